@@ -1,0 +1,168 @@
+# Tessera. `make` builds, `make test` tests, `make run` trains a network.
+#   V=1              show commands
+#   BUILD=asan|tsan  another variant, in build/<variant>/
+#   T=name           one test of test-c or test-erl
+include mk/sources.mk
+
+BUILD ?= normal
+B := build/$(BUILD)
+Q := $(if $(V),,@)
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.SUFFIXES:
+
+# ---- tools and flags
+
+CC ?= cc
+ifeq ($(origin CC),default)
+CC := cc
+endif
+ERLC ?= erlc
+ERL ?= erl
+LLVM_CONFIG ?= llvm-config-19
+PKG_CONFIG ?= pkg-config
+
+WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
+CFLAGS ?= -O2 -g
+BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Ic_src -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARNINGS)
+# Variant flags come after CFLAGS, so that -O1 of the sanitizers wins.
+VARIANT_CFLAGS_asan := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+VARIANT_CFLAGS_tsan := -O1 -fno-omit-frame-pointer -fsanitize=thread
+VARIANT_CFLAGS := $(VARIANT_CFLAGS_$(BUILD))
+ALL_CFLAGS = $(BASE_CFLAGS) $(CFLAGS) $(VARIANT_CFLAGS)
+
+# Answers of slow tools are kept in build/config.mk. Only goals that need no
+# compiler skip it.
+ifneq ($(filter-out clean check-layers,$(or $(MAKECMDGOALS),all)),)
+include build/config.mk
+endif
+
+build/config.mk: Makefile
+	$(Q)mkdir -p build
+	$(Q){ echo "LLVM_CFLAGS := -isystem $$($(LLVM_CONFIG) --includedir)"; \
+	  echo "LLVM_LIBS := -L$$($(LLVM_CONFIG) --libdir) $$($(LLVM_CONFIG) --link-shared --libs)"; \
+	  echo "ERL_CFLAGS := -isystem $$($(ERL) -noshell -eval 'io:format("~s", [code:root_dir() ++ "/usr/include"]), halt().')"; \
+	  echo "CHECK_CFLAGS := $$($(PKG_CONFIG) --cflags check)"; \
+	  echo "CHECK_LIBS := $$($(PKG_CONFIG) --libs check)"; \
+	} > $@.tmp && mv $@.tmp $@
+
+LIBS = -Wl,--as-needed $(LLVM_LIBS) -lsleef -lm -lpthread -ldl
+
+# ---- C
+
+CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC)
+CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
+NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
+TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/%.o)
+TEST_OBJ := $(C_TESTS:%=$(B)/test/c/%.o)
+
+CORE := $(B)/libtessera_core.a
+NIF := $(if $(NIF_SRC),$(if $(filter normal,$(BUILD)),priv,$(B))/tessera_nif.so)
+TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
+TEST_BIN := $(C_TESTS:%=$(B)/%)
+
+.PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz clean
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+all: core nif tool erl
+core: $(CORE)
+nif: $(NIF)
+tool: $(TOOL)
+
+$(JIT_SRC:%.c=$(B)/%.o): EXTRA_CFLAGS = $(LLVM_CFLAGS)
+$(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS)
+$(TEST_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
+
+# Makefile is a prerequisite so that a change of flags rebuilds.
+$(B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $<")
+	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The list of members is a prerequisite too: a file that leaves it must leave the archive.
+$(CORE): $(CORE_OBJ) mk/sources.mk
+	$(if $(V),,@echo "  AR   $@")
+	$(Q)rm -f $@ && ar rcs $@ $(CORE_OBJ)
+
+$(NIF): $(NIF_OBJ) $(CORE)
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
+
+$(TOOL): $(TOOL_OBJ) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(TOOL_OBJ) $(CORE) $(LIBS)
+
+$(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(CORE) $(CHECK_LIBS) $(LIBS)
+
+-include $(CORE_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d)
+
+# ---- Erlang
+
+ERL_SRC := $(wildcard erl/*.erl erl/nx/*.erl)
+ERL_HRL := $(wildcard erl/*.hrl erl/nx/*.hrl include/*.hrl)
+ERLC_FLAGS := +debug_info -I include -I erl
+APP_SRC := $(wildcard erl/tessera.app.src)
+erl_module_list = $(subst $() ,$(comma),$(patsubst %,'%',$(basename $(notdir $(ERL_SRC)))))
+comma := ,
+
+erl: $(if $(ERL_SRC),build/erl.stamp) $(if $(APP_SRC),ebin/tessera.app)
+
+# One erlc for all that changed: starting it costs more than compiling a module.
+build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile
+	@mkdir -p ebin build
+	$(if $(V),,@echo "  ERLC $(words $(ERL_SRC)) modules")
+	$(Q)$(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o ebin $(if $(filter-out %.erl,$?),$(ERL_SRC),$?)
+	@touch $@
+
+ebin/tessera.app: $(APP_SRC) $(ERL_SRC)
+	@mkdir -p ebin
+	$(Q)sed "s/{modules, *\[\]}/{modules, [$(erl_module_list)]}/" $< > $@
+
+# $(call erl_compile,FOLDER,NAME): compiles FOLDER/*.erl into build/NAME/.
+define erl_compile
+	@mkdir -p build/$(2)
+	$(Q)$(ERLC) $(ERLC_FLAGS) -pa ebin -o build/$(2) $(wildcard $(1)/*.erl)
+endef
+
+# ---- tests
+
+test: test-c test-erl
+
+test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
+	@BUILD=$(BUILD) mk/run-c-tests.sh $^
+
+EUNIT_MODULES := $(basename $(notdir $(wildcard test/erl/*_tests.erl)))
+ERL_SUITES := $(basename $(notdir $(wildcard test/erl/*_SUITE.erl)))
+EUNIT_RUN = $(if $(T),$(filter $(T),$(EUNIT_MODULES)),$(EUNIT_MODULES))
+SUITES_RUN = $(if $(T),$(filter $(T),$(ERL_SUITES)),$(ERL_SUITES))
+
+test-erl: all
+	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
+	$(if $(EUNIT_RUN),$(Q)$(ERL) -noshell -pa ebin build/test-erl -eval \
+	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of ok -> halt(0); _ -> halt(1) end.')
+	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && ct_run -noshell -pa ebin build/test-erl -dir build/test-erl \
+	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
+
+# ASLR with many bits confuses older sanitizer runtimes, so they run without it.
+asan:
+	$(Q)$(MAKE) BUILD=asan test-c
+
+tsan:
+	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
+
+# ---- programs
+
+run: all
+	$(call erl_compile,examples,examples)
+	$(Q)$(ERL) -noshell -pa ebin build/examples -s digits main -s init stop
+
+export JSON ONLY BUDGET PEERS
+bench: all
+	$(call erl_compile,bench,bench)
+	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
+
+clean:
+	$(Q)rm -rf build ebin priv/tessera_nif.so

@@ -1,0 +1,86 @@
+#include "base/arena.h"
+
+#include <string.h>
+
+#define ALIGNMENT 16
+#define FIRST_CHUNK ((size_t)4096)
+#define LARGEST_CHUNK ((size_t)1 << 20)
+
+struct ts_arena_chunk {
+  struct ts_arena_chunk *next;
+  size_t size, used; /* of `bytes` */
+  _Alignas(ALIGNMENT) char bytes[];
+};
+
+void ts_arena_init(ts_arena *arena) { *arena = (ts_arena){.head = NULL, .chunk_size = FIRST_CHUNK}; }
+
+void ts_arena_deinit(ts_arena *arena) {
+  for (struct ts_arena_chunk *chunk = arena->head; chunk;) {
+    struct ts_arena_chunk *next = chunk->next;
+    ts_free(chunk);
+    chunk = next;
+  }
+  ts_arena_init(arena);
+}
+
+static ts_status chunk_new(size_t bytes, struct ts_arena_chunk **out) {
+  *out = NULL;
+  size_t size;
+  if (!ts_add_size(bytes, sizeof(**out), &size)) return ts_error_no_memory();
+  TS_TRY(ts_alloc(size, (void **)out));
+  (*out)->size = bytes;
+  return TS_SUCCESS;
+}
+
+/* A request that would waste most of a chunk gets one of its own, behind the
+ * current one, which stays in use. */
+static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
+  if (!arena->chunk_size) arena->chunk_size = FIRST_CHUNK;
+  bool own = size > arena->chunk_size / 4 && arena->head;
+  struct ts_arena_chunk *chunk;
+  TS_TRY(chunk_new(own || size > arena->chunk_size ? size : arena->chunk_size, &chunk));
+  if (own) {
+    chunk->next = arena->head->next;
+    arena->head->next = chunk;
+  } else {
+    chunk->next = arena->head;
+    arena->head = chunk;
+    if (arena->chunk_size < LARGEST_CHUNK) arena->chunk_size *= 2;
+  }
+  chunk->used = size;
+  *out = chunk->bytes;
+  return TS_SUCCESS;
+}
+
+ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out) {
+  *out = NULL;
+  size_t rounded;
+  if (!ts_add_size(size ? size : 1, ALIGNMENT - 1, &rounded)) return ts_error_no_memory();
+  rounded &= ~(size_t)(ALIGNMENT - 1);
+  struct ts_arena_chunk *head = arena->head;
+  if (head && head->size - head->used >= rounded) {
+    *out = head->bytes + head->used;
+    head->used += rounded;
+  } else {
+    TS_TRY(alloc_slow(arena, rounded, out));
+  }
+  arena->used += rounded;
+  return TS_SUCCESS;
+}
+
+ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_size, void **out) {
+  *out = NULL;
+  size_t size;
+  if (!ts_mul_size(count, element_size, &size)) return ts_error_no_memory();
+  return ts_arena_alloc(arena, size, out);
+}
+
+ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out) {
+  TS_TRY(ts_arena_alloc(arena, size, out));
+  if (size) memcpy(*out, data, size);
+  return TS_SUCCESS;
+}
+
+ts_status ts_arena_strdup(ts_arena *arena, const char *text, char **out) {
+  return ts_arena_copy(arena, text, strlen(text) + 1, (void **)out);
+}

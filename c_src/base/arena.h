@@ -1,0 +1,23 @@
+/* A bump allocator: many small allocations that go at once. Not thread-safe;
+ * one owner at a time. Memory is zeroed and aligned to 16 bytes. */
+#ifndef TS_BASE_ARENA_H
+#define TS_BASE_ARENA_H
+
+#include "base/alloc.h"
+
+typedef struct ts_arena {
+  struct ts_arena_chunk *head;
+  size_t chunk_size; /* of the next chunk; doubles up to 1 MB */
+  size_t used;       /* bytes handed out, for statistics */
+} ts_arena;
+
+void ts_arena_init(ts_arena *arena);
+void ts_arena_deinit(ts_arena *arena);
+ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out);
+ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_size, void **out);
+ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out);
+ts_status ts_arena_strdup(ts_arena *arena, const char *text, char **out);
+
+#define TS_ARENA_ARRAY(arena, count, out) ts_arena_alloc_array((arena), (count), sizeof(**(out)), (void **)(out))
+
+#endif

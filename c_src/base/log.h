@@ -1,0 +1,17 @@
+/* Warnings of the core. They go to a sink that the embedding sets (the NIF
+ * layer forwards them to Erlang's logger); without one they go to stderr.
+ * Thread-safe. */
+#ifndef TS_BASE_LOG_H
+#define TS_BASE_LOG_H
+
+#include <stdbool.h>
+
+typedef void (*ts_log_sink)(const char *message);
+void ts_log_set_sink(ts_log_sink sink);
+void ts_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* True when TESSERA_DUMP (a comma-separated list: graph, passes, kernels, llvm,
+ * asm, plan) names `what`. */
+bool ts_dump_enabled(const char *what);
+
+#endif

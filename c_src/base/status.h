@@ -1,0 +1,56 @@
+/* A status is NULL for success, else an owned error with a code and a message.
+ * Whoever receives a status owns it: pass it up, or release it with
+ * ts_status_free(). Immutable once made, so it may move between threads. */
+#ifndef TS_BASE_STATUS_H
+#define TS_BASE_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum ts_code {
+  TS_OK = 0,
+  TS_INVALID_ARGUMENT,    /* the caller's graph, shape, type or value is wrong */
+  TS_OUT_OF_RANGE,        /* a size or index exceeds what can be represented */
+  TS_RESOURCE_EXHAUSTED,  /* memory, a limit, or another bounded thing ran out */
+  TS_FAILED_PRECONDITION, /* right call, wrong state: deallocated, donated, ... */
+  TS_UNIMPLEMENTED,       /* understood and not supported */
+  TS_CANCELLED,           /* the run was stopped on request */
+  TS_DATA_LOSS,           /* a file or object is corrupt */
+  TS_INTERNAL,            /* a bug of ours, or of a library that we call */
+} ts_code;
+
+typedef struct ts_error *ts_status;
+
+#define TS_SUCCESS ((ts_status)0)
+
+/* Makes an error; never returns NULL. When there is no memory for the message
+ * it returns a static error of code TS_RESOURCE_EXHAUSTED. */
+ts_status ts_error(ts_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts "context: " before the message of an error; passes success through.
+ * Consumes `status`. */
+ts_status ts_error_context(ts_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The static out-of-memory error, for the allocator itself. */
+ts_status ts_error_no_memory(void);
+
+ts_code ts_status_code(ts_status status);            /* TS_OK for NULL */
+const char *ts_status_message(ts_status status);     /* "" for NULL; lives as long as the status */
+const char *ts_code_name(ts_code code);              /* "invalid_argument", ... */
+void ts_status_free(ts_status status);               /* NULL is fine */
+bool ts_status_consume_ok(ts_status status);         /* frees, true when it was success */
+
+/* Returns early with the error of `expression`, if it has one. */
+#define TS_TRY(expression)                      \
+  do {                                          \
+    ts_status ts_try_status_ = (expression);    \
+    if (ts_try_status_) return ts_try_status_;  \
+  } while (0)
+
+/* The same for functions that must clean up: sets `status` and jumps. */
+#define TS_GOTO(label, status, expression)  \
+  do {                                      \
+    if (((status) = (expression))) goto label; \
+  } while (0)
+
+#endif

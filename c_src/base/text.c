@@ -1,0 +1,63 @@
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Room for `extra` more characters and the NUL; sets `failed` when there is none. */
+static bool reserve(ts_text *text, size_t extra) {
+  if (text->failed) return false;
+  size_t wanted;
+  if (!ts_add_size(text->length + 1, extra, &wanted)) return !(text->failed = true);
+  if (wanted <= text->capacity) return true;
+  size_t capacity = text->capacity + text->capacity / 2 + 64;
+  if (capacity < wanted) capacity = wanted;
+  ts_status status = ts_realloc_array(capacity, 1, (void **)&text->data);
+  if (!ts_status_consume_ok(status)) return !(text->failed = true);
+  text->capacity = capacity;
+  return true;
+}
+
+void ts_text_append_n(ts_text *text, const char *bytes, size_t n) {
+  if (!reserve(text, n)) return;
+  if (n) memcpy(text->data + text->length, bytes, n);
+  text->length += n;
+  text->data[text->length] = '\0';
+}
+
+void ts_text_append(ts_text *text, const char *string) { ts_text_append_n(text, string, strlen(string)); }
+
+void ts_text_format(ts_text *text, const char *format, ...) {
+  va_list args;
+  char small[128];
+  va_start(args, format);
+  int length = vsnprintf(small, sizeof(small), format, args);
+  va_end(args);
+  if (length < 0) {
+    text->failed = true;
+  } else if ((size_t)length < sizeof(small)) {
+    ts_text_append_n(text, small, (size_t)length);
+  } else if (reserve(text, (size_t)length)) {
+    va_start(args, format);
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
+    va_end(args);
+    text->length += (size_t)length;
+  }
+}
+
+ts_status ts_text_finish(ts_text *text, char **out) {
+  *out = NULL;
+  ts_text_append_n(text, "", 0); /* an empty text is "" and not NULL */
+  if (text->failed) {
+    ts_text_deinit(text);
+    return ts_error_no_memory();
+  }
+  *out = text->data;
+  *text = (ts_text){0};
+  return TS_SUCCESS;
+}
+
+void ts_text_deinit(ts_text *text) {
+  ts_free(text->data);
+  *text = (ts_text){0};
+}

@@ -1,0 +1,24 @@
+/* A growable string, for printers, canonical kernel texts and messages. After
+ * a failed append the text stays as it was and `failed` is set; check once at
+ * the end with ts_text_finish(). Not thread-safe. */
+#ifndef TS_BASE_TEXT_H
+#define TS_BASE_TEXT_H
+
+#include "base/alloc.h"
+
+typedef struct ts_text {
+  char *data; /* NUL-terminated once anything was appended */
+  size_t length;
+  size_t capacity;
+  bool failed;
+} ts_text;
+
+void ts_text_append(ts_text *text, const char *string);
+void ts_text_append_n(ts_text *text, const char *bytes, size_t n);
+void ts_text_format(ts_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Gives the string to the caller (free with ts_free) and resets `text`. */
+ts_status ts_text_finish(ts_text *text, char **out);
+void ts_text_deinit(ts_text *text);
+
+#endif

@@ -1,0 +1,71 @@
+/* Element types and single values of them. Pure functions, thread-safe. */
+#ifndef TS_TENSOR_DTYPE_H
+#define TS_TENSOR_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ts_dtype {
+#define TS_DTYPE(e, t, b, k, s) TS_##e,
+#include "tensor/dtype.def"
+#undef TS_DTYPE
+  TS_DTYPE_COUNT,
+  TS_DTYPE_NONE = 255
+} ts_dtype;
+
+typedef enum ts_dtype_kind { TS_KIND_SIGNED, TS_KIND_UNSIGNED, TS_KIND_FLOAT, TS_KIND_COMPLEX } ts_dtype_kind;
+
+/* One element's bits, in the low bytes, the rest zero. Native endianness. */
+typedef union ts_scalar {
+  uint64_t bits;
+  int64_t s64;
+  uint64_t u64;
+  float f32;
+  double f64;
+  uint8_t bytes[8];
+} ts_scalar;
+
+const char *ts_dtype_name(ts_dtype type);            /* "f32"; "?" when out of range */
+ts_dtype ts_dtype_from_name(const char *name, size_t length); /* TS_DTYPE_NONE when unknown */
+int ts_dtype_bits(ts_dtype type);
+size_t ts_dtype_size(ts_dtype type);                 /* bytes per element in memory, >= 1 */
+ts_dtype_kind ts_dtype_get_kind(ts_dtype type);
+bool ts_dtype_supported(ts_dtype type);
+static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_FLOAT; }
+static inline bool ts_dtype_is_signed(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_SIGNED; }
+static inline bool ts_dtype_is_unsigned(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_UNSIGNED; }
+static inline bool ts_dtype_is_integer(ts_dtype t) { return ts_dtype_is_signed(t) || ts_dtype_is_unsigned(t); }
+
+/* Nx's promotion of two types: c > f > bf > s > u (NX_CONTRACT section 4). */
+ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
+/* The type that math functions and division compute in: integers become f32. */
+ts_dtype ts_dtype_to_float(ts_dtype type);
+/* The type of a sum or product: small integers widen as Nx says. */
+ts_dtype ts_dtype_aggregate(ts_dtype type);
+
+/* Half-precision conversions, round to nearest even; NaN stays NaN. */
+uint16_t ts_f32_to_f16(float value);
+float ts_f16_to_f32(uint16_t bits);
+uint16_t ts_f32_to_bf16(float value);
+float ts_bf16_to_f32(uint16_t bits);
+uint16_t ts_f64_to_f16(double value);   /* one rounding */
+uint16_t ts_f64_to_bf16(double value);  /* one rounding */
+
+/* Converting to and from C's widest types, with `convert`'s semantics: float to
+ * integer truncates and saturates, NaN gives 0; integer to integer wraps. */
+ts_scalar ts_scalar_from_f64(ts_dtype type, double value);
+ts_scalar ts_scalar_from_s64(ts_dtype type, int64_t value);
+ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value);
+double ts_scalar_to_f64(ts_dtype type, ts_scalar value);
+int64_t ts_scalar_to_s64(ts_dtype type, ts_scalar value);
+ts_scalar ts_scalar_convert(ts_dtype from, ts_scalar value, ts_dtype to);
+ts_scalar ts_scalar_load(ts_dtype type, const void *address);
+void ts_scalar_store(ts_dtype type, ts_scalar value, void *address);
+
+/* Smallest / largest finite value; lowest() of floats is -inf, highest() +inf
+ * (the identities of max and min). */
+ts_scalar ts_dtype_lowest(ts_dtype type);
+ts_scalar ts_dtype_highest(ts_dtype type);
+
+#endif

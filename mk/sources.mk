@@ -1,0 +1,34 @@
+# What is built, layer by layer. Each list may only include headers of its own
+# layer and of those above it (see the table in mk/check-layers.sh).
+
+BASE_SRC := \
+  c_src/base/alloc.c \
+  c_src/base/arena.c \
+  c_src/base/log.c \
+  c_src/base/map.c \
+  c_src/base/parallel.c \
+  c_src/base/status.c \
+  c_src/base/text.c \
+  c_src/base/vec.c
+
+TENSOR_SRC :=
+
+IR_SRC :=
+
+PASS_SRC :=
+
+JIT_SRC :=
+
+KERNEL_SRC :=
+
+EXEC_SRC :=
+
+NIF_SRC :=
+
+TOOL_SRC :=
+
+# test/c/<name>.c each, with its own main().
+C_TESTS :=
+
+# Those that use threads, also run under ThreadSanitizer.
+TSAN_TESTS :=
