@@ -1,0 +1,145 @@
+/* A program: pure ops on typed, shaped values, in nested regions. Values, ops
+ * and regions are ids into the graph's arrays; everything lives in the graph's
+ * arena and goes at once (literals' buffers are released then). Not
+ * thread-safe while it is built; read-only use from many threads is fine.
+ *
+ * Every op belongs to one region and comes after the ops whose results it uses.
+ * Regions are closed: an op uses only values of its own region (its parameters
+ * and earlier results). Region 0 is the program itself, whose parameters are
+ * its arguments. */
+#ifndef TS_IR_GRAPH_H
+#define TS_IR_GRAPH_H
+
+#include "base/arena.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "ir/op.h"
+#include "tensor/buffer.h"
+
+typedef uint32_t ts_value_id;
+typedef uint32_t ts_op_id;
+typedef uint32_t ts_region_id;
+#define TS_NO_ID UINT32_MAX
+
+typedef struct ts_attrs {
+  /* The member named by ts_op_attr_kind(); unused bytes are zero, so that
+   * ts_attrs_size() bytes can be hashed and compared. */
+  union {
+    struct { uint32_t index; ts_dtype dtype; ts_shape shape; } parameter;
+    struct { ts_dtype dtype; ts_shape shape; ts_scalar value; } constant;
+    struct { ts_buffer *buffer; } literal;  /* a reference of the graph's; type and shape are the buffer's */
+    struct { ts_dtype dtype; ts_shape shape; int32_t axis; } iota;
+    struct { ts_dtype dtype; ts_shape shape; } shaped;
+    ts_dtype dtype;
+    ts_shape shape;
+    struct { ts_shape shape; ts_dims axes; } broadcast;
+    ts_dims axes;
+    int32_t axis;
+    struct { ts_dims start, limit, stride; } slice;
+    struct { ts_dims low, high, interior; } pad;
+    struct { ts_dims axes; ts_region_id region; } reduce;
+    struct { int32_t axis; bool high; ts_dtype dtype; } arg;     /* high: the last of equals wins */
+    struct { int32_t axis; bool reverse; } scan;
+    struct { ts_dims lhs_contract, lhs_batch, rhs_contract, rhs_batch; } dot;
+    struct { ts_region_id regions[2]; } regions;  /* TS_NO_ID where the op has fewer */
+    struct { ts_region_id region; uint32_t kind; } fusion;
+  };
+} ts_attrs;
+
+typedef struct ts_value {
+  ts_dtype dtype;
+  ts_op_id op;      /* who makes it; TS_NO_ID for a region parameter */
+  uint32_t index;   /* which result or parameter it is */
+  ts_region_id region;
+  ts_shape shape;
+} ts_value;
+
+typedef struct ts_op {
+  ts_opcode code;
+  ts_region_id region;
+  uint32_t operand_count;
+  uint32_t result_count;      /* 1 but for control ops */
+  ts_value_id first_result;   /* results have consecutive ids */
+  ts_value_id *operands;
+  const ts_attrs *attrs;      /* NULL for TS_ATTR_NONE */
+} ts_op;
+
+typedef struct ts_region {
+  ts_op_id parent;            /* the op that holds it, TS_NO_ID for the program or while it is being built */
+  TS_VEC(ts_op_id) ops;       /* in order */
+  TS_VEC(ts_value_id) params;
+  TS_VEC(ts_value_id) results;
+} ts_region;
+
+typedef struct ts_graph {
+  ts_arena arena;
+  TS_VEC(ts_value) values;
+  TS_VEC(ts_op) ops;
+  TS_VEC(ts_region) regions;
+  char *name;                 /* "main" unless set; in the arena */
+} ts_graph;
+
+#define TS_ROOT ((ts_region_id)0)
+
+/* ---- making ---- */
+ts_status ts_graph_create(ts_graph **out);
+void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
+
+/* Opens a region with no parameters; it is given to an op by that op's attributes. */
+ts_status ts_graph_add_region(ts_graph *graph, ts_region_id *out);
+/* Adds a parameter at the end of a region's parameters. For the root this is how arguments
+ * come in (the parameter op is text sugar only and never in `ops`). */
+ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape, ts_value_id *out);
+
+/* Adds an op at the end of a region: checks operands and attributes, infers
+ * the results' types and shapes. `attrs` is copied and may be NULL for
+ * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result.
+ * Regions in the attributes must be finished. Errors name the op, the
+ * operands' types and shapes, and what was expected; the graph is then as before. */
+ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
+                          size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
+/* Sets a region's results (values of that region) and thereby finishes it. */
+ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count);
+
+/* Shorthands over ts_graph_add_op, all in `region`. */
+ts_status ts_graph_constant(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                            ts_scalar value, ts_value_id *out);
+/* Scalar or any broadcastable operand to `shape`, numpy rules; `value` itself when it has the shape. */
+ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_id value, const ts_shape *shape,
+                                ts_value_id *out);
+ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id value, ts_dtype dtype, ts_value_id *out);
+
+/* Copies a region's ops into another graph or region. `map` has one entry per value of `from`; entries
+ * of the region's parameters must be set, the others of that region are filled in. */
+ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target, ts_value_id *map);
+ts_status ts_graph_clone(const ts_graph *graph, ts_graph **out);
+
+/* ---- reading ---- */
+static inline const ts_value *ts_graph_value(const ts_graph *g, ts_value_id v) { return &g->values.data[v]; }
+static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &g->ops.data[o]; }
+static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
+size_t ts_attrs_size(ts_attr_kind kind);
+/* Writes the regions an op holds (at most 2), returns how many. */
+size_t ts_op_regions(const ts_op *op, ts_region_id out[2]);
+/* One entry per value: how many ops and region results use it. Caller frees with ts_free. */
+ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out);
+/* True when the value is a constant op; then *out is its scalar. */
+bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out);
+
+/* ---- infer.c: what ts_graph_add_op uses ---- */
+typedef struct ts_type { ts_dtype dtype; ts_shape shape; } ts_type;
+/* `out_types` has room for `max_results`; `*out_count` is how many there are. */
+ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
+                   const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count);
+
+/* ---- verify.c ---- */
+/* Everything the other parts rely on: ids in range, order, closedness, types
+ * as inferred. Safe on any graph that the parser or a pass can make. */
+ts_status ts_graph_verify(const ts_graph *graph);
+
+/* ---- print.c, parse.c ---- */
+ts_status ts_graph_print(const ts_graph *graph, ts_text *out);
+/* Parses what ts_graph_print writes. Errors give line and column. Input need not be NUL-terminated. */
+ts_status ts_graph_parse(const char *text, size_t length, ts_graph **out);
+
+#endif

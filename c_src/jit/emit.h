@@ -1,0 +1,72 @@
+/* The inside of jit/: one emission in progress, on one compile thread. A module
+ * is owned by its emission, values and types by the module.
+ *
+ * Register form of an element type T is a vector of target->lanes elements:
+ *   integers  iN, floats f32 and f64 themselves,
+ *   f16, bf16 a float vector whose values are already rounded to the type,
+ *   u8 from comparisons is i8 0/1 like any other u8.
+ * Memory form is the type's own bits (f16, bf16: i16). */
+#ifndef TS_JIT_EMIT_H
+#define TS_JIT_EMIT_H
+
+#include "base/status.h"
+#include "ir/op.h"
+#include "jit/target.h"
+#include "tensor/dtype.h"
+
+#include <llvm-c/Core.h>
+
+typedef LLVMValueRef ts_v;
+
+typedef struct ts_emit {
+  LLVMContextRef context;
+  LLVMModuleRef module;
+  LLVMBuilderRef b;
+  const ts_target *target;
+  int lanes;
+  LLVMValueRef function; /* the one being emitted */
+} ts_emit;
+
+/* ---- types and constants (emit.c) ---- */
+LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type);      /* register form, one lane */
+LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type);       /* memory form, one element */
+LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type);       /* register form */
+ts_v ts_emit_splat(ts_emit *e, ts_v scalar);
+ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value);  /* splat, register form */
+ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value);   /* splat, register form, integer types */
+ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits);  /* splat of a value given by its memory bits */
+/* Calls an intrinsic overloaded on the type of `args[0]` unless `overload` says otherwise. */
+ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v *args, unsigned count);
+
+/* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ---- */
+ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address);                  /* contiguous, all lanes */
+void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
+/* Only lanes below `count` (i64, 0..lanes) are touched; other lanes read as zero. */
+ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v count);
+void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v count);
+ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address);            /* one element to all lanes */
+/* Lane i from address + i * stride bytes; `count` NULL means all lanes. */
+ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count);
+void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v count);
+/* Lane i from base + offsets[i] bytes (offsets: vector of i64). */
+ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count);
+
+/* ---- elementwise ops on register-form vectors (emit_op.c) ---- */
+/* Any elementwise op but convert and bitcast; `type` is the operands' type
+ * (for select and clamp: of the values). Result: register form of the result type. */
+ts_status ts_emit_op(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands, ts_v *out);
+ts_v ts_emit_convert(ts_emit *e, ts_dtype from, ts_dtype to, ts_v value);
+ts_v ts_emit_bitcast(ts_emit *e, ts_dtype from, ts_dtype to, ts_v value);
+/* Rounds a float vector to f16 or bf16 and gives it back as float. */
+ts_v ts_emit_round_half(ts_emit *e, ts_dtype type, ts_v value);
+
+/* ---- vector math (vecmath*.c) ---- */
+/* The UNARY_FLOAT ops, pow and atan2 on f32 or f64 vectors (any lane count in the value's type
+ * that the target has). At most 2 ULP; table in docs/accuracy.md. `y` only for pow and atan2. */
+ts_status ts_emit_math(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x, ts_v y, ts_v *out);
+
+/* Address of a library function that emitted code may call, NULL when there is none of that name
+ * (vecmath_library.c). */
+void *ts_emit_library_symbol(const char *name);
+
+#endif

@@ -1,0 +1,76 @@
+/* The JIT without LLVM in sight: turns kernel sources into native code, through
+ * a memory cache, a disk cache and LLVM, in that order. Process-wide and
+ * thread-safe: one session, started on first use and never torn down. LLVM runs
+ * on the session's own compile threads only. Concurrent requests for one kernel
+ * compile it once. */
+#ifndef TS_JIT_JIT_H
+#define TS_JIT_JIT_H
+
+#include "base/map.h"
+#include "base/status.h"
+
+#include <stdint.h>
+
+/* Work units [begin, end) of one kernel launch. What a unit is, what `args`
+ * holds and what `scratch` must offer is said by the kernel's kind (kernel.h,
+ * loop.h, gemm_emit.h). Kernels never fail, never allocate, and may run on many
+ * threads at once on disjoint units. */
+typedef void (*ts_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, void *scratch);
+
+struct ts_emit; /* jit/emit.h */
+
+/* What to compile. `text` is canonical and complete: the emitter's result
+ * depends on it (and on the target) alone, it names the kernel in the caches. */
+typedef struct ts_kernel_source {
+  const char *text;
+  size_t length;
+  /* Emits one external function called `name`, of type ts_kernel_fn, into the module of `emit`.
+   * TS_UNIMPLEMENTED declines. Runs on a compile thread; `description` must stay valid until
+   * ts_jit_get_kernels returns. */
+  ts_status (*emit)(struct ts_emit *emit, const char *name, const void *description);
+  const void *description;
+} ts_kernel_source;
+
+/* Refcounted compiled code. */
+typedef struct ts_kernel ts_kernel;
+
+/* Fetches or compiles `count` kernels, in parallel, and waits. On success out[i]
+ * is a reference for each source (release it); on failure none is. */
+ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out);
+ts_kernel_fn ts_kernel_entry(const ts_kernel *kernel);
+const char *ts_kernel_text(const ts_kernel *kernel);
+ts_hash128 ts_kernel_hash(const ts_kernel *kernel);
+size_t ts_kernel_code_bytes(const ts_kernel *kernel);
+void ts_kernel_retain(ts_kernel *kernel);
+/* Code without references stays cached until the cache's bound asks for its room. */
+void ts_kernel_release(ts_kernel *kernel);
+
+typedef struct ts_jit_stats {
+  int64_t compiled;      /* kernels that LLVM made */
+  int64_t loaded;        /* kernels that came from the disk cache */
+  int64_t reused;        /* requests answered from memory */
+  int64_t evicted;
+  int64_t kernels;       /* in memory now */
+  int64_t code_bytes;    /* of those */
+  int64_t compile_ns;    /* spent in LLVM, all threads */
+  int64_t link_ns;
+  int64_t failed_threads; /* parked after a fatal LLVM error */
+} ts_jit_stats;
+void ts_jit_get_stats(ts_jit_stats *out);
+
+/* Settings; call before the first kernel or at any time later. */
+typedef struct ts_jit_options {
+  const char *cache_dir;      /* NULL: $TESSERA_CACHE_DIR, else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; "": no disk cache */
+  int64_t disk_cache_bytes;   /* 0: 256 MB */
+  int64_t memory_cache_kernels; /* unreferenced and referenced together; 0: 4096 */
+} ts_jit_options;
+void ts_jit_configure(const ts_jit_options *options);
+/* Drops every unreferenced kernel from memory. */
+void ts_jit_trim(void);
+/* Starts LLVM and the compile threads in the background, to hide their start-up. */
+void ts_jit_warm_up(void);
+
+/* Test hook: the next `count` compiles fail as if LLVM had called its fatal error handler. */
+void ts_jit_inject_fatal(int count);
+
+#endif

@@ -1,0 +1,111 @@
+/* The canonical kernel: a loop nest over a collapsed iteration space with a DAG
+ * of scalar ops as its body. It holds no shapes: extents, strides, scalar
+ * constants and addresses are run-time arguments. Its text names it in the
+ * caches. A description is plain data owned by whoever built it; emission
+ * happens in loop_map.c, loop_row.c, loop_col.c.
+ *
+ * Iteration space: dims 0..rank-1, row-major, the last innermost.
+ *   MAP  every point computes and stores; one vector of consecutive inner points at a time.
+ *   TILE a MAP of rank >= 2 in which some inputs have their unit stride on dim rank-2 instead of the
+ *        last: lanes x lanes tiles of those are transposed in registers.
+ *   ROW  the last dim is a row: nodes may reduce over it, and later nodes may use the result for
+ *        every point of the same row (softmax, layer norm). Row length <= TS_REDUCE_BLOCK where it
+ *        contains a reduction.
+ *   COL  dim rank-2 is reduced (extent <= TS_REDUCE_BLOCK), the last dim is kept and vectorised.
+ *        rank >= 2.
+ * Reductions follow the tree of tensor/reduce_tree.h over the index of the reduced dim. FOLD nodes
+ * (general reduce) are left folds in index order.
+ *
+ * Work unit: MAP of rank 1: one point. MAP of rank > 1, ROW: one row (index over dims 0..rank-2).
+ * TILE: one row; begin and end are multiples of `lanes` along dim rank-2 or its end: units are
+ * counted as outer * ceil(extent[rank-2] / lanes) blocks. COL: outer index (dims 0..rank-3) * panels
+ * + panel, panels = ceil(extent[rank-1] / TS_COL_PANEL).
+ *
+ * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
+ * (an index operand: its start value) and byte strides [rank] (an index operand: steps); then one word per
+ * scalar with its bits, memory form. Strides of class ZERO and UNIT are present and ignored.
+ * An output may be at the same address as an input whose map equals its own; no other overlap. */
+#ifndef TS_JIT_KERNEL_H
+#define TS_JIT_KERNEL_H
+
+#include "base/text.h"
+#include "ir/op.h"
+#include "jit/jit.h"
+#include "tensor/reduce_tree.h"
+#include "tensor/shape.h"
+
+#define TS_KERNEL_MAX_RANK 8
+#define TS_KERNEL_MAX_OPERANDS 48
+#define TS_COL_PANEL 128
+
+typedef enum ts_kernel_kind { TS_KERNEL_MAP, TS_KERNEL_TILE, TS_KERNEL_ROW, TS_KERNEL_COL } ts_kernel_kind;
+
+typedef enum ts_stride_class {
+  TS_STRIDE_ZERO, /* the dim does not move the operand */
+  TS_STRIDE_UNIT, /* consecutive elements (last dim; in TILE also dim rank-2) */
+  TS_STRIDE_ANY
+} ts_stride_class;
+
+typedef struct ts_kernel_operand {
+  ts_dtype dtype;
+  uint8_t stride[TS_KERNEL_MAX_RANK]; /* ts_stride_class of each dim */
+} ts_kernel_operand;
+
+typedef enum ts_node_kind {
+  TS_NODE_LOAD,   /* slot: input; in a ROW an input with stride ZERO on the row is one value per row */
+  TS_NODE_SCALAR, /* slot: scalar argument */
+  TS_NODE_INDEX,  /* slot: index operand; start + sum of step * index as s64, then converted to dtype */
+  TS_NODE_GATHER, /* slot: input; a: node of integer indices; reads address + sum of strides + clamp(a, 0, limit - 1) *
+                     step, where limit and step (bytes) are scalars number b and c */
+  TS_NODE_OP,     /* op of a, b, c (nodes); for CONVERT and BITCAST dtype is the target */
+  TS_NODE_REDUCE, /* op: REDUCE_SUM .. REDUCE_ANY of node a over the row (ROW) or dim rank-2 (COL) */
+  TS_NODE_ARG     /* op: ARGMAX or ARGMIN of a, b != 0: high; dtype: of the index */
+} ts_node_kind;
+
+typedef struct ts_kernel_node {
+  ts_node_kind kind;
+  ts_opcode op;
+  ts_dtype dtype; /* of the result */
+  int32_t slot;
+  int32_t a, b, c; /* earlier nodes (or as the kind says); -1 when unused */
+} ts_kernel_node;
+
+typedef struct ts_kernel_output {
+  ts_kernel_operand operand;
+  int32_t node;
+} ts_kernel_output;
+
+typedef struct ts_kernel_desc {
+  ts_kernel_kind kind;
+  int32_t rank; /* >= 1 */
+  int32_t input_count, output_count, index_count, scalar_count, node_count;
+  const ts_kernel_operand *inputs;
+  const ts_kernel_output *outputs;
+  const ts_kernel_operand *indices; /* dtype S64; stride classes as for inputs */
+  const ts_dtype *scalars;
+  const ts_kernel_node *nodes; /* in order of dependence */
+} ts_kernel_desc;
+
+/* How many words `args` has, and where the parts start. */
+static inline int32_t ts_kernel_arg_operand(const ts_kernel_desc *d, int32_t operand) {
+  return d->rank + operand * (d->rank + 1); /* operand counts inputs, then outputs, then indices */
+}
+static inline int32_t ts_kernel_arg_scalar(const ts_kernel_desc *d, int32_t scalar) {
+  return ts_kernel_arg_operand(d, d->input_count + d->output_count + d->index_count) + scalar;
+}
+static inline int32_t ts_kernel_arg_count(const ts_kernel_desc *d) { return ts_kernel_arg_scalar(d, d->scalar_count); }
+
+/* Checks every id and class: a description that passes emits without surprises. */
+ts_status ts_kernel_check(const ts_kernel_desc *desc);
+/* The canonical text. */
+ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out);
+/* Fills a source for ts_jit_get_kernels; `text` is owned by the caller (ts_free) and
+ * `desc` must outlive the request. */
+ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out);
+
+/* Bytes of scratch a launch needs on each thread: fixed + per_element * row length rounded up to lanes. */
+void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element);
+/* Rough time for one point of the iteration space on one thread, in picoseconds, memory traffic excluded. */
+int64_t ts_kernel_point_cost(const ts_kernel_desc *desc);
+
+#endif

@@ -1,0 +1,46 @@
+/* Matrix products of every supported type by one packed kernel, whose inner
+ * part the JIT emits for the host. Thread-safe, re-entrant.
+ *
+ * Meaning: out[b,i,j] = fma chain over k = 0..K-1 in order, from +0 (f16 and bf16 in f32,
+ * rounded once at the end; integers wrap). The bits depend on nothing else: not on
+ * blocking, threads, strides or the batch. */
+#ifndef TS_KERNEL_GEMM_H
+#define TS_KERNEL_GEMM_H
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "tensor/dtype.h"
+#include "tensor/pool.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* The compiled parts for one element type; refcounted by whoever plans with it. */
+typedef struct ts_gemm ts_gemm;
+ts_status ts_gemm_get(ts_dtype dtype, ts_gemm **out);
+void ts_gemm_release(ts_gemm *gemm);
+
+/* Strides in elements, any sign or order. `out` is dense in j; out_row is its row stride and
+ * out_batch its batch stride. */
+typedef struct ts_gemm_shape {
+  int64_t batch, m, n, k;
+  int64_t lhs_batch, lhs_row, lhs_col; /* of lhs[b,i,k] */
+  int64_t rhs_batch, rhs_row, rhs_col; /* of rhs[b,k,j] */
+  int64_t out_batch, out_row;
+} ts_gemm_shape;
+
+/* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
+ * [col, col + cols) of batch `batch`, on thread `worker`. */
+typedef void (*ts_gemm_epilogue)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                                 int worker);
+
+/* Packing space comes from `pool`. `cancel` may be NULL; when it becomes true the
+ * product stops early with TS_CANCELLED. `out` must not overlap the operands. */
+ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
+                      ts_gemm_epilogue epilogue, void *context, const ts_parallel *parallel, ts_pool *pool,
+                      const _Atomic bool *cancel);
+
+/* Rough time on one thread, in nanoseconds. */
+int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *shape);
+
+#endif

@@ -1,0 +1,67 @@
+/* What the files of the reference interpreter share. Nobody else includes it. */
+#ifndef TS_KERNEL_REF_INTERNAL_H
+#define TS_KERNEL_REF_INTERNAL_H
+
+#include "ir/graph.h"
+
+/* One op on buffers; `result` has the inferred type and shape and is to be filled. */
+typedef struct ts_ref_call {
+  const ts_op *op;
+  ts_buffer *const *operands;
+  ts_buffer *result;
+} ts_ref_call;
+
+/* ref_scalar.c: one element. Operands and result have the given type; a
+ * compare op's operands do, its result is plain truth. */
+ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x);
+ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b);
+bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b);
+bool ts_ref_predicate(ts_opcode code, ts_dtype type, ts_scalar x);
+bool ts_ref_truth(ts_dtype type, ts_scalar x); /* != 0; NaN is true */
+
+/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_dot.c: one op each call. */
+void ts_ref_elementwise(const ts_ref_call *call);
+void ts_ref_source(const ts_ref_call *call);
+void ts_ref_shape_op(const ts_ref_call *call);
+void ts_ref_indexed(const ts_ref_call *call);
+ts_status ts_ref_reduce(const ts_ref_call *call);
+void ts_ref_arg_reduce(const ts_ref_call *call);
+void ts_ref_scan(const ts_ref_call *call);
+void ts_ref_dot(const ts_ref_call *call);
+
+/* The dims of a reduction's operand, split in those that stay and those that
+ * go, both in increasing order, with the operand's strides. */
+typedef struct ts_ref_split {
+  ts_shape kept, reduced;
+  int64_t kept_strides[TS_MAX_RANK], reduced_strides[TS_MAX_RANK];
+} ts_ref_split;
+ts_ref_split ts_ref_split_dims(const ts_shape *shape, const ts_dims *axes);
+
+/* Steps `index` to the next element in row-major order, back to 0 after the last. */
+static inline void ts_ref_next(const ts_shape *shape, int64_t *index) {
+  for (int32_t d = shape->rank - 1; d >= 0; d--) {
+    if (++index[d] < shape->dims[d]) return;
+    index[d] = 0;
+  }
+}
+
+static inline int64_t ts_ref_offset(int32_t rank, const int64_t *index, const int64_t *strides) {
+  int64_t offset = 0;
+  for (int32_t d = 0; d < rank; d++) offset += index[d] * strides[d];
+  return offset;
+}
+
+static inline ts_scalar ts_ref_get(const ts_buffer *buffer, int64_t element) {
+  return ts_scalar_load(buffer->dtype, (const char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype));
+}
+
+static inline void ts_ref_set(ts_buffer *buffer, int64_t element, ts_scalar value) {
+  ts_scalar_store(buffer->dtype, value, (char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype));
+}
+
+/* Half types accumulate in f32. */
+static inline ts_dtype ts_ref_accumulator(ts_dtype type) {
+  return type == TS_F16 || type == TS_BF16 ? TS_F32 : type;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Half-precision formats, on their bits. */
+#include "tensor/dtype.h"
+
+#include <string.h>
+
+#define F64_MANTISSA 52
+#define F64_BIAS 1023
+
+static uint64_t f64_bits(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static uint32_t f32_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static float f32_from_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+/* `m` / 2^shift to the nearest integer, ties to even; shift in 1..53. */
+static uint64_t shift_right_even(uint64_t m, int shift) {
+  uint64_t quotient = m >> shift, rest = m & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+  return quotient + (rest > half || (rest == half && (quotient & 1)));
+}
+
+/* Rounds to a 16-bit IEEE format with the given field widths, once. */
+static uint16_t round_f64(double value, int exponent_bits, int mantissa_bits) {
+  uint64_t bits = f64_bits(value);
+  uint64_t mantissa = bits & ((UINT64_C(1) << F64_MANTISSA) - 1);
+  int field = (int)(bits >> F64_MANTISSA & 0x7FF);
+  uint16_t sign = (uint16_t)(bits >> 63 << 15);
+  uint16_t infinity = (uint16_t)(((1u << exponent_bits) - 1) << mantissa_bits);
+  if (field == 0x7FF) {
+    if (!mantissa) return sign | infinity;
+    uint16_t payload = (uint16_t)(mantissa >> (F64_MANTISSA - mantissa_bits));
+    return (uint16_t)(sign | infinity | payload | 1u << (mantissa_bits - 1));
+  }
+
+  int bias = (1 << (exponent_bits - 1)) - 1, exponent = field - F64_BIAS;
+  if (exponent > bias) return sign | infinity;
+  int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* how far into the subnormals */
+  int shift = F64_MANTISSA - mantissa_bits + below;
+  if (field == 0 || shift > F64_MANTISSA + 1) return sign; /* under half of the smallest subnormal */
+  uint64_t rounded = shift_right_even(mantissa | UINT64_C(1) << F64_MANTISSA, shift);
+  /* The leading one, or a carry out of the mantissa, adds to the exponent; past the largest that gives infinity. */
+  if (!below) rounded += (uint64_t)(exponent + bias - 1) << mantissa_bits;
+  return (uint16_t)(sign | rounded);
+}
+
+uint16_t ts_f64_to_f16(double value) { return round_f64(value, 5, 10); }
+uint16_t ts_f64_to_bf16(double value) { return round_f64(value, 8, 7); }
+uint16_t ts_f32_to_f16(float value) { return round_f64((double)value, 5, 10); }
+uint16_t ts_f32_to_bf16(float value) {
+  uint32_t bits = f32_bits(value);
+  if ((bits & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(bits >> 16 | 0x40);
+  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+float ts_bf16_to_f32(uint16_t bits) { return f32_from_bits((uint32_t)bits << 16); }
+
+float ts_f16_to_f32(uint16_t bits) {
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16, field = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
+  if (field == 0x1F) return f32_from_bits(sign | 0x7F800000 | mantissa << 13 | (mantissa ? 0x400000 : 0));
+  if (field) return f32_from_bits(sign | (field + 112) << 23 | mantissa << 13);
+  float magnitude = (float)mantissa * 0x1p-24f; /* exact */
+  return sign ? -magnitude : magnitude;
+}

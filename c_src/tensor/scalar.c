@@ -1,0 +1,126 @@
+/* Single values of any element type. */
+#include "tensor/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t low_bits(int bits) { return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1; }
+
+static ts_scalar scalar_from_bits(uint64_t bits) { return (ts_scalar){.bits = bits}; }
+
+static ts_scalar scalar_from_f32(float value) {
+  ts_scalar scalar = {.bits = 0};
+  scalar.f32 = value;
+  return scalar;
+}
+
+/* The least and the largest value of an integer type, as bits of 64-bit integers. */
+static int64_t signed_max(ts_dtype type) { return (int64_t)(low_bits(ts_dtype_bits(type)) >> 1); }
+static int64_t signed_min(ts_dtype type) { return -signed_max(type) - 1; }
+
+static ts_scalar signed_from_f64(ts_dtype type, double value) {
+  if (isnan(value)) return scalar_from_bits(0);
+  /* max + 1 is a power of two, hence exact, where max itself may not be. */
+  if (value >= -(double)signed_min(type)) return ts_scalar_from_s64(type, signed_max(type));
+  if (value <= (double)signed_min(type)) return ts_scalar_from_s64(type, signed_min(type));
+  return ts_scalar_from_s64(type, (int64_t)value);
+}
+
+static ts_scalar unsigned_from_f64(ts_dtype type, double value) {
+  if (!(value > 0)) return scalar_from_bits(0); /* NaN too */
+  if (value >= ldexp(1, ts_dtype_bits(type))) return scalar_from_bits(low_bits(ts_dtype_bits(type)));
+  return scalar_from_bits((uint64_t)value);
+}
+
+ts_scalar ts_scalar_from_f64(ts_dtype type, double value) {
+  switch (type) {
+  case TS_F64: return (ts_scalar){.f64 = value};
+  case TS_F32: return scalar_from_f32((float)value);
+  case TS_F16: return scalar_from_bits(ts_f64_to_f16(value));
+  case TS_BF16: return scalar_from_bits(ts_f64_to_bf16(value));
+  default: break;
+  }
+  if (ts_dtype_is_signed(type)) return signed_from_f64(type, value);
+  if (ts_dtype_is_unsigned(type)) return unsigned_from_f64(type, value);
+  return scalar_from_bits(0); /* a type that no graph may have yet */
+}
+
+/* A double that rounds to any shorter format as `magnitude` does: the bits that
+ * do not fit are or-ed into the last one (rounding to odd). */
+static double f64_sticky(uint64_t magnitude) {
+  if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(0x7FF)) | (magnitude & 0x7FF ? 0x800 : 0);
+  return (double)magnitude;
+}
+
+ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value) {
+  if (ts_dtype_is_integer(type)) return scalar_from_bits(value & low_bits(ts_dtype_bits(type)));
+  if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
+  if (type == TS_F32) return scalar_from_f32((float)value);
+  return ts_scalar_from_f64(type, f64_sticky(value));
+}
+
+ts_scalar ts_scalar_from_s64(ts_dtype type, int64_t value) {
+  if (ts_dtype_is_integer(type)) return scalar_from_bits((uint64_t)value & low_bits(ts_dtype_bits(type)));
+  if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
+  if (type == TS_F32) return scalar_from_f32((float)value);
+  double magnitude = f64_sticky(value < 0 ? -(uint64_t)value : (uint64_t)value);
+  return ts_scalar_from_f64(type, value < 0 ? -magnitude : magnitude);
+}
+
+static int64_t sign_extend(ts_dtype type, uint64_t bits) {
+  uint64_t sign = UINT64_C(1) << (ts_dtype_bits(type) - 1);
+  return (int64_t)(((bits & low_bits(ts_dtype_bits(type))) ^ sign) - sign);
+}
+
+double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
+  switch (type) {
+  case TS_F64: return value.f64;
+  case TS_F32: return (double)value.f32;
+  case TS_F16: return (double)ts_f16_to_f32((uint16_t)value.bits);
+  case TS_BF16: return (double)ts_bf16_to_f32((uint16_t)value.bits);
+  default: break;
+  }
+  if (ts_dtype_is_signed(type)) return (double)sign_extend(type, value.bits);
+  return ts_dtype_is_unsigned(type) ? (double)value.bits : 0;
+}
+
+int64_t ts_scalar_to_s64(ts_dtype type, ts_scalar value) {
+  if (ts_dtype_is_signed(type)) return sign_extend(type, value.bits);
+  if (ts_dtype_is_unsigned(type)) return (int64_t)value.bits;
+  return signed_from_f64(TS_S64, ts_scalar_to_f64(type, value)).s64;
+}
+
+ts_scalar ts_scalar_convert(ts_dtype from, ts_scalar value, ts_dtype to) {
+  if (from == to) return value;
+  if (ts_dtype_is_signed(from)) return ts_scalar_from_s64(to, sign_extend(from, value.bits));
+  if (ts_dtype_is_unsigned(from)) return ts_scalar_from_u64(to, value.bits);
+  return ts_scalar_from_f64(to, ts_scalar_to_f64(from, value));
+}
+
+/* Only types of at most 8 bytes have scalars. */
+static size_t scalar_size(ts_dtype type) {
+  size_t size = ts_dtype_size(type);
+  return size < sizeof(ts_scalar) ? size : sizeof(ts_scalar);
+}
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "an element's bytes are taken for the low bytes of its 64 bits"
+#endif
+
+ts_scalar ts_scalar_load(ts_dtype type, const void *address) {
+  ts_scalar scalar = {.bits = 0};
+  memcpy(&scalar, address, scalar_size(type));
+  return scalar;
+}
+
+void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) { memcpy(address, &value, scalar_size(type)); }
+
+ts_scalar ts_dtype_lowest(ts_dtype type) {
+  if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_min(type));
+  return ts_scalar_from_f64(type, -INFINITY); /* 0 for unsigned types */
+}
+
+ts_scalar ts_dtype_highest(ts_dtype type) {
+  if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_max(type));
+  return ts_scalar_from_f64(type, INFINITY); /* saturates to the largest unsigned value */
+}

@@ -1,0 +1,89 @@
+#include "tensor/shape.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+ts_shape ts_shape_make(int32_t rank, const int64_t *dims) {
+  ts_shape shape = {.rank = rank};
+  if (rank > 0) memcpy(shape.dims, dims, sizeof(int64_t) * (size_t)(rank < TS_MAX_RANK ? rank : TS_MAX_RANK));
+  return shape;
+}
+
+bool ts_shape_equal(const ts_shape *a, const ts_shape *b) {
+  return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->rank) == 0;
+}
+
+ts_status ts_shape_check(const ts_shape *shape, ts_dtype type) {
+  if (shape->rank < 0 || shape->rank > TS_MAX_RANK) {
+    return ts_error(TS_INVALID_ARGUMENT, "rank %d is not in 0..%d", (int)shape->rank, TS_MAX_RANK);
+  }
+  /* The product of the dims other than 0 must fit as well: strides are made of it. */
+  int64_t bytes = (int64_t)ts_dtype_size(type);
+  for (int32_t i = 0; i < shape->rank; i++) {
+    int64_t dim = shape->dims[i];
+    if (dim < 0) {
+      return ts_error(TS_INVALID_ARGUMENT, "dimension %d of %s is negative", (int)i, TS_SHAPE_STR(type, shape));
+    }
+    if (dim > 0 && !ts_mul_i64(bytes, dim, &bytes)) {
+      return ts_error(TS_OUT_OF_RANGE, "%s has more bytes than fit in 64 bits", TS_SHAPE_STR(type, shape));
+    }
+  }
+  return TS_SUCCESS;
+}
+
+int64_t ts_shape_elements(const ts_shape *shape) {
+  int64_t elements = 1;
+  for (int32_t i = 0; i < shape->rank; i++) elements *= shape->dims[i];
+  return elements;
+}
+
+int64_t ts_shape_bytes(const ts_shape *shape, ts_dtype type) {
+  return ts_shape_elements(shape) * (int64_t)ts_dtype_size(type);
+}
+
+void ts_shape_strides(const ts_shape *shape, int64_t *out_strides) {
+  int64_t stride = 1;
+  for (int32_t i = shape->rank - 1; i >= 0; i--) {
+    out_strides[i] = stride;
+    stride *= shape->dims[i];
+  }
+}
+
+const char *ts_shape_format(ts_dtype type, const ts_shape *shape, char *out, size_t size) {
+  if (size == 0) return out;
+  int written = snprintf(out, size, "%s[", ts_dtype_name(type));
+  size_t at = written < 0 ? 0 : (size_t)written;
+  int32_t rank = shape->rank < TS_MAX_RANK ? shape->rank : TS_MAX_RANK;
+  for (int32_t i = 0; i < rank && at < size; i++) {
+    written = snprintf(out + at, size - at, i ? ",%lld" : "%lld", (long long)shape->dims[i]);
+    at += written < 0 ? 0 : (size_t)written;
+  }
+  if (at < size) snprintf(out + at, size - at, "]");
+  return out;
+}
+
+static void format_dims(const ts_shape *shape, char *out, size_t size) {
+  char text[TS_SHAPE_TEXT];
+  ts_shape_format(TS_DTYPE_NONE, shape, text, sizeof(text));
+  snprintf(out, size, "%s", strchr(text, '['));
+}
+
+ts_status ts_shape_broadcast(const ts_shape *a, const ts_shape *b, ts_shape *out) {
+  ts_shape result = {.rank = a->rank > b->rank ? a->rank : b->rank};
+  for (int32_t i = 1; i <= result.rank; i++) {
+    int64_t da = i <= a->rank ? a->dims[a->rank - i] : 1;
+    int64_t db = i <= b->rank ? b->dims[b->rank - i] : 1;
+    if (da != db && da != 1 && db != 1) {
+      char text_a[TS_SHAPE_TEXT], text_b[TS_SHAPE_TEXT];
+      format_dims(a, text_a, sizeof(text_a));
+      format_dims(b, text_b, sizeof(text_b));
+      return ts_error(TS_INVALID_ARGUMENT, "cannot broadcast shapes %s and %s: dimensions %lld and %lld differ", text_a,
+                      text_b, (long long)da, (long long)db);
+    }
+    result.dims[result.rank - i] = da == 1 ? db : da;
+  }
+  *out = result;
+  return TS_SUCCESS;
+}
