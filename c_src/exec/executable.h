@@ -1,0 +1,57 @@
+/* A compiled program: an immutable list of steps over planned memory.
+ * Re-entrant: any number of threads may run it at once, without a lock. */
+#ifndef TS_EXEC_EXECUTABLE_H
+#define TS_EXEC_EXECUTABLE_H
+
+#include "base/text.h"
+#include "ir/graph.h"
+#include "tensor/buffer.h"
+
+#include <stdatomic.h>
+
+typedef struct ts_executable ts_executable;
+
+typedef struct ts_compile_options {
+  bool no_fusion;   /* each op its own kernel */
+  bool no_simplify; /* the graph as given (then fused) */
+} ts_compile_options;
+
+typedef struct ts_run_options {
+  const _Atomic bool *cancel; /* may be NULL; set from any thread to end the run with TS_CANCELLED */
+  int threads;                /* at most this many; 0: all */
+  uint64_t donated;           /* bit i: argument i's memory may become a result's, if it is unique; the
+                                 run takes the reference of a donated argument on success */
+  ts_pool *pool;              /* NULL: the default */
+} ts_run_options;
+
+typedef struct ts_executable_stats {
+  int64_t steps, kernels, kernels_compiled; /* compiled: not found in any cache */
+  int64_t temp_bytes;       /* of one run, besides arguments and results */
+  int64_t result_bytes;
+  int64_t live_peak_bytes;  /* largest sum of live bytes over the steps, arguments included */
+  int64_t planned_peak_bytes; /* what the plan takes: arguments, results, temporaries */
+  int64_t cost_ns;          /* estimated, one thread; INT64_MAX when a loop's trip count is unknown */
+  int64_t pass_ns, lower_ns, kernel_ns; /* where compiling took its time */
+} ts_executable_stats;
+
+/* Compiles; `graph` is copied as needed and may go. NULL options: defaults. */
+ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out);
+void ts_executable_retain(ts_executable *executable);
+void ts_executable_release(ts_executable *executable);
+
+size_t ts_executable_param_count(const ts_executable *executable);
+size_t ts_executable_result_count(const ts_executable *executable);
+const ts_type *ts_executable_param_types(const ts_executable *executable);
+const ts_type *ts_executable_result_types(const ts_executable *executable);
+void ts_executable_get_stats(const ts_executable *executable, ts_executable_stats *out);
+/* True when a run is short enough for a normal scheduler (tens of microseconds). */
+bool ts_executable_is_short(const ts_executable *executable);
+/* Kernels, costs and memory plan for people. */
+ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
+
+/* Runs: arguments must have the parameters' types and shapes (checked). `out_results` gets one
+ * reference each. On failure nothing is returned and no argument is taken. */
+ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                            const ts_run_options *options, ts_buffer **out_results);
+
+#endif

@@ -1,0 +1,15 @@
+/* The one pool of worker threads, sized from affinity and the cgroup's quota. A
+ * caller takes part in its own work as worker 0; other workers help when they
+ * are idle, so any number of callers may run at once and none waits for a
+ * thread. Thread-safe. Threads start with the first parallel run. */
+#ifndef TS_EXEC_POOL_H
+#define TS_EXEC_POOL_H
+
+#include "base/parallel.h"
+
+/* Cores that this process may use, >= 1. */
+int ts_cpu_count(void);
+/* The shared pool limited to `threads` (0: all). Constant objects, live for ever. */
+const ts_parallel *ts_pool_parallel(int threads);
+
+#endif

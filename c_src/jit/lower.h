@@ -1,0 +1,69 @@
+/* From a fused region (or a single op) to kernel launches: composes the index
+ * maps of the region's ops into strides, collapses dimensions, picks the kernel
+ * kind, and splits long reductions. Pure, thread-safe. */
+#ifndef TS_JIT_LOWER_H
+#define TS_JIT_LOWER_H
+
+#include "ir/graph.h"
+#include "jit/kernel.h"
+
+/* Adds clamp(read(value), 0, limit) * stride bytes to an address, where value is a rank-0 integer. */
+typedef struct ts_dynamic_term {
+  uint32_t operand; /* which operand of the lowered op holds the index */
+  ts_dtype dtype;
+  int64_t limit;
+  int64_t stride;
+} ts_dynamic_term;
+
+typedef enum ts_place { TS_PLACE_OPERAND, TS_PLACE_RESULT, TS_PLACE_TEMP } ts_place;
+
+/* args[word] = address of operand, result or temp `index`, plus offset, plus the dynamic terms. */
+typedef struct ts_launch_pointer {
+  int32_t word;
+  ts_place place;
+  uint32_t index;
+  int64_t offset;
+  int32_t term_count;
+  const ts_dynamic_term *terms;
+} ts_launch_pointer;
+
+typedef struct ts_launch {
+  ts_kernel_desc desc;
+  int64_t *args;          /* ts_kernel_arg_count words; addresses are zero until patched */
+  int32_t pointer_count;
+  const ts_launch_pointer *pointers;
+  int64_t units;          /* work units in all */
+  int64_t points;         /* of the iteration space */
+  int64_t bytes;          /* memory read and written, roughly */
+  int64_t scratch;        /* bytes for each thread */
+} ts_launch;
+
+typedef struct ts_lowered {
+  int32_t launch_count;   /* run in order */
+  const ts_launch *launches;
+  int32_t temp_count;     /* scratch tensors shared by the launches */
+  const int64_t *temp_bytes;
+  /* inplace[r * operand_count + o]: result r may have the memory of operand o. */
+  const bool *inplace;
+} ts_lowered;
+
+/* Lowers op `id`: a fusion op, or any single op that a kernel can do (elementwise, shape, indexed,
+ * reduce, arg reduce, sources). Everything lives in `arena`. TS_UNIMPLEMENTED when no kernel
+ * can do it as one: the caller then takes a fusion apart, or calls the library. Empty results give no launches. */
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_lowered *out);
+
+/* True when result and operand share bytes as they are (reshape and other ops that move nothing);
+ * exec then makes no copy. */
+bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);
+
+/* ---- whole-compiled control flow (whole.c) ---- */
+/* A while, cond or fusion-free region of rank-0 values and at most `TS_WHOLE_MAX_OPS` ops that becomes one native function. */
+#define TS_WHOLE_MAX_OPS 512
+bool ts_whole_supported(const ts_graph *graph, ts_op_id id);
+/* Kernel with args: addresses of the operands, then of the results, then of the cancel flag
+ * (_Atomic bool, read on every back edge; when set, the loop ends early), then constants as words.
+ * begin/end/scratch are not used. `text` is the caller's (ts_free); constants are written to `arena`. */
+ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, char **out_text, ts_kernel_source *out,
+                         const int64_t **out_constants, int32_t *out_constant_count);
+
+#endif
