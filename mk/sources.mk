@@ -19,7 +19,13 @@ PASS_SRC :=
 
 JIT_SRC :=
 
-KERNEL_SRC :=
+KERNEL_SRC := \
+  c_src/kernel/ref.c \
+  c_src/kernel/ref_dot.c \
+  c_src/kernel/ref_elementwise.c \
+  c_src/kernel/ref_reduce.c \
+  c_src/kernel/ref_scalar.c \
+  c_src/kernel/ref_shape.c
 
 EXEC_SRC :=
 

@@ -42,6 +42,10 @@ static void convert(const ts_ref_call *call) {
   }
 }
 
+static void bitcast(const ts_ref_call *call) {
+  if (call->result->bytes > 0) memcpy(call->result->data, call->operands[0]->data, (size_t)call->result->bytes);
+}
+
 static void select(const ts_ref_call *call) {
   const ts_buffer *predicates = call->operands[0];
   for (int64_t i = 0; i < elements(call); i++) {
@@ -71,7 +75,7 @@ void ts_ref_elementwise(const ts_ref_call *call) {
       if (call->op->code == TS_OP_CONVERT) {
         convert(call);
       } else {
-        memcpy(call->result->data, call->operands[0]->data, (size_t)call->result->bytes);
+        bitcast(call);
       }
       break;
     default: binary(call); break;

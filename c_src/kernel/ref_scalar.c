@@ -13,13 +13,13 @@
  * digits that erf near 1 has lost. */
 static double erf_inv(double y) {
   if (!(fabs(y) < 1)) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
-  const double a = 0.147, half_slope = 0.88622692545275801365; /* sqrt(pi) / 2 */
+  const double a = 0.147, two_over_pi = 0.63661977236758134308, half_root_pi = 0.88622692545275801365;
   double goal = fabs(y), log_term = log1p(-goal * goal);
-  double b = 2 / (M_PI * a) + log_term / 2;
+  double b = two_over_pi / a + log_term / 2;
   double x = sqrt(fmax(0, sqrt(b * b - log_term / a) - b));
   for (int i = 0; i < 4; i++) {
     double error = goal < 0.5 ? erf(x) - goal : (1 - goal) - erfc(x);
-    double step = error * half_slope * exp(x * x);
+    double step = error * half_root_pi * exp(x * x);
     x -= step / (1 + x * step);
   }
   return copysign(x, y);

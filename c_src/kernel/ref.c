@@ -1,0 +1,194 @@
+#include "kernel/ref.h"
+
+#include "kernel/ref_internal.h"
+
+/* One run. Regions are closed and none holds itself, so a value has at most
+ * one buffer at a time and a single table serves all regions. */
+typedef struct interpreter {
+  const ts_graph *graph;
+  ts_pool *pool;
+  ts_buffer **values; /* a reference for each value that is computed now */
+} interpreter;
+
+static ts_status run_region(interpreter *in, ts_region_id id, ts_buffer *const *args, ts_buffer **out_results);
+
+static void set_value(interpreter *in, ts_value_id id, ts_buffer *owned) {
+  ts_buffer_release(in->values[id]);
+  in->values[id] = owned;
+}
+
+static void release_all(ts_buffer **buffers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    ts_buffer_release(buffers[i]);
+    buffers[i] = NULL;
+  }
+}
+
+/* ---- control ---- */
+
+static ts_status scalar_buffer(interpreter *in, ts_dtype type, ts_scalar value, ts_buffer **out) {
+  TS_TRY(ts_buffer_create(in->pool, type, &(ts_shape){.rank = 0}, out));
+  ts_ref_set(*out, 0, value);
+  return TS_SUCCESS;
+}
+
+static ts_status run_while(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
+  ts_buffer **next = NULL;
+  ts_status status = TS_NEW_ARRAY(op->operand_count, &next);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    ts_buffer_retain(operands[i]);
+    results[i] = operands[i];
+  }
+  while (!status) {
+    ts_buffer *proceed = NULL;
+    TS_GOTO(done, status, run_region(in, op->attrs->regions.regions[0], results, &proceed));
+    bool stop = !ts_ref_truth(proceed->dtype, ts_ref_get(proceed, 0));
+    ts_buffer_release(proceed);
+    if (stop) break;
+    TS_GOTO(done, status, run_region(in, op->attrs->regions.regions[1], results, next));
+    release_all(results, op->operand_count);
+    for (uint32_t i = 0; i < op->operand_count; i++) results[i] = next[i];
+  }
+done:
+  ts_free(next);
+  return status;
+}
+
+static ts_status run_control(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
+  switch (op->code) {
+    case TS_OP_WHILE: return run_while(in, op, operands, results);
+    case TS_OP_COND: {
+      bool truth = ts_ref_truth(operands[0]->dtype, ts_ref_get(operands[0], 0));
+      return run_region(in, op->attrs->regions.regions[truth ? 0 : 1], operands + 1, results);
+    }
+    case TS_OP_FUSION: return run_region(in, op->attrs->fusion.region, operands, results);
+    default: return run_region(in, op->attrs->regions.regions[0], operands, results);
+  }
+}
+
+/* A left fold with a region: acc = region(acc, x) for the elements in order. */
+static ts_status fold(interpreter *in, const ts_ref_call *call, const ts_ref_split *split, int64_t base,
+                      ts_buffer **inout_acc) {
+  const ts_buffer *operand = call->operands[0];
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t k = 0; k < ts_shape_elements(&split->reduced); k++, ts_ref_next(&split->reduced, index)) {
+    int64_t from = base + ts_ref_offset(split->reduced.rank, index, split->reduced_strides);
+    ts_buffer *args[2] = {*inout_acc, NULL}, *next = NULL;
+    TS_TRY(scalar_buffer(in, operand->dtype, ts_ref_get(operand, from), &args[1]));
+    ts_status status = run_region(in, call->op->attrs->reduce.region, args, &next);
+    ts_buffer_release(args[1]);
+    TS_TRY(status);
+    ts_buffer_release(*inout_acc);
+    *inout_acc = next;
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status reduce_region(interpreter *in, const ts_ref_call *call) {
+  ts_ref_split split = ts_ref_split_dims(&call->operands[0]->shape, &call->op->attrs->reduce.axes);
+  int64_t kept[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; i < ts_shape_elements(&split.kept); i++, ts_ref_next(&split.kept, kept)) {
+    ts_buffer *acc = call->operands[1];
+    ts_buffer_retain(acc);
+    ts_status status = fold(in, call, &split, ts_ref_offset(split.kept.rank, kept, split.kept_strides), &acc);
+    if (!status) ts_ref_set(call->result, i, ts_ref_get(acc, 0));
+    ts_buffer_release(acc);
+    TS_TRY(status);
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- one op ---- */
+
+static ts_status compute(interpreter *in, const ts_ref_call *call) {
+  if (call->op->code == TS_OP_REDUCE) return reduce_region(in, call);
+  switch (ts_op_get_class(call->op->code)) {
+    case TS_CLASS_SOURCE: ts_ref_source(call); break;
+    case TS_CLASS_SHAPE: ts_ref_shape_op(call); break;
+    case TS_CLASS_INDEXED: ts_ref_indexed(call); break;
+    case TS_CLASS_REDUCE: return ts_ref_reduce(call);
+    case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); break;
+    case TS_CLASS_SCAN: ts_ref_scan(call); break;
+    case TS_CLASS_DOT: ts_ref_dot(call); break;
+    default: ts_ref_elementwise(call); break;
+  }
+  return TS_SUCCESS;
+}
+
+/* `results` gets op->result_count references, also the ones made before a failure. */
+static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
+  if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return run_control(in, op, operands, results);
+  if (op->code == TS_OP_LITERAL) {
+    results[0] = op->attrs->literal.buffer;
+    ts_buffer_retain(results[0]);
+    return TS_SUCCESS;
+  }
+  const ts_value *value = ts_graph_value(in->graph, op->first_result);
+  TS_TRY(ts_buffer_create(in->pool, value->dtype, &value->shape, &results[0]));
+  return compute(in, &(ts_ref_call){.op = op, .operands = operands, .result = results[0]});
+}
+
+static ts_status run_op(interpreter *in, const ts_op *op) {
+  ts_buffer **buffers;
+  TS_TRY(TS_NEW_ARRAY((size_t)op->operand_count + op->result_count, &buffers));
+  ts_buffer **results = buffers + op->operand_count;
+  for (uint32_t i = 0; i < op->operand_count; i++) buffers[i] = in->values[op->operands[i]];
+  ts_status status = run_on(in, op, buffers, results);
+  if (status) release_all(results, op->result_count);
+  for (uint32_t i = 0; !status && i < op->result_count; i++) set_value(in, op->first_result + i, results[i]);
+  ts_free(buffers);
+  return ts_error_context(status, "%s", ts_op_name(op->code));
+}
+
+/* ---- regions ---- */
+
+static void forget_region(interpreter *in, const ts_region *region) {
+  for (size_t i = 0; i < region->params.count; i++) set_value(in, region->params.data[i], NULL);
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(in->graph, region->ops.data[i]);
+    for (uint32_t r = 0; r < op->result_count; r++) set_value(in, op->first_result + r, NULL);
+  }
+}
+
+/* `out_results` gets references; none on failure. */
+static ts_status run_region(interpreter *in, ts_region_id id, ts_buffer *const *args, ts_buffer **out_results) {
+  const ts_region *region = ts_graph_region(in->graph, id);
+  ts_status status = TS_SUCCESS;
+  for (size_t i = 0; i < region->params.count; i++) {
+    ts_buffer_retain(args[i]);
+    set_value(in, region->params.data[i], args[i]);
+  }
+  for (size_t i = 0; !status && i < region->ops.count; i++) {
+    status = run_op(in, ts_graph_op(in->graph, region->ops.data[i]));
+  }
+  for (size_t i = 0; !status && i < region->results.count; i++) {
+    out_results[i] = in->values[region->results.data[i]];
+    ts_buffer_retain(out_results[i]);
+  }
+  forget_region(in, region);
+  return status;
+}
+
+static ts_status check_args(const ts_graph *graph, ts_buffer *const *args, size_t arg_count) {
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  if (arg_count != root->params.count) {
+    return ts_error(TS_INVALID_ARGUMENT, "expected %zu arguments, got %zu", root->params.count, arg_count);
+  }
+  for (size_t i = 0; i < arg_count; i++) {
+    const ts_value *param = ts_graph_value(graph, root->params.data[i]);
+    if (args[i]->dtype == param->dtype && ts_shape_equal(&args[i]->shape, &param->shape)) continue;
+    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i,
+                    TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(param->dtype, &param->shape));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
+                     ts_buffer **out_results) {
+  TS_TRY(check_args(graph, args, arg_count));
+  interpreter in = {.graph = graph, .pool = pool};
+  TS_TRY(TS_NEW_ARRAY(graph->values.count, &in.values));
+  ts_status status = run_region(&in, TS_ROOT, args, out_results);
+  ts_free(in.values);
+  return status;
+}

@@ -1,0 +1,74 @@
+#include "kernel/ref_internal.h"
+
+#include <math.h>
+
+/* One operand's dims by role. Batch and contracted dims in the order in which
+ * the attributes list them, free dims in increasing order. */
+typedef struct dot_side {
+  ts_shape batch, contract, free;
+  int64_t batch_strides[TS_MAX_RANK], contract_strides[TS_MAX_RANK], free_strides[TS_MAX_RANK];
+} dot_side;
+
+static void take_dim(const ts_shape *shape, const int64_t *strides, int64_t dim, ts_shape *part, int64_t *part_strides) {
+  part_strides[part->rank] = strides[dim];
+  part->dims[part->rank++] = shape->dims[dim];
+}
+
+static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract) {
+  dot_side side = {0};
+  int64_t strides[TS_MAX_RANK];
+  bool taken[TS_MAX_RANK] = {false};
+  ts_shape_strides(shape, strides);
+  for (int32_t i = 0; i < batch->rank; i++) {
+    take_dim(shape, strides, batch->dims[i], &side.batch, side.batch_strides);
+    taken[batch->dims[i]] = true;
+  }
+  for (int32_t i = 0; i < contract->rank; i++) {
+    take_dim(shape, strides, contract->dims[i], &side.contract, side.contract_strides);
+    taken[contract->dims[i]] = true;
+  }
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (!taken[d]) take_dim(shape, strides, d, &side.free, side.free_strides);
+  }
+  return side;
+}
+
+/* acc = l * r + acc, with one rounding for floats and wrapping for integers. */
+static ts_scalar multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+  switch (type) {
+    case TS_F32: return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
+    case TS_F64: return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
+    default: return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
+  }
+}
+
+static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64_t lhs_base, const dot_side *rhs,
+                             int64_t rhs_base) {
+  const ts_buffer *l = call->operands[0], *r = call->operands[1];
+  ts_dtype type = ts_ref_accumulator(l->dtype);
+  ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t k = 0; k < ts_shape_elements(&lhs->contract); k++, ts_ref_next(&lhs->contract, index)) {
+    ts_scalar x = ts_ref_get(l, lhs_base + ts_ref_offset(lhs->contract.rank, index, lhs->contract_strides));
+    ts_scalar y = ts_ref_get(r, rhs_base + ts_ref_offset(rhs->contract.rank, index, rhs->contract_strides));
+    acc = multiply_add(type, ts_scalar_convert(l->dtype, x, type), ts_scalar_convert(r->dtype, y, type), acc);
+  }
+  return ts_scalar_convert(type, acc, call->result->dtype);
+}
+
+/* The result's index is batch, free dims of lhs, free dims of rhs. */
+void ts_ref_dot(const ts_ref_call *call) {
+  const ts_attrs *attrs = call->op->attrs;
+  dot_side lhs = get_side(&call->operands[0]->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
+  dot_side rhs = get_side(&call->operands[1]->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  const ts_shape *shape = &call->result->shape;
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+    const int64_t *lhs_free = index + lhs.batch.rank, *rhs_free = lhs_free + lhs.free.rank;
+    int64_t lhs_base = ts_ref_offset(lhs.batch.rank, index, lhs.batch_strides) +
+                       ts_ref_offset(lhs.free.rank, lhs_free, lhs.free_strides);
+    int64_t rhs_base = ts_ref_offset(rhs.batch.rank, index, rhs.batch_strides) +
+                       ts_ref_offset(rhs.free.rank, rhs_free, rhs.free_strides);
+    ts_ref_set(call->result, i, dot_element(call, &lhs, lhs_base, &rhs, rhs_base));
+  }
+}

@@ -1,0 +1,220 @@
+#include "kernel/ref_internal.h"
+
+#include <string.h>
+
+/* ---- sources ---- */
+
+static void iota(const ts_ref_call *call) {
+  ts_buffer *result = call->result;
+  int32_t axis = call->op->attrs->iota.axis;
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++, ts_ref_next(&result->shape, index)) {
+    ts_ref_set(result, i, ts_scalar_from_s64(result->dtype, axis < 0 ? i : index[axis]));
+  }
+}
+
+static void eye(const ts_ref_call *call) {
+  ts_buffer *result = call->result;
+  int32_t rank = result->shape.rank;
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++, ts_ref_next(&result->shape, index)) {
+    ts_ref_set(result, i, ts_scalar_from_s64(result->dtype, index[rank - 2] == index[rank - 1]));
+  }
+}
+
+static void fill(ts_buffer *result, ts_scalar value) {
+  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++) ts_ref_set(result, i, value);
+}
+
+void ts_ref_source(const ts_ref_call *call) {
+  switch (call->op->code) {
+    case TS_OP_IOTA: iota(call); break;
+    case TS_OP_EYE: eye(call); break;
+    default: fill(call->result, call->op->attrs->constant.value); break;
+  }
+}
+
+/* ---- reads through an affine map ---- */
+
+/* result[i] = operand[base + sum of index[d] * strides[d]] */
+static void copy_mapped(const ts_ref_call *call, int64_t base, const int64_t *strides) {
+  const ts_shape *shape = &call->result->shape;
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+    int64_t from = base + ts_ref_offset(shape->rank, index, strides);
+    ts_ref_set(call->result, i, ts_ref_get(call->operands[0], from));
+  }
+}
+
+static void copy_all(const ts_buffer *from, ts_buffer *to) {
+  if (to->bytes > 0) memcpy(to->data, from->data, (size_t)to->bytes);
+}
+
+static void broadcast(const ts_ref_call *call) {
+  const ts_shape *shape = &call->operands[0]->shape;
+  const ts_dims *axes = &call->op->attrs->broadcast.axes;
+  int64_t operand_strides[TS_MAX_RANK], strides[TS_MAX_RANK] = {0};
+  ts_shape_strides(shape, operand_strides);
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (shape->dims[d] != 1) strides[axes->dims[d]] = operand_strides[d];
+  }
+  copy_mapped(call, 0, strides);
+}
+
+static void transpose(const ts_ref_call *call) {
+  const ts_dims *axes = &call->op->attrs->axes;
+  int64_t operand_strides[TS_MAX_RANK], strides[TS_MAX_RANK] = {0};
+  ts_shape_strides(&call->operands[0]->shape, operand_strides);
+  for (int32_t d = 0; d < axes->rank; d++) strides[d] = operand_strides[axes->dims[d]];
+  copy_mapped(call, 0, strides);
+}
+
+static void reverse(const ts_ref_call *call) {
+  const ts_dims *axes = &call->op->attrs->axes;
+  const ts_shape *shape = &call->result->shape;
+  int64_t strides[TS_MAX_RANK], base = 0;
+  ts_shape_strides(shape, strides);
+  for (int32_t i = 0; i < axes->rank; i++) {
+    int64_t d = axes->dims[i];
+    base += (shape->dims[d] - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  copy_mapped(call, base, strides);
+}
+
+static void slice(const ts_ref_call *call) {
+  const ts_attrs *attrs = call->op->attrs;
+  int64_t strides[TS_MAX_RANK], base = 0;
+  ts_shape_strides(&call->operands[0]->shape, strides);
+  for (int32_t d = 0; d < call->result->shape.rank; d++) {
+    base += attrs->slice.start.dims[d] * strides[d];
+    strides[d] *= attrs->slice.stride.dims[d];
+  }
+  copy_mapped(call, base, strides);
+}
+
+/* ---- writes into place ---- */
+
+static void pad(const ts_ref_call *call) {
+  const ts_buffer *operand = call->operands[0];
+  const ts_shape *from = &operand->shape, *to = &call->result->shape;
+  const ts_attrs *attrs = call->op->attrs;
+  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
+  ts_shape_strides(to, strides);
+  fill(call->result, ts_ref_get(call->operands[1], 0));
+  for (int64_t i = 0; i < ts_shape_elements(from); i++, ts_ref_next(from, index)) {
+    int64_t offset = 0;
+    bool inside = true;
+    for (int32_t d = 0; d < from->rank; d++) {
+      int64_t at = attrs->pad.low.dims[d] + index[d] * (attrs->pad.interior.dims[d] + 1);
+      inside = inside && at >= 0 && at < to->dims[d];
+      offset += at * strides[d];
+    }
+    if (inside) ts_ref_set(call->result, offset, ts_ref_get(operand, i));
+  }
+}
+
+/* Writes all of `part` into `whole`, its first element at `start`. */
+static void put(const ts_buffer *part, const int64_t *start, ts_buffer *whole) {
+  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
+  ts_shape_strides(&whole->shape, strides);
+  int64_t base = ts_ref_offset(whole->shape.rank, start, strides);
+  for (int64_t i = 0; i < ts_shape_elements(&part->shape); i++, ts_ref_next(&part->shape, index)) {
+    ts_ref_set(whole, base + ts_ref_offset(part->shape.rank, index, strides), ts_ref_get(part, i));
+  }
+}
+
+static void concatenate(const ts_ref_call *call) {
+  int32_t axis = call->op->attrs->axis;
+  int64_t start[TS_MAX_RANK] = {0};
+  for (uint32_t i = 0; i < call->op->operand_count; i++) {
+    put(call->operands[i], start, call->result);
+    start[axis] += call->operands[i]->shape.dims[axis];
+  }
+}
+
+void ts_ref_shape_op(const ts_ref_call *call) {
+  switch (call->op->code) {
+    case TS_OP_BROADCAST: broadcast(call); break;
+    case TS_OP_TRANSPOSE: transpose(call); break;
+    case TS_OP_REVERSE: reverse(call); break;
+    case TS_OP_SLICE: slice(call); break;
+    case TS_OP_PAD: pad(call); break;
+    case TS_OP_CONCATENATE: concatenate(call); break;
+    default: copy_all(call->operands[0], call->result); break; /* reshape */
+  }
+}
+
+/* ---- reads and writes at run-time indices ---- */
+
+/* An index of any integer type, clamped to [0, last]. */
+static int64_t clamped_index(const ts_buffer *indices, int64_t element, int64_t last) {
+  ts_scalar value = ts_ref_get(indices, element);
+  int64_t index = ts_scalar_to_s64(indices->dtype, value);
+  if (indices->dtype == TS_U64 && index < 0) return last;
+  return index < 0 ? 0 : index > last ? last : index;
+}
+
+/* The start operands from `first` on, each clamped so that `size` fits in `whole`. */
+static void read_starts(const ts_ref_call *call, uint32_t first, const ts_shape *size, const ts_shape *whole,
+                        int64_t *out_start) {
+  for (int32_t d = 0; d < whole->rank; d++) {
+    out_start[d] = clamped_index(call->operands[first + (uint32_t)d], 0, whole->dims[d] - size->dims[d]);
+  }
+}
+
+static void dynamic_slice(const ts_ref_call *call) {
+  const ts_shape *whole = &call->operands[0]->shape;
+  int64_t start[TS_MAX_RANK], strides[TS_MAX_RANK];
+  read_starts(call, 1, &call->result->shape, whole, start);
+  ts_shape_strides(whole, strides);
+  copy_mapped(call, ts_ref_offset(whole->rank, start, strides), strides);
+}
+
+static void put_slice(const ts_ref_call *call) {
+  const ts_buffer *update = call->operands[1];
+  int64_t start[TS_MAX_RANK];
+  read_starts(call, 2, &update->shape, &call->result->shape, start);
+  copy_all(call->operands[0], call->result);
+  put(update, start, call->result);
+}
+
+/* result[before..., indices' index..., after...] = operand[before..., indices[...], after...] */
+static void take(const ts_ref_call *call) {
+  const ts_buffer *operand = call->operands[0], *indices = call->operands[1];
+  int32_t axis = call->op->attrs->axis, index_rank = indices->shape.rank;
+  const ts_shape *shape = &call->result->shape;
+  int64_t strides[TS_MAX_RANK], index_strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
+  ts_shape_strides(&operand->shape, strides);
+  ts_shape_strides(&indices->shape, index_strides);
+  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+    int64_t which = ts_ref_offset(index_rank, index + axis, index_strides);
+    int64_t from = clamped_index(indices, which, operand->shape.dims[axis] - 1) * strides[axis];
+    from += ts_ref_offset(axis, index, strides);
+    from += ts_ref_offset(operand->shape.rank - axis - 1, index + axis + index_rank, strides + axis + 1);
+    ts_ref_set(call->result, i, ts_ref_get(operand, from));
+  }
+}
+
+/* result[i] = operand[i with the axis' coordinate replaced by indices[i]] */
+static void take_along_axis(const ts_ref_call *call) {
+  const ts_buffer *operand = call->operands[0], *indices = call->operands[1];
+  int32_t axis = call->op->attrs->axis;
+  const ts_shape *shape = &call->result->shape;
+  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
+  ts_shape_strides(&operand->shape, strides);
+  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+    int64_t chosen = clamped_index(indices, i, operand->shape.dims[axis] - 1);
+    int64_t from = ts_ref_offset(shape->rank, index, strides) + (chosen - index[axis]) * strides[axis];
+    ts_ref_set(call->result, i, ts_ref_get(operand, from));
+  }
+}
+
+void ts_ref_indexed(const ts_ref_call *call) {
+  switch (call->op->code) {
+    case TS_OP_DYNAMIC_SLICE: dynamic_slice(call); break;
+    case TS_OP_PUT_SLICE: put_slice(call); break;
+    case TS_OP_TAKE: take(call); break;
+    default: take_along_axis(call); break;
+  }
+}
