@@ -8,12 +8,27 @@ BASE_SRC := \
   c_src/base/map.c \
   c_src/base/parallel.c \
   c_src/base/status.c \
+  c_src/base/system.c \
   c_src/base/text.c \
   c_src/base/vec.c
 
-TENSOR_SRC :=
+TENSOR_SRC := \
+  c_src/tensor/buffer.c \
+  c_src/tensor/dtype.c \
+  c_src/tensor/half.c \
+  c_src/tensor/pages.c \
+  c_src/tensor/pool.c \
+  c_src/tensor/scalar.c \
+  c_src/tensor/shape.c
 
-IR_SRC :=
+IR_SRC := \
+  c_src/ir/attrs.c \
+  c_src/ir/copy.c \
+  c_src/ir/graph.c \
+  c_src/ir/infer.c \
+  c_src/ir/infer_control.c \
+  c_src/ir/infer_shape.c \
+  c_src/ir/op.c
 
 PASS_SRC :=
 
@@ -34,7 +49,8 @@ NIF_SRC :=
 TOOL_SRC :=
 
 # test/c/<name>.c each, with its own main().
-C_TESTS :=
+C_TESTS := \
+  test_base
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS :=

@@ -1,0 +1,383 @@
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/parallel.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "testing.h"
+
+/* ---- status */
+
+START_TEST(status_of_success) {
+  ck_assert_int_eq(ts_status_code(TS_SUCCESS), TS_OK);
+  ck_assert_str_eq(ts_status_message(TS_SUCCESS), "");
+  ck_assert(ts_status_consume_ok(TS_SUCCESS));
+  ck_assert_ptr_null(ts_error_context(TS_SUCCESS, "x"));
+  ts_status_free(TS_SUCCESS);
+}
+END_TEST
+
+START_TEST(status_message_and_context) {
+  ts_status status = ts_error(TS_OUT_OF_RANGE, "index %d of %s", 7, "x");
+  ck_assert_int_eq(ts_status_code(status), TS_OUT_OF_RANGE);
+  ck_assert_str_eq(ts_status_message(status), "index 7 of x");
+  status = ts_error_context(status, "op %s", "slice");
+  ck_assert_int_eq(ts_status_code(status), TS_OUT_OF_RANGE);
+  ck_assert_str_eq(ts_status_message(status), "op slice: index 7 of x");
+  ck_assert(!ts_status_consume_ok(status));
+  ck_assert_str_eq(ts_code_name(TS_DATA_LOSS), "data_loss");
+}
+END_TEST
+
+START_TEST(status_without_memory) {
+  ts_alloc_fail_after(1, false);
+  ts_status status = ts_error(TS_INTERNAL, "lost");
+  ck_assert_ptr_eq(status, ts_error_no_memory());
+  ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+  ck_assert_str_eq(ts_status_message(status), "out of memory");
+  ts_status_free(status);
+
+  status = ts_error(TS_INTERNAL, "kept");
+  ts_alloc_fail_after(1, false);
+  status = ts_error_context(status, "dropped");
+  ck_assert_str_eq(ts_status_message(status), "kept");
+  ts_status_free(status);
+}
+END_TEST
+
+static ts_status try_twice(ts_status first, int *reached) {
+  ts_status status;
+  TS_TRY(first);
+  *reached = 1;
+  TS_GOTO(done, status, ts_error(TS_INTERNAL, "second"));
+  *reached = 2;
+done:
+  return status;
+}
+
+START_TEST(status_macros) {
+  int reached = 0;
+  ck_assert_error(try_twice(ts_error(TS_CANCELLED, "first"), &reached), TS_CANCELLED, "first");
+  ck_assert_int_eq(reached, 0);
+  ck_assert_error(try_twice(TS_SUCCESS, &reached), TS_INTERNAL, "second");
+  ck_assert_int_eq(reached, 1);
+}
+END_TEST
+
+/* ---- alloc */
+
+START_TEST(alloc_zeroes_and_checks_sizes) {
+  char *block;
+  ck_assert_ok(ts_alloc(1000, (void **)&block));
+  for (int i = 0; i < 1000; i++) ck_assert_int_eq(block[i], 0);
+  ts_free(block);
+
+  void *empty;
+  ck_assert_ok(ts_alloc(0, &empty));
+  ck_assert_ptr_nonnull(empty);
+  ck_assert_error(ts_realloc_array(SIZE_MAX, 2, &empty), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_ptr_nonnull(empty);
+  ts_free(empty);
+  ck_assert_error(ts_alloc_array(SIZE_MAX / 2, 3, &empty), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_ptr_null(empty);
+
+  int64_t product;
+  ck_assert(!ts_mul_i64(INT64_MAX, 2, &product));
+  ck_assert(ts_mul_i64(-3, 4, &product) && product == -12);
+}
+END_TEST
+
+START_TEST(alloc_realloc_and_strdup) {
+  int64_t live = ts_alloc_live();
+  int *numbers = NULL;
+  ck_assert_ok(ts_realloc_array(4, sizeof(int), (void **)&numbers));
+  for (int i = 0; i < 4; i++) numbers[i] = i;
+  ck_assert_ok(ts_realloc_array(4000, sizeof(int), (void **)&numbers));
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(numbers[i], i);
+  char *copy;
+  ck_assert_ok(ts_strdup("tessera", &copy));
+  ck_assert_str_eq(copy, "tessera");
+  ck_assert_int_eq(ts_alloc_live(), live + 2);
+  ts_free(copy);
+  ts_free(numbers);
+  ts_free(NULL);
+  ck_assert_int_eq(ts_alloc_live(), live);
+}
+END_TEST
+
+static bool alloc_works(void) {
+  void *block = ts_malloc_raw(8);
+  ts_free(block);
+  return block;
+}
+
+START_TEST(alloc_injected_failure) {
+  ts_alloc_fail_after(3, false);
+  ck_assert(alloc_works() && alloc_works());
+  ck_assert(!alloc_works());
+  ck_assert(alloc_works());
+  ck_assert_int_eq(ts_alloc_failures(), 1);
+
+  ts_alloc_fail_after(2, true);
+  ck_assert(alloc_works());
+  ck_assert(!alloc_works() && !alloc_works() && !alloc_works());
+  ck_assert_int_eq(ts_alloc_failures(), 3);
+  ts_alloc_fail_after(0, false);
+  ck_assert(alloc_works());
+  ck_assert_int_eq(ts_alloc_failures(), 0);
+}
+END_TEST
+
+/* ---- arena */
+
+static ts_status use_arena(void) {
+  ts_arena arena;
+  ts_status status = TS_SUCCESS;
+  ts_arena_init(&arena);
+  for (size_t size = 0; size < 40000; size = size * 3 + 1) {
+    char *block;
+    TS_GOTO(done, status, ts_arena_alloc(&arena, size, (void **)&block));
+    ck_assert_uint_eq((uintptr_t)block % 16, 0);
+    for (size_t i = 0; i < size; i++) ck_assert_int_eq(block[i], 0);
+    memset(block, 0x5A, size); /* a neighbour must not see it as its zeroes */
+  }
+  char *text;
+  TS_GOTO(done, status, ts_arena_strdup(&arena, "a string", &text));
+  ck_assert_str_eq(text, "a string");
+  ck_assert_uint_ge(arena.used, 40000 / 3);
+done:
+  ts_arena_deinit(&arena);
+  return status;
+}
+
+START_TEST(arena_blocks) {
+  ck_assert_ok(use_arena());
+  CK_FAIL_EACH_ALLOCATION(ts_status_free(use_arena()));
+}
+END_TEST
+
+START_TEST(arena_sizes) {
+  ts_arena arena;
+  void *block;
+  ts_arena_init(&arena);
+  ck_assert_error(ts_arena_alloc(&arena, SIZE_MAX, &block), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_error(ts_arena_alloc(&arena, SIZE_MAX - 64, &block), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_error(ts_arena_alloc_array(&arena, SIZE_MAX / 4, 8, &block), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_ok(ts_arena_alloc(&arena, 10 << 20, &block)); /* larger than any chunk */
+  ck_assert_ok(ts_arena_copy(&arena, "abc", 3, &block));
+  ck_assert_mem_eq(block, "abc", 3);
+  ts_arena_deinit(&arena);
+  ts_arena_deinit(&arena);
+}
+END_TEST
+
+/* ---- vector */
+
+static ts_status use_vec(void) {
+  TS_VEC(int) v = {0};
+  ts_status status = TS_SUCCESS;
+  for (int i = 0; i < 1000; i++) TS_GOTO(done, status, TS_VEC_PUSH(&v, i));
+  for (int i = 0; i < 1000; i++) ck_assert_int_eq(v.data[i], i);
+  TS_GOTO(done, status, TS_VEC_RESERVE(&v, 5000));
+  ck_assert_uint_ge(v.capacity, 5000);
+  ck_assert_uint_eq(v.count, 1000);
+done:
+  TS_VEC_FREE(&v);
+  ck_assert_ptr_null(v.data);
+  return status;
+}
+
+START_TEST(vec_push_and_reserve) {
+  ck_assert_ok(use_vec());
+  CK_FAIL_EACH_ALLOCATION(ts_status_free(use_vec()));
+}
+END_TEST
+
+/* ---- text */
+
+static ts_status use_text(char **out) {
+  ts_text text = {0};
+  for (int i = 0; i < 100; i++) ts_text_format(&text, "%d,", i);
+  ts_text_append_n(&text, "ab", 2);
+  ts_text_format(&text, "%0200d", 1);
+  ts_text_append(&text, ".");
+  return ts_text_finish(&text, out);
+}
+
+START_TEST(text_append_and_finish) {
+  char *out;
+  ck_assert_ok(use_text(&out));
+  ck_assert_uint_eq(strlen(out), 10 * 2 + 90 * 3 + 2 + 200 + 1);
+  ck_assert_int_eq(strncmp(out, "0,1,2,3,4,5,6,7,8,9,10,11,", 26), 0);
+  ck_assert_str_eq(out + strlen(out) - 4, "001.");
+  ts_free(out);
+  CK_FAIL_EACH_ALLOCATION({
+    ts_status_free(use_text(&out));
+    ts_free(out);
+  });
+
+  ts_text empty = {0};
+  ck_assert_ok(ts_text_finish(&empty, &out));
+  ck_assert_str_eq(out, "");
+  ts_free(out);
+}
+END_TEST
+
+START_TEST(text_failed_append) {
+  ts_text text = {0};
+  ts_text_append(&text, "kept");
+  ts_alloc_fail_after(1, false);
+  ts_text_format(&text, "%0500d", 1);
+  ck_assert(text.failed);
+  ck_assert_str_eq(text.data, "kept");
+  ts_text_append(&text, "no more");
+  ck_assert_str_eq(text.data, "kept");
+  char *out;
+  ck_assert_error(ts_text_finish(&text, &out), TS_RESOURCE_EXHAUSTED, "memory");
+  ck_assert_ptr_null(out);
+}
+END_TEST
+
+/* ---- map */
+
+static const char *number_key(int i, char *out) {
+  sprintf(out, "key %d", i);
+  return out;
+}
+
+START_TEST(map_put_get_remove) {
+  static int values[2000];
+  ts_map map = {0};
+  char key[32];
+  ck_assert_ptr_null(ts_map_get(&map, "x", 1));
+  ck_assert_ptr_null(ts_map_remove(&map, "x", 1));
+  for (int i = 0; i < 2000; i++) ck_assert_ok(ts_map_put(&map, number_key(i, key), strlen(key), &values[i]));
+  ck_assert_uint_eq(map.count, 2000);
+  ck_assert_ok(ts_map_put(&map, "key 7", 5, &values[0]));
+  ck_assert_uint_eq(map.count, 2000);
+  ck_assert_ptr_eq(ts_map_get(&map, "key 7", 5), &values[0]);
+  ck_assert_ok(ts_map_put(&map, "key 7", 5, &values[7]));
+
+  /* Two of three go, which moves many of those that stay. */
+  for (int i = 0; i < 2000; i++) {
+    if (i % 3) ck_assert_ptr_eq(ts_map_remove(&map, number_key(i, key), strlen(key)), &values[i]);
+  }
+  for (int i = 0; i < 2000; i++) {
+    ck_assert_ptr_eq(ts_map_get(&map, number_key(i, key), strlen(key)), i % 3 ? NULL : &values[i]);
+  }
+
+  size_t cursor = 0, size, seen = 0;
+  const void *each;
+  void *value;
+  while (ts_map_next(&map, &cursor, &each, &size, &value)) {
+    int i = (int)((int *)value - values);
+    ck_assert_uint_eq(size, strlen(number_key(i, key)));
+    ck_assert_mem_eq(each, key, size);
+    seen++;
+  }
+  ck_assert_uint_eq(seen, 667);
+  ck_assert_uint_eq(map.count, 667);
+  ts_map_deinit(&map);
+}
+END_TEST
+
+START_TEST(map_keys_are_bytes) {
+  int a, b, c;
+  ts_map map = {0};
+  ck_assert_ok(ts_map_put(&map, "a\0b", 3, &a));
+  ck_assert_ok(ts_map_put(&map, "a\0c", 3, &b));
+  ck_assert_ok(ts_map_put(&map, "", 0, &c));
+  ck_assert_ptr_eq(ts_map_get(&map, "a\0b", 3), &a);
+  ck_assert_ptr_eq(ts_map_get(&map, "a\0c", 3), &b);
+  ck_assert_ptr_eq(ts_map_get(&map, "", 0), &c);
+  ck_assert_ptr_null(ts_map_get(&map, "a", 1));
+  ts_map_deinit(&map);
+}
+END_TEST
+
+static ts_status use_map(void) {
+  ts_map map = {0};
+  ts_status status = TS_SUCCESS;
+  int value;
+  for (int i = 0; i < 100 && !status; i++) status = ts_map_put(&map, &i, sizeof(i), &value);
+  ck_assert(status || map.count == 100);
+  ts_map_deinit(&map);
+  return status;
+}
+
+START_TEST(map_without_memory) { CK_FAIL_EACH_ALLOCATION(ts_status_free(use_map())); }
+END_TEST
+
+START_TEST(hash_is_stable) {
+  /* Kernel names on disk depend on it: XXH3's published values of no bytes. */
+  ck_assert_uint_eq(ts_hash64("", 0), UINT64_C(0x2D06800538D394C2));
+  ts_hash128 h = ts_hash("", 0);
+  ck_assert_uint_eq(h.lo, UINT64_C(0x6001C324468D497F));
+  ck_assert_uint_eq(h.hi, UINT64_C(0x99AA06D3014798D8));
+  ck_assert_uint_ne(ts_hash("a", 1).lo, ts_hash("b", 1).lo);
+}
+END_TEST
+
+/* ---- log, parallel, system */
+
+static char logged[64];
+static void log_to_buffer(const char *message) { snprintf(logged, sizeof(logged), "%s", message); }
+
+START_TEST(log_sink_and_dump) {
+  ts_log_set_sink(log_to_buffer);
+  ts_log_warning("cache %s is %d", "x", 3);
+  ts_log_set_sink(NULL);
+  ck_assert_str_eq(logged, "cache x is 3");
+
+  setenv("TESSERA_DUMP", "graph,llvm", 1);
+  ck_assert(ts_dump_enabled("graph") && ts_dump_enabled("llvm"));
+  ck_assert(!ts_dump_enabled("plan") && !ts_dump_enabled("ll") && !ts_dump_enabled("graph,llvm"));
+  unsetenv("TESSERA_DUMP");
+  ck_assert(!ts_dump_enabled("graph"));
+}
+END_TEST
+
+static void add_task(void *arg, int64_t task, int worker) { *(int64_t *)arg += task + worker; }
+
+START_TEST(parallel_serial) {
+  int64_t sum = 0;
+  ts_parallel_run(&ts_parallel_serial, 10, add_task, &sum);
+  ck_assert_int_eq(sum, 45);
+  ts_parallel_run(&ts_parallel_serial, 0, add_task, &sum);
+  ck_assert_int_eq(sum, 45);
+}
+END_TEST
+
+START_TEST(system_answers) {
+  ck_assert_int_gt(ts_system_memory(), 16 << 20);
+  int64_t before = ts_system_coarse_ms();
+  ck_assert_int_ge(ts_system_coarse_ms(), before);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("base");
+  TCase *tests = tcase_create("base");
+  tcase_add_test(tests, status_of_success);
+  tcase_add_test(tests, status_message_and_context);
+  tcase_add_test(tests, status_without_memory);
+  tcase_add_test(tests, status_macros);
+  tcase_add_test(tests, alloc_zeroes_and_checks_sizes);
+  tcase_add_test(tests, alloc_realloc_and_strdup);
+  tcase_add_test(tests, alloc_injected_failure);
+  tcase_add_test(tests, arena_blocks);
+  tcase_add_test(tests, arena_sizes);
+  tcase_add_test(tests, vec_push_and_reserve);
+  tcase_add_test(tests, text_append_and_finish);
+  tcase_add_test(tests, text_failed_append);
+  tcase_add_test(tests, map_put_get_remove);
+  tcase_add_test(tests, map_keys_are_bytes);
+  tcase_add_test(tests, map_without_memory);
+  tcase_add_test(tests, hash_is_stable);
+  tcase_add_test(tests, log_sink_and_dump);
+  tcase_add_test(tests, parallel_serial);
+  tcase_add_test(tests, system_answers);
+  suite_add_tcase(suite, tests);
+  return testing_run(suite);
+}
