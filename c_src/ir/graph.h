@@ -20,10 +20,13 @@ typedef uint32_t ts_value_id;
 typedef uint32_t ts_op_id;
 typedef uint32_t ts_region_id;
 #define TS_NO_ID UINT32_MAX
+#define TS_MAX_NESTING 64 /* levels of regions below the program; bounds every recursion over regions */
 
 typedef struct ts_attrs {
-  /* The member named by ts_op_attr_kind(); unused bytes are zero, so that
-   * ts_attrs_size() bytes can be hashed and compared. */
+  /* The member named by ts_op_attr_kind(). In a graph unused bytes are zero, so
+   * that ts_attrs_size() bytes can be hashed and compared, the axes of reverse
+   * and reductions are sorted, and a constant's bits above its width are zero;
+   * ts_graph_add_op sees to that. */
   union {
     struct { uint32_t index; ts_dtype dtype; ts_shape shape; } parameter;
     struct { ts_dtype dtype; ts_shape shape; ts_scalar value; } constant;
@@ -66,6 +69,8 @@ typedef struct ts_op {
 
 typedef struct ts_region {
   ts_op_id parent;            /* the op that holds it, TS_NO_ID for the program or while it is being built */
+  bool finished;              /* its results were set */
+  uint32_t height;            /* levels of regions below it */
   TS_VEC(ts_op_id) ops;       /* in order */
   TS_VEC(ts_value_id) params;
   TS_VEC(ts_value_id) results;
@@ -84,12 +89,14 @@ typedef struct ts_graph {
 /* ---- making ---- */
 ts_status ts_graph_create(ts_graph **out);
 void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
+ts_status ts_graph_set_name(ts_graph *graph, const char *name);
 
 /* Opens a region with no parameters; it is given to an op by that op's attributes. */
 ts_status ts_graph_add_region(ts_graph *graph, ts_region_id *out);
 /* Adds a parameter at the end of a region's parameters. For the root this is how arguments
  * come in (the parameter op is text sugar only and never in `ops`). */
-ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape, ts_value_id *out);
+ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                             ts_value_id *out);
 
 /* Adds an op at the end of a region: checks operands and attributes, infers
  * the results' types and shapes. `attrs` is copied and may be NULL for
@@ -98,7 +105,8 @@ ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtyp
  * operands' types and shapes, and what was expected; the graph is then as before. */
 ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
                           size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
-/* Sets a region's results (values of that region) and thereby finishes it. */
+/* Sets a region's results (values of that region) and thereby finishes it. May be
+ * done again until an op holds the region; from then on nothing can be added to it. */
 ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count);
 
 /* Shorthands over ts_graph_add_op, all in `region`. */
@@ -111,7 +119,8 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
 
 /* Copies a region's ops into another graph or region. `map` has one entry per value of `from`; entries
  * of the region's parameters must be set, the others of that region are filled in. */
-ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target, ts_value_id *map);
+ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
+                            ts_value_id *map);
 ts_status ts_graph_clone(const ts_graph *graph, ts_graph **out);
 
 /* ---- reading ---- */

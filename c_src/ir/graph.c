@@ -1,0 +1,294 @@
+#include "ir/graph.h"
+
+#include "ir/attrs.h"
+#include "ir/infer.h"
+
+/* ---- life ---- */
+
+ts_status ts_graph_create(ts_graph **out) {
+  ts_graph *graph;
+  ts_region_id root;
+  *out = NULL;
+  TS_TRY(TS_NEW(&graph));
+  ts_arena_init(&graph->arena);
+  ts_status status = ts_graph_set_name(graph, "main");
+  if (!status) status = ts_graph_add_region(graph, &root);
+  if (status) {
+    ts_graph_destroy(graph);
+    return status;
+  }
+  *out = graph;
+  return TS_SUCCESS;
+}
+
+void ts_graph_destroy(ts_graph *graph) {
+  if (!graph) return;
+  for (size_t i = 0; i < graph->ops.count; i++) {
+    const ts_op *op = &graph->ops.data[i];
+    if (op->code == TS_OP_LITERAL) ts_buffer_release(op->attrs->literal.buffer);
+  }
+  for (size_t i = 0; i < graph->regions.count; i++) {
+    ts_region *region = &graph->regions.data[i];
+    TS_VEC_FREE(&region->ops);
+    TS_VEC_FREE(&region->params);
+    TS_VEC_FREE(&region->results);
+  }
+  TS_VEC_FREE(&graph->values);
+  TS_VEC_FREE(&graph->ops);
+  TS_VEC_FREE(&graph->regions);
+  ts_arena_deinit(&graph->arena);
+  ts_free(graph);
+}
+
+ts_status ts_graph_set_name(ts_graph *graph, const char *name) {
+  char *copy;
+  TS_TRY(ts_arena_strdup(&graph->arena, name, &copy));
+  graph->name = copy;
+  return TS_SUCCESS;
+}
+
+/* ---- regions and parameters ---- */
+
+#define MAKE_ROOM(v, more) TS_VEC_RESERVE((v), (v)->count + (more))
+
+/* Ids are 32 bits and TS_NO_ID is none. */
+static ts_status check_ids(size_t count, size_t more, const char *what) {
+  if (more < TS_NO_ID && count < TS_NO_ID - more) return TS_SUCCESS;
+  return ts_error(TS_OUT_OF_RANGE, "the graph has too many %s", what);
+}
+
+ts_status ts_graph_add_region(ts_graph *graph, ts_region_id *out) {
+  TS_TRY(check_ids(graph->regions.count, 1, "regions"));
+  TS_TRY(MAKE_ROOM(&graph->regions, 1));
+  *out = (ts_region_id)graph->regions.count;
+  graph->regions.data[graph->regions.count++] = (ts_region){.parent = TS_NO_ID};
+  return TS_SUCCESS;
+}
+
+/* The region exists and may still change. */
+static ts_status check_open(const ts_graph *graph, ts_region_id region) {
+  if (region >= graph->regions.count) return ts_error(TS_INVALID_ARGUMENT, "there is no region %u", region);
+  if (graph->regions.data[region].parent != TS_NO_ID)
+    return ts_error(TS_FAILED_PRECONDITION, "region %u cannot change: an op holds it", region);
+  return TS_SUCCESS;
+}
+
+ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                             ts_value_id *out) {
+  TS_TRY(check_open(graph, region));
+  ts_status status = ts_infer_check_type(dtype, shape);
+  if (status) return ts_error_context(status, "parameter");
+  ts_region *owner = ts_graph_region(graph, region);
+  TS_TRY(check_ids(graph->values.count, 1, "values"));
+  TS_TRY(MAKE_ROOM(&graph->values, 1));
+  TS_TRY(MAKE_ROOM(&owner->params, 1));
+  *out = (ts_value_id)graph->values.count;
+  graph->values.data[graph->values.count++] = (ts_value){.dtype = dtype,
+                                                         .op = TS_NO_ID,
+                                                         .index = (uint32_t)owner->params.count,
+                                                         .region = region,
+                                                         .shape = ts_shape_make(shape->rank, shape->dims)};
+  owner->params.data[owner->params.count++] = *out;
+  return TS_SUCCESS;
+}
+
+static ts_status check_value(const ts_graph *graph, ts_region_id region, ts_value_id value, const char *who,
+                             const char *what, size_t i) {
+  if (value >= graph->values.count)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: %s %zu is no value of the graph", who, what, i);
+  if (graph->values.data[value].region != region)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: %s %zu belongs to another region, expected one of the same region", who,
+                    what, i);
+  return TS_SUCCESS;
+}
+
+ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count) {
+  TS_TRY(check_open(graph, region));
+  for (size_t i = 0; i < count; i++) TS_TRY(check_value(graph, region, values[i], "return", "result", i));
+  ts_region *owner = ts_graph_region(graph, region);
+  TS_TRY(check_ids(0, count, "results"));
+  TS_TRY(TS_VEC_RESERVE(&owner->results, count));
+  for (size_t i = 0; i < count; i++) owner->results.data[i] = values[i];
+  owner->results.count = count;
+  owner->finished = true;
+  return TS_SUCCESS;
+}
+
+/* ---- ops ---- */
+
+/* The regions that an op is about to take: nobody else's, not the op's own, not nested too deep. */
+static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_opcode code, const ts_attrs *attrs,
+                               uint32_t *out_height) {
+  ts_region_id regions[2];
+  size_t count = ts_attrs_regions(code, attrs, regions);
+  *out_height = 0;
+  for (size_t i = 0; i < count; i++) {
+    const ts_region *held = ts_graph_region(graph, regions[i]);
+    if (held->parent != TS_NO_ID || regions[i] == region || (i == 1 && regions[0] == regions[1]))
+      return ts_error(TS_INVALID_ARGUMENT, "%s: region %u has an owner already, expected a free one", ts_op_name(code),
+                      regions[i]);
+    if (held->height + 1 > TS_MAX_NESTING)
+      return ts_error(TS_OUT_OF_RANGE, "%s: regions are nested more than %d deep", ts_op_name(code), TS_MAX_NESTING);
+    if (held->height + 1 > *out_height) *out_height = held->height + 1;
+  }
+  return TS_SUCCESS;
+}
+
+/* What is allocated for an op before the graph changes. */
+typedef struct new_op {
+  ts_value_id *operands;
+  ts_attrs *attrs;
+} new_op;
+
+static ts_status prepare_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
+                            size_t operand_count, const ts_attrs *attrs, size_t result_count, new_op *out) {
+  ts_region *owner = ts_graph_region(graph, region);
+  TS_TRY(check_ids(graph->ops.count, 1, "ops"));
+  TS_TRY(check_ids(graph->values.count, result_count, "values"));
+  TS_TRY(check_ids(0, operand_count, "operands"));
+  TS_TRY(MAKE_ROOM(&graph->ops, 1));
+  TS_TRY(MAKE_ROOM(&graph->values, result_count));
+  TS_TRY(MAKE_ROOM(&owner->ops, 1));
+  TS_TRY(TS_ARENA_ARRAY(&graph->arena, operand_count, &out->operands));
+  for (size_t i = 0; i < operand_count; i++) out->operands[i] = operands[i];
+  out->attrs = NULL;
+  if (ts_op_attr_kind(code) == TS_ATTR_NONE) return TS_SUCCESS;
+  /* The whole union, so that passes can copy it without asking which member it has. */
+  TS_TRY(ts_arena_alloc(&graph->arena, sizeof(ts_attrs), (void **)&out->attrs));
+  ts_attrs_canonicalize(code, attrs, out->attrs);
+  return TS_SUCCESS;
+}
+
+/* Cannot fail: prepare_op has made room. */
+static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode code, const new_op *new,
+                             size_t operand_count, const ts_type *types, size_t result_count) {
+  ts_op_id id = (ts_op_id)graph->ops.count;
+  ts_value_id first = (ts_value_id)graph->values.count;
+  ts_region *owner = ts_graph_region(graph, region);
+  graph->ops.data[graph->ops.count++] = (ts_op){.code = code,
+                                                .region = region,
+                                                .operand_count = (uint32_t)operand_count,
+                                                .result_count = (uint32_t)result_count,
+                                                .first_result = first,
+                                                .operands = new->operands,
+                                                .attrs = new->attrs};
+  for (size_t i = 0; i < result_count; i++) {
+    graph->values.data[graph->values.count++] =
+        (ts_value){.dtype = types[i].dtype, .op = id, .index = (uint32_t)i, .region = region, .shape = types[i].shape};
+  }
+  owner->ops.data[owner->ops.count++] = id;
+  if (code == TS_OP_LITERAL) ts_buffer_retain(new->attrs->literal.buffer);
+  return first;
+}
+
+static void take_regions(ts_graph *graph, ts_region_id region, const ts_value *result, uint32_t height) {
+  ts_region_id held[2];
+  size_t count = ts_op_regions(ts_graph_op(graph, result->op), held);
+  for (size_t i = 0; i < count; i++) ts_graph_region(graph, held[i])->parent = result->op;
+  ts_region *owner = ts_graph_region(graph, region);
+  if (height > owner->height) owner->height = height;
+}
+
+static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
+                        size_t operand_count, const ts_attrs *attrs, size_t max_results, ts_type *types,
+                        ts_value_id *out) {
+  size_t result_count;
+  uint32_t height;
+  new_op new;
+  TS_TRY(ts_infer(graph, code, operands, operand_count, attrs, max_results, types, &result_count));
+  TS_TRY(check_regions(graph, region, code, attrs, &height));
+  TS_TRY(prepare_op(graph, region, code, operands, operand_count, attrs, result_count, &new));
+  *out = commit_op(graph, region, code, &new, operand_count, types, result_count);
+  take_regions(graph, region, ts_graph_value(graph, *out), height);
+  return TS_SUCCESS;
+}
+
+/* An upper bound of a control op's results: the longest list of its regions. */
+static size_t most_results(const ts_graph *graph, ts_opcode code, const ts_attrs *attrs) {
+  ts_region_id regions[2];
+  size_t most = 1, count = attrs ? ts_attrs_regions(code, attrs, regions) : 0;
+  for (size_t i = 0; i < count; i++) {
+    if (regions[i] >= graph->regions.count) continue;
+    size_t results = ts_graph_region(graph, regions[i])->results.count;
+    if (results > most) most = results;
+  }
+  return most;
+}
+
+ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
+                          size_t operand_count, const ts_attrs *attrs, ts_value_id *out) {
+  TS_TRY(check_open(graph, region));
+  for (size_t i = 0; i < operand_count; i++)
+    TS_TRY(check_value(graph, region, operands[i], ts_op_name(code), "operand", i));
+  size_t max_results = most_results(graph, code, attrs);
+  if (max_results == 1) {
+    ts_type type;
+    return add_op(graph, region, code, operands, operand_count, attrs, 1, &type, out);
+  }
+  ts_type *types;
+  TS_TRY(TS_NEW_ARRAY(max_results, &types));
+  ts_status status = add_op(graph, region, code, operands, operand_count, attrs, max_results, types, out);
+  ts_free(types);
+  return status;
+}
+
+/* ---- shorthands ---- */
+
+ts_status ts_graph_constant(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                            ts_scalar value, ts_value_id *out) {
+  ts_attrs attrs = {.constant = {.dtype = dtype, .shape = *shape, .value = value}};
+  return ts_graph_add_op(graph, region, TS_OP_CONSTANT, NULL, 0, &attrs, out);
+}
+
+ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_id value, const ts_shape *shape,
+                                ts_value_id *out) {
+  TS_TRY(check_value(graph, region, value, "broadcast", "operand", 0));
+  const ts_value *operand = ts_graph_value(graph, value);
+  if (ts_shape_equal(&operand->shape, shape)) {
+    *out = value;
+    return TS_SUCCESS;
+  }
+  TS_TRY(ts_shape_check(shape, operand->dtype));
+  int32_t lead = shape->rank - operand->shape.rank;
+  if (lead < 0)
+    return ts_error(TS_INVALID_ARGUMENT, "broadcast(%s): the result %s has a smaller rank, expected at least %d",
+                    TS_SHAPE_STR(operand->dtype, &operand->shape), TS_SHAPE_STR(operand->dtype, shape),
+                    operand->shape.rank);
+  ts_attrs attrs = {.broadcast = {.shape = *shape, .axes = {.rank = operand->shape.rank}}};
+  for (int32_t i = 0; i < operand->shape.rank; i++) attrs.broadcast.axes.dims[i] = lead + i;
+  return ts_graph_add_op(graph, region, TS_OP_BROADCAST, &value, 1, &attrs, out);
+}
+
+ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id value, ts_dtype dtype, ts_value_id *out) {
+  TS_TRY(check_value(graph, region, value, "convert", "operand", 0));
+  if (ts_graph_value(graph, value)->dtype == dtype) {
+    *out = value;
+    return TS_SUCCESS;
+  }
+  return ts_graph_add_op(graph, region, TS_OP_CONVERT, &value, 1, &(ts_attrs){.dtype = dtype}, out);
+}
+
+/* ---- reading ---- */
+
+ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out) {
+  uint32_t *uses;
+  *out = NULL;
+  TS_TRY(TS_NEW_ARRAY(graph->values.count, &uses));
+  for (size_t r = 0; r < graph->regions.count; r++) {
+    const ts_region *region = &graph->regions.data[r];
+    for (size_t i = 0; i < region->ops.count; i++) {
+      const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
+      for (uint32_t k = 0; k < op->operand_count; k++) uses[op->operands[k]]++;
+    }
+    for (size_t i = 0; i < region->results.count; i++) uses[region->results.data[i]]++;
+  }
+  *out = uses;
+  return TS_SUCCESS;
+}
+
+bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out) {
+  ts_op_id id = ts_graph_value(graph, value)->op;
+  if (id == TS_NO_ID || ts_graph_op(graph, id)->code != TS_OP_CONSTANT) return false;
+  *out = ts_graph_op(graph, id)->attrs->constant.value;
+  return true;
+}

@@ -1,0 +1,259 @@
+#include "ir/infer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { SHOWN_OPERANDS = 6 };
+
+/* The operands' types, comma-separated, cut after a few. */
+static void format_operands(const ts_infer_call *call, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < call->count && used < size; i++) {
+    const char *comma = i ? ", " : "";
+    if (i == SHOWN_OPERANDS) {
+      snprintf(out + used, size - used, "%s... %zu in all", comma, call->count);
+      return;
+    }
+    const ts_value *value = ts_infer_operand(call, i);
+    int written = snprintf(out + used, size - used, "%s%s", comma, TS_SHAPE_STR(value->dtype, &value->shape));
+    if (written > 0) used += (size_t)written;
+  }
+}
+
+ts_status ts_infer_error(const ts_infer_call *call, const char *format, ...) {
+  char operands[SHOWN_OPERANDS * TS_SHAPE_TEXT];
+  char message[2 * TS_SHAPE_TEXT + 256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  format_operands(call, operands, sizeof operands);
+  return ts_error(TS_INVALID_ARGUMENT, "%s(%s): %s", ts_op_name(call->code), operands, message);
+}
+
+/* ---- shared checks ---- */
+
+ts_status ts_infer_check_dtype(ts_dtype dtype) {
+  if ((unsigned)dtype >= TS_DTYPE_COUNT)
+    return ts_error(TS_INVALID_ARGUMENT, "there is no type number %u", (unsigned)dtype);
+  if (!ts_dtype_supported(dtype))
+    return ts_error(TS_UNIMPLEMENTED, "type %s is not supported yet", ts_dtype_name(dtype));
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer_check_type(ts_dtype dtype, const ts_shape *shape) {
+  TS_TRY(ts_infer_check_dtype(dtype));
+  return ts_shape_check(shape, dtype);
+}
+
+static const char *ordinal(size_t i) {
+  static const char *const words[] = {"first", "second", "third"};
+  return i < 3 ? words[i] : "last";
+}
+
+ts_status ts_infer_same_dtype(const ts_infer_call *call) {
+  ts_dtype first = ts_infer_operand(call, 0)->dtype;
+  for (size_t i = 1; i < call->count; i++) {
+    if (ts_infer_operand(call, i)->dtype != first)
+      return ts_infer_error(call, "the operands' types differ, expected equal types");
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status same_shape(const ts_infer_call *call) {
+  const ts_shape *first = &ts_infer_operand(call, 0)->shape;
+  for (size_t i = 1; i < call->count; i++) {
+    if (!ts_shape_equal(&ts_infer_operand(call, i)->shape, first))
+      return ts_infer_error(call, "the operands' shapes differ, expected equal shapes");
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer_check_axis(const ts_infer_call *call, int64_t axis, int64_t lowest) {
+  int32_t rank = ts_infer_operand(call, 0)->shape.rank;
+  if (axis >= lowest && axis < rank) return TS_SUCCESS;
+  return ts_infer_error(call, "axis %lld is out of range, expected one of [%lld, %d) for rank %d", (long long)axis,
+                        (long long)lowest, rank, rank);
+}
+
+ts_status ts_infer_check_axes(const ts_infer_call *call, const char *what, const ts_dims *axes, int32_t rank) {
+  if (axes->rank < 0 || axes->rank > TS_MAX_RANK)
+    return ts_infer_error(call, "%s has %d entries, expected at most %d", what, axes->rank, TS_MAX_RANK);
+  uint32_t seen = 0;
+  for (int32_t i = 0; i < axes->rank; i++) {
+    int64_t axis = axes->dims[i];
+    if (axis < 0 || axis >= rank)
+      return ts_infer_error(call, "%s has axis %lld, expected one of [0, %d) for rank %d", what, (long long)axis, rank,
+                            rank);
+    if (seen & (1u << axis))
+      return ts_infer_error(call, "%s has axis %lld twice, expected distinct axes", what, (long long)axis);
+    seen |= 1u << axis;
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer_check_rank(const ts_infer_call *call, const char *what, const ts_dims *dims) {
+  int32_t rank = ts_infer_operand(call, 0)->shape.rank;
+  if (dims->rank == rank) return TS_SUCCESS;
+  return ts_infer_error(call, "%s has %d entries, expected %d, one per dimension of the first operand", what,
+                        dims->rank, rank);
+}
+
+/* ---- sources ---- */
+
+static ts_status infer_source(const ts_infer_call *call, ts_type *out) {
+  const ts_attrs *attrs = call->attrs;
+  const ts_buffer *buffer;
+  switch (call->code) {
+    case TS_OP_CONSTANT:
+      *out = (ts_type){attrs->constant.dtype, attrs->constant.shape};
+      return TS_SUCCESS;
+    case TS_OP_LITERAL:
+      if (!(buffer = attrs->literal.buffer)) return ts_infer_error(call, "there is no data, expected a buffer");
+      *out = (ts_type){buffer->dtype, buffer->shape};
+      return TS_SUCCESS;
+    case TS_OP_IOTA:
+      *out = (ts_type){attrs->iota.dtype, attrs->iota.shape};
+      if (attrs->iota.axis >= -1 && attrs->iota.axis < out->shape.rank) return TS_SUCCESS;
+      return ts_infer_error(call, "axis %d is out of range, expected one of [-1, %d) for rank %d", attrs->iota.axis,
+                            out->shape.rank, out->shape.rank);
+    case TS_OP_EYE:
+      *out = (ts_type){attrs->shaped.dtype, attrs->shaped.shape};
+      if (out->shape.rank >= 2) return TS_SUCCESS;
+      return ts_infer_error(call, "the result has rank %d, expected at least 2", out->shape.rank);
+    default:
+      return ts_infer_error(call, "expected ts_graph_add_param: parameters are not ops of a region");
+  }
+}
+
+/* ---- elementwise ---- */
+
+static ts_status elementwise(const ts_infer_call *call, ts_dtype result, ts_type *out) {
+  TS_TRY(same_shape(call));
+  *out = (ts_type){result, ts_infer_operand(call, 0)->shape};
+  return TS_SUCCESS;
+}
+
+static ts_status infer_arithmetic(const ts_infer_call *call, ts_type *out) {
+  ts_op_class op_class = ts_op_get_class(call->code);
+  ts_dtype dtype = ts_infer_operand(call, 0)->dtype;
+  bool wants_float = op_class == TS_CLASS_UNARY_FLOAT || op_class == TS_CLASS_BINARY_FLOAT;
+  bool wants_integer = op_class == TS_CLASS_UNARY_INTEGER || op_class == TS_CLASS_BINARY_INTEGER;
+  bool is_predicate = op_class == TS_CLASS_PREDICATE || op_class == TS_CLASS_COMPARE;
+  TS_TRY(ts_infer_same_dtype(call));
+  if (wants_float && !ts_dtype_is_float(dtype)) return ts_infer_error(call, "expected a floating-point type");
+  if (wants_integer && !ts_dtype_is_integer(dtype)) return ts_infer_error(call, "expected an integer type");
+  return elementwise(call, is_predicate ? TS_U8 : dtype, out);
+}
+
+static ts_status infer_convert(const ts_infer_call *call, ts_type *out) {
+  ts_dtype from = ts_infer_operand(call, 0)->dtype, to = call->attrs->dtype;
+  TS_TRY(ts_infer_check_dtype(to));
+  if (call->code == TS_OP_BITCAST && ts_dtype_bits(from) != ts_dtype_bits(to))
+    return ts_infer_error(call, "%s has %d bits, expected a type of %d", ts_dtype_name(to), ts_dtype_bits(to),
+                          ts_dtype_bits(from));
+  return elementwise(call, to, out);
+}
+
+static ts_status infer_select(const ts_infer_call *call, ts_type *out) {
+  ts_dtype dtype = ts_infer_operand(call, 1)->dtype;
+  if (ts_infer_operand(call, 0)->dtype != TS_U8) return ts_infer_error(call, "expected a predicate of type u8");
+  if (ts_infer_operand(call, 2)->dtype != dtype)
+    return ts_infer_error(call, "the choices' types differ, expected equal types");
+  return elementwise(call, dtype, out);
+}
+
+/* ---- reductions and scans ---- */
+
+static ts_status infer_reduce(const ts_infer_call *call, ts_type *out) {
+  bool is_predicate = call->code == TS_OP_REDUCE_ALL || call->code == TS_OP_REDUCE_ANY;
+  const ts_dims *axes = call->code == TS_OP_REDUCE ? &call->attrs->reduce.axes : &call->attrs->axes;
+  const ts_value *operand = ts_infer_operand(call, 0);
+  TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape.rank));
+  if (call->code == TS_OP_REDUCE) TS_TRY(ts_infer_reduce_region(call));
+  uint32_t reduced = 0;
+  for (int32_t i = 0; i < axes->rank; i++) reduced |= 1u << axes->dims[i];
+  *out = (ts_type){.dtype = is_predicate ? TS_U8 : operand->dtype};
+  for (int32_t i = 0; i < operand->shape.rank; i++) {
+    if (!(reduced & (1u << i))) out->shape.dims[out->shape.rank++] = operand->shape.dims[i];
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status infer_arg_reduce(const ts_infer_call *call, ts_type *out) {
+  ts_shape shape = ts_infer_operand(call, 0)->shape;
+  int32_t axis = call->attrs->arg.axis;
+  ts_dtype dtype = call->attrs->arg.dtype;
+  TS_TRY(ts_infer_check_axis(call, axis, -1));
+  TS_TRY(ts_infer_check_dtype(dtype));
+  if (!ts_dtype_is_integer(dtype))
+    return ts_infer_error(call, "the result's type is %s, expected an integer type", ts_dtype_name(dtype));
+  *out = (ts_type){.dtype = dtype};
+  for (int32_t i = 0; axis >= 0 && i < shape.rank; i++) {
+    if (i != axis) out->shape.dims[out->shape.rank++] = shape.dims[i];
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status infer_scan(const ts_infer_call *call, ts_type *out) {
+  TS_TRY(ts_infer_check_axis(call, call->attrs->scan.axis, 0));
+  return elementwise(call, ts_infer_operand(call, 0)->dtype, out);
+}
+
+/* ---- the dispatch ---- */
+
+static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
+  switch (ts_op_get_class(call->code)) {
+    case TS_CLASS_SOURCE:
+      return infer_source(call, out);
+    case TS_CLASS_CONVERT:
+      return infer_convert(call, out);
+    case TS_CLASS_SELECT:
+      return infer_select(call, out);
+    case TS_CLASS_SHAPE:
+      return ts_infer_shape_op(call, out);
+    case TS_CLASS_INDEXED:
+      return ts_infer_indexed(call, out);
+    case TS_CLASS_REDUCE:
+      return infer_reduce(call, out);
+    case TS_CLASS_ARG_REDUCE:
+      return infer_arg_reduce(call, out);
+    case TS_CLASS_SCAN:
+      return infer_scan(call, out);
+    case TS_CLASS_DOT:
+      return ts_infer_dot(call, out);
+    default:
+      return infer_arithmetic(call, out);
+  }
+}
+
+static ts_status check_call(const ts_infer_call *call) {
+  if ((unsigned)call->code >= TS_OP_COUNT)
+    return ts_error(TS_INVALID_ARGUMENT, "there is no op number %u", (unsigned)call->code);
+  const char *name = ts_op_name(call->code);
+  int wanted = ts_op_operands(call->code);
+  for (size_t i = 0; i < call->count; i++) {
+    if (call->operands[i] >= call->graph->values.count)
+      return ts_error(TS_INVALID_ARGUMENT, "%s: the %s operand is no value of the graph", name, ordinal(i));
+  }
+  if (wanted >= 0 && call->count != (size_t)wanted)
+    return ts_infer_error(call, "%zu operands, expected %d", call->count, wanted);
+  if (wanted < 0 && call->count == 0 && call->code != TS_OP_CALL && call->code != TS_OP_FUSION)
+    return ts_infer_error(call, "no operands, expected at least one");
+  if (ts_op_attr_kind(call->code) != TS_ATTR_NONE && !call->attrs) return ts_infer_error(call, "expected attributes");
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
+                   const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count) {
+  ts_infer_call call = {graph, code, operands, operand_count, attrs};
+  TS_TRY(check_call(&call));
+  if (ts_op_get_class(code) == TS_CLASS_CONTROL) return ts_infer_control(&call, max_results, out_types, out_count);
+  if (max_results < 1) return ts_error(TS_INTERNAL, "%s: no room for the result's type", ts_op_name(code));
+  TS_TRY(infer_one(&call, out_types));
+  ts_status status = ts_infer_check_type(out_types->dtype, &out_types->shape);
+  if (status) return ts_error_context(status, "%s", ts_op_name(code));
+  *out_count = 1;
+  return TS_SUCCESS;
+}

@@ -1,0 +1,73 @@
+#include "ir/op.h"
+
+#include <string.h>
+
+typedef struct op_row {
+  const char *name;
+  int operands;
+  ts_op_class op_class;
+  ts_attr_kind attrs;
+} op_row;
+
+static const op_row rows[] = {
+#define TS_OP(e, t, n, c, a) {t, n, TS_CLASS_##c, TS_ATTR_##a},
+#include "ir/op.def"
+#undef TS_OP
+};
+
+static bool in_table(ts_opcode op) { return (unsigned)op < TS_OP_COUNT; }
+
+const char *ts_op_name(ts_opcode op) { return in_table(op) ? rows[op].name : "?"; }
+
+ts_opcode ts_op_from_name(const char *name, size_t length) {
+  for (int op = 0; op < TS_OP_COUNT; op++) {
+    const char *candidate = rows[op].name;
+    if (strncmp(candidate, name, length) == 0 && candidate[length] == '\0') return (ts_opcode)op;
+  }
+  return TS_OP_COUNT;
+}
+
+int ts_op_operands(ts_opcode op) { return in_table(op) ? rows[op].operands : 0; }
+
+ts_op_class ts_op_get_class(ts_opcode op) { return in_table(op) ? rows[op].op_class : TS_CLASS_SOURCE; }
+
+ts_attr_kind ts_op_attr_kind(ts_opcode op) { return in_table(op) ? rows[op].attrs : TS_ATTR_NONE; }
+
+bool ts_op_is_elementwise(ts_opcode op) {
+  switch (ts_op_get_class(op)) {
+    case TS_CLASS_UNARY_FLOAT:
+    case TS_CLASS_UNARY:
+    case TS_CLASS_UNARY_INTEGER:
+    case TS_CLASS_PREDICATE:
+    case TS_CLASS_BINARY:
+    case TS_CLASS_BINARY_FLOAT:
+    case TS_CLASS_BINARY_INTEGER:
+    case TS_CLASS_COMPARE:
+    case TS_CLASS_CONVERT:
+    case TS_CLASS_SELECT:
+    case TS_CLASS_CLAMP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool ts_op_is_commutative(ts_opcode op) {
+  switch (op) {
+    case TS_OP_ADD:
+    case TS_OP_MULTIPLY:
+    case TS_OP_MIN:
+    case TS_OP_MAX:
+    case TS_OP_AND:
+    case TS_OP_OR:
+    case TS_OP_XOR:
+    case TS_OP_EQUAL:
+    case TS_OP_NOT_EQUAL:
+    case TS_OP_LOGICAL_AND:
+    case TS_OP_LOGICAL_OR:
+    case TS_OP_LOGICAL_XOR:
+      return true;
+    default:
+      return false;
+  }
+}
