@@ -37,8 +37,16 @@ ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value);   /* splat, re
 ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits);  /* splat of a value given by its memory bits */
 /* Calls an intrinsic overloaded on the type of `args[0]` unless `overload` says otherwise. */
 ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v *args, unsigned count);
+/* The same with all overloaded types given, in the order of the intrinsic's mangled name. */
+ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, unsigned overload_count, ts_v *args,
+                          unsigned count);
+/* A stack slot, made in the entry block and aligned to 64 bytes. The builder must stand at the end of its block. */
+ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type);
+ts_v ts_emit_lane_numbers(ts_emit *e);           /* i64 vector 0, 1, 2, ... */
+ts_v ts_emit_lane_mask(ts_emit *e, ts_v count);  /* i1 vector: lane < count (i64) */
 
-/* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ---- */
+/* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ----
+ * Those with a `count` may add blocks: ask the builder for its block afterwards. */
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address);                  /* contiguous, all lanes */
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
 /* Only lanes below `count` (i64, 0..lanes) are touched; other lanes read as zero. */
@@ -50,6 +58,12 @@ ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, 
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v count);
 /* Lane i from base + offsets[i] bytes (offsets: vector of i64). */
 ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count);
+
+/* ---- f16 and bf16 (emit_half.c) ---- */
+/* Float vector -> i16 vector of the type's bits, round to nearest even, NaN stays a quiet NaN. */
+ts_v ts_emit_half_bits(ts_emit *e, ts_dtype type, ts_v value);
+/* The reverse; exact. */
+ts_v ts_emit_half_value(ts_emit *e, ts_dtype type, ts_v bits);
 
 /* ---- elementwise ops on register-form vectors (emit_op.c) ---- */
 /* Any elementwise op but convert and bitcast; `type` is the operands' type

@@ -1,0 +1,106 @@
+#include "jit/emit.h"
+
+#include <string.h>
+
+LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type) {
+  if (type == TS_F32) return LLVMFloatTypeInContext(e->context);
+  if (type == TS_F64) return LLVMDoubleTypeInContext(e->context);
+  return LLVMIntTypeInContext(e->context, (unsigned)ts_dtype_bits(type));
+}
+
+LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type) {
+  if (type == TS_F16 || type == TS_BF16) return LLVMFloatTypeInContext(e->context);
+  return ts_emit_memory_type(e, type);
+}
+
+LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type) {
+  return LLVMVectorType(ts_emit_element_type(e, type), (unsigned)e->lanes);
+}
+
+ts_v ts_emit_splat(ts_emit *e, ts_v scalar) {
+  LLVMTypeRef vector = LLVMVectorType(LLVMTypeOf(scalar), (unsigned)e->lanes);
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  ts_v first = LLVMBuildInsertElement(e->b, LLVMGetPoison(vector), scalar, LLVMConstInt(i32, 0, 0), "");
+  ts_v zeros = LLVMConstNull(LLVMVectorType(i32, (unsigned)e->lanes));
+  return LLVMBuildShuffleVector(e->b, first, LLVMGetPoison(vector), zeros, "splat");
+}
+
+static ts_v const_splat(ts_emit *e, ts_v scalar) {
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < e->lanes; i++) lanes[i] = scalar;
+  return LLVMConstVector(lanes, (unsigned)e->lanes);
+}
+
+/* The value as its register form holds it: rounded to the type. */
+static double round_to(ts_dtype type, double value) {
+  if (type == TS_F16) return (double)ts_f16_to_f32(ts_f64_to_f16(value));
+  if (type == TS_BF16) return (double)ts_bf16_to_f32(ts_f64_to_bf16(value));
+  return type == TS_F32 ? (double)(float)value : value;
+}
+
+ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value) {
+  return const_splat(e, LLVMConstReal(ts_emit_element_type(e, type), round_to(type, value)));
+}
+
+ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value) {
+  return const_splat(e, LLVMConstInt(ts_emit_element_type(e, type), (unsigned long long)value, 1));
+}
+
+/* Through the integer of that width, so that a NaN keeps its bits. */
+ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits) {
+  LLVMTypeRef element = ts_emit_element_type(e, type);
+  if (type == TS_F16 || type == TS_BF16) {
+    float value = type == TS_F16 ? ts_f16_to_f32((uint16_t)bits) : ts_bf16_to_f32((uint16_t)bits);
+    uint32_t wide;
+    memcpy(&wide, &value, sizeof(wide));
+    bits = wide;
+  }
+  unsigned width = type == TS_F64 ? 64 : ts_dtype_is_float(type) ? 32 : (unsigned)ts_dtype_bits(type);
+  ts_v integer = LLVMConstInt(LLVMIntTypeInContext(e->context, width), bits, 0);
+  return const_splat(e, ts_dtype_is_float(type) ? LLVMConstBitCast(integer, element) : integer);
+}
+
+ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, unsigned overload_count, ts_v *args,
+                          unsigned count) {
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, overloads, overload_count);
+  LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, overloads, overload_count);
+  LLVMTypeRef result = LLVMGetReturnType(type);
+  return LLVMBuildCall2(e->b, type, function, args, count, LLVMGetTypeKind(result) == LLVMVoidTypeKind ? "" : "v");
+}
+
+ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v *args, unsigned count) {
+  if (!overload) overload = LLVMTypeOf(args[0]);
+  return ts_emit_intrinsic_of(e, name, &overload, 1, args, count);
+}
+
+ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+  LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->function);
+  LLVMValueRef first = LLVMGetFirstInstruction(entry);
+  if (first) {
+    LLVMPositionBuilderBefore(e->b, first);
+  } else {
+    LLVMPositionBuilderAtEnd(e->b, entry);
+  }
+  ts_v slot = LLVMBuildAlloca(e->b, type, "slot");
+  LLVMSetAlignment(slot, 64);
+  LLVMPositionBuilderAtEnd(e->b, here);
+  return slot;
+}
+
+ts_v ts_emit_lane_numbers(ts_emit *e) {
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < e->lanes; i++) lanes[i] = LLVMConstInt(i64, (unsigned)i, 0);
+  return LLVMConstVector(lanes, (unsigned)e->lanes);
+}
+
+/* Compared in 32 bits: half the work of 64, and lane counts are small. */
+ts_v ts_emit_lane_mask(ts_emit *e, ts_v count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < e->lanes; i++) lanes[i] = LLVMConstInt(i32, (unsigned)i, 0);
+  ts_v limit = ts_emit_splat(e, LLVMBuildTrunc(e->b, count, i32, ""));
+  return LLVMBuildICmp(e->b, LLVMIntULT, LLVMConstVector(lanes, (unsigned)e->lanes), limit, "mask");
+}
