@@ -1,0 +1,91 @@
+/* Inside of vecmath*.c: a small builder vocabulary over LLVM-C, and the
+ * families of functions that ts_emit_math() chooses from. A ts_vm is a view of
+ * one emission at one float type; it owns nothing and lives on the stack.
+ * Emission happens on one thread, so nothing here is shared. */
+#ifndef TS_JIT_VECMATH_H
+#define TS_JIT_VECMATH_H
+
+#include "jit/emit.h"
+
+typedef struct ts_vm {
+  ts_emit *e;
+  LLVMBuilderRef b;
+  unsigned lanes;
+  bool wide;            /* f64, not f32 */
+  bool fma;             /* the target has it; without it l_fma would call libm lane by lane */
+  LLVMTypeRef scalar;   /* float or double */
+  LLVMTypeRef vec;      /* lanes of those */
+  LLVMTypeRef int_scalar, ints; /* integers of the same width */
+} ts_vm;
+
+ts_vm ts_vm_begin(ts_emit *e, bool wide, unsigned lanes);
+
+/* ---- constants ---- */
+ts_v l_const(ts_vm *m, double value);        /* rounded to the type */
+ts_v l_int(ts_vm *m, int64_t value);
+ts_v l_splat_const(LLVMValueRef scalar, unsigned lanes);
+
+/* ---- arithmetic, each rounding once ---- */
+static inline ts_v l_add(ts_vm *m, ts_v a, ts_v b) { return LLVMBuildFAdd(m->b, a, b, ""); }
+static inline ts_v l_sub(ts_vm *m, ts_v a, ts_v b) { return LLVMBuildFSub(m->b, a, b, ""); }
+static inline ts_v l_mul(ts_vm *m, ts_v a, ts_v b) { return LLVMBuildFMul(m->b, a, b, ""); }
+static inline ts_v l_div(ts_vm *m, ts_v a, ts_v b) { return LLVMBuildFDiv(m->b, a, b, ""); }
+static inline ts_v l_neg(ts_vm *m, ts_v a) { return LLVMBuildFNeg(m->b, a, ""); }
+ts_v l_intrinsic(ts_vm *m, const char *name, ts_v *args, unsigned count); /* overloaded on the type of args[0] */
+ts_v l_fma(ts_vm *m, ts_v a, ts_v b, ts_v c); /* a * b + c; two roundings where the target lacks it */
+ts_v l_sqrt(ts_vm *m, ts_v a);
+ts_v l_abs(ts_vm *m, ts_v a);
+ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign);
+
+/* coefficients[0] + x * (coefficients[1] + x * ...), Horner's way. */
+ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count);
+
+/* ---- choice ---- */
+static inline ts_v l_cmp(ts_vm *m, LLVMRealPredicate p, ts_v a, ts_v b) { return LLVMBuildFCmp(m->b, p, a, b, ""); }
+static inline ts_v l_select(ts_vm *m, ts_v c, ts_v a, ts_v b) { return LLVMBuildSelect(m->b, c, a, b, ""); }
+/* Bounds that let a NaN through. */
+ts_v l_at_most(ts_vm *m, ts_v a, double bound);
+ts_v l_at_least(ts_vm *m, ts_v a, double bound);
+
+/* ---- bits ---- */
+static inline ts_v l_bits(ts_vm *m, ts_v a) { return LLVMBuildBitCast(m->b, a, m->ints, ""); }
+static inline ts_v l_float(ts_vm *m, ts_v a) { return LLVMBuildBitCast(m->b, a, m->vec, ""); }
+
+/* ---- between f32 and f64 lanes ---- */
+static inline ts_v l_widen(ts_vm *wide, ts_v a) { return LLVMBuildFPExt(wide->b, a, wide->vec, ""); }
+static inline ts_v l_narrow(ts_vm *narrow, ts_v a) { return LLVMBuildFPTrunc(narrow->b, a, narrow->vec, ""); }
+
+/* ---- the library (vecmath_library.c) ----
+ * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_<name>f16_<accuracy>avx512f. */
+ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y);
+
+/* ---- families ---- */
+ts_v ts_vm_exp(ts_vm *m, ts_v x);
+ts_v ts_vm_expm1(ts_vm *m, ts_v x);
+ts_v ts_vm_sigmoid(ts_vm *m, ts_v x);
+ts_v ts_vm_tanh(ts_vm *m, ts_v x);
+ts_v ts_vm_sinh(ts_vm *m, ts_v x);
+ts_v ts_vm_cosh(ts_vm *m, ts_v x);
+
+ts_v ts_vm_log(ts_vm *m, ts_v x);
+ts_v ts_vm_log1p(ts_vm *m, ts_v x);
+ts_v ts_vm_asinh(ts_vm *m, ts_v x);
+ts_v ts_vm_acosh(ts_vm *m, ts_v x);
+ts_v ts_vm_atanh(ts_vm *m, ts_v x);
+ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y);
+ts_v ts_vm_rsqrt(ts_vm *m, ts_v x);
+ts_v ts_vm_cbrt(ts_vm *m, ts_v x);
+
+ts_v ts_vm_sin(ts_vm *m, ts_v x);
+ts_v ts_vm_cos(ts_vm *m, ts_v x);
+ts_v ts_vm_tan(ts_vm *m, ts_v x);
+ts_v ts_vm_asin(ts_vm *m, ts_v x);
+ts_v ts_vm_acos(ts_vm *m, ts_v x);
+ts_v ts_vm_atan(ts_vm *m, ts_v x);
+ts_v ts_vm_atan2(ts_vm *m, ts_v y, ts_v x);
+
+ts_v ts_vm_erf(ts_vm *m, ts_v x);
+ts_v ts_vm_erfc(ts_vm *m, ts_v x);
+ts_v ts_vm_erf_inv(ts_vm *m, ts_v x);
+
+#endif

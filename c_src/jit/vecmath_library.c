@@ -1,0 +1,109 @@
+/* SLEEF behind emitted code: how its vector functions are named, declared and
+ * called, and the table of their addresses for the linker. SLEEF is called for
+ * rare functions and rare arguments; what is hot is emitted inline. */
+#include "jit/vecmath.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- calls ---- */
+
+static LLVMValueRef declare(ts_vm *m, const char *name, LLVMTypeRef type) {
+  LLVMValueRef function = LLVMGetNamedFunction(m->e->module, name);
+  if (function) return function;
+  function = LLVMAddFunction(m->e->module, name, type);
+  char bits[16];
+  snprintf(bits, sizeof bits, "%d", m->e->target->lanes * 32);
+  const char *attributes[][2] = {{"target-features", m->e->target->features}, {"min-legal-vector-width", bits}};
+  for (size_t i = 0; i < 2; i++) {
+    const char *key = attributes[i][0], *value = attributes[i][1];
+    if (!value[0]) continue;
+    LLVMAttributeRef a = LLVMCreateStringAttribute(m->e->context, key, (unsigned)strlen(key), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, a);
+  }
+  static const char *const flags[] = {"nounwind", "willreturn"};
+  for (size_t i = 0; i < 2; i++) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(flags[i], strlen(flags[i]));
+    LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(m->e->context, kind, 0));
+  }
+  unsigned kind = LLVMGetEnumAttributeKindForName("memory", 6);
+  LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(m->e->context, kind, 0));
+  return function;
+}
+
+/* Lanes [first, first + count) of `a`. */
+static ts_v lanes_of(ts_vm *m, ts_v a, unsigned first, unsigned count) {
+  LLVMValueRef mask[64];
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), first + i, false);
+  return LLVMBuildShuffleVector(m->b, a, LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(mask, count), "");
+}
+
+/* Two vectors of `count` lanes, one after the other. */
+static ts_v join(ts_vm *m, ts_v low, ts_v high, unsigned count) {
+  LLVMValueRef mask[64];
+  for (unsigned i = 0; i < 2 * count; i++) mask[i] = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), i, false);
+  return LLVMBuildShuffleVector(m->b, low, high, LLVMConstVector(mask, 2 * count), "");
+}
+
+/* Calls on halves until they have the width of the library's registers. */
+static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x, ts_v y, unsigned lanes,
+                       unsigned width) {
+  if (lanes == width) return LLVMBuildCall2(m->b, type, function, (ts_v[]){x, y}, y ? 2 : 1, "");
+  unsigned half = lanes / 2;
+  ts_v parts[2];
+  for (unsigned i = 0; i < 2; i++) {
+    parts[i] = call_parts(m, type, function, lanes_of(m, x, i * half, half), y ? lanes_of(m, y, i * half, half) : NULL, half,
+                          width);
+  }
+  return join(m, parts[0], parts[1], half);
+}
+
+ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y) {
+  unsigned width = (unsigned)m->e->target->lanes / (m->wide ? 2 : 1);
+  char symbol[64];
+  snprintf(symbol, sizeof symbol, "Sleef_%s%c%u_%s%s", name, m->wide ? 'd' : 'f', width, accuracy,
+           m->e->target->sleef_suffix);
+  LLVMTypeRef vector = LLVMVectorType(m->scalar, width);
+  LLVMTypeRef type = LLVMFunctionType(vector, (LLVMTypeRef[]){vector, vector}, y ? 2 : 1, false);
+  return call_parts(m, type, declare(m, symbol, type), x, y, m->lanes, width);
+}
+
+/* ---- addresses ---- */
+
+/* What the emitters call: the same set at every width. */
+#define FUNCTIONS(X, w, isa)                                                                                 \
+  X(sin, w, u10, isa) X(cos, w, u10, isa) X(tan, w, u10, isa) X(asin, w, u10, isa) X(acos, w, u10, isa)     \
+  X(atan, w, u10, isa) X(atan2, w, u10, isa) X(sinh, w, u10, isa) X(cosh, w, u10, isa) X(tanh, w, u10, isa) \
+  X(asinh, w, u10, isa) X(acosh, w, u10, isa) X(atanh, w, u10, isa) X(exp, w, u10, isa)                     \
+  X(expm1, w, u10, isa) X(log, w, u10, isa) X(log1p, w, u10, isa) X(pow, w, u10, isa) X(cbrt, w, u10, isa)  \
+  X(erf, w, u10, isa) X(erfc, w, u15, isa)
+
+#if defined(__x86_64__)
+#define ALL_FUNCTIONS(X)                                                    \
+  FUNCTIONS(X, f4, sse4) FUNCTIONS(X, d2, sse4) FUNCTIONS(X, f8, avx2)      \
+  FUNCTIONS(X, d4, avx2) FUNCTIONS(X, f16, avx512f) FUNCTIONS(X, d8, avx512f)
+#elif defined(__aarch64__)
+#define ALL_FUNCTIONS(X) FUNCTIONS(X, f4, advsimd) FUNCTIONS(X, d2, advsimd)
+#else
+#error "no vector math library is known for this architecture"
+#endif
+
+/* Declared without their vector types: our C is compiled for the baseline ISA,
+ * which lacks some of them, and only the addresses are used. */
+#define DECLARE(name, w, accuracy, isa) extern void Sleef_##name##w##_##accuracy##isa(void);
+ALL_FUNCTIONS(DECLARE)
+
+#define ENTRY(name, w, accuracy, isa) \
+  {"Sleef_" #name #w "_" #accuracy #isa, Sleef_##name##w##_##accuracy##isa},
+static const struct {
+  const char *name;
+  void (*function)(void);
+} table[] = {ALL_FUNCTIONS(ENTRY)};
+
+void *ts_emit_library_symbol(const char *name) {
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    if (strcmp(table[i].name, name) == 0) return (void *)(uintptr_t)table[i].function;
+  }
+  return NULL;
+}
