@@ -32,7 +32,13 @@ IR_SRC := \
 
 PASS_SRC :=
 
-JIT_SRC :=
+JIT_SRC := \
+  c_src/jit/vecmath.c \
+  c_src/jit/vecmath_erf.c \
+  c_src/jit/vecmath_exp.c \
+  c_src/jit/vecmath_library.c \
+  c_src/jit/vecmath_log.c \
+  c_src/jit/vecmath_trig.c
 
 KERNEL_SRC := \
   c_src/kernel/ref.c \
@@ -48,9 +54,17 @@ NIF_SRC :=
 
 TOOL_SRC :=
 
+# What several tests share; linked to each.
+TEST_SUPPORT_SRC := \
+  test/c/compare.c \
+  test/c/tensors.c
+
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
-  test_base
+  test_base \
+  test_ref_scalar \
+  test_tensor
 
 # Those that use threads, also run under ThreadSanitizer.
-TSAN_TESTS :=
+TSAN_TESTS := \
+  test_tensor
