@@ -21,18 +21,21 @@ ERL ?= erl
 LLVM_CONFIG ?= llvm-config-19
 PKG_CONFIG ?= pkg-config
 
+ifneq ($(BUILD),fuzz) # another compiler, whose warnings nobody looks at
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
+endif
 CFLAGS ?= -O2 -g
 BASE_CFLAGS := -std=c11 -D_GNU_SOURCE -Ic_src -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off $(WARNINGS)
 # Variant flags come after CFLAGS, so that -O1 of the sanitizers wins.
 VARIANT_CFLAGS_asan := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 VARIANT_CFLAGS_tsan := -O1 -fno-omit-frame-pointer -fsanitize=thread
+VARIANT_CFLAGS_fuzz := -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 VARIANT_CFLAGS := $(VARIANT_CFLAGS_$(BUILD))
 ALL_CFLAGS = $(BASE_CFLAGS) $(CFLAGS) $(VARIANT_CFLAGS)
 
 # Answers of slow tools are kept in build/config.mk. Only goals that need no
 # compiler skip it.
-ifneq ($(filter-out clean check-layers,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean clean-c check-layers format,$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
 
@@ -54,13 +57,16 @@ CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
 TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/%.o)
 TEST_OBJ := $(C_TESTS:%=$(B)/test/c/%.o)
+TEST_SUPPORT_OBJ := $(TEST_SUPPORT_SRC:%.c=$(B)/%.o)
 
 CORE := $(B)/libtessera_core.a
+TEST_SUPPORT := $(if $(TEST_SUPPORT_SRC),$(B)/libtest_support.a)
 NIF := $(if $(NIF_SRC),$(if $(filter normal,$(BUILD)),priv,$(B))/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz clean
+.PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
+.PHONY: clean clean-c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -71,7 +77,7 @@ tool: $(TOOL)
 
 $(JIT_SRC:%.c=$(B)/%.o): EXTRA_CFLAGS = $(LLVM_CFLAGS)
 $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS)
-$(TEST_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
+$(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
 # Makefile is a prerequisite so that a change of flags rebuilds.
 $(B)/%.o: %.c Makefile
@@ -93,11 +99,14 @@ $(TOOL): $(TOOL_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(TOOL_OBJ) $(CORE) $(LIBS)
 
-$(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(CORE)
-	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(CORE) $(CHECK_LIBS) $(LIBS)
+$(TEST_SUPPORT): $(TEST_SUPPORT_OBJ) mk/sources.mk
+	$(Q)rm -f $@ && ar rcs $@ $(TEST_SUPPORT_OBJ)
 
--include $(CORE_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d)
+$(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
+
+-include $(CORE_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
 # ---- Erlang
 
@@ -146,7 +155,6 @@ test-erl: all
 	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && ct_run -noshell -pa ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
-# ASLR with many bits confuses older sanitizer runtimes, so they run without it.
 asan:
 	$(Q)$(MAKE) BUILD=asan test-c
 
@@ -164,5 +172,42 @@ bench: all
 	$(call erl_compile,bench,bench)
 	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
 
-clean:
-	$(Q)rm -rf build ebin priv/tessera_nif.so
+# Largest errors of the unary functions: test/c/accuracy.c.
+$(B)/accuracy: $(B)/test/c/accuracy.o $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(CORE) $(LIBS)
+
+accuracy: $(B)/accuracy
+	$(Q)$< $(ARGS)
+
+# Each fuzzer for FUZZ_SECONDS, from the corpus in test/fuzz/corpus/<name>/.
+FUZZ_SECONDS ?= 60
+FUZZ_CC ?= $(firstword $(shell command -v clang-19 clang 2>/dev/null) clang)
+fuzz:
+	$(Q)$(MAKE) BUILD=fuzz CC=$(FUZZ_CC) fuzz-run
+
+fuzz-run: $(FUZZERS:%=$(B)/%)
+	$(Q)for f in $(FUZZERS); do mkdir -p $(B)/corpus/$$f; \
+	  $(B)/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -artifact_prefix=$(B)/$$f- \
+	    $(B)/corpus/$$f $$(ls -d test/fuzz/corpus/$$f 2>/dev/null) || exit 1; done
+
+$(FUZZERS:%=$(B)/%): $(B)/%: $(B)/test/fuzz/%.o $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(CORE) $(LIBS)
+
+# ---- checks of the sources
+
+lint: check-layers
+	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS)" mk/lint.sh $(FILES)
+
+check-layers:
+	$(Q)mk/check-layers.sh
+
+format:
+	$(Q)FORMAT=fix mk/lint.sh
+
+clean-c:
+	$(Q)rm -rf build priv/tessera_nif.so
+
+clean: clean-c
+	$(Q)rm -rf ebin

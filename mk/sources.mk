@@ -28,7 +28,12 @@ IR_SRC := \
   c_src/ir/infer.c \
   c_src/ir/infer_control.c \
   c_src/ir/infer_shape.c \
-  c_src/ir/op.c
+  c_src/ir/lex.c \
+  c_src/ir/op.c \
+  c_src/ir/parse.c \
+  c_src/ir/print.c \
+  c_src/ir/syntax.c \
+  c_src/ir/verify.c
 
 PASS_SRC :=
 
@@ -68,3 +73,6 @@ C_TESTS := \
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
   test_tensor
+
+# test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
+FUZZERS :=

@@ -34,22 +34,22 @@ ts_status ts_error_context(ts_status status, const char *format, ...) __attribut
 /* The static out-of-memory error, for the allocator itself. */
 ts_status ts_error_no_memory(void);
 
-ts_code ts_status_code(ts_status status);            /* TS_OK for NULL */
-const char *ts_status_message(ts_status status);     /* "" for NULL; lives as long as the status */
-const char *ts_code_name(ts_code code);              /* "invalid_argument", ... */
-void ts_status_free(ts_status status);               /* NULL is fine */
-bool ts_status_consume_ok(ts_status status);         /* frees, true when it was success */
+ts_code ts_status_code(ts_status status);        /* TS_OK for NULL */
+const char *ts_status_message(ts_status status); /* "" for NULL; lives as long as the status */
+const char *ts_code_name(ts_code code);          /* "invalid_argument", ... */
+void ts_status_free(ts_status status);           /* NULL is fine */
+bool ts_status_consume_ok(ts_status status);     /* frees, true when it was success */
 
 /* Returns early with the error of `expression`, if it has one. */
-#define TS_TRY(expression)                      \
-  do {                                          \
-    ts_status ts_try_status_ = (expression);    \
-    if (ts_try_status_) return ts_try_status_;  \
+#define TS_TRY(expression)                     \
+  do {                                         \
+    ts_status ts_try_status_ = (expression);   \
+    if (ts_try_status_) return ts_try_status_; \
   } while (0)
 
 /* The same for functions that must clean up: sets `status` and jumps. */
-#define TS_GOTO(label, status, expression)  \
-  do {                                      \
+#define TS_GOTO(label, status, expression)     \
+  do {                                         \
     if (((status) = (expression))) goto label; \
   } while (0)
 

@@ -6,11 +6,11 @@
 
 #include "base/alloc.h"
 
-#define TS_VEC(type)  \
-  struct {            \
-    type *data;       \
-    size_t count;     \
-    size_t capacity;  \
+#define TS_VEC(type) \
+  struct {           \
+    type *data;      \
+    size_t count;    \
+    size_t capacity; \
   }
 
 /* Makes room for `capacity` elements in all. */
@@ -19,17 +19,17 @@ ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, siz
 #define TS_VEC_RESERVE(v, wanted) ts_vec_reserve((void **)&(v)->data, &(v)->capacity, sizeof(*(v)->data), (wanted))
 
 /* Evaluates to a status; `value` is evaluated once, after room was made. */
-#define TS_VEC_PUSH(v, value)                                                                              \
-  __extension__({                                                                                         \
+#define TS_VEC_PUSH(v, value)                                                                               \
+  __extension__({                                                                                           \
     ts_status ts_vec_status_ = (v)->count < (v)->capacity ? TS_SUCCESS : TS_VEC_RESERVE(v, (v)->count + 1); \
-    if (!ts_vec_status_) (v)->data[(v)->count++] = (value);                                                \
-    ts_vec_status_;                                                                                        \
+    if (!ts_vec_status_) (v)->data[(v)->count++] = (value);                                                 \
+    ts_vec_status_;                                                                                         \
   })
 
-#define TS_VEC_FREE(v)                                    \
-  do {                                                    \
-    ts_free((v)->data);                                   \
-    (v)->data = NULL, (v)->count = 0, (v)->capacity = 0;  \
+#define TS_VEC_FREE(v)                                   \
+  do {                                                   \
+    ts_free((v)->data);                                  \
+    (v)->data = NULL, (v)->count = 0, (v)->capacity = 0; \
   } while (0)
 
 #endif

@@ -17,7 +17,7 @@ typedef struct ts_buffer {
   _Atomic uint32_t refs;
   ts_dtype dtype;
   ts_shape shape;
-  void *data;            /* aligned to TS_POOL_ALIGNMENT when it is the pool's, else to the element */
+  void *data; /* aligned to TS_POOL_ALIGNMENT when it is the pool's, else to the element */
   int64_t bytes;
   ts_pool *pool;         /* whose memory it is, or NULL */
   ts_release_fn release; /* called once with `context` when the last reference goes, if not NULL */

@@ -26,10 +26,10 @@ typedef union ts_scalar {
   uint8_t bytes[8];
 } ts_scalar;
 
-const char *ts_dtype_name(ts_dtype type);            /* "f32"; "?" when out of range */
+const char *ts_dtype_name(ts_dtype type);                     /* "f32"; "?" when out of range */
 ts_dtype ts_dtype_from_name(const char *name, size_t length); /* TS_DTYPE_NONE when unknown */
 int ts_dtype_bits(ts_dtype type);
-size_t ts_dtype_size(ts_dtype type);                 /* bytes per element in memory, >= 1 */
+size_t ts_dtype_size(ts_dtype type); /* bytes per element in memory, >= 1 */
 ts_dtype_kind ts_dtype_get_kind(ts_dtype type);
 bool ts_dtype_supported(ts_dtype type);
 static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_FLOAT; }
@@ -49,8 +49,8 @@ uint16_t ts_f32_to_f16(float value);
 float ts_f16_to_f32(uint16_t bits);
 uint16_t ts_f32_to_bf16(float value);
 float ts_bf16_to_f32(uint16_t bits);
-uint16_t ts_f64_to_f16(double value);   /* one rounding */
-uint16_t ts_f64_to_bf16(double value);  /* one rounding */
+uint16_t ts_f64_to_f16(double value);  /* one rounding */
+uint16_t ts_f64_to_bf16(double value); /* one rounding */
 
 /* Converting to and from C's widest types, with `convert`'s semantics: float to
  * integer truncates and saturates, NaN gives 0; integer to integer wraps. */

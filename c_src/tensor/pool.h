@@ -13,10 +13,10 @@
 typedef struct ts_pool ts_pool;
 
 typedef struct ts_pool_stats {
-  int64_t live;    /* bytes in blocks that are handed out */
-  int64_t peak;    /* largest `live` since the last reset */
-  int64_t pooled;  /* bytes in free blocks that the pool keeps */
-  int64_t limit;   /* live + pooled never exceeds this */
+  int64_t live;        /* bytes in blocks that are handed out */
+  int64_t peak;        /* largest `live` since the last reset */
+  int64_t pooled;      /* bytes in free blocks that the pool keeps */
+  int64_t limit;       /* live + pooled never exceeds this */
   int64_t allocations; /* since the start */
 } ts_pool_stats;
 

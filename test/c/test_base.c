@@ -9,7 +9,8 @@
 
 /* ---- status */
 
-START_TEST(status_of_success) {
+START_TEST(status_of_success)
+{
   ck_assert_int_eq(ts_status_code(TS_SUCCESS), TS_OK);
   ck_assert_str_eq(ts_status_message(TS_SUCCESS), "");
   ck_assert(ts_status_consume_ok(TS_SUCCESS));
@@ -18,7 +19,8 @@ START_TEST(status_of_success) {
 }
 END_TEST
 
-START_TEST(status_message_and_context) {
+START_TEST(status_message_and_context)
+{
   ts_status status = ts_error(TS_OUT_OF_RANGE, "index %d of %s", 7, "x");
   ck_assert_int_eq(ts_status_code(status), TS_OUT_OF_RANGE);
   ck_assert_str_eq(ts_status_message(status), "index 7 of x");
@@ -30,7 +32,8 @@ START_TEST(status_message_and_context) {
 }
 END_TEST
 
-START_TEST(status_without_memory) {
+START_TEST(status_without_memory)
+{
   ts_alloc_fail_after(1, false);
   ts_status status = ts_error(TS_INTERNAL, "lost");
   ck_assert_ptr_eq(status, ts_error_no_memory());
@@ -56,7 +59,8 @@ done:
   return status;
 }
 
-START_TEST(status_macros) {
+START_TEST(status_macros)
+{
   int reached = 0;
   ck_assert_error(try_twice(ts_error(TS_CANCELLED, "first"), &reached), TS_CANCELLED, "first");
   ck_assert_int_eq(reached, 0);
@@ -67,7 +71,8 @@ END_TEST
 
 /* ---- alloc */
 
-START_TEST(alloc_zeroes_and_checks_sizes) {
+START_TEST(alloc_zeroes_and_checks_sizes)
+{
   char *block;
   ck_assert_ok(ts_alloc(1000, (void **)&block));
   for (int i = 0; i < 1000; i++) ck_assert_int_eq(block[i], 0);
@@ -88,7 +93,8 @@ START_TEST(alloc_zeroes_and_checks_sizes) {
 }
 END_TEST
 
-START_TEST(alloc_realloc_and_strdup) {
+START_TEST(alloc_realloc_and_strdup)
+{
   int64_t live = ts_alloc_live();
   int *numbers = NULL;
   ck_assert_ok(ts_realloc_array(4, sizeof(int), (void **)&numbers));
@@ -112,7 +118,8 @@ static bool alloc_works(void) {
   return block;
 }
 
-START_TEST(alloc_injected_failure) {
+START_TEST(alloc_injected_failure)
+{
   ts_alloc_fail_after(3, false);
   ck_assert(alloc_works() && alloc_works());
   ck_assert(!alloc_works());
@@ -151,13 +158,15 @@ done:
   return status;
 }
 
-START_TEST(arena_blocks) {
+START_TEST(arena_blocks)
+{
   ck_assert_ok(use_arena());
   CK_FAIL_EACH_ALLOCATION(ts_status_free(use_arena()));
 }
 END_TEST
 
-START_TEST(arena_sizes) {
+START_TEST(arena_sizes)
+{
   ts_arena arena;
   void *block;
   ts_arena_init(&arena);
@@ -188,7 +197,8 @@ done:
   return status;
 }
 
-START_TEST(vec_push_and_reserve) {
+START_TEST(vec_push_and_reserve)
+{
   ck_assert_ok(use_vec());
   CK_FAIL_EACH_ALLOCATION(ts_status_free(use_vec()));
 }
@@ -205,7 +215,8 @@ static ts_status use_text(char **out) {
   return ts_text_finish(&text, out);
 }
 
-START_TEST(text_append_and_finish) {
+START_TEST(text_append_and_finish)
+{
   char *out;
   ck_assert_ok(use_text(&out));
   ck_assert_uint_eq(strlen(out), 10 * 2 + 90 * 3 + 2 + 200 + 1);
@@ -224,7 +235,8 @@ START_TEST(text_append_and_finish) {
 }
 END_TEST
 
-START_TEST(text_failed_append) {
+START_TEST(text_failed_append)
+{
   ts_text text = {0};
   ts_text_append(&text, "kept");
   ts_alloc_fail_after(1, false);
@@ -243,7 +255,8 @@ END_TEST
 
 static size_t number_key(int i, char *out) { return (size_t)sprintf(out, "key %d", i); }
 
-START_TEST(map_put_get_remove) {
+START_TEST(map_put_get_remove)
+{
   static int values[2000];
   ts_map map = {0};
   char key[32];
@@ -284,7 +297,8 @@ START_TEST(map_put_get_remove) {
 }
 END_TEST
 
-START_TEST(map_keys_are_bytes) {
+START_TEST(map_keys_are_bytes)
+{
   int a, b, c;
   ts_map map = {0};
   ck_assert_ok(ts_map_put(&map, "a\0b", 3, &a));
@@ -308,10 +322,12 @@ static ts_status use_map(void) {
   return status;
 }
 
-START_TEST(map_without_memory) { CK_FAIL_EACH_ALLOCATION(ts_status_free(use_map())); }
+START_TEST(map_without_memory)
+{ CK_FAIL_EACH_ALLOCATION(ts_status_free(use_map())); }
 END_TEST
 
-START_TEST(hash_is_stable) {
+START_TEST(hash_is_stable)
+{
   /* Kernel names on disk depend on it: XXH3's published values of no bytes. */
   ck_assert_uint_eq(ts_hash64("", 0), UINT64_C(0x2D06800538D394C2));
   ts_hash128 h = ts_hash("", 0);
@@ -326,7 +342,8 @@ END_TEST
 static char logged[64];
 static void log_to_buffer(const char *message) { snprintf(logged, sizeof(logged), "%s", message); }
 
-START_TEST(log_sink_and_dump) {
+START_TEST(log_sink_and_dump)
+{
   ts_log_set_sink(log_to_buffer);
   ts_log_warning("cache %s is %d", "x", 3);
   ts_log_set_sink(NULL);
@@ -342,7 +359,8 @@ END_TEST
 
 static void add_task(void *arg, int64_t task, int worker) { *(int64_t *)arg += task + worker; }
 
-START_TEST(parallel_serial) {
+START_TEST(parallel_serial)
+{
   int64_t sum = 0;
   ts_parallel_run(&ts_parallel_serial, 10, add_task, &sum);
   ck_assert_int_eq(sum, 45);
@@ -351,7 +369,8 @@ START_TEST(parallel_serial) {
 }
 END_TEST
 
-START_TEST(system_answers) {
+START_TEST(system_answers)
+{
   ck_assert_int_gt(ts_system_memory(), 16 << 20);
   int64_t before = ts_system_coarse_ms();
   ck_assert_int_ge(ts_system_coarse_ms(), before);

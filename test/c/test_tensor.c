@@ -9,7 +9,8 @@
 
 /* ---- types */
 
-START_TEST(dtype_table) {
+START_TEST(dtype_table)
+{
   ck_assert_int_eq(TS_DTYPE_COUNT, 20);
   for (int t = 0; t < TS_DTYPE_COUNT; t++) {
     const char *name = ts_dtype_name((ts_dtype)t);
@@ -24,13 +25,16 @@ START_TEST(dtype_table) {
 }
 END_TEST
 
-START_TEST(dtype_promotion) {
-  static const struct { ts_dtype a, b, merged; } cases[] = {
-      {TS_U8, TS_U32, TS_U32},   {TS_S8, TS_S64, TS_S64},     {TS_U8, TS_S8, TS_S16},     {TS_U8, TS_S32, TS_S32},
-      {TS_U32, TS_S8, TS_S64},   {TS_U64, TS_S8, TS_S64},     {TS_U2, TS_S2, TS_S4},      {TS_S64, TS_F16, TS_F16},
-      {TS_U64, TS_BF16, TS_BF16}, {TS_BF16, TS_F16, TS_F16},  {TS_BF16, TS_F32, TS_F32},  {TS_BF16, TS_F8, TS_F8},
-      {TS_F32, TS_F64, TS_F64},  {TS_F32, TS_C64, TS_C64},    {TS_F64, TS_C64, TS_C128},  {TS_S64, TS_C64, TS_C64},
-      {TS_BF16, TS_C64, TS_C64}, {TS_C64, TS_C128, TS_C128},
+START_TEST(dtype_promotion)
+{
+  static const struct {
+    ts_dtype a, b, merged;
+  } cases[] = {
+      {TS_U8, TS_U32, TS_U32},    {TS_S8, TS_S64, TS_S64},    {TS_U8, TS_S8, TS_S16},    {TS_U8, TS_S32, TS_S32},
+      {TS_U32, TS_S8, TS_S64},    {TS_U64, TS_S8, TS_S64},    {TS_U2, TS_S2, TS_S4},     {TS_S64, TS_F16, TS_F16},
+      {TS_U64, TS_BF16, TS_BF16}, {TS_BF16, TS_F16, TS_F16},  {TS_BF16, TS_F32, TS_F32}, {TS_BF16, TS_F8, TS_F8},
+      {TS_F32, TS_F64, TS_F64},   {TS_F32, TS_C64, TS_C64},   {TS_F64, TS_C64, TS_C128}, {TS_S64, TS_C64, TS_C64},
+      {TS_BF16, TS_C64, TS_C64},  {TS_C64, TS_C128, TS_C128},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
     ck_assert_int_eq(ts_dtype_merge(cases[i].a, cases[i].b), cases[i].merged);
@@ -64,13 +68,15 @@ static void check_rounding(uint16_t infinity, float (*to_f32)(uint16_t), uint16_
   }
 }
 
-START_TEST(half_rounds_once) {
+START_TEST(half_rounds_once)
+{
   check_rounding(0x7C00, ts_f16_to_f32, ts_f64_to_f16);
   check_rounding(0x7F80, ts_bf16_to_f32, ts_f64_to_bf16);
 }
 END_TEST
 
-START_TEST(half_from_f32) {
+START_TEST(half_from_f32)
+{
   /* The short ways agree with the f64 ones on a sample of all bit patterns. */
   for (uint64_t i = 0; i <= UINT32_MAX; i += 9973) {
     ts_scalar s = {.bits = i};
@@ -84,7 +90,8 @@ START_TEST(half_from_f32) {
 }
 END_TEST
 
-START_TEST(half_special_values) {
+START_TEST(half_special_values)
+{
   ck_assert_uint_eq(ts_f64_to_f16(65504), 0x7BFF);
   ck_assert_uint_eq(ts_f64_to_f16(65519.99), 0x7BFF);
   ck_assert_uint_eq(ts_f64_to_f16(65520), 0x7C00);
@@ -105,7 +112,8 @@ END_TEST
 
 /* ---- scalars */
 
-START_TEST(scalar_float_to_integer) {
+START_TEST(scalar_float_to_integer)
+{
   ck_assert_int_eq(ts_scalar_from_f64(TS_S8, 1e9).s64, 127);
   ck_assert_int_eq(ts_scalar_from_f64(TS_S8, -1e9).s64, 0x80);
   ck_assert_int_eq(ts_scalar_from_f64(TS_S8, -1.9).s64, 0xFF);
@@ -123,7 +131,8 @@ START_TEST(scalar_float_to_integer) {
 }
 END_TEST
 
-START_TEST(scalar_integer_to_any) {
+START_TEST(scalar_integer_to_any)
+{
   ck_assert_uint_eq(ts_scalar_from_s64(TS_U16, -1).u64, 0xFFFF);
   ck_assert_uint_eq(ts_scalar_from_s64(TS_S8, 300).u64, 44);
   ts_scalar minus_two = ts_scalar_from_s64(TS_S8, -2);
@@ -140,7 +149,8 @@ START_TEST(scalar_integer_to_any) {
 }
 END_TEST
 
-START_TEST(scalar_limits_and_memory) {
+START_TEST(scalar_limits_and_memory)
+{
   ck_assert_int_eq(ts_scalar_to_s64(TS_S16, ts_dtype_lowest(TS_S16)), INT16_MIN);
   ck_assert_int_eq(ts_dtype_highest(TS_S64).s64, INT64_MAX);
   ck_assert_int_eq(ts_dtype_lowest(TS_S64).s64, INT64_MIN);
@@ -163,7 +173,8 @@ END_TEST
 
 static ts_shape shape2(int64_t a, int64_t b) { return ts_shape_make(2, (int64_t[]){a, b}); }
 
-START_TEST(shape_basics) {
+START_TEST(shape_basics)
+{
   ts_shape s = ts_shape_make(3, (int64_t[]){2, 3, 4}), scalar = ts_shape_make(0, NULL), empty = shape2(5, 0);
   int64_t strides[TS_MAX_RANK];
   ck_assert_int_eq(ts_shape_elements(&s), 24);
@@ -180,7 +191,8 @@ START_TEST(shape_basics) {
 }
 END_TEST
 
-START_TEST(shape_check) {
+START_TEST(shape_check)
+{
   ts_shape s = shape2((int64_t)1 << 30, (int64_t)1 << 30);
   ck_assert_ok(ts_shape_check(&s, TS_F32));
   ck_assert_error(ts_shape_check(&s, TS_F64), TS_OUT_OF_RANGE, "f64[1073741824,1073741824]");
@@ -195,7 +207,8 @@ START_TEST(shape_check) {
 }
 END_TEST
 
-START_TEST(shape_broadcast) {
+START_TEST(shape_broadcast)
+{
   ts_shape a = ts_shape_make(3, (int64_t[]){4, 1, 3}), b = shape2(5, 1), scalar = ts_shape_make(0, NULL), out;
   ts_shape wanted = ts_shape_make(3, (int64_t[]){4, 5, 3}), empty = shape2(0, 1);
   ck_assert_ok(ts_shape_broadcast(&a, &b, &out));
@@ -217,7 +230,8 @@ static ts_pool_stats stats_of(ts_pool *pool) {
   return stats;
 }
 
-START_TEST(pool_sizes) {
+START_TEST(pool_sizes)
+{
   static const int64_t around[] = {0, 64, 1024, 1280, 4096, 256 * 1024, 2 << 20, 3 << 20, 16 << 20, 33 << 20};
   ts_pool *pool;
   ck_assert_ok(ts_pool_create(1 << 30, &pool));
@@ -239,7 +253,8 @@ START_TEST(pool_sizes) {
 }
 END_TEST
 
-START_TEST(pool_reuses_blocks) {
+START_TEST(pool_reuses_blocks)
+{
   ts_pool *pool;
   void *first, *second;
   ck_assert_ok(ts_pool_create(1 << 30, &pool));
@@ -263,7 +278,8 @@ START_TEST(pool_reuses_blocks) {
 }
 END_TEST
 
-START_TEST(pool_keeps_a_bounded_amount) {
+START_TEST(pool_keeps_a_bounded_amount)
+{
   enum { COUNT = 400 };
   static void *blocks[COUNT];
   ts_pool *pool;
@@ -276,14 +292,16 @@ START_TEST(pool_keeps_a_bounded_amount) {
     ts_pool_stats stats = stats_of(pool);
     int64_t bound = stats.live + 64 * MB > COUNT * MB ? stats.live + 64 * MB : COUNT * MB;
     ck_assert_int_le(stats.live + stats.pooled, bound);
-    ck_assert_int_gt(stats.live + stats.pooled, TS_POOL_PASS_THROUGH ? 0 : COUNT * MB - 4 * MB); /* no more than needed */
+    ck_assert_int_gt(stats.live + stats.pooled,
+                     TS_POOL_PASS_THROUGH ? 0 : COUNT * MB - 4 * MB); /* no more than needed */
   }
   for (int i = 0; i < COUNT / 2; i++) ts_pool_free(pool, blocks[i], 2 * MB);
   ts_pool_destroy(pool);
 }
 END_TEST
 
-START_TEST(pool_limit) {
+START_TEST(pool_limit)
+{
   ts_pool *pool;
   void *a, *b;
   ck_assert_ok(ts_pool_create(8 * MB, &pool));
@@ -309,7 +327,8 @@ START_TEST(pool_limit) {
 }
 END_TEST
 
-START_TEST(pool_default_has_a_limit) {
+START_TEST(pool_default_has_a_limit)
+{
   ts_pool_stats stats = stats_of(ts_pool_default());
   ck_assert_ptr_eq(ts_pool_default(), ts_pool_default());
   ck_assert_int_gt(stats.limit, 16 * MB);
@@ -333,15 +352,18 @@ static void *hammer(void *arg) {
     for (int64_t k = 0; held[slot] && k < sizes[slot]; k += 61) wrong += held[slot][k] != mark;
     ts_pool_free(pool, held[slot], sizes[slot]);
     sizes[slot] = random >> 8 & (i % 256 ? 0x7FF : 0xFFFFF);
-    if (!ts_status_consume_ok(ts_pool_alloc(pool, sizes[slot], (void **)&held[slot]))) wrong++;
-    else memset(held[slot], mark, (size_t)sizes[slot]);
+    if (!ts_status_consume_ok(ts_pool_alloc(pool, sizes[slot], (void **)&held[slot])))
+      wrong++;
+    else
+      memset(held[slot], mark, (size_t)sizes[slot]);
     if (i % 5000 == 0) ts_pool_trim(pool, 0);
   }
   for (int i = 0; i < HELD; i++) ts_pool_free(pool, held[i], sizes[i]);
   return (void *)wrong;
 }
 
-START_TEST(pool_threads) {
+START_TEST(pool_threads)
+{
   ts_pool *pool;
   pthread_t threads[THREADS];
   void *args[THREADS][2];
@@ -394,7 +416,8 @@ done:
   return status;
 }
 
-START_TEST(buffer_lifetimes) {
+START_TEST(buffer_lifetimes)
+{
   ts_pool *pool;
   ck_assert_ok(ts_pool_create(MB, &pool));
   ck_assert_ok(use_buffers(pool));
@@ -404,7 +427,8 @@ START_TEST(buffer_lifetimes) {
 }
 END_TEST
 
-START_TEST(buffer_errors) {
+START_TEST(buffer_errors)
+{
   ts_pool *pool;
   ts_buffer *buffer, *alias;
   ck_assert_ok(ts_pool_create(MB, &pool));

@@ -10,38 +10,38 @@
 #include <string.h>
 
 /* Fails with the error's message. */
-#define ck_assert_ok(expression)                                                       \
-  do {                                                                                 \
-    ts_status ck_status_ = (expression);                                               \
-    ck_assert_msg(!ck_status_, "%s: %s", #expression, ts_status_message(ck_status_));  \
+#define ck_assert_ok(expression)                                                      \
+  do {                                                                                \
+    ts_status ck_status_ = (expression);                                              \
+    ck_assert_msg(!ck_status_, "%s: %s", #expression, ts_status_message(ck_status_)); \
   } while (0)
 
 /* An error of that code, whose message contains `text`. */
-#define ck_assert_error(expression, expected_code, text)                                                          \
-  do {                                                                                                            \
-    ts_status ck_status_ = (expression);                                                                          \
-    ck_assert_msg(ts_status_code(ck_status_) == (expected_code), "%s: %s (%s)", #expression,                      \
-                  ts_code_name(ts_status_code(ck_status_)), ts_status_message(ck_status_));                       \
-    ck_assert_msg(strstr(ts_status_message(ck_status_), (text)), "no \"%s\" in \"%s\"", (text),                   \
-                  ts_status_message(ck_status_));                                                                 \
-    ts_status_free(ck_status_);                                                                                   \
+#define ck_assert_error(expression, expected_code, text)                                        \
+  do {                                                                                          \
+    ts_status ck_status_ = (expression);                                                        \
+    ck_assert_msg(ts_status_code(ck_status_) == (expected_code), "%s: %s (%s)", #expression,    \
+                  ts_code_name(ts_status_code(ck_status_)), ts_status_message(ck_status_));     \
+    ck_assert_msg(strstr(ts_status_message(ck_status_), (text)), "no \"%s\" in \"%s\"", (text), \
+                  ts_status_message(ck_status_));                                               \
+    ts_status_free(ck_status_);                                                                 \
   } while (0)
 
 /* Runs `statement` with the first, second, ... allocation failing, until no
  * failure was injected, and checks that nothing leaks. The statement must free
  * what it makes and free every status. */
-#define CK_FAIL_EACH_ALLOCATION(statement)                                                      \
-  do {                                                                                          \
-    for (int64_t ck_n_ = 1;; ck_n_++) {                                                         \
-      int64_t ck_live_ = ts_alloc_live();                                                       \
-      ts_alloc_fail_after(ck_n_, false);                                                        \
-      statement;                                                                                \
-      int64_t ck_failures_ = ts_alloc_failures();                                               \
-      ts_alloc_fail_after(0, false);                                                            \
-      ck_assert_msg(ts_alloc_live() == ck_live_, "allocation %d failing leaks", (int)ck_n_);    \
-      if (!ck_failures_) break;                                                                 \
-      ck_assert_int_lt(ck_n_, 100000);                                                          \
-    }                                                                                           \
+#define CK_FAIL_EACH_ALLOCATION(statement)                                                   \
+  do {                                                                                       \
+    for (int64_t ck_n_ = 1;; ck_n_++) {                                                      \
+      int64_t ck_live_ = ts_alloc_live();                                                    \
+      ts_alloc_fail_after(ck_n_, false);                                                     \
+      statement;                                                                             \
+      int64_t ck_failures_ = ts_alloc_failures();                                            \
+      ts_alloc_fail_after(0, false);                                                         \
+      ck_assert_msg(ts_alloc_live() == ck_live_, "allocation %d failing leaks", (int)ck_n_); \
+      if (!ck_failures_) break;                                                              \
+      ck_assert_int_lt(ck_n_, 100000);                                                       \
+    }                                                                                        \
   } while (0)
 
 /* A suite's main(): runs what `suite()` gives and exits 1 on failure. */

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Checks the table of layers: a layer includes headers of its own and of those
+# before it in the list, and each foreign library belongs to one layer.
+cd "$(dirname "$0")/.." || exit 1
+
+find c_src -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
+BEGIN {
+  count = split("base tensor ir pass spmd jit kernel comm exec nif tool", layer)
+  for (i = 1; i <= count; i++) order[layer[i]] = i
+  # header pattern -> the files that may include it
+  owner["^llvm-c/"] = "^c_src/jit/"
+  owner["^llvm/"] = "^nobody$"
+  owner["^cblas\\.h$"] = "^c_src/kernel/"
+  owner["^lapacke?\\.h$"] = "^c_src/kernel/"
+  owner["^sleef\\.h$"] = "^c_src/(jit|kernel)/"
+  owner["^xxhash\\.h$"] = "^c_src/base/"
+  owner["^mpi\\.h$"] = "^c_src/comm/mpi\\.c$"
+  owner["^erl_nif\\.h$"] = "^c_src/nif/"
+}
+function report(text) {
+  printf "%s:%d: %s\n", FILENAME, FNR, text
+  failed = 1
+}
+/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+  header = $0
+  sub(/^[^"<]*["<]/, "", header)
+  sub(/[">].*$/, "", header)
+  split(FILENAME, path, "/")
+  split(header, parts, "/")
+  from = path[2]
+  to = parts[1]
+  if (to in order && header ~ /\//) {
+    if (!(from in order)) report("no such layer: " from)
+    else if (order[to] > order[from] || (from == "tool" && to == "nif")) report("layer " from " may not include " header)
+  }
+  for (pattern in owner) {
+    if (header ~ pattern && FILENAME !~ owner[pattern]) report("only " owner[pattern] " may include " header)
+  }
+}
+END { exit failed }'
