@@ -1,0 +1,65 @@
+#include "compare.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool is_nan(ts_dtype type, ts_scalar x) { return ts_dtype_is_float(type) && isnan(ts_scalar_to_f64(type, x)); }
+
+/* Consecutive floats of a type have consecutive keys. */
+static int64_t ordered_key(ts_dtype type, ts_scalar x) {
+  int width = ts_dtype_bits(type);
+  uint64_t sign = UINT64_C(1) << (width - 1), magnitude = x.bits & (sign - 1);
+  return x.bits & sign ? -(int64_t)magnitude : (int64_t)magnitude;
+}
+
+int64_t ts_ulp_distance(ts_dtype type, ts_scalar a, ts_scalar b) {
+  if (is_nan(type, a) || is_nan(type, b)) return is_nan(type, a) && is_nan(type, b) ? 0 : INT64_MAX;
+  int64_t distance;
+  if (__builtin_sub_overflow(ordered_key(type, a), ordered_key(type, b), &distance)) return INT64_MAX;
+  return distance == INT64_MIN ? INT64_MAX : distance < 0 ? -distance : distance;
+}
+
+static bool elements_agree(ts_dtype type, ts_scalar a, ts_scalar b, int64_t ulp_tolerance) {
+  if (a.bits == b.bits || (is_nan(type, a) && is_nan(type, b))) return true;
+  return ts_dtype_is_float(type) && ulp_tolerance > 0 && ts_ulp_distance(type, a, b) <= ulp_tolerance;
+}
+
+static ts_scalar element(const ts_buffer *buffer, int64_t i) {
+  return ts_scalar_load(buffer->dtype, (const char *)buffer->data + (size_t)i * ts_dtype_size(buffer->dtype));
+}
+
+static void format_element(ts_dtype type, ts_scalar x, char *out, size_t size) {
+  if (ts_dtype_is_float(type)) {
+    snprintf(out, size, "%.17g (0x%llx)", ts_scalar_to_f64(type, x), (unsigned long long)x.bits);
+  } else {
+    snprintf(out, size, "%lld", (long long)ts_scalar_to_s64(type, x));
+  }
+}
+
+static void describe(const ts_buffer *a, const ts_buffer *b, int64_t first, int64_t differing, char *out) {
+  char left[64], right[64];
+  ts_scalar x = element(a, first), y = element(b, first);
+  format_element(a->dtype, x, left, sizeof left);
+  format_element(a->dtype, y, right, sizeof right);
+  long long ulps = ts_dtype_is_float(a->dtype) ? (long long)ts_ulp_distance(a->dtype, x, y) : 0;
+  snprintf(out, TS_COMPARE_TEXT, "%s: %lld of %lld elements differ, first at %lld: %s and %s, %lld ulp",
+           TS_SHAPE_STR(a->dtype, &a->shape), (long long)differing, (long long)ts_shape_elements(&a->shape),
+           (long long)first, left, right, ulps);
+}
+
+bool ts_compare_buffers(const ts_buffer *a, const ts_buffer *b, int64_t ulp_tolerance,
+                        char out_message[TS_COMPARE_TEXT]) {
+  if (a->dtype != b->dtype || !ts_shape_equal(&a->shape, &b->shape)) {
+    snprintf(out_message, TS_COMPARE_TEXT, "%s and %s", TS_SHAPE_STR(a->dtype, &a->shape),
+             TS_SHAPE_STR(b->dtype, &b->shape));
+    return false;
+  }
+  int64_t first = -1, differing = 0;
+  for (int64_t i = 0; i < ts_shape_elements(&a->shape); i++) {
+    if (elements_agree(a->dtype, element(a, i), element(b, i), ulp_tolerance)) continue;
+    if (first < 0) first = i;
+    differing++;
+  }
+  if (differing > 0) describe(a, b, first, differing, out_message);
+  return differing == 0;
+}

@@ -1,0 +1,20 @@
+/* Comparing tensors, for differential tests. Pure, thread-safe. */
+#ifndef TS_TEST_COMPARE_H
+#define TS_TEST_COMPARE_H
+
+#include "tensor/buffer.h"
+
+#define TS_COMPARE_TEXT 512
+
+/* True when type and shape agree and each pair of elements does: any two NaNs
+ * agree; with tolerance 0 others need equal bits (-0 is not +0), else floats
+ * may be that many units in the last place apart (-0 and +0 are 0 apart, the
+ * largest finite value and infinity 1). Integers always need equal bits.
+ * When false, `out_message` says where and how. */
+bool ts_compare_buffers(const ts_buffer *a, const ts_buffer *b, int64_t ulp_tolerance,
+                        char out_message[TS_COMPARE_TEXT]);
+
+/* How far apart two floats of a type are; INT64_MAX when just one is NaN. */
+int64_t ts_ulp_distance(ts_dtype type, ts_scalar a, ts_scalar b);
+
+#endif
