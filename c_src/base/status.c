@@ -12,8 +12,7 @@ struct ts_error {
   char message[];
 };
 
-/* Not in read-only memory as a struct with a flexible array cannot be initialised portably
- * otherwise; nobody writes to it. */
+/* A struct of its own, since a flexible array member cannot be initialised portably. */
 static struct {
   ts_code code;
   bool is_static;

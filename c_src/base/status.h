@@ -25,14 +25,14 @@ typedef struct ts_error *ts_status;
 
 /* Makes an error; never returns NULL. When there is no memory for the message
  * it returns a static error of code TS_RESOURCE_EXHAUSTED. */
-ts_status ts_error(ts_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+ts_status ts_error(ts_code code, const char *format, ...) __attribute__((format(printf, 2, 3), returns_nonnull));
 
 /* Puts "context: " before the message of an error; passes success through.
  * Consumes `status`. */
 ts_status ts_error_context(ts_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The static out-of-memory error, for the allocator itself. */
-ts_status ts_error_no_memory(void);
+ts_status ts_error_no_memory(void) __attribute__((returns_nonnull));
 
 ts_code ts_status_code(ts_status status);        /* TS_OK for NULL */
 const char *ts_status_message(ts_status status); /* "" for NULL; lives as long as the status */
