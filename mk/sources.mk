@@ -67,7 +67,9 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_ref_reduce \
   test_ref_scalar \
+  test_ref_shape \
   test_tensor
 
 # Those that use threads, also run under ThreadSanitizer.

@@ -106,24 +106,21 @@ static ts_status infer_source(const ts_infer_call *call, ts_type *out) {
   const ts_attrs *attrs = call->attrs;
   const ts_buffer *buffer;
   switch (call->code) {
-    case TS_OP_CONSTANT:
-      *out = (ts_type){attrs->constant.dtype, attrs->constant.shape};
-      return TS_SUCCESS;
-    case TS_OP_LITERAL:
-      if (!(buffer = attrs->literal.buffer)) return ts_infer_error(call, "there is no data, expected a buffer");
-      *out = (ts_type){buffer->dtype, buffer->shape};
-      return TS_SUCCESS;
-    case TS_OP_IOTA:
-      *out = (ts_type){attrs->iota.dtype, attrs->iota.shape};
-      if (attrs->iota.axis >= -1 && attrs->iota.axis < out->shape.rank) return TS_SUCCESS;
-      return ts_infer_error(call, "axis %d is out of range, expected one of [-1, %d) for rank %d", attrs->iota.axis,
-                            out->shape.rank, out->shape.rank);
-    case TS_OP_EYE:
-      *out = (ts_type){attrs->shaped.dtype, attrs->shaped.shape};
-      if (out->shape.rank >= 2) return TS_SUCCESS;
-      return ts_infer_error(call, "the result has rank %d, expected at least 2", out->shape.rank);
-    default:
-      return ts_infer_error(call, "expected ts_graph_add_param: parameters are not ops of a region");
+  case TS_OP_CONSTANT: *out = (ts_type){attrs->constant.dtype, attrs->constant.shape}; return TS_SUCCESS;
+  case TS_OP_LITERAL:
+    if (!(buffer = attrs->literal.buffer)) return ts_infer_error(call, "there is no data, expected a buffer");
+    *out = (ts_type){buffer->dtype, buffer->shape};
+    return TS_SUCCESS;
+  case TS_OP_IOTA:
+    *out = (ts_type){attrs->iota.dtype, attrs->iota.shape};
+    if (attrs->iota.axis >= -1 && attrs->iota.axis < out->shape.rank) return TS_SUCCESS;
+    return ts_infer_error(call, "axis %d is out of range, expected one of [-1, %d) for rank %d", attrs->iota.axis,
+                          out->shape.rank, out->shape.rank);
+  case TS_OP_EYE:
+    *out = (ts_type){attrs->shaped.dtype, attrs->shaped.shape};
+    if (out->shape.rank >= 2) return TS_SUCCESS;
+    return ts_infer_error(call, "the result has rank %d, expected at least 2", out->shape.rank);
+  default: return ts_infer_error(call, "a region declares its parameters, they are not among its ops");
   }
 }
 
@@ -205,26 +202,16 @@ static ts_status infer_scan(const ts_infer_call *call, ts_type *out) {
 
 static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   switch (ts_op_get_class(call->code)) {
-    case TS_CLASS_SOURCE:
-      return infer_source(call, out);
-    case TS_CLASS_CONVERT:
-      return infer_convert(call, out);
-    case TS_CLASS_SELECT:
-      return infer_select(call, out);
-    case TS_CLASS_SHAPE:
-      return ts_infer_shape_op(call, out);
-    case TS_CLASS_INDEXED:
-      return ts_infer_indexed(call, out);
-    case TS_CLASS_REDUCE:
-      return infer_reduce(call, out);
-    case TS_CLASS_ARG_REDUCE:
-      return infer_arg_reduce(call, out);
-    case TS_CLASS_SCAN:
-      return infer_scan(call, out);
-    case TS_CLASS_DOT:
-      return ts_infer_dot(call, out);
-    default:
-      return infer_arithmetic(call, out);
+  case TS_CLASS_SOURCE: return infer_source(call, out);
+  case TS_CLASS_CONVERT: return infer_convert(call, out);
+  case TS_CLASS_SELECT: return infer_select(call, out);
+  case TS_CLASS_SHAPE: return ts_infer_shape_op(call, out);
+  case TS_CLASS_INDEXED: return ts_infer_indexed(call, out);
+  case TS_CLASS_REDUCE: return infer_reduce(call, out);
+  case TS_CLASS_ARG_REDUCE: return infer_arg_reduce(call, out);
+  case TS_CLASS_SCAN: return infer_scan(call, out);
+  case TS_CLASS_DOT: return ts_infer_dot(call, out);
+  default: return infer_arithmetic(call, out);
   }
 }
 
@@ -254,6 +241,7 @@ ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *ope
   TS_TRY(infer_one(&call, out_types));
   ts_status status = ts_infer_check_type(out_types->dtype, &out_types->shape);
   if (status) return ts_error_context(status, "%s", ts_op_name(code));
+  out_types->shape = ts_shape_make(out_types->shape.rank, out_types->shape.dims); /* zeros past the rank */
   *out_count = 1;
   return TS_SUCCESS;
 }

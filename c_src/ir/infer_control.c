@@ -87,16 +87,11 @@ static ts_status infer_call(const ts_infer_call *call, ts_region_id id, size_t m
 
 ts_status ts_infer_control(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
   switch (call->code) {
-    case TS_OP_WHILE:
-      return infer_while(call, max_results, out_types, out_count);
-    case TS_OP_COND:
-      return infer_cond(call, max_results, out_types, out_count);
-    case TS_OP_CALL:
-      return infer_call(call, call->attrs->regions.regions[0], max_results, out_types, out_count);
-    case TS_OP_FUSION:
-      return infer_call(call, call->attrs->fusion.region, max_results, out_types, out_count);
-    default:
-      return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
+  case TS_OP_WHILE: return infer_while(call, max_results, out_types, out_count);
+  case TS_OP_COND: return infer_cond(call, max_results, out_types, out_count);
+  case TS_OP_CALL: return infer_call(call, call->attrs->regions.regions[0], max_results, out_types, out_count);
+  case TS_OP_FUSION: return infer_call(call, call->attrs->fusion.region, max_results, out_types, out_count);
+  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
   }
 }
 

@@ -121,22 +121,14 @@ static ts_status infer_concatenate(const ts_infer_call *call, ts_type *out) {
 
 ts_status ts_infer_shape_op(const ts_infer_call *call, ts_type *out) {
   switch (call->code) {
-    case TS_OP_RESHAPE:
-      return infer_reshape(call, out);
-    case TS_OP_BROADCAST:
-      return infer_broadcast(call, out);
-    case TS_OP_TRANSPOSE:
-      return infer_transpose(call, out);
-    case TS_OP_REVERSE:
-      return infer_reverse(call, out);
-    case TS_OP_SLICE:
-      return infer_slice(call, out);
-    case TS_OP_PAD:
-      return infer_pad(call, out);
-    case TS_OP_CONCATENATE:
-      return infer_concatenate(call, out);
-    default:
-      return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
+  case TS_OP_RESHAPE: return infer_reshape(call, out);
+  case TS_OP_BROADCAST: return infer_broadcast(call, out);
+  case TS_OP_TRANSPOSE: return infer_transpose(call, out);
+  case TS_OP_REVERSE: return infer_reverse(call, out);
+  case TS_OP_SLICE: return infer_slice(call, out);
+  case TS_OP_PAD: return infer_pad(call, out);
+  case TS_OP_CONCATENATE: return infer_concatenate(call, out);
+  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
   }
 }
 
@@ -227,16 +219,11 @@ static ts_status infer_take_along(const ts_infer_call *call, ts_type *out) {
 
 ts_status ts_infer_indexed(const ts_infer_call *call, ts_type *out) {
   switch (call->code) {
-    case TS_OP_DYNAMIC_SLICE:
-      return infer_dynamic_slice(call, out);
-    case TS_OP_PUT_SLICE:
-      return infer_put_slice(call, out);
-    case TS_OP_TAKE:
-      return infer_take(call, out);
-    case TS_OP_TAKE_ALONG:
-      return infer_take_along(call, out);
-    default:
-      return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
+  case TS_OP_DYNAMIC_SLICE: return infer_dynamic_slice(call, out);
+  case TS_OP_PUT_SLICE: return infer_put_slice(call, out);
+  case TS_OP_TAKE: return infer_take(call, out);
+  case TS_OP_TAKE_ALONG: return infer_take_along(call, out);
+  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
   }
 }
 

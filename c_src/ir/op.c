@@ -35,39 +35,35 @@ ts_attr_kind ts_op_attr_kind(ts_opcode op) { return in_table(op) ? rows[op].attr
 
 bool ts_op_is_elementwise(ts_opcode op) {
   switch (ts_op_get_class(op)) {
-    case TS_CLASS_UNARY_FLOAT:
-    case TS_CLASS_UNARY:
-    case TS_CLASS_UNARY_INTEGER:
-    case TS_CLASS_PREDICATE:
-    case TS_CLASS_BINARY:
-    case TS_CLASS_BINARY_FLOAT:
-    case TS_CLASS_BINARY_INTEGER:
-    case TS_CLASS_COMPARE:
-    case TS_CLASS_CONVERT:
-    case TS_CLASS_SELECT:
-    case TS_CLASS_CLAMP:
-      return true;
-    default:
-      return false;
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return true;
+  default: return false;
   }
 }
 
 bool ts_op_is_commutative(ts_opcode op) {
   switch (op) {
-    case TS_OP_ADD:
-    case TS_OP_MULTIPLY:
-    case TS_OP_MIN:
-    case TS_OP_MAX:
-    case TS_OP_AND:
-    case TS_OP_OR:
-    case TS_OP_XOR:
-    case TS_OP_EQUAL:
-    case TS_OP_NOT_EQUAL:
-    case TS_OP_LOGICAL_AND:
-    case TS_OP_LOGICAL_OR:
-    case TS_OP_LOGICAL_XOR:
-      return true;
-    default:
-      return false;
+  case TS_OP_ADD:
+  case TS_OP_MULTIPLY:
+  case TS_OP_MIN:
+  case TS_OP_MAX:
+  case TS_OP_AND:
+  case TS_OP_OR:
+  case TS_OP_XOR:
+  case TS_OP_EQUAL:
+  case TS_OP_NOT_EQUAL:
+  case TS_OP_LOGICAL_AND:
+  case TS_OP_LOGICAL_OR:
+  case TS_OP_LOGICAL_XOR: return true;
+  default: return false;
   }
 }

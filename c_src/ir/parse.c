@@ -1,0 +1,429 @@
+/* A recursive-descent parser over the builder: it turns text into calls of
+ * ts_graph_add_op and so on, which check everything but the grammar. Recursion
+ * is bounded by TS_MAX_NESTING, sizes by the length of the text. */
+#include "base/map.h"
+#include "ir/attrs.h"
+#include "ir/infer.h"
+#include "ir/lex.h"
+#include "ir/syntax.h"
+
+#include <string.h>
+
+typedef struct parser {
+  ts_graph *graph;
+  ts_lexer lexer;
+  ts_token token; /* the next one */
+  ts_map names;   /* of values; to their ids + 1 */
+  int depth;
+} parser;
+
+/* An op while it is read. */
+typedef struct op_text {
+  ts_token at; /* the op's name */
+  ts_opcode code;
+  TS_VEC(ts_token) names;
+  TS_VEC(ts_value_id) operands;
+  TS_VEC(ts_type) types;
+  ts_token value; /* of a constant or literal */
+  ts_attrs attrs;
+} op_text;
+
+static ts_status parse_region(parser *p, ts_region_id region);
+
+/* ---- tokens ---- */
+
+static void advance(parser *p) { p->token = ts_lexer_next(&p->lexer); }
+
+static bool accept(parser *p, ts_token_kind kind, const char *text) {
+  if (!ts_token_is(p->token, kind, text)) return false;
+  advance(p);
+  return true;
+}
+
+static ts_status expect(parser *p, ts_token_kind kind, const char *text) {
+  if (accept(p, kind, text)) return TS_SUCCESS;
+  return ts_token_error(p->token, "expected '%s'", text);
+}
+
+static ts_status take(parser *p, ts_token_kind kind, const char *what, ts_token *out) {
+  if (p->token.kind != kind) return ts_token_error(p->token, "expected %s", what);
+  *out = p->token;
+  advance(p);
+  return TS_SUCCESS;
+}
+
+static ts_status punct(parser *p, const char *text) { return expect(p, TS_TOKEN_PUNCT, text); }
+static bool accept_punct(parser *p, const char *text) { return accept(p, TS_TOKEN_PUNCT, text); }
+
+/* Puts the token's place before an error of the builder. */
+static ts_status at_token(ts_token token, ts_status status) {
+  return status ? ts_error_context(status, "line %zu, column %zu", token.line, token.column) : TS_SUCCESS;
+}
+
+/* ---- numbers and types ---- */
+
+static ts_status parse_integer(parser *p, int64_t lowest, int64_t highest, int64_t *out) {
+  ts_token token = p->token;
+  ts_scalar value;
+  if (token.kind != TS_TOKEN_NUMBER || !ts_scalar_parse(TS_S64, token.text, token.length, &value))
+    return ts_token_error(token, "expected an integer");
+  if (value.s64 < lowest || value.s64 > highest)
+    return ts_token_error(token, "expected an integer from %lld to %lld", (long long)lowest, (long long)highest);
+  *out = value.s64;
+  advance(p);
+  return TS_SUCCESS;
+}
+
+static ts_status parse_dims(parser *p, ts_dims *out) {
+  *out = (ts_dims){0};
+  TS_TRY(punct(p, "["));
+  if (accept_punct(p, "]")) return TS_SUCCESS;
+  do {
+    if (out->rank == TS_MAX_RANK) return ts_token_error(p->token, "expected at most %d entries", TS_MAX_RANK);
+    TS_TRY(parse_integer(p, INT64_MIN, INT64_MAX, &out->dims[out->rank++]));
+  } while (accept_punct(p, ","));
+  return punct(p, "]");
+}
+
+static ts_status parse_type(parser *p, ts_type *out) {
+  ts_token token;
+  TS_TRY(take(p, TS_TOKEN_NAME, "a type", &token));
+  out->dtype = ts_dtype_from_name(token.text, token.length);
+  if (out->dtype == TS_DTYPE_NONE) return ts_token_error(token, "expected a type");
+  return parse_dims(p, &out->shape);
+}
+
+/* ---- values ---- */
+
+static ts_status define(parser *p, ts_token name, ts_value_id value) {
+  if (ts_map_get(&p->names, name.text, name.length)) return ts_token_error(name, "expected a new value name");
+  return ts_map_put(&p->names, name.text, name.length, (void *)((uintptr_t)value + 1));
+}
+
+static ts_status parse_use(parser *p, ts_value_id *out) {
+  ts_token name;
+  TS_TRY(take(p, TS_TOKEN_VALUE, "a value", &name));
+  uintptr_t found = (uintptr_t)ts_map_get(&p->names, name.text, name.length);
+  if (!found) return ts_token_error(name, "expected a value that is defined before");
+  *out = (ts_value_id)(found - 1);
+  return TS_SUCCESS;
+}
+
+static ts_status parse_uses(parser *p, op_text *op) {
+  if (p->token.kind != TS_TOKEN_VALUE) return TS_SUCCESS;
+  do {
+    ts_value_id value = TS_NO_ID;
+    TS_TRY(parse_use(p, &value));
+    TS_TRY(TS_VEC_PUSH(&op->operands, value));
+  } while (accept_punct(p, ","));
+  return TS_SUCCESS;
+}
+
+static ts_status parse_types(parser *p, op_text *op) {
+  do {
+    ts_type type;
+    TS_TRY(parse_type(p, &type));
+    TS_TRY(TS_VEC_PUSH(&op->types, type));
+  } while (accept_punct(p, ","));
+  return TS_SUCCESS;
+}
+
+static ts_status parse_params(parser *p, ts_region_id region) {
+  TS_TRY(punct(p, "("));
+  if (accept_punct(p, ")")) return TS_SUCCESS;
+  do {
+    ts_token name;
+    ts_type type;
+    ts_value_id value;
+    TS_TRY(take(p, TS_TOKEN_VALUE, "a parameter", &name));
+    TS_TRY(punct(p, ":"));
+    TS_TRY(parse_type(p, &type));
+    TS_TRY(at_token(name, ts_graph_add_param(p->graph, region, type.dtype, &type.shape, &value)));
+    TS_TRY(define(p, name, value));
+  } while (accept_punct(p, ","));
+  return punct(p, ")");
+}
+
+/* ---- attributes ---- */
+
+static ts_status parse_field(parser *p, const ts_field *field, ts_attrs *attrs) {
+  char *at = (char *)attrs + field->offset;
+  int64_t number;
+  TS_TRY(expect(p, TS_TOKEN_NAME, field->name));
+  TS_TRY(punct(p, "="));
+  switch (field->type) {
+  case TS_FIELD_DIMS: return parse_dims(p, (ts_dims *)(void *)at);
+  case TS_FIELD_INT:
+    TS_TRY(parse_integer(p, INT32_MIN, INT32_MAX, &number));
+    *(int32_t *)(void *)at = (int32_t)number;
+    return TS_SUCCESS;
+  case TS_FIELD_UINT:
+    TS_TRY(parse_integer(p, 0, UINT32_MAX, &number));
+    *(uint32_t *)(void *)at = (uint32_t)number;
+    return TS_SUCCESS;
+  case TS_FIELD_BOOL:
+    *(bool *)at = accept(p, TS_TOKEN_NAME, "true");
+    return *(bool *)at ? TS_SUCCESS : expect(p, TS_TOKEN_NAME, "false");
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status parse_fields(parser *p, op_text *op) {
+  const ts_field *field = ts_syntax_fields(ts_op_attr_kind(op->code));
+  if (!field->name) return TS_SUCCESS;
+  TS_TRY(punct(p, "{"));
+  for (bool first = true; field->name; field++, first = false) {
+    if (!first) TS_TRY(punct(p, ","));
+    TS_TRY(parse_field(p, field, &op->attrs));
+  }
+  return punct(p, "}");
+}
+
+/* What stands before the operands' place in the two ops that carry data. */
+static ts_status parse_data(parser *p, op_text *op) {
+  if (op->code == TS_OP_CONSTANT) return take(p, TS_TOKEN_NUMBER, "a number", &op->value);
+  if (op->code == TS_OP_LITERAL) return take(p, TS_TOKEN_STRING, "a string of hexadecimal bytes", &op->value);
+  return TS_SUCCESS;
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* `count` bytes from as many pairs of digits. */
+static bool parse_hex(const char *text, size_t count, uint8_t *out) {
+  for (size_t i = 0; i < count; i++) {
+    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    out[i] = (uint8_t)(high << 4 | low);
+  }
+  return true;
+}
+
+static ts_status make_literal(const op_text *op, const ts_type *type, ts_buffer **out) {
+  int64_t bytes = ts_shape_bytes(&type->shape, type->dtype);
+  if (op->value.length % 2 || op->value.length / 2 != (size_t)bytes)
+    return ts_token_error(op->value, "expected %lld bytes, two digits each, for %s", (long long)bytes,
+                          TS_SHAPE_STR(type->dtype, &type->shape));
+  TS_TRY(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, out));
+  if (parse_hex(op->value.text, (size_t)bytes, (*out)->data)) return TS_SUCCESS;
+  ts_buffer_release(*out);
+  *out = NULL;
+  return ts_token_error(op->value, "expected hexadecimal digits");
+}
+
+/* The attributes that the text gives as the result's type. */
+static ts_status attrs_from_type(op_text *op) {
+  const ts_type *type = &op->types.data[0];
+  ts_attrs *attrs = &op->attrs;
+  switch (ts_op_attr_kind(op->code)) {
+  case TS_ATTR_CONSTANT:
+    attrs->constant.dtype = type->dtype;
+    attrs->constant.shape = type->shape;
+    if (ts_scalar_parse(type->dtype, op->value.text, op->value.length, &attrs->constant.value)) return TS_SUCCESS;
+    return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
+  case TS_ATTR_LITERAL: return make_literal(op, type, &attrs->literal.buffer);
+  case TS_ATTR_IOTA:
+    attrs->iota.dtype = type->dtype;
+    attrs->iota.shape = type->shape;
+    return TS_SUCCESS;
+  case TS_ATTR_SHAPED:
+    attrs->shaped.dtype = type->dtype;
+    attrs->shaped.shape = type->shape;
+    return TS_SUCCESS;
+  case TS_ATTR_DTYPE: attrs->dtype = type->dtype; return TS_SUCCESS;
+  case TS_ATTR_ARG: attrs->arg.dtype = type->dtype; return TS_SUCCESS;
+  default: return TS_SUCCESS;
+  }
+}
+
+/* ---- ops ---- */
+
+static ts_status parse_op_regions(parser *p, op_text *op) {
+  ts_region_names names = ts_syntax_regions(op->code);
+  ts_region_id regions[2] = {TS_NO_ID, TS_NO_ID};
+  if (!names.names[0]) return TS_SUCCESS;
+  TS_TRY(punct(p, "{"));
+  for (int i = 0; i < 2 && names.names[i]; i++) {
+    TS_TRY(expect(p, TS_TOKEN_NAME, names.names[i]));
+    TS_TRY(ts_graph_add_region(p->graph, &regions[i]));
+    TS_TRY(parse_region(p, regions[i]));
+  }
+  ts_attrs_set_regions(op->code, &op->attrs, regions);
+  return punct(p, "}");
+}
+
+static ts_status parse_names(parser *p, op_text *op) {
+  do {
+    ts_token name;
+    TS_TRY(take(p, TS_TOKEN_VALUE, "a value or 'return'", &name));
+    TS_TRY(TS_VEC_PUSH(&op->names, name));
+  } while (accept_punct(p, ","));
+  return punct(p, "=");
+}
+
+static ts_status parse_op_text(parser *p, op_text *op) {
+  TS_TRY(parse_names(p, op));
+  TS_TRY(take(p, TS_TOKEN_NAME, "an op", &op->at));
+  op->code = ts_op_from_name(op->at.text, op->at.length);
+  if (op->code == TS_OP_COUNT) return ts_token_error(op->at, "expected an op");
+  TS_TRY(parse_data(p, op));
+  TS_TRY(parse_uses(p, op));
+  TS_TRY(parse_fields(p, op));
+  TS_TRY(parse_op_regions(p, op));
+  TS_TRY(punct(p, ":"));
+  TS_TRY(parse_types(p, op));
+  ts_type *first = &op->types.data[0];
+  TS_TRY(at_token(op->at, ts_infer_check_type(first->dtype, &first->shape)));
+  return attrs_from_type(op);
+}
+
+/* The text's result types agree with the inferred ones. */
+static ts_status check_results(parser *p, const op_text *op, ts_value_id first) {
+  const ts_op *made = ts_graph_op(p->graph, ts_graph_value(p->graph, first)->op);
+  if (op->names.count != made->result_count || op->types.count != made->result_count)
+    return ts_token_error(op->at, "the op has %u results, expected as many names and types", made->result_count);
+  for (size_t i = 0; i < op->types.count; i++) {
+    const ts_value *value = ts_graph_value(p->graph, first + (ts_value_id)i);
+    const ts_type *type = &op->types.data[i];
+    if (type->dtype != value->dtype || !ts_shape_equal(&type->shape, &value->shape))
+      return ts_token_error(op->at, "the result is said to be %s, expected %s", TS_SHAPE_STR(type->dtype, &type->shape),
+                            TS_SHAPE_STR(value->dtype, &value->shape));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status build_op(parser *p, ts_region_id region, const op_text *op) {
+  ts_value_id first;
+  TS_TRY(at_token(
+      op->at, ts_graph_add_op(p->graph, region, op->code, op->operands.data, op->operands.count, &op->attrs, &first)));
+  TS_TRY(check_results(p, op, first));
+  for (size_t i = 0; i < op->names.count; i++) TS_TRY(define(p, op->names.data[i], first + (ts_value_id)i));
+  return TS_SUCCESS;
+}
+
+static ts_status parse_op(parser *p, ts_region_id region) {
+  op_text op = {.code = TS_OP_COUNT};
+  ts_status status = parse_op_text(p, &op);
+  if (!status) status = build_op(p, region, &op);
+  if (op.code == TS_OP_LITERAL) ts_buffer_release(op.attrs.literal.buffer);
+  TS_VEC_FREE(&op.names);
+  TS_VEC_FREE(&op.operands);
+  TS_VEC_FREE(&op.types);
+  return status;
+}
+
+/* ---- regions and the graph ---- */
+
+static ts_status parse_return(parser *p, ts_region_id region) {
+  ts_token at = p->token;
+  op_text op = {.code = TS_OP_COUNT};
+  ts_status status = expect(p, TS_TOKEN_NAME, "return");
+  if (!status) status = parse_uses(p, &op);
+  if (!status) status = at_token(at, ts_graph_set_results(p->graph, region, op.operands.data, op.operands.count));
+  TS_VEC_FREE(&op.operands);
+  return status;
+}
+
+static ts_status parse_body(parser *p, ts_region_id region) {
+  TS_TRY(punct(p, "{"));
+  while (!ts_token_is(p->token, TS_TOKEN_NAME, "return")) TS_TRY(parse_op(p, region));
+  TS_TRY(parse_return(p, region));
+  return punct(p, "}");
+}
+
+static ts_status parse_region(parser *p, ts_region_id region) {
+  if (p->depth == TS_MAX_NESTING)
+    return ts_token_error(p->token, "expected regions nested at most %d deep", TS_MAX_NESTING);
+  p->depth++;
+  TS_TRY(parse_params(p, region));
+  TS_TRY(parse_body(p, region));
+  p->depth--;
+  return TS_SUCCESS;
+}
+
+/* A quoted name has \xx for characters that would not print. */
+static ts_status parse_quoted_name(parser *p, ts_token token) {
+  char *name;
+  size_t length = 0;
+  ts_status status = TS_SUCCESS;
+  TS_TRY(ts_alloc(token.length + 1, (void **)&name));
+  for (size_t i = 0; i < token.length && !status; i++) {
+    uint8_t c = (uint8_t)token.text[i];
+    if (c == '\\' && (token.length - i < 3 || !parse_hex(token.text + i + 1, 1, &c) || c == 0))
+      status = ts_token_error(token, "expected two hexadecimal digits after a backslash");
+    i += token.text[i] == '\\' ? 2 : 0;
+    name[length++] = (char)c;
+  }
+  if (!status) status = ts_graph_set_name(p->graph, name);
+  ts_free(name);
+  return status;
+}
+
+static ts_status parse_name(parser *p) {
+  ts_token token = p->token;
+  char name[128];
+  if (accept_punct(p, "@")) {
+    TS_TRY(take(p, TS_TOKEN_STRING, "the graph's name", &token));
+    return parse_quoted_name(p, token);
+  }
+  TS_TRY(take(p, TS_TOKEN_SYMBOL, "the graph's name, as @main", &token));
+  if (token.length >= sizeof name) return parse_quoted_name(p, token);
+  memcpy(name, token.text, token.length);
+  name[token.length] = '\0';
+  return ts_graph_set_name(p->graph, name);
+}
+
+static ts_status parse_signature(parser *p, op_text *results) {
+  TS_TRY(expect(p, TS_TOKEN_ARROW, "->"));
+  TS_TRY(punct(p, "("));
+  if (accept_punct(p, ")")) return TS_SUCCESS;
+  TS_TRY(parse_types(p, results));
+  return punct(p, ")");
+}
+
+static ts_status check_signature(const parser *p, const op_text *results) {
+  const ts_region *root = ts_graph_region(p->graph, TS_ROOT);
+  if (root->results.count != results->types.count)
+    return ts_token_error(results->at, "the graph returns %zu values, expected as many result types",
+                          root->results.count);
+  for (size_t i = 0; i < results->types.count; i++) {
+    const ts_value *value = ts_graph_value(p->graph, root->results.data[i]);
+    const ts_type *type = &results->types.data[i];
+    if (type->dtype != value->dtype || !ts_shape_equal(&type->shape, &value->shape))
+      return ts_token_error(results->at, "result %zu is said to be %s, expected %s", i,
+                            TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, &value->shape));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status parse_graph(parser *p, op_text *results) {
+  advance(p);
+  TS_TRY(expect(p, TS_TOKEN_NAME, "graph"));
+  TS_TRY(parse_name(p));
+  TS_TRY(parse_params(p, TS_ROOT));
+  results->at = p->token;
+  TS_TRY(parse_signature(p, results));
+  TS_TRY(parse_body(p, TS_ROOT));
+  TS_TRY(check_signature(p, results));
+  return p->token.kind == TS_TOKEN_END ? TS_SUCCESS : ts_token_error(p->token, "expected the end");
+}
+
+ts_status ts_graph_parse(const char *text, size_t length, ts_graph **out) {
+  parser p = {0};
+  op_text results = {.code = TS_OP_COUNT};
+  *out = NULL;
+  TS_TRY(ts_graph_create(&p.graph));
+  ts_lexer_init(&p.lexer, text, length);
+  ts_status status = parse_graph(&p, &results);
+  TS_VEC_FREE(&results.types);
+  ts_map_deinit(&p.names);
+  if (status) {
+    ts_graph_destroy(p.graph);
+    return status;
+  }
+  *out = p.graph;
+  return TS_SUCCESS;
+}

@@ -1,0 +1,206 @@
+/* The text form: canonical, in that values are numbered in the order of the
+ * text and every attribute has one spelling. Prints whatever it can of a broken
+ * graph too, since that is when one wants to see it. */
+#include "ir/syntax.h"
+
+typedef struct printer {
+  const ts_graph *graph;
+  ts_text *out;
+  uint32_t *numbers; /* by value id, TS_NO_ID until the value was printed as a result */
+  uint32_t next;
+} printer;
+
+static void print_region(printer *p, ts_region_id id, int depth);
+
+static void indent(printer *p, int depth) {
+  for (int i = 0; i < depth; i++) ts_text_append(p->out, "  ");
+}
+
+static void print_dims(printer *p, const ts_dims *dims) {
+  ts_text_append(p->out, "[");
+  for (int32_t i = 0; i < dims->rank; i++) ts_text_format(p->out, "%s%lld", i ? "," : "", (long long)dims->dims[i]);
+  ts_text_append(p->out, "]");
+}
+
+static void print_type(printer *p, ts_dtype dtype, const ts_shape *shape) {
+  ts_text_append(p->out, ts_dtype_name(dtype));
+  print_dims(p, shape);
+}
+
+static void print_value_type(printer *p, ts_value_id id) {
+  if (id >= p->graph->values.count) {
+    ts_text_append(p->out, "?");
+    return;
+  }
+  const ts_value *value = ts_graph_value(p->graph, id);
+  print_type(p, value->dtype, &value->shape);
+}
+
+static void define_value(printer *p, ts_value_id id) {
+  if (id < p->graph->values.count) p->numbers[id] = p->next;
+  ts_text_format(p->out, "%%%u", p->next++);
+}
+
+static void print_use(printer *p, ts_value_id id) {
+  if (id < p->graph->values.count && p->numbers[id] != TS_NO_ID) {
+    ts_text_format(p->out, "%%%u", p->numbers[id]);
+  } else {
+    ts_text_append(p->out, "%?");
+  }
+}
+
+static void print_uses(printer *p, const ts_value_id *ids, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    ts_text_append(p->out, i ? ", " : " ");
+    print_use(p, ids[i]);
+  }
+}
+
+static void print_types(printer *p, const ts_value_id *ids, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (i) ts_text_append(p->out, ", ");
+    print_value_type(p, ids[i]);
+  }
+}
+
+/* ---- attributes ---- */
+
+static void print_bytes(printer *p, const ts_buffer *buffer) {
+  static const char digits[] = "0123456789abcdef";
+  const uint8_t *bytes = buffer->data;
+  ts_text_append(p->out, " \"");
+  for (int64_t i = 0; i < buffer->bytes; i++) {
+    char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+    ts_text_append_n(p->out, pair, 2);
+  }
+  ts_text_append(p->out, "\"");
+}
+
+static void print_field(printer *p, const ts_field *field, const ts_attrs *attrs) {
+  const char *at = (const char *)attrs + field->offset;
+  ts_text_format(p->out, "%s = ", field->name);
+  switch (field->type) {
+  case TS_FIELD_DIMS: print_dims(p, (const ts_dims *)(const void *)at); break;
+  case TS_FIELD_INT: ts_text_format(p->out, "%d", *(const int32_t *)(const void *)at); break;
+  case TS_FIELD_UINT: ts_text_format(p->out, "%u", *(const uint32_t *)(const void *)at); break;
+  case TS_FIELD_BOOL: ts_text_append(p->out, *(const bool *)at ? "true" : "false"); break;
+  }
+}
+
+static void print_attrs(printer *p, const ts_op *op) {
+  const ts_field *fields = ts_syntax_fields(ts_op_attr_kind(op->code));
+  if (!op->attrs) return;
+  if (op->code == TS_OP_LITERAL && op->attrs->literal.buffer) print_bytes(p, op->attrs->literal.buffer);
+  if (op->code == TS_OP_CONSTANT) {
+    ts_text_append(p->out, " ");
+    ts_scalar_print(p->out, op->attrs->constant.dtype, op->attrs->constant.value);
+  }
+  for (const ts_field *field = fields; field->name; field++) {
+    ts_text_append(p->out, field == fields ? " {" : ", ");
+    print_field(p, field, op->attrs);
+  }
+  if (fields->name) ts_text_append(p->out, "}");
+}
+
+/* ---- regions and ops ---- */
+
+static void print_params(printer *p, const ts_region *region) {
+  ts_text_append(p->out, "(");
+  for (size_t i = 0; i < region->params.count; i++) {
+    if (i) ts_text_append(p->out, ", ");
+    define_value(p, region->params.data[i]);
+    ts_text_append(p->out, ": ");
+    print_value_type(p, region->params.data[i]);
+  }
+  ts_text_append(p->out, ")");
+}
+
+static void print_op_regions(printer *p, const ts_op *op, int depth) {
+  ts_region_id regions[2];
+  ts_region_names names = ts_syntax_regions(op->code);
+  size_t count = op->attrs ? ts_op_regions(op, regions) : 0;
+  if (count == 0) return;
+  ts_text_append(p->out, " {\n");
+  for (size_t i = 0; i < count; i++) {
+    indent(p, depth + 1);
+    ts_text_append(p->out, names.names[i]);
+    if (regions[i] < p->graph->regions.count && depth / 2 <= TS_MAX_NESTING) {
+      print_params(p, ts_graph_region(p->graph, regions[i]));
+      ts_text_append(p->out, " ");
+      print_region(p, regions[i], depth + 1);
+    }
+    ts_text_append(p->out, "\n");
+  }
+  indent(p, depth);
+  ts_text_append(p->out, "}");
+}
+
+static void print_op(printer *p, ts_op_id id, int depth) {
+  const ts_op *op = ts_graph_op(p->graph, id);
+  indent(p, depth);
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    if (i) ts_text_append(p->out, ", ");
+    define_value(p, op->first_result + i);
+  }
+  ts_text_format(p->out, " = %s", ts_op_name(op->code));
+  print_uses(p, op->operands, op->operand_count);
+  print_attrs(p, op);
+  print_op_regions(p, op, depth);
+  ts_text_append(p->out, " : ");
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    if (i) ts_text_append(p->out, ", ");
+    print_value_type(p, op->first_result + i);
+  }
+  ts_text_append(p->out, "\n");
+}
+
+static void print_region(printer *p, ts_region_id id, int depth) {
+  const ts_region *region = ts_graph_region(p->graph, id);
+  ts_text_append(p->out, "{\n");
+  for (size_t i = 0; i < region->ops.count; i++) {
+    if (region->ops.data[i] < p->graph->ops.count) print_op(p, region->ops.data[i], depth + 1);
+  }
+  indent(p, depth + 1);
+  ts_text_append(p->out, "return");
+  print_uses(p, region->results.data, region->results.count);
+  ts_text_append(p->out, "\n");
+  indent(p, depth);
+  ts_text_append(p->out, "}");
+}
+
+/* ---- the graph ---- */
+
+static void print_name(printer *p, const char *name) {
+  const char *c = name;
+  while (ts_syntax_is_name(*c)) c++;
+  if (*name && !*c) {
+    ts_text_append(p->out, name);
+    return;
+  }
+  ts_text_append(p->out, "\"");
+  for (c = name; *c; c++) {
+    if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') {
+      ts_text_format(p->out, "\\%02x", (unsigned)(unsigned char)*c);
+    } else {
+      ts_text_append_n(p->out, c, 1);
+    }
+  }
+  ts_text_append(p->out, "\"");
+}
+
+ts_status ts_graph_print(const ts_graph *graph, ts_text *out) {
+  printer p = {.graph = graph, .out = out};
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  TS_TRY(TS_NEW_ARRAY(graph->values.count, &p.numbers));
+  for (size_t i = 0; i < graph->values.count; i++) p.numbers[i] = TS_NO_ID;
+  ts_text_append(out, "graph @");
+  print_name(&p, graph->name);
+  print_params(&p, root);
+  ts_text_append(out, " -> (");
+  print_types(&p, root->results.data, root->results.count);
+  ts_text_append(out, ") ");
+  print_region(&p, TS_ROOT, 0);
+  ts_text_append(out, "\n");
+  ts_free(p.numbers);
+  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}

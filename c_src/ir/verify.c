@@ -1,0 +1,124 @@
+/* Checks what every other part relies on, on its own: nothing here trusts that
+ * the graph came from ts_graph_add_op. */
+#include "ir/attrs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct verifier {
+  const ts_graph *graph;
+  bool *defined; /* by value id: it was seen, so it may be used */
+  bool *op_seen; /* by op id: it is in a region already */
+  bool *region_seen;
+} verifier;
+
+static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth);
+
+static ts_status broken(const char *what) { return ts_error(TS_INTERNAL, "%s", what); }
+
+/* `id` is a value of the region that is defined by now. */
+static ts_status check_use(const verifier *v, ts_region_id region, ts_value_id id) {
+  if (id >= v->graph->values.count) return broken("uses no value of the graph");
+  if (ts_graph_value(v->graph, id)->region != region) return broken("uses a value of another region");
+  if (!v->defined[id]) return broken("uses a value before it is defined");
+  return TS_SUCCESS;
+}
+
+static ts_status define(verifier *v, ts_value_id id, ts_op_id op, size_t index, ts_region_id region) {
+  if (id >= v->graph->values.count) return broken("defines no value of the graph");
+  const ts_value *value = ts_graph_value(v->graph, id);
+  if (v->defined[id]) return broken("defines a value twice");
+  if (value->op != op || value->index != index || value->region != region)
+    return broken("a value does not know who defines it");
+  if (!ts_dtype_supported(value->dtype))
+    return ts_error(TS_UNIMPLEMENTED, "type %s is not supported yet", ts_dtype_name(value->dtype));
+  TS_TRY(ts_shape_check(&value->shape, value->dtype));
+  v->defined[id] = true;
+  return TS_SUCCESS;
+}
+
+/* The results' types are what inference says of operands and attributes. */
+static ts_status check_types(const verifier *v, const ts_op *op) {
+  ts_type *types;
+  size_t count = 0;
+  TS_TRY(TS_NEW_ARRAY(op->result_count, &types));
+  ts_status status =
+      ts_infer(v->graph, op->code, op->operands, op->operand_count, op->attrs, op->result_count, types, &count);
+  if (!status && count != op->result_count) status = broken("has another number of results than inferred");
+  for (size_t i = 0; !status && i < count; i++) {
+    const ts_value *value = ts_graph_value(v->graph, op->first_result + (ts_value_id)i);
+    if (value->dtype != types[i].dtype || !ts_shape_equal(&value->shape, &types[i].shape))
+      status = ts_error(TS_INTERNAL, "result %zu is %s, inferred %s", i, TS_SHAPE_STR(value->dtype, &value->shape),
+                        TS_SHAPE_STR(types[i].dtype, &types[i].shape));
+  }
+  ts_free(types);
+  return status;
+}
+
+/* Hashing and comparing attributes relies on their form. */
+static ts_status check_attrs(const ts_op *op) {
+  ts_attr_kind kind = ts_op_attr_kind(op->code);
+  ts_attrs canonical;
+  if (kind == TS_ATTR_NONE) return TS_SUCCESS;
+  memset(&canonical, 0, sizeof canonical);
+  ts_attrs_canonicalize(op->code, op->attrs, &canonical);
+  if (memcmp(&canonical, op->attrs, ts_attrs_size(kind)) != 0) return broken("attributes are not in canonical form");
+  return TS_SUCCESS;
+}
+
+static ts_status verify_op_body(verifier *v, ts_op_id id, const ts_op *op, ts_region_id region, int depth) {
+  ts_region_id regions[2];
+  if (op->region != region) return broken("is listed in another region than its own");
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(check_use(v, region, op->operands[i]));
+  if ((op->attrs != NULL) != (ts_op_attr_kind(op->code) != TS_ATTR_NONE)) return broken("attributes and op do not fit");
+  size_t region_count = op->attrs ? ts_op_regions(op, regions) : 0;
+  for (size_t i = 0; i < region_count; i++) TS_TRY(verify_region(v, regions[i], id, depth + 1));
+  if (op->result_count == 0) return broken("has no results");
+  for (uint32_t i = 0; i < op->result_count; i++) TS_TRY(define(v, op->first_result + i, id, i, region));
+  TS_TRY(check_types(v, op));
+  return check_attrs(op);
+}
+
+static ts_status verify_op(verifier *v, ts_op_id id, ts_region_id region, int depth) {
+  if (id >= v->graph->ops.count) return broken("a region lists no op of the graph");
+  const ts_op *op = ts_graph_op(v->graph, id);
+  if ((unsigned)op->code >= TS_OP_COUNT) return broken("an op has no opcode");
+  if (v->op_seen[id]) return ts_error(TS_INTERNAL, "%s: is listed twice", ts_op_name(op->code));
+  v->op_seen[id] = true;
+  ts_status status = verify_op_body(v, id, op, region, depth);
+  if (status) return ts_error_context(status, "op %u, %s", id, ts_op_name(op->code));
+  return TS_SUCCESS;
+}
+
+static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth) {
+  if (id >= v->graph->regions.count) return broken("holds no region of the graph");
+  if (depth > TS_MAX_NESTING) return broken("regions are nested too deep");
+  if (v->region_seen[id]) return broken("a region has two owners");
+  v->region_seen[id] = true;
+  const ts_region *region = ts_graph_region(v->graph, id);
+  if (region->parent != parent) return broken("a region does not know its owner");
+  if (!region->finished) return broken("a region has no results yet");
+  for (size_t i = 0; i < region->params.count; i++) TS_TRY(define(v, region->params.data[i], TS_NO_ID, i, id));
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(verify_op(v, region->ops.data[i], id, depth));
+  for (size_t i = 0; i < region->results.count; i++) {
+    ts_status status = check_use(v, id, region->results.data[i]);
+    if (status) return ts_error_context(status, "result %zu", i);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status run(verifier *v) {
+  TS_TRY(TS_NEW_ARRAY(v->graph->values.count, &v->defined));
+  TS_TRY(TS_NEW_ARRAY(v->graph->ops.count, &v->op_seen));
+  TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_seen));
+  return verify_region(v, TS_ROOT, TS_NO_ID, 0);
+}
+
+ts_status ts_graph_verify(const ts_graph *graph) {
+  verifier v = {.graph = graph};
+  ts_status status = run(&v);
+  ts_free(v.defined);
+  ts_free(v.op_seen);
+  ts_free(v.region_seen);
+  return status;
+}
