@@ -38,6 +38,17 @@ IR_SRC := \
 PASS_SRC :=
 
 JIT_SRC := \
+  c_src/jit/emit.c \
+  c_src/jit/emit_half.c \
+  c_src/jit/emit_memory.c \
+  c_src/jit/jit_compile.c \
+  c_src/jit/jit_debug.c \
+  c_src/jit/jit_disk.c \
+  c_src/jit/jit_link.c \
+  c_src/jit/jit_reloc.c \
+  c_src/jit/jit_session.c \
+  c_src/jit/jit_threads.c \
+  c_src/jit/target.c \
   c_src/jit/vecmath.c \
   c_src/jit/vecmath_erf.c \
   c_src/jit/vecmath_exp.c \
@@ -67,6 +78,7 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_jit \
   test_ref_reduce \
   test_ref_scalar \
   test_ref_shape \

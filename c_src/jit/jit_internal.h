@@ -1,0 +1,79 @@
+/* What the files of the session share: objects, loaded code, compile jobs, the
+ * disk cache. Sources become objects in jit_compile.c on the threads of
+ * jit_threads.c, objects become code in jit_link.c, kernels live in
+ * jit_session.c. Nothing here holds a lock while LLVM runs. */
+#ifndef TS_JIT_JIT_INTERNAL_H
+#define TS_JIT_JIT_INTERNAL_H
+
+#include "jit/jit.h"
+
+#define TS_KERNEL_NAME_BYTES 64
+
+/* A relocatable ELF object in memory, owned by whoever holds it (ts_free). */
+typedef struct ts_object {
+  void *data;
+  size_t size;
+} ts_object;
+
+/* ---- jit_link.c: any thread ---- */
+
+/* One mapping, read-only and executable. */
+typedef struct ts_module {
+  void *base;
+  size_t size;
+  ts_kernel_fn entry;
+  struct ts_gdb_entry *debug; /* with TESSERA_GDB only */
+} ts_module;
+
+/* Loads an object and finds `name` in it. The object may go afterwards. */
+ts_status ts_module_load(const ts_object *object, const char *name, ts_module *out);
+void ts_module_unload(ts_module *module);
+
+/* ---- jit_debug.c: perf and gdb, any thread ---- */
+
+/* Appends to /tmp/perf-<pid>.map when TESSERA_PERF is set. */
+void ts_debug_note_perf(const char *name, const void *start, size_t size);
+/* Tells gdb when TESSERA_GDB is set; NULL otherwise. `image`, a copy of the object with section addresses, is consumed. */
+bool ts_debug_wants_gdb(void);
+struct ts_gdb_entry *ts_debug_register(void *image, size_t size);
+void ts_debug_unregister(struct ts_gdb_entry *entry);
+
+/* ---- jit_compile.c: one compiler per compile thread ---- */
+
+typedef struct ts_compiler ts_compiler;
+ts_status ts_compiler_create(ts_compiler **out);
+void ts_compiler_destroy(ts_compiler *compiler);
+ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source, const char *name, ts_object *out);
+/* Sends LLVM's fatal errors to `handler`, which must not return on a compile thread. Once per process. */
+void ts_compiler_set_fatal_handler(void (*handler)(const char *reason));
+
+/* ---- jit_threads.c ---- */
+
+/* Owned by its submitter, who may not touch it until `done` was called and may
+ * free it from there on. */
+typedef struct ts_compile_job {
+  const ts_kernel_source *source;
+  const char *name;
+  void (*done)(struct ts_compile_job *job); /* on a compile thread, or on the submitter's on failure */
+  ts_status status;                         /* the result: error, or the object */
+  ts_object object;
+  int64_t nanoseconds;
+  struct ts_compile_job *next;
+} ts_compile_job;
+
+void ts_compile_submit(ts_compile_job *job);
+void ts_compile_warm_up(void);
+int64_t ts_compile_failed_threads(void);
+
+/* ---- jit_disk.c: any thread ---- */
+
+/* A NULL dir means the default place, "" none. */
+void ts_disk_configure(const char *dir, int64_t limit_bytes);
+/* False when the cache has no whole and valid object for that text; never an error. */
+bool ts_disk_read(const char *text, size_t length, ts_object *out);
+void ts_disk_write(const char *text, size_t length, const ts_object *object);
+
+/* ---- helpers ---- */
+int64_t ts_jit_clock(void); /* nanoseconds, monotonic */
+
+#endif

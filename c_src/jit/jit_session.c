@@ -1,0 +1,311 @@
+#include "jit/jit_internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_KERNELS 4096
+
+/* A kernel is PENDING while somebody makes it; those who wait hold references.
+ * READY ones without references form the LRU list. FAILED ones are out of the
+ * map and go with their last reference. */
+typedef enum kernel_state { PENDING, READY, FAILED } kernel_state;
+
+struct ts_kernel {
+  kernel_state state;
+  int64_t references;
+  ts_kernel *newer, *older; /* in the LRU list */
+  ts_module module;
+  size_t length;
+  char *text;
+  char name[TS_KERNEL_NAME_BYTES];
+};
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t settled; /* some kernel is not PENDING any more */
+  ts_map kernels;         /* by text */
+  ts_kernel *newest, *oldest;
+  int64_t limit;
+  ts_jit_stats stats;
+} session = {.lock = PTHREAD_MUTEX_INITIALIZER, .settled = PTHREAD_COND_INITIALIZER, .limit = DEFAULT_KERNELS};
+
+int64_t ts_jit_clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- kernels: creation, the LRU list, references. The lock is held. ---- */
+
+/* "tessera_map_0123456789abcdef": the text's first word tells perf and gdb what it is. */
+static void make_name(ts_kernel *kernel) {
+  char word[24];
+  size_t n = 0;
+  while (n < sizeof(word) - 1 && n < kernel->length && kernel->text[n] >= 'a' && kernel->text[n] <= 'z') {
+    word[n] = kernel->text[n];
+    n++;
+  }
+  word[n] = 0;
+  ts_hash128 hash = ts_kernel_hash(kernel);
+  snprintf(kernel->name, sizeof(kernel->name), "tessera_%s_%016llx", n ? word : "kernel", (unsigned long long)hash.lo);
+}
+
+static void kernel_free(ts_kernel *kernel) {
+  ts_module_unload(&kernel->module);
+  ts_free(kernel->text);
+  ts_free(kernel);
+}
+
+static ts_status kernel_create(const ts_kernel_source *source, ts_kernel **out) {
+  TS_TRY(TS_NEW(out));
+  ts_status status = ts_alloc(source->length + 1, (void **)&(*out)->text);
+  if (status) {
+    ts_free(*out);
+    return status;
+  }
+  memcpy((*out)->text, source->text, source->length);
+  (*out)->length = source->length;
+  (*out)->references = 1;
+  make_name(*out);
+  return TS_SUCCESS;
+}
+
+static void lru_insert(ts_kernel *kernel) {
+  kernel->older = session.newest;
+  kernel->newer = NULL;
+  *(session.newest ? &session.newest->newer : &session.oldest) = kernel;
+  session.newest = kernel;
+}
+
+static void lru_remove(ts_kernel *kernel) {
+  *(kernel->newer ? &kernel->newer->older : &session.newest) = kernel->older;
+  *(kernel->older ? &kernel->older->newer : &session.oldest) = kernel->newer;
+  kernel->newer = NULL;
+  kernel->older = NULL;
+}
+
+static void evict_down_to(int64_t limit) {
+  while (session.stats.kernels > limit && session.oldest) {
+    ts_kernel *kernel = session.oldest;
+    lru_remove(kernel);
+    ts_map_remove(&session.kernels, kernel->text, kernel->length);
+    session.stats.evicted++;
+    session.stats.kernels--;
+    session.stats.code_bytes -= (int64_t)kernel->module.size;
+    kernel_free(kernel);
+  }
+}
+
+static void retain(ts_kernel *kernel) {
+  if (kernel->references++ == 0) lru_remove(kernel);
+}
+
+static void release(ts_kernel *kernel) {
+  if (--kernel->references > 0) return;
+  if (kernel->state == FAILED) {
+    kernel_free(kernel);
+  } else {
+    lru_insert(kernel);
+    evict_down_to(session.limit);
+  }
+}
+
+static void settle_ready(ts_kernel *kernel, const ts_module *module) {
+  kernel->module = *module;
+  kernel->state = READY;
+  session.stats.kernels++;
+  session.stats.code_bytes += (int64_t)module->size;
+  evict_down_to(session.limit);
+  pthread_cond_broadcast(&session.settled);
+}
+
+static void settle_failed(ts_kernel *kernel) {
+  kernel->state = FAILED;
+  ts_map_remove(&session.kernels, kernel->text, kernel->length);
+  pthread_cond_broadcast(&session.settled);
+}
+
+/* ---- making one kernel ---- */
+
+typedef struct request {
+  ts_kernel *kernel; /* a reference */
+  bool owner;        /* we make it; else another request does */
+  ts_status status;
+  ts_compile_job job;
+} request;
+
+static ts_status link_kernel(ts_kernel *kernel, const ts_object *object, int64_t *counter) {
+  int64_t start = ts_jit_clock();
+  ts_module module;
+  TS_TRY(ts_module_load(object, kernel->name, &module));
+  pthread_mutex_lock(&session.lock);
+  session.stats.link_ns += ts_jit_clock() - start;
+  ++*counter;
+  settle_ready(kernel, &module);
+  pthread_mutex_unlock(&session.lock);
+  return TS_SUCCESS;
+}
+
+static bool read_from_disk(ts_kernel *kernel) {
+  ts_object object;
+  if (!ts_disk_read(kernel->text, kernel->length, &object)) return false;
+  ts_status status = link_kernel(kernel, &object, &session.stats.loaded);
+  ts_free(object.data);
+  return ts_status_consume_ok(status);
+}
+
+/* Runs on a compile thread. Once the kernel is settled the request may be gone. */
+static void on_compiled(ts_compile_job *job) {
+  request *r = (request *)((char *)job - offsetof(request, job));
+  ts_kernel *kernel = r->kernel;
+  ts_object object = job->object;
+  pthread_mutex_lock(&session.lock);
+  session.stats.compile_ns += job->nanoseconds;
+  retain(kernel); /* its text is needed for the disk */
+  pthread_mutex_unlock(&session.lock);
+
+  ts_status status = job->status;
+  if (!status) status = link_kernel(kernel, &object, &session.stats.compiled);
+  if (!status) ts_disk_write(kernel->text, kernel->length, &object);
+  ts_free(object.data);
+
+  pthread_mutex_lock(&session.lock);
+  if (status) {
+    r->status = status;
+    settle_failed(kernel);
+  }
+  release(kernel);
+  pthread_mutex_unlock(&session.lock);
+}
+
+/* ---- requests ---- */
+
+/* Finds the kernel or becomes its owner. */
+static ts_status enter(const ts_kernel_source *source, request *r) {
+  *r = (request){0};
+  pthread_mutex_lock(&session.lock);
+  ts_status status = TS_SUCCESS;
+  ts_kernel *kernel = ts_map_get(&session.kernels, source->text, source->length);
+  if (kernel) {
+    retain(kernel);
+    session.stats.reused += kernel->state == READY;
+    r->kernel = kernel;
+  } else if (!(status = kernel_create(source, &kernel))) {
+    status = ts_map_put(&session.kernels, source->text, source->length, kernel);
+    if (status) {
+      kernel_free(kernel);
+    } else {
+      r->kernel = kernel;
+      r->owner = true;
+    }
+  }
+  pthread_mutex_unlock(&session.lock);
+  return status;
+}
+
+static void start(const ts_kernel_source *source, request *r) {
+  if (read_from_disk(r->kernel)) return;
+  r->job = (ts_compile_job){.source = source, .name = r->kernel->name, .done = on_compiled};
+  ts_compile_submit(&r->job);
+}
+
+/* Gives up the reference when the kernel failed. */
+static kernel_state wait_settled(request *r) {
+  pthread_mutex_lock(&session.lock);
+  while (r->kernel->state == PENDING) pthread_cond_wait(&session.settled, &session.lock);
+  kernel_state state = r->kernel->state;
+  if (state == FAILED) {
+    release(r->kernel);
+    r->kernel = NULL;
+  }
+  pthread_mutex_unlock(&session.lock);
+  return state;
+}
+
+/* Another's failure may have been its own (no memory, say), so we then try ourselves. */
+static ts_status finish(const ts_kernel_source *source, request *r) {
+  while (wait_settled(r) == FAILED) {
+    if (r->owner) return r->status;
+    TS_TRY(enter(source, r));
+    if (r->owner) start(source, r);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status get_all(const ts_kernel_source *sources, size_t count, request *requests, ts_kernel **out) {
+  ts_status status = TS_SUCCESS;
+  size_t entered = 0;
+  while (entered < count && !(status = enter(&sources[entered], &requests[entered]))) entered++;
+  for (size_t i = 0; i < entered; i++) {
+    if (requests[i].owner) start(&sources[i], &requests[i]);
+  }
+  /* Even after a failure: jobs in the making refer to our requests. */
+  for (size_t i = 0; i < entered; i++) {
+    ts_status failure = finish(&sources[i], &requests[i]);
+    if (status) {
+      ts_status_free(failure);
+    } else {
+      status = failure;
+    }
+    out[i] = requests[i].kernel;
+  }
+  for (size_t i = 0; status && i < count; i++) {
+    if (i < entered && out[i]) ts_kernel_release(out[i]);
+    out[i] = NULL;
+  }
+  return status;
+}
+
+ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out) {
+  request *requests;
+  TS_TRY(TS_NEW_ARRAY(count, &requests));
+  ts_status status = get_all(sources, count, requests, out);
+  ts_free(requests);
+  return status;
+}
+
+/* ---- kernels, for their holders ---- */
+
+ts_kernel_fn ts_kernel_entry(const ts_kernel *kernel) { return kernel->module.entry; }
+const char *ts_kernel_text(const ts_kernel *kernel) { return kernel->text; }
+ts_hash128 ts_kernel_hash(const ts_kernel *kernel) { return ts_hash(kernel->text, kernel->length); }
+size_t ts_kernel_code_bytes(const ts_kernel *kernel) { return kernel->module.size; }
+
+void ts_kernel_retain(ts_kernel *kernel) {
+  pthread_mutex_lock(&session.lock);
+  retain(kernel);
+  pthread_mutex_unlock(&session.lock);
+}
+
+void ts_kernel_release(ts_kernel *kernel) {
+  pthread_mutex_lock(&session.lock);
+  release(kernel);
+  pthread_mutex_unlock(&session.lock);
+}
+
+/* ---- the session as a whole ---- */
+
+void ts_jit_get_stats(ts_jit_stats *out) {
+  pthread_mutex_lock(&session.lock);
+  *out = session.stats;
+  pthread_mutex_unlock(&session.lock);
+  out->failed_threads = ts_compile_failed_threads();
+}
+
+void ts_jit_configure(const ts_jit_options *options) {
+  ts_disk_configure(options->cache_dir, options->disk_cache_bytes);
+  pthread_mutex_lock(&session.lock);
+  session.limit = options->memory_cache_kernels > 0 ? options->memory_cache_kernels : DEFAULT_KERNELS;
+  evict_down_to(session.limit);
+  pthread_mutex_unlock(&session.lock);
+}
+
+void ts_jit_trim(void) {
+  pthread_mutex_lock(&session.lock);
+  evict_down_to(0);
+  pthread_mutex_unlock(&session.lock);
+}
+
+void ts_jit_warm_up(void) { ts_compile_warm_up(); }

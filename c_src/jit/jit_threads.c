@@ -1,0 +1,163 @@
+/* The compile threads. Started one by one while jobs wait, up to the number of
+ * CPUs, never ended. A thread in which LLVM had a fatal error reports it as its
+ * job's result and sleeps for good, as LLVM may not be returned to; another takes its place. */
+#include "jit/jit_internal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define MAX_THREADS 8
+#define MAX_FAILED_THREADS 16
+#define STACK_BYTES ((size_t)8 << 20)
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  ts_compile_job *first, **last;
+  int threads, idle, queued; /* alive; of those waiting; jobs in the queue */
+  int failed;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+static _Atomic int injected;
+static _Thread_local ts_compile_job *current;
+
+void ts_jit_inject_fatal(int count) { atomic_store(&injected, count); }
+
+int64_t ts_compile_failed_threads(void) {
+  pthread_mutex_lock(&pool.lock);
+  int64_t failed = pool.failed;
+  pthread_mutex_unlock(&pool.lock);
+  return failed;
+}
+
+static int thread_limit(void) {
+  cpu_set_t set;
+  int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus;
+}
+
+static void finish(ts_compile_job *job, ts_status status) {
+  job->status = status;
+  job->done(job);
+}
+
+static ts_status refusal(void) {
+  return ts_error(TS_INTERNAL, "the compiler is off: LLVM had %d fatal errors in this process", MAX_FAILED_THREADS);
+}
+
+static void start_threads(void);
+
+/* Called by LLVM, or by us in its stead. Returns only on threads that are not ours. */
+static void on_fatal(const char *reason) {
+  ts_compile_job *job = current;
+  if (!job) return;
+  current = NULL;
+  ts_status status = ts_error(TS_INTERNAL, "fatal error of LLVM in kernel %s: %s", job->name, reason);
+  pthread_mutex_lock(&pool.lock);
+  pool.threads--;
+  pool.failed++;
+  start_threads();
+  pthread_mutex_unlock(&pool.lock);
+  finish(job, status);
+  for (;;) pause();
+}
+
+static bool take_injection(void) {
+  int left = atomic_load(&injected);
+  while (left > 0 && !atomic_compare_exchange_weak(&injected, &left, left - 1)) {
+  }
+  return left > 0;
+}
+
+static ts_status run_job(ts_compiler **compiler, ts_compile_job *job) {
+  if (!*compiler) TS_TRY(ts_compiler_create(compiler));
+  if (take_injection()) on_fatal("injected by a test");
+  return ts_compiler_run(*compiler, job->source, job->name, &job->object);
+}
+
+/* The lock is held; gives it back for the time of the job. */
+static void run_first(ts_compiler **compiler) {
+  ts_compile_job *job = pool.first;
+  pool.first = job->next;
+  if (!pool.first) pool.last = NULL;
+  pool.queued--;
+  bool off = pool.failed >= MAX_FAILED_THREADS;
+  pthread_mutex_unlock(&pool.lock);
+  int64_t start = ts_jit_clock();
+  current = job;
+  ts_status status = off ? refusal() : run_job(compiler, job);
+  current = NULL;
+  job->nanoseconds = ts_jit_clock() - start;
+  finish(job, status);
+  pthread_mutex_lock(&pool.lock);
+}
+
+static void *compile_thread(void *unused) {
+  (void)unused;
+  pthread_setname_np(pthread_self(), "tessera-jit");
+  ts_compiler *compiler = NULL;
+  ts_status_free(ts_compiler_create(&compiler)); /* a failure shows again in the first job */
+  pthread_mutex_lock(&pool.lock);
+  for (;;) {
+    while (!pool.first) {
+      pool.idle++;
+      pthread_cond_wait(&pool.wake, &pool.lock);
+      pool.idle--;
+    }
+    run_first(&compiler);
+  }
+  return NULL;
+}
+
+/* With every signal blocked: they belong to the embedding's threads. */
+static bool start_thread(void) {
+  static bool handler_set;
+  if (!handler_set) ts_compiler_set_fatal_handler(on_fatal);
+  handler_set = true;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  pthread_t thread;
+  bool started = pthread_create(&thread, &attributes, compile_thread, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+/* As many as there are jobs that nobody will take; the lock is held. */
+static void start_threads(void) {
+  int limit = thread_limit();
+  int wanted = pool.queued - pool.idle;
+  for (; wanted > 0 && pool.threads < limit && start_thread(); wanted--) pool.threads++;
+}
+
+void ts_compile_submit(ts_compile_job *job) {
+  job->next = NULL;
+  pthread_mutex_lock(&pool.lock);
+  *(pool.last ? pool.last : &pool.first) = job;
+  pool.last = &job->next;
+  pool.queued++;
+  start_threads();
+  bool stuck = pool.threads == 0;
+  if (stuck) { /* then ours is the only job */
+    pool.first = NULL;
+    pool.last = NULL;
+    pool.queued = 0;
+  }
+  pthread_cond_signal(&pool.wake);
+  pthread_mutex_unlock(&pool.lock);
+  if (stuck) finish(job, ts_error(TS_RESOURCE_EXHAUSTED, "cannot start a compile thread"));
+}
+
+void ts_compile_warm_up(void) {
+  pthread_mutex_lock(&pool.lock);
+  if (pool.threads == 0 && start_thread()) pool.threads++;
+  pthread_mutex_unlock(&pool.lock);
+}
