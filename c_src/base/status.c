@@ -22,7 +22,7 @@ static struct {
 _Static_assert(offsetof(struct ts_error, message) == sizeof(ts_code) + sizeof(bool),
                "the static error must have the layout of ts_error");
 
-ts_status ts_error_no_memory(void) { return (ts_status)&no_memory; }
+ts_status(ts_error_no_memory)(void) { return (ts_status)&no_memory; }
 
 /* An error with room for `length` characters, or the static one. */
 static ts_status error_new(ts_code code, size_t length) {
@@ -33,7 +33,7 @@ static ts_status error_new(ts_code code, size_t length) {
   return status;
 }
 
-ts_status ts_error(ts_code code, const char *format, ...) {
+ts_status(ts_error)(ts_code code, const char *format, ...) {
   va_list args;
   va_start(args, format);
   int length = vsnprintf(NULL, 0, format, args);

@@ -40,6 +40,16 @@ const char *ts_code_name(ts_code code);          /* "invalid_argument", ... */
 void ts_status_free(ts_status status);           /* NULL is fine */
 bool ts_status_consume_ok(ts_status status);     /* frees, true when it was success */
 
+/* The analyzer does not take returns_nonnull for granted and would follow paths on which an error is a success. */
+#ifdef __clang_analyzer__
+static inline ts_status ts_error_assume(ts_status status) {
+  if (!status) __builtin_unreachable();
+  return status;
+}
+#define ts_error(...) ts_error_assume((ts_error)(__VA_ARGS__))
+#define ts_error_no_memory() ts_error_assume((ts_error_no_memory)())
+#endif
+
 /* Returns early with the error of `expression`, if it has one. */
 #define TS_TRY(expression)                     \
   do {                                         \
