@@ -68,7 +68,8 @@ EXEC_SRC :=
 
 NIF_SRC :=
 
-TOOL_SRC :=
+TOOL_SRC := \
+  c_src/tool/tessera_opt.c
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
@@ -79,6 +80,7 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_jit \
+  test_ref \
   test_ref_reduce \
   test_ref_scalar \
   test_ref_shape \
