@@ -122,7 +122,7 @@ erl: $(if $(ERL_SRC),build/erl.stamp) $(if $(APP_SRC),ebin/tessera.app)
 # One erlc for all that changed: starting it costs more than compiling a module.
 build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile
 	@mkdir -p ebin build
-	$(if $(V),,@echo "  ERLC $(words $(ERL_SRC)) modules")
+	$(if $(V),,@echo "  ERLC $(words $(if $(filter-out %.erl,$?),$(ERL_SRC),$?)) modules")
 	$(Q)$(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o ebin $(if $(filter-out %.erl,$?),$(ERL_SRC),$?)
 	@touch $@
 
