@@ -280,17 +280,22 @@ static ts_status parse_op_text(parser *p, op_text *op) {
   return attrs_from_type(op);
 }
 
+static ts_status check_declared(const ts_type *type, const ts_value *value) {
+  if (type->dtype == value->dtype && ts_shape_equal(&type->shape, &value->shape)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the result is said to be %s, expected %s",
+                  TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, &value->shape));
+}
+
 /* The text's result types agree with the inferred ones. */
 static ts_status check_results(parser *p, const op_text *op, ts_value_id first) {
   const ts_op *made = ts_graph_op(p->graph, ts_graph_value(p->graph, first)->op);
   if (op->names.count != made->result_count || op->types.count != made->result_count)
-    return ts_token_error(op->at, "the op has %u results, expected as many names and types", made->result_count);
+    return at_token(op->at, ts_error(TS_INVALID_ARGUMENT, "%s has %u results, expected as many names and types",
+                                     ts_op_name(op->code), made->result_count));
   for (size_t i = 0; i < op->types.count; i++) {
     const ts_value *value = ts_graph_value(p->graph, first + (ts_value_id)i);
     const ts_type *type = &op->types.data[i];
-    if (type->dtype != value->dtype || !ts_shape_equal(&type->shape, &value->shape))
-      return ts_token_error(op->at, "the result is said to be %s, expected %s", TS_SHAPE_STR(type->dtype, &type->shape),
-                            TS_SHAPE_STR(value->dtype, &value->shape));
+    TS_TRY(at_token(op->at, check_declared(type, value)));
   }
   return TS_SUCCESS;
 }
@@ -387,14 +392,13 @@ static ts_status parse_signature(parser *p, op_text *results) {
 static ts_status check_signature(const parser *p, const op_text *results) {
   const ts_region *root = ts_graph_region(p->graph, TS_ROOT);
   if (root->results.count != results->types.count)
-    return ts_token_error(results->at, "the graph returns %zu values, expected as many result types",
-                          root->results.count);
+    return at_token(results->at,
+                    ts_error(TS_INVALID_ARGUMENT, "%zu result types, expected %zu: one per value that is returned",
+                             results->types.count, root->results.count));
   for (size_t i = 0; i < results->types.count; i++) {
     const ts_value *value = ts_graph_value(p->graph, root->results.data[i]);
     const ts_type *type = &results->types.data[i];
-    if (type->dtype != value->dtype || !ts_shape_equal(&type->shape, &value->shape))
-      return ts_token_error(results->at, "result %zu is said to be %s, expected %s", i,
-                            TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, &value->shape));
+    TS_TRY(at_token(results->at, check_declared(type, value)));
   }
   return TS_SUCCESS;
 }

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Golden tests: each FILE.ts here or below goes through tessera-opt, and what
+# comes out must be FILE.out, byte for byte. The first line of FILE.ts says what
+# to run, and that it must fail when the output is an error message:
+#   // passes: simplify,cse
+#   // fails
+#   // fails passes: fuse
+# usage: test/golden/run.sh [FILE.ts ...]
+#   UPDATE=1          rewrites the outputs
+#   TESSERA_OPT=path  the program to test
+cd "$(dirname "$0")/../.." || exit 2
+opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
+[ -x "$opt" ] || { echo "golden: no $opt, run make first" >&2; exit 2; }
+[ $# -gt 0 ] || set -- $(find test/golden -name '*.ts' | sort)
+actual=$(mktemp) || exit 2
+trap 'rm -f "$actual"' EXIT
+total=0 failed=0
+
+fail() {
+  echo "  $1: $2"
+  failed=$((failed + 1))
+}
+
+for input in "$@"; do
+  total=$((total + 1))
+  expected=${input%.ts}.out
+  first=$(head -n 1 "$input")
+  wanted=0 passes=
+  case $first in '// fails'*) wanted=1 ;; esac
+  case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
+  "$opt" --pass="$passes" "$input" >"$actual" 2>&1
+  code=$?
+  if [ "$code" -ne "$wanted" ]; then
+    fail "$input" "exit code $code, expected $wanted"
+    head -n 5 "$actual"
+  elif [ -n "${UPDATE:-}" ]; then
+    cp "$actual" "$expected"
+  elif [ ! -f "$expected" ]; then
+    fail "$input" "there is no $expected; UPDATE=1 makes it"
+  elif ! cmp -s "$actual" "$expected"; then
+    fail "$input" "differs"
+    diff -u "$expected" "$actual" | head -n 40
+  fi
+done
+echo "golden: $((total - failed)) of $total passed"
+[ "$failed" -eq 0 ]
