@@ -38,6 +38,7 @@ IR_SRC := \
 PASS_SRC :=
 
 JIT_SRC := \
+  c_src/jit/build_id.c \
   c_src/jit/emit.c \
   c_src/jit/emit_half.c \
   c_src/jit/emit_memory.c \
@@ -91,4 +92,5 @@ TSAN_TESTS := \
   test_tensor
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
-FUZZERS :=
+FUZZERS := \
+  fuzz_parse
