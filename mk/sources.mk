@@ -63,9 +63,16 @@ KERNEL_SRC := \
   c_src/kernel/ref_elementwise.c \
   c_src/kernel/ref_reduce.c \
   c_src/kernel/ref_scalar.c \
-  c_src/kernel/ref_shape.c
+  c_src/kernel/ref_shape.c \
+  c_src/kernel/scan.c
 
-EXEC_SRC :=
+EXEC_SRC := \
+  c_src/exec/assign.c \
+  c_src/exec/build.c \
+  c_src/exec/executable.c \
+  c_src/exec/plan.c \
+  c_src/exec/pool.c \
+  c_src/exec/run.c
 
 NIF_SRC :=
 
@@ -80,6 +87,7 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_infer \
   test_jit \
   test_ref \
   test_ref_reduce \

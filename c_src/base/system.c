@@ -67,3 +67,9 @@ int64_t ts_system_coarse_ms(void) {
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
+
+int64_t ts_system_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

@@ -10,5 +10,7 @@ int64_t ts_system_memory(void);
 
 /* Milliseconds of a clock that only goes forward, in steps of a few: cheap. */
 int64_t ts_system_coarse_ms(void);
+/* Nanoseconds of the same clock. */
+int64_t ts_system_ns(void);
 
 #endif

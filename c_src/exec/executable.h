@@ -26,11 +26,11 @@ typedef struct ts_run_options {
 
 typedef struct ts_executable_stats {
   int64_t steps, kernels, kernels_compiled; /* compiled: not found in any cache */
-  int64_t temp_bytes;       /* of one run, besides arguments and results */
+  int64_t temp_bytes;                       /* of one run, besides arguments and results */
   int64_t result_bytes;
-  int64_t live_peak_bytes;  /* largest sum of live bytes over the steps, arguments included */
-  int64_t planned_peak_bytes; /* what the plan takes: arguments, results, temporaries */
-  int64_t cost_ns;          /* estimated, one thread; INT64_MAX when a loop's trip count is unknown */
+  int64_t live_peak_bytes;              /* largest sum of live bytes over the steps, arguments included */
+  int64_t planned_peak_bytes;           /* what the plan takes: arguments, results, temporaries */
+  int64_t cost_ns;                      /* estimated, one thread; INT64_MAX when a loop's trip count is unknown */
   int64_t pass_ns, lower_ns, kernel_ns; /* where compiling took its time */
 } ts_executable_stats;
 

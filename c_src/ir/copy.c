@@ -23,7 +23,7 @@ static ts_status map_values(const ts_graph *from, const ts_value_id *values, siz
   return TS_SUCCESS;
 }
 
-static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
+ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
   ts_op op = *ts_graph_op(from, id); /* by value: `from` may be `to`, whose arrays move */
   ts_attrs attrs;
   ts_value_id *operands, first;
@@ -41,7 +41,8 @@ static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_reg
 ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                             ts_value_id *map) {
   size_t count = ts_graph_region(from, source)->ops.count;
-  for (size_t i = 0; i < count; i++) TS_TRY(copy_op(from, ts_graph_region(from, source)->ops.data[i], to, target, map));
+  for (size_t i = 0; i < count; i++) 
+    TS_TRY(ts_graph_copy_op(from, ts_graph_region(from, source)->ops.data[i], to, target, map));
   return TS_SUCCESS;
 }
 

@@ -121,6 +121,8 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
  * of the region's parameters must be set, the others of that region are filled in. */
 ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                             ts_value_id *map);
+/* The same for one op. */
+ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map);
 ts_status ts_graph_clone(const ts_graph *graph, ts_graph **out);
 
 /* ---- reading ---- */

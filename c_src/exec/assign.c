@@ -1,0 +1,149 @@
+/* Where every storage lives: first merging, so that an op writes its result
+ * over an operand that dies with it; then offsets for what remains. */
+#include "base/alloc.h"
+#include "exec/plan.h"
+#include "exec/steps.h"
+
+/* True when the step reads the storage through an operand that must stay whole. */
+static bool read_otherwise(ts_executable *exe, const ts_step *step, uint32_t result, ts_storage_id root) {
+  for (uint32_t o = 0; o < step->operand_count; o++) {
+    if (ts_storage_find(exe, step->operands[o]) != root) continue;
+    if (step->kind == TS_STEP_LAUNCH && step->launch.lowered.inplace &&
+        step->launch.lowered.inplace[result * step->operand_count + o])
+      continue;
+    if (step->kind != TS_STEP_LAUNCH && o == result) continue;
+    return true;
+  }
+  return false;
+}
+
+static bool is_result_of(ts_executable *exe, const ts_step *step, ts_storage_id root) {
+  for (uint32_t r = 0; r < step->result_count; r++)
+    if (ts_storage_find(exe, step->results[r]) == root) return true;
+  return false;
+}
+
+/* The result is the next value of the loop variable that the operand holds, and
+ * this is the last that the iteration sees of the old one. */
+static bool updates_carried(const ts_storage *operand, const ts_storage *result, int32_t position) {
+  return operand->carried && result->next && operand->loop == result->loop &&
+         operand->loop_index == result->loop_index && operand->last_in_loop == position;
+}
+
+/* Lets result r of the step have the memory of operand o, when nobody needs the operand any more. */
+static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint32_t o) {
+  ts_storage_id operand_id = ts_storage_find(exe, step->operands[o]),
+                result_id = ts_storage_find(exe, step->results[r]);
+  ts_storage *operand = &exe->storages.data[operand_id], *result = &exe->storages.data[result_id];
+  if (operand_id == result_id || operand->bytes != result->bytes || operand->bytes == 0) return;
+  if (is_result_of(exe, step, operand_id) || read_otherwise(exe, step, r, operand_id)) return;
+  if (operand->kind == TS_STORAGE_ARG && result->kind == TS_STORAGE_RESULT && operand->last == step->position &&
+      result->first == step->position && result->donor < 0) {
+    result->donor = (int32_t)operand->index;
+    return;
+  }
+  if (operand->kind != TS_STORAGE_TEMP && !operand->carried) return;
+  if (updates_carried(operand, result, step->position) && result->first == step->position) {
+    result->merged = operand_id;
+    return;
+  }
+  if (operand->carried || operand->next || operand->last != step->position) return;
+  operand->merged = result_id;
+  if (operand->first < result->first) result->first = operand->first;
+}
+
+static ts_status merge_step(void *context, ts_step *step) {
+  ts_executable *exe = context;
+  if (step->kind == TS_STEP_LAUNCH && step->launch.lowered.inplace) {
+    for (uint32_t r = 0; r < step->result_count; r++)
+      for (uint32_t o = 0; o < step->operand_count; o++)
+        if (step->launch.lowered.inplace[r * step->operand_count + o]) try_merge(exe, step, r, o);
+  } else if (step->kind == TS_STEP_SCAN || step->kind == TS_STEP_COPY) {
+    try_merge(exe, step, 0, 0);
+  } else if (step->kind == TS_STEP_WHILE) {
+    for (uint32_t i = 0; i < step->result_count; i++) try_merge(exe, step, i, i);
+  }
+  return TS_SUCCESS;
+}
+
+/* Arguments whose last reader is done before a result of their size is begun. */
+static void find_donors(ts_executable *exe) {
+  uint64_t taken = 0;
+  for (size_t i = 0; i < exe->storages.count; i++)
+    if (exe->storages.data[i].donor >= 0 && exe->storages.data[i].donor < 64)
+      taken |= UINT64_C(1) << exe->storages.data[i].donor;
+  for (size_t i = 0; i < exe->storages.count; i++) {
+    ts_storage *r = &exe->storages.data[i];
+    if (r->kind != TS_STORAGE_RESULT || r->merged != i || r->donor >= 0) continue;
+    for (size_t p = 0; p < exe->param_count && p < 64 && r->donor < 0; p++) {
+      const ts_storage *a = &exe->storages.data[exe->param_storages[p]];
+      if (taken >> p & 1 || a->bytes != r->bytes || a->last >= r->first) continue;
+      r->donor = (int32_t)p;
+      taken |= UINT64_C(1) << p;
+    }
+  }
+}
+
+static void resolve(ts_executable *exe, ts_storage_id *ids, size_t count) {
+  for (size_t i = 0; i < count; i++) ids[i] = ts_storage_find(exe, ids[i]);
+}
+
+static ts_status resolve_step(void *context, ts_step *step) {
+  ts_executable *exe = context;
+  resolve(exe, step->operands, step->operand_count);
+  resolve(exe, step->results, step->result_count);
+  if (step->kind == TS_STEP_LAUNCH) {
+    resolve(exe, step->launch.temps, (size_t)step->launch.lowered.temp_count);
+    resolve(exe, &step->launch.scratch, 1);
+  } else if (step->kind == TS_STEP_WHILE) {
+    resolve(exe, &step->loop.condition_result, 1);
+    resolve(exe, step->loop.next, step->result_count);
+  }
+  return TS_SUCCESS;
+}
+
+/* Usages of storages that live in memory of the run's own; `all` adds arguments and results. */
+static int32_t collect(ts_executable *exe, bool all, ts_usage *usages, ts_storage_id *ids) {
+  int32_t n = 0;
+  for (size_t i = 0; i < exe->storages.count; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->merged != i || s->last < 0 || s->kind == TS_STORAGE_CONST) continue;
+    if (s->kind != TS_STORAGE_TEMP && !all) continue;
+    bool arg = s->kind == TS_STORAGE_ARG; /* the caller holds it all the time */
+    usages[n] = (ts_usage){.first = arg ? 0 : s->first, .last = arg ? exe->positions : s->last, .bytes = s->bytes};
+    ids[n++] = (ts_storage_id)i;
+  }
+  return n;
+}
+
+static ts_status place(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
+  int32_t n = collect(exe, true, usages, ids);
+  TS_TRY(ts_plan_live_peak(usages, n, &exe->stats.live_peak_bytes));
+  n = collect(exe, false, usages, ids);
+  TS_TRY(ts_plan_offsets(usages, n, &exe->block_bytes));
+  for (int32_t i = 0; i < n; i++) exe->storages.data[ids[i]].offset = usages[i].offset;
+  exe->stats.temp_bytes = exe->block_bytes;
+  exe->stats.planned_peak_bytes = exe->block_bytes;
+  for (size_t i = 0; i < exe->storages.count; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->merged != i || (s->kind != TS_STORAGE_ARG && s->kind != TS_STORAGE_RESULT)) continue;
+    exe->stats.planned_peak_bytes += s->bytes;
+    if (s->kind == TS_STORAGE_RESULT) exe->stats.result_bytes += s->bytes;
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_assign(ts_executable *exe) {
+  TS_TRY(ts_block_walk(&exe->root, merge_step, exe));
+  find_donors(exe);
+  TS_TRY(ts_block_walk(&exe->root, resolve_step, exe));
+  resolve(exe, exe->result_storages, exe->result_count);
+  ts_usage *usages = NULL;
+  ts_storage_id *ids = NULL;
+  ts_status status = TS_NEW_ARRAY(exe->storages.count + 1, &usages);
+  if (!status) status = TS_NEW_ARRAY(exe->storages.count + 1, &ids);
+  if (!status) status = place(exe, usages, ids);
+  ts_free(usages);
+  ts_free(ids);
+  return status;
+}

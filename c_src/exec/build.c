@@ -1,0 +1,530 @@
+/* From a graph after the pipeline to steps over storages. Positions number the
+ * steps in the order in which a run may meet them; a loop's regions lie between
+ * its start and its end position. */
+#include "base/system.h"
+#include "exec/pool.h"
+#include "exec/steps.h"
+#include "jit/jit.h"
+#include "kernel/ref.h"
+#include "kernel/scan.h"
+
+#include <string.h>
+
+/* A task shorter than this is not worth handing to another thread. */
+#define TASK_NS 20000
+/* Nanoseconds for a byte that is in some cache, and for one that is not. */
+#define CACHED_BYTE_PS 25
+#define MEMORY_BYTE_PS 80
+#define CACHED_BYTES (1 << 20)
+
+typedef struct builder {
+  ts_executable *exe;
+  const ts_graph *graph;
+  ts_storage_id *map; /* one for each value */
+  int32_t position;
+  bool no_fusion;
+  TS_VEC(ts_kernel_source) sources; /* their texts are the builder's */
+  ts_map source_ids;                /* text to index + 1 */
+} builder;
+
+static ts_status build_region(builder *b, ts_region_id id, ts_block *block);
+
+/* A loop of unknown length costs INT64_MAX, whatever is added. */
+static int64_t add_cost(int64_t a, int64_t b) { return a == INT64_MAX || b == INT64_MAX ? INT64_MAX : a + b; }
+
+/* ---- storages ---- */
+
+static ts_status new_storage(builder *b, ts_storage_kind kind, uint32_t index, int64_t bytes, ts_storage_id *out) {
+  ts_storage s = {.kind = kind,
+                  .index = index,
+                  .bytes = bytes,
+                  .first = INT32_MAX,
+                  .last = -1,
+                  .loop = -1,
+                  .last_in_loop = -1,
+                  .donor = -1};
+  s.merged = (ts_storage_id)b->exe->storages.count;
+  *out = s.merged;
+  return TS_VEC_PUSH(&b->exe->storages, s);
+}
+
+ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id) {
+  while (exe->storages.data[id].merged != id) id = exe->storages.data[id].merged;
+  return id;
+}
+
+static void use_at(builder *b, ts_storage_id id, int32_t position) {
+  ts_storage *s = &b->exe->storages.data[id];
+  if (position < s->first) s->first = position;
+  if (position > s->last) s->last = position;
+}
+
+static int64_t value_bytes(const builder *b, ts_value_id v) {
+  const ts_value *value = ts_graph_value(b->graph, v);
+  return ts_shape_bytes(&value->shape, value->dtype);
+}
+
+static ts_status result_storage(builder *b, ts_value_id v, ts_storage_id *out) {
+  TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, value_bytes(b, v), out));
+  b->map[v] = *out;
+  return TS_SUCCESS;
+}
+
+/* ---- steps ---- */
+
+/* A step for `op` at the next position, with its operands' storages read and
+ * fresh storages for its results. */
+static ts_status start_step(builder *b, ts_step_kind kind, ts_op_id id, ts_step *out) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  ts_arena *arena = &b->exe->arena;
+  *out = (ts_step){.kind = kind,
+                   .op = id,
+                   .position = b->position++,
+                   .operand_count = op->operand_count,
+                   .result_count = op->result_count};
+  TS_TRY(TS_ARENA_ARRAY(arena, op->operand_count + 1, &out->operands));
+  TS_TRY(TS_ARENA_ARRAY(arena, op->result_count + 1, &out->results));
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    out->operands[i] = b->map[op->operands[i]];
+    use_at(b, out->operands[i], out->position);
+  }
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    TS_TRY(result_storage(b, op->first_result + i, &out->results[i]));
+    use_at(b, out->results[i], out->position);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status copy_step(builder *b, ts_block *block, ts_storage_id from, ts_storage_id to, ts_op_id op) {
+  ts_step step = {.kind = TS_STEP_COPY, .op = op, .position = b->position++, .operand_count = 1, .result_count = 1};
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &step.operands));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &step.results));
+  step.operands[0] = from;
+  step.results[0] = to;
+  step.copy.bytes = b->exe->storages.data[to].bytes;
+  step.cost_ns = step.copy.bytes / 10 + 20;
+  use_at(b, from, step.position);
+  use_at(b, to, step.position);
+  return TS_VEC_PUSH(&block->steps, step);
+}
+
+static int64_t launch_cost_ns(const ts_launch *launch) {
+  int64_t byte_ps = launch->bytes > CACHED_BYTES ? MEMORY_BYTE_PS : CACHED_BYTE_PS;
+  return 30 + launch->points / 1000 * ts_kernel_point_cost(&launch->desc) +
+         launch->points % 1000 * ts_kernel_point_cost(&launch->desc) / 1000 + launch->bytes / 1000 * byte_ps;
+}
+
+static void split_launch(ts_step_launch *l) {
+  l->cost_ns = launch_cost_ns(l->launch);
+  int64_t units = l->launch->units, width = ts_cpu_count(), tasks = l->cost_ns / TASK_NS;
+  if (tasks < 2 || width < 2) tasks = 1;
+  if (tasks > 8 * width) tasks = 8 * width;
+  int64_t per = tasks < 1 ? units : (units + tasks - 1) / tasks;
+  /* whole cache lines, so that threads do not share any */
+  if (l->launch->desc.kind == TS_KERNEL_MAP && l->launch->desc.rank == 1) per = (per + 1023) & ~(int64_t)1023;
+  if (per < 1) per = 1;
+  l->units_per_task = per;
+  l->tasks = (units + per - 1) / per;
+}
+
+/* Asks for a kernel; equal ones are asked for once. */
+static ts_status add_source(builder *b, char *text, const ts_kernel_source *source, uint32_t *out) {
+  uintptr_t known = (uintptr_t)ts_map_get(&b->source_ids, text, source->length);
+  ts_status status = TS_SUCCESS;
+  if (known) {
+    *out = (uint32_t)known - 1;
+    ts_free(text);
+    return TS_SUCCESS;
+  }
+  *out = (uint32_t)b->sources.count;
+  if (!(status = ts_map_put(&b->source_ids, text, source->length, (void *)(b->sources.count + 1))))
+    status = TS_VEC_PUSH(&b->sources, *source);
+  if (status) ts_free(text);
+  return status;
+}
+
+static ts_status add_kernel(builder *b, const ts_kernel_desc *desc, uint32_t *out) {
+  char *text;
+  ts_kernel_source source;
+  TS_TRY(ts_kernel_make_source(desc, &text, &source));
+  return add_source(b, text, &source, out);
+}
+
+static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_lowered *lowered) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_LAUNCH, id, &step));
+  step.launch.lowered = *lowered;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->launch_count + 1, &step.launch.launches));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->temp_count + 1, &step.launch.temps));
+  for (int32_t i = 0; i < lowered->temp_count; i++) {
+    TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, lowered->temp_bytes[i], &step.launch.temps[i]));
+    use_at(b, step.launch.temps[i], step.position);
+  }
+  int64_t scratch = 0;
+  for (int32_t i = 0; i < lowered->launch_count; i++) {
+    ts_step_launch *l = &step.launch.launches[i];
+    l->launch = &lowered->launches[i];
+    split_launch(l);
+    step.cost_ns += l->cost_ns;
+    if (l->launch->scratch > scratch) scratch = l->launch->scratch;
+    TS_TRY(add_kernel(b, &l->launch->desc, &l->kernel));
+    l->words = (int32_t)b->exe->words.count;
+    int32_t count = ts_kernel_arg_count(&l->launch->desc);
+    for (int32_t w = 0; w < count; w++) TS_TRY(TS_VEC_PUSH(&b->exe->words, l->launch->args[w]));
+  }
+  step.launch.scratch_bytes = (scratch + 63) & ~(int64_t)63;
+  TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, step.launch.scratch_bytes * ts_cpu_count(), &step.launch.scratch));
+  use_at(b, step.launch.scratch, step.position);
+  return TS_VEC_PUSH(&block->steps, step);
+}
+
+/* ---- products ---- */
+
+/* A group of dims as one: its extent and stride; false when the strides do not chain. */
+static bool collapse(const ts_shape *shape, const int64_t *strides, const ts_dims *dims, int64_t *extent,
+                     int64_t *stride) {
+  *extent = 1;
+  *stride = 0;
+  for (int32_t i = dims->rank - 1; i >= 0; i--) {
+    int64_t n = shape->dims[dims->dims[i]], s = strides[dims->dims[i]];
+    if (n == 1) continue;
+    if (*extent == 1)
+      *stride = s;
+    else if (s != *stride * *extent)
+      return false;
+    *extent *= n;
+  }
+  return true;
+}
+
+static ts_dims free_dims(int32_t rank, const ts_dims *batch, const ts_dims *contract) {
+  ts_dims out = {0};
+  for (int32_t d = 0; d < rank; d++) {
+    bool taken = false;
+    for (int32_t i = 0; i < batch->rank; i++) taken |= batch->dims[i] == d;
+    for (int32_t i = 0; i < contract->rank; i++) taken |= contract->dims[i] == d;
+    if (!taken) out.dims[out.rank++] = d;
+  }
+  return out;
+}
+
+/* False when the operands' layout is not a batch of strided matrices. */
+static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
+  const ts_shape *l = &ts_graph_value(g, op->operands[0])->shape, *r = &ts_graph_value(g, op->operands[1])->shape;
+  ts_dims lhs_batch = op->attrs->dot.lhs_batch, lhs_contract = op->attrs->dot.lhs_contract;
+  ts_dims rhs_batch = op->attrs->dot.rhs_batch, rhs_contract = op->attrs->dot.rhs_contract;
+  ts_dims lhs_free = free_dims(l->rank, &lhs_batch, &lhs_contract),
+          rhs_free = free_dims(r->rank, &rhs_batch, &rhs_contract);
+  int64_t ls[TS_MAX_RANK], rs[TS_MAX_RANK], batch, k;
+  ts_shape_strides(l, ls);
+  ts_shape_strides(r, rs);
+  bool ok =
+      collapse(l, ls, &lhs_batch, &out->batch, &out->lhs_batch) && collapse(l, ls, &lhs_free, &out->m, &out->lhs_row) &&
+      collapse(l, ls, &lhs_contract, &out->k, &out->lhs_col) && collapse(r, rs, &rhs_batch, &batch, &out->rhs_batch) &&
+      collapse(r, rs, &rhs_contract, &k, &out->rhs_row) && collapse(r, rs, &rhs_free, &out->n, &out->rhs_col);
+  out->out_row = out->n;
+  out->out_batch = out->m * out->n;
+  return ok;
+}
+
+static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_gemm_shape *shape) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_GEMM, id, &step));
+  step.gemm.shape = *shape;
+  step.gemm.dtype = ts_graph_value(b->graph, ts_graph_op(b->graph, id)->operands[0])->dtype;
+  step.cost_ns = ts_gemm_cost(step.gemm.dtype, shape);
+  TS_TRY(ts_gemm_get(step.gemm.dtype, &step.gemm.gemm));
+  ts_status status = TS_VEC_PUSH(&block->steps, step);
+  if (status) ts_step_deinit(&step);
+  return status;
+}
+
+/* ---- the rest of the plain ops ---- */
+
+static ts_status scan_step(builder *b, ts_block *block, ts_op_id id) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_SCAN, id, &step));
+  const ts_op *op = ts_graph_op(b->graph, id);
+  const ts_value *x = ts_graph_value(b->graph, op->operands[0]);
+  step.scan.dtype = x->dtype;
+  step.scan.shape = x->shape;
+  step.scan.axis = op->attrs->scan.axis;
+  step.scan.reverse = op->attrs->scan.reverse;
+  step.cost_ns = 100 + 2 * ts_shape_elements(&x->shape);
+  return TS_VEC_PUSH(&block->steps, step);
+}
+
+/* A program of this op alone, for the interpreter. `map` has room for every value of `g`. */
+static ts_status one_op_graph(const ts_graph *g, ts_op_id id, ts_value_id *map, ts_graph *out) {
+  const ts_op *op = ts_graph_op(g, id);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    const ts_value *v = ts_graph_value(g, op->operands[i]);
+    TS_TRY(ts_graph_add_param(out, TS_ROOT, v->dtype, &v->shape, &map[op->operands[i]]));
+  }
+  TS_TRY(ts_graph_copy_op(g, id, out, TS_ROOT, map));
+  return ts_graph_set_results(out, TS_ROOT, &map[op->first_result], 1);
+}
+
+static ts_status reference_step(builder *b, ts_block *block, ts_op_id id) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_REFERENCE, id, &step));
+  TS_TRY(ts_graph_create(&step.reference.graph));
+  const ts_op *op = ts_graph_op(b->graph, id);
+  step.cost_ns = 1000 + 100 * ts_shape_elements(&ts_graph_value(b->graph, op->first_result)->shape);
+  ts_value_id *map = NULL;
+  ts_status status = TS_NEW_ARRAY(b->graph->values.count, &map);
+  if (!status) status = one_op_graph(b->graph, id, map, step.reference.graph);
+  ts_free(map);
+  if (!status) status = TS_VEC_PUSH(&block->steps, step);
+  if (status) ts_step_deinit(&step);
+  return status;
+}
+
+static ts_status literal(builder *b, const ts_op *op) {
+  ts_buffer *buffer = op->attrs->literal.buffer;
+  TS_TRY(new_storage(b, TS_STORAGE_CONST, (uint32_t)b->exe->constants.count, buffer->bytes, &b->map[op->first_result]));
+  TS_TRY(TS_VEC_PUSH(&b->exe->constants, buffer));
+  ts_buffer_retain(buffer);
+  return TS_SUCCESS;
+}
+
+static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  if (op->code == TS_OP_LITERAL) return literal(b, op);
+  if (ts_lower_is_alias(b->graph, id)) {
+    b->map[op->first_result] = b->map[op->operands[0]];
+    return TS_SUCCESS;
+  }
+  ts_gemm_shape shape = {0};
+  if (op->code == TS_OP_DOT && gemm_shape(b->graph, op, &shape)) return gemm_step(b, block, id, &shape);
+  if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, id);
+  ts_lowered lowered = {0};
+  ts_status status = ts_lower_op(b->graph, id, &b->exe->arena, &lowered);
+  if (!status) return launch_step(b, block, id, &lowered);
+  if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
+  ts_status_free(status);
+  return reference_step(b, block, id);
+}
+
+/* ---- control ---- */
+
+/* Ops of a region in place of the op that holds it. */
+static ts_status inline_region(builder *b, ts_block *block, const ts_op *op, ts_region_id id) {
+  const ts_region *region = ts_graph_region(b->graph, id);
+  for (size_t i = 0; i < region->params.count; i++) b->map[region->params.data[i]] = b->map[op->operands[i]];
+  TS_TRY(build_region(b, id, block));
+  for (size_t i = 0; i < region->results.count; i++) b->map[op->first_result + i] = b->map[region->results.data[i]];
+  return TS_SUCCESS;
+}
+
+/* True when the storage was made by a step at or after `position` and can stand for
+ * one result only. */
+static bool own_temp(const builder *b, ts_storage_id id, int32_t position) {
+  const ts_storage *s = &b->exe->storages.data[id];
+  return s->kind == TS_STORAGE_TEMP && s->first >= position && s->merged == id && !s->carried && !s->next;
+}
+
+static ts_status fill_while(builder *b, ts_step *step) {
+  const ts_op *op = ts_graph_op(b->graph, step->op);
+  const ts_region *condition = ts_graph_region(b->graph, op->attrs->regions.regions[0]);
+  const ts_region *body = ts_graph_region(b->graph, op->attrs->regions.regions[1]);
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    ts_storage *s = &b->exe->storages.data[step->results[i]];
+    s->carried = true;
+    s->loop = step->position;
+    s->loop_index = i;
+    b->map[condition->params.data[i]] = b->map[body->params.data[i]] = step->results[i];
+  }
+  TS_TRY(build_region(b, op->attrs->regions.regions[0], &step->loop.condition));
+  step->loop.condition_result = b->map[condition->results.data[0]];
+  use_at(b, step->loop.condition_result, b->position++);
+  int32_t body_start = b->position;
+  TS_TRY(build_region(b, op->attrs->regions.regions[1], &step->loop.body));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)op->result_count + 1, &step->loop.next));
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    ts_storage_id v = b->map[body->results.data[i]];
+    step->loop.next[i] = v;
+    if (v == step->results[i]) continue; /* passed through */
+    if (!own_temp(b, v, body_start)) {
+      TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, b->exe->storages.data[step->results[i]].bytes, &step->loop.next[i]));
+      TS_TRY(copy_step(b, &step->loop.body, v, step->loop.next[i], step->op));
+    }
+    ts_storage *s = &b->exe->storages.data[step->loop.next[i]];
+    s->next = true; /* marks it taken, too */
+    s->loop = step->position;
+    s->loop_index = i;
+  }
+  /* What goes from one iteration to the next keeps its memory for the whole loop. */
+  int32_t end = b->position++;
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    ts_storage *carried = &b->exe->storages.data[step->results[i]];
+    carried->last_in_loop = carried->last;
+    use_at(b, step->results[i], end);
+    use_at(b, step->loop.next[i], step->position);
+    use_at(b, step->loop.next[i], end);
+  }
+  step->cost_ns = INT64_MAX;
+  return TS_SUCCESS;
+}
+
+static ts_status cond_branch(builder *b, ts_step *step, const ts_op *op, int which) {
+  ts_block *block = &step->cond.branches[which];
+  const ts_region *region = ts_graph_region(b->graph, op->attrs->regions.regions[which]);
+  for (size_t i = 0; i < region->params.count; i++) b->map[region->params.data[i]] = b->map[op->operands[i + 1]];
+  int32_t start = b->position;
+  TS_TRY(build_region(b, op->attrs->regions.regions[which], block));
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    ts_storage_id v = b->map[region->results.data[i]], target = step->results[i];
+    if (own_temp(b, v, start)) {
+      ts_storage *s = &b->exe->storages.data[v];
+      use_at(b, target, s->first);
+      use_at(b, target, s->last);
+      s->merged = target;
+    } else {
+      TS_TRY(copy_step(b, block, v, target, step->op));
+    }
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status fill_cond(builder *b, ts_step *step) {
+  const ts_op *op = ts_graph_op(b->graph, step->op);
+  for (int which = 0; which < 2; which++) TS_TRY(cond_branch(b, step, op, which));
+  int32_t end = b->position++;
+  for (uint32_t i = 0; i < op->result_count; i++) use_at(b, step->results[i], end);
+  int64_t cost[2] = {0, 0};
+  for (int which = 0; which < 2; which++)
+    for (size_t i = 0; i < step->cond.branches[which].steps.count; i++)
+      cost[which] = add_cost(cost[which], step->cond.branches[which].steps.data[i].cost_ns);
+  step->cost_ns = add_cost(20, cost[0] > cost[1] ? cost[0] : cost[1]);
+  return TS_SUCCESS;
+}
+
+static ts_status control_step(builder *b, ts_block *block, ts_op_id id) {
+  ts_step step;
+  bool loop = ts_graph_op(b->graph, id)->code == TS_OP_WHILE;
+  TS_TRY(start_step(b, loop ? TS_STEP_WHILE : TS_STEP_COND, id, &step));
+  ts_status status = loop ? fill_while(b, &step) : fill_cond(b, &step);
+  if (!status) status = TS_VEC_PUSH(&block->steps, step);
+  if (status) ts_step_deinit(&step);
+  return status;
+}
+
+static ts_status whole_step(builder *b, ts_block *block, ts_op_id id) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_WHOLE, id, &step));
+  step.cost_ns = ts_graph_op(b->graph, id)->code == TS_OP_WHILE ? INT64_MAX : 1000;
+  step.whole.words = (int32_t)b->exe->words.count;
+  ts_kernel_source source;
+  const int64_t *constants;
+  int32_t constant_count;
+  char *text;
+  TS_TRY(ts_whole_lower(b->graph, id, &b->exe->arena, &text, &source, &constants, &constant_count));
+  ts_status status = add_source(b, text, &source, &step.whole.kernel);
+  for (uint32_t i = 0; i < step.operand_count + step.result_count + 1 && !status; i++)
+    status = TS_VEC_PUSH(&b->exe->words, 0);
+  for (int32_t i = 0; i < constant_count && !status; i++) status = TS_VEC_PUSH(&b->exe->words, constants[i]);
+  return status ? status : TS_VEC_PUSH(&block->steps, step);
+}
+
+static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  switch (op->code) {
+  case TS_OP_WHILE:
+  case TS_OP_COND:
+    if (!b->no_fusion && ts_whole_supported(b->graph, id)) return whole_step(b, block, id);
+    return control_step(b, block, id);
+  case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
+  case TS_OP_FUSION: {
+    ts_lowered lowered = {0};
+    ts_status status = ts_lower_op(b->graph, id, &b->exe->arena, &lowered);
+    if (!status) return launch_step(b, block, id, &lowered);
+    if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
+    ts_status_free(status);
+    return inline_region(b, block, op, op->attrs->fusion.region);
+  }
+  default: return plain_op(b, block, id);
+  }
+}
+
+static ts_status build_region(builder *b, ts_region_id id, ts_block *block) {
+  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count; i++)
+    TS_TRY(build_op(b, block, ts_graph_region(b->graph, id)->ops.data[i]));
+  return TS_SUCCESS;
+}
+
+/* ---- the whole ---- */
+
+static ts_status bind_params(builder *b) {
+  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, root->params.count + 1, &b->exe->param_storages));
+  for (size_t i = 0; i < root->params.count; i++) {
+    ts_value_id v = root->params.data[i];
+    TS_TRY(new_storage(b, TS_STORAGE_ARG, (uint32_t)i, value_bytes(b, v), &b->map[v]));
+    b->exe->param_storages[i] = b->map[v];
+    use_at(b, b->map[v], 0);
+  }
+  return TS_SUCCESS;
+}
+
+/* Results that the program makes get buffers of their own; arguments and constants are handed back as they are. */
+static ts_status bind_results(builder *b) {
+  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, root->results.count + 1, &b->exe->result_storages));
+  for (size_t i = 0; i < root->results.count; i++) {
+    ts_storage_id id = ts_storage_find(b->exe, b->map[root->results.data[i]]);
+    ts_storage *s = &b->exe->storages.data[id];
+    use_at(b, id, b->position);
+    if (s->kind == TS_STORAGE_TEMP) {
+      s->kind = TS_STORAGE_RESULT;
+      s->index = (uint32_t)b->exe->result_buffers++;
+    }
+    b->exe->result_storages[i] = id;
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status set_entry(void *context, ts_step *step) {
+  ts_executable *exe = context;
+  if (step->kind == TS_STEP_WHOLE) step->whole.entry = ts_kernel_entry(exe->kernels.data[step->whole.kernel]);
+  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
+    ts_step_launch *l = &step->launch.launches[i];
+    l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status fetch_kernels(builder *b) {
+  TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, b->sources.count + 1));
+  TS_TRY(ts_jit_get_kernels(b->sources.data, b->sources.count, b->exe->kernels.data));
+  b->exe->kernels.count = b->sources.count;
+  return ts_block_walk(&b->exe->root, set_entry, b->exe);
+}
+
+static ts_status build(builder *b) {
+  ts_executable *exe = b->exe;
+  TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->map));
+  TS_TRY(bind_params(b));
+  int64_t start = ts_system_ns();
+  TS_TRY(build_region(b, TS_ROOT, &exe->root));
+  TS_TRY(bind_results(b));
+  exe->positions = b->position + 1;
+  TS_TRY(ts_assign(exe));
+  int64_t lowered = ts_system_ns();
+  TS_TRY(fetch_kernels(b));
+  exe->stats.lower_ns = lowered - start;
+  exe->stats.kernel_ns = ts_system_ns() - lowered;
+  for (size_t i = 0; i < exe->root.steps.count; i++)
+    exe->stats.cost_ns = add_cost(exe->stats.cost_ns, exe->root.steps.data[i].cost_ns);
+  return TS_SUCCESS;
+}
+
+ts_status ts_build(ts_executable *exe, bool no_fusion) {
+  builder b = {.exe = exe, .graph = exe->graph, .position = 1, .no_fusion = no_fusion};
+  ts_status status = build(&b);
+  for (size_t i = 0; i < b.sources.count; i++) ts_free((void *)(uintptr_t)b.sources.data[i].text);
+  TS_VEC_FREE(&b.sources);
+  ts_map_deinit(&b.source_ids);
+  ts_free(b.map);
+  return status;
+}

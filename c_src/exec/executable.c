@@ -1,0 +1,233 @@
+#include "exec/executable.h"
+
+#include "base/log.h"
+#include "base/system.h"
+#include "exec/pool.h"
+#include "exec/steps.h"
+#include "jit/jit.h"
+#include "kernel/ref.h"
+#include "pass/pass.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A hop to a dirty scheduler costs 2.5 to 20 us; a normal one may be held for about a millisecond,
+ * and what we estimate may be some times off. */
+#define SHORT_NS 30000
+
+/* ---- steps ---- */
+
+void ts_step_deinit(ts_step *step) {
+  if (step->kind == TS_STEP_GEMM) ts_gemm_release(step->gemm.gemm);
+  if (step->kind == TS_STEP_REFERENCE) ts_graph_destroy(step->reference.graph);
+  if (step->kind == TS_STEP_WHILE) {
+    ts_block_deinit(&step->loop.condition);
+    ts_block_deinit(&step->loop.body);
+  }
+  if (step->kind == TS_STEP_COND)
+    for (int i = 0; i < 2; i++) ts_block_deinit(&step->cond.branches[i]);
+}
+
+void ts_block_deinit(ts_block *block) {
+  for (size_t i = 0; i < block->steps.count; i++) ts_step_deinit(&block->steps.data[i]);
+  TS_VEC_FREE(&block->steps);
+}
+
+ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context) {
+  for (size_t i = 0; i < block->steps.count; i++) {
+    ts_step *step = &block->steps.data[i];
+    TS_TRY(visit(context, step));
+    if (step->kind == TS_STEP_WHILE) {
+      TS_TRY(ts_block_walk(&step->loop.condition, visit, context));
+      TS_TRY(ts_block_walk(&step->loop.body, visit, context));
+    }
+    for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++)
+      TS_TRY(ts_block_walk(&step->cond.branches[k], visit, context));
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- constant folding ---- */
+
+/* Ops whose interpreted result has the bits that a run would give. */
+static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
+  switch (ts_op_get_class(op->code)) {
+  case TS_CLASS_UNARY_FLOAT: return op->code == TS_OP_SQRT;
+  case TS_CLASS_DOT:
+  case TS_CLASS_CONTROL: return false;
+  default:
+    if (op->code == TS_OP_ATAN2) return false;
+    return op->code != TS_OP_POW || !ts_dtype_is_float(ts_graph_value(graph, op->first_result)->dtype);
+  }
+}
+
+static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
+  (void)context;
+  for (size_t i = 0; i < graph->ops.count; i++)
+    if (!folds_exactly(graph, &graph->ops.data[i]))
+      return ts_error(TS_UNIMPLEMENTED, "%s is not folded", ts_op_name(graph->ops.data[i].code));
+  return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
+}
+
+/* ---- making ---- */
+
+static ts_status copy_types(ts_executable *exe, const ts_value_id *values, size_t count, ts_type **out) {
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, count + 1, out));
+  for (size_t i = 0; i < count; i++) {
+    const ts_value *v = ts_graph_value(exe->graph, values[i]);
+    (*out)[i] = (ts_type){v->dtype, v->shape};
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
+  ts_pass_options passes = {.evaluate = evaluate, .no_fusion = options->no_fusion};
+  int64_t start = ts_system_ns();
+  if (options->no_simplify && options->no_fusion)
+    TS_TRY(ts_graph_clone(graph, &exe->graph));
+  else if (options->no_simplify)
+    TS_TRY(ts_pass_fuse(graph, &passes, &exe->graph));
+  else
+    TS_TRY(ts_pipeline_run(graph, &passes, &exe->graph));
+  exe->stats.pass_ns = ts_system_ns() - start;
+  const ts_region *root = ts_graph_region(exe->graph, TS_ROOT);
+  exe->param_count = root->params.count;
+  exe->result_count = root->results.count;
+  TS_TRY(copy_types(exe, root->params.data, exe->param_count, &exe->param_types));
+  TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
+  TS_TRY(ts_build(exe, options->no_fusion));
+  exe->is_short = exe->stats.cost_ns <= SHORT_NS;
+  exe->stats.steps = (int64_t)exe->root.steps.count;
+  exe->stats.kernels = (int64_t)exe->kernels.count;
+  return TS_SUCCESS;
+}
+
+ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out) {
+  static const ts_compile_options defaults = {0};
+  ts_executable *exe;
+  *out = NULL;
+  TS_TRY(TS_NEW(&exe));
+  atomic_init(&exe->refs, 1);
+  ts_arena_init(&exe->arena);
+  pthread_mutex_init(&exe->lock, NULL);
+  ts_jit_stats before, after;
+  ts_jit_get_stats(&before);
+  ts_status status = create(exe, graph, options ? options : &defaults);
+  if (status) {
+    ts_executable_release(exe);
+    return status;
+  }
+  ts_jit_get_stats(&after);
+  exe->stats.kernels_compiled = after.compiled - before.compiled; /* others' included, when they compile now */
+  if (ts_dump_enabled("plan")) {
+    ts_text text = {0};
+    if (ts_status_consume_ok(ts_executable_explain(exe, &text)) && text.data) fprintf(stderr, "%s", text.data);
+    ts_text_deinit(&text);
+  }
+  *out = exe;
+  return TS_SUCCESS;
+}
+
+void ts_executable_retain(ts_executable *exe) { atomic_fetch_add_explicit(&exe->refs, 1, memory_order_relaxed); }
+
+void ts_executable_release(ts_executable *exe) {
+  if (!exe || atomic_fetch_sub_explicit(&exe->refs, 1, memory_order_acq_rel) != 1) return;
+  ts_run_contexts_free(exe);
+  ts_block_deinit(&exe->root);
+  for (size_t i = 0; i < exe->kernels.count; i++) ts_kernel_release(exe->kernels.data[i]);
+  for (size_t i = 0; i < exe->constants.count; i++) ts_buffer_release(exe->constants.data[i]);
+  TS_VEC_FREE(&exe->kernels);
+  TS_VEC_FREE(&exe->constants);
+  TS_VEC_FREE(&exe->storages);
+  TS_VEC_FREE(&exe->words);
+  ts_graph_destroy(exe->graph);
+  ts_arena_deinit(&exe->arena);
+  pthread_mutex_destroy(&exe->lock);
+  ts_free(exe);
+}
+
+/* ---- reading ---- */
+
+size_t ts_executable_param_count(const ts_executable *exe) { return exe->param_count; }
+size_t ts_executable_result_count(const ts_executable *exe) { return exe->result_count; }
+const ts_type *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
+const ts_type *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
+void ts_executable_get_stats(const ts_executable *exe, ts_executable_stats *out) { *out = exe->stats; }
+bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
+
+static void explain_cost(ts_text *out, int64_t ns) {
+  if (ns == INT64_MAX)
+    ts_text_append(out, "unknown");
+  else if (ns < 10000)
+    ts_text_format(out, "%" PRId64 " ns", ns);
+  else if (ns < 10000000)
+    ts_text_format(out, "%" PRId64 " us", ns / 1000);
+  else
+    ts_text_format(out, "%" PRId64 " ms", ns / 1000000);
+}
+
+static void explain_storage(const ts_executable *exe, ts_storage_id id, ts_text *out) {
+  const ts_storage *s = &exe->storages.data[id];
+  switch (s->kind) {
+  case TS_STORAGE_ARG: ts_text_format(out, " arg%" PRIu32, s->index); break;
+  case TS_STORAGE_RESULT: ts_text_format(out, " result%" PRIu32, s->index); break;
+  case TS_STORAGE_CONST: ts_text_format(out, " const%" PRIu32, s->index); break;
+  case TS_STORAGE_TEMP: ts_text_format(out, " temp@%" PRId64, s->offset); break;
+  }
+}
+
+static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out);
+
+static const char *kernel_kind_name(ts_kernel_kind kind) {
+  static const char *const names[] = {"map", "tile", "row", "col"};
+  return names[kind];
+}
+
+static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
+  static const char *const kinds[] = {"launch", "gemm", "scan", "reference", "copy", "while", "cond", "whole"};
+  const ts_op *op = ts_graph_op(exe->graph, step->op);
+  const ts_value *v = op->result_count ? ts_graph_value(exe->graph, op->first_result) : NULL;
+  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", kinds[step->kind], ts_op_name(op->code),
+                 v ? TS_SHAPE_STR(v->dtype, &v->shape) : "");
+  explain_cost(out, step->cost_ns);
+  ts_text_append(out, "  reads");
+  for (uint32_t i = 0; i < step->operand_count; i++) explain_storage(exe, step->operands[i], out);
+  ts_text_append(out, "  writes");
+  for (uint32_t i = 0; i < step->result_count; i++) explain_storage(exe, step->results[i], out);
+  ts_text_append(out, "\n");
+  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
+    const ts_step_launch *l = &step->launch.launches[i];
+    ts_hash128 hash = ts_kernel_hash(exe->kernels.data[l->kernel]);
+    ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, %" PRId64 " tasks\n",
+                   depth * 2 + 4, "", hash.hi, kernel_kind_name(l->launch->desc.kind), l->launch->desc.rank,
+                   l->launch->desc.node_count, l->launch->points, l->tasks);
+  }
+  if (step->kind == TS_STEP_WHILE) {
+    explain_block(exe, &step->loop.condition, depth + 1, out);
+    explain_block(exe, &step->loop.body, depth + 1, out);
+  }
+  for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++) explain_block(exe, &step->cond.branches[k], depth + 1, out);
+}
+
+static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out) {
+  for (size_t i = 0; i < block->steps.count; i++) explain_step(exe, &block->steps.data[i], depth, out);
+}
+
+ts_status ts_executable_explain(const ts_executable *exe, ts_text *out) {
+  const ts_executable_stats *s = &exe->stats;
+  ts_text_format(out, "%zu parameters, %zu results, %" PRId64 " steps, %" PRId64 " kernels (%" PRId64 " compiled)\n",
+                 exe->param_count, exe->result_count, s->steps, s->kernels, s->kernels_compiled);
+  ts_text_append(out, "estimated cost on one thread: ");
+  explain_cost(out, s->cost_ns);
+  ts_text_format(out, "; runs on %s\n", exe->is_short ? "the calling scheduler" : "a dirty CPU scheduler");
+  ts_text_format(out,
+                 "memory: %" PRId64 " bytes of temporaries, %" PRId64 " of results; live at most %" PRId64
+                 ", planned %" PRId64 "\n",
+                 s->temp_bytes, s->result_bytes, s->live_peak_bytes, s->planned_peak_bytes);
+  ts_text_format(out, "compiled in %" PRId64 " us: passes %" PRId64 ", lowering %" PRId64 ", kernels %" PRId64 "\n",
+                 (s->pass_ns + s->lower_ns + s->kernel_ns) / 1000, s->pass_ns / 1000, s->lower_ns / 1000,
+                 s->kernel_ns / 1000);
+  explain_block(exe, &exe->root, 0, out);
+  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}

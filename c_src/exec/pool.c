@@ -1,0 +1,227 @@
+/* Work sharing: a parallel run is a job on its caller's stack, linked into a
+ * list while it wants help. Idle workers pick the first job that has tasks left
+ * and room for a helper. The caller never waits for a helper to come, only for
+ * helpers that are in the middle of a task when it has run out of tasks itself. */
+#include "exec/pool.h"
+
+#include "base/fp_env.h"
+#include "base/system.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_THREADS 256
+/* How long a worker looks for the next job before it sleeps: a program's steps
+ * follow each other within a few microseconds, and a futex wake costs tens. */
+#define SPIN_NS 20000
+
+typedef struct job {
+  struct job *next, *previous; /* under pool.lock */
+  ts_task_fn fn;
+  void *arg;
+  int64_t tasks;
+  int width;
+  _Atomic int64_t next_task;
+  int helpers;            /* joined so far; under pool.lock */
+  _Atomic int32_t active; /* helpers at work now; the caller waits for 0 */
+} job;
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_once_t once;
+  job *jobs;               /* those that want helpers */
+  _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
+  _Atomic int32_t sleepers;
+  int workers;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+/* ---- how many ---- */
+
+/* CPUs that the cgroup's quota amounts to, rounded up; 0 when there is none. */
+static int cgroup_cpus(void) {
+  long long quota = 0, period = 0;
+  FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (f) {
+    int n = fscanf(f, "%lld %lld", &quota, &period); /* "max 100000" reads nothing */
+    fclose(f);
+    return n == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+  }
+  f = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re");
+  if (!f) return 0;
+  int n = fscanf(f, "%lld", &quota);
+  fclose(f);
+  f = n == 1 && quota > 0 ? fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re") : NULL;
+  if (!f) return 0;
+  n = fscanf(f, "%lld", &period);
+  fclose(f);
+  return n == 1 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
+static int count_cpus(void) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  int quota = cgroup_cpus();
+  if (quota > 0 && quota < cpus) cpus = quota;
+  return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus;
+}
+
+static int cpu_count;
+static void init_cpu_count(void) { cpu_count = count_cpus(); }
+
+int ts_cpu_count(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, init_cpu_count);
+  return cpu_count;
+}
+
+/* ---- working ---- */
+
+static void work(job *j, int worker) {
+  for (;;) {
+    /* relaxed: tasks are independent; what they wrote is published by `active` */
+    int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
+    if (task >= j->tasks) return;
+    j->fn(j->arg, task, worker);
+  }
+}
+
+static bool exhausted(job *j) { return atomic_load_explicit(&j->next_task, memory_order_relaxed) >= j->tasks; }
+
+static void unlink_job(job *j) {
+  if (j->previous) j->previous->next = j->next;
+  if (j->next) j->next->previous = j->previous;
+  if (pool.jobs == j) pool.jobs = j->next;
+  j->next = j->previous = NULL;
+}
+
+/* Joins some job as its next helper; NULL when none wants one. */
+static job *join(int *worker) {
+  pthread_mutex_lock(&pool.lock);
+  job *j = pool.jobs;
+  while (j && exhausted(j)) j = j->next;
+  if (j) {
+    *worker = ++j->helpers;
+    atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
+    if (j->helpers + 1 >= j->width) {
+      unlink_job(j);
+      j->helpers = INT_MIN; /* marks it as unlinked */
+    }
+  }
+  pthread_mutex_unlock(&pool.lock);
+  return j;
+}
+
+static void *worker_main(void *unused) {
+  (void)unused;
+  ts_fp_env saved;
+  ts_fp_enter(&saved);
+  for (;;) {
+    uint32_t seen = atomic_load_explicit(&pool.posted, memory_order_acquire);
+    int worker;
+    job *j = join(&worker);
+    if (j) {
+      work(j, worker);
+      /* release: the caller must see what the tasks wrote once it reads 0. The job is gone after this. */
+      atomic_fetch_sub_explicit(&j->active, 1, memory_order_release);
+      continue;
+    }
+    int64_t end = ts_system_ns() + SPIN_NS;
+    while (atomic_load_explicit(&pool.posted, memory_order_acquire) == seen && ts_system_ns() < end)
+      for (int i = 0; i < 16; i++) relax();
+    if (atomic_load_explicit(&pool.posted, memory_order_acquire) != seen) continue;
+    atomic_fetch_add(&pool.sleepers, 1);
+    futex_wait(&pool.posted, seen);
+    atomic_fetch_sub(&pool.sleepers, 1);
+  }
+  return NULL;
+}
+
+static void start_workers(void) {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the VM's business */
+  int wanted = ts_cpu_count() - 1;
+  for (int i = 0; i < wanted; i++) {
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 2 << 20);
+    if (pthread_create(&thread, &attr, worker_main, NULL) == 0) {
+      char name[24];
+      snprintf(name, sizeof name, "tessera-%d", i + 1);
+      name[15] = 0; /* the kernel's limit */
+      pthread_setname_np(thread, name);
+      pool.workers++; /* fewer threads than wanted only means less help */
+    }
+    pthread_attr_destroy(&attr);
+  }
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  if (tasks > 1 && self->width > 1) pthread_once(&pool.once, start_workers);
+  if (tasks <= 1 || self->width <= 1 || pool.workers == 0) {
+    for (int64_t i = 0; i < tasks; i++) fn(arg, i, 0);
+    return;
+  }
+  job j = {.fn = fn, .arg = arg, .tasks = tasks, .width = self->width};
+  pthread_mutex_lock(&pool.lock);
+  j.next = pool.jobs;
+  if (pool.jobs) pool.jobs->previous = &j;
+  pool.jobs = &j;
+  pthread_mutex_unlock(&pool.lock);
+  atomic_fetch_add_explicit(&pool.posted, 1, memory_order_seq_cst);
+  int helpers = self->width - 1 < tasks - 1 ? self->width - 1 : (int)(tasks - 1);
+  if (atomic_load_explicit(&pool.sleepers, memory_order_seq_cst) > 0) futex_wake(&pool.posted, helpers);
+  work(&j, 0);
+  pthread_mutex_lock(&pool.lock);
+  if (j.helpers >= 0) unlink_job(&j); /* from here on nobody can join */
+  pthread_mutex_unlock(&pool.lock);
+  /* acquire: pairs with the helpers' release */
+  for (int spins = 0; atomic_load_explicit(&j.active, memory_order_acquire) != 0; spins++) {
+    if (spins < 4096)
+      relax();
+    else
+      sched_yield();
+  }
+}
+
+static ts_parallel shared[MAX_THREADS + 1];
+
+static void init_shared(void) {
+  for (int i = 1; i <= MAX_THREADS; i++) shared[i] = (ts_parallel){.context = NULL, .width = i, .run = run_shared};
+}
+
+const ts_parallel *ts_pool_parallel(int threads) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, init_shared);
+  int cpus = ts_cpu_count();
+  return &shared[threads <= 0 || threads > cpus ? cpus : threads];
+}

@@ -1,0 +1,378 @@
+/* One run of an executable. Its context holds a pointer for every storage and a
+ * private copy of the launches' argument words; contexts are kept by the
+ * executable for later runs. A while swaps the pointers of a carried value and
+ * its next one after each iteration. */
+#include "base/fp_env.h"
+#include "exec/pool.h"
+#include "exec/steps.h"
+#include "kernel/ref.h"
+#include "kernel/scan.h"
+
+#include <string.h>
+
+#define MAX_IDLE_CONTEXTS 16
+
+typedef struct ts_run {
+  struct ts_run *next; /* in the executable's list of idle ones */
+  const ts_executable *exe;
+  void **base; /* of each storage */
+  int64_t *words;
+  char *block;
+  const _Atomic bool *cancel;
+  const ts_parallel *parallel;
+  ts_pool *pool;
+} ts_run;
+
+static ts_status run_block(ts_run *run, const ts_block *block);
+
+static bool cancelled(const ts_run *run) {
+  return run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed);
+}
+
+/* ---- contexts ---- */
+
+static ts_status context_new(const ts_executable *exe, ts_run **out) {
+  size_t storages = exe->storages.count, words = exe->words.count;
+  TS_TRY(ts_alloc(sizeof(ts_run) + storages * sizeof(void *) + words * sizeof(int64_t), (void **)out));
+  ts_run *run = *out;
+  run->exe = exe;
+  run->base = (void **)(run + 1);
+  run->words = (int64_t *)(run->base + storages);
+  if (words) memcpy(run->words, exe->words.data, words * sizeof(int64_t));
+  for (size_t i = 0; i < storages; i++)
+    if (exe->storages.data[i].kind == TS_STORAGE_CONST)
+      run->base[i] = exe->constants.data[exe->storages.data[i].index]->data;
+  return TS_SUCCESS;
+}
+
+static ts_status context_get(ts_executable *exe, ts_run **out) {
+  pthread_mutex_lock(&exe->lock);
+  *out = exe->idle;
+  if (*out) exe->idle = (*out)->next, exe->idle_count--;
+  pthread_mutex_unlock(&exe->lock);
+  return *out ? TS_SUCCESS : context_new(exe, out);
+}
+
+static void context_put(ts_executable *exe, ts_run *run) {
+  pthread_mutex_lock(&exe->lock);
+  bool keep = exe->idle_count < MAX_IDLE_CONTEXTS;
+  if (keep) run->next = exe->idle, exe->idle = run, exe->idle_count++;
+  pthread_mutex_unlock(&exe->lock);
+  if (!keep) ts_free(run);
+}
+
+void ts_run_contexts_free(ts_executable *exe) {
+  for (ts_run *run = exe->idle, *next; run; run = next) {
+    next = run->next;
+    ts_free(run);
+  }
+  exe->idle = NULL;
+}
+
+/* ---- steps ---- */
+
+typedef struct launch_job {
+  ts_kernel_fn entry;
+  const int64_t *words;
+  int64_t units, per_task, scratch_bytes;
+  char *scratch;
+  const _Atomic bool *cancel;
+} launch_job;
+
+static void launch_task(void *arg, int64_t task, int worker) {
+  const launch_job *job = arg;
+  if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed)) return;
+  int64_t begin = task * job->per_task, end = begin + job->per_task;
+  job->entry(job->words, begin, end < job->units ? end : job->units, job->scratch + worker * job->scratch_bytes);
+}
+
+static void *place_base(const ts_run *run, const ts_step *step, const ts_launch_pointer *p) {
+  switch (p->place) {
+  case TS_PLACE_OPERAND: return run->base[step->operands[p->index]];
+  case TS_PLACE_RESULT: return run->base[step->results[p->index]];
+  default: return run->base[step->launch.temps[p->index]];
+  }
+}
+
+static int64_t dynamic_offset(const ts_run *run, const ts_step *step, const ts_launch_pointer *p) {
+  int64_t offset = 0;
+  for (int32_t i = 0; i < p->term_count; i++) {
+    const ts_dynamic_term *t = &p->terms[i];
+    const void *address = run->base[step->operands[t->operand]];
+    int64_t index;
+    if (t->dtype == TS_U64) { /* may exceed int64 */
+      uint64_t u;
+      memcpy(&u, address, sizeof u);
+      index = u > (uint64_t)t->limit ? t->limit : (int64_t)u;
+    } else {
+      index = ts_scalar_to_s64(t->dtype, ts_scalar_load(t->dtype, address));
+    }
+    index = index < 0 ? 0 : index > t->limit ? t->limit : index;
+    offset += index * t->stride;
+  }
+  return offset;
+}
+
+static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
+  int64_t *words = run->words + l->words;
+  for (int32_t i = 0; i < l->launch->pointer_count; i++) {
+    const ts_launch_pointer *p = &l->launch->pointers[i];
+    int64_t address = (int64_t)(intptr_t)place_base(run, step, p) + p->offset;
+    words[p->word] = p->term_count ? address + dynamic_offset(run, step, p) : address;
+  }
+  char *scratch = run->base[step->launch.scratch];
+  if (l->tasks <= 1) {
+    if (l->launch->units > 0) l->entry(words, 0, l->launch->units, scratch);
+    return;
+  }
+  launch_job job = {l->entry, words,      l->launch->units, l->units_per_task, step->launch.scratch_bytes,
+                    scratch,  run->cancel};
+  ts_parallel_run(run->parallel, l->tasks, launch_task, &job);
+}
+
+static ts_status run_reference(ts_run *run, const ts_step *step) {
+  const ts_region *root = ts_graph_region(step->reference.graph, TS_ROOT);
+  ts_buffer **args = NULL, *result = NULL;
+  TS_TRY(TS_NEW_ARRAY(root->params.count + 1, &args));
+  ts_status status = TS_SUCCESS;
+  for (size_t i = 0; i < root->params.count && !status; i++) {
+    const ts_value *v = ts_graph_value(step->reference.graph, root->params.data[i]);
+    status = ts_buffer_wrap(v->dtype, &v->shape, run->base[step->operands[i]], NULL, NULL, &args[i]);
+  }
+  if (!status) status = ts_ref_run(step->reference.graph, args, root->params.count, run->pool, &result);
+  if (!status && result->bytes) memcpy(run->base[step->results[0]], result->data, (size_t)result->bytes);
+  ts_buffer_release(result);
+  for (size_t i = 0; i < root->params.count; i++) ts_buffer_release(args[i]);
+  ts_free(args);
+  return status;
+}
+
+static void copy_bytes(void *to, const void *from, int64_t bytes) {
+  if (to != from && bytes > 0) memcpy(to, from, (size_t)bytes);
+}
+
+/* Puts every carried value back into its own memory, wherever the swaps have left it. A value's two
+ * memories are its own, so one copy does it. */
+static void settle(ts_run *run, const ts_step *step, void *const *home) {
+  for (uint32_t i = 0; i < step->result_count; i++) {
+    ts_storage_id carried = step->results[i], next = step->loop.next[i];
+    if (run->base[carried] == home[i]) continue;
+    copy_bytes(home[i], run->base[carried], run->exe->storages.data[carried].bytes);
+    run->base[next] = run->base[carried];
+    run->base[carried] = home[i];
+  }
+}
+
+static ts_status iterate(ts_run *run, const ts_step *step) {
+  for (;;) {
+    if (cancelled(run)) return ts_error(TS_CANCELLED, "the run was cancelled");
+    TS_TRY(run_block(run, &step->loop.condition));
+    if (!*(const uint8_t *)run->base[step->loop.condition_result]) return TS_SUCCESS;
+    TS_TRY(run_block(run, &step->loop.body));
+    for (uint32_t i = 0; i < step->result_count; i++) {
+      ts_storage_id carried = step->results[i], next = step->loop.next[i];
+      void *swap = run->base[carried];
+      run->base[carried] = run->base[next];
+      run->base[next] = swap;
+    }
+  }
+}
+
+static ts_status run_while(ts_run *run, const ts_step *step) {
+  void *local[32], **home = local;
+  if (step->result_count > 32) TS_TRY(TS_NEW_ARRAY(step->result_count, &home));
+  for (uint32_t i = 0; i < step->result_count; i++) {
+    home[i] = run->base[step->results[i]];
+    copy_bytes(home[i], run->base[step->operands[i]], run->exe->storages.data[step->results[i]].bytes);
+  }
+  ts_status status = iterate(run, step);
+  settle(run, step, home);
+  if (home != local) ts_free(home);
+  return status;
+}
+
+static ts_status run_whole(ts_run *run, const ts_step *step) {
+  int64_t *words = run->words + step->whole.words;
+  static const _Atomic bool never = false;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < step->operand_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->operands[i]];
+  for (uint32_t i = 0; i < step->result_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->results[i]];
+  words[n] = (int64_t)(intptr_t)(run->cancel ? run->cancel : &never);
+  step->whole.entry(words, 0, 1, NULL);
+  return cancelled(run) ? ts_error(TS_CANCELLED, "the run was cancelled") : TS_SUCCESS;
+}
+
+static ts_status run_step(ts_run *run, const ts_step *step) {
+  switch (step->kind) {
+  case TS_STEP_LAUNCH:
+    for (int32_t i = 0; i < step->launch.lowered.launch_count; i++) run_launch(run, step, &step->launch.launches[i]);
+    return TS_SUCCESS;
+  case TS_STEP_GEMM:
+    return ts_gemm_run(step->gemm.gemm, &step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
+                       run->base[step->results[0]], NULL, NULL, run->parallel, run->pool, run->cancel);
+  case TS_STEP_SCAN:
+    return ts_scan_run(ts_graph_op(run->exe->graph, step->op)->code, step->scan.dtype, &step->scan.shape,
+                       step->scan.axis, step->scan.reverse, run->base[step->operands[0]], run->base[step->results[0]],
+                       run->parallel);
+  case TS_STEP_REFERENCE: return run_reference(run, step);
+  case TS_STEP_COPY:
+    copy_bytes(run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
+    return TS_SUCCESS;
+  case TS_STEP_WHILE: return run_while(run, step);
+  case TS_STEP_COND:
+    return run_block(run, &step->cond.branches[*(const uint8_t *)run->base[step->operands[0]] ? 0 : 1]);
+  case TS_STEP_WHOLE: return run_whole(run, step);
+  }
+  return ts_error(TS_INTERNAL, "unknown step");
+}
+
+static ts_status run_block(ts_run *run, const ts_block *block) {
+  for (size_t i = 0; i < block->steps.count; i++) {
+    TS_TRY(run_step(run, &block->steps.data[i]));
+    if (cancelled(run)) return ts_error(TS_CANCELLED, "the run was cancelled");
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- arguments and results ---- */
+
+static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count) {
+  if (arg_count != exe->param_count)
+    return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", exe->param_count, arg_count);
+  for (size_t i = 0; i < arg_count; i++) {
+    const ts_type *t = &exe->param_types[i];
+    if (args[i]->dtype != t->dtype || !ts_shape_equal(&args[i]->shape, &t->shape))
+      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, the program was compiled for %s", i,
+                      TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(t->dtype, &t->shape));
+  }
+  return TS_SUCCESS;
+}
+
+static bool is_donated(const ts_run_options *o, size_t arg) { return arg < 64 && (o->donated >> arg & 1); }
+
+/* A buffer for every RESULT storage, in made[index of the storage]: new, or a donated argument. */
+static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
+                              uint64_t *out_taken) {
+  const ts_executable *exe = run->exe;
+  *out_taken = 0;
+  for (size_t r = 0; r < exe->result_count; r++) {
+    ts_storage_id id = exe->result_storages[r];
+    const ts_storage *s = &exe->storages.data[id];
+    if (s->kind != TS_STORAGE_RESULT || made[s->index]) continue;
+    const ts_type *t = &exe->result_types[r];
+    if (s->donor >= 0 && is_donated(options, (size_t)s->donor) && ts_buffer_is_unique(args[s->donor])) {
+      *out_taken |= UINT64_C(1) << s->donor;
+      made[s->index] = args[s->donor];
+    } else {
+      TS_TRY(ts_buffer_create(run->pool, t->dtype, &t->shape, &made[s->index]));
+    }
+    run->base[id] = made[s->index]->data;
+  }
+  return TS_SUCCESS;
+}
+
+/* The buffer that holds a result, with one reference for the caller. `made` buffers give theirs away once. */
+static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made, bool *given,
+                          ts_buffer **out) {
+  const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
+  const ts_type *t = &exe->result_types[r];
+  ts_buffer *b = s->kind == TS_STORAGE_RESULT ? made[s->index]
+                 : s->kind == TS_STORAGE_ARG  ? args[s->index]
+                                              : exe->constants.data[s->index];
+  if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape))
+    return ts_buffer_alias(b, t->dtype, &t->shape, out);
+  if (s->kind == TS_STORAGE_RESULT && !given[s->index])
+    given[s->index] = true;
+  else
+    ts_buffer_retain(b);
+  *out = b;
+  return TS_SUCCESS;
+}
+
+static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, ts_buffer **made, bool *given,
+                              ts_buffer **out_results) {
+  for (size_t r = 0; r < exe->result_count; r++) {
+    ts_status status = hand_out(exe, r, args, made, given, &out_results[r]);
+    if (!status) continue;
+    for (size_t k = 0; k < r; k++) ts_buffer_release(out_results[k]);
+    return status;
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
+                        uint64_t *out_taken) {
+  const ts_executable *exe = run->exe;
+  for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
+  TS_TRY(make_results(run, args, options, made, out_taken));
+  void *block = NULL;
+  if (exe->block_bytes) TS_TRY(ts_pool_alloc(run->pool, exe->block_bytes, &block));
+  run->block = block;
+  for (size_t i = 0; i < exe->storages.count; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->kind == TS_STORAGE_TEMP) run->base[i] = run->block + s->offset;
+  }
+  ts_fp_env saved;
+  ts_fp_enter(&saved);
+  ts_status status = run_block(run, &exe->root);
+  ts_fp_leave(&saved);
+  if (block) ts_pool_free(run->pool, block, exe->block_bytes);
+  return status;
+}
+
+/* Donated arguments that became results are relabelled; the others are let go. */
+static void settle_donations(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
+                             uint64_t taken) {
+  for (size_t i = 0; i < exe->param_count && i < 64; i++)
+    if (is_donated(options, i) && !(taken >> i & 1)) ts_buffer_release(args[i]);
+}
+
+static void relabel(const ts_executable *exe, ts_buffer **made, uint64_t taken) {
+  for (size_t r = exe->result_count; taken && r-- > 0;) {
+    const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
+    if (s->kind != TS_STORAGE_RESULT || s->donor < 0 || !(taken >> s->donor & 1)) continue;
+    made[s->index]->dtype = exe->result_types[r].dtype;
+    made[s->index]->shape = exe->result_types[r].shape;
+  }
+}
+
+ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                            const ts_run_options *options, ts_buffer **out_results) {
+  static const ts_run_options defaults = {0};
+  ts_executable *exe = (ts_executable *)(uintptr_t)executable; /* only its list of contexts changes */
+  if (!options) options = &defaults;
+  TS_TRY(check_args(exe, args, arg_count));
+  ts_run *run;
+  TS_TRY(context_get(exe, &run));
+  run->cancel = options->cancel;
+  run->parallel = ts_pool_parallel(options->threads);
+  run->pool = options->pool ? options->pool : ts_pool_default();
+  ts_buffer *local[16] = {0}, **made = local;
+  bool local_given[16] = {0}, *given = local_given;
+  uint64_t taken = 0;
+  ts_status status = TS_SUCCESS;
+  if (exe->result_buffers > 16) {
+    given = NULL;
+    made = NULL;
+    status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
+    if (!status) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &given);
+  }
+  if (!status) status = run_in(run, args, options, made, &taken);
+  if (!status) {
+    relabel(exe, made, taken);
+    status = hand_out_all(exe, args, made, given, out_results);
+  }
+  for (int32_t i = 0; made && given && i < exe->result_buffers; i++) {
+    const ts_buffer *b = made[i];
+    bool is_arg = false;
+    for (size_t a = 0; b && taken >> a && a < 64; a++) is_arg |= (taken >> a & 1) && args[a] == b;
+    if (b && (status ? !is_arg : !given[i])) ts_buffer_release(made[i]);
+  }
+  if (!status) settle_donations(exe, args, options, taken);
+  if (made != local) {
+    ts_free(made);
+    ts_free(given);
+  }
+  context_put(exe, run);
+  return status;
+}

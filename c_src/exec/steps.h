@@ -1,0 +1,152 @@
+/* The inside of an executable: blocks of steps over storages. Built once
+ * (build.c, assign.c), then read-only; runs keep their own pointers (run.c).
+ * Everything lives in the executable's arena; kernels and gemms are references. */
+#ifndef TS_EXEC_STEPS_H
+#define TS_EXEC_STEPS_H
+
+#include "exec/executable.h"
+#include "jit/lower.h"
+#include "kernel/gemm.h"
+
+#include <pthread.h>
+
+typedef uint32_t ts_storage_id;
+
+typedef enum ts_storage_kind {
+  TS_STORAGE_TEMP,   /* a range of the run's block */
+  TS_STORAGE_ARG,    /* argument `index`; read-only */
+  TS_STORAGE_RESULT, /* a buffer that the run makes and returns */
+  TS_STORAGE_CONST   /* constant `index` of the executable; read-only */
+} ts_storage_kind;
+
+typedef struct ts_storage {
+  ts_storage_kind kind;
+  uint32_t index;
+  int64_t bytes;
+  int32_t first, last;  /* positions of the first write and the last use */
+  int32_t loop;         /* position of the while that carries it, -1 when none does */
+  uint32_t loop_index;  /* which of the carried values it is, for `carried` and `next` */
+  bool carried;         /* holds the loop's value during an iteration */
+  bool next;            /* receives the next iteration's value */
+  int32_t last_in_loop; /* carried: last use inside the loop's regions */
+  ts_storage_id merged; /* itself, or the storage whose memory it shares */
+  int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
+  int64_t offset;       /* TEMP: in the block */
+} ts_storage;
+
+typedef enum ts_step_kind {
+  TS_STEP_LAUNCH, /* generated kernels */
+  TS_STEP_GEMM,
+  TS_STEP_SCAN,
+  TS_STEP_REFERENCE, /* the interpreter, for what nothing else can do */
+  TS_STEP_COPY,
+  TS_STEP_WHILE,
+  TS_STEP_COND,
+  TS_STEP_WHOLE /* control flow as one native function */
+} ts_step_kind;
+
+typedef struct ts_step_launch {
+  const ts_launch *launch;
+  uint32_t kernel; /* in the executable's kernels */
+  ts_kernel_fn entry;
+  int32_t words; /* where its arguments start in a run's words */
+  int64_t tasks, units_per_task;
+  int64_t cost_ns;
+} ts_step_launch;
+
+typedef struct ts_block {
+  TS_VEC(struct ts_step) steps;
+} ts_block;
+
+typedef struct ts_step {
+  ts_step_kind kind;
+  ts_op_id op; /* of the compiled graph, for names */
+  int32_t position;
+  uint32_t operand_count, result_count;
+  ts_storage_id *operands, *results;
+  int64_t cost_ns;
+  union {
+    struct {
+      ts_lowered lowered;
+      ts_step_launch *launches;
+      ts_storage_id *temps;
+      ts_storage_id scratch; /* one piece of scratch_bytes for each thread */
+      int64_t scratch_bytes;
+    } launch;
+    struct {
+      ts_gemm *gemm;
+      ts_gemm_shape shape;
+      ts_dtype dtype;
+    } gemm;
+    struct {
+      ts_dtype dtype;
+      ts_shape shape;
+      int32_t axis;
+      bool reverse;
+    } scan;
+    struct {
+      ts_graph *graph;
+    } reference;
+    struct {
+      int64_t bytes;
+    } copy;
+    struct { /* operands: the initial values; results: the carried storages */
+      ts_block condition, body;
+      ts_storage_id condition_result;
+      ts_storage_id *next; /* what an iteration leaves; equal to results[i] when done in place */
+    } loop;
+    struct {
+      ts_block branches[2];
+    } cond; /* operands[0] is the predicate; [0] is the true one */
+    struct {
+      uint32_t kernel;
+      ts_kernel_fn entry;
+      int32_t words;
+    } whole;
+  };
+} ts_step;
+
+struct ts_executable {
+  _Atomic uint32_t refs;
+  ts_arena arena;
+  ts_graph *graph; /* after the pipeline; storages and steps point into it */
+  size_t param_count, result_count;
+  ts_type *param_types, *result_types;
+  TS_VEC(ts_storage) storages;
+  TS_VEC(ts_buffer *) constants;
+  ts_block root;
+  ts_storage_id *param_storages;  /* one for each parameter */
+  ts_storage_id *result_storages; /* root after merging, one for each result */
+  TS_VEC(int64_t) words;          /* template of all launches' arguments */
+  int32_t positions;
+  int32_t result_buffers; /* how many RESULT storages there are */
+  int64_t block_bytes;
+  bool is_short;
+  ts_executable_stats stats;
+  TS_VEC(ts_kernel *) kernels; /* one reference each */
+  /* Contexts of finished runs, for the next ones. */
+  pthread_mutex_t lock;
+  struct ts_run *idle;
+  int idle_count;
+};
+
+/* Releases what a step, or all steps of a block, hold. */
+void ts_step_deinit(ts_step *step);
+void ts_block_deinit(ts_block *block);
+
+/* ---- build.c ---- */
+/* Fills an executable whose graph is set: storages, steps, kernels requested and fetched. */
+ts_status ts_build(ts_executable *exe, bool no_fusion);
+/* Calls `visit` for every step, an outer one before those of its blocks. */
+ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context);
+/* The storage that holds a storage's memory. */
+ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id);
+
+/* ---- assign.c ---- */
+/* Merges storages where an op may work in place, then plans offsets and donors. */
+ts_status ts_assign(ts_executable *exe);
+
+/* ---- run.c ---- */
+void ts_run_contexts_free(ts_executable *exe);
+
+#endif

@@ -1,0 +1,174 @@
+/* A line is walked in order, so a line alone is bound by the latency of its
+ * op. Many lines are walked together: along an outer axis the inner elements of
+ * one index are neighbours in memory; along the last axis ROWS lines are
+ * interleaved. Either way each line's order, and so its bits, are the same. */
+#include "kernel/scan.h"
+
+#include <stdbool.h>
+
+#define ROWS 8
+/* Elements for one task. */
+#define TASK_ELEMENTS 65536
+/* Inner elements walked together along an outer axis: their carries stay in L1. */
+#define PANEL 512
+
+typedef struct scan_job {
+  const char *in;
+  char *out;
+  int64_t outer, n, inner; /* the shape around the axis */
+  int64_t step;            /* +1, or -1 for reverse, in indices of the axis */
+  int64_t tasks, per_task;
+} scan_job;
+
+typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
+
+#define SUM(a, b) ((a) + (b))
+#define PRODUCT(a, b) ((a) * (b))
+/* NaN if either is; -0 below +0 */
+#define FLOAT_MIN(a, b) \
+  ((a) != (a) ? (a) : (b) != (b) ? (b) : (a) < (b) ? (a) : (b) < (a) ? (b) : signbit_of(a) ? (a) : (b))
+#define FLOAT_MAX(a, b) \
+  ((a) != (a) ? (a) : (b) != (b) ? (b) : (a) > (b) ? (a) : (b) > (a) ? (b) : signbit_of(a) ? (b) : (a))
+#define INT_MIN_OF(a, b) ((a) < (b) ? (a) : (b))
+#define INT_MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+#define signbit_of(x) __builtin_signbit(x)
+#define SAME(x) (x)
+
+/* Defines rows_NAME (lines along the last axis; units are lines) and
+ * columns_NAME (units are outer * panels). T: memory type, A: type of the carry. */
+#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP)                                                    \
+  static void rows_##NAME(const scan_job *job, int64_t begin, int64_t end) {                        \
+    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                          \
+    for (int64_t row = begin; row < end; row += ROWS) {                                             \
+      int64_t rows = end - row < ROWS ? end - row : ROWS;                                           \
+      const T *x = (const T *)job->in + row * n + first;                                            \
+      T *y = (T *)job->out + row * n + first;                                                       \
+      A carry[ROWS] = {0};                                                                          \
+      for (int64_t r = 0; r < rows; r++) {                                                          \
+        carry[r] = LOAD(x[r * n]);                                                                  \
+        y[r * n] = STORE(carry[r]);                                                                 \
+      }                                                                                             \
+      for (int64_t k = 1; k < n; k++) {                                                             \
+        x += job->step, y += job->step;                                                             \
+        if (rows == ROWS) {                                                                         \
+          for (int r = 0; r < ROWS; r++) {                                                          \
+            A v = LOAD(x[r * n]);                                                                   \
+            carry[r] = (A)OP(carry[r], v);                                                          \
+            y[r * n] = STORE(carry[r]);                                                             \
+          }                                                                                         \
+        } else {                                                                                    \
+          for (int64_t r = 0; r < rows; r++) {                                                      \
+            A v = LOAD(x[r * n]);                                                                   \
+            carry[r] = (A)OP(carry[r], v);                                                          \
+            y[r * n] = STORE(carry[r]);                                                             \
+          }                                                                                         \
+        }                                                                                           \
+      }                                                                                             \
+    }                                                                                               \
+  }                                                                                                 \
+  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                     \
+    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                   \
+    for (int64_t unit = begin; unit < end; unit++) {                                                \
+      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL; \
+      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;             \
+      const T *x = (const T *)job->in + base;                                                       \
+      T *y = (T *)job->out + base;                                                                  \
+      A carry[PANEL];                                                                               \
+      for (int64_t i = 0; i < width; i++) {                                                         \
+        carry[i] = LOAD(x[i]);                                                                      \
+        y[i] = STORE(carry[i]);                                                                     \
+      }                                                                                             \
+      for (int64_t k = 1; k < n; k++) {                                                             \
+        x += job->step * inner, y += job->step * inner;                                             \
+        for (int64_t i = 0; i < width; i++) {                                                       \
+          A v = LOAD(x[i]);                                                                         \
+          carry[i] = (A)OP(carry[i], v);                                                            \
+          y[i] = STORE(carry[i]);                                                                   \
+        }                                                                                           \
+      }                                                                                             \
+    }                                                                                               \
+  }
+
+/* Unsigned arithmetic wraps; small types are computed in 64 bits and cut. */
+#define DEFINE_INT(NAME, T, U)                                \
+  DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM)              \
+  DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT) \
+  DEFINE_SCAN(min_##NAME, T, T, SAME, SAME, INT_MIN_OF)       \
+  DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF)
+#define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
+
+#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)             \
+  DEFINE_SCAN(sum_##NAME, T, A, LOAD, STORE, SUM)         \
+  DEFINE_SCAN(product_##NAME, T, A, LOAD, STORE, PRODUCT) \
+  DEFINE_SCAN(min_##NAME, T, A, LOAD, STORE, FLOAT_MIN)   \
+  DEFINE_SCAN(max_##NAME, T, A, LOAD, STORE, FLOAT_MAX)
+
+DEFINE_INT(s8, int8_t, uint8_t)
+DEFINE_INT(s16, int16_t, uint16_t)
+DEFINE_INT(s32, int32_t, uint32_t)
+DEFINE_INT(s64, int64_t, uint64_t)
+DEFINE_INT(u8, uint8_t, uint8_t)
+DEFINE_INT(u16, uint16_t, uint16_t)
+DEFINE_INT(u32, uint32_t, uint32_t)
+DEFINE_INT(u64, uint64_t, uint64_t)
+DEFINE_FLOAT(f16, uint16_t, float, ts_f16_to_f32, ts_f32_to_f16)
+DEFINE_FLOAT(bf16, uint16_t, float, ts_bf16_to_f32, ts_f32_to_bf16)
+DEFINE_FLOAT(f32, float, float, SAME, SAME)
+DEFINE_FLOAT(f64, double, double, SAME, SAME)
+
+#define ROW(E, N)                                      \
+  [TS_##E] = {{rows_sum_##N, columns_sum_##N},         \
+              {rows_product_##N, columns_product_##N}, \
+              {rows_min_##N, columns_min_##N},         \
+              {rows_max_##N, columns_max_##N}}
+
+static const scan_fn table[TS_DTYPE_COUNT][4][2] = {ROW(S8, s8),   ROW(S16, s16),   ROW(S32, s32), ROW(S64, s64),
+                                                    ROW(U8, u8),   ROW(U16, u16),   ROW(U32, u32), ROW(U64, u64),
+                                                    ROW(F16, f16), ROW(BF16, bf16), ROW(F32, f32), ROW(F64, f64)};
+
+typedef struct scan_call {
+  scan_fn fn;
+  scan_job job;
+  int64_t units;
+} scan_call;
+
+static void scan_task(void *arg, int64_t task, int worker) {
+  (void)worker;
+  const scan_call *call = arg;
+  int64_t begin = task * call->job.per_task, end = begin + call->job.per_task;
+  call->fn(&call->job, begin, end < call->units ? end : call->units);
+}
+
+static int op_index(ts_opcode op) {
+  switch (op) {
+  case TS_OP_CUMULATIVE_SUM: return 0;
+  case TS_OP_CUMULATIVE_PRODUCT: return 1;
+  case TS_OP_CUMULATIVE_MIN: return 2;
+  case TS_OP_CUMULATIVE_MAX: return 3;
+  default: return -1;
+  }
+}
+
+ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
+                      void *out, const ts_parallel *parallel) {
+  int which = op_index(op);
+  if (which < 0 || type >= TS_DTYPE_COUNT || !table[type][which][0])
+    return ts_error(TS_INVALID_ARGUMENT, "%s of %s is not a scan", ts_op_name(op), ts_dtype_name(type));
+  if (axis < 0 || axis >= shape->rank)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", ts_op_name(op), axis, TS_SHAPE_STR(type, shape));
+  scan_call call = {
+      .job = {.in = in, .out = out, .outer = 1, .n = shape->dims[axis], .inner = 1, .step = reverse ? -1 : 1}};
+  for (int d = 0; d < axis; d++) call.job.outer *= shape->dims[d];
+  for (int d = axis + 1; d < shape->rank; d++) call.job.inner *= shape->dims[d];
+  if (call.job.outer == 0 || call.job.n == 0 || call.job.inner == 0) return TS_SUCCESS;
+  bool rows = call.job.inner == 1;
+  call.fn = table[type][which][rows ? 0 : 1];
+  call.units = rows ? call.job.outer : call.job.outer * ((call.job.inner + PANEL - 1) / PANEL);
+  int64_t unit_elements = call.job.n * (rows ? 1 : call.job.inner < PANEL ? call.job.inner : PANEL);
+  call.job.per_task = TASK_ELEMENTS / unit_elements;
+  if (call.job.per_task < ROWS) call.job.per_task = rows ? ROWS : 1;
+  if (rows) call.job.per_task -= call.job.per_task % ROWS;
+  call.job.tasks = (call.units + call.job.per_task - 1) / call.job.per_task;
+  ts_parallel_run(parallel, call.job.tasks, scan_task, &call);
+  return TS_SUCCESS;
+}

@@ -1,0 +1,16 @@
+/* Cumulative sum, product, min and max along one axis: sequential in index
+ * order for each line, many lines side by side. Thread-safe. */
+#ifndef TS_KERNEL_SCAN_H
+#define TS_KERNEL_SCAN_H
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "ir/op.h"
+#include "tensor/shape.h"
+
+/* `in` and `out` are dense row-major of `shape`; they may be the same memory. f16 and bf16 carry f32
+ * and round every output; min and max propagate NaN. */
+ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
+                      void *out, const ts_parallel *parallel);
+
+#endif
