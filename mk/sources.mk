@@ -35,13 +35,18 @@ IR_SRC := \
   c_src/ir/syntax.c \
   c_src/ir/verify.c
 
-PASS_SRC :=
+PASS_SRC := \
+  c_src/pass/affine.c \
+  c_src/pass/program.c \
+  c_src/pass/program_build.c
 
 JIT_SRC := \
   c_src/jit/build_id.c \
   c_src/jit/emit.c \
+  c_src/jit/emit_convert.c \
   c_src/jit/emit_half.c \
   c_src/jit/emit_memory.c \
+  c_src/jit/emit_op.c \
   c_src/jit/jit_compile.c \
   c_src/jit/jit_debug.c \
   c_src/jit/jit_disk.c \
@@ -49,6 +54,13 @@ JIT_SRC := \
   c_src/jit/jit_reloc.c \
   c_src/jit/jit_session.c \
   c_src/jit/jit_threads.c \
+  c_src/jit/kernel.c \
+  c_src/jit/loop_body.c \
+  c_src/jit/loop_map.c \
+  c_src/jit/loop_plan.c \
+  c_src/jit/lower.c \
+  c_src/jit/lower_launch.c \
+  c_src/jit/lower_reduce.c \
   c_src/jit/target.c \
   c_src/jit/vecmath.c \
   c_src/jit/vecmath_erf.c \

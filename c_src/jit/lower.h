@@ -6,16 +6,7 @@
 
 #include "ir/graph.h"
 #include "jit/kernel.h"
-
-/* Adds clamp(read(value), 0, limit) * stride bytes to an address, where value is a rank-0 integer. */
-typedef struct ts_dynamic_term {
-  uint32_t operand; /* which operand of the lowered op holds the index */
-  ts_dtype dtype;
-  int64_t limit;
-  int64_t stride;
-} ts_dynamic_term;
-
-typedef enum ts_place { TS_PLACE_OPERAND, TS_PLACE_RESULT, TS_PLACE_TEMP } ts_place;
+#include "pass/program.h"
 
 /* args[word] = address of operand, result or temp `index`, plus offset, plus the dynamic terms. */
 typedef struct ts_launch_pointer {
@@ -36,6 +27,7 @@ typedef struct ts_launch {
   int64_t points;         /* of the iteration space */
   int64_t bytes;          /* memory read and written, roughly */
   int64_t scratch;        /* bytes for each thread */
+  bool copies;            /* only copies operand 0 to result 0: left out when they share memory */
 } ts_launch;
 
 typedef struct ts_lowered {

@@ -1,0 +1,23 @@
+/* What the files of lowering share. Internal to jit/. */
+#ifndef TS_JIT_LOWER_INTERNAL_H
+#define TS_JIT_LOWER_INTERNAL_H
+
+#include "jit/lower.h"
+
+/* One op being lowered. The launches' parts live in the arena. */
+typedef struct ts_lowering {
+  const ts_graph *graph;
+  const ts_op *op;
+  ts_arena *arena;
+  TS_VEC(ts_launch) launches;
+  TS_VEC(int64_t) temps; /* bytes of each */
+} ts_lowering;
+
+/* Makes one kernel launch of a program whose reduced loops are one (lower_launch.c). */
+ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program);
+/* Any program: reductions that are too long or not over one affine row take several launches (lower_reduce.c). */
+ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program);
+/* Scratch memory shared by the launches; `out` is its index. */
+ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out);
+
+#endif

@@ -1,0 +1,273 @@
+/* Reductions that no single launch does. A row of more than TS_REDUCE_BLOCK elements is reduced in blocks
+ * into a temporary, which is then reduced in its turn: the tree of tensor/reduce_tree.h. Where
+ * the row is no single affine loop, its elements are first computed into a temporary. */
+#include "jit/lower_internal.h"
+
+#include <string.h>
+
+#define MAX_REDUCTIONS 16
+
+/* A reduction of the program and the temporary with what the next stage reduces. */
+typedef struct partial {
+  int32_t node;
+  uint32_t temp;
+  ts_dtype dtype;
+} partial;
+
+typedef struct stage {
+  ts_lowering *lowering;
+  const ts_program *program;
+  partial partials[MAX_REDUCTIONS];
+  int32_t count;
+  int64_t kept; /* rows */
+  int64_t row;  /* elements of a row */
+} stage;
+
+static bool is_reduction(const ts_program_node *node) {
+  return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
+}
+
+/* Reductions of reductions need their rows at once. */
+static bool has_chain(const ts_program *p) {
+  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    const ts_program_node *node = &p->nodes.data[i];
+    bool inherits = node->a >= 0 && after[node->a];
+    if (node->kind == TS_PROGRAM_OP) inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
+    if (is_reduction(node) && inherits) return true;
+    after[i] = inherits || is_reduction(node);
+  }
+  return false;
+}
+
+static bool can_stage(const ts_program *p) {
+  for (size_t i = 0; i < p->stores.count; i++) {
+    if (p->nodes.data[p->stores.data[i].node].varies) return false;
+  }
+  return p->nodes.count <= TS_PROGRAM_MAX_NODES && !has_chain(p);
+}
+
+static ts_dtype accumulator(ts_dtype dtype) { return dtype == TS_F16 || dtype == TS_BF16 ? TS_F32 : dtype; }
+
+static ts_status copy_program(const ts_program *from, ts_program *to) {
+  *to = (ts_program){.loops = from->loops, .kept = from->kept, .reduces = from->reduces};
+  for (size_t i = 0; i < from->nodes.count; i++) TS_TRY(TS_VEC_PUSH(&to->nodes, from->nodes.data[i]));
+  for (size_t i = 0; i < from->loads.count; i++) TS_TRY(TS_VEC_PUSH(&to->loads, from->loads.data[i]));
+  for (size_t i = 0; i < from->indices.count; i++) TS_TRY(TS_VEC_PUSH(&to->indices, from->indices.data[i]));
+  for (size_t i = 0; i < from->scalars.count; i++) TS_TRY(TS_VEC_PUSH(&to->scalars, from->scalars.data[i]));
+  return TS_SUCCESS;
+}
+
+static ts_program_node op_node(ts_program_kind kind, ts_opcode op, ts_dtype dtype, int32_t a) {
+  return (ts_program_node){.kind = kind, .op = op, .dtype = dtype, .slot = -1, .a = a, .b = -1, .c = -1};
+}
+
+/* The place of (row, column `start` + index of loop `column`) in a dense temporary of `width` columns. */
+static ts_affine temp_place(const ts_loops *loops, int32_t kept, int32_t column, int64_t start, int64_t width, int64_t size) {
+  ts_affine at = {.offset = start * size};
+  int64_t step = width * size;
+  for (int32_t l = kept - 1; l >= 0; l--) {
+    at.coef[l] = step;
+    step *= loops->extent[l];
+  }
+  if (column >= 0) at.coef[column] = size;
+  return at;
+}
+
+/* ---- blocks ---- */
+
+static void block_affine(ts_affine *x, int32_t row, int64_t first, bool full) {
+  int64_t coef = x->coef[row];
+  x->offset += coef * first;
+  if (!full) return;
+  x->coef[row] = coef * TS_REDUCE_BLOCK;
+  x->coef[row + 1] = coef;
+}
+
+/* Makes the row loop of a copy run over the full blocks, or over the ragged last one. */
+static void set_block_loops(ts_program *p, int64_t row_extent, bool full) {
+  int32_t row = p->kept;
+  int64_t blocks = row_extent / TS_REDUCE_BLOCK, first = full ? 0 : blocks * TS_REDUCE_BLOCK;
+  for (size_t i = 0; i < p->loads.count; i++) block_affine(&p->loads.data[i].at, row, first, full);
+  for (size_t i = 0; i < p->indices.count; i++) block_affine(&p->indices.data[i], row, first, full);
+  p->loops.extent[row] = full ? blocks : row_extent - first;
+  if (!full) return;
+  p->loops.extent[row + 1] = TS_REDUCE_BLOCK;
+  p->loops.count++;
+  p->kept++;
+}
+
+static ts_status store_partials(const stage *s, ts_program *p, int64_t row_extent, bool full) {
+  int64_t blocks = (row_extent + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
+  int32_t rows = full ? p->kept - 1 : p->kept;
+  for (int32_t i = 0; i < s->count; i++) {
+    const partial *part = &s->partials[i];
+    ts_program_node reduce = p->nodes.data[part->node];
+    ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype}};
+    if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL && reduce.op != TS_OP_REDUCE_ANY) {
+      TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
+      p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce.a].varies;
+      reduce.a = (int32_t)p->nodes.count - 1;
+    }
+    reduce.dtype = part->dtype;
+    store.node = (int32_t)p->nodes.count;
+    TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
+    store.to.at = temp_place(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
+                             (int64_t)ts_dtype_size(part->dtype));
+    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status add_blocks(const stage *s, bool full) {
+  ts_program p;
+  int64_t extent = s->program->loops.extent[s->program->kept];
+  ts_status status = copy_program(s->program, &p);
+  if (!status) {
+    set_block_loops(&p, extent, full);
+    status = store_partials(s, &p, extent, full);
+  }
+  if (!status) status = ts_lowering_add_launch(s->lowering, &p);
+  ts_program_deinit(&p);
+  return status;
+}
+
+/* ---- the stage after: reductions of the temporaries, and what follows them ---- */
+
+static const partial *find_partial(const stage *s, int32_t node) {
+  for (int32_t i = 0; i < s->count; i++) {
+    if (s->partials[i].node == node) return &s->partials[i];
+  }
+  return NULL;
+}
+
+static ts_status reload(ts_program *p, const partial *part, ts_program_node reduce, int64_t width, int32_t *out) {
+  ts_dtype wanted = reduce.dtype;
+  ts_access access = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype};
+  ts_program_node load = op_node(TS_PROGRAM_LOAD, TS_OP_PARAMETER, part->dtype, -1);
+  access.at = temp_place(&p->loops, p->kept, p->kept, 0, width, (int64_t)ts_dtype_size(part->dtype));
+  load.slot = (int32_t)p->loads.count;
+  TS_TRY(TS_VEC_PUSH(&p->loads, access));
+  TS_TRY(ts_program_add_node(p, load, &reduce.a));
+  if (reduce.kind == TS_PROGRAM_REDUCE && accumulator(wanted) == part->dtype) reduce.dtype = part->dtype;
+  TS_TRY(ts_program_add_node(p, reduce, out));
+  if (reduce.dtype == wanted) return TS_SUCCESS;
+  return ts_program_add_node(p, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, wanted, *out), out);
+}
+
+static ts_status copy_invariant(const stage *s, ts_program *p, int64_t width) {
+  int32_t map[TS_PROGRAM_MAX_NODES];
+  for (size_t i = 0; i < s->program->nodes.count; i++) {
+    ts_program_node node = s->program->nodes.data[i];
+    const partial *part = find_partial(s, (int32_t)i);
+    map[i] = -1;
+    if (part) {
+      TS_TRY(reload(p, part, node, width, &map[i]));
+      continue;
+    }
+    if (node.varies) continue;
+    if (node.a >= 0) node.a = map[node.a];
+    if (node.kind == TS_PROGRAM_OP && node.b >= 0) node.b = map[node.b];
+    if (node.kind == TS_PROGRAM_OP && node.c >= 0) node.c = map[node.c];
+    TS_TRY(ts_program_add_node(p, node, &map[i]));
+  }
+  for (size_t i = 0; i < s->program->stores.count; i++) {
+    ts_program_store store = s->program->stores.data[i];
+    store.node = map[store.node];
+    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status add_rest(const stage *s, int64_t width) {
+  ts_program p;
+  ts_status status = copy_program(s->program, &p);
+  if (!status) {
+    p.nodes.count = 0;
+    p.loops.count = p.kept + 1;
+    p.loops.extent[p.kept] = width;
+    status = copy_invariant(s, &p, width);
+  }
+  if (!status) status = ts_lowering_add_program(s->lowering, &p);
+  ts_program_deinit(&p);
+  return status;
+}
+
+/* ---- choosing ---- */
+
+static ts_status collect(stage *s, int64_t width, bool whole) {
+  for (size_t i = 0; i < s->program->nodes.count; i++) {
+    const ts_program_node *node = &s->program->nodes.data[i];
+    if (!is_reduction(node)) continue;
+    if (s->count == MAX_REDUCTIONS || (!whole && node->kind == TS_PROGRAM_ARG))
+      return ts_error(TS_UNIMPLEMENTED, "no single kernel: these reductions of long rows together");
+    partial *part = &s->partials[s->count++];
+    part->node = (int32_t)i;
+    part->dtype = whole ? s->program->nodes.data[node->a].dtype : accumulator(node->dtype);
+    TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(part->dtype), &part->temp));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status reduce_in_blocks(stage *s) {
+  int64_t extent = s->program->loops.extent[s->program->kept];
+  int64_t blocks = (extent + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
+  TS_TRY(collect(s, blocks, false));
+  TS_TRY(add_blocks(s, true));
+  if (extent % TS_REDUCE_BLOCK != 0) TS_TRY(add_blocks(s, false));
+  return add_rest(s, blocks);
+}
+
+/* Computes the rows' elements into temporaries, then reduces those. */
+static ts_status reduce_from_copy(stage *s) {
+  ts_program p;
+  TS_TRY(collect(s, s->row, true));
+  ts_status status = copy_program(s->program, &p);
+  p.kept = p.loops.count;
+  p.reduces = false;
+  for (int32_t i = 0; !status && i < s->count; i++) {
+    const partial *part = &s->partials[i];
+    ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype},
+                              .node = p.nodes.data[part->node].a};
+    int64_t size = (int64_t)ts_dtype_size(part->dtype);
+    store.to.at = temp_place(&p.loops, p.loops.count, -1, 0, 1, size);
+    status = TS_VEC_PUSH(&p.stores, store);
+  }
+  if (!status) status = ts_lowering_add_launch(s->lowering, &p);
+  ts_program_deinit(&p);
+  return status ? status : add_rest(s, s->row);
+}
+
+static void merge_into(ts_affine *x, int32_t l, int32_t last) {
+  x->coef[l] = x->coef[last];
+  for (int32_t k = l + 1; k <= last; k++) x->coef[k] = 0;
+}
+
+/* The reduced loops, which are one for every access, become one. */
+static void merge_row(ts_program *p, int64_t row) {
+  int32_t last = p->loops.count - 1;
+  if (p->loops.count <= p->kept) return;
+  for (size_t i = 0; i < p->loads.count; i++) merge_into(&p->loads.data[i].at, p->kept, last);
+  for (size_t i = 0; i < p->stores.count; i++) merge_into(&p->stores.data[i].to.at, p->kept, last);
+  for (size_t i = 0; i < p->indices.count; i++) merge_into(&p->indices.data[i], p->kept, last);
+  p->loops.count = p->kept + 1;
+  p->loops.extent[p->kept] = row;
+}
+
+static bool has_tree(const ts_program *p) {
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    if (p->nodes.data[i].kind == TS_PROGRAM_REDUCE) return true;
+  }
+  return false;
+}
+
+ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program) {
+  stage s = {.lowering = l, .program = program, .kept = 1, .row = 1};
+  if (!program->reduces) return ts_lowering_add_launch(l, program);
+  for (int32_t i = 0; i < program->loops.count; i++) *(i < program->kept ? &s.kept : &s.row) *= program->loops.extent[i];
+  bool one = ts_program_row_is_one(program), blocks = s.row > TS_REDUCE_BLOCK && has_tree(program);
+  if ((!one || blocks) && !can_stage(program)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row program of long rows");
+  if (!one) return reduce_from_copy(&s);
+  merge_row(program, s.row);
+  return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, program);
+}

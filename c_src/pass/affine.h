@@ -1,0 +1,54 @@
+/* Affine index expressions over the loops of a kernel to be, and how they pass
+ * through a reshape. Pure, thread-safe, no allocation. */
+#ifndef TS_PASS_AFFINE_H
+#define TS_PASS_AFFINE_H
+
+#include "tensor/shape.h"
+
+#define TS_LOOP_MAX 16
+
+typedef struct ts_loops {
+  int32_t count;
+  int64_t extent[TS_LOOP_MAX];
+} ts_loops;
+
+/* offset + sum of coef[l] * (index of loop l); coefficients past the loops are zero. */
+typedef struct ts_affine {
+  int64_t offset;
+  int64_t coef[TS_LOOP_MAX];
+} ts_affine;
+
+/* Loop `loop` has to become two, the inner one of extent `inner`; none when inner is 0. */
+typedef struct ts_refine {
+  int32_t loop;
+  int64_t inner;
+} ts_refine;
+
+static inline bool ts_affine_equal(const ts_affine *a, const ts_affine *b) {
+  if (a->offset != b->offset) return false;
+  for (int l = 0; l < TS_LOOP_MAX; l++) {
+    if (a->coef[l] != b->coef[l]) return false;
+  }
+  return true;
+}
+
+/* sum += x * factor */
+static inline void ts_affine_add(ts_affine *sum, const ts_affine *x, int64_t factor) {
+  sum->offset += x->offset * factor;
+  for (int l = 0; l < TS_LOOP_MAX; l++) sum->coef[l] += x->coef[l] * factor;
+}
+
+/* The row-major index over `shape` of the element at `map` (one expression per dim). */
+ts_affine ts_affine_linear(const ts_shape *shape, const ts_affine *map);
+
+/* Writes x as outer * size + inner with 0 <= inner < size at every point. False when that is
+ * not affine; then `refine` says if a finer loop would make it so. */
+bool ts_affine_split(const ts_loops *loops, const ts_affine *x, int64_t size, ts_affine *outer, ts_affine *inner,
+                     ts_refine *refine);
+
+/* The index map of an operand of shape `to` whose reshape to `from` is read at `map`. Neither shape is empty.
+ * False as above. */
+bool ts_affine_reshape(const ts_loops *loops, const ts_shape *from, const ts_affine *map, const ts_shape *to,
+                       ts_affine *out, ts_refine *refine);
+
+#endif

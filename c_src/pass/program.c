@@ -1,0 +1,69 @@
+#include "pass/program.h"
+
+ts_program_root ts_program_root_whole(const ts_graph *graph, ts_value_id value, uint32_t result) {
+  ts_program_root root = {.value = value, .result = result, .shape = ts_graph_value(graph, value)->shape};
+  ts_shape_strides(&root.shape, root.stride);
+  return root;
+}
+
+void ts_program_deinit(ts_program *program) {
+  TS_VEC_FREE(&program->nodes);
+  TS_VEC_FREE(&program->loads);
+  TS_VEC_FREE(&program->stores);
+  TS_VEC_FREE(&program->indices);
+  TS_VEC_FREE(&program->scalars);
+}
+
+static bool affine_varies(const ts_program *program, const ts_affine *x) {
+  for (int32_t l = program->kept; l < program->loops.count; l++) {
+    if (x->coef[l] != 0) return true;
+  }
+  return false;
+}
+
+static bool node_varies(const ts_program *program, const ts_program_node *node) {
+  const ts_program_node *nodes = program->nodes.data;
+  switch (node->kind) {
+    case TS_PROGRAM_LOAD:
+      return affine_varies(program, &program->loads.data[node->slot].at);
+    case TS_PROGRAM_INDEX:
+      return affine_varies(program, &program->indices.data[node->slot]);
+    case TS_PROGRAM_GATHER:
+      return nodes[node->a].varies || affine_varies(program, &program->loads.data[node->slot].at);
+    case TS_PROGRAM_OP:
+      return nodes[node->a].varies || (node->b >= 0 && nodes[node->b].varies) || (node->c >= 0 && nodes[node->c].varies);
+    default:
+      return false;
+  }
+}
+
+ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out) {
+  if (program->nodes.count == TS_PROGRAM_MAX_NODES) return ts_error(TS_UNIMPLEMENTED, "a region of too many ops for one kernel");
+  node.varies = node_varies(program, &node);
+  *out = (int32_t)program->nodes.count;
+  return TS_VEC_PUSH(&program->nodes, node);
+}
+
+ts_status ts_program_add_scalar(ts_program *program, ts_dtype dtype, ts_scalar value, int32_t *out) {
+  *out = (int32_t)program->scalars.count;
+  return TS_VEC_PUSH(&program->scalars, ((ts_program_scalar){dtype, value}));
+}
+
+static bool loops_merge(const ts_loops *loops, int32_t outer, const ts_affine *x) {
+  return x->coef[outer] == x->coef[outer + 1] * loops->extent[outer + 1];
+}
+
+bool ts_program_row_is_one(const ts_program *program) {
+  for (int32_t l = program->kept; l + 1 < program->loops.count; l++) {
+    for (size_t i = 0; i < program->loads.count; i++) {
+      if (!loops_merge(&program->loops, l, &program->loads.data[i].at)) return false;
+    }
+    for (size_t i = 0; i < program->stores.count; i++) {
+      if (!loops_merge(&program->loops, l, &program->stores.data[i].to.at)) return false;
+    }
+    for (size_t i = 0; i < program->indices.count; i++) {
+      if (!loops_merge(&program->loops, l, &program->indices.data[i])) return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,514 @@
+/* Builds a program: walks from the roots to the operands, carrying for each value the place at
+ * which it is read, one affine expression per dim. Shape ops only change the place. */
+#include "pass/program.h"
+
+#include <string.h>
+
+#define BUCKETS 128
+#define MAX_MAPS 4096
+
+typedef struct place {
+  int32_t rank;
+  const ts_affine *dims;
+} place;
+
+/* A value that was computed at a place. */
+typedef struct instance {
+  ts_value_id value;
+  uint32_t place;
+  int32_t node;
+  int32_t next; /* in the bucket, -1 at the end */
+} instance;
+
+typedef struct builder {
+  const ts_program_spec *spec;
+  const ts_graph *graph;
+  ts_arena *arena;
+  ts_program *program;
+  TS_VEC(place) places;
+  TS_VEC(instance) instances;
+  int32_t buckets[BUCKETS];
+  ts_refine refine;      /* what to do before the next try */
+  /* The space: dims of the loops' shape, kept ones first, and each as an expression over the loops. */
+  ts_shape space;
+  int32_t space_kept;
+  ts_affine space_map[TS_MAX_RANK];
+  int32_t loop_dim[TS_LOOP_MAX]; /* which dim of the space a loop is part of */
+} builder;
+
+static ts_status decline(const char *why) { return ts_error(TS_UNIMPLEMENTED, "no single kernel: %s", why); }
+
+/* ---- places ---- */
+
+static ts_status intern(builder *b, int32_t rank, const ts_affine *dims, uint32_t *out) {
+  for (size_t i = 0; i < b->places.count; i++) {
+    const place *p = &b->places.data[i];
+    if (p->rank == rank && (rank == 0 || memcmp(p->dims, dims, (size_t)rank * sizeof(*dims)) == 0)) {
+      *out = (uint32_t)i;
+      return TS_SUCCESS;
+    }
+  }
+  if (b->places.count == MAX_MAPS) return decline("too many index maps");
+  place fresh = {.rank = rank};
+  if (rank > 0) TS_TRY(ts_arena_copy(b->arena, dims, (size_t)rank * sizeof(*dims), (void **)&fresh.dims));
+  *out = (uint32_t)b->places.count;
+  return TS_VEC_PUSH(&b->places, fresh);
+}
+
+/* Reads a value of shape `to` where its reshape to `from` is read at `map`. */
+static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *map, const ts_shape *to, ts_affine *out) {
+  if (ts_affine_reshape(&b->program->loops, from, map, to, out, &b->refine)) return TS_SUCCESS;
+  return decline("a reshape that no strides express");
+}
+
+static ts_status map_reshape(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
+  return reshape_map(b, &ts_graph_value(b->graph, op->first_result)->shape, map,
+                     &ts_graph_value(b->graph, op->operands[0])->shape, out);
+}
+
+/* The place at which operand 0 of a shape op is read. */
+static ts_status map_shape_op(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
+  const ts_shape *from = &ts_graph_value(b->graph, op->operands[0])->shape;
+  const ts_attrs *attrs = op->attrs;
+  switch (op->code) {
+    case TS_OP_RESHAPE:
+      return map_reshape(b, op, map, out);
+    case TS_OP_BROADCAST:
+      for (int32_t d = 0; d < from->rank; d++) {
+        out[d] = from->dims[d] == 1 ? (ts_affine){0} : map[attrs->broadcast.axes.dims[d]];
+      }
+      return TS_SUCCESS;
+    case TS_OP_TRANSPOSE:
+      for (int32_t d = 0; d < from->rank; d++) out[attrs->axes.dims[d]] = map[d];
+      return TS_SUCCESS;
+    case TS_OP_REVERSE:
+      for (int32_t d = 0; d < from->rank; d++) out[d] = map[d];
+      for (int32_t i = 0; i < attrs->axes.rank; i++) {
+        int64_t d = attrs->axes.dims[i];
+        out[d] = (ts_affine){.offset = from->dims[d] - 1};
+        ts_affine_add(&out[d], &map[d], -1);
+      }
+      return TS_SUCCESS;
+    case TS_OP_SLICE:
+      for (int32_t d = 0; d < from->rank; d++) {
+        out[d] = (ts_affine){.offset = attrs->slice.start.dims[d]};
+        ts_affine_add(&out[d], &map[d], attrs->slice.stride.dims[d]);
+      }
+      return TS_SUCCESS;
+    default:
+      return decline(ts_op_name(op->code));
+  }
+}
+
+/* ---- leaves ---- */
+
+static ts_program_node leaf(ts_program_kind kind, ts_dtype dtype, int32_t slot) {
+  return (ts_program_node){.kind = kind, .op = TS_OP_PARAMETER, .dtype = dtype, .slot = slot, .a = -1, .b = -1, .c = -1};
+}
+
+static ts_program_node unary(ts_opcode op, ts_dtype dtype, int32_t a) {
+  return (ts_program_node){.kind = TS_PROGRAM_OP, .op = op, .dtype = dtype, .slot = -1, .a = a, .b = -1, .c = -1};
+}
+
+static ts_status add_scalar_node(builder *b, ts_dtype dtype, ts_scalar value, int32_t *out) {
+  int32_t slot;
+  TS_TRY(ts_program_add_scalar(b->program, dtype, value, &slot));
+  return ts_program_add_node(b->program, leaf(TS_PROGRAM_SCALAR, dtype, slot), out);
+}
+
+/* s64 value of an expression over the loops, as a node of the wanted type. */
+static ts_status add_index_node(builder *b, ts_dtype dtype, const ts_affine *at, int32_t *out) {
+  int32_t slot = (int32_t)b->program->indices.count;
+  TS_TRY(TS_VEC_PUSH(&b->program->indices, *at));
+  return ts_program_add_node(b->program, leaf(TS_PROGRAM_INDEX, dtype, slot), out);
+}
+
+static ts_affine byte_address(const ts_value *value, const ts_affine *map) {
+  ts_affine sum = {0}, elements = ts_affine_linear(&value->shape, map);
+  ts_affine_add(&sum, &elements, (int64_t)ts_dtype_size(value->dtype));
+  return sum;
+}
+
+static bool same_load(const ts_access *x, const ts_access *y) {
+  return x->place == y->place && x->index == y->index && x->dtype == y->dtype && x->term_count == y->term_count &&
+         (x->term_count == 0 || memcmp(x->terms, y->terms, (size_t)x->term_count * sizeof(*x->terms)) == 0) &&
+         ts_affine_equal(&x->at, &y->at);
+}
+
+static ts_status add_load(builder *b, const ts_access *access, int32_t *out) {
+  for (size_t i = 0; i < b->program->loads.count; i++) {
+    *out = (int32_t)i;
+    if (same_load(&b->program->loads.data[i], access)) return TS_SUCCESS;
+  }
+  *out = (int32_t)b->program->loads.count;
+  return TS_VEC_PUSH(&b->program->loads, *access);
+}
+
+static bool as_operand(builder *b, ts_value_id value, uint32_t *out) {
+  return b->spec->operand(b->spec->context, value, out);
+}
+
+/* A value that is known while lowering: a constant inside, or one that comes in. */
+static bool as_constant(builder *b, ts_value_id value, ts_scalar *out) {
+  if (ts_graph_is_constant(b->graph, value, out)) return true;
+  return b->spec->constant && b->spec->constant(b->spec->context, value, out);
+}
+
+static ts_status load_operand(builder *b, ts_value_id value, uint32_t operand, const ts_affine *map, int32_t *out) {
+  const ts_value *v = ts_graph_value(b->graph, value);
+  ts_access access = {.place = TS_PLACE_OPERAND, .index = operand, .dtype = v->dtype, .at = byte_address(v, map)};
+  int32_t slot;
+  TS_TRY(add_load(b, &access, &slot));
+  return ts_program_add_node(b->program, leaf(TS_PROGRAM_LOAD, v->dtype, slot), out);
+}
+
+/* ---- ops that read by index ---- */
+
+static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out);
+
+/* A start is added to the address when the kernel is launched, or at once when it is known. */
+static ts_status add_start(builder *b, ts_value_id start, int64_t limit, int64_t stride, ts_dynamic_term *terms,
+                           int32_t *count, int64_t *offset) {
+  ts_dtype dtype = ts_graph_value(b->graph, start)->dtype;
+  ts_scalar known;
+  uint32_t operand;
+  if (limit == 0) return TS_SUCCESS;
+  if (as_constant(b, start, &known)) {
+    *offset += ts_dynamic_clamp(dtype, known, limit) * stride;
+    return TS_SUCCESS;
+  }
+  if (!as_operand(b, start, &operand)) return decline("a start that is computed inside");
+  terms[(*count)++] = (ts_dynamic_term){operand, dtype, limit, stride};
+  return TS_SUCCESS;
+}
+
+static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  const ts_value *from = ts_graph_value(b->graph, op->operands[0]);
+  ts_access access = {.place = TS_PLACE_OPERAND, .dtype = from->dtype, .at = byte_address(from, map)};
+  ts_dynamic_term *terms;
+  int64_t strides[TS_MAX_RANK];
+  if (!as_operand(b, op->operands[0], &access.index)) return decline("a dynamic slice of what is computed inside");
+  TS_TRY(TS_ARENA_ARRAY(b->arena, (size_t)from->shape.rank, &terms));
+  ts_shape_strides(&from->shape, strides);
+  for (int32_t d = 0; d < from->shape.rank; d++) {
+    int64_t limit = from->shape.dims[d] - op->attrs->shape.dims[d];
+    TS_TRY(add_start(b, op->operands[1 + d], limit, strides[d] * (int64_t)ts_dtype_size(from->dtype), terms,
+                     &access.term_count, &access.at.offset));
+  }
+  access.terms = terms;
+  int32_t slot;
+  TS_TRY(add_load(b, &access, &slot));
+  return ts_program_add_node(b->program, leaf(TS_PROGRAM_LOAD, from->dtype, slot), out);
+}
+
+/* operand[..., clamp(index), ...], the other dims read at `map` (whose entry at `axis` is ignored). */
+static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine *map, int32_t index, int32_t *out) {
+  const ts_value *from = ts_graph_value(b->graph, operand);
+  ts_program_node node = leaf(TS_PROGRAM_GATHER, from->dtype, -1);
+  ts_access access = {.place = TS_PLACE_OPERAND, .dtype = from->dtype};
+  int64_t strides[TS_MAX_RANK];
+  if (!as_operand(b, operand, &access.index)) return decline("a gather from what is computed inside");
+  map[axis] = (ts_affine){0};
+  access.at = byte_address(from, map);
+  ts_shape_strides(&from->shape, strides);
+  ts_scalar limit = {.s64 = from->shape.dims[axis]};
+  ts_scalar step = {.s64 = strides[axis] * (int64_t)ts_dtype_size(from->dtype)};
+  node.a = index;
+  TS_TRY(add_load(b, &access, &node.slot));
+  TS_TRY(ts_program_add_scalar(b->program, TS_S64, limit, &node.b));
+  TS_TRY(ts_program_add_scalar(b->program, TS_S64, step, &node.c));
+  return ts_program_add_node(b->program, node, out);
+}
+
+static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  const ts_shape *from = &ts_graph_value(b->graph, op->operands[0])->shape;
+  int32_t axis = op->attrs->axis, index_rank = ts_graph_value(b->graph, op->operands[1])->shape.rank, index;
+  ts_affine operand_map[TS_MAX_RANK];
+  uint32_t at;
+  for (int32_t d = 0; d < from->rank; d++) operand_map[d] = map[d < axis ? d : d + index_rank - (d > axis)];
+  TS_TRY(intern(b, index_rank, map + axis, &at));
+  TS_TRY(eval(b, op->operands[1], at, &index));
+  return gather(b, op->operands[0], axis, operand_map, index, out);
+}
+
+static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {
+  ts_affine operand_map[TS_MAX_RANK];
+  int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape.rank, index;
+  memcpy(operand_map, map, (size_t)rank * sizeof(*map));
+  TS_TRY(eval(b, op->operands[1], at, &index));
+  return gather(b, op->operands[0], op->attrs->axis, operand_map, index, out);
+}
+
+/* ---- sources ---- */
+
+static ts_status eval_iota(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  const ts_value *value = ts_graph_value(b->graph, op->first_result);
+  int32_t axis = op->attrs->iota.axis;
+  ts_affine at = axis < 0 ? ts_affine_linear(&value->shape, map) : map[axis];
+  return add_index_node(b, value->dtype, &at, out);
+}
+
+static ts_status eval_eye(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  const ts_value *value = ts_graph_value(b->graph, op->first_result);
+  ts_program_node node = unary(TS_OP_EQUAL, TS_U8, -1);
+  TS_TRY(add_index_node(b, TS_S64, &map[value->shape.rank - 2], &node.a));
+  TS_TRY(add_index_node(b, TS_S64, &map[value->shape.rank - 1], &node.b));
+  TS_TRY(ts_program_add_node(b->program, node, out));
+  if (value->dtype == TS_U8) return TS_SUCCESS;
+  return ts_program_add_node(b->program, unary(TS_OP_CONVERT, value->dtype, *out), out);
+}
+
+/* ---- reductions ---- */
+
+static void reduced_axes(const ts_graph *graph, const ts_op *op, bool *goes) {
+  const ts_shape *shape = &ts_graph_value(graph, op->operands[0])->shape;
+  bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
+  for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
+  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) goes[op->attrs->axes.dims[i]] = true;
+}
+
+static void split_shape(const ts_shape *shape, const bool *goes, ts_shape *kept, ts_shape *reduced) {
+  *kept = *reduced = (ts_shape){0};
+  for (int32_t d = 0; d < shape->rank; d++) {
+    ts_shape *part = goes[d] ? reduced : kept;
+    part->dims[part->rank++] = shape->dims[d];
+  }
+}
+
+static ts_shape space_part(const builder *b, bool reduced) {
+  int32_t first = reduced ? b->space_kept : 0, last = reduced ? b->space.rank : b->space_kept;
+  return ts_shape_make(last - first, b->space.dims + first);
+}
+
+/* Where the operand of a reduction is read when its result is the one of the current row. */
+static ts_status row_map(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
+  const ts_shape *shape = &ts_graph_value(b->graph, op->operands[0])->shape;
+  ts_shape kept, reduced, row = space_part(b, true), outer = space_part(b, false);
+  ts_affine row_dims[TS_MAX_RANK];
+  bool goes[TS_MAX_RANK] = {0};
+  reduced_axes(b->graph, op, goes);
+  split_shape(shape, goes, &kept, &reduced);
+  ts_affine have = ts_affine_linear(&kept, map), want = ts_affine_linear(&outer, b->space_map);
+  if (!ts_affine_equal(&have, &want) || ts_shape_elements(&kept) != ts_shape_elements(&outer) ||
+      ts_shape_elements(&reduced) != ts_shape_elements(&row)) {
+    return decline("reductions over different rows");
+  }
+  TS_TRY(reshape_map(b, &row, b->space_map + b->space_kept, &reduced, row_dims));
+  for (int32_t d = 0, k = 0, r = 0; d < shape->rank; d++) out[d] = goes[d] ? row_dims[r++] : map[k++];
+  return TS_SUCCESS;
+}
+
+static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  const ts_value *operand = ts_graph_value(b->graph, op->operands[0]);
+  bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
+  ts_program_node node = unary(op->code, ts_graph_value(b->graph, op->first_result)->dtype, -1);
+  ts_affine inner[TS_MAX_RANK];
+  uint32_t at;
+  if (op->code == TS_OP_REDUCE || !b->program->reduces) return decline("a reduction here");
+  node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
+  if (arg) node.b = op->attrs->arg.high;
+  TS_TRY(row_map(b, op, map, inner));
+  TS_TRY(intern(b, operand->shape.rank, inner, &at));
+  TS_TRY(eval(b, op->operands[0], at, &node.a));
+  return ts_program_add_node(b->program, node, out);
+}
+
+/* ---- the walk ---- */
+
+static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int32_t *out) {
+  ts_dtype dtype = ts_graph_value(b->graph, op->first_result)->dtype;
+  ts_program_node node = unary(op->code, dtype, -1);
+  int32_t *const slots[] = {&node.a, &node.b, &node.c};
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(eval(b, op->operands[i], at, slots[i]));
+  if (op->code == TS_OP_CONVERT && dtype == ts_graph_value(b->graph, op->operands[0])->dtype) {
+    *out = node.a;
+    return TS_SUCCESS;
+  }
+  return ts_program_add_node(b->program, node, out);
+}
+
+static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  ts_affine inner[TS_MAX_RANK];
+  uint32_t at;
+  TS_TRY(map_shape_op(b, op, map, inner));
+  TS_TRY(intern(b, ts_graph_value(b->graph, op->operands[0])->shape.rank, inner, &at));
+  return eval(b, op->operands[0], at, out);
+}
+
+static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out) {
+  const ts_affine *map = b->places.data[at].dims;
+  switch (ts_op_get_class(op->code)) {
+    case TS_CLASS_SOURCE:
+      if (op->code == TS_OP_IOTA) return eval_iota(b, op, map, out);
+      return op->code == TS_OP_EYE ? eval_eye(b, op, map, out) : decline(ts_op_name(op->code));
+    case TS_CLASS_SHAPE:
+      return eval_shape_op(b, op, map, out);
+    case TS_CLASS_INDEXED:
+      if (op->code == TS_OP_TAKE) return eval_take(b, op, map, out);
+      if (op->code == TS_OP_TAKE_ALONG) return eval_take_along(b, op, map, at, out);
+      return op->code == TS_OP_DYNAMIC_SLICE ? eval_dynamic_slice(b, op, map, out) : decline(ts_op_name(op->code));
+    case TS_CLASS_REDUCE:
+    case TS_CLASS_ARG_REDUCE:
+      return eval_reduce(b, op, map, out);
+    default:
+      return ts_op_is_elementwise(op->code) ? eval_elementwise(b, op, at, out) : decline(ts_op_name(op->code));
+  }
+}
+
+static ts_status eval_fresh(builder *b, ts_value_id value, uint32_t at, int32_t *out) {
+  const ts_value *v = ts_graph_value(b->graph, value);
+  ts_scalar known;
+  uint32_t operand;
+  if (as_constant(b, value, &known)) return add_scalar_node(b, v->dtype, known, out);
+  if (as_operand(b, value, &operand)) return load_operand(b, value, operand, b->places.data[at].dims, out);
+  if (v->op == TS_NO_ID) return decline("a parameter that is no operand");
+  return eval_op(b, ts_graph_op(b->graph, v->op), at, out);
+}
+
+static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) {
+  ts_scalar known;
+  if (at != 0 && as_constant(b, value, &known)) at = 0; /* the same everywhere */
+  int32_t *bucket = &b->buckets[(value * 31 + at) % BUCKETS];
+  for (int32_t i = *bucket; i >= 0; i = b->instances.data[i].next) {
+    const instance *known_instance = &b->instances.data[i];
+    *out = known_instance->node;
+    if (known_instance->value == value && known_instance->place == at) return TS_SUCCESS;
+  }
+  if (b->instances.count >= 4 * TS_PROGRAM_MAX_NODES) return decline("too many ops");
+  TS_TRY(eval_fresh(b, value, at, out));
+  TS_TRY(TS_VEC_PUSH(&b->instances, ((instance){value, at, *out, *bucket})));
+  *bucket = (int32_t)b->instances.count - 1;
+  return TS_SUCCESS;
+}
+
+/* ---- roots ---- */
+
+/* The loops' indices as a place of `shape`: all of the space, or its kept part. */
+static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
+  ts_shape kept = space_part(b, false), row = space_part(b, true);
+  if (ts_shape_elements(shape) == ts_shape_elements(&kept)) return reshape_map(b, &kept, b->space_map, shape, out);
+  if (ts_shape_elements(shape) != ts_shape_elements(&kept) * ts_shape_elements(&row)) return decline("results of different sizes");
+  if (b->spec->reduce != TS_NO_ID) {
+    const ts_value *whole = ts_graph_value(b->graph, ts_graph_op(b->graph, b->spec->reduce)->operands[0]);
+    for (int32_t d = 0, e = 0; d < whole->shape.rank; d++) {
+      if (whole->shape.dims[d] == 1) continue;
+      while (e < b->space.rank && b->space.dims[e] == 1) e++;
+      if (b->space.dims[e++] != whole->shape.dims[d]) return decline("a result that is not in order of its rows");
+    }
+  }
+  return reshape_map(b, &b->space, b->space_map, shape, out);
+}
+
+static ts_status build_root(builder *b, const ts_program_root *root) {
+  const ts_value *v = ts_graph_value(b->graph, root->value);
+  ts_affine map[TS_MAX_RANK], inner[TS_MAX_RANK];
+  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = v->dtype}};
+  int64_t size = (int64_t)ts_dtype_size(v->dtype);
+  uint32_t at;
+  TS_TRY(root_map(b, &root->shape, map));
+  store.to.at.offset = root->offset * size;
+  for (int32_t d = 0; d < root->shape.rank; d++) {
+    ts_affine_add(&store.to.at, &map[d], root->stride[d] * size);
+    inner[d] = map[d];
+    inner[d].offset += root->skip[d];
+  }
+  TS_TRY(intern(b, v->shape.rank == 0 ? 0 : root->shape.rank, inner, &at));
+  TS_TRY(eval(b, root->value, at, &store.node));
+  return TS_VEC_PUSH(&b->program->stores, store);
+}
+
+/* ---- loops ---- */
+
+static void set_space(builder *b) {
+  const ts_program_spec *spec = b->spec;
+  b->space = spec->roots[0].shape;
+  b->space_kept = b->space.rank;
+  if (spec->reduce == TS_NO_ID) return;
+  const ts_op *op = ts_graph_op(b->graph, spec->reduce);
+  const ts_shape *shape = &ts_graph_value(b->graph, op->operands[0])->shape;
+  ts_shape kept, reduced;
+  bool goes[TS_MAX_RANK] = {0};
+  reduced_axes(b->graph, op, goes);
+  split_shape(shape, goes, &kept, &reduced);
+  b->space = kept;
+  b->space_kept = kept.rank;
+  for (int32_t d = 0; d < reduced.rank; d++) b->space.dims[b->space.rank++] = reduced.dims[d];
+}
+
+static void set_loops(builder *b) {
+  ts_loops *loops = &b->program->loops;
+  *loops = (ts_loops){0};
+  for (int32_t d = 0; d < b->space.rank; d++) {
+    if (b->space.dims[d] == 1) continue;
+    b->loop_dim[loops->count] = d;
+    loops->extent[loops->count++] = b->space.dims[d];
+  }
+}
+
+static ts_status refine_loops(builder *b) {
+  ts_loops *loops = &b->program->loops;
+  int32_t l = b->refine.loop;
+  if (loops->count == TS_LOOP_MAX) return decline("too many loops");
+  memmove(&loops->extent[l + 1], &loops->extent[l], (size_t)(loops->count - l) * sizeof(loops->extent[0]));
+  memmove(&b->loop_dim[l + 1], &b->loop_dim[l], (size_t)(loops->count - l) * sizeof(b->loop_dim[0]));
+  loops->extent[l] /= b->refine.inner;
+  loops->extent[l + 1] = b->refine.inner;
+  loops->count++;
+  return TS_SUCCESS;
+}
+
+/* Each dim of the space over its loops; how many loops are of kept dims. */
+static void set_space_map(builder *b) {
+  ts_loops *loops = &b->program->loops;
+  int64_t step[TS_MAX_RANK];
+  memset(b->space_map, 0, sizeof(b->space_map));
+  for (int32_t d = 0; d < TS_MAX_RANK; d++) step[d] = 1;
+  b->program->kept = loops->count;
+  for (int32_t l = loops->count - 1; l >= 0; l--) {
+    int32_t d = b->loop_dim[l];
+    b->space_map[d].coef[l] = step[d];
+    step[d] *= loops->extent[l];
+    if (d >= b->space_kept) b->program->kept = l;
+  }
+}
+
+static void start_over(builder *b) {
+  ts_program *p = b->program;
+  p->nodes.count = p->loads.count = p->stores.count = p->indices.count = p->scalars.count = 0;
+  b->places.count = b->instances.count = 0;
+  b->refine = (ts_refine){0};
+  for (int i = 0; i < BUCKETS; i++) b->buckets[i] = -1;
+}
+
+static ts_status build_once(builder *b) {
+  uint32_t everywhere;
+  start_over(b);
+  set_space_map(b);
+  TS_TRY(intern(b, 0, NULL, &everywhere)); /* place 0: of scalars */
+  for (size_t i = 0; i < b->spec->root_count; i++) TS_TRY(build_root(b, &b->spec->roots[i]));
+  const ts_program *p = b->program;
+  if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS) return decline("too many operands");
+  return TS_SUCCESS;
+}
+
+/* A loop that a reshape wants finer is split, and the walk starts over. */
+static ts_status build_refining(builder *b) {
+  for (;;) {
+    ts_status status = build_once(b);
+    if (ts_status_code(status) != TS_UNIMPLEMENTED || b->refine.inner == 0) return status;
+    ts_status_free(status);
+    TS_TRY(refine_loops(b));
+  }
+}
+
+ts_status ts_program_build(const ts_program_spec *spec, ts_arena *arena, ts_program *out) {
+  *out = (ts_program){.reduces = spec->reduce != TS_NO_ID};
+  builder b = {.spec = spec, .graph = spec->graph, .arena = arena, .program = out};
+  set_space(&b);
+  set_loops(&b);
+  ts_status status = build_refining(&b);
+  TS_VEC_FREE(&b.places);
+  TS_VEC_FREE(&b.instances);
+  if (status) ts_program_deinit(out);
+  return status;
+}
