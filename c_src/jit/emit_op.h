@@ -1,0 +1,12 @@
+/* What the loop emitters need of emit_op.c beyond emit.h: truth values as masks. */
+#ifndef TS_JIT_EMIT_OP_H
+#define TS_JIT_EMIT_OP_H
+
+#include "jit/emit.h"
+
+/* Register form to a vector of i1: != 0, NaN is true. */
+ts_v ts_emit_mask(ts_emit *e, ts_dtype type, ts_v x);
+/* A vector of i1 to u8 register form. */
+ts_v ts_emit_truth(ts_emit *e, ts_v mask);
+
+#endif

@@ -1,0 +1,312 @@
+#include "jit/kernel.h"
+
+#include "jit/loop.h"
+#include "jit/loop_plan.h"
+
+static const char *kind_names[] = {"map", "tile", "row", "col"};
+
+static bool reduces(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
+
+/* ---- check ---- */
+
+static ts_status bad(const char *what, int32_t id, const char *why) {
+  return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: %s", what, id, why);
+}
+
+/* Where a stride may be one element. */
+static bool unit_allowed(const ts_kernel_desc *d, int32_t dim, bool is_input) {
+  return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == d->rank - 2);
+}
+
+static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
+  const char *what = is_input ? "input" : "output";
+  if (o->dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(o->dtype)) return bad(what, id, "unsupported type");
+  for (int32_t i = 0; i < d->rank; i++) {
+    if (o->stride[i] > TS_STRIDE_ANY) return bad(what, id, "unknown stride class");
+    bool unit = o->stride[i] == TS_STRIDE_UNIT;
+    if (unit && !unit_allowed(d, i, is_input)) return bad(what, id, "unit stride on an outer dim");
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status check_index(const ts_kernel_desc *d, int32_t id) {
+  for (int32_t i = 0; i < d->rank; i++) {
+    if (d->indices[id].stride[i] > TS_STRIDE_ANY) return bad("index", id, "unknown stride class");
+    if (d->indices[id].stride[i] == TS_STRIDE_UNIT && i != d->rank - 1) return bad("index", id, "unit step on an outer dim");
+  }
+  return TS_SUCCESS;
+}
+
+static bool is_node(int32_t node, int32_t limit) { return node >= 0 && node < limit; }
+
+static ts_dtype type_of(const ts_kernel_desc *d, int32_t node) { return d->nodes[node].dtype; }
+
+static bool op_types_fit(const ts_kernel_desc *d, const ts_kernel_node *n) {
+  ts_dtype a = type_of(d, n->a), b = n->b >= 0 ? type_of(d, n->b) : a, c = n->c >= 0 ? type_of(d, n->c) : b;
+  switch (ts_op_get_class(n->op)) {
+  case TS_CLASS_UNARY_FLOAT: return ts_dtype_is_float(a) && n->dtype == a;
+  case TS_CLASS_UNARY_INTEGER: return ts_dtype_is_integer(a) && n->dtype == a;
+  case TS_CLASS_UNARY: return n->dtype == a;
+  case TS_CLASS_PREDICATE: return n->dtype == TS_U8;
+  case TS_CLASS_BINARY: return a == b && n->dtype == a;
+  case TS_CLASS_BINARY_FLOAT: return a == b && n->dtype == a && ts_dtype_is_float(a);
+  case TS_CLASS_BINARY_INTEGER: return a == b && n->dtype == a && ts_dtype_is_integer(a);
+  case TS_CLASS_COMPARE: return a == b && n->dtype == TS_U8;
+  case TS_CLASS_CONVERT: return n->op == TS_OP_CONVERT || ts_dtype_bits(a) == ts_dtype_bits(n->dtype);
+  case TS_CLASS_SELECT: return a == TS_U8 && b == c && n->dtype == b;
+  case TS_CLASS_CLAMP: return a == b && b == c && n->dtype == a;
+  default: return false;
+  }
+}
+
+static ts_status check_op(const ts_kernel_desc *d, int32_t id) {
+  const ts_kernel_node *n = &d->nodes[id];
+  if (n->op >= TS_OP_COUNT || !ts_op_is_elementwise(n->op)) return bad("node", id, "not an elementwise op");
+  int32_t operands[3] = {n->a, n->b, n->c};
+  for (int i = 0; i < 3; i++) {
+    bool used = i < ts_op_operands(n->op);
+    if (used && !is_node(operands[i], id)) return bad("node", id, "operand is not an earlier node");
+    if (!used && operands[i] != -1) return bad("node", id, "too many operands");
+  }
+  return op_types_fit(d, n) ? TS_SUCCESS : bad("node", id, "types do not fit the op");
+}
+
+static ts_status check_reduce(const ts_kernel_desc *d, int32_t id) {
+  const ts_kernel_node *n = &d->nodes[id];
+  if (d->kind != TS_KERNEL_ROW && d->kind != TS_KERNEL_COL) return bad("node", id, "reduction outside row and col");
+  if (!is_node(n->a, id)) return bad("node", id, "operand is not an earlier node");
+  if (n->kind == TS_NODE_ARG) {
+    bool fits = (n->op == TS_OP_ARGMAX || n->op == TS_OP_ARGMIN) && ts_dtype_is_integer(n->dtype);
+    return fits ? TS_SUCCESS : bad("node", id, "not an argmax or argmin");
+  }
+  if (n->op < TS_OP_REDUCE_SUM || n->op > TS_OP_REDUCE_ANY) return bad("node", id, "not a reduction");
+  bool logical = n->op == TS_OP_REDUCE_ALL || n->op == TS_OP_REDUCE_ANY;
+  return n->dtype == (logical ? TS_U8 : type_of(d, n->a)) ? TS_SUCCESS : bad("node", id, "types do not fit the op");
+}
+
+static bool is_index_scalar(const ts_kernel_desc *d, int32_t scalar) {
+  return scalar >= 0 && scalar < d->scalar_count && d->scalars[scalar] == TS_S64;
+}
+
+static ts_status check_gather(const ts_kernel_desc *d, int32_t id) {
+  const ts_kernel_node *n = &d->nodes[id];
+  if (!is_node(n->slot, d->input_count) || d->inputs[n->slot].dtype != n->dtype) return bad("node", id, "bad input");
+  if (!is_node(n->a, id) || !ts_dtype_is_integer(type_of(d, n->a))) return bad("node", id, "bad indices");
+  bool scalars = is_index_scalar(d, n->b) && is_index_scalar(d, n->c);
+  return scalars ? TS_SUCCESS : bad("node", id, "limit and step must be s64 scalars");
+}
+
+static ts_status check_node(const ts_kernel_desc *d, int32_t id) {
+  const ts_kernel_node *n = &d->nodes[id];
+  if (n->dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(n->dtype)) return bad("node", id, "unsupported type");
+  switch (n->kind) {
+  case TS_NODE_LOAD:
+    if (is_node(n->slot, d->input_count) && d->inputs[n->slot].dtype == n->dtype) return TS_SUCCESS;
+    return bad("node", id, "no input of that number and type");
+  case TS_NODE_SCALAR:
+    if (is_node(n->slot, d->scalar_count) && d->scalars[n->slot] == n->dtype) return TS_SUCCESS;
+    return bad("node", id, "no scalar of that number and type");
+  case TS_NODE_INDEX: return is_node(n->slot, d->index_count) ? TS_SUCCESS : bad("node", id, "no index of that number");
+  case TS_NODE_GATHER: return check_gather(d, id);
+  case TS_NODE_OP: return check_op(d, id);
+  case TS_NODE_REDUCE:
+  case TS_NODE_ARG: return check_reduce(d, id);
+  }
+  return bad("node", id, "unknown kind");
+}
+
+/* A value is stored where it varies: a row's value once, unless it is spread over the row. */
+static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
+  const ts_kernel_output *o = &d->outputs[id];
+  TS_TRY(check_operand(d, &o->operand, false, id));
+  if (!is_node(o->node, d->node_count)) return bad("output", id, "no such node");
+  if (type_of(d, o->node) != o->operand.dtype) return bad("output", id, "type differs from the node's");
+  if (d->kind == TS_KERNEL_COL && o->operand.stride[d->rank - 2] != TS_STRIDE_ZERO) {
+    return bad("output", id, "moves along the reduced dim");
+  }
+  if (d->kind != TS_KERNEL_ROW && o->operand.stride[d->rank - 1] == TS_STRIDE_ZERO) {
+    return bad("output", id, "does not move along the last dim");
+  }
+  return TS_SUCCESS;
+}
+
+static bool moves_along(const ts_kernel_desc *d, const ts_kernel_node *n, int32_t dim) {
+  if (n->kind == TS_NODE_LOAD || n->kind == TS_NODE_GATHER) return d->inputs[n->slot].stride[dim] != TS_STRIDE_ZERO;
+  return n->kind == TS_NODE_INDEX && d->indices[n->slot].stride[dim] != TS_STRIDE_ZERO;
+}
+
+/* Dimension a reduction does away with: no output may vary along it, no reduction of reductions in COL. */
+static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, bool *varies) {
+  for (int32_t id = 0; id < d->node_count; id++) {
+    const ts_kernel_node *n = &d->nodes[id];
+    if (d->kind == TS_KERNEL_ROW) {
+      varies[id] = plan->level[id] == TS_LEVEL_POINT;
+      continue;
+    }
+    if (reduces(n)) {
+      if (plan->stage[id] > 1) return bad("node", id, "reduction of a reduction");
+      continue;
+    }
+    varies[id] = moves_along(d, n, d->rank - 2) || (n->kind == TS_NODE_GATHER && varies[n->a]);
+    if (n->kind != TS_NODE_OP) continue;
+    varies[id] = varies[n->a] || (n->b >= 0 && varies[n->b]) || (n->c >= 0 && varies[n->c]);
+    if (varies[id] && plan->stage[id] > 0) return bad("node", id, "mixes a reduction with its operand");
+  }
+  for (int32_t i = 0; i < d->output_count; i++) {
+    bool once = d->kind == TS_KERNEL_COL || d->outputs[i].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
+    if (once && varies[d->outputs[i].node]) return bad("output", i, "varies along the reduced dim");
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status check_plan(const ts_kernel_desc *d) {
+  ts_arena arena;
+  ts_loop_plan plan;
+  bool *varies;
+  ts_arena_init(&arena);
+  ts_status status;
+  TS_GOTO(done, status, ts_loop_plan_make(d, &arena, &plan));
+  TS_GOTO(done, status, TS_ARENA_ARRAY(&arena, (size_t)d->node_count, &varies));
+  status = check_flow(d, &plan, varies);
+done:
+  ts_arena_deinit(&arena);
+  return status;
+}
+
+static ts_status check_counts(const ts_kernel_desc *d) {
+  if (d->kind > TS_KERNEL_COL) return ts_error(TS_INVALID_ARGUMENT, "kernel: unknown kind %d", (int)d->kind);
+  int32_t least = d->kind == TS_KERNEL_TILE || d->kind == TS_KERNEL_COL ? 2 : 1;
+  if (d->rank < least || d->rank > TS_KERNEL_MAX_RANK) {
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: rank %d is not in %d..%d", d->rank, least, TS_KERNEL_MAX_RANK);
+  }
+  if (d->input_count < 0 || d->index_count < 0 || d->scalar_count < 0 || d->node_count < 1 || d->output_count < 1) {
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: a count is out of range");
+  }
+  int64_t operands = (int64_t)d->input_count + d->output_count + d->index_count;
+  if (operands > TS_KERNEL_MAX_OPERANDS) {
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: %lld operands, at most %d", (long long)operands, TS_KERNEL_MAX_OPERANDS);
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_kernel_check(const ts_kernel_desc *desc) {
+  TS_TRY(check_counts(desc));
+  for (int32_t i = 0; i < desc->input_count; i++) TS_TRY(check_operand(desc, &desc->inputs[i], true, i));
+  for (int32_t i = 0; i < desc->index_count; i++) TS_TRY(check_index(desc, i));
+  for (int32_t i = 0; i < desc->scalar_count; i++) {
+    bool known = desc->scalars[i] < TS_DTYPE_COUNT && ts_dtype_supported(desc->scalars[i]);
+    if (!known) return bad("scalar", i, "unsupported type");
+  }
+  for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
+  for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
+  return desc->kind == TS_KERNEL_ROW || desc->kind == TS_KERNEL_COL ? check_plan(desc) : TS_SUCCESS;
+}
+
+/* ---- print ---- */
+
+static void print_operand(const ts_kernel_desc *d, const ts_kernel_operand *o, ts_text *out) {
+  char classes[TS_KERNEL_MAX_RANK + 1] = {0};
+  for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s"[o->stride[i]];
+  ts_text_append(out, classes);
+}
+
+static void print_node(const ts_kernel_desc *d, int32_t id, ts_text *out) {
+  const ts_kernel_node *n = &d->nodes[id];
+  ts_text_format(out, "%d %s ", id, ts_dtype_name(n->dtype));
+  switch (n->kind) {
+  case TS_NODE_LOAD: ts_text_format(out, "load %d", n->slot); break;
+  case TS_NODE_SCALAR: ts_text_format(out, "scalar %d", n->slot); break;
+  case TS_NODE_INDEX: ts_text_format(out, "index %d", n->slot); break;
+  case TS_NODE_GATHER: ts_text_format(out, "gather %d at %d limit %d step %d", n->slot, n->a, n->b, n->c); break;
+  case TS_NODE_REDUCE: ts_text_format(out, "%s %d", ts_op_name(n->op), n->a); break;
+  case TS_NODE_ARG: ts_text_format(out, "%s_%s %d", ts_op_name(n->op), n->b ? "high" : "low", n->a); break;
+  case TS_NODE_OP:
+    ts_text_format(out, "%s %d", ts_op_name(n->op), n->a);
+    if (n->b >= 0) ts_text_format(out, " %d", n->b);
+    if (n->c >= 0) ts_text_format(out, " %d", n->c);
+  }
+  ts_text_append(out, "\n");
+}
+
+ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
+  ts_text_format(out, "%s %d\n", kind_names[desc->kind], desc->rank);
+  for (int32_t i = 0; i < desc->input_count; i++) {
+    ts_text_format(out, "in %s ", ts_dtype_name(desc->inputs[i].dtype));
+    print_operand(desc, &desc->inputs[i], out);
+    ts_text_append(out, "\n");
+  }
+  for (int32_t i = 0; i < desc->output_count; i++) {
+    ts_text_format(out, "out %s ", ts_dtype_name(desc->outputs[i].operand.dtype));
+    print_operand(desc, &desc->outputs[i].operand, out);
+    ts_text_format(out, " %d\n", desc->outputs[i].node);
+  }
+  for (int32_t i = 0; i < desc->index_count; i++) {
+    ts_text_append(out, "index ");
+    print_operand(desc, &desc->indices[i], out);
+    ts_text_append(out, "\n");
+  }
+  for (int32_t i = 0; i < desc->scalar_count; i++) ts_text_format(out, "scalar %s\n", ts_dtype_name(desc->scalars[i]));
+  for (int32_t i = 0; i < desc->node_count; i++) print_node(desc, i, out);
+  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}
+
+/* ---- source ---- */
+
+static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void *description) {
+  const ts_kernel_desc *desc = description;
+  switch (desc->kind) {
+  case TS_KERNEL_MAP: return ts_loop_emit_map(emit, name, desc);
+  default: return ts_error(TS_UNIMPLEMENTED, "no %s kernels yet", kind_names[desc->kind]);
+  }
+}
+
+ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out) {
+  TS_TRY(ts_kernel_check(desc));
+  ts_text text = {0};
+  ts_status status = ts_kernel_print(desc, &text);
+  if (status) {
+    ts_text_deinit(&text);
+    return status;
+  }
+  size_t length = text.length;
+  TS_TRY(ts_text_finish(&text, out_text));
+  *out = (ts_kernel_source){.text = *out_text, .length = length, .emit = emit_kernel, .description = desc};
+  return TS_SUCCESS;
+}
+
+/* ---- scratch and cost ---- */
+
+void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element) {
+  *out_fixed = 0, *out_per_element = 0;
+  if (desc->kind == TS_KERNEL_COL) *out_fixed = 0;
+  if (desc->kind != TS_KERNEL_ROW) return;
+  ts_arena arena;
+  ts_loop_plan plan;
+  ts_arena_init(&arena);
+  ts_status status = ts_loop_plan_make(desc, &arena, &plan);
+  /* Without memory for the plan: as if each node were kept. */
+  *out_per_element = status ? 8 * (int64_t)desc->node_count : plan.saved_bytes;
+  ts_status_free(status);
+  ts_arena_deinit(&arena);
+}
+
+/* Measured roughly: a simple f32 operation takes half a cycle for 16 points, a load or store as much again. */
+#define PS_PER_WEIGHT 14
+
+int64_t ts_kernel_point_cost(const ts_kernel_desc *desc) {
+  ts_arena arena;
+  ts_loop_plan plan;
+  ts_arena_init(&arena);
+  ts_status status = ts_loop_plan_make(desc, &arena, &plan);
+  int64_t cost = PS_PER_WEIGHT * (int64_t)desc->output_count;
+  for (int32_t id = 0; id < desc->node_count; id++) {
+    bool counts = status || (plan.needed[id] && plan.level[id] != TS_LEVEL_KERNEL);
+    int64_t weight = status ? 10 : plan.weight[id];
+    if (!status && plan.level[id] == TS_LEVEL_ROW && !reduces(&desc->nodes[id])) weight = 0;
+    int64_t width = ts_dtype_size(desc->nodes[id].dtype) == 8 ? 2 : 1;
+    if (counts) cost += weight * width * PS_PER_WEIGHT;
+  }
+  ts_status_free(status);
+  ts_arena_deinit(&arena);
+  return cost;
+}

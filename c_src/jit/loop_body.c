@@ -1,0 +1,500 @@
+#include "jit/loop_body.h"
+
+/* Bodies heavier than this are emitted once; their loads and stores branch on the tail. */
+#define EMIT_ONCE_FROM 60
+
+/* ---- small pieces ---- */
+
+ts_v ts_loop_number(const ts_loop *loop, int64_t value) { return LLVMConstInt(loop->i64, (unsigned long long)value, 1); }
+
+ts_v ts_loop_offset(ts_loop *loop, ts_v address, ts_v bytes) {
+  return LLVMBuildGEP2(loop->e->b, loop->i8, address, &bytes, 1, "");
+}
+
+ts_v ts_loop_element(ts_loop *loop, ts_dtype type, ts_v address, ts_v index) {
+  return LLVMBuildGEP2(loop->e->b, ts_emit_memory_type(loop->e, type), address, &index, 1, "");
+}
+
+ts_v ts_loop_add(ts_loop *loop, ts_v a, ts_v b) { return LLVMBuildAdd(loop->e->b, a, b, ""); }
+ts_v ts_loop_mul(ts_loop *loop, ts_v a, ts_v b) { return LLVMBuildMul(loop->e->b, a, b, ""); }
+
+LLVMBasicBlockRef ts_loop_block(ts_loop *loop, const char *name) {
+  return LLVMAppendBasicBlockInContext(loop->e->context, loop->e->function, name);
+}
+
+static ts_v arg_address(ts_loop *loop, int32_t word) {
+  return ts_loop_offset(loop, loop->args, ts_loop_number(loop, 8 * (int64_t)word));
+}
+
+ts_v ts_loop_arg(ts_loop *loop, int32_t word) {
+  return LLVMBuildLoad2(loop->e->b, loop->i64, arg_address(loop, word), "");
+}
+
+int32_t ts_loop_output_operand(const ts_loop *loop, int32_t output) { return loop->d->input_count + output; }
+
+static const ts_kernel_operand *operand_of(const ts_loop *loop, int32_t operand) {
+  const ts_kernel_desc *d = loop->d;
+  if (operand < d->input_count) return &d->inputs[operand];
+  operand -= d->input_count;
+  return operand < d->output_count ? &d->outputs[operand].operand : &d->indices[operand - d->output_count];
+}
+
+static bool is_index(const ts_loop *loop, int32_t operand) {
+  return operand >= loop->d->input_count + loop->d->output_count;
+}
+
+ts_counter ts_loop_count(ts_loop *loop, ts_v from, ts_v to, ts_v step) {
+  LLVMBuilderRef b = loop->e->b;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter c = {.to = to, .step = step, .body = ts_loop_block(loop, "count"), .done = ts_loop_block(loop, "counted")};
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, from, to, ""), c.body, c.done);
+  LLVMPositionBuilderAtEnd(b, c.body);
+  c.index = LLVMBuildPhi(b, loop->i64, "");
+  LLVMAddIncoming(c.index, &from, &before, 1);
+  return c;
+}
+
+void ts_loop_count_end(ts_loop *loop, ts_counter *counter) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v next = ts_loop_add(loop, counter->index, counter->step);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMAddIncoming(counter->index, &next, &here, 1);
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, counter->to, ""), counter->body, counter->done);
+  LLVMPositionBuilderAtEnd(b, counter->done);
+}
+
+/* ---- frame ---- */
+
+static void begin_function(ts_loop *loop, const char *name) {
+  ts_emit *e = loop->e;
+  LLVMTypeRef parameters[] = {loop->pointer, loop->i64, loop->i64, loop->pointer};
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), parameters, 4, 0);
+  e->function = LLVMAddFunction(e->module, name, type);
+  loop->args = LLVMGetParam(e->function, 0);
+  loop->begin = LLVMGetParam(e->function, 1);
+  loop->end = LLVMGetParam(e->function, 2);
+  loop->scratch = LLVMGetParam(e->function, 3);
+  LLVMPositionBuilderAtEnd(e->b, ts_loop_block(loop, "entry"));
+  LLVMBasicBlockRef work = ts_loop_block(loop, "work");
+  loop->leave = ts_loop_block(loop, "leave");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, loop->begin, loop->end, ""), work, loop->leave);
+  LLVMPositionBuilderAtEnd(e->b, loop->leave);
+  LLVMBuildRetVoid(e->b);
+  LLVMPositionBuilderAtEnd(e->b, work);
+}
+
+static ts_v stride_value(ts_loop *loop, int32_t operand, int32_t dim) {
+  const ts_kernel_operand *o = operand_of(loop, operand);
+  if (o->stride[dim] == TS_STRIDE_ZERO) return NULL;
+  if (o->stride[dim] == TS_STRIDE_ANY) return ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, operand) + 1 + dim);
+  return ts_loop_number(loop, is_index(loop, operand) ? 1 : (int64_t)ts_dtype_size(o->dtype));
+}
+
+static void load_frame(ts_loop *loop) {
+  int32_t rank = loop->d->rank;
+  for (int32_t i = 0; i < rank; i++) loop->extent[i] = ts_loop_arg(loop, i);
+  for (int32_t o = 0; o < loop->operand_count; o++) {
+    ts_v word = ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, o));
+    loop->address[o] = is_index(loop, o) ? word : LLVMBuildIntToPtr(loop->e->b, word, loop->pointer, "");
+    loop->base[o] = loop->address[o];
+    for (int32_t i = 0; i < rank; i++) loop->stride[o * rank + i] = stride_value(loop, o, i);
+  }
+}
+
+static ts_status allocate(ts_loop *loop) {
+  size_t operands = (size_t)loop->operand_count, nodes = (size_t)loop->d->node_count;
+  TS_TRY(ts_loop_plan_make(loop->d, &loop->arena, &loop->plan));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, operands, &loop->address));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, operands, &loop->base));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, operands, &loop->tile_row));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, operands * (size_t)loop->d->rank, &loop->stride));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, nodes, &loop->value));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, nodes, &loop->partial));
+  return TS_ARENA_ARRAY(&loop->arena, nodes, &loop->wanted);
+}
+
+ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  *loop = (ts_loop){.e = e, .d = desc};
+  ts_arena_init(&loop->arena);
+  loop->operand_count = desc->input_count + desc->output_count + desc->index_count;
+  loop->i64 = LLVMInt64TypeInContext(e->context);
+  loop->i8 = LLVMInt8TypeInContext(e->context);
+  loop->pointer = LLVMPointerTypeInContext(e->context, 0);
+  TS_TRY(allocate(loop));
+  begin_function(loop, name);
+  load_frame(loop);
+  ts_loop_want_all(loop);
+  return ts_loop_nodes(loop, TS_LEVEL_KERNEL, NULL);
+}
+
+ts_status ts_loop_close(ts_loop *loop, ts_status status) {
+  if (!status) LLVMBuildBr(loop->e->b, loop->leave);
+  ts_arena_deinit(&loop->arena);
+  return status;
+}
+
+/* ---- rows ---- */
+
+static ts_v moved(ts_loop *loop, int32_t operand, ts_v base, ts_v counter, ts_v stride) {
+  if (!stride) return base;
+  ts_v by = ts_loop_mul(loop, counter, stride);
+  return is_index(loop, operand) ? ts_loop_add(loop, base, by) : ts_loop_offset(loop, base, by);
+}
+
+void ts_loop_set_row(ts_loop *loop, const ts_v *counters, int32_t dims) {
+  int32_t rank = loop->d->rank;
+  for (int32_t o = 0; o < loop->operand_count; o++) {
+    ts_v base = loop->address[o];
+    for (int32_t i = 0; i < dims; i++) base = moved(loop, o, base, counters[i], loop->stride[o * rank + i]);
+    loop->base[o] = base;
+  }
+}
+
+/* Where the first row lies; one row needs no division. */
+static void first_counters(ts_loop *loop, int32_t dims, ts_v *counters) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v rest = loop->begin;
+  for (int32_t i = dims - 1; i > 0; i--) {
+    counters[i] = LLVMBuildURem(b, rest, loop->extent[i], "");
+    rest = LLVMBuildUDiv(b, rest, loop->extent[i], "");
+  }
+  if (dims > 0) counters[0] = rest;
+}
+
+static void next_counters(ts_loop *loop, int32_t dims, const ts_v *counters, ts_v *next) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v carry = ts_loop_number(loop, 1);
+  for (int32_t i = dims - 1; i >= 0; i--) {
+    ts_v sum = ts_loop_add(loop, counters[i], carry);
+    if (i == 0) {
+      next[i] = sum;
+      break;
+    }
+    ts_v full = LLVMBuildICmp(b, LLVMIntEQ, sum, loop->extent[i], "");
+    next[i] = LLVMBuildSelect(b, full, ts_loop_number(loop, 0), sum, "");
+    carry = LLVMBuildZExt(b, full, loop->i64, "");
+  }
+}
+
+ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v counters[TS_KERNEL_MAX_RANK] = {0}, next[TS_KERNEL_MAX_RANK] = {0};
+  first_counters(loop, dims, counters);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter rows = ts_loop_count(loop, loop->begin, loop->end, ts_loop_number(loop, 1));
+  for (int32_t i = 0; i < dims; i++) {
+    ts_v first = counters[i];
+    counters[i] = LLVMBuildPhi(b, loop->i64, "");
+    LLVMAddIncoming(counters[i], &first, &before, 1);
+  }
+  TS_TRY(fn(context, loop, counters));
+  next_counters(loop, dims, counters, next);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  for (int32_t i = 0; i < dims; i++) LLVMAddIncoming(counters[i], &next[i], &here, 1);
+  ts_loop_count_end(loop, &rows);
+  return TS_SUCCESS;
+}
+
+/* ---- points ---- */
+
+static ts_v lanes_of(ts_loop *loop) { return ts_loop_number(loop, loop->e->lanes); }
+
+static void add_phis(ts_loop *loop, ts_v *phis, const ts_v *values, int count, LLVMBasicBlockRef from) {
+  for (int i = 0; i < count; i++) {
+    ts_v value = values[i];
+    if (!phis[i]) phis[i] = LLVMBuildPhi(loop->e->b, LLVMTypeOf(value), "");
+    LLVMAddIncoming(phis[i], &value, &from, 1);
+  }
+}
+
+static void copy_values(ts_v *to, const ts_v *from, int count) {
+  for (int i = 0; i < count; i++) to[i] = from[i];
+}
+
+/* Whole vectors from `from` to `stop`. */
+static ts_status whole_vectors(ts_loop *loop, ts_v from, ts_v stop, ts_v *carried, int count, ts_point_fn fn,
+                               void *context) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter vectors = ts_loop_count(loop, from, stop, lanes_of(loop));
+  add_phis(loop, phis, carried, count, before);
+  copy_values(inside, phis, count);
+  TS_TRY(fn(context, loop, &(ts_point){.index = vectors.index}, inside));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  add_phis(loop, phis, inside, count, here);
+  ts_loop_count_end(loop, &vectors);
+  add_phis(loop, after, carried, count, before);
+  add_phis(loop, after, inside, count, here);
+  copy_values(carried, after, count);
+  return TS_SUCCESS;
+}
+
+static ts_status last_vector(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn,
+                             void *context) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), tail = ts_loop_block(loop, "tail");
+  LLVMBasicBlockRef done = ts_loop_block(loop, "tail_done");
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, from, to, ""), tail, done);
+  LLVMPositionBuilderAtEnd(b, tail);
+  copy_values(inside, carried, count);
+  ts_point at = {.index = from, .count = LLVMBuildSub(b, to, from, "count")};
+  TS_TRY(fn(context, loop, &at, inside));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, done);
+  LLVMPositionBuilderAtEnd(b, done);
+  add_phis(loop, after, carried, count, before);
+  add_phis(loop, after, inside, count, here);
+  copy_values(carried, after, count);
+  return TS_SUCCESS;
+}
+
+static ts_status mixed_vectors(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn,
+                               void *context) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+  ts_counter vectors = ts_loop_count(loop, from, to, lanes_of(loop));
+  add_phis(loop, phis, carried, count, before);
+  copy_values(inside, phis, count);
+  ts_v left = LLVMBuildSub(b, to, vectors.index, "");
+  ts_v partial = LLVMBuildICmp(b, LLVMIntSLT, left, lanes_of(loop), "");
+  ts_point at = {.index = vectors.index, .mixed = true};
+  at.count = LLVMBuildSelect(b, partial, left, lanes_of(loop), "count");
+  TS_TRY(fn(context, loop, &at, inside));
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  add_phis(loop, phis, inside, count, here);
+  ts_loop_count_end(loop, &vectors);
+  add_phis(loop, after, carried, count, before);
+  add_phis(loop, after, inside, count, here);
+  copy_values(carried, after, count);
+  return TS_SUCCESS;
+}
+
+static int32_t wanted_weight(const ts_loop *loop) {
+  int32_t weight = 0;
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    if (loop->wanted[id] && loop->plan.level[id] == TS_LEVEL_POINT) weight += loop->plan.weight[id];
+  }
+  return weight;
+}
+
+ts_status ts_loop_points(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn, void *context) {
+  if (wanted_weight(loop) > EMIT_ONCE_FROM) return mixed_vectors(loop, from, to, carried, count, fn, context);
+  ts_v length = LLVMBuildSub(loop->e->b, to, from, "");
+  ts_v whole = LLVMBuildAnd(loop->e->b, length, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
+  ts_v stop = ts_loop_add(loop, from, whole);
+  TS_TRY(whole_vectors(loop, from, stop, carried, count, fn, context));
+  return last_vector(loop, stop, to, carried, count, fn, context);
+}
+
+/* ---- nodes ---- */
+
+void ts_loop_want_all(ts_loop *loop) {
+  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = loop->plan.needed[id];
+}
+
+static uint8_t last_class(const ts_loop *loop, const ts_kernel_operand *o) { return o->stride[loop->d->rank - 1]; }
+static ts_v last_stride(const ts_loop *loop, int32_t operand) {
+  return loop->stride[operand * loop->d->rank + loop->d->rank - 1];
+}
+
+/* The elements of an operand at a point, from `base`, its row. */
+static ts_v load_points(ts_loop *loop, int32_t input, ts_v base, ts_v index, ts_v count) {
+  const ts_kernel_operand *o = &loop->d->inputs[input];
+  if (last_class(loop, o) == TS_STRIDE_UNIT) {
+    ts_v address = ts_loop_element(loop, o->dtype, base, index);
+    return count ? ts_emit_load_tail(loop->e, o->dtype, address, count) : ts_emit_load(loop->e, o->dtype, address);
+  }
+  ts_v stride = last_stride(loop, input);
+  ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
+  return ts_emit_load_strided(loop->e, o->dtype, address, stride, count);
+}
+
+static bool loads_points(const ts_loop *loop, int32_t id) {
+  return loop->wanted[id] && loop->d->nodes[id].kind == TS_NODE_LOAD && loop->plan.level[id] == TS_LEVEL_POINT;
+}
+
+static ts_v load_node(ts_loop *loop, int32_t id, const ts_point *at, ts_v count) {
+  const ts_kernel_node *n = &loop->d->nodes[id];
+  if (loop->tiled && loop->tiled[n->slot]) return ts_emit_load(loop->e, n->dtype, loop->tile_row[n->slot]);
+  return load_points(loop, n->slot, loop->base[n->slot], at->index, count);
+}
+
+static void load_all(ts_loop *loop, const ts_point *at, ts_v count) {
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    if (loads_points(loop, id)) loop->value[id] = load_node(loop, id, at, count);
+  }
+}
+
+/* Both ways of a mixed point, chosen by one branch. */
+typedef struct both_ways {
+  LLVMBasicBlockRef whole, partial, done;
+} both_ways;
+
+static both_ways open_ways(ts_loop *loop, const ts_point *at) {
+  LLVMBuilderRef b = loop->e->b;
+  both_ways w = {ts_loop_block(loop, "whole"), ts_loop_block(loop, "partial"), ts_loop_block(loop, "either")};
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, at->count, lanes_of(loop), ""), w.whole, w.partial);
+  LLVMPositionBuilderAtEnd(b, w.whole);
+  return w;
+}
+
+static void load_mixed(ts_loop *loop, const ts_point *at) {
+  LLVMBuilderRef b = loop->e->b;
+  int32_t nodes = loop->d->node_count;
+  both_ways w = open_ways(loop, at);
+  load_all(loop, at, NULL);
+  LLVMBasicBlockRef whole_end = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, w.done);
+  /* The phis stand in `done` from now on; their second values follow. */
+  LLVMPositionBuilderAtEnd(b, w.done);
+  for (int32_t id = 0; id < nodes; id++) {
+    if (!loads_points(loop, id)) continue;
+    ts_v whole = loop->value[id];
+    loop->value[id] = LLVMBuildPhi(b, LLVMTypeOf(whole), "");
+    LLVMAddIncoming(loop->value[id], &whole, &whole_end, 1);
+  }
+  LLVMPositionBuilderAtEnd(b, w.partial);
+  for (int32_t id = 0; id < nodes; id++) {
+    if (loads_points(loop, id)) loop->partial[id] = load_node(loop, id, at, at->count);
+  }
+  LLVMBasicBlockRef partial_end = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, w.done);
+  for (int32_t id = 0; id < nodes; id++) {
+    if (loads_points(loop, id)) LLVMAddIncoming(loop->value[id], &loop->partial[id], &partial_end, 1);
+  }
+  LLVMPositionBuilderAtEnd(b, w.done);
+}
+
+static ts_v scalar_value(ts_loop *loop, int32_t scalar) {
+  ts_dtype type = loop->d->scalars[scalar];
+  return ts_emit_load_splat(loop->e, type, arg_address(loop, ts_kernel_arg_scalar(loop->d, scalar)));
+}
+
+/* Of lanes in an integer type of the result's width where that is enough: s64 wraps to the same. */
+static ts_v index_value(ts_loop *loop, const ts_kernel_node *n, const ts_point *at) {
+  ts_emit *e = loop->e;
+  int32_t operand = loop->d->input_count + loop->d->output_count + n->slot;
+  ts_dtype type = ts_dtype_is_integer(n->dtype) ? n->dtype : TS_S64;
+  LLVMTypeRef element = ts_emit_element_type(e, type);
+  ts_v step = last_stride(loop, operand), first = loop->base[operand];
+  if (!at || !step) {
+    ts_v row = ts_emit_splat(e, LLVMBuildTruncOrBitCast(e->b, first, element, ""));
+    return ts_emit_convert(e, type, n->dtype, row);
+  }
+  first = ts_loop_add(loop, first, ts_loop_mul(loop, at->index, step));
+  ts_v lanes = LLVMBuildTruncOrBitCast(e->b, ts_emit_lane_numbers(e), ts_emit_vector_type(e, type), "");
+  ts_v steps = ts_emit_splat(e, LLVMBuildTruncOrBitCast(e->b, step, element, ""));
+  ts_v start = ts_emit_splat(e, LLVMBuildTruncOrBitCast(e->b, first, element, ""));
+  return ts_emit_convert(e, type, n->dtype, LLVMBuildAdd(e->b, start, LLVMBuildMul(e->b, lanes, steps, ""), ""));
+}
+
+/* min(max(index, 0), limit - 1) as s64. */
+static ts_v clamped_index(ts_loop *loop, const ts_kernel_node *n) {
+  ts_emit *e = loop->e;
+  ts_dtype type = loop->d->nodes[n->a].dtype;
+  ts_v last = LLVMBuildSub(e->b, scalar_value(loop, n->b), ts_emit_const_int(e, TS_S64, 1), "");
+  ts_v index = ts_emit_convert(e, type, TS_S64, loop->value[n->a]);
+  const char *least = ts_dtype_is_unsigned(type) ? "llvm.umin" : "llvm.smin";
+  index = ts_emit_intrinsic(e, least, NULL, (ts_v[]){index, last}, 2);
+  return ts_emit_intrinsic(e, "llvm.smax", NULL, (ts_v[]){index, LLVMConstNull(LLVMTypeOf(index))}, 2);
+}
+
+static ts_v gather_value(ts_loop *loop, int32_t id, const ts_point *at) {
+  ts_emit *e = loop->e;
+  const ts_kernel_node *n = &loop->d->nodes[id];
+  ts_v offsets = LLVMBuildMul(e->b, clamped_index(loop, n), scalar_value(loop, n->c), "");
+  ts_v base = loop->base[n->slot], stride = last_stride(loop, n->slot);
+  if (loop->plan.level[n->a] == TS_LEVEL_POINT) {
+    if (stride) {
+      base = ts_loop_offset(loop, base, ts_loop_mul(loop, at->index, stride));
+      ts_v lanes = LLVMBuildMul(e->b, ts_emit_lane_numbers(e), ts_emit_splat(e, stride), "");
+      offsets = LLVMBuildAdd(e->b, offsets, lanes, "");
+    }
+    return ts_emit_gather(e, n->dtype, base, offsets, at->count);
+  }
+  ts_v zero = LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, 0);
+  base = ts_loop_offset(loop, base, LLVMBuildExtractElement(e->b, offsets, zero, ""));
+  if (!stride) return ts_emit_load_splat(e, n->dtype, base);
+  return load_points(loop, n->slot, base, at->index, at->count);
+}
+
+static ts_status op_value(ts_loop *loop, const ts_kernel_node *n, ts_v *out) {
+  ts_v a = loop->value[n->a];
+  ts_dtype type = loop->d->nodes[n->a].dtype;
+  if (n->op == TS_OP_CONVERT) {
+    *out = ts_emit_convert(loop->e, type, n->dtype, a);
+    return TS_SUCCESS;
+  }
+  if (n->op == TS_OP_BITCAST) {
+    *out = ts_emit_bitcast(loop->e, type, n->dtype, a);
+    return TS_SUCCESS;
+  }
+  ts_v operands[3] = {a, n->b >= 0 ? loop->value[n->b] : NULL, n->c >= 0 ? loop->value[n->c] : NULL};
+  return ts_emit_op(loop->e, n->op, n->op == TS_OP_SELECT ? n->dtype : type, operands, out);
+}
+
+static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
+  const ts_kernel_node *n = &loop->d->nodes[id];
+  switch (n->kind) {
+  case TS_NODE_LOAD: /* those of points are there already */
+    if (!at) loop->value[id] = ts_emit_load_splat(loop->e, n->dtype, loop->base[n->slot]);
+    return TS_SUCCESS;
+  case TS_NODE_SCALAR: loop->value[id] = scalar_value(loop, n->slot); return TS_SUCCESS;
+  case TS_NODE_INDEX: loop->value[id] = index_value(loop, n, at); return TS_SUCCESS;
+  case TS_NODE_GATHER: loop->value[id] = gather_value(loop, id, at); return TS_SUCCESS;
+  case TS_NODE_OP: return op_value(loop, n, &loop->value[id]);
+  default: return TS_SUCCESS;
+  }
+}
+
+ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
+  if (at && at->mixed) load_mixed(loop, at);
+  else if (at) load_all(loop, at, at->count);
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    if (loop->wanted[id] && loop->plan.level[id] == level) TS_TRY(node_value(loop, id, at));
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- stores ---- */
+
+static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v count) {
+  const ts_kernel_output *o = &loop->d->outputs[output];
+  int32_t operand = ts_loop_output_operand(loop, output);
+  ts_dtype type = o->operand.dtype;
+  ts_v value = loop->value[o->node], base = loop->base[operand];
+  if (last_class(loop, &o->operand) == TS_STRIDE_UNIT) {
+    ts_v address = ts_loop_element(loop, type, base, index);
+    if (count) ts_emit_store_tail(loop->e, type, value, address, count);
+    else ts_emit_store(loop->e, type, value, address);
+    return;
+  }
+  ts_v stride = last_stride(loop, operand);
+  ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
+  ts_emit_store_strided(loop->e, type, value, address, stride, count);
+}
+
+static void store_all(ts_loop *loop, ts_v index, ts_v count, const int32_t *pass, int32_t which) {
+  for (int32_t i = 0; i < loop->d->output_count; i++) {
+    bool at_points = last_class(loop, &loop->d->outputs[i].operand) != TS_STRIDE_ZERO;
+    if (at_points && (!pass || pass[i] == which)) store_output(loop, i, index, count);
+  }
+}
+
+void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which) {
+  LLVMBuilderRef b = loop->e->b;
+  if (!at->mixed) {
+    store_all(loop, at->index, at->count, pass, which);
+    return;
+  }
+  both_ways w = open_ways(loop, at);
+  store_all(loop, at->index, NULL, pass, which);
+  LLVMBuildBr(b, w.done);
+  LLVMPositionBuilderAtEnd(b, w.partial);
+  store_all(loop, at->index, at->count, pass, which);
+  LLVMBuildBr(b, w.done);
+  LLVMPositionBuilderAtEnd(b, w.done);
+}
