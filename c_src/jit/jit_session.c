@@ -136,14 +136,11 @@ typedef struct request {
   ts_compile_job job;
 } request;
 
-static ts_status link_kernel(ts_kernel *kernel, const ts_object *object, int64_t *counter) {
+static ts_status link_kernel(const ts_kernel *kernel, const ts_object *object, ts_module *out) {
   int64_t start = ts_jit_clock();
-  ts_module module;
-  TS_TRY(ts_module_load(object, kernel->name, &module));
+  TS_TRY(ts_module_load(object, kernel->name, out));
   pthread_mutex_lock(&session.lock);
   session.stats.link_ns += ts_jit_clock() - start;
-  ++*counter;
-  settle_ready(kernel, &module);
   pthread_mutex_unlock(&session.lock);
   return TS_SUCCESS;
 }
@@ -151,32 +148,37 @@ static ts_status link_kernel(ts_kernel *kernel, const ts_object *object, int64_t
 static bool read_from_disk(ts_kernel *kernel) {
   ts_object object;
   if (!ts_disk_read(kernel->text, kernel->length, &object)) return false;
-  ts_status status = link_kernel(kernel, &object, &session.stats.loaded);
+  ts_module module;
+  ts_status status = link_kernel(kernel, &object, &module);
   ts_free(object.data);
-  return ts_status_consume_ok(status);
+  if (!ts_status_consume_ok(status)) return false;
+  pthread_mutex_lock(&session.lock);
+  session.stats.loaded++;
+  settle_ready(kernel, &module);
+  pthread_mutex_unlock(&session.lock);
+  return true;
 }
 
-/* Runs on a compile thread. Once the kernel is settled the request may be gone. */
+/* Runs on a compile thread. Once the kernel is settled, the request may be gone. The disk comes
+ * first: a program that ends with its last kernel leaves all of them behind. */
 static void on_compiled(ts_compile_job *job) {
   request *r = (request *)((char *)job - offsetof(request, job));
   ts_kernel *kernel = r->kernel;
-  ts_object object = job->object;
+  ts_module module;
+  ts_status status = job->status;
+  if (!status) status = link_kernel(kernel, &job->object, &module);
+  if (!status) ts_disk_write(kernel->text, kernel->length, &job->object);
+  ts_free(job->object.data);
+
   pthread_mutex_lock(&session.lock);
   session.stats.compile_ns += job->nanoseconds;
-  retain(kernel); /* its text is needed for the disk */
-  pthread_mutex_unlock(&session.lock);
-
-  ts_status status = job->status;
-  if (!status) status = link_kernel(kernel, &object, &session.stats.compiled);
-  if (!status) ts_disk_write(kernel->text, kernel->length, &object);
-  ts_free(object.data);
-
-  pthread_mutex_lock(&session.lock);
   if (status) {
     r->status = status;
     settle_failed(kernel);
+  } else {
+    session.stats.compiled++;
+    settle_ready(kernel, &module);
   }
-  release(kernel);
   pthread_mutex_unlock(&session.lock);
 }
 
