@@ -67,7 +67,9 @@ JIT_SRC := \
   c_src/jit/vecmath_exp.c \
   c_src/jit/vecmath_library.c \
   c_src/jit/vecmath_log.c \
-  c_src/jit/vecmath_trig.c
+  c_src/jit/vecmath_trig.c \
+  c_src/jit/whole.c \
+  c_src/jit/whole_emit.c
 
 KERNEL_SRC := \
   c_src/kernel/ref.c \
