@@ -101,13 +101,15 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_graph \
   test_infer \
   test_jit \
   test_ref \
   test_ref_reduce \
   test_ref_scalar \
   test_ref_shape \
-  test_tensor
+  test_tensor \
+  test_text
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
