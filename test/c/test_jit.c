@@ -1,124 +1,395 @@
-#include "jit/emit.h"
-#include "jit/jit.h"
+#include "jit_kernels.h"
+#include "testing.h"
 
-#include <check.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-/* ---- hand-made kernels: out[i] = in[i] + constant, s32, args = {out, in} ---- */
+/* Each test uses constants of its own: with CK_FORK=no they share the session. */
 
-typedef struct adder {
-  int64_t constant;
-} adder;
-
-static ts_v argument(ts_emit *e, ts_v args, int index) {
-  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
-  ts_v number = LLVMConstInt(i64, (unsigned)index, 0);
-  return LLVMBuildLoad2(e->b, i64, LLVMBuildGEP2(e->b, i64, args, &number, 1, ""), "");
-}
-
-static ts_v element_address(ts_emit *e, ts_v base, ts_v index) {
-  LLVMTypeRef type = LLVMInt32TypeInContext(e->context);
-  ts_v pointer = LLVMBuildIntToPtr(e->b, base, LLVMPointerTypeInContext(e->context, 0), "");
-  return LLVMBuildGEP2(e->b, type, pointer, &index, 1, "");
-}
-
-static LLVMValueRef begin_function(ts_emit *e, const char *name) {
-  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), ptr = LLVMPointerTypeInContext(e->context, 0);
-  LLVMTypeRef params[] = {ptr, i64, i64, ptr};
-  e->function = LLVMAddFunction(e->module, name, LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 4, 0));
-  LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
-  return e->function;
-}
-
-static ts_status emit_adder(ts_emit *e, const char *name, const void *description) {
-  const adder *a = description;
-  LLVMValueRef f = begin_function(e, name);
-  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
-  ts_v out = argument(e, LLVMGetParam(f, 0), 0), in = argument(e, LLVMGetParam(f, 0), 1);
-  LLVMBasicBlockRef entry = LLVMGetInsertBlock(e->b);
-  LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, f, "head");
-  LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(e->context, f, "body");
-  LLVMBasicBlockRef tail = LLVMAppendBasicBlockInContext(e->context, f, "tail");
-  LLVMBuildBr(e->b, head);
-
-  LLVMPositionBuilderAtEnd(e->b, head);
-  ts_v i = LLVMBuildPhi(e->b, i64, "i");
-  ts_v next = LLVMBuildAdd(e->b, i, LLVMConstInt(i64, (unsigned)e->lanes, 0), "");
-  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLE, next, LLVMGetParam(f, 2), ""), body, tail);
-
-  LLVMPositionBuilderAtEnd(e->b, body);
-  ts_v constant = ts_emit_const_int(e, TS_S32, a->constant);
-  ts_v sum = LLVMBuildAdd(e->b, ts_emit_load(e, TS_S32, element_address(e, in, i)), constant, "");
-  ts_emit_store(e, TS_S32, sum, element_address(e, out, i));
-  LLVMBuildBr(e->b, head);
-  ts_v first = LLVMGetParam(f, 1);
-  LLVMAddIncoming(i, &first, &entry, 1);
-  LLVMAddIncoming(i, &next, &body, 1);
-
-  LLVMPositionBuilderAtEnd(e->b, tail);
-  ts_v left = LLVMBuildSub(e->b, LLVMGetParam(f, 2), i, "");
-  sum = LLVMBuildAdd(e->b, ts_emit_load_tail(e, TS_S32, element_address(e, in, i), left), constant, "");
-  ts_emit_store_tail(e, TS_S32, sum, element_address(e, out, i), left);
-  LLVMBuildRetVoid(e->b);
-  return TS_SUCCESS;
-}
-
-typedef struct adder_source {
-  char text[64];
-  adder description;
-  ts_kernel_source source;
-} adder_source;
-
-static void make_source(adder_source *s, int64_t constant) {
-  snprintf(s->text, sizeof(s->text), "test add %lld", (long long)constant);
-  s->description.constant = constant;
-  s->source = (ts_kernel_source){s->text, strlen(s->text), emit_adder, &s->description};
-}
-
-static void check_adds(const ts_kernel *kernel, int64_t constant) {
-  int32_t in[101], out[102];
-  for (int i = 0; i < 101; i++) in[i] = i * 7;
-  memset(out, 0x55, sizeof(out));
-  int64_t args[] = {(int64_t)(intptr_t)out, (int64_t)(intptr_t)in};
-  ts_kernel_entry(kernel)(args, 0, 101, NULL);
-  for (int i = 0; i < 101; i++) ck_assert_int_eq(out[i], i * 7 + constant);
-  ck_assert_int_eq(out[101], 0x55555555);
-}
-
-static void check_ok(ts_status status) {
-  ck_assert_msg(status == TS_SUCCESS, "%s", ts_status_message(status));
-}
-
-static ts_jit_stats stats(void) {
+static ts_jit_stats stats(void)
+{
   ts_jit_stats s;
   ts_jit_get_stats(&s);
   return s;
 }
 
-START_TEST(a_kernel_compiles_and_runs) {
-  adder_source s;
-  make_source(&s, 5);
+static void setup(void)
+{
+  const ts_jit_options no_disk = {.cache_dir = ""};
+  ts_jit_configure(&no_disk);
+}
+
+static ts_kernel *get(int32_t constant)
+{
+  adder a;
   ts_kernel *kernel;
-  check_ok(ts_jit_get_kernels(&s.source, 1, &kernel));
-  check_adds(kernel, 5);
-  ck_assert_str_eq(ts_kernel_text(kernel), s.text);
+  adder_init(&a, constant);
+  ck_assert_ok(ts_jit_get_kernels(&a.source, 1, &kernel));
+  adder_check(kernel, constant);
+  return kernel;
+}
+
+/* ---- requests */
+
+START_TEST(a_kernel_compiles_and_runs)
+{
+  ts_jit_stats before = stats();
+  ts_kernel *kernel = get(5);
+  ck_assert_str_eq(ts_kernel_text(kernel), "test add 5");
   ck_assert_uint_gt(ts_kernel_code_bytes(kernel), 0);
-  ck_assert_int_eq(stats().compiled, 1);
+  ts_hash128 hash = ts_hash("test add 5", 10);
+  ck_assert(ts_kernel_hash(kernel).lo == hash.lo && ts_kernel_hash(kernel).hi == hash.hi);
+  ts_jit_stats after = stats();
+  ck_assert_int_eq(after.compiled - before.compiled, 1);
+  ck_assert_int_eq(after.kernels - before.kernels, 1);
+  ck_assert_int_gt(after.code_bytes, before.code_bytes);
+  ck_assert_int_gt(after.compile_ns, before.compile_ns);
   ts_kernel_release(kernel);
 }
 END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("jit");
-  TCase *tc = tcase_create("session");
-  tcase_add_test(tc, a_kernel_compiles_and_runs);
-  suite_add_tcase(suite, tc);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+START_TEST(a_kernel_is_compiled_once)
+{
+  ts_kernel *first = get(10);
+  ts_jit_stats before = stats();
+  ts_kernel *second = get(10);
+  ts_kernel_release(first);
+  ts_kernel_release(second);
+  ts_kernel *third = get(10);
+  ck_assert_ptr_eq(first, second);
+  ck_assert_ptr_eq(first, third);
+  ck_assert_int_eq(stats().compiled, before.compiled);
+  ck_assert_int_eq(stats().reused, before.reused + 2);
+  ts_kernel_release(third);
 }
+END_TEST
+
+START_TEST(one_request_for_many)
+{
+  enum { N = 12 };
+  adder a[N];
+  ts_kernel_source sources[N];
+  ts_kernel *kernels[N];
+  ts_jit_stats before = stats();
+  for (int i = 0; i < N; i++) {
+    adder_init(&a[i], 20 + i % 5);
+    sources[i] = a[i].source;
+  }
+  ck_assert_ok(ts_jit_get_kernels(sources, N, kernels));
+  for (int i = 0; i < N; i++) {
+    adder_check(kernels[i], 20 + i % 5);
+    ck_assert_ptr_eq(kernels[i], kernels[i % 5]);
+  }
+  ck_assert_int_eq(stats().compiled - before.compiled, 5);
+  for (int i = 0; i < N; i++) ts_kernel_release(kernels[i]);
+  ck_assert_ok(ts_jit_get_kernels(NULL, 0, NULL));
+}
+END_TEST
+
+static void *get_many(void *argument)
+{
+  int32_t first = *(const int32_t *)argument;
+  for (int i = 0; i < 6; i++) ts_kernel_release(get(first + i));
+  for (int i = 0; i < 4; i++) ts_kernel_release(get(50 + i));
+  return NULL;
+}
+
+START_TEST(many_threads)
+{
+  enum { N = 8 };
+  pthread_t threads[N];
+  int32_t first[N];
+  ts_jit_stats before = stats();
+  for (int i = 0; i < N; i++) {
+    first[i] = i % 2 ? 100 : 100 + i * 10;
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, get_many, &first[i]), 0);
+  }
+  for (int i = 0; i < N; i++) pthread_join(threads[i], NULL);
+  ck_assert_int_eq(stats().compiled - before.compiled, 4 * 6 + 4);
+  ck_assert_int_eq(stats().kernels - before.kernels, 4 * 6 + 4);
+}
+END_TEST
+
+/* ---- the bound */
+
+START_TEST(old_kernels_are_evicted)
+{
+  const ts_jit_options small = {.cache_dir = "", .memory_cache_kernels = 3};
+  ts_jit_trim();
+  ts_jit_configure(&small);
+  ts_jit_stats before = stats();
+  ck_assert_int_eq(before.kernels, 0);
+  ck_assert_int_eq(before.code_bytes, 0);
+  ts_kernel *held = get(200);
+  for (int32_t i = 1; i <= 5; i++) ts_kernel_release(get(200 + i));
+  ck_assert_int_eq(stats().kernels, 3);
+  ck_assert_int_eq(stats().evicted - before.evicted, 3);
+  adder_check(held, 200);
+  ts_kernel_release(get(204)); /* among the youngest, so still there */
+  ck_assert_int_eq(stats().compiled - before.compiled, 6);
+  ts_kernel_release(get(201));
+  ck_assert_int_eq(stats().compiled - before.compiled, 7);
+  ts_kernel_release(get(204)); /* was used after 205 */
+  ck_assert_int_eq(stats().compiled - before.compiled, 7);
+  ts_kernel_release(held);
+  ts_jit_trim();
+  ck_assert_int_eq(stats().kernels, 0);
+  ck_assert_int_eq(stats().code_bytes, 0);
+}
+END_TEST
+
+START_TEST(held_kernels_may_exceed_the_bound)
+{
+  const ts_jit_options small = {.cache_dir = "", .memory_cache_kernels = 2};
+  ts_kernel *held[4];
+  ts_jit_trim();
+  ts_jit_configure(&small);
+  for (int32_t i = 0; i < 4; i++) held[i] = get(220 + i);
+  ck_assert_int_eq(stats().kernels, 4);
+  for (int32_t i = 0; i < 4; i++) adder_check(held[i], 220 + i);
+  ts_kernel_retain(held[3]);
+  for (int32_t i = 0; i < 4; i++) ts_kernel_release(held[i]);
+  ck_assert_int_eq(stats().kernels, 2);
+  adder_check(held[3], 223);
+  ts_kernel_release(held[3]);
+}
+END_TEST
+
+/* ---- emitters that fail */
+
+static ts_status emit_nothing(ts_emit *e, const char *name, const void *description)
+{
+  (void)e, (void)name, (void)description;
+  return TS_SUCCESS;
+}
+
+static ts_status emit_refusal(ts_emit *e, const char *name, const void *description)
+{
+  (void)description;
+  kernel_begin(e, name);
+  return ts_error(TS_UNIMPLEMENTED, "not today");
+}
+
+static ts_status emit_unfinished(ts_emit *e, const char *name, const void *description)
+{
+  (void)description;
+  kernel_begin(e, name); /* a block without an end */
+  return TS_SUCCESS;
+}
+
+static void emit_call(ts_emit *e, const char *callee)
+{
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, 0);
+  LLVMBuildCall2(e->b, type, LLVMAddFunction(e->module, callee, type), NULL, 0, "");
+}
+
+static ts_status emit_unknown_call(ts_emit *e, const char *name, const void *description)
+{
+  (void)description;
+  kernel_begin(e, name);
+  emit_call(e, "no_such_function");
+  LLVMBuildRetVoid(e->b);
+  return TS_SUCCESS;
+}
+
+/* Inline assembly that the assembler rejects reaches us through the diagnostic handler. */
+static ts_status emit_bad_assembly(ts_emit *e, const char *name, const void *description)
+{
+  (void)description;
+  kernel_begin(e, name);
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, 0);
+  char text[] = "no_such_instruction %rubbish", constraints[] = "";
+  ts_v assembly = LLVMGetInlineAsm(type, text, strlen(text), constraints, 0, 1, 0, LLVMInlineAsmDialectATT, 0);
+  LLVMBuildCall2(e->b, type, assembly, NULL, 0, "");
+  LLVMBuildRetVoid(e->b);
+  return TS_SUCCESS;
+}
+
+static ts_status get_from(ts_status (*emit)(ts_emit *, const char *, const void *), const char *text)
+{
+  ts_kernel_source source = {.text = text, .length = strlen(text), .emit = emit};
+  ts_kernel *kernel;
+  ts_status status = ts_jit_get_kernels(&source, 1, &kernel);
+  ck_assert((status == TS_SUCCESS) == (kernel != NULL));
+  if (kernel) ts_kernel_release(kernel);
+  return status;
+}
+
+START_TEST(emitters_that_fail)
+{
+  ck_assert_error(get_from(emit_refusal, "test refused"), TS_UNIMPLEMENTED, "not today");
+  ck_assert_error(get_from(emit_nothing, "test nothing"), TS_INTERNAL, "no function of that name");
+  ck_assert_error(get_from(emit_unfinished, "test unfinished"), TS_INTERNAL, "invalid code");
+  ck_assert_error(get_from(emit_unknown_call, "test unknown"), TS_INTERNAL, "no_such_function");
+  ck_assert_error(get_from(emit_bad_assembly, "test assembly"), TS_INTERNAL, "XXX");
+  ts_kernel_release(get(300));
+}
+END_TEST
+
+START_TEST(a_failure_does_not_stick)
+{
+  adder a;
+  adder_init(&a, 310);
+  ck_assert_error(get_from(emit_refusal, a.text), TS_UNIMPLEMENTED, "not today");
+  ts_kernel_release(get(310));
+}
+END_TEST
+
+START_TEST(one_failure_fails_the_request)
+{
+  adder a[3];
+  ts_kernel_source sources[3];
+  ts_kernel *kernels[3];
+  for (int i = 0; i < 3; i++) {
+    adder_init(&a[i], 320 + i);
+    sources[i] = a[i].source;
+  }
+  sources[1].emit = emit_refusal;
+  ck_assert_error(ts_jit_get_kernels(sources, 3, kernels), TS_UNIMPLEMENTED, "not today");
+  for (int i = 0; i < 3; i++) ck_assert_ptr_null(kernels[i]);
+  ts_kernel_release(get(320));
+  ts_kernel_release(get(321));
+}
+END_TEST
+
+/* A call that leaves the mapping. */
+static ts_status emit_fill(ts_emit *e, const char *name, const void *description)
+{
+  (void)description;
+  kernel_begin(e, name);
+  ts_v value = LLVMConstInt(LLVMInt8TypeInContext(e->context), 0x2a, 0);
+  LLVMBuildMemSet(e->b, kernel_pointer(e, 0), value, kernel_word(e, 1), 1);
+  LLVMBuildRetVoid(e->b);
+  return TS_SUCCESS;
+}
+
+START_TEST(code_calls_outside)
+{
+  const char *text = "test fill";
+  ts_kernel_source source = {.text = text, .length = strlen(text), .emit = emit_fill};
+  ts_kernel *kernel;
+  ck_assert_ok(ts_jit_get_kernels(&source, 1, &kernel));
+  char bytes[301] = {0};
+  int64_t args[] = {(int64_t)(intptr_t)bytes, 300};
+  ts_kernel_entry(kernel)(args, 0, 0, NULL);
+  for (int i = 0; i < 300; i++) ck_assert_int_eq(bytes[i], 0x2a);
+  ck_assert_int_eq(bytes[300], 0);
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+/* ---- faults */
+
+static void try_to_get(int32_t constant)
+{
+  adder a;
+  ts_kernel *kernel;
+  adder_init(&a, constant);
+  if (ts_status_consume_ok(ts_jit_get_kernels(&a.source, 1, &kernel))) {
+    adder_check(kernel, constant);
+    ts_kernel_release(kernel);
+  }
+  ts_jit_trim();
+}
+
+START_TEST(every_allocation_may_fail)
+{
+  for (int32_t i = 0; i < 16; i++) try_to_get(400 + i); /* starts all threads */
+  CK_FAIL_EACH_ALLOCATION(try_to_get(420));
+}
+END_TEST
+
+START_TEST(debuggers_are_told)
+{
+  setenv("TESSERA_GDB", "1", 1);
+  setenv("TESSERA_PERF", "1", 1);
+  ts_kernel_release(get(450));
+  ts_jit_trim();
+  ts_kernel_release(get(451));
+  unsetenv("TESSERA_GDB");
+  unsetenv("TESSERA_PERF");
+  char path[64], line[256];
+  snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
+  FILE *file = fopen(path, "r");
+  ck_assert_ptr_nonnull(file);
+  int lines = 0;
+  for (; fgets(line, sizeof(line), file); lines++) ck_assert_ptr_nonnull(strstr(line, " tessera_test_"));
+  fclose(file);
+  unlink(path);
+  ck_assert_int_eq(lines, 2);
+}
+END_TEST
+
+static void *get_failing(void *unused)
+{
+  (void)unused;
+  adder a;
+  ts_kernel *kernel;
+  adder_init(&a, 460);
+  ts_status status = ts_jit_get_kernels(&a.source, 1, &kernel);
+  if (!status) ts_kernel_release(kernel);
+  ts_status_free(status);
+  return NULL;
+}
+
+START_TEST(waiters_outlive_a_failure)
+{
+  pthread_t threads[8];
+  ts_jit_inject_fatal(3);
+  for (int i = 0; i < 8; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, get_failing, NULL), 0);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  ts_jit_inject_fatal(0);
+  ts_kernel_release(get(460));
+}
+END_TEST
+
+START_TEST(fatal_errors_park_threads)
+{
+  adder a;
+  ts_kernel *kernel;
+  adder_init(&a, 470);
+  int64_t before = stats().failed_threads;
+  ts_jit_inject_fatal(1);
+  ck_assert_error(ts_jit_get_kernels(&a.source, 1, &kernel), TS_INTERNAL, "fatal error of LLVM");
+  ck_assert_int_eq(stats().failed_threads, before + 1);
+  ts_kernel_release(get(470));
+
+  /* Too many, and the compiler is off; what is compiled stays usable. */
+  ts_kernel *held = get(471);
+  for (int64_t i = before + 1; i < 16; i++) {
+    ts_jit_inject_fatal(1);
+    adder_init(&a, 480 + (int32_t)i);
+    ck_assert_error(ts_jit_get_kernels(&a.source, 1, &kernel), TS_INTERNAL, "injected by a test");
+  }
+  ck_assert_error(ts_jit_get_kernels(&a.source, 1, &kernel), TS_INTERNAL, "the compiler is off");
+  ts_kernel_release(get(470));
+  adder_check(held, 471);
+  ts_kernel_release(held);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("jit");
+  TCase *tc = tcase_create("jit");
+  tcase_add_checked_fixture(tc, setup, NULL);
+  tcase_set_timeout(tc, 60);
+  tcase_add_test(tc, a_kernel_compiles_and_runs);
+  tcase_add_test(tc, a_kernel_is_compiled_once);
+  tcase_add_test(tc, one_request_for_many);
+  tcase_add_test(tc, many_threads);
+  tcase_add_test(tc, old_kernels_are_evicted);
+  tcase_add_test(tc, held_kernels_may_exceed_the_bound);
+  tcase_add_test(tc, emitters_that_fail);
+  tcase_add_test(tc, a_failure_does_not_stick);
+  tcase_add_test(tc, one_failure_fails_the_request);
+  tcase_add_test(tc, code_calls_outside);
+  tcase_add_test(tc, every_allocation_may_fail);
+  tcase_add_test(tc, debuggers_are_told);
+  tcase_add_test(tc, waiters_outlive_a_failure);
+  tcase_add_test(tc, fatal_errors_park_threads); /* last: it turns the compiler off */
+  suite_add_tcase(s, tc);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
