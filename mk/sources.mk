@@ -58,6 +58,8 @@ JIT_SRC := \
   c_src/jit/loop_body.c \
   c_src/jit/loop_map.c \
   c_src/jit/loop_plan.c \
+  c_src/jit/loop_reduce.c \
+  c_src/jit/loop_row.c \
   c_src/jit/lower.c \
   c_src/jit/lower_launch.c \
   c_src/jit/lower_reduce.c \
@@ -95,7 +97,14 @@ TOOL_SRC := \
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
+  test/c/jit_kernels.c \
   test/c/compare.c \
+  test/c/random_args.c \
+  test/c/random_control.c \
+  test/c/random_elementwise.c \
+  test/c/random_graph.c \
+  test/c/random_move.c \
+  test/c/random_reduce.c \
   test/c/tensors.c
 
 # test/c/<name>.c each, with its own main().
@@ -104,6 +113,7 @@ C_TESTS := \
   test_graph \
   test_infer \
   test_jit \
+  test_random \
   test_ref \
   test_ref_reduce \
   test_ref_scalar \

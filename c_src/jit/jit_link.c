@@ -48,7 +48,9 @@ static const char *string_at(const char *strings, size_t size, size_t offset) {
 static ts_status string_table(const loader *l, uint32_t index, const char **out, size_t *out_size) {
   if (index >= l->section_count) return malformed("no string table");
   const Elf64_Shdr *s = &l->sections[index];
-  if (s->sh_size == 0 || l->data[s->sh_offset + s->sh_size - 1] != 0) return malformed("bad string table");
+  if (s->sh_size == 0 || !inside(l, s->sh_offset, s->sh_size) || l->data[s->sh_offset + s->sh_size - 1] != 0) {
+    return malformed("bad string table");
+  }
   *out = (const char *)l->data + s->sh_offset;
   *out_size = s->sh_size;
   return TS_SUCCESS;
