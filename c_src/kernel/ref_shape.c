@@ -95,22 +95,29 @@ static void slice(const ts_ref_call *call) {
 
 /* ---- writes into place ---- */
 
+/* Where a padded element goes, if it stays at all. Products are taken only
+ * where the inferred result bounds them. */
+static bool pad_target(const ts_attrs *attrs, const ts_shape *to, const int64_t *index, const int64_t *strides,
+                       int64_t *out) {
+  *out = 0;
+  for (int32_t d = 0; d < to->rank; d++) {
+    int64_t moved = index[d] == 0 ? 0 : index[d] * (attrs->pad.interior.dims[d] + 1), at;
+    if (!ts_add_i64(attrs->pad.low.dims[d], moved, &at) || at < 0 || at >= to->dims[d]) return false;
+    *out += at * strides[d];
+  }
+  return true;
+}
+
 static void pad(const ts_ref_call *call) {
   const ts_buffer *operand = call->operands[0];
   const ts_shape *from = &operand->shape, *to = &call->result->shape;
-  const ts_attrs *attrs = call->op->attrs;
-  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
+  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0}, target;
   ts_shape_strides(to, strides);
   fill(call->result, ts_ref_get(call->operands[1], 0));
   for (int64_t i = 0; i < ts_shape_elements(from); i++, ts_ref_next(from, index)) {
-    int64_t offset = 0;
-    bool inside = true;
-    for (int32_t d = 0; d < from->rank; d++) {
-      int64_t at = attrs->pad.low.dims[d] + index[d] * (attrs->pad.interior.dims[d] + 1);
-      inside = inside && at >= 0 && at < to->dims[d];
-      offset += at * strides[d];
+    if (pad_target(call->op->attrs, to, index, strides, &target)) {
+      ts_ref_set(call->result, target, ts_ref_get(operand, i));
     }
-    if (inside) ts_ref_set(call->result, offset, ts_ref_get(operand, i));
   }
 }
 

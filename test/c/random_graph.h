@@ -1,0 +1,32 @@
+/* Random valid programs and arguments for them, for differential tests: the
+ * same seed and options always give the same. Covers every op but fusion,
+ * every supported type, ranks 0 to 5, empty and odd sizes, several results,
+ * values with many uses and with none, and nested regions. Thread-safe. */
+#ifndef TS_TEST_RANDOM_GRAPH_H
+#define TS_TEST_RANDOM_GRAPH_H
+
+#include "ir/graph.h"
+
+typedef struct ts_random_options {
+  int32_t steps;        /* productions at the root, each of one to some twenty ops; 0: 10 */
+  int64_t max_elements; /* of any tensor; 0: 4096, or 50000 in one graph of 25 */
+  uint32_t dtypes;      /* bit i: TS_DTYPE number i may occur; 0: all (u8 and s32 occur anyway) */
+  bool exact_only;      /* just ops whose bits are defined: no transcendental functions */
+  bool no_control;      /* no while, cond, call, nor reduce with a region */
+  bool no_dot;
+} ts_random_options;
+
+/* Unless exact_only, transcendental functions occur, but nothing is done with
+ * their results that could lose digits. So two runs with functions that are
+ * good to 2 ULP agree within this many, and exactly where no function was. */
+#define TS_RANDOM_ULPS 64
+
+/* NULL options: the defaults. */
+ts_status ts_random_graph(uint64_t seed, const ts_random_options *options, ts_graph **out);
+
+/* One tensor for each of the root's parameters, many with NaN, infinities,
+ * signed zeros, subnormals and integer limits. Free with ts_random_args_free. */
+ts_status ts_random_args(uint64_t seed, const ts_graph *graph, ts_pool *pool, ts_buffer ***out_args);
+void ts_random_args_free(ts_buffer **args, size_t count);
+
+#endif

@@ -1,0 +1,223 @@
+#include "random_internal.h"
+
+#include <string.h>
+
+/* ---- what one move needs: its attributes, chosen for an operand's shape ---- */
+
+static void shuffle(generator *g, int64_t *items, int32_t count) {
+  for (int32_t i = count - 1; i > 0; i--) {
+    int64_t j = rng_below(&g->random, i + 1), item = items[i];
+    items[i] = items[j];
+    items[j] = item;
+  }
+}
+
+static void insert_dim(ts_shape *shape, int32_t at, int64_t dim) {
+  memmove(shape->dims + at + 1, shape->dims + at, (size_t)(shape->rank - at) * sizeof(int64_t));
+  shape->dims[at] = dim;
+  shape->rank++;
+}
+
+static void remove_dim(ts_shape *shape, int32_t at) {
+  memmove(shape->dims + at, shape->dims + at + 1, (size_t)(shape->rank - at - 1) * sizeof(int64_t));
+  shape->dims[--shape->rank] = 0;
+}
+
+enum { MAX_RANK = 5 };
+
+/* Merges two neighbours, splits one by a divisor, or adds or drops a 1. */
+static void reshape_once(generator *g, ts_shape *shape) {
+  int32_t at = (int32_t)rng_below(&g->random, shape->rank);
+  static const int64_t divisors[] = {2, 3, 4, 8, 13};
+  int64_t divisor = RNG_PICK(&g->random, divisors);
+  bool room = shape->rank < MAX_RANK;
+  if (shape->rank >= 2 && at + 1 < shape->rank && rng_chance(&g->random, 50)) {
+    shape->dims[at] *= shape->dims[at + 1];
+    remove_dim(shape, at + 1);
+  } else if (shape->rank > 0 && shape->dims[at] == 1 && rng_chance(&g->random, 50)) {
+    remove_dim(shape, at);
+  } else if (room && shape->rank > 0 && shape->dims[at] > 0 && shape->dims[at] % divisor == 0 && rng_chance(&g->random, 80)) {
+    shape->dims[at] /= divisor;
+    insert_dim(shape, at, divisor);
+  } else if (room) {
+    insert_dim(shape, (int32_t)rng_below(&g->random, shape->rank + 1), 1);
+  }
+}
+
+static ts_status reshape(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_attrs attrs = {.shape = type_of(g, x).shape};
+  for (int64_t i = rng_between(&g->random, 1, 4); i > 0; i--) reshape_once(g, &attrs.shape);
+  return add_op(g, s, TS_OP_RESHAPE, &attrs, &x, 1, out);
+}
+
+static ts_status transpose(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_attrs attrs = {.axes = {.rank = type_of(g, x).shape.rank}};
+  for (int32_t d = 0; d < attrs.axes.rank; d++) attrs.axes.dims[d] = d;
+  shuffle(g, attrs.axes.dims, attrs.axes.rank);
+  return add_op(g, s, TS_OP_TRANSPOSE, &attrs, &x, 1, out);
+}
+
+static ts_status reverse(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_attrs attrs = {0};
+  int32_t rank = type_of(g, x).shape.rank;
+  for (int32_t d = 0; d < rank; d++) {
+    if (rng_chance(&g->random, 60)) attrs.axes.dims[attrs.axes.rank++] = d;
+  }
+  return add_op(g, s, TS_OP_REVERSE, &attrs, &x, 1, out);
+}
+
+/* Adds dims anywhere and stretches ones; now and then the axes are not in order. */
+static ts_status broadcast(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_shape from = type_of(g, x).shape, to = from;
+  ts_dims axes = {.rank = from.rank};
+  static const int64_t sizes[] = {1, 2, 3, 5, 8, 16, 17, 33};
+  for (int32_t d = 0; d < from.rank; d++) axes.dims[d] = d;
+  for (int32_t d = 0; d < to.rank; d++) {
+    if (to.dims[d] == 1 && rng_chance(&g->random, 70)) to.dims[d] = RNG_PICK(&g->random, sizes);
+  }
+  while (to.rank < MAX_RANK && rng_chance(&g->random, 60)) {
+    int32_t at = (int32_t)rng_below(&g->random, to.rank + 1);
+    insert_dim(&to, at, RNG_PICK(&g->random, sizes));
+    for (int32_t d = 0; d < axes.rank; d++) axes.dims[d] += axes.dims[d] >= at;
+  }
+  if (axes.rank >= 2 && rng_chance(&g->random, 10)) {
+    int64_t first = axes.dims[0], second = axes.dims[1], dim = to.dims[first];
+    axes.dims[0] = second, axes.dims[1] = first;
+    to.dims[first] = to.dims[second], to.dims[second] = dim;
+  }
+  if (!fits(g, &to)) return reshape(g, s, x, out);
+  ts_attrs attrs = {.broadcast = {.shape = to, .axes = axes}};
+  return add_op(g, s, TS_OP_BROADCAST, &attrs, &x, 1, out);
+}
+
+static ts_status slice(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_shape shape = type_of(g, x).shape;
+  ts_attrs attrs = {.slice = {.start = {.rank = shape.rank}, .limit = {.rank = shape.rank}, .stride = {.rank = shape.rank}}};
+  for (int32_t d = 0; d < shape.rank; d++) {
+    bool whole = rng_chance(&g->random, 40);
+    int64_t start = whole ? 0 : rng_below(&g->random, shape.dims[d]);
+    attrs.slice.start.dims[d] = start;
+    attrs.slice.limit.dims[d] = whole ? shape.dims[d] : rng_between(&g->random, start, shape.dims[d]);
+    attrs.slice.stride.dims[d] = rng_chance(&g->random, 70) ? 1 : rng_between(&g->random, 2, 5);
+  }
+  return add_op(g, s, TS_OP_SLICE, &attrs, &x, 1, out);
+}
+
+static int64_t padded_dim(int64_t dim, int64_t low, int64_t high, int64_t interior) {
+  return dim + low + high + (dim > 0 ? (dim - 1) * interior : 0);
+}
+
+static ts_status pad(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_type type = type_of(g, x);
+  int32_t rank = type.shape.rank;
+  ts_attrs attrs = {.pad = {.low = {.rank = rank}, .high = {.rank = rank}, .interior = {.rank = rank}}};
+  ts_shape to = {.rank = rank}, none = {.rank = 0};
+  ts_value_id operands[2] = {x};
+  for (int32_t d = 0; d < rank; d++) {
+    int64_t low = rng_between(&g->random, -2, 3), high = rng_between(&g->random, -2, 3);
+    int64_t interior = rng_chance(&g->random, 80) ? 0 : rng_between(&g->random, 1, 3);
+    if (padded_dim(type.shape.dims[d], low, high, interior) < 0) low = high = 1;
+    attrs.pad.low.dims[d] = low, attrs.pad.high.dims[d] = high, attrs.pad.interior.dims[d] = interior;
+    to.dims[d] = padded_dim(type.shape.dims[d], low, high, interior);
+  }
+  if (!fits(g, &to)) return slice(g, s, x, out);
+  TS_TRY(pick_like(g, s, type.dtype, &none, &operands[1]));
+  return add_op(g, s, TS_OP_PAD, &attrs, operands, 2, out);
+}
+
+static ts_status concatenate(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_type type = type_of(g, x);
+  ts_value_id operands[4] = {x};
+  size_t count = (size_t)rng_between(&g->random, 1, 4);
+  if (type.shape.rank == 0) return broadcast(g, s, x, out);
+  ts_attrs attrs = {.axis = (int32_t)rng_below(&g->random, type.shape.rank)};
+  ts_shape whole = type.shape, part = type.shape;
+  for (size_t i = 1; i < count; i++) {
+    if (rng_chance(&g->random, 60)) part.dims[attrs.axis] = rng_between(&g->random, 0, 17);
+    whole.dims[attrs.axis] += part.dims[attrs.axis];
+    if (!fits(g, &whole)) return transpose(g, s, x, out);
+    TS_TRY(pick_like(g, s, type.dtype, &part, &operands[i]));
+  }
+  return add_op(g, s, TS_OP_CONCATENATE, &attrs, operands, count, out);
+}
+
+ts_status make_move(generator *g, scope *s) {
+  static ts_status (*const moves[])(generator *, scope *, ts_value_id, ts_value_id *) = {
+      reshape, transpose, reverse, broadcast, broadcast, slice, pad, concatenate};
+  candidate x = pick_any(g, s);
+  for (int64_t length = rng_between(&g->random, 1, 3); length > 0; length--) {
+    TS_TRY(RNG_PICK(&g->random, moves)(g, s, x.id, &x.id));
+  }
+  return offer(s, x.id, x.approximate);
+}
+
+/* ---- indexed ---- */
+
+enum { MAX_STARTS = MAX_RANK };
+
+/* Scalars of some integer type, in range or not. */
+static ts_status pick_starts(generator *g, scope *s, int32_t count, ts_value_id *out) {
+  ts_shape none = {.rank = 0};
+  for (int32_t i = 0; i < count; i++) TS_TRY(pick_like(g, s, random_integer_dtype(g), &none, &out[i]));
+  return TS_SUCCESS;
+}
+
+static ts_shape random_window(generator *g, const ts_shape *shape) {
+  ts_shape window = {.rank = shape->rank};
+  for (int32_t d = 0; d < shape->rank; d++) {
+    window.dims[d] = rng_chance(&g->random, 30) ? shape->dims[d] : rng_between(&g->random, 0, shape->dims[d]);
+  }
+  return window;
+}
+
+static ts_status dynamic_slice(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_shape shape = type_of(g, x).shape;
+  ts_attrs attrs = {.shape = random_window(g, &shape)};
+  ts_value_id operands[1 + MAX_STARTS] = {x};
+  TS_TRY(pick_starts(g, s, shape.rank, operands + 1));
+  return add_op(g, s, TS_OP_DYNAMIC_SLICE, &attrs, operands, 1 + (size_t)shape.rank, out);
+}
+
+static ts_status put_slice(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_type type = type_of(g, x);
+  ts_shape window = random_window(g, &type.shape);
+  ts_value_id operands[2 + MAX_STARTS] = {x};
+  TS_TRY(pick_like(g, s, type.dtype, &window, &operands[1]));
+  TS_TRY(pick_starts(g, s, type.shape.rank, operands + 2));
+  return add_op(g, s, TS_OP_PUT_SLICE, NULL, operands, 2 + (size_t)type.shape.rank, out);
+}
+
+static ts_status take(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_shape shape = type_of(g, x).shape, whole = shape;
+  ts_attrs attrs = {.axis = (int32_t)rng_below(&g->random, shape.rank)};
+  ts_shape indices = {.rank = (int32_t)rng_below(&g->random, 3), .dims = {0}};
+  for (int32_t d = 0; d < indices.rank; d++) indices.dims[d] = rng_between(&g->random, 0, 20);
+  whole.dims[attrs.axis] = ts_shape_elements(&indices);
+  if (shape.dims[attrs.axis] == 0 || !fits(g, &whole) || shape.rank - 1 + indices.rank > MAX_RANK) {
+    return dynamic_slice(g, s, x, out);
+  }
+  ts_value_id operands[2] = {x};
+  TS_TRY(pick_like(g, s, random_integer_dtype(g), &indices, &operands[1]));
+  return add_op(g, s, TS_OP_TAKE, &attrs, operands, 2, out);
+}
+
+static ts_status take_along_axis(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_shape indices = type_of(g, x).shape;
+  ts_attrs attrs = {.axis = (int32_t)rng_below(&g->random, indices.rank)};
+  bool empty = indices.dims[attrs.axis] == 0;
+  if (!empty && rng_chance(&g->random, 60)) indices.dims[attrs.axis] = rng_between(&g->random, 0, 20);
+  if (empty || !fits(g, &indices)) return put_slice(g, s, x, out);
+  ts_value_id operands[2] = {x};
+  TS_TRY(pick_like(g, s, random_integer_dtype(g), &indices, &operands[1]));
+  return add_op(g, s, TS_OP_TAKE_ALONG, &attrs, operands, 2, out);
+}
+
+ts_status make_indexed(generator *g, scope *s) {
+  static ts_status (*const moves[])(generator *, scope *, ts_value_id, ts_value_id *) = {dynamic_slice, put_slice, take,
+                                                                                         take_along_axis};
+  candidate x = pick_any(g, s);
+  bool scalar = type_of(g, x.id).shape.rank == 0;
+  ts_value_id y;
+  TS_TRY(scalar ? dynamic_slice(g, s, x.id, &y) : RNG_PICK(&g->random, moves)(g, s, x.id, &y));
+  return offer(s, y, x.approximate);
+}

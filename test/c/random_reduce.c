@@ -1,0 +1,157 @@
+#include "random_internal.h"
+
+static ts_dims random_axes(generator *g, int32_t rank) {
+  ts_dims axes = {0};
+  int percent = rng_chance(&g->random, 25) ? 100 : 50;
+  for (int32_t d = 0; d < rank; d++) {
+    if (rng_chance(&g->random, percent)) axes.dims[axes.rank++] = d;
+  }
+  return axes;
+}
+
+ts_status make_reduce(generator *g, scope *s) {
+  static const ts_opcode codes[] = {TS_OP_REDUCE_SUM, TS_OP_REDUCE_SUM, TS_OP_REDUCE_SUM, TS_OP_REDUCE_PRODUCT,
+                                    TS_OP_REDUCE_MAX, TS_OP_REDUCE_MIN, TS_OP_REDUCE_ALL, TS_OP_REDUCE_ANY};
+  ts_value_id x = pick(g, s);
+  ts_attrs attrs = {.axes = random_axes(g, type_of(g, x).shape.rank)};
+  TS_TRY(add_op(g, s, RNG_PICK(&g->random, codes), &attrs, &x, 1, &x));
+  return offer(s, x, false);
+}
+
+ts_status make_arg_reduce(generator *g, scope *s) {
+  ts_value_id x = pick(g, s);
+  ts_attrs attrs = {.arg = {.axis = (int32_t)rng_between(&g->random, -1, type_of(g, x).shape.rank - 1),
+                            .high = rng_chance(&g->random, 50),
+                            .dtype = random_integer_dtype(g)}};
+  TS_TRY(add_op(g, s, rng_chance(&g->random, 50) ? TS_OP_ARGMAX : TS_OP_ARGMIN, &attrs, &x, 1, &x));
+  return offer(s, x, false);
+}
+
+ts_status make_scan(generator *g, scope *s) {
+  static const ts_opcode codes[] = {TS_OP_CUMULATIVE_SUM, TS_OP_CUMULATIVE_SUM, TS_OP_CUMULATIVE_PRODUCT,
+                                    TS_OP_CUMULATIVE_MIN, TS_OP_CUMULATIVE_MAX};
+  ts_value_id x = pick(g, s);
+  int32_t rank = type_of(g, x).shape.rank;
+  if (rank == 0) return make_arg_reduce(g, s);
+  ts_attrs attrs = {.scan = {.axis = (int32_t)rng_below(&g->random, rank), .reverse = rng_chance(&g->random, 40)}};
+  TS_TRY(add_op(g, s, RNG_PICK(&g->random, codes), &attrs, &x, 1, &x));
+  return offer(s, x, false);
+}
+
+/* ---- row programs ---- */
+
+/* reduce over the last axis, put back to the operand's shape */
+static ts_status row_reduce(generator *g, scope *s, ts_opcode code, ts_value_id x, ts_value_id *out) {
+  ts_shape shape = type_of(g, x).shape;
+  int32_t last = shape.rank - 1;
+  ts_attrs reduce = {.axes = {.rank = 1, .dims = {last}}};
+  ts_attrs broadcast = {.broadcast = {.shape = shape, .axes = {.rank = last}}};
+  for (int32_t d = 0; d < last; d++) broadcast.broadcast.axes.dims[d] = d;
+  TS_TRY(add_op(g, s, code, &reduce, &x, 1, out));
+  return add_op(g, s, TS_OP_BROADCAST, &broadcast, out, 1, out);
+}
+
+/* Softmax; with squares for exponentials where functions are not allowed. */
+static ts_status softmax(generator *g, scope *s, ts_value_id x) {
+  ts_value_id highest, shifted, weights, total, y;
+  bool approximate = s->approximate_allowed && rng_chance(&g->random, 70);
+  TS_TRY(row_reduce(g, s, TS_OP_REDUCE_MAX, x, &highest));
+  TS_TRY(add_binary(g, s, TS_OP_SUBTRACT, x, highest, &shifted));
+  TS_TRY(approximate ? add_unary(g, s, TS_OP_EXP, shifted, &weights)
+                     : add_binary(g, s, TS_OP_MULTIPLY, shifted, shifted, &weights));
+  TS_TRY(row_reduce(g, s, TS_OP_REDUCE_SUM, weights, &total));
+  TS_TRY(add_binary(g, s, TS_OP_DIVIDE, weights, total, &y));
+  return offer(s, y, approximate);
+}
+
+/* (x - mean) / sqrt(variance + eps) * gain + bias */
+static ts_status layer_norm(generator *g, scope *s, ts_value_id x) {
+  ts_type type = type_of(g, x);
+  ts_value_id size, mean, centred, square, variance, epsilon, scale, y, gain, bias;
+  bool approximate = s->approximate_allowed && rng_chance(&g->random, 50);
+  TS_TRY(add_constant(g, s, type.dtype, &type.shape, (double)type.shape.dims[type.shape.rank - 1], &size));
+  TS_TRY(add_constant(g, s, type.dtype, &type.shape, 0x1p-10, &epsilon));
+  TS_TRY(row_reduce(g, s, TS_OP_REDUCE_SUM, x, &mean));
+  TS_TRY(add_binary(g, s, TS_OP_DIVIDE, mean, size, &mean));
+  TS_TRY(add_binary(g, s, TS_OP_SUBTRACT, x, mean, &centred));
+  TS_TRY(add_binary(g, s, TS_OP_MULTIPLY, centred, centred, &square));
+  TS_TRY(row_reduce(g, s, TS_OP_REDUCE_SUM, square, &variance));
+  TS_TRY(add_binary(g, s, TS_OP_DIVIDE, variance, size, &variance));
+  TS_TRY(add_binary(g, s, TS_OP_ADD, variance, epsilon, &variance));
+  if (approximate) {
+    TS_TRY(add_unary(g, s, TS_OP_RSQRT, variance, &scale));
+    TS_TRY(add_binary(g, s, TS_OP_MULTIPLY, centred, scale, &y));
+    return offer(s, y, true);
+  }
+  TS_TRY(add_unary(g, s, TS_OP_SQRT, variance, &scale));
+  TS_TRY(add_binary(g, s, TS_OP_DIVIDE, centred, scale, &y));
+  TS_TRY(pick_like(g, s, type.dtype, &type.shape, &gain));
+  TS_TRY(pick_like(g, s, type.dtype, &type.shape, &bias));
+  TS_TRY(add_binary(g, s, TS_OP_MULTIPLY, y, gain, &y));
+  TS_TRY(add_binary(g, s, TS_OP_ADD, y, bias, &y));
+  return offer(s, y, false);
+}
+
+ts_status make_row_program(generator *g, scope *s) {
+  ts_value_id x;
+  TS_TRY(pick_float(g, s, &x));
+  if (type_of(g, x).shape.rank == 0) return make_reduce(g, s);
+  return rng_chance(&g->random, 50) ? softmax(g, s, x) : layer_norm(g, s, x);
+}
+
+/* ---- contraction ---- */
+
+typedef struct dot_plan {
+  ts_attrs attrs;
+  ts_shape rhs;
+  ts_shape result; /* its dims in some order */
+  int64_t work;    /* multiplications */
+} dot_plan;
+
+static void add_dim(ts_shape *shape, int64_t dim) { shape->dims[shape->rank++] = dim; }
+
+/* Gives each dim of lhs a role, and makes an rhs of those that are shared and some of its own. */
+static dot_plan plan_dot(generator *g, const ts_shape *lhs) {
+  enum { CONTRACT, BATCH, FREE, MAX_RANK = 5 };
+  dot_plan plan = {.work = ts_shape_elements(lhs)};
+  ts_dims *lhs_lists[] = {&plan.attrs.dot.lhs_contract, &plan.attrs.dot.lhs_batch};
+  ts_dims *rhs_lists[] = {&plan.attrs.dot.rhs_contract, &plan.attrs.dot.rhs_batch};
+  for (int32_t d = 0; d < lhs->rank; d++) {
+    int role = rng_chance(&g->random, 45) ? CONTRACT : rng_chance(&g->random, 30) ? BATCH : FREE;
+    if (role != CONTRACT) add_dim(&plan.result, lhs->dims[d]);
+    if (role == FREE) continue;
+    add_dim(lhs_lists[role], d);
+    add_dim(rhs_lists[role], plan.rhs.rank);
+    add_dim(&plan.rhs, lhs->dims[d]);
+  }
+  for (int64_t left = rng_below(&g->random, 3); left > 0 && plan.rhs.rank < MAX_RANK; left--) {
+    int64_t dim = rng_between(&g->random, 1, 20);
+    add_dim(&plan.result, dim);
+    add_dim(&plan.rhs, dim);
+    plan.work *= dim;
+  }
+  return plan;
+}
+
+/* Renames rhs' dims: new dim i is old dim (i + by) mod rank. */
+static void rotate(dot_plan *plan, int64_t by) {
+  ts_shape old = plan->rhs;
+  ts_dims *lists[2] = {&plan->attrs.dot.rhs_contract, &plan->attrs.dot.rhs_batch};
+  for (int32_t i = 0; i < old.rank; i++) plan->rhs.dims[i] = old.dims[(i + by) % old.rank];
+  for (int l = 0; l < 2; l++) {
+    for (int32_t i = 0; i < lists[l]->rank; i++) lists[l]->dims[i] = (lists[l]->dims[i] + old.rank - by) % old.rank;
+  }
+}
+
+ts_status make_dot(generator *g, scope *s) {
+  enum { MAX_WORK = 200000 };
+  ts_value_id operands[2] = {pick(g, s)}, y;
+  ts_type lhs = type_of(g, operands[0]);
+  dot_plan plan = plan_dot(g, &lhs.shape);
+  bool small = plan.work <= MAX_WORK && plan.result.rank <= 5;
+  if (!small || !fits(g, &plan.result) || !fits(g, &plan.rhs)) return make_reduce(g, s);
+  if (plan.rhs.rank > 0) rotate(&plan, rng_below(&g->random, plan.rhs.rank));
+  TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
+  TS_TRY(add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, &y));
+  return offer(s, y, false);
+}
