@@ -33,10 +33,11 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 #define INT_MAX_OF(a, b) ((a) > (b) ? (a) : (b))
 #define signbit_of(x) __builtin_signbit(x)
 #define SAME(x) (x)
+#define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
 /* Defines rows_NAME (lines along the last axis; units are lines) and
  * columns_NAME (units are outer * panels). T: memory type, A: type of the carry. */
-#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP)                                                    \
+#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                             \
   static void rows_##NAME(const scan_job *job, int64_t begin, int64_t end) {                        \
     int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                          \
     for (int64_t row = begin; row < end; row += ROWS) {                                             \
@@ -45,7 +46,7 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
       T *y = (T *)job->out + row * n + first;                                                       \
       A carry[ROWS] = {0};                                                                          \
       for (int64_t r = 0; r < rows; r++) {                                                          \
-        carry[r] = LOAD(x[r * n]);                                                                  \
+        carry[r] = (A)FIRST(LOAD(x[r * n]));                                                        \
         y[r * n] = STORE(carry[r]);                                                                 \
       }                                                                                             \
       for (int64_t k = 1; k < n; k++) {                                                             \
@@ -75,7 +76,7 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
       T *y = (T *)job->out + base;                                                                  \
       A carry[PANEL];                                                                               \
       for (int64_t i = 0; i < width; i++) {                                                         \
-        carry[i] = LOAD(x[i]);                                                                      \
+        carry[i] = (A)FIRST(LOAD(x[i]));                                                            \
         y[i] = STORE(carry[i]);                                                                     \
       }                                                                                             \
       for (int64_t k = 1; k < n; k++) {                                                             \
@@ -90,18 +91,18 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
   }
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and cut. */
-#define DEFINE_INT(NAME, T, U)                                \
-  DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM)              \
-  DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT) \
-  DEFINE_SCAN(min_##NAME, T, T, SAME, SAME, INT_MIN_OF)       \
-  DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF)
+#define DEFINE_INT(NAME, T, U)                                      \
+  DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
+  DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
+  DEFINE_SCAN(min_##NAME, T, T, SAME, SAME, INT_MIN_OF, SAME)       \
+  DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
 #define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
 
-#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)             \
-  DEFINE_SCAN(sum_##NAME, T, A, LOAD, STORE, SUM)         \
-  DEFINE_SCAN(product_##NAME, T, A, LOAD, STORE, PRODUCT) \
-  DEFINE_SCAN(min_##NAME, T, A, LOAD, STORE, FLOAT_MIN)   \
-  DEFINE_SCAN(max_##NAME, T, A, LOAD, STORE, FLOAT_MAX)
+#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)                   \
+  DEFINE_SCAN(sum_##NAME, T, A, LOAD, STORE, SUM, FROM_ZERO)    \
+  DEFINE_SCAN(product_##NAME, T, A, LOAD, STORE, PRODUCT, SAME) \
+  DEFINE_SCAN(min_##NAME, T, A, LOAD, STORE, FLOAT_MIN, SAME)   \
+  DEFINE_SCAN(max_##NAME, T, A, LOAD, STORE, FLOAT_MAX, SAME)
 
 DEFINE_INT(s8, int8_t, uint8_t)
 DEFINE_INT(s16, int16_t, uint16_t)

@@ -1,0 +1,284 @@
+/* Programs through the whole path against the interpreter, and what a run promises besides its numbers. */
+#include "compare.h"
+#include "exec/executable.h"
+#include "kernel/ref.h"
+#include "random_graph.h"
+#include "testing.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct program {
+  const char *name, *text;
+} program;
+
+static const program programs[] = {
+    {"add",
+     "graph @main(%0: f32[1000], %1: f32[1000]) -> (f32[1000]) {\n  %2 = add %0, %1 : f32[1000]\n  return %2\n}\n"},
+    {"scalar", "graph @main(%0: f32[], %1: f32[]) -> (f32[]) {\n  %2 = multiply %0, %1 : f32[]\n  return %2\n}\n"},
+    {"same_result_twice",
+     "graph @main(%0: s32[5]) -> (s32[5], s32[5], s32[5]) {\n  %1 = negate %0 : s32[5]\n  return %1, %1, %0\n}\n"},
+    {"empty", "graph @main(%0: f32[0,3]) -> (f32[0,3]) {\n  %1 = abs %0 : f32[0,3]\n  return %1\n}\n"},
+    {"reshape_of_result", "graph @main(%0: s32[2,3]) -> (s32[2,3], s32[6]) {\n  %1 = negate %0 : s32[2,3]\n"
+                          "  %2 = reshape %1 {shape = [6]} : s32[6]\n  return %1, %2\n}\n"},
+    {"passthrough_reshaped",
+     "graph @main(%0: s32[2,3]) -> (s32[6]) {\n  %1 = reshape %0 {shape = [6]} : s32[6]\n  return %1\n}\n"},
+    {"sum", "graph @main(%0: f32[37,1000]) -> (f32[37], f32[1000], f32[]) {\n"
+            "  %1 = reduce_sum %0 {axes = [1]} : f32[37]\n  %2 = reduce_sum %0 {axes = [0]} : f32[1000]\n"
+            "  %3 = reduce_sum %0 {axes = [0,1]} : f32[]\n  return %1, %2, %3\n}\n"},
+    {"dot",
+     "graph @main(%0: f32[17,33], %1: f32[33,9]) -> (f32[17,9]) {\n"
+     "  %2 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[17,9]\n"
+     "  return %2\n}\n"},
+    {"cumulative", "graph @main(%0: f32[19,45]) -> (f32[19,45], f32[19,45]) {\n"
+                   "  %1 = cumulative_sum %0 {axis = 1, reverse = false} : f32[19,45]\n"
+                   "  %2 = cumulative_max %0 {axis = 0, reverse = true} : f32[19,45]\n  return %1, %2\n}\n"},
+    {"while_whole",
+     "graph @main(%0: f32[]) -> (s32[], f32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
+     "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant 100 : s32[]\n      %7 = less %4, %6 : u8[]\n      "
+     "return %7\n    }\n"
+     "    body(%8: s32[], %9: f32[]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
+     "      %12 = constant 0.5 : f32[]\n      %13 = multiply %9, %12 : f32[]\n      %14 = add %13, %12 : f32[]\n"
+     "      return %11, %14\n    }\n  } : s32[], f32[]\n  return %2, %3\n}\n"},
+    /* swapped, passed through, duplicated and updated carried values */
+    {"while_steps",
+     "graph @main(%0: s32[40], %1: s32[40], %2: s32[40]) -> (s32[], s32[40], s32[40], s32[40], s32[40]) {\n"
+     "  %3 = constant 0 : s32[]\n"
+     "  %4, %5, %6, %7, %8 = while %3, %0, %1, %2, %0 {\n"
+     "    condition(%9: s32[], %10: s32[40], %11: s32[40], %12: s32[40], %13: s32[40]) {\n"
+     "      %14 = constant 7 : s32[]\n      %15 = less %9, %14 : u8[]\n      return %15\n    }\n"
+     "    body(%16: s32[], %17: s32[40], %18: s32[40], %19: s32[40], %20: s32[40]) {\n"
+     "      %21 = constant 1 : s32[]\n      %22 = add %16, %21 : s32[]\n"
+     "      %23 = add %20, %17 : s32[40]\n      %24 = reverse %23 {axes = [0]} : s32[40]\n"
+     "      return %22, %18, %17, %19, %24\n    }\n  } : s32[], s32[40], s32[40], s32[40], s32[40]\n"
+     "  return %4, %5, %6, %7, %8\n}\n"},
+    {"cond_steps", "graph @main(%0: u8[], %1: f32[33], %2: f32[33]) -> (f32[33], f32[33]) {\n"
+                   "  %3, %4 = cond %0, %1, %2 {\n    true(%5: f32[33], %6: f32[33]) {\n      %7 = add %5, %6 : "
+                   "f32[33]\n      return %7, %5\n    }\n"
+                   "    false(%8: f32[33], %9: f32[33]) {\n      %10 = subtract %8, %9 : f32[33]\n      return %9, "
+                   "%10\n    }\n  } : f32[33], f32[33]\n"
+                   "  return %3, %4\n}\n"},
+};
+
+static const ts_compile_options modes[] = {{.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}};
+
+static void check_program(const program *p, const ts_compile_options *options, uint64_t seed) {
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(p->text, strlen(p->text), &graph));
+  size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
+         results = ts_graph_region(graph, TS_ROOT)->results.count;
+  ts_buffer **args, *expected[16], *got[16];
+  ck_assert_ok(ts_random_args(seed, graph, ts_pool_default(), &args));
+  ck_assert_ok(ts_ref_run(graph, args, params, ts_pool_default(), expected));
+  ts_executable *exe;
+  ck_assert_ok(ts_executable_create(graph, options, &exe));
+  for (int round = 0; round < 2; round++) {
+    ck_assert_ok(ts_executable_run(exe, args, params, NULL, got));
+    for (size_t i = 0; i < results; i++) {
+      char message[TS_COMPARE_TEXT];
+      ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", p->name, i, message);
+      ts_buffer_release(got[i]);
+    }
+  }
+  for (size_t i = 0; i < results; i++) ts_buffer_release(expected[i]);
+  ts_random_args_free(args, params);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(programs_match_the_interpreter)
+{
+  for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
+    for (uint64_t seed = 1; seed <= 3; seed++) check_program(&programs[_i], &modes[m], seed);
+}
+END_TEST
+
+static ts_executable *compile(const char *text) {
+  ts_graph *graph;
+  ts_executable *exe;
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ts_graph_destroy(graph);
+  return exe;
+}
+
+static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
+  ts_shape shape = ts_shape_make(1, &n);
+  ts_buffer *b;
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), type, &shape, &b));
+  for (int64_t i = 0; i < n; i++)
+    ts_scalar_store(type, ts_scalar_from_s64(type, value), (char *)b->data + i * (int64_t)ts_dtype_size(type));
+  return b;
+}
+
+START_TEST(wrong_arguments_are_refused)
+{
+  ts_executable *exe = compile(programs[0].text);
+  ts_buffer *good = filled(TS_F32, 1000, 1), *bad = filled(TS_F32, 999, 1), *type = filled(TS_S32, 1000, 1), *out[1];
+  ts_buffer *args[] = {good, bad};
+  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 1 is f32[999]");
+  args[1] = type;
+  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 1 is s32[1000]");
+  ck_assert_error(ts_executable_run(exe, args, 1, NULL, out), TS_INVALID_ARGUMENT, "takes 2 arguments, got 1");
+  ts_buffer_release(good);
+  ts_buffer_release(bad);
+  ts_buffer_release(type);
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(a_donated_argument_gives_its_memory)
+{
+  ts_executable *exe = compile(programs[0].text);
+  ts_buffer *a = filled(TS_F32, 1000, 1), *b = filled(TS_F32, 1000, 2), *args[] = {a, b}, *out[1];
+  void *memory = a->data;
+  ts_run_options options = {.donated = 1};
+  ck_assert_ok(ts_executable_run(exe, args, 2, &options, out));
+  ck_assert_ptr_eq(out[0]->data, memory);
+  ck_assert(((float *)out[0]->data)[999] == 3.0f);
+  /* shared: copied, never written over */
+  ts_buffer_retain(b);
+  ts_buffer *shared[] = {b, out[0]}, *again[1];
+  ck_assert_ok(ts_executable_run(exe, shared, 2, &options, again));
+  ck_assert_ptr_ne(again[0]->data, b->data);
+  ck_assert(((float *)b->data)[0] == 2.0f && ((float *)again[0]->data)[0] == 5.0f);
+  ts_buffer_release(b); /* the run took the other reference */
+  ts_buffer_release(out[0]);
+  ts_buffer_release(again[0]);
+  ts_executable_release(exe);
+}
+END_TEST
+
+static const char endless[] =
+    "graph @main(%0: s32[64]) -> (s32[64]) {\n  %1 = while %0 {\n    condition(%2: s32[64]) {\n"
+    "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[64]) {\n"
+    "      %5 = add %4, %4 : s32[64]\n      return %5\n    }\n  } : s32[64]\n  return %1\n}\n";
+static const char endless_whole[] =
+    "graph @main(%0: s32[]) -> (s32[]) {\n  %1 = while %0 {\n    condition(%2: s32[]) {\n"
+    "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[]) {\n"
+    "      %5 = add %4, %4 : s32[]\n      return %5\n    }\n  } : s32[]\n  return %1\n}\n";
+
+static void *cancel_soon(void *flag) {
+  usleep(20000);
+  atomic_store((_Atomic bool *)flag, true);
+  return NULL;
+}
+
+static void check_cancel(const char *text, int32_t rank) {
+  ts_executable *exe = compile(text);
+  ck_assert(!ts_executable_is_short(exe));
+  ts_shape shape = {.rank = rank, .dims = {rank ? 64 : 0}};
+  ts_buffer *arg, *out[1];
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_S32, &shape, &arg));
+  memset(arg->data, 0, (size_t)arg->bytes);
+  _Atomic bool cancel = false;
+  pthread_t thread;
+  pthread_create(&thread, NULL, cancel_soon, &cancel);
+  ts_run_options options = {.cancel = &cancel};
+  struct timespec start, end;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  ck_assert_error(ts_executable_run(exe, &arg, 1, &options, out), TS_CANCELLED, "cancelled");
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  ck_assert_int_le((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000, 2000);
+  pthread_join(thread, NULL);
+  ts_buffer_release(arg);
+  ts_executable_release(exe);
+}
+
+START_TEST(an_endless_loop_can_be_cancelled)
+{
+  check_cancel(endless, 1);
+  check_cancel(endless_whole, 0);
+}
+END_TEST
+
+typedef struct caller {
+  ts_executable *exe;
+  int value, wrong;
+} caller;
+
+static void *call_often(void *arg) {
+  caller *c = arg;
+  ts_buffer *x = filled(TS_F32, 1000, c->value), *args[] = {x, x}, *out[1];
+  for (int i = 0; i < 500; i++) {
+    if (!ts_status_consume_ok(ts_executable_run(c->exe, args, 2, NULL, out))) {
+      c->wrong++;
+      continue;
+    }
+    c->wrong += ((float *)out[0]->data)[i] != 2.0f * (float)c->value;
+    ts_buffer_release(out[0]);
+  }
+  ts_buffer_release(x);
+  return NULL;
+}
+
+START_TEST(many_threads_run_one_executable)
+{
+  ts_executable *exe = compile(programs[0].text);
+  caller callers[8];
+  pthread_t threads[8];
+  for (int i = 0; i < 8; i++) {
+    callers[i] = (caller){exe, i + 1, 0};
+    pthread_create(&threads[i], NULL, call_often, &callers[i]);
+  }
+  for (int i = 0; i < 8; i++) {
+    pthread_join(threads[i], NULL);
+    ck_assert_int_eq(callers[i].wrong, 0);
+  }
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+  const char *text = programs[_i].text;
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ts_buffer **args, *out[16];
+  size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
+         results = ts_graph_region(graph, TS_ROOT)->results.count;
+  ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args));
+  ts_executable *warm;
+  ck_assert_ok(ts_executable_create(graph, NULL, &warm));
+  ts_executable_release(warm);
+  bool done = false;
+  for (int64_t n = 1; !done && n < 100000; n++) {
+    int64_t live = ts_alloc_live();
+    ts_alloc_fail_after(n, true);
+    ts_executable *exe = NULL;
+    ts_status status = ts_executable_create(graph, NULL, &exe);
+    if (!status) status = ts_executable_run(exe, args, params, NULL, out);
+    done = ts_alloc_failures() == 0;
+    ts_alloc_fail_after(0, false);
+    if (status)
+      ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+    else
+      for (size_t i = 0; i < results; i++) ts_buffer_release(out[i]);
+    ts_status_free(status);
+    ts_executable_release(exe);
+    ck_assert_int_le(ts_alloc_live(), live + 8); /* kernels that were cached meanwhile */
+  }
+  ck_assert(done);
+  ts_random_args_free(args, params);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("exec");
+  TCase *t = tcase_create("exec");
+  int n = (int)(sizeof programs / sizeof *programs);
+  tcase_set_timeout(t, 60);
+  tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
+  tcase_add_test(t, wrong_arguments_are_refused);
+  tcase_add_test(t, a_donated_argument_gives_its_memory);
+  tcase_add_test(t, an_endless_loop_can_be_cancelled);
+  tcase_add_test(t, many_threads_run_one_executable);
+  tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
