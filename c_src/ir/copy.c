@@ -41,7 +41,7 @@ ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_r
 ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                             ts_value_id *map) {
   size_t count = ts_graph_region(from, source)->ops.count;
-  for (size_t i = 0; i < count; i++) 
+  for (size_t i = 0; i < count; i++)
     TS_TRY(ts_graph_copy_op(from, ts_graph_region(from, source)->ops.data[i], to, target, map));
   return TS_SUCCESS;
 }

@@ -22,6 +22,8 @@ typedef uint32_t ts_region_id;
 #define TS_NO_ID UINT32_MAX
 #define TS_MAX_NESTING 64 /* levels of regions below the program; bounds every recursion over regions */
 
+/* One line a kind. */
+/* clang-format off */
 typedef struct ts_attrs {
   /* The member named by ts_op_attr_kind(). In a graph unused bytes are zero, so
    * that ts_attrs_size() bytes can be hashed and compared, the axes of reverse
@@ -48,11 +50,12 @@ typedef struct ts_attrs {
     struct { ts_region_id region; uint32_t kind; } fusion;
   };
 } ts_attrs;
+/* clang-format on */
 
 typedef struct ts_value {
   ts_dtype dtype;
-  ts_op_id op;      /* who makes it; TS_NO_ID for a region parameter */
-  uint32_t index;   /* which result or parameter it is */
+  ts_op_id op;    /* who makes it; TS_NO_ID for a region parameter */
+  uint32_t index; /* which result or parameter it is */
   ts_region_id region;
   ts_shape shape;
 } ts_value;
@@ -61,17 +64,17 @@ typedef struct ts_op {
   ts_opcode code;
   ts_region_id region;
   uint32_t operand_count;
-  uint32_t result_count;      /* 1 but for control ops */
-  ts_value_id first_result;   /* results have consecutive ids */
+  uint32_t result_count;    /* 1 but for control ops */
+  ts_value_id first_result; /* results have consecutive ids */
   ts_value_id *operands;
-  const ts_attrs *attrs;      /* NULL for TS_ATTR_NONE */
+  const ts_attrs *attrs; /* NULL for TS_ATTR_NONE */
 } ts_op;
 
 typedef struct ts_region {
-  ts_op_id parent;            /* the op that holds it, TS_NO_ID for the program or while it is being built */
-  bool finished;              /* its results were set */
-  uint32_t height;            /* levels of regions below it */
-  TS_VEC(ts_op_id) ops;       /* in order */
+  ts_op_id parent;      /* the op that holds it, TS_NO_ID for the program or while it is being built */
+  bool finished;        /* its results were set */
+  uint32_t height;      /* levels of regions below it */
+  TS_VEC(ts_op_id) ops; /* in order */
   TS_VEC(ts_value_id) params;
   TS_VEC(ts_value_id) results;
 } ts_region;
@@ -81,7 +84,7 @@ typedef struct ts_graph {
   TS_VEC(ts_value) values;
   TS_VEC(ts_op) ops;
   TS_VEC(ts_region) regions;
-  char *name;                 /* "main" unless set; in the arena */
+  char *name; /* "main" unless set; in the arena */
 } ts_graph;
 
 #define TS_ROOT ((ts_region_id)0)
@@ -138,7 +141,10 @@ ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out);
 bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out);
 
 /* ---- infer.c: what ts_graph_add_op uses ---- */
-typedef struct ts_type { ts_dtype dtype; ts_shape shape; } ts_type;
+typedef struct ts_type {
+  ts_dtype dtype;
+  ts_shape shape;
+} ts_type;
 /* `out_types` has room for `max_results`; `*out_count` is how many there are. */
 ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
                    const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count);

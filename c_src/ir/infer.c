@@ -21,7 +21,7 @@ static void format_operands(const ts_infer_call *call, char *out, size_t size) {
   }
 }
 
-ts_status ts_infer_error(const ts_infer_call *call, const char *format, ...) {
+ts_status(ts_infer_error)(const ts_infer_call *call, const char *format, ...) {
   char operands[SHOWN_OPERANDS * TS_SHAPE_TEXT];
   char message[2 * TS_SHAPE_TEXT + 256];
   va_list args;

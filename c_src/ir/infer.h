@@ -14,7 +14,11 @@ typedef struct ts_infer_call {
 } ts_infer_call;
 
 /* "op(operand types): message", code TS_INVALID_ARGUMENT. */
-ts_status ts_infer_error(const ts_infer_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+ts_status ts_infer_error(const ts_infer_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
+#ifdef __clang_analyzer__
+#define ts_infer_error(...) ts_error_assume((ts_infer_error)(__VA_ARGS__))
+#endif
 
 static inline const ts_value *ts_infer_operand(const ts_infer_call *call, size_t i) {
   return ts_graph_value(call->graph, call->operands[i]);

@@ -100,10 +100,10 @@ bool ts_token_is(ts_token token, ts_token_kind kind, const char *text) {
 static void format_token(ts_token token, char *out, size_t size) {
   size_t shown = token.length < size - 4 ? token.length : size - 4;
   for (size_t i = 0; i < shown; i++) out[i] = token.text[i] >= ' ' && token.text[i] <= '~' ? token.text[i] : '?';
-  strcpy(out + shown, shown < token.length ? "..." : "");
+  memcpy(out + shown, shown < token.length ? "..." : "\0\0\0", 4);
 }
 
-ts_status ts_token_error(ts_token token, const char *format, ...) {
+ts_status(ts_token_error)(ts_token token, const char *format, ...) {
   char message[512], found[40];
   va_list args;
   va_start(args, format);

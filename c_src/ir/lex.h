@@ -35,6 +35,10 @@ ts_token ts_lexer_next(ts_lexer *lexer);
 
 bool ts_token_is(ts_token token, ts_token_kind kind, const char *text);
 /* "line 3, column 7: message, found 'x'". */
-ts_status ts_token_error(ts_token token, const char *format, ...) __attribute__((format(printf, 2, 3)));
+ts_status ts_token_error(ts_token token, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
+#ifdef __clang_analyzer__
+#define ts_token_error(...) ts_error_assume((ts_token_error)(__VA_ARGS__))
+#endif
 
 #endif

@@ -46,8 +46,8 @@ static ts_status expect(parser *p, ts_token_kind kind, const char *text) {
 }
 
 static ts_status take(parser *p, ts_token_kind kind, const char *what, ts_token *out) {
-  if (p->token.kind != kind) return ts_token_error(p->token, "expected %s", what);
   *out = p->token;
+  if (out->kind != kind) return ts_token_error(*out, "expected %s", what);
   advance(p);
   return TS_SUCCESS;
 }
