@@ -10,7 +10,5 @@ void ts_attrs_canonicalize(ts_opcode code, const ts_attrs *in, ts_attrs *out);
 
 /* Writes the regions that attributes name, returns how many. */
 size_t ts_attrs_regions(ts_opcode code, const ts_attrs *attrs, ts_region_id out[2]);
-/* Replaces them, in the same order. */
-void ts_attrs_set_regions(ts_opcode code, ts_attrs *attrs, const ts_region_id regions[2]);
 
 #endif

@@ -126,6 +126,8 @@ ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph 
                             ts_value_id *map);
 /* The same for one op. */
 ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map);
+/* One op of that: its operands' entries must be set, its results' are filled in. */
+ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id op, ts_graph *to, ts_region_id target, ts_value_id *map);
 ts_status ts_graph_clone(const ts_graph *graph, ts_graph **out);
 
 /* ---- reading ---- */
@@ -135,6 +137,8 @@ static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { re
 size_t ts_attrs_size(ts_attr_kind kind);
 /* Writes the regions an op holds (at most 2), returns how many. */
 size_t ts_op_regions(const ts_op *op, ts_region_id out[2]);
+/* Puts other regions into a copy of an op's attributes, in that order. */
+void ts_attrs_set_regions(ts_opcode code, ts_attrs *attrs, const ts_region_id regions[2]);
 /* One entry per value: how many ops and region results use it. Caller frees with ts_free. */
 ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out);
 /* True when the value is a constant op; then *out is its scalar. */
