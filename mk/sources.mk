@@ -110,6 +110,7 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_compare \
   test_graph \
   test_infer \
   test_jit \

@@ -153,6 +153,31 @@ START_TEST(keeps_to_the_options) {
 }
 END_TEST
 
+/* Makes, prints, parses and runs a program, as far as memory lasts. */
+static void try_everything(uint64_t seed) {
+  ts_graph *graph = NULL, *parsed = NULL;
+  ts_text text = {0};
+  ts_buffer **args = NULL, *results[4] = {NULL};
+  ts_status status = ts_random_graph(seed, NULL, &graph);
+  if (!status) status = ts_graph_verify(graph);
+  if (!status) status = ts_graph_print(graph, &text);
+  if (!status) status = ts_graph_parse(text.data, text.length, &parsed);
+  if (!status) status = ts_random_args(seed, graph, ts_pool_default(), &args);
+  if (!status) status = ts_ref_run(parsed, args, ts_graph_region(graph, TS_ROOT)->params.count, ts_pool_default(), results);
+  ts_status_free(status);
+  for (size_t i = 0; i < 4; i++) ts_buffer_release(results[i]);
+  if (args) ts_random_args_free(args, ts_graph_region(graph, TS_ROOT)->params.count);
+  ts_text_deinit(&text);
+  ts_graph_destroy(parsed);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(failing_allocations_leak_nothing) {
+  try_everything(1); /* what is made once and kept */
+  for (uint64_t seed = 1; seed <= 4; seed++) CK_FAIL_EACH_ALLOCATION(try_everything(seed));
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *all = suite_create("random");
   TCase *cases = tcase_create("random");
@@ -161,6 +186,7 @@ static Suite *suite(void) {
   tcase_add_test(cases, covers_all_ops);
   tcase_add_test(cases, keeps_to_the_options);
   tcase_add_test(cases, paths_agree);
+  tcase_add_test(cases, failing_allocations_leak_nothing);
   suite_add_tcase(all, cases);
   return all;
 }
