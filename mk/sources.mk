@@ -97,8 +97,9 @@ TOOL_SRC := \
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
-  test/c/jit_kernels.c \
   test/c/compare.c \
+  test/c/jit_kernels.c \
+  test/c/kernel_case.c \
   test/c/random_args.c \
   test/c/random_control.c \
   test/c/random_elementwise.c \
@@ -114,6 +115,7 @@ C_TESTS := \
   test_graph \
   test_infer \
   test_jit \
+  test_kernel \
   test_random \
   test_ref \
   test_ref_reduce \

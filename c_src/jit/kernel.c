@@ -256,6 +256,7 @@ static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void 
   const ts_kernel_desc *desc = description;
   switch (desc->kind) {
   case TS_KERNEL_MAP: return ts_loop_emit_map(emit, name, desc);
+  case TS_KERNEL_ROW: return ts_loop_emit_row(emit, name, desc);
   default: return ts_error(TS_UNIMPLEMENTED, "no %s kernels yet", kind_names[desc->kind]);
   }
 }

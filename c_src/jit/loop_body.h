@@ -42,7 +42,7 @@ typedef ts_status (*ts_point_fn)(void *context, ts_loop *loop, const ts_point *a
 /* Emits something at a row: bases and row-level values are not set yet. */
 typedef ts_status (*ts_row_fn)(void *context, ts_loop *loop, const ts_v *counters);
 
-#define TS_LOOP_MAX_CARRIED 64
+#define TS_LOOP_MAX_CARRIED 128
 
 /* Starts the function: frame, arguments, and values that hold for the launch. An empty range leaves. */
 ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_kernel_desc *desc);

@@ -113,7 +113,7 @@ void ts_loop_plan_pass(const ts_kernel_desc *d, const ts_loop_plan *p, int32_t p
   }
   for (int32_t id = d->node_count - 1; id >= 0; id--) {
     int32_t operands[3];
-    bool open = wanted[id] && p->level[id] == TS_LEVEL_POINT && !(p->saved[id] >= 0 && p->stage[id] < pass);
+    bool open = wanted[id] && p->level[id] == TS_LEVEL_POINT && !(p->saved[id] >= 0 && p->first[id] < pass);
     int count = open ? node_operands(&d->nodes[id], operands) : 0;
     for (int i = 0; i < count; i++) wanted[operands[i]] = true;
   }
@@ -132,7 +132,13 @@ static void delay_outputs(const ts_kernel_desc *d, ts_loop_plan *p, int32_t pass
   }
 }
 
-/* What it takes to have a node in a pass after its own, down to loads and saved nodes. */
+static void note_first(const ts_kernel_desc *d, ts_loop_plan *p, int32_t pass, const bool *wanted) {
+  for (int32_t id = 0; id < d->node_count; id++) {
+    if (wanted[id] && p->first[id] > pass) p->first[id] = pass;
+  }
+}
+
+/* What it takes to have a node in a pass after its first, down to loads and saved nodes. */
 static int32_t recompute_weight(const ts_kernel_desc *d, const ts_loop_plan *p, int32_t id, int depth) {
   if (p->level[id] != TS_LEVEL_POINT || p->saved[id] >= 0) return 0;
   if (depth > 8) return SAVE_FROM;
@@ -146,7 +152,7 @@ static int32_t recompute_weight(const ts_kernel_desc *d, const ts_loop_plan *p, 
  * node can make its operands needless. */
 static bool save_nodes(const ts_kernel_desc *d, ts_loop_plan *p, int32_t pass, const bool *wanted) {
   for (int32_t id = d->node_count - 1; id >= 0; id--) {
-    bool early = wanted[id] && p->level[id] == TS_LEVEL_POINT && p->stage[id] < pass && p->saved[id] < 0;
+    bool early = wanted[id] && p->level[id] == TS_LEVEL_POINT && p->first[id] < pass && p->saved[id] < 0;
     if (!early || recompute_weight(d, p, id, 0) < SAVE_FROM) continue;
     p->saved[id] = p->saved_bytes;
     p->saved_bytes += (int64_t)ts_dtype_size(d->nodes[id].dtype);
@@ -175,8 +181,10 @@ static void plan_row(const ts_kernel_desc *d, ts_loop_plan *p, bool *wanted) {
   while (changed) {
     changed = false;
     p->passes = count_passes(d, p);
+    for (int32_t id = 0; id < d->node_count; id++) p->first[id] = INT32_MAX;
     for (int32_t pass = 0; pass < p->passes; pass++) {
       ts_loop_plan_pass(d, p, pass, wanted);
+      note_first(d, p, pass, wanted);
       delay_outputs(d, p, pass, wanted, &changed);
       if (!changed) changed = save_nodes(d, p, pass, wanted);
       if (changed) break;
@@ -192,6 +200,7 @@ ts_status ts_loop_plan_make(const ts_kernel_desc *desc, ts_arena *arena, ts_loop
   TS_TRY(TS_ARENA_ARRAY(arena, nodes, &plan.needed));
   TS_TRY(TS_ARENA_ARRAY(arena, nodes, &plan.stage));
   TS_TRY(TS_ARENA_ARRAY(arena, nodes, &plan.weight));
+  TS_TRY(TS_ARENA_ARRAY(arena, nodes, &plan.first));
   TS_TRY(TS_ARENA_ARRAY(arena, nodes, &plan.saved));
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)desc->output_count, &plan.output_pass));
   TS_TRY(TS_ARENA_ARRAY(arena, nodes, &wanted));

@@ -23,6 +23,7 @@ typedef struct ts_loop_plan {
   /* ROW */
   int32_t passes;        /* over the row */
   int32_t *output_pass;  /* an entry an output: the pass that stores it (row-level: after which it is stored) */
+  int32_t *first;        /* the first pass that works with a node */
   int64_t *saved;        /* -1, or bytes per element in front of the node's row in scratch */
   int64_t saved_bytes;   /* per element */
 } ts_loop_plan;

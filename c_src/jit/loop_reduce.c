@@ -1,0 +1,139 @@
+#include "jit/loop_reduce.h"
+
+static ts_opcode combiner_of(ts_opcode op) {
+  switch (op) {
+  case TS_OP_REDUCE_SUM: return TS_OP_ADD;
+  case TS_OP_REDUCE_PRODUCT: return TS_OP_MULTIPLY;
+  case TS_OP_REDUCE_MAX: return TS_OP_MAX;
+  case TS_OP_REDUCE_MIN: return TS_OP_MIN;
+  case TS_OP_REDUCE_ALL: return TS_OP_AND;
+  default: return TS_OP_OR;
+  }
+}
+
+static bool is_logical(const ts_reducer *r) { return r->op == TS_OP_REDUCE_ALL || r->op == TS_OP_REDUCE_ANY; }
+
+ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node) {
+  const ts_kernel_node *n = &desc->nodes[node];
+  ts_dtype operand = desc->nodes[n->a].dtype;
+  ts_reducer r = {.kind = n->kind, .op = n->op, .combine = combiner_of(n->op), .operand = operand, .result = n->dtype};
+  r.type = ts_accumulator_type(operand);
+  if (n->kind == TS_NODE_ARG) r.high = n->b != 0;
+  else if (is_logical(&r)) r.type = TS_U8;
+  return r;
+}
+
+static bool wants_largest(const ts_reducer *r) { return r->op == TS_OP_REDUCE_MAX || r->op == TS_OP_ARGMAX; }
+static bool wants_smallest(const ts_reducer *r) { return r->op == TS_OP_REDUCE_MIN || r->op == TS_OP_ARGMIN; }
+
+static ts_scalar identity_of(const ts_reducer *r) {
+  if (wants_largest(r)) return ts_dtype_lowest(r->type);
+  if (wants_smallest(r)) return ts_dtype_highest(r->type);
+  return ts_scalar_from_s64(r->type, r->op == TS_OP_REDUCE_PRODUCT || r->op == TS_OP_REDUCE_ALL);
+}
+
+/* An empty lane loses every tie: behind all real elements for the first of equals, before them for the last. */
+ts_acc ts_reducer_identity(ts_emit *e, const ts_reducer *r, ts_v first) {
+  ts_acc acc = {ts_emit_const_bits(e, r->type, identity_of(r).bits), NULL};
+  if (r->kind == TS_NODE_ARG) acc.index = r->high ? LLVMConstAllOnes(LLVMTypeOf(first)) : first;
+  return acc;
+}
+
+/* ---- ARG ---- */
+
+static ts_v compare(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y, bool or_equal) {
+  bool largest = r->op == TS_OP_ARGMAX;
+  if (ts_dtype_is_float(r->type)) {
+    LLVMRealPredicate strict = largest ? LLVMRealUGT : LLVMRealULT, loose = largest ? LLVMRealUGE : LLVMRealULE;
+    return LLVMBuildFCmp(e->b, or_equal ? loose : strict, x, y, "");
+  }
+  bool is_signed = ts_dtype_is_signed(r->type);
+  LLVMIntPredicate strict = largest ? (is_signed ? LLVMIntSGT : LLVMIntUGT) : (is_signed ? LLVMIntSLT : LLVMIntULT);
+  LLVMIntPredicate loose = largest ? (is_signed ? LLVMIntSGE : LLVMIntUGE) : (is_signed ? LLVMIntSLE : LLVMIntULE);
+  return LLVMBuildICmp(e->b, or_equal ? loose : strict, x, y, "");
+}
+
+static ts_v unordered(ts_emit *e, ts_v x) { return LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""); }
+
+/* Whether x, found later, replaces y. The comparisons are true when either is NaN. */
+static ts_v replaces(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y) {
+  ts_v better = compare(e, r, x, y, r->high);
+  if (!ts_dtype_is_float(r->type)) return better;
+  better = LLVMBuildAnd(e->b, better, LLVMBuildNot(e->b, unordered(e, y), ""), "");
+  return r->high ? LLVMBuildOr(e->b, better, unordered(e, x), "") : better;
+}
+
+static ts_acc take_if(ts_emit *e, ts_v mask, ts_acc a, ts_acc b) {
+  return (ts_acc){LLVMBuildSelect(e->b, mask, a.value, b.value, ""), LLVMBuildSelect(e->b, mask, a.index, b.index, "")};
+}
+
+/* In any order: of equals (NaNs are), the index decides. */
+static ts_acc better_of(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b) {
+  ts_v strictly = compare(e, r, b.value, a.value, false), equal, first;
+  if (ts_dtype_is_float(r->type)) {
+    ts_v a_nan = unordered(e, a.value), b_nan = unordered(e, b.value);
+    strictly = LLVMBuildAnd(e->b, strictly, LLVMBuildNot(e->b, a_nan, ""), "");
+    equal = LLVMBuildFCmp(e->b, LLVMRealOEQ, a.value, b.value, "");
+    equal = LLVMBuildOr(e->b, equal, LLVMBuildAnd(e->b, a_nan, b_nan, ""), "");
+  } else {
+    equal = LLVMBuildICmp(e->b, LLVMIntEQ, a.value, b.value, "");
+  }
+  first = LLVMBuildICmp(e->b, r->high ? LLVMIntSGT : LLVMIntSLT, b.index, a.index, "");
+  return take_if(e, LLVMBuildOr(e->b, strictly, LLVMBuildAnd(e->b, equal, first, ""), ""), b, a);
+}
+
+/* ---- both ---- */
+
+ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out) {
+  if (r->kind == TS_NODE_ARG) {
+    *out = better_of(e, r, a, b);
+    return TS_SUCCESS;
+  }
+  out->index = NULL;
+  return ts_emit_op(e, r->combine, r->type, (ts_v[]){a.value, b.value}, &out->value);
+}
+
+ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_acc *out) {
+  if (r->kind == TS_NODE_ARG) {
+    *out = take_if(e, replaces(e, r, x, acc.value), (ts_acc){x, at}, acc);
+    return TS_SUCCESS;
+  }
+  if (is_logical(r)) x = ts_emit_truth(e, ts_emit_mask(e, r->operand, x));
+  return ts_reducer_combine(e, r, acc, (ts_acc){x, NULL}, out);
+}
+
+/* Lane i gets lane i + by (by > 0), or all lanes get lane 0. */
+static ts_v shuffled(ts_emit *e, ts_v x, int by) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef mask[64];
+  for (int i = 0; i < e->lanes; i++) {
+    bool inside = i + by < e->lanes;
+    mask[i] = by == 0 ? LLVMConstInt(i32, 0, 0) : inside ? LLVMConstInt(i32, (unsigned)(i + by), 0) : LLVMGetPoison(i32);
+  }
+  return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(mask, (unsigned)e->lanes), "");
+}
+
+static ts_acc shuffled_acc(ts_emit *e, ts_acc acc, int by) {
+  return (ts_acc){shuffled(e, acc.value, by), acc.index ? shuffled(e, acc.index, by) : NULL};
+}
+
+ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
+  for (int half = count / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; i++) TS_TRY(ts_reducer_combine(e, r, accs[i], accs[i + half], &accs[i]));
+  }
+  ts_acc acc = accs[0];
+  for (int half = e->lanes / 2; half > 0; half /= 2) {
+    TS_TRY(ts_reducer_combine(e, r, acc, shuffled_acc(e, acc, half), &acc));
+  }
+  *out = ts_reducer_finish(e, r, shuffled_acc(e, acc, 0));
+  return TS_SUCCESS;
+}
+
+ts_v ts_reducer_finish(ts_emit *e, const ts_reducer *r, ts_acc acc) {
+  if (r->kind == TS_NODE_ARG) {
+    ts_v zero = LLVMConstNull(LLVMTypeOf(acc.index)); /* of no elements */
+    ts_v index = ts_emit_intrinsic(e, "llvm.smax", NULL, (ts_v[]){acc.index, zero}, 2);
+    return ts_emit_convert(e, TS_S32, r->result, index);
+  }
+  return r->type == r->result ? acc.value : ts_emit_convert(e, r->type, r->result, acc.value);
+}
