@@ -42,7 +42,7 @@ ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph 
                             ts_value_id *map) {
   size_t count = ts_graph_region(from, source)->ops.count;
   for (size_t i = 0; i < count; i++)
-    TS_TRY(ts_graph_ts_graph_copy_op(from, ts_graph_region(from, source)->ops.data[i], to, target, map));
+    TS_TRY(ts_graph_copy_op(from, ts_graph_region(from, source)->ops.data[i], to, target, map));
   return TS_SUCCESS;
 }
 
