@@ -66,7 +66,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
-.PHONY: clean clean-c
+.PHONY: clean clean-c test-golden
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -138,10 +138,14 @@ endef
 
 # ---- tests
 
-test: test-c test-erl
+test: test-c test-golden test-erl
 
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 	@BUILD=$(BUILD) mk/run-c-tests.sh $^
+
+# UPDATE=1 rewrites the expected outputs.
+test-golden: $(TOOL)
+	@BUILD=$(BUILD) test/golden/run.sh
 
 EUNIT_MODULES := $(basename $(notdir $(wildcard test/erl/*_tests.erl)))
 ERL_SUITES := $(basename $(notdir $(wildcard test/erl/*_SUITE.erl)))
