@@ -114,7 +114,9 @@ C_TESTS := \
   test_compare \
   test_graph \
   test_infer \
+  test_emit_memory \
   test_jit \
+  test_jit_disk \
   test_kernel \
   test_random \
   test_ref \
@@ -126,6 +128,8 @@ C_TESTS := \
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
+  test_jit \
+  test_jit_disk \
   test_tensor
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
