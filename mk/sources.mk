@@ -65,6 +65,7 @@ JIT_SRC := \
   c_src/jit/lower_reduce.c \
   c_src/jit/target.c \
   c_src/jit/vecmath.c \
+  c_src/jit/vecmath_avx512.c \
   c_src/jit/vecmath_erf.c \
   c_src/jit/vecmath_exp.c \
   c_src/jit/vecmath_library.c \
@@ -119,6 +120,7 @@ C_TESTS := \
   test_jit_disk \
   test_kernel \
   test_random \
+  test_lower \
   test_ref \
   test_ref_reduce \
   test_ref_scalar \

@@ -71,6 +71,57 @@ ts_v l_at_least(ts_vm *m, ts_v a, double bound) {
   return l_select(m, l_cmp(m, LLVMRealOLT, a, limit), limit, a);
 }
 
+/* ---- lanes ---- */
+
+ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  LLVMValueRef mask[MAX_LANES];
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(i32, first + i, false);
+  return LLVMBuildShuffleVector(m->b, a, LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(mask, count), "");
+}
+
+ts_v l_join(ts_vm *m, ts_v low, ts_v high) {
+  unsigned count = 2 * LLVMGetVectorSize(LLVMTypeOf(low));
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  LLVMValueRef mask[MAX_LANES];
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(i32, i, false);
+  return LLVMBuildShuffleVector(m->b, low, high, LLVMConstVector(mask, count), "");
+}
+
+/* Tells LLVM that a branch is almost never taken, so that it keeps spills out of the usual path. */
+static void mark_unlikely(ts_vm *m, LLVMValueRef branch) {
+  LLVMContextRef c = m->e->context;
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(c);
+  LLVMMetadataRef parts[] = {
+      LLVMMDStringInContext2(c, "branch_weights", 14),
+      LLVMValueAsMetadata(LLVMConstInt(i32, 1, false)),
+      LLVMValueAsMetadata(LLVMConstInt(i32, 1 << 20, false)),
+  };
+  LLVMValueRef weights = LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, parts, 3));
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(c, "prof", 4), weights);
+}
+
+ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y) {
+  LLVMContextRef c = m->e->context;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(m->b);
+  LLVMValueRef function = LLVMGetBasicBlockParent(before);
+  LLVMBasicBlockRef b_rare = LLVMAppendBasicBlockInContext(c, function, "rare");
+  LLVMBasicBlockRef b_join = LLVMAppendBasicBlockInContext(c, function, "join");
+  LLVMTypeRef bits = LLVMIntTypeInContext(c, m->lanes);
+  ts_v any = LLVMBuildICmp(m->b, LLVMIntNE, LLVMBuildBitCast(m->b, condition, bits, ""), LLVMConstNull(bits), "any");
+  mark_unlikely(m, LLVMBuildCondBr(m->b, any, b_rare, b_join));
+
+  LLVMPositionBuilderAtEnd(m->b, b_rare);
+  ts_v mixed = l_select(m, condition, rare(m, x, y), usual);
+  LLVMBasicBlockRef end = LLVMGetInsertBlock(m->b);
+  LLVMBuildBr(m->b, b_join);
+
+  LLVMPositionBuilderAtEnd(m->b, b_join);
+  ts_v result = LLVMBuildPhi(m->b, LLVMTypeOf(usual), "");
+  LLVMAddIncoming(result, (ts_v[]){usual, mixed}, (LLVMBasicBlockRef[]){before, end}, 2);
+  return result;
+}
+
 /* ---- the ops ---- */
 
 static ts_v emit_unary(ts_vm *m, ts_opcode op, ts_v x) {

@@ -39,6 +39,7 @@ ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign);
 
 /* coefficients[0] + x * (coefficients[1] + x * ...), Horner's way. */
 ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count);
+#define L_POLY(m, x, array) l_poly(m, x, array, (int)(sizeof(array) / sizeof((array)[0])))
 
 /* ---- choice ---- */
 static inline ts_v l_cmp(ts_vm *m, LLVMRealPredicate p, ts_v a, ts_v b) { return LLVMBuildFCmp(m->b, p, a, b, ""); }
@@ -55,6 +56,19 @@ static inline ts_v l_float(ts_vm *m, ts_v a) { return LLVMBuildBitCast(m->b, a, 
 static inline ts_v l_widen(ts_vm *wide, ts_v a) { return LLVMBuildFPExt(wide->b, a, wide->vec, ""); }
 static inline ts_v l_narrow(ts_vm *narrow, ts_v a) { return LLVMBuildFPTrunc(narrow->b, a, narrow->vec, ""); }
 
+/* ---- lanes ---- */
+ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count); /* `count` lanes of `a` */
+ts_v l_join(ts_vm *m, ts_v low, ts_v high);
+/* `usual`, but rare(x, y) in the lanes where `condition` holds. A branch skips the work where
+ * no lane needs it, so the builder stands in another block afterwards. */
+ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y);
+
+/* ---- instructions that only AVX-512 has (vecmath_avx512.c) ---- */
+ts_v ts_vm_avx512_scale(ts_vm *m, ts_v a, ts_v n);   /* a * 2^floor(n), rounded once */
+ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);        /* floor(log2(|a|)), subnormals too; -inf of 0, inf of inf */
+ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);        /* a / 2^k in [3/4, 3/2); 1 of 0 and inf; NaN of a negative */
+ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);           /* within 2^-14 */
+
 /* ---- the library (vecmath_library.c) ----
  * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_<name>f16_<accuracy>avx512f. */
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y);
@@ -69,6 +83,7 @@ ts_v ts_vm_cosh(ts_vm *m, ts_v x);
 
 ts_v ts_vm_log(ts_vm *m, ts_v x);
 ts_v ts_vm_log1p(ts_vm *m, ts_v x);
+ts_v ts_vm_log_short(ts_vm *wide, ts_v x); /* f64 lanes, positive normal x, to 2^-30 */
 ts_v ts_vm_asinh(ts_vm *m, ts_v x);
 ts_v ts_vm_acosh(ts_vm *m, ts_v x);
 ts_v ts_vm_atanh(ts_vm *m, ts_v x);

@@ -32,20 +32,6 @@ static LLVMValueRef declare(ts_vm *m, const char *name, LLVMTypeRef type) {
   return function;
 }
 
-/* Lanes [first, first + count) of `a`. */
-static ts_v lanes_of(ts_vm *m, ts_v a, unsigned first, unsigned count) {
-  LLVMValueRef mask[64];
-  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), first + i, false);
-  return LLVMBuildShuffleVector(m->b, a, LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(mask, count), "");
-}
-
-/* Two vectors of `count` lanes, one after the other. */
-static ts_v join(ts_vm *m, ts_v low, ts_v high, unsigned count) {
-  LLVMValueRef mask[64];
-  for (unsigned i = 0; i < 2 * count; i++) mask[i] = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), i, false);
-  return LLVMBuildShuffleVector(m->b, low, high, LLVMConstVector(mask, 2 * count), "");
-}
-
 /* Calls on halves until they have the width of the library's registers. */
 static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x, ts_v y, unsigned lanes,
                        unsigned width) {
@@ -53,10 +39,10 @@ static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x
   unsigned half = lanes / 2;
   ts_v parts[2];
   for (unsigned i = 0; i < 2; i++) {
-    parts[i] = call_parts(m, type, function, lanes_of(m, x, i * half, half), y ? lanes_of(m, y, i * half, half) : NULL, half,
+    parts[i] = call_parts(m, type, function, l_lanes(m, x, i * half, half), y ? l_lanes(m, y, i * half, half) : NULL, half,
                           width);
   }
-  return join(m, parts[0], parts[1], half);
+  return l_join(m, parts[0], parts[1]);
 }
 
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y) {
