@@ -101,6 +101,7 @@ TEST_SUPPORT_SRC := \
   test/c/compare.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
+  test/c/launch.c \
   test/c/random_args.c \
   test/c/random_control.c \
   test/c/random_elementwise.c \
@@ -119,8 +120,8 @@ C_TESTS := \
   test_jit \
   test_jit_disk \
   test_kernel \
-  test_random \
   test_lower \
+  test_random \
   test_ref \
   test_ref_reduce \
   test_ref_scalar \

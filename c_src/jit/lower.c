@@ -189,6 +189,9 @@ static ts_status lower_single(ts_lowering *l) {
       return lower_pad(l, op);
     case TS_OP_PUT_SLICE:
       return lower_put_slice(l);
+    case TS_OP_RESHAPE:
+      root = ts_program_root_whole(l->graph, op->operands[0], 0); /* a copy, whatever the shapes */
+      break;
     default:
       break;
   }

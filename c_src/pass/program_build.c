@@ -225,7 +225,9 @@ static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, in
   int32_t axis = op->attrs->axis, index_rank = ts_graph_value(b->graph, op->operands[1])->shape.rank, index;
   ts_affine operand_map[TS_MAX_RANK];
   uint32_t at;
-  for (int32_t d = 0; d < from->rank; d++) operand_map[d] = map[d < axis ? d : d + index_rank - (d > axis)];
+  for (int32_t d = 0; d < from->rank; d++) {
+    if (d != axis) operand_map[d] = map[d < axis ? d : d + index_rank - 1];
+  }
   TS_TRY(intern(b, index_rank, map + axis, &at));
   TS_TRY(eval(b, op->operands[1], at, &index));
   return gather(b, op->operands[0], axis, operand_map, index, out);
