@@ -56,13 +56,13 @@ done:
 
 static ts_status run_control(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   switch (op->code) {
-    case TS_OP_WHILE: return run_while(in, op, operands, results);
-    case TS_OP_COND: {
-      bool truth = ts_ref_truth(operands[0]->dtype, ts_ref_get(operands[0], 0));
-      return run_region(in, op->attrs->regions.regions[truth ? 0 : 1], operands + 1, results);
-    }
-    case TS_OP_FUSION: return run_region(in, op->attrs->fusion.region, operands, results);
-    default: return run_region(in, op->attrs->regions.regions[0], operands, results);
+  case TS_OP_WHILE: return run_while(in, op, operands, results);
+  case TS_OP_COND: {
+    bool truth = ts_ref_truth(operands[0]->dtype, ts_ref_get(operands[0], 0));
+    return run_region(in, op->attrs->regions.regions[truth ? 0 : 1], operands + 1, results);
+  }
+  case TS_OP_FUSION: return run_region(in, op->attrs->fusion.region, operands, results);
+  default: return run_region(in, op->attrs->regions.regions[0], operands, results);
   }
 }
 
@@ -103,14 +103,14 @@ static ts_status reduce_region(interpreter *in, const ts_ref_call *call) {
 static ts_status compute(interpreter *in, const ts_ref_call *call) {
   if (call->op->code == TS_OP_REDUCE) return reduce_region(in, call);
   switch (ts_op_get_class(call->op->code)) {
-    case TS_CLASS_SOURCE: ts_ref_source(call); break;
-    case TS_CLASS_SHAPE: ts_ref_shape_op(call); break;
-    case TS_CLASS_INDEXED: ts_ref_indexed(call); break;
-    case TS_CLASS_REDUCE: return ts_ref_reduce(call);
-    case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); break;
-    case TS_CLASS_SCAN: ts_ref_scan(call); break;
-    case TS_CLASS_DOT: ts_ref_dot(call); break;
-    default: ts_ref_elementwise(call); break;
+  case TS_CLASS_SOURCE: ts_ref_source(call); break;
+  case TS_CLASS_SHAPE: ts_ref_shape_op(call); break;
+  case TS_CLASS_INDEXED: ts_ref_indexed(call); break;
+  case TS_CLASS_REDUCE: return ts_ref_reduce(call);
+  case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); break;
+  case TS_CLASS_SCAN: ts_ref_scan(call); break;
+  case TS_CLASS_DOT: ts_ref_dot(call); break;
+  default: ts_ref_elementwise(call); break;
   }
   return TS_SUCCESS;
 }

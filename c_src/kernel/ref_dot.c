@@ -9,7 +9,8 @@ typedef struct dot_side {
   int64_t batch_strides[TS_MAX_RANK], contract_strides[TS_MAX_RANK], free_strides[TS_MAX_RANK];
 } dot_side;
 
-static void take_dim(const ts_shape *shape, const int64_t *strides, int64_t dim, ts_shape *part, int64_t *part_strides) {
+static void take_dim(const ts_shape *shape, const int64_t *strides, int64_t dim, ts_shape *part,
+                     int64_t *part_strides) {
   part_strides[part->rank] = strides[dim];
   part->dims[part->rank++] = shape->dims[dim];
 }
@@ -36,9 +37,9 @@ static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_d
 /* acc = l * r + acc, with one rounding for floats and wrapping for integers. */
 static ts_scalar multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
   switch (type) {
-    case TS_F32: return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
-    case TS_F64: return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
-    default: return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
+  case TS_F32: return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
+  case TS_F64: return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
+  default: return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
   }
 }
 

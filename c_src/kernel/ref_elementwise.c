@@ -64,20 +64,20 @@ static void clamp(const ts_ref_call *call) {
 
 void ts_ref_elementwise(const ts_ref_call *call) {
   switch (ts_op_get_class(call->op->code)) {
-    case TS_CLASS_UNARY_FLOAT:
-    case TS_CLASS_UNARY:
-    case TS_CLASS_UNARY_INTEGER: unary(call); break;
-    case TS_CLASS_PREDICATE: predicate(call); break;
-    case TS_CLASS_COMPARE: compare(call); break;
-    case TS_CLASS_SELECT: select(call); break;
-    case TS_CLASS_CLAMP: clamp(call); break;
-    case TS_CLASS_CONVERT:
-      if (call->op->code == TS_OP_CONVERT) {
-        convert(call);
-      } else {
-        bitcast(call);
-      }
-      break;
-    default: binary(call); break;
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER: unary(call); break;
+  case TS_CLASS_PREDICATE: predicate(call); break;
+  case TS_CLASS_COMPARE: compare(call); break;
+  case TS_CLASS_SELECT: select(call); break;
+  case TS_CLASS_CLAMP: clamp(call); break;
+  case TS_CLASS_CONVERT:
+    if (call->op->code == TS_OP_CONVERT) {
+      convert(call);
+    } else {
+      bitcast(call);
+    }
+    break;
+  default: binary(call); break;
   }
 }

@@ -60,8 +60,6 @@ static inline void ts_ref_set(ts_buffer *buffer, int64_t element, ts_scalar valu
 }
 
 /* Half types accumulate in f32. */
-static inline ts_dtype ts_ref_accumulator(ts_dtype type) {
-  return type == TS_F16 || type == TS_BF16 ? TS_F32 : type;
-}
+static inline ts_dtype ts_ref_accumulator(ts_dtype type) { return type == TS_F16 || type == TS_BF16 ? TS_F32 : type; }
 
 #endif

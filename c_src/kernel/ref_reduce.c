@@ -28,15 +28,15 @@ typedef struct combiner {
 static combiner get_combiner(ts_opcode code, ts_dtype operand) {
   ts_dtype type = ts_ref_accumulator(operand);
   switch (code) {
-    case TS_OP_REDUCE_PRODUCT:
-    case TS_OP_CUMULATIVE_PRODUCT: return (combiner){TS_OP_MULTIPLY, type, ts_scalar_from_s64(type, 1)};
-    case TS_OP_REDUCE_MAX:
-    case TS_OP_CUMULATIVE_MAX: return (combiner){TS_OP_MAX, type, ts_dtype_lowest(type)};
-    case TS_OP_REDUCE_MIN:
-    case TS_OP_CUMULATIVE_MIN: return (combiner){TS_OP_MIN, type, ts_dtype_highest(type)};
-    case TS_OP_REDUCE_ALL: return (combiner){TS_OP_AND, TS_U8, {.bits = 1}};
-    case TS_OP_REDUCE_ANY: return (combiner){TS_OP_OR, TS_U8, {.bits = 0}};
-    default: return (combiner){TS_OP_ADD, type, ts_scalar_from_s64(type, 0)};
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_CUMULATIVE_PRODUCT: return (combiner){TS_OP_MULTIPLY, type, ts_scalar_from_s64(type, 1)};
+  case TS_OP_REDUCE_MAX:
+  case TS_OP_CUMULATIVE_MAX: return (combiner){TS_OP_MAX, type, ts_dtype_lowest(type)};
+  case TS_OP_REDUCE_MIN:
+  case TS_OP_CUMULATIVE_MIN: return (combiner){TS_OP_MIN, type, ts_dtype_highest(type)};
+  case TS_OP_REDUCE_ALL: return (combiner){TS_OP_AND, TS_U8, {.bits = 1}};
+  case TS_OP_REDUCE_ANY: return (combiner){TS_OP_OR, TS_U8, {.bits = 0}};
+  default: return (combiner){TS_OP_ADD, type, ts_scalar_from_s64(type, 0)};
   }
 }
 

@@ -29,36 +29,36 @@ static double float_sign(double x) { return isnan(x) || x == 0 ? x : copysign(1,
 
 static double float_unary(ts_opcode code, double x) {
   switch (code) {
-    case TS_OP_EXP: return exp(x);
-    case TS_OP_EXPM1: return expm1(x);
-    case TS_OP_LOG: return log(x);
-    case TS_OP_LOG1P: return log1p(x);
-    case TS_OP_SIGMOID: return 1 / (1 + exp(-x));
-    case TS_OP_COS: return cos(x);
-    case TS_OP_SIN: return sin(x);
-    case TS_OP_TAN: return tan(x);
-    case TS_OP_COSH: return cosh(x);
-    case TS_OP_SINH: return sinh(x);
-    case TS_OP_TANH: return tanh(x);
-    case TS_OP_ACOS: return acos(x);
-    case TS_OP_ASIN: return asin(x);
-    case TS_OP_ATAN: return atan(x);
-    case TS_OP_ACOSH: return acosh(x);
-    case TS_OP_ASINH: return asinh(x);
-    case TS_OP_ATANH: return atanh(x);
-    case TS_OP_SQRT: return sqrt(x);
-    case TS_OP_RSQRT: return 1 / sqrt(x);
-    case TS_OP_CBRT: return cbrt(x);
-    case TS_OP_ERF: return erf(x);
-    case TS_OP_ERFC: return erfc(x);
-    case TS_OP_ERF_INV: return erf_inv(x);
-    case TS_OP_ABS: return fabs(x);
-    case TS_OP_NEGATE: return -x;
-    case TS_OP_SIGN: return float_sign(x);
-    case TS_OP_CEIL: return ceil(x);
-    case TS_OP_FLOOR: return floor(x);
-    case TS_OP_ROUND: return round(x);
-    default: return NAN;
+  case TS_OP_EXP: return exp(x);
+  case TS_OP_EXPM1: return expm1(x);
+  case TS_OP_LOG: return log(x);
+  case TS_OP_LOG1P: return log1p(x);
+  case TS_OP_SIGMOID: return 1 / (1 + exp(-x));
+  case TS_OP_COS: return cos(x);
+  case TS_OP_SIN: return sin(x);
+  case TS_OP_TAN: return tan(x);
+  case TS_OP_COSH: return cosh(x);
+  case TS_OP_SINH: return sinh(x);
+  case TS_OP_TANH: return tanh(x);
+  case TS_OP_ACOS: return acos(x);
+  case TS_OP_ASIN: return asin(x);
+  case TS_OP_ATAN: return atan(x);
+  case TS_OP_ACOSH: return acosh(x);
+  case TS_OP_ASINH: return asinh(x);
+  case TS_OP_ATANH: return atanh(x);
+  case TS_OP_SQRT: return sqrt(x);
+  case TS_OP_RSQRT: return 1 / sqrt(x);
+  case TS_OP_CBRT: return cbrt(x);
+  case TS_OP_ERF: return erf(x);
+  case TS_OP_ERFC: return erfc(x);
+  case TS_OP_ERF_INV: return erf_inv(x);
+  case TS_OP_ABS: return fabs(x);
+  case TS_OP_NEGATE: return -x;
+  case TS_OP_SIGN: return float_sign(x);
+  case TS_OP_CEIL: return ceil(x);
+  case TS_OP_FLOOR: return floor(x);
+  case TS_OP_ROUND: return round(x);
+  default: return NAN;
   }
 }
 
@@ -76,28 +76,28 @@ static double float_max(double a, double b) {
 
 static double float_binary(ts_opcode code, double a, double b) {
   switch (code) {
-    case TS_OP_ADD: return a + b;
-    case TS_OP_SUBTRACT: return a - b;
-    case TS_OP_MULTIPLY: return a * b;
-    case TS_OP_DIVIDE: return a / b;
-    case TS_OP_REMAINDER: return fmod(a, b);
-    case TS_OP_POW: return pow(a, b);
-    case TS_OP_ATAN2: return atan2(a, b);
-    case TS_OP_MIN: return float_min(a, b);
-    case TS_OP_MAX: return float_max(a, b);
-    default: return NAN;
+  case TS_OP_ADD: return a + b;
+  case TS_OP_SUBTRACT: return a - b;
+  case TS_OP_MULTIPLY: return a * b;
+  case TS_OP_DIVIDE: return a / b;
+  case TS_OP_REMAINDER: return fmod(a, b);
+  case TS_OP_POW: return pow(a, b);
+  case TS_OP_ATAN2: return atan2(a, b);
+  case TS_OP_MIN: return float_min(a, b);
+  case TS_OP_MAX: return float_max(a, b);
+  default: return NAN;
   }
 }
 
 static bool float_compare(ts_opcode code, double a, double b) {
   switch (code) {
-    case TS_OP_EQUAL: return a == b;
-    case TS_OP_NOT_EQUAL: return a != b;
-    case TS_OP_GREATER: return a > b;
-    case TS_OP_LESS: return a < b;
-    case TS_OP_GREATER_EQUAL: return a >= b;
-    case TS_OP_LESS_EQUAL: return a <= b;
-    default: return false;
+  case TS_OP_EQUAL: return a == b;
+  case TS_OP_NOT_EQUAL: return a != b;
+  case TS_OP_GREATER: return a > b;
+  case TS_OP_LESS: return a < b;
+  case TS_OP_GREATER_EQUAL: return a >= b;
+  case TS_OP_LESS_EQUAL: return a <= b;
+  default: return false;
   }
 }
 
@@ -123,13 +123,13 @@ static uint64_t count_leading_zeros(ts_dtype type, ts_scalar x) {
 static uint64_t integer_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
   uint64_t value = (uint64_t)ts_scalar_to_s64(type, x);
   switch (code) {
-    case TS_OP_ABS: return integer_sign(type, x) == UINT64_MAX ? -value : value;
-    case TS_OP_NEGATE: return -value;
-    case TS_OP_SIGN: return integer_sign(type, x);
-    case TS_OP_NOT: return ~value;
-    case TS_OP_CLZ: return count_leading_zeros(type, x);
-    case TS_OP_POPCOUNT: return (uint64_t)__builtin_popcountll(raw_bits(type, x));
-    default: return value; /* ceil, floor, round */
+  case TS_OP_ABS: return integer_sign(type, x) == UINT64_MAX ? -value : value;
+  case TS_OP_NEGATE: return -value;
+  case TS_OP_SIGN: return integer_sign(type, x);
+  case TS_OP_NOT: return ~value;
+  case TS_OP_CLZ: return count_leading_zeros(type, x);
+  case TS_OP_POPCOUNT: return (uint64_t)__builtin_popcountll(raw_bits(type, x));
+  default: return value; /* ceil, floor, round */
   }
 }
 
@@ -174,28 +174,26 @@ static uint64_t shift_right(ts_dtype type, uint64_t a, uint64_t amount) {
   return negative ? ~(~a >> amount) : a >> amount;
 }
 
-static bool integer_less(bool is_signed, uint64_t a, uint64_t b) {
-  return is_signed ? (int64_t)a < (int64_t)b : a < b;
-}
+static bool integer_less(bool is_signed, uint64_t a, uint64_t b) { return is_signed ? (int64_t)a < (int64_t)b : a < b; }
 
 static uint64_t integer_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right) {
   bool is_signed = ts_dtype_is_signed(type);
   uint64_t a = (uint64_t)ts_scalar_to_s64(type, left), b = (uint64_t)ts_scalar_to_s64(type, right);
   switch (code) {
-    case TS_OP_ADD: return a + b;
-    case TS_OP_SUBTRACT: return a - b;
-    case TS_OP_MULTIPLY: return a * b;
-    case TS_OP_QUOTIENT: return quotient(is_signed, a, b);
-    case TS_OP_REMAINDER: return remainder_of(is_signed, a, b);
-    case TS_OP_POW: return power(is_signed, a, b);
-    case TS_OP_MIN: return integer_less(is_signed, b, a) ? b : a;
-    case TS_OP_MAX: return integer_less(is_signed, a, b) ? b : a;
-    case TS_OP_AND: return a & b;
-    case TS_OP_OR: return a | b;
-    case TS_OP_XOR: return a ^ b;
-    case TS_OP_SHIFT_LEFT: return shift_left(type, a, raw_bits(type, right));
-    case TS_OP_SHIFT_RIGHT: return shift_right(type, a, raw_bits(type, right));
-    default: return 0;
+  case TS_OP_ADD: return a + b;
+  case TS_OP_SUBTRACT: return a - b;
+  case TS_OP_MULTIPLY: return a * b;
+  case TS_OP_QUOTIENT: return quotient(is_signed, a, b);
+  case TS_OP_REMAINDER: return remainder_of(is_signed, a, b);
+  case TS_OP_POW: return power(is_signed, a, b);
+  case TS_OP_MIN: return integer_less(is_signed, b, a) ? b : a;
+  case TS_OP_MAX: return integer_less(is_signed, a, b) ? b : a;
+  case TS_OP_AND: return a & b;
+  case TS_OP_OR: return a | b;
+  case TS_OP_XOR: return a ^ b;
+  case TS_OP_SHIFT_LEFT: return shift_left(type, a, raw_bits(type, right));
+  case TS_OP_SHIFT_RIGHT: return shift_right(type, a, raw_bits(type, right));
+  default: return 0;
   }
 }
 
@@ -203,13 +201,13 @@ static bool integer_compare(ts_opcode code, ts_dtype type, ts_scalar left, ts_sc
   bool is_signed = ts_dtype_is_signed(type);
   uint64_t a = (uint64_t)ts_scalar_to_s64(type, left), b = (uint64_t)ts_scalar_to_s64(type, right);
   switch (code) {
-    case TS_OP_EQUAL: return a == b;
-    case TS_OP_NOT_EQUAL: return a != b;
-    case TS_OP_GREATER: return integer_less(is_signed, b, a);
-    case TS_OP_LESS: return integer_less(is_signed, a, b);
-    case TS_OP_GREATER_EQUAL: return !integer_less(is_signed, a, b);
-    case TS_OP_LESS_EQUAL: return !integer_less(is_signed, b, a);
-    default: return false;
+  case TS_OP_EQUAL: return a == b;
+  case TS_OP_NOT_EQUAL: return a != b;
+  case TS_OP_GREATER: return integer_less(is_signed, b, a);
+  case TS_OP_LESS: return integer_less(is_signed, a, b);
+  case TS_OP_GREATER_EQUAL: return !integer_less(is_signed, a, b);
+  case TS_OP_LESS_EQUAL: return !integer_less(is_signed, b, a);
+  default: return false;
   }
 }
 
@@ -231,10 +229,10 @@ bool ts_ref_truth(ts_dtype type, ts_scalar x) {
 
 bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
   switch (code) {
-    case TS_OP_LOGICAL_AND: return ts_ref_truth(type, a) && ts_ref_truth(type, b);
-    case TS_OP_LOGICAL_OR: return ts_ref_truth(type, a) || ts_ref_truth(type, b);
-    case TS_OP_LOGICAL_XOR: return ts_ref_truth(type, a) != ts_ref_truth(type, b);
-    default: break;
+  case TS_OP_LOGICAL_AND: return ts_ref_truth(type, a) && ts_ref_truth(type, b);
+  case TS_OP_LOGICAL_OR: return ts_ref_truth(type, a) || ts_ref_truth(type, b);
+  case TS_OP_LOGICAL_XOR: return ts_ref_truth(type, a) != ts_ref_truth(type, b);
+  default: break;
   }
   if (!ts_dtype_is_float(type)) return integer_compare(code, type, a, b);
   return float_compare(code, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b));

@@ -28,9 +28,9 @@ static void fill(ts_buffer *result, ts_scalar value) {
 
 void ts_ref_source(const ts_ref_call *call) {
   switch (call->op->code) {
-    case TS_OP_IOTA: iota(call); break;
-    case TS_OP_EYE: eye(call); break;
-    default: fill(call->result, call->op->attrs->constant.value); break;
+  case TS_OP_IOTA: iota(call); break;
+  case TS_OP_EYE: eye(call); break;
+  default: fill(call->result, call->op->attrs->constant.value); break;
   }
 }
 
@@ -142,13 +142,13 @@ static void concatenate(const ts_ref_call *call) {
 
 void ts_ref_shape_op(const ts_ref_call *call) {
   switch (call->op->code) {
-    case TS_OP_BROADCAST: broadcast(call); break;
-    case TS_OP_TRANSPOSE: transpose(call); break;
-    case TS_OP_REVERSE: reverse(call); break;
-    case TS_OP_SLICE: slice(call); break;
-    case TS_OP_PAD: pad(call); break;
-    case TS_OP_CONCATENATE: concatenate(call); break;
-    default: copy_all(call->operands[0], call->result); break; /* reshape */
+  case TS_OP_BROADCAST: broadcast(call); break;
+  case TS_OP_TRANSPOSE: transpose(call); break;
+  case TS_OP_REVERSE: reverse(call); break;
+  case TS_OP_SLICE: slice(call); break;
+  case TS_OP_PAD: pad(call); break;
+  case TS_OP_CONCATENATE: concatenate(call); break;
+  default: copy_all(call->operands[0], call->result); break; /* reshape */
   }
 }
 
@@ -219,9 +219,9 @@ static void take_along_axis(const ts_ref_call *call) {
 
 void ts_ref_indexed(const ts_ref_call *call) {
   switch (call->op->code) {
-    case TS_OP_DYNAMIC_SLICE: dynamic_slice(call); break;
-    case TS_OP_PUT_SLICE: put_slice(call); break;
-    case TS_OP_TAKE: take(call); break;
-    default: take_along_axis(call); break;
+  case TS_OP_DYNAMIC_SLICE: dynamic_slice(call); break;
+  case TS_OP_PUT_SLICE: put_slice(call); break;
+  case TS_OP_TAKE: take(call); break;
+  default: take_along_axis(call); break;
   }
 }

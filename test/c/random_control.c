@@ -151,9 +151,9 @@ static ts_status make_while(generator *g, scope *s) {
 
 ts_status make_control(generator *g, scope *s) {
   switch (rng_below(&g->random, 4)) {
-    case 0: return make_call(g, s);
-    case 1: return make_cond(g, s);
-    default: return make_while(g, s);
+  case 0: return make_call(g, s);
+  case 1: return make_cond(g, s);
+  default: return make_while(g, s);
   }
 }
 

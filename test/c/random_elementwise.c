@@ -2,21 +2,21 @@
 
 static const ts_opcode float_unary[] = {TS_OP_ABS,   TS_OP_NEGATE, TS_OP_SIGN, TS_OP_CEIL,
                                         TS_OP_FLOOR, TS_OP_ROUND,  TS_OP_SQRT};
-static const ts_opcode functions[] = {
-    TS_OP_EXP,  TS_OP_EXPM1, TS_OP_LOG,  TS_OP_LOG1P, TS_OP_SIGMOID, TS_OP_COS,   TS_OP_SIN,  TS_OP_TAN,
-    TS_OP_COSH, TS_OP_SINH,  TS_OP_TANH, TS_OP_ACOS,  TS_OP_ASIN,    TS_OP_ATAN,  TS_OP_ACOSH, TS_OP_ASINH,
-    TS_OP_ATANH, TS_OP_RSQRT, TS_OP_CBRT, TS_OP_ERF,  TS_OP_ERFC,    TS_OP_ERF_INV};
+static const ts_opcode functions[] = {TS_OP_EXP,  TS_OP_EXPM1, TS_OP_LOG,   TS_OP_LOG1P,  TS_OP_SIGMOID, TS_OP_COS,
+                                      TS_OP_SIN,  TS_OP_TAN,   TS_OP_COSH,  TS_OP_SINH,   TS_OP_TANH,    TS_OP_ACOS,
+                                      TS_OP_ASIN, TS_OP_ATAN,  TS_OP_ACOSH, TS_OP_ASINH,  TS_OP_ATANH,   TS_OP_RSQRT,
+                                      TS_OP_CBRT, TS_OP_ERF,   TS_OP_ERFC,  TS_OP_ERF_INV};
 static const ts_opcode functions_of_two[] = {TS_OP_POW, TS_OP_ATAN2};
-static const ts_opcode integer_unary[] = {TS_OP_ABS, TS_OP_NEGATE, TS_OP_SIGN,    TS_OP_FLOOR,
-                                          TS_OP_NOT, TS_OP_CLZ,    TS_OP_POPCOUNT, TS_OP_CEIL, TS_OP_ROUND};
-static const ts_opcode float_binary[] = {TS_OP_ADD, TS_OP_SUBTRACT,  TS_OP_MULTIPLY, TS_OP_DIVIDE,
-                                         TS_OP_MIN, TS_OP_MAX,       TS_OP_REMAINDER};
+static const ts_opcode integer_unary[] = {TS_OP_ABS, TS_OP_NEGATE,   TS_OP_SIGN, TS_OP_FLOOR, TS_OP_NOT,
+                                          TS_OP_CLZ, TS_OP_POPCOUNT, TS_OP_CEIL, TS_OP_ROUND};
+static const ts_opcode float_binary[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY, TS_OP_DIVIDE,
+                                         TS_OP_MIN, TS_OP_MAX,      TS_OP_REMAINDER};
 static const ts_opcode integer_binary[] = {
     TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY, TS_OP_QUOTIENT, TS_OP_REMAINDER,  TS_OP_POW,        TS_OP_MIN,
     TS_OP_MAX, TS_OP_AND,      TS_OP_OR,       TS_OP_XOR,      TS_OP_SHIFT_LEFT, TS_OP_SHIFT_RIGHT};
-static const ts_opcode compares[] = {TS_OP_EQUAL,      TS_OP_NOT_EQUAL,   TS_OP_GREATER,
-                                     TS_OP_LESS,       TS_OP_GREATER_EQUAL, TS_OP_LESS_EQUAL,
-                                     TS_OP_LOGICAL_AND, TS_OP_LOGICAL_OR, TS_OP_LOGICAL_XOR};
+static const ts_opcode compares[] = {TS_OP_EQUAL,       TS_OP_NOT_EQUAL,     TS_OP_GREATER,
+                                     TS_OP_LESS,        TS_OP_GREATER_EQUAL, TS_OP_LESS_EQUAL,
+                                     TS_OP_LOGICAL_AND, TS_OP_LOGICAL_OR,    TS_OP_LOGICAL_XOR};
 
 static ts_status unary(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
   bool is_float = ts_dtype_is_float(type_of(g, x).dtype);
@@ -70,13 +70,13 @@ static ts_status convert(generator *g, scope *s, ts_value_id x, ts_value_id *out
 
 static ts_status step(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
   switch (rng_below(&g->random, 10)) {
-    case 0:
-    case 1: return unary(g, s, x, out);
-    case 2: return select(g, s, x, out);
-    case 3: return clamp(g, s, x, out);
-    case 4: return convert(g, s, x, out);
-    case 5: return compare(g, s, x, out);
-    default: return binary(g, s, x, out);
+  case 0:
+  case 1: return unary(g, s, x, out);
+  case 2: return select(g, s, x, out);
+  case 3: return clamp(g, s, x, out);
+  case 4: return convert(g, s, x, out);
+  case 5: return compare(g, s, x, out);
+  default: return binary(g, s, x, out);
   }
 }
 

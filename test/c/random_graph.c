@@ -75,8 +75,8 @@ ts_type type_of(const generator *g, ts_value_id value) {
 
 /* ---- adding ---- */
 
-ts_status add_op(generator *g, scope *s, ts_opcode code, const ts_attrs *attrs, const ts_value_id *operands, size_t count,
-                 ts_value_id *out) {
+ts_status add_op(generator *g, scope *s, ts_opcode code, const ts_attrs *attrs, const ts_value_id *operands,
+                 size_t count, ts_value_id *out) {
   return ts_graph_add_op(g->graph, s->region, code, operands, count, attrs, out);
 }
 
@@ -130,7 +130,8 @@ static ts_status make_like(generator *g, scope *s, ts_dtype type, const ts_shape
     ts_type from = type_of(g, c.id);
     ts_shape joined;
     if (c.approximate || from.shape.rank > shape->rank) continue;
-    if (!ts_status_consume_ok(ts_shape_broadcast(&from.shape, shape, &joined)) || !ts_shape_equal(&joined, shape)) continue;
+    if (!ts_status_consume_ok(ts_shape_broadcast(&from.shape, shape, &joined)) || !ts_shape_equal(&joined, shape))
+      continue;
     ts_value_id value = c.id;
     if (from.dtype != type) TS_TRY(ts_graph_convert(g->graph, s->region, value, type, &value));
     return ts_graph_broadcast_to(g->graph, s->region, value, shape, out);
@@ -173,10 +174,10 @@ static const struct {
   int weight;
   bool control, dot;
 } productions[] = {
-    {make_chain, 30, false, false},      {make_bitcast, 3, false, false}, {make_source, 4, false, false},
-    {make_move, 24, false, false},       {make_indexed, 8, false, false}, {make_reduce, 10, false, false},
-    {make_arg_reduce, 3, false, false},  {make_scan, 3, false, false},    {make_row_program, 5, false, false},
-    {make_dot, 5, false, true},          {make_control, 5, true, false},  {make_region_reduce, 2, true, false},
+    {make_chain, 30, false, false},     {make_bitcast, 3, false, false}, {make_source, 4, false, false},
+    {make_move, 24, false, false},      {make_indexed, 8, false, false}, {make_reduce, 10, false, false},
+    {make_arg_reduce, 3, false, false}, {make_scan, 3, false, false},    {make_row_program, 5, false, false},
+    {make_dot, 5, false, true},         {make_control, 5, true, false},  {make_region_reduce, 2, true, false},
 };
 
 static production random_production(generator *g, const scope *s) {

@@ -10,7 +10,7 @@ typedef struct rng {
 } rng;
 
 uint64_t rng_next(rng *r);
-int64_t rng_below(rng *r, int64_t n);                  /* in [0, n), 0 for n <= 1 */
+int64_t rng_below(rng *r, int64_t n);                   /* in [0, n), 0 for n <= 1 */
 int64_t rng_between(rng *r, int64_t low, int64_t high); /* inclusive */
 bool rng_chance(rng *r, int percent);
 #define RNG_PICK(r, array) ((array)[rng_below((r), (int64_t)(sizeof(array) / sizeof((array)[0])))])
@@ -25,7 +25,7 @@ typedef struct candidate {
 /* A region that is being made, with its values. */
 typedef struct scope {
   ts_region_id region;
-  int depth;               /* 0 for the root, which alone can get more parameters */
+  int depth; /* 0 for the root, which alone can get more parameters */
   bool approximate_allowed;
   TS_VEC(candidate) values;
 } scope;
@@ -49,8 +49,8 @@ ts_type type_of(const generator *g, ts_value_id value);
 bool fits(const generator *g, const ts_shape *shape); /* at most max_elements */
 
 /* Adds an op. Its result is not yet a candidate. */
-ts_status add_op(generator *g, scope *s, ts_opcode code, const ts_attrs *attrs, const ts_value_id *operands, size_t count,
-                 ts_value_id *out);
+ts_status add_op(generator *g, scope *s, ts_opcode code, const ts_attrs *attrs, const ts_value_id *operands,
+                 size_t count, ts_value_id *out);
 ts_status add_unary(generator *g, scope *s, ts_opcode code, ts_value_id x, ts_value_id *out);
 ts_status add_binary(generator *g, scope *s, ts_opcode code, ts_value_id a, ts_value_id b, ts_value_id *out);
 ts_status add_constant(generator *g, scope *s, ts_dtype type, const ts_shape *shape, double value, ts_value_id *out);

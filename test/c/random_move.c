@@ -36,7 +36,8 @@ static void reshape_once(generator *g, ts_shape *shape) {
     remove_dim(shape, at + 1);
   } else if (shape->rank > 0 && shape->dims[at] == 1 && rng_chance(&g->random, 50)) {
     remove_dim(shape, at);
-  } else if (room && shape->rank > 0 && shape->dims[at] > 0 && shape->dims[at] % divisor == 0 && rng_chance(&g->random, 80)) {
+  } else if (room && shape->rank > 0 && shape->dims[at] > 0 && shape->dims[at] % divisor == 0 &&
+             rng_chance(&g->random, 80)) {
     shape->dims[at] /= divisor;
     insert_dim(shape, at, divisor);
   } else if (room) {
@@ -92,7 +93,8 @@ static ts_status broadcast(generator *g, scope *s, ts_value_id x, ts_value_id *o
 
 static ts_status slice(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
   ts_shape shape = type_of(g, x).shape;
-  ts_attrs attrs = {.slice = {.start = {.rank = shape.rank}, .limit = {.rank = shape.rank}, .stride = {.rank = shape.rank}}};
+  ts_attrs attrs = {
+      .slice = {.start = {.rank = shape.rank}, .limit = {.rank = shape.rank}, .stride = {.rank = shape.rank}}};
   for (int32_t d = 0; d < shape.rank; d++) {
     bool whole = rng_chance(&g->random, 40);
     int64_t start = whole ? 0 : rng_below(&g->random, shape.dims[d]);

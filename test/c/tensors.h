@@ -12,7 +12,7 @@
  * TENSOR from doubles, INTEGERS from int64_t (for values past 2^53). */
 #define TENSOR(type, shape, ...) \
   test_tensor((type), (shape), (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
-#define INTEGERS(type, shape, ...)                            \
+#define INTEGERS(type, shape, ...)                               \
   test_integers((type), (shape), (const int64_t[]){__VA_ARGS__}, \
                 sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 #define VECTOR(type, ...) \
@@ -24,16 +24,15 @@ ts_buffer *test_integers(ts_dtype type, ts_shape shape, const int64_t *values, s
 ts_buffer *test_vector(ts_dtype type, const double *values, size_t count);
 
 /* Runs one op on operands with the reference interpreter. Takes the operands. */
-#define RUN(code, attrs, ...)                                   \
-  test_run_op((code), (attrs), (ts_buffer *[]){__VA_ARGS__}, \
-              sizeof((ts_buffer *[]){__VA_ARGS__}) / sizeof(ts_buffer *))
+#define RUN(code, attrs, ...) \
+  test_run_op((code), (attrs), (ts_buffer *[]){__VA_ARGS__}, sizeof((ts_buffer *[]){__VA_ARGS__}) / sizeof(ts_buffer *))
 ts_buffer *test_run_op(ts_opcode code, const ts_attrs *attrs, ts_buffer **operands, size_t count);
 
 /* Runs a whole graph of one result. Takes the graph and the arguments. */
 ts_buffer *test_run_graph(ts_graph *graph, ts_buffer **args, size_t count);
 
 /* Adds an op that must be accepted. */
-#define OP(graph, region, code, attrs, ...)                                      \
+#define OP(graph, region, code, attrs, ...)                                     \
   test_add_op((graph), (region), (code), (attrs), (ts_value_id[]){__VA_ARGS__}, \
               sizeof((ts_value_id[]){__VA_ARGS__}) / sizeof(ts_value_id))
 ts_value_id test_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_attrs *attrs,

@@ -16,14 +16,16 @@ static bool agree(ts_buffer *a, ts_buffer *b, int64_t ulp_tolerance, const char 
   return same;
 }
 
-START_TEST(types_and_shapes) {
+START_TEST(types_and_shapes)
+{
   ck_assert(!agree(VECTOR(TS_S8, 1), VECTOR(TS_U8, 1), 0, "s8[1] and u8[1]"));
   ck_assert(!agree(VECTOR(TS_S8, 1), TENSOR(TS_S8, SHAPE(1, 1), 1), 0, "s8[1] and s8[1,1]"));
   ck_assert(agree(TENSOR(TS_F32, SHAPE(0)), TENSOR(TS_F32, SHAPE(0)), 0, NULL));
 }
 END_TEST
 
-START_TEST(bits) {
+START_TEST(bits)
+{
   ck_assert(agree(VECTOR(TS_F32, NAN, -0.0), VECTOR(TS_F32, -NAN, -0.0), 0, NULL));
   ck_assert(!agree(VECTOR(TS_F32, 1, -0.0), VECTOR(TS_F32, 1, 0.0), 0, "1 of 2 elements differ, first at 1"));
   ck_assert(!agree(VECTOR(TS_F16, NAN), VECTOR(TS_F16, 1), 1000000, NULL));
@@ -32,7 +34,8 @@ START_TEST(bits) {
 }
 END_TEST
 
-START_TEST(ulps) {
+START_TEST(ulps)
+{
   ck_assert(agree(VECTOR(TS_F32, 1), VECTOR(TS_F32, 1 + 0x1p-22), 2, NULL));
   ck_assert(!agree(VECTOR(TS_F32, 1), VECTOR(TS_F32, 1 + 0x1.8p-22), 2, "3 ulp"));
   ck_assert(agree(VECTOR(TS_F16, -0.0), VECTOR(TS_F16, 0.0), 1, NULL));

@@ -95,7 +95,8 @@ static void check_clone(const program *p) {
 /* Each path that computes a program another way is a line here. */
 static void (*const paths[])(const program *) = {check_text, check_clone};
 
-START_TEST(paths_agree) {
+START_TEST(paths_agree)
+{
   uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1);
   uint64_t count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
   for (uint64_t seed = first; seed < first + count; seed++) {
@@ -108,7 +109,8 @@ END_TEST
 
 /* ---- the generator itself ---- */
 
-START_TEST(same_seed_same_program) {
+START_TEST(same_seed_same_program)
+{
   for (uint64_t seed = 1; seed <= 20; seed++) {
     program a = make_program(seed), b = make_program(seed);
     char *first = print(a.graph), *second = print(b.graph);
@@ -123,7 +125,8 @@ START_TEST(same_seed_same_program) {
 END_TEST
 
 /* Every op but the fuse pass's own occurs within a few hundred programs. */
-START_TEST(covers_all_ops) {
+START_TEST(covers_all_ops)
+{
   bool seen[TS_OP_COUNT] = {[TS_OP_PARAMETER] = true, [TS_OP_FUSION] = true};
   for (uint64_t seed = 1; seed <= 600; seed++) {
     ts_graph *graph;
@@ -131,11 +134,13 @@ START_TEST(covers_all_ops) {
     for (size_t i = 0; i < graph->ops.count; i++) seen[graph->ops.data[i].code] = true;
     ts_graph_destroy(graph);
   }
-  for (int code = 0; code < TS_OP_COUNT; code++) ck_assert_msg(seen[code], "%s never occurs", ts_op_name((ts_opcode)code));
+  for (int code = 0; code < TS_OP_COUNT; code++)
+    ck_assert_msg(seen[code], "%s never occurs", ts_op_name((ts_opcode)code));
 }
 END_TEST
 
-START_TEST(keeps_to_the_options) {
+START_TEST(keeps_to_the_options)
+{
   ts_random_options options = {.exact_only = true, .no_control = true, .no_dot = true, .max_elements = 64};
   for (uint64_t seed = 1; seed <= 200; seed++) {
     ts_graph *graph;
@@ -163,7 +168,8 @@ static void try_everything(uint64_t seed) {
   if (!status) status = ts_graph_print(graph, &text);
   if (!status) status = ts_graph_parse(text.data, text.length, &parsed);
   if (!status) status = ts_random_args(seed, graph, ts_pool_default(), &args);
-  if (!status) status = ts_ref_run(parsed, args, ts_graph_region(graph, TS_ROOT)->params.count, ts_pool_default(), results);
+  if (!status)
+    status = ts_ref_run(parsed, args, ts_graph_region(graph, TS_ROOT)->params.count, ts_pool_default(), results);
   ts_status_free(status);
   for (size_t i = 0; i < 4; i++) ts_buffer_release(results[i]);
   if (args) ts_random_args_free(args, ts_graph_region(graph, TS_ROOT)->params.count);
@@ -172,7 +178,8 @@ static void try_everything(uint64_t seed) {
   ts_graph_destroy(graph);
 }
 
-START_TEST(failing_allocations_leak_nothing) {
+START_TEST(failing_allocations_leak_nothing)
+{
   try_everything(1); /* what is made once and kept */
   for (uint64_t seed = 1; seed <= 4; seed++) CK_FAIL_EACH_ALLOCATION(try_everything(seed));
 }

@@ -51,7 +51,8 @@ static void check_doubling(double start, double limit, double count, double fact
   ts_graph_destroy(graph);
 }
 
-START_TEST(while_loops) {
+START_TEST(while_loops)
+{
   check_doubling(0, 5, 5, 32);
   check_doubling(4, 5, 5, 2);
   check_doubling(9, 5, 9, 1); /* not once */
@@ -76,7 +77,8 @@ static ts_graph *conditional(void) {
   return graph;
 }
 
-START_TEST(conditions_and_calls) {
+START_TEST(conditions_and_calls)
+{
   test_equal(test_run_graph(conditional(), (ts_buffer *[]){SCALAR(TS_U8, 1), SCALAR(TS_S32, 7)}, 2), SCALAR(TS_S32, 8));
   test_equal(test_run_graph(conditional(), (ts_buffer *[]){SCALAR(TS_U8, 0), SCALAR(TS_S32, 7)}, 2),
              SCALAR(TS_S32, 70));
@@ -86,7 +88,8 @@ START_TEST(conditions_and_calls) {
 }
 END_TEST
 
-START_TEST(fusions_run_their_region) {
+START_TEST(fusions_run_their_region)
+{
   ts_graph *graph = test_graph();
   ts_region_id region = add_region(graph);
   ts_value_id x = test_add_param(graph, region, TS_F32, SHAPE(2));
@@ -102,7 +105,8 @@ END_TEST
 
 /* ---- results, errors, memory ---- */
 
-START_TEST(results_are_references) {
+START_TEST(results_are_references)
+{
   ts_graph *graph = test_graph();
   ts_value_id x = test_add_param(graph, TS_ROOT, TS_F32, SHAPE(1));
   ts_value_id twice[] = {x, x};
@@ -118,7 +122,8 @@ START_TEST(results_are_references) {
 }
 END_TEST
 
-START_TEST(wrong_arguments_are_errors) {
+START_TEST(wrong_arguments_are_errors)
+{
   ts_graph *graph = doubling_loop(3);
   ts_buffer *args[] = {SCALAR(TS_S32, 0), VECTOR(TS_F32, 1, 2, 3)}, *results[2];
   ck_assert_error(ts_ref_run(graph, args, 1, ts_pool_default(), results), TS_INVALID_ARGUMENT, "expected 2 arguments");
@@ -136,7 +141,8 @@ static void run_everything(ts_graph *graph, ts_buffer **args) {
   for (int i = 0; i < 2; i++) ts_buffer_release(results[i]);
 }
 
-START_TEST(failing_allocations_leak_nothing) {
+START_TEST(failing_allocations_leak_nothing)
+{
   ts_graph *graph = doubling_loop(2), *branches = conditional();
   ts_buffer *loop_args[] = {SCALAR(TS_S32, 0), VECTOR(TS_F32, 1, 2)};
   ts_buffer *branch_args[] = {SCALAR(TS_U8, 0), SCALAR(TS_S32, 3)};
@@ -151,7 +157,8 @@ START_TEST(failing_allocations_leak_nothing) {
 }
 END_TEST
 
-START_TEST(memory_limit_is_an_error) {
+START_TEST(memory_limit_is_an_error)
+{
   ts_pool *pool;
   test_ok(ts_pool_create(1 << 20, &pool));
   ts_graph *graph = test_graph();

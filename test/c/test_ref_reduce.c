@@ -13,7 +13,8 @@ static ts_buffer *reduce(ts_opcode code, ts_dims axes, ts_buffer *operand) {
 
 static ts_buffer *matrix(ts_dtype type) { return TENSOR(type, SHAPE(2, 3), 1, 5, 3, 4, 2, 6); }
 
-START_TEST(reduces_any_axes) {
+START_TEST(reduces_any_axes)
+{
   test_equal(reduce(TS_OP_REDUCE_SUM, SHAPE(1), matrix(TS_F32)), VECTOR(TS_F32, 9, 12));
   test_equal(reduce(TS_OP_REDUCE_SUM, SHAPE(0), matrix(TS_S32)), VECTOR(TS_S32, 5, 7, 9));
   test_equal(reduce(TS_OP_REDUCE_SUM, SHAPE(0, 1), matrix(TS_BF16)), SCALAR(TS_BF16, 21));
@@ -27,7 +28,8 @@ START_TEST(reduces_any_axes) {
 }
 END_TEST
 
-START_TEST(reduces_specials) {
+START_TEST(reduces_specials)
+{
   test_equal(reduce(TS_OP_REDUCE_MAX, SHAPE(0), VECTOR(TS_F32, 1, NAN, 2)), SCALAR(TS_F32, NAN));
   test_equal(reduce(TS_OP_REDUCE_MAX, SHAPE(0), VECTOR(TS_F32, -0.0, 0.0)), SCALAR(TS_F32, 0.0));
   test_equal(reduce(TS_OP_REDUCE_MIN, SHAPE(0), VECTOR(TS_F32, 0.0, -0.0)), SCALAR(TS_F32, -0.0));
@@ -37,12 +39,12 @@ START_TEST(reduces_specials) {
   test_equal(reduce(TS_OP_REDUCE_ALL, SHAPE(0), VECTOR(TS_F32, NAN, 1)), SCALAR(TS_U8, 1));
   test_equal(reduce(TS_OP_REDUCE_ALL, SHAPE(0), VECTOR(TS_F32, NAN, -0.0)), SCALAR(TS_U8, 0));
   test_equal(reduce(TS_OP_REDUCE_ANY, SHAPE(0), VECTOR(TS_S64, 0, 256)), SCALAR(TS_U8, 1));
-  test_equal(reduce(TS_OP_REDUCE_ANY, SHAPE(1), TENSOR(TS_BF16, SHAPE(2, 2), 0, -0.0, 0, NAN)),
-             VECTOR(TS_U8, 0, 1));
+  test_equal(reduce(TS_OP_REDUCE_ANY, SHAPE(1), TENSOR(TS_BF16, SHAPE(2, 2), 0, -0.0, 0, NAN)), VECTOR(TS_U8, 0, 1));
 }
 END_TEST
 
-START_TEST(empty_reductions_give_the_identity) {
+START_TEST(empty_reductions_give_the_identity)
+{
   ts_shape none = SHAPE(0);
   ts_buffer *rows = TENSOR(TS_F32, SHAPE(2, 0));
   test_equal(reduce(TS_OP_REDUCE_SUM, SHAPE(1), rows), VECTOR(TS_F32, 0, 0));
@@ -73,7 +75,8 @@ static ts_buffer *sum_sparse(ts_dtype type, int64_t size, int count, const int64
 }
 
 /* 2^24 swallows a 1 that is added to it in f32, so each sum says who met whom first. */
-START_TEST(sums_follow_the_tree) {
+START_TEST(sums_follow_the_tree)
+{
   const double big_one_big[] = {0x1p24, 1, -0x1p24}, big_big_one[] = {0x1p24, -0x1p24, 1};
   /* Lanes 0, 1, 2: lane 0 meets lane 2 first (h = 2). */
   test_equal(sum_sparse(TS_F32, 3, 3, (int64_t[]){0, 1, 2}, big_one_big), SCALAR(TS_F32, 1));
@@ -87,7 +90,8 @@ START_TEST(sums_follow_the_tree) {
 }
 END_TEST
 
-START_TEST(sums_follow_the_blocks) {
+START_TEST(sums_follow_the_blocks)
+{
   const int64_t block = TS_REDUCE_BLOCK;
   const double big_one_big[] = {0x1p24, 1, -0x1p24};
   /* All in lane 0 and one block: in order. In blocks 0, 1, 2: as lanes 0, 1, 2. */
@@ -99,12 +103,12 @@ START_TEST(sums_follow_the_blocks) {
 }
 END_TEST
 
-START_TEST(halves_accumulate_in_f32) {
+START_TEST(halves_accumulate_in_f32)
+{
   const double values[] = {2048, 1, 1};
   test_equal(sum_sparse(TS_F16, 64, 3, (int64_t[]){0, 32, 1}, values), SCALAR(TS_F16, 2050));
   test_equal(reduce(TS_OP_REDUCE_SUM, SHAPE(0), VECTOR(TS_F16, 60000, 60000, -60000)), SCALAR(TS_F16, 60000));
-  test_equal(reduce(TS_OP_REDUCE_PRODUCT, SHAPE(0), VECTOR(TS_BF16, 1.0078125, 1.0078125)),
-             SCALAR(TS_BF16, 1.015625));
+  test_equal(reduce(TS_OP_REDUCE_PRODUCT, SHAPE(0), VECTOR(TS_BF16, 1.0078125, 1.0078125)), SCALAR(TS_BF16, 1.015625));
 }
 END_TEST
 
@@ -123,7 +127,8 @@ static ts_buffer *reduce_subtract(ts_dtype type, ts_shape shape, ts_dims axes, t
   return test_run_graph(graph, &operand, 1);
 }
 
-START_TEST(region_reduce_is_a_left_fold) {
+START_TEST(region_reduce_is_a_left_fold)
+{
   test_equal(reduce_subtract(TS_S32, SHAPE(2, 3), SHAPE(1), matrix(TS_S32), 100), VECTOR(TS_S32, 91, 88));
   test_equal(reduce_subtract(TS_S32, SHAPE(2, 3), SHAPE(0), matrix(TS_S32), 0), VECTOR(TS_S32, -5, -7, -9));
   test_equal(reduce_subtract(TS_F32, SHAPE(0), SHAPE(0), TENSOR(TS_F32, SHAPE(0)), 7), SCALAR(TS_F32, 7));
@@ -137,7 +142,8 @@ static ts_buffer *arg(ts_opcode code, int32_t axis, bool high, ts_dtype type, ts
   return RUN(code, &attrs, operand);
 }
 
-START_TEST(arg_reductions) {
+START_TEST(arg_reductions)
+{
   test_equal(arg(TS_OP_ARGMAX, 1, false, TS_S32, matrix(TS_F32)), VECTOR(TS_S32, 1, 2));
   test_equal(arg(TS_OP_ARGMIN, 0, false, TS_U8, matrix(TS_S8)), VECTOR(TS_U8, 0, 1, 0));
   test_equal(arg(TS_OP_ARGMAX, -1, false, TS_S64, matrix(TS_U32)), SCALAR(TS_S64, 5));
@@ -158,7 +164,8 @@ static ts_buffer *scan(ts_opcode code, int32_t axis, bool reverse, ts_buffer *op
   return RUN(code, &attrs, operand);
 }
 
-START_TEST(scans) {
+START_TEST(scans)
+{
   test_equal(scan(TS_OP_CUMULATIVE_SUM, 1, false, matrix(TS_F32)), TENSOR(TS_F32, SHAPE(2, 3), 1, 6, 9, 4, 6, 12));
   test_equal(scan(TS_OP_CUMULATIVE_SUM, 1, true, matrix(TS_S8)), TENSOR(TS_S8, SHAPE(2, 3), 9, 8, 3, 12, 8, 6));
   test_equal(scan(TS_OP_CUMULATIVE_SUM, 0, false, matrix(TS_F64)), TENSOR(TS_F64, SHAPE(2, 3), 1, 5, 3, 5, 7, 9));
@@ -171,7 +178,8 @@ START_TEST(scans) {
 }
 END_TEST
 
-START_TEST(dot_matrix) {
+START_TEST(dot_matrix)
+{
   ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
   ts_dtype types[] = {TS_F16, TS_BF16, TS_F32, TS_F64, TS_S8, TS_S32, TS_U8, TS_U64};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -183,10 +191,11 @@ START_TEST(dot_matrix) {
 }
 END_TEST
 
-START_TEST(dot_general) {
+START_TEST(dot_general)
+{
   /* result[b, i, j] = sum over k, l of left[k, b, i, l] * right[b, l, k, j] */
-  ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(0, 3), .rhs_contract = SHAPE(2, 1), .lhs_batch = SHAPE(1),
-                            .rhs_batch = SHAPE(0)}};
+  ts_attrs attrs = {
+      .dot = {.lhs_contract = SHAPE(0, 3), .rhs_contract = SHAPE(2, 1), .lhs_batch = SHAPE(1), .rhs_batch = SHAPE(0)}};
   ts_buffer *left = TENSOR(TS_S32, SHAPE(2, 2, 1, 2), 1, 2, 3, 4, 5, 6, 7, 8);
   ts_buffer *right = TENSOR(TS_S32, SHAPE(2, 2, 2, 1), 1, 2, 3, 4, 5, 6, 7, 8);
   /* b = 0: 1*1 + 2*3 + 5*2 + 6*4; b = 1: 3*5 + 4*7 + 7*6 + 8*8 */
@@ -198,12 +207,12 @@ START_TEST(dot_general) {
 }
 END_TEST
 
-START_TEST(dot_rounding) {
+START_TEST(dot_rounding)
+{
   ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
   /* fma keeps the low half of the second product: x*x - rounded(x*x). */
   double x = 1 + 0x1p-23, rounded = (double)(float)(x * x);
-  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, -1, x), VECTOR(TS_F32, rounded, x)),
-             SCALAR(TS_F32, 0x1p-46));
+  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, -1, x), VECTOR(TS_F32, rounded, x)), SCALAR(TS_F32, 0x1p-46));
   test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, 0x1p24, 1, -0x1p24), VECTOR(TS_F32, 1, 1, 1)), SCALAR(TS_F32, 0));
   test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F16, 2048, 1, 1), VECTOR(TS_F16, 1, 1, 1)), SCALAR(TS_F16, 2050));
   test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, -0.0), VECTOR(TS_F32, 1)), SCALAR(TS_F32, 0.0));

@@ -9,7 +9,8 @@ static ts_buffer *matrix(void) { return TENSOR(TS_F32, SHAPE(2, 3), 1, 2, 3, 4, 
 
 static ts_buffer *run_source(ts_opcode code, const ts_attrs *attrs) { return test_run_op(code, attrs, NULL, 0); }
 
-START_TEST(iota) {
+START_TEST(iota)
+{
   ts_attrs attrs = {.iota = {.dtype = TS_S32, .shape = SHAPE(2, 3), .axis = -1}};
   test_equal(run_source(TS_OP_IOTA, &attrs), TENSOR(TS_S32, SHAPE(2, 3), 0, 1, 2, 3, 4, 5));
   attrs.iota.axis = 0;
@@ -23,13 +24,15 @@ START_TEST(iota) {
 }
 END_TEST
 
-START_TEST(eye) {
+START_TEST(eye)
+{
   ts_attrs attrs = {.shaped = {.dtype = TS_U8, .shape = SHAPE(2, 2, 3)}};
   test_equal(run_source(TS_OP_EYE, &attrs), TENSOR(TS_U8, SHAPE(2, 2, 3), 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0));
 }
 END_TEST
 
-START_TEST(constants) {
+START_TEST(constants)
+{
   ts_attrs attrs = {.constant = {.dtype = TS_F16, .shape = SHAPE(2), .value = ts_scalar_from_f64(TS_F16, -0.0)}};
   test_equal(run_source(TS_OP_CONSTANT, &attrs), VECTOR(TS_F16, -0.0, -0.0));
   ts_buffer *data = matrix();
@@ -39,7 +42,8 @@ START_TEST(constants) {
 }
 END_TEST
 
-START_TEST(reshape) {
+START_TEST(reshape)
+{
   ts_attrs attrs = {.shape = SHAPE(3, 1, 2)};
   test_equal(RUN(TS_OP_RESHAPE, &attrs, matrix()), TENSOR(TS_F32, SHAPE(3, 1, 2), 1, 2, 3, 4, 5, 6));
   attrs.shape = SHAPE();
@@ -49,7 +53,8 @@ START_TEST(reshape) {
 }
 END_TEST
 
-START_TEST(broadcast) {
+START_TEST(broadcast)
+{
   ts_attrs attrs = {.broadcast = {.shape = SHAPE(2, 3), .axes = SHAPE(1)}};
   test_equal(RUN(TS_OP_BROADCAST, &attrs, VECTOR(TS_S16, 1, 2, 3)), TENSOR(TS_S16, SHAPE(2, 3), 1, 2, 3, 1, 2, 3));
   attrs.broadcast.axes = SHAPE(0);
@@ -64,7 +69,8 @@ START_TEST(broadcast) {
 }
 END_TEST
 
-START_TEST(transpose) {
+START_TEST(transpose)
+{
   ts_attrs attrs = {.axes = SHAPE(1, 0)};
   test_equal(RUN(TS_OP_TRANSPOSE, &attrs, matrix()), TENSOR(TS_F32, SHAPE(3, 2), 1, 4, 2, 5, 3, 6));
   attrs.axes = SHAPE(2, 0, 1); /* result[i, j, k] = operand[j, k, i] */
@@ -75,7 +81,8 @@ START_TEST(transpose) {
 }
 END_TEST
 
-START_TEST(reverse) {
+START_TEST(reverse)
+{
   ts_attrs attrs = {.axes = SHAPE(1)};
   test_equal(RUN(TS_OP_REVERSE, &attrs, matrix()), TENSOR(TS_F32, SHAPE(2, 3), 3, 2, 1, 6, 5, 4));
   attrs.axes = SHAPE(0, 1);
@@ -84,7 +91,8 @@ START_TEST(reverse) {
 }
 END_TEST
 
-START_TEST(slice) {
+START_TEST(slice)
+{
   ts_attrs attrs = {.slice = {.start = SHAPE(0, 1), .limit = SHAPE(2, 3), .stride = SHAPE(1, 1)}};
   test_equal(RUN(TS_OP_SLICE, &attrs, matrix()), TENSOR(TS_F32, SHAPE(2, 2), 2, 3, 5, 6));
   attrs = (ts_attrs){.slice = {.start = SHAPE(1), .limit = SHAPE(7), .stride = SHAPE(3)}};
@@ -99,7 +107,8 @@ static ts_buffer *run_pad(int64_t low, int64_t high, int64_t interior) {
   return RUN(TS_OP_PAD, &attrs, VECTOR(TS_S8, 1, 2, 3), SCALAR(TS_S8, 9));
 }
 
-START_TEST(pad) {
+START_TEST(pad)
+{
   test_equal(run_pad(1, 2, 0), VECTOR(TS_S8, 9, 1, 2, 3, 9, 9));
   test_equal(run_pad(0, 0, 2), VECTOR(TS_S8, 1, 9, 9, 2, 9, 9, 3));
   test_equal(run_pad(-1, 0, 0), VECTOR(TS_S8, 2, 3));
@@ -115,7 +124,8 @@ START_TEST(pad) {
 }
 END_TEST
 
-START_TEST(concatenate) {
+START_TEST(concatenate)
+{
   ts_attrs attrs = {.axis = 1};
   test_equal(RUN(TS_OP_CONCATENATE, &attrs, matrix(), TENSOR(TS_F32, SHAPE(2, 0)), TENSOR(TS_F32, SHAPE(2, 1), 7, 8)),
              TENSOR(TS_F32, SHAPE(2, 4), 1, 2, 3, 7, 4, 5, 6, 8));
@@ -130,7 +140,8 @@ static ts_buffer *dynamic_slice(double row, double column) {
   return RUN(TS_OP_DYNAMIC_SLICE, &attrs, matrix(), SCALAR(TS_S32, row), SCALAR(TS_S64, column));
 }
 
-START_TEST(dynamic_slices_clamp) {
+START_TEST(dynamic_slices_clamp)
+{
   test_equal(dynamic_slice(1, 0), TENSOR(TS_F32, SHAPE(1, 2), 4, 5));
   test_equal(dynamic_slice(0, 1), TENSOR(TS_F32, SHAPE(1, 2), 2, 3));
   test_equal(dynamic_slice(7, 2), TENSOR(TS_F32, SHAPE(1, 2), 5, 6));
@@ -150,14 +161,16 @@ static ts_buffer *put_slice(double row, double column) {
              SCALAR(TS_U8, column));
 }
 
-START_TEST(put_slices_clamp) {
+START_TEST(put_slices_clamp)
+{
   test_equal(put_slice(0, 1), TENSOR(TS_F32, SHAPE(2, 3), 1, 8, 9, 4, 5, 6));
   test_equal(put_slice(5, 200), TENSOR(TS_F32, SHAPE(2, 3), 1, 2, 3, 4, 8, 9));
   test_equal(put_slice(-5, 0), TENSOR(TS_F32, SHAPE(2, 3), 8, 9, 3, 4, 5, 6));
 }
 END_TEST
 
-START_TEST(take) {
+START_TEST(take)
+{
   ts_attrs attrs = {.axis = 1};
   test_equal(RUN(TS_OP_TAKE, &attrs, matrix(), VECTOR(TS_S8, 2, 0, -1, 7)),
              TENSOR(TS_F32, SHAPE(2, 4), 3, 1, 1, 3, 6, 4, 4, 6));
@@ -172,7 +185,8 @@ START_TEST(take) {
 }
 END_TEST
 
-START_TEST(take_along_axis) {
+START_TEST(take_along_axis)
+{
   ts_attrs attrs = {.axis = 1};
   test_equal(RUN(TS_OP_TAKE_ALONG, &attrs, matrix(), TENSOR(TS_S32, SHAPE(2, 2), 2, 0, -3, 9)),
              TENSOR(TS_F32, SHAPE(2, 2), 3, 1, 4, 6));
