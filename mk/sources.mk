@@ -47,6 +47,7 @@ JIT_SRC := \
   c_src/jit/emit_half.c \
   c_src/jit/emit_memory.c \
   c_src/jit/emit_op.c \
+  c_src/jit/gemm_emit.c \
   c_src/jit/jit_compile.c \
   c_src/jit/jit_debug.c \
   c_src/jit/jit_disk.c \
@@ -75,6 +76,9 @@ JIT_SRC := \
   c_src/jit/whole_emit.c
 
 KERNEL_SRC := \
+  c_src/kernel/gemm.c \
+  c_src/kernel/gemm_pack.c \
+  c_src/kernel/gemm_vector.c \
   c_src/kernel/ref.c \
   c_src/kernel/ref_dot.c \
   c_src/kernel/ref_elementwise.c \
@@ -114,6 +118,7 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_compare \
+  test_gemm \
   test_graph \
   test_infer \
   test_emit_memory \
@@ -131,6 +136,7 @@ C_TESTS := \
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
+  test_gemm \
   test_jit \
   test_jit_disk \
   test_tensor

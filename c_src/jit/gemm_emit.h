@@ -1,0 +1,66 @@
+/* The inner parts of the matrix product, without LLVM in sight: what the JIT
+ * emits for kernel/gemm.c and how that calls it. Kernels are pure functions of
+ * their arguments; a geometry is plain constant data of the host. */
+#ifndef TS_JIT_GEMM_EMIT_H
+#define TS_JIT_GEMM_EMIT_H
+
+#include "jit/jit.h"
+#include "jit/target.h"
+
+/* The type that products are computed in. */
+typedef enum ts_gemm_compute { TS_GEMM_F32, TS_GEMM_F64, TS_GEMM_I32, TS_GEMM_I64 } ts_gemm_compute;
+
+#define TS_GEMM_HEIGHTS 3 /* tile heights, descending */
+#define TS_GEMM_WIDTHS 2  /* tile widths: the full one and one vector */
+#define TS_GEMM_MAX_HEIGHT 16
+#define TS_GEMM_MAX_LANES 16
+
+typedef struct ts_gemm_geometry {
+  ts_gemm_compute compute;
+  int element_size;
+  int lanes;                 /* elements in one machine vector */
+  int vectors;               /* vectors across the full tile width */
+  int rows[TS_GEMM_HEIGHTS]; /* tile heights */
+  int panel;                 /* elements from one k to the next in packed lhs: rows[0], rounded up to whole vectors */
+  bool masked;               /* tiles honour TS_GEMM_COLS; else they always write their full width */
+  bool fma;                  /* else multiply, then add: only on machines that have no fused form */
+} ts_gemm_geometry;
+
+void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out);
+
+typedef enum ts_gemm_kernel {
+  /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). */
+  TS_GEMM_TILE,
+  /* out[j] += sum over k of v[k] * x[k * stride + j] for j in [begin, end): x is contiguous across out. */
+  TS_GEMM_AXPY,
+  /* out[i] = sum over k of v[k] * x[i * stride + k] for `lanes` rows i at a time: x is contiguous along k.
+   * `begin` and `end` are multiples of lanes, or `end` is TS_GEMM_ROWS; whole vectors of out are written. */
+  TS_GEMM_DOT,
+  TS_GEMM_KERNEL_COUNT
+} ts_gemm_kernel;
+
+/* Words of `args`. Strides are in bytes. Element addresses need only the element's alignment. */
+enum {
+  TS_GEMM_K,          /* >= 1 */
+  TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense */
+  TS_GEMM_RHS,        /* TILE: first row of the columns. AXPY, DOT: x */
+  TS_GEMM_RHS_STRIDE, /* TILE, AXPY: from k to k + 1. DOT: from row to row */
+  TS_GEMM_OUT,
+  TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
+  TS_GEMM_COLS,       /* TILE: 1 .. tile width */
+  TS_GEMM_CONTINUE,   /* TILE: not 0: chains go on from what out holds, else from 0 */
+  TS_GEMM_ROWS,       /* DOT: rows that exist */
+  TS_GEMM_ARGS
+};
+
+/* Text and source of one kernel. `geometry` and `text` (TS_GEMM_TEXT_BYTES) must outlive the request. */
+#define TS_GEMM_TEXT_BYTES 96
+typedef struct ts_gemm_request {
+  ts_gemm_geometry geometry;
+  ts_gemm_kernel kernel;
+  char text[TS_GEMM_TEXT_BYTES];
+} ts_gemm_request;
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_gemm_request *request,
+                         ts_kernel_source *out);
+
+#endif

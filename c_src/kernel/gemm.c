@@ -1,0 +1,412 @@
+#include "kernel/gemm.h"
+
+#include "base/alloc.h"
+#include "kernel/gemm_internal.h"
+
+#include <string.h>
+
+/* ---- compiled parts ---- */
+
+static ts_gemm_compute compute_of(ts_dtype dtype) {
+  bool wide = ts_dtype_size(dtype) == 8;
+  if (ts_dtype_is_float(dtype)) return wide ? TS_GEMM_F64 : TS_GEMM_F32;
+  return wide ? TS_GEMM_I64 : TS_GEMM_I32;
+}
+
+ts_status ts_gemm_get(ts_dtype dtype, ts_gemm **out) {
+  *out = NULL;
+  if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
+    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
+  ts_gemm *gemm;
+  TS_TRY(TS_NEW(&gemm));
+  gemm->dtype = dtype;
+  gemm->size = (int)ts_dtype_size(dtype);
+  gemm->native = gemm->size >= 4;
+  ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
+  ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
+  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++)
+    ts_gemm_make_source(compute_of(dtype), (ts_gemm_kernel)i, &requests[i], &sources[i]);
+  gemm->geometry = requests[0].geometry;
+  /* The vector kernels, which come last, are for native types alone. */
+  ts_status status = ts_jit_get_kernels(sources, gemm->native ? TS_GEMM_KERNEL_COUNT : 1, gemm->kernels);
+  if (status) {
+    ts_free(gemm);
+    return ts_error_context(status, "matrix product of type %s", ts_dtype_name(dtype));
+  }
+  *out = gemm;
+  return TS_SUCCESS;
+}
+
+void ts_gemm_release(ts_gemm *gemm) {
+  if (!gemm) return;
+  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++)
+    if (gemm->kernels[i]) ts_kernel_release(gemm->kernels[i]);
+  ts_free(gemm);
+}
+
+/* ---- the plan of one run ---- */
+
+/* Products below this many multiplications stay on one thread: waking another costs as much. */
+#define PARALLEL_MIN (768 << 10)
+#define TASKS_PER_WORKER 4
+#define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
+/* Packed rhs of one pass; larger products go in several. */
+#define SHARED_MAX_BYTES (INT64_C(128) << 20)
+
+typedef enum rhs_mode {
+  RHS_DIRECT, /* whole panels are read where they are; a last partial one is packed by each task */
+  RHS_SHARED, /* packed once, by all workers, before the tasks start */
+  RHS_PRIVATE /* packed by the task, the only one that needs it */
+} rhs_mode;
+
+typedef struct plan {
+  const gemm_run *run;
+  const ts_gemm_geometry *g;
+  ts_gemm_shape shape; /* of this pass */
+  const char *lhs, *rhs;
+  int64_t first_batch, first_col; /* of this pass in the run */
+  int64_t tile_cols;              /* full tile width */
+  int64_t kc, k_blocks;
+  int64_t row_panels, col_panels; /* of all of out */
+  int64_t row_tasks, col_tasks;
+  int64_t task_rows, task_panels; /* at most, of one task: rows in lhs panels, panels of rhs */
+  int64_t group_panels;           /* panels of rhs that stay in the second cache */
+  rhs_mode mode;
+  gemm_pack pack_lhs, pack_rhs;
+  int64_t lhs_panel_bytes, rhs_panel_bytes;
+  int64_t rhs_batches;
+  int64_t shared_bytes, lhs_bytes, rhs_bytes, partial_bytes, worker_bytes;
+  char *shared, *workers;
+} plan;
+
+static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
+
+/* Cuts k so that a panel of rhs stays in the first cache, into equal parts. */
+static void plan_k(plan *p) {
+  int64_t most = gemm_max(64, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
+  p->k_blocks = gemm_ceil_div(p->shape.k, most);
+  p->kc = gemm_ceil_div(p->shape.k, p->k_blocks);
+  p->lhs_panel_bytes = p->kc * p->g->panel * p->g->element_size;
+  p->rhs_panel_bytes = p->kc * p->tile_cols * p->g->element_size;
+  p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
+}
+
+/* Cuts out into tasks: enough of them to keep all workers busy. */
+static void plan_tasks(plan *p) {
+  const ts_gemm_shape *s = &p->shape;
+  int64_t most_panels = gemm_max(1, ts_target_host()->l2_bytes / p->lhs_panel_bytes);
+  p->row_panels = gemm_ceil_div(s->m, p->g->rows[0]);
+  p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
+  p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
+  p->col_tasks = 1;
+  int width = p->run->parallel->width;
+  if (width > 1 && s->batch * s->m * s->n >= PARALLEL_MIN / s->k) {
+    int64_t wanted = gemm_ceil_div((int64_t)width * TASKS_PER_WORKER, s->batch);
+    p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
+    if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
+  }
+  if (!p->run->gemm->native) /* partial results of a task are kept in a second copy */
+    p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
+}
+
+static void plan_rhs(plan *p) {
+  const ts_gemm_shape *s = &p->shape;
+  int64_t bytes = s->k * s->rhs_row * p->run->gemm->size;
+  bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
+  if (contiguous && (p->row_panels <= 2 || bytes <= ts_target_host()->l2_bytes / 2)) {
+    p->mode = RHS_DIRECT;
+  } else if (p->row_tasks == 1 && (s->rhs_batch != 0 || s->batch == 1)) {
+    p->mode = RHS_PRIVATE;
+    p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
+  } else {
+    p->mode = RHS_SHARED;
+  }
+  p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
+}
+
+static ts_status plan_space(plan *p) {
+  int size = p->g->element_size;
+  int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
+  p->task_rows = rows * p->g->rows[0];
+  p->task_panels = gemm_ceil_div(p->col_panels, p->col_tasks);
+  p->lhs_bytes = round_up(rows * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
+  p->rhs_bytes = p->mode == RHS_SHARED ? 0 : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : p->task_panels);
+  p->rhs_bytes = round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
+  p->partial_bytes = p->run->gemm->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
+  p->partial_bytes = round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
+  p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
+  if (p->mode != RHS_SHARED) return TS_SUCCESS;
+  int64_t row = p->col_panels * p->tile_cols * size;
+  if (!ts_mul_i64(row, p->shape.k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
+  return TS_SUCCESS;
+}
+
+static ts_status plan_make(plan *p) {
+  const ts_gemm *gemm = p->run->gemm;
+  p->g = &gemm->geometry;
+  p->tile_cols = (int64_t)p->g->vectors * p->g->lanes;
+  plan_k(p);
+  plan_tasks(p);
+  plan_rhs(p);
+  const ts_gemm_shape *s = &p->shape;
+  p->pack_lhs = (gemm_pack){gemm->dtype, s->lhs_row, s->lhs_col, p->g->rows[0], p->g->panel};
+  p->pack_rhs = (gemm_pack){gemm->dtype, s->rhs_col, s->rhs_row, (int)p->tile_cols, (int)p->tile_cols};
+  return plan_space(p);
+}
+
+/* ---- shared packing of rhs ---- */
+
+static char *shared_panel(const plan *p, int64_t batch, int64_t k, int64_t panel, int64_t kc) {
+  int64_t before = (batch * p->shape.k + k) * p->col_panels + panel * kc;
+  return p->shared + before * p->tile_cols * p->g->element_size;
+}
+
+static void pack_task(void *arg, int64_t task, int worker) {
+  (void)worker;
+  const plan *p = arg;
+  const ts_gemm_shape *s = &p->shape;
+  if (gemm_cancelled(p->run)) return;
+  int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
+  int64_t panel = task % groups * PACK_PANELS, k = task / groups % p->k_blocks * p->kc;
+  int64_t batch = task / groups / p->k_blocks, kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
+  int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
+  const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->size;
+  int64_t panel_bytes = kc * p->tile_cols * p->g->element_size;
+  ts_gemm_pack(&p->pack_rhs, from, cols, kc, shared_panel(p, batch, k, panel, kc), panel_bytes);
+}
+
+/* ---- tiles ---- */
+
+/* The height to do first when `rows` are left: less waste first, then fewer tiles. */
+static int pick_height(const ts_gemm_geometry *g, int64_t rows) {
+  return rows > g->rows[1] + g->rows[2] ? 0 : rows > g->rows[2] ? 1 : 2;
+}
+
+/* A tile that sticks out is computed aside. */
+static void run_edge_tile(ts_kernel_fn kernel, int64_t *args, int variant, int64_t rows, int64_t row_bytes,
+                          int64_t tile_bytes) {
+  _Alignas(64) char aside[TS_GEMM_MAX_HEIGHT * 2 * TS_GEMM_MAX_LANES * 4];
+  int64_t out = args[TS_GEMM_OUT], stride = args[TS_GEMM_OUT_STRIDE];
+  char *to = (char *)(intptr_t)out;
+  memset(aside, 0, sizeof(aside));
+  if (args[TS_GEMM_CONTINUE])
+    for (int64_t r = 0; r < rows; r++) memcpy(aside + r * tile_bytes, to + r * stride, (size_t)row_bytes);
+  args[TS_GEMM_OUT] = (int64_t)(intptr_t)aside;
+  args[TS_GEMM_OUT_STRIDE] = tile_bytes;
+  kernel(args, variant, variant + 1, NULL);
+  for (int64_t r = 0; r < rows; r++) memcpy(to + r * stride, aside + r * tile_bytes, (size_t)row_bytes);
+  args[TS_GEMM_OUT] = out;
+  args[TS_GEMM_OUT_STRIDE] = stride;
+}
+
+/* ---- tasks ---- */
+
+typedef struct task {
+  const plan *p;
+  int64_t batch, row, rows, col, cols; /* of the pass */
+  int64_t k, kc;                       /* the block of k that is being added */
+  char *lhs_space, *rhs_space, *partial;
+  char *out;          /* out itself, or partial results */
+  int64_t out_stride; /* bytes */
+} task;
+
+static const char *rhs_address(const task *t, int64_t col) {
+  const ts_gemm_shape *s = &t->p->shape;
+  int64_t at = t->batch * s->rhs_batch + t->k * s->rhs_row + (t->col + col) * s->rhs_col;
+  return t->p->rhs + at * t->p->run->gemm->size;
+}
+
+/* Packs what the block of k needs that is not packed yet. */
+static void pack_block(const task *t) {
+  const plan *p = t->p;
+  const ts_gemm_shape *s = &p->shape;
+  int size = p->g->element_size;
+  const char *lhs = p->lhs + (t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col) * p->run->gemm->size;
+  ts_gemm_pack(&p->pack_lhs, lhs, t->rows, t->kc, t->lhs_space, t->kc * p->g->panel * size);
+  int64_t panel_bytes = t->kc * p->tile_cols * size, rest = t->cols % p->tile_cols;
+  if (p->mode == RHS_PRIVATE) {
+    ts_gemm_pack(&p->pack_rhs, rhs_address(t, 0), t->cols, t->kc, t->rhs_space, panel_bytes);
+  } else if (p->mode == RHS_DIRECT && rest) {
+    ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, t->kc, t->rhs_space, panel_bytes);
+  }
+}
+
+/* Where the panel from column `col` of the task on lies, and the bytes from k to k + 1. */
+static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t *out_stride) {
+  const plan *p = t->p;
+  *out_stride = p->tile_cols * p->g->element_size;
+  if (p->mode == RHS_SHARED)
+    return shared_panel(p, p->shape.rhs_batch ? t->batch : 0, t->k, (t->col + col) / p->tile_cols, t->kc);
+  if (p->mode == RHS_PRIVATE) return t->rhs_space + col / p->tile_cols * t->kc * *out_stride;
+  if (cols < p->tile_cols) return t->rhs_space;
+  *out_stride = p->shape.rhs_row * p->run->gemm->size;
+  return rhs_address(t, col);
+}
+
+/* Columns [first, end) of the rows that one height of tile covers: lhs stays in the first cache. */
+static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_t first, int64_t end) {
+  const plan *p = t->p;
+  const ts_gemm_geometry *g = p->g;
+  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_TILE]);
+  int size = g->element_size;
+  const char *lhs = t->lhs_space + (row / g->rows[0] * t->kc * g->panel + row % g->rows[0]) * size;
+  int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = t->kc,
+                                [TS_GEMM_LHS] = (int64_t)(intptr_t)lhs,
+                                [TS_GEMM_OUT_STRIDE] = t->out_stride,
+                                [TS_GEMM_CONTINUE] = t->k > 0};
+  for (int64_t col = first; col < end; col += p->tile_cols) {
+    int64_t cols = gemm_min(p->tile_cols, end - col);
+    int narrow = cols <= g->lanes, variant = height * TS_GEMM_WIDTHS + narrow;
+    int64_t width = narrow ? g->lanes : p->tile_cols;
+    args[TS_GEMM_RHS] = (int64_t)(intptr_t)find_panel(t, col, cols, &args[TS_GEMM_RHS_STRIDE]);
+    args[TS_GEMM_OUT] = (int64_t)(intptr_t)(t->out + row * t->out_stride + col * size);
+    args[TS_GEMM_COLS] = cols;
+    if (rows == g->rows[height] && (g->masked || cols == width)) {
+      kernel(args, variant, variant + 1, NULL);
+    } else {
+      run_edge_tile(kernel, args, variant, rows, cols * size, width * size);
+    }
+  }
+}
+
+/* Columns [first, end) of the task have their final values: rounds them, and shows them to the epilogue. */
+static void finish_columns(const task *t, int64_t first, int64_t end, int worker) {
+  const plan *p = t->p;
+  const gemm_run *run = p->run;
+  int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col + first;
+  for (int64_t r = 0; r < t->rows && !run->gemm->native; r++) {
+    char *out = run->out + (batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col) * run->gemm->size;
+    const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
+    ts_gemm_narrow(run->gemm->dtype, from, end - first, out);
+  }
+  if (run->epilogue) run->epilogue(run->context, batch, t->row, t->rows, col, end - first, worker);
+}
+
+/* One block of k of a task; false when cancelled. */
+static bool run_block(const task *t, int worker) {
+  const plan *p = t->p;
+  int64_t group = p->group_panels * p->tile_cols;
+  pack_block(t);
+  for (int64_t first = 0; first < t->cols; first += group) {
+    int64_t end = gemm_min(t->cols, first + group);
+    if (gemm_cancelled(p->run)) return false;
+    for (int64_t row = 0; row < t->rows;) {
+      int height = pick_height(p->g, t->rows - row);
+      int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
+      run_row(t, row, height, rows, first, end);
+      row += rows;
+    }
+    if (t->k + t->kc == p->shape.k) finish_columns(t, first, end, worker);
+  }
+  return true;
+}
+
+/* Points the task at its part of out, or at space for partial results. */
+static void place_out(task *t) {
+  const plan *p = t->p;
+  const ts_gemm_shape *s = &p->shape;
+  int size = p->run->gemm->size;
+  int64_t at = (p->first_batch + t->batch) * s->out_batch + t->row * s->out_row + p->first_col + t->col;
+  bool native = p->run->gemm->native;
+  t->out = native ? p->run->out + at * size : t->partial;
+  t->out_stride = native ? s->out_row * size : p->task_panels * p->tile_cols * p->g->element_size;
+}
+
+static void product_task(void *arg, int64_t index, int worker) {
+  const plan *p = arg;
+  task t = {.p = p, .lhs_space = p->workers + worker * p->worker_bytes};
+  t.rhs_space = t.lhs_space + p->lhs_bytes;
+  t.partial = t.rhs_space + p->rhs_bytes;
+  int64_t row_task = index % p->row_tasks, col_task = index / p->row_tasks % p->col_tasks;
+  t.batch = index / p->row_tasks / p->col_tasks;
+  t.row = row_task * p->row_panels / p->row_tasks * p->g->rows[0];
+  t.rows = gemm_min((row_task + 1) * p->row_panels / p->row_tasks * p->g->rows[0], p->shape.m) - t.row;
+  t.col = col_task * p->col_panels / p->col_tasks * p->tile_cols;
+  t.cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t.col;
+  place_out(&t);
+  for (t.k = 0; t.k < p->shape.k; t.k += p->kc) {
+    t.kc = gemm_min(p->kc, p->shape.k - t.k);
+    if (!run_block(&t, worker)) return;
+  }
+}
+
+/* ---- runs ---- */
+
+static void run_tasks(const gemm_run *run, int64_t tasks, ts_task_fn fn, void *arg) {
+  ts_parallel_run(tasks > 1 ? run->parallel : &ts_parallel_serial, tasks, fn, arg);
+}
+
+static ts_status run_pass(plan *p) {
+  const gemm_run *run = p->run;
+  int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
+  int64_t workers = gemm_min(tasks > 1 ? run->parallel->width : 1, INT32_MAX);
+  if (!ts_mul_i64(p->worker_bytes, workers, &space) || !ts_add_i64(space, p->shared_bytes, &space))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
+  void *memory;
+  TS_TRY(ts_pool_alloc(run->pool, space, &memory));
+  p->shared = memory;
+  p->workers = p->shared + p->shared_bytes;
+  if (p->mode == RHS_SHARED) {
+    int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
+    ts_parallel_run(tasks > 1 ? run->parallel : &ts_parallel_serial, p->rhs_batches * p->k_blocks * groups, pack_task,
+                    p);
+  }
+  run_tasks(run, tasks, product_task, p);
+  ts_pool_free(run->pool, memory, space);
+  return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
+}
+
+/* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
+static ts_status run_passes(const gemm_run *run) {
+  const ts_gemm_shape *s = &run->shape;
+  int64_t unit = (int64_t)run->gemm->geometry.vectors * run->gemm->geometry.lanes;
+  int64_t row = gemm_max(1, SHARED_MAX_BYTES / run->gemm->geometry.element_size / s->k); /* columns that fit */
+  int64_t cols = gemm_min(s->n, gemm_max(unit, row / unit * unit));
+  int64_t batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / round_up(s->n, unit)));
+  for (int64_t b = 0; b < s->batch; b += batch)
+    for (int64_t j = 0; j < s->n; j += cols) {
+      plan p = {.run = run, .shape = *s, .first_batch = b, .first_col = j};
+      p.shape.batch = gemm_min(batch, s->batch - b);
+      p.shape.n = gemm_min(cols, s->n - j);
+      p.lhs = run->lhs + b * s->lhs_batch * run->gemm->size;
+      p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * run->gemm->size;
+      TS_TRY(plan_make(&p));
+      TS_TRY(run_pass(&p));
+    }
+  return TS_SUCCESS;
+}
+
+/* An empty sum. */
+static void run_zeros(const gemm_run *run) {
+  const ts_gemm_shape *s = &run->shape;
+  for (int64_t b = 0; b < s->batch; b++) {
+    for (int64_t i = 0; i < s->m; i++)
+      memset(run->out + (b * s->out_batch + i * s->out_row) * run->gemm->size, 0, (size_t)(s->n * run->gemm->size));
+    if (run->epilogue) run->epilogue(run->context, b, 0, s->m, 0, s->n, 0);
+  }
+}
+
+ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
+                      ts_gemm_epilogue epilogue, void *context, const ts_parallel *parallel, ts_pool *pool,
+                      const _Atomic bool *cancel) {
+  gemm_run run = {gemm, *shape, lhs, rhs, out, epilogue, context, parallel, pool, cancel};
+  if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
+  if (gemm_cancelled(&run)) return ts_error(TS_CANCELLED, "matrix product cancelled");
+  if (shape->k <= 0) {
+    run_zeros(&run);
+    return TS_SUCCESS;
+  }
+  if (ts_gemm_is_vector(gemm, shape)) return ts_gemm_run_vector(&run);
+  return run_passes(&run);
+}
+
+int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {
+  double size = (double)ts_dtype_size(dtype), lanes = ts_target_host()->lanes * 4 / (size < 4 ? 4 : size);
+  double products = (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
+  double elements =
+      (double)s->batch * ((double)s->m * (double)s->k + (double)s->k * (double)s->n + (double)s->m * (double)s->n);
+  /* Two vectors of products a cycle at 2.5 GHz, packing and memory at 8 bytes a nanosecond. */
+  double cost = 100 + products / (5 * lanes) * (ts_dtype_is_float(dtype) ? 1 : size == 8 ? 4 : 2) + elements * size / 8;
+  return cost < 9e18 ? (int64_t)cost : INT64_MAX;
+}

@@ -1,0 +1,61 @@
+/* Shared by the files of the matrix product; not for others. Thread-safe: all
+ * functions work on their arguments alone. */
+#ifndef TS_KERNEL_GEMM_INTERNAL_H
+#define TS_KERNEL_GEMM_INTERNAL_H
+
+#include "jit/gemm_emit.h"
+#include "kernel/gemm.h"
+
+struct ts_gemm {
+  ts_dtype dtype;
+  bool native; /* operands are computed in their own type; else in 32 bits */
+  int size;    /* bytes of an element of the operands and of out */
+  ts_gemm_geometry geometry;
+  ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
+};
+
+/* What every part of one run needs. */
+typedef struct gemm_run {
+  const ts_gemm *gemm;
+  ts_gemm_shape shape;
+  const char *lhs, *rhs;
+  char *out;
+  ts_gemm_epilogue epilogue;
+  void *context;
+  const ts_parallel *parallel;
+  ts_pool *pool;
+  const _Atomic bool *cancel;
+} gemm_run;
+
+static inline bool gemm_cancelled(const gemm_run *run) {
+  return run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed);
+}
+
+static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- gemm_pack.c ---- */
+
+/* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for
+ * each k, `width` >= step elements of the computing type; those past the last unit have any finite value. */
+typedef struct gemm_pack {
+  ts_dtype dtype;
+  int64_t unit_stride, k_stride; /* elements */
+  int step, width;
+} gemm_pack;
+
+/* Packs `units` units and `k` steps from `source` on. Panels lie at `panel_bytes` from each other. */
+void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                  int64_t panel_bytes);
+
+/* Rounds or truncates a row of 32-bit results to `dtype`. */
+void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
+
+/* ---- gemm_vector.c ---- */
+
+/* True when the product is a matrix times one vector (on either side) that the vector kernels can do. */
+bool ts_gemm_is_vector(const ts_gemm *gemm, const ts_gemm_shape *shape);
+ts_status ts_gemm_run_vector(const gemm_run *run);
+
+#endif

@@ -1,0 +1,189 @@
+/* Packing of operands for the matrix product, and rounding of its results. */
+#include "kernel/gemm_internal.h"
+
+#include <string.h>
+
+/* ---- elements of the types that are computed in 32 bits ---- */
+
+static uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static float float_of(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+static uint32_t widen_s8(int8_t v) { return (uint32_t)v; }
+static uint32_t widen_u8(uint8_t v) { return v; }
+static uint32_t widen_s16(int16_t v) { return (uint32_t)v; }
+static uint32_t widen_u16(uint16_t v) { return v; }
+static uint32_t widen_bf16(uint16_t v) { return (uint32_t)v << 16; }
+
+/* The exponent's bias is corrected by a multiplication, which also normalises subnormals. */
+static uint32_t widen_f16(uint16_t v) {
+  uint32_t magnitude = (uint32_t)(v & 0x7FFF) << 13, special = magnitude >= 0x0F800000u ? 0x7F800000u : 0;
+  return bits_of(float_of(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
+}
+
+static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
+static uint16_t narrow_16(uint32_t v) { return (uint16_t)v; }
+
+static uint16_t narrow_bf16(uint32_t v) {
+  uint32_t rounded = v + 0x7FFF + (v >> 16 & 1), quiet = v | 0x00400000u;
+  return (uint16_t)(((v & 0x7FFFFFFFu) > 0x7F800000u ? quiet : rounded) >> 16);
+}
+
+static uint16_t narrow_f16(uint32_t v) {
+  uint32_t sign = v >> 16 & 0x8000, magnitude = v & 0x7FFFFFFFu, result;
+  if (magnitude > 0x7F800000u) {
+    result = 0x7E00;
+  } else if (magnitude >= 0x47800000u) { /* 65536 and up */
+    result = 0x7C00;
+  } else if (magnitude >= 0x38800000u) { /* normal; a carry out of the largest gives infinity */
+    result = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
+  } else { /* one unit in the last place of 0.5f is the smallest subnormal: the addition rounds */
+    result = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+  }
+  return (uint16_t)(sign | result);
+}
+
+/* ---- one panel, element by element ---- */
+
+#define DEFINE_PACK(name, source_type, panel_type, convert)                                                \
+  static void pack_##name(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
+    const source_type *from = (const source_type *)(const void *)source;                                   \
+    panel_type *to = (panel_type *)(void *)panel;                                                          \
+    for (int64_t i = 0; i < k; i++)                                                                        \
+      for (int64_t u = 0; u < p->width; u++)                                                               \
+        to[i * p->width + u] = u < units ? convert(from[i * p->k_stride + u * p->unit_stride]) : 0;        \
+  }
+
+DEFINE_PACK(4, uint32_t, uint32_t, )
+DEFINE_PACK(8, uint64_t, uint64_t, )
+DEFINE_PACK(s8, int8_t, uint32_t, widen_s8)
+DEFINE_PACK(u8, uint8_t, uint32_t, widen_u8)
+DEFINE_PACK(s16, int16_t, uint32_t, widen_s16)
+DEFINE_PACK(u16, uint16_t, uint32_t, widen_u16)
+DEFINE_PACK(f16, uint16_t, uint32_t, widen_f16)
+DEFINE_PACK(bf16, uint16_t, uint32_t, widen_bf16)
+
+static void pack_any(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {
+  switch (p->dtype) {
+  case TS_S8: pack_s8(p, source, units, k, panel); break;
+  case TS_U8: pack_u8(p, source, units, k, panel); break;
+  case TS_S16: pack_s16(p, source, units, k, panel); break;
+  case TS_U16: pack_u16(p, source, units, k, panel); break;
+  case TS_F16: pack_f16(p, source, units, k, panel); break;
+  case TS_BF16: pack_bf16(p, source, units, k, panel); break;
+  default:
+    if (ts_dtype_size(p->dtype) == 8) {
+      pack_8(p, source, units, k, panel);
+    } else {
+      pack_4(p, source, units, k, panel);
+    }
+  }
+}
+
+/* ---- units contiguous: rows are copied ---- */
+
+/* Row by row across all whole panels, so that memory is read in order. */
+static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, int size, char *to,
+                      int64_t panel_bytes) {
+  int64_t step = (int64_t)p->step * size, width = (int64_t)p->width * size;
+  for (int64_t i = 0; i < k; i++) {
+    const char *from = source + i * p->k_stride * size;
+    char *row = to + i * width;
+    /* Constant sizes become a few moves. */
+    if (step == 128) {
+      for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * 128, 128);
+    } else if (step == 64) {
+      for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * 64, 64);
+    } else if (step == 56) {
+      for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * 56, 56);
+    } else {
+      for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * step, (size_t)step);
+    }
+  }
+}
+
+/* ---- k contiguous: blocks are transposed in registers ---- */
+
+typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+static void transpose_4x4(const char *const *rows, int64_t at, char *to, int64_t width) {
+  quad a = *(const quad *)(const void *)(rows[0] + at), b = *(const quad *)(const void *)(rows[1] + at);
+  quad c = *(const quad *)(const void *)(rows[2] + at), d = *(const quad *)(const void *)(rows[3] + at);
+  quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  quad ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  *(quad *)(void *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  *(quad *)(void *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  *(quad *)(void *)(to + 2 * width) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+  *(quad *)(void *)(to + 3 * width) = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+static void transpose_2x2(const char *const *rows, int64_t at, char *to, int64_t width) {
+  pair a = *(const pair *)(const void *)(rows[0] + at), b = *(const pair *)(const void *)(rows[1] + at);
+  *(pair *)(void *)to = __builtin_shufflevector(a, b, 0, 2);
+  *(pair *)(void *)(to + width) = __builtin_shufflevector(a, b, 1, 3);
+}
+
+#define MAX_WIDTH 64
+
+/* Units past the last repeat it, up to whole blocks. */
+static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
+  int block = 16 / size;
+  int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
+  const char *rows[MAX_WIDTH];
+  for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
+  int64_t i = 0;
+  for (; i + block <= k; i += block) {
+    for (int64_t u = 0; u < filled; u += block) {
+      char *to = panel + i * width + u * size;
+      if (size == 4) {
+        transpose_4x4(rows + u, i * size, to, width);
+      } else {
+        transpose_2x2(rows + u, i * size, to, width);
+      }
+    }
+  }
+  for (; i < k; i++)
+    for (int64_t u = 0; u < filled; u++) memcpy(panel + i * width + u * size, rows[u] + i * size, (size_t)size);
+}
+
+void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                  int64_t panel_bytes) {
+  int size = (int)ts_dtype_size(pack->dtype);
+  bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
+  int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
+  if (copies) {
+    panel = units / pack->step;
+    copy_rows(pack, source, panel, k, size, panels, panel_bytes);
+  }
+  for (; panel < count; panel++) {
+    const char *from = source + panel * pack->step * pack->unit_stride * size;
+    int64_t here = gemm_min(pack->step, units - panel * pack->step);
+    if (transposes && !copies) {
+      transpose_panel(pack, from, here, k, size, panels + panel * panel_bytes);
+    } else {
+      pack_any(pack, from, here, k, panels + panel * panel_bytes);
+    }
+  }
+}
+
+#define NARROW(type, convert) \
+  for (int64_t i = 0; i < count; i++) ((type *)out)[i] = convert(((const uint32_t *)source)[i])
+
+void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out) {
+  switch (dtype) {
+  case TS_F16: NARROW(uint16_t, narrow_f16); break;
+  case TS_BF16: NARROW(uint16_t, narrow_bf16); break;
+  case TS_S16:
+  case TS_U16: NARROW(uint16_t, narrow_16); break;
+  default: NARROW(uint8_t, narrow_8); break;
+  }
+}

@@ -1,0 +1,482 @@
+/* Matrix products against the plain chain, bit for bit: every type, shapes around
+ * the tile edges, layouts, batches, threads; failing allocations and cancelling. */
+#include "jit/target.h"
+#include "kernel/gemm.h"
+#include "testing.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static const ts_dtype types[] = {TS_S8,  TS_S16, TS_S32, TS_S64,  TS_U8,  TS_U16,
+                                 TS_U32, TS_U64, TS_F16, TS_BF16, TS_F32, TS_F64};
+#define TYPE_COUNT ((int)(sizeof(types) / sizeof(*types)))
+
+/* ---- a pool of threads made for each run ---- */
+
+#define WIDTH 3
+
+typedef struct crew {
+  _Atomic int64_t next;
+  int64_t tasks;
+  ts_task_fn fn;
+  void *arg;
+} crew;
+
+typedef struct member {
+  crew *crew;
+  int worker;
+} member;
+
+static void *member_main(void *arg) {
+  member *m = arg;
+  int64_t task;
+  while ((task = atomic_fetch_add(&m->crew->next, 1)) < m->crew->tasks) m->crew->fn(m->crew->arg, task, m->worker);
+  return NULL;
+}
+
+static void run_threads(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  (void)self;
+  crew c = {.tasks = tasks, .fn = fn, .arg = arg};
+  pthread_t threads[WIDTH];
+  member members[WIDTH];
+  for (int i = 0; i < WIDTH; i++) {
+    members[i] = (member){&c, i};
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, member_main, &members[i]), 0);
+  }
+  for (int i = 0; i < WIDTH; i++) pthread_join(threads[i], NULL);
+}
+
+static const ts_parallel threaded = {.context = NULL, .width = WIDTH, .run = run_threads};
+
+/* ---- operands ---- */
+
+static uint64_t random_state = 1;
+
+static uint64_t random_bits(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+static ts_scalar random_scalar(ts_dtype type) {
+  if (!ts_dtype_is_float(type)) return ts_scalar_from_u64(type, random_bits());
+  double value = (double)(int64_t)random_bits() * 0x1p-63;
+  return ts_scalar_from_f64(type, random_bits() % 16 ? value : value * 0x1p-15);
+}
+
+typedef enum layout { NORMAL, TRANSPOSED, PADDED, STRIDED, REVERSED, ROW_REPEATED, COL_REPEATED, LAYOUT_COUNT } layout;
+
+/* [batch, rows, cols] of random elements laid out as `how` says. */
+typedef struct operand {
+  char *memory, *origin;
+  int64_t batch, row, col;
+} operand;
+
+static operand make_operand(ts_dtype type, layout how, int64_t batch, int64_t rows, int64_t cols) {
+  operand o = {.row = cols, .col = 1};
+  int64_t count = rows * cols, first = 0;
+  switch (how) {
+  case NORMAL: break;
+  case TRANSPOSED: o.row = 1, o.col = rows; break;
+  case PADDED: o.row = cols + 3, count = rows * (cols + 3); break;
+  case STRIDED: o.row = 2 * cols * 3, o.col = 3, count = 6 * rows * cols; break;
+  case REVERSED: o.row = -cols, o.col = -1, first = count - 1; break;
+  case ROW_REPEATED: o.row = 0, count = cols; break;
+  case COL_REPEATED: o.row = 1, o.col = 0, count = rows; break;
+  case LAYOUT_COUNT: break;
+  }
+  o.batch = count;
+  if (count < 0) count = 0;
+  int64_t size = (int64_t)ts_dtype_size(type), total = batch * count;
+  /* Exactly as large as the elements: a sanitizer sees any read behind them. */
+  o.memory = malloc((size_t)(total * size) + 1);
+  for (int64_t i = 0; i < total; i++) ts_scalar_store(type, random_scalar(type), o.memory + i * size);
+  o.origin = o.memory + (count ? first : 0) * size;
+  return o;
+}
+
+/* ---- the plain chain ---- */
+
+static float step_f32(float a, float b, float sum) {
+  if (ts_target_host()->isa != TS_ISA_SSE4) return fmaf(a, b, sum);
+  volatile float product = a * b;
+  return product + sum;
+}
+
+static double step_f64(double a, double b, double sum) {
+  if (ts_target_host()->isa != TS_ISA_SSE4) return fma(a, b, sum);
+  volatile double product = a * b;
+  return product + sum;
+}
+
+static ts_scalar expected(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
+  int64_t size = (int64_t)ts_dtype_size(type);
+  float f32 = 0;
+  double f64 = 0;
+  uint64_t integer = 0;
+  for (int64_t k = 0; k < s->k; k++) {
+    ts_scalar a = ts_scalar_load(type, lhs + k * s->lhs_col * size),
+              b = ts_scalar_load(type, rhs + k * s->rhs_row * size);
+    if (type == TS_F64) {
+      f64 = step_f64(a.f64, b.f64, f64);
+    } else if (ts_dtype_is_float(type)) {
+      f32 = step_f32((float)ts_scalar_to_f64(type, a), (float)ts_scalar_to_f64(type, b), f32);
+    } else {
+      integer += a.bits * b.bits;
+    }
+  }
+  if (type == TS_F64) return (ts_scalar){.f64 = f64};
+  return ts_dtype_is_float(type) ? ts_scalar_from_f64(type, (double)f32) : ts_scalar_from_u64(type, integer);
+}
+
+/* ---- one product ---- */
+
+#define OUT_PAD 2
+#define OUT_FILL 0x5A
+
+typedef struct product {
+  ts_gemm_shape shape;
+  operand lhs, rhs;
+  int64_t out_bytes;
+  char *out;
+} product;
+
+static product make_product(ts_dtype type, int64_t batch, int64_t m, int64_t n, int64_t k, layout lhs, layout rhs) {
+  product p = {.lhs = make_operand(type, lhs, batch, m, k), .rhs = make_operand(type, rhs, batch, k, n)};
+  p.shape = (ts_gemm_shape){batch,     m,           n,         k,         p.lhs.batch,       p.lhs.row,
+                            p.lhs.col, p.rhs.batch, p.rhs.row, p.rhs.col, m * (n + OUT_PAD), n + OUT_PAD};
+  p.out_bytes = batch * m * (n + OUT_PAD) * (int64_t)ts_dtype_size(type);
+  p.out = malloc((size_t)p.out_bytes + 1);
+  memset(p.out, OUT_FILL, (size_t)p.out_bytes + 1);
+  return p;
+}
+
+static void free_product(product *p) {
+  free(p->lhs.memory);
+  free(p->rhs.memory);
+  free(p->out);
+}
+
+static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel *parallel) {
+  return ts_gemm_run(gemm, &p->shape, p->lhs.origin, p->rhs.origin, p->out, NULL, NULL, parallel, ts_pool_default(),
+                     NULL);
+}
+
+/* `stride`: only every so many elements of out are compared. */
+static void check_product(ts_dtype type, const product *p, int64_t stride) {
+  const ts_gemm_shape *s = &p->shape;
+  int64_t size = (int64_t)ts_dtype_size(type);
+  for (int64_t at = 0; at < s->batch * s->m * s->out_row; at += stride) {
+    int64_t j = at % s->out_row, i = at / s->out_row % s->m, b = at / s->out_batch;
+    ts_scalar got = ts_scalar_load(type, p->out + at * size), want;
+    if (j < s->n) {
+      want = expected(type, s, p->lhs.origin + (b * s->lhs_batch + i * s->lhs_row) * size,
+                      p->rhs.origin + (b * s->rhs_batch + j * s->rhs_col) * size);
+    } else { /* between the rows nothing is written */
+      char fill[8];
+      memset(fill, OUT_FILL, sizeof(fill));
+      want = ts_scalar_load(type, fill);
+    }
+    ck_assert_msg(got.bits == want.bits, "%s %d x %d x %d x %d strides %d,%d %d,%d at %d,%d,%d: %llx, expected %llx",
+                  ts_dtype_name(type), (int)s->batch, (int)s->m, (int)s->n, (int)s->k, (int)s->lhs_row, (int)s->lhs_col,
+                  (int)s->rhs_row, (int)s->rhs_col, (int)b, (int)i, (int)j, (unsigned long long)got.bits,
+                  (unsigned long long)want.bits);
+  }
+}
+
+static void check(const ts_gemm *gemm, ts_dtype type, int64_t batch, int64_t m, int64_t n, int64_t k, layout lhs,
+                  layout rhs, const ts_parallel *parallel, int64_t stride) {
+  product p = make_product(type, batch, m, n, k, lhs, rhs);
+  ck_assert_ok(run_product(gemm, &p, parallel));
+  check_product(type, &p, stride);
+  free_product(&p);
+}
+
+/* ---- tests ---- */
+
+START_TEST(edge_shapes)
+{
+  static const int64_t m[] = {0, 1, 2, 5, 13, 14, 15, 27, 33}, n[] = {0, 1, 3, 15, 16, 17, 33, 64, 71},
+                       k[] = {0, 1, 2, 7, 40};
+  ts_dtype type = types[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, &gemm));
+  for (size_t a = 0; a < sizeof(m) / sizeof(*m); a++)
+    for (size_t b = 0; b < sizeof(n) / sizeof(*n); b++)
+      for (size_t c = 0; c < sizeof(k) / sizeof(*k); c++)
+        check(gemm, type, 1, m[a], n[b], k[c], NORMAL, NORMAL, &ts_parallel_serial, 1);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+START_TEST(layouts)
+{
+  static const int64_t shapes[][3] = {{19, 37, 21}, {1, 50, 35}, {50, 1, 35}, {16, 32, 16}, {1, 1, 9}};
+  ts_dtype type = types[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, &gemm));
+  for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+    for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
+      for (int rhs = 0; rhs < LAYOUT_COUNT; rhs++) {
+        const int64_t *d = shapes[s];
+        check(gemm, type, 1 + (lhs + rhs) % 2 * 2, d[0], d[1], d[2], (layout)lhs, (layout)rhs, &ts_parallel_serial, 1);
+      }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Several blocks of k, tasks and threads. */
+START_TEST(large_shapes)
+{
+  static const struct {
+    int64_t batch, m, n, k;
+    layout lhs, rhs;
+  } cases[] = {
+      {1, 150, 170, 1000, NORMAL, NORMAL},  {1, 150, 170, 1000, TRANSPOSED, TRANSPOSED},
+      {1, 9, 1300, 700, NORMAL, PADDED},    {1, 700, 9, 500, NORMAL, NORMAL},
+      {5, 70, 65, 300, NORMAL, NORMAL},     {1, 1, 3000, 450, NORMAL, NORMAL},
+      {2, 1500, 1, 460, NORMAL, NORMAL},    {1, 1, 700, 450, NORMAL, TRANSPOSED},
+      {1, 260, 300, 33, STRIDED, REVERSED}, {1, 20, 2500, 250, NORMAL, STRIDED},
+  };
+  ts_dtype type = types[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, &gemm));
+  for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+    product p = make_product(type, cases[c].batch, cases[c].m, cases[c].n, cases[c].k, cases[c].lhs, cases[c].rhs);
+    ck_assert_ok(run_product(gemm, &p, &threaded));
+    check_product(type, &p, 17);
+    char *first = p.out;
+    p.out = malloc((size_t)p.out_bytes + 1);
+    memset(p.out, OUT_FILL, (size_t)p.out_bytes);
+    ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
+    ck_assert_msg(!memcmp(p.out, first, (size_t)p.out_bytes), "case %d: threads change bits", (int)c);
+    free(first);
+    free_product(&p);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* One rhs for all batches, and one lhs. */
+START_TEST(shared_operands)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  for (int which = 0; which < 2; which++)
+    for (int how = 0; how <= STRIDED; how++) {
+      product p = make_product(TS_F32, 6, 45, 70, 380, (layout)how, (layout)how);
+      *(which ? &p.shape.lhs_batch : &p.shape.rhs_batch) = 0;
+      ck_assert_ok(run_product(gemm, &p, &threaded));
+      check_product(TS_F32, &p, 3);
+      free_product(&p);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* A zero times infinity stays where it is: padding never meets real elements. */
+START_TEST(special_values)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  product p = make_product(TS_F32, 1, 17, 35, 20, NORMAL, NORMAL);
+  float *lhs = (float *)(void *)p.lhs.memory, *rhs = (float *)(void *)p.rhs.memory, *out = (float *)(void *)p.out;
+  for (int i = 0; i < 17 * 20; i++) lhs[i] = -0.0f;
+  for (int i = 0; i < 20 * 35; i++) rhs[i] = 1;
+  for (int k = 0; k < 20; k++) lhs[16 * 20 + k] = INFINITY, lhs[3 * 20 + k] = NAN;
+  ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
+  for (int i = 0; i < 17; i++)
+    for (int j = 0; j < 35; j++) {
+      float v = out[i * 37 + j];
+      ck_assert(i == 16 ? v == INFINITY : i == 3 ? isnan(v) != 0 : v == 0 && !signbit(v));
+    }
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* Every bit pattern of a half times one: packing and rounding keep it. */
+START_TEST(halves)
+{
+  ts_dtype type = _i ? TS_BF16 : TS_F16;
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, &gemm));
+  product p = make_product(type, 1, 256, 256, 1, NORMAL, NORMAL);
+  uint16_t *lhs = (uint16_t *)(void *)p.lhs.memory, *rhs = (uint16_t *)(void *)p.rhs.memory;
+  p.shape.n = 1;
+  p.shape.m = 65536;
+  p.shape.lhs_row = p.shape.out_row = 1;
+  p.lhs.origin = realloc(p.lhs.memory, 131072);
+  p.lhs.memory = p.lhs.origin;
+  lhs = (uint16_t *)(void *)p.lhs.memory;
+  for (int i = 0; i < 65536; i++) lhs[i] = (uint16_t)i;
+  rhs[0] = (uint16_t)ts_scalar_from_f64(type, 1).bits;
+  ck_assert_ok(run_product(gemm, &p, &ts_parallel_serial));
+  for (int i = 0; i < 65536; i++) {
+    double want = ts_scalar_to_f64(type, (ts_scalar){.bits = (uint64_t)i});
+    uint16_t got = ((uint16_t *)(void *)p.out)[i];
+    if (isnan(want)) {
+      ck_assert(isnan(ts_scalar_to_f64(type, (ts_scalar){.bits = got})));
+    } else {
+      ck_assert_uint_eq(got, i == 0x8000 ? 0 : i); /* from +0, minus zero is absorbed */
+    }
+  }
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* ---- the epilogue sees every element once, final ---- */
+
+typedef struct seen {
+  product *p;
+  _Atomic int calls;
+} seen;
+
+static void negate(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
+  seen *s = context;
+  ck_assert(worker >= 0 && worker < WIDTH);
+  float *out = (float *)(void *)s->p->out + batch * s->p->shape.out_batch;
+  for (int64_t i = row; i < row + rows; i++)
+    for (int64_t j = col; j < col + cols; j++) out[i * s->p->shape.out_row + j] *= -1;
+  atomic_fetch_add(&s->calls, 1);
+}
+
+START_TEST(epilogue)
+{
+  static const int64_t shapes[][4] = {
+      {1, 200, 600, 500}, {3, 20, 40, 0}, {1, 1, 5000, 30}, {1, 900, 1, 300}, {4, 30, 90, 410}};
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+    const int64_t *d = shapes[i];
+    product p = make_product(TS_F32, d[0], d[1], d[2], d[3], NORMAL, NORMAL);
+    ck_assert_ok(run_product(gemm, &p, &threaded));
+    char *plain = p.out;
+    p.out = malloc((size_t)p.out_bytes + 1);
+    memset(p.out, OUT_FILL, (size_t)p.out_bytes);
+    seen s = {.p = &p};
+    ck_assert_ok(
+        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, negate, &s, &threaded, ts_pool_default(), NULL));
+    ck_assert_int_gt(atomic_load(&s.calls), 0);
+    for (int64_t at = 0; at < d[0] * d[1] * p.shape.out_row; at++) {
+      float before = ((float *)(void *)plain)[at], after = ((float *)(void *)p.out)[at];
+      ck_assert(at % p.shape.out_row < d[2] ? after == -before : after == before);
+    }
+    free(plain);
+    free_product(&p);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* ---- failures ---- */
+
+START_TEST(allocations_fail)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  product cases[] = {make_product(TS_F32, 1, 90, 90, 90, NORMAL, TRANSPOSED),
+                     make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED)};
+  for (int i = 0; i < 2; i++) {
+    CK_FAIL_EACH_ALLOCATION({
+      ts_status status = run_product(gemm, &cases[i], &threaded);
+      if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+      ts_status_free(status);
+    });
+    check_product(TS_F32, &cases[i], 1);
+    free_product(&cases[i]);
+  }
+  CK_FAIL_EACH_ALLOCATION({
+    ts_gemm *other = NULL;
+    ts_status status = ts_gemm_get(TS_F32, &other);
+    ck_assert(!status == !!other);
+    ts_status_free(status);
+    ts_gemm_release(other);
+  });
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+START_TEST(cancelled)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  static const int64_t shapes[][2] = {{100, 100}, {100, 1}, {1, 100}};
+  for (int i = 0; i < 3; i++) {
+    product p = make_product(TS_F32, 1, shapes[i][0], shapes[i][1], 50, NORMAL, NORMAL);
+    _Atomic bool cancel = true;
+    ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, NULL, &threaded,
+                                ts_pool_default(), &cancel),
+                    TS_CANCELLED, "cancelled");
+    cancel = false;
+    ck_assert_ok(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, NULL, &threaded,
+                             ts_pool_default(), &cancel));
+    check_product(TS_F32, &p, 1);
+    free_product(&p);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* The flag is set from the epilogue, in the middle of the work. */
+static void cancel_now(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
+  (void)batch, (void)row, (void)rows, (void)col, (void)cols, (void)worker;
+  atomic_store((_Atomic bool *)context, true);
+}
+
+START_TEST(cancelled_midway)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  product p = make_product(TS_F32, 50, 60, 60, 60, NORMAL, NORMAL);
+  _Atomic bool cancel = false;
+  ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, cancel_now, &cancel, &threaded,
+                              ts_pool_default(), &cancel),
+                  TS_CANCELLED, "cancelled");
+  ck_assert_int_eq(p.out[p.out_bytes - 1], OUT_FILL);
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+START_TEST(refused)
+{
+  ts_gemm *gemm;
+  ck_assert_error(ts_gemm_get(TS_C64, &gemm), TS_UNIMPLEMENTED, "c64");
+  ck_assert_ptr_null(gemm);
+}
+END_TEST
+
+START_TEST(costs)
+{
+  ts_gemm_shape small = {.batch = 1, .m = 8, .n = 8, .k = 8}, large = {.batch = 1, .m = 1024, .n = 1024, .k = 1024};
+  ck_assert_int_lt(ts_gemm_cost(TS_F32, &small), 2000);
+  ck_assert_int_gt(ts_gemm_cost(TS_F32, &large), 1000000);
+  ts_gemm_shape huge = {.batch = 1, .m = INT32_MAX, .n = INT32_MAX, .k = INT32_MAX};
+  ck_assert_int_gt(ts_gemm_cost(TS_F64, &huge), INT64_MAX / 2);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("gemm");
+  TCase *t = tcase_create("products");
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, halves, 0, 2);
+  tcase_add_test(t, shared_operands);
+  tcase_add_test(t, special_values);
+  tcase_add_test(t, epilogue);
+  tcase_add_test(t, allocations_fail);
+  tcase_add_test(t, cancelled);
+  tcase_add_test(t, cancelled_midway);
+  tcase_add_test(t, refused);
+  tcase_add_test(t, costs);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
