@@ -105,6 +105,7 @@ TEST_SUPPORT_SRC := \
   test/c/compare.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
+  test/c/math_check.c \
   test/c/launch.c \
   test/c/random_args.c \
   test/c/random_control.c \
@@ -124,6 +125,7 @@ C_TESTS := \
   test_emit_memory \
   test_jit \
   test_jit_disk \
+  test_jit_reloc \
   test_kernel \
   test_lower \
   test_random \
@@ -132,7 +134,8 @@ C_TESTS := \
   test_ref_scalar \
   test_ref_shape \
   test_tensor \
-  test_text
+  test_text \
+  test_vecmath
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
@@ -143,4 +146,5 @@ TSAN_TESTS := \
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \
+  fuzz_graph \
   fuzz_parse

@@ -200,3 +200,24 @@ ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source,
   LLVMContextDispose(e.context);
   return status;
 }
+
+/* ---- start-up ---- */
+
+static ts_status emit_doubling(ts_emit *e, const char *name, const void *description) {
+  (void)description;
+  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0);
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, 0);
+  e->function = LLVMAddFunction(e->module, name, type);
+  LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
+  ts_v value = ts_emit_load(e, TS_F32, LLVMGetParam(e->function, 0));
+  ts_emit_store(e, TS_F32, LLVMBuildFAdd(e->b, value, value, ""), LLVMGetParam(e->function, 0));
+  LLVMBuildRetVoid(e->b);
+  return TS_SUCCESS;
+}
+
+void ts_compiler_warm_up(ts_compiler *compiler) {
+  const ts_kernel_source source = {.text = "warm up", .length = 7, .emit = emit_doubling};
+  ts_object object;
+  ts_status_free(ts_compiler_run(compiler, &source, "tessera_warm_up", &object));
+  ts_free(object.data);
+}

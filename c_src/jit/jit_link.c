@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define STUB_BYTES 16
 #define MAX_SECTIONS 256
 #define MAX_IMAGE_BYTES ((size_t)64 << 20)
 
@@ -59,7 +58,7 @@ static ts_status string_table(const loader *l, uint32_t index, const char **out,
 static ts_status parse_header(loader *l) {
   const Elf64_Ehdr *h = (const Elf64_Ehdr *)l->data;
   if (l->size < sizeof(*h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0) return malformed("not ELF");
-  if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL || h->e_machine != TS_RELOC_MACHINE) {
+  if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_type != ET_REL || h->e_machine != TS_RELOC_HOST) {
     return malformed("for another machine");
   }
   if (h->e_shentsize != sizeof(Elf64_Shdr) || h->e_shnum > MAX_SECTIONS || h->e_shoff % 8 != 0 ||
@@ -110,8 +109,8 @@ static ts_status lay_out(loader *l) {
     end = l->offsets[i] + s->sh_size;
     if (end > MAX_IMAGE_BYTES) return malformed("too large");
   }
-  l->stubs = (end + STUB_BYTES - 1) & ~(size_t)(STUB_BYTES - 1);
-  l->image_size = l->stubs + l->symbol_count * STUB_BYTES;
+  l->stubs = (end + TS_RELOC_STUB_BYTES - 1) & ~(size_t)(TS_RELOC_STUB_BYTES - 1);
+  l->image_size = l->stubs + l->symbol_count * TS_RELOC_STUB_BYTES;
   return TS_SUCCESS;
 }
 
@@ -136,8 +135,8 @@ static ts_status resolve(loader *l, size_t index, ts_reloc_symbol *out) {
   const char *name = string_at(l->strings, l->strings_size, symbol->st_name);
   void *address = runtime_symbol(name);
   if (!address) return ts_error(TS_INTERNAL, "kernel object: unknown symbol '%s'", name);
-  uint8_t *stub = l->image + l->stubs + index * STUB_BYTES;
-  ts_reloc_write_stub(stub, (uint64_t)(uintptr_t)address);
+  uint8_t *stub = l->image + l->stubs + index * TS_RELOC_STUB_BYTES;
+  ts_reloc_write_stub(TS_RELOC_HOST, stub, (uint64_t)(uintptr_t)address);
   *out = (ts_reloc_symbol){.address = (uint64_t)(uintptr_t)address, .stub = (uint64_t)(uintptr_t)stub};
   return TS_SUCCESS;
 }
@@ -152,11 +151,11 @@ static ts_status relocate_section(loader *l, const Elf64_Shdr *relocations) {
   for (size_t i = 0; i < relocations->sh_size / sizeof(*rela); i++) {
     ts_reloc_symbol symbol;
     TS_TRY(resolve(l, ELF64_R_SYM(rela[i].r_info), &symbol));
-    size_t left = l->sections[section].sh_size;
-    if (rela[i].r_offset > left || left - rela[i].r_offset < 4) return malformed("relocation out of bounds");
-    left -= rela[i].r_offset;
-    uint8_t *place = l->image + l->offsets[section] + rela[i].r_offset;
-    TS_TRY(ts_reloc_apply((uint32_t)ELF64_R_TYPE(rela[i].r_info), place, left, &symbol, rela[i].r_addend));
+    size_t size = l->sections[section].sh_size, offset = rela[i].r_offset;
+    if (offset > size || size - offset < 4) return malformed("relocation out of bounds");
+    uint8_t *bytes = l->image + l->offsets[section] + offset;
+    ts_reloc_place place = {.bytes = bytes, .left = size - offset, .address = (uint64_t)(uintptr_t)bytes};
+    TS_TRY(ts_reloc_apply(TS_RELOC_HOST, (uint32_t)ELF64_R_TYPE(rela[i].r_info), &place, &symbol, rela[i].r_addend));
   }
   return TS_SUCCESS;
 }

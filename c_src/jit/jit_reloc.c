@@ -13,34 +13,30 @@ static ts_status unknown(uint32_t type) {
 /* Calls go to the stub where there is one. */
 static uint64_t callee(const ts_reloc_symbol *symbol) { return symbol->stub ? symbol->stub : symbol->address; }
 
-static ts_status put64(uint32_t type, uint8_t *place, size_t left, uint64_t value) {
-  if (left < 8) return out_of_reach(type);
-  memcpy(place, &value, 8);
+static uint64_t got_entry(const ts_reloc_symbol *symbol) { return symbol->stub + 8; }
+
+static ts_status put64(uint32_t type, const ts_reloc_place *place, uint64_t value) {
+  if (place->left < 8) return out_of_reach(type);
+  memcpy(place->bytes, &value, 8);
   return TS_SUCCESS;
 }
 
-static ts_status put_relative32(uint32_t type, uint8_t *place, uint64_t target) {
-  int64_t distance = (int64_t)(target - (uint64_t)(uintptr_t)place);
+static ts_status put_relative32(uint32_t type, const ts_reloc_place *place, uint64_t target) {
+  int64_t distance = (int64_t)(target - place->address);
   int32_t value = (int32_t)distance;
   if (value != distance) return out_of_reach(type);
-  memcpy(place, &value, 4);
+  memcpy(place->bytes, &value, 4);
   return TS_SUCCESS;
 }
 
-#if defined(__x86_64__)
+/* ---- x86-64 ---- */
 
-void ts_reloc_write_stub(uint8_t *stub, uint64_t address) {
-  static const uint8_t jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc}; /* jmp *2(%rip) */
-  memcpy(stub, jump, 8);
-  memcpy(stub + 8, &address, 8);
-}
-
-ts_status ts_reloc_apply(uint32_t type, uint8_t *place, size_t left, const ts_reloc_symbol *symbol, int64_t addend) {
+static ts_status apply_x86(uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol, int64_t addend) {
   switch (type) {
     case R_X86_64_NONE:
       return TS_SUCCESS;
     case R_X86_64_64:
-      return put64(type, place, left, symbol->address + (uint64_t)addend);
+      return put64(type, place, symbol->address + (uint64_t)addend);
     case R_X86_64_PC32:
       return put_relative32(type, place, symbol->address + (uint64_t)addend);
     case R_X86_64_PLT32:
@@ -48,58 +44,52 @@ ts_status ts_reloc_apply(uint32_t type, uint8_t *place, size_t left, const ts_re
     case R_X86_64_GOTPCREL:
     case R_X86_64_GOTPCRELX:
     case R_X86_64_REX_GOTPCRELX:
-      if (!symbol->stub) return unknown(type);
-      return put_relative32(type, place, symbol->stub + 8 + (uint64_t)addend);
+      return symbol->stub ? put_relative32(type, place, got_entry(symbol) + (uint64_t)addend) : unknown(type);
     default:
       return unknown(type);
   }
 }
 
-#else
+/* ---- aarch64: immediates inside instructions ---- */
 
-void ts_reloc_write_stub(uint8_t *stub, uint64_t address) {
-  static const uint32_t jump[2] = {0x58000050, 0xd61f0200}; /* ldr x16, stub + 8; br x16 */
-  memcpy(stub, jump, 8);
-  memcpy(stub + 8, &address, 8);
-}
-
-static void put_bits(uint8_t *place, uint32_t mask, uint32_t bits) {
+static void put_bits(const ts_reloc_place *place, uint32_t mask, uint32_t bits) {
   uint32_t instruction;
-  memcpy(&instruction, place, 4);
+  memcpy(&instruction, place->bytes, 4);
   instruction = (instruction & ~mask) | (bits & mask);
-  memcpy(place, &instruction, 4);
+  memcpy(place->bytes, &instruction, 4);
 }
 
-static ts_status put_branch(uint32_t type, uint8_t *place, uint64_t target) {
-  int64_t distance = (int64_t)(target - (uint64_t)(uintptr_t)place);
+static ts_status put_branch(uint32_t type, const ts_reloc_place *place, uint64_t target) {
+  int64_t distance = (int64_t)(target - place->address);
   if (distance >= (1 << 27) || distance < -(1 << 27) || (distance & 3)) return out_of_reach(type);
-  put_bits(place, 0x03ffffff, (uint32_t)(distance >> 2));
+  put_bits(place, 0x03ffffff, (uint32_t)((uint64_t)distance >> 2));
   return TS_SUCCESS;
 }
 
-static ts_status put_page(uint32_t type, uint8_t *place, uint64_t target) {
-  int64_t pages = ((int64_t)(target & ~(uint64_t)4095) - (int64_t)((uint64_t)(uintptr_t)place & ~(uint64_t)4095)) >> 12;
+/* The distance in pages: its low two bits at 29, the others at 5. */
+static ts_status put_page(uint32_t type, const ts_reloc_place *place, uint64_t target) {
+  int64_t pages = (int64_t)(target >> 12) - (int64_t)(place->address >> 12);
   if (pages >= (1 << 20) || pages < -(1 << 20)) return out_of_reach(type);
-  put_bits(place, 0x60ffffe0, ((uint32_t)pages & 3) << 29 | (((uint32_t)pages >> 2) & 0x7ffff) << 5);
+  uint32_t bits = (uint32_t)pages;
+  put_bits(place, 0x60ffffe0, (bits & 3) << 29 | ((bits >> 2) & 0x7ffff) << 5);
   return TS_SUCCESS;
 }
 
-/* The low 12 bits as the immediate of an add (shift 0), or of a load scaled by its size. */
-static ts_status put_low12(uint32_t type, uint8_t *place, uint64_t target, int shift) {
+/* The low 12 bits as the immediate of an add (shift 0), or of a load or store scaled by its size. */
+static ts_status put_low12(uint32_t type, const ts_reloc_place *place, uint64_t target, int shift) {
   uint32_t low = (uint32_t)(target & 4095);
   if (low & ((1u << shift) - 1)) return out_of_reach(type);
   put_bits(place, 0x003ffc00, (low >> shift) << 10);
   return TS_SUCCESS;
 }
 
-ts_status ts_reloc_apply(uint32_t type, uint8_t *place, size_t left, const ts_reloc_symbol *symbol, int64_t addend) {
+static ts_status apply_arm(uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol, int64_t addend) {
   uint64_t target = symbol->address + (uint64_t)addend;
-  uint64_t slot = symbol->stub + 8; /* its GOT entry */
   switch (type) {
     case R_AARCH64_NONE:
       return TS_SUCCESS;
     case R_AARCH64_ABS64:
-      return put64(type, place, left, target);
+      return put64(type, place, target);
     case R_AARCH64_PREL32:
       return put_relative32(type, place, target);
     case R_AARCH64_CALL26:
@@ -119,12 +109,24 @@ ts_status ts_reloc_apply(uint32_t type, uint8_t *place, size_t left, const ts_re
     case R_AARCH64_LDST128_ABS_LO12_NC:
       return put_low12(type, place, target, 4);
     case R_AARCH64_ADR_GOT_PAGE:
-      return symbol->stub ? put_page(type, place, slot) : unknown(type);
+      return symbol->stub ? put_page(type, place, got_entry(symbol)) : unknown(type);
     case R_AARCH64_LD64_GOT_LO12_NC:
-      return symbol->stub ? put_low12(type, place, slot, 3) : unknown(type);
+      return symbol->stub ? put_low12(type, place, got_entry(symbol), 3) : unknown(type);
     default:
       return unknown(type);
   }
 }
 
-#endif
+/* ---- either ---- */
+
+void ts_reloc_write_stub(uint16_t machine, uint8_t *stub, uint64_t address) {
+  static const uint8_t x86_jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc};          /* jmp *2(%rip) */
+  static const uint8_t arm_jump[8] = {0x50, 0, 0, 0x58, 0x00, 0x02, 0x1f, 0xd6}; /* ldr x16, .+8; br x16 */
+  memcpy(stub, machine == EM_X86_64 ? x86_jump : arm_jump, 8);
+  memcpy(stub + 8, &address, 8);
+}
+
+ts_status ts_reloc_apply(uint16_t machine, uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol,
+                         int64_t addend) {
+  return machine == EM_X86_64 ? apply_x86(type, place, symbol, addend) : apply_arm(type, place, symbol, addend);
+}

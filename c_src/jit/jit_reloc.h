@@ -1,5 +1,6 @@
-/* ELF relocations of the host's architecture, those that LLVM makes for
- * position-independent code of the small code model. Pure; no ownership. */
+/* ELF relocations, those that LLVM makes for position-independent code of the
+ * small code model. Each machine's are built everywhere, so that they can be
+ * tested everywhere. Pure; no ownership. */
 #ifndef TS_JIT_JIT_RELOC_H
 #define TS_JIT_JIT_RELOC_H
 
@@ -9,19 +10,28 @@
 #include <stdint.h>
 
 #if defined(__x86_64__)
-#define TS_RELOC_MACHINE EM_X86_64
+#define TS_RELOC_HOST EM_X86_64
 #else
-#define TS_RELOC_MACHINE EM_AARCH64
+#define TS_RELOC_HOST EM_AARCH64
 #endif
+
+#define TS_RELOC_STUB_BYTES 16
 
 typedef struct ts_reloc_symbol {
   uint64_t address;
   uint64_t stub; /* a jump to the symbol within reach; 0 when the symbol itself is */
 } ts_reloc_symbol;
 
-/* 16 bytes: a jump through the address in the upper 8, which serve as GOT entry too. */
-void ts_reloc_write_stub(uint8_t *stub, uint64_t address);
-/* Patches `place`, of which `left` bytes remain in its section (at least 4). */
-ts_status ts_reloc_apply(uint32_t type, uint8_t *place, size_t left, const ts_reloc_symbol *symbol, int64_t addend);
+/* Where code is patched: the bytes here, and the address that they will run at. */
+typedef struct ts_reloc_place {
+  uint8_t *bytes;
+  size_t left; /* bytes to the end of the section, at least 4 */
+  uint64_t address;
+} ts_reloc_place;
+
+/* A jump through the address in the stub's upper 8 bytes, which serve as GOT entry too. */
+void ts_reloc_write_stub(uint16_t machine, uint8_t *stub, uint64_t address);
+ts_status ts_reloc_apply(uint16_t machine, uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol,
+                         int64_t addend);
 
 #endif

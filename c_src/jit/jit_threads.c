@@ -95,11 +95,12 @@ static void run_first(ts_compiler **compiler) {
   pthread_mutex_lock(&pool.lock);
 }
 
-static void *compile_thread(void *unused) {
-  (void)unused;
+/* `warm_up` is a flag: any pointer but NULL. */
+static void *compile_thread(void *warm_up) {
   pthread_setname_np(pthread_self(), "tessera-jit");
   ts_compiler *compiler = NULL;
   ts_status_free(ts_compiler_create(&compiler)); /* a failure shows again in the first job */
+  if (compiler && warm_up) ts_compiler_warm_up(compiler);
   pthread_mutex_lock(&pool.lock);
   for (;;) {
     while (!pool.first) {
@@ -113,7 +114,7 @@ static void *compile_thread(void *unused) {
 }
 
 /* With every signal blocked: they belong to the embedding's threads. */
-static bool start_thread(void) {
+static bool start_thread(bool warm_up) {
   static bool handler_set;
   if (!handler_set) ts_compiler_set_fatal_handler(on_fatal);
   handler_set = true;
@@ -125,7 +126,7 @@ static bool start_thread(void) {
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, compile_thread, NULL) == 0;
+  bool started = pthread_create(&thread, &attributes, compile_thread, warm_up ? &pool : NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   return started;
@@ -135,7 +136,7 @@ static bool start_thread(void) {
 static void start_threads(void) {
   int limit = thread_limit();
   int wanted = pool.queued - pool.idle;
-  for (; wanted > 0 && pool.threads < limit && start_thread(); wanted--) pool.threads++;
+  for (; wanted > 0 && pool.threads < limit && start_thread(false); wanted--) pool.threads++;
 }
 
 void ts_compile_submit(ts_compile_job *job) {
@@ -158,6 +159,6 @@ void ts_compile_submit(ts_compile_job *job) {
 
 void ts_compile_warm_up(void) {
   pthread_mutex_lock(&pool.lock);
-  if (pool.threads == 0 && start_thread()) pool.threads++;
+  if (pool.threads == 0 && start_thread(true)) pool.threads++;
   pthread_mutex_unlock(&pool.lock);
 }
