@@ -57,10 +57,12 @@ JIT_SRC := \
   c_src/jit/jit_threads.c \
   c_src/jit/kernel.c \
   c_src/jit/loop_body.c \
+  c_src/jit/loop_col.c \
   c_src/jit/loop_map.c \
   c_src/jit/loop_plan.c \
   c_src/jit/loop_reduce.c \
   c_src/jit/loop_row.c \
+  c_src/jit/loop_tile.c \
   c_src/jit/lower.c \
   c_src/jit/lower_launch.c \
   c_src/jit/lower_reduce.c \

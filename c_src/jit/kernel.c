@@ -257,7 +257,8 @@ static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void 
   switch (desc->kind) {
   case TS_KERNEL_MAP: return ts_loop_emit_map(emit, name, desc);
   case TS_KERNEL_ROW: return ts_loop_emit_row(emit, name, desc);
-  default: return ts_error(TS_UNIMPLEMENTED, "no %s kernels yet", kind_names[desc->kind]);
+  case TS_KERNEL_TILE: return ts_loop_emit_tile(emit, name, desc);
+  default: return ts_loop_emit_col(emit, name, desc);
   }
 }
 
@@ -279,7 +280,7 @@ ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_
 
 void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element) {
   *out_fixed = 0, *out_per_element = 0;
-  if (desc->kind == TS_KERNEL_COL) *out_fixed = 0;
+  if (desc->kind == TS_KERNEL_COL) *out_fixed = ts_loop_col_scratch(desc);
   if (desc->kind != TS_KERNEL_ROW) return;
   ts_arena arena;
   ts_loop_plan plan;

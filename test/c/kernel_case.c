@@ -63,7 +63,11 @@ static void parse_node(ts_kernel_case *c, const char *line) {
 static void parse_line(ts_kernel_case *c, const char *line) {
   char type[16], classes[16];
   int node;
-  if (sscanf(line, "in %15s %15s", type, classes) == 2) {
+  if (sscanf(line, "index %15s", classes) == 1) {
+    ts_kernel_operand *o = &c->indices[c->desc.index_count++];
+    o->dtype = TS_S64;
+    parse_classes(classes, o->stride);
+  } else if (sscanf(line, "in %15s %15s", type, classes) == 2) {
     ts_kernel_operand *o = &c->inputs[c->desc.input_count++];
     o->dtype = parse_type(type);
     parse_classes(classes, o->stride);
@@ -71,10 +75,6 @@ static void parse_line(ts_kernel_case *c, const char *line) {
     ts_kernel_output *o = &c->outputs[c->desc.output_count++];
     *o = (ts_kernel_output){.operand.dtype = parse_type(type), .node = node};
     parse_classes(classes, o->operand.stride);
-  } else if (sscanf(line, "index %15s", classes) == 1) {
-    ts_kernel_operand *o = &c->indices[c->desc.index_count++];
-    o->dtype = TS_S64;
-    parse_classes(classes, o->stride);
   } else if (sscanf(line, "scalar %15s", type) == 1) {
     c->scalars[c->desc.scalar_count++] = parse_type(type);
   } else {
@@ -197,10 +197,26 @@ static void make_index(const ts_kernel_desc *d, int32_t i, arguments *a, uint64_
   for (int32_t k = 0; k <= d->rank; k++) word[k] = (int64_t)(random_bits(state) % 7) - 3;
 }
 
+/* A table has `index_range` entries, one behind the other. */
+static size_t table_entries(const ts_kernel_desc *d, int32_t input, const ts_case_run *run, size_t entry, arguments *a) {
+  size_t entries = 1;
+  for (int32_t i = 0; i < d->node_count; i++) {
+    const ts_kernel_node *n = &d->nodes[i];
+    if (n->kind != TS_NODE_GATHER || n->slot != input) continue;
+    entries = (size_t)run->index_range;
+    a->words[ts_kernel_arg_scalar(d, n->b)] = run->index_range;
+    a->words[ts_kernel_arg_scalar(d, n->c)] = (int64_t)entry;
+  }
+  return entries;
+}
+
 static void make_arguments(const ts_kernel_desc *d, const ts_case_run *run, arguments *a) {
   uint64_t state = run->seed;
   memset(a, 0, sizeof(*a));
   for (int32_t i = 0; i < d->rank; i++) a->words[i] = run->extents[i];
+  for (int32_t i = 0; i < d->scalar_count; i++) {
+    a->words[ts_kernel_arg_scalar(d, i)] = random_value(d->scalars[i], run, &state).s64;
+  }
   for (int32_t i = 0; i < d->input_count + d->output_count; i++) {
     int64_t *word = &a->words[ts_kernel_arg_operand(d, i)], start;
     const ts_kernel_operand *o = operand_of(d, i);
@@ -208,15 +224,13 @@ static void make_arguments(const ts_kernel_desc *d, const ts_case_run *run, argu
       memcpy(word, &a->words[ts_kernel_arg_operand(d, 0)], sizeof(*word) * (size_t)(d->rank + 1));
       continue;
     }
-    a->operands[i] = allocate(lay_out(o, d->rank, run->extents, run->seed, word + 1, &start));
+    size_t bytes = lay_out(o, d->rank, run->extents, run->seed, word + 1, &start);
+    if (i < d->input_count) bytes *= table_entries(d, i, run, bytes, a);
+    a->operands[i] = allocate(bytes);
     word[0] = (int64_t)(intptr_t)(a->operands[i].data + start);
     fill(&a->operands[i], o->dtype, run, &state);
   }
   for (int32_t i = 0; i < d->index_count; i++) make_index(d, d->input_count + d->output_count + i, a, &state);
-  for (int32_t i = 0; i < d->scalar_count; i++) {
-    ts_scalar random = random_value(d->scalars[i], run, &state);
-    a->words[ts_kernel_arg_scalar(d, i)] = run->scalars ? run->scalars[i] : random.s64;
-  }
 }
 
 static void free_arguments(arguments *a) {
@@ -359,27 +373,30 @@ static ts_scalar eval(interpreter *t, int32_t id, const int64_t *index) {
   }
 }
 
-/* Stores what the outputs' nodes are at one point into the copies. */
-static void interpret_point(interpreter *t, const int64_t *index) {
-  for (int32_t i = 0; i < t->d->output_count; i++) {
-    int32_t operand = t->d->input_count + i;
-    int64_t offset = place_of(t, operand, index) - (int64_t)(intptr_t)t->actual[i]->data;
-    ts_scalar_store(t->d->outputs[i].operand.dtype, eval(t, t->d->outputs[i].node, index),
-                    t->copies[i].data + offset);
-  }
+/* Stores what an output's node is at one point into the copy. */
+static void interpret_point(interpreter *t, int32_t output, const int64_t *index) {
+  const ts_kernel_output *o = &t->d->outputs[output];
+  int64_t place = place_of(t, t->d->input_count + output, index);
+  char *copy = t->copies[output].data + (place - (int64_t)(intptr_t)t->actual[output]->data);
+  ts_scalar_store(o->operand.dtype, eval(t, o->node, index), copy);
 }
 
-static void interpret(interpreter *t) {
+/* The dim along which an output is stored once, or -1. */
+static int32_t still_dim(const ts_kernel_desc *d, int32_t output) {
+  if (d->kind == TS_KERNEL_COL) return d->rank - 2;
+  bool once = d->kind == TS_KERNEL_ROW && d->outputs[output].operand.stride[d->rank - 1] == TS_STRIDE_ZERO;
+  return once ? d->rank - 1 : -1;
+}
+
+static void interpret_output(interpreter *t, int32_t output) {
   int64_t index[TS_KERNEL_MAX_RANK] = {0}, points = 1;
-  for (int32_t i = 0; i < t->d->rank; i++) {
-    bool once = t->d->kind == TS_KERNEL_COL && i == t->d->rank - 2; /* outputs stay at 0 along it */
-    points *= once ? 1 : t->a->words[i];
-  }
+  int32_t still = still_dim(t->d, output);
+  for (int32_t i = 0; i < t->d->rank; i++) points *= i == still ? 1 : t->a->words[i];
   for (int i = 0; i < TS_CASE_MAX; i++) t->key[i] = -1;
   for (int64_t p = 0; p < points; p++) {
-    interpret_point(t, index);
+    interpret_point(t, output, index);
     for (int32_t i = t->d->rank - 1; i >= 0; i--) {
-      if (t->d->kind == TS_KERNEL_COL && i == t->d->rank - 2) continue;
+      if (i == still) continue;
       if (++index[i] < t->a->words[i]) break;
       index[i] = 0;
     }
@@ -443,7 +460,7 @@ void ts_case_check(const ts_kernel_case *c, const ts_kernel *kernel, const ts_ca
     memcpy(copies[i].data, actual[i]->data, actual[i]->bytes);
   }
   interpreter t = {.d = d, .a = &a, .actual = actual, .copies = copies};
-  interpret(&t);
+  for (int32_t i = 0; i < d->output_count; i++) interpret_output(&t, i);
   run_kernel(d, kernel, &a);
   for (int32_t i = 0; i < d->output_count; i++) {
     compare(c, i, actual[i]->data, &copies[i], run);

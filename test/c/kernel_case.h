@@ -24,8 +24,7 @@ typedef struct ts_case_run {
   int64_t tolerance;   /* units in the last place */
   bool special;        /* NaN, infinities, limits and zeros among the values */
   bool in_place;       /* the first output lies on the first input */
-  const int64_t *scalars; /* bits; NULL: random */
-  int64_t index_range; /* > 0: integers fall in -2 .. index_range + 1 */
+  int64_t index_range; /* > 0: integers fall in -2 .. index_range + 1, and tables of gathers have so many entries */
 } ts_case_run;
 
 void ts_case_parse(const char *text, ts_kernel_case *out);
