@@ -28,13 +28,13 @@ typedef struct ts_emit {
 } ts_emit;
 
 /* ---- types and constants (emit.c) ---- */
-LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type);      /* register form, one lane */
-LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type);       /* memory form, one element */
-LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type);       /* register form */
+LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type); /* register form, one lane */
+LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type);  /* memory form, one element */
+LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type);  /* register form */
 ts_v ts_emit_splat(ts_emit *e, ts_v scalar);
-ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value);  /* splat, register form */
-ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value);   /* splat, register form, integer types */
-ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits);  /* splat of a value given by its memory bits */
+ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value); /* splat, register form */
+ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value);  /* splat, register form, integer types */
+ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits); /* splat of a value given by its memory bits */
 /* Calls an intrinsic overloaded on the type of `args[0]` unless `overload` says otherwise. */
 ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v *args, unsigned count);
 /* The same with all overloaded types given, in the order of the intrinsic's mangled name. */
@@ -42,17 +42,17 @@ ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, 
                           unsigned count);
 /* A stack slot, made in the entry block and aligned to 64 bytes. The builder must stand at the end of its block. */
 ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type);
-ts_v ts_emit_lane_numbers(ts_emit *e);           /* i64 vector 0, 1, 2, ... */
-ts_v ts_emit_lane_mask(ts_emit *e, ts_v count);  /* i1 vector: lane < count (i64) */
+ts_v ts_emit_lane_numbers(ts_emit *e);          /* i64 vector 0, 1, 2, ... */
+ts_v ts_emit_lane_mask(ts_emit *e, ts_v count); /* i1 vector: lane < count (i64) */
 
 /* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ----
  * Those with a `count` may add blocks: ask the builder for its block afterwards. */
-ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address);                  /* contiguous, all lanes */
+ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address); /* contiguous, all lanes */
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
 /* Only lanes below `count` (i64, 0..lanes) are touched; other lanes read as zero. */
 ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v count);
 void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v count);
-ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address);            /* one element to all lanes */
+ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address); /* one element to all lanes */
 /* Lane i from address + i * stride bytes; `count` NULL means all lanes. */
 ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count);
 void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v count);

@@ -45,7 +45,7 @@ static const char magic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '1'};
 /* Written under the lock, read under it or shared. */
 static struct {
   pthread_rwlock_t lock;
-  bool opened; /* or tried to */
+  bool opened;   /* or tried to */
   int directory; /* -1: no cache */
   char path[PATH_BYTES];
   bool path_given;
@@ -93,8 +93,8 @@ static const char *objection(int directory) {
 static int open_directory(const char *path) {
   make_directories(path);
   int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const char *reason = directory < 0 ? (errno == ENOTDIR || errno == ELOOP ? "not a directory" : strerror(errno))
-                                     : objection(directory);
+  const char *reason =
+      directory < 0 ? (errno == ENOTDIR || errno == ELOOP ? "not a directory" : strerror(errno)) : objection(directory);
   if (!reason) return directory;
   ts_log_warning("no disk cache for kernels in %s: %s", path, reason);
   if (directory >= 0) close(directory);

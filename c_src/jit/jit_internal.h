@@ -33,7 +33,8 @@ void ts_module_unload(ts_module *module);
 
 /* Appends to /tmp/perf-<pid>.map when TESSERA_PERF is set. */
 void ts_debug_note_perf(const char *name, const void *start, size_t size);
-/* Tells gdb when TESSERA_GDB is set; NULL otherwise. `image`, a copy of the object with section addresses, is consumed. */
+/* Tells gdb when TESSERA_GDB is set; NULL otherwise. `image`, a copy of the object with section addresses, is consumed.
+ */
 bool ts_debug_wants_gdb(void);
 struct ts_gdb_entry *ts_debug_register(void *image, size_t size);
 void ts_debug_unregister(struct ts_gdb_entry *entry);

@@ -216,7 +216,8 @@ ts_status ts_module_load(const ts_object *object, const char *name, ts_module *o
   TS_TRY(find_symbols(&l));
   TS_TRY(lay_out(&l));
   void *image = mmap(NULL, l.image_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (image == MAP_FAILED) return ts_error(TS_RESOURCE_EXHAUSTED, "no memory for %zu bytes of kernel code", l.image_size);
+  if (image == MAP_FAILED)
+    return ts_error(TS_RESOURCE_EXHAUSTED, "no memory for %zu bytes of kernel code", l.image_size);
   l.image = image;
   ts_status status = load_image(&l, name, out);
   if (status) {

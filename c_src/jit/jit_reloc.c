@@ -33,20 +33,15 @@ static ts_status put_relative32(uint32_t type, const ts_reloc_place *place, uint
 
 static ts_status apply_x86(uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol, int64_t addend) {
   switch (type) {
-    case R_X86_64_NONE:
-      return TS_SUCCESS;
-    case R_X86_64_64:
-      return put64(type, place, symbol->address + (uint64_t)addend);
-    case R_X86_64_PC32:
-      return put_relative32(type, place, symbol->address + (uint64_t)addend);
-    case R_X86_64_PLT32:
-      return put_relative32(type, place, callee(symbol) + (uint64_t)addend);
-    case R_X86_64_GOTPCREL:
-    case R_X86_64_GOTPCRELX:
-    case R_X86_64_REX_GOTPCRELX:
-      return symbol->stub ? put_relative32(type, place, got_entry(symbol) + (uint64_t)addend) : unknown(type);
-    default:
-      return unknown(type);
+  case R_X86_64_NONE: return TS_SUCCESS;
+  case R_X86_64_64: return put64(type, place, symbol->address + (uint64_t)addend);
+  case R_X86_64_PC32: return put_relative32(type, place, symbol->address + (uint64_t)addend);
+  case R_X86_64_PLT32: return put_relative32(type, place, callee(symbol) + (uint64_t)addend);
+  case R_X86_64_GOTPCREL:
+  case R_X86_64_GOTPCRELX:
+  case R_X86_64_REX_GOTPCRELX:
+    return symbol->stub ? put_relative32(type, place, got_entry(symbol) + (uint64_t)addend) : unknown(type);
+  default: return unknown(type);
   }
 }
 
@@ -86,41 +81,28 @@ static ts_status put_low12(uint32_t type, const ts_reloc_place *place, uint64_t 
 static ts_status apply_arm(uint32_t type, const ts_reloc_place *place, const ts_reloc_symbol *symbol, int64_t addend) {
   uint64_t target = symbol->address + (uint64_t)addend;
   switch (type) {
-    case R_AARCH64_NONE:
-      return TS_SUCCESS;
-    case R_AARCH64_ABS64:
-      return put64(type, place, target);
-    case R_AARCH64_PREL32:
-      return put_relative32(type, place, target);
-    case R_AARCH64_CALL26:
-    case R_AARCH64_JUMP26:
-      return put_branch(type, place, callee(symbol) + (uint64_t)addend);
-    case R_AARCH64_ADR_PREL_PG_HI21:
-      return put_page(type, place, target);
-    case R_AARCH64_ADD_ABS_LO12_NC:
-    case R_AARCH64_LDST8_ABS_LO12_NC:
-      return put_low12(type, place, target, 0);
-    case R_AARCH64_LDST16_ABS_LO12_NC:
-      return put_low12(type, place, target, 1);
-    case R_AARCH64_LDST32_ABS_LO12_NC:
-      return put_low12(type, place, target, 2);
-    case R_AARCH64_LDST64_ABS_LO12_NC:
-      return put_low12(type, place, target, 3);
-    case R_AARCH64_LDST128_ABS_LO12_NC:
-      return put_low12(type, place, target, 4);
-    case R_AARCH64_ADR_GOT_PAGE:
-      return symbol->stub ? put_page(type, place, got_entry(symbol)) : unknown(type);
-    case R_AARCH64_LD64_GOT_LO12_NC:
-      return symbol->stub ? put_low12(type, place, got_entry(symbol), 3) : unknown(type);
-    default:
-      return unknown(type);
+  case R_AARCH64_NONE: return TS_SUCCESS;
+  case R_AARCH64_ABS64: return put64(type, place, target);
+  case R_AARCH64_PREL32: return put_relative32(type, place, target);
+  case R_AARCH64_CALL26:
+  case R_AARCH64_JUMP26: return put_branch(type, place, callee(symbol) + (uint64_t)addend);
+  case R_AARCH64_ADR_PREL_PG_HI21: return put_page(type, place, target);
+  case R_AARCH64_ADD_ABS_LO12_NC:
+  case R_AARCH64_LDST8_ABS_LO12_NC: return put_low12(type, place, target, 0);
+  case R_AARCH64_LDST16_ABS_LO12_NC: return put_low12(type, place, target, 1);
+  case R_AARCH64_LDST32_ABS_LO12_NC: return put_low12(type, place, target, 2);
+  case R_AARCH64_LDST64_ABS_LO12_NC: return put_low12(type, place, target, 3);
+  case R_AARCH64_LDST128_ABS_LO12_NC: return put_low12(type, place, target, 4);
+  case R_AARCH64_ADR_GOT_PAGE: return symbol->stub ? put_page(type, place, got_entry(symbol)) : unknown(type);
+  case R_AARCH64_LD64_GOT_LO12_NC: return symbol->stub ? put_low12(type, place, got_entry(symbol), 3) : unknown(type);
+  default: return unknown(type);
   }
 }
 
 /* ---- either ---- */
 
 void ts_reloc_write_stub(uint16_t machine, uint8_t *stub, uint64_t address) {
-  static const uint8_t x86_jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc};          /* jmp *2(%rip) */
+  static const uint8_t x86_jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc};       /* jmp *2(%rip) */
   static const uint8_t arm_jump[8] = {0x50, 0, 0, 0x58, 0x00, 0x02, 0x1f, 0xd6}; /* ldr x16, .+8; br x16 */
   memcpy(stub, machine == EM_X86_64 ? x86_jump : arm_jump, 8);
   memcpy(stub + 8, &address, 8);

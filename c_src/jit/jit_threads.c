@@ -67,8 +67,7 @@ static void on_fatal(const char *reason) {
 
 static bool take_injection(void) {
   int left = atomic_load(&injected);
-  while (left > 0 && !atomic_compare_exchange_weak(&injected, &left, left - 1)) {
-  }
+  while (left > 0 && !atomic_compare_exchange_weak(&injected, &left, left - 1)) {}
   return left > 0;
 }
 

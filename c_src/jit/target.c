@@ -9,7 +9,12 @@
  * levels, so that all machines of one class run the same code. */
 #if defined(__x86_64__)
 static const ts_target classes[] = {
-    {.isa = TS_ISA_SSE4, .lanes = 4, .vector_registers = 16, .cpu = "x86-64-v2", .features = "", .sleef_suffix = "sse4"},
+    {.isa = TS_ISA_SSE4,
+     .lanes = 4,
+     .vector_registers = 16,
+     .cpu = "x86-64-v2",
+     .features = "",
+     .sleef_suffix = "sse4"},
     {.isa = TS_ISA_AVX2,
      .lanes = 8,
      .vector_registers = 16,
@@ -41,7 +46,12 @@ static size_t best_class(void) {
 }
 #elif defined(__aarch64__)
 static const ts_target classes[] = {
-    {.isa = TS_ISA_NEON, .lanes = 4, .vector_registers = 32, .cpu = "generic", .features = "", .sleef_suffix = "advsimd"},
+    {.isa = TS_ISA_NEON,
+     .lanes = 4,
+     .vector_registers = 32,
+     .cpu = "generic",
+     .features = "",
+     .sleef_suffix = "advsimd"},
 };
 static const char *const isa_names[] = {"neon"};
 static const ts_arch host_arch = TS_ARCH_AARCH64;

@@ -12,10 +12,10 @@ typedef enum ts_isa { TS_ISA_SSE4, TS_ISA_AVX2, TS_ISA_AVX512, TS_ISA_NEON } ts_
 typedef struct ts_target {
   ts_arch arch;
   ts_isa isa;
-  int lanes;            /* elements per vector, whatever their type: vector bits / 32 */
+  int lanes; /* elements per vector, whatever their type: vector bits / 32 */
   int vector_registers;
-  bool masked_small;    /* 8- and 16-bit elements have masked moves */
-  bool masked;          /* 32- and 64-bit elements have */
+  bool masked_small; /* 8- and 16-bit elements have masked moves */
+  bool masked;       /* 32- and 64-bit elements have */
   int64_t page_size;
   int64_t l1_bytes, l2_bytes, l3_bytes;
   const char *cpu;      /* LLVM's CPU name */

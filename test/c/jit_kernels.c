@@ -1,8 +1,7 @@
 #include "jit_kernels.h"
 #include "testing.h"
 
-LLVMValueRef kernel_begin(ts_emit *e, const char *name)
-{
+LLVMValueRef kernel_begin(ts_emit *e, const char *name) {
   LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), pointer = LLVMPointerTypeInContext(e->context, 0);
   LLVMTypeRef params[] = {pointer, i64, i64, pointer};
   LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 4, 0);
@@ -11,26 +10,22 @@ LLVMValueRef kernel_begin(ts_emit *e, const char *name)
   return e->function;
 }
 
-ts_v kernel_word(ts_emit *e, int index)
-{
+ts_v kernel_word(ts_emit *e, int index) {
   LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
   ts_v number = LLVMConstInt(i64, (unsigned)index, 0);
   return LLVMBuildLoad2(e->b, i64, LLVMBuildGEP2(e->b, i64, LLVMGetParam(e->function, 0), &number, 1, ""), "");
 }
 
-ts_v kernel_pointer(ts_emit *e, int index)
-{
+ts_v kernel_pointer(ts_emit *e, int index) {
   return LLVMBuildIntToPtr(e->b, kernel_word(e, index), LLVMPointerTypeInContext(e->context, 0), "");
 }
 
-static ts_v element(ts_emit *e, ts_v base, ts_v index)
-{
+static ts_v element(ts_emit *e, ts_v base, ts_v index) {
   return LLVMBuildGEP2(e->b, LLVMInt32TypeInContext(e->context), base, &index, 1, "");
 }
 
 /* A loop over whole vectors, then one tail. */
-static ts_status emit_adder(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_adder(ts_emit *e, const char *name, const void *description) {
   LLVMValueRef f = kernel_begin(e, name);
   LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
   ts_v out = kernel_pointer(e, 0), in = kernel_pointer(e, 1), begin = LLVMGetParam(f, 1), end = LLVMGetParam(f, 2);
@@ -61,15 +56,13 @@ static ts_status emit_adder(ts_emit *e, const char *name, const void *descriptio
   return TS_SUCCESS;
 }
 
-void adder_init(adder *a, int32_t constant)
-{
+void adder_init(adder *a, int32_t constant) {
   snprintf(a->text, sizeof(a->text), "test add %d", constant);
   a->constant = constant;
   a->source = (ts_kernel_source){a->text, strlen(a->text), emit_adder, a};
 }
 
-void adder_check(const ts_kernel *kernel, int32_t constant)
-{
+void adder_check(const ts_kernel *kernel, int32_t constant) {
   enum { N = 101 };
   int32_t in[N], out[N + 1];
   for (int i = 0; i < N; i++) in[i] = i * 7;

@@ -27,9 +27,10 @@ typedef enum move_kind {
 } move_kind;
 
 static const char *const kind_names[] = {"load",      "tail",           "splat",  "strided",     "strided_tail",
-                                           "scattered", "scattered_tail", "gather", "gather_tail", "bits"};
+                                         "scattered", "scattered_tail", "gather", "gather_tail", "bits"};
 
-static const ts_dtype types[] = {TS_S8, TS_S16, TS_S32, TS_S64, TS_U8, TS_U16, TS_U32, TS_U64, TS_F16, TS_BF16, TS_F32, TS_F64};
+static const ts_dtype types[] = {TS_S8,  TS_S16, TS_S32, TS_S64,  TS_U8,  TS_U16,
+                                 TS_U32, TS_U64, TS_F16, TS_BF16, TS_F32, TS_F64};
 enum { TYPE_COUNT = sizeof(types) / sizeof(*types) };
 
 typedef struct mover {
@@ -37,43 +38,40 @@ typedef struct mover {
   ts_dtype type;
 } mover;
 
-static ts_v load(ts_emit *e, const mover *m)
-{
+static ts_v load(ts_emit *e, const mover *m) {
   ts_v in = kernel_pointer(e, 1), stride = kernel_word(e, 2), count = kernel_word(e, 3);
   LLVMTypeRef offsets_type = LLVMVectorType(LLVMInt64TypeInContext(e->context), (unsigned)e->lanes);
   ts_v offsets = LLVMBuildLoad2(e->b, offsets_type, kernel_pointer(e, 4), "");
   LLVMSetAlignment(offsets, 8);
   switch (m->how) {
-    case TAIL: return ts_emit_load_tail(e, m->type, in, count);
-    case SPLAT: return ts_emit_load_splat(e, m->type, in);
-    case STRIDED: return ts_emit_load_strided(e, m->type, in, stride, NULL);
-    case STRIDED_TAIL: return ts_emit_load_strided(e, m->type, in, stride, count);
-    case GATHER: return ts_emit_gather(e, m->type, in, offsets, NULL);
-    case GATHER_TAIL: return ts_emit_gather(e, m->type, in, offsets, count);
-    case BITS: return ts_emit_half_bits(e, m->type, ts_emit_load(e, TS_F32, in));
-    default: return ts_emit_load(e, m->type, in);
+  case TAIL: return ts_emit_load_tail(e, m->type, in, count);
+  case SPLAT: return ts_emit_load_splat(e, m->type, in);
+  case STRIDED: return ts_emit_load_strided(e, m->type, in, stride, NULL);
+  case STRIDED_TAIL: return ts_emit_load_strided(e, m->type, in, stride, count);
+  case GATHER: return ts_emit_gather(e, m->type, in, offsets, NULL);
+  case GATHER_TAIL: return ts_emit_gather(e, m->type, in, offsets, count);
+  case BITS: return ts_emit_half_bits(e, m->type, ts_emit_load(e, TS_F32, in));
+  default: return ts_emit_load(e, m->type, in);
   }
 }
 
-static ts_status emit_move(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_move(ts_emit *e, const char *name, const void *description) {
   const mover *m = description;
   kernel_begin(e, name);
   ts_v out = kernel_pointer(e, 0), stride = kernel_word(e, 2), count = kernel_word(e, 3);
   ts_v value = load(e, m);
   switch (m->how) {
-    case TAIL: ts_emit_store_tail(e, m->type, value, out, count); break;
-    case SCATTERED: ts_emit_store_strided(e, m->type, value, out, stride, NULL); break;
-    case SCATTERED_TAIL: ts_emit_store_strided(e, m->type, value, out, stride, count); break;
-    case BITS: ts_emit_store(e, TS_U16, value, out); break;
-    default: ts_emit_store(e, m->type, value, out);
+  case TAIL: ts_emit_store_tail(e, m->type, value, out, count); break;
+  case SCATTERED: ts_emit_store_strided(e, m->type, value, out, stride, NULL); break;
+  case SCATTERED_TAIL: ts_emit_store_strided(e, m->type, value, out, stride, count); break;
+  case BITS: ts_emit_store(e, TS_U16, value, out); break;
+  default: ts_emit_store(e, m->type, value, out);
   }
   LLVMBuildRetVoid(e->b);
   return TS_SUCCESS;
 }
 
-static ts_kernel *get(move_kind how, ts_dtype type)
-{
+static ts_kernel *get(move_kind how, ts_dtype type) {
   char text[64];
   snprintf(text, sizeof(text), "move %s %s", kind_names[how], ts_dtype_name(type));
   mover m = {.how = how, .type = type};
@@ -92,8 +90,7 @@ typedef struct area {
   uint8_t *end; /* the page here has no rights */
 } area;
 
-static area area_make(void)
-{
+static area area_make(void) {
   area a;
   a.map = mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ck_assert(a.map != MAP_FAILED);
@@ -105,8 +102,7 @@ static area area_make(void)
 static void area_free(area a) { munmap(a.map, 2 * AREA); }
 
 /* Any bits, but no NaN of the half types: they may come back quieted. */
-static void fill(uint8_t *from, uint8_t *to, ts_dtype type)
-{
+static void fill(uint8_t *from, uint8_t *to, ts_dtype type) {
   static uint32_t state = 1;
   for (uint8_t *p = from; p < to; p++) *p = (uint8_t)((state = state * 1664525 + 1013904223) >> 24);
   uint16_t *half = (uint16_t *)(void *)from;
@@ -117,8 +113,8 @@ static void fill(uint8_t *from, uint8_t *to, ts_dtype type)
   }
 }
 
-static void run(const ts_kernel *kernel, void *out, const void *in, int64_t stride, int64_t count, const int64_t *offsets)
-{
+static void run(const ts_kernel *kernel, void *out, const void *in, int64_t stride, int64_t count,
+                const int64_t *offsets) {
   int64_t args[] = {(int64_t)(intptr_t)out, (int64_t)(intptr_t)in, stride, count, (int64_t)(intptr_t)offsets};
   ts_kernel_entry(kernel)(args, 0, 0, NULL);
 }
@@ -130,23 +126,20 @@ typedef struct fixture {
   int64_t offsets[64];
 } fixture;
 
-static bool is_zero(const uint8_t *p, int64_t size)
-{
+static bool is_zero(const uint8_t *p, int64_t size) {
   for (int64_t i = 0; i < size; i++) {
     if (p[i]) return false;
   }
   return true;
 }
 
-static void check_element(const fixture *f, const uint8_t *out, const uint8_t *in, int64_t lane)
-{
+static void check_element(const fixture *f, const uint8_t *out, const uint8_t *in, int64_t lane) {
   ck_assert_msg(memcmp(out, in, (size_t)f->size) == 0, "%s, lane %d", ts_dtype_name(f->type), (int)lane);
 }
 
 /* ---- one access each */
 
-static void check_whole(fixture *f)
-{
+static void check_whole(fixture *f) {
   ts_kernel *kernel = get(LOAD, f->type);
   int64_t bytes = f->lanes * f->size;
   for (int64_t shift = 0; shift < 3; shift++) { /* aligned to the element only */
@@ -158,8 +151,7 @@ static void check_whole(fixture *f)
   ts_kernel_release(kernel);
 }
 
-static void check_tail(fixture *f)
-{
+static void check_tail(fixture *f) {
   ts_kernel *kernel = get(TAIL, f->type);
   for (int64_t count = 0; count <= f->lanes; count++) {
     int64_t bytes = count * f->size;
@@ -175,8 +167,7 @@ static void check_tail(fixture *f)
   ts_kernel_release(kernel);
 }
 
-static void check_splat(fixture *f)
-{
+static void check_splat(fixture *f) {
   ts_kernel *kernel = get(SPLAT, f->type);
   uint8_t *in = f->in.end - f->size, *out = f->out.end - f->lanes * f->size;
   fill(in, f->in.end, f->type);
@@ -186,14 +177,12 @@ static void check_splat(fixture *f)
 }
 
 /* The last element touched ends the area, or begins it when the stride is negative. */
-static uint8_t *strided_start(area a, int64_t size, int64_t stride, int64_t count)
-{
+static uint8_t *strided_start(area a, int64_t size, int64_t stride, int64_t count) {
   if (count == 0) return a.end;
   return stride >= 0 ? a.end - (count - 1) * stride - size : a.end - size;
 }
 
-static void check_strided_load(fixture *f, ts_kernel *kernel, int64_t stride, int64_t count)
-{
+static void check_strided_load(fixture *f, ts_kernel *kernel, int64_t stride, int64_t count) {
   uint8_t *in = strided_start(f->in, f->size, stride, count), *out = f->out.end - f->lanes * f->size;
   fill(f->in.end - 4096, f->in.end, f->type);
   run(kernel, out, in, stride, count, f->offsets);
@@ -201,8 +190,7 @@ static void check_strided_load(fixture *f, ts_kernel *kernel, int64_t stride, in
   ck_assert(is_zero(out + count * f->size, (f->lanes - count) * f->size));
 }
 
-static void check_strided_store(fixture *f, ts_kernel *kernel, int64_t stride, int64_t count)
-{
+static void check_strided_store(fixture *f, ts_kernel *kernel, int64_t stride, int64_t count) {
   uint8_t *out = strided_start(f->out, f->size, stride, count), *in = f->in.end - f->lanes * f->size;
   fill(in, f->in.end, f->type);
   uint8_t expected[4096];
@@ -216,8 +204,7 @@ static void check_strided_store(fixture *f, ts_kernel *kernel, int64_t stride, i
                 (int)stride, (int)count);
 }
 
-static void check_strided(fixture *f)
-{
+static void check_strided(fixture *f) {
   ts_kernel *loads = get(STRIDED, f->type), *tails = get(STRIDED_TAIL, f->type);
   ts_kernel *stores = get(SCATTERED, f->type), *store_tails = get(SCATTERED_TAIL, f->type);
   const int64_t strides[] = {1, 2, 5, -1, -3, 17};
@@ -237,8 +224,7 @@ static void check_strided(fixture *f)
   ts_kernel_release(store_tails);
 }
 
-static void check_gather(fixture *f)
-{
+static void check_gather(fixture *f) {
   ts_kernel *whole = get(GATHER, f->type), *tail = get(GATHER_TAIL, f->type);
   uint8_t *base = f->in.end - 2048, *out = f->out.end - f->lanes * f->size;
   fill(f->in.end - 4096, f->in.end, f->type);
@@ -276,8 +262,7 @@ static uint16_t narrow(ts_dtype type, float x) { return type == TS_F16 ? ts_f32_
 
 static float widen(ts_dtype type, uint16_t bits) { return type == TS_F16 ? ts_f16_to_f32(bits) : ts_bf16_to_f32(bits); }
 
-static void check_narrowing(ts_dtype type, const ts_kernel *kernel, const float *in)
-{
+static void check_narrowing(ts_dtype type, const ts_kernel *kernel, const float *in) {
   uint16_t out[64];
   int64_t offsets[64] = {0};
   run(kernel, out, in, 0, 0, offsets);
@@ -308,8 +293,9 @@ START_TEST(halves_round_to_nearest_even)
       if (n == lanes) n = 0;
     }
   }
-  const uint32_t special[] = {0x7f800001, 0x7fffffff, 0xffffffff, 0x7fbfffff, 0x477fefff, 0x477ff000, 0x7f7fffff, 0x7f7f7fff,
-                              0x00000001, 0x80000001, 0x33000000, 0x33000001, 0xff800000, 0x7f800000, 0xff7fffff, 0x807fffff};
+  const uint32_t special[] = {0x7f800001, 0x7fffffff, 0xffffffff, 0x7fbfffff, 0x477fefff, 0x477ff000,
+                              0x7f7fffff, 0x7f7f7fff, 0x00000001, 0x80000001, 0x33000000, 0x33000001,
+                              0xff800000, 0x7f800000, 0xff7fffff, 0x807fffff};
   memcpy(in, special, sizeof(special));
   for (int i = 0; i < 16; i += lanes) check_narrowing(type, kernel, in + i);
   ts_kernel_release(kernel);
@@ -329,7 +315,8 @@ START_TEST(halves_survive)
     run(kernel, out, in, 0, 0, offsets);
     for (int i = 0; i < lanes; i++) {
       bool nan = isnan(widen(type, in[i]));
-      ck_assert_msg(nan ? isnan(widen(type, out[i])) : in[i] == out[i], "%s %04x: %04x", ts_dtype_name(type), in[i], out[i]);
+      ck_assert_msg(nan ? isnan(widen(type, out[i])) : in[i] == out[i], "%s %04x: %04x", ts_dtype_name(type), in[i],
+                    out[i]);
     }
   }
   ts_kernel_release(kernel);
@@ -357,14 +344,12 @@ START_TEST(lesser_instruction_sets)
 }
 END_TEST
 
-static void setup(void)
-{
+static void setup(void) {
   const ts_jit_options no_disk = {.cache_dir = ""};
   ts_jit_configure(&no_disk);
 }
 
-static Suite *suite(void)
-{
+static Suite *suite(void) {
   Suite *s = suite_create("emit_memory");
   TCase *tc = tcase_create("emit_memory");
   tcase_add_checked_fixture(tc, setup, NULL);
@@ -377,8 +362,7 @@ static Suite *suite(void)
   return s;
 }
 
-int main(void)
-{
+int main(void) {
   if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0) return EXIT_FAILURE;
   return testing_run(suite());
 }

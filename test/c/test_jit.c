@@ -6,21 +6,18 @@
 
 /* Each test uses constants of its own: with CK_FORK=no they share the session. */
 
-static ts_jit_stats stats(void)
-{
+static ts_jit_stats stats(void) {
   ts_jit_stats s;
   ts_jit_get_stats(&s);
   return s;
 }
 
-static void setup(void)
-{
+static void setup(void) {
   const ts_jit_options no_disk = {.cache_dir = ""};
   ts_jit_configure(&no_disk);
 }
 
-static ts_kernel *get(int32_t constant)
-{
+static ts_kernel *get(int32_t constant) {
   adder a;
   ts_kernel *kernel;
   adder_init(&a, constant);
@@ -86,8 +83,7 @@ START_TEST(one_request_for_many)
 }
 END_TEST
 
-static void *get_many(void *argument)
-{
+static void *get_many(void *argument) {
   int32_t first = *(const int32_t *)argument;
   for (int i = 0; i < 6; i++) ts_kernel_release(get(first + i));
   for (int i = 0; i < 4; i++) ts_kernel_release(get(50 + i));
@@ -157,34 +153,29 @@ END_TEST
 
 /* ---- emitters that fail */
 
-static ts_status emit_nothing(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_nothing(ts_emit *e, const char *name, const void *description) {
   (void)e, (void)name, (void)description;
   return TS_SUCCESS;
 }
 
-static ts_status emit_refusal(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_refusal(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name);
   return ts_error(TS_UNIMPLEMENTED, "not today");
 }
 
-static ts_status emit_unfinished(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_unfinished(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name); /* a block without an end */
   return TS_SUCCESS;
 }
 
-static void emit_call(ts_emit *e, const char *callee)
-{
+static void emit_call(ts_emit *e, const char *callee) {
   LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, 0);
   LLVMBuildCall2(e->b, type, LLVMAddFunction(e->module, callee, type), NULL, 0, "");
 }
 
-static ts_status emit_unknown_call(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_unknown_call(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name);
   emit_call(e, "no_such_function");
@@ -193,8 +184,7 @@ static ts_status emit_unknown_call(ts_emit *e, const char *name, const void *des
 }
 
 /* No assembly parser is initialised, which makes LLVM call its fatal error handler. */
-static ts_status emit_bad_assembly(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_bad_assembly(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name);
   LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, 0);
@@ -205,8 +195,7 @@ static ts_status emit_bad_assembly(ts_emit *e, const char *name, const void *des
   return TS_SUCCESS;
 }
 
-static ts_status get_from(ts_status (*emit)(ts_emit *, const char *, const void *), const char *text)
-{
+static ts_status get_from(ts_status (*emit)(ts_emit *, const char *, const void *), const char *text) {
   ts_kernel_source source = {.text = text, .length = strlen(text), .emit = emit};
   ts_kernel *kernel;
   ts_status status = ts_jit_get_kernels(&source, 1, &kernel);
@@ -253,8 +242,7 @@ START_TEST(one_failure_fails_the_request)
 END_TEST
 
 /* A call that leaves the mapping. */
-static ts_status emit_fill(ts_emit *e, const char *name, const void *description)
-{
+static ts_status emit_fill(ts_emit *e, const char *name, const void *description) {
   (void)description;
   kernel_begin(e, name);
   ts_v value = LLVMConstInt(LLVMInt8TypeInContext(e->context), 0x2a, 0);
@@ -280,8 +268,7 @@ END_TEST
 
 /* ---- faults */
 
-static void try_to_get(int32_t constant)
-{
+static void try_to_get(int32_t constant) {
   adder a;
   ts_kernel *kernel;
   adder_init(&a, constant);
@@ -320,8 +307,7 @@ START_TEST(debuggers_are_told)
 }
 END_TEST
 
-static void *get_failing(void *unused)
-{
+static void *get_failing(void *unused) {
   (void)unused;
   adder a;
   ts_kernel *kernel;
@@ -368,8 +354,7 @@ START_TEST(fatal_errors_park_threads)
 }
 END_TEST
 
-static Suite *suite(void)
-{
+static Suite *suite(void) {
   Suite *s = suite_create("jit");
   TCase *tc = tcase_create("jit");
   tcase_add_checked_fixture(tc, setup, NULL);

@@ -18,22 +18,19 @@ static char root[64], cache[96], other[96];
 static int warnings;
 static char last_warning[512];
 
-static void on_warning(const char *message)
-{
+static void on_warning(const char *message) {
   warnings++;
   snprintf(last_warning, sizeof(last_warning), "%s", message);
 }
 
-static void use(const char *dir, int64_t limit)
-{
+static void use(const char *dir, int64_t limit) {
   const ts_jit_options options = {.cache_dir = dir, .disk_cache_bytes = limit};
   ts_jit_configure(&options);
   ts_jit_trim();
   warnings = 0;
 }
 
-static void setup(void)
-{
+static void setup(void) {
   strcpy(root, "/tmp/tessera-test-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(root));
   snprintf(cache, sizeof(cache), "%s/deep/cache", root);
@@ -42,8 +39,7 @@ static void setup(void)
   use(cache, 0);
 }
 
-static void teardown(void)
-{
+static void teardown(void) {
   use("", 0);
   ts_log_set_sink(NULL);
   char command[128];
@@ -51,8 +47,7 @@ static void teardown(void)
   ck_assert_int_eq(system(command), 0);
 }
 
-static ts_jit_stats stats(void)
-{
+static ts_jit_stats stats(void) {
   ts_jit_stats s;
   ts_jit_get_stats(&s);
   return s;
@@ -61,8 +56,7 @@ static ts_jit_stats stats(void)
 /* How a kernel that is not in memory comes about. */
 typedef enum origin { COMPILED, LOADED } origin;
 
-static void get(int32_t constant, origin expected)
-{
+static void get(int32_t constant, origin expected) {
   adder a;
   ts_kernel *kernel;
   adder_init(&a, constant);
@@ -76,8 +70,7 @@ static void get(int32_t constant, origin expected)
 }
 
 /* Counts files and bytes; the path of some file goes to `path`. */
-static int count_files(const char *dir, char *path, size_t path_size, int64_t *bytes)
-{
+static int count_files(const char *dir, char *path, size_t path_size, int64_t *bytes) {
   DIR *d = opendir(dir);
   int n = 0;
   *bytes = 0;
@@ -93,16 +86,14 @@ static int count_files(const char *dir, char *path, size_t path_size, int64_t *b
   return n;
 }
 
-static int files_in(const char *dir)
-{
+static int files_in(const char *dir) {
   char path[512];
   int64_t bytes;
   return count_files(dir, path, sizeof(path), &bytes);
 }
 
 /* The only file there: its name, and its content (ts_free). */
-static uint8_t *only_file(char *path, size_t path_size, size_t *size)
-{
+static uint8_t *only_file(char *path, size_t path_size, size_t *size) {
   int64_t bytes;
   ck_assert_int_eq(count_files(cache, path, path_size, &bytes), 1);
   *size = (size_t)bytes;
@@ -114,8 +105,7 @@ static uint8_t *only_file(char *path, size_t path_size, size_t *size)
   return data;
 }
 
-static void write_over(const char *path, const void *data, size_t size)
-{
+static void write_over(const char *path, const void *data, size_t size) {
   FILE *file = fopen(path, "wb");
   ck_assert_uint_eq(fwrite(data, 1, size, file), size);
   fclose(file);
@@ -166,8 +156,7 @@ END_TEST
 
 /* ---- directories that are not ours alone */
 
-static void check_refused(const char *dir, const char *reason)
-{
+static void check_refused(const char *dir, const char *reason) {
   use(dir, 0);
   get(1, COMPILED);
   get(1, COMPILED);
@@ -376,8 +365,7 @@ END_TEST
 
 /* ---- the loader, on objects that are not what they should be */
 
-static uint32_t next_random(uint32_t *state)
-{
+static uint32_t next_random(uint32_t *state) {
   *state = *state * 1664525 + 1013904223;
   return *state >> 8;
 }
@@ -423,8 +411,7 @@ START_TEST(hostile_objects)
 }
 END_TEST
 
-static Suite *suite(void)
-{
+static Suite *suite(void) {
   Suite *s = suite_create("jit_disk");
   TCase *tc = tcase_create("jit_disk");
   tcase_add_checked_fixture(tc, setup, teardown);

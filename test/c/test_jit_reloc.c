@@ -17,8 +17,7 @@ typedef struct relocation {
 #define INSTRUCTION(a, b, c, d) ((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24)
 #define FILL 0xeeeeeeee00000000
 
-static void check(uint16_t machine, const relocation *r)
-{
+static void check(uint16_t machine, const relocation *r) {
   uint8_t bytes[8];
   memcpy(bytes, &r->before, 8);
   ts_reloc_place place = {.bytes = bytes, .left = 8, .address = PLACE};
@@ -72,14 +71,14 @@ START_TEST(aarch64)
       {R_AARCH64_LDST128_ABS_LO12_NC, FILL | INSTRUCTION(0, 0, 0xc0, 0x3d), PLACE + 0x120, 0, 0,
        FILL | INSTRUCTION(0x00, 0x48, 0xc0, 0x3d)},
       {R_AARCH64_ADR_GOT_PAGE, adrp, 0x7fffffffffff, 0, PLACE + 0x3120, FILL | INSTRUCTION(0x00, 0x00, 0x00, 0xf0)},
-      {R_AARCH64_LD64_GOT_LO12_NC, ldr_x, 0x7fffffffffff, 0, PLACE + 0x3120, FILL | INSTRUCTION(0x00, 0x94, 0x40, 0xf9)},
+      {R_AARCH64_LD64_GOT_LO12_NC, ldr_x, 0x7fffffffffff, 0, PLACE + 0x3120,
+       FILL | INSTRUCTION(0x00, 0x94, 0x40, 0xf9)},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) check(EM_AARCH64, &cases[i]);
 }
 END_TEST
 
-static void check_refused(uint16_t machine, uint32_t type, size_t left, uint64_t target)
-{
+static void check_refused(uint16_t machine, uint32_t type, size_t left, uint64_t target) {
   uint8_t bytes[8];
   memset(bytes, 0xee, 8);
   ts_reloc_place place = {.bytes = bytes, .left = left, .address = PLACE};
@@ -117,8 +116,7 @@ START_TEST(stubs)
 }
 END_TEST
 
-static Suite *suite(void)
-{
+static Suite *suite(void) {
   Suite *s = suite_create("jit_reloc");
   TCase *tc = tcase_create("jit_reloc");
   tcase_add_test(tc, x86_64);
