@@ -1,4 +1,5 @@
-/* Random programs: whatever path one takes, the results agree.
+/* Random programs: printed and parsed, or copied, they give the same results.
+ * (test_compiled.c compares what is compiled.)
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
 #include "kernel/ref.h"
