@@ -127,14 +127,14 @@ static void loop_end(gemm_emit *m, loop *l, ts_v step, ts_v end) {
 
 typedef struct tile {
   int rows, vectors;
-  ts_v k, lhs, rhs, rhs_stride, out, out_stride;
+  ts_v k, lhs, rhs, rhs_stride;
+  ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
   ts_v mask[2];
   ts_v sum[TS_GEMM_MAX_HEIGHT][2];
 } tile;
 
-static ts_v out_address(gemm_emit *m, ts_v out, ts_v stride, int row, int vector) {
-  ts_v at = row ? offset(m, out, mul(m, stride, i64_const(m, row))) : out;
-  return offset_const(m, at, (int64_t)vector * m->g->lanes * m->g->element_size);
+static ts_v vector_address(gemm_emit *m, ts_v row, int vector) {
+  return offset_const(m, row, (int64_t)vector * m->g->lanes * m->g->element_size);
 }
 
 /* The lanes of vector `v` that lie below the number of columns. */
@@ -153,16 +153,16 @@ static ts_v masked_intrinsic(gemm_emit *m, const char *name, ts_v *args, unsigne
   return LLVMBuildCall2(m->b, LLVMIntrinsicGetType(m->e->context, id, types, 2), function, args, count, "");
 }
 
-static ts_v load_out(gemm_emit *m, const tile *t, int row, int v) {
-  ts_v address = out_address(m, t->out, t->out_stride, row, v);
+static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
+  ts_v address = vector_address(m, t->out[row], v);
   if (!m->g->masked) return load(m, m->vector, address);
   ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
-  ts_v args[] = {address, align, t->mask[v], LLVMConstNull(m->vector)};
+  ts_v args[] = {address, align, mask, LLVMConstNull(m->vector)};
   return masked_intrinsic(m, "llvm.masked.load", args, 4);
 }
 
 static void store_out(gemm_emit *m, const tile *t, int row, int v) {
-  ts_v address = out_address(m, t->out, t->out_stride, row, v);
+  ts_v address = vector_address(m, t->out[row], v);
   if (!m->g->masked) {
     store(m, t->sum[row][v], address);
     return;
@@ -172,14 +172,21 @@ static void store_out(gemm_emit *m, const tile *t, int row, int v) {
   masked_intrinsic(m, "llvm.masked.store", args, 4);
 }
 
-/* Where the chains start: what out holds, or zero. */
+/* Chains start from what out holds, or from zero: with masks, by loading no lane at all. */
+static void tile_start_masked(gemm_emit *m, tile *t, ts_v go_on) {
+  for (int v = 0; v < t->vectors; v++) {
+    ts_v mask = LLVMBuildAnd(m->b, t->mask[v], splat(m, LLVMTypeOf(t->mask[v]), go_on), "");
+    for (int r = 0; r < t->rows; r++) t->sum[r][v] = load_out(m, t, r, v, mask);
+  }
+}
+
 static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
   LLVMBasicBlockRef fresh = LLVMGetInsertBlock(m->b), again = new_block(m, "again"), ready = new_block(m, "ready");
   ts_v held[TS_GEMM_MAX_HEIGHT][2];
-  LLVMBuildCondBr(m->b, LLVMBuildICmp(m->b, LLVMIntNE, go_on, i64_const(m, 0), ""), again, ready);
+  LLVMBuildCondBr(m->b, go_on, again, ready);
   LLVMPositionBuilderAtEnd(m->b, again);
   for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) held[r][v] = load_out(m, t, r, v);
+    for (int v = 0; v < t->vectors; v++) held[r][v] = load_out(m, t, r, v, NULL);
   LLVMBuildBr(m->b, ready);
   LLVMPositionBuilderAtEnd(m->b, ready);
   for (int r = 0; r < t->rows; r++)
@@ -214,15 +221,20 @@ static void tile_loop(gemm_emit *m, tile *t) {
 }
 
 static void emit_tile_variant(gemm_emit *m, tile *t) {
-  ts_v cols = arg(m, TS_GEMM_COLS, "cols");
+  ts_v cols = arg(m, TS_GEMM_COLS, "cols"), stride = arg(m, TS_GEMM_OUT_STRIDE, "stride");
+  ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
   t->k = arg(m, TS_GEMM_K, "k");
   t->lhs = arg_pointer(m, TS_GEMM_LHS, "lhs");
   t->rhs = arg_pointer(m, TS_GEMM_RHS, "rhs");
   t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
-  t->out = arg_pointer(m, TS_GEMM_OUT, "out");
-  t->out_stride = arg(m, TS_GEMM_OUT_STRIDE, "out_stride");
-  for (int v = 0; v < t->vectors; v++) t->mask[v] = column_mask(m, cols, v);
-  tile_start(m, t, arg(m, TS_GEMM_CONTINUE, "continue"));
+  t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
+  for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
+  if (m->g->masked) {
+    for (int v = 0; v < t->vectors; v++) t->mask[v] = column_mask(m, cols, v);
+    tile_start_masked(m, t, go_on);
+  } else {
+    tile_start(m, t, go_on);
+  }
   tile_loop(m, t);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);

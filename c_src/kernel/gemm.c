@@ -113,7 +113,7 @@ static void plan_rhs(plan *p) {
   const ts_gemm_shape *s = &p->shape;
   int64_t bytes = s->k * s->rhs_row * p->run->gemm->size;
   bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
-  if (contiguous && (p->row_panels <= 2 || bytes <= ts_target_host()->l2_bytes / 2)) {
+  if (contiguous && bytes <= ts_target_host()->l2_bytes / 2) {
     p->mode = RHS_DIRECT;
   } else if (p->row_tasks == 1 && (s->rhs_batch != 0 || s->batch == 1)) {
     p->mode = RHS_PRIVATE;

@@ -38,7 +38,7 @@ static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 /* ---- gemm_pack.c ---- */
 
 /* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for
- * each k, `width` >= step elements of the computing type; those past the last unit have any finite value. */
+ * each k, `width` >= step elements of the computing type; those past the last unit are of no interest. */
 typedef struct gemm_pack {
   ts_dtype dtype;
   int64_t unit_stride, k_stride; /* elements */

@@ -110,6 +110,23 @@ static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, in
   }
 }
 
+/* The last panel, which is not whole. Most rows are copied at full width, with what lies behind
+ * them: that is memory of the operand too, as long as it comes before the last row's end. */
+static void copy_partial(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *to) {
+  int64_t width = (int64_t)p->width * size, used = units * size, stride = p->k_stride * size;
+  int64_t readable = (k - 1) * stride + used - width, full = readable >= 0 && stride > 0 ? readable / stride + 1 : 0;
+  int64_t i = 0;
+  if (width == 128) {
+    for (; i < full; i++) memcpy(to + i * 128, source + i * stride, 128);
+  } else if (width == 64) {
+    for (; i < full; i++) memcpy(to + i * 64, source + i * stride, 64);
+  }
+  for (; i < k; i++) {
+    memcpy(to + i * width, source + i * stride, (size_t)used);
+    memset(to + i * width + used, 0, (size_t)(width - used));
+  }
+}
+
 /* ---- k contiguous: blocks are transposed in registers ---- */
 
 typedef uint32_t quad __attribute__((vector_size(16), aligned(4), may_alias));
@@ -140,14 +157,17 @@ static void transpose_panel(const gemm_pack *p, const char *source, int64_t unit
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
   const char *rows[MAX_WIDTH];
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
-  int64_t i = 0;
-  for (; i + block <= k; i += block) {
+  int64_t i = 0, line = 64 / size;
+  for (; i + line <= k;
+       i += line) { /* a cache line of each row at a time: with large strides all compete for one set */
     for (int64_t u = 0; u < filled; u += block) {
       char *to = panel + i * width + u * size;
-      if (size == 4) {
-        transpose_4x4(rows + u, i * size, to, width);
-      } else {
-        transpose_2x2(rows + u, i * size, to, width);
+      for (int64_t n = 0; n < 64; n += 16) {
+        if (size == 4) {
+          transpose_4x4(rows + u, i * 4 + n, to + n / 4 * width, width);
+        } else {
+          transpose_2x2(rows + u, i * 8 + n, to + n / 8 * width, width);
+        }
       }
     }
   }
@@ -167,7 +187,9 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
   for (; panel < count; panel++) {
     const char *from = source + panel * pack->step * pack->unit_stride * size;
     int64_t here = gemm_min(pack->step, units - panel * pack->step);
-    if (transposes && !copies) {
+    if (copies) {
+      copy_partial(pack, from, here, k, size, panels + panel * panel_bytes);
+    } else if (transposes) {
       transpose_panel(pack, from, here, k, size, panels + panel * panel_bytes);
     } else {
       pack_any(pack, from, here, k, panels + panel * panel_bytes);

@@ -82,7 +82,7 @@ static void vector_task(void *arg, int64_t index, int worker) {
 
 static void plan_chunks(vector_plan *p) {
   const vector_form *f = &p->f;
-  int64_t most = p->dot ? DOT_RESULTS : AXPY_RESULTS, least = p->dot ? TS_GEMM_MAX_LANES : AXPY_RESULTS / 4;
+  int64_t most = p->dot ? DOT_RESULTS : AXPY_RESULTS, least = p->dot ? TS_GEMM_MAX_LANES : AXPY_RESULTS / 2;
   int64_t per_result = gemm_min(TASK_BYTES, f->k * p->run->gemm->size);
   p->chunk = gemm_min(most, gemm_max(least, TASK_BYTES / per_result / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES));
   p->chunks = gemm_ceil_div(f->results, p->chunk);
