@@ -30,8 +30,9 @@ static ts_status check_values(const ts_infer_call *call, const char *role, const
 
 static ts_status check_params(const ts_infer_call *call, const char *role, const ts_region *region,
                               size_t first_operand) {
-  return check_values(call, role, "parameter", region->params.data, region->params.count,
-                      call->operands + first_operand, call->count - first_operand);
+  const ts_value_id *operands = call->count ? call->operands + first_operand : NULL; /* NULL + 0 is undefined */
+  return check_values(call, role, "parameter", region->params.data, region->params.count, operands,
+                      call->count - first_operand);
 }
 
 /* The op's results are the region's. */
