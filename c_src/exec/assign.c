@@ -48,6 +48,7 @@ static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint3
     return;
   }
   if (operand->carried || operand->next || operand->last != step->position) return;
+  if (result->first != step->position) return; /* has the memory of another operand already */
   operand->merged = result_id;
   if (operand->first < result->first) result->first = operand->first;
 }

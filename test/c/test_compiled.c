@@ -1,0 +1,99 @@
+/* Random programs, compiled: fused = unfused bit for bit, and both = the
+ * interpreter but for the last digits of transcendental functions.
+ * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
+#include "compare.h"
+#include "exec/executable.h"
+#include "kernel/ref.h"
+#include "random_graph.h"
+#include "testing.h"
+
+enum { DEFAULT_COUNT = 300, MAX_RESULTS = 16 };
+
+static uint64_t from_environment(const char *name, uint64_t otherwise) {
+  const char *text = getenv(name);
+  return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+typedef struct program {
+  uint64_t seed;
+  ts_graph *graph;
+  ts_buffer **args;
+  size_t params, results;
+} program;
+
+static void dump(const program *p) {
+  ts_text text = {0};
+  if (ts_status_consume_ok(ts_graph_print(p->graph, &text))) fprintf(stderr, "%s", text.data);
+  ts_text_deinit(&text);
+}
+
+static void compile_and_run(const program *p, const ts_compile_options *options, int threads, ts_buffer **out) {
+  ts_executable *exe;
+  ts_status status = ts_executable_create(p->graph, options, &exe);
+  if (!status) {
+    ts_run_options run = {.threads = threads};
+    status = ts_executable_run(exe, p->args, p->params, &run, out);
+    ts_executable_release(exe);
+  }
+  if (status) dump(p);
+  ck_assert_msg(!status, "seed %llu: %s", (unsigned long long)p->seed, ts_status_message(status));
+}
+
+static void check_equal(const program *p, const char *path, ts_buffer **got, ts_buffer **expected, int64_t tolerance) {
+  char message[TS_COMPARE_TEXT];
+  for (size_t i = 0; i < p->results; i++) {
+    if (ts_compare_buffers(got[i], expected[i], tolerance, message)) continue;
+    dump(p);
+    ck_abort_msg("seed %llu, %s, result %zu: %s", (unsigned long long)p->seed, path, i, message);
+  }
+}
+
+static void free_all(const program *p, ts_buffer **results) {
+  for (size_t i = 0; i < p->results; i++) ts_buffer_release(results[i]);
+}
+
+static void check_program(uint64_t seed) {
+  static const ts_compile_options plain = {.no_fusion = true, .no_simplify = true}, fused = {.no_simplify = true},
+                                  full = {0};
+  ts_random_options options = {.exact_only = seed % 2 == 0};
+  program p = {.seed = seed};
+  ck_assert_ok(ts_random_graph(seed, &options, &p.graph));
+  ck_assert_ok(ts_random_args(seed, p.graph, ts_pool_default(), &p.args));
+  p.params = ts_graph_region(p.graph, TS_ROOT)->params.count;
+  p.results = ts_graph_region(p.graph, TS_ROOT)->results.count;
+  ck_assert_uint_le(p.results, MAX_RESULTS);
+  ts_buffer *expected[MAX_RESULTS], *unfused[MAX_RESULTS], *got[MAX_RESULTS];
+  ck_assert_ok(ts_ref_run(p.graph, p.args, p.params, ts_pool_default(), expected));
+  compile_and_run(&p, &plain, 1, unfused);
+  check_equal(&p, "unfused = interpreter", unfused, expected, options.exact_only ? 0 : TS_RANDOM_ULPS);
+  compile_and_run(&p, &fused, 0, got);
+  check_equal(&p, "fused = unfused", got, unfused, 0);
+  free_all(&p, got);
+  compile_and_run(&p, &full, 0, got);
+  check_equal(&p, "simplified = unfused", got, unfused, 0);
+  free_all(&p, got);
+  free_all(&p, unfused);
+  free_all(&p, expected);
+  ts_random_args_free(p.args, p.params);
+  ts_graph_destroy(p.graph);
+}
+
+START_TEST(compiled_agrees)
+{
+  uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1),
+           count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
+  printf("random programs: seeds %llu to %llu\n", (unsigned long long)first, (unsigned long long)(first + count - 1));
+  for (uint64_t seed = first; seed < first + count; seed++) check_program(seed);
+}
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("compiled");
+  TCase *t = tcase_create("compiled");
+  tcase_set_timeout(t, 0);
+  tcase_add_test(t, compiled_agrees);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
