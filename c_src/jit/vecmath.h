@@ -70,7 +70,7 @@ ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);        /* a / 2^k in [3/4, 3/2); 1
 ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);           /* within 2^-14 */
 
 /* ---- the library (vecmath_library.c) ----
- * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_<name>f16_<accuracy>avx512f. */
+ * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_finz_<name>f16_<accuracy>avx512f. */
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y);
 
 /* ---- families ---- */

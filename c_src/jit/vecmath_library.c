@@ -1,6 +1,8 @@
 /* SLEEF behind emitted code: how its vector functions are named, declared and
  * called, and the table of their addresses for the linker. SLEEF is called for
- * rare functions and rare arguments; what is hot is emitted inline. */
+ * rare functions and rare arguments; what is hot is emitted inline. Only its
+ * deterministic functions are (finz with FMA, cinz without): the others choose a
+ * method by all lanes of a vector, so that a result would depend on its neighbours. */
 #include "jit/vecmath.h"
 
 #include <stdio.h>
@@ -48,7 +50,7 @@ static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y) {
   unsigned width = (unsigned)m->e->target->lanes / (m->wide ? 2 : 1);
   char symbol[64];
-  snprintf(symbol, sizeof symbol, "Sleef_%s%c%u_%s%s", name, m->wide ? 'd' : 'f', width, accuracy,
+  snprintf(symbol, sizeof symbol, "Sleef_%s_%s%c%u_%s%s", m->fma ? "finz" : "cinz", name, m->wide ? 'd' : 'f', width, accuracy,
            m->e->target->sleef_suffix);
   LLVMTypeRef vector = LLVMVectorType(m->scalar, width);
   LLVMTypeRef type = LLVMFunctionType(vector, (LLVMTypeRef[]){vector, vector}, y ? 2 : 1, false);
@@ -58,30 +60,31 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 /* ---- addresses ---- */
 
 /* What the emitters call: the same set at every width. */
-#define FUNCTIONS(X, w, isa)                                                                                 \
-  X(sin, w, u10, isa) X(cos, w, u10, isa) X(tan, w, u10, isa) X(asin, w, u10, isa) X(acos, w, u10, isa)     \
-  X(atan, w, u10, isa) X(atan2, w, u10, isa) X(sinh, w, u10, isa) X(cosh, w, u10, isa) X(tanh, w, u10, isa) \
-  X(asinh, w, u10, isa) X(acosh, w, u10, isa) X(atanh, w, u10, isa) X(exp, w, u10, isa)                     \
-  X(expm1, w, u10, isa) X(log, w, u10, isa) X(log1p, w, u10, isa) X(pow, w, u10, isa) X(cbrt, w, u10, isa)  \
-  X(erf, w, u10, isa) X(erfc, w, u15, isa)
+#define FUNCTIONS(X, kind, w, isa)  \
+  X(sin, kind, w, u10, isa) X(cos, kind, w, u10, isa) X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa) \
+  X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa) X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) \
+  X(acosh, kind, w, u10, isa) X(atanh, kind, w, u10, isa) X(expm1, kind, w, u10, isa) X(log, kind, w, u10, isa) \
+  X(log1p, kind, w, u10, isa) X(pow, kind, w, u10, isa) X(cbrt, kind, w, u10, isa) X(erf, kind, w, u10, isa) \
+  X(erfc, kind, w, u15, isa)
 
 #if defined(__x86_64__)
-#define ALL_FUNCTIONS(X)                                                    \
-  FUNCTIONS(X, f4, sse4) FUNCTIONS(X, d2, sse4) FUNCTIONS(X, f8, avx2)      \
-  FUNCTIONS(X, d4, avx2) FUNCTIONS(X, f16, avx512f) FUNCTIONS(X, d8, avx512f)
+#define ALL_FUNCTIONS(X)                                                              \
+  FUNCTIONS(X, cinz, f4, sse4) FUNCTIONS(X, cinz, d2, sse4)                           \
+  FUNCTIONS(X, finz, f8, avx2) FUNCTIONS(X, finz, d4, avx2)                           \
+  FUNCTIONS(X, finz, f16, avx512f) FUNCTIONS(X, finz, d8, avx512f)
 #elif defined(__aarch64__)
-#define ALL_FUNCTIONS(X) FUNCTIONS(X, f4, advsimd) FUNCTIONS(X, d2, advsimd)
+#define ALL_FUNCTIONS(X) FUNCTIONS(X, finz, f4, advsimd) FUNCTIONS(X, finz, d2, advsimd)
 #else
 #error "no vector math library is known for this architecture"
 #endif
 
 /* Declared without their vector types: our C is compiled for the baseline ISA,
  * which lacks some of them, and only the addresses are used. */
-#define DECLARE(name, w, accuracy, isa) extern void Sleef_##name##w##_##accuracy##isa(void);
+#define DECLARE(name, kind, w, accuracy, isa) extern void Sleef_##kind##_##name##w##_##accuracy##isa(void);
 ALL_FUNCTIONS(DECLARE)
 
-#define ENTRY(name, w, accuracy, isa) \
-  {"Sleef_" #name #w "_" #accuracy #isa, Sleef_##name##w##_##accuracy##isa},
+#define ENTRY(name, kind, w, accuracy, isa) \
+  {"Sleef_" #kind "_" #name #w "_" #accuracy #isa, Sleef_##kind##_##name##w##_##accuracy##isa},
 static const struct {
   const char *name;
   void (*function)(void);

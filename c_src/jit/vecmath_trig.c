@@ -4,10 +4,10 @@
 /* sin(r) = r + r^3 P(r^2), |r| <= pi / 2 + 0.001. Relative error 2^-27.2. */
 static const double sin_narrow[] = {-0.166666597, 0.00833306927, -0.000198097725, 2.60607453e-06};
 
-/* pi in three floats; their sum is within 2^-76. */
-#define PI_1 0x1.921fb6p+1
-#define PI_2 -0x1.777a5cp-24
-#define PI_3 -0x1.ee59dap-49
+/* pi in three floats, to 2^-70. None is above what is left of pi: then -0 - 0 * part stays -0. */
+#define PI_1 0x1.921fb4p+1
+#define PI_2 0x1.4442dp-23
+#define PI_3 0x1.846988p-47
 
 /* The reduction below keeps its accuracy and the polynomial its interval up to here. */
 #define REDUCTION_LIMIT 16384.0

@@ -1,0 +1,247 @@
+#include "jit/target.h"
+#include "math_check.h"
+#include "testing.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Each function against wider arithmetic, on samples; `make accuracy` takes all inputs. */
+
+enum { BLOCK = 4096 };
+static float x[BLOCK], y[BLOCK], out[BLOCK];
+static double wide_x[BLOCK], wide_y[BLOCK], wide_out[BLOCK];
+
+static ts_kernel *get(const math_function *f, ts_dtype type) {
+  ts_kernel *kernel = NULL;
+  ck_assert_ok(math_kernel(f->op, type, &kernel));
+  return kernel;
+}
+
+static void check_narrow(const math_function *f, double bound) {
+  for (int i = 0; i < BLOCK; i++) {
+    double want = f->narrow((double)x[i], (double)y[i]), error = math_error_f32(out[i], want);
+    ck_assert_msg(error <= bound, "%s(%a, %a) = %a, not %a: %g ULP", ts_op_name(f->op), (double)x[i], (double)y[i],
+                  (double)out[i], want, error);
+    bool sign_kept = !f->odd || x[i] != 0 || signbit(x[i]) == signbit(out[i]);
+    ck_assert_msg(sign_kept, "%s(%a) = %a", ts_op_name(f->op), (double)x[i], (double)out[i]);
+  }
+}
+
+/* Every 8009th bit pattern for unary functions, so that no input is left out by intent; then samples. */
+static void check_f32(const math_function *f) {
+  ts_kernel *kernel = get(f, TS_F32);
+  uint64_t next = 0, state = 1;
+  while (ts_op_operands(f->op) == 1 && next >> 32 == 0) {
+    for (int i = 0; i < BLOCK; i++, next += 8009) {
+      uint32_t bits = (uint32_t)next;
+      memcpy(&x[i], &bits, sizeof(bits));
+    }
+    math_run(kernel, x, y, out, BLOCK);
+    check_narrow(f, 2);
+  }
+  for (int round = 0; round < 24; round++) {
+    math_draw(f->op, TS_F32, &state, x, y, BLOCK);
+    math_run(kernel, x, y, out, BLOCK);
+    check_narrow(f, 2);
+  }
+  ts_kernel_release(kernel);
+}
+
+static void check_f64(const math_function *f) {
+  ts_kernel *kernel = get(f, TS_F64);
+  uint64_t state = 2;
+  for (int round = 0; round < 24; round++) {
+    math_draw(f->op, TS_F64, &state, wide_x, wide_y, BLOCK);
+    math_run(kernel, wide_x, wide_y, wide_out, BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+      long double want = f->wide((long double)wide_x[i], (long double)wide_y[i]);
+      double error = math_error_f64(wide_out[i], want);
+      ck_assert_msg(error <= 2, "%s(%a, %a) = %a, not %La: %g ULP", ts_op_name(f->op), wide_x[i], wide_y[i],
+                    wide_out[i], want, error);
+    }
+  }
+  ts_kernel_release(kernel);
+}
+
+/* All 65,536 inputs of f16 and bf16, at most 1 ULP. */
+static void check_half(const math_function *f, ts_dtype type) {
+  static uint16_t in[65536], half_y[65536], got[65536];
+  bool f16 = type == TS_F16;
+  uint64_t state = 3;
+  math_draw(f->op, TS_F32, &state, x, y, BLOCK);
+  for (int i = 0; i < 65536; i++) {
+    in[i] = (uint16_t)i;
+    half_y[i] = f16 ? ts_f32_to_f16(y[i % BLOCK]) : ts_f32_to_bf16(y[i % BLOCK]);
+  }
+  ts_kernel *kernel = get(f, type);
+  math_run(kernel, in, half_y, got, 65536);
+  for (int i = 0; i < 65536; i++) {
+    double a = (double)(f16 ? ts_f16_to_f32(in[i]) : ts_bf16_to_f32(in[i]));
+    double b = (double)(f16 ? ts_f16_to_f32(half_y[i]) : ts_bf16_to_f32(half_y[i]));
+    double value = (double)(f16 ? ts_f16_to_f32(got[i]) : ts_bf16_to_f32(got[i]));
+    double want = f->narrow(a, b), error = math_error(value, want, f16 ? 11 : 8, f16 ? -14 : -126, f16 ? 15 : 127);
+    ck_assert_msg(error <= 1, "%s %s(%a, %a) = %a, not %a: %g ULP", ts_dtype_name(type), ts_op_name(f->op), a, b, value,
+                  want, error);
+  }
+  ts_kernel_release(kernel);
+}
+
+/* One process for all functions: starting LLVM costs more than the check of a function. */
+START_TEST(f32_within_two_ulp) {
+  for (int i = 0; i < math_function_count; i++) check_f32(&math_functions[i]);
+}
+END_TEST
+
+START_TEST(f64_within_two_ulp) {
+  for (int i = 0; i < math_function_count; i++) check_f64(&math_functions[i]);
+}
+END_TEST
+
+START_TEST(half_within_one_ulp) {
+  for (int i = 0; i < math_function_count; i++) {
+    check_half(&math_functions[i], TS_F16);
+    check_half(&math_functions[i], TS_BF16);
+  }
+}
+END_TEST
+
+/* The values that users know by heart. */
+START_TEST(exact_values) {
+  static const struct {
+    ts_opcode op;
+    float x, want;
+  } cases[] = {
+      {TS_OP_EXP, 0, 1},           {TS_OP_EXP, INFINITY, INFINITY},   {TS_OP_EXP, -INFINITY, 0},
+      {TS_OP_EXPM1, -INFINITY, -1}, {TS_OP_LOG, 1, 0},                {TS_OP_LOG, 0, -INFINITY},
+      {TS_OP_LOG, -0.0f, -INFINITY}, {TS_OP_LOG, -1, NAN},            {TS_OP_LOG, INFINITY, INFINITY},
+      {TS_OP_LOG1P, -1, -INFINITY}, {TS_OP_LOG1P, -2, NAN},           {TS_OP_SIGMOID, 0, 0.5f},
+      {TS_OP_SIGMOID, INFINITY, 1}, {TS_OP_SIGMOID, -INFINITY, 0},    {TS_OP_TANH, INFINITY, 1},
+      {TS_OP_TANH, -INFINITY, -1}, {TS_OP_SIN, INFINITY, NAN},        {TS_OP_COS, 0, 1},
+      {TS_OP_COS, -INFINITY, NAN}, {TS_OP_TAN, INFINITY, NAN},        {TS_OP_COSH, 0, 1},
+      {TS_OP_COSH, -INFINITY, INFINITY}, {TS_OP_SINH, -INFINITY, -INFINITY}, {TS_OP_ACOS, 1, 0},
+      {TS_OP_ACOS, 1.5f, NAN},     {TS_OP_ASIN, -1.5f, NAN},          {TS_OP_ACOSH, 1, 0},
+      {TS_OP_ACOSH, 0.5f, NAN},    {TS_OP_ACOSH, INFINITY, INFINITY}, {TS_OP_ASINH, -INFINITY, -INFINITY},
+      {TS_OP_ATANH, 1, INFINITY},  {TS_OP_ATANH, -1, -INFINITY},      {TS_OP_ATANH, 2, NAN},
+      {TS_OP_SQRT, -1, NAN},       {TS_OP_RSQRT, 0, INFINITY},        {TS_OP_RSQRT, INFINITY, 0},
+      {TS_OP_RSQRT, -1, NAN},      {TS_OP_CBRT, -27, -3},             {TS_OP_ERF, INFINITY, 1},
+      {TS_OP_ERF, -INFINITY, -1},  {TS_OP_ERFC, 0, 1},                {TS_OP_ERFC, INFINITY, 0},
+      {TS_OP_ERFC, -INFINITY, 2},  {TS_OP_ERF_INV, 1, INFINITY},      {TS_OP_ERF_INV, -1, -INFINITY},
+      {TS_OP_ERF_INV, 1.5f, NAN},
+  };
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    ts_kernel *kernel = NULL;
+    ck_assert_ok(math_kernel(cases[c].op, TS_F32, &kernel));
+    for (int i = 0; i < 64; i++) x[i] = cases[c].x;
+    math_run(kernel, x, y, out, 64);
+    bool same = isnan(cases[c].want) ? isnan(out[0]) : out[0] == cases[c].want;
+    ck_assert_msg(same, "%s(%g) = %a, not %g", ts_op_name(cases[c].op), (double)cases[c].x, (double)out[0],
+                  (double)cases[c].want);
+    ts_kernel_release(kernel);
+  }
+}
+END_TEST
+
+/* C99's table for pow. */
+START_TEST(pow_special_values) {
+  static const float cases[][3] = {
+      {0, -1, INFINITY},       {-0.0f, -1, -INFINITY}, {-0.0f, -2, INFINITY},  {0, 3, 0},
+      {-1, INFINITY, 1},       {1, NAN, 1},            {NAN, 0, 1},            {-2, 0.5f, NAN},
+      {0.5f, -INFINITY, INFINITY}, {2, -INFINITY, 0},  {0.5f, INFINITY, 0},    {2, INFINITY, INFINITY},
+      {-INFINITY, -3, 0},      {-INFINITY, 3, -INFINITY}, {-INFINITY, 2, INFINITY}, {INFINITY, -1, 0},
+      {-2, 3, -8},             {-2, 2, 4},             {2, -149, 0x1p-149f},   {NAN, 1, NAN},
+  };
+  ts_kernel *kernel = NULL;
+  ck_assert_ok(math_kernel(TS_OP_POW, TS_F32, &kernel));
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    for (int i = 0; i < 64; i++) x[i] = cases[c][0], y[i] = cases[c][1];
+    math_run(kernel, x, y, out, 64);
+    bool same = isnan(cases[c][2]) ? isnan(out[0]) : out[0] == cases[c][2];
+    ck_assert_msg(same, "pow(%g, %g) = %g", (double)cases[c][0], (double)cases[c][1], (double)out[0]);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+/* Equal bits, or two NaNs: their signs and payloads are not promised. */
+static bool same_f32(float a, float b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
+static bool same_f64(double a, double b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
+
+/* Lane i of the second run takes what lane from(i) had in the first: a permutation, as the factor is odd. */
+static int from(int i) { return (int)((i * 1237u + 5) % BLOCK); }
+
+static void check_lanes_f32(const math_function *f) {
+  static float moved[BLOCK], moved_y[BLOCK], moved_out[BLOCK];
+  ts_kernel *kernel = get(f, TS_F32);
+  uint64_t state = 4;
+  math_draw(f->op, TS_F32, &state, x, y, BLOCK);
+  for (int i = 0; i < BLOCK; i++) moved[i] = x[from(i)], moved_y[i] = y[from(i)];
+  math_run(kernel, x, y, out, BLOCK);
+  math_run(kernel, moved, moved_y, moved_out, BLOCK);
+  for (int i = 0; i < BLOCK; i++) {
+    ck_assert_msg(same_f32(moved_out[i], out[from(i)]), "f32 %s(%a)", ts_op_name(f->op), (double)moved[i]);
+  }
+  ts_kernel_release(kernel);
+}
+
+static void check_lanes_f64(const math_function *f) {
+  static double moved[BLOCK], moved_y[BLOCK], moved_out[BLOCK];
+  ts_kernel *kernel = get(f, TS_F64);
+  uint64_t state = 5;
+  math_draw(f->op, TS_F64, &state, wide_x, wide_y, BLOCK);
+  for (int i = 0; i < BLOCK; i++) moved[i] = wide_x[from(i)], moved_y[i] = wide_y[from(i)];
+  math_run(kernel, wide_x, wide_y, wide_out, BLOCK);
+  math_run(kernel, moved, moved_y, moved_out, BLOCK);
+  for (int i = 0; i < BLOCK; i++) {
+    ck_assert_msg(same_f64(moved_out[i], wide_out[from(i)]), "f64 %s(%a)", ts_op_name(f->op), moved[i]);
+  }
+  ts_kernel_release(kernel);
+}
+
+/* A value's result depends neither on its lane nor on its neighbours. */
+START_TEST(same_bits_in_every_lane) {
+  for (int i = 0; i < math_function_count; i++) {
+    check_lanes_f32(&math_functions[i]);
+    check_lanes_f64(&math_functions[i]);
+  }
+}
+END_TEST
+
+/* The whole suite once more for each instruction set below this machine's: the target is fixed once per process. */
+START_TEST(lesser_instruction_sets) {
+  static const char *const names[] = {"sse4", "avx2"};
+  if (ts_target_host()->arch != TS_ARCH_X86_64) return;
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    setenv("TESSERA_ISA", names[_i], 1);
+    execl("/proc/self/exe", "test_vecmath", (char *)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with %s: status %d", names[_i], status);
+}
+END_TEST
+
+static void without_disk(void) {
+  const ts_jit_options no_disk = {.cache_dir = ""};
+  ts_jit_configure(&no_disk);
+}
+
+int main(void) {
+  Suite *suite = suite_create("vecmath");
+  TCase *tests = tcase_create("vecmath");
+  tcase_set_timeout(tests, 120);
+  tcase_add_checked_fixture(tests, without_disk, NULL);
+  tcase_add_test(tests, f32_within_two_ulp);
+  tcase_add_test(tests, f64_within_two_ulp);
+  tcase_add_test(tests, half_within_one_ulp);
+  tcase_add_test(tests, exact_values);
+  tcase_add_test(tests, pow_special_values);
+  tcase_add_test(tests, same_bits_in_every_lane);
+  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_instruction_sets, 0, 2);
+  suite_add_tcase(suite, tests);
+  return testing_run(suite);
+}
