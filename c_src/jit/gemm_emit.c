@@ -383,67 +383,61 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
   v[3] = unpack(m, b, d, 2, 1);
 }
 
-/* `lanes` values of k for all rows at once: x is transposed in registers, each chain stays in order. */
-static ts_v dot_square(gemm_emit *m, const ts_v *rows, ts_v v, ts_v k, ts_v sum) {
+typedef struct dot {
+  ts_v k, v;
+  ts_v rows[TS_GEMM_MAX_LANES]; /* where each of `lanes` rows of x starts */
+} dot;
+
+/* One 128-bit piece of every row: x is transposed in registers, so that each chain stays in the
+ * order of k. Elements before `first` (NULL: none) have been added before. */
+static ts_v dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v sum) {
   int size = m->g->element_size, piece = 16 / size;
-  ts_v bytes = mul(m, k, i64_const(m, size)), factors = offset(m, v, bytes);
-  for (int c = 0; c < m->g->lanes; c += piece) {
-    ts_v part[4], at = add(m, bytes, i64_const(m, (int64_t)c * size));
-    for (int s = 0; s < piece; s++) part[s] = load_pieces(m, rows, s, at);
-    transpose_pieces(m, part);
-    for (int s = 0; s < piece; s++) {
-      ts_v factor = splat(m, m->vector, load(m, m->element, offset_const(m, factors, (int64_t)(c + s) * size)));
-      sum = multiply_add(m, factor, part[s], sum);
+  ts_v bytes = mul(m, k, i64_const(m, size)), factors = offset(m, d->v, bytes), part[4];
+  for (int s = 0; s < piece; s++) part[s] = load_pieces(m, d->rows, s, bytes);
+  transpose_pieces(m, part);
+  for (int s = 0; s < piece; s++) {
+    ts_v factor = splat(m, m->vector, load(m, m->element, offset_const(m, factors, (int64_t)s * size)));
+    ts_v next = multiply_add(m, factor, part[s], sum);
+    if (first) {
+      ts_v fresh = LLVMBuildICmp(m->b, LLVMIntSGE, add(m, k, i64_const(m, s)), first, "");
+      next = LLVMBuildSelect(m->b, fresh, next, sum, "");
     }
+    sum = next;
   }
   return sum;
 }
 
-/* One k for all rows. */
-static ts_v dot_single(gemm_emit *m, const ts_v *rows, ts_v v, ts_v k, ts_v sum) {
-  ts_v bytes = mul(m, k, i64_const(m, m->g->element_size)), column = LLVMGetPoison(m->vector);
-  for (int r = 0; r < m->g->lanes; r++)
-    column = LLVMBuildInsertElement(m->b, column, load(m, m->element, offset(m, rows[r], bytes)), i64_const(m, r), "");
-  return multiply_add(m, splat(m, m->vector, load(m, m->element, offset(m, v, bytes))), column, sum);
-}
-
-typedef ts_v (*dot_step_fn)(gemm_emit *m, const ts_v *rows, ts_v v, ts_v k, ts_v sum);
-
-/* Steps of `width` from `first` while they fit below k. */
-static ts_v dot_loop(gemm_emit *m, const ts_v *rows, ts_v v, ts_v first, ts_v k, int width, dot_step_fn step,
-                     ts_v sum) {
-  ts_v last = LLVMBuildSub(m->b, k, i64_const(m, width - 1), "");
+/* All of k, which is at least a piece: whole pieces, then the last one again for what is left. */
+static ts_v dot_chain(gemm_emit *m, const dot *d) {
+  int piece = 16 / m->g->element_size;
+  ts_v last = add(m, d->k, i64_const(m, 1 - piece)), whole = LLVMBuildAnd(m->b, d->k, i64_const(m, -piece), "whole");
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
-  LLVMBasicBlockRef skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, first, last, ""));
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(m->b);
   loop l;
-  loop_begin(m, "k", first, &l);
-  ts_v running = loop_phi(m, before, sum), next = step(m, rows, v, l.index, running);
-  loop_next(m, running, next);
-  loop_end(m, &l, i64_const(m, width), last);
-  LLVMBasicBlockRef done = LLVMGetInsertBlock(m->b);
+  loop_begin(m, "k", i64_const(m, 0), &l);
+  ts_v sum = loop_phi(m, from, LLVMConstNull(m->vector)), next = dot_piece(m, d, l.index, NULL, sum);
+  loop_next(m, sum, next);
+  loop_end(m, &l, i64_const(m, piece), last);
+  from = LLVMGetInsertBlock(m->b);
+  LLVMBasicBlockRef skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, whole, d->k, ""));
+  LLVMBasicBlockRef body = LLVMGetInsertBlock(m->b);
+  ts_v rest = dot_piece(m, d, add(m, last, i64_const(m, -1)), whole, next);
   guard_end(m, skip);
-  ts_v result = loop_phi(m, from, sum);
-  LLVMAddIncoming(result, &next, &done, 1);
+  ts_v result = loop_phi(m, from, next);
+  LLVMAddIncoming(result, &rest, &body, 1);
   return result;
 }
 
 static void emit_dot(gemm_emit *m) {
   int lanes = m->g->lanes, size = m->g->element_size;
-  ts_v begin = LLVMGetParam(m->e->function, 1), end = LLVMGetParam(m->e->function, 2), rows[TS_GEMM_MAX_LANES];
-  ts_v k = arg(m, TS_GEMM_K, "k"), v = arg_pointer(m, TS_GEMM_LHS, "v"), x = arg_pointer(m, TS_GEMM_RHS, "x");
-  ts_v stride = arg(m, TS_GEMM_RHS_STRIDE, "stride"), out = arg_pointer(m, TS_GEMM_OUT, "out");
-  ts_v last_row = add(m, arg(m, TS_GEMM_ROWS, ""), i64_const(m, -1));
-  ts_v whole = LLVMBuildAnd(m->b, k, i64_const(m, -lanes), "whole");
+  ts_v begin = LLVMGetParam(m->e->function, 1), end = LLVMGetParam(m->e->function, 2);
+  ts_v x = arg_pointer(m, TS_GEMM_RHS, "x"), out = arg_pointer(m, TS_GEMM_OUT, "out");
+  ts_v stride = arg(m, TS_GEMM_RHS_STRIDE, "stride");
+  dot d = {.k = arg(m, TS_GEMM_K, "k"), .v = arg_pointer(m, TS_GEMM_LHS, "v")};
   loop l;
   loop_begin(m, "i", begin, &l);
-  for (int r = 0; r < lanes; r++) { /* rows past the last repeat it */
-    ts_v args[] = {add(m, l.index, i64_const(m, r)), last_row};
-    rows[r] = offset(m, x, mul(m, ts_emit_intrinsic(m->e, "llvm.smin", m->i64, args, 2), stride));
-  }
-  ts_v sum = dot_loop(m, rows, v, i64_const(m, 0), k, lanes, dot_square, LLVMConstNull(m->vector));
-  sum = dot_loop(m, rows, v, whole, k, 1, dot_single, sum);
-  store(m, sum, offset(m, out, mul(m, l.index, i64_const(m, size))));
+  d.rows[0] = offset(m, x, mul(m, l.index, stride));
+  for (int r = 1; r < lanes; r++) d.rows[r] = offset(m, d.rows[r - 1], stride);
+  store(m, dot_chain(m, &d), offset(m, out, mul(m, l.index, i64_const(m, size))));
   loop_end(m, &l, i64_const(m, lanes), end);
   LLVMBuildRetVoid(m->b);
 }

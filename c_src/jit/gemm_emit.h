@@ -33,8 +33,8 @@ typedef enum ts_gemm_kernel {
   TS_GEMM_TILE,
   /* out[j] += sum over k of v[k] * x[k * stride + j] for j in [begin, end): x is contiguous across out. */
   TS_GEMM_AXPY,
-  /* out[i] = sum over k of v[k] * x[i * stride + k] for `lanes` rows i at a time: x is contiguous along k.
-   * `begin` and `end` are multiples of lanes, or `end` is TS_GEMM_ROWS; whole vectors of out are written. */
+  /* out[i] = sum over k of v[k] * x[i * stride + k] for i in [begin, end), whose length is a multiple of
+   * `lanes`: x is contiguous along k. There are at least 16 bytes along k. */
   TS_GEMM_DOT,
   TS_GEMM_KERNEL_COUNT
 } ts_gemm_kernel;
@@ -49,7 +49,6 @@ enum {
   TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
   TS_GEMM_CONTINUE,   /* TILE: not 0: chains go on from what out holds, else from 0 */
-  TS_GEMM_ROWS,       /* DOT: rows that exist */
   TS_GEMM_ARGS
 };
 
