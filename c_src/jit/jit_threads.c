@@ -50,6 +50,24 @@ static ts_status refusal(void) {
 
 static void start_threads(void);
 
+/* When no thread could be started, the jobs that nobody will ever take; the lock is held. */
+static ts_compile_job *take_stranded(void) {
+  if (pool.threads > 0) return NULL;
+  ts_compile_job *jobs = pool.first;
+  pool.first = NULL;
+  pool.last = NULL;
+  pool.queued = 0;
+  return jobs;
+}
+
+static void fail_stranded(ts_compile_job *job) {
+  while (job) {
+    ts_compile_job *next = job->next;
+    finish(job, ts_error(TS_RESOURCE_EXHAUSTED, "cannot start a compile thread"));
+    job = next;
+  }
+}
+
 /* Called by LLVM, or by us in its stead. Returns only on threads that are not ours. */
 static void on_fatal(const char *reason) {
   ts_compile_job *job = current;
@@ -60,8 +78,10 @@ static void on_fatal(const char *reason) {
   pool.threads--;
   pool.failed++;
   start_threads();
+  ts_compile_job *stranded = take_stranded();
   pthread_mutex_unlock(&pool.lock);
   finish(job, status);
+  fail_stranded(stranded);
   for (;;) pause();
 }
 
@@ -145,15 +165,10 @@ void ts_compile_submit(ts_compile_job *job) {
   pool.last = &job->next;
   pool.queued++;
   start_threads();
-  bool stuck = pool.threads == 0;
-  if (stuck) { /* then ours is the only job */
-    pool.first = NULL;
-    pool.last = NULL;
-    pool.queued = 0;
-  }
+  ts_compile_job *stranded = take_stranded();
   pthread_cond_signal(&pool.wake);
   pthread_mutex_unlock(&pool.lock);
-  if (stuck) finish(job, ts_error(TS_RESOURCE_EXHAUSTED, "cannot start a compile thread"));
+  fail_stranded(stranded);
 }
 
 void ts_compile_warm_up(void) {

@@ -2,6 +2,7 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Each test uses constants of its own: with CK_FORK=no they share the session. */
@@ -268,6 +269,28 @@ END_TEST
 
 /* ---- faults */
 
+/* Room for no thread's stack. */
+START_TEST(no_thread_can_start)
+{
+  long pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  ck_assert_int_eq(fscanf(file, "%ld", &pages), 1);
+  fclose(file);
+  struct rlimit old, tight;
+  ck_assert_int_eq(getrlimit(RLIMIT_AS, &old), 0);
+  tight = old;
+  tight.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)4 << 20);
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
+  adder a;
+  ts_kernel *kernel;
+  adder_init(&a, 390);
+  ts_status status = ts_jit_get_kernels(&a.source, 1, &kernel);
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &old), 0);
+  ck_assert_error(status, TS_RESOURCE_EXHAUSTED, "compile thread");
+  ts_kernel_release(get(390));
+}
+END_TEST
+
 static void try_to_get(int32_t constant) {
   adder a;
   ts_kernel *kernel;
@@ -369,6 +392,7 @@ static Suite *suite(void) {
   tcase_add_test(tc, a_failure_does_not_stick);
   tcase_add_test(tc, one_failure_fails_the_request);
   tcase_add_test(tc, code_calls_outside);
+  if (getenv("CK_FORK") == NULL) tcase_add_test(tc, no_thread_can_start); /* needs a process without threads */
   tcase_add_test(tc, every_allocation_may_fail);
   tcase_add_test(tc, debuggers_are_told);
   tcase_add_test(tc, waiters_outlive_a_failure);
