@@ -1,5 +1,6 @@
 /* A source becomes an object: emission, verification, LLVM's code generator. No
- * IR passes run: they cost what they save (docs/jit.md has the measurement). Everything of one kernel lives in its own context. */
+ * IR passes run: they cost what they save (docs/jit.md has the measurement). Everything of one kernel lives in its own
+ * context. */
 #include "base/log.h"
 #include "jit/emit.h"
 #include "jit/jit_internal.h"
