@@ -66,7 +66,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
-.PHONY: clean clean-c test-golden
+.PHONY: clean clean-c test-golden example
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -170,6 +170,11 @@ tsan:
 run: all
 	$(call erl_compile,examples,examples)
 	$(Q)$(ERL) -noshell -pa ebin build/examples -s digits main -s init stop
+
+# Another of examples/: make example E=mandelbrot
+example: all
+	$(call erl_compile,examples,examples)
+	$(Q)$(ERL) -noshell -pa ebin build/examples -s $(E) main -s init stop
 
 export JSON ONLY BUDGET PEERS
 bench: all

@@ -99,7 +99,7 @@ accuracy(Predict, Params, {X, Y}) ->
 
 %% Lists of {pixels, label}: four fifths to learn from, one held out.
 load() ->
-    File = filename:join([filename:dirname(code:which(?MODULE)), "data", "digits.csv.gz"]),
+    File = filename:join([filename:dirname(code:which(tessera)), "..", "examples", "data", "digits.csv.gz"]),
     {ok, Zipped} = file:read_file(File),
     Lines = binary:split(zlib:gunzip(Zipped), <<"\n">>, [global, trim_all]),
     Digits = shuffle([digit(Line) || Line <- Lines]),
