@@ -233,7 +233,7 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   step.gemm.shape = *shape;
   step.gemm.dtype = ts_graph_value(b->graph, ts_graph_op(b->graph, id)->operands[0])->dtype;
   step.cost_ns = ts_gemm_cost(step.gemm.dtype, shape);
-  TS_TRY(ts_gemm_get(step.gemm.dtype, &step.gemm.gemm));
+  TS_TRY(ts_gemm_get(step.gemm.dtype, shape, &step.gemm.gemm));
   ts_status status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);
   return status;

@@ -13,7 +13,24 @@ static ts_gemm_compute compute_of(ts_dtype dtype) {
   return wide ? TS_GEMM_I64 : TS_GEMM_I32;
 }
 
-ts_status ts_gemm_get(ts_dtype dtype, ts_gemm **out) {
+static ts_status get_kernels(ts_gemm *gemm, const ts_gemm_shape *shape) {
+  ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
+  ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
+  ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
+  ts_gemm_kernel picked = shape ? ts_gemm_pick_kernel(gemm, shape) : TS_GEMM_KERNEL_COUNT;
+  int count = 0;
+  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
+    bool usable = gemm->native || i == TS_GEMM_TILE; /* the vector kernels are for native types alone */
+    if (!usable || (shape && picked != (ts_gemm_kernel)i)) continue;
+    ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, &requests[count], &sources[count]);
+    count++;
+  }
+  TS_TRY(ts_jit_get_kernels(sources, (size_t)count, kernels));
+  for (int i = 0; i < count; i++) gemm->kernels[requests[i].kernel] = kernels[i];
+  return TS_SUCCESS;
+}
+
+ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   *out = NULL;
   if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
     return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
@@ -22,13 +39,8 @@ ts_status ts_gemm_get(ts_dtype dtype, ts_gemm **out) {
   gemm->dtype = dtype;
   gemm->size = (int)ts_dtype_size(dtype);
   gemm->native = gemm->size >= 4;
-  ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
-  ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
-  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++)
-    ts_gemm_make_source(compute_of(dtype), (ts_gemm_kernel)i, &requests[i], &sources[i]);
-  gemm->geometry = requests[0].geometry;
-  /* The vector kernels, which come last, are for native types alone. */
-  ts_status status = ts_jit_get_kernels(sources, gemm->native ? TS_GEMM_KERNEL_COUNT : 1, gemm->kernels);
+  ts_gemm_get_geometry(compute_of(dtype), ts_target_host(), &gemm->geometry);
+  ts_status status = get_kernels(gemm, shape);
   if (status) {
     ts_free(gemm);
     return ts_error_context(status, "matrix product of type %s", ts_dtype_name(dtype));
@@ -397,8 +409,10 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
     run_zeros(&run);
     return TS_SUCCESS;
   }
-  if (ts_gemm_is_vector(gemm, shape)) return ts_gemm_run_vector(&run);
-  return run_passes(&run);
+  ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);
+  if (!gemm->kernels[kernel])
+    return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
+  return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);
 }
 
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {

@@ -15,11 +15,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* The compiled parts for one element type; refcounted by whoever plans with it. */
-typedef struct ts_gemm ts_gemm;
-ts_status ts_gemm_get(ts_dtype dtype, ts_gemm **out);
-void ts_gemm_release(ts_gemm *gemm);
-
 /* Strides in elements, any sign or order. `out` is dense in j; out_row is its row stride and
  * out_batch its batch stride. */
 typedef struct ts_gemm_shape {
@@ -29,13 +24,20 @@ typedef struct ts_gemm_shape {
   int64_t out_batch, out_row;
 } ts_gemm_shape;
 
+/* The compiled parts for one element type: those that `shape` takes, or all when it is NULL.
+ * Owned by whoever asked. */
+typedef struct ts_gemm ts_gemm;
+ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
+void ts_gemm_release(ts_gemm *gemm);
+
 /* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
  * [col, col + cols) of batch `batch`, on thread `worker`. */
 typedef void (*ts_gemm_epilogue)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
                                  int worker);
 
 /* Packing space comes from `pool`. `cancel` may be NULL; when it becomes true the
- * product stops early with TS_CANCELLED. `out` must not overlap the operands. */
+ * product stops early with TS_CANCELLED. `out` must not overlap the operands. A shape that takes
+ * parts which `gemm` was not asked for is TS_FAILED_PRECONDITION. */
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
                       ts_gemm_epilogue epilogue, void *context, const ts_parallel *parallel, ts_pool *pool,
                       const _Atomic bool *cancel);

@@ -54,8 +54,9 @@ void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out
 
 /* ---- gemm_vector.c ---- */
 
-/* True when the product is a matrix times one vector (on either side) that the vector kernels can do. */
-bool ts_gemm_is_vector(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* The kernel that the product takes: AXPY and DOT are for a matrix times one vector, on either side. */
+ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* A product that does not take TILE. */
 ts_status ts_gemm_run_vector(const gemm_run *run);
 
 #endif

@@ -28,10 +28,10 @@ static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
   return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->size >= 16;
 }
 
-bool ts_gemm_is_vector(const ts_gemm *gemm, const ts_gemm_shape *shape) {
-  if (!gemm->native || (shape->m != 1 && shape->n != 1)) return false;
+ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  if (!gemm->native || (shape->m != 1 && shape->n != 1)) return TS_GEMM_TILE;
   vector_form f = as_vector(shape, NULL, NULL);
-  return can_axpy(&f) || can_dot(gemm, &f);
+  return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
 
 /* Results of one task: small enough that they stay in the first cache while rows
@@ -112,7 +112,7 @@ static void plan_chunks(vector_plan *p) {
 ts_status ts_gemm_run_vector(const gemm_run *run) {
   int size = run->gemm->size;
   vector_plan p = {.run = run, .f = as_vector(&run->shape, run->lhs, run->rhs)};
-  p.dot = !can_axpy(&p.f);
+  p.dot = ts_gemm_pick_kernel(run->gemm, &run->shape) == TS_GEMM_DOT;
   plan_chunks(&p);
   int64_t tasks = run->shape.batch * p.chunks;
   bool small = tasks == 1 || run->shape.batch * p.f.results < PARALLEL_MIN_BYTES / size / p.f.k;

@@ -201,7 +201,7 @@ START_TEST(edge_shapes)
                        k[] = {0, 1, 2, 7, 40};
   ts_dtype type = types[_i];
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(type, &gemm));
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
   for (size_t a = 0; a < sizeof(m) / sizeof(*m); a++)
     for (size_t b = 0; b < sizeof(n) / sizeof(*n); b++)
       for (size_t c = 0; c < sizeof(k) / sizeof(*k); c++)
@@ -215,7 +215,7 @@ START_TEST(layouts)
   static const int64_t shapes[][3] = {{19, 37, 21}, {1, 50, 35}, {50, 1, 35}, {16, 32, 16}, {1, 1, 9}};
   ts_dtype type = types[_i];
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(type, &gemm));
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
   for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
     for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
       for (int rhs = 0; rhs < LAYOUT_COUNT; rhs++) {
@@ -241,7 +241,7 @@ START_TEST(large_shapes)
   };
   ts_dtype type = types[_i];
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(type, &gemm));
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
   for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
     product p = make_product(type, cases[c].batch, cases[c].m, cases[c].n, cases[c].k, cases[c].lhs, cases[c].rhs);
     ck_assert_ok(run_product(gemm, &p, &threaded));
@@ -262,7 +262,7 @@ END_TEST
 START_TEST(shared_operands)
 {
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   for (int which = 0; which < 2; which++)
     for (int how = 0; how <= STRIDED; how++) {
       product p = make_product(TS_F32, 6, 45, 70, 380, (layout)how, (layout)how);
@@ -279,7 +279,7 @@ END_TEST
 START_TEST(special_values)
 {
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product p = make_product(TS_F32, 1, 17, 35, 20, NORMAL, NORMAL);
   float *lhs = (float *)(void *)p.lhs.memory, *rhs = (float *)(void *)p.rhs.memory, *out = (float *)(void *)p.out;
   for (int i = 0; i < 17 * 20; i++) lhs[i] = -0.0f;
@@ -301,7 +301,7 @@ START_TEST(halves)
 {
   ts_dtype type = _i ? TS_BF16 : TS_F16;
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(type, &gemm));
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
   product p = make_product(type, 1, 256, 256, 1, NORMAL, NORMAL);
   uint16_t *lhs = (uint16_t *)(void *)p.lhs.memory, *rhs = (uint16_t *)(void *)p.rhs.memory;
   p.shape.n = 1;
@@ -348,7 +348,7 @@ START_TEST(epilogue)
   static const int64_t shapes[][4] = {
       {1, 200, 600, 500}, {3, 20, 40, 0}, {1, 1, 5000, 30}, {1, 900, 1, 300}, {4, 30, 90, 410}};
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
     const int64_t *d = shapes[i];
     product p = make_product(TS_F32, d[0], d[1], d[2], d[3], NORMAL, NORMAL);
@@ -376,7 +376,7 @@ END_TEST
 START_TEST(allocations_fail)
 {
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product cases[] = {make_product(TS_F32, 1, 90, 90, 90, NORMAL, TRANSPOSED),
                      make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED)};
   for (int i = 0; i < 2; i++) {
@@ -390,7 +390,7 @@ START_TEST(allocations_fail)
   }
   CK_FAIL_EACH_ALLOCATION({
     ts_gemm *other = NULL;
-    ts_status status = ts_gemm_get(TS_F32, &other);
+    ts_status status = ts_gemm_get(TS_F32, NULL, &other);
     ck_assert(!status == !!other);
     ts_status_free(status);
     ts_gemm_release(other);
@@ -402,7 +402,7 @@ END_TEST
 START_TEST(cancelled)
 {
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   static const int64_t shapes[][2] = {{100, 100}, {100, 1}, {1, 100}};
   for (int i = 0; i < 3; i++) {
     product p = make_product(TS_F32, 1, shapes[i][0], shapes[i][1], 50, NORMAL, NORMAL);
@@ -429,7 +429,7 @@ static void cancel_now(void *context, int64_t batch, int64_t row, int64_t rows, 
 START_TEST(cancelled_midway)
 {
   ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &gemm));
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product p = make_product(TS_F32, 50, 60, 60, 60, NORMAL, NORMAL);
   _Atomic bool cancel = false;
   ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, cancel_now, &cancel, &threaded,
@@ -444,8 +444,31 @@ END_TEST
 START_TEST(refused)
 {
   ts_gemm *gemm;
-  ck_assert_error(ts_gemm_get(TS_C64, &gemm), TS_UNIMPLEMENTED, "c64");
+  ck_assert_error(ts_gemm_get(TS_C64, NULL, &gemm), TS_UNIMPLEMENTED, "c64");
   ck_assert_ptr_null(gemm);
+}
+END_TEST
+
+/* What was fetched for one shape serves it, and is refused for one that takes another kernel. */
+START_TEST(one_shape)
+{
+  static const int64_t dims[][3] = {{20, 40, 30}, {1, 40, 30}, {40, 1, 30}};
+  for (int planned = 0; planned < 3; planned++) {
+    product p[3];
+    for (int i = 0; i < 3; i++) p[i] = make_product(TS_F32, 1, dims[i][0], dims[i][1], dims[i][2], NORMAL, NORMAL);
+    ts_gemm *gemm;
+    ck_assert_ok(ts_gemm_get(TS_F32, &p[planned].shape, &gemm));
+    for (int i = 0; i < 3; i++) {
+      if (i == planned) {
+        ck_assert_ok(run_product(gemm, &p[i], &ts_parallel_serial));
+        check_product(TS_F32, &p[i], 1);
+      } else {
+        ck_assert_error(run_product(gemm, &p[i], &ts_parallel_serial), TS_FAILED_PRECONDITION, "shape");
+      }
+      free_product(&p[i]);
+    }
+    ts_gemm_release(gemm);
+  }
 }
 END_TEST
 
@@ -474,6 +497,7 @@ static Suite *suite(void) {
   tcase_add_test(t, cancelled);
   tcase_add_test(t, cancelled_midway);
   tcase_add_test(t, refused);
+  tcase_add_test(t, one_shape);
   tcase_add_test(t, costs);
   suite_add_tcase(s, t);
   return s;
