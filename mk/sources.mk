@@ -37,8 +37,16 @@ IR_SRC := \
 
 PASS_SRC := \
   c_src/pass/affine.c \
+  c_src/pass/cse.c \
+  c_src/pass/dce.c \
+  c_src/pass/fuse.c \
+  c_src/pass/fuse_check.c \
+  c_src/pass/fuse_plan.c \
+  c_src/pass/inline.c \
+  c_src/pass/pipeline.c \
   c_src/pass/program.c \
-  c_src/pass/program_build.c
+  c_src/pass/program_build.c \
+  c_src/pass/rewrite.c
 
 JIT_SRC := \
   c_src/jit/build_id.c \
@@ -97,7 +105,15 @@ EXEC_SRC := \
   c_src/exec/pool.c \
   c_src/exec/run.c
 
-NIF_SRC :=
+NIF_SRC := \
+  c_src/nif/nif_attrs.c \
+  c_src/nif/nif_eager.c \
+  c_src/nif/nif_executable.c \
+  c_src/nif/nif_graph.c \
+  c_src/nif/nif_main.c \
+  c_src/nif/nif_op.c \
+  c_src/nif/nif_tensor.c \
+  c_src/nif/nif_util.c
 
 TOOL_SRC := \
   c_src/tool/tessera_opt.c
@@ -130,6 +146,7 @@ C_TESTS := \
   test_jit_reloc \
   test_kernel \
   test_lower \
+  test_pass \
   test_random \
   test_ref \
   test_ref_reduce \

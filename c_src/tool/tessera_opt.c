@@ -5,6 +5,7 @@
  * step is wrong, 2 on misuse. */
 #include "base/text.h"
 #include "ir/graph.h"
+#include "pass/pass.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,12 +43,23 @@ static const step steps[] = {
 
 enum { STEP_COUNT = sizeof steps / sizeof steps[0] };
 
+static ts_status run_pass(const ts_pass *pass, ts_graph **inout) {
+  ts_pass_options options = {0};
+  ts_graph *next;
+  TS_TRY(ts_error_context(pass->run(*inout, &options, &next), "%s", pass->name));
+  ts_graph_destroy(*inout);
+  *inout = next;
+  return TS_SUCCESS;
+}
+
 static ts_status run_step(const char *name, size_t length, ts_graph **inout) {
   for (int i = 0; i < STEP_COUNT; i++) {
     if (strlen(steps[i].name) != length || memcmp(steps[i].name, name, length) != 0) continue;
     ts_status status = steps[i].run(inout);
     return status ? ts_error_context(status, "%s", steps[i].name) : TS_SUCCESS;
   }
+  const ts_pass *pass = ts_pass_find(name, length);
+  if (pass) return run_pass(pass, inout);
   return ts_error(TS_INVALID_ARGUMENT, "there is no pass '%.*s'", (int)length, name);
 }
 
@@ -98,6 +110,7 @@ static ts_status process(const char *path, const char *passes) {
 static int usage(FILE *out, int code) {
   fputs("usage: tessera-opt [--pass=NAME[,NAME...]] [FILE]\npasses:\n", out);
   for (int i = 0; i < STEP_COUNT; i++) fprintf(out, "  %-10s %s\n", steps[i].name, steps[i].help);
+  for (const ts_pass *pass = ts_passes; pass->name; pass++) fprintf(out, "  %s\n", pass->name);
   return code;
 }
 

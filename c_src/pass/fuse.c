@@ -1,0 +1,161 @@
+/* Makes fusion ops of the groups that fuse_plan.c finds, in every region. */
+#include "pass/fuse.h"
+#include "pass/rewrite.h"
+
+typedef struct fuse {
+  ts_fuse_plan plan;
+  ts_value_id *inside; /* value of the old graph -> in the fusion's region, if its stamp says so */
+  uint32_t *stamp;     /* group + 1 */
+  TS_VEC(ts_value_id) operands;
+  TS_VEC(ts_value_id) results;
+  ts_region_id region; /* being filled */
+  uint32_t group;
+} fuse;
+
+static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->group + 1; }
+
+static void set_inside(fuse *f, ts_value_id value, ts_value_id inside) {
+  f->inside[value] = inside;
+  f->stamp[value] = f->group + 1;
+}
+
+static ts_status copy_inside(ts_rewrite *rw, ts_op_id id);
+
+/* A value as the region sees it: computed there, or a parameter. Inlined ops are a few levels deep. */
+static ts_status resolve(ts_rewrite *rw, ts_value_id value, ts_value_id *out) {
+  fuse *f = rw->context;
+  const ts_value *v = ts_graph_value(rw->from, value);
+  if (!is_inside(f, value)) {
+    if (v->op != TS_NO_ID && f->plan.ops[v->op].inlined) {
+      TS_TRY(copy_inside(rw, v->op));
+    } else {
+      ts_value_id param;
+      TS_TRY(ts_graph_add_param(rw->to, f->region, v->dtype, &v->shape, &param));
+      TS_TRY(TS_VEC_PUSH(&f->operands, rw->map[value]));
+      set_inside(f, value, param);
+    }
+  }
+  *out = f->inside[value];
+  return TS_SUCCESS;
+}
+
+static ts_status copy_inside(ts_rewrite *rw, ts_op_id id) {
+  fuse *f = rw->context;
+  const ts_op *op = ts_graph_op(rw->from, id);
+  ts_value_id few[8], *operands = few, made;
+  ts_status status = TS_SUCCESS;
+  if (op->operand_count > 8) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
+  for (uint32_t i = 0; !status && i < op->operand_count; i++) status = resolve(rw, op->operands[i], &operands[i]);
+  if (!status) status = ts_graph_add_op(rw->to, f->region, op->code, operands, op->operand_count, op->attrs, &made);
+  if (!status) set_inside(f, op->first_result, made);
+  if (operands != few) ts_free(operands);
+  return status;
+}
+
+/* The root's result first: its order of elements is that of the loops. */
+static ts_status collect_results(ts_rewrite *rw, const ts_fuse_group *group) {
+  fuse *f = rw->context;
+  f->results.count = 0;
+  TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, group->root)->first_result]));
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) {
+    if (op == group->root || !f->plan.ops[op].is_output) continue;
+    TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, op)->first_result]));
+  }
+  return TS_SUCCESS;
+}
+
+static void map_results(ts_rewrite *rw, const ts_fuse_group *group, ts_value_id first) {
+  fuse *f = rw->context;
+  rw->map[ts_graph_op(rw->from, group->root)->first_result] = first++;
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) {
+    if (op != group->root && f->plan.ops[op].is_output) rw->map[ts_graph_op(rw->from, op)->first_result] = first++;
+  }
+}
+
+static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
+  fuse *f = rw->context;
+  const ts_fuse_group *group = &f->plan.groups.data[id];
+  ts_value_id first;
+  f->group = id;
+  f->operands.count = 0;
+  TS_TRY(ts_graph_add_region(rw->to, &f->region));
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(copy_inside(rw, op));
+  TS_TRY(collect_results(rw, group));
+  TS_TRY(ts_graph_set_results(rw->to, f->region, f->results.data, f->results.count));
+  ts_attrs attrs = {.fusion = {.region = f->region}};
+  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_FUSION, f->operands.data, f->operands.count, &attrs, &first));
+  map_results(rw, group, first);
+  return TS_SUCCESS;
+}
+
+/* One op that computes nothing else inside needs no region. */
+static bool is_single(const fuse *f, const ts_graph *graph, const ts_fuse_group *group) {
+  const ts_op *op = ts_graph_op(graph, group->root);
+  if (group->members > 1) return false;
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    ts_op_id maker = ts_graph_value(graph, op->operands[i])->op;
+    if (maker != TS_NO_ID && f->plan.ops[maker].inlined) return false;
+  }
+  return true;
+}
+
+static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  const fuse *f = rw->context;
+  const ts_fuse_op *state = &f->plan.ops[id];
+  if (state->alone) return ts_rewrite_copy(rw, id, target);
+  if (state->group == TS_NO_GROUP) return TS_SUCCESS;
+  const ts_fuse_group *group = &f->plan.groups.data[state->group];
+  if (group->root != id) return TS_SUCCESS;
+  return is_single(f, rw->from, group) ? ts_rewrite_copy(rw, id, target) : make_fusion(rw, state->group, target);
+}
+
+/* Regions of scalars are compiled whole, and those of fusions and reductions are no programs. */
+static bool is_scalar_region(const ts_graph *graph, ts_region_id id) {
+  const ts_region *region = ts_graph_region(graph, id);
+  for (size_t i = 0; i < region->params.count; i++) {
+    if (ts_graph_value(graph, region->params.data[i])->shape.rank > 0) return false;
+  }
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
+    for (uint32_t r = 0; r < op->result_count; r++) {
+      if (ts_graph_value(graph, op->first_result + r)->shape.rank > 0) return false;
+    }
+  }
+  return true;
+}
+
+static bool keeps_regions(const ts_graph *graph, const ts_op *op) {
+  ts_region_id regions[2];
+  size_t count = ts_op_regions(op, regions);
+  if (op->code == TS_OP_FUSION || op->code == TS_OP_REDUCE) return true;
+  for (size_t i = 0; i < count; i++) {
+    if (!is_scalar_region(graph, regions[i])) return false;
+  }
+  return true;
+}
+
+static ts_status enter(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
+  fuse *f = rw->context;
+  const ts_region *region = ts_graph_region(rw->from, source);
+  (void)target;
+  if (region->parent == TS_NO_ID || !keeps_regions(rw->from, ts_graph_op(rw->from, region->parent)))
+    return ts_fuse_plan_region(&f->plan, source);
+  for (size_t i = 0; i < region->ops.count; i++) f->plan.ops[region->ops.data[i]].alone = true;
+  return TS_SUCCESS;
+}
+
+ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  fuse f = {0};
+  ts_rewrite rw = {.visit = visit, .enter = enter, .context = &f};
+  *out = NULL;
+  ts_status status = ts_fuse_plan_init(&f.plan, in);
+  if (!status) status = TS_NEW_ARRAY(in->values.count, &f.inside);
+  if (!status) status = TS_NEW_ARRAY(in->values.count, &f.stamp);
+  if (!status) status = ts_rewrite_run(&rw, in, options, out);
+  ts_fuse_plan_deinit(&f.plan);
+  ts_free(f.inside);
+  ts_free(f.stamp);
+  TS_VEC_FREE(&f.operands);
+  TS_VEC_FREE(&f.results);
+  return status;
+}

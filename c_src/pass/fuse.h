@@ -1,0 +1,57 @@
+/* What the files of the fusion pass share: for each op of a region, whether it stands alone, is part of a group
+ * that becomes one kernel, or is computed again in every group that reads it. Internal to pass/. */
+#ifndef TS_PASS_FUSE_H
+#define TS_PASS_FUSE_H
+
+#include "base/vec.h"
+#include "ir/graph.h"
+
+#define TS_NO_GROUP UINT32_MAX
+#define TS_MANY_GROUPS (UINT32_MAX - 1)
+
+typedef struct ts_fuse_op {
+  uint32_t group;    /* that it is a member of, or TS_NO_GROUP */
+  uint32_t users;    /* the group that reads it: TS_NO_GROUP, one, or TS_MANY_GROUPS */
+  bool inlined;      /* computed again in each group that reads it */
+  bool alone;        /* there as an op of its own, too or only */
+  bool is_output;    /* of its group */
+  bool for_op;       /* an op that is no group's reads it from memory */
+  bool for_result;   /* it is a result of the region */
+  uint8_t depth;     /* of ops that could be inlined together with it */
+  uint8_t restraint; /* raised when a group with it made no kernel: see fuse_plan.c */
+  ts_op_id next;     /* member of the same group */
+  ts_op_id reduction; /* that its elements come from, one from one; TS_NO_ID */
+} ts_fuse_op;
+
+typedef struct ts_fuse_group {
+  ts_op_id root;      /* its last op */
+  ts_op_id first;     /* members in order, linked by `next` */
+  ts_op_id reduction; /* one of its reductions, TS_NO_ID */
+  int64_t points;     /* elements of its iteration space */
+  int64_t rows, row;  /* with a reduction: how many rows of how many elements */
+  bool trailing;      /* rows are contiguous in the order of the elements */
+  bool has_points;    /* an output has an element for each point, not each row */
+  bool writes_parts;  /* the root is pad or concatenate */
+  bool composite;     /* more than elementwise ops: worth a check */
+  int32_t members, inputs; /* inputs: no fewer than there are */
+} ts_fuse_group;
+
+typedef struct ts_fuse_plan {
+  const ts_graph *graph;
+  ts_fuse_op *ops; /* one for each op of the graph */
+  TS_VEC(ts_fuse_group) groups;
+  bool check_all; /* in the region at hand, also groups that are not composite */
+} ts_fuse_plan;
+
+ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph);
+void ts_fuse_plan_deinit(ts_fuse_plan *plan);
+
+/* Decides for the ops of one region (fuse_plan.c). */
+ts_status ts_fuse_plan_region(ts_fuse_plan *plan, ts_region_id region);
+/* True when the group makes a kernel (fuse_check.c). */
+ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t group, bool *out);
+
+/* Work for one element, in additions. */
+int32_t ts_fuse_weight(ts_opcode op);
+
+#endif

@@ -1,0 +1,411 @@
+/* Which ops become one kernel. From the last op of a region to the first, so that all users of an op
+ * are placed before it:
+ *   - what costs nothing (constants, broadcasts, iota, reshapes) is computed in each group that reads it,
+ *     and so is a little arithmetic, where no op needs it in memory anyway;
+ *   - an op that one group reads joins it; if it is also a result, as one more output;
+ *   - everything else starts a group of its own, or stands alone.
+ * An op that joins has no users outside of the group (results of the region come last), so no cycle can arise, and
+ * the place of a group's root is a place for all of it. Near-linear. */
+#include "pass/fuse.h"
+
+#include "tensor/reduce_tree.h"
+
+#define MAX_INPUTS 36
+#define MAX_MEMBERS 160
+#define MAX_DEPTH 6
+
+/* restraint: what may still be done with an op whose group made no kernel */
+enum { FREE, NO_ROWS, SOLO };
+
+ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph) {
+  *plan = (ts_fuse_plan){.graph = graph};
+  return TS_NEW_ARRAY(graph->ops.count, &plan->ops);
+}
+
+void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
+  ts_free(plan->ops);
+  TS_VEC_FREE(&plan->groups);
+}
+
+int32_t ts_fuse_weight(ts_opcode op) {
+  switch (ts_op_get_class(op)) {
+    case TS_CLASS_UNARY_FLOAT:
+      return op == TS_OP_SQRT || op == TS_OP_RSQRT ? 4 : 16;
+    case TS_CLASS_BINARY:
+      return op == TS_OP_POW || op == TS_OP_REMAINDER ? 16 : 1;
+    case TS_CLASS_BINARY_FLOAT:
+      return op == TS_OP_DIVIDE ? 4 : 16;
+    case TS_CLASS_BINARY_INTEGER:
+      return op == TS_OP_QUOTIENT ? 16 : 1;
+    case TS_CLASS_INDEXED:
+    case TS_CLASS_REDUCE:
+    case TS_CLASS_ARG_REDUCE:
+      return 16;
+    default:
+      return 1;
+  }
+}
+
+/* ---- what ops are like ---- */
+
+static bool is_reduction(ts_opcode code) {
+  ts_op_class class = ts_op_get_class(code);
+  return code != TS_OP_REDUCE && (class == TS_CLASS_REDUCE || class == TS_CLASS_ARG_REDUCE);
+}
+
+static bool writes_parts(ts_opcode code) { return code == TS_OP_PAD || code == TS_OP_CONCATENATE; }
+
+/* Its meaning is a map of indices. */
+static bool is_view(ts_opcode code) {
+  return ts_op_get_class(code) == TS_CLASS_SHAPE && !writes_parts(code);
+}
+
+/* Costs nothing to compute again. */
+static bool is_free(ts_opcode code) {
+  return code == TS_OP_CONSTANT || code == TS_OP_IOTA || code == TS_OP_EYE || code == TS_OP_BROADCAST || code == TS_OP_RESHAPE;
+}
+
+static bool is_fusible(ts_opcode code) {
+  return ts_op_is_elementwise(code) || is_view(code) || is_free(code) || is_reduction(code) || writes_parts(code) ||
+         code == TS_OP_TAKE || code == TS_OP_TAKE_ALONG || code == TS_OP_DYNAMIC_SLICE;
+}
+
+static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) { return ts_graph_value(p->graph, op->first_result); }
+
+static int64_t elements_of(const ts_fuse_plan *p, ts_value_id value) {
+  return ts_shape_elements(&ts_graph_value(p->graph, value)->shape);
+}
+
+static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
+  ts_op_id op = ts_graph_value(p->graph, value)->op;
+  return op == TS_NO_ID ? NULL : &p->ops[op];
+}
+
+/* An operand that a kernel can only read from memory: what is indexed, and where a slice starts. */
+static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t operand) {
+  ts_scalar known;
+  switch (op->code) {
+    case TS_OP_TAKE:
+    case TS_OP_TAKE_ALONG:
+      return operand == 0;
+    case TS_OP_DYNAMIC_SLICE:
+      return operand == 0 || !ts_graph_is_constant(p->graph, op->operands[operand], &known);
+    default:
+      return false;
+  }
+}
+
+/* ---- rows ---- */
+
+typedef struct rows {
+  int64_t points, rows, row;
+  bool trailing; /* the reduced dims are the last ones */
+  bool adjacent; /* and if not, there is no kept dim between them */
+} rows;
+
+static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
+  const ts_shape *shape = &ts_graph_value(p->graph, op->operands[0])->shape;
+  rows r = {.points = ts_shape_elements(shape), .rows = ts_shape_elements(&result_of(p, op)->shape), .adjacent = true};
+  bool goes[TS_MAX_RANK] = {0}, reduced = false, kept_after = false;
+  bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
+  for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
+  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) goes[op->attrs->axes.dims[i]] = true;
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (shape->dims[d] == 1) continue;
+    if (goes[d] && kept_after) r.adjacent = false;
+    if (goes[d]) reduced = true;
+    else kept_after = kept_after || reduced;
+  }
+  r.row = r.rows > 0 ? r.points / r.rows : 0;
+  r.trailing = r.adjacent && !kept_after;
+  return r;
+}
+
+/* ---- groups ---- */
+
+static void add_user(ts_fuse_op *op, uint32_t group) {
+  if (op->users == TS_NO_GROUP) op->users = group;
+  else if (op->users != group) op->users = TS_MANY_GROUPS;
+}
+
+/* The operands of an op that `group` computes are read by it, or wanted in memory. */
+static void use_operands(ts_fuse_plan *p, const ts_op *op, uint32_t group, bool from_memory) {
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    ts_fuse_op *maker = maker_of(p, op->operands[i]);
+    if (!maker) continue;
+    if (from_memory || edge_is_memory(p, op, i)) maker->for_op = true;
+    else add_user(maker, group);
+  }
+}
+
+static void stand_alone(ts_fuse_plan *p, const ts_op *op, ts_fuse_op *state) {
+  state->alone = true;
+  use_operands(p, op, TS_NO_GROUP, true);
+}
+
+static bool takes_no_producers(const ts_fuse_plan *p, const ts_op *op, const ts_fuse_op *state) {
+  if (state->restraint >= SOLO) return true;
+  return is_reduction(op->code) && (state->restraint >= NO_ROWS || !rows_of(p, op).adjacent);
+}
+
+static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
+  const ts_op *op = ts_graph_op(p->graph, op_id);
+  ts_fuse_op *state = &p->ops[op_id];
+  ts_fuse_group *group = &p->groups.data[id];
+  state->group = id;
+  state->next = group->first;
+  group->first = op_id;
+  group->members++;
+  group->inputs += (int32_t)op->operand_count - 1;
+  group->composite = group->composite || !ts_op_is_elementwise(op->code);
+  use_operands(p, op, id, takes_no_producers(p, op, state));
+}
+
+static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
+  const ts_op *op = ts_graph_op(p->graph, op_id);
+  ts_fuse_group group = {.root = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
+  group.points = elements_of(p, op->first_result);
+  group.writes_parts = writes_parts(op->code);
+  group.has_points = true;
+  if (is_reduction(op->code)) {
+    rows r = rows_of(p, op);
+    group.reduction = op_id;
+    group.points = r.points, group.rows = r.rows, group.row = r.row, group.trailing = r.trailing;
+    group.has_points = false;
+  }
+  TS_TRY(TS_VEC_PUSH(&p->groups, group));
+  p->ops[op_id].is_output = true;
+  add_member(p, (uint32_t)p->groups.count - 1, op_id);
+  return TS_SUCCESS;
+}
+
+/* ---- joining ---- */
+
+/* How many values a group reads from outside, constants left out; no more than 2 * MAX_INPUTS. */
+static int32_t count_inputs(const ts_fuse_plan *p, uint32_t id) {
+  ts_value_id seen[2 * MAX_INPUTS];
+  int32_t count = 0;
+  for (ts_op_id o = p->groups.data[id].first; o != TS_NO_ID; o = p->ops[o].next) {
+    const ts_op *op = ts_graph_op(p->graph, o);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+      ts_value_id value = op->operands[i];
+      const ts_fuse_op *maker = maker_of(p, value);
+      bool known = (maker && maker->group == id) || (ts_graph_value(p->graph, value)->op != TS_NO_ID &&
+                   ts_graph_op(p->graph, ts_graph_value(p->graph, value)->op)->code == TS_OP_CONSTANT);
+      for (int32_t k = 0; k < count && !known; k++) known = seen[k] == value;
+      if (known) continue;
+      seen[count++] = value;
+      if (count == 2 * MAX_INPUTS) return count;
+    }
+  }
+  return count;
+}
+
+static bool has_room(ts_fuse_plan *p, uint32_t id, const ts_op *op) {
+  ts_fuse_group *group = &p->groups.data[id];
+  if (group->members >= MAX_MEMBERS) return false;
+  if (group->inputs + (int32_t)op->operand_count <= MAX_INPUTS) return true;
+  group->inputs = count_inputs(p, id);
+  return group->inputs + (int32_t)op->operand_count <= MAX_INPUTS;
+}
+
+/* A reduction inside of a group: its rows are those of the group. */
+static bool reduction_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
+  rows r = rows_of(p, op);
+  bool in_cache = r.trailing && r.row <= TS_REDUCE_BLOCK;
+  if (r.row <= 1 || !r.adjacent || group->writes_parts) return false;
+  if (group->reduction != TS_NO_ID) {
+    return in_cache && group->trailing && group->points == r.points && group->rows == r.rows;
+  }
+  if (group->points == r.points) return in_cache;
+  return group->points == r.rows;
+}
+
+static void absorb_reduction(ts_fuse_plan *p, uint32_t id, ts_op_id op) {
+  ts_fuse_group *group = &p->groups.data[id];
+  rows r = rows_of(p, ts_graph_op(p->graph, op));
+  if (group->reduction == TS_NO_ID) {
+    group->has_points = group->points == r.points;
+    group->reduction = op;
+    group->points = r.points, group->rows = r.rows, group->row = r.row, group->trailing = r.trailing;
+  }
+}
+
+/* Parts are computed each for itself. */
+static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) {
+  for (uint32_t i = 0; i < root->operand_count; i++) {
+    if (elements_of(p, root->operands[i]) == elements) return true;
+  }
+  return false;
+}
+
+/* A value of each row, if the reduction that it comes from joins too. */
+static bool is_of_rows(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
+  ts_op_id reduction = maker_of(p, op->first_result)->reduction;
+  return reduction != TS_NO_ID && reduction_fits(p, group, ts_graph_op(p->graph, reduction));
+}
+
+/* Work is not repeated for every point that a broadcast makes of an element. */
+static bool size_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
+  int64_t elements = elements_of(p, op->first_result);
+  if (elements == 0) return false;
+  if (group->writes_parts) return is_part(p, ts_graph_op(p->graph, group->root), elements);
+  if (elements >= group->points || ts_fuse_weight(op->code) == 1) return true;
+  return group->reduction != TS_NO_ID ? elements == group->rows : is_of_rows(p, group, op);
+}
+
+static bool may_be_output(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
+  int64_t elements = elements_of(p, op->first_result);
+  if (group->writes_parts || is_view(op->code)) return false;
+  if (group->reduction == TS_NO_ID) return elements == group->points;
+  return elements == group->rows || (elements == group->points && group->trailing && group->row <= TS_REDUCE_BLOCK);
+}
+
+static bool may_join(ts_fuse_plan *p, ts_op_id id) {
+  const ts_fuse_op *state = &p->ops[id];
+  const ts_op *op = ts_graph_op(p->graph, id);
+  if (state->users >= TS_MANY_GROUPS || state->for_op || state->restraint >= SOLO || writes_parts(op->code)) return false;
+  const ts_fuse_group *group = &p->groups.data[state->users];
+  if (p->ops[group->root].restraint >= SOLO) return false;
+  if (group->writes_parts && !ts_op_is_elementwise(op->code)) return false;
+  if (is_reduction(op->code) && (state->restraint >= NO_ROWS || !reduction_fits(p, group, op))) return false;
+  if (op->code == TS_OP_RESHAPE && state->restraint >= NO_ROWS) return false;
+  if (!is_reduction(op->code) && !size_fits(p, group, op)) return false;
+  if (state->for_result && !may_be_output(p, group, op)) return false;
+  return has_room(p, state->users, op);
+}
+
+static void join(ts_fuse_plan *p, ts_op_id id) {
+  ts_fuse_op *state = &p->ops[id];
+  const ts_op *op = ts_graph_op(p->graph, id);
+  uint32_t group = state->users;
+  if (is_reduction(op->code)) absorb_reduction(p, group, id);
+  state->is_output = state->for_result;
+  if (state->is_output) p->groups.data[group].composite = true;
+  add_member(p, group, id);
+}
+
+/* ---- inlining ---- */
+
+/* A view or a little arithmetic on one large operand: reading its operand again costs no more than reading it. */
+static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
+  int32_t large = 0;
+  if (is_view(op->code)) return true;
+  if (!ts_op_is_elementwise(op->code) || ts_fuse_weight(op->code) > 1) return false;
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    ts_op_id maker = ts_graph_value(p->graph, op->operands[i])->op;
+    if (maker != TS_NO_ID && is_free(ts_graph_op(p->graph, maker)->code)) continue;
+    large++;
+  }
+  return large <= 1;
+}
+
+static void measure_depth(ts_fuse_plan *p, ts_op_id id) {
+  const ts_op *op = ts_graph_op(p->graph, id);
+  uint8_t depth = 0;
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    const ts_fuse_op *maker = maker_of(p, op->operands[i]);
+    if (maker && maker->depth > depth) depth = maker->depth;
+  }
+  bool could = is_free(op->code) || is_cheap(p, op);
+  p->ops[id].depth = could ? (uint8_t)(depth < UINT8_MAX ? depth + 1 : depth) : 0;
+}
+
+static void find_reduction(ts_fuse_plan *p, ts_op_id id) {
+  const ts_op *op = ts_graph_op(p->graph, id);
+  ts_fuse_op *state = &p->ops[id];
+  state->reduction = is_reduction(op->code) ? id : TS_NO_ID;
+  if (!ts_op_is_elementwise(op->code) && op->code != TS_OP_RESHAPE) return;
+  for (uint32_t i = 0; i < op->operand_count && state->reduction == TS_NO_ID; i++) {
+    const ts_fuse_op *maker = maker_of(p, op->operands[i]);
+    if (maker) state->reduction = maker->reduction;
+  }
+}
+
+static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
+  const ts_fuse_op *state = &p->ops[id];
+  const ts_op *op = ts_graph_op(p->graph, id);
+  if (state->users == TS_NO_GROUP || state->depth == 0 || state->depth > MAX_DEPTH || state->restraint >= SOLO) return false;
+  if (op->code == TS_OP_RESHAPE && state->restraint >= NO_ROWS) return false;
+  if (op->code == TS_OP_CONSTANT) return true;
+  if (elements_of(p, op->first_result) == 0) return false;
+  if (is_free(op->code)) return true;
+  return state->users == TS_MANY_GROUPS && !state->for_op && !state->for_result;
+}
+
+/* Views that are computed inside make a group worth a check. */
+static void note_view(ts_fuse_plan *p, const ts_op *op, uint32_t users) {
+  if (!is_view(op->code) || op->code == TS_OP_BROADCAST) return;
+  if (users == TS_MANY_GROUPS) p->check_all = true;
+  else p->groups.data[users].composite = true;
+}
+
+/* ---- the region ---- */
+
+static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
+  ts_fuse_op *state = &p->ops[id];
+  const ts_op *op = ts_graph_op(p->graph, id);
+  bool wanted = state->for_op || state->for_result;
+  if (state->users == TS_NO_GROUP && !wanted) return TS_SUCCESS; /* dead */
+  if (!is_fusible(op->code)) {
+    stand_alone(p, op, state);
+    return TS_SUCCESS;
+  }
+  if (may_inline(p, id)) {
+    state->inlined = true;
+    note_view(p, op, state->users);
+    use_operands(p, op, state->users, false);
+    if (!wanted) return TS_SUCCESS;
+    stand_alone(p, op, state);
+    return TS_SUCCESS;
+  }
+  if (may_join(p, id)) {
+    join(p, id);
+    return TS_SUCCESS;
+  }
+  if (is_free(op->code) || elements_of(p, op->first_result) == 0 || state->restraint >= SOLO ||
+      (is_reduction(op->code) && elements_of(p, op->operands[0]) == 0)) {
+    stand_alone(p, op, state);
+    return TS_SUCCESS;
+  }
+  return start_group(p, id);
+}
+
+static void reset_region(ts_fuse_plan *p, const ts_region *region) {
+  for (size_t i = 0; i < region->ops.count; i++) {
+    ts_fuse_op *op = &p->ops[region->ops.data[i]];
+    *op = (ts_fuse_op){.group = TS_NO_GROUP, .users = TS_NO_GROUP, .restraint = op->restraint, .next = TS_NO_ID};
+    measure_depth(p, region->ops.data[i]);
+    find_reduction(p, region->ops.data[i]);
+  }
+  for (size_t i = 0; i < region->results.count; i++) {
+    ts_fuse_op *maker = maker_of(p, region->results.data[i]);
+    if (maker) maker->for_result = true;
+  }
+}
+
+/* Raises the restraint of the members of groups that make no kernel. */
+static ts_status check_groups(ts_fuse_plan *p, size_t first, bool *out_all_fit) {
+  *out_all_fit = true;
+  for (size_t g = first; g < p->groups.count; g++) {
+    bool fits;
+    TS_TRY(ts_fuse_check_group(p, (uint32_t)g, &fits));
+    if (fits) continue;
+    *out_all_fit = false;
+    for (ts_op_id op = p->groups.data[g].first; op != TS_NO_ID; op = p->ops[op].next) p->ops[op].restraint++;
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_fuse_plan_region(ts_fuse_plan *p, ts_region_id id) {
+  const ts_region *region = ts_graph_region(p->graph, id);
+  size_t first = p->groups.count;
+  for (bool all_fit = false; !all_fit;) {
+    p->groups.count = first;
+    p->check_all = false;
+    reset_region(p, region);
+    for (size_t i = region->ops.count; i-- > 0;) TS_TRY(place_op(p, region->ops.data[i]));
+    TS_TRY(check_groups(p, first, &all_fit));
+  }
+  return TS_SUCCESS;
+}

@@ -1,0 +1,42 @@
+/* Building a graph from another one, op by op, regions included. What most passes are made
+ * of. A rewrite belongs to one thread. */
+#ifndef TS_PASS_REWRITE_H
+#define TS_PASS_REWRITE_H
+
+#include "ir/graph.h"
+#include "pass/pass.h"
+
+typedef struct ts_rewrite ts_rewrite;
+
+struct ts_rewrite {
+  const ts_graph *from;
+  ts_graph *to;
+  ts_value_id *map;    /* for each value of `from`, the one in `to` that stands for it */
+  const ts_pass_options *options;
+  void *context;
+  /* Adds what stands for an op of `from` to region `target` of `to`, and sets the entries of its results. */
+  ts_status (*visit)(ts_rewrite *rw, ts_op_id op, ts_region_id target);
+  /* Called before the first and after the last op of a region; may be NULL. */
+  ts_status (*enter)(ts_rewrite *rw, ts_region_id source, ts_region_id target);
+  void (*leave)(ts_rewrite *rw, ts_region_id source);
+};
+
+/* Copies an op as it is; what its regions hold is visited. */
+ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id op, ts_region_id target);
+/* Copies a region's parameters, visits its ops, sets its results. */
+ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *out);
+
+/* Rewrites a whole graph: `rw` has `visit` and what that needs; from, to and map are set here. */
+ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+
+/* Says that result 0 of `op` is `value` of the new graph. */
+static inline ts_status ts_rewrite_set(ts_rewrite *rw, ts_op_id op, ts_value_id value) {
+  rw->map[ts_graph_op(rw->from, op)->first_result] = value;
+  return TS_SUCCESS;
+}
+/* The counterpart of an op's operand. */
+static inline ts_value_id ts_rewrite_operand(const ts_rewrite *rw, const ts_op *op, uint32_t i) {
+  return rw->map[op->operands[i]];
+}
+
+#endif
