@@ -191,7 +191,8 @@ static ts_v leading_bits(ts_emit *e, ts_v q, double below, uint64_t keep) {
 static ts_v remainder_step(ts_emit *e, ts_v r, ts_v y, bool from_f32) {
   ts_v exact_below = ts_emit_const_float(e, TS_F64, from_f32 ? 0x1p24 : 0x1p50);
   ts_v q = LLVMBuildFDiv(e->b, r, y, "");
-  if (!from_f32) { /* a quotient past the range: first modulo a large multiple of y */
+  /* A quotient past the range, which may be 2^2098: first modulo a large multiple of y. */
+  for (int i = 0; i < 2 && !from_f32; i++) {
     ts_v over = LLVMBuildFCmp(e->b, LLVMRealOEQ, q, ts_emit_const_float(e, TS_F64, INFINITY), "");
     y = choose(e, over, LLVMBuildFMul(e->b, y, ts_emit_const_float(e, TS_F64, 0x1p1000), ""), y);
     q = LLVMBuildFDiv(e->b, r, y, "");

@@ -5,6 +5,7 @@
  * method by all lanes of a vector, so that a result would depend on its neighbours. */
 #include "jit/vecmath.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,7 +89,11 @@ ALL_FUNCTIONS(DECLARE)
 static const struct {
   const char *name;
   void (*function)(void);
-} table[] = {ALL_FUNCTIONS(ENTRY)};
+} table[] = {
+    ALL_FUNCTIONS(ENTRY)
+    /* What llvm.fma becomes on a machine without it (remainder of f64); exact, so every fma has its bits. */
+    {"fma", (void (*)(void))fma},
+};
 
 void *ts_emit_library_symbol(const char *name) {
   for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

@@ -2,7 +2,11 @@
 #include "kernel_case.h"
 #include "testing.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static const int64_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
@@ -142,18 +146,313 @@ START_TEST(col_reductions) {
 }
 END_TEST
 
-int main(void) {
-  ts_jit_configure(&(ts_jit_options){.cache_dir = ""});
-  Suite *suite = suite_create("kernel");
+/* ---- ROW programs ---- */
+
+static const char *row_programs[] = {
+    /* softmax: three passes, the exponentials kept */
+    "row 2\nin f32 s1\nout f32 s1 5\n0 f32 load 0\n1 f32 reduce_max 0\n2 f32 subtract 0 1\n3 f32 multiply 2 2\n"
+    "4 f32 reduce_sum 3\n5 f32 divide 3 4\n",
+    /* layer norm in half precision, with outputs of several passes: the first could lie on the input */
+    "row 3\nin bf16 ss1\nin bf16 001\nout bf16 ss1 1\nout bf16 ss1 10\nout bf16 ss0 6\nscalar bf16\n0 bf16 load 0\n"
+    "1 bf16 add 0 0\n2 bf16 reduce_sum 0\n3 bf16 scalar 0\n4 bf16 multiply 2 3\n5 bf16 subtract 0 4\n6 bf16 reduce_max 5\n"
+    "7 bf16 load 1\n8 bf16 multiply 5 7\n9 bf16 sqrt 8\n10 bf16 divide 9 6\n",
+    /* a kept value that is first wanted in the second pass, and a reduction of a row-level value */
+    "row 2\nin f64 ss\nin f64 s0\nout f64 s1 8\nout f64 s0 9\n0 f64 load 0\n1 f64 load 1\n2 f64 sqrt 0\n3 f64 divide 2 1\n"
+    "4 f64 reduce_sum 0\n5 f64 multiply 3 4\n6 f64 reduce_min 5\n7 f64 divide 3 6\n8 f64 add 7 5\n9 f64 reduce_sum 1\n",
+    /* a truth value and a broadcast row value */
+    "row 2\nin s16 s1\nin u8 01\nout u8 s1 3\nout s16 s1 4\n0 s16 load 0\n1 s16 reduce_max 0\n2 u8 load 1\n3 u8 equal 0 1\n"
+    "4 s16 select 2 1 0\n",
+    "row 1\nin u32 1\nindex 1\nout u32 1 4\nout u8 0 5\n0 u32 load 0\n1 u32 index 0\n2 u32 multiply 0 1\n3 u32 reduce_sum 2\n"
+    "4 u32 subtract 2 3\n5 u8 reduce_any 0\n",
+};
+#define ROW_PROGRAMS (sizeof(row_programs) / sizeof(row_programs[0]))
+
+START_TEST(row_program) {
+  ts_kernel_case c;
+  ts_case_parse(row_programs[_i], &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  /* The first output lies on the first input where their maps agree. */
+  bool fits = !memcmp(c.inputs[0].stride, c.outputs[0].operand.stride, (size_t)c.desc.rank);
+  fits = fits && c.inputs[0].dtype == c.outputs[0].operand.dtype;
+  for (size_t i = 0; i < LENGTHS; i++) {
+    ts_case_run run = {.seed = i + 9, .special = i % 2 == 0, .in_place = fits && i % 3 == 0};
+    for (int32_t k = 0; k < c.desc.rank; k++) run.extents[k] = k + 1 < c.desc.rank ? 3 : lengths[i];
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+START_TEST(map_in_place) {
+  for (int64_t n = 1; n < 70; n += 17) {
+    ts_case_run run = {.extents = {3, n}, .seed = 3, .in_place = true};
+    ts_case_test("map 2\nin f16 s1\nin f16 s1\nout f16 s1 2\n0 f16 load 0\n1 f16 load 1\n2 f16 subtract 1 0\n", &run);
+  }
+}
+END_TEST
+
+/* The longest block: all 32 lanes for long. */
+START_TEST(row_longest) {
+  ts_case_run run = {.extents = {2, TS_REDUCE_BLOCK}, .seed = 8};
+  ts_case_test("row 2\nin f32 s1\nout f32 s0 1\nout f32 s0 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_product 0\n", &run);
+}
+END_TEST
+
+static const char *args[] = {"argmax_low", "argmax_high", "argmin_low", "argmin_high"};
+
+START_TEST(arg_reductions) {
+  const char *t = type_names[_i / 4], *op = args[_i % 4];
+  char text[256];
+  snprintf(text, sizeof(text), "row 2\nin %s s1\nout s32 s0 1\nout %s s1 0\n0 %s load 0\n1 s32 %s 0\n", t, t, t, op);
+  test_lengths(text, 4, true);
+  snprintf(text, sizeof(text), "col 2\nin %s s1\nout u8 01 1\n0 %s load 0\n1 u8 %s 0\n", t, t, op);
+  test_lengths(text, 7, true);
+  test_lengths(text, 100, true);
+}
+END_TEST
+
+/* Rows and columns of the same numbers have the same bits. */
+START_TEST(row_and_column_sums_agree) {
+  enum { ROWS = 500, COLUMNS = 37 };
+  static float x[ROWS * COLUMNS], by_row[COLUMNS], by_column[COLUMNS];
+  for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(i * 7919 % 10007) * 0.001f - 4;
+  ts_kernel_case row, col;
+  ts_case_parse("row 2\nin f32 ss\nout f32 s0 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", &row);
+  ts_case_parse("col 2\nin f32 s1\nout f32 01 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", &col);
+  ts_kernel *rows = ts_case_compile(&row), *columns = ts_case_compile(&col);
+  int64_t fixed, each;
+  ts_kernel_scratch(&col.desc, &fixed, &each);
+  void *scratch = malloc((size_t)fixed);
+  int64_t row_args[] = {COLUMNS, ROWS, (intptr_t)x, 4, 4 * COLUMNS, (intptr_t)by_row, 4, 0};
+  int64_t col_args[] = {ROWS, COLUMNS, (intptr_t)x, 4 * COLUMNS, 4, (intptr_t)by_column, 0, 4};
+  ts_kernel_entry(rows)(row_args, 0, COLUMNS, NULL);
+  ts_kernel_entry(columns)(col_args, 0, 1, scratch);
+  ck_assert_mem_eq(by_row, by_column, sizeof(by_row));
+  free(scratch);
+  ts_kernel_release(rows);
+  ts_kernel_release(columns);
+}
+END_TEST
+
+/* ---- every op on every type ---- */
+
+static bool applies(ts_opcode op, const char *type) {
+  bool is_float = strchr(type, 'f') != NULL;
+  switch (ts_op_get_class(op)) {
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_BINARY_FLOAT: return is_float;
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_BINARY_INTEGER: return !is_float;
+  default: return true;
+  }
+}
+
+/* Correctly rounded by definition; the others may be 2 units off, 1 in half precision. */
+static int64_t tolerance_of(ts_opcode op, const char *type) {
+  bool math = ts_op_get_class(op) == TS_CLASS_UNARY_FLOAT || op == TS_OP_ATAN2 || op == TS_OP_POW;
+  if (!math || op == TS_OP_SQRT || !strchr(type, 'f')) return 0;
+  return strstr(type, "f16") ? 1 : 2;
+}
+
+static void test_op(ts_opcode op, const char *type) {
+  ts_op_class class = ts_op_get_class(op);
+  bool to_u8 = class == TS_CLASS_COMPARE || class == TS_CLASS_PREDICATE;
+  const char *first = class == TS_CLASS_SELECT ? "u8" : type, *result = to_u8 ? "u8" : type;
+  char text[512], operands[16] = "0";
+  if (ts_op_operands(op) > 1) strcat(operands, " 1");
+  if (ts_op_operands(op) > 2) strcat(operands, " 2");
+  snprintf(text, sizeof(text), "map 1\nin %s 1\nin %s 1\nin %s 1\nout %s 1 3\n0 %s load 0\n1 %s load 1\n2 %s load 2\n3 %s %s %s\n",
+           first, type, type, result, first, type, type, result, ts_op_name(op), operands);
+  ts_kernel_case c;
+  ts_case_parse(text, &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  for (uint64_t seed = 1; seed < 4; seed++) {
+    ts_case_run run = {.extents = {seed < 3 ? 400 : 7}, .seed = seed, .special = seed != 2, .tolerance = tolerance_of(op, type)};
+    ts_case_check(&c, kernel, &run);
+  }
+  ts_kernel_release(kernel);
+}
+
+START_TEST(every_op) {
+  for (int op = TS_OP_EXP; op <= TS_OP_CLAMP; op++) {
+    if (op == TS_OP_CONVERT || op == TS_OP_BITCAST) continue;
+    if (applies((ts_opcode)op, type_names[_i])) test_op((ts_opcode)op, type_names[_i]);
+  }
+}
+END_TEST
+
+START_TEST(every_conversion) {
+  const char *from = type_names[_i];
+  for (int k = 0; k < TYPES; k++) {
+    char text[256];
+    const char *to = type_names[k];
+    ts_dtype a = ts_dtype_from_name(from, strlen(from)), b = ts_dtype_from_name(to, strlen(to));
+    snprintf(text, sizeof(text), "map 1\nin %s 1\nout %s 1 1\n0 %s load 0\n1 %s convert 0\n", from, to, from, to);
+    ts_case_test(text, &(ts_case_run){.extents = {1000}, .seed = 1, .special = true});
+    ts_case_test(text, &(ts_case_run){.extents = {1000}, .seed = 2});
+    if (ts_dtype_bits(a) != ts_dtype_bits(b)) continue;
+    snprintf(text, sizeof(text), "map 1\nin %s 1\nout %s 1 1\n0 %s load 0\n1 %s bitcast 0\n", from, to, from, to);
+    ts_case_test(text, &(ts_case_run){.extents = {1000}, .seed = 2});
+  }
+}
+END_TEST
+
+/* Long remainders take many steps. */
+START_TEST(remainder_far_apart) {
+  static double x[64], y[64], out[64];
+  const double ends[] = {1e308, 5e-324, 0x1p1023, 3, 0x1p-1022, 1e16, 0.1, 7e200};
+  for (int i = 0; i < 64; i++) x[i] = i & 1 ? -ends[i / 8] : ends[i / 8], y[i] = ends[i % 8] * (i & 2 ? -1 : 1);
+  ts_kernel_case c;
+  ts_case_parse("map 1\nin f64 1\nin f64 1\nout f64 1 2\n0 f64 load 0\n1 f64 load 1\n2 f64 remainder 0 1\n", &c);
+  ts_kernel *kernel = ts_case_compile(&c);
+  ts_kernel_entry(kernel)((int64_t[]){64, (intptr_t)x, 8, (intptr_t)y, 8, (intptr_t)out, 8}, 0, 64, NULL);
+  for (int i = 0; i < 64; i++) {
+    double expected = fmod(x[i], y[i]);
+    ck_assert_msg(!memcmp(&out[i], &expected, 8), "fmod(%a, %a) = %a, expected %a", x[i], y[i], out[i], expected);
+  }
+  ts_kernel_release(kernel);
+}
+END_TEST
+
+/* ---- text, checks, faults ---- */
+
+START_TEST(text_prints_back) {
+  for (size_t i = 0; i < ROW_PROGRAMS + 5; i++) {
+    const char *source = i < 5 ? gathers[i] : row_programs[i - 5];
+    ts_kernel_case c, again;
+    ts_case_parse(source, &c);
+    ts_text once = {0}, twice = {0};
+    ck_assert_ok(ts_kernel_print(&c.desc, &once));
+    ts_case_parse(once.data, &again);
+    ck_assert_ok(ts_kernel_print(&again.desc, &twice));
+    ck_assert_str_eq(once.data, twice.data);
+    ts_text_deinit(&once);
+    ts_text_deinit(&twice);
+  }
+}
+END_TEST
+
+static const struct {
+  const char *text, *message;
+} rejected[] = {
+    {"map 9\nin f32 1\nout f32 1 0\n0 f32 load 0\n", "rank 9"},
+    {"col 1\nin f32 1\nout f32 1 0\n0 f32 load 0\n", "rank 1"},
+    {"map 1\nin f32 1\n0 f32 load 0\n", "count"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n", "no such node"},
+    {"map 1\nin f32 1\nout f64 1 0\n0 f32 load 0\n", "type differs"},
+    {"map 1\nin f32 1\nout f32 0 0\n0 f32 load 0\n", "does not move"},
+    {"map 2\nin f32 1s\nout f32 s1 0\n0 f32 load 0\n", "unit stride"},
+    {"tile 2\nin f32 1s\nout f32 1s 0\n0 f32 load 0\n", "unit stride"},
+    {"map 1\nin f32 1\nout f32 1 0\n0 f32 load 1\n", "no input"},
+    {"map 1\nin f32 1\nout f64 1 0\n0 f64 load 0\n", "no input"},
+    {"map 1\nin c64 1\nout c64 1 0\n0 c64 load 0\n", "unsupported type"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 add 0 1\n", "earlier node"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 add 0\n", "earlier node"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 exp 0 0\n", "too many"},
+    {"map 1\nin s32 1\nout s32 1 1\n0 s32 load 0\n1 s32 exp 0\n", "types"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 quotient 0 0\n", "types"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 equal 0 0\n", "types"},
+    {"map 1\nin f32 1\nout u16 1 1\n0 f32 load 0\n1 u16 bitcast 0\n", "types"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 select 0 0 0\n", "types"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 reshape 0\n", "elementwise"},
+    {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "outside row and col"},
+    {"row 1\nin f32 1\nout f32 0 0\n0 f32 load 0\n", "varies"},
+    {"row 1\nin f32 1\nout f32 0 1\n0 f32 load 0\n1 f32 reduce_all 0\n", "types"},
+    {"row 1\nin f32 1\nout f32 0 1\n0 f32 load 0\n1 f32 argmax_low 0\n", "argmax"},
+    {"col 2\nin f32 s1\nout f32 s1 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "reduced dim"},
+    {"col 2\nin f32 s1\nout f32 01 0\n0 f32 load 0\n", "varies"},
+    {"col 2\nin f32 s1\nout f32 01 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 add 0 1\n", "mixes"},
+    {"col 2\nin f32 s1\nout f32 01 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_sum 1\n", "reduction of a reduction"},
+    {"map 1\nin f32 1\nin f32 1\nout f32 1 1\nscalar s64\n0 f32 load 1\n1 f32 gather 0 at 0 limit 0 step 0\n", "indices"},
+    {"map 1\nin f32 1\nin s32 1\nout f32 1 1\nscalar s32\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step 0\n", "s64"},
+};
+
+START_TEST(check_rejects) {
+  ts_kernel_case c;
+  char *text = NULL;
+  ts_kernel_source source;
+  ts_case_parse(rejected[_i].text, &c);
+  ck_assert_error(ts_kernel_check(&c.desc), TS_INVALID_ARGUMENT, rejected[_i].message);
+  ck_assert_error(ts_kernel_make_source(&c.desc, &text, &source), TS_INVALID_ARGUMENT, rejected[_i].message);
+}
+END_TEST
+
+static void make_and_free(const ts_kernel_desc *desc) {
+  char *text = NULL;
+  ts_kernel_source source;
+  ts_status status = ts_kernel_make_source(desc, &text, &source);
+  if (!status) ts_free(text);
+  ts_status_free(status);
+}
+
+START_TEST(failing_allocations) {
+  ts_kernel_case c;
+  ts_case_parse(row_programs[1], &c);
+  CK_FAIL_EACH_ALLOCATION(make_and_free(&c.desc));
+  int64_t fixed, each, cost = ts_kernel_point_cost(&c.desc), least;
+  ts_kernel_scratch(&c.desc, &fixed, &least);
+  ts_alloc_fail_after(1, true);
+  ts_kernel_scratch(&c.desc, &fixed, &each);
+  ck_assert_int_gt(ts_kernel_point_cost(&c.desc), 0);
+  ts_alloc_fail_after(0, false);
+  ck_assert_int_ge(each, least);
+  ck_assert_int_gt(cost, 0);
+}
+END_TEST
+
+/* ---- other instruction sets: this program again, told to use less ---- */
+
+START_TEST(lower_isa) {
+  static const char *const isas[] = {"sse4", "avx2"};
+  char self[256];
+  ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+  ck_assert_int_gt(length, 0);
+  self[length] = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    setenv("TESSERA_ISA", isas[_i], 1);
+    setenv("CK_FORK", "no", 1);
+    int null = open("/dev/null", O_WRONLY);
+    if (!getenv("TEST_KERNEL_VERBOSE")) dup2(null, 1);
+    execl(self, self, (char *)NULL);
+    _exit(127);
+  }
+  int status;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with TESSERA_ISA=%s: status %d", isas[_i], status);
+}
+END_TEST
+
+static TCase *cases(void) {
   TCase *tc = tcase_create("kernel");
-  tcase_set_timeout(tc, 120);
+  tcase_set_timeout(tc, 300);
   tcase_add_loop_test(tc, map_rank_1, 0, TYPES);
   tcase_add_loop_test(tc, map_rank_n, 0, TYPES);
   tcase_add_test(tc, map_heavy_body);
+  tcase_add_test(tc, map_in_place);
   tcase_add_loop_test(tc, map_gather, 0, 5);
   tcase_add_loop_test(tc, tile, 0, TYPES);
   tcase_add_loop_test(tc, row_reductions, 0, TYPES * 6);
   tcase_add_loop_test(tc, col_reductions, 0, TYPES * 6);
-  suite_add_tcase(suite, tc);
+  tcase_add_loop_test(tc, row_program, 0, ROW_PROGRAMS);
+  tcase_add_test(tc, row_longest);
+  tcase_add_loop_test(tc, arg_reductions, 0, TYPES * 4);
+  tcase_add_test(tc, row_and_column_sums_agree);
+  tcase_add_loop_test(tc, every_op, 0, TYPES);
+  tcase_add_loop_test(tc, every_conversion, 0, TYPES);
+  tcase_add_test(tc, remainder_far_apart);
+  tcase_add_test(tc, text_prints_back);
+  tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
+  tcase_add_test(tc, failing_allocations);
+#if defined(__x86_64__)
+  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tc, lower_isa, 0, 2);
+#endif
+  return tc;
+}
+
+int main(void) {
+  ts_jit_configure(&(ts_jit_options){.cache_dir = ""});
+  Suite *suite = suite_create("kernel");
+  suite_add_tcase(suite, cases());
   return testing_run(suite);
 }
