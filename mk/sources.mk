@@ -137,7 +137,9 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_compare \
+  test_compiled \
   test_gemm \
+  test_exec \
   test_graph \
   test_infer \
   test_emit_memory \
