@@ -5,8 +5,11 @@
 #include "kernel/scan.h"
 
 #include <stdbool.h>
+#include <string.h>
 
-#define ROWS 8
+/* A tile of lines: their elements are turned so that one step of all lines is one row of the tile. */
+#define ROWS 16
+#define COLUMNS 32
 /* Elements for one task. */
 #define TASK_ELEMENTS 65536
 /* Inner elements walked together along an outer axis: their carries stay in L1. */
@@ -37,57 +40,58 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 
 /* Defines rows_NAME (lines along the last axis; units are lines) and
  * columns_NAME (units are outer * panels). T: memory type, A: type of the carry. */
-#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                             \
-  static void rows_##NAME(const scan_job *job, int64_t begin, int64_t end) {                        \
-    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                          \
-    for (int64_t row = begin; row < end; row += ROWS) {                                             \
-      int64_t rows = end - row < ROWS ? end - row : ROWS;                                           \
-      const T *x = (const T *)job->in + row * n + first;                                            \
-      T *y = (T *)job->out + row * n + first;                                                       \
-      A carry[ROWS] = {0};                                                                          \
-      for (int64_t r = 0; r < rows; r++) {                                                          \
-        carry[r] = (A)FIRST(LOAD(x[r * n]));                                                        \
-        y[r * n] = STORE(carry[r]);                                                                 \
-      }                                                                                             \
-      for (int64_t k = 1; k < n; k++) {                                                             \
-        x += job->step, y += job->step;                                                             \
-        if (rows == ROWS) {                                                                         \
-          for (int r = 0; r < ROWS; r++) {                                                          \
-            A v = LOAD(x[r * n]);                                                                   \
-            carry[r] = (A)OP(carry[r], v);                                                          \
-            y[r * n] = STORE(carry[r]);                                                             \
-          }                                                                                         \
-        } else {                                                                                    \
-          for (int64_t r = 0; r < rows; r++) {                                                      \
-            A v = LOAD(x[r * n]);                                                                   \
-            carry[r] = (A)OP(carry[r], v);                                                          \
-            y[r * n] = STORE(carry[r]);                                                             \
-          }                                                                                         \
-        }                                                                                           \
-      }                                                                                             \
-    }                                                                                               \
-  }                                                                                                 \
-  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                     \
-    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                   \
-    for (int64_t unit = begin; unit < end; unit++) {                                                \
-      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL; \
-      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;             \
-      const T *x = (const T *)job->in + base;                                                       \
-      T *y = (T *)job->out + base;                                                                  \
-      A carry[PANEL];                                                                               \
-      for (int64_t i = 0; i < width; i++) {                                                         \
-        carry[i] = (A)FIRST(LOAD(x[i]));                                                            \
-        y[i] = STORE(carry[i]);                                                                     \
-      }                                                                                             \
-      for (int64_t k = 1; k < n; k++) {                                                             \
-        x += job->step * inner, y += job->step * inner;                                             \
-        for (int64_t i = 0; i < width; i++) {                                                       \
-          A v = LOAD(x[i]);                                                                         \
-          carry[i] = (A)OP(carry[i], v);                                                            \
-          y[i] = STORE(carry[i]);                                                                   \
-        }                                                                                           \
-      }                                                                                             \
-    }                                                                                               \
+#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                                           \
+  static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
+                           bool first) {                                                                          \
+    A tile[COLUMNS][ROWS];                                                                                        \
+    if (rows < ROWS) memset(tile, 0, sizeof tile);                                                                \
+    for (int64_t r = 0; r < rows; r++)                                                                            \
+      for (int64_t c = 0; c < columns; c++) tile[c][r] = LOAD(x[r * line + c * step]);                            \
+    for (int64_t c = 0; c < columns; c++) {                                                                       \
+      for (int r = 0; r < ROWS; r++) carry[r] = first ? (A)FIRST(tile[c][r]) : (A)OP(carry[r], tile[c][r]);       \
+      for (int r = 0; r < ROWS; r++) tile[c][r] = carry[r];                                                       \
+      first = false;                                                                                              \
+    }                                                                                                             \
+    for (int64_t r = 0; r < rows; r++)                                                                            \
+      for (int64_t c = 0; c < columns; c++) y[r * line + c * step] = STORE(tile[c][r]);                           \
+  }                                                                                                               \
+  static void rows_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                      \
+    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                                        \
+    for (int64_t row = begin; row < end; row += ROWS) {                                                           \
+      int64_t rows = end - row < ROWS ? end - row : ROWS;                                                         \
+      const T *x = (const T *)job->in + row * n + first;                                                          \
+      T *y = (T *)job->out + row * n + first;                                                                     \
+      A carry[ROWS] = {0};                                                                                        \
+      for (int64_t k = 0; k < n; k += COLUMNS) {                                                                  \
+        int64_t at = k * job->step;                                                                               \
+        if (rows == ROWS && n - k >= COLUMNS && job->step == 1)                                                   \
+          block_##NAME(x + at, y + at, n, 1, ROWS, COLUMNS, carry, k == 0);                                       \
+        else                                                                                                      \
+          block_##NAME(x + at, y + at, n, job->step, rows, n - k < COLUMNS ? n - k : COLUMNS, carry, k == 0);     \
+      }                                                                                                           \
+    }                                                                                                             \
+  }                                                                                                               \
+  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                   \
+    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                                 \
+    for (int64_t unit = begin; unit < end; unit++) {                                                              \
+      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL;               \
+      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;                           \
+      const T *x = (const T *)job->in + base;                                                                     \
+      T *y = (T *)job->out + base;                                                                                \
+      A carry[PANEL];                                                                                             \
+      for (int64_t i = 0; i < width; i++) {                                                                       \
+        carry[i] = (A)FIRST(LOAD(x[i]));                                                                          \
+        y[i] = STORE(carry[i]);                                                                                   \
+      }                                                                                                           \
+      for (int64_t k = 1; k < n; k++) {                                                                           \
+        x += job->step * inner, y += job->step * inner;                                                           \
+        for (int64_t i = 0; i < width; i++) {                                                                     \
+          A v = LOAD(x[i]);                                                                                       \
+          carry[i] = (A)OP(carry[i], v);                                                                          \
+          y[i] = STORE(carry[i]);                                                                                 \
+        }                                                                                                         \
+      }                                                                                                           \
+    }                                                                                                             \
   }
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and cut. */
