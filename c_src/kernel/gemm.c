@@ -73,6 +73,7 @@ typedef enum rhs_mode {
 
 typedef struct plan {
   const gemm_run *run;
+  const ts_parallel *parallel; /* serial where there is little to do */
   const ts_gemm_geometry *g;
   ts_gemm_shape shape; /* of this pass */
   const char *lhs, *rhs;
@@ -111,9 +112,10 @@ static void plan_tasks(plan *p) {
   p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
   p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
   p->col_tasks = 1;
-  int width = p->run->parallel->width;
-  if (width > 1 && s->batch * s->m * s->n >= PARALLEL_MIN / s->k) {
-    int64_t wanted = gemm_ceil_div((int64_t)width * TASKS_PER_WORKER, s->batch);
+  bool small = s->batch * s->m * s->n < PARALLEL_MIN / s->k;
+  p->parallel = small ? &ts_parallel_serial : p->run->parallel;
+  if (p->parallel->width > 1) {
+    int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TASKS_PER_WORKER, s->batch);
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
   }
@@ -345,15 +347,11 @@ static void product_task(void *arg, int64_t index, int worker) {
 
 /* ---- runs ---- */
 
-static void run_tasks(const gemm_run *run, int64_t tasks, ts_task_fn fn, void *arg) {
-  ts_parallel_run(tasks > 1 ? run->parallel : &ts_parallel_serial, tasks, fn, arg);
-}
-
 static ts_status run_pass(plan *p) {
   const gemm_run *run = p->run;
   int64_t tasks = p->shape.batch * p->row_tasks * p->col_tasks, space;
-  int64_t workers = gemm_min(tasks > 1 ? run->parallel->width : 1, INT32_MAX);
-  if (!ts_mul_i64(p->worker_bytes, workers, &space) || !ts_add_i64(space, p->shared_bytes, &space))
+  if (tasks == 1) p->parallel = &ts_parallel_serial;
+  if (!ts_mul_i64(p->worker_bytes, p->parallel->width, &space) || !ts_add_i64(space, p->shared_bytes, &space))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
   void *memory;
   TS_TRY(ts_pool_alloc(run->pool, space, &memory));
@@ -361,10 +359,9 @@ static ts_status run_pass(plan *p) {
   p->workers = p->shared + p->shared_bytes;
   if (p->mode == RHS_SHARED) {
     int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
-    ts_parallel_run(tasks > 1 ? run->parallel : &ts_parallel_serial, p->rhs_batches * p->k_blocks * groups, pack_task,
-                    p);
+    ts_parallel_run(p->parallel, p->rhs_batches * p->k_blocks * groups, pack_task, p);
   }
-  run_tasks(run, tasks, product_task, p);
+  ts_parallel_run(p->parallel, tasks, product_task, p);
   ts_pool_free(run->pool, memory, space);
   return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
 }

@@ -3,7 +3,8 @@
  *
  * Meaning: out[b,i,j] = fma chain over k = 0..K-1 in order, from +0 (f16 and bf16 in f32,
  * rounded once at the end; integers wrap). The bits depend on nothing else: not on
- * blocking, threads, strides or the batch. */
+ * blocking, threads, strides or the batch. A machine that has no fused multiply-add (x86 before
+ * AVX2) multiplies, then adds. */
 #ifndef TS_KERNEL_GEMM_H
 #define TS_KERNEL_GEMM_H
 
