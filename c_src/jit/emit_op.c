@@ -30,9 +30,7 @@ ts_v ts_emit_mask(ts_emit *e, ts_dtype type, ts_v x) {
   return LLVMBuildICmp(e->b, LLVMIntNE, x, zero_of(x), "");
 }
 
-ts_v ts_emit_truth(ts_emit *e, ts_v mask) {
-  return LLVMBuildZExt(e->b, mask, ts_emit_vector_type(e, TS_U8), "");
-}
+ts_v ts_emit_truth(ts_emit *e, ts_v mask) { return LLVMBuildZExt(e->b, mask, ts_emit_vector_type(e, TS_U8), ""); }
 
 /* ---- rounding to half precision ---- */
 
@@ -126,8 +124,10 @@ static ts_v quotient(ts_emit *e, ts_dtype type, ts_v a, ts_v b, ts_v zero) {
   ts_v minus = is_signed ? LLVMBuildICmp(e->b, LLVMIntEQ, b, ones_of(b), "") : NULL;
   ts_v unsafe = minus ? LLVMBuildOr(e->b, zero, minus, "") : zero;
   ts_v divisor = choose(e, unsafe, ts_emit_const_int(e, type, 1), b), q;
-  if (ts_dtype_bits(type) < 64) q = divide_as_float(e, type, a, divisor);
-  else q = is_signed ? LLVMBuildSDiv(e->b, a, divisor, "") : LLVMBuildUDiv(e->b, a, divisor, "");
+  if (ts_dtype_bits(type) < 64)
+    q = divide_as_float(e, type, a, divisor);
+  else
+    q = is_signed ? LLVMBuildSDiv(e->b, a, divisor, "") : LLVMBuildUDiv(e->b, a, divisor, "");
   return minus ? choose(e, minus, LLVMBuildNeg(e->b, a, ""), q) : q;
 }
 
@@ -153,7 +153,8 @@ typedef struct lane_loop {
 static lane_loop loop_begin(ts_emit *e, const ts_v *initial, int count) {
   LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
   lane_loop loop = {LLVMAppendBasicBlockInContext(e->context, e->function, "steps"),
-                    LLVMAppendBasicBlockInContext(e->context, e->function, "steps_done"), {0}};
+                    LLVMAppendBasicBlockInContext(e->context, e->function, "steps_done"),
+                    {0}};
   LLVMBuildBr(e->b, loop.head);
   LLVMPositionBuilderAtEnd(e->b, loop.head);
   for (int i = 0; i < count; i++) {
@@ -329,9 +330,8 @@ static ts_v emit_compare(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b
   case TS_OP_LOGICAL_OR: mask = LLVMBuildOr(e->b, ts_emit_mask(e, type, a), ts_emit_mask(e, type, b), ""); break;
   case TS_OP_LOGICAL_XOR: mask = LLVMBuildXor(e->b, ts_emit_mask(e, type, a), ts_emit_mask(e, type, b), ""); break;
   default:
-    mask = ts_dtype_is_float(type)
-               ? LLVMBuildFCmp(e->b, real_predicate(op), a, b, "")
-               : LLVMBuildICmp(e->b, integer_predicate(op, ts_dtype_is_signed(type)), a, b, "");
+    mask = ts_dtype_is_float(type) ? LLVMBuildFCmp(e->b, real_predicate(op), a, b, "")
+                                   : LLVMBuildICmp(e->b, integer_predicate(op, ts_dtype_is_signed(type)), a, b, "");
   }
   return ts_emit_truth(e, mask);
 }
@@ -340,8 +340,10 @@ static ts_v emit_compare(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b
 
 static ts_status emit_math(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands, ts_v *out) {
   ts_v result, second = op == TS_OP_POW || op == TS_OP_ATAN2 ? operands[1] : NULL;
-  if (op == TS_OP_SQRT) result = call1(e, "llvm.sqrt", operands[0]);
-  else TS_TRY(ts_emit_math(e, op, type == TS_F64 ? TS_F64 : TS_F32, operands[0], second, &result));
+  if (op == TS_OP_SQRT)
+    result = call1(e, "llvm.sqrt", operands[0]);
+  else
+    TS_TRY(ts_emit_math(e, op, type == TS_F64 ? TS_F64 : TS_F32, operands[0], second, &result));
   *out = rounded(e, type, result);
   return TS_SUCCESS;
 }

@@ -32,7 +32,8 @@ static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand 
 static ts_status check_index(const ts_kernel_desc *d, int32_t id) {
   for (int32_t i = 0; i < d->rank; i++) {
     if (d->indices[id].stride[i] > TS_STRIDE_ANY) return bad("index", id, "unknown stride class");
-    if (d->indices[id].stride[i] == TS_STRIDE_UNIT && i != d->rank - 1) return bad("index", id, "unit step on an outer dim");
+    if (d->indices[id].stride[i] == TS_STRIDE_UNIT && i != d->rank - 1)
+      return bad("index", id, "unit step on an outer dim");
   }
   return TS_SUCCESS;
 }
@@ -184,7 +185,8 @@ static ts_status check_counts(const ts_kernel_desc *d) {
   }
   int64_t operands = (int64_t)d->input_count + d->output_count + d->index_count;
   if (operands > TS_KERNEL_MAX_OPERANDS) {
-    return ts_error(TS_INVALID_ARGUMENT, "kernel: %lld operands, at most %d", (long long)operands, TS_KERNEL_MAX_OPERANDS);
+    return ts_error(TS_INVALID_ARGUMENT, "kernel: %lld operands, at most %d", (long long)operands,
+                    TS_KERNEL_MAX_OPERANDS);
   }
   return TS_SUCCESS;
 }

@@ -5,7 +5,9 @@
 
 /* ---- small pieces ---- */
 
-ts_v ts_loop_number(const ts_loop *loop, int64_t value) { return LLVMConstInt(loop->i64, (unsigned long long)value, 1); }
+ts_v ts_loop_number(const ts_loop *loop, int64_t value) {
+  return LLVMConstInt(loop->i64, (unsigned long long)value, 1);
+}
 
 ts_v ts_loop_offset(ts_loop *loop, ts_v address, ts_v bytes) {
   return LLVMBuildGEP2(loop->e->b, loop->i8, address, &bytes, 1, "");
@@ -451,8 +453,10 @@ static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
 }
 
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
-  if (at && at->mixed) load_mixed(loop, at);
-  else if (at) load_all(loop, at, at->count);
+  if (at && at->mixed)
+    load_mixed(loop, at);
+  else if (at)
+    load_all(loop, at, at->count);
   for (int32_t id = 0; id < loop->d->node_count; id++) {
     if (loop->wanted[id] && loop->plan.level[id] == level) TS_TRY(node_value(loop, id, at));
   }
@@ -468,8 +472,10 @@ static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v count) 
   ts_v value = loop->value[o->node], base = loop->base[operand];
   if (last_class(loop, &o->operand) == TS_STRIDE_UNIT) {
     ts_v address = ts_loop_element(loop, type, base, index);
-    if (count) ts_emit_store_tail(loop->e, type, value, address, count);
-    else ts_emit_store(loop->e, type, value, address);
+    if (count)
+      ts_emit_store_tail(loop->e, type, value, address, count);
+    else
+      ts_emit_store(loop->e, type, value, address);
     return;
   }
   ts_v stride = last_stride(loop, operand);

@@ -17,16 +17,16 @@ typedef struct ts_loop {
   int32_t operand_count; /* inputs, outputs, indices */
   LLVMTypeRef i64, i8, pointer;
   ts_v args, begin, end, scratch;
-  LLVMBasicBlockRef leave;      /* returns */
+  LLVMBasicBlockRef leave; /* returns */
   ts_v extent[TS_KERNEL_MAX_RANK];
-  ts_v *address;                /* of each operand; an index operand's start (i64) */
-  ts_v *stride;                 /* [operand * rank + dim], in bytes; NULL when ZERO */
-  ts_v *base;                   /* of each operand in the current row */
-  ts_v *value;                  /* of each node, where it was last emitted */
-  ts_v *partial;                /* of each node, while both ways of loading it are emitted */
-  bool *wanted;                 /* nodes that emission is about now */
-  const uint8_t *tiled;         /* per input: read from the tile instead (TILE), or NULL */
-  ts_v *tile_row;               /* per input: address of its current row in the tile */
+  ts_v *address;        /* of each operand; an index operand's start (i64) */
+  ts_v *stride;         /* [operand * rank + dim], in bytes; NULL when ZERO */
+  ts_v *base;           /* of each operand in the current row */
+  ts_v *value;          /* of each node, where it was last emitted */
+  ts_v *partial;        /* of each node, while both ways of loading it are emitted */
+  bool *wanted;         /* nodes that emission is about now */
+  const uint8_t *tiled; /* per input: read from the tile instead (TILE), or NULL */
+  ts_v *tile_row;       /* per input: address of its current row in the tile */
 } ts_loop;
 
 /* A vector of points. `count` NULL: all lanes are points. `mixed`: `count` may

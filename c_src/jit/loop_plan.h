@@ -21,11 +21,11 @@ typedef struct ts_loop_plan {
   int32_t *weight; /* of the node alone, in simple vector operations */
   int32_t total_weight;
   /* ROW */
-  int32_t passes;        /* over the row */
-  int32_t *output_pass;  /* an entry an output: the pass that stores it (row-level: after which it is stored) */
-  int32_t *first;        /* the first pass that works with a node */
-  int64_t *saved;        /* -1, or bytes per element in front of the node's row in scratch */
-  int64_t saved_bytes;   /* per element */
+  int32_t passes;       /* over the row */
+  int32_t *output_pass; /* an entry an output: the pass that stores it (row-level: after which it is stored) */
+  int32_t *first;       /* the first pass that works with a node */
+  int64_t *saved;       /* -1, or bytes per element in front of the node's row in scratch */
+  int64_t saved_bytes;  /* per element */
 } ts_loop_plan;
 
 ts_status ts_loop_plan_make(const ts_kernel_desc *desc, ts_arena *arena, ts_loop_plan *out);

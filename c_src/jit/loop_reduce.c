@@ -18,8 +18,10 @@ ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node) {
   ts_dtype operand = desc->nodes[n->a].dtype;
   ts_reducer r = {.kind = n->kind, .op = n->op, .combine = combiner_of(n->op), .operand = operand, .result = n->dtype};
   r.type = ts_accumulator_type(operand);
-  if (n->kind == TS_NODE_ARG) r.high = n->b != 0;
-  else if (is_logical(&r)) r.type = TS_U8;
+  if (n->kind == TS_NODE_ARG)
+    r.high = n->b != 0;
+  else if (is_logical(&r))
+    r.type = TS_U8;
   return r;
 }
 
@@ -108,7 +110,9 @@ static ts_v shuffled(ts_emit *e, ts_v x, int by) {
   LLVMValueRef mask[64];
   for (int i = 0; i < e->lanes; i++) {
     bool inside = i + by < e->lanes;
-    mask[i] = by == 0 ? LLVMConstInt(i32, 0, 0) : inside ? LLVMConstInt(i32, (unsigned)(i + by), 0) : LLVMGetPoison(i32);
+    mask[i] = by == 0  ? LLVMConstInt(i32, 0, 0)
+              : inside ? LLVMConstInt(i32, (unsigned)(i + by), 0)
+                       : LLVMGetPoison(i32);
   }
   return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(mask, (unsigned)e->lanes), "");
 }

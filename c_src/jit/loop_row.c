@@ -12,8 +12,8 @@
 typedef struct row_reduce {
   int32_t node;
   ts_reducer reducer;
-  int accs;     /* vectors */
-  int carried;  /* where they start among the carried values; ARG: values, then indices */
+  int accs;    /* vectors */
+  int carried; /* where they start among the carried values; ARG: values, then indices */
 } row_reduce;
 
 typedef struct row_pass {

@@ -19,7 +19,8 @@ static ts_dtype parse_type(const char *name) {
 }
 
 static void parse_classes(const char *text, uint8_t *out) {
-  for (int i = 0; text[i]; i++) out[i] = text[i] == '0' ? TS_STRIDE_ZERO : text[i] == '1' ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
+  for (int i = 0; text[i]; i++)
+    out[i] = text[i] == '0' ? TS_STRIDE_ZERO : text[i] == '1' ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
 }
 
 static void parse_op(ts_kernel_node *n, const char *op, const int *v, int count) {
@@ -134,7 +135,8 @@ static uint64_t random_bits(uint64_t *state) {
 }
 
 static ts_scalar random_value(ts_dtype type, const ts_case_run *run, uint64_t *state) {
-  static const double specials[] = {0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 3.5, 1e-41, -1e30};
+  static const double specials[] = {0,    -0.0,      1,          -1,        2,   -2,    0.5,
+                                    -0.5, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0, 3.5, 1e-41, -1e30};
   uint64_t r = random_bits(state);
   if (ts_dtype_is_integer(type)) {
     if (run->index_range) return ts_scalar_from_s64(type, (int64_t)(r % (uint64_t)(run->index_range + 4)) - 2);
@@ -189,7 +191,8 @@ static const ts_kernel_operand *operand_of(const ts_kernel_desc *d, int32_t i) {
 
 static void fill(memory *m, ts_dtype type, const ts_case_run *run, uint64_t *state) {
   size_t size = ts_dtype_size(type);
-  for (size_t i = 0; i + size <= m->bytes; i += size) ts_scalar_store(type, random_value(type, run, state), m->data + i);
+  for (size_t i = 0; i + size <= m->bytes; i += size)
+    ts_scalar_store(type, random_value(type, run, state), m->data + i);
 }
 
 static void make_index(const ts_kernel_desc *d, int32_t i, arguments *a, uint64_t *state) {
@@ -198,7 +201,8 @@ static void make_index(const ts_kernel_desc *d, int32_t i, arguments *a, uint64_
 }
 
 /* A table has `index_range` entries, one behind the other. */
-static size_t table_entries(const ts_kernel_desc *d, int32_t input, const ts_case_run *run, size_t entry, arguments *a) {
+static size_t table_entries(const ts_kernel_desc *d, int32_t input, const ts_case_run *run, size_t entry,
+                            arguments *a) {
   size_t entries = 1;
   for (int32_t i = 0; i < d->node_count; i++) {
     const ts_kernel_node *n = &d->nodes[i];
@@ -442,8 +446,8 @@ static void compare(const ts_kernel_case *c, int32_t output, const char *actual,
     if (same(type, x, y, run->tolerance)) continue;
     ts_text text = {0};
     ts_status_free(ts_kernel_print(&c->desc, &text));
-    ck_abort_msg("output %d, element %zu of memory: %.17g (%llx), expected %.17g (%llx); extents %lld %lld %lld\n%s", output,
-                 i / size, ts_scalar_to_f64(type, x), (unsigned long long)x.bits, ts_scalar_to_f64(type, y),
+    ck_abort_msg("output %d, element %zu of memory: %.17g (%llx), expected %.17g (%llx); extents %lld %lld %lld\n%s",
+                 output, i / size, ts_scalar_to_f64(type, x), (unsigned long long)x.bits, ts_scalar_to_f64(type, y),
                  (unsigned long long)y.bits, (long long)run->extents[0], (long long)run->extents[1],
                  (long long)run->extents[2], text.data);
   }

@@ -29,18 +29,21 @@ static const char *type_names[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32"
 
 /* ---- MAP ---- */
 
-START_TEST(map_rank_1) {
+START_TEST(map_rank_1)
+{
   char text[512];
   const char *t = type_names[_i];
-  snprintf(text, sizeof(text),
-           "map 1\nin %s 1\nin %s s\nin %s 0\nout %s 1 6\nout %s s 4\nscalar %s\n0 %s load 0\n1 %s load 1\n2 %s load 2\n"
-           "3 %s scalar 0\n4 %s multiply 0 1\n5 %s add 4 3\n6 %s subtract 5 2\n",
-           t, t, t, t, t, t, t, t, t, t, t, t, t);
+  snprintf(
+      text, sizeof(text),
+      "map 1\nin %s 1\nin %s s\nin %s 0\nout %s 1 6\nout %s s 4\nscalar %s\n0 %s load 0\n1 %s load 1\n2 %s load 2\n"
+      "3 %s scalar 0\n4 %s multiply 0 1\n5 %s add 4 3\n6 %s subtract 5 2\n",
+      t, t, t, t, t, t, t, t, t, t, t, t, t);
   test_lengths(text, 0, true);
 }
 END_TEST
 
-START_TEST(map_rank_n) {
+START_TEST(map_rank_n)
+{
   char text[512];
   const char *t = type_names[_i];
   snprintf(text, sizeof(text),
@@ -52,8 +55,10 @@ START_TEST(map_rank_n) {
 END_TEST
 
 /* Heavy bodies are emitted once, with loads and stores that choose their way. */
-START_TEST(map_heavy_body) {
-  char text[4096] = "map 2\nin f32 s1\nin u8 ss\nout f32 s1 59\nout u8 s1 60\n0 f32 load 0\n1 u8 load 1\n2 f32 convert 1\n";
+START_TEST(map_heavy_body)
+{
+  char text[4096] =
+      "map 2\nin f32 s1\nin u8 ss\nout f32 s1 59\nout u8 s1 60\n0 f32 load 0\n1 u8 load 1\n2 f32 convert 1\n";
   for (int i = 3; i < 60; i++) {
     char line[64];
     snprintf(line, sizeof(line), "%d f32 %s %d %d\n", i, i % 3 ? "subtract" : "max", i - 1, i % 5 ? 0 : 2);
@@ -69,16 +74,21 @@ END_TEST
 
 static const char *gathers[] = {
     /* an index for each point: of a table, and of rows of a table by columns */
-    "map 1\nin f32 0\nin s32 1\nout f32 1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step 1\n",
-    "map 2\nin u8 01\nin u64 ss\nout u8 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 u8 gather 0 at 0 limit 0 step 1\n",
+    "map 1\nin f32 0\nin s32 1\nout f32 1 1\nscalar s64\nscalar s64\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n",
+    "map 2\nin u8 01\nin u64 ss\nout u8 s1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 u8 gather 0 at 0 limit 0 step "
+    "1\n",
     /* an index for each row: contiguous, strided, and one element */
-    "map 2\nin f32 01\nin s8 s0\nout f32 s1 1\nscalar s64\nscalar s64\n0 s8 load 1\n1 f32 gather 0 at 0 limit 0 step 1\n",
-    "map 2\nin f16 0s\nin u8 s0\nout f16 s1 1\nscalar s64\nscalar s64\n0 u8 load 1\n1 f16 gather 0 at 0 limit 0 step 1\n",
+    "map 2\nin f32 01\nin s8 s0\nout f32 s1 1\nscalar s64\nscalar s64\n0 s8 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n",
+    "map 2\nin f16 0s\nin u8 s0\nout f16 s1 1\nscalar s64\nscalar s64\n0 u8 load 1\n1 f16 gather 0 at 0 limit 0 step "
+    "1\n",
     "map 2\nin f64 00\nin s64 s0\nin f64 s1\nout f64 s1 3\nscalar s64\nscalar s64\n0 s64 load 1\n1 f64 load 2\n"
     "2 f64 gather 0 at 0 limit 0 step 1\n3 f64 add 1 2\n",
 };
 
-START_TEST(map_gather) {
+START_TEST(map_gather)
+{
   ts_kernel_case c;
   ts_case_parse(gathers[_i], &c);
   ts_kernel *kernel = ts_case_compile(&c);
@@ -93,12 +103,14 @@ END_TEST
 
 /* ---- TILE ---- */
 
-START_TEST(tile) {
+START_TEST(tile)
+{
   static const int64_t rows[] = {1, 15, 16, 17, 50, 150};
   char text[512];
   const char *t = type_names[_i];
   snprintf(text, sizeof(text),
-           "tile 3\nin %s s1s\nin %s ss1\nin %s 0s0\nin %s 01s\nout %s ss1 5\nout %s sss 0\n0 %s load 0\n1 %s load 1\n2 %s load 2\n"
+           "tile 3\nin %s s1s\nin %s ss1\nin %s 0s0\nin %s 01s\nout %s ss1 5\nout %s sss 0\n0 %s load 0\n1 %s load "
+           "1\n2 %s load 2\n"
            "3 %s load 3\n4 %s add 0 1\n5 %s subtract 4 3\n6 %s multiply 5 2\n",
            t, t, t, t, t, t, t, t, t, t, t, t, t);
   ts_kernel_case c;
@@ -116,30 +128,37 @@ END_TEST
 
 /* ---- ROW and COL ---- */
 
-static const char *reductions[] = {"reduce_sum", "reduce_product", "reduce_max", "reduce_min", "reduce_all", "reduce_any"};
+static const char *reductions[] = {"reduce_sum", "reduce_product", "reduce_max",
+                                   "reduce_min", "reduce_all",     "reduce_any"};
 
-START_TEST(row_reductions) {
+START_TEST(row_reductions)
+{
   const char *t = type_names[_i / 6], *op = reductions[_i % 6], *r = _i % 6 > 3 ? "u8" : t;
   char text[256];
-  snprintf(text, sizeof(text), "row 2\nin %s s1\nin %s ss\nout %s s0 2\nout %s s1 3\n0 %s load 0\n1 %s load 1\n2 %s %s 0\n3 %s %s 1\n",
-           t, t, r, r, t, t, r, op, r, op);
+  snprintf(text, sizeof(text),
+           "row 2\nin %s s1\nin %s ss\nout %s s0 2\nout %s s1 3\n0 %s load 0\n1 %s load 1\n2 %s %s 0\n3 %s %s 1\n", t,
+           t, r, r, t, t, r, op, r, op);
   test_lengths(text, 5, true);
   test_lengths(text, 5, false);
 }
 END_TEST
 
-START_TEST(col_reductions) {
+START_TEST(col_reductions)
+{
   static const int64_t rows[] = {0, 1, 2, 5, 31, 32, 33, 100};
   const char *t = type_names[_i / 6], *op = reductions[_i % 6], *r = _i % 6 > 3 ? "u8" : t;
   char text[256];
-  snprintf(text, sizeof(text), "col 3\nin %s ss1\nin %s ss0\nout %s s01 4\n0 %s load 0\n1 %s load 1\n2 %s add 0 1\n3 %s %s 2\n4 %s max 3 3\n",
-           t, t, r, t, t, t, r, op, r);
+  snprintf(
+      text, sizeof(text),
+      "col 3\nin %s ss1\nin %s ss0\nout %s s01 4\n0 %s load 0\n1 %s load 1\n2 %s add 0 1\n3 %s %s 2\n4 %s max 3 3\n", t,
+      t, r, t, t, t, r, op, r);
   ts_kernel_case c;
   ts_case_parse(text, &c);
   ts_kernel *kernel = ts_case_compile(&c);
   for (size_t i = 0; i < 8; i++) {
     for (size_t k = 0; k < LENGTHS; k += 2) {
-      ts_case_check(&c, kernel, &(ts_case_run){.extents = {2, rows[i], lengths[k]}, .seed = i + k, .special = k % 4 == 0});
+      ts_case_check(&c, kernel,
+                    &(ts_case_run){.extents = {2, rows[i], lengths[k]}, .seed = i + k, .special = k % 4 == 0});
     }
   }
   ts_kernel_release(kernel);
@@ -154,20 +173,25 @@ static const char *row_programs[] = {
     "4 f32 reduce_sum 3\n5 f32 divide 3 4\n",
     /* layer norm in half precision, with outputs of several passes: the first could lie on the input */
     "row 3\nin bf16 ss1\nin bf16 001\nout bf16 ss1 1\nout bf16 ss1 10\nout bf16 ss0 6\nscalar bf16\n0 bf16 load 0\n"
-    "1 bf16 add 0 0\n2 bf16 reduce_sum 0\n3 bf16 scalar 0\n4 bf16 multiply 2 3\n5 bf16 subtract 0 4\n6 bf16 reduce_max 5\n"
+    "1 bf16 add 0 0\n2 bf16 reduce_sum 0\n3 bf16 scalar 0\n4 bf16 multiply 2 3\n5 bf16 subtract 0 4\n6 bf16 reduce_max "
+    "5\n"
     "7 bf16 load 1\n8 bf16 multiply 5 7\n9 bf16 sqrt 8\n10 bf16 divide 9 6\n",
     /* a kept value that is first wanted in the second pass, and a reduction of a row-level value */
-    "row 2\nin f64 ss\nin f64 s0\nout f64 s1 8\nout f64 s0 9\n0 f64 load 0\n1 f64 load 1\n2 f64 sqrt 0\n3 f64 divide 2 1\n"
+    "row 2\nin f64 ss\nin f64 s0\nout f64 s1 8\nout f64 s0 9\n0 f64 load 0\n1 f64 load 1\n2 f64 sqrt 0\n3 f64 divide 2 "
+    "1\n"
     "4 f64 reduce_sum 0\n5 f64 multiply 3 4\n6 f64 reduce_min 5\n7 f64 divide 3 6\n8 f64 add 7 5\n9 f64 reduce_sum 1\n",
     /* a truth value and a broadcast row value */
-    "row 2\nin s16 s1\nin u8 01\nout u8 s1 3\nout s16 s1 4\n0 s16 load 0\n1 s16 reduce_max 0\n2 u8 load 1\n3 u8 equal 0 1\n"
+    "row 2\nin s16 s1\nin u8 01\nout u8 s1 3\nout s16 s1 4\n0 s16 load 0\n1 s16 reduce_max 0\n2 u8 load 1\n3 u8 equal "
+    "0 1\n"
     "4 s16 select 2 1 0\n",
-    "row 1\nin u32 1\nindex 1\nout u32 1 4\nout u8 0 5\n0 u32 load 0\n1 u32 index 0\n2 u32 multiply 0 1\n3 u32 reduce_sum 2\n"
+    "row 1\nin u32 1\nindex 1\nout u32 1 4\nout u8 0 5\n0 u32 load 0\n1 u32 index 0\n2 u32 multiply 0 1\n3 u32 "
+    "reduce_sum 2\n"
     "4 u32 subtract 2 3\n5 u8 reduce_any 0\n",
 };
 #define ROW_PROGRAMS (sizeof(row_programs) / sizeof(row_programs[0]))
 
-START_TEST(row_program) {
+START_TEST(row_program)
+{
   ts_kernel_case c;
   ts_case_parse(row_programs[_i], &c);
   ts_kernel *kernel = ts_case_compile(&c);
@@ -183,7 +207,8 @@ START_TEST(row_program) {
 }
 END_TEST
 
-START_TEST(map_in_place) {
+START_TEST(map_in_place)
+{
   for (int64_t n = 1; n < 70; n += 17) {
     ts_case_run run = {.extents = {3, n}, .seed = 3, .in_place = true};
     ts_case_test("map 2\nin f16 s1\nin f16 s1\nout f16 s1 2\n0 f16 load 0\n1 f16 load 1\n2 f16 subtract 1 0\n", &run);
@@ -192,15 +217,18 @@ START_TEST(map_in_place) {
 END_TEST
 
 /* The longest block: all 32 lanes for long. */
-START_TEST(row_longest) {
+START_TEST(row_longest)
+{
   ts_case_run run = {.extents = {2, TS_REDUCE_BLOCK}, .seed = 8};
-  ts_case_test("row 2\nin f32 s1\nout f32 s0 1\nout f32 s0 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_product 0\n", &run);
+  ts_case_test(
+      "row 2\nin f32 s1\nout f32 s0 1\nout f32 s0 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_product 0\n", &run);
 }
 END_TEST
 
 static const char *args[] = {"argmax_low", "argmax_high", "argmin_low", "argmin_high"};
 
-START_TEST(arg_reductions) {
+START_TEST(arg_reductions)
+{
   const char *t = type_names[_i / 4], *op = args[_i % 4];
   char text[256];
   snprintf(text, sizeof(text), "row 2\nin %s s1\nout s32 s0 1\nout %s s1 0\n0 %s load 0\n1 s32 %s 0\n", t, t, t, op);
@@ -212,7 +240,8 @@ START_TEST(arg_reductions) {
 END_TEST
 
 /* Rows and columns of the same numbers have the same bits. */
-START_TEST(row_and_column_sums_agree) {
+START_TEST(row_and_column_sums_agree)
+{
   enum { ROWS = 500, COLUMNS = 37 };
   static float x[ROWS * COLUMNS], by_row[COLUMNS], by_column[COLUMNS];
   for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(i * 7919 % 10007) * 0.001f - 4;
@@ -261,19 +290,22 @@ static void test_op(ts_opcode op, const char *type) {
   char text[512], operands[16] = "0";
   if (ts_op_operands(op) > 1) strcat(operands, " 1");
   if (ts_op_operands(op) > 2) strcat(operands, " 2");
-  snprintf(text, sizeof(text), "map 1\nin %s 1\nin %s 1\nin %s 1\nout %s 1 3\n0 %s load 0\n1 %s load 1\n2 %s load 2\n3 %s %s %s\n",
-           first, type, type, result, first, type, type, result, ts_op_name(op), operands);
+  snprintf(text, sizeof(text),
+           "map 1\nin %s 1\nin %s 1\nin %s 1\nout %s 1 3\n0 %s load 0\n1 %s load 1\n2 %s load 2\n3 %s %s %s\n", first,
+           type, type, result, first, type, type, result, ts_op_name(op), operands);
   ts_kernel_case c;
   ts_case_parse(text, &c);
   ts_kernel *kernel = ts_case_compile(&c);
   for (uint64_t seed = 1; seed < 4; seed++) {
-    ts_case_run run = {.extents = {seed < 3 ? 400 : 7}, .seed = seed, .special = seed != 2, .tolerance = tolerance_of(op, type)};
+    ts_case_run run = {
+        .extents = {seed < 3 ? 400 : 7}, .seed = seed, .special = seed != 2, .tolerance = tolerance_of(op, type)};
     ts_case_check(&c, kernel, &run);
   }
   ts_kernel_release(kernel);
 }
 
-START_TEST(every_op) {
+START_TEST(every_op)
+{
   for (int op = TS_OP_EXP; op <= TS_OP_CLAMP; op++) {
     if (op == TS_OP_CONVERT || op == TS_OP_BITCAST) continue;
     if (applies((ts_opcode)op, type_names[_i])) test_op((ts_opcode)op, type_names[_i]);
@@ -281,7 +313,8 @@ START_TEST(every_op) {
 }
 END_TEST
 
-START_TEST(every_conversion) {
+START_TEST(every_conversion)
+{
   const char *from = type_names[_i];
   for (int k = 0; k < TYPES; k++) {
     char text[256];
@@ -298,7 +331,8 @@ START_TEST(every_conversion) {
 END_TEST
 
 /* Long remainders take many steps. */
-START_TEST(remainder_far_apart) {
+START_TEST(remainder_far_apart)
+{
   static double x[64], y[64], out[64];
   const double ends[] = {1e308, 5e-324, 0x1p1023, 3, 0x1p-1022, 1e16, 0.1, 7e200};
   for (int i = 0; i < 64; i++) x[i] = i & 1 ? -ends[i / 8] : ends[i / 8], y[i] = ends[i % 8] * (i & 2 ? -1 : 1);
@@ -316,7 +350,8 @@ END_TEST
 
 /* ---- text, checks, faults ---- */
 
-START_TEST(text_prints_back) {
+START_TEST(text_prints_back)
+{
   for (size_t i = 0; i < ROW_PROGRAMS + 5; i++) {
     const char *source = i < 5 ? gathers[i] : row_programs[i - 5];
     ts_kernel_case c, again;
@@ -362,12 +397,15 @@ static const struct {
     {"col 2\nin f32 s1\nout f32 s1 1\n0 f32 load 0\n1 f32 reduce_sum 0\n", "reduced dim"},
     {"col 2\nin f32 s1\nout f32 01 0\n0 f32 load 0\n", "varies"},
     {"col 2\nin f32 s1\nout f32 01 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 add 0 1\n", "mixes"},
-    {"col 2\nin f32 s1\nout f32 01 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_sum 1\n", "reduction of a reduction"},
-    {"map 1\nin f32 1\nin f32 1\nout f32 1 1\nscalar s64\n0 f32 load 1\n1 f32 gather 0 at 0 limit 0 step 0\n", "indices"},
+    {"col 2\nin f32 s1\nout f32 01 2\n0 f32 load 0\n1 f32 reduce_sum 0\n2 f32 reduce_sum 1\n",
+     "reduction of a reduction"},
+    {"map 1\nin f32 1\nin f32 1\nout f32 1 1\nscalar s64\n0 f32 load 1\n1 f32 gather 0 at 0 limit 0 step 0\n",
+     "indices"},
     {"map 1\nin f32 1\nin s32 1\nout f32 1 1\nscalar s32\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step 0\n", "s64"},
 };
 
-START_TEST(check_rejects) {
+START_TEST(check_rejects)
+{
   ts_kernel_case c;
   char *text = NULL;
   ts_kernel_source source;
@@ -385,7 +423,8 @@ static void make_and_free(const ts_kernel_desc *desc) {
   ts_status_free(status);
 }
 
-START_TEST(failing_allocations) {
+START_TEST(failing_allocations)
+{
   ts_kernel_case c;
   ts_case_parse(row_programs[1], &c);
   CK_FAIL_EACH_ALLOCATION(make_and_free(&c.desc));
@@ -402,7 +441,8 @@ END_TEST
 
 /* ---- other instruction sets: this program again, told to use less ---- */
 
-START_TEST(lower_isa) {
+START_TEST(lower_isa)
+{
   static const char *const isas[] = {"sse4", "avx2"};
   char self[256];
   ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
