@@ -181,10 +181,10 @@ bench: all
 	$(call erl_compile,bench,bench)
 	$(Q)$(ERL) -noshell -pa ebin build/bench -s tessera_bench main -s init stop
 
-# Largest errors of the unary functions: test/c/accuracy.c.
-$(B)/accuracy: $(B)/test/c/accuracy.o $(CORE)
+# Largest errors of the unary functions, ARGS="[stride [function ...]]": test/c/accuracy.c.
+$(B)/accuracy: $(B)/test/c/accuracy.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(CORE) $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(LIBS)
 
 accuracy: $(B)/accuracy
 	$(Q)$< $(ARGS)

@@ -153,16 +153,18 @@ ts_v ts_vm_atanh(ts_vm *m, ts_v x) {
 
 /* ---- powers and roots ---- */
 
+/* The library's f64 pow overflows at exp(709.78271): its infinities, with the right sign, are looked at again. */
 static ts_v pow_by_square(ts_vm *m, ts_v x, ts_v y) {
   ts_v root = ts_vm_library(m, "pow", "u10", l_abs(m, x), l_mul(m, y, l_const(m, 0.5)));
   return l_copysign(m, l_mul(m, root, root), ts_vm_library(m, "pow", "u10", x, y));
 }
 
-/* The library's f64 pow overflows at exp(709.78271): its infinities, with the right sign, are looked at again. */
 ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
   ts_v out = ts_vm_library(m, "pow", "u10", x, y);
   if (!m->wide) return out;
   ts_v overflow = l_cmp(m, LLVMRealOEQ, l_abs(m, out), l_const(m, __builtin_inf()));
+  ts_v halves = l_cmp(m, LLVMRealOGE, l_abs(m, y), l_const(m, 0.5)); /* half the least number would be 0 */
+  overflow = LLVMBuildAnd(m->b, overflow, halves, "");
   return l_rarely(m, overflow, out, pow_by_square, x, y);
 }
 
