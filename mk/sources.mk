@@ -39,6 +39,9 @@ PASS_SRC := \
   c_src/pass/affine.c \
   c_src/pass/cse.c \
   c_src/pass/dce.c \
+  c_src/pass/dots.c \
+  c_src/pass/expand.c \
+  c_src/pass/fold.c \
   c_src/pass/fuse.c \
   c_src/pass/fuse_check.c \
   c_src/pass/fuse_plan.c \
@@ -46,7 +49,10 @@ PASS_SRC := \
   c_src/pass/pipeline.c \
   c_src/pass/program.c \
   c_src/pass/program_build.c \
-  c_src/pass/rewrite.c
+  c_src/pass/rewrite.c \
+  c_src/pass/simplify.c \
+  c_src/pass/simplify_arithmetic.c \
+  c_src/pass/simplify_shape.c
 
 JIT_SRC := \
   c_src/jit/build_id.c \

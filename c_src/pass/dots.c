@@ -1,0 +1,108 @@
+/* Contractions in the form that a matrix product takes: batch, free and contracted dims of each operand are one
+ * strided dim each. Transposes of operands go where the contraction can read through them; where the dims of an
+ * operand do not collapse, it is transposed to [batch, free, contracted] first. The order of
+ * contraction, and so every bit, stays. */
+#include "pass/rewrite.h"
+
+typedef struct side {
+  ts_value_id value;
+  ts_dims batch, contract;
+} side;
+
+static bool contains(const ts_dims *dims, int64_t d) {
+  for (int32_t i = 0; i < dims->rank; i++) {
+    if (dims->dims[i] == d) return true;
+  }
+  return false;
+}
+
+static ts_dims free_dims(const side *s, int32_t rank) {
+  ts_dims out = {0};
+  for (int32_t d = 0; d < rank; d++) {
+    if (!contains(&s->batch, d) && !contains(&s->contract, d)) out.dims[out.rank++] = d;
+  }
+  return out;
+}
+
+static ts_dims apply(const ts_dims *axes, const ts_dims *dims) {
+  ts_dims out = {.rank = dims->rank};
+  for (int32_t i = 0; i < dims->rank; i++) out.dims[i] = axes->dims[dims->dims[i]];
+  return out;
+}
+
+/* The result's free dims come in the order of the operand's, which must not change. */
+static bool is_ascending(const ts_dims *dims) {
+  for (int32_t i = 1; i < dims->rank; i++) {
+    if (dims->dims[i] < dims->dims[i - 1]) return false;
+  }
+  return true;
+}
+
+static void read_through_transpose(const ts_graph *g, side *s) {
+  const ts_value *v = ts_graph_value(g, s->value);
+  if (v->op == TS_NO_ID || ts_graph_op(g, v->op)->code != TS_OP_TRANSPOSE) return;
+  const ts_op *op = ts_graph_op(g, v->op);
+  ts_dims free = free_dims(s, v->shape.rank), moved = apply(&op->attrs->axes, &free);
+  if (!is_ascending(&moved)) return;
+  *s = (side){op->operands[0], apply(&op->attrs->axes, &s->batch), apply(&op->attrs->axes, &s->contract)};
+}
+
+static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_dims *dims) {
+  int64_t expected = -1;
+  for (int32_t i = dims->rank - 1; i >= 0; i--) {
+    int64_t d = dims->dims[i];
+    if (shape->dims[d] == 1) continue;
+    if (expected >= 0 && strides[d] != expected) return false;
+    expected = strides[d] * shape->dims[d];
+  }
+  return true;
+}
+
+static bool is_strided(const ts_graph *g, const side *s) {
+  const ts_shape *shape = &ts_graph_value(g, s->value)->shape;
+  ts_dims free = free_dims(s, shape->rank);
+  int64_t strides[TS_MAX_RANK];
+  ts_shape_strides(shape, strides);
+  return is_one_dim(shape, strides, &s->batch) && is_one_dim(shape, strides, &free) && is_one_dim(shape, strides, &s->contract);
+}
+
+static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
+  positions->rank = from->rank;
+  for (int32_t i = 0; i < from->rank; i++) {
+    positions->dims[i] = to->rank;
+    to->dims[to->rank++] = from->dims[i];
+  }
+}
+
+static ts_status make_strided(ts_rewrite *rw, ts_region_id target, side *s) {
+  if (is_strided(rw->to, s)) return TS_SUCCESS;
+  ts_dims free = free_dims(s, ts_graph_value(rw->to, s->value)->shape.rank), kept;
+  side out = {0};
+  ts_attrs attrs = {0};
+  append(&attrs.axes, &s->batch, &out.batch);
+  append(&attrs.axes, &free, &kept);
+  append(&attrs.axes, &s->contract, &out.contract);
+  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_TRANSPOSE, &s->value, 1, &attrs, &out.value));
+  *s = out;
+  return TS_SUCCESS;
+}
+
+static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  const ts_op *op = ts_graph_op(rw->from, id);
+  if (op->code != TS_OP_DOT) return ts_rewrite_copy(rw, id, target);
+  side lhs = {ts_rewrite_operand(rw, op, 0), op->attrs->dot.lhs_batch, op->attrs->dot.lhs_contract};
+  side rhs = {ts_rewrite_operand(rw, op, 1), op->attrs->dot.rhs_batch, op->attrs->dot.rhs_contract};
+  read_through_transpose(rw->to, &lhs);
+  read_through_transpose(rw->to, &rhs);
+  TS_TRY(make_strided(rw, target, &lhs));
+  TS_TRY(make_strided(rw, target, &rhs));
+  ts_attrs attrs = {.dot = {lhs.contract, lhs.batch, rhs.contract, rhs.batch}};
+  ts_value_id operands[] = {lhs.value, rhs.value}, result;
+  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_DOT, operands, 2, &attrs, &result));
+  return ts_rewrite_set(rw, id, result);
+}
+
+ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  ts_rewrite rw = {.visit = visit};
+  return ts_rewrite_run(&rw, in, options, out);
+}
