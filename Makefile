@@ -61,7 +61,9 @@ TEST_SUPPORT_OBJ := $(TEST_SUPPORT_SRC:%.c=$(B)/%.o)
 
 CORE := $(B)/libtessera_core.a
 TEST_SUPPORT := $(if $(TEST_SUPPORT_SRC),$(B)/libtest_support.a)
-NIF := $(if $(NIF_SRC),$(if $(filter normal,$(BUILD)),priv,$(B))/tessera_nif.so)
+# Where the application is put together: ebin/ and priv/ of a sanitizer's variant are its own.
+APP := $(if $(filter-out normal,$(BUILD)),build/$(BUILD)/app,.)
+NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
@@ -152,15 +154,23 @@ ERL_SUITES := $(basename $(notdir $(wildcard test/erl/*_SUITE.erl)))
 EUNIT_RUN = $(if $(T),$(filter $(T),$(EUNIT_MODULES)),$(EUNIT_MODULES))
 SUITES_RUN = $(if $(T),$(filter $(T),$(ERL_SUITES)),$(ERL_SUITES))
 
+# The runtime system itself is not instrumented, so the sanitizer's library comes first by force. What the
+# runtime system allocates and keeps is not a leak of ours.
+ERL_ENV_asan = TESSERA_SANITIZER=asan LD_PRELOAD=$(shell $(CC) -print-file-name=libasan.so) \
+  ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+ERL_ENV = $(ERL_ENV_$(BUILD))
+
 test-erl: all
 	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
-	$(if $(EUNIT_RUN),$(Q)$(ERL) -noshell -pa ebin build/test-erl -eval \
+	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
+	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval \
 	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of ok -> halt(0); _ -> halt(1) end.')
-	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && ct_run -noshell -pa ebin build/test-erl -dir build/test-erl \
+	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -pa $(APP)/ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
 asan:
 	$(Q)$(MAKE) BUILD=asan test-c
+	$(Q)$(MAKE) BUILD=asan test-erl
 
 tsan:
 	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
