@@ -49,6 +49,8 @@ ts_v ts_emit_lane_mask(ts_emit *e, ts_v count); /* i1 vector: lane < count (i64)
  * Those with a `count` may add blocks: ask the builder for its block afterwards. */
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address); /* contiguous, all lanes */
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
+/* The same past the caches; `address` is a multiple of 64 bytes, or of the vector's where that is shorter. */
+void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
 /* Only lanes below `count` (i64, 0..lanes) are touched; other lanes read as zero. */
 ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v count);
 void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v count);

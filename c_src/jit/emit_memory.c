@@ -112,6 +112,15 @@ void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
   store_aligned(e, to_memory(e, type, value), address, ts_dtype_size(type));
 }
 
+void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
+  size_t bytes = (size_t)e->lanes * ts_dtype_size(type);
+  ts_v store = LLVMBuildStore(e->b, to_memory(e, type, value), address);
+  LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(e->context), 1, 0));
+  LLVMSetAlignment(store, (unsigned)(bytes < 64 ? bytes : 64));
+  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
+                  LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, &one, 1)));
+}
+
 static ts_v alignment_argument(ts_emit *e, ts_dtype type) {
   return LLVMConstInt(LLVMInt32TypeInContext(e->context), ts_dtype_size(type), 0);
 }

@@ -122,6 +122,7 @@ static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
   TS_TRY(check_operand(d, &o->operand, false, id));
   if (!is_node(o->node, d->node_count)) return bad("output", id, "no such node");
   if (type_of(d, o->node) != o->operand.dtype) return bad("output", id, "type differs from the node's");
+  if (o->stream && o->operand.stride[d->rank - 1] != TS_STRIDE_UNIT) return bad("output", id, "streams with a stride");
   if (d->kind == TS_KERNEL_COL && o->operand.stride[d->rank - 2] != TS_STRIDE_ZERO) {
     return bad("output", id, "moves along the reduced dim");
   }
@@ -240,7 +241,7 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
   for (int32_t i = 0; i < desc->output_count; i++) {
     ts_text_format(out, "out %s ", ts_dtype_name(desc->outputs[i].operand.dtype));
     print_operand(desc, &desc->outputs[i].operand, out);
-    ts_text_format(out, " %d\n", desc->outputs[i].node);
+    ts_text_format(out, desc->outputs[i].stream ? " %d stream\n" : " %d\n", desc->outputs[i].node);
   }
   for (int32_t i = 0; i < desc->index_count; i++) {
     ts_text_append(out, "index ");

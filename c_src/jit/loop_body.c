@@ -129,7 +129,16 @@ ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_ker
   return ts_loop_nodes(loop, TS_LEVEL_KERNEL, NULL);
 }
 
+static bool streams(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->output_count; i++) {
+    if (d->outputs[i].stream) return true;
+  }
+  return false;
+}
+
 ts_status ts_loop_close(ts_loop *loop, ts_status status) {
+  /* Stores past the caches are not ordered with those that tell others of them. */
+  if (!status && streams(loop->d)) LLVMBuildFence(loop->e->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
   if (!status) LLVMBuildBr(loop->e->b, loop->leave);
   ts_arena_deinit(&loop->arena);
   return status;
@@ -474,6 +483,8 @@ static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v count) 
     ts_v address = ts_loop_element(loop, type, base, index);
     if (count)
       ts_emit_store_tail(loop->e, type, value, address, count);
+    else if (o->stream)
+      ts_emit_store_stream(loop->e, type, value, address);
     else
       ts_emit_store(loop->e, type, value, address);
     return;
