@@ -1,0 +1,14 @@
+/* Ops called on tensors, one at a time: each is a program of one op, compiled
+ * once for its operands' types and shapes and kept in a bounded cache.
+ * Thread-safe. */
+#ifndef TS_NIF_EAGER_H
+#define TS_NIF_EAGER_H
+
+#include "nif/nif_executable.h"
+
+bool ts_nif_eager_init(void); /* more than once is fine */
+
+ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+#endif

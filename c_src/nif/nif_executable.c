@@ -1,0 +1,270 @@
+#include "nif/nif_executable.h"
+
+#include "nif/nif_graph.h"
+
+#include <string.h>
+
+static ErlNifResourceType *executable_type, *run_type;
+
+/* ---- arguments ---- */
+
+static ts_status alloc_args(size_t count, ts_nif_args *args) {
+  *args = (ts_nif_args){.buffers = args->few_buffers, .tensors = args->few_tensors};
+  if (count <= sizeof args->few_buffers / sizeof *args->few_buffers) return TS_SUCCESS;
+  TS_TRY(ts_alloc_array(count, sizeof(ts_buffer *) + sizeof(ts_nif_tensor *), &args->block));
+  args->buffers = args->block;
+  args->tensors = (ts_nif_tensor **)(args->buffers + count);
+  return TS_SUCCESS;
+}
+
+static ts_status number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out) {
+  ts_scalar scalar;
+  if (type->shape.rank != 0)
+    return ts_error(TS_INVALID_ARGUMENT, "expected %s, got a number", TS_SHAPE_STR(type->dtype, &type->shape));
+  TS_TRY(ts_number_scalar(number, type->dtype, &scalar));
+  TS_TRY(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, out));
+  ts_scalar_store(type->dtype, scalar, (*out)->data);
+  return TS_SUCCESS;
+}
+
+static ts_status tensor_buffer(ts_nif_tensor *tensor, bool donate, uint64_t bit, ts_nif_args *args) {
+  size_t i = args->count;
+  if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor)) args->donated |= bit;
+  else TS_TRY(ts_nif_tensor_pin(tensor));
+  args->tensors[i] = tensor;
+  args->buffers[i] = tensor->buffer;
+  return TS_SUCCESS;
+}
+
+static ts_status get_arg(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type, uint64_t donate, ts_nif_args *args) {
+  ERL_NIF_TERM ref;
+  ts_nif_tensor *tensor;
+  ts_number number;
+  uint64_t bit = args->count < 64 ? UINT64_C(1) << args->count : 0;
+  if (ts_nif_tessera_get(env, term, &ref) && ts_nif_tensor_get(env, ref, &tensor))
+    TS_TRY(tensor_buffer(tensor, donate & bit, bit, args));
+  else if (ts_nif_get_number(env, term, &number))
+    TS_TRY(number_buffer(&number, type, &args->buffers[args->count]));
+  else return ts_nif_expected(env, "a tensor or a number", term);
+  args->count++;
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *types, size_t count, uint64_t donate,
+                          ts_nif_args *args) {
+  ERL_NIF_TERM head;
+  TS_TRY(alloc_args(count, args));
+  for (size_t i = 0; i < count; i++) {
+    ts_status status = enif_get_list_cell(env, list, &head, &list)
+                           ? get_arg(env, head, &types[i], donate, args)
+                           : ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", count, i);
+    if (!status) continue;
+    ts_nif_args_done(args, false);
+    return ts_error_context(status, "argument %zu", i + 1);
+  }
+  if (enif_is_empty_list(env, list)) return TS_SUCCESS;
+  ts_nif_args_done(args, false);
+  return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got more", count);
+}
+
+void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
+  for (size_t i = 0; i < args->count; i++) {
+    bool donated = i < 64 && (args->donated >> i & 1);
+    if (!args->tensors[i]) ts_buffer_release(args->buffers[i]);
+    else if (!donated) ts_nif_tensor_unpin(args->tensors[i]);
+    else if (succeeded) ts_nif_tensor_taken(args->tensors[i]);
+    else ts_nif_tensor_give_back(args->tensors[i]);
+  }
+  ts_free(args->block);
+}
+
+/* ---- runs ---- */
+
+/* A run that may take long. It exists to be told when its caller has died. */
+typedef struct run {
+  _Atomic bool cancel;
+} run;
+
+static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor) {
+  (void)env, (void)pid, (void)monitor;
+  atomic_store(&((run *)object)->cancel, true);
+}
+
+/* Every result becomes a tensor, or none does. */
+static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t count, ERL_NIF_TERM *out) {
+  ts_status status = TS_SUCCESS;
+  *out = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;) {
+    ERL_NIF_TERM term;
+    if (status) ts_buffer_release(results[i]);
+    else if (!(status = ts_nif_tensor_make(env, results[i], &term))) *out = enif_make_list_cell(env, term, *out);
+  }
+  return status;
+}
+
+enum { FEW = 8 };
+
+static ts_status run_with(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
+                          const ts_run_options *options, ERL_NIF_TERM *out) {
+  ts_buffer *few[FEW], **results = few;
+  size_t count = ts_executable_result_count(executable);
+  if (count > FEW) TS_TRY(TS_NEW_ARRAY(count, &results));
+  ts_status status = ts_executable_run(executable, args->buffers, args->count, options, results);
+  ts_nif_args_done(args, !status);
+  args->count = 0;
+  args->block = NULL;
+  if (!status) status = results_to_list(env, results, count, out);
+  if (results != few) ts_free(results);
+  return status;
+}
+
+static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
+                             ts_run_options *options, ERL_NIF_TERM *out) {
+  ErlNifPid self;
+  ErlNifMonitor monitor;
+  run *state = enif_alloc_resource(run_type, sizeof *state);
+  if (!state) return ts_error_no_memory();
+  atomic_init(&state->cancel, false);
+  options->cancel = &state->cancel;
+  bool watching = enif_self(env, &self) && enif_monitor_process(env, state, &self, &monitor) == 0;
+  ts_status status = run_with(env, executable, args, options, out);
+  if (watching) enif_demonitor_process(env, state, &monitor);
+  enif_release_resource(state);
+  return status;
+}
+
+ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
+                             bool watched, ERL_NIF_TERM *out) {
+  ts_run_options options = {.threads = threads, .donated = args->donated};
+  ts_status status = watched ? run_watched(env, executable, args, &options, out)
+                             : run_with(env, executable, args, &options, out);
+  if (args->count || args->block) ts_nif_args_done(args, false); /* it never began */
+  return status;
+}
+
+/* ---- the resource ---- */
+
+static void executable_destroy(ErlNifEnv *env, void *object) {
+  (void)env;
+  ts_executable_release(*(ts_executable **)object);
+}
+
+bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
+  ErlNifResourceTypeInit run_init = {.down = run_down};
+  executable_type = enif_open_resource_type(env, NULL, "tessera_executable", executable_destroy, flags, NULL);
+  run_type = enif_open_resource_type_x(env, "tessera_run", &run_init, flags, NULL);
+  return executable_type && run_type;
+}
+
+static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_executable **out) {
+  void *object;
+  if (!enif_get_resource(env, term, executable_type, &object)) return ts_nif_expected(env, "a compiled program", term);
+  *out = *(ts_executable **)object;
+  return TS_SUCCESS;
+}
+
+static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_NIF_TERM *out) {
+  ts_executable **object = enif_alloc_resource(executable_type, sizeof *object);
+  if (!object) {
+    ts_executable_release(executable);
+    return ts_error_no_memory();
+  }
+  *object = executable;
+  *out = enif_make_resource(env, object);
+  enif_release_resource(object);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: of a finished program. Dirty. */
+  ts_nif_builder *builder;
+  const ts_graph *graph;
+  ts_executable *executable;
+  ts_compile_options options = {0};
+  ERL_NIF_TERM term, head, tail = argv[1];
+  (void)argc;
+  if (!ts_nif_builder_get(env, argv[0], &builder))
+    return ts_nif_error(env, ts_nif_expected(env, "a traced program", argv[0]));
+  while (enif_get_list_cell(env, tail, &head, &tail)) {
+    options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
+    options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
+  }
+  TS_NIF_TRY(env, ts_nif_builder_graph(builder, &graph));
+  TS_NIF_TRY(env, ts_executable_create(graph, &options, &executable));
+  TS_NIF_TRY(env, make_executable(env, executable, &term));
+  return term;
+}
+
+/* ---- running ---- */
+
+static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, bool watched,
+                          ERL_NIF_TERM *out) {
+  ts_nif_args call;
+  int64_t threads;
+  ErlNifUInt64 donate;
+  TS_TRY(ts_nif_get_int(env, args[1], "a number of threads", &threads));
+  if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", args[1]);
+  if (!enif_get_uint64(env, args[2], &donate)) return ts_nif_expected(env, "a set of arguments", args[2]);
+  TS_TRY(ts_nif_args_get(env, args[0], ts_executable_param_types(executable), ts_executable_param_count(executable),
+                         donate, &call));
+  return ts_nif_run_program(env, executable, &call, (int)threads, watched, out);
+}
+
+static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_executable *executable;
+  ERL_NIF_TERM list;
+  (void)argc;
+  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  TS_NIF_TRY(env, run_call(env, executable, argv + 1, true, &list));
+  return ts_nif_with_pressure(env, list);
+}
+
+ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor]
+   * Donated is a set of arguments, bit i for the i-th from 0. Goes to a dirty scheduler when it may take long. */
+  ts_executable *executable;
+  ERL_NIF_TERM list;
+  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  if (!ts_executable_is_short(executable))
+    return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
+  TS_NIF_TRY(env, run_call(env, executable, argv + 1, false, &list));
+  return ts_nif_with_pressure(env, list);
+}
+
+/* ---- reading ---- */
+
+ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* executable_info(Executable) -> #{steps, kernels, ... := integer(), is_short := boolean()} */
+  ts_executable *executable;
+  ts_executable_stats s;
+  (void)argc;
+  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  ts_executable_get_stats(executable, &s);
+  ERL_NIF_TERM map, keys[] = {ts_atom.steps_,        ts_atom.kernels_,         ts_atom.kernels_compiled_,
+                              ts_atom.temp_bytes_,   ts_atom.result_bytes_,    ts_atom.live_peak_bytes_,
+                              ts_atom.planned_peak_bytes_, ts_atom.cost_ns_,   ts_atom.pass_ns_,
+                              ts_atom.lower_ns_,     ts_atom.kernel_ns_,       ts_atom.is_short_};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, s.steps),
+                           enif_make_int64(env, s.kernels),
+                           enif_make_int64(env, s.kernels_compiled),
+                           enif_make_int64(env, s.temp_bytes),
+                           enif_make_int64(env, s.result_bytes),
+                           enif_make_int64(env, s.live_peak_bytes),
+                           enif_make_int64(env, s.planned_peak_bytes),
+                           s.cost_ns == INT64_MAX ? ts_atom.infinity_ : enif_make_int64(env, s.cost_ns),
+                           enif_make_int64(env, s.pass_ns),
+                           enif_make_int64(env, s.lower_ns),
+                           enif_make_int64(env, s.kernel_ns),
+                           ts_executable_is_short(executable) ? ts_atom.true_ : ts_atom.false_};
+  enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
+  return map;
+}
+
+ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* explain(Executable) -> binary() */
+  ts_executable *executable;
+  ts_text text = {0};
+  (void)argc;
+  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  return ts_nif_text(env, ts_executable_explain(executable, &text), &text);
+}

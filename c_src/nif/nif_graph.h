@@ -1,0 +1,36 @@
+/* A program while it is traced, as a resource: a graph, the region that ops are
+ * added to, and the tensors that came in from outside. In Erlang its values are
+ * {tessera, [Builder | Id], Type, Shape}. A value of an outer region may be used
+ * anywhere: it becomes a parameter of the regions between. Thread-safe: a lock
+ * per program. */
+#ifndef TS_NIF_GRAPH_H
+#define TS_NIF_GRAPH_H
+
+#include "nif/nif_op.h"
+#include "nif/nif_tensor.h"
+
+typedef struct ts_nif_builder ts_nif_builder;
+
+bool ts_nif_builder_init(ErlNifEnv *env, ErlNifResourceFlags flags);
+bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out);
+/* The graph, whose tracing must have ended. It lives as long as the builder. */
+ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
+/* op/4 while tracing: adds the op to the current region. */
+ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, ERL_NIF_TERM operands,
+                               ERL_NIF_TERM attrs);
+
+ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_param(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_value(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_region_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_region_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_region_leave(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_region_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+#endif

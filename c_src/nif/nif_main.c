@@ -1,0 +1,208 @@
+/* The table of NIFs, and loading. The library is linked -z nodelete: its pool,
+ * threads and caches outlive every load and purge of the module, so load is
+ * idempotent and upgrade only takes the resource types over. */
+#include "nif/nif_eager.h"
+#include "nif/nif_graph.h"
+
+#include "base/log.h"
+#include "exec/pool.h"
+#include "jit/jit.h"
+
+#include <string.h>
+
+/* Of resources, terms and this table. The Erlang module says which it was written for. */
+#ifndef TS_NIF_ABI
+#define TS_NIF_ABI 1
+#endif
+
+/* What load returns to say why it refuses; tessera_nif.erl has the words. */
+enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2 };
+
+/* Kept by the VM between load and unload, and seen by the next version. */
+typedef struct private_data {
+  uint32_t magic, abi;
+} private_data;
+
+#define MAGIC 0x7e55e7a0u
+
+/* ---- warnings go to a process ---- */
+
+static ErlNifMutex *log_lock;
+static ErlNifPid log_pid;
+
+static void log_to_process(const char *message) {
+  enif_mutex_lock(log_lock);
+  ErlNifPid pid = log_pid;
+  enif_mutex_unlock(log_lock);
+  ErlNifEnv *env = enif_alloc_env();
+  if (!env) return;
+  ERL_NIF_TERM text = ts_nif_binary(env, message, strlen(message));
+  enif_send(NULL, &pid, env, enif_make_tuple2(env, ts_atom.tessera_log_, text));
+  enif_free_env(env);
+}
+
+static ERL_NIF_TERM set_log_process(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* set_log_process(pid()) -> ok: it gets {tessera_log, Text :: binary()} */
+  ErlNifPid pid;
+  (void)argc;
+  if (!enif_get_local_pid(env, argv[0], &pid)) return ts_nif_error(env, ts_nif_expected(env, "a local pid", argv[0]));
+  enif_mutex_lock(log_lock);
+  log_pid = pid;
+
+  enif_mutex_unlock(log_lock);
+  ts_log_set_sink(log_to_process);
+  return ts_atom.ok_;
+}
+
+/* ---- the JIT ---- */
+
+static ERL_NIF_TERM jit_stats(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* jit_stats() -> #{compiled, loaded, reused, evicted, kernels, ... := integer()} */
+  ts_jit_stats s;
+  (void)argc, (void)argv;
+  ts_jit_get_stats(&s);
+  ERL_NIF_TERM map, keys[] = {ts_atom.compiled_,   ts_atom.loaded_,     ts_atom.reused_,
+                              ts_atom.evicted_,    ts_atom.kernels_,    ts_atom.code_bytes_,
+                              ts_atom.compile_ns_, ts_atom.link_ns_,    ts_atom.failed_threads_};
+  int64_t numbers[] = {s.compiled,   s.loaded,     s.reused,  s.evicted,       s.kernels,
+                       s.code_bytes, s.compile_ns, s.link_ns, s.failed_threads};
+  ERL_NIF_TERM values[sizeof numbers / sizeof *numbers];
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) values[i] = enif_make_int64(env, numbers[i]);
+  enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
+  return map;
+}
+
+static ERL_NIF_TERM jit_configure(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* jit_configure(CacheDir :: binary() | undefined, DiskBytes | 0, Kernels | 0) -> ok; <<>> means no disk cache */
+  ErlNifBinary dir;
+  int64_t bytes, kernels;
+  char path[4096];
+  (void)argc;
+  bool has_dir = enif_inspect_binary(env, argv[0], &dir);
+  if (has_dir && (dir.size >= sizeof path || memchr(dir.data, 0, dir.size)))
+    return ts_nif_error(env, ts_nif_expected(env, "a path", argv[0]));
+  if (has_dir) {
+    memcpy(path, dir.data, dir.size);
+    path[dir.size] = '\0';
+  }
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of bytes", &bytes));
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[2], "a number of kernels", &kernels));
+  ts_jit_configure(&(ts_jit_options){
+      .cache_dir = has_dir ? path : NULL, .disk_cache_bytes = bytes, .memory_cache_kernels = kernels});
+  return ts_atom.ok_;
+}
+
+static ERL_NIF_TERM inject_fatal(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* inject_fatal(Count) -> ok: the next compiles fail as if LLVM had given up; for tests */
+  int64_t count;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a count", &count));
+  ts_jit_inject_fatal((int)count);
+  return ts_atom.ok_;
+}
+
+static ERL_NIF_TERM fail_allocation(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* fail_allocation(N) -> Failed: the N-th allocation from now on fails, 0 for none; how many did; for tests */
+  int64_t n;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a count", &n));
+  ERL_NIF_TERM failures = enif_make_int64(env, ts_alloc_failures());
+  ts_alloc_fail_after(n, false);
+  return failures;
+}
+
+static ERL_NIF_TERM live_blocks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* live_blocks() -> integer(): blocks of metadata that are allocated; for tests */
+  (void)argc, (void)argv;
+  return enif_make_int64(env, ts_alloc_live());
+}
+
+static ERL_NIF_TERM cpu_count(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* cpu_count() -> pos_integer() */
+  (void)argc, (void)argv;
+  return enif_make_int(env, ts_cpu_count());
+}
+
+/* ---- loading ---- */
+
+static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
+  ts_nif_util_init(env);
+  ts_nif_op_init(env);
+  if (!log_lock) log_lock = enif_mutex_create("tessera_log");
+  return log_lock && ts_nif_eager_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
+         ts_nif_executable_init(env, flags);
+}
+
+static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
+  int abi;
+  if (!enif_get_int(env, info, &abi) || abi != TS_NIF_ABI) return REFUSED_ABI;
+  if (!open_all(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER)) return REFUSED_RESOURCES;
+  private_data *data = enif_alloc(sizeof *data);
+  if (!data) return REFUSED_RESOURCES;
+  *data = (private_data){MAGIC, TS_NIF_ABI};
+  *out_priv = data;
+  return 0;
+}
+
+static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
+  int refused = start(env, priv, info);
+  if (!refused) ts_jit_warm_up();
+  return refused;
+}
+
+static int upgrade(ErlNifEnv *env, void **priv, void **old_priv, ERL_NIF_TERM info) {
+  const private_data *old = *old_priv;
+  if (!old || old->magic != MAGIC || old->abi != TS_NIF_ABI) return REFUSED_ABI;
+  return start(env, priv, info);
+}
+
+static void unload(ErlNifEnv *env, void *priv) {
+  (void)env;
+  enif_free(priv);
+}
+
+#define CPU ERL_NIF_DIRTY_JOB_CPU_BOUND
+
+static ErlNifFunc functions[] = {
+    {"from_binary", 4, ts_nif_from_binary, 0},
+    {"from_list", 2, ts_nif_from_list, 0},
+    {"to_binary", 2, ts_nif_to_binary, 0},
+    {"to_list", 1, ts_nif_to_list, 0},
+    {"deallocate", 1, ts_nif_deallocate, 0},
+    {"memory", 0, ts_nif_memory, 0},
+    {"set_limit", 1, ts_nif_set_limit, 0},
+    {"reset_peak", 0, ts_nif_reset_peak, 0},
+    {"trim", 0, ts_nif_trim, CPU},
+    {"collected", 0, ts_nif_collected, 0},
+    {"op", 4, ts_nif_op, 0},
+    {"eager_clear", 0, ts_nif_eager_clear, CPU},
+    {"builder_new", 1, ts_nif_builder_new, 0},
+    {"param", 3, ts_nif_param, 0},
+    {"value", 2, ts_nif_value, 0},
+    {"region_open", 3, ts_nif_region_open, 0},
+    {"region_enter", 2, ts_nif_region_enter, 0},
+    {"region_leave", 1, ts_nif_region_leave, 0},
+    {"region_finish", 2, ts_nif_region_finish, 0},
+    {"control", 5, ts_nif_control, 0},
+    {"inline_region", 3, ts_nif_inline_region, 0},
+    {"ops", 3, ts_nif_ops, 0},
+    {"finish", 2, ts_nif_finish, 0},
+    {"graph_text", 1, ts_nif_graph_text, CPU},
+    {"parse", 1, ts_nif_parse, CPU},
+    {"compile", 2, ts_nif_compile, CPU},
+    {"run", 4, ts_nif_run, 0},
+    {"executable_info", 1, ts_nif_executable_info, 0},
+    {"explain", 1, ts_nif_explain, CPU},
+    {"jit_stats", 0, jit_stats, 0},
+    {"jit_configure", 3, jit_configure, 0},
+    {"set_log_process", 1, set_log_process, 0},
+    {"inject_fatal", 1, inject_fatal, 0},
+    {"fail_allocation", 1, fail_allocation, 0},
+    {"live_blocks", 0, live_blocks, 0},
+    {"cpu_count", 0, cpu_count, 0},
+};
+
+/* The library is built with hidden symbols; this one the VM looks up. */
+#pragma GCC visibility push(default)
+ERL_NIF_INIT(tessera_nif, functions, load, NULL, upgrade, unload)
+#pragma GCC visibility pop

@@ -1,0 +1,410 @@
+#include "nif/nif_tensor.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* Elements that a normal scheduler may turn into terms or back, some 20 ns each. */
+#define SHORT_ELEMENTS 20000
+/* Smaller binaries are copied in: an environment that keeps one costs more. */
+#define COPY_BYTES 4096
+/* Binaries up to this size live on the process heap, so a view would gain nothing. */
+#define HEAP_BINARY_BYTES 64
+
+static ErlNifResourceType *tensor_type, *view_type;
+
+/* ---- memory pressure ----
+ * Erlang's collector does not know how much a handle holds. So we count, and
+ * ask the caller to collect when there is half as much again as was live after
+ * the last time. */
+
+#define MIN_THRESHOLD ((int64_t)64 << 20)
+
+static _Atomic int64_t held_bytes;
+static _Atomic int64_t threshold = MIN_THRESHOLD;
+
+static void hold(int64_t bytes) { atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed); }
+
+ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
+  bool high = atomic_load_explicit(&held_bytes, memory_order_relaxed) >
+              atomic_load_explicit(&threshold, memory_order_relaxed);
+  return high ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+}
+
+ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
+  (void)argc, (void)argv;
+  int64_t held = atomic_load(&held_bytes), next = held + held / 2;
+  atomic_store(&threshold, next > MIN_THRESHOLD ? next : MIN_THRESHOLD);
+  return enif_make_int64(env, held);
+}
+
+/* ---- the resource ---- */
+
+static void release_buffer(ts_nif_tensor *tensor) {
+  hold(-tensor->buffer->bytes);
+  ts_buffer_release(tensor->buffer);
+}
+
+static void tensor_destroy(ErlNifEnv *env, void *object) {
+  ts_nif_tensor *tensor = object;
+  (void)env;
+  if (atomic_load(&tensor->pins) > 0) release_buffer(tensor);
+}
+
+static void view_destroy(ErlNifEnv *env, void *object) {
+  (void)env;
+  ts_buffer_release(*(ts_buffer **)object);
+}
+
+bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
+  tensor_type = enif_open_resource_type(env, NULL, "tessera_tensor", tensor_destroy, flags, NULL);
+  view_type = enif_open_resource_type(env, NULL, "tessera_view", view_destroy, flags, NULL);
+  return tensor_type && view_type;
+}
+
+ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
+  ts_nif_tensor *tensor = enif_alloc_resource(tensor_type, sizeof *tensor);
+  if (!tensor) {
+    ts_buffer_release(buffer);
+    return ts_error_no_memory();
+  }
+  atomic_init(&tensor->pins, 1);
+  atomic_init(&tensor->deallocated, false);
+  tensor->buffer = buffer;
+  hold(buffer->bytes);
+  ERL_NIF_TERM ref = enif_make_resource(env, tensor);
+  enif_release_resource(tensor);
+  *out = enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(buffer->dtype), ts_nif_shape(env, &buffer->shape));
+  return TS_SUCCESS;
+}
+
+bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
+  return enif_get_resource(env, term, tensor_type, (void **)out);
+}
+
+bool ts_nif_tessera_get(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out_ref) {
+  const ERL_NIF_TERM *items;
+  int count;
+  if (!enif_get_tuple(env, term, &count, &items) || count != 4) return false;
+  if (!enif_is_identical(items[0], ts_atom.tessera_)) return false;
+  *out_ref = items[1];
+  return true;
+}
+
+ts_status ts_nif_tensor_pin(ts_nif_tensor *tensor) {
+  uint32_t pins = atomic_load_explicit(&tensor->pins, memory_order_relaxed);
+  while (pins > 0 && !atomic_load_explicit(&tensor->deallocated, memory_order_relaxed)) {
+    if (atomic_compare_exchange_weak_explicit(&tensor->pins, &pins, pins + 1, memory_order_acquire,
+                                              memory_order_relaxed))
+      return TS_SUCCESS;
+  }
+  return ts_error(TS_FAILED_PRECONDITION, "the tensor was deallocated or donated");
+}
+
+void ts_nif_tensor_unpin(ts_nif_tensor *tensor) {
+  if (atomic_fetch_sub_explicit(&tensor->pins, 1, memory_order_acq_rel) == 1) release_buffer(tensor);
+}
+
+bool ts_nif_tensor_take(ts_nif_tensor *tensor) {
+  uint32_t alone = 1;
+  int64_t bytes = tensor->buffer->bytes;
+  if (!atomic_compare_exchange_strong(&tensor->pins, &alone, 0)) return false;
+  hold(-bytes);
+  return true;
+}
+
+void ts_nif_tensor_give_back(ts_nif_tensor *tensor) {
+  hold(tensor->buffer->bytes);
+  atomic_store(&tensor->pins, 1);
+}
+
+void ts_nif_tensor_taken(ts_nif_tensor *tensor) { atomic_store(&tensor->deallocated, true); }
+
+/* Finds and pins the tensor that a NIF got. */
+static ts_status get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
+  if (!ts_nif_tensor_get(env, term, out)) return ts_nif_expected(env, "a tensor", term);
+  return ts_nif_tensor_pin(*out);
+}
+
+/* ---- binaries ---- */
+
+static void free_kept_env(void *env) { enif_free_env(env); }
+
+/* A buffer on the bytes of an Erlang binary, which an environment of its own keeps. */
+static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
+  ErlNifBinary binary;
+  ErlNifEnv *keeper = enif_alloc_env();
+  if (!keeper) return ts_error_no_memory();
+  ERL_NIF_TERM kept = enif_make_copy(keeper, term);
+  ts_status status = TS_SUCCESS;
+  if (!enif_inspect_binary(keeper, kept, &binary)) status = ts_error(TS_INTERNAL, "a copy of a binary is none");
+  /* Looked at here: a binary that was appended to may have moved when it was copied. */
+  else if ((uintptr_t)binary.data % ts_dtype_size(dtype)) *out = NULL;
+  else status = ts_buffer_wrap(dtype, shape, binary.data, free_kept_env, keeper, out);
+  if (status || !*out) enif_free_env(keeper);
+  return status;
+}
+
+static ts_status copy_binary(const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
+  TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
+  if (binary->size) memcpy((*out)->data, binary->data, binary->size);
+  return TS_SUCCESS;
+}
+
+static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape) {
+  TS_TRY(ts_shape_check(shape, dtype));
+  int64_t bytes = ts_shape_bytes(shape, dtype);
+  if (bytes == (int64_t)binary->size) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "%s takes %lld bytes, got a binary of %zu", TS_SHAPE_STR(dtype, shape),
+                  (long long)bytes, binary->size);
+}
+
+ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()) -> Tensor */
+  ErlNifBinary binary;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_buffer *buffer = NULL;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &binary))
+    return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
+  TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
+  TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
+  bool copy = enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
+  if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], dtype, &shape, &buffer));
+  if (!buffer) {
+    int percent = binary.size > (4 << 20) ? 100 : (int)(binary.size / (42 << 10)); /* 4 GB/s: 1 ms for 4 MB */
+    TS_NIF_TRY(env, copy_binary(&binary, dtype, &shape, &buffer));
+    if (percent) enif_consume_timeslice(env, percent);
+  }
+  ERL_NIF_TERM term;
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return ts_nif_with_pressure(env, term);
+}
+
+/* A binary that pins the buffer for as long as it lives. */
+static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  ts_buffer **view = enif_alloc_resource(view_type, sizeof(ts_buffer *));
+  if (!view) return ts_error_no_memory();
+  *view = buffer;
+  ts_buffer_retain(buffer);
+  *out = enif_make_resource_binary(env, view, buffer->data, (size_t)bytes);
+  enif_release_resource(view);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* to_binary(Ref, MaxElements | -1) -> binary() */
+  ts_nif_tensor *tensor;
+  int64_t limit;
+  ERL_NIF_TERM term;
+  ts_status status = TS_SUCCESS;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  ts_buffer *buffer = tensor->buffer;
+  int64_t bytes = buffer->bytes, size = (int64_t)ts_dtype_size(buffer->dtype);
+  if (limit >= 0 && limit < bytes / size) bytes = limit * size;
+  if (bytes > HEAP_BINARY_BYTES) status = view_buffer(env, buffer, bytes, &term);
+  else term = ts_nif_binary(env, buffer->data, (size_t)bytes);
+  ts_nif_tensor_unpin(tensor);
+  return status ? ts_nif_error(env, status) : term;
+}
+
+ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* deallocate(Ref) -> ok | deallocated */
+  ts_nif_tensor *tensor;
+  (void)argc;
+  if (!ts_nif_tensor_get(env, argv[0], &tensor)) return ts_nif_error(env, ts_nif_expected(env, "a tensor", argv[0]));
+  if (atomic_exchange(&tensor->deallocated, true)) return ts_atom.deallocated_;
+  if (atomic_load(&tensor->pins) > 0) ts_nif_tensor_unpin(tensor);
+  return ts_atom.ok_;
+}
+
+/* ---- lists ---- */
+
+
+/* Counts along the first elements; store_list checks that the others agree. */
+static ts_status measure_list(ErlNifEnv *env, ERL_NIF_TERM list, ts_shape *out) {
+  ERL_NIF_TERM head = list, tail;
+  *out = (ts_shape){0};
+  while (enif_is_list(env, head)) {
+    unsigned length;
+    if (!enif_get_list_length(env, head, &length)) return ts_nif_expected(env, "a proper list", head);
+    if (out->rank == TS_MAX_RANK)
+      return ts_error(TS_INVALID_ARGUMENT, "the list is nested deeper than %d, expected at most that", TS_MAX_RANK);
+    out->dims[out->rank++] = length;
+    if (length == 0) return TS_SUCCESS;
+    enif_get_list_cell(env, head, &head, &tail);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status bad_length(const ts_shape *shape, int32_t axis) {
+  return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: at depth %d expected lists of %lld elements", axis,
+                  (long long)shape->dims[axis]);
+}
+
+/* What a walk over a nested list does with each number. */
+typedef struct list_walk {
+  ErlNifEnv *env;
+  const ts_shape *shape;
+  ts_status (*visit)(struct list_walk *walk, const ts_number *number);
+  void *context;
+} list_walk;
+
+static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
+  if (axis == walk->shape->rank) {
+    ts_number number;
+    if (ts_nif_get_number(walk->env, term, &number)) return walk->visit(walk, &number);
+    return enif_is_list(walk->env, term) ? bad_length(walk->shape, axis - 1)
+                                         : ts_nif_expected(walk->env, "a number", term);
+  }
+  ERL_NIF_TERM head, tail = term;
+  int64_t count = 0;
+  while (enif_get_list_cell(walk->env, tail, &head, &tail)) {
+    if (++count > walk->shape->dims[axis]) return bad_length(walk->shape, axis);
+    TS_TRY(walk_list(walk, head, axis + 1));
+  }
+  if (count != walk->shape->dims[axis] || !enif_is_empty_list(walk->env, tail)) return bad_length(walk->shape, axis);
+  return TS_SUCCESS;
+}
+
+static ts_status visit_type(list_walk *walk, const ts_number *number) {
+  ts_dtype *dtype = walk->context;
+  ts_dtype own = ts_number_dtype(number);
+  if (*dtype == TS_DTYPE_NONE) *dtype = own;
+  else if (own != *dtype) *dtype = ts_dtype_merge(*dtype, own);
+  return TS_SUCCESS;
+}
+
+typedef struct store_context {
+  ts_dtype dtype;
+  size_t size;
+  unsigned char *next;
+} store_context;
+
+static ts_status visit_store(list_walk *walk, const ts_number *number) {
+  store_context *store = walk->context;
+  ts_scalar scalar;
+  TS_TRY(ts_number_scalar(number, store->dtype, &scalar));
+  ts_scalar_store(store->dtype, scalar, store->next);
+  store->next += store->size;
+  return TS_SUCCESS;
+}
+
+static ts_status list_dtype(ErlNifEnv *env, ERL_NIF_TERM list, const ts_shape *shape, ts_dtype *out) {
+  list_walk walk = {env, shape, visit_type, out};
+  *out = TS_DTYPE_NONE;
+  TS_TRY(walk_list(&walk, list, 0));
+  if (*out == TS_DTYPE_NONE) *out = TS_F32;
+  return TS_SUCCESS;
+}
+
+static ts_status list_buffer(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM type, const ts_shape *shape,
+                             ts_buffer **out) {
+  ts_dtype dtype;
+  if (enif_is_identical(type, ts_atom.undefined_)) TS_TRY(list_dtype(env, list, shape, &dtype));
+  else TS_TRY(ts_nif_get_dtype(env, type, &dtype));
+  TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
+  store_context store = {dtype, ts_dtype_size(dtype), (*out)->data};
+  list_walk walk = {env, shape, visit_store, &store};
+  ts_status status = walk_list(&walk, list, 0);
+  if (status) ts_buffer_release(*out);
+  return status;
+}
+
+static ERL_NIF_TERM from_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_shape shape;
+  ts_buffer *buffer;
+  ERL_NIF_TERM term;
+  (void)argc;
+  TS_NIF_TRY(env, measure_list(env, argv[0], &shape));
+  TS_NIF_TRY(env, list_buffer(env, argv[0], argv[1], &shape, &buffer));
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return ts_nif_with_pressure(env, term);
+}
+
+ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* from_list(number() | nested list, Type | undefined) -> Tensor */
+  ts_shape shape;
+  TS_NIF_TRY(env, measure_list(env, argv[0], &shape));
+  TS_NIF_TRY(env, ts_shape_check(&shape, TS_F64));
+  if (ts_shape_elements(&shape) > SHORT_ELEMENTS)
+    return enif_schedule_nif(env, "from_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_list_dirty, argc, argv);
+  return from_list_dirty(env, argc, argv);
+}
+
+/* Builds from the back, so that every list cell is made once. */
+static ERL_NIF_TERM make_list(ErlNifEnv *env, const ts_buffer *buffer, int32_t axis, const int64_t *strides,
+                              const unsigned char *data) {
+  if (axis == buffer->shape.rank) return ts_nif_number(env, buffer->dtype, data);
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  int64_t step = strides[axis] * (int64_t)ts_dtype_size(buffer->dtype);
+  for (int64_t i = buffer->shape.dims[axis]; i-- > 0;)
+    list = enif_make_list_cell(env, make_list(env, buffer, axis + 1, strides, data + i * step), list);
+  return list;
+}
+
+static ERL_NIF_TERM to_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_tensor *tensor;
+  int64_t strides[TS_MAX_RANK];
+  (void)argc;
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  ts_shape_strides(&tensor->buffer->shape, strides);
+  ERL_NIF_TERM list = make_list(env, tensor->buffer, 0, strides, tensor->buffer->data);
+  ts_nif_tensor_unpin(tensor);
+  return list;
+}
+
+ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* to_list(Ref) -> number() | nested list */
+  ts_nif_tensor *tensor;
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  int64_t elements = ts_shape_elements(&tensor->buffer->shape);
+  ts_nif_tensor_unpin(tensor);
+  if (elements > SHORT_ELEMENTS)
+    return enif_schedule_nif(env, "to_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_list_dirty, argc, argv);
+  return to_list_dirty(env, argc, argv);
+}
+
+/* ---- the pool ---- */
+
+ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* memory() -> #{live, peak, pooled, limit, held, allocations := integer()} */
+  ts_pool_stats stats;
+  (void)argc, (void)argv;
+  ts_pool_get_stats(ts_pool_default(), &stats);
+  ERL_NIF_TERM map, keys[] = {ts_atom.live_,  ts_atom.peak_, ts_atom.pooled_,
+                              ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),
+                           enif_make_int64(env, stats.pooled), enif_make_int64(env, stats.limit),
+                           enif_make_int64(env, atomic_load(&held_bytes)), enif_make_int64(env, stats.allocations)};
+  enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
+  return map;
+}
+
+ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* set_limit(Bytes) -> ok */
+  int64_t limit;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a limit in bytes", &limit));
+  if (limit < 0) return ts_nif_error(env, ts_nif_expected(env, "a limit of at least 0 bytes", argv[0]));
+  ts_pool_set_limit(ts_pool_default(), limit);
+  return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* reset_peak() -> ok */
+  (void)env, (void)argc, (void)argv;
+  ts_pool_reset_peak(ts_pool_default());
+  return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* trim() -> ok: gives pooled blocks back to the system */
+  (void)env, (void)argc, (void)argv;
+  ts_pool_trim(ts_pool_default(), 0);
+  return ts_atom.ok_;
+}

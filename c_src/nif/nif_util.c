@@ -1,0 +1,184 @@
+#include "nif/nif_util.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <string.h>
+
+ts_nif_atoms ts_atom;
+static ERL_NIF_TERM dtype_atoms[TS_DTYPE_COUNT];
+
+void ts_nif_util_init(ErlNifEnv *env) {
+#define X(name) ts_atom.name##_ = enif_make_atom(env, #name);
+  TS_NIF_ATOMS(X)
+#undef X
+  for (int t = 0; t < TS_DTYPE_COUNT; t++) dtype_atoms[t] = enif_make_atom(env, ts_dtype_name((ts_dtype)t));
+}
+
+/* ---- making terms ---- */
+
+ERL_NIF_TERM ts_nif_binary(ErlNifEnv *env, const char *bytes, size_t length) {
+  ERL_NIF_TERM term;
+  unsigned char *data = enif_make_new_binary(env, length, &term);
+  if (length) memcpy(data, bytes, length);
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_error(ErlNifEnv *env, ts_status status) {
+  const char *message = ts_status_message(status);
+  ERL_NIF_TERM keys[2] = {ts_atom.code_, ts_atom.message_}, map;
+  ERL_NIF_TERM values[2] = {enif_make_atom(env, ts_code_name(ts_status_code(status))),
+                            ts_nif_binary(env, message, strlen(message))};
+  ts_status_free(status);
+  enif_make_map_from_arrays(env, keys, values, 2, &map);
+  return enif_make_tuple2(env, ts_atom.error_, map);
+}
+
+ERL_NIF_TERM ts_nif_text(ErlNifEnv *env, ts_status status, ts_text *text) {
+  char *string = NULL;
+  if (!status) status = ts_text_finish(text, &string);
+  ts_text_deinit(text);
+  if (status) return ts_nif_error(env, status);
+  ERL_NIF_TERM term = ts_nif_binary(env, string ? string : "", string ? strlen(string) : 0);
+  ts_free(string);
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_dtype(ts_dtype dtype) { return dtype_atoms[dtype]; }
+
+ERL_NIF_TERM ts_nif_shape(ErlNifEnv *env, const ts_shape *shape) {
+  ERL_NIF_TERM dims[TS_MAX_RANK];
+  for (int32_t i = 0; i < shape->rank; i++) dims[i] = enif_make_int64(env, shape->dims[i]);
+  return enif_make_tuple_from_array(env, dims, (unsigned)shape->rank);
+}
+
+ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims) {
+  ERL_NIF_TERM items[TS_MAX_RANK];
+  for (int32_t i = 0; i < dims->rank; i++) items[i] = enif_make_int64(env, dims->dims[i]);
+  return enif_make_list_from_array(env, items, (unsigned)dims->rank);
+}
+
+/* ---- reading terms ---- */
+
+ts_status ts_nif_expected(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
+  char text[100];
+  (void)env;
+  int length = enif_snprintf(text, sizeof text, "%T", got);
+  return ts_error(TS_INVALID_ARGUMENT, "expected %s, got %s%s", expected, text,
+                  length >= (int)sizeof text ? "..." : "");
+}
+
+ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {
+  for (int t = 0; t < TS_DTYPE_COUNT; t++) {
+    if (!enif_is_identical(term, dtype_atoms[t])) continue;
+    if (!ts_dtype_supported((ts_dtype)t))
+      return ts_error(TS_UNIMPLEMENTED, "type %s is not supported yet", ts_dtype_name((ts_dtype)t));
+    *out = (ts_dtype)t;
+    return TS_SUCCESS;
+  }
+  return ts_nif_expected(env, "a type such as f32 or s64", term);
+}
+
+static ts_status get_dim(ErlNifEnv *env, ERL_NIF_TERM item, ts_dims *out) {
+  ErlNifSInt64 dim;
+  if (out->rank == TS_MAX_RANK)
+    return ts_error(TS_INVALID_ARGUMENT, "more than %d dimensions, expected at most that many", TS_MAX_RANK);
+  if (!enif_get_int64(env, item, &dim)) return ts_nif_expected(env, "an integer of at most 64 bits", item);
+  out->dims[out->rank++] = dim;
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out) {
+  const ERL_NIF_TERM *items;
+  int count;
+  *out = (ts_shape){0};
+  if (!enif_get_tuple(env, term, &count, &items)) return ts_nif_expected(env, "a shape such as {2, 3}", term);
+  for (int i = 0; i < count; i++) {
+    TS_TRY(get_dim(env, items[i], out));
+    if (out->dims[i] < 0) return ts_nif_expected(env, "a shape of sizes of at least 0", term);
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_get_dims(ErlNifEnv *env, ERL_NIF_TERM term, ts_dims *out) {
+  ERL_NIF_TERM head, tail = term;
+  *out = (ts_dims){0};
+  while (enif_get_list_cell(env, tail, &head, &tail)) TS_TRY(get_dim(env, head, out));
+  return enif_is_empty_list(env, tail) ? TS_SUCCESS : ts_nif_expected(env, "a list of integers", term);
+}
+
+ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, int64_t *out) {
+  ErlNifSInt64 value;
+  if (!enif_get_int64(env, term, &value)) return ts_nif_expected(env, what, term);
+  *out = value;
+  return TS_SUCCESS;
+}
+
+/* ---- numbers ---- */
+
+static bool get_special(ERL_NIF_TERM term, double *out) {
+  if (enif_is_identical(term, ts_atom.nan_)) *out = (double)NAN;
+  else if (enif_is_identical(term, ts_atom.infinity_)) *out = (double)INFINITY;
+  else if (enif_is_identical(term, ts_atom.neg_infinity_)) *out = -(double)INFINITY;
+  else return false;
+  return true;
+}
+
+bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
+  ErlNifSInt64 s;
+  ErlNifUInt64 u;
+  if (enif_get_int64(env, term, &s)) *out = (ts_number){TS_NUMBER_SIGNED, {.s = s}};
+  else if (enif_get_double(env, term, &out->f)) out->kind = TS_NUMBER_FLOAT;
+  else if (enif_get_uint64(env, term, &u)) *out = (ts_number){TS_NUMBER_UNSIGNED, {.u = u}};
+  else if (get_special(term, &out->f)) out->kind = TS_NUMBER_FLOAT;
+  else return false;
+  return true;
+}
+
+ts_dtype ts_number_dtype(const ts_number *number) {
+  if (number->kind == TS_NUMBER_FLOAT) return TS_F32;
+  if (number->kind == TS_NUMBER_UNSIGNED) return TS_U64;
+  return number->s >= INT32_MIN && number->s <= INT32_MAX ? TS_S32 : TS_S64;
+}
+
+ts_dtype ts_number_merge(ts_dtype dtype, const ts_number *number) {
+  if (number->kind == TS_NUMBER_FLOAT) return ts_dtype_to_float(dtype);
+  if (number->kind == TS_NUMBER_SIGNED && number->s < 0 && ts_dtype_is_unsigned(dtype))
+    return ts_dtype_merge(dtype, TS_S8);
+  return dtype;
+}
+
+ts_status ts_number_scalar(const ts_number *number, ts_dtype dtype, ts_scalar *out) {
+  int bits = ts_dtype_bits(dtype);
+  bool fits = true;
+  switch (number->kind) {
+  case TS_NUMBER_FLOAT: *out = ts_scalar_from_f64(dtype, number->f); return TS_SUCCESS;
+  case TS_NUMBER_SIGNED:
+    *out = ts_scalar_from_s64(dtype, number->s);
+    if (ts_dtype_is_integer(dtype) && bits < 64)
+      fits = number->s >= -(INT64_C(1) << (bits - 1)) && number->s < INT64_C(1) << bits;
+    break;
+  case TS_NUMBER_UNSIGNED:
+    *out = ts_scalar_from_u64(dtype, number->u);
+    fits = !ts_dtype_is_integer(dtype) || bits == 64;
+    break;
+  }
+  if (fits) return TS_SUCCESS;
+  return number->kind == TS_NUMBER_SIGNED
+             ? ts_error(TS_OUT_OF_RANGE, "the number %lld does not fit in %s", (long long)number->s,
+                        ts_dtype_name(dtype))
+             : ts_error(TS_OUT_OF_RANGE, "the number %llu does not fit in %s", (unsigned long long)number->u,
+                        ts_dtype_name(dtype));
+}
+
+ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element) {
+  ts_scalar scalar = ts_scalar_load(dtype, element);
+  if (ts_dtype_is_float(dtype)) {
+    double value = ts_scalar_to_f64(dtype, scalar);
+    if (isnan(value)) return ts_atom.nan_;
+    if (isinf(value)) return value > 0 ? ts_atom.infinity_ : ts_atom.neg_infinity_;
+    return enif_make_double(env, value);
+  }
+  if (dtype == TS_U64) return enif_make_uint64(env, scalar.u64);
+  return enif_make_int64(env, ts_scalar_to_s64(dtype, scalar));
+}

@@ -1,0 +1,30 @@
+%% @private
+%% Environment: `cache_dir' (a path, or `none'), `disk_cache_bytes',
+%% `max_kernels', `max_programs', `memory_limit' (bytes).
+-module(tessera_app).
+-behaviour(application).
+-export([start/2, stop/1]).
+
+start(_Type, _Args) ->
+    ok = configure(),
+    tessera_sup:start_link().
+
+stop(_State) -> ok.
+
+configure() ->
+    case lists:any(fun(Key) -> application:get_env(tessera, Key) =/= undefined end,
+                   [cache_dir, disk_cache_bytes, max_kernels]) of
+        true ->
+            ok = tessera_nif:jit_configure(cache_dir(application:get_env(tessera, cache_dir, undefined)),
+                                           application:get_env(tessera, disk_cache_bytes, 0),
+                                           application:get_env(tessera, max_kernels, 0));
+        false -> ok
+    end,
+    case application:get_env(tessera, memory_limit) of
+        {ok, Bytes} -> tessera:set_memory_limit(Bytes);
+        undefined -> ok
+    end.
+
+cache_dir(undefined) -> undefined;
+cache_dir(none) -> <<>>;
+cache_dir(Path) -> unicode:characters_to_binary(Path, unicode, file:native_name_encoding()).

@@ -1,0 +1,267 @@
+%% @private Compiling functions: what tessera:jit, compile, explain and to_text do.
+%%
+%% A program is cached by the function, with its environment, and the types of
+%% the arguments. Tensors of the environment count by type and shape only: they
+%% are passed as hidden arguments, so that a new value needs no new program.
+-module(tessera_jit).
+-include("tessera.hrl").
+-export([jit/2, compile/3, call/2, explain/2, info/2, text/2, run_text/2]).
+
+-define(MAX_ARITY, 12).
+-define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).
+
+%% A function that can be called; immutable, made once by jit/2.
+-record(jit, {function    :: function(),
+              id          :: binary(),             % of code, environment and options
+              environment :: [tessera:tensor()],   % the different tensors of the environment
+              threads     :: non_neg_integer(),
+              donate      :: [non_neg_integer()],
+              compile     :: [no_fusion | no_simplify]}).
+
+%% What is in the cache.
+-record(program, {executable :: tessera_nif:executable(),
+                  result     :: tessera_tree:signature(),
+                  hidden     :: [pos_integer()],   % which tensors of the environment follow the arguments
+                  donated    :: non_neg_integer()}).
+
+%% ---- jit
+
+-spec jit(function(), map()) -> function().
+jit(F, Options) ->
+    Jit = new(F, Options),
+    {arity, Arity} = erlang:fun_info(F, arity),
+    wrap(Arity, fun(Args) -> call(Jit, Args) end).
+
+%% A function of the same arity that passes its arguments as a list.
+wrap(0, C) -> fun() -> C([]) end;
+wrap(1, C) -> fun(A1) -> C([A1]) end;
+wrap(2, C) -> fun(A1, A2) -> C([A1, A2]) end;
+wrap(3, C) -> fun(A1, A2, A3) -> C([A1, A2, A3]) end;
+wrap(4, C) -> fun(A1, A2, A3, A4) -> C([A1, A2, A3, A4]) end;
+wrap(5, C) -> fun(A1, A2, A3, A4, A5) -> C([A1, A2, A3, A4, A5]) end;
+wrap(6, C) -> fun(A1, A2, A3, A4, A5, A6) -> C([A1, A2, A3, A4, A5, A6]) end;
+wrap(7, C) -> fun(A1, A2, A3, A4, A5, A6, A7) -> C([A1, A2, A3, A4, A5, A6, A7]) end;
+wrap(8, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8) -> C([A1, A2, A3, A4, A5, A6, A7, A8]) end;
+wrap(9, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9]) end;
+wrap(10, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10]) end;
+wrap(11, C) ->
+    fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11]) end;
+wrap(?MAX_ARITY, C) ->
+    fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12) ->
+            C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12])
+    end;
+wrap(Arity, _) ->
+    tessera_error:raise(jit, [Arity], invalid_argument, "jit: a function of ~b arguments, expected at most ~b",
+                        [Arity, ?MAX_ARITY]).
+
+new(F, Options) when is_function(F), is_map(Options) ->
+    case maps:keys(maps:without(maps:keys(?NO_OPTIONS), Options)) of
+        [] -> ok;
+        Unknown -> bad_options(F, Options, "unknown options ~p", [Unknown])
+    end,
+    #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
+    is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~p", [Threads]),
+    is_list(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
+        bad_options(F, Options, "donate is ~p, expected positions of arguments from 1", [Donate]),
+    Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
+    {Key, Environment} = function_key(F, []),
+    #jit{function = F, id = erlang:md5(term_to_binary({Key, Compile, Donate})),
+         environment = lists:reverse(Environment), threads = Threads, donate = Donate, compile = Compile};
+new(F, Options) ->
+    bad_options(F, Options, "expected a function and a map of options", []).
+
+bad_options(F, Options, Format, Values) ->
+    tessera_error:raise(jit, [F, Options], invalid_argument, "jit: " ++ Format, Values).
+
+%% ---- the environment of a function
+
+%% What identifies a function, and the different tensors it holds, last first.
+function_key(F, Tensors) ->
+    case erlang:fun_info(F, type) of
+        {type, external} ->
+            {module, Module} = erlang:fun_info(F, module),
+            {{external, F, code_version(Module)}, Tensors};
+        {type, local} ->
+            [{_, Module}, {_, Index}, {_, Unique}, {_, Env}] =
+                [erlang:fun_info(F, Item) || Item <- [module, new_index, new_uniq, env]],
+            {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, Env),
+            {{local, Module, Index, Unique, Keys}, Tensors1}
+    end.
+
+%% A new version of a module has new functions.
+code_version(Module) ->
+    case erlang:module_loaded(Module) of
+        true -> Module:module_info(md5);
+        false -> none
+    end.
+
+%% A term with tensors replaced by type, shape and which one it is.
+term_key(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor, Tensors) when is_reference(Ref) ->
+    case position(Ref, Tensors, length(Tensors)) of
+        0 -> {{'$tensor', Type, Shape, length(Tensors) + 1}, [Tensor | Tensors]};
+        Index -> {{'$tensor', Type, Shape, Index}, Tensors}
+    end;
+term_key([Head | Tail], Tensors) ->
+    {Head1, Tensors1} = term_key(Head, Tensors),
+    {Tail1, Tensors2} = term_key(Tail, Tensors1),
+    {[Head1 | Tail1], Tensors2};
+term_key(Tuple, Tensors) when is_tuple(Tuple) ->
+    {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, tuple_to_list(Tuple)),
+    {list_to_tuple(Keys), Tensors1};
+term_key(Map, Tensors) when is_map(Map) ->
+    {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, lists:sort(maps:to_list(Map))),
+    {{'$map', Keys}, Tensors1};
+term_key(F, Tensors) when is_function(F) -> function_key(F, Tensors);
+term_key(Other, Tensors) -> {Other, Tensors}.
+
+position(Ref, [#tessera{ref = Ref} | _], N) -> N;
+position(Ref, [_ | Rest], N) -> position(Ref, Rest, N - 1);
+position(_Ref, [], 0) -> 0.
+
+%% ---- calls
+
+-spec call(#jit{}, [term()]) -> term().
+call(#jit{function = F} = Jit, Args) ->
+    case tessera_trace:is_tracing() of
+        true -> apply(F, Args);
+        false ->
+            {Signature, Leaves} = tessera_tree:flatten(Args),
+            run(Jit, program(Jit, Signature, Args), Leaves)
+    end.
+
+program(#jit{id = Id} = Jit, Signature, Args) ->
+    tessera_cache:fetch({Id, Signature}, fun() -> make(Jit, Signature, Args) end).
+
+make(#jit{compile = Options} = Jit, Signature, Args) ->
+    {Traced, Result, Hidden} = trace(Jit, Signature),
+    Executable = tessera_trace:check(jit, Args, tessera_nif:compile(Traced, Options)),
+    #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
+
+trace(#jit{function = F, environment = Environment}, Signature) ->
+    tessera_trace:trace(fun(Params) -> apply(F, tessera_tree:unflatten(Signature, Params)) end,
+                        tessera_tree:types(Signature), Environment).
+
+%% The leaves of donated arguments, as bits.
+donated(#jit{donate = []}, _Args) -> 0;
+donated(#jit{donate = Donate}, Args) ->
+    {_, _, Bits} = lists:foldl(
+        fun(Arg, {Position, First, Bits}) ->
+                {_, Leaves} = tessera_tree:flatten(Arg),
+                Count = length(Leaves),
+                Own = case lists:member(Position, Donate) of
+                          true -> ((1 bsl Count) - 1) bsl First;
+                          false -> 0
+                      end,
+                {Position + 1, First + Count, Bits bor Own}
+        end, {1, 0, 0}, Args),
+    Bits band 16#ffffffffffffffff.
+
+run(#jit{threads = Threads, environment = Environment},
+    #program{executable = Executable, result = Result, hidden = Hidden, donated = Donated}, Leaves) ->
+    Args = case Hidden of
+               [] -> Leaves;
+               _ -> Leaves ++ [lists:nth(Index, Environment) || Index <- Hidden]
+           end,
+    Results = case tessera_nif:run(Executable, Args, Threads, Donated) of
+                  List when is_list(List) -> List;
+                  Other ->
+                      tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, Threads, Donated) end,
+                                            fun(Cause) -> tessera_error:raise(jit, Args, Cause) end)
+              end,
+    tessera_tree:unflatten(Result, Results).
+
+%% ---- ahead of time
+
+%% A function that takes arguments of these types and no others.
+-spec compile(function(), [term()], map()) -> function().
+compile(F, Templates, Options) ->
+    Jit = new(F, Options),
+    {arity, Arity} = erlang:fun_info(F, arity),
+    length(Templates) =:= Arity orelse
+        tessera_error:raise(compile, [F, Templates], invalid_argument,
+                            "compile: ~b templates for a function of ~b arguments", [length(Templates), Arity]),
+    {Signature, _} = tessera_tree:flatten(Templates),
+    Program = program(Jit, Signature, Templates),
+    wrap(Arity, fun(Args) -> call_compiled(Jit, Program, Signature, Args) end).
+
+call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
+    case tessera_tree:flatten(Args) of
+        {Signature, Leaves} ->
+            case tessera_trace:is_tracing() of
+                true -> apply(F, Args);
+                false -> run(Jit, Program, Leaves)
+            end;
+        {Other, _} ->
+            tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~s), called with (~s)",
+                                [format_signature(Signature), format_signature(Other)])
+    end.
+
+format_signature(Signature) ->
+    lists:join(", ", [tessera_type:format(Type, Shape) || {Type, Shape} <- tessera_tree:types(Signature)]).
+
+%% ---- looking
+
+-spec explain(function(), [term()]) -> binary().
+explain(F, Args) ->
+    #program{executable = Executable} = program_of(F, Args),
+    tessera_trace:check(explain, [F], tessera_nif:explain(Executable)).
+
+%% Numbers about the program: steps, kernels, bytes, estimated cost.
+-spec info(function(), [term()]) -> map().
+info(F, Args) ->
+    #program{executable = Executable} = program_of(F, Args),
+    tessera_trace:check(info, [F], tessera_nif:executable_info(Executable)).
+
+%% Of a function made by jit or compile, or of a plain one on these arguments.
+program_of(F, Args) ->
+    case made_by_us(F) of
+        {#jit{}, #program{} = Program} -> Program;
+        {#jit{} = Jit, none} -> program_for(Jit, Args);
+        none -> program_for(new(F, #{}), Args)
+    end.
+
+program_for(Jit, Args) ->
+    {Signature, _} = tessera_tree:flatten(Args),
+    program(Jit, Signature, Args).
+
+%% Our functions hold a function of ours, which holds the records.
+made_by_us(F) ->
+    case erlang:fun_info(F, module) of
+        {module, ?MODULE} ->
+            {env, [Inner]} = erlang:fun_info(F, env),
+            {env, Records} = erlang:fun_info(Inner, env),
+            {lists:keyfind(jit, 1, tuples(Records)), keyfind(program, tuples(Records))};
+        _ -> none
+    end.
+
+tuples(Terms) -> [T || T <- Terms, is_tuple(T)].
+
+keyfind(Tag, Records) ->
+    case lists:keyfind(Tag, 1, Records) of
+        false -> none;
+        Record -> Record
+    end.
+
+%% The traced program, before any pass.
+-spec text(function(), [term()]) -> binary().
+text(F, Args) ->
+    Jit = case made_by_us(F) of
+              {#jit{} = Ours, _} -> Ours;
+              none -> new(F, #{})
+          end,
+    {Signature, _} = tessera_tree:flatten(Args),
+    {Program, _, _} = trace(Jit, Signature),
+    tessera_trace:check(to_text, [F, Args], tessera_nif:graph_text(Program)).
+
+%% Parses, compiles and runs; programs in text are cached like traced ones.
+-spec run_text(binary(), [tessera:tensor()]) -> [tessera:tensor()].
+run_text(Text, Args) when is_binary(Text) ->
+    Executable = tessera_cache:fetch({text, erlang:md5(Text)},
+                                     fun() ->
+                                             Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),
+                                             tessera_trace:check(run_text, [Text, Args], tessera_nif:compile(Parsed, []))
+                                     end),
+    tessera_memory:result(tessera_nif:run(Executable, Args, 0, 0), fun() -> tessera_nif:run(Executable, Args, 0, 0) end,
+                          fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end);
+run_text(Text, Args) ->
+    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~P", [Text, 10]).

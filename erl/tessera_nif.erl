@@ -1,0 +1,89 @@
+%% @private The native library. Functions return what they make, or
+%% {pressure, Made} when the caller should be collected, or {error, Map}; the
+%% bodies in c_src/nif/ have the signatures. Only other modules of the
+%% application call these.
+-module(tessera_nif).
+-export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
+         memory/0, set_limit/1, reset_peak/0, trim/0, collected/0,
+         op/4, eager_clear/0,
+         builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
+         control/5, inline_region/3, ops/3, finish/2, graph_text/1, parse/1,
+         compile/2, run/4, executable_info/1, explain/1,
+         jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
+         inject_fatal/1, fail_allocation/1, live_blocks/0]).
+-export_type([builder/0, executable/0, error/0]).
+-on_load(load/0).
+
+%% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
+-ifndef(ABI).
+-define(ABI, 1).
+-endif.
+
+-type builder() :: reference().
+-type executable() :: reference().
+-type error() :: {error, #{code := atom(), message := binary()}}.
+
+load() ->
+    case erlang:load_nif(filename:join(priv_dir(), "tessera_nif"), ?ABI) of
+        ok -> ok;
+        {error, {Why, Text}} -> {error, {Why, explain_failure(lists:flatten(Text))}}
+    end.
+
+%% The numbers are those that load() in nif_main.c returns.
+explain_failure("Library load-call unsuccessful (1)." ++ _) ->
+    lists:flatten(io_lib:format("priv/tessera_nif.so is of another version of Tessera than tessera_nif.beam, "
+                                "which expects interface ~b: build both together", [?ABI]));
+explain_failure("Library upgrade-call unsuccessful (1)." ++ _) ->
+    "the Tessera library that is loaded is of another version and cannot be upgraded: restart the node";
+explain_failure(Text) ->
+    Text.
+
+priv_dir() ->
+    case code:priv_dir(tessera) of
+        {error, bad_name} -> filename:join([filename:dirname(code:which(?MODULE)), "..", "priv"]);
+        Dir ->
+            %% A folder that merely has the application's name, as in a code path without versions.
+            case filelib:is_regular(filename:join(Dir, "tessera_nif.so")) of
+                true -> Dir;
+                false -> filename:join([filename:dirname(code:which(?MODULE)), "..", "priv"])
+            end
+    end.
+
+-define(STUB, erlang:nif_error({not_loaded, ?MODULE})).
+
+from_binary(_Binary, _Type, _Shape, _MustCopy) -> ?STUB.
+from_list(_List, _Type) -> ?STUB.
+to_binary(_Ref, _MaxElements) -> ?STUB.
+to_list(_Ref) -> ?STUB.
+deallocate(_Ref) -> ?STUB.
+memory() -> ?STUB.
+set_limit(_Bytes) -> ?STUB.
+reset_peak() -> ?STUB.
+trim() -> ?STUB.
+collected() -> ?STUB.
+op(_Builder, _Name, _Operands, _Attrs) -> ?STUB.
+eager_clear() -> ?STUB.
+builder_new(_Refs) -> ?STUB.
+param(_Builder, _Type, _Shape) -> ?STUB.
+value(_Builder, _Operand) -> ?STUB.
+region_open(_Builder, _Params, _Like) -> ?STUB.
+region_enter(_Builder, _Region) -> ?STUB.
+region_leave(_Builder) -> ?STUB.
+region_finish(_Builder, _Results) -> ?STUB.
+control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
+inline_region(_Builder, _Region, _Operands) -> ?STUB.
+ops(_Builder, _FirstId, _LastId) -> ?STUB.
+finish(_Builder, _Results) -> ?STUB.
+graph_text(_Builder) -> ?STUB.
+parse(_Text) -> ?STUB.
+compile(_Builder, _Options) -> ?STUB.
+run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
+executable_info(_Executable) -> ?STUB.
+explain(_Executable) -> ?STUB.
+jit_stats() -> ?STUB.
+jit_configure(_Dir, _DiskBytes, _Kernels) -> ?STUB.
+set_log_process(_Pid) -> ?STUB.
+cpu_count() -> ?STUB.
+inject_fatal(_Count) -> ?STUB.
+fail_allocation(_N) -> ?STUB.
+live_blocks() -> ?STUB.

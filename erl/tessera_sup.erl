@@ -1,0 +1,11 @@
+%% @private
+-module(tessera_sup).
+-behaviour(supervisor).
+-export([start_link/0, init/1]).
+
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+init([]) ->
+    Workers = [#{id => tessera_log, start => {tessera_log, start_link, []}},
+               #{id => tessera_cache, start => {tessera_cache, start_link, []}}],
+    {ok, {#{strategy => one_for_one}, Workers}}.

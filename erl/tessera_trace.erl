@@ -1,0 +1,110 @@
+%% @private The program that the calling process is tracing, if any, and ops,
+%% which are added to that program or else run at once. While a function is
+%% traced its operands are values {tessera, [Program | Id], Type, Shape}.
+-module(tessera_trace).
+-include("tessera.hrl").
+-export([op/3, op/4, current/0, is_tracing/0, trace/3, value/1, in_region/4, check/3, check_readable/2,
+         stop_grad/1, is_stopped/1]).
+
+%% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
+%% and the values that gradients do not pass.
+-define(KEY, '$tessera_program').
+-define(ENVIRONMENT, '$tessera_environment').
+-define(STOPPED, '$tessera_stopped').
+
+%% Applies an op of the core. Name is also what an error is reported under; operands are tensors and numbers.
+-spec op(atom(), [tessera:operand()], term()) -> tessera:tensor().
+op(Name, Operands, Attrs) -> op(Name, Name, Operands, Attrs).
+
+%% The same for an op that users know by another name.
+-spec op(atom(), atom(), [tessera:operand()], term()) -> tessera:tensor().
+op(User, Name, Operands, Attrs) ->
+    case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
+        #tessera{} = Tensor -> Tensor;
+        Other ->
+            tessera_memory:result(Other, fun() -> tessera_nif:op(get(?KEY), Name, Operands, Attrs) end,
+                                  fun(Cause) -> tessera_error:raise(User, Operands, Cause) end)
+    end.
+
+-spec current() -> tessera_nif:builder() | undefined.
+current() -> get(?KEY).
+
+-spec is_tracing() -> boolean().
+is_tracing() -> get(?KEY) =/= undefined.
+
+%% Calls F with a new program as the current one: parameters of the given types, then what F's environment
+%% holds, of which the program may make hidden arguments. Gives the finished program, the signature of F's
+%% result and the indices (from 1) of the hidden arguments among the environment's tensors.
+-spec trace(fun(([tessera:tensor()]) -> term()), [{tessera:type(), tessera:shape()}], [tessera:tensor()]) ->
+          {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
+trace(F, Types, Environment) ->
+    Program = check(trace, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Environment])),
+    Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment}, {?STOPPED, #{}}]],
+    try
+        Params = [check(trace, [Type, Shape], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
+        {_, Leaves} = Flat = tessera_tree:flatten(F(Params)),
+        Hidden = check(trace, [], tessera_nif:finish(Program, Leaves)),
+        {Program, result_signature(Flat), Hidden}
+    after
+        [restore(Key, Value) || {Key, Value} <- Outer]
+    end.
+
+restore(Key, undefined) -> erase(Key);
+restore(Key, Value) -> put(Key, Value).
+
+%% Numbers that a function returns come back as tensors.
+result_signature({Signature, _}) -> numbers_to_tensors(Signature).
+
+numbers_to_tensors({number, Type}) -> [Type | {}];
+numbers_to_tensors({static, _} = Static) -> Static;
+numbers_to_tensors({map, Keys, Signatures}) -> {map, Keys, [numbers_to_tensors(S) || S <- Signatures]};
+numbers_to_tensors({Kind, Signatures}) when is_list(Signatures) -> {Kind, [numbers_to_tensors(S) || S <- Signatures]};
+numbers_to_tensors(Leaf) -> Leaf.
+
+%% An operand as a value of the current region.
+-spec value(tessera:operand()) -> tessera:tensor().
+value(Operand) -> check(value, [Operand], tessera_nif:value(get(?KEY), Operand)).
+
+%% Opens a region, calls F with its parameters, and closes it by whatever Close does; also when F raises.
+-spec in_region([{tessera:type(), tessera:shape()}], Region | undefined, fun(([tessera:tensor()]) -> Made),
+                fun((tessera_nif:builder(), Made) -> ok | tessera_nif:error())) -> {Region, Made}
+              when Region :: non_neg_integer().
+in_region(Types, Like, F, Close) ->
+    Program = get(?KEY),
+    {Region, Params} = check(region, [], tessera_nif:region_open(Program, Types, Like)),
+    Made = try F(Params)
+           catch Class:Reason:Trace ->
+               _ = tessera_nif:region_leave(Program),
+               erlang:raise(Class, Reason, Trace)
+           end,
+    ok = check(region, [], Close(Program, Made)),
+    {Region, Made}.
+
+%% Raises the error of a call, under that name.
+-spec check(atom(), [term()], Result | tessera_nif:error()) -> Result.
+check(Name, Args, {error, Cause}) -> tessera_error:raise(Name, Args, Cause);
+check(_Name, _Args, Result) -> Result.
+
+%% A tensor that a traced function holds is an argument of the program: what is read from it would not be
+%% read again when the program is called with another value.
+-spec check_readable(atom(), tessera:tensor()) -> ok.
+check_readable(Name, #tessera{ref = Ref} = Tensor) ->
+    case get(?KEY) =/= undefined andalso lists:keymember(Ref, #tessera.ref, get(?ENVIRONMENT)) of
+        false -> ok;
+        true -> tessera_error:raise(Name, [Tensor], failed_precondition,
+                                    "~s: a tensor of the function's environment cannot be read while it is traced", [Name])
+    end.
+
+%% The operand as a value of its own that gradients do not pass.
+-spec stop_grad(tessera:operand()) -> tessera:operand().
+stop_grad(Operand) ->
+    case is_tracing() of
+        false -> tessera_ops:tensor(Operand);
+        true ->
+            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [value(Operand)], tessera_ops:shape_of(Operand)),
+            put(?STOPPED, (get(?STOPPED))#{Id => true}),
+            Value
+    end.
+
+-spec is_stopped(tessera:tensor()) -> boolean().
+is_stopped(#tessera{ref = [_ | Id]}) -> is_map_key(Id, get(?STOPPED)).
