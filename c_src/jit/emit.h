@@ -78,7 +78,8 @@ ts_v ts_emit_round_half(ts_emit *e, ts_dtype type, ts_v value);
 
 /* ---- vector math (vecmath*.c) ---- */
 /* The UNARY_FLOAT ops, pow and atan2 on f32 or f64 vectors (any lane count in the value's type
- * that the target has). At most 2 ULP; table in docs/accuracy.md. `y` only for pow and atan2. */
+ * that the target has). At most 2 ULP; table in docs/accuracy.md. `y` only for pow and atan2.
+ * May add blocks: ask the builder for its block afterwards. */
 ts_status ts_emit_math(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x, ts_v y, ts_v *out);
 
 /* Address of a library function that emitted code may call, NULL when there is none of that name

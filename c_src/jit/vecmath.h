@@ -11,17 +11,19 @@ typedef struct ts_vm {
   ts_emit *e;
   LLVMBuilderRef b;
   unsigned lanes;
-  bool wide;            /* f64, not f32 */
-  bool fma;             /* the target has it; without it l_fma would call libm lane by lane */
-  LLVMTypeRef scalar;   /* float or double */
-  LLVMTypeRef vec;      /* lanes of those */
+  bool wide;                    /* f64, not f32 */
+  bool fma;                     /* the target has it; without it l_fma would call libm lane by lane */
+  LLVMTypeRef scalar;           /* float or double */
+  LLVMTypeRef vec;              /* lanes of those */
   LLVMTypeRef int_scalar, ints; /* integers of the same width */
 } ts_vm;
 
 ts_vm ts_vm_begin(ts_emit *e, bool wide, unsigned lanes);
 
 /* ---- constants ---- */
-ts_v l_const(ts_vm *m, double value);        /* rounded to the type */
+#define L_LN2 0.69314718055994530942
+#define L_LOG2_E 1.4426950408889634074
+ts_v l_const(ts_vm *m, double value); /* rounded to the type */
 ts_v l_int(ts_vm *m, int64_t value);
 ts_v l_splat_const(LLVMValueRef scalar, unsigned lanes);
 
@@ -64,10 +66,10 @@ ts_v l_join(ts_vm *m, ts_v low, ts_v high);
 ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y);
 
 /* ---- instructions that only AVX-512 has (vecmath_avx512.c) ---- */
-ts_v ts_vm_avx512_scale(ts_vm *m, ts_v a, ts_v n);   /* a * 2^floor(n), rounded once */
-ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);        /* floor(log2(|a|)), subnormals too; -inf of 0, inf of inf */
-ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);        /* a / 2^k in [3/4, 3/2); 1 of 0 and inf; NaN of a negative */
-ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);           /* within 2^-14 */
+ts_v ts_vm_avx512_scale(ts_vm *m, ts_v a, ts_v n); /* a * 2^floor(n), rounded once */
+ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);      /* floor(log2(|a|)), subnormals too; -inf of 0, inf of inf */
+ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);      /* a / 2^k in [3/4, 3/2); 1 of 0 and inf; NaN of a negative */
+ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);         /* within 2^-14 */
 
 /* ---- the library (vecmath_library.c) ----
  * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_finz_<name>f16_<accuracy>avx512f. */
@@ -75,6 +77,8 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 
 /* ---- families ---- */
 ts_v ts_vm_exp(ts_vm *m, ts_v x);
+/* Of -750 < a <= 0 in f64 lanes, to 2^-34, or -87 < a <= 0 in f32 ones, to 2^-28 before rounding. */
+ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a);
 ts_v ts_vm_expm1(ts_vm *m, ts_v x);
 ts_v ts_vm_sigmoid(ts_vm *m, ts_v x);
 ts_v ts_vm_tanh(ts_vm *m, ts_v x);

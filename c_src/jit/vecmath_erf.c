@@ -2,8 +2,6 @@
  * too short for the bound, f32 goes through f64 lanes with short polynomials. */
 #include "jit/vecmath.h"
 
-#define LOG2_E 1.4426950408889634074
-#define LN2 0.69314718055994530942
 #define HALF_ROOT_PI 0.88622692545275801365
 
 /* erf(x) = x + x P(x^2), |x| <= 1. Relative error 2^-29.4. */
@@ -12,15 +10,10 @@ static const double erf_small[] = {0.128379166,  -0.37612626,    0.112835787,   
 /* erfc(x) = exp(P(x)), 1 <= x <= 3.925. Absolute error of erfc 2^-25.9. */
 static const double erfc_exponent[] = {-0.00267170393, -1.11743844,  -0.65448904,
                                        -0.088634111,   0.0147781027, -0.00115041982};
-/* exp(r), |r| <= 0.3475. Relative error 2^-28.2, for f64 lanes 2^-34.5. */
-static const double exp_narrow[] = {1, 1, 0.49999994, 0.166665152, 0.0416680872, 0.008369294, 0.00138382695};
-static const double exp_short[] = {0.99999999996087008,  1.000000000248241,    0.50000001062085053,
-                                   0.16666665101667513,  0.041666220720041183, 0.0083335634971634029,
-                                   0.0013948499310081008, 0.00019774827816035326};
 /* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 3) / (x + 3)), 0 <= x <= 10.1. Relative error 2^-29. */
-static const double erfc_short[] = {1.2530080591222885,   -0.13562113929921418,   -0.047562399458599046,
-                                    0.12964641457193748,  -0.1192709751302227,    0.068295767046454459,
-                                    -0.023797531049731844, 0.0025673781034563992, 0.0020018136140057025,
+static const double erfc_short[] = {1.2530080591222885,      -0.13562113929921418,   -0.047562399458599046,
+                                    0.12964641457193748,     -0.1192709751302227,    0.068295767046454459,
+                                    -0.023797531049731844,   0.0025673781034563992,  0.0020018136140057025,
                                     -0.00077758328154754514, -0.00026812811026901979};
 /* erf_inv(x) = x P(w - 5 / 2), w = -log(1 - x^2) <= 5. Relative error 2^-28.7. */
 static const double erf_inv_central[] = {1.5014093535143296,      0.24664028763492327,    -0.0041773394050917227,
@@ -28,26 +21,15 @@ static const double erf_inv_central[] = {1.5014093535143296,      0.246640287634
                                          -3.4346111634545929e-06, 4.6589175003464772e-07, 1.8037071323099216e-08,
                                          -8.7727955579162975e-09, 3.3554989546865282e-10};
 /* erf_inv(x) = x P(sqrt(w) - 3), 5 <= w <= 16, all that f32 has. Relative error 2^-29.5. */
-static const double erf_inv_tail[] = {2.8329768002024638,    1.0016752348291376,     0.0094453912913431519,
-                                      -0.0076426610453294496, 0.0056867514391558049, -0.0035679525433645796,
-                                      0.0014786635964842991, -0.00011782835412480187, -0.00028305599298372849,
-                                      0.0001588060417868607, -2.6347152989242935e-05};
+static const double erf_inv_tail[] = {2.8329768002024638,     1.0016752348291376,      0.0094453912913431519,
+                                      -0.0076426610453294496, 0.0056867514391558049,   -0.0035679525433645796,
+                                      0.0014786635964842991,  -0.00011782835412480187, -0.00028305599298372849,
+                                      0.0001588060417868607,  -2.6347152989242935e-05};
 /* erf_inv(x) = x P(sqrt(w) - 4), 5 <= w <= 37. Relative error 2^-20, to start an iteration. */
-static const double erf_inv_far[] = {3.83978211889068,        1.0095042824813285,     0.0012839861021448206,
-                                     -0.00091665569260018223, 0.00027339230545291574, -5.4552623437094804e-05,
+static const double erf_inv_far[] = {3.83978211889068,        1.0095042824813285,      0.0012839861021448206,
+                                     -0.00091665569260018223, 0.00027339230545291574,  -5.4552623437094804e-05,
                                      8.0655502760846023e-05,  -6.8161115931631902e-05, 1.9534782380323664e-05,
                                      -1.4673565611878456e-06};
-
-/* exp(a) for -750 < a <= 0 in f64 lanes or -87 < a <= 0 in f32 ones, each to the error of its polynomial. */
-static ts_v exp_of_negative(ts_vm *m, ts_v a) {
-  ts_v magic = l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23);
-  ts_v t = l_fma(m, a, l_const(m, LOG2_E), magic);
-  ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -LN2), a);
-  ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
-  /* The low bits of t are n; added to the exponent of p, which is about 1. */
-  ts_v n = LLVMBuildShl(m->b, l_bits(m, t), l_int(m, m->wide ? 52 : 23), "");
-  return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
-}
 
 /* ---- erf ---- */
 
@@ -56,8 +38,8 @@ ts_v ts_vm_erf(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), one = l_const(m, 1);
   ts_v small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
   ts_v large = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
-  large = l_sub(m, one, exp_of_negative(m, L_POLY(m, large, erfc_exponent)));
-  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN, which exp_of_negative does not keep */
+  large = l_sub(m, one, ts_vm_exp_of_negative(m, L_POLY(m, large, erfc_exponent)));
+  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN, which ts_vm_exp_of_negative does not keep */
   return l_copysign(m, l_select(m, is_small, small, large), x);
 }
 
@@ -70,7 +52,7 @@ static ts_v erfc_of_magnitude(ts_vm *m, ts_v a) {
   ts_v inverse = l_div(m, l_const(m, 1), l_mul(m, sum, double_plus_1));
   ts_v t = l_mul(m, l_mul(m, l_sub(m, a, three), double_plus_1), inverse);
   ts_v p = l_mul(m, L_POLY(m, t, erfc_short), l_mul(m, sum, inverse));
-  return l_mul(m, exp_of_negative(m, minus_square), p);
+  return l_mul(m, ts_vm_exp_of_negative(m, minus_square), p);
 }
 
 ts_v ts_vm_erfc(ts_vm *m, ts_v x) {

@@ -6,28 +6,42 @@
 
 /* exp(r) = 1 + r + r^2 P(r), |r| <= 0.3475. Relative error 2^-28.2 (f32), 2^-62 (f64). */
 static const double exp_narrow[] = {1, 1, 0.49999994, 0.166665152, 0.0416680872, 0.008369294, 0.00138382695};
-static const double exp_wide[] = {
-    1, 1, 0.5, 0.16666666666666688, 0.041666666666666824, 0.0083333333333138956, 0.0013888888888777906,
-    0.00019841269903452541, 2.4801587553016706e-05, 2.7557228219501582e-06, 2.7557063777645589e-07,
-    2.511427164898509e-08, 2.0985872349390795e-09};
+static const double exp_wide[] = {1,
+                                  1,
+                                  0.5,
+                                  0.16666666666666688,
+                                  0.041666666666666824,
+                                  0.0083333333333138956,
+                                  0.0013888888888777906,
+                                  0.00019841269903452541,
+                                  2.4801587553016706e-05,
+                                  2.7557228219501582e-06,
+                                  2.7557063777645589e-07,
+                                  2.511427164898509e-08,
+                                  2.0985872349390795e-09};
+
+/* The same for f64 lanes whose result is narrowed. Relative error 2^-34.5. */
+static const double exp_short[] = {0.99999999996087008,   1.000000000248241,     0.50000001062085053,
+                                   0.16666665101667513,   0.041666220720041183,  0.0083335634971634029,
+                                   0.0013948499310081008, 0.00019774827816035326};
 
 /* The same weighted for expm1(r). Relative error 2^-26. */
 static const double expm1_narrow[] = {0.49999997, 0.166665375, 0.0416677408, 0.00836730376, 0.0013837748};
 
 /* exp(2 r): the coefficients of exp_narrow with powers of two. */
-static const double exp_twice[] = {1, 2, 4 * 0.49999994, 8 * 0.166665152, 16 * 0.0416680872, 32 * 0.008369294,
-                                   64 * 0.00138382695};
+static const double exp_twice[] = {
+    1, 2, 4 * 0.49999994, 8 * 0.166665152, 16 * 0.0416680872, 32 * 0.008369294, 64 * 0.00138382695};
 
 /* tanh(x) = x + x^3 P(x^2), |x| <= 0.55. Relative error 2^-24.7 (f32), 2^-64 (f64). */
 static const double tanh_narrow[] = {-0.333329469, 0.133207291, -0.0526719987, 0.0164378341};
-static const double tanh_wide[] = {
-    -0.33333333333333331, 0.13333333333332931,   -0.053968253967951116,  0.021869488524744251,
-    -0.0088632352773795053, 0.0035921244624283091, -0.0014558004285255732, 0.00058980528780543801,
-    -0.00023812073032184781, 9.3768700945595472e-05, -3.2724002729462361e-05, 7.3199909808470254e-06};
+static const double tanh_wide[] = {-0.33333333333333331,   0.13333333333332931,     -0.053968253967951116,
+                                   0.021869488524744251,   -0.0088632352773795053,  0.0035921244624283091,
+                                   -0.0014558004285255732, 0.00058980528780543801,  -0.00023812073032184781,
+                                   9.3768700945595472e-05, -3.2724002729462361e-05, 7.3199909808470254e-06};
 
 /* sinh(x) = x + x^3 P(x^2), |x| <= 1. Relative error 2^-31.6 (f32), 2^-61.8 (f64). */
 static const double sinh_narrow[] = {0.166666672, 0.00833331048, 0.000198428941, 2.78223024e-06};
-static const double sinh_wide[] = {0.16666666666666669, 0.0083333333333329117, 0.00019841269841593405,
+static const double sinh_wide[] = {0.16666666666666669,    0.0083333333333329117,  0.00019841269841593405,
                                    2.7557319106762542e-06, 2.5052130996831535e-08, 1.605665940346537e-10,
                                    7.7765900837350236e-13};
 
@@ -36,8 +50,6 @@ typedef struct reduced {
   ts_v n; /* the float nearest x / unit, an integer */
   ts_v k; /* the same as an integer */
 } reduced;
-
-#define LOG2_E 1.4426950408889634074
 
 /* x = n * (high + low) + r. Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the low bits. */
 static reduced reduce(ts_vm *m, ts_v x, double reciprocal, double high, double low) {
@@ -50,8 +62,8 @@ static reduced reduce(ts_vm *m, ts_v x, double reciprocal, double high, double l
 }
 
 static reduced reduce_ln2(ts_vm *m, ts_v x) {
-  if (m->wide) return reduce(m, x, LOG2_E, 0.69314718055989033, 5.4979230187083712e-14);
-  return reduce(m, x, LOG2_E, 0x1.62e4p-1, 1.42860677e-06);
+  if (m->wide) return reduce(m, x, L_LOG2_E, 0.69314718055989033, 5.4979230187083712e-14);
+  return reduce(m, x, L_LOG2_E, 0x1.62e4p-1, 1.42860677e-06);
 }
 
 /* 2^k, k a normal exponent. */
@@ -83,6 +95,16 @@ ts_v ts_vm_exp(ts_vm *m, ts_v x) {
   x = l_at_least(m, l_at_most(m, x, m->wide ? 710 : 89), m->wide ? -746 : -104);
   reduced a = reduce_ln2(m, x);
   return scale(m, exp_poly(m, a.r), a);
+}
+
+ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
+  ts_v magic = l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23);
+  ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
+  ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
+  ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
+  /* The low bits of t are n; added to the exponent of p, which is about 1. */
+  ts_v n = LLVMBuildShl(m->b, l_bits(m, t), l_int(m, m->wide ? 52 : 23), "");
+  return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
 }
 
 /* With p = expm1(r): 2^n p + (2^n - 1), halved within so that 2^128 does not occur. */
@@ -127,7 +149,7 @@ ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
 
 /* exp(2 a), 0 <= a <= 20. For f32 one product with ln 2 is enough: a is at most 10. */
 static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
-  reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * LOG2_E, 0.34657359027997264, 0);
+  reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
   ts_v p = m->wide ? exp_poly(m, b.r) : L_POLY(m, b.r, exp_twice);
   return l_mul(m, p, power_of_two(m, b.k));
 }
@@ -155,8 +177,7 @@ static ts_v half_exp(ts_vm *m, ts_v magnitude) {
 ts_v ts_vm_sinh(ts_vm *m, ts_v x) {
   ts_v a = l_abs(m, x), w = half_exp(m, a), z = l_mul(m, a, a);
   ts_v large = l_sub(m, w, l_div(m, l_const(m, 0.25), w));
-  ts_v small = m->wide ? L_POLY(m, z, sinh_wide)
-                       : L_POLY(m, z, sinh_narrow);
+  ts_v small = m->wide ? L_POLY(m, z, sinh_wide) : L_POLY(m, z, sinh_narrow);
   small = l_fma(m, l_mul(m, small, z), a, a);
   return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, 1)), small, large), x);
 }

@@ -21,8 +21,8 @@ static LLVMValueRef declare(ts_vm *m, const char *name, LLVMTypeRef type) {
   for (size_t i = 0; i < 2; i++) {
     const char *key = attributes[i][0], *value = attributes[i][1];
     if (!value[0]) continue;
-    LLVMAttributeRef a = LLVMCreateStringAttribute(m->e->context, key, (unsigned)strlen(key), value,
-                                                   (unsigned)strlen(value));
+    LLVMAttributeRef a =
+        LLVMCreateStringAttribute(m->e->context, key, (unsigned)strlen(key), value, (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, a);
   }
   static const char *const flags[] = {"nounwind", "willreturn"};
@@ -42,8 +42,8 @@ static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x
   unsigned half = lanes / 2;
   ts_v parts[2];
   for (unsigned i = 0; i < 2; i++) {
-    parts[i] = call_parts(m, type, function, l_lanes(m, x, i * half, half), y ? l_lanes(m, y, i * half, half) : NULL, half,
-                          width);
+    parts[i] = call_parts(m, type, function, l_lanes(m, x, i * half, half), y ? l_lanes(m, y, i * half, half) : NULL,
+                          half, width);
   }
   return l_join(m, parts[0], parts[1]);
 }
@@ -51,8 +51,8 @@ static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x
 ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_v y) {
   unsigned width = (unsigned)m->e->target->lanes / (m->wide ? 2 : 1);
   char symbol[64];
-  snprintf(symbol, sizeof symbol, "Sleef_%s_%s%c%u_%s%s", m->fma ? "finz" : "cinz", name, m->wide ? 'd' : 'f', width, accuracy,
-           m->e->target->sleef_suffix);
+  snprintf(symbol, sizeof symbol, "Sleef_%s_%s%c%u_%s%s", m->fma ? "finz" : "cinz", name, m->wide ? 'd' : 'f', width,
+           accuracy, m->e->target->sleef_suffix);
   LLVMTypeRef vector = LLVMVectorType(m->scalar, width);
   LLVMTypeRef type = LLVMFunctionType(vector, (LLVMTypeRef[]){vector, vector}, y ? 2 : 1, false);
   return call_parts(m, type, declare(m, symbol, type), x, y, m->lanes, width);
@@ -61,18 +61,20 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 /* ---- addresses ---- */
 
 /* What the emitters call: the same set at every width. */
-#define FUNCTIONS(X, kind, w, isa)  \
-  X(sin, kind, w, u10, isa) X(cos, kind, w, u10, isa) X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa) \
-  X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa) X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) \
-  X(acosh, kind, w, u10, isa) X(atanh, kind, w, u10, isa) X(expm1, kind, w, u10, isa) X(log, kind, w, u10, isa) \
-  X(log1p, kind, w, u10, isa) X(pow, kind, w, u10, isa) X(cbrt, kind, w, u10, isa) X(erf, kind, w, u10, isa) \
-  X(erfc, kind, w, u15, isa)
+#define FUNCTIONS(X, kind, w, isa)                                                                                    \
+  X(sin, kind, w, u10, isa)                                                                                           \
+  X(cos, kind, w, u10, isa)                                                                                           \
+  X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa) X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa)          \
+      X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) X(acosh, kind, w, u10, isa) X(atanh, kind, w, u10, isa) \
+          X(expm1, kind, w, u10, isa) X(log, kind, w, u10, isa) X(log1p, kind, w, u10, isa) X(pow, kind, w, u10, isa) \
+              X(cbrt, kind, w, u10, isa) X(erf, kind, w, u10, isa) X(erfc, kind, w, u15, isa)
 
 #if defined(__x86_64__)
-#define ALL_FUNCTIONS(X)                                                              \
-  FUNCTIONS(X, cinz, f4, sse4) FUNCTIONS(X, cinz, d2, sse4)                           \
-  FUNCTIONS(X, finz, f8, avx2) FUNCTIONS(X, finz, d4, avx2)                           \
-  FUNCTIONS(X, finz, f16, avx512f) FUNCTIONS(X, finz, d8, avx512f)
+#define ALL_FUNCTIONS(X)                                                                     \
+  FUNCTIONS(X, cinz, f4, sse4)                                                               \
+  FUNCTIONS(X, cinz, d2, sse4)                                                               \
+  FUNCTIONS(X, finz, f8, avx2) FUNCTIONS(X, finz, d4, avx2) FUNCTIONS(X, finz, f16, avx512f) \
+      FUNCTIONS(X, finz, d8, avx512f)
 #elif defined(__aarch64__)
 #define ALL_FUNCTIONS(X) FUNCTIONS(X, finz, f4, advsimd) FUNCTIONS(X, finz, d2, advsimd)
 #else

@@ -2,15 +2,13 @@
  * log x = k ln 2 + log(1 + f). m is 1 and k is 0 around x = 1, where the result is small. */
 #include "jit/vecmath.h"
 
-#define LN2 0.69314718055994530942
-
 /* log(1 + f) = f - f^2 / 2 + f^3 P(f). Relative error 2^-26.7. */
-static const double log_narrow[] = {0.333334506,  -0.249995485, 0.199898347,  -0.166676626,
-                                    0.14532046,   -0.130080894, 0.0983496159, -0.0396989435};
+static const double log_narrow[] = {0.333334506, -0.249995485, 0.199898347,  -0.166676626,
+                                    0.14532046,  -0.130080894, 0.0983496159, -0.0396989435};
 /* The same for f64 lanes whose result is narrowed. Relative error 2^-29.5. */
-static const double log_short[] = {0.33333339859389893, -0.25000165335683022, 0.19999605287430045,
-                                   -0.16655299360529258, 0.1427622966478346, -0.12728366694308768,
-                                   0.11702037293894127, -0.091126087942989417, 0.037594298101858444};
+static const double log_short[] = {0.33333339859389893,  -0.25000165335683022,  0.19999605287430045,
+                                   -0.16655299360529258, 0.1427622966478346,    -0.12728366694308768,
+                                   0.11702037293894127,  -0.091126087942989417, 0.037594298101858444};
 
 typedef struct parts {
   ts_v f;        /* m - 1 */
@@ -45,7 +43,7 @@ static parts split_avx512(ts_vm *m, ts_v x) {
 static ts_v log_of_parts(ts_vm *m, parts x) {
   ts_v p = m->wide ? L_POLY(m, x.f, log_short) : L_POLY(m, x.f, log_narrow);
   ts_v q = l_fma(m, p, x.f, l_const(m, -0.5));
-  return l_fma(m, x.k, l_const(m, LN2), l_fma(m, l_mul(m, x.f, x.f), q, x.f));
+  return l_fma(m, x.k, l_const(m, L_LN2), l_fma(m, l_mul(m, x.f, x.f), q, x.f));
 }
 
 /* Subnormal, zero, negative, infinite and NaN arguments. */
@@ -88,7 +86,8 @@ static ts_v log1p_narrow(ts_vm *m, ts_v x) {
   ts_v inverse = l_float(m, LLVMBuildSub(m->b, l_int(m, 254 << 23), sum.exponent, ""));
   sum.f = l_fma(m, x, inverse, l_sub(m, inverse, one));
   ts_v out = l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, 0)), x, log_of_parts(m, sum));
-  ts_v inside = LLVMBuildAnd(m->b, l_cmp(m, LLVMRealOGT, x, l_const(m, -1)), l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p64)), "");
+  ts_v inside =
+      LLVMBuildAnd(m->b, l_cmp(m, LLVMRealOGT, x, l_const(m, -1)), l_cmp(m, LLVMRealOLT, x, l_const(m, 0x1p64)), "");
   return l_rarely(m, LLVMBuildNot(m->b, inside, ""), out, log1p_outside, x, NULL);
 }
 
@@ -103,7 +102,7 @@ ts_v ts_vm_log1p(ts_vm *m, ts_v x) {
 /* log(2 x), for both asinh and acosh where x^2 overflows. */
 static ts_v log_twice(ts_vm *m, ts_v x, ts_v y) {
   (void)y;
-  return l_add(m, ts_vm_log(m, x), l_const(m, LN2));
+  return l_add(m, ts_vm_log(m, x), l_const(m, L_LN2));
 }
 
 static ts_v asinh_wide(ts_vm *m, ts_v x) {

@@ -55,8 +55,10 @@ static void *sweep_narrow(void *data) {
   worst w = {0};
   for (uint64_t block; x && (block = atomic_fetch_add(&s->next_block, 1)) < s->blocks;) {
     uint64_t state = block;
-    if (s->stride) fill_patterns(x, block * BLOCK * s->stride, s->stride);
-    else math_draw(s->function->op, TS_F32, &state, x, y, BLOCK);
+    if (s->stride)
+      fill_patterns(x, block * BLOCK * s->stride, s->stride);
+    else
+      math_draw(s->function->op, TS_F32, &state, x, y, BLOCK);
     math_run(s->kernel, x, y, out, BLOCK);
     for (int i = 0; i < BLOCK; i++) {
       double a = (double)x[i], b = s->stride ? 0 : (double)y[i];
@@ -126,9 +128,12 @@ static worst measure(const math_function *f, ts_dtype type, uint64_t stride, lon
   sweep s = {.function = f, .kernel = kernel, .type = type, .stride = all ? stride : 0, .blocks = SAMPLE_BLOCKS};
   if (all) s.blocks = (((uint64_t)1 << 32) / stride + BLOCK - 1) / BLOCK;
   pthread_mutex_init(&s.lock, NULL);
-  if (type == TS_F32) run_threads(&s, sweep_narrow, threads);
-  else if (type == TS_F64) run_threads(&s, sweep_wide, threads);
-  else sweep_half(&s);
+  if (type == TS_F32)
+    run_threads(&s, sweep_narrow, threads);
+  else if (type == TS_F64)
+    run_threads(&s, sweep_wide, threads);
+  else
+    sweep_half(&s);
   pthread_mutex_destroy(&s.lock);
   ts_kernel_release(kernel);
   return s.result;
@@ -145,8 +150,10 @@ static void print_row(const math_function *f, uint64_t stride, long threads) {
   worst narrow = measure(f, TS_F32, stride, threads), f16 = measure(f, TS_F16, 0, 1);
   worst bf16 = measure(f, TS_BF16, 0, 1), wide = measure(f, TS_F64, 0, threads);
   char at[80];
-  if (ts_op_operands(f->op) == 2) snprintf(at, sizeof(at), "%.9g, %.9g", narrow.x, narrow.y);
-  else snprintf(at, sizeof(at), "%.9g", narrow.x);
+  if (ts_op_operands(f->op) == 2)
+    snprintf(at, sizeof(at), "%.9g, %.9g", narrow.x, narrow.y);
+  else
+    snprintf(at, sizeof(at), "%.9g", narrow.x);
   printf("| %s | %.3f | %s | %.3f | %.3f | %.3f |\n", ts_op_name(f->op), narrow.error, at, f16.error, bf16.error,
          wide.error);
   fflush(stdout);

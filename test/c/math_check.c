@@ -45,8 +45,8 @@ static double erf_inv_narrow(double x) {
   return copysign(y, x);
 }
 
-#define UNARY(function, narrow_function, wide_function)                                           \
-  static double function##_ref(double x, double y) { return (void)y, narrow_function(x); }        \
+#define UNARY(function, narrow_function, wide_function)                                    \
+  static double function##_ref(double x, double y) { return (void)y, narrow_function(x); } \
   static long double function##_ref_wide(long double x, long double y) { return (void)y, wide_function(x); }
 UNARY(exp, exp, expl)
 UNARY(expm1, expm1, expm1l)
@@ -72,29 +72,62 @@ UNARY(erf, erf, erfl)
 UNARY(erfc, erfc, erfcl)
 UNARY(erf_inv, erf_inv_narrow, erf_inv_wide)
 
-#define ROW(e, function, odd) {TS_OP_##e, function##_ref, function##_ref_wide, odd}
+#define ROW(e, function, odd) \
+  { TS_OP_##e, function##_ref, function##_ref_wide, odd }
 const math_function math_functions[] = {
-    ROW(EXP, exp, false),     ROW(EXPM1, expm1, true),  ROW(LOG, log, false),      ROW(LOG1P, log1p, true),
-    ROW(SIGMOID, sigmoid, false), ROW(COS, cos, false), ROW(SIN, sin, true),       ROW(TAN, tan, true),
-    ROW(COSH, cosh, false),   ROW(SINH, sinh, true),    ROW(TANH, tanh, true),     ROW(ACOS, acos, false),
-    ROW(ASIN, asin, true),    ROW(ATAN, atan, true),    ROW(ACOSH, acosh, false),  ROW(ASINH, asinh, true),
-    ROW(ATANH, atanh, true),  ROW(SQRT, sqrt, true),    ROW(RSQRT, rsqrt, true),   ROW(CBRT, cbrt, true),
-    ROW(ERF, erf, true),      ROW(ERFC, erfc, false),   ROW(ERF_INV, erf_inv, true),
-    {TS_OP_POW, pow, powl, false}, {TS_OP_ATAN2, atan2, atan2l, false},
+    ROW(EXP, exp, false),
+    ROW(EXPM1, expm1, true),
+    ROW(LOG, log, false),
+    ROW(LOG1P, log1p, true),
+    ROW(SIGMOID, sigmoid, false),
+    ROW(COS, cos, false),
+    ROW(SIN, sin, true),
+    ROW(TAN, tan, true),
+    ROW(COSH, cosh, false),
+    ROW(SINH, sinh, true),
+    ROW(TANH, tanh, true),
+    ROW(ACOS, acos, false),
+    ROW(ASIN, asin, true),
+    ROW(ATAN, atan, true),
+    ROW(ACOSH, acosh, false),
+    ROW(ASINH, asinh, true),
+    ROW(ATANH, atanh, true),
+    ROW(SQRT, sqrt, true),
+    ROW(RSQRT, rsqrt, true),
+    ROW(CBRT, cbrt, true),
+    ROW(ERF, erf, true),
+    ROW(ERFC, erfc, false),
+    ROW(ERF_INV, erf_inv, true),
+    {TS_OP_POW, pow, powl, false},
+    {TS_OP_ATAN2, atan2, atan2l, false},
 };
 const int math_function_count = (int)(sizeof(math_functions) / sizeof(math_functions[0]));
 
 /* ---- errors ---- */
 
+/* 2^e of a normal exponent, fast enough for all inputs. */
+static double power_of_two(int e) {
+  uint64_t bits = (uint64_t)(e + 1023) << 52;
+  double value;
+  memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
+
+static int exponent_of(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
 double math_error(double got, double want, int digits, int min_exponent, int max_exponent) {
   if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
-  double past = ldexp(1, max_exponent + 1);
+  double past = power_of_two(max_exponent + 1);
   if (isinf(got)) got = copysign(past, got);
-  if (isinf(want) || fabs(want) > past) want = copysign(past, want);
+  if (fabs(want) > past) want = copysign(past, want);
   if (want == 0) return got == 0 ? 0 : INFINITY;
-  int exponent = ilogb(want);
+  int exponent = exponent_of(want);
   if (exponent < min_exponent) exponent = min_exponent;
-  return fabs(got - want) / ldexp(1, exponent - digits + 1);
+  return fabs(got - want) * power_of_two(digits - 1 - exponent);
 }
 
 double math_error_f32(float got, double want) { return math_error((double)got, want, 24, -126, 127); }
@@ -123,12 +156,42 @@ static uint64_t next_random(uint64_t *state) {
 static double next_unit(uint64_t *state) { return ((double)(next_random(state) >> 11) + 0.5) * 0x1p-52 - 1; }
 
 /* Zeros, infinities, ends of the ranges, bounds between formulas. */
-static const double narrow_marks[] = {0, 1, 0.5, 0.55, 0.75, 2, 3, 10, 10.1, 16384, 17, 18, 88.7228394, 89, 89.4159851,
-                                      103.97208, 104, 3.925, 0.9966, 1e19, 1e-5, 0x1p-126, 0x1p-149, 0x1p64, 0x1p127,
-                                      FLT_MAX, INFINITY, NAN, 1.57079637, 3.14159274, 0x1p-13, 1.5, 9.19455, 10.05};
-static const double wide_marks[] = {0, 1, 0.5, 0.55, 0.75, 2, 3, 20, 0x1p500, 37, 36.7, 709.78271289338397, 710.4758600739439,
-                                    745.1332191019411, 746, 5.8, 26.5, 27.2, 0x1p-1022, 0x1p-1074, 0x1p64, 0x1p1023, DBL_MAX,
-                                    INFINITY, NAN, 1.5707963267948966, 3.1415926535897931, 0x1p-30, 1.5, 1e-8, 0x1p512};
+static const double narrow_marks[] = {0,          1,          0.5,     0.55,    0.75,    2,          3,
+                                      10,         10.1,       16384,   17,      18,      88.7228394, 89,
+                                      89.4159851, 103.97208,  104,     3.925,   0.9966,  1e19,       1e-5,
+                                      0x1p-126,   0x1p-149,   0x1p64,  0x1p127, FLT_MAX, INFINITY,   NAN,
+                                      1.57079637, 3.14159274, 0x1p-13, 1.5,     9.19455, 10.05};
+static const double wide_marks[] = {0,
+                                    1,
+                                    0.5,
+                                    0.55,
+                                    0.75,
+                                    2,
+                                    3,
+                                    20,
+                                    0x1p500,
+                                    37,
+                                    36.7,
+                                    709.78271289338397,
+                                    710.4758600739439,
+                                    745.1332191019411,
+                                    746,
+                                    5.8,
+                                    26.5,
+                                    27.2,
+                                    0x1p-1022,
+                                    0x1p-1074,
+                                    0x1p64,
+                                    0x1p1023,
+                                    DBL_MAX,
+                                    INFINITY,
+                                    NAN,
+                                    1.5707963267948966,
+                                    3.1415926535897931,
+                                    0x1p-30,
+                                    1.5,
+                                    1e-8,
+                                    0x1p512};
 
 static double narrow_near_mark(uint64_t *state) {
   float value = (float)narrow_marks[next_random(state) % (sizeof(narrow_marks) / sizeof(*narrow_marks))];
@@ -163,13 +226,13 @@ static double any_bits(bool wide, uint64_t *state) {
 
 static double draw(bool wide, uint64_t *state) {
   switch (next_random(state) & 7) {
-    case 0: return any_bits(wide, state);
-    case 1: return wide ? wide_near_mark(state) : narrow_near_mark(state);
-    case 2: return next_unit(state) * 4;
-    case 3: return next_unit(state) * 40;
-    case 4: return next_unit(state) * (wide ? 800 : 110);
-    case 5: return next_unit(state) * exp2(next_unit(state) * 30);
-    default: return next_unit(state);
+  case 0: return any_bits(wide, state);
+  case 1: return wide ? wide_near_mark(state) : narrow_near_mark(state);
+  case 2: return next_unit(state) * 4;
+  case 3: return next_unit(state) * 40;
+  case 4: return next_unit(state) * (wide ? 800 : 110);
+  case 5: return next_unit(state) * exp2(next_unit(state) * 30);
+  default: return next_unit(state);
   }
 }
 
@@ -186,10 +249,14 @@ void math_draw(ts_opcode op, ts_dtype type, uint64_t *state, void *x, void *y, i
     double a = draw(wide, state), b = draw(wide, state);
     if (!wide) a = (double)(float)a;
     if (op == TS_OP_POW && next_random(state) % 4 == 0) b = pow_exponent(wide, a, state);
-    if (wide) ((double *)x)[i] = a;
-    else ((float *)x)[i] = (float)a;
-    if (y && wide) ((double *)y)[i] = b;
-    else if (y) ((float *)y)[i] = (float)b;
+    if (wide)
+      ((double *)x)[i] = a;
+    else
+      ((float *)x)[i] = (float)a;
+    if (y && wide)
+      ((double *)y)[i] = b;
+    else if (y)
+      ((float *)y)[i] = (float)b;
   }
 }
 

@@ -10,9 +10,9 @@
 
 typedef struct math_function {
   ts_opcode op;
-  double (*narrow)(double, double);                /* reference for f32 and smaller; unary ones ignore the second */
-  long double (*wide)(long double, long double);   /* reference for f64 */
-  bool odd;                                        /* keeps the sign of a zero */
+  double (*narrow)(double, double);              /* reference for f32 and smaller; unary ones ignore the second */
+  long double (*wide)(long double, long double); /* reference for f64 */
+  bool odd;                                      /* keeps the sign of a zero */
 } math_function;
 
 extern const math_function math_functions[];

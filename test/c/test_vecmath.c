@@ -29,7 +29,7 @@ static void check_narrow(const math_function *f, double bound) {
   for (int i = 0; i < BLOCK; i++) {
     double want = f->narrow((double)x[i], (double)y[i]), error = math_error_f32(out[i], want);
     CHECK_VALUE(error <= bound, "%s(%a, %a) = %a, not %a: %g ULP", ts_op_name(f->op), (double)x[i], (double)y[i],
-                  (double)out[i], want, error);
+                (double)out[i], want, error);
     bool sign_kept = !f->odd || x[i] != 0 || signbit(x[i]) == signbit(out[i]);
     CHECK_VALUE(sign_kept, "%s(%a) = %a", ts_op_name(f->op), (double)x[i], (double)out[i]);
   }
@@ -64,8 +64,8 @@ static void check_f64(const math_function *f) {
     for (int i = 0; i < BLOCK; i++) {
       long double want = f->wide((long double)wide_x[i], (long double)wide_y[i]);
       double error = math_error_f64(wide_out[i], want);
-      CHECK_VALUE(error <= 2, "%s(%a, %a) = %a, not %La: %g ULP", ts_op_name(f->op), wide_x[i], wide_y[i],
-                    wide_out[i], want, error);
+      CHECK_VALUE(error <= 2, "%s(%a, %a) = %a, not %La: %g ULP", ts_op_name(f->op), wide_x[i], wide_y[i], wide_out[i],
+                  want, error);
     }
   }
   ts_kernel_release(kernel);
@@ -89,23 +89,26 @@ static void check_half(const math_function *f, ts_dtype type) {
     double value = (double)(f16 ? ts_f16_to_f32(got[i]) : ts_bf16_to_f32(got[i]));
     double want = f->narrow(a, b), error = math_error(value, want, f16 ? 11 : 8, f16 ? -14 : -126, f16 ? 15 : 127);
     CHECK_VALUE(error <= 1, "%s %s(%a, %a) = %a, not %a: %g ULP", ts_dtype_name(type), ts_op_name(f->op), a, b, value,
-                  want, error);
+                want, error);
   }
   ts_kernel_release(kernel);
 }
 
 /* One process for all functions: starting LLVM costs more than the check of a function. */
-START_TEST(f32_within_two_ulp) {
+START_TEST(f32_within_two_ulp)
+{
   for (int i = 0; i < math_function_count; i++) check_f32(&math_functions[i]);
 }
 END_TEST
 
-START_TEST(f64_within_two_ulp) {
+START_TEST(f64_within_two_ulp)
+{
   for (int i = 0; i < math_function_count; i++) check_f64(&math_functions[i]);
 }
 END_TEST
 
-START_TEST(half_within_one_ulp) {
+START_TEST(half_within_one_ulp)
+{
   for (int i = 0; i < math_function_count; i++) {
     check_half(&math_functions[i], TS_F16);
     check_half(&math_functions[i], TS_BF16);
@@ -114,26 +117,57 @@ START_TEST(half_within_one_ulp) {
 END_TEST
 
 /* The values that users know by heart. */
-START_TEST(exact_values) {
+START_TEST(exact_values)
+{
   static const struct {
     ts_opcode op;
     float x, want;
   } cases[] = {
-      {TS_OP_EXP, 0, 1},           {TS_OP_EXP, INFINITY, INFINITY},   {TS_OP_EXP, -INFINITY, 0},
-      {TS_OP_EXPM1, -INFINITY, -1}, {TS_OP_LOG, 1, 0},                {TS_OP_LOG, 0, -INFINITY},
-      {TS_OP_LOG, -0.0f, -INFINITY}, {TS_OP_LOG, -1, NAN},            {TS_OP_LOG, INFINITY, INFINITY},
-      {TS_OP_LOG1P, -1, -INFINITY}, {TS_OP_LOG1P, -2, NAN},           {TS_OP_SIGMOID, 0, 0.5f},
-      {TS_OP_SIGMOID, INFINITY, 1}, {TS_OP_SIGMOID, -INFINITY, 0},    {TS_OP_TANH, INFINITY, 1},
-      {TS_OP_TANH, -INFINITY, -1}, {TS_OP_SIN, INFINITY, NAN},        {TS_OP_COS, 0, 1},
-      {TS_OP_COS, -INFINITY, NAN}, {TS_OP_TAN, INFINITY, NAN},        {TS_OP_COSH, 0, 1},
-      {TS_OP_COSH, -INFINITY, INFINITY}, {TS_OP_SINH, -INFINITY, -INFINITY}, {TS_OP_ACOS, 1, 0},
-      {TS_OP_ACOS, 1.5f, NAN},     {TS_OP_ASIN, -1.5f, NAN},          {TS_OP_ACOSH, 1, 0},
-      {TS_OP_ACOSH, 0.5f, NAN},    {TS_OP_ACOSH, INFINITY, INFINITY}, {TS_OP_ASINH, -INFINITY, -INFINITY},
-      {TS_OP_ATANH, 1, INFINITY},  {TS_OP_ATANH, -1, -INFINITY},      {TS_OP_ATANH, 2, NAN},
-      {TS_OP_SQRT, -1, NAN},       {TS_OP_RSQRT, 0, INFINITY},        {TS_OP_RSQRT, INFINITY, 0},
-      {TS_OP_RSQRT, -1, NAN},      {TS_OP_CBRT, -27, -3},             {TS_OP_ERF, INFINITY, 1},
-      {TS_OP_ERF, -INFINITY, -1},  {TS_OP_ERFC, 0, 1},                {TS_OP_ERFC, INFINITY, 0},
-      {TS_OP_ERFC, -INFINITY, 2},  {TS_OP_ERF_INV, 1, INFINITY},      {TS_OP_ERF_INV, -1, -INFINITY},
+      {TS_OP_EXP, 0, 1},
+      {TS_OP_EXP, INFINITY, INFINITY},
+      {TS_OP_EXP, -INFINITY, 0},
+      {TS_OP_EXPM1, -INFINITY, -1},
+      {TS_OP_LOG, 1, 0},
+      {TS_OP_LOG, 0, -INFINITY},
+      {TS_OP_LOG, -0.0f, -INFINITY},
+      {TS_OP_LOG, -1, NAN},
+      {TS_OP_LOG, INFINITY, INFINITY},
+      {TS_OP_LOG1P, -1, -INFINITY},
+      {TS_OP_LOG1P, -2, NAN},
+      {TS_OP_SIGMOID, 0, 0.5f},
+      {TS_OP_SIGMOID, INFINITY, 1},
+      {TS_OP_SIGMOID, -INFINITY, 0},
+      {TS_OP_TANH, INFINITY, 1},
+      {TS_OP_TANH, -INFINITY, -1},
+      {TS_OP_SIN, INFINITY, NAN},
+      {TS_OP_COS, 0, 1},
+      {TS_OP_COS, -INFINITY, NAN},
+      {TS_OP_TAN, INFINITY, NAN},
+      {TS_OP_COSH, 0, 1},
+      {TS_OP_COSH, -INFINITY, INFINITY},
+      {TS_OP_SINH, -INFINITY, -INFINITY},
+      {TS_OP_ACOS, 1, 0},
+      {TS_OP_ACOS, 1.5f, NAN},
+      {TS_OP_ASIN, -1.5f, NAN},
+      {TS_OP_ACOSH, 1, 0},
+      {TS_OP_ACOSH, 0.5f, NAN},
+      {TS_OP_ACOSH, INFINITY, INFINITY},
+      {TS_OP_ASINH, -INFINITY, -INFINITY},
+      {TS_OP_ATANH, 1, INFINITY},
+      {TS_OP_ATANH, -1, -INFINITY},
+      {TS_OP_ATANH, 2, NAN},
+      {TS_OP_SQRT, -1, NAN},
+      {TS_OP_RSQRT, 0, INFINITY},
+      {TS_OP_RSQRT, INFINITY, 0},
+      {TS_OP_RSQRT, -1, NAN},
+      {TS_OP_CBRT, -27, -3},
+      {TS_OP_ERF, INFINITY, 1},
+      {TS_OP_ERF, -INFINITY, -1},
+      {TS_OP_ERFC, 0, 1},
+      {TS_OP_ERFC, INFINITY, 0},
+      {TS_OP_ERFC, -INFINITY, 2},
+      {TS_OP_ERF_INV, 1, INFINITY},
+      {TS_OP_ERF_INV, -1, -INFINITY},
       {TS_OP_ERF_INV, 1.5f, NAN},
   };
   for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
@@ -150,13 +184,29 @@ START_TEST(exact_values) {
 END_TEST
 
 /* C99's table for pow. */
-START_TEST(pow_special_values) {
+START_TEST(pow_special_values)
+{
   static const float cases[][3] = {
-      {0, -1, INFINITY},       {-0.0f, -1, -INFINITY}, {-0.0f, -2, INFINITY},  {0, 3, 0},
-      {-1, INFINITY, 1},       {1, NAN, 1},            {NAN, 0, 1},            {-2, 0.5f, NAN},
-      {0.5f, -INFINITY, INFINITY}, {2, -INFINITY, 0},  {0.5f, INFINITY, 0},    {2, INFINITY, INFINITY},
-      {-INFINITY, -3, 0},      {-INFINITY, 3, -INFINITY}, {-INFINITY, 2, INFINITY}, {INFINITY, -1, 0},
-      {-2, 3, -8},             {-2, 2, 4},             {2, -149, 0x1p-149f},   {NAN, 1, NAN},
+      {0, -1, INFINITY},
+      {-0.0f, -1, -INFINITY},
+      {-0.0f, -2, INFINITY},
+      {0, 3, 0},
+      {-1, INFINITY, 1},
+      {1, NAN, 1},
+      {NAN, 0, 1},
+      {-2, 0.5f, NAN},
+      {0.5f, -INFINITY, INFINITY},
+      {2, -INFINITY, 0},
+      {0.5f, INFINITY, 0},
+      {2, INFINITY, INFINITY},
+      {-INFINITY, -3, 0},
+      {-INFINITY, 3, -INFINITY},
+      {-INFINITY, 2, INFINITY},
+      {INFINITY, -1, 0},
+      {-2, 3, -8},
+      {-2, 2, 4},
+      {2, -149, 0x1p-149f},
+      {NAN, 1, NAN},
   };
   ts_kernel *kernel = NULL;
   ck_assert_ok(math_kernel(TS_OP_POW, TS_F32, &kernel));
@@ -206,7 +256,8 @@ static void check_lanes_f64(const math_function *f) {
 }
 
 /* A value's result depends neither on its lane nor on its neighbours. */
-START_TEST(same_bits_in_every_lane) {
+START_TEST(same_bits_in_every_lane)
+{
   for (int i = 0; i < math_function_count; i++) {
     check_lanes_f32(&math_functions[i]);
     check_lanes_f64(&math_functions[i]);
@@ -215,7 +266,8 @@ START_TEST(same_bits_in_every_lane) {
 END_TEST
 
 /* The whole suite once more for each instruction set below this machine's: the target is fixed once per process. */
-START_TEST(lesser_instruction_sets) {
+START_TEST(lesser_instruction_sets)
+{
   static const char *const names[] = {"sse4", "avx2"};
   if (ts_target_host()->arch != TS_ARCH_X86_64) return;
   pid_t child = fork();
