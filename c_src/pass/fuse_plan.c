@@ -14,8 +14,9 @@
 #define MAX_MEMBERS 160
 #define MAX_DEPTH 6
 
-/* restraint: what may still be done with an op whose group made no kernel */
-enum { FREE, NO_ROWS, SOLO };
+/* restraint: what may no longer be done with an op whose group made no kernel. A reduction reads its operand from memory,
+ * then joins no other op either, as views of other shapes do not; then the op stays alone. */
+enum { FREE, NO_PRODUCERS, NO_ROWS, SOLO };
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph) {
   *plan = (ts_fuse_plan){.graph = graph};
@@ -145,7 +146,7 @@ static void stand_alone(ts_fuse_plan *p, const ts_op *op, ts_fuse_op *state) {
 
 static bool takes_no_producers(const ts_fuse_plan *p, const ts_op *op, const ts_fuse_op *state) {
   if (state->restraint >= SOLO) return true;
-  return is_reduction(op->code) && (state->restraint >= NO_ROWS || !rows_of(p, op).adjacent);
+  return is_reduction(op->code) && (state->restraint >= NO_PRODUCERS || !rows_of(p, op).adjacent);
 }
 
 static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
