@@ -1,4 +1,4 @@
-#include "jit/target.h"
+#include "jit/emit.h"
 #include "math_check.h"
 #include "testing.h"
 
@@ -265,6 +265,17 @@ START_TEST(same_bits_in_every_lane)
 }
 END_TEST
 
+START_TEST(library_symbols)
+{
+  char name[64];
+  const ts_target *target = ts_target_host();
+  snprintf(name, sizeof(name), "Sleef_%s_powf%d_u10%s", target->isa == TS_ISA_SSE4 ? "cinz" : "finz", target->lanes,
+           target->sleef_suffix);
+  ck_assert_ptr_nonnull(ts_emit_library_symbol(name));
+  ck_assert_ptr_null(ts_emit_library_symbol("system"));
+}
+END_TEST
+
 /* The whole suite once more for each instruction set below this machine's: the target is fixed once per process. */
 START_TEST(lesser_instruction_sets)
 {
@@ -298,6 +309,7 @@ int main(void) {
   tcase_add_test(tests, half_within_one_ulp);
   tcase_add_test(tests, exact_values);
   tcase_add_test(tests, pow_special_values);
+  tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
   if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_instruction_sets, 0, 2);
   suite_add_tcase(suite, tests);
