@@ -12,6 +12,7 @@
 typedef struct ts_fuse_op {
   uint32_t group;    /* that it is a member of, or TS_NO_GROUP */
   uint32_t users;    /* the group that reads it: TS_NO_GROUP, one, or TS_MANY_GROUPS */
+  uint32_t second;   /* another one that does, until the op is placed */
   bool inlined;      /* computed again in each group that reads it */
   bool alone;        /* there as an op of its own, too or only */
   bool is_output;    /* of its group */
@@ -32,6 +33,8 @@ typedef struct ts_fuse_group {
   bool trailing;      /* rows are contiguous in the order of the elements */
   bool has_points;    /* an output has an element for each point, not each row */
   bool writes_parts;  /* the root is pad or concatenate */
+  bool terminal;      /* no op reads its results, only the region's own results are */
+  uint32_t merged;    /* the group that it became part of, or itself */
   bool composite;     /* more than elementwise ops: worth a check */
   int32_t members, inputs; /* inputs: no fewer than there are */
 } ts_fuse_group;

@@ -4,6 +4,7 @@
  *     and so is a little arithmetic, where no op needs it in memory anyway;
  *   - an op that one group reads joins it; if it is also a result, as one more output;
  *   - everything else starts a group of its own, or stands alone.
+ * Groups that only make results of the region, over the same space, become one where they read the same op.
  * An op that joins has no users outside of the group (results of the region come last), so no cycle can arise, and
  * the place of a group's root is a place for all of it. Near-linear. */
 #include "pass/fuse.h"
@@ -125,8 +126,10 @@ static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
 /* ---- groups ---- */
 
 static void add_user(ts_fuse_op *op, uint32_t group) {
-  if (op->users == TS_NO_GROUP) op->users = group;
-  else if (op->users != group) op->users = TS_MANY_GROUPS;
+  if (op->users == TS_NO_GROUP || group == TS_MANY_GROUPS) op->users = group;
+  else if (op->users == group || op->second == group) return;
+  else if (op->second == TS_NO_GROUP) op->second = group;
+  else op->users = TS_MANY_GROUPS;
 }
 
 /* The operands of an op that `group` computes are read by it, or wanted in memory. */
@@ -168,6 +171,8 @@ static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
   group.points = elements_of(p, op->first_result);
   group.writes_parts = writes_parts(op->code);
   group.has_points = true;
+  group.terminal = p->ops[op_id].users == TS_NO_GROUP && !p->ops[op_id].for_op;
+  group.merged = (uint32_t)p->groups.count;
   if (is_reduction(op->code)) {
     rows r = rows_of(p, op);
     group.reduction = op_id;
@@ -286,6 +291,53 @@ static void join(ts_fuse_plan *p, ts_op_id id) {
   add_member(p, group, id);
 }
 
+/* ---- merging ---- */
+
+static uint32_t find_group(const ts_fuse_plan *p, uint32_t group) {
+  while (p->groups.data[group].merged != group) group = p->groups.data[group].merged;
+  return group;
+}
+
+/* Groups that nothing reads from cannot depend on each other. */
+static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
+  const ts_fuse_group *x = &p->groups.data[a], *y = &p->groups.data[b];
+  const ts_fuse_op *x_root = &p->ops[x->root], *y_root = &p->ops[y->root];
+  if (!x->terminal || !y->terminal || x->writes_parts || y->writes_parts) return false;
+  if (x->reduction != TS_NO_ID || y->reduction != TS_NO_ID || x_root->restraint > FREE || y_root->restraint > FREE) return false;
+  if (x->members + y->members > MAX_MEMBERS || x->inputs + y->inputs > MAX_INPUTS) return false;
+  return ts_shape_equal(&result_of(p, ts_graph_op(p->graph, x->root))->shape, &result_of(p, ts_graph_op(p->graph, y->root))->shape);
+}
+
+/* Members stay in order. */
+static void merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
+  ts_fuse_group *to = &p->groups.data[into], *gone = &p->groups.data[from];
+  ts_op_id *tail = &to->first, a = to->first, b = gone->first;
+  while (a != TS_NO_ID || b != TS_NO_ID) {
+    ts_op_id *next = b == TS_NO_ID || (a != TS_NO_ID && a < b) ? &a : &b;
+    *tail = *next;
+    p->ops[*next].group = into;
+    tail = &p->ops[*next].next;
+    *next = *tail;
+  }
+  if (gone->root > to->root) to->root = gone->root;
+  to->members += gone->members;
+  to->inputs += gone->inputs;
+  to->composite = true;
+  gone->merged = into;
+  gone->first = TS_NO_ID;
+}
+
+/* The groups that read an op become one where they may, else it has many users. */
+static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
+  if (state->users >= TS_MANY_GROUPS) return;
+  state->users = find_group(p, state->users);
+  if (state->second == TS_NO_GROUP) return;
+  state->second = find_group(p, state->second);
+  if (state->users == state->second) return;
+  if (!is_free(op->code) && may_merge(p, state->users, state->second)) merge(p, state->users, state->second);
+  else state->users = TS_MANY_GROUPS;
+}
+
 /* ---- inlining ---- */
 
 /* A view or a little arithmetic on one large operand: reading its operand again costs no more than reading it. */
@@ -347,6 +399,7 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
   ts_fuse_op *state = &p->ops[id];
   const ts_op *op = ts_graph_op(p->graph, id);
   bool wanted = state->for_op || state->for_result;
+  settle_users(p, state, op);
   if (state->users == TS_NO_GROUP && !wanted) return TS_SUCCESS; /* dead */
   if (!is_fusible(op->code)) {
     stand_alone(p, op, state);
@@ -375,7 +428,7 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
 static void reset_region(ts_fuse_plan *p, const ts_region *region) {
   for (size_t i = 0; i < region->ops.count; i++) {
     ts_fuse_op *op = &p->ops[region->ops.data[i]];
-    *op = (ts_fuse_op){.group = TS_NO_GROUP, .users = TS_NO_GROUP, .restraint = op->restraint, .next = TS_NO_ID};
+    *op = (ts_fuse_op){.group = TS_NO_GROUP, .users = TS_NO_GROUP, .second = TS_NO_GROUP, .restraint = op->restraint, .next = TS_NO_ID};
     measure_depth(p, region->ops.data[i]);
     find_reduction(p, region->ops.data[i]);
   }
@@ -390,6 +443,7 @@ static ts_status check_groups(ts_fuse_plan *p, size_t first, bool *out_all_fit) 
   *out_all_fit = true;
   for (size_t g = first; g < p->groups.count; g++) {
     bool fits;
+    if (p->groups.data[g].merged != g) continue;
     TS_TRY(ts_fuse_check_group(p, (uint32_t)g, &fits));
     if (fits) continue;
     *out_all_fit = false;
