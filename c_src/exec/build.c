@@ -233,8 +233,13 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   step.gemm.shape = *shape;
   step.gemm.dtype = ts_graph_value(b->graph, ts_graph_op(b->graph, id)->operands[0])->dtype;
   step.cost_ns = ts_gemm_cost(step.gemm.dtype, shape);
-  TS_TRY(ts_gemm_get(step.gemm.dtype, shape, &step.gemm.gemm));
-  ts_status status = TS_VEC_PUSH(&block->steps, step);
+  ts_kernel_source source;
+  char *text;
+  TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
+  ts_status status = ts_strdup(source.text, &text);
+  source.text = text;
+  if (!status) status = add_source(b, text, &source, &step.gemm.kernel);
+  if (!status) status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);
   return status;
 }
@@ -486,6 +491,7 @@ static ts_status bind_results(builder *b) {
 
 static ts_status set_entry(void *context, ts_step *step) {
   ts_executable *exe = context;
+  if (step->kind == TS_STEP_GEMM) ts_gemm_adopt(step->gemm.gemm, exe->kernels.data[step->gemm.kernel]);
   if (step->kind == TS_STEP_WHOLE) step->whole.entry = ts_kernel_entry(exe->kernels.data[step->whole.kernel]);
   for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
     ts_step_launch *l = &step->launch.launches[i];

@@ -75,6 +75,7 @@ typedef struct ts_step {
     } launch;
     struct {
       ts_gemm *gemm;
+      uint32_t kernel; /* in the executable's kernels */
       ts_gemm_shape shape;
       ts_dtype dtype;
     } gemm;

@@ -13,15 +13,24 @@ static ts_gemm_compute compute_of(ts_dtype dtype) {
   return wide ? TS_GEMM_I64 : TS_GEMM_I32;
 }
 
-static ts_status get_kernels(ts_gemm *gemm, const ts_gemm_shape *shape) {
+static ts_status create(ts_dtype dtype, ts_gemm **out) {
+  if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
+    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
+  TS_TRY(TS_NEW(out));
+  (*out)->dtype = dtype;
+  (*out)->size = (int)ts_dtype_size(dtype);
+  (*out)->native = (*out)->size >= 4;
+  ts_gemm_get_geometry(compute_of(dtype), ts_target_host(), &(*out)->geometry);
+  return TS_SUCCESS;
+}
+
+static ts_status get_all_kernels(ts_gemm *gemm) {
   ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
   ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
-  ts_gemm_kernel picked = shape ? ts_gemm_pick_kernel(gemm, shape) : TS_GEMM_KERNEL_COUNT;
   int count = 0;
   for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
-    bool usable = gemm->native || i == TS_GEMM_TILE; /* the vector kernels are for native types alone */
-    if (!usable || (shape && picked != (ts_gemm_kernel)i)) continue;
+    if (!gemm->native && i != TS_GEMM_TILE) continue; /* the vector kernels are for native types alone */
     ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, &requests[count], &sources[count]);
     count++;
   }
@@ -30,23 +39,33 @@ static ts_status get_kernels(ts_gemm *gemm, const ts_gemm_shape *shape) {
   return TS_SUCCESS;
 }
 
+ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source) {
+  *out = NULL;
+  TS_TRY(create(dtype, out));
+  ts_gemm *gemm = *out;
+  ts_gemm_make_source(gemm->geometry.compute, ts_gemm_pick_kernel(gemm, shape), &gemm->request, out_source);
+  return TS_SUCCESS;
+}
+
+void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
+  ts_kernel_retain(kernel);
+  gemm->kernels[gemm->request.kernel] = kernel;
+}
+
+static ts_status get_one_kernel(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
+  ts_kernel_source source;
+  TS_TRY(ts_gemm_prepare(dtype, shape, out, &source));
+  return ts_jit_get_kernels(&source, 1, &(*out)->kernels[(*out)->request.kernel]);
+}
+
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   *out = NULL;
-  if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
-    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
-  ts_gemm *gemm;
-  TS_TRY(TS_NEW(&gemm));
-  gemm->dtype = dtype;
-  gemm->size = (int)ts_dtype_size(dtype);
-  gemm->native = gemm->size >= 4;
-  ts_gemm_get_geometry(compute_of(dtype), ts_target_host(), &gemm->geometry);
-  ts_status status = get_kernels(gemm, shape);
-  if (status) {
-    ts_free(gemm);
-    return ts_error_context(status, "matrix product of type %s", ts_dtype_name(dtype));
-  }
-  *out = gemm;
-  return TS_SUCCESS;
+  ts_status status = shape ? get_one_kernel(dtype, shape, out) : create(dtype, out);
+  if (!status && !shape) status = get_all_kernels(*out);
+  if (!status) return TS_SUCCESS;
+  ts_gemm_release(*out);
+  *out = NULL;
+  return ts_error_context(status, "matrix product of type %s", ts_dtype_name(dtype));
 }
 
 void ts_gemm_release(ts_gemm *gemm) {

@@ -10,6 +10,7 @@
 
 #include "base/parallel.h"
 #include "base/status.h"
+#include "jit/jit.h"
 #include "tensor/dtype.h"
 #include "tensor/pool.h"
 
@@ -30,6 +31,12 @@ typedef struct ts_gemm_shape {
 typedef struct ts_gemm ts_gemm;
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
 void ts_gemm_release(ts_gemm *gemm);
+
+/* The same in two steps, so that a program asks for all its kernels at once: `out_source` names the one kernel
+ * that `shape` takes (its text and description live as long as the gemm), and ts_gemm_adopt gives the
+ * gemm a reference of its own to it. */
+ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
+void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
 /* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
  * [col, col + cols) of batch `batch`, on thread `worker`. */

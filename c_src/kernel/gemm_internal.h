@@ -12,6 +12,7 @@ struct ts_gemm {
   int size;    /* bytes of an element of the operands and of out */
   ts_gemm_geometry geometry;
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
+  ts_gemm_request request; /* of ts_gemm_prepare */
 };
 
 /* What every part of one run needs. */
