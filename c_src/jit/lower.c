@@ -30,8 +30,12 @@ static bool constant_of_fusion(const void *context, ts_value_id value, ts_scalar
 
 static ts_program_spec make_spec(const ts_lowering *l, const ts_program_root *roots, size_t count) {
   bool fusion = l->op->code == TS_OP_FUSION;
-  return (ts_program_spec){.graph = l->graph, .operand = fusion ? operand_of_fusion : operand_of_op, .context = l,
-                           .constant = fusion ? constant_of_fusion : NULL, .roots = roots, .root_count = count,
+  return (ts_program_spec){.graph = l->graph,
+                           .operand = fusion ? operand_of_fusion : operand_of_op,
+                           .context = l,
+                           .constant = fusion ? constant_of_fusion : NULL,
+                           .roots = roots,
+                           .root_count = count,
                            .reduce = TS_NO_ID};
 }
 
@@ -145,22 +149,19 @@ static ts_status lower_put_slice(ts_lowering *l) {
 
 static ts_scalar identity(ts_opcode op, ts_dtype dtype) {
   switch (op) {
-    case TS_OP_REDUCE_PRODUCT:
-    case TS_OP_REDUCE_ALL:
-      return ts_scalar_from_s64(dtype, 1);
-    case TS_OP_REDUCE_MAX:
-      return ts_dtype_lowest(dtype);
-    case TS_OP_REDUCE_MIN:
-      return ts_dtype_highest(dtype);
-    default:
-      return ts_scalar_from_s64(dtype, 0);
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_REDUCE_ALL: return ts_scalar_from_s64(dtype, 1);
+  case TS_OP_REDUCE_MAX: return ts_dtype_lowest(dtype);
+  case TS_OP_REDUCE_MIN: return ts_dtype_highest(dtype);
+  default: return ts_scalar_from_s64(dtype, 0);
   }
 }
 
 static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   const ts_value *result = ts_graph_value(l->graph, op->first_result);
   ts_program p = {.loops = {1, {ts_shape_elements(&result->shape)}}, .kept = 1};
-  ts_program_node node = {.kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
+  ts_program_node node = {
+      .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
   ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
   store.to.at.coef[0] = (int64_t)ts_dtype_size(result->dtype);
   ts_status status = ts_program_add_scalar(&p, result->dtype, identity(op->code, result->dtype), &node.slot);
@@ -183,17 +184,13 @@ static ts_status lower_single(ts_lowering *l) {
   ts_program_root root = ts_program_root_whole(l->graph, op->first_result, 0);
   ts_program_spec spec = make_spec(l, &root, 1);
   switch (op->code) {
-    case TS_OP_CONCATENATE:
-      return lower_concatenate(l, op);
-    case TS_OP_PAD:
-      return lower_pad(l, op);
-    case TS_OP_PUT_SLICE:
-      return lower_put_slice(l);
-    case TS_OP_RESHAPE:
-      root = ts_program_root_whole(l->graph, op->operands[0], 0); /* a copy, whatever the shapes */
-      break;
-    default:
-      break;
+  case TS_OP_CONCATENATE: return lower_concatenate(l, op);
+  case TS_OP_PAD: return lower_pad(l, op);
+  case TS_OP_PUT_SLICE: return lower_put_slice(l);
+  case TS_OP_RESHAPE:
+    root = ts_program_root_whole(l->graph, op->operands[0], 0); /* a copy, whatever the shapes */
+    break;
+  default: break;
   }
   if (is_reduction(op->code)) {
     if (ts_shape_elements(&ts_graph_value(l->graph, op->operands[0])->shape) == 0) return lower_identity(l, op);
@@ -213,7 +210,8 @@ static ts_status lower_fusion(ts_lowering *l) {
   const ts_region *region = ts_graph_region(l->graph, l->op->attrs->fusion.region);
   ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
   size_t count = region->results.count;
-  if (count == 0 || count > TS_PROGRAM_MAX_OPERANDS) return ts_error(TS_UNIMPLEMENTED, "a fusion with %zu results", count);
+  if (count == 0 || count > TS_PROGRAM_MAX_OPERANDS)
+    return ts_error(TS_UNIMPLEMENTED, "a fusion with %zu results", count);
   const ts_value *first = ts_graph_value(l->graph, region->results.data[0]);
   if (count == 1 && first->op != TS_NO_ID) {
     const ts_op *root = ts_graph_op(l->graph, first->op);
@@ -231,7 +229,9 @@ static ts_status lower_fusion(ts_lowering *l) {
 
 /* ---- sharing memory ---- */
 
-static const ts_launch_pointer *pointer_of(const ts_launch *launch, int32_t operand) { return &launch->pointers[operand]; }
+static const ts_launch_pointer *pointer_of(const ts_launch *launch, int32_t operand) {
+  return &launch->pointers[operand];
+}
 
 /* An input that is read exactly where the output is written. */
 static bool same_place(const ts_launch *launch, int32_t input, int32_t output) {
@@ -262,7 +262,8 @@ static bool can_share(const ts_lowering *l, int32_t output, uint32_t operand) {
   const ts_kernel_desc *d = &launch->desc;
   bool read = false;
   if (d->kind == TS_KERNEL_COL) return false;
-  if (d->kind == TS_KERNEL_ROW && (d->output_count > 1 || d->outputs[0].operand.stride[d->rank - 1] == TS_STRIDE_ZERO)) return false;
+  if (d->kind == TS_KERNEL_ROW && (d->output_count > 1 || d->outputs[0].operand.stride[d->rank - 1] == TS_STRIDE_ZERO))
+    return false;
   for (int32_t i = 0; i < d->input_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, i);
     for (int32_t t = 0; t < p->term_count; t++) {
@@ -302,15 +303,14 @@ static void find_inplace(const ts_lowering *l, bool *inplace) {
 
 static ts_status lower_any(ts_lowering *l) {
   switch (ts_op_get_class(l->op->code)) {
-    case TS_CLASS_SCAN:
-    case TS_CLASS_DOT:
-      break;
-    case TS_CLASS_CONTROL:
-      if (l->op->code == TS_OP_FUSION) return lower_fusion(l);
-      break;
-    default:
-      if (l->op->code == TS_OP_REDUCE || l->op->code == TS_OP_LITERAL || l->op->code == TS_OP_PARAMETER) break;
-      return lower_single(l);
+  case TS_CLASS_SCAN:
+  case TS_CLASS_DOT: break;
+  case TS_CLASS_CONTROL:
+    if (l->op->code == TS_OP_FUSION) return lower_fusion(l);
+    break;
+  default:
+    if (l->op->code == TS_OP_REDUCE || l->op->code == TS_OP_LITERAL || l->op->code == TS_OP_PARAMETER) break;
+    return lower_single(l);
   }
   return ts_error(TS_UNIMPLEMENTED, "%s is no kernel", ts_op_name(l->op->code));
 }
@@ -381,23 +381,15 @@ bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id) {
   const ts_value *from = ts_graph_value(graph, op->operands[0]), *to = ts_graph_value(graph, op->first_result);
   bool same_size = ts_shape_elements(&from->shape) == ts_shape_elements(&to->shape);
   switch (op->code) {
-    case TS_OP_RESHAPE:
-    case TS_OP_BITCAST:
-      return true;
-    case TS_OP_CONVERT:
-      return from->dtype == to->dtype;
-    case TS_OP_TRANSPOSE:
-      return keeps_order(&from->shape, &op->attrs->axes);
-    case TS_OP_BROADCAST:
-      return same_size && broadcast_keeps_order(&from->shape, &op->attrs->broadcast.axes);
-    case TS_OP_REVERSE:
-      return reverses_nothing(&from->shape, &op->attrs->axes);
-    case TS_OP_SLICE:
-    case TS_OP_DYNAMIC_SLICE:
-      return ts_shape_equal(&from->shape, &to->shape);
-    case TS_OP_CONCATENATE:
-      return op->operand_count == 1;
-    default:
-      return false;
+  case TS_OP_RESHAPE:
+  case TS_OP_BITCAST: return true;
+  case TS_OP_CONVERT: return from->dtype == to->dtype;
+  case TS_OP_TRANSPOSE: return keeps_order(&from->shape, &op->attrs->axes);
+  case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(&from->shape, &op->attrs->broadcast.axes);
+  case TS_OP_REVERSE: return reverses_nothing(&from->shape, &op->attrs->axes);
+  case TS_OP_SLICE:
+  case TS_OP_DYNAMIC_SLICE: return ts_shape_equal(&from->shape, &to->shape);
+  case TS_OP_CONCATENATE: return op->operand_count == 1;
+  default: return false;
   }
 }

@@ -20,20 +20,20 @@ typedef struct ts_launch_pointer {
 
 typedef struct ts_launch {
   ts_kernel_desc desc;
-  int64_t *args;          /* ts_kernel_arg_count words; addresses are zero until patched */
+  int64_t *args; /* ts_kernel_arg_count words; addresses are zero until patched */
   int32_t pointer_count;
   const ts_launch_pointer *pointers;
-  int64_t units;          /* work units in all */
-  int64_t points;         /* of the iteration space */
-  int64_t bytes;          /* memory read and written, roughly */
-  int64_t scratch;        /* bytes for each thread */
-  bool copies;            /* only copies operand 0 to result 0: left out when they share memory */
+  int64_t units;   /* work units in all */
+  int64_t points;  /* of the iteration space */
+  int64_t bytes;   /* memory read and written, roughly */
+  int64_t scratch; /* bytes for each thread */
+  bool copies;     /* only copies operand 0 to result 0: left out when they share memory */
 } ts_launch;
 
 typedef struct ts_lowered {
-  int32_t launch_count;   /* run in order */
+  int32_t launch_count; /* run in order */
   const ts_launch *launches;
-  int32_t temp_count;     /* scratch tensors shared by the launches */
+  int32_t temp_count; /* scratch tensors shared by the launches */
   const int64_t *temp_bytes;
   /* inplace[r * operand_count + o]: result r may have the memory of operand o. */
   const bool *inplace;
@@ -49,7 +49,8 @@ ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_lo
 bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);
 
 /* ---- whole-compiled control flow (whole.c) ---- */
-/* A while, cond or fusion-free region of rank-0 values and at most `TS_WHOLE_MAX_OPS` ops that becomes one native function. */
+/* A while, cond or fusion-free region of rank-0 values and at most `TS_WHOLE_MAX_OPS` ops that becomes one native
+ * function. */
 #define TS_WHOLE_MAX_OPS 512
 bool ts_whole_supported(const ts_graph *graph, ts_op_id id);
 /* Kernel with args: addresses of the operands, then of the results, then of the cancel flag

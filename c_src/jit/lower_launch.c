@@ -256,12 +256,13 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
 
 static ts_kernel_node describe_node(const maker *m, const ts_program_node *node) {
   static const ts_node_kind kinds[] = {
-      [TS_PROGRAM_LOAD] = TS_NODE_LOAD,   [TS_PROGRAM_SCALAR] = TS_NODE_SCALAR, [TS_PROGRAM_INDEX] = TS_NODE_INDEX,
-      [TS_PROGRAM_GATHER] = TS_NODE_GATHER, [TS_PROGRAM_OP] = TS_NODE_OP,       [TS_PROGRAM_REDUCE] = TS_NODE_REDUCE,
+      [TS_PROGRAM_LOAD] = TS_NODE_LOAD,     [TS_PROGRAM_SCALAR] = TS_NODE_SCALAR, [TS_PROGRAM_INDEX] = TS_NODE_INDEX,
+      [TS_PROGRAM_GATHER] = TS_NODE_GATHER, [TS_PROGRAM_OP] = TS_NODE_OP,         [TS_PROGRAM_REDUCE] = TS_NODE_REDUCE,
       [TS_PROGRAM_ARG] = TS_NODE_ARG,
   };
   const used *u = &m->used;
-  ts_kernel_node k = {.kind = kinds[node->kind], .op = node->op, .dtype = node->dtype, .slot = -1, .a = -1, .b = -1, .c = -1};
+  ts_kernel_node k = {
+      .kind = kinds[node->kind], .op = node->op, .dtype = node->dtype, .slot = -1, .a = -1, .b = -1, .c = -1};
   if (node->kind == TS_PROGRAM_LOAD || node->kind == TS_PROGRAM_GATHER) k.slot = u->load[node->slot];
   if (node->kind == TS_PROGRAM_SCALAR) k.slot = u->scalar[node->slot];
   if (node->kind == TS_PROGRAM_INDEX) k.slot = u->index[node->slot];
@@ -326,9 +327,18 @@ static ts_status describe(maker *m) {
     if (u->node[i] >= 0) nodes[u->node[i]] = describe_node(m, &p->nodes.data[i]);
   }
   m->launch.desc = (ts_kernel_desc){
-      .kind = m->kind, .rank = m->nest.loops.count, .input_count = u->loads, .output_count = stores,
-      .index_count = u->indices, .scalar_count = u->scalars, .node_count = u->nodes, .inputs = inputs,
-      .outputs = outputs, .indices = indices, .scalars = scalars, .nodes = nodes,
+      .kind = m->kind,
+      .rank = m->nest.loops.count,
+      .input_count = u->loads,
+      .output_count = stores,
+      .index_count = u->indices,
+      .scalar_count = u->scalars,
+      .node_count = u->nodes,
+      .inputs = inputs,
+      .outputs = outputs,
+      .indices = indices,
+      .scalars = scalars,
+      .nodes = nodes,
   };
   return TS_SUCCESS;
 }
@@ -354,7 +364,7 @@ static ts_status fill_args(maker *m) {
     }
     const ts_access *access = i < d->input_count ? load_of(m, i) : &p->stores.data[i - d->input_count].to;
     pointers[i] = (ts_launch_pointer){ts_kernel_arg_operand(d, i), access->place, access->index, n->at[i].offset,
-                                      access->term_count, access->terms};
+                                      access->term_count,          access->terms};
   }
   for (size_t i = 0; i < p->scalars.count; i++) {
     int32_t slot = m->used.scalar[i];

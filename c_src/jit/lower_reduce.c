@@ -33,7 +33,8 @@ static bool has_chain(const ts_program *p) {
   for (size_t i = 0; i < p->nodes.count; i++) {
     const ts_program_node *node = &p->nodes.data[i];
     bool inherits = node->a >= 0 && after[node->a];
-    if (node->kind == TS_PROGRAM_OP) inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
+    if (node->kind == TS_PROGRAM_OP)
+      inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
     if (is_reduction(node) && inherits) return true;
     after[i] = inherits || is_reduction(node);
   }
@@ -63,7 +64,8 @@ static ts_program_node op_node(ts_program_kind kind, ts_opcode op, ts_dtype dtyp
 }
 
 /* The place of (row, column `start` + index of loop `column`) in a dense temporary of `width` columns. */
-static ts_affine temp_place(const ts_loops *loops, int32_t kept, int32_t column, int64_t start, int64_t width, int64_t size) {
+static ts_affine temp_place(const ts_loops *loops, int32_t kept, int32_t column, int64_t start, int64_t width,
+                            int64_t size) {
   ts_affine at = {.offset = start * size};
   int64_t step = width * size;
   for (int32_t l = kept - 1; l >= 0; l--) {
@@ -104,7 +106,8 @@ static ts_status store_partials(const stage *s, ts_program *p, int64_t row_exten
     const partial *part = &s->partials[i];
     ts_program_node reduce = p->nodes.data[part->node];
     ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype}};
-    if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL && reduce.op != TS_OP_REDUCE_ANY) {
+    if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL &&
+        reduce.op != TS_OP_REDUCE_ANY) {
       TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
       p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce.a].varies;
       reduce.a = (int32_t)p->nodes.count - 1;
@@ -264,9 +267,11 @@ static bool has_tree(const ts_program *p) {
 ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program) {
   stage s = {.lowering = l, .program = program, .kept = 1, .row = 1};
   if (!program->reduces) return ts_lowering_add_launch(l, program);
-  for (int32_t i = 0; i < program->loops.count; i++) *(i < program->kept ? &s.kept : &s.row) *= program->loops.extent[i];
+  for (int32_t i = 0; i < program->loops.count; i++)
+    *(i < program->kept ? &s.kept : &s.row) *= program->loops.extent[i];
   bool one = ts_program_row_is_one(program), blocks = s.row > TS_REDUCE_BLOCK && has_tree(program);
-  if ((!one || blocks) && !can_stage(program)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row program of long rows");
+  if ((!one || blocks) && !can_stage(program))
+    return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row program of long rows");
   if (!one) return reduce_from_copy(&s);
   merge_row(program, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, program);

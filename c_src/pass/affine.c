@@ -52,8 +52,8 @@ bool ts_affine_split(const ts_loops *loops, const ts_affine *x, int64_t size, ts
 }
 
 /* Splits the linear index of a run of dims [first, last] of `to`. */
-static bool peel(const ts_loops *loops, ts_affine linear, const ts_shape *to, int32_t first, int32_t last, ts_affine *out,
-                 ts_refine *refine) {
+static bool peel(const ts_loops *loops, ts_affine linear, const ts_shape *to, int32_t first, int32_t last,
+                 ts_affine *out, ts_refine *refine) {
   for (int32_t d = last; d > first; d--) {
     ts_affine outer;
     if (to->dims[d] == 1) continue;
@@ -80,9 +80,12 @@ bool ts_affine_reshape(const ts_loops *loops, const ts_shape *from, const ts_aff
     grow(from, &i, &a);
     grow(to, &j, &b);
     while (a != b) {
-      if (a < b && i > 0) a *= from->dims[--i];
-      else if (b < a && j > 0) b *= to->dims[--j];
-      else return false;
+      if (a < b && i > 0)
+        a *= from->dims[--i];
+      else if (b < a && j > 0)
+        b *= to->dims[--j];
+      else
+        return false;
     }
     ts_affine linear = {0};
     int64_t stride = 1;

@@ -63,7 +63,8 @@ static bool is_strided(const ts_graph *g, const side *s) {
   ts_dims free = free_dims(s, shape->rank);
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
-  return is_one_dim(shape, strides, &s->batch) && is_one_dim(shape, strides, &free) && is_one_dim(shape, strides, &s->contract);
+  return is_one_dim(shape, strides, &s->batch) && is_one_dim(shape, strides, &free) &&
+         is_one_dim(shape, strides, &s->contract);
 }
 
 static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {

@@ -7,8 +7,8 @@ typedef struct expansion {
   ts_rewrite *rw;
   const ts_op *op;
   const ts_region *combine;
-  ts_shape kept;   /* of the result */
-  ts_shape rows;   /* [elements, kept...] */
+  ts_shape kept; /* of the result */
+  ts_shape rows; /* [elements, kept...] */
   int64_t elements;
 } expansion;
 

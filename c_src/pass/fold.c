@@ -20,7 +20,8 @@ static bool may_fold(const ts_rewrite *rw, const ts_op *op) {
   ts_op_class class = ts_op_get_class(op->code);
   const ts_value *result = ts_graph_value(rw->from, op->first_result);
   int64_t limit = rw->options->fold_bytes ? rw->options->fold_bytes : DEFAULT_FOLD_BYTES;
-  if (class == TS_CLASS_SOURCE || class == TS_CLASS_CONTROL || op->code == TS_OP_REDUCE || op->operand_count == 0) return false;
+  if (class == TS_CLASS_SOURCE || class == TS_CLASS_CONTROL || op->code == TS_OP_REDUCE || op->operand_count == 0)
+    return false;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_value_id operand = ts_rewrite_operand(rw, op, i);
     const ts_value *v = ts_graph_value(rw->to, operand);

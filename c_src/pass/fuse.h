@@ -10,32 +10,32 @@
 #define TS_MANY_GROUPS (UINT32_MAX - 1)
 
 typedef struct ts_fuse_op {
-  uint32_t group;    /* that it is a member of, or TS_NO_GROUP */
-  uint32_t users;    /* the group that reads it: TS_NO_GROUP, one, or TS_MANY_GROUPS */
-  uint32_t second;   /* another one that does, until the op is placed */
-  bool inlined;      /* computed again in each group that reads it */
-  bool alone;        /* there as an op of its own, too or only */
-  bool is_output;    /* of its group */
-  bool for_op;       /* an op that is no group's reads it from memory */
-  bool for_result;   /* it is a result of the region */
-  uint8_t depth;     /* of ops that could be inlined together with it */
-  uint8_t restraint; /* raised when a group with it made no kernel: see fuse_plan.c */
-  ts_op_id next;     /* member of the same group */
+  uint32_t group;     /* that it is a member of, or TS_NO_GROUP */
+  uint32_t users;     /* the group that reads it: TS_NO_GROUP, one, or TS_MANY_GROUPS */
+  uint32_t second;    /* another one that does, until the op is placed */
+  bool inlined;       /* computed again in each group that reads it */
+  bool alone;         /* there as an op of its own, too or only */
+  bool is_output;     /* of its group */
+  bool for_op;        /* an op that is no group's reads it from memory */
+  bool for_result;    /* it is a result of the region */
+  uint8_t depth;      /* of ops that could be inlined together with it */
+  uint8_t restraint;  /* raised when a group with it made no kernel: see fuse_plan.c */
+  ts_op_id next;      /* member of the same group */
   ts_op_id reduction; /* that its elements come from, one from one; TS_NO_ID */
 } ts_fuse_op;
 
 typedef struct ts_fuse_group {
-  ts_op_id root;      /* its last op */
-  ts_op_id first;     /* members in order, linked by `next` */
-  ts_op_id reduction; /* one of its reductions, TS_NO_ID */
-  int64_t points;     /* elements of its iteration space */
-  int64_t rows, row;  /* with a reduction: how many rows of how many elements */
-  bool trailing;      /* rows are contiguous in the order of the elements */
-  bool has_points;    /* an output has an element for each point, not each row */
-  bool writes_parts;  /* the root is pad or concatenate */
-  bool terminal;      /* no op reads its results, only the region's own results are */
-  uint32_t merged;    /* the group that it became part of, or itself */
-  bool composite;     /* more than elementwise ops: worth a check */
+  ts_op_id root;           /* its last op */
+  ts_op_id first;          /* members in order, linked by `next` */
+  ts_op_id reduction;      /* one of its reductions, TS_NO_ID */
+  int64_t points;          /* elements of its iteration space */
+  int64_t rows, row;       /* with a reduction: how many rows of how many elements */
+  bool trailing;           /* rows are contiguous in the order of the elements */
+  bool has_points;         /* an output has an element for each point, not each row */
+  bool writes_parts;       /* the root is pad or concatenate */
+  bool terminal;           /* no op reads its results, only the region's own results are */
+  uint32_t merged;         /* the group that it became part of, or itself */
+  bool composite;          /* more than elementwise ops: worth a check */
   int32_t members, inputs; /* inputs: no fewer than there are */
 } ts_fuse_group;
 

@@ -17,8 +17,12 @@ static bool is_outside(const void *context, ts_value_id value, uint32_t *out) {
 
 static ts_status build(const view *v, const ts_program_root *roots, size_t count, bool *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  ts_program_spec spec = {.graph = v->plan->graph, .operand = is_outside, .context = v, .roots = roots,
-                          .root_count = count, .reduce = group->reduction};
+  ts_program_spec spec = {.graph = v->plan->graph,
+                          .operand = is_outside,
+                          .context = v,
+                          .roots = roots,
+                          .root_count = count,
+                          .reduce = group->reduction};
   ts_arena arena;
   ts_program program;
   *out = false;

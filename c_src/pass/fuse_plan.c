@@ -15,8 +15,8 @@
 #define MAX_MEMBERS 160
 #define MAX_DEPTH 6
 
-/* restraint: what may no longer be done with an op whose group made no kernel. A reduction reads its operand from memory,
- * then joins no other op either, as views of other shapes do not; then the op stays alone. */
+/* restraint: what may no longer be done with an op whose group made no kernel. A reduction reads its operand from
+ * memory, then joins no other op either, as views of other shapes do not; then the op stays alone. */
 enum { FREE, NO_PRODUCERS, NO_ROWS, SOLO };
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph) {
@@ -31,20 +31,14 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
 
 int32_t ts_fuse_weight(ts_opcode op) {
   switch (ts_op_get_class(op)) {
-    case TS_CLASS_UNARY_FLOAT:
-      return op == TS_OP_SQRT || op == TS_OP_RSQRT ? 4 : 16;
-    case TS_CLASS_BINARY:
-      return op == TS_OP_POW || op == TS_OP_REMAINDER ? 16 : 1;
-    case TS_CLASS_BINARY_FLOAT:
-      return op == TS_OP_DIVIDE ? 4 : 16;
-    case TS_CLASS_BINARY_INTEGER:
-      return op == TS_OP_QUOTIENT ? 16 : 1;
-    case TS_CLASS_INDEXED:
-    case TS_CLASS_REDUCE:
-    case TS_CLASS_ARG_REDUCE:
-      return 16;
-    default:
-      return 1;
+  case TS_CLASS_UNARY_FLOAT: return op == TS_OP_SQRT || op == TS_OP_RSQRT ? 4 : 16;
+  case TS_CLASS_BINARY: return op == TS_OP_POW || op == TS_OP_REMAINDER ? 16 : 1;
+  case TS_CLASS_BINARY_FLOAT: return op == TS_OP_DIVIDE ? 4 : 16;
+  case TS_CLASS_BINARY_INTEGER: return op == TS_OP_QUOTIENT ? 16 : 1;
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE: return 16;
+  default: return 1;
   }
 }
 
@@ -58,13 +52,12 @@ static bool is_reduction(ts_opcode code) {
 static bool writes_parts(ts_opcode code) { return code == TS_OP_PAD || code == TS_OP_CONCATENATE; }
 
 /* Its meaning is a map of indices. */
-static bool is_view(ts_opcode code) {
-  return ts_op_get_class(code) == TS_CLASS_SHAPE && !writes_parts(code);
-}
+static bool is_view(ts_opcode code) { return ts_op_get_class(code) == TS_CLASS_SHAPE && !writes_parts(code); }
 
 /* Costs nothing to compute again. */
 static bool is_free(ts_opcode code) {
-  return code == TS_OP_CONSTANT || code == TS_OP_IOTA || code == TS_OP_EYE || code == TS_OP_BROADCAST || code == TS_OP_RESHAPE;
+  return code == TS_OP_CONSTANT || code == TS_OP_IOTA || code == TS_OP_EYE || code == TS_OP_BROADCAST ||
+         code == TS_OP_RESHAPE;
 }
 
 static bool is_fusible(ts_opcode code) {
@@ -72,7 +65,9 @@ static bool is_fusible(ts_opcode code) {
          code == TS_OP_TAKE || code == TS_OP_TAKE_ALONG || code == TS_OP_DYNAMIC_SLICE;
 }
 
-static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) { return ts_graph_value(p->graph, op->first_result); }
+static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
+  return ts_graph_value(p->graph, op->first_result);
+}
 
 static int64_t elements_of(const ts_fuse_plan *p, ts_value_id value) {
   return ts_shape_elements(&ts_graph_value(p->graph, value)->shape);
@@ -87,13 +82,10 @@ static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
 static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t operand) {
   ts_scalar known;
   switch (op->code) {
-    case TS_OP_TAKE:
-    case TS_OP_TAKE_ALONG:
-      return operand == 0;
-    case TS_OP_DYNAMIC_SLICE:
-      return operand == 0 || !ts_graph_is_constant(p->graph, op->operands[operand], &known);
-    default:
-      return false;
+  case TS_OP_TAKE:
+  case TS_OP_TAKE_ALONG: return operand == 0;
+  case TS_OP_DYNAMIC_SLICE: return operand == 0 || !ts_graph_is_constant(p->graph, op->operands[operand], &known);
+  default: return false;
   }
 }
 
@@ -115,8 +107,10 @@ static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
   for (int32_t d = 0; d < shape->rank; d++) {
     if (shape->dims[d] == 1) continue;
     if (goes[d] && kept_after) r.adjacent = false;
-    if (goes[d]) reduced = true;
-    else kept_after = kept_after || reduced;
+    if (goes[d])
+      reduced = true;
+    else
+      kept_after = kept_after || reduced;
   }
   r.row = r.rows > 0 ? r.points / r.rows : 0;
   r.trailing = r.adjacent && !kept_after;
@@ -126,10 +120,14 @@ static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
 /* ---- groups ---- */
 
 static void add_user(ts_fuse_op *op, uint32_t group) {
-  if (op->users == TS_NO_GROUP || group == TS_MANY_GROUPS) op->users = group;
-  else if (op->users == group || op->second == group) return;
-  else if (op->second == TS_NO_GROUP) op->second = group;
-  else op->users = TS_MANY_GROUPS;
+  if (op->users == TS_NO_GROUP || group == TS_MANY_GROUPS)
+    op->users = group;
+  else if (op->users == group || op->second == group)
+    return;
+  else if (op->second == TS_NO_GROUP)
+    op->second = group;
+  else
+    op->users = TS_MANY_GROUPS;
 }
 
 /* The operands of an op that `group` computes are read by it, or wanted in memory. */
@@ -137,8 +135,10 @@ static void use_operands(ts_fuse_plan *p, const ts_op *op, uint32_t group, bool 
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_fuse_op *maker = maker_of(p, op->operands[i]);
     if (!maker) continue;
-    if (from_memory || edge_is_memory(p, op, i)) maker->for_op = true;
-    else add_user(maker, group);
+    if (from_memory || edge_is_memory(p, op, i))
+      maker->for_op = true;
+    else
+      add_user(maker, group);
   }
 }
 
@@ -196,8 +196,9 @@ static int32_t count_inputs(const ts_fuse_plan *p, uint32_t id) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
       ts_value_id value = op->operands[i];
       const ts_fuse_op *maker = maker_of(p, value);
-      bool known = (maker && maker->group == id) || (ts_graph_value(p->graph, value)->op != TS_NO_ID &&
-                   ts_graph_op(p->graph, ts_graph_value(p->graph, value)->op)->code == TS_OP_CONSTANT);
+      bool known = (maker && maker->group == id) ||
+                   (ts_graph_value(p->graph, value)->op != TS_NO_ID &&
+                    ts_graph_op(p->graph, ts_graph_value(p->graph, value)->op)->code == TS_OP_CONSTANT);
       for (int32_t k = 0; k < count && !known; k++) known = seen[k] == value;
       if (known) continue;
       seen[count++] = value;
@@ -270,7 +271,8 @@ static bool may_be_output(const ts_fuse_plan *p, const ts_fuse_group *group, con
 static bool may_join(ts_fuse_plan *p, ts_op_id id) {
   const ts_fuse_op *state = &p->ops[id];
   const ts_op *op = ts_graph_op(p->graph, id);
-  if (state->users >= TS_MANY_GROUPS || state->for_op || state->restraint >= SOLO || writes_parts(op->code)) return false;
+  if (state->users >= TS_MANY_GROUPS || state->for_op || state->restraint >= SOLO || writes_parts(op->code))
+    return false;
   const ts_fuse_group *group = &p->groups.data[state->users];
   if (p->ops[group->root].restraint >= SOLO) return false;
   if (group->writes_parts && !ts_op_is_elementwise(op->code)) return false;
@@ -303,9 +305,11 @@ static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
   const ts_fuse_group *x = &p->groups.data[a], *y = &p->groups.data[b];
   const ts_fuse_op *x_root = &p->ops[x->root], *y_root = &p->ops[y->root];
   if (!x->terminal || !y->terminal || x->writes_parts || y->writes_parts) return false;
-  if (x->reduction != TS_NO_ID || y->reduction != TS_NO_ID || x_root->restraint > FREE || y_root->restraint > FREE) return false;
+  if (x->reduction != TS_NO_ID || y->reduction != TS_NO_ID || x_root->restraint > FREE || y_root->restraint > FREE)
+    return false;
   if (x->members + y->members > MAX_MEMBERS || x->inputs + y->inputs > MAX_INPUTS) return false;
-  return ts_shape_equal(&result_of(p, ts_graph_op(p->graph, x->root))->shape, &result_of(p, ts_graph_op(p->graph, y->root))->shape);
+  return ts_shape_equal(&result_of(p, ts_graph_op(p->graph, x->root))->shape,
+                        &result_of(p, ts_graph_op(p->graph, y->root))->shape);
 }
 
 /* Members stay in order. */
@@ -334,8 +338,10 @@ static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
   if (state->second == TS_NO_GROUP) return;
   state->second = find_group(p, state->second);
   if (state->users == state->second) return;
-  if (!is_free(op->code) && may_merge(p, state->users, state->second)) merge(p, state->users, state->second);
-  else state->users = TS_MANY_GROUPS;
+  if (!is_free(op->code) && may_merge(p, state->users, state->second))
+    merge(p, state->users, state->second);
+  else
+    state->users = TS_MANY_GROUPS;
 }
 
 /* ---- inlining ---- */
@@ -378,7 +384,8 @@ static void find_reduction(ts_fuse_plan *p, ts_op_id id) {
 static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
   const ts_fuse_op *state = &p->ops[id];
   const ts_op *op = ts_graph_op(p->graph, id);
-  if (state->users == TS_NO_GROUP || state->depth == 0 || state->depth > MAX_DEPTH || state->restraint >= SOLO) return false;
+  if (state->users == TS_NO_GROUP || state->depth == 0 || state->depth > MAX_DEPTH || state->restraint >= SOLO)
+    return false;
   if (op->code == TS_OP_RESHAPE && state->restraint >= NO_ROWS) return false;
   if (op->code == TS_OP_CONSTANT) return true;
   if (elements_of(p, op->first_result) == 0) return false;
@@ -389,8 +396,10 @@ static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
 /* Views that are computed inside make a group worth a check. */
 static void note_view(ts_fuse_plan *p, const ts_op *op, uint32_t users) {
   if (!is_view(op->code) || op->code == TS_OP_BROADCAST) return;
-  if (users == TS_MANY_GROUPS) p->check_all = true;
-  else p->groups.data[users].composite = true;
+  if (users == TS_MANY_GROUPS)
+    p->check_all = true;
+  else
+    p->groups.data[users].composite = true;
 }
 
 /* ---- the region ---- */
@@ -428,7 +437,11 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
 static void reset_region(ts_fuse_plan *p, const ts_region *region) {
   for (size_t i = 0; i < region->ops.count; i++) {
     ts_fuse_op *op = &p->ops[region->ops.data[i]];
-    *op = (ts_fuse_op){.group = TS_NO_GROUP, .users = TS_NO_GROUP, .second = TS_NO_GROUP, .restraint = op->restraint, .next = TS_NO_ID};
+    *op = (ts_fuse_op){.group = TS_NO_GROUP,
+                       .users = TS_NO_GROUP,
+                       .second = TS_NO_GROUP,
+                       .restraint = op->restraint,
+                       .next = TS_NO_ID};
     measure_depth(p, region->ops.data[i]);
     find_reduction(p, region->ops.data[i]);
   }

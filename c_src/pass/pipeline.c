@@ -7,16 +7,10 @@
 #include <string.h>
 
 const ts_pass ts_passes[] = {
-    {"inline", ts_pass_inline},
-    {"simplify", ts_pass_simplify},
-    {"expand", ts_pass_expand},
-    {"fold", ts_pass_fold},
-    {"cse", ts_pass_cse},
-    {"dots", ts_pass_dots},
+    {"inline", ts_pass_inline},     {"simplify", ts_pass_simplify}, {"expand", ts_pass_expand},
+    {"fold", ts_pass_fold},         {"cse", ts_pass_cse},           {"dots", ts_pass_dots},
     {"simplify", ts_pass_simplify}, /* what folding and expanding left */
-    {"dce", ts_pass_dce},
-    {"fuse", ts_pass_fuse},
-    {NULL, NULL},
+    {"dce", ts_pass_dce},           {"fuse", ts_pass_fuse},         {NULL, NULL},
 };
 
 const ts_pass *ts_pass_find(const char *name, size_t length) {

@@ -24,21 +24,18 @@ static bool affine_varies(const ts_program *program, const ts_affine *x) {
 static bool node_varies(const ts_program *program, const ts_program_node *node) {
   const ts_program_node *nodes = program->nodes.data;
   switch (node->kind) {
-    case TS_PROGRAM_LOAD:
-      return affine_varies(program, &program->loads.data[node->slot].at);
-    case TS_PROGRAM_INDEX:
-      return affine_varies(program, &program->indices.data[node->slot]);
-    case TS_PROGRAM_GATHER:
-      return nodes[node->a].varies || affine_varies(program, &program->loads.data[node->slot].at);
-    case TS_PROGRAM_OP:
-      return nodes[node->a].varies || (node->b >= 0 && nodes[node->b].varies) || (node->c >= 0 && nodes[node->c].varies);
-    default:
-      return false;
+  case TS_PROGRAM_LOAD: return affine_varies(program, &program->loads.data[node->slot].at);
+  case TS_PROGRAM_INDEX: return affine_varies(program, &program->indices.data[node->slot]);
+  case TS_PROGRAM_GATHER: return nodes[node->a].varies || affine_varies(program, &program->loads.data[node->slot].at);
+  case TS_PROGRAM_OP:
+    return nodes[node->a].varies || (node->b >= 0 && nodes[node->b].varies) || (node->c >= 0 && nodes[node->c].varies);
+  default: return false;
   }
 }
 
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out) {
-  if (program->nodes.count == TS_PROGRAM_MAX_NODES) return ts_error(TS_UNIMPLEMENTED, "a region of too many ops for one kernel");
+  if (program->nodes.count == TS_PROGRAM_MAX_NODES)
+    return ts_error(TS_UNIMPLEMENTED, "a region of too many ops for one kernel");
   node.varies = node_varies(program, &node);
   *out = (int32_t)program->nodes.count;
   return TS_VEC_PUSH(&program->nodes, node);

@@ -68,8 +68,8 @@ typedef struct ts_program_scalar {
 
 typedef struct ts_program {
   ts_loops loops;
-  int32_t kept;  /* loops from here on are reduced; loops.count when nothing is */
-  bool reduces;  /* has reductions, though perhaps over one element */
+  int32_t kept;                  /* loops from here on are reduced; loops.count when nothing is */
+  bool reduces;                  /* has reductions, though perhaps over one element */
   TS_VEC(ts_program_node) nodes; /* in order of dependence */
   TS_VEC(ts_access) loads;
   TS_VEC(ts_program_store) stores;

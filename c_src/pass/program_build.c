@@ -28,7 +28,7 @@ typedef struct builder {
   TS_VEC(place) places;
   TS_VEC(instance) instances;
   int32_t buckets[BUCKETS];
-  ts_refine refine;      /* what to do before the next try */
+  ts_refine refine; /* what to do before the next try */
   /* The space: dims of the loops' shape, kept ones first, and each as an expression over the loops. */
   ts_shape space;
   int32_t space_kept;
@@ -56,7 +56,8 @@ static ts_status intern(builder *b, int32_t rank, const ts_affine *dims, uint32_
 }
 
 /* Reads a value of shape `to` where its reshape to `from` is read at `map`. */
-static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *map, const ts_shape *to, ts_affine *out) {
+static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *map, const ts_shape *to,
+                             ts_affine *out) {
   if (ts_affine_reshape(&b->program->loops, from, map, to, out, &b->refine)) return TS_SUCCESS;
   return decline("a reshape that no strides express");
 }
@@ -71,39 +72,38 @@ static ts_status map_shape_op(builder *b, const ts_op *op, const ts_affine *map,
   const ts_shape *from = &ts_graph_value(b->graph, op->operands[0])->shape;
   const ts_attrs *attrs = op->attrs;
   switch (op->code) {
-    case TS_OP_RESHAPE:
-      return map_reshape(b, op, map, out);
-    case TS_OP_BROADCAST:
-      for (int32_t d = 0; d < from->rank; d++) {
-        out[d] = from->dims[d] == 1 ? (ts_affine){0} : map[attrs->broadcast.axes.dims[d]];
-      }
-      return TS_SUCCESS;
-    case TS_OP_TRANSPOSE:
-      for (int32_t d = 0; d < from->rank; d++) out[attrs->axes.dims[d]] = map[d];
-      return TS_SUCCESS;
-    case TS_OP_REVERSE:
-      for (int32_t d = 0; d < from->rank; d++) out[d] = map[d];
-      for (int32_t i = 0; i < attrs->axes.rank; i++) {
-        int64_t d = attrs->axes.dims[i];
-        out[d] = (ts_affine){.offset = from->dims[d] - 1};
-        ts_affine_add(&out[d], &map[d], -1);
-      }
-      return TS_SUCCESS;
-    case TS_OP_SLICE:
-      for (int32_t d = 0; d < from->rank; d++) {
-        out[d] = (ts_affine){.offset = attrs->slice.start.dims[d]};
-        ts_affine_add(&out[d], &map[d], attrs->slice.stride.dims[d]);
-      }
-      return TS_SUCCESS;
-    default:
-      return decline(ts_op_name(op->code));
+  case TS_OP_RESHAPE: return map_reshape(b, op, map, out);
+  case TS_OP_BROADCAST:
+    for (int32_t d = 0; d < from->rank; d++) {
+      out[d] = from->dims[d] == 1 ? (ts_affine){0} : map[attrs->broadcast.axes.dims[d]];
+    }
+    return TS_SUCCESS;
+  case TS_OP_TRANSPOSE:
+    for (int32_t d = 0; d < from->rank; d++) out[attrs->axes.dims[d]] = map[d];
+    return TS_SUCCESS;
+  case TS_OP_REVERSE:
+    for (int32_t d = 0; d < from->rank; d++) out[d] = map[d];
+    for (int32_t i = 0; i < attrs->axes.rank; i++) {
+      int64_t d = attrs->axes.dims[i];
+      out[d] = (ts_affine){.offset = from->dims[d] - 1};
+      ts_affine_add(&out[d], &map[d], -1);
+    }
+    return TS_SUCCESS;
+  case TS_OP_SLICE:
+    for (int32_t d = 0; d < from->rank; d++) {
+      out[d] = (ts_affine){.offset = attrs->slice.start.dims[d]};
+      ts_affine_add(&out[d], &map[d], attrs->slice.stride.dims[d]);
+    }
+    return TS_SUCCESS;
+  default: return decline(ts_op_name(op->code));
   }
 }
 
 /* ---- leaves ---- */
 
 static ts_program_node leaf(ts_program_kind kind, ts_dtype dtype, int32_t slot) {
-  return (ts_program_node){.kind = kind, .op = TS_OP_PARAMETER, .dtype = dtype, .slot = slot, .a = -1, .b = -1, .c = -1};
+  return (ts_program_node){
+      .kind = kind, .op = TS_OP_PARAMETER, .dtype = dtype, .slot = slot, .a = -1, .b = -1, .c = -1};
 }
 
 static ts_program_node unary(ts_opcode op, ts_dtype dtype, int32_t a) {
@@ -340,20 +340,17 @@ static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map
 static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out) {
   const ts_affine *map = b->places.data[at].dims;
   switch (ts_op_get_class(op->code)) {
-    case TS_CLASS_SOURCE:
-      if (op->code == TS_OP_IOTA) return eval_iota(b, op, map, out);
-      return op->code == TS_OP_EYE ? eval_eye(b, op, map, out) : decline(ts_op_name(op->code));
-    case TS_CLASS_SHAPE:
-      return eval_shape_op(b, op, map, out);
-    case TS_CLASS_INDEXED:
-      if (op->code == TS_OP_TAKE) return eval_take(b, op, map, out);
-      if (op->code == TS_OP_TAKE_ALONG) return eval_take_along(b, op, map, at, out);
-      return op->code == TS_OP_DYNAMIC_SLICE ? eval_dynamic_slice(b, op, map, out) : decline(ts_op_name(op->code));
-    case TS_CLASS_REDUCE:
-    case TS_CLASS_ARG_REDUCE:
-      return eval_reduce(b, op, map, out);
-    default:
-      return ts_op_is_elementwise(op->code) ? eval_elementwise(b, op, at, out) : decline(ts_op_name(op->code));
+  case TS_CLASS_SOURCE:
+    if (op->code == TS_OP_IOTA) return eval_iota(b, op, map, out);
+    return op->code == TS_OP_EYE ? eval_eye(b, op, map, out) : decline(ts_op_name(op->code));
+  case TS_CLASS_SHAPE: return eval_shape_op(b, op, map, out);
+  case TS_CLASS_INDEXED:
+    if (op->code == TS_OP_TAKE) return eval_take(b, op, map, out);
+    if (op->code == TS_OP_TAKE_ALONG) return eval_take_along(b, op, map, at, out);
+    return op->code == TS_OP_DYNAMIC_SLICE ? eval_dynamic_slice(b, op, map, out) : decline(ts_op_name(op->code));
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE: return eval_reduce(b, op, map, out);
+  default: return ts_op_is_elementwise(op->code) ? eval_elementwise(b, op, at, out) : decline(ts_op_name(op->code));
   }
 }
 
@@ -389,7 +386,8 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) 
 static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
   ts_shape kept = space_part(b, false), row = space_part(b, true);
   if (ts_shape_elements(shape) == ts_shape_elements(&kept)) return reshape_map(b, &kept, b->space_map, shape, out);
-  if (ts_shape_elements(shape) != ts_shape_elements(&kept) * ts_shape_elements(&row)) return decline("results of different sizes");
+  if (ts_shape_elements(shape) != ts_shape_elements(&kept) * ts_shape_elements(&row))
+    return decline("results of different sizes");
   if (b->spec->reduce != TS_NO_ID) {
     const ts_value *whole = ts_graph_value(b->graph, ts_graph_op(b->graph, b->spec->reduce)->operands[0]);
     for (int32_t d = 0, e = 0; d < whole->shape.rank; d++) {
@@ -489,7 +487,8 @@ static ts_status build_once(builder *b) {
   TS_TRY(intern(b, 0, NULL, &everywhere)); /* place 0: of scalars */
   for (size_t i = 0; i < b->spec->root_count; i++) TS_TRY(build_root(b, &b->spec->roots[i]));
   const ts_program *p = b->program;
-  if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS) return decline("too many operands");
+  if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS)
+    return decline("too many operands");
   return TS_SUCCESS;
 }
 

@@ -11,7 +11,7 @@ typedef struct ts_rewrite ts_rewrite;
 struct ts_rewrite {
   const ts_graph *from;
   ts_graph *to;
-  ts_value_id *map;    /* for each value of `from`, the one in `to` that stands for it */
+  ts_value_id *map; /* for each value of `from`, the one in `to` that stands for it */
   const ts_pass_options *options;
   void *context;
   /* Adds what stands for an op of `from` to region `target` of `to`, and sets the entries of its results. */

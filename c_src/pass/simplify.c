@@ -12,12 +12,9 @@ static ts_status take_branch(ts_rewrite *rw, ts_op_id id, ts_region_id target, b
 
 static ts_status apply_rules(ts_simplify *s, ts_value_id *out) {
   switch (ts_op_get_class(s->op->code)) {
-    case TS_CLASS_SHAPE:
-      return ts_simplify_shape(s, out);
-    case TS_CLASS_INDEXED:
-      return ts_simplify_indexed(s, out);
-    default:
-      return ts_op_is_elementwise(s->op->code) ? ts_simplify_arithmetic(s, out) : TS_SUCCESS;
+  case TS_CLASS_SHAPE: return ts_simplify_shape(s, out);
+  case TS_CLASS_INDEXED: return ts_simplify_indexed(s, out);
+  default: return ts_op_is_elementwise(s->op->code) ? ts_simplify_arithmetic(s, out) : TS_SUCCESS;
   }
 }
 

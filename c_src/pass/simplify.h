@@ -1,6 +1,6 @@
-/* The rules of the simplify pass, by topic. Each gets an op of the old graph, whose operands have counterparts in the new
- * one, and either answers with a value of the new graph or leaves `*out` at TS_NO_ID. Every rule keeps all
- * bits, NaN payloads apart. Internal to pass/. */
+/* The rules of the simplify pass, by topic. Each gets an op of the old graph, whose operands have counterparts in the
+ * new one, and either answers with a value of the new graph or leaves `*out` at TS_NO_ID. Every rule keeps all bits,
+ * NaN payloads apart. Internal to pass/. */
 #ifndef TS_PASS_SIMPLIFY_H
 #define TS_PASS_SIMPLIFY_H
 

@@ -23,30 +23,24 @@ static ts_value_id simplify_binary(const ts_simplify *s) {
   ts_value_id a = s->operands[0], b = s->operands[1];
   bool integer = ts_dtype_is_integer(s->dtype);
   switch (s->op->code) {
-    case TS_OP_ADD:
-      return pick_neutral(s, is_neutral_to_add(s, a), is_neutral_to_add(s, b));
-    case TS_OP_SUBTRACT:
-      return equals(s, b, 0.0) ? a : TS_NO_ID;
-    case TS_OP_MULTIPLY:
-      if (integer && equals(s, a, 0.0)) return a;
-      if (integer && equals(s, b, 0.0)) return b;
-      return pick_neutral(s, equals(s, a, 1.0), equals(s, b, 1.0));
-    case TS_OP_DIVIDE:
-    case TS_OP_QUOTIENT:
-      return equals(s, b, 1.0) ? a : TS_NO_ID;
-    case TS_OP_OR:
-    case TS_OP_XOR:
-      if (s->op->code == TS_OP_OR && a == b) return a;
-      return pick_neutral(s, equals(s, a, 0.0), equals(s, b, 0.0));
-    case TS_OP_SHIFT_LEFT:
-    case TS_OP_SHIFT_RIGHT:
-      return equals(s, b, 0.0) ? a : TS_NO_ID;
-    case TS_OP_MIN:
-    case TS_OP_MAX:
-    case TS_OP_AND:
-      return a == b ? a : TS_NO_ID;
-    default:
-      return TS_NO_ID;
+  case TS_OP_ADD: return pick_neutral(s, is_neutral_to_add(s, a), is_neutral_to_add(s, b));
+  case TS_OP_SUBTRACT: return equals(s, b, 0.0) ? a : TS_NO_ID;
+  case TS_OP_MULTIPLY:
+    if (integer && equals(s, a, 0.0)) return a;
+    if (integer && equals(s, b, 0.0)) return b;
+    return pick_neutral(s, equals(s, a, 1.0), equals(s, b, 1.0));
+  case TS_OP_DIVIDE:
+  case TS_OP_QUOTIENT: return equals(s, b, 1.0) ? a : TS_NO_ID;
+  case TS_OP_OR:
+  case TS_OP_XOR:
+    if (s->op->code == TS_OP_OR && a == b) return a;
+    return pick_neutral(s, equals(s, a, 0.0), equals(s, b, 0.0));
+  case TS_OP_SHIFT_LEFT:
+  case TS_OP_SHIFT_RIGHT: return equals(s, b, 0.0) ? a : TS_NO_ID;
+  case TS_OP_MIN:
+  case TS_OP_MAX:
+  case TS_OP_AND: return a == b ? a : TS_NO_ID;
+  default: return TS_NO_ID;
   }
 }
 
@@ -60,18 +54,15 @@ static ts_value_id undo(const ts_simplify *s) {
 static ts_value_id simplify_unary(const ts_simplify *s) {
   bool integer = ts_dtype_is_integer(s->dtype);
   switch (s->op->code) {
-    case TS_OP_NEGATE:
-    case TS_OP_NOT:
-      return undo(s);
-    case TS_OP_ABS:
-      if (ts_dtype_is_unsigned(s->dtype) || ts_simplify_maker(s, s->operands[0], TS_OP_ABS)) return s->operands[0];
-      return TS_NO_ID;
-    case TS_OP_CEIL:
-    case TS_OP_FLOOR:
-    case TS_OP_ROUND:
-      return integer || ts_simplify_maker(s, s->operands[0], s->op->code) ? s->operands[0] : TS_NO_ID;
-    default:
-      return TS_NO_ID;
+  case TS_OP_NEGATE:
+  case TS_OP_NOT: return undo(s);
+  case TS_OP_ABS:
+    if (ts_dtype_is_unsigned(s->dtype) || ts_simplify_maker(s, s->operands[0], TS_OP_ABS)) return s->operands[0];
+    return TS_NO_ID;
+  case TS_OP_CEIL:
+  case TS_OP_FLOOR:
+  case TS_OP_ROUND: return integer || ts_simplify_maker(s, s->operands[0], s->op->code) ? s->operands[0] : TS_NO_ID;
+  default: return TS_NO_ID;
   }
 }
 
@@ -87,16 +78,11 @@ static ts_value_id simplify_select(const ts_simplify *s) {
 /* How many bits a value of the type may take as an integer, its sign left out. */
 static int precision(ts_dtype type) {
   switch (type) {
-    case TS_F16:
-      return 11;
-    case TS_BF16:
-      return 8;
-    case TS_F32:
-      return 24;
-    case TS_F64:
-      return 53;
-    default:
-      return ts_dtype_bits(type) - ts_dtype_is_signed(type);
+  case TS_F16: return 11;
+  case TS_BF16: return 8;
+  case TS_F32: return 24;
+  case TS_F64: return 53;
+  default: return ts_dtype_bits(type) - ts_dtype_is_signed(type);
   }
 }
 
@@ -144,15 +130,10 @@ static ts_status simplify_bitcast(ts_simplify *s, ts_value_id *out) {
 
 ts_status ts_simplify_arithmetic(ts_simplify *s, ts_value_id *out) {
   switch (s->op->code) {
-    case TS_OP_CONVERT:
-      return simplify_convert(s, out);
-    case TS_OP_BITCAST:
-      return simplify_bitcast(s, out);
-    case TS_OP_SELECT:
-      *out = simplify_select(s);
-      return TS_SUCCESS;
-    default:
-      break;
+  case TS_OP_CONVERT: return simplify_convert(s, out);
+  case TS_OP_BITCAST: return simplify_bitcast(s, out);
+  case TS_OP_SELECT: *out = simplify_select(s); return TS_SUCCESS;
+  default: break;
   }
   if (ts_op_operands(s->op->code) == 1) *out = simplify_unary(s);
   if (ts_op_operands(s->op->code) == 2) *out = simplify_binary(s);

@@ -1,7 +1,9 @@
 #include "pass/program.h"
 #include "pass/simplify.h"
 
-static const ts_shape *shape_of(const ts_simplify *s, ts_value_id value) { return &ts_graph_value(s->rw->to, value)->shape; }
+static const ts_shape *shape_of(const ts_simplify *s, ts_value_id value) {
+  return &ts_graph_value(s->rw->to, value)->shape;
+}
 
 static bool is_identity(const ts_dims *axes) {
   for (int32_t i = 0; i < axes->rank; i++) {
@@ -22,8 +24,10 @@ static bool all_equal(const ts_dims *dims, int64_t value) {
 static ts_status simplify_reshape(ts_simplify *s, ts_value_id *out) {
   const ts_op *inner = ts_simplify_maker(s, s->operands[0], TS_OP_RESHAPE);
   ts_value_id source = inner ? inner->operands[0] : s->operands[0];
-  if (ts_shape_equal(shape_of(s, source), &s->shape)) *out = source;
-  else if (inner) return ts_simplify_add(s, TS_OP_RESHAPE, source, &(ts_attrs){.shape = s->shape}, out);
+  if (ts_shape_equal(shape_of(s, source), &s->shape))
+    *out = source;
+  else if (inner)
+    return ts_simplify_add(s, TS_OP_RESHAPE, source, &(ts_attrs){.shape = s->shape}, out);
   return TS_SUCCESS;
 }
 
@@ -44,7 +48,8 @@ static ts_status simplify_transpose(ts_simplify *s, ts_value_id *out) {
   ts_attrs attrs = {.axes = s->op->attrs->axes};
   if (inner) {
     source = inner->operands[0];
-    for (int32_t d = 0; d < attrs.axes.rank; d++) attrs.axes.dims[d] = inner->attrs->axes.dims[s->op->attrs->axes.dims[d]];
+    for (int32_t d = 0; d < attrs.axes.rank; d++)
+      attrs.axes.dims[d] = inner->attrs->axes.dims[s->op->attrs->axes.dims[d]];
   }
   if (is_identity(&attrs.axes)) {
     *out = source;
@@ -62,8 +67,10 @@ static bool inserts_ones(const ts_shape *from, const ts_shape *to, ts_dims *out)
   *out = (ts_dims){.rank = from->rank};
   int32_t d = 0;
   for (int32_t i = 0; i < to->rank; i++) {
-    if (d < from->rank && from->dims[d] == to->dims[i]) out->dims[d++] = i;
-    else if (to->dims[i] != 1) return false;
+    if (d < from->rank && from->dims[d] == to->dims[i])
+      out->dims[d++] = i;
+    else if (to->dims[i] != 1)
+      return false;
   }
   return d == from->rank;
 }
@@ -77,10 +84,13 @@ static ts_status simplify_broadcast(ts_simplify *s, ts_value_id *out) {
     *out = s->operands[0];
     return TS_SUCCESS;
   }
-  if (inner) first = inner->attrs->broadcast.axes;
-  else if (!reshape || !inserts_ones(shape_of(s, reshape->operands[0]), shape_of(s, s->operands[0]), &first)) return TS_SUCCESS;
+  if (inner)
+    first = inner->attrs->broadcast.axes;
+  else if (!reshape || !inserts_ones(shape_of(s, reshape->operands[0]), shape_of(s, s->operands[0]), &first))
+    return TS_SUCCESS;
   attrs.broadcast.axes.rank = first.rank;
-  for (int32_t d = 0; d < first.rank; d++) attrs.broadcast.axes.dims[d] = s->op->attrs->broadcast.axes.dims[first.dims[d]];
+  for (int32_t d = 0; d < first.rank; d++)
+    attrs.broadcast.axes.dims[d] = s->op->attrs->broadcast.axes.dims[first.dims[d]];
   return ts_simplify_add(s, TS_OP_BROADCAST, (inner ? inner : reshape)->operands[0], &attrs, out);
 }
 
@@ -133,7 +143,8 @@ static ts_status simplify_concatenate(ts_simplify *s, ts_value_id *out) {
     if (ts_shape_elements(shape_of(s, operand)) > 0) kept[count++] = operand;
   }
   ts_status status = TS_SUCCESS;
-  if (count == 1) *out = kept[0];
+  if (count == 1)
+    *out = kept[0];
   else if (count < s->op->operand_count)
     status = ts_graph_add_op(s->rw->to, s->target, TS_OP_CONCATENATE, kept, count, s->op->attrs, out);
   ts_free(kept);
@@ -150,31 +161,22 @@ ts_status ts_simplify_shape(ts_simplify *s, ts_value_id *out) {
   if (moves_elements(s->op->code) && ts_graph_is_constant(s->rw->to, s->operands[0], &known))
     return ts_graph_constant(s->rw->to, s->target, s->dtype, &s->shape, known, out);
   switch (s->op->code) {
-    case TS_OP_RESHAPE:
-      return simplify_reshape(s, out);
-    case TS_OP_TRANSPOSE:
-      return simplify_transpose(s, out);
-    case TS_OP_BROADCAST:
-      return simplify_broadcast(s, out);
-    case TS_OP_SLICE:
-      return simplify_slice(s, out);
-    case TS_OP_CONCATENATE:
-      return simplify_concatenate(s, out);
-    case TS_OP_REVERSE:
-      simplify_reverse(s, out);
-      return TS_SUCCESS;
-    case TS_OP_PAD:
-      simplify_pad(s, out);
-      return TS_SUCCESS;
-    default:
-      return TS_SUCCESS;
+  case TS_OP_RESHAPE: return simplify_reshape(s, out);
+  case TS_OP_TRANSPOSE: return simplify_transpose(s, out);
+  case TS_OP_BROADCAST: return simplify_broadcast(s, out);
+  case TS_OP_SLICE: return simplify_slice(s, out);
+  case TS_OP_CONCATENATE: return simplify_concatenate(s, out);
+  case TS_OP_REVERSE: simplify_reverse(s, out); return TS_SUCCESS;
+  case TS_OP_PAD: simplify_pad(s, out); return TS_SUCCESS;
+  default: return TS_SUCCESS;
   }
 }
 
 /* ---- indexed ---- */
 
 /* The starts, clamped, when all that matter are known. */
-static bool known_starts(const ts_simplify *s, uint32_t first, const ts_shape *whole, const ts_shape *part, ts_dims *out) {
+static bool known_starts(const ts_simplify *s, uint32_t first, const ts_shape *whole, const ts_shape *part,
+                         ts_dims *out) {
   *out = (ts_dims){.rank = whole->rank};
   for (int32_t d = 0; d < whole->rank; d++) {
     ts_value_id start = ts_rewrite_operand(s->rw, s->op, first + (uint32_t)d);
@@ -206,13 +208,12 @@ static ts_status simplify_dynamic_slice(ts_simplify *s, ts_value_id *out) {
 ts_status ts_simplify_indexed(ts_simplify *s, ts_value_id *out) {
   ts_scalar known;
   switch (s->op->code) {
-    case TS_OP_DYNAMIC_SLICE:
-      return simplify_dynamic_slice(s, out);
-    case TS_OP_PUT_SLICE:
-      if (ts_shape_equal(shape_of(s, s->operands[1]), &s->shape)) *out = s->operands[1];
-      return TS_SUCCESS;
-    default: /* take and take_along_axis of a splat */
-      if (!ts_graph_is_constant(s->rw->to, s->operands[0], &known)) return TS_SUCCESS;
-      return ts_graph_constant(s->rw->to, s->target, s->dtype, &s->shape, known, out);
+  case TS_OP_DYNAMIC_SLICE: return simplify_dynamic_slice(s, out);
+  case TS_OP_PUT_SLICE:
+    if (ts_shape_equal(shape_of(s, s->operands[1]), &s->shape)) *out = s->operands[1];
+    return TS_SUCCESS;
+  default: /* take and take_along_axis of a splat */
+    if (!ts_graph_is_constant(s->rw->to, s->operands[0], &known)) return TS_SUCCESS;
+    return ts_graph_constant(s->rw->to, s->target, s->dtype, &s->shape, known, out);
   }
 }

@@ -72,17 +72,22 @@ static ts_scalar apply(const machine *m, const ts_kernel_node *node, int64_t k) 
 static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out) {
   ts_dtype type = m->launch->desc.nodes[node->a].dtype;
   ts_scalar result = {0};
-  ts_buffer operand = {.dtype = type, .shape = {.rank = 1, .dims = {m->width}}}, to = {.dtype = node->dtype, .data = &result};
+  ts_buffer operand = {.dtype = type, .shape = {.rank = 1, .dims = {m->width}}},
+            to = {.dtype = node->dtype, .data = &result};
   ts_buffer *operands[] = {&operand};
   operand.data = new_array((size_t)m->width, ts_dtype_size(type));
   for (int64_t k = 0; k < m->width; k++) ts_ref_set(&operand, k, m->values[node->a][k]);
   ts_attrs attrs = {0};
-  if (node->kind == TS_NODE_ARG) attrs.arg.high = node->b != 0, attrs.arg.axis = -1;
-  else attrs.axes.rank = 1;
+  if (node->kind == TS_NODE_ARG)
+    attrs.arg.high = node->b != 0, attrs.arg.axis = -1;
+  else
+    attrs.axes.rank = 1;
   ts_op op = {.code = node->op, .operand_count = 1, .attrs = &attrs};
   ts_ref_call call = {&op, operands, &to};
-  if (node->kind == TS_NODE_ARG) ts_ref_arg_reduce(&call);
-  else ck_assert_ok(ts_ref_reduce(&call));
+  if (node->kind == TS_NODE_ARG)
+    ts_ref_arg_reduce(&call);
+  else
+    ck_assert_ok(ts_ref_reduce(&call));
   for (int64_t k = 0; k < m->width; k++) out[k] = ts_scalar_load(node->dtype, &result);
   ts_free(operand.data);
 }
@@ -90,16 +95,11 @@ static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out)
 static ts_scalar eval_point(const machine *m, const ts_kernel_node *node, const int64_t *index, int64_t k) {
   const ts_kernel_desc *d = &m->launch->desc;
   switch (node->kind) {
-    case TS_NODE_LOAD:
-      return ts_scalar_load(node->dtype, address(m, node->slot, index, 0, ts_dtype_size(node->dtype)));
-    case TS_NODE_SCALAR:
-      return (ts_scalar){.s64 = m->args[ts_kernel_arg_scalar(d, node->slot)]};
-    case TS_NODE_INDEX:
-      return ts_scalar_from_s64(node->dtype, index_value(m, node->slot, index));
-    case TS_NODE_GATHER:
-      return gather(m, node, index, k);
-    default:
-      return apply(m, node, k);
+  case TS_NODE_LOAD: return ts_scalar_load(node->dtype, address(m, node->slot, index, 0, ts_dtype_size(node->dtype)));
+  case TS_NODE_SCALAR: return (ts_scalar){.s64 = m->args[ts_kernel_arg_scalar(d, node->slot)]};
+  case TS_NODE_INDEX: return ts_scalar_from_s64(node->dtype, index_value(m, node->slot, index));
+  case TS_NODE_GATHER: return gather(m, node, index, k);
+  default: return apply(m, node, k);
   }
 }
 
@@ -120,7 +120,8 @@ static void run_row(const machine *m, int64_t *index) {
     for (int64_t k = 0; k < m->width; k++) {
       ts_dtype type = d->outputs[i].operand.dtype;
       if (m->row >= 0) index[m->row] = k;
-      ts_scalar_store(type, m->values[d->outputs[i].node][k], address(m, d->input_count + i, index, 0, ts_dtype_size(type)));
+      ts_scalar_store(type, m->values[d->outputs[i].node][k],
+                      address(m, d->input_count + i, index, 0, ts_dtype_size(type)));
     }
   }
   if (m->row >= 0) index[m->row] = 0;
@@ -159,13 +160,15 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
   ts_free(m.values);
 }
 
-static memory region_of(const ts_launch_pointer *p, ts_buffer *const *operands, ts_buffer *const *results, const memory *temps) {
+static memory region_of(const ts_launch_pointer *p, ts_buffer *const *operands, ts_buffer *const *results,
+                        const memory *temps) {
   if (p->place == TS_PLACE_TEMP) return temps[p->index];
   const ts_buffer *buffer = p->place == TS_PLACE_OPERAND ? operands[p->index] : results[p->index];
   return (memory){buffer->data, buffer->bytes};
 }
 
-static void patch_and_run(const ts_launch *launch, ts_buffer *const *operands, ts_buffer *const *results, const memory *temps) {
+static void patch_and_run(const ts_launch *launch, ts_buffer *const *operands, ts_buffer *const *results,
+                          const memory *temps) {
   size_t words = (size_t)ts_kernel_arg_count(&launch->desc);
   int64_t *args = new_array(words, sizeof(*args));
   memory *regions = new_array((size_t)launch->pointer_count, sizeof(*regions));
@@ -235,23 +238,22 @@ static void run_while(const runner *r, const ts_op *op, ts_buffer *const *operan
 }
 
 static void run_control(const runner *r, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
-  if (op->code == TS_OP_WHILE) run_while(r, op, operands, results);
-  else if (op->code == TS_OP_CALL) run_region(r, op->attrs->regions.regions[0], operands, results);
-  else run_region(r, op->attrs->regions.regions[*(uint8_t *)operands[0]->data ? 0 : 1], operands + 1, results);
+  if (op->code == TS_OP_WHILE)
+    run_while(r, op, operands, results);
+  else if (op->code == TS_OP_CALL)
+    run_region(r, op->attrs->regions.regions[0], operands, results);
+  else
+    run_region(r, op->attrs->regions.regions[*(uint8_t *)operands[0]->data ? 0 : 1], operands + 1, results);
 }
 
 static void run_reference(const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   ts_ref_call call = {op, operands, results[0]};
   switch (ts_op_get_class(op->code)) {
-    case TS_CLASS_SCAN:
-      ts_ref_scan(&call);
-      break;
-    case TS_CLASS_DOT:
-      ts_ref_dot(&call);
-      break;
-    default:
-      ck_assert_msg(op->code == TS_OP_LITERAL, "%s does not lower", ts_op_name(op->code));
-      memcpy(results[0]->data, op->attrs->literal.buffer->data, (size_t)results[0]->bytes);
+  case TS_CLASS_SCAN: ts_ref_scan(&call); break;
+  case TS_CLASS_DOT: ts_ref_dot(&call); break;
+  default:
+    ck_assert_msg(op->code == TS_OP_LITERAL, "%s does not lower", ts_op_name(op->code));
+    memcpy(results[0]->data, op->attrs->literal.buffer->data, (size_t)results[0]->bytes);
   }
 }
 
@@ -273,10 +275,14 @@ static void run_op(const runner *r, ts_op_id id) {
   bool control = op->code == TS_OP_WHILE || op->code == TS_OP_COND || op->code == TS_OP_CALL;
   if (!control) make_results(r, op, results);
   ts_status status = control ? TS_SUCCESS : ts_lower_op(r->graph, id, &arena, &lowered);
-  if (control) run_control(r, op, operands, results);
-  else if (ts_status_code(status) == TS_UNIMPLEMENTED && op->code != TS_OP_FUSION) run_reference(op, operands, results);
-  else if (!status) test_run_lowered(&lowered, operands, results, false);
-  else ck_abort_msg("%s: %s", ts_op_name(op->code), ts_status_message(status));
+  if (control)
+    run_control(r, op, operands, results);
+  else if (ts_status_code(status) == TS_UNIMPLEMENTED && op->code != TS_OP_FUSION)
+    run_reference(op, operands, results);
+  else if (!status)
+    test_run_lowered(&lowered, operands, results, false);
+  else
+    ck_abort_msg("%s: %s", ts_op_name(op->code), ts_status_message(status));
   ts_status_free(status);
   ts_free(operands);
   ts_arena_deinit(&arena);

@@ -1,6 +1,6 @@
 /* Lowering: launches give what the reference interpreter gives, with the kernels that are expected. */
-#include "launch.h"
 #include "compare.h"
+#include "launch.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
@@ -60,7 +60,8 @@ static void expect(const char *text, const char *launches) {
 
 #define GRAPH(params, results, body) "graph @main(" params ") -> (" results ") {\n" body "}\n"
 
-START_TEST(elementwise) {
+START_TEST(elementwise)
+{
   expect(GRAPH("%0: f32[2,3], %1: f32[2,3]", "f32[2,3]", "%2 = add %0, %1 : f32[2,3]\nreturn %2\n"), "map[6]");
   expect(GRAPH("%0: f32[], %1: f32[]", "f32[]", "%2 = add %0, %1 : f32[]\nreturn %2\n"), "map[1]");
   expect(GRAPH("%0: f32[0,3]", "f32[0,3]", "%1 = negate %0 : f32[0,3]\nreturn %1\n"), "");
@@ -68,38 +69,55 @@ START_TEST(elementwise) {
 }
 END_TEST
 
-START_TEST(shapes) {
-  expect(GRAPH("%0: f32[3]", "f32[2,3]", "%1 = broadcast %0 {shape = [2,3], axes = [1]} : f32[2,3]\nreturn %1\n"), "map[2,3]");
-  expect(GRAPH("%0: f32[2,3,4]", "f32[4,2,3]", "%1 = transpose %0 {axes = [2,0,1]} : f32[4,2,3]\nreturn %1\n"), "map[4,6]");
-  expect(GRAPH("%0: f32[64,96]", "f32[96,64]", "%1 = transpose %0 {axes = [1,0]} : f32[96,64]\nreturn %1\n"), "tile[96,64]");
-  expect(GRAPH("%0: f32[32,4,64]", "f32[64,4,32]", "%1 = transpose %0 {axes = [2,1,0]} : f32[64,4,32]\nreturn %1\n"), "tile[4,64,32]");
-  expect(GRAPH("%0: f32[2,3,4]", "f32[2,3,4]", "%1 = reverse %0 {axes = [1,2]} : f32[2,3,4]\nreturn %1\n"), "map[2,12]");
-  expect(GRAPH("%0: f32[5,8]", "f32[2,4]", "%1 = slice %0 {start = [1,0], limit = [5,8], stride = [2,2]} : f32[2,4]\nreturn %1\n"),
+START_TEST(shapes)
+{
+  expect(GRAPH("%0: f32[3]", "f32[2,3]", "%1 = broadcast %0 {shape = [2,3], axes = [1]} : f32[2,3]\nreturn %1\n"),
+         "map[2,3]");
+  expect(GRAPH("%0: f32[2,3,4]", "f32[4,2,3]", "%1 = transpose %0 {axes = [2,0,1]} : f32[4,2,3]\nreturn %1\n"),
+         "map[4,6]");
+  expect(GRAPH("%0: f32[64,96]", "f32[96,64]", "%1 = transpose %0 {axes = [1,0]} : f32[96,64]\nreturn %1\n"),
+         "tile[96,64]");
+  expect(GRAPH("%0: f32[32,4,64]", "f32[64,4,32]", "%1 = transpose %0 {axes = [2,1,0]} : f32[64,4,32]\nreturn %1\n"),
+         "tile[4,64,32]");
+  expect(GRAPH("%0: f32[2,3,4]", "f32[2,3,4]", "%1 = reverse %0 {axes = [1,2]} : f32[2,3,4]\nreturn %1\n"),
+         "map[2,12]");
+  expect(GRAPH("%0: f32[5,8]", "f32[2,4]",
+               "%1 = slice %0 {start = [1,0], limit = [5,8], stride = [2,2]} : f32[2,4]\nreturn %1\n"),
          "map[2,4]");
   expect(GRAPH("%0: f32[4,2], %1: f32[4,3]", "f32[4,5]", "%2 = concatenate %0, %1 {axis = 1} : f32[4,5]\nreturn %2\n"),
          "map[4,2] map[4,3]");
   expect(GRAPH("%0: f32[2,3], %1: f32[]", "f32[1,7]",
-               "%2 = pad %0, %1 {low = [-1,2], high = [0,0], interior = [0,1]} : f32[1,7]\nreturn %2\n"), "map[7] map[3]");
+               "%2 = pad %0, %1 {low = [-1,2], high = [0,0], interior = [0,1]} : f32[1,7]\nreturn %2\n"),
+         "map[7] map[3]");
   expect(GRAPH("", "s32[3,2]", "%0 = iota {axis = -1} : s32[3,2]\nreturn %0\n"), "map[6]");
   expect(GRAPH("", "f16[2,3,4]", "%0 = eye : f16[2,3,4]\nreturn %0\n"), "map[2,3,4]");
 }
 END_TEST
 
-START_TEST(indexed) {
-  expect(GRAPH("%0: f32[5,4], %1: s32[3,2]", "f32[3,2,4]", "%2 = take %0, %1 {axis = 0} : f32[3,2,4]\nreturn %2\n"), "map[6,4]");
-  expect(GRAPH("%0: f32[5,4], %1: u64[5,3]", "f32[5,3]", "%2 = take_along_axis %0, %1 {axis = 1} : f32[5,3]\nreturn %2\n"), "map[5,3]");
+START_TEST(indexed)
+{
+  expect(GRAPH("%0: f32[5,4], %1: s32[3,2]", "f32[3,2,4]", "%2 = take %0, %1 {axis = 0} : f32[3,2,4]\nreturn %2\n"),
+         "map[6,4]");
+  expect(
+      GRAPH("%0: f32[5,4], %1: u64[5,3]", "f32[5,3]", "%2 = take_along_axis %0, %1 {axis = 1} : f32[5,3]\nreturn %2\n"),
+      "map[5,3]");
   expect(GRAPH("%0: f32[5,4], %1: s32[], %2: s8[]", "f32[2,3]",
-               "%3 = dynamic_slice %0, %1, %2 {shape = [2,3]} : f32[2,3]\nreturn %3\n"), "map[2,3]");
+               "%3 = dynamic_slice %0, %1, %2 {shape = [2,3]} : f32[2,3]\nreturn %3\n"),
+         "map[2,3]");
   expect(GRAPH("%0: f32[5,4], %1: f32[2,4], %2: u64[], %3: s32[]", "f32[5,4]",
-               "%4 = put_slice %0, %1, %2, %3 : f32[5,4]\nreturn %4\n"), "map[20] map[8]");
+               "%4 = put_slice %0, %1, %2, %3 : f32[5,4]\nreturn %4\n"),
+         "map[20] map[8]");
 }
 END_TEST
 
-START_TEST(reductions) {
+START_TEST(reductions)
+{
   expect(GRAPH("%0: f32[4,100]", "f32[4]", "%1 = reduce_sum %0 {axes = [1]} : f32[4]\nreturn %1\n"), "row[4,100]");
   expect(GRAPH("%0: f32[100,4]", "f32[4]", "%1 = reduce_sum %0 {axes = [0]} : f32[4]\nreturn %1\n"), "col[100,4]");
-  expect(GRAPH("%0: bf16[3,10,4]", "bf16[3,4]", "%1 = reduce_sum %0 {axes = [1]} : bf16[3,4]\nreturn %1\n"), "col[3,10,4]");
-  expect(GRAPH("%0: f32[3,10,4]", "f32[10]", "%1 = reduce_sum %0 {axes = [0,2]} : f32[10]\nreturn %1\n"), "map[10,3,4] row[10,12]");
+  expect(GRAPH("%0: bf16[3,10,4]", "bf16[3,4]", "%1 = reduce_sum %0 {axes = [1]} : bf16[3,4]\nreturn %1\n"),
+         "col[3,10,4]");
+  expect(GRAPH("%0: f32[3,10,4]", "f32[10]", "%1 = reduce_sum %0 {axes = [0,2]} : f32[10]\nreturn %1\n"),
+         "map[10,3,4] row[10,12]");
   expect(GRAPH("%0: f32[3,4]", "f32[]", "%1 = reduce_sum %0 {axes = [0,1]} : f32[]\nreturn %1\n"), "row[12]");
   expect(GRAPH("%0: f32[3,1]", "f32[3]", "%1 = reduce_sum %0 {axes = [1]} : f32[3]\nreturn %1\n"), "row[3,1]");
   expect(GRAPH("%0: f32[3,0]", "f32[3]", "%1 = reduce_product %0 {axes = [1]} : f32[3]\nreturn %1\n"), "map[3]");
@@ -108,30 +126,39 @@ START_TEST(reductions) {
 }
 END_TEST
 
-START_TEST(long_rows) {
-  expect(GRAPH("%0: f32[40000]", "f32[]", "%1 = reduce_sum %0 {axes = [0]} : f32[]\nreturn %1\n"), "row[2,16384] row[7232] row[3]");
-  expect(GRAPH("%0: f16[2,32768]", "f16[2]", "%1 = reduce_sum %0 {axes = [1]} : f16[2]\nreturn %1\n"), "row[4,16384] row[2,2]");
+START_TEST(long_rows)
+{
+  expect(GRAPH("%0: f32[40000]", "f32[]", "%1 = reduce_sum %0 {axes = [0]} : f32[]\nreturn %1\n"),
+         "row[2,16384] row[7232] row[3]");
+  expect(GRAPH("%0: f16[2,32768]", "f16[2]", "%1 = reduce_sum %0 {axes = [1]} : f16[2]\nreturn %1\n"),
+         "row[4,16384] row[2,2]");
   expect(GRAPH("%0: bf16[20000,3]", "bf16[3]", "%1 = reduce_product %0 {axes = [0]} : bf16[3]\nreturn %1\n"),
          "col[16384,3] col[3616,3] row[3,2]");
-  expect(GRAPH("%0: s8[17000]", "u8[]", "%1 = reduce_any %0 {axes = [0]} : u8[]\nreturn %1\n"), "row[16384] row[616] row[2]");
+  expect(GRAPH("%0: s8[17000]", "u8[]", "%1 = reduce_any %0 {axes = [0]} : u8[]\nreturn %1\n"),
+         "row[16384] row[616] row[2]");
 }
 END_TEST
 
-START_TEST(fusions) {
+START_TEST(fusions)
+{
   expect(GRAPH("%0: f32[4,6]", "f32[4,6]",
                "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[4,6]) {\n"
                "%3 = reduce_max %2 {axes = [1]} : f32[4]\n%4 = broadcast %3 {shape = [4,6], axes = [0]} : f32[4,6]\n"
                "%5 = subtract %2, %4 : f32[4,6]\n%6 = reduce_sum %5 {axes = [1]} : f32[4]\n"
-               "%7 = broadcast %6 {shape = [4,6], axes = [0]} : f32[4,6]\n%8 = divide %5, %7 : f32[4,6]\nreturn %8\n}\n} : f32[4,6]\n"
-               "return %1\n"), "row[4,6]");
+               "%7 = broadcast %6 {shape = [4,6], axes = [0]} : f32[4,6]\n%8 = divide %5, %7 : f32[4,6]\nreturn "
+               "%8\n}\n} : f32[4,6]\n"
+               "return %1\n"),
+         "row[4,6]");
   expect(GRAPH("%0: f32[4,6]", "f32[6,2,2]",
                "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[4,6]) {\n"
                "%3 = reshape %2 {shape = [2,2,6]} : f32[2,2,6]\n%4 = transpose %3 {axes = [2,0,1]} : f32[6,2,2]\n"
-               "%5 = negate %4 : f32[6,2,2]\nreturn %5\n}\n} : f32[6,2,2]\nreturn %1\n"), "map[6,4]");
+               "%5 = negate %4 : f32[6,2,2]\nreturn %5\n}\n} : f32[6,2,2]\nreturn %1\n"),
+         "map[6,4]");
   expect(GRAPH("%0: f32[6,4]", "f32[3,8]",
                "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[6,4]) {\n%3 = transpose %2 {axes = [1,0]} : f32[4,6]\n"
                "%4 = reshape %3 {shape = [8,3]} : f32[8,3]\n%5 = transpose %4 {axes = [1,0]} : f32[3,8]\n"
-               "%6 = negate %5 : f32[3,8]\nreturn %6\n}\n} : f32[3,8]\nreturn %1\n"), "map[12,2]");
+               "%6 = negate %5 : f32[3,8]\nreturn %6\n}\n} : f32[3,8]\nreturn %1\n"),
+         "map[12,2]");
 }
 END_TEST
 
@@ -142,7 +169,8 @@ static bool has_general_reduce(const ts_graph *graph) {
   return false;
 }
 
-START_TEST(random_graphs) {
+START_TEST(random_graphs)
+{
   ts_random_options options = {.no_control = true};
   ts_graph *graph;
   uint64_t seed = 1000 + (uint64_t)_i;
@@ -160,7 +188,8 @@ static void lower_all(const ts_graph *graph) {
   ts_arena_deinit(&arena);
 }
 
-START_TEST(failing_allocations) {
+START_TEST(failing_allocations)
+{
   ts_graph *graph = parse(GRAPH("%0: f16[2,20000], %1: f32[3,4], %2: f32[2,4], %3: s32[]", "f16[2]",
                                 "%4 = reduce_sum %0 {axes = [1]} : f16[2]\n%5 = put_slice %1, %2, %3, %3 : f32[3,4]\n"
                                 "%6 = concatenate %1, %2 {axis = 0} : f32[5,4]\nreturn %4\n"));

@@ -37,8 +37,10 @@ static void compare_graphs(const ts_graph *before, const ts_graph *after, uint64
   ck_assert_uint_le(root->results.count, MAX_RESULTS);
   ck_assert_ok(ts_random_args(seed, before, ts_pool_default(), &args));
   ck_assert_ok(ts_ref_run(before, args, root->params.count, ts_pool_default(), expected));
-  if (has_general_reduce(after)) ck_assert_ok(ts_ref_run(after, args, root->params.count, ts_pool_default(), actual));
-  else test_run_by_launches(after, args, actual);
+  if (has_general_reduce(after))
+    ck_assert_ok(ts_ref_run(after, args, root->params.count, ts_pool_default(), actual));
+  else
+    test_run_by_launches(after, args, actual);
   for (size_t i = 0; i < root->results.count; i++) {
     bool equal = ts_compare_buffers(actual[i], expected[i], 0, message);
     if (!equal) dump(before), dump(after);
@@ -58,7 +60,8 @@ static void check_pass(const ts_graph *graph, const ts_pass *pass, uint64_t seed
   ts_graph_destroy(after);
 }
 
-START_TEST(random_graphs) {
+START_TEST(random_graphs)
+{
   ts_random_options small = {.max_elements = 600};
   uint64_t seed = 7000 + (uint64_t)_i;
   ts_graph *graph, *after;
@@ -90,7 +93,8 @@ static int count_kernels(const char *text) {
   return count;
 }
 
-START_TEST(softmax_is_one_kernel) {
+START_TEST(softmax_is_one_kernel)
+{
   ck_assert_int_eq(count_kernels("graph @main(%0: f32[3,5]) -> (f32[3,5]) {\n"
                                  "%1 = reduce_max %0 {axes = [1]} : f32[3]\n"
                                  "%2 = reshape %1 {shape = [3,1]} : f32[3,1]\n"
@@ -106,7 +110,8 @@ START_TEST(softmax_is_one_kernel) {
 }
 END_TEST
 
-START_TEST(layer_norm_is_one_kernel) {
+START_TEST(layer_norm_is_one_kernel)
+{
   ck_assert_int_eq(count_kernels("graph @main(%0: f32[3,8], %1: f32[8], %2: f32[8]) -> (f32[3,8]) {\n"
                                  "%3 = reduce_sum %0 {axes = [1]} : f32[3]\n"
                                  "%4 = constant 8.0 : f32[3]\n"
@@ -130,30 +135,36 @@ START_TEST(layer_norm_is_one_kernel) {
 }
 END_TEST
 
-START_TEST(adam_is_one_kernel) {
-  ck_assert_int_eq(count_kernels("graph @main(%0: f32[9], %1: f32[9], %2: f32[9], %3: f32[9]) -> (f32[9], f32[9], f32[9]) {\n"
-                                 "%4 = constant 0.9 : f32[9]\n%5 = constant 0.1 : f32[9]\n"
-                                 "%6 = multiply %1, %4 : f32[9]\n%7 = multiply %3, %5 : f32[9]\n"
-                                 "%8 = add %6, %7 : f32[9]\n"
-                                 "%9 = multiply %3, %3 : f32[9]\n%10 = multiply %9, %5 : f32[9]\n"
-                                 "%11 = multiply %2, %4 : f32[9]\n%12 = add %10, %11 : f32[9]\n"
-                                 "%13 = sqrt %12 : f32[9]\n%14 = divide %8, %13 : f32[9]\n"
-                                 "%15 = multiply %14, %5 : f32[9]\n%16 = subtract %0, %15 : f32[9]\n"
-                                 "return %16, %8, %12\n}\n"),
-                   1);
+START_TEST(adam_is_one_kernel)
+{
+  ck_assert_int_eq(
+      count_kernels("graph @main(%0: f32[9], %1: f32[9], %2: f32[9], %3: f32[9]) -> (f32[9], f32[9], f32[9]) {\n"
+                    "%4 = constant 0.9 : f32[9]\n%5 = constant 0.1 : f32[9]\n"
+                    "%6 = multiply %1, %4 : f32[9]\n%7 = multiply %3, %5 : f32[9]\n"
+                    "%8 = add %6, %7 : f32[9]\n"
+                    "%9 = multiply %3, %3 : f32[9]\n%10 = multiply %9, %5 : f32[9]\n"
+                    "%11 = multiply %2, %4 : f32[9]\n%12 = add %10, %11 : f32[9]\n"
+                    "%13 = sqrt %12 : f32[9]\n%14 = divide %8, %13 : f32[9]\n"
+                    "%15 = multiply %14, %5 : f32[9]\n%16 = subtract %0, %15 : f32[9]\n"
+                    "return %16, %8, %12\n}\n"),
+      1);
 }
 END_TEST
 
 /* relu(x@w + b) for a dot and for its own gradient: one kernel after the dot, no second of the sum. */
-START_TEST(dense_layer) {
-  ck_assert_int_eq(count_kernels("graph @main(%0: f32[4,3], %1: f32[3,5], %2: f32[5], %3: f32[4,5]) -> (f32[4,5], f32[4,5], f32[5]) {\n"
-                                 "%4 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[4,5]\n"
-                                 "%5 = broadcast %2 {shape = [4,5], axes = [1]} : f32[4,5]\n"
-                                 "%6 = add %4, %5 : f32[4,5]\n%7 = constant 0.0 : f32[4,5]\n"
-                                 "%8 = max %6, %7 : f32[4,5]\n%9 = greater %6, %7 : u8[4,5]\n"
-                                 "%10 = select %9, %3, %7 : f32[4,5]\n%11 = reduce_sum %10 {axes = [0]} : f32[5]\n"
-                                 "return %8, %10, %11\n}\n"),
-                   4);
+START_TEST(dense_layer)
+{
+  ck_assert_int_eq(
+      count_kernels(
+          "graph @main(%0: f32[4,3], %1: f32[3,5], %2: f32[5], %3: f32[4,5]) -> (f32[4,5], f32[4,5], f32[5]) {\n"
+          "%4 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : "
+          "f32[4,5]\n"
+          "%5 = broadcast %2 {shape = [4,5], axes = [1]} : f32[4,5]\n"
+          "%6 = add %4, %5 : f32[4,5]\n%7 = constant 0.0 : f32[4,5]\n"
+          "%8 = max %6, %7 : f32[4,5]\n%9 = greater %6, %7 : u8[4,5]\n"
+          "%10 = select %9, %3, %7 : f32[4,5]\n%11 = reduce_sum %10 {axes = [0]} : f32[5]\n"
+          "return %8, %10, %11\n}\n"),
+      4);
 }
 END_TEST
 
@@ -164,7 +175,8 @@ static void fuse_all(const ts_graph *graph) {
   ts_graph_destroy(after);
 }
 
-START_TEST(failing_allocations) {
+START_TEST(failing_allocations)
+{
   ts_random_options small = {.steps = 3, .max_elements = 64};
   ts_graph *graph;
   ck_assert_ok(ts_random_graph(7, &small, &graph));
