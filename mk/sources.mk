@@ -155,6 +155,8 @@ C_TESTS := \
   test_kernel \
   test_lower \
   test_pass \
+  test_plan \
+  test_pool \
   test_random \
   test_ref \
   test_ref_reduce \
@@ -166,6 +168,8 @@ C_TESTS := \
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
+  test_exec \
+  test_pool \
   test_gemm \
   test_jit \
   test_jit_disk \

@@ -115,6 +115,8 @@ static int64_t dynamic_offset(const ts_run *run, const ts_step *step, const ts_l
 
 static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
   int64_t *words = run->words + l->words;
+  /* the whole of an operand into a result that is in its place */
+  if (l->launch->copies && run->base[step->results[0]] == run->base[step->operands[0]]) return;
   for (int32_t i = 0; i < l->launch->pointer_count; i++) {
     const ts_launch_pointer *p = &l->launch->pointers[i];
     int64_t address = (int64_t)(intptr_t)place_base(run, step, p) + p->offset;
@@ -250,29 +252,34 @@ static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, si
 
 static bool is_donated(const ts_run_options *o, size_t arg) { return arg < 64 && (o->donated >> arg & 1); }
 
+static bool may_take(const ts_executable *exe, const ts_storage *s, const ts_type *type, ts_buffer *const *args,
+                     const ts_run_options *options) {
+  if (s->donor < 0 || !is_donated(options, (size_t)s->donor) || !ts_buffer_is_unique(args[s->donor])) return false;
+  for (size_t i = 0; i < exe->param_count; i++)
+    if (args[i] == args[s->donor] && i != (size_t)s->donor) return false; /* given twice */
+  const ts_type *given = &exe->param_types[s->donor];
+  return given->dtype == type->dtype && ts_shape_equal(&given->shape, &type->shape);
+}
+
 /* A buffer for every RESULT storage, in made[index of the storage]: new, or a donated argument. */
-static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
-                              uint64_t *out_taken) {
+static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
-  *out_taken = 0;
   for (size_t r = 0; r < exe->result_count; r++) {
     ts_storage_id id = exe->result_storages[r];
     const ts_storage *s = &exe->storages.data[id];
     if (s->kind != TS_STORAGE_RESULT || made[s->index]) continue;
     const ts_type *t = &exe->result_types[r];
-    if (s->donor >= 0 && is_donated(options, (size_t)s->donor) && ts_buffer_is_unique(args[s->donor])) {
-      *out_taken |= UINT64_C(1) << s->donor;
+    if (may_take(exe, s, t, args, options))
       made[s->index] = args[s->donor];
-    } else {
+    else
       TS_TRY(ts_buffer_create(run->pool, t->dtype, &t->shape, &made[s->index]));
-    }
     run->base[id] = made[s->index]->data;
   }
   return TS_SUCCESS;
 }
 
-/* The buffer that holds a result, with one reference for the caller. `made` buffers give theirs away once. */
-static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made, bool *given,
+/* The buffer that holds a result, with a reference for the caller. */
+static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made,
                           ts_buffer **out) {
   const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
   const ts_type *t = &exe->result_types[r];
@@ -281,18 +288,15 @@ static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *
                                               : exe->constants.data[s->index];
   if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape))
     return ts_buffer_alias(b, t->dtype, &t->shape, out);
-  if (s->kind == TS_STORAGE_RESULT && !given[s->index])
-    given[s->index] = true;
-  else
-    ts_buffer_retain(b);
+  ts_buffer_retain(b);
   *out = b;
   return TS_SUCCESS;
 }
 
-static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, ts_buffer **made, bool *given,
+static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, ts_buffer **made,
                               ts_buffer **out_results) {
   for (size_t r = 0; r < exe->result_count; r++) {
-    ts_status status = hand_out(exe, r, args, made, given, &out_results[r]);
+    ts_status status = hand_out(exe, r, args, made, &out_results[r]);
     if (!status) continue;
     for (size_t k = 0; k < r; k++) ts_buffer_release(out_results[k]);
     return status;
@@ -300,11 +304,10 @@ static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, 
   return TS_SUCCESS;
 }
 
-static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
-                        uint64_t *out_taken) {
+static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
-  TS_TRY(make_results(run, args, options, made, out_taken));
+  TS_TRY(make_results(run, args, options, made));
   void *block = NULL;
   if (exe->block_bytes) TS_TRY(ts_pool_alloc(run->pool, exe->block_bytes, &block));
   run->block = block;
@@ -320,20 +323,17 @@ static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_option
   return status;
 }
 
-/* Donated arguments that became results are relabelled; the others are let go. */
-static void settle_donations(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
-                             uint64_t taken) {
-  for (size_t i = 0; i < exe->param_count && i < 64; i++)
-    if (is_donated(options, i) && !(taken >> i & 1)) ts_buffer_release(args[i]);
-}
-
-static void relabel(const ts_executable *exe, ts_buffer **made, uint64_t taken) {
-  for (size_t r = exe->result_count; taken && r-- > 0;) {
-    const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
-    if (s->kind != TS_STORAGE_RESULT || s->donor < 0 || !(taken >> s->donor & 1)) continue;
-    made[s->index]->dtype = exe->result_types[r].dtype;
-    made[s->index]->shape = exe->result_types[r].shape;
+/* Lets go of the run's own references, and of donated arguments when it succeeded. */
+static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
+                   bool succeeded) {
+  for (size_t i = 0; i < exe->storages.count && made; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->kind != TS_STORAGE_RESULT || s->merged != i || !made[s->index]) continue;
+    bool is_argument = s->donor >= 0 && made[s->index] == args[s->donor];
+    if (!is_argument) ts_buffer_release(made[s->index]);
   }
+  for (size_t i = 0; i < exe->param_count && succeeded; i++)
+    if (is_donated(options, i)) ts_buffer_release(args[i]);
 }
 
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
@@ -348,31 +348,12 @@ ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *a
   run->parallel = ts_pool_parallel(options->threads);
   run->pool = options->pool ? options->pool : ts_pool_default();
   ts_buffer *local[16] = {0}, **made = local;
-  bool local_given[16] = {0}, *given = local_given;
-  uint64_t taken = 0;
   ts_status status = TS_SUCCESS;
-  if (exe->result_buffers > 16) {
-    given = NULL;
-    made = NULL;
-    status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
-    if (!status) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &given);
-  }
-  if (!status) status = run_in(run, args, options, made, &taken);
-  if (!status) {
-    relabel(exe, made, taken);
-    status = hand_out_all(exe, args, made, given, out_results);
-  }
-  for (int32_t i = 0; made && given && i < exe->result_buffers; i++) {
-    const ts_buffer *b = made[i];
-    bool is_arg = false;
-    for (size_t a = 0; b && taken >> a && a < 64; a++) is_arg |= (taken >> a & 1) && args[a] == b;
-    if (b && (status ? !is_arg : !given[i])) ts_buffer_release(made[i]);
-  }
-  if (!status) settle_donations(exe, args, options, taken);
-  if (made != local) {
-    ts_free(made);
-    ts_free(given);
-  }
+  if (exe->result_buffers > 16) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
+  if (!status) status = run_in(run, args, options, made);
+  if (!status) status = hand_out_all(exe, args, made, out_results);
+  let_go(exe, args, options, made, status == TS_SUCCESS);
+  if (made != local) ts_free(made);
   context_put(exe, run);
   return status;
 }

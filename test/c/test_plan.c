@@ -1,0 +1,120 @@
+/* The memory planner. */
+#include "exec/plan.h"
+#include "testing.h"
+
+static bool alive_together(const ts_usage *a, const ts_usage *b) { return a->first <= b->last && b->first <= a->last; }
+
+static void check_plan(const ts_usage *u, int32_t n, int64_t total) {
+  for (int32_t i = 0; i < n; i++) {
+    ck_assert_int_eq(u[i].offset % TS_PLAN_ALIGNMENT, 0);
+    ck_assert_int_ge(u[i].offset, 0);
+    ck_assert_int_le(u[i].offset + u[i].bytes, total);
+    for (int32_t k = 0; k < i; k++) {
+      if (!alive_together(&u[i], &u[k]) || !u[i].bytes || !u[k].bytes) continue;
+      ck_assert(u[i].offset + u[i].bytes <= u[k].offset || u[k].offset + u[k].bytes <= u[i].offset);
+    }
+  }
+}
+
+START_TEST(nothing_takes_nothing)
+{
+  int64_t total = -1;
+  ck_assert_ok(ts_plan_offsets(NULL, 0, &total));
+  ck_assert_int_eq(total, 0);
+  ts_usage empty = {.first = 0, .last = 5};
+  ck_assert_ok(ts_plan_offsets(&empty, 1, &total));
+  ck_assert_int_eq(total, 0);
+}
+END_TEST
+
+START_TEST(those_that_never_meet_share)
+{
+  ts_usage u[] = {{.first = 0, .last = 1, .bytes = 640},
+                  {.first = 2, .last = 3, .bytes = 640},
+                  {.first = 4, .last = 4, .bytes = 100}};
+  int64_t total;
+  ck_assert_ok(ts_plan_offsets(u, 3, &total));
+  check_plan(u, 3, total);
+  ck_assert_int_eq(total, 640);
+}
+END_TEST
+
+START_TEST(the_smallest_gap_that_fits_is_taken)
+{
+  /* between the first two there is room for the third at position 1 only */
+  ts_usage u[] = {{.first = 0, .last = 2, .bytes = 1024},
+                  {.first = 0, .last = 0, .bytes = 512},
+                  {.first = 1, .last = 2, .bytes = 512}};
+  int64_t total;
+  ck_assert_ok(ts_plan_offsets(u, 3, &total));
+  check_plan(u, 3, total);
+  ck_assert_int_eq(total, 1536);
+}
+END_TEST
+
+/* A chain of equal sizes is the common case: the plan must not exceed the peak. */
+START_TEST(a_chain_takes_two)
+{
+  ts_usage u[100];
+  for (int i = 0; i < 100; i++) u[i] = (ts_usage){.first = i, .last = i + 1, .bytes = 4096};
+  int64_t total, peak;
+  ck_assert_ok(ts_plan_offsets(u, 100, &total));
+  ck_assert_ok(ts_plan_live_peak(u, 100, &peak));
+  check_plan(u, 100, total);
+  ck_assert_int_eq(total, 8192);
+  ck_assert_int_eq(peak, 8192);
+}
+END_TEST
+
+static uint64_t next_random(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return *state >> 33;
+}
+
+START_TEST(random_plans_hold)
+{
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    uint64_t state = seed;
+    ts_usage u[60];
+    int32_t n = 1 + (int32_t)(next_random(&state) % 60);
+    for (int32_t i = 0; i < n; i++) {
+      int32_t first = (int32_t)(next_random(&state) % 40);
+      u[i] = (ts_usage){.first = first,
+                        .last = first + (int32_t)(next_random(&state) % 10),
+                        .bytes = (int64_t)(next_random(&state) % 5000)};
+    }
+    int64_t total, peak;
+    ck_assert_ok(ts_plan_offsets(u, n, &total));
+    ck_assert_ok(ts_plan_live_peak(u, n, &peak));
+    check_plan(u, n, total);
+    ck_assert_int_ge(total, peak);
+    ck_assert_int_le(total, 2 * peak + 60 * TS_PLAN_ALIGNMENT);
+  }
+}
+END_TEST
+
+static void plan_some(void) {
+  ts_usage u[] = {{.first = 0, .last = 1, .bytes = 64}, {.first = 1, .last = 2, .bytes = 64}};
+  int64_t total;
+  ts_status_free(ts_plan_offsets(u, 2, &total));
+  ts_status_free(ts_plan_live_peak(u, 2, &total));
+}
+
+START_TEST(failing_allocations_leak_nothing)
+{ CK_FAIL_EACH_ALLOCATION(plan_some()); }
+END_TEST
+
+static Suite *suite(void) {
+  Suite *s = suite_create("plan");
+  TCase *t = tcase_create("plan");
+  tcase_add_test(t, nothing_takes_nothing);
+  tcase_add_test(t, those_that_never_meet_share);
+  tcase_add_test(t, the_smallest_gap_that_fits_is_taken);
+  tcase_add_test(t, a_chain_takes_two);
+  tcase_add_test(t, random_plans_hold);
+  tcase_add_test(t, failing_allocations_leak_nothing);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void) { return testing_run(suite()); }
