@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""Time the peers of this project on the workloads that its own benchmark runs.
+
+One workload is one name.  The project's benchmark (`make bench`) prints the
+same names, so that both can be compared in one sitting on one machine:
+
+    pip install jax numpy torch          # in a virtual environment
+    python3 peers.py --peer jax --json jax.json
+    python3 peers.py --list
+
+Each figure is the minimum and the median wall time of one call in
+milliseconds, inputs already on the device, result waited for.  All inputs are f32 and come from `data`, a closed form
+that any language can reproduce bit by bit.  "first-call extra" is what the
+first call costs beyond a warm one: tracing, compiling, first allocations.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+import numpy as np
+
+
+def hash32(n, seed):
+    """The murmur3 finalizer of i + seed * 0x9E3779B9, as u32, for i < n."""
+    h = np.arange(n, dtype=np.uint32) + np.uint32(seed * 0x9E3779B9 & 0xFFFFFFFF)
+    h ^= h >> np.uint32(16)
+    h *= np.uint32(0x85EBCA6B)
+    h ^= h >> np.uint32(13)
+    h *= np.uint32(0xC2B2AE35)
+    return h ^ (h >> np.uint32(16))
+
+
+def data(*shape, seed=1):
+    """Values in [-1, 1): hash32 / 2^31 - 1, rounded to f32."""
+    u = hash32(int(np.prod(shape)), seed)
+    return (u.astype(np.float64) / 2.0**31 - 1.0).astype(np.float32).reshape(shape)
+
+
+def index_data(n, bound, seed=1):
+    """Indices in [0, bound): hash32 * bound / 2^32."""
+    return ((hash32(n, seed).astype(np.uint64) * np.uint64(bound)) >> np.uint64(32)).astype(np.int32)
+
+
+def spd(n):
+    a = data(n, n, seed=5)
+    return (a @ a.T + n * np.eye(n, dtype=np.float32)).astype(np.float32)
+
+
+M = 1 << 20
+
+# name -> (inputs, function of (module adapter P, *inputs))
+W = {}
+
+
+def workload(name, *inputs):
+    def deco(f):
+        W[name] = (inputs, f)
+        return f
+    return deco
+
+
+# ---- elementwise and fusion ------------------------------------------------
+workload("add_16m", data(16 * M), data(16 * M, seed=2))(lambda P, a, b: a + b)
+
+
+@workload("chain_8m", data(8 * M))
+def _(P, x):
+    return P.sigmoid(P.tanh(x * 2.0 + 1.0) * x - P.exp(-x * x))
+
+
+@workload("black_scholes_4m", data(4 * M), data(4 * M, seed=2), data(4 * M, seed=3))
+def _(P, a, b, c):
+    s, k, t = 100.0 + 50.0 * a, 100.0 + 50.0 * b, 1.5 + c
+    r, v = 0.05, 0.2
+    d1 = (P.log(s / k) + (r + v * v / 2) * t) / (v * P.sqrt(t))
+    d2 = d1 - v * P.sqrt(t)
+    n = lambda x: 0.5 * (1.0 + P.erf(x / 1.4142135))
+    return s * n(d1) - k * P.exp(-r * t) * n(d2)
+
+
+# ---- reductions ------------------------------------------------------------
+workload("sum_16m", data(16 * M))(lambda P, x: P.sum(x))
+workload("sum_rows_4096", data(4096, 4096))(lambda P, x: P.sum(x, 1))
+workload("sum_cols_4096", data(4096, 4096))(lambda P, x: P.sum(x, 0))
+workload("argmax_rows_4096", data(4096, 4096))(lambda P, x: P.argmax(x, 1))
+
+
+@workload("softmax_4096x1024", data(4096, 1024))
+def _(P, x):
+    return P.softmax(x)
+
+
+@workload("layernorm_4096x1024", data(4096, 1024), data(1024, seed=2), data(1024, seed=3))
+def _(P, x, g, b):
+    m = P.mean(x, 1, True)
+    d = x - m
+    v = P.mean(d * d, 1, True)
+    return d / P.sqrt(v + 1e-5) * g + b
+
+
+workload("cumsum_4096x1024", data(4096, 1024))(lambda P, x: P.cumsum(x, 1))
+
+# ---- contraction -----------------------------------------------------------
+for n in (64, 256, 1024, 2048):
+    workload(f"matmul_{n}", data(n, n), data(n, n, seed=2))(lambda P, a, b: a @ b)
+workload("matmul_batch_64x128", data(64, 128, 128), data(64, 128, 128, seed=2))(lambda P, a, b: a @ b)
+workload("matvec_4096", data(4096, 4096), data(4096, seed=2))(lambda P, a, b: a @ b)
+
+
+@workload("dense_relu_1024", data(1024, 1024), data(1024, 1024, seed=2), data(1024, seed=3))
+def _(P, x, w, b):
+    return P.relu(x @ w + b)
+
+
+@workload("attention_8x512x64", data(8, 512, 64), data(8, 512, 64, seed=2), data(8, 512, 64, seed=3))
+def _(P, q, k, v):
+    return P.softmax(q @ P.swap_last(k) * 0.125) @ v
+
+
+workload("conv2d_16x56x56x64_3x3", data(16, 56, 56, 64), data(3, 3, 64, 64, seed=2))(
+    lambda P, x, w: P.conv2d(x, w))
+workload("conv2d_1x224x224x3_7x7_s2", data(1, 224, 224, 3), data(7, 7, 3, 64, seed=2))(
+    lambda P, x, w: P.conv2d(x, w, 2))
+workload("maxpool_16x112x112x64", data(16, 112, 112, 64))(lambda P, x: P.maxpool2(x))
+
+# ---- data movement ---------------------------------------------------------
+workload("transpose_4096", data(4096, 4096))(lambda P, x: P.copy(P.swap_last(x)))
+workload("concat_2x8m", data(2048, 4096), data(2048, 4096, seed=2))(lambda P, a, b: P.concat(a, b, 1))
+workload("take_1m_of_100kx16", data(100_000, 16), index_data(M, 100_000))(lambda P, x, i: P.take(x, i))
+workload("scatter_add_1m_into_100k", data(100_000), index_data(M, 100_000), data(M, seed=2))(
+    lambda P, x, i, u: P.scatter_add(x, i, u))
+workload("sort_1m", data(M))(lambda P, x: P.sort(x))
+workload("argsort_1m", data(M))(lambda P, x: P.argsort(x))
+workload("sort_rows_1000", data(1000, 1000))(lambda P, x: P.sort(x))
+
+# ---- linear algebra and transforms -----------------------------------------
+workload("cholesky_512", spd(512))(lambda P, a: P.cholesky(a))
+workload("solve_512", spd(512), data(512, 8, seed=2))(lambda P, a, b: P.solve(a, b))
+workload("qr_512", data(512, 512))(lambda P, a: P.qr(a))
+workload("eigh_512", spd(512))(lambda P, a: P.eigh(a))
+workload("svd_256", data(256, 256))(lambda P, a: P.svd(a))
+workload("fft_1024x1024", data(1024, 1024))(lambda P, x: P.fft(x))
+workload("fft_1000x1000", data(1000, 1000))(lambda P, x: P.fft(x))
+
+# ---- control flow, random numbers, overhead ---------------------------------
+workload("while_100k", np.float32(1.0))(lambda P, x: P.loop(100_000, x))
+workload("random_normal_4m")(lambda P: P.normal(4 * M))
+workload("call_overhead_scalar", np.float32(1.0))(lambda P, x: x + 1.0)
+
+
+# ---- a training step ---------------------------------------------------------
+def mlp_params():
+    return (data(784, 512, seed=2) * 0.05, data(512, seed=3) * 0.01,
+            data(512, 512, seed=4) * 0.05, data(512, seed=5) * 0.01,
+            data(512, 10, seed=6) * 0.05, data(10, seed=7) * 0.01)
+
+
+def onehot():
+    y = np.zeros((256, 10), np.float32)
+    y[np.arange(256), index_data(256, 10, seed=8)] = 1
+    return y
+
+
+@workload("mlp_train_256", data(256, 784), onehot(), *mlp_params())
+def _(P, x, y, *p):
+    def loss(x, y, w1, b1, w2, b2, w3, b3):
+        h = P.relu(x @ w1 + b1)
+        h = P.relu(h @ w2 + b2)
+        z = h @ w3 + b3
+        z = z - P.logsumexp(z)
+        return -P.sum(y * z) / 256.0
+    return P.sgd(loss, x, y, p, 0.01)
+
+
+# ---- adapters -----------------------------------------------------------------
+class Jax:
+    def __init__(self):
+        import jax, jax.numpy as jnp
+        self.jax, self.jnp = jax, jnp
+        for f in ("tanh", "exp", "log", "sqrt", "sum", "argmax", "cumsum", "sort", "argsort"):
+            setattr(self, f, getattr(jnp, f))
+        self.sigmoid, self.erf = jax.nn.sigmoid, jax.lax.erf
+        self.relu = lambda x: jnp.maximum(x, 0)
+        self.cholesky, self.qr, self.eigh = jnp.linalg.cholesky, jnp.linalg.qr, jnp.linalg.eigh
+        self.svd, self.solve, self.fft = jnp.linalg.svd, jnp.linalg.solve, jnp.fft.fft
+
+    def mean(self, x, a, k=False): return self.jnp.mean(x, a, keepdims=k)
+    def softmax(self, x): return self.jax.nn.softmax(x, axis=-1)
+    def logsumexp(self, x): return self.jax.nn.logsumexp(x, axis=-1, keepdims=True)
+    def swap_last(self, x): return self.jnp.swapaxes(x, -1, -2)
+    def copy(self, x): return self.jnp.copy(x)
+    def concat(self, a, b, ax): return self.jnp.concatenate((a, b), ax)
+    def take(self, x, i): return self.jnp.take(x, i, axis=0)
+    def scatter_add(self, x, i, u): return x.at[i].add(u)
+    def maxpool2(self, x): return self.jax.lax.reduce_window(x, -np.inf, self.jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+    def conv2d(self, x, w, s=1):
+        return self.jax.lax.conv_general_dilated(x, w, (s, s), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def loop(self, n, x):
+        return self.jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.999 + 0.001), (0, x))[1]
+
+    def normal(self, n): return self.jax.random.normal(self.jax.random.key(42), (n,))
+
+    def sgd(self, loss, x, y, p, lr):
+        l, g = self.jax.value_and_grad(lambda p: loss(x, y, *p))(p)
+        return l, tuple(a - lr * b for a, b in zip(p, g))
+
+    def put(self, x): return self.jnp.asarray(x)
+    def build(self, f): return self.jax.jit(f)
+    def wait(self, r): self.jax.block_until_ready(r)
+
+
+class Torch:
+    def __init__(self, compiled=False):
+        import torch
+        self.t, self.compiled = torch, compiled
+        for f in ("sigmoid", "tanh", "exp", "log", "sqrt", "erf", "relu", "sum", "argmax", "cumsum", "mean"):
+            setattr(self, f, getattr(torch, f))
+        L = torch.linalg
+        self.cholesky, self.qr, self.eigh, self.svd, self.solve, self.fft = L.cholesky, L.qr, L.eigh, L.svd, L.solve, torch.fft.fft
+
+    def softmax(self, x): return self.t.softmax(x, -1)
+    def logsumexp(self, x): return self.t.logsumexp(x, -1, True)
+    def swap_last(self, x): return x.transpose(-1, -2)
+    def copy(self, x): return x.contiguous()
+    def concat(self, a, b, ax): return self.t.cat((a, b), ax)
+    def take(self, x, i): return x[i.long()] if i.dtype != self.t.int32 else self.t.index_select(x, 0, i)
+    def scatter_add(self, x, i, u): return x.index_add(0, i, u)
+    def sort(self, x): return self.t.sort(x, -1)[0]
+    def argsort(self, x): return self.t.sort(x, -1)[1]
+
+    def maxpool2(self, x):
+        return self.t.nn.functional.max_pool2d(x.permute(0, 3, 1, 2), 2)
+
+    def conv2d(self, x, w, s=1):
+        p = (w.shape[0] - 1) // 2
+        return self.t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), stride=s, padding=p)
+
+    def loop(self, n, x):
+        for _ in range(n):
+            x = x * 0.999 + 0.001
+        return x
+
+    def normal(self, n): return self.t.randn(n)
+
+    def sgd(self, loss, x, y, p, lr):
+        p = [a.detach().requires_grad_(True) for a in p]
+        l = loss(x, y, *p)
+        l.backward()
+        with self.t.no_grad():
+            return l, tuple(a - lr * a.grad for a in p)
+
+    def put(self, x): return self.t.from_numpy(np.ascontiguousarray(x)) if isinstance(x, np.ndarray) else self.t.tensor(x)
+    def build(self, f):
+        if not self.compiled:
+            return f
+        self.t._dynamo.reset()
+        return self.t.compile(f)
+    def wait(self, r): return r
+
+
+class Numpy:
+    def __init__(self):
+        for f in ("tanh", "exp", "log", "sqrt", "sum", "argmax", "cumsum", "sort", "argsort"):
+            setattr(self, f, getattr(np, f))
+        L = np.linalg
+        self.cholesky, self.qr, self.eigh, self.svd, self.solve, self.fft = L.cholesky, L.qr, L.eigh, L.svd, L.solve, np.fft.fft
+        from scipy.special import erf
+        self.erf = erf
+
+    def sigmoid(self, x): return 1 / (1 + np.exp(-x))
+    def relu(self, x): return np.maximum(x, 0)
+    def mean(self, x, a, k=False): return np.mean(x, axis=a, keepdims=k)
+
+    def softmax(self, x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def swap_last(self, x): return np.swapaxes(x, -1, -2)
+    def copy(self, x): return np.ascontiguousarray(x)
+    def concat(self, a, b, ax): return np.concatenate((a, b), ax)
+    def take(self, x, i): return np.take(x, i, axis=0)
+
+    def scatter_add(self, x, i, u):
+        r = x.copy()
+        np.add.at(r, i, u)
+        return r
+
+    def normal(self, n): return np.random.default_rng(42).standard_normal(n, dtype=np.float32)
+    def put(self, x): return x
+    def build(self, f): return f
+    def wait(self, r): return r
+
+
+PEERS = {"jax": Jax, "torch": Torch, "torch_compile": lambda: Torch(True), "numpy": Numpy}
+SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "maxpool_16x112x112x64",
+                  "while_100k", "mlp_train_256"},
+        "torch_compile": {"while_100k", "eigh_512", "svd_256", "qr_512", "cholesky_512", "solve_512",
+                          "fft_1024x1024", "fft_1000x1000", "random_normal_4m"},
+        "torch": set(), "jax": set()}
+
+
+def measure(call, budget_s):
+    for _ in range(2):
+        call()
+    times, end = [], time.perf_counter() + budget_s
+    while len(times) < 3 or (time.perf_counter() < end and len(times) < 2000):
+        t = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - t) * 1e3)
+    return min(times), statistics.median(times)
+
+
+def run(P, name, budget):
+    """Minimum, median and first-call extra of one workload, in ms."""
+    inputs, f = W[name]
+    args = [P.put(x) for x in inputs]
+    t = time.perf_counter()
+    fn = P.build(lambda *xs: f(P, *xs))
+    P.wait(fn(*args))
+    first = (time.perf_counter() - t) * 1e3
+    lo, med = measure(lambda: P.wait(fn(*args)), budget)
+    return lo, med, max(first - med, 0.0)
+
+
+def serve(o):
+    """Names on standard input, a line of figures for each: what `make bench` talks to."""
+    P = PEERS[o.peer]()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        name = line.strip()
+        try:
+            if name in SKIP[o.peer]:
+                raise NotImplementedError("not run")
+            answer = "ok %.6f %.6f %.6f" % run(P, name, o.budget)
+        except Exception as e:
+            answer = f"failed {type(e).__name__}: {str(e)[:80]}".replace("\n", " ")
+        print(answer, flush=True)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--peer", choices=PEERS)
+    a.add_argument("--only", default="")
+    a.add_argument("--budget", type=float, default=1.0, help="seconds of timing for each workload")
+    a.add_argument("--json")
+    a.add_argument("--serve", action="store_true", help="take names from standard input")
+    a.add_argument("--list", action="store_true")
+    o = a.parse_args()
+    if o.list or not o.peer:
+        print("\n".join(f"{n:28s} {' '.join('x'.join(map(str, np.shape(i))) or 'scalar' for i in ins)}" for n, (ins, _) in W.items()))
+        return
+    if o.serve:
+        return serve(o)
+    P, out = PEERS[o.peer](), {}
+    for name in W:
+        if (o.only and not any(s in name for s in o.only.split(","))) or name in SKIP[o.peer]:
+            continue
+        try:
+            lo, med, extra = run(P, name, o.budget)
+        except Exception as e:  # a peer that lacks the workload is reported, not hidden
+            print(f"{name:28s} failed: {type(e).__name__}: {str(e)[:80]}", flush=True)
+            continue
+        out[name] = {"min_ms": lo, "median_ms": med, "compile_ms": extra}
+        print(f"{name:28s} min {lo:10.4f}  median {med:10.4f}  first-call extra {extra:9.1f} ms", flush=True)
+    if o.json:
+        json.dump({"peer": o.peer, "cpus": os.cpu_count(), "workloads": out}, open(o.json, "w"), indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+%% The workloads of peers.py that Tessera's ops allow: same names, same inputs,
+%% same functions.
+-module(tessera_workloads).
+-export([all/0, hash32/2, data/2, index_data/3]).
+
+-define(M, 1048576).
+
+%% {Name, what makes the inputs, what is timed}.
+-spec all() -> [{string(), fun(() -> [tessera:tensor()]), function()}].
+all() ->
+    elementwise() ++ reductions() ++ contractions() ++ movement() ++ others().
+
+%% ---- inputs ----
+
+%% The murmur3 finalizer of i + Seed * 0x9E3779B9, as u32, for i < N.
+hash32(N, Seed) ->
+    H0 = tessera:add(tessera:iota({N}, u32), Seed * 16#9E3779B9 band 16#FFFFFFFF),
+    H1 = tessera:multiply(mix(H0, 16), 16#85EBCA6B),
+    H2 = tessera:multiply(mix(H1, 13), 16#C2B2AE35),
+    mix(H2, 16).
+
+mix(H, By) -> tessera:bitwise_xor(H, tessera:right_shift(H, By)).
+
+%% Values in [-1, 1): hash32 / 2^31 - 1 in f64, rounded to f32.
+data(Shape, Seed) ->
+    Make = fun() ->
+                   Wide = tessera:as_type(hash32(elements(Shape), Seed), f64),
+                   Values = tessera:subtract(tessera:divide(Wide, 2147483648.0), 1.0),
+                   tessera:reshape(tessera:as_type(Values, f32), Shape)
+           end,
+    (tessera:jit(Make))().
+
+%% Indices in [0, Bound): hash32 * Bound / 2^32.
+index_data(N, Bound, Seed) ->
+    Make = fun() ->
+                   Wide = tessera:multiply(tessera:as_type(hash32(N, Seed), u64), Bound),
+                   tessera:as_type(tessera:right_shift(Wide, 32), s32)
+           end,
+    (tessera:jit(Make))().
+
+elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).
+
+%% Tensors of the given shapes, seeded 1, 2, ...
+inputs(Shapes) ->
+    fun() -> [data(Shape, Seed) || {Shape, Seed} <- lists:zip(Shapes, lists:seq(1, length(Shapes)))] end.
+
+one() -> [tessera:tensor(1.0, f32)].
+
+%% ---- elementwise and fusion ----
+
+elementwise() ->
+    [{"add_16m", inputs([{16 * ?M}, {16 * ?M}]), fun tessera:add/2},
+     {"chain_8m", inputs([{8 * ?M}]), fun chain/1},
+     {"black_scholes_4m", inputs([{4 * ?M}, {4 * ?M}, {4 * ?M}]), fun black_scholes/3}].
+
+chain(X) ->
+    Wave = tessera:multiply(tessera:tanh(tessera:add(tessera:multiply(X, 2.0), 1.0)), X),
+    tessera:sigmoid(tessera:subtract(Wave, tessera:exp(tessera:multiply(tessera:negate(X), X)))).
+
+black_scholes(A, B, C) ->
+    S = tessera:add(100.0, tessera:multiply(50.0, A)),
+    K = tessera:add(100.0, tessera:multiply(50.0, B)),
+    T = tessera:add(1.5, C),
+    {R, V} = {0.05, 0.2},
+    Spread = tessera:multiply(V, tessera:sqrt(T)),
+    Drift = tessera:multiply(R + V * V / 2, T),
+    D1 = tessera:divide(tessera:add(tessera:log(tessera:divide(S, K)), Drift), Spread),
+    D2 = tessera:subtract(D1, Spread),
+    Paid = tessera:multiply(K, tessera:exp(tessera:multiply(-R, T))),
+    tessera:subtract(tessera:multiply(S, normal_cdf(D1)), tessera:multiply(Paid, normal_cdf(D2))).
+
+normal_cdf(X) -> tessera:multiply(0.5, tessera:add(1.0, tessera:erf(tessera:divide(X, 1.4142135)))).
+
+%% ---- reductions ----
+
+reductions() ->
+    Square = inputs([{4096, 4096}]),
+    Rows = inputs([{4096, 1024}]),
+    [{"sum_16m", inputs([{16 * ?M}]), fun tessera:sum/1},
+     {"sum_rows_4096", Square, fun(X) -> tessera:sum(X, #{axes => [1]}) end},
+     {"sum_cols_4096", Square, fun(X) -> tessera:sum(X, #{axes => [0]}) end},
+     {"argmax_rows_4096", Square, fun(X) -> tessera:argmax(X, #{axis => 1}) end},
+     {"softmax_4096x1024", Rows, fun tessera:softmax/1},
+     {"layernorm_4096x1024", inputs([{4096, 1024}, {1024}, {1024}]), fun layernorm/3},
+     {"cumsum_4096x1024", Rows, fun(X) -> tessera:cumulative_sum(X, #{axis => 1}) end}].
+
+layernorm(X, Gain, Bias) ->
+    Row = #{axes => [1], keep_axes => true},
+    D = tessera:subtract(X, tessera:mean(X, Row)),
+    V = tessera:mean(tessera:multiply(D, D), Row),
+    Scaled = tessera:divide(D, tessera:sqrt(tessera:add(V, 1.0e-5))),
+    tessera:add(tessera:multiply(Scaled, Gain), Bias).
+
+%% ---- contraction ----
+
+contractions() ->
+    [{"matmul_" ++ integer_to_list(N), inputs([{N, N}, {N, N}]), fun tessera:dot/2} || N <- [64, 256, 1024, 2048]] ++
+    [{"matmul_batch_64x128", inputs([{64, 128, 128}, {64, 128, 128}]),
+      fun(A, B) -> tessera:dot(A, [2], [0], B, [1], [0]) end},
+     {"matvec_4096", inputs([{4096, 4096}, {4096}]), fun tessera:dot/2},
+     {"dense_relu_1024", inputs([{1024, 1024}, {1024, 1024}, {1024}]), fun dense/3},
+     {"attention_8x512x64", inputs([{8, 512, 64}, {8, 512, 64}, {8, 512, 64}]), fun attention/3}].
+
+dense(X, W, B) -> tessera:relu(tessera:add(tessera:dot(X, W), B)).
+
+attention(Q, K, V) ->
+    Scores = tessera:multiply(tessera:dot(Q, [2], [0], tessera:transpose(K, [0, 2, 1]), [1], [0]), 0.125),
+    tessera:dot(tessera:softmax(Scores), [2], [0], V, [1], [0]).
+
+%% ---- data movement ----
+
+movement() ->
+    [{"transpose_4096", inputs([{4096, 4096}]), fun tessera:transpose/1},
+     {"concat_2x8m", inputs([{2048, 4096}, {2048, 4096}]), fun(A, B) -> tessera:concatenate([A, B], 1) end},
+     {"take_1m_of_100kx16", fun() -> [data({100000, 16}, 1), index_data(?M, 100000, 1)] end,
+      fun(X, I) -> tessera:take(X, I) end}].
+
+%% ---- control flow, random numbers, overhead, training ----
+
+others() ->
+    [{"while_100k", fun one/0, fun loop/1},
+     {"random_normal_4m", fun() -> [] end, fun() -> normal(4 * ?M, {0, 42}) end},
+     {"call_overhead_scalar", fun one/0, fun(X) -> tessera:add(X, 1.0) end},
+     {"mlp_train_256", fun mlp_inputs/0, fun mlp_step/3}].
+
+loop(X) ->
+    Step = fun({I, Y}) -> {tessera:add(I, 1), tessera:add(tessera:multiply(Y, 0.999), 0.001)} end,
+    {_, Last} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 100000) end, Step),
+    Last.
+
+%% jax.random.normal(key, {N}): threefry2x32 of a counter, as jax's partitionable form has it, to uniform
+%% numbers in (-1, 1), to the inverse of the distribution.
+normal(N, Key) ->
+    {X0, X1} = threefry(Key, tessera:zeros({N}, u32), tessera:iota({N}, u32)),
+    Mantissa = tessera:right_shift(tessera:bitwise_xor(X0, X1), 9),
+    Unit = tessera:subtract(tessera:bitcast(tessera:bitwise_or(Mantissa, 16#3F800000), f32), 1.0),
+    Low = -0.99999994039535522461,
+    U = tessera:max(tessera:add(tessera:multiply(Unit, 2.0), Low), Low),
+    tessera:multiply(tessera:erf_inv(U), 1.41421356237309504880).
+
+threefry({K0, K1}, X0, X1) ->
+    K2 = K0 bxor K1 bxor 16#1BD11BDA,
+    Injected = {tessera:add(X0, K0), tessera:add(X1, K1)},
+    Rounds = [{[13, 15, 26, 6], K1, K2 + 1}, {[17, 29, 16, 24], K2, K0 + 2}, {[13, 15, 26, 6], K0, K1 + 3},
+              {[17, 29, 16, 24], K1, K2 + 4}, {[13, 15, 26, 6], K2, K0 + 5}],
+    lists:foldl(fun threefry_rounds/2, Injected, Rounds).
+
+threefry_rounds({Rotations, K0, K1}, State) ->
+    {X0, X1} = lists:foldl(fun threefry_round/2, State, Rotations),
+    {tessera:add(X0, K0), tessera:add(X1, K1 band 16#FFFFFFFF)}.
+
+threefry_round(By, {X0, X1}) ->
+    Sum = tessera:add(X0, X1),
+    Rotated = tessera:bitwise_or(tessera:left_shift(X1, By), tessera:right_shift(X1, 32 - By)),
+    {Sum, tessera:bitwise_xor(Sum, Rotated)}.
+
+mlp_inputs() ->
+    Scaled = fun(Shape, Seed, By) -> tessera:multiply(data(Shape, Seed), By) end,
+    Params = {Scaled({784, 512}, 2, 0.05), Scaled({512}, 3, 0.01), Scaled({512, 512}, 4, 0.05),
+              Scaled({512}, 5, 0.01), Scaled({512, 10}, 6, 0.05), Scaled({10}, 7, 0.01)},
+    [data({256, 784}, 1), tessera:one_hot(index_data(256, 10, 8), 10, f32), Params].
+
+mlp_step(X, Y, Params) ->
+    {Loss, Grads} = (tessera:value_and_grad(fun(P) -> mlp_loss(X, Y, P) end))(Params),
+    Moved = [tessera:subtract(P, tessera:multiply(0.01, G))
+             || {P, G} <- lists:zip(tuple_to_list(Params), tuple_to_list(Grads))],
+    {Loss, list_to_tuple(Moved)}.
+
+mlp_loss(X, Y, {W1, B1, W2, B2, W3, B3}) ->
+    Z = tessera:add(tessera:dot(dense(dense(X, W1, B1), W2, B2), W3), B3),
+    LogP = tessera:subtract(Z, tessera:logsumexp(Z, #{axes => [1], keep_axes => true})),
+    tessera:divide(tessera:negate(tessera:sum(tessera:multiply(Y, LogP))), 256.0).
