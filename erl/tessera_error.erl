@@ -21,8 +21,8 @@ callers() ->
     lists:dropwhile(fun({Module, _, _, _}) -> is_ours(Module) end, Trace).
 
 is_ours(Module) ->
-    lists:member(Module, [erlang, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control, tessera_jit,
-                          tessera_grad, tessera_memory, tessera_cache, tessera_print, tessera_tree]).
+    lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control, tessera_jit,
+                          tessera_grad, tessera_grad_rules, tessera_memory, tessera_cache, tessera_print, tessera_tree]).
 
 %% Called by erl_error when such an exception is printed.
 -spec format_error(term(), erlang:stacktrace()) -> #{general := string(), reason := string()}.

@@ -5,7 +5,7 @@
 %% are passed as hidden arguments, so that a new value needs no new program.
 -module(tessera_jit).
 -include("tessera.hrl").
--export([jit/2, compile/3, call/2, explain/2, info/2, text/2, run_text/2]).
+-export([with_arity/2, jit/2, compile/3, call/2, explain/2, info/2, text/2, run_text/2]).
 
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).
@@ -30,27 +30,27 @@
 jit(F, Options) ->
     Jit = new(F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
-    wrap(Arity, fun(Args) -> call(Jit, Args) end).
+    with_arity(Arity, fun(Args) -> call(Jit, Args) end).
 
 %% A function of the same arity that passes its arguments as a list.
-wrap(0, C) -> fun() -> C([]) end;
-wrap(1, C) -> fun(A1) -> C([A1]) end;
-wrap(2, C) -> fun(A1, A2) -> C([A1, A2]) end;
-wrap(3, C) -> fun(A1, A2, A3) -> C([A1, A2, A3]) end;
-wrap(4, C) -> fun(A1, A2, A3, A4) -> C([A1, A2, A3, A4]) end;
-wrap(5, C) -> fun(A1, A2, A3, A4, A5) -> C([A1, A2, A3, A4, A5]) end;
-wrap(6, C) -> fun(A1, A2, A3, A4, A5, A6) -> C([A1, A2, A3, A4, A5, A6]) end;
-wrap(7, C) -> fun(A1, A2, A3, A4, A5, A6, A7) -> C([A1, A2, A3, A4, A5, A6, A7]) end;
-wrap(8, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8) -> C([A1, A2, A3, A4, A5, A6, A7, A8]) end;
-wrap(9, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9]) end;
-wrap(10, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10]) end;
-wrap(11, C) ->
+with_arity(0, C) -> fun() -> C([]) end;
+with_arity(1, C) -> fun(A1) -> C([A1]) end;
+with_arity(2, C) -> fun(A1, A2) -> C([A1, A2]) end;
+with_arity(3, C) -> fun(A1, A2, A3) -> C([A1, A2, A3]) end;
+with_arity(4, C) -> fun(A1, A2, A3, A4) -> C([A1, A2, A3, A4]) end;
+with_arity(5, C) -> fun(A1, A2, A3, A4, A5) -> C([A1, A2, A3, A4, A5]) end;
+with_arity(6, C) -> fun(A1, A2, A3, A4, A5, A6) -> C([A1, A2, A3, A4, A5, A6]) end;
+with_arity(7, C) -> fun(A1, A2, A3, A4, A5, A6, A7) -> C([A1, A2, A3, A4, A5, A6, A7]) end;
+with_arity(8, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8) -> C([A1, A2, A3, A4, A5, A6, A7, A8]) end;
+with_arity(9, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9]) end;
+with_arity(10, C) -> fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10]) end;
+with_arity(11, C) ->
     fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11) -> C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11]) end;
-wrap(?MAX_ARITY, C) ->
+with_arity(?MAX_ARITY, C) ->
     fun(A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12) ->
             C([A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12])
     end;
-wrap(Arity, _) ->
+with_arity(Arity, _) ->
     tessera_error:raise(jit, [Arity], invalid_argument, "jit: a function of ~b arguments, expected at most ~b",
                         [Arity, ?MAX_ARITY]).
 
@@ -182,19 +182,30 @@ compile(F, Templates, Options) ->
                             "compile: ~b templates for a function of ~b arguments", [length(Templates), Arity]),
     {Signature, _} = tessera_tree:flatten(Templates),
     Program = program(Jit, Signature, Templates),
-    wrap(Arity, fun(Args) -> call_compiled(Jit, Program, Signature, Args) end).
+    with_arity(Arity, fun(Args) -> call_compiled(Jit, Program, Signature, Args) end).
 
 call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
-    case tessera_tree:flatten(Args) of
-        {Signature, Leaves} ->
-            case tessera_trace:is_tracing() of
-                true -> apply(F, Args);
-                false -> run(Jit, Program, Leaves)
-            end;
-        {Other, _} ->
-            tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~s), called with (~s)",
-                                [format_signature(Signature), format_signature(Other)])
+    {Actual, Leaves} = tessera_tree:flatten(Args),
+    accepts(Signature, Actual) orelse
+        tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~s), called with (~s)",
+                            [format_signature(Signature), format_signature(Actual)]),
+    case tessera_trace:is_tracing() of
+        true -> apply(F, Args);
+        false -> run(Jit, Program, Leaves)
     end.
+
+%% A number is fine wherever a scalar is.
+accepts(Same, Same) -> true;
+accepts([_ | {}], {number, _}) -> true;
+accepts({number, _}, {number, _}) -> true;
+accepts({number, Type}, [Type | {}]) -> true;
+accepts({map, Keys, As}, {map, Keys, Bs}) -> accept_all(As, Bs);
+accepts({Kind, As}, {Kind, Bs}) when is_list(As), is_list(Bs) -> accept_all(As, Bs);
+accepts(_, _) -> false.
+
+accept_all([A | As], [B | Bs]) -> accepts(A, B) andalso accept_all(As, Bs);
+accept_all([], []) -> true;
+accept_all(_, _) -> false.
 
 format_signature(Signature) ->
     lists:join(", ", [tessera_type:format(Type, Shape) || {Type, Shape} <- tessera_tree:types(Signature)]).

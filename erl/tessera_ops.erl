@@ -336,10 +336,13 @@ softmax(Operand, Options) ->
     Exps = tessera:exp(tessera:subtract(Operand, Largest)),
     tessera:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})).
 
+%% Not X - logsumexp(X): between large numbers that would lose all digits.
 -spec log_softmax(tessera:operand(), options()) -> tessera:tensor().
 log_softmax(Operand, Options) ->
     #{axes := Axes} = options(log_softmax, [Operand, Options], Options, #{axes => [-1]}),
-    tessera:subtract(Operand, logsumexp(Operand, #{axes => Axes, keep_axes => true})).
+    Largest = tessera:stop_grad(reduce(reduce_max, Operand, #{axes => Axes, keep_axes => true})),
+    Shifted = tessera:subtract(Operand, Largest),
+    tessera:subtract(Shifted, tessera:log(reduce(sum, tessera:exp(Shifted), #{axes => Axes, keep_axes => true}))).
 
 %% ---- contraction
 

@@ -149,8 +149,7 @@ ERL_NIF_TERM ts_nif_attrs(ErlNifEnv *env, const ts_op *op) {
   case TS_ATTR_IOTA:
     return enif_make_tuple3(env, ts_nif_dtype(a->iota.dtype), ts_nif_shape(env, &a->iota.shape),
                             enif_make_int(env, a->iota.axis));
-  case TS_ATTR_SHAPED:
-    return enif_make_tuple2(env, ts_nif_dtype(a->shaped.dtype), ts_nif_shape(env, &a->shaped.shape));
+  case TS_ATTR_SHAPED: return enif_make_tuple2(env, ts_nif_dtype(a->shaped.dtype), ts_nif_shape(env, &a->shaped.shape));
   case TS_ATTR_DTYPE: return ts_nif_dtype(a->dtype);
   case TS_ATTR_SHAPE: return ts_nif_shape(env, &a->shape);
   case TS_ATTR_BROADCAST:

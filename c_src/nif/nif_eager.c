@@ -143,7 +143,8 @@ static void free_call(call *c) {
   if (c->operands != c->few) ts_free(c->operands);
 }
 
-/* What decides about the program: all of the call but the values. Of a number it is the type that it has or asks for. */
+/* What decides about the program: all of the call but the values. Of a number it is the type that it has or asks for.
+ */
 typedef struct key {
   size_t size;
   char *bytes;
@@ -214,8 +215,8 @@ static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, ERL_N
                           ERL_NIF_TERM *out) {
   ts_nif_args args;
   ERL_NIF_TERM list, rest;
-  TS_TRY(ts_nif_args_get(env, operands, ts_executable_param_types(executable), ts_executable_param_count(executable),
-                         0, &args));
+  TS_TRY(ts_nif_args_get(env, operands, ts_executable_param_types(executable), ts_executable_param_count(executable), 0,
+                         &args));
   TS_TRY(ts_nif_run_program(env, executable, &args, 0, watched, &list));
   enif_get_list_cell(env, list, out, &rest);
   return TS_SUCCESS;

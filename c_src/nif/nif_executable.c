@@ -29,8 +29,10 @@ static ts_status number_buffer(const ts_number *number, const ts_type *type, ts_
 
 static ts_status tensor_buffer(ts_nif_tensor *tensor, bool donate, uint64_t bit, ts_nif_args *args) {
   size_t i = args->count;
-  if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor)) args->donated |= bit;
-  else TS_TRY(ts_nif_tensor_pin(tensor));
+  if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor))
+    args->donated |= bit;
+  else
+    TS_TRY(ts_nif_tensor_pin(tensor));
   args->tensors[i] = tensor;
   args->buffers[i] = tensor->buffer;
   return TS_SUCCESS;
@@ -45,7 +47,8 @@ static ts_status get_arg(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type,
     TS_TRY(tensor_buffer(tensor, donate & bit, bit, args));
   else if (ts_nif_get_number(env, term, &number))
     TS_TRY(number_buffer(&number, type, &args->buffers[args->count]));
-  else return ts_nif_expected(env, "a tensor or a number", term);
+  else
+    return ts_nif_expected(env, "a tensor or a number", term);
   args->count++;
   return TS_SUCCESS;
 }
@@ -70,10 +73,14 @@ ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *type
 void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
   for (size_t i = 0; i < args->count; i++) {
     bool donated = i < 64 && (args->donated >> i & 1);
-    if (!args->tensors[i]) ts_buffer_release(args->buffers[i]);
-    else if (!donated) ts_nif_tensor_unpin(args->tensors[i]);
-    else if (succeeded) ts_nif_tensor_taken(args->tensors[i]);
-    else ts_nif_tensor_give_back(args->tensors[i]);
+    if (!args->tensors[i])
+      ts_buffer_release(args->buffers[i]);
+    else if (!donated)
+      ts_nif_tensor_unpin(args->tensors[i]);
+    else if (succeeded)
+      ts_nif_tensor_taken(args->tensors[i]);
+    else
+      ts_nif_tensor_give_back(args->tensors[i]);
   }
   ts_free(args->block);
 }
@@ -96,8 +103,10 @@ static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t cou
   *out = enif_make_list(env, 0);
   for (size_t i = count; i-- > 0;) {
     ERL_NIF_TERM term;
-    if (status) ts_buffer_release(results[i]);
-    else if (!(status = ts_nif_tensor_make(env, results[i], &term))) *out = enif_make_list_cell(env, term, *out);
+    if (status)
+      ts_buffer_release(results[i]);
+    else if (!(status = ts_nif_tensor_make(env, results[i], &term)))
+      *out = enif_make_list_cell(env, term, *out);
   }
   return status;
 }
@@ -136,8 +145,8 @@ static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
                              bool watched, ERL_NIF_TERM *out) {
   ts_run_options options = {.threads = threads, .donated = args->donated};
-  ts_status status = watched ? run_watched(env, executable, args, &options, out)
-                             : run_with(env, executable, args, &options, out);
+  ts_status status =
+      watched ? run_watched(env, executable, args, &options, out) : run_with(env, executable, args, &options, out);
   if (args->count || args->block) ts_nif_args_done(args, false); /* it never began */
   return status;
 }
@@ -240,10 +249,10 @@ ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   ts_executable_get_stats(executable, &s);
-  ERL_NIF_TERM map, keys[] = {ts_atom.steps_,        ts_atom.kernels_,         ts_atom.kernels_compiled_,
-                              ts_atom.temp_bytes_,   ts_atom.result_bytes_,    ts_atom.live_peak_bytes_,
-                              ts_atom.planned_peak_bytes_, ts_atom.cost_ns_,   ts_atom.pass_ns_,
-                              ts_atom.lower_ns_,     ts_atom.kernel_ns_,       ts_atom.is_short_};
+  ERL_NIF_TERM map,
+      keys[] = {ts_atom.steps_,        ts_atom.kernels_,         ts_atom.kernels_compiled_,   ts_atom.temp_bytes_,
+                ts_atom.result_bytes_, ts_atom.live_peak_bytes_, ts_atom.planned_peak_bytes_, ts_atom.cost_ns_,
+                ts_atom.pass_ns_,      ts_atom.lower_ns_,        ts_atom.kernel_ns_,          ts_atom.is_short_};
   ERL_NIF_TERM values[] = {enif_make_int64(env, s.steps),
                            enif_make_int64(env, s.kernels),
                            enif_make_int64(env, s.kernels_compiled),

@@ -388,7 +388,8 @@ static ts_status region_open(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TE
 }
 
 ERL_NIF_TERM ts_nif_region_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* region_open(Builder, [{Type, Shape}], LikeRegion | undefined) -> {Region, [Traced]}: and makes it the current one */
+  /* region_open(Builder, [{Type, Shape}], LikeRegion | undefined) -> {Region, [Traced]}: and makes it the current one
+   */
   (void)argc;
   return with_builder(env, argv, region_open);
 }
@@ -504,8 +505,7 @@ static ts_status control(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *
   ts_free(values);
   if (status) return status;
   ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (size_t i = own; i-- > 0;)
-    list = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), list);
+  for (size_t i = own; i-- > 0;) list = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), list);
   *out = list;
   return TS_SUCCESS;
 }

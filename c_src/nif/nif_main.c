@@ -61,9 +61,9 @@ static ERL_NIF_TERM jit_stats(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ts_jit_stats s;
   (void)argc, (void)argv;
   ts_jit_get_stats(&s);
-  ERL_NIF_TERM map, keys[] = {ts_atom.compiled_,   ts_atom.loaded_,     ts_atom.reused_,
-                              ts_atom.evicted_,    ts_atom.kernels_,    ts_atom.code_bytes_,
-                              ts_atom.compile_ns_, ts_atom.link_ns_,    ts_atom.failed_threads_};
+  ERL_NIF_TERM map,
+      keys[] = {ts_atom.compiled_,   ts_atom.loaded_,     ts_atom.reused_,  ts_atom.evicted_,       ts_atom.kernels_,
+                ts_atom.code_bytes_, ts_atom.compile_ns_, ts_atom.link_ns_, ts_atom.failed_threads_};
   int64_t numbers[] = {s.compiled,   s.loaded,     s.reused,  s.evicted,       s.kernels,
                        s.code_bytes, s.compile_ns, s.link_ns, s.failed_threads};
   ERL_NIF_TERM values[sizeof numbers / sizeof *numbers];

@@ -14,8 +14,10 @@ static ts_dtype merged_type(const ts_operand *operands, size_t first, size_t cou
   for (size_t i = first; i < count; i++) {
     const ts_operand *o = &operands[i];
     if (!o->is_number) continue;
-    if (type == TS_DTYPE_NONE) type = ts_number_dtype(&o->number);
-    else type = ts_number_merge(type, &o->number);
+    if (type == TS_DTYPE_NONE)
+      type = ts_number_dtype(&o->number);
+    else
+      type = ts_number_merge(type, &o->number);
   }
   return type;
 }

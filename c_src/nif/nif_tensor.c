@@ -25,8 +25,8 @@ static _Atomic int64_t threshold = MIN_THRESHOLD;
 static void hold(int64_t bytes) { atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed); }
 
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  bool high = atomic_load_explicit(&held_bytes, memory_order_relaxed) >
-              atomic_load_explicit(&threshold, memory_order_relaxed);
+  bool high =
+      atomic_load_explicit(&held_bytes, memory_order_relaxed) > atomic_load_explicit(&threshold, memory_order_relaxed);
   return high ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
@@ -139,8 +139,10 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
   ts_status status = TS_SUCCESS;
   if (!enif_inspect_binary(keeper, kept, &binary)) status = ts_error(TS_INTERNAL, "a copy of a binary is none");
   /* Looked at here: a binary that was appended to may have moved when it was copied. */
-  else if ((uintptr_t)binary.data % ts_dtype_size(dtype)) *out = NULL;
-  else status = ts_buffer_wrap(dtype, shape, binary.data, free_kept_env, keeper, out);
+  else if ((uintptr_t)binary.data % ts_dtype_size(dtype))
+    *out = NULL;
+  else
+    status = ts_buffer_wrap(dtype, shape, binary.data, free_kept_env, keeper, out);
   if (status || !*out) enif_free_env(keeper);
   return status;
 }
@@ -166,8 +168,7 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_shape shape;
   ts_buffer *buffer = NULL;
   (void)argc;
-  if (!enif_inspect_binary(env, argv[0], &binary))
-    return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  if (!enif_inspect_binary(env, argv[0], &binary)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
   TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
   TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
   TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
@@ -206,8 +207,10 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ts_buffer *buffer = tensor->buffer;
   int64_t bytes = buffer->bytes, size = (int64_t)ts_dtype_size(buffer->dtype);
   if (limit >= 0 && limit < bytes / size) bytes = limit * size;
-  if (bytes > HEAP_BINARY_BYTES) status = view_buffer(env, buffer, bytes, &term);
-  else term = ts_nif_binary(env, buffer->data, (size_t)bytes);
+  if (bytes > HEAP_BINARY_BYTES)
+    status = view_buffer(env, buffer, bytes, &term);
+  else
+    term = ts_nif_binary(env, buffer->data, (size_t)bytes);
   ts_nif_tensor_unpin(tensor);
   return status ? ts_nif_error(env, status) : term;
 }
@@ -223,7 +226,6 @@ ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 }
 
 /* ---- lists ---- */
-
 
 /* Counts along the first elements; store_list checks that the others agree. */
 static ts_status measure_list(ErlNifEnv *env, ERL_NIF_TERM list, ts_shape *out) {
@@ -274,8 +276,10 @@ static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
 static ts_status visit_type(list_walk *walk, const ts_number *number) {
   ts_dtype *dtype = walk->context;
   ts_dtype own = ts_number_dtype(number);
-  if (*dtype == TS_DTYPE_NONE) *dtype = own;
-  else if (own != *dtype) *dtype = ts_dtype_merge(*dtype, own);
+  if (*dtype == TS_DTYPE_NONE)
+    *dtype = own;
+  else if (own != *dtype)
+    *dtype = ts_dtype_merge(*dtype, own);
   return TS_SUCCESS;
 }
 
@@ -305,8 +309,10 @@ static ts_status list_dtype(ErlNifEnv *env, ERL_NIF_TERM list, const ts_shape *s
 static ts_status list_buffer(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM type, const ts_shape *shape,
                              ts_buffer **out) {
   ts_dtype dtype;
-  if (enif_is_identical(type, ts_atom.undefined_)) TS_TRY(list_dtype(env, list, shape, &dtype));
-  else TS_TRY(ts_nif_get_dtype(env, type, &dtype));
+  if (enif_is_identical(type, ts_atom.undefined_))
+    TS_TRY(list_dtype(env, list, shape, &dtype));
+  else
+    TS_TRY(ts_nif_get_dtype(env, type, &dtype));
   TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
   store_context store = {dtype, ts_dtype_size(dtype), (*out)->data};
   list_walk walk = {env, shape, visit_store, &store};
@@ -376,11 +382,14 @@ ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   ts_pool_stats stats;
   (void)argc, (void)argv;
   ts_pool_get_stats(ts_pool_default(), &stats);
-  ERL_NIF_TERM map, keys[] = {ts_atom.live_,  ts_atom.peak_, ts_atom.pooled_,
-                              ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
-  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),
-                           enif_make_int64(env, stats.pooled), enif_make_int64(env, stats.limit),
-                           enif_make_int64(env, atomic_load(&held_bytes)), enif_make_int64(env, stats.allocations)};
+  ERL_NIF_TERM map,
+      keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),
+                           enif_make_int64(env, stats.peak),
+                           enif_make_int64(env, stats.pooled),
+                           enif_make_int64(env, stats.limit),
+                           enif_make_int64(env, atomic_load(&held_bytes)),
+                           enif_make_int64(env, stats.allocations)};
   enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
   return map;
 }

@@ -117,21 +117,30 @@ ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, in
 /* ---- numbers ---- */
 
 static bool get_special(ERL_NIF_TERM term, double *out) {
-  if (enif_is_identical(term, ts_atom.nan_)) *out = (double)NAN;
-  else if (enif_is_identical(term, ts_atom.infinity_)) *out = (double)INFINITY;
-  else if (enif_is_identical(term, ts_atom.neg_infinity_)) *out = -(double)INFINITY;
-  else return false;
+  if (enif_is_identical(term, ts_atom.nan_))
+    *out = (double)NAN;
+  else if (enif_is_identical(term, ts_atom.infinity_))
+    *out = (double)INFINITY;
+  else if (enif_is_identical(term, ts_atom.neg_infinity_))
+    *out = -(double)INFINITY;
+  else
+    return false;
   return true;
 }
 
 bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
   ErlNifSInt64 s;
   ErlNifUInt64 u;
-  if (enif_get_int64(env, term, &s)) *out = (ts_number){TS_NUMBER_SIGNED, {.s = s}};
-  else if (enif_get_double(env, term, &out->f)) out->kind = TS_NUMBER_FLOAT;
-  else if (enif_get_uint64(env, term, &u)) *out = (ts_number){TS_NUMBER_UNSIGNED, {.u = u}};
-  else if (get_special(term, &out->f)) out->kind = TS_NUMBER_FLOAT;
-  else return false;
+  if (enif_get_int64(env, term, &s))
+    *out = (ts_number){TS_NUMBER_SIGNED, {.s = s}};
+  else if (enif_get_double(env, term, &out->f))
+    out->kind = TS_NUMBER_FLOAT;
+  else if (enif_get_uint64(env, term, &u))
+    *out = (ts_number){TS_NUMBER_UNSIGNED, {.u = u}};
+  else if (get_special(term, &out->f))
+    out->kind = TS_NUMBER_FLOAT;
+  else
+    return false;
   return true;
 }
 
@@ -164,11 +173,10 @@ ts_status ts_number_scalar(const ts_number *number, ts_dtype dtype, ts_scalar *o
     break;
   }
   if (fits) return TS_SUCCESS;
-  return number->kind == TS_NUMBER_SIGNED
-             ? ts_error(TS_OUT_OF_RANGE, "the number %lld does not fit in %s", (long long)number->s,
-                        ts_dtype_name(dtype))
-             : ts_error(TS_OUT_OF_RANGE, "the number %llu does not fit in %s", (unsigned long long)number->u,
-                        ts_dtype_name(dtype));
+  return number->kind == TS_NUMBER_SIGNED ? ts_error(TS_OUT_OF_RANGE, "the number %lld does not fit in %s",
+                                                     (long long)number->s, ts_dtype_name(dtype))
+                                          : ts_error(TS_OUT_OF_RANGE, "the number %llu does not fit in %s",
+                                                     (unsigned long long)number->u, ts_dtype_name(dtype));
 }
 
 ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element) {

@@ -10,13 +10,14 @@
 
 #include <erl_nif.h>
 
-#define TS_NIF_ATOMS(X)                                                                                             \
-  X(ok) X(error) X(tessera) X(traced) X(pressure) X(undefined) X(true) X(false) X(nan) X(infinity) X(neg_infinity)  \
-  X(code) X(message) X(live) X(peak) X(pooled) X(limit) X(held) X(allocations) X(kernels) X(compiled) X(loaded)     \
-  X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)        \
-  X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)          \
-  X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log) X(requested)             \
-  X(parameter) X(hidden) X(while) X(cond) X(deallocated)
+#define TS_NIF_ATOMS(X)                                                                                                \
+  X(ok)                                                                                                                \
+  X(error) X(tessera) X(traced) X(pressure) X(undefined) X(true) X(false) X(nan) X(infinity) X(neg_infinity) X(code)   \
+      X(message) X(live) X(peak) X(pooled) X(limit) X(held) X(allocations) X(kernels) X(compiled) X(loaded) X(reused)  \
+          X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)             \
+              X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns) \
+                  X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log)             \
+                      X(requested) X(parameter) X(hidden) X(while) X(cond) X(deallocated)
 
 typedef struct ts_nif_atoms {
 #define X(name) ERL_NIF_TERM name##_;
@@ -31,9 +32,9 @@ void ts_nif_util_init(ErlNifEnv *env);
 /* {error, #{code => Atom, message => Binary}}. Consumes `status`. */
 ERL_NIF_TERM ts_nif_error(ErlNifEnv *env, ts_status status);
 /* Returns early from a NIF with the error of `expression`, if it has one. */
-#define TS_NIF_TRY(env, expression)                                  \
-  do {                                                               \
-    ts_status ts_nif_status_ = (expression);                         \
+#define TS_NIF_TRY(env, expression)                                 \
+  do {                                                              \
+    ts_status ts_nif_status_ = (expression);                        \
     if (ts_nif_status_) return ts_nif_error((env), ts_nif_status_); \
   } while (0)
 

@@ -1,0 +1,11 @@
+%% Terms of Elixir and Nx, as they look from Erlang.
+-define(TENSOR, 'Elixir.Nx.Tensor').
+-define(EXPR, 'Elixir.Nx.Defn.Expr').
+-define(BINARY, 'Elixir.Nx.BinaryBackend').
+-define(BACKEND, 'Elixir.Tessera.Backend').
+-define(BUFFER, 'Elixir.Tessera.DeviceBuffer').
+-define(TYPESPEC, 'Elixir.Tessera.Typespec').
+-define(CLIENT, 'Elixir.Tessera.Client').
+
+%% A node of an expression: id, operation, arguments.
+-define(NODE(Id, Op, Args), #{data := #{'__struct__' := ?EXPR, id := Id, op := Op, args := Args}}).

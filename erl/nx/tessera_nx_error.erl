@@ -1,0 +1,32 @@
+%% @private Exceptions of Elixir, raised from Erlang.
+-module(tessera_nx_error).
+-export([argument/2, runtime/2, no_op/1, from_core/2, inspect/1]).
+
+-spec argument(io:format(), [term()]) -> no_return().
+argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
+
+-spec runtime(io:format(), [term()]) -> no_return().
+runtime(Format, Values) -> raise('Elixir.RuntimeError', Format, Values).
+
+%% An operation of Nx that the core does not cover.
+-spec no_op(atom()) -> no_return().
+no_op(Op) -> argument("Tessera does not have the op ~ts yet", [inspect(Op)]).
+
+%% What the core said about an operation.
+-spec from_core(atom(), #{code := atom(), message := binary(), _ => _}) -> no_return().
+from_core(Op, #{code := Code, message := Message}) when Code =:= invalid_argument; Code =:= unimplemented;
+                                                        Code =:= out_of_range ->
+    argument("~ts: ~ts", [Op, Message]);
+from_core(Op, #{message := Message}) -> runtime("~ts: ~ts", [Op, Message]).
+
+raise(Exception, Format, Values) ->
+    Message = unicode:characters_to_binary(io_lib:format(Format, Values)),
+    error(#{'__struct__' => Exception, '__exception__' => true, message => Message}).
+
+%% As Elixir prints it, where there is Elixir.
+-spec inspect(term()) -> iodata().
+inspect(Term) ->
+    case erlang:function_exported('Elixir.Kernel', inspect, 1) orelse code:ensure_loaded('Elixir.Kernel') of
+        {error, _} -> io_lib:format("~p", [Term]);
+        _ -> 'Elixir.Kernel':inspect(Term)
+    end.

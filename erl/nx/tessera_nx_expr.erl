@@ -1,0 +1,114 @@
+%% @private Reading expression graphs of Nx: what a node uses, which nodes
+%% belong to a scope, and which reach back into Elixir.
+%%
+%% Bodies of while, functions and blocks are closed scopes. Branches of cond see
+%% the scope around them; what is used in one branch only belongs to it, so that
+%% it is computed when that branch is taken.
+-module(tessera_nx_expr).
+-include("tessera_nx.hrl").
+-export([id/1, is_node/1, operands/1, bodies/1, scope/1, effects/2, is_callback/2, leaves/1]).
+-export_type([node_term/0, ids/0]).
+
+-type node_term() :: map().
+-type ids() :: #{term() => term()}.
+
+-spec id(node_term()) -> term().
+id(?NODE(Id, _, _)) -> Id.
+
+-spec is_node(term()) -> boolean().
+is_node(?NODE(_, _, _)) -> true;
+is_node(_) -> false.
+
+%% The nodes in a container.
+-spec leaves(term()) -> [node_term()].
+leaves(?NODE(_, _, _) = Node) -> [Node];
+leaves(Container) -> tessera_nx_tensor:flatten(Container).
+
+%% What a node uses in its own scope, but for the branches of a cond.
+-spec operands(node_term()) -> [node_term()].
+operands(?NODE(_, 'cond', [[{Predicate, _} | _], _])) -> [Predicate];
+operands(?NODE(_, while, [Initial | _])) -> leaves(Initial);
+operands(?NODE(_, block, [_, Args | _])) -> [A || A <- Args, is_node(A)];
+operands(?NODE(_, 'fun', _)) -> [];
+operands(?NODE(_, Op, [Container | _])) when Op =:= metadata; Op =:= io_call; Op =:= runtime_call; Op =:= hook ->
+    leaves(Container);
+operands(?NODE(_, Op, [Parts | _])) when Op =:= concatenate; Op =:= stack -> Parts;
+operands(?NODE(_, slice, [Node, Starts | _])) -> [Node | [S || S <- Starts, is_node(S)]];
+operands(?NODE(_, put_slice, [Node, Starts, Part])) -> [Node, Part | [S || S <- Starts, is_node(S)]];
+operands(?NODE(_, _, Args)) -> [A || A <- Args, is_node(A)].
+
+%% The roots of what a node runs, lazily or repeatedly.
+-spec bodies(node_term()) -> [[node_term()]].
+bodies(?NODE(_, 'cond', [[{_, Body} | Clauses], Last])) ->
+    [leaves(Body)] ++ [[Predicate | leaves(B)] || {Predicate, B} <- Clauses] ++ [leaves(Last)];
+bodies(?NODE(_, while, [_, _, Condition, Body])) -> [leaves(Condition), leaves(Body)];
+bodies(?NODE(_, block, [_, _, Default, _])) -> [leaves(Default)];
+bodies(?NODE(_, 'fun', [_, Body, _])) -> [leaves(Body)];
+bodies(_) -> [].
+
+%% ---- scopes
+
+%% The ids of the nodes that belong to the scope with these results: those that it uses outside of all
+%% conds, and those that two conds use. Constants are never listed.
+-spec scope([node_term()]) -> ids().
+scope(Roots) ->
+    {Here, _} = lists:foldl(fun(Node, Seen) -> visit(Node, here, Seen) end, {#{}, #{}}, Roots),
+    Here.
+
+visit(?NODE(_, constant, _), _, Seen) -> Seen;
+visit(?NODE(Id, _, _) = Node, here, {Here, Inside} = Seen) ->
+    case Here of
+        #{Id := _} -> Seen;
+        _ -> visit_args(Node, here, {Here#{Id => true}, Inside})
+    end;
+visit(?NODE(Id, _, _) = Node, Cond, {Here, Inside} = Seen) ->
+    case {Here, Inside} of
+        {#{Id := _}, _} -> Seen;
+        {_, #{Id := Cond}} -> Seen;
+        {_, #{Id := _}} -> visit(Node, here, Seen);
+        _ -> visit_args(Node, Cond, {Here, Inside#{Id => Cond}})
+    end.
+
+visit_args(?NODE(Id, 'cond', _) = Node, Scope, Seen) ->
+    Inner = case Scope of
+                here -> Id;
+                _ -> Scope
+            end,
+    Seen1 = visit_all(operands(Node), Scope, Seen),
+    lists:foldl(fun(Roots, S) -> visit_all(Roots, Inner, S) end, Seen1, bodies(Node));
+visit_args(Node, Scope, Seen) -> visit_all(operands(Node), Scope, Seen).
+
+visit_all(Nodes, Scope, Seen) -> lists:foldl(fun(Node, S) -> visit(Node, Scope, S) end, Seen, Nodes).
+
+%% ---- callbacks
+
+%% Whether a node calls a function of Elixir. Named io_calls that nobody handles do not.
+-spec is_callback(node_term(), [atom()]) -> boolean().
+is_callback(?NODE(_, runtime_call, _), _) -> true;
+is_callback(?NODE(_, Op, [_, {named, Name, nil} | _]), Handled) when Op =:= io_call; Op =:= hook ->
+    lists:member(Name, Handled);
+is_callback(?NODE(_, Op, _), _) -> Op =:= io_call orelse Op =:= hook;
+is_callback(_, _) -> false.
+
+%% The nodes that call Elixir themselves or in a body.
+-spec effects([node_term()], [atom()]) -> ids().
+effects(Roots, Handled) ->
+    {Seen, _} = effects(Roots, Handled, {#{}, false}),
+    maps:filter(fun(_, Kind) -> Kind =:= effect end, Seen).
+
+%% Seen has what is known of a node: that it has an effect, that it reaches one, or none.
+effects(Nodes, Handled, Acc) -> lists:foldl(fun(Node, A) -> effect(Node, Handled, A) end, Acc, Nodes).
+
+effect(?NODE(Id, _, _) = Node, Handled, {Seen, Reached}) ->
+    case Seen of
+        #{Id := Known} -> {Seen, Reached orelse Known =/= none};
+        _ ->
+            {Seen1, InOperands} = effects(operands(Node), Handled, {Seen, false}),
+            {Seen2, InBodies} = effects(lists:append(bodies(Node)), Handled, {Seen1, false}),
+            Kind = case InBodies orelse is_callback(Node, Handled) of
+                       true -> effect;
+                       false when InOperands -> reaches;
+                       false -> none
+                   end,
+            {Seen2#{Id => Kind}, Reached orelse Kind =/= none}
+    end.

@@ -1,0 +1,235 @@
+%% @private The operations of Nx by those of the core. One table serves traced
+%% programs and tensors at hand: with a program its ops are added there, with
+%% `undefined' they run at once.
+%%
+%% Arguments are as in the nodes of Nx.Defn.Expr, with values of the core in
+%% the place of tensors; see Nx.Backend for their meaning.
+-module(tessera_nx_ops).
+-include("tessera.hrl").
+-export([apply/4, op/4, cast/3, constant/3, conform/3]).
+-export_type([program/0, form/0]).
+
+-type program() :: tessera_nif:builder() | undefined.
+-type form() :: {tessera:type(), tessera:shape()}.   % what Nx says of the result
+
+-spec apply(program(), atom(), form(), [term()]) -> tessera:tensor().
+apply(P, Op, Form, Args) -> conform(P, Form, lower(kind(Op), P, Op, Form, Args)).
+
+%% ---- calling the core
+
+-spec op(program(), atom(), [tessera:operand()], term()) -> tessera:tensor().
+op(P, Name, Operands, Attrs) ->
+    case tessera_nif:op(P, Name, Operands, Attrs) of
+        #tessera{} = Value -> Value;
+        Other ->
+            tessera_memory:result(Other, fun() -> tessera_nif:op(P, Name, Operands, Attrs) end,
+                                  fun(Cause) -> tessera_nx_error:from_core(Name, Cause) end)
+    end.
+
+-spec cast(program(), tessera:tensor(), tessera:type()) -> tessera:tensor().
+cast(_, #tessera{type = Type} = Value, Type) -> Value;
+cast(P, Value, Type) -> op(P, convert, [Value], Type).
+
+reshape(_, #tessera{shape = Shape} = Value, Shape) -> Value;
+reshape(P, Value, Shape) -> op(P, reshape, [Value], Shape).
+
+%% A number, or one of the atoms nan, infinity, neg_infinity, in every element.
+-spec constant(program(), form(), number() | atom()) -> tessera:tensor().
+constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type, Number)}).
+
+%% Integers wrap, as they do in a binary.
+fit(Type, N) when is_integer(N) ->
+    case tessera_type:is_float(Type) of
+        true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
+        true -> float(N);
+        false ->
+            Bits = 8 * tessera_type:bytes(Type),
+            case N >= -(1 bsl (Bits - 1)) andalso N < 1 bsl Bits of
+                true -> N;
+                false -> N band ((1 bsl Bits) - 1)
+            end
+    end;
+fit(_, Number) when is_float(Number); is_atom(Number) -> Number;
+fit(_, _) -> tessera_nx_error:argument("Tessera does not have complex numbers yet", []).
+
+%% The result as Nx declared it: another shape is an error of one of both sides.
+-spec conform(program(), form(), tessera:tensor()) -> tessera:tensor().
+conform(_, {Type, Shape}, #tessera{type = Type, shape = Shape} = Value) -> Value;
+conform(P, {Type, Shape} = Form, #tessera{shape = Own} = Value) ->
+    case tessera_type:elements(Own) =:= tessera_type:elements(Shape) of
+        true -> cast(P, reshape(P, Value, Shape), Type);
+        false when Own =:= {} -> cast(P, op(P, broadcast, [Value], {Shape, []}), Type);
+        false -> wrong_shape(Form, Value)
+    end.
+
+wrong_shape({Type, Shape}, #tessera{type = Own, shape = OwnShape}) ->
+    tessera_nx_error:runtime("internal bug! Nx expected a tensor ~ts, Tessera made ~ts",
+                             [tessera_type:format(Type, Shape), tessera_type:format(Own, OwnShape)]).
+
+%% ---- the table
+
+%% How an operation is lowered: a name below, or the core's name of it.
+kind(Op) ->
+    case Op of
+        _ when Op =:= exp; Op =:= expm1; Op =:= log; Op =:= log1p; Op =:= sigmoid; Op =:= cos; Op =:= sin; Op =:= tan;
+               Op =:= cosh; Op =:= sinh; Op =:= tanh; Op =:= acos; Op =:= asin; Op =:= atan; Op =:= acosh;
+               Op =:= asinh; Op =:= atanh; Op =:= sqrt; Op =:= rsqrt; Op =:= cbrt; Op =:= erf; Op =:= erfc;
+               Op =:= erf_inv; Op =:= abs; Op =:= negate; Op =:= sign; Op =:= ceil; Op =:= floor; Op =:= round;
+               Op =:= bitwise_not; Op =:= count_leading_zeros; Op =:= population_count -> unary;
+        _ when Op =:= is_nan; Op =:= is_infinity -> plain;
+        _ when Op =:= add; Op =:= subtract; Op =:= multiply; Op =:= remainder; Op =:= pow; Op =:= divide;
+               Op =:= atan2; Op =:= min; Op =:= max -> binary;
+        _ when Op =:= quotient; Op =:= bitwise_and; Op =:= bitwise_or; Op =:= bitwise_xor; Op =:= left_shift;
+               Op =:= right_shift -> in_out_type;
+        _ when Op =:= equal; Op =:= not_equal; Op =:= greater; Op =:= less; Op =:= greater_equal;
+               Op =:= less_equal; Op =:= logical_and; Op =:= logical_or; Op =:= logical_xor -> plain;
+        _ when Op =:= real; Op =:= as_type; Op =:= conjugate -> as_type;
+        _ when Op =:= squeeze -> reshape;
+        sum -> {reduce, reduce_sum};
+        product -> {reduce, reduce_product};
+        reduce_max -> {reduce, reduce_max};
+        reduce_min -> {reduce, reduce_min};
+        all -> {test, reduce_all};
+        any -> {test, reduce_any};
+        _ when Op =:= argmax; Op =:= argmin -> arg;
+        _ -> Op
+    end.
+
+%% ---- elementwise
+
+lower(unary, P, Op, {Type, _}, [A]) -> op(P, Op, [cast(P, A, Type)], []);
+lower(plain, P, Op, _, Operands) -> op(P, Op, Operands, []);
+lower(in_out_type, P, Op, {Type, _}, [A, B]) -> op(P, Op, [cast(P, A, Type), cast(P, B, Type)], []);
+lower(binary, P, Op, {Type, _}, [#tessera{type = Type} = A, #tessera{type = Type} = B]) -> op(P, Op, [A, B], []);
+lower(binary, P, Op, {Type, _}, [A, B]) ->
+    Common = tessera_type:merge(tessera_type:merge(A#tessera.type, B#tessera.type), Type),
+    op(P, Op, [cast(P, A, Common), cast(P, B, Common)], []);
+lower(as_type, P, _, {Type, _}, [A]) -> cast(P, A, Type);
+lower(imag, P, _, Form, [_]) -> constant(P, Form, 0);
+lower(bitcast, P, _, {Type, _}, [A]) -> op(P, bitcast, [A], Type);
+lower(select, P, _, {Type, Shape}, [Predicate, A, B]) ->
+    op(P, select, [fill(P, Predicate, Shape), cast(P, A, Type), cast(P, B, Type)], []);
+lower(clip, P, _, {Type, _}, Operands) -> op(P, clamp, [cast(P, A, Type) || A <- Operands], []);
+
+%% ---- sources
+
+lower(eye, P, _, Form, []) -> op(P, eye, [], Form);
+lower(iota, P, _, {Type, Shape}, [nil]) -> op(P, iota, [], {Type, Shape, -1});
+lower(iota, P, _, {Type, Shape}, [Axis]) -> op(P, iota, [], {Type, Shape, Axis});
+lower(constant, P, _, Form, [Number]) -> constant(P, Form, Number);
+
+%% ---- shape
+
+lower(reshape, P, _, {_, Shape}, [A | _]) -> reshape(P, A, Shape);
+lower(broadcast, P, _, _, [A, Shape, Axes]) -> op(P, broadcast, [A], {Shape, Axes});
+lower(transpose, P, _, _, [A, Axes]) -> op(P, transpose, [A], Axes);
+lower(reverse, P, _, _, [A, Axes]) -> op(P, reverse, [A], Axes);
+lower(pad, P, _, {Type, _}, [A, Value, Config]) ->
+    op(P, pad, [cast(P, A, Type), cast(P, Value, Type)], lists:unzip3(Config));
+lower(concatenate, P, _, {Type, _}, [Parts, Axis]) -> join(P, [cast(P, Part, Type) || Part <- Parts], Axis);
+lower(stack, P, _, {Type, _}, [Parts, Axis]) ->
+    join(P, [new_axis(P, cast(P, Part, Type), Axis) || Part <- Parts], Axis);
+
+%% ---- indexing
+
+lower(slice, P, _, _, [A, Starts, Lengths, Strides]) -> slice(P, A, Starts, Lengths, Strides);
+lower(put_slice, P, _, {Type, _}, [A, Starts, Part]) ->
+    op(P, put_slice, [cast(P, A, Type), cast(P, Part, Type) | Starts], []);
+lower(gather, P, _, _, [A, Indices, Options]) -> gather(P, A, Indices, proplists:get_value(axes, Options));
+lower(take, P, _, _, [A, Indices, Axis]) -> op(P, take, [A, Indices], Axis);
+lower(take_along_axis, P, _, _, [A, Indices, Axis]) -> op(P, take_along_axis, [A, Indices], Axis);
+
+%% ---- reductions
+
+lower({reduce, Name}, P, _, {Type, _}, [A, Options]) -> op(P, Name, [cast(P, A, Type)], axes(A, Options));
+lower({test, Name}, P, _, _, [A, Options]) -> op(P, Name, [A], axes(A, Options));
+lower(arg, P, Op, {Type, _}, [A, Options]) ->
+    Axis = case proplists:get_value(axis, Options) of
+               nil -> -1;
+               undefined -> -1;
+               N -> N
+           end,
+    op(P, Op, [A], {Axis, proplists:get_value(tie_break, Options) =:= high, Type});
+lower(reduce, P, _, {Type, _}, [A, Initial, Options, Region]) ->
+    op(P, reduce, [cast(P, A, Type), cast(P, Initial, Type)], {axes(A, Options), Region});
+lower(Cumulative, P, _, {Type, _}, [A, Axis, Reverse])
+  when Cumulative =:= cumulative_sum; Cumulative =:= cumulative_product;
+       Cumulative =:= cumulative_min; Cumulative =:= cumulative_max ->
+    op(P, Cumulative, [cast(P, A, Type)], {Axis, Reverse});
+lower(dot, P, _, {Type, _}, [A, ContractA, BatchA, B, ContractB, BatchB]) ->
+    op(P, dot_general, [cast(P, A, Type), cast(P, B, Type)], {ContractA, BatchA, ContractB, BatchB});
+
+lower(_, _, Op, _, _) -> tessera_nx_error:no_op(Op).
+
+%% ---- helpers
+
+axes(#tessera{shape = Shape}, Options) ->
+    case proplists:get_value(axes, Options) of
+        Axes when is_list(Axes) -> Axes;
+        _ -> tessera_type:dims(tuple_size(Shape))
+    end.
+
+%% Broadcasts where all operands together would not give the shape.
+fill(_, #tessera{shape = Shape} = Value, Shape) -> Value;
+fill(P, #tessera{shape = Own} = Value, Shape) ->
+    Lead = tuple_size(Shape) - tuple_size(Own),
+    op(P, broadcast, [Value], {Shape, [Lead + I || I <- tessera_type:dims(tuple_size(Own))]}).
+
+transpose(P, Value, Order) ->
+    case lists:sort(Order) of
+        Order -> Value;
+        _ -> op(P, transpose, [Value], Order)
+    end.
+
+join(_, [Part], _) -> Part;
+join(P, Parts, Axis) -> op(P, concatenate, Parts, Axis).
+
+new_axis(P, #tessera{shape = Shape} = Value, Axis) ->
+    {Before, After} = lists:split(Axis, tuple_to_list(Shape)),
+    reshape(P, Value, list_to_tuple(Before ++ [1 | After])).
+
+%% Starts are clamped; a stride steps within the window.
+slice(P, #tessera{shape = Shape} = A, Starts, Lengths, Strides) ->
+    case lists:all(fun erlang:is_integer/1, Starts) of
+        true -> static_slice(P, A, lists:zipwith3(fun clamp_start/3, Starts, tuple_to_list(Shape), Lengths),
+                             Lengths, Strides);
+        false ->
+            Window = op(P, dynamic_slice, [A | Starts], list_to_tuple(Lengths)),
+            case lists:all(fun(Stride) -> Stride =:= 1 end, Strides) of
+                true -> Window;
+                false -> static_slice(P, Window, [0 || _ <- Lengths], Lengths, Strides)
+            end
+    end.
+
+clamp_start(Start, Dim, Length) -> max(0, min(Start, Dim - Length)).
+
+static_slice(P, A, Starts, Lengths, Strides) ->
+    op(P, slice, [A], {Starts, lists:zipwith(fun erlang:'+'/2, Starts, Lengths), Strides}).
+
+%% Elements or slices at index vectors, which are the last dimension of Indices. The indexed axes are made
+%% one, along which is taken at the linear index of the clamped vectors; take itself clamps a single one.
+gather(P, #tessera{shape = Shape} = A, #tessera{shape = IndexShape} = Indices, Axes) ->
+    Dims = tuple_to_list(Shape),
+    Rest = [I || I <- tessera_type:dims(length(Dims)), not lists:member(I, Axes)],
+    RestDims = [lists:nth(I + 1, Dims) || I <- Rest],
+    Sizes = [lists:nth(I + 1, Dims) || I <- Axes],
+    Front = transpose(P, A, Axes ++ Rest),
+    Flat = reshape(P, Front, list_to_tuple([lists:foldl(fun erlang:'*'/2, 1, Sizes) | RestDims])),
+    op(P, take, [Flat, linear_index(P, Indices, tuple_to_list(IndexShape), Sizes)], 0).
+
+linear_index(P, Indices, IndexDims, [_]) ->
+    reshape(P, Indices, list_to_tuple(lists:droplast(IndexDims)));
+linear_index(P, Indices, IndexDims, Sizes) ->
+    Batch = lists:droplast(IndexDims),
+    Wide = cast(P, Indices, s64),
+    {_, Index} = lists:foldl(
+        fun(Size, {I, Sum}) ->
+                Starts = [0 || _ <- Batch] ++ [I],
+                Part = op(P, slice, [Wide], {Starts, Batch ++ [I + 1], [1 || _ <- Starts]}),
+                Clamped = op(P, clamp, [reshape(P, Part, list_to_tuple(Batch)), 0, max(0, Size - 1)], []),
+                {I + 1, add_scaled(P, Sum, Size, Clamped)}
+        end, {0, none}, Sizes),
+    Index.
+
+add_scaled(_, none, _, Index) -> Index;
+add_scaled(P, Sum, Size, Index) -> op(P, add, [op(P, multiply, [Sum, Size], []), Index], []).

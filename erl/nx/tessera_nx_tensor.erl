@@ -1,0 +1,120 @@
+%% @private Tensors of Nx as tensors of the core and back.
+-module(tessera_nx_tensor).
+-include("tessera.hrl").
+-include("tessera_nx.hrl").
+-export([core_type/1, nx_type/1, form/1, shape/1, value/1, is_ours/1, data/2, with_value/2, template/1, flatten/1,
+         rebuild/2, compatible/2]).
+
+%% {f, 32} is f32. Types that the core has not are refused.
+-spec core_type(tuple()) -> tessera:type().
+core_type({f, 32}) -> f32;
+core_type({s, 32}) -> s32;
+core_type({u, 8}) -> u8;
+core_type({s, 64}) -> s64;
+core_type({f, 64}) -> f64;
+core_type({bf, 16}) -> bf16;
+core_type({f, 16}) -> f16;
+core_type({u, 32}) -> u32;
+core_type({u, 64}) -> u64;
+core_type({s, 8}) -> s8;
+core_type({s, 16}) -> s16;
+core_type({u, 16}) -> u16;
+core_type({Kind, Bits}) ->
+    Name = case Kind of
+               f8_e4m3fn -> "f8_e4m3fn";
+               _ -> [atom_to_list(Kind), integer_to_list(Bits)]
+           end,
+    tessera_nx_error:argument("Tessera does not have the type ~ts yet", [Name]).
+
+-spec nx_type(tessera:type()) -> {atom(), pos_integer()}.
+nx_type(bf16) -> {bf, 16};
+nx_type(Type) ->
+    [Kind | Bits] = atom_to_list(Type),
+    {list_to_atom([Kind]), list_to_integer(Bits)}.
+
+%% Type and shape, with vectorized axes as leading dimensions.
+-spec form(map()) -> tessera_nx_ops:form().
+form(#{type := Type} = T) -> {core_type(Type), shape(T)}.
+
+-spec shape(map()) -> tessera:shape().
+shape(#{shape := Shape, vectorized_axes := []}) -> Shape;
+shape(#{shape := Shape, vectorized_axes := Axes}) -> list_to_tuple([D || {_, D} <- Axes] ++ tuple_to_list(Shape)).
+
+%% A tensor of any backend as one of the core.
+-spec value(map()) -> tessera:tensor().
+value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref} = Buffer}, type := Type} = T) ->
+    case node(Ref) =:= node() of
+        true -> #tessera{ref = Ref, type = core_type(Type), shape = shape(T)};
+        false -> import(T, erpc:call(node(Ref), ?BUFFER, read, [Buffer]))
+    end;
+value(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T) -> import(T, Binary);
+value(#{data := #{'__struct__' := ?EXPR}} = T) ->
+    tessera_nx_error:argument("cannot pass a tensor expression as argument to defn, got: ~ts",
+                              [tessera_nx_error:inspect(T)]);
+value(#{'__struct__' := ?TENSOR} = T) -> import(T, 'Elixir.Nx':to_binary(T)).
+
+import(T, Binary) ->
+    {Type, Shape} = form(T),
+    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
+    tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
+
+-spec is_ours(term()) -> boolean().
+is_ours(#{data := #{'__struct__' := ?BACKEND}}) -> true;
+is_ours(_) -> false.
+
+%% What a tensor of Tessera.Backend holds in its field data.
+-spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
+data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
+    Typespec = #{'__struct__' => ?TYPESPEC, type => nx_type(Type), shape => Shape},
+    #{'__struct__' => ?BACKEND,
+      buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,
+                  typespec => Typespec}}.
+
+%% A tensor whose data was made by data/2, with the memory of another.
+-spec with_value(map(), tessera:tensor()) -> map().
+with_value(#{data := #{buffer := Buffer} = Data} = T, #tessera{ref = Ref}) ->
+    T#{data := Data#{buffer := Buffer#{ref := Ref}}}.
+
+%% Without data.
+-spec template(map()) -> map().
+template(#{'__struct__' := ?TENSOR} = T) -> T#{data := #{'__struct__' => 'Elixir.Nx.TemplateBackend'}}.
+
+%% ---- containers
+
+%% The tensors in a container, from left to right.
+-spec flatten(term()) -> [map() | number()].
+flatten(Container) -> lists:reverse(flatten(Container, [])).
+
+flatten(#{'__struct__' := ?TENSOR} = T, Leaves) -> [T | Leaves];
+flatten(N, Leaves) when is_number(N) -> [N | Leaves];
+flatten(Tuple, Leaves) when is_tuple(Tuple) -> lists:foldl(fun flatten/2, Leaves, tuple_to_list(Tuple));
+flatten(#{'__struct__' := 'Elixir.Complex'} = N, Leaves) -> [N | Leaves];
+flatten(#{'__struct__' := _} = Struct, Leaves) -> 'Elixir.Nx.Container':reduce(Struct, Leaves, fun flatten/2);
+flatten(Map, Leaves) when is_map(Map) ->
+    lists:foldl(fun({_, V}, L) -> flatten(V, L) end, Leaves, lists:sort(maps:to_list(Map)));
+flatten(Other, Leaves) -> 'Elixir.Nx.Container':reduce(Other, Leaves, fun flatten/2).
+
+%% The container with other leaves.
+-spec rebuild(term(), [term()]) -> term().
+rebuild(Container, Leaves) ->
+    {Result, []} = replace(Container, Leaves),
+    Result.
+
+replace(#{'__struct__' := ?TENSOR}, [Leaf | Leaves]) -> {Leaf, Leaves};
+replace(N, [Leaf | Leaves]) when is_number(N) -> {Leaf, Leaves};
+replace(Tuple, Leaves) when is_tuple(Tuple) ->
+    {Items, Rest} = lists:mapfoldl(fun replace/2, Leaves, tuple_to_list(Tuple)),
+    {list_to_tuple(Items), Rest};
+replace(#{'__struct__' := 'Elixir.Complex'}, [Leaf | Leaves]) -> {Leaf, Leaves};
+replace(#{'__struct__' := _} = Struct, Leaves) -> 'Elixir.Nx.Container':traverse(Struct, Leaves, fun replace/2);
+replace(Map, Leaves) when is_map(Map) ->
+    {Pairs, Rest} = lists:mapfoldl(fun({K, V}, L) ->
+                                           {V1, L1} = replace(V, L),
+                                           {{K, V1}, L1}
+                                   end, Leaves, lists:sort(maps:to_list(Map))),
+    {maps:from_list(Pairs), Rest};
+replace(Other, Leaves) -> 'Elixir.Nx.Container':traverse(Other, Leaves, fun replace/2).
+
+%% Whether two containers have the same form, types and shapes.
+-spec compatible(term(), term()) -> boolean().
+compatible(A, B) -> 'Elixir.Nx':'compatible?'(A, B).

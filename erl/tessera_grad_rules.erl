@@ -1,0 +1,266 @@
+%% @private How the operands of each op share in the gradient of its result.
+%% Operands of elementwise ops have equal shapes and types here: tracing has
+%% made converts and broadcasts of what differed.
+-module(tessera_grad_rules).
+-include("tessera.hrl").
+-export([shares/6]).
+
+-type share() :: fun(() -> tessera:tensor() | none) | none.
+
+%% For each operand what makes its gradient; `Gradients' are the results', none where nothing depends on one.
+-spec shares(atom(), [tessera:tensor()], [tessera:tensor()], term(), [tessera:tensor() | none], [boolean()]) ->
+          [share()].
+shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ | Needed]) ->
+    cond_shares(Operands, Captured, Results, True, False, Gradients, Needed);
+shares(while, Operands, _, _, _, Needed) -> refuse(while, Operands, Needed);
+shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
+shares(Name, Operands, [R], Attrs, [C], Needed) ->
+    case many(Name, Operands, R, C, Attrs) of
+        unknown -> refuse(Name, Operands, Needed);
+        Shares -> Shares
+    end;
+shares(Name, Operands, _, _, _, Needed) -> refuse(Name, Operands, Needed).
+
+refuse(Name, Operands, Needed) ->
+    case lists:member(true, Needed) of
+        true ->
+            tessera_error:raise(grad, Operands, unimplemented, "grad: the gradient through ~s is not supported", [Name]);
+        false -> [none || _ <- Operands]
+    end.
+
+%% ---- arithmetic, short
+
+neg(A) -> tessera:negate(A).
+add(A, B) -> tessera:add(A, B).
+sub(A, B) -> tessera:subtract(A, B).
+mul(A, B) -> tessera:multiply(A, B).
+dv(A, B) -> tessera:divide(A, B).
+square(A) -> tessera:multiply(A, A).
+
+zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
+
+rank(#tessera{shape = Shape}) -> tuple_size(Shape).
+
+dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
+
+%% ---- one operand: X, result R, gradient C of R
+
+one(exp, _, R, C, _) -> fun() -> mul(C, R) end;
+one(expm1, _, R, C, _) -> fun() -> mul(C, add(R, 1)) end;
+one(log, X, _, C, _) -> fun() -> dv(C, X) end;
+one(log1p, X, _, C, _) -> fun() -> dv(C, add(X, 1)) end;
+one(sigmoid, _, R, C, _) -> fun() -> mul(C, mul(R, sub(1, R))) end;
+one(cos, X, _, C, _) -> fun() -> neg(mul(C, tessera:sin(X))) end;
+one(sin, X, _, C, _) -> fun() -> mul(C, tessera:cos(X)) end;
+one(tan, _, R, C, _) -> fun() -> mul(C, add(square(R), 1)) end;
+one(cosh, X, _, C, _) -> fun() -> mul(C, tessera:sinh(X)) end;
+one(sinh, X, _, C, _) -> fun() -> mul(C, tessera:cosh(X)) end;
+one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
+one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(sub(1, square(X))))) end;
+one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(1, square(X)))) end;
+one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
+one(acosh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), 1))) end;
+one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(add(square(X), 1))) end;
+one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
+one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
+one(rsqrt, X, R, C, _) -> fun() -> dv(mul(mul(C, -0.5), R), X) end;
+one(cbrt, _, R, C, _) -> fun() -> dv(C, mul(3, square(R))) end;
+one(erf, X, _, C, _) -> fun() -> mul(C, bell(X)) end;
+one(erfc, X, _, C, _) -> fun() -> neg(mul(C, bell(X))) end;
+one(erf_inv, _, R, C, _) -> fun() -> dv(C, bell(R)) end;
+one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;
+one(negate, _, _, C, _) -> fun() -> neg(C) end;
+one(convert, #tessera{type = Type}, _, C, _) -> fun() -> tessera:as_type(C, Type) end;
+one(reshape, #tessera{shape = Shape}, _, C, _) -> fun() -> tessera:reshape(C, Shape) end;
+one(broadcast, X, R, C, {_, Axes}) -> fun() -> unbroadcast(C, R, X, Axes) end;
+one(transpose, _, _, C, Axes) -> fun() -> tessera:transpose(C, inverse(Axes)) end;
+one(reverse, _, _, C, Axes) -> fun() -> tessera:reverse(C, Axes) end;
+one(slice, X, R, C, Attrs) -> fun() -> unslice(C, X, R, Attrs) end;
+one(reduce_sum, X, _, C, Axes) -> fun() -> spread(C, X, Axes) end;
+one(reduce_product, X, R, C, Axes) -> fun() -> unproduct(C, X, R, Axes) end;
+one(reduce_max, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
+one(reduce_min, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
+one(cumulative_sum, _, _, C, {Axis, Reverse}) ->
+    fun() -> tessera:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
+one(cumulative_product, X, R, C, {Axis, Reverse}) -> %% NaN where X is 0
+    fun() -> dv(tessera:cumulative_sum(mul(C, R), #{axis => Axis, reverse => not Reverse}), X) end;
+one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
+one(Name, X, _, _, _) ->
+    fun() -> tessera_error:raise(grad, [X], unimplemented, "grad: the gradient through ~s is not supported", [Name]) end.
+
+%% The derivative of erf.
+bell(X) -> mul(tessera:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
+
+inverse(Axes) -> [Index || {_, Index} <- lists:sort(lists:zip(Axes, tessera_type:dims(length(Axes))))].
+
+%% Sums over what was repeated.
+unbroadcast(C, R, #tessera{shape = Shape} = X, Axes) ->
+    New = tessera_type:dims(rank(R)) -- Axes,
+    Stretched = [Axis || {Axis, 1} <- lists:zip(Axes, dims(X)), element(Axis + 1, R#tessera.shape) =/= 1],
+    Summed = case New ++ Stretched of
+                 [] -> C;
+                 Repeated -> tessera_ops:as_type(tessera:sum(C, #{axes => Repeated}), C#tessera.type)
+             end,
+    tessera:reshape(Summed, Shape).
+
+%% Back to where the elements came from, zeros between.
+unslice(C, X, R, {Starts, _, Strides}) ->
+    Config = [{Start, Dim - Start - covered(Count, Stride), Stride - 1}
+              || {Start, Stride, Dim, Count} <- zip4(Starts, Strides, dims(X), dims(R))],
+    tessera:pad(C, 0, Config).
+
+covered(0, _) -> 0;
+covered(Count, Stride) -> (Count - 1) * Stride + 1.
+
+zip4([A | As], [B | Bs], [C | Cs], [D | Ds]) -> [{A, B, C, D} | zip4(As, Bs, Cs, Ds)];
+zip4([], [], [], []) -> [].
+
+%% A result of a reduction, to all elements that it was made of.
+spread(C, #tessera{shape = Shape} = X, Axes) -> tessera:broadcast(C, Shape, tessera_type:dims(rank(X)) -- Axes).
+
+share_among_equals(C, X, R, Axes) ->
+    Equal = tessera:as_type(tessera:equal(X, spread(R, X, Axes)), X#tessera.type),
+    Count = tessera:sum(Equal, #{axes => Axes}),
+    mul(Equal, spread(dv(C, Count), X, Axes)).
+
+%% The product of the others, also where an element is 0.
+unproduct(C, X, R, Axes) ->
+    Zero = tessera:equal(X, 0),
+    Zeros = spread(tessera:sum(tessera:as_type(Zero, X#tessera.type), #{axes => Axes}), X, Axes),
+    NonZero = tessera:select(Zero, 1, X),
+    Others = tessera:select(Zero,
+                            tessera:select(tessera:equal(Zeros, 1),
+                                           spread(tessera:product(NonZero, #{axes => Axes}), X, Axes), 0),
+                            dv(spread(R, X, Axes), NonZero)),
+    mul(spread(C, X, Axes), Others).
+
+%% ---- several operands
+
+many(add, _, _, C, _) -> [fun() -> C end, fun() -> C end];
+many(subtract, _, _, C, _) -> [fun() -> C end, fun() -> neg(C) end];
+many(multiply, [X, Y], _, C, _) -> [fun() -> mul(C, Y) end, fun() -> mul(C, X) end];
+many(divide, [_, Y], R, C, _) -> [fun() -> dv(C, Y) end, fun() -> neg(dv(mul(C, R), Y)) end];
+many(remainder, [X, Y], R, C, _) -> [fun() -> C end, fun() -> neg(mul(C, dv(sub(X, R), Y))) end];
+many(pow, [X, Y], R, C, _) -> [fun() -> pow_base(C, X, Y) end, fun() -> pow_exponent(C, X, R) end];
+many(atan2, [Y, X], _, C, _) ->
+    [fun() -> dv(mul(C, X), add(square(X), square(Y))) end, fun() -> neg(dv(mul(C, Y), add(square(X), square(Y)))) end];
+many(max, [X, Y], _, C, _) -> either(tessera:greater(X, Y), C);
+many(min, [X, Y], _, C, _) -> either(tessera:less(X, Y), C);
+many(select, [P, _, _], _, C, _) -> [none | either(P, C)];
+many(clamp, [X, Low, High], _, C, _) ->
+    [fun() -> tessera:select(tessera:logical_and(tessera:greater_equal(X, Low), tessera:less_equal(X, High)), C, 0) end,
+     fun() -> tessera:select(tessera:less(X, Low), C, 0) end,
+     fun() -> tessera:select(tessera:greater(X, High), C, 0) end];
+many(pad, [X, _], R, C, Attrs) -> pad_shares(C, X, R, Attrs);
+many(concatenate, Operands, _, C, Axis) -> concatenate_shares(C, Operands, Axis);
+many(dynamic_slice, [X | Starts], _, C, _) ->
+    [fun() -> tessera:put_slice(zeros_like(X), Starts, C) end | [none || _ <- Starts]];
+many(put_slice, [_, Update | Starts], _, C, _) ->
+    [fun() -> tessera:put_slice(C, Starts, zeros_like(Update)) end,
+     fun() -> dynamic_slice(C, Starts, Update) end | [none || _ <- Starts]];
+many(take, [X, Indices], _, C, Axis) -> [fun() -> untake(C, X, Indices, Axis) end, none];
+many(take_along_axis, [X, Indices], _, C, Axis) -> [fun() -> untake_along(C, X, Indices, Axis) end, none];
+many(dot_general, [A, B], _, C, Attrs) -> dot_shares(C, A, B, Attrs);
+many(Name, [_, _], _, _, _) when Name =:= quotient -> [none, none];
+many(_, _, _, _, _) -> unknown.
+
+%% The first where the predicate holds, else the second.
+either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P, 0, C) end].
+
+%% 0 where the exponent is, whatever the base.
+pow_base(C, X, Y) ->
+    mul(C, tessera:select(tessera:equal(Y, 0), 0, mul(Y, tessera:pow(X, sub(Y, 1))))).
+
+pow_exponent(C, X, R) ->
+    Positive = tessera:greater(X, 0),
+    mul(C, tessera:select(Positive, mul(R, tessera:log(tessera:select(Positive, X, 1))), 0)).
+
+dynamic_slice(C, Starts, #tessera{shape = Shape}) -> tessera_trace:op(grad, dynamic_slice, [C | Starts], Shape).
+
+%% What was padded away at an end had no share; negative padding puts zeros there.
+pad_shares(C, X, R, {Lows, Highs, Interiors}) ->
+    Inner = fun() ->
+                    Whole = tessera:pad(C, 0, [{-Low, -High, 0} || {Low, High} <- lists:zip(Lows, Highs)]),
+                    Lengths = dims(Whole),
+                    tessera:slice(Whole, [0 || _ <- Lengths], Lengths, [I + 1 || I <- Interiors])
+            end,
+    #tessera{type = Type} = R,
+    [fun() -> tessera:reshape(Inner(), X#tessera.shape) end,
+     fun() -> tessera:as_type(sub(tessera:sum(C), tessera:sum(Inner())), Type) end].
+
+concatenate_shares(C, Operands, Axis) ->
+    Sizes = [element(Axis + 1, Shape) || #tessera{shape = Shape} <- Operands],
+    {Starts, _} = lists:mapfoldl(fun(Size, From) -> {From, From + Size} end, 0, Sizes),
+    [fun() ->
+             tessera:slice(C, [case I of Axis -> Start; _ -> 0 end || I <- tessera_type:dims(rank(Operand))], dims(Operand))
+     end || {Operand, Start} <- lists:zip(Operands, Starts)].
+
+%% There is no scatter: a product with ones where an index points.
+untake(C, #tessera{type = Type, shape = Shape} = X, Indices, Axis) ->
+    {Before, [Size | After]} = lists:split(Axis, dims(X)),
+    [Outer, Inner] = [lists:foldl(fun erlang:'*'/2, 1, Dims) || Dims <- [Before, After]],
+    Count = tessera:size(Indices),
+    Ones = tessera:one_hot(tessera:flatten(tessera:clip(Indices, 0, Size - 1)), Size, Type),
+    Product = tessera:dot(tessera:reshape(C, {Outer, Count, Inner}), [1], Ones, [0]),
+    tessera:reshape(tessera:transpose(Product, [0, 2, 1]), Shape).
+
+untake_along(C, #tessera{type = Type} = X, Indices, Axis) ->
+    Size = element(Axis + 1, X#tessera.shape),
+    Clipped = tessera:new_axis(tessera:clip(Indices, 0, Size - 1), Axis + 1),
+    Line = list_to_tuple([case I - 1 of Axis -> Size; _ -> 1 end || I <- tessera_type:dims(rank(X) + 1)]),
+    Places = tessera:reshape(tessera:iota({Size}, Indices#tessera.type), Line),
+    Ones = tessera:as_type(tessera:equal(Clipped, Places), Type),
+    tessera:sum(mul(tessera:new_axis(C, Axis + 1), Ones), #{axes => [Axis]}).
+
+%% Each factor's gradient is the gradient times the other, over the other's free axes.
+dot_shares(C, A, B, {ContractA, BatchA, ContractB, BatchB}) ->
+    Batch = length(BatchA),
+    FreeA = tessera_type:dims(rank(A)) -- (ContractA ++ BatchA),
+    FreeB = tessera_type:dims(rank(B)) -- (ContractB ++ BatchB),
+    [InC, InCAfter] = [lists:seq(Batch, Batch + length(FreeA) - 1),
+                       lists:seq(Batch + length(FreeA), Batch + length(FreeA) + length(FreeB) - 1)],
+    BatchC = tessera_type:dims(Batch),
+    [fun() ->
+             Product = tessera:dot(C, InCAfter, BatchC, B, FreeB, BatchB),
+             arrange(Product, BatchA ++ FreeA ++ partners(ContractB, ContractA))
+     end,
+     fun() ->
+             Product = tessera:dot(C, InC, BatchC, A, FreeA, BatchA),
+             arrange(Product, BatchB ++ FreeB ++ partners(ContractA, ContractB))
+     end].
+
+%% The axes that belong to the other operand's contracted ones in their order.
+partners(Others, Own) -> [Axis || {_, Axis} <- lists:sort(lists:zip(Others, Own))].
+
+%% Axis I of the product becomes axis number I of the list.
+arrange(Product, Axes) ->
+    case lists:sort(Axes) of
+        Axes -> Product;
+        _ -> tessera:transpose(Product, inverse(Axes))
+    end.
+
+%% ---- cond: another cond, whose branches run the old ones again and go back through them
+
+cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) ->
+    Cotangents = [case G of none -> zeros_like(R); _ -> G end || {G, R} <- lists:zip(Gradients, Results),
+                                                                tessera_type:is_float_type(R#tessera.type)],
+    Branch = fun(Region) -> fun() -> branch(Region, Captured, Cotangents, Needed) end end,
+    case lists:member(true, Needed) of
+        false -> [none | [none || _ <- Captured]];
+        true ->
+            Made = tessera_control:'cond'(Predicate, Branch(True), Branch(False)),
+            [none | spread_out(Made, Needed)]
+    end.
+
+branch(Region, Captured, Cotangents, Needed) ->
+    Own = [tessera_trace:op(grad, reshape, [V], V#tessera.shape) || V <- Captured],
+    Copies = tessera_trace:check(grad, [], tessera_nif:inline_region(tessera_trace:current(), Region, Own)),
+    Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
+    %% Seen from inside the branch; a result may be an argument itself.
+    Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],
+    Shares = tessera_grad:pullback(Own, Results, [tessera_trace:value(C) || C <- Cotangents]),
+    [Share || {Share, true} <- lists:zip(Shares, Needed)].
+
+spread_out([Share | Shares], [true | Needed]) -> [fun() -> Share end | spread_out(Shares, Needed)];
+spread_out(Shares, [false | Needed]) -> [none | spread_out(Shares, Needed)];
+spread_out([], []) -> [].

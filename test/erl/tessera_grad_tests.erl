@@ -1,0 +1,160 @@
+%% Gradients against central differences, in f64.
+-module(tessera_grad_tests).
+-include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [raises/3, near/2, near/3]).
+
+-define(STEP, 1.0e-5).
+
+%% F is a function of one tensor; its result is made one number by weights that tell the elements apart.
+check(F, List) ->
+    X = tessera:tensor(List, f64),
+    G = fun(T) -> weigh(F(T)) end,
+    Gradient = tessera:flatten((tessera:grad(G))(X)),
+    near([difference(tessera:jit(G), X, I) || I <- lists:seq(0, tessera:size(X) - 1)], tessera:to_list(Gradient), 1.0e-6).
+
+weigh(T) ->
+    Weights = tessera:add(tessera:iota(tessera:shape(T), f64), 1),
+    tessera:sum(tessera:multiply(tessera:sin(Weights), tessera:as_type(T, f64))).
+
+difference(G, X, I) ->
+    Shape = tessera:shape(X),
+    Nudge = tessera:reshape(tessera:as_type(tessera:equal(tessera:iota({tessera:size(X)}), I), f64), Shape),
+    Move = tessera:multiply(Nudge, ?STEP),
+    (tessera:to_number(G(tessera:add(X, Move))) - tessera:to_number(G(tessera:subtract(X, Move)))) / (2 * ?STEP).
+
+unary_test_() ->
+    Any = [-1.3, -0.4, 0.7, 2.1], Positive = [0.3, 1.7, 2.9], Inside = [-0.7, 0.2, 0.8], Above = [1.2, 2.5],
+    [{atom_to_list(Name), fun() -> check(fun(X) -> tessera:Name(X) end, Points) end}
+     || {Name, Points} <-
+            [{exp, Any}, {expm1, Any}, {log, Positive}, {log1p, Positive}, {sigmoid, Any}, {cos, Any}, {sin, Any},
+             {tan, Inside}, {cosh, Any}, {sinh, Any}, {tanh, Any}, {acos, Inside}, {asin, Inside}, {atan, Any},
+             {acosh, Above}, {asinh, Any}, {atanh, Inside}, {sqrt, Positive}, {rsqrt, Positive}, {cbrt, Positive},
+             {erf, Any}, {erfc, Any}, {erf_inv, Inside}, {abs, Any}, {negate, Any}, {sign, Any}, {ceil, Any},
+             {floor, Any}, {round, Any}, {relu, Any}, {softmax, Any}, {log_softmax, Any}, {logsumexp, Any},
+             {variance, Any}, {standard_deviation, Any}, {mean, Any}]].
+
+binary_test_() ->
+    Points = [0.6, 1.4, 2.3, 0.9],
+    Other = tessera:tensor([1.1, 0.4, 1.9, 2.2], f64),
+    [{atom_to_list(Name),
+      fun() ->
+              check(fun(X) -> tessera:Name(X, Other) end, Points),
+              check(fun(X) -> tessera:Name(Other, X) end, Points),
+              check(fun(X) -> tessera:Name(X, tessera:multiply(X, 1.5)) end, Points),
+              %% Broadcast from one element, and along an axis.
+              check(fun(X) -> tessera:Name(tessera:slice(X, [1], [1]), Other) end, Points),
+              check(fun(X) -> tessera:Name(tessera:reshape(X, {4, 1}), tessera:reshape(Other, {1, 4})) end, Points)
+      end}
+     || Name <- [add, subtract, multiply, divide, pow, atan2, min, max, remainder]].
+
+matrix_test_() ->
+    M = [[0.5, -1.2, 2.0], [1.5, 0.3, -0.8]],
+    Other = tessera:tensor([[0.1, 0.2], [0.3, -0.4], [0.5, 0.6]], f64),
+    Index = tessera:tensor([1, 0, 1]),
+    [{Name, fun() -> check(F, M) end}
+     || {Name, F} <-
+            [{"dot left", fun(X) -> tessera:dot(X, Other) end},
+             {"dot right", fun(X) -> tessera:dot(Other, X) end},
+             {"dot both", fun(X) -> tessera:dot(X, tessera:transpose(X)) end},
+             {"dot first axes", fun(X) -> tessera:dot(X, [0], X, [0]) end},
+             {"dot batch", fun(X) -> tessera:dot(tessera:new_axis(X, 2), [2], [1], tessera:new_axis(tessera:sin(X), 0), [0], [2]) end},
+             {"dot two axes", fun(X) -> tessera:dot(X, [1, 0], tessera:cos(X), [1, 0]) end},
+             {"sum", fun(X) -> tessera:sum(tessera:sin(X), #{axes => [1]}) end},
+             {"sum kept", fun(X) -> tessera:multiply(X, tessera:sum(X, #{axes => [0], keep_axes => true})) end},
+             {"product", fun(X) -> tessera:product(X, #{axes => [1]}) end},
+             {"product with a zero", fun(X) -> tessera:product(tessera:multiply(X, tessera:tensor([1, 0, 1], f64)), #{axes => [1]}) end},
+             {"max", fun(X) -> tessera:reduce_max(X, #{axes => [0]}) end},
+             {"min", fun(X) -> tessera:reduce_min(X) end},
+             {"cumulative_sum", fun(X) -> tessera:cumulative_sum(X, #{axis => 1}) end},
+             {"cumulative_sum reverse", fun(X) -> tessera:cumulative_sum(X, #{axis => 0, reverse => true}) end},
+             {"cumulative_product", fun(X) -> tessera:cumulative_product(X, #{axis => 1}) end},
+             {"reshape", fun(X) -> tessera:reshape(X, {3, 2}) end},
+             {"transpose", fun(X) -> tessera:transpose(tessera:new_axis(X, 0), [2, 0, 1]) end},
+             {"reverse", fun(X) -> tessera:reverse(X, [1]) end},
+             {"broadcast", fun(X) -> tessera:broadcast(X, {4, 2, 3}) end},
+             {"broadcast axes", fun(X) -> tessera:broadcast(X, {2, 4, 3}, [0, 2]) end},
+             {"slice", fun(X) -> tessera:slice(X, [0, 1], [2, 2]) end},
+             {"strided slice", fun(X) -> tessera:slice(X, [1, 0], [1, 3], [1, 2]) end},
+             {"empty slice", fun(X) -> tessera:slice(X, [1, 0], [0, 3]) end},
+             {"dynamic slice", fun(X) -> tessera:slice(X, [tessera:tensor(1), tessera:tensor(2)], [1, 2]) end},
+             {"put_slice", fun(X) -> tessera:put_slice(tessera:sin(X), [0, tessera:tensor(1)], tessera:exp(tessera:slice(X, [0, 0], [1, 2]))) end},
+             {"pad", fun(X) -> tessera:pad(X, tessera:sum(X), [{1, -1, 0}, {0, 2, 1}]) end},
+             {"pad away", fun(X) -> tessera:pad(X, 0, [{0, 0, 0}, {-1, -1, 0}]) end},
+             {"concatenate", fun(X) -> tessera:concatenate([X, tessera:exp(X), X], 1) end},
+             {"stack", fun(X) -> tessera:stack([X, tessera:exp(X)], 1) end},
+             {"take", fun(X) -> tessera:take(X, Index, #{axis => 1}) end},
+             {"take far", fun(X) -> tessera:take(X, tessera:tensor([[9, -9]])) end},
+             {"take_along_axis", fun(X) -> tessera:take_along_axis(X, tessera:tensor([[1, 1], [2, 0]]), #{axis => 1}) end},
+             {"select", fun(X) -> tessera:select(tessera:greater(X, 0), tessera:exp(X), tessera:multiply(X, 2)) end},
+             {"clip", fun(X) -> tessera:clip(X, -1, tessera:multiply(tessera:sum(X), 0.5)) end},
+             {"convert", fun(X) -> tessera:as_type(tessera:as_type(X, f64), f64) end},
+             {"cond", fun(X) -> tessera:'cond'(tessera:greater(tessera:sum(X), 0), fun() -> tessera:exp(X) end,
+                                               fun() -> tessera:sin(X) end) end},
+             {"cond of two", fun(X) ->
+                 Y = tessera:multiply(X, 3),
+                 {A, B} = tessera:'cond'(tessera:less(tessera:sum(X), 0), fun() -> {X, Y} end,
+                                         fun() -> {tessera:multiply(X, Y), tessera:sin(Y)} end),
+                 tessera:add(A, B)
+             end}]].
+
+second_order_test() ->
+    F = fun(X) -> tessera:sum(tessera:multiply(tessera:sin(X), tessera:exp(X))) end,
+    Second = tessera:grad(fun(X) -> tessera:sum((tessera:grad(F))(X)) end),
+    near([2 * math:cos(X) * math:exp(X) || X <- [0.3, 1.2]], tessera:to_list(Second(tessera:tensor([0.3, 1.2], f64)))).
+
+third_order_test() ->
+    F = tessera:grad(tessera:grad(tessera:grad(fun(X) -> tessera:pow(X, 4) end))),
+    near(48.0, tessera:to_number(F(2.0))).
+
+containers_test() ->
+    F = fun(#{w := W, b := [B]}, X) -> tessera:sum(tessera:add(tessera:multiply(W, X), B)) end,
+    {Value, #{w := GW, b := [GB]}} =
+        (tessera:value_and_grad(F))(#{w => tessera:tensor([1.0, 2.0]), b => [3.0]}, tessera:tensor([5.0, 7.0])),
+    ?assertEqual({25.0, [5.0, 7.0], 2.0}, {tessera:to_number(Value), tessera:to_list(GW), tessera:to_number(GB)}).
+
+%% Only the argument counts, not another use of the same value.
+partial_test() ->
+    F = tessera:jit(fun(X) -> (tessera:grad(fun(Y) -> tessera:multiply(X, Y) end))(X) end),
+    near(3.0, tessera:to_number(F(3.0))).
+
+unused_and_integers_test() ->
+    {GI, GU, GX} = (tessera:grad(fun({_I, _U, X}) -> tessera:multiply(X, 2) end))({tessera:tensor(1), tessera:tensor([1.0, 2.0]), 4.0}),
+    ?assertEqual({0, [0.0, 0.0], 2.0}, {tessera:to_number(GI), tessera:to_list(GU), tessera:to_number(GX)}).
+
+stop_grad_test() ->
+    G = tessera:grad(fun(X) -> tessera:multiply(tessera:stop_grad(X), X) end),
+    near(3.0, tessera:to_number(G(3.0))).
+
+half_test() ->
+    G = tessera:grad(fun(X) -> tessera:sum(tessera:multiply(X, X)) end),
+    ?assertEqual([2.0, 4.0], tessera:to_list(G(tessera:tensor([1, 2], bf16)))).
+
+inside_while_test() ->
+    %% Newton's method on x^2 = 2, with the derivative taken in the loop.
+    F = fun(X) -> tessera:subtract(tessera:multiply(X, X), 2) end,
+    Solve = tessera:jit(fun(X0) ->
+        {_, X} = tessera:while({0, X0}, fun({I, _}) -> tessera:less(I, 6) end, fun({I, X}) ->
+            {Y, D} = (tessera:value_and_grad(F))(X),
+            {tessera:add(I, 1), tessera:subtract(X, tessera:divide(Y, D))}
+        end),
+        X
+    end),
+    near(math:sqrt(2), tessera:to_number(Solve(tessera:tensor(1.0, f64)))).
+
+refused_test_() ->
+    Loop = fun(X) -> {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 2) end,
+                                            fun({I, Y}) -> {tessera:add(I, 1), tessera:multiply(Y, 2)} end), Y end,
+    [?_test(raises(unimplemented, "while", fun() -> (tessera:grad(Loop))(1.0) end)),
+     ?_test(raises(unimplemented, "reduce", fun() -> (tessera:grad(fun(X) -> tessera:reduce(X, 0, fun tessera:add/2) end))(tessera:tensor([1.0])) end)),
+     ?_test(raises(unimplemented, "cumulative_max", fun() -> (tessera:grad(fun(X) -> tessera:sum(tessera:cumulative_max(X)) end))(tessera:tensor([1.0])) end)),
+     ?_test(raises(invalid_argument, "f32[1]", fun() -> (tessera:grad(fun(X) -> X end))(tessera:tensor([1.0])) end)),
+     ?_test(raises(invalid_argument, "s32[]", fun() -> (tessera:grad(fun(X) -> X end))(1) end)),
+     ?_test(raises(invalid_argument, "ok", fun() -> (tessera:grad(fun(_) -> ok end))(1) end)),
+     ?_test(raises(invalid_argument, "no arguments", fun() -> tessera:grad(fun() -> 1.0 end) end)),
+     ?_test(raises(invalid_argument, "function", fun() -> tessera:grad(foo) end))].
+
+%% A loop that does not depend on the argument is no obstacle.
+constant_loop_test() ->
+    G = tessera:grad(fun(X) -> tessera:multiply(X, tessera:while(1.0, fun(A) -> tessera:less(A, 10) end,
+                                                                 fun(A) -> tessera:multiply(A, 2) end)) end),
+    near(16.0, tessera:to_number(G(1.0))).

@@ -1,0 +1,200 @@
+%% Compiled functions: containers, captured tensors, the cache, templates.
+-module(tessera_jit_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-import(tessera_test, [raises/2, raises/3]).
+
+compiled() -> maps:get(programs, tessera:memory()).
+
+n(T) -> tessera:to_number(T).
+
+containers_test() ->
+    F = tessera:jit(fun({A, [B, #{c := C}]}, tag) -> #{sum => tessera:add(A, B), rest => [C, {ok, A}], none => [], text => <<"x">>} end),
+    #{sum := Sum, rest := [C, {ok, A}], none := [], text := <<"x">>} = F({1, [tessera:tensor(2), #{c => 3.5}]}, tag),
+    ?assertEqual({3, 3.5, 1}, {n(Sum), n(C), n(A)}).
+
+arities_test_() ->
+    [?_assertEqual(N, n(apply(tessera:jit(F), lists:duplicate(N, 1))))
+     || {N, F} <- [{1, fun(A) -> A end}, {2, fun(A, B) -> s([A, B]) end}, {3, fun(A, B, C) -> s([A, B, C]) end},
+                   {6, fun(A, B, C, D, E, F) -> s([A, B, C, D, E, F]) end},
+                   {12, fun(A, B, C, D, E, F, G, H, I, J, K, L) -> s([A, B, C, D, E, F, G, H, I, J, K, L]) end}]].
+
+s(Terms) -> lists:foldl(fun tessera:add/2, 0, Terms).
+
+no_arguments_test() ->
+    F = tessera:jit(fun() -> {tessera:iota({3}), 7} end),
+    {I, Seven} = F(),
+    ?assertEqual({[0, 1, 2], 7}, {tessera:to_list(I), n(Seven)}).
+
+too_many_arguments_test() ->
+    raises(invalid_argument, "13", fun() -> tessera:jit(fun(_, _, _, _, _, _, _, _, _, _, _, _, _) -> 1 end) end).
+
+traced_once_test() ->
+    Counter = counters:new(1, []),
+    F = tessera:jit(fun(X) -> counters:add(Counter, 1, 1), tessera:add(X, 1) end),
+    [?assertEqual(N + 1, n(F(N))) || N <- lists:seq(1, 10)],
+    ?assertEqual(1, counters:get(Counter, 1)),
+    [F(tessera:iota({N})) || N <- [2, 3, 2, 3]],
+    ?assertEqual(3, counters:get(Counter, 1)),
+    _ = F(1.5),
+    ?assertEqual(4, counters:get(Counter, 1)).
+
+%% One compile, however many ask at once.
+single_flight_test() ->
+    Counter = counters:new(1, []),
+    F = tessera:jit(fun(X) -> counters:add(Counter, 1, 1), timer:sleep(50), tessera:multiply(X, 3) end),
+    Workers = [spawn_monitor(fun() -> 6 = n(F(2)) end) || _ <- lists:seq(1, 100)],
+    [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers],
+    ?assertEqual(1, counters:get(Counter, 1)).
+
+%% When the one who compiles fails or dies, another one takes over.
+failing_compile_test() ->
+    F = tessera:jit(fun(X) -> timer:sleep(20), exit({oops, tessera:shape(X)}) end),
+    Workers = [spawn_monitor(fun() -> F(2) end) || _ <- lists:seq(1, 5)],
+    [receive {'DOWN', M, _, _, Reason} -> ?assertEqual({oops, {}}, Reason) end || {_, M} <- Workers].
+
+killed_compile_test() ->
+    Self = self(),
+    F = tessera:jit(fun(X) -> Self ! {tracing, self()}, receive go -> tessera:add(X, 1) end end),
+    {First, M} = spawn_monitor(fun() -> F(1) end),
+    receive {tracing, First} -> ok end,
+    {Second, M2} = spawn_monitor(fun() -> 2 = n(F(1)) end),
+    timer:sleep(20),
+    exit(First, kill),
+    receive {'DOWN', M, _, _, killed} -> ok end,
+    receive {tracing, Second} -> Second ! go end,
+    receive {'DOWN', M2, _, _, Reason} -> ?assertEqual(normal, Reason) end.
+
+captured_tensors_test() ->
+    Make = fun(W, Scale) -> tessera:jit(fun(X) -> tessera:multiply(tessera:add(X, W), Scale) end) end,
+    _ = (Make(tessera:tensor([1, 2]), 10))(1),
+    Before = compiled(),
+    ?assertEqual([60, 70], tessera:to_list((Make(tessera:tensor([5, 6]), 10))(1))),
+    ?assertEqual(Before, compiled()),
+    ?assertEqual([12, 14], tessera:to_list((Make(tessera:tensor([5, 6]), 2))(1))),
+    ?assertEqual(Before + 1, compiled()).
+
+%% A computation with captured tensors alone belongs to the program, too.
+captured_only_test() ->
+    Make = fun(W) -> tessera:jit(fun(X) -> tessera:add(X, tessera:multiply(W, W)) end) end,
+    ?assertEqual([5], tessera:to_list((Make(tessera:tensor([2])))(1))),
+    ?assertEqual([10], tessera:to_list((Make(tessera:tensor([3])))(1))).
+
+%% The same tensor twice is not the same program as two tensors.
+aliased_captures_test() ->
+    Make = fun(A, B) -> tessera:jit(fun(X) -> tessera:add(X, tessera:subtract(A, B)) end) end,
+    A = tessera:tensor([5]), B = tessera:tensor([3]),
+    ?assertEqual([1], tessera:to_list((Make(A, A))(1))),
+    ?assertEqual([3], tessera:to_list((Make(A, B))(1))),
+    ?assertEqual([-1], tessera:to_list((Make(B, A))(1))).
+
+nested_captures_test() ->
+    Make = fun(Params) ->
+                   Layer = fun(#{w := W}, X) -> tessera:multiply(W, X) end,
+                   tessera:jit(fun(X) -> lists:foldl(Layer, X, Params) end)
+           end,
+    P = fun(N) -> #{w => tessera:tensor([N])} end,
+    ?assertEqual([6], tessera:to_list((Make([P(2), P(3)]))(1))),
+    ?assertEqual([20], tessera:to_list((Make([P(4), P(5)]))(1))).
+
+made_inside_test() ->
+    F = tessera:jit(fun(X) -> tessera:add(X, tessera:tensor([10, 20])) end),
+    ?assertEqual([11, 22], tessera:to_list(F(tessera:tensor([1, 2])))),
+    ?assertEqual([13, 24], tessera:to_list(F(tessera:tensor([3, 4])))).
+
+reading_a_capture_test() ->
+    W = tessera:tensor([1]),
+    F = tessera:jit(fun(X) -> tessera:add(X, hd(tessera:to_list(W))) end),
+    raises(failed_precondition, "environment", fun() -> F(1) end).
+
+reading_an_argument_test() ->
+    F = tessera:jit(fun(X) -> tessera:to_number(X) end),
+    raises(failed_precondition, "traced", fun() -> F(1) end).
+
+leaked_value_test() ->
+    F = tessera:jit(fun(X) -> put(leaked, tessera:add(X, 1)), X end),
+    _ = F(1),
+    raises(invalid_argument, "outside", fun() -> tessera:add(get(leaked), 1) end),
+    raises(invalid_argument, "outside", fun() -> (tessera:jit(fun(X) -> tessera:add(get(leaked), X) end))(1) end),
+    erase(leaked).
+
+nested_jit_test() ->
+    Inner = tessera:jit(fun(X) -> tessera:multiply(X, 2) end),
+    Outer = tessera:jit(fun(X) -> tessera:add(Inner(X), 1) end),
+    ?assertEqual(7, n(Outer(3))).
+
+exception_in_function_test() ->
+    F = tessera:jit(fun(_) -> throw(up) end),
+    ?assertThrow(up, F(1)),
+    ?assertEqual(3, n(tessera:add(1, 2))).
+
+donation_test() ->
+    F = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{donate => [1]}),
+    X = tessera:add(tessera:iota({100000}, f32), 0), Y = tessera:iota({100000}, f32),
+    View = tessera:to_binary(X),
+    R = F(X, Y),
+    ?assertEqual(2.0, lists:nth(2, tessera:to_list(R))),
+    raises(failed_precondition, fun() -> tessera:to_list(X) end),
+    ?assertMatch(<<0.0:32/float-native, 1.0:32/float-native, _/binary>>, View),
+    ?assertEqual(1.0, lists:nth(2, tessera:to_list(Y))),
+    raises(failed_precondition, fun() -> F(X, Y) end).
+
+donated_twice_test() ->
+    F = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{donate => [1, 2]}),
+    X = tessera:add(tessera:iota({1000}), 1),
+    raises(failed_precondition, "argument 2", fun() -> F(X, X) end),
+    ?assertEqual(1, hd(tessera:to_list(X))).
+
+compile_test() ->
+    F = tessera:compile(fun(X, {Y}) -> tessera:add(X, Y) end, [tessera:template(f32, {2}), {tessera:template(f32, {})}]),
+    ?assertEqual([2.5, 3.5], tessera:to_list(F(tessera:tensor([1.0, 2.0]), {1.5}))),
+    ?assertEqual([2.0, 3.0], tessera:to_list(F(tessera:tensor([1.0, 2.0]), {1}))),
+    raises(invalid_argument, "f32[3]", fun() -> F(tessera:iota({3}, f32), {1}) end),
+    raises(invalid_argument, "compiled for", fun() -> F(tessera:iota({2}, f32), 1) end),
+    raises(invalid_argument, "templates", fun() -> tessera:compile(fun(X) -> X end, []) end).
+
+explain_test() ->
+    F = tessera:compile(fun(X) -> tessera:sum(tessera:exp(X)) end, [tessera:template(f32, {10})]),
+    [?assertNotEqual({Word, nomatch}, {Word, string:find(tessera:explain(F), Word)}) || Word <- ["1 parameters", "kernel", "cost"]],
+    ?assertNotEqual(nomatch, string:find(tessera:explain(fun tessera:exp/1, [1.0]), "kernel")),
+    ?assertNotEqual(nomatch, string:find(tessera:explain(tessera:jit(fun tessera:exp/1), [1.0]), "kernel")).
+
+text_test() ->
+    Text = tessera:to_text(fun(X) -> {tessera:add(X, 1), X} end, [tessera:template(s32, {2})]),
+    [A, B] = tessera:run_text(Text, [tessera:tensor([1, 2])]),
+    ?assertEqual({[2, 3], [1, 2]}, {tessera:to_list(A), tessera:to_list(B)}).
+
+hostile_text_test_() ->
+    Good = tessera:to_text(fun(X) -> tessera:while(X, fun(A) -> tessera:less(A, 5) end, fun(A) -> tessera:add(A, 1) end) end,
+                           [tessera:template(s32, {})]),
+    Cut = [binary:part(Good, 0, N) || N <- lists:seq(0, byte_size(Good) - 3, 7)],
+    Deep = iolist_to_binary(["graph @main(%0: s32[]) -> (s32[]) {\n" | lists:duplicate(100000, "%1 = call %0 { body(%2: s32[]) {\n")]),
+    Huge = <<"graph @main(%0: f32[9223372036854775807,9223372036854775807]) -> (s32[]) { return %0 }">>,
+    [?_test(try tessera:run_text(Text, [tessera:tensor(1)]) of
+                Value -> ?assertEqual(error, {Text, Value})
+            catch error:{Code, Message} -> ?assert(is_atom(Code) andalso is_binary(Message))
+            end) || Text <- [Deep, Huge, <<0, 255, 0>>, <<"graph">> | Cut]] ++
+    [?_assertMatch([_], tessera:run_text(Good, [tessera:tensor(1)])),
+     ?_test(raises(invalid_argument, fun() -> tessera:run_text(Good, [tessera:tensor(1.0)]) end)),
+     ?_test(raises(invalid_argument, fun() -> tessera:run_text(Good, []) end)),
+     ?_test(raises(invalid_argument, fun() -> tessera:run_text(foo, []) end))].
+
+options_test_() ->
+    F = fun(X) -> X end,
+    [?_test(raises(invalid_argument, fun() -> tessera:jit(F, Options) end))
+     || Options <- [#{thread => 1}, #{threads => -1}, #{donate => [0]}, [], #{donate => x}]] ++
+    [?_test(raises(invalid_argument, fun() -> tessera:jit(foo) end)),
+     ?_assertEqual(1, n((tessera:jit(F, #{threads => 1}))(1)))].
+
+%% The number of programs that are kept is bounded.
+bounded_cache_test() ->
+    ok = application:stop(tessera),
+    ok = application:set_env(tessera, max_programs, 10),
+    try
+        [?assertEqual(N + 1, n((tessera:jit(fun(X) -> tessera:add(X, N) end))(1))) || N <- lists:seq(1, 30)],
+        ?assertEqual(10, compiled())
+    after
+        ok = application:unset_env(tessera, max_programs),
+        ok = application:stop(tessera),
+        {ok, _} = application:ensure_all_started(tessera)
+    end.

@@ -1,0 +1,228 @@
+%% Ops against what plain Erlang says of small tensors. That each op is right for
+%% every type and shape is tested in C; here it is types, broadcasting, options
+%% and errors, eagerly and compiled.
+-module(tessera_op_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-import(tessera_test, [raises/3, near/2, near/3]).
+
+%% F on these arguments gives that, run at once, compiled, and compiled without any pass.
+same(Expected, F, Args) ->
+    near(Expected, tessera:to_list(apply(F, Args))),
+    near(Expected, tessera:to_list(apply(tessera:jit(F), Args))),
+    near(Expected, tessera:to_list(apply(tessera:jit(F, #{fuse => false, simplify => false}), Args))).
+
+t(List) -> tessera:tensor(List).
+
+unary_test_() ->
+    Xs = [-1.5, -0.25, 0.0, 0.5, 2.0],
+    Inside = [-0.9, 0.0, 0.5],
+    Above = [1.0, 1.5, 3.0],
+    [{atom_to_list(Name), fun() -> same([F(X) || X <- Points], fun(T) -> tessera:Name(T) end, [t(Points)]) end}
+     || {Name, F, Points} <-
+            [{exp, fun math:exp/1, Xs}, {expm1, fun(X) -> math:exp(X) - 1 end, Xs}, {log, fun math:log/1, Above},
+             {log1p, fun(X) -> math:log(1 + X) end, Inside}, {sigmoid, fun(X) -> 1 / (1 + math:exp(-X)) end, Xs},
+             {cos, fun math:cos/1, Xs}, {sin, fun math:sin/1, Xs}, {tan, fun math:tan/1, Inside},
+             {cosh, fun math:cosh/1, Xs}, {sinh, fun math:sinh/1, Xs}, {tanh, fun math:tanh/1, Xs},
+             {acos, fun math:acos/1, Inside}, {asin, fun math:asin/1, Inside}, {atan, fun math:atan/1, Xs},
+             {acosh, fun math:acosh/1, Above}, {asinh, fun math:asinh/1, Xs}, {atanh, fun math:atanh/1, Inside},
+             {sqrt, fun math:sqrt/1, Above}, {rsqrt, fun(X) -> 1 / math:sqrt(X) end, Above},
+             {cbrt, fun(X) -> math:pow(X, 1 / 3) end, Above}, {erf, fun math:erf/1, Xs}, {erfc, fun math:erfc/1, Xs},
+             {abs, fun erlang:abs/1, Xs}, {negate, fun(X) -> -X end, Xs}, {ceil, fun math:ceil/1, Xs},
+             {floor, fun math:floor/1, Xs}, {round, fun(X) -> float(round(X)) end, Xs},
+             {relu, fun(X) -> max(X, 0.0) end, Xs}]].
+
+erf_inv_test() -> same([-0.5, 0.0, 0.9], fun(X) -> tessera:erf_inv(tessera:erf(X)) end, [t([-0.5, 0.0, 0.9])]).
+
+binary_test_() ->
+    As = [7, -7, 12, 0], Bs = [2, 2, 5, 3],
+    [{atom_to_list(Name), fun() -> same(lists:zipwith(F, As, Bs), fun tessera:Name/2, [t(As), t(Bs)]) end}
+     || {Name, F} <-
+            [{add, fun erlang:'+'/2}, {subtract, fun erlang:'-'/2}, {multiply, fun erlang:'*'/2},
+             {divide, fun erlang:'/'/2}, {quotient, fun erlang:'div'/2}, {remainder, fun erlang:'rem'/2},
+             {pow, fun(A, B) -> round(math:pow(A, B)) end}, {atan2, fun math:atan2/2}, {min, fun erlang:min/2},
+             {max, fun erlang:max/2}, {bitwise_and, fun erlang:'band'/2}, {bitwise_or, fun erlang:'bor'/2},
+             {bitwise_xor, fun erlang:'bxor'/2}, {left_shift, fun erlang:'bsl'/2}, {right_shift, fun erlang:'bsr'/2},
+             {equal, fun(A, B) -> b(A == B) end}, {not_equal, fun(A, B) -> b(A /= B) end},
+             {greater, fun(A, B) -> b(A > B) end}, {less, fun(A, B) -> b(A < B) end},
+             {greater_equal, fun(A, B) -> b(A >= B) end}, {less_equal, fun(A, B) -> b(A =< B) end},
+             {logical_and, fun(A, B) -> b(A /= 0 andalso B /= 0) end},
+             {logical_or, fun(A, B) -> b(A /= 0 orelse B /= 0) end},
+             {logical_xor, fun(A, B) -> b((A /= 0) /= (B /= 0)) end}]].
+
+b(true) -> 1;
+b(false) -> 0.
+
+%% Division by zero, overflow and long shifts are defined and do not trap.
+defined_integers_test_() ->
+    Min = -(1 bsl 31),
+    [?_test(same(Expected, F, [t(A), t(B)]))
+     || {Expected, F, A, B} <-
+            [{[-1, -1], fun tessera:quotient/2, [7, 0], [0, 0]},
+             {[Min], fun tessera:quotient/2, [Min], [-1]},
+             {[7, Min], fun tessera:remainder/2, [7, Min], [0, 0]},
+             {[0], fun tessera:remainder/2, [Min], [-1]},
+             {[0, 0], fun tessera:left_shift/2, [1, 1], [32, -1]},
+             {[-1, 0], fun tessera:right_shift/2, [-5, 5], [40, 99]},
+             {[Min], fun tessera:add/2, [(1 bsl 31) - 1], [1]}]].
+
+types_test_() ->
+    [?_assertEqual(Expected, tessera:type(F()))
+     || {Expected, F} <-
+            [{u8, fun() -> tessera:add(tessera:tensor([1], u8), 1) end},
+             {s16, fun() -> tessera:add(tessera:tensor([1], u8), -1) end},
+             {s64, fun() -> tessera:add(tessera:tensor([1], u32), -1) end},
+             {f32, fun() -> tessera:add(t([1]), 1.5) end},
+             {f16, fun() -> tessera:add(tessera:tensor([1], f16), 1.5) end},
+             {bf16, fun() -> tessera:multiply(2, tessera:tensor([1], bf16)) end},
+             {f64, fun() -> tessera:add(tessera:tensor([1], f64), t([1.0])) end},
+             {s16, fun() -> tessera:add(tessera:tensor([1], u8), tessera:tensor([1], s8)) end},
+             {f32, fun() -> tessera:divide(t([1]), t([2])) end},
+             {f16, fun() -> tessera:divide(tessera:tensor([1], f16), 2) end},
+             {f32, fun() -> tessera:exp(t([1])) end},
+             {s32, fun() -> tessera:add(1, 2) end},
+             {f32, fun() -> tessera:add(1, 2.0) end},
+             {u8, fun() -> tessera:less(1, 2) end},
+             {s32, fun() -> tessera:sum(tessera:tensor([1], s8)) end},
+             {u32, fun() -> tessera:sum(tessera:tensor([1], u8)) end},
+             {f32, fun() -> tessera:mean(tessera:tensor([1], u8)) end},
+             {s32, fun() -> tessera:argmax(t([1.0])) end},
+             {s64, fun() -> tessera:argmax(t([1.0]), #{type => s64}) end}]].
+
+%% The promotion in Erlang is the one in C.
+merge_test_() ->
+    Types = [s8, s16, s32, s64, u8, u16, u32, u64, f16, bf16, f32, f64],
+    [?_assertEqual({A, B, tessera_type:merge(A, B)},
+                   {A, B, tessera:type(tessera:multiply(tessera:tensor(1, A), tessera:tensor(1, B)))})
+     || A <- Types, B <- Types].
+
+broadcasting_test_() ->
+    [?_test(same(Expected, fun tessera:add/2, [A, B]))
+     || {Expected, A, B} <-
+            [{[[11, 22], [13, 24]], t([[1, 2], [3, 4]]), t([10, 20])},
+             {[[11, 12], [21, 22]], t([[10], [20]]), t([1, 2])},
+             {[[[1, 2]]], t([[[0]]]), t([1, 2])},
+             {[[]], tessera:zeros({1, 0}), t([1.0])},
+             {[2, 3], 1, t([1, 2])}]].
+
+shape_test_() ->
+    X = tessera:iota({2, 3}),
+    [?_test(same(Expected, F, [X]))
+     || {Expected, F} <-
+            [{[[0, 1], [2, 3], [4, 5]], fun(T) -> tessera:reshape(T, {3, 2}) end},
+             {[0, 1, 2, 3, 4, 5], fun tessera:flatten/1},
+             {[[[0], [1], [2]], [[3], [4], [5]]], fun(T) -> tessera:new_axis(T, 2) end},
+             {[[0, 1, 2], [3, 4, 5]], fun(T) -> tessera:squeeze(tessera:new_axis(T, 0)) end},
+             {[[0, 3], [1, 4], [2, 5]], fun tessera:transpose/1},
+             {[[5, 4, 3], [2, 1, 0]], fun tessera:reverse/1},
+             {[[2, 1, 0], [5, 4, 3]], fun(T) -> tessera:reverse(T, [-1]) end},
+             {[[1, 2]], fun(T) -> tessera:slice(T, [0, 1], [1, 2]) end},
+             {[[0, 2]], fun(T) -> tessera:slice(T, [0, 0], [1, 3], [1, 2]) end},
+             {[[1, 2], [4, 5]], fun(T) -> tessera:slice(T, [0, tessera:tensor(7)], [2, 2]) end},
+             {5, fun(T) -> tessera:at(T, [-1, -1]) end},
+             {[3, 4, 5], fun(T) -> tessera:at(T, [tessera:tensor(1)]) end},
+             {[[0, 1, 2], [3, 9, 9]], fun(T) -> tessera:put_slice(T, [1, 1], tessera:tensor([[9, 9]])) end},
+             {[[7, 0, 7, 1, 7, 2], [7, 3, 7, 4, 7, 5]], fun(T) -> tessera:pad(T, 7, [{0, 0, 0}, {1, 0, 1}]) end},
+             {[[1], [4]], fun(T) -> tessera:pad(T, 0, [{0, 0, 0}, {-1, -1, 0}]) end},
+             {[[0, 1, 2], [3, 4, 5], [0, 1, 2], [3, 4, 5]], fun(T) -> tessera:concatenate([T, T]) end},
+             {[[0, 1, 2, 0], [3, 4, 5, 3]], fun(T) -> tessera:concatenate([T, tessera:slice(T, [0, 0], [2, 1])], 1) end},
+             {[[[0, 1, 2], [3, 4, 5]], [[1, 2, 3], [4, 5, 6]]], fun(T) -> tessera:stack([T, tessera:add(T, 1)]) end},
+             {[[2, 5], [0, 3]], fun(T) -> tessera:take(tessera:transpose(T), tessera:tensor([9, -4])) end},
+             {[[2], [3]], fun(T) -> tessera:take_along_axis(T, tessera:tensor([[2], [0]]), #{axis => -1}) end},
+             {[[0, 0, 1], [1, 1, 1]], fun(T) -> tessera:select(tessera:less(T, 2), 0, 1) end},
+             {[[1, 1, 2], [3, 3, 3]], fun(T) -> tessera:clip(T, 1, 3) end}]].
+
+split_test() ->
+    [A, B] = tessera:split(tessera:iota({2, 3}), [1, 2], 1),
+    ?assertEqual({[[0], [3]], [[1, 2], [4, 5]]}, {tessera:to_list(A), tessera:to_list(B)}).
+
+bitcast_test() ->
+    same([16#3f800000], fun(T) -> tessera:bitcast(T, s32) end, [t([1.0])]).
+
+creation_test_() ->
+    [?_test(near(Expected, tessera:to_list(T)))
+     || {Expected, T} <- [{[[1, 0, 0], [0, 1, 0]], tessera:eye({2, 3}, s32)}, {[0.0, 0.5, 1.0], tessera:linspace(0, 1, 3)},
+                          {[[1.5]], tessera:full({1, 1}, 1.5)}, {[[0, 0], [1, 1]], tessera:iota({2, 2}, s32, 0)},
+                          {[1.0, 1.0], tessera:ones({2})}, {[nan], tessera:full({1}, nan, f16)},
+                          {[[2, 2]], tessera:full({1, 2}, tessera:tensor(2), s32)}]].
+
+reduction_test_() ->
+    X = t([[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]]),
+    [?_test(same(Expected, F, [X]))
+     || {Expected, F} <-
+            [{21.0, fun tessera:sum/1}, {[5.0, 8.0, 8.0], fun(T) -> tessera:sum(T, #{axes => [0]}) end},
+             {[[8.0], [13.0]], fun(T) -> tessera:sum(T, #{axes => [-1], keep_axes => true}) end},
+             {720.0, fun tessera:product/1}, {6.0, fun tessera:reduce_max/1},
+             {[1.0, 3.0], fun(T) -> tessera:reduce_min(T, #{axes => [1]}) end},
+             {1, fun tessera:all/1}, {0, fun(T) -> tessera:any(tessera:greater(T, 6)) end},
+             {3.5, fun tessera:mean/1}, {[[3.5]], fun(T) -> tessera:mean(T, #{keep_axes => true}) end},
+             {35 / 12, fun tessera:variance/1}, {math:sqrt(3.5), fun(T) -> tessera:standard_deviation(T, #{ddof => 1}) end},
+             {5, fun tessera:argmax/1}, {[1, 2], fun(T) -> tessera:argmax(T, #{axis => 1}) end},
+             {[[0, 1, 0]], fun(T) -> tessera:argmin(T, #{axis => 0, keep_axis => true}) end},
+             {[[1.0, 6.0, 8.0], [4.0, 7.0, 13.0]], fun(T) -> tessera:cumulative_sum(T, #{axis => 1}) end},
+             {[[4.0, 15.0, 12.0], [4.0, 3.0, 6.0]], fun(T) -> tessera:cumulative_product(T, #{reverse => true}) end},
+             {[[1.0, 5.0, 5.0], [4.0, 4.0, 6.0]], fun(T) -> tessera:cumulative_max(T, #{axis => 1}) end},
+             {[[1.0, 1.0, 1.0], [4.0, 3.0, 3.0]], fun(T) -> tessera:cumulative_min(T, #{axis => 1}) end},
+             {math:log(lists:sum([math:exp(N) || N <- [1, 2, 3, 4, 5, 6]])), fun tessera:logsumexp/1},
+             {[0.5, 0.5], fun(_) -> tessera:softmax(tessera:tensor([800.0, 800.0])) end},
+             {[-math:log(2), -math:log(2)], fun(_) -> tessera:log_softmax(tessera:tensor([-1.0e30, -1.0e30])) end}]].
+
+tie_break_test_() ->
+    X = t([3, 1, 3]),
+    [?_assertEqual(0, tessera:to_number(tessera:argmax(X))),
+     ?_assertEqual(2, tessera:to_number(tessera:argmax(X, #{tie_break => high}))),
+     ?_assertEqual(1, tessera:to_number(tessera:argmax(t([1.0, nan, 3.0]))))].
+
+fold_test_() ->
+    [?_test(same(321, fun(T) -> tessera:reduce(T, 0, fun(X, A) -> tessera:add(tessera:multiply(A, 10), X) end) end,
+                 [t([3, 2, 1])])),
+     ?_test(same([4, 6], fun(T) -> tessera:reduce(T, 0, fun tessera:add/2, #{axes => [0]}) end, [t([[1, 2], [3, 4]])])),
+     ?_test(same([[10.5], [10.5]], fun(T) -> tessera:reduce(T, 0.5, fun tessera:max/2, #{axes => [1], keep_axes => true}) end,
+                 [tessera:full({2, 3}, 10.5)]))].
+
+dot_test_() ->
+    A = t([[1.0, 2.0], [3.0, 4.0]]), V = t([1.0, 10.0]),
+    [?_test(same(Expected, fun tessera:dot/2, Args))
+     || {Expected, Args} <- [{[[7.0, 10.0], [15.0, 22.0]], [A, A]}, {[21.0, 43.0], [A, V]}, {[31.0, 42.0], [V, A]},
+                             {101.0, [V, V]}, {[2.0, 20.0], [2, V]}, {[[7, 10], [15, 22]], [t([[1, 2], [3, 4]]), t([[1, 2], [3, 4]])]},
+                             {[[0.0], [0.0]], [tessera:zeros({2, 0}), tessera:zeros({0, 1})]}]] ++
+    [?_test(same([[10.0, 14.0], [14.0, 20.0]], fun(X) -> tessera:dot(X, [0], X, [0]) end, [A])),
+     ?_test(same([5.0, 25.0], fun(X) -> tessera:dot(X, [1], [0], X, [1], [0]) end, [A])),
+     ?_test(same([[1.0, 10.0], [10.0, 100.0]], fun tessera:outer/2, [V, V]))].
+
+%% Names of ops, shapes and types, and the arguments that are wrong.
+misuse_test_() ->
+    X = tessera:iota({2, 3}, f32),
+    [?_test(begin
+                raises(Code, Words, fun() -> F(X) end),
+                raises(Code, Words, fun() -> (tessera:jit(F))(X) end)
+            end)
+     || {Code, Words, F} <-
+            [{invalid_argument, "add(f32[2,3], s32[2])", fun(T) -> tessera:add(T, tessera:iota({2})) end},
+             {invalid_argument, "bitwise_and", fun(T) -> tessera:bitwise_and(T, 1) end},
+             {invalid_argument, "6", fun(T) -> tessera:reshape(T, {4}) end},
+             {invalid_argument, "no axis 2", fun(T) -> tessera:sum(T, #{axes => [2]}) end},
+             {invalid_argument, "twice", fun(T) -> tessera:sum(T, #{axes => [0, -2]}) end},
+             {invalid_argument, "[axis]", fun(T) -> tessera:sum(T, #{axis => 0}) end},
+             {invalid_argument, "options", fun(T) -> tessera:sum(T, [{axes, [0]}]) end},
+             {invalid_argument, "size 2", fun(T) -> tessera:squeeze(T, [0]) end},
+             {invalid_argument, "transpose", fun(T) -> tessera:transpose(T, [0]) end},
+             {invalid_argument, "slice", fun(T) -> tessera:slice(T, [1, 0], [2, 3]) end},
+             {invalid_argument, "slice", fun(T) -> tessera:slice(T, [-1, 0], [1, 3]) end},
+             {invalid_argument, "2 starts", fun(T) -> tessera:slice(T, [0], [2, 3]) end},
+             {invalid_argument, "stride", fun(T) -> tessera:slice(T, [0, 0], [2, 3], [1, 0]) end},
+             {invalid_argument, "at", fun(T) -> tessera:at(T, [0, 0, 0]) end},
+             {invalid_argument, "put_slice", fun(T) -> tessera:put_slice(T, [0], T) end},
+             {invalid_argument, "pad", fun(T) -> tessera:pad(T, 0, [{0, 0}]) end},
+             {invalid_argument, "interior", fun(T) -> tessera:pad(T, 0, [{0, 0, -1}, {0, 0, 0}]) end},
+             {invalid_argument, "concatenate", fun(T) -> tessera:concatenate([T, tessera:iota({2, 2})], 0) end},
+             {invalid_argument, "concatenate", fun(_) -> tessera:concatenate([]) end},
+             {invalid_argument, "dot_general", fun(T) -> tessera:dot(T, T) end},
+             {invalid_argument, "take", fun(T) -> tessera:take(T, tessera:tensor([0.5])) end},
+             {invalid_argument, "bitcast", fun(T) -> tessera:bitcast(T, s64) end},
+             {invalid_argument, "type", fun(T) -> tessera:as_type(T, f31) end},
+             {unimplemented, "c64", fun(T) -> tessera:as_type(T, c64) end},
+             {invalid_argument, "tie_break", fun(T) -> tessera:argmax(T, #{tie_break => first}) end},
+             {out_of_range, "300", fun(_) -> tessera:add(tessera:tensor([1], u8), 300) end},
+             {invalid_argument, "broadcast", fun(T) -> tessera:broadcast(T, {3, 2}) end},
+             {invalid_argument, "smaller rank", fun(T) -> tessera:broadcast(T, {6}) end}]].

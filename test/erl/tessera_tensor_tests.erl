@@ -1,0 +1,125 @@
+%% Making tensors, reading them, and printing.
+-module(tessera_tensor_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-import(tessera_test, [raises/2, raises/3]).
+
+-define(INTEGERS, [s8, s16, s32, s64, u8, u16, u32, u64]).
+-define(FLOATS, [f16, bf16, f32, f64]).
+
+numbers_test() ->
+    ?assertMatch(#tessera{type = s32, shape = {}}, tessera:tensor(5)),
+    ?assertMatch(#tessera{type = f32, shape = {}}, tessera:tensor(5.0)),
+    ?assertMatch(#tessera{type = s64, shape = {2}}, tessera:tensor([1, 1 bsl 40])),
+    ?assertMatch(#tessera{type = u64, shape = {}}, tessera:tensor(1 bsl 63)),
+    ?assertMatch(#tessera{type = f32, shape = {2, 1}}, tessera:tensor([[1], [2.5]])),
+    ?assertMatch(#tessera{type = f32, shape = {0}}, tessera:tensor([])),
+    ?assertMatch(#tessera{type = f32, shape = {2, 0}}, tessera:tensor([[], []])).
+
+round_trip_test_() ->
+    [?_assertEqual(List, tessera:to_list(tessera:tensor(List, Type)))
+     || {Type, List} <- [{T, [[1, 2, 3], [4, 5, 127]]} || T <- ?INTEGERS] ++
+                        [{T, [[1.0, -2.5], [nan, infinity], [neg_infinity, 0.0]]} || T <- ?FLOATS] ++
+                        [{s8, [-128, 127]}, {u8, [0, 255]}, {s64, [-(1 bsl 63), (1 bsl 63) - 1]},
+                         {u64, [0, (1 bsl 64) - 1]}, {f64, 0.1}, {s32, []}, {u8, [[[7]]]}]].
+
+binary_test() ->
+    Binary = << <<N:32/float-native>> || N <- lists:seq(1, 6) >>,
+    T = tessera:from_binary(Binary, f32, {2, 3}),
+    ?assertEqual([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], tessera:to_list(T)),
+    ?assertEqual(Binary, tessera:to_binary(T)),
+    ?assertEqual(24, tessera:byte_size(T)).
+
+%% A large binary is kept, not copied: the view has its address.
+zero_copy_test() ->
+    Binary = crypto_free_random(1 bsl 20),
+    Before = maps:get(live, tessera:memory()),
+    T = tessera:from_binary(Binary, u8, {1 bsl 20}),
+    ?assertEqual(Before, maps:get(live, tessera:memory())),
+    ?assertEqual(Binary, tessera:to_binary(T)).
+
+%% Neither misaligned bytes nor a small part of something large are wrapped.
+copied_in_test() ->
+    Large = crypto_free_random(1 bsl 20),
+    <<_:8, Misaligned:65536/binary, _/binary>> = Large,
+    <<_:64/binary, Small:65536/binary, _/binary>> = Large,
+    <<_:8, Half:(1 bsl 19)/binary, _/binary>> = Large,
+    [begin
+         Before = maps:get(allocations, tessera:memory()),
+         T = tessera:from_binary(Part, Type, {byte_size(Part) div 4}),
+         ?assertEqual(Before + 1, maps:get(allocations, tessera:memory())),
+         ?assertEqual(Part, tessera:to_binary(T))
+     end || {Part, Type} <- [{Misaligned, s32}, {Small, s32}, {Half, f32}]].
+
+%% Appending to a binary may move it; what was made of it stays.
+appended_binary_test() ->
+    Binary = lists:foldl(fun(N, B) -> <<B/binary, N:64>> end, <<>>, lists:seq(1, 1000)),
+    T = tessera:from_binary(Binary, u8, {8000}),
+    Longer = lists:foldl(fun(N, B) -> <<B/binary, N:64>> end, Binary, lists:seq(1, 10000)),
+    ?assertEqual(88000, byte_size(Longer)),
+    ?assertEqual(Binary, tessera:to_binary(T)).
+
+crypto_free_random(Size) -> << <<(rand:uniform(256) - 1)>> || _ <- lists:seq(1, Size) >>.
+
+large_lists_test() ->
+    List = lists:seq(1, 100000),
+    ?assertEqual(List, tessera:to_list(tessera:tensor(List))).
+
+view_outlives_tensor_test() ->
+    T = tessera:add(tessera:iota({1000}), 1),
+    View = tessera:to_binary(T),
+    ok = tessera:deallocate(T),
+    ?assertEqual(already_deallocated, tessera:deallocate(T)),
+    _ = [tessera:add(tessera:iota({1000}), N) || N <- lists:seq(1, 10)],
+    ?assertEqual(lists:seq(1, 1000), [N || <<N:32/native>> <= View]),
+    raises(failed_precondition, fun() -> tessera:to_list(T) end),
+    raises(failed_precondition, fun() -> tessera:add(T, 1) end),
+    ?assertMatch(#tessera{}, T).
+
+misuse_test_() ->
+    [?_test(raises(Code, Words, F)) || {Code, Words, F} <-
+        [{invalid_argument, "ragged", fun() -> tessera:tensor([[1, 2], [3]]) end},
+         {invalid_argument, "ragged", fun() -> tessera:tensor([[1, 2], [3, 4, 5]]) end},
+         {invalid_argument, "ragged", fun() -> tessera:tensor([1, [2]]) end},
+         {invalid_argument, "number", fun() -> tessera:tensor([1, foo]) end},
+         {invalid_argument, "ragged", fun() -> tessera:tensor([[1], 2]) end},
+         {invalid_argument, "proper list", fun() -> tessera:tensor([1 | 2]) end},
+         {invalid_argument, "type", fun() -> tessera:tensor([1], f31) end},
+         {unimplemented, "c64", fun() -> tessera:tensor([1], c64) end},
+         {out_of_range, "256", fun() -> tessera:tensor([256], u8) end},
+         {out_of_range, "-129", fun() -> tessera:tensor([-129], s8) end},
+         {invalid_argument, "bytes", fun() -> tessera:from_binary(<<1, 2, 3>>, s16, {2}) end},
+         {invalid_argument, "binary", fun() -> tessera:from_binary(foo, s16, {2}) end},
+         {invalid_argument, "binary", fun() -> tessera:from_binary(<<1:3>>, u8, {1}) end},
+         {invalid_argument, "shape", fun() -> tessera:from_binary(<<>>, u8, {-1}) end},
+         {invalid_argument, "shape", fun() -> tessera:from_binary(<<>>, u8, [1]) end},
+         {invalid_argument, "tensor", fun() -> tessera:to_list(<<1, 2>>) end},
+         {invalid_argument, "tensor", fun() -> tessera:to_binary(make_ref()) end},
+         {invalid_argument, "tensor", fun() -> tessera:to_list(#tessera{ref = make_ref(), type = f32, shape = {}}) end},
+         {failed_precondition, "contents", fun() -> tessera:to_list(tessera:template(f32, {})) end},
+         {invalid_argument, "one element", fun() -> tessera:to_number(tessera:iota({2})) end},
+         {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 30, 1 bsl 30}) end},
+         {out_of_range, "", fun() -> tessera:zeros({1 bsl 31, 1 bsl 31}) end},
+         {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 40}) end},
+         {invalid_argument, "16", fun() -> tessera:zeros(list_to_tuple(lists:duplicate(17, 1))) end}]].
+
+%% Every term that is no operand is refused, by every kind of op.
+other_terms_test_() ->
+    [?_test(raises(invalid_argument, fun() -> Op(Term) end))
+     || Term <- [foo, <<1>>, make_ref(), self(), [1], {tessera, 1, f32, {}}, {tessera, make_ref(), f32, {}}, #{}, {},
+                 fun() -> ok end, {tessera, [make_ref() | 0], f32, {}}, {tessera, undefined, f32, {}}],
+        Op <- [fun tessera:exp/1, fun(T) -> tessera:add(1, T) end, fun(T) -> tessera:concatenate([tessera:tensor([1]), T]) end,
+               fun(T) -> tessera:dot(tessera:iota({2}), T) end]].
+
+print_test_() ->
+    [?_assertEqual(Text, lists:flatten(io_lib:format("~s", [tessera:format(T)])))
+     || {Text, T} <- [{"s32[] 5", tessera:tensor(5)},
+                      {"f32[3]\n[0.1, nan, 1.0e10]", tessera:tensor([0.1, nan, 1.0e10])},
+                      {"f32[0]\n[]", tessera:tensor([])},
+                      {"u8[1,2]\n[\n  [1, 2]\n]", tessera:tensor([[1, 2]], u8)},
+                      {"bf16[1]\n[0.33398]", tessera:tensor([1 / 3], bf16)}]].
+
+long_print_test() ->
+    Text = lists:flatten(io_lib:format("~s", [tessera:format(tessera:iota({1000, 10}))])),
+    ?assert(length(Text) < 1000),
+    ?assertNotEqual(nomatch, string:find(Text, "...")).

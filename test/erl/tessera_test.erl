@@ -1,0 +1,49 @@
+%% What the tests share.
+-module(tessera_test).
+-include_lib("eunit/include/eunit.hrl").
+-export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1]).
+
+%% F raises an error of that code, with an error info that names what is wrong.
+raises(Code, F) -> raises(Code, "", F).
+
+raises(Code, Words, F) ->
+    try F() of
+        Value -> ?assertEqual({error_of, Code, Words}, {value, Value})
+    catch
+        error:{Actual, Message} = Reason:Trace ->
+            ?assertEqual({Code, Message}, {Actual, Message}),
+            ?assertNotEqual({nomatch, Message}, {string:find(Message, Words), Message}),
+            [{tessera, _, _, Location} | _] = Trace,
+            #{module := Module} = proplists:get_value(error_info, Location),
+            #{general := Text} = Module:format_error(Reason, Trace),
+            ?assertEqual(Message, unicode:characters_to_binary(Text)),
+            %% As the shell prints it.
+            ?assert(is_binary(unicode:characters_to_binary(erl_error:format_exception(error, Reason, Trace))))
+    end.
+
+%% Nested lists of numbers that agree to a part in a hundred thousand.
+near(Expected, Actual) -> near(Expected, Actual, 1.0e-5).
+
+near(Expected, Actual, Tolerance) ->
+    case is_near(Expected, Actual, Tolerance) of
+        true -> ok;
+        false -> ?assertEqual(Expected, Actual)
+    end.
+
+is_near([], [], _) -> true;
+is_near([A | As], [B | Bs], Tolerance) -> is_near(A, B, Tolerance) andalso is_near(As, Bs, Tolerance);
+is_near(A, B, Tolerance) when is_number(A), is_number(B) -> abs(A - B) =< Tolerance * max(1, abs(A));
+is_near(A, A, _) -> true;
+is_near(_, _, _) -> false.
+
+%% Bytes of memory that the process has in RAM.
+resident() ->
+    {ok, Text} = file:read_file("/proc/self/statm"),
+    [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+    binary_to_integer(Pages) * 4096.
+
+%% An empty folder for a test.
+temporary(Name) ->
+    Dir = filename:join(["build", "tmp", Name ++ integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()]),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    filename:absname(Dir).
