@@ -10,7 +10,7 @@
          control/5, inline_region/3, ops/3, finish/2, graph_text/1, parse/1,
          compile/2, run/4, executable_info/1, explain/1,
          jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
-         inject_fatal/1, fail_allocation/1, live_blocks/0]).
+         inject_fatal/1, fail_allocation/1, live_blocks/0, explain_failure/1]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
 
@@ -29,7 +29,7 @@ load() ->
         {error, {Why, Text}} -> {error, {Why, explain_failure(lists:flatten(Text))}}
     end.
 
-%% The numbers are those that load() in nif_main.c returns.
+%% What went wrong, for people. The numbers are those that load() in nif_main.c returns.
 explain_failure("Library load-call unsuccessful (1)." ++ _) ->
     lists:flatten(io_lib:format("priv/tessera_nif.so is of another version of Tessera than tessera_nif.beam, "
                                 "which expects interface ~b: build both together", [?ABI]));

@@ -49,7 +49,7 @@ bodies(_) -> [].
 %% ---- scopes
 
 %% The ids of the nodes that belong to the scope with these results: those that it uses outside of all
-%% conds, and those that two conds use. Constants are never listed.
+%% conds, and those that two conds use; and the nodes. Constants are never listed.
 -spec scope([node_term()]) -> ids().
 scope(Roots) ->
     {Here, _} = lists:foldl(fun(Node, Seen) -> visit(Node, here, Seen) end, {#{}, #{}}, Roots),
@@ -59,7 +59,7 @@ visit(?NODE(_, constant, _), _, Seen) -> Seen;
 visit(?NODE(Id, _, _) = Node, here, {Here, Inside} = Seen) ->
     case Here of
         #{Id := _} -> Seen;
-        _ -> visit_args(Node, here, {Here#{Id => true}, Inside})
+        _ -> visit_args(Node, here, {Here#{Id => Node}, Inside})
     end;
 visit(?NODE(Id, _, _) = Node, Cond, {Here, Inside} = Seen) ->
     case {Here, Inside} of

@@ -1,0 +1,13 @@
+%% What lowering passes along. A value is one of the core, in some program, or a slot of the run.
+-record(st, {program       :: tessera_nif:builder(),
+             memo = #{}    :: #{term() => term()},    % node id => value, or values of a tuple
+             params = #{}  :: #{non_neg_integer() => term()},
+             here = #{}    :: tessera_nx_expr:ids(),
+             in_region = false :: boolean(),
+             effects = #{} :: tessera_nx_expr:ids(),
+             handled = []  :: [atom()],
+             steps = []    :: [term()],               % last first
+             next = 0      :: non_neg_integer(),
+             exports = #{} :: #{term() => term()},    % {Program, Id} => slot, and Program => [{Slot, Value}]
+             imports = #{} :: #{term() => term()}}).  % {Program, Slot} => value, and Program => [Slot]
+-record(slot, {name :: term(), form :: tessera_nx_ops:form()}).

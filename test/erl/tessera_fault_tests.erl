@@ -1,0 +1,243 @@
+%% What goes wrong ends in a clear error, with the VM up and nothing leaked.
+-module(tessera_fault_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-import(tessera_test, [raises/2, raises/3]).
+
+n(T) -> tessera:to_number(T).
+
+%% ---- running
+
+endless() -> tessera:jit(fun(X) -> tessera:while(X, fun(_) -> 1 end, fun(A) -> tessera:add(A, 1) end) end).
+
+endless_large() ->
+    tessera:jit(fun(X) ->
+        tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end, fun(A) -> tessera:multiply(A, 1.0) end)
+    end).
+
+%% How much CPU time the VM uses in 100 ms, in ms, after the caller was killed and 100 ms have passed.
+busy_after_kill(F, X) ->
+    Pid = spawn(fun() -> F(X) end),
+    timer:sleep(300),
+    ?assert(is_process_alive(Pid)),
+    Busy = cpu_ms(100),
+    ?assert(Busy > 50),
+    exit(Pid, kill),
+    timer:sleep(100),
+    cpu_ms(200).
+
+cpu_ms(Ms) ->
+    Before = cpu(),
+    timer:sleep(Ms),
+    cpu() - Before.
+
+%% Clock ticks of 10 ms, user and system.
+cpu() ->
+    {ok, Text} = file:read_file("/proc/self/stat"),
+    [_, After] = binary:split(Text, <<") ">>),
+    Fields = binary:split(After, <<" ">>, [global]),
+    10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))).
+
+killed_scalar_loop_test_() ->
+    {timeout, 30, fun() -> ?assert(busy_after_kill(endless(), 0) < 60) end}.
+
+killed_large_loop_test_() ->
+    {timeout, 30, fun() -> ?assert(busy_after_kill(endless_large(), tessera:ones({100000})) < 60) end}.
+
+%% Many callers die in the middle of their runs; what they held comes back.
+dead_callers_test_() ->
+    {timeout, 60, fun() ->
+        F = endless_large(),
+        Held = maps:get(held, tessera:memory()),
+        Pids = [spawn(fun() -> F(tessera:ones({100000})) end) || _ <- lists:seq(1, 4)],
+        timer:sleep(500),
+        [exit(P, kill) || P <- Pids],
+        eventually(fun() -> maps:get(held, tessera:memory()) =< Held + 1000 end),
+        ?assertEqual(3, n(tessera:add(1, 2)))
+    end}.
+
+eventually(F) -> eventually(F, 100).
+
+eventually(F, 0) -> ?assert(F());
+eventually(F, N) ->
+    case F() of
+        true -> ok;
+        false -> timer:sleep(50), eventually(F, N - 1)
+    end.
+
+thousand_callers_test_() ->
+    {timeout, 120, fun() ->
+        F = tessera:jit(fun(X, Y) -> tessera:sum(tessera:dot(tessera:add(X, Y), X)) end),
+        X = tessera:iota({16, 16}, f32),
+        Expected = n(F(X, 1)),
+        Work = fun() ->
+            [Expected = n(F(X, 1)) || _ <- lists:seq(1, 20)],
+            [1.0, 2.0] = tessera:to_list(tessera:add(tessera:tensor([0.0, 1.0]), 1))
+        end,
+        Workers = [spawn_monitor(Work) || _ <- lists:seq(1, 1000)],
+        [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers]
+    end}.
+
+%% Ops on a tensor that another process deallocates meanwhile: done, or refused.
+deallocated_meanwhile_test_() ->
+    {timeout, 60, fun() ->
+        [begin
+             T = tessera:add(tessera:iota({1000}), 0),
+             Workers = [spawn_monitor(fun() ->
+                 try 1000 = length(tessera:to_list(tessera:add(T, 1))) catch error:{failed_precondition, _} -> ok end
+             end) || _ <- lists:seq(1, 4)],
+             _ = tessera:deallocate(T),
+             [receive {'DOWN', M, _, _, Reason} -> ?assert(Reason =:= normal orelse element(1, Reason) =:= 1000) end || {_, M} <- Workers]
+         end || _ <- lists:seq(1, 200)]
+    end}.
+
+%% ---- allocations that fail
+
+%% A made error is the only alternative to the right result; afterwards all works.
+failing_allocations(F, Expected) -> failing_allocations(F, Expected, 1, 0).
+
+failing_allocations(F, Expected, N, Failed) when N < 5000 ->
+    _ = tessera_nif:fail_allocation(N),
+    Result = try {ok, F()} catch error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, Code} end,
+    case {tessera_nif:fail_allocation(0), Result} of
+        {0, {ok, Expected}} -> Failed;
+        {_, {ok, Expected}} -> failing_allocations(F, Expected, N + 1, Failed);
+        {_, {error, resource_exhausted}} -> failing_allocations(F, Expected, N + 1, Failed + 1)
+    end.
+
+failing_allocations_test_() ->
+    Program = fun() ->
+        ok = tessera:clear_cache(),
+        F = tessera:jit(fun(X) ->
+            {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 2) end,
+                                   fun({I, Y}) -> {tessera:add(I, 1), tessera:add(Y, X)} end),
+            tessera:sum(tessera:concatenate([Y, tessera:tensor([1.0, 2.0])]))
+        end),
+        n(F(tessera:tensor([1.0, 2.0])))
+    end,
+    [{timeout, 120, fun() ->
+        12.0 = Program(),
+        ?assert(failing_allocations(Program, 12.0) > 20)
+      end},
+     {timeout, 60, fun() ->
+        Eager = fun() ->
+            ok = tessera:clear_cache(),
+            tessera:to_list(tessera:reverse(tessera:concatenate([tessera:tensor([1, 2]), tessera:iota({2}), tessera:tensor([3]),
+                                                                 tessera:tensor([4]), tessera:tensor([5])])))
+        end,
+        [5, 4, 3, 1, 0, 2, 1] = Eager(),
+        ?assert(failing_allocations(Eager, [5, 4, 3, 1, 0, 2, 1]) > 5)
+      end}].
+
+%% ---- LLVM gives up
+
+refused_module_test() ->
+    ok = tessera:clear_cache(),
+    ok = tessera_nif:inject_fatal(1),
+    F = tessera:jit(fun(X) -> tessera:tanh(tessera:add(tessera:erf(tessera:multiply(X, X)), tessera:cosh(X))) end),
+    First = try n(F(0.25)) catch error:{Code, _} -> Code end,
+    ok = tessera_nif:inject_fatal(0),
+    ?assert(lists:member(First, [internal, resource_exhausted, unimplemented]) orelse is_float(First)),
+    ?assert(is_float(n(F(0.25)))).
+
+%% ---- the library itself
+
+%% The module is loaded again, as a code upgrade does: tensors and programs stay.
+upgrade_test() ->
+    T = tessera:tensor([1, 2, 3]),
+    F = tessera:jit(fun(X) -> tessera:add(X, 1) end),
+    [2, 3, 4] = tessera:to_list(F(T)),
+    Compiled = maps:get(compiled, tessera_nif:jit_stats()),
+    {module, tessera_nif} = code:load_file(tessera_nif),
+    ?assertEqual([2, 3, 4], tessera:to_list(F(T))),
+    _ = code:purge(tessera_nif),
+    ?assertEqual([2, 3, 4], tessera:to_list(F(T))),
+    ?assertEqual([1, 2, 3], tessera:to_list(T)),
+    ?assertEqual(Compiled, maps:get(compiled, tessera_nif:jit_stats())).
+
+purged_and_loaded_test() ->
+    T = tessera:tensor([1, 2, 3]),
+    View = tessera:to_binary(tessera:iota({100})),
+    true = code:delete(tessera_nif),
+    _ = code:purge(tessera_nif),
+    false = code:is_loaded(tessera_nif),
+    ?assertEqual([2, 3, 4], tessera:to_list(tessera:add(T, 1))),
+    ?assertEqual(400, byte_size(View)).
+
+%% A module of another version than the library.
+other_version() ->
+    Source = proplists:get_value(source, tessera_nif:module_info(compile)),
+    {ok, tessera_nif, Code} = compile:file(Source, [binary, {d, 'ABI', 999}]),
+    code:load_binary(tessera_nif, code:which(tessera_nif), Code).
+
+other_version_test() ->
+    T = tessera:tensor([1, 2]),
+    ok = logger:set_primary_config(level, none),
+    Result = try other_version() after logger:set_primary_config(level, notice) end,
+    ?assertEqual({error, on_load_failure}, Result),
+    ?assertEqual([2, 3], tessera:to_list(tessera:add(T, 1))).
+
+%% The same from the beginning: a node that finds another library.
+explained_test() ->
+    Reason = "Library load-call unsuccessful (1).",
+    ?assertNotEqual(nomatch, string:find(tessera_nif:explain_failure(Reason), "another version")).
+
+%% ---- the disk cache
+
+-define(SCRIPT, "F = tessera:jit(fun(X) -> tessera:tanh(tessera:add(X, 1.0)) end), "
+                "R = tessera:to_number(F(0.5)), #{jit := #{compiled := C, loaded := L}} = tessera:memory(), "
+                "io:format(\"~w.~n\", [{R, C > 0, L > 0}]), halt(0).").
+
+new_node(Dir) ->
+    Paths = ["-pa", filename:absname(filename:dirname(code:which(tessera)))],
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    open_port({spawn_executable, Erl}, [{args, ["-noinput"] ++ Paths ++ ["-eval", ?SCRIPT]}, exit_status, binary,
+                                        {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
+
+answer(Port) -> answer(Port, []).
+
+answer(Port, Acc) ->
+    receive
+        {Port, {data, Data}} -> answer(Port, [Data | Acc]);
+        {Port, {exit_status, Status}} ->
+            Text = iolist_to_binary(lists:reverse(Acc)),
+            ?assertEqual({0, Text}, {Status, Text}),
+            {ok, Tokens, _} = erl_scan:string(binary_to_list(lists:last(binary:split(string:trim(Text), <<"\n">>, [global])))),
+            {ok, Term} = erl_parse:parse_term(Tokens),
+            Term
+    end.
+
+disk_cache_test_() ->
+    {timeout, 120, fun() ->
+        Dir = tessera_test:temporary("cache"),
+        ok = file:change_mode(Dir, 8#700),
+        {R, true, _} = answer(new_node(Dir)),
+        ?assertMatch({R, false, true}, answer(new_node(Dir))),
+        %% Corrupt in every file.
+        [ok = file:write_file(F, corrupt(F)) || F <- files(Dir)],
+        ?assertMatch({R, true, _}, answer(new_node(Dir))),
+        %% Empty files.
+        [ok = file:write_file(F, <<>>) || F <- files(Dir)],
+        ?assertMatch({R, _, _}, answer(new_node(Dir))),
+        %% Eight at once, on an empty one.
+        [ok = file:delete(F) || F <- files(Dir)],
+        Ports = [new_node(Dir) || _ <- lists:seq(1, 8)],
+        [?assertMatch({R, _, _}, answer(P)) || P <- Ports],
+        %% Not a folder, and one that cannot be made.
+        File = filename:join(Dir, "file"),
+        ok = file:write_file(File, <<>>),
+        ?assertMatch({R, true, false}, answer(new_node(File))),
+        ?assertMatch({R, true, false}, answer(new_node("/proc/nothing"))),
+        %% Open to others: not ours to trust.
+        Open = tessera_test:temporary("open"),
+        ok = file:change_mode(Open, 8#777),
+        ?assertMatch({R, true, false}, answer(new_node(Open)))
+    end}.
+
+files(Dir) -> [F || F <- filelib:wildcard(filename:join(Dir, "**/*")), filelib:is_regular(F)].
+
+corrupt(File) ->
+    {ok, Bytes} = file:read_file(File),
+    Middle = byte_size(Bytes) div 2,
+    <<Before:Middle/binary, Byte, After/binary>> = Bytes,
+    <<Before/binary, (Byte bxor 255), After/binary>>.

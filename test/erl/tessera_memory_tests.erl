@@ -1,0 +1,110 @@
+%% Memory that tensors hold is given back in time: the bars of the design. Each
+%% test runs in a node of its own, so that what others left does not count.
+-module(tessera_memory_tests).
+-include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [raises/2, raises/3]).
+-export([make_and_drop/1, idle_holders/0, limit/0, results/0]).
+
+-define(MB, (1 bsl 20)).
+
+%% Runs Function of this module in a new VM and gives what it returns.
+in_node(Function, Args) ->
+    Text = lists:flatten(io_lib:format("io:format(\"~~w.~~n\", [apply(~p, ~p, ~p)]), halt(0).", [?MODULE, Function, Args])),
+    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    Port = open_port({spawn_executable, Erl}, [{args, ["-noinput"] ++ Paths ++ ["-eval", Text]}, exit_status, binary]),
+    {ok, Tokens, _} = erl_scan:string(collect(Port, [])),
+    {ok, Term} = erl_parse:parse_term(Tokens),
+    Term.
+
+collect(Port, Acc) ->
+    receive
+        {Port, {data, Data}} -> collect(Port, [Data | Acc]);
+        {Port, {exit_status, 0}} -> lists:last(string:split(string:trim(binary_to_list(iolist_to_binary(lists:reverse(Acc)))), "\n", all));
+        {Port, {exit_status, Status}} -> error({node_failed, Status, iolist_to_binary(lists:reverse(Acc))})
+    end.
+
+%% ---- 10,000 tensors of 1 MB, made and dropped
+
+make_and_drop(LiveMb) ->
+    Kept = [ones(1) || _ <- lists:seq(1, LiveMb)],
+    lists:foreach(fun(_) -> ones(1) end, lists:seq(1, 10000)),
+    [1 = tessera:to_number(tessera:at(T, [0])) || T <- Kept],
+    tessera_test:resident() div ?MB.
+
+ones(Mb) -> tessera:ones({Mb * ?MB}, u8).
+
+dropped_test_() ->
+    {timeout, 120, fun() -> ?assert(in_node(make_and_drop, [0]) =< 250) end}.
+
+dropped_beside_a_gigabyte_test_() ->
+    {timeout, 120, fun() -> ?assert(in_node(make_and_drop, [1024]) =< 1700) end}.
+
+%% ---- processes that hold dead tensors and do nothing
+
+%% Live megabytes before and after.
+idle_holders() ->
+    Self = self(),
+    Holders = [spawn(fun() -> hold_dead(Self) end) || _ <- lists:seq(1, 500)],
+    [receive {holding, P} -> ok end || P <- Holders],
+    #{live := Live} = tessera:memory(),
+    ok = tessera:set_memory_limit(Live + ?MB),
+    %% There is room for this only when the holders are collected.
+    T = ones(100),
+    #{live := After} = tessera:memory(),
+    _ = tessera:at(T, [0]),
+    {Live div ?MB, After div ?MB}.
+
+%% Keeps no reference to the tensor but in garbage.
+hold_dead(Parent) ->
+    use(ones(1)),
+    Parent ! {holding, self()},
+    receive stop -> ok end.
+
+use(T) -> put(first, tessera:to_number(tessera:at(T, [0]))).
+
+idle_holders_test_() ->
+    {timeout, 120, fun() ->
+        {Before, After} = in_node(idle_holders, []),
+        ?assert(Before >= 400),
+        ?assert(After < 150)
+    end}.
+
+%% ---- the limit
+
+limit() ->
+    ok = tessera:set_memory_limit(64 * ?MB),
+    Kept = ones(40),
+    Result = try ones(40) of _ -> none catch error:{Code, Message} -> {Code, Message} end,
+    %% Nothing else is harmed.
+    lists:foreach(fun(_) -> ones(10) end, lists:seq(1, 20)),
+    {tessera:to_number(tessera:at(Kept, [-1])), Result}.
+
+limit_test_() ->
+    {timeout, 60, fun() ->
+        {1, {resource_exhausted, Message}} = in_node(limit, []),
+        [?assertNotEqual({nomatch, Message}, {string:find(Message, Word), Message}) || Word <- ["u8[41943040]", "limit", "67108864"]]
+    end}.
+
+%% Results of compiled programs count as well.
+results() ->
+    F = tessera:jit(fun(X) -> {tessera:add(X, 1), tessera:multiply(X, 2)} end),
+    X = tessera:zeros({?MB div 4}),
+    lists:foreach(fun(_) -> F(X) end, lists:seq(1, 3000)),
+    tessera_test:resident() div ?MB.
+
+results_test_() ->
+    {timeout, 60, fun() -> ?assert(in_node(results, []) =< 250) end}.
+
+stats_test() ->
+    #{live := L, peak := P, pooled := Q, limit := M, held := H, allocations := A, jit := #{compiled := _}, programs := N} =
+        tessera:memory(),
+    ?assert(L >= 0 andalso P >= L andalso Q >= 0 andalso L + Q =< M andalso H >= 0 andalso A > 0 andalso N >= 0),
+    T = tessera:add(tessera:iota({1 bsl 20}), 1),
+    ?assert(maps:get(live, tessera:memory()) >= L + (4 bsl 20) - 4096),
+    ok = tessera:deallocate(T),
+    ok = tessera:trim(),
+    ?assertEqual(0, maps:get(pooled, tessera:memory())),
+    ok = tessera:reset_peak_memory(),
+    ?assertEqual(maps:get(live, tessera:memory()), maps:get(peak, tessera:memory())),
+    raises(invalid_argument, fun() -> tessera:set_memory_limit(-1) end).
