@@ -126,11 +126,20 @@ call(#jit{function = F} = Jit, Args) ->
         true -> apply(F, Args);
         false ->
             {Signature, Leaves} = tessera_tree:flatten(Args),
-            run(Jit, program(Jit, Signature, Args), Leaves)
+            Program = program(Jit, Signature, Args),
+            case run(Jit, Program, Leaves) of
+                stale -> run(Jit, renew(Jit, Signature, Args), Leaves);
+                Result -> Result
+            end
     end.
 
 program(#jit{id = Id} = Jit, Signature, Args) ->
     tessera_cache:fetch({Id, Signature}, fun() -> make(Jit, Signature, Args) end).
+
+%% The library was purged and loaded again: what is cached is of its former life.
+renew(Jit, Signature, Args) ->
+    ok = tessera_cache:clear(),
+    program(Jit, Signature, Args).
 
 make(#jit{compile = Options} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
@@ -162,13 +171,14 @@ run(#jit{threads = Threads, environment = Environment},
                [] -> Leaves;
                _ -> Leaves ++ [lists:nth(Index, Environment) || Index <- Hidden]
            end,
-    Results = case tessera_nif:run(Executable, Args, Threads, Donated) of
-                  List when is_list(List) -> List;
-                  Other ->
-                      tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, Threads, Donated) end,
-                                            fun(Cause) -> tessera_error:raise(jit, Args, Cause) end)
-              end,
-    tessera_tree:unflatten(Result, Results).
+    case tessera_nif:run(Executable, Args, Threads, Donated) of
+        Results when is_list(Results) -> tessera_tree:unflatten(Result, Results);
+        stale -> stale;
+        Other ->
+            Results = tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, Threads, Donated) end,
+                                            fun(Cause) -> tessera_error:raise(jit, Args, Cause) end),
+            tessera_tree:unflatten(Result, Results)
+    end.
 
 %% ---- ahead of time
 
@@ -191,7 +201,11 @@ call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
                             [format_signature(Signature), format_signature(Actual)]),
     case tessera_trace:is_tracing() of
         true -> apply(F, Args);
-        false -> run(Jit, Program, Leaves)
+        false ->
+            case run(Jit, Program, Leaves) of
+                stale -> run(Jit, renew(Jit, Signature, Args), Leaves);
+                Result -> Result
+            end
     end.
 
 %% A number is fine wherever a scalar is.
@@ -267,12 +281,18 @@ text(F, Args) ->
 %% Parses, compiles and runs; programs in text are cached like traced ones.
 -spec run_text(binary(), [tessera:tensor()]) -> [tessera:tensor()].
 run_text(Text, Args) when is_binary(Text) ->
-    Executable = tessera_cache:fetch({text, erlang:md5(Text)},
-                                     fun() ->
-                                             Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),
-                                             tessera_trace:check(run_text, [Text, Args], tessera_nif:compile(Parsed, []))
-                                     end),
-    tessera_memory:result(tessera_nif:run(Executable, Args, 0, 0), fun() -> tessera_nif:run(Executable, Args, 0, 0) end,
-                          fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end);
+    Fail = fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end,
+    Executable = tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end),
+    Run = fun() -> tessera_nif:run(Executable, Args, 0, 0) end,
+    case Run() of
+        stale ->
+            ok = tessera_cache:clear(),
+            run_text(Text, Args);
+        Results -> tessera_memory:result(Results, Run, Fail)
+    end;
 run_text(Text, Args) ->
     tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~P", [Text, 10]).
+
+compile_text(Text, Args) ->
+    Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),
+    tessera_trace:check(run_text, [Text, Args], tessera_nif:compile(Parsed, [])).

@@ -281,7 +281,7 @@ mean(Operand, Options) ->
 %% ddof: what is subtracted from the count that is divided by.
 -spec variance(tessera:operand(), options()) -> tessera:tensor().
 variance(Operand, Options0) ->
-    #{ddof := Ddof} = All = options(variance, [Operand, Options0], Options0, ?REDUCTION#{ddof => 0}),
+    #{ddof := Ddof} = All = options(variance, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
     Options = maps:remove(ddof, All),
     Count = reduced_count(variance, Operand, Options),
     Difference = tessera:subtract(Operand, mean(Operand, Options#{keep_axes => true})),

@@ -172,6 +172,12 @@ static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_executable
   return TS_SUCCESS;
 }
 
+/* A reference that is no executable of this library: the module was purged and loaded again since it was made. */
+static bool is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
+  void *object;
+  return enif_is_ref(env, term) && !enif_get_resource(env, term, executable_type, &object);
+}
+
 static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_NIF_TERM *out) {
   ts_executable **object = enif_alloc_resource(executable_type, sizeof *object);
   if (!object) {
@@ -229,10 +235,11 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor]
+  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale
    * Donated is a set of arguments, bit i for the i-th from 0. Goes to a dirty scheduler when it may take long. */
   ts_executable *executable;
   ERL_NIF_TERM list;
+  if (is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   if (!ts_executable_is_short(executable))
     return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);

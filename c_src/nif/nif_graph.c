@@ -121,8 +121,11 @@ static ts_status bring_in(ts_nif_builder *b, ts_region_id region, ts_value_id ou
     *out = info->captures.data[i].param;
     return TS_SUCCESS;
   }
+  /* Room first: a parameter without its record would be one too many. */
+  TS_TRY(TS_VEC_RESERVE(&info->captures, info->captures.count + 1));
   TS_TRY(ts_graph_add_param(b->graph, region, v.dtype, &v.shape, out));
-  return TS_VEC_PUSH(&info->captures, ((capture){outer, *out}));
+  info->captures.data[info->captures.count++] = (capture){outer, *out};
+  return TS_SUCCESS;
 }
 
 /* `value` as a value of `region`, which is inside its own or the same. */

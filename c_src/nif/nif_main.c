@@ -102,12 +102,13 @@ static ERL_NIF_TERM inject_fatal(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 }
 
 static ERL_NIF_TERM fail_allocation(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* fail_allocation(N) -> Failed: the N-th allocation from now on fails, 0 for none; how many did; for tests */
+  /* fail_allocation(N) -> Failed: the N-th allocation from now on and all later ones fail, 0 for none. Gives how many
+   * did since the last call; for tests */
   int64_t n;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a count", &n));
   ERL_NIF_TERM failures = enif_make_int64(env, ts_alloc_failures());
-  ts_alloc_fail_after(n, false);
+  ts_alloc_fail_after(n, true);
   return failures;
 }
 

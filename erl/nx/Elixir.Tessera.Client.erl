@@ -1,0 +1,90 @@
+%% Clients: names for the devices that tensors are on. `config :tessera,
+%% clients: [name: [platform: :host, default_device_id: 0]]' gives more than
+%% the one called `host'. They share one memory and one pool of threads.
+-module('Elixir.Tessera.Client').
+-export(['__struct__'/0, '__struct__'/1, '__info__'/1, default_name/0, 'fetch!'/1, get_supported_platforms/0,
+         get_memory_statistics/1, reset_peak_memory/1, place/1]).
+
+-define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
+                  automatic_transfers => nil}).
+-define(DEFAULT, [{host, [{platform, host}]}]).
+
+-spec '__struct__'() -> map().
+'__struct__'() -> '__struct__'([]).
+
+-spec '__struct__'([{atom(), term()}] | map()) -> map().
+'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
+
+-spec '__info__'(atom()) -> term().
+'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+
+%% Option `client' wins, then `default_client' of the configuration, then the first client.
+-spec default_name() -> atom().
+default_name() ->
+    case application:get_env(tessera, default_client) of
+        {ok, Name} -> Name;
+        undefined ->
+            Clients = clients(),
+            Preferred = application:get_env(tessera, preferred_clients, [host]),
+            case [Name || Name <- Preferred, lists:keymember(Name, 1, Clients)] of
+                [Name | _] -> Name;
+                [] ->
+                    tessera_nx_error:runtime("could not find default client for Tessera. The configured Tessera "
+                                             "clients are: ~ts", [tessera_nx_error:inspect(Clients)])
+            end
+    end.
+
+clients() -> application:get_env(tessera, clients, ?DEFAULT).
+
+-spec 'fetch!'(atom()) -> map().
+'fetch!'(Name) when is_atom(Name) ->
+    case lists:keyfind(Name, 1, clients()) of
+        {_, Options} -> client(Name, Options);
+        false ->
+            tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
+                                      "files are: ~ts",
+                                      [tessera_nx_error:inspect(Name),
+                                       tessera_nx_error:inspect([Known || {Known, _} <- clients()])])
+    end.
+
+client(Name, Options) ->
+    Platform = proplists:get_value(platform, Options, host),
+    Platform =:= host orelse
+        tessera_nx_error:runtime("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+    Count = proplists:get_value(device_count, Options, 1),
+    Default = proplists:get_value(default_device_id, Options, 0),
+    is_integer(Default) andalso Default >= 0 andalso Default < Count orelse
+        tessera_nx_error:runtime(":default_device_id must be a number between 0 and ~b", [Count - 1]),
+    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
+                  {default_device_id, Default},
+                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]).
+
+%% Client and device that options ask for.
+-spec place([{atom(), term()}]) -> {atom(), non_neg_integer()}.
+place(Options) ->
+    Name = case lists:keyfind(client, 1, Options) of
+               {_, Given} when Given =/= nil -> Given;
+               _ -> default_name()
+           end,
+    #{default_device_id := Default, device_count := Count} = 'fetch!'(Name),
+    case lists:keyfind(device_id, 1, Options) of
+        {_, Device} when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
+        {_, Device} when Device =/= nil ->
+            tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~b devices",
+                                      [tessera_nx_error:inspect(Device), tessera_nx_error:inspect(Name), Count]);
+        _ -> {Name, Default}
+    end.
+
+-spec get_supported_platforms() -> #{host := pos_integer()}.
+get_supported_platforms() -> #{host => 1}.
+
+%% Bytes: allocated now, at most since the last reset, and by device.
+-spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
+get_memory_statistics(#{default_device_id := Device}) ->
+    #{live := Live, peak := Peak} = tessera_nif:memory(),
+    #{allocated => Live, peak => Peak, per_device => #{Device => Live}}.
+
+-spec reset_peak_memory(map()) -> ok.
+reset_peak_memory(_Client) ->
+    _ = tessera_nif:reset_peak(),
+    ok.

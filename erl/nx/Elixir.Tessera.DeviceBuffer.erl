@@ -1,0 +1,73 @@
+%% The memory of a tensor: `ref' is its handle, `client_name' and `device_id'
+%% say where it is, `typespec' what is in it.
+-module('Elixir.Tessera.DeviceBuffer').
+-include("tessera.hrl").
+-include("tessera_nx.hrl").
+-export(['__struct__'/0, '__struct__'/1, '__info__'/1, from_ref/4, place_on_device/4, copy_to_device/3,
+         read/1, read/2, deallocate/1, 'deleted?'/1]).
+
+-define(FIELDS, #{ref => nil, client_name => nil, device_id => nil, typespec => nil}).
+
+-spec '__struct__'() -> map().
+'__struct__'() -> '__struct__'([]).
+
+-spec '__struct__'([{atom(), term()}] | map()) -> map().
+'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
+
+-spec '__info__'(atom()) -> term().
+'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+
+-spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().
+from_ref(Ref, #{name := Client}, Device, Typespec) when is_reference(Ref) ->
+    '__struct__'([{ref, Ref}, {client_name, Client}, {device_id, Device}, {typespec, Typespec}]).
+
+%% A buffer with the bytes of a binary, which it keeps instead of copying where it can.
+-spec place_on_device(binary(), map(), map(), non_neg_integer()) -> map().
+place_on_device(Binary, #{type := Type, shape := Shape} = Typespec, Client, Device) ->
+    Core = tessera_nx_tensor:core_type(Type),
+    Make = fun() -> tessera_nif:from_binary(Binary, Core, Shape, false) end,
+    #tessera{ref = Ref} =
+        tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
+    from_ref(Ref, Client, Device, Typespec).
+
+-spec copy_to_device(map(), map(), non_neg_integer()) -> map().
+copy_to_device(#{typespec := Typespec} = Buffer, Client, Device) ->
+    place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device).
+
+-spec read(map()) -> binary().
+read(Buffer) -> read(Buffer, -1).
+
+%% The first so many bytes, or all when it is negative. A view of the buffer's memory.
+-spec read(map(), integer()) -> binary().
+read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
+    Elements = case Bytes < 0 of
+                   true -> -1;
+                   false -> (Bytes * 8 + Bits - 1) div Bits
+               end,
+    case tessera_nif:to_binary(Ref, Elements) of
+        Binary when is_binary(Binary) -> Binary;
+        {error, #{code := failed_precondition}} ->
+            tessera_nx_error:runtime("read was called on deleted or donated buffer", []);
+        {error, Cause} when node(Ref) =:= node() -> tessera_nx_error:from_core(read, Cause);
+        {error, _} ->
+            tessera_nx_error:runtime("unable to get buffer. It may belong to another node, "
+                                     "consider using Nx.backend_transfer/1", [])
+    end.
+
+-spec deallocate(map()) -> ok | already_deallocated.
+deallocate(#{ref := Ref}) ->
+    case tessera_nif:deallocate(Ref) of
+        ok -> ok;
+        deallocated -> already_deallocated;
+        {error, _} ->
+            tessera_nx_error:runtime("unable to get buffer. It may belong to another node, "
+                                     "consider using Nx.backend_transfer/1", [])
+    end.
+
+%% Whether it was deallocated or donated.
+-spec 'deleted?'(map()) -> boolean().
+'deleted?'(#{ref := Ref}) ->
+    case tessera_nif:to_binary(Ref, 0) of
+        {error, #{code := failed_precondition}} -> true;
+        _ -> false
+    end.

@@ -1,0 +1,204 @@
+%% @private The callbacks of Nx.Defn.Compiler: options, cache, calls.
+%%
+%% A compiled expression is cached by the function, the arguments' types,
+%% shapes, names, vectorized axes and donation, and by the options that matter.
+-module(tessera_nx_compiler).
+-include("tessera.hrl").
+-include("tessera_nx.hrl").
+-export([compile/4, jit/5, is_cached/2]).
+
+-define(ASK, '$tessera_is_cached').
+
+%% What is in the cache.
+-record(compiled, {plan    :: tessera_nx_plan:plan(),
+                   outputs :: term(),             % container of tensors without their memory
+                   donated :: non_neg_integer(),  % which of the plan's arguments
+                   eval    :: integer(),          % microseconds of tracing and of compiling
+                   compile :: integer()}).
+
+-record(options, {cache, hooks, debug, client, device, lazy, precision}).
+
+%% ---- entry points
+
+-spec jit(function(), [term()], fun(([term()]) -> term()), [[fun(() -> map())]], [{atom(), term()}]) -> [term()].
+jit(Key, Vars, Fun, [Args], Options) ->
+    Checked = options(Options),
+    ask_cache(lists:keyfind(?ASK, 1, Options), Key, Vars, Checked),
+    run(Key, compiled(Key, Vars, Fun, Checked), Args, Checked).
+
+-spec compile(function(), [term()], fun(([term()]) -> term()), [{atom(), term()}]) ->
+          fun(([[fun(() -> map())]]) -> [term()]).
+compile(Key, Vars, Fun, Options) ->
+    Checked = options(Options),
+    Compiled = compiled(Key, Vars, Fun, Checked),
+    fun([Args]) -> run(Key, Compiled, Args, Checked) end.
+
+%% ---- options
+
+options(List) ->
+    Get = fun(Name, Default) -> proplists:get_value(Name, List, Default) end,
+    {Client, Device} = 'Elixir.Tessera.Client':place(List),
+    Options = #options{cache = Get(cache, true), hooks = Get(hooks, #{}), debug = Get(debug, false),
+                       client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
+                       precision = Get(precision, default)},
+    lists:member(Options#options.lazy, [always, never, opt_in]) orelse
+        tessera_nx_error:argument(":lazy_transfers must be either :always or :never, got: ~ts",
+                                  [tessera_nx_error:inspect(Options#options.lazy)]),
+    lists:member(Options#options.precision, [default, high, highest]) orelse
+        tessera_nx_error:argument("expected precision configuration to be one of :default, :high, or :highest, got: ~ts",
+                                  [tessera_nx_error:inspect(Options#options.precision)]),
+    case lists:keyfind(input_shardings, 1, List) of
+        {_, [_ | _]} ->
+            tessera_nx_error:argument("input sharding configuration provided but no device mesh was provided", []);
+        _ -> Options
+    end.
+
+%% ---- the cache
+
+compiled(Key, Vars, Fun, #options{cache = Cache} = Options) ->
+    Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
+    case Cache of
+        Off when Off =:= false; Off =:= nil -> report(miss, Key, make(Vars, Leaves, Fun, Options), Options);
+        _ ->
+            Self = make_ref(),
+            {Maker, Compiled} =
+                tessera_cache:fetch(cache_key(Key, Leaves, Options),
+                                    fun() -> {Self, make(Vars, Leaves, Fun, Options)} end),
+            HitOrMiss = case Maker of
+                            Self -> miss;
+                            _ -> hit
+                        end,
+            report(HitOrMiss, Key, Compiled, Options)
+    end.
+
+cache_key(Key, Leaves, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
+    {nx, Key, [leaf_key(Leaf) || Leaf <- Leaves], Client, Device, maps:keys(Hooks), Lazy}.
+
+leaf_key(#{type := Type, shape := Shape, names := Names, vectorized_axes := Axes} = Leaf) ->
+    {Type, Shape, Names, Axes, is_donatable(Leaf)}.
+
+is_donatable(Leaf) -> maps:get('donatable?', Leaf, false).
+
+%% Whether a call with these arguments would find its program: asks by an option that makes the call stop there.
+-spec is_cached(fun((Options) -> term()), Options) -> boolean() when Options :: [{atom(), term()}].
+is_cached(Call, Options) ->
+    Tag = make_ref(),
+    try
+        _ = Call([{?ASK, Tag} | Options]),
+        false
+    catch throw:{Tag, Answer} -> Answer
+    end.
+
+ask_cache(false, _, _, _) -> ok;
+ask_cache({_, Tag}, Key, Vars, Options) ->
+    CacheKey = cache_key(Key, lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]), Options),
+    _ = tessera_cache:fetch(CacheKey, fun() -> throw({Tag, false}) end),
+    throw({Tag, true}).
+
+%% ---- making a program
+
+make(Vars, Leaves, Fun, #options{hooks = Hooks, client = Client, device = Device}) ->
+    {EvalTime, Traced} = timer:tc(fun() -> trace(Fun, Vars) end),
+    Roots = tessera_nx_tensor:flatten(Traced),
+    {CompileTime, {Plan, Used}} =
+        timer:tc(fun() ->
+                         tessera_nx_plan:build(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves],
+                                               maps:keys(Hooks))
+                 end),
+    Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
+    #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
+              compile = CompileTime}.
+
+%% On one scheduler, so that the references of the nodes have the order of their making; see tessera_nx_lower.
+trace(Fun, Vars) ->
+    Old = bind_scheduler(erlang:system_info(scheduler_id)),
+    try Fun(Vars)
+    after bind_scheduler(Old)
+    end.
+
+bind_scheduler(Id) ->
+    try process_flag(scheduler, Id)
+    catch error:badarg -> 0
+    end.
+
+output(Root, Place) ->
+    {Type, Shape} = tessera_nx_tensor:form(Root),
+    T = maps:without(['donatable?'], Root),
+    Data = tessera_nx_tensor:data(#tessera{ref = undefined, type = Type, shape = Shape}, Place),
+    case Root of
+        #{'donatable?' := _} -> T#{data := Data, 'donatable?' => false};
+        _ -> T#{data := Data}
+    end.
+
+%% Each donated leaf needs a result of its own of the same type and shape.
+donated(Leaves, Used, Roots) ->
+    Forms = [tessera_nx_tensor:form(Root) || Root <- Roots],
+    {Bits, _} = lists:foldl(fun({I, Leaf}, Acc) -> donate(is_donatable(Leaf), I, Leaf, Used, Acc) end,
+                            {0, Forms}, lists:zip(tessera_type:dims(length(Leaves)), Leaves)),
+    Bits.
+
+donate(false, _, _, _, Acc) -> Acc;
+donate(true, I, Leaf, Used, {Bits, Forms}) ->
+    Position = position(I, Used, 0),
+    Position =/= none orelse
+        tessera_nx_error:argument("argument marked for donation is not used by the computation; "
+                                  "only used inputs can be donated", []),
+    Form = tessera_nx_tensor:form(Leaf),
+    lists:member(Form, Forms) orelse
+        tessera_nx_error:argument("input marked for donation has no output with matching shape ~ts and type ~ts; "
+                                  "cannot alias this argument",
+                                  [tessera_nx_error:inspect(tessera_nx_tensor:shape(Leaf)),
+                                   tessera_nx_error:inspect(maps:get(type, Leaf))]),
+    {Bits bor (1 bsl Position), lists:delete(Form, Forms)}.
+
+position(_, [], _) -> none;
+position(I, [I | _], N) -> N;
+position(I, [_ | Rest], N) -> position(I, Rest, N + 1).
+
+%% ---- telling
+
+report(hit, _, Compiled, #options{debug = false}) -> Compiled;
+report(HitOrMiss, Key, #compiled{eval = Eval, compile = Compile} = Compiled, #options{debug = Debug}) ->
+    Times = case HitOrMiss of
+                hit -> {0, 0};
+                miss -> {Eval, Compile}
+            end,
+    Debug =/= true orelse log_compiled(Key, HitOrMiss, Times),
+    HitOrMiss =:= hit orelse telemetry(Key, Eval, Compile),
+    Compiled.
+
+log_compiled(Key, HitOrMiss, {Eval, Compile}) ->
+    debug("Tessera defn evaluation ~ts cache ~s in ~sms", [tessera_nx_error:inspect(Key), HitOrMiss, ms(Eval)]),
+    debug("Tessera compilation ~ts cache ~s in ~sms", [tessera_nx_error:inspect(Key), HitOrMiss, ms(Compile)]).
+
+ms(Microseconds) -> io_lib:format("~.1f", [Microseconds / 1000]).
+
+debug(Format, Values) ->
+    logger:debug("~ts", [unicode:characters_to_binary(io_lib:format(Format, Values))]).
+
+telemetry(Key, Eval, Compile) ->
+    case erlang:function_exported(telemetry, execute, 3) of
+        true ->
+            telemetry:execute([tessera, compilation],
+                              #{eval_time => Eval, compile_time => Compile, total_time => Eval + Compile},
+                              #{key => Key});
+        false -> ok
+    end.
+
+%% ---- calls
+
+run(Key, Compiled, Args, #options{debug = true, device = Device} = Options) ->
+    {Time, Result} = timer:tc(fun() -> run(Key, Compiled, Args, Options#options{debug = false}) end),
+    debug("Tessera device ~b lock in 0.0ms", [Device]),
+    debug("Tessera execution on device ~b in ~sms", [Device, ms(Time)]),
+    Result;
+run(_, #compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks}) ->
+    Leaves = list_to_tuple(Args),
+    Arg = fun(I) -> tessera_nx_tensor:value((element(I + 1, Leaves))()) end,
+    Results = tessera_nx_plan:run(Plan, Arg, Donated, Hooks),
+    [fill(Outputs, Results)].
+
+fill(#{'__struct__' := ?TENSOR} = T, [Value]) -> tessera_nx_tensor:with_value(T, Value);
+fill(Outputs, Values) ->
+    Leaves = lists:zipwith(fun tessera_nx_tensor:with_value/2, tessera_nx_tensor:flatten(Outputs), Values),
+    tessera_nx_tensor:rebuild(Outputs, Leaves).

@@ -1,0 +1,67 @@
+%% @private Ops of the backend, on tensors at hand.
+-module(tessera_nx_eager).
+-include("tessera.hrl").
+-include("tessera_nx.hrl").
+-export([op/3, source/4, from_binary/4, jit/3, to_batched/3, is_at/2]).
+
+%% Args are as the callback got them; among them, and in lists among them, are tensors.
+-spec op(atom(), map(), [term()]) -> map().
+op(Op, Out, Args) ->
+    Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), [value(Arg) || Arg <- Args]),
+    Out#{data := tessera_nx_tensor:data(Value, place(Args))}.
+
+value(#{'__struct__' := ?TENSOR} = Tensor) -> tessera_nx_tensor:value(Tensor);
+value([#{'__struct__' := ?TENSOR} | _] = List) -> [value(Item) || Item <- List];
+value([Item | _] = List) when is_integer(Item) -> [value(I) || I <- List];
+value(Other) -> Other.
+
+%% Where the first operand of ours is.
+place([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | _]) ->
+    #{client_name := Client, device_id := Device} = Buffer,
+    {Client, Device};
+place([[#{} | _] = List | Args]) -> place(List ++ Args);
+place([_ | Args]) -> place(Args);
+place([]) -> ?CLIENT:place([]).
+
+%% An op without operands.
+-spec source(atom(), map(), [term()], [{atom(), term()}]) -> map().
+source(Op, Out, Args, Options) ->
+    Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), Args),
+    Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
+
+-spec from_binary(map(), binary(), boolean(), [{atom(), term()}]) -> map().
+from_binary(Out, Binary, MustCopy, Options) ->
+    {Type, Shape} = tessera_nx_tensor:form(Out),
+    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end,
+    Value = tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
+    Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
+
+%% Compiles a function for these arguments, also while another one is being traced.
+-spec jit(function(), [term()], [map()]) -> term().
+jit(Fun, Args, Tensors) ->
+    {Client, Device} = place(Tensors),
+    'Elixir.Tessera':jit_apply(Fun, Args, [{on_conflict, force}, {client, Client}, {device_id, Device}]).
+
+%% A lazy stream of slices along the first axis.
+-spec to_batched(map(), map(), [{atom(), term()}]) -> term().
+to_batched(#{shape := OutShape} = Out, #{shape := Shape} = Tensor, Options) ->
+    [Batch | Dims] = tuple_to_list(OutShape),
+    Size = element(1, Shape),
+    Rest = Size rem Batch,
+    Last = case Rest =/= 0 andalso proplists:get_value(leftover, Options) =:= repeat of
+               true -> Size div Batch;
+               false -> Size div Batch - 1
+           end,
+    Part = fun(T, From, Count) ->
+                   Rank = length(Dims),
+                   op(slice, T#{shape := list_to_tuple([Count | Dims])},
+                      [Tensor, [From | lists:duplicate(Rank, 0)], [Count | Dims], lists:duplicate(Rank + 1, 1)])
+           end,
+    Each = fun(I) when (I + 1) * Batch =< Size -> Part(Out, I * Batch, Batch);
+              (I) -> op(concatenate, Out, [[Part(Out, I * Batch, Rest), Part(Out, 0, Batch - Rest)], 0])
+           end,
+    'Elixir.Stream':map(lists:seq(0, Last), Each).
+
+%% Whether a buffer is where the options ask for it.
+-spec is_at(map(), [{atom(), term()}]) -> boolean().
+is_at(#{client_name := Client, device_id := Device}, Options) -> ?CLIENT:place(Options) =:= {Client, Device}.

@@ -1,0 +1,231 @@
+%% @private What a traced expression runs as: one program, or, where it calls
+%% Elixir, steps between which the caller's own process does the calling. So no
+%% thread ever waits for a callback, and a callback may itself use Tessera.
+%%
+%% Values that live from one step to a later one have slots.
+-module(tessera_nx_plan).
+-include("tessera.hrl").
+-include("tessera_nx.hrl").
+-include("tessera_nx_lower.hrl").
+-export([build/3, effect/4, run/4]).
+-export_type([plan/0]).
+
+-record(single, {executable :: tessera_nif:executable(), args :: [non_neg_integer()]}).
+-record(steps, {steps :: [term()], results :: [term()], args :: [non_neg_integer()]}).
+-opaque plan() :: #single{} | #steps{}.
+
+%% ---- building
+
+%% Roots are the results; Args are the types of the leaves of the arguments. Handled are the names of hooks.
+-spec build([map()], [tessera_nx_ops:form()], [atom()]) -> {plan(), [non_neg_integer()]}.
+build(Roots, Args, Handled) ->
+    Effects = tessera_nx_expr:effects(Roots, Handled),
+    Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
+                             || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
+    St = tessera_nx_lower:begin_program(#st{effects = Effects, handled = Handled}),
+    {Values, St1} = tessera_nx_lower:scope(Roots, Params, #{}, false, St),
+    case St1#st.steps of
+        [] ->
+            Used = imports(St1#st.program, St1),
+            Plan = #single{executable = compile(St1#st.program, Values), args = [I || {arg, I} <- Used]},
+            {Plan, Plan#single.args};
+        _ ->
+            {Slots, St2} = slots(Values, St1),
+            Steps = link(lists:reverse(end_program(St2)), St2),
+            Used = lists:usort([I || {_, {arg, I}} <- maps:keys(St2#st.imports)]),
+            {#steps{steps = Steps, results = Slots, args = Used}, Used}
+    end.
+
+compile(Program, Values) ->
+    _ = check(tessera_nif:finish(Program, Values)),
+    check(tessera_nif:compile(Program, [])).
+
+check({error, Cause}) -> tessera_nx_error:from_core(compile, Cause);
+check(Result) -> Result.
+
+imports(Program, #st{imports = Imports}) -> lists:reverse(maps:get(Program, Imports, [])).
+
+slots(Values, St) ->
+    {Slots, St1} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St, Values),
+    {[Name || #slot{name = Name} <- Slots], St1}.
+
+end_program(#st{steps = Steps, program = Program}) -> [{program, Program} | Steps].
+
+%% Programs get their results when it is known what of them is used later.
+link(Steps, St) -> lists:append([link_step(Step, St) || Step <- Steps]).
+
+link_step({program, Program}, #st{exports = Exports} = St) ->
+    case lists:reverse(maps:get(Program, Exports, [])) of
+        [] -> [];
+        Exported ->
+            {Names, Values} = lists:unzip(Exported),
+            [{run, compile(Program, Values), imports(Program, St), Names}]
+    end;
+link_step({'cond', Predicate, True, False, Out}, St) ->
+    [{'cond', Predicate, link_part(True, St), link_part(False, St), Out}];
+link_step({while, In, Params, Test, Body, Out}, St) ->
+    [{while, In, Params, link_part(Test, St), link_part(Body, St), Out}];
+link_step(Step, _) -> [Step].
+
+link_part({Steps, Results}, St) -> {link(Steps, St), Results}.
+
+%% ---- nodes that call Elixir
+
+%% Ends the program and adds a step, after which another begins.
+-spec effect(atom(), [term()], map(), #st{}) -> {term(), #st{}}.
+effect(Op, [Container, Spec, Template | _], Node, St) when Op =:= io_call; Op =:= hook ->
+    {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), St),
+    {Slots, St2} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St1, Values),
+    {result(Node, Slots), step({io_call, Spec, templates(Template), names(Slots)}, St2)};
+effect(runtime_call, [Container, Fun, Template, Options], Node, St) ->
+    {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), St),
+    {In, St2} = slots(Values, St1),
+    {Out, St3} = new_slots([tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(Template)], St2),
+    Step = {runtime_call, Fun, Options, templates(Container), In, templates(Template), names(Out)},
+    {result(Node, Out), step(Step, St3)};
+effect('cond', _, Node, St) ->
+    {Predicate, True, False} = tessera_nx_lower:clauses(Node),
+    {P, St1} = tessera_nx_lower:get(Predicate, St),
+    {PSlot, St2} = tessera_nx_lower:slot(P, tessera_nx_lower:hoist(True ++ False, St1)),
+    St3 = mark(False, step_end(St2)),
+    {PartTrue, _, St4} = part(True, St3#st.params, St3#st.memo, St3),
+    {PartFalse, Forms, St5} = part(False, St3#st.params, St3#st.memo, St4),
+    {Out, St6} = new_slots(Forms, St5),
+    Step = {'cond', PSlot#slot.name, PartTrue, PartFalse, names(Out)},
+    {result(Node, Out), add_step(Step, St6)};
+effect(while, [Initial, _, Condition, Body], Node, St) ->
+    {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Initial), St),
+    {In, St2} = slots(Values, St1),
+    Forms = [form(Value) || Value <- Values],
+    {Params, St3} = new_slots(Forms, step_end(St2)),
+    Numbered = maps:from_list(lists:zip(tessera_type:dims(length(Params)), Params)),
+    {Test, _, St4} = part([Condition], Numbered, #{}, St3),
+    {Next, _, St5} = part(tessera_nx_expr:leaves(Body), Numbered, #{}, St4),
+    {Out, St6} = new_slots(Forms, St5),
+    {result(Node, Out), add_step({while, In, names(Params), Test, Next, names(Out)}, St6)};
+effect(block, [_, Args, Default, _], Node, St) ->
+    {Values, St1} = tessera_nx_lower:get_all([A || A <- Args, tessera_nx_expr:is_node(A)], St),
+    {In, St2} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St1, Values),
+    Params = maps:from_list(lists:zip(tessera_type:dims(length(In)), In)),
+    {Results, St3} = tessera_nx_lower:scope(tessera_nx_expr:leaves(Default), Params, #{}, false, St2),
+    {result(Node, Results), St3};
+effect(_, _, _, _) -> tessera_nx_lower:cannot_call().
+
+%% A cond that was made of the further clauses of another one calls Elixir if a branch of it does.
+mark([Node], #st{effects = Effects, handled = Handled} = St) ->
+    St#st{effects = maps:merge(tessera_nx_expr:effects([Node], Handled), Effects)};
+mark(_, St) -> St.
+
+%% Steps of a branch or body, and the forms of their results.
+part(Roots, Params, Memo, #st{steps = Steps} = St) ->
+    Inner = tessera_nx_lower:begin_program(St#st{steps = []}),
+    {Values, St1} = tessera_nx_lower:scope(Roots, Params, Memo, false, Inner),
+    {Names, St2} = slots(Values, St1),
+    Part = {lists:reverse(end_program(St2)), Names},
+    {Part, [form(Value) || Value <- Values], tessera_nx_lower:begin_program(St2#st{steps = Steps})}.
+
+step(Step, St) -> add_step(Step, step_end(St)).
+
+step_end(St) -> tessera_nx_lower:begin_program(St#st{steps = end_program(St)}).
+
+add_step(Step, #st{steps = Steps} = St) -> St#st{steps = [Step | Steps]}.
+
+new_slots(Forms, St) ->
+    lists:mapfoldl(fun(Form, #st{next = Next} = S) -> {#slot{name = Next, form = Form}, S#st{next = Next + 1}} end,
+                   St, Forms).
+
+names(Slots) -> [Name || #slot{name = Name} <- Slots].
+
+form(#tessera{type = Type, shape = Shape}) -> {Type, Shape}.
+
+result(#{type := {tuple, _}}, Values) -> Values;
+result(_, [Value]) -> Value.
+
+templates(Container) ->
+    Leaves = [tessera_nx_tensor:template(T) || T <- tessera_nx_tensor:flatten(Container)],
+    tessera_nx_tensor:rebuild(Container, Leaves).
+
+%% ---- running
+
+%% Arg gives the tensor of an argument's leaf, Hooks the functions for named io_calls. Donated: a set of
+%% positions among the arguments that the plan uses.
+-spec run(plan(), fun((non_neg_integer()) -> tessera:tensor()), non_neg_integer(), #{atom() => function()}) ->
+          [tessera:tensor()].
+run(#single{executable = Executable, args = Args}, Arg, Donated, _) ->
+    execute(Executable, [Arg(I) || I <- Args], Donated);
+run(#steps{steps = Steps, results = Results, args = Args}, Arg, _, Hooks) ->
+    Env = maps:from_list([{{arg, I}, Arg(I)} || I <- Args]),
+    pick(Results, steps(Steps, Env, Hooks)).
+
+execute(Executable, Args, Donated) ->
+    case tessera_nif:run(Executable, Args, 0, Donated) of
+        Results when is_list(Results) -> Results;
+        Other ->
+            tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, 0, Donated) end, fun run_failed/1)
+    end.
+
+-spec run_failed(map()) -> no_return().
+run_failed(#{code := failed_precondition}) ->
+    tessera_nx_error:runtime("an argument's buffer was read: called on deleted or donated buffer", []);
+run_failed(Cause) -> tessera_nx_error:from_core(run, Cause).
+
+steps(Steps, Env, Hooks) -> lists:foldl(fun(Step, E) -> step(Step, E, Hooks) end, Env, Steps).
+
+step({run, Executable, In, Out}, Env, _) -> put_all(Out, execute(Executable, pick(In, Env), 0), Env);
+step({io_call, Spec, Template, In}, Env, Hooks) ->
+    F = handler(Spec, Hooks),
+    _ = F(container(Template, pick(In, Env))),
+    Env;
+step({runtime_call, Fun, Options, InTemplate, In, OutTemplate, Out}, Env, _) ->
+    Result = Fun(container(InTemplate, pick(In, Env)), Options),
+    tessera_nx_tensor:compatible(Result, OutTemplate) orelse
+        tessera_nx_error:runtime("expected the runtime_call function to match the given output template ~ts, got: ~ts",
+                                 [tessera_nx_error:inspect(OutTemplate), tessera_nx_error:inspect(Result)]),
+    put_all(Out, [result_value(Leaf) || Leaf <- tessera_nx_tensor:flatten(Result)], Env);
+step({'cond', Predicate, True, False, Out}, Env, Hooks) ->
+    {Steps, Results} = case truth(maps:get(Predicate, Env)) of
+                           true -> True;
+                           false -> False
+                       end,
+    put_all(Out, pick(Results, steps(Steps, Env, Hooks)), Env);
+step({while, In, Params, Test, Body, Out}, Env, Hooks) ->
+    put_all(Out, loop(pick(In, Env), Params, Test, Body, Env, Hooks), Env).
+
+loop(Values, Params, {TestSteps, [Predicate]} = Test, {Steps, Results} = Body, Outer, Hooks) ->
+    Env = steps(TestSteps, put_all(Params, Values, Outer), Hooks),
+    case truth(maps:get(Predicate, Env)) of
+        true -> loop(pick(Results, steps(Steps, Env, Hooks)), Params, Test, Body, Outer, Hooks);
+        false -> Values
+    end.
+
+truth(#tessera{ref = Ref}) ->
+    case tessera_nif:to_list(Ref) of
+        nan -> true;
+        Number -> Number =/= 0 andalso Number /= 0
+    end.
+
+pick(Names, Env) -> [maps:get(Name, Env) || Name <- Names].
+
+put_all(Names, Values, Env) -> maps:merge(Env, maps:from_list(lists:zip(Names, Values))).
+
+handler({fn, F}, _) -> F;
+handler({named, Name, Default}, Hooks) ->
+    case Hooks of
+        #{Name := F} -> F;
+        _ -> Default
+    end.
+
+%% Callbacks get tensors in the VM's own memory.
+container(Template, Values) ->
+    Leaves = [T#{data := #{'__struct__' => ?BINARY, state => to_binary(Value)}}
+              || {T, Value} <- lists:zip(tessera_nx_tensor:flatten(Template), Values)],
+    tessera_nx_tensor:rebuild(Template, Leaves).
+
+to_binary(#tessera{ref = Ref}) ->
+    case tessera_nif:to_binary(Ref, -1) of
+        Binary when is_binary(Binary) -> Binary;
+        {error, Cause} -> run_failed(Cause)
+    end.
+
+result_value(Number) when is_number(Number) -> tessera:tensor(Number);
+result_value(Tensor) -> tessera_nx_tensor:value(Tensor).
