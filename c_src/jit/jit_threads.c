@@ -7,19 +7,25 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_THREADS 8
 #define MAX_FAILED_THREADS 16
 #define STACK_BYTES ((size_t)8 << 20)
+#define EXIT_WAIT_SECONDS 5
 
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t wake;
   ts_compile_job *first, **last;
   int threads, idle, queued; /* alive; of those waiting; jobs in the queue */
+  int in_llvm;               /* threads that are inside LLVM now */
   int failed;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+  bool exiting;              /* nobody may enter LLVM any more */
+  pthread_cond_t left;       /* in_llvm went down */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
 
 static _Atomic int injected;
 static _Thread_local ts_compile_job *current;
@@ -31,6 +37,29 @@ int64_t ts_compile_failed_threads(void) {
   int64_t failed = pool.failed;
   pthread_mutex_unlock(&pool.lock);
   return failed;
+}
+
+/* At exit LLVM's global objects are destroyed, under the feet of a thread that
+ * is still inside. Registered after LLVM was loaded, so it runs before that. */
+static void wait_for_llvm(void) {
+  struct timespec deadline;
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += EXIT_WAIT_SECONDS;
+  pthread_mutex_lock(&pool.lock);
+  pool.exiting = true;
+  while (pool.in_llvm > 0 && pthread_cond_timedwait(&pool.left, &pool.lock, &deadline) == 0) {}
+  pthread_mutex_unlock(&pool.lock);
+}
+
+/* Both with the lock held. enter_llvm does not return once the process exits. */
+static void enter_llvm(void) {
+  while (pool.exiting) pthread_cond_wait(&pool.wake, &pool.lock);
+  pool.in_llvm++;
+}
+
+static void leave_llvm(void) {
+  pool.in_llvm--;
+  pthread_cond_broadcast(&pool.left);
 }
 
 static int thread_limit(void) {
@@ -77,6 +106,7 @@ static void on_fatal(const char *reason) {
   pthread_mutex_lock(&pool.lock);
   pool.threads--;
   pool.failed++;
+  leave_llvm();
   start_threads();
   ts_compile_job *stranded = take_stranded();
   pthread_mutex_unlock(&pool.lock);
@@ -104,6 +134,7 @@ static void run_first(ts_compiler **compiler) {
   if (!pool.first) pool.last = NULL;
   pool.queued--;
   bool off = pool.failed >= MAX_FAILED_THREADS;
+  enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   int64_t start = ts_jit_clock();
   current = job;
@@ -112,15 +143,20 @@ static void run_first(ts_compiler **compiler) {
   job->nanoseconds = ts_jit_clock() - start;
   finish(job, status);
   pthread_mutex_lock(&pool.lock);
+  leave_llvm();
 }
 
 /* `warm_up` is a flag: any pointer but NULL. */
 static void *compile_thread(void *warm_up) {
   pthread_setname_np(pthread_self(), "tessera-jit");
   ts_compiler *compiler = NULL;
+  pthread_mutex_lock(&pool.lock);
+  enter_llvm();
+  pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(&compiler)); /* a failure shows again in the first job */
   if (compiler && warm_up) ts_compiler_warm_up(compiler);
   pthread_mutex_lock(&pool.lock);
+  leave_llvm();
   for (;;) {
     while (!pool.first) {
       pool.idle++;
@@ -134,9 +170,12 @@ static void *compile_thread(void *warm_up) {
 
 /* With every signal blocked: they belong to the embedding's threads. */
 static bool start_thread(bool warm_up) {
-  static bool handler_set;
-  if (!handler_set) ts_compiler_set_fatal_handler(on_fatal);
-  handler_set = true;
+  static bool handlers_set;
+  if (!handlers_set) {
+    ts_compiler_set_fatal_handler(on_fatal);
+    atexit(wait_for_llvm);
+  }
+  handlers_set = true;
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   sigset_t all, old;
