@@ -39,7 +39,7 @@ constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type
 
 %% Integers wrap, as they do in a binary.
 fit(Type, N) when is_integer(N) ->
-    case tessera_type:is_float(Type) of
+    case tessera_type:is_float_type(Type) of
         true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
         true -> float(N);
         false ->
