@@ -100,6 +100,8 @@ tensor(Data, Type) when is_binary(Data) ->
         true -> from_binary(Data, Type, {erlang:byte_size(Data) div tessera_type:bytes(Type)});
         false -> made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
     end;
+tensor(Data, undefined) ->
+    tessera_error:raise(tensor, [Data, undefined], invalid_argument, "tensor: expected a type, got undefined", []);
 tensor(Data, Type) -> made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
 
 %% @doc A tensor on the bytes of a binary: elements in row-major order and
@@ -143,8 +145,10 @@ iota(Shape, Type) -> tessera_ops:source(iota, {Type, Shape, -1}).
 %% [[0,1,2],[0,1,2]]
 %% '''
 -spec iota(shape(), type(), integer()) -> tensor().
-iota(Shape, Type, Axis) when is_tuple(Shape) ->
-    tessera_ops:source(iota, {Type, Shape, tessera_type:axis(iota, [Shape, Type, Axis], Axis, tuple_size(Shape))}).
+iota(Shape, Type, Axis) ->
+    Args = [Shape, Type, Axis],
+    Rank = tuple_size(tessera_type:shape(iota, Args, Shape)),
+    tessera_ops:source(iota, {Type, Shape, tessera_type:axis(iota, Args, Axis, Rank)}).
 
 %% @doc A number everywhere: s32 or f32, as the number is.
 -spec full(shape(), operand()) -> tensor().
@@ -234,7 +238,7 @@ to_list(Tensor) -> contents(to_list, Tensor, fun tessera_nif:to_list/1).
 %% 6
 %% '''
 -spec to_number(tensor()) -> number() | nan | infinity | neg_infinity.
-to_number(#tessera{type = Type, shape = Shape} = Tensor) ->
+to_number(#tessera{type = Type, shape = Shape} = Tensor) when is_tuple(Shape) ->
     tessera_type:elements(Shape) =:= 1 orelse
         tessera_error:raise(to_number, [Tensor], invalid_argument, "to_number(~s): expected one element",
                             [tessera_type:format(Type, Shape)]),
@@ -251,8 +255,11 @@ contents(Name, #tessera{type = Type, shape = Shape} = Tensor, _) ->
     tessera_error:raise(Name, [Tensor], failed_precondition,
                         "~s(~s): the value has no contents while the function is traced",
                         [Name, tessera_type:format(Type, Shape)]);
-contents(Name, Other, _) ->
-    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a tensor, got ~P", [Name, Other, 10]).
+contents(Name, Other, _) -> no_tensor(Name, Other).
+
+-spec no_tensor(atom(), term()) -> no_return().
+no_tensor(Name, Other) ->
+    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a tensor, got ~0P", [Name, Other, 10]).
 
 %% @doc The type of the elements.
 %% ```
@@ -260,11 +267,11 @@ contents(Name, Other, _) ->
 %% f32
 %% '''
 -spec type(operand()) -> type().
-type(Operand) -> tessera_ops:type_of(Operand).
+type(Operand) -> tessera_ops:type_of(tessera_ops:operand(type, Operand)).
 
 %% @doc The size of each axis.
 -spec shape(operand()) -> shape().
-shape(Operand) -> tessera_ops:shape_of(Operand).
+shape(Operand) -> tessera_ops:shape_of(tessera_ops:operand(shape, Operand)).
 
 %% @doc The number of axes.
 -spec rank(operand()) -> non_neg_integer().
@@ -301,7 +308,8 @@ is_tensor(Term) -> is_record(Term, tessera).
 %% ]
 %% '''
 -spec format(tensor()) -> iolist().
-format(#tessera{} = Tensor) -> tessera_print:format(Tensor).
+format(#tessera{} = Tensor) -> tessera_print:format(Tensor);
+format(Other) -> no_tensor(format, Other).
 
 %% @doc Prints that, and gives the tensor back.
 -spec print(Tensor) -> Tensor when Tensor :: tensor().
@@ -316,7 +324,8 @@ deallocate(#tessera{ref = Ref} = Tensor) ->
     case tessera_trace:check(deallocate, [Tensor], tessera_nif:deallocate(Ref)) of
         ok -> ok;
         deallocated -> already_deallocated
-    end.
+    end;
+deallocate(Other) -> no_tensor(deallocate, Other).
 
 
 %% ---- elementwise, one operand. Math functions give floats: f32 for integers.

@@ -4,10 +4,16 @@
 -include("tessera.hrl").
 -export([while/3, 'cond'/3, reduce/4]).
 
+expect_function(_, F, Arity) when is_function(F, Arity) -> ok;
+expect_function(Name, Other, Arity) ->
+    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a function of arity ~b, got ~0P",
+                        [Name, Arity, Other, 10]).
+
 %% ---- while
 
 -spec while(Carried, fun((Carried) -> tessera:operand()), fun((Carried) -> Carried)) -> Carried.
 while(Initial, Condition, Body) ->
+    [expect_function(while, F, 1) || F <- [Condition, Body]],
     case tessera_trace:is_tracing() of
         true -> trace_while(Initial, Condition, Body);
         false -> (tessera_jit:jit(fun(I) -> trace_while(I, Condition, Body) end, #{}))(Initial)
@@ -38,7 +44,7 @@ next(Signature, Types, Next) ->
     {NextSignature, Leaves} = tessera_tree:flatten(Next),
     tessera_tree:structure(Signature) =:= tessera_tree:structure(NextSignature) orelse
         tessera_error:raise(while, [], invalid_argument,
-                            "while: the body returns a term of another form than it was given: ~p", [Next]),
+                            "while: the body returns a term of another form than it was given: ~0p", [Next]),
     lists:zipwith(fun fill_number/2, Leaves, Types).
 
 fill_number(#tessera{} = Value, _) -> Value;
@@ -48,6 +54,7 @@ fill_number(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shap
 
 -spec 'cond'(tessera:operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) ->
+    [expect_function('cond', F, 0) || F <- [True, False]],
     case tessera_trace:is_tracing() of
         true -> trace_cond(Predicate, True, False);
         false -> (tessera_jit:jit(fun(P) -> trace_cond(P, True, False) end, #{}))(Predicate)
@@ -111,6 +118,7 @@ cast(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shape, Numb
 -spec reduce(tessera:tensor(), tessera:operand(), fun((tessera:tensor(), tessera:tensor()) -> tessera:operand()),
              [non_neg_integer()]) -> tessera:tensor().
 reduce(Tensor, Initial, F, Axes) ->
+    expect_function(reduce, F, 2),
     case tessera_trace:is_tracing() of
         true -> trace_reduce(Tensor, Initial, F, Axes);
         false -> (tessera_jit:jit(fun(T, I) -> trace_reduce(T, I, F, Axes) end, #{}))(Tensor, Initial)

@@ -5,9 +5,17 @@
 
 %% The operation's name, its arguments, and what the core said.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
-raise(Name, Args, #{code := Code, message := Message} = Cause) ->
-    Info = {error_info, #{module => ?MODULE, cause => Cause}},
+raise(Name, Args, #{code := Code, message := Text} = Cause) ->
+    Message = named(Name, Text),
+    Info = {error_info, #{module => ?MODULE, cause => Cause#{message := Message}}},
     erlang:raise(error, {Code, Message}, [{tessera, Name, Args, [Info]} | callers()]).
+
+%% Says first which function it is about, unless the message does: "name: ...", "name(...) ...".
+named(Name, Text) ->
+    case re:run(Text, "^[a-z][a-z0-9_]*[:(,]", [{capture, none}]) of
+        match -> Text;
+        nomatch -> <<(atom_to_binary(Name, utf8))/binary, ": ", Text/binary>>
+    end.
 
 %% The same with a message made here.
 -spec raise(atom(), [term()], atom(), io:format(), [term()]) -> no_return().

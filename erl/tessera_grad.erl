@@ -24,7 +24,7 @@ differentiated(F, Choose) when is_function(F) ->
             tessera_jit:jit(Traced, #{})
     end;
 differentiated(F, _) ->
-    tessera_error:raise(grad, [F], invalid_argument, "grad: expected a function, got ~P", [F, 10]).
+    tessera_error:raise(grad, [F], invalid_argument, "grad: expected a function, got ~0P", [F, 10]).
 
 trace(F, [First | Rest]) ->
     {Signature, Leaves} = tessera_tree:flatten(First),
@@ -45,7 +45,7 @@ check_result(F, Result) ->
             tessera_trace:value(Result);
         #tessera{shape = Shape, type = Type} -> bad_result(F, tessera_type:format(Type, Shape));
         Number when is_number(Number) -> tessera_trace:value(float(Number));
-        _ -> bad_result(F, io_lib:format("~P", [Result, 10]))
+        _ -> bad_result(F, io_lib:format("~0P", [Result, 10]))
     end.
 
 bad_result(F, What) ->

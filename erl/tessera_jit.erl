@@ -57,12 +57,12 @@ with_arity(Arity, _) ->
 new(F, Options) when is_function(F), is_map(Options) ->
     case maps:keys(maps:without(maps:keys(?NO_OPTIONS), Options)) of
         [] -> ok;
-        Unknown -> bad_options(F, Options, "unknown options ~p", [Unknown])
+        Unknown -> bad_options(F, Options, "unknown options ~0p", [Unknown])
     end,
     #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
-    is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~p", [Threads]),
+    is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
     is_list(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
-        bad_options(F, Options, "donate is ~p, expected positions of arguments from 1", [Donate]),
+        bad_options(F, Options, "donate is ~0p, expected positions of arguments from 1", [Donate]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
     {Key, Environment} = function_key(F, []),
     #jit{function = F, id = erlang:md5(term_to_binary({Key, Compile, Donate})),
@@ -291,7 +291,7 @@ run_text(Text, Args) when is_binary(Text) ->
         Results -> tessera_memory:result(Results, Run, Fail)
     end;
 run_text(Text, Args) ->
-    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~P", [Text, 10]).
+    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~0P", [Text, 10]).
 
 compile_text(Text, Args) ->
     Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),

@@ -5,7 +5,7 @@
 -export([as_type/2, broadcast_to/2, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
          slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3, take/3, take_along_axis/3,
          reduce/3, fold/4, mean/2, variance/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
-         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, tensor/1, options/4, shape_of/1, type_of/1]).
+         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, tensor/2, operand/2, options/4, shape_of/1, type_of/1]).
 
 -type options() :: map().
 
@@ -17,23 +17,34 @@ options(Name, Args, Options, Defaults) when is_map(Options) ->
     case maps:keys(maps:without(maps:keys(Defaults), Options)) of
         [] -> maps:merge(Defaults, Options);
         Unknown ->
-            tessera_error:raise(Name, Args, invalid_argument, "~s: unknown options ~p, expected some of ~p",
+            tessera_error:raise(Name, Args, invalid_argument, "~s: unknown options ~0p, expected some of ~0p",
                                 [Name, Unknown, maps:keys(Defaults)])
     end;
 options(Name, Args, Options, _) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a map of options, got ~p", [Name, Options]).
+    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a map of options, got ~0p", [Name, Options]).
+
+%% The argument of the function called Name, which must be a tensor or a number.
+-spec operand(atom(), term()) -> tessera:operand().
+operand(_, #tessera{shape = Shape} = Tensor) when is_tuple(Shape) -> Tensor;
+operand(_, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
+operand(Name, Other) ->
+    tessera_error:raise(Name, [Other], invalid_argument,
+                        "~s: expected a tensor or a number, got ~0P", [Name, Other, 10]).
 
 %% A number as a tensor.
--spec tensor(tessera:operand()) -> tessera:tensor().
-tensor(#tessera{} = Tensor) -> Tensor;
-tensor(Other) ->
-    case tessera_trace:is_tracing() of
-        true -> tessera_trace:value(Other);
-        false -> tessera:tensor(Other)
+-spec tensor(atom(), tessera:operand()) -> tessera:tensor().
+tensor(Name, Operand) ->
+    case operand(Name, Operand) of
+        #tessera{} = Tensor -> Tensor;
+        Number ->
+            case tessera_trace:is_tracing() of
+                true -> tessera_trace:value(Number);
+                false -> tessera:tensor(Number)
+            end
     end.
 
 -spec shape_of(tessera:operand()) -> tessera:shape().
-shape_of(#tessera{shape = Shape}) -> Shape;
+shape_of(#tessera{shape = Shape}) when is_tuple(Shape) -> Shape;
 shape_of(_) -> {}.
 
 -spec type_of(tessera:operand()) -> tessera:type().
@@ -52,16 +63,24 @@ dims(Operand) -> tuple_to_list(shape_of(Operand)).
 source(Name, Attrs) -> tessera_trace:op(Name, [], Attrs).
 
 -spec linspace(number(), number(), pos_integer(), tessera:type()) -> tessera:tensor().
-linspace(From, To, Count, Type) when is_integer(Count), Count > 1 ->
+linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(From), is_number(To) ->
+    tessera_type:is_float_type(Type) orelse
+        tessera_error:raise(linspace, [From, To, Count, Type], invalid_argument,
+                            "linspace: expected a float type, got ~0P",
+                            [Type, 10]),
     Steps = source(iota, {Type, {Count}, 0}),
     tessera:add(tessera:multiply(Steps, (To - From) / (Count - 1)), From);
 linspace(From, To, Count, _Type) ->
-    tessera_error:raise(linspace, [From, To, Count], invalid_argument, "linspace: expected a count above 1, got ~p",
-                        [Count]).
+    tessera_error:raise(linspace, [From, To, Count], invalid_argument, 
+                        "linspace: expected two numbers and a count above 1, got ~0P",
+                        [[From, To, Count], 20]).
 
 %% Indices to rows with a one at that place.
 -spec one_hot(tessera:tensor(), pos_integer(), tessera:type()) -> tessera:tensor().
 one_hot(Indices, Size, Type) ->
+    tessera_type:is_float_type(type_of(Indices)) andalso
+        tessera_error:raise(one_hot, [Indices, Size, Type], invalid_argument, "one_hot(~s): expected integers",
+                            [tessera_type:format(type_of(Indices), shape_of(Indices))]),
     Places = source(iota, {type_of(Indices), {Size}, 0}),
     as_type(tessera:equal(new_axis(Indices, -1), Places), Type).
 
@@ -73,7 +92,7 @@ as_type(Operand, Type) -> tessera_trace:op(as_type, convert, [Operand], Type).
 
 -spec reshape(tessera:operand(), tessera:shape()) -> tessera:tensor().
 reshape(#tessera{shape = Shape} = Tensor, Shape) -> Tensor;
-reshape(Operand, Shape) -> tessera_trace:op(reshape, [tensor(Operand)], Shape).
+reshape(Operand, Shape) -> tessera_trace:op(reshape, [tensor(reshape, Operand)], Shape).
 
 -spec flatten(tessera:operand()) -> tessera:tensor().
 flatten(Operand) -> reshape(Operand, {tessera_type:elements(shape_of(Operand))}).
@@ -99,26 +118,25 @@ new_axis(Operand, Axis) ->
 
 -spec broadcast_to(tessera:operand(), tessera:shape()) -> tessera:tensor().
 broadcast_to(#tessera{shape = Shape} = Tensor, Shape) -> Tensor;
-broadcast_to(Operand, Shape) when is_tuple(Shape) ->
+broadcast_to(Operand, Shape) ->
     Rank = rank(Operand),
-    Lead = tuple_size(Shape) - Rank,
+    Lead = tuple_size(tessera_type:shape(broadcast, [Operand, Shape], Shape)) - Rank,
     Lead >= 0 orelse
         tessera_error:raise(broadcast, [Operand, Shape], invalid_argument,
-                            "broadcast(~s): the shape ~p has a smaller rank",
+                            "broadcast(~s): the shape ~0p has a smaller rank",
                             [tessera_type:format(type_of(Operand), shape_of(Operand)), Shape]),
-    broadcast(Operand, Shape, lists:seq(Lead, Lead + Rank - 1));
-broadcast_to(Operand, Shape) ->
-    tessera_error:raise(broadcast, [Operand, Shape], invalid_argument, "broadcast: expected a shape, got ~p", [Shape]).
+    broadcast(Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
 -spec broadcast(tessera:operand(), tessera:shape(), [integer()]) -> tessera:tensor().
-broadcast(Operand, Shape, Axes) when is_tuple(Shape) ->
-    Axes1 = [tessera_type:axis(broadcast, [Operand, Shape, Axes], Axis, tuple_size(Shape)) || Axis <- Axes],
-    tessera_trace:op(broadcast, [Operand], {Shape, Axes1}).
+broadcast(Operand, Shape, Axes) ->
+    Args = [Operand, Shape, Axes],
+    Rank = tuple_size(tessera_type:shape(broadcast, Args, Shape)),
+    tessera_trace:op(broadcast, [Operand], {Shape, tessera_type:axes(broadcast, Args, Axes, Rank)}).
 
 -spec transpose(tessera:operand(), reverse | [integer()]) -> tessera:tensor().
 transpose(Operand, reverse) ->
     case rank(Operand) of
-        Rank when Rank < 2 -> tensor(Operand);
+        Rank when Rank < 2 -> tensor(transpose, Operand);
         Rank -> tessera_trace:op(transpose, [Operand], lists:reverse(tessera_type:dims(Rank)))
     end;
 transpose(Operand, Axes) ->
@@ -135,12 +153,12 @@ reverse(Operand, Axes) ->
 slice(Tensor, Starts, Lengths, Strides) ->
     Args = [Tensor, Starts, Lengths, Strides],
     Rank = rank(Tensor),
-    is_list(Starts) andalso is_list(Lengths) andalso length(Starts) =:= Rank andalso length(Lengths) =:= Rank
-        orelse tessera_error:raise(slice, Args, invalid_argument,
-                                   "slice(~s): expected ~b starts and lengths, got ~p and ~p",
-                                   [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Rank, Starts, Lengths]),
-    lists:all(fun(L) -> is_integer(L) andalso L >= 0 end, Lengths) orelse
-        tessera_error:raise(slice, Args, invalid_argument, "slice: the lengths ~p are no sizes", [Lengths]),
+    lists:all(fun(List) -> tessera_type:is_proper(List) andalso length(List) =:= Rank end, [Starts, Lengths]) orelse
+        tessera_error:raise(slice, Args, invalid_argument,
+                                   "slice(~s): expected ~b starts and lengths, got ~0P and ~0P",
+                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Rank, Starts, 20, Lengths, 20]),
+    are_sizes(Lengths) orelse
+        tessera_error:raise(slice, Args, invalid_argument, "slice: the lengths ~0p are no sizes", [Lengths]),
     Steps = case Strides of
                 ones -> lists:duplicate(Rank, 1);
                 _ -> Strides
@@ -155,6 +173,8 @@ slice(Tensor, Starts, Lengths, Strides) ->
             end
     end.
 
+are_sizes(List) -> tessera_type:is_proper(List) andalso lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, List).
+
 static_slice(Tensor, Starts, Lengths, Strides) ->
     Limits = lists:zipwith(fun erlang:'+'/2, Starts, Lengths),
     tessera_trace:op(slice, [Tensor], {Starts, Limits, Strides}).
@@ -163,6 +183,9 @@ static_slice(Tensor, Starts, Lengths, Strides) ->
 -spec at(tessera:tensor(), [tessera:operand()]) -> tessera:tensor().
 at(Tensor, Indices) ->
     Dims = dims(Tensor),
+    tessera_type:is_proper(Indices) orelse
+        tessera_error:raise(at, [Tensor, Indices], invalid_argument,
+                            "at: expected a list of indices, got ~0P", [Indices, 10]),
     Count = length(Indices),
     Count =< length(Dims) orelse
         tessera_error:raise(at, [Tensor, Indices], invalid_argument, "at(~s): ~b indices, expected at most ~b",
@@ -180,7 +203,7 @@ put_slice(Tensor, Starts, Slice) when is_list(Starts) ->
     tessera_trace:op(put_slice, [Tensor, Slice | Starts], []);
 put_slice(Tensor, Starts, Slice) ->
     tessera_error:raise(put_slice, [Tensor, Starts, Slice], invalid_argument,
-                        "put_slice: expected a list of starts, got ~p", [Starts]).
+                        "put_slice: expected a list of starts, got ~0p", [Starts]).
 
 -spec pad(tessera:tensor(), tessera:operand(), [{integer(), integer(), non_neg_integer()}]) -> tessera:tensor().
 pad(Tensor, Value, Config) ->
@@ -188,22 +211,23 @@ pad(Tensor, Value, Config) ->
         {Lows, Highs, Interiors} -> tessera_trace:op(pad, [Tensor, Value], {Lows, Highs, Interiors})
     catch error:function_clause ->
         tessera_error:raise(pad, [Tensor, Value, Config], invalid_argument,
-                            "pad: expected a list of {Low, High, Interior}, got ~p", [Config])
+                            "pad: expected a list of {Low, High, Interior}, got ~0p", [Config])
     end.
 
 -spec concatenate([tessera:tensor()], integer()) -> tessera:tensor().
 concatenate([First | _] = Tensors, Axis) ->
     tessera_trace:op(concatenate, Tensors, tessera_type:axis(concatenate, [Tensors], Axis, rank(First)));
 concatenate(Tensors, _Axis) ->
-    tessera_error:raise(concatenate, [Tensors], invalid_argument, "concatenate: expected a list of tensors, got ~p",
+    tessera_error:raise(concatenate, [Tensors], invalid_argument, "concatenate: expected a list of tensors, got ~0p",
                         [Tensors]).
 
 -spec stack([tessera:operand()], integer()) -> tessera:tensor().
-stack([First | _] = Tensors, Axis) ->
-    Axis1 = tessera_type:axis(stack, [Tensors], Axis, rank(First) + 1),
-    concatenate([new_axis(T, Axis1) || T <- Tensors], Axis1);
-stack(Tensors, _Axis) ->
-    tessera_error:raise(stack, [Tensors], invalid_argument, "stack: expected a list of tensors, got ~p", [Tensors]).
+stack(Tensors, Axis) ->
+    Tensors =/= [] andalso tessera_type:is_proper(Tensors) orelse
+        tessera_error:raise(stack, [Tensors], invalid_argument,
+                            "stack: expected a list of tensors, got ~0P", [Tensors, 10]),
+    Axis1 = tessera_type:axis(stack, [Tensors], Axis, rank(hd(Tensors)) + 1),
+    concatenate([new_axis(T, Axis1) || T <- Tensors], Axis1).
 
 %% Into parts of these sizes along an axis.
 -spec split(tessera:tensor(), [non_neg_integer()], integer()) -> [tessera:tensor()].
@@ -211,9 +235,10 @@ split(Tensor, Sizes, Axis) ->
     Axis1 = tessera_type:axis(split, [Tensor, Sizes], Axis, rank(Tensor)),
     Dims = dims(Tensor),
     Total = lists:nth(Axis1 + 1, Dims),
-    lists:sum(Sizes) =:= Total orelse
-        tessera_error:raise(split, [Tensor, Sizes], invalid_argument, "split(~s): the sizes ~p do not add up to ~b",
-                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Sizes, Total]),
+    are_sizes(Sizes) andalso lists:sum(Sizes) =:= Total orelse
+        tessera_error:raise(split, [Tensor, Sizes], invalid_argument,
+                            "split(~s): expected sizes that add up to ~b, got ~0P",
+                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Total, Sizes, 20]),
     {Before, [_ | After]} = lists:split(Axis1, Dims),
     {Parts, _} = lists:mapfoldl(
         fun(Size, From) ->
@@ -265,7 +290,7 @@ fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
     Axes1 = tessera_type:axes(reduce, Args, Axes, rank(Operand)),
-    keep_axes(tessera_control:reduce(tensor(Operand), Initial, F, Axes1), Operand, Axes1, Keep).
+    keep_axes(tessera_control:reduce(tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
 
 %% How many elements one element of the result is made of.
 reduced_count(Name, Operand, Options) ->
@@ -293,7 +318,7 @@ arg(Name, Operand, Options) ->
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
         options(Name, Args, Options, #{axis => none, keep_axis => false, tie_break => low, type => s32}),
     lists:member(Tie, [low, high]) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~p, expected low or high", [Name, Tie]),
+        tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~0p, expected low or high", [Name, Tie]),
     Rank = rank(Operand),
     Axis1 = case Axis of
                 none -> -1;

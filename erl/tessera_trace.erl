@@ -99,7 +99,7 @@ check_readable(Name, #tessera{ref = Ref} = Tensor) ->
 -spec stop_grad(tessera:operand()) -> tessera:operand().
 stop_grad(Operand) ->
     case is_tracing() of
-        false -> tessera_ops:tensor(Operand);
+        false -> tessera_ops:tensor(stop_grad, Operand);
         true ->
             #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [value(Operand)], tessera_ops:shape_of(Operand)),
             put(?STOPPED, (get(?STOPPED))#{Id => true}),

@@ -1,7 +1,7 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
 -export([is_type/1, is_float_type/1, merge/2, to_float/1, bytes/1, broadcast/2, elements/1,
-         axis/4, axes/4, dims/1, format/2]).
+         axis/4, axes/4, shape/3, is_proper/1, dims/1, format/2]).
 
 -spec is_type(term()) -> boolean().
 is_type(Type) -> lists:member(Type, [s8, s16, s32, s64, u8, u16, u32, u64, f16, bf16, f32, f64]).
@@ -80,19 +80,30 @@ elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).
 axis(_, _, Axis, Rank) when is_integer(Axis), Axis >= 0, Axis < Rank -> Axis;
 axis(_, _, Axis, Rank) when is_integer(Axis), Axis < 0, Axis >= -Rank -> Axis + Rank;
 axis(Name, Args, Axis, Rank) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: no axis ~p in a tensor of rank ~b", [Name, Axis, Rank]).
+    tessera_error:raise(Name, Args, invalid_argument, "~s: no axis ~0p in a tensor of rank ~b", [Name, Axis, Rank]).
 
 %% Different axes; `all' of them.
 -spec axes(atom(), [term()], all | integer() | [integer()], non_neg_integer()) -> [non_neg_integer()].
 axes(_, _, all, Rank) -> dims(Rank);
 axes(Name, Args, Axis, Rank) when is_integer(Axis) -> [axis(Name, Args, Axis, Rank)];
-axes(Name, Args, Axes, Rank) when is_list(Axes) ->
+axes(Name, Args, Axes, Rank) ->
+    is_proper(Axes) orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected a list of axes, got ~0P", [Name, Axes, 10]),
     Result = [axis(Name, Args, Axis, Rank) || Axis <- Axes],
     length(lists:usort(Result)) =:= length(Result) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: an axis is there twice in ~p", [Name, Axes]),
-    Result;
-axes(Name, Args, Axes, _Rank) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a list of axes, got ~p", [Name, Axes]).
+        tessera_error:raise(Name, Args, invalid_argument, "~s: an axis is there twice in ~0p", [Name, Axes]),
+    Result.
+
+%% A tuple, as far as can be said here: sizes are checked in C.
+-spec shape(atom(), [term()], term()) -> tessera:shape().
+shape(_, _, Shape) when is_tuple(Shape) -> Shape;
+shape(Name, Args, Other) ->
+    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a shape such as {2, 3}, got ~0P", [Name, Other, 10]).
+
+%% A list that ends in [].
+-spec is_proper(term()) -> boolean().
+is_proper([_ | Tail]) -> is_proper(Tail);
+is_proper(Tail) -> Tail =:= [].
 
 %% 0 .. N-1.
 -spec dims(non_neg_integer()) -> [non_neg_integer()].

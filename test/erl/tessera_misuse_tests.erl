@@ -1,0 +1,172 @@
+%% Every function of the API with every argument replaced by what cannot stand
+%% there: each call must raise an error of ours that names the function, run at
+%% once and traced alike. A new function of the API must be added to calls/0 or
+%% to others/0.
+-module(tessera_misuse_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-export([calls/0, misuse/3]).
+
+%% {Function, [{Kind, Argument}]}: calls that work; the kinds are those of bad/1.
+calls() ->
+    X = {operand, tessera:tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])},
+    I = {integers, tessera:tensor([[1, 2, 3], [4, 5, 6]])},
+    V = {operand, tessera:tensor([1, 2])},
+    F2 = {function2, fun tessera:add/2},
+    unary_calls(X, I) ++ binary_calls(X, I) ++
+    [{tensor, [{data, [1, 2]}]}, {tensor, [{data, [1, 2]}, {type, f32}]},
+     {from_binary, [{binary, <<1, 2, 3, 4>>}, {type, u8}, {shape, {2, 2}}]},
+     {iota, [{shape, {2}}]}, {iota, [{shape, {2}}, {type, s32}]}, {iota, [{shape, {2}}, {type, s32}, {axis, 0}]},
+     {full, [{shape, {2}}, {operand, 1}]}, {full, [{shape, {2}}, {operand, 1}, {type, u8}]},
+     {zeros, [{shape, {2}}]}, {zeros, [{shape, {2}}, {type, u8}]}, {ones, [{shape, {2}}]},
+     {ones, [{shape, {2}}, {type, u8}]}, {eye, [{size_or_shape, 2}]}, {eye, [{size_or_shape, {2, 3}}, {type, u8}]},
+     {linspace, [{number, 0}, {number, 1}, {count, 3}]}, {linspace, [{number, 0}, {number, 1}, {count, 3}, {float,
+     f32}]},
+     {one_hot, [I, {count, 3}]}, {one_hot, [I, {count, 3}, {type, u8}]},
+     {to_binary, [{tensor, element(2, X)}]}, {to_list, [{tensor, element(2, X)}]},
+     {to_number, [{tensor, tessera:tensor(1)}]}, {byte_size, [{sized, element(2, X)}]},
+     {format, [{record, element(2, X)}]}, {deallocate, [{tensor, tessera:tensor([1])}]},
+     {axis_size, [{tensor, element(2, X)}, {axis, 0}]},
+     {select, [X, X, X]}, {clip, [X, {operand, 0}, {operand, 1}]}, {as_type, [X, {type, s8}]}, {bitcast, [X, {type32,
+     s32}]},
+     {reshape, [X, {shape, {3, 2}}]}, {flatten, [X]}, {squeeze, [X]}, {squeeze, [{operand, tessera:tensor([[1]])},
+     {axes, [0]}]},
+     {new_axis, [X, {axis, 0}]}, {broadcast, [X, {shape, {2, 2, 3}}]}, {broadcast, [X, {shape, {2, 2, 3}}, {axes, [1,
+     2]}]},
+     {transpose, [X]}, {transpose, [X, {axes, [1, 0]}]}, {reverse, [X]}, {reverse, [X, {axes, [0]}]},
+     {slice, [X, {starts, [0, 0]}, {sizes, [1, 2]}]}, {slice, [X, {starts, [0, 0]}, {sizes, [1, 2]}, {strides, [1,
+     1]}]},
+     {at, [X, {starts, [1]}]}, {put_slice, [X, {starts, [0, 1]}, {operand, tessera:tensor([[9.0]])}]},
+     {pad, [X, {operand, 0}, {padding, [{1, 1, 0}, {0, -1, 2}]}]},
+     {concatenate, [{tensors, [element(2, X), element(2, X)]}]}, {concatenate, [{tensors, [element(2, X)]}, {axis, 0}]},
+     {stack, [{tensors, [element(2, X), element(2, X)]}]}, {stack, [{tensors, [element(2, X)]}, {axis, 0}]},
+     {split, [X, {parts, [1, 1]}]}, {split, [X, {parts, [1, 2]}, {axis, 1}]},
+     {take, [X, I]}, {take, [X, I, {{options, [{axis, axis}]}, #{}}]},
+     {take_along_axis, [X, I]}, {take_along_axis, [X, I, {{options, [{axis, axis}]}, #{}}]}] ++
+    [{Name, [X | Options]} || Name <- [sum, product, reduce_max, reduce_min, all, any, mean, variance,
+                                       standard_deviation, logsumexp],
+                              Options <- [[], [{{options, [{axes, axes}]}, #{keep_axes => true}}]]] ++
+    [{Name, [X | Options]} || Name <- [softmax, log_softmax], Options <- [[], [{{options, [{axes, axes}]}, #{}}]]] ++
+    [{Name, [X | Options]} || Name <- [argmax, argmin],
+                              Options <- [[], [{{options, [{axis, axis}, {tie_break, any}, {type, integer_type}]},
+                              #{}}]]] ++
+    [{Name, [X | Options]} || Name <- [cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
+                              Options <- [[], [{{options, [{axis, axis}]}, #{}}]]] ++
+    [{reduce, [X, {operand, 0}, F2]}, {reduce, [X, {operand, 0}, F2, {{options, [{axes, axes}]}, #{}}]},
+     {dot, [X, {operand, tessera:iota({3, 2})}]},
+     {dot, [X, {axes, [0]}, V, {axes, [0]}]},
+     {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
+     {stop_grad, [X]},
+     {while, [{operand, 0}, {function1, fun(N) -> tessera:less(N, 3) end}, {function1, fun(N) -> tessera:add(N,
+     1) end}]},
+     {'cond', [{operand, 1}, {function0, fun() -> 1 end}, {function0, fun() -> 2 end}]}].
+
+unary_calls(X, I) ->
+    [{Name, [X]} || Name <- [exp, expm1, log, log1p, sigmoid, cos, sin, tan, cosh, sinh, tanh, acos, asin, atan, acosh,
+                             asinh, atanh, sqrt, rsqrt, cbrt, erf, erfc, erf_inv, abs, negate, sign, ceil, floor, round,
+                             is_nan, is_infinity, logical_not, relu]] ++
+    [{Name, [I]} || Name <- [bitwise_not, count_leading_zeros, population_count]].
+
+binary_calls(X, I) ->
+    [{Name, [X, X]} || Name <- [add, subtract, multiply, divide, remainder, pow, atan2, min, max, equal, not_equal,
+                                greater, less, greater_equal, less_equal, logical_and, logical_or, logical_xor]] ++
+    [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
+
+%% Functions that take any term, or that faults_tests looks at.
+others() ->
+    [tensor, template, type, shape, rank, size, is_tensor, print, jit, compile, grad, value_and_grad, explain, to_text,
+     run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version].
+
+is_complete_test() ->
+    Named = [{Name, length(Args)} || {Name, Args} <- calls()],
+    Missing = [F || {Name, _} = F <- tessera:module_info(exports),
+                    not lists:member(F, Named), not lists:member(Name, others() ++ [module_info])],
+    ?assertEqual([], Missing).
+
+calls_work_test_() ->
+    [{atom_to_list(Name), fun() -> apply(tessera, Name, [Arg || {_, Arg} <- Args]) end} || {Name, Args} <- calls()].
+
+%% ---- what cannot stand there
+
+terms() ->
+    <<_:8, Sub/binary>> = binary:copy(<<7>>, 200),
+    Tensor = tessera:tensor([1.0]),
+    [foo, <<1, 2>>, Sub, <<1:3>>, "text", [1 | 2], [Tensor], self(), make_ref(), fun() -> 1 end, #{}, {}, {1, 2},
+    1 bsl 80,
+     {tessera, make_ref(), f32, {}}, {tessera, 1, f32, {}}, {tessera, [Tensor#tessera.ref | 0], f32, {}},
+     {tessera, [make_ref() | 0], f32, {}}, {tessera, undefined, f32, {}}, {tessera, make_ref(), foo, 5}, {tessera,
+     Tensor#tessera.ref}].
+
+bad(operand) -> terms();
+bad(integers) -> [tessera:tensor([1.5]), 1.5 | terms()];
+bad(tensor) -> [1, 1.5 | terms()];
+bad(sized) -> [{tessera, undefined, foo, 5} | [T || T <- terms(), not is_record(T, tessera), not is_number(T)]];
+bad(record) -> [T || T <- terms(), not is_record(T, tessera)];
+bad(data) -> [foo, <<1, 2>>, [1 | 2], [[1], 2], [[1], [2, 3]], [1, foo], self(), make_ref(), #{}, {}, {1, 2}, 1 bsl 80,
+              lists:foldl(fun(_, L) -> [L] end, [], lists:seq(1, 40))];
+bad(binary) -> [<<1, 2, 3>>, <<1:3>>, foo, [1], 1, self(), #{}, {}];
+bad(number) -> [foo, <<>>, [1], self(), {}, #{}];
+bad(count) -> [-1, -5, 1.5, foo, [], {}, 1 bsl 70];
+bad(type) -> [f31, "f32", <<"f32">>, 5, {f, 32}, undefined, c64, [], self()];
+bad(float) -> bad(type) ++ [];
+bad(type32) -> [s8, f64 | bad(type)];
+bad(integer_type) -> bad(type);
+bad(shape) -> [[1], 5, foo, <<>>, self(), {-1}, {1.5}, {foo}, {1 bsl 70}, {1 bsl 62, 1 bsl 62}, {1 bsl 60},
+               list_to_tuple(lists:duplicate(17, 1)), list_to_tuple(lists:duplicate(1000, 2)), #{}];
+bad(size_or_shape) -> [-1, 1 bsl 40, 1 bsl 70, 1.5, {-1} | bad(shape) -- [5]];
+bad(axis) -> [5, -5, 1 bsl 40, 1 bsl 70, 1.0, foo, [], {0}, self()];
+bad(axes) -> [[5], [-5], [0, 0], [1 bsl 70], [1.0], [foo], [0 | 1], foo, {0}, <<0>>, #{}, self()];
+bad(starts) -> [foo, 1, [foo], [1.5, 1.5], [<<>>, <<>>], [0, 0, 0], [0 | 0], {0, 0}, #{}, [self(), 0]];
+bad(sizes) -> [[-1, 1], [9, 9], [1], [1, 1, 1], [1.5, 1], [foo, 1], [1 | 1], foo, 1, {1, 1}, [1 bsl 70, 1], [1 bsl 62,
+    1]];
+bad(strides) -> [[0, 1], [-1, 1], [1], [1, 1, 1], [1.5, 1], [foo, 1], [1 | 1], foo, 1, [1 bsl 70, 1]];
+bad(padding) -> [foo, [], [{0, 0, 0}], [{0, 0}, {0, 0}], [{0, 0, -1}, {0, 0, 0}], [{foo, 0, 0}, {0, 0, 0}],
+                 [{1.5, 0, 0}, {0, 0, 0}], [{-9, 0, 0}, {0, 0, 0}], [{1 bsl 62, 1 bsl 62, 0}, {0, 0, 0}],
+                 [{0, 0, 1 bsl 62}, {0, 0, 1 bsl 62}], [{0, 0, 0} | {0, 0, 0}], {0, 0, 0}];
+bad(tensors) -> [foo, [], [foo], [1 | 2], {1, 2}, [tessera:iota({2}), tessera:iota({2, 2})], [self()], [<<1>>, <<2>>]];
+bad(parts) -> [foo, [1], [9], [-1, 3], [3, -1], [1.5, 0.5], [1 | 1], [foo, 2], {1, 1}, 2];
+bad(function0) -> [foo, fun() -> foo end, fun(_) -> 1 end, fun() -> self() end, 1, self()];
+bad(function1) -> [foo, fun() -> 1 end, fun(_) -> foo end, fun(_, _) -> 1 end, 1, self()];
+bad(function2) -> [foo, fun() -> 1 end, fun(_, _) -> foo end, fun(_, _) -> tessera:iota({3}) end, 1, self()];
+bad(any) -> [foo, 17, [], <<>>];
+bad({options, Options}) ->
+    [foo, [], 5, #{bogus => 1}, #{"axis" => 1} | [#{Name => Value} || {Name, Kind} <- Options, Value <- bad(Kind)]].
+
+misuse_test_() ->
+    [{lists:flatten(io_lib:format("~s/~b, argument ~b", [Name, length(Args), N])),
+      fun() -> misuse(Name, Args, N) end}
+     || {Name, Args} <- calls(), N <- lists:seq(1, length(Args))].
+
+misuse(Name, Args, N) ->
+    {Before, [{Kind, _} | After]} = lists:split(N - 1, Args),
+    Calls = [[A || {_, A} <- Before] ++ [Bad | [A || {_, A} <- After]] || Bad <- bad(Kind)],
+    ?assertEqual([], [{How, lists:nth(N, Call), Wrong}
+                      || Call <- Calls, {How, F} <- ways(Name, Call), Wrong <- [outcome(F)],
+                         Wrong =/= refused, not passed_through(lists:nth(N, Call), Wrong)]).
+
+%% What looks like a tensor may come back as it is from an op that has nothing to do.
+passed_through(#tessera{} = Term, Outcome) -> Outcome =:= {value, Term};
+passed_through(_, _) -> false.
+
+ways(Name, Call) ->
+    F = fun() -> apply(tessera, Name, Call) end,
+    [{at_once, F}, {traced, fun() -> (tessera:jit(F))() end}].
+
+outcome(F) ->
+    try F() of
+        Value -> {value, Value}
+    catch
+        error:Reason:Trace ->
+            case is_ours(Reason, Trace) of
+                true -> refused;
+                false -> {error, Reason, lists:sublist(Trace, 3)}
+            end;
+        Class:Reason -> {Class, Reason}
+    end.
+
+is_ours({Code, Message} = Reason, [{tessera, _, _, _} | _] = Trace) when is_binary(Message) ->
+    #{general := _, reason := _} = tessera_error:format_error(Reason, Trace),
+    match = re:run(Message, "^[a-z][a-z0-9_]*[:(,]", [{capture, none}]),
+    is_binary(unicode:characters_to_binary(erl_error:format_exception(error, Reason, Trace))) andalso
+        lists:member(Code, [invalid_argument, out_of_range, unimplemented, failed_precondition, resource_exhausted]);
+is_ours(_, _) -> false.
