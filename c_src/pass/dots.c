@@ -1,7 +1,7 @@
 /* Contractions in the form that a matrix product takes: batch, free and contracted dims of each operand are one
  * strided dim each. Transposes of operands go where the contraction can read through them; where the dims of an
- * operand do not collapse, it is transposed to [batch, free, contracted] first. The order of
- * contraction, and so every bit, stays. */
+ * operand do not collapse, it is transposed to [batch, free, contracted] first. A product of which only the transpose
+ * is used has its operands exchanged. The order of contraction, and so every bit, stays. */
 #include "pass/rewrite.h"
 
 typedef struct side {
@@ -88,11 +88,7 @@ static ts_status make_strided(ts_rewrite *rw, ts_region_id target, side *s) {
   return TS_SUCCESS;
 }
 
-static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
-  const ts_op *op = ts_graph_op(rw->from, id);
-  if (op->code != TS_OP_DOT) return ts_rewrite_copy(rw, id, target);
-  side lhs = {ts_rewrite_operand(rw, op, 0), op->attrs->dot.lhs_batch, op->attrs->dot.lhs_contract};
-  side rhs = {ts_rewrite_operand(rw, op, 1), op->attrs->dot.rhs_batch, op->attrs->dot.rhs_contract};
+static ts_status add_dot(ts_rewrite *rw, ts_op_id id, ts_region_id target, side lhs, side rhs) {
   read_through_transpose(rw->to, &lhs);
   read_through_transpose(rw->to, &rhs);
   TS_TRY(make_strided(rw, target, &lhs));
@@ -103,7 +99,48 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return ts_rewrite_set(rw, id, result);
 }
 
+static side lhs_of(const ts_rewrite *rw, const ts_op *dot) {
+  return (side){ts_rewrite_operand(rw, dot, 0), dot->attrs->dot.lhs_batch, dot->attrs->dot.lhs_contract};
+}
+
+static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
+  return (side){ts_rewrite_operand(rw, dot, 1), dot->attrs->dot.rhs_batch, dot->attrs->dot.rhs_contract};
+}
+
+/* The axes put the free dims of rhs before those of lhs, and change nothing else. */
+static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
+  int32_t rhs_free = axes->rank - batch - lhs_free;
+  for (int32_t i = 0; i < axes->rank; i++) {
+    int32_t from = i < batch ? i : i < batch + rhs_free ? i + lhs_free : i - rhs_free;
+    if (axes->dims[i] != from) return false;
+  }
+  return lhs_free > 0 && rhs_free > 0;
+}
+
+/* The product that `transpose` alone reads, in the old graph; NULL when there is none to exchange the operands of. */
+static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose) {
+  const ts_value *product = ts_graph_value(rw->from, transpose->operands[0]);
+  const uint32_t *uses = rw->context;
+  if (product->op == TS_NO_ID || uses[transpose->operands[0]] != 1) return NULL;
+  const ts_op *dot = ts_graph_op(rw->from, product->op);
+  if (dot->code != TS_OP_DOT) return NULL;
+  int32_t batch = dot->attrs->dot.lhs_batch.rank;
+  int32_t lhs_free = ts_graph_value(rw->from, dot->operands[0])->shape.rank - batch - dot->attrs->dot.lhs_contract.rank;
+  return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
+}
+
+static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  const ts_op *op = ts_graph_op(rw->from, id);
+  if (op->code == TS_OP_DOT) return add_dot(rw, id, target, lhs_of(rw, op), rhs_of(rw, op));
+  const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
+  return dot ? add_dot(rw, id, target, rhs_of(rw, dot), lhs_of(rw, dot)) : ts_rewrite_copy(rw, id, target);
+}
+
 ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  ts_rewrite rw = {.visit = visit};
-  return ts_rewrite_run(&rw, in, options, out);
+  uint32_t *uses;
+  TS_TRY(ts_graph_count_uses(in, &uses));
+  ts_rewrite rw = {.visit = visit, .context = uses};
+  ts_status status = ts_rewrite_run(&rw, in, options, out);
+  ts_free(uses);
+  return status;
 }
