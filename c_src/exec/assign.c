@@ -117,14 +117,46 @@ static int32_t collect(ts_executable *exe, bool all, ts_usage *usages, ts_storag
   return n;
 }
 
+/* The memory of results, and which they are. */
+static int32_t collect_rooms(const ts_executable *exe, ts_room *rooms, ts_storage_id *ids) {
+  int32_t n = 0;
+  for (size_t i = 0; i < exe->storages.count; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->merged != i || s->kind != TS_STORAGE_RESULT) continue;
+    rooms[n] = (ts_room){.until = s->first, .bytes = s->bytes};
+    ids[n++] = (ts_storage_id)i;
+  }
+  return n;
+}
+
+static ts_status place_temps(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
+  int32_t n = collect(exe, false, usages, ids);
+  TS_TRY(ts_plan_offsets(usages, n, &exe->block_bytes[TS_LAYOUT_BLOCK]));
+  for (int32_t i = 0; i < n; i++) exe->storages.data[ids[i]].offset[TS_LAYOUT_BLOCK] = usages[i].offset;
+  ts_room *rooms = NULL;
+  ts_storage_id *hosts = NULL;
+  ts_status status = TS_NEW_ARRAY((size_t)exe->result_buffers + 1, &rooms);
+  if (!status) status = TS_NEW_ARRAY((size_t)exe->result_buffers + 1, &hosts);
+  if (!status) {
+    int32_t room_count = collect_rooms(exe, rooms, hosts);
+    status = ts_plan_rooms(usages, n, rooms, room_count, &exe->block_bytes[TS_LAYOUT_HOSTED]);
+  }
+  for (int32_t i = 0; i < n && !status; i++) {
+    ts_storage *s = &exe->storages.data[ids[i]];
+    s->offset[TS_LAYOUT_HOSTED] = usages[i].offset;
+    s->host = usages[i].room >= 0 ? hosts[usages[i].room] : ids[i];
+  }
+  ts_free(rooms);
+  ts_free(hosts);
+  return status;
+}
+
 static ts_status place(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
   int32_t n = collect(exe, true, usages, ids);
   TS_TRY(ts_plan_live_peak(usages, n, &exe->stats.live_peak_bytes));
-  n = collect(exe, false, usages, ids);
-  TS_TRY(ts_plan_offsets(usages, n, &exe->block_bytes));
-  for (int32_t i = 0; i < n; i++) exe->storages.data[ids[i]].offset = usages[i].offset;
-  exe->stats.temp_bytes = exe->block_bytes;
-  exe->stats.planned_peak_bytes = exe->block_bytes;
+  TS_TRY(place_temps(exe, usages, ids));
+  exe->stats.temp_bytes = exe->block_bytes[TS_LAYOUT_HOSTED];
+  exe->stats.planned_peak_bytes = exe->stats.temp_bytes;
   for (size_t i = 0; i < exe->storages.count; i++) {
     const ts_storage *s = &exe->storages.data[i];
     if (s->merged != i || (s->kind != TS_STORAGE_ARG && s->kind != TS_STORAGE_RESULT)) continue;

@@ -173,7 +173,10 @@ static void explain_storage(const ts_executable *exe, ts_storage_id id, ts_text 
   case TS_STORAGE_ARG: ts_text_format(out, " arg%" PRIu32, s->index); break;
   case TS_STORAGE_RESULT: ts_text_format(out, " result%" PRIu32, s->index); break;
   case TS_STORAGE_CONST: ts_text_format(out, " const%" PRIu32, s->index); break;
-  case TS_STORAGE_TEMP: ts_text_format(out, " temp@%" PRId64, s->offset); break;
+  case TS_STORAGE_TEMP:
+    if (s->host != id) ts_text_format(out, " result%" PRIu32 "'s", exe->storages.data[s->host].index);
+    ts_text_format(out, " temp@%" PRId64, s->offset[TS_LAYOUT_HOSTED]);
+    break;
   }
 }
 

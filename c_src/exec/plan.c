@@ -15,13 +15,13 @@ static int compare_size(const void *a, const void *b) {
 
 static bool overlap(const ts_usage *a, const ts_usage *b) { return a->first <= b->last && b->first <= a->last; }
 
-/* The smallest gap between placed usages that are alive with `u`, or the end.
+/* The smallest gap between placed usages of its room that are alive with `u`, or the end.
  * `placed` is ordered by offset. */
 static int64_t find_offset(const ts_usage *u, ts_usage *const *placed, int32_t placed_count) {
   int64_t best = -1, best_size = INT64_MAX, end = 0;
   for (int32_t i = 0; i < placed_count; i++) {
     const ts_usage *p = placed[i];
-    if (!overlap(u, p)) continue;
+    if (p->room != u->room || !overlap(u, p)) continue;
     int64_t gap = p->offset - end;
     if (gap >= align_up(u->bytes) && gap < best_size) best = end, best_size = gap;
     int64_t p_end = p->offset + align_up(p->bytes);
@@ -36,7 +36,25 @@ static void insert_placed(ts_usage **placed, int32_t *count, ts_usage *u) {
   placed[i] = u;
 }
 
+/* Chooses the smallest room that has space, else the block. */
+static void choose_place(ts_usage *u, ts_usage *const *placed, int32_t placed_count, const ts_room *rooms,
+                         int32_t room_count) {
+  int32_t best = -1;
+  for (int32_t i = 0; i < room_count; i++) {
+    if (u->last >= rooms[i].until || u->bytes > rooms[i].bytes) continue;
+    if (best >= 0 && rooms[i].bytes >= rooms[best].bytes) continue;
+    u->room = i;
+    if (find_offset(u, placed, placed_count) + u->bytes <= rooms[i].bytes) best = i;
+  }
+  u->room = best;
+  u->offset = find_offset(u, placed, placed_count);
+}
+
 ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total) {
+  return ts_plan_rooms(usages, count, NULL, 0, out_total);
+}
+
+ts_status ts_plan_rooms(ts_usage *usages, int32_t count, const ts_room *rooms, int32_t room_count, int64_t *out_total) {
   *out_total = 0;
   ts_usage **work = NULL;
   TS_TRY(ts_alloc_array((size_t)count * 2, sizeof *work, (void **)&work));
@@ -44,14 +62,15 @@ ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total) {
   int32_t n = 0, placed_count = 0;
   for (int32_t i = 0; i < count; i++) {
     usages[i].offset = 0;
+    usages[i].room = -1;
     if (usages[i].bytes > 0) order[n++] = &usages[i];
   }
   qsort(order, (size_t)n, sizeof *order, compare_size);
   for (int32_t i = 0; i < n; i++) {
-    order[i]->offset = find_offset(order[i], placed, placed_count);
+    choose_place(order[i], placed, placed_count, rooms, room_count);
     insert_placed(placed, &placed_count, order[i]);
     int64_t end = order[i]->offset + align_up(order[i]->bytes);
-    if (end > *out_total) *out_total = end;
+    if (order[i]->room < 0 && end > *out_total) *out_total = end;
   }
   ts_free(work);
   return TS_SUCCESS;

@@ -309,17 +309,21 @@ static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_option
   for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
   TS_TRY(make_results(run, args, options, made));
   void *block = NULL;
-  if (exe->block_bytes) TS_TRY(ts_pool_alloc(run->pool, exe->block_bytes, &block));
+  ts_layout layout = options->donated ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
+  int64_t block_bytes = exe->block_bytes[layout];
+  if (block_bytes) TS_TRY(ts_pool_alloc(run->pool, block_bytes, &block));
   run->block = block;
   for (size_t i = 0; i < exe->storages.count; i++) {
     const ts_storage *s = &exe->storages.data[i];
-    if (s->kind == TS_STORAGE_TEMP) run->base[i] = run->block + s->offset;
+    if (s->kind != TS_STORAGE_TEMP) continue;
+    bool hosted = layout == TS_LAYOUT_HOSTED && s->host != i;
+    run->base[i] = (hosted ? (char *)run->base[s->host] : run->block) + s->offset[layout];
   }
   ts_fp_env saved;
   ts_fp_enter(&saved);
   ts_status status = run_block(run, &exe->root);
   ts_fp_leave(&saved);
-  if (block) ts_pool_free(run->pool, block, exe->block_bytes);
+  if (block) ts_pool_free(run->pool, block, block_bytes);
   return status;
 }
 

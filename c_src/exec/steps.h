@@ -31,8 +31,13 @@ typedef struct ts_storage {
   int32_t last_in_loop; /* carried: last use inside the loop's regions */
   ts_storage_id merged; /* itself, or the storage whose memory it shares */
   int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
-  int64_t offset;       /* TEMP: in the block */
+  int64_t offset[2];    /* TEMP: in the block, by layout */
+  ts_storage_id host;   /* TEMP in LAYOUT_HOSTED: the RESULT whose memory it is in before that is written, or itself */
 } ts_storage;
+
+/* Where temporaries lie. A result's memory is the run's to use until the result is written, but not
+ * when it is a donated argument's. */
+typedef enum ts_layout { TS_LAYOUT_HOSTED, TS_LAYOUT_BLOCK } ts_layout;
 
 typedef enum ts_step_kind {
   TS_STEP_LAUNCH, /* generated kernels */
@@ -121,7 +126,7 @@ struct ts_executable {
   TS_VEC(int64_t) words;          /* template of all launches' arguments */
   int32_t positions;
   int32_t result_buffers; /* how many RESULT storages there are */
-  int64_t block_bytes;
+  int64_t block_bytes[2]; /* by layout */
   bool is_short;
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels; /* one reference each */

@@ -93,6 +93,62 @@ START_TEST(random_plans_hold)
 }
 END_TEST
 
+/* In a room: before its end, inside it, apart from what is alive with it. */
+static void check_rooms(const ts_usage *u, int32_t n, const ts_room *rooms) {
+  for (int32_t i = 0; i < n; i++) {
+    if (u[i].room < 0 || u[i].bytes == 0) continue;
+    ck_assert_int_lt(u[i].last, rooms[u[i].room].until);
+    ck_assert_int_le(u[i].offset + u[i].bytes, rooms[u[i].room].bytes);
+    for (int32_t k = 0; k < i; k++) {
+      bool together = u[k].room == u[i].room && u[k].first <= u[i].last && u[i].first <= u[k].last && u[k].bytes > 0;
+      if (together) ck_assert(u[k].offset + u[k].bytes <= u[i].offset || u[i].offset + u[i].bytes <= u[k].offset);
+    }
+  }
+}
+
+START_TEST(rooms_are_used_before_their_end)
+{
+  const ts_room rooms[] = {{.until = 3, .bytes = 1000}, {.until = 2, .bytes = 100}};
+  ts_usage u[] = {{.first = 0, .last = 1, .bytes = 900},  /* the large room */
+                  {.first = 0, .last = 2, .bytes = 100},  /* behind it would overlap nothing, but does not fit whole */
+                  {.first = 2, .last = 2, .bytes = 1000}, /* the large room again */
+                  {.first = 0, .last = 1, .bytes = 64},   /* the small one */
+                  {.first = 2, .last = 3, .bytes = 64}};  /* too late for either */
+  int64_t total;
+  ck_assert_ok(ts_plan_rooms(u, 5, rooms, 2, &total));
+  check_rooms(u, 5, rooms);
+  ck_assert_int_eq(u[0].room, 0);
+  ck_assert_int_eq(u[1].room, -1);
+  ck_assert_int_eq(u[2].room, 0);
+  ck_assert_int_eq(u[3].room, 1);
+  ck_assert_int_eq(u[4].room, -1);
+  ck_assert_int_eq(total, 192);
+}
+END_TEST
+
+START_TEST(random_plans_with_rooms_hold)
+{
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    uint64_t state = seed;
+    ts_usage u[60], block[60];
+    ts_room rooms[4];
+    int32_t n = 1 + (int32_t)(next_random(&state) % 60), in_block = 0;
+    for (int32_t i = 0; i < 4; i++)
+      rooms[i] = (ts_room){(int32_t)(next_random(&state) % 40), (int64_t)(next_random(&state) % 9000)};
+    for (int32_t i = 0; i < n; i++) {
+      int32_t first = (int32_t)(next_random(&state) % 40), last = first + (int32_t)(next_random(&state) % 10);
+      u[i] = (ts_usage){.first = first, .last = last, .bytes = (int64_t)(next_random(&state) % 5000)};
+    }
+    int64_t total;
+    ck_assert_ok(ts_plan_rooms(u, n, rooms, 4, &total));
+    check_rooms(u, n, rooms);
+    for (int32_t i = 0; i < n; i++)
+      if (u[i].room < 0) block[in_block++] = u[i];
+    check_plan(block, in_block, total);
+  }
+}
+END_TEST
+
 static void plan_some(void) {
   ts_usage u[] = {{.first = 0, .last = 1, .bytes = 64}, {.first = 1, .last = 2, .bytes = 64}};
   int64_t total;
@@ -112,6 +168,8 @@ static Suite *suite(void) {
   tcase_add_test(t, the_smallest_gap_that_fits_is_taken);
   tcase_add_test(t, a_chain_takes_two);
   tcase_add_test(t, random_plans_hold);
+  tcase_add_test(t, rooms_are_used_before_their_end);
+  tcase_add_test(t, random_plans_with_rooms_hold);
   tcase_add_test(t, failing_allocations_leak_nothing);
   suite_add_tcase(s, t);
   return s;
