@@ -125,7 +125,12 @@ made(Name, Args, Make) ->
 %% @doc A stand-in with a type and a shape and no contents, for {@link compile/2}, {@link to_text/2} and
 %% {@link explain/2}.
 -spec template(type(), shape()) -> tensor().
-template(Type, Shape) -> #tessera{type = Type, shape = Shape}.
+template(Type, Shape) ->
+    tessera_type:is_type(Type) orelse
+        tessera_error:raise(template, [Type, Shape], invalid_argument, "template: expected a type such as f32, got ~0P",
+                            [Type, 10]),
+    _ = tessera_type:shape(template, [Type, Shape], Shape),
+    #tessera{type = Type, shape = Shape}.
 
 %% @doc The row-major index of each element: s32.
 %% ```

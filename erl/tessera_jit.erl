@@ -61,8 +61,10 @@ new(F, Options) when is_function(F), is_map(Options) ->
     end,
     #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
     is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
-    is_list(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
+    tessera_type:is_proper(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
         bad_options(F, Options, "donate is ~0p, expected positions of arguments from 1", [Donate]),
+    is_boolean(Fuse) andalso is_boolean(Simplify) orelse
+        bad_options(F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
     {Key, Environment} = function_key(F, []),
     #jit{function = F, id = erlang:md5(term_to_binary({Key, Compile, Donate})),
@@ -187,12 +189,18 @@ run(#jit{threads = Threads, environment = Environment},
 compile(F, Templates, Options) ->
     Jit = new(F, Options),
     {arity, Arity} = erlang:fun_info(F, arity),
-    length(Templates) =:= Arity orelse
-        tessera_error:raise(compile, [F, Templates], invalid_argument,
-                            "compile: ~b templates for a function of ~b arguments", [length(Templates), Arity]),
+    check_arguments(compile, F, Templates),
     {Signature, _} = tessera_tree:flatten(Templates),
     Program = program(Jit, Signature, Templates),
     with_arity(Arity, fun(Args) -> call_compiled(Jit, Program, Signature, Args) end).
+
+%% A list of as many as the function takes.
+check_arguments(Name, F, Args) when is_function(F) ->
+    tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
+        tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a list of ~b arguments or templates, got ~0P",
+                            [Name, element(2, erlang:fun_info(F, arity)), Args, 10]);
+check_arguments(Name, F, Args) ->
+    tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a function, got ~0P", [Name, F, 10]).
 
 call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     {Actual, Leaves} = tessera_tree:flatten(Args),
@@ -228,36 +236,38 @@ format_signature(Signature) ->
 
 -spec explain(function(), [term()]) -> binary().
 explain(F, Args) ->
-    #program{executable = Executable} = program_of(F, Args),
+    #program{executable = Executable} = program_of(explain, F, Args),
     tessera_trace:check(explain, [F], tessera_nif:explain(Executable)).
 
 %% Numbers about the program: steps, kernels, bytes, estimated cost.
 -spec info(function(), [term()]) -> map().
 info(F, Args) ->
-    #program{executable = Executable} = program_of(F, Args),
+    #program{executable = Executable} = program_of(info, F, Args),
     tessera_trace:check(info, [F], tessera_nif:executable_info(Executable)).
 
 %% Of a function made by jit or compile, or of a plain one on these arguments.
-program_of(F, Args) ->
+program_of(Name, F, Args) ->
     case made_by_us(F) of
         {#jit{}, #program{} = Program} -> Program;
-        {#jit{} = Jit, none} -> program_for(Jit, Args);
-        none -> program_for(new(F, #{}), Args)
+        {#jit{} = Jit, none} -> program_for(Name, Jit, Args);
+        none -> program_for(Name, new(F, #{}), Args)
     end.
 
-program_for(Jit, Args) ->
+program_for(Name, #jit{function = F} = Jit, Args) ->
+    check_arguments(Name, F, Args),
     {Signature, _} = tessera_tree:flatten(Args),
     program(Jit, Signature, Args).
 
 %% Our functions hold a function of ours, which holds the records.
-made_by_us(F) ->
+made_by_us(F) when is_function(F) ->
     case erlang:fun_info(F, module) of
         {module, ?MODULE} ->
             {env, [Inner]} = erlang:fun_info(F, env),
             {env, Records} = erlang:fun_info(Inner, env),
             {lists:keyfind(jit, 1, tuples(Records)), keyfind(program, tuples(Records))};
         _ -> none
-    end.
+    end;
+made_by_us(_) -> none.
 
 tuples(Terms) -> [T || T <- Terms, is_tuple(T)].
 
@@ -270,6 +280,7 @@ keyfind(Tag, Records) ->
 %% The traced program, before any pass.
 -spec text(function(), [term()]) -> binary().
 text(F, Args) ->
+    check_arguments(to_text, F, Args),
     Jit = case made_by_us(F) of
               {#jit{} = Ours, _} -> Ours;
               none -> new(F, #{})

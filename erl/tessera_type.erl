@@ -94,10 +94,14 @@ axes(Name, Args, Axes, Rank) ->
         tessera_error:raise(Name, Args, invalid_argument, "~s: an axis is there twice in ~0p", [Name, Axes]),
     Result.
 
-%% A tuple, as far as can be said here: sizes are checked in C.
+%% A tuple of sizes. That there are not too many, nor too large ones, is checked in C.
 -spec shape(atom(), [term()], term()) -> tessera:shape().
-shape(_, _, Shape) when is_tuple(Shape) -> Shape;
-shape(Name, Args, Other) ->
+shape(Name, Args, Shape) ->
+    is_tuple(Shape) andalso lists:all(fun(D) -> is_integer(D) andalso D >= 0 end, tuple_to_list(Shape)) orelse
+        bad_shape(Name, Args, Shape),
+    Shape.
+
+bad_shape(Name, Args, Other) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected a shape such as {2, 3}, got ~0P", [Name, Other, 10]).
 
 %% A list that ends in [].
