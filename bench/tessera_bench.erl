@@ -1,12 +1,12 @@
 %% Times the workloads, and the peers beside them.
 %%
-%%   make bench [ONLY=name,name] [BUDGET=seconds] [JSON=FILE] [PEERS=python] [SITTINGS=n]
+%%   make bench [ONLY=name,name] [BUDGET=seconds] [JSON=FILE] [PEERS=python]
 %%
 %% ONLY takes workloads whose name contains one of these; `latency' is the set
 %% of tessera_latency. BUDGET is the time for each workload. PEERS is a Python
 %% with jax, torch and numpy: each workload then runs in Tessera and in the
-%% peers one after the other, and ratios of the medians are printed. With
-%% SITTINGS all that is done several times, and medians of the ratios are given.
+%% peers one after the other, and ratios of the medians are printed. Of several
+%% such runs, summary.py makes one table from their JSON.
 -module(tessera_bench).
 -export([main/0]).
 
@@ -26,8 +26,7 @@ options() ->
     #{only => string:lexemes(os:getenv("ONLY", ""), ","),
       budget => number(os:getenv("BUDGET", "")),
       json => os:getenv("JSON", ""),
-      python => os:getenv("PEERS", ""),
-      sittings => trunc(number(os:getenv("SITTINGS", "")))}.
+      python => os:getenv("PEERS", "")}.
 
 number("") -> 1.0;
 number(Text) ->
@@ -42,10 +41,10 @@ temporary_dir() ->
     ok = file:change_mode(Base, 8#700),
     Base.
 
-run(#{only := Only, python := Python, sittings := Sittings} = Options) ->
+run(#{only := Only, python := Python} = Options) ->
     Workloads = [W || {Name, _, _} = W <- tessera_workloads:all(), wanted(Name, Only)],
     Peers = [{Peer, start_peer(Python, Peer, Options)} || Peer <- ?PEERS, Python =/= "", Workloads =/= []],
-    Results = [sitting(N, Workloads, Peers, Options) || N <- lists:seq(1, Sittings)],
+    Results = maps:from_list(lists:append([workload(W, Peers, Options) || W <- Workloads])),
     _ = [port_close(Port) || {_, Port} <- Peers],
     Peers =/= [] andalso print_ratios(Workloads, Results),
     Latency = case wanted("latency", Only) of
@@ -59,11 +58,7 @@ wanted(Name, Only) -> lists:any(fun(Part) -> string:find(Name, Part) =/= nomatch
 
 %% ---- timing ----
 
-%% #{{Who, Name} => figures()}
-sitting(N, Workloads, Peers, Options) ->
-    io:format("sitting ~b~n", [N]),
-    maps:from_list(lists:append([workload(W, Peers, Options) || W <- Workloads])).
-
+%% [{{Who, Name}, figures()}]
 workload({Name, Inputs, Function}, Peers, #{budget := Budget}) ->
     Ours = print("tessera", Name, {ok, in_process(fun() -> measure(Function, Inputs(), Budget) end)}),
     Theirs = [print(Peer, Name, ask(Port, Name)) || {Peer, Port} <- Peers],
@@ -147,11 +142,9 @@ print(Who, Name, {failed, Why}) ->
     io:format("~-24s ~-8s ~s~n", [Name, Who, Why]),
     [].
 
-%% Over the sittings, the median of the ratios of medians, for those who have a figure.
 print_ratios(Workloads, Results) ->
-    io:format("~ntimes faster than a peer: ratio of medians, median of ~b sittings; first call: extra, ms~n"
-              "~-24s ~8s ~8s ~8s ~8s   ~8s ~8s~n",
-              [length(Results), "", "XLA", "torch", "NumPy", "best", "first", "XLA's"]),
+    io:format("~ntimes faster than a peer: ratio of medians; first call: extra, ms~n~-24s ~8s ~8s ~8s ~8s   ~8s ~8s~n",
+              ["", "XLA", "torch", "NumPy", "best", "first", "XLA's"]),
     Ratios = [print_ratio(Name, Results) || {Name, _, _} <- Workloads],
     [io:format("geometric mean over ~s: ~.2f~n", [What, geometric_mean(Known)])
      || {What, At} <- [{"XLA", 1}, {"the best of the peers", 4}],
@@ -160,28 +153,24 @@ print_ratios(Workloads, Results) ->
 print_ratio(Name, Results) ->
     [Xla, Torch, Numpy] = [ratio([Peer], Name, Results) || Peer <- ?PEERS],
     Best = ratio(?PEERS, Name, Results),
-    First = [first_call(Who, Name, Results) || Who <- ["tessera", "jax"]],
+    First = [figure(compile_ms, Who, Name, Results) || Who <- ["tessera", "jax"]],
     io:format("~-24s ~8s ~8s ~8s ~8s   ~8s ~8s~n", [Name | [cell(R) || R <- [Xla, Torch, Numpy, Best | First]]]),
     {Xla, Torch, Numpy, Best}.
 
 cell(none) -> "-";
 cell(Number) -> io_lib:format("~.2f", [Number]).
 
-ratio(Peers, Name, Results) ->
-    Ratios = [lists:min(Theirs) / maps:get(median_ms, maps:get({"tessera", Name}, R))
-              || R <- Results,
-                 Theirs <- [[maps:get(median_ms, maps:get({P, Name}, R)) || P <- Peers, is_map_key({P, Name}, R)]],
-                 Theirs =/= []],
-    case Ratios of
-        [] -> none;
-        _ -> median(Ratios)
+figure(Key, Who, Name, Results) ->
+    case Results of
+        #{{Who, Name} := #{Key := Value}} -> Value;
+        _ -> none
     end.
 
-%% Only the first sitting's first call compiles.
-first_call(Who, Name, [First | _]) ->
-    case First of
-        #{{Who, Name} := #{compile_ms := Compile}} -> Compile;
-        _ -> none
+%% To the fastest of these peers.
+ratio(Peers, Name, Results) ->
+    case [Time || Peer <- Peers, Time <- [figure(median_ms, Peer, Name, Results)], Time =/= none] of
+        [] -> none;
+        Times -> lists:min(Times) / figure(median_ms, "tessera", Name, Results)
     end.
 
 geometric_mean(Numbers) -> math:exp(lists:sum([math:log(N) || N <- Numbers]) / length(Numbers)).
@@ -190,17 +179,10 @@ geometric_mean(Numbers) -> math:exp(lists:sum([math:log(N) || N <- Numbers]) / l
 
 write_json(#{json := ""}, _, _, _) -> ok;
 write_json(#{json := File}, Workloads, Results, Latency) ->
-    Whos = ["tessera" | [Peer || Peer <- ?PEERS, [true || {Who, _} <- maps:keys(hd(Results)), Who =:= Peer] =/= []]],
-    Figures = [{Who, [{Name, over_sittings(Who, Name, Results)}
-                      || {Name, _, _} <- Workloads, is_map_key({Who, Name}, hd(Results))]} || Who <- Whos],
-    [{_, Ours} | Theirs] = Figures,
+    Figures = fun(Who) -> [{Name, maps:to_list(F)} || {Name, _, _} <- Workloads, {ok, F} <- [maps:find({Who, Name}, Results)]] end,
+    Theirs = [{Peer, Figures(Peer)} || Peer <- ?PEERS, Figures(Peer) =/= []],
     ok = file:write_file(File, json([{peer, "tessera"}, {cpus, erlang:system_info(logical_processors_available)},
-                                     {workloads, Ours}, {peers, Theirs}, {latency, Latency}])).
-
-over_sittings(Who, Name, Results) ->
-    Figures = [maps:get({Who, Name}, R) || R <- Results, is_map_key({Who, Name}, R)],
-    Of = fun(Key) -> [maps:get(Key, F) || F <- Figures] end,
-    [{min_ms, lists:min(Of(min_ms))}, {median_ms, median(Of(median_ms))}, {compile_ms, hd(Of(compile_ms))}].
+                                     {workloads, Figures("tessera")}, {peers, Theirs}, {latency, Latency}])).
 
 json([]) -> "{}";
 json([{_, _} | _] = Pairs) -> ["{", lists:join(", ", [[json(text(Key)), ": ", json(Value)] || {Key, Value} <- Pairs]), "}"];
