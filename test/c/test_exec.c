@@ -157,6 +157,77 @@ START_TEST(a_donated_argument_gives_its_memory)
 }
 END_TEST
 
+/* Results so large that they are stored past the caches. */
+
+static ts_buffer *counted(ts_dtype type, int32_t rank, const int64_t *dims) {
+  ts_shape shape = ts_shape_make(rank, dims);
+  ts_buffer *b;
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), type, &shape, &b));
+  if (type == TS_U8)
+    for (int64_t i = 0; i < b->bytes; i++) ((uint8_t *)b->data)[i] = (uint8_t)(i * 7 + i / 256);
+  else
+    for (int64_t i = 0; i < b->bytes / 4; i++) ((uint32_t *)b->data)[i] = (uint32_t)i;
+  return b;
+}
+
+static ts_buffer *run_one(const char *text, ts_buffer **args, size_t count) {
+  ts_executable *exe = compile(text);
+  ts_buffer *out;
+  ck_assert_ok(ts_executable_run(exe, args, count, NULL, &out));
+  ts_executable_release(exe);
+  return out;
+}
+
+START_TEST(large_sums_are_whole)
+{
+  static const char *texts[] = {
+      "graph @main(%0: u8[26000005]) -> (u8[26000005]) {\n  %1 = add %0, %0 : u8[26000005]\n  return %1\n}\n",
+      "graph @main(%0: u32[7000005]) -> (u32[7000005]) {\n  %1 = add %0, %0 : u32[7000005]\n  return %1\n}\n"};
+  int64_t n = _i ? 7000005 : 26000005;
+  ts_buffer *x = counted(_i ? TS_U32 : TS_U8, 1, &n), *y = run_one(texts[_i], &x, 1);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < n; i++)
+    wrong += _i ? ((uint32_t *)y->data)[i] != 2 * (uint32_t)i
+                : ((uint8_t *)y->data)[i] != (uint8_t)(2 * ((uint8_t *)x->data)[i]);
+  ck_assert_int_eq(wrong, 0);
+  ts_buffer_release(x);
+  ts_buffer_release(y);
+}
+END_TEST
+
+/* Rows of whole cache lines, and others, which must not be stored that way. */
+START_TEST(large_moves_are_whole)
+{
+  static const struct {
+    int64_t rows, columns;
+    const char *text;
+  } cases[] = {{2000, 3600,
+                "graph @main(%0: u32[2000,3600], %1: u32[2000,3600]) -> (u32[3600,2000], u32[2000,7200]) {\n"
+                "  %2 = transpose %0 {axes = [1,0]} : u32[3600,2000]\n"
+                "  %3 = concatenate %0, %1 {axis = 1} : u32[2000,7200]\n  return %2, %3\n}\n"},
+               {2001, 3607,
+                "graph @main(%0: u32[2001,3607], %1: u32[2001,3607]) -> (u32[3607,2001], u32[2001,7214]) {\n"
+                "  %2 = transpose %0 {axes = [1,0]} : u32[3607,2001]\n"
+                "  %3 = concatenate %0, %1 {axis = 1} : u32[2001,7214]\n  return %2, %3\n}\n"}};
+  int64_t rows = cases[_i].rows, columns = cases[_i].columns, wrong = 0;
+  ts_buffer *x = counted(TS_U32, 2, (int64_t[]){rows, columns}), *args[] = {x, x}, *out[2];
+  ts_executable *exe = compile(cases[_i].text);
+  ck_assert_ok(ts_executable_run(exe, args, 2, NULL, out));
+  const uint32_t *turned = out[0]->data, *joined = out[1]->data;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) {
+      uint32_t expected = (uint32_t)(r * columns + c);
+      wrong += turned[c * rows + r] != expected;
+      wrong += joined[r * 2 * columns + c] != expected || joined[(r * 2 + 1) * columns + c] != expected;
+    }
+  ck_assert_int_eq(wrong, 0);
+  ts_buffer_release(x);
+  ts_buffer_release(out[0]);
+  ts_buffer_release(out[1]);
+  ts_executable_release(exe);
+}
+END_TEST
+
 static const char endless[] =
     "graph @main(%0: s32[64]) -> (s32[64]) {\n  %1 = while %0 {\n    condition(%2: s32[64]) {\n"
     "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[64]) {\n"
@@ -280,6 +351,8 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
+  tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
+  tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, an_endless_loop_can_be_cancelled);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
