@@ -1,0 +1,152 @@
+%% The disk cache of kernels in every bad state: what it cannot give is
+%% compiled, and no state of it makes a program fail or differ. Each case runs
+%% in a VM of its own.
+-module(tessera_disk_cache_tests).
+-include_lib("eunit/include/eunit.hrl").
+-export([work/0]).
+
+%% ---- other VMs
+
+%% {what the programs gave, kernels compiled, kernels loaded}
+work() ->
+    Fs = [fun(X) -> tessera:tanh(tessera:add(X, 1.0)) end, fun(X) -> tessera:sum(tessera:multiply(X, X)) end,
+          fun(X) -> tessera:cumulative_sum(tessera:exp(X)) end, fun(X) -> tessera:dot(X, X) end,
+          fun(X) -> tessera:as_type(tessera:sigmoid(X), f16) end],
+    Results = [tessera:to_list((tessera:jit(F))(tessera:linspace(0, 1, 100))) || F <- Fs],
+    #{jit := #{compiled := Compiled, loaded := Loaded}} = tessera:memory(),
+    {erlang:phash2(Results), Compiled, Loaded}.
+
+start(Dir) -> start(Dir, "/bin/sh", "").
+
+%% Shell runs a script: Setup, then the VM, then a look for files that were begun and left.
+start(Dir, Shell, Setup) ->
+    Paths = [["-pa ", filename:absname(filename:dirname(code:which(M))), " "] || M <- [tessera, ?MODULE]],
+    Eval = io_lib:format("io:format(\"~~w.~~n\", [~s:work()]), halt(0).", [?MODULE]),
+    Script = filename:join(tessera_test:temporary("script"), "run"),
+    ok = file:write_file(Script,
+                         [Setup, "\n", filename:join([code:root_dir(), "bin", "erl"]), " -noinput ", Paths, "-eval '",
+                                  Eval, "' || exit 1\n! ls ", Dir, " 2>/dev/null | grep tmp-\n"]),
+    open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ Script]}, exit_status, binary,
+                                              stderr_to_stdout, {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
+
+answer(Port) -> answer(Port, []).
+
+answer(Port, Acc) ->
+    receive
+        {Port, {data, Data}} -> answer(Port, [Data | Acc]);
+        {Port, {exit_status, Status}} ->
+            Text = iolist_to_binary(lists:reverse(Acc)),
+            ?assertEqual({0, Text}, {Status, Text}),
+            %% Warnings may stand around it.
+            [Line] = [L || <<"{", _/binary>> = L <- binary:split(Text, <<"\n">>, [global])],
+            {ok, Tokens, _} = erl_scan:string(binary_to_list(Line)),
+            {ok, Term} = erl_parse:parse_term(Tokens),
+            {Term, Text}
+    after 60000 ->
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        os:cmd("kill -9 " ++ integer_to_list(Pid)),
+        error({late, iolist_to_binary(lists:reverse(Acc))})
+    end.
+
+run(Dir) -> element(1, answer(start(Dir))).
+
+%% A private folder, filled by one VM; its results and how many kernels they need.
+filled() ->
+    Dir = tessera_test:temporary("cache"),
+    ok = file:change_mode(Dir, 8#700),
+    {Results, Compiled, 0} = run(Dir),
+    ?assert(Compiled > 3),
+    {Dir, Results, Compiled}.
+
+files(Dir) -> [F || F <- filelib:wildcard(filename:join(Dir, "*")), filelib:is_regular(F)].
+
+%% ---- the cases
+
+warm_test_() ->
+    {timeout, 120, fun() ->
+        {Dir, Results, Count} = filled(),
+        ?assertEqual({Results, 0, Count}, run(Dir))
+    end}.
+
+%% Every kind of damage, in files of a filled cache; each time all is compiled again and written again.
+corrupt_test_() ->
+    {timeout, 300, fun() ->
+        {Dir, Results, Count} = filled(),
+        Intact = [{F, element(2, file:read_file(F))} || F <- files(Dir)],
+        Damages = [fun(_) -> <<>> end, fun(B) -> binary:part(B, 0, byte_size(B) - 1) end, fun(B) -> <<B/binary, 0>> end,
+                   fun(B) -> flip(B, byte_size(B) div 2) end, fun(B) -> flip(B, 0) end, fun(B) -> flip(B, 20) end,
+                   fun(B) -> binary:copy(<<255>>, byte_size(B)) end],
+        [begin
+             [ok = file:write_file(F, Damage(Bytes)) || {F, Bytes} <- Intact],
+             ?assertEqual({Results, Count, 0}, run(Dir))
+         end || Damage <- Damages],
+        %% Whole files under each other's names.
+        {Names, Contents} = lists:unzip(Intact),
+        [ok = file:write_file(F, B) || {F, B} <- lists:zip(Names, tl(Contents) ++ [hd(Contents)])],
+        ?assertEqual({Results, Count, 0}, run(Dir)),
+        %% What is no file.
+        [begin ok = file:delete(F), ok = file:make_symlink("/dev/zero", F) end || F <- Names],
+        ?assertEqual({Results, Count, 0}, run(Dir)),
+        [begin ok = file:delete(F), ok = file:make_dir(F) end || F <- Names],
+        ?assertEqual({Results, Count, 0}, run(Dir))
+    end}.
+
+flip(Bytes, At) ->
+    <<Before:At/binary, Byte, After/binary>> = Bytes,
+    <<Before/binary, (Byte bxor 255), After/binary>>.
+
+%% Folders that are not ours alone, or none at all.
+unusable_test_() ->
+    {timeout, 120, fun() ->
+        {Filled, Results, Count} = filled(),
+        Parent = tessera_test:temporary("unusable"),
+        File = filename:join(Parent, "file"),
+        ok = file:write_file(File, <<>>),
+        Link = filename:join(Parent, "link"),
+        ok = file:make_symlink(Filled, Link),
+        Open = filename:join(Parent, "open"),
+        ok = file:make_dir(Open),
+        ok = file:change_mode(Open, 8#777),
+        [begin
+             {Answer, Text} = answer(start(Dir)),
+             ?assertEqual({Dir, {Results, Count, 0}}, {Dir, Answer}),
+             ?assertEqual({1, Text}, {length(binary:matches(Text, <<"no disk cache">>)), Text})
+         end || Dir <- [File, Link, Open, filename:join(File, "below"), "/proc/nothing"]],
+        ?assertEqual([], files(Open))
+    end}.
+
+%% On a file system of its own, with hardly any room or read-only. Takes the right to mount, where nobody else sees it.
+mounted_test_() ->
+    case string:trim(os:cmd("unshare -m mount -t tmpfs none /mnt 2>&1 && echo yes")) of
+        "yes" -> {timeout, 120, fun mounted/0};
+        Why -> fun() -> io:format(user, "tessera_disk_cache_tests: skipped, no mounts: ~s~n", [Why]) end
+    end.
+
+mounted() ->
+    {Dir, Results, Count} = filled(),
+    In = fun(Size, Then) ->
+        Setup = ["set -e; mount -t tmpfs -o mode=0700,size=", Size, " none ", Dir, "; ", Then, "; set +e"],
+        element(1, answer(start(Dir, "unshare -m /bin/sh", Setup)))
+    end,
+    ?assertEqual({Results, Count, 0}, In("8k", "true")),
+    ?assertEqual({Results, Count, 0}, In("8k", "dd if=/dev/zero of=" ++ Dir ++ "/full bs=8k count=1 2>/dev/null")),
+    ?assertEqual({Results, Count, 0}, In("1m,nr_inodes=2", "true")),
+    ?assertEqual({Results, Count, 0}, In("1m", "mount -o remount,ro " ++ Dir)),
+    ?assertEqual({Results, 0, Count}, run(Dir)).
+
+%% Eight VMs at once on an empty cache, then on a filled one.
+shared_test_() ->
+    {timeout, 240, fun() ->
+        {Other, Results, Count} = filled(),
+        Dir = tessera_test:temporary("shared"),
+        ok = file:change_mode(Dir, 8#700),
+        Cold = [start(Dir) || _ <- lists:seq(1, 8)],
+        [begin
+             {{R, Compiled, Loaded}, _} = answer(Port),
+             ?assertEqual({Results, Count}, {R, Compiled + Loaded})
+         end || Port <- Cold],
+        NamesIn = fun(Folder) -> lists:sort([filename:basename(F) || F <- files(Folder)]) end,
+        ?assertEqual(NamesIn(Other), NamesIn(Dir)),
+        Warm = [start(Dir) || _ <- lists:seq(1, 8)],
+        [?assertEqual({Results, 0, Count}, element(1, answer(Port))) || Port <- Warm]
+    end}.
