@@ -661,7 +661,7 @@ not_equal(A, B) -> tessera_trace:op(not_equal, [A, B], []).
 -spec greater(operand(), operand()) -> tensor().
 greater(A, B) -> tessera_trace:op(greater, [A, B], []).
 
-%% @doc 1 where A < B: u8.
+%% @doc 1 where A is below B: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less(tessera:tensor([1, 2, 3]), 2)).
 %% [1,0,0]
@@ -677,7 +677,7 @@ less(A, B) -> tessera_trace:op(less, [A, B], []).
 -spec greater_equal(operand(), operand()) -> tensor().
 greater_equal(A, B) -> tessera_trace:op(greater_equal, [A, B], []).
 
-%% @doc 1 where A =< B: u8.
+%% @doc 1 where A is at most B: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less_equal(tessera:tensor([1, 2, 3]), 2)).
 %% [1,1,0]

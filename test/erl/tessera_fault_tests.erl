@@ -15,14 +15,16 @@ endless_large() ->
         tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end, fun(A) -> tessera:multiply(A, 1.0) end)
     end).
 
-%% How much CPU time the VM uses in 100 ms, in ms, after the caller was killed and 100 ms have passed.
+%% How much CPU time the VM uses in 200 ms, in ms, from 100 ms after the caller was killed.
 busy_after_kill(F, X) ->
+    Before = cpu(),
     Pid = spawn(fun() -> F(X) end),
-    timer:sleep(300),
-    ?assert(is_process_alive(Pid)),
-    Busy = cpu_ms(100),
-    ?assert(Busy > 50),
-    exit(Pid, kill),
+    try
+        eventually(fun() -> cpu() - Before > 200 end), % other work on the machine may slow it down
+        ?assert(is_process_alive(Pid))
+    after
+        exit(Pid, kill)
+    end,
     timer:sleep(100),
     cpu_ms(200).
 
@@ -51,7 +53,7 @@ dead_callers_test_() ->
         Held = maps:get(held, tessera:memory()),
         Pids = [spawn(fun() -> F(tessera:ones({100000})) end) || _ <- lists:seq(1, 4)],
         timer:sleep(500),
-        [exit(P, kill) || P <- Pids],
+        [exit(P, kill) || P <- Pids], % two of them wait for a dirty scheduler
         eventually(fun() -> maps:get(held, tessera:memory()) =< Held + 1000 end),
         ?assertEqual(3, n(tessera:add(1, 2)))
     end}.
