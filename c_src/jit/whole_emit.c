@@ -185,8 +185,30 @@ static ts_status write_function(writer *w, const ts_op *op) {
   return TS_SUCCESS;
 }
 
+/* Ops with one possible result, at any number of lanes: all but those of the vector math. */
+static bool is_exact(const ts_graph *g, const ts_op *op) {
+  switch (ts_op_get_class(op->code)) {
+  case TS_CLASS_UNARY_FLOAT: return op->code == TS_OP_SQRT;
+  case TS_CLASS_BINARY_FLOAT: return op->code == TS_OP_DIVIDE;
+  case TS_CLASS_BINARY: return op->code != TS_OP_POW || ts_dtype_is_integer(ts_graph_value(g, op->first_result)->dtype);
+  default: break;
+  }
+  ts_region_id regions[2];
+  size_t n = ts_op_regions(op, regions);
+  for (size_t i = 0; i < n; i++) {
+    const ts_region *region = ts_graph_region(g, regions[i]);
+    for (size_t k = 0; k < region->ops.count; k++)
+      if (!is_exact(g, ts_graph_op(g, region->ops.data[k]))) return false;
+  }
+  return true;
+}
+
+/* Full width is wasted on one element and makes some processors lower their clock. */
+#define EXACT_LANES 4
+
 ts_status ts_whole_emit(ts_emit *e, const char *name, const void *description) {
   const ts_whole *whole = description;
+  if (is_exact(whole->graph, ts_graph_op(whole->graph, whole->op))) e->lanes = EXACT_LANES;
   LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), params[] = {pointer_type(e), i64, i64, pointer_type(e)};
   e->function = LLVMAddFunction(e->module, name, LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 4, 0));
   LLVMPositionBuilderAtEnd(e->b, new_block(&(writer){.e = e}, "entry"));
