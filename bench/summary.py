@@ -21,9 +21,9 @@ def figure(run, who, name, key):
     return table[name][key] if name in table else None
 
 
-def ratio(run, peers, name):
-    times = [t for t in (figure(run, p, name, "median_ms") for p in peers) if t is not None]
-    return min(times) / figure(run, "tessera", name, "median_ms") if times else None
+def ratio(run, peers, name, key="median_ms"):
+    times = [t for t in (figure(run, p, name, key) for p in peers) if t is not None]
+    return min(times) / figure(run, "tessera", name, key) if times else None
 
 
 def cell(value):
@@ -32,6 +32,7 @@ def cell(value):
 
 def row(runs, name):
     ratios = [median_of(runs, lambda r, p=p: ratio(r, p, name)) for p in [[q] for q in PEERS] + [list(PEERS)]]
+    ratios.append(median_of(runs, lambda r: ratio(r, ["jax"], name, "min_ms")))
     times = [median_of(runs, lambda r, w=w: figure(r, w, name, "median_ms")) for w in ("tessera", "jax")]
     first = [median_of(runs, lambda r, w=w: figure(r, w, name, "compile_ms")) for w in ("tessera", "jax")]
     return ratios, times + first
@@ -45,11 +46,11 @@ def main():
     runs = [json.load(open(path)) for path in sys.argv[1:]]
     names = list(runs[0]["workloads"])
     rows = {n: row(runs, n) for n in names}
-    print("| workload | " + " | ".join(f"over {p}" for p in PEERS.values()) + " | over the best | ms | XLA's ms | first call, ms | XLA's |")
-    print("|---|" + "---|" * (len(PEERS) + 5))
+    print("| workload | " + " | ".join(f"over {p}" for p in PEERS.values()) + " | over the best | over XLA, minima | ms | XLA's ms | first call, ms | XLA's |")
+    print("|---|" + "---|" * (len(PEERS) + 6))
     for n in names:
         print(f"| {n} | " + " | ".join(map(cell, rows[n][0] + rows[n][1])) + " |")
-    for i, what in ((0, "XLA"), (len(PEERS), "the best peer")):
+    for i, what in ((0, "XLA"), (len(PEERS), "the best peer"), (len(PEERS) + 1, "XLA, minima")):
         print(f"\nGeometric mean over {what}: {geometric_mean([rows[n][0][i] for n in names]):.2f}")
     print("\n| latency | |\n|---|---|")
     for n in runs[0].get("latency", {}):

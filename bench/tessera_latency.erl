@@ -20,7 +20,7 @@ show(Name, Value, Unit) ->
 %% ---- in VMs of their own ----
 
 start() ->
-    Bare = median([vm("-eval 'halt().'", "", fun elapsed/2) || _ <- lists:seq(1, ?REPEATS)]),
+    Bare = median([vm("-s erlang halt", "", fun elapsed/2) || _ <- lists:seq(1, ?REPEATS)]),
     [show("erl to first jitted result beyond erl, " ++ What ++ " disk cache, s", (Time - Bare) / 1000, "s")
      || {What, Time} <- both_caches(" tessera_latency child first", fun elapsed/2)].
 
