@@ -14,8 +14,8 @@ static ErlNifResourceType *tensor_type, *view_type;
 
 /* ---- memory pressure ----
  * Erlang's collector does not know how much a handle holds. So we count, and
- * ask the caller to collect when there is half as much again as was live after
- * the last time. */
+ * ask the caller to collect when there is nearly half as much again as was live
+ * after the last time: destructors may be late. */
 
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
@@ -33,7 +33,7 @@ ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
   (void)argc, (void)argv;
-  int64_t held = atomic_load(&held_bytes), next = held + held / 2;
+  int64_t held = atomic_load(&held_bytes), next = held + held / 16 * 7;
   atomic_store(&threshold, next > MIN_THRESHOLD ? next : MIN_THRESHOLD);
   return enif_make_int64(env, held);
 }
