@@ -68,7 +68,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
-.PHONY: clean clean-c test-golden example
+.PHONY: clean clean-c test-golden test-rebar3 example doc
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -214,10 +214,19 @@ $(FUZZERS:%=$(B)/%): $(B)/%: $(B)/test/fuzz/%.o $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $< $(CORE) $(LIBS)
 
+# The API's reference, in build/doc/index.html. EDoc's warnings are errors.
+doc: edoc_options = [{dir,"build/doc"},{includes,["include","erl"]},{preprocess,true},{title,"Tessera"}]
+doc:
+	$(Q)rm -rf build/doc && mkdir -p build/doc
+	$(Q)$(ERL) -noshell -eval 'edoc:files(["erl/tessera.erl"], $(edoc_options)), halt().' 2>&1 | tee build/doc.log
+	@test ! -s build/doc.log && test -s build/doc/tessera.html && echo "  build/doc/index.html"
+
 # ---- checks of the sources
 
 lint: check-layers
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS)" mk/lint.sh $(FILES)
+	$(Q)$(MAKE) erl
+	$(Q)mk/lint-erl.sh
 
 check-layers:
 	$(Q)mk/check-layers.sh

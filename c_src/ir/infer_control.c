@@ -30,6 +30,7 @@ static ts_status check_values(const ts_infer_call *call, const char *role, const
 
 static ts_status check_params(const ts_infer_call *call, const char *role, const ts_region *region,
                               size_t first_operand) {
+  if (call->count < first_operand) return ts_infer_error(call, "expected at least %zu operands", first_operand);
   const ts_value_id *operands = call->count ? call->operands + first_operand : NULL; /* NULL + 0 is undefined */
   return check_values(call, role, "parameter", region->params.data, region->params.count, operands,
                       call->count - first_operand);

@@ -418,7 +418,7 @@ static ts_v gather_value(ts_loop *loop, int32_t id, const ts_point *at) {
   const ts_kernel_node *n = &loop->d->nodes[id];
   ts_v offsets = LLVMBuildMul(e->b, clamped_index(loop, n), scalar_value(loop, n->c), "");
   ts_v base = loop->base[n->slot], stride = last_stride(loop, n->slot);
-  if (loop->plan.level[n->a] == TS_LEVEL_POINT) {
+  if (at && loop->plan.level[n->a] == TS_LEVEL_POINT) {
     if (stride) {
       base = ts_loop_offset(loop, base, ts_loop_mul(loop, at->index, stride));
       ts_v lanes = LLVMBuildMul(e->b, ts_emit_lane_numbers(e), ts_emit_splat(e, stride), "");
@@ -428,7 +428,7 @@ static ts_v gather_value(ts_loop *loop, int32_t id, const ts_point *at) {
   }
   ts_v zero = LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, 0);
   base = ts_loop_offset(loop, base, LLVMBuildExtractElement(e->b, offsets, zero, ""));
-  if (!stride) return ts_emit_load_splat(e, n->dtype, base);
+  if (!at || !stride) return ts_emit_load_splat(e, n->dtype, base);
   return load_points(loop, n->slot, base, at->index, at->count);
 }
 

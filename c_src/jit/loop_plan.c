@@ -16,7 +16,7 @@ static int32_t op_weight(ts_opcode op, ts_dtype type) {
   case TS_OP_MAX: return is_float ? 4 : 1;
   case TS_OP_CLAMP: return is_float ? 8 : 2;
   case TS_OP_SIGN:
-  case TS_OP_ROUND: return 3;
+  case TS_OP_ROUND:
   case TS_OP_CLZ:
   case TS_OP_POPCOUNT: return 3;
   default: break;

@@ -214,7 +214,7 @@ static void find_tiled(ts_loop *loop, tile *t) {
     const ts_kernel_operand *o = &loop->d->inputs[i];
     t->tiled[i] = o->stride[rank - 2] == TS_STRIDE_UNIT && o->stride[rank - 1] == TS_STRIDE_ANY;
     if (!t->tiled[i]) continue;
-    LLVMTypeRef square = LLVMArrayType2(ts_emit_memory_type(e, o->dtype), (uint64_t)(e->lanes * e->lanes));
+    LLVMTypeRef square = LLVMArrayType2(ts_emit_memory_type(e, o->dtype), (uint64_t)e->lanes * (uint64_t)e->lanes);
     t->square[i] = ts_emit_alloca(e, square);
     t->edge[i] = ts_emit_alloca(e, square);
   }

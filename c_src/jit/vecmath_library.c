@@ -60,26 +60,26 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 
 /* ---- addresses ---- */
 
+/* clang-format off */
 /* What the emitters call: the same set at every width. */
-#define FUNCTIONS(X, kind, w, isa)                                                                                    \
-  X(sin, kind, w, u10, isa)                                                                                           \
-  X(cos, kind, w, u10, isa)                                                                                           \
-  X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa) X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa)          \
-      X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) X(acosh, kind, w, u10, isa) X(atanh, kind, w, u10, isa) \
-          X(expm1, kind, w, u10, isa) X(log, kind, w, u10, isa) X(log1p, kind, w, u10, isa) X(pow, kind, w, u10, isa) \
-              X(cbrt, kind, w, u10, isa) X(erf, kind, w, u10, isa) X(erfc, kind, w, u15, isa)
+#define FUNCTIONS(X, kind, w, isa)                                                                              \
+  X(sin, kind, w, u10, isa) X(cos, kind, w, u10, isa) X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa)      \
+  X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa) X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) \
+  X(acosh, kind, w, u10, isa) X(atanh, kind, w, u10, isa) X(expm1, kind, w, u10, isa) X(log, kind, w, u10, isa) \
+  X(log1p, kind, w, u10, isa) X(pow, kind, w, u10, isa) X(cbrt, kind, w, u10, isa) X(erf, kind, w, u10, isa)    \
+  X(erfc, kind, w, u15, isa)
 
 #if defined(__x86_64__)
-#define ALL_FUNCTIONS(X)                                                                     \
-  FUNCTIONS(X, cinz, f4, sse4)                                                               \
-  FUNCTIONS(X, cinz, d2, sse4)                                                               \
-  FUNCTIONS(X, finz, f8, avx2) FUNCTIONS(X, finz, d4, avx2) FUNCTIONS(X, finz, f16, avx512f) \
-      FUNCTIONS(X, finz, d8, avx512f)
+#define ALL_FUNCTIONS(X)                                    \
+  FUNCTIONS(X, cinz, f4, sse4) FUNCTIONS(X, cinz, d2, sse4) \
+  FUNCTIONS(X, finz, f8, avx2) FUNCTIONS(X, finz, d4, avx2) \
+  FUNCTIONS(X, finz, f16, avx512f) FUNCTIONS(X, finz, d8, avx512f)
 #elif defined(__aarch64__)
 #define ALL_FUNCTIONS(X) FUNCTIONS(X, finz, f4, advsimd) FUNCTIONS(X, finz, d2, advsimd)
 #else
 #error "no vector math library is known for this architecture"
 #endif
+/* clang-format on */
 
 /* Declared without their vector types: our C is compiled for the baseline ISA,
  * which lacks some of them, and only the addresses are used. */

@@ -36,7 +36,7 @@ static void indexed_types(ts_opcode code, const ts_operand *operands, size_t cou
 
 static void reduce_types(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype *out) {
   merge_range(operands, 0, count, out);
-  if (code == TS_OP_REDUCE_SUM || code == TS_OP_REDUCE_PRODUCT) out[0] = ts_dtype_aggregate(out[0]);
+  if (count > 0 && (code == TS_OP_REDUCE_SUM || code == TS_OP_REDUCE_PRODUCT)) out[0] = ts_dtype_aggregate(out[0]);
 }
 
 ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype *out) {

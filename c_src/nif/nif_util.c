@@ -60,7 +60,7 @@ ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims) {
 
 /* ---- reading terms ---- */
 
-ts_status ts_nif_expected(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
+ts_status(ts_nif_expected)(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
   char text[100];
   (void)env;
   int length = enif_snprintf(text, sizeof text, "%T", got);
@@ -133,12 +133,10 @@ bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
   ErlNifUInt64 u;
   if (enif_get_int64(env, term, &s))
     *out = (ts_number){TS_NUMBER_SIGNED, {.s = s}};
-  else if (enif_get_double(env, term, &out->f))
+  else if (enif_get_double(env, term, &out->f) || get_special(term, &out->f))
     out->kind = TS_NUMBER_FLOAT;
   else if (enif_get_uint64(env, term, &u))
     *out = (ts_number){TS_NUMBER_UNSIGNED, {.u = u}};
-  else if (get_special(term, &out->f))
-    out->kind = TS_NUMBER_FLOAT;
   else
     return false;
   return true;

@@ -195,10 +195,9 @@ static int32_t count_inputs(const ts_fuse_plan *p, uint32_t id) {
     const ts_op *op = ts_graph_op(p->graph, o);
     for (uint32_t i = 0; i < op->operand_count; i++) {
       ts_value_id value = op->operands[i];
-      const ts_fuse_op *maker = maker_of(p, value);
-      bool known = (maker && maker->group == id) ||
-                   (ts_graph_value(p->graph, value)->op != TS_NO_ID &&
-                    ts_graph_op(p->graph, ts_graph_value(p->graph, value)->op)->code == TS_OP_CONSTANT);
+      ts_op_id maker = ts_graph_value(p->graph, value)->op;
+      bool known = maker != TS_NO_ID &&
+                   (p->ops[maker].group == id || ts_graph_op(p->graph, maker)->code == TS_OP_CONSTANT);
       for (int32_t k = 0; k < count && !known; k++) known = seen[k] == value;
       if (known) continue;
       seen[count++] = value;

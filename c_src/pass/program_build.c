@@ -321,7 +321,7 @@ static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int3
   ts_dtype dtype = ts_graph_value(b->graph, op->first_result)->dtype;
   ts_program_node node = unary(op->code, dtype, -1);
   int32_t *const slots[] = {&node.a, &node.b, &node.c};
-  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(eval(b, op->operands[i], at, slots[i]));
+  for (uint32_t i = 0; i < op->operand_count && i < 3; i++) TS_TRY(eval(b, op->operands[i], at, slots[i]));
   if (op->code == TS_OP_CONVERT && dtype == ts_graph_value(b->graph, op->operands[0])->dtype) {
     *out = node.a;
     return TS_SUCCESS;
@@ -401,7 +401,7 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
 
 static ts_status build_root(builder *b, const ts_program_root *root) {
   const ts_value *v = ts_graph_value(b->graph, root->value);
-  ts_affine map[TS_MAX_RANK], inner[TS_MAX_RANK];
+  ts_affine map[TS_MAX_RANK] = {{0}}, inner[TS_MAX_RANK];
   ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = v->dtype}};
   int64_t size = (int64_t)ts_dtype_size(v->dtype);
   uint32_t at;

@@ -1,5 +1,5 @@
 %% What lowering passes along. A value is one of the core, in some program, or a slot of the run.
--record(st, {program       :: tessera_nif:builder(),
+-record(st, {program       :: tessera_nif:builder() | undefined,
              memo = #{}    :: #{term() => term()},    % node id => value, or values of a tuple
              params = #{}  :: #{non_neg_integer() => term()},
              here = #{}    :: tessera_nx_expr:ids(),

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Runs xref and dialyzer over ebin/. The modules of erl/nx/ call Elixir and Nx,
+# which are loaded by those who use them and are not here.
+cd "$(dirname "$0")/.." || exit 1
+failed=0
+
+undefined=$(erl -noshell -eval '
+  {ok, _} = xref:start(lint),
+  ok = xref:set_default(lint, [{verbose, false}, {warnings, false}]),
+  ok = xref:set_library_path(lint, code:get_path()),
+  {ok, _} = xref:add_directory(lint, "ebin"),
+  Foreign = fun(M) ->
+    Name = atom_to_list(M),
+    M =:= telemetry orelse (lists:prefix("Elixir.", Name) andalso not lists:prefix("Elixir.Tessera", Name))
+  end,
+  [[io:format("~p:~p/~p: ~s~p~n", [M, F, A, Text, Call])
+    || {{M, F, A}, {Other, _, _} = Call} <- element(2, xref:analyze(lint, Check)), not Foreign(Other)]
+   || {Check, Text} <- [{undefined_function_calls, "calls what is not there: "},
+                        {deprecated_function_calls, "calls what is deprecated: "}]],
+  [io:format("~p: is not used~n", [F]) || F <- element(2, xref:analyze(lint, locals_not_used))],
+  halt().') || failed=1
+[ -z "$undefined" ] || { echo "$undefined"; failed=1; }
+
+if command -v dialyzer >/dev/null; then
+  release=$(erl -noshell -eval 'io:format("~s", [erlang:system_info(otp_release)]), halt().')
+  plt=build/otp-$release.plt
+  if [ ! -f "$plt" ]; then
+    echo "lint: making $plt, once"
+    # Its own warnings are about OTP.
+    nice dialyzer --quiet --build_plt --output_plt "$plt.tmp" --apps erts kernel stdlib >build/plt.log 2>&1
+    mv "$plt.tmp" "$plt" || { cat build/plt.log; exit 1; }
+  fi
+  # Functions that raise are many. [Program | Id] is a value of a program: an improper list takes the fewest
+  # words. Unknown are Elixir's modules, and what of ours is unknown xref has found.
+  options="-Wunmatched_returns -Wno_return -Wno_improper_lists"
+  [ "$release" -ge 26 ] && options="$options -Wno_unknown"
+  # shellcheck disable=SC2086
+  nice dialyzer --quiet --plt "$plt" $options ebin/*.beam >build/dialyzer.log 2>&1 || { cat build/dialyzer.log; failed=1; }
+else
+  echo "lint: no dialyzer here, it is skipped"
+fi
+exit $failed
