@@ -42,7 +42,7 @@ static struct {
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+} pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
 
 static void relax(void) {
 #if defined(__x86_64__)

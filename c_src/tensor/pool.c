@@ -1,6 +1,7 @@
 #include "tensor/pool.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/system.h"
 #include "tensor/pages.h"
 
@@ -222,7 +223,7 @@ static int64_t usable_limit(int64_t limit) {
 }
 
 static void pool_init(ts_pool *pool, int64_t limit) {
-  pthread_mutex_init(&pool->lock, NULL); /* cannot fail without attributes on Linux */
+  ts_lock_init(&pool->lock);
   pool->stats.limit = usable_limit(limit);
   pool->trimmed_at = ts_system_coarse_ms();
 }
