@@ -140,7 +140,7 @@ endef
 
 # ---- tests
 
-test: test-c test-golden test-erl
+test: test-c test-golden test-erl test-rebar3
 
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 	@BUILD=$(BUILD) mk/run-c-tests.sh $^
@@ -148,6 +148,10 @@ test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 # UPDATE=1 rewrites the expected outputs.
 test-golden: $(TOOL)
 	@BUILD=$(BUILD) test/golden/run.sh
+
+# As a dependency, in a fresh project.
+test-rebar3:
+	@test/rebar3/run.sh
 
 EUNIT_MODULES := $(basename $(notdir $(wildcard test/erl/*_tests.erl)))
 ERL_SUITES := $(basename $(notdir $(wildcard test/erl/*_SUITE.erl)))
