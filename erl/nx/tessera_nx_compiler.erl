@@ -62,7 +62,7 @@ compiled(Key, Vars, Fun, #options{cache = Cache} = Options) ->
         _ ->
             Self = make_ref(),
             {Maker, Compiled} =
-                tessera_cache:fetch(cache_key(Key, Leaves, Options),
+                tessera_cache:fetch(cache_key(Key, Vars, Options),
                                     fun() -> {Self, make(Vars, Leaves, Fun, Options)} end),
             HitOrMiss = case Maker of
                             Self -> miss;
@@ -71,8 +71,12 @@ compiled(Key, Vars, Fun, #options{cache = Cache} = Options) ->
             report(HitOrMiss, Key, Compiled, Options)
     end.
 
-cache_key(Key, Leaves, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {nx, Key, [leaf_key(Leaf) || Leaf <- Leaves], Client, Device, maps:keys(Hooks), Lazy}.
+%% Containers count with their keys: the function may look at them.
+cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
+    {nx, Key, [var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
+
+var_key(#{'__struct__' := ?TENSOR} = Leaf) -> leaf_key(Leaf);
+var_key(Var) -> tessera_nx_tensor:rebuild(Var, [leaf_key(Leaf) || Leaf <- tessera_nx_tensor:flatten(Var)]).
 
 leaf_key(#{type := Type, shape := Shape, names := Names, vectorized_axes := Axes} = Leaf) ->
     {Type, Shape, Names, Axes, is_donatable(Leaf)}.
@@ -91,8 +95,7 @@ is_cached(Call, Options) ->
 
 ask_cache(false, _, _, _) -> ok;
 ask_cache({_, Tag}, Key, Vars, Options) ->
-    CacheKey = cache_key(Key, lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]), Options),
-    _ = tessera_cache:fetch(CacheKey, fun() -> throw({Tag, false}) end),
+    _ = tessera_cache:fetch(cache_key(Key, Vars, Options), fun() -> throw({Tag, false}) end),
     throw({Tag, true}).
 
 %% ---- making a program
@@ -116,6 +119,8 @@ trace(Fun, Vars) ->
     after bind_scheduler(Old)
     end.
 
+%% The flag is not documented.
+-dialyzer({nowarn_function, bind_scheduler/1}).
 bind_scheduler(Id) ->
     try process_flag(scheduler, Id)
     catch error:badarg -> 0

@@ -103,7 +103,8 @@ node(elem, [Tuple, Index], _, St) ->
 node(Op, [Container | _], Node, St) when Op =:= metadata; Op =:= io_call; Op =:= hook ->
     {Values, St1} = lists:mapfoldl(fun lower/2, St, tessera_nx_expr:leaves(Container)),
     {like(Node, Values), St1};
-node(token, _, _, _) -> tessera_nx_error:no_op(token);
+node(Op, _, _, _) when Op =:= window_reduce; Op =:= token; Op =:= attach_token; Op =:= optional ->
+    tessera_nx_error:no_op(Op);
 node('cond', _, Node, St) -> lower_cond(Node, St);
 node(while, [Initial, _, Condition, Body], Node, St) -> lower_while(Initial, Condition, Body, Node, St);
 node(block, [Struct, Args, Default, _], Node, St) -> lower_block(Struct, Args, Default, Node, St);
