@@ -69,7 +69,12 @@ linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(Fro
                             "linspace: expected a float type, got ~0P",
                             [Type, 10]),
     Steps = source(iota, {Type, {Count}, 0}),
-    tessera:add(tessera:multiply(Steps, (To - From) / (Count - 1)), From);
+    Step = try (To - From) / (Count - 1)
+           catch error:badarith ->
+               tessera_error:raise(linspace, [From, To, Count, Type], out_of_range,
+                                   "linspace: the distance from ~0p to ~0p is no float", [From, To])
+           end,
+    tessera:add(tessera:multiply(Steps, Step), From);
 linspace(From, To, Count, _Type) ->
     tessera_error:raise(linspace, [From, To, Count], invalid_argument, 
                         "linspace: expected two numbers and a count above 1, got ~0P",

@@ -1,5 +1,7 @@
 #include "nif/nif_tensor.h"
 
+#include "base/alloc.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -342,6 +344,22 @@ ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return from_list_dirty(env, argc, argv);
 }
 
+/* The most lists that an empty tensor may become: its outer dimensions can be of any size. */
+#define MAX_EMPTY_LISTS 10000000
+
+/* Elements and inner lists together, which is what making the list costs. */
+static ts_status count_cells(const ts_buffer *buffer, int64_t *out) {
+  int64_t lists = 1, cells = 0;
+  for (int32_t i = 0; i < buffer->shape.rank && lists > 0; i++) {
+    if (!ts_mul_i64(lists, buffer->shape.dims[i], &lists) || !ts_add_i64(cells, lists, &cells)) cells = INT64_MAX;
+    if (cells > MAX_EMPTY_LISTS && ts_shape_elements(&buffer->shape) == 0)
+      return ts_error(TS_RESOURCE_EXHAUSTED, "%s is empty, but has too many dimensions of other sizes for a list",
+                      TS_SHAPE_STR(buffer->dtype, &buffer->shape));
+  }
+  *out = cells;
+  return TS_SUCCESS;
+}
+
 /* Builds from the back, so that every list cell is made once. */
 static ERL_NIF_TERM make_list(ErlNifEnv *env, const ts_buffer *buffer, int32_t axis, const int64_t *strides,
                               const unsigned char *data) {
@@ -367,10 +385,12 @@ static ERL_NIF_TERM to_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* to_list(Ref) -> number() | nested list */
   ts_nif_tensor *tensor;
+  int64_t cells = 0;
   TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
-  int64_t elements = ts_shape_elements(&tensor->buffer->shape);
+  ts_status status = count_cells(tensor->buffer, &cells);
   ts_nif_tensor_unpin(tensor);
-  if (elements > SHORT_ELEMENTS)
+  TS_NIF_TRY(env, status);
+  if (cells > SHORT_ELEMENTS)
     return enif_schedule_nif(env, "to_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_list_dirty, argc, argv);
   return to_list_dirty(env, argc, argv);
 }

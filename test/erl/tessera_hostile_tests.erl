@@ -251,6 +251,9 @@ empty_test() ->
     Empty = tessera:zeros({1 bsl 60, 0}),
     ?assertEqual({1 bsl 60, 0}, tessera:shape(tessera:exp(Empty))),
     ?assertEqual(<<>>, tessera:to_binary(Empty)),
+    raises(resource_exhausted, "f32[1152921504606846976,0]", fun() -> tessera:to_list(Empty) end),
+    ?assert(iolist_size(tessera:format(Empty)) < 100),
+    ?assertEqual([[], []], tessera:to_list(tessera:slice(Empty, [5, 0], [2, 0]))),
     ?assertEqual(0.0, tessera:to_number(tessera:sum(Empty))).
 
 %% Indices are clamped, at once and compiled.
@@ -298,6 +301,7 @@ sign_of(0) -> 1;
 sign_of(_) -> 0.
 
 special_numbers_test() ->
+    raises(out_of_range, fun() -> tessera:linspace(-1.0e308, 1.0e308, 3) end),
     ?assertEqual([nan, infinity, neg_infinity, 0.0], tessera:to_list(tessera:tensor([nan, infinity, neg_infinity, 0]))),
     ?assertEqual([0, 2147483647, -2147483648], tessera:to_list(tessera:as_type(tessera:tensor([nan, infinity,
     neg_infinity]), s32))),
