@@ -1,0 +1,67 @@
+defmodule Tessera.BackendTest do
+  use ExUnit.Case, async: true
+
+  setup do
+    Nx.default_backend(Tessera.Backend)
+    :ok
+  end
+
+  test "has every callback of Nx.Backend" do
+    Code.ensure_loaded!(Tessera.Backend)
+    missing = for {f, a} <- Nx.Backend.behaviour_info(:callbacks), not function_exported?(Tessera.Backend, f, a), do: {f, a}
+    assert missing == []
+  end
+
+  test "creation, mixed operands, reading" do
+    t = Nx.iota({2, 3})
+    assert %Tessera.Backend{} = t.data
+    binary = Nx.tensor([10, 20, 30], backend: Nx.BinaryBackend)
+    assert Nx.to_flat_list(Nx.add(t, binary)) == [10, 21, 32, 13, 24, 35]
+    assert Nx.to_flat_list(Nx.add(binary, t)) == [10, 21, 32, 13, 24, 35]
+    assert inspect(t) == "#Nx.Tensor<\n  s32[2][3]\n  [\n    [0, 1, 2],\n    [3, 4, 5]\n  ]\n>"
+    assert Nx.to_flat_list(Nx.tensor([:nan, :infinity, 1.5])) == [:nan, :infinity, 1.5]
+  end
+
+  test "transfer, copy, deallocate" do
+    t = Nx.tensor([1, 2, 3])
+    assert Nx.backend_transfer(t, Tessera.Backend) == t
+    copy = Nx.backend_copy(t, Tessera.Backend)
+    assert copy.data != t.data
+    assert %Nx.BinaryBackend{} = Nx.backend_transfer(t, Nx.BinaryBackend).data
+    assert Nx.backend_deallocate(t) == :already_deallocated
+    assert inspect(t) =~ "Deallocated"
+    view = Nx.to_binary(copy)
+    assert Nx.backend_deallocate(copy) == :ok
+    assert view == <<1::32-native, 2::32-native, 3::32-native>>
+    other = Nx.tensor([1], backend: {Tessera.Backend, client: :other})
+    assert Nx.backend_transfer(other, {Tessera.Backend, client: :host}).data.buffer.client_name == :host
+  end
+
+  test "concatenate, stack, to_batched stay here" do
+    t = Nx.iota({5, 2})
+    assert %Tessera.Backend{} = Nx.concatenate([t, t], axis: 1).data
+    assert Nx.shape(Nx.stack([t, t])) == {2, 5, 2}
+    batches = t |> Nx.to_batched(2) |> Enum.map(&Nx.to_flat_list/1)
+    assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    assert t |> Nx.to_batched(2, leftover: :discard) |> Enum.count() == 2
+  end
+
+  test "functions and blocks are compiled" do
+    assert Nx.to_number(Nx.reduce(Nx.tensor([1, 2, 3]), 1, fn x, acc -> Nx.multiply(x, acc) end)) == 6
+    assert Nx.to_flat_list(Nx.cumulative_sum(Nx.tensor([1, 2, 3]))) == [1, 3, 6]
+    assert Nx.to_number(Nx.LinAlg.norm(Nx.tensor([3.0, 4.0]))) == 5.0
+  end
+
+  test "unknown options" do
+    assert_raise ArgumentError, fn -> Nx.default_backend({Tessera.Backend, bad: 1}) end
+    assert_raise ArgumentError, ~r/could not find Tessera client named :nope/, fn -> Nx.tensor([1], backend: {Tessera.Backend, client: :nope}) end
+  end
+
+  test "memory is counted" do
+    client = Tessera.Client.fetch!(Tessera.Client.default_name())
+    t = Nx.iota({1000}, type: :u8)
+    assert %{allocated: allocated, peak: peak, per_device: %{0 => allocated}} = Tessera.Client.get_memory_statistics(client)
+    assert allocated >= 1000 and peak >= allocated
+    assert Nx.size(t) == 1000
+  end
+end

@@ -1,0 +1,11 @@
+# Runs the tests in this folder against a given Nx:
+#
+#     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin test/nx/run.exs [FILE...]
+{:ok, _} = Application.ensure_all_started(:nx)
+{:ok, _} = Application.ensure_all_started(:tessera)
+Application.put_env(:tessera, :add_backend_on_inspect, false)
+Application.put_env(:tessera, :clients, host: [platform: :host], other: [platform: :host])
+ExUnit.start()
+
+files = if System.argv() == [], do: Path.wildcard(Path.join(__DIR__, "*_test.exs")), else: System.argv()
+Enum.each(files, &Code.require_file/1)
