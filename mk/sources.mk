@@ -109,7 +109,8 @@ EXEC_SRC := \
   c_src/exec/executable.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
-  c_src/exec/run.c
+  c_src/exec/run.c \
+  c_src/exec/trips.c
 
 NIF_SRC := \
   c_src/nif/nif_attrs.c \

@@ -418,7 +418,7 @@ static ts_status control_step(builder *b, ts_block *block, ts_op_id id) {
 static ts_status whole_step(builder *b, ts_block *block, ts_op_id id) {
   ts_step step;
   TS_TRY(start_step(b, TS_STEP_WHOLE, id, &step));
-  step.cost_ns = ts_graph_op(b->graph, id)->code == TS_OP_WHILE ? INT64_MAX : 1000;
+  step.cost_ns = ts_whole_cost_ns(b->graph, ts_graph_op(b->graph, id));
   step.whole.words = (int32_t)b->exe->words.count;
   ts_kernel_source source;
   const int64_t *constants;

@@ -14,8 +14,10 @@
 #include <string.h>
 
 /* A hop to a dirty scheduler costs 2.5 to 60 us, most when all cores are busy; a normal one may be held for about
- * a millisecond, and what we estimate may be a few times off. */
-#define SHORT_NS 300000
+ * a millisecond, and what we estimate may be a few times off. Loops over single elements are estimated well, and no
+ * other thread helps with them. */
+#define SHORT_NS 30000
+#define SHORT_LOOP_NS 300000
 
 /* ---- steps ---- */
 
@@ -82,6 +84,14 @@ static ts_status copy_types(ts_executable *exe, const ts_value_id *values, size_
   return TS_SUCCESS;
 }
 
+static bool is_short(const ts_executable *exe) {
+  int64_t loops = 0;
+  if (exe->stats.cost_ns > SHORT_LOOP_NS) return false;
+  for (size_t i = 0; i < exe->root.steps.count; i++)
+    if (exe->root.steps.data[i].kind == TS_STEP_WHOLE) loops += exe->root.steps.data[i].cost_ns;
+  return exe->stats.cost_ns - loops <= SHORT_NS;
+}
+
 static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   ts_pass_options passes = {.evaluate = evaluate, .no_fusion = options->no_fusion};
   int64_t start = ts_system_ns();
@@ -98,7 +108,7 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   TS_TRY(copy_types(exe, root->params.data, exe->param_count, &exe->param_types));
   TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
   TS_TRY(ts_build(exe, options->no_fusion));
-  exe->is_short = exe->stats.cost_ns <= SHORT_NS;
+  exe->is_short = is_short(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
   return TS_SUCCESS;

@@ -148,6 +148,10 @@ ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_st
 /* The storage that holds a storage's memory. */
 ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id);
 
+/* ---- trips.c ---- */
+/* Time of a while or cond that is compiled whole; INT64_MAX when nobody can tell. */
+int64_t ts_whole_cost_ns(const ts_graph *graph, const ts_op *op);
+
 /* ---- assign.c ---- */
 /* Merges storages where an op may work in place, then plans offsets and donors. */
 ts_status ts_assign(ts_executable *exe);

@@ -280,7 +280,10 @@ static ts_status op_status(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool *out_
   } else if (!status && !(status = make_key(&c, &k))) {
     ts_executable *executable = cache_get(k.bytes, k.size);
     *out_done = executable && ts_executable_is_short(executable);
-    if (*out_done) status = run_call(env, executable, argv[2], false, out);
+    if (*out_done) {
+      status = run_call(env, executable, argv[2], false, out);
+      ts_nif_spend(env, executable);
+    }
     ts_executable_release(executable);
     free_key(&k);
   }

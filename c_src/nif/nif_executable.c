@@ -234,6 +234,13 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return ts_nif_with_pressure(env, list);
 }
 
+void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
+  ts_executable_stats s;
+  ts_executable_get_stats(executable, &s);
+  int percent = (int)(s.cost_ns / 10000); /* of a timeslice, about a millisecond; a short run is less */
+  if (percent > 0) (void)enif_consume_timeslice(env, percent < 100 ? percent : 100);
+}
+
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale
    * Donated is a set of arguments, bit i for the i-th from 0. Goes to a dirty scheduler when it may take long. */
@@ -244,6 +251,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (!ts_executable_is_short(executable))
     return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
   TS_NIF_TRY(env, run_call(env, executable, argv + 1, false, &list));
+  ts_nif_spend(env, executable);
   return ts_nif_with_pressure(env, list);
 }
 

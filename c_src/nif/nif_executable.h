@@ -31,6 +31,9 @@ bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
                              bool watched, ERL_NIF_TERM *out);
 
+/* Counts what a run on a normal scheduler took, as planned, to the calling process. */
+void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable);
+
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

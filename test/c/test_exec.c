@@ -237,6 +237,35 @@ static const char endless_whole[] =
     "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[]) {\n"
     "      %5 = add %4, %4 : s32[]\n      return %5\n    }\n  } : s32[]\n  return %1\n}\n";
 
+#define COUNTING(first, compare, limit, step)                                                                      \
+  "graph @main(%0: f32[]) -> (f32[]) {\n  %1 = constant " first " : s32[]\n  %2, %3 = while %1, %0 {\n"            \
+  "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant " limit " : s32[]\n      %7 = " compare              \
+  " %4, %6 : u8[]\n      return %7\n    }\n    body(%8: s32[], %9: f32[]) {\n      %10 = constant " step           \
+  " : s32[]\n      %11 = add %8, %10 : s32[]\n      %12 = multiply %9, %9 : f32[]\n      return %11, %12\n    }\n" \
+  "  } : s32[], f32[]\n  return %3\n}\n"
+
+static ts_executable_stats stats_of(const char *text) {
+  ts_executable_stats stats;
+  ts_executable *exe = compile(text);
+  ts_executable_get_stats(exe, &stats);
+  ck_assert_int_eq(ts_executable_is_short(exe), stats.cost_ns < 300000);
+  ts_executable_release(exe);
+  return stats;
+}
+
+START_TEST(counted_loops_have_a_cost)
+{
+  int64_t few = stats_of(COUNTING("0", "less", "1000", "1")).cost_ns;
+  ck_assert_int_gt(few, 500);
+  ck_assert_int_lt(few, 20000);
+  ck_assert_int_eq(stats_of(COUNTING("-7", "less", "2992", "3")).cost_ns, few);
+  ck_assert_int_gt(stats_of(COUNTING("0", "less", "100000000", "1")).cost_ns, 50000000);
+  ck_assert_int_lt(stats_of(COUNTING("5", "less", "5", "1")).cost_ns, 1000);
+  ck_assert_int_eq(stats_of(COUNTING("0", "less", "1000", "-1")).cost_ns, INT64_MAX);
+  ck_assert_int_eq(stats_of(COUNTING("0", "not_equal", "1000", "1")).cost_ns, INT64_MAX);
+}
+END_TEST
+
 static void *cancel_soon(void *flag) {
   usleep(20000);
   atomic_store((_Atomic bool *)flag, true);
@@ -308,6 +337,61 @@ START_TEST(many_threads_run_one_executable)
 }
 END_TEST
 
+/* A layer and its softmax, for a batch of n. */
+static ts_graph *layer(int n) {
+  static const char format[] =
+      "graph @main(%%0: f32[%1$d,20], %%1: f32[20,13], %%2: f32[13]) -> (f32[%1$d,13], f32[%1$d]) {\n"
+      "%%3 = dot_general %%0, %%1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : "
+      "f32[%1$d,13]\n"
+      "%%4 = broadcast %%2 {shape = [%1$d,13], axes = [1]} : f32[%1$d,13]\n%%5 = add %%3, %%4 : f32[%1$d,13]\n"
+      "%%6 = reduce_max %%5 {axes = [1]} : f32[%1$d]\n%%7 = broadcast %%6 {shape = [%1$d,13], axes = [0]} : "
+      "f32[%1$d,13]\n"
+      "%%8 = subtract %%5, %%7 : f32[%1$d,13]\n%%9 = exp %%8 : f32[%1$d,13]\n"
+      "%%10 = reduce_sum %%9 {axes = [1]} : f32[%1$d]\n%%11 = broadcast %%10 {shape = [%1$d,13], axes = [0]} : "
+      "f32[%1$d,13]\n"
+      "%%12 = divide %%9, %%11 : f32[%1$d,13]\n%%13 = tanh %%10 : f32[%1$d]\nreturn %%12, %%13\n}\n";
+  char text[2048];
+  ts_graph *graph;
+  snprintf(text, sizeof(text), format, n);
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  return graph;
+}
+
+static int64_t run_layer(int n, const ts_compile_options *options, ts_buffer **out) {
+  ts_graph *graph = layer(n);
+  ts_executable *exe;
+  ts_executable_stats stats;
+  ts_buffer **args;
+  ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args));
+  ck_assert_ok(ts_executable_create(graph, options, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, out));
+  ts_executable_get_stats(exe, &stats);
+  ts_random_args_free(args, 3);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+  return stats.kernels_compiled;
+}
+
+/* No shape waits for LLVM that a kernel in memory can do, were it by strides that it does not have. */
+START_TEST(a_batch_of_one_needs_no_compiler)
+{
+  static const ts_compile_options plain = {.no_fusion = true};
+  ts_buffer *got[2], *expected[2];
+  char message[TS_COMPARE_TEXT];
+  run_layer(7, NULL, got);
+  for (int i = 0; i < 2; i++) ts_buffer_release(got[i]);
+  for (int n = 40; n >= 1; n -= 13) {
+    ck_assert_int_eq(run_layer(n, NULL, got), 0);
+    run_layer(n, &plain, expected);
+    for (int i = 0; i < 2; i++) {
+      ck_assert_msg(ts_compare_buffers(got[i], expected[i], 0, message), "batch %d: %s", n, message);
+      ts_buffer_release(got[i]);
+      ts_buffer_release(expected[i]);
+    }
+  }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
   const char *text = programs[_i].text;
@@ -353,8 +437,10 @@ static Suite *suite(void) {
   tcase_add_test(t, a_donated_argument_gives_its_memory);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
+  tcase_add_test(t, counted_loops_have_a_cost);
   tcase_add_test(t, an_endless_loop_can_be_cancelled);
   tcase_add_test(t, many_threads_run_one_executable);
+  tcase_add_test(t, a_batch_of_one_needs_no_compiler);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
   suite_add_tcase(s, t);
   return s;

@@ -1,0 +1,61 @@
+/* What a loop over single elements will take, when it counts from one constant to another. */
+#include "base/alloc.h"
+#include "exec/steps.h"
+
+#define MAX_TRIPS (INT64_C(1) << 40)
+
+static const ts_op *maker(const ts_graph *g, ts_value_id value, ts_opcode code) {
+  ts_op_id id = ts_graph_value(g, value)->op;
+  return id != TS_NO_ID && ts_graph_op(g, id)->code == code ? ts_graph_op(g, id) : NULL;
+}
+
+static bool constant(const ts_graph *g, ts_value_id value, int64_t *out) {
+  ts_scalar scalar;
+  ts_dtype type = ts_graph_value(g, value)->dtype;
+  if (!ts_dtype_is_integer(type) || !ts_graph_is_constant(g, value, &scalar)) return false;
+  *out = ts_scalar_to_s64(type, scalar);
+  return *out > -MAX_TRIPS && *out < MAX_TRIPS;
+}
+
+/* How often the body is run: while i < limit, i = i + step. -1 when it is not of that form. */
+static int64_t trip_count(const ts_graph *g, const ts_op *loop) {
+  const ts_region *condition = ts_graph_region(g, loop->attrs->regions.regions[0]);
+  const ts_region *body = ts_graph_region(g, loop->attrs->regions.regions[1]);
+  const ts_op *less = maker(g, condition->results.data[0], TS_OP_LESS);
+  int64_t limit, first, step;
+  if (!less || !constant(g, less->operands[1], &limit)) return -1;
+  for (size_t i = 0; i < condition->params.count; i++) {
+    if (condition->params.data[i] != less->operands[0] || !constant(g, loop->operands[i], &first)) continue;
+    const ts_op *next = maker(g, body->results.data[i], TS_OP_ADD);
+    if (!next || next->operands[0] != body->params.data[i] || !constant(g, next->operands[1], &step)) return -1;
+    return step <= 0 ? -1 : first >= limit ? 0 : (limit - first + step - 1) / step;
+  }
+  return -1;
+}
+
+/* In picoseconds: results of floats are waited for, integers count beside them. */
+static int64_t op_cost(const ts_graph *g, const ts_op *op) {
+  switch (ts_op_get_class(op->code)) {
+  case TS_CLASS_SOURCE: return 0;
+  case TS_CLASS_CONTROL: return -1;
+  case TS_CLASS_UNARY_FLOAT: return 20000;
+  default: break;
+  }
+  if (op->code == TS_OP_POW || op->code == TS_OP_ATAN2 || op->code == TS_OP_REMAINDER) return 40000;
+  if (op->code == TS_OP_DIVIDE || op->code == TS_OP_QUOTIENT) return 10000;
+  return ts_dtype_is_float(ts_graph_value(g, op->operands[0])->dtype) ? 1000 : 250;
+}
+
+int64_t ts_whole_cost_ns(const ts_graph *g, const ts_op *op) {
+  if (op->code != TS_OP_WHILE) return 1000;
+  int64_t trips = trip_count(g, op), ps = 0;
+  for (int r = 0; r < 2; r++) {
+    const ts_region *region = ts_graph_region(g, op->attrs->regions.regions[r]);
+    for (size_t i = 0; i < region->ops.count; i++) {
+      int64_t cost = op_cost(g, ts_graph_op(g, region->ops.data[i]));
+      if (cost < 0) return INT64_MAX;
+      ps += cost;
+    }
+  }
+  return trips < 0 || !ts_mul_i64(trips, ps, &ps) ? INT64_MAX : 100 + ps / 1000;
+}
