@@ -1,0 +1,102 @@
+%% Many processes at once, and processes that die wherever they happen to be:
+%% nothing is lost, nobody waits for the dead.
+-module(tessera_concurrency_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% Bytes of tensors and blocks of metadata, when everybody who died is gone and nothing is cached.
+in_use() ->
+    ok = tessera:clear_cache(),
+    [garbage_collect(P) || P <- processes()],
+    timer:sleep(20),
+    {maps:get(live, tessera:memory()), tessera_nif:live_blocks()}.
+
+eventually(F) -> eventually(F, 100).
+
+eventually(F, 0) -> ?assertEqual(ok, F());
+eventually(F, N) ->
+    case F() of
+        ok -> ok;
+        _ -> timer:sleep(50), eventually(F, N - 1)
+    end.
+
+%% One program that nobody has compiled yet, asked for by 40 processes of which some are killed, the one that compiles
+%% among them: the others get it.
+killed_compilers_test_() ->
+    {timeout, 60, fun() ->
+        [begin
+             F = tessera:jit(fun(X) -> lists:foldl(fun(I, Y) -> tessera:tanh(tessera:add(Y, Round * 100 + I)) end, X,
+                                                   lists:seq(1, 20)) end),
+             Workers = [spawn_monitor(fun() -> exit({result, tessera:to_number(tessera:multiply(F(0.5), 0))}) end)
+                        || _ <- lists:seq(1, 40)],
+             timer:sleep(Round rem 4),
+             {Doomed, Others} = lists:split(10, Workers),
+             [exit(Pid, kill) || {Pid, _} <- Doomed],
+             [receive {'DOWN', M, _, _, Reason} -> ?assertEqual({result, 0.0}, Reason) end || {_, M} <- Others],
+             [receive {'DOWN', M, _, _, _} -> ok end || {_, M} <- Doomed]
+         end || Round <- lists:seq(1, 8)]
+    end}.
+
+%% Processes that do all kinds of things are killed at random times; what they had comes back.
+killed_anywhere_test_() ->
+    {timeout, 120, fun() ->
+        Loop = tessera:jit(fun(X) -> tessera:while(X, fun(A) -> tessera:less(tessera:sum(A), 1.0e6) end,
+                                                   fun(A) -> tessera:add(A, 1) end) end),
+        Taken = tessera:jit(fun(X) -> tessera:negate(X) end, #{donate => [1]}),
+        X = tessera:linspace(0, 1, 10000),
+        Work = [fun() -> Loop(X) end,
+                fun() -> Taken(tessera:add(X, 1)) end,
+                fun() -> put(view, tessera:to_binary(tessera:exp(X))) end,
+                fun() -> tessera:from_binary(tessera:to_binary(X), f32, {100, 100}) end,
+                fun() -> (tessera:jit(fun(Y) -> tessera:add(Y, rand:uniform(50)) end))(X) end,
+                fun() -> tessera:to_list(tessera:tensor(lists:seq(1, 1000))) end],
+        Mixed = fun Again(N) -> (lists:nth(1 + N rem length(Work), Work))(), Again(N + 1) end,
+        Round = fun() ->
+            Pids = [spawn(fun() -> Mixed(I) end) || I <- lists:seq(1, 50)],
+            timer:sleep(30),
+            [begin timer:sleep(rand:uniform(3)), exit(Pid, kill) end || Pid <- Pids]
+        end,
+        Round(), % what is made once and kept
+        Before = in_use(),
+        [Round() || _ <- lists:seq(1, 5)],
+        eventually(fun() -> at_most(Before, in_use()) end)
+    end}.
+
+at_most({Bytes, Blocks}, {Bytes1, Blocks1}) when Bytes1 =< Bytes, Blocks1 =< Blocks -> ok;
+at_most(Before, After) -> {grew, Before, After}.
+
+%% Views die in other processes than the tensors, at other times.
+views_elsewhere_test_() ->
+    {timeout, 60, fun() ->
+        {Before, _} = in_use(),
+        Parent = self(),
+        Readers = [spawn_monitor(fun() -> receive {view, View} -> Parent ! {self(), erlang:crc32(View)} end end)
+                   || _ <- lists:seq(1, 200)],
+        Expected = [begin
+                        T = tessera:add(tessera:iota({5000}), N),
+                        Reader ! {view, tessera:to_binary(T)},
+                        _ = [tessera:deallocate(T) || N rem 2 =:= 0],
+                        {Reader, erlang:crc32(<< <<I:32/native>> || I <- lists:seq(N, N + 4999) >>)}
+                    end || {N, {Reader, _}} <- lists:zip(lists:seq(1, 200), Readers)],
+        [receive {Reader, Sum} -> ?assertEqual(Expect, Sum) end || {Reader, Expect} <- Expected],
+        [receive {'DOWN', M, _, _, _} -> ok end || {_, M} <- Readers],
+        eventually(fun() -> {After, _} = in_use(), at_most({Before, 0}, {After, 0}) end)
+    end}.
+
+%% Compiling, clearing, trimming and asking, all at once.
+everything_at_once_test_() ->
+    {timeout, 60, fun() ->
+        Until = erlang:monotonic_time(millisecond) + 1000,
+        Work = [fun(N) -> F = tessera:jit(fun(X) -> tessera:multiply(X, N rem 7) end),
+                          ?assertEqual(3 * (N rem 7), tessera:to_number(F(3))) end,
+                fun(_) -> ?assertEqual([2, 3], tessera:to_list(tessera:add(tessera:tensor([1, 2]), 1))) end,
+                fun(_) -> ok = tessera:clear_cache() end,
+                fun(_) -> ok = tessera:trim() end,
+                fun(_) -> #{live := _, jit := #{}} = tessera:memory() end,
+                fun(_) -> <<_, _/binary>> = tessera:explain(fun(X) -> tessera:exp(X) end, [tessera:template(f32, {9})]) end],
+        Repeat = fun Again(Do, N) ->
+            Do(N),
+            case erlang:monotonic_time(millisecond) < Until of true -> Again(Do, N + 1); false -> ok end
+        end,
+        Workers = [spawn_monitor(fun() -> Repeat(Do, Seed) end) || Do <- Work, Seed <- [1, 2, 3]],
+        [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers]
+    end}.
