@@ -38,8 +38,18 @@ clients() -> application:get_env(tessera, clients, ?DEFAULT).
 
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
+    Options = options(Name),
+    Platform = proplists:get_value(platform, Options, host),
+    Platform =:= host orelse
+        tessera_nx_error:runtime("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+    {Count, Default} = devices(Options),
+    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
+                  {default_device_id, Default},
+                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]).
+
+options(Name) ->
     case lists:keyfind(Name, 1, clients()) of
-        {_, Options} -> client(Name, Options);
+        {_, Options} -> Options;
         false ->
             tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
                                       "files are: ~ts",
@@ -47,17 +57,13 @@ clients() -> application:get_env(tessera, clients, ?DEFAULT).
                                        tessera_nx_error:inspect([Known || {Known, _} <- clients()])])
     end.
 
-client(Name, Options) ->
-    Platform = proplists:get_value(platform, Options, host),
-    Platform =:= host orelse
-        tessera_nx_error:runtime("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+%% How many there are, and which one is taken when none is asked for.
+devices(Options) ->
     Count = proplists:get_value(device_count, Options, 1),
-    Default = proplists:get_value(default_device_id, Options, 0),
-    is_integer(Default) andalso Default >= 0 andalso Default < Count orelse
-        tessera_nx_error:runtime(":default_device_id must be a number between 0 and ~b", [Count - 1]),
-    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
-                  {default_device_id, Default},
-                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]).
+    case proplists:get_value(default_device_id, Options, 0) of
+        Default when is_integer(Default), Default >= 0, Default < Count -> {Count, Default};
+        _ -> tessera_nx_error:runtime(":default_device_id must be a number between 0 and ~b", [Count - 1])
+    end.
 
 %% Client and device that options ask for.
 -spec place([{atom(), term()}]) -> {atom(), non_neg_integer()}.
@@ -66,7 +72,7 @@ place(Options) ->
                {_, Given} when Given =/= nil -> Given;
                _ -> default_name()
            end,
-    #{default_device_id := Default, device_count := Count} = 'fetch!'(Name),
+    {Count, Default} = devices(options(Name)),
     case lists:keyfind(device_id, 1, Options) of
         {_, Device} when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
         {_, Device} when Device =/= nil ->

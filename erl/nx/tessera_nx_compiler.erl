@@ -36,7 +36,12 @@ compile(Key, Vars, Fun, Options) ->
 %% ---- options
 
 options(List) ->
-    Get = fun(Name, Default) -> proplists:get_value(Name, List, Default) end,
+    Get = fun(Name, Default) ->
+                  case lists:keyfind(Name, 1, List) of
+                      {_, Value} -> Value;
+                      false -> Default
+                  end
+          end,
     {Client, Device} = 'Elixir.Tessera.Client':place(List),
     Options = #options{cache = Get(cache, true), hooks = Get(hooks, #{}), debug = Get(debug, false),
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),

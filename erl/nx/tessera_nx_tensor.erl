@@ -27,10 +27,18 @@ core_type({Kind, Bits}) ->
     tessera_nx_error:argument("Tessera does not have the type ~ts yet", [Name]).
 
 -spec nx_type(tessera:type()) -> {atom(), pos_integer()}.
+nx_type(f32) -> {f, 32};
+nx_type(s32) -> {s, 32};
+nx_type(u8) -> {u, 8};
+nx_type(s64) -> {s, 64};
+nx_type(f64) -> {f, 64};
 nx_type(bf16) -> {bf, 16};
-nx_type(Type) ->
-    [Kind | Bits] = atom_to_list(Type),
-    {list_to_atom([Kind]), list_to_integer(Bits)}.
+nx_type(f16) -> {f, 16};
+nx_type(u32) -> {u, 32};
+nx_type(u64) -> {u, 64};
+nx_type(s8) -> {s, 8};
+nx_type(s16) -> {s, 16};
+nx_type(u16) -> {u, 16}.
 
 %% Type and shape, with vectorized axes as leading dimensions.
 -spec form(map()) -> tessera_nx_ops:form().
