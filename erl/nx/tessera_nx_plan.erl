@@ -73,6 +73,7 @@ link_part({Steps, Results}, St) -> {link(Steps, St), Results}.
 
 %% Ends the program and adds a step, after which another begins.
 -spec effect(atom(), [term()], map(), #st{}) -> {term(), #st{}}.
+effect(hook, [_, {token_hook, _, _} | _], _, _) -> tessera_nx_error:no_op(token);
 effect(Op, [Container, Spec, Template | _], Node, St) when Op =:= io_call; Op =:= hook ->
     {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), St),
     {Slots, St2} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St1, Values),
@@ -153,9 +154,22 @@ templates(Container) ->
           [tessera:tensor()].
 run(#single{executable = Executable, args = Args}, Arg, Donated, _) ->
     execute(Executable, [Arg(I) || I <- Args], Donated);
-run(#steps{steps = Steps, results = Results, args = Args}, Arg, _, Hooks) ->
-    Env = maps:from_list([{{arg, I}, Arg(I)} || I <- Args]),
-    pick(Results, steps(Steps, Env, Hooks)).
+run(#steps{steps = Steps, results = Results, args = Args}, Arg, Donated, Hooks) ->
+    Given = [Arg(I) || I <- Args],
+    Env = maps:from_list(lists:zip([{arg, I} || I <- Args], Given)),
+    Values = [own(Name, maps:get(Name, Last)) || Last <- [steps(Steps, Env, Hooks)], Name <- Results],
+    deallocate(Given, Donated),
+    Values.
+
+%% A result has a handle of its own, also where it is an argument's memory.
+own({arg, _}, #tessera{shape = Shape} = Value) -> tessera_nx_ops:op(undefined, reshape, [Value], Shape);
+own(_, Value) -> Value.
+
+%% Arguments that were given away are gone also when no step could use their memory.
+deallocate(_, 0) -> ok;
+deallocate([#tessera{ref = Ref} | Given], Donated) ->
+    _ = Donated band 1 =:= 0 orelse tessera_nif:deallocate(Ref),
+    deallocate(Given, Donated bsr 1).
 
 execute(Executable, Args, Donated) ->
     case tessera_nif:run(Executable, Args, 0, Donated) of

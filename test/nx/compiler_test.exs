@@ -14,6 +14,8 @@ defmodule Tessera.CompilerTest do
 
   defn count(n), do: while({i = 0, n}, i < n, do: {i + 1, n})
 
+  defn pass(x), do: io_call(x, :passed)
+
   defn with_hook(a, b), do: io_call(a + b, :sum) * 2
 
   defn with_runtime_call(a), do: Nx.runtime_call(a, a, [add: 5], &__MODULE__.add_callback/2)
@@ -88,6 +90,11 @@ defmodule Tessera.CompilerTest do
     x = Nx.tensor([1, 2, 3], backend: Tessera.Backend)
     assert Nx.to_flat_list(Tessera.jit(&Nx.add(&1, 1)).(Nx.donatable(x))) == [2, 3, 4]
     assert_raise RuntimeError, ~r/called on deleted or donated buffer/, fn -> Nx.to_binary(x) end
+
+    y = Nx.tensor([1, 2, 3], backend: Tessera.Backend)
+    result = Tessera.jit(&pass/1, hooks: %{passed: & &1}).(Nx.donatable(y))
+    assert Nx.to_flat_list(result) == [1, 2, 3]
+    assert_raise RuntimeError, fn -> Nx.to_binary(y) end
 
     assert_raise ArgumentError, ~r/no output with matching shape \{3\} and type \{:s, 32\}/, fn ->
       Tessera.jit(&Nx.sum/1).(Nx.donatable(Nx.tensor([1, 2, 3])))
