@@ -70,6 +70,7 @@ JIT_SRC := \
   c_src/jit/jit_session.c \
   c_src/jit/jit_threads.c \
   c_src/jit/kernel.c \
+  c_src/jit/layout.c \
   c_src/jit/loop_body.c \
   c_src/jit/loop_col.c \
   c_src/jit/loop_map.c \

@@ -5,6 +5,7 @@
 #include "exec/pool.h"
 #include "exec/steps.h"
 #include "jit/jit.h"
+#include "jit/layout.h"
 #include "kernel/ref.h"
 #include "kernel/scan.h"
 
@@ -22,9 +23,11 @@ typedef struct builder {
   const ts_graph *graph;
   ts_storage_id *map; /* one for each value */
   int32_t position;
-  bool no_fusion;
+  const ts_compile_options *options;
   TS_VEC(ts_kernel_source) sources; /* their texts are the builder's */
   ts_map source_ids;                /* text to index + 1 */
+  TS_VEC(uint32_t) chosen;          /* kernels of the op that is being lowered, one a launch */
+  TS_VEC(ts_kernel_source) later;   /* kernels that others stand in for; their texts are the builder's */
 } builder;
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block);
@@ -143,11 +146,80 @@ static ts_status add_source(builder *b, char *text, const ts_kernel_source *sour
   return status;
 }
 
-static ts_status add_kernel(builder *b, const ts_kernel_desc *desc, uint32_t *out) {
+static bool is_at_hand(const builder *b, const ts_kernel_source *source) {
+  return ts_map_get(&b->source_ids, source->text, source->length) || ts_jit_has(source);
+}
+
+/* The cheapest kernel in memory that can do a launch in place of its own. */
+typedef struct stand_in {
+  const ts_launch *launch;
+  ts_kernel_layout layout;
+  int32_t dims[TS_KERNEL_MAX_RANK];
+  int32_t cost;
+  bool found;
+} stand_in;
+
+static void consider_layout(stand_in *best, const ts_kernel_layout *layout) {
+  int32_t dims[TS_KERNEL_MAX_RANK], cost;
+  if (!ts_layout_match(best->launch, layout, dims, &cost) || (best->found && best->cost <= cost)) return;
+  best->layout = *layout;
+  best->cost = cost;
+  best->found = true;
+  memcpy(best->dims, dims, sizeof(dims));
+}
+
+static void consider(void *context, const char *text) {
+  ts_kernel_layout layout;
+  if (ts_layout_parse(text, &layout)) consider_layout(context, &layout);
+}
+
+static void find_stand_in(const builder *b, const ts_kernel_source *source, stand_in *out) {
+  ts_kernel_layout layout;
+  if (b->options->general_kernels) {
+    ts_layout_generalize(&out->launch->desc, &layout);
+    consider_layout(out, &layout);
+  } else if (!is_at_hand(b, source)) {
+    ts_jit_visit_family(source, consider, out);
+  }
+}
+
+/* A source for a kernel that outlives the launch. */
+static ts_status make_source(ts_arena *arena, const ts_launch *launch, char **out_text, ts_kernel_source *out) {
+  void *desc;
+  TS_TRY(ts_arena_copy(arena, &launch->desc, sizeof(launch->desc), &desc));
+  return ts_kernel_make_source(desc, out_text, out);
+}
+
+static ts_status choose(builder *b, char *text, const ts_kernel_source *source) {
+  uint32_t kernel;
+  TS_TRY(add_source(b, text, source, &kernel));
+  return TS_VEC_PUSH(&b->chosen, kernel);
+}
+
+/* Chooses the kernel of a launch. Where its own would have to be compiled first, a more general one that exists serves,
+ * and its own is made ready for later. */
+static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch) {
+  builder *b = context;
   char *text;
   ts_kernel_source source;
-  TS_TRY(ts_kernel_make_source(desc, &text, &source));
-  return add_source(b, text, &source, out);
+  TS_TRY(make_source(arena, launch, &text, &source));
+  stand_in other = {.launch = launch};
+  find_stand_in(b, &source, &other);
+  if (!other.found) return choose(b, text, &source);
+  ts_status status = TS_VEC_PUSH(&b->later, source);
+  if (status) {
+    ts_free(text);
+    return status;
+  }
+  TS_TRY(ts_layout_apply(launch, &other.layout, other.dims, arena, launch));
+  TS_TRY(make_source(arena, launch, &text, &source));
+  return choose(b, text, &source);
+}
+
+static ts_status lower_op(builder *b, ts_op_id id, ts_lowered *out) {
+  ts_lower_hook hook = {choose_kernel, b};
+  b->chosen.count = 0;
+  return ts_lower_op(b->graph, id, &b->exe->arena, &hook, out);
 }
 
 static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_lowered *lowered) {
@@ -167,7 +239,7 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
     split_launch(l);
     step.cost_ns += l->cost_ns;
     if (l->launch->scratch > scratch) scratch = l->launch->scratch;
-    TS_TRY(add_kernel(b, &l->launch->desc, &l->kernel));
+    l->kernel = b->chosen.data[i];
     l->words = (int32_t)b->exe->words.count;
     int32_t count = ts_kernel_arg_count(&l->launch->desc);
     for (int32_t w = 0; w < count; w++) TS_TRY(TS_VEC_PUSH(&b->exe->words, l->launch->args[w]));
@@ -236,6 +308,7 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   ts_kernel_source source;
   char *text;
   TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
+  if (!is_at_hand(b, &source)) ts_gemm_stand_in(step.gemm.gemm, shape, &source);
   ts_status status = ts_strdup(source.text, &text);
   source.text = text;
   if (!status) status = add_source(b, text, &source, &step.gemm.kernel);
@@ -304,7 +377,7 @@ static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
   if (op->code == TS_OP_DOT && gemm_shape(b->graph, op, &shape)) return gemm_step(b, block, id, &shape);
   if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, id);
   ts_lowered lowered = {0};
-  ts_status status = ts_lower_op(b->graph, id, &b->exe->arena, &lowered);
+  ts_status status = lower_op(b, id, &lowered);
   if (!status) return launch_step(b, block, id, &lowered);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
   ts_status_free(status);
@@ -437,12 +510,12 @@ static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
   switch (op->code) {
   case TS_OP_WHILE:
   case TS_OP_COND:
-    if (!b->no_fusion && ts_whole_supported(b->graph, id)) return whole_step(b, block, id);
+    if (!b->options->no_fusion && ts_whole_supported(b->graph, id)) return whole_step(b, block, id);
     return control_step(b, block, id);
   case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
   case TS_OP_FUSION: {
     ts_lowered lowered = {0};
-    ts_status status = ts_lower_op(b->graph, id, &b->exe->arena, &lowered);
+    ts_status status = lower_op(b, id, &lowered);
     if (!status) return launch_step(b, block, id, &lowered);
     if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
     ts_status_free(status);
@@ -504,6 +577,7 @@ static ts_status fetch_kernels(builder *b) {
   TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, b->sources.count + 1));
   TS_TRY(ts_jit_get_kernels(b->sources.data, b->sources.count, b->exe->kernels.data));
   b->exe->kernels.count = b->sources.count;
+  ts_jit_prefetch(b->later.data, b->later.count);
   return ts_block_walk(&b->exe->root, set_entry, b->exe);
 }
 
@@ -525,11 +599,14 @@ static ts_status build(builder *b) {
   return TS_SUCCESS;
 }
 
-ts_status ts_build(ts_executable *exe, bool no_fusion) {
-  builder b = {.exe = exe, .graph = exe->graph, .position = 1, .no_fusion = no_fusion};
+ts_status ts_build(ts_executable *exe, const ts_compile_options *options) {
+  builder b = {.exe = exe, .graph = exe->graph, .position = 1, .options = options};
   ts_status status = build(&b);
   for (size_t i = 0; i < b.sources.count; i++) ts_free((void *)(uintptr_t)b.sources.data[i].text);
+  for (size_t i = 0; i < b.later.count; i++) ts_free((void *)(uintptr_t)b.later.data[i].text);
   TS_VEC_FREE(&b.sources);
+  TS_VEC_FREE(&b.later);
+  TS_VEC_FREE(&b.chosen);
   ts_map_deinit(&b.source_ids);
   ts_free(b.map);
   return status;

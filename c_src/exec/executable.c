@@ -107,7 +107,7 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   exe->result_count = root->results.count;
   TS_TRY(copy_types(exe, root->params.data, exe->param_count, &exe->param_types));
   TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
-  TS_TRY(ts_build(exe, options->no_fusion));
+  TS_TRY(ts_build(exe, options));
   exe->is_short = is_short(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
@@ -130,7 +130,8 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
     return status;
   }
   ts_jit_get_stats(&after);
-  exe->stats.kernels_compiled = after.compiled - before.compiled; /* others' included, when they compile now */
+  /* Others' included, when they compile now. */
+  exe->stats.kernels_compiled = after.compiled - before.compiled - (after.prefetched - before.prefetched);
   if (ts_dump_enabled("plan")) {
     ts_text text = {0};
     if (ts_status_consume_ok(ts_executable_explain(exe, &text)) && text.data) fprintf(stderr, "%s", text.data);

@@ -12,8 +12,9 @@
 typedef struct ts_executable ts_executable;
 
 typedef struct ts_compile_options {
-  bool no_fusion;   /* each op its own kernel */
-  bool no_simplify; /* the graph as given (then fused) */
+  bool no_fusion;       /* each op its own kernel */
+  bool no_simplify;     /* the graph as given (then fused) */
+  bool general_kernels; /* for tests: more general kernels than the shapes ask for, with the same bits */
 } ts_compile_options;
 
 typedef struct ts_run_options {

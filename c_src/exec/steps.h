@@ -142,7 +142,7 @@ void ts_block_deinit(ts_block *block);
 
 /* ---- build.c ---- */
 /* Fills an executable whose graph is set: storages, steps, kernels requested and fetched. */
-ts_status ts_build(ts_executable *exe, bool no_fusion);
+ts_status ts_build(ts_executable *exe, const ts_compile_options *options);
 /* Calls `visit` for every step, an outer one before those of its blocks. */
 ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context);
 /* The storage that holds a storage's memory. */

@@ -359,7 +359,7 @@ static ts_v concat(gemm_emit *m, ts_v a, ts_v b) {
 /* One vector of the 128-bit pieces at `bytes` of rows first, first + piece, first + 2 * piece, ... */
 static ts_v load_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v bytes) {
   int piece = 16 / m->g->element_size, count = m->g->lanes / piece;
-  ts_v part[TS_GEMM_MAX_LANES];
+  ts_v part[TS_GEMM_MAX_LANES] = {0};
   LLVMTypeRef type = LLVMVectorType(m->element, (unsigned)piece);
   for (int p = 0; p < count; p++) part[p] = load(m, type, offset(m, rows[first + p * piece], bytes));
   for (; count > 1; count /= 2)
@@ -392,7 +392,7 @@ typedef struct dot {
  * order of k. Elements before `first` (NULL: none) have been added before. */
 static ts_v dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v sum) {
   int size = m->g->element_size, piece = 16 / size;
-  ts_v bytes = mul(m, k, i64_const(m, size)), factors = offset(m, d->v, bytes), part[4];
+  ts_v bytes = mul(m, k, i64_const(m, size)), factors = offset(m, d->v, bytes), part[4] = {0};
   for (int s = 0; s < piece; s++) part[s] = load_pieces(m, d->rows, s, bytes);
   transpose_pieces(m, part);
   for (int s = 0; s < piece; s++) {
@@ -480,6 +480,12 @@ static ts_status emit_kernel(ts_emit *e, const char *name, const void *descripti
   return TS_SUCCESS;
 }
 
+static ts_status copy_request(const void *description, void **out) {
+  TS_TRY(ts_alloc(sizeof(ts_gemm_request), out));
+  memcpy(*out, description, sizeof(ts_gemm_request));
+  return TS_SUCCESS;
+}
+
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_gemm_request *request,
                          ts_kernel_source *out) {
   static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64"};
@@ -489,5 +495,9 @@ void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_gemm
   int length = snprintf(request->text, sizeof(request->text), "gemm.%s %s lanes %d rows %d %d %d%s%s", kernels[kernel],
                         types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2], g->masked ? " masked" : "",
                         g->fma ? " fma" : "");
-  *out = (ts_kernel_source){request->text, (size_t)length, emit_kernel, request};
+  *out = (ts_kernel_source){.text = request->text,
+                            .length = (size_t)length,
+                            .emit = emit_kernel,
+                            .description = request,
+                            .copy = copy_request};
 }

@@ -29,6 +29,10 @@ typedef struct ts_kernel_source {
    * ts_jit_get_kernels returns. */
   ts_status (*emit)(struct ts_emit *emit, const char *name, const void *description);
   const void *description;
+  /* Optional. Kernels of one family do the same for operands that lie differently. */
+  ts_status (*family)(const void *description, ts_hash128 *out);
+  /* Optional: copies the description into one block (ts_free), for ts_jit_prefetch. */
+  ts_status (*copy)(const void *description, void **out);
 } ts_kernel_source;
 
 /* Refcounted compiled code. */
@@ -45,8 +49,18 @@ void ts_kernel_retain(ts_kernel *kernel);
 /* Code without references stays cached until the cache's bound asks for its room. */
 void ts_kernel_release(ts_kernel *kernel);
 
+/* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, or there is a file for it. */
+bool ts_jit_has(const ts_kernel_source *source);
+/* Calls `visit` with the text of each kernel in memory that is of the family of `source`. A lock is held: `visit`
+ * may not use the session. */
+void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *context, const char *text), void *context);
+/* Compiles in the background what may be wanted later; returns at once and keeps nothing of the caller's. Sources
+ * without `copy`, and those that there is no room for, are left out. */
+void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
+
 typedef struct ts_jit_stats {
   int64_t compiled;      /* kernels that LLVM made */
+  int64_t prefetched;    /* of those, the ones that nobody waited for */
   int64_t loaded;        /* kernels that came from the disk cache */
   int64_t reused;        /* requests answered from memory */
   int64_t evicted;

@@ -221,6 +221,18 @@ bool ts_disk_read(const char *text, size_t length, ts_object *out) {
   return found;
 }
 
+bool ts_disk_has(const char *text, size_t length) {
+  disk_key key;
+  if (!enter()) return false;
+  bool found = false;
+  if (make_key(text, length, &key)) {
+    found = faccessat(disk.directory, key.name, R_OK, 0) == 0;
+    ts_free(key.data);
+  }
+  leave();
+  return found;
+}
+
 /* ---- the bound ---- */
 
 typedef struct cached_file {
@@ -273,7 +285,7 @@ static void sweep(void) {
   cached_files files = {0};
   int64_t total = 0;
   ts_status_free(list_files(dir, &files, &total));
-  if (total > disk.limit) {
+  if (files.count > 0 && total > disk.limit) {
     qsort(files.data, files.count, sizeof(*files.data), by_age);
     for (size_t i = 0; i < files.count && total > disk.limit - disk.limit / 8; i++) {
       if (unlinkat(disk.directory, files.data[i].name, 0) == 0) total -= files.data[i].size;

@@ -65,6 +65,11 @@ typedef struct ts_compile_job {
 } ts_compile_job;
 
 void ts_compile_submit(ts_compile_job *job);
+/* For what nobody waits for yet: on a thread of low priority. False when that has enough to do: the job was not taken
+ * then, and `done` is not called. `done` is called on a compile thread. */
+bool ts_compile_submit_background(ts_compile_job *job);
+/* Somebody waits for this background job now; it must not have been done. */
+void ts_compile_hurry(ts_compile_job *job);
 void ts_compile_warm_up(void);
 int64_t ts_compile_failed_threads(void);
 
@@ -74,6 +79,8 @@ int64_t ts_compile_failed_threads(void);
 void ts_disk_configure(const char *dir, int64_t limit_bytes);
 /* False when the cache has no whole and valid object for that text; never an error. */
 bool ts_disk_read(const char *text, size_t length, ts_object *out);
+/* True when there is a file for that text. */
+bool ts_disk_has(const char *text, size_t length);
 void ts_disk_write(const char *text, size_t length, const ts_object *object);
 
 /* ---- helpers ---- */

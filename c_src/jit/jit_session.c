@@ -6,6 +6,7 @@
 #include <time.h>
 
 #define DEFAULT_KERNELS 4096
+#define FAMILY_BUCKETS 1024
 
 /* A kernel is PENDING while somebody makes it; those who wait hold references.
  * READY ones without references form the LRU list. FAILED ones are out of the
@@ -16,6 +17,10 @@ struct ts_kernel {
   kernel_state state;
   int64_t references;
   ts_kernel *newer, *older; /* in the LRU list */
+  bool has_family;
+  ts_hash128 family;
+  ts_kernel *relative;        /* READY ones with a family: next in the bucket */
+  ts_compile_job *background; /* PENDING: the job when nobody waits for it */
   ts_module module;
   size_t length;
   char *text;
@@ -27,6 +32,7 @@ static struct {
   pthread_cond_t settled; /* some kernel is not PENDING any more */
   ts_map kernels;         /* by text */
   ts_kernel *newest, *oldest;
+  ts_kernel *families[FAMILY_BUCKETS];
   int64_t limit;
   ts_jit_stats stats;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .settled = PTHREAD_COND_INITIALIZER, .limit = DEFAULT_KERNELS};
@@ -69,7 +75,24 @@ static ts_status kernel_create(const ts_kernel_source *source, ts_kernel **out) 
   (*out)->length = source->length;
   (*out)->references = 1;
   make_name(*out);
+  if (source->family) (*out)->has_family = ts_status_consume_ok(source->family(source->description, &(*out)->family));
   return TS_SUCCESS;
+}
+
+static ts_kernel **bucket_of(ts_hash128 family) { return &session.families[family.lo % FAMILY_BUCKETS]; }
+
+static void family_insert(ts_kernel *kernel) {
+  if (!kernel->has_family) return;
+  ts_kernel **bucket = bucket_of(kernel->family);
+  kernel->relative = *bucket;
+  *bucket = kernel;
+}
+
+static void family_remove(ts_kernel *kernel) {
+  if (!kernel->has_family) return;
+  ts_kernel **at = bucket_of(kernel->family);
+  while (*at != kernel) at = &(*at)->relative;
+  *at = kernel->relative;
 }
 
 static void lru_insert(ts_kernel *kernel) {
@@ -90,6 +113,7 @@ static void evict_down_to(int64_t limit) {
   while (session.stats.kernels > limit && session.oldest) {
     ts_kernel *kernel = session.oldest;
     lru_remove(kernel);
+    family_remove(kernel);
     ts_map_remove(&session.kernels, kernel->text, kernel->length);
     session.stats.evicted++;
     session.stats.kernels--;
@@ -115,6 +139,8 @@ static void release(ts_kernel *kernel) {
 static void settle_ready(ts_kernel *kernel, const ts_module *module) {
   kernel->module = *module;
   kernel->state = READY;
+  kernel->background = NULL;
+  family_insert(kernel);
   session.stats.kernels++;
   session.stats.code_bytes += (int64_t)module->size;
   evict_down_to(session.limit);
@@ -123,6 +149,7 @@ static void settle_ready(ts_kernel *kernel, const ts_module *module) {
 
 static void settle_failed(ts_kernel *kernel) {
   kernel->state = FAILED;
+  kernel->background = NULL;
   ts_map_remove(&session.kernels, kernel->text, kernel->length);
   pthread_cond_broadcast(&session.settled);
 }
@@ -177,6 +204,7 @@ static void on_compiled(ts_compile_job *job) {
     settle_failed(kernel);
   } else {
     session.stats.compiled++;
+    session.stats.prefetched += kernel->background != NULL;
     settle_ready(kernel, &module);
   }
   pthread_mutex_unlock(&session.lock);
@@ -192,6 +220,8 @@ static ts_status enter(const ts_kernel_source *source, request *r) {
   ts_kernel *kernel = ts_map_get(&session.kernels, source->text, source->length);
   if (kernel) {
     retain(kernel);
+    if (kernel->background) ts_compile_hurry(kernel->background);
+    kernel->background = NULL;
     session.stats.reused += kernel->state == READY;
     r->kernel = kernel;
   } else if (!(status = kernel_create(source, &kernel))) {
@@ -266,6 +296,99 @@ ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_k
   ts_status status = get_all(sources, count, requests, out);
   ts_free(requests);
   return status;
+}
+
+/* ---- in the background ---- */
+
+bool ts_jit_has(const ts_kernel_source *source) {
+  pthread_mutex_lock(&session.lock);
+  const ts_kernel *kernel = ts_map_get(&session.kernels, source->text, source->length);
+  bool pending = kernel && kernel->state == PENDING, ready = kernel && !pending;
+  pthread_mutex_unlock(&session.lock);
+  return ready || (!pending && ts_disk_has(source->text, source->length));
+}
+
+void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *context, const char *text),
+                         void *context) {
+  ts_hash128 family;
+  if (!source->family || !ts_status_consume_ok(source->family(source->description, &family))) return;
+  pthread_mutex_lock(&session.lock);
+  for (const ts_kernel *k = *bucket_of(family); k; k = k->relative) {
+    if (k->family.lo == family.lo && k->family.hi == family.hi) visit(context, k->text);
+  }
+  pthread_mutex_unlock(&session.lock);
+}
+
+/* Owns what its source points to, until it is done. */
+typedef struct prefetch {
+  request request;
+  ts_kernel_source source;
+  char *text;
+  void *description;
+} prefetch;
+
+static void prefetch_free(prefetch *p) {
+  ts_free(p->text);
+  ts_free(p->description);
+  ts_free(p);
+}
+
+static void on_prefetched(ts_compile_job *job) {
+  prefetch *p = (prefetch *)((char *)job - offsetof(prefetch, request.job));
+  on_compiled(job);
+  ts_status_free(p->request.status);
+  ts_kernel_release(p->request.kernel);
+  prefetch_free(p);
+}
+
+static ts_status prefetch_create(const ts_kernel_source *source, prefetch **out) {
+  TS_TRY(TS_NEW(out));
+  prefetch *p = *out;
+  ts_status status = ts_alloc(source->length + 1, (void **)&p->text);
+  if (!status) status = source->copy(source->description, &p->description);
+  if (status) {
+    prefetch_free(p);
+    return status;
+  }
+  memcpy(p->text, source->text, source->length);
+  p->text[source->length] = 0;
+  p->source = *source;
+  p->source.text = p->text;
+  p->source.description = p->description;
+  return TS_SUCCESS;
+}
+
+/* The lock is held, so that whoever finds the kernel pending finds its job in the queue. */
+static ts_status prefetch_start(prefetch *p) {
+  ts_kernel *kernel;
+  TS_TRY(kernel_create(&p->source, &kernel));
+  ts_status status = ts_map_put(&session.kernels, kernel->text, kernel->length, kernel);
+  if (status) {
+    kernel_free(kernel);
+    return status;
+  }
+  p->request = (request){.kernel = kernel, .owner = true};
+  p->request.job = (ts_compile_job){.source = &p->source, .name = kernel->name, .done = on_prefetched};
+  kernel->background = &p->request.job;
+  if (ts_compile_submit_background(&p->request.job)) return TS_SUCCESS;
+  settle_failed(kernel);
+  release(kernel);
+  return ts_error(TS_RESOURCE_EXHAUSTED, "no room for background compiles");
+}
+
+static void prefetch_one(const ts_kernel_source *source) {
+  prefetch *p;
+  if (!source->copy || !ts_status_consume_ok(prefetch_create(source, &p))) return;
+  pthread_mutex_lock(&session.lock);
+  bool started = !ts_map_get(&session.kernels, source->text, source->length) && ts_status_consume_ok(prefetch_start(p));
+  pthread_mutex_unlock(&session.lock);
+  if (!started) prefetch_free(p);
+}
+
+void ts_jit_prefetch(const ts_kernel_source *sources, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!ts_disk_has(sources[i].text, sources[i].length)) prefetch_one(&sources[i]);
+  }
 }
 
 /* ---- kernels, for their holders ---- */

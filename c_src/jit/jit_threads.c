@@ -1,6 +1,7 @@
 /* The compile threads. Started one by one while jobs wait, up to the number of
- * CPUs, never ended. A thread in which LLVM had a fatal error reports it as its
- * job's result and sleeps for good, as LLVM may not be returned to; another takes its place. */
+ * CPUs, never ended; one more, of low priority, does what nobody waits for. A thread in which LLVM
+ * had a fatal error reports it as its job's result and sleeps for good, as LLVM may not be returned
+ * to; another takes its place. */
 #include "jit/jit_internal.h"
 
 #include <pthread.h>
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,20 +17,31 @@
 #define MAX_FAILED_THREADS 16
 #define STACK_BYTES ((size_t)8 << 20)
 #define EXIT_WAIT_SECONDS 5
+#define MAX_BACKGROUND_JOBS 64
+#define BACKGROUND_NICE 10
 
-static struct {
-  pthread_mutex_t lock;
+/* Jobs and the threads that do them. */
+typedef struct job_queue {
   pthread_cond_t wake;
   ts_compile_job *first, **last;
   int threads, idle, queued; /* alive; of those waiting; jobs in the queue */
-  int in_llvm;               /* threads that are inside LLVM now */
+} job_queue;
+
+static struct {
+  pthread_mutex_t lock;
+  job_queue foreground, background;
+  int in_llvm; /* threads that are inside LLVM now */
   int failed;
-  bool exiting;              /* nobody may enter LLVM any more */
-  pthread_cond_t left;       /* in_llvm went down */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .left = PTHREAD_COND_INITIALIZER};
+  bool exiting;        /* nobody may enter LLVM any more */
+  pthread_cond_t left; /* in_llvm went down */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .foreground = {.wake = PTHREAD_COND_INITIALIZER},
+          .background = {.wake = PTHREAD_COND_INITIALIZER},
+          .left = PTHREAD_COND_INITIALIZER};
 
 static _Atomic int injected;
 static _Thread_local ts_compile_job *current;
+static _Thread_local job_queue *served; /* by this thread */
 
 void ts_jit_inject_fatal(int count) { atomic_store(&injected, count); }
 
@@ -39,10 +52,17 @@ int64_t ts_compile_failed_threads(void) {
   return failed;
 }
 
-/* At exit LLVM's global objects are destroyed, under the feet of a thread that
- * is still inside. Registered after LLVM was loaded, so it runs before that. */
+/* At exit LLVM's global objects are destroyed, under the feet of a thread that is still inside. The last handler
+ * registered runs first. LLVM makes some of its objects, with handlers for them, when it first needs them, so ours is
+ * registered again after each of the first jobs. */
+#define EXIT_REGISTRATIONS 32
+
 static void wait_for_llvm(void) {
   struct timespec deadline;
+  pthread_mutex_lock(&pool.lock);
+  bool again = pool.exiting;
+  pthread_mutex_unlock(&pool.lock);
+  if (again) return;
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += EXIT_WAIT_SECONDS;
   pthread_mutex_lock(&pool.lock);
@@ -51,9 +71,15 @@ static void wait_for_llvm(void) {
   pthread_mutex_unlock(&pool.lock);
 }
 
+static void register_at_exit(void) {
+  static _Atomic int count;
+  if (atomic_load(&count) < EXIT_REGISTRATIONS && atomic_fetch_add(&count, 1) < EXIT_REGISTRATIONS)
+    atexit(wait_for_llvm);
+}
+
 /* Both with the lock held. enter_llvm does not return once the process exits. */
 static void enter_llvm(void) {
-  while (pool.exiting) pthread_cond_wait(&pool.wake, &pool.lock);
+  while (pool.exiting) pthread_cond_wait(&pool.left, &pool.lock);
   pool.in_llvm++;
 }
 
@@ -62,7 +88,8 @@ static void leave_llvm(void) {
   pthread_cond_broadcast(&pool.left);
 }
 
-static int thread_limit(void) {
+static int thread_limit(const job_queue *queue) {
+  if (queue == &pool.background) return 1;
   cpu_set_t set;
   int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
   return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus;
@@ -77,15 +104,15 @@ static ts_status refusal(void) {
   return ts_error(TS_INTERNAL, "the compiler is off: LLVM had %d fatal errors in this process", MAX_FAILED_THREADS);
 }
 
-static void start_threads(void);
+static void start_threads(job_queue *queue);
 
 /* When no thread could be started, the jobs that nobody will ever take; the lock is held. */
-static ts_compile_job *take_stranded(void) {
-  if (pool.threads > 0) return NULL;
-  ts_compile_job *jobs = pool.first;
-  pool.first = NULL;
-  pool.last = NULL;
-  pool.queued = 0;
+static ts_compile_job *take_stranded(job_queue *queue) {
+  if (queue->threads > 0) return NULL;
+  ts_compile_job *jobs = queue->first;
+  queue->first = NULL;
+  queue->last = NULL;
+  queue->queued = 0;
   return jobs;
 }
 
@@ -104,11 +131,11 @@ static void on_fatal(const char *reason) {
   current = NULL;
   ts_status status = ts_error(TS_INTERNAL, "fatal error of LLVM in kernel %s: %s", job->name, reason);
   pthread_mutex_lock(&pool.lock);
-  pool.threads--;
+  served->threads--;
   pool.failed++;
   leave_llvm();
-  start_threads();
-  ts_compile_job *stranded = take_stranded();
+  start_threads(served);
+  ts_compile_job *stranded = take_stranded(served);
   pthread_mutex_unlock(&pool.lock);
   finish(job, status);
   fail_stranded(stranded);
@@ -128,11 +155,11 @@ static ts_status run_job(ts_compiler **compiler, ts_compile_job *job) {
 }
 
 /* The lock is held; gives it back for the time of the job. */
-static void run_first(ts_compiler **compiler) {
-  ts_compile_job *job = pool.first;
-  pool.first = job->next;
-  if (!pool.first) pool.last = NULL;
-  pool.queued--;
+static void run_first(job_queue *queue, ts_compiler **compiler) {
+  ts_compile_job *job = queue->first;
+  queue->first = job->next;
+  if (!queue->first) queue->last = NULL;
+  queue->queued--;
   bool off = pool.failed >= MAX_FAILED_THREADS;
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
@@ -141,14 +168,15 @@ static void run_first(ts_compiler **compiler) {
   ts_status status = off ? refusal() : run_job(compiler, job);
   current = NULL;
   job->nanoseconds = ts_jit_clock() - start;
+  register_at_exit();
   finish(job, status);
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
 }
 
-/* `warm_up` is a flag: any pointer but NULL. */
-static void *compile_thread(void *warm_up) {
+static void serve(job_queue *queue, bool warm_up) {
   pthread_setname_np(pthread_self(), "tessera-jit");
+  served = queue;
   ts_compiler *compiler = NULL;
   pthread_mutex_lock(&pool.lock);
   enter_llvm();
@@ -158,22 +186,41 @@ static void *compile_thread(void *warm_up) {
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
   for (;;) {
-    while (!pool.first) {
-      pool.idle++;
-      pthread_cond_wait(&pool.wake, &pool.lock);
-      pool.idle--;
+    while (!queue->first) {
+      queue->idle++;
+      pthread_cond_wait(&queue->wake, &pool.lock);
+      queue->idle--;
     }
-    run_first(&compiler);
+    run_first(queue, &compiler);
   }
+}
+
+static void *foreground_thread(void *unused) {
+  (void)unused;
+  serve(&pool.foreground, false);
+  return NULL;
+}
+
+static void *warm_thread(void *unused) {
+  (void)unused;
+  serve(&pool.foreground, true);
+  return NULL;
+}
+
+/* On Linux each thread has a priority of its own. */
+static void *background_thread(void *unused) {
+  (void)unused;
+  setpriority(PRIO_PROCESS, 0, BACKGROUND_NICE);
+  serve(&pool.background, false);
   return NULL;
 }
 
 /* With every signal blocked: they belong to the embedding's threads. */
-static bool start_thread(bool warm_up) {
+static bool start_thread(void *(*body)(void *)) {
   static bool handlers_set;
   if (!handlers_set) {
     ts_compiler_set_fatal_handler(on_fatal);
-    atexit(wait_for_llvm);
+    register_at_exit();
   }
   handlers_set = true;
   pthread_attr_t attributes;
@@ -184,34 +231,69 @@ static bool start_thread(bool warm_up) {
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, compile_thread, warm_up ? &pool : NULL) == 0;
+  bool started = pthread_create(&thread, &attributes, body, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_attr_destroy(&attributes);
   return started;
 }
 
 /* As many as there are jobs that nobody will take; the lock is held. */
-static void start_threads(void) {
-  int limit = thread_limit();
-  int wanted = pool.queued - pool.idle;
-  for (; wanted > 0 && pool.threads < limit && start_thread(false); wanted--) pool.threads++;
+static void start_threads(job_queue *queue) {
+  void *(*body)(void *) = queue == &pool.background ? background_thread : foreground_thread;
+  int limit = thread_limit(queue);
+  int wanted = queue->queued - queue->idle;
+  for (; wanted > 0 && queue->threads < limit && start_thread(body); wanted--) queue->threads++;
+}
+
+/* The lock is held. */
+static void append(job_queue *queue, ts_compile_job *job) {
+  job->next = NULL;
+  *(queue->last ? queue->last : &queue->first) = job;
+  queue->last = &job->next;
+  queue->queued++;
+  start_threads(queue);
+  pthread_cond_signal(&queue->wake);
+}
+
+static bool take_out(job_queue *queue, const ts_compile_job *job) {
+  ts_compile_job *before = NULL;
+  for (ts_compile_job *j = queue->first; j; before = j, j = j->next) {
+    if (j != job) continue;
+    *(before ? &before->next : &queue->first) = j->next;
+    if (!j->next) queue->last = before ? &before->next : NULL;
+    queue->queued--;
+    return true;
+  }
+  return false;
 }
 
 void ts_compile_submit(ts_compile_job *job) {
-  job->next = NULL;
   pthread_mutex_lock(&pool.lock);
-  *(pool.last ? pool.last : &pool.first) = job;
-  pool.last = &job->next;
-  pool.queued++;
-  start_threads();
-  ts_compile_job *stranded = take_stranded();
-  pthread_cond_signal(&pool.wake);
+  append(&pool.foreground, job);
+  ts_compile_job *stranded = take_stranded(&pool.foreground);
   pthread_mutex_unlock(&pool.lock);
   fail_stranded(stranded);
 }
 
+bool ts_compile_submit_background(ts_compile_job *job) {
+  pthread_mutex_lock(&pool.lock);
+  bool taken = pool.background.queued < MAX_BACKGROUND_JOBS;
+  if (taken) {
+    append(&pool.background, job);
+    taken = pool.background.threads > 0 || !take_out(&pool.background, job);
+  }
+  pthread_mutex_unlock(&pool.lock);
+  return taken;
+}
+
+void ts_compile_hurry(ts_compile_job *job) {
+  pthread_mutex_lock(&pool.lock);
+  if (pool.foreground.threads > 0 && take_out(&pool.background, job)) append(&pool.foreground, job);
+  pthread_mutex_unlock(&pool.lock);
+}
+
 void ts_compile_warm_up(void) {
   pthread_mutex_lock(&pool.lock);
-  if (pool.threads == 0 && start_thread(true)) pool.threads++;
+  if (pool.foreground.threads == 0 && start_thread(warm_thread)) pool.foreground.threads++;
   pthread_mutex_unlock(&pool.lock);
 }

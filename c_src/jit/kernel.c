@@ -3,6 +3,8 @@
 #include "jit/loop.h"
 #include "jit/loop_plan.h"
 
+#include <string.h>
+
 static const char *kind_names[] = {"map", "tile", "row", "col"};
 
 static bool reduces(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
@@ -255,6 +257,45 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
 
 /* ---- source ---- */
 
+/* All of the text but the kind, the rank, the stride classes and whether outputs are streamed. */
+static ts_status family_of(const void *description, ts_hash128 *out) {
+  const ts_kernel_desc *d = description;
+  ts_text text = {0};
+  for (int32_t i = 0; i < d->input_count; i++) ts_text_format(&text, "in %s\n", ts_dtype_name(d->inputs[i].dtype));
+  for (int32_t i = 0; i < d->output_count; i++) ts_text_format(&text, "out %d\n", d->outputs[i].node);
+  for (int32_t i = 0; i < d->scalar_count; i++) ts_text_format(&text, "scalar %s\n", ts_dtype_name(d->scalars[i]));
+  for (int32_t i = 0; i < d->node_count; i++) print_node(d, i, &text);
+  ts_status status = text.failed ? ts_error_no_memory() : TS_SUCCESS;
+  if (!status) *out = ts_hash(text.data, text.length);
+  ts_text_deinit(&text);
+  return status;
+}
+
+/* Puts a copy of an array at *at and moves it on by whole words. */
+static const void *place_copy(char **at, const void *from, int32_t count, size_t size) {
+  char *to = *at;
+  if (count > 0) memcpy(to, from, (size_t)count * size);
+  *at += ((size_t)count * size + 7) & ~(size_t)7;
+  return to;
+}
+
+static ts_status copy_desc(const void *description, void **out) {
+  const ts_kernel_desc *d = description;
+  size_t bytes = sizeof(*d) + 5 * 8 + (size_t)d->input_count * sizeof(*d->inputs) +
+                 (size_t)d->output_count * sizeof(*d->outputs) + (size_t)d->index_count * sizeof(*d->indices) +
+                 (size_t)d->scalar_count * sizeof(*d->scalars) + (size_t)d->node_count * sizeof(*d->nodes);
+  TS_TRY(ts_alloc(bytes, out));
+  ts_kernel_desc *copy = *out;
+  char *at = (char *)(copy + 1);
+  *copy = *d;
+  copy->inputs = place_copy(&at, d->inputs, d->input_count, sizeof(*d->inputs));
+  copy->outputs = place_copy(&at, d->outputs, d->output_count, sizeof(*d->outputs));
+  copy->indices = place_copy(&at, d->indices, d->index_count, sizeof(*d->indices));
+  copy->scalars = place_copy(&at, d->scalars, d->scalar_count, sizeof(*d->scalars));
+  copy->nodes = place_copy(&at, d->nodes, d->node_count, sizeof(*d->nodes));
+  return TS_SUCCESS;
+}
+
 static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void *description) {
   const ts_kernel_desc *desc = description;
   switch (desc->kind) {
@@ -275,7 +316,12 @@ ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_
   }
   size_t length = text.length;
   TS_TRY(ts_text_finish(&text, out_text));
-  *out = (ts_kernel_source){.text = *out_text, .length = length, .emit = emit_kernel, .description = desc};
+  *out = (ts_kernel_source){.text = *out_text,
+                            .length = length,
+                            .emit = emit_kernel,
+                            .description = desc,
+                            .family = family_of,
+                            .copy = copy_desc};
   return TS_SUCCESS;
 }
 

@@ -135,7 +135,7 @@ static ts_status lower_put_slice(ts_lowering *l) {
   ts_program program;
   memcpy(part.stride, copy.stride, sizeof(copy.stride));
   TS_TRY(add_root(l, &copy));
-  l->launches.data[0].copies = true;
+  if (l->launches.count > 0) l->launches.data[0].copies = true;
   if (ts_shape_elements(&part.shape) == 0) return TS_SUCCESS;
   ts_program_spec spec = make_spec(l, &part, 1);
   TS_TRY(ts_program_build(&spec, l->arena, &program));
@@ -315,13 +315,15 @@ static ts_status lower_any(ts_lowering *l) {
   return ts_error(TS_UNIMPLEMENTED, "%s is no kernel", ts_op_name(l->op->code));
 }
 
-static ts_status finish(ts_lowering *l, ts_lowered *out) {
+static ts_status finish(ts_lowering *l, const ts_lower_hook *hook, ts_lowered *out) {
   bool *inplace;
   ts_launch *launches;
   int64_t *temps;
   TS_TRY(TS_ARENA_ARRAY(l->arena, (size_t)l->op->result_count * l->op->operand_count, &inplace));
   TS_TRY(TS_ARENA_ARRAY(l->arena, l->launches.count, &launches));
   TS_TRY(TS_ARENA_ARRAY(l->arena, l->temps.count, &temps));
+  for (size_t i = 0; hook && i < l->launches.count; i++)
+    TS_TRY(hook->visit(hook->context, l->arena, &l->launches.data[i]));
   find_inplace(l, inplace);
   if (l->launches.count > 0) memcpy(launches, l->launches.data, l->launches.count * sizeof(*launches));
   if (l->temps.count > 0) memcpy(temps, l->temps.data, l->temps.count * sizeof(*temps));
@@ -336,10 +338,11 @@ static bool all_empty(const ts_graph *graph, const ts_op *op) {
   return true;
 }
 
-ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_lowered *out) {
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook,
+                      ts_lowered *out) {
   ts_lowering l = {.graph = graph, .op = ts_graph_op(graph, id), .arena = arena};
   ts_status status = all_empty(graph, l.op) ? TS_SUCCESS : lower_any(&l);
-  if (!status) status = finish(&l, out);
+  if (!status) status = finish(&l, hook, out);
   TS_VEC_FREE(&l.launches);
   TS_VEC_FREE(&l.temps);
   return status;

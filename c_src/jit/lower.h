@@ -39,10 +39,18 @@ typedef struct ts_lowered {
   const bool *inplace;
 } ts_lowered;
 
+/* Sees each launch before it is decided which results may have the memory of operands, and may put one in its
+ * place that does the same with another kernel. */
+typedef struct ts_lower_hook {
+  ts_status (*visit)(void *context, ts_arena *arena, ts_launch *launch);
+  void *context;
+} ts_lower_hook;
+
 /* Lowers op `id`: a fusion op, or any single op that a kernel can do (elementwise, shape, indexed,
  * reduce, arg reduce, sources). Everything lives in `arena`. TS_UNIMPLEMENTED when no kernel
- * can do it as one: the caller then takes a fusion apart, or calls the library. Empty results give no launches. */
-ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_lowered *out);
+ * can do it as one: the caller then takes a fusion apart, or calls the library. Empty results give no launches.
+ * `hook` may be NULL. */
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out);
 
 /* True when result and operand share bytes as they are (reshape and other ops that move nothing);
  * exec then makes no copy. */

@@ -19,5 +19,7 @@ ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program);
 ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program);
 /* Scratch memory shared by the launches; `out` is its index. */
 ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out);
+/* Fills in units, points and scratch from the description and the extents in `args`. */
+void ts_launch_measure(ts_launch *launch);
 
 #endif

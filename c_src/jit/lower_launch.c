@@ -378,27 +378,32 @@ static ts_status fill_args(maker *m) {
 
 static int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static int64_t count_units(const maker *m) {
-  const int64_t *extent = m->nest.loops.extent;
-  int32_t rank = m->nest.loops.count;
+static int64_t count_units(const ts_launch *launch) {
+  const int64_t *extent = launch->args;
+  ts_kernel_kind kind = launch->desc.kind;
+  int32_t rank = launch->desc.rank;
   int64_t outer = 1;
-  if (m->kind == TS_KERNEL_MAP && rank == 1) return extent[0];
+  if (kind == TS_KERNEL_MAP && rank == 1) return extent[0];
   for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
-  if (m->kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
-  if (m->kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
+  if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
+  if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
   return rank >= 2 ? outer * extent[rank - 2] : 1;
+}
+
+void ts_launch_measure(ts_launch *launch) {
+  int64_t fixed, per_element, lanes = ts_target_host()->lanes;
+  int32_t rank = launch->desc.rank;
+  launch->points = 1;
+  for (int32_t l = 0; l < rank; l++) launch->points *= launch->args[l];
+  launch->units = count_units(launch);
+  ts_kernel_scratch(&launch->desc, &fixed, &per_element);
+  launch->scratch = fixed + per_element * round_up_div(launch->args[rank - 1], lanes) * lanes;
 }
 
 static void measure(maker *m) {
   ts_launch *launch = &m->launch;
-  const nest *n = &m->nest;
-  int64_t fixed, per_element, lanes = ts_target_host()->lanes;
-  launch->points = 1;
-  for (int32_t l = 0; l < n->loops.count; l++) launch->points *= n->loops.extent[l];
-  launch->units = count_units(m);
-  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(n, i) * operand_size(m, i);
-  ts_kernel_scratch(&launch->desc, &fixed, &per_element);
-  launch->scratch = fixed + per_element * round_up_div(n->loops.extent[n->loops.count - 1], lanes) * lanes;
+  ts_launch_measure(launch);
+  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(&m->nest, i) * operand_size(m, i);
 }
 
 static bool fits(const ts_program *p) {

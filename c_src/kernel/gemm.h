@@ -37,6 +37,9 @@ void ts_gemm_release(ts_gemm *gemm);
  * gemm a reference of its own to it. */
 ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
+/* After ts_gemm_prepare: when the kernel would have to be compiled first, takes the one that can do every shape
+ * instead, if that is at hand and the product is small. The others are compiled in the background. */
+void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_source *source);
 
 /* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
  * [col, col + cols) of batch `batch`, on thread `worker`. */

@@ -56,10 +56,26 @@ static ts_status emit_adder(ts_emit *e, const char *name, const void *descriptio
   return TS_SUCCESS;
 }
 
+static ts_status copy_adder(const void *description, void **out) {
+  TS_TRY(ts_alloc(sizeof(adder), out));
+  memcpy(*out, description, sizeof(adder));
+  return TS_SUCCESS;
+}
+
+static ts_status family_of_adder(const void *description, ts_hash128 *out) {
+  *out = (ts_hash128){(uint64_t)(((const adder *)description)->constant % 10), 1};
+  return TS_SUCCESS;
+}
+
 void adder_init(adder *a, int32_t constant) {
   snprintf(a->text, sizeof(a->text), "test add %d", constant);
   a->constant = constant;
-  a->source = (ts_kernel_source){a->text, strlen(a->text), emit_adder, a};
+  a->source = (ts_kernel_source){.text = a->text,
+                                 .length = strlen(a->text),
+                                 .emit = emit_adder,
+                                 .description = a,
+                                 .family = family_of_adder,
+                                 .copy = copy_adder};
 }
 
 void adder_check(const ts_kernel *kernel, int32_t constant) {

@@ -12,7 +12,8 @@ typedef struct adder {
   ts_kernel_source source;
 } adder;
 
-/* The text is "test add <constant>"; `a` must stay where it is. */
+/* The text is "test add <constant>"; `a` must stay where it is. Constants with the same remainder by 10 are a
+ * family. */
 void adder_init(adder *a, int32_t constant);
 void adder_check(const ts_kernel *kernel, int32_t constant);
 

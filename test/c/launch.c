@@ -274,7 +274,7 @@ static void run_op(const runner *r, ts_op_id id) {
   for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = r->values[op->operands[i]];
   bool control = op->code == TS_OP_WHILE || op->code == TS_OP_COND || op->code == TS_OP_CALL;
   if (!control) make_results(r, op, results);
-  ts_status status = control ? TS_SUCCESS : ts_lower_op(r->graph, id, &arena, &lowered);
+  ts_status status = control ? TS_SUCCESS : ts_lower_op(r->graph, id, &arena, NULL, &lowered);
   if (control)
     run_control(r, op, operands, results);
   else if (ts_status_code(status) == TS_UNIMPLEMENTED && op->code != TS_OP_FUSION)

@@ -1,4 +1,4 @@
-/* Random programs, compiled: fused = unfused bit for bit, and both = the
+/* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
  * interpreter but for the last digits of transcendental functions.
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
@@ -54,7 +54,7 @@ static void free_all(const program *p, ts_buffer **results) {
 
 static void check_program(uint64_t seed) {
   static const ts_compile_options plain = {.no_fusion = true, .no_simplify = true}, fused = {.no_simplify = true},
-                                  full = {0};
+                                  full = {0}, general = {.general_kernels = true};
   ts_random_options options = {.exact_only = seed % 2 == 0};
   program p = {.seed = seed};
   ck_assert_ok(ts_random_graph(seed, &options, &p.graph));
@@ -71,6 +71,9 @@ static void check_program(uint64_t seed) {
   free_all(&p, got);
   compile_and_run(&p, &full, 0, got);
   check_equal(&p, "simplified = unfused", got, unfused, 0);
+  free_all(&p, got);
+  compile_and_run(&p, &general, 0, got);
+  check_equal(&p, "general = unfused", got, unfused, 0);
   free_all(&p, got);
   free_all(&p, unfused);
   free_all(&p, expected);

@@ -62,7 +62,8 @@ static const program programs[] = {
                    "  return %3, %4\n}\n"},
 };
 
-static const ts_compile_options modes[] = {{.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}};
+static const ts_compile_options modes[] = {
+    {.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}, {.general_kernels = true}};
 
 static void check_program(const program *p, const ts_compile_options *options, uint64_t seed) {
   ts_graph *graph;

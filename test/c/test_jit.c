@@ -369,6 +369,77 @@ START_TEST(waiters_outlive_a_failure)
 }
 END_TEST
 
+static void wait_for(const ts_kernel_source *source) {
+  for (int i = 0; i < 20000 && !ts_jit_has(source); i++) usleep(1000);
+  ck_assert(ts_jit_has(source));
+}
+
+START_TEST(a_prefetched_kernel_is_there_later)
+{
+  adder a, gone;
+  adder_init(&a, 600);
+  adder_init(&gone, 600);
+  ck_assert(!ts_jit_has(&a.source));
+  int64_t compiled = stats().compiled;
+  ts_jit_prefetch(&gone.source, 1);
+  ts_jit_prefetch(&gone.source, 1);  /* once is enough */
+  memset(&gone, 0xee, sizeof(gone)); /* nothing of the caller's is kept */
+  wait_for(&a.source);
+  ts_kernel_release(get(600));
+  ck_assert_int_eq(stats().compiled, compiled + 1);
+}
+END_TEST
+
+/* More than there is room for, and others that wait for what is still in the queue. */
+START_TEST(prefetched_kernels_can_be_waited_for)
+{
+  enum { N = 100 };
+  adder adders[N];
+  for (int i = 0; i < N; i++) adder_init(&adders[i], 700 + i);
+  for (int i = 0; i < N; i++) ts_jit_prefetch(&adders[i].source, 1);
+  for (int i = N - 1; i >= 0; i--) {
+    ts_kernel *kernel = get(700 + i);
+    adder_check(kernel, 700 + i);
+    ts_kernel_release(kernel);
+  }
+}
+END_TEST
+
+START_TEST(a_fatal_error_in_the_background_harms_nobody)
+{
+  adder a;
+  adder_init(&a, 610);
+  int64_t failed = stats().failed_threads;
+  ts_jit_inject_fatal(1);
+  ts_jit_prefetch(&a.source, 1);
+  for (int i = 0; i < 20000 && stats().failed_threads == failed; i++) usleep(1000);
+  ck_assert_int_eq(stats().failed_threads, failed + 1);
+  ts_kernel_release(get(610));
+  adder_init(&a, 611);
+  ts_jit_prefetch(&a.source, 1); /* by another thread */
+  wait_for(&a.source);
+}
+END_TEST
+
+static void sum_constants(void *context, const char *text) { *(int *)context += atoi(text + strlen("test add ")); }
+
+START_TEST(families_are_those_in_memory)
+{
+  adder a;
+  int sum = 0;
+  ts_jit_trim();
+  adder_init(&a, 627);
+  ts_kernel_release(get(617));
+  ts_kernel_release(get(637));
+  ts_kernel_release(get(638));
+  ts_jit_visit_family(&a.source, sum_constants, &sum);
+  ck_assert_int_eq(sum, 617 + 637);
+  ts_jit_trim();
+  ts_jit_visit_family(&a.source, sum_constants, &sum);
+  ck_assert_int_eq(sum, 617 + 637);
+}
+END_TEST
+
 START_TEST(fatal_errors_park_threads)
 {
   adder a;
@@ -413,6 +484,10 @@ static Suite *suite(void) {
   tcase_add_test(tc, every_allocation_may_fail);
   tcase_add_test(tc, debuggers_are_told);
   tcase_add_test(tc, waiters_outlive_a_failure);
+  tcase_add_test(tc, a_prefetched_kernel_is_there_later);
+  tcase_add_test(tc, prefetched_kernels_can_be_waited_for);
+  tcase_add_test(tc, a_fatal_error_in_the_background_harms_nobody);
+  tcase_add_test(tc, families_are_those_in_memory);
   tcase_add_test(tc, fatal_errors_park_threads); /* last: it turns the compiler off */
   suite_add_tcase(s, tc);
   return s;

@@ -41,7 +41,7 @@ static void expect(const char *text, const char *launches) {
   ts_text out = {0};
   char *string;
   ts_arena_init(&arena);
-  ck_assert_ok(ts_lower_op(graph, root->ops.data[root->ops.count - 1], &arena, &lowered));
+  ck_assert_ok(ts_lower_op(graph, root->ops.data[root->ops.count - 1], &arena, NULL, &lowered));
   for (int32_t i = 0; i < lowered.launch_count; i++) {
     const ts_launch *launch = &lowered.launches[i];
     ck_assert_ok(ts_kernel_check(&launch->desc));
@@ -184,7 +184,7 @@ static void lower_all(const ts_graph *graph) {
   ts_arena arena;
   ts_lowered lowered;
   ts_arena_init(&arena);
-  for (ts_op_id id = 0; id < graph->ops.count; id++) ts_status_free(ts_lower_op(graph, id, &arena, &lowered));
+  for (ts_op_id id = 0; id < graph->ops.count; id++) ts_status_free(ts_lower_op(graph, id, &arena, NULL, &lowered));
   ts_arena_deinit(&arena);
 }
 
