@@ -2,6 +2,7 @@
 %% nothing is lost, nobody waits for the dead.
 -module(tessera_concurrency_tests).
 -include_lib("eunit/include/eunit.hrl").
+-export([halt_while_compiling/1]).
 
 %% Bytes of tensors and blocks of metadata, when everybody who died is gone and nothing is cached.
 in_use() ->
@@ -100,3 +101,33 @@ everything_at_once_test_() ->
         Workers = [spawn_monitor(fun() -> Repeat(Do, Seed) end) || Do <- Work, Seed <- [1, 2, 3]],
         [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers]
     end}.
+
+%% A VM that halts while kernels are compiled, at once or a little later, ends as it was told to.
+halt_test_() ->
+    {timeout, 120, fun() ->
+        [?assertEqual({Ms, 7, <<>>}, {Ms, Status, Text})
+         || Ms <- lists:seq(0, 150, 10), {Status, Text} <- [halted_after(Ms)]]
+    end}.
+
+halted_after(Ms) ->
+    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
+    Eval = lists:flatten(io_lib:format("~s:halt_while_compiling(~b).", [?MODULE, Ms])),
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [{args, ["-noinput"] ++ Paths ++ ["-eval", Eval]}, exit_status, binary, stderr_to_stdout,
+                      {env, [{"TESSERA_CACHE_DIR", ""}]}]),
+    exit_status(Port, <<>>).
+
+exit_status(Port, Text) ->
+    receive
+        {Port, {data, Data}} -> exit_status(Port, <<Text/binary, Data/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Text}
+    end.
+
+halt_while_compiling(Ms) ->
+    spawn(fun() -> [compile_layers(N) || N <- lists:seq(1, 60)] end),
+    timer:sleep(Ms),
+    halt(7).
+
+compile_layers(N) ->
+    Layers = fun(X) -> lists:foldl(fun(I, Y) -> tessera:tanh(tessera:add(tessera:sin(Y), I)) end, X, lists:seq(1, N)) end,
+    (tessera:jit(Layers))(tessera:zeros({5, N})).
