@@ -155,6 +155,7 @@ C_TESTS := \
   test_jit_disk \
   test_jit_reloc \
   test_kernel \
+  test_layout \
   test_lower \
   test_pass \
   test_plan \
