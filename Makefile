@@ -148,6 +148,7 @@ test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 # UPDATE=1 rewrites the expected outputs.
 test-golden: $(TOOL)
 	@BUILD=$(BUILD) test/golden/run.sh
+	@BUILD=$(BUILD) test/golden/tool.sh
 
 # As a dependency, in a fresh project.
 test-rebar3:

@@ -124,6 +124,7 @@ NIF_SRC := \
   c_src/nif/nif_util.c
 
 TOOL_SRC := \
+  c_src/tool/opt_run.c \
   c_src/tool/tessera_opt.c
 
 # What several tests share; linked to each.

@@ -46,7 +46,7 @@ ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts
   ts_graph *graph;
   *out = NULL;
   TS_TRY(ts_graph_clone(in, &graph));
-  if (dumps) dump("nothing", graph);
+  if (dumps || ts_dump_enabled("graph")) dump("nothing", graph);
   for (const ts_pass *pass = ts_passes; pass->name; pass++) {
     if (options->no_fusion && pass->run == ts_pass_fuse) continue;
     ts_status status = run_pass(pass, options, verify, &graph);

@@ -1,15 +1,15 @@
-/* tessera-opt: reads a graph's text, runs the named steps on it in order, and
- * prints what comes out.
- *   tessera-opt [--pass=NAME[,NAME...]] [FILE]
- * FILE defaults to standard input. Exits 1 with a message when the text or a
- * step is wrong, 2 on misuse. */
+/* tessera-opt: reads a graph's text, runs the named passes on it in order, and
+ * prints what comes out, or compiles and runs it: usage() below, docs/tessera-opt.md.
+ * Exits 1 with a message when the text, a pass or the run is wrong, 2 on misuse. */
 #include "base/text.h"
 #include "ir/graph.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
+#include "tool/opt_run.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A step replaces the graph by another one, or leaves it. */
@@ -95,47 +95,107 @@ static ts_status read_file(const char *path, ts_text *out) {
   return status;
 }
 
-static ts_status transform(ts_graph **inout, const char *passes) {
+typedef struct options {
+  const char *path, *passes, *dump;
+  ts_opt_run run;
+} options;
+
+static bool runs(const options *o) { return o->run.run || o->run.check || o->run.explain || o->dump; }
+
+static ts_status transform(ts_graph **inout, const options *o) {
   TS_TRY(ts_graph_verify(*inout));
-  TS_TRY(run_steps(passes, inout));
+  TS_TRY(run_steps(o->passes, inout));
   TS_TRY(ts_graph_verify(*inout));
-  return print_graph(inout);
+  return runs(o) ? ts_opt_run_graph(*inout, &o->run) : print_graph(inout);
 }
 
-static ts_status process(const char *path, const char *passes) {
+static ts_status process(const options *o) {
   ts_text text = {0};
   ts_graph *graph = NULL;
-  ts_status status = read_file(path, &text);
+  ts_status status = read_file(o->path, &text);
   if (!status) status = ts_graph_parse(text.data, text.length, &graph);
-  if (!status) status = transform(&graph, passes);
+  if (!status) status = transform(&graph, o);
   ts_graph_destroy(graph);
   ts_text_deinit(&text);
   return status;
 }
 
 static int usage(FILE *out, int code) {
-  fputs("usage: tessera-opt [--pass=NAME[,NAME...]] [FILE]\npasses:\n", out);
-  for (int i = 0; i < STEP_COUNT; i++) fprintf(out, "  %-10s %s\n", steps[i].name, steps[i].help);
-  for (const ts_pass *pass = ts_passes; pass->name; pass++) fprintf(out, "  %s\n", pass->name);
+  fputs("usage: tessera-opt [OPTION...] [FILE]\n"
+        "Reads a graph's text (standard input without FILE), runs passes on it, and prints it, or:\n"
+        "  --run             compile it, run it and print the results\n"
+        "  --ref             the same by the interpreter, without compiling\n"
+        "  --check           compile it, run it and compare with the interpreter\n"
+        "  --explain         compile it and print steps, kernels, costs and memory plan\n"
+        "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
+        "                    graph, passes, kernels, llvm, asm, plan\n"
+        "  --kernels         the same as --dump=kernels\n"
+        "  --input=N,...     numbers of the next argument, repeated as needed; others are made up\n"
+        "  --seed=N          of the made-up numbers\n"
+        "  --pass=NAME,...   passes to run before:\n",
+        out);
+  for (int i = 0; i < STEP_COUNT; i++) fprintf(out, "    %-9s %s\n", steps[i].name, steps[i].help);
+  for (const ts_pass *pass = ts_passes; pass->name; pass++) fprintf(out, "    %s\n", pass->name);
   return code;
 }
 
-int main(int argc, char **argv) {
-  const char *path = NULL, *passes = "";
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--help") == 0) return usage(stdout, 0);
-    if (strncmp(argv[i], "--pass=", 7) == 0) {
-      passes = argv[i] + 7;
-    } else if (path || (argv[i][0] == '-' && argv[i][1])) {
-      return usage(stderr, 2);
-    } else {
-      path = argv[i];
-    }
+/* The text after `name` when `arg` begins with that. */
+static const char *after(const char *arg, const char *name) {
+  size_t length = strlen(name);
+  return strncmp(arg, name, length) == 0 ? arg + length : NULL;
+}
+
+static bool parse_option(const char *arg, options *o) {
+  const char *text;
+  if (strcmp(arg, "--run") == 0)
+    o->run.run = true;
+  else if (strcmp(arg, "--ref") == 0)
+    o->run.run = o->run.ref = true;
+  else if (strcmp(arg, "--check") == 0)
+    o->run.check = true;
+  else if (strcmp(arg, "--explain") == 0)
+    o->run.explain = true;
+  else if (strcmp(arg, "--kernels") == 0)
+    o->dump = "kernels";
+  else if ((text = after(arg, "--dump=")))
+    o->dump = text;
+  else if ((text = after(arg, "--pass=")))
+    o->passes = text;
+  else if ((text = after(arg, "--seed=")))
+    o->run.seed = strtoull(text, NULL, 10);
+  else if ((text = after(arg, "--input=")))
+    return ts_status_consume_ok(TS_VEC_PUSH(&o->run.inputs, text));
+  else if (o->path || (arg[0] == '-' && arg[1]))
+    return false;
+  else
+    o->path = arg;
+  return true;
+}
+
+static int run(const options *o) {
+  if (o->dump) {
+    setenv("TESSERA_DUMP", o->dump, 1);
+    setenv("TESSERA_CACHE_DIR", "", 1);
   }
-  ts_status status = process(path ? path : "-", passes);
+  ts_status status = process(o);
   if (!status) return 0;
   fflush(stdout);
   fprintf(stderr, "error: %s\n", ts_status_message(status));
   ts_status_free(status);
   return 1;
+}
+
+int main(int argc, char **argv) {
+  options o = {.passes = ""};
+  int code = -1;
+  for (int i = 1; i < argc && code < 0; i++) {
+    if (strcmp(argv[i], "--help") == 0)
+      code = usage(stdout, 0);
+    else if (!parse_option(argv[i], &o))
+      code = usage(stderr, 2);
+  }
+  if (!o.path) o.path = "-";
+  if (code < 0) code = run(&o);
+  TS_VEC_FREE(&o.run.inputs);
+  return code;
 }

@@ -1,0 +1,47 @@
+#!/bin/sh
+# What tessera-opt prints when it compiles and runs a graph.
+# usage: test/golden/tool.sh        TESSERA_OPT=path: the program to test
+cd "$(dirname "$0")/../.." || exit 2
+opt=${TESSERA_OPT:-build/${BUILD:-normal}/tessera-opt}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+total=0 failed=0
+cat >"$work/graph.ts" <<'END'
+graph @main(%0: s32[2,3], %1: f32[]) -> (s32[2], f32[]) {
+  %2 = reduce_sum %0 {axes = [1]} : s32[2]
+  %3 = tanh %1 : f32[]
+  return %2, %3
+}
+END
+
+# expect CODE PATTERN OPTION...: the exit code, and a line of the output
+expect() {
+  wanted=$1 pattern=$2
+  shift 2
+  total=$((total + 1))
+  timeout 60 "$opt" "$@" "$work/graph.ts" >"$work/out" 2>&1
+  code=$?
+  if [ $code -ne "$wanted" ] || ! grep -q -- "$pattern" "$work/out"; then
+    failed=$((failed + 1))
+    echo "  tessera-opt $*: exit code $code, expected $wanted and '$pattern'"
+    head -n 20 "$work/out"
+  fi
+}
+
+expect 0 '^usage:' --help
+expect 2 '^usage:' --no-such-option
+expect 0 '^result 0: s32\[2\] = 6 15$' --run --input=1,2,3,4,5,6 --input=0
+expect 0 '^result 1: f32\[\] = 0' --run --input=1,2,3,4,5,6 --input=0
+expect 0 '^result 0: s32\[2\] = 3 3$' --ref --input=1 --input=0
+expect 0 '^the interpreter agrees$' --check --seed=7 --pass=simplify,fuse
+expect 0 '^2 parameters, 2 results' --explain
+expect 1 "argument 0: 'x' is no s32" --run --input=x
+expect 1 'takes 2 arguments, 3 are given' --run --input=1 --input=2 --input=3
+expect 0 '^0 s32 load 0' --kernels
+expect 0 '^graph @main' --dump=graph
+expect 0 '^// after fuse' --dump=passes
+expect 0 '^define ' --dump=llvm
+expect 0 '^; assembly of ' --dump=asm
+expect 0 'parameters, 2 results' --dump=plan
+echo "tessera-opt: $((total - failed)) of $total passed"
+[ $failed -eq 0 ]
