@@ -166,6 +166,7 @@ C_TESTS := \
   test_ref_reduce \
   test_ref_scalar \
   test_ref_shape \
+  test_scan \
   test_tensor \
   test_text \
   test_vecmath
