@@ -131,7 +131,7 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
   }
   ts_jit_get_stats(&after);
   /* Others' included, when they compile now. */
-  exe->stats.kernels_compiled = after.compiled - before.compiled - (after.prefetched - before.prefetched);
+  exe->stats.kernels_compiled = after.compiled - before.compiled;
   if (ts_dump_enabled("plan")) {
     ts_text text = {0};
     if (ts_status_consume_ok(ts_executable_explain(exe, &text)) && text.data) fprintf(stderr, "%s", text.data);

@@ -59,8 +59,8 @@ void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *con
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
 
 typedef struct ts_jit_stats {
-  int64_t compiled;      /* kernels that LLVM made */
-  int64_t prefetched;    /* of those, the ones that nobody waited for */
+  int64_t compiled;      /* kernels that LLVM made and somebody waited for */
+  int64_t prefetched;    /* those that nobody waited for */
   int64_t loaded;        /* kernels that came from the disk cache */
   int64_t reused;        /* requests answered from memory */
   int64_t evicted;

@@ -203,8 +203,7 @@ static void on_compiled(ts_compile_job *job) {
     r->status = status;
     settle_failed(kernel);
   } else {
-    session.stats.compiled++;
-    session.stats.prefetched += kernel->background != NULL;
+    *(kernel->background ? &session.stats.prefetched : &session.stats.compiled) += 1;
     settle_ready(kernel, &module);
   }
   pthread_mutex_unlock(&session.lock);
