@@ -338,8 +338,7 @@ static bool all_empty(const ts_graph *graph, const ts_op *op) {
   return true;
 }
 
-ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook,
-                      ts_lowered *out) {
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out) {
   ts_lowering l = {.graph = graph, .op = ts_graph_op(graph, id), .arena = arena};
   ts_status status = all_empty(graph, l.op) ? TS_SUCCESS : lower_any(&l);
   if (!status) status = finish(&l, hook, out);

@@ -116,7 +116,7 @@ ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, ch
   TS_VEC_FREE(&p.constants);
   if (status) return status;
   *whole = (ts_whole){graph, id};
-  *out = (ts_kernel_source){
-      .text = *out_text, .length = strlen(*out_text), .emit = ts_whole_emit, .description = whole};
+  *out =
+      (ts_kernel_source){.text = *out_text, .length = strlen(*out_text), .emit = ts_whole_emit, .description = whole};
   return TS_SUCCESS;
 }

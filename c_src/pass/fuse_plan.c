@@ -196,8 +196,8 @@ static int32_t count_inputs(const ts_fuse_plan *p, uint32_t id) {
     for (uint32_t i = 0; i < op->operand_count; i++) {
       ts_value_id value = op->operands[i];
       ts_op_id maker = ts_graph_value(p->graph, value)->op;
-      bool known = maker != TS_NO_ID &&
-                   (p->ops[maker].group == id || ts_graph_op(p->graph, maker)->code == TS_OP_CONSTANT);
+      bool known =
+          maker != TS_NO_ID && (p->ops[maker].group == id || ts_graph_op(p->graph, maker)->code == TS_OP_CONSTANT);
       for (int32_t k = 0; k < count && !known; k++) known = seen[k] == value;
       if (known) continue;
       seen[count++] = value;
