@@ -59,14 +59,14 @@ void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *con
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
 
 typedef struct ts_jit_stats {
-  int64_t compiled;      /* kernels that LLVM made and somebody waited for */
-  int64_t prefetched;    /* those that nobody waited for */
-  int64_t loaded;        /* kernels that came from the disk cache */
-  int64_t reused;        /* requests answered from memory */
+  int64_t compiled;   /* kernels that LLVM made and somebody waited for */
+  int64_t prefetched; /* those that nobody waited for */
+  int64_t loaded;     /* kernels that came from the disk cache */
+  int64_t reused;     /* requests answered from memory */
   int64_t evicted;
-  int64_t kernels;       /* in memory now */
-  int64_t code_bytes;    /* of those */
-  int64_t compile_ns;    /* spent in LLVM, all threads */
+  int64_t kernels;    /* in memory now */
+  int64_t code_bytes; /* of those */
+  int64_t compile_ns; /* spent in LLVM, all threads */
   int64_t link_ns;
   int64_t failed_threads; /* parked after a fatal LLVM error */
 } ts_jit_stats;
@@ -74,8 +74,9 @@ void ts_jit_get_stats(ts_jit_stats *out);
 
 /* Settings; call before the first kernel or at any time later. */
 typedef struct ts_jit_options {
-  const char *cache_dir;      /* NULL: $TESSERA_CACHE_DIR, else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; "": no disk cache */
-  int64_t disk_cache_bytes;   /* 0: 256 MB */
+  /* NULL: $TESSERA_CACHE_DIR, else $XDG_CACHE_HOME/tessera, else ~/.cache/tessera; "": no disk cache */
+  const char *cache_dir;
+  int64_t disk_cache_bytes;     /* 0: 256 MB */
   int64_t memory_cache_kernels; /* unreferenced and referenced together; 0: 4096 */
 } ts_jit_options;
 void ts_jit_configure(const ts_jit_options *options);
