@@ -168,9 +168,9 @@ ERL_ENV = $(ERL_ENV_$(BUILD))
 test-erl: all
 	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
-	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval \
+	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -tessera warm_up false -pa $(APP)/ebin build/test-erl -eval \
 	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of ok -> halt(0); _ -> halt(1) end.')
-	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -pa $(APP)/ebin build/test-erl -dir build/test-erl \
+	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -tessera warm_up false -pa $(APP)/ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
 asan:

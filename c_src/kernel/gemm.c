@@ -50,9 +50,7 @@ ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **
 }
 
 /* Reading the matrix once more, for packing, is then no great loss. */
-static bool is_small(const ts_gemm_shape *s) {
-  return s->batch * s->k * gemm_max(s->m, s->n) <= STAND_IN_ELEMENTS;
-}
+static bool is_small(const ts_gemm_shape *s) { return s->batch * s->k * gemm_max(s->m, s->n) <= STAND_IN_ELEMENTS; }
 
 void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_source *source) {
   if (!gemm->native || ts_jit_has(source)) return;
@@ -66,6 +64,13 @@ void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_sourc
   for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
     if (requests[i].kernel != gemm->request.kernel) ts_jit_prefetch(&sources[i], 1);
   }
+}
+
+void ts_gemm_warm_up(void) {
+  ts_gemm_request request;
+  ts_kernel_source source;
+  ts_gemm_make_source(TS_GEMM_F32, TS_GEMM_TILE, &request, &source);
+  ts_jit_prefetch(&source, 1);
 }
 
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {

@@ -41,6 +41,10 @@ void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
  * instead, if that is at hand and the product is small. The others are compiled in the background. */
 void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_source *source);
 
+/* Has the kernel of f32 products, which nearly every program takes and LLVM is longest at, compiled in the background.
+ */
+void ts_gemm_warm_up(void);
+
 /* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
  * [col, col + cols) of batch `batch`, on thread `worker`. */
 typedef void (*ts_gemm_epilogue)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
