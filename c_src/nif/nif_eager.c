@@ -41,15 +41,16 @@ static void push_program(program *p) {
 static ts_executable *cache_get(const void *key, size_t size) {
   enif_mutex_lock(cache_lock);
   program *p = ts_map_get(&cache, key, size);
+  ts_executable *executable = p ? p->executable : NULL;
   if (p) {
-    ts_executable_retain(p->executable);
+    ts_executable_retain(executable);
     if (p != newest) {
       unlink_program(p);
       push_program(p);
     }
   }
   enif_mutex_unlock(cache_lock);
-  return p ? p->executable : NULL;
+  return executable; /* the program may be gone by now */
 }
 
 static void free_program(program *p) {
