@@ -29,26 +29,7 @@ start(Dir, Shell, Setup) ->
     open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ Script]}, exit_status, binary,
                                               stderr_to_stdout, {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
 
-answer(Port) -> answer(Port, []).
-
-answer(Port, Acc) ->
-    receive
-        {Port, {data, Data}} -> answer(Port, [Data | Acc]);
-        {Port, {exit_status, Status}} ->
-            Text = iolist_to_binary(lists:reverse(Acc)),
-            ?assertEqual({0, Text}, {Status, Text}),
-            %% Warnings may stand around it.
-            [Line] = [L || <<"{", _/binary>> = L <- binary:split(Text, <<"\n">>, [global])],
-            {ok, Tokens, _} = erl_scan:string(binary_to_list(Line)),
-            {ok, Term} = erl_parse:parse_term(Tokens),
-            {Term, Text}
-    after 60000 ->
-        {os_pid, Pid} = erlang:port_info(Port, os_pid),
-        os:cmd("kill -9 " ++ integer_to_list(Pid)),
-        error({late, iolist_to_binary(lists:reverse(Acc))})
-    end.
-
-run(Dir) -> element(1, answer(start(Dir))).
+run(Dir) -> element(1, tessera_test:answer(start(Dir))).
 
 %% A private folder, filled by one VM; its results and how many kernels they need.
 filled() ->
@@ -108,7 +89,7 @@ unusable_test_() ->
         ok = file:make_dir(Open),
         ok = file:change_mode(Open, 8#777),
         [begin
-             {Answer, Text} = answer(start(Dir)),
+             {Answer, Text} = tessera_test:answer(start(Dir)),
              ?assertEqual({Dir, {Results, Count, 0}}, {Dir, Answer}),
              ?assertEqual({1, Text}, {length(binary:matches(Text, <<"no disk cache">>)), Text})
          end || Dir <- [File, Link, Open, filename:join(File, "below"), "/proc/nothing"]],
@@ -126,7 +107,7 @@ mounted() ->
     {Dir, Results, Count} = filled(),
     In = fun(Size, Then) ->
         Setup = ["set -e; mount -t tmpfs -o mode=0700,size=", Size, " none ", Dir, "; ", Then, "; set +e"],
-        element(1, answer(start(Dir, "unshare -m /bin/sh", Setup)))
+        element(1, tessera_test:answer(start(Dir, "unshare -m /bin/sh", Setup)))
     end,
     ?assertEqual({Results, Count, 0}, In("8k", "true")),
     ?assertEqual({Results, Count, 0}, In("8k", "dd if=/dev/zero of=" ++ Dir ++ "/full bs=8k count=1 2>/dev/null")),
@@ -142,12 +123,12 @@ shared_test_() ->
         ok = file:change_mode(Dir, 8#700),
         Cold = [start(Dir) || _ <- lists:seq(1, 8)],
         [begin
-             {{R, Compiled, Loaded}, _} = answer(Port),
+             {{R, Compiled, Loaded}, _} = tessera_test:answer(Port),
              ?assertEqual({Results, Count}, {R, Compiled + Loaded})
          end || Port <- Cold],
         NamesIn = fun(Folder) -> lists:sort([filename:basename(F) || F <- files(Folder)]) end,
         %% Kernels that are compiled in the background may or may not be written when a VM halts.
         ?assert(length([N || N <- NamesIn(Dir), lists:member(N, NamesIn(Other))]) >= Count),
         Warm = [start(Dir) || _ <- lists:seq(1, 8)],
-        [?assertEqual({Results, 0, Count}, element(1, answer(Port))) || Port <- Warm]
+        [?assertEqual({Results, 0, Count}, element(1, tessera_test:answer(Port))) || Port <- Warm]
     end}.

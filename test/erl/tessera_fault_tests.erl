@@ -218,20 +218,7 @@ new_node(Dir) ->
     open_port({spawn_executable, Erl}, [{args, ["-noinput", "-tessera", "warm_up", "false"] ++ Paths ++ ["-eval", ?SCRIPT]}, exit_status, binary,
                                         {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
 
-answer(Port) -> answer(Port, []).
-
-answer(Port, Acc) ->
-    receive
-        {Port, {data, Data}} -> answer(Port, [Data | Acc]);
-        {Port, {exit_status, Status}} ->
-            Text = iolist_to_binary(lists:reverse(Acc)),
-            ?assertEqual({0, Text}, {Status, Text}),
-            %% Warnings may stand around it.
-            [Line] = [L || <<"{", _/binary>> = L <- binary:split(Text, <<"\n">>, [global])],
-            {ok, Tokens, _} = erl_scan:string(binary_to_list(Line)),
-            {ok, Term} = erl_parse:parse_term(Tokens),
-            Term
-    end.
+answer(Port) -> element(1, tessera_test:answer(Port)).
 
 disk_cache_test_() ->
     {timeout, 120, fun() ->

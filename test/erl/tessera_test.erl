@@ -1,7 +1,7 @@
 %% What the tests share.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1]).
+-export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1, answer/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
 raises(Code, F) -> raises(Code, "", F).
@@ -47,3 +47,23 @@ temporary(Name) ->
     Dir = filename:join(["build", "tmp", Name ++ integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()]),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     filename:absname(Dir).
+
+%% The term that another VM printed on a line of its own, and all that it said; it must end with status 0.
+answer(Port) -> answer(Port, []).
+
+answer(Port, Acc) ->
+    receive
+        {Port, {data, Data}} -> answer(Port, [Data | Acc]);
+        {Port, {exit_status, Status}} ->
+            Text = iolist_to_binary(lists:reverse(Acc)),
+            ?assertEqual({0, Text}, {Status, Text}),
+            %% Warnings may stand around it.
+            [Line] = [L || <<"{", _/binary>> = L <- binary:split(Text, <<"\n">>, [global])],
+            {ok, Tokens, _} = erl_scan:string(binary_to_list(Line)),
+            {ok, Term} = erl_parse:parse_term(Tokens),
+            {Term, Text}
+    after 60000 ->
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        os:cmd("kill -9 " ++ integer_to_list(Pid)),
+        error({late, iolist_to_binary(lists:reverse(Acc))})
+    end.
