@@ -54,6 +54,7 @@ LIBS = -Wl,--as-needed $(LLVM_LIBS) -lsleef -lm -lpthread -ldl
 
 CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
+BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
 TOOL_OBJ := $(TOOL_SRC:%.c=$(B)/%.o)
 TEST_OBJ := $(C_TESTS:%=$(B)/test/c/%.o)
@@ -77,7 +78,7 @@ core: $(CORE)
 nif: $(NIF)
 tool: $(TOOL)
 
-$(JIT_SRC:%.c=$(B)/%.o): EXTRA_CFLAGS = $(LLVM_CFLAGS)
+$(JIT_SRC:%.c=$(B)/%.o) $(BUILTIN_OBJ): EXTRA_CFLAGS = $(LLVM_CFLAGS)
 $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS)
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
@@ -87,10 +88,22 @@ $(B)/%.o: %.c Makefile
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Product kernels, compiled by our own JIT (c_src/jit/builtin.h). LLVM keeps memory until the process ends.
+$(B)/builtin_main: $(BUILTIN_OBJ) $(CORE_OBJ)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/builtin_table.c: $(B)/builtin_main
+	$(if $(V),,@echo "  GEN  $@")
+	$(Q)ASAN_OPTIONS=detect_leaks=0 $< > $@
+
+$(B)/builtin_table.o: $(B)/builtin_table.c
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
 # The list of members is a prerequisite too: a file that leaves it must leave the archive.
-$(CORE): $(CORE_OBJ) mk/sources.mk
+$(CORE): $(CORE_OBJ) $(B)/builtin_table.o mk/sources.mk
 	$(if $(V),,@echo "  AR   $@")
-	$(Q)rm -f $@ && ar rcs $@ $(CORE_OBJ)
+	$(Q)rm -f $@ && ar rcs $@ $(CORE_OBJ) $(B)/builtin_table.o
 
 $(NIF): $(NIF_OBJ) $(CORE)
 	@mkdir -p $(@D)
@@ -108,7 +121,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
--include $(CORE_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
+-include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
 # ---- Erlang
 
@@ -168,9 +181,9 @@ ERL_ENV = $(ERL_ENV_$(BUILD))
 test-erl: all
 	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
-	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -tessera warm_up false -pa $(APP)/ebin build/test-erl -eval \
+	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval \
 	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of ok -> halt(0); _ -> halt(1) end.')
-	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -tessera warm_up false -pa $(APP)/ebin build/test-erl -dir build/test-erl \
+	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -pa $(APP)/ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
 asan:

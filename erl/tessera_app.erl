@@ -7,8 +7,6 @@
 
 start(_Type, _Args) ->
     ok = configure(),
-    %% false is for tests that count compilations
-    _ = [ok = tessera_nif:warm_up() || application:get_env(tessera, warm_up, true)],
     tessera_sup:start_link().
 
 stop(_State) -> ok.

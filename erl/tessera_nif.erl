@@ -9,7 +9,7 @@
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, graph_text/1, parse/1,
          compile/2, run/4, executable_info/1, explain/1,
-         jit_stats/0, jit_configure/3, warm_up/0, set_log_process/1, cpu_count/0,
+         jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0, explain_failure/1]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
@@ -82,7 +82,6 @@ executable_info(_Executable) -> ?STUB.
 explain(_Executable) -> ?STUB.
 jit_stats() -> ?STUB.
 jit_configure(_Dir, _DiskBytes, _Kernels) -> ?STUB.
-warm_up() -> ?STUB.
 set_log_process(_Pid) -> ?STUB.
 cpu_count() -> ?STUB.
 inject_fatal(_Count) -> ?STUB.

@@ -56,6 +56,7 @@ PASS_SRC := \
 
 JIT_SRC := \
   c_src/jit/build_id.c \
+  c_src/jit/builtin.c \
   c_src/jit/emit.c \
   c_src/jit/emit_convert.c \
   c_src/jit/emit_half.c \
@@ -91,6 +92,9 @@ JIT_SRC := \
   c_src/jit/vecmath_trig.c \
   c_src/jit/whole.c \
   c_src/jit/whole_emit.c
+
+# The program that makes the kernels which are built in.
+BUILTIN_SRC := c_src/jit/builtin_main.c
 
 KERNEL_SRC := \
   c_src/kernel/gemm.c \
@@ -145,6 +149,7 @@ TEST_SUPPORT_SRC := \
 # test/c/<name>.c each, with its own main().
 C_TESTS := \
   test_base \
+  test_builtin \
   test_compare \
   test_compiled \
   test_gemm \

@@ -308,7 +308,6 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   ts_kernel_source source;
   char *text;
   TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
-  if (!is_at_hand(b, &source)) ts_gemm_stand_in(step.gemm.gemm, shape, &source);
   ts_status status = ts_strdup(source.text, &text);
   source.text = text;
   if (!status) status = add_source(b, text, &source, &step.gemm.kernel);

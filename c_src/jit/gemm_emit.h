@@ -8,7 +8,13 @@
 #include "jit/target.h"
 
 /* The type that products are computed in. */
-typedef enum ts_gemm_compute { TS_GEMM_F32, TS_GEMM_F64, TS_GEMM_I32, TS_GEMM_I64 } ts_gemm_compute;
+typedef enum ts_gemm_compute {
+  TS_GEMM_F32,
+  TS_GEMM_F64,
+  TS_GEMM_I32,
+  TS_GEMM_I64,
+  TS_GEMM_COMPUTE_COUNT
+} ts_gemm_compute;
 
 #define TS_GEMM_HEIGHTS 3 /* tile heights, descending */
 #define TS_GEMM_WIDTHS 2  /* tile widths: the full one and one vector */
@@ -52,14 +58,14 @@ enum {
   TS_GEMM_ARGS
 };
 
-/* Text and source of one kernel. `geometry` and `text` (TS_GEMM_TEXT_BYTES) must outlive the request. */
+/* Text and source of one kernel for `target`. `geometry` and `text` (TS_GEMM_TEXT_BYTES) must outlive the request. */
 #define TS_GEMM_TEXT_BYTES 96
 typedef struct ts_gemm_request {
   ts_gemm_geometry geometry;
   ts_gemm_kernel kernel;
   char text[TS_GEMM_TEXT_BYTES];
 } ts_gemm_request;
-void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_gemm_request *request,
-                         ts_kernel_source *out);
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, const ts_target *target,
+                         ts_gemm_request *request, ts_kernel_source *out);
 
 #endif

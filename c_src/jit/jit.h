@@ -1,5 +1,5 @@
 /* The JIT without LLVM in sight: turns kernel sources into native code, through
- * a memory cache, a disk cache and LLVM, in that order. Process-wide and
+ * a memory cache, the kernels that Tessera was built with, a disk cache and LLVM, in that order. Process-wide and
  * thread-safe: one session, started on first use and never torn down. LLVM runs
  * on the session's own compile threads only. Concurrent requests for one kernel
  * compile it once. */
@@ -49,7 +49,7 @@ void ts_kernel_retain(ts_kernel *kernel);
 /* Code without references stays cached until the cache's bound asks for its room. */
 void ts_kernel_release(ts_kernel *kernel);
 
-/* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, or there is a file for it. */
+/* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, built in, or there is a file for it. */
 bool ts_jit_has(const ts_kernel_source *source);
 /* Calls `visit` with the text of each kernel in memory that is of the family of `source`. A lock is held: `visit`
  * may not use the session. */
@@ -61,6 +61,7 @@ void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
 typedef struct ts_jit_stats {
   int64_t compiled;   /* kernels that LLVM made and somebody waited for */
   int64_t prefetched; /* those that nobody waited for */
+  int64_t built_in;   /* kernels that Tessera was built with */
   int64_t loaded;     /* kernels that came from the disk cache */
   int64_t reused;     /* requests answered from memory */
   int64_t evicted;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 struct ts_compiler {
+  const ts_target *target;
   LLVMTargetMachineRef machine;
   LLVMTargetDataRef layout;
 };
@@ -34,11 +35,10 @@ static void initialize_llvm(void) {
 
 void ts_compiler_set_fatal_handler(void (*handler)(const char *reason)) { LLVMInstallFatalErrorHandler(handler); }
 
-ts_status ts_compiler_create(ts_compiler **out) {
+ts_status ts_compiler_create(const ts_target *target, ts_compiler **out) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, initialize_llvm);
   *out = NULL;
-  const ts_target *target = ts_target_host();
   LLVMTargetRef llvm_target;
   char *message = NULL;
   if (LLVMGetTargetFromTriple(target->triple, &llvm_target, &message)) {
@@ -48,6 +48,7 @@ ts_status ts_compiler_create(ts_compiler **out) {
   }
   ts_compiler *compiler;
   TS_TRY(TS_NEW(&compiler));
+  compiler->target = target;
   compiler->machine = LLVMCreateTargetMachine(llvm_target, target->triple, target->cpu, target->features,
                                               LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
   if (!compiler->machine) {
@@ -184,7 +185,7 @@ ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source,
   *out = (ts_object){0};
   if (ts_dump_enabled("kernels")) dump("text", name, source->text, source->length);
   complaint c = {{0}};
-  const ts_target *target = ts_target_host();
+  const ts_target *target = compiler->target;
   ts_emit e = {.context = LLVMContextCreate(), .target = target, .lanes = target->lanes};
   LLVMContextSetDiagnosticHandler(e.context, on_diagnostic, &c);
   e.module = LLVMModuleCreateWithNameInContext(name, e.context);

@@ -6,8 +6,12 @@
 #define TS_JIT_JIT_INTERNAL_H
 
 #include "jit/jit.h"
+#include "jit/target.h"
 
 #define TS_KERNEL_NAME_BYTES 64
+
+/* The function's name in the object of the kernel of that text. */
+void ts_kernel_make_name(const char *text, size_t length, char out[TS_KERNEL_NAME_BYTES]);
 
 /* A relocatable ELF object in memory, owned by whoever holds it (ts_free). */
 typedef struct ts_object {
@@ -42,7 +46,8 @@ void ts_debug_unregister(struct ts_gdb_entry *entry);
 /* ---- jit_compile.c: one compiler per compile thread ---- */
 
 typedef struct ts_compiler ts_compiler;
-ts_status ts_compiler_create(ts_compiler **out);
+/* `target` must outlive the compiler. */
+ts_status ts_compiler_create(const ts_target *target, ts_compiler **out);
 void ts_compiler_destroy(ts_compiler *compiler);
 ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source, const char *name, ts_object *out);
 /* Compiles something small and drops it: the first compile touches much of LLVM and takes twice the time. */

@@ -1,3 +1,4 @@
+#include "jit/builtin.h"
 #include "jit/jit_internal.h"
 
 #include <pthread.h>
@@ -46,16 +47,16 @@ int64_t ts_jit_clock(void) {
 /* ---- kernels: creation, the LRU list, references. The lock is held. ---- */
 
 /* "tessera_map_0123456789abcdef": the text's first word tells perf and gdb what it is. */
-static void make_name(ts_kernel *kernel) {
+void ts_kernel_make_name(const char *text, size_t length, char out[TS_KERNEL_NAME_BYTES]) {
   char word[24];
   size_t n = 0;
-  while (n < sizeof(word) - 1 && n < kernel->length && kernel->text[n] >= 'a' && kernel->text[n] <= 'z') {
-    word[n] = kernel->text[n];
+  while (n < sizeof(word) - 1 && n < length && text[n] >= 'a' && text[n] <= 'z') {
+    word[n] = text[n];
     n++;
   }
   word[n] = 0;
-  ts_hash128 hash = ts_kernel_hash(kernel);
-  snprintf(kernel->name, sizeof(kernel->name), "tessera_%s_%016llx", n ? word : "kernel", (unsigned long long)hash.lo);
+  unsigned long long hash = ts_hash(text, length).lo;
+  snprintf(out, TS_KERNEL_NAME_BYTES, "tessera_%s_%016llx", n ? word : "kernel", hash);
 }
 
 static void kernel_free(ts_kernel *kernel) {
@@ -74,7 +75,7 @@ static ts_status kernel_create(const ts_kernel_source *source, ts_kernel **out) 
   memcpy((*out)->text, source->text, source->length);
   (*out)->length = source->length;
   (*out)->references = 1;
-  make_name(*out);
+  ts_kernel_make_name((*out)->text, (*out)->length, (*out)->name);
   if (source->family) (*out)->has_family = ts_status_consume_ok(source->family(source->description, &(*out)->family));
   return TS_SUCCESS;
 }
@@ -172,18 +173,29 @@ static ts_status link_kernel(const ts_kernel *kernel, const ts_object *object, t
   return TS_SUCCESS;
 }
 
-static bool read_from_disk(ts_kernel *kernel) {
-  ts_object object;
-  if (!ts_disk_read(kernel->text, kernel->length, &object)) return false;
+/* Settles the kernel from a ready object and counts it; false when that does not load. */
+static bool settle_from(ts_kernel *kernel, const ts_object *object, int64_t *counter) {
   ts_module module;
-  ts_status status = link_kernel(kernel, &object, &module);
-  ts_free(object.data);
-  if (!ts_status_consume_ok(status)) return false;
+  if (!ts_status_consume_ok(link_kernel(kernel, object, &module))) return false;
   pthread_mutex_lock(&session.lock);
-  session.stats.loaded++;
+  ++*counter;
   settle_ready(kernel, &module);
   pthread_mutex_unlock(&session.lock);
   return true;
+}
+
+static bool take_builtin(ts_kernel *kernel) {
+  ts_object object;
+  if (!ts_builtin_find(ts_target_host()->cpu, kernel->text, kernel->length, &object)) return false;
+  return settle_from(kernel, &object, &session.stats.built_in);
+}
+
+static bool read_from_disk(ts_kernel *kernel) {
+  ts_object object;
+  if (!ts_disk_read(kernel->text, kernel->length, &object)) return false;
+  bool settled = settle_from(kernel, &object, &session.stats.loaded);
+  ts_free(object.data);
+  return settled;
 }
 
 /* Runs on a compile thread. Once the kernel is settled, the request may be gone. The disk comes
@@ -237,7 +249,7 @@ static ts_status enter(const ts_kernel_source *source, request *r) {
 }
 
 static void start(const ts_kernel_source *source, request *r) {
-  if (read_from_disk(r->kernel)) return;
+  if (take_builtin(r->kernel) || read_from_disk(r->kernel)) return;
   r->job = (ts_compile_job){.source = source, .name = r->kernel->name, .done = on_compiled};
   ts_compile_submit(&r->job);
 }
@@ -299,12 +311,19 @@ ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_k
 
 /* ---- in the background ---- */
 
+/* True when there is an object for that text. */
+static bool is_made(const ts_kernel_source *source) {
+  ts_object object;
+  return ts_builtin_find(ts_target_host()->cpu, source->text, source->length, &object) ||
+         ts_disk_has(source->text, source->length);
+}
+
 bool ts_jit_has(const ts_kernel_source *source) {
   pthread_mutex_lock(&session.lock);
   const ts_kernel *kernel = ts_map_get(&session.kernels, source->text, source->length);
   bool pending = kernel && kernel->state == PENDING, ready = kernel && !pending;
   pthread_mutex_unlock(&session.lock);
-  return ready || (!pending && ts_disk_has(source->text, source->length));
+  return ready || (!pending && is_made(source));
 }
 
 void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *context, const char *text),
@@ -386,7 +405,7 @@ static void prefetch_one(const ts_kernel_source *source) {
 
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    if (!ts_disk_has(sources[i].text, sources[i].length)) prefetch_one(&sources[i]);
+    if (!is_made(&sources[i])) prefetch_one(&sources[i]);
   }
 }
 

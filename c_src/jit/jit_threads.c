@@ -149,7 +149,7 @@ static bool take_injection(void) {
 }
 
 static ts_status run_job(ts_compiler **compiler, ts_compile_job *job) {
-  if (!*compiler) TS_TRY(ts_compiler_create(compiler));
+  if (!*compiler) TS_TRY(ts_compiler_create(ts_target_host(), compiler));
   if (take_injection()) on_fatal("injected by a test");
   return ts_compiler_run(*compiler, job->source, job->name, &job->object);
 }
@@ -181,7 +181,7 @@ static void serve(job_queue *queue, bool warm_up) {
   pthread_mutex_lock(&pool.lock);
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
-  ts_status_free(ts_compiler_create(&compiler)); /* a failure shows again in the first job */
+  ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
   if (compiler && warm_up) ts_compiler_warm_up(compiler);
   pthread_mutex_lock(&pool.lock);
   leave_llvm();

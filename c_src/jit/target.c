@@ -9,20 +9,26 @@
  * levels, so that all machines of one class run the same code. */
 #if defined(__x86_64__)
 static const ts_target classes[] = {
-    {.isa = TS_ISA_SSE4,
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_SSE4,
+     .triple = "x86_64-unknown-linux-gnu",
      .lanes = 4,
      .vector_registers = 16,
      .cpu = "x86-64-v2",
      .features = "",
      .sleef_suffix = "sse4"},
-    {.isa = TS_ISA_AVX2,
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_AVX2,
+     .triple = "x86_64-unknown-linux-gnu",
      .lanes = 8,
      .vector_registers = 16,
      .masked = true,
      .cpu = "x86-64-v3",
      .features = "",
      .sleef_suffix = "avx2"},
-    {.isa = TS_ISA_AVX512,
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_AVX512,
+     .triple = "x86_64-unknown-linux-gnu",
      .lanes = 16,
      .vector_registers = 32,
      .masked = true,
@@ -32,8 +38,6 @@ static const ts_target classes[] = {
      .sleef_suffix = "avx512f"},
 };
 static const char *const isa_names[] = {"sse4", "avx2", "avx512"};
-static const ts_arch host_arch = TS_ARCH_X86_64;
-static const char host_triple[] = "x86_64-unknown-linux-gnu";
 
 static size_t best_class(void) {
   __builtin_cpu_init();
@@ -46,7 +50,9 @@ static size_t best_class(void) {
 }
 #elif defined(__aarch64__)
 static const ts_target classes[] = {
-    {.isa = TS_ISA_NEON,
+    {.arch = TS_ARCH_AARCH64,
+     .isa = TS_ISA_NEON,
+     .triple = "aarch64-unknown-linux-gnu",
      .lanes = 4,
      .vector_registers = 32,
      .cpu = "generic",
@@ -54,13 +60,16 @@ static const ts_target classes[] = {
      .sleef_suffix = "advsimd"},
 };
 static const char *const isa_names[] = {"neon"};
-static const ts_arch host_arch = TS_ARCH_AARCH64;
-static const char host_triple[] = "aarch64-unknown-linux-gnu";
 
 static size_t best_class(void) { return 0; }
 #else
 #error "no code generation for this architecture"
 #endif
+
+const ts_target *ts_target_all(size_t *out_count) {
+  *out_count = sizeof(classes) / sizeof(*classes);
+  return classes;
+}
 
 static ts_target host;
 
@@ -80,8 +89,6 @@ static int64_t system_value(int name, int64_t otherwise) {
 
 static void detect(void) {
   host = classes[wanted_class(best_class())];
-  host.arch = host_arch;
-  host.triple = host_triple;
   host.page_size = system_value(_SC_PAGESIZE, 4096);
   host.l1_bytes = system_value(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
   host.l2_bytes = system_value(_SC_LEVEL2_CACHE_SIZE, 1 << 20);

@@ -4,6 +4,7 @@
 #define TS_JIT_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum ts_arch { TS_ARCH_X86_64, TS_ARCH_AARCH64 } ts_arch;
@@ -26,5 +27,8 @@ typedef struct ts_target {
 
 /* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. */
 const ts_target *ts_target_host(void);
+
+/* Every class of machine of this architecture; sizes of pages and caches are 0. */
+const ts_target *ts_target_all(size_t *out_count);
 
 #endif

@@ -7,8 +7,6 @@
 
 /* ---- compiled parts ---- */
 
-#define STAND_IN_ELEMENTS (256 << 10)
-
 static ts_gemm_compute compute_of(ts_dtype dtype) {
   bool wide = ts_dtype_size(dtype) == 8;
   if (ts_dtype_is_float(dtype)) return wide ? TS_GEMM_F64 : TS_GEMM_F32;
@@ -33,7 +31,7 @@ static ts_status get_all_kernels(ts_gemm *gemm) {
   int count = 0;
   for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
     if (!gemm->native && i != TS_GEMM_TILE) continue; /* the vector kernels are for native types alone */
-    ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, &requests[count], &sources[count]);
+    ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, ts_target_host(), &requests[count], &sources[count]);
     count++;
   }
   TS_TRY(ts_jit_get_kernels(sources, (size_t)count, kernels));
@@ -45,32 +43,9 @@ ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **
   *out = NULL;
   TS_TRY(create(dtype, out));
   ts_gemm *gemm = *out;
-  ts_gemm_make_source(gemm->geometry.compute, ts_gemm_pick_kernel(gemm, shape), &gemm->request, out_source);
+  ts_gemm_make_source(gemm->geometry.compute, ts_gemm_pick_kernel(gemm, shape), ts_target_host(), &gemm->request,
+                      out_source);
   return TS_SUCCESS;
-}
-
-/* Reading the matrix once more, for packing, is then no great loss. */
-static bool is_small(const ts_gemm_shape *s) { return s->batch * s->k * gemm_max(s->m, s->n) <= STAND_IN_ELEMENTS; }
-
-void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_source *source) {
-  if (!gemm->native || ts_jit_has(source)) return;
-  ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
-  ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
-  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++)
-    ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, &requests[i], &sources[i]);
-  ts_gemm_kernel wanted = gemm->request.kernel;
-  gemm->stands_in = wanted != TS_GEMM_TILE && is_small(shape) && ts_jit_has(&sources[TS_GEMM_TILE]);
-  if (gemm->stands_in) ts_gemm_make_source(gemm->geometry.compute, TS_GEMM_TILE, &gemm->request, source);
-  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
-    if (requests[i].kernel != gemm->request.kernel) ts_jit_prefetch(&sources[i], 1);
-  }
-}
-
-void ts_gemm_warm_up(void) {
-  ts_gemm_request request;
-  ts_kernel_source source;
-  ts_gemm_make_source(TS_GEMM_F32, TS_GEMM_TILE, &request, &source);
-  ts_jit_prefetch(&source, 1);
 }
 
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
@@ -451,7 +426,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
     run_zeros(&run);
     return TS_SUCCESS;
   }
-  ts_gemm_kernel kernel = gemm->stands_in ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
+  ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);
   if (!gemm->kernels[kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);

@@ -1,5 +1,5 @@
 /* Matrix products of every supported type by one packed kernel, whose inner
- * part the JIT emits for the host. Thread-safe, re-entrant.
+ * parts are emitted by the JIT's emitters when Tessera is built (jit/builtin.h). Thread-safe, re-entrant.
  *
  * Meaning: out[b,i,j] = fma chain over k = 0..K-1 in order, from +0 (f16 and bf16 in f32,
  * rounded once at the end; integers wrap). The bits depend on nothing else: not on
@@ -37,13 +37,6 @@ void ts_gemm_release(ts_gemm *gemm);
  * gemm a reference of its own to it. */
 ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
-/* After ts_gemm_prepare: when the kernel would have to be compiled first, takes the one that can do every shape
- * instead, if that is at hand and the product is small. The others are compiled in the background. */
-void ts_gemm_stand_in(ts_gemm *gemm, const ts_gemm_shape *shape, ts_kernel_source *source);
-
-/* Has the kernel of f32 products, which nearly every program takes and LLVM is longest at, compiled in the background.
- */
-void ts_gemm_warm_up(void);
 
 /* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
  * [col, col + cols) of batch `batch`, on thread `worker`. */

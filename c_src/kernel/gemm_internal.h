@@ -13,7 +13,6 @@ struct ts_gemm {
   ts_gemm_geometry geometry;
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   ts_gemm_request request; /* of ts_gemm_prepare */
-  bool stands_in;          /* the tile kernel is to be taken whatever the shape */
 };
 
 /* What every part of one run needs. */

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "exec/pool.h"
 #include "jit/jit.h"
-#include "kernel/gemm.h"
 
 #include <string.h>
 
@@ -90,13 +89,6 @@ static ERL_NIF_TERM jit_configure(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[2], "a number of kernels", &kernels));
   ts_jit_configure(&(ts_jit_options){
       .cache_dir = has_dir ? path : NULL, .disk_cache_bytes = bytes, .memory_cache_kernels = kernels});
-  return ts_atom.ok_;
-}
-
-static ERL_NIF_TERM warm_up(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* warm_up() -> ok: has what most programs need compiled in the background; after jit_configure/3 */
-  (void)env, (void)argc, (void)argv;
-  ts_gemm_warm_up();
   return ts_atom.ok_;
 }
 
@@ -205,7 +197,6 @@ static ErlNifFunc functions[] = {
     {"jit_stats", 0, jit_stats, 0},
     {"jit_configure", 3, jit_configure, 0},
     {"set_log_process", 1, set_log_process, 0},
-    {"warm_up", 0, warm_up, 0},
     {"inject_fatal", 1, inject_fatal, 0},
     {"fail_allocation", 1, fail_allocation, 0},
     {"live_blocks", 0, live_blocks, 0},

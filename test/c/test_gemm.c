@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <unistd.h>
 
 static const ts_dtype types[] = {TS_S8,  TS_S16, TS_S32, TS_S64,  TS_U8,  TS_U16,
                                  TS_U32, TS_U64, TS_F16, TS_BF16, TS_F32, TS_F64};
@@ -483,30 +482,6 @@ START_TEST(costs)
 }
 END_TEST
 
-/* The kernel is there after a while, and asking for it then compiles nothing. */
-START_TEST(warm_up)
-{
-  ts_jit_stats before, after;
-  ts_jit_configure(&(ts_jit_options){.cache_dir = ""}); /* what is on disk is not made again */
-  ts_jit_trim();
-  ts_jit_get_stats(&before);
-  ts_gemm_warm_up();
-  for (int i = 0; i < 10000; i++) {
-    ts_jit_get_stats(&after);
-    if (after.prefetched > before.prefetched) break;
-    usleep(1000);
-  }
-  ck_assert_int_gt(after.prefetched, before.prefetched);
-  ts_gemm_shape shape = {
-      .batch = 1, .m = 64, .n = 64, .k = 64, .lhs_row = 64, .lhs_col = 1, .rhs_row = 64, .rhs_col = 1, .out_row = 64};
-  ts_gemm *gemm;
-  ck_assert_ok(ts_gemm_get(TS_F32, &shape, &gemm));
-  ts_jit_get_stats(&before);
-  ck_assert_int_eq(before.compiled, after.compiled);
-  ts_gemm_release(gemm);
-}
-END_TEST
-
 static Suite *suite(void) {
   Suite *s = suite_create("gemm");
   TCase *t = tcase_create("products");
@@ -524,7 +499,6 @@ static Suite *suite(void) {
   tcase_add_test(t, refused);
   tcase_add_test(t, one_shape);
   tcase_add_test(t, costs);
-  tcase_add_test(t, warm_up);
   suite_add_tcase(s, t);
   return s;
 }

@@ -24,7 +24,7 @@ start(Dir, Shell, Setup) ->
     Eval = io_lib:format("io:format(\"~~w.~~n\", [~s:work()]), halt(0).", [?MODULE]),
     Script = filename:join(tessera_test:temporary("script"), "run"),
     ok = file:write_file(Script,
-                         [Setup, "\n", filename:join([code:root_dir(), "bin", "erl"]), " -noinput -tessera warm_up false ", Paths, "-eval '",
+                         [Setup, "\n", filename:join([code:root_dir(), "bin", "erl"]), " -noinput ", Paths, "-eval '",
                                   Eval, "' || exit 1\n! ls ", Dir, " 2>/dev/null | grep tmp-\n"]),
     open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ Script]}, exit_status, binary,
                                               stderr_to_stdout, {env, [{"TESSERA_CACHE_DIR", Dir}]}]).

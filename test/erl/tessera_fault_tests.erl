@@ -215,7 +215,7 @@ explained_test() ->
 new_node(Dir) ->
     Paths = ["-pa", filename:absname(filename:dirname(code:which(tessera)))],
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    open_port({spawn_executable, Erl}, [{args, ["-noinput", "-tessera", "warm_up", "false"] ++ Paths ++ ["-eval", ?SCRIPT]}, exit_status, binary,
+    open_port({spawn_executable, Erl}, [{args, ["-noinput"] ++ Paths ++ ["-eval", ?SCRIPT]}, exit_status, binary,
                                         {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
 
 answer(Port) -> element(1, tessera_test:answer(Port)).
