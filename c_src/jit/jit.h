@@ -85,6 +85,9 @@ void ts_jit_configure(const ts_jit_options *options);
 void ts_jit_trim(void);
 /* Starts LLVM and the compile threads in the background, to hide their start-up. */
 void ts_jit_warm_up(void);
+/* For a process that is about to exit: waits until LLVM is left, some seconds at most. Whoever needs it afterwards
+ * waits for good. */
+void ts_jit_stop(void);
 
 /* Test hook: the next `count` compiles fail as if LLVM had called its fatal error handler. */
 void ts_jit_inject_fatal(int count);

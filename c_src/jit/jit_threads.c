@@ -54,10 +54,11 @@ int64_t ts_compile_failed_threads(void) {
 
 /* At exit LLVM's global objects are destroyed, under the feet of a thread that is still inside. The last handler
  * registered runs first. LLVM makes some of its objects, with handlers for them, when it first needs them, so ours is
- * registered again after each of the first jobs. */
+ * registered again after LLVM's start and after each of the first jobs. Where the embedding is told of the end before
+ * exit() begins, it calls this itself, and no order matters. */
 #define EXIT_REGISTRATIONS 32
 
-static void wait_for_llvm(void) {
+void ts_jit_stop(void) {
   struct timespec deadline;
   pthread_mutex_lock(&pool.lock);
   bool again = pool.exiting;
@@ -73,8 +74,7 @@ static void wait_for_llvm(void) {
 
 static void register_at_exit(void) {
   static _Atomic int count;
-  if (atomic_load(&count) < EXIT_REGISTRATIONS && atomic_fetch_add(&count, 1) < EXIT_REGISTRATIONS)
-    atexit(wait_for_llvm);
+  if (atomic_load(&count) < EXIT_REGISTRATIONS && atomic_fetch_add(&count, 1) < EXIT_REGISTRATIONS) atexit(ts_jit_stop);
 }
 
 /* Both with the lock held. enter_llvm does not return once the process exits. */
@@ -182,7 +182,11 @@ static void serve(job_queue *queue, bool warm_up) {
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
-  if (compiler && warm_up) ts_compiler_warm_up(compiler);
+  register_at_exit();
+  if (compiler && warm_up) {
+    ts_compiler_warm_up(compiler);
+    register_at_exit();
+  }
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
   for (;;) {

@@ -134,10 +134,24 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
          ts_nif_executable_init(env, flags);
 }
 
+/* From OTP 26 on the VM says when it halts; before, exit handlers do what they can. */
+#if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 17
+static void on_halt(void *priv) {
+  (void)priv;
+  ts_jit_stop();
+}
+
+static void watch_halt(ErlNifEnv *env) { enif_set_option(env, ERL_NIF_OPT_ON_HALT, on_halt); }
+#else
+static void watch_halt(ErlNifEnv *env) { (void)env; }
+#endif
+
+/* By load and upgrade. */
 static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
   int abi;
   if (!enif_get_int(env, info, &abi) || abi != TS_NIF_ABI) return REFUSED_ABI;
   if (!open_all(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER)) return REFUSED_RESOURCES;
+  watch_halt(env);
   private_data *data = enif_alloc(sizeof *data);
   if (!data) return REFUSED_RESOURCES;
   *data = (private_data){MAGIC, TS_NIF_ABI};

@@ -441,6 +441,7 @@ END_TEST
 
 /* ---- other instruction sets: this program again, told to use less ---- */
 
+#if defined(__x86_64__)
 START_TEST(lower_isa)
 {
   static const char *const isas[] = {"sse4", "avx2"};
@@ -462,6 +463,7 @@ START_TEST(lower_isa)
   ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with TESSERA_ISA=%s: status %d", isas[_i], status);
 }
 END_TEST
+#endif
 
 static TCase *cases(void) {
   TCase *tc = tcase_create("kernel");

@@ -73,8 +73,8 @@ START_TEST(shapes)
 {
   expect(GRAPH("%0: f32[3]", "f32[2,3]", "%1 = broadcast %0 {shape = [2,3], axes = [1]} : f32[2,3]\nreturn %1\n"),
          "map[2,3]");
-  expect(GRAPH("%0: f32[2,3,4]", "f32[4,2,3]", "%1 = transpose %0 {axes = [2,0,1]} : f32[4,2,3]\nreturn %1\n"),
-         "map[4,6]");
+  expect(GRAPH("%0: f32[2,3,3]", "f32[3,2,3]", "%1 = transpose %0 {axes = [2,0,1]} : f32[3,2,3]\nreturn %1\n"),
+         "map[3,6]");
   expect(GRAPH("%0: f32[64,96]", "f32[96,64]", "%1 = transpose %0 {axes = [1,0]} : f32[96,64]\nreturn %1\n"),
          "tile[96,64]");
   expect(GRAPH("%0: f32[32,4,64]", "f32[64,4,32]", "%1 = transpose %0 {axes = [2,1,0]} : f32[64,4,32]\nreturn %1\n"),
@@ -149,11 +149,11 @@ START_TEST(fusions)
                "%8\n}\n} : f32[4,6]\n"
                "return %1\n"),
          "row[4,6]");
-  expect(GRAPH("%0: f32[4,6]", "f32[6,2,2]",
-               "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[4,6]) {\n"
-               "%3 = reshape %2 {shape = [2,2,6]} : f32[2,2,6]\n%4 = transpose %3 {axes = [2,0,1]} : f32[6,2,2]\n"
-               "%5 = negate %4 : f32[6,2,2]\nreturn %5\n}\n} : f32[6,2,2]\nreturn %1\n"),
-         "map[6,4]");
+  expect(GRAPH("%0: f32[6,2]", "f32[2,2,3]",
+               "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[6,2]) {\n"
+               "%3 = reshape %2 {shape = [2,3,2]} : f32[2,3,2]\n%4 = transpose %3 {axes = [2,0,1]} : f32[2,2,3]\n"
+               "%5 = negate %4 : f32[2,2,3]\nreturn %5\n}\n} : f32[2,2,3]\nreturn %1\n"),
+         "map[2,6]");
   expect(GRAPH("%0: f32[6,4]", "f32[3,8]",
                "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[6,4]) {\n%3 = transpose %2 {axes = [1,0]} : f32[4,6]\n"
                "%4 = reshape %3 {shape = [8,3]} : f32[8,3]\n%5 = transpose %4 {axes = [1,0]} : f32[3,8]\n"
