@@ -1,15 +1,19 @@
 %% @private Compiled programs by what they were compiled for. Readers go straight
 %% to a table. The server lets one of several callers compile while the others
-%% wait, and drops the oldest programs when there are too many.
+%% wait, and drops the oldest programs when there are too many, or when their
+%% keys, which hold what functions close over, take too many bytes.
 -module(tessera_cache).
 -behaviour(gen_server).
 -export([start_link/0, fetch/2, clear/0, size/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -define(DEFAULT_LIMIT, 4096).
+-define(DEFAULT_KEY_BYTES, 256 * 1024 * 1024).
 
 -record(state, {limit          :: pos_integer(),
-                order = queue:new() :: queue:queue(term()),
+                limit_bytes    :: pos_integer(),
+                bytes = 0      :: non_neg_integer(),                            % of all keys
+                order = queue:new() :: queue:queue({term(), non_neg_integer()}),
                 claims = #{}   :: #{term() => {reference(), [gen_server:from()]}},
                 keys = #{}     :: #{reference() => term()}}).
 
@@ -57,7 +61,9 @@ size() ->
 
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, protected, {read_concurrency, true}]),
-    {ok, #state{limit = application:get_env(tessera, max_programs, ?DEFAULT_LIMIT)}}.
+    _ = 'Elixir.Tessera.Defn.LockedCache':new(),
+    {ok, #state{limit = application:get_env(tessera, max_programs, ?DEFAULT_LIMIT),
+                limit_bytes = application:get_env(tessera, max_key_bytes, ?DEFAULT_KEY_BYTES)}}.
 
 handle_call({claim, Key}, From, State) ->
     case ets:lookup(?MODULE, Key) of
@@ -66,9 +72,10 @@ handle_call({claim, Key}, From, State) ->
     end;
 handle_call({made, Key, Value}, _From, State) ->
     true = ets:insert(?MODULE, {Key, Value}),
-    {Waiting, State1} = unclaim(Key, State),
+    {Waiting, #state{order = Order, bytes = Bytes} = State1} = unclaim(Key, State),
     [gen_server:reply(Waiter, {value, Value}) || Waiter <- Waiting],
-    {reply, ok, bound(State1#state{order = queue:in(Key, State1#state.order)})};
+    Size = erlang:external_size(Key),
+    {reply, ok, bound(State1#state{order = queue:in({Key, Size}, Order), bytes = Bytes + Size})};
 handle_call({failed, Key}, _From, State) ->
     {reply, ok, hand_on(Key, State)};
 handle_call(clear, _From, State) ->
@@ -112,11 +119,13 @@ hand_on(Key, State) ->
             claim_for(Next, Waiting, Key, State1)
     end.
 
-bound(#state{order = Order, limit = Limit} = State) ->
-    case queue:len(Order) > Limit of
+%% The newest program stays, however large its key.
+bound(#state{order = Order, limit = Limit, bytes = Bytes, limit_bytes = LimitBytes} = State) ->
+    Count = queue:len(Order),
+    case Count > Limit orelse (Bytes > LimitBytes andalso Count > 1) of
         true ->
-            {{value, Oldest}, Rest} = queue:out(Order),
+            {{value, {Oldest, Size}}, Rest} = queue:out(Order),
             true = ets:delete(?MODULE, Oldest),
-            State#state{order = Rest};
+            bound(State#state{order = Rest, bytes = Bytes - Size});
         false -> State
     end.

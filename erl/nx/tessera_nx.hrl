@@ -5,6 +5,7 @@
 -define(BACKEND, 'Elixir.Tessera.Backend').
 -define(BUFFER, 'Elixir.Tessera.DeviceBuffer').
 -define(TYPESPEC, 'Elixir.Tessera.Typespec').
+-define(LOCKED_CACHE, 'Elixir.Tessera.Defn.LockedCache').
 -define(CLIENT, 'Elixir.Tessera.Client').
 
 %% A node of an expression: id, operation, arguments.

@@ -1,7 +1,10 @@
 %% @private The callbacks of Nx.Defn.Compiler: options, cache, calls.
 %%
-%% A compiled expression is cached by the function, the arguments' types,
-%% shapes, names, vectorized axes and donation, and by the options that matter.
+%% There are two caches. An expression is found by the function with what it
+%% holds, the arguments' types, shapes, names, vectorized axes and donation, and
+%% the options that matter: then nothing is traced. What was traced anew finds
+%% its program by the program's text (tessera_program), in which tensors that the
+%% function holds are hidden arguments: so a changed value compiles nothing.
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -10,13 +13,14 @@
 -define(ASK, '$tessera_is_cached').
 
 %% What is in the cache.
--record(compiled, {plan    :: tessera_nx_plan:plan(),
+-record(compiled, {plan    :: term(),             % a tessera_nx_plan:plan(), or one that is packed
                    outputs :: term(),             % container of tensors without their memory
                    donated :: non_neg_integer(),  % which of the plan's arguments
                    eval    :: integer(),          % microseconds of tracing and of compiling
-                   compile :: integer()}).
+                   compile :: integer(),
+                   kernels :: {non_neg_integer(), non_neg_integer()}}).   % compiled, reused
 
--record(options, {cache, hooks, debug, client, device, lazy, precision}).
+-record(options, {cache, hooks, debug, client, device, lazy, precision, execution}).
 
 %% ---- entry points
 
@@ -45,7 +49,8 @@ options(List) ->
     {Client, Device} = 'Elixir.Tessera.Client':place(List),
     Options = #options{cache = Get(cache, true), hooks = Get(hooks, #{}), debug = Get(debug, false),
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
-                       precision = Get(precision, default)},
+                       precision = Get(precision, default),
+                       execution = Get(execution_telemetry, application:get_env(tessera, execution_telemetry, false))},
     lists:member(Options#options.lazy, [always, never, opt_in]) orelse
         tessera_nx_error:argument(":lazy_transfers must be either :always or :never, got: ~ts",
                                   [tessera_nx_error:inspect(Options#options.lazy)]),
@@ -60,25 +65,34 @@ options(List) ->
 
 %% ---- the cache
 
-compiled(Key, Vars, Fun, #options{cache = Cache} = Options) ->
-    Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
-    case Cache of
-        Off when Off =:= false; Off =:= nil -> report(miss, Key, make(Vars, Leaves, Fun, Options), Options);
-        _ ->
-            Self = make_ref(),
-            {Maker, Compiled} =
-                tessera_cache:fetch(cache_key(Key, Vars, Options),
-                                    fun() -> {Self, make(Vars, Leaves, Fun, Options)} end),
-            HitOrMiss = case Maker of
-                            Self -> miss;
-                            _ -> hit
-                        end,
-            report(HitOrMiss, Key, Compiled, Options)
+compiled(Key, Vars, Fun, #options{cache = Path, debug = Debug} = Options) when is_binary(Path) ->
+    Tell = fun(Format, Values) -> Debug =/= true orelse debug(Format, Values), ok end,
+    Keys = maps:from_list(lists:zip([args, client, device, hooks, lazy_transfers, vsn],
+                                    tuple_to_list(variant(Vars, Options)) ++ [tessera:version()])),
+    {_, #compiled{plan = Plan} = Packed} =
+        tessera_nx_disk:fetch(Path, Keys, Tell,
+                              fun() ->
+                                      Made = compiled(Key, Vars, Fun, Options#options{cache = true}),
+                                      Made#compiled{plan = tessera_nx_plan:pack(Made#compiled.plan)}
+                              end),
+    Packed#compiled{plan = tessera_nx_plan:unpack(Plan)};
+compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Off =:= nil ->
+    report(miss, Key, make(Vars, Fun, Options), Options);
+compiled(Key, Vars, Fun, Options) ->
+    Self = make_ref(),
+    case tessera_cache:fetch(cache_key(Key, Vars, Options), fun() -> {Self, make(Vars, Fun, Options)} end) of
+        {Self, Compiled} ->
+            check_recompilation(Key, Vars, Compiled),
+            report(miss, Key, Compiled, Options);
+        {_, Compiled} -> report(hit, Key, Compiled, Options)
     end.
 
 %% Containers count with their keys: the function may look at them.
-cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {nx, Key, [var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
+cache_key(Key, Vars, Options) -> {nx, Key, variant(Vars, Options)}.
+
+%% All that matters beside the function.
+variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
+    {[var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
 
 var_key(#{'__struct__' := ?TENSOR} = Leaf) -> leaf_key(Leaf);
 var_key(Var) -> tessera_nx_tensor:rebuild(Var, [leaf_key(Leaf) || Leaf <- tessera_nx_tensor:flatten(Var)]).
@@ -105,17 +119,18 @@ ask_cache({_, Tag}, Key, Vars, Options) ->
 
 %% ---- making a program
 
-make(Vars, Leaves, Fun, #options{hooks = Hooks, client = Client, device = Device}) ->
+make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device = Device}) ->
+    Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     {EvalTime, Traced} = timer:tc(fun() -> trace(Fun, Vars) end),
     Roots = tessera_nx_tensor:flatten(Traced),
     {CompileTime, {Plan, Used}} =
         timer:tc(fun() ->
                          tessera_nx_plan:build(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves],
-                                               maps:keys(Hooks))
+                                               maps:keys(Hooks), Cache =:= true)
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
-              compile = CompileTime}.
+              compile = CompileTime, kernels = tessera_program:kernels(tessera_nx_plan:codes(Plan))}.
 
 %% On one scheduler, so that the references of the nodes have the order of their making; see tessera_nx_lower.
 trace(Fun, Vars) ->
@@ -168,13 +183,12 @@ position(I, [_ | Rest], N) -> position(I, Rest, N + 1).
 %% ---- telling
 
 report(hit, _, Compiled, #options{debug = false}) -> Compiled;
-report(HitOrMiss, Key, #compiled{eval = Eval, compile = Compile} = Compiled, #options{debug = Debug}) ->
-    Times = case HitOrMiss of
-                hit -> {0, 0};
-                miss -> {Eval, Compile}
-            end,
-    Debug =/= true orelse log_compiled(Key, HitOrMiss, Times),
-    HitOrMiss =:= hit orelse telemetry(Key, Eval, Compile),
+report(hit, Key, Compiled, _) ->
+    log_compiled(Key, hit, {0, 0}),
+    Compiled;
+report(miss, Key, #compiled{eval = Eval, compile = Compile, kernels = Kernels} = Compiled, #options{debug = Debug}) ->
+    Debug =/= true orelse log_compiled(Key, miss, {Eval, Compile}),
+    tell_compilation(Key, Eval, Compile, Kernels),
     Compiled.
 
 log_compiled(Key, HitOrMiss, {Eval, Compile}) ->
@@ -186,14 +200,52 @@ ms(Microseconds) -> io_lib:format("~.1f", [Microseconds / 1000]).
 debug(Format, Values) ->
     logger:debug("~ts", [unicode:characters_to_binary(io_lib:format(Format, Values))]).
 
-telemetry(Key, Eval, Compile) ->
+tell_compilation(Key, Eval, Compile, {Compiled, Reused}) ->
+    telemetry(compilation, #{eval_time => Eval, compile_time => Compile, total_time => Eval + Compile,
+                             kernels_compiled => Compiled, kernels_reused => Reused}, #{key => Key}).
+
+telemetry(Event, Measurements, Metadata) ->
     case erlang:function_exported(telemetry, execute, 3) of
-        true ->
-            telemetry:execute([tessera, compilation],
-                              #{eval_time => Eval, compile_time => Compile, total_time => Eval + Compile},
-                              #{key => Key});
+        true -> telemetry:execute([tessera, Event], Measurements, Metadata);
         false -> ok
     end.
+
+%% ---- functions that are compiled again and again
+
+%% Warns once when one function has come with so many different values in its environment.
+check_recompilation(Key, Vars, #compiled{outputs = Outputs}) ->
+    case application:get_env(tessera, check_recompilation, infinity) of
+        Threshold when is_integer(Threshold) ->
+            Types = [tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(Outputs)],
+            Count = ?LOCKED_CACHE:count({function_form(Key), [var_key(Var) || Var <- Vars], Types}),
+            Count =:= Threshold andalso warn_of_recompilation(Key, Count),
+            ok;
+        _ -> ok
+    end.
+
+warn_of_recompilation(Key, Count) ->
+    Text = io_lib:format("Tessera has compiled ~ts ~b times with the same input shapes. This typically means that tensor "
+                         "values are captured inside a closure passed to defn, jit, or value_and_grad. Each distinct value "
+                         "makes the function be traced again, and, where it is a scalar, a program be made. "
+                         "Pass changing tensors as explicit function arguments instead.",
+                         [tessera_nx_error:inspect(Key), Count]),
+    logger:warning("~ts", [unicode:characters_to_binary(Text)]).
+
+%% What a function is, but for the values of the tensors that it holds.
+function_form(F) ->
+    case erlang:fun_info(F, type) of
+        {type, external} -> F;
+        {type, local} ->
+            [{_, Module}, {_, Index}, {_, Environment}] = [erlang:fun_info(F, Item) || Item <- [module, new_index, env]],
+            {Module, Index, environment_form(Environment)}
+    end.
+
+environment_form(#{'__struct__' := ?TENSOR, type := Type, shape := Shape}) -> {Type, Shape};
+environment_form([Head | Tail]) -> [environment_form(Head) | environment_form(Tail)];
+environment_form(Tuple) when is_tuple(Tuple) -> list_to_tuple(environment_form(tuple_to_list(Tuple)));
+environment_form(Map) when is_map(Map) -> maps:map(fun(_, Value) -> environment_form(Value) end, Map);
+environment_form(F) when is_function(F) -> function_form(F);
+environment_form(Other) -> Other.
 
 %% ---- calls
 
@@ -202,7 +254,15 @@ run(Key, Compiled, Args, #options{debug = true, device = Device} = Options) ->
     debug("Tessera device ~b lock in 0.0ms", [Device]),
     debug("Tessera execution on device ~b in ~sms", [Device, ms(Time)]),
     Result;
-run(_, #compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks}) ->
+run(Key, Compiled, Args, #options{execution = true} = Options) ->
+    Start = erlang:monotonic_time(),
+    Result = execute(Compiled, Args, Options),
+    telemetry(execution, #{duration => erlang:monotonic_time() - Start},
+              #{key => Key, client => Options#options.client, device_id => Options#options.device}),
+    Result;
+run(_, Compiled, Args, Options) -> execute(Compiled, Args, Options).
+
+execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks}) ->
     Leaves = list_to_tuple(Args),
     Arg = fun(I) -> tessera_nx_tensor:value((element(I + 1, Leaves))()) end,
     Results = tessera_nx_plan:run(Plan, Arg, Donated, Hooks),

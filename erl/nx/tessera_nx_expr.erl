@@ -1,7 +1,7 @@
 %% @private Reading expression graphs of Nx: what a node uses, which nodes
 %% belong to a scope, and which reach back into Elixir.
 %%
-%% Bodies of while, functions and blocks are closed scopes. Branches of cond see
+%% Bodies of while, functions, blocks and optionals are closed scopes. Branches of cond see
 %% the scope around them; what is used in one branch only belongs to it, so that
 %% it is computed when that branch is taken.
 -module(tessera_nx_expr).
@@ -30,6 +30,9 @@ operands(?NODE(_, 'cond', [[{Predicate, _} | _], _])) -> [Predicate];
 operands(?NODE(_, while, [Initial | _])) -> leaves(Initial);
 operands(?NODE(_, block, [_, Args | _])) -> [A || A <- Args, is_node(A)];
 operands(?NODE(_, 'fun', _)) -> [];
+operands(?NODE(_, hook, [Container, {token_hook, Hooked, _} | _])) -> leaves(Container) ++ leaves(Hooked);
+operands(?NODE(_, token, [#{hooks := Hooks}])) -> lists:append([leaves(Hooked) || #{expr := Hooked} <- Hooks]);
+operands(?NODE(_, optional, [?NODE(_, _, Args) | _])) -> [A || A <- Args, is_node(A)];
 operands(?NODE(_, Op, [Container | _])) when Op =:= metadata; Op =:= io_call; Op =:= runtime_call; Op =:= hook ->
     leaves(Container);
 operands(?NODE(_, Op, [Parts | _])) when Op =:= concatenate; Op =:= stack -> Parts;
@@ -43,6 +46,7 @@ bodies(?NODE(_, 'cond', [[{_, Body} | Clauses], Last])) ->
     [leaves(Body)] ++ [[Predicate | leaves(B)] || {Predicate, B} <- Clauses] ++ [leaves(Last)];
 bodies(?NODE(_, while, [_, _, Condition, Body])) -> [leaves(Condition), leaves(Body)];
 bodies(?NODE(_, block, [_, _, Default, _])) -> [leaves(Default)];
+bodies(?NODE(_, optional, [_, Default, _])) -> [leaves(Default)];
 bodies(?NODE(_, 'fun', [_, Body, _])) -> [leaves(Body)];
 bodies(_) -> [].
 
@@ -85,10 +89,14 @@ visit_all(Nodes, Scope, Seen) -> lists:foldl(fun(Node, S) -> visit(Node, Scope, 
 %% Whether a node calls a function of Elixir. Named io_calls that nobody handles do not.
 -spec is_callback(node_term(), [atom()]) -> boolean().
 is_callback(?NODE(_, runtime_call, _), _) -> true;
-is_callback(?NODE(_, Op, [_, {named, Name, nil} | _]), Handled) when Op =:= io_call; Op =:= hook ->
-    lists:member(Name, Handled);
-is_callback(?NODE(_, Op, _), _) -> Op =:= io_call orelse Op =:= hook;
+is_callback(?NODE(_, token, [#{hooks := Hooks}]), Handled) ->
+    lists:any(fun(#{name := Name, callback := Default}) -> is_handled({named, Name, Default}, Handled) end, Hooks);
+is_callback(?NODE(_, Op, [_, Spec | _]), Handled) when Op =:= io_call; Op =:= hook -> is_handled(Spec, Handled);
 is_callback(_, _) -> false.
+
+is_handled({token_hook, _, Spec}, Handled) -> is_handled(Spec, Handled);
+is_handled({named, Name, nil}, Handled) -> lists:member(Name, Handled);
+is_handled(_, _) -> true.
 
 %% The nodes that call Elixir themselves or in a body.
 -spec effects([node_term()], [atom()]) -> ids().

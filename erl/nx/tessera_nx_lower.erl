@@ -95,15 +95,19 @@ cannot_call() -> tessera_nx_error:argument("Tessera cannot call back from the fu
 node(parameter, [Position], _, #st{params = Params} = St) -> {maps:get(Position, Params), St};
 node(constant, [Number], Node, St) ->
     {tessera_nx_ops:constant(St#st.program, tessera_nx_tensor:form(Node), Number), St};
-node(tensor, [Tensor], _, St) ->
-    {check(tensor, tessera_nif:value(St#st.program, tessera_nx_tensor:value(Tensor))), St};
+node(tensor, [Tensor], _, St) -> held(Tensor, tessera_nx_tensor:form(Tensor), St);
 node(elem, [Tuple, Index], _, St) ->
     {Values, St1} = lower(Tuple, St),
     {lists:nth(Index + 1, lists:flatten([Values])), St1};
 node(Op, [Container | _], Node, St) when Op =:= metadata; Op =:= io_call; Op =:= hook ->
     {Values, St1} = lists:mapfoldl(fun lower/2, St, tessera_nx_expr:leaves(Container)),
     {like(Node, Values), St1};
-node(Op, _, _, _) when Op =:= window_reduce; Op =:= token; Op =:= attach_token; Op =:= optional ->
+node(token, _, _, St) -> {[], St};
+node(attach_token, [Token, Passed], _, St) ->
+    {_, St1} = lower(Token, St),
+    lower(Passed, St1);
+node(optional, [?NODE(_, _, Args), Default, _], Node, St) -> lower_block(none, Args, Default, Node, St);
+node(Op, _, _, _) when Op =:= window_reduce ->
     tessera_nx_error:no_op(Op);
 node('cond', _, Node, St) -> lower_cond(Node, St);
 node(while, [Initial, _, Condition, Body], Node, St) -> lower_while(Initial, Condition, Body, Node, St);
@@ -117,6 +121,18 @@ node(reduce, [A, Initial, Options, F], Node, St) ->
 node(Op, Args, Node, St) ->
     {Values, St1} = lists:mapfoldl(fun argument/2, St, Args),
     {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), Values), St1}.
+
+%% A tensor that the function holds is a hidden argument, one for all tensors of the same form and bytes: so
+%% another value needs no other program.
+held(Tensor, Form, #st{held = Held} = St) ->
+    Known = maps:get(Form, Held, []),
+    Bytes = maps:get(state, maps:get(data, Tensor), none),
+    case lists:keyfind(Bytes, 1, Known) of
+        {_, Slot} when Bytes =/= none -> {Slot, St};
+        _ ->
+            Slot = #slot{name = {held, tessera_nx_tensor:value(Tensor)}, form = Form},
+            {Slot, St#st{held = Held#{Form => [{Bytes, Slot} | Known]}}}
+    end.
 
 argument(?NODE(_, _, _) = Node, St) -> get(Node, St);
 argument(List, St) when is_list(List) -> lists:mapfoldl(fun argument/2, St, List);

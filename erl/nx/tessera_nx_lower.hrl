@@ -6,7 +6,9 @@
              in_region = false :: boolean(),
              effects = #{} :: tessera_nx_expr:ids(),
              handled = []  :: [atom()],
+             is_cached = true :: boolean(),           % whether programs may be known already
              steps = []    :: [term()],               % last first
+             held = #{}    :: #{tessera_nx_ops:form() => [{binary() | none, term()}]},
              next = 0      :: non_neg_integer(),
              exports = #{} :: #{term() => term()},    % {Program, Id} => slot, and Program => [{Slot, Value}]
              imports = #{} :: #{term() => term()}}).  % {Program, Slot} => value, and Program => [Slot]

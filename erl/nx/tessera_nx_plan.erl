@@ -7,38 +7,46 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/3, effect/4, run/4]).
+-export([build/4, effect/4, run/4, codes/1, pack/1, unpack/1]).
 -export_type([plan/0]).
 
--record(single, {executable :: tessera_nif:executable(), args :: [non_neg_integer()]}).
--record(steps, {steps :: [term()], results :: [term()], args :: [non_neg_integer()]}).
+%% Where a value comes from: the leaf of an argument, a tensor that the function holds, or an earlier step.
+-type source() :: {arg, non_neg_integer()} | {held, tessera:tensor()} | non_neg_integer().
+
+-record(single, {code :: tessera_program:code(), args :: [source()]}).
+-record(steps, {steps :: [term()], results :: [source()], args :: [source()]}).
 -opaque plan() :: #single{} | #steps{}.
 
 %% ---- building
 
 %% Roots are the results; Args are the types of the leaves of the arguments. Handled are the names of hooks.
--spec build([map()], [tessera_nx_ops:form()], [atom()]) -> {plan(), [non_neg_integer()]}.
-build(Roots, Args, Handled) ->
+%% Also gives which leaves are used, each where its value stands among the inputs of the plan.
+-spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
+build(Roots, Args, Handled, IsCached) ->
     Effects = tessera_nx_expr:effects(Roots, Handled),
     Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
                              || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
-    St = tessera_nx_lower:begin_program(#st{effects = Effects, handled = Handled}),
+    St = tessera_nx_lower:begin_program(#st{effects = Effects, handled = Handled, is_cached = IsCached}),
     {Values, St1} = tessera_nx_lower:scope(Roots, Params, #{}, false, St),
     case St1#st.steps of
         [] ->
             Used = imports(St1#st.program, St1),
-            Plan = #single{executable = compile(St1#st.program, Values), args = [I || {arg, I} <- Used]},
-            {Plan, Plan#single.args};
+            {#single{code = compile(St1#st.program, Values, St1), args = Used}, used(Used)};
         _ ->
             {Slots, St2} = slots(Values, St1),
             Steps = link(lists:reverse(end_program(St2)), St2),
-            Used = lists:usort([I || {_, {arg, I}} <- maps:keys(St2#st.imports)]),
-            {#steps{steps = Steps, results = Slots, args = Used}, Used}
+            Used = lists:usort([Arg || {_, {arg, _} = Arg} <- maps:keys(St2#st.imports)]),
+            {#steps{steps = Steps, results = Slots, args = Used}, used(Used)}
     end.
 
-compile(Program, Values) ->
+used(Sources) -> [case Source of
+                      {arg, I} -> I;
+                      _ -> held
+                  end || Source <- Sources].
+
+compile(Program, Values, #st{is_cached = IsCached}) ->
     _ = check(tessera_nif:finish(Program, Values)),
-    check(tessera_nif:compile(Program, [])).
+    check(tessera_program:new(Program, [], IsCached)).
 
 check({error, Cause}) -> tessera_nx_error:from_core(compile, Cause);
 check(Result) -> Result.
@@ -59,7 +67,7 @@ link_step({program, Program}, #st{exports = Exports} = St) ->
         [] -> [];
         Exported ->
             {Names, Values} = lists:unzip(Exported),
-            [{run, compile(Program, Values), imports(Program, St), Names}]
+            [{run, compile(Program, Values, St), imports(Program, St), Names}]
     end;
 link_step({'cond', Predicate, True, False, Out}, St) ->
     [{'cond', Predicate, link_part(True, St), link_part(False, St), Out}];
@@ -73,7 +81,13 @@ link_part({Steps, Results}, St) -> {link(Steps, St), Results}.
 
 %% Ends the program and adds a step, after which another begins.
 -spec effect(atom(), [term()], map(), #st{}) -> {term(), #st{}}.
-effect(hook, [_, {token_hook, _, _} | _], _, _) -> tessera_nx_error:no_op(token);
+effect(hook, [Container, {token_hook, Hooked, Spec} | _], Node, St) ->
+    {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), call(Spec, Hooked, St)),
+    {result(Node, Values), St1};
+effect(token, [#{hooks := Hooks}], _, #st{handled = Handled} = St) ->
+    Called = [Hook || #{name := Name, callback := F} = Hook <- Hooks, F =/= nil orelse lists:member(Name, Handled)],
+    {[], lists:foldr(fun(#{name := Name, callback := F, expr := Hooked}, S) -> call({named, Name, F}, Hooked, S) end,
+                     St, Called)};
 effect(Op, [Container, Spec, Template | _], Node, St) when Op =:= io_call; Op =:= hook ->
     {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), St),
     {Slots, St2} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St1, Values),
@@ -104,6 +118,8 @@ effect(while, [Initial, _, Condition, Body], Node, St) ->
     {Next, _, St5} = part(tessera_nx_expr:leaves(Body), Numbered, #{}, St4),
     {Out, St6} = new_slots(Forms, St5),
     {result(Node, Out), add_step({while, In, names(Params), Test, Next, names(Out)}, St6)};
+effect(optional, [?NODE(_, _, Args), Default, Callback], Node, St) ->
+    effect(block, [none, Args, Default, Callback], Node, St);
 effect(block, [_, Args, Default, _], Node, St) ->
     {Values, St1} = tessera_nx_lower:get_all([A || A <- Args, tessera_nx_expr:is_node(A)], St),
     {In, St2} = lists:mapfoldl(fun tessera_nx_lower:slot/2, St1, Values),
@@ -111,6 +127,12 @@ effect(block, [_, Args, Default, _], Node, St) ->
     {Results, St3} = tessera_nx_lower:scope(tessera_nx_expr:leaves(Default), Params, #{}, false, St2),
     {result(Node, Results), St3};
 effect(_, _, _, _) -> tessera_nx_lower:cannot_call().
+
+%% The step that calls a function of Elixir with what is in a container.
+call(Spec, Container, St) ->
+    {Values, St1} = tessera_nx_lower:get_all(tessera_nx_expr:leaves(Container), St),
+    {In, St2} = slots(Values, St1),
+    step({io_call, Spec, templates(Container), In}, St2).
 
 %% A cond that was made of the further clauses of another one calls Elixir if a branch of it does.
 mark([Node], #st{effects = Effects, handled = Handled} = St) ->
@@ -152,17 +174,20 @@ templates(Container) ->
 %% positions among the arguments that the plan uses.
 -spec run(plan(), fun((non_neg_integer()) -> tessera:tensor()), non_neg_integer(), #{atom() => function()}) ->
           [tessera:tensor()].
-run(#single{executable = Executable, args = Args}, Arg, Donated, _) ->
-    execute(Executable, [Arg(I) || I <- Args], Donated);
+run(#single{code = Code, args = Args}, Arg, Donated, _) -> execute(Code, [given(A, Arg) || A <- Args], Donated);
 run(#steps{steps = Steps, results = Results, args = Args}, Arg, Donated, Hooks) ->
-    Given = [Arg(I) || I <- Args],
-    Env = maps:from_list(lists:zip([{arg, I} || I <- Args], Given)),
-    Values = [own(Name, maps:get(Name, Last)) || Last <- [steps(Steps, Env, Hooks)], Name <- Results],
+    Given = [Arg(I) || {arg, I} <- Args],
+    Last = steps(Steps, maps:from_list(lists:zip(Args, Given)), Hooks),
+    Values = [own(Name, value(Name, Last)) || Name <- Results],
     deallocate(Given, Donated),
     Values.
 
-%% A result has a handle of its own, also where it is an argument's memory.
-own({arg, _}, #tessera{shape = Shape} = Value) -> tessera_nx_ops:op(undefined, reshape, [Value], Shape);
+given({arg, I}, Arg) -> Arg(I);
+given({held, Tensor}, _) -> Tensor.
+
+%% A result has a handle of its own, also where it is the memory of an argument or of a tensor that the
+%% function holds.
+own({_, _}, #tessera{shape = Shape} = Value) -> tessera_nx_ops:op(undefined, reshape, [Value], Shape);
 own(_, Value) -> Value.
 
 %% Arguments that were given away are gone also when no step could use their memory.
@@ -171,7 +196,8 @@ deallocate([#tessera{ref = Ref} | Given], Donated) ->
     _ = Donated band 1 =:= 0 orelse tessera_nif:deallocate(Ref),
     deallocate(Given, Donated bsr 1).
 
-execute(Executable, Args, Donated) ->
+execute(Code, Args, Donated) ->
+    Executable = check(tessera_program:here(Code)),
     case tessera_nif:run(Executable, Args, 0, Donated) of
         Results when is_list(Results) -> Results;
         Other ->
@@ -185,7 +211,7 @@ run_failed(Cause) -> tessera_nx_error:from_core(run, Cause).
 
 steps(Steps, Env, Hooks) -> lists:foldl(fun(Step, E) -> step(Step, E, Hooks) end, Env, Steps).
 
-step({run, Executable, In, Out}, Env, _) -> put_all(Out, execute(Executable, pick(In, Env), 0), Env);
+step({run, Code, In, Out}, Env, _) -> put_all(Out, execute(Code, pick(In, Env), 0), Env);
 step({io_call, Spec, Template, In}, Env, Hooks) ->
     F = handler(Spec, Hooks),
     _ = F(container(Template, pick(In, Env))),
@@ -197,7 +223,7 @@ step({runtime_call, Fun, Options, InTemplate, In, OutTemplate, Out}, Env, _) ->
                                  [tessera_nx_error:inspect(OutTemplate), tessera_nx_error:inspect(Result)]),
     put_all(Out, [result_value(Leaf) || Leaf <- tessera_nx_tensor:flatten(Result)], Env);
 step({'cond', Predicate, True, False, Out}, Env, Hooks) ->
-    {Steps, Results} = case truth(maps:get(Predicate, Env)) of
+    {Steps, Results} = case truth(value(Predicate, Env)) of
                            true -> True;
                            false -> False
                        end,
@@ -207,7 +233,7 @@ step({while, In, Params, Test, Body, Out}, Env, Hooks) ->
 
 loop(Values, Params, {TestSteps, [Predicate]} = Test, {Steps, Results} = Body, Outer, Hooks) ->
     Env = steps(TestSteps, put_all(Params, Values, Outer), Hooks),
-    case truth(maps:get(Predicate, Env)) of
+    case truth(value(Predicate, Env)) of
         true -> loop(pick(Results, steps(Steps, Env, Hooks)), Params, Test, Body, Outer, Hooks);
         false -> Values
     end.
@@ -218,7 +244,10 @@ truth(#tessera{ref = Ref}) ->
         Number -> Number =/= 0 andalso Number /= 0
     end.
 
-pick(Names, Env) -> [maps:get(Name, Env) || Name <- Names].
+pick(Names, Env) -> [value(Name, Env) || Name <- Names].
+
+value({held, Tensor}, _) -> Tensor;
+value(Name, Env) -> maps:get(Name, Env).
 
 put_all(Names, Values, Env) -> maps:merge(Env, maps:from_list(lists:zip(Names, Values))).
 
@@ -243,3 +272,52 @@ to_binary(#tessera{ref = Ref}) ->
 
 result_value(Number) when is_number(Number) -> tessera:tensor(Number);
 result_value(Tensor) -> tessera_nx_tensor:value(Tensor).
+
+%% ---- the compiled parts
+
+-spec codes(plan()) -> [tessera_program:code()].
+codes(#single{code = Code}) -> [Code];
+codes(#steps{steps = Steps}) -> step_codes(Steps).
+
+step_codes(Steps) -> lists:append([step_code(Step) || Step <- Steps]).
+
+step_code({run, Code, _, _}) -> [Code];
+step_code({'cond', _, {True, _}, {False, _}, _}) -> step_codes(True) ++ step_codes(False);
+step_code({while, _, _, {Test, _}, {Body, _}, _}) -> step_codes(Test) ++ step_codes(Body);
+step_code(_) -> [].
+
+%% The plan as a term for another time and place, with the bytes of the tensors that the function holds.
+-spec pack(plan()) -> term().
+pack(Plan) -> convert(fun pack_part/1, Plan).
+
+pack_part({held, #tessera{type = Type, shape = Shape} = Value}) -> {held, {Type, Shape, to_binary(Value)}};
+pack_part(Code) -> tessera_program:portable(Code).
+
+-spec unpack(term()) -> plan().
+unpack(Plan) -> convert(fun unpack_part/1, Plan).
+
+unpack_part({held, {Type, Shape, Binary}}) -> {held, check(tessera_nif:from_binary(Binary, Type, Shape, true))};
+unpack_part(Code) -> Code.
+
+convert(F, #single{code = Code, args = Args} = Plan) -> Plan#single{code = F(Code), args = sources(F, Args)};
+convert(F, #steps{steps = Steps, results = Results} = Plan) ->
+    Plan#steps{steps = convert_steps(F, Steps), results = sources(F, Results)}.
+
+convert_steps(F, Steps) -> [convert_step(F, Step) || Step <- Steps].
+
+convert_step(F, {run, Code, In, Out}) -> {run, F(Code), sources(F, In), Out};
+convert_step(F, {io_call, Spec, Template, In}) -> {io_call, Spec, Template, sources(F, In)};
+convert_step(F, {runtime_call, Fun, Options, InTemplate, In, OutTemplate, Out}) ->
+    {runtime_call, Fun, Options, InTemplate, sources(F, In), OutTemplate, Out};
+convert_step(F, {'cond', Predicate, True, False, Out}) ->
+    [From] = sources(F, [Predicate]),
+    {'cond', From, convert_part(F, True), convert_part(F, False), Out};
+convert_step(F, {while, In, Params, Test, Body, Out}) ->
+    {while, sources(F, In), Params, convert_part(F, Test), convert_part(F, Body), Out}.
+
+convert_part(F, {Steps, Results}) -> {convert_steps(F, Steps), sources(F, Results)}.
+
+sources(F, Sources) -> [case Source of
+                            {held, _} -> F(Source);
+                            _ -> Source
+                        end || Source <- Sources].

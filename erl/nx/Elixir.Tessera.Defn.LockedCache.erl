@@ -1,0 +1,34 @@
+%% @private A cache in which one caller makes a value while the others wait; by
+%% the name and contract it has in EXLA. Values are kept with the compiled
+%% programs, and are bounded with them. Counters are in a table of this name.
+-module('Elixir.Tessera.Defn.LockedCache').
+-export(['__info__'/1, run/2, count/1, new/0]).
+
+-define(MAX_COUNTERS, 10000).
+
+-spec '__info__'(atom()) -> term().
+'__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
+
+%% {Extra, Value} as Make gave it, or {nil, Value} when the value was there.
+-spec run(term(), fun(() -> {Extra, Value})) -> {Extra | nil, Value}.
+run(Key, Make) ->
+    Self = make_ref(),
+    Value = tessera_cache:fetch({locked, Key}, fun() ->
+                                                       {Extra, Made} = Make(),
+                                                       put(Self, Extra),
+                                                       Made
+                                               end),
+    case erase(Self) of
+        undefined -> {nil, Value};
+        Extra -> {Extra, Value}
+    end.
+
+%% How often this was called with the key.
+-spec count(term()) -> pos_integer().
+count(Key) ->
+    _ = ets:info(?MODULE, size) > ?MAX_COUNTERS andalso ets:delete_all_objects(?MODULE),
+    ets:update_counter(?MODULE, {counter, Key}, {2, 1}, {{counter, Key}, 0}).
+
+%% The table of counters, which the cache's server owns.
+-spec new() -> ?MODULE.
+new() -> ets:new(?MODULE, [named_table, public, {write_concurrency, true}]).

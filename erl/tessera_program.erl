@@ -1,0 +1,79 @@
+%% @private Compiled programs as terms that may be sent anywhere: beside the
+%% executable, which is of this node, they have the program's text. Another node
+%% compiles that text, once for each fingerprint, and keeps it in its cache.
+-module(tessera_program).
+-export([new/3, here/1, portable/1, kernels/1]).
+-export_type([code/0]).
+
+-record(code, {executable  :: tessera_nif:executable() | undefined,
+               fingerprint :: binary(),
+               text        :: binary(),
+               options     :: [atom()],
+               is_new = false :: boolean()}).       % compiled for whoever made this term
+-opaque code() :: #code{}.
+
+%% Compiles a finished program; with the cache, one that was compiled before is found, however it was made.
+-spec new(tessera_nif:builder(), [atom()], boolean()) -> code() | tessera_nif:error().
+new(Builder, Options, IsCached) ->
+    case describe(Builder, Options) of
+        #code{} = Code ->
+            Self = make_ref(),
+            Make = fun() -> put(Self, true), tessera_nif:compile(Builder, Options) end,
+            Made = case IsCached of
+                       true -> fetch(Code, Make);
+                       false -> Make()
+                   end,
+            with_executable(Code#code{is_new = erase(Self) =:= true}, Made);
+        Error -> Error
+    end.
+
+describe(Builder, Options) ->
+    case tessera_nif:graph_text(Builder) of
+        Text when is_binary(Text) ->
+            #code{fingerprint = erlang:md5([term_to_binary(Options), Text]), text = Text, options = Options};
+        Error -> Error
+    end.
+
+with_executable(_, {error, _} = Error) -> Error;
+with_executable(Code, Executable) -> Code#code{executable = Executable}.
+
+%% Errors are not kept.
+fetch(#code{fingerprint = Fingerprint}, Make) ->
+    Tag = make_ref(),
+    try
+        tessera_cache:fetch({program, Fingerprint},
+                            fun() ->
+                                    case Make() of
+                                        {error, _} = Error -> throw({Tag, Error});
+                                        Executable -> Executable
+                                    end
+                            end)
+    catch throw:{Tag, Error} -> Error
+    end.
+
+%% The executable on this node.
+-spec here(code()) -> tessera_nif:executable() | tessera_nif:error().
+here(#code{executable = Executable}) when is_reference(Executable), node(Executable) =:= node() -> Executable;
+here(#code{text = Text, options = Options} = Code) ->
+    fetch(Code, fun() ->
+                        case tessera_nif:parse(Text) of
+                            {error, _} = Error -> Error;
+                            Builder -> tessera_nif:compile(Builder, Options)
+                        end
+                end).
+
+%% Without what only this node understands.
+-spec portable(code()) -> code().
+portable(Code) -> Code#code{executable = undefined, is_new = false}.
+
+%% How many kernels of programs that were just made had to be compiled, and how many not.
+-spec kernels([code()]) -> {non_neg_integer(), non_neg_integer()}.
+kernels(Codes) ->
+    lists:foldl(fun(Code, {Compiled, Reused}) ->
+                        #{kernels := All, kernels_compiled := New} = tessera_nif:executable_info(here(Code)),
+                        Own = case Code#code.is_new of
+                                  true -> New;
+                                  false -> 0
+                              end,
+                        {Compiled + Own, Reused + max(0, All - Own)}
+                end, {0, 0}, Codes).

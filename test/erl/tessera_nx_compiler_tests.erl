@@ -1,0 +1,270 @@
+%% The defn compiler without Nx: expressions are maps that are made here, as Nx
+%% makes them. What is cached and when, what is told, other nodes, callbacks.
+-module(tessera_nx_compiler_tests).
+-include_lib("eunit/include/eunit.hrl").
+-export([meet/1, log/2]).
+
+-define(EXPR, 'Elixir.Nx.Defn.Expr').
+
+%% ---- expressions
+
+tensor(Type, Shape, Data) ->
+    #{'__struct__' => 'Elixir.Nx.Tensor', data => Data, type => Type, shape => Shape,
+      names => lists:duplicate(tuple_size(Shape), nil), vectorized_axes => [], 'donatable?' => false}.
+
+node(Op, Args) -> node(Op, {4}, Args).
+
+node(Op, Shape, Args) ->
+    tensor({f, 32}, Shape, #{'__struct__' => ?EXPR, id => make_ref(), op => Op, args => Args, context => root}).
+
+parameter(I) -> node(parameter, [I]).
+
+floats(Numbers) ->
+    tensor({f, 32}, {length(Numbers)}, #{'__struct__' => 'Elixir.Nx.BinaryBackend',
+                                         state => << <<X:32/float-native>> || X <- Numbers >>}).
+
+%% A function that holds a tensor, as a key; and what it traces to.
+adding(Held) -> fun(X) -> node(add, [X, node(tensor, [Held])]) end.
+
+call(F, Numbers) -> call(F, Numbers, []).
+
+call(F, Numbers, Options) ->
+    [Result] = 'Elixir.Tessera':'__jit__'(F, [parameter(0)], fun([X]) -> F(X) end,
+                                          [[fun() -> floats(Numbers) end]], [{hooks, #{}} | Options]),
+    numbers(Result).
+
+numbers(#{data := #{buffer := Buffer}}) -> numbers('Elixir.Tessera.DeviceBuffer':read(Buffer));
+numbers(#{data := #{state := Binary}}) -> numbers(Binary);
+numbers(Binary) when is_binary(Binary) -> [X || <<X:32/float-native>> <= Binary].
+
+%% ---- caches
+
+programs() -> [Key || {{program, Key}, _} <- ets:tab2list(tessera_cache)].
+
+hidden_arguments_test() ->
+    ok = tessera:clear_cache(),
+    ?assertEqual([2.0, 3.0, 4.0, 5.0], call(adding(floats([1, 1, 1, 1])), [1, 2, 3, 4])),
+    Programs = programs(),
+    ?assertEqual(1, length(Programs)),
+    [?assertEqual([X + I || X <- [1.0, 2.0, 3.0, 4.0]], call(adding(floats([I, I, I, I])), [1, 2, 3, 4]))
+     || I <- lists:seq(2, 20)],
+    ?assertEqual(Programs, programs()),
+    %% the first value is still the first function's
+    ?assertEqual([2.0, 3.0, 4.0, 5.0], call(adding(floats([1, 1, 1, 1])), [1, 2, 3, 4])).
+
+%% Equal tensors are one argument; one that is a result has a handle of its own.
+held_results_test() ->
+    Held = floats([1, 2, 3, 4]),
+    F = fun(_) -> node(tensor, [Held]) end,
+    [A] = 'Elixir.Tessera':'__jit__'(F, [], fun(_) -> F(none) end, [[]], []),
+    [B] = 'Elixir.Tessera':'__jit__'(F, [], fun(_) -> F(none) end, [[]], []),
+    #{data := #{buffer := Buffer}} = A,
+    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(Buffer),
+    ?assertEqual([1.0, 2.0, 3.0, 4.0], numbers(B)),
+    Twice = fun(X) -> node(multiply, [node(add, [X, node(tensor, [Held])]), node(tensor, [Held])]) end,
+    ?assertEqual([1.0, 4.0, 9.0, 16.0], call(Twice, [0, 0, 0, 0])).
+
+held_in_control_test() ->
+    F = fun(X) ->
+                Held = node(tensor, [floats([1, 2, 3, 4])]),
+                Flag = node(tensor, {}, [scalar(1)]),
+                node('cond', [[{Flag, node(add, [X, Held])}], node(subtract, [X, Held])])
+        end,
+    ?assertEqual([2.0, 4.0, 6.0, 8.0], call(F, [1, 2, 3, 4])).
+
+scalar(X) -> tensor({f, 32}, {}, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => <<X:32/float-native>>}).
+
+%% Large keys are bounded together: the cache does not keep what many closures hold.
+bytes_are_bounded_test() ->
+    ok = application:stop(tessera),
+    ok = application:set_env(tessera, max_key_bytes, 100000),
+    {ok, _} = application:ensure_all_started(tessera),
+    try
+        Before = tessera_cache:size(),
+        [tessera_cache:fetch({big, I, binary:copy(<<I>>, 40000)}, fun() -> I end) || I <- lists:seq(1, 20)],
+        ?assert(tessera_cache:size() =< Before + 2),
+        ?assertEqual(whole, tessera_cache:fetch({huge, binary:copy(<<0>>, 400000)}, fun() -> whole end)),
+        ?assertEqual(1, tessera_cache:size())
+    after
+        ok = application:unset_env(tessera, max_key_bytes),
+        ok = application:stop(tessera),
+        {ok, _} = application:ensure_all_started(tessera)
+    end.
+
+%% ---- the locked cache
+
+locked_cache_test() ->
+    Key = make_ref(),
+    Run = fun(Make) -> 'Elixir.Tessera.Defn.LockedCache':run(Key, Make) end,
+    ?assertError(oops, Run(fun() -> error(oops) end)),
+    ?assertEqual({extra, value}, Run(fun() -> {extra, value} end)),
+    ?assertEqual({nil, value}, Run(fun() -> error(again) end)),
+    ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
+    ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count(Key)).
+
+%% ---- what is logged
+
+recompilation_warning_test() ->
+    ok = application:set_env(tessera, check_recompilation, 5),
+    try
+        Log = logged(fun() -> [call(adding(floats([I, 0, 0, 7])), [1, 2, 3, 4]) || I <- lists:seq(1, 8)] end),
+        ?assertMatch([_], [L || L <- Log, string:find(L, "5 times with the same input shapes") =/= nomatch]),
+        Same = adding(floats([0, 0, 0, 8])),
+        ?assertEqual([], logged(fun() -> [call(Same, [1, 2, 3, 4]) || _ <- lists:seq(1, 8)] end))
+    after
+        ok = application:unset_env(tessera, check_recompilation)
+    end.
+
+%% What a handler of the logger got while F ran.
+logged(F) ->
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self(), level => debug}),
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, debug),
+    try
+        F(),
+        receive_all()
+    after
+        ok = logger:set_primary_config(level, Level),
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+log(#{msg := {Format, Args}}, #{config := Pid}) when is_list(Args) ->
+    Text = lists:flatten(io_lib:format(Format, Args)),
+    Pid ! {log, Text};
+log(_, _) -> ok.
+
+receive_all() ->
+    receive {log, Text} -> [Text | receive_all()]
+    after 0 -> []
+    end.
+
+disk_cache_test() ->
+    Path = filename:join(["/tmp", "tessera_nx_" ++ os:getpid() ++ "_" ++
+                              integer_to_list(erlang:unique_integer([positive])), "f.cache"]),
+    Options = [{cache, list_to_binary(Path)}, {debug, true}],
+    F = adding(floats([1, 2, 3, 4])),
+    Run = fun(Option) ->
+                  [L || L <- logged(fun() -> ?assertEqual([2.0, 3.0, 4.0, 5.0], call(F, [1, 1, 1, 1], Option)) end),
+                        string:find(L, "disk cache") =/= nomatch]
+          end,
+    try
+        ?assertMatch(["Tessera disk cache not found at " ++ _], Run(Options)),
+        ?assertMatch(["Tessera disk cache found at " ++ _], Run(Options)),
+        ok = tessera:clear_cache(),
+        ?assertMatch(["Tessera disk cache found at " ++ _], Run(Options)),
+        ?assertMatch(["Tessera disk cache does not match configuration." ++ _], Run([{lazy_transfers, never} | Options])),
+        ok = file:write_file(Path, <<"TESSERA", 0, "old">>),
+        ?assertMatch(["Discarding Tessera disk cache at " ++ _], Run(Options)),
+        ok = file:write_file(Path, <<"TESSERA", 1, "not a term">>),
+        ?assertMatch(["Discarding Tessera disk cache at " ++ _], Run(Options)),
+        ?assertMatch(["Tessera disk cache found at " ++ _], Run(Options))
+    after
+        _ = file:delete(Path),
+        ok = file:del_dir(filename:dirname(Path))
+    end.
+
+%% ---- telemetry, with a module in the place of the library
+
+telemetry_test() ->
+    undefined = whereis(tessera_telemetry_test),
+    true = register(tessera_telemetry_test, self()),
+    {module, telemetry} = load_telemetry(),
+    try
+        F = fun(X) -> node(tanh, [node(add, [X, X])]) end,
+        _ = call(F, [1, 2, 3, 4]),
+        {[tessera, compilation], Made, #{key := F}} = told(),
+        #{eval_time := E, compile_time := C, total_time := T, kernels_compiled := K, kernels_reused := R} = Made,
+        ?assertEqual(T, E + C),
+        ?assert(K + R > 0),
+        _ = call(F, [1, 2, 3, 4]),
+        ?assertEqual(none, told()),
+        %% the same program of another function: everything is there
+        G = fun(X) -> node(tanh, [node(add, [X, X])]) end,
+        _ = call(G, [1, 2, 3, 4]),
+        ?assertMatch({_, #{kernels_compiled := 0, kernels_reused := N}, #{key := G}} when N =:= K + R, told()),
+        _ = call(F, [1, 2, 3, 4], [{execution_telemetry, true}]),
+        {[tessera, execution], #{duration := D}, #{key := F, client := host, device_id := 0}} = told(),
+        ?assert(D > 0)
+    after
+        true = unregister(tessera_telemetry_test),
+        _ = code:delete(telemetry),
+        _ = code:purge(telemetry)
+    end.
+
+load_telemetry() ->
+    Forms = [{attribute, 1, module, telemetry}, {attribute, 1, export, [{execute, 3}]},
+             {function, 1, execute, 3,
+              [{clause, 1, [{var, 1, 'E'}, {var, 1, 'M'}, {var, 1, 'D'}], [],
+                [{op, 1, '!', {atom, 1, tessera_telemetry_test},
+                  {tuple, 1, [{var, 1, 'E'}, {var, 1, 'M'}, {var, 1, 'D'}]}},
+                 {atom, 1, ok}]}]}],
+    {ok, telemetry, Beam} = compile:forms(Forms),
+    code:load_binary(telemetry, "telemetry", Beam).
+
+told() ->
+    receive {[tessera | _], _, _} = Event -> Event
+    after 0 -> none
+    end.
+
+%% ---- nodes of older versions of Nx
+
+tokens_test() ->
+    Self = self(),
+    Hook = fun(Name) -> fun(T) -> Self ! {Name, numbers(T)} end end,
+    F = fun(X) ->
+                Double = node(add, [X, X]),
+                Token = node(token, {}, [#{'__struct__' => 'Elixir.Nx.Defn.Token',
+                                           hooks => [#{name => unheard, callback => nil, expr => X},
+                                                     #{name => double, callback => Hook(double), expr => Double}]}]),
+                Passed = node(attach_token, [Token, X]),
+                node(hook, [Passed, {token_hook, Double, {fn, Hook(old)}}, Double, make_ref()])
+        end,
+    ?assertEqual([1.0, 2.0, 3.0, 4.0], call(F, [1, 2, 3, 4])),
+    ?assertEqual([[2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0]],
+                 [receive {Name, Numbers} -> Numbers after 0 -> nothing end || Name <- [double, old]]).
+
+optional_test() ->
+    F = fun(X) ->
+                Inner = node(multiply, [parameter(0), parameter(1)]),
+                node(optional, [node(some_op, [X, node(add, [X, X]), [{option, 1}]]), Inner, fun() -> unused end])
+        end,
+    ?assertEqual([2.0, 8.0, 18.0, 32.0], call(F, [1, 2, 3, 4])).
+
+%% ---- callbacks
+
+%% 16 runs at once, each in a callback that waits for all others and then runs Tessera itself, where there is
+%% one dirty scheduler: so none of them may hold it.
+callbacks_hold_no_thread_test_() ->
+    {timeout, 60, fun() ->
+        Options = "+SDcpu 1:1 -noshell -noinput",
+        Paths = [[" -pa ", filename:dirname(code:which(M))] || M <- [tessera, ?MODULE]],
+        Command = lists:flatten(["erl ", Options, Paths, " -eval '", atom_to_list(?MODULE), ":meet(16), halt(0).'"]),
+        ?assertEqual("16 runs met\n", os:cmd(Command))
+    end}.
+
+meet(Count) ->
+    Host = spawn_link(fun() -> host(Count, []) end),
+    Elements = 300000,
+    Big = tensor({f, 32}, {Elements}, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => <<0:(32 * Elements)>>}),
+    Wait = fun(T) ->
+                   Host ! {here, self()},
+                   receive go -> ok end,
+                   Ours = tessera:add(tessera:from_binary(numbers_binary(T), f32, {Elements}), 1.0),
+                   [1.0] = lists:usort(numbers(tessera:to_binary(tessera:exp(tessera:subtract(Ours, 1.0)))))
+           end,
+    F = fun(X) -> node(add, {Elements}, [node(io_call, {Elements}, [X, {fn, Wait}, X, make_ref()]), node(constant, {Elements}, [1.0])]) end,
+    Key = fun() -> key end,
+    Parameter = node(parameter, {Elements}, [0]),
+    Runs = [spawn_monitor(fun() ->
+                                  [R] = 'Elixir.Tessera':'__jit__'(Key, [Parameter], fun([X]) -> F(X) end,
+                                                                   [[fun() -> Big end]], []),
+                                  [1.0] = lists:usort(numbers(R))
+                          end) || _ <- lists:seq(1, Count)],
+    [receive {'DOWN', Monitor, process, _, Reason} -> normal = Reason end || {_, Monitor} <- Runs],
+    io:format("~b runs met~n", [Count]).
+
+numbers_binary(#{data := #{state := Binary}}) -> Binary.
+
+host(0, Guests) -> [Guest ! go || Guest <- Guests];
+host(Count, Guests) ->
+    receive {here, Guest} -> host(Count - 1, [Guest | Guests]) end.
