@@ -12,6 +12,8 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 # ---- tools and flags
 
+# What starts a program that was built, for another machine's (test/aarch64/run.sh).
+RUNNER ?=
 CC ?= cc
 ifeq ($(origin CC),default)
 CC := cc
@@ -95,7 +97,7 @@ $(B)/builtin_main: $(BUILTIN_OBJ) $(CORE_OBJ)
 
 $(B)/builtin_table.c: $(B)/builtin_main
 	$(if $(V),,@echo "  GEN  $@")
-	$(Q)ASAN_OPTIONS=detect_leaks=0 $< > $@
+	$(Q)ASAN_OPTIONS=detect_leaks=0 $(RUNNER) $< > $@
 
 $(B)/builtin_table.o: $(B)/builtin_table.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
@@ -156,7 +158,7 @@ endef
 test: test-c test-golden test-erl test-rebar3
 
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
-	@BUILD=$(BUILD) mk/run-c-tests.sh $^
+	@BUILD=$(BUILD) RUNNER="$(RUNNER)" mk/run-c-tests.sh $^
 
 # UPDATE=1 rewrites the expected outputs.
 test-golden: $(TOOL)
