@@ -7,12 +7,14 @@ BASE_SRC := \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/parallel.c \
+  c_src/base/slots.c \
   c_src/base/status.c \
   c_src/base/system.c \
   c_src/base/text.c \
   c_src/base/vec.c
 
 TENSOR_SRC := \
+  c_src/tensor/blocks.c \
   c_src/tensor/buffer.c \
   c_src/tensor/dtype.c \
   c_src/tensor/half.c \

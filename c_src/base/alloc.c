@@ -1,5 +1,7 @@
 #include "base/alloc.h"
 
+#include "base/slots.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 static _Atomic int64_t countdown;
 static _Atomic bool sticky_failure;
 static _Atomic int64_t failures;
-static _Atomic int64_t live;
+static ts_counter live;
 
 bool ts_alloc_should_fail(void) {
   int64_t left = atomic_load_explicit(&countdown, memory_order_relaxed);
@@ -31,10 +33,10 @@ void ts_alloc_fail_after(int64_t n, bool sticky) {
 
 int64_t ts_alloc_failures(void) { return atomic_load(&failures); }
 
-int64_t ts_alloc_live(void) { return atomic_load_explicit(&live, memory_order_relaxed); }
+int64_t ts_alloc_live(void) { return ts_counter_sum(&live); }
 
 static void *counted(void *block) {
-  if (block) atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+  if (block) (void)ts_counter_add(&live, 1);
   return block;
 }
 
@@ -76,6 +78,6 @@ ts_status ts_strdup(const char *text, char **out) {
 
 void ts_free(void *pointer) {
   if (!pointer) return;
-  atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+  (void)ts_counter_add(&live, -1);
   free(pointer);
 }

@@ -1,6 +1,5 @@
 #include "exec/executable.h"
 
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "exec/pool.h"
@@ -121,7 +120,6 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
   TS_TRY(TS_NEW(&exe));
   atomic_init(&exe->refs, 1);
   ts_arena_init(&exe->arena);
-  ts_lock_init(&exe->lock);
   ts_jit_stats before, after;
   ts_jit_get_stats(&before);
   ts_status status = create(exe, graph, options ? options : &defaults);
@@ -155,7 +153,6 @@ void ts_executable_release(ts_executable *exe) {
   TS_VEC_FREE(&exe->words);
   ts_graph_destroy(exe->graph);
   ts_arena_deinit(&exe->arena);
-  pthread_mutex_destroy(&exe->lock);
   ts_free(exe);
 }
 

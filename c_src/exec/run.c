@@ -1,8 +1,9 @@
 /* One run of an executable. Its context holds a pointer for every storage and a
- * private copy of the launches' argument words; contexts are kept by the
- * executable for later runs. A while swaps the pointers of a carried value and
+ * private copy of the launches' argument words; the executable keeps them for
+ * later runs of the same thread. A while swaps the pointers of a carried value and
  * its next one after each iteration. */
 #include "base/fp_env.h"
+#include "base/slots.h"
 #include "exec/pool.h"
 #include "exec/steps.h"
 #include "kernel/ref.h"
@@ -10,10 +11,7 @@
 
 #include <string.h>
 
-#define MAX_IDLE_CONTEXTS 16
-
 typedef struct ts_run {
-  struct ts_run *next; /* in the executable's list of idle ones */
   const ts_executable *exe;
   void **base; /* of each storage */
   int64_t *words;
@@ -33,7 +31,7 @@ static bool cancelled(const ts_run *run) {
 
 static ts_status context_new(const ts_executable *exe, ts_run **out) {
   size_t storages = exe->storages.count, words = exe->words.count;
-  TS_TRY(ts_alloc(sizeof(ts_run) + storages * sizeof(void *) + words * sizeof(int64_t), (void **)out));
+  TS_TRY(ts_alloc(sizeof(ts_run) + TS_SLOT_BYTES + storages * sizeof(void *) + words * sizeof(int64_t), (void **)out));
   ts_run *run = *out;
   run->exe = exe;
   run->base = (void **)(run + 1);
@@ -45,28 +43,19 @@ static ts_status context_new(const ts_executable *exe, ts_run **out) {
   return TS_SUCCESS;
 }
 
+static struct ts_run *_Atomic *own_place(ts_executable *exe) { return &exe->idle[ts_slot() % TS_IDLE_CONTEXTS].run; }
+
 static ts_status context_get(ts_executable *exe, ts_run **out) {
-  pthread_mutex_lock(&exe->lock);
-  *out = exe->idle;
-  if (*out) exe->idle = (*out)->next, exe->idle_count--;
-  pthread_mutex_unlock(&exe->lock);
+  *out = atomic_exchange_explicit(own_place(exe), NULL, memory_order_acquire);
   return *out ? TS_SUCCESS : context_new(exe, out);
 }
 
 static void context_put(ts_executable *exe, ts_run *run) {
-  pthread_mutex_lock(&exe->lock);
-  bool keep = exe->idle_count < MAX_IDLE_CONTEXTS;
-  if (keep) run->next = exe->idle, exe->idle = run, exe->idle_count++;
-  pthread_mutex_unlock(&exe->lock);
-  if (!keep) ts_free(run);
+  ts_free(atomic_exchange_explicit(own_place(exe), run, memory_order_acq_rel));
 }
 
 void ts_run_contexts_free(ts_executable *exe) {
-  for (ts_run *run = exe->idle, *next; run; run = next) {
-    next = run->next;
-    ts_free(run);
-  }
-  exe->idle = NULL;
+  for (int i = 0; i < TS_IDLE_CONTEXTS; i++) ts_free(atomic_load(&exe->idle[i].run));
 }
 
 /* ---- steps ---- */

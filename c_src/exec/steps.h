@@ -8,9 +8,9 @@
 #include "jit/lower.h"
 #include "kernel/gemm.h"
 
-#include <pthread.h>
-
 typedef uint32_t ts_storage_id;
+
+enum { TS_IDLE_CONTEXTS = 16 };
 
 typedef enum ts_storage_kind {
   TS_STORAGE_TEMP,   /* a range of the run's block */
@@ -130,10 +130,11 @@ struct ts_executable {
   bool is_short;
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels; /* one reference each */
-  /* Contexts of finished runs, for the next ones. */
-  pthread_mutex_t lock;
-  struct ts_run *idle;
-  int idle_count;
+  /* Contexts of finished runs, for the next ones: a thread looks at one place only, which few others do. */
+  struct {
+    struct ts_run *_Atomic run;
+    char apart[64 - sizeof(void *)];
+  } idle[TS_IDLE_CONTEXTS];
 };
 
 /* Releases what a step, or all steps of a block, hold. */

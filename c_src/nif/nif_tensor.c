@@ -1,6 +1,7 @@
 #include "nif/nif_tensor.h"
 
 #include "base/alloc.h"
+#include "base/slots.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -21,21 +22,32 @@ static ErlNifResourceType *tensor_type, *view_type;
 
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
-static _Atomic int64_t held_bytes;
-static _Atomic int64_t threshold = MIN_THRESHOLD;
+/* Every thread counts for itself and tells when it has something to tell: what is known may be short by this much a
+ * thread, which is little beside the least threshold. */
+#define TELL_BYTES ((int64_t)256 << 10)
 
-static void hold(int64_t bytes) { atomic_fetch_add_explicit(&held_bytes, bytes, memory_order_relaxed); }
+static ts_counter untold;
+static _Atomic int64_t told, threshold = MIN_THRESHOLD;
+
+static void hold(int64_t bytes) {
+  int64_t n = ts_counter_add(&untold, bytes);
+  if (n > -TELL_BYTES && n < TELL_BYTES) return;
+  (void)ts_counter_add(&untold, -n);
+  atomic_fetch_add_explicit(&told, n, memory_order_relaxed);
+}
+
+static int64_t held_bytes(void) { return atomic_load(&told) + ts_counter_sum(&untold); }
 
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
   bool high =
-      atomic_load_explicit(&held_bytes, memory_order_relaxed) > atomic_load_explicit(&threshold, memory_order_relaxed);
+      atomic_load_explicit(&told, memory_order_relaxed) > atomic_load_explicit(&threshold, memory_order_relaxed);
   return high ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
   (void)argc, (void)argv;
-  int64_t held = atomic_load(&held_bytes), next = held + held / 16 * 7;
+  int64_t held = held_bytes(), next = held + held / 16 * 7;
   atomic_store(&threshold, next > MIN_THRESHOLD ? next : MIN_THRESHOLD);
   return enif_make_int64(env, held);
 }
@@ -404,12 +416,9 @@ ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   ts_pool_get_stats(ts_pool_default(), &stats);
   ERL_NIF_TERM map,
       keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
-  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),
-                           enif_make_int64(env, stats.peak),
-                           enif_make_int64(env, stats.pooled),
-                           enif_make_int64(env, stats.limit),
-                           enif_make_int64(env, atomic_load(&held_bytes)),
-                           enif_make_int64(env, stats.allocations)};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),
+                           enif_make_int64(env, stats.pooled), enif_make_int64(env, stats.limit),
+                           enif_make_int64(env, held_bytes()), enif_make_int64(env, stats.allocations)};
   enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
   return map;
 }

@@ -1,153 +1,217 @@
+/* Two levels. Blocks that everybody shares are under the pool's lock, which
+ * also makes `live + pooled <= limit` exact. Before that every thread has a
+ * shelf of small blocks that it freed last, under a lock of the shelf's own
+ * that hardly anybody else takes: callers of small programs then share no cache
+ * line, neither of the pool nor of a block that another core has just written.
+ * To the shared level what lies on a shelf is still out; when memory is short
+ * the shelves are cleared. Order of locks: a shelf's, then the pool's. System
+ * calls are made outside of both. */
 #include "tensor/pool.h"
 
 #include "base/alloc.h"
 #include "base/lock.h"
+#include "base/slots.h"
 #include "base/system.h"
+#include "tensor/blocks.h"
 #include "tensor/pages.h"
 
 #include <pthread.h>
 
-/* Size classes. Up to 1 KB every multiple of 64; from there four to a power of
- * two, and from 2 MB eight, but whole huge pages. A class is named by the
- * power of two below it and a step: index = 8 * power + step. */
-#define SMALL_POWER 10
-#define HUGE_POWER 21
-#define POWERS 47
-#define CLASSES ((POWERS + 1) * 8)
-#define LARGEST_BLOCK ((int64_t)1 << POWERS)
-
-/* What may be kept beyond the largest `live` there was. */
+/* What may be kept beyond the largest `out` there was. */
 #define SLACK ((int64_t)64 << 20)
+
+/* What a shelf takes: larger blocks cost more to fill than to fetch. About an L2 cache in all, so that what
+ * overflows has left the core's caches. */
+#define SHELF_BLOCK ((int64_t)256 << 10)
+#define SHELF_BYTES ((int64_t)4 << 20)
+
+/* A shelf tells the pool of its balance when it is this much. */
+#define FOLD_BYTES ((int64_t)1 << 20)
 
 /* Frees look for idle blocks this often, and give those back. */
 #define TRIM_INTERVAL_MS 1000
 #define TRIM_IDLE_MS 10000
 
-/* A free block, written into itself. It stands in the list of its class, last
- * freed first since that one is warm in the cache, and in the list of all. */
-typedef struct free_block {
-  struct free_block *class_next, *class_prev;
-  struct free_block *newer, *older;
-  int64_t freed_at;
-  int64_t bytes;
-  int32_t class;
-} free_block;
+typedef struct shelf {
+  pthread_mutex_t lock;
+  _Atomic int64_t live; /* balance since the pool was told last; others read it without the lock */
+  int64_t peak;         /* the largest it was */
+  int64_t allocations;
+  ts_blocks blocks;
+  char apart[TS_SLOT_BYTES];
+} shelf;
 
-_Static_assert(sizeof(free_block) <= TS_POOL_ALIGNMENT, "a free block must hold its own links");
-
-/* One lock for all: what is done under it takes some ten nanoseconds, and it
- * makes `live + pooled <= limit` exact. System calls are made outside. */
 struct ts_pool {
   pthread_mutex_t lock;
-  free_block *classes[CLASSES];
-  free_block *newest, *oldest;
-  int64_t high_water; /* largest `live` since the last full trim */
-  int64_t trimmed_at;
-  ts_pool_stats stats;
+  ts_blocks blocks;
+  int64_t out;                            /* bytes handed out, or on a shelf */
+  int64_t high_water;                     /* largest `out` since the last full trim */
+  int64_t live, peak, limit, allocations; /* but for what shelves have not told */
+  _Atomic int64_t trimmed_at;
+  shelf shelves[TS_SLOTS];
 };
 
-static int64_t class_step(int power) {
-  if (power < HUGE_POWER) return (int64_t)1 << (power - 2);
-  return power < HUGE_POWER + 3 ? (int64_t)TS_HUGE_PAGE : (int64_t)1 << (power - 3);
+static bool is_small(int64_t bytes) { return bytes <= SHELF_BLOCK && !TS_POOL_PASS_THROUGH; }
+
+static shelf *lock_own_shelf(ts_pool *pool) {
+  shelf *s = &pool->shelves[ts_slot()];
+  pthread_mutex_lock(&s->lock);
+  return s;
 }
 
-/* The class of a block of `size` bytes, which is rounded up to what it holds. */
-static int32_t class_of(int64_t size, int64_t *out_bytes) {
-  if (size <= 1 << SMALL_POWER) {
-    int64_t units = size <= TS_POOL_ALIGNMENT ? 1 : (size + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT;
-    *out_bytes = units * TS_POOL_ALIGNMENT;
-    return (int32_t)units; /* 1..16, far below 8 * SMALL_POWER */
+/* ---- counting */
+
+/* Under the shelf's lock, so there is one writer. */
+static int64_t count(shelf *s, int64_t bytes) {
+  int64_t live = atomic_load_explicit(&s->live, memory_order_relaxed) + bytes;
+  atomic_store_explicit(&s->live, live, memory_order_relaxed);
+  if (live > s->peak) s->peak = live;
+  return live;
+}
+
+/* Under both locks. A peak may lie between two tellings: what the other shelves have not told is as it is now. */
+static void fold(ts_pool *pool, shelf *s) {
+  int64_t others = 0, own = atomic_load_explicit(&s->live, memory_order_relaxed);
+  for (int i = ts_slot_count(); i-- > 0;) others += atomic_load_explicit(&pool->shelves[i].live, memory_order_relaxed);
+  int64_t peak = pool->live + (others - own) + s->peak;
+  if (peak > pool->peak) pool->peak = peak;
+  pool->live += own;
+  pool->allocations += s->allocations;
+  s->allocations = s->peak = 0;
+  atomic_store_explicit(&s->live, 0, memory_order_relaxed);
+}
+
+static void fold_when_much(ts_pool *pool, shelf *s, int64_t live) {
+  if (live > -FOLD_BYTES && live < FOLD_BYTES && s->peak < FOLD_BYTES) return;
+  pthread_mutex_lock(&pool->lock);
+  fold(pool, s);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static void fold_all(ts_pool *pool) {
+  for (int i = ts_slot_count(); i-- > 0;) {
+    shelf *s = &pool->shelves[i];
+    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&pool->lock);
+    fold(pool, s);
+    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&s->lock);
   }
-  int power = 63 - __builtin_clzll((uint64_t)size - 1); /* 2^power < size <= 2^(power + 1) */
-  int64_t base = (int64_t)1 << power, step = class_step(power);
-  int64_t steps = (size - base + step - 1) / step;
-  *out_bytes = base + steps * step;
-  return (int32_t)(8 * power + steps - 1); /* steps is in 1..8 */
 }
 
-/* ---- the lists; all under the lock */
+/* ---- letting go; victims are a list by class_next */
 
-static void push(ts_pool *pool, free_block *block, int64_t now) {
-  free_block **head = &pool->classes[block->class];
-  block->freed_at = now;
-  block->class_prev = NULL;
-  block->class_next = *head;
-  if (*head) (*head)->class_prev = block;
-  *head = block;
-  block->newer = NULL;
-  block->older = pool->newest;
-  *(pool->newest ? &pool->newest->newer : &pool->oldest) = block;
-  pool->newest = block;
-  pool->stats.pooled += block->bytes;
-}
-
-static void unlink_block(ts_pool *pool, free_block *block) {
-  *(block->class_prev ? &block->class_prev->class_next : &pool->classes[block->class]) = block->class_next;
-  if (block->class_next) block->class_next->class_prev = block->class_prev;
-  *(block->newer ? &block->newer->older : &pool->newest) = block->older;
-  *(block->older ? &block->older->newer : &pool->oldest) = block->newer;
-  pool->stats.pooled -= block->bytes;
-}
-
-/* Moves the oldest free block to `victims`, a list by class_next. */
-static void evict_oldest(ts_pool *pool, free_block **victims) {
-  free_block *block = pool->oldest;
-  unlink_block(pool, block);
+static int64_t evict_oldest(ts_blocks *blocks, ts_free_block **victims) {
+  ts_free_block *block = ts_blocks_pop_oldest(blocks);
   block->class_next = *victims;
   *victims = block;
+  return block->bytes;
 }
 
-static void evict_above(ts_pool *pool, int64_t total, free_block **victims) {
-  while (pool->oldest && pool->stats.live + pool->stats.pooled > total) evict_oldest(pool, victims);
+static int64_t evict_idle(ts_blocks *blocks, int64_t before, ts_free_block **victims) {
+  int64_t bytes = 0;
+  while (blocks->oldest && blocks->oldest->freed_at <= before) bytes += evict_oldest(blocks, victims);
+  return bytes;
 }
 
-static void evict_idle(ts_pool *pool, int64_t before, free_block **victims) {
-  while (pool->oldest && pool->oldest->freed_at <= before) evict_oldest(pool, victims);
+static void evict_above(ts_pool *pool, int64_t total, ts_free_block **victims) {
+  while (pool->blocks.oldest && pool->out + pool->blocks.bytes > total) evict_oldest(&pool->blocks, victims);
 }
 
-/* The most that live and free blocks may take together: what was once needed,
- * or a little more than what is needed now. */
+/* The most that all blocks may take together: what was once needed, or a little more than what is needed now. */
 static int64_t footprint_bound(const ts_pool *pool) {
-  int64_t slack = pool->stats.live + SLACK;
+  int64_t slack = pool->out + SLACK;
   int64_t bound = slack > pool->high_water ? slack : pool->high_water;
-  return bound < pool->stats.limit ? bound : pool->stats.limit;
+  return bound < pool->limit ? bound : pool->limit;
 }
 
-/* Not under the lock. */
-static void give_back(free_block *victims) {
+/* Under no lock. */
+static void give_back(ts_free_block *victims) {
   while (victims) {
-    free_block *next = victims->class_next;
+    ts_free_block *next = victims->class_next;
     ts_pages_free(victims, (size_t)victims->bytes);
     victims = next;
   }
 }
 
+/* Gives the system what has lain on shelves since before. Returns how many bytes. */
+static int64_t clear_shelves(ts_pool *pool, int64_t before) {
+  int64_t cleared = 0;
+  for (int i = ts_slot_count(); i-- > 0;) {
+    shelf *s = &pool->shelves[i];
+    ts_free_block *victims = NULL;
+    pthread_mutex_lock(&s->lock);
+    int64_t bytes = evict_idle(&s->blocks, before, &victims);
+    pthread_mutex_unlock(&s->lock);
+    give_back(victims);
+    pthread_mutex_lock(&pool->lock);
+    pool->out -= bytes;
+    pthread_mutex_unlock(&pool->lock);
+    cleared += bytes;
+  }
+  return cleared;
+}
+
+static void trim_idle(ts_pool *pool, int64_t now) {
+  int64_t last = atomic_load_explicit(&pool->trimmed_at, memory_order_relaxed);
+  if (now - last < TRIM_INTERVAL_MS || !atomic_compare_exchange_strong(&pool->trimmed_at, &last, now)) return;
+  ts_free_block *victims = NULL;
+  (void)clear_shelves(pool, now - TRIM_IDLE_MS);
+  pthread_mutex_lock(&pool->lock);
+  evict_idle(&pool->blocks, now - TRIM_IDLE_MS, &victims);
+  pthread_mutex_unlock(&pool->lock);
+  give_back(victims);
+}
+
 /* ---- allocating */
 
-static ts_status limit_error(int64_t size, int64_t live, int64_t limit) {
-  return ts_error(TS_RESOURCE_EXHAUSTED,
-                  "cannot allocate %lld bytes of tensor memory: %lld bytes are live and the limit is %lld",
-                  (long long)size, (long long)live, (long long)limit);
+static void *take_from_shelf(ts_pool *pool, int32_t class, int64_t bytes) {
+  shelf *s = lock_own_shelf(pool);
+  void *block = ts_blocks_pop(&s->blocks, class);
+  if (block) {
+    s->allocations++;
+    fold_when_much(pool, s, count(s, bytes));
+  }
+  pthread_mutex_unlock(&s->lock);
+  return block;
 }
 
-static void count_live(ts_pool *pool, int64_t bytes) {
-  ts_pool_stats *stats = &pool->stats;
-  stats->live += bytes;
-  stats->allocations++;
-  if (stats->live > stats->peak) stats->peak = stats->live;
-  if (stats->live > pool->high_water) pool->high_water = stats->live;
-}
-
-/* Counts `bytes` as live, and takes a free block of the class if there is one.
- * False when the limit does not allow it. */
-static bool reserve(ts_pool *pool, int32_t class, int64_t bytes, free_block **out_block, free_block **victims) {
-  if (bytes > pool->stats.limit - pool->stats.live) return false;
-  free_block *block = pool->classes[class];
-  *out_block = block;
-  if (block) unlink_block(pool, block);
-  count_live(pool, bytes);
+/* Under the pool's lock. Counts `bytes` as out, and takes a free block of the class if there is one. */
+static ts_free_block *reserve(ts_pool *pool, int32_t class, int64_t bytes, ts_free_block **victims) {
+  ts_free_block *block = ts_blocks_pop(&pool->blocks, class);
+  pool->out += bytes;
+  if (pool->out > pool->high_water) pool->high_water = pool->out;
   if (!block) evict_above(pool, footprint_bound(pool), victims);
-  return true;
+  return block;
+}
+
+/* False when the limit does not allow it. *out_block is NULL when the memory has to come from the system. */
+static bool take_shared(ts_pool *pool, int32_t class, int64_t bytes, ts_free_block **out_block) {
+  ts_free_block *victims = NULL;
+  shelf *s = lock_own_shelf(pool);
+  pthread_mutex_lock(&pool->lock);
+  bool allowed = bytes <= pool->limit - pool->out;
+  if (allowed) {
+    *out_block = reserve(pool, class, bytes, &victims);
+    s->allocations++;
+    count(s, bytes);
+    fold(pool, s);
+  }
+  pthread_mutex_unlock(&pool->lock);
+  pthread_mutex_unlock(&s->lock);
+  give_back(victims);
+  return allowed;
+}
+
+static void untake(ts_pool *pool, int64_t bytes) {
+  shelf *s = lock_own_shelf(pool);
+  pthread_mutex_lock(&pool->lock);
+  pool->out -= bytes;
+  count(s, -bytes);
+  s->allocations--;
+  fold(pool, s);
+  pthread_mutex_unlock(&pool->lock);
+  pthread_mutex_unlock(&s->lock);
 }
 
 /* Fresh memory; when the system has none, without what the pool keeps. */
@@ -160,11 +224,19 @@ static void *fresh(ts_pool *pool, int64_t size, int64_t bytes) {
   return ts_pages_alloc(wanted);
 }
 
-static void unreserve(ts_pool *pool, int64_t bytes) {
-  pthread_mutex_lock(&pool->lock);
-  pool->stats.live -= bytes;
-  pool->stats.allocations--;
-  pthread_mutex_unlock(&pool->lock);
+static ts_status limit_error(ts_pool *pool, int64_t size) {
+  ts_pool_stats stats;
+  ts_pool_get_stats(pool, &stats);
+  return ts_error(TS_RESOURCE_EXHAUSTED,
+                  "cannot allocate %lld bytes of tensor memory: %lld bytes are live and the limit is %lld",
+                  (long long)size, (long long)stats.live, (long long)stats.limit);
+}
+
+static ts_status system_error(ts_pool *pool, int64_t size) {
+  ts_pool_stats stats;
+  ts_pool_get_stats(pool, &stats);
+  return ts_error(TS_RESOURCE_EXHAUSTED, "the system has no %lld bytes for a tensor; %lld bytes are live",
+                  (long long)size, (long long)stats.live);
 }
 
 ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
@@ -172,28 +244,62 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
   if (ts_alloc_should_fail()) return ts_error_no_memory();
   if (size < 0) return ts_error(TS_INVALID_ARGUMENT, "cannot allocate %lld bytes", (long long)size);
   int64_t bytes = INT64_MAX;
-  int32_t class = size <= LARGEST_BLOCK ? class_of(size, &bytes) : 0;
+  int32_t class = size <= TS_BLOCK_LARGEST ? ts_block_class(size, &bytes) : 0;
+  if (is_small(bytes) && (*out = take_from_shelf(pool, class, bytes))) return TS_SUCCESS;
 
-  free_block *block = NULL, *victims = NULL;
-  pthread_mutex_lock(&pool->lock);
-  bool allowed = reserve(pool, class, bytes, &block, &victims);
-  int64_t live = pool->stats.live, limit = pool->stats.limit;
-  pthread_mutex_unlock(&pool->lock);
-  give_back(victims);
-  if (!allowed) return limit_error(size, live, limit);
-
+  ts_free_block *block = NULL;
+  while (!take_shared(pool, class, bytes, &block))
+    if (clear_shelves(pool, INT64_MAX) == 0) return limit_error(pool, size);
   *out = block ? block : fresh(pool, size, bytes);
   if (*out) return TS_SUCCESS;
-  unreserve(pool, bytes);
-  return ts_error(TS_RESOURCE_EXHAUSTED, "the system has no %lld bytes for a tensor; %lld bytes are live",
-                  (long long)size, (long long)(live - bytes));
+  untake(pool, bytes);
+  return system_error(pool, size);
+}
+
+/* ---- freeing */
+
+/* Under the pool's lock; the block is not counted as out any more. */
+static void put_shared(ts_pool *pool, ts_free_block *block, int64_t now) {
+  pool->out -= block->bytes;
+  ts_blocks_push(&pool->blocks, block, now);
+}
+
+/* Half of a full shelf goes to everybody, the oldest blocks first. */
+static void spill(ts_pool *pool, shelf *s, int64_t now, ts_free_block **victims) {
+  pthread_mutex_lock(&pool->lock);
+  while (s->blocks.bytes > SHELF_BYTES / 2) put_shared(pool, ts_blocks_pop_oldest(&s->blocks), now);
+  evict_above(pool, footprint_bound(pool), victims);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static void free_small(ts_pool *pool, ts_free_block *block, int64_t now, ts_free_block **victims) {
+  shelf *s = lock_own_shelf(pool);
+  ts_blocks_push(&s->blocks, block, now);
+  fold_when_much(pool, s, count(s, -block->bytes));
+  if (s->blocks.bytes > SHELF_BYTES) spill(pool, s, now, victims);
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* Without a block, one that is not kept. */
+static void free_shared(ts_pool *pool, ts_free_block *block, int64_t bytes, int64_t now, ts_free_block **victims) {
+  shelf *s = lock_own_shelf(pool);
+  pthread_mutex_lock(&pool->lock);
+  if (block)
+    put_shared(pool, block, now);
+  else
+    pool->out -= bytes;
+  count(s, -bytes);
+  fold(pool, s);
+  evict_above(pool, footprint_bound(pool), victims);
+  pthread_mutex_unlock(&pool->lock);
+  pthread_mutex_unlock(&s->lock);
 }
 
 void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
   if (!memory) return;
-  int64_t bytes;
-  int32_t class = class_of(size, &bytes);
-  free_block *block = memory, *victims = NULL;
+  int64_t bytes, now = ts_system_coarse_ms();
+  int32_t class = ts_block_class(size, &bytes);
+  ts_free_block *block = memory, *victims = NULL;
   if (TS_POOL_PASS_THROUGH) {
     ts_pages_free(memory, (size_t)bytes);
     block = NULL;
@@ -201,31 +307,26 @@ void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
     block->bytes = bytes;
     block->class = class;
   }
-
-  int64_t now = ts_system_coarse_ms();
-  pthread_mutex_lock(&pool->lock);
-  pool->stats.live -= bytes;
-  if (block) push(pool, block, now);
-  evict_above(pool, footprint_bound(pool), &victims);
-  if (now - pool->trimmed_at >= TRIM_INTERVAL_MS) {
-    evict_idle(pool, now - TRIM_IDLE_MS, &victims);
-    pool->trimmed_at = now;
-  }
-  pthread_mutex_unlock(&pool->lock);
+  if (is_small(bytes))
+    free_small(pool, block, now, &victims);
+  else
+    free_shared(pool, block, bytes, now, &victims);
   give_back(victims);
+  trim_idle(pool, now);
 }
 
 /* ---- the rest */
 
 static int64_t usable_limit(int64_t limit) {
   if (limit < 0) return 0;
-  return limit < LARGEST_BLOCK ? limit : LARGEST_BLOCK; /* so that no sum of sizes overflows */
+  return limit < TS_BLOCK_LARGEST ? limit : TS_BLOCK_LARGEST; /* so that no sum of sizes overflows */
 }
 
 static void pool_init(ts_pool *pool, int64_t limit) {
   ts_lock_init(&pool->lock);
-  pool->stats.limit = usable_limit(limit);
-  pool->trimmed_at = ts_system_coarse_ms();
+  for (int i = 0; i < TS_SLOTS; i++) ts_lock_init(&pool->shelves[i].lock);
+  pool->limit = usable_limit(limit);
+  atomic_init(&pool->trimmed_at, ts_system_coarse_ms());
 }
 
 ts_status ts_pool_create(int64_t limit, ts_pool **out) {
@@ -238,6 +339,7 @@ ts_status ts_pool_create(int64_t limit, ts_pool **out) {
 void ts_pool_destroy(ts_pool *pool) {
   if (!pool) return;
   ts_pool_trim(pool, 0);
+  for (int i = 0; i < TS_SLOTS; i++) pthread_mutex_destroy(&pool->shelves[i].lock);
   pthread_mutex_destroy(&pool->lock);
   ts_free(pool);
 }
@@ -256,33 +358,46 @@ ts_pool *ts_pool_default(void) {
 }
 
 void ts_pool_trim(ts_pool *pool, int64_t idle_ms) {
-  free_block *victims = NULL;
-  int64_t now = ts_system_coarse_ms();
+  ts_free_block *victims = NULL;
+  int64_t now = ts_system_coarse_ms(), before = idle_ms > 0 ? now - idle_ms : INT64_MAX;
+  (void)clear_shelves(pool, before);
   pthread_mutex_lock(&pool->lock);
-  evict_idle(pool, idle_ms > 0 ? now - idle_ms : INT64_MAX, &victims);
-  pool->high_water = pool->stats.live + pool->stats.pooled;
-  pool->trimmed_at = now;
+  evict_idle(&pool->blocks, before, &victims);
+  pool->high_water = pool->out + pool->blocks.bytes;
   pthread_mutex_unlock(&pool->lock);
+  atomic_store_explicit(&pool->trimmed_at, now, memory_order_relaxed);
   give_back(victims);
 }
 
 void ts_pool_set_limit(ts_pool *pool, int64_t limit) {
-  free_block *victims = NULL;
+  ts_free_block *victims = NULL;
   pthread_mutex_lock(&pool->lock);
-  pool->stats.limit = usable_limit(limit);
-  evict_above(pool, pool->stats.limit, &victims);
+  pool->limit = usable_limit(limit);
+  bool short_of_it = pool->out > pool->limit;
+  pthread_mutex_unlock(&pool->lock);
+  if (short_of_it) (void)clear_shelves(pool, INT64_MAX);
+  pthread_mutex_lock(&pool->lock);
+  evict_above(pool, pool->limit, &victims);
   pthread_mutex_unlock(&pool->lock);
   give_back(victims);
 }
 
+/* `out` and the shared blocks together are exact, so `pooled` is what is not live of them. */
 void ts_pool_get_stats(ts_pool *pool, ts_pool_stats *out) {
+  fold_all(pool);
   pthread_mutex_lock(&pool->lock);
-  *out = pool->stats;
+  int64_t live = pool->live < 0 ? 0 : pool->live < pool->out ? pool->live : pool->out;
+  *out = (ts_pool_stats){.live = live,
+                         .peak = pool->peak > live ? pool->peak : live,
+                         .pooled = pool->out + pool->blocks.bytes - live,
+                         .limit = pool->limit,
+                         .allocations = pool->allocations};
   pthread_mutex_unlock(&pool->lock);
 }
 
 void ts_pool_reset_peak(ts_pool *pool) {
+  fold_all(pool);
   pthread_mutex_lock(&pool->lock);
-  pool->stats.peak = pool->stats.live;
+  pool->peak = pool->live;
   pthread_mutex_unlock(&pool->lock);
 }

@@ -1,6 +1,8 @@
 /* Memory for tensor data: freed blocks are kept for the next request of their
  * size class, because fresh pages cost more than the work done on them.
- * Thread-safe. One pool per device; ts_pool_default() is the host's. */
+ * Thread-safe, and small blocks that a thread has freed are its own to take
+ * again: threads that use them share nothing. One pool per device;
+ * ts_pool_default() is the host's. */
 #ifndef TS_TENSOR_POOL_H
 #define TS_TENSOR_POOL_H
 
@@ -14,7 +16,7 @@ typedef struct ts_pool ts_pool;
 
 typedef struct ts_pool_stats {
   int64_t live;        /* bytes in blocks that are handed out */
-  int64_t peak;        /* largest `live` since the last reset */
+  int64_t peak;        /* largest `live` since the last reset; exact for one thread, else to 1 MB a busy thread */
   int64_t pooled;      /* bytes in free blocks that the pool keeps */
   int64_t limit;       /* live + pooled never exceeds this */
   int64_t allocations; /* since the start */

@@ -2,10 +2,13 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/parallel.h"
+#include "base/slots.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "testing.h"
+
+#include <pthread.h>
 
 /* ---- status */
 
@@ -377,6 +380,33 @@ START_TEST(system_answers)
 }
 END_TEST
 
+enum { COUNTERS = TS_SLOTS + 6, TIMES = 1000 }; /* so many threads that some share a slot */
+
+static ts_counter shared_counter;
+
+static void *count_up_and_down(void *unused) {
+  for (int i = 0; i < TIMES; i++) {
+    ts_counter_add(&shared_counter, 3);
+    ts_counter_add(&shared_counter, -2);
+  }
+  return ts_slot() >= 0 && ts_slot() < ts_slot_count() ? unused : &shared_counter;
+}
+
+START_TEST(counters_of_many_threads)
+{
+  pthread_t threads[COUNTERS];
+  for (int i = 0; i < COUNTERS; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up_and_down, NULL), 0);
+  for (int i = 0; i < COUNTERS; i++) {
+    void *wrong;
+    pthread_join(threads[i], &wrong);
+    ck_assert_ptr_null(wrong);
+  }
+  ck_assert_int_eq(ts_counter_sum(&shared_counter), COUNTERS * TIMES);
+  ck_assert_int_eq(ts_slot_count(), TS_SLOTS);
+  ck_assert_int_eq(ts_slot(), ts_slot());
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("base");
   TCase *tests = tcase_create("base");
@@ -398,6 +428,7 @@ int main(void) {
   tcase_add_test(tests, hash_is_stable);
   tcase_add_test(tests, log_sink_and_dump);
   tcase_add_test(tests, parallel_serial);
+  tcase_add_test(tests, counters_of_many_threads);
   tcase_add_test(tests, system_answers);
   suite_add_tcase(suite, tests);
   return testing_run(suite);

@@ -384,6 +384,61 @@ START_TEST(pool_threads)
 }
 END_TEST
 
+enum { SMALL = 16 << 10, SMALLS = 300 };
+
+static void *free_smalls(void *arg) {
+  void **args = arg;
+  for (int i = 0; i < SMALLS; i++) ts_pool_free(args[SMALLS], args[i], SMALL);
+  return NULL;
+}
+
+/* What other threads have freed is theirs to take first, but nobody is refused memory because of that. */
+START_TEST(pool_takes_what_other_threads_keep)
+{
+  void *blocks[SMALLS + 1], *large;
+  int64_t all = (int64_t)SMALLS * SMALL;
+  ts_pool *pool;
+  pthread_t thread;
+  ck_assert_ok(ts_pool_create(all, &pool));
+  for (int i = 0; i < SMALLS; i++) ck_assert_ok(ts_pool_alloc(pool, SMALL, &blocks[i]));
+  ck_assert_error(ts_pool_alloc(pool, 1, &large), TS_RESOURCE_EXHAUSTED, "4915200 bytes are live");
+  blocks[SMALLS] = pool;
+  ck_assert_int_eq(pthread_create(&thread, NULL, free_smalls, blocks), 0);
+  pthread_join(thread, NULL);
+  ts_pool_stats stats = stats_of(pool);
+  ck_assert_int_eq(stats.live, 0);
+  ck_assert_int_eq(stats.peak, all);
+  ck_assert_int_eq(stats.allocations, SMALLS);
+  ck_assert_int_eq(stats.pooled, TS_POOL_PASS_THROUGH ? 0 : all);
+  ck_assert_ok(ts_pool_alloc(pool, 2 * MB, &large));
+  ck_assert_int_le(stats_of(pool).live + stats_of(pool).pooled, all);
+  ts_pool_free(pool, large, 2 * MB);
+  ts_pool_trim(pool, 0);
+  ck_assert_int_eq(stats_of(pool).pooled, 0);
+  ts_pool_destroy(pool);
+}
+END_TEST
+
+/* A peak between two readings is seen, of small blocks too. */
+START_TEST(pool_peak_of_small_blocks)
+{
+  void *blocks[SMALLS], *one;
+  ts_pool *pool;
+  ck_assert_ok(ts_pool_create(1 << 30, &pool));
+  for (int round = 1; round <= 3; round++) {
+    for (int i = 0; i < 100 * round; i++) ck_assert_ok(ts_pool_alloc(pool, SMALL, &blocks[i]));
+    for (int i = 0; i < 100 * round; i++) ts_pool_free(pool, blocks[i], SMALL);
+    ck_assert_int_eq(stats_of(pool).peak, (int64_t)100 * round * SMALL);
+  }
+  ts_pool_reset_peak(pool);
+  ck_assert_ok(ts_pool_alloc(pool, SMALL, &one));
+  ts_pool_free(pool, one, SMALL);
+  ck_assert_int_eq(stats_of(pool).peak, SMALL);
+  ck_assert_int_eq(stats_of(pool).live, 0);
+  ts_pool_destroy(pool);
+}
+END_TEST
+
 /* ---- buffers */
 
 static int released;
@@ -467,6 +522,8 @@ int main(void) {
   tcase_add_test(tests, pool_limit);
   tcase_add_test(tests, pool_default_has_a_limit);
   tcase_add_test(tests, pool_threads);
+  tcase_add_test(tests, pool_takes_what_other_threads_keep);
+  tcase_add_test(tests, pool_peak_of_small_blocks);
   tcase_add_test(tests, buffer_lifetimes);
   tcase_add_test(tests, buffer_errors);
   suite_add_tcase(suite, tests);
