@@ -176,7 +176,8 @@ C_TESTS := \
   test_scan \
   test_tensor \
   test_text \
-  test_vecmath
+  test_vecmath \
+  test_whole
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
