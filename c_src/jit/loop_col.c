@@ -7,11 +7,17 @@
 
 #define EXACT_LANES 4
 
+/* Where a lane's accumulators lie; `indices` for ARG. */
+typedef struct acc_row {
+  ts_v values, indices;
+} acc_row;
+
 typedef struct col_reduce {
   int32_t node;
   ts_reducer reducer;
   int32_t lanes;
   int64_t values, indices; /* offsets in scratch */
+  acc_row at;              /* the lane that points are about now */
 } col_reduce;
 
 typedef struct col {
@@ -54,23 +60,30 @@ static void find_reduces(ts_loop *loop, col *c) {
 
 /* ---- accumulators ---- */
 
-static ts_v acc_address(ts_loop *loop, int64_t region, ts_dtype type, ts_v lane, ts_v column) {
-  ts_v element = ts_loop_add(loop, ts_loop_mul(loop, lane, ts_loop_number(loop, TS_COL_PANEL)), column);
+static ts_v acc_address(ts_loop *loop, int64_t region, ts_dtype type, ts_v element) {
   return ts_loop_element(loop, type, ts_loop_offset(loop, loop->scratch, ts_loop_number(loop, region)), element);
 }
 
-static ts_acc load_acc(ts_loop *loop, const col_reduce *r, ts_v lane, ts_v column) {
+/* Of a lane, for columns that count from `first`. Made before the loop over columns, which then has nothing to add. */
+static acc_row lane_row(ts_loop *loop, const col_reduce *r, ts_v lane, ts_v first) {
+  ts_v element = ts_loop_mul(loop, lane, ts_loop_number(loop, TS_COL_PANEL));
+  element = LLVMBuildSub(loop->e->b, element, first, "");
+  acc_row row = {acc_address(loop, r->values, r->reducer.type, element), NULL};
+  if (r->reducer.kind == TS_NODE_ARG) row.indices = acc_address(loop, r->indices, TS_S32, element);
+  return row;
+}
+
+static ts_acc load_acc(ts_loop *loop, const col_reduce *r, const acc_row *row, ts_v column) {
   ts_dtype type = r->reducer.type;
-  ts_acc acc = {ts_emit_load(loop->e, type, acc_address(loop, r->values, type, lane, column)), NULL};
-  if (r->reducer.kind != TS_NODE_ARG) return acc;
-  acc.index = ts_emit_load(loop->e, TS_S32, acc_address(loop, r->indices, TS_S32, lane, column));
+  ts_acc acc = {ts_emit_load(loop->e, type, ts_loop_element(loop, type, row->values, column)), NULL};
+  if (row->indices) acc.index = ts_emit_load(loop->e, TS_S32, ts_loop_element(loop, TS_S32, row->indices, column));
   return acc;
 }
 
-static void store_acc(ts_loop *loop, const col_reduce *r, ts_v lane, ts_v column, ts_acc acc) {
+static void store_acc(ts_loop *loop, const col_reduce *r, const acc_row *row, ts_v column, ts_acc acc) {
   ts_dtype type = r->reducer.type;
-  ts_emit_store(loop->e, type, acc.value, acc_address(loop, r->values, type, lane, column));
-  if (acc.index) ts_emit_store(loop->e, TS_S32, acc.index, acc_address(loop, r->indices, TS_S32, lane, column));
+  ts_emit_store(loop->e, type, acc.value, ts_loop_element(loop, type, row->values, column));
+  if (acc.index) ts_emit_store(loop->e, TS_S32, acc.index, ts_loop_element(loop, TS_S32, row->indices, column));
 }
 
 static ts_v s32_splat(ts_loop *loop, ts_v number) {
@@ -98,8 +111,9 @@ static void clear_accs(ts_loop *loop, const col *c, const col_reduce *r) {
   used = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){used, one}, 2);
   ts_counter lane = ts_loop_count(loop, ts_loop_number(loop, 0), used, one);
   ts_acc identity = ts_reducer_identity(loop->e, &r->reducer, s32_splat(loop, lane.index));
+  acc_row row = lane_row(loop, r, lane.index, ts_loop_number(loop, 0));
   ts_counter column = count_columns(loop, c);
-  store_acc(loop, r, lane.index, column.index, identity);
+  store_acc(loop, r, &row, column.index, identity);
   ts_loop_count_end(loop, &column);
   ts_loop_count_end(loop, &lane);
 }
@@ -113,11 +127,13 @@ static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r)
   ts_v half = LLVMBuildLShr(b, ts_loop_number(loop, r->lanes / 2), level.index, "");
   ts_v limit = smaller(loop, half, LLVMBuildSub(b, used, half, ""));
   ts_counter lane = ts_loop_count(loop, zero, limit, one);
+  acc_row low_row = lane_row(loop, r, lane.index, zero);
+  acc_row high_row = lane_row(loop, r, ts_loop_add(loop, lane.index, half), zero);
   ts_counter column = count_columns(loop, c);
-  ts_acc low = load_acc(loop, r, lane.index, column.index), sum;
-  ts_acc high = load_acc(loop, r, ts_loop_add(loop, lane.index, half), column.index);
+  ts_acc low = load_acc(loop, r, &low_row, column.index), sum;
+  ts_acc high = load_acc(loop, r, &high_row, column.index);
   TS_TRY(ts_reducer_combine(loop->e, &r->reducer, low, high, &sum));
-  store_acc(loop, r, lane.index, column.index, sum);
+  store_acc(loop, r, &low_row, column.index, sum);
   ts_loop_count_end(loop, &column);
   ts_loop_count_end(loop, &lane);
   ts_loop_count_end(loop, &level);
@@ -148,15 +164,13 @@ static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_
   (void)carried;
   const col *c = context;
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
-  ts_v column = LLVMBuildSub(loop->e->b, at->index, c->from, "");
   for (int k = 0; k < c->reduce_count; k++) {
     const col_reduce *r = &c->reduces[k];
-    ts_v lane = LLVMBuildAnd(loop->e->b, c->row, ts_loop_number(loop, r->lanes - 1), "");
     ts_v x = loop->value[loop->d->nodes[r->node].a];
-    ts_acc acc = load_acc(loop, r, lane, column);
+    ts_acc acc = load_acc(loop, r, &r->at, at->index);
     bool arg = r->reducer.kind == TS_NODE_ARG;
     TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, x, arg ? s32_splat(loop, c->row) : NULL, &acc));
-    store_acc(loop, r, lane, column, acc);
+    store_acc(loop, r, &r->at, at->index, acc);
   }
   return TS_SUCCESS;
 }
@@ -172,6 +186,11 @@ static ts_status take_rows(ts_loop *loop, col *c, const ts_v *outer) {
   c->row = counters[rank - 2] = row.index;
   ts_loop_set_row(loop, counters, rank - 1);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  for (int k = 0; k < c->reduce_count; k++) {
+    col_reduce *r = &c->reduces[k];
+    ts_v lane = LLVMBuildAnd(loop->e->b, c->row, ts_loop_number(loop, r->lanes - 1), "");
+    r->at = lane_row(loop, r, lane, c->from);
+  }
   TS_TRY(ts_loop_points(loop, c->from, c->to, NULL, 0, row_point, c));
   ts_loop_count_end(loop, &row);
   return TS_SUCCESS;
@@ -182,10 +201,9 @@ static ts_status take_rows(ts_loop *loop, col *c, const ts_v *outer) {
 static ts_status result_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
   (void)carried;
   const col *c = context;
-  ts_v column = LLVMBuildSub(loop->e->b, at->index, c->from, "");
   for (int k = 0; k < c->reduce_count; k++) {
     const col_reduce *r = &c->reduces[k];
-    ts_acc acc = load_acc(loop, r, ts_loop_number(loop, 0), column);
+    ts_acc acc = load_acc(loop, r, &r->at, at->index);
     loop->value[r->node] = ts_reducer_finish(loop->e, &r->reducer, acc);
   }
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
@@ -199,6 +217,9 @@ static ts_status store_results(ts_loop *loop, col *c, const ts_v *outer) {
   want_operands(loop);
   ts_loop_set_row(loop, outer, loop->d->rank - 2);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  for (int k = 0; k < c->reduce_count; k++) {
+    c->reduces[k].at = lane_row(loop, &c->reduces[k], ts_loop_number(loop, 0), c->from);
+  }
   return ts_loop_points(loop, c->from, c->to, NULL, 0, result_point, c);
 }
 
