@@ -82,12 +82,14 @@ void ts_gemm_release(ts_gemm *gemm) {
 #define PARALLEL_MIN (768 << 10)
 #define TASKS_PER_WORKER 4
 #define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
-/* Packed rhs of one pass; larger products go in several. */
+/* Packed rhs of one pass, if k is done in one phase; larger products go in several. */
 #define SHARED_MAX_BYTES (INT64_C(128) << 20)
+/* Packed rhs that is shared at a time: fresh pages cost more than the wait for the last task of a phase. */
+#define PHASE_BYTES (INT64_C(6) << 20)
 
 typedef enum rhs_mode {
   RHS_DIRECT, /* whole panels are read where they are; a last partial one is packed by each task */
-  RHS_SHARED, /* packed once, by all workers, before the tasks start */
+  RHS_SHARED, /* packed once, by all workers, before the tasks of a phase start */
   RHS_PRIVATE /* packed by the task, the only one that needs it */
 } rhs_mode;
 
@@ -100,6 +102,7 @@ typedef struct plan {
   int64_t first_batch, first_col; /* of this pass in the run */
   int64_t tile_cols;              /* full tile width */
   int64_t kc, k_blocks;
+  int64_t phase, phase_k;         /* the blocks of k that are done at a time: the first k, and how many at most */
   int64_t row_panels, col_panels; /* of all of out */
   int64_t row_tasks, col_tasks;
   int64_t task_rows, task_panels; /* at most, of one task: rows in lhs panels, panels of rhs */
@@ -158,6 +161,14 @@ static void plan_rhs(plan *p) {
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
 }
 
+/* Partial results that are no part of out do not outlive their task: all of k in one phase. */
+static void plan_phases(plan *p) {
+  int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
+  if (p->mode == RHS_SHARED && p->run->gemm->native)
+    blocks = gemm_min(blocks, gemm_max(1, PHASE_BYTES / block / p->rhs_batches));
+  p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
+}
+
 static ts_status plan_space(plan *p) {
   int size = p->g->element_size;
   int64_t rows = gemm_ceil_div(p->row_panels, p->row_tasks);
@@ -171,7 +182,7 @@ static ts_status plan_space(plan *p) {
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
   if (p->mode != RHS_SHARED) return TS_SUCCESS;
   int64_t row = p->col_panels * p->tile_cols * size;
-  if (!ts_mul_i64(row, p->shape.k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
+  if (!ts_mul_i64(row, p->phase_k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
   return TS_SUCCESS;
 }
@@ -183,6 +194,7 @@ static ts_status plan_make(plan *p) {
   plan_k(p);
   plan_tasks(p);
   plan_rhs(p);
+  plan_phases(p);
   const ts_gemm_shape *s = &p->shape;
   p->pack_lhs = (gemm_pack){gemm->dtype, s->lhs_row, s->lhs_col, p->g->rows[0], p->g->panel};
   p->pack_rhs = (gemm_pack){gemm->dtype, s->rhs_col, s->rhs_row, (int)p->tile_cols, (int)p->tile_cols};
@@ -192,9 +204,12 @@ static ts_status plan_make(plan *p) {
 /* ---- shared packing of rhs ---- */
 
 static char *shared_panel(const plan *p, int64_t batch, int64_t k, int64_t panel, int64_t kc) {
-  int64_t before = (batch * p->shape.k + k) * p->col_panels + panel * kc;
+  int64_t before = (batch * p->phase_k + k - p->phase) * p->col_panels + panel * kc;
   return p->shared + before * p->tile_cols * p->g->element_size;
 }
+
+static int64_t phase_end(const plan *p) { return gemm_min(p->phase + p->phase_k, p->shape.k); }
+static int64_t phase_blocks(const plan *p) { return gemm_ceil_div(phase_end(p) - p->phase, p->kc); }
 
 static void pack_task(void *arg, int64_t task, int worker) {
   (void)worker;
@@ -202,8 +217,9 @@ static void pack_task(void *arg, int64_t task, int worker) {
   const ts_gemm_shape *s = &p->shape;
   if (gemm_cancelled(p->run)) return;
   int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
-  int64_t panel = task % groups * PACK_PANELS, k = task / groups % p->k_blocks * p->kc;
-  int64_t batch = task / groups / p->k_blocks, kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
+  int64_t panel = task % groups * PACK_PANELS, blocks = phase_blocks(p);
+  int64_t batch = task / groups / blocks, k = p->phase + task / groups % blocks * p->kc;
+  int64_t kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
   const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->size;
   int64_t panel_bytes = kc * p->tile_cols * p->g->element_size;
@@ -359,7 +375,7 @@ static void product_task(void *arg, int64_t index, int worker) {
   t.col = col_task * p->col_panels / p->col_tasks * p->tile_cols;
   t.cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t.col;
   place_out(&t);
-  for (t.k = 0; t.k < p->shape.k; t.k += p->kc) {
+  for (t.k = p->phase; t.k < phase_end(p); t.k += p->kc) {
     t.kc = gemm_min(p->kc, p->shape.k - t.k);
     if (!run_block(&t, worker)) return;
   }
@@ -377,11 +393,11 @@ static ts_status run_pass(plan *p) {
   TS_TRY(ts_pool_alloc(run->pool, space, &memory));
   p->shared = memory;
   p->workers = p->shared + p->shared_bytes;
-  if (p->mode == RHS_SHARED) {
-    int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
-    ts_parallel_run(p->parallel, p->rhs_batches * p->k_blocks * groups, pack_task, p);
+  int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
+  for (p->phase = 0; p->phase < p->shape.k; p->phase += p->phase_k) {
+    if (p->mode == RHS_SHARED) ts_parallel_run(p->parallel, p->rhs_batches * phase_blocks(p) * groups, pack_task, p);
+    ts_parallel_run(p->parallel, tasks, product_task, p);
   }
-  ts_parallel_run(p->parallel, tasks, product_task, p);
   ts_pool_free(run->pool, memory, space);
   return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
 }

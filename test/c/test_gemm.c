@@ -258,6 +258,17 @@ START_TEST(large_shapes)
 }
 END_TEST
 
+/* So large a rhs that it is packed in several phases. */
+START_TEST(phases)
+{
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
+  check(gemm, TS_F32, 1, 100, 1100, 3001, NORMAL, NORMAL, &threaded, 997);
+  check(gemm, TS_F32, 2, 100, 1100, 1501, TRANSPOSED, TRANSPOSED, &threaded, 997);
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* One rhs for all batches, and one lhs. */
 START_TEST(shared_operands)
 {
@@ -489,6 +500,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
+  tcase_add_test(t, phases);
   tcase_add_loop_test(t, halves, 0, 2);
   tcase_add_test(t, shared_operands);
   tcase_add_test(t, special_values);
