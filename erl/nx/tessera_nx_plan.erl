@@ -183,7 +183,7 @@ run(#steps{steps = Steps, results = Results, args = Args}, Arg, Donated, Hooks) 
     Values.
 
 given({arg, I}, Arg) -> Arg(I);
-given({held, Tensor}, _) -> Tensor.
+given({held, Tensor}, _) -> tessera_nx_tensor:local(Tensor).
 
 %% A result has a handle of its own, also where it is the memory of an argument or of a tensor that the
 %% function holds.
@@ -246,7 +246,7 @@ truth(#tessera{ref = Ref}) ->
 
 pick(Names, Env) -> [value(Name, Env) || Name <- Names].
 
-value({held, Tensor}, _) -> Tensor;
+value({held, Tensor}, _) -> tessera_nx_tensor:local(Tensor);
 value(Name, Env) -> maps:get(Name, Env).
 
 put_all(Names, Values, Env) -> maps:merge(Env, maps:from_list(lists:zip(Names, Values))).

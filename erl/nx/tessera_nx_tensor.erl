@@ -2,7 +2,7 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, nx_type/1, form/1, shape/1, value/1, is_ours/1, data/2, with_value/2, template/1, flatten/1,
+-export([core_type/1, nx_type/1, form/1, shape/1, value/1, local/1, is_ours/1, data/2, with_value/2, template/1, flatten/1,
          rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core has not are refused.
@@ -65,6 +65,17 @@ import(T, Binary) ->
     {Type, Shape} = form(T),
     Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
+
+%% A tensor of the core on this node: that of another node is read from there.
+-spec local(tessera:tensor()) -> tessera:tensor().
+local(#tessera{ref = Ref} = Tensor) when node(Ref) =:= node() -> Tensor;
+local(#tessera{ref = Ref, type = Type, shape = Shape}) ->
+    case erpc:call(node(Ref), tessera_nif, to_binary, [Ref, -1]) of
+        {error, Cause} -> tessera_nx_error:from_core(read, Cause);
+        Binary ->
+            Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
+            tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end)
+    end.
 
 -spec is_ours(term()) -> boolean().
 is_ours(#{data := #{'__struct__' := ?BACKEND}}) -> true;
