@@ -34,6 +34,11 @@ IR_SRC := \
   c_src/ir/op.c \
   c_src/ir/parse.c \
   c_src/ir/print.c \
+  c_src/ir/stablehlo.c \
+  c_src/ir/stablehlo_elementwise.c \
+  c_src/ir/stablehlo_reduce.c \
+  c_src/ir/stablehlo_shape.c \
+  c_src/ir/stablehlo_write.c \
   c_src/ir/syntax.c \
   c_src/ir/verify.c
 

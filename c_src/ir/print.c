@@ -66,13 +66,8 @@ static void print_types(printer *p, const ts_value_id *ids, size_t count) {
 /* ---- attributes ---- */
 
 static void print_bytes(printer *p, const ts_buffer *buffer) {
-  static const char digits[] = "0123456789abcdef";
-  const uint8_t *bytes = buffer->data;
   ts_text_append(p->out, " \"");
-  for (int64_t i = 0; i < buffer->bytes; i++) {
-    char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
-    ts_text_append_n(p->out, pair, 2);
-  }
+  ts_syntax_print_hex(p->out, buffer->data, (size_t)buffer->bytes);
   ts_text_append(p->out, "\"");
 }
 

@@ -171,3 +171,12 @@ bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *
   }
   return ts_dtype_is_float(type) ? parse_float(type, copy, out) : parse_integer(type, copy, out);
 }
+
+void ts_syntax_print_hex(ts_text *out, const void *bytes, size_t count) {
+  static const char digits[] = "0123456789abcdef";
+  const uint8_t *at = bytes;
+  for (size_t i = 0; i < count; i++) {
+    char pair[2] = {digits[at[i] >> 4], digits[at[i] & 15]};
+    ts_text_append_n(out, pair, 2);
+  }
+}

@@ -27,6 +27,8 @@ ts_region_names ts_syntax_regions(ts_opcode code);
 /* True for characters of a name that needs no quotes. */
 bool ts_syntax_is_name(char c);
 
+/* Appends two digits for each byte. */
+void ts_syntax_print_hex(ts_text *out, const void *bytes, size_t count);
 /* Appends the shortest decimal that ts_scalar_parse reads back to the same bits; NaN and
  * infinity as their bits in hexadecimal. Whatever the locale. */
 void ts_scalar_print(ts_text *out, ts_dtype type, ts_scalar value);

@@ -3,6 +3,7 @@
  * Exits 1 with a message when the text, a pass or the run is wrong, 2 on misuse. */
 #include "base/text.h"
 #include "ir/graph.h"
+#include "ir/stablehlo.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
 #include "tool/opt_run.h"
@@ -21,10 +22,10 @@ typedef struct step {
   step_fn run;
 } step;
 
-static ts_status print_graph(ts_graph **inout) {
+static ts_status print_as(const ts_graph *graph, ts_status (*print)(const ts_graph *, ts_text *)) {
   ts_text text = {0};
   char *string;
-  ts_status status = ts_graph_print(*inout, &text);
+  ts_status status = print(graph, &text);
   if (status) {
     ts_text_deinit(&text);
     return status;
@@ -34,6 +35,8 @@ static ts_status print_graph(ts_graph **inout) {
   ts_free(string);
   return TS_SUCCESS;
 }
+
+static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_graph_print); }
 
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
 
@@ -97,6 +100,7 @@ static ts_status read_file(const char *path, ts_text *out) {
 
 typedef struct options {
   const char *path, *passes, *dump;
+  bool stablehlo;
   ts_opt_run run;
 } options;
 
@@ -106,7 +110,8 @@ static ts_status transform(ts_graph **inout, const options *o) {
   TS_TRY(ts_graph_verify(*inout));
   TS_TRY(run_steps(o->passes, inout));
   TS_TRY(ts_graph_verify(*inout));
-  return runs(o) ? ts_opt_run_graph(*inout, &o->run) : print_graph(inout);
+  if (runs(o)) return ts_opt_run_graph(*inout, &o->run);
+  return print_as(*inout, o->stablehlo ? ts_graph_print_stablehlo : ts_graph_print);
 }
 
 static ts_status process(const options *o) {
@@ -126,6 +131,7 @@ static int usage(FILE *out, int code) {
         "  --run             compile it, run it and print the results\n"
         "  --ref             the same by the interpreter, without compiling\n"
         "  --check           compile it, run it and compare with the interpreter\n"
+        "  --stablehlo       print it as a module of StableHLO\n"
         "  --explain         compile it and print steps, kernels, costs and memory plan\n"
         "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
         "                    graph, passes, kernels, llvm, asm, plan\n"
@@ -155,6 +161,8 @@ static bool parse_option(const char *arg, options *o) {
     o->run.check = true;
   else if (strcmp(arg, "--explain") == 0)
     o->run.explain = true;
+  else if (strcmp(arg, "--stablehlo") == 0)
+    o->stablehlo = true;
   else if (strcmp(arg, "--kernels") == 0)
     o->dump = "kernels";
   else if ((text = after(arg, "--dump=")))

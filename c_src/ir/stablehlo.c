@@ -1,0 +1,191 @@
+/* Values of the graph keep their names through an op that StableHLO does not
+ * need (a reshape to the same shape, a call), and calls are inlined. */
+#include "ir/stablehlo_internal.h"
+
+static ts_status print_ops(hlo *h, const ts_region *region);
+
+ts_status hlo_no_form(const hlo_call *call) {
+  return ts_error(TS_UNIMPLEMENTED, "%s has no form in StableHLO", ts_op_name(call->op->code));
+}
+
+/* ---- regions ---- */
+
+static ts_status get_values(const hlo *h, const ts_value_id *ids, size_t count, hlo_value **out) {
+  TS_TRY(TS_NEW_ARRAY(count, out));
+  for (size_t i = 0; i < count; i++) (*out)[i] = hlo_get(h, ids[i]);
+  return TS_SUCCESS;
+}
+
+static ts_status begin_region(hlo *h, const ts_region *region, bool first) {
+  hlo_value *params;
+  for (size_t i = 0; i < region->params.count; i++)
+    h->names[region->params.data[i]] = (hlo_name){.number = h->next++, .result = -1};
+  TS_TRY(get_values(h, region->params.data, region->params.count, &params));
+  hlo_region_begin(h, first, params, region->params.count);
+  ts_free(params);
+  return TS_SUCCESS;
+}
+
+static ts_status end_region(hlo *h, const ts_region *region, bool last, bool condition) {
+  hlo_value *results;
+  TS_TRY(get_values(h, region->results.data, region->results.count, &results));
+  if (condition) results[0] = hlo_truth(h, results[0]);
+  hlo_region_end(h, last, results, region->results.count);
+  ts_free(results);
+  return TS_SUCCESS;
+}
+
+ts_status hlo_print_region(hlo *h, ts_region_id id, bool first, bool last, bool condition) {
+  const ts_region *region = ts_graph_region(h->graph, id);
+  TS_TRY(begin_region(h, region, first));
+  TS_TRY(print_ops(h, region));
+  return end_region(h, region, last, condition);
+}
+
+/* The parameters are other names of `operands`. */
+static ts_status print_inlined(hlo *h, const ts_region *region, const ts_value_id *operands) {
+  for (size_t i = 0; i < region->params.count; i++) h->names[region->params.data[i]] = h->names[operands[i]];
+  return print_ops(h, region);
+}
+
+/* ---- control ---- */
+
+static void name_results(hlo *h, const ts_op *op, hlo_name name) {
+  for (uint32_t i = 0; i < op->result_count; i++)
+    h->names[op->first_result + i] =
+        (hlo_name){.number = name.number, .result = op->result_count == 1 ? -1 : (int32_t)i};
+}
+
+static ts_status end_control(hlo *h, const ts_op *op, const hlo_value *operands, size_t count) {
+  hlo_value *results;
+  TS_TRY(TS_NEW_ARRAY(op->result_count, &results));
+  for (uint32_t i = 0; i < op->result_count; i++) results[i] = hlo_get(h, op->first_result + i);
+  hlo_end(h, operands, count, results, op->result_count);
+  ts_free(results);
+  return TS_SUCCESS;
+}
+
+static ts_status print_while(hlo *h, const ts_op *op) {
+  hlo_value *operands;
+  TS_TRY(get_values(h, op->operands, op->operand_count, &operands));
+  name_results(h, op, hlo_begin(h, "stablehlo.while", op->result_count, operands, op->operand_count));
+  ts_status status = hlo_print_region(h, op->attrs->regions.regions[0], true, false, true);
+  if (!status) status = hlo_print_region(h, op->attrs->regions.regions[1], false, true, false);
+  if (!status) status = end_control(h, op, operands, op->operand_count);
+  ts_free(operands);
+  return status;
+}
+
+/* A branch has no parameters there: it sees the values around it. */
+static ts_status print_branch(hlo *h, const ts_op *op, int which) {
+  const ts_region *region = ts_graph_region(h->graph, op->attrs->regions.regions[which]);
+  hlo_region_begin(h, which == 0, NULL, 0);
+  TS_TRY(print_inlined(h, region, op->operands + 1));
+  return end_region(h, region, which == 1, false);
+}
+
+static ts_status print_cond(hlo *h, const ts_op *op) {
+  hlo_value predicate = hlo_truth(h, hlo_get(h, op->operands[0]));
+  name_results(h, op, hlo_begin(h, "stablehlo.if", op->result_count, &predicate, 1));
+  TS_TRY(print_branch(h, op, 0));
+  TS_TRY(print_branch(h, op, 1));
+  return end_control(h, op, &predicate, 1);
+}
+
+static ts_status print_call(hlo *h, const ts_op *op) {
+  ts_region_id regions[2];
+  if (ts_op_regions(op, regions) != 1) return hlo_no_form(&(hlo_call){.h = h, .op = op});
+  const ts_region *region = ts_graph_region(h->graph, regions[0]);
+  TS_TRY(print_inlined(h, region, op->operands));
+  for (uint32_t i = 0; i < op->result_count; i++)
+    h->names[op->first_result + i] = h->names[region->results.data[i]];
+  return TS_SUCCESS;
+}
+
+static ts_status print_control(hlo *h, const ts_op *op) {
+  switch (op->code) {
+  case TS_OP_WHILE: return print_while(h, op);
+  case TS_OP_COND: return print_cond(h, op);
+  default: return print_call(h, op);
+  }
+}
+
+/* ---- ops ---- */
+
+static ts_status print_simple(const hlo_call *call, hlo_value *out) {
+  switch (ts_op_get_class(call->op->code)) {
+  case TS_CLASS_SOURCE: return hlo_source(call, out);
+  case TS_CLASS_SHAPE: return hlo_shape_op(call, out);
+  case TS_CLASS_INDEXED: return hlo_indexed(call, out);
+  case TS_CLASS_REDUCE: return hlo_reduce(call, out);
+  case TS_CLASS_ARG_REDUCE: return hlo_arg_reduce(call, out);
+  case TS_CLASS_SCAN: return hlo_scan(call, out);
+  case TS_CLASS_DOT: return hlo_dot(call, out);
+  default: return hlo_elementwise(call, out);
+  }
+}
+
+static ts_status print_op(hlo *h, const ts_op *op) {
+  if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return print_control(h, op);
+  const ts_value *value = ts_graph_value(h->graph, op->first_result);
+  hlo_call call = {.h = h, .op = op, .element = value->dtype, .shape = &value->shape};
+  hlo_value result;
+  TS_TRY(print_simple(&call, &result));
+  h->names[op->first_result] = result.name;
+  return TS_SUCCESS;
+}
+
+static ts_status print_ops(hlo *h, const ts_region *region) {
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(print_op(h, ts_graph_op(h->graph, region->ops.data[i])));
+  return TS_SUCCESS;
+}
+
+/* ---- the module ---- */
+
+static ts_status print_signature(hlo *h, const ts_region *root) {
+  hlo_value *results;
+  ts_text_append(h->out, "  func.func public @main(");
+  for (size_t i = 0; i < root->params.count; i++) {
+    hlo_value param = hlo_new_value(h, 0, &(ts_shape){0});
+    h->names[root->params.data[i]] = param.name;
+    param = hlo_get(h, root->params.data[i]);
+    if (i) ts_text_append(h->out, ", ");
+    hlo_print_use(h, &param);
+    ts_text_append(h->out, ": ");
+    hlo_print_type(h, param.element, &param.shape);
+  }
+  TS_TRY(get_values(h, root->results.data, root->results.count, &results));
+  ts_text_append(h->out, ") -> ");
+  hlo_print_types(h, results, root->results.count);
+  ts_text_append(h->out, " {\n");
+  ts_free(results);
+  return TS_SUCCESS;
+}
+
+static ts_status print_return(hlo *h, const ts_region *root) {
+  hlo_value *results;
+  TS_TRY(get_values(h, root->results.data, root->results.count, &results));
+  hlo_begin(h, "func.return", 0, results, root->results.count);
+  hlo_end(h, results, root->results.count, NULL, 0);
+  ts_free(results);
+  return TS_SUCCESS;
+}
+
+static ts_status print_module(hlo *h) {
+  const ts_region *root = ts_graph_region(h->graph, TS_ROOT);
+  ts_text_append(h->out, "module {\n");
+  TS_TRY(print_signature(h, root));
+  TS_TRY(print_ops(h, root));
+  TS_TRY(print_return(h, root));
+  ts_text_append(h->out, "  }\n}\n");
+  return h->out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}
+
+ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {
+  hlo h = {.graph = graph, .out = out, .depth = 2};
+  TS_TRY(ts_graph_verify(graph));
+  TS_TRY(TS_NEW_ARRAY(graph->values.count, &h.names));
+  ts_status status = print_module(&h);
+  ts_free(h.names);
+  return status;
+}

@@ -1,0 +1,175 @@
+#include "ir/stablehlo_internal.h"
+
+/* ---- pieces ---- */
+
+hlo_value hlo_unary(hlo *h, const char *name, hlo_value x) { return hlo_op(h, name, x.element, &x.shape, &x, 1); }
+
+hlo_value hlo_binary(hlo *h, const char *name, hlo_value a, hlo_value b) {
+  return hlo_op(h, name, a.element, &a.shape, (hlo_value[]){a, b}, 2);
+}
+
+hlo_value hlo_convert(hlo *h, hlo_value x, hlo_element element) {
+  if (x.element == element) return x;
+  return hlo_op(h, "stablehlo.convert", element, &x.shape, &x, 1);
+}
+
+hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
+  bool one_bit = a.element == HLO_I1;
+  ts_dtype type = one_bit ? TS_U8 : (ts_dtype)a.element;
+  const char *kind = ts_dtype_is_float(type) ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
+  return hlo_op_with(h, "stablehlo.compare", HLO_I1, &a.shape, (hlo_value[]){a, b}, 2,
+                     "comparison_direction = #stablehlo<comparison_direction %s>, "
+                     "compare_type = #stablehlo<comparison_type %s>",
+                     direction, kind);
+}
+
+hlo_value hlo_integer(hlo *h, ts_dtype dtype, const ts_shape *shape, int64_t value) {
+  return hlo_constant(h, dtype, shape, ts_scalar_from_s64(dtype, value));
+}
+
+hlo_value hlo_truth(hlo *h, hlo_value x) {
+  if (x.element == HLO_I1) return x;
+  return hlo_compare(h, "NE", x, hlo_integer(h, (ts_dtype)x.element, &x.shape, 0));
+}
+
+/* ---- one op, one op ---- */
+
+/* chlo has what StableHLO lacks; XLA expands it. */
+static const char *const names[TS_OP_COUNT] = {
+    [TS_OP_EXP] = "stablehlo.exponential",
+    [TS_OP_EXPM1] = "stablehlo.exponential_minus_one",
+    [TS_OP_LOG] = "stablehlo.log",
+    [TS_OP_LOG1P] = "stablehlo.log_plus_one",
+    [TS_OP_SIGMOID] = "stablehlo.logistic",
+    [TS_OP_COS] = "stablehlo.cosine",
+    [TS_OP_SIN] = "stablehlo.sine",
+    [TS_OP_TAN] = "chlo.tan",
+    [TS_OP_COSH] = "chlo.cosh",
+    [TS_OP_SINH] = "chlo.sinh",
+    [TS_OP_TANH] = "stablehlo.tanh",
+    [TS_OP_ACOS] = "chlo.acos",
+    [TS_OP_ASIN] = "chlo.asin",
+    [TS_OP_ATAN] = "chlo.atan",
+    [TS_OP_ACOSH] = "chlo.acosh",
+    [TS_OP_ASINH] = "chlo.asinh",
+    [TS_OP_ATANH] = "chlo.atanh",
+    [TS_OP_SQRT] = "stablehlo.sqrt",
+    [TS_OP_RSQRT] = "stablehlo.rsqrt",
+    [TS_OP_CBRT] = "stablehlo.cbrt",
+    [TS_OP_ERF] = "chlo.erf",
+    [TS_OP_ERFC] = "chlo.erfc",
+    [TS_OP_ERF_INV] = "chlo.erf_inv",
+    [TS_OP_ABS] = "stablehlo.abs",
+    [TS_OP_NEGATE] = "stablehlo.negate",
+    [TS_OP_SIGN] = "stablehlo.sign",
+    [TS_OP_CEIL] = "stablehlo.ceil",
+    [TS_OP_FLOOR] = "stablehlo.floor",
+    [TS_OP_ROUND] = "stablehlo.round_nearest_afz",
+    [TS_OP_NOT] = "stablehlo.not",
+    [TS_OP_CLZ] = "stablehlo.count_leading_zeros",
+    [TS_OP_POPCOUNT] = "stablehlo.popcnt",
+    [TS_OP_ADD] = "stablehlo.add",
+    [TS_OP_SUBTRACT] = "stablehlo.subtract",
+    [TS_OP_MULTIPLY] = "stablehlo.multiply",
+    [TS_OP_DIVIDE] = "stablehlo.divide",
+    [TS_OP_QUOTIENT] = "stablehlo.divide",
+    [TS_OP_REMAINDER] = "stablehlo.remainder",
+    [TS_OP_POW] = "stablehlo.power",
+    [TS_OP_ATAN2] = "stablehlo.atan2",
+    [TS_OP_MIN] = "stablehlo.minimum",
+    [TS_OP_MAX] = "stablehlo.maximum",
+    [TS_OP_AND] = "stablehlo.and",
+    [TS_OP_OR] = "stablehlo.or",
+    [TS_OP_XOR] = "stablehlo.xor",
+    [TS_OP_SHIFT_LEFT] = "stablehlo.shift_left",
+    [TS_OP_SHIFT_RIGHT] = "stablehlo.shift_right_arithmetic",
+    [TS_OP_LOGICAL_AND] = "stablehlo.and",
+    [TS_OP_LOGICAL_OR] = "stablehlo.or",
+    [TS_OP_LOGICAL_XOR] = "stablehlo.xor",
+};
+
+static const char *const directions[TS_OP_COUNT] = {
+    [TS_OP_EQUAL] = "EQ", [TS_OP_NOT_EQUAL] = "NE",     [TS_OP_GREATER] = "GT",
+    [TS_OP_LESS] = "LT",  [TS_OP_GREATER_EQUAL] = "GE", [TS_OP_LESS_EQUAL] = "LE",
+};
+
+/* Ops that StableHLO has for fewer types. */
+static hlo_value unary(const hlo_call *call, hlo_value x) {
+  ts_opcode code = call->op->code;
+  bool is_float = ts_dtype_is_float((ts_dtype)x.element), is_signed = ts_dtype_is_signed((ts_dtype)x.element);
+  if (code == TS_OP_CEIL || code == TS_OP_FLOOR || code == TS_OP_ROUND) {
+    if (!is_float) return x;
+  } else if (!is_float && !is_signed) {
+    if (code == TS_OP_ABS) return x;
+    if (code == TS_OP_SIGN)
+      return hlo_binary(call->h, "stablehlo.minimum", x, hlo_integer(call->h, (ts_dtype)x.element, &x.shape, 1));
+  }
+  return hlo_unary(call->h, names[code], x);
+}
+
+static hlo_value predicate(const hlo_call *call, hlo_value x) {
+  hlo *h = call->h;
+  ts_dtype type = (ts_dtype)x.element;
+  if (!ts_dtype_is_float(type)) return hlo_integer(h, TS_U8, &x.shape, 0);
+  if (call->op->code == TS_OP_IS_NAN) return hlo_convert(h, hlo_compare(h, "NE", x, x), TS_U8);
+  hlo_value infinity = hlo_constant(h, type, &x.shape, ts_dtype_highest(type));
+  return hlo_convert(h, hlo_compare(h, "EQ", hlo_unary(h, "stablehlo.abs", x), infinity), TS_U8);
+}
+
+static hlo_value binary(const hlo_call *call, hlo_value a, hlo_value b) {
+  bool logical = call->op->code == TS_OP_SHIFT_RIGHT && ts_dtype_is_unsigned((ts_dtype)a.element);
+  return hlo_binary(call->h, logical ? "stablehlo.shift_right_logical" : names[call->op->code], a, b);
+}
+
+static hlo_value compare(const hlo_call *call, hlo_value a, hlo_value b) {
+  hlo *h = call->h;
+  const char *direction = directions[call->op->code];
+  if (direction) return hlo_convert(h, hlo_compare(h, direction, a, b), TS_U8);
+  hlo_value x = hlo_truth(h, a), y = hlo_truth(h, b);
+  return hlo_convert(h, hlo_binary(h, names[call->op->code], x, y), TS_U8);
+}
+
+static hlo_value select(const hlo_call *call) {
+  hlo_value operands[] = {hlo_truth(call->h, hlo_operand(call, 0)), hlo_operand(call, 1), hlo_operand(call, 2)};
+  return hlo_op(call->h, "stablehlo.select", call->element, call->shape, operands, 3);
+}
+
+static hlo_value clamp(const hlo_call *call) {
+  hlo_value raised = hlo_binary(call->h, "stablehlo.maximum", hlo_operand(call, 0), hlo_operand(call, 1));
+  return hlo_binary(call->h, "stablehlo.minimum", raised, hlo_operand(call, 2));
+}
+
+static hlo_value bitcast(const hlo_call *call) {
+  hlo_value x = hlo_operand(call, 0);
+  if (x.element == call->element) return x;
+  return hlo_op(call->h, "stablehlo.bitcast_convert", call->element, call->shape, &x, 1);
+}
+
+ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
+  ts_opcode code = call->op->code;
+  switch (ts_op_get_class(code)) {
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+    if (!names[code]) return hlo_no_form(call);
+    *out = unary(call, hlo_operand(call, 0));
+    return TS_SUCCESS;
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+    if (!names[code]) return hlo_no_form(call);
+    *out = binary(call, hlo_operand(call, 0), hlo_operand(call, 1));
+    return TS_SUCCESS;
+  case TS_CLASS_COMPARE:
+    if (!names[code] && !directions[code]) return hlo_no_form(call);
+    *out = compare(call, hlo_operand(call, 0), hlo_operand(call, 1));
+    return TS_SUCCESS;
+  case TS_CLASS_PREDICATE: *out = predicate(call, hlo_operand(call, 0)); return TS_SUCCESS;
+  case TS_CLASS_SELECT: *out = select(call); return TS_SUCCESS;
+  case TS_CLASS_CLAMP: *out = clamp(call); return TS_SUCCESS;
+  case TS_CLASS_CONVERT:
+    *out = code == TS_OP_CONVERT ? hlo_convert(call->h, hlo_operand(call, 0), call->element) : bitcast(call);
+    return TS_SUCCESS;
+  default: return hlo_no_form(call);
+  }
+}

@@ -1,0 +1,99 @@
+/* What the files of the StableHLO printer share. Internal to ir/. A printer
+ * belongs to one thread; values are small and passed by value. */
+#ifndef TS_IR_STABLEHLO_INTERNAL_H
+#define TS_IR_STABLEHLO_INTERNAL_H
+
+#include "ir/stablehlo.h"
+
+/* An element type: a ts_dtype, or i1, which Tessera has not: its truth values are u8. */
+typedef uint32_t hlo_element;
+#define HLO_I1 ((hlo_element)TS_DTYPE_COUNT)
+
+typedef struct hlo_name {
+  uint32_t number;
+  int32_t result; /* %number#result; -1 where the op has just one */
+} hlo_name;
+
+typedef struct hlo_value {
+  hlo_name name;
+  hlo_element element;
+  ts_shape shape;
+} hlo_value;
+
+typedef struct hlo {
+  const ts_graph *graph;
+  ts_text *out;
+  hlo_name *names; /* by the graph's value id */
+  uint32_t next;
+  int depth;
+} hlo;
+
+/* What an op of the graph becomes. Result 0 of most; control ops name theirs themselves. */
+typedef struct hlo_call {
+  hlo *h;
+  const ts_op *op;
+  hlo_element element; /* of result 0 */
+  const ts_shape *shape;
+} hlo_call;
+
+/* ---- stablehlo_write.c: text ---- */
+hlo_value hlo_get(const hlo *h, ts_value_id id);
+hlo_value hlo_operand(const hlo_call *call, uint32_t i);
+
+/* One op of one result. */
+hlo_value hlo_op(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
+                 size_t count);
+/* The same with properties: "dimension = 0 : i64". */
+hlo_value hlo_op_with(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
+                      size_t count, const char *properties, ...) __attribute__((format(printf, 7, 8)));
+
+/* The parts of an op with regions: begin, regions, end. */
+hlo_name hlo_begin(hlo *h, const char *name, size_t results, const hlo_value *operands, size_t count);
+void hlo_region_begin(hlo *h, bool first, const hlo_value *params, size_t count);
+void hlo_region_end(hlo *h, bool last, const hlo_value *results, size_t count);
+void hlo_end(hlo *h, const hlo_value *operands, size_t count, const hlo_value *results, size_t result_count);
+/* A region's parameter or an op's result; the name is new. */
+hlo_value hlo_new_value(hlo *h, hlo_element element, const ts_shape *shape);
+
+void hlo_print_indent(hlo *h);
+void hlo_print_use(hlo *h, const hlo_value *value);
+void hlo_print_type(hlo *h, hlo_element element, const ts_shape *shape);
+void hlo_print_types(hlo *h, const hlo_value *values, size_t count);
+
+/* "1, 2" into `out`, which is returned: dims' text inside brackets. */
+#define HLO_DIMS_TEXT 512
+const char *hlo_dims_format(const ts_dims *dims, const char *before, const char *after, char *out);
+#define HLO_LIST(dims) hlo_dims_format((dims), "[", "]", (char[HLO_DIMS_TEXT]){0})
+#define HLO_ARRAY(dims) hlo_dims_format((dims), (dims)->rank ? "array<i64: " : "array<i64", ">", (char[HLO_DIMS_TEXT]){0})
+
+/* ---- stablehlo_elementwise.c ---- */
+hlo_value hlo_unary(hlo *h, const char *name, hlo_value x);
+hlo_value hlo_binary(hlo *h, const char *name, hlo_value a, hlo_value b);
+hlo_value hlo_convert(hlo *h, hlo_value x, hlo_element element);
+hlo_value hlo_constant(hlo *h, ts_dtype dtype, const ts_shape *shape, ts_scalar value);
+hlo_value hlo_integer(hlo *h, ts_dtype dtype, const ts_shape *shape, int64_t value);
+/* `direction`: EQ NE GT LT GE LE; gives i1. */
+hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b);
+/* x != 0, as i1 */
+hlo_value hlo_truth(hlo *h, hlo_value x);
+hlo_value hlo_reshape(hlo *h, hlo_value x, const ts_shape *shape);
+hlo_value hlo_iota(hlo *h, ts_dtype dtype, const ts_shape *shape, int32_t axis); /* axis -1: the row-major index */
+
+/* Each writes an op of its classes. */
+ts_status hlo_elementwise(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo_shape.c ---- */
+ts_status hlo_source(const hlo_call *call, hlo_value *out);
+ts_status hlo_shape_op(const hlo_call *call, hlo_value *out);
+ts_status hlo_indexed(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo_reduce.c ---- */
+ts_status hlo_reduce(const hlo_call *call, hlo_value *out);
+ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out);
+ts_status hlo_scan(const hlo_call *call, hlo_value *out);
+ts_status hlo_dot(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo.c ---- */
+/* The error of an op that StableHLO cannot say. */
+ts_status hlo_no_form(const hlo_call *call);
+/* A region of the graph as a region of an op. `condition`: its one result becomes i1. */
+ts_status hlo_print_region(hlo *h, ts_region_id id, bool first, bool last, bool condition);
+
+#endif

@@ -1,0 +1,186 @@
+#include "ir/stablehlo_internal.h"
+
+static const ts_shape scalar_shape = {.rank = 0};
+
+/* Half types accumulate in f32. */
+static hlo_element accumulator(hlo_element element) {
+  return element == TS_F16 || element == TS_BF16 ? (hlo_element)TS_F32 : element;
+}
+
+/* ---- folds by a known op ---- */
+
+typedef struct fold {
+  const char *op;
+  ts_scalar identity; /* of `element` */
+  hlo_element element;
+} fold;
+
+static fold get_fold(ts_opcode code, hlo_element element) {
+  ts_dtype type = element == HLO_I1 ? TS_U8 : (ts_dtype)element;
+  switch (code) {
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_CUMULATIVE_PRODUCT: return (fold){"stablehlo.multiply", ts_scalar_from_s64(type, 1), element};
+  case TS_OP_REDUCE_MAX:
+  case TS_OP_CUMULATIVE_MAX: return (fold){"stablehlo.maximum", ts_dtype_lowest(type), element};
+  case TS_OP_REDUCE_MIN:
+  case TS_OP_CUMULATIVE_MIN: return (fold){"stablehlo.minimum", ts_dtype_highest(type), element};
+  case TS_OP_REDUCE_ALL: return (fold){"stablehlo.and", ts_scalar_from_s64(type, 1), element};
+  case TS_OP_REDUCE_ANY: return (fold){"stablehlo.or", ts_scalar_from_s64(type, 0), element};
+  default: return (fold){"stablehlo.add", ts_scalar_from_s64(type, 0), element};
+  }
+}
+
+static hlo_value identity(hlo *h, const fold *f) {
+  if (f->element != HLO_I1) return hlo_constant(h, (ts_dtype)f->element, &scalar_shape, f->identity);
+  return hlo_truth(h, hlo_constant(h, TS_U8, &scalar_shape, f->identity));
+}
+
+static void print_combine(hlo *h, const fold *f) {
+  hlo_value params[2];
+  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, f->element, &scalar_shape);
+  hlo_region_begin(h, true, params, 2);
+  hlo_value result = hlo_binary(h, f->op, params[0], params[1]);
+  hlo_region_end(h, true, &result, 1);
+}
+
+static void print_dimensions(hlo *h, const ts_dims *axes) {
+  ts_text_format(h->out, " <{dimensions = %s}>", HLO_ARRAY(axes));
+}
+
+static hlo_value known_reduce(const hlo_call *call) {
+  hlo *h = call->h;
+  bool logical = call->op->code == TS_OP_REDUCE_ALL || call->op->code == TS_OP_REDUCE_ANY;
+  hlo_value x = hlo_operand(call, 0);
+  x = logical ? hlo_truth(h, x) : hlo_convert(h, x, accumulator(x.element));
+  fold f = get_fold(call->op->code, x.element);
+  hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
+  result.name = hlo_begin(h, "stablehlo.reduce", 1, operands, 2);
+  print_dimensions(h, &call->op->attrs->axes);
+  print_combine(h, &f);
+  hlo_end(h, operands, 2, &result, 1);
+  return hlo_convert(h, result, call->element);
+}
+
+/* StableHLO may fold in any order, Tessera folds from the left: the same where the region is associative. */
+static ts_status region_reduce(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
+  *out = (hlo_value){.element = call->element, .shape = *call->shape};
+  out->name = hlo_begin(h, "stablehlo.reduce", 1, operands, 2);
+  print_dimensions(h, &call->op->attrs->reduce.axes);
+  TS_TRY(hlo_print_region(h, call->op->attrs->reduce.region, true, true, false));
+  hlo_end(h, operands, 2, out, 1);
+  return TS_SUCCESS;
+}
+
+ts_status hlo_reduce(const hlo_call *call, hlo_value *out) {
+  if (call->op->code == TS_OP_REDUCE) return region_reduce(call, out);
+  if (call->op->code < TS_OP_REDUCE_SUM || call->op->code > TS_OP_REDUCE_ANY) return hlo_no_form(call);
+  *out = known_reduce(call);
+  return TS_SUCCESS;
+}
+
+/* ---- argmax and argmin: a fold of pairs of value and index ---- */
+
+/* Whether x replaces y: it is better, or as good and nearer to the wanted end. A NaN is better than any number. */
+static hlo_value replaces(const hlo_call *call, const hlo_value x[2], const hlo_value y[2]) {
+  hlo *h = call->h;
+  hlo_value better = hlo_compare(h, call->op->code == TS_OP_ARGMAX ? "GT" : "LT", x[0], y[0]);
+  hlo_value equal = hlo_compare(h, "EQ", x[0], y[0]);
+  if (ts_dtype_is_float((ts_dtype)x[0].element)) {
+    hlo_value x_nan = hlo_compare(h, "NE", x[0], x[0]), y_number = hlo_compare(h, "EQ", y[0], y[0]);
+    better = hlo_binary(h, "stablehlo.or", better, hlo_binary(h, "stablehlo.and", x_nan, y_number));
+    hlo_value two_nans = hlo_binary(h, "stablehlo.and", x_nan, hlo_unary(h, "stablehlo.not", y_number));
+    equal = hlo_binary(h, "stablehlo.or", equal, two_nans);
+  }
+  hlo_value nearer = hlo_compare(h, call->op->attrs->arg.high ? "GT" : "LT", x[1], y[1]);
+  return hlo_binary(h, "stablehlo.or", better, hlo_binary(h, "stablehlo.and", equal, nearer));
+}
+
+static void print_choice(const hlo_call *call, hlo_element element) {
+  hlo *h = call->h;
+  hlo_value params[4], results[2];
+  for (int i = 0; i < 4; i++) params[i] = hlo_new_value(h, i % 2 ? (hlo_element)TS_S64 : element, &scalar_shape);
+  hlo_region_begin(h, true, params, 4);
+  hlo_value first = replaces(call, params, params + 2);
+  for (int i = 0; i < 2; i++) {
+    hlo_value operands[] = {first, params[i], params[2 + i]};
+    results[i] = hlo_op(h, "stablehlo.select", params[i].element, &scalar_shape, operands, 3);
+  }
+  hlo_region_end(h, true, results, 2);
+}
+
+/* The first pair loses to every element: the worst value, at an index past the other end. */
+ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_value x = hlo_operand(call, 0);
+  int32_t axis = call->op->attrs->arg.axis;
+  ts_shape flat = {.rank = 1, .dims = {ts_shape_elements(&x.shape)}};
+  if (axis < 0) x = hlo_reshape(h, x, &flat);
+  ts_dims axes = {.rank = 1, .dims = {axis < 0 ? 0 : axis}};
+  ts_dtype type = (ts_dtype)x.element;
+  hlo_value index = hlo_iota(h, TS_S64, &x.shape, (int32_t)axes.dims[0]);
+  ts_scalar worst = call->op->code == TS_OP_ARGMAX ? ts_dtype_lowest(type) : ts_dtype_highest(type);
+  hlo_value operands[] = {
+      x,
+      index,
+      hlo_constant(h, type, &scalar_shape, worst),
+      hlo_integer(h, TS_S64, &scalar_shape, call->op->attrs->arg.high ? -1 : x.shape.dims[axes.dims[0]]),
+  };
+  hlo_value results[] = {{.element = x.element, .shape = *call->shape}, {.element = TS_S64, .shape = *call->shape}};
+  results[1].name = hlo_begin(h, "stablehlo.reduce", 2, operands, 4);
+  results[1].name.result = 1;
+  print_dimensions(h, &axes);
+  print_choice(call, x.element);
+  hlo_end(h, operands, 4, results, 2);
+  *out = hlo_convert(h, results[1], call->element);
+  return TS_SUCCESS;
+}
+
+/* ---- cumulative: a window as long as the axis, that begins before it ---- */
+
+static void print_window(hlo *h, const ts_shape *shape, int32_t axis, bool reverse) {
+  ts_dims window = {.rank = shape->rank};
+  long long before = (long long)shape->dims[axis] - 1;
+  for (int32_t d = 0; d < shape->rank; d++) window.dims[d] = d == axis ? shape->dims[d] : 1;
+  ts_text_format(h->out, " <{window_dimensions = %s, padding = dense<[", HLO_ARRAY(&window));
+  for (int32_t d = 0; d < shape->rank; d++) {
+    long long low = d == axis && !reverse ? before : 0, high = d == axis && reverse ? before : 0;
+    ts_text_format(h->out, "%s[%lld, %lld]", d ? ", " : "", low, high);
+  }
+  ts_text_format(h->out, "]> : tensor<%dx2xi64>}>", shape->rank);
+}
+
+ts_status hlo_scan(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_value x = hlo_operand(call, 0);
+  *out = x;
+  if (ts_shape_elements(&x.shape) == 0) return TS_SUCCESS;
+  x = hlo_convert(h, x, accumulator(x.element));
+  fold f = get_fold(call->op->code, x.element);
+  hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
+  result.name = hlo_begin(h, "stablehlo.reduce_window", 1, operands, 2);
+  print_window(h, &x.shape, call->op->attrs->scan.axis, call->op->attrs->scan.reverse);
+  print_combine(h, &f);
+  hlo_end(h, operands, 2, &result, 1);
+  *out = hlo_convert(h, result, call->element);
+  return TS_SUCCESS;
+}
+
+/* ---- contraction ---- */
+
+ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
+  const ts_attrs *attrs = call->op->attrs;
+  hlo *h = call->h;
+  hlo_element element = accumulator(call->element);
+  hlo_value operands[2];
+  for (uint32_t i = 0; i < 2; i++) operands[i] = hlo_convert(h, hlo_operand(call, i), element);
+  *out = hlo_op_with(h, "stablehlo.dot_general", element, call->shape, operands, 2,
+                     "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
+                     "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
+                     "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",
+                     HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch),
+                     HLO_LIST(&attrs->dot.lhs_contract), HLO_LIST(&attrs->dot.rhs_contract));
+  *out = hlo_convert(h, *out, call->element);
+  return TS_SUCCESS;
+}

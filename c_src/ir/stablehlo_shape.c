@@ -1,0 +1,219 @@
+#include "ir/stablehlo_internal.h"
+#include "ir/syntax.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- sources ---- */
+
+/* MLIR wants a point in a float: 1e+20 is 1.0e+20. What is not finite is in hexadecimal in both. */
+static void print_number(hlo *h, ts_dtype dtype, ts_scalar value) {
+  ts_text text = {0};
+  ts_scalar_print(&text, dtype, value);
+  const char *digits = text.data ? text.data : "";
+  size_t mantissa = strcspn(digits, "e");
+  bool is_plain = !ts_dtype_is_float(dtype) || digits[mantissa] == 0 || strchr(digits, 'x') || strchr(digits, '.');
+  if (is_plain) mantissa = strlen(digits);
+  ts_text_append_n(h->out, digits, mantissa);
+  if (!is_plain) ts_text_format(h->out, ".0%s", digits + mantissa);
+  h->out->failed = h->out->failed || text.failed;
+  ts_text_deinit(&text);
+}
+
+static hlo_value begin_constant(hlo *h, hlo_element element, const ts_shape *shape) {
+  hlo_value value = {.name = hlo_begin(h, "stablehlo.constant", 1, NULL, 0), .element = element, .shape = *shape};
+  ts_text_append(h->out, " <{value = dense<");
+  return value;
+}
+
+static hlo_value end_constant(hlo *h, hlo_value value) {
+  ts_text_append(h->out, "> : ");
+  hlo_print_type(h, value.element, &value.shape);
+  ts_text_append(h->out, "}>");
+  hlo_end(h, NULL, 0, &value, 1);
+  return value;
+}
+
+hlo_value hlo_constant(hlo *h, ts_dtype dtype, const ts_shape *shape, ts_scalar number) {
+  hlo_value value = begin_constant(h, dtype, shape);
+  if (ts_shape_elements(shape) > 0) print_number(h, dtype, number);
+  return end_constant(h, value);
+}
+
+/* The bytes as they lie in memory, little-endian as MLIR reads them. */
+static hlo_value literal(const hlo_call *call) {
+  const ts_buffer *buffer = call->op->attrs->literal.buffer;
+  hlo_value value = begin_constant(call->h, call->element, call->shape);
+  if (buffer->bytes > 0) {
+    ts_text_append(call->h->out, "\"0x");
+    ts_syntax_print_hex(call->h->out, buffer->data, (size_t)buffer->bytes);
+    ts_text_append(call->h->out, "\"");
+  }
+  return end_constant(call->h, value);
+}
+
+hlo_value hlo_reshape(hlo *h, hlo_value x, const ts_shape *shape) {
+  if (ts_shape_equal(&x.shape, shape)) return x;
+  return hlo_op(h, "stablehlo.reshape", x.element, shape, &x, 1);
+}
+
+hlo_value hlo_iota(hlo *h, ts_dtype dtype, const ts_shape *shape, int32_t axis) {
+  if (axis >= 0) return hlo_op_with(h, "stablehlo.iota", dtype, shape, NULL, 0, "iota_dimension = %d : i64", axis);
+  ts_shape flat = {.rank = 1, .dims = {ts_shape_elements(shape)}};
+  return hlo_reshape(h, hlo_iota(h, dtype, &flat, 0), shape);
+}
+
+static hlo_value eye(const hlo_call *call) {
+  hlo *h = call->h;
+  int32_t rank = call->shape->rank;
+  hlo_value row = hlo_iota(h, TS_S64, call->shape, rank - 2), column = hlo_iota(h, TS_S64, call->shape, rank - 1);
+  return hlo_convert(h, hlo_compare(h, "EQ", row, column), call->element);
+}
+
+ts_status hlo_source(const hlo_call *call, hlo_value *out) {
+  const ts_attrs *attrs = call->op->attrs;
+  ts_dtype dtype = (ts_dtype)call->element;
+  switch (call->op->code) {
+  case TS_OP_CONSTANT: *out = hlo_constant(call->h, dtype, call->shape, attrs->constant.value); return TS_SUCCESS;
+  case TS_OP_LITERAL: *out = literal(call); return TS_SUCCESS;
+  case TS_OP_IOTA: *out = hlo_iota(call->h, dtype, call->shape, attrs->iota.axis); return TS_SUCCESS;
+  case TS_OP_EYE: *out = eye(call); return TS_SUCCESS;
+  default: return hlo_no_form(call);
+  }
+}
+
+/* ---- moves ---- */
+
+static hlo_value pad(const hlo_call *call) {
+  const ts_attrs *attrs = call->op->attrs;
+  hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
+  return hlo_op_with(call->h, "stablehlo.pad", call->element, call->shape, operands, 2,
+                     "edge_padding_low = %s, edge_padding_high = %s, interior_padding = %s", HLO_ARRAY(&attrs->pad.low),
+                     HLO_ARRAY(&attrs->pad.high), HLO_ARRAY(&attrs->pad.interior));
+}
+
+static hlo_value slice(const hlo_call *call) {
+  const ts_attrs *attrs = call->op->attrs;
+  hlo_value x = hlo_operand(call, 0);
+  return hlo_op_with(call->h, "stablehlo.slice", call->element, call->shape, &x, 1,
+                     "start_indices = %s, limit_indices = %s, strides = %s", HLO_ARRAY(&attrs->slice.start),
+                     HLO_ARRAY(&attrs->slice.limit), HLO_ARRAY(&attrs->slice.stride));
+}
+
+static hlo_value with_axes(const hlo_call *call, const char *name, const char *property, const ts_dims *axes) {
+  hlo_value x = hlo_operand(call, 0);
+  return hlo_op_with(call->h, name, call->element, call->shape, &x, 1, "%s = %s", property, HLO_ARRAY(axes));
+}
+
+static ts_status concatenate(const hlo_call *call, hlo_value *out) {
+  hlo_value *operands;
+  TS_TRY(TS_NEW_ARRAY(call->op->operand_count, &operands));
+  for (uint32_t i = 0; i < call->op->operand_count; i++) operands[i] = hlo_operand(call, i);
+  *out = hlo_op_with(call->h, "stablehlo.concatenate", call->element, call->shape, operands, call->op->operand_count,
+                     "dimension = %d : i64", call->op->attrs->axis);
+  ts_free(operands);
+  return TS_SUCCESS;
+}
+
+ts_status hlo_shape_op(const hlo_call *call, hlo_value *out) {
+  const ts_attrs *attrs = call->op->attrs;
+  switch (call->op->code) {
+  case TS_OP_RESHAPE: *out = hlo_reshape(call->h, hlo_operand(call, 0), call->shape); return TS_SUCCESS;
+  case TS_OP_BROADCAST:
+    *out = with_axes(call, "stablehlo.broadcast_in_dim", "broadcast_dimensions", &attrs->broadcast.axes);
+    return TS_SUCCESS;
+  case TS_OP_TRANSPOSE:
+    *out = with_axes(call, "stablehlo.transpose", "permutation", &attrs->axes);
+    return TS_SUCCESS;
+  case TS_OP_REVERSE: *out = with_axes(call, "stablehlo.reverse", "dimensions", &attrs->axes); return TS_SUCCESS;
+  case TS_OP_SLICE: *out = slice(call); return TS_SUCCESS;
+  case TS_OP_PAD: *out = pad(call); return TS_SUCCESS;
+  case TS_OP_CONCATENATE: return concatenate(call, out);
+  default: return hlo_no_form(call);
+  }
+}
+
+/* ---- run-time indices ---- */
+
+/* As s64: a narrow type could not hold the bound that StableHLO clamps to, and all starts have one type there.
+ * u64 past its range is far beyond any dimension either way. */
+static hlo_value signed_index(hlo *h, hlo_value index) {
+  if (index.element == TS_U64)
+    index = hlo_binary(h, "stablehlo.minimum", index, hlo_integer(h, TS_U64, &index.shape, INT64_MAX));
+  return hlo_convert(h, index, TS_S64);
+}
+
+/* `first` operands, then starts. */
+static ts_status at_starts(const hlo_call *call, uint32_t first, hlo_value *out) {
+  uint32_t count = call->op->operand_count;
+  hlo_value *operands;
+  TS_TRY(TS_NEW_ARRAY(count, &operands));
+  for (uint32_t i = 0; i < count; i++) {
+    hlo_value operand = hlo_operand(call, i);
+    operands[i] = i < first ? operand : signed_index(call->h, operand);
+  }
+  if (call->op->code == TS_OP_DYNAMIC_SLICE)
+    *out = hlo_op_with(call->h, "stablehlo.dynamic_slice", call->element, call->shape, operands, count,
+                       "slice_sizes = %s", HLO_ARRAY(call->shape));
+  else
+    *out = hlo_op(call->h, "stablehlo.dynamic_update_slice", call->element, call->shape, operands, count);
+  ts_free(operands);
+  return TS_SUCCESS;
+}
+
+/* The dims from `from` up to `to`, without `except`. */
+static ts_dims dims_between(int32_t from, int32_t to, int32_t except) {
+  ts_dims dims = {0};
+  for (int32_t d = from; d < to; d++) {
+    if (d != except) dims.dims[dims.rank++] = d;
+  }
+  return dims;
+}
+
+/* Each index is a vector of one, along a dimension of `indices` that is not there. */
+static hlo_value gather(const hlo_call *call, const char *dimensions, const ts_dims *sizes) {
+  hlo_value x = hlo_operand(call, 0), indices = signed_index(call->h, hlo_operand(call, 1));
+  return hlo_op_with(call->h, "stablehlo.gather", call->element, call->shape, (hlo_value[]){x, indices}, 2,
+                     "dimension_numbers = #stablehlo.gather<%s, index_vector_dim = %d>, slice_sizes = %s", dimensions,
+                     indices.shape.rank, HLO_ARRAY(sizes));
+}
+
+static hlo_value take(const hlo_call *call) {
+  int32_t axis = call->op->attrs->axis, index_rank = hlo_operand(call, 1).shape.rank;
+  char text[3 * HLO_DIMS_TEXT];
+  ts_dims kept = dims_between(0, axis, -1), after = dims_between(axis + index_rank, call->shape->rank, -1);
+  ts_dims sizes = hlo_operand(call, 0).shape;
+  for (int32_t i = 0; i < after.rank; i++) kept.dims[kept.rank++] = after.dims[i];
+  sizes.dims[axis] = 1;
+  snprintf(text, sizeof text, "offset_dims = %s, collapsed_slice_dims = [%d], start_index_map = [%d]", HLO_LIST(&kept),
+           axis, axis);
+  return gather(call, text, &sizes);
+}
+
+static hlo_value take_along(const hlo_call *call) {
+  int32_t axis = call->op->attrs->axis;
+  char text[3 * HLO_DIMS_TEXT];
+  ts_dims batch = dims_between(0, call->shape->rank, axis), sizes = {.rank = call->shape->rank};
+  for (int32_t d = 0; d < sizes.rank; d++) sizes.dims[d] = 1;
+  snprintf(text, sizeof text,
+           "collapsed_slice_dims = [%d], operand_batching_dims = %s, start_indices_batching_dims = %s, "
+           "start_index_map = [%d]",
+           axis, HLO_LIST(&batch), HLO_LIST(&batch), axis);
+  return gather(call, text, &sizes);
+}
+
+ts_status hlo_indexed(const hlo_call *call, hlo_value *out) {
+  switch (call->op->code) {
+  case TS_OP_DYNAMIC_SLICE: return at_starts(call, 1, out);
+  case TS_OP_PUT_SLICE: return at_starts(call, 2, out);
+  case TS_OP_TAKE:
+  case TS_OP_TAKE_ALONG: break;
+  default: return hlo_no_form(call);
+  }
+  /* Nothing to read, perhaps from nothing, where a slice of one does not fit. */
+  if (ts_shape_elements(call->shape) == 0)
+    *out = hlo_integer(call->h, (ts_dtype)call->element, call->shape, 0);
+  else
+    *out = call->op->code == TS_OP_TAKE ? take(call) : take_along(call);
+  return TS_SUCCESS;
+}
