@@ -71,7 +71,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
-.PHONY: clean clean-c test-golden test-rebar3 example doc
+.PHONY: clean clean-c test-golden test-rebar3 test-xla example doc
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -218,6 +218,25 @@ $(B)/accuracy: $(B)/test/c/accuracy.o $(TEST_SUPPORT) $(CORE)
 
 accuracy: $(B)/accuracy
 	$(Q)$< $(ARGS)
+
+# Random and recorded programs run by XLA too, of the jax that $(PEERS) has: test/xla/run.py.
+XLA_SEED ?= 1
+XLA_COUNT ?= 150
+$(B)/xla_cases: $(B)/test/xla/cases.o $(TEST_SUPPORT) $(CORE)
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(LIBS)
+
+$(B)/test/xla/cases.o: EXTRA_CFLAGS = -Itest/c
+-include $(B)/test/xla/cases.d
+
+test-xla: all $(B)/xla_cases
+	$(call erl_compile,test/erl test/xla,test-erl)
+	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
+	$(Q)$(B)/xla_cases random $(B)/xla/cases $(XLA_SEED) $(XLA_COUNT)
+	$(Q)$(ERL) -noshell -tessera warm_up false -pa ebin build/test-erl -eval \
+	  'xla_recorded:write("$(B)/xla/recorded"), halt().'
+	$(Q)$(B)/xla_cases recorded $(B)/xla/cases $(B)/xla/recorded/*.ts
+	$(Q)JAX_PLATFORMS=cpu $(or $(PEERS),python3) test/xla/run.py $(B)/xla/cases
 
 # Each fuzzer for FUZZ_SECONDS, from the corpus in test/fuzz/corpus/<name>/.
 FUZZ_SECONDS ?= 60

@@ -1,0 +1,139 @@
+"""Runs the programs of xla_cases by XLA and compares: python3 run.py FOLDER [NAME ...]
+
+Needs jax. Exits with 1 if any result differs by more than its kind allows, or if XLA refuses a program.
+"""
+import collections
+import os
+import sys
+import time
+
+# Otherwise a value between two half-precision ops is not rounded to half precision.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_allow_excess_precision=false"
+
+import jax
+import ml_dtypes
+import numpy as np
+from jax._src.interpreters import mlir
+from jax._src.lib.mlir import ir
+from jax.extend import backend
+from jaxlib import _jax, xla_client
+
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+for bits in (8, 16, 32, 64):
+    DTYPES["s%d" % bits] = np.dtype("int%d" % bits)
+    DTYPES["u%d" % bits] = np.dtype("uint%d" % bits)
+FRACTION_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+# Units in the last place that a function may be off, where not 16. XLA's own error is most of it.
+FUNCTION_UNITS = {}
+
+
+class Case:
+    """What xla_cases wrote about a program."""
+
+    def __init__(self, path):
+        self.name = os.path.basename(path)
+        self.module = open(path + ".mlir").read()
+        self.left_out = None
+        self.args, self.results, self.kinds = [], [], []
+        data, at = open(path + ".bin", "rb").read(), 0
+        for line in open(path + ".txt"):
+            if line.startswith("left out: "):
+                self.left_out = line[len("left out: "):].strip()
+                continue
+            what, dtype, shape, *kind = line.split()
+            shape = [] if shape == "-" else [int(d) for d in shape.split(",")]
+            array = np.frombuffer(data, DTYPES[dtype], int(np.prod(shape)), at).reshape(shape)
+            at += array.nbytes
+            if what == "arg":
+                self.args.append(array)
+            else:
+                self.results.append((dtype, array))
+                self.kinds.append(kind)
+
+
+def execute(client, case):
+    with mlir.make_ir_context():
+        module = ir.Module.parse(case.module)
+        options = xla_client.CompileOptions()
+        devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
+        executable = client.compile_and_load(module, devices, options)
+    args = [jax.device_put(arg) for arg in case.args]
+    results = executable.execute_sharded(args).disassemble_into_single_device_arrays()
+    return [np.asarray(result[0]) for result in results]
+
+
+def same(dtype, expected, got):
+    """Where both are the same value. Any NaN is any other, and XLA flushes subnormal numbers to zero."""
+    if dtype not in FRACTION_BITS:
+        return expected == got
+    e, g = expected.astype(np.float64), got.astype(np.float64)
+    tiny = SMALLEST_NORMAL[dtype]
+    return (e == g) | (np.isnan(e) & np.isnan(g)) | ((abs(e) < tiny) & (abs(g) < tiny))
+
+
+def near(dtype, expected, got, bound):
+    with np.errstate(invalid="ignore"):
+        distance = abs(expected.astype(np.float64) - got.astype(np.float64))
+    return same(dtype, expected, got) | (distance <= bound)
+
+
+def differences(case, index, got, counts):
+    dtype, expected = case.results[index]
+    kind, *detail = case.kinds[index]
+    unit = 2.0 ** -FRACTION_BITS.get(dtype, 0)
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return "is %s%s, expected %s%s" % (got.dtype, got.shape, expected.dtype, expected.shape)
+    if kind == "unknown":
+        counts["results left to the cut program, after " + detail[0]] += 1
+        return None
+    with np.errstate(all="ignore"):
+        if kind == "exact":
+            good = same(dtype, expected, got)
+        elif kind == "approx":
+            units = FUNCTION_UNITS.get(detail[0], 16)
+            good = near(dtype, expected, got, units * unit * abs(expected.astype(np.float64)) + SMALLEST_NORMAL[dtype])
+        else:
+            scale = case.results[int(detail[1])][1].astype(np.float64)
+            good = near(dtype, expected, got, (2 + int(detail[0])) * unit * scale)
+            # A sum that passes through infinity in one order need not in another.
+            good |= ~np.isfinite(scale)
+    counts["results compared, " + kind] += 1
+    if np.all(good):
+        return None
+    at = tuple(int(i) for i in np.argwhere(~np.asarray(good))[0]) if good.shape else ()
+    return "%s %s: element %s of %s%s: Tessera %r, XLA %r (%d differ)" % (
+        kind, detail[:1], list(at), dtype, list(got.shape), expected[at], got[at], int(np.sum(~np.asarray(good))))
+
+
+def main(folder, names):
+    jax.config.update("jax_enable_x64", True)
+    client = backend.get_backend("cpu")
+    names = names or sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".txt"))
+    counts, failures, start = collections.Counter(), [], time.time()
+    for name in names:
+        case = Case(os.path.join(folder, name))
+        if case.left_out:
+            counts["programs left out: " + case.left_out] += 1
+            continue
+        try:
+            results = execute(client, case)
+        except Exception as error:  # XLA's errors have several classes
+            failures.append("%s: XLA refuses: %s" % (name, str(error)[:600]))
+            continue
+        counts["programs run"] += 1
+        for index, got in enumerate(results):
+            difference = differences(case, index, got, counts)
+            if difference:
+                failures.append("%s, result %d: %s" % (name, index, difference))
+    for what in sorted(counts):
+        print("%6d %s" % (counts[what], what))
+    for failure in failures:
+        print("  " + failure)
+    print("test-xla: %d programs, %d disagreements, %.0f s, jax %s" % (
+        len(names), len(failures), time.time() - start, jax.__version__))
+    return 1 if failures or not counts["programs run"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
