@@ -59,7 +59,7 @@
          log_softmax/1, log_softmax/2, dot/2, dot/4, dot/6, outer/2]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
-         explain/1, explain/2, to_text/2, run_text/2]).
+         explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
 %% the runtime
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, type/0, shape/0, options/0]).
@@ -1192,7 +1192,11 @@ explain(F, Args) -> tessera_jit:explain(F, Args).
 
 %% @doc The program that a function is for these arguments or templates, as text.
 -spec to_text(function(), [term()]) -> binary().
-to_text(F, Args) -> tessera_jit:text(F, Args).
+to_text(F, Args) -> to_text(F, Args, tessera).
+
+%% @doc The same in a form: `tessera', which {@link run_text/2} reads, or `stablehlo', a module for other compilers.
+-spec to_text(function(), [term()], tessera | stablehlo) -> binary().
+to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form).
 
 %% @doc Compiles and runs a program from its text, on tensors; gives the list of its results.
 %% ```

@@ -5,7 +5,7 @@
 %% are passed as hidden arguments, so that a new value needs no new program.
 -module(tessera_jit).
 -include("tessera.hrl").
--export([with_arity/2, jit/2, compile/3, call/2, explain/2, info/2, text/2, run_text/2]).
+-export([with_arity/2, jit/2, compile/3, call/2, explain/2, info/2, text/3, run_text/2]).
 
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).
@@ -278,8 +278,14 @@ keyfind(Tag, Records) ->
     end.
 
 %% The traced program, before any pass.
--spec text(function(), [term()]) -> binary().
-text(F, Args) ->
+-spec text(function(), [term()], tessera | stablehlo) -> binary().
+text(F, Args, Form) ->
+    Print = case Form of
+                tessera -> fun tessera_nif:graph_text/1;
+                stablehlo -> fun tessera_nif:graph_stablehlo/1;
+                _ -> tessera_error:raise(to_text, [F, Args, Form], invalid_argument,
+                                         "to_text: expected tessera or stablehlo, got ~0P", [Form, 10])
+            end,
     check_arguments(to_text, F, Args),
     Jit = case made_by_us(F) of
               {#jit{} = Ours, _} -> Ours;
@@ -287,7 +293,7 @@ text(F, Args) ->
           end,
     {Signature, _} = tessera_tree:flatten(Args),
     {Program, _, _} = trace(Jit, Signature),
-    tessera_trace:check(to_text, [F, Args], tessera_nif:graph_text(Program)).
+    tessera_trace:check(to_text, [F, Args], Print(Program)).
 
 %% Parses, compiles and runs; programs in text are cached like traced ones.
 -spec run_text(binary(), [tessera:tensor()]) -> [tessera:tensor()].

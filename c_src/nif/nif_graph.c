@@ -1,6 +1,7 @@
 #include "nif/nif_graph.h"
 
 #include "base/map.h"
+#include "ir/stablehlo.h"
 
 #include <string.h>
 
@@ -603,15 +604,25 @@ ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   return with_builder(env, argv, finish);
 }
 
-ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* graph_text(Builder) -> binary(): of a finished program */
+static ERL_NIF_TERM print_finished(ErlNifEnv *env, ERL_NIF_TERM term, ts_status (*print)(const ts_graph *, ts_text *)) {
   ts_nif_builder *b;
   const ts_graph *graph;
   ts_text text = {0};
-  (void)argc;
-  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
+  TS_NIF_TRY(env, get_builder(env, term, &b));
   TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
-  return ts_nif_text(env, ts_graph_print(graph, &text), &text);
+  return ts_nif_text(env, print(graph, &text), &text);
+}
+
+ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* graph_text(Builder) -> binary(): of a finished program */
+  (void)argc;
+  return print_finished(env, argv[0], ts_graph_print);
+}
+
+ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* graph_stablehlo(Builder) -> binary(): the same as a module of StableHLO */
+  (void)argc;
+  return print_finished(env, argv[0], ts_graph_print_stablehlo);
 }
 
 ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

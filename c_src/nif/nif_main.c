@@ -203,6 +203,7 @@ static ErlNifFunc functions[] = {
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
     {"graph_text", 1, ts_nif_graph_text, CPU},
+    {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},
     {"parse", 1, ts_nif_parse, CPU},
     {"compile", 2, ts_nif_compile, CPU},
     {"run", 4, ts_nif_run, 0},

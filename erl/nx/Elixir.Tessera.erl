@@ -4,7 +4,7 @@
 %% are.
 -module('Elixir.Tessera').
 -export(['__info__'/1, jit/1, jit/2, jit_apply/2, jit_apply/3, compile/2, compile/3, 'cached?'/2, 'cached?'/3,
-         shard_jit/2, shard_jit/3]).
+         shard_jit/2, shard_jit/3, to_mlir_module/2, to_mlir_module/3]).
 -export(['__jit__'/5, '__compile__'/4, '__partitions_options__'/1, '__to_backend__'/1, '__shard_jit__'/6]).
 
 -type options() :: [{atom(), term()}].
@@ -45,6 +45,19 @@ shard_jit(_Fun, _Mesh, _Options) -> no_sharding().
 -spec 'cached?'(function(), [term()], options()) -> boolean().
 'cached?'(Fun, Args, Options) ->
     tessera_nx_compiler:is_cached(fun(Asking) -> apply(jit(Fun, Asking), Args) end, Options).
+
+%% The function as a module of StableHLO: #{mlir_module, used_inputs, output_container}. With
+%% `within_defn_compiler: true` the arguments are a compiler's own, variables and all.
+-spec to_mlir_module(function(), [term()]) -> map().
+to_mlir_module(Fun, Args) -> to_mlir_module(Fun, Args, []).
+
+-spec to_mlir_module(function(), [term()], options()) -> map().
+to_mlir_module(Fun, Args, Options) ->
+    case lists:keytake(within_defn_compiler, 1, Options) of
+        {value, {_, true}, Rest} -> tessera_nx_compiler:to_mlir(Args, Fun, Rest);
+        _ -> tessera_nx_compiler:ask_mlir(fun(Asking) -> compile(Fun, Args, Asking) end,
+                                          lists:keydelete(within_defn_compiler, 1, Options))
+    end.
 
 with_compiler(Options) -> lists:keystore(compiler, 1, Options, {compiler, ?MODULE}).
 

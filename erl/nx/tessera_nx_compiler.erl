@@ -8,9 +8,10 @@
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([compile/4, jit/5, is_cached/2]).
+-export([compile/4, jit/5, is_cached/2, ask_mlir/2, to_mlir/3]).
 
 -define(ASK, '$tessera_is_cached').
+-define(ASK_MLIR, '$tessera_to_mlir').
 
 %% What is in the cache.
 -record(compiled, {plan    :: term(),             % a tessera_nx_plan:plan(), or one that is packed
@@ -34,6 +35,7 @@ jit(Key, Vars, Fun, [Args], Options) ->
           fun(([[fun(() -> map())]]) -> [term()]).
 compile(Key, Vars, Fun, Options) ->
     Checked = options(Options),
+    answer_mlir(lists:keyfind(?ASK_MLIR, 1, Options), Vars, Fun, Options),
     Compiled = compiled(Key, Vars, Fun, Checked),
     fun([Args]) -> run(Key, Compiled, Args, Checked) end.
 
@@ -116,6 +118,35 @@ ask_cache(false, _, _, _) -> ok;
 ask_cache({_, Tag}, Key, Vars, Options) ->
     _ = tessera_cache:fetch(cache_key(Key, Vars, Options), fun() -> throw({Tag, false}) end),
     throw({Tag, true}).
+
+%% ---- StableHLO
+
+%% What a function that Nx compiles is as a module: asks by an option that makes the compiler stop there.
+-spec ask_mlir(fun((Options) -> term()), Options) -> map() when Options :: [{atom(), term()}].
+ask_mlir(Call, Options) ->
+    Tag = make_ref(),
+    try Call([{?ASK_MLIR, Tag} | Options]) of
+        _ -> tessera_nx_error:runtime("the function was not compiled by Tessera", [])
+    catch throw:{Tag, Answer} -> Answer
+    end.
+
+answer_mlir(false, _, _, _) -> ok;
+answer_mlir({_, Tag}, Vars, Fun, Options) -> throw({Tag, to_mlir(Vars, Fun, Options)}).
+
+-spec to_mlir([term()], fun(([term()]) -> term()), [{atom(), term()}]) -> map().
+to_mlir(Vars, Fun, Options) ->
+    #options{hooks = Hooks} = options(Options),
+    Traced = trace(Fun, Vars),
+    Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
+    {Text, Used} = tessera_nx_plan:stablehlo(tessera_nx_tensor:flatten(Traced),
+                                             [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], maps:keys(Hooks)),
+    #{mlir_module => Text, used_inputs => map_set(Used), output_container => Traced}.
+
+map_set(Items) ->
+    case code:ensure_loaded('Elixir.MapSet') of
+        {module, Set} -> Set:new(Items);
+        {error, _} -> Items
+    end.
 
 %% ---- making a program
 

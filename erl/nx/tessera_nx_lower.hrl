@@ -7,6 +7,7 @@
              effects = #{} :: tessera_nx_expr:ids(),
              handled = []  :: [atom()],
              is_cached = true :: boolean(),           % whether programs may be known already
+             holds = true  :: boolean(),              % tensors in functions are arguments, not literals
              steps = []    :: [term()],               % last first
              held = #{}    :: #{tessera_nx_ops:form() => [{binary() | none, term()}]},
              next = 0      :: non_neg_integer(),

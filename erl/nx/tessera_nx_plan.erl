@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/4, effect/4, run/4, codes/1, pack/1, unpack/1]).
+-export([build/4, text/3, stablehlo/3, effect/4, run/4, codes/1, pack/1, unpack/1]).
 -export_type([plan/0]).
 
 %% Where a value comes from: the leaf of an argument, a tensor that the function holds, or an earlier step.
@@ -23,11 +23,7 @@
 %% Also gives which leaves are used, each where its value stands among the inputs of the plan.
 -spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
 build(Roots, Args, Handled, IsCached) ->
-    Effects = tessera_nx_expr:effects(Roots, Handled),
-    Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
-                             || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
-    St = tessera_nx_lower:begin_program(#st{effects = Effects, handled = Handled, is_cached = IsCached}),
-    {Values, St1} = tessera_nx_lower:scope(Roots, Params, #{}, false, St),
+    {Values, St1} = lower(Roots, Args, #st{handled = Handled, is_cached = IsCached}),
     case St1#st.steps of
         [] ->
             Used = imports(St1#st.program, St1),
@@ -43,6 +39,32 @@ used(Sources) -> [case Source of
                       {arg, I} -> I;
                       _ -> held
                   end || Source <- Sources].
+
+lower(Roots, Args, #st{handled = Handled} = Options) ->
+    Effects = tessera_nx_expr:effects(Roots, Handled),
+    Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
+                             || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
+    St = tessera_nx_lower:begin_program(Options#st{effects = Effects}),
+    tessera_nx_lower:scope(Roots, Params, #{}, false, St).
+
+%% The same as one module of StableHLO, and which arguments it takes. Tensors that the function holds are literals.
+-spec stablehlo([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.
+stablehlo(Roots, Args, Handled) ->
+    {Program, Used} = one_program(Roots, Args, Handled),
+    {check(tessera_nif:graph_stablehlo(Program)), Used}.
+
+%% The same as Tessera's own text.
+-spec text([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.
+text(Roots, Args, Handled) ->
+    {Program, Used} = one_program(Roots, Args, Handled),
+    {check(tessera_nif:graph_text(Program)), Used}.
+
+one_program(Roots, Args, Handled) ->
+    {Values, #st{program = Program, steps = Steps} = St} = lower(Roots, Args, #st{handled = Handled, holds = false}),
+    Steps =:= [] orelse
+        tessera_nx_error:argument("a function that calls Elixir (io_call, hook, runtime_call) has no StableHLO", []),
+    _ = check(tessera_nif:finish(Program, Values)),
+    {Program, [I || {arg, I} <- imports(Program, St)]}.
 
 compile(Program, Values, #st{is_cached = IsCached}) ->
     _ = check(tessera_nif:finish(Program, Values)),

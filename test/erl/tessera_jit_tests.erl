@@ -164,6 +164,12 @@ text_test() ->
     [A, B] = tessera:run_text(Text, [tessera:tensor([1, 2])]),
     ?assertEqual({[2, 3], [1, 2]}, {tessera:to_list(A), tessera:to_list(B)}).
 
+stablehlo_text_test() ->
+    Text = tessera:to_text(fun(X) -> tessera:add(X, 1) end, [tessera:template(s32, {2})], stablehlo),
+    [?assertNotEqual({Word, nomatch}, {Word, string:find(Text, Word)})
+     || Word <- ["func.func public @main(%0: tensor<2xi32>) -> (tensor<2xi32>)", "stablehlo.add", "func.return"]],
+    raises(invalid_argument, "stablehlo", fun() -> tessera:to_text(fun(X) -> X end, [1], other) end).
+
 hostile_text_test_() ->
     Good = tessera:to_text(fun(X) -> tessera:while(X, fun(A) -> tessera:less(A, 5) end, fun(A) -> tessera:add(A, 1) end) end,
                            [tessera:template(s32, {})]),

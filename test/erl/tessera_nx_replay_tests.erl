@@ -2,6 +2,7 @@
 %% without Nx: expression graphs are maps, as any other terms.
 -module(tessera_nx_replay_tests).
 -include_lib("eunit/include/eunit.hrl").
+-export([programs/0, expression/1]).
 
 -define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks"]).
 
@@ -13,8 +14,21 @@ fixtures() ->
     [Dir | _] = [D || D <- [filename:join([Here, "..", "nx", "fixtures"]), "test/nx/fixtures"], filelib:is_dir(D)],
     Dir.
 
-replay_group(Group) ->
+%% For other runners of the same programs.
+programs() -> [{Group, consult(Group)} || Group <- ?GROUPS].
+
+consult(Group) ->
     {ok, Programs} = file:consult(filename:join(fixtures(), Group ++ ".terms")),
+    Programs.
+
+%% A program's results as nodes, its variables, the bytes of its arguments' leaves, and the names of its hooks.
+expression({_, Nodes, Vars, Result, Inputs, _, Calls}) ->
+    Table = build(Nodes),
+    Bytes = [Binary || {tensor, _, _, Binary} <- Inputs],
+    {tessera_nx_tensor:flatten(term(Result, Table)), term(Vars, Table), Bytes, lists:usort([Hook || {Hook, _} <- Calls])}.
+
+replay_group(Group) ->
+    Programs = consult(Group),
     ?assert(length(Programs) > 0),
     Failures = lists:append([failure(Program) || Program <- Programs]),
     ?assertEqual([], Failures).
