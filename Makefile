@@ -221,7 +221,7 @@ accuracy: $(B)/accuracy
 
 # Random and recorded programs run by XLA too, of the jax that $(PEERS) has: test/xla/run.py.
 XLA_SEED ?= 1
-XLA_COUNT ?= 150
+XLA_COUNT ?= 100
 $(B)/xla_cases: $(B)/test/xla/cases.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(LIBS)

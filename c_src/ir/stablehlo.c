@@ -97,8 +97,7 @@ static ts_status print_call(hlo *h, const ts_op *op) {
   if (ts_op_regions(op, regions) != 1) return hlo_no_form(&(hlo_call){.h = h, .op = op});
   const ts_region *region = ts_graph_region(h->graph, regions[0]);
   TS_TRY(print_inlined(h, region, op->operands));
-  for (uint32_t i = 0; i < op->result_count; i++)
-    h->names[op->first_result + i] = h->names[region->results.data[i]];
+  for (uint32_t i = 0; i < op->result_count; i++) h->names[op->first_result + i] = h->names[region->results.data[i]];
   return TS_SUCCESS;
 }
 

@@ -64,7 +64,8 @@ void hlo_print_types(hlo *h, const hlo_value *values, size_t count);
 #define HLO_DIMS_TEXT 512
 const char *hlo_dims_format(const ts_dims *dims, const char *before, const char *after, char *out);
 #define HLO_LIST(dims) hlo_dims_format((dims), "[", "]", (char[HLO_DIMS_TEXT]){0})
-#define HLO_ARRAY(dims) hlo_dims_format((dims), (dims)->rank ? "array<i64: " : "array<i64", ">", (char[HLO_DIMS_TEXT]){0})
+#define HLO_ARRAY(dims) \
+  hlo_dims_format((dims), (dims)->rank ? "array<i64: " : "array<i64", ">", (char[HLO_DIMS_TEXT]){0})
 
 /* ---- stablehlo_elementwise.c ---- */
 hlo_value hlo_unary(hlo *h, const char *name, hlo_value x);

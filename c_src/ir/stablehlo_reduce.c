@@ -61,7 +61,8 @@ static hlo_value known_reduce(const hlo_call *call) {
   return hlo_convert(h, result, call->element);
 }
 
-/* StableHLO may fold in any order, Tessera folds from the left: the same where the region is associative. */
+/* StableHLO may fold in any order and leave the initial value out, Tessera folds from the left, beginning with it: the
+ * same where the region is associative and the initial value changes nothing. */
 static ts_status region_reduce(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
@@ -175,12 +176,13 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   hlo_element element = accumulator(call->element);
   hlo_value operands[2];
   for (uint32_t i = 0; i < 2; i++) operands[i] = hlo_convert(h, hlo_operand(call, i), element);
-  *out = hlo_op_with(h, "stablehlo.dot_general", element, call->shape, operands, 2,
-                     "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
-                     "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
-                     "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",
-                     HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch),
-                     HLO_LIST(&attrs->dot.lhs_contract), HLO_LIST(&attrs->dot.rhs_contract));
+  *out =
+      hlo_op_with(h, "stablehlo.dot_general", element, call->shape, operands, 2,
+                  "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
+                  "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
+                  "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",
+                  HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch), HLO_LIST(&attrs->dot.lhs_contract),
+                  HLO_LIST(&attrs->dot.rhs_contract));
   *out = hlo_convert(h, *out, call->element);
   return TS_SUCCESS;
 }

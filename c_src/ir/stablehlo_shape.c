@@ -122,9 +122,7 @@ ts_status hlo_shape_op(const hlo_call *call, hlo_value *out) {
   case TS_OP_BROADCAST:
     *out = with_axes(call, "stablehlo.broadcast_in_dim", "broadcast_dimensions", &attrs->broadcast.axes);
     return TS_SUCCESS;
-  case TS_OP_TRANSPOSE:
-    *out = with_axes(call, "stablehlo.transpose", "permutation", &attrs->axes);
-    return TS_SUCCESS;
+  case TS_OP_TRANSPOSE: *out = with_axes(call, "stablehlo.transpose", "permutation", &attrs->axes); return TS_SUCCESS;
   case TS_OP_REVERSE: *out = with_axes(call, "stablehlo.reverse", "dimensions", &attrs->axes); return TS_SUCCESS;
   case TS_OP_SLICE: *out = slice(call); return TS_SUCCESS;
   case TS_OP_PAD: *out = pad(call); return TS_SUCCESS;

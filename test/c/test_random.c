@@ -2,6 +2,7 @@
  * (test_compiled.c compares what is compiled.)
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
+#include "ir/stablehlo.h"
 #include "kernel/ref.h"
 #include "random_graph.h"
 #include "testing.h"
@@ -162,11 +163,12 @@ END_TEST
 /* Makes, prints, parses and runs a program, as far as memory lasts. */
 static void try_everything(uint64_t seed) {
   ts_graph *graph = NULL, *parsed = NULL;
-  ts_text text = {0};
+  ts_text text = {0}, stablehlo = {0};
   ts_buffer **args = NULL, *results[4] = {NULL};
   ts_status status = ts_random_graph(seed, NULL, &graph);
   if (!status) status = ts_graph_verify(graph);
   if (!status) status = ts_graph_print(graph, &text);
+  if (!status) status = ts_graph_print_stablehlo(graph, &stablehlo);
   if (!status) status = ts_graph_parse(text.data, text.length, &parsed);
   if (!status) status = ts_random_args(seed, graph, ts_pool_default(), &args);
   if (!status)
@@ -175,6 +177,7 @@ static void try_everything(uint64_t seed) {
   for (size_t i = 0; i < 4; i++) ts_buffer_release(results[i]);
   if (args) ts_random_args_free(args, ts_graph_region(graph, TS_ROOT)->params.count);
   ts_text_deinit(&text);
+  ts_text_deinit(&stablehlo);
   ts_graph_destroy(parsed);
   ts_graph_destroy(graph);
 }

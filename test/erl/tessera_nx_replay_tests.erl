@@ -14,6 +14,24 @@ fixtures() ->
     [Dir | _] = [D || D <- [filename:join([Here, "..", "nx", "fixtures"]), "test/nx/fixtures"], filelib:is_dir(D)],
     Dir.
 
+%% Every program that does not call Elixir has a module with as many parameters as it uses.
+mlir_test_() -> {timeout, 120, fun() -> [check_mlir(P) || {_, Programs} <- programs(), P <- Programs] end}.
+
+check_mlir({Name, _, _, _, _, _, Calls} = Program) ->
+    {Roots, Vars, _, _} = expression(Program),
+    Options = [{within_defn_compiler, true}, {hooks, maps:from_list([{Hook, fun(_) -> ok end} || {Hook, _} <- Calls])}],
+    try 'Elixir.Tessera':to_mlir_module(fun(_) -> list_to_tuple(Roots) end, Vars, Options) of
+        #{mlir_module := Text, used_inputs := Used, output_container := Outputs} ->
+            [Signature | _] = string:split(Text, " -> "),
+            ?assertEqual({Name, length(items(Used))}, {Name, length(string:split(Signature, "tensor<", all)) - 1}),
+            ?assertEqual({Name, length(Roots)}, {Name, tuple_size(Outputs)})
+    catch error:#{message := Message} ->
+            ?assertMatch({Name, <<"a function that calls Elixir", _/binary>>}, {Name, Message})
+    end.
+
+items(List) when is_list(List) -> List;
+items(Set) -> 'Elixir.MapSet':to_list(Set).
+
 %% For other runners of the same programs.
 programs() -> [{Group, consult(Group)} || Group <- ?GROUPS].
 

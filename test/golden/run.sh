@@ -5,6 +5,7 @@
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
+#   // stablehlo
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
@@ -25,10 +26,11 @@ for input in "$@"; do
   total=$((total + 1))
   expected=${input%.ts}.out
   first=$(head -n 1 "$input")
-  wanted=0 passes=
+  wanted=0 passes= form=
   case $first in '// fails'*) wanted=1 ;; esac
   case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
-  "$opt" --pass="$passes" "$input" >"$actual" 2>&1
+  case $first in '// stablehlo'*) form=--stablehlo ;; esac
+  "$opt" --pass="$passes" $form "$input" >"$actual" 2>&1
   code=$?
   if [ "$code" -ne "$wanted" ]; then
     fail "$input" "exit code $code, expected $wanted"

@@ -39,6 +39,7 @@ expect 1 "argument 0: 'x' is no s32" --run --input=x
 expect 1 'takes 2 arguments, 3 are given' --run --input=1 --input=2 --input=3
 expect 0 '^0 s32 load 0' --kernels
 expect 0 '^graph @main' --dump=graph
+expect 0 '^  func.func public @main(%0: tensor<2x3xi32>' --stablehlo
 expect 0 '^// after fuse' --dump=passes
 expect 0 '^define ' --dump=llvm
 expect 0 '^; assembly of ' --dump=asm

@@ -47,6 +47,17 @@ defmodule Tessera.CompilerTest do
     assert Nx.to_flat_list(fun.(Nx.iota({2, 3}, type: :f32), Nx.tensor([1.0, 1.0, 1.0]))) == [3.0, 12.0]
   end
 
+  test "to_mlir_module gives text, used inputs and templates" do
+    fun = fn x, _, y -> {Nx.add(Nx.sin(x), Nx.cos(y)), x} end
+    answer = Tessera.to_mlir_module(fun, [Nx.tensor([1.0]), 2.0, 3.0])
+    assert answer.mlir_module =~ "func.func public @main"
+    assert answer.mlir_module =~ "stablehlo.add"
+    assert answer.used_inputs == MapSet.new([0, 2])
+    assert {%Nx.Tensor{shape: {1}}, %Nx.Tensor{shape: {1}}} = answer.output_container
+    hook = fn x -> Nx.Defn.Kernel.hook(x, :seen) end
+    assert_raise ArgumentError, ~r/no StableHLO/, fn -> Tessera.to_mlir_module(hook, [1], hooks: %{seen: & &1}) end
+  end
+
   test "cached? tells what was compiled, hooks and containers included" do
     fun = fn %{a: a} -> Nx.cos(a) end
     refute Tessera.cached?(fun, [%{a: Nx.tensor(1.0)}])

@@ -74,9 +74,18 @@ typedef enum nature { EXACT, APPROX, SUM, UNKNOWN } nature;
 
 typedef struct judgement {
   nature nature;
-  ts_opcode op;    /* where it began to differ */
-  bool computed;   /* by an op that XLA may fuse with the next: a product and a sum become one fma */
+  ts_opcode op;  /* where it began to differ */
+  bool computed; /* by an op that XLA may fuse with the next: a product and a sum become one fma */
 } judgement;
+
+/* Of one element, XLA makes a fold the element, whatever the initial value. */
+static bool folds_something(const ts_graph *g, const ts_op *op) {
+  const ts_shape *shape = &ts_graph_value(g, op->operands[0])->shape;
+  const ts_dims *axes = &op->attrs->reduce.axes;
+  int64_t count = 1;
+  for (int32_t i = 0; i < axes->rank; i++) count *= shape->dims[axes->dims[i]];
+  return count != 1;
+}
 
 /* Which ops XLA computes to the bit as Tessera does, given the same operands. */
 static nature own_nature(const ts_graph *g, const ts_op *op) {
@@ -88,12 +97,18 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   case TS_OP_ATAN2: return is_float ? APPROX : EXACT;
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT: return is_float ? APPROX : EXACT;
-  case TS_OP_REDUCE: return is_float ? UNKNOWN : EXACT;
+  case TS_OP_REDUCE: return is_float || !folds_something(g, op) ? UNKNOWN : EXACT;
   case TS_OP_REDUCE_SUM:
   case TS_OP_CUMULATIVE_SUM:
   case TS_OP_DOT: return is_float ? SUM : EXACT;
   default: return ts_op_get_class(op->code) == TS_CLASS_UNARY_FLOAT ? APPROX : EXACT;
   }
+}
+
+/* XLA divides by a broadcast vector, or by a constant, in that it multiplies by the reciprocal. */
+static bool becomes_reciprocal(const ts_graph *g, const ts_op *op) {
+  if (op->code != TS_OP_DIVIDE) return false;
+  return ts_graph_value(g, op->operands[1])->op != TS_NO_ID;
 }
 
 static bool only_moves(const ts_op *op) {
@@ -110,7 +125,7 @@ static ts_opcode region_differs(const ts_graph *g, ts_region_id id) {
     ts_region_id inner[2];
     size_t count = op->attrs ? ts_op_regions(op, inner) : 0;
     bool is_float = ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype);
-    if (own_nature(g, op) != EXACT) return op->code;
+    if (own_nature(g, op) != EXACT || becomes_reciprocal(g, op)) return op->code;
     if (multiplied && is_float && (op->code == TS_OP_ADD || op->code == TS_OP_SUBTRACT)) return op->code;
     multiplied = multiplied || (is_float && op->code == TS_OP_MULTIPLY);
     for (size_t r = 0; r < count; r++) {
@@ -131,7 +146,7 @@ static judgement judge(const ts_graph *g, const ts_op *op, const judgement *of) 
     fuses = fuses || of[op->operands[i]].computed;
   }
   bool is_float = ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype);
-  nature own = own_nature(g, op);
+  nature own = becomes_reciprocal(g, op) ? APPROX : own_nature(g, op);
   for (size_t r = 0; r < count && own == EXACT; r++) {
     ts_opcode differs = region_differs(g, regions[r]);
     if (differs != TS_OP_COUNT) return (judgement){UNKNOWN, differs, true};

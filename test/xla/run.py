@@ -111,6 +111,11 @@ def main(folder, names):
     client = backend.get_backend("cpu")
     names = names or sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".txt"))
     counts, failures, start = collections.Counter(), [], time.time()
+
+    def fail(text):
+        failures.append(text)
+        print("  " + text, flush=True)
+
     for name in names:
         case = Case(os.path.join(folder, name))
         if case.left_out:
@@ -119,17 +124,15 @@ def main(folder, names):
         try:
             results = execute(client, case)
         except Exception as error:  # XLA's errors have several classes
-            failures.append("%s: XLA refuses: %s" % (name, str(error)[:600]))
+            fail("%s: XLA refuses: %s" % (name, str(error)[:600]))
             continue
         counts["programs run"] += 1
         for index, got in enumerate(results):
             difference = differences(case, index, got, counts)
             if difference:
-                failures.append("%s, result %d: %s" % (name, index, difference))
+                fail("%s, result %d: %s" % (name, index, difference))
     for what in sorted(counts):
         print("%6d %s" % (counts[what], what))
-    for failure in failures:
-        print("  " + failure)
     print("test-xla: %d programs, %d disagreements, %.0f s, jax %s" % (
         len(names), len(failures), time.time() - start, jax.__version__))
     return 1 if failures or not counts["programs run"] else 0
