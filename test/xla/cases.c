@@ -93,7 +93,9 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   bool is_float = ts_dtype_is_float(type);
   switch (op->code) {
   case TS_OP_SQRT: return EXACT;
-  case TS_OP_POW:
+  case TS_OP_POW: /* XLA takes an unsigned exponent with its top bit set for a negative one */
+    if (ts_dtype_is_unsigned(type)) return UNKNOWN;
+    return is_float ? APPROX : EXACT;
   case TS_OP_ATAN2: return is_float ? APPROX : EXACT;
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT: return is_float ? APPROX : EXACT;
