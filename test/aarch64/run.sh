@@ -59,7 +59,8 @@ build() {
     CHECK_CFLAGS= CHECK_LIBS="-lcheck_pic -lsubunit -lrt -lm" "$@"
 }
 
-# Emulation is about twenty times slower than the machine.
+# Emulation is about twenty times slower than the machine, and keeps no limit on the address space: test_jit's
+# no_thread_can_start fails there.
 test_c() {
   export CK_TIMEOUT_MULTIPLIER=10 CK_DEFAULT_TIMEOUT=600
   if [ $# -gt 0 ]; then build test-c T="$*"; else build test-c; fi
