@@ -71,7 +71,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
-.PHONY: clean clean-c test-golden test-rebar3 test-xla example doc
+.PHONY: clean clean-c test-golden test-rebar3 test-mix test-xla example doc
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -155,7 +155,7 @@ endef
 
 # ---- tests
 
-test: test-c test-golden test-erl test-rebar3
+test: test-c test-golden test-erl test-rebar3 test-mix
 
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 	@BUILD=$(BUILD) RUNNER="$(RUNNER)" mk/run-c-tests.sh $^
@@ -168,6 +168,10 @@ test-golden: $(TOOL)
 # As a dependency, in a fresh project.
 test-rebar3:
 	@test/rebar3/run.sh
+
+# As a dependency of a Mix application.
+test-mix: all
+	@test/mix/run.sh
 
 EUNIT_MODULES := $(basename $(notdir $(wildcard test/erl/*_tests.erl)))
 ERL_SUITES := $(basename $(notdir $(wildcard test/erl/*_SUITE.erl)))

@@ -4,7 +4,7 @@
 %% application call these.
 -module(tessera_nif).
 -export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
-         memory/0, set_limit/1, reset_peak/0, trim/0, collected/0,
+         assign/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
          op/4, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, graph_text/1, graph_stablehlo/1, parse/1,
@@ -16,7 +16,7 @@
 
 %% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
 -ifndef(ABI).
--define(ABI, 1).
+-define(ABI, 2).
 -endif.
 
 -type builder() :: reference().
@@ -56,7 +56,10 @@ from_list(_List, _Type) -> ?STUB.
 to_binary(_Ref, _MaxElements) -> ?STUB.
 to_list(_Ref) -> ?STUB.
 deallocate(_Ref) -> ?STUB.
+assign(_Ref, _Client, _Device) -> ?STUB.
 memory() -> ?STUB.
+client_memory(_Client) -> ?STUB.
+reset_client_peak(_Client) -> ?STUB.
 set_limit(_Bytes) -> ?STUB.
 reset_peak() -> ?STUB.
 trim() -> ?STUB.

@@ -125,6 +125,7 @@ EXEC_SRC := \
   c_src/exec/trips.c
 
 NIF_SRC := \
+  c_src/nif/nif_account.c \
   c_src/nif/nif_attrs.c \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \

@@ -12,7 +12,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 1
+#define TS_NIF_ABI 2
 #endif
 
 /* What load returns to say why it refuses; tessera_nif.erl has the words. */
@@ -130,8 +130,8 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_util_init(env);
   ts_nif_op_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
-  return log_lock && ts_nif_eager_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_executable_init(env, flags);
+  return log_lock && ts_nif_eager_init() && ts_nif_account_init() && ts_nif_tensor_init(env, flags) &&
+         ts_nif_builder_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM says when it halts; before, exit handlers do what they can. */
@@ -184,7 +184,10 @@ static ErlNifFunc functions[] = {
     {"to_binary", 2, ts_nif_to_binary, 0},
     {"to_list", 1, ts_nif_to_list, 0},
     {"deallocate", 1, ts_nif_deallocate, 0},
+    {"assign", 3, ts_nif_assign, 0},
     {"memory", 0, ts_nif_memory, 0},
+    {"client_memory", 1, ts_nif_client_memory, 0},
+    {"reset_client_peak", 1, ts_nif_reset_client_peak, 0},
     {"set_limit", 1, ts_nif_set_limit, 0},
     {"reset_peak", 0, ts_nif_reset_peak, 0},
     {"trim", 0, ts_nif_trim, CPU},

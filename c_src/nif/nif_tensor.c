@@ -1,7 +1,6 @@
 #include "nif/nif_tensor.h"
 
 #include "base/alloc.h"
-#include "base/slots.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -22,32 +21,21 @@ static ErlNifResourceType *tensor_type, *view_type;
 
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
-/* Every thread counts for itself and tells when it has something to tell: what is known may be short by this much a
- * thread, which is little beside the least threshold. */
-#define TELL_BYTES ((int64_t)256 << 10)
+static _Atomic int64_t threshold = MIN_THRESHOLD;
 
-static ts_counter untold;
-static _Atomic int64_t told, threshold = MIN_THRESHOLD;
-
-static void hold(int64_t bytes) {
-  int64_t n = ts_counter_add(&untold, bytes);
-  if (n > -TELL_BYTES && n < TELL_BYTES) return;
-  (void)ts_counter_add(&untold, -n);
-  atomic_fetch_add_explicit(&told, n, memory_order_relaxed);
+static void hold(ts_nif_tensor *tensor, int64_t bytes) {
+  ts_nif_account_add(atomic_load_explicit(&tensor->account, memory_order_relaxed), bytes);
 }
 
-static int64_t held_bytes(void) { return atomic_load(&told) + ts_counter_sum(&untold); }
-
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  bool high =
-      atomic_load_explicit(&told, memory_order_relaxed) > atomic_load_explicit(&threshold, memory_order_relaxed);
+  bool high = ts_nif_account_told() > atomic_load_explicit(&threshold, memory_order_relaxed);
   return high ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
   (void)argc, (void)argv;
-  int64_t held = held_bytes(), next = held + held / 16 * 7;
+  int64_t held = ts_nif_account_total(), next = held + held / 16 * 7;
   atomic_store(&threshold, next > MIN_THRESHOLD ? next : MIN_THRESHOLD);
   return enif_make_int64(env, held);
 }
@@ -55,7 +43,7 @@ ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 /* ---- the resource ---- */
 
 static void release_buffer(ts_nif_tensor *tensor) {
-  hold(-tensor->buffer->bytes);
+  hold(tensor, -tensor->buffer->bytes);
   ts_buffer_release(tensor->buffer);
 }
 
@@ -84,8 +72,9 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
   }
   atomic_init(&tensor->pins, 1);
   atomic_init(&tensor->deallocated, false);
+  atomic_init(&tensor->account, TS_NIF_HOST_ACCOUNT);
   tensor->buffer = buffer;
-  hold(buffer->bytes);
+  hold(tensor, buffer->bytes);
   ERL_NIF_TERM ref = enif_make_resource(env, tensor);
   enif_release_resource(tensor);
   *out = enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(buffer->dtype), ts_nif_shape(env, &buffer->shape));
@@ -123,12 +112,12 @@ bool ts_nif_tensor_take(ts_nif_tensor *tensor) {
   uint32_t alone = 1;
   int64_t bytes = tensor->buffer->bytes;
   if (!atomic_compare_exchange_strong(&tensor->pins, &alone, 0)) return false;
-  hold(-bytes);
+  hold(tensor, -bytes);
   return true;
 }
 
 void ts_nif_tensor_give_back(ts_nif_tensor *tensor) {
-  hold(tensor->buffer->bytes);
+  hold(tensor, tensor->buffer->bytes);
   atomic_store(&tensor->pins, 1);
 }
 
@@ -236,6 +225,22 @@ ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   if (!ts_nif_tensor_get(env, argv[0], &tensor)) return ts_nif_error(env, ts_nif_expected(env, "a tensor", argv[0]));
   if (atomic_exchange(&tensor->deallocated, true)) return ts_atom.deallocated_;
   if (atomic_load(&tensor->pins) > 0) ts_nif_tensor_unpin(tensor);
+  return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* assign(Ref, Client, Device) -> ok: from now on the tensor's bytes are counted there */
+  ts_nif_tensor *tensor;
+  ts_nif_account account;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_account_find(env, argv[1], argv[2], &account));
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  ts_nif_account old = atomic_exchange(&tensor->account, account);
+  if (old != account) {
+    ts_nif_account_add(old, -tensor->buffer->bytes);
+    ts_nif_account_add(account, tensor->buffer->bytes);
+  }
+  ts_nif_tensor_unpin(tensor);
   return ts_atom.ok_;
 }
 
@@ -416,9 +421,12 @@ ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   ts_pool_get_stats(ts_pool_default(), &stats);
   ERL_NIF_TERM map,
       keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
-  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),
-                           enif_make_int64(env, stats.pooled), enif_make_int64(env, stats.limit),
-                           enif_make_int64(env, held_bytes()), enif_make_int64(env, stats.allocations)};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),
+                           enif_make_int64(env, stats.peak),
+                           enif_make_int64(env, stats.pooled),
+                           enif_make_int64(env, stats.limit),
+                           enif_make_int64(env, ts_nif_account_total()),
+                           enif_make_int64(env, stats.allocations)};
   enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
   return map;
 }

@@ -5,6 +5,7 @@
 #ifndef TS_NIF_TENSOR_H
 #define TS_NIF_TENSOR_H
 
+#include "nif/nif_account.h"
 #include "nif/nif_util.h"
 #include "tensor/buffer.h"
 
@@ -13,6 +14,7 @@
 typedef struct ts_nif_tensor {
   _Atomic uint32_t pins;
   _Atomic bool deallocated;
+  _Atomic ts_nif_account account; /* where its bytes are counted */
   ts_buffer *buffer;
 } ts_nif_tensor;
 
@@ -43,6 +45,7 @@ ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -1,12 +1,11 @@
-%% The Nx backend: tensors in Tessera's memory, ops that run at once.
-%%
-%%     Nx.global_default_backend(Tessera.Backend)
-%%
-%% Options: `client' and `device_id', see Tessera.Client.
-%%
-%% An op is a program of one node, by the same table as in compiled functions
-%% (tessera_nx_ops). Tensors of other backends may be mixed in.
 -module('Elixir.Tessera.Backend').
+-include("tessera_nx_doc.hrl").
+?MODULEDOC("Tensors of Nx in the memory of Tessera.\n"
+     "\n"
+     "    Nx.global_default_backend(Tessera.Backend)\n"
+     "    Nx.tensor([1, 2, 3], backend: {Tessera.Backend, client: :host})\n"
+     "\n"
+     "Operations run at once, with the kernels of compiled functions. Options are `:client` and `:device_id`.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export(['__struct__'/0, '__struct__'/1, '__info__'/1]).

@@ -1,7 +1,12 @@
-%% Clients: names for the devices that tensors are on. `config :tessera,
-%% clients: [name: [platform: :host, default_device_id: 0]]' gives more than
-%% the one called `host'. They share one memory and one pool of threads.
 -module('Elixir.Tessera.Client').
+-include("tessera_nx_doc.hrl").
+?MODULEDOC("Names for the devices that tensors are on.\n"
+     "\n"
+     "    config :tessera,\n"
+     "      clients: [host: [platform: :host], other: [platform: :host, device_count: 2]],\n"
+     "      default_client: :other\n"
+     "\n"
+     "Without it there is one, `:host`. All of them share one memory and one pool of threads.").
 -export(['__struct__'/0, '__struct__'/1, '__info__'/1, default_name/0, 'fetch!'/1, get_supported_platforms/0,
          get_memory_statistics/1, reset_peak_memory/1, place/1]).
 
@@ -18,7 +23,7 @@
 -spec '__info__'(atom()) -> term().
 '__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
 
-%% Option `client' wins, then `default_client' of the configuration, then the first client.
+?DOC("The client of tensors for which none is asked.").
 -spec default_name() -> atom().
 default_name() ->
     case application:get_env(tessera, default_client) of
@@ -36,6 +41,7 @@ default_name() ->
 
 clients() -> application:get_env(tessera, clients, ?DEFAULT).
 
+?DOC("The client of that name.").
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
     Options = options(Name),
@@ -81,16 +87,25 @@ place(Options) ->
         _ -> {Name, Default}
     end.
 
+?DOC("Platforms with their numbers of devices.\n"
+     "\n"
+     "    iex> Tessera.Client.get_supported_platforms()\n"
+     "    %{host: 1}").
 -spec get_supported_platforms() -> #{host := pos_integer()}.
 get_supported_platforms() -> #{host => 1}.
 
-%% Bytes: allocated now, at most since the last reset, and by device.
+?DOC("Bytes of the client's tensors: `:allocated` now, at most since the start (`:peak`), and now `:per_device`.\n"
+     "\n"
+     "A tensor counts with its own size until it is deallocated, donated or collected; what runs need for\n"
+     "themselves does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
-get_memory_statistics(#{default_device_id := Device}) ->
-    #{live := Live, peak := Peak} = tessera_nif:memory(),
-    #{allocated => Live, peak => Peak, per_device => #{Device => Live}}.
+get_memory_statistics(#{name := Name}) ->
+    {Held, Peak, Devices} = tessera_nif:client_memory(Name),
+    #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)}.
 
+?DOC("Lets `:peak` begin anew.\n"
+     "\n"
+     "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
+     "    :ok").
 -spec reset_peak_memory(map()) -> ok.
-reset_peak_memory(_Client) ->
-    _ = tessera_nif:reset_peak(),
-    ok.
+reset_peak_memory(#{name := Name}) -> tessera_nif:reset_client_peak(Name).

@@ -1,6 +1,6 @@
-%% The memory of a tensor: `ref' is its handle, `client_name' and `device_id'
-%% say where it is, `typespec' what is in it.
 -module('Elixir.Tessera.DeviceBuffer').
+-include("tessera_nx_doc.hrl").
+?MODULEDOC("The memory of a tensor: `ref` is its handle, `client_name` and `device_id` say where it is, `typespec` what is in it.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export(['__struct__'/0, '__struct__'/1, '__info__'/1, from_ref/4, place_on_device/4, copy_to_device/3,
@@ -17,27 +17,32 @@
 -spec '__info__'(atom()) -> term().
 '__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
 
+?DOC("A buffer for a handle.").
 -spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().
 from_ref(Ref, #{name := Client}, Device, Typespec) when is_reference(Ref) ->
     '__struct__'([{ref, Ref}, {client_name, Client}, {device_id, Device}, {typespec, Typespec}]).
 
-%% A buffer with the bytes of a binary, which it keeps instead of copying where it can.
+?DOC("A buffer with the bytes of a binary, which is kept instead of copied where it is large.").
 -spec place_on_device(binary(), map(), map(), non_neg_integer()) -> map().
 place_on_device(Binary, #{type := Type, shape := Shape} = Typespec, Client, Device) ->
     Core = tessera_nx_tensor:core_type(Type),
     Make = fun() -> tessera_nif:from_binary(Binary, Core, Shape, false) end,
     #tessera{ref = Ref} =
         tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
+    #{name := Name} = Client,
+    ok = tessera_nx_tensor:count_at(Ref, Name, Device),
     from_ref(Ref, Client, Device, Typespec).
 
+?DOC("A copy on another device.").
 -spec copy_to_device(map(), map(), non_neg_integer()) -> map().
 copy_to_device(#{typespec := Typespec} = Buffer, Client, Device) ->
     place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device).
 
+?DOC("All bytes.").
 -spec read(map()) -> binary().
 read(Buffer) -> read(Buffer, -1).
 
-%% The first so many bytes, or all when it is negative. A view of the buffer's memory.
+?DOC("At most so many bytes, all when the number is negative.").
 -spec read(map(), integer()) -> binary().
 read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
     Elements = case Bytes < 0 of
@@ -54,6 +59,7 @@ read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
                                      "consider using Nx.backend_transfer/1", [])
     end.
 
+?DOC("Gives the memory back: `:ok`, or `:already_deallocated`.").
 -spec deallocate(map()) -> ok | already_deallocated.
 deallocate(#{ref := Ref}) ->
     case tessera_nif:deallocate(Ref) of
@@ -64,7 +70,7 @@ deallocate(#{ref := Ref}) ->
                                      "consider using Nx.backend_transfer/1", [])
     end.
 
-%% Whether it was deallocated or donated.
+?DOC("Whether it was deallocated or donated.").
 -spec 'deleted?'(map()) -> boolean().
 'deleted?'(#{ref := Ref}) ->
     case tessera_nif:to_binary(Ref, 0) of

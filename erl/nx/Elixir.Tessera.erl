@@ -1,8 +1,15 @@
-%% Compiles Nx functions: `Nx.Defn.jit(&f/1, compiler: Tessera)', or the
-%% functions of this module, which are named as EXLA's. Results are tensors of
-%% Tessera.Backend. docs/elixir.md says how to set it up and what options there
-%% are.
 -module('Elixir.Tessera').
+-include("tessera_nx_doc.hrl").
+?MODULEDOC("Compiles the functions of `Nx.Defn`.\n"
+     "\n"
+     "    Nx.Defn.global_default_options(compiler: Tessera)\n"
+     "\n"
+     "The options of the functions here, beside those of `Nx.Defn`:\n"
+     "\n"
+     "  * `:cache` - `false` traces and compiles at each call\n"
+     "  * `:client`, `:device_id` - where results are, see `Tessera.Client`\n"
+     "  * `:debug` - logs what was compiled or found, and how long it took\n"
+     "  * `:hooks` - map of functions for named `Nx.io_call`s").
 -export(['__info__'/1, jit/1, jit/2, jit_apply/2, jit_apply/3, compile/2, compile/3, 'cached?'/2, 'cached?'/3,
          shard_jit/2, shard_jit/3, to_mlir_module/2, to_mlir_module/3]).
 -export(['__jit__'/5, '__compile__'/4, '__partitions_options__'/1, '__to_backend__'/1, '__shard_jit__'/6]).
@@ -14,34 +21,47 @@
 
 %% ---- shortcuts
 
+?DOC("A function that compiles `fun` at its first call with arguments of these types and shapes.\n"
+     "\n"
+     "    Tessera.jit(&Nx.add(&1, 1)).(2)").
 -spec jit(function()) -> function().
 jit(Fun) -> jit(Fun, []).
 
+?DOC("As `jit/1`, with options.").
 -spec jit(function(), options()) -> function().
 jit(Fun, Options) -> 'Elixir.Nx.Defn':jit(Fun, with_compiler(Options)).
 
+?DOC("Compiles and calls.").
 -spec jit_apply(function(), [term()]) -> term().
 jit_apply(Fun, Args) -> jit_apply(Fun, Args, []).
 
+?DOC("Compiles and calls, with options.").
 -spec jit_apply(function(), [term()], options()) -> term().
 jit_apply(Fun, Args, Options) -> 'Elixir.Nx.Defn':jit_apply(Fun, Args, with_compiler(Options)).
 
+?DOC("Compiles at once, for arguments like the templates:\n"
+     "\n"
+     "    Tessera.compile(&Nx.sin/1, [Nx.template({3}, :f32)])").
 -spec compile(function(), [term()]) -> function().
 compile(Fun, Templates) -> compile(Fun, Templates, []).
 
+?DOC("As `compile/2`, with options.").
 -spec compile(function(), [term()], options()) -> function().
 compile(Fun, Templates, Options) -> 'Elixir.Nx.Defn':compile(Fun, Templates, with_compiler(Options)).
 
+?DOC("Raises: there is no device mesh yet.").
 -spec shard_jit(function(), map()) -> no_return().
 shard_jit(Fun, Mesh) -> shard_jit(Fun, Mesh, []).
 
+?DOC("Raises: there is no device mesh yet.").
 -spec shard_jit(function(), map(), options()) -> no_return().
 shard_jit(_Fun, _Mesh, _Options) -> no_sharding().
 
-%% Whether the function was compiled for arguments like these, with these options (hooks count).
+?DOC("Whether a call with arguments like these would find its program.").
 -spec 'cached?'(function(), [term()]) -> boolean().
 'cached?'(Fun, Args) -> 'cached?'(Fun, Args, []).
 
+?DOC("As `cached?/2`, for a call with these options, of which hooks count.").
 -spec 'cached?'(function(), [term()], options()) -> boolean().
 'cached?'(Fun, Args, Options) ->
     tessera_nx_compiler:is_cached(fun(Asking) -> apply(jit(Fun, Asking), Args) end, Options).

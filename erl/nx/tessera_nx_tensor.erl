@@ -2,8 +2,8 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, nx_type/1, form/1, shape/1, value/1, local/1, is_ours/1, data/2, with_value/2, template/1, flatten/1,
-         rebuild/2, compatible/2]).
+-export([core_type/1, nx_type/1, form/1, shape/1, value/1, local/1, is_ours/1, data/2, with_value/2, count_at/3,
+         template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core has not are refused.
 -spec core_type(tuple()) -> tessera:type().
@@ -84,6 +84,7 @@ is_ours(_) -> false.
 %% What a tensor of Tessera.Backend holds in its field data.
 -spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
 data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
+    ok = count_at(Ref, Client, Device),
     Typespec = #{'__struct__' => ?TYPESPEC, type => nx_type(Type), shape => Shape},
     #{'__struct__' => ?BACKEND,
       buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,
@@ -91,8 +92,21 @@ data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
 
 %% A tensor whose data was made by data/2, with the memory of another.
 -spec with_value(map(), tessera:tensor()) -> map().
-with_value(#{data := #{buffer := Buffer} = Data} = T, #tessera{ref = Ref}) ->
+with_value(#{data := #{buffer := #{client_name := Client, device_id := Device} = Buffer} = Data} = T,
+           #tessera{ref = Ref}) ->
+    ok = count_at(Ref, Client, Device),
     T#{data := Data#{buffer := Buffer#{ref := Ref}}}.
+
+%% New tensors count as device 0 of `host' until they are said to be elsewhere. Without a handle it is a template.
+-spec count_at(reference() | undefined, atom(), non_neg_integer()) -> ok.
+count_at(_, host, 0) -> ok;
+count_at(undefined, _, _) -> ok;
+count_at(Ref, Client, Device) ->
+    case tessera_nif:assign(Ref, Client, Device) of
+        ok -> ok;
+        {error, #{code := failed_precondition}} -> ok;   % gone already: counted nowhere
+        {error, Cause} -> tessera_nx_error:from_core(assign, Cause)
+    end.
 
 %% Without data.
 -spec template(map()) -> map().

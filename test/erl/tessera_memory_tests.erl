@@ -115,3 +115,37 @@ stats_test() ->
     ok = tessera:reset_peak_memory(),
     ?assertEqual(maps:get(live, tessera:memory()), maps:get(peak, tessera:memory())),
     raises(invalid_argument, fun() -> tessera:set_memory_limit(-1) end).
+
+%% ---- by client
+
+%% What Tessera.Client says: exact bytes, of each client its own.
+client_memory_test() ->
+    Place = fun(Name, Device, Bytes) ->
+                    Typespec = 'Elixir.Tessera.Typespec':tensor({u, 8}, {Bytes}),
+                    'Elixir.Tessera.DeviceBuffer':place_on_device(<<0:Bytes/unit:8>>, Typespec, #{name => Name}, Device)
+            end,
+    Client = #{name => client_memory_test},
+    Stats = fun() -> 'Elixir.Tessera.Client':get_memory_statistics(Client) end,
+    Others = fun() -> tessera_nif:client_memory(client_memory_test_other) end,
+    ?assertEqual(#{allocated => 0, peak => 0, per_device => #{}}, Stats()),
+    A = Place(client_memory_test, 0, 13),
+    B = Place(client_memory_test, 1, 10001),
+    _C = Place(client_memory_test_other, 0, 5),
+    ?assertEqual(#{allocated => 10014, peak => 10014, per_device => #{0 => 13, 1 => 10001}}, Stats()),
+    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(B),
+    already_deallocated = 'Elixir.Tessera.DeviceBuffer':deallocate(B),
+    ?assertEqual(#{allocated => 13, peak => 10014, per_device => #{0 => 13, 1 => 0}}, Stats()),
+    ok = 'Elixir.Tessera.Client':reset_peak_memory(Client),
+    ?assertEqual(#{allocated => 13, peak => 13, per_device => #{0 => 13, 1 => 0}}, Stats()),
+    %% elsewhere, and back
+    #{ref := Ref} = A,
+    ok = tessera_nif:assign(Ref, client_memory_test_other, 0),
+    ?assertMatch({#{allocated := 0}, {18, 18, [{0, 18}]}}, {Stats(), Others()}),
+    ok = tessera_nif:assign(Ref, client_memory_test, 0),
+    ?assertMatch({#{allocated := 13}, {5, 18, [{0, 5}]}}, {Stats(), Others()}),
+    ok = 'Elixir.Tessera.DeviceBuffer':deallocate(A),
+    ?assertMatch({error, #{code := failed_precondition}}, tessera_nif:assign(Ref, client_memory_test, 0)),
+    ?assertMatch({error, #{code := invalid_argument}}, tessera_nif:assign(Ref, "no name", 0)),
+    ?assertMatch({error, #{code := invalid_argument}}, tessera_nif:assign(Ref, host, nowhere)),
+    ?assertMatch({error, #{code := invalid_argument}}, tessera_nif:assign(make_ref(), host, 0)),
+    ?assertMatch(#{allocated := 0}, Stats()).

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Tessera in a Mix application, built with rebar3 where it is installed and with
+# make; then without Mix. Needs Elixir, no Nx, no network.
+# usage: test/mix/run.sh
+cd "$(dirname "$0")/../.." || exit 2
+command -v mix >/dev/null || { echo "mix: no Elixir here, skipped"; exit 0; }
+
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+export HOME="$work" HEX_OFFLINE=1 TESSERA_PATH="$work/tessera" MIX_ARCHIVES="$work/archives"
+
+# A copy, since building leaves files, with what make has built of C, but not of Erlang. (rebar3 leaves documentation out
+# of modules that it compiles again.)
+copy() {
+  rm -rf "$TESSERA_PATH" && mkdir "$TESSERA_PATH" &&
+    tar -c --exclude=./.git --exclude=./_build --exclude=./ebin --exclude=./build/erl.stamp . | tar -x -C "$TESSERA_PATH"
+}
+
+fail() {
+  echo "mix: $1"
+  cat "$work/log"
+  exit 1
+}
+
+# $1: what builds Tessera, $2: environment
+check() {
+  export TESSERA_MANAGER="$1" MIX_ENV="$2"
+  copy && rm -rf "$work/app" && cp -r test/mix/app "$work/app"
+  (cd "$work/app" && mix deps.compile && mix compile --warnings-as-errors) >"$work/log" 2>&1 ||
+    fail "the application does not build with $1 in $2"
+  ! grep -in 'warning' "$work/log" >"$work/warnings" || fail "building with $1 in $2 warns"
+  (cd "$work/app" && mix run check.exs) >"$work/log" 2>&1 || fail "the application fails with $1 in $2"
+  echo "mix: an application built with $1 in $2: $(grep -c '^  ' "$work/log") checks"
+}
+
+# Mix does not look for rebar3 in the path by itself.
+if command -v rebar3 >/dev/null; then
+  MIX_REBAR3=$(command -v rebar3) && export MIX_REBAR3
+  check rebar3 dev
+  check rebar3 prod
+else
+  echo "mix: no rebar3 here, only make"
+fi
+check make dev
+
+cat >"$work/plain.exs" <<'END'
+{:ok, _} = Application.ensure_all_started(:tessera)
+%Tessera.Client{name: :host} = client = Tessera.Client.fetch!(:host)
+buffer = Tessera.DeviceBuffer.place_on_device(<<7>>, Tessera.Typespec.tensor({:u, 8}, {1}), client, 0)
+<<7>> = Tessera.DeviceBuffer.read(%Tessera.DeviceBuffer{buffer | device_id: 0})
+IO.puts("ran")
+END
+elixir -pa ebin "$work/plain.exs" >"$work/log" 2>&1 && [ "$(cat "$work/log")" = ran ] || fail "elixir -pa ebin fails"
+echo "mix: elixir -pa ebin runs"
