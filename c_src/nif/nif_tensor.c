@@ -17,26 +17,32 @@ static ErlNifResourceType *tensor_type, *view_type;
 /* ---- memory pressure ----
  * Erlang's collector does not know how much a handle holds. So we count, and
  * ask the caller to collect when there is nearly half as much again as was live
- * after the last time: destructors may be late. */
+ * after the last time. Destructors may be late then, so what is held may still
+ * fall: the least that was seen since counts. */
 
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
-static _Atomic int64_t threshold = MIN_THRESHOLD;
+static _Atomic int64_t least_held;
 
 static void hold(ts_nif_tensor *tensor, int64_t bytes) {
   ts_nif_account_add(atomic_load_explicit(&tensor->account, memory_order_relaxed), bytes);
 }
 
+static bool is_high(int64_t held) {
+  int64_t least = atomic_load_explicit(&least_held, memory_order_relaxed);
+  if (held < least) atomic_store_explicit(&least_held, held, memory_order_relaxed);
+  return held > MIN_THRESHOLD && held > least + least / 16 * 7;
+}
+
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  bool high = ts_nif_account_told() > atomic_load_explicit(&threshold, memory_order_relaxed);
-  return high ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+  return is_high(ts_nif_account_told()) ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
   (void)argc, (void)argv;
-  int64_t held = ts_nif_account_total(), next = held + held / 16 * 7;
-  atomic_store(&threshold, next > MIN_THRESHOLD ? next : MIN_THRESHOLD);
+  int64_t held = ts_nif_account_total();
+  atomic_store(&least_held, held);
   return enif_make_int64(env, held);
 }
 

@@ -3,7 +3,7 @@
 -module(tessera_memory_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/2, raises/3]).
--export([make_and_drop/1, idle_holders/0, limit/0, results/0]).
+-export([make_and_drop/1, given_back/0, idle_holders/0, limit/0, results/0]).
 
 -define(MB, (1 bsl 20)).
 
@@ -46,6 +46,22 @@ dropped_test_() ->
 
 dropped_beside_a_gigabyte_test_() ->
     resident_test(120, fun() -> ?assert(in_node(make_and_drop, [1024]) =< 1700) end).
+
+%% ---- what is given back after a collection counts as garbage that was late
+
+%% The most megabytes that were live while garbage was made, after much was given back.
+given_back() ->
+    Much = [ones(1) || _ <- lists:seq(1, 500)],
+    _ = tessera_nif:collected(),
+    lists:foreach(fun tessera:deallocate/1, Much),
+    ones(1),
+    ok = tessera:reset_peak_memory(),
+    lists:foreach(fun(_) -> ones(1) end, lists:seq(1, 2000)),
+    #{peak := Peak} = tessera:memory(),
+    Peak div ?MB.
+
+given_back_test_() ->
+    {timeout, 120, fun() -> ?assert(in_node(given_back, []) =< 100) end}.
 
 %% ---- processes that hold dead tensors and do nothing
 
