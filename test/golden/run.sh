@@ -1,11 +1,11 @@
 #!/bin/sh
 # Golden tests: each FILE.ts here or below goes through tessera-opt, and what
-# comes out must be FILE.out, byte for byte. The first line of FILE.ts says what
-# to run, and that it must fail when the output is an error message:
+# comes out must be FILE.out, byte for byte. Where there is a FILE.stablehlo,
+# that is what --stablehlo must give. The first line of FILE.ts says what to
+# run, and that it must fail when the output is an error message:
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
-#   // stablehlo
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
@@ -22,27 +22,33 @@ fail() {
   failed=$((failed + 1))
 }
 
-for input in "$@"; do
+# compare INPUT EXPECTED WANTED_CODE ARGUMENTS...
+compare() {
+  input=$1 expected=$2 wanted=$3
+  shift 3
   total=$((total + 1))
-  expected=${input%.ts}.out
-  first=$(head -n 1 "$input")
-  wanted=0 passes= form=
-  case $first in '// fails'*) wanted=1 ;; esac
-  case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
-  case $first in '// stablehlo'*) form=--stablehlo ;; esac
-  "$opt" --pass="$passes" $form "$input" >"$actual" 2>&1
+  "$opt" "$@" "$input" >"$actual" 2>&1
   code=$?
   if [ "$code" -ne "$wanted" ]; then
-    fail "$input" "exit code $code, expected $wanted"
+    fail "$expected" "exit code $code, expected $wanted"
     head -n 5 "$actual"
   elif [ -n "${UPDATE:-}" ]; then
     cp "$actual" "$expected"
   elif [ ! -f "$expected" ]; then
     fail "$input" "there is no $expected; UPDATE=1 makes it"
   elif ! cmp -s "$actual" "$expected"; then
-    fail "$input" "differs"
+    fail "$expected" "differs"
     diff -u "$expected" "$actual" | head -n 40
   fi
+}
+
+for file in "$@"; do
+  first=$(head -n 1 "$file")
+  wanted=0 passes=
+  case $first in '// fails'*) wanted=1 ;; esac
+  case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
+  compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
+  [ ! -f "${file%.ts}.stablehlo" ] || compare "$file" "${file%.ts}.stablehlo" 0 --stablehlo --pass=
 done
 echo "golden: $((total - failed)) of $total passed"
 [ "$failed" -eq 0 ]
