@@ -237,7 +237,7 @@ test-xla: all $(B)/xla_cases
 	$(call erl_compile,test/erl test/xla,test-erl)
 	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
 	$(Q)$(B)/xla_cases random $(B)/xla/cases $(XLA_SEED) $(XLA_COUNT)
-	$(Q)$(ERL) -noshell -tessera warm_up false -pa ebin build/test-erl -eval \
+	$(Q)$(ERL) -noshell -pa ebin build/test-erl -eval \
 	  'xla_recorded:write("$(B)/xla/recorded"), halt().'
 	$(Q)$(B)/xla_cases recorded $(B)/xla/cases $(B)/xla/recorded/*.ts
 	$(Q)JAX_PLATFORMS=cpu $(or $(PEERS),python3) test/xla/run.py $(B)/xla/cases
