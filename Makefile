@@ -147,10 +147,10 @@ ebin/tessera.app: $(APP_SRC) $(ERL_SRC)
 	@mkdir -p ebin
 	$(Q)sed "s/{modules, *\[\]}/{modules, [$(erl_module_list)]}/" $< > $@
 
-# $(call erl_compile,FOLDER,NAME): compiles FOLDER/*.erl into build/NAME/.
+# $(call erl_compile,FOLDERS,NAME): compiles FOLDER/*.erl of each into build/NAME/.
 define erl_compile
 	@mkdir -p build/$(2)
-	$(Q)$(ERLC) $(ERLC_FLAGS) -pa ebin -o build/$(2) $(wildcard $(1)/*.erl)
+	$(Q)$(ERLC) $(ERLC_FLAGS) -pa ebin -o build/$(2) $(wildcard $(addsuffix /*.erl,$(1)))
 endef
 
 # ---- tests

@@ -30,6 +30,13 @@ static bool updates_carried(const ts_storage *operand, const ts_storage *result,
          operand->loop_index == result->loop_index && operand->last_in_loop == position;
 }
 
+/* Promises the argument's memory to the result, if it is donated. */
+static void give(ts_storage *argument, ts_storage *result) {
+  if (argument->given || result->donor >= 0) return;
+  argument->given = true;
+  result->donor = (int32_t)argument->index;
+}
+
 /* Lets result r of the step have the memory of operand o, when nobody needs the operand any more. */
 static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint32_t o) {
   ts_storage_id operand_id = ts_storage_find(exe, step->operands[o]),
@@ -38,11 +45,11 @@ static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint3
   if (operand_id == result_id || operand->bytes != result->bytes || operand->bytes == 0) return;
   if (is_result_of(exe, step, operand_id) || read_otherwise(exe, step, r, operand_id)) return;
   if (operand->kind == TS_STORAGE_ARG && result->kind == TS_STORAGE_RESULT && operand->last == step->position &&
-      result->first == step->position && result->donor < 0) {
-    result->donor = (int32_t)operand->index;
+      result->first == step->position) {
+    give(operand, result);
     return;
   }
-  if (operand->kind != TS_STORAGE_TEMP && !operand->carried) return;
+  if ((operand->kind != TS_STORAGE_TEMP && !operand->carried) || result->donor >= 0) return;
   if (updates_carried(operand, result, step->position) && result->first == step->position) {
     result->merged = operand_id;
     return;
@@ -53,12 +60,23 @@ static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint3
   if (operand->first < result->first) result->first = operand->first;
 }
 
+static bool is_argument(ts_executable *exe, const ts_step *step, uint32_t o) {
+  return exe->storages.data[ts_storage_find(exe, step->operands[o])].kind == TS_STORAGE_ARG;
+}
+
+/* Temporaries before arguments: a result takes one or the other's memory, and an argument's only if it is donated. */
+static void merge_launch(ts_executable *exe, const ts_step *step) {
+  for (int arguments = 0; arguments < 2; arguments++)
+    for (uint32_t r = 0; r < step->result_count; r++)
+      for (uint32_t o = 0; o < step->operand_count; o++)
+        if (step->launch.lowered.inplace[r * step->operand_count + o] && is_argument(exe, step, o) == arguments)
+          try_merge(exe, step, r, o);
+}
+
 static ts_status merge_step(void *context, ts_step *step) {
   ts_executable *exe = context;
   if (step->kind == TS_STEP_LAUNCH && step->launch.lowered.inplace) {
-    for (uint32_t r = 0; r < step->result_count; r++)
-      for (uint32_t o = 0; o < step->operand_count; o++)
-        if (step->launch.lowered.inplace[r * step->operand_count + o]) try_merge(exe, step, r, o);
+    merge_launch(exe, step);
   } else if (step->kind == TS_STEP_SCAN || step->kind == TS_STEP_COPY) {
     try_merge(exe, step, 0, 0);
   } else if (step->kind == TS_STEP_WHILE) {
@@ -69,18 +87,12 @@ static ts_status merge_step(void *context, ts_step *step) {
 
 /* Arguments whose last reader is done before a result of their size is begun. */
 static void find_donors(ts_executable *exe) {
-  uint64_t taken = 0;
-  for (size_t i = 0; i < exe->storages.count; i++)
-    if (exe->storages.data[i].donor >= 0 && exe->storages.data[i].donor < 64)
-      taken |= UINT64_C(1) << exe->storages.data[i].donor;
   for (size_t i = 0; i < exe->storages.count; i++) {
     ts_storage *r = &exe->storages.data[i];
-    if (r->kind != TS_STORAGE_RESULT || r->merged != i || r->donor >= 0) continue;
+    if (r->kind != TS_STORAGE_RESULT || r->merged != i) continue;
     for (size_t p = 0; p < exe->param_count && p < 64 && r->donor < 0; p++) {
-      const ts_storage *a = &exe->storages.data[exe->param_storages[p]];
-      if (taken >> p & 1 || a->bytes != r->bytes || a->last >= r->first) continue;
-      r->donor = (int32_t)p;
-      taken |= UINT64_C(1) << p;
+      ts_storage *a = &exe->storages.data[exe->param_storages[p]];
+      if (a->bytes == r->bytes && a->last < r->first) give(a, r);
     }
   }
 }

@@ -31,6 +31,7 @@ typedef struct ts_storage {
   int32_t last_in_loop; /* carried: last use inside the loop's regions */
   ts_storage_id merged; /* itself, or the storage whose memory it shares */
   int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
+  bool given;           /* ARG: it is the donor of a result */
   int64_t offset[2];    /* TEMP: in the block, by layout */
   ts_storage_id host;   /* TEMP in LAYOUT_HOSTED: the RESULT whose memory it is in before that is written, or itself */
 } ts_storage;

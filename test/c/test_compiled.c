@@ -1,5 +1,5 @@
 /* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
- * interpreter but for the last digits of transcendental functions.
+ * interpreter but for the last digits of transcendental functions. Donated arguments change nothing either.
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
 #include "exec/executable.h"
@@ -27,16 +27,33 @@ static void dump(const program *p) {
   ts_text_deinit(&text);
 }
 
-static void compile_and_run(const program *p, const ts_compile_options *options, int threads, ts_buffer **out) {
+static void run_program(const program *p, const ts_compile_options *options, ts_buffer **args,
+                        const ts_run_options *run, ts_buffer **out) {
   ts_executable *exe;
   ts_status status = ts_executable_create(p->graph, options, &exe);
   if (!status) {
-    ts_run_options run = {.threads = threads};
-    status = ts_executable_run(exe, p->args, p->params, &run, out);
+    status = ts_executable_run(exe, args, p->params, run, out);
     ts_executable_release(exe);
   }
   if (status) dump(p);
   ck_assert_msg(!status, "seed %llu: %s", (unsigned long long)p->seed, ts_status_message(status));
+}
+
+static void compile_and_run(const program *p, const ts_compile_options *options, int threads, ts_buffer **out) {
+  ts_run_options run = {.threads = threads};
+  run_program(p, options, p->args, &run, out);
+}
+
+/* With copies of the arguments, all of them donated. */
+static void run_donated(const program *p, const ts_compile_options *options, ts_buffer **out) {
+  ts_run_options run = {.donated = UINT64_MAX};
+  ts_buffer *args[64];
+  ck_assert_uint_le(p->params, 64);
+  for (size_t i = 0; i < p->params; i++) {
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), p->args[i]->dtype, &p->args[i]->shape, &args[i]));
+    if (args[i]->bytes > 0) memcpy(args[i]->data, p->args[i]->data, (size_t)args[i]->bytes);
+  }
+  run_program(p, options, args, &run, out);
 }
 
 static void check_equal(const program *p, const char *path, ts_buffer **got, ts_buffer **expected, int64_t tolerance) {
@@ -74,6 +91,9 @@ static void check_program(uint64_t seed) {
   free_all(&p, got);
   compile_and_run(&p, &general, 0, got);
   check_equal(&p, "general = unfused", got, unfused, 0);
+  free_all(&p, got);
+  run_donated(&p, &full, got);
+  check_equal(&p, "donated = unfused", got, unfused, 0);
   free_all(&p, got);
   free_all(&p, unfused);
   free_all(&p, expected);

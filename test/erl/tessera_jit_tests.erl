@@ -139,6 +139,15 @@ donation_test() ->
     ?assertEqual(1.0, lists:nth(2, tessera:to_list(Y))),
     raises(failed_precondition, fun() -> F(X, Y) end).
 
+%% The product may not be made in the memory of an argument that is still to be read.
+donated_beside_product_test() ->
+    F = fun(W, A, B) -> tessera:subtract(W, tessera:dot(A, B)) end,
+    Step = tessera:jit(F, #{donate => [1]}),
+    A = tessera:iota({3, 3}, f32),
+    W = tessera:add(tessera:iota({3, 3}, f32), 10),
+    Expected = tessera:to_list(F(W, A, A)),
+    ?assertEqual(Expected, tessera:to_list(Step(W, A, A))).
+
 donated_twice_test() ->
     F = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{donate => [1, 2]}),
     X = tessera:add(tessera:iota({1000}), 1),
