@@ -226,16 +226,18 @@ accuracy: $(B)/accuracy
 # Random and recorded programs run by XLA too, of the jax that $(PEERS) has: test/xla/run.py.
 XLA_SEED ?= 1
 XLA_COUNT ?= 100
-$(B)/xla_cases: $(B)/test/xla/cases.o $(TEST_SUPPORT) $(CORE)
+XLA_OBJ := $(B)/test/xla/cases.o $(B)/test/xla/ops.o
+$(B)/xla_cases: $(XLA_OBJ) $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(XLA_OBJ) $(TEST_SUPPORT) $(CORE) $(LIBS)
 
-$(B)/test/xla/cases.o: EXTRA_CFLAGS = -Itest/c
--include $(B)/test/xla/cases.d
+$(XLA_OBJ): EXTRA_CFLAGS = -Itest/c
+-include $(XLA_OBJ:.o=.d)
 
 test-xla: all $(B)/xla_cases
 	$(call erl_compile,test/erl test/xla,test-erl)
 	$(Q)rm -rf $(B)/xla && mkdir -p $(B)/xla/recorded $(B)/xla/cases
+	$(Q)$(B)/xla_cases ops $(B)/xla/cases
 	$(Q)$(B)/xla_cases random $(B)/xla/cases $(XLA_SEED) $(XLA_COUNT)
 	$(Q)$(ERL) -noshell -pa ebin build/test-erl -eval \
 	  'xla_recorded:write("$(B)/xla/recorded"), halt().'

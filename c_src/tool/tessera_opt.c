@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ir/graph.h"
 #include "ir/stablehlo.h"
+#include "jit/jit.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
 #include "tool/opt_run.h"
@@ -205,5 +206,6 @@ int main(int argc, char **argv) {
   if (!o.path) o.path = "-";
   if (code < 0) code = run(&o);
   TS_VEC_FREE(&o.run.inputs);
+  ts_jit_stop(); /* no compile may run on while exit() takes LLVM apart */
   return code;
 }

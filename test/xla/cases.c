@@ -1,4 +1,5 @@
 /* Writes programs for test/xla/run.py: as modules of StableHLO, with arguments and with Tessera's results.
+ *   xla_cases ops OUT                  each op with every type (test/xla/ops.h)
  *   xla_cases random OUT SEED COUNT    random programs (test/c/random_graph.h)
  *   xla_cases recorded OUT FILE.ts...  programs as text, with their arguments' bytes in FILE.args
  * Each program is written as it is, and once more cut into its ops: there every
@@ -12,6 +13,8 @@
  * XLA's threads flush subnormal floats, so arguments that are, become zeros. */
 #include "exec/executable.h"
 #include "ir/stablehlo.h"
+#include "jit/jit.h"
+#include "ops.h"
 #include "random_graph.h"
 
 #include <errno.h>
@@ -68,6 +71,15 @@ static ts_status flushed(const ts_buffer *from, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
+/* ---- programs ---- */
+
+typedef struct program {
+  ts_graph *graph;
+  values args, results;
+  const uint32_t *scales; /* by result: the one with its terms' magnitudes, 0 where there is none; may be NULL */
+  const char *left_out;   /* why, or NULL */
+} program;
+
 /* ---- what may differ ---- */
 
 typedef enum nature { EXACT, APPROX, SUM, UNKNOWN } nature;
@@ -87,19 +99,27 @@ static bool folds_something(const ts_graph *g, const ts_op *op) {
   return count != 1;
 }
 
+/* One op that gives the same however its operands are grouped and repeated. */
+static bool folds_idempotently(const ts_graph *g, const ts_op *op) {
+  const ts_region *region = ts_graph_region(g, op->attrs->reduce.region);
+  if (region->ops.count != 1) return false;
+  ts_opcode code = ts_graph_op(g, region->ops.data[0])->code;
+  return code == TS_OP_MIN || code == TS_OP_MAX;
+}
+
 /* Which ops XLA computes to the bit as Tessera does, given the same operands. */
 static nature own_nature(const ts_graph *g, const ts_op *op) {
   ts_dtype type = op->operand_count ? ts_graph_value(g, op->operands[0])->dtype : TS_S32;
   bool is_float = ts_dtype_is_float(type);
   switch (op->code) {
   case TS_OP_SQRT: return EXACT;
-  case TS_OP_POW: /* XLA takes an unsigned exponent with its top bit set for a negative one */
-    if (ts_dtype_is_unsigned(type)) return UNKNOWN;
-    return is_float ? APPROX : EXACT;
+  case TS_OP_POW: return is_float ? APPROX : EXACT; /* but for large exponents: judge */
   case TS_OP_ATAN2: return is_float ? APPROX : EXACT;
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT: return is_float ? APPROX : EXACT;
-  case TS_OP_REDUCE: return is_float || !folds_something(g, op) ? UNKNOWN : EXACT;
+  case TS_OP_REDUCE:
+    if (!folds_something(g, op)) return UNKNOWN;
+    return is_float && !folds_idempotently(g, op) ? UNKNOWN : EXACT;
   case TS_OP_REDUCE_SUM:
   case TS_OP_CUMULATIVE_SUM:
   case TS_OP_DOT: return is_float ? SUM : EXACT;
@@ -138,7 +158,26 @@ static ts_opcode region_differs(const ts_graph *g, ts_region_id id) {
   return TS_OP_COUNT;
 }
 
-static judgement judge(const ts_graph *g, const ts_op *op, const judgement *of) {
+/* XLA reads six bits of an integer exponent, and takes an unsigned one with its top bit set for a negative one. */
+static bool is_large_exponent(ts_dtype type, ts_scalar x) {
+  return ts_dtype_is_unsigned(type) ? x.u64 > 63 : x.s64 > 63;
+}
+
+/* True when nobody can tell, too: the exponents are no argument. */
+static bool has_large_exponents(const ts_graph *g, const ts_op *op, const values *args) {
+  const ts_value *exponent = ts_graph_value(g, op->operands[1]);
+  if (ts_dtype_is_float(exponent->dtype)) return false;
+  if (exponent->op != TS_NO_ID) return true;
+  const ts_buffer *b = args->data[exponent->index];
+  for (int64_t i = 0; i < ts_shape_elements(&b->shape); i++) {
+    const char *at = (const char *)b->data + (size_t)i * ts_dtype_size(b->dtype);
+    if (is_large_exponent(b->dtype, ts_scalar_load(b->dtype, at))) return true;
+  }
+  return false;
+}
+
+static judgement judge(const program *p, const ts_op *op, const judgement *of) {
+  const ts_graph *g = p->graph;
   judgement worst = {0};
   ts_region_id regions[2];
   size_t count = op->attrs ? ts_op_regions(op, regions) : 0;
@@ -149,6 +188,7 @@ static judgement judge(const ts_graph *g, const ts_op *op, const judgement *of) 
   }
   bool is_float = ts_dtype_is_float(ts_graph_value(g, op->first_result)->dtype);
   nature own = becomes_reciprocal(g, op) ? APPROX : own_nature(g, op);
+  if (op->code == TS_OP_POW && has_large_exponents(g, op, &p->args)) own = UNKNOWN;
   for (size_t r = 0; r < count && own == EXACT; r++) {
     ts_opcode differs = region_differs(g, regions[r]);
     if (differs != TS_OP_COUNT) return (judgement){UNKNOWN, differs, true};
@@ -160,14 +200,7 @@ static judgement judge(const ts_graph *g, const ts_op *op, const judgement *of) 
   return (judgement){own, op->code, computed};
 }
 
-/* ---- programs ---- */
-
-typedef struct program {
-  ts_graph *graph;
-  values args, results;
-  const uint32_t *scales; /* by result: the one with its terms' magnitudes, 0 where there is none; may be NULL */
-  const char *left_out;   /* why, or NULL */
-} program;
+/* ---- running and writing ---- */
 
 static ts_status run(program *p) {
   ts_executable *exe;
@@ -224,7 +257,7 @@ static ts_status write_judged(const program *p, FILE *to) {
   TS_TRY(TS_NEW_ARRAY(p->graph->values.count, &of));
   for (size_t i = 0; i < root->ops.count; i++) {
     const ts_op *op = ts_graph_op(p->graph, root->ops.data[i]);
-    judgement j = judge(p->graph, op, of);
+    judgement j = judge(p, op, of);
     for (uint32_t r = 0; r < op->result_count; r++) of[op->first_result + r] = j;
   }
   ts_status status = write_text(p, to, of);
@@ -398,6 +431,34 @@ static void free_program(program *p) {
   ts_graph_destroy(p->graph);
 }
 
+/* So that XLA's answers can be compared. */
+static void shrink_exponents(ts_buffer *b) {
+  for (int64_t i = 0; i < ts_shape_elements(&b->shape); i++) {
+    char *at = (char *)b->data + (size_t)i * ts_dtype_size(b->dtype);
+    ts_scalar x = ts_scalar_load(b->dtype, at);
+    if (is_large_exponent(b->dtype, x)) ts_scalar_store(b->dtype, ts_scalar_from_s64(b->dtype, x.s64 & 63), at);
+  }
+}
+
+/* One op is cut already: only that form is written. Takes the graph. */
+static ts_status op_program(void *out, const char *name, ts_graph *graph) {
+  program p = {.graph = graph};
+  char path[900];
+  const char *subnormal = NULL;
+  snprintf(path, sizeof path, "%s/%s", (const char *)out, name);
+  ts_status status = ts_random_args(9, graph, ts_pool_default(), &p.args.data); /* NaN, limits and the like */
+  if (!status) {
+    p.args.count = ts_graph_region(graph, TS_ROOT)->params.count;
+    for (size_t i = 0; i < p.args.count; i++) subnormals(p.args.data[i], true);
+    if (graph->ops.data[0].code == TS_OP_POW && !ts_dtype_is_float(p.args.data[1]->dtype))
+      shrink_exponents(p.args.data[1]);
+    status = run_open(&p);
+  }
+  if (!status) status = cut_by(&p, path, &subnormal);
+  free_program(&p);
+  return status;
+}
+
 static ts_status random_program(uint64_t seed, const char *out) {
   ts_random_options options = {.exact_only = seed % 2 == 0, .max_elements = 600};
   program p = {0};
@@ -463,14 +524,16 @@ static ts_status write_all(int argc, char **argv) {
     for (uint64_t seed = first; seed < first + count; seed++) TS_TRY(random_program(seed, argv[2]));
     return TS_SUCCESS;
   }
+  if (argc == 3 && strcmp(argv[1], "ops") == 0) return xla_visit_ops(op_program, argv[2]);
   if (argc < 4 || strcmp(argv[1], "recorded") != 0)
-    return ts_error(TS_INVALID_ARGUMENT, "usage: xla_cases random OUT SEED COUNT | recorded OUT FILE.ts...");
+    return ts_error(TS_INVALID_ARGUMENT, "usage: xla_cases ops OUT | random OUT SEED COUNT | recorded OUT FILE.ts...");
   for (int i = 3; i < argc; i++) TS_TRY(recorded_program(argv[i], argv[2]));
   return TS_SUCCESS;
 }
 
 int main(int argc, char **argv) {
   ts_status status = write_all(argc, argv);
+  ts_jit_stop(); /* no compile may run on while exit() takes LLVM apart */
   if (!status) return 0;
   fprintf(stderr, "error: %s\n", ts_status_message(status));
   ts_status_free(status);

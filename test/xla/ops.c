@@ -1,0 +1,170 @@
+#include "ops.h"
+
+#include <stdio.h>
+
+typedef enum types { FLOATS = 1, INTEGERS = 2, ALL = 3, SAME_SIZE = 4 } types;
+
+/* A program of one op: %9 = OP rest : result. In its text a `T` stands for each type of `types` in turn, and a `U`
+ * for each of `others`, where there are any. */
+typedef struct recipe {
+  ts_opcode code;
+  types types, others;
+  const char *params, *result, *rest;
+} recipe;
+
+#define COMBINE(op) " {axes = [0]} {\n combine(%10: T[], %11: T[]) {\n %12 = " op " %10, %11 : T[]\n return %12\n }\n}"
+#define TWICE "(%10: T[3]) {\n %11 = add %10, %10 : T[3]\n return %11\n }\n"
+
+static const recipe recipes[] = {
+    {TS_OP_CONSTANT, ALL, 0, "", "T[3]", " 3"},
+    {TS_OP_LITERAL, ALL, 0, "", "", ""}, /* the text depends on the type: write_literal */
+    {TS_OP_IOTA, ALL, 0, "", "T[3,4]", " {axis = 1}"},
+    {TS_OP_IOTA, ALL, 0, "", "T[3,4]", " {axis = -1}"},
+    {TS_OP_EYE, ALL, 0, "", "T[2,3,4]", ""},
+    {TS_OP_CONVERT, ALL, ALL, "%0: T[40]", "U[40]", " %0"},
+    {TS_OP_BITCAST, ALL, SAME_SIZE, "%0: T[40]", "U[40]", " %0"},
+    {TS_OP_SELECT, ALL, 0, "%0: u8[40], %1: T[40], %2: T[40]", "T[40]", " %0, %1, %2"},
+    {TS_OP_CLAMP, ALL, 0, "%0: T[40], %1: T[40], %2: T[40]", "T[40]", " %0, %1, %2"},
+    {TS_OP_RESHAPE, ALL, 0, "%0: T[4,6]", "T[3,1,8]", " %0 {shape = [3,1,8]}"},
+    {TS_OP_BROADCAST, ALL, 0, "%0: T[2,1]", "T[2,5,3]", " %0 {shape = [2,5,3], axes = [0,2]}"},
+    {TS_OP_TRANSPOSE, ALL, 0, "%0: T[2,3,4]", "T[4,2,3]", " %0 {axes = [2,0,1]}"},
+    {TS_OP_REVERSE, ALL, 0, "%0: T[2,3,4]", "T[2,3,4]", " %0 {axes = [0,2]}"},
+    {TS_OP_SLICE, ALL, 0, "%0: T[5,9]", "T[2,3]", " %0 {start = [1,2], limit = [3,8], stride = [1,2]}"},
+    {TS_OP_DYNAMIC_SLICE, ALL, 0, "%0: T[5,9], %1: s32[], %2: s32[]", "T[2,3]", " %0, %1, %2 {shape = [2,3]}"},
+    {TS_OP_DYNAMIC_SLICE, INTEGERS, 0, "%0: f32[5,9], %1: T[], %2: T[]", "f32[2,3]", " %0, %1, %2 {shape = [2,3]}"},
+    {TS_OP_PUT_SLICE, ALL, 0, "%0: T[5,9], %1: T[2,3], %2: s32[], %3: s32[]", "T[5,9]", " %0, %1, %2, %3"},
+    {TS_OP_PUT_SLICE, INTEGERS, 0, "%0: f32[5,9], %1: f32[2,3], %2: T[], %3: T[]", "f32[5,9]", " %0, %1, %2, %3"},
+    {TS_OP_PAD, ALL, 0, "%0: T[2,3], %1: T[]", "T[1,7]", " %0, %1 {low = [-1,2], high = [0,0], interior = [0,1]}"},
+    {TS_OP_CONCATENATE, ALL, 0, "%0: T[2,3], %1: T[2,1], %2: T[2,4]", "T[2,8]", " %0, %1, %2 {axis = 1}"},
+    {TS_OP_TAKE, ALL, 0, "%0: T[4,5], %1: s64[3]", "T[4,3]", " %0, %1 {axis = 1}"},
+    {TS_OP_TAKE, INTEGERS, 0, "%0: f32[4,5], %1: T[3]", "f32[3,5]", " %0, %1 {axis = 0}"},
+    {TS_OP_TAKE_ALONG, ALL, 0, "%0: T[4,5], %1: s64[4,3]", "T[4,3]", " %0, %1 {axis = 1}"},
+    {TS_OP_TAKE_ALONG, INTEGERS, 0, "%0: f32[4,5], %1: T[3,5]", "f32[3,5]", " %0, %1 {axis = 0}"},
+    {TS_OP_REDUCE, ALL, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("max")},
+    {TS_OP_REDUCE, INTEGERS, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("add")},
+    {TS_OP_ARGMAX, ALL, 0, "%0: T[4,9]", "s64[4]", " %0 {axis = 1, high = false}"},
+    {TS_OP_ARGMAX, INTEGERS, 0, "%0: f32[4,9]", "T[9]", " %0 {axis = 0, high = true}"},
+    {TS_OP_ARGMIN, ALL, 0, "%0: T[4,9]", "s32[]", " %0 {axis = -1, high = true}"},
+    {TS_OP_ARGMIN, INTEGERS, 0, "%0: f32[4,9]", "T[4]", " %0 {axis = 1, high = false}"},
+    {TS_OP_DOT, ALL, 0, "%0: T[2,3,5], %1: T[2,5,4]", "T[2,3,4]",
+     " %0, %1 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]}"},
+    {TS_OP_DOT, ALL, 0, "%0: T[3,5], %1: T[4,5,3]", "T[4]",
+     " %0, %1 {lhs_contract = [0,1], lhs_batch = [], rhs_contract = [2,1], rhs_batch = []}"},
+    {TS_OP_WHILE, ALL, 0, "%0: s32[], %1: T[3]", "s32[], T[3]",
+     " %0, %1 {\n condition(%10: s32[], %11: T[3]) {\n %12 = constant 2 : s32[]\n %13 = less %10, %12 : u8[]\n"
+     " return %13\n }\n body(%14: s32[], %15: T[3]) {\n %16 = constant 2 : s32[]\n %17 = reverse %15 {axes = [0]} : T[3]\n"
+     " return %16, %17\n }\n}"},
+    {TS_OP_COND, ALL, 0, "%0: u8[], %1: T[3]", "T[3]",
+     " %0, %1 {\n true" TWICE " false(%12: T[3]) {\n return %12\n }\n}"},
+    {TS_OP_CALL, ALL, 0, "%0: T[3]", "T[3]", " %0 {\n body" TWICE "}"},
+    {TS_OP_FUSION, ALL, 0, "%0: T[3]", "T[3]", " %0 {kind = 1} {\n body" TWICE "}"},
+};
+
+/* Ops whose class says what they take. False for those that have recipes of their own. */
+static bool recipe_of_class(ts_opcode code, recipe *out) {
+  const char *one = "%0: T[40]", *two = "%0: T[40], %1: T[40]", *line = "%0: T[3,5]";
+  switch (ts_op_get_class(code)) {
+  case TS_CLASS_UNARY_FLOAT: *out = (recipe){code, FLOATS, 0, one, "T[40]", " %0"}; return true;
+  case TS_CLASS_UNARY: *out = (recipe){code, ALL, 0, one, "T[40]", " %0"}; return true;
+  case TS_CLASS_UNARY_INTEGER: *out = (recipe){code, INTEGERS, 0, one, "T[40]", " %0"}; return true;
+  case TS_CLASS_PREDICATE: *out = (recipe){code, ALL, 0, one, "u8[40]", " %0"}; return true;
+  case TS_CLASS_BINARY: *out = (recipe){code, ALL, 0, two, "T[40]", " %0, %1"}; return true;
+  case TS_CLASS_BINARY_FLOAT: *out = (recipe){code, FLOATS, 0, two, "T[40]", " %0, %1"}; return true;
+  case TS_CLASS_BINARY_INTEGER: *out = (recipe){code, INTEGERS, 0, two, "T[40]", " %0, %1"}; return true;
+  case TS_CLASS_COMPARE: *out = (recipe){code, ALL, 0, two, "u8[40]", " %0, %1"}; return true;
+  case TS_CLASS_SCAN: *out = (recipe){code, ALL, 0, line, "T[3,5]", " %0 {axis = 1, reverse = true}"}; return true;
+  case TS_CLASS_REDUCE:
+    if (code == TS_OP_REDUCE) return false;
+    bool truth = code == TS_OP_REDUCE_ALL || code == TS_OP_REDUCE_ANY;
+    *out = (recipe){code, ALL, 0, line, truth ? "u8[5]" : "T[5]", " %0 {axes = [0]}"};
+    return true;
+  default: return false;
+  }
+}
+
+static bool takes(types set, ts_dtype type, ts_dtype other) {
+  if (!ts_dtype_supported(type)) return false;
+  if (set == SAME_SIZE) return ts_dtype_size(type) == ts_dtype_size(other);
+  return set & (ts_dtype_is_float(type) ? FLOATS : INTEGERS);
+}
+
+/* Capital letters occur for types alone. */
+static void substitute(ts_text *out, const char *text, ts_dtype type, ts_dtype other) {
+  for (; *text; text++) {
+    if (*text == 'T' || *text == 'U')
+      ts_text_append(out, ts_dtype_name(*text == 'T' ? type : other));
+    else
+      ts_text_append_n(out, text, 1);
+  }
+}
+
+/* Two elements: all bits 0, and those of 1 in the first byte. */
+static void write_literal(ts_text *out, ts_dtype type) {
+  ts_text_format(out, "graph @main() -> (%s[2]) {\n%%9 = literal \"", ts_dtype_name(type));
+  for (size_t i = 0; i < 2 * ts_dtype_size(type); i++) ts_text_append(out, i == ts_dtype_size(type) ? "01" : "00");
+  ts_text_format(out, "\" : %s[2]\nreturn %%9\n}\n", ts_dtype_name(type));
+}
+
+static void write_recipe(ts_text *out, const recipe *r, ts_dtype type, ts_dtype other) {
+  bool two = r->code == TS_OP_WHILE;
+  ts_text_append(out, "graph @main(");
+  substitute(out, r->params, type, other);
+  ts_text_append(out, ") -> (");
+  substitute(out, r->result, type, other);
+  ts_text_format(out, ") {\n%%9%s = %s", two ? ", %8" : "", ts_op_name(r->code));
+  substitute(out, r->rest, type, other);
+  ts_text_append(out, " : ");
+  substitute(out, r->result, type, other);
+  ts_text_format(out, "\nreturn %%9%s\n}\n", two ? ", %8" : "");
+}
+
+typedef struct visitor {
+  ts_status (*visit)(void *context, const char *name, ts_graph *graph);
+  void *context;
+  int number;
+} visitor;
+
+static ts_status visit_one(visitor *v, const recipe *r, ts_dtype type, ts_dtype other) {
+  char name[128];
+  ts_text text = {0};
+  ts_graph *graph = NULL;
+  snprintf(name, sizeof name, "op-%s-%s-%03d", ts_op_name(r->code), ts_dtype_name(type), v->number++);
+  if (r->code == TS_OP_LITERAL)
+    write_literal(&text, type);
+  else
+    write_recipe(&text, r, type, other);
+  ts_status status = text.failed ? ts_error_no_memory() : ts_graph_parse(text.data, text.length, &graph);
+  if (!status) status = v->visit(v->context, name, graph); /* takes the graph */
+  ts_text_deinit(&text);
+  return ts_error_context(status, "%s", name);
+}
+
+static ts_status visit_types(visitor *v, const recipe *r) {
+  for (int t = 0; t < TS_DTYPE_COUNT; t++) {
+    ts_dtype type = (ts_dtype)t;
+    if (!takes(r->types, type, type)) continue;
+    if (!r->others) TS_TRY(visit_one(v, r, type, type));
+    for (int u = 0; u < TS_DTYPE_COUNT && r->others; u++)
+      if (takes(r->others, (ts_dtype)u, type)) TS_TRY(visit_one(v, r, type, (ts_dtype)u));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status visit_op(visitor *v, ts_opcode code) {
+  recipe by_class;
+  bool found = recipe_of_class(code, &by_class);
+  if (found) TS_TRY(visit_types(v, &by_class));
+  for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+    if (recipes[i].code != code) continue;
+    found = true;
+    TS_TRY(visit_types(v, &recipes[i]));
+  }
+  return found ? TS_SUCCESS : ts_error(TS_UNIMPLEMENTED, "no program has op %s", ts_op_name(code));
+}
+
+ts_status xla_visit_ops(ts_status (*visit)(void *context, const char *name, ts_graph *graph), void *context) {
+  visitor v = {visit, context, 0};
+  for (int code = 0; code < TS_OP_COUNT; code++)
+    if (code != TS_OP_PARAMETER) TS_TRY(visit_op(&v, (ts_opcode)code)); /* which every program has */
+  return TS_SUCCESS;
+}
