@@ -49,13 +49,13 @@ compile(Fun, Templates) -> compile(Fun, Templates, []).
 -spec compile(function(), [term()], options()) -> function().
 compile(Fun, Templates, Options) -> 'Elixir.Nx.Defn':compile(Fun, Templates, with_compiler(Options)).
 
-?DOC("Raises: there is no device mesh yet.").
--spec shard_jit(function(), map()) -> no_return().
+?DOC("A function that raises when it is called: there is no device mesh yet.").
+-spec shard_jit(function(), map()) -> function().
 shard_jit(Fun, Mesh) -> shard_jit(Fun, Mesh, []).
 
-?DOC("Raises: there is no device mesh yet.").
--spec shard_jit(function(), map(), options()) -> no_return().
-shard_jit(_Fun, _Mesh, _Options) -> no_sharding().
+?DOC("A function that raises when it is called: there is no device mesh yet.").
+-spec shard_jit(function(), map(), options()) -> function().
+shard_jit(Fun, Mesh, Options) -> 'Elixir.Nx.Defn':shard_jit(Fun, Mesh, with_compiler(Options)).
 
 ?DOC("Whether a call with arguments like these would find its program.").
 -spec 'cached?'(function(), [term()]) -> boolean().
@@ -101,7 +101,7 @@ with_compiler(Options) -> lists:keystore(compiler, 1, Options, {compiler, ?MODUL
     {'Elixir.Tessera.Backend', [{client, Client}, {device_id, Device}]}.
 
 -spec '__shard_jit__'(function(), map(), [term()], function(), [list()], options()) -> no_return().
-'__shard_jit__'(_Key, _Mesh, _Vars, _Fun, _Args, _Options) -> no_sharding().
-
--spec no_sharding() -> no_return().
-no_sharding() -> tessera_nx_error:argument("Tessera does not have sharding yet", []).
+'__shard_jit__'(_Key, _Mesh, Vars, _Fun, _Args, _Options) ->
+    lists:any(fun tessera_nx_tensor:is_donatable/1, tessera_nx_tensor:flatten(list_to_tuple(Vars))) andalso
+        tessera_nx_error:argument("buffer donation is not currently supported with sharded execution", []),
+    tessera_nx_error:argument("Tessera does not have sharding yet", []).

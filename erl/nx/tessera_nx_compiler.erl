@@ -100,9 +100,7 @@ var_key(#{'__struct__' := ?TENSOR} = Leaf) -> leaf_key(Leaf);
 var_key(Var) -> tessera_nx_tensor:rebuild(Var, [leaf_key(Leaf) || Leaf <- tessera_nx_tensor:flatten(Var)]).
 
 leaf_key(#{type := Type, shape := Shape, names := Names, vectorized_axes := Axes} = Leaf) ->
-    {Type, Shape, Names, Axes, is_donatable(Leaf)}.
-
-is_donatable(Leaf) -> maps:get('donatable?', Leaf, false).
+    {Type, Shape, Names, Axes, tessera_nx_tensor:is_donatable(Leaf)}.
 
 %% Whether a call with these arguments would find its program: asks by an option that makes the call stop there.
 -spec is_cached(fun((Options) -> term()), Options) -> boolean() when Options :: [{atom(), term()}].
@@ -189,7 +187,7 @@ output(Root, Place) ->
 %% Each donated leaf needs a result of its own of the same type and shape.
 donated(Leaves, Used, Roots) ->
     Forms = [tessera_nx_tensor:form(Root) || Root <- Roots],
-    {Bits, _} = lists:foldl(fun({I, Leaf}, Acc) -> donate(is_donatable(Leaf), I, Leaf, Used, Acc) end,
+    {Bits, _} = lists:foldl(fun({I, Leaf}, Acc) -> donate(tessera_nx_tensor:is_donatable(Leaf), I, Leaf, Used, Acc) end,
                             {0, Forms}, lists:zip(tessera_type:dims(length(Leaves)), Leaves)),
     Bits.
 

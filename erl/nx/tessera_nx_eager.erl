@@ -15,13 +15,36 @@ value([#{'__struct__' := ?TENSOR} | _] = List) -> [value(Item) || Item <- List];
 value([Item | _] = List) when is_integer(Item) -> [value(I) || I <- List];
 value(Other) -> Other.
 
-%% Where the first operand of ours is.
-place([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | _]) ->
+%% Where the result goes: where the operands are. Of several places the last that was chosen on purpose (another device
+%% than the default, or a client without automatic transfers) comes before the last of the others.
+place(Args) ->
+    case places(Args, none) of
+        none -> ?CLIENT:place([]);
+        Places when is_list(Places) -> preferred(lists:reverse(Places));
+        Place -> Place
+    end.
+
+%% One place, or a list where there are several; the last one is the head.
+places([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | Args], Places) ->
     #{client_name := Client, device_id := Device} = Buffer,
-    {Client, Device};
-place([[#{} | _] = List | Args]) -> place(List ++ Args);
-place([_ | Args]) -> place(Args);
-place([]) -> ?CLIENT:place([]).
+    places(Args, add_place({Client, Device}, Places));
+places([[#{} | _] = List | Args], Places) -> places(Args, places(List, Places));
+places([_ | Args], Places) -> places(Args, Places);
+places([], Places) -> Places.
+
+add_place(Place, none) -> Place;
+add_place(Place, Place) -> Place;
+add_place(Place, Places) when is_list(Places) -> [Place | Places];
+add_place(Place, Other) -> [Place, Other].
+
+preferred(Places) ->
+    case [Place || {Client, Device} = Place <- Places, is_chosen(?CLIENT:'fetch!'(Client), Device)] of
+        [] -> lists:last(Places);
+        Chosen -> lists:last(Chosen)
+    end.
+
+is_chosen(#{automatic_transfers := true, default_device_id := Device}, Device) -> false;
+is_chosen(_, _) -> true.
 
 %% An op without operands.
 -spec source(atom(), map(), [term()], [{atom(), term()}]) -> map().

@@ -1,0 +1,123 @@
+# Runs EXLA's suites, with the module renamed, and Nx's own, through a shim, on Tessera, and compares with the lists in suites/:
+#
+#     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin test/nx/suites.exs NX_REPOSITORY [SUITE...]
+#
+# NX_REPOSITORY is a checkout of Nx's repository at the version that ERL_LIBS has. RECORD=1 writes suites/missing.txt anew.
+Code.require_file("suites/shim.exs", __DIR__)
+Code.require_file("suites/judge.exs", __DIR__)
+
+defmodule Tessera.Suites do
+  @moduledoc false
+  alias Tessera.Suites.{Judge, Shim, ShimCompiler}
+
+  # name, how it is run, file. In :exla EXLA's file is renamed. In :eager the shim is the backend, under Nx's own evaluator;
+  # in :compiled it is the compiler, beside the binary backend.
+  @suites [
+    {"exla.expr", :exla, "exla/test/exla/defn/expr_test.exs"},
+    {"exla.vectorize", :exla, "exla/test/exla/defn/vectorize_test.exs"},
+    {"exla.backend", :exla, "exla/test/exla/backend_test.exs"},
+    {"exla.api", :exla, "exla/test/exla/defn/api_test.exs"},
+    {"exla.runtime_call", :exla, "exla/test/exla/defn/runtime_call_test.exs"},
+    {"exla.donation", :exla, "exla/test/exla/defn/donation_test.exs"},
+    {"exla.locked_cache", :exla, "exla/test/exla/defn/locked_cache_test.exs"},
+    {"exla.recompilation_warning", :exla, "exla/test/exla/defn/recompilation_warning_test.exs"},
+    {"exla.serving", :exla, "exla/test/exla/serving_test.exs"},
+    {"exla.random", :exla, "exla/test/exla/random_test.exs"},
+    {"exla.memory_tracking", :exla, "exla/test/exla/memory_tracking_test.exs"},
+    {"exla.device_buffer", :exla, "exla/test/exla/device_buffer_test.exs"},
+    {"exla.client", :exla, "exla/test/exla/client_test.exs"},
+    {"nx.nx", :eager, "nx/test/nx_test.exs"},
+    {"nx.doctest", :eager, "nx/test/nx/doctest_test.exs"},
+    {"nx.non_finite", :eager, "nx/test/nx/non_finite_test.exs"},
+    {"nx.complex", :eager, "nx/test/nx/complex_test.exs"},
+    {"nx.vectorize", :eager, "nx/test/nx/vectorize_test.exs"},
+    {"nx.vectorize.compiled", :compiled, "nx/test/nx/vectorize_test.exs"},
+    {"nx.grad", :compiled, "nx/test/nx/defn/grad_test.exs"},
+    {"nx.evaluator", :compiled, "nx/test/nx/defn/evaluator_test.exs"},
+    {"nx.random", :compiled, "nx/test/nx/random_test.exs"},
+    {"nx.serving", :compiled, "nx/test/nx/serving_test.exs"},
+    {"nx.donation", :compiled, "nx/test/nx/defn/donation_test.exs"},
+    {"nx.kernel", :compiled, "nx/test/nx/defn/kernel_test.exs"}
+  ]
+
+  # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
+  @tags [:platform, :integration, :cuda_required]
+
+  def main([]), do: raise("give the path of a checkout of Nx's repository")
+
+  def main([repository | names]) do
+    known = Enum.map(@suites, &elem(&1, 0))
+    unknown = names -- known
+    unknown == [] or raise "no suite #{inspect(unknown)}; there are #{Enum.join(known, ", ")}"
+    start()
+    chosen = if names == [], do: @suites, else: Enum.filter(@suites, &(elem(&1, 0) in names))
+    repository = Path.expand(repository)
+    results = Enum.map(chosen, &{elem(&1, 0), run(repository, &1)})
+    Judge.verdict(results, Path.join(__DIR__, "suites"), System.get_env("RECORD") == "1")
+  end
+
+  defp start do
+    prepare()
+    ExUnit.start(autorun: false, exclude: @tags ++ start_peers(), assert_receive_timeout: 1000, formatters: [Judge])
+  end
+
+  @doc "What every node needs."
+  def prepare do
+    host = [platform: :host, device_count: 2]
+    clients = [host: host, other_host: host, no_automatic_transfers_host: [automatic_transfers: false] ++ host]
+    Application.put_all_env(tessera: [add_backend_on_inspect: false, clients: clients, is_mac_arm: false])
+    {:ok, _} = Application.ensure_all_started([:nx, :tessera])
+    Code.put_compiler_option(:ignore_module_conflict, true)
+  end
+
+  # The nodes that Nx's serving tests know by name; gives the tags of tests that cannot run.
+  defp start_peers do
+    System.cmd("epmd", ["-daemon"])
+
+    case Node.start(:"primary@127.0.0.1", :longnames) do
+      {:ok, _} ->
+        for {name, args} <- [{:"secondary@127.0.0.1", []}, {:"tertiary@127.0.0.1", [~c"-hidden"]}] do
+          {:ok, _, node} = :peer.start_link(%{name: name, args: args})
+          true = :erpc.call(node, :code, :set_path, [:code.get_path()])
+          {:ok, _} = :erpc.call(node, :application, :ensure_all_started, [:elixir])
+          for file <- [__ENV__.file], do: :erpc.call(node, Code, :require_file, [file])
+        end
+
+        []
+
+      {:error, _} ->
+        IO.puts("no distribution here: tests over the network are left out")
+        [:distributed]
+    end
+  end
+
+  defp run(repository, {name, mode, file}) do
+    [project | _] = Path.split(file)
+    helpers = if mode == :exla, do: "test/support/{container,exla_case,exla_helpers}.ex", else: "test/support/*.ex"
+    File.cd!(Path.join(repository, project))
+    helpers = helpers |> Path.wildcard() |> Enum.map(&Path.expand/1)
+    for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers])
+    load(Path.relative_to(file, project), mode)
+    Judge.during(name, &ExUnit.run/0)
+  end
+
+  @doc "Makes a node ready for suites of this mode."
+  def enter(mode, helpers) do
+    Logger.configure(level: if(mode == :exla, do: :debug, else: :error))
+    Nx.global_default_backend(if mode == :eager, do: Shim, else: Nx.BinaryBackend)
+    Nx.Defn.global_default_options(if mode == :exla, do: [compiler: Tessera], else: [])
+    ShimCompiler.replace_evaluator(mode == :compiled)
+    Enum.each(helpers, &load(&1, mode))
+  end
+
+  # What the compiler has to say of their files is theirs.
+  defp load(file, mode) do
+    source = File.read!(file)
+    Code.with_diagnostics(fn -> Code.compile_string(if(mode == :exla, do: rename(source), else: source), file) end)
+  end
+
+  defp rename(source), do: source |> String.replace("EXLA", "Tessera") |> String.replace(~r/\bexla\b/, "tessera")
+end
+
+# On the other nodes nothing runs by itself.
+if Node.alive?(), do: Tessera.Suites.prepare(), else: Tessera.Suites.main(System.argv())
