@@ -20,7 +20,7 @@
 %%
 %% Misuse raises `error({Code, Message})' with a message that names the op, shapes
 %% and types. The codes are `invalid_argument', `out_of_range',
-%% `resource_exhausted', `failed_precondition', `unimplemented', `cancelled',
+%% `resource_exhausted', `failed_precondition', `unavailable', `unimplemented', `cancelled',
 %% `data_loss' and `internal'.
 %% ```
 %% 1> F = tessera:jit(fun(X, W) -> tessera:sum(tessera:tanh(tessera:dot(X, W))) end).
@@ -227,7 +227,7 @@ one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 %% <<1,2,3>>
 %% '''
 -spec to_binary(tensor()) -> binary().
-to_binary(Tensor) -> contents(to_binary, Tensor, fun(Ref) -> tessera_nif:to_binary(Ref, -1) end).
+to_binary(Tensor) -> contents(to_binary, Tensor, fun(#tessera{ref = Ref}) -> tessera_remote:read(Ref, -1) end).
 
 %% @doc The elements as nested lists, a number for a tensor of rank 0.
 %% ```
@@ -235,7 +235,7 @@ to_binary(Tensor) -> contents(to_binary, Tensor, fun(Ref) -> tessera_nif:to_bina
 %% [[1.0,infinity],[2.0,3.0]]
 %% '''
 -spec to_list(tensor()) -> operand() | [term()].
-to_list(Tensor) -> contents(to_list, Tensor, fun tessera_nif:to_list/1).
+to_list(Tensor) -> contents(to_list, Tensor, fun read_list/1).
 
 %% @doc The only element.
 %% ```
@@ -248,19 +248,29 @@ to_number(#tessera{type = Type, shape = Shape} = Tensor) when is_tuple(Shape) ->
         tessera_error:raise(to_number, [Tensor], invalid_argument, "to_number(~s): expected one element",
                             [tessera_type:format(Type, Shape)]),
     unwrap(to_list(Tensor));
-to_number(Other) -> contents(to_number, Other, fun tessera_nif:to_list/1).
+to_number(Other) -> contents(to_number, Other, fun read_list/1).
 
 unwrap([Item]) -> unwrap(Item);
 unwrap(Number) -> Number.
 
 contents(Name, #tessera{ref = Ref} = Tensor, Read) when is_reference(Ref) ->
     tessera_trace:check_readable(Name, Tensor),
-    tessera_trace:check(Name, [Tensor], Read(Ref));
+    tessera_trace:check(Name, [Tensor], Read(Tensor));
 contents(Name, #tessera{type = Type, shape = Shape} = Tensor, _) ->
     tessera_error:raise(Name, [Tensor], failed_precondition,
                         "~s(~s): the value has no contents while the function is traced",
                         [Name, tessera_type:format(Type, Shape)]);
 contents(Name, Other, _) -> no_tensor(Name, Other).
+
+read_list(#tessera{ref = Ref} = Tensor) ->
+    case tessera_remote:is_elsewhere(Tensor) of
+        false -> tessera_nif:to_list(Ref);
+        true ->
+            case tessera_remote:fetch(Tensor) of
+                #tessera{ref = Here} -> tessera_nif:to_list(Here);
+                Error -> Error
+            end
+    end.
 
 -spec no_tensor(atom(), term()) -> no_return().
 no_tensor(Name, Other) ->
@@ -326,7 +336,7 @@ print(Tensor) ->
 %% of it stay whole. Says whether there was something to give back.
 -spec deallocate(tensor()) -> ok | already_deallocated.
 deallocate(#tessera{ref = Ref} = Tensor) ->
-    case tessera_trace:check(deallocate, [Tensor], tessera_nif:deallocate(Ref)) of
+    case tessera_trace:check(deallocate, [Tensor], tessera_remote:deallocate(Ref)) of
         ok -> ok;
         deallocated -> already_deallocated
     end;

@@ -80,7 +80,7 @@ handle_call({failed, Key}, _From, State) ->
     {reply, ok, hand_on(Key, State)};
 handle_call(clear, _From, State) ->
     true = ets:delete_all_objects(?MODULE),
-    {reply, ok, State#state{order = queue:new()}}.
+    {reply, ok, State#state{order = queue:new(), bytes = 0}}.
 
 handle_cast(_, State) -> {noreply, State}.
 

@@ -27,11 +27,11 @@ trace_while(Initial, Condition, Body) ->
     {Test, _} = tessera_trace:in_region(
         Types, undefined,
         fun(Params) -> [predicate(Condition(tessera_tree:unflatten(Signature, Params)))] end,
-        fun tessera_nif:region_finish/2),
+        fun tessera_trace:close_region/2),
     {Step, _} = tessera_trace:in_region(
         Types, Test,
         fun(Params) -> next(Signature, Types, Body(tessera_tree:unflatten(Signature, Params))) end,
-        fun tessera_nif:region_finish/2),
+        fun tessera_trace:close_region/2),
     Program = tessera_trace:current(),
     Results = tessera_trace:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
     tessera_tree:unflatten(Signature, Results).
@@ -61,6 +61,7 @@ fill_number(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shap
     end.
 
 trace_cond(Predicate, True, False) ->
+    Chooser = tessera_trace:value(Predicate),
     {TrueRegion, {TrueSignature, TrueLeaves}} = branch(True, undefined),
     {FalseRegion, {FalseSignature, FalseLeaves}} = branch(False, TrueRegion),
     tessera_tree:structure(TrueSignature) =:= tessera_tree:structure(FalseSignature) orelse
@@ -70,7 +71,7 @@ trace_cond(Predicate, True, False) ->
     finish(TrueRegion, TrueLeaves, Types),
     finish(FalseRegion, FalseLeaves, Types),
     Results = tessera_trace:check('cond', [Predicate], tessera_nif:control(tessera_trace:current(), 'cond', TrueRegion,
-                                                                           FalseRegion, [Predicate])),
+                                                                           FalseRegion, [Chooser])),
     tessera_tree:unflatten(TrueSignature, Results).
 
 %% Leaves the region open: its results' types depend on the other branch.
@@ -133,7 +134,7 @@ trace_reduce(#tessera{type = Type} = Tensor, Initial, F, Axes) ->
     {Region, _} = tessera_trace:in_region(
         [{Common, {}}, {Common, {}}], undefined,
         fun([Accumulator, Element]) -> [combined(F(Element, Accumulator), Common)] end,
-        fun tessera_nif:region_finish/2),
+        fun tessera_trace:close_region/2),
     tessera_trace:op(reduce, [tessera_ops:as_type(Tensor, Common), as_scalar(Initial, Common)], {Axes, Region}).
 
 combined(#tessera{} = Value, Type) -> tessera_ops:as_type(Value, Type);

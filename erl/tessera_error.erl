@@ -30,7 +30,7 @@ callers() ->
 
 is_ours(Module) ->
     lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control, tessera_jit,
-                          tessera_grad, tessera_grad_rules, tessera_memory, tessera_cache, tessera_print, tessera_tree]).
+                          tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache, tessera_print, tessera_tree]).
 
 %% Called by erl_error when such an exception is printed.
 -spec format_error(term(), erlang:stacktrace()) -> #{general := string(), reason := string()}.
@@ -45,4 +45,5 @@ code_text(failed_precondition) -> "failed precondition";
 code_text(unimplemented) -> "not implemented";
 code_text(cancelled) -> "cancelled";
 code_text(data_loss) -> "data loss";
+code_text(unavailable) -> "unavailable";
 code_text(internal) -> "internal error of Tessera".

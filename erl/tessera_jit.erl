@@ -128,17 +128,24 @@ call(#jit{function = F} = Jit, Args) ->
         true -> apply(F, Args);
         false ->
             {Signature, Leaves} = tessera_tree:flatten(Args),
-            Program = program(Jit, Signature, Args),
-            case run(Jit, Program, Leaves) of
+            run(Jit, program(Jit, Signature, Args), Signature, Args, Leaves)
+    end.
+
+%% The executable may be of another node, or of a former life of the library, which was purged and loaded again: then
+%% there may be one in the cache, or else what is in the cache is of no use, too.
+run(Jit, Program, Signature, Args, Leaves) ->
+    case run(Jit, Program, Leaves) of
+        stale ->
+            case run(Jit, program(Jit, Signature, Args), Leaves) of
                 stale -> run(Jit, renew(Jit, Signature, Args), Leaves);
                 Result -> Result
-            end
+            end;
+        Result -> Result
     end.
 
 program(#jit{id = Id} = Jit, Signature, Args) ->
     tessera_cache:fetch({Id, Signature}, fun() -> make(Jit, Signature, Args) end).
 
-%% The library was purged and loaded again: what is cached is of its former life.
 renew(Jit, Signature, Args) ->
     ok = tessera_cache:clear(),
     program(Jit, Signature, Args).
@@ -177,7 +184,7 @@ run(#jit{threads = Threads, environment = Environment},
         Results when is_list(Results) -> tessera_tree:unflatten(Result, Results);
         stale -> stale;
         Other ->
-            Results = tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, Threads, Donated) end,
+            Results = tessera_remote:result(Other, Args, fun(Here) -> tessera_nif:run(Executable, Here, Threads, Donated) end,
                                             fun(Cause) -> tessera_error:raise(jit, Args, Cause) end),
             tessera_tree:unflatten(Result, Results)
     end.
@@ -210,10 +217,7 @@ call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     case tessera_trace:is_tracing() of
         true -> apply(F, Args);
         false ->
-            case run(Jit, Program, Leaves) of
-                stale -> run(Jit, renew(Jit, Signature, Args), Leaves);
-                Result -> Result
-            end
+            run(Jit, Program, Signature, Args, Leaves)
     end.
 
 %% A number is fine wherever a scalar is.
@@ -300,12 +304,12 @@ text(F, Args, Form) ->
 run_text(Text, Args) when is_binary(Text) ->
     Fail = fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end,
     Executable = tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end),
-    Run = fun() -> tessera_nif:run(Executable, Args, 0, 0) end,
-    case Run() of
+    Run = fun(Here) -> tessera_nif:run(Executable, Here, 0, 0) end,
+    case Run(Args) of
         stale ->
             ok = tessera_cache:clear(),
             run_text(Text, Args);
-        Results -> tessera_memory:result(Results, Run, Fail)
+        Results -> tessera_remote:result(Results, Args, Run, Fail)
     end;
 run_text(Text, Args) ->
     tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~0P", [Text, 10]).

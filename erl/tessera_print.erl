@@ -10,7 +10,7 @@
 format(#tessera{ref = Ref, type = Type, shape = Shape}) when not is_reference(Ref) ->
     [tessera_type:format(Type, Shape), " (traced)"];
 format(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor) ->
-    case tessera_nif:to_binary(Ref, ?SHOWN) of
+    case tessera_remote:read(Ref, ?SHOWN) of
         Bytes when is_binary(Bytes) -> [tessera_type:format(Type, Shape), separator(Shape), content(Bytes, Tensor)];
         {error, #{message := Message}} -> [tessera_type:format(Type, Shape), " (", Message, ")"]
     end.

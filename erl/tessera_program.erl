@@ -2,7 +2,7 @@
 %% executable, which is of this node, they have the program's text. Another node
 %% compiles that text, once for each fingerprint, and keeps it in its cache.
 -module(tessera_program).
--export([new/3, here/1, portable/1, kernels/1]).
+-export([new/3, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
 -record(code, {executable  :: tessera_nif:executable() | undefined,
@@ -51,9 +51,27 @@ fetch(#code{fingerprint = Fingerprint}, Make) ->
     catch throw:{Tag, Error} -> Error
     end.
 
-%% The executable on this node.
--spec here(code()) -> tessera_nif:executable() | tessera_nif:error().
-here(#code{executable = Executable}) when is_reference(Executable), node(Executable) =:= node() -> Executable;
+%% Runs it on this node. What was not compiled here, or by a former run of the node or life of the library, is compiled
+%% from its text, once.
+-spec run(code(), [tessera:operand()], non_neg_integer()) -> term().
+run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= undefined ->
+    case tessera_nif:run(Executable, Args, 0, Donated) of
+        stale -> run(portable(Code), Args, Donated);
+        Result -> Result
+    end;
+run(Code, Args, Donated) ->
+    case here(Code) of
+        {error, _} = Error -> Error;
+        Executable ->
+            case tessera_nif:run(Executable, Args, 0, Donated) of
+                stale ->
+                    ok = tessera_cache:clear(),
+                    run(Code, Args, Donated);
+                Result -> Result
+            end
+    end.
+
+%% The executable in this node's cache.
 here(#code{text = Text, options = Options} = Code) ->
     fetch(Code, fun() ->
                         case tessera_nif:parse(Text) of
@@ -66,11 +84,15 @@ here(#code{text = Text, options = Options} = Code) ->
 -spec portable(code()) -> code().
 portable(Code) -> Code#code{executable = undefined, is_new = false}.
 
+%% With an executable of this node.
+-spec ready(code()) -> code() | tessera_nif:error().
+ready(Code) -> with_executable(Code, here(Code)).
+
 %% How many kernels of programs that were just made had to be compiled, and how many not.
 -spec kernels([code()]) -> {non_neg_integer(), non_neg_integer()}.
 kernels(Codes) ->
-    lists:foldl(fun(Code, {Compiled, Reused}) ->
-                        #{kernels := All, kernels_compiled := New} = tessera_nif:executable_info(here(Code)),
+    lists:foldl(fun(#code{executable = Executable} = Code, {Compiled, Reused}) ->
+                        #{kernels := All, kernels_compiled := New} = tessera_nif:executable_info(Executable),
                         Own = case Code#code.is_new of
                                   true -> New;
                                   false -> 0

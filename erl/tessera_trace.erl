@@ -3,13 +3,14 @@
 %% traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
--export([op/3, op/4, current/0, is_tracing/0, trace/3, value/1, in_region/4, check/3, check_readable/2,
+-export([op/3, op/4, current/0, is_tracing/0, trace/3, value/1, in_region/4, close_region/2, check/3, check_readable/2,
          stop_grad/1, is_stopped/1]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
-%% and the values that gradients do not pass.
+%% those of other nodes with what stands for them here, and the values that gradients do not pass.
 -define(KEY, '$tessera_program').
 -define(ENVIRONMENT, '$tessera_environment').
+-define(STAND_INS, '$tessera_stand_ins').
 -define(STOPPED, '$tessera_stopped').
 
 %% Applies an op of the core. Name is also what an error is reported under; operands are tensors and numbers.
@@ -22,7 +23,8 @@ op(User, Name, Operands, Attrs) ->
     case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
         #tessera{} = Tensor -> Tensor;
         Other ->
-            tessera_memory:result(Other, fun() -> tessera_nif:op(get(?KEY), Name, Operands, Attrs) end,
+            tessera_remote:result(Other, Operands, fun stand_in/1,
+                                  fun(Here) -> tessera_nif:op(get(?KEY), Name, Here, Attrs) end,
                                   fun(Cause) -> tessera_error:raise(User, Operands, Cause) end)
     end.
 
@@ -38,12 +40,15 @@ is_tracing() -> get(?KEY) =/= undefined.
 -spec trace(fun(([tessera:tensor()]) -> term()), [{tessera:type(), tessera:shape()}], [tessera:tensor()]) ->
           {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
 trace(F, Types, Environment) ->
-    Program = check(trace, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Environment])),
-    Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment}, {?STOPPED, #{}}]],
+    Here = [here(Tensor) || Tensor <- Environment],
+    StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
+    Program = check(trace, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
+    Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
+                                                        {?STAND_INS, StandIns}, {?STOPPED, #{}}]],
     try
         Params = [check(trace, [Type, Shape], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
         {_, Leaves} = Flat = tessera_tree:flatten(F(Params)),
-        Hidden = check(trace, [], tessera_nif:finish(Program, Leaves)),
+        Hidden = check(trace, [], tessera_nif:finish(Program, [here(Leaf) || Leaf <- Leaves])),
         {Program, result_signature(Flat), Hidden}
     after
         [restore(Key, Value) || {Key, Value} <- Outer]
@@ -63,7 +68,22 @@ numbers_to_tensors(Leaf) -> Leaf.
 
 %% An operand as a value of the current region.
 -spec value(tessera:operand()) -> tessera:tensor().
-value(Operand) -> check(value, [Operand], tessera_nif:value(get(?KEY), Operand)).
+value(Operand) -> check(value, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
+
+%% A tensor of another node as one of this node; anything else as it is.
+here(Operand) ->
+    case tessera_remote:is_elsewhere(Operand) of
+        true -> check(fetch, [Operand], stand_in(Operand));
+        false -> Operand
+    end.
+
+%% What stands for a tensor of another node: always the same one where the traced function holds it, so that it is
+%% known as a hidden argument.
+stand_in(#tessera{ref = Ref} = Tensor) ->
+    case get(?STAND_INS) of
+        #{Ref := Here} -> Here;
+        _ -> tessera_remote:fetch(Tensor)
+    end.
 
 %% Opens a region, calls F with its parameters, and closes it by whatever Close does; also when F raises.
 -spec in_region([{tessera:type(), tessera:shape()}], Region | undefined, fun(([tessera:tensor()]) -> Made),
@@ -79,6 +99,10 @@ in_region(Types, Like, F, Close) ->
            end,
     ok = check(region, [], Close(Program, Made)),
     {Region, Made}.
+
+%% Closes a region with these results.
+-spec close_region(tessera_nif:builder(), [tessera:operand()]) -> ok | tessera_nif:error().
+close_region(Program, Results) -> tessera_nif:region_finish(Program, [here(Result) || Result <- Results]).
 
 %% Raises the error of a call, under that name.
 -spec check(atom(), [term()], Result | tessera_nif:error()) -> Result.

@@ -60,12 +60,22 @@ ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims) {
 
 /* ---- reading terms ---- */
 
+#define NOT_HERE ", which is not of this node, or is of a former run of it"
+
+/* Whether it is a handle: whoever expected something else found nothing behind it. */
+static bool is_handle(ErlNifEnv *env, ERL_NIF_TERM term) {
+  const ERL_NIF_TERM *items;
+  int count;
+  if (enif_get_tuple(env, term, &count, &items) && count == 4 && enif_is_identical(items[0], ts_atom.tessera_))
+    term = items[1];
+  return enif_is_ref(env, term) != 0;
+}
+
 ts_status(ts_nif_expected)(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
   char text[100];
-  (void)env;
   int length = enif_snprintf(text, sizeof text, "%T", got);
-  return ts_error(TS_INVALID_ARGUMENT, "expected %s, got %s%s", expected, text,
-                  length >= (int)sizeof text ? "..." : "");
+  return ts_error(TS_INVALID_ARGUMENT, "expected %s, got %s%s%s", expected, text,
+                  length >= (int)sizeof text ? "..." : "", is_handle(env, got) ? NOT_HERE : "");
 }
 
 ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {

@@ -8,7 +8,12 @@
      "\n"
      "Without it there is one, `:host`. All of them share one memory and one pool of threads.").
 -export(['__struct__'/0, '__struct__'/1, '__info__'/1, default_name/0, 'fetch!'/1, get_supported_platforms/0,
-         get_memory_statistics/1, reset_peak_memory/1, place/1]).
+         get_memory_statistics/1, reset_peak_memory/1, place/1, check_transfer/2]).
+
+-include("tessera_nx.hrl").
+
+%% Platforms that there are, with their numbers of devices.
+-define(PLATFORMS, #{host => 1}).
 
 -define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
                   automatic_transfers => nil}).
@@ -30,8 +35,8 @@ default_name() ->
         {ok, Name} -> Name;
         undefined ->
             Clients = clients(),
-            Preferred = application:get_env(tessera, preferred_clients, [host]),
-            case [Name || Name <- Preferred, lists:keymember(Name, 1, Clients)] of
+            Preferred = application:get_env(tessera, preferred_clients, [Name || {Name, _} <- Clients]),
+            case [Name || Name <- Preferred, is_map_key(platform(preferred(Name, Clients)), ?PLATFORMS)] of
                 [Name | _] -> Name;
                 [] ->
                     tessera_nx_error:runtime("could not find default client for Tessera. The configured Tessera "
@@ -41,21 +46,37 @@ default_name() ->
 
 clients() -> application:get_env(tessera, clients, ?DEFAULT).
 
+preferred(Name, Clients) ->
+    case lists:keyfind(Name, 1, Clients) of
+        {_, Options} -> Options;
+        false -> tessera_nx_error:runtime("unknown client ~ts given as :preferred_clients",
+                                          [tessera_nx_error:inspect(Name)])
+    end.
+
+platform(Options) ->
+    case proplists:get_value(platform, Options) of
+        undefined -> host;
+        nil -> host;
+        Platform -> Platform
+    end.
+
 ?DOC("The client of that name.").
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
     Options = options(Name),
-    Platform = proplists:get_value(platform, Options, host),
-    Platform =:= host orelse
-        tessera_nx_error:runtime("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
     {Count, Default} = devices(Options),
-    '__struct__'([{ref, Name}, {platform, Platform}, {name, Name}, {device_count, Count},
+    '__struct__'([{ref, Name}, {platform, platform(Options)}, {name, Name}, {device_count, Count},
                   {default_device_id, Default},
                   {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]).
 
+%% Those of a client whose platform is there.
 options(Name) ->
     case lists:keyfind(Name, 1, clients()) of
-        {_, Options} -> Options;
+        {_, Options} ->
+            Platform = platform(Options),
+            is_map_key(Platform, ?PLATFORMS) orelse
+                tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+            Options;
         false ->
             tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
                                       "files are: ~ts",
@@ -68,7 +89,7 @@ devices(Options) ->
     Count = proplists:get_value(device_count, Options, 1),
     case proplists:get_value(default_device_id, Options, 0) of
         Default when is_integer(Default), Default >= 0, Default < Count -> {Count, Default};
-        _ -> tessera_nx_error:runtime(":default_device_id must be a number between 0 and ~b", [Count - 1])
+        _ -> tessera_nx_error:argument(":default_device_id must be a number between 0 and ~b", [Count - 1])
     end.
 
 %% Client and device that options ask for.
@@ -87,12 +108,30 @@ place(Options) ->
         _ -> {Name, Default}
     end.
 
+%% Refuses a tensor as an argument of a function of another client or device, where its client asks for that.
+-spec check_transfer(map(), {atom(), non_neg_integer()}) -> ok.
+check_transfer(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
+    case 'fetch!'(Name) of
+        #{automatic_transfers := false, platform := Platform} ->
+            #{platform := ToPlatform} = 'fetch!'(To),
+            #{default_device_id := DefaultDevice, platform := DefaultPlatform} = 'fetch!'(Default = default_name()),
+            tessera_nx_error:argument(
+                "Tessera computation (defn) is allocated on client ~ts #~b (~ts) but one of the input tensors are "
+                "allocated on ~ts #~b (~ts).\n\n"
+                "Tensors of that client are not transferred automatically, as its configuration has "
+                "automatic_transfers: false. Transfer them by Nx.backend_transfer/2, or ensure your tensors are allocated "
+                "on the same client-device pair as your numerical definitions (defn). The default client-device is "
+                "~ts #~b (~ts)\n",
+                [To, ToDevice, ToPlatform, Name, Device, Platform, Default, DefaultDevice, DefaultPlatform]);
+        _ -> ok
+    end.
+
 ?DOC("Platforms with their numbers of devices.\n"
      "\n"
      "    iex> Tessera.Client.get_supported_platforms()\n"
      "    %{host: 1}").
 -spec get_supported_platforms() -> #{host := pos_integer()}.
-get_supported_platforms() -> #{host => 1}.
+get_supported_platforms() -> ?PLATFORMS.
 
 ?DOC("Bytes of the client's tensors: `:allocated` now, at most since the start (`:peak`), and now `:per_device`.\n"
      "\n"

@@ -49,31 +49,30 @@ read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
                    true -> -1;
                    false -> (Bytes * 8 + Bits - 1) div Bits
                end,
-    case tessera_nif:to_binary(Ref, Elements) of
+    case tessera_remote:read(Ref, Elements) of
         Binary when is_binary(Binary) -> Binary;
-        {error, #{code := failed_precondition}} ->
-            tessera_nx_error:runtime("read was called on deleted or donated buffer", []);
-        {error, Cause} when node(Ref) =:= node() -> tessera_nx_error:from_core(read, Cause);
-        {error, _} ->
-            tessera_nx_error:runtime("unable to get buffer. It may belong to another node, "
-                                     "consider using Nx.backend_transfer/1", [])
+        {error, Cause} -> unreadable(read, Cause)
     end.
+
+-spec unreadable(atom(), map()) -> no_return().
+unreadable(_, #{code := invalid_argument}) ->
+    tessera_nx_error:runtime("unable to get buffer. It may belong to another node, "
+                             "consider using Nx.backend_transfer/1", []);
+unreadable(Name, Cause) -> tessera_nx_error:from_core(Name, Cause).
 
 ?DOC("Gives the memory back: `:ok`, or `:already_deallocated`.").
 -spec deallocate(map()) -> ok | already_deallocated.
 deallocate(#{ref := Ref}) ->
-    case tessera_nif:deallocate(Ref) of
+    case tessera_remote:deallocate(Ref) of
         ok -> ok;
         deallocated -> already_deallocated;
-        {error, _} ->
-            tessera_nx_error:runtime("unable to get buffer. It may belong to another node, "
-                                     "consider using Nx.backend_transfer/1", [])
+        {error, Cause} -> unreadable(deallocate, Cause)
     end.
 
 ?DOC("Whether it was deallocated or donated.").
 -spec 'deleted?'(map()) -> boolean().
 'deleted?'(#{ref := Ref}) ->
-    case tessera_nif:to_binary(Ref, 0) of
+    case tessera_remote:read(Ref, 0) of
         {error, #{code := failed_precondition}} -> true;
         _ -> false
     end.

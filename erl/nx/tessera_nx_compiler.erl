@@ -49,7 +49,8 @@ options(List) ->
                   end
           end,
     {Client, Device} = 'Elixir.Tessera.Client':place(List),
-    Options = #options{cache = Get(cache, true), hooks = Get(hooks, #{}), debug = Get(debug, false),
+    Options = #options{cache = Get(cache, true), hooks = given(Get(hooks, #{})),
+                       debug = Get(debug, false) =:= true,
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
                        precision = Get(precision, default),
                        execution = Get(execution_telemetry, application:get_env(tessera, execution_telemetry, false))},
@@ -64,6 +65,10 @@ options(List) ->
             tessera_nx_error:argument("input sharding configuration provided but no device mesh was provided", []);
         _ -> Options
     end.
+
+%% A hook that is nil is none.
+given(Hooks) when map_size(Hooks) =:= 0 -> Hooks;
+given(Hooks) -> maps:filter(fun(_, F) -> F =/= nil end, Hooks).
 
 %% ---- the cache
 
@@ -291,11 +296,19 @@ run(Key, Compiled, Args, #options{execution = true} = Options) ->
     Result;
 run(_, Compiled, Args, Options) -> execute(Compiled, Args, Options).
 
-execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks}) ->
+execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks} = Options) ->
     Leaves = list_to_tuple(Args),
-    Arg = fun(I) -> tessera_nx_tensor:value((element(I + 1, Leaves))()) end,
+    Arg = fun(I) -> argument((element(I + 1, Leaves))(), Options) end,
     Results = tessera_nx_plan:run(Plan, Arg, Donated, Hooks),
     [fill(Outputs, Results)].
+
+argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client, device_id := Device}}} = T,
+         #options{client = Client, device = Device}) -> tessera_nx_tensor:value(T);
+argument(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref} = Buffer}} = T,
+         #options{client = Client, device = Device}) when node(Ref) =:= node() ->
+    ok = ?CLIENT:check_transfer(Buffer, {Client, Device}),
+    tessera_nx_tensor:value(T);
+argument(T, _) -> tessera_nx_tensor:value(T).
 
 fill(#{'__struct__' := ?TENSOR} = T, [Value]) -> tessera_nx_tensor:with_value(T, Value);
 fill(Outputs, Values) ->

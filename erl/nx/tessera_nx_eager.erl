@@ -24,7 +24,10 @@ place(Args) ->
         Place -> Place
     end.
 
-%% One place, or a list where there are several; the last one is the head.
+%% One place, or a list where there are several; the last one is the head. Tensors of other nodes are brought here, so
+%% they do not count.
+places([#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}} | Args], Places) when node(Ref) =/= node() ->
+    places(Args, Places);
 places([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | Args], Places) ->
     #{client_name := Client, device_id := Device} = Buffer,
     places(Args, add_place({Client, Device}, Places));
@@ -87,4 +90,5 @@ to_batched(#{shape := OutShape} = Out, #{shape := Shape} = Tensor, Options) ->
 
 %% Whether a buffer is where the options ask for it.
 -spec is_at(map(), [{atom(), term()}]) -> boolean().
-is_at(#{client_name := Client, device_id := Device}, Options) -> ?CLIENT:place(Options) =:= {Client, Device}.
+is_at(#{client_name := Client, device_id := Device, ref := Ref}, Options) ->
+    node(Ref) =:= node() andalso ?CLIENT:place(Options) =:= {Client, Device}.

@@ -16,8 +16,19 @@ no_op(Op) -> argument("Tessera does not have the op ~ts yet", [inspect(Op)]).
 -spec from_core(atom(), #{code := atom(), message := binary(), _ => _}) -> no_return().
 from_core(Op, #{code := Code, message := Message}) when Code =:= invalid_argument; Code =:= unimplemented;
                                                         Code =:= out_of_range ->
-    argument("~ts: ~ts", [Op, Message]);
-from_core(Op, #{message := Message}) -> runtime("~ts: ~ts", [Op, Message]).
+    argument("~ts", [named(Op, Message)]);
+from_core(Op, #{code := Code, message := Message}) ->
+    case Code =:= failed_precondition andalso string:find(Message, "deallocated or donated") of
+        Found when is_binary(Found) -> runtime("~ts was called on deleted or donated buffer", [Op]);
+        _ -> runtime("~ts", [named(Op, Message)])
+    end.
+
+%% The core says which op it is about, but not when it is about a whole program.
+named(Op, Message) ->
+    case string:prefix(Message, atom_to_list(Op)) of
+        nomatch -> [atom_to_binary(Op), ": ", Message];
+        _ -> Message
+    end.
 
 raise(Exception, Format, Values) ->
     Message = unicode:characters_to_binary(io_lib:format(Format, Values)),

@@ -219,16 +219,12 @@ deallocate([#tessera{ref = Ref} | Given], Donated) ->
     deallocate(Given, Donated bsr 1).
 
 execute(Code, Args, Donated) ->
-    Executable = check(tessera_program:here(Code)),
-    case tessera_nif:run(Executable, Args, 0, Donated) of
+    case tessera_program:run(Code, Args, Donated) of
         Results when is_list(Results) -> Results;
-        Other ->
-            tessera_memory:result(Other, fun() -> tessera_nif:run(Executable, Args, 0, Donated) end, fun run_failed/1)
+        Other -> tessera_memory:result(Other, fun() -> tessera_program:run(Code, Args, Donated) end, fun run_failed/1)
     end.
 
 -spec run_failed(map()) -> no_return().
-run_failed(#{code := failed_precondition}) ->
-    tessera_nx_error:runtime("an argument's buffer was read: called on deleted or donated buffer", []);
 run_failed(Cause) -> tessera_nx_error:from_core(run, Cause).
 
 steps(Steps, Env, Hooks) -> lists:foldl(fun(Step, E) -> step(Step, E, Hooks) end, Env, Steps).
@@ -319,7 +315,7 @@ pack_part(Code) -> tessera_program:portable(Code).
 unpack(Plan) -> convert(fun unpack_part/1, Plan).
 
 unpack_part({held, {Type, Shape, Binary}}) -> {held, check(tessera_nif:from_binary(Binary, Type, Shape, true))};
-unpack_part(Code) -> Code.
+unpack_part(Code) -> check(tessera_program:ready(Code)).
 
 convert(F, #single{code = Code, args = Args} = Plan) -> Plan#single{code = F(Code), args = sources(F, Args)};
 convert(F, #steps{steps = Steps, results = Results} = Plan) ->

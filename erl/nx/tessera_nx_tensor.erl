@@ -50,11 +50,8 @@ shape(#{shape := Shape, vectorized_axes := Axes}) -> list_to_tuple([D || {_, D} 
 
 %% A tensor of any backend as one of the core.
 -spec value(map()) -> tessera:tensor().
-value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref} = Buffer}, type := Type} = T) ->
-    case node(Ref) =:= node() of
-        true -> #tessera{ref = Ref, type = core_type(Type), shape = shape(T)};
-        false -> import(T, erpc:call(node(Ref), ?BUFFER, read, [Buffer]))
-    end;
+value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}, type := Type} = T) ->
+    local(#tessera{ref = Ref, type = core_type(Type), shape = shape(T)});
 value(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T) -> import(T, Binary);
 value(#{data := #{'__struct__' := ?EXPR}} = T) ->
     tessera_nx_error:argument("cannot pass a tensor expression as argument to defn, got: ~ts",
@@ -69,12 +66,10 @@ import(T, Binary) ->
 %% A tensor of the core on this node: that of another node is read from there.
 -spec local(tessera:tensor()) -> tessera:tensor().
 local(#tessera{ref = Ref} = Tensor) when node(Ref) =:= node() -> Tensor;
-local(#tessera{ref = Ref, type = Type, shape = Shape}) ->
-    case erpc:call(node(Ref), tessera_nif, to_binary, [Ref, -1]) of
+local(Tensor) ->
+    case tessera_remote:fetch(Tensor) of
         {error, Cause} -> tessera_nx_error:from_core(read, Cause);
-        Binary ->
-            Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
-            tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end)
+        Here -> Here
     end.
 
 -spec is_ours(term()) -> boolean().

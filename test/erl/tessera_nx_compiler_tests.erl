@@ -84,7 +84,11 @@ bytes_are_bounded_test() ->
         [tessera_cache:fetch({big, I, binary:copy(<<I>>, 40000)}, fun() -> I end) || I <- lists:seq(1, 20)],
         ?assert(tessera_cache:size() =< Before + 2),
         ?assertEqual(whole, tessera_cache:fetch({huge, binary:copy(<<0>>, 400000)}, fun() -> whole end)),
-        ?assertEqual(1, tessera_cache:size())
+        ?assertEqual(1, tessera_cache:size()),
+        %% what was cleared does not count
+        ok = tessera_cache:clear(),
+        [tessera_cache:fetch({small, I}, fun() -> I end) || I <- [1, 2, 3]],
+        ?assertEqual(3, tessera_cache:size())
     after
         ok = application:unset_env(tessera, max_key_bytes),
         ok = application:stop(tessera),
@@ -229,6 +233,102 @@ optional_test() ->
                 node(optional, [node(some_op, [X, node(add, [X, X]), [{option, 1}]]), Inner, fun() -> unused end])
         end,
     ?assertEqual([2.0, 8.0, 18.0, 32.0], call(F, [1, 2, 3, 4])).
+
+%% ---- clients
+
+clients_test_() ->
+    {foreach, fun() -> ok end, fun(_) -> [application:unset_env(tessera, Key) || Key <- [clients, preferred_clients]] end,
+     [fun preferred_clients/0, fun client_errors/0, fun places/0]}.
+
+%% A configuration that was EXLA's names platforms that are not here.
+preferred_clients() ->
+    Clients = [{cuda, [{platform, cuda}]}, {rocm, [{platform, rocm}]}, {cpu, [{platform, host}]}, {plain, []}],
+    ok = application:set_env(tessera, clients, Clients),
+    ?assertEqual(cpu, 'Elixir.Tessera.Client':default_name()),
+    ok = application:set_env(tessera, preferred_clients, [cuda, plain, cpu]),
+    ?assertEqual(plain, 'Elixir.Tessera.Client':default_name()),
+    ?assertMatch(#{platform := host, name := plain}, 'Elixir.Tessera.Client':'fetch!'(plain)),
+    ?assertEqual([2.0, 4.0, 6.0, 8.0], call(fun(X) -> node(add, [X, X]) end, [1, 2, 3, 4], [{client, cpu}])).
+
+client_errors() ->
+    Error = fun(Exception, Text, F) ->
+                    #{'__struct__' := Raised, message := Message} = raised(F),
+                    ?assertEqual({Exception, true}, {Raised, string:find(Message, Text) =/= nomatch})
+            end,
+    ok = application:set_env(tessera, clients, [{cuda, [{platform, cuda}]}, {cpu, [{default_device_id, 1}]}]),
+    Call = fun(Options) -> fun() -> call(fun(X) -> X end, [1, 2, 3, 4], Options) end end,
+    Error('Elixir.ArgumentError', "unknown Tessera platform: ", Call([{client, cuda}])),
+    Error('Elixir.ArgumentError', ":default_device_id must be a number between 0 and 0", Call([{client, cpu}])),
+    Error('Elixir.ArgumentError', "could not find Tessera client named ", Call([{client, none}])),
+    ok = application:set_env(tessera, preferred_clients, [tpu]),
+    Error('Elixir.RuntimeError', "given as :preferred_clients", fun 'Elixir.Tessera.Client':default_name/0),
+    ok = application:set_env(tessera, preferred_clients, [cuda]),
+    Error('Elixir.RuntimeError', "could not find default client for Tessera", fun 'Elixir.Tessera.Client':default_name/0).
+
+raised(F) ->
+    try F() of
+        Result -> Result
+    catch error:Reason -> Reason
+    end.
+
+%% Of operands in several places one counts from which tensors do not go by themselves; such a one is no argument
+%% of a function of another place.
+places() ->
+    ok = application:set_env(tessera, clients, [{host, []}, {other, [{device_count, 2}]}, {fast, [{automatic_transfers, false}]}]),
+    [Host, Other, Second, Fast] =
+        [at([1, 2, 3, 4], Place) || Place <- [[], [{client, other}], [{client, other}, {device_id, 1}], [{client, fast}]]],
+    Out = tensor({f, 32}, {4}, none),
+    Sum = fun(A, B) ->
+                  #{data := #{buffer := #{client_name := Client, device_id := Device}}} = 'Elixir.Tessera.Backend':add(Out, A, B),
+                  {Client, Device}
+          end,
+    ?assertEqual([{fast, 0}, {fast, 0}], [Sum(Host, Fast), Sum(Fast, Host)]),
+    ?assertEqual([{other, 1}, {other, 1}], [Sum(Host, Second), Sum(Second, Other)]),
+    ?assertEqual([{other, 0}, {host, 0}], [Sum(Host, Other), Sum(Other, Host)]),
+    ?assertEqual({fast, 0}, Sum(floats([1, 2, 3, 4]), Fast)),
+    Run = fun(T, Options) ->
+                  'Elixir.Tessera':'__jit__'({places}, [parameter(0)], fun([X]) -> node(add, [X, X]) end,
+                                          [[fun() -> T end]], Options)
+          end,
+    [?assertMatch([#{data := #{buffer := #{client_name := host}}}], Run(T, [{client, host}])) || T <- [Host, Other, Second]],
+    ?assertMatch([#{data := #{buffer := #{client_name := fast}}}], Run(Fast, [{client, fast}])),
+    ?assertError(#{message := <<"Tessera computation (defn) is allocated on client host #0 (host) but one of the input "
+                                "tensors are allocated on fast #0 (host).", _/binary>>}, Run(Fast, [{client, host}])).
+
+at(Numbers, Options) ->
+    #{data := #{state := Binary}} = T = floats(Numbers),
+    'Elixir.Tessera.Backend':from_binary(T, Binary, Options).
+
+options_test() ->
+    Hook = fun(X) -> node(io_call, [X, {named, seen, nil}, X, make_ref()]) end,
+    ?assertEqual([1.0, 2.0, 3.0, 4.0], call(Hook, [1, 2, 3, 4], [{hooks, #{seen => nil}}])),
+    ?assertEqual([], logged(fun() -> [call(Hook, [1, 2, 3, 4], [{debug, Off}]) || Off <- [false, nil]] end)).
+
+%% What was deallocated is named so whoever finds it.
+deallocated_test() ->
+    T = at([1, 2, 3, 4], []),
+    ok = 'Elixir.Tessera.Backend':backend_deallocate(T),
+    Uses = [fun() -> 'Elixir.Tessera.Backend':add(T, T, T) end, fun() -> 'Elixir.Tessera.Backend':to_binary(T, 4) end,
+            fun() ->
+                    'Elixir.Tessera':'__jit__'({?LINE}, [parameter(0)], fun([X]) -> node(add, [X, X]) end, [[fun() -> T end]], [])
+            end],
+    [begin
+         #{'__struct__' := 'Elixir.RuntimeError', message := Message} = raised(Use),
+         ?assertMatch({_, <<" was called on deleted or donated buffer">>}, {Message, string:find(Message, " was")})
+     end || Use <- Uses].
+
+%% A function that was stored and read in another VM: what it refers to was compiled in no life of this one.
+stale_test() ->
+    Compiled = 'Elixir.Tessera':'__compile__'({?LINE}, [parameter(0)],
+                                              fun([X]) -> node(add, [X, node(tensor, [floats([1, 1, 1, 1])])]) end, []),
+    [Expected] = Compiled([[fun() -> floats([1, 2, 3, 4]) end]]),
+    {env, Held} = erlang:fun_info(Compiled, env),
+    Old = make_ref(),
+    [Stale] = [setelement(2, P, aged(element(2, P), Old)) || C <- Held, is_tuple(C), element(1, C) =:= compiled, P <- [element(2, C)]],
+    [Value] = tessera_nx_plan:run(Stale, fun(0) -> tessera:tensor([1, 2, 3, 4], f32) end, 0, #{}),
+    ?assertEqual(numbers(Expected), tessera:to_list(Value)).
+
+aged(Code, Old) -> setelement(2, Code, Old).
 
 %% ---- callbacks
 

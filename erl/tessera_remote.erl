@@ -1,0 +1,78 @@
+%% @private Tensors of other nodes. There a handle is only a name: what is used
+%% here is read from the node that has it, each time it is used, as long as a
+%% process there keeps it.
+%%
+%% Calls of the native library refuse such handles, so that nobody has to look
+%% at operands before: only what was refused is looked at.
+-module(tessera_remote).
+-include("tessera.hrl").
+-export([is_elsewhere/1, read/2, fetch/1, result/4, result/5, deallocate/1]).
+
+-spec is_elsewhere(term()) -> boolean().
+is_elsewhere(#tessera{ref = Ref}) -> is_reference(Ref) andalso node(Ref) =/= node();
+is_elsewhere(_) -> false.
+
+%% The first bytes of a tensor of any node, all when the number of elements is negative.
+-spec read(reference(), integer()) -> binary() | tessera_nif:error().
+read(Ref, Elements) when node(Ref) =:= node() -> tessera_nif:to_binary(Ref, Elements);
+read(Ref, Elements) -> ask(Ref, to_binary, [Ref, Elements]).
+
+%% The tensor with a handle of this node.
+-spec fetch(tessera:tensor()) -> tessera:tensor() | tessera_nif:error().
+fetch(#tessera{ref = Ref, type = Type, shape = Shape}) ->
+    case read(Ref, -1) of
+        Binary when is_binary(Binary) ->
+            Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
+            tessera_memory:result(Make(), Make, fun(Cause) -> {error, Cause} end);
+        Error -> Error
+    end.
+
+%% What Call makes of the operands. First is what it made of them as they are; where that is an error and there are
+%% operands of other nodes, these are brought here and it is called again.
+-spec result(term(), [Operand], fun(([Operand]) -> term()), fun((map()) -> no_return())) -> term().
+result(First, Operands, Call, Fail) -> result(First, Operands, fun fetch/1, Call, Fail).
+
+%% The same with another way to bring them here.
+-spec result(term(), [Operand], fun((tessera:tensor()) -> tessera:tensor() | tessera_nif:error()),
+             fun(([Operand]) -> term()), fun((map()) -> no_return())) -> term().
+result(First, Operands, Fetch, Call, Fail) ->
+    tessera_memory:result(First, fun() -> Call(Operands) end,
+                          fun(Cause) -> again(Cause, Operands, Fetch, Call, Fail) end).
+
+again(Cause, Operands, Fetch, Call, Fail) ->
+    case lists:any(fun is_elsewhere/1, Operands) of
+        false -> Fail(Cause);
+        true ->
+            Here = [here(Operand, Fetch, Fail) || Operand <- Operands],
+            Again = fun() -> Call(Here) end,
+            tessera_memory:result(Again(), Again, Fail)
+    end.
+
+here(Operand, Fetch, Fail) ->
+    case is_elsewhere(Operand) of
+        false -> Operand;
+        true ->
+            case Fetch(Operand) of
+                {error, Cause} -> Fail(Cause);
+                Here -> Here
+            end
+    end.
+
+-spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
+deallocate(Ref) when node(Ref) =:= node() -> tessera_nif:deallocate(Ref);
+deallocate(Ref) -> ask(Ref, deallocate, [Ref]).
+
+%% The native library of the node that has the tensor.
+ask(Ref, Function, Args) ->
+    Node = node(Ref),
+    try erpc:call(Node, tessera_nif, Function, Args) of
+        {error, #{code := invalid_argument}} -> failed("the node ~s has the tensor no more: no process there kept it", [Node]);
+        Answer -> Answer
+    catch
+        error:{erpc, Reason} -> failed("the tensor is on the node ~s, which does not answer: ~0p", [Node, Reason]);
+        error:{exception, undef, _} -> failed("the tensor is on the node ~s, which has no Tessera now", [Node]);
+        _:Reason -> failed("the tensor is on the node ~s, where reading it failed: ~0P", [Node, Reason, 10])
+    end.
+
+failed(Format, Values) ->
+    {error, #{code => unavailable, message => unicode:characters_to_binary(io_lib:format(Format, Values))}}.

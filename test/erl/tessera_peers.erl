@@ -1,0 +1,57 @@
+%% Nodes beside the one that tests, which are connected with one another over the
+%% loopback device only, without epmd: a node's name has its port. The testing
+%% node is none of them; it talks to them over their standard input and output.
+-module(tessera_peers).
+-export([with/2, call/2, call/4, stop/1, node_of/1]).
+-export([start_link/0, register_node/2, register_node/3, listen_port_please/2, port_please/2, port_please/3,
+         address_please/3, names/1]).
+
+%% Calls F with so many peers, which end with it.
+with(Count, F) ->
+    Peers = [start() || _ <- lists:seq(1, Count)],
+    try F(Peers)
+    after [stop(Peer) || Peer <- Peers]
+    end.
+
+start() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Paths = lists:append([["-pa", filename:dirname(code:which(M))] || M <- [tessera, ?MODULE]]),
+    {ok, Pid, Node} =
+        peer:start(#{name => "peer_" ++ os:getpid() ++ "_" ++ integer_to_list(Port), host => "127.0.0.1", longnames => true,
+                     connection => standard_io, wait_boot => 60000,
+                     args => ["-epmd_module", atom_to_list(?MODULE), "-start_epmd", "false", "-connect_all", "false",
+                              "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-setcookie", os:getpid() | Paths]}),
+    {Pid, Node}.
+
+node_of({_, Node}) -> Node.
+
+call(Peer, F) -> call(Peer, erlang, apply, [F, []]).
+
+call({Pid, _}, Module, Function, Args) -> peer:call(Pid, Module, Function, Args, 60000).
+
+stop({Pid, _}) ->
+    try peer:stop(Pid)
+    catch exit:_ -> ok
+    end.
+
+%% ---- in the place of epmd
+
+start_link() -> ignore.
+
+register_node(_Name, _Port) -> {ok, 1}.
+
+register_node(_Name, _Port, _Family) -> {ok, 1}.
+
+listen_port_please(Name, _Host) -> {ok, port(Name)}.
+
+port_please(Name, _Host) -> {port, port(Name), 6}.
+
+port_please(Name, Host, _Timeout) -> port_please(Name, Host).
+
+address_please(Name, _Host, _Family) -> {ok, {127, 0, 0, 1}, port(Name), 6}.
+
+names(_Host) -> {error, address}.
+
+port(Name) -> list_to_integer(lists:last(string:split(lists:concat([Name]), "_", all))).
