@@ -14,8 +14,8 @@ is_elsewhere(_) -> false.
 
 %% The first bytes of a tensor of any node, all when the number of elements is negative.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
-read(Ref, Elements) when node(Ref) =:= node() -> tessera_nif:to_binary(Ref, Elements);
-read(Ref, Elements) -> ask(Ref, to_binary, [Ref, Elements]).
+read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, to_binary, [Ref, Elements]);
+read(Ref, Elements) -> tessera_nif:to_binary(Ref, Elements).
 
 %% The tensor with a handle of this node.
 -spec fetch(tessera:tensor()) -> tessera:tensor() | tessera_nif:error().
@@ -40,7 +40,7 @@ result(First, Operands, Fetch, Call, Fail) ->
                           fun(Cause) -> again(Cause, Operands, Fetch, Call, Fail) end).
 
 again(Cause, Operands, Fetch, Call, Fail) ->
-    case lists:any(fun is_elsewhere/1, Operands) of
+    case tessera_type:is_proper(Operands) andalso lists:any(fun is_elsewhere/1, Operands) of
         false -> Fail(Cause);
         true ->
             Here = [here(Operand, Fetch, Fail) || Operand <- Operands],
@@ -59,8 +59,8 @@ here(Operand, Fetch, Fail) ->
     end.
 
 -spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
-deallocate(Ref) when node(Ref) =:= node() -> tessera_nif:deallocate(Ref);
-deallocate(Ref) -> ask(Ref, deallocate, [Ref]).
+deallocate(Ref) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, deallocate, [Ref]);
+deallocate(Ref) -> tessera_nif:deallocate(Ref).
 
 %% The native library of the node that has the tensor.
 ask(Ref, Function, Args) ->

@@ -120,6 +120,8 @@ effect(runtime_call, [Container, Fun, Template, Options], Node, St) ->
     {Out, St3} = new_slots([tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(Template)], St2),
     Step = {runtime_call, Fun, Options, templates(Container), In, templates(Template), names(Out)},
     {result(Node, Out), step(Step, St3)};
+effect(runtime_call, [Container, Fun, Template], Node, St) ->
+    effect(runtime_call, [Container, fun(T, []) -> Fun(T) end, Template, []], Node, St);
 effect('cond', _, Node, St) ->
     {Predicate, True, False} = tessera_nx_lower:clauses(Node),
     {P, St1} = tessera_nx_lower:get(Predicate, St),

@@ -5,7 +5,10 @@
 {:ok, _} = Application.ensure_all_started(:tessera)
 Application.put_env(:tessera, :add_backend_on_inspect, false)
 Application.put_env(:tessera, :clients, host: [platform: :host], other: [platform: :host])
-ExUnit.start()
+Code.require_file("dialect.exs", __DIR__)
+excluded = Tessera.Dialect.excluded()
+ExUnit.start(exclude: excluded)
+if excluded != [], do: IO.puts("This Nx, #{Application.spec(:nx, :vsn)}, has no #{Enum.join(excluded, ", no ")}: those tests are left out")
 
 files = if System.argv() == [], do: Path.wildcard(Path.join(__DIR__, "*_test.exs")), else: System.argv()
 Enum.each(files, &Code.require_file/1)
