@@ -30,6 +30,7 @@ IR_SRC := \
   c_src/ir/infer.c \
   c_src/ir/infer_control.c \
   c_src/ir/infer_shape.c \
+  c_src/ir/key.c \
   c_src/ir/lex.c \
   c_src/ir/op.c \
   c_src/ir/parse.c \
@@ -44,7 +45,6 @@ IR_SRC := \
 
 PASS_SRC := \
   c_src/pass/affine.c \
-  c_src/pass/cse.c \
   c_src/pass/dce.c \
   c_src/pass/dots.c \
   c_src/pass/expand.c \
@@ -52,11 +52,12 @@ PASS_SRC := \
   c_src/pass/fuse.c \
   c_src/pass/fuse_check.c \
   c_src/pass/fuse_plan.c \
-  c_src/pass/inline.c \
+  c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
   c_src/pass/program.c \
   c_src/pass/program_build.c \
   c_src/pass/rewrite.c \
+  c_src/pass/rules.c \
   c_src/pass/simplify.c \
   c_src/pass/simplify_arithmetic.c \
   c_src/pass/simplify_shape.c

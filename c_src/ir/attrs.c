@@ -1,5 +1,7 @@
 #include "ir/attrs.h"
 
+#include <string.h>
+
 size_t ts_attrs_size(ts_attr_kind kind) {
   static const ts_attrs *const a = NULL;
   switch (kind) {
@@ -24,6 +26,12 @@ size_t ts_attrs_size(ts_attr_kind kind) {
   case TS_ATTR_FUSION: return sizeof a->fusion;
   }
   return 0;
+}
+
+ts_attrs ts_op_copy_attrs(const ts_op *op) {
+  ts_attrs attrs = {0};
+  if (op->attrs) memcpy(&attrs, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)));
+  return attrs;
 }
 
 /* ---- canonical form ---- */

@@ -8,7 +8,7 @@ static ts_status copy_region(const ts_graph *from, ts_region_id source, ts_graph
 static ts_status copy_attrs(const ts_graph *from, const ts_op *op, ts_graph *to, ts_value_id *map, ts_attrs *out) {
   ts_region_id regions[2], copies[2] = {TS_NO_ID, TS_NO_ID};
   size_t count = ts_op_regions(op, regions);
-  *out = *op->attrs;
+  *out = ts_op_copy_attrs(op);
   for (size_t i = 0; i < count; i++) TS_TRY(copy_region(from, regions[i], to, map, &copies[i]));
   ts_attrs_set_regions(op->code, out, copies);
   return TS_SUCCESS;

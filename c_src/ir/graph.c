@@ -3,6 +3,8 @@
 #include "ir/attrs.h"
 #include "ir/infer.h"
 
+#include <string.h>
+
 /* ---- life ---- */
 
 ts_status ts_graph_create(ts_graph **out) {
@@ -141,7 +143,8 @@ typedef struct new_op {
 } new_op;
 
 static ts_status prepare_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
-                            size_t operand_count, const ts_attrs *attrs, size_t result_count, new_op *out) {
+                            size_t operand_count, const ts_attrs *attrs, bool canonical, size_t result_count,
+                            new_op *out) {
   ts_region *owner = ts_graph_region(graph, region);
   TS_TRY(check_ids(graph->ops.count, 1, "ops"));
   TS_TRY(check_ids(graph->values.count, result_count, "values"));
@@ -153,9 +156,11 @@ static ts_status prepare_op(ts_graph *graph, ts_region_id region, ts_opcode code
   for (size_t i = 0; i < operand_count; i++) out->operands[i] = operands[i];
   out->attrs = NULL;
   if (ts_op_attr_kind(code) == TS_ATTR_NONE) return TS_SUCCESS;
-  /* The whole union, so that passes can copy it without asking which member it has. */
-  TS_TRY(ts_arena_alloc(&graph->arena, sizeof(ts_attrs), (void **)&out->attrs));
-  ts_attrs_canonicalize(code, attrs, out->attrs);
+  TS_TRY(ts_arena_alloc(&graph->arena, ts_attrs_size(ts_op_attr_kind(code)), (void **)&out->attrs));
+  if (canonical)
+    memcpy(out->attrs, attrs, ts_attrs_size(ts_op_attr_kind(code)));
+  else
+    ts_attrs_canonicalize(code, attrs, out->attrs);
   return TS_SUCCESS;
 }
 
@@ -197,7 +202,7 @@ static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, co
   new_op new;
   TS_TRY(ts_infer(graph, code, operands, operand_count, attrs, max_results, types, &result_count));
   TS_TRY(check_regions(graph, region, code, attrs, &height));
-  TS_TRY(prepare_op(graph, region, code, operands, operand_count, attrs, result_count, &new));
+  TS_TRY(prepare_op(graph, region, code, operands, operand_count, attrs, false, result_count, &new));
   *out = commit_op(graph, region, code, &new, operand_count, types, result_count);
   take_regions(graph, region, ts_graph_value(graph, *out), height);
   return TS_SUCCESS;
@@ -230,6 +235,23 @@ ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, 
   ts_status status = add_op(graph, region, code, operands, operand_count, attrs, max_results, types, out);
   ts_free(types);
   return status;
+}
+
+ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
+                            const ts_value_id *operands, ts_value_id *out) {
+  const ts_op *op = ts_graph_op(from, like);
+  const ts_value *result = ts_graph_value(from, op->first_result);
+  ts_type type = {result->dtype, result->shape};
+  new_op new;
+  TS_TRY(check_open(graph, region));
+  TS_TRY(prepare_op(graph, region, op->code, operands, op->operand_count, op->attrs, true, 1, &new));
+  *out = commit_op(graph, region, op->code, &new, op->operand_count, &type, 1);
+  return TS_SUCCESS;
+}
+
+ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops) {
+  TS_TRY(MAKE_ROOM(&graph->values, values));
+  return MAKE_ROOM(&graph->ops, ops);
 }
 
 /* ---- shorthands ---- */

@@ -25,10 +25,10 @@ typedef uint32_t ts_region_id;
 /* One line a kind. */
 /* clang-format off */
 typedef struct ts_attrs {
-  /* The member named by ts_op_attr_kind(). In a graph unused bytes are zero, so
-   * that ts_attrs_size() bytes can be hashed and compared, the axes of reverse
-   * and reductions are sorted, and a constant's bits above its width are zero;
-   * ts_graph_add_op sees to that. */
+  /* The member named by ts_op_attr_kind(). A graph keeps ts_attrs_size() bytes and no more: copy them with
+   * ts_op_copy_attrs(). There unused bytes are zero, so that they can be hashed and compared, the axes of
+   * reverse and reductions are sorted, and a constant's bits above its width are zero; ts_graph_add_op sees
+   * to that. */
   union {
     struct { uint32_t index; ts_dtype dtype; ts_shape shape; } parameter;
     struct { ts_dtype dtype; ts_shape shape; ts_scalar value; } constant;
@@ -67,7 +67,7 @@ typedef struct ts_op {
   uint32_t result_count;    /* 1 but for control ops */
   ts_value_id first_result; /* results have consecutive ids */
   ts_value_id *operands;
-  const ts_attrs *attrs; /* NULL for TS_ATTR_NONE */
+  const ts_attrs *attrs; /* ts_attrs_size() bytes; NULL for TS_ATTR_NONE */
 } ts_op;
 
 typedef struct ts_region {
@@ -108,6 +108,12 @@ ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtyp
  * operands' types and shapes, and what was expected; the graph is then as before. */
 ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
                           size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
+/* Adds an op without regions that another graph has, on operands of the same types: so nothing is inferred
+ * or checked again. `from` may not be `graph`. */
+ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
+                            const ts_value_id *operands, ts_value_id *out);
+/* Makes room for that many more values and ops, so that arrays do not grow step by step. */
+ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops);
 /* Sets a region's results (values of that region) and thereby finishes it. May be
  * done again until an op holds the region; from then on nothing can be added to it. */
 ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count);
@@ -124,8 +130,6 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
  * of the region's parameters must be set, the others of that region are filled in. */
 ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                             ts_value_id *map);
-/* The same for one op. */
-ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map);
 /* One op of that: its operands' entries must be set, its results' are filled in. */
 ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id op, ts_graph *to, ts_region_id target, ts_value_id *map);
 ts_status ts_graph_clone(const ts_graph *graph, ts_graph **out);
@@ -135,6 +139,8 @@ static inline const ts_value *ts_graph_value(const ts_graph *g, ts_value_id v) {
 static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &g->ops.data[o]; }
 static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
 size_t ts_attrs_size(ts_attr_kind kind);
+/* All of an op's attributes; zeros when it has none. */
+ts_attrs ts_op_copy_attrs(const ts_op *op);
 /* Writes the regions an op holds (at most 2), returns how many. */
 size_t ts_op_regions(const ts_op *op, ts_region_id out[2]);
 /* Puts other regions into a copy of an op's attributes, in that order. */

@@ -2,7 +2,7 @@
  * strided dim each. Transposes of operands go where the contraction can read through them; where the dims of an
  * operand do not collapse, it is transposed to [batch, free, contracted] first. A product of which only the transpose
  * is used has its operands exchanged. The order of contraction, and so every bit, stays. */
-#include "pass/rewrite.h"
+#include "pass/normalize.h"
 
 typedef struct side {
   ts_value_id value;
@@ -75,28 +75,26 @@ static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
   }
 }
 
-static ts_status make_strided(ts_rewrite *rw, ts_region_id target, side *s) {
-  if (is_strided(rw->to, s)) return TS_SUCCESS;
-  ts_dims free = free_dims(s, ts_graph_value(rw->to, s->value)->shape.rank), kept;
+static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
+  if (is_strided(rules->to, s)) return TS_SUCCESS;
+  ts_dims free = free_dims(s, ts_graph_value(rules->to, s->value)->shape.rank), kept;
   side out = {0};
   ts_attrs attrs = {0};
   append(&attrs.axes, &s->batch, &out.batch);
   append(&attrs.axes, &free, &kept);
   append(&attrs.axes, &s->contract, &out.contract);
-  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_TRANSPOSE, &s->value, 1, &attrs, &out.value));
+  TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, &s->value, 1, &attrs, &out.value));
   *s = out;
   return TS_SUCCESS;
 }
 
-static ts_status add_dot(ts_rewrite *rw, ts_op_id id, ts_region_id target, side lhs, side rhs) {
-  read_through_transpose(rw->to, &lhs);
-  read_through_transpose(rw->to, &rhs);
-  TS_TRY(make_strided(rw, target, &lhs));
-  TS_TRY(make_strided(rw, target, &rhs));
+static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rhs, ts_value_id *out) {
+  read_through_transpose(rules->to, &lhs);
+  read_through_transpose(rules->to, &rhs);
+  TS_TRY(make_strided(rules, target, &lhs));
+  TS_TRY(make_strided(rules, target, &rhs));
   ts_attrs attrs = {.dot = {lhs.contract, lhs.batch, rhs.contract, rhs.batch}};
-  ts_value_id operands[] = {lhs.value, rhs.value}, result;
-  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_DOT, operands, 2, &attrs, &result));
-  return ts_rewrite_set(rw, id, result);
+  return ts_rules_add(rules, target, TS_OP_DOT, (ts_value_id[]){lhs.value, rhs.value}, 2, &attrs, out);
 }
 
 static side lhs_of(const ts_rewrite *rw, const ts_op *dot) {
@@ -120,8 +118,7 @@ static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
 /* The product that `transpose` alone reads, in the old graph; NULL when there is none to exchange the operands of. */
 static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose) {
   const ts_value *product = ts_graph_value(rw->from, transpose->operands[0]);
-  const uint32_t *uses = rw->context;
-  if (product->op == TS_NO_ID || uses[transpose->operands[0]] != 1) return NULL;
+  if (product->op == TS_NO_ID || rw->uses[transpose->operands[0]] != 1) return NULL;
   const ts_op *dot = ts_graph_op(rw->from, product->op);
   if (dot->code != TS_OP_DOT) return NULL;
   int32_t batch = dot->attrs->dot.lhs_batch.rank;
@@ -129,18 +126,29 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
 }
 
-static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
   const ts_op *op = ts_graph_op(rw->from, id);
-  if (op->code == TS_OP_DOT) return add_dot(rw, id, target, lhs_of(rw, op), rhs_of(rw, op));
   const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
-  return dot ? add_dot(rw, id, target, rhs_of(rw, dot), lhs_of(rw, dot)) : ts_rewrite_copy(rw, id, target);
+  ts_value_id *out = &rw->map[op->first_result];
+  *out_done = dot || op->code == TS_OP_DOT;
+  if (dot) return add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), out);
+  return *out_done ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
 }
 
-ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  uint32_t *uses;
-  TS_TRY(ts_graph_count_uses(in, &uses));
-  ts_rewrite rw = {.visit = visit, .context = uses};
-  ts_status status = ts_rewrite_run(&rw, in, options, out);
-  ts_free(uses);
-  return status;
+static bool makes(const ts_graph *g, ts_value_id value, ts_opcode code) {
+  ts_op_id op = ts_graph_value(g, value)->op;
+  return op != TS_NO_ID && ts_graph_op(g, op)->code == code;
+}
+
+bool ts_dots_applies(const ts_graph *g) {
+  for (size_t i = 0; i < g->ops.count; i++) {
+    const ts_op *op = &g->ops.data[i];
+    if (op->code == TS_OP_TRANSPOSE && makes(g, op->operands[0], TS_OP_DOT)) return true;
+    if (op->code != TS_OP_DOT) continue;
+    side lhs = {op->operands[0], op->attrs->dot.lhs_batch, op->attrs->dot.lhs_contract};
+    side rhs = {op->operands[1], op->attrs->dot.rhs_batch, op->attrs->dot.rhs_contract};
+    if (makes(g, lhs.value, TS_OP_TRANSPOSE) || makes(g, rhs.value, TS_OP_TRANSPOSE)) return true;
+    if (!is_strided(g, &lhs) || !is_strided(g, &rhs)) return true;
+  }
+  return false;
 }

@@ -1,10 +1,11 @@
 /* A general reduce becomes a loop over the reduced elements in row-major order: acc = region(acc, x), the region's
  * scalar ops on whole slices where that means the same. Regions that hold regions are left to the interpreter. */
-#include "pass/rewrite.h"
+#include "pass/normalize.h"
 
 /* The operand as [elements, kept...], the loop's carried values, and what the body knows. */
 typedef struct expansion {
   ts_rewrite *rw;
+  ts_rules *rules;
   const ts_op *op;
   const ts_region *combine;
   ts_shape kept; /* of the result */
@@ -23,11 +24,11 @@ static bool is_liftable(const ts_graph *g, const ts_region *region) {
 
 static ts_status add(expansion *e, ts_region_id region, ts_opcode code, const ts_value_id *operands, size_t count,
                      const ts_attrs *attrs, ts_value_id *out) {
-  return ts_graph_add_op(e->rw->to, region, code, operands, count, attrs, out);
+  return ts_rules_add(e->rules, region, code, operands, count, attrs, out);
 }
 
 static ts_status add_index(expansion *e, ts_region_id region, int64_t value, ts_value_id *out) {
-  return ts_graph_constant(e->rw->to, region, TS_S64, &(ts_shape){0}, (ts_scalar){.s64 = value}, out);
+  return ts_rules_constant(e->rules, region, TS_S64, &(ts_shape){0}, (ts_scalar){.s64 = value}, out);
 }
 
 /* Reduced dims first, as one. */
@@ -88,8 +89,7 @@ static ts_status read_row(expansion *e, ts_region_id body, const ts_value_id par
 static ts_status lift(expansion *e, ts_region_id body, ts_op_id id) {
   const ts_op *op = ts_graph_op(e->rw->from, id);
   ts_value_id operands[3];
-  ts_attrs attrs = {0};
-  if (op->attrs) attrs = *op->attrs;
+  ts_attrs attrs = ts_op_copy_attrs(op);
   if (op->code == TS_OP_CONSTANT) attrs.constant.shape = e->kept;
   for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = e->rw->map[op->operands[i]];
   return add(e, body, op->code, operands, op->operand_count, op->attrs ? &attrs : NULL, &e->rw->map[op->first_result]);
@@ -108,29 +108,31 @@ static ts_status make_body(expansion *e, ts_region_id *out) {
   return ts_graph_set_results(e->rw->to, *out, results, 3);
 }
 
-static ts_status expand(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
-  expansion e = {.rw = rw, .op = ts_graph_op(rw->from, id)};
+/* A scalar in every element of the result. */
+static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, ts_value_id *out) {
+  ts_attrs attrs = {.broadcast = {.shape = e->kept}};
+  *out = scalar;
+  return e->kept.rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, &scalar, 1, &attrs, out);
+}
+
+static ts_status expand(expansion *e, ts_region_id target, ts_value_id *out) {
   ts_value_id initial[3], first;
   ts_attrs attrs = {0};
+  TS_TRY(make_rows(e, target, &initial[2]));
+  TS_TRY(add_index(e, target, 0, &initial[0]));
+  TS_TRY(spread(e, target, ts_rewrite_operand(e->rw, e->op, 1), &initial[1]));
+  *out = initial[1];
+  if (e->elements == 0) return TS_SUCCESS;
+  TS_TRY(make_condition(e, &attrs.regions.regions[0]));
+  TS_TRY(make_body(e, &attrs.regions.regions[1]));
+  TS_TRY(add(e, target, TS_OP_WHILE, initial, 3, &attrs, &first));
+  *out = first + 1;
+  return TS_SUCCESS;
+}
+
+ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
+  expansion e = {.rw = rw, .rules = rules, .op = ts_graph_op(rw->from, id)};
   e.combine = ts_graph_region(rw->from, e.op->attrs->reduce.region);
-  TS_TRY(make_rows(&e, target, &initial[2]));
-  TS_TRY(add_index(&e, target, 0, &initial[0]));
-  TS_TRY(ts_graph_broadcast_to(rw->to, target, ts_rewrite_operand(rw, e.op, 1), &e.kept, &initial[1]));
-  if (e.elements == 0) return ts_rewrite_set(rw, id, initial[1]);
-  TS_TRY(make_condition(&e, &attrs.regions.regions[0]));
-  TS_TRY(make_body(&e, &attrs.regions.regions[1]));
-  TS_TRY(add(&e, target, TS_OP_WHILE, initial, 3, &attrs, &first));
-  return ts_rewrite_set(rw, id, first + 1);
-}
-
-static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
-  const ts_op *op = ts_graph_op(rw->from, id);
-  if (op->code != TS_OP_REDUCE || !is_liftable(rw->from, ts_graph_region(rw->from, op->attrs->reduce.region)))
-    return ts_rewrite_copy(rw, id, target);
-  return expand(rw, id, target);
-}
-
-ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  ts_rewrite rw = {.visit = visit};
-  return ts_rewrite_run(&rw, in, options, out);
+  *out_done = is_liftable(rw->from, e.combine);
+  return *out_done ? expand(&e, target, &rw->map[e.op->first_result]) : TS_SUCCESS;
 }

@@ -42,11 +42,11 @@ static ts_status resolve(ts_rewrite *rw, ts_value_id value, ts_value_id *out) {
 static ts_status copy_inside(ts_rewrite *rw, ts_op_id id) {
   fuse *f = rw->context;
   const ts_op *op = ts_graph_op(rw->from, id);
-  ts_value_id few[8], *operands = few, made;
+  ts_value_id few[TS_REWRITE_FEW], *operands = few, made;
   ts_status status = TS_SUCCESS;
-  if (op->operand_count > 8) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
+  if (op->operand_count > TS_REWRITE_FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
   for (uint32_t i = 0; !status && i < op->operand_count; i++) status = resolve(rw, op->operands[i], &operands[i]);
-  if (!status) status = ts_graph_add_op(rw->to, f->region, op->code, operands, op->operand_count, op->attrs, &made);
+  if (!status) status = ts_graph_add_like(rw->to, f->region, rw->from, id, operands, &made);
   if (!status) set_inside(f, op->first_result, made);
   if (operands != few) ts_free(operands);
   return status;
@@ -146,13 +146,17 @@ static ts_status enter(ts_rewrite *rw, ts_region_id source, ts_region_id target)
 
 ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   fuse f = {0};
+  uint32_t *uses = NULL;
   ts_rewrite rw = {.visit = visit, .enter = enter, .context = &f};
   *out = NULL;
   ts_status status = ts_fuse_plan_init(&f.plan, in);
+  if (!status) status = ts_liveness_count(in, &uses);
+  rw.uses = uses;
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.inside);
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.stamp);
   if (!status) status = ts_rewrite_run(&rw, in, options, out);
   ts_fuse_plan_deinit(&f.plan);
+  ts_free(uses);
   ts_free(f.inside);
   ts_free(f.stamp);
   TS_VEC_FREE(&f.operands);

@@ -1,7 +1,8 @@
 /* The passes over graphs. Each takes a graph and gives a new one (or a status,
  * leaving the input as it was); the caller owns both. Passes are pure and
- * thread-safe. The pipeline is a flat list in pipeline.c; the verifier runs
- * after every pass when `verify` is set (and with TESSERA_VERIFY=1). */
+ * thread-safe. The pipeline is a flat list in pipeline.c, and short: what a walk
+ * over a graph costs is what a user waits for. The verifier runs after every pass
+ * when `verify` is set (and with TESSERA_VERIFY=1). */
 #ifndef TS_PASS_PASS_H
 #define TS_PASS_PASS_H
 
@@ -22,24 +23,30 @@ typedef struct ts_pass {
   ts_status (*run)(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 } ts_pass;
 
-/* In the order of the pipeline, ended by a NULL name. */
+/* All passes, ended by a NULL name: those of the pipeline, and parts of them for tests and tools. */
 extern const ts_pass ts_passes[];
 const ts_pass *ts_pass_find(const char *name, size_t length);
 
-/* Runs the whole pipeline. With TESSERA_DUMP=passes prints the graph after each to stderr. */
+/* Runs normalize, dots where there is something to do, and fuse; without fusion dce takes its place. With
+ * TESSERA_DUMP=passes prints the graph after each to stderr. */
 ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
-/* The passes (one file each). */
-ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_graph **out); /* call ops go */
-ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options,
-                           ts_graph **out); /* exact algebraic and shape rules */
-ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out); /* constant folding */
+/* In one walk: inline, expand, and the rules of simplify, fold and cse on whatever comes of it. */
+ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* dot_general to [batch,m,k]x[batch,k,n] forms; unused ops go. */
+ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* Unused ops go, here too. */
+ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+
+/* Calls become ops. */
+ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* Exact algebraic and shape rules. */
+ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* Constant folding. */
+ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 ts_status ts_pass_cse(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 ts_status ts_pass_dce(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
-ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options,
-                         ts_graph **out); /* general reduce becomes a while */
-ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options,
-                       ts_graph **out); /* dot_general to [batch,m,k]x[batch,k,n] forms */
-ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
+/* General reduce becomes a while. */
+ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
 #endif

@@ -1,16 +1,17 @@
 #include "base/log.h"
 #include "base/text.h"
-#include "pass/pass.h"
+#include "pass/normalize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const ts_pass ts_passes[] = {
-    {"inline", ts_pass_inline},     {"simplify", ts_pass_simplify}, {"expand", ts_pass_expand},
-    {"fold", ts_pass_fold},         {"cse", ts_pass_cse},           {"dots", ts_pass_dots},
-    {"simplify", ts_pass_simplify}, /* what folding and expanding left */
-    {"dce", ts_pass_dce},           {"fuse", ts_pass_fuse},         {NULL, NULL},
+    {"normalize", ts_pass_normalize}, {"inline", ts_pass_inline},
+    {"simplify", ts_pass_simplify},   {"expand", ts_pass_expand},
+    {"fold", ts_pass_fold},           {"cse", ts_pass_cse},
+    {"dots", ts_pass_dots},           {"dce", ts_pass_dce},
+    {"fuse", ts_pass_fuse},           {NULL, NULL},
 };
 
 const ts_pass *ts_pass_find(const char *name, size_t length) {
@@ -33,29 +34,38 @@ static bool wants_verify(const ts_pass_options *options) {
   return options->verify || (set && strcmp(set, "1") == 0);
 }
 
-static ts_status run_pass(const ts_pass *pass, const ts_pass_options *options, bool verify, ts_graph **inout) {
+/* A pipeline under way: `graph` is what the last pass made, NULL before the first. */
+typedef struct pipeline {
+  const ts_graph *in;
+  ts_graph *graph;
+  const ts_pass_options *options;
+  bool verify, dumps;
+} pipeline;
+
+static ts_status run_pass(pipeline *p, const char *name,
+                          ts_status (*run)(const ts_graph *, const ts_pass_options *, ts_graph **)) {
   ts_graph *next;
-  TS_TRY(ts_error_context(pass->run(*inout, options, &next), "pass %s", pass->name));
-  ts_graph_destroy(*inout);
-  *inout = next;
-  return verify ? ts_error_context(ts_graph_verify(next), "after pass %s", pass->name) : TS_SUCCESS;
+  TS_TRY(ts_error_context(run(p->graph ? p->graph : p->in, p->options, &next), "pass %s", name));
+  ts_graph_destroy(p->graph);
+  p->graph = next;
+  if (p->dumps) dump(name, next);
+  return p->verify ? ts_error_context(ts_graph_verify(next), "after pass %s", name) : TS_SUCCESS;
+}
+
+static ts_status run_passes(pipeline *p) {
+  TS_TRY(run_pass(p, "normalize", ts_pass_normalize));
+  if (ts_dots_applies(p->graph)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
+  return p->options->no_fusion ? run_pass(p, "dce", ts_pass_dce) : run_pass(p, "fuse", ts_pass_fuse);
 }
 
 ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  bool verify = wants_verify(options), dumps = ts_dump_enabled("passes");
-  ts_graph *graph;
-  *out = NULL;
-  TS_TRY(ts_graph_clone(in, &graph));
-  if (dumps || ts_dump_enabled("graph")) dump("nothing", graph);
-  for (const ts_pass *pass = ts_passes; pass->name; pass++) {
-    if (options->no_fusion && pass->run == ts_pass_fuse) continue;
-    ts_status status = run_pass(pass, options, verify, &graph);
-    if (status) {
-      ts_graph_destroy(graph);
-      return status;
-    }
-    if (dumps) dump(pass->name, graph);
+  pipeline p = {.in = in, .options = options, .verify = wants_verify(options), .dumps = ts_dump_enabled("passes")};
+  if (p.dumps || ts_dump_enabled("graph")) dump("nothing", in);
+  ts_status status = run_passes(&p);
+  if (status) {
+    ts_graph_destroy(p.graph);
+    p.graph = NULL;
   }
-  *out = graph;
-  return TS_SUCCESS;
+  *out = p.graph;
+  return status;
 }

@@ -19,19 +19,27 @@ static ts_status set_results(ts_rewrite *rw, ts_region_id source, ts_region_id t
   return status;
 }
 
+static bool is_live(const ts_rewrite *rw, const ts_op *op) {
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    if (rw->uses[op->first_result + i]) return true;
+  }
+  return false;
+}
+
 static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   const ts_region *region = ts_graph_region(rw->from, source);
-  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(rw->visit(rw, region->ops.data[i], target));
+  for (size_t i = 0; i < region->ops.count; i++) {
+    ts_op_id op = region->ops.data[i];
+    if (!rw->uses || is_live(rw, ts_graph_op(rw->from, op))) TS_TRY(rw->visit(rw, op, target));
+  }
   return TS_SUCCESS;
 }
 
 static ts_status fill_region(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   TS_TRY(copy_params(rw, source, target));
   if (rw->enter) TS_TRY(rw->enter(rw, source, target));
-  ts_status status = visit_ops(rw, source, target);
-  if (!status) status = set_results(rw, source, target);
-  if (rw->leave) rw->leave(rw, source);
-  return status;
+  TS_TRY(visit_ops(rw, source, target));
+  return set_results(rw, source, target);
 }
 
 /* Recursion is bounded by TS_MAX_NESTING. */
@@ -40,21 +48,31 @@ ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *o
   return fill_region(rw, source, *out);
 }
 
-ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
-  const ts_op *op = ts_graph_op(rw->from, id);
+ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *op, ts_value_id few[TS_REWRITE_FEW],
+                              ts_value_id **out) {
+  *out = few;
+  if (op->operand_count > TS_REWRITE_FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, out));
+  for (uint32_t i = 0; i < op->operand_count; i++) (*out)[i] = rw->map[op->operands[i]];
+  return TS_SUCCESS;
+}
+
+static ts_status copy_with_regions(ts_rewrite *rw, const ts_op *op, const ts_value_id *operands, ts_region_id target,
+                                   ts_value_id *out) {
   ts_region_id regions[2], copies[2] = {TS_NO_ID, TS_NO_ID};
   size_t count = ts_op_regions(op, regions);
-  ts_value_id few[8], *operands = few, first;
-  ts_attrs attrs;
-  if (count > 0) {
-    attrs = *op->attrs;
-    for (size_t i = 0; i < count; i++) TS_TRY(ts_rewrite_region(rw, regions[i], &copies[i]));
-    ts_attrs_set_regions(op->code, &attrs, copies);
-  }
-  if (op->operand_count > 8) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
-  for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = rw->map[op->operands[i]];
-  ts_status status =
-      ts_graph_add_op(rw->to, target, op->code, operands, op->operand_count, count > 0 ? &attrs : op->attrs, &first);
+  ts_attrs attrs = ts_op_copy_attrs(op);
+  for (size_t i = 0; i < count; i++) TS_TRY(ts_rewrite_region(rw, regions[i], &copies[i]));
+  ts_attrs_set_regions(op->code, &attrs, copies);
+  return ts_graph_add_op(rw->to, target, op->code, operands, op->operand_count, &attrs, out);
+}
+
+ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  const ts_op *op = ts_graph_op(rw->from, id);
+  ts_region_id regions[2];
+  ts_value_id few[TS_REWRITE_FEW], *operands, first;
+  TS_TRY(ts_rewrite_operands(rw, op, few, &operands));
+  ts_status status = ts_op_regions(op, regions) > 0 ? copy_with_regions(rw, op, operands, target, &first)
+                                                    : ts_graph_add_like(rw->to, target, rw->from, id, operands, &first);
   if (operands != few) ts_free(operands);
   if (status) return status;
   for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = first + i;
@@ -68,6 +86,7 @@ ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_optio
   rw->map = NULL;
   ts_status status = ts_graph_create(&rw->to);
   if (!status) status = ts_graph_set_name(rw->to, in->name);
+  if (!status) status = ts_graph_reserve(rw->to, in->values.count, in->ops.count);
   if (!status) status = TS_NEW_ARRAY(in->values.count, &rw->map);
   if (!status) status = fill_region(rw, TS_ROOT, TS_ROOT);
   ts_free(rw->map);

@@ -2,25 +2,25 @@
 
 /* ---- constants ---- */
 
-static bool equals(const ts_simplify *s, ts_value_id value, double number) {
+static bool equals(const ts_rule_call *s, ts_value_id value, double number) {
   ts_scalar known;
-  ts_dtype dtype = ts_graph_value(s->rw->to, value)->dtype;
-  return ts_graph_is_constant(s->rw->to, value, &known) && known.bits == ts_scalar_from_f64(dtype, number).bits;
+  ts_dtype dtype = ts_graph_value(s->rules->to, value)->dtype;
+  return ts_graph_is_constant(s->rules->to, value, &known) && known.bits == ts_scalar_from_f64(dtype, number).bits;
 }
 
 /* x + 0 is x for integers; for floats only x + -0 is, as -0 + 0 is 0. */
-static bool is_neutral_to_add(const ts_simplify *s, ts_value_id value) {
+static bool is_neutral_to_add(const ts_rule_call *s, ts_value_id value) {
   return equals(s, value, ts_dtype_is_float(s->dtype) ? -0.0 : 0.0);
 }
 
 /* ---- binary ---- */
 
-static ts_value_id pick_neutral(const ts_simplify *s, bool left, bool right) {
-  return right ? s->operands[0] : left ? s->operands[1] : TS_NO_ID;
+static ts_value_id pick_neutral(const ts_rule_call *s, bool left, bool right) {
+  return right ? s->op->operands[0] : left ? s->op->operands[1] : TS_NO_ID;
 }
 
-static ts_value_id simplify_binary(const ts_simplify *s) {
-  ts_value_id a = s->operands[0], b = s->operands[1];
+static ts_value_id simplify_binary(const ts_rule_call *s) {
+  ts_value_id a = s->op->operands[0], b = s->op->operands[1];
   bool integer = ts_dtype_is_integer(s->dtype);
   switch (s->op->code) {
   case TS_OP_ADD: return pick_neutral(s, is_neutral_to_add(s, a), is_neutral_to_add(s, b));
@@ -46,31 +46,33 @@ static ts_value_id simplify_binary(const ts_simplify *s) {
 
 /* ---- unary ---- */
 
-static ts_value_id undo(const ts_simplify *s) {
-  const ts_op *inner = ts_simplify_maker(s, s->operands[0], s->op->code);
+static ts_value_id undo(const ts_rule_call *s) {
+  const ts_op *inner = ts_simplify_maker(s, s->op->operands[0], s->op->code);
   return inner ? inner->operands[0] : TS_NO_ID;
 }
 
-static ts_value_id simplify_unary(const ts_simplify *s) {
+static ts_value_id simplify_unary(const ts_rule_call *s) {
   bool integer = ts_dtype_is_integer(s->dtype);
   switch (s->op->code) {
   case TS_OP_NEGATE:
   case TS_OP_NOT: return undo(s);
   case TS_OP_ABS:
-    if (ts_dtype_is_unsigned(s->dtype) || ts_simplify_maker(s, s->operands[0], TS_OP_ABS)) return s->operands[0];
+    if (ts_dtype_is_unsigned(s->dtype) || ts_simplify_maker(s, s->op->operands[0], TS_OP_ABS))
+      return s->op->operands[0];
     return TS_NO_ID;
   case TS_OP_CEIL:
   case TS_OP_FLOOR:
-  case TS_OP_ROUND: return integer || ts_simplify_maker(s, s->operands[0], s->op->code) ? s->operands[0] : TS_NO_ID;
+  case TS_OP_ROUND:
+    return integer || ts_simplify_maker(s, s->op->operands[0], s->op->code) ? s->op->operands[0] : TS_NO_ID;
   default: return TS_NO_ID;
   }
 }
 
-static ts_value_id simplify_select(const ts_simplify *s) {
+static ts_value_id simplify_select(const ts_rule_call *s) {
   ts_scalar known;
-  if (s->operands[1] == s->operands[2]) return s->operands[1];
-  if (!ts_graph_is_constant(s->rw->to, s->operands[0], &known)) return TS_NO_ID;
-  return known.bits != 0 ? s->operands[1] : s->operands[2];
+  if (s->op->operands[1] == s->op->operands[2]) return s->op->operands[1];
+  if (!ts_graph_is_constant(s->rules->to, s->op->operands[0], &known)) return TS_NO_ID;
+  return known.bits != 0 ? s->op->operands[1] : s->op->operands[2];
 }
 
 /* ---- conversions ---- */
@@ -100,12 +102,12 @@ static bool is_exact(ts_dtype from, ts_dtype to) {
 
 /* The middle of two conversions goes when it loses nothing. From integers over a float to integers the result
  * would wrap where it saturated, but for a way back. */
-static ts_status simplify_convert(ts_simplify *s, ts_value_id *out) {
-  const ts_graph *g = s->rw->to;
-  ts_dtype middle = ts_graph_value(g, s->operands[0])->dtype;
-  const ts_op *inner = ts_simplify_maker(s, s->operands[0], TS_OP_CONVERT);
+static ts_status simplify_convert(const ts_rule_call *s, ts_value_id *out) {
+  const ts_graph *g = s->rules->to;
+  ts_dtype middle = ts_graph_value(g, s->op->operands[0])->dtype;
+  const ts_op *inner = ts_simplify_maker(s, s->op->operands[0], TS_OP_CONVERT);
   if (middle == s->dtype) {
-    *out = s->operands[0];
+    *out = s->op->operands[0];
     return TS_SUCCESS;
   }
   if (!inner) return TS_SUCCESS;
@@ -121,14 +123,14 @@ static ts_status simplify_convert(ts_simplify *s, ts_value_id *out) {
   return ts_simplify_add(s, TS_OP_CONVERT, source, &(ts_attrs){.dtype = s->dtype}, out);
 }
 
-static ts_status simplify_bitcast(ts_simplify *s, ts_value_id *out) {
-  const ts_op *inner = ts_simplify_maker(s, s->operands[0], TS_OP_BITCAST);
-  ts_value_id source = inner ? inner->operands[0] : s->operands[0];
-  if (ts_graph_value(s->rw->to, source)->dtype == s->dtype) *out = source;
+static ts_status simplify_bitcast(const ts_rule_call *s, ts_value_id *out) {
+  const ts_op *inner = ts_simplify_maker(s, s->op->operands[0], TS_OP_BITCAST);
+  ts_value_id source = inner ? inner->operands[0] : s->op->operands[0];
+  if (ts_graph_value(s->rules->to, source)->dtype == s->dtype) *out = source;
   return TS_SUCCESS;
 }
 
-ts_status ts_simplify_arithmetic(ts_simplify *s, ts_value_id *out) {
+ts_status ts_simplify_arithmetic(const ts_rule_call *s, ts_value_id *out) {
   switch (s->op->code) {
   case TS_OP_CONVERT: return simplify_convert(s, out);
   case TS_OP_BITCAST: return simplify_bitcast(s, out);

@@ -1,0 +1,104 @@
+/* One walk that does what can be decided when an op is met, from what it reads: calls become the ops of their
+ * regions, a cond whose predicate is known the branch that is taken, a general reduce a loop; then the rules have
+ * their turn. The passes by the names of single kinds of rules are for tests and for tessera-opt. */
+#include "pass/normalize.h"
+
+enum { INLINE = 8, BRANCHES = 16, EXPAND = 32, DOTS = 64 };
+
+typedef struct normalizer {
+  ts_rules rules;
+  unsigned visits;
+} normalizer;
+
+/* The ops of a region stand in for the op that holds it. */
+static ts_status inline_region(ts_rewrite *rw, ts_op_id id, ts_region_id held, uint32_t first_argument,
+                               ts_region_id target) {
+  const ts_op *op = ts_graph_op(rw->from, id);
+  const ts_region *region = ts_graph_region(rw->from, held);
+  for (size_t i = 0; i < region->params.count; i++)
+    rw->map[region->params.data[i]] = rw->map[op->operands[first_argument + i]];
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(rw->visit(rw, region->ops.data[i], target));
+  for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = rw->map[region->results.data[i]];
+  return TS_SUCCESS;
+}
+
+static ts_status visit_control(ts_rewrite *rw, ts_op_id id, ts_region_id target, bool *out_done) {
+  const normalizer *n = rw->context;
+  const ts_op *op = ts_graph_op(rw->from, id);
+  ts_scalar known;
+  *out_done = true;
+  if (op->code == TS_OP_CALL && (n->visits & INLINE))
+    return inline_region(rw, id, op->attrs->regions.regions[0], 0, target);
+  if (op->code == TS_OP_COND && (n->visits & BRANCHES) &&
+      ts_graph_is_constant(rw->to, ts_rewrite_operand(rw, op, 0), &known))
+    return inline_region(rw, id, op->attrs->regions.regions[known.bits != 0 ? 0 : 1], 1, target);
+  *out_done = false;
+  return TS_SUCCESS;
+}
+
+static ts_status visit_plain(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  normalizer *n = rw->context;
+  const ts_op *op = ts_graph_op(rw->from, id);
+  ts_value_id few[TS_REWRITE_FEW], *operands;
+  TS_TRY(ts_rewrite_operands(rw, op, few, &operands));
+  ts_status status = ts_rules_copy(&n->rules, target, rw->from, id, operands, &rw->map[op->first_result]);
+  if (operands != few) ts_free(operands);
+  return status;
+}
+
+static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
+  normalizer *n = rw->context;
+  ts_region_id regions[2];
+  const ts_op *op = ts_graph_op(rw->from, id);
+  bool done = false;
+  n->rules.to = rw->to;
+  if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) TS_TRY(visit_control(rw, id, target, &done));
+  if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) TS_TRY(ts_expand_visit(rw, &n->rules, id, target, &done));
+  if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))
+    TS_TRY(ts_dots_visit(rw, &n->rules, id, target, &done));
+  if (done) return TS_SUCCESS;
+  return ts_op_regions(op, regions) > 0 ? ts_rewrite_copy(rw, id, target) : visit_plain(rw, id, target);
+}
+
+static ts_status run(const ts_graph *in, const ts_pass_options *options, unsigned visits, const uint32_t *uses,
+                     ts_graph **out) {
+  normalizer n = {.rules = {.options = options, .sets = visits}, .visits = visits};
+  ts_rewrite rw = {.visit = visit, .uses = uses, .context = &n};
+  ts_status status = ts_rewrite_run(&rw, in, options, out);
+  ts_rules_deinit(&n.rules);
+  return status;
+}
+
+ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, INLINE | BRANCHES | EXPAND | TS_RULES_SIMPLIFY | TS_RULES_FOLD | TS_RULES_SHARE, NULL, out);
+}
+
+/* Unused ops go, so that a product which only a transpose uses is known as such. */
+ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  uint32_t *uses;
+  *out = NULL;
+  TS_TRY(ts_liveness_count(in, &uses));
+  ts_status status = run(in, options, DOTS | TS_RULES_SIMPLIFY | TS_RULES_SHARE, uses, out);
+  ts_free(uses);
+  return status;
+}
+
+ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, INLINE, NULL, out);
+}
+
+ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, BRANCHES | TS_RULES_SIMPLIFY, NULL, out);
+}
+
+ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, EXPAND, NULL, out);
+}
+
+ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, TS_RULES_FOLD, NULL, out);
+}
+
+ts_status ts_pass_cse(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, TS_RULES_SHARE, NULL, out);
+}

@@ -1,0 +1,61 @@
+/* Adding ops to a graph that is being made, through rules: what is known already is not computed again, an op that a
+ * rule replaces is not added, and one whose operands are known becomes a constant. So one walk over a graph does what
+ * would else be a walk for each kind of rule, again and again until nothing changes: when an op is added, what it
+ * reads has been through the rules. Ops that a rule makes go the same way. Internal to pass/; one thread's. */
+#ifndef TS_PASS_RULES_H
+#define TS_PASS_RULES_H
+
+#include "ir/key.h"
+#include "pass/rewrite.h"
+
+typedef enum ts_rule_set {
+  TS_RULES_SIMPLIFY = 1, /* simplify*.c */
+  TS_RULES_FOLD = 2,     /* fold.c */
+  TS_RULES_SHARE = 4     /* the same op on the same operands is there once in a region */
+} ts_rule_set;
+
+/* An op that was asked for and what stands for it. */
+typedef struct ts_known_op {
+  uint64_t hash;
+  size_t key, length; /* in `keys` */
+  ts_value_id value;
+} ts_known_op;
+
+typedef struct ts_rules {
+  ts_graph *to;
+  const ts_pass_options *options;
+  unsigned sets;
+  /* What is known, by region: open addressing, an entry of length 0 is free. */
+  ts_known_op *known;
+  size_t known_count, known_capacity;
+  ts_key keys;
+} ts_rules;
+
+void ts_rules_deinit(ts_rules *rules);
+
+/* Adds an op of an old graph, without regions, on `operands` of the new one. */
+ts_status ts_rules_copy(ts_rules *rules, ts_region_id target, const ts_graph *from, ts_op_id op,
+                        const ts_value_id *operands, ts_value_id *out);
+/* Adds any op; one with regions as it is. */
+ts_status ts_rules_add(ts_rules *rules, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
+                       const ts_attrs *attrs, ts_value_id *out);
+ts_status ts_rules_constant(ts_rules *rules, ts_region_id target, ts_dtype dtype, const ts_shape *shape,
+                            ts_scalar value, ts_value_id *out);
+
+/* ---- the rules: each may answer with a value of the new graph, or leave `*out` at TS_NO_ID ---- */
+
+/* An op before it is added. */
+typedef struct ts_rule_call {
+  ts_rules *rules;
+  ts_region_id target;
+  const ts_op *op; /* code, attributes, and operands of the new graph; no more of it is set */
+  ts_dtype dtype;  /* of the result */
+  const ts_shape *shape;
+} ts_rule_call;
+
+/* Exact algebraic and shape rules. Every one keeps all bits, NaN payloads apart. */
+ts_status ts_simplify(const ts_rule_call *call, ts_value_id *out);
+/* Ops on constants become constants. */
+ts_status ts_fold(const ts_rule_call *call, ts_value_id *out);
+
+#endif
