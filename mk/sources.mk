@@ -119,6 +119,7 @@ KERNEL_SRC := \
 EXEC_SRC := \
   c_src/exec/assign.c \
   c_src/exec/build.c \
+  c_src/exec/choose.c \
   c_src/exec/executable.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \

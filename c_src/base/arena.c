@@ -27,7 +27,7 @@ static ts_status chunk_new(size_t bytes, struct ts_arena_chunk **out) {
   *out = NULL;
   size_t size;
   if (!ts_add_size(bytes, sizeof(**out), &size)) return ts_error_no_memory();
-  TS_TRY(ts_alloc(size, (void **)out));
+  if (!(*out = ts_malloc_raw(size))) return ts_error_no_memory();
   (*out)->size = bytes;
   return TS_SUCCESS;
 }
@@ -52,7 +52,8 @@ static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
   return TS_SUCCESS;
 }
 
-ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out) {
+/* Chunks are not zeroed as a whole: the pages of what stays unused are never touched. */
+static ts_status take(ts_arena *arena, size_t size, void **out) {
   *out = NULL;
   size_t rounded;
   if (!ts_add_size(size ? size : 1, ALIGNMENT - 1, &rounded)) return ts_error_no_memory();
@@ -68,6 +69,22 @@ ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out) {
   return TS_SUCCESS;
 }
 
+ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out) {
+  TS_TRY(take(arena, size, out));
+  memset(*out, 0, size);
+  return TS_SUCCESS;
+}
+
+void ts_arena_reset(ts_arena *arena) {
+  struct ts_arena_chunk *head = arena->head;
+  if (!head) return;
+  arena->head = head->next;
+  ts_arena_deinit(arena);
+  head->next = NULL;
+  head->used = 0;
+  arena->head = head;
+}
+
 ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_size, void **out) {
   *out = NULL;
   size_t size;
@@ -76,7 +93,7 @@ ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_siz
 }
 
 ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out) {
-  TS_TRY(ts_arena_alloc(arena, size, out));
+  TS_TRY(take(arena, size, out));
   if (size) memcpy(*out, data, size);
   return TS_SUCCESS;
 }

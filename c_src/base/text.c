@@ -19,13 +19,29 @@ static bool reserve(ts_text *text, size_t extra) {
 }
 
 void ts_text_append_n(ts_text *text, const char *bytes, size_t n) {
-  if (!reserve(text, n)) return;
+  if ((text->failed || text->capacity - text->length <= n) && !reserve(text, n)) return;
   if (n) memcpy(text->data + text->length, bytes, n);
   text->length += n;
   text->data[text->length] = '\0';
 }
 
 void ts_text_append(ts_text *text, const char *string) { ts_text_append_n(text, string, strlen(string)); }
+
+static void append_digits(ts_text *text, bool negative, uint64_t magnitude) {
+  char digits[24], *at = digits + sizeof(digits);
+  do {
+    *--at = (char)('0' + magnitude % 10);
+    magnitude /= 10;
+  } while (magnitude);
+  if (negative) *--at = '-';
+  ts_text_append_n(text, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void ts_text_int(ts_text *text, int64_t number) {
+  append_digits(text, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void ts_text_uint(ts_text *text, uint64_t number) { append_digits(text, false, number); }
 
 void ts_text_format(ts_text *text, const char *format, ...) {
   va_list args;

@@ -16,7 +16,13 @@
 /* Makes room for `capacity` elements in all. */
 ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, size_t wanted);
 
-#define TS_VEC_RESERVE(v, wanted) ts_vec_reserve((void **)&(v)->data, &(v)->capacity, sizeof(*(v)->data), (wanted))
+#define TS_VEC_RESERVE(v, wanted)                                                                  \
+  __extension__({                                                                                  \
+    size_t ts_vec_wanted_ = (wanted);                                                              \
+    ts_vec_wanted_ <= (v)->capacity                                                                \
+        ? TS_SUCCESS                                                                               \
+        : ts_vec_reserve((void **)&(v)->data, &(v)->capacity, sizeof(*(v)->data), ts_vec_wanted_); \
+  })
 
 /* Evaluates to a status; `value` is evaluated once, after room was made. */
 #define TS_VEC_PUSH(v, value)                                                                               \

@@ -2,10 +2,9 @@
  * steps in the order in which a run may meet them; a loop's regions lie between
  * its start and its end position. */
 #include "base/system.h"
+#include "exec/choose.h"
 #include "exec/pool.h"
 #include "exec/steps.h"
-#include "jit/jit.h"
-#include "jit/layout.h"
 #include "kernel/ref.h"
 #include "kernel/scan.h"
 
@@ -24,10 +23,7 @@ typedef struct builder {
   ts_storage_id *map; /* one for each value */
   int32_t position;
   const ts_compile_options *options;
-  TS_VEC(ts_kernel_source) sources; /* their texts are the builder's */
-  ts_map source_ids;                /* text to index + 1 */
-  TS_VEC(uint32_t) chosen;          /* kernels of the op that is being lowered, one a launch */
-  TS_VEC(ts_kernel_source) later;   /* kernels that others stand in for; their texts are the builder's */
+  ts_chooser chooser;
 } builder;
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block);
@@ -111,14 +107,14 @@ static ts_status copy_step(builder *b, ts_block *block, ts_storage_id from, ts_s
   return TS_VEC_PUSH(&block->steps, step);
 }
 
-static int64_t launch_cost_ns(const ts_launch *launch) {
+static int64_t launch_cost_ns(const ts_launch *launch, int64_t point_cost) {
   int64_t byte_ps = launch->bytes > CACHED_BYTES ? MEMORY_BYTE_PS : CACHED_BYTE_PS;
-  return 30 + launch->points / 1000 * ts_kernel_point_cost(&launch->desc) +
-         launch->points % 1000 * ts_kernel_point_cost(&launch->desc) / 1000 + launch->bytes / 1000 * byte_ps;
+  return 30 + launch->points / 1000 * point_cost + launch->points % 1000 * point_cost / 1000 +
+         launch->bytes / 1000 * byte_ps;
 }
 
-static void split_launch(ts_step_launch *l) {
-  l->cost_ns = launch_cost_ns(l->launch);
+static void split_launch(ts_step_launch *l, int64_t point_cost) {
+  l->cost_ns = launch_cost_ns(l->launch, point_cost);
   int64_t units = l->launch->units, width = ts_cpu_count(), tasks = l->cost_ns / TASK_NS;
   if (tasks < 2 || width < 2) tasks = 1;
   if (tasks > 8 * width) tasks = 8 * width;
@@ -130,99 +126,14 @@ static void split_launch(ts_step_launch *l) {
   l->tasks = (units + per - 1) / per;
 }
 
-/* Asks for a kernel; equal ones are asked for once. */
-static ts_status add_source(builder *b, char *text, const ts_kernel_source *source, uint32_t *out) {
-  uintptr_t known = (uintptr_t)ts_map_get(&b->source_ids, text, source->length);
-  ts_status status = TS_SUCCESS;
-  if (known) {
-    *out = (uint32_t)known - 1;
-    ts_free(text);
-    return TS_SUCCESS;
-  }
-  *out = (uint32_t)b->sources.count;
-  if (!(status = ts_map_put(&b->source_ids, text, source->length, (void *)(b->sources.count + 1))))
-    status = TS_VEC_PUSH(&b->sources, *source);
-  if (status) ts_free(text);
-  return status;
+static ts_status put_words(builder *b, const int64_t *words, int32_t count) {
+  TS_TRY(TS_VEC_RESERVE(&b->exe->words, b->exe->words.count + (size_t)count));
+  for (int32_t w = 0; w < count; w++) b->exe->words.data[b->exe->words.count++] = words[w];
+  return TS_SUCCESS;
 }
 
-static bool is_at_hand(const builder *b, const ts_kernel_source *source) {
-  return ts_map_get(&b->source_ids, source->text, source->length) || ts_jit_has(source);
-}
-
-/* The cheapest kernel in memory that can do a launch in place of its own. */
-typedef struct stand_in {
-  const ts_launch *launch;
-  ts_kernel_layout layout;
-  int32_t dims[TS_KERNEL_MAX_RANK];
-  int32_t cost;
-  bool found;
-} stand_in;
-
-static void consider_layout(stand_in *best, const ts_kernel_layout *layout) {
-  int32_t dims[TS_KERNEL_MAX_RANK], cost;
-  if (!ts_layout_match(best->launch, layout, dims, &cost) || (best->found && best->cost <= cost)) return;
-  best->layout = *layout;
-  best->cost = cost;
-  best->found = true;
-  memcpy(best->dims, dims, sizeof(dims));
-}
-
-static void consider(void *context, const char *text) {
-  ts_kernel_layout layout;
-  if (ts_layout_parse(text, &layout)) consider_layout(context, &layout);
-}
-
-static void find_stand_in(const builder *b, const ts_kernel_source *source, stand_in *out) {
-  ts_kernel_layout layout;
-  if (b->options->general_kernels) {
-    ts_layout_generalize(&out->launch->desc, &layout);
-    consider_layout(out, &layout);
-  } else if (!is_at_hand(b, source)) {
-    ts_jit_visit_family(source, consider, out);
-  }
-}
-
-/* A source for a kernel that outlives the launch. */
-static ts_status make_source(ts_arena *arena, const ts_launch *launch, char **out_text, ts_kernel_source *out) {
-  void *desc;
-  TS_TRY(ts_arena_copy(arena, &launch->desc, sizeof(launch->desc), &desc));
-  return ts_kernel_make_source(desc, out_text, out);
-}
-
-static ts_status choose(builder *b, char *text, const ts_kernel_source *source) {
-  uint32_t kernel;
-  TS_TRY(add_source(b, text, source, &kernel));
-  return TS_VEC_PUSH(&b->chosen, kernel);
-}
-
-/* Chooses the kernel of a launch. Where its own would have to be compiled first, a more general one that exists serves,
- * and its own is made ready for later. */
-static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch) {
-  builder *b = context;
-  char *text;
-  ts_kernel_source source;
-  TS_TRY(make_source(arena, launch, &text, &source));
-  stand_in other = {.launch = launch};
-  find_stand_in(b, &source, &other);
-  if (!other.found) return choose(b, text, &source);
-  ts_status status = TS_VEC_PUSH(&b->later, source);
-  if (status) {
-    ts_free(text);
-    return status;
-  }
-  TS_TRY(ts_layout_apply(launch, &other.layout, other.dims, arena, launch));
-  TS_TRY(make_source(arena, launch, &text, &source));
-  return choose(b, text, &source);
-}
-
-static ts_status lower_op(builder *b, ts_op_id id, ts_lowered *out) {
-  ts_lower_hook hook = {choose_kernel, b};
-  b->chosen.count = 0;
-  return ts_lower_op(b->graph, id, &b->exe->arena, &hook, out);
-}
-
-static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_lowered *lowered) {
+static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_chosen *chosen) {
+  const ts_lowered *lowered = &chosen->lowered;
   ts_step step;
   TS_TRY(start_step(b, TS_STEP_LAUNCH, id, &step));
   step.launch.lowered = *lowered;
@@ -236,13 +147,12 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
   for (int32_t i = 0; i < lowered->launch_count; i++) {
     ts_step_launch *l = &step.launch.launches[i];
     l->launch = &lowered->launches[i];
-    split_launch(l);
+    split_launch(l, chosen->point_costs[i]);
     step.cost_ns += l->cost_ns;
     if (l->launch->scratch > scratch) scratch = l->launch->scratch;
-    l->kernel = b->chosen.data[i];
+    l->kernel = chosen->kernels[i];
     l->words = (int32_t)b->exe->words.count;
-    int32_t count = ts_kernel_arg_count(&l->launch->desc);
-    for (int32_t w = 0; w < count; w++) TS_TRY(TS_VEC_PUSH(&b->exe->words, l->launch->args[w]));
+    TS_TRY(put_words(b, l->launch->args, ts_kernel_arg_count(&l->launch->desc)));
   }
   step.launch.scratch_bytes = (scratch + 63) & ~(int64_t)63;
   TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, step.launch.scratch_bytes * ts_cpu_count(), &step.launch.scratch));
@@ -310,7 +220,7 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
   ts_status status = ts_strdup(source.text, &text);
   source.text = text;
-  if (!status) status = add_source(b, text, &source, &step.gemm.kernel);
+  if (!status) status = ts_choose_source(&b->chooser, text, &source, &step.gemm.kernel);
   if (!status) status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);
   return status;
@@ -375,9 +285,9 @@ static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
   ts_gemm_shape shape = {0};
   if (op->code == TS_OP_DOT && gemm_shape(b->graph, op, &shape)) return gemm_step(b, block, id, &shape);
   if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, id);
-  ts_lowered lowered = {0};
-  ts_status status = lower_op(b, id, &lowered);
-  if (!status) return launch_step(b, block, id, &lowered);
+  const ts_chosen *chosen;
+  ts_status status = ts_choose(&b->chooser, id, &chosen);
+  if (!status) return launch_step(b, block, id, chosen);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
   ts_status_free(status);
   return reference_step(b, block, id);
@@ -497,7 +407,7 @@ static ts_status whole_step(builder *b, ts_block *block, ts_op_id id) {
   int32_t constant_count;
   char *text;
   TS_TRY(ts_whole_lower(b->graph, id, &b->exe->arena, &text, &source, &constants, &constant_count));
-  ts_status status = add_source(b, text, &source, &step.whole.kernel);
+  ts_status status = ts_choose_source(&b->chooser, text, &source, &step.whole.kernel);
   for (uint32_t i = 0; i < step.operand_count + step.result_count + 1 && !status; i++)
     status = TS_VEC_PUSH(&b->exe->words, 0);
   for (int32_t i = 0; i < constant_count && !status; i++) status = TS_VEC_PUSH(&b->exe->words, constants[i]);
@@ -513,9 +423,9 @@ static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
     return control_step(b, block, id);
   case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
   case TS_OP_FUSION: {
-    ts_lowered lowered = {0};
-    ts_status status = lower_op(b, id, &lowered);
-    if (!status) return launch_step(b, block, id, &lowered);
+    const ts_chosen *chosen;
+    ts_status status = ts_choose(&b->chooser, id, &chosen);
+    if (!status) return launch_step(b, block, id, chosen);
     if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
     ts_status_free(status);
     return inline_region(b, block, op, op->attrs->fusion.region);
@@ -573,10 +483,11 @@ static ts_status set_entry(void *context, ts_step *step) {
 }
 
 static ts_status fetch_kernels(builder *b) {
-  TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, b->sources.count + 1));
-  TS_TRY(ts_jit_get_kernels(b->sources.data, b->sources.count, b->exe->kernels.data));
-  b->exe->kernels.count = b->sources.count;
-  ts_jit_prefetch(b->later.data, b->later.count);
+  const ts_chooser *c = &b->chooser;
+  TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, c->sources.count + 1));
+  TS_TRY(ts_jit_get_kernels(c->sources.data, c->sources.count, b->exe->kernels.data));
+  b->exe->kernels.count = c->sources.count;
+  ts_jit_prefetch(c->later.data, c->later.count);
   return ts_block_walk(&b->exe->root, set_entry, b->exe);
 }
 
@@ -600,13 +511,9 @@ static ts_status build(builder *b) {
 
 ts_status ts_build(ts_executable *exe, const ts_compile_options *options) {
   builder b = {.exe = exe, .graph = exe->graph, .position = 1, .options = options};
+  b.chooser = (ts_chooser){.graph = exe->graph, .arena = &exe->arena, .options = options};
   ts_status status = build(&b);
-  for (size_t i = 0; i < b.sources.count; i++) ts_free((void *)(uintptr_t)b.sources.data[i].text);
-  for (size_t i = 0; i < b.later.count; i++) ts_free((void *)(uintptr_t)b.later.data[i].text);
-  TS_VEC_FREE(&b.sources);
-  TS_VEC_FREE(&b.later);
-  TS_VEC_FREE(&b.chosen);
-  ts_map_deinit(&b.source_ids);
+  ts_chooser_deinit(&b.chooser);
   ts_free(b.map);
   return status;
 }

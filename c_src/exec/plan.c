@@ -1,6 +1,6 @@
 #include "exec/plan.h"
 
-#include "base/alloc.h"
+#include "base/vec.h"
 
 #include <stdlib.h>
 
@@ -15,39 +15,82 @@ static int compare_size(const void *a, const void *b) {
 
 static bool overlap(const ts_usage *a, const ts_usage *b) { return a->first <= b->last && b->first <= a->last; }
 
-/* The smallest gap between placed usages of its room that are alive with `u`, or the end.
- * `placed` is ordered by offset. */
-static int64_t find_offset(const ts_usage *u, ts_usage *const *placed, int32_t placed_count) {
-  int64_t best = -1, best_size = INT64_MAX, end = 0;
-  for (int32_t i = 0; i < placed_count; i++) {
-    const ts_usage *p = placed[i];
-    if (p->room != u->room || !overlap(u, p)) continue;
+/* What is placed in a room, or in the block, ordered by offset. */
+typedef struct placed {
+  TS_VEC(ts_usage *) usages;
+} placed;
+
+/* The smallest gap between placed usages that are alive with `u`, or the end. */
+static int64_t find_offset(const ts_usage *u, const placed *in) {
+  int64_t best = -1, best_size = INT64_MAX, end = 0, size = align_up(u->bytes);
+  for (size_t i = 0; i < in->usages.count; i++) {
+    const ts_usage *p = in->usages.data[i];
+    if (!overlap(u, p)) continue;
     int64_t gap = p->offset - end;
-    if (gap >= align_up(u->bytes) && gap < best_size) best = end, best_size = gap;
+    if (gap >= size && gap < best_size) best = end, best_size = gap;
     int64_t p_end = p->offset + align_up(p->bytes);
     if (p_end > end) end = p_end;
   }
   return best >= 0 ? best : end;
 }
 
-static void insert_placed(ts_usage **placed, int32_t *count, ts_usage *u) {
-  int32_t i = (*count)++;
-  for (; i > 0 && placed[i - 1]->offset > u->offset; i--) placed[i] = placed[i - 1];
-  placed[i] = u;
+static ts_status insert_placed(placed *in, ts_usage *u) {
+  TS_TRY(TS_VEC_PUSH(&in->usages, u));
+  ts_usage **data = in->usages.data;
+  size_t i = in->usages.count - 1;
+  for (; i > 0 && data[i - 1]->offset > u->offset; i--) data[i] = data[i - 1];
+  data[i] = u;
+  return TS_SUCCESS;
 }
 
-/* Chooses the smallest room that has space, else the block. */
-static void choose_place(ts_usage *u, ts_usage *const *placed, int32_t placed_count, const ts_room *rooms,
-                         int32_t room_count) {
-  int32_t best = -1;
-  for (int32_t i = 0; i < room_count; i++) {
-    if (u->last >= rooms[i].until || u->bytes > rooms[i].bytes) continue;
-    if (best >= 0 && rooms[i].bytes >= rooms[best].bytes) continue;
-    u->room = i;
-    if (find_offset(u, placed, placed_count) + u->bytes <= rooms[i].bytes) best = i;
+/* A room while usages are placed. */
+typedef struct space {
+  ts_room room;
+  int32_t id;
+  placed placed;
+} space;
+
+static int compare_room(const void *a, const void *b) {
+  const space *x = a, *y = b;
+  if (x->room.bytes != y->room.bytes) return x->room.bytes < y->room.bytes ? -1 : 1;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The smallest room that has space, else the block, which is the last. Spaces are ordered by size. */
+static ts_status place(ts_usage *u, space *spaces, int32_t room_count) {
+  int32_t i = 0;
+  for (; i < room_count; i++) {
+    const ts_room *room = &spaces[i].room;
+    if (u->last >= room->until || u->bytes > room->bytes) continue;
+    u->offset = find_offset(u, &spaces[i].placed);
+    if (u->offset + u->bytes <= room->bytes) break;
   }
-  u->room = best;
-  u->offset = find_offset(u, placed, placed_count);
+  u->room = i < room_count ? spaces[i].id : -1;
+  if (i == room_count) u->offset = find_offset(u, &spaces[i].placed);
+  return insert_placed(&spaces[i].placed, u);
+}
+
+static ts_status place_all(ts_usage *const *order, int32_t count, space *spaces, int32_t room_count,
+                           int64_t *out_total) {
+  for (int32_t i = 0; i < count; i++) {
+    TS_TRY(place(order[i], spaces, room_count));
+    int64_t end = order[i]->offset + align_up(order[i]->bytes);
+    if (order[i]->room < 0 && end > *out_total) *out_total = end;
+  }
+  return TS_SUCCESS;
+}
+
+/* Usages that take memory, in the order in which they are placed. */
+static ts_status sort_usages(ts_usage *usages, int32_t count, ts_usage ***out, int32_t *out_count) {
+  *out_count = 0;
+  TS_TRY(TS_NEW_ARRAY((size_t)count, out));
+  for (int32_t i = 0; i < count; i++) {
+    usages[i].offset = 0;
+    usages[i].room = -1;
+    if (usages[i].bytes > 0) (*out)[(*out_count)++] = &usages[i];
+  }
+  qsort(*out, (size_t)*out_count, sizeof **out, compare_size);
+  return TS_SUCCESS;
 }
 
 ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total) {
@@ -55,25 +98,19 @@ ts_status ts_plan_offsets(ts_usage *usages, int32_t count, int64_t *out_total) {
 }
 
 ts_status ts_plan_rooms(ts_usage *usages, int32_t count, const ts_room *rooms, int32_t room_count, int64_t *out_total) {
+  ts_usage **order;
+  space *spaces = NULL;
+  int32_t n;
   *out_total = 0;
-  ts_usage **work = NULL;
-  TS_TRY(ts_alloc_array((size_t)count * 2, sizeof *work, (void **)&work));
-  ts_usage **order = work, **placed = work + count;
-  int32_t n = 0, placed_count = 0;
-  for (int32_t i = 0; i < count; i++) {
-    usages[i].offset = 0;
-    usages[i].room = -1;
-    if (usages[i].bytes > 0) order[n++] = &usages[i];
-  }
-  qsort(order, (size_t)n, sizeof *order, compare_size);
-  for (int32_t i = 0; i < n; i++) {
-    choose_place(order[i], placed, placed_count, rooms, room_count);
-    insert_placed(placed, &placed_count, order[i]);
-    int64_t end = order[i]->offset + align_up(order[i]->bytes);
-    if (order[i]->room < 0 && end > *out_total) *out_total = end;
-  }
-  ts_free(work);
-  return TS_SUCCESS;
+  TS_TRY(sort_usages(usages, count, &order, &n));
+  ts_status status = TS_NEW_ARRAY((size_t)room_count + 1, &spaces);
+  for (int32_t i = 0; !status && i < room_count; i++) spaces[i] = (space){.room = rooms[i], .id = i};
+  if (!status && room_count > 0) qsort(spaces, (size_t)room_count, sizeof *spaces, compare_room);
+  if (!status) status = place_all(order, n, spaces, room_count, out_total);
+  for (int32_t i = 0; spaces && i <= room_count; i++) TS_VEC_FREE(&spaces[i].placed.usages);
+  ts_free(spaces);
+  ts_free(order);
+  return status;
 }
 
 ts_status ts_plan_live_peak(const ts_usage *usages, int32_t count, int64_t *out_peak) {

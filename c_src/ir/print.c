@@ -18,7 +18,10 @@ static void indent(printer *p, int depth) {
 
 static void print_dims(printer *p, const ts_dims *dims) {
   ts_text_append(p->out, "[");
-  for (int32_t i = 0; i < dims->rank; i++) ts_text_format(p->out, "%s%lld", i ? "," : "", (long long)dims->dims[i]);
+  for (int32_t i = 0; i < dims->rank; i++) {
+    if (i) ts_text_append_n(p->out, ",", 1);
+    ts_text_int(p->out, dims->dims[i]);
+  }
   ts_text_append(p->out, "]");
 }
 
@@ -36,14 +39,19 @@ static void print_value_type(printer *p, ts_value_id id) {
   print_type(p, value->dtype, &value->shape);
 }
 
+static void print_number(printer *p, uint32_t number) {
+  ts_text_append_n(p->out, "%", 1);
+  ts_text_uint(p->out, number);
+}
+
 static void define_value(printer *p, ts_value_id id) {
   if (id < p->graph->values.count) p->numbers[id] = p->next;
-  ts_text_format(p->out, "%%%u", p->next++);
+  print_number(p, p->next++);
 }
 
 static void print_use(printer *p, ts_value_id id) {
   if (id < p->graph->values.count && p->numbers[id] != TS_NO_ID) {
-    ts_text_format(p->out, "%%%u", p->numbers[id]);
+    print_number(p, p->numbers[id]);
   } else {
     ts_text_append(p->out, "%?");
   }
@@ -73,11 +81,12 @@ static void print_bytes(printer *p, const ts_buffer *buffer) {
 
 static void print_field(printer *p, const ts_field *field, const ts_attrs *attrs) {
   const char *at = (const char *)attrs + field->offset;
-  ts_text_format(p->out, "%s = ", field->name);
+  ts_text_append(p->out, field->name);
+  ts_text_append_n(p->out, " = ", 3);
   switch (field->type) {
   case TS_FIELD_DIMS: print_dims(p, (const ts_dims *)(const void *)at); break;
-  case TS_FIELD_INT: ts_text_format(p->out, "%d", *(const int32_t *)(const void *)at); break;
-  case TS_FIELD_UINT: ts_text_format(p->out, "%u", *(const uint32_t *)(const void *)at); break;
+  case TS_FIELD_INT: ts_text_int(p->out, *(const int32_t *)(const void *)at); break;
+  case TS_FIELD_UINT: ts_text_uint(p->out, *(const uint32_t *)(const void *)at); break;
   case TS_FIELD_BOOL: ts_text_append(p->out, *(const bool *)at ? "true" : "false"); break;
   }
 }
@@ -137,7 +146,8 @@ static void print_op(printer *p, ts_op_id id, int depth) {
     if (i) ts_text_append(p->out, ", ");
     define_value(p, op->first_result + i);
   }
-  ts_text_format(p->out, " = %s", ts_op_name(op->code));
+  ts_text_append_n(p->out, " = ", 3);
+  ts_text_append(p->out, ts_op_name(op->code));
   print_uses(p, op->operands, op->operand_count);
   print_attrs(p, op);
   print_op_regions(p, op, depth);

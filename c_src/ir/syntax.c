@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,20 +67,18 @@ bool ts_syntax_is_name(char c) {
 
 /* ---- scalars ---- */
 
-/* Numbers have a point in our text, whatever the process's locale says. */
-typedef struct c_locale {
-  locale_t ours, previous;
-} c_locale;
+/* Numbers have a point in our text, whatever the process's locale says. Made once, and kept. */
+static locale_t numbers;
 
-static c_locale enter_c_locale(void) {
-  locale_t ours = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  return (c_locale){ours, uselocale(ours)};
+static void make_locale(void) { numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+static locale_t enter_c_locale(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_locale);
+  return uselocale(numbers);
 }
 
-static void leave_c_locale(c_locale locale) {
-  uselocale(locale.previous);
-  if (locale.ours) freelocale(locale.ours);
-}
+static void leave_c_locale(locale_t previous) { uselocale(previous); }
 
 static ts_scalar parse_decimal(ts_dtype type, const char *text) {
   if (type == TS_F32) return (ts_scalar){.u64 = ts_scalar_from_f64(TS_F32, strtof(text, NULL)).bits};
@@ -101,7 +100,7 @@ static void print_float(ts_text *out, ts_dtype type, ts_scalar value) {
     ts_text_format(out, "0x%0*llx", ts_dtype_bits(type) / 4, (unsigned long long)value.bits);
     return;
   }
-  c_locale locale = enter_c_locale();
+  locale_t locale = enter_c_locale();
   format_float(type, value, number, text, sizeof text);
   leave_c_locale(locale);
   ts_text_append(out, text);
@@ -152,7 +151,7 @@ static bool parse_float(ts_dtype type, const char *text, ts_scalar *out) {
   char *end;
   /* strtod also takes hexadecimal, "inf", "nan" and leading blanks, which are not in our text. */
   if (text[strspn(text, "0123456789+-.eE")] || !strchr("0123456789", text[text[0] == '-'])) return false;
-  c_locale locale = enter_c_locale();
+  locale_t locale = enter_c_locale();
   strtod(text, &end);
   *out = parse_decimal(type, text);
   leave_c_locale(locale);

@@ -1,0 +1,179 @@
+#include "exec/choose.h"
+
+#include "jit/layout.h"
+
+#include <string.h>
+
+void ts_chooser_deinit(ts_chooser *c) {
+  for (size_t i = 0; i < c->sources.count; i++) ts_free((void *)(uintptr_t)c->sources.data[i].text);
+  for (size_t i = 0; i < c->later.count; i++) ts_free((void *)(uintptr_t)c->later.data[i].text);
+  TS_VEC_FREE(&c->sources);
+  TS_VEC_FREE(&c->later);
+  TS_VEC_FREE(&c->kernels);
+  TS_VEC_FREE(&c->key);
+  ts_map_deinit(&c->source_ids);
+  ts_map_deinit(&c->known);
+}
+
+/* ---- kernels ---- */
+
+ts_status ts_choose_source(ts_chooser *c, char *text, const ts_kernel_source *source, uint32_t *out) {
+  uintptr_t known = (uintptr_t)ts_map_get(&c->source_ids, text, source->length);
+  ts_status status = TS_SUCCESS;
+  if (known) {
+    *out = (uint32_t)known - 1;
+    ts_free(text);
+    return TS_SUCCESS;
+  }
+  *out = (uint32_t)c->sources.count;
+  if (!(status = ts_map_put(&c->source_ids, text, source->length, (void *)(c->sources.count + 1))))
+    status = TS_VEC_PUSH(&c->sources, *source);
+  if (status) ts_free(text);
+  return status;
+}
+
+static bool is_at_hand(const ts_chooser *c, const ts_kernel_source *source) {
+  return ts_map_get(&c->source_ids, source->text, source->length) || ts_jit_has(source);
+}
+
+/* The cheapest kernel in memory that can do a launch in place of its own. */
+typedef struct stand_in {
+  const ts_launch *launch;
+  ts_kernel_layout layout;
+  int32_t dims[TS_KERNEL_MAX_RANK];
+  int32_t cost;
+  bool found;
+} stand_in;
+
+static void consider_layout(stand_in *best, const ts_kernel_layout *layout) {
+  int32_t dims[TS_KERNEL_MAX_RANK], cost;
+  if (!ts_layout_match(best->launch, layout, dims, &cost) || (best->found && best->cost <= cost)) return;
+  best->layout = *layout;
+  best->cost = cost;
+  best->found = true;
+  memcpy(best->dims, dims, sizeof(dims));
+}
+
+static void consider(void *context, const char *text) {
+  ts_kernel_layout layout;
+  if (ts_layout_parse(text, &layout)) consider_layout(context, &layout);
+}
+
+static void find_stand_in(const ts_chooser *c, const ts_kernel_source *source, stand_in *out) {
+  ts_kernel_layout layout;
+  if (c->options->general_kernels) {
+    ts_layout_generalize(&out->launch->desc, &layout);
+    consider_layout(out, &layout);
+  } else if (!is_at_hand(c, source)) {
+    ts_jit_visit_family(source, consider, out);
+  }
+}
+
+/* A source for a kernel that outlives the launch. */
+static ts_status make_source(ts_arena *arena, const ts_launch *launch, char **out_text, ts_kernel_source *out) {
+  void *desc;
+  TS_TRY(ts_arena_copy(arena, &launch->desc, sizeof(launch->desc), &desc));
+  return ts_kernel_make_source(desc, out_text, out);
+}
+
+static ts_status choose(ts_chooser *c, char *text, const ts_kernel_source *source) {
+  uint32_t kernel;
+  TS_TRY(ts_choose_source(c, text, source, &kernel));
+  return TS_VEC_PUSH(&c->kernels, kernel);
+}
+
+/* Chooses the kernel of a launch. Where its own would have to be compiled first, a more general one that exists serves,
+ * and its own is made ready for later. */
+static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch) {
+  ts_chooser *c = context;
+  char *text;
+  ts_kernel_source source;
+  TS_TRY(make_source(arena, launch, &text, &source));
+  stand_in other = {.launch = launch};
+  find_stand_in(c, &source, &other);
+  if (!other.found) return choose(c, text, &source);
+  ts_status status = TS_VEC_PUSH(&c->later, source);
+  if (status) {
+    ts_free(text);
+    return status;
+  }
+  TS_TRY(ts_layout_apply(launch, &other.layout, other.dims, arena, launch));
+  TS_TRY(make_source(arena, launch, &text, &source));
+  return choose(c, text, &source);
+}
+
+/* ---- ops ---- */
+
+static ts_status put_number(ts_key *key, uint32_t number) { return ts_key_put(key, &number, sizeof(number)); }
+
+/* What lowering may see of an operand: its type, whether it is one of the operands before, and what it is when it is a
+ * constant. */
+static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
+  const ts_value *v = ts_graph_value(c->graph, op->operands[i]);
+  uint32_t first = 0;
+  ts_scalar known = {0};
+  while (op->operands[first] != op->operands[i]) first++;
+  bool constant = ts_graph_is_constant(c->graph, op->operands[i], &known);
+  TS_TRY(ts_key_put_type(&c->key, v->dtype, &v->shape));
+  TS_TRY(put_number(&c->key, first << 1 | constant));
+  return constant ? ts_key_put(&c->key, &known.bits, sizeof(known.bits)) : TS_SUCCESS;
+}
+
+/* Values of a region are numbered from its first one. */
+static ts_status put_values(ts_chooser *c, const ts_value_id *values, size_t count, ts_value_id base) {
+  TS_TRY(put_number(&c->key, (uint32_t)count));
+  for (size_t i = 0; i < count; i++) TS_TRY(put_number(&c->key, values[i] - base));
+  return TS_SUCCESS;
+}
+
+static ts_status put_region(ts_chooser *c, ts_region_id id) {
+  const ts_region *region = ts_graph_region(c->graph, id);
+  ts_value_id base = 0;
+  if (region->params.count > 0)
+    base = region->params.data[0];
+  else if (region->ops.count > 0)
+    base = ts_graph_op(c->graph, region->ops.data[0])->first_result;
+  TS_TRY(put_values(c, region->params.data, region->params.count, base));
+  TS_TRY(put_values(c, region->results.data, region->results.count, base));
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(c->graph, region->ops.data[i]);
+    TS_TRY(ts_key_put_op(&c->key, op));
+    TS_TRY(put_values(c, op->operands, op->operand_count, base));
+    TS_TRY(put_number(&c->key, op->first_result - base));
+  }
+  return TS_SUCCESS;
+}
+
+/* All that lowering an op depends on. */
+static ts_status make_key(ts_chooser *c, const ts_op *op) {
+  c->key.count = 0;
+  TS_TRY(ts_key_put_op(&c->key, op));
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
+  return op->code == TS_OP_FUSION ? put_region(c, op->attrs->fusion.region) : TS_SUCCESS;
+}
+
+static ts_status lower(ts_chooser *c, ts_op_id id, ts_chosen **out) {
+  ts_lower_hook hook = {choose_kernel, c};
+  void *kernels;
+  int64_t *costs;
+  TS_TRY(TS_ARENA_ARRAY(c->arena, 1, out));
+  c->kernels.count = 0;
+  TS_TRY(ts_lower_op(c->graph, id, c->arena, &hook, &(*out)->lowered));
+  TS_TRY(ts_arena_copy(c->arena, c->kernels.data, c->kernels.count * sizeof(*c->kernels.data), &kernels));
+  (*out)->kernels = kernels;
+  const ts_lowered *lowered = &(*out)->lowered;
+  TS_TRY(TS_ARENA_ARRAY(c->arena, (size_t)lowered->launch_count, &costs));
+  for (int32_t i = 0; i < lowered->launch_count; i++) costs[i] = ts_kernel_point_cost(&lowered->launches[i].desc);
+  (*out)->point_costs = costs;
+  return TS_SUCCESS;
+}
+
+ts_status ts_choose(ts_chooser *c, ts_op_id id, const ts_chosen **out) {
+  ts_chosen *fresh;
+  TS_TRY(make_key(c, ts_graph_op(c->graph, id)));
+  *out = ts_map_get(&c->known, c->key.data, c->key.count);
+  if (*out) return TS_SUCCESS;
+  TS_TRY(lower(c, id, &fresh));
+  *out = fresh;
+  return ts_map_put(&c->known, c->key.data, c->key.count, fresh);
+}

@@ -1,0 +1,37 @@
+/* The kernels of a program's ops, while it is built: lowers each op, chooses for each launch its own kernel or one
+ * that stands in for it, and collects what must be asked for. Equal ops and equal fusions, as the layers of a network
+ * have them, are lowered once. One thread's; internal to exec/. */
+#ifndef TS_EXEC_CHOOSE_H
+#define TS_EXEC_CHOOSE_H
+
+#include "base/map.h"
+#include "exec/executable.h"
+#include "ir/key.h"
+#include "jit/jit.h"
+#include "jit/lower.h"
+
+typedef struct ts_chooser {
+  const ts_graph *graph;
+  ts_arena *arena; /* where what is lowered lives: the executable's */
+  const ts_compile_options *options;
+  TS_VEC(ts_kernel_source) sources; /* to be asked for; their texts are the chooser's */
+  TS_VEC(ts_kernel_source) later;   /* kernels that others stand in for; so are theirs */
+  ts_map source_ids;                /* text to index + 1 */
+  ts_map known;                     /* key to ts_chosen */
+  ts_key key;
+  TS_VEC(uint32_t) kernels; /* of the op that is being lowered, one a launch */
+} ts_chooser;
+
+typedef struct ts_chosen {
+  ts_lowered lowered;
+  const uint32_t *kernels;    /* indices into `sources`, one a launch */
+  const int64_t *point_costs; /* ts_kernel_point_cost, one a launch */
+} ts_chosen;
+
+/* TS_UNIMPLEMENTED as ts_lower_op. */
+ts_status ts_choose(ts_chooser *chooser, ts_op_id op, const ts_chosen **out);
+/* Asks for a kernel; equal ones are asked for once. Takes over the text. */
+ts_status ts_choose_source(ts_chooser *chooser, char *text, const ts_kernel_source *source, uint32_t *out);
+void ts_chooser_deinit(ts_chooser *chooser);
+
+#endif
