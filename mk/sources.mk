@@ -71,6 +71,7 @@ JIT_SRC := \
   c_src/jit/emit_memory.c \
   c_src/jit/emit_op.c \
   c_src/jit/gemm_emit.c \
+  c_src/jit/gemm_emit_vector.c \
   c_src/jit/jit_compile.c \
   c_src/jit/jit_debug.c \
   c_src/jit/jit_disk.c \

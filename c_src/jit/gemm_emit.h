@@ -37,24 +37,31 @@ void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_g
 typedef enum ts_gemm_kernel {
   /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). */
   TS_GEMM_TILE,
-  /* out[j] += sum over k of v[k] * x[k * stride + j] for j in [begin, end): x is contiguous across out. */
+  /* out[i][j] += sum over k of v[k][i] * x[k * stride + j] for j in [begin, end), i in [0, items): x is contiguous
+   * across results. */
   TS_GEMM_AXPY,
-  /* out[i] = sum over k of v[k] * x[i * stride + k] for i in [begin, end), whose length is a multiple of
-   * `lanes`: x is contiguous along k. There are at least 16 bytes along k. */
+  /* out[i][j] = sum over k of v[k][i] * x[j * stride + k] for j in [begin, end), whose length is a multiple of
+   * `lanes`, and i in [0, items): x is contiguous along k. There are at least 16 bytes along k. */
   TS_GEMM_DOT,
   TS_GEMM_KERNEL_COUNT
 } ts_gemm_kernel;
 
+/* Vectors that AXPY and DOT take at once: 1, 2, 4 or 8. The results of one lie TS_GEMM_ITEM_BYTES behind those of the
+ * one before, an odd number of cache lines. */
+#define TS_GEMM_MAX_ITEMS 8
+#define TS_GEMM_ITEM_BYTES (8192 + 64)
+
 /* Words of `args`. Strides are in bytes. Element addresses need only the element's alignment. */
 enum {
   TS_GEMM_K,          /* >= 1 */
-  TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense */
+  TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense [k][items] */
   TS_GEMM_RHS,        /* TILE: first row of the columns. AXPY, DOT: x */
   TS_GEMM_RHS_STRIDE, /* TILE, AXPY: from k to k + 1. DOT: from row to row */
   TS_GEMM_OUT,
   TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
   TS_GEMM_CONTINUE,   /* TILE: not 0: chains go on from what out holds, else from 0 */
+  TS_GEMM_ITEMS,      /* AXPY, DOT */
   TS_GEMM_ARGS
 };
 

@@ -181,6 +181,7 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
                   int64_t panel_bytes) {
   int size = (int)ts_dtype_size(pack->dtype);
   bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
+  if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;
   int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
   if (copies) {
     panel = units / pack->step;

@@ -1,60 +1,131 @@
-/* Matrix times vector: limited by memory, so nothing is packed. Each result's
- * chain stays in the order of k; vectors run across results. */
+/* A matrix times a few vectors: limited by memory, so the matrix is read where it lies, once for all of them. Each
+ * result's chain stays in the order of k; machine vectors run across results. */
 #include "kernel/gemm_internal.h"
 
 #include <string.h>
 
-/* out[r] = sum of v[k] * x[r, k]: both sides of a product in one form. */
+/* out[i, r] = sum of v[i, k] * x[r, k]: both sides of a product in one form. */
 typedef struct vector_form {
-  int64_t results, k;
+  int64_t items, results, k;
   const char *x, *v;
   int64_t x_batch, x_result, x_k; /* elements */
-  int64_t v_batch, v_k;
-  int64_t out_result;
+  int64_t v_batch, v_item, v_k;
+  int64_t out_item, out_result;
 } vector_form;
 
-static vector_form as_vector(const ts_gemm_shape *s, const void *lhs, const void *rhs) {
-  if (s->n == 1)
-    return (vector_form){s->m,       s->k,       lhs,          rhs,        s->lhs_batch,
-                         s->lhs_row, s->lhs_col, s->rhs_batch, s->rhs_row, s->out_row};
-  return (vector_form){s->n, s->k, rhs, lhs, s->rhs_batch, s->rhs_col, s->rhs_row, s->lhs_batch, s->lhs_col, 1};
+static vector_form as_vectors(const ts_gemm_shape *s, const void *lhs, const void *rhs) {
+  if (s->n <= s->m)
+    return (vector_form){s->n,       s->m,         s->k,       lhs,        rhs, s->lhs_batch, s->lhs_row,
+                         s->lhs_col, s->rhs_batch, s->rhs_col, s->rhs_row, 1,   s->out_row};
+  return (vector_form){s->m,         s->n,       s->k,       rhs,        lhs, s->rhs_batch, s->rhs_col, s->rhs_row,
+                       s->lhs_batch, s->lhs_row, s->lhs_col, s->out_row, 1};
 }
 
-/* Vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
+/* Machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
 static bool can_axpy(const vector_form *f) { return f->x_result == 1 || f->results == 1; }
 
-/* Vectors are made of rows of x that are contiguous along k. */
+/* Machine vectors are made of rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
   return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->size >= 16;
 }
 
+/* Several vectors: packing x would cost more than the product, unless x is read in place and from the cache. */
+static bool pays(const ts_gemm *gemm, const vector_form *f) {
+  if (f->items == 1) return true;
+  if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
+  return f->x_k == 1 || f->k * f->results * gemm->size > ts_target_host()->l2_bytes / 2;
+}
+
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
-  if (!gemm->native || (shape->m != 1 && shape->n != 1)) return TS_GEMM_TILE;
-  vector_form f = as_vector(shape, NULL, NULL);
+  vector_form f = as_vectors(shape, NULL, NULL);
+  if (!gemm->native || !pays(gemm, &f)) return TS_GEMM_TILE;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
 
-/* Results of one task: small enough that they stay in the first cache while rows
- * of x stream by, and a multiple of every vector length. */
-#define AXPY_RESULTS 2048
-#define DOT_RESULTS 64
-#define TASK_BYTES (256 << 10)         /* of x, at least, where there are so many */
+/* ---- the plan of one run ---- */
+
+/* Results of one task: so few that they stay in the first cache while rows of x stream by. */
+#define AXPY_BYTES 8192
+#define DOT_RESULTS 256
+#define TASKS_PER_WORKER 16    /* at least, of DOT: long runs of rows are read a little faster than short ones */
+#define TASK_BYTES (256 << 10) /* of x, at least, where there are so many */
 #define PARALLEL_MIN_BYTES (512 << 10) /* of x; below, waking another thread costs as much */
+#define PACK_STEPS 2048                /* of k, in one task of packing v */
 
 typedef struct vector_plan {
   const gemm_run *run;
+  const ts_parallel *parallel; /* serial where there is little to do */
   vector_form f;
   bool dot;
+  int items;             /* that the kernel takes: those past the last are zeros */
   int64_t chunk, chunks; /* results of a task (the last one has the rest too), tasks of a batch */
-  char *space;           /* for each worker: v, then results that cannot be written in place */
-  int64_t v_bytes, worker_bytes;
+  bool packed;           /* v is copied to [batch, k, items] */
+  int64_t v_batches;
+  char *v_space, *workers; /* of each worker: results that cannot be written in place */
+  int64_t v_bytes, packed_bytes, worker_bytes;
 } vector_plan;
 
-static void copy_strided(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t count, int size) {
-  for (int64_t i = 0; i < count; i++) memcpy(to + i * to_stride * size, from + i * from_stride * size, (size_t)size);
+static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
+  const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->run->gemm->size);
+  int64_t tasks = TASKS_PER_WORKER * (int64_t)p->run->parallel->width,
+          share = p->f.results / gemm_max(1, tasks / batch);
+  return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
 }
 
-/* A rest below one vector is done with the rows before it, again. */
+/* The last task may have nearly twice as many results as the others, which still is as much as an item has space for.
+ */
+static int64_t axpy_chunk(const vector_plan *p) {
+  int64_t size = p->run->gemm->size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
+  int64_t wanted = TASK_BYTES / gemm_min(TASK_BYTES, p->f.k * size) / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
+  return gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
+}
+
+static void plan_chunks(vector_plan *p) {
+  p->chunk = p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p);
+  p->chunks = gemm_max(1, p->f.results / p->chunk);
+}
+
+static int64_t whole_lines(int64_t bytes) { return gemm_ceil_div(bytes, 64) * 64; }
+
+static ts_status plan_space(vector_plan *p) {
+  const vector_form *f = &p->f;
+  int64_t size = p->run->gemm->size;
+  for (p->items = 1; p->items < f->items;) p->items *= 2;
+  p->packed = p->items > 1 || f->v_k != 1;
+  p->v_batches = f->v_batch == 0 ? 1 : p->run->shape.batch;
+  p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
+  if (!p->packed) return TS_SUCCESS;
+  if (!ts_mul_i64(f->k, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
+      !ts_mul_i64(p->v_bytes / 64 * 64, p->v_batches, &p->packed_bytes))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
+  p->v_bytes = p->v_bytes / 64 * 64;
+  return TS_SUCCESS;
+}
+
+static ts_status plan_make(vector_plan *p) {
+  p->dot = ts_gemm_pick_kernel(p->run->gemm, &p->run->shape) == TS_GEMM_DOT;
+  plan_chunks(p);
+  int64_t batch = p->run->shape.batch, enough = PARALLEL_MIN_BYTES / p->run->gemm->size / p->f.k;
+  bool small = batch * p->chunks == 1 || batch * p->f.results < enough;
+  p->parallel = small ? &ts_parallel_serial : p->run->parallel;
+  return plan_space(p);
+}
+
+/* ---- tasks ---- */
+
+static void pack_task(void *arg, int64_t index, int worker) {
+  (void)worker;
+  const vector_plan *p = arg;
+  const vector_form *f = &p->f;
+  int64_t size = p->run->gemm->size, blocks = gemm_ceil_div(f->k, PACK_STEPS);
+  int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
+  gemm_pack pack = {p->run->gemm->dtype, f->v_item, f->v_k, p->items, p->items};
+  char *to = p->v_space + batch * p->v_bytes + k * p->items * size;
+  ts_gemm_pack(&pack, f->v + (batch * f->v_batch + k * f->v_k) * size, f->items, steps, to, 0);
+}
+
+/* Results [0, count) of the rows from `x` on. What is below one machine vector is done with the rows before it, again.
+ */
 static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out) {
   const vector_form *f = &p->f;
   int64_t size = p->run->gemm->size, lanes = p->run->gemm->geometry.lanes;
@@ -62,16 +133,36 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)v,
                                 [TS_GEMM_RHS] = (int64_t)(intptr_t)x,
                                 [TS_GEMM_RHS_STRIDE] = (p->dot ? f->x_result : f->x_k) * size,
-                                [TS_GEMM_OUT] = (int64_t)(intptr_t)out};
+                                [TS_GEMM_OUT] = (int64_t)(intptr_t)out,
+                                [TS_GEMM_ITEMS] = p->items};
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[p->dot ? TS_GEMM_DOT : TS_GEMM_AXPY]);
   if (!p->dot) {
-    memset(out, 0, (size_t)(count * size));
+    for (int i = 0; i < p->items; i++) memset(out + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
     kernel(args, 0, count, NULL);
     return;
   }
   int64_t whole = count / lanes * lanes;
   kernel(args, 0, whole, NULL);
   if (whole < count) kernel(args, count - lanes, count, NULL);
+}
+
+/* The results of one vector, to where they belong. */
+static void copy_results(const vector_form *f, const char *from, int64_t count, int size, char *out) {
+  if (f->out_result == 1) {
+    memcpy(out, from, (size_t)(count * size));
+    return;
+  }
+  for (int64_t r = 0; r < count; r++) memcpy(out + r * f->out_result * size, from + r * size, (size_t)size);
+}
+
+static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, int64_t count, int worker) {
+  const gemm_run *run = p->run;
+  const vector_form *f = &p->f;
+  if (run->shape.n <= run->shape.m) {
+    run->epilogue(run->context, batch, first, count, 0, f->items, worker);
+  } else {
+    run->epilogue(run->context, batch, 0, f->items, first, count, worker);
+  }
 }
 
 static void vector_task(void *arg, int64_t index, int worker) {
@@ -82,49 +173,28 @@ static void vector_task(void *arg, int64_t index, int worker) {
   int size = run->gemm->size;
   int64_t batch = index / p->chunks, chunk = index % p->chunks, first = chunk * p->chunk;
   int64_t count = chunk + 1 == p->chunks ? f->results - first : p->chunk;
-  char *space = p->space + worker * p->worker_bytes, *results = space + p->v_bytes;
   char *out = run->out + (batch * run->shape.out_batch + first * f->out_result) * size;
   const char *v = f->v + batch * f->v_batch * size;
+  if (p->packed) v = p->v_space + (f->v_batch == 0 ? 0 : batch) * p->v_bytes;
   const char *x = f->x + (batch * f->x_batch + first * f->x_result) * size;
-  if (f->v_k != 1) {
-    copy_strided(space, 1, v, f->v_k, f->k, size);
-    v = space;
-  }
-  bool aside = f->out_result != 1 && count > 1;
-  run_kernel(p, x, v, count, aside ? results : out);
-  if (aside) copy_strided(out, f->out_result, results, 1, count, size);
-  if (!run->epilogue) return;
-  if (run->shape.n == 1) {
-    run->epilogue(run->context, batch, first, count, 0, 1, worker);
-  } else {
-    run->epilogue(run->context, batch, 0, 1, first, count, worker);
-  }
-}
-
-static void plan_chunks(vector_plan *p) {
-  const vector_form *f = &p->f;
-  int64_t most = p->dot ? DOT_RESULTS : AXPY_RESULTS, least = p->dot ? TS_GEMM_MAX_LANES : AXPY_RESULTS / 2;
-  int64_t per_result = gemm_min(TASK_BYTES, f->k * p->run->gemm->size);
-  p->chunk = gemm_min(most, gemm_max(least, TASK_BYTES / per_result / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES));
-  p->chunks = gemm_max(1, f->results / p->chunk);
+  bool in_place = p->items == 1 && (f->out_result == 1 || count == 1);
+  char *aside = p->workers + worker * p->worker_bytes;
+  run_kernel(p, x, v, count, in_place ? out : aside);
+  for (int64_t i = 0; i < f->items && !in_place; i++)
+    copy_results(f, aside + i * TS_GEMM_ITEM_BYTES, count, size, out + i * f->out_item * size);
+  if (run->epilogue) show_epilogue(p, batch, first, count, worker);
 }
 
 ts_status ts_gemm_run_vector(const gemm_run *run) {
-  int size = run->gemm->size;
-  vector_plan p = {.run = run, .f = as_vector(&run->shape, run->lhs, run->rhs)};
-  p.dot = ts_gemm_pick_kernel(run->gemm, &run->shape) == TS_GEMM_DOT;
-  plan_chunks(&p);
-  int64_t tasks = run->shape.batch * p.chunks;
-  bool small = tasks == 1 || run->shape.batch * p.f.results < PARALLEL_MIN_BYTES / size / p.f.k;
-  const ts_parallel *parallel = small ? &ts_parallel_serial : run->parallel;
-  p.v_bytes = p.f.v_k == 1 ? 0 : gemm_ceil_div(p.f.k * size, 64) * 64;
-  p.worker_bytes = p.v_bytes + 2 * p.chunk * size;
-  p.worker_bytes = gemm_ceil_div(p.worker_bytes, 64) * 64;
-  int64_t bytes = p.worker_bytes * parallel->width;
+  vector_plan p = {.run = run, .f = as_vectors(&run->shape, run->lhs, run->rhs)};
+  TS_TRY(plan_make(&p));
+  int64_t bytes = p.packed_bytes + p.worker_bytes * p.parallel->width;
   void *memory;
   TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
-  p.space = memory;
-  ts_parallel_run(parallel, tasks, vector_task, &p);
+  p.v_space = memory;
+  p.workers = p.v_space + p.packed_bytes;
+  if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
+  ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
   ts_pool_free(run->pool, memory, bytes);
   return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
 }

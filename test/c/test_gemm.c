@@ -212,7 +212,8 @@ END_TEST
 
 START_TEST(layouts)
 {
-  static const int64_t shapes[][3] = {{19, 37, 21}, {1, 50, 35}, {50, 1, 35}, {16, 32, 16}, {1, 1, 9}};
+  static const int64_t shapes[][3] = {{19, 37, 21}, {1, 50, 35}, {50, 1, 35}, {16, 32, 16},
+                                      {1, 1, 9},    {3, 50, 35}, {37, 8, 21}, {70, 2, 3}};
   ts_dtype type = types[_i];
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
@@ -238,6 +239,9 @@ START_TEST(large_shapes)
       {5, 70, 65, 300, NORMAL, NORMAL},     {1, 1, 3000, 450, NORMAL, NORMAL},
       {2, 1500, 1, 460, NORMAL, NORMAL},    {1, 1, 700, 450, NORMAL, TRANSPOSED},
       {1, 260, 300, 33, STRIDED, REVERSED}, {1, 20, 2500, 250, NORMAL, STRIDED},
+      {1, 5, 2100, 1300, NORMAL, PADDED},   {2, 3, 1900, 1500, TRANSPOSED, NORMAL},
+      {1, 8, 3000, 2300, STRIDED, NORMAL},  {1, 2500, 2, 2200, TRANSPOSED, NORMAL},
+      {1, 900, 7, 461, NORMAL, STRIDED},    {2, 6, 700, 450, NORMAL, TRANSPOSED},
   };
   ts_dtype type = types[_i];
   ts_gemm *gemm;
@@ -356,8 +360,8 @@ static void negate(void *context, int64_t batch, int64_t row, int64_t rows, int6
 
 START_TEST(epilogue)
 {
-  static const int64_t shapes[][4] = {
-      {1, 200, 600, 500}, {3, 20, 40, 0}, {1, 1, 5000, 30}, {1, 900, 1, 300}, {4, 30, 90, 410}};
+  static const int64_t shapes[][4] = {{1, 200, 600, 500}, {3, 20, 40, 0},   {1, 1, 5000, 30}, {1, 900, 1, 300},
+                                      {4, 30, 90, 410},   {2, 900, 5, 300}, {1, 6, 3000, 900}};
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
@@ -389,8 +393,9 @@ START_TEST(allocations_fail)
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product cases[] = {make_product(TS_F32, 1, 90, 90, 90, NORMAL, TRANSPOSED),
-                     make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED)};
-  for (int i = 0; i < 2; i++) {
+                     make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED),
+                     make_product(TS_F32, 1, 90, 3, 90, NORMAL, NORMAL)};
+  for (int i = 0; i < 3; i++) {
     CK_FAIL_EACH_ALLOCATION({
       ts_status status = run_product(gemm, &cases[i], &threaded);
       if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
@@ -414,8 +419,8 @@ START_TEST(cancelled)
 {
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
-  static const int64_t shapes[][2] = {{100, 100}, {100, 1}, {1, 100}};
-  for (int i = 0; i < 3; i++) {
+  static const int64_t shapes[][2] = {{100, 100}, {100, 1}, {1, 100}, {100, 4}};
+  for (int i = 0; i < 4; i++) {
     product p = make_product(TS_F32, 1, shapes[i][0], shapes[i][1], 50, NORMAL, NORMAL);
     _Atomic bool cancel = true;
     ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, NULL, &threaded,
