@@ -70,12 +70,16 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif erl test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif erl dependency test test-c test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
 .PHONY: clean clean-c test-golden test-rebar3 test-mix test-xla example doc
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
 all: core nif tool erl
+# For rebar3 (rebar.config): C, and Erlang where make has built it before, for the release of OTP that is there now.
+dependency: nif
+	$(Q)[ ! -d ebin ] || { $(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' >build/otp.tmp && \
+	  { cmp -s build/otp.tmp build/otp || { rm -f build/erl.stamp && mv build/otp.tmp build/otp; }; } && $(MAKE) erl; }
 core: $(CORE)
 nif: $(NIF)
 tool: $(TOOL)
