@@ -85,6 +85,7 @@ JIT_SRC := \
   c_src/jit/loop_col.c \
   c_src/jit/loop_map.c \
   c_src/jit/loop_plan.c \
+  c_src/jit/loop_points.c \
   c_src/jit/loop_reduce.c \
   c_src/jit/loop_row.c \
   c_src/jit/loop_tile.c \

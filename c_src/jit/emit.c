@@ -97,10 +97,11 @@ ts_v ts_emit_lane_numbers(ts_emit *e) {
 }
 
 /* Compared in 32 bits: half the work of 64, and lane counts are small. */
-ts_v ts_emit_lane_mask(ts_emit *e, ts_v count) {
+ts_v ts_emit_lane_mask(ts_emit *e, ts_v part) {
+  if (LLVMGetTypeKind(LLVMTypeOf(part)) == LLVMVectorTypeKind) return part;
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
   LLVMValueRef lanes[64];
   for (int i = 0; i < e->lanes; i++) lanes[i] = LLVMConstInt(i32, (unsigned)i, 0);
-  ts_v limit = ts_emit_splat(e, LLVMBuildTrunc(e->b, count, i32, ""));
+  ts_v limit = ts_emit_splat(e, LLVMBuildTrunc(e->b, part, i32, ""));
   return LLVMBuildICmp(e->b, LLVMIntULT, LLVMConstVector(lanes, (unsigned)e->lanes), limit, "mask");
 }

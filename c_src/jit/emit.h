@@ -42,24 +42,30 @@ ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, 
                           unsigned count);
 /* A stack slot, made in the entry block and aligned to 64 bytes. The builder must stand at the end of its block. */
 ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type);
-ts_v ts_emit_lane_numbers(ts_emit *e);          /* i64 vector 0, 1, 2, ... */
-ts_v ts_emit_lane_mask(ts_emit *e, ts_v count); /* i1 vector: lane < count (i64) */
+ts_v ts_emit_lane_numbers(ts_emit *e); /* i64 vector 0, 1, 2, ... */
+
+/* ---- parts of a vector ----
+ * A part is its lower lanes, in one of two forms: how many (i64, 0..lanes), or, for accesses that have masks, the mask
+ * of them (i1 vector). */
+ts_v ts_emit_lane_mask(ts_emit *e, ts_v part); /* the mask of either */
+/* True where lanes are left out by a mask register, at no cost (emit_memory.c). `strided`: or gathered. */
+bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided);
 
 /* ---- loads and stores of whole vectors, memory form <-> register form (emit_memory.c) ----
- * Those with a `count` may add blocks: ask the builder for its block afterwards. */
+ * Those with a `part` may add blocks: ask the builder for its block afterwards. */
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address); /* contiguous, all lanes */
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
 /* The same past the caches; `address` is a multiple of 64 bytes, or of the vector's where that is shorter. */
 void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address);
-/* Only lanes below `count` (i64, 0..lanes) are touched; other lanes read as zero. */
-ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v count);
-void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v count);
+/* Only the lanes of a part are touched; other lanes read as zero. */
+ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part);
+void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part);
 ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address); /* one element to all lanes */
-/* Lane i from address + i * stride bytes; `count` NULL means all lanes. */
-ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count);
-void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v count);
+/* Lane i from address + i * stride bytes; `part` NULL means all lanes. */
+ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part);
+void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part);
 /* Lane i from base + offsets[i] bytes (offsets: vector of i64). */
-ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count);
+ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part);
 
 /* ---- f16 and bf16 (emit_half.c) ---- */
 /* Float vector -> i16 vector of the type's bits, round to nearest even, NaN stays a quiet NaN. */

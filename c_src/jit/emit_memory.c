@@ -35,6 +35,10 @@ static bool has_scatter(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 && e->target->isa == TS_ISA_AVX512;
 }
 
+bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided) {
+  return e->target->isa == TS_ISA_AVX512 && (!strided || has_scatter(e, type));
+}
+
 static ts_v byte_offset(ts_emit *e, ts_v base, ts_v offset) {
   return LLVMBuildGEP2(e->b, i8_of(e), base, &offset, 1, "");
 }
@@ -151,18 +155,18 @@ static void store_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v address,
   copy_elements(e, type, address, stride, slot, element_stride(e, type), count);
 }
 
-ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v count) {
-  ts_v memory = has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, count))
-                                          : load_elements(e, type, address, element_stride(e, type), count);
+ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
+  ts_v memory = has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
+                                          : load_elements(e, type, address, element_stride(e, type), part);
   return to_register(e, type, memory);
 }
 
-void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v count) {
+void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part) {
   ts_v memory = to_memory(e, type, value);
   if (has_masked_moves(e, type)) {
-    masked_store(e, type, memory, address, ts_emit_lane_mask(e, count));
+    masked_store(e, type, memory, address, ts_emit_lane_mask(e, part));
   } else {
-    store_elements(e, type, memory, address, element_stride(e, type), count);
+    store_elements(e, type, memory, address, element_stride(e, type), part);
   }
 }
 
@@ -178,19 +182,19 @@ static ts_v addresses(ts_emit *e, ts_v base, ts_v offsets) {
   return LLVMBuildGEP2(e->b, i8_of(e), base, &offsets, 1, "addresses");
 }
 
-static ts_v masked_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count) {
+static ts_v masked_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
   LLVMTypeRef vector = memory_vector(e, type);
   ts_v where = addresses(e, base, offsets);
   LLVMTypeRef overloads[] = {vector, LLVMTypeOf(where)};
-  ts_v mask = count ? ts_emit_lane_mask(e, count) : full_mask(e);
+  ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
   ts_v args[] = {where, alignment_argument(e, type), mask, LLVMConstNull(vector)};
   return ts_emit_intrinsic_of(e, "llvm.masked.gather", overloads, 2, args, 4);
 }
 
-static void masked_scatter(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v offsets, ts_v count) {
+static void masked_scatter(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v offsets, ts_v part) {
   ts_v where = addresses(e, base, offsets);
   LLVMTypeRef overloads[] = {LLVMTypeOf(memory), LLVMTypeOf(where)};
-  ts_v mask = count ? ts_emit_lane_mask(e, count) : full_mask(e);
+  ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
   ts_v args[] = {memory, where, alignment_argument(e, type), mask};
   ts_emit_intrinsic_of(e, "llvm.masked.scatter", overloads, 2, args, 4);
 }
@@ -215,12 +219,12 @@ static ts_v insert_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v stride, t
   return vector;
 }
 
-ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count) {
+ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part) {
   ts_v memory;
   if (has_gather(e, type)) {
-    memory = masked_gather(e, type, address, stride_offsets(e, stride), count);
-  } else if (count) {
-    memory = load_elements(e, type, address, stride, count);
+    memory = masked_gather(e, type, address, stride_offsets(e, stride), part);
+  } else if (part) {
+    memory = load_elements(e, type, address, stride, part);
   } else {
     memory = insert_elements(e, type, address, stride, NULL);
   }
@@ -235,38 +239,38 @@ static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, 
   }
 }
 
-void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v count) {
+void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part) {
   ts_v memory = to_memory(e, type, value);
   if (has_scatter(e, type)) {
-    masked_scatter(e, type, memory, address, stride_offsets(e, stride), count);
-  } else if (count) {
-    store_elements(e, type, memory, address, stride, count);
+    masked_scatter(e, type, memory, address, stride_offsets(e, stride), part);
+  } else if (part) {
+    store_elements(e, type, memory, address, stride, part);
   } else {
     extract_elements(e, type, memory, address, stride);
   }
 }
 
-/* Lanes at or past `count` must not be read, whatever their offset. */
-static ts_v gather_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count) {
+/* Lanes outside the part must not be read, whatever their offset. */
+static ts_v gather_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
   LLVMTypeRef vector = memory_vector(e, type);
   ts_v result = zeroed_slot(e, vector);
   ts_v table = ts_emit_alloca(e, LLVMTypeOf(offsets));
   store_aligned(e, offsets, table, 64);
-  lane_loop loop = loop_begin(e, count);
+  lane_loop loop = loop_begin(e, part);
   ts_v offset = load_aligned(e, i64_of(e), LLVMBuildGEP2(e->b, i64_of(e), table, &loop.lane, 1, ""), 8);
   ts_v element = element_load(e, type, byte_offset(e, base, offset));
   ts_v slot = LLVMBuildGEP2(e->b, ts_emit_memory_type(e, type), result, &loop.lane, 1, "");
   store_aligned(e, element, slot, ts_dtype_size(type));
-  loop_end(e, &loop, count);
+  loop_end(e, &loop, part);
   return load_aligned(e, vector, result, 64);
 }
 
-ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v count) {
+ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
   ts_v memory;
   if (has_gather(e, type)) {
-    memory = masked_gather(e, type, base, offsets, count);
-  } else if (count) {
-    memory = gather_elements(e, type, base, offsets, count);
+    memory = masked_gather(e, type, base, offsets, part);
+  } else if (part) {
+    memory = gather_elements(e, type, base, offsets, part);
   } else {
     memory = insert_elements(e, type, base, NULL, offsets);
   }

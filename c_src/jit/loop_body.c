@@ -1,8 +1,5 @@
 #include "jit/loop_body.h"
 
-/* Bodies heavier than this are emitted once; their loads and stores branch on the tail. */
-#define EMIT_ONCE_FROM 60
-
 /* ---- small pieces ---- */
 
 ts_v ts_loop_number(const ts_loop *loop, int64_t value) {
@@ -10,6 +7,7 @@ ts_v ts_loop_number(const ts_loop *loop, int64_t value) {
 }
 
 ts_v ts_loop_offset(ts_loop *loop, ts_v address, ts_v bytes) {
+  if (LLVMIsNull(bytes)) return address;
   return LLVMBuildGEP2(loop->e->b, loop->i8, address, &bytes, 1, "");
 }
 
@@ -17,8 +15,8 @@ ts_v ts_loop_element(ts_loop *loop, ts_dtype type, ts_v address, ts_v index) {
   return LLVMBuildGEP2(loop->e->b, ts_emit_memory_type(loop->e, type), address, &index, 1, "");
 }
 
-ts_v ts_loop_add(ts_loop *loop, ts_v a, ts_v b) { return LLVMBuildAdd(loop->e->b, a, b, ""); }
-ts_v ts_loop_mul(ts_loop *loop, ts_v a, ts_v b) { return LLVMBuildMul(loop->e->b, a, b, ""); }
+ts_v ts_loop_add(ts_loop *loop, ts_v a, ts_v b) { return LLVMIsNull(a) ? b : LLVMBuildAdd(loop->e->b, a, b, ""); }
+ts_v ts_loop_mul(ts_loop *loop, ts_v a, ts_v b) { return LLVMIsNull(b) ? b : LLVMBuildMul(loop->e->b, a, b, ""); }
 
 LLVMBasicBlockRef ts_loop_block(ts_loop *loop, const char *name) {
   return LLVMAppendBasicBlockInContext(loop->e->context, loop->e->function, name);
@@ -28,9 +26,11 @@ static ts_v arg_address(ts_loop *loop, int32_t word) {
   return ts_loop_offset(loop, loop->args, ts_loop_number(loop, 8 * (int64_t)word));
 }
 
-ts_v ts_loop_arg(ts_loop *loop, int32_t word) {
-  return LLVMBuildLoad2(loop->e->b, loop->i64, arg_address(loop, word), "");
+static ts_v load_word(ts_loop *loop, LLVMTypeRef type, int32_t word) {
+  return LLVMBuildLoad2(loop->e->b, type, arg_address(loop, word), "");
 }
+
+ts_v ts_loop_arg(ts_loop *loop, int32_t word) { return load_word(loop, loop->i64, word); }
 
 int32_t ts_loop_output_operand(const ts_loop *loop, int32_t output) { return loop->d->input_count + output; }
 
@@ -45,15 +45,26 @@ static bool is_index(const ts_loop *loop, int32_t operand) {
   return operand >= loop->d->input_count + loop->d->output_count;
 }
 
-ts_counter ts_loop_count(ts_loop *loop, ts_v from, ts_v to, ts_v step) {
+static ts_counter begin_count(ts_loop *loop, ts_v from, ts_v to, ts_v step, bool always) {
   LLVMBuilderRef b = loop->e->b;
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
   ts_counter c = {.to = to, .step = step, .body = ts_loop_block(loop, "count"), .done = ts_loop_block(loop, "counted")};
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, from, to, ""), c.body, c.done);
+  if (always)
+    LLVMBuildBr(b, c.body);
+  else
+    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, from, to, ""), c.body, c.done);
   LLVMPositionBuilderAtEnd(b, c.body);
   c.index = LLVMBuildPhi(b, loop->i64, "");
   LLVMAddIncoming(c.index, &from, &before, 1);
   return c;
+}
+
+ts_counter ts_loop_count(ts_loop *loop, ts_v from, ts_v to, ts_v step) {
+  return begin_count(loop, from, to, step, false);
+}
+
+ts_counter ts_loop_count_some(ts_loop *loop, ts_v from, ts_v to, ts_v step) {
+  return begin_count(loop, from, to, step, true);
 }
 
 void ts_loop_count_end(ts_loop *loop, ts_counter *counter) {
@@ -96,11 +107,34 @@ static void load_frame(ts_loop *loop) {
   int32_t rank = loop->d->rank;
   for (int32_t i = 0; i < rank; i++) loop->extent[i] = ts_loop_arg(loop, i);
   for (int32_t o = 0; o < loop->operand_count; o++) {
-    ts_v word = ts_loop_arg(loop, ts_kernel_arg_operand(loop->d, o));
-    loop->address[o] = is_index(loop, o) ? word : LLVMBuildIntToPtr(loop->e->b, word, loop->pointer, "");
+    LLVMTypeRef type = is_index(loop, o) ? loop->i64 : loop->pointer;
+    loop->address[o] = load_word(loop, type, ts_kernel_arg_operand(loop->d, o));
     loop->base[o] = loop->address[o];
     for (int32_t i = 0; i < rank; i++) loop->stride[o * rank + i] = stride_value(loop, o, i);
   }
+}
+
+static bool streams(const ts_kernel_desc *d) {
+  for (int32_t i = 0; i < d->output_count; i++) {
+    if (d->outputs[i].stream) return true;
+  }
+  return false;
+}
+
+static bool has_masks(const ts_loop *loop, const ts_kernel_operand *o) {
+  return ts_emit_has_masks(loop->e, o->dtype, o->stride[loop->d->rank - 1] == TS_STRIDE_ANY);
+}
+
+/* Whether every access to points has masks. */
+static bool all_have_masks(const ts_loop *loop) {
+  const ts_kernel_desc *d = loop->d;
+  bool all = true;
+  for (int32_t i = 0; i < d->input_count; i++) all &= has_masks(loop, &d->inputs[i]);
+  for (int32_t i = 0; i < d->output_count; i++) all &= has_masks(loop, &d->outputs[i].operand);
+  for (int32_t i = 0; i < d->node_count; i++) {
+    if (d->nodes[i].kind == TS_NODE_GATHER) all &= ts_emit_has_masks(loop->e, d->nodes[i].dtype, true);
+  }
+  return all;
 }
 
 static ts_status allocate(ts_loop *loop) {
@@ -112,6 +146,7 @@ static ts_status allocate(ts_loop *loop) {
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, operands * (size_t)loop->d->rank, &loop->stride));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, nodes, &loop->value));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, nodes, &loop->partial));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, nodes, &loop->gathered));
   return TS_ARENA_ARRAY(&loop->arena, nodes, &loop->wanted);
 }
 
@@ -119,6 +154,8 @@ ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_ker
   *loop = (ts_loop){.e = e, .d = desc};
   ts_arena_init(&loop->arena);
   loop->operand_count = desc->input_count + desc->output_count + desc->index_count;
+  loop->masks = all_have_masks(loop);
+  loop->streams = streams(desc);
   loop->i64 = LLVMInt64TypeInContext(e->context);
   loop->i8 = LLVMInt8TypeInContext(e->context);
   loop->pointer = LLVMPointerTypeInContext(e->context, 0);
@@ -129,16 +166,9 @@ ts_status ts_loop_open(ts_loop *loop, ts_emit *e, const char *name, const ts_ker
   return ts_loop_nodes(loop, TS_LEVEL_KERNEL, NULL);
 }
 
-static bool streams(const ts_kernel_desc *d) {
-  for (int32_t i = 0; i < d->output_count; i++) {
-    if (d->outputs[i].stream) return true;
-  }
-  return false;
-}
-
 ts_status ts_loop_close(ts_loop *loop, ts_status status) {
   /* Stores past the caches are not ordered with those that tell others of them. */
-  if (!status && streams(loop->d)) LLVMBuildFence(loop->e->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+  if (!status && loop->streams) LLVMBuildFence(loop->e->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
   if (!status) LLVMBuildBr(loop->e->b, loop->leave);
   ts_arena_deinit(&loop->arena);
   return status;
@@ -192,7 +222,7 @@ ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context)
   ts_v counters[TS_KERNEL_MAX_RANK] = {0}, next[TS_KERNEL_MAX_RANK] = {0};
   first_counters(loop, dims, counters);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  ts_counter rows = ts_loop_count(loop, loop->begin, loop->end, ts_loop_number(loop, 1));
+  ts_counter rows = ts_loop_count_some(loop, loop->begin, loop->end, ts_loop_number(loop, 1));
   for (int32_t i = 0; i < dims; i++) {
     ts_v first = counters[i];
     counters[i] = LLVMBuildPhi(b, loop->i64, "");
@@ -204,100 +234,6 @@ ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context)
   for (int32_t i = 0; i < dims; i++) LLVMAddIncoming(counters[i], &next[i], &here, 1);
   ts_loop_count_end(loop, &rows);
   return TS_SUCCESS;
-}
-
-/* ---- points ---- */
-
-static ts_v lanes_of(ts_loop *loop) { return ts_loop_number(loop, loop->e->lanes); }
-
-static void add_phis(ts_loop *loop, ts_v *phis, const ts_v *values, int count, LLVMBasicBlockRef from) {
-  for (int i = 0; i < count; i++) {
-    ts_v value = values[i];
-    if (!phis[i]) phis[i] = LLVMBuildPhi(loop->e->b, LLVMTypeOf(value), "");
-    LLVMAddIncoming(phis[i], &value, &from, 1);
-  }
-}
-
-static void copy_values(ts_v *to, const ts_v *from, int count) {
-  for (int i = 0; i < count; i++) to[i] = from[i];
-}
-
-/* Whole vectors from `from` to `stop`. */
-static ts_status whole_vectors(ts_loop *loop, ts_v from, ts_v stop, ts_v *carried, int count, ts_point_fn fn,
-                               void *context) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  ts_counter vectors = ts_loop_count(loop, from, stop, lanes_of(loop));
-  add_phis(loop, phis, carried, count, before);
-  copy_values(inside, phis, count);
-  TS_TRY(fn(context, loop, &(ts_point){.index = vectors.index}, inside));
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  add_phis(loop, phis, inside, count, here);
-  ts_loop_count_end(loop, &vectors);
-  add_phis(loop, after, carried, count, before);
-  add_phis(loop, after, inside, count, here);
-  copy_values(carried, after, count);
-  return TS_SUCCESS;
-}
-
-static ts_status last_vector(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn,
-                             void *context) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), tail = ts_loop_block(loop, "tail");
-  LLVMBasicBlockRef done = ts_loop_block(loop, "tail_done");
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, from, to, ""), tail, done);
-  LLVMPositionBuilderAtEnd(b, tail);
-  copy_values(inside, carried, count);
-  ts_point at = {.index = from, .count = LLVMBuildSub(b, to, from, "count")};
-  TS_TRY(fn(context, loop, &at, inside));
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, done);
-  LLVMPositionBuilderAtEnd(b, done);
-  add_phis(loop, after, carried, count, before);
-  add_phis(loop, after, inside, count, here);
-  copy_values(carried, after, count);
-  return TS_SUCCESS;
-}
-
-static ts_status mixed_vectors(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn,
-                               void *context) {
-  LLVMBuilderRef b = loop->e->b;
-  ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  ts_counter vectors = ts_loop_count(loop, from, to, lanes_of(loop));
-  add_phis(loop, phis, carried, count, before);
-  copy_values(inside, phis, count);
-  ts_v left = LLVMBuildSub(b, to, vectors.index, "");
-  ts_v partial = LLVMBuildICmp(b, LLVMIntSLT, left, lanes_of(loop), "");
-  ts_point at = {.index = vectors.index, .mixed = true};
-  at.count = LLVMBuildSelect(b, partial, left, lanes_of(loop), "count");
-  TS_TRY(fn(context, loop, &at, inside));
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  add_phis(loop, phis, inside, count, here);
-  ts_loop_count_end(loop, &vectors);
-  add_phis(loop, after, carried, count, before);
-  add_phis(loop, after, inside, count, here);
-  copy_values(carried, after, count);
-  return TS_SUCCESS;
-}
-
-static int32_t wanted_weight(const ts_loop *loop) {
-  int32_t weight = 0;
-  for (int32_t id = 0; id < loop->d->node_count; id++) {
-    if (loop->wanted[id] && loop->plan.level[id] == TS_LEVEL_POINT) weight += loop->plan.weight[id];
-  }
-  return weight;
-}
-
-ts_status ts_loop_points(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn, void *context) {
-  if (wanted_weight(loop) > EMIT_ONCE_FROM) return mixed_vectors(loop, from, to, carried, count, fn, context);
-  ts_v length = LLVMBuildSub(loop->e->b, to, from, "");
-  ts_v whole = LLVMBuildAnd(loop->e->b, length, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
-  ts_v stop = ts_loop_add(loop, from, whole);
-  TS_TRY(whole_vectors(loop, from, stop, carried, count, fn, context));
-  return last_vector(loop, stop, to, carried, count, fn, context);
 }
 
 /* ---- nodes ---- */
@@ -312,34 +248,34 @@ static ts_v last_stride(const ts_loop *loop, int32_t operand) {
 }
 
 /* The elements of an operand at a point, from `base`, its row. */
-static ts_v load_points(ts_loop *loop, int32_t input, ts_v base, ts_v index, ts_v count) {
+static ts_v load_points(ts_loop *loop, int32_t input, ts_v base, ts_v index, ts_v part) {
   const ts_kernel_operand *o = &loop->d->inputs[input];
   if (last_class(loop, o) == TS_STRIDE_UNIT) {
     ts_v address = ts_loop_element(loop, o->dtype, base, index);
-    return count ? ts_emit_load_tail(loop->e, o->dtype, address, count) : ts_emit_load(loop->e, o->dtype, address);
+    return part ? ts_emit_load_tail(loop->e, o->dtype, address, part) : ts_emit_load(loop->e, o->dtype, address);
   }
   ts_v stride = last_stride(loop, input);
   ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
-  return ts_emit_load_strided(loop->e, o->dtype, address, stride, count);
+  return ts_emit_load_strided(loop->e, o->dtype, address, stride, part);
 }
 
 static bool loads_points(const ts_loop *loop, int32_t id) {
   return loop->wanted[id] && loop->d->nodes[id].kind == TS_NODE_LOAD && loop->plan.level[id] == TS_LEVEL_POINT;
 }
 
-static ts_v load_node(ts_loop *loop, int32_t id, const ts_point *at, ts_v count) {
+static ts_v load_node(ts_loop *loop, int32_t id, const ts_point *at, ts_v part) {
   const ts_kernel_node *n = &loop->d->nodes[id];
   if (loop->tiled && loop->tiled[n->slot]) return ts_emit_load(loop->e, n->dtype, loop->tile_row[n->slot]);
-  return load_points(loop, n->slot, loop->base[n->slot], at->index, count);
+  return load_points(loop, n->slot, loop->base[n->slot], at->index, part);
 }
 
-static void load_all(ts_loop *loop, const ts_point *at, ts_v count) {
+static void load_all(ts_loop *loop, const ts_point *at, ts_v part) {
   for (int32_t id = 0; id < loop->d->node_count; id++) {
-    if (loads_points(loop, id)) loop->value[id] = load_node(loop, id, at, count);
+    if (loads_points(loop, id)) loop->value[id] = load_node(loop, id, at, part);
   }
 }
 
-/* Both ways of a mixed point, chosen by one branch. */
+/* Where no mask does it: both ways of a point, whole or not, chosen by one branch. */
 typedef struct both_ways {
   LLVMBasicBlockRef whole, partial, done;
 } both_ways;
@@ -347,12 +283,12 @@ typedef struct both_ways {
 static both_ways open_ways(ts_loop *loop, const ts_point *at) {
   LLVMBuilderRef b = loop->e->b;
   both_ways w = {ts_loop_block(loop, "whole"), ts_loop_block(loop, "partial"), ts_loop_block(loop, "either")};
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, at->count, lanes_of(loop), ""), w.whole, w.partial);
+  LLVMBuildCondBr(b, at->whole, w.whole, w.partial);
   LLVMPositionBuilderAtEnd(b, w.whole);
   return w;
 }
 
-static void load_mixed(ts_loop *loop, const ts_point *at) {
+static void load_both_ways(ts_loop *loop, const ts_point *at) {
   LLVMBuilderRef b = loop->e->b;
   int32_t nodes = loop->d->node_count;
   both_ways w = open_ways(loop, at);
@@ -369,7 +305,7 @@ static void load_mixed(ts_loop *loop, const ts_point *at) {
   }
   LLVMPositionBuilderAtEnd(b, w.partial);
   for (int32_t id = 0; id < nodes; id++) {
-    if (loads_points(loop, id)) loop->partial[id] = load_node(loop, id, at, at->count);
+    if (loads_points(loop, id)) loop->partial[id] = load_node(loop, id, at, at->part);
   }
   LLVMBasicBlockRef partial_end = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, w.done);
@@ -413,24 +349,52 @@ static ts_v clamped_index(ts_loop *loop, const ts_kernel_node *n) {
   return ts_emit_intrinsic(e, "llvm.smax", NULL, (ts_v[]){index, LLVMConstNull(LLVMTypeOf(index))}, 2);
 }
 
+/* ---- gathers whose index all points of a row share ---- */
+
+static bool gathers_row(const ts_loop *loop, int32_t id) {
+  const ts_kernel_node *n = &loop->d->nodes[id];
+  return n->kind == TS_NODE_GATHER && loop->plan.level[id] == TS_LEVEL_POINT &&
+         loop->plan.level[n->a] != TS_LEVEL_POINT;
+}
+
+static ts_level level_of_rows(const ts_loop *loop) {
+  return loop->d->kind == TS_KERNEL_MAP && loop->d->rank == 1 ? TS_LEVEL_KERNEL : TS_LEVEL_ROW;
+}
+
+static ts_v first_lane(ts_loop *loop, ts_v vector) {
+  ts_v zero = LLVMConstInt(LLVMInt32TypeInContext(loop->e->context), 0, 0);
+  return LLVMBuildExtractElement(loop->e->b, vector, zero, "");
+}
+
+/* Where the row begins that the index chooses, as clamped_index() does, for one lane. */
+static ts_v gathered_row(ts_loop *loop, int32_t id) {
+  ts_emit *e = loop->e;
+  const ts_kernel_node *n = &loop->d->nodes[id];
+  bool is_unsigned = ts_dtype_is_unsigned(loop->d->nodes[n->a].dtype);
+  ts_v last = LLVMBuildSub(e->b, ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->b)), ts_loop_number(loop, 1), "");
+  ts_v index = LLVMBuildIntCast2(e->b, first_lane(loop, loop->value[n->a]), loop->i64, !is_unsigned, "");
+  index = ts_emit_intrinsic(e, is_unsigned ? "llvm.umin" : "llvm.smin", NULL, (ts_v[]){index, last}, 2);
+  index = ts_emit_intrinsic(e, "llvm.smax", NULL, (ts_v[]){index, ts_loop_number(loop, 0)}, 2);
+  ts_v step = ts_loop_arg(loop, ts_kernel_arg_scalar(loop->d, n->c));
+  return ts_loop_offset(loop, loop->base[n->slot], ts_loop_mul(loop, index, step));
+}
+
 static ts_v gather_value(ts_loop *loop, int32_t id, const ts_point *at) {
   ts_emit *e = loop->e;
   const ts_kernel_node *n = &loop->d->nodes[id];
+  if (gathers_row(loop, id)) return load_points(loop, n->slot, loop->gathered[id], at->index, at->part);
+  if (!at) return ts_emit_load_splat(e, n->dtype, gathered_row(loop, id));
   ts_v offsets = LLVMBuildMul(e->b, clamped_index(loop, n), scalar_value(loop, n->c), "");
   ts_v base = loop->base[n->slot], stride = last_stride(loop, n->slot);
-  if (at && loop->plan.level[n->a] == TS_LEVEL_POINT) {
-    if (stride) {
-      base = ts_loop_offset(loop, base, ts_loop_mul(loop, at->index, stride));
-      ts_v lanes = LLVMBuildMul(e->b, ts_emit_lane_numbers(e), ts_emit_splat(e, stride), "");
-      offsets = LLVMBuildAdd(e->b, offsets, lanes, "");
-    }
-    return ts_emit_gather(e, n->dtype, base, offsets, at->count);
+  if (stride) {
+    base = ts_loop_offset(loop, base, ts_loop_mul(loop, at->index, stride));
+    ts_v lanes = LLVMBuildMul(e->b, ts_emit_lane_numbers(e), ts_emit_splat(e, stride), "");
+    offsets = LLVMBuildAdd(e->b, offsets, lanes, "");
   }
-  ts_v zero = LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, 0);
-  base = ts_loop_offset(loop, base, LLVMBuildExtractElement(e->b, offsets, zero, ""));
-  if (!at || !stride) return ts_emit_load_splat(e, n->dtype, base);
-  return load_points(loop, n->slot, base, at->index, at->count);
+  return ts_emit_gather(e, n->dtype, base, offsets, at->part);
 }
+
+/* ---- nodes of a level ---- */
 
 static ts_status op_value(ts_loop *loop, const ts_kernel_node *n, ts_v *out) {
   ts_v a = loop->value[n->a];
@@ -462,27 +426,31 @@ static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
 }
 
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {
-  if (at && at->mixed)
-    load_mixed(loop, at);
+  if (at && at->whole && !loop->masks)
+    load_both_ways(loop, at);
   else if (at)
-    load_all(loop, at, at->count);
+    load_all(loop, at, at->part);
   for (int32_t id = 0; id < loop->d->node_count; id++) {
-    if (loop->wanted[id] && loop->plan.level[id] == level) TS_TRY(node_value(loop, id, at));
+    if (!loop->wanted[id]) continue;
+    if (loop->plan.level[id] == level)
+      TS_TRY(node_value(loop, id, at));
+    else if (level == level_of_rows(loop) && gathers_row(loop, id))
+      loop->gathered[id] = gathered_row(loop, id);
   }
   return TS_SUCCESS;
 }
 
 /* ---- stores ---- */
 
-static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v count) {
+static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v part) {
   const ts_kernel_output *o = &loop->d->outputs[output];
   int32_t operand = ts_loop_output_operand(loop, output);
   ts_dtype type = o->operand.dtype;
   ts_v value = loop->value[o->node], base = loop->base[operand];
   if (last_class(loop, &o->operand) == TS_STRIDE_UNIT) {
     ts_v address = ts_loop_element(loop, type, base, index);
-    if (count)
-      ts_emit_store_tail(loop->e, type, value, address, count);
+    if (part)
+      ts_emit_store_tail(loop->e, type, value, address, part);
     else if (o->stream)
       ts_emit_store_stream(loop->e, type, value, address);
     else
@@ -491,27 +459,39 @@ static void store_output(ts_loop *loop, int32_t output, ts_v index, ts_v count) 
   }
   ts_v stride = last_stride(loop, operand);
   ts_v address = ts_loop_offset(loop, base, ts_loop_mul(loop, index, stride));
-  ts_emit_store_strided(loop->e, type, value, address, stride, count);
+  ts_emit_store_strided(loop->e, type, value, address, stride, part);
 }
 
-static void store_all(ts_loop *loop, ts_v index, ts_v count, const int32_t *pass, int32_t which) {
+static bool stores(const ts_loop *loop, int32_t output, const int32_t *pass, int32_t which) {
+  bool at_points = last_class(loop, &loop->d->outputs[output].operand) != TS_STRIDE_ZERO;
+  return at_points && (!pass || pass[output] == which);
+}
+
+static void store_all(ts_loop *loop, ts_v index, ts_v part, const int32_t *pass, int32_t which) {
   for (int32_t i = 0; i < loop->d->output_count; i++) {
-    bool at_points = last_class(loop, &loop->d->outputs[i].operand) != TS_STRIDE_ZERO;
-    if (at_points && (!pass || pass[i] == which)) store_output(loop, i, index, count);
+    if (stores(loop, i, pass, which)) store_output(loop, i, index, part);
   }
+}
+
+/* No store past the caches has a mask. */
+static bool stores_past_caches(const ts_loop *loop, const int32_t *pass, int32_t which) {
+  for (int32_t i = 0; i < loop->d->output_count; i++) {
+    if (stores(loop, i, pass, which) && loop->d->outputs[i].stream) return true;
+  }
+  return false;
 }
 
 void ts_loop_store(ts_loop *loop, const ts_point *at, const int32_t *pass, int32_t which) {
   LLVMBuilderRef b = loop->e->b;
-  if (!at->mixed) {
-    store_all(loop, at->index, at->count, pass, which);
+  if (!at->whole || (loop->masks && !stores_past_caches(loop, pass, which))) {
+    store_all(loop, at->index, at->part, pass, which);
     return;
   }
   both_ways w = open_ways(loop, at);
   store_all(loop, at->index, NULL, pass, which);
   LLVMBuildBr(b, w.done);
   LLVMPositionBuilderAtEnd(b, w.partial);
-  store_all(loop, at->index, at->count, pass, which);
+  store_all(loop, at->index, at->part, pass, which);
   LLVMBuildBr(b, w.done);
   LLVMPositionBuilderAtEnd(b, w.done);
 }

@@ -15,6 +15,8 @@ typedef struct ts_loop {
   ts_arena arena;
   ts_loop_plan plan;
   int32_t operand_count; /* inputs, outputs, indices */
+  bool masks;            /* parts of vectors are masks, not counts (emit.h) */
+  bool streams;          /* some output is stored past the caches */
   LLVMTypeRef i64, i8, pointer;
   ts_v args, begin, end, scratch;
   LLVMBasicBlockRef leave; /* returns */
@@ -23,19 +25,25 @@ typedef struct ts_loop {
   ts_v *stride;         /* [operand * rank + dim], in bytes; NULL when ZERO */
   ts_v *base;           /* of each operand in the current row */
   ts_v *value;          /* of each node, where it was last emitted */
+  ts_v *gathered;       /* of each node that gathers by an index of the row: where the row chosen begins */
   ts_v *partial;        /* of each node, while both ways of loading it are emitted */
   bool *wanted;         /* nodes that emission is about now */
   const uint8_t *tiled; /* per input: read from the tile instead (TILE), or NULL */
   ts_v *tile_row;       /* per input: address of its current row in the tile */
 } ts_loop;
 
-/* A vector of points. `count` NULL: all lanes are points. `mixed`: `count` may
- * also be all lanes, decided at run time. */
+/* A vector of points. */
 typedef struct ts_point {
   ts_v index; /* of lane 0 along the last dim */
-  ts_v count;
-  bool mixed;
+  ts_v part;  /* the lanes that are points (emit.h); NULL: all are */
+  ts_v whole; /* i1, not NULL where `part` may also be all lanes: whether it is */
 } ts_point;
+
+/* The points [from, to): whole vectors up to `middle`, and a rest of fewer lanes. */
+typedef struct ts_span {
+  ts_v from, middle, to;
+  ts_v rest; /* a part (emit.h) */
+} ts_span;
 
 /* Emits something at a point, and replaces the carried values. */
 typedef ts_status (*ts_point_fn)(void *context, ts_loop *loop, const ts_point *at, ts_v *carried);
@@ -65,6 +73,8 @@ typedef struct ts_counter {
   LLVMBasicBlockRef body, done;
 } ts_counter;
 ts_counter ts_loop_count(ts_loop *loop, ts_v from, ts_v to, ts_v step);
+/* The same where from < to is known. */
+ts_counter ts_loop_count_some(ts_loop *loop, ts_v from, ts_v to, ts_v step);
 void ts_loop_count_end(ts_loop *loop, ts_counter *counter);
 
 /* ---- rows ---- */
@@ -73,9 +83,11 @@ ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context)
 /* Sets `base` of every operand for counters of dims 0 .. dims-1, the others at 0. */
 void ts_loop_set_row(ts_loop *loop, const ts_v *counters, int32_t dims);
 
-/* ---- points ---- */
-/* Loops over [from, to) by vectors, and a masked last one. `carried` are the values before, then after. */
-ts_status ts_loop_points(ts_loop *loop, ts_v from, ts_v to, ts_v *carried, int count, ts_point_fn fn, void *context);
+/* ---- points (ts_loop_span and ts_loop_points: loop_points.c) ---- */
+/* Made where every loop over the span sees it, and the outermost loop that changes it repeats it. */
+ts_span ts_loop_span(ts_loop *loop, ts_v from, ts_v to);
+/* Loops over a span by vectors. `carried` are the values before, then after. */
+ts_status ts_loop_points(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn, void *context);
 /* Emits the wanted nodes of a level; of points when `at` is given. Reductions are the caller's. */
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at);
 /* Stores outputs for which pass[output] == `pass` (all of them when `pass` is NULL). */

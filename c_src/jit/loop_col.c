@@ -23,9 +23,9 @@ typedef struct col_reduce {
 typedef struct col {
   col_reduce *reduces;
   int reduce_count;
-  ts_v rows;     /* extent of the reduced dim */
-  ts_v from, to; /* columns of the panel */
-  ts_v row;      /* current one of the reduced dim */
+  ts_v rows;    /* extent of the reduced dim */
+  ts_span span; /* columns of the panel */
+  ts_v row;     /* current one of the reduced dim */
 } col;
 
 static bool is_reduction(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
@@ -101,7 +101,7 @@ static ts_v used_lanes(ts_loop *loop, const col *c, const col_reduce *r) {
 }
 
 static ts_counter count_columns(ts_loop *loop, const col *c) {
-  ts_v width = LLVMBuildSub(loop->e->b, c->to, c->from, "");
+  ts_v width = LLVMBuildSub(loop->e->b, c->span.to, c->span.from, "");
   return ts_loop_count(loop, ts_loop_number(loop, 0), width, ts_loop_number(loop, loop->e->lanes));
 }
 
@@ -189,9 +189,9 @@ static ts_status take_rows(ts_loop *loop, col *c, const ts_v *outer) {
   for (int k = 0; k < c->reduce_count; k++) {
     col_reduce *r = &c->reduces[k];
     ts_v lane = LLVMBuildAnd(loop->e->b, c->row, ts_loop_number(loop, r->lanes - 1), "");
-    r->at = lane_row(loop, r, lane, c->from);
+    r->at = lane_row(loop, r, lane, c->span.from);
   }
-  TS_TRY(ts_loop_points(loop, c->from, c->to, NULL, 0, row_point, c));
+  TS_TRY(ts_loop_points(loop, &c->span, NULL, 0, row_point, c));
   ts_loop_count_end(loop, &row);
   return TS_SUCCESS;
 }
@@ -218,9 +218,9 @@ static ts_status store_results(ts_loop *loop, col *c, const ts_v *outer) {
   ts_loop_set_row(loop, outer, loop->d->rank - 2);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
   for (int k = 0; k < c->reduce_count; k++) {
-    c->reduces[k].at = lane_row(loop, &c->reduces[k], ts_loop_number(loop, 0), c->from);
+    c->reduces[k].at = lane_row(loop, &c->reduces[k], ts_loop_number(loop, 0), c->span.from);
   }
-  return ts_loop_points(loop, c->from, c->to, NULL, 0, result_point, c);
+  return ts_loop_points(loop, &c->span, NULL, 0, result_point, c);
 }
 
 /* ---- a panel ---- */
@@ -230,8 +230,8 @@ static ts_status panel_body(void *context, ts_loop *loop, const ts_v *counters) 
   col *c = context;
   int32_t rank = loop->d->rank;
   ts_v width = ts_loop_number(loop, TS_COL_PANEL);
-  c->from = ts_loop_mul(loop, counters[rank - 2], width);
-  c->to = smaller(loop, ts_loop_add(loop, c->from, width), loop->extent[rank - 1]);
+  ts_v from = ts_loop_mul(loop, counters[rank - 2], width);
+  c->span = ts_loop_span(loop, from, smaller(loop, ts_loop_add(loop, from, width), loop->extent[rank - 1]));
   for (int k = 0; k < c->reduce_count; k++) clear_accs(loop, c, &c->reduces[k]);
   TS_TRY(take_rows(loop, c, counters));
   for (int k = 0; k < c->reduce_count; k++) TS_TRY(combine_lanes(loop, c, &c->reduces[k]));

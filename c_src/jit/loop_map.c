@@ -9,16 +9,17 @@ static ts_status map_point(void *context, ts_loop *loop, const ts_point *at, ts_
 }
 
 static ts_status map_row(void *context, ts_loop *loop, const ts_v *counters) {
-  (void)context;
-  int32_t last = loop->d->rank - 1;
-  ts_loop_set_row(loop, counters, last);
+  ts_loop_set_row(loop, counters, loop->d->rank - 1);
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
-  return ts_loop_points(loop, ts_loop_number(loop, 0), loop->extent[last], NULL, 0, map_point, NULL);
+  return ts_loop_points(loop, context, NULL, 0, map_point, NULL);
 }
 
 static ts_status emit_map(ts_loop *loop) {
-  if (loop->d->rank == 1) return ts_loop_points(loop, loop->begin, loop->end, NULL, 0, map_point, NULL);
-  return ts_loop_rows(loop, loop->d->rank - 1, map_row, NULL);
+  int32_t last = loop->d->rank - 1;
+  ts_span span = last == 0 ? ts_loop_span(loop, loop->begin, loop->end)
+                           : ts_loop_span(loop, ts_loop_number(loop, 0), loop->extent[last]);
+  if (last == 0) return ts_loop_points(loop, &span, NULL, 0, map_point, NULL);
+  return ts_loop_rows(loop, last, map_row, &span);
 }
 
 ts_status ts_loop_emit_map(ts_emit *e, const char *name, const ts_kernel_desc *desc) {

@@ -104,32 +104,51 @@ ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, t
   return ts_reducer_combine(e, r, acc, (ts_acc){x, NULL}, out);
 }
 
-/* Lane i gets lane i + by (by > 0), or all lanes get lane 0. */
-static ts_v shuffled(ts_emit *e, ts_v x, int by) {
+/* ---- lanes ---- */
+
+#define NARROWEST_BITS 128 /* shorter vectors are no registers of their own */
+
+static unsigned lanes_of(ts_v x) { return LLVMGetVectorSize(LLVMTypeOf(x)); }
+
+/* `count` lanes of x from lane `first` on; past the end nobody looks. */
+static ts_v lanes_from(ts_emit *e, ts_v x, unsigned first, unsigned count) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef mask[64];
-  for (int i = 0; i < e->lanes; i++) {
-    bool inside = i + by < e->lanes;
-    mask[i] = by == 0  ? LLVMConstInt(i32, 0, 0)
-              : inside ? LLVMConstInt(i32, (unsigned)(i + by), 0)
-                       : LLVMGetPoison(i32);
+  ts_v mask[64], none = LLVMGetPoison(LLVMTypeOf(x));
+  for (unsigned i = 0; i < count; i++) {
+    mask[i] = first + i < lanes_of(x) ? LLVMConstInt(i32, first + i, 0) : LLVMGetPoison(i32);
   }
-  return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(mask, (unsigned)e->lanes), "");
+  return LLVMBuildShuffleVector(e->b, x, none, LLVMConstVector(mask, count), "");
 }
 
-static ts_acc shuffled_acc(ts_emit *e, ts_acc acc, int by) {
-  return (ts_acc){shuffled(e, acc.value, by), acc.index ? shuffled(e, acc.index, by) : NULL};
+static ts_acc acc_from(ts_emit *e, ts_acc acc, unsigned first, unsigned count) {
+  return (ts_acc){lanes_from(e, acc.value, first, count), acc.index ? lanes_from(e, acc.index, first, count) : NULL};
+}
+
+static unsigned bits_of_lane(ts_v x) {
+  LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(x));
+  LLVMTypeKind kind = LLVMGetTypeKind(type);
+  return kind == LLVMDoubleTypeKind ? 64 : kind == LLVMFloatTypeKind ? 32 : LLVMGetIntTypeWidth(type);
+}
+
+/* Lanes i and i + half; in vectors of half the length, as long as those are registers. */
+static ts_status halve(ts_emit *e, const ts_reducer *r, unsigned half, ts_acc *acc) {
+  bool shorter = half * bits_of_lane(acc->value) >= NARROWEST_BITS;
+  unsigned count = shorter ? half : lanes_of(acc->value);
+  ts_acc low = shorter ? acc_from(e, *acc, 0, count) : *acc;
+  return ts_reducer_combine(e, r, low, acc_from(e, *acc, half, count), acc);
 }
 
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
   for (int half = count / 2; half > 0; half /= 2) {
     for (int i = 0; i < half; i++) TS_TRY(ts_reducer_combine(e, r, accs[i], accs[i + half], &accs[i]));
   }
+  unsigned lanes = (unsigned)e->lanes;
   ts_acc acc = accs[0];
-  for (int half = e->lanes / 2; half > 0; half /= 2) {
-    TS_TRY(ts_reducer_combine(e, r, acc, shuffled_acc(e, acc, half), &acc));
-  }
-  *out = ts_reducer_finish(e, r, shuffled_acc(e, acc, 0));
+  for (unsigned half = lanes / 2; half > 0; half /= 2) TS_TRY(halve(e, r, half, &acc));
+  ts_v first = LLVMConstNull(LLVMVectorType(LLVMInt32TypeInContext(e->context), lanes));
+  acc.value = LLVMBuildShuffleVector(e->b, acc.value, LLVMGetPoison(LLVMTypeOf(acc.value)), first, "");
+  if (acc.index) acc.index = LLVMBuildShuffleVector(e->b, acc.index, LLVMGetPoison(LLVMTypeOf(acc.index)), first, "");
+  *out = ts_reducer_finish(e, r, acc);
   return TS_SUCCESS;
 }
 

@@ -7,7 +7,7 @@
  * tensor/reduce_tree.h they make up its 32 lanes. */
 #include "jit/loop_reduce.h"
 
-#define EXACT_ACCS 4 /* enough to hide the latency of a step */
+#define EXACT_ACCS 2 /* enough to hide the latency of a step */
 
 typedef struct row_reduce {
   int32_t node;
@@ -18,7 +18,8 @@ typedef struct row_reduce {
 
 typedef struct row_pass {
   int32_t number;
-  ts_v row_capacity; /* row length rounded up to lanes, for scratch */
+  ts_span span;      /* the row */
+  ts_v row_capacity; /* its length rounded up to lanes, for scratch */
   row_reduce *reduces;
   int reduce_count;
   int carried_count;
@@ -93,8 +94,8 @@ static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point 
   bool arg = r->reducer.kind == TS_NODE_ARG;
   ts_v x = loop->value[loop->d->nodes[r->node].a];
   TS_TRY(ts_reducer_step(e, &r->reducer, old, x, arg ? index_at(loop, at->index) : NULL, &acc));
-  if (at->count) {
-    ts_v mask = ts_emit_lane_mask(e, at->count);
+  if (at->part) {
+    ts_v mask = ts_emit_lane_mask(e, at->part);
     acc.value = LLVMBuildSelect(e->b, mask, acc.value, old.value, "");
     if (arg) acc.index = LLVMBuildSelect(e->b, mask, acc.index, old.index, "");
   }
@@ -103,10 +104,13 @@ static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point 
   return TS_SUCCESS;
 }
 
-/* Undoes `turns` rotations: one conditional rotation a bit. */
-static void turn_back(ts_loop *loop, ts_acc *accs, int count, ts_v turns) {
+/* Undoes `turns` rotations: one conditional rotation a bit. Halves that have changed places give the same sums, so
+ * the last bit does not matter. */
+static void turn_back(ts_loop *loop, const row_pass *pass, ts_acc *accs, int count) {
   LLVMBuilderRef b = loop->e->b;
-  for (int by = 1; by < count; by *= 2) {
+  ts_v turns = NULL;
+  for (int by = 1; by < count / 2; by *= 2) {
+    if (!turns) turns = LLVMBuildUDiv(b, pass->row_capacity, ts_loop_number(loop, loop->e->lanes), "");
     ts_v bit = LLVMBuildAnd(b, turns, ts_loop_number(loop, by), "");
     ts_v odd = LLVMBuildICmp(b, LLVMIntNE, bit, ts_loop_number(loop, 0), "");
     ts_v turned[TS_REDUCE_LANES];
@@ -118,12 +122,11 @@ static void turn_back(ts_loop *loop, ts_acc *accs, int count, ts_v turns) {
 }
 
 static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
-  ts_v vectors = LLVMBuildUDiv(loop->e->b, pass->row_capacity, ts_loop_number(loop, loop->e->lanes), "");
   for (int k = 0; k < pass->reduce_count; k++) {
     const row_reduce *r = &pass->reduces[k];
     ts_acc accs[TS_REDUCE_LANES];
     for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
-    if (ts_reducer_needs_tree(&r->reducer)) turn_back(loop, accs, r->accs, vectors);
+    if (ts_reducer_needs_tree(&r->reducer)) turn_back(loop, pass, accs, r->accs);
     TS_TRY(ts_reducer_collapse(loop->e, &r->reducer, accs, r->accs, &loop->value[r->node]));
   }
   return TS_SUCCESS;
@@ -164,8 +167,7 @@ static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
     loop->wanted[id] = pass->wanted[id] && !from_scratch(loop, pass, id);
   }
   start_reduces(loop, pass, carried);
-  ts_v length = loop->extent[loop->d->rank - 1];
-  TS_TRY(ts_loop_points(loop, ts_loop_number(loop, 0), length, carried, pass->carried_count, row_point, pass));
+  TS_TRY(ts_loop_points(loop, &pass->span, carried, pass->carried_count, row_point, pass));
   return finish_reduces(loop, pass, carried);
 }
 
@@ -201,7 +203,9 @@ static ts_status emit_row(ts_loop *loop) {
   row_pass pass = {0};
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.reduces));
   TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.wanted));
-  ts_v up = ts_loop_add(loop, loop->extent[loop->d->rank - 1], ts_loop_number(loop, loop->e->lanes - 1));
+  ts_v length = loop->extent[loop->d->rank - 1],
+       up = ts_loop_add(loop, length, ts_loop_number(loop, loop->e->lanes - 1));
+  pass.span = ts_loop_span(loop, ts_loop_number(loop, 0), length);
   pass.row_capacity = LLVMBuildAnd(loop->e->b, up, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
   return ts_loop_rows(loop, loop->d->rank - 1, row_body, &pass);
 }

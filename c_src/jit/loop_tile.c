@@ -16,6 +16,7 @@ typedef struct tile {
   /* the square at hand */
   ts_v counters[TS_KERNEL_MAX_RANK]; /* dim rank-2: its first row */
   ts_v column, rows, columns;
+  ts_v part, whole; /* of `columns`, as of a point */
 } tile;
 
 /* Elements are moved as integers of their size. */
@@ -147,7 +148,7 @@ static ts_status square_rows(ts_loop *loop, const tile *t) {
     loop->tile_row[i] = ts_loop_offset(loop, t->square[i], ts_loop_mul(loop, row.index, pitch));
   }
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
-  ts_point at = {.index = t->column, .count = t->columns, .mixed = true};
+  ts_point at = {.index = t->column, .part = t->part, .whole = t->whole};
   TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, &at));
   ts_loop_store(loop, &at, NULL, 0);
   ts_loop_count_end(loop, &row);
@@ -160,6 +161,8 @@ static ts_status squares(ts_loop *loop, tile *t, ts_v first_row, ts_v end_row) {
   ts_counter column = ts_loop_count(loop, ts_loop_number(loop, 0), extent, lanes(loop));
   t->column = column.index;
   t->columns = smaller(loop, LLVMBuildSub(loop->e->b, extent, column.index, ""), lanes(loop));
+  t->part = loop->masks ? ts_emit_lane_mask(loop->e, t->columns) : t->columns;
+  t->whole = LLVMBuildICmp(loop->e->b, LLVMIntEQ, t->columns, lanes(loop), "");
   ts_counter row = ts_loop_count(loop, first_row, end_row, lanes(loop));
   t->counters[rank - 2] = row.index;
   t->rows = smaller(loop, LLVMBuildSub(loop->e->b, end_row, row.index, ""), lanes(loop));

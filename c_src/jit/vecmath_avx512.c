@@ -1,24 +1,26 @@
 /* AVX-512's own floating-point instructions. They take one register: wider
- * vectors go in parts. */
+ * vectors go in parts. Some exist for shorter registers too. */
 #include "jit/vecmath.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CURRENT_ROUNDING = 4, NORM_FROM_3_4 = 3, NAN_OF_NEGATIVE = 2 };
+enum { CURRENT_ROUNDING = 4, NORM_FROM_3_4 = 3, NAN_OF_NEGATIVE = 2, RANGE_MIN = 4, RANGE_MAX = 5 };
 
-/* llvm.x86.avx512.<name>.ps.512 or .pd.512 of the operands, then pass-through, full mask and rounding mode. */
+/* llvm.x86.avx512.<name>.ps.512 or the like of the operands, then pass-through, full mask and, of 512 bits only, the
+ * rounding mode. */
 static ts_v masked(ts_vm *m, const char *name, const ts_v *operands, unsigned count, bool rounding) {
   char symbol[64];
-  snprintf(symbol, sizeof(symbol), "llvm.x86.avx512.%s.%s.512", name, m->wide ? "pd" : "ps");
-  unsigned id = LLVMLookupIntrinsicID(symbol, strlen(symbol)), lanes = m->wide ? 8 : 16;
+  unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(operands[0])), bits = lanes * (m->wide ? 64 : 32);
+  snprintf(symbol, sizeof(symbol), "llvm.x86.avx512.%s.%s.%u", name, m->wide ? "pd" : "ps", bits);
+  unsigned id = LLVMLookupIntrinsicID(symbol, strlen(symbol));
   LLVMContextRef c = m->e->context;
   ts_v args[6];
   for (unsigned i = 0; i < count; i++) args[i] = operands[i];
   unsigned n = count;
   args[n++] = LLVMConstNull(LLVMVectorType(m->scalar, lanes));
-  args[n++] = LLVMConstAllOnes(LLVMIntTypeInContext(c, lanes));
-  if (rounding) args[n++] = LLVMConstInt(LLVMInt32TypeInContext(c), CURRENT_ROUNDING, false);
+  args[n++] = LLVMConstAllOnes(LLVMIntTypeInContext(c, lanes < 8 ? 8 : lanes));
+  if (rounding && bits == 512) args[n++] = LLVMConstInt(LLVMInt32TypeInContext(c), CURRENT_ROUNDING, false);
   LLVMValueRef function = LLVMGetIntrinsicDeclaration(m->e->module, id, NULL, 0);
   return LLVMBuildCall2(m->b, LLVMIntrinsicGetType(c, id, NULL, 0), function, args, n, "");
 }
@@ -46,3 +48,19 @@ ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a) {
 }
 
 ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a) { return in_parts(m, "rsqrt14", a, NULL, false); }
+
+/* One instruction knows the order of zeros, and takes the number where one is NaN: a sum has the NaN. */
+static ts_v extreme(ts_vm *m, ts_v a, ts_v b, unsigned which) {
+  unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(a));
+  if (lanes > (m->wide ? 8 : 16)) {
+    ts_v low = extreme(m, l_lanes(m, a, 0, lanes / 2), l_lanes(m, b, 0, lanes / 2), which);
+    ts_v high = extreme(m, l_lanes(m, a, lanes / 2, lanes / 2), l_lanes(m, b, lanes / 2, lanes / 2), which);
+    return l_join(m, low, high);
+  }
+  ts_v how = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), which, false);
+  ts_v best = masked(m, "mask.range", (ts_v[]){a, b, how}, 3, true);
+  return l_select(m, l_cmp(m, LLVMRealUNO, a, b), l_add(m, a, b), best);
+}
+
+ts_v ts_vm_avx512_max(ts_vm *m, ts_v a, ts_v b) { return extreme(m, a, b, RANGE_MAX); }
+ts_v ts_vm_avx512_min(ts_vm *m, ts_v a, ts_v b) { return extreme(m, a, b, RANGE_MIN); }
