@@ -20,6 +20,7 @@ defmodule Tessera.Bench do
   @calls 5000
 
   def run do
+    {:ok, _} = Application.ensure_all_started(:nx)
     {:ok, _} = Application.ensure_all_started(:tessera)
     calls()
     adds()

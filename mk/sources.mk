@@ -136,6 +136,7 @@ NIF_SRC := \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_main.c \
   c_src/nif/nif_op.c \
+  c_src/nif/nif_programs.c \
   c_src/nif/nif_tensor.c \
   c_src/nif/nif_util.c
 

@@ -91,6 +91,19 @@ static bool is_short(const ts_executable *exe) {
   return exe->stats.cost_ns - loops <= SHORT_NS;
 }
 
+/* The last result that is in a RESULT storage takes the buffer, if it has its type; those before it share. */
+static ts_status find_moves(ts_executable *exe) {
+  bool *seen;
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->result_count + 1, &exe->moves));
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->storages.count + 1, &seen));
+  for (size_t r = exe->result_count; r-- > 0;) {
+    ts_storage_id id = exe->result_storages[r];
+    exe->moves[r] = exe->storages.data[id].kind == TS_STORAGE_RESULT && !seen[id];
+    seen[id] = true;
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   ts_pass_options passes = {.evaluate = evaluate, .no_fusion = options->no_fusion};
   int64_t start = ts_system_ns();
@@ -107,6 +120,7 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   TS_TRY(copy_types(exe, root->params.data, exe->param_count, &exe->param_types));
   TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
   TS_TRY(ts_build(exe, options));
+  TS_TRY(find_moves(exe));
   exe->is_short = is_short(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
@@ -163,6 +177,7 @@ size_t ts_executable_result_count(const ts_executable *exe) { return exe->result
 const ts_type *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
 const ts_type *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
 void ts_executable_get_stats(const ts_executable *exe, ts_executable_stats *out) { *out = exe->stats; }
+int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
 
 static void explain_cost(ts_text *out, int64_t ns) {

@@ -45,6 +45,7 @@ size_t ts_executable_result_count(const ts_executable *executable);
 const ts_type *ts_executable_param_types(const ts_executable *executable);
 const ts_type *ts_executable_result_types(const ts_executable *executable);
 void ts_executable_get_stats(const ts_executable *executable, ts_executable_stats *out);
+int64_t ts_executable_cost_ns(const ts_executable *executable); /* as in the stats */
 /* True when a run is short enough for a normal scheduler (tens of microseconds, more where it is one short loop). */
 bool ts_executable_is_short(const ts_executable *executable);
 /* Kernels, costs and memory plan for people. */

@@ -5,6 +5,7 @@
 #include "exec/pool.h"
 
 #include "base/fp_env.h"
+#include "base/lock.h"
 #include "base/system.h"
 
 #include <limits.h>
@@ -43,14 +44,6 @@ static struct {
   _Atomic int32_t sleepers;
   int workers;
 } pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
-
-static void relax(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -153,7 +146,7 @@ static void *worker_main(void *unused) {
     }
     int64_t end = ts_system_ns() + SPIN_NS;
     while (atomic_load_explicit(&pool.posted, memory_order_acquire) == seen && ts_system_ns() < end)
-      for (int i = 0; i < 16; i++) relax();
+      for (int i = 0; i < 16; i++) ts_relax();
     if (atomic_load_explicit(&pool.posted, memory_order_acquire) != seen) continue;
     atomic_fetch_add(&pool.sleepers, 1);
     futex_wait(&pool.posted, seen);
@@ -207,7 +200,7 @@ static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, vo
   /* acquire: pairs with the helpers' release */
   for (int spins = 0; atomic_load_explicit(&j.active, memory_order_acquire) != 0; spins++) {
     if (spins < 4096)
-      relax();
+      ts_relax();
     else
       sched_yield();
   }

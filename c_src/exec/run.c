@@ -29,10 +29,12 @@ static bool cancelled(const ts_run *run) {
 
 /* ---- contexts ---- */
 
-static ts_status context_new(const ts_executable *exe, ts_run **out) {
+static size_t context_bytes(const ts_executable *exe) {
+  return sizeof(ts_run) + exe->storages.count * sizeof(void *) + exe->words.count * sizeof(int64_t);
+}
+
+static void context_init(const ts_executable *exe, ts_run *run) {
   size_t storages = exe->storages.count, words = exe->words.count;
-  TS_TRY(ts_alloc(sizeof(ts_run) + TS_SLOT_BYTES + storages * sizeof(void *) + words * sizeof(int64_t), (void **)out));
-  ts_run *run = *out;
   run->exe = exe;
   run->base = (void **)(run + 1);
   run->words = (int64_t *)(run->base + storages);
@@ -40,18 +42,34 @@ static ts_status context_new(const ts_executable *exe, ts_run **out) {
   for (size_t i = 0; i < storages; i++)
     if (exe->storages.data[i].kind == TS_STORAGE_CONST)
       run->base[i] = exe->constants.data[exe->storages.data[i].index]->data;
+}
+
+static ts_status context_new(const ts_executable *exe, ts_run **out) {
+  TS_TRY(ts_alloc(context_bytes(exe) + TS_SLOT_BYTES, (void **)out));
+  context_init(exe, *out);
   return TS_SUCCESS;
 }
 
 static struct ts_run *_Atomic *own_place(ts_executable *exe) { return &exe->idle[ts_slot() % TS_IDLE_CONTEXTS].run; }
 
-static ts_status context_get(ts_executable *exe, ts_run **out) {
+/* A small one is made anew on the stack, which costs less than to fetch it. */
+typedef union small_context {
+  ts_run run;
+  char bytes[512];
+} small_context;
+
+static ts_status context_get(ts_executable *exe, small_context *small, ts_run **out) {
+  if (context_bytes(exe) <= sizeof *small) {
+    *out = &small->run;
+    context_init(exe, &small->run);
+    return TS_SUCCESS;
+  }
   *out = atomic_exchange_explicit(own_place(exe), NULL, memory_order_acquire);
   return *out ? TS_SUCCESS : context_new(exe, out);
 }
 
-static void context_put(ts_executable *exe, ts_run *run) {
-  ts_free(atomic_exchange_explicit(own_place(exe), run, memory_order_acq_rel));
+static void context_put(ts_executable *exe, const small_context *small, ts_run *run) {
+  if (run != &small->run) ts_free(atomic_exchange_explicit(own_place(exe), run, memory_order_acq_rel));
 }
 
 void ts_run_contexts_free(ts_executable *exe) {
@@ -267,7 +285,11 @@ static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_
   return TS_SUCCESS;
 }
 
-/* The buffer that holds a result, with a reference for the caller. */
+static bool is_argument(const ts_storage *s, ts_buffer *const *args, ts_buffer *const *made) {
+  return s->donor >= 0 && made[s->index] == args[s->donor];
+}
+
+/* The buffer that holds a result, with a reference for the caller: the run's own where it is not needed any more. */
 static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made,
                           ts_buffer **out) {
   const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
@@ -277,9 +299,21 @@ static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *
                                               : exe->constants.data[s->index];
   if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape))
     return ts_buffer_alias(b, t->dtype, &t->shape, out);
-  ts_buffer_retain(b);
+  if (exe->moves[r] && !is_argument(s, args, made))
+    made[s->index] = NULL;
+  else
+    ts_buffer_retain(b);
   *out = b;
   return TS_SUCCESS;
+}
+
+/* Undoes hand_out. */
+static void take_back(const ts_executable *exe, size_t r, ts_buffer **made, ts_buffer *result) {
+  const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
+  if (exe->moves[r] && !made[s->index])
+    made[s->index] = result;
+  else
+    ts_buffer_release(result);
 }
 
 static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, ts_buffer **made,
@@ -287,7 +321,7 @@ static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, 
   for (size_t r = 0; r < exe->result_count; r++) {
     ts_status status = hand_out(exe, r, args, made, &out_results[r]);
     if (!status) continue;
-    for (size_t k = 0; k < r; k++) ts_buffer_release(out_results[k]);
+    while (r-- > 0) take_back(exe, r, made, out_results[r]);
     return status;
   }
   return TS_SUCCESS;
@@ -322,8 +356,7 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
   for (size_t i = 0; i < exe->storages.count && made; i++) {
     const ts_storage *s = &exe->storages.data[i];
     if (s->kind != TS_STORAGE_RESULT || s->merged != i || !made[s->index]) continue;
-    bool is_argument = s->donor >= 0 && made[s->index] == args[s->donor];
-    if (!is_argument) ts_buffer_release(made[s->index]);
+    if (!is_argument(s, args, made)) ts_buffer_release(made[s->index]);
   }
   for (size_t i = 0; i < exe->param_count && succeeded; i++)
     if (is_donated(options, i)) ts_buffer_release(args[i]);
@@ -335,18 +368,19 @@ ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *a
   ts_executable *exe = (ts_executable *)(uintptr_t)executable; /* only its list of contexts changes */
   if (!options) options = &defaults;
   TS_TRY(check_args(exe, args, arg_count));
+  small_context small;
   ts_run *run;
-  TS_TRY(context_get(exe, &run));
+  TS_TRY(context_get(exe, &small, &run));
   run->cancel = options->cancel;
   run->parallel = ts_pool_parallel(options->threads);
   run->pool = options->pool ? options->pool : ts_pool_default();
-  ts_buffer *local[16] = {0}, **made = local;
+  ts_buffer *local[8] = {0}, **made = local;
   ts_status status = TS_SUCCESS;
-  if (exe->result_buffers > 16) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
+  if (exe->result_buffers > 8) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
   if (!status) status = run_in(run, args, options, made);
   if (!status) status = hand_out_all(exe, args, made, out_results);
   let_go(exe, args, options, made, status == TS_SUCCESS);
   if (made != local) ts_free(made);
-  context_put(exe, run);
+  context_put(exe, &small, run);
   return status;
 }

@@ -124,6 +124,7 @@ struct ts_executable {
   ts_block root;
   ts_storage_id *param_storages;  /* one for each parameter */
   ts_storage_id *result_storages; /* root after merging, one for each result */
+  bool *moves;                    /* of each result: whether it is the last that its RESULT storage's buffer serves */
   TS_VEC(int64_t) words;          /* template of all launches' arguments */
   int32_t positions;
   int32_t result_buffers; /* how many RESULT storages there are */

@@ -1,6 +1,8 @@
 /* Opcodes and attributes, from terms and back. */
 #include "nif/nif_op.h"
 
+#include <string.h>
+
 static ERL_NIF_TERM op_atoms[TS_OP_COUNT];
 
 /* From atoms to opcodes: open addressing on the bits of the atom. */
@@ -80,8 +82,9 @@ static ts_status get_three(ErlNifEnv *env, const ERL_NIF_TERM *f, ts_dims *a, ts
 
 ts_status ts_nif_get_attrs(ErlNifEnv *env, ts_opcode code, ERL_NIF_TERM term, ts_attrs *out) {
   const ERL_NIF_TERM *f;
-  *out = (ts_attrs){0};
-  switch (ts_op_attr_kind(code)) {
+  ts_attr_kind kind = ts_op_attr_kind(code);
+  memset(out, 0, ts_attrs_size(kind)); /* the rest is other kinds' */
+  switch (kind) {
   case TS_ATTR_NONE: return TS_SUCCESS;
   case TS_ATTR_CONSTANT: TS_TRY(get_fields(env, term, 3, &f)); return get_constant(env, f, out);
   case TS_ATTR_IOTA:

@@ -6,8 +6,6 @@
 
 #include "nif/nif_executable.h"
 
-bool ts_nif_eager_init(void); /* more than once is fine */
-
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 

@@ -8,8 +8,12 @@ static ErlNifResourceType *executable_type, *run_type;
 
 /* ---- arguments ---- */
 
-static ts_status alloc_args(size_t count, ts_nif_args *args) {
-  *args = (ts_nif_args){.buffers = args->few_buffers, .tensors = args->few_tensors};
+ts_status ts_nif_args_init(ts_nif_args *args, size_t count) {
+  args->count = 0;
+  args->donated = 0;
+  args->block = NULL;
+  args->buffers = args->few_buffers;
+  args->tensors = args->few_tensors;
   if (count <= sizeof args->few_buffers / sizeof *args->few_buffers) return TS_SUCCESS;
   TS_TRY(ts_alloc_array(count, sizeof(ts_buffer *) + sizeof(ts_nif_tensor *), &args->block));
   args->buffers = args->block;
@@ -17,7 +21,7 @@ static ts_status alloc_args(size_t count, ts_nif_args *args) {
   return TS_SUCCESS;
 }
 
-static ts_status number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out) {
+ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out) {
   ts_scalar scalar;
   if (type->shape.rank != 0)
     return ts_error(TS_INVALID_ARGUMENT, "expected %s, got a number", TS_SHAPE_STR(type->dtype, &type->shape));
@@ -27,14 +31,18 @@ static ts_status number_buffer(const ts_number *number, const ts_type *type, ts_
   return TS_SUCCESS;
 }
 
-static ts_status tensor_buffer(ts_nif_tensor *tensor, bool donate, uint64_t bit, ts_nif_args *args) {
-  size_t i = args->count;
+void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer) {
+  args->tensors[args->count] = NULL;
+  args->buffers[args->count++] = buffer;
+}
+
+ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool donate) {
   if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor))
-    args->donated |= bit;
+    args->donated |= UINT64_C(1) << args->count;
   else
     TS_TRY(ts_nif_tensor_pin(tensor));
-  args->tensors[i] = tensor;
-  args->buffers[i] = tensor->buffer;
+  args->tensors[args->count] = tensor;
+  args->buffers[args->count++] = tensor->buffer;
   return TS_SUCCESS;
 }
 
@@ -42,21 +50,20 @@ static ts_status get_arg(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type,
   ERL_NIF_TERM ref;
   ts_nif_tensor *tensor;
   ts_number number;
-  uint64_t bit = args->count < 64 ? UINT64_C(1) << args->count : 0;
+  ts_buffer *buffer;
+  bool donated = args->count < 64 && (donate >> args->count & 1);
   if (ts_nif_tessera_get(env, term, &ref) && ts_nif_tensor_get(env, ref, &tensor))
-    TS_TRY(tensor_buffer(tensor, donate & bit, bit, args));
-  else if (ts_nif_get_number(env, term, &number))
-    TS_TRY(number_buffer(&number, type, &args->buffers[args->count]));
-  else
-    return ts_nif_expected(env, "a tensor or a number", term);
-  args->count++;
+    return ts_nif_args_add_tensor(args, tensor, donated);
+  if (!ts_nif_get_number(env, term, &number)) return ts_nif_expected(env, "a tensor or a number", term);
+  TS_TRY(ts_nif_number_buffer(&number, type, &buffer));
+  ts_nif_args_add_buffer(args, buffer);
   return TS_SUCCESS;
 }
 
 ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *types, size_t count, uint64_t donate,
                           ts_nif_args *args) {
   ERL_NIF_TERM head;
-  TS_TRY(alloc_args(count, args));
+  TS_TRY(ts_nif_args_init(args, count));
   for (size_t i = 0; i < count; i++) {
     ts_status status = enif_get_list_cell(env, list, &head, &list)
                            ? get_arg(env, head, &types[i], donate, args)
@@ -83,6 +90,8 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
       ts_nif_tensor_give_back(args->tensors[i]);
   }
   ts_free(args->block);
+  args->count = 0;
+  args->block = NULL;
 }
 
 /* ---- runs ---- */
@@ -97,38 +106,8 @@ static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor
   atomic_store(&((run *)object)->cancel, true);
 }
 
-/* Every result becomes a tensor, or none does. */
-static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t count, ERL_NIF_TERM *out) {
-  ts_status status = TS_SUCCESS;
-  *out = enif_make_list(env, 0);
-  for (size_t i = count; i-- > 0;) {
-    ERL_NIF_TERM term;
-    if (status)
-      ts_buffer_release(results[i]);
-    else if (!(status = ts_nif_tensor_make(env, results[i], &term)))
-      *out = enif_make_list_cell(env, term, *out);
-  }
-  return status;
-}
-
-enum { FEW = 8 };
-
-static ts_status run_with(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
-                          const ts_run_options *options, ERL_NIF_TERM *out) {
-  ts_buffer *few[FEW], **results = few;
-  size_t count = ts_executable_result_count(executable);
-  if (count > FEW) TS_TRY(TS_NEW_ARRAY(count, &results));
-  ts_status status = ts_executable_run(executable, args->buffers, args->count, options, results);
-  ts_nif_args_done(args, !status);
-  args->count = 0;
-  args->block = NULL;
-  if (!status) status = results_to_list(env, results, count, out);
-  if (results != few) ts_free(results);
-  return status;
-}
-
 static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
-                             ts_run_options *options, ERL_NIF_TERM *out) {
+                             ts_run_options *options, ts_buffer **out) {
   ErlNifPid self;
   ErlNifMonitor monitor;
   run *state = enif_alloc_resource(run_type, sizeof *state);
@@ -136,18 +115,18 @@ static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts
   atomic_init(&state->cancel, false);
   options->cancel = &state->cancel;
   bool watching = enif_self(env, &self) && enif_monitor_process(env, state, &self, &monitor) == 0;
-  ts_status status = run_with(env, executable, args, options, out);
+  ts_status status = ts_executable_run(executable, args->buffers, args->count, options, out);
   if (watching) enif_demonitor_process(env, state, &monitor);
   enif_release_resource(state);
   return status;
 }
 
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
-                             bool watched, ERL_NIF_TERM *out) {
+                             bool watched, ts_buffer **out) {
   ts_run_options options = {.threads = threads, .donated = args->donated};
-  ts_status status =
-      watched ? run_watched(env, executable, args, &options, out) : run_with(env, executable, args, &options, out);
-  if (args->count || args->block) ts_nif_args_done(args, false); /* it never began */
+  ts_status status = watched ? run_watched(env, executable, args, &options, out)
+                             : ts_executable_run(executable, args->buffers, args->count, &options, out);
+  ts_nif_args_done(args, !status);
   return status;
 }
 
@@ -212,6 +191,34 @@ ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* ---- running ---- */
 
+/* Every result becomes a tensor, or none does. */
+static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t count, ERL_NIF_TERM *out) {
+  ts_status status = TS_SUCCESS;
+  *out = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;) {
+    ERL_NIF_TERM term;
+    if (status)
+      ts_buffer_release(results[i]);
+    else if (!(status = ts_nif_tensor_make(env, results[i], &term)))
+      *out = enif_make_list_cell(env, term, *out);
+  }
+  return status;
+}
+
+enum { FEW = 8 };
+
+static ts_status run_to_list(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
+                             bool watched, ERL_NIF_TERM *out) {
+  ts_buffer *few[FEW], **results = few;
+  size_t count = ts_executable_result_count(executable);
+  ts_status status = count > FEW ? TS_NEW_ARRAY(count, &results) : TS_SUCCESS;
+  if (!status) status = ts_nif_run_program(env, executable, args, threads, watched, results);
+  if (!status) status = results_to_list(env, results, count, out);
+  ts_nif_args_done(args, false); /* when it never began */
+  if (results != few) ts_free(results);
+  return status;
+}
+
 static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, bool watched,
                           ERL_NIF_TERM *out) {
   ts_nif_args call;
@@ -222,7 +229,7 @@ static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, const
   if (!enif_get_uint64(env, args[2], &donate)) return ts_nif_expected(env, "a set of arguments", args[2]);
   TS_TRY(ts_nif_args_get(env, args[0], ts_executable_param_types(executable), ts_executable_param_count(executable),
                          donate, &call));
-  return ts_nif_run_program(env, executable, &call, (int)threads, watched, out);
+  return run_to_list(env, executable, &call, (int)threads, watched, out);
 }
 
 static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -235,9 +242,7 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
-  ts_executable_stats s;
-  ts_executable_get_stats(executable, &s);
-  int percent = (int)(s.cost_ns / 10000); /* of a timeslice, about a millisecond; a short run is less */
+  int percent = (int)(ts_executable_cost_ns(executable) / 10000); /* of about a millisecond; a short run is less */
   if (percent > 0) (void)enif_consume_timeslice(env, percent < 100 ? percent : 100);
 }
 

@@ -19,17 +19,23 @@ typedef struct ts_nif_args {
   ts_nif_tensor *few_tensors[8];
 } ts_nif_args;
 
+/* With room for `count`, to be added in order. */
+ts_status ts_nif_args_init(ts_nif_args *args, size_t count);
+ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool donate);
+void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer); /* takes over the reference; may be NULL as yet */
+ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out);
 /* From a list of {tessera, Ref, ...} and numbers, which become scalars of the given types. */
 ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *types, size_t count, uint64_t donate,
                           ts_nif_args *out);
-/* After a run, which took the donated ones when it succeeded. */
+/* After a run, which took the donated ones when it succeeded. A second time it does nothing. */
 void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* Runs; `out` gets the list of the results. With `watched` the run ends when the calling process does. */
+/* Runs; `out` gets the results, and the arguments are done. With `watched` the run ends when the calling process does.
+ */
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
-                             bool watched, ERL_NIF_TERM *out);
+                             bool watched, ts_buffer **out);
 
 /* Counts what a run on a normal scheduler took, as planned, to the calling process. */
 void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable);

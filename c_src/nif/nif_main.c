@@ -130,8 +130,8 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_util_init(env);
   ts_nif_op_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
-  return log_lock && ts_nif_eager_init() && ts_nif_account_init() && ts_nif_tensor_init(env, flags) &&
-         ts_nif_builder_init(env, flags) && ts_nif_executable_init(env, flags);
+  return log_lock && ts_nif_account_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
+         ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM says when it halts; before, exit handlers do what they can. */

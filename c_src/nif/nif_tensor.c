@@ -46,6 +46,28 @@ ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return enif_make_int64(env, held);
 }
 
+/* ---- turns ----
+ * The VM runs destructors when a process has had its turn. A process that makes
+ * tensors until its reductions are spent leaves a thousand and more behind,
+ * whose memory has left the caches when it is used again: so a turn ends after
+ * a few, about as long as other processes' turns. */
+
+#define TURN_TENSORS 128
+#define TURN_BYTES ((int64_t)512 << 10)
+
+static _Thread_local struct {
+  int tensors;
+  int64_t bytes;
+} turn;
+
+static void take_part(ErlNifEnv *env, int64_t bytes) {
+  turn.bytes += bytes;
+  if (++turn.tensors < TURN_TENSORS && turn.bytes < TURN_BYTES) return;
+  turn.tensors = 0;
+  turn.bytes = 0;
+  (void)enif_consume_timeslice(env, 100);
+}
+
 /* ---- the resource ---- */
 
 static void release_buffer(ts_nif_tensor *tensor) {
@@ -81,6 +103,7 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
   atomic_init(&tensor->account, TS_NIF_HOST_ACCOUNT);
   tensor->buffer = buffer;
   hold(tensor, buffer->bytes);
+  take_part(env, buffer->bytes);
   ERL_NIF_TERM ref = enif_make_resource(env, tensor);
   enif_release_resource(tensor);
   *out = enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(buffer->dtype), ts_nif_shape(env, &buffer->shape));

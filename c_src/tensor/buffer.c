@@ -2,34 +2,53 @@
 
 #include "base/alloc.h"
 
-static ts_status buffer_new(ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
-  *out = NULL;
-  TS_TRY(ts_shape_check(shape, dtype));
-  ts_buffer *buffer;
-  TS_TRY(TS_NEW(&buffer));
+/* A small buffer is one block, the header before the bytes: half the allocations of a call on small tensors. Larger
+ * ones have a header of their own, so that sizes which are powers of two keep their class. */
+#define TOGETHER_BYTES ((int64_t)16 << 10)
+#define HEADER_BYTES ((int64_t)(sizeof(ts_buffer) + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT)
+
+static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
+  *buffer = (ts_buffer){.dtype = dtype, .shape = *shape, .bytes = ts_shape_bytes(shape, dtype)};
   atomic_init(&buffer->refs, 1);
-  buffer->dtype = dtype;
-  buffer->shape = *shape;
-  buffer->bytes = ts_shape_bytes(shape, dtype);
-  *out = buffer;
+}
+
+static ts_status create_together(ts_pool *pool, int64_t bytes, ts_buffer **out) {
+  void *block;
+  TS_TRY(ts_pool_alloc(pool, HEADER_BYTES + bytes, &block));
+  *out = block;
   return TS_SUCCESS;
 }
 
+static ts_status create_apart(ts_pool *pool, int64_t bytes, ts_buffer **out, void **out_data) {
+  TS_TRY(TS_NEW(out));
+  ts_status status = ts_pool_alloc(pool, bytes, out_data);
+  if (status) ts_free(*out);
+  return status;
+}
+
 ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
-  TS_TRY(buffer_new(dtype, shape, out));
-  ts_status status = ts_pool_alloc(pool, (*out)->bytes, &(*out)->data);
-  if (status) {
-    ts_free(*out);
-    *out = NULL;
-    return ts_error_context(status, "%s", TS_SHAPE_STR(dtype, shape));
-  }
-  (*out)->pool = pool;
+  ts_buffer *buffer;
+  void *data = NULL;
+  *out = NULL;
+  TS_TRY(ts_shape_check(shape, dtype));
+  int64_t bytes = ts_shape_bytes(shape, dtype);
+  bool together = bytes <= TOGETHER_BYTES;
+  ts_status status = together ? create_together(pool, bytes, &buffer) : create_apart(pool, bytes, &buffer, &data);
+  if (status) return ts_error_context(status, "%s", TS_SHAPE_STR(dtype, shape));
+  init(buffer, dtype, shape);
+  buffer->pool = pool;
+  buffer->together = together;
+  buffer->data = together ? (char *)buffer + HEADER_BYTES : data;
+  *out = buffer;
   return TS_SUCCESS;
 }
 
 ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_release_fn release, void *context,
                          ts_buffer **out) {
-  TS_TRY(buffer_new(dtype, shape, out));
+  *out = NULL;
+  TS_TRY(ts_shape_check(shape, dtype));
+  TS_TRY(TS_NEW(out));
+  init(*out, dtype, shape);
   (*out)->data = data;
   (*out)->release = release;
   (*out)->context = context;
@@ -56,12 +75,23 @@ ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape
 /* Relaxed: whoever retains holds a reference already, which keeps the buffer. */
 void ts_buffer_retain(ts_buffer *buffer) { atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed); }
 
-void ts_buffer_release(ts_buffer *buffer) {
-  /* Release: our accesses come before the freeing. Acquire: others' accesses do, too. */
-  if (!buffer || atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) != 1) return;
+static void destroy(ts_buffer *buffer) {
+  if (buffer->together) {
+    ts_pool_free(buffer->pool, buffer, HEADER_BYTES + buffer->bytes);
+    return;
+  }
   if (buffer->pool) ts_pool_free(buffer->pool, buffer->data, buffer->bytes);
   if (buffer->release) buffer->release(buffer->context);
   ts_free(buffer);
+}
+
+void ts_buffer_release(ts_buffer *buffer) {
+  if (!buffer) return;
+  /* Release: our accesses come before the freeing. Acquire: others' accesses do, too. Who has the only reference needs
+   * no read-modify-write, since nobody is left who could retain it. */
+  if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
+      atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1)
+    destroy(buffer);
 }
 
 bool ts_buffer_is_unique(const ts_buffer *buffer) {

@@ -16,6 +16,7 @@ typedef void (*ts_release_fn)(void *context);
 typedef struct ts_buffer {
   _Atomic uint32_t refs;
   ts_dtype dtype;
+  bool together; /* header and data are one block of the pool */
   ts_shape shape;
   void *data; /* aligned to TS_POOL_ALIGNMENT when it is the pool's, else to the element */
   int64_t bytes;

@@ -33,7 +33,7 @@
 #define TRIM_IDLE_MS 10000
 
 typedef struct shelf {
-  pthread_mutex_t lock;
+  ts_spin lock;
   _Atomic int64_t live; /* balance since the pool was told last; others read it without the lock */
   int64_t peak;         /* the largest it was */
   int64_t allocations;
@@ -55,7 +55,7 @@ static bool is_small(int64_t bytes) { return bytes <= SHELF_BLOCK && !TS_POOL_PA
 
 static shelf *lock_own_shelf(ts_pool *pool) {
   shelf *s = &pool->shelves[ts_slot()];
-  pthread_mutex_lock(&s->lock);
+  ts_spin_lock(&s->lock);
   return s;
 }
 
@@ -91,11 +91,11 @@ static void fold_when_much(ts_pool *pool, shelf *s, int64_t live) {
 static void fold_all(ts_pool *pool) {
   for (int i = ts_slot_count(); i-- > 0;) {
     shelf *s = &pool->shelves[i];
-    pthread_mutex_lock(&s->lock);
+    ts_spin_lock(&s->lock);
     pthread_mutex_lock(&pool->lock);
     fold(pool, s);
     pthread_mutex_unlock(&pool->lock);
-    pthread_mutex_unlock(&s->lock);
+    ts_spin_unlock(&s->lock);
   }
 }
 
@@ -140,9 +140,9 @@ static int64_t clear_shelves(ts_pool *pool, int64_t before) {
   for (int i = ts_slot_count(); i-- > 0;) {
     shelf *s = &pool->shelves[i];
     ts_free_block *victims = NULL;
-    pthread_mutex_lock(&s->lock);
+    ts_spin_lock(&s->lock);
     int64_t bytes = evict_idle(&s->blocks, before, &victims);
-    pthread_mutex_unlock(&s->lock);
+    ts_spin_unlock(&s->lock);
     give_back(victims);
     pthread_mutex_lock(&pool->lock);
     pool->out -= bytes;
@@ -172,7 +172,7 @@ static void *take_from_shelf(ts_pool *pool, int32_t class, int64_t bytes) {
     s->allocations++;
     fold_when_much(pool, s, count(s, bytes));
   }
-  pthread_mutex_unlock(&s->lock);
+  ts_spin_unlock(&s->lock);
   return block;
 }
 
@@ -198,7 +198,7 @@ static bool take_shared(ts_pool *pool, int32_t class, int64_t bytes, ts_free_blo
     fold(pool, s);
   }
   pthread_mutex_unlock(&pool->lock);
-  pthread_mutex_unlock(&s->lock);
+  ts_spin_unlock(&s->lock);
   give_back(victims);
   return allowed;
 }
@@ -211,7 +211,7 @@ static void untake(ts_pool *pool, int64_t bytes) {
   s->allocations--;
   fold(pool, s);
   pthread_mutex_unlock(&pool->lock);
-  pthread_mutex_unlock(&s->lock);
+  ts_spin_unlock(&s->lock);
 }
 
 /* Fresh memory; when the system has none, without what the pool keeps. */
@@ -277,7 +277,7 @@ static void free_small(ts_pool *pool, ts_free_block *block, int64_t now, ts_free
   ts_blocks_push(&s->blocks, block, now);
   fold_when_much(pool, s, count(s, -block->bytes));
   if (s->blocks.bytes > SHELF_BYTES) spill(pool, s, now, victims);
-  pthread_mutex_unlock(&s->lock);
+  ts_spin_unlock(&s->lock);
 }
 
 /* Without a block, one that is not kept. */
@@ -292,7 +292,7 @@ static void free_shared(ts_pool *pool, ts_free_block *block, int64_t bytes, int6
   fold(pool, s);
   evict_above(pool, footprint_bound(pool), victims);
   pthread_mutex_unlock(&pool->lock);
-  pthread_mutex_unlock(&s->lock);
+  ts_spin_unlock(&s->lock);
 }
 
 void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
@@ -324,7 +324,6 @@ static int64_t usable_limit(int64_t limit) {
 
 static void pool_init(ts_pool *pool, int64_t limit) {
   ts_lock_init(&pool->lock);
-  for (int i = 0; i < TS_SLOTS; i++) ts_lock_init(&pool->shelves[i].lock);
   pool->limit = usable_limit(limit);
   atomic_init(&pool->trimmed_at, ts_system_coarse_ms());
 }
@@ -339,7 +338,6 @@ ts_status ts_pool_create(int64_t limit, ts_pool **out) {
 void ts_pool_destroy(ts_pool *pool) {
   if (!pool) return;
   ts_pool_trim(pool, 0);
-  for (int i = 0; i < TS_SLOTS; i++) pthread_mutex_destroy(&pool->shelves[i].lock);
   pthread_mutex_destroy(&pool->lock);
   ts_free(pool);
 }
