@@ -1,15 +1,14 @@
 %% @private Collecting garbage for tensors. The collector does not know how much
 %% memory a handle stands for, so it is asked when there is reason to.
 -module(tessera_memory).
--export([result/3]).
+-export([result/3, relieved/1]).
 
 -define(TIMEOUT, 5000).
 
 %% What a function that makes tensors returned; `Again' repeats the call.
 -spec result(term(), fun(() -> term()), fun((map()) -> no_return())) -> term().
 result({pressure, Made}, _Again, _Fail) ->
-    collect_self(),
-    Made;
+    relieved(Made);
 result({error, #{code := resource_exhausted}}, Again, Fail) ->
     collect_self(),
     case Again() of
@@ -22,6 +21,12 @@ result({error, #{code := resource_exhausted}}, Again, Fail) ->
 result({error, Cause}, _Again, Fail) ->
     Fail(Cause);
 result(Made, _Again, _Fail) ->
+    Made.
+
+%% The caller is collected, since what it made came with {pressure, Made}.
+-spec relieved(Made) -> Made.
+relieved(Made) ->
+    collect_self(),
     Made.
 
 finally({error, Cause}, Fail) -> Fail(Cause);

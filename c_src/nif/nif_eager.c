@@ -252,3 +252,59 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (done) return ts_nif_with_pressure(env, term);
   return enif_schedule_nif(env, "op", ERL_NIF_DIRTY_JOB_CPU_BOUND, op_dirty, argc, argv);
 }
+
+/* ---- the short way ---- */
+
+static bool get_handles(ErlNifEnv *env, ERL_NIF_TERM list, ts_nif_args *args) {
+  ERL_NIF_TERM head;
+  ts_nif_tensor *tensor;
+  while (args->count < FEW && enif_get_list_cell(env, list, &head, &list))
+    if (!ts_nif_tensor_get(env, head, &tensor) || !ts_status_consume_ok(ts_nif_args_add_tensor(args, tensor, false)))
+      return false;
+  return args->count > 0 && enif_is_empty_list(env, list);
+}
+
+/* Whether the program is known, short, and makes what is like its first argument. */
+static bool is_like(const ts_executable *executable) {
+  const ts_type *made = ts_executable_result_types(executable), *first = ts_executable_param_types(executable);
+  return ts_executable_is_short(executable) && made->dtype == first->dtype &&
+         ts_shape_equal(&made->shape, &first->shape);
+}
+
+/* *out_done is false when op/4 has to do it. */
+static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM *out) {
+  key k;
+  ts_nif_use use;
+  ts_buffer *result;
+  TS_TRY(make_key(c, &k));
+  bool found = ts_nif_program_find(k.data, k.words * sizeof *k.data, &use);
+  free_key(&k);
+  if (!found) return TS_SUCCESS;
+  const ts_executable *executable = ts_nif_program_executable(&use);
+  ts_status status = TS_SUCCESS;
+  *out_done = is_like(executable);
+  if (*out_done) {
+    status = ts_nif_run_program(env, executable, &c->args, 0, false, &result);
+    if (!status) status = ts_nif_tensor_make_handle(env, result, out);
+    ts_nif_spend(env, executable);
+  }
+  ts_nif_program_done(&use);
+  return status;
+}
+
+ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* op_like(Name, [Ref]) -> Ref | false: an op without attributes at once. The result has the type and the shape of
+   * the first operand; where that is not so, or anything else is in the way, op/4 has to be asked. */
+  call c;
+  ERL_NIF_TERM ref = ts_atom.false_;
+  bool done = false;
+  (void)argc;
+  if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.code)) || ts_op_attr_kind(c.code) != TS_ATTR_NONE)
+    return ts_atom.false_;
+  c.numbers = c.few;
+  (void)ts_nif_args_init(&c.args, FEW); /* that many need no memory */
+  ts_status status = get_handles(env, argv[1], &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;
+  free_call(&c);
+  if (status) return ts_nif_error(env, status);
+  return done ? ts_nif_with_pressure(env, ref) : ts_atom.false_;
+}

@@ -92,7 +92,7 @@ bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
   return tensor_type && view_type;
 }
 
-ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
+ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
   ts_nif_tensor *tensor = enif_alloc_resource(tensor_type, sizeof *tensor);
   if (!tensor) {
     ts_buffer_release(buffer);
@@ -104,8 +104,14 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
   tensor->buffer = buffer;
   hold(tensor, buffer->bytes);
   take_part(env, buffer->bytes);
-  ERL_NIF_TERM ref = enif_make_resource(env, tensor);
+  *out = enif_make_resource(env, tensor);
   enif_release_resource(tensor);
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
+  ERL_NIF_TERM ref;
+  TS_TRY(ts_nif_tensor_make_handle(env, buffer, &ref)); /* the term keeps the buffer */
   *out = enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(buffer->dtype), ts_nif_shape(env, &buffer->shape));
   return TS_SUCCESS;
 }

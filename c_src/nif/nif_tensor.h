@@ -22,6 +22,8 @@ bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
 /* The term for a new tensor; takes over the caller's reference, also on failure. */
 ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
+/* The same, but only Ref. */
+ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
 /* False when `term` is no tensor handle. The pointer lives as long as the term. */
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out);
 /* The same for the whole {tessera, Ref, ...}; also gives Ref, of whatever kind. */

@@ -9,11 +9,13 @@
 #define SMALL_POWER 10
 #define HUGE_POWER 21
 
+_Static_assert(TS_HUGE_PAGE == (size_t)1 << HUGE_POWER, "steps of the first huge classes are one page");
 _Static_assert(sizeof(ts_free_block) <= TS_POOL_ALIGNMENT, "a free block must hold its own links");
 
-static int64_t class_step(int power) {
-  if (power < HUGE_POWER) return (int64_t)1 << (power - 2);
-  return power < HUGE_POWER + 3 ? (int64_t)TS_HUGE_PAGE : (int64_t)1 << (power - 3);
+/* The power of two by which classes above 2^power differ. */
+static int step_power(int power) {
+  if (power < HUGE_POWER) return power - 2;
+  return power < HUGE_POWER + 3 ? HUGE_POWER : power - 3;
 }
 
 int32_t ts_block_class(int64_t size, int64_t *out_bytes) {
@@ -23,9 +25,9 @@ int32_t ts_block_class(int64_t size, int64_t *out_bytes) {
     return (int32_t)units; /* 1..16, far below 8 * SMALL_POWER */
   }
   int power = 63 - __builtin_clzll((uint64_t)size - 1); /* 2^power < size <= 2^(power + 1) */
-  int64_t base = (int64_t)1 << power, step = class_step(power);
-  int64_t steps = (size - base + step - 1) / step;
-  *out_bytes = base + steps * step;
+  int step = step_power(power);
+  int64_t base = (int64_t)1 << power, steps = (size - base + ((int64_t)1 << step) - 1) >> step;
+  *out_bytes = base + (steps << step);
   return (int32_t)(8 * power + steps - 1); /* steps is in 1..8 */
 }
 

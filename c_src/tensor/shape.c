@@ -12,7 +12,10 @@ ts_shape ts_shape_make(int32_t rank, const int64_t *dims) {
 }
 
 bool ts_shape_equal(const ts_shape *a, const ts_shape *b) {
-  return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof(int64_t) * (size_t)a->rank) == 0;
+  if (a->rank != b->rank) return false;
+  for (int32_t i = 0; i < a->rank; i++)
+    if (a->dims[i] != b->dims[i]) return false;
+  return true;
 }
 
 ts_status ts_shape_check(const ts_shape *shape, ts_dtype type) {

@@ -44,19 +44,26 @@
 -define(OP4(Op), Op(Out, A, B, C, D) -> tessera_nx_eager:op(Op, Out, [A, B, C, D])).
 -define(OP5(Op), Op(Out, A, B, C, D, E) -> tessera_nx_eager:op(Op, Out, [A, B, C, D, E])).
 
-?OP1(exp). ?OP1(expm1). ?OP1(log). ?OP1(log1p). ?OP1(sigmoid). ?OP1(cos). ?OP1(sin). ?OP1(tan). ?OP1(cosh).
-?OP1(sinh). ?OP1(tanh). ?OP1(acos). ?OP1(asin). ?OP1(atan). ?OP1(acosh). ?OP1(asinh). ?OP1(atanh). ?OP1(sqrt).
-?OP1(rsqrt). ?OP1(cbrt). ?OP1(erf). ?OP1(erfc). ?OP1(erf_inv). ?OP1(abs). ?OP1(bitwise_not). ?OP1(ceil).
-?OP1(conjugate). ?OP1(floor). ?OP1(negate). ?OP1(round). ?OP1(sign). ?OP1(count_leading_zeros).
-?OP1(population_count). ?OP1(real). ?OP1(imag). ?OP1(is_nan). ?OP1(is_infinity). ?OP1(as_type). ?OP1(bitcast).
-?OP1(reshape).
+%% Of one type in and out, and of one shape, they take a shorter way.
+-define(UNARY(Op), Op(Out, A) -> tessera_nx_eager:unary(Op, Out, A)).
+-define(BINARY(Op), Op(Out, A, B) -> tessera_nx_eager:binary(Op, Out, A, B)).
 
-?OP2(add). ?OP2(subtract). ?OP2(multiply). ?OP2(pow). ?OP2(remainder). ?OP2(divide). ?OP2(atan2). ?OP2(min).
-?OP2(max). ?OP2(quotient). ?OP2(bitwise_and). ?OP2(bitwise_or). ?OP2(bitwise_xor). ?OP2(left_shift).
-?OP2(right_shift). ?OP2(equal). ?OP2(not_equal). ?OP2(greater). ?OP2(less). ?OP2(greater_equal). ?OP2(less_equal).
-?OP2(logical_and). ?OP2(logical_or). ?OP2(logical_xor). ?OP2(squeeze). ?OP2(transpose). ?OP2(reverse). ?OP2(all).
-?OP2(any). ?OP2(sum). ?OP2(product). ?OP2(reduce_max). ?OP2(reduce_min). ?OP2(argmax). ?OP2(argmin).
-?OP2(concatenate). ?OP2(stack). ?OP2(sort). ?OP2(argsort). ?OP2(fft). ?OP2(ifft).
+?UNARY(exp). ?UNARY(expm1). ?UNARY(log). ?UNARY(log1p). ?UNARY(sigmoid). ?UNARY(cos). ?UNARY(sin). ?UNARY(tan).
+?UNARY(cosh). ?UNARY(sinh). ?UNARY(tanh). ?UNARY(acos). ?UNARY(asin). ?UNARY(atan). ?UNARY(acosh). ?UNARY(asinh).
+?UNARY(atanh). ?UNARY(sqrt). ?UNARY(rsqrt). ?UNARY(cbrt). ?UNARY(erf). ?UNARY(erfc). ?UNARY(erf_inv). ?UNARY(abs).
+?UNARY(bitwise_not). ?UNARY(ceil). ?UNARY(floor). ?UNARY(negate). ?UNARY(round). ?UNARY(sign).
+?UNARY(count_leading_zeros). ?UNARY(population_count).
+
+?OP1(conjugate). ?OP1(real). ?OP1(imag). ?OP1(is_nan). ?OP1(is_infinity). ?OP1(as_type). ?OP1(bitcast). ?OP1(reshape).
+
+?BINARY(add). ?BINARY(subtract). ?BINARY(multiply). ?BINARY(pow). ?BINARY(remainder). ?BINARY(divide). ?BINARY(atan2).
+?BINARY(min). ?BINARY(max). ?BINARY(quotient). ?BINARY(bitwise_and). ?BINARY(bitwise_or). ?BINARY(bitwise_xor).
+?BINARY(left_shift). ?BINARY(right_shift).
+
+?OP2(equal). ?OP2(not_equal). ?OP2(greater). ?OP2(less). ?OP2(greater_equal). ?OP2(less_equal). ?OP2(logical_and).
+?OP2(logical_or). ?OP2(logical_xor). ?OP2(squeeze). ?OP2(transpose). ?OP2(reverse). ?OP2(all). ?OP2(any). ?OP2(sum).
+?OP2(product). ?OP2(reduce_max). ?OP2(reduce_min). ?OP2(argmax). ?OP2(argmin). ?OP2(concatenate). ?OP2(stack).
+?OP2(sort). ?OP2(argsort). ?OP2(fft). ?OP2(ifft).
 
 ?OP3(broadcast). ?OP3(pad). ?OP3(clip). ?OP3(select). ?OP3(put_slice). ?OP3(gather). ?OP3(conv). ?OP3(window_sum).
 ?OP3(window_product). ?OP3(window_max). ?OP3(window_min). ?OP3(triangular_solve).

@@ -2,13 +2,37 @@
 -module(tessera_nx_eager).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([op/3, source/4, from_binary/4, jit/3, to_batched/3, is_at/2]).
+-export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, to_batched/3, is_at/2]).
 
 %% Args are as the callback got them; among them, and in lists among them, are tensors.
 -spec op(atom(), map(), [term()]) -> map().
 op(Op, Out, Args) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), [value(Arg) || Arg <- Args]),
     Out#{data := tessera_nx_tensor:data(Value, place(Args))}.
+
+%% Where the result differs from the first operand in nothing but the values, nothing has to be described anew: the
+%% core gives a handle, or says no, and the long way finds out why.
+-define(OURS(Type, Ref, Client, Device),
+        #{type := Type, vectorized_axes := [],
+          data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := Client, device_id := Device}}}).
+
+-spec unary(atom(), map(), map()) -> map().
+unary(Op, #{type := Type, shape := Shape} = Out, #{shape := Shape} = ?OURS(Type, Ref, _, _) = A) ->
+    like(Op, Out, A, [Ref], [A]);
+unary(Op, Out, A) -> op(Op, Out, [A]).
+
+-spec binary(atom(), map(), map(), map()) -> map().
+binary(Op, #{type := Type, shape := Shape} = Out, #{shape := Shape} = ?OURS(Type, RefA, Client, Device) = A,
+       ?OURS(Type, RefB, Client, Device) = B) ->
+    like(Op, Out, A, [RefA, RefB], [A, B]);
+binary(Op, Out, A, B) -> op(Op, Out, [A, B]).
+
+like(Op, Out, #{data := Data}, Refs, Args) ->
+    case tessera_nif:op_like(Op, Refs) of
+        Ref when is_reference(Ref) -> Out#{data := tessera_nx_tensor:with_ref(Data, Ref)};
+        {pressure, Ref} -> Out#{data := tessera_nx_tensor:with_ref(Data, tessera_memory:relieved(Ref))};
+        _ -> op(Op, Out, Args)
+    end.
 
 value(#{'__struct__' := ?TENSOR} = Tensor) -> tessera_nx_tensor:value(Tensor);
 value([#{'__struct__' := ?TENSOR} | _] = List) -> [value(Item) || Item <- List];

@@ -3,7 +3,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([core_type/1, nx_type/1, form/1, shape/1, value/1, local/1, is_ours/1, is_donatable/1, data/2, with_value/2,
-         count_at/3, template/1, flatten/1, rebuild/2, compatible/2]).
+         with_ref/2, count_at/3, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core has not are refused.
 -spec core_type(tuple()) -> tessera:type().
@@ -91,10 +91,13 @@ data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
 
 %% A tensor whose data was made by data/2, with the memory of another.
 -spec with_value(map(), tessera:tensor()) -> map().
-with_value(#{data := #{buffer := #{client_name := Client, device_id := Device} = Buffer} = Data} = T,
-           #tessera{ref = Ref}) ->
+with_value(#{data := Data} = T, #tessera{ref = Ref}) -> T#{data := with_ref(Data, Ref)}.
+
+%% The same for what the field data holds.
+-spec with_ref(map(), reference() | undefined) -> map().
+with_ref(#{buffer := #{client_name := Client, device_id := Device} = Buffer} = Data, Ref) ->
     ok = count_at(Ref, Client, Device),
-    T#{data := Data#{buffer := Buffer#{ref := Ref}}}.
+    Data#{buffer := Buffer#{ref := Ref}}.
 
 %% New tensors count as device 0 of `host' until they are said to be elsewhere. Without a handle it is a template.
 -spec count_at(reference() | undefined, atom(), non_neg_integer()) -> ok.

@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/parallel.h"
@@ -407,6 +408,35 @@ START_TEST(counters_of_many_threads)
 }
 END_TEST
 
+/* What a spin lock guards is written by one thread at a time. */
+static struct {
+  ts_spin lock;
+  int64_t count, twice;
+} guarded;
+
+static void *count_guarded(void *unused) {
+  for (int i = 0; i < TIMES; i++) {
+    ts_spin_lock(&guarded.lock);
+    guarded.count++;
+    guarded.twice = 2 * guarded.count;
+    ts_spin_unlock(&guarded.lock);
+  }
+  return unused;
+}
+
+START_TEST(spin_lock_of_many_threads)
+{
+  pthread_t threads[8];
+  ck_assert(ts_spin_try(&guarded.lock) && !ts_spin_try(&guarded.lock));
+  for (int i = 0; i < 8; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, count_guarded, NULL), 0);
+  ck_assert_int_eq(guarded.count, 0);
+  ts_spin_unlock(&guarded.lock);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  ck_assert_int_eq(guarded.count, 8 * TIMES);
+  ck_assert_int_eq(guarded.twice, 16 * TIMES);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("base");
   TCase *tests = tcase_create("base");
@@ -429,6 +459,7 @@ int main(void) {
   tcase_add_test(tests, log_sink_and_dump);
   tcase_add_test(tests, parallel_serial);
   tcase_add_test(tests, counters_of_many_threads);
+  tcase_add_test(tests, spin_lock_of_many_threads);
   tcase_add_test(tests, system_answers);
   suite_add_tcase(suite, tests);
   return testing_run(suite);

@@ -482,6 +482,32 @@ START_TEST(buffer_lifetimes)
 }
 END_TEST
 
+/* Small ones take one allocation, header and bytes; large ones keep the bytes in a class of their own. */
+START_TEST(buffer_blocks)
+{
+  static const int64_t sizes[] = {0, 1, 63, 64, 4096, (16 << 10) - 1, 16 << 10, (16 << 10) + 1, 128 << 10};
+  ts_pool *pool;
+  ck_assert_ok(ts_pool_create(MB, &pool));
+  int64_t blocks = ts_alloc_live();
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    ts_shape shape = ts_shape_make(1, &sizes[i]);
+    ts_buffer *buffer;
+    int64_t before = stats_of(pool).allocations;
+    ck_assert_ok(ts_buffer_create(pool, TS_U8, &shape, &buffer));
+    ck_assert_int_eq(buffer->bytes, sizes[i]);
+    ck_assert_uint_eq((uintptr_t)buffer->data % TS_POOL_ALIGNMENT, 0);
+    ck_assert_int_eq(stats_of(pool).allocations - before, 1);
+    ck_assert_int_eq(ts_alloc_live() - blocks, sizes[i] > 16 << 10);
+    ck_assert_int_ge(stats_of(pool).live, sizes[i]);
+    memset(buffer->data, 0xFF, (size_t)sizes[i]);
+    ck_assert(buffer->dtype == TS_U8 && ts_shape_equal(&buffer->shape, &shape) && ts_buffer_is_unique(buffer));
+    ts_buffer_release(buffer);
+    ck_assert_int_eq(stats_of(pool).live, 0);
+  }
+  ts_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(buffer_errors)
 {
   ts_pool *pool;
@@ -525,6 +551,7 @@ int main(void) {
   tcase_add_test(tests, pool_takes_what_other_threads_keep);
   tcase_add_test(tests, pool_peak_of_small_blocks);
   tcase_add_test(tests, buffer_lifetimes);
+  tcase_add_test(tests, buffer_blocks);
   tcase_add_test(tests, buffer_errors);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
