@@ -81,6 +81,7 @@ JIT_SRC := \
   c_src/jit/jit_threads.c \
   c_src/jit/kernel.c \
   c_src/jit/layout.c \
+  c_src/jit/llvm_exit.c \
   c_src/jit/loop_body.c \
   c_src/jit/loop_col.c \
   c_src/jit/loop_map.c \
@@ -175,6 +176,7 @@ C_TESTS := \
   test_jit_reloc \
   test_kernel \
   test_layout \
+  test_llvm_exit \
   test_lower \
   test_pass \
   test_plan \

@@ -3,6 +3,7 @@
  * had a fatal error reports it as its job's result and sleeps for good, as LLVM may not be returned
  * to; another takes its place. */
 #include "jit/jit_internal.h"
+#include "jit/llvm_exit.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -52,12 +53,10 @@ int64_t ts_compile_failed_threads(void) {
   return failed;
 }
 
-/* At exit LLVM's global objects are destroyed, under the feet of a thread that is still inside. The last handler
- * registered runs first. LLVM makes some of its objects, with handlers for them, when it first needs them, so ours is
- * registered again after LLVM's start and after each of the first jobs. Where the embedding is told of the end before
- * exit() begins, it calls this itself, and no order matters. */
-#define EXIT_REGISTRATIONS 32
-
+/* At exit LLVM's global objects are destroyed, those at least that it made when it was loaded: nobody may be inside
+ * any more. Handlers run last registered first, and this one is registered before the first thread enters LLVM, which
+ * after that registers none (llvm_exit.h). Where the embedding is told of the end before exit() begins, it calls this
+ * itself. */
 void ts_jit_stop(void) {
   struct timespec deadline;
   pthread_mutex_lock(&pool.lock);
@@ -70,11 +69,6 @@ void ts_jit_stop(void) {
   pool.exiting = true;
   while (pool.in_llvm > 0 && pthread_cond_timedwait(&pool.left, &pool.lock, &deadline) == 0) {}
   pthread_mutex_unlock(&pool.lock);
-}
-
-static void register_at_exit(void) {
-  static _Atomic int count;
-  if (atomic_load(&count) < EXIT_REGISTRATIONS && atomic_fetch_add(&count, 1) < EXIT_REGISTRATIONS) atexit(ts_jit_stop);
 }
 
 /* Both with the lock held. enter_llvm does not return once the process exits. */
@@ -168,7 +162,6 @@ static void run_first(job_queue *queue, ts_compiler **compiler) {
   ts_status status = off ? refusal() : run_job(compiler, job);
   current = NULL;
   job->nanoseconds = ts_jit_clock() - start;
-  register_at_exit();
   finish(job, status);
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
@@ -182,11 +175,7 @@ static void serve(job_queue *queue, bool warm_up) {
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
-  register_at_exit();
-  if (compiler && warm_up) {
-    ts_compiler_warm_up(compiler);
-    register_at_exit();
-  }
+  if (compiler && warm_up) ts_compiler_warm_up(compiler);
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
   for (;;) {
@@ -224,7 +213,8 @@ static bool start_thread(void *(*body)(void *)) {
   static bool handlers_set;
   if (!handlers_set) {
     ts_compiler_set_fatal_handler(on_fatal);
-    register_at_exit();
+    ts_llvm_keep_objects();
+    atexit(ts_jit_stop);
   }
   handlers_set = true;
   pthread_attr_t attributes;
