@@ -241,8 +241,7 @@ static ts_v negative_power(ts_emit *e, ts_dtype type, ts_v base, ts_v exponent) 
   ts_v odd = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, exponent, one, ""), zero_of(one), "");
   ts_v of_minus_one = choose(e, odd, ones_of(one), one);
   ts_v result = choose(e, LLVMBuildICmp(e->b, LLVMIntEQ, base, ones_of(base), ""), of_minus_one, zero_of(base));
-  result = choose(e, LLVMBuildICmp(e->b, LLVMIntEQ, base, one, ""), one, result);
-  return choose(e, LLVMBuildICmp(e->b, LLVMIntEQ, base, zero_of(base), ""), ones_of(base), result);
+  return choose(e, LLVMBuildICmp(e->b, LLVMIntEQ, base, one, ""), one, result);
 }
 
 static ts_v integer_power(ts_emit *e, ts_dtype type, ts_v base, ts_v exponent) {

@@ -147,9 +147,8 @@ static uint64_t remainder_of(bool is_signed, uint64_t a, uint64_t b) {
   return (uint64_t)((int64_t)a % (int64_t)b);
 }
 
-/* A negative power is 1 / base^n in integers. */
+/* A negative power is 1 / base^n cut to an integer, and 0 of 0. */
 static uint64_t negative_power(uint64_t base, uint64_t exponent) {
-  if (base == 0) return UINT64_MAX;
   if (base == 1) return 1;
   if (base == UINT64_MAX) return exponent & 1 ? UINT64_MAX : 1;
   return 0;

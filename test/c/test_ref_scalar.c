@@ -288,7 +288,7 @@ static const binary_case signed_cases[] = {
     {TS_OP_POW, 1, -5, 1},
     {TS_OP_POW, -1, -5, -1},
     {TS_OP_POW, -1, -4, 1},
-    {TS_OP_POW, 0, -1, -1},
+    {TS_OP_POW, 0, -1, 0},
     {TS_OP_MIN, -3, 2, -3},
     {TS_OP_MAX, -3, 2, 2},
     {TS_OP_GREATER, -1, 1, 0},
