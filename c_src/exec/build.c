@@ -252,12 +252,18 @@ static ts_status one_op_graph(const ts_graph *g, ts_op_id id, ts_value_id *map, 
   return ts_graph_set_results(out, TS_ROOT, &map[op->first_result], 1);
 }
 
+static int64_t reference_cost(const ts_graph *g, const ts_op *op) {
+  int64_t elements = ts_shape_elements(&ts_graph_value(g, op->first_result)->shape);
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    elements += ts_shape_elements(&ts_graph_value(g, op->operands[i])->shape);
+  return 1000 + 100 * elements;
+}
+
 static ts_status reference_step(builder *b, ts_block *block, ts_op_id id) {
   ts_step step;
   TS_TRY(start_step(b, TS_STEP_REFERENCE, id, &step));
   TS_TRY(ts_graph_create(&step.reference.graph));
-  const ts_op *op = ts_graph_op(b->graph, id);
-  step.cost_ns = 1000 + 100 * ts_shape_elements(&ts_graph_value(b->graph, op->first_result)->shape);
+  step.cost_ns = reference_cost(b->graph, ts_graph_op(b->graph, id));
   ts_value_id *map = NULL;
   ts_status status = TS_NEW_ARRAY(b->graph->values.count, &map);
   if (!status) status = one_op_graph(b->graph, id, map, step.reference.graph);
@@ -311,45 +317,80 @@ static bool own_temp(const builder *b, ts_storage_id id, int32_t position) {
   return s->kind == TS_STORAGE_TEMP && s->first >= position && s->merged == id && !s->carried && !s->next;
 }
 
-static ts_status fill_while(builder *b, ts_step *step) {
+/* What the body hands on as it is needs no memory of the loop's: its regions read the operand itself. The step keeps
+ * the other values; `slots` says which they are of the op's. */
+static ts_status pass_through(builder *b, ts_step *step, const ts_region *condition, const ts_region *body,
+                              uint32_t **slots) {
   const ts_op *op = ts_graph_op(b->graph, step->op);
-  const ts_region *condition = ts_graph_region(b->graph, op->attrs->regions.regions[0]);
-  const ts_region *body = ts_graph_region(b->graph, op->attrs->regions.regions[1]);
+  uint32_t kept = 0;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)op->result_count + 1, slots));
   for (uint32_t i = 0; i < op->result_count; i++) {
-    ts_storage *s = &b->exe->storages.data[step->results[i]];
-    s->carried = true;
-    s->loop = step->position;
-    s->loop_index = i;
-    b->map[condition->params.data[i]] = b->map[body->params.data[i]] = step->results[i];
-  }
-  TS_TRY(build_region(b, op->attrs->regions.regions[0], &step->loop.condition));
-  step->loop.condition_result = b->map[condition->results.data[0]];
-  use_at(b, step->loop.condition_result, b->position++);
-  int32_t body_start = b->position;
-  TS_TRY(build_region(b, op->attrs->regions.regions[1], &step->loop.body));
-  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)op->result_count + 1, &step->loop.next));
-  for (uint32_t i = 0; i < op->result_count; i++) {
-    ts_storage_id v = b->map[body->results.data[i]];
-    step->loop.next[i] = v;
-    if (v == step->results[i]) continue; /* passed through */
-    if (!own_temp(b, v, body_start)) {
-      TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, b->exe->storages.data[step->results[i]].bytes, &step->loop.next[i]));
-      TS_TRY(copy_step(b, &step->loop.body, v, step->loop.next[i], step->op));
+    bool same = body->results.data[i] == body->params.data[i];
+    ts_storage_id id = step->operands[i], own = step->results[i];
+    b->map[condition->params.data[i]] = b->map[body->params.data[i]] = same ? id : own;
+    if (same) {
+      b->map[op->first_result + i] = id;
+      b->exe->storages.data[own].first = INT32_MAX;
+      b->exe->storages.data[own].last = -1;
+      continue;
     }
-    ts_storage *s = &b->exe->storages.data[step->loop.next[i]];
-    s->next = true; /* marks it taken, too */
-    s->loop = step->position;
-    s->loop_index = i;
+    step->operands[kept] = id;
+    step->results[kept] = own;
+    (*slots)[kept++] = i;
   }
-  /* What goes from one iteration to the next keeps its memory for the whole loop. */
+  step->operand_count = step->result_count = kept;
+  return TS_SUCCESS;
+}
+
+/* Where an iteration leaves the next value of the step's value i. */
+static ts_status bind_next(builder *b, ts_step *step, uint32_t i, ts_storage_id value, int32_t body_start) {
+  step->loop.next[i] = value;
+  if (value == step->results[i]) return TS_SUCCESS; /* an alias of the old value */
+  if (!own_temp(b, value, body_start)) {
+    TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, b->exe->storages.data[step->results[i]].bytes, &step->loop.next[i]));
+    TS_TRY(copy_step(b, &step->loop.body, value, step->loop.next[i], step->op));
+  }
+  ts_storage *s = &b->exe->storages.data[step->loop.next[i]];
+  s->next = true; /* marks it taken, too */
+  s->loop = step->position;
+  s->loop_index = i;
+  return TS_SUCCESS;
+}
+
+/* What goes from one iteration to the next, and what all of them read, keeps its memory for the whole loop. */
+static void keep_for_loop(builder *b, const ts_step *step, const ts_op *op) {
   int32_t end = b->position++;
-  for (uint32_t i = 0; i < op->result_count; i++) {
+  for (uint32_t i = 0; i < step->result_count; i++) {
     ts_storage *carried = &b->exe->storages.data[step->results[i]];
     carried->last_in_loop = carried->last;
     use_at(b, step->results[i], end);
     use_at(b, step->loop.next[i], step->position);
     use_at(b, step->loop.next[i], end);
   }
+  for (uint32_t i = 0; i < op->result_count; i++) use_at(b, b->map[op->first_result + i], end);
+}
+
+static ts_status fill_while(builder *b, ts_step *step) {
+  const ts_op *op = ts_graph_op(b->graph, step->op);
+  const ts_region *condition = ts_graph_region(b->graph, op->attrs->regions.regions[0]);
+  const ts_region *body = ts_graph_region(b->graph, op->attrs->regions.regions[1]);
+  uint32_t *slots;
+  TS_TRY(pass_through(b, step, condition, body, &slots));
+  for (uint32_t i = 0; i < step->result_count; i++) {
+    ts_storage *s = &b->exe->storages.data[step->results[i]];
+    s->carried = true;
+    s->loop = step->position;
+    s->loop_index = i;
+  }
+  TS_TRY(build_region(b, op->attrs->regions.regions[0], &step->loop.condition));
+  step->loop.condition_result = b->map[condition->results.data[0]];
+  use_at(b, step->loop.condition_result, b->position++);
+  int32_t body_start = b->position;
+  TS_TRY(build_region(b, op->attrs->regions.regions[1], &step->loop.body));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)step->result_count + 1, &step->loop.next));
+  for (uint32_t i = 0; i < step->result_count; i++)
+    TS_TRY(bind_next(b, step, i, b->map[body->results.data[slots[i]]], body_start));
+  keep_for_loop(b, step, op);
   step->cost_ns = INT64_MAX;
   return TS_SUCCESS;
 }

@@ -104,15 +104,21 @@ static ts_status find_moves(ts_executable *exe) {
   return TS_SUCCESS;
 }
 
-static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
+/* Folds are always expanded: there is no other way to run them. */
+static ts_status transform(const ts_graph *graph, const ts_compile_options *options, ts_graph **out) {
   ts_pass_options passes = {.evaluate = evaluate, .no_fusion = options->no_fusion};
+  if (!options->no_simplify) return ts_pipeline_run(graph, &passes, out);
+  if (options->no_fusion) return ts_pass_expand(graph, &passes, out);
+  ts_graph *expanded;
+  TS_TRY(ts_pass_expand(graph, &passes, &expanded));
+  ts_status status = ts_pass_fuse(expanded, &passes, out);
+  ts_graph_destroy(expanded);
+  return status;
+}
+
+static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   int64_t start = ts_system_ns();
-  if (options->no_simplify && options->no_fusion)
-    TS_TRY(ts_graph_clone(graph, &exe->graph));
-  else if (options->no_simplify)
-    TS_TRY(ts_pass_fuse(graph, &passes, &exe->graph));
-  else
-    TS_TRY(ts_pipeline_run(graph, &passes, &exe->graph));
+  TS_TRY(transform(graph, options, &exe->graph));
   exe->stats.pass_ns = ts_system_ns() - start;
   const ts_region *root = ts_graph_region(exe->graph, TS_ROOT);
   exe->param_count = root->params.count;

@@ -4,6 +4,7 @@
  * interleaved. Either way each line's order, and so its bits, are the same. */
 #include "kernel/scan.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -21,7 +22,14 @@ typedef struct scan_job {
   int64_t outer, n, inner; /* the shape around the axis */
   int64_t step;            /* +1, or -1 for reverse, in indices of the axis */
   int64_t tasks, per_task;
+  const _Atomic bool *cancel;
 } scan_job;
+
+/* Asked once in CHECK steps of a line. */
+#define CHECK 8192
+static bool cancelled(const scan_job *job) {
+  return job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed);
+}
 
 typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 
@@ -63,6 +71,7 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
       T *y = (T *)job->out + row * n + first;                                                                     \
       A carry[ROWS] = {0};                                                                                        \
       for (int64_t k = 0; k < n; k += COLUMNS) {                                                                  \
+        if (k % CHECK == 0 && cancelled(job)) return;                                                             \
         int64_t at = k * job->step;                                                                               \
         if (rows == ROWS && n - k >= COLUMNS && job->step == 1)                                                   \
           block_##NAME(x + at, y + at, n, 1, ROWS, COLUMNS, carry, k == 0);                                       \
@@ -84,6 +93,7 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
         y[i] = STORE(carry[i]);                                                                                   \
       }                                                                                                           \
       for (int64_t k = 1; k < n; k++) {                                                                           \
+        if (k % CHECK == 1 && cancelled(job)) return;                                                             \
         x += job->step * inner, y += job->step * inner;                                                           \
         for (int64_t i = 0; i < width; i++) {                                                                     \
           A v = LOAD(x[i]);                                                                                       \
@@ -155,14 +165,19 @@ static int op_index(ts_opcode op) {
 }
 
 ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
-                      void *out, const ts_parallel *parallel) {
+                      void *out, const ts_parallel *parallel, const _Atomic bool *cancel) {
   int which = op_index(op);
   if (which < 0 || type >= TS_DTYPE_COUNT || !table[type][which][0])
     return ts_error(TS_INVALID_ARGUMENT, "%s of %s is not a scan", ts_op_name(op), ts_dtype_name(type));
   if (axis < 0 || axis >= shape->rank)
     return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", ts_op_name(op), axis, TS_SHAPE_STR(type, shape));
-  scan_call call = {
-      .job = {.in = in, .out = out, .outer = 1, .n = shape->dims[axis], .inner = 1, .step = reverse ? -1 : 1}};
+  scan_call call = {.job = {.in = in,
+                            .out = out,
+                            .outer = 1,
+                            .n = shape->dims[axis],
+                            .inner = 1,
+                            .step = reverse ? -1 : 1,
+                            .cancel = cancel}};
   for (int d = 0; d < axis; d++) call.job.outer *= shape->dims[d];
   for (int d = axis + 1; d < shape->rank; d++) call.job.inner *= shape->dims[d];
   if (call.job.outer == 0 || call.job.n == 0 || call.job.inner == 0) return TS_SUCCESS;
@@ -175,5 +190,5 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
   if (rows) call.job.per_task -= call.job.per_task % ROWS;
   call.job.tasks = (call.units + call.job.per_task - 1) / call.job.per_task;
   ts_parallel_run(parallel, call.job.tasks, scan_task, &call);
-  return TS_SUCCESS;
+  return cancelled(&call.job) ? ts_error(TS_CANCELLED, "%s cancelled", ts_op_name(op)) : TS_SUCCESS;
 }

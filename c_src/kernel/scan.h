@@ -8,9 +8,12 @@
 #include "ir/op.h"
 #include "tensor/shape.h"
 
+#include <stdbool.h>
+
 /* `in` and `out` are dense row-major of `shape`; they may be the same memory. f16 and bf16 carry f32
- * and round every output; min and max propagate NaN. */
+ * and round every output; min and max propagate NaN. `cancel` may be NULL; when it becomes true the scan ends
+ * soon with TS_CANCELLED. */
 ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
-                      void *out, const ts_parallel *parallel);
+                      void *out, const ts_parallel *parallel, const _Atomic bool *cancel);
 
 #endif

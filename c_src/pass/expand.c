@@ -1,16 +1,18 @@
-/* A general reduce becomes a loop over the reduced elements in row-major order: acc = region(acc, x), the region's
- * scalar ops on whole slices where that means the same. Regions that hold regions are left to the interpreter. */
+/* A general reduce becomes a loop over the reduced elements in row-major order: acc = region(acc, x). Where each of the
+ * region's ops means the same on tensors, acc and x are whole slices; elsewhere one element of the result is computed
+ * after the other. */
 #include "pass/normalize.h"
 
-/* The operand as [elements, kept...], the loop's carried values, and what the body knows. */
+/* The operand as [elements, kept...], or as [elements, lines] where slices are of no use. */
 typedef struct expansion {
   ts_rewrite *rw;
   ts_rules *rules;
   const ts_op *op;
   const ts_region *combine;
-  ts_shape kept; /* of the result */
-  ts_shape rows; /* [elements, kept...] */
-  int64_t elements;
+  ts_dtype dtype;
+  ts_shape kept;           /* of the result */
+  ts_shape rows;           /* of the operand in that form */
+  int64_t elements, lines; /* of the operand for one of the result; of the result */
 } expansion;
 
 /* Each op of the region must mean the same when its operands are tensors of one shape. */
@@ -38,7 +40,7 @@ static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) 
   bool goes[TS_MAX_RANK] = {0};
   ts_attrs attrs = {0};
   ts_value_id operand = ts_rewrite_operand(e->rw, e->op, 0), moved;
-  e->elements = 1;
+  e->elements = e->lines = 1;
   for (int32_t i = 0; i < axes->rank; i++) {
     goes[axes->dims[i]] = true;
     attrs.axes.dims[attrs.axes.rank++] = axes->dims[i];
@@ -50,38 +52,51 @@ static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) 
     if (goes[d]) continue;
     attrs.axes.dims[attrs.axes.rank++] = d;
     e->kept.dims[e->kept.rank++] = e->rows.dims[e->rows.rank++] = shape->dims[d];
+    e->lines *= shape->dims[d];
   }
+  if (!is_liftable(e->rw->from, e->combine)) e->rows = (ts_shape){.rank = 2, .dims = {e->elements, e->lines}};
   TS_TRY(add(e, target, TS_OP_TRANSPOSE, &operand, 1, &attrs, &moved));
   attrs = (ts_attrs){.shape = e->rows};
   return add(e, target, TS_OP_RESHAPE, &moved, 1, &attrs, out);
 }
 
-/* Both regions carry the index, the accumulator and the rows. */
-static ts_status open_region(expansion *e, ts_region_id *region, ts_value_id params[3]) {
-  ts_dtype dtype = ts_graph_value(e->rw->from, e->op->operands[0])->dtype;
+/* A region of a loop: parameter 0 is an index, 1 has a shape, 2 is the rows; index 3, if wanted, is another's. */
+static ts_status open_region(expansion *e, const ts_shape *shape, bool inner, ts_region_id *region,
+                             ts_value_id params[4]) {
   TS_TRY(ts_graph_add_region(e->rw->to, region));
   TS_TRY(ts_graph_add_param(e->rw->to, *region, TS_S64, &(ts_shape){0}, &params[0]));
-  TS_TRY(ts_graph_add_param(e->rw->to, *region, dtype, &e->kept, &params[1]));
-  return ts_graph_add_param(e->rw->to, *region, dtype, &e->rows, &params[2]);
+  TS_TRY(ts_graph_add_param(e->rw->to, *region, e->dtype, shape, &params[1]));
+  TS_TRY(ts_graph_add_param(e->rw->to, *region, e->dtype, &e->rows, &params[2]));
+  return inner ? ts_graph_add_param(e->rw->to, *region, TS_S64, &(ts_shape){0}, &params[3]) : TS_SUCCESS;
 }
 
-static ts_status make_condition(expansion *e, ts_region_id *out) {
-  ts_value_id params[3], limit, more;
-  TS_TRY(open_region(e, out, params));
-  TS_TRY(add_index(e, *out, e->elements, &limit));
+static ts_status make_condition(expansion *e, const ts_shape *shape, bool inner, int64_t count, ts_region_id *out) {
+  ts_value_id params[4], limit, more;
+  TS_TRY(open_region(e, shape, inner, out, params));
+  TS_TRY(add_index(e, *out, count, &limit));
   TS_TRY(add(e, *out, TS_OP_LESS, (ts_value_id[]){params[0], limit}, 2, NULL, &more));
   return ts_graph_set_results(e->rw->to, *out, &more, 1);
 }
 
-/* rows[index, ...] */
-static ts_status read_row(expansion *e, ts_region_id body, const ts_value_id params[3], ts_value_id *out) {
+static ts_status add_one(expansion *e, ts_region_id region, ts_value_id index, ts_value_id *out) {
+  ts_value_id one;
+  TS_TRY(add_index(e, region, 1, &one));
+  return add(e, region, TS_OP_ADD, (ts_value_id[]){index, one}, 2, NULL, out);
+}
+
+/* rows[index, ...], or rows[index, line] */
+static ts_status read_row(expansion *e, ts_region_id body, const ts_value_id params[4], bool inner, ts_value_id *out) {
   ts_value_id operands[1 + TS_MAX_RANK] = {params[2], params[0]}, zero, row;
   ts_attrs attrs = {.shape = e->rows};
   attrs.shape.dims[0] = 1;
   TS_TRY(add_index(e, body, 0, &zero));
   for (int32_t d = 1; d < e->rows.rank; d++) operands[1 + d] = zero;
+  if (inner) {
+    operands[2] = params[3];
+    attrs.shape.dims[1] = 1;
+  }
   TS_TRY(add(e, body, TS_OP_DYNAMIC_SLICE, operands, 1 + (size_t)e->rows.rank, &attrs, &row));
-  attrs = (ts_attrs){.shape = e->kept};
+  attrs = (ts_attrs){.shape = inner ? (ts_shape){0} : e->kept};
   return add(e, body, TS_OP_RESHAPE, &row, 1, &attrs, out);
 }
 
@@ -95,44 +110,85 @@ static ts_status lift(expansion *e, ts_region_id body, ts_op_id id) {
   return add(e, body, op->code, operands, op->operand_count, op->attrs ? &attrs : NULL, &e->rw->map[op->first_result]);
 }
 
-static ts_status make_body(expansion *e, ts_region_id *out) {
-  ts_value_id params[3], one, results[3];
-  TS_TRY(open_region(e, out, params));
+/* acc = region(acc, x), with x a slice or an element. */
+static ts_status make_fold(expansion *e, const ts_shape *shape, bool inner, ts_region_id *out) {
+  ts_value_id params[4] = {0}, results[4];
+  TS_TRY(open_region(e, shape, inner, out, params));
   e->rw->map[e->combine->params.data[0]] = params[1];
-  TS_TRY(read_row(e, *out, params, &e->rw->map[e->combine->params.data[1]]));
-  for (size_t i = 0; i < e->combine->ops.count; i++) TS_TRY(lift(e, *out, e->combine->ops.data[i]));
-  TS_TRY(add_index(e, *out, 1, &one));
-  TS_TRY(add(e, *out, TS_OP_ADD, (ts_value_id[]){params[0], one}, 2, NULL, &results[0]));
+  TS_TRY(read_row(e, *out, params, inner, &e->rw->map[e->combine->params.data[1]]));
+  for (size_t i = 0; i < e->combine->ops.count; i++) {
+    ts_op_id op = e->combine->ops.data[i];
+    TS_TRY(inner ? e->rw->visit(e->rw, op, *out) : lift(e, *out, op));
+  }
+  TS_TRY(add_one(e, *out, params[0], &results[0]));
   results[1] = e->rw->map[e->combine->results.data[0]];
+  results[2] = params[2];
+  results[3] = params[3];
+  return ts_graph_set_results(e->rw->to, *out, results, inner ? 4 : 3);
+}
+
+static ts_status add_loop(expansion *e, ts_region_id target, const ts_shape *shape, bool inner,
+                          const ts_value_id initial[4], ts_value_id *out) {
+  ts_attrs attrs = {0};
+  TS_TRY(make_condition(e, shape, inner, e->elements, &attrs.regions.regions[0]));
+  TS_TRY(make_fold(e, shape, inner, &attrs.regions.regions[1]));
+  TS_TRY(add(e, target, TS_OP_WHILE, initial, inner ? 4 : 3, &attrs, out));
+  *out += 1;
+  return TS_SUCCESS;
+}
+
+/* The body of the loop over lines: result[line] = fold of the line. The result holds the initial value at first. */
+static ts_status make_line(expansion *e, const ts_shape *lines, ts_region_id *out) {
+  ts_value_id params[4], initial[4], acc, folded, update, results[3];
+  ts_attrs attrs = {.shape = {.rank = 1, .dims = {1}}};
+  TS_TRY(open_region(e, lines, false, out, params));
+  TS_TRY(add_index(e, *out, 0, &initial[0]));
+  TS_TRY(add(e, *out, TS_OP_DYNAMIC_SLICE, (ts_value_id[]){params[1], params[0]}, 2, &attrs, &acc));
+  TS_TRY(add(e, *out, TS_OP_RESHAPE, &acc, 1, &(ts_attrs){.shape = {0}}, &initial[1]));
+  initial[2] = params[2];
+  initial[3] = params[0];
+  TS_TRY(add_loop(e, *out, &(ts_shape){0}, true, initial, &folded));
+  TS_TRY(add(e, *out, TS_OP_RESHAPE, &folded, 1, &attrs, &update));
+  TS_TRY(add(e, *out, TS_OP_PUT_SLICE, (ts_value_id[]){params[1], update, params[0]}, 3, NULL, &results[1]));
+  TS_TRY(add_one(e, *out, params[0], &results[0]));
   results[2] = params[2];
   return ts_graph_set_results(e->rw->to, *out, results, 3);
 }
 
-/* A scalar in every element of the result. */
-static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, ts_value_id *out) {
-  ts_attrs attrs = {.broadcast = {.shape = e->kept}};
-  *out = scalar;
-  return e->kept.rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, &scalar, 1, &attrs, out);
-}
-
-static ts_status expand(expansion *e, ts_region_id target, ts_value_id *out) {
-  ts_value_id initial[3], first;
+static ts_status fold_lines(expansion *e, ts_region_id target, const ts_value_id initial[3], ts_value_id *out) {
+  ts_shape lines = {.rank = 1, .dims = {e->lines}};
+  ts_value_id first, folded;
   ts_attrs attrs = {0};
-  TS_TRY(make_rows(e, target, &initial[2]));
-  TS_TRY(add_index(e, target, 0, &initial[0]));
-  TS_TRY(spread(e, target, ts_rewrite_operand(e->rw, e->op, 1), &initial[1]));
-  *out = initial[1];
-  if (e->elements == 0) return TS_SUCCESS;
-  TS_TRY(make_condition(e, &attrs.regions.regions[0]));
-  TS_TRY(make_body(e, &attrs.regions.regions[1]));
+  TS_TRY(make_condition(e, &lines, false, e->lines, &attrs.regions.regions[0]));
+  TS_TRY(make_line(e, &lines, &attrs.regions.regions[1]));
   TS_TRY(add(e, target, TS_OP_WHILE, initial, 3, &attrs, &first));
-  *out = first + 1;
-  return TS_SUCCESS;
+  folded = first + 1;
+  return add(e, target, TS_OP_RESHAPE, &folded, 1, &(ts_attrs){.shape = e->kept}, out);
 }
 
-ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
+/* A scalar in every element. */
+static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, const ts_shape *shape,
+                        ts_value_id *out) {
+  ts_attrs attrs = {.broadcast = {.shape = *shape}};
+  *out = scalar;
+  return shape->rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, &scalar, 1, &attrs, out);
+}
+
+ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target) {
   expansion e = {.rw = rw, .rules = rules, .op = ts_graph_op(rw->from, id)};
+  ts_value_id initial[4], result;
   e.combine = ts_graph_region(rw->from, e.op->attrs->reduce.region);
-  *out_done = is_liftable(rw->from, e.combine);
-  return *out_done ? expand(&e, target, &rw->map[e.op->first_result]) : TS_SUCCESS;
+  e.dtype = ts_graph_value(rw->from, e.op->operands[0])->dtype;
+  bool whole = is_liftable(rw->from, e.combine);
+  TS_TRY(make_rows(&e, target, &initial[2]));
+  TS_TRY(add_index(&e, target, 0, &initial[0]));
+  ts_shape lines = {.rank = 1, .dims = {e.lines}};
+  bool is_empty = e.elements == 0 || e.lines == 0;
+  TS_TRY(spread(&e, target, ts_rewrite_operand(rw, e.op, 1), whole || is_empty ? &e.kept : &lines, &initial[1]));
+  if (is_empty) return ts_rewrite_set(rw, id, initial[1]);
+  if (whole)
+    TS_TRY(add_loop(&e, target, &e.kept, false, initial, &result));
+  else
+    TS_TRY(fold_lines(&e, target, initial, &result));
+  return ts_rewrite_set(rw, id, result);
 }

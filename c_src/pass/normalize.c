@@ -53,7 +53,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   bool done = false;
   n->rules.to = rw->to;
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) TS_TRY(visit_control(rw, id, target, &done));
-  if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) TS_TRY(ts_expand_visit(rw, &n->rules, id, target, &done));
+  if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) return ts_expand_visit(rw, &n->rules, id, target);
   if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))
     TS_TRY(ts_dots_visit(rw, &n->rules, id, target, &done));
   if (done) return TS_SUCCESS;

@@ -1,5 +1,7 @@
 /* Cumulative ops against the interpreter: every type, axis and direction, empty and odd shapes. */
 #include "exec/executable.h"
+#include "exec/pool.h"
+#include "kernel/scan.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
@@ -49,11 +51,29 @@ START_TEST(test_scans)
 }
 END_TEST
 
+/* One line, many lines, many columns. */
+START_TEST(test_cancelled)
+{
+  static const ts_shape cancelled_shapes[] = {
+      {.rank = 1, .dims = {100}}, {.rank = 2, .dims = {40, 50}}, {.rank = 2, .dims = {50, 40}}};
+  const _Atomic bool cancel = true;
+  float in[2000] = {1}, out[2000] = {0};
+  for (int i = 0; i < 3; i++) {
+    const ts_shape *shape = &cancelled_shapes[i];
+    ck_assert_error(
+        ts_scan_run(TS_OP_CUMULATIVE_SUM, TS_F32, shape, i == 1 ? 1 : 0, false, in, out, ts_pool_parallel(0), &cancel),
+        TS_CANCELLED, "cumulative_sum");
+  }
+  for (int i = 100; i < 2000; i++) ck_assert(out[i] == 0); /* nobody began a line */
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("scan");
   TCase *scans = tcase_create("scans");
   tcase_set_timeout(scans, 60);
   tcase_add_loop_test(scans, test_scans, 0, (int)(sizeof ops / sizeof *ops));
+  tcase_add_test(scans, test_cancelled);
   suite_add_tcase(suite, scans);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -46,6 +46,23 @@ killed_scalar_loop_test_() ->
 killed_large_loop_test_() ->
     {timeout, 30, fun() -> ?assert(busy_after_kill(endless_large(), tessera:ones({100000})) < 60) end}.
 
+%% Steps that take long by themselves.
+killed_fold_test_() ->
+    {timeout, 30, fun() ->
+        F = tessera:jit(fun(X) -> tessera:reduce(X, 0.0, fun(A, B) ->
+            tessera:'cond'(tessera:greater(A, B), fun() -> A end, fun() -> tessera:multiply(B, 0.5) end)
+        end) end),
+        X = tessera:ones({1 bsl 26}),
+        ?assertNotEqual(nomatch, string:find(tessera:explain(F, [X]), "runs on a dirty CPU scheduler")),
+        ?assert(busy_after_kill(F, X) < 60)
+    end}.
+
+killed_scan_test_() ->
+    {timeout, 30, fun() ->
+        F = tessera:jit(fun(X) -> tessera:while(X, fun(_) -> 1 end, fun tessera:cumulative_max/1) end),
+        ?assert(busy_after_kill(F, tessera:ones({1 bsl 26})) < 60)
+    end}.
+
 %% Many callers die in the middle of their runs; what they held comes back.
 dead_callers_test_() ->
     {timeout, 60, fun() ->

@@ -178,7 +178,21 @@ fold_test_() ->
                  [t([3, 2, 1])])),
      ?_test(same([4, 6], fun(T) -> tessera:reduce(T, 0, fun tessera:add/2, #{axes => [0]}) end, [t([[1, 2], [3, 4]])])),
      ?_test(same([[10.5], [10.5]], fun(T) -> tessera:reduce(T, 0.5, fun tessera:max/2, #{axes => [1], keep_axes => true}) end,
-                 [tessera:full({2, 3}, 10.5)]))].
+                 [tessera:full({2, 3}, 10.5)])),
+     %% with control flow in the function, and folds of folds
+     ?_test(same(11, fun(T) -> tessera:reduce(T, 0, fun longer/2) end, [t([3, 1, 4, 7])])),
+     ?_test(same([[10], [11]], fun(T) -> tessera:reduce(T, 0, fun longer/2, #{axes => [1], keep_axes => true}) end,
+                 [t([[3, 2, 1, 7], [3, 1, 4, 7]])])),
+     ?_test(same(5.3125, fun(T) -> tessera:reduce(T, 1, fun halved/2) end, [t([5.0, 20.0, 30.0, 1.5])])),
+     ?_test(same([12, 9], fun(T) -> tessera:reduce(T, 0, fun(X, A) -> tessera:sum(tessera:broadcast(tessera:add(X, A), {3})) end,
+                                                   #{axes => [0]}) end, [t([[1, 0], [1, 3]])])),
+     ?_test(same([5.0, 5.0], fun(T) -> tessera:reduce(T, 5, fun longer/2, #{axes => [0]}) end, [tessera:zeros({0, 2})])),
+     ?_test(same([], fun(T) -> tessera:reduce(T, 5, fun longer/2, #{axes => [0]}) end, [tessera:zeros({2, 0})]))].
+
+%% X where it is even, else both.
+longer(X, A) -> tessera:'cond'(tessera:equal(tessera:remainder(X, 2), 0), fun() -> X end, fun() -> tessera:add(A, X) end).
+
+halved(X, A) -> tessera:while(tessera:add(X, A), fun(Y) -> tessera:greater(Y, 10) end, fun(Y) -> tessera:multiply(Y, 0.5) end).
 
 dot_test_() ->
     A = t([[1.0, 2.0], [3.0, 4.0]]), V = t([1.0, 10.0]),
