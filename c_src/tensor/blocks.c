@@ -60,3 +60,26 @@ ts_free_block *ts_blocks_pop(ts_blocks *blocks, int32_t class) {
 }
 
 ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks) { return unlink_block(blocks, blocks->oldest); }
+
+/* Frees the memory from `rest` on, a multiple of huge pages, as few blocks. */
+static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, int64_t now) {
+  while (bytes > 0) {
+    int64_t step = class_step(63 - __builtin_clzll((uint64_t)bytes)), size = bytes / step * step;
+    ts_free_block *block = (ts_free_block *)(void *)rest;
+    block->class = ts_block_class(size, &block->bytes);
+    ts_blocks_push(blocks, block, now);
+    rest += size;
+    bytes -= size;
+  }
+}
+
+ts_free_block *ts_blocks_split(ts_blocks *blocks, int32_t class, int64_t bytes, int64_t now) {
+  int32_t larger = class + 1;
+  while (larger < TS_BLOCK_CLASSES && !blocks->classes[larger]) larger++;
+  if (larger == TS_BLOCK_CLASSES) return NULL;
+  ts_free_block *block = ts_blocks_pop(blocks, larger);
+  push_rest(blocks, (char *)block + bytes, block->bytes - bytes, now);
+  block->bytes = bytes;
+  block->class = class;
+  return block;
+}

@@ -31,6 +31,9 @@ int32_t ts_block_class(int64_t size, int64_t *out_bytes);
 /* `block->bytes` and `block->class` are set. */
 void ts_blocks_push(ts_blocks *blocks, ts_free_block *block, int64_t now);
 ts_free_block *ts_blocks_pop(ts_blocks *blocks, int32_t class); /* NULL when there is none */
-ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks);         /* there must be one */
+/* Cuts a block of whole huge pages off the smallest free block of a larger class; what is left of that stays, as free
+ * blocks of their own. NULL when there is none. */
+ts_free_block *ts_blocks_split(ts_blocks *blocks, int32_t class, int64_t bytes, int64_t now);
+ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks); /* there must be one */
 
 #endif

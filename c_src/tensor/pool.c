@@ -30,7 +30,7 @@
 
 /* Frees look for idle blocks this often, and give those back. */
 #define TRIM_INTERVAL_MS 1000
-#define TRIM_IDLE_MS 10000
+#define TRIM_IDLE_MS 60000
 
 typedef struct shelf {
   ts_spin lock;
@@ -176,9 +176,12 @@ static void *take_from_shelf(ts_pool *pool, int32_t class, int64_t bytes) {
   return block;
 }
 
-/* Under the pool's lock. Counts `bytes` as out, and takes a free block of the class if there is one. */
+/* Under the pool's lock. Counts `bytes` as out, and takes a free block of the class if there is one, or a part of a
+ * larger one: where the system has to find the memory first, a fresh huge page costs more than filling fifty. */
 static ts_free_block *reserve(ts_pool *pool, int32_t class, int64_t bytes, ts_free_block **victims) {
   ts_free_block *block = ts_blocks_pop(&pool->blocks, class);
+  if (!block && bytes >= (int64_t)TS_HUGE_PAGE)
+    block = ts_blocks_split(&pool->blocks, class, bytes, ts_system_coarse_ms());
   pool->out += bytes;
   if (pool->out > pool->high_water) pool->high_water = pool->out;
   if (!block) evict_above(pool, footprint_bound(pool), victims);

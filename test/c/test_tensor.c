@@ -278,6 +278,37 @@ START_TEST(pool_reuses_blocks)
 }
 END_TEST
 
+/* 40 MB serve 6 + 32 + 2, which nobody gave back as such. */
+START_TEST(pool_cuts_larger_blocks)
+{
+  static const int64_t sizes[] = {6 * MB, 32 * MB - 5, 2 * MB};
+  enum { COUNT = sizeof(sizes) / sizeof(*sizes) };
+  if (TS_POOL_PASS_THROUGH) return; /* keeps no blocks */
+  ts_pool *pool;
+  char *whole, *parts[COUNT], *other;
+  ck_assert_ok(ts_pool_create(1 << 30, &pool));
+  ck_assert_ok(ts_pool_alloc(pool, 40 * MB, (void **)&whole));
+  ts_pool_free(pool, whole, 40 * MB);
+  for (int i = 0; i < COUNT; i++) {
+    ck_assert_ok(ts_pool_alloc(pool, sizes[i], (void **)&parts[i]));
+    ck_assert(parts[i] >= whole && parts[i] + sizes[i] <= whole + 40 * MB);
+    memset(parts[i], i, (size_t)sizes[i]);
+    ck_assert_int_eq(stats_of(pool).live + stats_of(pool).pooled, 40 * MB);
+  }
+  ck_assert_int_eq(stats_of(pool).pooled, 0);
+  ck_assert_ok(ts_pool_alloc(pool, MB, (void **)&other));
+  ck_assert(other < whole || other >= whole + 40 * MB);
+  for (int i = 0; i < COUNT; i++)
+    for (int64_t at = 0; at < sizes[i]; at += 4096) ck_assert_int_eq(parts[i][at], i);
+  for (int i = 0; i < COUNT; i++) ts_pool_free(pool, parts[i], sizes[i]);
+  ck_assert_int_eq(stats_of(pool).pooled, 40 * MB);
+  ts_pool_free(pool, other, MB);
+  ts_pool_trim(pool, 0);
+  ck_assert_int_eq(stats_of(pool).pooled, 0);
+  ts_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(pool_keeps_a_bounded_amount)
 {
   enum { COUNT = 400 };
@@ -544,6 +575,7 @@ int main(void) {
   tcase_add_test(tests, shape_broadcast);
   tcase_add_test(tests, pool_sizes);
   tcase_add_test(tests, pool_reuses_blocks);
+  tcase_add_test(tests, pool_cuts_larger_blocks);
   tcase_add_test(tests, pool_keeps_a_bounded_amount);
   tcase_add_test(tests, pool_limit);
   tcase_add_test(tests, pool_default_has_a_limit);
