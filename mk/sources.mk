@@ -181,6 +181,7 @@ C_TESTS := \
   test_pass \
   test_plan \
   test_pool \
+  test_program \
   test_random \
   test_ref \
   test_ref_reduce \

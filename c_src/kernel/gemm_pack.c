@@ -5,18 +5,6 @@
 
 /* ---- elements of the types that are computed in 32 bits ---- */
 
-static uint32_t bits_of(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-static float float_of(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 static uint32_t widen_s8(int8_t v) { return (uint32_t)v; }
 static uint32_t widen_u8(uint8_t v) { return v; }
 static uint32_t widen_s16(int16_t v) { return (uint32_t)v; }
@@ -26,7 +14,7 @@ static uint32_t widen_bf16(uint16_t v) { return (uint32_t)v << 16; }
 /* The exponent's bias is corrected by a multiplication, which also normalises subnormals. */
 static uint32_t widen_f16(uint16_t v) {
   uint32_t magnitude = (uint32_t)(v & 0x7FFF) << 13, special = magnitude >= 0x0F800000u ? 0x7F800000u : 0;
-  return bits_of(float_of(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
+  return ts_f32_bits(ts_f32_from_bits(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
 }
 
 static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
@@ -46,7 +34,7 @@ static uint16_t narrow_f16(uint32_t v) {
   } else if (magnitude >= 0x38800000u) { /* normal; a carry out of the largest gives infinity */
     result = (magnitude + 0xFFF + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
   } else { /* one unit in the last place of 0.5f is the smallest subnormal: the addition rounds */
-    result = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+    result = ts_f32_bits(ts_f32_from_bits(magnitude) + 0.5f) - ts_f32_bits(0.5f);
   }
   return (uint16_t)(sign | result);
 }

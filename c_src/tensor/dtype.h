@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum ts_dtype {
 #define TS_DTYPE(e, t, b, k, s) TS_##e,
@@ -43,6 +44,18 @@ ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
 ts_dtype ts_dtype_to_float(ts_dtype type);
 /* The type of a sum or product: small integers widen as Nx says. */
 ts_dtype ts_dtype_aggregate(ts_dtype type);
+
+static inline uint32_t ts_f32_bits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+static inline float ts_f32_from_bits(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
 
 /* Half-precision conversions, round to nearest even; NaN stays NaN. */
 uint16_t ts_f32_to_f16(float value);

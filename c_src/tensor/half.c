@@ -12,18 +12,6 @@ static uint64_t f64_bits(double value) {
   return bits;
 }
 
-static uint32_t f32_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-static float f32_from_bits(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
 /* `m` / 2^shift to the nearest integer, ties to even; shift in 1..53. */
 static uint64_t shift_right_even(uint64_t m, int shift) {
   uint64_t quotient = m >> shift, rest = m & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
@@ -58,17 +46,17 @@ uint16_t ts_f64_to_f16(double value) { return round_f64(value, 5, 10); }
 uint16_t ts_f64_to_bf16(double value) { return round_f64(value, 8, 7); }
 uint16_t ts_f32_to_f16(float value) { return round_f64((double)value, 5, 10); }
 uint16_t ts_f32_to_bf16(float value) {
-  uint32_t bits = f32_bits(value);
+  uint32_t bits = ts_f32_bits(value);
   if ((bits & 0x7FFFFFFF) > 0x7F800000) return (uint16_t)(bits >> 16 | 0x40);
   return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-float ts_bf16_to_f32(uint16_t bits) { return f32_from_bits((uint32_t)bits << 16); }
+float ts_bf16_to_f32(uint16_t bits) { return ts_f32_from_bits((uint32_t)bits << 16); }
 
 float ts_f16_to_f32(uint16_t bits) {
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16, field = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;
-  if (field == 0x1F) return f32_from_bits(sign | 0x7F800000 | mantissa << 13 | (mantissa ? 0x400000 : 0));
-  if (field) return f32_from_bits(sign | (field + 112) << 23 | mantissa << 13);
+  if (field == 0x1F) return ts_f32_from_bits(sign | 0x7F800000 | mantissa << 13 | (mantissa ? 0x400000 : 0));
+  if (field) return ts_f32_from_bits(sign | (field + 112) << 23 | mantissa << 13);
   float magnitude = (float)mantissa * 0x1p-24f; /* exact */
   return sign ? -magnitude : magnitude;
 }
