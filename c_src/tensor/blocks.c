@@ -64,7 +64,8 @@ ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks) { return unlink_block(blo
 /* Frees the memory from `rest` on, a multiple of huge pages, as few blocks. */
 static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, int64_t now) {
   while (bytes > 0) {
-    int64_t step = class_step(63 - __builtin_clzll((uint64_t)bytes)), size = bytes / step * step;
+    int step = step_power(63 - __builtin_clzll((uint64_t)bytes));
+    int64_t size = bytes >> step << step;
     ts_free_block *block = (ts_free_block *)(void *)rest;
     block->class = ts_block_class(size, &block->bytes);
     ts_blocks_push(blocks, block, now);
