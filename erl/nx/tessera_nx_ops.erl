@@ -50,7 +50,7 @@ fit(Type, N) when is_integer(N) ->
             end
     end;
 fit(_, Number) when is_float(Number); is_atom(Number) -> Number;
-fit(_, _) -> tessera_nx_tensor:core_type({c, 64}). % refuses it
+fit(_, _) -> tessera_nx_error:no_type({c, 64}).
 
 %% The result as Nx declared it: another shape is an error of one of both sides.
 -spec conform(program(), form(), tessera:tensor()) -> tessera:tensor().

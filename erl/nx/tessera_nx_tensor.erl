@@ -19,12 +19,7 @@ core_type({u, 64}) -> u64;
 core_type({s, 8}) -> s8;
 core_type({s, 16}) -> s16;
 core_type({u, 16}) -> u16;
-core_type({Kind, Bits}) ->
-    Name = case Kind of
-               f8_e4m3fn -> "f8_e4m3fn";
-               _ -> [atom_to_list(Kind), integer_to_list(Bits)]
-           end,
-    tessera_nx_error:argument("Tessera does not have the type ~ts yet", [Name]).
+core_type(Type) -> tessera_nx_error:no_type(Type).
 
 -spec nx_type(tessera:type()) -> {atom(), pos_integer()}.
 nx_type(f32) -> {f, 32};
