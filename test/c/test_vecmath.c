@@ -183,6 +183,21 @@ START_TEST(exact_values)
 }
 END_TEST
 
+/* Equal bits, or two NaNs: their signs and payloads are not promised. */
+static bool same_f32(float a, float b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
+
+static void check_special(ts_opcode op, const float (*cases)[3], size_t count) {
+  ts_kernel *kernel = NULL;
+  ck_assert_ok(math_kernel(op, TS_F32, &kernel));
+  for (size_t c = 0; c < count; c++) {
+    for (int i = 0; i < 64; i++) x[i] = cases[c][0], y[i] = cases[c][1];
+    math_run(kernel, x, y, out, 64);
+    ck_assert_msg(same_f32(out[0], cases[c][2]), "%s(%a, %a) = %a, not %a", ts_op_name(op), (double)cases[c][0],
+                  (double)cases[c][1], (double)out[0], (double)cases[c][2]);
+  }
+  ts_kernel_release(kernel);
+}
+
 /* C99's table for pow. */
 START_TEST(pow_special_values)
 {
@@ -199,7 +214,7 @@ START_TEST(pow_special_values)
       {2, -INFINITY, 0},
       {0.5f, INFINITY, 0},
       {2, INFINITY, INFINITY},
-      {-INFINITY, -3, 0},
+      {-INFINITY, -3, -0.0f},
       {-INFINITY, 3, -INFINITY},
       {-INFINITY, 2, INFINITY},
       {INFINITY, -1, 0},
@@ -208,20 +223,42 @@ START_TEST(pow_special_values)
       {2, -149, 0x1p-149f},
       {NAN, 1, NAN},
   };
-  ts_kernel *kernel = NULL;
-  ck_assert_ok(math_kernel(TS_OP_POW, TS_F32, &kernel));
-  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-    for (int i = 0; i < 64; i++) x[i] = cases[c][0], y[i] = cases[c][1];
-    math_run(kernel, x, y, out, 64);
-    bool same = isnan(cases[c][2]) ? isnan(out[0]) : out[0] == cases[c][2];
-    ck_assert_msg(same, "pow(%g, %g) = %g", (double)cases[c][0], (double)cases[c][1], (double)out[0]);
-  }
-  ts_kernel_release(kernel);
+  check_special(TS_OP_POW, cases, sizeof(cases) / sizeof(cases[0]));
 }
 END_TEST
 
-/* Equal bits, or two NaNs: their signs and payloads are not promised. */
-static bool same_f32(float a, float b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
+/* C99's table for atan2, and the eighths of the circle, which are the nearest floats. */
+START_TEST(atan2_special_values)
+{
+  static const float pi = 0x1.921fb6p+1f;
+  static const float cases[][3] = {
+      {0, 0, 0},
+      {-0.0f, 0, -0.0f},
+      {0, -0.0f, pi},
+      {-0.0f, -0.0f, -pi},
+      {0, -1, pi},
+      {-0.0f, 1, -0.0f},
+      {1, 0, pi / 2},
+      {-1, -0.0f, -pi / 2},
+      {1, 1, pi / 4},
+      {-1, -1, -0x1.2d97c8p+1f},
+      {INFINITY, INFINITY, pi / 4},
+      {INFINITY, -INFINITY, 0x1.2d97c8p+1f},
+      {-INFINITY, 3, -pi / 2},
+      {3, INFINITY, 0},
+      {-3, INFINITY, -0.0f},
+      {3, -INFINITY, pi},
+      {0x1p-149f, 1, 0x1p-149f},
+      {0x1p-149f, 0x1p-149f, pi / 4},
+      {0x1p-149f, 0x1p127f, 0},
+      {NAN, 1, NAN},
+      {INFINITY, NAN, NAN},
+      {NAN, 0, NAN},
+  };
+  check_special(TS_OP_ATAN2, cases, sizeof(cases) / sizeof(cases[0]));
+}
+END_TEST
+
 static bool same_f64(double a, double b) { return memcmp(&a, &b, sizeof(a)) == 0 || (isnan(a) && isnan(b)); }
 
 /* Lane i of the second run takes what lane from(i) had in the first: a permutation, as the factor is odd. */
@@ -309,6 +346,7 @@ int main(void) {
   tcase_add_test(tests, half_within_one_ulp);
   tcase_add_test(tests, exact_values);
   tcase_add_test(tests, pow_special_values);
+  tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
   if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_instruction_sets, 0, 2);

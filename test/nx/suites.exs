@@ -43,6 +43,10 @@ defmodule Tessera.Suites do
   # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
   @tags [:platform, :integration, :cuda_required]
 
+  # It asks what a process held as soon as it is told of its end, and the runtime system tells before it frees. Run up to
+  # three times.
+  @racy ["exla.memory_tracking"]
+
   def main([]), do: raise("give the path of a checkout of Nx's repository")
 
   def main([repository | names]) do
@@ -97,8 +101,15 @@ defmodule Tessera.Suites do
     File.cd!(Path.join(repository, project))
     helpers = helpers |> Path.wildcard() |> Enum.map(&Path.expand/1)
     for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers])
-    load(Path.relative_to(file, project), mode)
-    Judge.during(name, &ExUnit.run/0)
+    again(if(name in @racy, do: 3, else: 1), fn ->
+      load(Path.relative_to(file, project), mode)
+      Judge.during(name, &ExUnit.run/0)
+    end)
+  end
+
+  defp again(times, fun) do
+    results = fun.()
+    if times > 1 and Enum.any?(results, &match?({_, :failed, _}, &1)), do: again(times - 1, fun), else: results
   end
 
   @doc "Makes a node ready for suites of this mode."
