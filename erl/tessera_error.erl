@@ -1,7 +1,11 @@
 %% @private Errors that users see. All are `error' exceptions with the reason
 %% {Code, Message} and an error info, which the shell and logger print in full.
 -module(tessera_error).
+-include("tessera.hrl").
 -export([raise/3, raise/5, format_error/2]).
+
+%% As many tensors are named in a message.
+-define(MAX_OPERANDS, 4).
 
 %% The operation's name, its arguments, and what the core said.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
@@ -21,7 +25,28 @@ named(Name, Text) ->
 -spec raise(atom(), [term()], atom(), io:format(), [term()]) -> no_return().
 raise(Name, Args, Code, Format, Values) ->
     Message = unicode:characters_to_binary(io_lib:format(Format, Values)),
-    raise(Name, Args, #{code => Code, message => Message}).
+    raise(Name, Args, #{code => Code, message => with_operands(atom_to_binary(Name, utf8), Message, Args)}).
+
+%% "name: ..." becomes "name(f32[2,3]): ..." where there are tensors among the arguments.
+with_operands(Name, Message, Args) ->
+    Length = byte_size(Name),
+    case {Message, operands(Args)} of
+        {<<Name:Length/binary, ":", Rest/binary>>, [_ | _] = Operands} ->
+            unicode:characters_to_binary([Name, $(, lists:join(", ", Operands), "):", Rest]);
+        _ -> Message
+    end.
+
+%% Types and shapes of the tensors among the arguments, or in the list that is the first of them.
+operands([[_ | _] = First | _]) -> operands_of(First, ?MAX_OPERANDS);
+operands(Args) -> operands_of(Args, ?MAX_OPERANDS).
+
+operands_of([#tessera{type = Type, shape = Shape} | Rest], Left) when is_atom(Type), is_tuple(Shape) ->
+    case Left > 0 andalso lists:all(fun erlang:is_integer/1, tuple_to_list(Shape)) of
+        true -> [tessera_type:format(Type, Shape) | operands_of(Rest, Left - 1)];
+        false -> ["..."]
+    end;
+operands_of([_ | Rest], Left) -> operands_of(Rest, Left);
+operands_of(_, _) -> []. % also where a list ends in something else
 
 %% Who called us, without our own modules.
 callers() ->
