@@ -242,7 +242,7 @@ static void dot_chain(gemm_emit *m, const dot *d, ts_v *sum) {
   span s;
   span_begin(m, &s, dot_lines(m, d, sum), piece, d->k, sum, count);
   dot_piece(m, d, s.l.index, NULL, sum);
-  ts_v left = span_end(m, &s, sum), rest[SPAN_VALUES];
+  ts_v left = span_end(m, &s, sum), rest[SPAN_VALUES] = {0};
   for (int i = 0; i < count; i++) rest[i] = sum[i];
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   LLVMBasicBlockRef skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, left, d->k, ""));
@@ -258,7 +258,7 @@ static void dot_chain(gemm_emit *m, const dot *d, ts_v *sum) {
 /* Results from `first` on, `groups` machine vectors at a time; gives the first that is left. */
 static ts_v dot_groups(gemm_emit *m, dot *d, int groups, ts_v first, ts_v end) {
   int lanes = m->g->lanes, size = m->g->element_size;
-  ts_v out = arg_pointer(m, TS_GEMM_OUT, "out"), sum[SPAN_VALUES];
+  ts_v out = arg_pointer(m, TS_GEMM_OUT, "out"), sum[SPAN_VALUES] = {0};
   d->groups = groups;
   span s;
   span_begin(m, &s, first, (int64_t)groups * lanes, end, NULL, 0);

@@ -81,7 +81,7 @@ static int64_t axpy_chunk(const vector_plan *p) {
 }
 
 static void plan_chunks(vector_plan *p) {
-  p->chunk = p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p);
+  p->chunk = gemm_max(1, p->dot ? dot_chunk(p, p->run->shape.batch) : axpy_chunk(p));
   p->chunks = gemm_max(1, p->f.results / p->chunk);
 }
 
