@@ -166,7 +166,7 @@ full(Shape, Number) -> full(Shape, Number, tessera_ops:type_of(Number)).
 %% '''
 -spec full(shape(), operand(), type()) -> tensor().
 full(Shape, #tessera{} = Value, Type) -> broadcast(as_type(Value, Type), Shape);
-full(Shape, Number, Type) -> tessera_ops:source(constant, {Type, Shape, Number}).
+full(Shape, Number, Type) -> tessera_ops:source(full, constant, {Type, Shape, Number}).
 
 %% @doc Zeros, of type f32.
 -spec zeros(shape()) -> tensor().
@@ -579,7 +579,7 @@ quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
 -spec remainder(operand(), operand()) -> tensor().
 remainder(A, B) -> tessera_trace:op(remainder, [A, B], []).
 
-%% @doc A to the power of B.
+%% @doc A to the power of B. A negative power of integers is cut to an integer; that of 0 is 0.
 %% ```
 %% 1> tessera:to_list(tessera:pow(tessera:tensor([2, 3]), 2)).
 %% [4,9]

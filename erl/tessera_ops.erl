@@ -5,7 +5,7 @@
 -export([as_type/2, broadcast_to/2, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
          slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3, take/3, take_along_axis/3,
          reduce/3, fold/4, mean/2, variance/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
-         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, tensor/2, operand/2, options/4, shape_of/1, type_of/1]).
+         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, source/3, tensor/2, operand/2, options/4, shape_of/1, type_of/1]).
 
 -type options() :: map().
 
@@ -60,7 +60,11 @@ dims(Operand) -> tuple_to_list(shape_of(Operand)).
 
 %% iota, eye and constant: ops without operands.
 -spec source(atom(), term()) -> tessera:tensor().
-source(Name, Attrs) -> tessera_trace:op(Name, [], Attrs).
+source(Name, Attrs) -> source(Name, Name, Attrs).
+
+%% The same for a function of another name.
+-spec source(atom(), atom(), term()) -> tessera:tensor().
+source(User, Name, Attrs) -> tessera_trace:op(User, Name, [], Attrs).
 
 -spec linspace(number(), number(), pos_integer(), tessera:type()) -> tessera:tensor().
 linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(From), is_number(To) ->
@@ -68,7 +72,7 @@ linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(Fro
         tessera_error:raise(linspace, [From, To, Count, Type], invalid_argument,
                             "linspace: expected a float type, got ~0P",
                             [Type, 10]),
-    Steps = source(iota, {Type, {Count}, 0}),
+    Steps = source(linspace, iota, {Type, {Count}, 0}),
     Step = try (To - From) / (Count - 1)
            catch error:badarith ->
                tessera_error:raise(linspace, [From, To, Count, Type], out_of_range,
@@ -86,7 +90,7 @@ one_hot(Indices, Size, Type) ->
     tessera_type:is_float_type(type_of(Indices)) andalso
         tessera_error:raise(one_hot, [Indices, Size, Type], invalid_argument, "one_hot(~s): expected integers",
                             [tessera_type:format(type_of(Indices), shape_of(Indices))]),
-    Places = source(iota, {type_of(Indices), {Size}, 0}),
+    Places = source(one_hot, iota, {type_of(Indices), {Size}, 0}),
     as_type(tessera:equal(new_axis(Indices, -1), Places), Type).
 
 %% ---- types and shapes

@@ -25,7 +25,21 @@ op(User, Name, Operands, Attrs) ->
         Other ->
             tessera_remote:result(Other, Operands, fun stand_in/1,
                                   fun(Here) -> tessera_nif:op(get(?KEY), Name, Here, Attrs) end,
-                                  fun(Cause) -> tessera_error:raise(User, Operands, Cause) end)
+                                  fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end)
+    end.
+
+%% What the core says of an op, "name(...) ..." or "name: ...", of the function that users called.
+renamed(Name, Name, Cause) -> Cause;
+renamed(User, Name, #{message := Message} = Cause) ->
+    Length = byte_size(atom_to_binary(Name, utf8)),
+    case Message of
+        <<Core:Length/binary, After, _/binary>> when After =:= $(; After =:= $:; After =:= $, ->
+            case Core =:= atom_to_binary(Name, utf8) of
+                true -> Cause#{message := <<(atom_to_binary(User, utf8))/binary, (binary:part(Message, Length,
+                                            byte_size(Message) - Length))/binary>>};
+                false -> Cause
+            end;
+        _ -> Cause
     end.
 
 -spec current() -> tessera_nif:builder() | undefined.

@@ -99,6 +99,8 @@ misuse_test_() ->
          {failed_precondition, "contents", fun() -> tessera:to_list(tessera:template(f32, {})) end},
          {invalid_argument, "one element", fun() -> tessera:to_number(tessera:iota({2})) end},
          {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 30, 1 bsl 30}) end},
+         {resource_exhausted, "full: s8[1152921504606846976]", fun() -> tessera:full({1 bsl 60}, 1, s8) end},
+         {resource_exhausted, "linspace: f32[1152921504606846976]", fun() -> tessera:linspace(0, 1, 1 bsl 60) end},
          {out_of_range, "", fun() -> tessera:zeros({1 bsl 31, 1 bsl 31}) end},
          {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 40}) end},
          {invalid_argument, "16", fun() -> tessera:zeros(list_to_tuple(lists:duplicate(17, 1))) end}]].
