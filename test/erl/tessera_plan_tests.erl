@@ -16,6 +16,20 @@ a_training_step_is_planned_tightly_test() ->
     ?assert(Planned =< 1.1 * Live),
     ?assert(Planned =< ?XLA_BYTES).
 
+%% Loops read what they do not change where it is, an inner one what the outer one read.
+a_captured_tensor_is_not_copied_test() ->
+    Times = fun(N, X, F) ->
+        {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, N) end, fun({I, Z}) -> {tessera:add(I, 1), F(Z)} end),
+        Y
+    end,
+    F = fun(X, W) -> Times(3, X, fun(Y) -> Times(2, Y, fun(Z) -> tessera:tanh(tessera:dot(Z, W)) end) end) end,
+    #{planned_peak_bytes := Planned} =
+        tessera_jit:info(F, [tessera:template(f32, {1000}), tessera:template(f32, {1000, 1000})]),
+    ?assert(Planned < 4100000),
+    W = tessera:divide(tessera:eye(100, f32), 2),
+    Expected = lists:foldl(fun(_, Y) -> tessera:tanh(tessera:dot(Y, W)) end, tessera:ones({100}), lists:seq(1, 6)),
+    ?assertEqual(tessera:to_list(Expected), tessera:to_list((tessera:jit(F))(tessera:ones({100}), W))).
+
 step(X, Y, Params) ->
     {Loss, Grads} = (tessera:value_and_grad(fun(P) -> loss(X, Y, P) end))(Params),
     {Loss, [tessera:subtract(P, tessera:multiply(0.01, G))
