@@ -5,7 +5,7 @@
 %% are passed as hidden arguments, so that a new value needs no new program.
 -module(tessera_jit).
 -include("tessera.hrl").
--export([with_arity/2, jit/2, compile/3, call/2, explain/2, info/2, text/3, run_text/2]).
+-export([with_arity/2, jit/2, compile/3, explain/2, info/2, text/3, run_text/2]).
 
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).

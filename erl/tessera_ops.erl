@@ -5,7 +5,7 @@
 -export([as_type/2, broadcast_to/2, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
          slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3, take/3, take_along_axis/3,
          reduce/3, fold/4, mean/2, variance/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
-         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, source/3, tensor/2, operand/2, options/4, shape_of/1, type_of/1]).
+         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
 
 -type options() :: map().
 

@@ -6,14 +6,11 @@
 %% it is computed when that branch is taken.
 -module(tessera_nx_expr).
 -include("tessera_nx.hrl").
--export([id/1, is_node/1, operands/1, bodies/1, scope/1, effects/2, is_callback/2, leaves/1]).
+-export([is_node/1, operands/1, bodies/1, scope/1, effects/2, leaves/1]).
 -export_type([node_term/0, ids/0]).
 
 -type node_term() :: map().
 -type ids() :: #{term() => term()}.
-
--spec id(node_term()) -> term().
-id(?NODE(Id, _, _)) -> Id.
 
 -spec is_node(term()) -> boolean().
 is_node(?NODE(_, _, _)) -> true;

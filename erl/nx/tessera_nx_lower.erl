@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([get/2, get_all/2, scope/5, use/2, hoist/2, clauses/1, slot/2, begin_program/1, cannot_call/0]).
+-export([get/2, get_all/2, scope/5, hoist/2, clauses/1, slot/2, begin_program/1, cannot_call/0]).
 
 
 %% ---- values

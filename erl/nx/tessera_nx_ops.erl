@@ -6,7 +6,7 @@
 %% the place of tensors; see Nx.Backend for their meaning.
 -module(tessera_nx_ops).
 -include("tessera.hrl").
--export([apply/4, op/4, cast/3, constant/3, conform/3]).
+-export([apply/4, op/4, constant/3, conform/3]).
 -export_type([program/0, form/0]).
 
 -type program() :: tessera_nif:builder() | undefined.

@@ -2,7 +2,7 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, nx_type/1, form/1, shape/1, value/1, local/1, is_ours/1, is_donatable/1, data/2, with_value/2,
+-export([core_type/1, form/1, shape/1, value/1, local/1, is_donatable/1, data/2, with_value/2,
          with_ref/2, count_at/3, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core has not are refused.
@@ -66,10 +66,6 @@ local(Tensor) ->
         {error, Cause} -> tessera_nx_error:from_core(read, Cause);
         Here -> Here
     end.
-
--spec is_ours(term()) -> boolean().
-is_ours(#{data := #{'__struct__' := ?BACKEND}}) -> true;
-is_ours(_) -> false.
 
 %% Tensors of Nx 0.13 as released have no mark.
 -spec is_donatable(map()) -> boolean().
