@@ -138,6 +138,7 @@ NIF_SRC := \
   c_src/nif/nif_main.c \
   c_src/nif/nif_op.c \
   c_src/nif/nif_programs.c \
+  c_src/nif/nif_slices.c \
   c_src/nif/nif_tensor.c \
   c_src/nif/nif_util.c
 

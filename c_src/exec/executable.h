@@ -17,12 +17,18 @@ typedef struct ts_compile_options {
   bool general_kernels; /* for tests: more general kernels than the shapes ask for, with the same bits */
 } ts_compile_options;
 
+/* What others may ask of a run, from any thread. Generated code reads the two at once. */
+typedef struct ts_run_control {
+  _Alignas(2) _Atomic bool cancel; /* to end with TS_CANCELLED */
+  _Atomic bool pause;              /* to return from ts_execution_advance before it is done; others ignore it */
+} ts_run_control;
+
 typedef struct ts_run_options {
-  const _Atomic bool *cancel; /* may be NULL; set from any thread to end the run with TS_CANCELLED */
-  int threads;                /* at most this many; 0: all */
-  uint64_t donated;           /* bit i: argument i's memory may become a result's, if it is unique; the
-                                 run takes the reference of a donated argument on success */
-  ts_pool *pool;              /* NULL: the default */
+  const ts_run_control *control; /* may be NULL */
+  int threads;                   /* at most this many; 0: all */
+  uint64_t donated;              /* bit i: argument i's memory may become a result's, if it is unique; the
+                                    run takes the reference of a donated argument on success */
+  ts_pool *pool;                 /* NULL: the default */
 } ts_run_options;
 
 typedef struct ts_executable_stats {
@@ -55,5 +61,16 @@ ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
  * reference each. On failure nothing is returned and no argument is taken. */
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results);
+
+/* A run that can be left and taken up again, by one thread at a time. Arguments, what the options point to and the
+ * executable must live until it has ended. */
+typedef struct ts_execution ts_execution;
+ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                              const ts_run_options *options, ts_execution **out);
+/* Goes on. *out_done is false when it was asked to pause; then it may be called again. It pauses between steps and
+ * between iterations, but not within a loop that is within one compiled whole. */
+ts_status ts_execution_advance(ts_execution *execution, bool *out_done);
+/* Frees it. `out_results` as of ts_executable_run, after it was done; NULL gives up. NULL for `execution` is fine. */
+ts_status ts_execution_end(ts_execution *execution, ts_buffer **out_results);
 
 #endif

@@ -1,7 +1,8 @@
 /* One run of an executable. Its context holds a pointer for every storage and a
  * private copy of the launches' argument words; the executable keeps them for
  * later runs of the same thread. A while swaps the pointers of a carried value and
- * its next one after each iteration. */
+ * its next one after each iteration. Where a run is, is a stack of blocks and not
+ * of C frames, so that it can be left between any two steps. */
 #include "base/fp_env.h"
 #include "base/slots.h"
 #include "exec/pool.h"
@@ -11,21 +12,33 @@
 
 #include <string.h>
 
+/* A block that is being run, and for what: a while's condition or body, or neither. */
+typedef struct frame {
+  const ts_block *block;
+  size_t next;         /* of its steps */
+  const ts_step *loop; /* NULL when it is no while's */
+  void **home;         /* of the while's results: where they were before any swap */
+} frame;
+
 typedef struct ts_run {
   const ts_executable *exe;
   void **base; /* of each storage */
   int64_t *words;
   char *block;
-  const _Atomic bool *cancel;
+  int64_t block_bytes;
+  const ts_run_control *control;
   const ts_parallel *parallel;
   ts_pool *pool;
+  bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
+  frame *frames, few[4];
+  size_t depth, room;
 } ts_run;
 
-static ts_status run_block(ts_run *run, const ts_block *block);
+static const _Atomic bool *cancel_flag(const ts_run *run) { return run->control ? &run->control->cancel : NULL; }
 
-static bool cancelled(const ts_run *run) {
-  return run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed);
-}
+static bool is_set(const _Atomic bool *flag) { return atomic_load_explicit(flag, memory_order_relaxed); }
+static bool cancelled(const ts_run *run) { return run->control && is_set(&run->control->cancel); }
+static bool must_pause(const ts_run *run) { return run->may_pause && is_set(&run->control->pause); }
 
 /* ---- contexts ---- */
 
@@ -55,7 +68,7 @@ static struct ts_run *_Atomic *own_place(ts_executable *exe) { return &exe->idle
 /* A small one is made anew on the stack, which costs less than to fetch it. */
 typedef union small_context {
   ts_run run;
-  char bytes[512];
+  char bytes[768];
 } small_context;
 
 static ts_status context_get(ts_executable *exe, small_context *small, ts_run **out) {
@@ -134,8 +147,8 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
     if (l->launch->units > 0) l->entry(words, 0, l->launch->units, scratch);
     return;
   }
-  launch_job job = {l->entry, words,      l->launch->units, l->units_per_task, step->launch.scratch_bytes,
-                    scratch,  run->cancel};
+  launch_job job = {l->entry, words,           l->launch->units, l->units_per_task, step->launch.scratch_bytes,
+                    scratch,  cancel_flag(run)};
   ts_parallel_run(run->parallel, l->tasks, launch_task, &job);
 }
 
@@ -172,43 +185,74 @@ static void settle(ts_run *run, const ts_step *step, void *const *home) {
   }
 }
 
-static ts_status iterate(ts_run *run, const ts_step *step) {
-  for (;;) {
-    if (cancelled(run)) return ts_error(TS_CANCELLED, "the run was cancelled");
-    TS_TRY(run_block(run, &step->loop.condition));
-    if (!*(const uint8_t *)run->base[step->loop.condition_result]) return TS_SUCCESS;
-    TS_TRY(run_block(run, &step->loop.body));
-    for (uint32_t i = 0; i < step->result_count; i++) {
-      ts_storage_id carried = step->results[i], next = step->loop.next[i];
-      void *swap = run->base[carried];
-      run->base[carried] = run->base[next];
-      run->base[next] = swap;
-    }
+/* ---- blocks ---- */
+
+static ts_status push(ts_run *run, const ts_block *block, const ts_step *loop, void **home) {
+  if (run->depth == run->room) {
+    frame *more = NULL;
+    TS_TRY(TS_NEW_ARRAY(run->room * 2, &more));
+    memcpy(more, run->frames, run->depth * sizeof *more);
+    if (run->frames != run->few) ts_free(run->frames);
+    run->frames = more;
+    run->room *= 2;
   }
+  run->frames[run->depth++] = (frame){block, 0, loop, home};
+  return TS_SUCCESS;
 }
 
-static ts_status run_while(ts_run *run, const ts_step *step) {
-  void *local[32], **home = local;
-  if (step->result_count > 32) TS_TRY(TS_NEW_ARRAY(step->result_count, &home));
+static void pop(ts_run *run) { ts_free(run->frames[--run->depth].home); }
+
+static ts_status begin_while(ts_run *run, const ts_step *step) {
+  void **home;
+  TS_TRY(TS_NEW_ARRAY(step->result_count, &home));
   for (uint32_t i = 0; i < step->result_count; i++) {
     home[i] = run->base[step->results[i]];
     copy_bytes(home[i], run->base[step->operands[i]], run->exe->storages.data[step->results[i]].bytes);
   }
-  ts_status status = iterate(run, step);
-  settle(run, step, home);
-  if (home != local) ts_free(home);
+  ts_status status = push(run, &step->loop.condition, step, home);
+  if (status) ts_free(home);
   return status;
 }
 
-static ts_status run_whole(ts_run *run, const ts_step *step) {
+static void swap_carried(ts_run *run, const ts_step *step) {
+  for (uint32_t i = 0; i < step->result_count; i++) {
+    ts_storage_id carried = step->results[i], next = step->loop.next[i];
+    void *swap = run->base[carried];
+    run->base[carried] = run->base[next];
+    run->base[next] = swap;
+  }
+}
+
+/* What follows the last step of the innermost block. */
+static void end_block(ts_run *run) {
+  frame *f = &run->frames[run->depth - 1];
+  const ts_step *loop = f->loop;
+  if (!loop) {
+    pop(run);
+  } else if (f->block == &loop->loop.body) {
+    swap_carried(run, loop);
+    *f = (frame){&loop->loop.condition, 0, loop, f->home};
+  } else if (*(const uint8_t *)run->base[loop->loop.condition_result]) {
+    *f = (frame){&loop->loop.body, 0, loop, f->home};
+  } else {
+    settle(run, loop, f->home);
+    pop(run);
+  }
+}
+
+/* One native function. The results of a loop that was asked to pause are what it goes on from; one that was done in
+ * that moment looks at its condition again, and is done. */
+static void run_whole(ts_run *run, const ts_step *step) {
+  static const ts_run_control never;
   int64_t *words = run->words + step->whole.words;
-  static const _Atomic bool never = false;
+  const ts_storage_id *from = run->resumed ? step->results : step->operands;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < step->operand_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->operands[i]];
+  for (uint32_t i = 0; i < step->operand_count; i++) words[n++] = (int64_t)(intptr_t)run->base[from[i]];
   for (uint32_t i = 0; i < step->result_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->results[i]];
-  words[n] = (int64_t)(intptr_t)(run->cancel ? run->cancel : &never);
+  words[n] = (int64_t)(intptr_t)(run->control ? run->control : &never);
   step->whole.entry(words, 0, 1, NULL);
-  return cancelled(run) ? ts_error(TS_CANCELLED, "the run was cancelled") : TS_SUCCESS;
+  run->resumed = must_pause(run) && ts_graph_op(run->exe->graph, step->op)->code == TS_OP_WHILE;
+  if (run->resumed) run->frames[run->depth - 1].next--;
 }
 
 static ts_status run_step(ts_run *run, const ts_step *step) {
@@ -218,7 +262,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
     return TS_SUCCESS;
   case TS_STEP_GEMM:
     return ts_gemm_run(step->gemm.gemm, &step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
-                       run->base[step->results[0]], NULL, NULL, run->parallel, run->pool, run->cancel);
+                       run->base[step->results[0]], NULL, NULL, run->parallel, run->pool, cancel_flag(run));
   case TS_STEP_SCAN:
     return ts_scan_run(ts_graph_op(run->exe->graph, step->op)->code, step->scan.dtype, &step->scan.shape,
                        step->scan.axis, step->scan.reverse, run->base[step->operands[0]], run->base[step->results[0]],
@@ -227,19 +271,27 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_COPY:
     copy_bytes(run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
     return TS_SUCCESS;
-  case TS_STEP_WHILE: return run_while(run, step);
+  case TS_STEP_WHILE: return begin_while(run, step);
   case TS_STEP_COND:
-    return run_block(run, &step->cond.branches[*(const uint8_t *)run->base[step->operands[0]] ? 0 : 1]);
-  case TS_STEP_WHOLE: return run_whole(run, step);
+    return push(run, &step->cond.branches[*(const uint8_t *)run->base[step->operands[0]] ? 0 : 1], NULL, NULL);
+  case TS_STEP_WHOLE: run_whole(run, step); return TS_SUCCESS;
   }
   return ts_error(TS_INTERNAL, "unknown step");
 }
 
-static ts_status run_block(ts_run *run, const ts_block *block) {
-  for (size_t i = 0; i < block->steps.count; i++) {
-    TS_TRY(run_step(run, &block->steps.data[i]));
+/* Goes on until there is no block left, or as long as it may. */
+static ts_status run_blocks(ts_run *run, bool *out_done) {
+  *out_done = false;
+  while (run->depth > 0) {
     if (cancelled(run)) return ts_error(TS_CANCELLED, "the run was cancelled");
+    if (must_pause(run)) return TS_SUCCESS;
+    frame *f = &run->frames[run->depth - 1];
+    if (f->next < f->block->steps.count)
+      TS_TRY(run_step(run, &f->block->steps.data[f->next++]));
+    else
+      end_block(run);
   }
+  *out_done = true;
   return TS_SUCCESS;
 }
 
@@ -327,14 +379,15 @@ static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, 
   return TS_SUCCESS;
 }
 
-static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
+/* Where everything is: arguments, new results, and temporaries in a block of the run's. */
+static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
   TS_TRY(make_results(run, args, options, made));
-  void *block = NULL;
   ts_layout layout = options->donated ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
-  int64_t block_bytes = exe->block_bytes[layout];
-  if (block_bytes) TS_TRY(ts_pool_alloc(run->pool, block_bytes, &block));
+  run->block_bytes = exe->block_bytes[layout];
+  void *block = NULL;
+  if (run->block_bytes) TS_TRY(ts_pool_alloc(run->pool, run->block_bytes, &block));
   run->block = block;
   for (size_t i = 0; i < exe->storages.count; i++) {
     const ts_storage *s = &exe->storages.data[i];
@@ -342,12 +395,7 @@ static ts_status run_in(ts_run *run, ts_buffer *const *args, const ts_run_option
     bool hosted = layout == TS_LAYOUT_HOSTED && s->host != i;
     run->base[i] = (hosted ? (char *)run->base[s->host] : run->block) + s->offset[layout];
   }
-  ts_fp_env saved;
-  ts_fp_enter(&saved);
-  ts_status status = run_block(run, &exe->root);
-  ts_fp_leave(&saved);
-  if (block) ts_pool_free(run->pool, block, block_bytes);
-  return status;
+  return TS_SUCCESS;
 }
 
 /* Lets go of the run's own references, and of donated arguments when it succeeded. */
@@ -362,25 +410,107 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
     if (is_donated(options, i)) ts_buffer_release(args[i]);
 }
 
-ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
-                            const ts_run_options *options, ts_buffer **out_results) {
-  static const ts_run_options defaults = {0};
-  ts_executable *exe = (ts_executable *)(uintptr_t)executable; /* only its list of contexts changes */
-  if (!options) options = &defaults;
-  TS_TRY(check_args(exe, args, arg_count));
-  small_context small;
+/* ---- a run ---- */
+
+struct ts_execution {
+  ts_executable *exe; /* only its list of contexts changes */
   ts_run *run;
-  TS_TRY(context_get(exe, &small, &run));
-  run->cancel = options->cancel;
+  ts_buffer *const *args;
+  ts_run_options options;
+  bool done;
+  ts_buffer **made, *few_made[8];
+  small_context small;
+};
+
+static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
+  run->control = options->control;
   run->parallel = ts_pool_parallel(options->threads);
   run->pool = options->pool ? options->pool : ts_pool_default();
-  ts_buffer *local[8] = {0}, **made = local;
-  ts_status status = TS_SUCCESS;
-  if (exe->result_buffers > 8) status = TS_NEW_ARRAY((size_t)exe->result_buffers, &made);
-  if (!status) status = run_in(run, args, options, made);
-  if (!status) status = hand_out_all(exe, args, made, out_results);
-  let_go(exe, args, options, made, status == TS_SUCCESS);
-  if (made != local) ts_free(made);
-  context_put(exe, &small, run);
+  run->block = NULL;
+  run->may_pause = may_pause && options->control;
+  run->resumed = false;
+  run->frames = run->few;
+  run->depth = 0;
+  run->room = sizeof run->few / sizeof *run->few;
+}
+
+/* Gives up when there is nowhere to put results. */
+static ts_status finish(ts_execution *x, ts_buffer **out_results) {
+  ts_run *run = x->run;
+  while (run->depth > 0) pop(run);
+  if (run->frames != run->few) ts_free(run->frames);
+  if (run->block) ts_pool_free(run->pool, run->block, run->block_bytes);
+  ts_status status = out_results ? hand_out_all(x->exe, x->args, x->made, out_results) : TS_SUCCESS;
+  let_go(x->exe, x->args, &x->options, x->made, out_results && !status);
+  if (x->made != x->few_made) ts_free(x->made);
+  context_put(x->exe, &x->small, run);
+  return status;
+}
+
+/* When it fails there is nothing to end. */
+static ts_status begin(ts_execution *x, const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                       const ts_run_options *options, bool may_pause) {
+  static const ts_run_options defaults = {0};
+  ts_executable *exe = x->exe = (ts_executable *)(uintptr_t)executable;
+  x->args = args;
+  x->options = options ? *options : defaults;
+  x->done = false;
+  x->made = x->few_made;
+  memset(x->few_made, 0, sizeof x->few_made);
+  TS_TRY(check_args(exe, args, arg_count));
+  TS_TRY(context_get(exe, &x->small, &x->run));
+  reset(x->run, &x->options, may_pause);
+  if (exe->result_buffers > 8) {
+    ts_status status = TS_NEW_ARRAY((size_t)exe->result_buffers, &x->made);
+    if (status) {
+      context_put(exe, &x->small, x->run);
+      return status;
+    }
+  }
+  ts_status status = place(x->run, args, &x->options, x->made);
+  if (!status) status = push(x->run, &exe->root, NULL, NULL);
+  if (status) (void)finish(x, NULL);
+  return status;
+}
+
+static ts_status advance(ts_execution *x) {
+  ts_fp_env saved;
+  ts_fp_enter(&saved);
+  ts_status status = run_blocks(x->run, &x->done);
+  ts_fp_leave(&saved);
+  return status;
+}
+
+ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                            const ts_run_options *options, ts_buffer **out_results) {
+  ts_execution x;
+  TS_TRY(begin(&x, executable, args, arg_count, options, false));
+  ts_status status = advance(&x), ended = finish(&x, status ? NULL : out_results);
+  return status ? status : ended;
+}
+
+ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+                              const ts_run_options *options, ts_execution **out) {
+  ts_execution *x;
+  *out = NULL;
+  TS_TRY(TS_NEW(&x));
+  ts_status status = begin(x, executable, args, arg_count, options, true);
+  if (status)
+    ts_free(x);
+  else
+    *out = x;
+  return status;
+}
+
+ts_status ts_execution_advance(ts_execution *execution, bool *out_done) {
+  ts_status status = advance(execution);
+  *out_done = execution->done;
+  return status;
+}
+
+ts_status ts_execution_end(ts_execution *execution, ts_buffer **out_results) {
+  if (!execution) return TS_SUCCESS;
+  ts_status status = finish(execution, out_results);
+  ts_free(execution);
   return status;
 }

@@ -6,7 +6,8 @@ typedef struct writer {
   const ts_graph *g;
   ts_v args;
   ts_v *values; /* of each value of the graph */
-  ts_v cancel;  /* address of the flag */
+  ts_v control; /* address of the two flags: whether to end, whether to pause */
+  int depth;    /* of whiles; the outermost is 1, and 2 where the whole is no while */
   int32_t first_constant, next_constant;
 } writer;
 
@@ -31,12 +32,15 @@ static ts_v is_true(writer *w, ts_v vector) {
   return LLVMBuildICmp(w->e->b, LLVMIntNE, lane, LLVMConstInt(i8, 0, 0), "");
 }
 
-static ts_v is_cancelled(writer *w) {
-  LLVMTypeRef i8 = LLVMInt8TypeInContext(w->e->context);
-  ts_v flag = LLVMBuildLoad2(w->e->b, i8, w->cancel, "cancel");
-  LLVMSetOrdering(flag, LLVMAtomicOrderingMonotonic);
-  LLVMSetAlignment(flag, 1);
-  return LLVMBuildICmp(w->e->b, LLVMIntNE, flag, LLVMConstInt(i8, 0, 0), "");
+/* The outermost loop also stops to pause: it goes on from the values that it leaves. One within could not, since what
+ * it is part of would go on with them. */
+static ts_v must_stop(writer *w) {
+  bool outermost = w->depth == 1;
+  LLVMTypeRef type = outermost ? LLVMInt16TypeInContext(w->e->context) : LLVMInt8TypeInContext(w->e->context);
+  ts_v flags = LLVMBuildLoad2(w->e->b, type, w->control, "control");
+  LLVMSetOrdering(flags, LLVMAtomicOrderingMonotonic);
+  LLVMSetAlignment(flags, outermost ? 2 : 1);
+  return LLVMBuildICmp(w->e->b, LLVMIntNE, flags, LLVMConstInt(type, 0, 0), "");
 }
 
 static ts_status write_region(writer *w, ts_region_id id);
@@ -54,6 +58,7 @@ static ts_status write_while(writer *w, const ts_op *op, ts_v *scratch) {
                     exit = new_block(w, "while.exit");
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
   for (uint32_t i = 0; i < op->operand_count; i++) scratch[i] = w->values[op->operands[i]];
+  w->depth++;
   LLVMBuildBr(b, head);
   LLVMPositionBuilderAtEnd(b, head);
   for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -63,8 +68,7 @@ static ts_status write_while(writer *w, const ts_op *op, ts_v *scratch) {
   }
   bind(w, condition, scratch);
   TS_TRY(write_region(w, op->attrs->regions.regions[0]));
-  ts_v stop =
-      LLVMBuildOr(b, LLVMBuildNot(b, is_true(w, w->values[condition->results.data[0]]), ""), is_cancelled(w), "");
+  ts_v stop = LLVMBuildOr(b, LLVMBuildNot(b, is_true(w, w->values[condition->results.data[0]]), ""), must_stop(w), "");
   LLVMBuildCondBr(b, stop, exit, inside);
   LLVMPositionBuilderAtEnd(b, inside);
   bind(w, body, scratch);
@@ -74,6 +78,7 @@ static ts_status write_while(writer *w, const ts_op *op, ts_v *scratch) {
     LLVMAddIncoming(w->values[op->first_result + i], &w->values[body->results.data[i]], &last, 1);
   LLVMBuildBr(b, head);
   LLVMPositionBuilderAtEnd(b, exit);
+  w->depth--;
   return TS_SUCCESS;
 }
 
@@ -171,7 +176,8 @@ static ts_status write_function(writer *w, const ts_op *op) {
     ts_v address = arg_pointer(w, (int32_t)i, "operand");
     w->values[op->operands[i]] = ts_emit_load_splat(e, ts_graph_value(w->g, op->operands[i])->dtype, address);
   }
-  w->cancel = arg_pointer(w, (int32_t)(op->operand_count + op->result_count), "cancel");
+  w->control = arg_pointer(w, (int32_t)(op->operand_count + op->result_count), "control");
+  w->depth = op->code == TS_OP_WHILE ? 0 : 1;
   w->first_constant = (int32_t)(op->operand_count + op->result_count) + 1;
   load_constants(w, op);
   TS_TRY(write_op(w, op));

@@ -1,10 +1,13 @@
 #include "nif/nif_executable.h"
 
 #include "nif/nif_graph.h"
+#include "nif/nif_slices.h"
 
 #include <string.h>
 
 static ErlNifResourceType *executable_type, *run_type;
+
+enum { FEW = 8 };
 
 /* ---- arguments ---- */
 
@@ -96,28 +99,44 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
 
 /* ---- runs ---- */
 
-/* A run that may take long. It exists to be told when its caller has died. */
+/* A run that may take long. As a resource it is told when its caller has died; one that pauses is all that there is
+ * of the call until it is taken up again, so it holds what it uses. */
 typedef struct run {
-  _Atomic bool cancel;
+  ts_run_control control;
+  ErlNifMonitor monitor;
+  bool watching;
+  ts_executable *executable;
+  ts_nif_args args;
+  ts_execution *execution; /* NULL when it is done, or in one piece */
 } run;
 
 static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor) {
   (void)env, (void)pid, (void)monitor;
-  atomic_store(&((run *)object)->cancel, true);
+  atomic_store(&((run *)object)->control.cancel, true);
+}
+
+static run *new_run(ErlNifEnv *env) {
+  ErlNifPid self;
+  run *r = enif_alloc_resource(run_type, sizeof *r);
+  if (!r) return NULL;
+  memset(r, 0, sizeof *r);
+  r->watching = enif_self(env, &self) && enif_monitor_process(env, r, &self, &r->monitor) == 0;
+  return r;
+}
+
+static void unwatch(ErlNifEnv *env, run *r) {
+  if (r->watching) enif_demonitor_process(env, r, &r->monitor);
+  r->watching = false;
 }
 
 static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
                              ts_run_options *options, ts_buffer **out) {
-  ErlNifPid self;
-  ErlNifMonitor monitor;
-  run *state = enif_alloc_resource(run_type, sizeof *state);
-  if (!state) return ts_error_no_memory();
-  atomic_init(&state->cancel, false);
-  options->cancel = &state->cancel;
-  bool watching = enif_self(env, &self) && enif_monitor_process(env, state, &self, &monitor) == 0;
+  run *r = new_run(env);
+  if (!r) return ts_error_no_memory();
+  options->control = &r->control;
   ts_status status = ts_executable_run(executable, args->buffers, args->count, options, out);
-  if (watching) enif_demonitor_process(env, state, &monitor);
-  enif_release_resource(state);
+  unwatch(env, r);
+  enif_release_resource(r);
   return status;
 }
 
@@ -130,6 +149,40 @@ ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts
   return status;
 }
 
+/* What a run holds while it pauses: its arguments' handles may be collected, and the executable's. */
+static void hold_args(run *r, ts_executable *executable, const ts_nif_args *args) {
+  bool few = args->buffers == args->few_buffers;
+  r->args = *args;
+  if (few) r->args.buffers = r->args.few_buffers, r->args.tensors = r->args.few_tensors;
+  for (size_t i = 0; i < args->count; i++)
+    if (args->tensors[i]) enif_keep_resource(args->tensors[i]);
+  ts_executable_retain(executable);
+  r->executable = executable;
+}
+
+static void let_go_args(run *r, bool succeeded) {
+  ts_nif_tensor *few[FEW], **kept = r->args.count <= FEW ? few : r->args.tensors;
+  size_t count = r->args.count;
+  void *block = r->args.block;
+  if (kept == few) memcpy(few, r->args.tensors, count * sizeof *few);
+  r->args.block = NULL; /* the tensors are in it */
+  ts_nif_args_done(&r->args, succeeded);
+  for (size_t i = 0; i < count; i++)
+    if (kept[i]) enif_release_resource(kept[i]);
+  ts_free(block);
+  ts_executable_release(r->executable);
+  r->executable = NULL;
+}
+
+/* Gives up when there is nowhere to put results. A second time it does nothing. */
+static ts_status end_run(run *r, ts_buffer **out_results) {
+  if (!r->executable) return TS_SUCCESS;
+  ts_status status = ts_execution_end(r->execution, out_results);
+  r->execution = NULL;
+  let_go_args(r, out_results && !status);
+  return status;
+}
+
 /* ---- the resource ---- */
 
 static void executable_destroy(ErlNifEnv *env, void *object) {
@@ -137,8 +190,14 @@ static void executable_destroy(ErlNifEnv *env, void *object) {
   ts_executable_release(*(ts_executable **)object);
 }
 
+/* Of a run whose caller died while it paused, there is more than nothing. */
+static void run_destroy(ErlNifEnv *env, void *object) {
+  (void)env;
+  end_run(object, NULL);
+}
+
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
-  ErlNifResourceTypeInit run_init = {.down = run_down};
+  ErlNifResourceTypeInit run_init = {.dtor = run_destroy, .down = run_down};
   executable_type = enif_open_resource_type(env, NULL, "tessera_executable", executable_destroy, flags, NULL);
   run_type = enif_open_resource_type_x(env, "tessera_run", &run_init, flags, NULL);
   return executable_type && run_type;
@@ -205,40 +264,103 @@ static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t cou
   return status;
 }
 
-enum { FEW = 8 };
-
 static ts_status run_to_list(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
-                             bool watched, ERL_NIF_TERM *out) {
+                             ERL_NIF_TERM *out) {
   ts_buffer *few[FEW], **results = few;
   size_t count = ts_executable_result_count(executable);
   ts_status status = count > FEW ? TS_NEW_ARRAY(count, &results) : TS_SUCCESS;
-  if (!status) status = ts_nif_run_program(env, executable, args, threads, watched, results);
+  if (!status) status = ts_nif_run_program(env, executable, args, threads, false, results);
   if (!status) status = results_to_list(env, results, count, out);
   ts_nif_args_done(args, false); /* when it never began */
   if (results != few) ts_free(results);
   return status;
 }
 
-static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, bool watched,
-                          ERL_NIF_TERM *out) {
-  ts_nif_args call;
+static ts_status get_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, int *out_threads,
+                          ts_nif_args *out) {
   int64_t threads;
   ErlNifUInt64 donate;
   TS_TRY(ts_nif_get_int(env, args[1], "a number of threads", &threads));
   if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", args[1]);
   if (!enif_get_uint64(env, args[2], &donate)) return ts_nif_expected(env, "a set of arguments", args[2]);
-  TS_TRY(ts_nif_args_get(env, args[0], ts_executable_param_types(executable), ts_executable_param_count(executable),
-                         donate, &call));
-  return run_to_list(env, executable, &call, (int)threads, watched, out);
+  *out_threads = (int)threads;
+  return ts_nif_args_get(env, args[0], ts_executable_param_types(executable), ts_executable_param_count(executable),
+                         donate, out);
+}
+
+/* ---- long runs ---- */
+
+static ts_status end_to_list(ErlNifEnv *env, run *r, ERL_NIF_TERM *out) {
+  ts_buffer *few[FEW], **results = few;
+  size_t count = ts_executable_result_count(r->executable);
+  ts_status status = count > FEW ? TS_NEW_ARRAY(count, &results) : TS_SUCCESS;
+  if (!status) status = end_run(r, results);
+  if (!status) status = results_to_list(env, results, count, out);
+  if (results != few) ts_free(results);
+  return status;
+}
+
+/* For a slice. *out_done is false when it has to be taken up again. */
+static ts_status run_slice(ErlNifEnv *env, run *r, bool *out_done, ERL_NIF_TERM *out) {
+  ts_nif_slice slice;
+  ts_nif_slice_begin(&slice, &r->control);
+  ts_status status = ts_execution_advance(r->execution, out_done);
+  ts_nif_slice_end(&slice);
+  if (!status && !*out_done) return TS_SUCCESS;
+  *out_done = true;
+  if (!status) status = end_to_list(env, r, out);
+  (void)end_run(r, NULL); /* when there is anything left */
+  unwatch(env, r);
+  return status;
+}
+
+static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+static ERL_NIF_TERM go_on(ErlNifEnv *env, run *r, ERL_NIF_TERM term) {
+  bool done;
+  ERL_NIF_TERM list;
+  TS_NIF_TRY(env, run_slice(env, r, &done, &list));
+  if (done) return ts_nif_with_pressure(env, list);
+  return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, &term);
+}
+
+/* The run is the argument, which keeps it while it waits. */
+static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  void *object;
+  (void)argc;
+  if (!enif_get_resource(env, argv[0], run_type, &object)) return ts_nif_error(env, ts_error_no_memory());
+  return go_on(env, object, argv[0]);
+}
+
+static ts_status begin_run(ErlNifEnv *env, ts_executable *executable, ts_nif_args *args, int threads, run **out) {
+  ts_run_options options = {.threads = threads, .donated = args->donated};
+  *out = new_run(env);
+  if (!*out) return ts_error_no_memory();
+  run *r = *out;
+  options.control = &r->control;
+  hold_args(r, executable, args);
+  args->count = 0; /* they are the run's now */
+  args->block = NULL;
+  return ts_execution_create(executable, r->args.buffers, r->args.count, &options, &r->execution);
 }
 
 static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_executable *executable;
-  ERL_NIF_TERM list;
+  ts_nif_args args;
+  int threads;
+  run *r;
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  TS_NIF_TRY(env, run_call(env, executable, argv + 1, true, &list));
-  return ts_nif_with_pressure(env, list);
+  TS_NIF_TRY(env, get_call(env, executable, argv + 1, &threads, &args));
+  ts_status status = begin_run(env, executable, &args, threads, &r);
+  ts_nif_args_done(&args, false);
+  if (!r) return ts_nif_error(env, status);
+  ERL_NIF_TERM term = enif_make_resource(env, r);
+  enif_release_resource(r);
+  if (!status) return go_on(env, r, term);
+  (void)end_run(r, NULL);
+  unwatch(env, r);
+  return ts_nif_error(env, status);
 }
 
 void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
@@ -250,12 +372,16 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale
    * Donated is a set of arguments, bit i for the i-th from 0. Goes to a dirty scheduler when it may take long. */
   ts_executable *executable;
+  ts_nif_args args;
+  int threads;
   ERL_NIF_TERM list;
+  (void)argc;
   if (is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   if (!ts_executable_is_short(executable))
     return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
-  TS_NIF_TRY(env, run_call(env, executable, argv + 1, false, &list));
+  TS_NIF_TRY(env, get_call(env, executable, argv + 1, &threads, &args));
+  TS_NIF_TRY(env, run_to_list(env, executable, &args, threads, &list));
   ts_nif_spend(env, executable);
   return ts_nif_with_pressure(env, list);
 }

@@ -334,10 +334,10 @@ static void check_cancel(const char *text, int32_t rank) {
   ts_buffer *arg, *out[1];
   ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_S32, &shape, &arg));
   memset(arg->data, 0, (size_t)arg->bytes);
-  _Atomic bool cancel = false;
+  ts_run_control control = {0};
   pthread_t thread;
-  pthread_create(&thread, NULL, cancel_soon, &cancel);
-  ts_run_options options = {.cancel = &cancel};
+  pthread_create(&thread, NULL, cancel_soon, &control.cancel);
+  ts_run_options options = {.control = &control};
   struct timespec start, end;
   clock_gettime(CLOCK_MONOTONIC, &start);
   ck_assert_error(ts_executable_run(exe, &arg, 1, &options, out), TS_CANCELLED, "cancelled");
@@ -347,6 +347,153 @@ static void check_cancel(const char *text, int32_t rank) {
   ts_buffer_release(arg);
   ts_executable_release(exe);
 }
+
+/* ---- runs that pause */
+
+static int64_t live_bytes(void) {
+  ts_pool_stats s;
+  ts_pool_get_stats(ts_pool_default(), &s);
+  return s.live;
+}
+
+static ts_buffer *filled_like(const ts_type *type, int value) {
+  ts_buffer *b;
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &b));
+  for (int64_t i = 0; i < ts_shape_elements(&type->shape); i++)
+    ts_scalar_store(type->dtype, ts_scalar_from_s64(type->dtype, value),
+                    (char *)b->data + i * (int64_t)ts_dtype_size(type->dtype));
+  return b;
+}
+
+#define LOOP(type, trips)                                                                                        \
+  "while %1, %0 {\n    condition(%4: s32[], %5: " type ") {\n      %6 = constant " trips " : s32[]\n"            \
+  "      %7 = less %4, %6 : u8[]\n      return %7\n    }\n"                                                      \
+  "    body(%8: s32[], %9: " type ") {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"       \
+  "      %12 = constant 3 : " type "\n      %13 = multiply %9, %12 : " type "\n      %14 = add %13, %12 : " type \
+  "\n      return %11, %14\n    }\n  } : s32[], " type "\n"
+
+static const program pausing[] = {
+    {"whole", "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
+                  "s32[]", "100000000") "  return %2, %3\n}\n"},
+    {"steps", "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
+                  "s32[40]", "1000000") "  return %2, %3\n}\n"},
+    {"whole_nested",
+     "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
+     "    condition(%4: s32[], %5: s32[]) {\n      %6 = constant 2000 : s32[]\n      %7 = less %4, %6 : u8[]\n"
+     "      return %7\n    }\n"
+     "    body(%8: s32[], %9: s32[]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
+     "      %12 = constant 0 : s32[]\n"
+     "      %13, %14 = while %12, %9 {\n"
+     "        condition(%15: s32[], %16: s32[]) {\n          %17 = constant 20000 : s32[]\n"
+     "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
+     "        body(%19: s32[], %20: s32[]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
+     "s32[]\n"
+     "          %23 = constant 5 : s32[]\n          %24 = multiply %20, %23 : s32[]\n"
+     "          %25 = add %24, %19 : s32[]\n          return %22, %25\n        }\n      } : s32[], s32[]\n"
+     "      return %11, %14\n    }\n  } : s32[], s32[]\n  return %2, %3\n}\n"},
+    {"steps_in_steps",
+     "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
+     "    condition(%4: s32[], %5: s32[40]) {\n      %6 = constant 200 : s32[]\n      %7 = less %4, %6 : u8[]\n"
+     "      return %7\n    }\n"
+     "    body(%8: s32[], %9: s32[40]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
+     "      %12 = constant 0 : s32[]\n"
+     "      %13, %14 = while %12, %9 {\n"
+     "        condition(%15: s32[], %16: s32[40]) {\n          %17 = constant 500 : s32[]\n"
+     "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
+     "        body(%19: s32[], %20: s32[40]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
+     "s32[]\n"
+     "          %23 = constant 5 : s32[40]\n          %24 = multiply %20, %23 : s32[40]\n"
+     "          %25 = reverse %24 {axes = [0]} : s32[40]\n          return %22, %25\n        }\n      } : s32[], "
+     "s32[40]\n"
+     "      %26 = add %14, %9 : s32[40]\n      return %11, %26\n    }\n  } : s32[], s32[40]\n  return %2, %3\n}\n"},
+};
+
+typedef struct pauser {
+  ts_run_control control;
+  _Atomic bool stop;
+} pauser;
+
+static void *pause_often(void *context) {
+  pauser *p = context;
+  while (!atomic_load(&p->stop)) {
+    usleep(500);
+    atomic_store(&p->control.pause, true);
+  }
+  return NULL;
+}
+
+/* Gives how often the run paused. */
+static int run_paused(const ts_executable *exe, ts_buffer *arg, ts_buffer **out) {
+  pauser p = {0};
+  pthread_t thread;
+  ts_execution *x;
+  bool done = false;
+  int pauses = 0;
+  ts_run_options options = {.control = &p.control};
+  pthread_create(&thread, NULL, pause_often, &p);
+  ck_assert_ok(ts_execution_create(exe, &arg, 1, &options, &x));
+  for (; !done; pauses += !done) {
+    atomic_store(&p.control.pause, false);
+    ck_assert_ok(ts_execution_advance(x, &done));
+  }
+  ck_assert_ok(ts_execution_end(x, out));
+  atomic_store(&p.stop, true);
+  pthread_join(thread, NULL);
+  return pauses;
+}
+
+START_TEST(a_run_that_pauses_gives_the_same)
+{
+  const program *p = &pausing[_i];
+  ts_executable *exe = compile(p->text);
+  const ts_type *type = ts_executable_param_types(exe);
+  int64_t live = live_bytes();
+  ts_buffer *arg = filled_like(type, 7), *expected[2], *actual[2];
+  ck_assert_ok(ts_executable_run(exe, &arg, 1, NULL, expected));
+  ck_assert_msg(run_paused(exe, arg, actual) > 3, "%s hardly paused", p->name);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_mem_eq(expected[i]->data, actual[i]->data, (size_t)expected[i]->bytes);
+    ts_buffer_release(expected[i]);
+    ts_buffer_release(actual[i]);
+  }
+  ts_buffer_release(arg);
+  ck_assert_int_eq(live_bytes(), live);
+  ts_executable_release(exe);
+}
+END_TEST
+
+/* One that is asked to pause before it began, and is given up, or cancelled while it paused. */
+START_TEST(a_paused_run_can_be_given_up)
+{
+  const program *p = &pausing[_i];
+  ts_executable *exe = compile(p->text);
+  const ts_type *type = ts_executable_param_types(exe);
+  int64_t live = live_bytes(), blocks = ts_alloc_live();
+  for (int cancelled = 0; cancelled < 2; cancelled++) {
+    pauser q = {0};
+    pthread_t thread;
+    ts_execution *x;
+    bool done = true;
+    ts_run_options options = {.control = &q.control};
+    ts_buffer *arg = filled_like(type, 7);
+    ck_assert_ok(ts_execution_create(exe, &arg, 1, &options, &x));
+    pthread_create(&thread, NULL, pause_often, &q);
+    ck_assert_ok(ts_execution_advance(x, &done));
+    ck_assert(!done);
+    if (cancelled) {
+      atomic_store(&q.control.cancel, true);
+      ck_assert_error(ts_execution_advance(x, &done), TS_CANCELLED, "cancelled");
+    }
+    ck_assert_ok(ts_execution_end(x, NULL));
+    atomic_store(&q.stop, true);
+    pthread_join(thread, NULL);
+    ts_buffer_release(arg);
+  }
+  ck_assert_int_eq(live_bytes(), live);
+  ck_assert_int_le(ts_alloc_live(), blocks + 1); /* a context may be kept */
+  ts_executable_release(exe);
+}
+END_TEST
 
 START_TEST(an_endless_loop_can_be_cancelled)
 {
@@ -494,6 +641,8 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
   tcase_add_test(t, an_endless_loop_can_be_cancelled);
+  tcase_add_loop_test(t, a_run_that_pauses_gives_the_same, 0, sizeof pausing / sizeof *pausing);
+  tcase_add_loop_test(t, a_paused_run_can_be_given_up, 0, sizeof pausing / sizeof *pausing);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);

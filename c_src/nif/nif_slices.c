@@ -1,0 +1,77 @@
+#include "nif/nif_slices.h"
+
+#include "base/system.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+/* A hop to a dirty scheduler costs tens of microseconds at most, so that slices of this length cost nothing. */
+#define SLICE_NS (20 * 1000000)
+#define TICK_NS (5 * 1000000)
+
+/* The thread looks for so many ticks whether there is a next run, which then need not wake it. */
+#define IDLE_TICKS 100
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static ts_nif_slice *slices;
+static bool asleep;
+
+static void end_slices(int64_t now) {
+  for (ts_nif_slice *s = slices; s; s = s->next)
+    if (now >= s->end_ns) atomic_store_explicit(&s->control->pause, true, memory_order_relaxed);
+}
+
+static void *watch(void *unused) {
+  const struct timespec tick = {.tv_nsec = TICK_NS};
+  int idle = 0;
+  (void)unused;
+  for (;;) {
+    pthread_mutex_lock(&lock);
+    idle = slices ? 0 : idle + 1;
+    while (!slices && idle > IDLE_TICKS) {
+      asleep = true;
+      pthread_cond_wait(&wake, &lock);
+      asleep = false;
+    }
+    end_slices(ts_system_ns());
+    pthread_mutex_unlock(&lock);
+    nanosleep(&tick, NULL);
+  }
+  return NULL;
+}
+
+/* Without the thread runs simply do not pause. */
+static void start(void) {
+  sigset_t all, old;
+  pthread_t thread;
+  pthread_attr_t attr;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the VM's business */
+  pthread_attr_init(&attr);
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  if (pthread_create(&thread, &attr, watch, NULL) == 0) pthread_setname_np(thread, "tessera-slices");
+  pthread_attr_destroy(&attr);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void ts_nif_slice_begin(ts_nif_slice *slice, ts_run_control *control) {
+  pthread_once(&once, start);
+  atomic_store_explicit(&control->pause, false, memory_order_relaxed);
+  *slice = (ts_nif_slice){.control = control, .end_ns = ts_system_ns() + SLICE_NS};
+  pthread_mutex_lock(&lock);
+  slice->next = slices;
+  if (slices) slices->previous = slice;
+  slices = slice;
+  if (asleep) pthread_cond_signal(&wake);
+  pthread_mutex_unlock(&lock);
+}
+
+void ts_nif_slice_end(ts_nif_slice *slice) {
+  pthread_mutex_lock(&lock);
+  *(slice->previous ? &slice->previous->next : &slices) = slice->next;
+  if (slice->next) slice->next->previous = slice->previous;
+  pthread_mutex_unlock(&lock);
+}

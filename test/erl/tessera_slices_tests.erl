@@ -1,0 +1,110 @@
+%% Long runs take turns: some that never end do not keep others from their end,
+%% and go with their callers wherever these are killed.
+-module(tessera_slices_tests).
+-include_lib("eunit/include/eunit.hrl").
+-export([beside_endless/1]).
+
+%% Loops that never end: in one native function, in steps, and over what is large.
+endless() ->
+    [{fun(X) -> tessera:while(X, fun(_) -> 1 end, fun(A) -> tessera:add(A, 1) end) end, fun() -> tessera:tensor(0) end},
+     {fun(X) -> tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end,
+                              fun(A) -> tessera:multiply(A, 1.0) end) end, fun() -> tessera:ones({64}) end},
+     {fun(X) -> tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end,
+                              fun(A) -> tessera:multiply(A, 1.0) end) end, fun() -> tessera:ones({100000}) end}].
+
+%% Of unknown length as well, so that it goes to a dirty scheduler. It must be exact after any number of slices.
+counting() ->
+    tessera:jit(fun(N) ->
+        tessera:while({0, 1, N}, fun({I, _, Limit}) -> tessera:less(I, Limit) end,
+                      fun({I, A, Limit}) -> {tessera:add(I, 1), tessera:add(tessera:multiply(A, 3), I), Limit} end)
+    end).
+
+count(F, N) ->
+    {I, A, _} = F(tessera:tensor(N)),
+    {tessera:to_number(I), tessera:to_number(A)}.
+
+ms(F) ->
+    Start = erlang:monotonic_time(millisecond),
+    Result = F(),
+    {erlang:monotonic_time(millisecond) - Start, Result}.
+
+%% How long a small run and a long one take beside so many that never end, and how long until those have stopped after
+%% their callers were killed, in ms. Comes back when all that they had is gone: tensors and metadata, but for what a
+%% compile in the background may have just then.
+beside_endless(Count) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    Loops = [{tessera:jit(F), Make} || {F, Make} <- endless()],
+    Counting = counting(),
+    Small = count(Counting, 10),
+    Long = count(Counting, 30000000), % some three slices
+    Spawn = fun(N) ->
+                    Pids = [begin
+                                {F, Make} = lists:nth(1 + I rem length(Loops), Loops),
+                                spawn(fun() -> F(Make()) end)
+                            end || I <- lists:seq(1, N)],
+                    timer:sleep(300),
+                    Pids
+            end,
+    Kill = fun(Pids) -> [exit(Pid, kill) || Pid <- Pids], ms(fun() -> idle(100) end) end,
+    _ = Kill(Spawn(3)), % what is made once and kept
+    Held = held(),
+    Blocks = tessera_nif:live_blocks(),
+    Pids = Spawn(Count),
+    {SmallMs, Small} = ms(fun() -> count(Counting, 10) end),
+    {LongMs, Long} = ms(fun() -> count(Counting, 30000000) end),
+    true = lists:all(fun is_process_alive/1, Pids),
+    {KillMs, idle} = Kill(Pids),
+    true = wait(fun() -> held() =< Held end),
+    true = wait(fun() -> tessera_nif:live_blocks() - Blocks < 20 end),
+    {SmallMs, LongMs, KillMs}.
+
+held() -> maps:get(held, tessera:memory()).
+
+wait(F) -> F() orelse begin timer:sleep(20), wait(F) end.
+
+%% Until the VM has used less than a quarter of a core for a while.
+idle(Ms) ->
+    Before = cpu(),
+    timer:sleep(Ms),
+    case cpu() - Before =< Ms div 4 of
+        true -> idle;
+        false -> idle(Ms)
+    end.
+
+%% CPU time in ms, in clock ticks of 10.
+cpu() ->
+    {ok, Text} = file:read_file("/proc/self/stat"),
+    [_, After] = binary:split(Text, <<") ">>),
+    Fields = binary:split(After, <<" ">>, [global]),
+    10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))).
+
+in_node(Flags, Count) ->
+    Text = lists:flatten(io_lib:format("io:format(\"~~w.~~n\", [~p:beside_endless(~b)]), halt(0).", [?MODULE, Count])),
+    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [{args, Flags ++ ["-noinput"] ++ Paths ++ ["-eval", Text]}, exit_status, binary]),
+    tessera_test:answer(Port).
+
+%% Without turns the first two would never come back. A slice is 20 ms; each of the others may have one first.
+fair_test_() ->
+    [{timeout, 100, fun() ->
+        {{SmallMs, LongMs, KillMs}, _} = in_node(Flags, 8),
+        ?assert(SmallMs < 3000),
+        ?assert(LongMs < 15000),
+        ?assert(KillMs < 1000) % 100 of them to see that it is idle
+     end} || Flags <- [["+SDcpu", "1:1"], []]].
+
+%% A long run gives what it gives in one piece, alone and beside others.
+exact_test_() ->
+    {timeout, 60, fun() ->
+        F = counting(),
+        Expected = lists:foldl(fun(I, A) -> wrap(A * 3 + I) end, 1, lists:seq(0, 299999)),
+        ?assertEqual({300000, Expected}, count(F, 300000)),
+        Long = count(F, 20000000),
+        Workers = [spawn_monitor(fun() -> exit({result, count(F, 20000000)}) end) || _ <- lists:seq(1, 6)],
+        [receive {'DOWN', M, process, _, Reason} -> ?assertEqual({result, Long}, Reason) end || {_, M} <- Workers]
+    end}.
+
+wrap(N) ->
+    <<Wrapped:32/signed>> = <<N:32>>,
+    Wrapped.
