@@ -266,7 +266,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_SCAN:
     return ts_scan_run(ts_graph_op(run->exe->graph, step->op)->code, step->scan.dtype, &step->scan.shape,
                        step->scan.axis, step->scan.reverse, run->base[step->operands[0]], run->base[step->results[0]],
-                       run->parallel, run->cancel);
+                       run->parallel, cancel_flag(run));
   case TS_STEP_REFERENCE: return run_reference(run, step);
   case TS_STEP_COPY:
     copy_bytes(run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
