@@ -28,10 +28,9 @@ new(Builder, Options, IsCached) ->
     end.
 
 describe(Builder, Options) ->
-    case tessera_nif:graph_text(Builder) of
-        Text when is_binary(Text) ->
-            #code{fingerprint = erlang:md5([term_to_binary(Options), Text]), text = Text, options = Options};
-        Error -> Error
+    case tessera_nif:describe(Builder) of
+        {error, _} = Error -> Error;
+        {Text, Hash} -> #code{fingerprint = erlang:md5(term_to_binary({Options, Hash})), text = Text, options = Options}
     end.
 
 with_executable(_, {error, _} = Error) -> Error;

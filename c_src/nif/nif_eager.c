@@ -246,7 +246,7 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ERL_NIF_TERM term;
   if (!enif_is_identical(argv[0], ts_atom.undefined_) && ts_nif_builder_get(env, argv[0], &builder)) {
     TS_NIF_TRY(env, ts_nif_get_opcode(env, argv[1], &code));
-    return ts_nif_builder_op(env, builder, code, argv[2], argv[3]);
+    return ts_nif_builder_op(env, builder, code, argv);
   }
   TS_NIF_TRY(env, run_op(env, argv, &done, &term));
   if (done) return ts_nif_with_pressure(env, term);

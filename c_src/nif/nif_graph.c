@@ -26,6 +26,7 @@ typedef struct hidden {
 
 struct ts_nif_builder {
   ErlNifMutex *lock;
+  ERL_NIF_TERM self; /* the builder as its caller has it, while the lock is held */
   ts_graph *graph;
   ts_region_id current;
   bool finished;
@@ -150,9 +151,10 @@ static ts_status use_value(ts_nif_builder *b, ts_value_id value, ts_value_id *ou
   return resolve(b, b->current, value, out);
 }
 
+/* The reference is the caller's own: a fresh one for each value would be work for each garbage collection. */
 static ERL_NIF_TERM value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id) {
   const ts_value *v = ts_graph_value(b->graph, id);
-  ERL_NIF_TERM ref = enif_make_list_cell(env, enif_make_resource(env, b), enif_make_uint(env, id));
+  ERL_NIF_TERM ref = enif_make_list_cell(env, b->self, enif_make_uint(env, id));
   return enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(v->dtype), ts_nif_shape(env, &v->shape));
 }
 
@@ -213,19 +215,22 @@ static ts_status get_operand(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM ter
   return TS_SUCCESS;
 }
 
-/* A list of operands; the caller frees *out. */
-static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_operand **out, size_t *count) {
+enum { FEW = 4 };
+
+/* A list of operands, in `few` when they fit, else the caller frees *out. */
+static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_operand few[FEW],
+                              ts_operand **out, size_t *count) {
   unsigned length;
   ERL_NIF_TERM head;
-  *out = NULL;
+  *out = few;
   if (!enif_get_list_length(env, list, &length)) return ts_nif_expected(env, "a list of operands", list);
-  TS_TRY(TS_NEW_ARRAY(length, out));
+  if (length > FEW) TS_TRY(ts_alloc_array(length, sizeof **out, (void **)out));
   *count = length;
   for (unsigned i = 0; i < length && enif_get_list_cell(env, list, &head, &list); i++) {
     ts_status status = get_operand(env, b, head, &(*out)[i]);
     if (!status) continue;
-    ts_free(*out);
-    *out = NULL;
+    if (*out != few) ts_free(*out);
+    *out = few;
     return status;
   }
   return TS_SUCCESS;
@@ -239,12 +244,12 @@ static ts_status place_own(ts_nif_builder *b, const ts_operand *o, ts_value_id *
 
 /* A list of operands as values of the current region; the caller frees *out. */
 static ts_status get_values(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_value_id **out, size_t *count) {
-  ts_operand *operands;
+  ts_operand few[FEW], *operands;
   *out = NULL;
-  TS_TRY(get_operands(env, b, list, &operands, count));
+  TS_TRY(get_operands(env, b, list, few, &operands, count));
   ts_status status = TS_NEW_ARRAY(*count, out);
   for (size_t i = 0; !status && i < *count; i++) status = place_own(b, &operands[i], &(*out)[i]);
-  ts_free(operands);
+  if (operands != few) ts_free(operands);
   if (status) {
     ts_free(*out);
     *out = NULL;
@@ -266,23 +271,23 @@ static ts_status check_combiner(ts_nif_builder *b, ts_opcode code, const ts_attr
 
 static ts_status add_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ERL_NIF_TERM operand_list,
                         ERL_NIF_TERM attr_term, ts_value_id *out) {
-  ts_operand *operands;
+  ts_operand few[FEW], *operands;
   ts_attrs attrs;
   size_t count;
   TS_TRY(check_tracing(b));
   TS_TRY(ts_nif_get_attrs(env, code, attr_term, &attrs));
   TS_TRY(check_combiner(b, code, &attrs));
-  TS_TRY(get_operands(env, b, operand_list, &operands, &count));
+  TS_TRY(get_operands(env, b, operand_list, few, &operands, &count));
   ts_status status = ts_op_build(b->graph, b->current, code, operands, count, &attrs, out);
-  ts_free(operands);
+  if (operands != few) ts_free(operands);
   return status;
 }
 
-ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ERL_NIF_TERM operands,
-                               ERL_NIF_TERM attrs) {
+ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, const ERL_NIF_TERM argv[]) {
   ts_value_id value;
   enif_mutex_lock(b->lock);
-  ts_status status = add_op(env, b, code, operands, attrs, &value);
+  b->self = argv[0];
+  ts_status status = add_op(env, b, code, argv[2], argv[3], &value);
   ERL_NIF_TERM term = status ? ts_nif_error(env, status) : value_term(env, b, value);
   enif_mutex_unlock(b->lock);
   return term;
@@ -296,6 +301,7 @@ static ERL_NIF_TERM with_builder(ErlNifEnv *env, const ERL_NIF_TERM argv[], buil
   ERL_NIF_TERM term = ts_atom.ok_;
   TS_NIF_TRY(env, get_builder(env, argv[0], &b));
   enif_mutex_lock(b->lock);
+  b->self = argv[0];
   ts_status status = check_tracing(b);
   if (!status) status = fn(env, b, argv + 1, &term);
   enif_mutex_unlock(b->lock);
@@ -617,6 +623,39 @@ ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   /* graph_text(Builder) -> binary(): of a finished program */
   (void)argc;
   return print_finished(env, argv[0], ts_graph_print);
+}
+
+/* Ops whose text is printed in the time that a hop to a dirty scheduler may take. */
+enum { SHORT_TEXT = 300 };
+
+static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_builder *b;
+  const ts_graph *graph;
+  ts_text text = {0};
+  (void)argc;
+  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
+  TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
+  ts_status status = ts_graph_print(graph, &text);
+  if (status) {
+    ts_text_deinit(&text);
+    return ts_nif_error(env, status);
+  }
+  ts_hash128 hash = ts_hash(text.data, text.length);
+  ERL_NIF_TERM term = enif_make_tuple2(env, ts_nif_binary(env, text.data, text.length),
+                                       ts_nif_binary(env, (const char *)&hash, sizeof(hash)));
+  ts_text_deinit(&text);
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* describe(Builder) -> {Text :: binary(), Hash :: <<_:128>>}: the text of a finished program and what tells it from
+   * others. Goes to a dirty scheduler when it is long. */
+  ts_nif_builder *b;
+  const ts_graph *graph;
+  TS_NIF_TRY(env, get_builder(env, argv[0], &b));
+  TS_NIF_TRY(env, ts_nif_builder_graph(b, &graph));
+  if (graph->ops.count <= SHORT_TEXT) return describe(env, argc, argv);
+  return enif_schedule_nif(env, "describe", ERL_NIF_DIRTY_JOB_CPU_BOUND, describe, argc, argv);
 }
 
 ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

@@ -16,8 +16,7 @@ bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out)
 /* The graph, whose tracing must have ended. It lives as long as the builder. */
 ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
 /* op/4 while tracing: adds the op to the current region. */
-ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, ERL_NIF_TERM operands,
-                               ERL_NIF_TERM attrs);
+ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
 
 ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_param(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
@@ -31,6 +30,7 @@ ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 

@@ -12,7 +12,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 2
+#define TS_NIF_ABI 3
 #endif
 
 /* What load returns to say why it refuses; tessera_nif.erl has the words. */
@@ -207,6 +207,7 @@ static ErlNifFunc functions[] = {
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
     {"graph_text", 1, ts_nif_graph_text, CPU},
+    {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},
     {"parse", 1, ts_nif_parse, CPU},
     {"compile", 2, ts_nif_compile, CPU},

@@ -69,31 +69,31 @@ wrong_shape({Type, Shape}, #tessera{type = Own, shape = OwnShape}) ->
 %% ---- the table
 
 %% How an operation is lowered: a name below, or the core's name of it.
-kind(Op) ->
-    case Op of
-        _ when Op =:= exp; Op =:= expm1; Op =:= log; Op =:= log1p; Op =:= sigmoid; Op =:= cos; Op =:= sin; Op =:= tan;
-               Op =:= cosh; Op =:= sinh; Op =:= tanh; Op =:= acos; Op =:= asin; Op =:= atan; Op =:= acosh;
-               Op =:= asinh; Op =:= atanh; Op =:= sqrt; Op =:= rsqrt; Op =:= cbrt; Op =:= erf; Op =:= erfc;
-               Op =:= erf_inv; Op =:= abs; Op =:= negate; Op =:= sign; Op =:= ceil; Op =:= floor; Op =:= round;
-               Op =:= bitwise_not; Op =:= count_leading_zeros; Op =:= population_count -> unary;
-        _ when Op =:= is_nan; Op =:= is_infinity -> plain;
-        _ when Op =:= add; Op =:= subtract; Op =:= multiply; Op =:= remainder; Op =:= pow; Op =:= divide;
-               Op =:= atan2; Op =:= min; Op =:= max -> binary;
-        _ when Op =:= quotient; Op =:= bitwise_and; Op =:= bitwise_or; Op =:= bitwise_xor; Op =:= left_shift;
-               Op =:= right_shift -> in_out_type;
-        _ when Op =:= equal; Op =:= not_equal; Op =:= greater; Op =:= less; Op =:= greater_equal;
-               Op =:= less_equal; Op =:= logical_and; Op =:= logical_or; Op =:= logical_xor -> plain;
-        _ when Op =:= real; Op =:= as_type; Op =:= conjugate -> as_type;
-        _ when Op =:= squeeze -> reshape;
-        sum -> {reduce, reduce_sum};
-        product -> {reduce, reduce_product};
-        reduce_max -> {reduce, reduce_max};
-        reduce_min -> {reduce, reduce_min};
-        all -> {test, reduce_all};
-        any -> {test, reduce_any};
-        _ when Op =:= argmax; Op =:= argmin -> arg;
-        _ -> Op
-    end.
+kind(exp) -> unary; kind(expm1) -> unary; kind(log) -> unary; kind(log1p) -> unary; kind(sigmoid) -> unary;
+kind(cos) -> unary; kind(sin) -> unary; kind(tan) -> unary; kind(cosh) -> unary; kind(sinh) -> unary;
+kind(tanh) -> unary; kind(acos) -> unary; kind(asin) -> unary; kind(atan) -> unary; kind(acosh) -> unary;
+kind(asinh) -> unary; kind(atanh) -> unary; kind(sqrt) -> unary; kind(rsqrt) -> unary; kind(cbrt) -> unary;
+kind(erf) -> unary; kind(erfc) -> unary; kind(erf_inv) -> unary; kind(abs) -> unary; kind(negate) -> unary;
+kind(sign) -> unary; kind(ceil) -> unary; kind(floor) -> unary; kind(round) -> unary; kind(bitwise_not) -> unary;
+kind(count_leading_zeros) -> unary; kind(population_count) -> unary;
+kind(is_nan) -> plain; kind(is_infinity) -> plain;
+kind(add) -> binary; kind(subtract) -> binary; kind(multiply) -> binary; kind(remainder) -> binary;
+kind(pow) -> binary; kind(divide) -> binary; kind(atan2) -> binary; kind(min) -> binary; kind(max) -> binary;
+kind(quotient) -> in_out_type; kind(bitwise_and) -> in_out_type; kind(bitwise_or) -> in_out_type;
+kind(bitwise_xor) -> in_out_type; kind(left_shift) -> in_out_type; kind(right_shift) -> in_out_type;
+kind(equal) -> plain; kind(not_equal) -> plain; kind(greater) -> plain; kind(less) -> plain;
+kind(greater_equal) -> plain; kind(less_equal) -> plain; kind(logical_and) -> plain; kind(logical_or) -> plain;
+kind(logical_xor) -> plain;
+kind(real) -> as_type; kind(as_type) -> as_type; kind(conjugate) -> as_type;
+kind(squeeze) -> reshape;
+kind(argmax) -> arg; kind(argmin) -> arg;
+kind(sum) -> {reduce, reduce_sum};
+kind(product) -> {reduce, reduce_product};
+kind(reduce_max) -> {reduce, reduce_max};
+kind(reduce_min) -> {reduce, reduce_min};
+kind(all) -> {test, reduce_all};
+kind(any) -> {test, reduce_any};
+kind(Op) -> Op.
 
 %% ---- elementwise
 

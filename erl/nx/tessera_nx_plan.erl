@@ -41,10 +41,14 @@ used(Sources) -> [case Source of
                   end || Source <- Sources].
 
 lower(Roots, Args, #st{handled = Handled} = Options) ->
-    Effects = tessera_nx_expr:effects(Roots, Handled),
+    IsPlain = tessera_nx_expr:is_plain(Roots),
+    Effects = case IsPlain of
+                  true -> #{};
+                  false -> tessera_nx_expr:effects(Roots, Handled)
+              end,
     Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
                              || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
-    St = tessera_nx_lower:begin_program(Options#st{effects = Effects}),
+    St = tessera_nx_lower:begin_program(Options#st{effects = Effects, is_plain = IsPlain}),
     tessera_nx_lower:scope(Roots, Params, #{}, false, St).
 
 %% The same as one module of StableHLO, and which arguments it takes. Tensors that the function holds are literals.
