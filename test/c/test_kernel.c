@@ -85,9 +85,17 @@ static const char *gathers[] = {
     "1\n",
     "map 2\nin f64 00\nin s64 s0\nin f64 s1\nout f64 s1 3\nscalar s64\nscalar s64\n0 s64 load 1\n1 f64 load 2\n"
     "2 f64 gather 0 at 0 limit 0 step 1\n3 f64 add 1 2\n",
+    /* one index for all, and rows chosen under reductions along and across them */
+    "map 1\nin f32 1\nin u64 0\nout f32 1 1\nscalar s64\nscalar s64\n0 u64 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n",
+    "row 2\nin f32 01\nin s32 s0\nout f32 s1 3\nscalar s64\nscalar s64\n0 s32 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n2 f32 reduce_max 1\n3 f32 subtract 1 2\n",
+    "col 2\nin f32 01\nin s16 s0\nout f32 01 2\nscalar s64\nscalar s64\n0 s16 load 1\n1 f32 gather 0 at 0 limit 0 step "
+    "1\n2 f32 reduce_sum 1\n",
 };
+#define GATHERS (sizeof(gathers) / sizeof(gathers[0]))
 
-START_TEST(map_gather)
+START_TEST(gather)
 {
   ts_kernel_case c;
   ts_case_parse(gathers[_i], &c);
@@ -352,8 +360,8 @@ END_TEST
 
 START_TEST(text_prints_back)
 {
-  for (size_t i = 0; i < ROW_PROGRAMS + 5; i++) {
-    const char *source = i < 5 ? gathers[i] : row_programs[i - 5];
+  for (size_t i = 0; i < ROW_PROGRAMS + GATHERS; i++) {
+    const char *source = i < GATHERS ? gathers[i] : row_programs[i - GATHERS];
     ts_kernel_case c, again;
     ts_case_parse(source, &c);
     ts_text once = {0}, twice = {0};
@@ -472,7 +480,7 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, map_rank_n, 0, TYPES);
   tcase_add_test(tc, map_heavy_body);
   tcase_add_test(tc, map_in_place);
-  tcase_add_loop_test(tc, map_gather, 0, 5);
+  tcase_add_loop_test(tc, gather, 0, GATHERS);
   tcase_add_loop_test(tc, tile, 0, TYPES);
   tcase_add_loop_test(tc, row_reductions, 0, TYPES * 6);
   tcase_add_loop_test(tc, col_reductions, 0, TYPES * 6);
