@@ -80,6 +80,7 @@ JIT_SRC := \
   c_src/jit/jit_session.c \
   c_src/jit/jit_threads.c \
   c_src/jit/kernel.c \
+  c_src/jit/launch_part.c \
   c_src/jit/layout.c \
   c_src/jit/llvm_exit.c \
   c_src/jit/loop_body.c \
@@ -123,6 +124,7 @@ EXEC_SRC := \
   c_src/exec/assign.c \
   c_src/exec/build.c \
   c_src/exec/choose.c \
+  c_src/exec/epilogue.c \
   c_src/exec/executable.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
@@ -172,6 +174,7 @@ C_TESTS := \
   test_graph \
   test_infer \
   test_emit_memory \
+  test_epilogue \
   test_jit \
   test_jit_disk \
   test_jit_reloc \
@@ -197,6 +200,7 @@ C_TESTS := \
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
   test_exec \
+  test_epilogue \
   test_pool \
   test_gemm \
   test_jit \

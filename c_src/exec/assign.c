@@ -4,14 +4,26 @@
 #include "exec/plan.h"
 #include "exec/steps.h"
 
+/* What the step's launch says of its operands; NULL when it has none, or several. */
+static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_operand) {
+  *out_first_operand = step->kind == TS_STEP_GEMM ? TS_PRODUCT_OPERANDS : 0;
+  if (step->kind == TS_STEP_LAUNCH) return &step->launch.lowered;
+  return step->kind == TS_STEP_GEMM && step->gemm.epilogue ? &step->gemm.epilogue->lowered : NULL;
+}
+
+/* True when the launch may write result r over operand o. */
+static bool is_inplace(const ts_step *step, uint32_t r, uint32_t o) {
+  uint32_t first;
+  const ts_lowered *lowered = lowered_of(step, &first);
+  return lowered && lowered->inplace && o >= first && lowered->inplace[r * (step->operand_count - first) + o - first];
+}
+
 /* True when the step reads the storage through an operand that must stay whole. */
 static bool read_otherwise(ts_executable *exe, const ts_step *step, uint32_t result, ts_storage_id root) {
   for (uint32_t o = 0; o < step->operand_count; o++) {
     if (ts_storage_find(exe, step->operands[o]) != root) continue;
-    if (step->kind == TS_STEP_LAUNCH && step->launch.lowered.inplace &&
-        step->launch.lowered.inplace[result * step->operand_count + o])
-      continue;
-    if (step->kind != TS_STEP_LAUNCH && o == result) continue;
+    bool is_launch = step->kind == TS_STEP_LAUNCH || step->kind == TS_STEP_GEMM;
+    if (is_launch ? is_inplace(step, result, o) : o == result) continue;
     return true;
   }
   return false;
@@ -60,22 +72,31 @@ static void try_merge(ts_executable *exe, const ts_step *step, uint32_t r, uint3
   if (operand->first < result->first) result->first = operand->first;
 }
 
-static bool is_argument(ts_executable *exe, const ts_step *step, uint32_t o) {
-  return exe->storages.data[ts_storage_find(exe, step->operands[o])].kind == TS_STORAGE_ARG;
+/* A product first, then other temporaries, then arguments: a result takes the memory of one of them, and an
+ * argument's only if it is donated. */
+static int preference(ts_executable *exe, const ts_step *step, uint32_t o) {
+  ts_storage_id id = ts_storage_find(exe, step->operands[o]);
+  if (exe->storages.data[id].kind == TS_STORAGE_ARG) return 2;
+  return step->kind == TS_STEP_GEMM && id == ts_storage_find(exe, step->gemm.epilogue->product) ? 0 : 1;
 }
 
-/* Temporaries before arguments: a result takes one or the other's memory, and an argument's only if it is donated. */
+/* The product is being made while other operands are still read: none may be in its place. */
+static bool holds_product(ts_executable *exe, const ts_step *step, uint32_t r) {
+  if (step->kind != TS_STEP_GEMM) return false;
+  return ts_storage_find(exe, step->results[r]) == ts_storage_find(exe, step->gemm.epilogue->product);
+}
+
 static void merge_launch(ts_executable *exe, const ts_step *step) {
-  for (int arguments = 0; arguments < 2; arguments++)
+  for (int wanted = 0; wanted < 3; wanted++)
     for (uint32_t r = 0; r < step->result_count; r++)
       for (uint32_t o = 0; o < step->operand_count; o++)
-        if (step->launch.lowered.inplace[r * step->operand_count + o] && is_argument(exe, step, o) == arguments)
+        if (is_inplace(step, r, o) && preference(exe, step, o) == wanted && !holds_product(exe, step, r))
           try_merge(exe, step, r, o);
 }
 
 static ts_status merge_step(void *context, ts_step *step) {
   ts_executable *exe = context;
-  if (step->kind == TS_STEP_LAUNCH && step->launch.lowered.inplace) {
+  if (step->kind == TS_STEP_LAUNCH || (step->kind == TS_STEP_GEMM && step->gemm.epilogue)) {
     merge_launch(exe, step);
   } else if (step->kind == TS_STEP_SCAN || step->kind == TS_STEP_COPY) {
     try_merge(exe, step, 0, 0);
@@ -108,6 +129,9 @@ static ts_status resolve_step(void *context, ts_step *step) {
   if (step->kind == TS_STEP_LAUNCH) {
     resolve(exe, step->launch.temps, (size_t)step->launch.lowered.temp_count);
     resolve(exe, &step->launch.scratch, 1);
+  } else if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) {
+    resolve(exe, &step->gemm.epilogue->product, 1);
+    resolve(exe, &step->gemm.epilogue->scratch, 1);
   } else if (step->kind == TS_STEP_WHILE) {
     resolve(exe, &step->loop.condition_result, 1);
     resolve(exe, step->loop.next, step->result_count);

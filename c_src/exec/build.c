@@ -17,6 +17,14 @@
 #define MEMORY_BYTE_PS 80
 #define CACHED_BYTES (1 << 20)
 
+/* A product that the op at hand reads, and how it does. */
+typedef struct product {
+  bool found;
+  size_t step;        /* in the block */
+  uint32_t *operands; /* of the op: the product itself, or in another shape */
+  size_t count;
+} product;
+
 typedef struct builder {
   ts_executable *exe;
   const ts_graph *graph;
@@ -71,14 +79,14 @@ static ts_status result_storage(builder *b, ts_value_id v, ts_storage_id *out) {
 
 /* ---- steps ---- */
 
-/* A step for `op` at the next position, with its operands' storages read and
+/* A step for `op` at a position, with its operands' storages read and
  * fresh storages for its results. */
-static ts_status start_step(builder *b, ts_step_kind kind, ts_op_id id, ts_step *out) {
+static ts_status start_step_at(builder *b, ts_step_kind kind, ts_op_id id, int32_t position, ts_step *out) {
   const ts_op *op = ts_graph_op(b->graph, id);
   ts_arena *arena = &b->exe->arena;
   *out = (ts_step){.kind = kind,
                    .op = id,
-                   .position = b->position++,
+                   .position = position,
                    .operand_count = op->operand_count,
                    .result_count = op->result_count};
   TS_TRY(TS_ARENA_ARRAY(arena, op->operand_count + 1, &out->operands));
@@ -92,6 +100,10 @@ static ts_status start_step(builder *b, ts_step_kind kind, ts_op_id id, ts_step 
     use_at(b, out->results[i], out->position);
   }
   return TS_SUCCESS;
+}
+
+static ts_status start_step(builder *b, ts_step_kind kind, ts_op_id id, ts_step *out) {
+  return start_step_at(b, kind, id, b->position++, out);
 }
 
 static ts_status copy_step(builder *b, ts_block *block, ts_storage_id from, ts_storage_id to, ts_op_id op) {
@@ -132,6 +144,20 @@ static ts_status put_words(builder *b, const int64_t *words, int32_t count) {
   return TS_SUCCESS;
 }
 
+/* Scratch memory for every thread; `bytes` is rounded up. */
+static ts_status add_scratch(builder *b, int32_t position, int64_t *bytes, ts_storage_id *out) {
+  *bytes = (*bytes + 63) & ~(int64_t)63;
+  TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, *bytes * ts_cpu_count(), out));
+  use_at(b, *out, position);
+  return TS_SUCCESS;
+}
+
+/* Space for the launch's arguments in every run. */
+static ts_status add_words(builder *b, ts_step_launch *l) {
+  l->words = (int32_t)b->exe->words.count;
+  return put_words(b, l->launch->args, ts_kernel_arg_count(&l->launch->desc));
+}
+
 static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_chosen *chosen) {
   const ts_lowered *lowered = &chosen->lowered;
   ts_step step;
@@ -143,20 +169,16 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
     TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, lowered->temp_bytes[i], &step.launch.temps[i]));
     use_at(b, step.launch.temps[i], step.position);
   }
-  int64_t scratch = 0;
   for (int32_t i = 0; i < lowered->launch_count; i++) {
     ts_step_launch *l = &step.launch.launches[i];
     l->launch = &lowered->launches[i];
     split_launch(l, chosen->point_costs[i]);
     step.cost_ns += l->cost_ns;
-    if (l->launch->scratch > scratch) scratch = l->launch->scratch;
+    if (l->launch->scratch > step.launch.scratch_bytes) step.launch.scratch_bytes = l->launch->scratch;
     l->kernel = chosen->kernels[i];
-    l->words = (int32_t)b->exe->words.count;
-    TS_TRY(put_words(b, l->launch->args, ts_kernel_arg_count(&l->launch->desc)));
+    TS_TRY(add_words(b, l));
   }
-  step.launch.scratch_bytes = (scratch + 63) & ~(int64_t)63;
-  TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, step.launch.scratch_bytes * ts_cpu_count(), &step.launch.scratch));
-  use_at(b, step.launch.scratch, step.position);
+  TS_TRY(add_scratch(b, step.position, &step.launch.scratch_bytes, &step.launch.scratch));
   return TS_VEC_PUSH(&block->steps, step);
 }
 
@@ -226,6 +248,119 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   return status;
 }
 
+/* ---- a product and what is done with it ---- */
+
+/* Which operands of the op are the value in the storage, maybe in another shape. */
+static size_t operands_in(const builder *b, const ts_op *op, ts_storage_id id, uint32_t *out) {
+  size_t count = 0;
+  for (uint32_t o = 0; o < op->operand_count; o++)
+    if (b->map[op->operands[o]] == id) out[count++] = o;
+  return count;
+}
+
+/* True when the op could be done at the step: its other operands are there by then. */
+static bool is_ready_at(const builder *b, const ts_op *op, const ts_step *step) {
+  for (uint32_t o = 0; o < op->operand_count; o++) {
+    ts_storage_id id = b->map[op->operands[o]];
+    const ts_storage *s = &b->exe->storages.data[id];
+    bool given = s->kind == TS_STORAGE_ARG || s->kind == TS_STORAGE_CONST;
+    if (!given && id != step->results[0] && s->first >= step->position) return false;
+  }
+  return true;
+}
+
+/* The block's step at a position; NULL when there is none. */
+static const ts_step *step_at(const ts_block *block, int32_t position) {
+  size_t low = 0, high = block->steps.count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (block->steps.data[middle].position < position)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < block->steps.count && block->steps.data[low].position == position ? &block->steps.data[low] : NULL;
+}
+
+/* The last of the block's products that the op reads. The op comes forward to it: no operand of the product lives
+ * longer for that, and the op's result takes no more memory than the product. */
+static ts_status find_product(builder *b, const ts_block *block, const ts_op *op, product *out) {
+  const ts_step *best = NULL;
+  *out = (product){0};
+  for (uint32_t o = 0; o < op->operand_count && !b->options->no_fusion; o++) {
+    ts_storage_id id = b->map[op->operands[o]];
+    const ts_step *step = step_at(block, b->exe->storages.data[id].first);
+    if (!step || step->kind != TS_STEP_GEMM || step->gemm.epilogue || step->results[0] != id) continue;
+    if (!best || step->position > best->position) best = step;
+  }
+  if (!best || !is_ready_at(b, op, best)) return TS_SUCCESS;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, op->operand_count, &out->operands));
+  out->found = true;
+  out->step = (size_t)(best - block->steps.data);
+  out->count = operands_in(b, op, best->results[0], out->operands);
+  return TS_SUCCESS;
+}
+
+/* On one thread, a launch that would have several is better off by itself. */
+static bool is_worth_it(const ts_step *step, const ts_step_launch *l) {
+  return l->tasks <= 1 || ts_gemm_is_large(step->gemm.gemm, &step->gemm.shape);
+}
+
+static ts_status fill_epilogue(builder *b, ts_step *step, ts_op_id id, ts_step_epilogue *e) {
+  ts_step own;
+  TS_TRY(start_step_at(b, TS_STEP_GEMM, id, step->position, &own));
+  uint32_t count = own.operand_count + TS_PRODUCT_OPERANDS;
+  ts_storage_id *operands;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, count, &operands));
+  memcpy(operands, step->operands, TS_PRODUCT_OPERANDS * sizeof(*operands));
+  memcpy(operands + TS_PRODUCT_OPERANDS, own.operands, own.operand_count * sizeof(*operands));
+  e->scratch_bytes = e->launch.launch->scratch;
+  TS_TRY(add_words(b, &e->launch));
+  TS_TRY(add_scratch(b, own.position, &e->scratch_bytes, &e->scratch));
+  step->op = id;
+  step->operands = operands;
+  step->operand_count = count;
+  step->results = own.results;
+  step->result_count = own.result_count;
+  step->cost_ns = add_cost(step->cost_ns, e->launch.cost_ns);
+  step->gemm.epilogue = e;
+  return TS_SUCCESS;
+}
+
+/* Makes the launch of op `id` the epilogue of a product that it reads, where it can be. */
+static ts_status try_epilogue(builder *b, ts_block *block, ts_op_id id, bool *out_done) {
+  product p;
+  const ts_chosen *chosen;
+  ts_step_epilogue *e;
+  *out_done = false;
+  TS_TRY(find_product(b, block, ts_graph_op(b->graph, id), &p));
+  if (!p.found) return TS_SUCCESS;
+  TS_TRY(ts_choose(&b->chooser, id, true, &chosen));
+  ts_step *step = &block->steps.data[p.step];
+  if (chosen->lowered.launch_count != 1) return TS_SUCCESS;
+  if (!ts_epilogue_fits(step, &chosen->lowered.launches[0], p.operands, p.count)) return TS_SUCCESS;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &e));
+  *e = (ts_step_epilogue){.op = id, .lowered = chosen->lowered, .product = step->results[0]};
+  e->launch.launch = &e->lowered.launches[0];
+  e->launch.kernel = chosen->kernels[0];
+  split_launch(&e->launch, chosen->point_costs[0]);
+  if (!is_worth_it(step, &e->launch)) return TS_SUCCESS;
+  e->launch.tasks = 0;
+  *out_done = true;
+  return fill_epilogue(b, step, id, e);
+}
+
+/* Kernels for an op, or for a fusion: in the step of a product, or in a step of their own. TS_UNIMPLEMENTED when there
+ * are none that can do it. */
+static ts_status kernel_step(builder *b, ts_block *block, ts_op_id id) {
+  const ts_chosen *chosen;
+  bool done;
+  TS_TRY(try_epilogue(b, block, id, &done));
+  if (done) return TS_SUCCESS;
+  TS_TRY(ts_choose(&b->chooser, id, false, &chosen));
+  return launch_step(b, block, id, chosen);
+}
+
 /* ---- the rest of the plain ops ---- */
 
 static ts_status scan_step(builder *b, ts_block *block, ts_op_id id) {
@@ -291,9 +426,7 @@ static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
   ts_gemm_shape shape = {0};
   if (op->code == TS_OP_DOT && gemm_shape(b->graph, op, &shape)) return gemm_step(b, block, id, &shape);
   if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, id);
-  const ts_chosen *chosen;
-  ts_status status = ts_choose(&b->chooser, id, &chosen);
-  if (!status) return launch_step(b, block, id, chosen);
+  ts_status status = kernel_step(b, block, id);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
   ts_status_free(status);
   return reference_step(b, block, id);
@@ -464,9 +597,7 @@ static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
     return control_step(b, block, id);
   case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
   case TS_OP_FUSION: {
-    const ts_chosen *chosen;
-    ts_status status = ts_choose(&b->chooser, id, &chosen);
-    if (!status) return launch_step(b, block, id, chosen);
+    ts_status status = kernel_step(b, block, id);
     if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
     ts_status_free(status);
     return inline_region(b, block, op, op->attrs->fusion.region);
@@ -515,6 +646,10 @@ static ts_status bind_results(builder *b) {
 static ts_status set_entry(void *context, ts_step *step) {
   ts_executable *exe = context;
   if (step->kind == TS_STEP_GEMM) ts_gemm_adopt(step->gemm.gemm, exe->kernels.data[step->gemm.kernel]);
+  if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) {
+    ts_step_launch *l = &step->gemm.epilogue->launch;
+    l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
+  }
   if (step->kind == TS_STEP_WHOLE) step->whole.entry = ts_kernel_entry(exe->kernels.data[step->whole.kernel]);
   for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
     ts_step_launch *l = &step->launch.launches[i];

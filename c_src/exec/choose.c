@@ -82,12 +82,24 @@ static ts_status choose(ts_chooser *c, char *text, const ts_kernel_source *sourc
   return TS_VEC_PUSH(&c->kernels, kernel);
 }
 
+static ts_status keep_cached(ts_arena *arena, ts_launch *launch) {
+  ts_kernel_output *outputs;
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)launch->desc.output_count, &outputs));
+  for (int32_t i = 0; i < launch->desc.output_count; i++) {
+    outputs[i] = launch->desc.outputs[i];
+    outputs[i].stream = false;
+  }
+  launch->desc.outputs = outputs;
+  return TS_SUCCESS;
+}
+
 /* Chooses the kernel of a launch. Where its own would have to be compiled first, a more general one that exists serves,
  * and its own is made ready for later. */
 static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch) {
   ts_chooser *c = context;
   char *text;
   ts_kernel_source source;
+  if (c->cached) TS_TRY(keep_cached(arena, launch));
   TS_TRY(make_source(arena, launch, &text, &source));
   stand_in other = {.launch = launch};
   find_stand_in(c, &source, &other);
@@ -147,6 +159,7 @@ static ts_status put_region(ts_chooser *c, ts_region_id id) {
 /* All that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
   c->key.count = 0;
+  TS_TRY(put_number(&c->key, c->cached));
   TS_TRY(ts_key_put_op(&c->key, op));
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
   return op->code == TS_OP_FUSION ? put_region(c, op->attrs->fusion.region) : TS_SUCCESS;
@@ -168,8 +181,9 @@ static ts_status lower(ts_chooser *c, ts_op_id id, ts_chosen **out) {
   return TS_SUCCESS;
 }
 
-ts_status ts_choose(ts_chooser *c, ts_op_id id, const ts_chosen **out) {
+ts_status ts_choose(ts_chooser *c, ts_op_id id, bool cached, const ts_chosen **out) {
   ts_chosen *fresh;
+  c->cached = cached;
   TS_TRY(make_key(c, ts_graph_op(c->graph, id)));
   *out = ts_map_get(&c->known, c->key.data, c->key.count);
   if (*out) return TS_SUCCESS;

@@ -20,6 +20,7 @@ typedef struct ts_chooser {
   ts_map known;                     /* key to ts_chosen */
   ts_key key;
   TS_VEC(uint32_t) kernels; /* of the op that is being lowered, one a launch */
+  bool cached;              /* that one's stores stay in the caches */
 } ts_chooser;
 
 typedef struct ts_chosen {
@@ -28,8 +29,8 @@ typedef struct ts_chosen {
   const int64_t *point_costs; /* ts_kernel_point_cost, one a launch */
 } ts_chosen;
 
-/* TS_UNIMPLEMENTED as ts_lower_op. */
-ts_status ts_choose(ts_chooser *chooser, ts_op_id op, const ts_chosen **out);
+/* TS_UNIMPLEMENTED as ts_lower_op. With `cached` no store goes past the caches. */
+ts_status ts_choose(ts_chooser *chooser, ts_op_id op, bool cached, const ts_chosen **out);
 /* Asks for a kernel; equal ones are asked for once. Takes over the text. */
 ts_status ts_choose_source(ts_chooser *chooser, char *text, const ts_kernel_source *source, uint32_t *out);
 void ts_chooser_deinit(ts_chooser *chooser);

@@ -217,6 +217,17 @@ static const char *kernel_kind_name(ts_kernel_kind kind) {
   return names[kind];
 }
 
+static void explain_launch(const ts_executable *exe, const ts_step_launch *l, int depth, ts_text *out) {
+  ts_hash128 hash = ts_kernel_hash(exe->kernels.data[l->kernel]);
+  ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, ", depth * 2 + 4, "", hash.hi,
+                 kernel_kind_name(l->launch->desc.kind), l->launch->desc.rank, l->launch->desc.node_count,
+                 l->launch->points);
+  if (l->tasks > 0)
+    ts_text_format(out, "%" PRId64 " tasks\n", l->tasks);
+  else
+    ts_text_append(out, "on the parts of the product\n");
+}
+
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
   static const char *const kinds[] = {"launch", "gemm", "scan", "reference", "copy", "while", "cond", "whole"};
   const ts_op *op = ts_graph_op(exe->graph, step->op);
@@ -229,13 +240,9 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
   ts_text_append(out, "  writes");
   for (uint32_t i = 0; i < step->result_count; i++) explain_storage(exe, step->results[i], out);
   ts_text_append(out, "\n");
-  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
-    const ts_step_launch *l = &step->launch.launches[i];
-    ts_hash128 hash = ts_kernel_hash(exe->kernels.data[l->kernel]);
-    ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, %" PRId64 " tasks\n",
-                   depth * 2 + 4, "", hash.hi, kernel_kind_name(l->launch->desc.kind), l->launch->desc.rank,
-                   l->launch->desc.node_count, l->launch->points, l->tasks);
-  }
+  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++)
+    explain_launch(exe, &step->launch.launches[i], depth, out);
+  if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) explain_launch(exe, &step->gemm.epilogue->launch, depth, out);
   if (step->kind == TS_STEP_WHILE) {
     explain_block(exe, &step->loop.condition, depth + 1, out);
     explain_block(exe, &step->loop.body, depth + 1, out);

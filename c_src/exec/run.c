@@ -106,19 +106,24 @@ static void launch_task(void *arg, int64_t task, int worker) {
   job->entry(job->words, begin, end < job->units ? end : job->units, job->scratch + worker * job->scratch_bytes);
 }
 
-static void *place_base(const ts_run *run, const ts_step *step, const ts_launch_pointer *p) {
+/* The storages that a launch's pointers speak of. */
+typedef struct places {
+  const ts_storage_id *operands, *results, *temps;
+} places;
+
+static void *place_base(const ts_run *run, const places *of, const ts_launch_pointer *p) {
   switch (p->place) {
-  case TS_PLACE_OPERAND: return run->base[step->operands[p->index]];
-  case TS_PLACE_RESULT: return run->base[step->results[p->index]];
-  default: return run->base[step->launch.temps[p->index]];
+  case TS_PLACE_OPERAND: return run->base[of->operands[p->index]];
+  case TS_PLACE_RESULT: return run->base[of->results[p->index]];
+  default: return run->base[of->temps[p->index]];
   }
 }
 
-static int64_t dynamic_offset(const ts_run *run, const ts_step *step, const ts_launch_pointer *p) {
+static int64_t dynamic_offset(const ts_run *run, const places *of, const ts_launch_pointer *p) {
   int64_t offset = 0;
   for (int32_t i = 0; i < p->term_count; i++) {
     const ts_dynamic_term *t = &p->terms[i];
-    const void *address = run->base[step->operands[t->operand]];
+    const void *address = run->base[of->operands[t->operand]];
     int64_t index;
     if (t->dtype == TS_U64) { /* may exceed int64 */
       uint64_t u;
@@ -133,15 +138,21 @@ static int64_t dynamic_offset(const ts_run *run, const ts_step *step, const ts_l
   return offset;
 }
 
-static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
+/* The launch's arguments for this run. */
+static int64_t *fill_words(ts_run *run, const places *of, const ts_step_launch *l) {
   int64_t *words = run->words + l->words;
-  /* the whole of an operand into a result that is in its place */
-  if (l->launch->copies && run->base[step->results[0]] == run->base[step->operands[0]]) return;
   for (int32_t i = 0; i < l->launch->pointer_count; i++) {
     const ts_launch_pointer *p = &l->launch->pointers[i];
-    int64_t address = (int64_t)(intptr_t)place_base(run, step, p) + p->offset;
-    words[p->word] = p->term_count ? address + dynamic_offset(run, step, p) : address;
+    int64_t address = (int64_t)(intptr_t)place_base(run, of, p) + p->offset;
+    words[p->word] = p->term_count ? address + dynamic_offset(run, of, p) : address;
   }
+  return words;
+}
+
+static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
+  /* the whole of an operand into a result that is in its place */
+  if (l->launch->copies && run->base[step->results[0]] == run->base[step->operands[0]]) return;
+  int64_t *words = fill_words(run, &(places){step->operands, step->results, step->launch.temps}, l);
   char *scratch = run->base[step->launch.scratch];
   if (l->tasks <= 1) {
     if (l->launch->units > 0) l->entry(words, 0, l->launch->units, scratch);
@@ -150,6 +161,21 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   launch_job job = {l->entry, words,           l->launch->units, l->units_per_task, step->launch.scratch_bytes,
                     scratch,  cancel_flag(run)};
   ts_parallel_run(run->parallel, l->tasks, launch_task, &job);
+}
+
+static ts_status run_gemm(ts_run *run, const ts_step *step) {
+  const ts_step_epilogue *e = step->gemm.epilogue;
+  ts_epilogue_run context = {.step = step};
+  ts_gemm_epilogue epilogue;
+  if (e) {
+    places of = {step->operands + TS_PRODUCT_OPERANDS, step->results, NULL};
+    context.words = fill_words(run, &of, &e->launch);
+    context.scratch = run->base[e->scratch];
+    epilogue = ts_epilogue_start(&context);
+  }
+  return ts_gemm_run(step->gemm.gemm, &step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
+                     run->base[e ? e->product : step->results[0]], e ? &epilogue : NULL, run->parallel, run->pool,
+                     cancel_flag(run));
 }
 
 static ts_status run_reference(ts_run *run, const ts_step *step) {
@@ -260,9 +286,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_LAUNCH:
     for (int32_t i = 0; i < step->launch.lowered.launch_count; i++) run_launch(run, step, &step->launch.launches[i]);
     return TS_SUCCESS;
-  case TS_STEP_GEMM:
-    return ts_gemm_run(step->gemm.gemm, &step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
-                       run->base[step->results[0]], NULL, NULL, run->parallel, run->pool, cancel_flag(run));
+  case TS_STEP_GEMM: return run_gemm(run, step);
   case TS_STEP_SCAN:
     return ts_scan_run(ts_graph_op(run->exe->graph, step->op)->code, step->scan.dtype, &step->scan.shape,
                        step->scan.axis, step->scan.reverse, run->base[step->operands[0]], run->base[step->results[0]],

@@ -60,6 +60,19 @@ typedef struct ts_step_launch {
   int64_t cost_ns;
 } ts_step_launch;
 
+/* What a product's step does with each part of the product while it is in cache: one launch, which reads the
+ * product in order. The step's operands are those of the product, then those of the launch; its results are the
+ * launch's. */
+typedef struct ts_step_epilogue {
+  ts_op_id op;
+  ts_lowered lowered;
+  ts_step_launch launch;
+  ts_storage_id product, scratch; /* scratch: one piece of scratch_bytes for each thread */
+  int64_t scratch_bytes;
+} ts_step_epilogue;
+
+enum { TS_PRODUCT_OPERANDS = 2 };
+
 typedef struct ts_block {
   TS_VEC(struct ts_step) steps;
 } ts_block;
@@ -84,6 +97,7 @@ typedef struct ts_step {
       uint32_t kernel; /* in the executable's kernels */
       ts_gemm_shape shape;
       ts_dtype dtype;
+      ts_step_epilogue *epilogue; /* NULL: none */
     } gemm;
     struct {
       ts_dtype dtype;
@@ -150,6 +164,17 @@ ts_status ts_build(ts_executable *exe, const ts_compile_options *options);
 ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context);
 /* The storage that holds a storage's memory. */
 ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id);
+
+/* ---- epilogue.c ---- */
+/* True when the launch may become the epilogue of a product that is `count` operands of it, as it lies. */
+bool ts_epilogue_fits(const ts_step *product, const ts_launch *launch, const uint32_t *operands, size_t count);
+/* For run.c: where it is run, and its arguments with their addresses filled in. */
+typedef struct ts_epilogue_run {
+  const ts_step *step;
+  const int64_t *words;
+  char *scratch;
+} ts_epilogue_run;
+ts_gemm_epilogue ts_epilogue_start(ts_epilogue_run *run);
 
 /* ---- trips.c ---- */
 /* Time of a while or cond that is compiled whole; INT64_MAX when nobody can tell. */

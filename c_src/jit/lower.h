@@ -52,6 +52,18 @@ typedef struct ts_lower_hook {
  * `hook` may be NULL. */
 ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out);
 
+/* True when `launch` visits the elements of operand `operand`, which is dense, in their order: its points are numbered
+ * like the elements. MAP and ROW alone. */
+bool ts_launch_follows(const ts_launch *launch, uint32_t operand);
+
+/* Runs a part of such a launch, whose points are seen as rows of `pitch`: columns [col, col + cols) of rows
+ * [row, row + rows). A ROW launch takes whole rows. `words` are its arguments, addresses and all. */
+typedef struct ts_launch_part {
+  int64_t pitch, row, rows, col, cols;
+} ts_launch_part;
+void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,
+                        void *scratch);
+
 /* True when result and operand share bytes as they are (reshape and other ops that move nothing);
  * exec then makes no copy. */
 bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);

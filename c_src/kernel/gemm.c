@@ -108,6 +108,7 @@ typedef struct plan {
   int64_t task_rows, task_panels; /* at most, of one task: rows in lhs panels, panels of rhs */
   int64_t group_panels;           /* panels of rhs that stay in the second cache */
   rhs_mode mode;
+  bool shows_rows; /* the epilogue wants whole rows, and tasks have parts of them: it comes after them */
   gemm_pack pack_lhs, pack_rhs;
   int64_t lhs_panel_bytes, rhs_panel_bytes;
   int64_t rhs_batches;
@@ -127,6 +128,8 @@ static void plan_k(plan *p) {
   p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
 }
 
+static bool is_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= PARALLEL_MIN / s->k; }
+
 /* Cuts out into tasks: enough of them to keep all workers busy. */
 static void plan_tasks(plan *p) {
   const ts_gemm_shape *s = &p->shape;
@@ -135,8 +138,7 @@ static void plan_tasks(plan *p) {
   p->col_panels = gemm_ceil_div(s->n, p->tile_cols);
   p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
   p->col_tasks = 1;
-  bool small = s->batch * s->m * s->n < PARALLEL_MIN / s->k;
-  p->parallel = small ? &ts_parallel_serial : p->run->parallel;
+  p->parallel = is_large(s) ? p->run->parallel : &ts_parallel_serial;
   if (p->parallel->width > 1) {
     int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TASKS_PER_WORKER, s->batch);
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
@@ -198,6 +200,8 @@ static ts_status plan_make(plan *p) {
   const ts_gemm_shape *s = &p->shape;
   p->pack_lhs = (gemm_pack){gemm->dtype, s->lhs_row, s->lhs_col, p->g->rows[0], p->g->panel};
   p->pack_rhs = (gemm_pack){gemm->dtype, s->rhs_col, s->rhs_row, (int)p->tile_cols, (int)p->tile_cols};
+  bool parts = p->col_tasks > 1 || s->n < p->run->shape.n;
+  p->shows_rows = parts && p->run->epilogue && p->run->epilogue->whole_rows;
   return plan_space(p);
 }
 
@@ -320,17 +324,39 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
   }
 }
 
-/* Columns [first, end) of the task have their final values: rounds them, and shows them to the epilogue. */
-static void finish_columns(const task *t, int64_t first, int64_t end, int worker) {
+/* Rows of results that are finished together: enough to be worth the calls, few enough to be in the first cache. */
+#define FINISH_BYTES (24 << 10)
+
+/* A part of the task has its final values: rounds them, and shows them to the epilogue. */
+static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
   const gemm_run *run = p->run;
-  int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col + first;
-  for (int64_t r = 0; r < t->rows && !run->gemm->native; r++) {
-    char *out = run->out + (batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col) * run->gemm->size;
+  int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col;
+  for (int64_t r = row; r < row + rows && !run->gemm->native; r++) {
+    int64_t at = batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col + first;
     const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
-    ts_gemm_narrow(run->gemm->dtype, from, end - first, out);
+    ts_gemm_narrow(run->gemm->dtype, from, end - first, run->out + at * run->gemm->size);
   }
-  if (run->epilogue) run->epilogue(run->context, batch, t->row, t->rows, col, end - first, worker);
+  if (!run->epilogue || p->shows_rows) return;
+  if (run->epilogue->whole_rows && end < t->cols) return;
+  if (run->epilogue->whole_rows) first = 0;
+  gemm_show(run, batch, t->row + row, rows, col + first, end - first, worker);
+}
+
+/* One group of columns in one block of k. */
+static void run_group(const task *t, int64_t first, int64_t end, int worker) {
+  const plan *p = t->p;
+  bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->gemm->native);
+  int64_t most = FINISH_BYTES / ((end - first) * p->run->gemm->size), done = 0;
+  for (int64_t row = 0; row < t->rows;) {
+    int height = pick_height(p->g, t->rows - row);
+    int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
+    run_row(t, row, height, rows, first, end);
+    row += rows;
+    if (!last || (row - done < most && row < t->rows)) continue;
+    finish(t, done, row - done, first, end, worker);
+    done = row;
+  }
 }
 
 /* One block of k of a task; false when cancelled. */
@@ -339,15 +365,8 @@ static bool run_block(const task *t, int worker) {
   int64_t group = p->group_panels * p->tile_cols;
   pack_block(t);
   for (int64_t first = 0; first < t->cols; first += group) {
-    int64_t end = gemm_min(t->cols, first + group);
     if (gemm_cancelled(p->run)) return false;
-    for (int64_t row = 0; row < t->rows;) {
-      int height = pick_height(p->g, t->rows - row);
-      int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
-      run_row(t, row, height, rows, first, end);
-      row += rows;
-    }
-    if (t->k + t->kc == p->shape.k) finish_columns(t, first, end, worker);
+    run_group(t, first, gemm_min(t->cols, first + group), worker);
   }
   return true;
 }
@@ -402,6 +421,43 @@ static ts_status run_pass(plan *p) {
   return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
 }
 
+typedef struct shown_rows {
+  const gemm_run *run;
+  int64_t first_batch, rows, chunks; /* rows of a task, tasks of a batch */
+} shown_rows;
+
+static void show_task(void *arg, int64_t index, int worker) {
+  const shown_rows *s = arg;
+  int64_t row = index % s->chunks * s->rows;
+  if (gemm_cancelled(s->run)) return;
+  gemm_show(s->run, s->first_batch + index / s->chunks, row, gemm_min(s->rows, s->run->shape.m - row), 0,
+            s->run->shape.n, worker);
+}
+
+void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel) {
+  shown_rows s = {.run = run, .first_batch = first_batch};
+  s.rows = gemm_max(1, FINISH_BYTES / (run->shape.n * run->gemm->size));
+  s.chunks = gemm_ceil_div(run->shape.m, s.rows);
+  ts_parallel_run(parallel, batches * s.chunks, show_task, &s);
+}
+
+/* Batches [b, b + batches), in several passes over the columns where packed rhs would be too large. */
+static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
+  const ts_gemm_shape *s = &run->shape;
+  plan p = {0};
+  for (int64_t j = 0; j < s->n; j += cols) {
+    p = (plan){.run = run, .shape = *s, .first_batch = b, .first_col = j};
+    p.shape.batch = batches;
+    p.shape.n = gemm_min(cols, s->n - j);
+    p.lhs = run->lhs + b * s->lhs_batch * run->gemm->size;
+    p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * run->gemm->size;
+    TS_TRY(plan_make(&p));
+    TS_TRY(run_pass(&p));
+  }
+  if (p.shows_rows) ts_gemm_show_rows(run, b, batches, p.parallel);
+  return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
+}
+
 /* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
 static ts_status run_passes(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
@@ -409,16 +465,7 @@ static ts_status run_passes(const gemm_run *run) {
   int64_t row = gemm_max(1, SHARED_MAX_BYTES / run->gemm->geometry.element_size / s->k); /* columns that fit */
   int64_t cols = gemm_min(s->n, gemm_max(unit, row / unit * unit));
   int64_t batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / round_up(s->n, unit)));
-  for (int64_t b = 0; b < s->batch; b += batch)
-    for (int64_t j = 0; j < s->n; j += cols) {
-      plan p = {.run = run, .shape = *s, .first_batch = b, .first_col = j};
-      p.shape.batch = gemm_min(batch, s->batch - b);
-      p.shape.n = gemm_min(cols, s->n - j);
-      p.lhs = run->lhs + b * s->lhs_batch * run->gemm->size;
-      p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * run->gemm->size;
-      TS_TRY(plan_make(&p));
-      TS_TRY(run_pass(&p));
-    }
+  for (int64_t b = 0; b < s->batch; b += batch) TS_TRY(run_batches(run, b, gemm_min(batch, s->batch - b), cols));
   return TS_SUCCESS;
 }
 
@@ -428,14 +475,14 @@ static void run_zeros(const gemm_run *run) {
   for (int64_t b = 0; b < s->batch; b++) {
     for (int64_t i = 0; i < s->m; i++)
       memset(run->out + (b * s->out_batch + i * s->out_row) * run->gemm->size, 0, (size_t)(s->n * run->gemm->size));
-    if (run->epilogue) run->epilogue(run->context, b, 0, s->m, 0, s->n, 0);
+    if (run->epilogue) gemm_show(run, b, 0, s->m, 0, s->n, 0);
   }
 }
 
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      ts_gemm_epilogue epilogue, void *context, const ts_parallel *parallel, ts_pool *pool,
+                      const ts_gemm_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
                       const _Atomic bool *cancel) {
-  gemm_run run = {gemm, *shape, lhs, rhs, out, epilogue, context, parallel, pool, cancel};
+  gemm_run run = {gemm, *shape, lhs, rhs, out, epilogue, parallel, pool, cancel};
   if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
   if (gemm_cancelled(&run)) return ts_error(TS_CANCELLED, "matrix product cancelled");
   if (shape->k <= 0) {
@@ -446,6 +493,11 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
   if (!gemm->kernels[kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);
+}
+
+bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  if (shape->k <= 0) return false;
+  return ts_gemm_pick_kernel(gemm, shape) == TS_GEMM_TILE ? is_large(shape) : ts_gemm_vector_is_large(gemm, shape);
 }
 
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {

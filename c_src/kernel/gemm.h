@@ -38,17 +38,24 @@ void ts_gemm_release(ts_gemm *gemm);
 ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
-/* Called for finished tiles of out while they are in cache: rows [row, row + rows) and columns
- * [col, col + cols) of batch `batch`, on thread `worker`. */
-typedef void (*ts_gemm_epilogue)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                                 int worker);
+/* What is done with out while it is in cache: `run` is called once for each part of it that has its final values,
+ * rows [row, row + rows) and columns [col, col + cols) of batch `batch`, on thread `worker`. It may write to that part.
+ */
+typedef struct ts_gemm_epilogue {
+  void (*run)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker);
+  void *context;
+  bool whole_rows; /* all columns at a time */
+} ts_gemm_epilogue;
 
-/* Packing space comes from `pool`. `cancel` may be NULL; when it becomes true the
+/* Packing space comes from `pool`. `epilogue` and `cancel` may be NULL; when `cancel` becomes true the
  * product stops early with TS_CANCELLED. `out` must not overlap the operands. A shape that takes
  * parts which `gemm` was not asked for is TS_FAILED_PRECONDITION. */
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      ts_gemm_epilogue epilogue, void *context, const ts_parallel *parallel, ts_pool *pool,
+                      const ts_gemm_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
                       const _Atomic bool *cancel);
+
+/* True when the product is worth more than one thread. */
+bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
 /* Rough time on one thread, in nanoseconds. */
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *shape);

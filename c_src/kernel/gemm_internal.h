@@ -21,8 +21,7 @@ typedef struct gemm_run {
   ts_gemm_shape shape;
   const char *lhs, *rhs;
   char *out;
-  ts_gemm_epilogue epilogue;
-  void *context;
+  const ts_gemm_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;
   const _Atomic bool *cancel;
@@ -32,9 +31,20 @@ static inline bool gemm_cancelled(const gemm_run *run) {
   return run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed);
 }
 
+/* Shows a part of out that has its final values. */
+static inline void gemm_show(const gemm_run *run, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                             int worker) {
+  run->epilogue->run(run->epilogue->context, batch, row, rows, col, cols, worker);
+}
+
 static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---- gemm.c ---- */
+
+/* Shows all of the batches to an epilogue that wants whole rows, of which the tasks had parts only. */
+void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
 /* ---- gemm_pack.c ---- */
 
@@ -59,5 +69,6 @@ void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape);
 /* A product that does not take TILE. */
 ts_status ts_gemm_run_vector(const gemm_run *run);
+bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
 #endif

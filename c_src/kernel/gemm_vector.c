@@ -102,11 +102,19 @@ static ts_status plan_space(vector_plan *p) {
   return TS_SUCCESS;
 }
 
+static bool is_large(const ts_gemm *gemm, const ts_gemm_shape *shape, const vector_form *f) {
+  return shape->batch * f->results >= PARALLEL_MIN_BYTES / gemm->size / f->k;
+}
+
+bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  vector_form f = as_vectors(shape, NULL, NULL);
+  return is_large(gemm, shape, &f);
+}
+
 static ts_status plan_make(vector_plan *p) {
   p->dot = ts_gemm_pick_kernel(p->run->gemm, &p->run->shape) == TS_GEMM_DOT;
   plan_chunks(p);
-  int64_t batch = p->run->shape.batch, enough = PARALLEL_MIN_BYTES / p->run->gemm->size / p->f.k;
-  bool small = batch * p->chunks == 1 || batch * p->f.results < enough;
+  bool small = p->run->shape.batch * p->chunks == 1 || !is_large(p->run->gemm, &p->run->shape, &p->f);
   p->parallel = small ? &ts_parallel_serial : p->run->parallel;
   return plan_space(p);
 }
@@ -155,14 +163,17 @@ static void copy_results(const vector_form *f, const char *from, int64_t count, 
   for (int64_t r = 0; r < count; r++) memcpy(out + r * f->out_result * size, from + r * size, (size_t)size);
 }
 
+/* Tasks have parts of rows: an epilogue that wants whole ones comes after them. */
+static bool has_parts(const vector_plan *p) { return p->run->shape.n > p->run->shape.m && p->chunks > 1; }
+
 static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, int64_t count, int worker) {
   const gemm_run *run = p->run;
   const vector_form *f = &p->f;
-  if (run->shape.n <= run->shape.m) {
-    run->epilogue(run->context, batch, first, count, 0, f->items, worker);
-  } else {
-    run->epilogue(run->context, batch, 0, f->items, first, count, worker);
-  }
+  if (run->epilogue->whole_rows && has_parts(p)) return;
+  if (run->shape.n <= run->shape.m)
+    gemm_show(run, batch, first, count, 0, f->items, worker);
+  else
+    gemm_show(run, batch, 0, f->items, first, count, worker);
 }
 
 static void vector_task(void *arg, int64_t index, int worker) {
@@ -196,5 +207,8 @@ ts_status ts_gemm_run_vector(const gemm_run *run) {
   if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
   ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
   ts_pool_free(run->pool, memory, bytes);
-  return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
+  if (gemm_cancelled(run)) return ts_error(TS_CANCELLED, "matrix product cancelled");
+  if (run->epilogue && run->epilogue->whole_rows && has_parts(&p))
+    ts_gemm_show_rows(run, 0, run->shape.batch, p.parallel);
+  return TS_SUCCESS;
 }

@@ -159,8 +159,7 @@ static void free_product(product *p) {
 }
 
 static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel *parallel) {
-  return ts_gemm_run(gemm, &p->shape, p->lhs.origin, p->rhs.origin, p->out, NULL, NULL, parallel, ts_pool_default(),
-                     NULL);
+  return ts_gemm_run(gemm, &p->shape, p->lhs.origin, p->rhs.origin, p->out, NULL, parallel, ts_pool_default(), NULL);
 }
 
 /* `stride`: only every so many elements of out are compared. */
@@ -346,42 +345,49 @@ END_TEST
 
 typedef struct seen {
   product *p;
+  bool whole_rows;
   _Atomic int calls;
 } seen;
 
 static void negate(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
   seen *s = context;
   ck_assert(worker >= 0 && worker < WIDTH);
+  ck_assert(!s->whole_rows || (col == 0 && cols == s->p->shape.n));
   float *out = (float *)(void *)s->p->out + batch * s->p->shape.out_batch;
   for (int64_t i = row; i < row + rows; i++)
     for (int64_t j = col; j < col + cols; j++) out[i * s->p->shape.out_row + j] *= -1;
   atomic_fetch_add(&s->calls, 1);
 }
 
+static void check_epilogue(const ts_gemm *gemm, const int64_t *d, bool whole_rows) {
+  product p = make_product(TS_F32, d[0], d[1], d[2], d[3], NORMAL, NORMAL);
+  ck_assert_ok(run_product(gemm, &p, &threaded));
+  char *plain = p.out;
+  p.out = malloc((size_t)p.out_bytes + 1);
+  memset(p.out, OUT_FILL, (size_t)p.out_bytes);
+  seen s = {.p = &p, .whole_rows = whole_rows};
+  ts_gemm_epilogue ending = {negate, &s, whole_rows};
+  ck_assert_ok(
+      ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), NULL));
+  ck_assert_int_gt(atomic_load(&s.calls), 0);
+  for (int64_t at = 0; at < d[0] * d[1] * p.shape.out_row; at++) {
+    float before = ((float *)(void *)plain)[at], after = ((float *)(void *)p.out)[at];
+    ck_assert(at % p.shape.out_row < d[2] ? after == -before : after == before);
+  }
+  free(plain);
+  free_product(&p);
+}
+
 START_TEST(epilogue)
 {
-  static const int64_t shapes[][4] = {{1, 200, 600, 500}, {3, 20, 40, 0},   {1, 1, 5000, 30}, {1, 900, 1, 300},
-                                      {4, 30, 90, 410},   {2, 900, 5, 300}, {1, 6, 3000, 900}};
+  /* several groups of columns, few rows, nothing to add, vectors on either side, many batches */
+  static const int64_t shapes[][4] = {{1, 200, 600, 500}, {1, 400, 3000, 700}, {1, 7, 3000, 400}, {3, 20, 40, 0},
+                                      {1, 1, 5000, 300},  {1, 1, 9, 30},       {1, 900, 1, 300},  {4, 30, 90, 410},
+                                      {2, 900, 5, 300},   {1, 6, 3000, 900}};
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
-  for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-    const int64_t *d = shapes[i];
-    product p = make_product(TS_F32, d[0], d[1], d[2], d[3], NORMAL, NORMAL);
-    ck_assert_ok(run_product(gemm, &p, &threaded));
-    char *plain = p.out;
-    p.out = malloc((size_t)p.out_bytes + 1);
-    memset(p.out, OUT_FILL, (size_t)p.out_bytes);
-    seen s = {.p = &p};
-    ck_assert_ok(
-        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, negate, &s, &threaded, ts_pool_default(), NULL));
-    ck_assert_int_gt(atomic_load(&s.calls), 0);
-    for (int64_t at = 0; at < d[0] * d[1] * p.shape.out_row; at++) {
-      float before = ((float *)(void *)plain)[at], after = ((float *)(void *)p.out)[at];
-      ck_assert(at % p.shape.out_row < d[2] ? after == -before : after == before);
-    }
-    free(plain);
-    free_product(&p);
-  }
+  for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+    for (int whole_rows = 0; whole_rows < 2; whole_rows++) check_epilogue(gemm, shapes[i], whole_rows);
   ts_gemm_release(gemm);
 }
 END_TEST
@@ -423,12 +429,12 @@ START_TEST(cancelled)
   for (int i = 0; i < 4; i++) {
     product p = make_product(TS_F32, 1, shapes[i][0], shapes[i][1], 50, NORMAL, NORMAL);
     _Atomic bool cancel = true;
-    ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, NULL, &threaded,
-                                ts_pool_default(), &cancel),
-                    TS_CANCELLED, "cancelled");
+    ck_assert_error(
+        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, &threaded, ts_pool_default(), &cancel),
+        TS_CANCELLED, "cancelled");
     cancel = false;
-    ck_assert_ok(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, NULL, &threaded,
-                             ts_pool_default(), &cancel));
+    ck_assert_ok(
+        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, &threaded, ts_pool_default(), &cancel));
     check_product(TS_F32, &p, 1);
     free_product(&p);
   }
@@ -448,9 +454,10 @@ START_TEST(cancelled_midway)
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product p = make_product(TS_F32, 50, 60, 60, 60, NORMAL, NORMAL);
   _Atomic bool cancel = false;
-  ck_assert_error(ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, cancel_now, &cancel, &threaded,
-                              ts_pool_default(), &cancel),
-                  TS_CANCELLED, "cancelled");
+  ts_gemm_epilogue ending = {.run = cancel_now, .context = &cancel};
+  ck_assert_error(
+      ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), &cancel),
+      TS_CANCELLED, "cancelled");
   ck_assert_int_eq(p.out[p.out_bytes - 1], OUT_FILL);
   free_product(&p);
   ts_gemm_release(gemm);
