@@ -4,7 +4,8 @@
 -include_lib("eunit/include/eunit.hrl").
 -export([programs/0, expression/1]).
 
--define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks"]).
+-define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks",
+                 "types", "edges"]).
 
 replay_test_() ->
     [{timeout, 120, {Group, fun() -> replay_group(Group) end}} || Group <- ?GROUPS].

@@ -1,7 +1,7 @@
 # Records programs for test/erl/tessera_nx_replay_tests.erl: the expression graph that Nx traces, the inputs, and what
 # Nx's own evaluator makes of them on Nx.BinaryBackend, as terms that Erlang reads without Nx.
 #
-#     ERL_LIBS=<folder of nx, complex, telemetry> elixir --erl "+S 1" test/nx/record.exs
+#     ERL_LIBS=<folder of nx, complex, telemetry> elixir --erl "+S 1" test/nx/record.exs [GROUP...]
 #
 # Each program is a term {Name, Nodes, Vars, Result, Inputs, Expected, Hooks}. Nodes is a list of
 # {N, Op, Type, Shape, Names, VectorizedAxes, Context, Args} in the order of their making; in arguments and in the
@@ -311,11 +311,110 @@ defmodule Recorder.Programs do
       program("callbacks not asked for", &calls/2, [Nx.tensor([1, 2]), Nx.tensor(3)])
     ]
   end
+
+  # What the groups above have with few types, with the others: one program for each op and type.
+  def types do
+    numbers = @floats ++ @integers
+    arithmetic = [:add, :subtract, :multiply, :min, :max, :divide, :atan2, :pow, :remainder]
+    compare = [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal, :logical_and, :logical_or, :logical_xor]
+
+    for op <- arithmetic ++ compare, type <- numbers do
+      program("#{op} #{type}", &apply(Nx, op, [&1, &2]), [tensor({2, 1, 3}, type, 1, 1), tensor({2, 1}, type, 1, 2)])
+    end ++
+      for op <- [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift], type <- @integers do
+        program("#{op} #{type}", &apply(Nx, op, [&1, &2]), [tensor({5}, type, 3, 7), tensor({5}, type, 1, 1)])
+      end ++
+      for op <- [:tanh, :sqrt, :sigmoid, :floor, :is_nan, :is_infinity, :real, :imag, :conjugate], type <- @integers,
+          not (op == :conjugate) do
+        program("#{op} #{type}", &apply(Nx, op, [&1]), [tensor({3}, type, 0, 1)])
+      end ++
+      for op <- [:sum, :product, :reduce_max, :reduce_min, :all, :any, :mean, :argmax, :argmin], type <- numbers do
+        program("#{op} #{type} whole", &apply(Nx, op, [&1]), [tensor({2, 3}, type, 1, 1)])
+      end ++
+      for op <- [:cumulative_sum, :cumulative_product, :cumulative_max, :cumulative_min], type <- numbers do
+        program("#{op} #{type}", &apply(Nx, op, [&1]), [tensor({4}, type, 1, 1)])
+      end ++
+      for {name, fun, shapes} <- movements(), type <- numbers do
+        program("#{name} #{type}", fun, Enum.map(shapes, &tensor(&1, type, 1, 1)))
+      end ++
+      for name <- [:min, :max, :min_finite, :max_finite], type <- numbers do
+        program("constant #{name} #{type}", fn -> apply(Nx.Constants, name, [type]) end, [])
+      end
+  end
+
+  defp movements do
+    [
+      {"transpose", &Nx.transpose/1, [{2, 3}]},
+      {"reverse", &Nx.reverse/1, [{2, 3}]},
+      {"pad", &Nx.pad(&1, &2, [{1, 0, 0}, {-1, 2, 1}]), [{2, 3}, {}]},
+      {"concatenate", &Nx.concatenate([&1, &2]), [{2, 3}, {1, 3}]},
+      {"stack", &Nx.stack([&1, &2], axis: -1), [{2, 3}, {2, 3}]},
+      {"slice", &Nx.slice(&1, [1, 0], [1, 3], strides: [1, 2]), [{2, 3}]},
+      {"put_slice", &Nx.put_slice(&1, [0, 1], &2), [{2, 3}, {2, 2}]},
+      {"gather", &Nx.gather(&1, Nx.tensor([[1, 2], [0, 0]])), [{2, 3}]},
+      {"take", &Nx.take(&1, Nx.tensor([[2, 0], [1, 1]]), axis: 1), [{2, 3}]},
+      {"take_along_axis", &Nx.take_along_axis(&1, Nx.tensor([[1], [0]]), axis: 1), [{2, 3}]},
+      {"select", &Nx.select(Nx.greater(&1, 3), &1, &2), [{2, 3}, {3}]},
+      {"clip", &Nx.clip(&1, 2, 4), [{2, 3}]},
+      {"broadcast", &Nx.broadcast(&1, {2, 4, 3}, axes: [0, 2]), [{2, 3}]},
+      {"dot", &Nx.dot/2, [{2, 3}, {3, 2}]},
+      {"dot vector", &Nx.dot/2, [{3}, {3}]},
+      {"outer", &Nx.outer/2, [{2}, {3}]},
+      {"reduce", &Nx.reduce(&1, 1, [axes: [1]], fn x, acc -> Nx.add(Nx.multiply(x, 2), acc) end), [{2, 3}]},
+      {"eye", fn a -> Nx.multiply(Nx.eye(3, type: a.type), a) end, [{3}]},
+      {"iota", fn a -> Nx.add(Nx.iota({2, 3}, axis: 1, type: a.type), a) end, [{}]},
+      {"logical_not", &Nx.logical_not/1, [{3}]},
+      {"all_close", &Nx.all_close(&1, &2), [{3}, {3}]}
+    ]
+  end
+
+  # Ranks from 0 to 6 and axes of size 1, for an op of each kind.
+  def edges do
+    shapes = [{}, {1}, {1, 1}, {1, 3}, {3, 1}, {2, 1, 3}, {1, 1, 1, 2}, {2, 1, 2, 1, 2}, {1, 2, 1, 2, 1, 2}]
+
+    for shape <- shapes, {name, fun} <- edge_ops() do
+      program("#{name} #{inspect(shape)}", fun, [tensor(shape, :f32, 1, 1)])
+    end ++
+      for a <- shapes, b <- [{}, {1}, {2}, {1, 1, 1, 1}] do
+        program("broadcast #{inspect(a)} #{inspect(b)}", &Nx.multiply/2, [tensor(broadcastable(a, b), :f32), tensor(b, :s32, 1, 1)])
+      end ++
+      for {name, numbers} <- [nan: [:nan, 1.0, :nan], infinity: [:infinity, :neg_infinity, 0.0], zeros: [-0.0, 0.0, -0.0]],
+          op <- [:sum, :product, :reduce_max, :reduce_min, :any, :all, :is_nan, :is_infinity, :negate, :abs, :logical_not] do
+        program("#{op} of #{name}", &apply(Nx, op, [&1]), [Nx.tensor(numbers)])
+      end
+  end
+
+  # The last axis of a, where it is not 1, would have to be b's.
+  defp broadcastable(a, b) do
+    last = if b == {}, do: 1, else: elem(b, tuple_size(b) - 1)
+    if tuple_size(a) > 0 and last > 1, do: put_elem(a, tuple_size(a) - 1, 1), else: a
+  end
+
+  defp edge_ops do
+    [
+      {"exp", &Nx.exp/1},
+      {"flatten", &Nx.flatten/1},
+      {"transpose", &Nx.transpose/1},
+      {"reverse", &Nx.reverse/1},
+      {"squeeze", &Nx.squeeze/1},
+      {"new_axis", &Nx.new_axis(&1, -1)},
+      {"sum", &Nx.sum/1},
+      {"reduce_max kept", &Nx.reduce_max(&1, axes: Enum.to_list(0..(Nx.rank(&1) - 1)//1), keep_axes: true)},
+      {"argmax", &Nx.argmax/1},
+      {"self product", &Nx.dot(Nx.flatten(&1), Nx.flatten(&1))},
+      {"stacked", &Nx.stack([&1, &1])},
+      {"whole slice", &Nx.slice(&1, List.duplicate(0, Nx.rank(&1)), Tuple.to_list(Nx.shape(&1)))},
+      {"broadcast", &Nx.broadcast(&1, Tuple.insert_at(Nx.shape(&1), 0, 2))}
+    ]
+  end
 end
 
 {:ok, _} = Application.ensure_all_started(:nx)
 File.mkdir_p!(Path.join(__DIR__, "fixtures"))
 
-for group <- [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks] do
+groups = [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks, :types, :edges]
+asked = Enum.map(System.argv(), &String.to_existing_atom/1)
+
+for group <- if(asked == [], do: groups, else: asked) do
   Recorder.write("#{group}.terms", apply(Recorder.Programs, group, []))
 end
