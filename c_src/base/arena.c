@@ -23,13 +23,12 @@ void ts_arena_deinit(ts_arena *arena) {
   ts_arena_init(arena);
 }
 
-static ts_status chunk_new(size_t bytes, struct ts_arena_chunk **out) {
-  *out = NULL;
+/* NULL when there is no memory. */
+static struct ts_arena_chunk *chunk_new(size_t bytes) {
   size_t size;
-  if (!ts_add_size(bytes, sizeof(**out), &size)) return ts_error_no_memory();
-  if (!(*out = ts_malloc_raw(size))) return ts_error_no_memory();
-  (*out)->size = bytes;
-  return TS_SUCCESS;
+  struct ts_arena_chunk *chunk = ts_add_size(bytes, sizeof *chunk, &size) ? ts_malloc_raw(size) : NULL;
+  if (chunk) chunk->size = bytes;
+  return chunk;
 }
 
 /* A request that would waste most of a chunk gets one of its own, behind the
@@ -37,8 +36,8 @@ static ts_status chunk_new(size_t bytes, struct ts_arena_chunk **out) {
 static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
   if (!arena->chunk_size) arena->chunk_size = FIRST_CHUNK;
   bool own = size > arena->chunk_size / 4 && arena->head;
-  struct ts_arena_chunk *chunk;
-  TS_TRY(chunk_new(own || size > arena->chunk_size ? size : arena->chunk_size, &chunk));
+  struct ts_arena_chunk *chunk = chunk_new(own || size > arena->chunk_size ? size : arena->chunk_size);
+  if (!chunk) return ts_error_no_memory();
   if (own) {
     chunk->next = arena->head->next;
     arena->head->next = chunk;

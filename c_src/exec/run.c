@@ -115,7 +115,7 @@ static void *place_base(const ts_run *run, const places *of, const ts_launch_poi
   switch (p->place) {
   case TS_PLACE_OPERAND: return run->base[of->operands[p->index]];
   case TS_PLACE_RESULT: return run->base[of->results[p->index]];
-  default: return run->base[of->temps[p->index]];
+  default: return of->temps ? run->base[of->temps[p->index]] : NULL; /* an epilogue has none */
   }
 }
 

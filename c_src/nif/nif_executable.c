@@ -26,6 +26,7 @@ ts_status ts_nif_args_init(ts_nif_args *args, size_t count) {
 
 ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out) {
   ts_scalar scalar;
+  *out = NULL;
   if (type->shape.rank != 0)
     return ts_error(TS_INVALID_ARGUMENT, "expected %s, got a number", TS_SHAPE_STR(type->dtype, &type->shape));
   TS_TRY(ts_number_scalar(number, type->dtype, &scalar));

@@ -225,9 +225,8 @@ static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM li
   *out = few;
   if (!enif_get_list_length(env, list, &length)) return ts_nif_expected(env, "a list of operands", list);
   if (length > FEW) TS_TRY(ts_alloc_array(length, sizeof **out, (void **)out));
-  *count = length;
-  for (unsigned i = 0; i < length && enif_get_list_cell(env, list, &head, &list); i++) {
-    ts_status status = get_operand(env, b, head, &(*out)[i]);
+  for (*count = 0; *count < length && enif_get_list_cell(env, list, &head, &list); ++*count) {
+    ts_status status = get_operand(env, b, head, &(*out)[*count]);
     if (!status) continue;
     if (*out != few) ts_free(*out);
     *out = few;

@@ -43,7 +43,7 @@ static ts_status make_key(ts_rules *r, ts_region_id region, const ts_op *op) {
   ts_value_id a, b;
   TS_TRY(ts_key_put(&r->keys, &region, sizeof(region)));
   TS_TRY(ts_key_put_op(&r->keys, op));
-  if (!ts_op_is_commutative(op->code) || op->operands[0] <= op->operands[1])
+  if (op->operand_count != 2 || !ts_op_is_commutative(op->code) || op->operands[0] <= op->operands[1])
     return ts_key_put(&r->keys, op->operands, op->operand_count * sizeof(*op->operands));
   a = op->operands[1], b = op->operands[0];
   TS_TRY(ts_key_put(&r->keys, &a, sizeof(a)));
