@@ -28,10 +28,13 @@ static const program programs[] = {
     {"sum", "graph @main(%0: f32[37,1000]) -> (f32[37], f32[1000], f32[]) {\n"
             "  %1 = reduce_sum %0 {axes = [1]} : f32[37]\n  %2 = reduce_sum %0 {axes = [0]} : f32[1000]\n"
             "  %3 = reduce_sum %0 {axes = [0,1]} : f32[]\n  return %1, %2, %3\n}\n"},
+    /* no product overflows: without FMA hardware its rounding would show, which test_gemm knows of */
     {"dot",
      "graph @main(%0: f32[17,33], %1: f32[33,9]) -> (f32[17,9]) {\n"
-     "  %2 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[17,9]\n"
-     "  return %2\n}\n"},
+     "  %2 = convert %0 : s8[17,33]\n  %3 = convert %1 : s8[33,9]\n"
+     "  %4 = convert %2 : f32[17,33]\n  %5 = convert %3 : f32[33,9]\n"
+     "  %6 = dot_general %4, %5 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[17,9]\n"
+     "  return %6\n}\n"},
     {"cumulative", "graph @main(%0: f32[19,45]) -> (f32[19,45], f32[19,45]) {\n"
                    "  %1 = cumulative_sum %0 {axis = 1, reverse = false} : f32[19,45]\n"
                    "  %2 = cumulative_max %0 {axis = 0, reverse = true} : f32[19,45]\n  return %1, %2\n}\n"},
@@ -450,12 +453,16 @@ START_TEST(a_run_that_pauses_gives_the_same)
   int64_t live = live_bytes();
   ts_buffer *arg = filled_like(type, 7), *expected[2], *actual[2];
   ck_assert_ok(ts_executable_run(exe, &arg, 1, NULL, expected));
-  ck_assert_msg(run_paused(exe, arg, actual) > 3, "%s hardly paused", p->name);
-  for (int i = 0; i < 2; i++) {
-    ck_assert_mem_eq(expected[i]->data, actual[i]->data, (size_t)expected[i]->bytes);
-    ts_buffer_release(expected[i]);
-    ts_buffer_release(actual[i]);
+  int pauses = 0;
+  for (int attempt = 0; pauses < 4; attempt++) { /* a busy machine may not let the other thread ask in time */
+    ck_assert_msg(attempt < 200, "%s hardly paused", p->name);
+    pauses += run_paused(exe, arg, actual);
+    for (int i = 0; i < 2; i++) {
+      ck_assert_mem_eq(expected[i]->data, actual[i]->data, (size_t)expected[i]->bytes);
+      ts_buffer_release(actual[i]);
+    }
   }
+  for (int i = 0; i < 2; i++) ts_buffer_release(expected[i]);
   ts_buffer_release(arg);
   ck_assert_int_eq(live_bytes(), live);
   ts_executable_release(exe);
