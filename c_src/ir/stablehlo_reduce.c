@@ -111,7 +111,7 @@ static void print_choice(const hlo_call *call, hlo_element element) {
   hlo_region_end(h, true, results, 2);
 }
 
-/* The first pair loses to every element: the worst value, at an index past the other end. */
+/* The first pair loses to every element: the worst value, at an index past the other end. Of no elements it is 0. */
 ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value x = hlo_operand(call, 0);
@@ -121,12 +121,13 @@ ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
   ts_dims axes = {.rank = 1, .dims = {axis < 0 ? 0 : axis}};
   ts_dtype type = (ts_dtype)x.element;
   hlo_value index = hlo_iota(h, TS_S64, &x.shape, (int32_t)axes.dims[0]);
+  int64_t extent = x.shape.dims[axes.dims[0]];
   ts_scalar worst = call->op->code == TS_OP_ARGMAX ? ts_dtype_lowest(type) : ts_dtype_highest(type);
   hlo_value operands[] = {
       x,
       index,
       hlo_constant(h, type, &scalar_shape, worst),
-      hlo_integer(h, TS_S64, &scalar_shape, call->op->attrs->arg.high ? -1 : x.shape.dims[axes.dims[0]]),
+      hlo_integer(h, TS_S64, &scalar_shape, call->op->attrs->arg.high && extent ? -1 : extent),
   };
   hlo_value results[] = {{.element = x.element, .shape = *call->shape}, {.element = TS_S64, .shape = *call->shape}};
   results[1].name = hlo_begin(h, "stablehlo.reduce", 2, operands, 4);
