@@ -20,6 +20,7 @@
 #define EXIT_WAIT_SECONDS 5
 #define MAX_BACKGROUND_JOBS 64
 #define BACKGROUND_NICE 10
+#define REST_MS 100
 
 /* Jobs and the threads that do them. */
 typedef struct job_queue {
@@ -167,6 +168,26 @@ static void run_first(job_queue *queue, ts_compiler **compiler) {
   leave_llvm();
 }
 
+/* Before the background thread begins. Whoever gave it work is in the middle of a call, and may be waiting by
+ * sched_yield(), as the BEAM's schedulers do: the kernel would let us have that CPU for a whole tick, 4 ms. */
+static void rest(void) {
+  struct timespec time = {.tv_nsec = REST_MS * 1000000L};
+  nanosleep(&time, NULL);
+}
+
+/* The lock is held. */
+static void wait_for_job(job_queue *queue) {
+  while (!queue->first) {
+    queue->idle++;
+    pthread_cond_wait(&queue->wake, &pool.lock);
+    queue->idle--;
+    if (queue != &pool.background) continue;
+    pthread_mutex_unlock(&pool.lock);
+    rest();
+    pthread_mutex_lock(&pool.lock);
+  }
+}
+
 static void serve(job_queue *queue, bool warm_up) {
   pthread_setname_np(pthread_self(), "tessera-jit");
   served = queue;
@@ -179,11 +200,7 @@ static void serve(job_queue *queue, bool warm_up) {
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
   for (;;) {
-    while (!queue->first) {
-      queue->idle++;
-      pthread_cond_wait(&queue->wake, &pool.lock);
-      queue->idle--;
-    }
+    wait_for_job(queue);
     run_first(queue, &compiler);
   }
 }
@@ -204,6 +221,7 @@ static void *warm_thread(void *unused) {
 static void *background_thread(void *unused) {
   (void)unused;
   setpriority(PRIO_PROCESS, 0, BACKGROUND_NICE);
+  rest();
   serve(&pool.background, false);
   return NULL;
 }
