@@ -11,6 +11,7 @@ BASE_SRC := \
   c_src/base/status.c \
   c_src/base/system.c \
   c_src/base/text.c \
+  c_src/base/thread.c \
   c_src/base/vec.c
 
 TENSOR_SRC := \

@@ -7,12 +7,12 @@
 #include "base/fp_env.h"
 #include "base/lock.h"
 #include "base/system.h"
+#include "base/thread.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -156,26 +156,12 @@ static void *worker_main(void *unused) {
 }
 
 static void start_workers(void) {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the VM's business */
   int wanted = ts_cpu_count() - 1;
   for (int i = 0; i < wanted; i++) {
-    pthread_t thread;
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 2 << 20);
-    if (pthread_create(&thread, &attr, worker_main, NULL) == 0) {
-      char name[24];
-      snprintf(name, sizeof name, "tessera-%d", i + 1);
-      name[15] = 0; /* the kernel's limit */
-      pthread_setname_np(thread, name);
-      pool.workers++; /* fewer threads than wanted only means less help */
-    }
-    pthread_attr_destroy(&attr);
+    char name[24];
+    snprintf(name, sizeof name, "tessera-%d", i + 1);
+    pool.workers += ts_thread_start(name, worker_main, 2 << 20); /* fewer than wanted only means less help */
   }
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {

@@ -2,12 +2,12 @@
  * CPUs, never ended; one more, of low priority, does what nobody waits for. A thread in which LLVM
  * had a fatal error reports it as its job's result and sleeps for good, as LLVM may not be returned
  * to; another takes its place. */
+#include "base/thread.h"
 #include "jit/jit_internal.h"
 #include "jit/llvm_exit.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -189,7 +189,6 @@ static void wait_for_job(job_queue *queue) {
 }
 
 static void serve(job_queue *queue, bool warm_up) {
-  pthread_setname_np(pthread_self(), "tessera-jit");
   served = queue;
   ts_compiler *compiler = NULL;
   pthread_mutex_lock(&pool.lock);
@@ -226,7 +225,6 @@ static void *background_thread(void *unused) {
   return NULL;
 }
 
-/* With every signal blocked: they belong to the embedding's threads. */
 static bool start_thread(void *(*body)(void *)) {
   static bool handlers_set;
   if (!handlers_set) {
@@ -235,18 +233,7 @@ static bool start_thread(void *(*body)(void *)) {
     atexit(ts_jit_stop);
   }
   handlers_set = true;
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  pthread_t thread;
-  bool started = pthread_create(&thread, &attributes, body, NULL) == 0;
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  pthread_attr_destroy(&attributes);
-  return started;
+  return ts_thread_start("tessera-jit", body, STACK_BYTES);
 }
 
 /* As many as there are jobs that nobody will take; the lock is held. */

@@ -110,6 +110,10 @@ static void free_key(key *k) {
   if (k->data != k->few) ts_free(k->data);
 }
 
+static bool find_program(const key *k, ts_nif_use *out) {
+  return ts_nif_program_find(k->data, k->words * sizeof *k->data, out);
+}
+
 /* ---- compiling ---- */
 
 static ts_operand operand(const call *c, size_t i) {
@@ -184,7 +188,7 @@ static ts_status make_alias(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
 static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *out) {
   ts_executable *executable;
   ts_nif_use use;
-  if (ts_nif_program_find(k->data, k->words * sizeof *k->data, &use)) {
+  if (find_program(k, &use)) {
     executable = ts_nif_program_executable(&use);
     ts_executable_retain(executable); /* a use is for what is short */
     ts_nif_program_done(&use);
@@ -202,7 +206,7 @@ static ts_status run_here(ErlNifEnv *env, call *c, const key *k, bool *out_done,
   ts_nif_use use;
   ts_status status = TS_SUCCESS;
   *out_done = false;
-  if (!ts_nif_program_find(k->data, k->words * sizeof *k->data, &use)) return TS_SUCCESS;
+  if (!find_program(k, &use)) return TS_SUCCESS;
   const ts_executable *executable = ts_nif_program_executable(&use);
   if (ts_executable_is_short(executable)) {
     *out_done = true;
@@ -277,7 +281,7 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
   ts_nif_use use;
   ts_buffer *result;
   TS_TRY(make_key(c, &k));
-  bool found = ts_nif_program_find(k.data, k.words * sizeof *k.data, &use);
+  bool found = find_program(&k, &use);
   free_key(&k);
   if (!found) return TS_SUCCESS;
   const ts_executable *executable = ts_nif_program_executable(&use);

@@ -251,30 +251,46 @@ ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* ---- running ---- */
 
+/* Room for the results of a program. */
+typedef struct results {
+  size_t count;
+  ts_buffer **buffers, *few[FEW];
+} results;
+
+static ts_status results_init(results *r, const ts_executable *executable) {
+  r->count = ts_executable_result_count(executable);
+  r->buffers = r->few;
+  return r->count > FEW ? TS_NEW_ARRAY(r->count, &r->buffers) : TS_SUCCESS;
+}
+
 /* Every result becomes a tensor, or none does. */
-static ts_status results_to_list(ErlNifEnv *env, ts_buffer **results, size_t count, ERL_NIF_TERM *out) {
+static ts_status make_list(ErlNifEnv *env, const results *r, ERL_NIF_TERM *out) {
   ts_status status = TS_SUCCESS;
   *out = enif_make_list(env, 0);
-  for (size_t i = count; i-- > 0;) {
+  for (size_t i = r->count; i-- > 0;) {
     ERL_NIF_TERM term;
     if (status)
-      ts_buffer_release(results[i]);
-    else if (!(status = ts_nif_tensor_make(env, results[i], &term)))
+      ts_buffer_release(r->buffers[i]);
+    else if (!(status = ts_nif_tensor_make(env, r->buffers[i], &term)))
       *out = enif_make_list_cell(env, term, *out);
   }
   return status;
 }
 
+/* Gives the list when the run that was to fill them succeeded, else its status. */
+static ts_status results_to_list(ErlNifEnv *env, results *r, ts_status status, ERL_NIF_TERM *out) {
+  if (!status) status = make_list(env, r, out);
+  if (r->buffers != r->few) ts_free(r->buffers);
+  return status;
+}
+
 static ts_status run_to_list(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
                              ERL_NIF_TERM *out) {
-  ts_buffer *few[FEW], **results = few;
-  size_t count = ts_executable_result_count(executable);
-  ts_status status = count > FEW ? TS_NEW_ARRAY(count, &results) : TS_SUCCESS;
-  if (!status) status = ts_nif_run_program(env, executable, args, threads, false, results);
-  if (!status) status = results_to_list(env, results, count, out);
+  results r;
+  ts_status status = results_init(&r, executable);
+  if (!status) status = ts_nif_run_program(env, executable, args, threads, false, r.buffers);
   ts_nif_args_done(args, false); /* when it never began */
-  if (results != few) ts_free(results);
-  return status;
+  return results_to_list(env, &r, status, out);
 }
 
 static ts_status get_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, int *out_threads,
@@ -292,13 +308,10 @@ static ts_status get_call(ErlNifEnv *env, const ts_executable *executable, const
 /* ---- long runs ---- */
 
 static ts_status end_to_list(ErlNifEnv *env, run *r, ERL_NIF_TERM *out) {
-  ts_buffer *few[FEW], **results = few;
-  size_t count = ts_executable_result_count(r->executable);
-  ts_status status = count > FEW ? TS_NEW_ARRAY(count, &results) : TS_SUCCESS;
-  if (!status) status = end_run(r, results);
-  if (!status) status = results_to_list(env, results, count, out);
-  if (results != few) ts_free(results);
-  return status;
+  results made;
+  ts_status status = results_init(&made, r->executable);
+  if (!status) status = end_run(r, made.buffers);
+  return results_to_list(env, &made, status, out);
 }
 
 /* For a slice. *out_done is false when it has to be taken up again. */

@@ -1,9 +1,9 @@
 #include "nif/nif_slices.h"
 
 #include "base/system.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 /* A hop to a dirty scheduler costs tens of microseconds at most, so that slices of this length cost nothing. */
@@ -44,18 +44,7 @@ static void *watch(void *unused) {
 }
 
 /* Without the thread runs simply do not pause. */
-static void start(void) {
-  sigset_t all, old;
-  pthread_t thread;
-  pthread_attr_t attr;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the VM's business */
-  pthread_attr_init(&attr);
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  if (pthread_create(&thread, &attr, watch, NULL) == 0) pthread_setname_np(thread, "tessera-slices");
-  pthread_attr_destroy(&attr);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
+static void start(void) { (void)ts_thread_start("tessera-slices", watch, 0); }
 
 void ts_nif_slice_begin(ts_nif_slice *slice, ts_run_control *control) {
   pthread_once(&once, start);

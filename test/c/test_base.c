@@ -6,10 +6,14 @@
 #include "base/slots.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "testing.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
 
 /* ---- status */
 
@@ -437,6 +441,32 @@ START_TEST(spin_lock_of_many_threads)
 }
 END_TEST
 
+static sem_t looked;
+static int blocked_signals;
+
+static void *look_at_signals(void *unused) {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+  blocked_signals = sigismember(&blocked, SIGINT) + sigismember(&blocked, SIGCHLD) + sigismember(&blocked, SIGPROF);
+  sem_post(&looked);
+  for (;;) pause();
+  return unused;
+}
+
+START_TEST(thread_takes_no_signals)
+{
+  sigset_t before, after;
+  pthread_sigmask(SIG_SETMASK, NULL, &before);
+  ck_assert_int_eq(sem_init(&looked, 0, 0), 0);
+  ck_assert(ts_thread_start("a name longer than the system's", look_at_signals, 1 << 20));
+  ck_assert_int_eq(sem_wait(&looked), 0);
+  ck_assert_int_eq(blocked_signals, 3);
+  pthread_sigmask(SIG_SETMASK, NULL, &after);
+  ck_assert_int_eq(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
+  ck_assert(!ts_thread_start("no room", look_at_signals, (size_t)1 << 60));
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("base");
   TCase *tests = tcase_create("base");
@@ -460,6 +490,7 @@ int main(void) {
   tcase_add_test(tests, parallel_serial);
   tcase_add_test(tests, counters_of_many_threads);
   tcase_add_test(tests, spin_lock_of_many_threads);
+  tcase_add_test(tests, thread_takes_no_signals);
   tcase_add_test(tests, system_answers);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
