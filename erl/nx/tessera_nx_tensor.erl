@@ -141,6 +141,16 @@ replace(Map, Leaves) when is_map(Map) ->
     {maps:from_list(Pairs), Rest};
 replace(Other, Leaves) -> 'Elixir.Nx.Container':traverse(Other, Leaves, fun replace/2).
 
-%% Whether two containers have the same form, types and shapes.
+%% Whether two containers have the same form, and their tensors the same types, shapes and vectorized axes, and names
+%% that do not differ: what Nx.compatible?/2 says.
 -spec compatible(term(), term()) -> boolean().
+compatible(#{'__struct__' := ?TENSOR} = A, #{'__struct__' := ?TENSOR} = B) ->
+    maps:with([type, shape, vectorized_axes], A) =:= maps:with([type, shape, vectorized_axes], B) andalso
+        compatible_names(maps:get(names, A), maps:get(names, B));
+compatible(A, B) when is_tuple(A), is_tuple(B), tuple_size(A) =:= tuple_size(B) ->
+    lists:all(fun({X, Y}) -> compatible(X, Y) end, lists:zip(tuple_to_list(A), tuple_to_list(B)));
 compatible(A, B) -> 'Elixir.Nx':'compatible?'(A, B).
+
+compatible_names([Name | A], [Name | B]) -> compatible_names(A, B);
+compatible_names([A | NamesA], [B | NamesB]) -> (A =:= nil orelse B =:= nil) andalso compatible_names(NamesA, NamesB);
+compatible_names([], []) -> true.

@@ -5,7 +5,7 @@
 -export([programs/0, expression/1]).
 
 -define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks",
-                 "types", "edges"]).
+                 "types", "edges", "nests"]).
 
 replay_test_() ->
     [{timeout, 120, {Group, fun() -> replay_group(Group) end}} || Group <- ?GROUPS].
@@ -102,10 +102,18 @@ term({node, N}, Table) -> maps:get(N, Table);
 term({tensor, Type, Shape, Binary}, _) ->
     tensor(Type, Shape, lists:duplicate(tuple_size(Shape), nil), [],
            #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => Binary});
+term({template, Type, Shape, Names, Axes}, _) ->
+    tensor(Type, Shape, Names, Axes, #{'__struct__' => 'Elixir.Nx.TemplateBackend'});
+term({callback, Name}, _) -> fun(Argument, Options) -> callback(Name, Argument, Options) end;
 term(List, Table) when is_list(List) -> [term(Item, Table) || Item <- List];
 term(Tuple, Table) when is_tuple(Tuple) -> list_to_tuple(term(tuple_to_list(Tuple), Table));
 term(Map, Table) when is_map(Map) -> maps:map(fun(_, Value) -> term(Value, Table) end, Map);
 term(Other, _) -> Other.
+
+%% What runtime_calls call, by the names of Recorder.Callbacks.
+callback(scaled, #{type := {f, 32}, data := #{state := Binary} = Data} = T, [{by, Factor}]) ->
+    T#{data := Data#{state := << <<(X * Factor):32/float-native>> || <<X:32/float-native>> <= Binary >>}};
+callback(swapped, {A, B}, []) -> {B, A}.
 
 %% ---- results
 

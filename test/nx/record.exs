@@ -5,7 +5,8 @@
 #
 # Each program is a term {Name, Nodes, Vars, Result, Inputs, Expected, Hooks}. Nodes is a list of
 # {N, Op, Type, Shape, Names, VectorizedAxes, Context, Args} in the order of their making; in arguments and in the
-# containers Vars and Result a node is {node, N} and a literal {tensor, Type, Shape, Binary}.
+# containers Vars and Result a node is {node, N}, a literal {tensor, Type, Shape, Binary}, what a callback's result is like
+# {template, Type, Shape, Names, VectorizedAxes}, and a callback {callback, Name}.
 
 defmodule Recorder do
   defmodule Compiler do
@@ -77,9 +78,14 @@ defmodule Recorder do
   defp arguments(:fun, [params, body, _mfa], table), do: [ref(params, table), ref(body, table), nil]
   defp arguments(:block, [struct, args, default, _fun], table), do: [ref(struct, table), ref(args, table), ref(default, table), nil]
   defp arguments(:io_call, [value, spec, _template, _ref], table), do: [ref(value, table), spec, ref(value, table), nil]
+
+  defp arguments(:runtime_call, [value, fun, template, options], table),
+    do: [ref(value, table), {:callback, Function.info(fun)[:name]}, ref(template, table), options]
+
   defp arguments(_op, args, table), do: ref(args, table)
 
   defp ref(%Nx.Tensor{data: %Expr{id: id}}, table), do: {:node, Map.fetch!(table.ids, id)}
+  defp ref(%Nx.Tensor{data: %Nx.TemplateBackend{}} = t, _table), do: {:template, t.type, t.shape, t.names, t.vectorized_axes}
   defp ref(%Nx.Tensor{} = tensor, _table), do: literal(tensor)
   defp ref(list, table) when is_list(list), do: Enum.map(list, &ref(&1, table))
   defp ref(tuple, table) when is_tuple(tuple), do: tuple |> Tuple.to_list() |> ref(table) |> List.to_tuple()
@@ -90,7 +96,9 @@ defmodule Recorder do
 
   defp literal(tensor) do
     tensor = tensor |> Nx.to_tensor() |> Nx.devectorize()
-    {:tensor, tensor.type, tensor.shape, Nx.to_binary(tensor)}
+    binary = Nx.to_binary(tensor)
+    if bit_size(binary) != Nx.bit_size(tensor), do: raise("Nx's result is not of its own type, #{inspect(tensor.type)}")
+    {:tensor, tensor.type, tensor.shape, binary}
   end
 
   def write(file, programs) do
@@ -98,6 +106,12 @@ defmodule Recorder do
     File.write!(Path.join([__DIR__, "fixtures", file]), text)
     IO.puts("#{file}: #{length(programs)} programs")
   end
+end
+
+# What runtime_calls call. The tests have the same functions on binaries, by these names.
+defmodule Recorder.Callbacks do
+  def scaled(t, by: factor), do: Nx.multiply(t, factor)
+  def swapped({a, b}, []), do: {b, a}
 end
 
 defmodule Recorder.Programs do
@@ -412,9 +426,9 @@ end
 {:ok, _} = Application.ensure_all_started(:nx)
 File.mkdir_p!(Path.join(__DIR__, "fixtures"))
 
-groups = [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks, :types, :edges]
-asked = Enum.map(System.argv(), &String.to_existing_atom/1)
+Code.require_file("record/nests.exs", __DIR__)
 
-for group <- if(asked == [], do: groups, else: asked) do
-  Recorder.write("#{group}.terms", apply(Recorder.Programs, group, []))
-end
+groups = [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks, :types, :edges]
+groups = [{:nests, &Recorder.Nests.programs/0} | Enum.map(groups, &{&1, Function.capture(Recorder.Programs, &1, 0)})]
+asked = if System.argv() == [], do: Keyword.keys(groups), else: Enum.map(System.argv(), &String.to_existing_atom/1)
+Enum.each(asked, &Recorder.write("#{&1}.terms", groups[&1].()))
