@@ -18,7 +18,7 @@ defmodule Recorder.Nests do
   defn triangle(n) do
     {_, _, sum} =
       while {i = 0, n, sum = 0}, i < n do
-        {_, _, inner} = while {j = 0, i, inner = 0}, j <= i, do: {j + 1, i, inner + i * j}
+        {_, _, inner} = while({j = 0, i, inner = 0}, j <= i, do: {j + 1, i, inner + i * j})
         {i + 1, n, sum + inner}
       end
 
@@ -30,7 +30,7 @@ defmodule Recorder.Nests do
       while {i = 0, t}, i < 2 do
         {_, _, t} =
           while {j = 0, i, t}, j <= i do
-            {_, t} = while {k = 3, t}, k > 0, do: {k - 1, t + Nx.sin(t)}
+            {_, t} = while({k = 3, t}, k > 0, do: {k - 1, t + Nx.sin(t)})
             {j + 1, i, t * 0.5}
           end
 
@@ -58,12 +58,12 @@ defmodule Recorder.Nests do
   # No loop within reads what the outer one carries; one result does not change.
   defn apart(t) do
     while {t, same = t, i = 0}, i < 3 do
-      {_, c} = while {k = 0, c = 1.0}, k < 5, do: {k + 1, c * 1.5}
+      {_, c} = while({k = 0, c = 1.0}, k < 5, do: {k + 1, c * 1.5})
       {t + c, same, i + 1}
     end
   end
 
-  defn of_rows(t), do: while({t, s = Nx.sum(t) * 0}, row <- t, do: {t, s + Nx.reduce_max(row)})
+  defn(of_rows(t), do: while({t, s = Nx.sum(t) * 0}, row <- t, do: {t, s + Nx.reduce_max(row)}))
 
   defn unrolled(t) do
     while t, i <- 0..3, unroll: 2 do
@@ -71,16 +71,16 @@ defmodule Recorder.Nests do
     end
   end
 
-  defn backwards(t), do: while(t, i <- 5..-4//-3, do: t * 2 + i)
+  defn(backwards(t), do: while(t, i <- 5..-4//-3, do: t * 2 + i))
 
   # The state's parts change places at each turn.
   defn turning(t) do
-    {a, b, c, _} = while {a = t, b = t * 2, c = t * 3, i = 0}, i < 4, do: {b, c, a, i + 1}
+    {a, b, c, _} = while({a = t, b = t * 2, c = t * 3, i = 0}, i < 4, do: {b, c, a, i + 1})
     {a, b, c}
   end
 
   defn fibonacci(n) do
-    {_, _, a, _} = while {i = 0, n, a = Nx.s64(0), b = Nx.s64(1)}, i < n, do: {i + 1, n, b, a + b}
+    {_, _, a, _} = while({i = 0, n, a = Nx.s64(0), b = Nx.s64(1)}, i < n, do: {i + 1, n, b, a + b})
     a
   end
 
@@ -95,12 +95,12 @@ defmodule Recorder.Nests do
   end
 
   defn loop_in_condition(t) do
-    {t, _} = while {t, i = 0}, norm(t) < 50 and i < 10, do: {t + t, i + 1}
+    {t, _} = while({t, i = 0}, norm(t) < 50 and i < 10, do: {t + t, i + 1})
     t
   end
 
   defn norm(t) do
-    {s, _, _} = while {s = 0.0, t, i = 0}, i < 2, do: {s + Nx.sum(t[i] * t[i]), t, i + 1}
+    {s, _, _} = while({s = 0.0, t, i = 0}, i < 2, do: {s + Nx.sum(t[i] * t[i]), t, i + 1})
     s
   end
 
@@ -142,16 +142,32 @@ defmodule Recorder.Nests do
   end
 
   defp loops do
-    programs = [triangle: {&triangle/1, [Nx.tensor(5)]}, three_deep: {&three_deep/1, [x()]}, collatz: {&collatz/1, [Nx.tensor(12)]},
-                apart: {&apart/1, [x()]}, of_rows: {&of_rows/1, [x()]}, unrolled: {&unrolled/1, [x()]},
-                backwards: {&backwards/1, [x()]}, turning: {&turning/1, [x()]}, fibonacci: {&fibonacci/1, [Nx.tensor(60)]},
-                until_limits: {&until_limits/1, [Nx.tensor([1.0, 1.0, 1.0])]}, loop_in_condition: {&loop_in_condition/1, [x()]},
-                table: {&table/1, [Nx.tensor(9)]}, sorted: {&sorted/1, [Nx.tensor([3.0, -1.0, 8.5, 0.0, 2.0])]},
-                roots: {&roots/1, [Nx.tensor([2.0, 9.0, 0.25])]}, mandelbrot: {&mandelbrot/1, [Nx.tensor([-2.0, 0.25, 0.3])]}]
+    programs = [
+      triangle: {&triangle/1, [Nx.tensor(5)]},
+      three_deep: {&three_deep/1, [x()]},
+      collatz: {&collatz/1, [Nx.tensor(12)]},
+      apart: {&apart/1, [x()]},
+      of_rows: {&of_rows/1, [x()]},
+      unrolled: {&unrolled/1, [x()]},
+      backwards: {&backwards/1, [x()]},
+      turning: {&turning/1, [x()]},
+      fibonacci: {&fibonacci/1, [Nx.tensor(60)]},
+      until_limits: {&until_limits/1, [Nx.tensor([1.0, 1.0, 1.0])]},
+      loop_in_condition: {&loop_in_condition/1, [x()]},
+      table: {&table/1, [Nx.tensor(9)]},
+      sorted: {&sorted/1, [Nx.tensor([3.0, -1.0, 8.5, 0.0, 2.0])]},
+      roots: {&roots/1, [Nx.tensor([2.0, 9.0, 0.25])]},
+      mandelbrot: {&mandelbrot/1, [Nx.tensor([-2.0, 0.25, 0.3])]}
+    ]
 
-    none = [triangle: {&triangle/1, [Nx.tensor(0)]}, collatz: {&collatz/1, [Nx.tensor(0)]}, fibonacci: {&fibonacci/1, [Nx.tensor(-3)]},
-            until_limits: {&until_limits/1, [Nx.tensor([100.0, 1.0, 1.0])]}, loop_in_condition: {&loop_in_condition/1, [Nx.multiply(x(), 100)]},
-            table: {&table/1, [Nx.tensor(2)]}]
+    none = [
+      triangle: {&triangle/1, [Nx.tensor(0)]},
+      collatz: {&collatz/1, [Nx.tensor(0)]},
+      fibonacci: {&fibonacci/1, [Nx.tensor(-3)]},
+      until_limits: {&until_limits/1, [Nx.tensor([100.0, 1.0, 1.0])]},
+      loop_in_condition: {&loop_in_condition/1, [Nx.multiply(x(), 100)]},
+      table: {&table/1, [Nx.tensor(2)]}
+    ]
 
     for({name, {fun, args}} <- programs, do: program("#{name}", fun, args)) ++
       for({name, {fun, args}} <- none, do: program("#{name}, no turn", fun, args))
@@ -159,7 +175,8 @@ defmodule Recorder.Nests do
 
   defn mandelbrot(t) do
     {_, _, count, _, _} =
-      while {re = t * 0, im = t * 0, count = Nx.as_type(t * 0, :s32), t, i = 0}, i < 30 and Nx.any(re * re + im * im < 4) do
+      while {re = t * 0, im = t * 0, count = Nx.as_type(t * 0, :s32), t, i = 0},
+            i < 30 and Nx.any(re * re + im * im < 4) do
         inside = re * re + im * im < 4
         next = Nx.select(inside, re * re - im * im + t, re)
         {next, Nx.select(inside, 2 * re * im + 0.1, im), count + inside, t, i + 1}
@@ -188,11 +205,11 @@ defmodule Recorder.Nests do
         if Nx.sum(s) > 5, do: s, else: s * 2
 
       Nx.all(b) ->
-        {t, _} = while {t = s, i = 0}, i < 4, do: {if(Nx.sum(t) > 20, do: t - 3, else: t * 2), i + 1}
+        {t, _} = while({t = s, i = 0}, i < 4, do: {if(Nx.sum(t) > 20, do: t - 3, else: t * 2), i + 1})
         t
 
       true ->
-        {t, _} = while {t = s, s}, Nx.sum(t) < 100, do: {t + s, s}
+        {t, _} = while({t = s, s}, Nx.sum(t) < 100, do: {t + s, s})
         t
     end
   end
@@ -224,9 +241,9 @@ defmodule Recorder.Nests do
 
     {t, _, _} =
       if Nx.mean(a) > 0 do
-        while {t = start, i = 0, n}, i < n, do: {t * 2 + Nx.sum(t), i + 1, n}
+        while({t = start, i = 0, n}, i < n, do: {t * 2 + Nx.sum(t), i + 1, n})
       else
-        while {t = start - 1, i = n, n}, i > 0, do: {t / 2, i - 1, n}
+        while({t = start - 1, i = n, n}, i > 0, do: {t / 2, i - 1, n})
       end
 
     t + start
@@ -250,9 +267,11 @@ defmodule Recorder.Nests do
     if again, do: c - a, else: {c, a} |> elem(1)
   end
 
-  defn in_operands(a), do: if(Nx.sum(a) > 0, do: a, else: -a) + if(Nx.sum(a) > 3, do: Nx.sum(a), else: Nx.product(a)) * a
+  defn(in_operands(a),
+    do: if(Nx.sum(a) > 0, do: a, else: -a) + if(Nx.sum(a) > 3, do: Nx.sum(a), else: Nx.product(a)) * a
+  )
 
-  defn truths(p), do: {if(p, do: 1, else: 2), if(Nx.as_type(p, :f32) * 0.5, do: 10, else: 20)}
+  defn(truths(p), do: {if(p, do: 1, else: 2), if(Nx.as_type(p, :f32) * 0.5, do: 10, else: 20)})
 
   defn containers(a, b) do
     r = if Nx.sum(a) > 0, do: {a, %{x: {b, a + b}, y: 1}}, else: {a * 2, %{x: {b - 1, a}, y: 2}}
@@ -263,10 +282,15 @@ defmodule Recorder.Nests do
   defp branches do
     zeros = Nx.tensor([0.0, 1.0])
 
-    for {name, fun} <- [tower: &tower/1, chained: &chained/1, in_operands: &in_operands/1], {of, t} <- [rows: x(), negative: negative()] do
+    for {name, fun} <- [tower: &tower/1, chained: &chained/1, in_operands: &in_operands/1],
+        {of, t} <- [rows: x(), negative: negative()] do
       program("#{name} of #{of}", fun, [t])
     end ++
-      for {name, a, b} <- [{"first", [1.0, 3.0], zeros}, {"second", [1.0, 1.0], Nx.tensor([2.0, 1.0])}, {"last", [1.0, 1.0], zeros}] do
+      for {name, a, b} <- [
+            {"first", [1.0, 3.0], zeros},
+            {"second", [1.0, 1.0], Nx.tensor([2.0, 1.0])},
+            {"last", [1.0, 1.0], zeros}
+          ] do
         program("cond_loop_cond #{name}", &cond_loop_cond/2, [Nx.tensor(a), b])
       end ++
       for a <- [[0.5, 1.0], [-0.5, -1.0], [0.1, 0.1], [0.0, 2.0]], b <- [1.0, -1.0] do
@@ -276,7 +300,11 @@ defmodule Recorder.Nests do
         program("loops_in_branches #{name} #{n}", &loops_in_branches/2, [t, Nx.tensor(n)])
       end ++
       for(n <- [0, 1, 6, 4, 9], do: program("many_clauses #{n}", &many_clauses/1, [Nx.tensor(n)])) ++
-      for(type <- [:u8, :s64, :f32, :bf16], p <- [0, 1, 3], do: program("truths #{p} #{type}", &truths/1, [Nx.tensor(p, type: type)])) ++
+      for(
+        type <- [:u8, :s64, :f32, :bf16],
+        p <- [0, 1, 3],
+        do: program("truths #{p} #{type}", &truths/1, [Nx.tensor(p, type: type)])
+      ) ++
       [
         program("truth of nan", &truths/1, [Nx.tensor(:nan)]),
         program("containers", &containers/2, [x(), Nx.tensor(2)]),
@@ -305,7 +333,7 @@ defmodule Recorder.Nests do
 
   # Names come and go with the state.
   defn named(a) do
-    {t, _} = while {t = a, i = 0}, i < 2, do: {Nx.add(t, Nx.sum(t, axes: [:y], keep_axes: true)), i + 1}
+    {t, _} = while({t = a, i = 0}, i < 2, do: {Nx.add(t, Nx.sum(t, axes: [:y], keep_axes: true)), i + 1})
     if Nx.sum(t) > 0, do: t, else: Nx.negate(t)
   end
 
@@ -327,7 +355,9 @@ defmodule Recorder.Nests do
   # ---- counters and states of each type
 
   defn count_to(limit, step) do
-    {i, _, _, turns} = while {i = limit - limit, limit, step, turns = 0}, i < limit, do: {i + step, limit, step, turns + 1}
+    {i, _, _, turns} =
+      while({i = limit - limit, limit, step, turns = 0}, i < limit, do: {i + step, limit, step, turns + 1})
+
     {i, turns}
   end
 
@@ -341,13 +371,16 @@ defmodule Recorder.Nests do
     t
   end
 
-  defn grown(t), do: while({t, i = 0}, i < 5 and Nx.reduce_max(t) < 1000, do: {t * t + 1, i + 1})
+  defn(grown(t), do: while({t, i = 0}, i < 5 and Nx.reduce_max(t) < 1000, do: {t * t + 1, i + 1}))
 
   defp types do
     integers = [:u8, :s8, :u16, :s16, :u32, :s32, :u64, :s64]
     floats = [:bf16, :f16, :f32, :f64]
 
-    for(t <- integers ++ floats, do: program("count_to #{t}", &count_to/2, [Nx.tensor(21, type: t), Nx.tensor(2, type: t)])) ++
+    for(
+      t <- integers ++ floats,
+      do: program("count_to #{t}", &count_to/2, [Nx.tensor(21, type: t), Nx.tensor(2, type: t)])
+    ) ++
       for(t <- integers, do: program("halved #{t}", &halved/1, [Nx.tensor([100, 7, 55], type: t)])) ++
       for(t <- floats ++ [:s64, :u32], do: program("grown #{t}", &grown/1, [Nx.tensor([0, 1, 2], type: t)])) ++
       for(t <- floats, do: program("three_deep #{t}", &three_deep/1, [Nx.as_type(x(), t)])) ++
@@ -357,7 +390,7 @@ defmodule Recorder.Nests do
   # ---- gradients, as Nx makes them
 
   defn squared(t) do
-    {t, _} = while {t, i = 0}, i < 3, do: {t * t, i + 1}
+    {t, _} = while({t, i = 0}, i < 3, do: {t * t, i + 1})
     t
   end
 
@@ -371,11 +404,11 @@ defmodule Recorder.Nests do
     end)
   end
 
-  defn grad_of_while(t), do: value_and_grad(t, &Nx.sum(squared(&1)))
+  defn(grad_of_while(t), do: value_and_grad(t, &Nx.sum(squared(&1))))
 
   defn grad_of_nest(t) do
     value_and_grad(t, fn t ->
-      {t, _} = while {t, i = 0}, i < 3, do: {if(Nx.sum(t) > 3, do: t * 0.5, else: Nx.exp(t)), i + 1}
+      {t, _} = while({t, i = 0}, i < 3, do: {if(Nx.sum(t) > 3, do: t * 0.5, else: Nx.exp(t)), i + 1})
       Nx.sum(t * t)
     end)
   end
@@ -384,7 +417,7 @@ defmodule Recorder.Nests do
     grad({a, b}, fn {a, b} ->
       {s, _, _} =
         while {s = a, b, i = 0}, i < 2 do
-          {s, _, _} = while {s, b, j = 0}, j < 2, do: {s * b, b, j + 1}
+          {s, _, _} = while({s, b, j = 0}, j < 2, do: {s * b, b, j + 1})
           {s + b, b, i + 1}
         end
 
@@ -401,15 +434,15 @@ defmodule Recorder.Nests do
 
   # The gradient's loop is itself in a loop: a few steps of descent.
   defn descended(t) do
-    {t, _} = while {t, i = 0}, i < 5, do: {t - 0.1 * grad(t, &Nx.sum(squared(&1) - &1)), i + 1}
+    {t, _} = while({t, i = 0}, i < 5, do: {t - 0.1 * grad(t, &Nx.sum(squared(&1) - &1)), i + 1})
     t
   end
 
-  defn grad_of_grad(t), do: grad(t, fn t -> Nx.sum(grad(t, &Nx.sum(squared(&1)))) end)
+  defn(grad_of_grad(t), do: grad(t, fn t -> Nx.sum(grad(t, &Nx.sum(squared(&1)))) end))
 
   defn grad_stopped(t) do
     grad(t, fn t ->
-      {s, _} = while {s = t, i = 0}, i < 2, do: {s * stop_grad(s), i + 1}
+      {s, _} = while({s = t, i = 0}, i < 2, do: {s * stop_grad(s), i + 1})
       if Nx.sum(stop_grad(t)) > 0, do: Nx.sum(s), else: Nx.sum(s) * 2
     end)
   end
@@ -417,12 +450,18 @@ defmodule Recorder.Nests do
   defp gradients do
     small = Nx.tensor([0.5, 0.75, -0.25])
 
-    for {name, fun} <- [cond: &grad_of_cond/1, while: &grad_of_while/1, nest: &grad_of_nest/1, descent: &descended/1,
-                        grad: &grad_of_grad/1, stopped: &grad_stopped/1],
+    # Of a while with f64 Nx makes a gradient that is f32 by its type and f64 by its bytes.
+    for {name, fun} <- [
+          cond: &grad_of_cond/1,
+          while: &grad_of_while/1,
+          nest: &grad_of_nest/1,
+          descent: &descended/1,
+          grad: &grad_of_grad/1,
+          stopped: &grad_stopped/1
+        ],
         {of, t} <- [small: small, negative: Nx.negate(small)] do
       program("gradient of #{name}, #{of}", fun, [t])
     end ++
-      # Of a while with f64 Nx makes a gradient that is f32 by its type and f64 by its bytes.
       [program("gradient of cond, f64", &grad_of_cond/1, [Nx.as_type(small, :f64)])] ++
       for {a, b} <- [{[0.5, 1.0], [2.0, 3.0]}, {[-0.5, -1.0], [0.5, 0.25]}] do
         program("gradient of two loops #{inspect(a)}", &grad_of_two_loops/2, [Nx.tensor(a), Nx.tensor(b)])
@@ -435,14 +474,26 @@ defmodule Recorder.Nests do
   # ---- vectorized
 
   defn vectorized_count(t, limit) do
-    {t, _, _, turns} = while {t, limit, i = 0, turns = 0}, Nx.sum(t) < limit and i < 10, do: {t * 2 + 0.5, limit, i + 1, turns + 1}
+    {t, _, _, turns} =
+      while({t, limit, i = 0, turns = 0}, Nx.sum(t) < limit and i < 10, do: {t * 2 + 0.5, limit, i + 1, turns + 1})
+
     {t, turns}
   end
 
   defp vectorized do
-    for {name, fun} <- [tower: &tower/1, three_deep: &three_deep/1, chained: &chained/1, squared: &squared/1, in_operands: &in_operands/1,
-                        apart: &apart/1, turning: &turning/1, grad_of_cond: &grad_of_cond/1, grad_of_while: &grad_of_while/1,
-                        grad_of_nest: &grad_of_nest/1, grown: &grown/1] do
+    for {name, fun} <- [
+          tower: &tower/1,
+          three_deep: &three_deep/1,
+          chained: &chained/1,
+          squared: &squared/1,
+          in_operands: &in_operands/1,
+          apart: &apart/1,
+          turning: &turning/1,
+          grad_of_cond: &grad_of_cond/1,
+          grad_of_while: &grad_of_while/1,
+          grad_of_nest: &grad_of_nest/1,
+          grown: &grown/1
+        ] do
       program("vectorized #{name}", fun, [rows()])
     end ++
       for {name, fun} <- [containers: &containers/2, levels: &levels/2, vectorized_count: &vectorized_count/2],
@@ -461,7 +512,7 @@ defmodule Recorder.Nests do
 
   defn observed(a) do
     b = if Nx.sum(a) > 0, do: io_call(a * 2, :positive), else: io_call(a, :negative)
-    c = while b, Nx.reduce_max(b) < 50 and Nx.sum(b) > 0, do: io_call(b * 3, :tripled)
+    c = while(b, Nx.reduce_max(b) < 50 and Nx.sum(b) > 0, do: io_call(b * 3, :tripled))
     io_call({c, Nx.sum(c)}, :last)
   end
 
@@ -482,7 +533,7 @@ defmodule Recorder.Nests do
 
   # A condition that is observed, too.
   defn observed_condition(n) do
-    {i, _} = while {i = 0, n}, io_call(i < n, :asked), do: {io_call(i + 1, :counted), n}
+    {i, _} = while({i = 0, n}, io_call(i < n, :asked), do: {io_call(i + 1, :counted), n})
     i
   end
 
@@ -509,7 +560,7 @@ defmodule Recorder.Nests do
 
   defn grad_with_hook(t) do
     grad(t, fn t ->
-      {t, _} = while {t, i = 0}, i < 2, do: {if(Nx.sum(t) > 1, do: t * t, else: t * 3), i + 1}
+      {t, _} = while({t, i = 0}, i < 2, do: {if(Nx.sum(t) > 1, do: t * t, else: t * 3), i + 1})
       io_call(Nx.sum(t), :loss)
     end)
   end
@@ -521,7 +572,10 @@ defmodule Recorder.Nests do
       for n <- [0, 1, 4] do
         program("observed_deep #{n}", &observed_deep/1, [Nx.tensor(n)], [:even, :odd, :row])
       end ++
-      for(n <- [0, 3], do: program("observed_condition #{n}", &observed_condition/1, [Nx.tensor(n)], [:asked, :counted])) ++
+      for(
+        n <- [0, 3],
+        do: program("observed_condition #{n}", &observed_condition/1, [Nx.tensor(n)], [:asked, :counted])
+      ) ++
       [
         program("some observed", &observed_deep/1, [Nx.tensor(4)], [:odd]),
         program("none observed", &observed_deep/1, [Nx.tensor(4)]),
