@@ -7,7 +7,8 @@
          assign/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, inline_region/3, ops/3, finish/2, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
+         control/5, inline_region/3, ops/3, finish/2, expression_read/2,
+         expression_program/4, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          compile/2, run/4, executable_info/1, explain/1,
          jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0, explain_failure/1]).
@@ -16,7 +17,7 @@
 
 %% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
 -ifndef(ABI).
--define(ABI, 3).
+-define(ABI, 4).
 -endif.
 
 -type builder() :: reference().
@@ -78,6 +79,8 @@ control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
 inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
+expression_read(_Nodes, _Scoped) -> ?STUB.
+expression_program(_Expression, _Rules, _Regions, _Numbers) -> ?STUB.
 graph_text(_Builder) -> ?STUB.
 describe(_Builder) -> ?STUB.
 graph_stablehlo(_Builder) -> ?STUB.

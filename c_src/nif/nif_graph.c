@@ -73,19 +73,40 @@ static ts_status add_hidden(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list
   return TS_SUCCESS;
 }
 
-ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* builder_new([Ref]) -> Builder: the tensors that may become hidden arguments */
+static ts_status new_builder(ts_nif_builder **out) {
   ts_nif_builder *b = enif_alloc_resource(builder_type, sizeof *b);
-  (void)argc;
-  if (!b) return ts_nif_error(env, ts_error_no_memory());
+  if (!b) return ts_error_no_memory();
   memset(b, 0, sizeof *b);
   b->lock = enif_mutex_create("tessera_builder");
-  ts_status status = b->lock ? ts_graph_create(&b->graph) : ts_error_no_memory();
+  *out = b;
+  return b->lock ? TS_SUCCESS : ts_error_no_memory();
+}
+
+ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* builder_new([Ref]) -> Builder: the tensors that may become hidden arguments */
+  ts_nif_builder *b = NULL;
+  (void)argc;
+  ts_status status = new_builder(&b);
+  if (!status) status = ts_graph_create(&b->graph);
   if (!status) status = TS_VEC_PUSH(&b->regions, (region_info){.parent = TS_NO_ID});
   if (!status) status = add_hidden(env, b, argv[0]);
   ERL_NIF_TERM term = status ? ts_nif_error(env, status) : enif_make_resource(env, b);
-  enif_release_resource(b);
+  if (b) enif_release_resource(b);
   return term;
+}
+
+ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out) {
+  ts_nif_builder *b = NULL;
+  ts_status status = new_builder(&b);
+  if (!status) {
+    b->graph = graph;
+    b->finished = true;
+    *out = enif_make_resource(env, b);
+  } else {
+    ts_graph_destroy(graph);
+  }
+  if (b) enif_release_resource(b);
+  return status;
 }
 
 ts_status ts_nif_builder_graph(ts_nif_builder *b, const ts_graph **out) {
@@ -666,16 +687,11 @@ ERL_NIF_TERM ts_nif_graph_stablehlo(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 ERL_NIF_TERM ts_nif_parse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* parse(Text :: binary()) -> Builder: a finished program from its text */
   ErlNifBinary text;
-  ERL_NIF_TERM none = enif_make_list(env, 0);
-  ts_nif_builder *b;
+  ERL_NIF_TERM term;
   ts_graph *graph;
   (void)argc;
   if (!enif_inspect_binary(env, argv[0], &text)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  ERL_NIF_TERM term = ts_nif_builder_new(env, 1, &none);
-  if (!ts_nif_builder_get(env, term, &b)) return term;
   TS_NIF_TRY(env, ts_graph_parse((const char *)text.data, text.size, &graph));
-  ts_graph_destroy(b->graph);
-  b->graph = graph;
-  b->finished = true;
+  TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
   return term;
 }

@@ -15,6 +15,8 @@ bool ts_nif_builder_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out);
 /* The graph, whose tracing must have ended. It lives as long as the builder. */
 ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
+/* A builder that has finished with this graph, which it owns; on failure the graph is destroyed. */
+ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
 /* op/4 while tracing: adds the op to the current region. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
 

@@ -2,6 +2,7 @@
  * threads and caches outlive every load and purge of the module, so load is
  * idempotent and upgrade only takes the resource types over. */
 #include "nif/nif_eager.h"
+#include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
 
 #include "base/log.h"
@@ -12,7 +13,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 3
+#define TS_NIF_ABI 4
 #endif
 
 /* What load returns to say why it refuses; tessera_nif.erl has the words. */
@@ -131,7 +132,7 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_op_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_account_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_executable_init(env, flags);
+         ts_nif_expr_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM says when it halts; before, exit handlers do what they can. */
@@ -206,6 +207,8 @@ static ErlNifFunc functions[] = {
     {"inline_region", 3, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
+    {"expression_read", 2, ts_nif_expression_read, 0},
+    {"expression_program", 4, ts_nif_expression_program, 0},
     {"graph_text", 1, ts_nif_graph_text, CPU},
     {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},

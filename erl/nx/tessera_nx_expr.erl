@@ -6,7 +6,7 @@
 %% it is computed when that branch is taken.
 -module(tessera_nx_expr).
 -include("tessera_nx.hrl").
--export([is_node/1, operands/1, bodies/1, scope/1, is_plain/1, effects/2, leaves/1]).
+-export([is_node/1, operands/1, bodies/1, scope/1, scoped/0, effects/2, leaves/1]).
 -export_type([node_term/0, ids/0]).
 
 -type node_term() :: map().
@@ -81,24 +81,10 @@ visit_args(Node, Scope, Seen) -> visit_all(operands(Node), Scope, Seen).
 
 visit_all(Nodes, Scope, Seen) -> lists:foldl(fun(Node, S) -> visit(Node, Scope, S) end, Seen, Nodes).
 
-%% Whether there is one scope only and nothing that calls Elixir: then nothing else need be asked here.
--spec is_plain([node_term()]) -> boolean().
-is_plain(Roots) ->
-    try plain(Roots, #{}) of
-        _ -> true
-    catch throw:not_plain -> false
-    end.
-
-plain([?NODE(Id, Op, _) = Node | Nodes], Seen) ->
-    case Seen of
-        #{Id := _} -> plain(Nodes, Seen);
-        _ when Op =:= parameter; Op =:= constant; Op =:= tensor -> plain(Nodes, Seen);
-        _ when Op =:= 'cond'; Op =:= while; Op =:= block; Op =:= optional; Op =:= 'fun'; Op =:= hook; Op =:= token;
-               Op =:= attach_token; Op =:= io_call; Op =:= runtime_call -> throw(not_plain);
-        _ -> plain(Nodes, plain(operands(Node), Seen#{Id => []}))
-    end;
-plain([_ | Nodes], Seen) -> plain(Nodes, Seen);
-plain([], Seen) -> Seen.
+%% Ops that have scopes of their own, or call Elixir, or take tuples apart.
+-spec scoped() -> [atom()].
+scoped() ->
+    ['cond', while, block, optional, 'fun', hook, token, attach_token, io_call, runtime_call, elem, window_reduce].
 
 %% ---- callbacks
 

@@ -63,10 +63,7 @@ check(_, Result) -> Result.
 -spec scope([map()], #{non_neg_integer() => term()}, #{term() => term()}, boolean(), #st{}) ->
           {[tessera:tensor()], #st{}}.
 scope(Roots, Params, Memo, InRegion, #st{params = P, memo = M, here = H, in_region = R} = St) ->
-    Here = case St#st.is_plain of
-               true -> #{};
-               false -> tessera_nx_expr:scope(Roots)
-           end,
+    Here = tessera_nx_expr:scope(Roots),
     Inner = St#st{params = Params, memo = Memo, here = Here, in_region = InRegion},
     {Values, St1} = get_all(Roots, callbacks_first(Here, Inner)),
     {Values, St1#st{params = P, memo = M, here = H, in_region = R}}.

@@ -4,7 +4,6 @@
              params = #{}  :: #{non_neg_integer() => term()},
              here = #{}    :: tessera_nx_expr:ids(),
              in_region = false :: boolean(),
-             is_plain = false :: boolean(),           % tessera_nx_expr:is_plain: then there is nothing in `here'
              effects = #{} :: tessera_nx_expr:ids(),
              handled = []  :: [atom()],
              is_cached = true :: boolean(),           % whether programs may be known already

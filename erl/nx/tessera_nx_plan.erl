@@ -23,6 +23,17 @@
 %% Also gives which leaves are used, each where its value stands among the inputs of the plan.
 -spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
 build(Roots, Args, Handled, IsCached) ->
+    case tessera_nx_plain:program(Roots) of
+        undefined -> build_scoped(Roots, Args, Handled, IsCached);
+        {Program, Sources} ->
+            Used = [source(Source) || Source <- Sources],
+            {#single{code = check(tessera_program:new(Program, [], IsCached)), args = Used}, used(Used)}
+    end.
+
+source(Position) when is_integer(Position) -> {arg, Position};
+source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.
+
+build_scoped(Roots, Args, Handled, IsCached) ->
     {Values, St1} = lower(Roots, Args, #st{handled = Handled, is_cached = IsCached}),
     case St1#st.steps of
         [] ->
@@ -41,14 +52,10 @@ used(Sources) -> [case Source of
                   end || Source <- Sources].
 
 lower(Roots, Args, #st{handled = Handled} = Options) ->
-    IsPlain = tessera_nx_expr:is_plain(Roots),
-    Effects = case IsPlain of
-                  true -> #{};
-                  false -> tessera_nx_expr:effects(Roots, Handled)
-              end,
+    Effects = tessera_nx_expr:effects(Roots, Handled),
     Params = maps:from_list([{I, #slot{name = {arg, I}, form = Form}}
                              || {I, Form} <- lists:zip(tessera_type:dims(length(Args)), Args)]),
-    St = tessera_nx_lower:begin_program(Options#st{effects = Effects, is_plain = IsPlain}),
+    St = tessera_nx_lower:begin_program(Options#st{effects = Effects}),
     tessera_nx_lower:scope(Roots, Params, #{}, false, St).
 
 %% The same as one module of StableHLO, and which arguments it takes. Tensors that the function holds are literals.

@@ -1,0 +1,45 @@
+/* What was read of an expression: between nif_expr_read.c, which fills it, and
+ * nif_expr.c, which makes programs of it. It owns its arrays. */
+#ifndef TS_NIF_EXPR_INTERNAL_H
+#define TS_NIF_EXPR_INTERNAL_H
+
+#include "ir/graph.h"
+#include "nif/nif_expr.h"
+
+/* A node. Leaves, which are arguments and tensors, have no rule: `first` says which leaf it is, and `count` which
+ * source of the program, once it is used. */
+typedef struct ts_expr_value {
+  uint32_t rule;
+  uint32_t form;
+  uint32_t first, count; /* among `uses` */
+} ts_expr_value;
+
+typedef struct ts_expr {
+  TS_VEC(ts_expr_value) values; /* each after what it uses */
+  TS_VEC(uint32_t) uses;        /* values */
+  TS_VEC(uint32_t) results;     /* values */
+  TS_VEC(uint32_t) sources;     /* leaves that are used */
+  TS_VEC(ts_type) forms;
+  uint32_t rule_count;
+} ts_expr;
+
+void ts_expr_deinit(ts_expr *e);
+
+/* What Erlang is told besides. */
+typedef struct ts_expr_terms {
+  TS_VEC(ERL_NIF_TERM) sources; /* of each a position or a tensor */
+  TS_VEC(ERL_NIF_TERM) nodes;   /* of each rule one */
+  TS_VEC(uint32_t) examples;    /* the values of those */
+} ts_expr_terms;
+
+void ts_expr_terms_deinit(ts_expr_terms *terms);
+
+typedef enum ts_expr_outcome { TS_EXPR_READ, TS_EXPR_OTHER, TS_EXPR_LONG } ts_expr_outcome;
+
+void ts_expr_atoms_init(ErlNifEnv *env);
+/* Reads a list of nodes. OTHER: there is more than plain steps, such as an op among `scoped`; LONG: there are more
+ * nodes than `limit`. */
+ts_status ts_expr_read(ErlNifEnv *env, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
+                       ts_expr_terms *terms, ts_expr_outcome *out);
+
+#endif

@@ -1,0 +1,169 @@
+%% Expressions that the core reads: the same programs as those that are lowered
+%% node by node, and a rule for what repeats itself.
+-module(tessera_nx_plain_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+%% ---- both ways
+
+recorded_test_() -> {timeout, 120, fun recorded/0}.
+
+recorded() ->
+    Kinds = [compare(P) || {_, Programs} <- tessera_nx_replay_tests:programs(), P <- Programs],
+    ?assert(length([same || same <- Kinds]) > 1000),
+    ?assert(length([scoped || scoped <- Kinds]) > 100).
+
+compare({Name, _, _, _, _, _, _} = Program) ->
+    {Roots, Vars, _, Hooks} = tessera_nx_replay_tests:expression(Program),
+    Forms = [tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(list_to_tuple(Vars))],
+    case tessera_nx_plain:program(Roots) of
+        undefined -> scoped;
+        {Made, Sources} ->
+            %% What a function holds is an argument in the one, and a literal in the other.
+            case lists:all(fun is_integer/1, Sources) of
+                true ->
+                    {Text, Used} = tessera_nx_plan:text(Roots, Forms, Hooks),
+                    ?assertEqual({Name, Used, Text}, {Name, Sources, tessera_nif:graph_text(Made)}),
+                    same;
+                false -> holds
+            end
+    end.
+
+%% ---- rules
+
+layers_have_rules_once_test() ->
+    X = parameter(0, {4, 8}),
+    Layer = fun(I, H) ->
+                    Dot = node(dot, {4, 8}, [H, [1], [], parameter(2 * I + 1, {8, 8}), [0], []]),
+                    node(tanh, {4, 8}, [node(add, {4, 8}, [Dot, parameter(2 * I + 2, {8})])])
+            end,
+    Out = lists:foldl(Layer, X, lists:seq(0, 99)),
+    {_, Sources, Rules} = tessera_nif:expression_read([Out], tessera_nx_expr:scoped()),
+    ?assertEqual(lists:seq(0, 200), Sources),
+    ?assertEqual([dot, add, tanh], [Op || {#{data := #{op := Op}}, _} <- Rules]),
+    ?assertEqual([[{f32, {4, 8}}, {f32, {8, 8}}], [{f32, {4, 8}}, {f32, {8}}], [{f32, {4, 8}}]],
+                 [Forms || {_, Forms} <- Rules]).
+
+%% What a rule is told by, beside its op.
+rules_differ_test() ->
+    X = parameter(0, {4, 8}),
+    Sum = fun(Axes) -> node(sum, {4}, [X, [{axes, Axes}, {keep_axes, false}]]) end,
+    Constant = fun(N) -> node(constant, {}, [N]) end,
+    ?assertEqual(1, rules([Sum([1]), Sum([1])])),
+    ?assertEqual(2, rules([Sum([1]), Sum([0])])),
+    ?assertEqual(2, rules([Sum([1]), node(sum, {4, 1}, [X, [{axes, [1]}, {keep_axes, false}]])])),
+    ?assertEqual(1, rules([Constant(1.5), Constant(1.5)])),
+    ?assertEqual(2, rules([Constant(1.5), Constant(2.5)])),
+    ?assertEqual(2, rules([Constant(1), Constant(1.0)])),
+    ?assertEqual(2, rules([Constant(0.0), Constant(-0.0)])),
+    ?assertEqual(2, rules([Constant(1 bsl 80), Constant(1 bsl 81)])),
+    %% [a, [b]] and [[a], b]
+    ?assertEqual(2, rules([node(concatenate, {8, 8}, [X, [X]]), node(concatenate, {8, 8}, [[X], X])])).
+
+rules(Roots) ->
+    {_, _, Rules} = tessera_nif:expression_read(Roots, []),
+    length(Rules).
+
+%% A node is read once, however many use it: without that, this takes forever.
+shared_test() ->
+    Out = lists:foldl(fun(_, X) -> node(add, {2}, [X, X]) end, parameter(0, {2}), lists:seq(1, 100)),
+    {Program, [0]} = tessera_nx_plain:program([Out]),
+    ?assertEqual(100, length(binary:matches(tessera_nif:graph_text(Program), <<" add ">>))).
+
+%% A chain as long as this needs no stack of the thread's.
+deep_test_() ->
+    {timeout, 60, fun() ->
+        Out = lists:foldl(fun(_, X) -> node(negate, {2}, [X]) end, parameter(0, {2}), lists:seq(1, 300000)),
+        {Program, [0]} = tessera_nx_plain:program([Out]),
+        ?assertMatch({_, _}, tessera_nif:describe(Program))
+    end}.
+
+%% Nodes with one id are one node, also where they are not the same term.
+ids_test() ->
+    #{data := #{id := Id}} = A = node(exp, {2}, [parameter(0, {2})]),
+    #{data := Data} = B = node(exp, {2}, [parameter(0, {2})]),
+    {Program, [0]} = tessera_nx_plain:program([A, B#{data := Data#{id := Id}}]),
+    ?assertEqual(1, length(binary:matches(tessera_nif:graph_text(Program), <<" exp ">>))).
+
+%% ---- sources
+
+sources_test() ->
+    Held = fun(Bytes) -> node(tensor, {2}, [tensor({2}, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => Bytes})]) end,
+    Same = <<1.0:32/float-native, 2.0:32/float-native>>,
+    Other = <<3.0:32/float-native, 4.0:32/float-native>>,
+    Sum = lists:foldl(fun(X, Y) -> node(add, {2}, [Y, X]) end, parameter(5, {2}), [Held(Same), Held(Other), Held(Same)]),
+    {Program, Sources} = tessera_nx_plain:program([Sum]),
+    ?assertMatch([5, #{data := #{state := Same}}, #{data := #{state := Other}}], Sources),
+    ?assertMatch({0, _}, binary:match(tessera_nif:graph_text(Program), <<"graph @main(%0: f32[2], %1: f32[2], %2: f32[2])">>)).
+
+parameter_as_result_test() ->
+    {Program, [3]} = tessera_nx_plain:program([parameter(3, {2})]),
+    ?assertEqual(<<"graph @main(%0: f32[2]) -> (f32[2]) {\n  return %0\n}\n">>, tessera_nif:graph_text(Program)).
+
+metadata_test() ->
+    X = parameter(1, {2}),
+    {Program, [1]} = tessera_nx_plain:program([node(exp, {2}, [node(metadata, {2}, [X, #{inspect => X}])])]),
+    ?assertMatch({_, _}, binary:match(tessera_nif:graph_text(Program), <<"exp %0">>)).
+
+%% ---- what is left to others, and errors
+
+other_test() ->
+    X = parameter(0, {2}),
+    #{data := Data} = Exp = node(exp, {2}, [X]),
+    [?assertEqual({Case, undefined}, {Case, tessera_nx_plain:program(Case)})
+     || Case <- [[node(while, {2}, [X, X, X, X])], [1], [x], [#{}], [#{data => 1}],
+                 [Exp#{data := Data#{args := none}} || _ <- []] ++ [Exp#{data := Data#{op := 'cond'}}],
+                 [Exp#{type := {c, 64}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
+                 [Exp#{vectorized_axes := [x]}], [Exp#{shape := erlang:make_tuple(17, 1)}],
+                 [Exp#{data := Data#{'__struct__' := other}}], [Exp#{data := Data#{args := [{X}]}}],
+                 [Exp#{data := Data#{args := [[X | X]]}}], [Exp#{data := Data#{args := [#{}]}}],
+                 [node(parameter, {2}, [])]]].
+
+%% As when they are lowered node by node.
+same_errors_test_() ->
+    X = parameter(0, {2}),
+    Y = parameter(1, {3}),
+    [?_test(begin
+                Error = error_of(fun() -> tessera_nx_plain:program([Node]) end),
+                ?assertMatch({_, _}, binary:match(Error, Named)),
+                ?assertEqual(error_of(fun() -> tessera_nx_plan:text([Node], [{f32, {2}}, {f32, {3}}], []) end), Error)
+            end)
+     || {Named, Node} <- [{<<"sort">>, node(sort, {2}, [X, [{axis, 0}]])}, {<<"add">>, node(add, {2}, [X, Y])},
+                          {<<"Nx expected">>, node(exp, {3}, [X])}]].
+
+error_of(F) ->
+    try F() of
+        _ -> none
+    catch error:#{message := Message} -> Message
+    end.
+
+hostile_test() ->
+    X = parameter(0, {2}),
+    {Expression, [0], [_]} = tessera_nif:expression_read([node(exp, {2}, [X])], []),
+    Rules = tessera_nif:builder_new([]),
+    {Region, [Param]} = tessera_nif:region_open(Rules, [{f32, {2}}], undefined),
+    ok = tessera_nif:region_finish(Rules, [Param]),
+    {Wrong, _} = tessera_nif:region_open(Rules, [{f32, {3}}, {f32, {2}}], undefined),
+    ok = tessera_nif:region_finish(Rules, []),
+    Make = fun(E, B, Regions, Numbers) -> tessera_nif:expression_program(E, B, Regions, Numbers) end,
+    ?assertMatch({error, #{code := failed_precondition}}, Make(Expression, Rules, [Region], [0])),
+    [] = tessera_nif:finish(Rules, []),
+    ?assert(is_reference(Make(Expression, Rules, [Region], [0]))),
+    [?assertMatch({error, #{code := _}}, Make(E, B, Regions, Numbers))
+     || {E, B, Regions, Numbers} <- [{Rules, Rules, [Region], [0]}, {Expression, Expression, [Region], [0]},
+                                     {Expression, Rules, [], [0]}, {Expression, Rules, [Wrong], [0]},
+                                     {Expression, Rules, [0], [0]}, {Expression, Rules, [99], [0]},
+                                     {Expression, Rules, [Region], []}, {Expression, Rules, [Region], [1]},
+                                     {Expression, Rules, [Region], [x]}, {Expression, Rules, x, [0]}]].
+
+%% ---- nodes
+
+parameter(Position, Shape) ->
+    #{data := Data} = Node = node(parameter, Shape, [Position]),
+    Node#{data := Data#{context := root}}.
+
+node(Op, Shape, Args) ->
+    tensor(Shape, #{'__struct__' => 'Elixir.Nx.Defn.Expr', id => make_ref(), op => Op, args => Args, context => nil}).
+
+tensor(Shape, Data) ->
+    #{'__struct__' => 'Elixir.Nx.Tensor', data => Data, type => {f, 32}, shape => Shape, names => [],
+      vectorized_axes => []}.
