@@ -1,10 +1,12 @@
-%% The examples in the documentation are run: in comments of erl/*.erl, every
+%% The examples in the documentation are run: in comments of erl/*.erl, and in
+%% README.md and docs/*.md between ```erlang and ```, every
 %%
 %%   1> Expression.
 %%   Value
 %%
 %% between ``` and ''' is evaluated with the bindings of those before it, and
-%% its value, or what it printed, must be what is written there.
+%% its value, or what it printed, must be what is written there. What is written
+%% in Elixir is run with Nx, by test/nx/docs_test.exs.
 -module(tessera_doc_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -12,7 +14,22 @@ examples_test_() ->
     {ok, _} = application:ensure_all_started(tessera),
     Blocks = lists:flatmap(fun blocks/1, [tessera]),
     ?assert(length(Blocks) > 50),
-    [{timeout, 60, {Title, fun() -> run(Examples, erl_eval:new_bindings()) end}} || {Title, Examples} <- Blocks].
+    Pages = lists:flatmap(fun page/1, pages()),
+    ?assert(length(Pages) > 0),
+    [{timeout, 60, {Title, fun() -> run(Examples, erl_eval:new_bindings()) end}} || {Title, Examples} <- Blocks ++ Pages].
+
+pages() ->
+    Here = filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile))),
+    [Root | _] = [Dir || Dir <- [filename:join([Here, "..", ".."]), "."], filelib:is_file(filename:join(Dir, "README.md"))],
+    [filename:join(Root, "README.md") | filelib:wildcard(filename:join([Root, "docs", "*.md"]))].
+
+%% The same of a page.
+page(File) ->
+    {ok, Text} = file:read_file(File),
+    case re:run(Text, "^```erlang\n(.*?)^```$", [global, multiline, dotall, {capture, all_but_first, list}, unicode]) of
+        {match, Sessions} -> [{filename:basename(File), examples(string:split(Session, "\n", all))} || [Session] <- Sessions];
+        nomatch -> []
+    end.
 
 %% {"tessera.erl:12", [{Expression, Expected}]} for each block.
 blocks(Module) ->
