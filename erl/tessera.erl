@@ -84,7 +84,9 @@
 %% '''
 -spec tensor(tensor() | operand() | [term()]) -> tensor().
 tensor(#tessera{} = T) -> T;
-tensor(Data) -> made(tensor, [Data], fun() -> tessera_nif:from_list(Data, undefined) end).
+tensor(Data) when is_bitstring(Data) ->
+    tessera_error:raise(tensor, [], invalid_argument, "tensor: a binary needs a type: tensor(Binary, Type)", []);
+tensor(Data) -> tessera_memory:made(tensor, [Data], fun() -> tessera_nif:from_list(Data, undefined) end).
 
 %% @doc The same with the type given. A binary has the elements in native byte order, in one axis.
 %% ```
@@ -97,12 +99,17 @@ tensor(Data) -> made(tensor, [Data], fun() -> tessera_nif:from_list(Data, undefi
 tensor(#tessera{} = T, Type) -> as_type(T, Type);
 tensor(Data, Type) when is_binary(Data) ->
     case tessera_type:is_type(Type) of
-        true -> from_binary(Data, Type, {erlang:byte_size(Data) div tessera_type:bytes(Type)});
-        false -> made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
+        true ->
+            Bytes = tessera_type:bytes(Type),
+            erlang:byte_size(Data) rem Bytes =:= 0 orelse
+                tessera_error:raise(tensor, [], invalid_argument, "tensor: expected a binary of whole ~s, ~b bytes each, got ~b",
+                                    [Type, Bytes, erlang:byte_size(Data)]),
+            from_binary(Data, Type, {erlang:byte_size(Data) div Bytes});
+        false -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
     end;
 tensor(Data, undefined) ->
     tessera_error:raise(tensor, [Data, undefined], invalid_argument, "tensor: expected a type, got undefined", []);
-tensor(Data, Type) -> made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
+tensor(Data, Type) -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
 
 %% @doc A tensor on the bytes of a binary: elements in row-major order and
 %% native byte order. A large binary is not copied, but kept as it is.
@@ -114,21 +121,15 @@ tensor(Data, Type) -> made(tensor, [Data, Type], fun() -> tessera_nif:from_list(
 from_binary(Binary, Type, Shape) ->
     %% A small part of a large binary would keep all of that.
     MustCopy = is_binary(Binary) andalso binary:referenced_byte_size(Binary) > 2 * erlang:byte_size(Binary),
-    made(from_binary, [Binary, Type, Shape], fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
-
-made(Name, Args, Make) ->
-    case Make() of
-        #tessera{} = T -> T;
-        Other -> tessera_memory:result(Other, Make, fun(Cause) -> tessera_error:raise(Name, Args, Cause) end)
-    end.
+    tessera_memory:made(from_binary, [Binary, Type, Shape], fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
 
 %% @doc A stand-in with a type and a shape and no contents, for {@link compile/2}, {@link to_text/2} and
 %% {@link explain/2}.
 -spec template(type(), shape()) -> tensor().
 template(Type, Shape) ->
     tessera_type:is_type(Type) orelse
-        tessera_error:raise(template, [Type, Shape], invalid_argument, "template: expected a type such as f32, got ~0P",
-                            [Type, 10]),
+        tessera_error:raise(template, [Type, Shape], invalid_argument, "template: expected a type such as f32, got ~ts",
+                            [tessera_error:show(Type)]),
     _ = tessera_type:shape(template, [Type, Shape], Shape),
     #tessera{type = Type, shape = Shape}.
 
@@ -157,7 +158,7 @@ iota(Shape, Type, Axis) ->
 
 %% @doc A number everywhere: s32 or f32, as the number is.
 -spec full(shape(), operand()) -> tensor().
-full(Shape, Number) -> full(Shape, Number, tessera_ops:type_of(Number)).
+full(Shape, Number) -> full(full, Shape, Number, tessera_ops:type_of(Number)).
 
 %% @doc A number everywhere.
 %% ```
@@ -165,24 +166,27 @@ full(Shape, Number) -> full(Shape, Number, tessera_ops:type_of(Number)).
 %% [[7,7],[7,7]]
 %% '''
 -spec full(shape(), operand(), type()) -> tensor().
-full(Shape, #tessera{} = Value, Type) -> broadcast(as_type(Value, Type), Shape);
-full(Shape, Number, Type) -> tessera_ops:source(full, constant, {Type, Shape, Number}).
+full(Shape, Number, Type) -> full(full, Shape, Number, Type).
+
+full(Name, Shape, #tessera{} = Value, Type) ->
+    tessera_ops:broadcast_to(Name, tessera_ops:as_type(Name, Value, Type), Shape);
+full(Name, Shape, Number, Type) -> tessera_ops:source(Name, constant, {Type, Shape, Number}).
 
 %% @doc Zeros, of type f32.
 -spec zeros(shape()) -> tensor().
-zeros(Shape) -> full(Shape, 0, f32).
+zeros(Shape) -> zeros(Shape, f32).
 
 %% @doc Zeros.
 -spec zeros(shape(), type()) -> tensor().
-zeros(Shape, Type) -> full(Shape, 0, Type).
+zeros(Shape, Type) -> full(zeros, Shape, 0, Type).
 
 %% @doc Ones, of type f32.
 -spec ones(shape()) -> tensor().
-ones(Shape) -> full(Shape, 1, f32).
+ones(Shape) -> ones(Shape, f32).
 
 %% @doc Ones.
 -spec ones(shape(), type()) -> tensor().
-ones(Shape, Type) -> full(Shape, 1, Type).
+ones(Shape, Type) -> full(ones, Shape, 1, Type).
 
 %% @doc The same as `eye(Size, s32)'.
 -spec eye(non_neg_integer() | shape()) -> tensor().
@@ -195,6 +199,8 @@ eye(Size) -> eye(Size, s32).
 %% '''
 -spec eye(non_neg_integer() | shape(), type()) -> tensor().
 eye(Size, Type) when is_integer(Size) -> eye({Size, Size}, Type);
+eye(Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
+    tessera_error:raise(eye, [], invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p", [Shape]);
 eye(Shape, Type) -> tessera_ops:source(eye, {Type, Shape}).
 
 %% @doc Numbers at equal distances, both ends included: f32.
@@ -243,11 +249,11 @@ to_list(Tensor) -> contents(to_list, Tensor, fun read_list/1).
 %% 6
 %% '''
 -spec to_number(tensor()) -> number() | nan | infinity | neg_infinity.
-to_number(#tessera{type = Type, shape = Shape} = Tensor) when is_tuple(Shape) ->
+to_number(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor) when Ref =/= undefined, is_tuple(Shape) ->
     tessera_type:elements(Shape) =:= 1 orelse
         tessera_error:raise(to_number, [Tensor], invalid_argument, "to_number(~s): expected one element",
                             [tessera_type:format(Type, Shape)]),
-    unwrap(to_list(Tensor));
+    unwrap(contents(to_number, Tensor, fun read_list/1));
 to_number(Other) -> contents(to_number, Other, fun read_list/1).
 
 unwrap([Item]) -> unwrap(Item);
@@ -256,6 +262,7 @@ unwrap(Number) -> Number.
 contents(Name, #tessera{ref = Ref} = Tensor, Read) when is_reference(Ref) ->
     tessera_trace:check_readable(Name, Tensor),
     tessera_trace:check(Name, [Tensor], Read(Tensor));
+contents(Name, #tessera{ref = undefined} = Template, _) -> no_tensor(Name, Template);
 contents(Name, #tessera{type = Type, shape = Shape} = Tensor, _) ->
     tessera_error:raise(Name, [Tensor], failed_precondition,
                         "~s(~s): the value has no contents while the function is traced",
@@ -273,8 +280,11 @@ read_list(#tessera{ref = Ref} = Tensor) ->
     end.
 
 -spec no_tensor(atom(), term()) -> no_return().
+no_tensor(Name, #tessera{ref = undefined} = Template) ->
+    tessera_error:raise(Name, [], failed_precondition, "~s: expected a tensor, got ~ts, which has no contents",
+                        [Name, tessera_error:show(Template)]);
 no_tensor(Name, Other) ->
-    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a tensor, got ~0P", [Name, Other, 10]).
+    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor, got ~ts", [Name, tessera_error:show(Other)]).
 
 %% @doc The type of the elements.
 %% ```
@@ -286,11 +296,14 @@ type(Operand) -> tessera_ops:type_of(tessera_ops:operand(type, Operand)).
 
 %% @doc The size of each axis.
 -spec shape(operand()) -> shape().
-shape(Operand) -> tessera_ops:shape_of(tessera_ops:operand(shape, Operand)).
+shape(Operand) -> shape(shape, Operand).
+
+%% For the function called Name.
+shape(Name, Operand) -> tessera_ops:shape_of(tessera_ops:operand(Name, Operand)).
 
 %% @doc The number of axes.
 -spec rank(operand()) -> non_neg_integer().
-rank(Operand) -> tuple_size(shape(Operand)).
+rank(Operand) -> tuple_size(shape(rank, Operand)).
 
 %% @doc The number of elements.
 %% ```
@@ -298,17 +311,17 @@ rank(Operand) -> tuple_size(shape(Operand)).
 %% 6
 %% '''
 -spec size(operand()) -> non_neg_integer().
-size(Operand) -> tessera_type:elements(shape(Operand)).
+size(Operand) -> tessera_type:elements(shape(size, Operand)).
 
 %% @doc The size of one axis.
 -spec axis_size(tensor(), integer()) -> non_neg_integer().
 axis_size(Tensor, Axis) ->
-    Shape = shape(Tensor),
+    Shape = shape(axis_size, Tensor),
     element(tessera_type:axis(axis_size, [Tensor, Axis], Axis, tuple_size(Shape)) + 1, Shape).
 
 %% @doc The bytes of all elements.
 -spec byte_size(operand()) -> non_neg_integer().
-byte_size(Operand) -> size(Operand) * tessera_type:bytes(type(Operand)).
+byte_size(Operand) -> tessera_type:elements(shape(byte_size, Operand)) * tessera_type:bytes(type(Operand)).
 
 -spec is_tensor(term()) -> boolean().
 is_tensor(Term) -> is_record(Term, tessera).
@@ -335,7 +348,7 @@ print(Tensor) ->
 %% @doc Gives the memory back now, instead of when the tensor is collected. Views
 %% of it stay whole. Says whether there was something to give back.
 -spec deallocate(tensor()) -> ok | already_deallocated.
-deallocate(#tessera{ref = Ref} = Tensor) ->
+deallocate(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
     case tessera_trace:check(deallocate, [Tensor], tessera_remote:deallocate(Ref)) of
         ok -> ok;
         deallocated -> already_deallocated
@@ -996,7 +1009,7 @@ standard_deviation(X) -> standard_deviation(X, #{}).
 
 %% @doc The same, with the options of {@link variance/2}.
 -spec standard_deviation(operand(), options()) -> tensor().
-standard_deviation(X, Options) -> sqrt(variance(X, Options)).
+standard_deviation(X, Options) -> tessera_ops:standard_deviation(X, Options).
 
 %% @doc The row-major index of the largest element: s32.
 -spec argmax(operand()) -> tensor().

@@ -6,8 +6,8 @@
 
 expect_function(_, F, Arity) when is_function(F, Arity) -> ok;
 expect_function(Name, Other, Arity) ->
-    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a function of arity ~b, got ~0P",
-                        [Name, Arity, Other, 10]).
+    tessera_error:raise(Name, [Other], invalid_argument, "~s: expected a function of arity ~b, got ~ts",
+                        [Name, Arity, tessera_error:show(Other)]).
 
 %% ---- while
 
@@ -21,7 +21,7 @@ while(Initial, Condition, Body) ->
 
 trace_while(Initial, Condition, Body) ->
     {Signature, Leaves} = tessera_tree:flatten(Initial),
-    Carried = [tessera_trace:value(Leaf) || Leaf <- Leaves],
+    Carried = [tessera_trace:value(while, Leaf) || Leaf <- Leaves],
     Types = [tessera_tree:leaf_type(Value) || Value <- Carried],
     Carried =/= [] orelse tessera_error:raise(while, [Initial], invalid_argument, "while: nothing is carried", []),
     {Test, _} = tessera_trace:in_region(
@@ -37,35 +37,48 @@ trace_while(Initial, Condition, Body) ->
     tessera_tree:unflatten(Signature, Results).
 
 predicate(#tessera{type = u8} = Value) -> Value;
-predicate(Value) -> tessera_trace:op(not_equal, [Value, 0], []).
+predicate(Value) ->
+    _ = operand(while, "what the condition gives", Value),
+    tessera_trace:op(while, not_equal, [Value, 0], []).
+
+%% What must be one tensor or number.
+operand(_, _, #tessera{ref = Ref} = Value) when Ref =/= undefined -> Value;
+operand(_, _, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
+operand(Name, What, Other) ->
+    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number as ~s, got ~ts",
+                        [Name, What, tessera_error:show(Other)]).
 
 %% What the body gives must have the form of what it got; numbers take the types that are asked for.
 next(Signature, Types, Next) ->
     {NextSignature, Leaves} = tessera_tree:flatten(Next),
     tessera_tree:structure(Signature) =:= tessera_tree:structure(NextSignature) orelse
         tessera_error:raise(while, [], invalid_argument,
-                            "while: the body returns a term of another form than it was given: ~0p", [Next]),
+                            "while: the body returns a term of another form than it was given: ~ts",
+                            [tessera_error:show(Next)]),
     lists:zipwith(fun fill_number/2, Leaves, Types).
 
 fill_number(#tessera{} = Value, _) -> Value;
-fill_number(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shape, Number}).
+fill_number(Number, {Type, Shape}) -> tessera_trace:op(while, constant, [], {Type, Shape, Number}).
 
 %% ---- cond
 
 -spec 'cond'(tessera:operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) ->
     [expect_function('cond', F, 0) || F <- [True, False]],
+    _ = operand('cond', "predicate", Predicate),
     case tessera_trace:is_tracing() of
         true -> trace_cond(Predicate, True, False);
         false -> (tessera_jit:jit(fun(P) -> trace_cond(P, True, False) end, #{}))(Predicate)
     end.
 
 trace_cond(Predicate, True, False) ->
-    Chooser = tessera_trace:value(Predicate),
+    Chooser = tessera_trace:value('cond', Predicate),
     {TrueRegion, {TrueSignature, TrueLeaves}} = branch(True, undefined),
     {FalseRegion, {FalseSignature, FalseLeaves}} = branch(False, TrueRegion),
     tessera_tree:structure(TrueSignature) =:= tessera_tree:structure(FalseSignature) orelse
-        tessera_error:raise('cond', [Predicate], invalid_argument, "cond: the branches return terms of different forms", []),
+        tessera_error:raise('cond', [Predicate], invalid_argument, "cond: the branches return terms of different forms: ~ts and ~ts",
+                            [tessera_error:show(tessera_tree:unflatten(TrueSignature, TrueLeaves)),
+                             tessera_error:show(tessera_tree:unflatten(FalseSignature, FalseLeaves))]),
     TrueLeaves =/= [] orelse tessera_error:raise('cond', [Predicate], invalid_argument, "cond: nothing is returned", []),
     Types = lists:zipwith(fun(T, F) -> common_type(Predicate, T, F) end, TrueLeaves, FalseLeaves),
     finish(TrueRegion, TrueLeaves, Types),
@@ -83,7 +96,7 @@ branch(F, Like) ->
                             end,
                             fun(Program, _) -> tessera_nif:region_leave(Program) end).
 
-fix_leaf(#tessera{} = Leaf) -> tessera_trace:value(Leaf);
+fix_leaf(#tessera{} = Leaf) -> tessera_trace:value('cond', Leaf);
 fix_leaf(Number) -> Number.
 
 common_type(Predicate, A, B) ->
@@ -110,8 +123,9 @@ finish(Region, Leaves, Types) ->
     ok = tessera_trace:check('cond', [], tessera_nif:region_finish(Program, Results)).
 
 cast(#tessera{type = Type, shape = Shape} = Value, {Type, Shape}) -> Value;
-cast(#tessera{} = Value, {Type, Shape}) -> tessera_ops:broadcast_to(tessera_ops:as_type(Value, Type), Shape);
-cast(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shape, Number}).
+cast(#tessera{} = Value, {Type, Shape}) ->
+    tessera_ops:broadcast_to('cond', tessera_ops:as_type('cond', Value, Type), Shape);
+cast(Number, {Type, Shape}) -> tessera_trace:op('cond', constant, [], {Type, Shape, Number}).
 
 %% ---- reduce
 
@@ -120,6 +134,7 @@ cast(Number, {Type, Shape}) -> tessera_trace:op(constant, [], {Type, Shape, Numb
              [non_neg_integer()]) -> tessera:tensor().
 reduce(Tensor, Initial, F, Axes) ->
     expect_function(reduce, F, 2),
+    _ = operand(reduce, "initial value", Initial),
     case tessera_trace:is_tracing() of
         true -> trace_reduce(Tensor, Initial, F, Axes);
         false -> (tessera_jit:jit(fun(T, I) -> trace_reduce(T, I, F, Axes) end, #{}))(Tensor, Initial)
@@ -133,12 +148,12 @@ trace_reduce(#tessera{type = Type} = Tensor, Initial, F, Axes) ->
              end,
     {Region, _} = tessera_trace:in_region(
         [{Common, {}}, {Common, {}}], undefined,
-        fun([Accumulator, Element]) -> [combined(F(Element, Accumulator), Common)] end,
+        fun([Accumulator, Element]) -> [combined(operand(reduce, "what the function gives", F(Element, Accumulator)), Common)] end,
         fun tessera_trace:close_region/2),
-    tessera_trace:op(reduce, [tessera_ops:as_type(Tensor, Common), as_scalar(Initial, Common)], {Axes, Region}).
+    tessera_trace:op(reduce, [tessera_ops:as_type(reduce, Tensor, Common), as_scalar(Initial, Common)], {Axes, Region}).
 
-combined(#tessera{} = Value, Type) -> tessera_ops:as_type(Value, Type);
-combined(Number, Type) -> tessera_trace:op(constant, [], {Type, {}, Number}).
+combined(#tessera{} = Value, Type) -> tessera_ops:as_type(reduce, Value, Type);
+combined(Number, Type) -> tessera_trace:op(reduce, constant, [], {Type, {}, Number}).
 
-as_scalar(#tessera{} = Value, Type) -> tessera_ops:as_type(Value, Type);
-as_scalar(Number, Type) -> tessera_trace:op(constant, [], {Type, {}, Number}).
+as_scalar(#tessera{} = Value, Type) -> tessera_ops:as_type(reduce, Value, Type);
+as_scalar(Number, Type) -> tessera_trace:op(reduce, constant, [], {Type, {}, Number}).

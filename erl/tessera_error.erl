@@ -2,10 +2,12 @@
 %% {Code, Message} and an error info, which the shell and logger print in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([raise/3, raise/5, format_error/2]).
+-export([raise/3, raise/5, show/1, format_error/2]).
 
 %% As many tensors are named in a message.
 -define(MAX_OPERANDS, 4).
+%% As much of a list or tuple is shown.
+-define(MAX_ITEMS, 10).
 
 %% The operation's name, its arguments, and what the core said.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
@@ -47,6 +49,27 @@ operands_of([#tessera{type = Type, shape = Shape} | Rest], Left) when is_atom(Ty
     end;
 operands_of([_ | Rest], Left) -> operands_of(Rest, Left);
 operands_of(_, _) -> []. % also where a list ends in something else
+
+%% A term as people write it, tensors by type and shape, cut where it is long.
+-spec show(term()) -> iolist().
+show(#tessera{ref = undefined, type = Type, shape = Shape} = T) -> show_tensor("a template ", Type, Shape, T);
+show(#tessera{type = Type, shape = Shape} = T) -> show_tensor("", Type, Shape, T);
+show([_ | _] = Terms) ->
+    case tessera_type:is_proper(Terms) andalso not io_lib:printable_unicode_list(Terms) of
+        true -> [$[, show_items(Terms), $]];
+        false -> io_lib:format("~0tP", [Terms, 2 * ?MAX_ITEMS])
+    end;
+show(Tuple) when is_tuple(Tuple) -> [${, show_items(tuple_to_list(Tuple)), $}];
+show(Term) -> io_lib:format("~0tP", [Term, 2 * ?MAX_ITEMS]).
+
+show_items(Terms) when length(Terms) > ?MAX_ITEMS -> [show_items(lists:sublist(Terms, ?MAX_ITEMS)), ",..."];
+show_items(Terms) -> lists:join($,, [show(Term) || Term <- Terms]).
+
+show_tensor(What, Type, Shape, Tensor) ->
+    case is_atom(Type) andalso is_tuple(Shape) andalso lists:all(fun erlang:is_integer/1, tuple_to_list(Shape)) of
+        true -> [What, tessera_type:format(Type, Shape)];
+        false -> io_lib:format("~0P", [Tensor, ?MAX_ITEMS])
+    end.
 
 %% Who called us, without our own modules.
 callers() ->

@@ -24,7 +24,7 @@ differentiated(F, Choose) when is_function(F) ->
             tessera_jit:jit(Traced, #{})
     end;
 differentiated(F, _) ->
-    tessera_error:raise(grad, [F], invalid_argument, "grad: expected a function, got ~0P", [F, 10]).
+    tessera_error:raise(grad, [F], invalid_argument, "grad: expected a function, got ~ts", [tessera_error:show(F)]).
 
 trace(F, [First | Rest]) ->
     {Signature, Leaves} = tessera_tree:flatten(First),
@@ -35,17 +35,17 @@ trace(F, [First | Rest]) ->
     {Result, tessera_tree:unflatten(Signature, pullback(Wrt, [Result], [One]))}.
 
 own_value(Leaf) ->
-    #tessera{shape = Shape} = Value = tessera_trace:value(Leaf),
+    #tessera{shape = Shape} = Value = tessera_trace:value(grad, Leaf),
     tessera_trace:op(grad, reshape, [Value], Shape).
 
 check_result(F, Result) ->
     case Result of
         #tessera{shape = {}, type = Type} ->
             tessera_type:is_float_type(Type) orelse bad_result(F, tessera_type:format(Type, {})),
-            tessera_trace:value(Result);
+            tessera_trace:value(grad, Result);
         #tessera{shape = Shape, type = Type} -> bad_result(F, tessera_type:format(Type, Shape));
-        Number when is_number(Number) -> tessera_trace:value(float(Number));
-        _ -> bad_result(F, io_lib:format("~0P", [Result, 10]))
+        Number when is_number(Number) -> tessera_trace:value(grad, float(Number));
+        _ -> bad_result(F, tessera_error:show(Result))
     end.
 
 bad_result(F, What) ->

@@ -258,7 +258,7 @@ branch(Region, Captured, Cotangents, Needed) ->
     Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.
     Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],
-    Shares = tessera_grad:pullback(Own, Results, [tessera_trace:value(C) || C <- Cotangents]),
+    Shares = tessera_grad:pullback(Own, Results, [tessera_trace:value(grad, C) || C <- Cotangents]),
     [Share || {Share, true} <- lists:zip(Shares, Needed)].
 
 spread_out([Share | Shares], [true | Needed]) -> [fun() -> Share end | spread_out(Shares, Needed)];

@@ -57,7 +57,7 @@ with_arity(Arity, _) ->
 new(F, Options) when is_function(F), is_map(Options) ->
     case maps:keys(maps:without(maps:keys(?NO_OPTIONS), Options)) of
         [] -> ok;
-        Unknown -> bad_options(F, Options, "unknown options ~0p", [Unknown])
+        Unknown -> bad_options(F, Options, "unknown options ~0p, expected some of ~0p", [Unknown, maps:keys(?NO_OPTIONS)])
     end,
     #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
     is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
@@ -69,8 +69,10 @@ new(F, Options) when is_function(F), is_map(Options) ->
     {Key, Environment} = function_key(F, []),
     #jit{function = F, id = erlang:md5(term_to_binary({Key, Compile, Donate})),
          environment = lists:reverse(Environment), threads = Threads, donate = Donate, compile = Compile};
+new(F, Options) when is_function(F) ->
+    bad_options(F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
 new(F, Options) ->
-    bad_options(F, Options, "expected a function and a map of options", []).
+    bad_options(F, Options, "expected a function, got ~ts", [tessera_error:show(F)]).
 
 bad_options(F, Options, Format, Values) ->
     tessera_error:raise(jit, [F, Options], invalid_argument, "jit: " ++ Format, Values).
@@ -204,10 +206,10 @@ compile(F, Templates, Options) ->
 %% A list of as many as the function takes.
 check_arguments(Name, F, Args) when is_function(F) ->
     tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
-        tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a list of ~b arguments or templates, got ~0P",
-                            [Name, element(2, erlang:fun_info(F, arity)), Args, 10]);
+        tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a list of ~b arguments or templates, got ~ts",
+                            [Name, element(2, erlang:fun_info(F, arity)), tessera_error:show(Args)]);
 check_arguments(Name, F, Args) ->
-    tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a function, got ~0P", [Name, F, 10]).
+    tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a function, got ~ts", [Name, tessera_error:show(F)]).
 
 call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     {Actual, Leaves} = tessera_tree:flatten(Args),
@@ -288,7 +290,7 @@ text(F, Args, Form) ->
                 tessera -> fun tessera_nif:graph_text/1;
                 stablehlo -> fun tessera_nif:graph_stablehlo/1;
                 _ -> tessera_error:raise(to_text, [F, Args, Form], invalid_argument,
-                                         "to_text: expected tessera or stablehlo, got ~0P", [Form, 10])
+                                         "to_text: expected tessera or stablehlo, got ~ts", [tessera_error:show(Form)])
             end,
     check_arguments(to_text, F, Args),
     Jit = case made_by_us(F) of
@@ -312,7 +314,7 @@ run_text(Text, Args) when is_binary(Text) ->
         Results -> tessera_remote:result(Results, Args, Run, Fail)
     end;
 run_text(Text, Args) ->
-    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~0P", [Text, 10]).
+    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~ts", [tessera_error:show(Text)]).
 
 compile_text(Text, Args) ->
     Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),

@@ -1,9 +1,18 @@
 %% @private Collecting garbage for tensors. The collector does not know how much
 %% memory a handle stands for, so it is asked when there is reason to.
 -module(tessera_memory).
--export([result/3, relieved/1]).
+-include("tessera.hrl").
+-export([made/3, result/3, relieved/1]).
 
 -define(TIMEOUT, 5000).
+
+%% The tensor that Make makes, for the function of the API called Name with Args.
+-spec made(atom(), [term()], fun(() -> term())) -> tessera:tensor().
+made(Name, Args, Make) ->
+    case Make() of
+        #tessera{} = T -> T;
+        Other -> result(Other, Make, fun(Cause) -> tessera_error:raise(Name, Args, Cause) end)
+    end.
 
 %% What a function that makes tensors returned; `Again' repeats the call.
 -spec result(term(), fun(() -> term()), fun((map()) -> no_return())) -> term().

@@ -2,9 +2,9 @@
 %% work before the core sees them. The API in tessera.erl documents them.
 -module(tessera_ops).
 -include("tessera.hrl").
--export([as_type/2, broadcast_to/2, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
+-export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
          slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3, take/3, take_along_axis/3,
-         reduce/3, fold/4, mean/2, variance/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
+         reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
          dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
 
 -type options() :: map().
@@ -15,31 +15,46 @@
 -spec options(atom(), [term()], options(), options()) -> options().
 options(Name, Args, Options, Defaults) when is_map(Options) ->
     case maps:keys(maps:without(maps:keys(Defaults), Options)) of
-        [] -> maps:merge(Defaults, Options);
+        [] ->
+            [tessera_error:raise(Name, Args, invalid_argument, "~s: ~s is ~ts, expected true or false",
+                                 [Name, Key, tessera_error:show(Value)])
+             || {Key, Value} <- maps:to_list(Options), is_boolean(map_get(Key, Defaults)), not is_boolean(Value)],
+            maps:merge(Defaults, Options);
         Unknown ->
             tessera_error:raise(Name, Args, invalid_argument, "~s: unknown options ~0p, expected some of ~0p",
                                 [Name, Unknown, maps:keys(Defaults)])
     end;
 options(Name, Args, Options, _) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a map of options, got ~0p", [Name, Options]).
+    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a map of options, got ~ts",
+                        [Name, tessera_error:show(Options)]).
 
-%% The argument of the function called Name, which must be a tensor or a number.
+%% The argument of the function called Name, which must be a tensor, a template or a number.
 -spec operand(atom(), term()) -> tessera:operand().
 operand(_, #tessera{shape = Shape} = Tensor) when is_tuple(Shape) -> Tensor;
 operand(_, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
 operand(Name, Other) ->
+    Hint = case Other of
+               [_ | _] -> "; tessera:tensor/1 makes a tensor of a list";
+               _ -> ""
+           end,
     tessera_error:raise(Name, [Other], invalid_argument,
-                        "~s: expected a tensor or a number, got ~0P", [Name, Other, 10]).
+                        "~s: expected a tensor or a number, got ~ts~s", [Name, tessera_error:show(Other), Hint]).
+
+%% The same with contents: no template.
+contents(Name, #tessera{ref = undefined} = Template) ->
+    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number, got ~ts, which has no contents",
+                        [Name, tessera_error:show(Template)]);
+contents(Name, Operand) -> operand(Name, Operand).
 
 %% A number as a tensor.
 -spec tensor(atom(), tessera:operand()) -> tessera:tensor().
 tensor(Name, Operand) ->
-    case operand(Name, Operand) of
+    case contents(Name, Operand) of
         #tessera{} = Tensor -> Tensor;
         Number ->
             case tessera_trace:is_tracing() of
-                true -> tessera_trace:value(Number);
-                false -> tessera:tensor(Number)
+                true -> tessera_trace:value(Name, Number);
+                false -> tessera_memory:made(Name, [Number], fun() -> tessera_nif:from_list(Number, undefined) end)
             end
     end.
 
@@ -52,9 +67,12 @@ type_of(#tessera{type = Type}) -> Type;
 type_of(N) when is_number(N) -> tessera_tree:number_type(N);
 type_of(_) -> f32.
 
-rank(Operand) -> tuple_size(shape_of(Operand)).
+%% Of an argument of the function called Name.
+shape_of(Name, Operand) -> shape_of(contents(Name, Operand)).
 
-dims(Operand) -> tuple_to_list(shape_of(Operand)).
+rank(Name, Operand) -> tuple_size(shape_of(Name, Operand)).
+
+dims(Name, Operand) -> tuple_to_list(shape_of(Name, Operand)).
 
 %% ---- creation
 
@@ -70,8 +88,8 @@ source(User, Name, Attrs) -> tessera_trace:op(User, Name, [], Attrs).
 linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(From), is_number(To) ->
     tessera_type:is_float_type(Type) orelse
         tessera_error:raise(linspace, [From, To, Count, Type], invalid_argument,
-                            "linspace: expected a float type, got ~0P",
-                            [Type, 10]),
+                            "linspace: expected a float type, got ~ts",
+                            [tessera_error:show(Type)]),
     Steps = source(linspace, iota, {Type, {Count}, 0}),
     Step = try (To - From) / (Count - 1)
            catch error:badarith ->
@@ -80,35 +98,44 @@ linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(Fro
            end,
     tessera:add(tessera:multiply(Steps, Step), From);
 linspace(From, To, Count, _Type) ->
-    tessera_error:raise(linspace, [From, To, Count], invalid_argument, 
-                        "linspace: expected two numbers and a count above 1, got ~0P",
-                        [[From, To, Count], 20]).
+    tessera_error:raise(linspace, [], invalid_argument, "linspace: expected two numbers and a count above 1, got ~ts",
+                        [lists:join(", ", [tessera_error:show(Arg) || Arg <- [From, To, Count]])]).
 
 %% Indices to rows with a one at that place.
 -spec one_hot(tessera:tensor(), pos_integer(), tessera:type()) -> tessera:tensor().
 one_hot(Indices, Size, Type) ->
-    tessera_type:is_float_type(type_of(Indices)) andalso
+    tessera_type:is_float_type(type_of(contents(one_hot, Indices))) andalso
         tessera_error:raise(one_hot, [Indices, Size, Type], invalid_argument, "one_hot(~s): expected integers",
                             [tessera_type:format(type_of(Indices), shape_of(Indices))]),
+    is_integer(Size) andalso Size >= 0 orelse
+        tessera_error:raise(one_hot, [Indices], invalid_argument, "one_hot: expected a size, got ~ts",
+                            [tessera_error:show(Size)]),
     Places = source(one_hot, iota, {type_of(Indices), {Size}, 0}),
-    as_type(tessera:equal(new_axis(Indices, -1), Places), Type).
+    as_type(one_hot, tessera:equal(new_axis(one_hot, Indices, -1), Places), Type).
 
 %% ---- types and shapes
 
 -spec as_type(tessera:operand(), tessera:type()) -> tessera:tensor().
-as_type(#tessera{type = Type} = Tensor, Type) -> Tensor;
-as_type(Operand, Type) -> tessera_trace:op(as_type, convert, [Operand], Type).
+as_type(Operand, Type) -> as_type(as_type, Operand, Type).
+
+%% These and others below say in an error which function of the API was called.
+as_type(Name, #tessera{ref = Ref, type = Type} = Tensor, Type) when Ref =/= undefined -> tensor(Name, Tensor);
+as_type(Name, Operand, Type) -> tessera_trace:op(Name, convert, [Operand], Type).
 
 -spec reshape(tessera:operand(), tessera:shape()) -> tessera:tensor().
-reshape(#tessera{shape = Shape} = Tensor, Shape) -> Tensor;
-reshape(Operand, Shape) -> tessera_trace:op(reshape, [tensor(reshape, Operand)], Shape).
+reshape(Operand, Shape) -> reshape(reshape, Operand, Shape).
+
+reshape(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tensor(Name, Tensor);
+reshape(Name, Operand, Shape) -> tessera_trace:op(Name, reshape, [tensor(Name, Operand)], Shape).
 
 -spec flatten(tessera:operand()) -> tessera:tensor().
-flatten(Operand) -> reshape(Operand, {tessera_type:elements(shape_of(Operand))}).
+flatten(Operand) -> flatten(flatten, Operand).
+
+flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(shape_of(Name, Operand))}).
 
 -spec squeeze(tessera:operand(), all | [integer()]) -> tessera:tensor().
 squeeze(Operand, Which) ->
-    Dims = dims(Operand),
+    Dims = dims(squeeze, Operand),
     Numbered = lists:zip(tessera_type:dims(length(Dims)), Dims),
     Axes = case Which of
                all -> [I || {I, 1} <- Numbered];
@@ -117,156 +144,179 @@ squeeze(Operand, Which) ->
     [tessera_error:raise(squeeze, [Operand, Which], invalid_argument, "squeeze(~s): axis ~b has size ~b, expected 1",
                          [tessera_type:format(type_of(Operand), shape_of(Operand)), I, D])
      || {I, D} <- Numbered, D =/= 1, lists:member(I, Axes)],
-    reshape(Operand, list_to_tuple([D || {I, D} <- Numbered, not lists:member(I, Axes)])).
+    reshape(squeeze, Operand, list_to_tuple([D || {I, D} <- Numbered, not lists:member(I, Axes)])).
 
 -spec new_axis(tessera:operand(), integer()) -> tessera:tensor().
-new_axis(Operand, Axis) ->
-    Dims = dims(Operand),
-    {Before, After} = lists:split(tessera_type:axis(new_axis, [Operand, Axis], Axis, length(Dims) + 1), Dims),
-    reshape(Operand, list_to_tuple(Before ++ [1 | After])).
+new_axis(Operand, Axis) -> new_axis(new_axis, Operand, Axis).
+
+new_axis(Name, Operand, Axis) ->
+    Dims = dims(Name, Operand),
+    {Before, After} = lists:split(tessera_type:axis(Name, [Operand, Axis], Axis, length(Dims) + 1), Dims),
+    reshape(Name, Operand, list_to_tuple(Before ++ [1 | After])).
 
 -spec broadcast_to(tessera:operand(), tessera:shape()) -> tessera:tensor().
-broadcast_to(#tessera{shape = Shape} = Tensor, Shape) -> Tensor;
-broadcast_to(Operand, Shape) ->
-    Rank = rank(Operand),
-    Lead = tuple_size(tessera_type:shape(broadcast, [Operand, Shape], Shape)) - Rank,
+broadcast_to(Operand, Shape) -> broadcast_to(broadcast, Operand, Shape).
+
+%% The same for a function of another name.
+-spec broadcast_to(atom(), tessera:operand(), tessera:shape()) -> tessera:tensor().
+broadcast_to(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tensor(Name, Tensor);
+broadcast_to(Name, Operand, Shape) ->
+    Rank = rank(Name, Operand),
+    Lead = tuple_size(tessera_type:shape(Name, [Operand, Shape], Shape)) - Rank,
     Lead >= 0 orelse
-        tessera_error:raise(broadcast, [Operand, Shape], invalid_argument,
-                            "broadcast(~s): the shape ~0p has a smaller rank",
-                            [tessera_type:format(type_of(Operand), shape_of(Operand)), Shape]),
-    broadcast(Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
+        tessera_error:raise(Name, [Operand, Shape], invalid_argument, "~s: the shape ~0p has a smaller rank",
+                            [Name, Shape]),
+    broadcast(Name, Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
 -spec broadcast(tessera:operand(), tessera:shape(), [integer()]) -> tessera:tensor().
-broadcast(Operand, Shape, Axes) ->
+broadcast(Operand, Shape, Axes) -> broadcast(broadcast, Operand, Shape, Axes).
+
+broadcast(Name, Operand, Shape, Axes) ->
     Args = [Operand, Shape, Axes],
-    Rank = tuple_size(tessera_type:shape(broadcast, Args, Shape)),
-    tessera_trace:op(broadcast, [Operand], {Shape, tessera_type:axes(broadcast, Args, Axes, Rank)}).
+    Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
+    tessera_trace:op(Name, broadcast, [Operand], {Shape, tessera_type:axes(Name, Args, Axes, Rank)}).
 
 -spec transpose(tessera:operand(), reverse | [integer()]) -> tessera:tensor().
 transpose(Operand, reverse) ->
-    case rank(Operand) of
+    case rank(transpose, Operand) of
         Rank when Rank < 2 -> tensor(transpose, Operand);
         Rank -> tessera_trace:op(transpose, [Operand], lists:reverse(tessera_type:dims(Rank)))
     end;
 transpose(Operand, Axes) ->
-    tessera_trace:op(transpose, [Operand], tessera_type:axes(transpose, [Operand, Axes], Axes, rank(Operand))).
+    tessera_trace:op(transpose, [Operand], tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
 
 -spec reverse(tessera:operand(), all | [integer()]) -> tessera:tensor().
 reverse(Operand, Axes) ->
-    tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, rank(Operand))).
+    tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, rank(reverse, Operand))).
 
 %% ---- indexing
 
 %% Static when all starts are integers.
 -spec slice(tessera:tensor(), [tessera:operand()], [non_neg_integer()], [pos_integer()] | ones) -> tessera:tensor().
-slice(Tensor, Starts, Lengths, Strides) ->
-    Args = [Tensor, Starts, Lengths, Strides],
-    Rank = rank(Tensor),
-    lists:all(fun(List) -> tessera_type:is_proper(List) andalso length(List) =:= Rank end, [Starts, Lengths]) orelse
-        tessera_error:raise(slice, Args, invalid_argument,
-                                   "slice(~s): expected ~b starts and lengths, got ~0P and ~0P",
-                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Rank, Starts, 20, Lengths, 20]),
-    are_sizes(Lengths) orelse
-        tessera_error:raise(slice, Args, invalid_argument, "slice: the lengths ~0p are no sizes", [Lengths]),
+slice(Tensor, Starts, Lengths, Strides) -> slice(slice, Tensor, Starts, Lengths, Strides).
+
+slice(Name, Tensor, Starts, Lengths, Strides) ->
+    Rank = rank(Name, Tensor),
     Steps = case Strides of
                 ones -> lists:duplicate(Rank, 1);
                 _ -> Strides
             end,
+    [one_an_axis(Name, Tensor, What, Rank, List)
+     || {What, List} <- [{"starts", Starts}, {"lengths", Lengths}, {"strides", Steps}]],
+    are_sizes(Lengths) orelse
+        tessera_error:raise(Name, [Tensor], invalid_argument, "~s: the lengths ~ts are no sizes",
+                            [Name, tessera_error:show(Lengths)]),
     case lists:all(fun erlang:is_integer/1, Starts) of
-        true -> static_slice(Tensor, Starts, Lengths, Steps);
+        true -> static_slice(Name, Tensor, Starts, Lengths, Steps);
         false ->
-            Window = tessera_trace:op(slice, dynamic_slice, [Tensor | Starts], list_to_tuple(Lengths)),
+            Window = tessera_trace:op(Name, dynamic_slice, [Tensor | Starts], list_to_tuple(Lengths)),
             case lists:all(fun(Step) -> Step =:= 1 end, Steps) of
                 true -> Window;
-                false -> static_slice(Window, lists:duplicate(Rank, 0), Lengths, Steps)
+                false -> static_slice(Name, Window, lists:duplicate(Rank, 0), Lengths, Steps)
             end
     end.
 
+%% What is given for each axis: a list of as many.
+one_an_axis(Name, Tensor, What, Rank, List) ->
+    tessera_type:is_proper(List) andalso length(List) =:= Rank orelse
+        tessera_error:raise(Name, [Tensor], invalid_argument, "~s: expected a list of ~b ~s, one for each axis, got ~ts",
+                            [Name, Rank, What, tessera_error:show(List)]).
+
 are_sizes(List) -> tessera_type:is_proper(List) andalso lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, List).
 
-static_slice(Tensor, Starts, Lengths, Strides) ->
+static_slice(Name, Tensor, Starts, Lengths, Strides) ->
     Limits = lists:zipwith(fun erlang:'+'/2, Starts, Lengths),
-    tessera_trace:op(slice, [Tensor], {Starts, Limits, Strides}).
+    tessera_trace:op(Name, slice, [Tensor], {Starts, Limits, Strides}).
 
 %% The part of a tensor at these indices of its first axes.
 -spec at(tessera:tensor(), [tessera:operand()]) -> tessera:tensor().
 at(Tensor, Indices) ->
-    Dims = dims(Tensor),
+    Dims = dims(at, Tensor),
     tessera_type:is_proper(Indices) orelse
-        tessera_error:raise(at, [Tensor, Indices], invalid_argument,
-                            "at: expected a list of indices, got ~0P", [Indices, 10]),
+        tessera_error:raise(at, [Tensor], invalid_argument, "at: expected a list of indices, got ~ts",
+                            [tessera_error:show(Indices)]),
     Count = length(Indices),
     Count =< length(Dims) orelse
-        tessera_error:raise(at, [Tensor, Indices], invalid_argument, "at(~s): ~b indices, expected at most ~b",
-                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Count, length(Dims)]),
+        tessera_error:raise(at, [Tensor], invalid_argument, "at: ~b indices, expected at most ~b", [Count, length(Dims)]),
     Rest = lists:nthtail(Count, Dims),
-    Starts = lists:zipwith(fun from_end/2, Indices, lists:sublist(Dims, Count)),
-    Part = slice(Tensor, Starts ++ [0 || _ <- Rest], [1 || _ <- Starts] ++ Rest, ones),
-    reshape(Part, list_to_tuple(Rest)).
+    Places = lists:zip3(tessera_type:dims(Count), Indices, lists:sublist(Dims, Count)),
+    Starts = [at_index(Tensor, Axis, Index, Dim) || {Axis, Index, Dim} <- Places],
+    Part = slice(at, Tensor, Starts ++ [0 || _ <- Rest], [1 || _ <- Starts] ++ Rest, ones),
+    reshape(at, Part, list_to_tuple(Rest)).
 
-from_end(Index, Dim) when is_integer(Index), Index < 0 -> Index + Dim;
-from_end(Index, _) -> Index.
+%% Negative ones count from the end.
+at_index(_, _, Index, Dim) when is_integer(Index), Index >= 0, Index < Dim -> Index;
+at_index(_, _, Index, Dim) when is_integer(Index), Index < 0, Index >= -Dim -> Index + Dim;
+at_index(Tensor, Axis, Index, Dim) when is_integer(Index) ->
+    tessera_error:raise(at, [Tensor], invalid_argument, "at: no index ~b in axis ~b, which has size ~b",
+                        [Index, Axis, Dim]);
+at_index(_, _, Index, _) -> Index.
 
 -spec put_slice(tessera:tensor(), [tessera:operand()], tessera:operand()) -> tessera:tensor().
-put_slice(Tensor, Starts, Slice) when is_list(Starts) ->
-    tessera_trace:op(put_slice, [Tensor, Slice | Starts], []);
 put_slice(Tensor, Starts, Slice) ->
-    tessera_error:raise(put_slice, [Tensor, Starts, Slice], invalid_argument,
-                        "put_slice: expected a list of starts, got ~0p", [Starts]).
+    one_an_axis(put_slice, Tensor, "starts", rank(put_slice, Tensor), Starts),
+    tessera_trace:op(put_slice, [Tensor, Slice | Starts], []).
 
 -spec pad(tessera:tensor(), tessera:operand(), [{integer(), integer(), non_neg_integer()}]) -> tessera:tensor().
 pad(Tensor, Value, Config) ->
-    try lists:unzip3(Config) of
-        {Lows, Highs, Interiors} -> tessera_trace:op(pad, [Tensor, Value], {Lows, Highs, Interiors})
-    catch error:function_clause ->
-        tessera_error:raise(pad, [Tensor, Value, Config], invalid_argument,
-                            "pad: expected a list of {Low, High, Interior}, got ~0p", [Config])
-    end.
+    one_an_axis(pad, Tensor, "{Low, High, Interior}", rank(pad, Tensor), Config),
+    lists:all(fun({Low, High, Interior}) -> is_integer(Low) andalso is_integer(High) andalso is_integer(Interior);
+                 (_) -> false
+              end, Config) orelse
+        tessera_error:raise(pad, [Tensor], invalid_argument, "pad: expected {Low, High, Interior} for each axis, got ~ts",
+                            [tessera_error:show(Config)]),
+    tessera_trace:op(pad, [Tensor, Value], lists:unzip3(Config)).
 
 -spec concatenate([tessera:tensor()], integer()) -> tessera:tensor().
-concatenate([First | _] = Tensors, Axis) ->
-    tessera_trace:op(concatenate, Tensors, tessera_type:axis(concatenate, [Tensors], Axis, rank(First)));
-concatenate(Tensors, _Axis) ->
-    tessera_error:raise(concatenate, [Tensors], invalid_argument, "concatenate: expected a list of tensors, got ~0p",
-                        [Tensors]).
+concatenate(Tensors, Axis) ->
+    First = first_of(concatenate, Tensors),
+    tessera_trace:op(concatenate, Tensors, tessera_type:axis(concatenate, [Tensors], Axis, rank(concatenate, First))).
+
+first_of(Name, Tensors) ->
+    Tensors =/= [] andalso tessera_type:is_proper(Tensors) orelse
+        tessera_error:raise(Name, [], invalid_argument, "~s: expected a list of tensors, got ~ts",
+                            [Name, tessera_error:show(Tensors)]),
+    hd(Tensors).
 
 -spec stack([tessera:operand()], integer()) -> tessera:tensor().
 stack(Tensors, Axis) ->
-    Tensors =/= [] andalso tessera_type:is_proper(Tensors) orelse
-        tessera_error:raise(stack, [Tensors], invalid_argument,
-                            "stack: expected a list of tensors, got ~0P", [Tensors, 10]),
-    Axis1 = tessera_type:axis(stack, [Tensors], Axis, rank(hd(Tensors)) + 1),
-    concatenate([new_axis(T, Axis1) || T <- Tensors], Axis1).
+    First = first_of(stack, Tensors),
+    Axis1 = tessera_type:axis(stack, [Tensors], Axis, rank(stack, First) + 1),
+    [shape_of(stack, T) =:= shape_of(First) orelse
+         tessera_error:raise(stack, [Tensors], invalid_argument, "stack: expected tensors of one shape", [])
+     || T <- Tensors],
+    tessera_trace:op(stack, concatenate, [new_axis(stack, T, Axis1) || T <- Tensors], Axis1).
 
 %% Into parts of these sizes along an axis.
 -spec split(tessera:tensor(), [non_neg_integer()], integer()) -> [tessera:tensor()].
 split(Tensor, Sizes, Axis) ->
-    Axis1 = tessera_type:axis(split, [Tensor, Sizes], Axis, rank(Tensor)),
-    Dims = dims(Tensor),
+    Dims = dims(split, Tensor),
+    Axis1 = tessera_type:axis(split, [Tensor, Sizes], Axis, length(Dims)),
     Total = lists:nth(Axis1 + 1, Dims),
     are_sizes(Sizes) andalso lists:sum(Sizes) =:= Total orelse
-        tessera_error:raise(split, [Tensor, Sizes], invalid_argument,
-                            "split(~s): expected sizes that add up to ~b, got ~0P",
-                            [tessera_type:format(type_of(Tensor), shape_of(Tensor)), Total, Sizes, 20]),
+        tessera_error:raise(split, [Tensor], invalid_argument,
+                            "split: expected a list of sizes that add up to ~b, the size of axis ~b, got ~ts",
+                            [Total, Axis1, tessera_error:show(Sizes)]),
     {Before, [_ | After]} = lists:split(Axis1, Dims),
     {Parts, _} = lists:mapfoldl(
         fun(Size, From) ->
                 Starts = [0 || _ <- Before] ++ [From] ++ [0 || _ <- After],
-                {slice(Tensor, Starts, Before ++ [Size | After], ones), From + Size}
+                {slice(split, Tensor, Starts, Before ++ [Size | After], ones), From + Size}
         end, 0, Sizes),
     Parts.
 
 -spec take(tessera:tensor(), tessera:operand(), options()) -> tessera:tensor().
 take(Tensor, Indices, Options) ->
     #{axis := Axis} = options(take, [Tensor, Indices, Options], Options, #{axis => 0}),
-    tessera_trace:op(take, [Tensor, Indices], tessera_type:axis(take, [Tensor, Indices, Options], Axis, rank(Tensor))).
+    tessera_trace:op(take, [Tensor, Indices], tessera_type:axis(take, [Tensor, Indices, Options], Axis,
+                                                                      rank(take, Tensor))).
 
 -spec take_along_axis(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
 take_along_axis(Tensor, Indices, Options) ->
     Args = [Tensor, Indices, Options],
     #{axis := Axis} = options(take_along_axis, Args, Options, #{axis => 0}),
     tessera_trace:op(take_along_axis, [Tensor, Indices],
-                     tessera_type:axis(take_along_axis, Args, Axis, rank(Tensor))).
+                     tessera_type:axis(take_along_axis, Args, Axis, rank(take_along_axis, Tensor))).
 
 %% ---- reductions
 
@@ -274,10 +324,13 @@ take_along_axis(Tensor, Indices, Options) ->
 
 %% By the name that users know.
 -spec reduce(atom(), tessera:operand(), options()) -> tessera:tensor().
-reduce(Name, Operand, Options) ->
+reduce(Name, Operand, Options) -> reduce(Name, core_name(Name), Operand, Options).
+
+%% By the core's name, for a function of another name.
+reduce(Name, Core, Operand, Options) ->
     #{axes := Axes, keep_axes := Keep} = options(Name, [Operand, Options], Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Operand)),
-    keep_axes(tessera_trace:op(Name, core_name(Name), [Operand], Axes1), Operand, Axes1, Keep).
+    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)),
+    keep_axes(tessera_trace:op(Name, Core, [Operand], Axes1), Operand, Axes1, Keep).
 
 core_name(sum) -> reduce_sum;
 core_name(product) -> reduce_product;
@@ -288,7 +341,7 @@ core_name(Name) -> Name.
 %% Puts the reduced axes back, with size 1.
 keep_axes(Result, _Operand, _Axes, false) -> Result;
 keep_axes(Result, Operand, Axes, true) ->
-    Dims = dims(Operand),
+    Dims = tuple_to_list(shape_of(Operand)),
     Kept = [case lists:member(I, Axes) of true -> 1; false -> D end
             || {I, D} <- lists:zip(tessera_type:dims(length(Dims)), Dims)],
     reshape(Result, list_to_tuple(Kept)).
@@ -298,28 +351,38 @@ keep_axes(Result, Operand, Axes, true) ->
 fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(reduce, Args, Axes, rank(Operand)),
+    Axes1 = tessera_type:axes(reduce, Args, Axes, rank(reduce, Operand)),
     keep_axes(tessera_control:reduce(tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
 
 %% How many elements one element of the result is made of.
 reduced_count(Name, Operand, Options) ->
     #{axes := Axes} = options(Name, [Operand, Options], Options, ?REDUCTION),
-    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Operand)),
+    Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)),
     lists:foldl(fun(Axis, N) -> N * element(Axis + 1, shape_of(Operand)) end, 1, Axes1).
 
 -spec mean(tessera:operand(), options()) -> tessera:tensor().
-mean(Operand, Options) ->
-    Count = reduced_count(mean, Operand, Options),
-    tessera:divide(reduce(sum, Operand, Options), float(Count)).
+mean(Operand, Options) -> mean(mean, Operand, Options).
+
+mean(Name, Operand, Options) ->
+    Count = reduced_count(Name, Operand, Options),
+    tessera:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
 %% ddof: what is subtracted from the count that is divided by.
 -spec variance(tessera:operand(), options()) -> tessera:tensor().
-variance(Operand, Options0) ->
-    #{ddof := Ddof} = All = options(variance, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
+variance(Operand, Options) -> variance(variance, Operand, Options).
+
+variance(Name, Operand, Options0) ->
+    #{ddof := Ddof} = All = options(Name, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
     Options = maps:remove(ddof, All),
-    Count = reduced_count(variance, Operand, Options),
-    Difference = tessera:subtract(Operand, mean(Operand, Options#{keep_axes => true})),
+    is_number(Ddof) orelse
+        tessera_error:raise(Name, [Operand], invalid_argument, "~s: ddof is ~ts, expected a number",
+                            [Name, tessera_error:show(Ddof)]),
+    Count = reduced_count(Name, Operand, Options),
+    Difference = tessera:subtract(Operand, mean(Name, Operand, Options#{keep_axes => true})),
     tessera:divide(reduce(sum, tessera:multiply(Difference, Difference), Options), float(Count - Ddof)).
+
+-spec standard_deviation(tessera:operand(), options()) -> tessera:tensor().
+standard_deviation(Operand, Options) -> tessera:sqrt(variance(standard_deviation, Operand, Options)).
 
 -spec arg(argmax | argmin, tessera:operand(), options()) -> tessera:tensor().
 arg(Name, Operand, Options) ->
@@ -327,8 +390,9 @@ arg(Name, Operand, Options) ->
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
         options(Name, Args, Options, #{axis => none, keep_axis => false, tie_break => low, type => s32}),
     lists:member(Tie, [low, high]) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~0p, expected low or high", [Name, Tie]),
-    Rank = rank(Operand),
+        tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~ts, expected low or high",
+                            [Name, tessera_error:show(Tie)]),
+    Rank = rank(Name, Operand),
     Axis1 = case Axis of
                 none -> -1;
                 _ -> tessera_type:axis(Name, Args, Axis, Rank)
@@ -343,38 +407,45 @@ arg(Name, Operand, Options) ->
 cumulative(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, reverse := Reverse} = options(Name, Args, Options, #{axis => 0, reverse => false}),
-    tessera_trace:op(Name, [Operand], {tessera_type:axis(Name, Args, Axis, rank(Operand)), Reverse}).
+    tessera_trace:op(Name, [Operand], {tessera_type:axis(Name, Args, Axis, rank(Name, Operand)), Reverse}).
 
 %% The largest element is taken out, so that nothing overflows; where it is infinite, nothing is.
 -spec logsumexp(tessera:operand(), options()) -> tessera:tensor().
 logsumexp(Operand, Options) ->
-    #{axes := Axes, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
-    Largest = finite_max(Operand, Axes),
+    #{axes := Axes0, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
+    Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, rank(logsumexp, Operand)),
+    Largest = finite_max(logsumexp, Operand, Axes),
     Exps = tessera:exp(tessera:subtract(Operand, Largest)),
     Result = tessera:add(tessera:log(reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Largest),
-    Axes1 = tessera_type:axes(logsumexp, [Operand, Options], Axes, rank(Operand)),
     case Keep of
         true -> Result;
-        false -> squeeze(Result, Axes1)
+        false -> squeeze(Result, Axes)
     end.
 
 %% It cancels out, so no gradient goes through it.
-finite_max(Operand, Axes) ->
-    Largest = tessera:stop_grad(reduce(reduce_max, Operand, #{axes => Axes, keep_axes => true})),
+largest(Name, Operand, Axes) ->
+    tessera:stop_grad(reduce(Name, reduce_max, Operand, #{axes => Axes, keep_axes => true})).
+
+finite_max(Name, Operand, Axes) ->
+    Largest = largest(Name, Operand, Axes),
     tessera:select(tessera:is_infinity(Largest), 0, Largest).
 
 -spec softmax(tessera:operand(), options()) -> tessera:tensor().
 softmax(Operand, Options) ->
-    #{axes := Axes} = options(softmax, [Operand, Options], Options, #{axes => [-1]}),
-    Largest = tessera:stop_grad(reduce(reduce_max, Operand, #{axes => Axes, keep_axes => true})),
+    Axes = softmax_axes(softmax, Operand, Options),
+    Largest = largest(softmax, Operand, Axes),
     Exps = tessera:exp(tessera:subtract(Operand, Largest)),
     tessera:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})).
+
+softmax_axes(Name, Operand, Options) ->
+    #{axes := Axes} = options(Name, [Operand, Options], Options, #{axes => [-1]}),
+    tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)).
 
 %% Not X - logsumexp(X): between large numbers that would lose all digits.
 -spec log_softmax(tessera:operand(), options()) -> tessera:tensor().
 log_softmax(Operand, Options) ->
-    #{axes := Axes} = options(log_softmax, [Operand, Options], Options, #{axes => [-1]}),
-    Largest = tessera:stop_grad(reduce(reduce_max, Operand, #{axes => Axes, keep_axes => true})),
+    Axes = softmax_axes(log_softmax, Operand, Options),
+    Largest = largest(log_softmax, Operand, Axes),
     Shifted = tessera:subtract(Operand, Largest),
     tessera:subtract(Shifted, tessera:log(reduce(sum, tessera:exp(Shifted), #{axes => Axes, keep_axes => true}))).
 
@@ -383,9 +454,8 @@ log_softmax(Operand, Options) ->
 %% The last axis of A with the last but one of B; scalars multiply.
 -spec dot(tessera:operand(), tessera:operand()) -> tessera:tensor().
 dot(A, B) ->
-    case {rank(A), rank(B)} of
-        {0, _} -> tessera:multiply(A, B);
-        {_, 0} -> tessera:multiply(A, B);
+    case {rank(dot, A), rank(dot, B)} of
+        {RankA, RankB} when RankA =:= 0; RankB =:= 0 -> tessera_trace:op(dot, multiply, [A, B], []);
         {RankA, 1} -> dot(A, [RankA - 1], B, [0]);
         {RankA, RankB} -> dot(A, [RankA - 1], B, [RankB - 2])
     end.
@@ -396,9 +466,11 @@ dot(A, AxesA, B, AxesB) -> dot(A, AxesA, [], B, AxesB, []).
 -spec dot(tessera:tensor(), [integer()], [integer()], tessera:tensor(), [integer()], [integer()]) -> tessera:tensor().
 dot(A, AxesA, BatchA, B, AxesB, BatchB) ->
     Args = [A, AxesA, BatchA, B, AxesB, BatchB],
-    [ContractA, Batch1] = [tessera_type:axes(dot, Args, Axes, rank(A)) || Axes <- [AxesA, BatchA]],
-    [ContractB, Batch2] = [tessera_type:axes(dot, Args, Axes, rank(B)) || Axes <- [AxesB, BatchB]],
+    [ContractA, Batch1] = [tessera_type:axes(dot, Args, Axes, rank(dot, A)) || Axes <- [AxesA, BatchA]],
+    [ContractB, Batch2] = [tessera_type:axes(dot, Args, Axes, rank(dot, B)) || Axes <- [AxesB, BatchB]],
     tessera_trace:op(dot, dot_general, [A, B], {ContractA, Batch1, ContractB, Batch2}).
 
 -spec outer(tessera:operand(), tessera:operand()) -> tessera:tensor().
-outer(A, B) -> tessera:multiply(new_axis(flatten(A), 1), new_axis(flatten(B), 0)).
+outer(A, B) ->
+    [Column, Row] = [new_axis(outer, flatten(outer, Operand), Axis) || {Operand, Axis} <- [{A, 1}, {B, 0}]],
+    tessera_trace:op(outer, multiply, [Column, Row], []).

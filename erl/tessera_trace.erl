@@ -3,7 +3,7 @@
 %% traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
--export([op/3, op/4, current/0, is_tracing/0, trace/3, value/1, in_region/4, close_region/2, check/3, check_readable/2,
+-export([op/3, op/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, check/3, check_readable/2,
          stop_grad/1, is_stopped/1]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
@@ -56,13 +56,13 @@ is_tracing() -> get(?KEY) =/= undefined.
 trace(F, Types, Environment) ->
     Here = [here(Tensor) || Tensor <- Environment],
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
-    Program = check(trace, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
+    Program = check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
     Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
                                                         {?STAND_INS, StandIns}, {?STOPPED, #{}}]],
     try
-        Params = [check(trace, [Type, Shape], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
+        Params = [check(jit, [], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
         {_, Leaves} = Flat = tessera_tree:flatten(F(Params)),
-        Hidden = check(trace, [], tessera_nif:finish(Program, [here(Leaf) || Leaf <- Leaves])),
+        Hidden = check(jit, [], tessera_nif:finish(Program, [here(Leaf) || Leaf <- Leaves])),
         {Program, result_signature(Flat), Hidden}
     after
         [restore(Key, Value) || {Key, Value} <- Outer]
@@ -80,9 +80,9 @@ numbers_to_tensors({map, Keys, Signatures}) -> {map, Keys, [numbers_to_tensors(S
 numbers_to_tensors({Kind, Signatures}) when is_list(Signatures) -> {Kind, [numbers_to_tensors(S) || S <- Signatures]};
 numbers_to_tensors(Leaf) -> Leaf.
 
-%% An operand as a value of the current region.
--spec value(tessera:operand()) -> tessera:tensor().
-value(Operand) -> check(value, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
+%% An operand of the function called Name as a value of the current region.
+-spec value(atom(), tessera:operand()) -> tessera:tensor().
+value(Name, Operand) -> check(Name, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
 
 %% A tensor of another node as one of this node; anything else as it is.
 here(Operand) ->
@@ -139,7 +139,7 @@ stop_grad(Operand) ->
     case is_tracing() of
         false -> tessera_ops:tensor(stop_grad, Operand);
         true ->
-            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [value(Operand)], tessera_ops:shape_of(Operand)),
+            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [value(stop_grad, Operand)], tessera_ops:shape_of(Operand)),
             put(?STOPPED, (get(?STOPPED))#{Id => true}),
             Value
     end.

@@ -80,7 +80,8 @@ elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).
 axis(_, _, Axis, Rank) when is_integer(Axis), Axis >= 0, Axis < Rank -> Axis;
 axis(_, _, Axis, Rank) when is_integer(Axis), Axis < 0, Axis >= -Rank -> Axis + Rank;
 axis(Name, Args, Axis, Rank) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: no axis ~0p in a tensor of rank ~b", [Name, Axis, Rank]).
+    tessera_error:raise(Name, Args, invalid_argument, "~s: no axis ~ts in a tensor of rank ~b",
+                        [Name, tessera_error:show(Axis), Rank]).
 
 %% Different axes; `all' of them.
 -spec axes(atom(), [term()], all | integer() | [integer()], non_neg_integer()) -> [non_neg_integer()].
@@ -88,7 +89,8 @@ axes(_, _, all, Rank) -> dims(Rank);
 axes(Name, Args, Axis, Rank) when is_integer(Axis) -> [axis(Name, Args, Axis, Rank)];
 axes(Name, Args, Axes, Rank) ->
     is_proper(Axes) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: expected a list of axes, got ~0P", [Name, Axes, 10]),
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected a list of axes, got ~ts",
+                            [Name, tessera_error:show(Axes)]),
     Result = [axis(Name, Args, Axis, Rank) || Axis <- Axes],
     length(lists:usort(Result)) =:= length(Result) orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: an axis is there twice in ~0p", [Name, Axes]),
@@ -102,7 +104,8 @@ shape(Name, Args, Shape) ->
     Shape.
 
 bad_shape(Name, Args, Other) ->
-    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a shape such as {2, 3}, got ~0P", [Name, Other, 10]).
+    tessera_error:raise(Name, Args, invalid_argument, "~s: expected a shape such as {2, 3}, got ~ts",
+                        [Name, tessera_error:show(Other)]).
 
 %% A list that ends in [].
 -spec is_proper(term()) -> boolean().

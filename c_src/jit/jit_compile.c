@@ -20,12 +20,14 @@ struct ts_compiler {
   LLVMTargetDataRef layout;
 };
 
+#if defined(__x86_64__)
 /* Loop strength reduction takes 8 to 40 % of a compile and gains little: the emitters count in what the addressing
  * modes of x86 scale by themselves (docs/jit.md says what it costs). */
 static void set_options(void) {
   const char *const options[] = {"tessera", "-disable-lsr"};
   LLVMParseCommandLineOptions(sizeof(options) / sizeof(options[0]), options, "");
 }
+#endif
 
 static void initialize_llvm(void) {
 #if defined(__x86_64__)

@@ -203,20 +203,21 @@ static ts_status use_tensor(ts_nif_builder *b, ts_nif_tensor *tensor, ts_value_i
   return ts_graph_add_op(b->graph, b->current, TS_OP_LITERAL, NULL, 0, &attrs, out);
 }
 
-static ts_status get_traced(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM ref, ts_value_id *out) {
+static ts_status get_traced(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ERL_NIF_TERM ref, ts_value_id *out) {
   ERL_NIF_TERM head, tail;
   ts_nif_builder *owner;
   unsigned id;
   if (!enif_get_list_cell(env, ref, &head, &tail) || !ts_nif_builder_get(env, head, &owner) ||
       !enif_get_uint(env, tail, &id))
-    return ts_nif_expected(env, "a tensor or a number", ref);
+    return ts_nif_expected(env, "a tensor or a number", term);
   if (owner != b) return ts_error(TS_INVALID_ARGUMENT, "a traced value was used outside of the function that made it");
   return use_value(b, id, out);
 }
 
-static ts_status get_value(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM ref, ts_value_id *out) {
+/* Of a record of the API, which holds ref. */
+static ts_status get_value(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ERL_NIF_TERM ref, ts_value_id *out) {
   ts_nif_tensor *tensor;
-  if (!ts_nif_tensor_get(env, ref, &tensor)) return get_traced(env, b, ref, out);
+  if (!ts_nif_tensor_get(env, ref, &tensor)) return get_traced(env, b, term, ref, out);
   TS_TRY(ts_nif_tensor_pin(tensor));
   ts_status status = use_tensor(b, tensor, out);
   ts_nif_tensor_unpin(tensor);
@@ -229,7 +230,7 @@ static ts_status get_operand(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM ter
   if (ts_nif_get_number(env, term, &out->number)) return TS_SUCCESS;
   if (!ts_nif_tessera_get(env, term, &ref)) return ts_nif_expected(env, "a tensor or a number", term);
   out->is_number = false;
-  TS_TRY(get_value(env, b, ref, &out->value));
+  TS_TRY(get_value(env, b, term, ref, &out->value));
   const ts_value *v = ts_graph_value(b->graph, out->value);
   out->dtype = v->dtype;
   out->shape = v->shape;

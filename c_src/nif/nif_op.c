@@ -68,7 +68,8 @@ static bool broadcasts(ts_opcode code) {
   return ts_op_is_elementwise(code) && class != TS_CLASS_SOURCE;
 }
 
-static ts_status no_common_shape(ts_opcode code, const ts_operand *operands, size_t count, ts_status why) {
+/* Says which op, and the operands as they were given. */
+static ts_status of_call(ts_opcode code, const ts_operand *operands, size_t count, ts_status why) {
   char text[4 * TS_SHAPE_TEXT];
   size_t used = 0;
   text[0] = '\0';
@@ -86,10 +87,16 @@ static ts_status broadcast_shape(ts_opcode code, const ts_operand *operands, siz
     ts_shape both;
     if (ts_shape_equal(out, &operands[i].shape)) continue;
     ts_status status = ts_shape_broadcast(out, &operands[i].shape, &both);
-    if (status) return no_common_shape(code, operands, count, status);
+    if (status) return of_call(code, operands, count, status);
     *out = both;
   }
   return TS_SUCCESS;
+}
+
+/* The core would say it of the operands as they are converted and broadcast. */
+static ts_status check_integers(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype common) {
+  if (ts_op_get_class(code) != TS_CLASS_BINARY_INTEGER || ts_dtype_is_integer(common)) return TS_SUCCESS;
+  return of_call(code, operands, count, ts_error(TS_INVALID_ARGUMENT, "expected integer types"));
 }
 
 /* ---- values ---- */
@@ -130,6 +137,7 @@ static ts_status build(ts_graph *graph, ts_region_id region, ts_opcode code, con
   ts_shape common;
   bool broadcast = broadcasts(code) && count > 0;
   TS_TRY(ts_op_operand_types(code, operands, count, types));
+  if (count > 0) TS_TRY(check_integers(code, operands, count, types[0]));
   if (broadcast) TS_TRY(broadcast_shape(code, operands, count, &common));
   for (size_t i = 0; i < count; i++) {
     ts_operand truth_value = {.dtype = TS_U8, .shape = operands[i].shape};

@@ -297,11 +297,6 @@ static ts_status measure_list(ErlNifEnv *env, ERL_NIF_TERM list, ts_shape *out) 
   return TS_SUCCESS;
 }
 
-static ts_status bad_length(const ts_shape *shape, int32_t axis) {
-  return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: at depth %d expected lists of %lld elements", axis,
-                  (long long)shape->dims[axis]);
-}
-
 /* What a walk over a nested list does with each number. */
 typedef struct list_walk {
   ErlNifEnv *env;
@@ -310,12 +305,27 @@ typedef struct list_walk {
   void *context;
 } list_walk;
 
+static ts_status bad_length(const ts_shape *shape, int32_t axis) {
+  if (axis == 0) return ts_error(TS_INVALID_ARGUMENT, "expected a proper list");
+  return ts_error(TS_INVALID_ARGUMENT,
+                  "the list is ragged: expected each list at depth %d to have %lld elements, as the first", axis,
+                  (long long)shape->dims[axis]);
+}
+
+/* Where the first elements say that there are numbers. */
+static ts_status bad_number(const list_walk *walk, ERL_NIF_TERM term) {
+  if (enif_is_list(walk->env, term) && walk->shape->rank > 0)
+    return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: at depth %d there are numbers and lists",
+                    walk->shape->rank);
+  if (enif_is_number(walk->env, term)) return ts_nif_expected(walk->env, "integers of at most 64 bits", term);
+  return ts_nif_expected(walk->env, "a number", term);
+}
+
 static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
   if (axis == walk->shape->rank) {
     ts_number number;
     if (ts_nif_get_number(walk->env, term, &number)) return walk->visit(walk, &number);
-    return enif_is_list(walk->env, term) ? bad_length(walk->shape, axis - 1)
-                                         : ts_nif_expected(walk->env, "a number", term);
+    return bad_number(walk, term);
   }
   ERL_NIF_TERM head, tail = term;
   int64_t count = 0;

@@ -1,8 +1,10 @@
 #include "nif/nif_util.h"
 
 #include "base/alloc.h"
+#include "nif/nif_tensor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 ts_nif_atoms ts_atom;
@@ -60,22 +62,85 @@ ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims) {
 
 /* ---- reading terms ---- */
 
-#define NOT_HERE ", which is not of this node, or is of a former run of it"
+/* What was wrong with a term that looks like what was expected, or NULL. */
+static const char *why_not(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
+  ERL_NIF_TERM ref = got;
+  bool is_tensor = ts_nif_tessera_get(env, got, &ref);
+  if (is_tensor && enif_is_atom(env, ref)) return ", a template, which has no contents";
+  if (is_tensor && enif_is_list(env, ref)) return ", a value of a function that is traced";
+  if (enif_is_ref(env, ref)) return ", which is not of this node, or is of a former run of it";
+  if (enif_is_list(env, got) && strstr(expected, "tensor or a number"))
+    return "; tessera:tensor/1 makes a tensor of a list";
+  return NULL;
+}
 
-/* Whether it is a handle: whoever expected something else found nothing behind it. */
-static bool is_handle(ErlNifEnv *env, ERL_NIF_TERM term) {
+/* A record of the API as "f32[2,3]", where it is well-formed. */
+static bool print_tensor(ErlNifEnv *env, ERL_NIF_TERM term, char *text, size_t size) {
   const ERL_NIF_TERM *items;
   int count;
-  if (enif_get_tuple(env, term, &count, &items) && count == 4 && enif_is_identical(items[0], ts_atom.tessera_))
-    term = items[1];
-  return enif_is_ref(env, term) != 0;
+  ts_dtype dtype;
+  ts_shape shape;
+  if (!enif_get_tuple(env, term, &count, &items) || count != 4 || !enif_is_identical(items[0], ts_atom.tessera_) ||
+      !enif_is_atom(env, items[2]) || !enif_is_tuple(env, items[3]))
+    return false;
+  ts_status status = ts_nif_get_dtype(env, items[2], &dtype);
+  if (!status) status = ts_nif_get_shape(env, items[3], &shape);
+  if (!status) snprintf(text, size, "%s", TS_SHAPE_STR(dtype, &shape));
+  bool ok = !status;
+  ts_status_free(status);
+  return ok;
+}
+
+enum { TERM_TEXT = 120, TERM_DEPTH = 3, TERM_ITEMS = 10 };
+
+static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *text, size_t size);
+
+/* What snprintf wrote. */
+static size_t written(int n, size_t size) { return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1; }
+
+/* The items of a tuple, or those of a list where there are none. */
+static size_t print_items(ErlNifEnv *env, const ERL_NIF_TERM *items, int count, ERL_NIF_TERM list, int depth,
+                          char *text, size_t size) {
+  ERL_NIF_TERM head = list;
+  size_t used = 0;
+  for (int i = 0; items ? i < count : enif_get_list_cell(env, list, &head, &list) != 0; i++) {
+    if (i > 0) used += written(snprintf(text + used, size - used, i == TERM_ITEMS ? ",..." : ","), size - used);
+    if (i == TERM_ITEMS) break;
+    used += print_term(env, items ? items[i] : head, depth, text + used, size - used);
+  }
+  return used;
+}
+
+/* Whether it is a list that would not be printed as a string. */
+static bool is_plain_list(ErlNifEnv *env, ERL_NIF_TERM term) {
+  ERL_NIF_TERM head, tail = term;
+  int character;
+  bool plain = false;
+  while (enif_get_list_cell(env, tail, &head, &tail))
+    if (!enif_get_int(env, head, &character) || character < ' ' || character > '~') plain = true;
+  return plain && enif_is_empty_list(env, tail);
+}
+
+/* As the shell would, tensors by type and shape; cut where it is long or deep. Returns the length. */
+static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *text, size_t size) {
+  const ERL_NIF_TERM *items = NULL;
+  double number;
+  int count = 0;
+  if (print_tensor(env, term, text, size)) return strlen(text);
+  if (enif_get_double(env, term, &number)) return written(snprintf(text, size, "%g", number), size);
+  bool is_tuple = enif_get_tuple(env, term, &count, &items) != 0;
+  if (depth == TERM_DEPTH || !(is_tuple || is_plain_list(env, term)))
+    return written(enif_snprintf(text, size, "%T", term), size);
+  size_t used = written(snprintf(text, size, is_tuple ? "{" : "["), size);
+  used += print_items(env, is_tuple ? items : NULL, count, term, depth + 1, text + used, size - used);
+  return used + written(snprintf(text + used, size - used, is_tuple ? "}" : "]"), size - used);
 }
 
 ts_status(ts_nif_expected)(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
-  char text[100];
-  int length = enif_snprintf(text, sizeof text, "%T", got);
-  return ts_error(TS_INVALID_ARGUMENT, "expected %s, got %s%s%s", expected, text,
-                  length >= (int)sizeof text ? "..." : "", is_handle(env, got) ? NOT_HERE : "");
+  char text[TERM_TEXT + sizeof "..."];
+  if (print_term(env, got, 0, text, TERM_TEXT) == TERM_TEXT - 1) memcpy(text + TERM_TEXT - 1, "...", sizeof "...");
+  const char *why = why_not(env, expected, got);
+  return ts_error(TS_INVALID_ARGUMENT, "expected %s, got %s%s", expected, text, why ? why : "");
 }
 
 ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {
@@ -89,11 +154,12 @@ ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {
   return ts_nif_expected(env, "a type such as f32 or s64", term);
 }
 
-static ts_status get_dim(ErlNifEnv *env, ERL_NIF_TERM item, ts_dims *out) {
+/* An item of `whole`, which was expected to be something. */
+static ts_status get_dim(ErlNifEnv *env, ERL_NIF_TERM item, const char *expected, ERL_NIF_TERM whole, ts_dims *out) {
   ErlNifSInt64 dim;
   if (out->rank == TS_MAX_RANK)
     return ts_error(TS_INVALID_ARGUMENT, "more than %d dimensions, expected at most that many", TS_MAX_RANK);
-  if (!enif_get_int64(env, item, &dim)) return ts_nif_expected(env, "an integer of at most 64 bits", item);
+  if (!enif_get_int64(env, item, &dim)) return ts_nif_expected(env, expected, whole);
   out->dims[out->rank++] = dim;
   return TS_SUCCESS;
 }
@@ -104,7 +170,7 @@ ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out) {
   *out = (ts_shape){0};
   if (!enif_get_tuple(env, term, &count, &items)) return ts_nif_expected(env, "a shape such as {2, 3}", term);
   for (int i = 0; i < count; i++) {
-    TS_TRY(get_dim(env, items[i], out));
+    TS_TRY(get_dim(env, items[i], "a shape such as {2, 3}", term, out));
     if (out->dims[i] < 0) return ts_nif_expected(env, "a shape of sizes of at least 0", term);
   }
   return TS_SUCCESS;
@@ -113,7 +179,7 @@ ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out) {
 ts_status ts_nif_get_dims(ErlNifEnv *env, ERL_NIF_TERM term, ts_dims *out) {
   ERL_NIF_TERM head, tail = term;
   *out = (ts_dims){0};
-  while (enif_get_list_cell(env, tail, &head, &tail)) TS_TRY(get_dim(env, head, out));
+  while (enif_get_list_cell(env, tail, &head, &tail)) TS_TRY(get_dim(env, head, "a list of integers", term, out));
   return enif_is_empty_list(env, tail) ? TS_SUCCESS : ts_nif_expected(env, "a list of integers", term);
 }
 
