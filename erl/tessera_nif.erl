@@ -5,7 +5,7 @@
 -module(tessera_nif).
 -export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
          assign/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
-         op/4, op_like/2, eager_clear/0,
+         op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, expression_read/2,
          expression_program/4, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
@@ -66,7 +66,8 @@ reset_peak() -> ?STUB.
 trim() -> ?STUB.
 collected() -> ?STUB.
 op(_Builder, _Name, _Operands, _Attrs) -> ?STUB.
-op_like(_Name, _Refs) -> ?STUB.
+op_like(_Name, _Ref) -> ?STUB.
+op_like(_Name, _RefA, _RefB) -> ?STUB.
 eager_clear() -> ?STUB.
 builder_new(_Refs) -> ?STUB.
 param(_Builder, _Type, _Shape) -> ?STUB.

@@ -505,9 +505,42 @@ static ts_status advance(ts_execution *x) {
   return status;
 }
 
+bool ts_run_is_single(const ts_executable *exe) {
+  if (exe->root.steps.count != 1 || exe->result_count != 1 || context_bytes(exe) > sizeof(small_context)) return false;
+  const ts_step *step = &exe->root.steps.data[0];
+  if (step->kind != TS_STEP_LAUNCH || step->launch.lowered.launch_count != 1) return false;
+  if (step->launch.lowered.temp_count > 0 || step->launch.scratch_bytes > 0) return false;
+  for (uint32_t i = 0; i < step->operand_count; i++)
+    if (exe->storages.data[step->operands[i]].kind != TS_STORAGE_ARG) return false;
+  if (step->result_count != 1 || step->results[0] != exe->result_storages[0] || !exe->moves[0]) return false;
+  return step->launch.launches[0].tasks <= 1 && !step->launch.launches[0].launch->copies;
+}
+
+/* A run of which nothing has to be kept. */
+static ts_status run_single(const ts_executable *exe, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
+                            ts_buffer **out) {
+  const ts_step *step = exe->root.steps.data;
+  const ts_step_launch *l = step->launch.launches;
+  const ts_type *type = exe->result_types;
+  small_context small;
+  ts_fp_env saved;
+  TS_TRY(check_args(exe, args, arg_count));
+  context_init(exe, &small.run);
+  for (size_t i = 0; i < arg_count; i++) small.run.base[exe->param_storages[i]] = args[i]->data;
+  TS_TRY(ts_buffer_create(pool ? pool : ts_pool_default(), type->dtype, &type->shape, out));
+  small.run.base[exe->result_storages[0]] = (*out)->data;
+  ts_fp_enter(&saved);
+  int64_t *words = fill_words(&small.run, &(places){step->operands, step->results, NULL}, l);
+  if (l->launch->units > 0) l->entry(words, 0, l->launch->units, NULL);
+  ts_fp_leave(&saved);
+  return TS_SUCCESS;
+}
+
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results) {
   ts_execution x;
+  if (executable->is_single && !(options && (options->control || options->donated)))
+    return run_single(executable, args, arg_count, options ? options->pool : NULL, out_results);
   TS_TRY(begin(&x, executable, args, arg_count, options, false));
   ts_status status = advance(&x), ended = finish(&x, status ? NULL : out_results);
   return status ? status : ended;

@@ -144,6 +144,7 @@ struct ts_executable {
   int32_t result_buffers; /* how many RESULT storages there are */
   int64_t block_bytes[2]; /* by layout */
   bool is_short;
+  bool is_single; /* see ts_run_is_single */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels; /* one reference each */
   /* Contexts of finished runs, for the next ones: a thread looks at one place only, which few others do. */
@@ -185,6 +186,8 @@ int64_t ts_whole_cost_ns(const ts_graph *graph, const ts_op *op);
 ts_status ts_assign(ts_executable *exe);
 
 /* ---- run.c ---- */
+/* Whether there is nothing to a run but one launch, by one thread, from arguments to one result: most eager ops. */
+bool ts_run_is_single(const ts_executable *exe);
 void ts_run_contexts_free(ts_executable *exe);
 
 #endif

@@ -259,13 +259,12 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 
 /* ---- the short way ---- */
 
-static bool get_handles(ErlNifEnv *env, ERL_NIF_TERM list, ts_nif_args *args) {
-  ERL_NIF_TERM head;
+static bool get_handles(ErlNifEnv *env, int count, const ERL_NIF_TERM *refs, ts_nif_args *args) {
   ts_nif_tensor *tensor;
-  while (args->count < FEW && enif_get_list_cell(env, list, &head, &list))
-    if (!ts_nif_tensor_get(env, head, &tensor) || !ts_status_consume_ok(ts_nif_args_add_tensor(args, tensor, false)))
+  for (int i = 0; i < count; i++)
+    if (!ts_nif_tensor_get(env, refs[i], &tensor) || !ts_status_consume_ok(ts_nif_args_add_tensor(args, tensor, false)))
       return false;
-  return args->count > 0 && enif_is_empty_list(env, list);
+  return true;
 }
 
 /* Whether the program is known, short, and makes what is like its first argument. */
@@ -297,17 +296,17 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
 }
 
 ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* op_like(Name, [Ref]) -> Ref | false: an op without attributes at once. The result has the type and the shape of
-   * the first operand; where that is not so, or anything else is in the way, op/4 has to be asked. */
+  /* op_like(Name, Ref), op_like(Name, Ref, Ref) -> Ref | {pressure, Ref} | false: an op without attributes at once. The
+   * result has the type and the shape of the first operand; where that is not so, or anything else is in the way, op/4
+   * has to be asked. */
   call c;
   ERL_NIF_TERM ref = ts_atom.false_;
   bool done = false;
-  (void)argc;
   if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.code)) || ts_op_attr_kind(c.code) != TS_ATTR_NONE)
     return ts_atom.false_;
   c.numbers = c.few;
   (void)ts_nif_args_init(&c.args, FEW); /* that many need no memory */
-  ts_status status = get_handles(env, argv[1], &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;
+  ts_status status = get_handles(env, argc - 1, argv + 1, &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;
   free_call(&c);
   if (status) return ts_nif_error(env, status);
   return done ? ts_nif_with_pressure(env, ref) : ts_atom.false_;

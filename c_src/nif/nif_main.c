@@ -195,6 +195,7 @@ static ErlNifFunc functions[] = {
     {"collected", 0, ts_nif_collected, 0},
     {"op", 4, ts_nif_op, 0},
     {"op_like", 2, ts_nif_op_like, 0},
+    {"op_like", 3, ts_nif_op_like, 0},
     {"eager_clear", 0, ts_nif_eager_clear, CPU},
     {"builder_new", 1, ts_nif_builder_new, 0},
     {"param", 3, ts_nif_param, 0},

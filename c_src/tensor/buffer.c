@@ -8,8 +8,16 @@
 #define HEADER_BYTES ((int64_t)(sizeof(ts_buffer) + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT)
 
 static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
-  *buffer = (ts_buffer){.dtype = dtype, .shape = *shape, .bytes = ts_shape_bytes(shape, dtype)};
+  /* One by one: zeroing the shape before it is copied costs as much again. */
   atomic_init(&buffer->refs, 1);
+  buffer->dtype = dtype;
+  buffer->together = false;
+  buffer->shape = *shape;
+  buffer->data = NULL;
+  buffer->bytes = ts_shape_bytes(shape, dtype);
+  buffer->pool = NULL;
+  buffer->release = NULL;
+  buffer->context = NULL;
 }
 
 static ts_status create_together(ts_pool *pool, int64_t bytes, ts_buffer **out) {

@@ -17,22 +17,26 @@ op(Op, Out, Args) ->
           data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := Client, device_id := Device}}}).
 
 -spec unary(atom(), map(), map()) -> map().
-unary(Op, #{type := Type, shape := Shape} = Out, #{shape := Shape} = ?OURS(Type, Ref, _, _) = A) ->
-    like(Op, Out, A, [Ref], [A]);
+unary(Op, #{type := Type, shape := Shape} = Out, #{shape := Shape, data := Data} = ?OURS(Type, Ref, _, _) = A) ->
+    case handle(tessera_nif:op_like(Op, Ref)) of
+        none -> op(Op, Out, [A]);
+        New -> Out#{data := tessera_nx_tensor:with_ref(Data, New)}
+    end;
 unary(Op, Out, A) -> op(Op, Out, [A]).
 
 -spec binary(atom(), map(), map(), map()) -> map().
-binary(Op, #{type := Type, shape := Shape} = Out, #{shape := Shape} = ?OURS(Type, RefA, Client, Device) = A,
+binary(Op, #{type := Type, shape := Shape} = Out,
+       #{shape := Shape, data := Data} = ?OURS(Type, RefA, Client, Device) = A,
        ?OURS(Type, RefB, Client, Device) = B) ->
-    like(Op, Out, A, [RefA, RefB], [A, B]);
+    case handle(tessera_nif:op_like(Op, RefA, RefB)) of
+        none -> op(Op, Out, [A, B]);
+        New -> Out#{data := tessera_nx_tensor:with_ref(Data, New)}
+    end;
 binary(Op, Out, A, B) -> op(Op, Out, [A, B]).
 
-like(Op, Out, #{data := Data}, Refs, Args) ->
-    case tessera_nif:op_like(Op, Refs) of
-        Ref when is_reference(Ref) -> Out#{data := tessera_nx_tensor:with_ref(Data, Ref)};
-        {pressure, Ref} -> Out#{data := tessera_nx_tensor:with_ref(Data, tessera_memory:relieved(Ref))};
-        _ -> op(Op, Out, Args)
-    end.
+handle(Ref) when is_reference(Ref) -> Ref;
+handle({pressure, Ref}) -> tessera_memory:relieved(Ref);
+handle(_) -> none.
 
 value(#{'__struct__' := ?TENSOR} = Tensor) -> tessera_nx_tensor:value(Tensor);
 value([#{'__struct__' := ?TENSOR} | _] = List) -> [value(Item) || Item <- List];

@@ -132,8 +132,10 @@ static void check_program(const program *p, const ts_compile_options *options, u
   ck_assert_ok(ts_ref_run(graph, args, params, ts_pool_default(), expected));
   ts_executable *exe;
   ck_assert_ok(ts_executable_create(graph, options, &exe));
-  for (int round = 0; round < 2; round++) {
-    ck_assert_ok(ts_executable_run(exe, args, params, NULL, got));
+  /* what can be told to end takes the long way, also where it is a single launch */
+  const ts_run_control control = {0};
+  for (int round = 0; round < 4; round++) {
+    ck_assert_ok(ts_executable_run(exe, args, params, round % 2 ? &(ts_run_options){.control = &control} : NULL, got));
     for (size_t i = 0; i < results; i++) {
       char message[TS_COMPARE_TEXT];
       ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", p->name, i, message);
@@ -184,6 +186,29 @@ START_TEST(wrong_arguments_are_refused)
   ts_buffer_release(bad);
   ts_buffer_release(type);
   ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(results_are_of_the_pool_that_is_asked_for)
+{
+  ts_pool *pool;
+  ts_pool_stats stats;
+  ck_assert_ok(ts_pool_create(1 << 20, &pool));
+  ts_executable *exe = compile(programs[0].text);
+  ts_buffer *a = filled(TS_F32, 1000, 1), *args[] = {a, a}, *out;
+  ts_run_options options = {.pool = pool};
+  ck_assert_ok(ts_executable_run(exe, args, 2, &options, &out));
+  ts_pool_get_stats(pool, &stats);
+  ck_assert_int_ge(stats.live, 4000);
+  ck_assert(((float *)out->data)[999] == 2.0f);
+  ts_buffer_release(out);
+  ts_pool_set_limit(pool, 1000);
+  ck_assert_error(ts_executable_run(exe, args, 2, &options, &out), TS_RESOURCE_EXHAUSTED, "f32[1000]");
+  ts_pool_get_stats(pool, &stats);
+  ck_assert_int_eq(stats.live, 0);
+  ts_buffer_release(a);
+  ts_executable_release(exe);
+  ts_pool_destroy(pool);
 }
 END_TEST
 
@@ -643,6 +668,7 @@ static Suite *suite(void) {
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
   tcase_add_test(t, wrong_arguments_are_refused);
+  tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
