@@ -12,8 +12,9 @@
 
 -include("tessera_nx.hrl").
 
-%% Platforms that there are, with their numbers of devices.
+%% Platforms that there are, with their numbers of devices, and those of EXLA that are not.
 -define(PLATFORMS, #{host => 1}).
+-define(ELSEWHERE, [cuda, rocm, tpu, pjrt_plugin]).
 
 -define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
                   automatic_transfers => nil}).
@@ -74,8 +75,7 @@ options(Name) ->
     case lists:keyfind(Name, 1, clients()) of
         {_, Options} ->
             Platform = platform(Options),
-            is_map_key(Platform, ?PLATFORMS) orelse
-                tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+            is_map_key(Platform, ?PLATFORMS) orelse refuse(Name, Platform),
             Options;
         false ->
             tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
@@ -83,6 +83,16 @@ options(Name) ->
                                       [tessera_nx_error:inspect(Name),
                                        tessera_nx_error:inspect([Known || {Known, _} <- clients()])])
     end.
+
+%% As EXLA, where the process that would have made the client ends.
+refuse(Name, Platform) ->
+    lists:member(Platform, ?ELSEWHERE) orelse
+        tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
+    Message = io_lib:format("platform ~ts of client ~ts is not available, the platforms of Tessera are: ~ts",
+                            [tessera_nx_error:inspect(Term) || Term <- [Platform, Name, maps:keys(?PLATFORMS)]]),
+    Error = #{'__struct__' => 'Elixir.RuntimeError', '__exception__' => true,
+              message => unicode:characters_to_binary(Message)},
+    exit({{Error, []}, {?MODULE, 'fetch!', [Name]}}).
 
 %% How many there are, and which one is taken when none is asked for.
 devices(Options) ->

@@ -5,13 +5,23 @@ defmodule Tessera.Dialect do
   def has_donation?, do: function_exported?(Nx, :donatable, 1)
   def has_blocks?, do: function_exported?(Nx, :block, 4)
 
+  @doc "The release that this Nx is, as in \"0.13\", or \"head\" where it is newer."
+  def release do
+    Code.ensure_loaded!(Nx)
+
+    if has_donation?(),
+      do: "head",
+      else: :nx |> Application.spec(:vsn) |> to_string() |> String.replace(~r/^(\d+\.\d+).*/, "\\1")
+  end
+
   def excluded do
     Enum.each([Nx, Nx.Defn.Kernel], &Code.ensure_loaded!/1)
     for {tag, false} <- [donation: has_donation?(), blocks: has_blocks?()], do: tag
   end
 
   # Passes the value on and calls the hook of that name, if there is one.
-  if Code.ensure_loaded!(Nx.Defn.Kernel) && (function_exported?(Nx.Defn.Kernel, :io_call, 2) or macro_exported?(Nx.Defn.Kernel, :io_call, 2)) do
+  if Code.ensure_loaded!(Nx.Defn.Kernel) &&
+       (function_exported?(Nx.Defn.Kernel, :io_call, 2) or macro_exported?(Nx.Defn.Kernel, :io_call, 2)) do
     defmacro observe(value, name), do: quote(do: Nx.Defn.Kernel.io_call(unquote(value), unquote(name)))
   else
     defmacro observe(value, name), do: quote(do: Nx.Defn.Kernel.hook(unquote(value), unquote(name)))

@@ -2,9 +2,10 @@
 #
 #     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin test/nx/suites.exs NX_REPOSITORY [SUITE...]
 #
-# NX_REPOSITORY is a checkout of Nx's repository at the version that ERL_LIBS has. RECORD=1 writes suites/missing.txt anew.
+# NX_REPOSITORY is a checkout of Nx's repository at the version that ERL_LIBS has. RECORD=1 writes its suites/missing.*.txt anew.
 Code.require_file("suites/shim.exs", __DIR__)
 Code.require_file("suites/judge.exs", __DIR__)
+Code.require_file("dialect.exs", __DIR__)
 
 defmodule Tessera.Suites do
   @moduledoc false
@@ -56,8 +57,10 @@ defmodule Tessera.Suites do
     start()
     chosen = if names == [], do: @suites, else: Enum.filter(@suites, &(elem(&1, 0) in names))
     repository = Path.expand(repository)
-    results = Enum.map(chosen, &{elem(&1, 0), run(repository, &1)})
-    Judge.verdict(results, Path.join(__DIR__, "suites"), System.get_env("RECORD") == "1")
+    {there, absent} = Enum.split_with(chosen, fn {_, _, file} -> File.exists?(Path.join(repository, file)) end)
+    for {name, _, file} <- absent, do: IO.puts("#{name} is left out: this Nx has no #{file}")
+    results = Enum.map(there, &{elem(&1, 0), run(repository, &1)})
+    Judge.verdict(results, Path.join(__DIR__, "suites"), Tessera.Dialect.release(), System.get_env("RECORD") == "1")
   end
 
   defp start do
@@ -68,7 +71,8 @@ defmodule Tessera.Suites do
   @doc "What every node needs."
   def prepare do
     host = [platform: :host, device_count: 2]
-    clients = [host: host, other_host: host, no_automatic_transfers_host: [automatic_transfers: false] ++ host]
+    no_transfers = [automatic_transfers: false] ++ host
+    clients = [host: host, other_host: host, no_automatic_transfers_host: no_transfers, cuda: [platform: :cuda]]
     Application.put_all_env(tessera: [add_backend_on_inspect: false, clients: clients, is_mac_arm: false])
     {:ok, _} = Application.ensure_all_started([:nx, :tessera])
     Code.put_compiler_option(:ignore_module_conflict, true)
