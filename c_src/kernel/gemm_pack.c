@@ -139,7 +139,93 @@ static void transpose_2x2(const char *const *rows, int64_t at, char *to, int64_t
 }
 /* NOLINTEND(clang-analyzer-core.UndefinedBinaryOperatorResult) */
 
+#ifdef __x86_64__
+
+typedef uint32_t line_of_16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Of each quarter of two vectors: elements 0 and 1, or 2 and 3, one from each in turn; pairs of elements, likewise. */
+#define LOW_ELEMENTS(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define HIGH_ELEMENTS(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define LOW_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+#define HIGH_PAIRS(a, b) __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+/* Quarters 0 and 2, or 1 and 3, of both. */
+#define EVEN_QUARTERS(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+#define ODD_QUARTERS(a, b) __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
+
+#define WIDE __attribute__((target("avx512f"), always_inline)) static inline
+
+WIDE line_of_16 load_line(const char *row, int64_t at) { return *(const line_of_16 *)(const void *)(row + at); }
+WIDE void store_line(line_of_16 line, char *to) { *(line_of_16 *)(void *)to = line; }
+
+/* Four rows: quarter q of column[c] is column 4 q + c of them. */
+WIDE void transpose_quarters(const char *const *rows, int64_t at, line_of_16 column[4]) {
+  line_of_16 a = load_line(rows[0], at), b = load_line(rows[1], at);
+  line_of_16 c = load_line(rows[2], at), d = load_line(rows[3], at);
+  line_of_16 low_ab = LOW_ELEMENTS(a, b), high_ab = HIGH_ELEMENTS(a, b);
+  line_of_16 low_cd = LOW_ELEMENTS(c, d), high_cd = HIGH_ELEMENTS(c, d);
+  column[0] = LOW_PAIRS(low_ab, low_cd);
+  column[1] = HIGH_PAIRS(low_ab, low_cd);
+  column[2] = LOW_PAIRS(high_ab, high_cd);
+  column[3] = HIGH_PAIRS(high_ab, high_cd);
+}
+
+/* Every fourth column, of four rows each. */
+WIDE void store_columns(line_of_16 a, line_of_16 b, line_of_16 c, line_of_16 d, char *to, int64_t width) {
+  line_of_16 even_ab = EVEN_QUARTERS(a, b), odd_ab = ODD_QUARTERS(a, b);
+  line_of_16 even_cd = EVEN_QUARTERS(c, d), odd_cd = ODD_QUARTERS(c, d);
+  store_line(EVEN_QUARTERS(even_ab, even_cd), to);
+  store_line(EVEN_QUARTERS(odd_ab, odd_cd), to + 4 * width);
+  store_line(ODD_QUARTERS(even_ab, even_cd), to + 8 * width);
+  store_line(ODD_QUARTERS(odd_ab, odd_cd), to + 12 * width);
+}
+
+/* Written out, so that all of it stays in registers. */
+__attribute__((target("avx512f"))) static void transpose_16x16(const char *const *rows, int64_t at, char *to,
+                                                               int64_t width) {
+  line_of_16 a[4], b[4], c[4], d[4];
+  transpose_quarters(rows, at, a);
+  transpose_quarters(rows + 4, at, b);
+  transpose_quarters(rows + 8, at, c);
+  transpose_quarters(rows + 12, at, d);
+  store_columns(a[0], b[0], c[0], d[0], to, width);
+  store_columns(a[1], b[1], c[1], d[1], to + width, width);
+  store_columns(a[2], b[2], c[2], d[2], to + 2 * width, width);
+  store_columns(a[3], b[3], c[3], d[3], to + 3 * width, width);
+}
+
+static bool has_16x16(void) { return ts_target_host()->isa == TS_ISA_AVX512; }
+
+#else
+
+static void transpose_16x16(const char *const *rows, int64_t at, char *to, int64_t width) {
+  for (int i = 0; i < 16; i++)
+    transpose_4x4(rows + i / 4 * 4, at + i % 4 * 16, to + i % 4 * 4 * width + i / 4 * 16, width);
+}
+
+static bool has_16x16(void) { return false; }
+
+#endif
+
 #define MAX_WIDTH 64
+
+/* A cache line of each row, of some rows. */
+static void transpose_lines(const char *const *rows, int64_t count, int64_t at, int size, bool wide, char *to,
+                            int64_t width) {
+  int block = wide ? 16 : 16 / size;
+  for (int64_t u = 0; u < count; u += block) {
+    if (wide) {
+      transpose_16x16(rows + u, at, to + u * size, width);
+      continue;
+    }
+    for (int64_t n = 0; n < 64; n += 16) {
+      if (size == 4) {
+        transpose_4x4(rows + u, at + n, to + n / 4 * width + u * size, width);
+      } else {
+        transpose_2x2(rows + u, at + n, to + n / 8 * width + u * size, width);
+      }
+    }
+  }
+}
 
 /* Units past the last repeat it, up to whole blocks. */
 static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
@@ -147,20 +233,10 @@ static void transpose_panel(const gemm_pack *p, const char *source, int64_t unit
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
   const char *rows[MAX_WIDTH];
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
+  bool wide = size == 4 && filled % 16 == 0 && has_16x16();
   int64_t i = 0, line = 64 / size;
-  for (; i + line <= k;
-       i += line) { /* a cache line of each row at a time: with large strides all compete for one set */
-    for (int64_t u = 0; u < filled; u += block) {
-      char *to = panel + i * width + u * size;
-      for (int64_t n = 0; n < 64; n += 16) {
-        if (size == 4) {
-          transpose_4x4(rows + u, i * 4 + n, to + n / 4 * width, width);
-        } else {
-          transpose_2x2(rows + u, i * 8 + n, to + n / 8 * width, width);
-        }
-      }
-    }
-  }
+  /* a cache line of each row at a time: with large strides all compete for one set */
+  for (; i + line <= k; i += line) transpose_lines(rows, filled, i * size, size, wide, panel + i * width, width);
   for (; i < k; i++)
     for (int64_t u = 0; u < filled; u++) memcpy(panel + i * width + u * size, rows[u] + i * size, (size_t)size);
 }
