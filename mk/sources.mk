@@ -53,6 +53,7 @@ PASS_SRC := \
   c_src/pass/fuse.c \
   c_src/pass/fuse_check.c \
   c_src/pass/fuse_plan.c \
+  c_src/pass/fuse_siblings.c \
   c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
   c_src/pass/program.c \

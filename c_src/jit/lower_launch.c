@@ -161,18 +161,11 @@ static int64_t footprint(const nest *n, int32_t i) {
   return points;
 }
 
-static bool has_varying_store(const ts_program *p) {
-  for (size_t i = 0; i < p->stores.count; i++) {
-    if (p->nodes.data[p->stores.data[i].node].varies) return true;
-  }
-  return false;
-}
-
 /* The reduced loop is outside when the largest operand that it moves is contiguous along the last kept loop. */
 static bool prefers_col(const maker *m) {
   const nest *n = &m->nest;
   int32_t row = n->kept, best = -1;
-  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK || has_varying_store(m->program)) return false;
+  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK || ts_program_stores_points(m->program)) return false;
   for (int32_t i = 0; i < m->used.loads; i++) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }

@@ -28,24 +28,8 @@ static bool is_reduction(const ts_program_node *node) {
 }
 
 /* Reductions of reductions need their rows at once. */
-static bool has_chain(const ts_program *p) {
-  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
-  for (size_t i = 0; i < p->nodes.count; i++) {
-    const ts_program_node *node = &p->nodes.data[i];
-    bool inherits = node->a >= 0 && after[node->a];
-    if (node->kind == TS_PROGRAM_OP)
-      inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
-    if (is_reduction(node) && inherits) return true;
-    after[i] = inherits || is_reduction(node);
-  }
-  return false;
-}
-
 static bool can_stage(const ts_program *p) {
-  for (size_t i = 0; i < p->stores.count; i++) {
-    if (p->nodes.data[p->stores.data[i].node].varies) return false;
-  }
-  return p->nodes.count <= TS_PROGRAM_MAX_NODES && !has_chain(p);
+  return p->nodes.count <= TS_PROGRAM_MAX_NODES && !ts_program_stores_points(p) && !ts_program_has_chain(p);
 }
 
 static ts_dtype accumulator(ts_dtype dtype) { return dtype == TS_F16 || dtype == TS_BF16 ? TS_F32 : dtype; }

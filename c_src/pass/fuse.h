@@ -26,6 +26,7 @@ typedef struct ts_fuse_op {
 
 typedef struct ts_fuse_group {
   ts_op_id root;           /* its last op */
+  ts_op_id place;          /* the op in whose place the kernel stands: the root, but for siblings that became one */
   ts_op_id first;          /* members in order, linked by `next` */
   ts_op_id reduction;      /* one of its reductions, TS_NO_ID */
   int64_t points;          /* elements of its iteration space */
@@ -43,7 +44,10 @@ typedef struct ts_fuse_plan {
   const ts_graph *graph;
   ts_fuse_op *ops; /* one for each op of the graph */
   TS_VEC(ts_fuse_group) groups;
-  bool check_all; /* in the region at hand, also groups that are not composite */
+  bool check_all;      /* in the region at hand, also groups that are not composite */
+  uint32_t *use_start; /* of each value: where its readers begin in `use_ops`; made when first wanted */
+  ts_op_id *use_ops;
+  uint32_t *candidates; /* of each value: see fuse_siblings.c */
 } ts_fuse_plan;
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph);
@@ -53,6 +57,24 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan);
 ts_status ts_fuse_plan_region(ts_fuse_plan *plan, ts_region_id region);
 /* True when the group makes a kernel (fuse_check.c). */
 ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t group, bool *out);
+
+/* What one kernel for all ops of a group would be, or of two groups. */
+typedef struct ts_fuse_kernel {
+  bool fits;
+  int64_t bytes;        /* read from memory */
+  int64_t accumulators; /* bytes of them that one row keeps */
+} ts_fuse_kernel;
+ts_status ts_fuse_measure(const ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
+
+/* Joins the region's reductions with what reads the same (fuse_siblings.c). `first`: of the region's groups. */
+ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t first);
+
+static inline uint32_t ts_fuse_find(const ts_fuse_plan *plan, uint32_t group) {
+  while (plan->groups.data[group].merged != group) group = plan->groups.data[group].merged;
+  return group;
+}
+/* The members of `from` become members of `into`, in order. */
+void ts_fuse_merge(ts_fuse_plan *plan, uint32_t into, uint32_t from);
 
 /* Work for one element, in additions. */
 int32_t ts_fuse_weight(ts_opcode op);

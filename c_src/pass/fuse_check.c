@@ -1,9 +1,10 @@
 #include "pass/fuse.h"
 #include "pass/program.h"
+#include "tensor/reduce_tree.h"
 
 typedef struct view {
   const ts_fuse_plan *plan;
-  uint32_t group;
+  uint32_t group, other; /* the same, or two that would be one */
 } view;
 
 /* What the group does not compute is an operand; which one does not matter here. */
@@ -12,10 +13,46 @@ static bool is_outside(const void *context, ts_value_id value, uint32_t *out) {
   ts_op_id op = ts_graph_value(v->plan->graph, value)->op;
   *out = value;
   if (op == TS_NO_ID) return true;
-  return v->plan->ops[op].group != v->group && !v->plan->ops[op].inlined;
+  uint32_t group = v->plan->ops[op].group;
+  return group != v->group && group != v->other && !v->plan->ops[op].inlined;
 }
 
-static ts_status build(const view *v, const ts_program_root *roots, size_t count, bool *out) {
+/* The reductions' operands are in cache for whatever else a row wants. */
+static bool keeps_row(const ts_fuse_group *group) {
+  return group->reduction == TS_NO_ID || (group->trailing && group->row <= TS_REDUCE_BLOCK);
+}
+
+static int64_t accumulator_bytes(const ts_program *program, const ts_program_node *node) {
+  ts_dtype operand = program->nodes.data[node->a].dtype;
+  int64_t size = (int64_t)ts_dtype_size(operand);
+  bool tree = ts_dtype_is_float(operand) && (node->op == TS_OP_REDUCE_SUM || node->op == TS_OP_REDUCE_PRODUCT);
+  return tree ? TS_REDUCE_LANES * (size < 4 ? 4 : size) : TS_REDUCE_LANES * size;
+}
+
+/* Whether lowering makes one pass of it: what does not keep its rows meets each element once. */
+static bool meets_once(const ts_fuse_group *group, const ts_program *program) {
+  bool reduces = false, finds = false;
+  if (keeps_row(group)) return true;
+  for (size_t i = 0; i < program->nodes.count; i++) {
+    reduces |= program->nodes.data[i].kind == TS_PROGRAM_REDUCE;
+    finds |= program->nodes.data[i].kind == TS_PROGRAM_ARG;
+  }
+  if (group->row > TS_REDUCE_BLOCK && reduces && finds) return false;
+  return !ts_program_has_chain(program) && !ts_program_stores_points(program);
+}
+
+static void measure(const view *v, const ts_program *program, ts_fuse_kernel *out) {
+  const ts_fuse_group *group = &v->plan->groups.data[v->group];
+  out->fits = ts_program_row_is_one(program) && (v->group == v->other || meets_once(group, program));
+  out->bytes = ts_program_bytes_read(program);
+  for (size_t i = 0; i < program->nodes.count; i++) {
+    const ts_program_node *node = &program->nodes.data[i];
+    if (node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG)
+      out->accumulators += accumulator_bytes(program, node);
+  }
+}
+
+static ts_status build(const view *v, const ts_program_root *roots, size_t count, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
   ts_program_spec spec = {.graph = v->plan->graph,
                           .operand = is_outside,
@@ -25,11 +62,11 @@ static ts_status build(const view *v, const ts_program_root *roots, size_t count
                           .reduce = group->reduction};
   ts_arena arena;
   ts_program program;
-  *out = false;
+  *out = (ts_fuse_kernel){0};
   ts_arena_init(&arena);
   ts_status status = ts_program_build(&spec, &arena, &program);
   if (!status) {
-    *out = ts_program_row_is_one(&program);
+    measure(v, &program, out);
     ts_program_deinit(&program);
   }
   ts_arena_deinit(&arena);
@@ -39,28 +76,53 @@ static ts_status build(const view *v, const ts_program_root *roots, size_t count
 }
 
 /* The parts of a pad or concatenate have a kernel each. */
-static ts_status build_parts(const view *v, const ts_op *root, bool *out) {
-  *out = true;
-  for (uint32_t i = 0; *out && i < root->operand_count; i++) {
+static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *out) {
+  out->fits = true;
+  for (uint32_t i = 0; out->fits && i < root->operand_count; i++) {
     ts_program_root part = ts_program_root_whole(v->plan->graph, root->operands[i], 0);
     if (ts_shape_elements(&part.shape) > 0) TS_TRY(build(v, &part, 1, out));
   }
   return TS_SUCCESS;
 }
 
-ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t id, bool *out) {
+/* Adds what the group gives; with the root first. False when there is too much. */
+static bool add_roots(const ts_fuse_plan *plan, uint32_t id, ts_program_root *roots, size_t *count) {
   const ts_fuse_group *group = &plan->groups.data[id];
-  ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
-  view v = {plan, id};
-  size_t count = 0;
-  *out = !group->composite && !plan->check_all;
-  if (*out) return TS_SUCCESS;
-  if (group->writes_parts) return build_parts(&v, ts_graph_op(plan->graph, group->root), out);
-  roots[count++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, group->root)->first_result, 0);
+  if (*count == TS_PROGRAM_MAX_OPERANDS) return false;
+  roots[(*count)++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, group->root)->first_result, 0);
   for (ts_op_id op = group->first; op != TS_NO_ID; op = plan->ops[op].next) {
     if (op == group->root || !plan->ops[op].is_output) continue;
-    if (count == TS_PROGRAM_MAX_OPERANDS) return TS_SUCCESS;
-    roots[count++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, op)->first_result, 0);
+    if (*count == TS_PROGRAM_MAX_OPERANDS) return false;
+    roots[(*count)++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, op)->first_result, 0);
   }
+  return true;
+}
+
+ts_status ts_fuse_measure(const ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out) {
+  ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
+  size_t count = 0;
+  if (plan->groups.data[group].reduction == TS_NO_ID) {
+    uint32_t swapped = group;
+    group = other, other = swapped;
+  }
+  view v = {plan, group, other};
+  *out = (ts_fuse_kernel){0};
+  if (!add_roots(plan, group, roots, &count)) return TS_SUCCESS;
+  if (other != group && !add_roots(plan, other, roots, &count)) return TS_SUCCESS;
   return build(&v, roots, count, out);
+}
+
+ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t id, bool *out) {
+  const ts_fuse_group *group = &plan->groups.data[id];
+  view v = {plan, id, id};
+  ts_fuse_kernel kernel;
+  *out = !group->composite && !plan->check_all;
+  if (*out) return TS_SUCCESS;
+  if (group->writes_parts) {
+    TS_TRY(build_parts(&v, ts_graph_op(plan->graph, group->root), &kernel));
+  } else {
+    TS_TRY(ts_fuse_measure(plan, id, id, &kernel));
+  }
+  *out = kernel.fits;
+  return TS_SUCCESS;
 }

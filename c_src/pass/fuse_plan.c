@@ -6,7 +6,7 @@
  *   - everything else starts a group of its own, or stands alone.
  * Groups that only make results of the region, over the same space, become one where they read the same op.
  * An op that joins has no users outside of the group (results of the region come last), so no cycle can arise, and
- * the place of a group's root is a place for all of it. Near-linear. */
+ * the place of a group's root is a place for all of it. Then reductions join others: fuse_siblings.c. Near-linear. */
 #include "pass/fuse.h"
 
 #include "tensor/reduce_tree.h"
@@ -26,6 +26,9 @@ ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph) {
 
 void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
   ts_free(plan->ops);
+  ts_free(plan->use_start);
+  ts_free(plan->use_ops);
+  ts_free(plan->candidates);
   TS_VEC_FREE(&plan->groups);
 }
 
@@ -167,7 +170,7 @@ static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
 
 static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
   const ts_op *op = ts_graph_op(p->graph, op_id);
-  ts_fuse_group group = {.root = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
+  ts_fuse_group group = {.root = op_id, .place = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
   group.points = elements_of(p, op->first_result);
   group.writes_parts = writes_parts(op->code);
   group.has_points = true;
@@ -294,11 +297,6 @@ static void join(ts_fuse_plan *p, ts_op_id id) {
 
 /* ---- merging ---- */
 
-static uint32_t find_group(const ts_fuse_plan *p, uint32_t group) {
-  while (p->groups.data[group].merged != group) group = p->groups.data[group].merged;
-  return group;
-}
-
 /* Groups that nothing reads from cannot depend on each other. */
 static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
   const ts_fuse_group *x = &p->groups.data[a], *y = &p->groups.data[b];
@@ -312,7 +310,7 @@ static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
 }
 
 /* Members stay in order. */
-static void merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
+void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
   ts_fuse_group *to = &p->groups.data[into], *gone = &p->groups.data[from];
   ts_op_id *tail = &to->first, a = to->first, b = gone->first;
   while (a != TS_NO_ID || b != TS_NO_ID) {
@@ -323,6 +321,7 @@ static void merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
     *next = *tail;
   }
   if (gone->root > to->root) to->root = gone->root;
+  to->place = to->root;
   to->members += gone->members;
   to->inputs += gone->inputs;
   to->composite = true;
@@ -333,12 +332,12 @@ static void merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
 /* The groups that read an op become one where they may, else it has many users. */
 static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
   if (state->users >= TS_MANY_GROUPS) return;
-  state->users = find_group(p, state->users);
+  state->users = ts_fuse_find(p, state->users);
   if (state->second == TS_NO_GROUP) return;
-  state->second = find_group(p, state->second);
+  state->second = ts_fuse_find(p, state->second);
   if (state->users == state->second) return;
   if (!is_free(op->code) && may_merge(p, state->users, state->second))
-    merge(p, state->users, state->second);
+    ts_fuse_merge(p, state->users, state->second);
   else
     state->users = TS_MANY_GROUPS;
 }
@@ -347,15 +346,16 @@ static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
 
 /* A view or a little arithmetic on one large operand: reading its operand again costs no more than reading it. */
 static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
-  int32_t large = 0;
+  ts_value_id large = TS_NO_ID;
   if (is_view(op->code)) return true;
   if (!ts_op_is_elementwise(op->code) || ts_fuse_weight(op->code) > 1) return false;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_op_id maker = ts_graph_value(p->graph, op->operands[i])->op;
     if (maker != TS_NO_ID && is_free(ts_graph_op(p->graph, maker)->code)) continue;
-    large++;
+    if (large != TS_NO_ID && large != op->operands[i]) return false;
+    large = op->operands[i];
   }
-  return large <= 1;
+  return true;
 }
 
 static void measure_depth(ts_fuse_plan *p, ts_op_id id) {
@@ -474,5 +474,5 @@ ts_status ts_fuse_plan_region(ts_fuse_plan *p, ts_region_id id) {
     for (size_t i = region->ops.count; i-- > 0;) TS_TRY(place_op(p, region->ops.data[i]));
     TS_TRY(check_groups(p, first, &all_fit));
   }
-  return TS_SUCCESS;
+  return ts_fuse_join_siblings(p, id, first);
 }

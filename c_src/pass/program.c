@@ -64,3 +64,40 @@ bool ts_program_row_is_one(const ts_program *program) {
   }
   return true;
 }
+
+static bool is_reduction(const ts_program_node *node) {
+  return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
+}
+
+bool ts_program_has_chain(const ts_program *program) {
+  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  for (size_t i = 0; i < program->nodes.count; i++) {
+    const ts_program_node *node = &program->nodes.data[i];
+    bool inherits = node->a >= 0 && after[node->a];
+    if (node->kind == TS_PROGRAM_OP)
+      inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
+    if (is_reduction(node) && inherits) return true;
+    after[i] = inherits || is_reduction(node);
+  }
+  return false;
+}
+
+bool ts_program_stores_points(const ts_program *program) {
+  for (size_t i = 0; i < program->stores.count; i++) {
+    if (program->nodes.data[program->stores.data[i].node].varies) return true;
+  }
+  return false;
+}
+
+int64_t ts_program_bytes_read(const ts_program *program) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < program->loads.count; i++) {
+    const ts_access *load = &program->loads.data[i];
+    int64_t elements = 1;
+    for (int32_t l = 0; l < program->loops.count; l++) {
+      if (load->at.coef[l] != 0) elements *= program->loops.extent[l];
+    }
+    bytes += elements * (int64_t)ts_dtype_size(load->dtype);
+  }
+  return bytes;
+}

@@ -109,6 +109,12 @@ void ts_program_deinit(ts_program *program);
 
 /* True when the reduced loops are one loop for every access. */
 bool ts_program_row_is_one(const ts_program *program);
+/* True when a reduction needs another one's result. */
+bool ts_program_has_chain(const ts_program *program);
+/* True when some result has an element for each point, not each row. */
+bool ts_program_stores_points(const ts_program *program);
+/* Bytes that the loads touch: each element once for each load, what is gathered not counted. */
+int64_t ts_program_bytes_read(const ts_program *program);
 
 /* Adds a node whose `varies` follows from what it reads. */
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out);

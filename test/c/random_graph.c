@@ -57,6 +57,7 @@ static int64_t random_dim(generator *g) {
 static ts_shape fresh_shape(generator *g) {
   static const int32_t ranks[] = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
   ts_shape shape = {.rank = RNG_PICK(&g->random, ranks)};
+  if (rng_chance(&g->random, 5)) shape.rank = (int32_t)rng_between(&g->random, 6, 10);
   for (int32_t d = 0; d < shape.rank; d++) {
     shape.dims[d] = random_dim(g);
     while (!fits(g, &shape)) shape.dims[d] /= 2; /* dims to come are still 0 */
@@ -178,12 +179,13 @@ static const struct {
     {make_move, 24, false, false},      {make_indexed, 8, false, false}, {make_reduce, 10, false, false},
     {make_arg_reduce, 3, false, false}, {make_scan, 3, false, false},    {make_row_program, 5, false, false},
     {make_dot, 5, false, true},         {make_control, 5, true, false},  {make_region_reduce, 2, true, false},
+    {make_siblings, 8, false, false},
 };
 
 static production random_production(generator *g, const scope *s) {
   enum { MAX_DEPTH = 2 };
   for (;;) {
-    int64_t at = rng_below(&g->random, 102);
+    int64_t at = rng_below(&g->random, 110);
     size_t i = 0;
     while (at >= productions[i].weight) at -= productions[i++].weight;
     if (productions[i].control && (g->options.no_control || s->depth >= MAX_DEPTH)) continue;

@@ -1,6 +1,6 @@
 /* Random valid programs and arguments for them, for differential tests: the
  * same seed and options always give the same. Covers every op but fusion,
- * every supported type, ranks 0 to 5, empty and odd sizes, several results,
+ * every supported type, ranks 0 to 10, empty and odd sizes, several results,
  * values with many uses and with none, and nested regions. Thread-safe. */
 #ifndef TS_TEST_RANDOM_GRAPH_H
 #define TS_TEST_RANDOM_GRAPH_H

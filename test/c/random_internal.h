@@ -81,6 +81,7 @@ ts_status make_indexed(generator *g, scope *s);
 /* random_reduce.c */
 ts_status make_reduce(generator *g, scope *s);
 ts_status make_arg_reduce(generator *g, scope *s);
+ts_status make_siblings(generator *g, scope *s);
 ts_status make_scan(generator *g, scope *s);
 ts_status make_row_program(generator *g, scope *s);
 ts_status make_dot(generator *g, scope *s);

@@ -23,7 +23,7 @@ static void remove_dim(ts_shape *shape, int32_t at) {
   shape->dims[--shape->rank] = 0;
 }
 
-enum { MAX_RANK = 5 };
+enum { MAX_RANK = 10 };
 
 /* Merges two neighbours, splits one by a divisor, or adds or drops a 1. */
 static void reshape_once(generator *g, ts_shape *shape) {
@@ -76,7 +76,7 @@ static ts_status broadcast(generator *g, scope *s, ts_value_id x, ts_value_id *o
   for (int32_t d = 0; d < to.rank; d++) {
     if (to.dims[d] == 1 && rng_chance(&g->random, 70)) to.dims[d] = RNG_PICK(&g->random, sizes);
   }
-  while (to.rank < MAX_RANK && rng_chance(&g->random, 60)) {
+  while (to.rank < MAX_RANK && rng_chance(&g->random, to.rank < 5 ? 60 : 15)) {
     int32_t at = (int32_t)rng_below(&g->random, to.rank + 1);
     insert_dim(&to, at, RNG_PICK(&g->random, sizes));
     for (int32_t d = 0; d < axes.rank; d++) axes.dims[d] += axes.dims[d] >= at;

@@ -27,6 +27,38 @@ ts_status make_arg_reduce(generator *g, scope *s) {
   return offer(s, x, false);
 }
 
+/* ---- siblings ---- */
+
+/* x itself, something of each element of it, or another value of its type. */
+static ts_status sibling_operand(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_type type = type_of(g, x);
+  switch (rng_below(&g->random, 4)) {
+  case 0: return add_binary(g, s, TS_OP_MULTIPLY, x, x, out);
+  case 1: return add_unary(g, s, TS_OP_NEGATE, x, out);
+  case 2: return pick_like(g, s, type.dtype, &type.shape, out);
+  default: *out = x; return TS_SUCCESS;
+  }
+}
+
+/* Several reductions over the same space, of which some read others' results and some have an element for each point.
+ */
+ts_status make_siblings(generator *g, scope *s) {
+  static const ts_opcode codes[] = {TS_OP_REDUCE_SUM, TS_OP_REDUCE_SUM, TS_OP_REDUCE_PRODUCT,
+                                    TS_OP_REDUCE_MAX, TS_OP_REDUCE_MIN, TS_OP_REDUCE_ANY};
+  ts_value_id x = pick(g, s), y, before = TS_NO_ID;
+  ts_attrs attrs = {.axes = random_axes(g, type_of(g, x).shape.rank)};
+  for (int64_t count = rng_between(&g->random, 2, 4); count > 0; count--) {
+    TS_TRY(sibling_operand(g, s, x, &y));
+    if (rng_chance(&g->random, 30)) TS_TRY(offer(s, y, false));
+    TS_TRY(add_op(g, s, RNG_PICK(&g->random, codes), &attrs, &y, 1, &y));
+    bool alike = before != TS_NO_ID && type_of(g, before).dtype == type_of(g, y).dtype;
+    if (alike && rng_chance(&g->random, 40)) TS_TRY(add_binary(g, s, TS_OP_SUBTRACT, y, before, &y));
+    TS_TRY(offer(s, y, false));
+    before = y;
+  }
+  return TS_SUCCESS;
+}
+
 ts_status make_scan(generator *g, scope *s) {
   static const ts_opcode codes[] = {TS_OP_CUMULATIVE_SUM, TS_OP_CUMULATIVE_SUM, TS_OP_CUMULATIVE_PRODUCT,
                                     TS_OP_CUMULATIVE_MIN, TS_OP_CUMULATIVE_MAX};
@@ -112,7 +144,7 @@ static void add_dim(ts_shape *shape, int64_t dim) { shape->dims[shape->rank++] =
 
 /* Gives each dim of lhs a role, and makes an rhs of those that are shared and some of its own. */
 static dot_plan plan_dot(generator *g, const ts_shape *lhs) {
-  enum { CONTRACT, BATCH, FREE, MAX_RANK = 5 };
+  enum { CONTRACT, BATCH, FREE, MAX_RANK = 6 };
   dot_plan plan = {.work = ts_shape_elements(lhs)};
   ts_dims *lhs_lists[] = {&plan.attrs.dot.lhs_contract, &plan.attrs.dot.lhs_batch};
   ts_dims *rhs_lists[] = {&plan.attrs.dot.rhs_contract, &plan.attrs.dot.rhs_batch};
@@ -148,7 +180,7 @@ ts_status make_dot(generator *g, scope *s) {
   ts_value_id operands[2] = {pick(g, s)}, y;
   ts_type lhs = type_of(g, operands[0]);
   dot_plan plan = plan_dot(g, &lhs.shape);
-  bool small = plan.work <= MAX_WORK && plan.result.rank <= 5;
+  bool small = plan.work <= MAX_WORK && plan.result.rank <= 8;
   if (!small || !fits(g, &plan.result) || !fits(g, &plan.rhs)) return make_reduce(g, s);
   if (plan.rhs.rank > 0) rotate(&plan, rng_below(&g->random, plan.rhs.rank));
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));

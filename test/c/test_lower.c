@@ -139,6 +139,22 @@ START_TEST(long_rows)
 }
 END_TEST
 
+#define SIBLINGS(from, to, axes)                                                                      \
+  GRAPH("%0: " from, to ", " to ", " to,                                                              \
+        "%1, %2, %3 = fusion %0 {kind = 0} {\nbody(%4: " from ") {\n%5 = multiply %4, %4 : " from     \
+        "\n%6 = reduce_sum %5 {axes = " axes "} : " to "\n%7 = reduce_sum %4 {axes = " axes "} : " to \
+        "\n%8 = reduce_max %4 {axes = " axes "} : " to "\n%9 = subtract %8, %6 : " to                 \
+        "\nreturn %9, %6, %7\n}\n} : " to ", " to ", " to "\nreturn %1, %2, %3\n")
+
+START_TEST(siblings)
+{
+  expect(SIBLINGS("f32[4,100]", "f32[4]", "[1]"), "row[4,100]");
+  expect(SIBLINGS("f64[100,300]", "f64[300]", "[0]"), "col[100,300]");
+  expect(SIBLINGS("bf16[40000]", "bf16[]", "[0]"), "row[2,16384] row[7232] row[3]");
+  expect(SIBLINGS("f32[20000,3]", "f32[3]", "[0]"), "col[16384,3] col[3616,3] row[3,2]");
+}
+END_TEST
+
 START_TEST(fusions)
 {
   expect(GRAPH("%0: f32[4,6]", "f32[4,6]",
@@ -208,6 +224,7 @@ static Suite *suite(void) {
   tcase_add_test(t, indexed);
   tcase_add_test(t, reductions);
   tcase_add_test(t, long_rows);
+  tcase_add_test(t, siblings);
   tcase_add_test(t, fusions);
   tcase_add_test(t, failing_allocations);
   tcase_add_loop_test(t, random_graphs, 0, 60);

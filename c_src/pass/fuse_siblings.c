@@ -1,0 +1,279 @@
+/* Reductions that read what other groups read, over the same rows, become one group with them, which reads it once:
+ * mean and variance, least and greatest, a loss and its gradient's sums. Neither group need be read by the other, and
+ * each may be read by anyone, so here the order matters: the group stands where the earlier one stood if all that the
+ * later one reads is there by then, or where the later one stood if nobody reads the earlier one before that. Else
+ * they stay apart. Every op has its place, so no cycle can arise. Near-linear: a value has a few candidates, and only
+ * neighbours in the graph are looked at. */
+#include "pass/fuse.h"
+
+#include "tensor/reduce_tree.h"
+
+#define MAX_CANDIDATES 8     /* of a value */
+#define MAX_MEMBERS 64       /* of a group of siblings */
+#define MAX_INPUTS 32        /* of one group that are looked at */
+#define MAX_ACCUMULATORS 512 /* bytes: four sums of f32, which stay in registers, or in cache by columns */
+#define SHORT_ROW 64         /* elementwise ops do better by themselves than by rows that are shorter */
+#define MAX_DEPTH 8
+
+/* A group that reads a value. */
+typedef struct candidate {
+  uint32_t group;
+  uint32_t next; /* of the same value; NONE */
+} candidate;
+
+#define NONE 0 /* `candidates` of a value are one more than where they are in the list */
+
+typedef struct siblings {
+  ts_fuse_plan *plan;
+  const ts_graph *graph;
+  TS_VEC(candidate) list;
+} siblings;
+
+/* ---- readers ---- */
+
+static ts_status find_readers(ts_fuse_plan *p) {
+  const ts_graph *graph = p->graph;
+  size_t edges = 0;
+  if (p->use_start) return TS_SUCCESS;
+  for (size_t i = 0; i < graph->ops.count; i++) edges += graph->ops.data[i].operand_count;
+  TS_TRY(TS_NEW_ARRAY(graph->values.count + 2, &p->use_start));
+  TS_TRY(TS_NEW_ARRAY(edges + 1, &p->use_ops));
+  TS_TRY(TS_NEW_ARRAY(graph->values.count, &p->candidates));
+  uint32_t *end = p->use_start + 1; /* while it fills; one to the left afterwards */
+  for (size_t i = 0; i < graph->ops.count; i++) {
+    const ts_op *op = &graph->ops.data[i];
+    for (uint32_t k = 0; k < op->operand_count; k++) end[op->operands[k] + 1]++;
+  }
+  for (size_t v = 0; v < graph->values.count; v++) end[v + 1] += end[v];
+  for (size_t i = 0; i < graph->ops.count; i++) {
+    const ts_op *op = &graph->ops.data[i];
+    for (uint32_t k = 0; k < op->operand_count; k++) p->use_ops[end[op->operands[k]]++] = (ts_op_id)i;
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- places ---- */
+
+static bool is_member(const ts_fuse_op *op) { return op->group != TS_NO_GROUP; }
+
+static ts_op_id place_of(const ts_fuse_plan *p, ts_op_id op) {
+  return is_member(&p->ops[op]) ? p->groups.data[p->ops[op].group].place : op;
+}
+
+/* True when a value that is no result of `beside` can be had in front of `place`. */
+static bool is_there(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t own, uint32_t beside,
+                     int depth) {
+  ts_op_id maker = ts_graph_value(p->graph, value)->op;
+  if (maker == TS_NO_ID) return true;
+  const ts_fuse_op *state = &p->ops[maker];
+  if (is_member(state) && (state->group == own || state->group == beside)) return true;
+  if (!state->inlined) return place_of(p, maker) < place;
+  if (depth == MAX_DEPTH) return false;
+  const ts_op *op = ts_graph_op(p->graph, maker);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    if (!is_there(p, op->operands[i], place, own, beside, depth + 1)) return false;
+  }
+  return true;
+}
+
+/* The later group could stand in the earlier one's place. */
+static bool can_come_forward(const ts_fuse_plan *p, uint32_t later, uint32_t earlier) {
+  ts_op_id place = p->groups.data[earlier].place;
+  for (ts_op_id id = p->groups.data[later].first; id != TS_NO_ID; id = p->ops[id].next) {
+    const ts_op *op = ts_graph_op(p->graph, id);
+    for (uint32_t i = 0; i < op->operand_count; i++) {
+      if (!is_there(p, op->operands[i], place, later, earlier, 0)) return false;
+    }
+  }
+  return true;
+}
+
+/* True when all that read a value do so after `place`, or in one of two groups. */
+static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t a, uint32_t b, int depth) {
+  for (uint32_t u = p->use_start[value]; u < p->use_start[value + 1]; u++) {
+    ts_op_id reader = p->use_ops[u];
+    const ts_fuse_op *state = &p->ops[reader];
+    if (is_member(state) && state->group != a && state->group != b && place_of(p, reader) <= place) return false;
+    if (state->alone && reader <= place) return false;
+    if (!state->inlined) continue;
+    if (depth == MAX_DEPTH || !is_read_after(p, ts_graph_op(p->graph, reader)->first_result, place, a, b, depth + 1))
+      return false;
+  }
+  return true;
+}
+
+/* The earlier group could stand in the later one's place. */
+static bool can_wait(const ts_fuse_plan *p, uint32_t earlier, uint32_t later) {
+  ts_op_id place = p->groups.data[later].place;
+  for (ts_op_id id = p->groups.data[earlier].first; id != TS_NO_ID; id = p->ops[id].next) {
+    if (!p->ops[id].is_output) continue;
+    if (!is_read_after(p, ts_graph_op(p->graph, id)->first_result, place, earlier, later, 0)) return false;
+  }
+  return true;
+}
+
+/* ---- pairs ---- */
+
+static bool is_reduction_group(const ts_fuse_group *g) { return g->reduction != TS_NO_ID; }
+
+/* Elementwise ops can go along with rows that stay in cache. */
+static bool goes_along(const ts_fuse_group *points, const ts_fuse_group *rows) {
+  return points->points == rows->points && rows->trailing && rows->row >= SHORT_ROW && rows->row <= TS_REDUCE_BLOCK;
+}
+
+static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {
+  if (!is_reduction_group(a)) return is_reduction_group(b) && goes_along(a, b);
+  if (!is_reduction_group(b)) return goes_along(b, a);
+  return a->points == b->points && a->rows == b->rows && a->trailing == b->trailing;
+}
+
+/* One kernel that reads less than both: at least half of what the smaller one reads. */
+static ts_status pays(const ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
+  ts_fuse_kernel one, other, both;
+  *out = false;
+  TS_TRY(ts_fuse_measure(p, a, b, &both));
+  if (!both.fits || both.accumulators > MAX_ACCUMULATORS) return TS_SUCCESS;
+  TS_TRY(ts_fuse_measure(p, a, a, &one));
+  TS_TRY(ts_fuse_measure(p, b, b, &other));
+  int64_t saved = one.bytes + other.bytes - both.bytes, smaller = one.bytes < other.bytes ? one.bytes : other.bytes;
+  *out = saved > 0 && 2 * saved >= smaller;
+  return TS_SUCCESS;
+}
+
+/* What only its own group reads is no result of it any more. */
+static void find_outputs(ts_fuse_plan *p, uint32_t group) {
+  for (ts_op_id id = p->groups.data[group].first; id != TS_NO_ID; id = p->ops[id].next) {
+    ts_fuse_op *op = &p->ops[id];
+    ts_value_id value = ts_graph_op(p->graph, id)->first_result;
+    op->is_output =
+        op->is_output && (op->for_result || op->for_op || !is_read_after(p, value, TS_NO_ID - 1, group, group, 0));
+  }
+}
+
+static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place) {
+  ts_fuse_group *a = &p->groups.data[into], *b = &p->groups.data[from];
+  if (!is_reduction_group(a)) {
+    a->reduction = b->reduction;
+    a->rows = b->rows, a->row = b->row, a->trailing = b->trailing;
+  }
+  a->has_points = a->has_points || b->has_points;
+  ts_fuse_merge(p, into, from);
+  a->place = place;
+  find_outputs(p, into);
+}
+
+static bool may_pair(const ts_fuse_plan *p, uint32_t a, uint32_t b) {
+  const ts_fuse_group *x = &p->groups.data[a], *y = &p->groups.data[b];
+  return a != b && x->members + y->members <= MAX_MEMBERS && same_space(x, y);
+}
+
+static ts_status try_pair(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
+  *out = false;
+  if (!may_pair(p, a, b)) return TS_SUCCESS;
+  uint32_t early = p->groups.data[a].place < p->groups.data[b].place ? a : b, late = early == a ? b : a;
+  bool forward = can_come_forward(p, late, early);
+  if (!forward && !can_wait(p, early, late)) return TS_SUCCESS;
+  TS_TRY(pays(p, a, b, out));
+  if (*out) join(p, a, b, p->groups.data[forward ? early : late].place);
+  return TS_SUCCESS;
+}
+
+/* ---- what a group reads ---- */
+
+typedef struct inputs {
+  ts_value_id values[MAX_INPUTS];
+  int32_t count;
+} inputs;
+
+static void add_input(inputs *in, ts_value_id value) {
+  for (int32_t i = 0; i < in->count; i++) {
+    if (in->values[i] == value) return;
+  }
+  if (in->count < MAX_INPUTS) in->values[in->count++] = value;
+}
+
+/* Values of as many elements as there are points, from memory. */
+static void add_inputs(const ts_fuse_plan *p, uint32_t group, ts_op_id id, inputs *in, int depth) {
+  const ts_op *op = ts_graph_op(p->graph, id);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    const ts_value *value = ts_graph_value(p->graph, op->operands[i]);
+    const ts_fuse_op *maker = value->op == TS_NO_ID ? NULL : &p->ops[value->op];
+    if (maker && maker->inlined && depth < MAX_DEPTH)
+      add_inputs(p, group, value->op, in, depth + 1);
+    else if (!(maker && maker->group == group) && ts_shape_elements(&value->shape) >= p->groups.data[group].points)
+      add_input(in, op->operands[i]);
+  }
+}
+
+static void find_inputs(const ts_fuse_plan *p, uint32_t group, inputs *in) {
+  in->count = 0;
+  for (ts_op_id id = p->groups.data[group].first; id != TS_NO_ID; id = p->ops[id].next) {
+    add_inputs(p, group, id, in, 0);
+    if (p->ops[id].is_output) add_input(in, ts_graph_op(p->graph, id)->first_result);
+  }
+}
+
+static ts_status add_candidate(siblings *s, ts_value_id value, uint32_t group) {
+  candidate c = {group, s->plan->candidates[value]};
+  TS_TRY(TS_VEC_PUSH(&s->list, c));
+  s->plan->candidates[value] = (uint32_t)s->list.count;
+  return TS_SUCCESS;
+}
+
+static ts_status visit(siblings *s, uint32_t group) {
+  ts_fuse_plan *p = s->plan;
+  inputs in;
+  find_inputs(p, group, &in);
+  for (int32_t i = 0; i < in.count; i++) {
+    uint32_t at = p->candidates[in.values[i]];
+    for (int n = 0; at != NONE && n < MAX_CANDIDATES; n++) {
+      bool joined;
+      TS_TRY(try_pair(p, ts_fuse_find(p, s->list.data[at - 1].group), ts_fuse_find(p, group), &joined));
+      if (joined) break;
+      at = s->list.data[at - 1].next;
+    }
+  }
+  for (int32_t i = 0; i < in.count; i++) TS_TRY(add_candidate(s, in.values[i], group));
+  return TS_SUCCESS;
+}
+
+/* Candidates are numbers in the list of one region. */
+static void forget(const siblings *s, ts_region_id id) {
+  const ts_region *region = ts_graph_region(s->graph, id);
+  if (!s->plan->candidates) return;
+  for (size_t i = 0; i < region->params.count; i++) s->plan->candidates[region->params.data[i]] = NONE;
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(s->graph, region->ops.data[i]);
+    for (uint32_t r = 0; r < op->result_count; r++) s->plan->candidates[op->first_result + r] = NONE;
+  }
+}
+
+static bool is_candidate(const ts_fuse_plan *p, uint32_t group) {
+  const ts_fuse_group *g = &p->groups.data[group];
+  return g->merged == group && !g->writes_parts && p->ops[g->root].restraint == 0;
+}
+
+/* Worth a walk: there is a reduction and something else. */
+static bool has_pair(const ts_fuse_plan *p, size_t first) {
+  size_t reductions = 0, candidates = 0;
+  for (size_t g = first; g < p->groups.count; g++) {
+    if (!is_candidate(p, (uint32_t)g)) continue;
+    candidates++;
+    reductions += is_reduction_group(&p->groups.data[g]);
+  }
+  return reductions > 0 && candidates > 1;
+}
+
+/* Groups were made from the last op to the first. */
+ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t first) {
+  siblings s = {.plan = plan, .graph = plan->graph};
+  if (!has_pair(plan, first)) return TS_SUCCESS;
+  TS_TRY(find_readers(plan));
+  ts_status status = TS_SUCCESS;
+  for (size_t g = plan->groups.count; !status && g-- > first;) {
+    if (is_candidate(plan, (uint32_t)g)) status = visit(&s, (uint32_t)g);
+  }
+  forget(&s, region);
+  TS_VEC_FREE(&s.list);
+  return status;
+}
