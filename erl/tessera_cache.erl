@@ -1,12 +1,16 @@
 %% @private Compiled programs by what they were compiled for. Readers go straight
-%% to a table. The server lets one of several callers compile while the others
-%% wait, and drops the oldest programs when there are too many, or when their
-%% keys, which hold what functions close over, take too many bytes.
+%% to a table. Of several callers one compiles: who enters the key into a second
+%% table, that of claims. The others wait for the server, which hands a claim on
+%% when its holder fails or dies. The server drops the oldest programs when there
+%% are too many, or when their keys, which hold what functions close over, take
+%% too many bytes. A caller that nobody waits for does not wait either.
 -module(tessera_cache).
 -behaviour(gen_server).
 -export([start_link/0, fetch/2, clear/0, size/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-define(CLAIMS, tessera_cache_claims).      % {Key, Pid}
+-define(MANY_CLAIMS, 64).                   % among so many those of the dead are looked for
 -define(DEFAULT_LIMIT, 4096).
 -define(DEFAULT_KEY_BYTES, 256 * 1024 * 1024).
 
@@ -14,7 +18,7 @@
                 limit_bytes    :: pos_integer(),
                 bytes = 0      :: non_neg_integer(),                            % of all keys
                 order = queue:new() :: queue:queue({term(), non_neg_integer()}),
-                claims = #{}   :: #{term() => {reference(), [gen_server:from()]}},
+                waiting = #{}  :: #{term() => {reference(), [gen_server:from()]}},   % by key; the monitor of who makes it
                 keys = #{}     :: #{reference() => term()}}).
 
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
@@ -28,18 +32,29 @@ fetch(Key, Make) ->
     end.
 
 claim(Key, Make) ->
-    ensure_started(),
-    case gen_server:call(?MODULE, {claim, Key}, infinity) of
+    try ets:insert_new(?CLAIMS, {Key, self()}) of
+        true -> make(Key, Make);
+        false -> wait(Key, Make)
+    catch error:badarg ->
+        ensure_started(),
+        wait(Key, Make)
+    end.
+
+wait(Key, Make) ->
+    case gen_server:call(?MODULE, {wait, Key}, infinity) of
         {value, Value} -> Value;
-        make ->
-            try Make() of
-                Value ->
-                    ok = gen_server:call(?MODULE, {made, Key, Value}, infinity),
-                    Value
-            catch Class:Reason:Trace ->
-                ok = gen_server:call(?MODULE, {failed, Key}, infinity),
-                erlang:raise(Class, Reason, Trace)
-            end
+        make -> make(Key, Make)
+    end.
+
+%% Casts and calls of a process arrive in their order: its next look-up finds the value.
+make(Key, Make) ->
+    try Make() of
+        Value ->
+            ok = gen_server:cast(?MODULE, {made, Key, Value}),
+            Value
+    catch Class:Reason:Trace ->
+        ok = gen_server:cast(?MODULE, {failed, Key, self()}),
+        erlang:raise(Class, Reason, Trace)
     end.
 
 %% Functions work without the application having been started by hand.
@@ -57,67 +72,101 @@ clear() ->
 -spec size() -> non_neg_integer().
 size() ->
     ensure_started(),
-    ets:info(?MODULE, size).
+    gen_server:call(?MODULE, size, infinity).
 
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, protected, {read_concurrency, true}]),
+    ?CLAIMS = ets:new(?CLAIMS, [named_table, public, {write_concurrency, true}]),
     _ = 'Elixir.Tessera.Defn.LockedCache':new(),
     {ok, #state{limit = application:get_env(tessera, max_programs, ?DEFAULT_LIMIT),
                 limit_bytes = application:get_env(tessera, max_key_bytes, ?DEFAULT_KEY_BYTES)}}.
 
-handle_call({claim, Key}, From, State) ->
+handle_call({wait, Key}, From, State) ->
     case ets:lookup(?MODULE, Key) of
         [{_, Value}] -> {reply, {value, Value}, State};
         [] -> wait_or_make(Key, From, State)
     end;
-handle_call({made, Key, Value}, _From, State) ->
-    true = ets:insert(?MODULE, {Key, Value}),
-    {Waiting, #state{order = Order, bytes = Bytes} = State1} = unclaim(Key, State),
-    [gen_server:reply(Waiter, {value, Value}) || Waiter <- Waiting],
-    Size = erlang:external_size(Key),
-    {reply, ok, bound(State1#state{order = queue:in({Key, Size}, Order), bytes = Bytes + Size})};
-handle_call({failed, Key}, _From, State) ->
-    {reply, ok, hand_on(Key, State)};
+handle_call(size, _From, State) ->
+    {reply, ets:info(?MODULE, size), State};
 handle_call(clear, _From, State) ->
     true = ets:delete_all_objects(?MODULE),
     {reply, ok, State#state{order = queue:new(), bytes = 0}}.
 
+handle_cast({made, Key, Value}, State) ->
+    IsNew = not ets:member(?MODULE, Key),
+    true = ets:insert(?MODULE, {Key, Value}),
+    true = ets:delete(?CLAIMS, Key),
+    {Waiting, #state{order = Order, bytes = Bytes} = State1} = unwatch(Key, State),
+    [gen_server:reply(Waiter, {value, Value}) || Waiter <- Waiting],
+    forget_dead(),
+    case IsNew of
+        true ->
+            Size = erlang:external_size(Key),
+            {noreply, bound(State1#state{order = queue:in({Key, Size}, Order), bytes = Bytes + Size})};
+        false -> {noreply, State1}
+    end;
+handle_cast({failed, Key, Pid}, State) ->
+    {noreply, hand_on(Key, Pid, State)};
 handle_cast(_, State) -> {noreply, State}.
 
 %% The maker of a program died.
-handle_info({'DOWN', Monitor, process, _, _}, #state{keys = Keys} = State) ->
+handle_info({'DOWN', Monitor, process, Pid, _}, #state{keys = Keys} = State) ->
     case Keys of
-        #{Monitor := Key} -> {noreply, hand_on(Key, State)};
+        #{Monitor := Key} -> {noreply, hand_on(Key, Pid, State)};
         _ -> {noreply, State}
     end;
 handle_info(_, State) -> {noreply, State}.
 
-wait_or_make(Key, From, #state{claims = Claims} = State) ->
-    case Claims of
-        #{Key := {Monitor, Waiting}} -> {noreply, State#state{claims = Claims#{Key := {Monitor, Waiting ++ [From]}}}};
-        _ -> {reply, make, claim_for(From, [], Key, State)}
+wait_or_make(Key, {Pid, _} = From, #state{waiting = Waiting, keys = Keys} = State) ->
+    case {Waiting, ets:lookup(?CLAIMS, Key)} of
+        {#{Key := {Monitor, Others}}, _} ->
+            {noreply, State#state{waiting = Waiting#{Key := {Monitor, Others ++ [From]}}}};
+        {_, [{_, Maker}]} ->
+            Monitor = monitor(process, Maker),
+            {noreply, State#state{waiting = Waiting#{Key => {Monitor, [From]}}, keys = Keys#{Monitor => Key}}};
+        {_, []} ->
+            %% Meanwhile somebody else may have entered it.
+            case ets:insert_new(?CLAIMS, {Key, Pid}) of
+                true -> {reply, make, State};
+                false -> wait_or_make(Key, From, State)
+            end
     end.
 
-claim_for({Pid, _}, Waiting, Key, #state{claims = Claims, keys = Keys} = State) ->
-    Monitor = monitor(process, Pid),
-    State#state{claims = Claims#{Key => {Monitor, Waiting}}, keys = Keys#{Monitor => Key}}.
-
-unclaim(Key, #state{claims = Claims, keys = Keys} = State) ->
-    case maps:take(Key, Claims) of
-        {{Monitor, Waiting}, Rest} ->
+unwatch(Key, #state{waiting = Waiting, keys = Keys} = State) ->
+    case maps:take(Key, Waiting) of
+        {{Monitor, Callers}, Rest} ->
             demonitor(Monitor, [flush]),
-            {Waiting, State#state{claims = Rest, keys = maps:remove(Monitor, Keys)}};
+            {Callers, State#state{waiting = Rest, keys = maps:remove(Monitor, Keys)}};
         error -> {[], State}
     end.
 
-%% The next one who waits tries for himself: his error has his own stack trace.
-hand_on(Key, State) ->
-    case unclaim(Key, State) of
-        {[], State1} -> State1;
-        {[Next | Waiting], State1} ->
-            gen_server:reply(Next, make),
-            claim_for(Next, Waiting, Key, State1)
+%% The next one who waits tries for himself: his error has his own stack trace. Pid has the claim no more, if it had.
+hand_on(Key, Pid, State) ->
+    {Waiting, State1} = unwatch(Key, State),
+    true = ets:delete_object(?CLAIMS, {Key, Pid}),
+    case Waiting of
+        [] -> State1;
+        [{Next, _} = From | Others] ->
+            case ets:insert_new(?CLAIMS, {Key, Next}) of
+                true ->
+                    gen_server:reply(From, make),
+                    lists:foldl(fun(Other, S) -> wait_again(Key, Other, S) end, State1, Others);
+                false -> lists:foldl(fun(Other, S) -> wait_again(Key, Other, S) end, State1, Waiting)
+            end
     end.
+
+wait_again(Key, From, State) ->
+    case wait_or_make(Key, From, State) of
+        {reply, Reply, State1} ->
+            gen_server:reply(From, Reply),
+            State1;
+        {noreply, State1} -> State1
+    end.
+
+%% Claims of processes that were killed, of programs that nobody has asked for since.
+forget_dead() ->
+    ets:info(?CLAIMS, size) < ?MANY_CLAIMS orelse
+        [ets:delete_object(?CLAIMS, Claim) || {_, Pid} = Claim <- ets:tab2list(?CLAIMS), not is_process_alive(Pid)].
 
 %% The newest program stays, however large its key.
 bound(#state{order = Order, limit = Limit, bytes = Bytes, limit_bytes = LimitBytes} = State) ->

@@ -661,7 +661,9 @@ static ts_status set_entry(void *context, ts_step *step) {
 static ts_status fetch_kernels(builder *b) {
   const ts_chooser *c = &b->chooser;
   TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, c->sources.count + 1));
-  TS_TRY(ts_jit_get_kernels(c->sources.data, c->sources.count, b->exe->kernels.data));
+  ts_status (*get)(const ts_kernel_source *, size_t, ts_kernel **) =
+      b->options->at_hand ? ts_jit_get_known : ts_jit_get_kernels;
+  TS_TRY(get(c->sources.data, c->sources.count, b->exe->kernels.data));
   b->exe->kernels.count = c->sources.count;
   ts_jit_prefetch(c->later.data, c->later.count);
   return ts_block_walk(&b->exe->root, set_entry, b->exe);

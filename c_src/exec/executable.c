@@ -18,6 +18,9 @@
 #define SHORT_NS 30000
 #define SHORT_LOOP_NS 300000
 
+/* Elements that the interpreter goes through while a normal scheduler waits. */
+enum { FOLD_AT_HAND = 64 };
+
 /* ---- steps ---- */
 
 void ts_step_deinit(ts_step *step) {
@@ -65,10 +68,13 @@ static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
 }
 
 static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
-  (void)context;
+  const ts_compile_options *options = context;
   for (size_t i = 0; i < graph->ops.count; i++)
     if (!folds_exactly(graph, &graph->ops.data[i]))
       return ts_error(TS_UNIMPLEMENTED, "%s is not folded", ts_op_name(graph->ops.data[i].code));
+  for (size_t i = 0; options->at_hand && i < graph->values.count; i++)
+    if (ts_shape_elements(&graph->values.data[i].shape) > FOLD_AT_HAND)
+      return ts_error(TS_CANCELLED, "much has to be folded first");
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
 
@@ -106,7 +112,8 @@ static ts_status find_moves(ts_executable *exe) {
 
 /* Folds are always expanded: there is no other way to run them. */
 static ts_status transform(const ts_graph *graph, const ts_compile_options *options, ts_graph **out) {
-  ts_pass_options passes = {.evaluate = evaluate, .no_fusion = options->no_fusion};
+  ts_pass_options passes = {
+      .evaluate = evaluate, .context = (void *)(uintptr_t)options, .no_fusion = options->no_fusion};
   if (!options->no_simplify) return ts_pipeline_run(graph, &passes, out);
   if (options->no_fusion) return ts_pass_expand(graph, &passes, out);
   ts_graph *expanded;
@@ -143,10 +150,13 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
   ts_arena_init(&exe->arena);
   ts_jit_stats before, after;
   ts_jit_get_stats(&before);
-  ts_status status = create(exe, graph, options ? options : &defaults);
+  if (!options) options = &defaults;
+  ts_status status = create(exe, graph, options);
   if (status) {
     ts_executable_release(exe);
-    return status;
+    if (!options->at_hand || ts_status_code(status) != TS_CANCELLED) return status;
+    ts_status_free(status);
+    return TS_SUCCESS;
   }
   ts_jit_get_stats(&after);
   /* Others' included, when they compile now. */

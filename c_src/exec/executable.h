@@ -14,6 +14,7 @@ typedef struct ts_executable ts_executable;
 typedef struct ts_compile_options {
   bool no_fusion;       /* each op its own kernel */
   bool no_simplify;     /* the graph as given (then fused) */
+  bool at_hand;         /* nothing that may take long: no program where a kernel has to be made, or much to be folded */
   bool general_kernels; /* for tests: more general kernels than the shapes ask for, with the same bits */
 } ts_compile_options;
 
@@ -41,7 +42,8 @@ typedef struct ts_executable_stats {
   int64_t pass_ns, lower_ns, kernel_ns; /* where compiling took its time */
 } ts_executable_stats;
 
-/* Compiles; `graph` is copied as needed and may go. NULL options: defaults. */
+/* Compiles; `graph` is copied as needed and may go. NULL options: defaults. `*out` is NULL, without an error, when it
+ * should be done at hand and cannot. */
 ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out);
 void ts_executable_retain(ts_executable *executable);
 void ts_executable_release(ts_executable *executable);

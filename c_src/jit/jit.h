@@ -41,6 +41,8 @@ typedef struct ts_kernel ts_kernel;
 /* Fetches or compiles `count` kernels, in parallel, and waits. On success out[i]
  * is a reference for each source (release it); on failure none is. */
 ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out);
+/* The same for those that are in memory: at once, TS_CANCELLED when one is not. */
+ts_status ts_jit_get_known(const ts_kernel_source *sources, size_t count, ts_kernel **out);
 ts_kernel_fn ts_kernel_entry(const ts_kernel *kernel);
 const char *ts_kernel_text(const ts_kernel *kernel);
 ts_hash128 ts_kernel_hash(const ts_kernel *kernel);

@@ -309,6 +309,22 @@ ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_k
   return status;
 }
 
+ts_status ts_jit_get_known(const ts_kernel_source *sources, size_t count, ts_kernel **out) {
+  size_t found = 0;
+  pthread_mutex_lock(&session.lock);
+  for (; found < count; found++) {
+    out[found] = ts_map_get(&session.kernels, sources[found].text, sources[found].length);
+    if (!out[found] || out[found]->state != READY) break;
+    retain(out[found]);
+  }
+  bool all = found == count;
+  for (size_t i = 0; i < found; i++)
+    if (!all) release(out[i]);
+  if (all) session.stats.reused += (int64_t)count;
+  pthread_mutex_unlock(&session.lock);
+  return all ? TS_SUCCESS : ts_error(TS_CANCELLED, "a kernel has to be made first");
+}
+
 /* ---- in the background ---- */
 
 /* True when there is an object for that text. */

@@ -9,6 +9,9 @@ static ErlNifResourceType *executable_type, *run_type;
 
 enum { FEW = 8 };
 
+/* Ops of a program that is compiled in a few hundred microseconds, where kernels are known. */
+enum { SHORT_PROGRAM = 400 };
+
 /* ---- arguments ---- */
 
 ts_status ts_nif_args_init(ts_nif_args *args, size_t count) {
@@ -229,22 +232,39 @@ static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_
   return TS_SUCCESS;
 }
 
-ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: of a finished program. Dirty. */
+/* *out is NULL when it has to be done on a dirty scheduler. */
+static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool at_hand, ts_executable **out) {
   ts_nif_builder *builder;
   const ts_graph *graph;
-  ts_executable *executable;
-  ts_compile_options options = {0};
-  ERL_NIF_TERM term, head, tail = argv[1];
-  (void)argc;
-  if (!ts_nif_builder_get(env, argv[0], &builder))
-    return ts_nif_error(env, ts_nif_expected(env, "a traced program", argv[0]));
+  ts_compile_options options = {.at_hand = at_hand};
+  ERL_NIF_TERM head, tail = argv[1];
+  *out = NULL;
+  if (!ts_nif_builder_get(env, argv[0], &builder)) return ts_nif_expected(env, "a traced program", argv[0]);
   while (enif_get_list_cell(env, tail, &head, &tail)) {
     options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
     options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
   }
-  TS_NIF_TRY(env, ts_nif_builder_graph(builder, &graph));
-  TS_NIF_TRY(env, ts_executable_create(graph, &options, &executable));
+  TS_TRY(ts_nif_builder_graph(builder, &graph));
+  if (at_hand && graph->ops.count > SHORT_PROGRAM) return TS_SUCCESS;
+  return ts_executable_create(graph, &options, out);
+}
+
+static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_executable *executable;
+  ERL_NIF_TERM term;
+  (void)argc;
+  TS_NIF_TRY(env, compile(env, argv, false, &executable));
+  TS_NIF_TRY(env, make_executable(env, executable, &term));
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: of a finished program. A short one whose kernels are
+   * known at once, any other one on a dirty scheduler. */
+  ts_executable *executable;
+  ERL_NIF_TERM term;
+  TS_NIF_TRY(env, compile(env, argv, true, &executable));
+  if (!executable) return enif_schedule_nif(env, "compile", ERL_NIF_DIRTY_JOB_CPU_BOUND, compile_dirty, argc, argv);
   TS_NIF_TRY(env, make_executable(env, executable, &term));
   return term;
 }

@@ -214,7 +214,7 @@ static ErlNifFunc functions[] = {
     {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},
     {"parse", 1, ts_nif_parse, CPU},
-    {"compile", 2, ts_nif_compile, CPU},
+    {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
     {"executable_info", 1, ts_nif_executable_info, 0},
     {"explain", 1, ts_nif_explain, CPU},

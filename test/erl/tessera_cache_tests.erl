@@ -1,0 +1,105 @@
+%% One of several callers makes a value, whatever happens to the others.
+-module(tessera_cache_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+cache_test_() ->
+    {setup, fun() -> {ok, _} = application:ensure_all_started(tessera) end,
+     [fun made_once/0, fun own_value_is_found/0, fun failures_are_not_kept/0, fun next_one_tries/0, fun maker_dies/0,
+      fun dead_makers_leave_nothing/0, {timeout, 60, fun many/0}]}.
+
+key() -> {?MODULE, make_ref()}.
+
+made_once() ->
+    Key = key(),
+    Self = self(),
+    Make = fun() -> Self ! made, timer:sleep(50), value end,
+    Pids = [spawn_link(fun() -> Self ! {got, tessera_cache:fetch(Key, Make)} end) || _ <- lists:seq(1, 20)],
+    [?assertEqual(value, receive {got, Value} -> Value end) || _ <- Pids],
+    ?assertEqual(1, count(made)).
+
+count(Message) ->
+    receive Message -> 1 + count(Message)
+    after 0 -> 0
+    end.
+
+own_value_is_found() ->
+    [begin
+         Key = key(),
+         ?assertEqual(I, tessera_cache:fetch(Key, fun() -> I end)),
+         ?assertEqual(I, tessera_cache:fetch(Key, fun() -> error(twice) end))
+     end || I <- lists:seq(1, 200)].
+
+failures_are_not_kept() ->
+    Key = key(),
+    ?assertError(first, tessera_cache:fetch(Key, fun() -> error(first) end)),
+    ?assertThrow(second, tessera_cache:fetch(Key, fun() -> throw(second) end)),
+    ?assertEqual(third, tessera_cache:fetch(Key, fun() -> third end)).
+
+%% Each that fails does so for itself; the first that does not makes it for the rest.
+next_one_tries() ->
+    Key = key(),
+    Self = self(),
+    Left = counters:new(1, []),
+    counters:put(Left, 1, 3),
+    Make = fun() ->
+                   timer:sleep(20),
+                   case counters:get(Left, 1) of
+                       0 -> Self ! made, value;
+                       _ -> counters:sub(Left, 1, 1), error(failed)
+                   end
+           end,
+    [spawn_link(fun() -> Self ! {got, try tessera_cache:fetch(Key, Make) catch error:failed -> failed end} end)
+     || _ <- lists:seq(1, 10)],
+    Got = [receive {got, Value} -> Value end || _ <- lists:seq(1, 10)],
+    ?assertEqual({3, 7, 1}, {length([failed || failed <- Got]), length([value || value <- Got]), count(made)}).
+
+maker_dies() ->
+    Key = key(),
+    Self = self(),
+    Maker = spawn(fun() -> tessera_cache:fetch(Key, fun() -> Self ! making, timer:sleep(infinity) end) end),
+    receive making -> ok end,
+    Waiters = [spawn_link(fun() -> Self ! {got, tessera_cache:fetch(Key, fun() -> Self ! made, value end)} end)
+               || _ <- lists:seq(1, 5)],
+    timer:sleep(20),
+    exit(Maker, kill),
+    [?assertEqual(value, receive {got, Value} -> Value end) || _ <- Waiters],
+    ?assertEqual(1, count(made)).
+
+%% Nobody asks for what they were making.
+dead_makers_leave_nothing() ->
+    Makers = [spawn_monitor(fun() -> tessera_cache:fetch(key(), fun() -> exit(self(), kill), timer:sleep(infinity) end) end)
+              || _ <- lists:seq(1, 200)],
+    [receive {'DOWN', Monitor, process, _, _} -> ok end || {_, Monitor} <- Makers],
+    _ = tessera_cache:fetch(key(), fun() -> value end),
+    _ = tessera_cache:size(),
+    ?assert(ets:info(tessera_cache_claims, size) < 64).
+
+%% Makers that succeed, fail and die, and those who wait for them: everybody gets an answer.
+many() ->
+    Self = self(),
+    Keys = [key() || _ <- lists:seq(1, 20)],
+    Make = fun() ->
+                   case rand:uniform(8) of
+                       1 -> error(failed);
+                       2 -> exit(self(), kill);
+                       3 -> timer:sleep(1), value;
+                       _ -> value
+                   end
+           end,
+    Pids = [spawn_monitor(fun() ->
+                                  Got = try tessera_cache:fetch(lists:nth(rand:uniform(20), Keys), Make)
+                                        catch error:failed -> failed
+                                        end,
+                                  Self ! {got, Got}
+                          end) || _ <- lists:seq(1, 2000)],
+    [receive {'DOWN', Monitor, process, Pid, _} -> ok after 20000 -> ?assert(false) end || {Pid, Monitor} <- Pids],
+    Values = got(),
+    ?assertEqual([], [V || V <- Values, V =/= value, V =/= failed]),
+    [?assertEqual(value, tessera_cache:fetch(Key, fun() -> value end)) || Key <- Keys],
+    _ = tessera_cache:size(),
+    ?assertEqual([], [Claim || {Key, _} = Claim <- ets:tab2list(tessera_cache_claims), lists:member(Key, Keys)]).
+
+got() ->
+    receive {got, Value} -> [Value | got()]
+    after 0 -> []
+    end.
