@@ -2,6 +2,9 @@
 
 #include "base/slots.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +46,15 @@ static void *counted(void *block) {
 void *ts_malloc_raw(size_t size) {
   if (ts_alloc_should_fail()) return NULL;
   return counted(malloc(size ? size : 1));
+}
+
+enum { KEPT_BYTES = 16 << 20 };
+
+void ts_alloc_keep_freed(void) {
+#ifdef __GLIBC__
+  (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+  (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+#endif
 }
 
 /* Small ones by malloc, whose per-thread cache calloc does not look at. */

@@ -18,14 +18,14 @@ static bool reserve(ts_text *text, size_t extra) {
   return true;
 }
 
-void ts_text_append_n(ts_text *text, const char *bytes, size_t n) {
-  if ((text->failed || text->capacity - text->length <= n) && !reserve(text, n)) return;
+void ts_text_reserve(ts_text *text, size_t extra) { (void)reserve(text, extra); }
+
+void ts_text_append_slow(ts_text *text, const char *bytes, size_t n) {
+  if (!reserve(text, n)) return;
   if (n) memcpy(text->data + text->length, bytes, n);
   text->length += n;
   text->data[text->length] = '\0';
 }
-
-void ts_text_append(ts_text *text, const char *string) { ts_text_append_n(text, string, strlen(string)); }
 
 static void append_digits(ts_text *text, bool negative, uint64_t magnitude) {
   char digits[24], *at = digits + sizeof(digits);
@@ -38,7 +38,10 @@ static void append_digits(ts_text *text, bool negative, uint64_t magnitude) {
 }
 
 void ts_text_int(ts_text *text, int64_t number) {
-  append_digits(text, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+  if (number >= 0 && number < 10)
+    ts_text_append_n(text, &"0123456789"[number], 1);
+  else
+    append_digits(text, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void ts_text_uint(ts_text *text, uint64_t number) { append_digits(text, false, number); }

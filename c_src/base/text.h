@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 
+#include <string.h>
+
 typedef struct ts_text {
   char *data; /* NUL-terminated once anything was appended */
   size_t length;
@@ -13,8 +15,25 @@ typedef struct ts_text {
   bool failed;
 } ts_text;
 
-void ts_text_append(ts_text *text, const char *string);
-void ts_text_append_n(ts_text *text, const char *bytes, size_t n);
+/* Makes room for about so many more characters. */
+void ts_text_reserve(ts_text *text, size_t extra);
+void ts_text_append_slow(ts_text *text, const char *bytes, size_t n);
+
+/* Here, so that appending a literal is a move or two: programs are printed when they are named. */
+static inline void ts_text_append_n(ts_text *text, const char *bytes, size_t n) {
+  if (__builtin_expect(text->failed || text->capacity - text->length <= n, 0)) {
+    ts_text_append_slow(text, bytes, n);
+    return;
+  }
+  if (n) memcpy(text->data + text->length, bytes, n);
+  text->length += n;
+  text->data[text->length] = '\0';
+}
+
+static inline void ts_text_append(ts_text *text, const char *string) {
+  ts_text_append_n(text, string, __builtin_strlen(string));
+}
+
 void ts_text_int(ts_text *text, int64_t number); /* decimal, as the next one: many times faster than formats */
 void ts_text_uint(ts_text *text, uint64_t number);
 void ts_text_format(ts_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

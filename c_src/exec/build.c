@@ -79,16 +79,32 @@ static ts_status result_storage(builder *b, ts_value_id v, ts_storage_id *out) {
 
 /* ---- steps ---- */
 
+/* Copies what people want to know of a step: the graph goes when all is built. */
+static ts_status name_step(builder *b, ts_step *step, ts_op_id id) {
+  const ts_op *op = ts_graph_op(b->graph, id);
+  step->op = id;
+  step->code = op->code;
+  step->type = NULL;
+  if (op->result_count == 0) return TS_SUCCESS;
+  const ts_value *v = ts_graph_value(b->graph, op->first_result);
+  ts_type *type;
+  size_t dims = (size_t)v->shape.rank * sizeof(*v->shape.dims);
+  TS_TRY(ts_arena_alloc(&b->exe->arena, offsetof(ts_type, shape.dims) + dims, (void **)&type));
+  type->dtype = v->dtype;
+  type->shape.rank = v->shape.rank;
+  memcpy(type->shape.dims, v->shape.dims, dims);
+  step->type = type;
+  return TS_SUCCESS;
+}
+
 /* A step for `op` at a position, with its operands' storages read and
  * fresh storages for its results. */
 static ts_status start_step_at(builder *b, ts_step_kind kind, ts_op_id id, int32_t position, ts_step *out) {
   const ts_op *op = ts_graph_op(b->graph, id);
   ts_arena *arena = &b->exe->arena;
-  *out = (ts_step){.kind = kind,
-                   .op = id,
-                   .position = position,
-                   .operand_count = op->operand_count,
-                   .result_count = op->result_count};
+  *out = (ts_step){
+      .kind = kind, .position = position, .operand_count = op->operand_count, .result_count = op->result_count};
+  TS_TRY(name_step(b, out, id));
   TS_TRY(TS_ARENA_ARRAY(arena, op->operand_count + 1, &out->operands));
   TS_TRY(TS_ARENA_ARRAY(arena, op->result_count + 1, &out->results));
   for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -107,7 +123,8 @@ static ts_status start_step(builder *b, ts_step_kind kind, ts_op_id id, ts_step 
 }
 
 static ts_status copy_step(builder *b, ts_block *block, ts_storage_id from, ts_storage_id to, ts_op_id op) {
-  ts_step step = {.kind = TS_STEP_COPY, .op = op, .position = b->position++, .operand_count = 1, .result_count = 1};
+  ts_step step = {.kind = TS_STEP_COPY, .position = b->position++, .operand_count = 1, .result_count = 1};
+  TS_TRY(name_step(b, &step, op));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &step.operands));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &step.results));
   step.operands[0] = from;
@@ -317,7 +334,7 @@ static ts_status fill_epilogue(builder *b, ts_step *step, ts_op_id id, ts_step_e
   e->scratch_bytes = e->launch.launch->scratch;
   TS_TRY(add_words(b, &e->launch));
   TS_TRY(add_scratch(b, own.position, &e->scratch_bytes, &e->scratch));
-  step->op = id;
+  TS_TRY(name_step(b, step, id));
   step->operands = operands;
   step->operand_count = count;
   step->results = own.results;

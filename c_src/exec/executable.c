@@ -134,6 +134,8 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
   TS_TRY(ts_build(exe, options));
   TS_TRY(find_moves(exe));
+  ts_graph_destroy(exe->graph);
+  exe->graph = NULL;
   exe->is_short = is_short(exe);
   exe->is_single = ts_run_is_single(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
@@ -241,10 +243,8 @@ static void explain_launch(const ts_executable *exe, const ts_step_launch *l, in
 
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
   static const char *const kinds[] = {"launch", "gemm", "scan", "reference", "copy", "while", "cond", "whole"};
-  const ts_op *op = ts_graph_op(exe->graph, step->op);
-  const ts_value *v = op->result_count ? ts_graph_value(exe->graph, op->first_result) : NULL;
-  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", kinds[step->kind], ts_op_name(op->code),
-                 v ? TS_SHAPE_STR(v->dtype, &v->shape) : "");
+  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", kinds[step->kind], ts_op_name(step->code),
+                 step->type ? TS_SHAPE_STR(step->type->dtype, &step->type->shape) : "");
   explain_cost(out, step->cost_ns);
   ts_text_append(out, "  reads");
   for (uint32_t i = 0; i < step->operand_count; i++) explain_storage(exe, step->operands[i], out);

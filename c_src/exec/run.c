@@ -277,7 +277,7 @@ static void run_whole(ts_run *run, const ts_step *step) {
   for (uint32_t i = 0; i < step->result_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->results[i]];
   words[n] = (int64_t)(intptr_t)(run->control ? run->control : &never);
   step->whole.entry(words, 0, 1, NULL);
-  run->resumed = must_pause(run) && ts_graph_op(run->exe->graph, step->op)->code == TS_OP_WHILE;
+  run->resumed = must_pause(run) && step->code == TS_OP_WHILE;
   if (run->resumed) run->frames[run->depth - 1].next--;
 }
 
@@ -288,9 +288,8 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
     return TS_SUCCESS;
   case TS_STEP_GEMM: return run_gemm(run, step);
   case TS_STEP_SCAN:
-    return ts_scan_run(ts_graph_op(run->exe->graph, step->op)->code, step->scan.dtype, &step->scan.shape,
-                       step->scan.axis, step->scan.reverse, run->base[step->operands[0]], run->base[step->results[0]],
-                       run->parallel, cancel_flag(run));
+    return ts_scan_run(step->code, step->scan.dtype, &step->scan.shape, step->scan.axis, step->scan.reverse,
+                       run->base[step->operands[0]], run->base[step->results[0]], run->parallel, cancel_flag(run));
   case TS_STEP_REFERENCE: return run_reference(run, step);
   case TS_STEP_COPY:
     copy_bytes(run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);

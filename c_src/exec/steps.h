@@ -79,7 +79,9 @@ typedef struct ts_block {
 
 typedef struct ts_step {
   ts_step_kind kind;
-  ts_op_id op; /* of the compiled graph, for names */
+  ts_op_id op; /* of the graph, while it is built */
+  ts_opcode code;
+  const ts_type *type; /* of its first result, for people, with as many dims as it has; NULL: there is none */
   int32_t position;
   uint32_t operand_count, result_count;
   ts_storage_id *operands, *results;
@@ -130,7 +132,7 @@ typedef struct ts_step {
 struct ts_executable {
   _Atomic uint32_t refs;
   ts_arena arena;
-  ts_graph *graph; /* after the pipeline; storages and steps point into it */
+  ts_graph *graph; /* after the pipeline; NULL when all is built: nothing points into it */
   size_t param_count, result_count;
   ts_type *param_types, *result_types;
   TS_VEC(ts_storage) storages;

@@ -198,6 +198,7 @@ ts_status ts_graph_print(const ts_graph *graph, ts_text *out) {
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &p.numbers));
   for (size_t i = 0; i < graph->values.count; i++) p.numbers[i] = TS_NO_ID;
+  ts_text_reserve(out, 64 * graph->ops.count + 20 * root->params.count);
   ts_text_append(out, "graph @");
   print_name(&p, graph->name);
   print_params(&p, root);

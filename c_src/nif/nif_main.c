@@ -162,7 +162,9 @@ static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
 
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
   int refused = start(env, priv, info);
-  if (!refused) ts_jit_warm_up();
+  if (refused) return refused;
+  ts_alloc_keep_freed();
+  ts_jit_warm_up();
   return refused;
 }
 
