@@ -146,7 +146,11 @@ run(Jit, Program, Signature, Args, Leaves) ->
     end.
 
 program(#jit{id = Id} = Jit, Signature, Args) ->
-    tessera_cache:fetch({Id, Signature}, fun() -> make(Jit, Signature, Args) end).
+    Key = {Id, Signature},
+    case tessera_cache:find(Key) of
+        {ok, Program} -> Program;
+        error -> tessera_cache:fetch(Key, fun() -> make(Jit, Signature, Args) end)
+    end.
 
 renew(Jit, Signature, Args) ->
     ok = tessera_cache:clear(),

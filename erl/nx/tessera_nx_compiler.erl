@@ -86,8 +86,15 @@ compiled(Key, Vars, Fun, #options{cache = Path, debug = Debug} = Options) when i
 compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Off =:= nil ->
     report(miss, Key, make(Vars, Fun, Options), Options);
 compiled(Key, Vars, Fun, Options) ->
+    CacheKey = cache_key(Key, Vars, Options),
+    case tessera_cache:find(CacheKey) of
+        {ok, {_, Compiled}} -> report(hit, Key, Compiled, Options);
+        error -> compiled_once(CacheKey, Key, Vars, Fun, Options)
+    end.
+
+compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     Self = make_ref(),
-    case tessera_cache:fetch(cache_key(Key, Vars, Options), fun() -> {Self, make(Vars, Fun, Options)} end) of
+    case tessera_cache:fetch(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end) of
         {Self, Compiled} ->
             check_recompilation(Key, Vars, Compiled),
             report(miss, Key, Compiled, Options);
