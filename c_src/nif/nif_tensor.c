@@ -1,6 +1,7 @@
 #include "nif/nif_tensor.h"
 
 #include "base/alloc.h"
+#include "base/slots.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +13,13 @@
 /* Binaries up to this size live on the process heap, so a view would gain nothing. */
 #define HEAP_BINARY_BYTES 64
 
-static ErlNifResourceType *tensor_type, *view_type;
+/* The VM counts the resources of a type in one word. Threads that make tensors of different types do not write to the
+ * same. */
+enum { TENSOR_TYPES = 4 };
+
+static ErlNifResourceType *tensor_types[TENSOR_TYPES], *view_type;
+
+static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
 
 /* ---- memory pressure ----
  * Erlang's collector does not know how much a handle holds. So we count, and
@@ -87,13 +94,18 @@ static void view_destroy(ErlNifEnv *env, void *object) {
 }
 
 bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
-  tensor_type = enif_open_resource_type(env, NULL, "tessera_tensor", tensor_destroy, flags, NULL);
+  static const char *const names[TENSOR_TYPES] = {"tessera_tensor", "tessera_tensor_1", "tessera_tensor_2",
+                                                  "tessera_tensor_3"};
+  for (int i = 0; i < TENSOR_TYPES; i++) {
+    tensor_types[i] = enif_open_resource_type(env, NULL, names[i], tensor_destroy, flags, NULL);
+    if (!tensor_types[i]) return false;
+  }
   view_type = enif_open_resource_type(env, NULL, "tessera_view", view_destroy, flags, NULL);
-  return tensor_type && view_type;
+  return view_type;
 }
 
 ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
-  ts_nif_tensor *tensor = enif_alloc_resource(tensor_type, sizeof *tensor);
+  ts_nif_tensor *tensor = enif_alloc_resource(tensor_types[own_type()], sizeof *tensor);
   if (!tensor) {
     ts_buffer_release(buffer);
     return ts_error_no_memory();
@@ -117,7 +129,10 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
 }
 
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
-  return enif_get_resource(env, term, tensor_type, (void **)out);
+  int type = own_type(); /* of most that come here */
+  for (int i = 0; i < TENSOR_TYPES; i++)
+    if (enif_get_resource(env, term, tensor_types[(type + i) % TENSOR_TYPES], (void **)out)) return true;
+  return false;
 }
 
 bool ts_nif_tessera_get(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out_ref) {
