@@ -12,6 +12,8 @@
 
 /* A task shorter than this is not worth handing to another thread. */
 #define TASK_NS 20000
+/* Between two tasks a run can be ended, so none takes much longer than this. */
+#define LONGEST_TASK_NS 5000000
 /* Nanoseconds for a byte that is in some cache, and for one that is not. */
 #define CACHED_BYTE_PS 25
 #define MEMORY_BYTE_PS 80
@@ -147,6 +149,7 @@ static void split_launch(ts_step_launch *l, int64_t point_cost) {
   int64_t units = l->launch->units, width = ts_cpu_count(), tasks = l->cost_ns / TASK_NS;
   if (tasks < 2 || width < 2) tasks = 1;
   if (tasks > 8 * width) tasks = 8 * width;
+  if (tasks < l->cost_ns / LONGEST_TASK_NS) tasks = l->cost_ns / LONGEST_TASK_NS;
   int64_t per = tasks < 1 ? units : (units + tasks - 1) / tasks;
   /* whole cache lines, so that threads do not share any */
   if (l->launch->desc.kind == TS_KERNEL_MAP && l->launch->desc.rank == 1) per = (per + 1023) & ~(int64_t)1023;

@@ -3,6 +3,7 @@
  * later runs of the same thread. A while swaps the pointers of a carried value and
  * its next one after each iteration. Where a run is, is a stack of blocks and not
  * of C frames, so that it can be left between any two steps. */
+#include "base/cancel.h"
 #include "base/fp_env.h"
 #include "base/slots.h"
 #include "exec/pool.h"
@@ -37,7 +38,7 @@ typedef struct ts_run {
 static const _Atomic bool *cancel_flag(const ts_run *run) { return run->control ? &run->control->cancel : NULL; }
 
 static bool is_set(const _Atomic bool *flag) { return atomic_load_explicit(flag, memory_order_relaxed); }
-static bool cancelled(const ts_run *run) { return run->control && is_set(&run->control->cancel); }
+static bool cancelled(const ts_run *run) { return ts_cancelled(cancel_flag(run)); }
 static bool must_pause(const ts_run *run) { return run->may_pause && is_set(&run->control->pause); }
 
 /* ---- contexts ---- */
@@ -101,7 +102,7 @@ typedef struct launch_job {
 
 static void launch_task(void *arg, int64_t task, int worker) {
   const launch_job *job = arg;
-  if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed)) return;
+  if (ts_cancelled(job->cancel)) return;
   int64_t begin = task * job->per_task, end = begin + job->per_task;
   job->entry(job->words, begin, end < job->units ? end : job->units, job->scratch + worker * job->scratch_bytes);
 }
@@ -187,16 +188,17 @@ static ts_status run_reference(ts_run *run, const ts_step *step) {
     const ts_value *v = ts_graph_value(step->reference.graph, root->params.data[i]);
     status = ts_buffer_wrap(v->dtype, &v->shape, run->base[step->operands[i]], NULL, NULL, &args[i]);
   }
-  if (!status) status = ts_ref_run(step->reference.graph, args, root->params.count, run->pool, &result);
-  if (!status && result->bytes) memcpy(run->base[step->results[0]], result->data, (size_t)result->bytes);
+  if (!status)
+    status = ts_ref_run_until(step->reference.graph, args, root->params.count, run->pool, cancel_flag(run), &result);
+  if (!status) ts_copy_bytes(run->base[step->results[0]], result->data, result->bytes, cancel_flag(run));
   ts_buffer_release(result);
   for (size_t i = 0; i < root->params.count; i++) ts_buffer_release(args[i]);
   ts_free(args);
   return status;
 }
 
-static void copy_bytes(void *to, const void *from, int64_t bytes) {
-  if (to != from && bytes > 0) memcpy(to, from, (size_t)bytes);
+static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t bytes) {
+  ts_copy_bytes(to, from, bytes, cancel_flag(run));
 }
 
 /* Puts every carried value back into its own memory, wherever the swaps have left it. A value's two
@@ -205,7 +207,7 @@ static void settle(ts_run *run, const ts_step *step, void *const *home) {
   for (uint32_t i = 0; i < step->result_count; i++) {
     ts_storage_id carried = step->results[i], next = step->loop.next[i];
     if (run->base[carried] == home[i]) continue;
-    copy_bytes(home[i], run->base[carried], run->exe->storages.data[carried].bytes);
+    copy_bytes(run, home[i], run->base[carried], run->exe->storages.data[carried].bytes);
     run->base[next] = run->base[carried];
     run->base[carried] = home[i];
   }
@@ -233,7 +235,7 @@ static ts_status begin_while(ts_run *run, const ts_step *step) {
   TS_TRY(TS_NEW_ARRAY(step->result_count, &home));
   for (uint32_t i = 0; i < step->result_count; i++) {
     home[i] = run->base[step->results[i]];
-    copy_bytes(home[i], run->base[step->operands[i]], run->exe->storages.data[step->results[i]].bytes);
+    copy_bytes(run, home[i], run->base[step->operands[i]], run->exe->storages.data[step->results[i]].bytes);
   }
   ts_status status = push(run, &step->loop.condition, step, home);
   if (status) ts_free(home);
@@ -292,7 +294,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
                        run->base[step->operands[0]], run->base[step->results[0]], run->parallel, cancel_flag(run));
   case TS_STEP_REFERENCE: return run_reference(run, step);
   case TS_STEP_COPY:
-    copy_bytes(run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
+    copy_bytes(run, run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
     return TS_SUCCESS;
   case TS_STEP_WHILE: return begin_while(run, step);
   case TS_STEP_COND:

@@ -3,6 +3,7 @@
 #ifndef TS_KERNEL_GEMM_INTERNAL_H
 #define TS_KERNEL_GEMM_INTERNAL_H
 
+#include "base/cancel.h"
 #include "jit/gemm_emit.h"
 #include "kernel/gemm.h"
 
@@ -28,7 +29,7 @@ typedef struct gemm_run {
 } gemm_run;
 
 static inline bool gemm_cancelled(const gemm_run *run) {
-  return run->cancel && atomic_load_explicit(run->cancel, memory_order_relaxed);
+  return ts_cancelled(run->cancel);
 }
 
 /* Shows a part of out that has its final values. */

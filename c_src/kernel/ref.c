@@ -7,6 +7,7 @@
 typedef struct interpreter {
   const ts_graph *graph;
   ts_pool *pool;
+  const _Atomic bool *cancel;
   ts_buffer **values; /* a reference for each value that is computed now */
 } interpreter;
 
@@ -125,7 +126,7 @@ static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *oper
   }
   const ts_value *value = ts_graph_value(in->graph, op->first_result);
   TS_TRY(ts_buffer_create(in->pool, value->dtype, &value->shape, &results[0]));
-  return compute(in, &(ts_ref_call){.op = op, .operands = operands, .result = results[0]});
+  return compute(in, &(ts_ref_call){.op = op, .operands = operands, .result = results[0], .cancel = in->cancel});
 }
 
 static ts_status run_op(interpreter *in, const ts_op *op) {
@@ -134,6 +135,7 @@ static ts_status run_op(interpreter *in, const ts_op *op) {
   ts_buffer **results = buffers + op->operand_count;
   for (uint32_t i = 0; i < op->operand_count; i++) buffers[i] = in->values[op->operands[i]];
   ts_status status = run_on(in, op, buffers, results);
+  if (!status && ts_cancelled(in->cancel)) status = ts_error(TS_CANCELLED, "the run was cancelled");
   if (status) release_all(results, op->result_count);
   for (uint32_t i = 0; !status && i < op->result_count; i++) set_value(in, op->first_result + i, results[i]);
   ts_free(buffers);
@@ -185,8 +187,13 @@ static ts_status check_args(const ts_graph *graph, ts_buffer *const *args, size_
 
 ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                      ts_buffer **out_results) {
+  return ts_ref_run_until(graph, args, arg_count, pool, NULL, out_results);
+}
+
+ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
+                           const _Atomic bool *cancel, ts_buffer **out_results) {
   TS_TRY(check_args(graph, args, arg_count));
-  interpreter in = {.graph = graph, .pool = pool};
+  interpreter in = {.graph = graph, .pool = pool, .cancel = cancel};
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &in.values));
   ts_status status = run_region(&in, TS_ROOT, args, out_results);
   ts_free(in.values);

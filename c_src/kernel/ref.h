@@ -12,5 +12,8 @@
  * number, type or shape of arguments is an error. On failure no result is set. */
 ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                      ts_buffer **out_results);
+/* The same until `cancel` becomes true, which ends it with TS_CANCELLED. NULL: it never does. */
+ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
+                           const _Atomic bool *cancel, ts_buffer **out_results);
 
 #endif

@@ -49,7 +49,8 @@ static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64
   ts_dtype type = ts_ref_accumulator(l->dtype);
   ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t k = 0; k < ts_shape_elements(&lhs->contract); k++, ts_ref_next(&lhs->contract, index)) {
+  for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(&lhs->contract));
+       k++, ts_ref_next(&lhs->contract, index)) {
     ts_scalar x = ts_ref_get(l, lhs_base + ts_ref_offset(lhs->contract.rank, index, lhs->contract_strides));
     ts_scalar y = ts_ref_get(r, rhs_base + ts_ref_offset(rhs->contract.rank, index, rhs->contract_strides));
     acc = multiply_add(type, ts_scalar_convert(l->dtype, x, type), ts_scalar_convert(r->dtype, y, type), acc);
@@ -64,7 +65,7 @@ void ts_ref_dot(const ts_ref_call *call) {
   dot_side rhs = get_side(&call->operands[1]->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     const int64_t *lhs_free = index + lhs.batch.rank, *rhs_free = lhs_free + lhs.free.rank;
     int64_t lhs_base = ts_ref_offset(lhs.batch.rank, index, lhs.batch_strides) +
                        ts_ref_offset(lhs.free.rank, lhs_free, lhs.free_strides);

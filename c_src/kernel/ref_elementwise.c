@@ -1,35 +1,33 @@
 #include "kernel/ref_internal.h"
 
-#include <string.h>
-
 static int64_t elements(const ts_ref_call *call) { return ts_shape_elements(&call->result->shape); }
 
 static ts_scalar truth_value(bool truth) { return (ts_scalar){.bits = truth}; }
 
 static void unary(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     ts_ref_set(call->result, i, ts_ref_unary(call->op->code, x->dtype, ts_ref_get(x, i)));
   }
 }
 
 static void predicate(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     ts_ref_set(call->result, i, truth_value(ts_ref_predicate(call->op->code, x->dtype, ts_ref_get(x, i))));
   }
 }
 
 static void binary(const ts_ref_call *call) {
   const ts_buffer *a = call->operands[0], *b = call->operands[1];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     ts_ref_set(call->result, i, ts_ref_binary(call->op->code, a->dtype, ts_ref_get(a, i), ts_ref_get(b, i)));
   }
 }
 
 static void compare(const ts_ref_call *call) {
   const ts_buffer *a = call->operands[0], *b = call->operands[1];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     bool truth = ts_ref_compare(call->op->code, a->dtype, ts_ref_get(a, i), ts_ref_get(b, i));
     ts_ref_set(call->result, i, truth_value(truth));
   }
@@ -37,18 +35,18 @@ static void compare(const ts_ref_call *call) {
 
 static void convert(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     ts_ref_set(call->result, i, ts_scalar_convert(x->dtype, ts_ref_get(x, i), call->result->dtype));
   }
 }
 
 static void bitcast(const ts_ref_call *call) {
-  if (call->result->bytes > 0) memcpy(call->result->data, call->operands[0]->data, (size_t)call->result->bytes);
+  ts_copy_bytes(call->result->data, call->operands[0]->data, call->result->bytes, call->cancel);
 }
 
 static void select(const ts_ref_call *call) {
   const ts_buffer *predicates = call->operands[0];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     bool truth = ts_ref_truth(predicates->dtype, ts_ref_get(predicates, i));
     ts_ref_set(call->result, i, ts_ref_get(call->operands[truth ? 1 : 2], i));
   }
@@ -56,7 +54,7 @@ static void select(const ts_ref_call *call) {
 
 static void clamp(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0], *low = call->operands[1], *high = call->operands[2];
-  for (int64_t i = 0; i < elements(call); i++) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
     ts_scalar raised = ts_ref_binary(TS_OP_MAX, x->dtype, ts_ref_get(x, i), ts_ref_get(low, i));
     ts_ref_set(call->result, i, ts_ref_binary(TS_OP_MIN, x->dtype, raised, ts_ref_get(high, i)));
   }

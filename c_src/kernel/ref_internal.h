@@ -2,6 +2,7 @@
 #ifndef TS_KERNEL_REF_INTERNAL_H
 #define TS_KERNEL_REF_INTERNAL_H
 
+#include "base/cancel.h"
 #include "ir/graph.h"
 
 /* One op on buffers; `result` has the inferred type and shape and is to be filled. */
@@ -9,7 +10,13 @@ typedef struct ts_ref_call {
   const ts_op *op;
   ts_buffer *const *operands;
   ts_buffer *result;
+  const _Atomic bool *cancel; /* NULL: never */
 } ts_ref_call;
+
+/* The condition of every loop over elements: i < count, unless the run was cancelled. */
+static inline bool ts_ref_goes_on(const ts_ref_call *call, int64_t i, int64_t count) {
+  return i < count && (i % 1024 != 0 || !ts_cancelled(call->cancel));
+}
 
 /* ref_scalar.c: one element. Operands and result have the given type; a
  * compare op's operands do, its result is plain truth. */

@@ -55,10 +55,10 @@ static ts_scalar reduce_block(const combiner *c, const ts_scalar *x, int64_t cou
 }
 
 /* Overwrites x. */
-static ts_scalar reduce_tree(const combiner *c, ts_scalar *x, int64_t count) {
+static ts_scalar reduce_tree(const ts_ref_call *call, const combiner *c, ts_scalar *x, int64_t count) {
   while (count > TS_REDUCE_BLOCK) {
     int64_t blocks = 0;
-    for (int64_t k = 0; k < count; k += TS_REDUCE_BLOCK, blocks++) {
+    for (int64_t k = 0; ts_ref_goes_on(call, k, count); k += TS_REDUCE_BLOCK, blocks++) {
       int64_t length = count - k < TS_REDUCE_BLOCK ? count - k : TS_REDUCE_BLOCK;
       x[blocks] = reduce_block(c, x + k, length);
     }
@@ -83,12 +83,12 @@ ts_status ts_ref_reduce(const ts_ref_call *call) {
   int64_t count = ts_shape_elements(&split.reduced), kept[TS_MAX_RANK] = {0};
   ts_scalar *x;
   TS_TRY(TS_NEW_ARRAY((size_t)count, &x));
-  for (int64_t i = 0; i < ts_shape_elements(&split.kept); i++, ts_ref_next(&split.kept, kept)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
     int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides), reduced[TS_MAX_RANK] = {0};
-    for (int64_t k = 0; k < count; k++, ts_ref_next(&split.reduced, reduced)) {
+    for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(&split.reduced, reduced)) {
       x[k] = reduce_operand(call, &c, base + ts_ref_offset(split.reduced.rank, reduced, split.reduced_strides));
     }
-    ts_ref_set(result, i, ts_scalar_convert(c.type, reduce_tree(&c, x, count), result->dtype));
+    ts_ref_set(result, i, ts_scalar_convert(c.type, reduce_tree(call, &c, x, count), result->dtype));
   }
   ts_free(x);
   return TS_SUCCESS;
@@ -113,7 +113,7 @@ static bool replaces(const ts_ref_call *call, int64_t candidate, int64_t best) {
 
 static int64_t find_best(const ts_ref_call *call, int64_t base, int64_t stride, int64_t count) {
   int64_t best = 0;
-  for (int64_t k = 1; k < count; k++) {
+  for (int64_t k = 1; ts_ref_goes_on(call, k, count); k++) {
     if (replaces(call, base + k * stride, base + best * stride)) best = k;
   }
   return best;
@@ -129,7 +129,7 @@ void ts_ref_arg_reduce(const ts_ref_call *call) {
   }
   ts_ref_split split = ts_ref_split_dims(shape, &(ts_dims){.rank = 1, .dims = {axis}});
   int64_t kept[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(&split.kept); i++, ts_ref_next(&split.kept, kept)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
     int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides);
     int64_t best = find_best(call, base, split.reduced_strides[0], shape->dims[axis]);
     ts_ref_set(result, i, ts_scalar_from_s64(result->dtype, best));
@@ -146,10 +146,10 @@ void ts_ref_scan(const ts_ref_call *call) {
   ts_ref_split split = ts_ref_split_dims(&x->shape, &(ts_dims){.rank = 1, .dims = {axis}});
   combiner c = get_combiner(call->op->code, x->dtype);
   int64_t count = x->shape.dims[axis], stride = split.reduced_strides[0], kept[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(&split.kept); i++, ts_ref_next(&split.kept, kept)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
     int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides);
     ts_scalar carry = c.identity;
-    for (int64_t k = 0; k < count; k++) {
+    for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++) {
       int64_t at = base + (call->op->attrs->scan.reverse ? count - 1 - k : k) * stride;
       carry = combine(&c, carry, ts_scalar_convert(x->dtype, ts_ref_get(x, at), c.type));
       ts_ref_set(result, at, ts_scalar_convert(c.type, carry, result->dtype));

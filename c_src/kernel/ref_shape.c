@@ -1,14 +1,13 @@
 #include "kernel/ref_internal.h"
 
-#include <string.h>
-
 /* ---- sources ---- */
 
 static void iota(const ts_ref_call *call) {
   ts_buffer *result = call->result;
   int32_t axis = call->op->attrs->iota.axis;
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++, ts_ref_next(&result->shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&result->shape));
+       i++, ts_ref_next(&result->shape, index)) {
     ts_ref_set(result, i, ts_scalar_from_s64(result->dtype, axis < 0 ? i : index[axis]));
   }
 }
@@ -17,20 +16,22 @@ static void eye(const ts_ref_call *call) {
   ts_buffer *result = call->result;
   int32_t rank = result->shape.rank;
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++, ts_ref_next(&result->shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&result->shape));
+       i++, ts_ref_next(&result->shape, index)) {
     ts_ref_set(result, i, ts_scalar_from_s64(result->dtype, index[rank - 2] == index[rank - 1]));
   }
 }
 
-static void fill(ts_buffer *result, ts_scalar value) {
-  for (int64_t i = 0; i < ts_shape_elements(&result->shape); i++) ts_ref_set(result, i, value);
+static void fill(const ts_ref_call *call, ts_scalar value) {
+  ts_buffer *result = call->result;
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&result->shape)); i++) ts_ref_set(result, i, value);
 }
 
 void ts_ref_source(const ts_ref_call *call) {
   switch (call->op->code) {
   case TS_OP_IOTA: iota(call); break;
   case TS_OP_EYE: eye(call); break;
-  default: fill(call->result, call->op->attrs->constant.value); break;
+  default: fill(call, call->op->attrs->constant.value); break;
   }
 }
 
@@ -40,14 +41,14 @@ void ts_ref_source(const ts_ref_call *call) {
 static void copy_mapped(const ts_ref_call *call, int64_t base, const int64_t *strides) {
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     int64_t from = base + ts_ref_offset(shape->rank, index, strides);
     ts_ref_set(call->result, i, ts_ref_get(call->operands[0], from));
   }
 }
 
-static void copy_all(const ts_buffer *from, ts_buffer *to) {
-  if (to->bytes > 0) memcpy(to->data, from->data, (size_t)to->bytes);
+static void copy_all(const ts_ref_call *call) {
+  ts_copy_bytes(call->result->data, call->operands[0]->data, call->result->bytes, call->cancel);
 }
 
 static void broadcast(const ts_ref_call *call) {
@@ -113,8 +114,8 @@ static void pad(const ts_ref_call *call) {
   const ts_shape *from = &operand->shape, *to = &call->result->shape;
   int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0}, target;
   ts_shape_strides(to, strides);
-  fill(call->result, ts_ref_get(call->operands[1], 0));
-  for (int64_t i = 0; i < ts_shape_elements(from); i++, ts_ref_next(from, index)) {
+  fill(call, ts_ref_get(call->operands[1], 0));
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(from)); i++, ts_ref_next(from, index)) {
     if (pad_target(call->op->attrs, to, index, strides, &target)) {
       ts_ref_set(call->result, target, ts_ref_get(operand, i));
     }
@@ -122,11 +123,12 @@ static void pad(const ts_ref_call *call) {
 }
 
 /* Writes all of `part` into `whole`, its first element at `start`. */
-static void put(const ts_buffer *part, const int64_t *start, ts_buffer *whole) {
+static void put(const ts_ref_call *call, const ts_buffer *part, const int64_t *start) {
+  ts_buffer *whole = call->result;
   int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
   ts_shape_strides(&whole->shape, strides);
   int64_t base = ts_ref_offset(whole->shape.rank, start, strides);
-  for (int64_t i = 0; i < ts_shape_elements(&part->shape); i++, ts_ref_next(&part->shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&part->shape)); i++, ts_ref_next(&part->shape, index)) {
     ts_ref_set(whole, base + ts_ref_offset(part->shape.rank, index, strides), ts_ref_get(part, i));
   }
 }
@@ -135,7 +137,7 @@ static void concatenate(const ts_ref_call *call) {
   int32_t axis = call->op->attrs->axis;
   int64_t start[TS_MAX_RANK] = {0};
   for (uint32_t i = 0; i < call->op->operand_count; i++) {
-    put(call->operands[i], start, call->result);
+    put(call, call->operands[i], start);
     start[axis] += call->operands[i]->shape.dims[axis];
   }
 }
@@ -148,7 +150,7 @@ void ts_ref_shape_op(const ts_ref_call *call) {
   case TS_OP_SLICE: slice(call); break;
   case TS_OP_PAD: pad(call); break;
   case TS_OP_CONCATENATE: concatenate(call); break;
-  default: copy_all(call->operands[0], call->result); break; /* reshape */
+  default: copy_all(call); break; /* reshape */
   }
 }
 
@@ -182,8 +184,8 @@ static void put_slice(const ts_ref_call *call) {
   const ts_buffer *update = call->operands[1];
   int64_t start[TS_MAX_RANK];
   read_starts(call, 2, &update->shape, &call->result->shape, start);
-  copy_all(call->operands[0], call->result);
-  put(update, start, call->result);
+  copy_all(call);
+  put(call, update, start);
 }
 
 /* result[before..., indices' index..., after...] = operand[before..., indices[...], after...] */
@@ -194,7 +196,7 @@ static void take(const ts_ref_call *call) {
   int64_t strides[TS_MAX_RANK], index_strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
   ts_shape_strides(&operand->shape, strides);
   ts_shape_strides(&indices->shape, index_strides);
-  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     int64_t which = ts_ref_offset(index_rank, index + axis, index_strides);
     int64_t from = clamped_index(indices, which, operand->shape.dims[axis] - 1) * strides[axis];
     from += ts_ref_offset(axis, index, strides);
@@ -210,7 +212,7 @@ static void take_along_axis(const ts_ref_call *call) {
   const ts_shape *shape = &call->result->shape;
   int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
   ts_shape_strides(&operand->shape, strides);
-  for (int64_t i = 0; i < ts_shape_elements(shape); i++, ts_ref_next(shape, index)) {
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     int64_t chosen = clamped_index(indices, i, operand->shape.dims[axis] - 1);
     int64_t from = ts_ref_offset(shape->rank, index, strides) + (chosen - index[axis]) * strides[axis];
     ts_ref_set(call->result, i, ts_ref_get(operand, from));

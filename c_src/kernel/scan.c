@@ -4,9 +4,7 @@
  * interleaved. Either way each line's order, and so its bits, are the same. */
 #include "kernel/scan.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
+#include "base/cancel.h"
 
 /* A tile of lines: their elements are turned so that one step of all lines is one row of the tile. */
 #define ROWS 16
@@ -27,9 +25,7 @@ typedef struct scan_job {
 
 /* Asked once in CHECK steps of a line. */
 #define CHECK 8192
-static bool cancelled(const scan_job *job) {
-  return job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed);
-}
+static bool cancelled(const scan_job *job) { return ts_cancelled(job->cancel); }
 
 typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 

@@ -214,21 +214,41 @@ static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const 
                   (long long)bytes, binary->size);
 }
 
+/* A copy that takes longer than a millisecond, at 4 GB/s, is not made on a scheduler. */
+#define LONG_COPY_BYTES ((size_t)4 << 20)
+
+static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ErlNifBinary binary;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_buffer *buffer;
+  ERL_NIF_TERM term;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &binary)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
+  TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
+  TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
+  TS_NIF_TRY(env, copy_binary(&binary, dtype, &shape, &buffer));
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return ts_nif_with_pressure(env, term);
+}
+
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* from_binary(Binary, Type, Shape, MustCopy :: boolean()) -> Tensor */
   ErlNifBinary binary;
   ts_dtype dtype;
   ts_shape shape;
   ts_buffer *buffer = NULL;
-  (void)argc;
   if (!enif_inspect_binary(env, argv[0], &binary)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
   TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
   TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
   TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
   bool copy = enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], dtype, &shape, &buffer));
+  if (!buffer && binary.size > LONG_COPY_BYTES)
+    return enif_schedule_nif(env, "from_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_binary_dirty, argc, argv);
   if (!buffer) {
-    int percent = binary.size > (4 << 20) ? 100 : (int)(binary.size / (42 << 10)); /* 4 GB/s: 1 ms for 4 MB */
+    int percent = (int)(binary.size * 100 / LONG_COPY_BYTES);
     TS_NIF_TRY(env, copy_binary(&binary, dtype, &shape, &buffer));
     if (percent) enif_consume_timeslice(env, percent);
   }

@@ -65,7 +65,7 @@ static ts_scalar apply(const machine *m, const ts_kernel_node *node, int64_t k) 
   buffers[3].bytes = (int64_t)ts_dtype_size(node->dtype);
   ts_attrs attrs = {.dtype = node->dtype};
   op.attrs = &attrs;
-  ts_ref_elementwise(&(ts_ref_call){&op, operands, &buffers[3]});
+  ts_ref_elementwise(&(ts_ref_call){&op, operands, &buffers[3], NULL});
   return ts_scalar_load(node->dtype, &storage[3]);
 }
 
@@ -83,7 +83,7 @@ static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out)
   else
     attrs.axes.rank = 1;
   ts_op op = {.code = node->op, .operand_count = 1, .attrs = &attrs};
-  ts_ref_call call = {&op, operands, &to};
+  ts_ref_call call = {&op, operands, &to, NULL};
   if (node->kind == TS_NODE_ARG)
     ts_ref_arg_reduce(&call);
   else
@@ -247,7 +247,7 @@ static void run_control(const runner *r, const ts_op *op, ts_buffer *const *oper
 }
 
 static void run_reference(const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
-  ts_ref_call call = {op, operands, results[0]};
+  ts_ref_call call = {op, operands, results[0], NULL};
   switch (ts_op_get_class(op->code)) {
   case TS_CLASS_SCAN: ts_ref_scan(&call); break;
   case TS_CLASS_DOT: ts_ref_dot(&call); break;

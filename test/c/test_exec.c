@@ -376,6 +376,67 @@ static void check_cancel(const char *text, int32_t rank) {
   ts_executable_release(exe);
 }
 
+/* Sets a run's flag, and notes how long the run's thread had worked by then. */
+typedef struct canceller {
+  ts_run_control *control;
+  clockid_t clock;
+  struct timespec at;
+} canceller;
+
+static void *cancel_and_note(void *context) {
+  canceller *c = context;
+  usleep(20000);
+  clock_gettime(c->clock, &c->at);
+  atomic_store(&c->control->cancel, true);
+  return NULL;
+}
+
+/* A run that takes longer ends within 100 ms of its own time, however busy the machine is. */
+static void check_prompt_end(const char *text) {
+  ts_executable *exe = compile(text);
+  const ts_type *type = ts_executable_param_types(exe);
+  ts_buffer *arg, *out[1];
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &arg));
+  if (arg->bytes > 0) memset(arg->data, 0, (size_t)arg->bytes);
+  ts_run_control control = {0};
+  ts_run_options options = {.control = &control, .threads = 1};
+  canceller c = {.control = &control};
+  pthread_t thread;
+  struct timespec end;
+  pthread_getcpuclockid(pthread_self(), &c.clock);
+  pthread_create(&thread, NULL, cancel_and_note, &c);
+  ts_status status = ts_executable_run(exe, &arg, 1, &options, out);
+  clock_gettime(c.clock, &end);
+  pthread_join(thread, NULL);
+  ck_assert_error(status, TS_CANCELLED, "cancelled");
+  ck_assert_int_le((end.tv_sec - c.at.tv_sec) * 1000 + (end.tv_nsec - c.at.tv_nsec) / 1000000, 100);
+  ts_buffer_release(arg);
+  ts_executable_release(exe);
+}
+
+#define DIMS12 "[4,4,4,4,4,4,4,4,4,4,4,4]"
+#define LARGE "f64[2000000000]"
+
+/* Of so many dims that no kernel does them; and a launch. */
+static const program long_steps[] = {
+    {"transpose", "graph @main(%0: s32" DIMS12 ") -> (s32" DIMS12 ") {\n"
+                  "  %1 = transpose %0 {axes = [11,10,9,8,7,6,5,4,3,2,1,0]} : s32" DIMS12 "\n  return %1\n}\n"},
+    {"reverse", "graph @main(%0: s8" DIMS12 ") -> (s8" DIMS12 ") {\n"
+                "  %1 = reverse %0 {axes = [0,2,4,6,8,10]} : s8" DIMS12 "\n  return %1\n}\n"},
+    {"pad", "graph @main(%0: s8" DIMS12 ") -> (s8" DIMS12 ") {\n  %1 = constant 1 : s8[]\n"
+            "  %2 = pad %0, %1 {low = [1,1,1,1,1,1,1,1,1,1,1,1], high = [-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1],"
+            " interior = [0,0,0,0,0,0,0,0,0,0,0,0]} : s8" DIMS12 "\n  return %2\n}\n"},
+    {"sum", "graph @main(%0: s8" DIMS12 ") -> (s8[4,4,4,4,4,4]) {\n"
+            "  %1 = reduce_sum %0 {axes = [0,2,4,6,8,10]} : s8[4,4,4,4,4,4]\n  return %1\n}\n"},
+    {"points", "graph @main(%0: f64[]) -> (f64[]) {\n  %1 = iota {axis = 0} : " LARGE "\n"
+               "  %2 = broadcast %0 {shape = [2000000000], axes = []} : " LARGE "\n  %3 = add %1, %2 : " LARGE "\n"
+               "  %4 = sin %3 : " LARGE "\n  %5 = reduce_sum %4 {axes = [0]} : f64[]\n  return %5\n}\n"},
+};
+
+START_TEST(long_steps_can_be_cancelled)
+{ check_prompt_end(long_steps[_i].text); }
+END_TEST
+
 /* ---- runs that pause */
 
 static int64_t live_bytes(void) {
@@ -674,6 +735,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
   tcase_add_test(t, an_endless_loop_can_be_cancelled);
+  tcase_add_loop_test(t, long_steps_can_be_cancelled, 0, (int)(sizeof long_steps / sizeof *long_steps));
   tcase_add_loop_test(t, a_run_that_pauses_gives_the_same, 0, sizeof pausing / sizeof *pausing);
   tcase_add_loop_test(t, a_paused_run_can_be_given_up, 0, sizeof pausing / sizeof *pausing);
   tcase_add_test(t, many_threads_run_one_executable);

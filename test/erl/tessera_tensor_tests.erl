@@ -125,3 +125,23 @@ long_print_test() ->
     Text = lists:flatten(io_lib:format("~s", [tessera:format(tessera:iota({1000, 10}))])),
     ?assert(length(Text) < 1000),
     ?assertNotEqual(nomatch, string:find(Text, "...")).
+
+%% A copy of many bytes is made on a dirty scheduler: they lie where no tensor can.
+long_copies_test_() ->
+    {timeout, 60, fun() ->
+        <<_, Bytes/binary>> = binary:copy(<<1>>, (64 bsl 20) + 1),
+        Before = erlang:system_flag(scheduler_wall_time, true),
+        try
+            Start = dirty_time(),
+            Tensor = tessera:from_binary(Bytes, f32, {16 bsl 20}),
+            ?assert(dirty_time() > Start),
+            ?assertEqual({16 bsl 20}, tessera:shape(Tensor)),
+            ?assertEqual(Bytes, tessera:to_binary(Tensor))
+        after erlang:system_flag(scheduler_wall_time, Before) end
+    end}.
+
+%% What the dirty schedulers have worked.
+dirty_time() ->
+    First = erlang:system_info(schedulers) + 1,
+    Last = erlang:system_info(schedulers) + erlang:system_info(dirty_cpu_schedulers),
+    lists:sum([Active || {Id, Active, _} <- erlang:statistics(scheduler_wall_time_all), Id >= First, Id =< Last]).

@@ -1,0 +1,24 @@
+/* Work that somebody may have to end early looks at a flag, at least every few milliseconds. Reading it costs nothing;
+ * whoever sets it waits for nothing. */
+#ifndef TS_BASE_CANCEL_H
+#define TS_BASE_CANCEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* NULL is never cancelled. */
+static inline bool ts_cancelled(const _Atomic bool *cancel) {
+  return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
+}
+
+/* Copies in pieces, and leaves the rest when it is cancelled. */
+static inline void ts_copy_bytes(void *to, const void *from, int64_t bytes, const _Atomic bool *cancel) {
+  const int64_t piece = INT64_C(16) << 20;
+  if (to == from) return;
+  for (int64_t at = 0; at < bytes && !ts_cancelled(cancel); at += piece)
+    memcpy((char *)to + at, (const char *)from + at, (size_t)(bytes - at < piece ? bytes - at : piece));
+}
+
+#endif
