@@ -41,14 +41,28 @@ ifneq ($(filter-out clean clean-c check-layers format,$(or $(MAKECMDGOALS),all))
 include build/config.mk
 endif
 
+# Says what is not there before something less clear does.
+missing = { echo "tessera: $(1) is missing; $(CURDIR)/setup installs what the build needs" >&2; exit 1; }
 build/config.mk: Makefile
 	$(Q)mkdir -p build
+	$(Q)for tool in $(firstword $(CC)) $(ERL) $(ERLC) $(LLVM_CONFIG); do \
+	  command -v "$$tool" >/dev/null || $(call missing,the program $$tool); done
 	$(Q){ echo "LLVM_CFLAGS := -isystem $$($(LLVM_CONFIG) --includedir)"; \
 	  echo "LLVM_LIBS := -L$$($(LLVM_CONFIG) --libdir) $$($(LLVM_CONFIG) --link-shared --libs)"; \
 	  echo "ERL_CFLAGS := -isystem $$($(ERL) -noshell -eval 'io:format("~s", [code:root_dir() ++ "/usr/include"]), halt().')"; \
-	  echo "CHECK_CFLAGS := $$($(PKG_CONFIG) --cflags check)"; \
-	  echo "CHECK_LIBS := $$($(PKG_CONFIG) --libs check)"; \
-	} > $@.tmp && mv $@.tmp $@
+	  echo "CHECK_CFLAGS := $$($(PKG_CONFIG) --cflags check 2>/dev/null)"; \
+	  echo "CHECK_LIBS := $$($(PKG_CONFIG) --libs check 2>/dev/null)"; \
+	} > $@.tmp
+	$(Q)for header in llvm-c/Core.h erl_nif.h sleef.h xxhash.h; do echo "#include <$$header>" | \
+	  $(CC) $$(sed -n 's/^\(LLVM\|ERL\)_CFLAGS := //p' $@.tmp) -E -o /dev/null - 2>/dev/null || $(call missing,the header $$header); done
+	$(Q)mv $@.tmp $@
+
+ifneq ($(filter test test-c asan tsan,$(MAKECMDGOALS)),)
+ifeq ($(wildcard build/config.mk)$(CHECK_LIBS),build/config.mk)
+$(shell rm -f build/config.mk)
+$(error tessera: the tests need Debian's package check: $(CURDIR)/setup installs it)
+endif
+endif
 
 LIBS = -Wl,--as-needed $(LLVM_LIBS) -lsleef -lm -lpthread -ldl
 

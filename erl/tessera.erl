@@ -102,7 +102,8 @@ tensor(Data, Type) when is_binary(Data) ->
         true ->
             Bytes = tessera_type:bytes(Type),
             erlang:byte_size(Data) rem Bytes =:= 0 orelse
-                tessera_error:raise(tensor, [], invalid_argument, "tensor: expected a binary of whole ~s, ~b bytes each, got ~b",
+                tessera_error:raise(tensor, [], invalid_argument,
+                                    "tensor: expected a binary of whole ~s, ~b bytes each, got ~b",
                                     [Type, Bytes, erlang:byte_size(Data)]),
             from_binary(Data, Type, {erlang:byte_size(Data) div Bytes});
         false -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
@@ -121,7 +122,8 @@ tensor(Data, Type) -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera
 from_binary(Binary, Type, Shape) ->
     %% A small part of a large binary would keep all of that.
     MustCopy = is_binary(Binary) andalso binary:referenced_byte_size(Binary) > 2 * erlang:byte_size(Binary),
-    tessera_memory:made(from_binary, [Binary, Type, Shape], fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
+    tessera_memory:made(from_binary, [Binary, Type, Shape],
+                        fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
 
 %% @doc A stand-in with a type and a shape and no contents, for {@link compile/2}, {@link to_text/2} and
 %% {@link explain/2}.
@@ -200,7 +202,8 @@ eye(Size) -> eye(Size, s32).
 -spec eye(non_neg_integer() | shape(), type()) -> tensor().
 eye(Size, Type) when is_integer(Size) -> eye({Size, Size}, Type);
 eye(Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
-    tessera_error:raise(eye, [], invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p", [Shape]);
+    tessera_error:raise(eye, [], invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p",
+                        [Shape]);
 eye(Shape, Type) -> tessera_ops:source(eye, {Type, Shape}).
 
 %% @doc Numbers at equal distances, both ends included: f32.
@@ -284,7 +287,8 @@ no_tensor(Name, #tessera{ref = undefined} = Template) ->
     tessera_error:raise(Name, [], failed_precondition, "~s: expected a tensor, got ~ts, which has no contents",
                         [Name, tessera_error:show(Template)]);
 no_tensor(Name, Other) ->
-    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor, got ~ts", [Name, tessera_error:show(Other)]).
+    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor, got ~ts",
+                        [Name, tessera_error:show(Other)]).
 
 %% @doc The type of the elements.
 %% ```

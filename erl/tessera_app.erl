@@ -6,12 +6,15 @@
 -export([start/2, stop/1]).
 
 start(_Type, _Args) ->
-    ok = configure(),
-    tessera_sup:start_link().
+    try configure() of
+        ok -> tessera_sup:start_link()
+    catch error:{unavailable, _} = Reason -> {error, Reason}
+    end.
 
 stop(_State) -> ok.
 
 configure() ->
+    _ = tessera_nif:cpu_count(), % so that an application without its library does not start
     case lists:any(fun(Key) -> application:get_env(tessera, Key) =/= undefined end,
                    [cache_dir, disk_cache_bytes, max_kernels]) of
         true ->

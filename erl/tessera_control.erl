@@ -76,7 +76,8 @@ trace_cond(Predicate, True, False) ->
     {TrueRegion, {TrueSignature, TrueLeaves}} = branch(True, undefined),
     {FalseRegion, {FalseSignature, FalseLeaves}} = branch(False, TrueRegion),
     tessera_tree:structure(TrueSignature) =:= tessera_tree:structure(FalseSignature) orelse
-        tessera_error:raise('cond', [Predicate], invalid_argument, "cond: the branches return terms of different forms: ~ts and ~ts",
+        tessera_error:raise('cond', [Predicate], invalid_argument,
+                            "cond: the branches return terms of different forms: ~ts and ~ts",
                             [tessera_error:show(tessera_tree:unflatten(TrueSignature, TrueLeaves)),
                              tessera_error:show(tessera_tree:unflatten(FalseSignature, FalseLeaves))]),
     TrueLeaves =/= [] orelse tessera_error:raise('cond', [Predicate], invalid_argument, "cond: nothing is returned", []),
@@ -148,7 +149,10 @@ trace_reduce(#tessera{type = Type} = Tensor, Initial, F, Axes) ->
              end,
     {Region, _} = tessera_trace:in_region(
         [{Common, {}}, {Common, {}}], undefined,
-        fun([Accumulator, Element]) -> [combined(operand(reduce, "what the function gives", F(Element, Accumulator)), Common)] end,
+        fun([Accumulator, Element]) ->
+                Next = operand(reduce, "what the function gives", F(Element, Accumulator)),
+                [combined(Next, Common)]
+        end,
         fun tessera_trace:close_region/2),
     tessera_trace:op(reduce, [tessera_ops:as_type(reduce, Tensor, Common), as_scalar(Initial, Common)], {Axes, Region}).
 

@@ -14,7 +14,18 @@
 raise(Name, Args, #{code := Code, message := Text} = Cause) ->
     Message = named(Name, Text),
     Info = {error_info, #{module => ?MODULE, cause => Cause#{message := Message}}},
-    erlang:raise(error, {Code, Message}, [{tessera, Name, Args, [Info]} | callers()]).
+    erlang:raise(error, {Code, Message}, [{tessera, Name, called(Name, Args), [Info]} | callers()]).
+
+%% The arguments, where they are those of a function of the API, else its arity.
+called(Name, Args) ->
+    case [Arity || {Function, Arity} <- tessera:module_info(exports), Function =:= Name] of
+        [_ | _] = Arities ->
+            case lists:member(length(Args), Arities) of
+                true -> Args;
+                false -> hd(Arities)
+            end;
+        [] -> Args
+    end.
 
 %% Says first which function it is about, unless the message does: "name: ...", "name(...) ...".
 named(Name, Text) ->

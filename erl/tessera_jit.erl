@@ -57,7 +57,8 @@ with_arity(Arity, _) ->
 new(F, Options) when is_function(F), is_map(Options) ->
     case maps:keys(maps:without(maps:keys(?NO_OPTIONS), Options)) of
         [] -> ok;
-        Unknown -> bad_options(F, Options, "unknown options ~0p, expected some of ~0p", [Unknown, maps:keys(?NO_OPTIONS)])
+        Unknown -> bad_options(F, Options, "unknown options ~0p, expected some of ~0p",
+                               [Unknown, maps:keys(?NO_OPTIONS)])
     end,
     #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
     is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
@@ -210,10 +211,12 @@ compile(F, Templates, Options) ->
 %% A list of as many as the function takes.
 check_arguments(Name, F, Args) when is_function(F) ->
     tessera_type:is_proper(Args) andalso is_function(F, length(Args)) orelse
-        tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a list of ~b arguments or templates, got ~ts",
+        tessera_error:raise(Name, [F, Args], invalid_argument,
+                            "~s: expected a list of ~b arguments or templates, got ~ts",
                             [Name, element(2, erlang:fun_info(F, arity)), tessera_error:show(Args)]);
 check_arguments(Name, F, Args) ->
-    tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a function, got ~ts", [Name, tessera_error:show(F)]).
+    tessera_error:raise(Name, [F, Args], invalid_argument, "~s: expected a function, got ~ts",
+                        [Name, tessera_error:show(F)]).
 
 call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     {Actual, Leaves} = tessera_tree:flatten(Args),
@@ -318,7 +321,8 @@ run_text(Text, Args) when is_binary(Text) ->
         Results -> tessera_remote:result(Results, Args, Run, Fail)
     end;
 run_text(Text, Args) ->
-    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~ts", [tessera_error:show(Text)]).
+    tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~ts",
+                        [tessera_error:show(Text)]).
 
 compile_text(Text, Args) ->
     Parsed = tessera_trace:check(run_text, [Text, Args], tessera_nif:parse(Text)),

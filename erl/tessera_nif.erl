@@ -27,8 +27,18 @@
 load() ->
     case erlang:load_nif(filename:join(priv_dir(), "tessera_nif"), ?ABI) of
         ok -> ok;
-        {error, {Why, Text}} -> {error, {Why, explain_failure(lists:flatten(Text))}}
+        {error, {Why, Text}} -> refuse(erlang:module_loaded(?MODULE), Why, explain_failure(lists:flatten(Text)))
     end.
+
+%% A new version is refused, and the one that is there stays. Without one this module stays without a library:
+%% its functions then say why, which nobody hears of when it is not loaded.
+refuse(true, Why, Text) -> {error, {Why, Text}};
+refuse(false, _Why, Text) -> persistent_term:put(?MODULE, Text).
+
+why() ->
+    Text = persistent_term:get(?MODULE, "it was not loaded"),
+    {unavailable, unicode:characters_to_binary(["Tessera's library priv/tessera_nif.so, which make builds, is not there: ",
+                                                Text])}.
 
 %% What went wrong, for people. The numbers are those that load() in nif_main.c returns.
 explain_failure("Library load-call unsuccessful (1)." ++ _) ->
@@ -50,7 +60,7 @@ priv_dir() ->
             end
     end.
 
--define(STUB, erlang:nif_error({not_loaded, ?MODULE})).
+-define(STUB, erlang:nif_error(why())).
 
 from_binary(_Binary, _Type, _Shape, _MustCopy) -> ?STUB.
 from_list(_List, _Type) -> ?STUB.

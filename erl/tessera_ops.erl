@@ -2,10 +2,11 @@
 %% work before the core sees them. The API in tessera.erl documents them.
 -module(tessera_ops).
 -include("tessera.hrl").
--export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2, new_axis/2, transpose/2, reverse/2,
-         slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3, take/3, take_along_axis/3,
-         reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3, logsumexp/2, softmax/2, log_softmax/2, one_hot/3,
-         dot/2, dot/4, dot/6, outer/2, linspace/4, source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
+-export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
+         new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
+         take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
+         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, linspace/4, source/2,
+         source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
 
 -type options() :: map().
 
@@ -183,7 +184,8 @@ transpose(Operand, reverse) ->
         Rank -> tessera_trace:op(transpose, [Operand], lists:reverse(tessera_type:dims(Rank)))
     end;
 transpose(Operand, Axes) ->
-    tessera_trace:op(transpose, [Operand], tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
+    tessera_trace:op(transpose, [Operand],
+                     tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
 
 -spec reverse(tessera:operand(), all | [integer()]) -> tessera:tensor().
 reverse(Operand, Axes) ->
@@ -219,7 +221,8 @@ slice(Name, Tensor, Starts, Lengths, Strides) ->
 %% What is given for each axis: a list of as many.
 one_an_axis(Name, Tensor, What, Rank, List) ->
     tessera_type:is_proper(List) andalso length(List) =:= Rank orelse
-        tessera_error:raise(Name, [Tensor], invalid_argument, "~s: expected a list of ~b ~s, one for each axis, got ~ts",
+        tessera_error:raise(Name, [Tensor], invalid_argument,
+                            "~s: expected a list of ~b ~s, one for each axis, got ~ts",
                             [Name, Rank, What, tessera_error:show(List)]).
 
 are_sizes(List) -> tessera_type:is_proper(List) andalso lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, List).
@@ -237,7 +240,8 @@ at(Tensor, Indices) ->
                             [tessera_error:show(Indices)]),
     Count = length(Indices),
     Count =< length(Dims) orelse
-        tessera_error:raise(at, [Tensor], invalid_argument, "at: ~b indices, expected at most ~b", [Count, length(Dims)]),
+        tessera_error:raise(at, [Tensor], invalid_argument, "at: ~b indices, expected at most ~b",
+                            [Count, length(Dims)]),
     Rest = lists:nthtail(Count, Dims),
     Places = lists:zip3(tessera_type:dims(Count), Indices, lists:sublist(Dims, Count)),
     Starts = [at_index(Tensor, Axis, Index, Dim) || {Axis, Index, Dim} <- Places],
@@ -263,7 +267,8 @@ pad(Tensor, Value, Config) ->
     lists:all(fun({Low, High, Interior}) -> is_integer(Low) andalso is_integer(High) andalso is_integer(Interior);
                  (_) -> false
               end, Config) orelse
-        tessera_error:raise(pad, [Tensor], invalid_argument, "pad: expected {Low, High, Interior} for each axis, got ~ts",
+        tessera_error:raise(pad, [Tensor], invalid_argument,
+                            "pad: expected {Low, High, Interior} for each axis, got ~ts",
                             [tessera_error:show(Config)]),
     tessera_trace:op(pad, [Tensor, Value], lists:unzip3(Config)).
 

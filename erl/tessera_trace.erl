@@ -139,7 +139,8 @@ stop_grad(Operand) ->
     case is_tracing() of
         false -> tessera_ops:tensor(stop_grad, Operand);
         true ->
-            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [value(stop_grad, Operand)], tessera_ops:shape_of(Operand)),
+            Own = value(stop_grad, Operand),
+            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [Own], tessera_ops:shape_of(Operand)),
             put(?STOPPED, (get(?STOPPED))#{Id => true}),
             Value
     end.

@@ -127,7 +127,8 @@ static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *tex
   double number;
   int count = 0;
   if (print_tensor(env, term, text, size)) return strlen(text);
-  if (enif_get_double(env, term, &number)) return written(snprintf(text, size, "%g", number), size);
+  if (enif_get_double(env, term, &number))
+    return written(snprintf(text, size, number == rint(number) && fabs(number) < 1e6 ? "%.1f" : "%g", number), size);
   bool is_tuple = enif_get_tuple(env, term, &count, &items) != 0;
   if (depth == TERM_DEPTH || !(is_tuple || is_plain_list(env, term)))
     return written(enif_snprintf(text, size, "%T", term), size);

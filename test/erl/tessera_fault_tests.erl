@@ -222,3 +222,23 @@ other_version_test() ->
 explained_test() ->
     Reason = "Library load-call unsuccessful (1).",
     ?assertNotEqual(nomatch, string:find(tessera_nif:explain_failure(Reason), "another version")).
+
+%% Where there is no library, whoever calls is told.
+no_library_test_() ->
+    {timeout, 60, fun() ->
+        Dir = tessera_test:temporary("no_library"),
+        Ebin = filename:join(Dir, "ebin"),
+        ok = filelib:ensure_dir(filename:join(Ebin, "x")),
+        [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F)))
+         || F <- filelib:wildcard(filename:join(filename:dirname(code:which(tessera)), "tessera*"))],
+        Eval = "Why = try tessera:add(1, 2) catch error:E -> E end, "
+               "{error, {tessera, {Started, _}}} = application:ensure_all_started(tessera), "
+               "io:format(\"~0p.~n\", [{Why, Started}]), halt(0).",
+        Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                         [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary, stderr_to_stdout]),
+        {{Why, Started}, _} = tessera_test:answer(Port),
+        [begin
+             {unavailable, Text} = Reason,
+             ?assertNotEqual(nomatch, string:find(Text, "tessera_nif.so"))
+         end || Reason <- [Why, Started]]
+    end}.

@@ -44,16 +44,19 @@ calls() ->
      {take, [X, I]}, {take, [X, I, {{options, [{axis, axis}]}, #{}}]},
      {take_along_axis, [X, I]}, {take_along_axis, [X, I, {{options, [{axis, axis}]}, #{}}]}] ++
     [{Name, [X | Options]} || Name <- [sum, product, reduce_max, reduce_min, all, any, mean, logsumexp],
-                              Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}]}, #{keep_axes => true}}]]] ++
+                              Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}]},
+                                                #{keep_axes => true}}]]] ++
     [{Name, [X | Options]} || Name <- [variance, standard_deviation],
-                              Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}, {ddof, number}]}, #{ddof => 1}}]]] ++
+                              Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}, {ddof, number}]},
+                                                #{ddof => 1}}]]] ++
     [{Name, [X | Options]} || Name <- [softmax, log_softmax], Options <- [[], [{{options, [{axes, axes}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [argmax, argmin],
                               Options <- [[], [{{options, [{axis, axis}, {keep_axis, boolean}, {tie_break, any},
                                                        {type, integer_type}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
                               Options <- [[], [{{options, [{axis, axis}, {reverse, boolean}]}, #{}}]]] ++
-    [{reduce, [X, {operand, 0}, F2]}, {reduce, [X, {operand, 0}, F2, {{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]},
+    [{reduce, [X, {operand, 0}, F2]},
+     {reduce, [X, {operand, 0}, F2, {{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]},
      {dot, [X, {operand, tessera:iota({3, 2})}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
@@ -169,7 +172,8 @@ outcome(Name, F) ->
 is_ours(Name, {Code, Message} = Reason, [{tessera, _, _, _} | _] = Trace) when is_binary(Message) ->
     #{general := _, reason := _} = tessera_error:format_error(Reason, Trace),
     Named = re:run(Message, ["^(", lists:join($|, [atom_to_list(N) || N <- names(Name)]), ")[:(,]"], [{capture, none}]),
-    Named =:= match andalso is_binary(unicode:characters_to_binary(erl_error:format_exception(error, Reason, Trace))) andalso
+    Named =:= match andalso
+        is_binary(unicode:characters_to_binary(erl_error:format_exception(error, Reason, Trace))) andalso
         lists:member(Code, [invalid_argument, out_of_range, unimplemented, failed_precondition, resource_exhausted]);
 is_ours(_, _, _) -> false.
 
