@@ -18,6 +18,21 @@
 %%
 %% Axes count from 0, negative ones from the end. Options are maps.
 %%
+%% Where to look:
+%% <ul>
+%% <li>making tensors and reading them: {@link tensor/2}, {@link iota/3}, {@link full/3}, {@link from_binary/3};
+%% {@link to_list/1}, {@link to_binary/1}, {@link print/1}, {@link shape/1}, {@link type/1}</li>
+%% <li>elementwise: {@link add/2}, {@link multiply/2}, {@link exp/1}, {@link less/2}, {@link select/3},
+%% {@link as_type/2} and their kin</li>
+%% <li>shapes and parts: {@link reshape/2}, {@link transpose/2}, {@link broadcast/2}, {@link concatenate/2},
+%% {@link slice/3}, {@link at/2}, {@link put_slice/3}, {@link take/3}</li>
+%% <li>over axes: {@link sum/2}, {@link mean/2}, {@link argmax/2}, {@link cumulative_sum/2}, {@link softmax/2},
+%% {@link reduce/4}; products: {@link dot/2}</li>
+%% <li>functions: {@link jit/2}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
+%% looking at them: {@link explain/2}, {@link to_text/3}</li>
+%% <li>the runtime: {@link memory/0}, {@link set_memory_limit/1}, {@link clear_cache/0}</li>
+%% </ul>
+%%
 %% Misuse raises `error({Code, Message})' with a message that names the op, shapes
 %% and types. The codes are `invalid_argument', `out_of_range',
 %% `resource_exhausted', `failed_precondition', `unavailable', `unimplemented', `cancelled',
@@ -929,13 +944,14 @@ take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 -spec take_along_axis(tensor(), tensor(), options()) -> tensor().
 take_along_axis(Tensor, Indices, Options) -> tessera_ops:take_along_axis(Tensor, Indices, Options).
 
-%% ---- reductions. Options: `axes', all of them unless given, and `keep_axes', to keep them with size 1.
+%% ---- reductions
 
 %% @doc The sum of all elements.
 -spec sum(operand()) -> tensor().
 sum(X) -> tessera_ops:reduce(sum, X, #{}).
 
-%% @doc The sum over axes. Small integers add up as s32 or u32.
+%% @doc The sum over axes. Options: `axes', one or a list, all of them unless given; `keep_axes', `true' to keep them
+%% with size 1. Small integers add up as s32 or u32.
 %% ```
 %% 1> tessera:to_list(tessera:sum(tessera:iota({2, 3}), #{axes => [1]})).
 %% [3,12]
@@ -947,7 +963,7 @@ sum(X, Options) -> tessera_ops:reduce(sum, X, Options).
 -spec product(operand()) -> tensor().
 product(X) -> tessera_ops:reduce(product, X, #{}).
 
-%% @doc The product over axes.
+%% @doc The product over axes, with the options of {@link sum/2}.
 -spec product(operand(), options()) -> tensor().
 product(X, Options) -> tessera_ops:reduce(product, X, Options).
 
@@ -955,7 +971,7 @@ product(X, Options) -> tessera_ops:reduce(product, X, Options).
 -spec reduce_max(operand()) -> tensor().
 reduce_max(X) -> tessera_ops:reduce(reduce_max, X, #{}).
 
-%% @doc The largest element over axes.
+%% @doc The largest element over axes, with the options of {@link sum/2}.
 -spec reduce_max(operand(), options()) -> tensor().
 reduce_max(X, Options) -> tessera_ops:reduce(reduce_max, X, Options).
 
@@ -963,7 +979,7 @@ reduce_max(X, Options) -> tessera_ops:reduce(reduce_max, X, Options).
 -spec reduce_min(operand()) -> tensor().
 reduce_min(X) -> tessera_ops:reduce(reduce_min, X, #{}).
 
-%% @doc The smallest element over axes.
+%% @doc The smallest element over axes, with the options of {@link sum/2}.
 -spec reduce_min(operand(), options()) -> tensor().
 reduce_min(X, Options) -> tessera_ops:reduce(reduce_min, X, Options).
 
@@ -971,7 +987,7 @@ reduce_min(X, Options) -> tessera_ops:reduce(reduce_min, X, Options).
 -spec all(operand()) -> tensor().
 all(X) -> tessera_ops:reduce(all, X, #{}).
 
-%% @doc The same over axes.
+%% @doc The same over axes, with the options of {@link sum/2}.
 -spec all(operand(), options()) -> tensor().
 all(X, Options) -> tessera_ops:reduce(all, X, Options).
 
@@ -979,7 +995,7 @@ all(X, Options) -> tessera_ops:reduce(all, X, Options).
 -spec any(operand()) -> tensor().
 any(X) -> tessera_ops:reduce(any, X, #{}).
 
-%% @doc The same over axes.
+%% @doc The same over axes, with the options of {@link sum/2}.
 -spec any(operand(), options()) -> tensor().
 any(X, Options) -> tessera_ops:reduce(any, X, Options).
 
@@ -991,7 +1007,7 @@ any(X, Options) -> tessera_ops:reduce(any, X, Options).
 -spec mean(operand()) -> tensor().
 mean(X) -> tessera_ops:mean(X, #{}).
 
-%% @doc The mean over axes.
+%% @doc The mean over axes, with the options of {@link sum/2}.
 -spec mean(operand(), options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
@@ -999,7 +1015,8 @@ mean(X, Options) -> tessera_ops:mean(X, Options).
 -spec variance(operand()) -> tensor().
 variance(X) -> tessera_ops:variance(X, #{}).
 
-%% @doc The variance over axes. Another option: `ddof', what is subtracted from the count that is divided by.
+%% @doc The variance over axes. Options: `axes' and `keep_axes' as for {@link sum/2}; `ddof', what is subtracted
+%% from the count that is divided by.
 %% ```
 %% 1> tessera:to_number(tessera:variance(tessera:tensor([1, 2, 3]), #{ddof => 1})).
 %% 1.0
@@ -1088,7 +1105,7 @@ cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options)
 -spec logsumexp(operand()) -> tensor().
 logsumexp(X) -> tessera_ops:logsumexp(X, #{}).
 
-%% @doc The same over axes; does not overflow.
+%% @doc The same over axes, with the options of {@link sum/2}; does not overflow.
 -spec logsumexp(operand(), options()) -> tensor().
 logsumexp(X, Options) -> tessera_ops:logsumexp(X, Options).
 
