@@ -30,16 +30,14 @@ static ts_status print_kernel(ts_compiler *compiler, const ts_kernel_source *sou
 /* One kernel of each kind, type and class of machine. With a compiler its object is printed, without the table's entry.
  */
 static ts_status print_class(const ts_target *target, ts_compiler *compiler, int *index) {
-  for (int compute = 0; compute < TS_GEMM_COMPUTE_COUNT; compute++) {
-    for (int kernel = 0; kernel < TS_GEMM_KERNEL_COUNT; kernel++, ++*index) {
-      ts_gemm_request request;
-      ts_kernel_source source;
-      ts_gemm_make_source((ts_gemm_compute)compute, (ts_gemm_kernel)kernel, target, &request, &source);
-      if (compiler) {
-        TS_TRY(print_kernel(compiler, &source, *index));
-      } else {
-        printf("  {\"%s\", \"%s\", object_%d, sizeof(object_%d)},\n", target->cpu, source.text, *index, *index);
-      }
+  for (int kernel = 0; kernel < TS_GEMM_BUILTINS; kernel++, ++*index) {
+    ts_gemm_request request;
+    ts_kernel_source source;
+    ts_gemm_make_builtin(kernel, target, &request, &source);
+    if (compiler) {
+      TS_TRY(print_kernel(compiler, &source, *index));
+    } else {
+      printf("  {\"%s\", \"%s\", object_%d, sizeof(object_%d)},\n", target->cpu, source.text, *index, *index);
     }
   }
   return TS_SUCCESS;

@@ -12,6 +12,8 @@ typedef struct gemm_emit {
   const ts_gemm_geometry *g;
   LLVMTypeRef i8, i64, element, vector;
   LLVMValueRef args;
+  ts_dtype x; /* of the matrix, where that is narrower than `element` */
+  int x_size; /* of its elements in memory */
 } gemm_emit;
 
 static inline ts_v i64_const(gemm_emit *m, int64_t value) { return LLVMConstInt(m->i64, (uint64_t)value, true); }

@@ -204,7 +204,8 @@ static ts_v add_function(ts_emit *e, const char *name) {
 
 static ts_status emit_kernel(ts_emit *e, const char *name, const void *description) {
   const ts_gemm_request *request = description;
-  gemm_emit m = {.e = e, .b = e->b, .g = &request->geometry};
+  gemm_emit m = {.e = e, .b = e->b, .g = &request->geometry, .x = request->x};
+  m.x_size = m.x == TS_DTYPE_NONE ? m.g->element_size : (int)ts_dtype_size(m.x);
   m.i8 = LLVMInt8TypeInContext(e->context);
   m.i64 = LLVMInt64TypeInContext(e->context);
   m.element = compute_type(e->context, m.g->compute);
@@ -227,18 +228,43 @@ static ts_status copy_request(const void *description, void **out) {
   return TS_SUCCESS;
 }
 
-void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, const ts_target *target,
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
   static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
+  request->x = x;
   const ts_gemm_geometry *g = &request->geometry;
-  int length = snprintf(request->text, sizeof(request->text), "gemm.%s %s lanes %d rows %d %d %d%s%s", kernels[kernel],
-                        types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2], g->masked ? " masked" : "",
-                        g->fma ? " fma" : "");
+  int length =
+      snprintf(request->text, sizeof(request->text), "gemm.%s %s lanes %d rows %d %d %d%s%s%s%s", kernels[kernel],
+               types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2], g->masked ? " masked" : "",
+               g->fma ? " fma" : "", x == TS_DTYPE_NONE ? "" : " x ", x == TS_DTYPE_NONE ? "" : ts_dtype_name(x));
   *out = (ts_kernel_source){.text = request->text,
                             .length = (size_t)length,
                             .emit = emit_kernel,
                             .description = request,
                             .copy = copy_request};
+}
+
+bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
+  bool wide = ts_dtype_size(dtype) == 8;
+  if (ts_dtype_is_float(dtype))
+    *out = wide ? TS_GEMM_F64 : TS_GEMM_F32;
+  else
+    *out = wide ? TS_GEMM_I64 : TS_GEMM_I32;
+  return ts_dtype_size(dtype) >= 4;
+}
+
+void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
+  static const ts_dtype narrow[] = {TS_S8, TS_S16, TS_U8, TS_U16, TS_F16, TS_BF16};
+  const int native = TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT;
+  ts_gemm_compute compute = (ts_gemm_compute)(index / TS_GEMM_KERNEL_COUNT);
+  ts_gemm_kernel kernel = (ts_gemm_kernel)(index % TS_GEMM_KERNEL_COUNT);
+  ts_dtype x = TS_DTYPE_NONE;
+  if (index >= native) {
+    x = narrow[(index - native) / 2];
+    kernel = (index - native) % 2 ? TS_GEMM_DOT : TS_GEMM_AXPY;
+    ts_gemm_is_native(x, &compute);
+  }
+  ts_gemm_make_source(compute, kernel, x, target, request, out);
 }

@@ -6,6 +6,7 @@
 
 #include "jit/jit.h"
 #include "jit/target.h"
+#include "tensor/dtype.h"
 
 /* The type that products are computed in. */
 typedef enum ts_gemm_compute {
@@ -65,14 +66,22 @@ enum {
   TS_GEMM_ARGS
 };
 
-/* Text and source of one kernel for `target`. `geometry` and `text` (TS_GEMM_TEXT_BYTES) must outlive the request. */
+/* Text and source of one kernel for `target`. `x` is what AXPY and DOT read x as, where that is narrower than what they
+ * compute in: an 8- or 16-bit type; else TS_DTYPE_NONE. `request` must outlive the request to the JIT. */
 #define TS_GEMM_TEXT_BYTES 96
 typedef struct ts_gemm_request {
   ts_gemm_geometry geometry;
   ts_gemm_kernel kernel;
+  ts_dtype x;
   char text[TS_GEMM_TEXT_BYTES];
 } ts_gemm_request;
-void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, const ts_target *target,
+/* How products of this type are computed; false where its elements are widened for that. */
+bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out);
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out);
+
+/* Likewise kernel number `index` of those that are built in. */
+#define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + 6 * 2)
+void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out);
 
 #endif

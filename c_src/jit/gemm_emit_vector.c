@@ -55,6 +55,60 @@ static ts_v load_factor(gemm_emit *m, LLVMTypeRef type, ts_v factors, int items,
   return splat(m, type, load(m, m->element, offset_const(m, factors, at)));
 }
 
+/* `type` with lanes of `element`, or that itself where `type` is no vector. */
+static LLVMTypeRef like(LLVMTypeRef type, LLVMTypeRef element) {
+  return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMVectorType(element, LLVMGetVectorSize(type)) : element;
+}
+
+static ts_v word(gemm_emit *m, LLVMTypeRef type, uint32_t value) {
+  return splat(m, type, LLVMConstInt(LLVMInt32TypeInContext(m->e->context), value, false));
+}
+
+/* Exponent and mantissa moved in place are the value times 2^-112, also for subnormals. */
+static ts_v widen_f16_emulated(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
+  LLVMTypeRef words = like(type, LLVMInt32TypeInContext(m->e->context));
+  ts_v x = LLVMBuildZExt(m->b, bits, words, "");
+  ts_v magnitude = LLVMBuildShl(m->b, LLVMBuildAnd(m->b, x, word(m, words, 0x7fff), ""), word(m, words, 13), "");
+  ts_v sign = LLVMBuildShl(m->b, LLVMBuildAnd(m->b, x, word(m, words, 0x8000), ""), word(m, words, 16), "");
+  ts_v scale = LLVMBuildBitCast(m->b, word(m, words, UINT32_C(0x77800000)), type, "");
+  ts_v scaled = LLVMBuildFMul(m->b, LLVMBuildBitCast(m->b, magnitude, type, ""), scale, "");
+  ts_v is_special = LLVMBuildICmp(m->b, LLVMIntUGE, magnitude, word(m, words, UINT32_C(0x0f800000)), "");
+  ts_v special = LLVMBuildSelect(m->b, is_special, word(m, words, UINT32_C(0x7f800000)), word(m, words, 0), "");
+  ts_v value = LLVMBuildOr(m->b, LLVMBuildBitCast(m->b, scaled, words, ""), LLVMBuildOr(m->b, special, sign, ""), "");
+  return LLVMBuildBitCast(m->b, value, type, "");
+}
+
+/* Elements of x, as integers of their width, in `type`: exact. */
+static ts_v widen(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
+  LLVMTypeRef words = like(type, LLVMInt32TypeInContext(m->e->context));
+  LLVMTypeRef halves = like(type, LLVMHalfTypeInContext(m->e->context));
+  switch (m->x) {
+  case TS_BF16: {
+    ts_v high = LLVMBuildShl(m->b, LLVMBuildZExt(m->b, bits, words, ""), word(m, words, 16), "");
+    return LLVMBuildBitCast(m->b, high, type, "");
+  }
+  case TS_F16:
+    if (!m->g->fma) return widen_f16_emulated(m, type, bits); /* the machines that have no instruction for it, too */
+    return LLVMBuildFPExt(m->b, LLVMBuildBitCast(m->b, bits, halves, ""), type, "");
+  case TS_S8:
+  case TS_S16: return LLVMBuildSExt(m->b, bits, type, "");
+  default: return LLVMBuildZExt(m->b, bits, type, "");
+  }
+}
+
+static ts_v load_bits(gemm_emit *m, LLVMTypeRef type, ts_v address) {
+  ts_v value = LLVMBuildLoad2(m->b, type, address, "");
+  LLVMSetAlignment(value, (unsigned)m->x_size);
+  return value;
+}
+
+/* One or a vector of elements of x. */
+static ts_v load_x(gemm_emit *m, LLVMTypeRef type, ts_v address) {
+  if (m->x == TS_DTYPE_NONE) return load(m, type, address);
+  LLVMTypeRef narrow = LLVMIntTypeInContext(m->e->context, (unsigned)(8 * m->x_size));
+  return widen(m, type, load_bits(m, like(type, narrow), address));
+}
+
 static void prefetch(gemm_emit *m, ts_v address) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
   ts_v read = LLVMConstInt(i32, 0, false), keep = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
@@ -97,10 +151,11 @@ static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, int step, 
   }
   span s;
   span_begin(m, &s, first, step, end, NULL, 0);
-  ts_v bytes = mul(m, s.l.index, i64_const(m, size)), out = offset(m, a->out, bytes);
+  ts_v out = offset(m, a->out, mul(m, s.l.index, i64_const(m, size)));
+  ts_v bytes = mul(m, s.l.index, i64_const(m, m->x_size));
   for (int i = 0; i < a->items; i++) sum[i] = load(m, type, offset_const(m, out, (int64_t)i * TS_GEMM_ITEM_BYTES));
   for (int r = 0; r < rows; r++) {
-    ts_v x = load(m, type, offset(m, row[r], bytes));
+    ts_v x = load_x(m, type, offset(m, row[r], bytes));
     for (int i = 0; i < a->items; i++) {
       ts_v by = a->items == 1 ? factor[r] : load_factor(m, type, factors, a->items, r, i);
       sum[i] = multiply_add(m, by, x, sum[i]);
@@ -163,12 +218,27 @@ static ts_v insert_piece(gemm_emit *m, ts_v whole, ts_v part, int at) {
   return LLVMBuildShuffleVector(m->b, whole, part, LLVMConstVector(mask, (unsigned)lanes), "");
 }
 
+/* As many elements as a 128-bit piece has, of each row: put together as they are, and widened at once. */
+static ts_v load_narrow_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v bytes) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  int lanes = m->g->lanes, piece = 16 / m->g->element_size;
+  LLVMTypeRef part = LLVMIntTypeInContext(m->e->context, (unsigned)(8 * piece * m->x_size));
+  LLVMTypeRef narrow = LLVMIntTypeInContext(m->e->context, (unsigned)(8 * m->x_size));
+  ts_v all = LLVMGetPoison(LLVMVectorType(part, (unsigned)(lanes / piece)));
+  for (int at = 0; at < lanes; at += piece) {
+    ts_v elements = load_bits(m, part, offset(m, rows[first + at], bytes));
+    all = LLVMBuildInsertElement(m->b, all, elements, LLVMConstInt(i32, (unsigned)(at / piece), false), "");
+  }
+  return widen(m, m->vector, LLVMBuildBitCast(m->b, all, like(m->vector, narrow), ""));
+}
+
 /* One vector of the 128-bit pieces at `bytes` of rows first, first + piece, first + 2 * piece, ..., each put in place
  * as it is loaded: unlike putting halves together, that needs no port for shuffles. */
 static ts_v load_pieces(gemm_emit *m, const ts_v *rows, int first, ts_v bytes) {
   int piece = 16 / m->g->element_size;
   LLVMTypeRef type = LLVMVectorType(m->element, (unsigned)piece);
   ts_v all = NULL;
+  if (m->x != TS_DTYPE_NONE) return load_narrow_pieces(m, rows, first, bytes);
   for (int at = 0; at < m->g->lanes; at += piece)
     all = insert_piece(m, all, load(m, type, offset(m, rows[first + at], bytes)), at);
   return all;
@@ -191,7 +261,9 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
 }
 
 #define DOT_ROWS TS_GEMM_MAX_LANES /* rows of x that are done at a time: their addresses fill the registers */
-#define DOT_LINE 64   /* bytes of a row that are taken before the next row's turn: large strides share a set of L1 */
+#define DOT_LINE                                                                                                    \
+  64 /* bytes of a row (of what it is computed in) that are taken before the next row's turn: large strides share a \
+        set of L1 */
 #define DOT_AHEAD 192 /* bytes of a row that are asked for ahead: hardware follows no more than a few streams */
 
 typedef struct dot {
@@ -206,7 +278,8 @@ static int sum_count(const dot *d) { return d->items * d->groups; }
  * order of k. Elements before `first` (NULL: none) have been added before. */
 static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum) {
   int size = m->g->element_size, piece = 16 / size;
-  ts_v bytes = mul(m, k, i64_const(m, size)), factors = offset(m, d->v, mul(m, bytes, i64_const(m, d->items)));
+  ts_v bytes = mul(m, k, i64_const(m, m->x_size));
+  ts_v factors = offset(m, d->v, mul(m, k, i64_const(m, (int64_t)d->items * size)));
   for (int g = 0; g < d->groups; g++) {
     ts_v part[4] = {0};
     for (int s = 0; s < piece; s++) part[s] = load_pieces(m, d->rows + g * m->g->lanes, s, bytes);
@@ -229,7 +302,7 @@ static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v *sum) {
   int size = m->g->element_size, piece = 16 / size, line = DOT_LINE / size;
   span s;
   span_begin(m, &s, i64_const(m, 0), line, d->k, sum, sum_count(d));
-  ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, size)), i64_const(m, DOT_AHEAD));
+  ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
   for (int r = 0; r < d->groups * m->g->lanes; r++) prefetch(m, offset(m, d->rows[r], ahead));
   for (int at = 0; at < line; at += piece) dot_piece(m, d, add(m, s.l.index, i64_const(m, at)), NULL, sum);
   return span_end(m, &s, sum);

@@ -7,21 +7,22 @@
 
 /* ---- compiled parts ---- */
 
-static ts_gemm_compute compute_of(ts_dtype dtype) {
-  bool wide = ts_dtype_size(dtype) == 8;
-  if (ts_dtype_is_float(dtype)) return wide ? TS_GEMM_F64 : TS_GEMM_F32;
-  return wide ? TS_GEMM_I64 : TS_GEMM_I32;
-}
-
 static ts_status create(ts_dtype dtype, ts_gemm **out) {
   if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
     return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
   TS_TRY(TS_NEW(out));
   (*out)->dtype = dtype;
   (*out)->size = (int)ts_dtype_size(dtype);
-  (*out)->native = (*out)->size >= 4;
-  ts_gemm_get_geometry(compute_of(dtype), ts_target_host(), &(*out)->geometry);
+  ts_gemm_compute compute;
+  (*out)->native = ts_gemm_is_native(dtype, &compute);
+  ts_gemm_get_geometry(compute, ts_target_host(), &(*out)->geometry);
   return TS_SUCCESS;
+}
+
+/* Tiles are of packed operands, which are widened already. */
+static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_gemm_request *request, ts_kernel_source *out) {
+  ts_dtype x = gemm->native || kernel == TS_GEMM_TILE ? TS_DTYPE_NONE : gemm->dtype;
+  ts_gemm_make_source(gemm->geometry.compute, kernel, x, ts_target_host(), request, out);
 }
 
 static ts_status get_all_kernels(ts_gemm *gemm) {
@@ -30,8 +31,7 @@ static ts_status get_all_kernels(ts_gemm *gemm) {
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   int count = 0;
   for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
-    if (!gemm->native && i != TS_GEMM_TILE) continue; /* the vector kernels are for native types alone */
-    ts_gemm_make_source(gemm->geometry.compute, (ts_gemm_kernel)i, ts_target_host(), &requests[count], &sources[count]);
+    make_source(gemm, (ts_gemm_kernel)i, &requests[count], &sources[count]);
     count++;
   }
   TS_TRY(ts_jit_get_kernels(sources, (size_t)count, kernels));
@@ -43,8 +43,7 @@ ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **
   *out = NULL;
   TS_TRY(create(dtype, out));
   ts_gemm *gemm = *out;
-  ts_gemm_make_source(gemm->geometry.compute, ts_gemm_pick_kernel(gemm, shape), ts_target_host(), &gemm->request,
-                      out_source);
+  make_source(gemm, ts_gemm_pick_kernel(gemm, shape), &gemm->request, out_source);
   return TS_SUCCESS;
 }
 

@@ -26,19 +26,24 @@ static bool can_axpy(const vector_form *f) { return f->x_result == 1 || f->resul
 
 /* Machine vectors are made of rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
-  return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->size >= 16;
+  return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
 }
 
-/* Several vectors: packing x would cost more than the product, unless x is read in place and from the cache. */
+/* Of narrow elements: below, the tile's kernel, which is there already, is as good as one that has to be compiled. */
+#define NARROW_MIN_ELEMENTS 8192
+
+/* Several vectors: packing x would cost more than the product, unless x is read in place and from the cache. Narrow
+ * elements are widened one by one where they are packed. */
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
+  if (!gemm->native && f->results < NARROW_MIN_ELEMENTS / gemm_max(1, f->k)) return false;
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
-  return f->x_k == 1 || f->k * f->results * gemm->size > ts_target_host()->l2_bytes / 2;
+  return !gemm->native || f->x_k == 1 || f->k * f->results * gemm->size > ts_target_host()->l2_bytes / 2;
 }
 
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(shape, NULL, NULL);
-  if (!gemm->native || !pays(gemm, &f)) return TS_GEMM_TILE;
+  if (!pays(gemm, &f)) return TS_GEMM_TILE;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
 
@@ -59,7 +64,7 @@ typedef struct vector_plan {
   bool dot;
   int items;             /* that the kernel takes: those past the last are zeros */
   int64_t chunk, chunks; /* results of a task (the last one has the rest too), tasks of a batch */
-  bool packed;           /* v is copied to [batch, k, items] */
+  bool packed;           /* v is copied to [batch, k, items], of the type that is computed in */
   int64_t v_batches;
   char *v_space, *workers; /* of each worker: results that cannot be written in place */
   int64_t v_bytes, packed_bytes, worker_bytes;
@@ -75,8 +80,9 @@ static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
 /* The last task may have nearly twice as many results as the others, which still is as much as an item has space for.
  */
 static int64_t axpy_chunk(const vector_plan *p) {
-  int64_t size = p->run->gemm->size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
-  int64_t wanted = TASK_BYTES / gemm_min(TASK_BYTES, p->f.k * size) / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
+  int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
+  int64_t column = gemm_min(TASK_BYTES, p->f.k * p->run->gemm->size);
+  int64_t wanted = TASK_BYTES / column / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
   return gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
 }
 
@@ -89,9 +95,9 @@ static int64_t whole_lines(int64_t bytes) { return gemm_ceil_div(bytes, 64) * 64
 
 static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
-  int64_t size = p->run->gemm->size;
+  int64_t size = p->run->gemm->geometry.element_size;
   for (p->items = 1; p->items < f->items;) p->items *= 2;
-  p->packed = p->items > 1 || f->v_k != 1;
+  p->packed = p->items > 1 || f->v_k != 1 || !p->run->gemm->native;
   p->v_batches = f->v_batch == 0 ? 1 : p->run->shape.batch;
   p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
   if (!p->packed) return TS_SUCCESS;
@@ -128,7 +134,7 @@ static void pack_task(void *arg, int64_t index, int worker) {
   int64_t size = p->run->gemm->size, blocks = gemm_ceil_div(f->k, PACK_STEPS);
   int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
   gemm_pack pack = {p->run->gemm->dtype, f->v_item, f->v_k, p->items, p->items};
-  char *to = p->v_space + batch * p->v_bytes + k * p->items * size;
+  char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
   ts_gemm_pack(&pack, f->v + (batch * f->v_batch + k * f->v_k) * size, f->items, steps, to, 0);
 }
 
@@ -145,7 +151,8 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
                                 [TS_GEMM_ITEMS] = p->items};
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[p->dot ? TS_GEMM_DOT : TS_GEMM_AXPY]);
   if (!p->dot) {
-    for (int i = 0; i < p->items; i++) memset(out + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
+    size_t bytes = (size_t)(count * p->run->gemm->geometry.element_size);
+    for (int i = 0; i < p->items; i++) memset(out + i * TS_GEMM_ITEM_BYTES, 0, bytes);
     kernel(args, 0, count, NULL);
     return;
   }
@@ -154,8 +161,23 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
   if (whole < count) kernel(args, count - lanes, count, NULL);
 }
 
-/* The results of one vector, to where they belong. */
-static void copy_results(const vector_form *f, const char *from, int64_t count, int size, char *out) {
+/* Results of one vector, rounded to a narrower type, to where they belong. */
+static void narrow_results(const vector_form *f, ts_dtype dtype, const char *from, int64_t count, char *out) {
+  if (f->out_result == 1) {
+    ts_gemm_narrow(dtype, from, count, out);
+    return;
+  }
+  int64_t size = (int64_t)ts_dtype_size(dtype);
+  for (int64_t r = 0; r < count; r++) ts_gemm_narrow(dtype, from + 4 * r, 1, out + r * f->out_result * size);
+}
+
+/* Likewise, of any type. */
+static void copy_results(const vector_form *f, const ts_gemm *gemm, const char *from, int64_t count, char *out) {
+  int size = gemm->size;
+  if (!gemm->native) {
+    narrow_results(f, gemm->dtype, from, count, out);
+    return;
+  }
   if (f->out_result == 1) {
     memcpy(out, from, (size_t)(count * size));
     return;
@@ -188,11 +210,11 @@ static void vector_task(void *arg, int64_t index, int worker) {
   const char *v = f->v + batch * f->v_batch * size;
   if (p->packed) v = p->v_space + (f->v_batch == 0 ? 0 : batch) * p->v_bytes;
   const char *x = f->x + (batch * f->x_batch + first * f->x_result) * size;
-  bool in_place = p->items == 1 && (f->out_result == 1 || count == 1);
+  bool in_place = run->gemm->native && p->items == 1 && (f->out_result == 1 || count == 1);
   char *aside = p->workers + worker * p->worker_bytes;
   run_kernel(p, x, v, count, in_place ? out : aside);
   for (int64_t i = 0; i < f->items && !in_place; i++)
-    copy_results(f, aside + i * TS_GEMM_ITEM_BYTES, count, size, out + i * f->out_item * size);
+    copy_results(f, run->gemm, aside + i * TS_GEMM_ITEM_BYTES, count, out + i * f->out_item * size);
   if (run->epilogue) show_epilogue(p, batch, first, count, worker);
 }
 

@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-/* `compute` and `kernel` from one number. */
-static void make_source(int which, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
-  ts_gemm_make_source((ts_gemm_compute)(which / TS_GEMM_KERNEL_COUNT), (ts_gemm_kernel)(which % TS_GEMM_KERNEL_COUNT),
-                      target, request, out);
-}
-
-#define SOURCES (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT)
-
 /* Byte for byte what the compiler makes now, for every class of machine. */
 START_TEST(are_what_the_compiler_makes)
 {
@@ -24,7 +16,7 @@ START_TEST(are_what_the_compiler_makes)
     ts_gemm_request request;
     ts_kernel_source source;
     ck_assert_ok(ts_compiler_create(&targets[i], &compiler));
-    make_source(_i, &targets[i], &request, &source);
+    ts_gemm_make_builtin(_i, &targets[i], &request, &source);
     char name[TS_KERNEL_NAME_BYTES];
     ts_kernel_make_name(source.text, source.length, name);
     ts_object made, found;
@@ -44,7 +36,7 @@ START_TEST(others_are_not_found)
   ts_kernel_source source;
   ts_object object;
   const char *cpu = ts_target_host()->cpu;
-  make_source(0, ts_target_host(), &request, &source);
+  ts_gemm_make_builtin(0, ts_target_host(), &request, &source);
   ck_assert(ts_builtin_find(cpu, source.text, source.length, &object));
   ck_assert(!ts_builtin_find(cpu, source.text, source.length - 1, &object));
   ck_assert(!ts_builtin_find("another", source.text, source.length, &object));
@@ -70,7 +62,7 @@ START_TEST(products_wait_for_nothing)
     ts_gemm_release(gemm);
   }
   ck_assert_int_eq(stats().compiled, before.compiled);
-  ck_assert_int_eq(stats().built_in, before.built_in + SOURCES);
+  ck_assert_int_eq(stats().built_in, before.built_in + TS_GEMM_BUILTINS);
 }
 END_TEST
 
@@ -81,7 +73,7 @@ START_TEST(others_are_compiled)
   ts_kernel_source source;
   ts_kernel *kernel;
   ts_jit_configure(&(ts_jit_options){.cache_dir = ""});
-  make_source(0, ts_target_host(), &request, &source);
+  ts_gemm_make_builtin(0, ts_target_host(), &request, &source);
   strcat(request.text, " !");
   source.length += 2;
   ck_assert(!ts_jit_has(&source));
@@ -97,7 +89,7 @@ static Suite *suite(void) {
   Suite *s = suite_create("builtin");
   TCase *t = tcase_create("builtin");
   tcase_set_timeout(t, 60);
-  tcase_add_loop_test(t, are_what_the_compiler_makes, 0, SOURCES);
+  tcase_add_loop_test(t, are_what_the_compiler_makes, 0, TS_GEMM_BUILTINS);
   tcase_add_test(t, others_are_not_found);
   tcase_add_test(t, products_wait_for_nothing);
   tcase_add_test(t, others_are_compiled);

@@ -261,6 +261,27 @@ START_TEST(large_shapes)
 }
 END_TEST
 
+/* Narrow elements that are widened as they are read, of matrices that just pay, in odd sizes. */
+START_TEST(narrow_edges)
+{
+  static const int64_t shapes[][3] = {{1, 8193, 1}, {1, 4099, 2}, {2731, 1, 3}, {2049, 1, 4}, {1, 1641, 5},
+                                      {3, 1173, 7}, {517, 8, 16}, {5, 487, 17}, {251, 1, 33}, {17, 1, 1001},
+                                      {1, 16, 513}, {7, 33, 250}, {1, 15, 800}};
+  ts_dtype type = types[_i];
+  ts_gemm *gemm;
+  if (ts_dtype_size(type) > 2) return;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+    for (int how = 0; how < 2; how++) {
+      const int64_t *d = shapes[s];
+      static const layout forms[] = {NORMAL, TRANSPOSED};
+      check(gemm, type, 1, d[0], d[1], d[2], forms[how], NORMAL, &ts_parallel_serial, 1);
+      check(gemm, type, 2, d[0], d[1], d[2], PADDED, forms[how], &threaded, 1);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* So large a rhs that it is packed in several phases. */
 START_TEST(phases)
 {
@@ -512,6 +533,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, narrow_edges, 0, TYPE_COUNT);
   tcase_add_test(t, phases);
   tcase_add_loop_test(t, halves, 0, 2);
   tcase_add_test(t, shared_operands);
