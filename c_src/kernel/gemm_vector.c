@@ -1,5 +1,6 @@
-/* A matrix times a few vectors: limited by memory, so the matrix is read where it lies, once for all of them. Each
- * result's chain stays in the order of k; machine vectors run across results. */
+/* A matrix times a few vectors: limited by memory, so the matrix is read where it lies, once for all of them; narrow
+ * elements are widened as they are read. Each result's chain stays in the order of k; machine vectors run across
+ * results. */
 #include "kernel/gemm_internal.h"
 
 #include <string.h>
@@ -29,13 +30,9 @@ static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
   return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
 }
 
-/* Of narrow elements: below, the tile's kernel, which is there already, is as good as one that has to be compiled. */
-#define NARROW_MIN_ELEMENTS 8192
-
 /* Several vectors: packing x would cost more than the product, unless x is read in place and from the cache. Narrow
  * elements are widened one by one where they are packed. */
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
-  if (!gemm->native && f->results < NARROW_MIN_ELEMENTS / gemm_max(1, f->k)) return false;
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
   return !gemm->native || f->x_k == 1 || f->k * f->results * gemm->size > ts_target_host()->l2_bytes / 2;
