@@ -109,7 +109,8 @@ $(B)/%.o: %.c Makefile
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 # Product kernels, compiled by our own JIT (c_src/jit/builtin.h). LLVM keeps memory until the process ends.
-$(B)/builtin_main: $(BUILTIN_OBJ) $(CORE_OBJ)
+# What comes after jit/ has no part in them.
+$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(KERNEL_SRC:%.c=$(B)/%.o) $(EXEC_SRC:%.c=$(B)/%.o),$(CORE_OBJ))
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

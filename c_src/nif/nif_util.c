@@ -78,7 +78,7 @@ static const char *why_not(ErlNifEnv *env, const char *expected, ERL_NIF_TERM go
 static bool print_tensor(ErlNifEnv *env, ERL_NIF_TERM term, char *text, size_t size) {
   const ERL_NIF_TERM *items;
   int count;
-  ts_dtype dtype;
+  ts_dtype dtype = TS_DTYPE_NONE;
   ts_shape shape;
   if (!enif_get_tuple(env, term, &count, &items) || count != 4 || !enif_is_identical(items[0], ts_atom.tessera_) ||
       !enif_is_atom(env, items[2]) || !enif_is_tuple(env, items[3]))
