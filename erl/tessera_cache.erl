@@ -106,7 +106,7 @@ handle_cast({made, Key, Value}, State) ->
     true = ets:delete(?CLAIMS, Key),
     {Waiting, #state{order = Order, bytes = Bytes} = State1} = unwatch(Key, State),
     [gen_server:reply(Waiter, {value, Value}) || Waiter <- Waiting],
-    forget_dead(),
+    _ = forget_dead(),
     case IsNew of
         true ->
             Size = erlang:external_size(Key),
