@@ -52,6 +52,7 @@ PASS_SRC := \
   c_src/pass/fold.c \
   c_src/pass/fuse.c \
   c_src/pass/fuse_check.c \
+  c_src/pass/fuse_memo.c \
   c_src/pass/fuse_plan.c \
   c_src/pass/fuse_siblings.c \
   c_src/pass/normalize.c \

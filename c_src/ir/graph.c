@@ -254,6 +254,12 @@ ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops) {
   return MAKE_ROOM(&graph->ops, ops);
 }
 
+ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id id, size_t params, size_t ops) {
+  ts_region *region = ts_graph_region(graph, id);
+  TS_TRY(MAKE_ROOM(&region->params, params));
+  return MAKE_ROOM(&region->ops, ops);
+}
+
 /* ---- shorthands ---- */
 
 ts_status ts_graph_constant(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,

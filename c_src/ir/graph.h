@@ -114,6 +114,7 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
                             const ts_value_id *operands, ts_value_id *out);
 /* Makes room for that many more values and ops, so that arrays do not grow step by step. */
 ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops);
+ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id region, size_t params, size_t ops);
 /* Sets a region's results (values of that region) and thereby finishes it. May be
  * done again until an op holds the region; from then on nothing can be added to it. */
 ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_value_id *values, size_t count);

@@ -79,6 +79,7 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   f->group = id;
   f->operands.count = 0;
   TS_TRY(ts_graph_add_region(rw->to, &f->region));
+  TS_TRY(ts_graph_reserve_region(rw->to, f->region, (size_t)group->members + 3, 2 * (size_t)group->members));
   for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(copy_inside(rw, op));
   TS_TRY(collect_results(rw, group));
   TS_TRY(ts_graph_set_results(rw->to, f->region, f->results.data, f->results.count));
@@ -136,6 +137,7 @@ static bool keeps_regions(const ts_graph *graph, const ts_op *op) {
 
 static ts_status enter(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   fuse *f = rw->context;
+  if (source == TS_ROOT) TS_TRY(ts_graph_reserve(rw->to, 2 * rw->from->values.count, 2 * rw->from->ops.count));
   const ts_region *region = ts_graph_region(rw->from, source);
   (void)target;
   if (region->parent == TS_NO_ID || !keeps_regions(rw->from, ts_graph_op(rw->from, region->parent)))

@@ -3,8 +3,9 @@
 #ifndef TS_PASS_FUSE_H
 #define TS_PASS_FUSE_H
 
-#include "base/vec.h"
-#include "ir/graph.h"
+#include "base/map.h"
+#include "ir/key.h"
+#include "pass/program.h"
 
 #define TS_NO_GROUP UINT32_MAX
 #define TS_MANY_GROUPS (UINT32_MAX - 1)
@@ -40,6 +41,22 @@ typedef struct ts_fuse_group {
   int32_t members, inputs; /* inputs: no fewer than there are */
 } ts_fuse_group;
 
+/* What one kernel for all ops of a group would be, or of two groups. */
+typedef struct ts_fuse_kernel {
+  bool fits;
+  int64_t bytes;        /* read from memory */
+  int64_t accumulators; /* bytes of them that one row keeps */
+} ts_fuse_kernel;
+
+/* What was measured, by what it was measured from (fuse_memo.c). */
+typedef struct ts_fuse_memo {
+  ts_map known;
+  ts_arena arena;             /* of the kernels in it */
+  ts_key key;                 /* of the one that was looked for last */
+  uint32_t *numbers, *stamps; /* of values, in the key; valid where the stamp is that of the key */
+  uint32_t stamp, next;
+} ts_fuse_memo;
+
 typedef struct ts_fuse_plan {
   const ts_graph *graph;
   ts_fuse_op *ops; /* one for each op of the graph */
@@ -48,6 +65,7 @@ typedef struct ts_fuse_plan {
   uint32_t *use_start; /* of each value: where its readers begin in `use_ops`; made when first wanted */
   ts_op_id *use_ops;
   uint32_t *candidates; /* of each value: see fuse_siblings.c */
+  ts_fuse_memo memo;
 } ts_fuse_plan;
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph);
@@ -56,15 +74,14 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan);
 /* Decides for the ops of one region (fuse_plan.c). */
 ts_status ts_fuse_plan_region(ts_fuse_plan *plan, ts_region_id region);
 /* True when the group makes a kernel (fuse_check.c). */
-ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t group, bool *out);
+ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t group, bool *out);
 
-/* What one kernel for all ops of a group would be, or of two groups. */
-typedef struct ts_fuse_kernel {
-  bool fits;
-  int64_t bytes;        /* read from memory */
-  int64_t accumulators; /* bytes of them that one row keeps */
-} ts_fuse_kernel;
-ts_status ts_fuse_measure(const ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
+ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
+
+/* `*out` is NULL when nothing alike was measured; then it can be added. */
+ts_status ts_fuse_memo_find(ts_fuse_memo *memo, const ts_program_spec *spec, bool pair, const ts_fuse_kernel **out);
+ts_status ts_fuse_memo_add(ts_fuse_memo *memo, const ts_fuse_kernel *kernel);
+void ts_fuse_memo_deinit(ts_fuse_memo *memo);
 
 /* Joins the region's reductions with what reads the same (fuse_siblings.c). `first`: of the region's groups. */
 ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t first);

@@ -5,6 +5,7 @@
 typedef struct view {
   const ts_fuse_plan *plan;
   uint32_t group, other; /* the same, or two that would be one */
+  ts_fuse_memo *memo;
 } view;
 
 /* What the group does not compute is an operand; which one does not matter here. */
@@ -52,19 +53,12 @@ static void measure(const view *v, const ts_program *program, ts_fuse_kernel *ou
   }
 }
 
-static ts_status build(const view *v, const ts_program_root *roots, size_t count, ts_fuse_kernel *out) {
-  const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  ts_program_spec spec = {.graph = v->plan->graph,
-                          .operand = is_outside,
-                          .context = v,
-                          .roots = roots,
-                          .root_count = count,
-                          .reduce = group->reduction};
+static ts_status build(const view *v, const ts_program_spec *spec, ts_fuse_kernel *out) {
   ts_arena arena;
   ts_program program;
   *out = (ts_fuse_kernel){0};
   ts_arena_init(&arena);
-  ts_status status = ts_program_build(&spec, &arena, &program);
+  ts_status status = ts_program_build(spec, &arena, &program);
   if (!status) {
     measure(v, &program, out);
     ts_program_deinit(&program);
@@ -75,12 +69,30 @@ static ts_status build(const view *v, const ts_program_root *roots, size_t count
   return TS_SUCCESS;
 }
 
+static ts_status build_once(const view *v, const ts_program_root *roots, size_t count, ts_fuse_kernel *out) {
+  const ts_fuse_group *group = &v->plan->groups.data[v->group];
+  ts_program_spec spec = {.graph = v->plan->graph,
+                          .operand = is_outside,
+                          .context = v,
+                          .roots = roots,
+                          .root_count = count,
+                          .reduce = group->reduction};
+  const ts_fuse_kernel *known;
+  TS_TRY(ts_fuse_memo_find(v->memo, &spec, v->group != v->other, &known));
+  if (known) {
+    *out = *known;
+    return TS_SUCCESS;
+  }
+  TS_TRY(build(v, &spec, out));
+  return ts_fuse_memo_add(v->memo, out);
+}
+
 /* The parts of a pad or concatenate have a kernel each. */
 static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *out) {
   out->fits = true;
   for (uint32_t i = 0; out->fits && i < root->operand_count; i++) {
     ts_program_root part = ts_program_root_whole(v->plan->graph, root->operands[i], 0);
-    if (ts_shape_elements(&part.shape) > 0) TS_TRY(build(v, &part, 1, out));
+    if (ts_shape_elements(&part.shape) > 0) TS_TRY(build_once(v, &part, 1, out));
   }
   return TS_SUCCESS;
 }
@@ -98,23 +110,23 @@ static bool add_roots(const ts_fuse_plan *plan, uint32_t id, ts_program_root *ro
   return true;
 }
 
-ts_status ts_fuse_measure(const ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out) {
+ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out) {
   ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
   size_t count = 0;
   if (plan->groups.data[group].reduction == TS_NO_ID) {
     uint32_t swapped = group;
     group = other, other = swapped;
   }
-  view v = {plan, group, other};
+  view v = {plan, group, other, &plan->memo};
   *out = (ts_fuse_kernel){0};
   if (!add_roots(plan, group, roots, &count)) return TS_SUCCESS;
   if (other != group && !add_roots(plan, other, roots, &count)) return TS_SUCCESS;
-  return build(&v, roots, count, out);
+  return build_once(&v, roots, count, out);
 }
 
-ts_status ts_fuse_check_group(const ts_fuse_plan *plan, uint32_t id, bool *out) {
+ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t id, bool *out) {
   const ts_fuse_group *group = &plan->groups.data[id];
-  view v = {plan, id, id};
+  view v = {plan, id, id, &plan->memo};
   ts_fuse_kernel kernel;
   *out = !group->composite && !plan->check_all;
   if (*out) return TS_SUCCESS;

@@ -29,6 +29,7 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
   ts_free(plan->use_start);
   ts_free(plan->use_ops);
   ts_free(plan->candidates);
+  ts_fuse_memo_deinit(&plan->memo);
   TS_VEC_FREE(&plan->groups);
 }
 

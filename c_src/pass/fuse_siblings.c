@@ -128,7 +128,7 @@ static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {
 }
 
 /* One kernel that reads less than both: at least half of what the smaller one reads. */
-static ts_status pays(const ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
+static ts_status pays(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
   ts_fuse_kernel one, other, both;
   *out = false;
   TS_TRY(ts_fuse_measure(p, a, b, &both));

@@ -36,6 +36,8 @@ static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id tar
 }
 
 static ts_status fill_region(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
+  const ts_region *region = ts_graph_region(rw->from, source);
+  TS_TRY(ts_graph_reserve_region(rw->to, target, region->params.count, region->ops.count));
   TS_TRY(copy_params(rw, source, target));
   if (rw->enter) TS_TRY(rw->enter(rw, source, target));
   TS_TRY(visit_ops(rw, source, target));

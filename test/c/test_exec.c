@@ -687,6 +687,55 @@ START_TEST(a_batch_of_one_needs_no_compiler)
 }
 END_TEST
 
+/* What is done at hand waits for nothing: not for a kernel ... */
+START_TEST(at_hand_needs_known_kernels)
+{
+  static const char *const text = "graph @main(%0: s16[70], %1: s16[70]) -> (s16[70]) {\n"
+                                  "  %2 = multiply %0, %1 : s16[70]\n  %3 = bitwise_xor %2, %1 : s16[70]\n"
+                                  "  %4 = subtract %3, %0 : s16[70]\n  return %4\n}\n";
+  const ts_compile_options at_hand = {.at_hand = true};
+  ts_graph *graph;
+  ts_executable *exe;
+  ts_executable_stats stats;
+  ck_assert_ptr_null(ts_graph_parse(text, strlen(text), &graph));
+  ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+  ck_assert_ptr_null(exe);
+  ck_assert_ptr_null(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ptr_nonnull(exe);
+  ts_executable_release(exe);
+  ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+  ck_assert_ptr_nonnull(exe);
+  ts_executable_get_stats(exe, &stats);
+  ck_assert_int_eq(stats.kernels_compiled, 0);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+/* ... nor long for the interpreter. */
+START_TEST(at_hand_folds_little)
+{
+  const ts_compile_options at_hand = {.at_hand = true};
+  const int sizes[] = {4, 200};
+  for (int i = 0; i < 2; i++) {
+    char bytes[401], text[700];
+    ts_graph *graph;
+    ts_executable *exe;
+    memset(bytes, '0', sizeof bytes);
+    bytes[2 * sizes[i]] = '\0';
+    snprintf(text, sizeof text,
+             "graph @main() -> (s8[%d]) {\n  %%0 = literal \"%s\" : s8[%d]\n  %%1 = bitwise_not %%0 : s8[%d]\n"
+             "  return %%1\n}\n",
+             sizes[i], bytes, sizes[i], sizes[i]);
+    ck_assert_ptr_null(ts_graph_parse(text, strlen(text), &graph));
+    ck_assert_ptr_null(ts_executable_create(graph, &at_hand, &exe));
+    ck_assert_int_eq(exe != NULL, sizes[i] == 4);
+    ts_executable_release(exe);
+    ts_graph_destroy(graph);
+  }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
   const char *text = programs[_i].text;
@@ -740,6 +789,8 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, a_paused_run_can_be_given_up, 0, sizeof pausing / sizeof *pausing);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
+  tcase_add_test(t, at_hand_needs_known_kernels);
+  tcase_add_test(t, at_hand_folds_little);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
   suite_add_tcase(s, t);
   return s;
