@@ -90,13 +90,16 @@ typedef struct judgement {
   bool computed; /* by an op that XLA may fuse with the next: a product and a sum become one fma */
 } judgement;
 
-/* Of one element, XLA makes a fold the element, whatever the initial value. */
-static bool folds_something(const ts_graph *g, const ts_op *op) {
+/* From so many elements on XLA has several accumulators, each of which begins with the initial value. */
+#define MANY_FOLDED 16
+
+/* How many elements a fold takes. */
+static int64_t folded(const ts_graph *g, const ts_op *op) {
   const ts_shape *shape = &ts_graph_value(g, op->operands[0])->shape;
   const ts_dims *axes = &op->attrs->reduce.axes;
   int64_t count = 1;
   for (int32_t i = 0; i < axes->rank; i++) count *= shape->dims[axes->dims[i]];
-  return count != 1;
+  return count;
 }
 
 /* One op that gives the same however its operands are grouped and repeated. */
@@ -118,8 +121,9 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT: return is_float ? APPROX : EXACT;
   case TS_OP_REDUCE:
-    if (!folds_something(g, op)) return UNKNOWN;
-    return is_float && !folds_idempotently(g, op) ? UNKNOWN : EXACT;
+    if (folded(g, op) == 1) return UNKNOWN; /* XLA gives the element, whatever the initial value */
+    if (folds_idempotently(g, op)) return EXACT;
+    return is_float || folded(g, op) >= MANY_FOLDED ? UNKNOWN : EXACT;
   case TS_OP_REDUCE_SUM:
   case TS_OP_CUMULATIVE_SUM:
   case TS_OP_DOT: return is_float ? SUM : EXACT;
