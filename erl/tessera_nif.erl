@@ -4,7 +4,7 @@
 %% application call these.
 -module(tessera_nif).
 -export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
-         assign/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
+         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, expression_read/2,
@@ -17,7 +17,7 @@
 
 %% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
 -ifndef(ABI).
--define(ABI, 4).
+-define(ABI, 5).
 -endif.
 
 -type builder() :: reference().
@@ -68,6 +68,10 @@ to_binary(_Ref, _MaxElements) -> ?STUB.
 to_list(_Ref) -> ?STUB.
 deallocate(_Ref) -> ?STUB.
 assign(_Ref, _Client, _Device) -> ?STUB.
+address(_Ref) -> ?STUB.
+from_address(_Address, _Type, _Shape) -> ?STUB.
+share(_Ref, _Permissions) -> ?STUB.
+from_shared(_Name, _Type, _Shape) -> ?STUB.
 memory() -> ?STUB.
 client_memory(_Client) -> ?STUB.
 reset_client_peak(_Client) -> ?STUB.

@@ -19,6 +19,7 @@ TENSOR_SRC := \
   c_src/tensor/buffer.c \
   c_src/tensor/dtype.c \
   c_src/tensor/half.c \
+  c_src/tensor/mapping.c \
   c_src/tensor/pages.c \
   c_src/tensor/pool.c \
   c_src/tensor/scalar.c \
@@ -144,6 +145,7 @@ NIF_SRC := \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_main.c \
   c_src/nif/nif_op.c \
+  c_src/nif/nif_pointer.c \
   c_src/nif/nif_programs.c \
   c_src/nif/nif_slices.c \
   c_src/nif/nif_tensor.c \

@@ -4,6 +4,7 @@
 #include "nif/nif_eager.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
+#include "nif/nif_pointer.h"
 
 #include "base/log.h"
 #include "exec/pool.h"
@@ -13,7 +14,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 4
+#define TS_NIF_ABI 5
 #endif
 
 /* What load returns to say why it refuses; tessera_nif.erl has the words. */
@@ -188,6 +189,10 @@ static ErlNifFunc functions[] = {
     {"to_list", 1, ts_nif_to_list, 0},
     {"deallocate", 1, ts_nif_deallocate, 0},
     {"assign", 3, ts_nif_assign, 0},
+    {"address", 1, ts_nif_address, 0},
+    {"from_address", 3, ts_nif_from_address, 0},
+    {"share", 2, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"from_shared", 3, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"memory", 0, ts_nif_memory, 0},
     {"client_memory", 1, ts_nif_client_memory, 0},
     {"reset_client_peak", 1, ts_nif_reset_client_peak, 0},

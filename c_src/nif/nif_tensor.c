@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/slots.h"
+#include "tensor/mapping.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static void tensor_destroy(ErlNifEnv *env, void *object) {
   ts_nif_tensor *tensor = object;
   (void)env;
   if (atomic_load(&tensor->pins) > 0) release_buffer(tensor);
+  ts_mapping_release(atomic_load(&tensor->shared));
 }
 
 static void view_destroy(ErlNifEnv *env, void *object) {
@@ -113,6 +115,7 @@ ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_T
   atomic_init(&tensor->pins, 1);
   atomic_init(&tensor->deallocated, false);
   atomic_init(&tensor->account, TS_NIF_HOST_ACCOUNT);
+  atomic_init(&tensor->shared, NULL);
   tensor->buffer = buffer;
   hold(tensor, buffer->bytes);
   take_part(env, buffer->bytes);

@@ -16,6 +16,7 @@ typedef struct ts_nif_tensor {
   _Atomic bool deallocated;
   _Atomic ts_nif_account account; /* where its bytes are counted */
   ts_buffer *buffer;
+  struct ts_mapping *_Atomic shared; /* what other processes see of it, or NULL; gone with the resource */
 } ts_nif_tensor;
 
 bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags);

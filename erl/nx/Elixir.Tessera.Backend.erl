@@ -123,12 +123,11 @@ to_binary(#{data := #{buffer := Buffer}, type := {_, Bits}}, Limit) -> ?BUFFER:r
 
 to_batched(Out, Tensor, Options) -> tessera_nx_eager:to_batched(Out, Tensor, Options).
 
-to_pointer(#{data := #{buffer := #{client_name := Client}}}, _Options) ->
-    tessera_nx_error:argument("Nx.to_pointer/2 is not supported for the ~ts client yet.", [Client]).
+%% ---- pointers
 
-from_pointer(_Pointer, _Type, _Shape, Options, _) ->
-    {Client, _} = ?CLIENT:place(Options),
-    tessera_nx_error:argument("Nx.from_pointer/5 is not supported for the ~ts client yet.", [Client]).
+to_pointer(#{data := #{buffer := Buffer}}, Options) -> tessera_nx_pointer:of_buffer(Buffer, Options).
+
+from_pointer(Pointer, Type, Shape, Place, Options) -> tessera_nx_pointer:tensor(Pointer, Type, Shape, Place, Options).
 
 %% ---- printing
 

@@ -7,6 +7,7 @@
 -define(TYPESPEC, 'Elixir.Tessera.Typespec').
 -define(LOCKED_CACHE, 'Elixir.Tessera.Defn.LockedCache').
 -define(CLIENT, 'Elixir.Tessera.Client').
+-define(POINTER, 'Elixir.Nx.Pointer').
 
 %% A node of an expression: id, operation, arguments.
 -define(NODE(Id, Op, Args), #{data := #{'__struct__' := ?EXPR, id := Id, op := Op, args := Args}}).

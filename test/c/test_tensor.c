@@ -1,4 +1,5 @@
 #include "tensor/buffer.h"
+#include "tensor/mapping.h"
 #include "tensor/pages.h"
 #include "testing.h"
 
@@ -558,6 +559,66 @@ START_TEST(buffer_errors)
 }
 END_TEST
 
+/* ---- memory that has a name */
+
+START_TEST(mapping_is_shared)
+{
+  static const int32_t numbers[] = {1, 2, 3};
+  ts_mapping *made, *again, *seen;
+  ck_assert_ok(ts_mapping_create(numbers, sizeof numbers, 0600, &made));
+  ck_assert_ok(ts_mapping_create(numbers, sizeof numbers, 0600, &again));
+  ck_assert_str_ne(made->name, again->name);
+  ck_assert_ok(ts_mapping_open(made->name, sizeof numbers, &seen));
+  ck_assert_int_eq(memcmp(seen->data, numbers, sizeof numbers), 0);
+  ((int32_t *)seen->data)[1] = 99;
+  ck_assert_int_eq(((int32_t *)made->data)[1], 99);
+  char name[TS_MAPPING_NAME_BYTES];
+  snprintf(name, sizeof name, "%s", made->name);
+  ts_mapping_release(made);
+  ck_assert_int_eq(((int32_t *)seen->data)[2], 3); /* the memory outlives its name */
+  ts_mapping_release(seen);
+  ts_mapping_release(again);
+  ck_assert_error(ts_mapping_open(name, 12, &seen), TS_INVALID_ARGUMENT, "cannot open shared memory");
+  ts_mapping_release(NULL);
+}
+END_TEST
+
+START_TEST(mapping_refuses)
+{
+  ts_mapping *made, *seen;
+  char name[TS_MAPPING_NAME_BYTES + 40];
+  ck_assert_error(ts_mapping_create("", 0, 0400, &made), TS_INVALID_ARGUMENT, "cannot share 0 bytes");
+  ck_assert_error(ts_mapping_create("", INT64_MAX, 0400, &made), TS_RESOURCE_EXHAUSTED, "cannot fill");
+  ck_assert_ok(ts_mapping_create("abcd", 4, 0400, &made));
+  ck_assert_error(ts_mapping_open(made->name, 5, &seen), TS_INVALID_ARGUMENT, "has 4 bytes, expected at least 5");
+  ck_assert_error(ts_mapping_open(made->name, 0, &seen), TS_INVALID_ARGUMENT, "expected at least 0");
+  ck_assert_error(ts_mapping_open("", 1, &seen), TS_INVALID_ARGUMENT, "no name of shared memory");
+  ck_assert_error(ts_mapping_open("../etc/passwd", 1, &seen), TS_INVALID_ARGUMENT, "no name of shared memory");
+  memset(name, 'x', sizeof name);
+  name[sizeof name - 1] = 0;
+  ck_assert_error(ts_mapping_open(name, 1, &seen), TS_INVALID_ARGUMENT, "no name of shared memory");
+  ck_assert(ts_mapping_is_there(made->data, 4));
+  ck_assert(!ts_mapping_is_there(NULL, 1));
+  ck_assert(!ts_mapping_is_there((char *)UINTPTR_MAX - 4, 64));
+  ck_assert(!ts_mapping_is_there(made->data, INT64_MAX));
+  ts_mapping_release(made);
+}
+END_TEST
+
+START_TEST(mapping_fails_without_leaks)
+{
+  ts_mapping *made = NULL;
+  for (int64_t n = 1; !made; n++) {
+    ts_alloc_fail_after(n, false);
+    ts_status status = ts_mapping_create("abcd", 4, 0600, &made);
+    ts_alloc_fail_after(0, false);
+    ck_assert(!status == !!made);
+    ts_status_free(status);
+  }
+  ts_mapping_release(made);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("tensor");
   TCase *tests = tcase_create("tensor");
@@ -585,6 +646,9 @@ int main(void) {
   tcase_add_test(tests, buffer_lifetimes);
   tcase_add_test(tests, buffer_blocks);
   tcase_add_test(tests, buffer_errors);
+  tcase_add_test(tests, mapping_is_shared);
+  tcase_add_test(tests, mapping_refuses);
+  tcase_add_test(tests, mapping_fails_without_leaks);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
 }

@@ -27,6 +27,7 @@ defmodule Tessera.Suites do
     {"exla.memory_tracking", :exla, "exla/test/exla/memory_tracking_test.exs"},
     {"exla.device_buffer", :exla, "exla/test/exla/device_buffer_test.exs"},
     {"exla.client", :exla, "exla/test/exla/client_test.exs"},
+    {"exla.device_memory_sharing", :exla, "exla/test/exla/device_memory_sharing_test.exs"},
     {"nx.nx", :eager, "nx/test/nx_test.exs"},
     {"nx.doctest", :eager, "nx/test/nx/doctest_test.exs"},
     {"nx.non_finite", :eager, "nx/test/nx/non_finite_test.exs"},
@@ -84,12 +85,16 @@ defmodule Tessera.Suites do
 
     case Node.start(:"primary@127.0.0.1", :longnames) do
       {:ok, _} ->
-        for {name, args} <- [{:"secondary@127.0.0.1", []}, {:"tertiary@127.0.0.1", [~c"-hidden"]}] do
-          {:ok, _, node} = :peer.start_link(%{name: name, args: args})
-          true = :erpc.call(node, :code, :set_path, [:code.get_path()])
-          {:ok, _} = :erpc.call(node, :application, :ensure_all_started, [:elixir])
-          for file <- [__ENV__.file], do: :erpc.call(node, Code, :require_file, [file])
-        end
+        peers =
+          for {name, args} <- [{:"secondary@127.0.0.1", []}, {:"tertiary@127.0.0.1", [~c"-hidden"]}] do
+            {:ok, _, node} = :peer.start_link(%{name: name, args: args})
+            true = :erpc.call(node, :code, :set_path, [:code.get_path()])
+            {:ok, _} = :erpc.call(node, :application, :ensure_all_started, [:elixir])
+            for file <- [__ENV__.file], do: :erpc.call(node, Code, :require_file, [file])
+            node
+          end
+
+        Application.put_env(:tessera, :test_peer_nodes, peers)
 
         []
 

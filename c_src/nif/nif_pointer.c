@@ -1,0 +1,109 @@
+#include "nif/nif_pointer.h"
+
+#include "tensor/mapping.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static ts_status get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
+  if (!ts_nif_tensor_get(env, term, out)) return ts_nif_expected(env, "a tensor", term);
+  return ts_nif_tensor_pin(*out);
+}
+
+static ts_status get_form(ErlNifEnv *env, ERL_NIF_TERM type, ERL_NIF_TERM dims, ts_dtype *out_dtype,
+                          ts_shape *out_shape) {
+  TS_TRY(ts_nif_get_dtype(env, type, out_dtype));
+  TS_TRY(ts_nif_get_shape(env, dims, out_shape));
+  return ts_shape_check(out_shape, *out_dtype);
+}
+
+ERL_NIF_TERM ts_nif_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* address(Ref) -> {Address, Bytes}: good as long as the tensor is */
+  ts_nif_tensor *tensor;
+  (void)argc;
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  ERL_NIF_TERM pair = enif_make_tuple2(env, enif_make_uint64(env, (uintptr_t)tensor->buffer->data),
+                                       enif_make_int64(env, tensor->buffer->bytes));
+  ts_nif_tensor_unpin(tensor);
+  return pair;
+}
+
+static ts_status check_address(uint64_t address, ts_dtype dtype, const ts_shape *shape) {
+  int64_t bytes = ts_shape_bytes(shape, dtype);
+  if (address % ts_dtype_size(dtype))
+    return ts_error(TS_INVALID_ARGUMENT, "the address 0x%llx is no multiple of the %zu bytes of an element",
+                    (unsigned long long)address, ts_dtype_size(dtype));
+  if (!ts_mapping_is_there((const void *)(uintptr_t)address, bytes))
+    return ts_error(TS_INVALID_ARGUMENT, "there are no %lld bytes of memory at the address 0x%llx", (long long)bytes,
+                    (unsigned long long)address);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* from_address(Address, Type, Shape) -> Tensor: whose memory it is keeps it as long as the tensor is used */
+  ErlNifUInt64 address;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_buffer *buffer;
+  ERL_NIF_TERM term;
+  (void)argc;
+  if (!enif_get_uint64(env, argv[0], &address)) return ts_nif_error(env, ts_nif_expected(env, "an address", argv[0]));
+  TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
+  TS_NIF_TRY(env, check_address(address, dtype, &shape));
+  TS_NIF_TRY(env, ts_buffer_wrap(dtype, &shape, (void *)(uintptr_t)address, NULL, NULL, &buffer));
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return term;
+}
+
+/* The tensor's name for others: made once, and gone with the tensor. */
+static ts_status shared_name(ts_nif_tensor *tensor, unsigned permissions, ts_mapping **out) {
+  *out = atomic_load(&tensor->shared);
+  if (*out) return TS_SUCCESS;
+  ts_mapping *made, *other = NULL;
+  TS_TRY(ts_mapping_create(tensor->buffer->data, tensor->buffer->bytes, permissions, &made));
+  *out = made;
+  if (atomic_compare_exchange_strong(&tensor->shared, &other, made)) return TS_SUCCESS;
+  *out = other;
+  ts_mapping_release(made);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* share(Ref, Permissions) -> {Name, Bytes}: a copy in shared memory that goes with the tensor */
+  ts_nif_tensor *tensor;
+  ts_mapping *mapping;
+  int64_t permissions;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "permissions of a file", &permissions));
+  if (permissions < 0 || permissions > 07777)
+    return ts_nif_error(env, ts_nif_expected(env, "permissions of a file", argv[1]));
+  TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
+  ts_status status = shared_name(tensor, (unsigned)permissions, &mapping);
+  ERL_NIF_TERM result = status ? ts_nif_error(env, status)
+                               : enif_make_tuple2(env, ts_nif_binary(env, mapping->name, strlen(mapping->name)),
+                                                  enif_make_int64(env, mapping->bytes));
+  ts_nif_tensor_unpin(tensor);
+  return result;
+}
+
+ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* from_shared(Name, Type, Shape) -> Tensor: the same memory, not a copy */
+  ErlNifBinary binary;
+  char name[TS_MAPPING_NAME_BYTES] = "";
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_mapping *mapping;
+  ts_buffer *buffer;
+  ERL_NIF_TERM term;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &binary) || binary.size >= sizeof(name))
+    return ts_nif_error(env, ts_nif_expected(env, "a name of shared memory", argv[0]));
+  memcpy(name, binary.data, binary.size);
+  TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
+  TS_NIF_TRY(env, ts_mapping_open(name, ts_shape_bytes(&shape, dtype), &mapping));
+  ts_status status = ts_buffer_wrap(dtype, &shape, mapping->data, ts_mapping_release, mapping, &buffer);
+  if (status) ts_mapping_release(mapping);
+  TS_NIF_TRY(env, status);
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return term;
+}

@@ -1,0 +1,85 @@
+%% Tensors whose memory others see, by address and by name.
+-module(tessera_pointer_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+
+tensor(Numbers) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    tessera:tensor(Numbers, s32).
+
+file(Name) -> filename:join("/dev/shm", Name).
+
+address_test() ->
+    #tessera{ref = Ref} = T = tensor(lists:seq(1, 1000)),
+    {Address, 4000} = tessera_nif:address(Ref),
+    View = tessera_nif:from_address(Address, s32, {10, 100}),
+    ?assertEqual(tessera:to_list(tessera:reshape(T, {10, 100})), tessera:to_list(View)),
+    %% what is not ours is never written to
+    Add = tessera:jit(fun(X) -> tessera:add(X, 1) end, #{donate => [1]}),
+    ?assertEqual(lists:seq(2, 1001), tessera:to_list(tessera:flatten(Add(View)))),
+    ?assertEqual(lists:seq(1, 1000), tessera:to_list(T)),
+    ?assertMatch({error, #{code := failed_precondition}}, tessera_nif:address(View#tessera.ref)).
+
+no_address_test() ->
+    #tessera{ref = Ref} = T = tensor([1, 2, 3]),
+    {Address, 12} = tessera_nif:address(Ref),
+    [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:from_address(Wrong, s32, {3}))
+     || Wrong <- [0, 4096, Address + 1, -1, 1 bsl 64, (1 bsl 64) - 8, x]],
+    [?assertMatch({error, #{code := _}}, tessera_nif:from_address(Address, Type, Shape))
+     || {Type, Shape} <- [{s33, {3}}, {s32, {-1}}, {s32, {1 bsl 62}}, {s32, {1 bsl 50}}, {s32, x}]],
+    ?assertMatch({error, _}, tessera_nif:address(make_ref())),
+    ?assertEqual([1, 2, 3], tessera:to_list(T)).
+
+share_test() ->
+    #tessera{ref = Ref} = T = tensor([1, 2, 3]),
+    {Name, 12} = tessera_nif:share(Ref, 8#600),
+    ?assertEqual({Name, 12}, tessera_nif:share(Ref, 8#400)),
+    A = tessera_nif:from_shared(Name, s32, {3}),
+    B = tessera_nif:from_shared(Name, s32, {3}),
+    ?assertEqual([1, 2, 3], tessera:to_list(A)),
+    {ok, Bytes} = file:read_file(file(Name)),
+    ?assertEqual(tessera:to_binary(T), Bytes),
+    ok = file:write_file(file(Name), <<1:32/native, 99:32/native, 3:32/native>>, [read]),
+    ?assertEqual([[1, 99, 3], [1, 99, 3], [1, 2, 3]], [tessera:to_list(X) || X <- [A, B, T]]).
+
+no_share_test() ->
+    #tessera{ref = Ref} = T = tensor([1, 2, 3]),
+    [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:share(Ref, Wrong)) || Wrong <- [-1, 8#10000, x]],
+    {Name, 12} = tessera_nif:share(Ref, 8#400),
+    [?assertMatch({error, #{code := _}}, tessera_nif:from_shared(Wrong, s32, {3}))
+     || Wrong <- [<<"none">>, <<>>, <<"../shm/", Name/binary>>, binary:copy(<<"x">>, 100), x]],
+    ?assertMatch({error, #{message := <<"shared memory ", _/binary>>}}, tessera_nif:from_shared(Name, s32, {4})),
+    ?assertEqual([1, 2, 3], tessera:to_list(T)),
+    ?assertMatch({error, _}, tessera_nif:share((tessera:zeros({0}))#tessera.ref, 8#400)).
+
+%% The name goes with the tensor, and all names with the process.
+names_test_() -> {timeout, 60, fun names/0}.
+
+names() ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit(tessera_nif:share((tensor([1]))#tessera.ref, 8#400)) end),
+    Name = receive {'DOWN', Monitor, process, Pid, {Shared, 4}} -> Shared end,
+    gone(file(Name), 100),
+    Ebin = filename:dirname(code:which(tessera)),
+    Command = "erl -noshell -pa " ++ Ebin ++ " -eval 'application:ensure_all_started(tessera), "
+        "T = {tessera, R, _, _} = tessera:tensor([1, 2]), {N, _} = tessera_nif:share(R, 384), "
+        "true = filelib:is_file(filename:join(\"/dev/shm\", N)), io:put_chars(N), tessera:to_list(T), halt(0).'",
+    <<"tessera-ipc-", _/binary>> = Other = list_to_binary(os:cmd(Command)),
+    gone(file(Other), 100).
+
+gone(File, Tries) ->
+    case filelib:is_file(File) of
+        false -> ok;
+        true ->
+            ?assert(Tries > 0, File),
+            timer:sleep(20),
+            gone(File, Tries - 1)
+    end.
+
+%% One name, whoever is first.
+concurrent_test() ->
+    #tessera{ref = Ref} = T = tensor([1, 2, 3]),
+    Self = self(),
+    [spawn_link(fun() -> Self ! {shared, tessera_nif:share(Ref, 8#400)} end) || _ <- lists:seq(1, 20)],
+    Names = lists:usort([receive {shared, Shared} -> Shared end || _ <- lists:seq(1, 20)]),
+    ?assertMatch([{_, 12}], Names),
+    ?assertEqual([1, 2, 3], tessera:to_list(T)).
