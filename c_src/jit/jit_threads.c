@@ -195,7 +195,7 @@ static void serve(job_queue *queue, bool warm_up) {
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
-  if (compiler && warm_up) ts_compiler_warm_up(compiler);
+  if (compiler && warm_up) ts_status_free(ts_compiler_warm_up(compiler));
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
   for (;;) {

@@ -1,3 +1,4 @@
+#include "jit/jit_internal.h"
 #include "jit_kernels.h"
 #include "testing.h"
 
@@ -326,6 +327,20 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* Nobody sees it fail when the session starts. */
+START_TEST(the_warm_up_compiles)
+{
+  size_t count;
+  const ts_target *targets = ts_target_all(&count);
+  for (size_t i = 0; i < count; i++) {
+    ts_compiler *compiler;
+    ck_assert_ok(ts_compiler_create(&targets[i], &compiler));
+    ck_assert_ok(ts_compiler_warm_up(compiler));
+    ts_compiler_destroy(compiler);
+  }
+}
+END_TEST
+
 START_TEST(debuggers_are_told)
 {
   setenv("TESSERA_GDB", "1", 1);
@@ -482,6 +497,7 @@ static Suite *suite(void) {
   tcase_add_test(tc, code_calls_outside);
   if (getenv("CK_FORK") == NULL) tcase_add_test(tc, no_thread_can_start); /* needs a process without threads */
   tcase_add_test(tc, every_allocation_may_fail);
+  tcase_add_test(tc, the_warm_up_compiles);
   tcase_add_test(tc, debuggers_are_told);
   tcase_add_test(tc, waiters_outlive_a_failure);
   tcase_add_test(tc, a_prefetched_kernel_is_there_later);
