@@ -28,9 +28,7 @@ typedef struct gemm_run {
   const _Atomic bool *cancel;
 } gemm_run;
 
-static inline bool gemm_cancelled(const gemm_run *run) {
-  return ts_cancelled(run->cancel);
-}
+static inline bool gemm_cancelled(const gemm_run *run) { return ts_cancelled(run->cancel); }
 
 /* Shows a part of out that has its final values. */
 static inline void gemm_show(const gemm_run *run, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,

@@ -226,7 +226,7 @@ static ts_status visit(siblings *s, uint32_t group) {
   find_inputs(p, group, &in);
   for (int32_t i = 0; i < in.count; i++) {
     uint32_t at = p->candidates[in.values[i]];
-    for (int n = 0; at != NONE && n < MAX_CANDIDATES; n++) {
+    for (int n = 0; at != NONE && at <= s->list.count && n < MAX_CANDIDATES; n++) {
       bool joined;
       TS_TRY(try_pair(p, ts_fuse_find(p, s->list.data[at - 1].group), ts_fuse_find(p, group), &joined));
       if (joined) break;
