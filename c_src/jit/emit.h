@@ -40,6 +40,8 @@ ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v 
 /* The same with all overloaded types given, in the order of the intrinsic's mangled name. */
 ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, unsigned overload_count, ts_v *args,
                           unsigned count);
+/* Asks for the cache line at `address`, into the nearest cache. */
+void ts_emit_prefetch(ts_emit *e, ts_v address, bool to_write);
 /* A stack slot, made in the entry block and aligned to 64 bytes. The builder must stand at the end of its block. */
 ts_v ts_emit_alloca(ts_emit *e, LLVMTypeRef type);
 ts_v ts_emit_lane_numbers(ts_emit *e); /* i64 vector 0, 1, 2, ... */

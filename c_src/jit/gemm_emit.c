@@ -104,20 +104,15 @@ static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
 #define TILE_AHEAD 336
 
 static void prefetch_rhs(gemm_emit *m, const tile *t, ts_v ahead) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context), pointer = LLVMTypeOf(ahead);
-  ts_v read = LLVMConstInt(i32, 0, false), keep = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
   for (int64_t at = 0; at < (int64_t)t->vectors * m->g->lanes * m->g->element_size; at += 64)
-    ts_emit_intrinsic(m->e, "llvm.prefetch", pointer, (ts_v[]){offset_const(m, ahead, at), read, keep, data}, 4);
+    ts_emit_prefetch(m->e, offset_const(m, ahead, at), false);
 }
 
 /* Out of the tile to the right, which is wanted next: lines that are not in the first cache by then cost 5 to 12 %. */
 static void prefetch_out(gemm_emit *m, const tile *t) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context), pointer = LLVMTypeOf(t->out[0]);
-  ts_v write = LLVMConstInt(i32, 1, false), keep = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
   int64_t width = (int64_t)t->vectors * m->g->lanes * m->g->element_size;
   for (int r = 0; r < t->rows; r++)
-    for (int64_t at = width; at < 2 * width; at += 64)
-      ts_emit_intrinsic(m->e, "llvm.prefetch", pointer, (ts_v[]){offset_const(m, t->out[r], at), write, keep, data}, 4);
+    for (int64_t at = width; at < 2 * width; at += 64) ts_emit_prefetch(m->e, offset_const(m, t->out[r], at), true);
 }
 
 static void tile_loop(gemm_emit *m, tile *t) {

@@ -109,12 +109,6 @@ static ts_v load_x(gemm_emit *m, LLVMTypeRef type, ts_v address) {
   return widen(m, type, load_bits(m, like(type, narrow), address));
 }
 
-static void prefetch(gemm_emit *m, ts_v address) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
-  ts_v read = LLVMConstInt(i32, 0, false), keep = LLVMConstInt(i32, 3, false), data = LLVMConstInt(i32, 1, false);
-  ts_emit_intrinsic(m->e, "llvm.prefetch", LLVMTypeOf(address), (ts_v[]){address, read, keep, data}, 4);
-}
-
 /* One function for each number of items: a power of two, as TS_GEMM_ITEMS says. */
 static void emit_choices(gemm_emit *m, void (*emit)(gemm_emit *m, int items)) {
   LLVMBasicBlockRef none = new_block(m, "none");
@@ -303,7 +297,7 @@ static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v *sum) {
   span s;
   span_begin(m, &s, i64_const(m, 0), line, d->k, sum, sum_count(d));
   ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
-  for (int r = 0; r < d->groups * m->g->lanes; r++) prefetch(m, offset(m, d->rows[r], ahead));
+  for (int r = 0; r < d->groups * m->g->lanes; r++) ts_emit_prefetch(m->e, offset(m, d->rows[r], ahead), false);
   for (int at = 0; at < line; at += piece) dot_piece(m, d, add(m, s.l.index, i64_const(m, at)), NULL, sum);
   return span_end(m, &s, sum);
 }

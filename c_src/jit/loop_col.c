@@ -171,12 +171,10 @@ static void want_nothing(ts_loop *loop) {
 static void ask_ahead(ts_loop *loop, int32_t input, ts_v index) {
   const ts_kernel_operand *o = &loop->d->inputs[input];
   int32_t rank = loop->d->rank;
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(loop->e->context);
   if (o->stride[rank - 1] != TS_STRIDE_UNIT || o->stride[rank - 2] == TS_STRIDE_ZERO) return;
   ts_v by = ts_loop_mul(loop, loop->stride[input * rank + rank - 2], ts_loop_number(loop, ROWS_AHEAD));
-  ts_v address = ts_loop_element(loop, o->dtype, ts_loop_offset(loop, loop->base[input], by), index);
-  ts_v to_read = LLVMConstInt(i32, 0, 0), near = LLVMConstInt(i32, 3, 0), data = LLVMConstInt(i32, 1, 0);
-  ts_emit_intrinsic(loop->e, "llvm.prefetch", NULL, (ts_v[]){address, to_read, near, data}, 4);
+  ts_v row = ts_loop_offset(loop, loop->base[input], by);
+  ts_emit_prefetch(loop->e, ts_loop_element(loop, o->dtype, row, index), false);
 }
 
 static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {

@@ -92,13 +92,6 @@ static ts_v choose_from(ts_loop *loop, ts_v a, LLVMBasicBlockRef from_a, ts_v b,
   return phi;
 }
 
-/* The hardware does not see that the next square comes: a stride away, a line each. */
-static void prefetch(ts_loop *loop, ts_v address) {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(loop->e->context);
-  ts_v read = LLVMConstInt(i32, 0, 0), keep = LLVMConstInt(i32, 3, 0), data = LLVMConstInt(i32, 1, 0);
-  ts_emit_intrinsic(loop->e, "llvm.prefetch", loop->pointer, (ts_v[]){address, read, keep, data}, 4);
-}
-
 static void read_square(ts_loop *loop, const tile *t, int32_t input) {
   ts_emit *e = loop->e;
   ts_dtype type = raw_type(loop->d->inputs[input].dtype);
@@ -123,7 +116,8 @@ static void read_square(ts_loop *loop, const tile *t, int32_t input) {
   ts_v rows[64], ahead = ts_loop_mul(loop, stride, lanes(loop));
   for (int i = 0; i < e->lanes; i++) {
     rows[i] = ts_emit_load(e, type, from);
-    prefetch(loop, ts_loop_offset(loop, from, ahead));
+    /* the hardware does not see that the next square comes: a stride away, a line each */
+    ts_emit_prefetch(loop->e, ts_loop_offset(loop, from, ahead), false);
     from = ts_loop_offset(loop, from, stride);
   }
   turn(loop, t, rows);

@@ -220,6 +220,15 @@ static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const 
 /* A copy that takes longer than a millisecond, at 4 GB/s, is not made on a scheduler. */
 #define LONG_COPY_BYTES ((size_t)4 << 20)
 
+/* Binary, Type, Shape */
+static ts_status get_contents(ErlNifEnv *env, const ERL_NIF_TERM argv[], ErlNifBinary *out_binary, ts_dtype *out_dtype,
+                              ts_shape *out_shape) {
+  if (!enif_inspect_binary(env, argv[0], out_binary)) return ts_nif_expected(env, "a binary", argv[0]);
+  TS_TRY(ts_nif_get_dtype(env, argv[1], out_dtype));
+  TS_TRY(ts_nif_get_shape(env, argv[2], out_shape));
+  return check_binary(out_binary, *out_dtype, out_shape);
+}
+
 static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ErlNifBinary binary;
   ts_dtype dtype;
@@ -227,10 +236,7 @@ static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TE
   ts_buffer *buffer;
   ERL_NIF_TERM term;
   (void)argc;
-  if (!enif_inspect_binary(env, argv[0], &binary)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
-  TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
-  TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
+  TS_NIF_TRY(env, get_contents(env, argv, &binary, &dtype, &shape));
   TS_NIF_TRY(env, copy_binary(&binary, dtype, &shape, &buffer));
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return ts_nif_with_pressure(env, term);
@@ -242,10 +248,7 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_dtype dtype;
   ts_shape shape;
   ts_buffer *buffer = NULL;
-  if (!enif_inspect_binary(env, argv[0], &binary)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
-  TS_NIF_TRY(env, ts_nif_get_dtype(env, argv[1], &dtype));
-  TS_NIF_TRY(env, ts_nif_get_shape(env, argv[2], &shape));
-  TS_NIF_TRY(env, check_binary(&binary, dtype, &shape));
+  TS_NIF_TRY(env, get_contents(env, argv, &binary, &dtype, &shape));
   bool copy = enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], dtype, &shape, &buffer));
   if (!buffer && binary.size > LONG_COPY_BYTES)

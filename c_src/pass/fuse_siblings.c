@@ -25,7 +25,6 @@ typedef struct candidate {
 
 typedef struct siblings {
   ts_fuse_plan *plan;
-  const ts_graph *graph;
   TS_VEC(candidate) list;
 } siblings;
 
@@ -239,11 +238,11 @@ static ts_status visit(siblings *s, uint32_t group) {
 
 /* Candidates are numbers in the list of one region. */
 static void forget(const siblings *s, ts_region_id id) {
-  const ts_region *region = ts_graph_region(s->graph, id);
+  const ts_region *region = ts_graph_region(s->plan->graph, id);
   if (!s->plan->candidates) return;
   for (size_t i = 0; i < region->params.count; i++) s->plan->candidates[region->params.data[i]] = NONE;
   for (size_t i = 0; i < region->ops.count; i++) {
-    const ts_op *op = ts_graph_op(s->graph, region->ops.data[i]);
+    const ts_op *op = ts_graph_op(s->plan->graph, region->ops.data[i]);
     for (uint32_t r = 0; r < op->result_count; r++) s->plan->candidates[op->first_result + r] = NONE;
   }
 }
@@ -266,7 +265,7 @@ static bool has_pair(const ts_fuse_plan *p, size_t first) {
 
 /* Groups were made from the last op to the first. */
 ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t first) {
-  siblings s = {.plan = plan, .graph = plan->graph};
+  siblings s = {.plan = plan};
   if (!has_pair(plan, first)) return TS_SUCCESS;
   TS_TRY(find_readers(plan));
   ts_status status = TS_SUCCESS;
