@@ -4,6 +4,7 @@
 BASE_SRC := \
   c_src/base/alloc.c \
   c_src/base/arena.c \
+  c_src/base/cgroup.c \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/parallel.c \
@@ -174,6 +175,7 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_builtin \
+  test_cgroup \
   test_compare \
   test_compiled \
   test_gemm \
@@ -184,6 +186,7 @@ C_TESTS := \
   test_epilogue \
   test_jit \
   test_jit_disk \
+  test_jit_link \
   test_jit_reloc \
   test_kernel \
   test_layout \

@@ -55,42 +55,9 @@ static void futex_wake(_Atomic uint32_t *word, int count) {
 
 /* ---- how many ---- */
 
-/* CPUs that the cgroup's quota amounts to, rounded up; 0 when there is none. */
-static int cgroup_cpus(void) {
-  long long quota = 0, period = 0;
-  FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-  if (f) {
-    int n = fscanf(f, "%lld %lld", &quota, &period); /* "max 100000" reads nothing */
-    fclose(f);
-    return n == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
-  }
-  f = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "re");
-  if (!f) return 0;
-  int n = fscanf(f, "%lld", &quota);
-  fclose(f);
-  f = n == 1 && quota > 0 ? fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "re") : NULL;
-  if (!f) return 0;
-  n = fscanf(f, "%lld", &period);
-  fclose(f);
-  return n == 1 && period > 0 ? (int)((quota + period - 1) / period) : 0;
-}
-
-static int count_cpus(void) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-  int quota = cgroup_cpus();
-  if (quota > 0 && quota < cpus) cpus = quota;
-  return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus;
-}
-
-static int cpu_count;
-static void init_cpu_count(void) { cpu_count = count_cpus(); }
-
 int ts_cpu_count(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, init_cpu_count);
-  return cpu_count;
+  int cpus = ts_system_cpus();
+  return cpus > MAX_THREADS ? MAX_THREADS : cpus;
 }
 
 /* ---- working ---- */

@@ -60,7 +60,7 @@ static bool default_path(char *out) {
   const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n = -1;
   if (dir) {
-    n = snprintf(out, PATH_BYTES, "%s", dir);
+    n = strcmp(dir, "none") == 0 ? 0 : snprintf(out, PATH_BYTES, "%s", dir);
   } else if (xdg && xdg[0] == '/') {
     n = snprintf(out, PATH_BYTES, "%s/tessera", xdg);
   } else if (home && home[0] == '/') {
@@ -69,16 +69,17 @@ static bool default_path(char *out) {
   return n > 0 && n < PATH_BYTES;
 }
 
-/* Errors show when the directory is opened. */
-static void make_directories(const char *path) {
+/* Gives the first error but that something is there already: where the directory cannot be opened, the cause. */
+static int make_directories(const char *path) {
   char part[PATH_BYTES];
   snprintf(part, sizeof(part), "%s", path);
-  for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-    *slash = 0;
-    mkdir(part, 0700);
+  int first = 0;
+  for (char *slash = strchr(part + 1, '/');; slash = strchr(slash + 1, '/')) {
+    if (slash) *slash = 0;
+    if (mkdir(part, 0700) != 0 && errno != EEXIST && !first) first = errno;
+    if (!slash) return first;
     *slash = '/';
   }
-  mkdir(part, 0700);
 }
 
 static const char *objection(int directory) {
@@ -89,12 +90,16 @@ static const char *objection(int directory) {
   return NULL;
 }
 
+static const char *cannot_open(int unmade, int error) {
+  if (error == ENOTDIR || error == ELOOP) return "not a directory";
+  return strerror(error == ENOENT && unmade ? unmade : error);
+}
+
 /* Through the descriptor, so that what was checked is what is used. */
 static int open_directory(const char *path) {
-  make_directories(path);
+  int unmade = make_directories(path);
   int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const char *reason =
-      directory < 0 ? (errno == ENOTDIR || errno == ELOOP ? "not a directory" : strerror(errno)) : objection(directory);
+  const char *reason = directory < 0 ? cannot_open(unmade, errno) : objection(directory);
   if (!reason) return directory;
   ts_log_warning("no disk cache for kernels in %s: %s", path, reason);
   if (directory >= 0) close(directory);

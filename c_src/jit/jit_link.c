@@ -11,8 +11,14 @@
 #include "jit/jit_reloc.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
 
 #define MAX_SECTIONS 256
 #define MAX_IMAGE_BYTES ((size_t)64 << 20)
@@ -198,12 +204,39 @@ static void tell_gdb(loader *l, ts_module *module) {
   module->debug = ts_debug_register(copy, l->size);
 }
 
+/* Kernels before 6.3 do not know MFD_EXEC, those after it may be told to want it. */
+static int new_memory_file(void) {
+  int file = memfd_create("tessera-kernel", MFD_CLOEXEC | MFD_EXEC);
+  return file < 0 && errno == EINVAL ? memfd_create("tessera-kernel", MFD_CLOEXEC) : file;
+}
+
+/* Where pages that were written may not become executable (PR_SET_MDWE, systemd's MemoryDenyWriteExecute, SELinux),
+ * those of a file may: a copy of the image takes its place. */
+static bool replace_by_file(loader *l) {
+  int file = new_memory_file();
+  if (file < 0) return false;
+  bool replaced = write(file, l->image, l->image_size) == (ssize_t)l->image_size &&
+                  mmap(l->image, l->image_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, 0) != MAP_FAILED;
+  close(file);
+  return replaced;
+}
+
+static ts_status make_executable(loader *l) {
+  if (mprotect(l->image, l->image_size, PROT_READ | PROT_EXEC) == 0) return TS_SUCCESS;
+  int error = errno;
+  if (error == ENOMEM)
+    return ts_error(TS_RESOURCE_EXHAUSTED, "cannot make %zu bytes of kernel code executable", l->image_size);
+  if (replace_by_file(l)) return TS_SUCCESS;
+  return ts_error(TS_FAILED_PRECONDITION,
+                  "the system does not let this process make code executable, which compiled programs are (%s): "
+                  "a policy such as SELinux's or a seccomp filter forbids it",
+                  strerror(error));
+}
+
 static ts_status load_image(loader *l, const char *name, ts_module *out) {
   TS_TRY(fill_image(l));
   TS_TRY(find_entry(l, name, out));
-  if (mprotect(l->image, l->image_size, PROT_READ | PROT_EXEC) != 0) {
-    return ts_error(TS_RESOURCE_EXHAUSTED, "cannot make %zu bytes of kernel code executable", l->image_size);
-  }
+  TS_TRY(make_executable(l));
   __builtin___clear_cache((char *)l->image, (char *)l->image + l->image_size);
   tell_gdb(l, out);
   return TS_SUCCESS;

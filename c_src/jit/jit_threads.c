@@ -2,6 +2,7 @@
  * CPUs, never ended; one more, of low priority, does what nobody waits for. A thread in which LLVM
  * had a fatal error reports it as its job's result and sleeps for good, as LLVM may not be returned
  * to; another takes its place. */
+#include "base/system.h"
 #include "base/thread.h"
 #include "jit/jit_internal.h"
 #include "jit/llvm_exit.h"
@@ -85,9 +86,8 @@ static void leave_llvm(void) {
 
 static int thread_limit(const job_queue *queue) {
   if (queue == &pool.background) return 1;
-  cpu_set_t set;
-  int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-  return cpus < 1 ? 1 : cpus > MAX_THREADS ? MAX_THREADS : cpus;
+  int cpus = ts_system_cpus();
+  return cpus > MAX_THREADS ? MAX_THREADS : cpus;
 }
 
 static void finish(ts_compile_job *job, ts_status status) {

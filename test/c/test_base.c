@@ -379,6 +379,8 @@ END_TEST
 
 START_TEST(system_answers)
 {
+  ck_assert_int_ge(ts_system_cpus(), 1);
+  ck_assert_int_le(ts_system_cpus(), sysconf(_SC_NPROCESSORS_CONF));
   ck_assert_int_gt(ts_system_memory(), 16 << 20);
   int64_t before = ts_system_coarse_ms();
   ck_assert_int_ge(ts_system_coarse_ms(), before);

@@ -136,9 +136,12 @@ START_TEST(environment_names_the_place)
   use(NULL, 0);
   get(1, COMPILED);
   ck_assert_int_eq(files_in(other), 1);
-  setenv("TESSERA_CACHE_DIR", "", 1);
-  use(NULL, 0);
-  get(1, COMPILED);
+  for (int i = 0; i < 2; i++) {
+    setenv("TESSERA_CACHE_DIR", i ? "none" : "", 1);
+    use(NULL, 0);
+    get(1, COMPILED);
+    ck_assert_int_eq(warnings, 0);
+  }
   unsetenv("TESSERA_CACHE_DIR");
   setenv("XDG_CACHE_HOME", root, 1);
   use(NULL, 0);
@@ -306,6 +309,21 @@ START_TEST(read_only_directory)
 }
 END_TEST
 
+/* What is said is why the first missing folder could not be made. */
+START_TEST(unmakable_directory)
+{
+  bool root_user = geteuid() == 0;
+  ck_assert_int_eq(chmod(root, 0511), 0);
+  if (root_user) ck_assert_int_eq(seteuid(65534), 0);
+  use(cache, 0);
+  get(1, COMPILED);
+  get(2, COMPILED);
+  if (root_user) ck_assert_int_eq(seteuid(0), 0);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(strstr(last_warning, "Permission denied") != NULL, "%s", last_warning);
+}
+END_TEST
+
 START_TEST(vanished_directory)
 {
   get(1, COMPILED);
@@ -428,6 +446,7 @@ static Suite *suite(void) {
   tcase_add_test(tc, odd_things_in_the_files_place);
   tcase_add_test(tc, full_disk);
   tcase_add_test(tc, read_only_directory);
+  tcase_add_test(tc, unmakable_directory);
   tcase_add_test(tc, vanished_directory);
   tcase_add_test(tc, the_bound_holds);
   tcase_add_test(tc, hostile_objects);
