@@ -328,7 +328,7 @@ static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, si
   for (size_t i = 0; i < arg_count; i++) {
     const ts_type *t = &exe->param_types[i];
     if (args[i]->dtype != t->dtype || !ts_shape_equal(&args[i]->shape, &t->shape))
-      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, the program was compiled for %s", i,
+      return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, the program was compiled for %s", i + 1,
                       TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(t->dtype, &t->shape));
   }
   return TS_SUCCESS;

@@ -179,7 +179,7 @@ static ts_status check_args(const ts_graph *graph, ts_buffer *const *args, size_
   for (size_t i = 0; i < arg_count; i++) {
     const ts_value *param = ts_graph_value(graph, root->params.data[i]);
     if (args[i]->dtype == param->dtype && ts_shape_equal(&args[i]->shape, &param->shape)) continue;
-    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i,
+    return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i + 1,
                     TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(param->dtype, &param->shape));
   }
   return TS_SUCCESS;

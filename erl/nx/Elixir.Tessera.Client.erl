@@ -8,7 +8,7 @@
      "\n"
      "Without it there is one, `:host`. All of them share one memory and one pool of threads.").
 -export(['__struct__'/0, '__struct__'/1, '__info__'/1, default_name/0, 'fetch!'/1, get_supported_platforms/0,
-         get_memory_statistics/1, reset_peak_memory/1, place/1, check_transfer/2]).
+         get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2]).
 
 -include("tessera_nx.hrl").
 
@@ -68,7 +68,8 @@ platform(Options) ->
     {Count, Default} = devices(Options),
     '__struct__'([{ref, Name}, {platform, platform(Options)}, {name, Name}, {device_count, Count},
                   {default_device_id, Default},
-                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]).
+                  {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]);
+'fetch!'(Name) -> unknown(Name).
 
 %% Those of a client whose platform is there.
 options(Name) ->
@@ -77,12 +78,15 @@ options(Name) ->
             Platform = platform(Options),
             is_map_key(Platform, ?PLATFORMS) orelse refuse(Name, Platform),
             Options;
-        false ->
-            tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
-                                      "files are: ~ts",
-                                      [tessera_nx_error:inspect(Name),
-                                       tessera_nx_error:inspect([Known || {Known, _} <- clients()])])
+        false -> unknown(Name)
     end.
+
+-spec unknown(term()) -> no_return().
+unknown(Name) ->
+    tessera_nx_error:argument("could not find Tessera client named ~ts, the clients specified in your config "
+                              "files are: ~ts",
+                              [tessera_nx_error:inspect(Name),
+                               tessera_nx_error:inspect([Known || {Known, _} <- clients()])]).
 
 %% As EXLA, where the process that would have made the client ends.
 refuse(Name, Platform) ->
@@ -111,12 +115,25 @@ place(Options) ->
            end,
     {Count, Default} = devices(options(Name)),
     case lists:keyfind(device_id, 1, Options) of
-        {_, Device} when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
-        {_, Device} when Device =/= nil ->
-            tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~b devices",
-                                      [tessera_nx_error:inspect(Device), tessera_nx_error:inspect(Name), Count]);
+        {_, Device} when Device =/= nil -> check_device(Name, Device, Count);
         _ -> {Name, Default}
     end.
+
+check_device(Name, Device, Count) when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
+check_device(Name, Device, Count) ->
+    tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~ts",
+                              [tessera_nx_error:inspect(Device), tessera_nx_error:inspect(Name), counted(Count)]).
+
+counted(1) -> "1 device";
+counted(Count) -> [integer_to_list(Count), " devices"].
+
+%% A device of a client: the client's name, and the device.
+-spec device(map(), non_neg_integer()) -> {atom(), non_neg_integer()}.
+device(#{'__struct__' := ?MODULE, name := Name, device_count := Count}, Device) -> check_device(Name, Device, Count);
+device(Other, _) -> no_client(Other).
+
+-spec no_client(term()) -> no_return().
+no_client(Other) -> tessera_nx_error:expected("a Tessera.Client, as fetch!/1 gives it", Other).
 
 %% Refuses a tensor as an argument of a function of another client or device, where its client asks for that.
 -spec check_transfer(map(), {atom(), non_neg_integer()}) -> ok.
@@ -148,13 +165,15 @@ get_supported_platforms() -> ?PLATFORMS.
      "A tensor counts with its own size until it is deallocated, donated or collected; what runs need for\n"
      "themselves does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
-get_memory_statistics(#{name := Name}) ->
+get_memory_statistics(#{'__struct__' := ?MODULE, name := Name}) ->
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
-    #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)}.
+    #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)};
+get_memory_statistics(Other) -> no_client(Other).
 
 ?DOC("Lets `:peak` begin anew.\n"
      "\n"
      "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
      "    :ok").
 -spec reset_peak_memory(map()) -> ok.
-reset_peak_memory(#{name := Name}) -> tessera_nif:reset_client_peak(Name).
+reset_peak_memory(#{'__struct__' := ?MODULE, name := Name}) -> tessera_nif:reset_client_peak(Name);
+reset_peak_memory(Other) -> no_client(Other).

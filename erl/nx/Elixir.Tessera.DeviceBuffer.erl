@@ -19,24 +19,29 @@
 
 ?DOC("A buffer for a handle.").
 -spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().
-from_ref(Ref, #{name := Client}, Device, Typespec) when is_reference(Ref) ->
-    '__struct__'([{ref, Ref}, {client_name, Client}, {device_id, Device}, {typespec, Typespec}]).
+from_ref(Ref, Client, Device, Typespec) when is_reference(Ref) ->
+    {Name, Device} = ?CLIENT:device(Client, Device),
+    '__struct__'([{ref, Ref}, {client_name, Name}, {device_id, Device}, {typespec, Typespec}]);
+from_ref(Other, _, _, _) -> tessera_nx_error:expected("a handle", Other).
 
 ?DOC("A buffer with the bytes of a binary, which is kept instead of copied where it is large.").
 -spec place_on_device(binary(), map(), map(), non_neg_integer()) -> map().
-place_on_device(Binary, #{type := Type, shape := Shape} = Typespec, Client, Device) ->
+place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shape} = Typespec, Client, Device) ->
+    {Name, Device} = ?CLIENT:device(Client, Device),
     Core = tessera_nx_tensor:core_type(Type),
     Make = fun() -> tessera_nif:from_binary(Binary, Core, Shape, false) end,
     #tessera{ref = Ref} =
         tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
-    #{name := Name} = Client,
     ok = tessera_nx_tensor:count_at(Ref, Name, Device),
-    from_ref(Ref, Client, Device, Typespec).
+    from_ref(Ref, Client, Device, Typespec);
+place_on_device(_, Other, _, _) -> tessera_nx_error:expected("a Tessera.Typespec", Other).
 
 ?DOC("A copy on another device.").
 -spec copy_to_device(map(), map(), non_neg_integer()) -> map().
-copy_to_device(#{typespec := Typespec} = Buffer, Client, Device) ->
-    place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device).
+copy_to_device(#{'__struct__' := ?MODULE, typespec := Typespec} = Buffer, Client, Device) ->
+    {_, Device} = ?CLIENT:device(Client, Device),
+    place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device);
+copy_to_device(Other, _, _) -> no_buffer(Other).
 
 ?DOC("All bytes.").
 -spec read(map()) -> binary().
@@ -44,7 +49,7 @@ read(Buffer) -> read(Buffer, -1).
 
 ?DOC("At most so many bytes, all when the number is negative.").
 -spec read(map(), integer()) -> binary().
-read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
+read(#{'__struct__' := ?MODULE, ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) when is_integer(Bytes) ->
     Elements = case Bytes < 0 of
                    true -> -1;
                    false -> (Bytes * 8 + Bits - 1) div Bits
@@ -52,7 +57,12 @@ read(#{ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) ->
     case tessera_remote:read(Ref, Elements) of
         Binary when is_binary(Binary) -> Binary;
         {error, Cause} -> unreadable(read, Cause)
-    end.
+    end;
+read(#{'__struct__' := ?MODULE}, Other) -> tessera_nx_error:expected("a number of bytes", Other);
+read(Other, _) -> no_buffer(Other).
+
+-spec no_buffer(term()) -> no_return().
+no_buffer(Other) -> tessera_nx_error:expected("a Tessera.DeviceBuffer", Other).
 
 -spec unreadable(atom(), map()) -> no_return().
 unreadable(_, #{code := invalid_argument}) ->
@@ -62,17 +72,20 @@ unreadable(Name, Cause) -> tessera_nx_error:from_core(Name, Cause).
 
 ?DOC("Gives the memory back: `:ok`, or `:already_deallocated`.").
 -spec deallocate(map()) -> ok | already_deallocated.
-deallocate(#{ref := Ref}) ->
+deallocate(#{'__struct__' := ?MODULE, ref := Ref}) ->
     case tessera_remote:deallocate(Ref) of
         ok -> ok;
         deallocated -> already_deallocated;
         {error, Cause} -> unreadable(deallocate, Cause)
-    end.
+    end;
+deallocate(Other) -> no_buffer(Other).
 
 ?DOC("Whether it was deallocated or donated.").
 -spec 'deleted?'(map()) -> boolean().
-'deleted?'(#{ref := Ref}) ->
+'deleted?'(#{'__struct__' := ?MODULE, ref := Ref}) ->
     case tessera_remote:read(Ref, 0) of
         {error, #{code := failed_precondition}} -> true;
+        {error, Cause} -> unreadable(read, Cause);
         _ -> false
-    end.
+    end;
+'deleted?'(Other) -> no_buffer(Other).

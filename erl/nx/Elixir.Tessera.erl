@@ -63,8 +63,9 @@ shard_jit(Fun, Mesh, Options) -> 'Elixir.Nx.Defn':shard_jit(Fun, Mesh, with_comp
 
 ?DOC("As `cached?/2`, for a call with these options, of which hooks count.").
 -spec 'cached?'(function(), [term()], options()) -> boolean().
-'cached?'(Fun, Args, Options) ->
-    tessera_nx_compiler:is_cached(fun(Asking) -> apply(jit(Fun, Asking), Args) end, Options).
+'cached?'(Fun, Args, Options) when is_list(Args) ->
+    tessera_nx_compiler:is_cached(fun(Asking) -> apply(jit(Fun, Asking), Args) end, Options);
+'cached?'(_, Args, _) -> tessera_nx_error:expected("a list of arguments", Args).
 
 %% The function as a module of StableHLO: #{mlir_module, used_inputs, output_container}. With
 %% `within_defn_compiler: true` the arguments are a compiler's own, variables and all.
@@ -79,7 +80,8 @@ to_mlir_module(Fun, Args, Options) ->
                                           lists:keydelete(within_defn_compiler, 1, Options))
     end.
 
-with_compiler(Options) -> lists:keystore(compiler, 1, Options, {compiler, ?MODULE}).
+with_compiler(Options) when is_list(Options) -> lists:keystore(compiler, 1, Options, {compiler, ?MODULE});
+with_compiler(Other) -> tessera_nx_error:expected("options as a keyword list", Other).
 
 %% ---- Nx.Defn.Compiler
 

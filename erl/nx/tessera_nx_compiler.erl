@@ -49,7 +49,7 @@ options(List) ->
                   end
           end,
     {Client, Device} = 'Elixir.Tessera.Client':place(List),
-    Options = #options{cache = Get(cache, true), hooks = given(Get(hooks, #{})),
+    Options = #options{cache = cache(Get(cache, true)), hooks = given(Get(hooks, #{})),
                        debug = Get(debug, false) =:= true,
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
                        precision = Get(precision, default),
@@ -66,9 +66,17 @@ options(List) ->
         _ -> Options
     end.
 
+cache(Cache) when is_boolean(Cache); is_binary(Cache); Cache =:= nil -> Cache;
+cache(Other) -> tessera_nx_error:expected(":cache to be true, false or a path", Other).
+
 %% A hook that is nil is none.
 given(Hooks) when map_size(Hooks) =:= 0 -> Hooks;
-given(Hooks) -> maps:filter(fun(_, F) -> F =/= nil end, Hooks).
+given(Hooks) -> maps:filter(fun is_given/2, Hooks).
+
+is_given(_, F) when is_function(F, 1) -> true;
+is_given(_, nil) -> false;
+is_given(Name, Other) ->
+    tessera_nx_error:expected(["the hook ", tessera_nx_error:inspect(Name), " to be a function of arity 1"], Other).
 
 %% ---- the cache
 

@@ -1,6 +1,6 @@
 %% @private Exceptions of Elixir, raised from Erlang.
 -module(tessera_nx_error).
--export([argument/2, runtime/2, no_op/1, no_type/1, from_core/2, inspect/1]).
+-export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, inspect/1]).
 
 -spec argument(io:format(), [term()]) -> no_return().
 argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
@@ -8,14 +8,20 @@ argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
 -spec runtime(io:format(), [term()]) -> no_return().
 runtime(Format, Values) -> raise('Elixir.RuntimeError', Format, Values).
 
+%% Something else was given than what is named.
+-spec expected(iodata(), term()) -> no_return().
+expected(What, Given) -> argument("expected ~ts, got: ~ts", [What, inspect(Given)]).
+
 %% An operation of Nx that the core does not cover.
 -spec no_op(atom()) -> no_return().
 no_op(Op) -> argument("Tessera does not have the op ~ts yet", [inspect(Op)]).
 
 %% An element type that the core has not.
--spec no_type(tuple()) -> no_return().
+-spec no_type(term()) -> no_return().
 no_type({f8_e4m3fn, _}) -> argument("Tessera does not have the type f8_e4m3fn yet", []);
-no_type({Kind, Bits}) -> argument("Tessera does not have the type ~ts~b yet", [Kind, Bits]).
+no_type({Kind, Bits}) when is_atom(Kind), is_integer(Bits) ->
+    argument("Tessera does not have the type ~ts~b yet", [Kind, Bits]);
+no_type(Other) -> expected("a type such as {:f, 32}", Other).
 
 %% What the core said about an operation.
 -spec from_core(atom(), #{code := atom(), message := binary(), _ => _}) -> no_return().

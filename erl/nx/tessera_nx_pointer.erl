@@ -36,7 +36,8 @@ tensor(#{'__struct__' := ?POINTER, data_size := Size} = Pointer, Type, Shape, Gi
         tessera_nx_error:argument("invalid pointer data_size for shape, expected: ~b, got: ~ts",
                                   [Bytes, tessera_nx_error:inspect(Size)]),
     Value = open(Pointer, Core, Shape),
-    ('Elixir.Nx':template(Shape, Type, [{names, Names}]))#{data := tessera_nx_tensor:data(Value, Place)}.
+    ('Elixir.Nx':template(Shape, Type, [{names, Names}]))#{data := tessera_nx_tensor:data(Value, Place)};
+tensor(Other, _, _, _, _) -> tessera_nx_error:expected("an Nx.Pointer", Other).
 
 open(#{kind := local, address := Address}, Type, Shape) -> check(tessera_nif:from_address(Address, Type, Shape));
 open(#{kind := ipc, handle := Name}, Type, Shape) ->

@@ -178,9 +178,9 @@ START_TEST(wrong_arguments_are_refused)
   ts_executable *exe = compile(programs[0].text);
   ts_buffer *good = filled(TS_F32, 1000, 1), *bad = filled(TS_F32, 999, 1), *type = filled(TS_S32, 1000, 1), *out[1];
   ts_buffer *args[] = {good, bad};
-  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 1 is f32[999]");
+  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 2 is f32[999]");
   args[1] = type;
-  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 1 is s32[1000]");
+  ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 2 is s32[1000]");
   ck_assert_error(ts_executable_run(exe, args, 1, NULL, out), TS_INVALID_ARGUMENT, "takes 2 arguments, got 1");
   ts_buffer_release(good);
   ts_buffer_release(bad);

@@ -128,7 +128,7 @@ START_TEST(wrong_arguments_are_errors)
   ts_buffer *args[] = {SCALAR(TS_S32, 0), VECTOR(TS_F32, 1, 2, 3)}, *results[2];
   ck_assert_error(ts_ref_run(graph, args, 1, ts_pool_default(), results), TS_INVALID_ARGUMENT, "expected 2 arguments");
   ck_assert_error(ts_ref_run(graph, args, 2, ts_pool_default(), results), TS_INVALID_ARGUMENT,
-                  "argument 1 is f32[3], expected f32[2]");
+                  "argument 2 is f32[3], expected f32[2]");
   for (int i = 0; i < 2; i++) ts_buffer_release(args[i]);
   ts_graph_destroy(graph);
 }

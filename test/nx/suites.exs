@@ -45,9 +45,10 @@ defmodule Tessera.Suites do
   # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
   @tags [:platform, :integration, :cuda_required]
 
-  # It asks what a process held as soon as it is told of its end, and the runtime system tells before it frees. Run up to
-  # three times.
-  @racy ["exla.memory_tracking"]
+  # Run up to three times. The first asks what a process held as soon as it is told of its end, and the runtime system tells
+  # before it frees. The second stops a serving once one of two processes is served, and takes it that the other one's
+  # request is there, too.
+  @racy ["exla.memory_tracking", "nx.serving"]
 
   def main([]), do: raise("give the path of a checkout of Nx's repository")
 
