@@ -259,13 +259,17 @@ static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_ge
   step.cost_ns = ts_gemm_cost(step.gemm.dtype, shape);
   ts_kernel_source source;
   char *text;
+  TS_TRY(TS_VEC_RESERVE(&block->steps, block->steps.count + 1));
   TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
   ts_status status = ts_strdup(source.text, &text);
   source.text = text;
   if (!status) status = ts_choose_source(&b->chooser, text, &source, &step.gemm.kernel);
-  if (!status) status = TS_VEC_PUSH(&block->steps, step);
-  if (status) ts_step_deinit(&step);
-  return status;
+  if (status) {
+    ts_step_deinit(&step);
+    return status;
+  }
+  block->steps.data[block->steps.count++] = step; /* from now on a compile thread may read the gemm */
+  return TS_SUCCESS;
 }
 
 /* ---- a product and what is done with it ---- */
@@ -678,13 +682,12 @@ static ts_status set_entry(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-static ts_status fetch_kernels(builder *b) {
-  const ts_chooser *c = &b->chooser;
-  TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, c->sources.count + 1));
-  ts_status (*get)(const ts_kernel_source *, size_t, ts_kernel **) =
-      b->options->at_hand ? ts_jit_get_known : ts_jit_get_kernels;
-  TS_TRY(get(c->sources.data, c->sources.count, b->exe->kernels.data));
-  b->exe->kernels.count = c->sources.count;
+static ts_status take_kernels(builder *b) {
+  ts_chooser *c = &b->chooser;
+  size_t count = c->batch.requests.count;
+  TS_TRY(TS_VEC_RESERVE(&b->exe->kernels, count + 1));
+  TS_TRY(ts_jit_batch_take(&c->batch, b->exe->kernels.data));
+  b->exe->kernels.count = count;
   ts_jit_prefetch(c->later.data, c->later.count);
   return ts_block_walk(&b->exe->root, set_entry, b->exe);
 }
@@ -699,7 +702,7 @@ static ts_status build(builder *b) {
   exe->positions = b->position + 1;
   TS_TRY(ts_assign(exe));
   int64_t lowered = ts_system_ns();
-  TS_TRY(fetch_kernels(b));
+  TS_TRY(take_kernels(b));
   exe->stats.lower_ns = lowered - start;
   exe->stats.kernel_ns = ts_system_ns() - lowered;
   for (size_t i = 0; i < exe->root.steps.count; i++)
@@ -709,7 +712,7 @@ static ts_status build(builder *b) {
 
 ts_status ts_build(ts_executable *exe, const ts_compile_options *options) {
   builder b = {.exe = exe, .graph = exe->graph, .position = 1, .options = options};
-  b.chooser = (ts_chooser){.graph = exe->graph, .arena = &exe->arena, .options = options};
+  ts_chooser_init(&b.chooser, exe->graph, &exe->arena, options);
   ts_status status = build(&b);
   ts_chooser_deinit(&b.chooser);
   ts_free(b.map);

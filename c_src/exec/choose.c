@@ -4,10 +4,16 @@
 
 #include <string.h>
 
+void ts_chooser_init(ts_chooser *c, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options) {
+  *c = (ts_chooser){.graph = graph, .arena = arena, .options = options};
+  ts_jit_batch_init(&c->batch, options->at_hand);
+}
+
 void ts_chooser_deinit(ts_chooser *c) {
-  for (size_t i = 0; i < c->sources.count; i++) ts_free((void *)(uintptr_t)c->sources.data[i].text);
+  ts_jit_batch_deinit(&c->batch);
+  for (size_t i = 0; i < c->texts.count; i++) ts_free(c->texts.data[i]);
   for (size_t i = 0; i < c->later.count; i++) ts_free((void *)(uintptr_t)c->later.data[i].text);
-  TS_VEC_FREE(&c->sources);
+  TS_VEC_FREE(&c->texts);
   TS_VEC_FREE(&c->later);
   TS_VEC_FREE(&c->kernels);
   TS_VEC_FREE(&c->key);
@@ -19,17 +25,19 @@ void ts_chooser_deinit(ts_chooser *c) {
 
 ts_status ts_choose_source(ts_chooser *c, char *text, const ts_kernel_source *source, uint32_t *out) {
   uintptr_t known = (uintptr_t)ts_map_get(&c->source_ids, text, source->length);
-  ts_status status = TS_SUCCESS;
   if (known) {
     *out = (uint32_t)known - 1;
     ts_free(text);
     return TS_SUCCESS;
   }
-  *out = (uint32_t)c->sources.count;
-  if (!(status = ts_map_put(&c->source_ids, text, source->length, (void *)(c->sources.count + 1))))
-    status = TS_VEC_PUSH(&c->sources, *source);
-  if (status) ts_free(text);
-  return status;
+  ts_status status = TS_VEC_PUSH(&c->texts, text);
+  if (status) {
+    ts_free(text);
+    return status;
+  }
+  *out = (uint32_t)c->batch.requests.count;
+  TS_TRY(ts_map_put(&c->source_ids, text, source->length, (void *)(c->batch.requests.count + 1)));
+  return ts_jit_batch_add(&c->batch, source);
 }
 
 static bool is_at_hand(const ts_chooser *c, const ts_kernel_source *source) {
@@ -65,7 +73,7 @@ static void find_stand_in(const ts_chooser *c, const ts_kernel_source *source, s
     ts_layout_generalize(&out->launch->desc, &layout);
     consider_layout(out, &layout);
   } else if (!is_at_hand(c, source)) {
-    ts_jit_visit_family(source, consider, out);
+    ts_jit_batch_visit_family(&c->batch, source, consider, out);
   }
 }
 

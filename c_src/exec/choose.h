@@ -1,5 +1,5 @@
 /* The kernels of a program's ops, while it is built: lowers each op, chooses for each launch its own kernel or one
- * that stands in for it, and collects what must be asked for. Equal ops and equal fusions, as the layers of a network
+ * that stands in for it, and asks for it at once. Equal ops and equal fusions, as the layers of a network
  * have them, are lowered once. One thread's; internal to exec/. */
 #ifndef TS_EXEC_CHOOSE_H
 #define TS_EXEC_CHOOSE_H
@@ -14,10 +14,11 @@ typedef struct ts_chooser {
   const ts_graph *graph;
   ts_arena *arena; /* where what is lowered lives: the executable's */
   const ts_compile_options *options;
-  TS_VEC(ts_kernel_source) sources; /* to be asked for; their texts are the chooser's */
-  TS_VEC(ts_kernel_source) later;   /* kernels that others stand in for; so are theirs */
-  ts_map source_ids;                /* text to index + 1 */
-  ts_map known;                     /* key to ts_chosen */
+  ts_jit_batch batch;             /* kernels that have been asked for; LLVM makes them meanwhile */
+  TS_VEC(char *) texts;           /* of those, owned */
+  TS_VEC(ts_kernel_source) later; /* kernels that others stand in for; their texts are the chooser's */
+  ts_map source_ids;              /* text to index in the batch + 1 */
+  ts_map known;                   /* key to ts_chosen */
   ts_key key;
   TS_VEC(uint32_t) kernels; /* of the op that is being lowered, one a launch */
   bool cached;              /* that one's stores stay in the caches */
@@ -25,13 +26,15 @@ typedef struct ts_chooser {
 
 typedef struct ts_chosen {
   ts_lowered lowered;
-  const uint32_t *kernels;    /* indices into `sources`, one a launch */
+  const uint32_t *kernels;    /* indices into the batch, one a launch */
   const int64_t *point_costs; /* ts_kernel_point_cost, one a launch */
 } ts_chosen;
 
+void ts_chooser_init(ts_chooser *chooser, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options);
 /* TS_UNIMPLEMENTED as ts_lower_op. With `cached` no store goes past the caches. */
 ts_status ts_choose(ts_chooser *chooser, ts_op_id op, bool cached, const ts_chosen **out);
-/* Asks for a kernel; equal ones are asked for once. Takes over the text. */
+/* Asks for a kernel; equal ones are asked for once. Takes over the text. On success nothing of the source may change
+ * until the chooser goes, on failure it is not used. */
 ts_status ts_choose_source(ts_chooser *chooser, char *text, const ts_kernel_source *source, uint32_t *out);
 void ts_chooser_deinit(ts_chooser *chooser);
 

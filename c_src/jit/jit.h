@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/status.h"
+#include "base/vec.h"
 
 #include <stdint.h>
 
@@ -25,8 +26,8 @@ typedef struct ts_kernel_source {
   const char *text;
   size_t length;
   /* Emits one external function called `name`, of type ts_kernel_fn, into the module of `emit`.
-   * TS_UNIMPLEMENTED declines. Runs on a compile thread; `description` must stay valid until
-   * ts_jit_get_kernels returns. */
+   * TS_UNIMPLEMENTED declines. Runs on a compile thread; `text` and `description` must stay as they are until
+   * the kernel is there. */
   ts_status (*emit)(struct ts_emit *emit, const char *name, const void *description);
   const void *description;
   /* Optional. Kernels of one family do the same for operands that lie differently. */
@@ -41,8 +42,6 @@ typedef struct ts_kernel ts_kernel;
 /* Fetches or compiles `count` kernels, in parallel, and waits. On success out[i]
  * is a reference for each source (release it); on failure none is. */
 ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out);
-/* The same for those that are in memory: at once, TS_CANCELLED when one is not. */
-ts_status ts_jit_get_known(const ts_kernel_source *sources, size_t count, ts_kernel **out);
 ts_kernel_fn ts_kernel_entry(const ts_kernel *kernel);
 const char *ts_kernel_text(const ts_kernel *kernel);
 ts_hash128 ts_kernel_hash(const ts_kernel *kernel);
@@ -53,9 +52,27 @@ void ts_kernel_release(ts_kernel *kernel);
 
 /* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, built in, or there is a file for it. */
 bool ts_jit_has(const ts_kernel_source *source);
-/* Calls `visit` with the text of each kernel in memory that is of the family of `source`. A lock is held: `visit`
- * may not use the session. */
-void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *context, const char *text), void *context);
+
+/* Kernels that are asked for one by one, and are made while their asker goes on; taken all at once. One thread's. */
+typedef struct ts_jit_batch {
+  TS_VEC(struct ts_jit_request *) requests;
+  uint64_t begin; /* kernels that settled before it */
+  bool at_hand;
+} ts_jit_batch;
+
+/* With `at_hand` it takes kernels that are in memory, and no others. */
+void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand);
+/* TS_CANCELLED when the kernel is not at hand and has to be. What the source points to must outlive the batch. */
+ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
+/* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before. */
+ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);
+/* Waits for what has been begun, and drops it. */
+void ts_jit_batch_deinit(ts_jit_batch *batch);
+/* Calls `visit` with the text of each kernel in memory that is of the family of `source` and was there before the batch
+ * began: what a program is made of does not depend on how fast its own kernels come. A lock is held: `visit` may not
+ * use the session. */
+void ts_jit_batch_visit_family(const ts_jit_batch *batch, const ts_kernel_source *source,
+                               void (*visit)(void *context, const char *text), void *context);
 /* Compiles in the background what may be wanted later; returns at once and keeps nothing of the caller's. Sources
  * without `copy`, and those that there is no room for, are left out. */
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);

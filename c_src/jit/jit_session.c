@@ -21,6 +21,7 @@ struct ts_kernel {
   bool has_family;
   ts_hash128 family;
   ts_kernel *relative;        /* READY ones with a family: next in the bucket */
+  uint64_t number;            /* READY ones: how many have been so before */
   ts_compile_job *background; /* PENDING: the job when nobody waits for it */
   ts_module module;
   size_t length;
@@ -35,6 +36,7 @@ static struct {
   ts_kernel *newest, *oldest;
   ts_kernel *families[FAMILY_BUCKETS];
   int64_t limit;
+  uint64_t settles; /* kernels that have ever become READY */
   ts_jit_stats stats;
 } session = {.lock = PTHREAD_MUTEX_INITIALIZER, .settled = PTHREAD_COND_INITIALIZER, .limit = DEFAULT_KERNELS};
 
@@ -140,6 +142,7 @@ static void release(ts_kernel *kernel) {
 static void settle_ready(ts_kernel *kernel, const ts_module *module) {
   kernel->module = *module;
   kernel->state = READY;
+  kernel->number = session.settles++;
   kernel->background = NULL;
   family_insert(kernel);
   session.stats.kernels++;
@@ -157,7 +160,9 @@ static void settle_failed(ts_kernel *kernel) {
 
 /* ---- making one kernel ---- */
 
-typedef struct request {
+/* At one address until its kernel has settled. */
+typedef struct ts_jit_request {
+  ts_kernel_source source;
   ts_kernel *kernel; /* a reference */
   bool owner;        /* we make it; else another request does */
   ts_status status;
@@ -224,11 +229,12 @@ static void on_compiled(ts_compile_job *job) {
 /* ---- requests ---- */
 
 /* Finds the kernel or becomes its owner. */
-static ts_status enter(const ts_kernel_source *source, request *r) {
-  *r = (request){0};
+static ts_status enter(request *r) {
+  const ts_kernel_source *source = &r->source;
   pthread_mutex_lock(&session.lock);
   ts_status status = TS_SUCCESS;
   ts_kernel *kernel = ts_map_get(&session.kernels, source->text, source->length);
+  r->owner = !kernel;
   if (kernel) {
     retain(kernel);
     if (kernel->background) ts_compile_hurry(kernel->background);
@@ -241,16 +247,26 @@ static ts_status enter(const ts_kernel_source *source, request *r) {
       kernel_free(kernel);
     } else {
       r->kernel = kernel;
-      r->owner = true;
     }
   }
   pthread_mutex_unlock(&session.lock);
   return status;
 }
 
-static void start(const ts_kernel_source *source, request *r) {
+static ts_status enter_known(request *r) {
+  pthread_mutex_lock(&session.lock);
+  ts_kernel *kernel = ts_map_get(&session.kernels, r->source.text, r->source.length);
+  bool known = kernel && kernel->state == READY;
+  if (known) retain(kernel);
+  if (known) r->kernel = kernel;
+  session.stats.reused += known;
+  pthread_mutex_unlock(&session.lock);
+  return known ? TS_SUCCESS : ts_error(TS_CANCELLED, "a kernel has to be made first");
+}
+
+static void start(request *r) {
   if (take_builtin(r->kernel) || read_from_disk(r->kernel)) return;
-  r->job = (ts_compile_job){.source = source, .name = r->kernel->name, .done = on_compiled};
+  r->job = (ts_compile_job){.source = &r->source, .name = r->kernel->name, .done = on_compiled};
   ts_compile_submit(&r->job);
 }
 
@@ -268,61 +284,80 @@ static kernel_state wait_settled(request *r) {
 }
 
 /* Another's failure may have been its own (no memory, say), so we then try ourselves. */
-static ts_status finish(const ts_kernel_source *source, request *r) {
+static ts_status finish(request *r) {
   while (wait_settled(r) == FAILED) {
     if (r->owner) return r->status;
-    TS_TRY(enter(source, r));
-    if (r->owner) start(source, r);
+    TS_TRY(enter(r));
+    if (r->owner) start(r);
   }
   return TS_SUCCESS;
 }
 
-static ts_status get_all(const ts_kernel_source *sources, size_t count, request *requests, ts_kernel **out) {
-  ts_status status = TS_SUCCESS;
-  size_t entered = 0;
-  while (entered < count && !(status = enter(&sources[entered], &requests[entered]))) entered++;
-  for (size_t i = 0; i < entered; i++) {
-    if (requests[i].owner) start(&sources[i], &requests[i]);
-  }
-  /* Even after a failure: jobs in the making refer to our requests. */
-  for (size_t i = 0; i < entered; i++) {
-    ts_status failure = finish(&sources[i], &requests[i]);
-    if (status) {
-      ts_status_free(failure);
-    } else {
-      status = failure;
-    }
-    out[i] = requests[i].kernel;
-  }
-  for (size_t i = 0; status && i < count; i++) {
-    if (i < entered && out[i]) ts_kernel_release(out[i]);
-    out[i] = NULL;
+/* ---- batches ---- */
+
+void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand) {
+  *batch = (ts_jit_batch){.at_hand = at_hand};
+  pthread_mutex_lock(&session.lock);
+  batch->begin = session.settles;
+  pthread_mutex_unlock(&session.lock);
+}
+
+static ts_status add(ts_jit_batch *batch, request *r) {
+  if (batch->at_hand) return enter_known(r);
+  TS_TRY(enter(r));
+  if (r->owner) start(r);
+  return TS_SUCCESS;
+}
+
+ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source) {
+  request *r;
+  TS_TRY(TS_VEC_RESERVE(&batch->requests, batch->requests.count + 1));
+  TS_TRY(TS_NEW(&r));
+  r->source = *source;
+  ts_status status = add(batch, r);
+  if (status) {
+    ts_free(r);
+  } else {
+    batch->requests.data[batch->requests.count++] = r;
   }
   return status;
+}
+
+ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out) {
+  for (size_t i = 0; i < batch->requests.count; i++) TS_TRY(finish(batch->requests.data[i]));
+  for (size_t i = 0; i < batch->requests.count; i++) {
+    out[i] = batch->requests.data[i]->kernel;
+    ts_free(batch->requests.data[i]);
+  }
+  batch->requests.count = 0;
+  return TS_SUCCESS;
+}
+
+/* Jobs in the making refer to our requests. */
+void ts_jit_batch_deinit(ts_jit_batch *batch) {
+  for (size_t i = 0; i < batch->requests.count; i++) {
+    request *r = batch->requests.data[i];
+    if (r->kernel) {
+      if (wait_settled(r) == READY) {
+        ts_kernel_release(r->kernel);
+      } else if (r->owner) {
+        ts_status_free(r->status);
+      }
+    }
+    ts_free(r);
+  }
+  TS_VEC_FREE(&batch->requests);
 }
 
 ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out) {
-  request *requests;
-  TS_TRY(TS_NEW_ARRAY(count, &requests));
-  ts_status status = get_all(sources, count, requests, out);
-  ts_free(requests);
+  ts_jit_batch batch;
+  ts_jit_batch_init(&batch, false);
+  ts_status status = TS_SUCCESS;
+  for (size_t i = 0; !status && i < count; i++) status = ts_jit_batch_add(&batch, &sources[i]);
+  if (!status) status = ts_jit_batch_take(&batch, out);
+  ts_jit_batch_deinit(&batch);
+  for (size_t i = 0; status && i < count; i++) out[i] = NULL;
   return status;
-}
-
-ts_status ts_jit_get_known(const ts_kernel_source *sources, size_t count, ts_kernel **out) {
-  size_t found = 0;
-  pthread_mutex_lock(&session.lock);
-  for (; found < count; found++) {
-    out[found] = ts_map_get(&session.kernels, sources[found].text, sources[found].length);
-    if (!out[found] || out[found]->state != READY) break;
-    retain(out[found]);
-  }
-  bool all = found == count;
-  for (size_t i = 0; i < found; i++)
-    if (!all) release(out[i]);
-  if (all) session.stats.reused += (int64_t)count;
-  pthread_mutex_unlock(&session.lock);
-  return all ? TS_SUCCESS : ts_error(TS_CANCELLED, "a kernel has to be made first");
 }
 
 /* ---- in the background ---- */
@@ -342,13 +377,13 @@ bool ts_jit_has(const ts_kernel_source *source) {
   return ready || (!pending && is_made(source));
 }
 
-void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *context, const char *text),
-                         void *context) {
+void ts_jit_batch_visit_family(const ts_jit_batch *batch, const ts_kernel_source *source,
+                               void (*visit)(void *context, const char *text), void *context) {
   ts_hash128 family;
   if (!source->family || !ts_status_consume_ok(source->family(source->description, &family))) return;
   pthread_mutex_lock(&session.lock);
   for (const ts_kernel *k = *bucket_of(family); k; k = k->relative) {
-    if (k->family.lo == family.lo && k->family.hi == family.hi) visit(context, k->text);
+    if (k->number < batch->begin && k->family.lo == family.lo && k->family.hi == family.hi) visit(context, k->text);
   }
   pthread_mutex_unlock(&session.lock);
 }
@@ -356,7 +391,6 @@ void ts_jit_visit_family(const ts_kernel_source *source, void (*visit)(void *con
 /* Owns what its source points to, until it is done. */
 typedef struct prefetch {
   request request;
-  ts_kernel_source source;
   char *text;
   void *description;
 } prefetch;
@@ -386,23 +420,24 @@ static ts_status prefetch_create(const ts_kernel_source *source, prefetch **out)
   }
   memcpy(p->text, source->text, source->length);
   p->text[source->length] = 0;
-  p->source = *source;
-  p->source.text = p->text;
-  p->source.description = p->description;
+  p->request.source = *source;
+  p->request.source.text = p->text;
+  p->request.source.description = p->description;
   return TS_SUCCESS;
 }
 
 /* The lock is held, so that whoever finds the kernel pending finds its job in the queue. */
 static ts_status prefetch_start(prefetch *p) {
   ts_kernel *kernel;
-  TS_TRY(kernel_create(&p->source, &kernel));
+  TS_TRY(kernel_create(&p->request.source, &kernel));
   ts_status status = ts_map_put(&session.kernels, kernel->text, kernel->length, kernel);
   if (status) {
     kernel_free(kernel);
     return status;
   }
-  p->request = (request){.kernel = kernel, .owner = true};
-  p->request.job = (ts_compile_job){.source = &p->source, .name = kernel->name, .done = on_prefetched};
+  p->request.kernel = kernel;
+  p->request.owner = true;
+  p->request.job = (ts_compile_job){.source = &p->request.source, .name = kernel->name, .done = on_prefetched};
   kernel->background = &p->request.job;
   if (ts_compile_submit_background(&p->request.job)) return TS_SUCCESS;
   settle_failed(kernel);

@@ -103,7 +103,7 @@ static inline int32_t ts_kernel_arg_count(const ts_kernel_desc *d) { return ts_k
 ts_status ts_kernel_check(const ts_kernel_desc *desc);
 /* The canonical text. */
 ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out);
-/* Fills a source for ts_jit_get_kernels; `text` is owned by the caller (ts_free) and
+/* Fills a source for a batch; `text` is owned by the caller (ts_free) and
  * `desc` must outlive the request. */
 ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out);
 

@@ -438,20 +438,84 @@ END_TEST
 
 static void sum_constants(void *context, const char *text) { *(int *)context += atoi(text + strlen("test add ")); }
 
+static int family_sum(const ts_jit_batch *batch, const ts_kernel_source *source) {
+  int sum = 0;
+  ts_jit_batch_visit_family(batch, source, sum_constants, &sum);
+  return sum;
+}
+
 START_TEST(families_are_those_in_memory)
 {
   adder a;
-  int sum = 0;
+  ts_jit_batch before, after;
   ts_jit_trim();
   adder_init(&a, 627);
   ts_kernel_release(get(617));
+  ts_jit_batch_init(&before, false);
   ts_kernel_release(get(637));
   ts_kernel_release(get(638));
-  ts_jit_visit_family(&a.source, sum_constants, &sum);
-  ck_assert_int_eq(sum, 617 + 637);
+  ts_jit_batch_init(&after, false);
+  ck_assert_int_eq(family_sum(&after, &a.source), 617 + 637);
+  ck_assert_int_eq(family_sum(&before, &a.source), 617);
   ts_jit_trim();
-  ts_jit_visit_family(&a.source, sum_constants, &sum);
-  ck_assert_int_eq(sum, 617 + 637);
+  ck_assert_int_eq(family_sum(&after, &a.source), 0);
+  ts_jit_batch_deinit(&before);
+  ts_jit_batch_deinit(&after);
+}
+END_TEST
+
+START_TEST(batches_begin_at_once)
+{
+  adder first, second;
+  ts_kernel *kernels[2];
+  ts_jit_batch batch;
+  adder_init(&first, 650);
+  adder_init(&second, 651);
+  ts_jit_batch_init(&batch, false);
+  ck_assert_ok(ts_jit_batch_add(&batch, &first.source));
+  wait_for(&first.source); /* nobody has asked the batch for it yet */
+  ck_assert_ok(ts_jit_batch_add(&batch, &second.source));
+  ck_assert_ok(ts_jit_batch_take(&batch, kernels));
+  adder_check(kernels[0], 650);
+  adder_check(kernels[1], 651);
+  ts_kernel_release(kernels[0]);
+  ts_kernel_release(kernels[1]);
+  ts_jit_batch_deinit(&batch);
+}
+END_TEST
+
+START_TEST(a_batch_can_be_dropped)
+{
+  adder good, bad;
+  ts_jit_batch batch;
+  adder_init(&good, 660);
+  adder_init(&bad, 661);
+  bad.source.emit = emit_refusal;
+  ts_jit_batch_init(&batch, false);
+  ck_assert_ok(ts_jit_batch_add(&batch, &good.source));
+  ck_assert_ok(ts_jit_batch_add(&batch, &bad.source));
+  ts_jit_batch_deinit(&batch);
+  wait_for(&good.source);
+}
+END_TEST
+
+START_TEST(at_hand_is_what_is_in_memory)
+{
+  adder known, other;
+  ts_kernel *kernel;
+  ts_jit_batch batch;
+  adder_init(&known, 670);
+  adder_init(&other, 671);
+  ts_kernel_release(get(670));
+  int64_t compiled = stats().compiled;
+  ts_jit_batch_init(&batch, true);
+  ck_assert_ok(ts_jit_batch_add(&batch, &known.source));
+  ck_assert_error(ts_jit_batch_add(&batch, &other.source), TS_CANCELLED, "has to be made first");
+  ck_assert_ok(ts_jit_batch_take(&batch, &kernel));
+  adder_check(kernel, 670);
+  ts_kernel_release(kernel);
+  ts_jit_batch_deinit(&batch);
+  ck_assert_int_eq(stats().compiled, compiled);
 }
 END_TEST
 
@@ -504,6 +568,9 @@ static Suite *suite(void) {
   tcase_add_test(tc, prefetched_kernels_can_be_waited_for);
   tcase_add_test(tc, a_fatal_error_in_the_background_harms_nobody);
   tcase_add_test(tc, families_are_those_in_memory);
+  tcase_add_test(tc, batches_begin_at_once);
+  tcase_add_test(tc, a_batch_can_be_dropped);
+  tcase_add_test(tc, at_hand_is_what_is_in_memory);
   tcase_add_test(tc, fatal_errors_park_threads); /* last: it turns the compiler off */
   suite_add_tcase(s, tc);
   return s;
