@@ -11,7 +11,7 @@
          expression_program/4, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          compile/2, run/4, executable_info/1, explain/1,
          jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
-         inject_fatal/1, fail_allocation/1, live_blocks/0, explain_failure/1]).
+         inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
 
@@ -25,9 +25,10 @@
 -type error() :: {error, #{code := atom(), message := binary()}}.
 
 load() ->
-    case erlang:load_nif(filename:join(priv_dir(), "tessera_nif"), ?ABI) of
+    Path = tessera_library:path(),
+    case erlang:load_nif(Path, ?ABI) of
         ok -> ok;
-        {error, {Why, Text}} -> refuse(erlang:module_loaded(?MODULE), Why, explain_failure(lists:flatten(Text)))
+        {error, {Why, Text}} -> refuse(erlang:module_loaded(?MODULE), Why, tessera_library:explain(Path, Text))
     end.
 
 %% A new version is refused, and the one that is there stays. Without one this module stays without a library:
@@ -35,30 +36,7 @@ load() ->
 refuse(true, Why, Text) -> {error, {Why, Text}};
 refuse(false, _Why, Text) -> persistent_term:put(?MODULE, Text).
 
-why() ->
-    Text = persistent_term:get(?MODULE, "it was not loaded"),
-    {unavailable, unicode:characters_to_binary(["Tessera's library priv/tessera_nif.so, which make builds, is not there: ",
-                                                Text])}.
-
-%% What went wrong, for people. The numbers are those that load() in nif_main.c returns.
-explain_failure("Library load-call unsuccessful (1)." ++ _) ->
-    lists:flatten(io_lib:format("priv/tessera_nif.so is of another version of Tessera than tessera_nif.beam, "
-                                "which expects interface ~b: build both together", [?ABI]));
-explain_failure("Library upgrade-call unsuccessful (1)." ++ _) ->
-    "the Tessera library that is loaded is of another version and cannot be upgraded: restart the node";
-explain_failure(Text) ->
-    Text.
-
-priv_dir() ->
-    case code:priv_dir(tessera) of
-        {error, bad_name} -> filename:join([filename:dirname(code:which(?MODULE)), "..", "priv"]);
-        Dir ->
-            %% A folder that merely has the application's name, as in a code path without versions.
-            case filelib:is_regular(filename:join(Dir, "tessera_nif.so")) of
-                true -> Dir;
-                false -> filename:join([filename:dirname(code:which(?MODULE)), "..", "priv"])
-            end
-    end.
+why() -> {unavailable, persistent_term:get(?MODULE, <<"Tessera's library was not loaded">>)}.
 
 -define(STUB, erlang:nif_error(why())).
 

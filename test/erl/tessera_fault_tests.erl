@@ -222,27 +222,55 @@ other_version_test() ->
     ?assertEqual({error, on_load_failure}, Result),
     ?assertEqual([2, 3], tessera:to_list(tessera:add(T, 1))).
 
-%% The same from the beginning: a node that finds another library.
-explained_test() ->
-    Reason = "Library load-call unsuccessful (1).",
-    ?assertNotEqual(nomatch, string:find(tessera_nif:explain_failure(Reason), "another version")).
+%% What the dynamic loader and the runtime system say, and what we make of it.
+explained_test_() ->
+    [?_assertNotEqual({nomatch, Text}, {string:find(tessera_library:explain(tessera_library:path(), Text), Word), Text})
+     || {Text, Word} <-
+            [{"Library load-call unsuccessful (1).", "build both together"},
+             {"Library upgrade-call unsuccessful (1).", "restart the node"},
+             {"Library version (9.17) not compatible (with this 2.16).", erlang:system_info(otp_release)},
+             {"Failed to load NIF library: 'libLLVM.so.19.1: cannot open shared object file: No such file or directory'", "libllvm19"},
+             {"Failed to load NIF library: 'libLLVM.so.19.1: cannot open shared object file: No such file or directory'", "libLLVM.so.19.1"},
+             {"/lib/libc.so.6: version `GLIBC_9.99' not found (required by x)", "newer system"},
+             {"Failed to load NIF library x: 'x.so: failed to map segment from shared object'", "noexec"},
+             {"another", "tessera_nif.so: another"}]].
 
-%% Where there is no library, whoever calls is told.
+%% Where there is no library that can be used, whoever calls is told, and the application does not start.
 no_library_test_() ->
     {timeout, 60, fun() ->
-        Dir = tessera_test:temporary("no_library"),
-        Ebin = filename:join(Dir, "ebin"),
-        ok = filelib:ensure_dir(filename:join(Ebin, "x")),
-        [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F)))
-         || F <- filelib:wildcard(filename:join(filename:dirname(code:which(tessera)), "tessera*"))],
-        Eval = "Why = try tessera:add(1, 2) catch error:E -> E end, "
-               "{error, {tessera, {Started, _}}} = application:ensure_all_started(tessera), "
-               "io:format(\"~0p.~n\", [{Why, Started}]), halt(0).",
-        Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                         [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary, stderr_to_stdout]),
-        {{Why, Started}, _} = tessera_test:answer(Port),
-        [begin
-             {unavailable, Text} = Reason,
-             ?assertNotEqual(nomatch, string:find(Text, "tessera_nif.so"))
-         end || Reason <- [Why, Started]]
+        [says_why(copied(Name, Library), Words)
+         || {Name, Library, Words} <- [{"no_library", none, "is not there. `make`"},
+                                       {"bad_library", <<"no library">>, "is damaged"}]]
     end}.
+
+%% A folder with the modules of ours, and that for a library.
+copied(Name, Library) ->
+    Dir = tessera_test:temporary(Name),
+    Ebin = filename:join(Dir, "ebin"),
+    So = filename:join([Dir, "priv", "tessera_nif.so"]),
+    [ok = filelib:ensure_dir(F) || F <- [filename:join(Ebin, "x"), So]],
+    [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F)))
+     || F <- filelib:wildcard(filename:join(filename:dirname(code:which(tessera)), "tessera*"))],
+    [ok = file:write_file(So, Library) || Library =/= none],
+    Ebin.
+
+%% An archive as escripts are.
+in_archive_test_() ->
+    {timeout, 60, fun() ->
+        Ebin = copied("archive", none),
+        Archive = filename:join(filename:dirname(Ebin), "tessera.ez"),
+        {ok, _} = zip:create(Archive, ["ebin"], [{cwd, filename:dirname(Ebin)}]),
+        says_why(filename:join(Archive, "ebin"), "is an escript or archive")
+    end}.
+
+says_why(Ebin, Words) ->
+    Eval = "Why = try tessera:add(1, 2) catch error:E -> E end, "
+           "{error, {tessera, {Started, _}}} = application:ensure_all_started(tessera), "
+           "io:format(\"~0p.~n\", [{Why, Started}]), halt(0).",
+    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+                     [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary, stderr_to_stdout]),
+    {{Why, Started}, _} = tessera_test:answer(Port),
+    [begin
+         {unavailable, Text} = Reason,
+         ?assertNotEqual({nomatch, Text}, {string:find(Text, Words), Text})
+     end || Reason <- [Why, Started]].

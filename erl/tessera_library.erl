@@ -1,0 +1,66 @@
+%% @private Where the native library is and, when it cannot be loaded, why and what to do about it.
+-module(tessera_library).
+-export([path/0, explain/2]).
+
+%% Without the ending, as erlang:load_nif/2 wants it.
+path() -> filename:join(priv_dir(), "tessera_nif").
+
+priv_dir() ->
+    Beside = filename:join(filename:dirname(filename:dirname(filename:absname(code:which(?MODULE)))), "priv"),
+    case code:priv_dir(tessera) of
+        {error, bad_name} -> Beside;
+        Dir ->
+            %% A folder that merely has the application's name, as in a code path without versions.
+            case filelib:is_regular(filename:join(Dir, "tessera_nif.so")) of
+                true -> Dir;
+                false -> Beside
+            end
+    end.
+
+%% Text is the runtime system's, of load_nif or of the dynamic loader.
+-spec explain(file:filename(), iodata()) -> binary().
+explain(Path, Text) ->
+    File = Path ++ ".so",
+    Said = unicode:characters_to_list(Text),
+    Why = case filelib:is_regular(File) of
+              true -> reason(File, Said, [Reason || {Words, Reason} <- reasons(), says(Said, Words)]);
+              false -> absent(File, archive(filename:dirname(File)))
+          end,
+    unicode:characters_to_binary(["Tessera's library cannot be loaded: ", Why]).
+
+says(Text, Words) -> lists:all(fun(Word) -> string:find(Text, Word) =/= nomatch end, Words).
+
+absent(File, none) ->
+    [File, " is not there. `make` in Tessera's folder builds it"];
+absent(_File, Archive) ->
+    [Archive, " is an escript or archive, out of which no library can be loaded. Leave Tessera out of it, "
+     "and let ERL_LIBS name the folder that Tessera's folder is in"].
+
+%% The file that Dir is inside of.
+archive(Dir) ->
+    case {filelib:is_regular(Dir), filename:dirname(Dir)} of
+        {true, _} -> Dir;
+        {false, Dir} -> none;
+        {false, Above} -> archive(Above)
+    end.
+
+reason(File, Said, []) -> [File, ": ", Said];
+reason(File, Said, [Reason | _]) -> [File, " ", Reason, " (", Said, ")"].
+
+%% What the text has, the number that load() in nif_main.c gave among it.
+reasons() ->
+    [{["Library load-call unsuccessful (1)"],
+      "is of another version of Tessera than tessera_nif.beam: build both together"},
+     {["Library upgrade-call unsuccessful (1)"],
+      "is of another version of Tessera than the one that runs, which cannot be upgraded: restart the node"},
+     {["Library version", "compatible"],
+      "was built for a newer Erlang/OTP than this one, which is " ++ erlang:system_info(otp_release)
+      ++ ": build it with the one that runs it"},
+     {["cannot open shared object file"],
+      "needs a library that this machine lacks: Debian's packages are libllvm19 and libsleef3"},
+     {["version `", "' not found"],
+      "was built on a newer system than this one: build it here"},
+     {["failed to map segment"],
+      "could not be mapped: there is no address space left, or its file system is mounted noexec"}]
+    ++ [{[Words], "is damaged, or was built for another kind of machine: build it here"}
+        || Words <- ["invalid ELF header", "file too short", "wrong ELF class", "ELF file data encoding"]].
