@@ -47,12 +47,12 @@ archive(Dir) ->
 reason(File, Said, []) -> [File, ": ", Said];
 reason(File, Said, [Reason | _]) -> [File, " ", Reason, " (", Said, ")"].
 
-%% What the text has, the number that load() in nif_main.c gave among it.
+%% What the text has; the numbers are those that load() in nif_main.c gives.
 reasons() ->
     [{["Library load-call unsuccessful (1)"],
       "is of another version of Tessera than tessera_nif.beam: build both together"},
-     {["Library upgrade-call unsuccessful (1)"],
-      "is of another version of Tessera than the one that runs, which cannot be upgraded: restart the node"},
+     {["Library upgrade-call unsuccessful"],
+      "is not the one that runs in this node, which stays, with its tensors and threads, until the node is restarted"},
      {["Library version", "compatible"],
       "was built for a newer Erlang/OTP than this one, which is " ++ erlang:system_info(otp_release)
       ++ ": build it with the one that runs it"},

@@ -33,7 +33,7 @@ load() ->
 
 %% A new version is refused, and the one that is there stays. Without one this module stays without a library:
 %% its functions then say why, which nobody hears of when it is not loaded.
-refuse(true, Why, Text) -> {error, {Why, Text}};
+refuse(true, Why, Text) -> {error, {Why, unicode:characters_to_list(Text)}};
 refuse(false, _Why, Text) -> persistent_term:put(?MODULE, Text).
 
 why() -> {unavailable, persistent_term:get(?MODULE, <<"Tessera's library was not loaded">>)}.

@@ -17,15 +17,16 @@
 #define TS_NIF_ABI 5
 #endif
 
-/* What load returns to say why it refuses; tessera_nif.erl has the words. */
-enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2 };
+/* What load returns to say why it refuses; tessera_library.erl has the words. */
+enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2, REFUSED_COPY = 3 };
 
 /* Kept by the VM between load and unload, and seen by the next version. */
 typedef struct private_data {
   uint32_t magic, abi;
+  const void *copy; /* of the library: the address of something in it */
 } private_data;
 
-#define MAGIC 0x7e55e7a0u
+#define MAGIC 0x7e55e7a1u
 
 /* ---- warnings go to a process ---- */
 
@@ -156,7 +157,7 @@ static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
   watch_halt(env);
   private_data *data = enif_alloc(sizeof *data);
   if (!data) return REFUSED_RESOURCES;
-  *data = (private_data){MAGIC, TS_NIF_ABI};
+  *data = (private_data){MAGIC, TS_NIF_ABI, &log_lock};
   *out_priv = data;
   return 0;
 }
@@ -169,9 +170,12 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
   return refused;
 }
 
+/* A new version of the module may have the library that is there. Another copy of the library would have a pool, caches
+ * and threads of its own beside those of the first, and tensors that it did not make. */
 static int upgrade(ErlNifEnv *env, void **priv, void **old_priv, ERL_NIF_TERM info) {
   const private_data *old = *old_priv;
   if (!old || old->magic != MAGIC || old->abi != TS_NIF_ABI) return REFUSED_ABI;
+  if (old->copy != &log_lock) return REFUSED_COPY;
   return start(env, priv, info);
 }
 

@@ -222,12 +222,30 @@ other_version_test() ->
     ?assertEqual({error, on_load_failure}, Result),
     ?assertEqual([2, 3], tessera:to_list(tessera:add(T, 1))).
 
+%% Another copy of the library does not come beside the one that runs.
+other_copy_test_() ->
+    {ok, Library} = file:read_file(tessera_library:path() ++ ".so"),
+    {timeout, 60, with_copy("copy", Library, fun(Ebin) ->
+        Eval = lists:flatten(io_lib:format(
+            "T = tessera:tensor([1, 2]), true = code:add_patha(~p), logger:set_primary_config(level, none), "
+            "Refused = code:load_file(tessera_nif), "
+            "io:format(\"~~0p.~~n\", [{Refused, tessera:to_list(tessera:add(T, 1))}]), halt(0).", [Ebin])),
+        ?assertMatch({{{error, on_load_failure}, [2, 3]}, _}, answer(filename:dirname(code:which(tessera)), Eval))
+    end)}.
+
+%% What another VM answers.
+answer(Ebin, Eval) ->
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    tessera_test:answer(open_port({spawn_executable, Erl}, [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary,
+                                                            stderr_to_stdout])).
+
 %% What the dynamic loader and the runtime system say, and what we make of it.
 explained_test_() ->
     [?_assertNotEqual({nomatch, Text}, {string:find(tessera_library:explain(tessera_library:path(), Text), Word), Text})
      || {Text, Word} <-
             [{"Library load-call unsuccessful (1).", "build both together"},
-             {"Library upgrade-call unsuccessful (1).", "restart the node"},
+             {"Library upgrade-call unsuccessful (1).", "until the node is restarted"},
+             {"Library upgrade-call unsuccessful (3).", "until the node is restarted"},
              {"Library version (9.17) not compatible (with this 2.16).", erlang:system_info(otp_release)},
              {"Failed to load NIF library: 'libLLVM.so.19.1: cannot open shared object file: No such file or directory'", "libllvm19"},
              {"Failed to load NIF library: 'libLLVM.so.19.1: cannot open shared object file: No such file or directory'", "libLLVM.so.19.1"},
@@ -237,15 +255,16 @@ explained_test_() ->
 
 %% Where there is no library that can be used, whoever calls is told, and the application does not start.
 no_library_test_() ->
-    {timeout, 60, fun() ->
-        [says_why(copied(Name, Library), Words)
-         || {Name, Library, Words} <- [{"no_library", none, "is not there. `make`"},
-                                       {"bad_library", <<"no library">>, "is damaged"}]]
-    end}.
+    [{timeout, 60, with_copy("no_library", Library, fun(Ebin) -> says_why(Ebin, Words) end)}
+     || {Library, Words} <- [{none, "is not there. `make`"}, {<<"no library">>, "is damaged"}]].
 
-%% A folder with the modules of ours, and that for a library.
+%% A test with a folder that has our modules, and that for a library.
+with_copy(Name, Library, Test) ->
+    {setup, fun() -> copied(Name, Library) end, fun(Ebin) -> ok = file:del_dir_r(filename:dirname(filename:dirname(Ebin))) end,
+     fun(Ebin) -> ?_test(Test(Ebin)) end}.
+
 copied(Name, Library) ->
-    Dir = tessera_test:temporary(Name),
+    Dir = filename:join(tessera_test:temporary(Name), "tessera"),
     Ebin = filename:join(Dir, "ebin"),
     So = filename:join([Dir, "priv", "tessera_nif.so"]),
     [ok = filelib:ensure_dir(F) || F <- [filename:join(Ebin, "x"), So]],
@@ -256,20 +275,17 @@ copied(Name, Library) ->
 
 %% An archive as escripts are.
 in_archive_test_() ->
-    {timeout, 60, fun() ->
-        Ebin = copied("archive", none),
+    {timeout, 60, with_copy("archive", none, fun(Ebin) ->
         Archive = filename:join(filename:dirname(Ebin), "tessera.ez"),
         {ok, _} = zip:create(Archive, ["ebin"], [{cwd, filename:dirname(Ebin)}]),
         says_why(filename:join(Archive, "ebin"), "is an escript or archive")
-    end}.
+    end)}.
 
 says_why(Ebin, Words) ->
     Eval = "Why = try tessera:add(1, 2) catch error:E -> E end, "
            "{error, {tessera, {Started, _}}} = application:ensure_all_started(tessera), "
            "io:format(\"~0p.~n\", [{Why, Started}]), halt(0).",
-    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary, stderr_to_stdout]),
-    {{Why, Started}, _} = tessera_test:answer(Port),
+    {{Why, Started}, _} = answer(Ebin, Eval),
     [begin
          {unavailable, Text} = Reason,
          ?assertNotEqual({nomatch, Text}, {string:find(Text, Words), Text})
