@@ -134,6 +134,7 @@ EXEC_SRC := \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
   c_src/exec/run.c \
+  c_src/exec/tasks.c \
   c_src/exec/trips.c
 
 NIF_SRC := \
@@ -144,6 +145,7 @@ NIF_SRC := \
   c_src/nif/nif_expr.c \
   c_src/nif/nif_expr_read.c \
   c_src/nif/nif_graph.c \
+  c_src/nif/nif_list.c \
   c_src/nif/nif_main.c \
   c_src/nif/nif_op.c \
   c_src/nif/nif_pointer.c \
@@ -175,6 +177,7 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_builtin \
+  test_cancel \
   test_cgroup \
   test_compare \
   test_compiled \
@@ -202,6 +205,7 @@ C_TESTS := \
   test_ref_scalar \
   test_ref_shape \
   test_scan \
+  test_search \
   test_tensor \
   test_text \
   test_vecmath \
@@ -210,6 +214,7 @@ C_TESTS := \
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
   test_exec \
+  test_cancel \
   test_epilogue \
   test_pool \
   test_gemm \

@@ -1,6 +1,7 @@
 /* From a graph after the pipeline to steps over storages. Positions number the
  * steps in the order in which a run may meet them; a loop's regions lie between
  * its start and its end position. */
+#include "base/cancel.h"
 #include "base/system.h"
 #include "exec/choose.h"
 #include "exec/pool.h"
@@ -9,15 +10,6 @@
 #include "kernel/scan.h"
 
 #include <string.h>
-
-/* A task shorter than this is not worth handing to another thread. */
-#define TASK_NS 20000
-/* Between two tasks a run can be ended, so none takes much longer than this. */
-#define LONGEST_TASK_NS 5000000
-/* Nanoseconds for a byte that is in some cache, and for one that is not. */
-#define CACHED_BYTE_PS 25
-#define MEMORY_BYTE_PS 80
-#define CACHED_BYTES (1 << 20)
 
 /* A product that the op at hand reads, and how it does. */
 typedef struct product {
@@ -138,26 +130,6 @@ static ts_status copy_step(builder *b, ts_block *block, ts_storage_id from, ts_s
   return TS_VEC_PUSH(&block->steps, step);
 }
 
-static int64_t launch_cost_ns(const ts_launch *launch, int64_t point_cost) {
-  int64_t byte_ps = launch->bytes > CACHED_BYTES ? MEMORY_BYTE_PS : CACHED_BYTE_PS;
-  return 30 + launch->points / 1000 * point_cost + launch->points % 1000 * point_cost / 1000 +
-         launch->bytes / 1000 * byte_ps;
-}
-
-static void split_launch(ts_step_launch *l, int64_t point_cost) {
-  l->cost_ns = launch_cost_ns(l->launch, point_cost);
-  int64_t units = l->launch->units, width = ts_cpu_count(), tasks = l->cost_ns / TASK_NS;
-  if (tasks < 2 || width < 2) tasks = 1;
-  if (tasks > 8 * width) tasks = 8 * width;
-  if (tasks < l->cost_ns / LONGEST_TASK_NS) tasks = l->cost_ns / LONGEST_TASK_NS;
-  int64_t per = tasks < 1 ? units : (units + tasks - 1) / tasks;
-  /* whole cache lines, so that threads do not share any */
-  if (l->launch->desc.kind == TS_KERNEL_MAP && l->launch->desc.rank == 1) per = (per + 1023) & ~(int64_t)1023;
-  if (per < 1) per = 1;
-  l->units_per_task = per;
-  l->tasks = (units + per - 1) / per;
-}
-
 static ts_status put_words(builder *b, const int64_t *words, int32_t count) {
   TS_TRY(TS_VEC_RESERVE(&b->exe->words, b->exe->words.count + (size_t)count));
   for (int32_t w = 0; w < count; w++) b->exe->words.data[b->exe->words.count++] = words[w];
@@ -192,7 +164,7 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
   for (int32_t i = 0; i < lowered->launch_count; i++) {
     ts_step_launch *l = &step.launch.launches[i];
     l->launch = &lowered->launches[i];
-    split_launch(l, chosen->point_costs[i]);
+    ts_tasks_plan(l, chosen->point_costs[i]);
     step.cost_ns += l->cost_ns;
     if (l->launch->scratch > step.launch.scratch_bytes) step.launch.scratch_bytes = l->launch->scratch;
     l->kernel = chosen->kernels[i];
@@ -367,7 +339,7 @@ static ts_status try_epilogue(builder *b, ts_block *block, ts_op_id id, bool *ou
   *e = (ts_step_epilogue){.op = id, .lowered = chosen->lowered, .product = step->results[0]};
   e->launch.launch = &e->lowered.launches[0];
   e->launch.kernel = chosen->kernels[0];
-  split_launch(&e->launch, chosen->point_costs[0]);
+  ts_tasks_plan(&e->launch, chosen->point_costs[0]);
   if (!is_worth_it(step, &e->launch)) return TS_SUCCESS;
   e->launch.tasks = 0;
   *out_done = true;
@@ -631,8 +603,10 @@ static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
 }
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block) {
-  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count; i++)
+  for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count; i++) {
+    if (ts_cancelled(b->options->cancel)) return ts_error(TS_CANCELLED, "the compile was cancelled");
     TS_TRY(build_op(b, block, ts_graph_region(b->graph, id)->ops.data[i]));
+  }
   return TS_SUCCESS;
 }
 

@@ -75,7 +75,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   for (size_t i = 0; options->at_hand && i < graph->values.count; i++)
     if (ts_shape_elements(&graph->values.data[i].shape) > FOLD_AT_HAND)
       return ts_error(TS_CANCELLED, "much has to be folded first");
-  return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
+  return ts_ref_run_until(graph, NULL, 0, ts_pool_default(), options->cancel, out_results);
 }
 
 /* ---- making ---- */
@@ -112,8 +112,10 @@ static ts_status find_moves(ts_executable *exe) {
 
 /* Folds are always expanded: there is no other way to run them. */
 static ts_status transform(const ts_graph *graph, const ts_compile_options *options, ts_graph **out) {
-  ts_pass_options passes = {
-      .evaluate = evaluate, .context = (void *)(uintptr_t)options, .no_fusion = options->no_fusion};
+  ts_pass_options passes = {.evaluate = evaluate,
+                            .context = (void *)(uintptr_t)options,
+                            .cancel = options->cancel,
+                            .no_fusion = options->no_fusion};
   if (!options->no_simplify) return ts_pipeline_run(graph, &passes, out);
   if (options->no_fusion) return ts_pass_expand(graph, &passes, out);
   ts_graph *expanded;

@@ -92,21 +92,6 @@ void ts_run_contexts_free(ts_executable *exe) {
 
 /* ---- steps ---- */
 
-typedef struct launch_job {
-  ts_kernel_fn entry;
-  const int64_t *words;
-  int64_t units, per_task, scratch_bytes;
-  char *scratch;
-  const _Atomic bool *cancel;
-} launch_job;
-
-static void launch_task(void *arg, int64_t task, int worker) {
-  const launch_job *job = arg;
-  if (ts_cancelled(job->cancel)) return;
-  int64_t begin = task * job->per_task, end = begin + job->per_task;
-  job->entry(job->words, begin, end < job->units ? end : job->units, job->scratch + worker * job->scratch_bytes);
-}
-
 /* The storages that a launch's pointers speak of. */
 typedef struct places {
   const ts_storage_id *operands, *results, *temps;
@@ -155,13 +140,7 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   if (l->launch->copies && run->base[step->results[0]] == run->base[step->operands[0]]) return;
   int64_t *words = fill_words(run, &(places){step->operands, step->results, step->launch.temps}, l);
   char *scratch = run->base[step->launch.scratch];
-  if (l->tasks <= 1) {
-    if (l->launch->units > 0) l->entry(words, 0, l->launch->units, scratch);
-    return;
-  }
-  launch_job job = {l->entry, words,           l->launch->units, l->units_per_task, step->launch.scratch_bytes,
-                    scratch,  cancel_flag(run)};
-  ts_parallel_run(run->parallel, l->tasks, launch_task, &job);
+  ts_tasks_run(l, words, scratch, step->launch.scratch_bytes, run->parallel, cancel_flag(run));
 }
 
 static ts_status run_gemm(ts_run *run, const ts_step *step) {

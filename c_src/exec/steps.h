@@ -4,6 +4,7 @@
 #ifndef TS_EXEC_STEPS_H
 #define TS_EXEC_STEPS_H
 
+#include "base/parallel.h"
 #include "exec/executable.h"
 #include "jit/lower.h"
 #include "kernel/gemm.h"
@@ -57,6 +58,7 @@ typedef struct ts_step_launch {
   ts_kernel_fn entry;
   int32_t words; /* where its arguments start in a run's words */
   int64_t tasks, units_per_task;
+  int64_t pieces, columns_per_piece; /* of each unit, where units are so long that a task is a piece of some; else 1 */
   int64_t cost_ns;
 } ts_step_launch;
 
@@ -178,6 +180,14 @@ typedef struct ts_epilogue_run {
   char *scratch;
 } ts_epilogue_run;
 ts_gemm_epilogue ts_epilogue_start(ts_epilogue_run *run);
+
+/* ---- tasks.c ---- */
+/* Cuts a launch, of the given time for a point, into tasks for threads. */
+void ts_tasks_plan(ts_step_launch *launch, int64_t point_cost_ps);
+/* `words` are the launch's arguments; each thread has its `scratch_bytes` of `scratch`. What begins after a
+ * cancelling is left out. */
+void ts_tasks_run(const ts_step_launch *launch, const int64_t *words, char *scratch, int64_t scratch_bytes,
+                  const ts_parallel *parallel, const _Atomic bool *cancel);
 
 /* ---- trips.c ---- */
 /* Time of a while or cond that is compiled whole; INT64_MAX when nobody can tell. */

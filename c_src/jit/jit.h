@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/vec.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* Work units [begin, end) of one kernel launch. What a unit is, what `args`
@@ -58,15 +59,19 @@ typedef struct ts_jit_batch {
   TS_VEC(struct ts_jit_request *) requests;
   uint64_t begin; /* kernels that settled before it */
   bool at_hand;
+  const _Atomic bool *cancel;
 } ts_jit_batch;
 
-/* With `at_hand` it takes kernels that are in memory, and no others. */
-void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand);
+/* With `at_hand` it takes kernels that are in memory, and no others. When `cancel` is set nothing is waited for any
+ * more; it may be NULL. */
+void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel);
 /* TS_CANCELLED when the kernel is not at hand and has to be. What the source points to must outlive the batch. */
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
-/* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before. */
+/* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before.
+ * TS_CANCELLED when it was. */
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);
-/* Waits for what has been begun, and drops it. */
+/* Drops what is in it: no thread begins with a kernel of it any more, unless somebody else wants it. Waits for those
+ * of its kernels that are in LLVM, which cannot be interrupted. */
 void ts_jit_batch_deinit(ts_jit_batch *batch);
 /* Calls `visit` with the text of each kernel in memory that is of the family of `source` and was there before the batch
  * began: what a program is made of does not depend on how fast its own kernels come. A lock is held: `visit` may not

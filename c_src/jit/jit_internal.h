@@ -70,6 +70,8 @@ typedef struct ts_compile_job {
 } ts_compile_job;
 
 void ts_compile_submit(ts_compile_job *job);
+/* Takes back a job that no thread has begun; false when one has. */
+bool ts_compile_withdraw(ts_compile_job *job);
 /* For what nobody waits for yet: on a thread of low priority. False when that has enough to do: the job was not taken
  * then, and `done` is not called. `done` is called on a compile thread. */
 bool ts_compile_submit_background(ts_compile_job *job);

@@ -1,3 +1,4 @@
+#include "base/cancel.h"
 #include "jit/builtin.h"
 #include "jit/jit_internal.h"
 
@@ -270,10 +271,14 @@ static void start(request *r) {
   ts_compile_submit(&r->job);
 }
 
+static void wait_settled(const ts_kernel *kernel, const _Atomic bool *cancel) {
+  while (kernel->state == PENDING && !ts_cancelled(cancel)) pthread_cond_wait(&session.settled, &session.lock);
+}
+
 /* Gives up the reference when the kernel failed. */
-static kernel_state wait_settled(request *r) {
+static kernel_state wait_for(request *r, const _Atomic bool *cancel) {
   pthread_mutex_lock(&session.lock);
-  while (r->kernel->state == PENDING) pthread_cond_wait(&session.settled, &session.lock);
+  wait_settled(r->kernel, cancel);
   kernel_state state = r->kernel->state;
   if (state == FAILED) {
     release(r->kernel);
@@ -284,19 +289,38 @@ static kernel_state wait_settled(request *r) {
 }
 
 /* Another's failure may have been its own (no memory, say), so we then try ourselves. */
-static ts_status finish(request *r) {
-  while (wait_settled(r) == FAILED) {
+static ts_status finish(request *r, const _Atomic bool *cancel) {
+  for (;;) {
+    kernel_state state = wait_for(r, cancel);
+    if (state == READY) return TS_SUCCESS;
+    if (state == PENDING) return ts_error(TS_CANCELLED, "the compile was cancelled");
     if (r->owner) return r->status;
     TS_TRY(enter(r));
     if (r->owner) start(r);
   }
-  return TS_SUCCESS;
+}
+
+/* A kernel that no thread has begun: others who wait for it make it themselves. */
+static void withdraw(request *r) {
+  if (!ts_compile_withdraw(&r->job)) return;
+  pthread_mutex_lock(&session.lock);
+  settle_failed(r->kernel);
+  pthread_mutex_unlock(&session.lock);
+}
+
+/* Jobs in the making refer to our requests. */
+static void drop(request *r) {
+  pthread_mutex_lock(&session.lock);
+  if (r->owner) wait_settled(r->kernel, NULL);
+  if (r->owner) ts_status_free(r->status);
+  release(r->kernel);
+  pthread_mutex_unlock(&session.lock);
 }
 
 /* ---- batches ---- */
 
-void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand) {
-  *batch = (ts_jit_batch){.at_hand = at_hand};
+void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel) {
+  *batch = (ts_jit_batch){.at_hand = at_hand, .cancel = cancel};
   pthread_mutex_lock(&session.lock);
   batch->begin = session.settles;
   pthread_mutex_unlock(&session.lock);
@@ -324,7 +348,7 @@ ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source) 
 }
 
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out) {
-  for (size_t i = 0; i < batch->requests.count; i++) TS_TRY(finish(batch->requests.data[i]));
+  for (size_t i = 0; i < batch->requests.count; i++) TS_TRY(finish(batch->requests.data[i], batch->cancel));
   for (size_t i = 0; i < batch->requests.count; i++) {
     out[i] = batch->requests.data[i]->kernel;
     ts_free(batch->requests.data[i]);
@@ -333,25 +357,19 @@ ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out) {
   return TS_SUCCESS;
 }
 
-/* Jobs in the making refer to our requests. */
 void ts_jit_batch_deinit(ts_jit_batch *batch) {
+  for (size_t i = 0; i < batch->requests.count; i++)
+    if (batch->requests.data[i]->owner && batch->requests.data[i]->kernel) withdraw(batch->requests.data[i]);
   for (size_t i = 0; i < batch->requests.count; i++) {
-    request *r = batch->requests.data[i];
-    if (r->kernel) {
-      if (wait_settled(r) == READY) {
-        ts_kernel_release(r->kernel);
-      } else if (r->owner) {
-        ts_status_free(r->status);
-      }
-    }
-    ts_free(r);
+    if (batch->requests.data[i]->kernel) drop(batch->requests.data[i]);
+    ts_free(batch->requests.data[i]);
   }
   TS_VEC_FREE(&batch->requests);
 }
 
 ts_status ts_jit_get_kernels(const ts_kernel_source *sources, size_t count, ts_kernel **out) {
   ts_jit_batch batch;
-  ts_jit_batch_init(&batch, false);
+  ts_jit_batch_init(&batch, false, NULL);
   ts_status status = TS_SUCCESS;
   for (size_t i = 0; !status && i < count; i++) status = ts_jit_batch_add(&batch, &sources[i]);
   if (!status) status = ts_jit_batch_take(&batch, out);

@@ -274,6 +274,13 @@ void ts_compile_submit(ts_compile_job *job) {
   fail_stranded(stranded);
 }
 
+bool ts_compile_withdraw(ts_compile_job *job) {
+  pthread_mutex_lock(&pool.lock);
+  bool taken = take_out(&pool.foreground, job);
+  pthread_mutex_unlock(&pool.lock);
+  return taken;
+}
+
 bool ts_compile_submit_background(ts_compile_job *job) {
   pthread_mutex_lock(&pool.lock);
   bool taken = pool.background.queued < MAX_BACKGROUND_JOBS;

@@ -47,6 +47,12 @@ bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {
   return found;
 }
 
+bool ts_launch_has_pieces(const ts_launch *launch) {
+  const ts_kernel_desc *d = &launch->desc;
+  bool points = (d->kind == TS_KERNEL_MAP && d->rank > 1) || d->kind == TS_KERNEL_TILE;
+  return points && ts_kernel_arg_count(d) <= MAX_WORDS;
+}
+
 /* ---- running ---- */
 
 typedef struct runner {
@@ -85,6 +91,13 @@ static void run_points(const runner *r, int64_t first, int64_t count) {
   }
   if (end / inner > first / inner) r->entry(r->words, first / inner, end / inner, r->scratch);
   if (end > first && end % inner) run_inner(r, end / inner, end / inner + 1, 0, end % inner);
+}
+
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
+                         int64_t first, int64_t count, void *scratch) {
+  runner r = {launch, entry, words, scratch};
+  int64_t columns = words[launch->desc.rank - 1];
+  run_inner(&r, begin, end, first, count < columns - first ? count : columns - first);
 }
 
 void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,

@@ -64,6 +64,13 @@ typedef struct ts_launch_part {
 void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,
                         void *scratch);
 
+/* Runs units [begin, end), of each only `count` points from `first` on, or fewer where it ends. `first` is a multiple
+ * of the vector's lanes and of a cache line's elements. Only launches that have pieces: those that make each point by
+ * itself. */
+bool ts_launch_has_pieces(const ts_launch *launch);
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
+                         int64_t first, int64_t count, void *scratch);
+
 /* True when result and operand share bytes as they are (reshape and other ops that move nothing);
  * exec then makes no copy. */
 bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);

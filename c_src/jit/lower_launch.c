@@ -161,16 +161,19 @@ static int64_t footprint(const nest *n, int32_t i) {
   return points;
 }
 
-/* The reduced loop is outside when the largest operand that it moves is contiguous along the last kept loop. */
-static bool prefers_col(const maker *m) {
+/* The kept loop along which the largest operand that the reduced loop moves is contiguous: the columns. -1: none, or
+ * the rows are contiguous themselves. */
+static int32_t find_columns(const maker *m) {
   const nest *n = &m->nest;
   int32_t row = n->kept, best = -1;
-  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK || ts_program_stores_points(m->program)) return false;
+  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK || ts_program_stores_points(m->program)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }
-  if (best < 0) return false;
-  return n->at[best].coef[row] != operand_size(m, best) && n->at[best].coef[row - 1] == operand_size(m, best);
+  if (best < 0 || n->at[best].coef[row] == operand_size(m, best)) return -1;
+  int32_t l = n->kept - 1;
+  while (l >= 0 && n->at[best].coef[l] != operand_size(m, best)) l--;
+  return l;
 }
 
 static bool stores_are_unit(const maker *m, int32_t l) {
@@ -211,8 +214,9 @@ static ts_status choose_kind(maker *m) {
   if (m->program->reduces) {
     if (n->kept == n->loops.count) append_unit_loop(n);
     if (n->loops.count - n->kept > 1) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
-    m->kind = prefers_col(m) ? TS_KERNEL_COL : TS_KERNEL_ROW;
-    if (m->kind == TS_KERNEL_COL) move_loop(n, n->kept, n->kept - 1);
+    int32_t columns = find_columns(m);
+    m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
+    if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
   } else {
     if (n->loops.count == 0) append_unit_loop(n);
     int32_t transposed = find_transposed(m);

@@ -1,17 +1,24 @@
 /* Reductions that no single launch does. A row of more than TS_REDUCE_BLOCK elements is reduced in blocks
- * into a temporary, which is then reduced in its turn: the tree of tensor/reduce_tree.h. Where
+ * into a temporary, which is then reduced in its turn: the tree of tensor/reduce_tree.h. Of an argmax or argmin each
+ * block leaves its best element and where in the block that is, so that the best of those elements says which block,
+ * and the block which element; the first or last of equals stays what it is. Where
  * the row is no single affine loop, its elements are first computed into a temporary. */
 #include "jit/lower_internal.h"
 
 #include <string.h>
 
 #define MAX_REDUCTIONS 16
+/* An argmax of rows that are contiguous and shorter than this is one launch: it has no tree to follow, and three
+ * kernels to wait for would be more than one. */
+#define LONG_SEARCH (4 * TS_REDUCE_BLOCK)
 
 /* A reduction of the program and the temporary with what the next stage reduces. */
 typedef struct partial {
   int32_t node;
   uint32_t temp;
   ts_dtype dtype;
+  bool finds;      /* an argmax or argmin by blocks: `temp` has the blocks' best elements */
+  uint32_t places; /* and this where in the block, as s32 */
 } partial;
 
 typedef struct stage {
@@ -83,26 +90,37 @@ static void set_block_loops(ts_program *p, int64_t row_extent, bool full) {
   p->kept++;
 }
 
-static ts_status store_partials(const stage *s, ts_program *p, int64_t row_extent, bool full) {
+/* Adds a reduction by blocks, and the store of its results to a temporary. */
+static ts_status store_blocks(ts_program *p, ts_program_node reduce, uint32_t temp, int64_t row_extent, bool full) {
   int64_t blocks = (row_extent + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
   int32_t rows = full ? p->kept - 1 : p->kept;
-  for (int32_t i = 0; i < s->count; i++) {
-    const partial *part = &s->partials[i];
-    ts_program_node reduce = p->nodes.data[part->node];
-    ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype}};
-    if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL &&
-        reduce.op != TS_OP_REDUCE_ANY) {
-      TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
-      p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce.a].varies;
-      reduce.a = (int32_t)p->nodes.count - 1;
-    }
-    reduce.dtype = part->dtype;
-    store.node = (int32_t)p->nodes.count;
-    TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
-    store.to.at = temp_place(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
-                             (int64_t)ts_dtype_size(part->dtype));
-    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = temp, .dtype = reduce.dtype},
+                            .node = (int32_t)p->nodes.count};
+  TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
+  store.to.at = temp_place(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
+                           (int64_t)ts_dtype_size(reduce.dtype));
+  return TS_VEC_PUSH(&p->stores, store);
+}
+
+static ts_status store_partial(ts_program *p, const partial *part, int64_t row_extent, bool full) {
+  ts_program_node reduce = p->nodes.data[part->node];
+  if (part->finds) {
+    ts_opcode best = reduce.op == TS_OP_ARGMAX ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN;
+    TS_TRY(store_blocks(p, op_node(TS_PROGRAM_REDUCE, best, part->dtype, reduce.a), part->temp, row_extent, full));
+    reduce.dtype = TS_S32;
+    return store_blocks(p, reduce, part->places, row_extent, full);
   }
+  if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL && reduce.op != TS_OP_REDUCE_ANY) {
+    TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
+    p->nodes.data[p->nodes.count - 1].varies = p->nodes.data[reduce.a].varies;
+    reduce.a = (int32_t)p->nodes.count - 1;
+  }
+  reduce.dtype = part->dtype;
+  return store_blocks(p, reduce, part->temp, row_extent, full);
+}
+
+static ts_status store_partials(const stage *s, ts_program *p, int64_t row_extent, bool full) {
+  for (int32_t i = 0; i < s->count; i++) TS_TRY(store_partial(p, &s->partials[i], row_extent, full));
   return TS_SUCCESS;
 }
 
@@ -128,16 +146,46 @@ static const partial *find_partial(const stage *s, int32_t node) {
   return NULL;
 }
 
+/* A read of a temporary of `width` columns: of the reduced loop's, or of where each row begins. */
+static ts_status add_read(ts_program *p, uint32_t temp, ts_dtype dtype, bool row, int64_t width, int32_t *out_slot) {
+  ts_access access = {.place = TS_PLACE_TEMP, .index = temp, .dtype = dtype};
+  access.at = temp_place(&p->loops, p->kept, row ? p->kept : -1, 0, width, (int64_t)ts_dtype_size(dtype));
+  *out_slot = (int32_t)p->loads.count;
+  return TS_VEC_PUSH(&p->loads, access);
+}
+
+static ts_status add_number(ts_program *p, int64_t value, ts_program_node *node) {
+  *node = op_node(TS_PROGRAM_SCALAR, TS_OP_PARAMETER, TS_S64, -1);
+  return ts_program_add_scalar(p, TS_S64, ts_scalar_from_s64(TS_S64, value), &node->slot);
+}
+
+/* From the number of a block to that of its best element in the row. */
+static ts_status add_place(ts_program *p, const partial *part, int64_t width, int32_t block, int32_t *out) {
+  ts_program_node gather = op_node(TS_PROGRAM_GATHER, TS_OP_TAKE, TS_S32, block), number;
+  ts_program_node first = op_node(TS_PROGRAM_OP, TS_OP_MULTIPLY, TS_S64, block);
+  ts_program_node sum = op_node(TS_PROGRAM_OP, TS_OP_ADD, TS_S64, -1);
+  TS_TRY(add_read(p, part->places, TS_S32, false, width, &gather.slot));
+  TS_TRY(add_number(p, width, &number));
+  gather.b = number.slot;
+  TS_TRY(add_number(p, (int64_t)ts_dtype_size(TS_S32), &number));
+  gather.c = number.slot;
+  TS_TRY(ts_program_add_node(p, gather, out));
+  TS_TRY(ts_program_add_node(p, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, TS_S64, *out), &sum.b));
+  TS_TRY(add_number(p, TS_REDUCE_BLOCK, &number));
+  TS_TRY(ts_program_add_node(p, number, &first.b));
+  TS_TRY(ts_program_add_node(p, first, &sum.a));
+  return ts_program_add_node(p, sum, out);
+}
+
 static ts_status reload(ts_program *p, const partial *part, ts_program_node reduce, int64_t width, int32_t *out) {
   ts_dtype wanted = reduce.dtype;
-  ts_access access = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype};
   ts_program_node load = op_node(TS_PROGRAM_LOAD, TS_OP_PARAMETER, part->dtype, -1);
-  access.at = temp_place(&p->loops, p->kept, p->kept, 0, width, (int64_t)ts_dtype_size(part->dtype));
-  load.slot = (int32_t)p->loads.count;
-  TS_TRY(TS_VEC_PUSH(&p->loads, access));
+  TS_TRY(add_read(p, part->temp, part->dtype, true, width, &load.slot));
   TS_TRY(ts_program_add_node(p, load, &reduce.a));
   if (reduce.kind == TS_PROGRAM_REDUCE && accumulator(wanted) == part->dtype) reduce.dtype = part->dtype;
+  if (part->finds) reduce.dtype = TS_S64;
   TS_TRY(ts_program_add_node(p, reduce, out));
+  if (part->finds) TS_TRY(add_place(p, part, width, *out, out));
   if (reduce.dtype == wanted) return TS_SUCCESS;
   return ts_program_add_node(p, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, wanted, *out), out);
 }
@@ -186,12 +234,15 @@ static ts_status collect(stage *s, int64_t width, bool whole) {
   for (size_t i = 0; i < s->program->nodes.count; i++) {
     const ts_program_node *node = &s->program->nodes.data[i];
     if (!is_reduction(node)) continue;
-    if (s->count == MAX_REDUCTIONS || (!whole && node->kind == TS_PROGRAM_ARG))
+    if (s->count == MAX_REDUCTIONS)
       return ts_error(TS_UNIMPLEMENTED, "no single kernel: these reductions of long rows together");
     partial *part = &s->partials[s->count++];
     part->node = (int32_t)i;
-    part->dtype = whole ? s->program->nodes.data[node->a].dtype : accumulator(node->dtype);
+    part->finds = !whole && node->kind == TS_PROGRAM_ARG;
+    part->dtype = whole || part->finds ? s->program->nodes.data[node->a].dtype : accumulator(node->dtype);
     TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(part->dtype), &part->temp));
+    if (!part->finds) continue;
+    TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(TS_S32), &part->places));
   }
   return TS_SUCCESS;
 }
@@ -248,12 +299,26 @@ static bool has_tree(const ts_program *p) {
   return false;
 }
 
+static bool is_strided(const ts_program *p) {
+  for (size_t i = 0; i < p->loads.count; i++) {
+    const ts_access *load = &p->loads.data[i];
+    int64_t step = load->at.coef[p->loops.count - 1];
+    if (step != 0 && step != (int64_t)ts_dtype_size(load->dtype)) return true;
+  }
+  return false;
+}
+
+/* Whether rows, which are one loop each, go by blocks. */
+static bool needs_blocks(const ts_program *p, int64_t row) {
+  return row > TS_REDUCE_BLOCK && (has_tree(p) || row > LONG_SEARCH || is_strided(p));
+}
+
 ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program) {
   stage s = {.lowering = l, .program = program, .kept = 1, .row = 1};
   if (!program->reduces) return ts_lowering_add_launch(l, program);
   for (int32_t i = 0; i < program->loops.count; i++)
     *(i < program->kept ? &s.kept : &s.row) *= program->loops.extent[i];
-  bool one = ts_program_row_is_one(program), blocks = s.row > TS_REDUCE_BLOCK && has_tree(program);
+  bool one = ts_program_row_is_one(program), blocks = needs_blocks(program, s.row);
   if ((!one || blocks) && !can_stage(program))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row program of long rows");
   if (!one) return reduce_from_copy(&s);

@@ -103,8 +103,8 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
 
 /* ---- runs ---- */
 
-/* A run that may take long. As a resource it is told when its caller has died; one that pauses is all that there is
- * of the call until it is taken up again, so it holds what it uses. */
+/* A run, or a compile, that may take long. As a resource it is told when its caller has died; one that pauses is all
+ * that there is of the call until it is taken up again, so it holds what it uses. */
 typedef struct run {
   ts_run_control control;
   ErlNifMonitor monitor;
@@ -232,11 +232,11 @@ static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_
   return TS_SUCCESS;
 }
 
-/* *out is NULL when it has to be done on a dirty scheduler. */
-static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool at_hand, ts_executable **out) {
+/* At hand, where there is nobody to cancel it, *out is NULL when it has to be done on a dirty scheduler. */
+static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomic bool *cancel, ts_executable **out) {
   ts_nif_builder *builder;
   const ts_graph *graph;
-  ts_compile_options options = {.at_hand = at_hand};
+  ts_compile_options options = {.at_hand = !cancel, .cancel = cancel};
   ERL_NIF_TERM head, tail = argv[1];
   *out = NULL;
   if (!ts_nif_builder_get(env, argv[0], &builder)) return ts_nif_expected(env, "a traced program", argv[0]);
@@ -245,7 +245,7 @@ static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool at_hand
     options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
   }
   TS_TRY(ts_nif_builder_graph(builder, &graph));
-  if (at_hand && graph->ops.count > SHORT_PROGRAM) return TS_SUCCESS;
+  if (!cancel && graph->ops.count > SHORT_PROGRAM) return TS_SUCCESS;
   return ts_executable_create(graph, &options, out);
 }
 
@@ -253,7 +253,12 @@ static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   ts_executable *executable;
   ERL_NIF_TERM term;
   (void)argc;
-  TS_NIF_TRY(env, compile(env, argv, false, &executable));
+  run *r = new_run(env);
+  if (!r) return ts_nif_error(env, ts_error_no_memory());
+  ts_status status = compile(env, argv, &r->control.cancel, &executable);
+  unwatch(env, r);
+  enif_release_resource(r);
+  TS_NIF_TRY(env, status);
   TS_NIF_TRY(env, make_executable(env, executable, &term));
   return term;
 }
@@ -263,7 +268,7 @@ ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
    * known at once, any other one on a dirty scheduler. */
   ts_executable *executable;
   ERL_NIF_TERM term;
-  TS_NIF_TRY(env, compile(env, argv, true, &executable));
+  TS_NIF_TRY(env, compile(env, argv, NULL, &executable));
   if (!executable) return enif_schedule_nif(env, "compile", ERL_NIF_DIRTY_JOB_CPU_BOUND, compile_dirty, argc, argv);
   TS_NIF_TRY(env, make_executable(env, executable, &term));
   return term;

@@ -32,6 +32,8 @@ bool ts_nif_tessera_get(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *out_ref
 
 /* On success tensor->buffer may be used until ts_nif_tensor_unpin. */
 ts_status ts_nif_tensor_pin(ts_nif_tensor *tensor);
+/* Finds and pins the tensor that a NIF got. */
+ts_status ts_nif_tensor_get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out);
 void ts_nif_tensor_unpin(ts_nif_tensor *tensor);
 /* Takes the buffer out of a tensor that nobody else uses; false when somebody does. Undone by give_back. */
 bool ts_nif_tensor_take(ts_nif_tensor *tensor);
@@ -39,14 +41,16 @@ void ts_nif_tensor_give_back(ts_nif_tensor *tensor);
 /* After a take whose buffer went elsewhere. */
 void ts_nif_tensor_taken(ts_nif_tensor *tensor);
 
+/* What a NIF on a dirty scheduler ends with, sooner or later, when enif_is_current_process_alive() says no: nobody sees
+ * it. */
+static inline ts_status ts_nif_caller_died(void) { return ts_error(TS_CANCELLED, "the calling process has died"); }
+
 /* The result of a NIF that made tensors: `term`, or {pressure, term} when garbage should be collected. */
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term);
 
 /* NIFs; their Erlang signatures are at the bodies. */
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
@@ -54,5 +58,8 @@ ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+/* nif_list.c */
+ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

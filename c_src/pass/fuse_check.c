@@ -32,13 +32,7 @@ static int64_t accumulator_bytes(const ts_program *program, const ts_program_nod
 
 /* Whether lowering makes one pass of it: what does not keep its rows meets each element once. */
 static bool meets_once(const ts_fuse_group *group, const ts_program *program) {
-  bool reduces = false, finds = false;
   if (keeps_row(group)) return true;
-  for (size_t i = 0; i < program->nodes.count; i++) {
-    reduces |= program->nodes.data[i].kind == TS_PROGRAM_REDUCE;
-    finds |= program->nodes.data[i].kind == TS_PROGRAM_ARG;
-  }
-  if (group->row > TS_REDUCE_BLOCK && reduces && finds) return false;
   return !ts_program_has_chain(program) && !ts_program_stores_points(program);
 }
 

@@ -8,13 +8,16 @@
 
 #include "ir/graph.h"
 
+#include <stdatomic.h>
+
 typedef struct ts_pass_options {
   /* Evaluates a closed graph without parameters, for constant folding; NULL: no folding.
    * It must give the bits that a run would give, or decline with TS_UNIMPLEMENTED. */
   ts_status (*evaluate)(void *context, const ts_graph *graph, ts_buffer **out_results);
   void *context;
-  int64_t fold_bytes; /* largest result that folding may make; 0: 64 KB */
-  bool no_fusion;     /* each op on its own: what tests compare fused code with */
+  int64_t fold_bytes;         /* largest result that folding may make; 0: 64 KB */
+  const _Atomic bool *cancel; /* set: the pass ends with TS_CANCELLED; may be NULL */
+  bool no_fusion;             /* each op on its own: what tests compare fused code with */
   bool verify;
 } ts_pass_options;
 

@@ -1,6 +1,11 @@
 #include "random_internal.h"
 
-enum { MAX_VALUES = 4 };
+enum { FEW_VALUES = 4, MAX_VALUES = 14 };
+
+static size_t random_count(generator *g) {
+  return (size_t)rng_between(&g->random, 1,
+                             g->flavour == LOOPS && rng_chance(&g->random, 50) ? MAX_VALUES : FEW_VALUES);
+}
 
 /* The type of a region's result, and whether it comes from a function: then it
  * may differ from run to run, and in a loop only be overwritten. */
@@ -16,14 +21,14 @@ static slot random_slot(generator *g, const scope *s, ts_value_id like) {
 }
 
 static size_t pick_values(generator *g, scope *s, ts_value_id *out_values) {
-  size_t count = (size_t)rng_between(&g->random, 1, MAX_VALUES);
+  size_t count = random_count(g);
   for (size_t i = 0; i < count; i++) out_values[i] = pick(g, s);
   return count;
 }
 
 /* Some types that are at hand, for results. */
 static size_t pick_slots(generator *g, scope *s, slot *out_slots) {
-  size_t count = (size_t)rng_between(&g->random, 1, MAX_VALUES);
+  size_t count = random_count(g);
   for (size_t i = 0; i < count; i++) out_slots[i] = random_slot(g, s, pick(g, s));
   return count;
 }
@@ -115,12 +120,24 @@ static ts_status fill_condition(generator *g, scope *s) {
   return ts_graph_set_results(g->graph, s->region, &less, 1);
 }
 
+/* Now and then the value stays as it is, or another of its type takes its place. */
+static ts_status next_value(generator *g, scope *s, const slot *state, size_t count, const ts_value_id *params,
+                            size_t i, ts_value_id *out) {
+  size_t from = rng_chance(&g->random, 60) ? i : 1 + (size_t)rng_below(&g->random, (int64_t)count - 1);
+  bool alike = state[from].type.dtype == state[i].type.dtype && state[from].approximate == state[i].approximate &&
+               ts_shape_equal(&state[from].type.shape, &state[i].type.shape);
+  if (!alike || rng_chance(&g->random, 70)) return fill_slot(g, s, &state[i], out);
+  *out = params[from];
+  return TS_SUCCESS;
+}
+
 static ts_status fill_body(generator *g, scope *s, const slot *state, size_t count) {
-  ts_value_id results[1 + MAX_VALUES], one, counter = s->values.data[0].id;
+  ts_value_id results[1 + MAX_VALUES], params[1 + MAX_VALUES], one, counter = s->values.data[0].id;
+  for (size_t i = 0; i < count; i++) params[i] = s->values.data[i].id;
   TS_TRY(fill_scope(g, s, (int)rng_between(&g->random, 1, 3)));
   TS_TRY(add_constant(g, s, TS_S32, &state[0].type.shape, 1, &one));
   TS_TRY(add_binary(g, s, TS_OP_ADD, counter, one, &results[0]));
-  for (size_t i = 1; i < count; i++) TS_TRY(fill_slot(g, s, &state[i], &results[i]));
+  for (size_t i = 1; i < count; i++) TS_TRY(next_value(g, s, state, count, params, i, &results[i]));
   return ts_graph_set_results(g->graph, s->region, results, count);
 }
 

@@ -15,7 +15,10 @@ bool rng_chance(rng *r, int percent) { return rng_below(r, 100) < percent; }
 
 /* ---- types and shapes ---- */
 
+static bool is_narrow(ts_dtype type) { return ts_dtype_bits(type) <= 16; }
+
 static bool allowed(const generator *g, ts_dtype type) {
+  if (g->flavour == NARROW && !g->options.dtypes && !is_narrow(type)) return false;
   return ts_dtype_supported(type) && (g->options.dtypes == 0 || g->options.dtypes >> type & 1);
 }
 
@@ -51,13 +54,14 @@ bool fits(const generator *g, const ts_shape *shape) {
 
 static int64_t random_dim(generator *g) {
   static const int64_t common[] = {1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48, 64, 65, 100, 129};
-  return rng_chance(&g->random, 4) ? 0 : RNG_PICK(&g->random, common);
+  return rng_chance(&g->random, g->flavour == EMPTIES ? 20 : 4) ? 0 : RNG_PICK(&g->random, common);
 }
 
 static ts_shape fresh_shape(generator *g) {
   static const int32_t ranks[] = {0, 1, 1, 2, 2, 2, 3, 3, 4, 5};
   ts_shape shape = {.rank = RNG_PICK(&g->random, ranks)};
-  if (rng_chance(&g->random, 5)) shape.rank = (int32_t)rng_between(&g->random, 6, 10);
+  if (g->flavour == SCALARS && rng_chance(&g->random, 80)) shape.rank = 0;
+  if (g->flavour != SCALARS && rng_chance(&g->random, 5)) shape.rank = (int32_t)rng_between(&g->random, 6, 10);
   for (int32_t d = 0; d < shape.rank; d++) {
     shape.dims[d] = random_dim(g);
     while (!fits(g, &shape)) shape.dims[d] /= 2; /* dims to come are still 0 */
@@ -179,16 +183,18 @@ static const struct {
     {make_move, 24, false, false},      {make_indexed, 8, false, false}, {make_reduce, 10, false, false},
     {make_arg_reduce, 3, false, false}, {make_scan, 3, false, false},    {make_row_program, 5, false, false},
     {make_dot, 5, false, true},         {make_control, 5, true, false},  {make_region_reduce, 2, true, false},
-    {make_siblings, 8, false, false},
+    {make_siblings, 8, false, false},   {make_window, 8, false, false},
 };
 
 static production random_production(generator *g, const scope *s) {
-  enum { MAX_DEPTH = 2 };
+  bool loops = g->flavour == LOOPS || g->flavour == SCALARS;
+  int max_depth = loops ? 3 : 2;
+  if (loops && s->depth < max_depth && !g->options.no_control && rng_chance(&g->random, 15)) return make_control;
   for (;;) {
-    int64_t at = rng_below(&g->random, 110);
+    int64_t at = rng_below(&g->random, 118);
     size_t i = 0;
     while (at >= productions[i].weight) at -= productions[i++].weight;
-    if (productions[i].control && (g->options.no_control || s->depth >= MAX_DEPTH)) continue;
+    if (productions[i].control && (g->options.no_control || s->depth >= max_depth)) continue;
     if (productions[i].dot && g->options.no_dot) continue;
     return productions[i].make;
   }
@@ -210,13 +216,22 @@ static ts_status make_params(generator *g, scope *s) {
   return TS_SUCCESS;
 }
 
+/* A result that is a parameter, or the one before, as it is or in another shape. */
+static ts_status alias(generator *g, scope *s, ts_value_id before, ts_value_id *out) {
+  *out = rng_chance(&g->random, 50) ? before : ts_graph_region(g->graph, TS_ROOT)->params.data[0];
+  return rng_chance(&g->random, 50) ? add_reshape(g, s, *out, out) : TS_SUCCESS;
+}
+
 static ts_status make_root(generator *g, scope *s) {
   ts_value_id results[4];
   size_t count = (size_t)rng_between(&g->random, 1, 4);
   TS_TRY(make_params(g, s));
   TS_TRY(fill_scope(g, s, g->options.steps));
   results[0] = s->values.data[s->values.count - 1].id;
-  for (size_t i = 1; i < count; i++) results[i] = pick_any(g, s).id;
+  for (size_t i = 1; i < count; i++) {
+    results[i] = pick_any(g, s).id;
+    if (rng_chance(&g->random, 20)) TS_TRY(alias(g, s, results[i - 1], &results[i]));
+  }
   return ts_graph_set_results(g->graph, TS_ROOT, results, count);
 }
 
@@ -226,6 +241,7 @@ static void init(generator *g, uint64_t seed, const ts_random_options *options) 
   if (!g->options.steps) g->options.steps = 10;
   bool large = !g->options.max_elements && rng_chance(&g->random, 4);
   if (!g->options.max_elements) g->options.max_elements = large ? 50000 : 4096;
+  if (rng_chance(&g->random, 50)) g->flavour = (flavour)rng_below(&g->random, FLAVOURS);
   for (int i = 0; i < FAMILY_SHAPES; i++) g->shapes[i] = fresh_shape(g);
   /* Past TS_REDUCE_BLOCK reductions have more than one block. */
   if (large) g->shapes[0] = (ts_shape){.rank = 1, .dims = {rng_between(&g->random, 16380, 50000)}};

@@ -32,8 +32,12 @@ typedef struct scope {
 
 enum { FAMILY_SHAPES = 4 };
 
+/* What most of a program is like, so that what is rare elsewhere meets itself. */
+typedef enum flavour { PLAIN, NARROW, SCALARS, EMPTIES, LOOPS, FLAVOURS } flavour;
+
 typedef struct generator {
   ts_graph *graph;
+  flavour flavour;
   rng random;
   ts_random_options options;
   ts_shape shapes[FAMILY_SHAPES]; /* most tensors have one of these, so that they can meet */
@@ -78,6 +82,9 @@ ts_status make_source(generator *g, scope *s);
 /* random_move.c */
 ts_status make_move(generator *g, scope *s);
 ts_status make_indexed(generator *g, scope *s);
+ts_status make_window(generator *g, scope *s);
+/* A value in another shape of as many elements. */
+ts_status add_reshape(generator *g, scope *s, ts_value_id x, ts_value_id *out);
 /* random_reduce.c */
 ts_status make_reduce(generator *g, scope *s);
 ts_status make_arg_reduce(generator *g, scope *s);

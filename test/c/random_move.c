@@ -51,6 +51,8 @@ static ts_status reshape(generator *g, scope *s, ts_value_id x, ts_value_id *out
   return add_op(g, s, TS_OP_RESHAPE, &attrs, &x, 1, out);
 }
 
+ts_status add_reshape(generator *g, scope *s, ts_value_id x, ts_value_id *out) { return reshape(g, s, x, out); }
+
 static ts_status transpose(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
   ts_attrs attrs = {.axes = {.rank = type_of(g, x).shape.rank}};
   for (int32_t d = 0; d < attrs.axes.rank; d++) attrs.axes.dims[d] = d;
@@ -151,6 +153,48 @@ ts_status make_move(generator *g, scope *s) {
     TS_TRY(RNG_PICK(&g->random, moves)(g, s, x.id, &x.id));
   }
   return offer(s, x.id, x.approximate);
+}
+
+/* ---- windows: slices of one tensor at several offsets, which meet ---- */
+
+/* Part of x that begins at `first` along `axis`, with `count` elements or every second of twice as many. */
+static ts_status window(generator *g, scope *s, ts_value_id x, int32_t axis, int64_t first, int64_t count,
+                        int64_t stride, ts_value_id *out) {
+  ts_shape shape = type_of(g, x).shape;
+  ts_attrs attrs = {.slice = {.limit = {.rank = shape.rank}}};
+  attrs.slice.start.rank = attrs.slice.stride.rank = shape.rank;
+  for (int32_t d = 0; d < shape.rank; d++) {
+    attrs.slice.start.dims[d] = 0;
+    attrs.slice.limit.dims[d] = shape.dims[d];
+    attrs.slice.stride.dims[d] = 1;
+  }
+  attrs.slice.start.dims[axis] = first;
+  attrs.slice.limit.dims[axis] = count > 0 ? first + (count - 1) * stride + 1 : first;
+  attrs.slice.stride.dims[axis] = stride;
+  return add_op(g, s, TS_OP_SLICE, &attrs, &x, 1, out);
+}
+
+static ts_status reversed(generator *g, scope *s, ts_value_id x, int32_t axis, ts_value_id *out) {
+  ts_attrs attrs = {.axes = {.rank = 1, .dims = {axis}}};
+  return add_op(g, s, TS_OP_REVERSE, &attrs, &x, 1, out);
+}
+
+ts_status make_window(generator *g, scope *s) {
+  static const ts_opcode codes[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY, TS_OP_MAX};
+  ts_value_id x = pick(g, s), sum, part;
+  ts_shape shape = type_of(g, x).shape;
+  if (shape.rank == 0) return make_move(g, s);
+  int32_t axis = (int32_t)rng_below(&g->random, shape.rank);
+  int64_t stride = rng_chance(&g->random, 75) ? 1 : 2, parts = rng_between(&g->random, 2, 4);
+  int64_t count = rng_between(&g->random, 0, shape.dims[axis] / stride), slack = shape.dims[axis] - count * stride;
+  TS_TRY(window(g, s, x, axis, rng_between(&g->random, 0, slack), count, stride, &sum));
+  for (int64_t i = 1; i < parts; i++) {
+    TS_TRY(window(g, s, x, axis, rng_between(&g->random, 0, slack), count, stride, &part));
+    if (rng_chance(&g->random, 20)) TS_TRY(reversed(g, s, part, axis, &part));
+    if (rng_chance(&g->random, 20)) TS_TRY(offer(s, part, false));
+    TS_TRY(add_binary(g, s, RNG_PICK(&g->random, codes), sum, part, &sum));
+  }
+  return offer(s, sum, false);
 }
 
 /* ---- indexed ---- */

@@ -4,6 +4,7 @@
 #include "kernel/ref.h"
 
 #include <check.h>
+#include <string.h>
 
 void test_ok(ts_status status) {
   if (status) ck_abort_msg("%s: %s", ts_code_name(ts_status_code(status)), ts_status_message(status));
@@ -86,6 +87,15 @@ ts_buffer *test_run_op(ts_opcode code, const ts_attrs *attrs, ts_buffer **operan
   result = test_add_op(graph, TS_ROOT, code, attrs, values, count);
   test_ok(ts_graph_set_results(graph, TS_ROOT, &result, 1));
   return test_run_graph(graph, operands, count);
+}
+
+ts_executable *test_compile(const char *text) {
+  ts_graph *graph;
+  ts_executable *exe;
+  test_ok(ts_graph_parse(text, strlen(text), &graph));
+  test_ok(ts_executable_create(graph, NULL, &exe));
+  ts_graph_destroy(graph);
+  return exe;
 }
 
 /* ---- comparing ---- */

@@ -3,7 +3,7 @@
 #ifndef TS_TEST_TENSORS_H
 #define TS_TEST_TENSORS_H
 
-#include "ir/graph.h"
+#include "exec/executable.h"
 
 #define SHAPE(...) \
   ts_shape_make((int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
@@ -40,6 +40,9 @@ ts_value_id test_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, co
 ts_value_id test_add_param(ts_graph *graph, ts_region_id region, ts_dtype type, ts_shape shape);
 ts_value_id test_add_constant(ts_graph *graph, ts_region_id region, ts_dtype type, double value);
 ts_graph *test_graph(void);
+
+/* The program of that text, compiled; as it would be for a user. */
+ts_executable *test_compile(const char *text);
 
 /* Fails the test unless status is success; says its message. Takes it. */
 void test_ok(ts_status status);

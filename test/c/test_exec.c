@@ -3,12 +3,11 @@
 #include "exec/executable.h"
 #include "kernel/ref.h"
 #include "random_graph.h"
+#include "tensors.h"
 #include "testing.h"
 
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 typedef struct program {
   const char *name, *text;
@@ -119,6 +118,19 @@ static const program programs[] = {
                   "}\n"},
 };
 
+/* So few and so long rows that tasks are pieces of them. */
+static const program long_rows[] = {
+    {"map", "graph @main(%0: f32[2,150001], %1: f32[2]) -> (f32[2,150001]) {\n"
+            "  %2 = broadcast %1 {shape = [2,150001], axes = [0]} : f32[2,150001]\n"
+            "  %3 = iota {axis = 1} : f32[2,150001]\n  %4 = multiply %0, %2 : f32[2,150001]\n"
+            "  %5 = add %4, %3 : f32[2,150001]\n  return %5\n}\n"},
+    {"strided", "graph @main(%0: s16[3,400003]) -> (s16[3,200002]) {\n"
+                "  %1 = slice %0 {start = [0,0], limit = [3,400003], stride = [1,2]} : s16[3,200002]\n"
+                "  %2 = reverse %1 {axes = [1]} : s16[3,200002]\n  return %2\n}\n"},
+    {"tile", "graph @main(%0: s32[40003,17]) -> (s32[17,40003]) {\n"
+             "  %1 = transpose %0 {axes = [1,0]} : s32[17,40003]\n  return %1\n}\n"},
+};
+
 static const ts_compile_options modes[] = {
     {.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}, {.general_kernels = true}};
 
@@ -155,15 +167,6 @@ START_TEST(programs_match_the_interpreter)
 }
 END_TEST
 
-static ts_executable *compile(const char *text) {
-  ts_graph *graph;
-  ts_executable *exe;
-  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
-  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
-  ts_graph_destroy(graph);
-  return exe;
-}
-
 static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
   ts_shape shape = ts_shape_make(1, &n);
   ts_buffer *b;
@@ -173,9 +176,15 @@ static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
   return b;
 }
 
+START_TEST(long_rows_match_the_interpreter)
+{
+  for (size_t m = 1; m < sizeof modes / sizeof *modes; m++) check_program(&long_rows[_i], &modes[m], 1);
+}
+END_TEST
+
 START_TEST(wrong_arguments_are_refused)
 {
-  ts_executable *exe = compile(programs[0].text);
+  ts_executable *exe = test_compile(programs[0].text);
   ts_buffer *good = filled(TS_F32, 1000, 1), *bad = filled(TS_F32, 999, 1), *type = filled(TS_S32, 1000, 1), *out[1];
   ts_buffer *args[] = {good, bad};
   ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 2 is f32[999]");
@@ -194,7 +203,7 @@ START_TEST(results_are_of_the_pool_that_is_asked_for)
   ts_pool *pool;
   ts_pool_stats stats;
   ck_assert_ok(ts_pool_create(1 << 20, &pool));
-  ts_executable *exe = compile(programs[0].text);
+  ts_executable *exe = test_compile(programs[0].text);
   ts_buffer *a = filled(TS_F32, 1000, 1), *args[] = {a, a}, *out;
   ts_run_options options = {.pool = pool};
   ck_assert_ok(ts_executable_run(exe, args, 2, &options, &out));
@@ -214,7 +223,7 @@ END_TEST
 
 START_TEST(a_donated_argument_gives_its_memory)
 {
-  ts_executable *exe = compile(programs[0].text);
+  ts_executable *exe = test_compile(programs[0].text);
   ts_buffer *a = filled(TS_F32, 1000, 1), *b = filled(TS_F32, 1000, 2), *args[] = {a, b}, *out[1];
   void *memory = a->data;
   ts_run_options options = {.donated = 1};
@@ -254,7 +263,7 @@ static ts_buffer *counted(ts_dtype type, int32_t rank, const int64_t *dims) {
 }
 
 static ts_buffer *run_one(const char *text, ts_buffer **args, size_t count) {
-  ts_executable *exe = compile(text);
+  ts_executable *exe = test_compile(text);
   ts_buffer *out;
   ck_assert_ok(ts_executable_run(exe, args, count, NULL, &out));
   ts_executable_release(exe);
@@ -294,7 +303,7 @@ START_TEST(large_moves_are_whole)
                 "  %3 = concatenate %0, %1 {axis = 1} : u32[2001,7214]\n  return %2, %3\n}\n"}};
   int64_t rows = cases[_i].rows, columns = cases[_i].columns, wrong = 0;
   ts_buffer *x = counted(TS_U32, 2, (int64_t[]){rows, columns}), *args[] = {x, x}, *out[2];
-  ts_executable *exe = compile(cases[_i].text);
+  ts_executable *exe = test_compile(cases[_i].text);
   ck_assert_ok(ts_executable_run(exe, args, 2, NULL, out));
   const uint32_t *turned = out[0]->data, *joined = out[1]->data;
   for (int64_t r = 0; r < rows; r++)
@@ -311,15 +320,6 @@ START_TEST(large_moves_are_whole)
 }
 END_TEST
 
-static const char endless[] =
-    "graph @main(%0: s32[64]) -> (s32[64]) {\n  %1 = while %0 {\n    condition(%2: s32[64]) {\n"
-    "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[64]) {\n"
-    "      %5 = add %4, %4 : s32[64]\n      return %5\n    }\n  } : s32[64]\n  return %1\n}\n";
-static const char endless_whole[] =
-    "graph @main(%0: s32[]) -> (s32[]) {\n  %1 = while %0 {\n    condition(%2: s32[]) {\n"
-    "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[]) {\n"
-    "      %5 = add %4, %4 : s32[]\n      return %5\n    }\n  } : s32[]\n  return %1\n}\n";
-
 #define COUNTING(first, compare, limit, step)                                                                      \
   "graph @main(%0: f32[]) -> (f32[]) {\n  %1 = constant " first " : s32[]\n  %2, %3 = while %1, %0 {\n"            \
   "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant " limit " : s32[]\n      %7 = " compare              \
@@ -329,7 +329,7 @@ static const char endless_whole[] =
 
 static ts_executable_stats stats_of(const char *text) {
   ts_executable_stats stats;
-  ts_executable *exe = compile(text);
+  ts_executable *exe = test_compile(text);
   ts_executable_get_stats(exe, &stats);
   ck_assert_int_eq(ts_executable_is_short(exe), stats.cost_ns < 300000);
   ts_executable_release(exe);
@@ -346,259 +346,6 @@ START_TEST(counted_loops_have_a_cost)
   ck_assert_int_lt(stats_of(COUNTING("5", "less", "5", "1")).cost_ns, 1000);
   ck_assert_int_eq(stats_of(COUNTING("0", "less", "1000", "-1")).cost_ns, INT64_MAX);
   ck_assert_int_eq(stats_of(COUNTING("0", "not_equal", "1000", "1")).cost_ns, INT64_MAX);
-}
-END_TEST
-
-static void *cancel_soon(void *flag) {
-  usleep(20000);
-  atomic_store((_Atomic bool *)flag, true);
-  return NULL;
-}
-
-static void check_cancel(const char *text, int32_t rank) {
-  ts_executable *exe = compile(text);
-  ck_assert(!ts_executable_is_short(exe));
-  ts_shape shape = {.rank = rank, .dims = {rank ? 64 : 0}};
-  ts_buffer *arg, *out[1];
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_S32, &shape, &arg));
-  memset(arg->data, 0, (size_t)arg->bytes);
-  ts_run_control control = {0};
-  pthread_t thread;
-  pthread_create(&thread, NULL, cancel_soon, &control.cancel);
-  ts_run_options options = {.control = &control};
-  struct timespec start, end;
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  ck_assert_error(ts_executable_run(exe, &arg, 1, &options, out), TS_CANCELLED, "cancelled");
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  ck_assert_int_le((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000, 2000);
-  pthread_join(thread, NULL);
-  ts_buffer_release(arg);
-  ts_executable_release(exe);
-}
-
-/* Sets a run's flag, and notes how long the run's thread had worked by then. */
-typedef struct canceller {
-  ts_run_control *control;
-  clockid_t clock;
-  struct timespec at;
-} canceller;
-
-static void *cancel_and_note(void *context) {
-  canceller *c = context;
-  usleep(20000);
-  clock_gettime(c->clock, &c->at);
-  atomic_store(&c->control->cancel, true);
-  return NULL;
-}
-
-/* Instrumented code takes several times as long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { PROMPT_MS = 1000 };
-#else
-enum { PROMPT_MS = 100 };
-#endif
-
-/* A run that takes longer ends within 100 ms of its own time, however busy the machine is. */
-static void check_prompt_end(const char *text) {
-  ts_executable *exe = compile(text);
-  const ts_type *type = ts_executable_param_types(exe);
-  ts_buffer *arg, *out[1];
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &arg));
-  if (arg->bytes > 0) memset(arg->data, 0, (size_t)arg->bytes);
-  ts_run_control control = {0};
-  ts_run_options options = {.control = &control, .threads = 1};
-  canceller c = {.control = &control};
-  pthread_t thread;
-  struct timespec end;
-  pthread_getcpuclockid(pthread_self(), &c.clock);
-  pthread_create(&thread, NULL, cancel_and_note, &c);
-  ts_status status = ts_executable_run(exe, &arg, 1, &options, out);
-  clock_gettime(c.clock, &end);
-  pthread_join(thread, NULL);
-  ck_assert_error(status, TS_CANCELLED, "cancelled");
-  ck_assert_int_le((end.tv_sec - c.at.tv_sec) * 1000 + (end.tv_nsec - c.at.tv_nsec) / 1000000, PROMPT_MS);
-  ts_buffer_release(arg);
-  ts_executable_release(exe);
-}
-
-#define DIMS12 "[4,4,4,4,4,4,4,4,4,4,4,4]"
-#define LARGE "f64[2000000000]"
-
-/* Of so many dims that no kernel does them; and a launch. */
-static const program long_steps[] = {
-    {"transpose", "graph @main(%0: s32" DIMS12 ") -> (s32" DIMS12 ") {\n"
-                  "  %1 = transpose %0 {axes = [11,10,9,8,7,6,5,4,3,2,1,0]} : s32" DIMS12 "\n  return %1\n}\n"},
-    {"reverse", "graph @main(%0: s8" DIMS12 ") -> (s8" DIMS12 ") {\n"
-                "  %1 = reverse %0 {axes = [0,2,4,6,8,10]} : s8" DIMS12 "\n  return %1\n}\n"},
-    {"pad", "graph @main(%0: s8" DIMS12 ") -> (s8" DIMS12 ") {\n  %1 = constant 1 : s8[]\n"
-            "  %2 = pad %0, %1 {low = [1,1,1,1,1,1,1,1,1,1,1,1], high = [-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1],"
-            " interior = [0,0,0,0,0,0,0,0,0,0,0,0]} : s8" DIMS12 "\n  return %2\n}\n"},
-    {"sum", "graph @main(%0: s8" DIMS12 ") -> (s8[4,4,4,4,4,4]) {\n"
-            "  %1 = reduce_sum %0 {axes = [0,2,4,6,8,10]} : s8[4,4,4,4,4,4]\n  return %1\n}\n"},
-    {"points", "graph @main(%0: f64[]) -> (f64[]) {\n  %1 = iota {axis = 0} : " LARGE "\n"
-               "  %2 = broadcast %0 {shape = [2000000000], axes = []} : " LARGE "\n  %3 = add %1, %2 : " LARGE "\n"
-               "  %4 = sin %3 : " LARGE "\n  %5 = reduce_sum %4 {axes = [0]} : f64[]\n  return %5\n}\n"},
-};
-
-START_TEST(long_steps_can_be_cancelled)
-{ check_prompt_end(long_steps[_i].text); }
-END_TEST
-
-/* ---- runs that pause */
-
-static int64_t live_bytes(void) {
-  ts_pool_stats s;
-  ts_pool_get_stats(ts_pool_default(), &s);
-  return s.live;
-}
-
-static ts_buffer *filled_like(const ts_type *type, int value) {
-  ts_buffer *b;
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &b));
-  for (int64_t i = 0; i < ts_shape_elements(&type->shape); i++)
-    ts_scalar_store(type->dtype, ts_scalar_from_s64(type->dtype, value),
-                    (char *)b->data + i * (int64_t)ts_dtype_size(type->dtype));
-  return b;
-}
-
-#define LOOP(type, trips)                                                                                        \
-  "while %1, %0 {\n    condition(%4: s32[], %5: " type ") {\n      %6 = constant " trips " : s32[]\n"            \
-  "      %7 = less %4, %6 : u8[]\n      return %7\n    }\n"                                                      \
-  "    body(%8: s32[], %9: " type ") {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"       \
-  "      %12 = constant 3 : " type "\n      %13 = multiply %9, %12 : " type "\n      %14 = add %13, %12 : " type \
-  "\n      return %11, %14\n    }\n  } : s32[], " type "\n"
-
-static const program pausing[] = {
-    {"whole", "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
-                  "s32[]", "100000000") "  return %2, %3\n}\n"},
-    {"steps", "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = " LOOP(
-                  "s32[40]", "1000000") "  return %2, %3\n}\n"},
-    {"whole_nested",
-     "graph @main(%0: s32[]) -> (s32[], s32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
-     "    condition(%4: s32[], %5: s32[]) {\n      %6 = constant 2000 : s32[]\n      %7 = less %4, %6 : u8[]\n"
-     "      return %7\n    }\n"
-     "    body(%8: s32[], %9: s32[]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
-     "      %12 = constant 0 : s32[]\n"
-     "      %13, %14 = while %12, %9 {\n"
-     "        condition(%15: s32[], %16: s32[]) {\n          %17 = constant 20000 : s32[]\n"
-     "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
-     "        body(%19: s32[], %20: s32[]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
-     "s32[]\n"
-     "          %23 = constant 5 : s32[]\n          %24 = multiply %20, %23 : s32[]\n"
-     "          %25 = add %24, %19 : s32[]\n          return %22, %25\n        }\n      } : s32[], s32[]\n"
-     "      return %11, %14\n    }\n  } : s32[], s32[]\n  return %2, %3\n}\n"},
-    {"steps_in_steps",
-     "graph @main(%0: s32[40]) -> (s32[], s32[40]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
-     "    condition(%4: s32[], %5: s32[40]) {\n      %6 = constant 200 : s32[]\n      %7 = less %4, %6 : u8[]\n"
-     "      return %7\n    }\n"
-     "    body(%8: s32[], %9: s32[40]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
-     "      %12 = constant 0 : s32[]\n"
-     "      %13, %14 = while %12, %9 {\n"
-     "        condition(%15: s32[], %16: s32[40]) {\n          %17 = constant 500 : s32[]\n"
-     "          %18 = less %15, %17 : u8[]\n          return %18\n        }\n"
-     "        body(%19: s32[], %20: s32[40]) {\n          %21 = constant 1 : s32[]\n          %22 = add %19, %21 : "
-     "s32[]\n"
-     "          %23 = constant 5 : s32[40]\n          %24 = multiply %20, %23 : s32[40]\n"
-     "          %25 = reverse %24 {axes = [0]} : s32[40]\n          return %22, %25\n        }\n      } : s32[], "
-     "s32[40]\n"
-     "      %26 = add %14, %9 : s32[40]\n      return %11, %26\n    }\n  } : s32[], s32[40]\n  return %2, %3\n}\n"},
-};
-
-typedef struct pauser {
-  ts_run_control control;
-  _Atomic bool stop;
-} pauser;
-
-static void *pause_often(void *context) {
-  pauser *p = context;
-  while (!atomic_load(&p->stop)) {
-    usleep(500);
-    atomic_store(&p->control.pause, true);
-  }
-  return NULL;
-}
-
-/* Gives how often the run paused. */
-static int run_paused(const ts_executable *exe, ts_buffer *arg, ts_buffer **out) {
-  pauser p = {0};
-  pthread_t thread;
-  ts_execution *x;
-  bool done = false;
-  int pauses = 0;
-  ts_run_options options = {.control = &p.control};
-  pthread_create(&thread, NULL, pause_often, &p);
-  ck_assert_ok(ts_execution_create(exe, &arg, 1, &options, &x));
-  for (; !done; pauses += !done) {
-    atomic_store(&p.control.pause, false);
-    ck_assert_ok(ts_execution_advance(x, &done));
-  }
-  ck_assert_ok(ts_execution_end(x, out));
-  atomic_store(&p.stop, true);
-  pthread_join(thread, NULL);
-  return pauses;
-}
-
-START_TEST(a_run_that_pauses_gives_the_same)
-{
-  const program *p = &pausing[_i];
-  ts_executable *exe = compile(p->text);
-  const ts_type *type = ts_executable_param_types(exe);
-  int64_t live = live_bytes();
-  ts_buffer *arg = filled_like(type, 7), *expected[2], *actual[2];
-  ck_assert_ok(ts_executable_run(exe, &arg, 1, NULL, expected));
-  int pauses = 0;
-  for (int attempt = 0; pauses < 4; attempt++) { /* a busy machine may not let the other thread ask in time */
-    ck_assert_msg(attempt < 200, "%s hardly paused", p->name);
-    pauses += run_paused(exe, arg, actual);
-    for (int i = 0; i < 2; i++) {
-      ck_assert_mem_eq(expected[i]->data, actual[i]->data, (size_t)expected[i]->bytes);
-      ts_buffer_release(actual[i]);
-    }
-  }
-  for (int i = 0; i < 2; i++) ts_buffer_release(expected[i]);
-  ts_buffer_release(arg);
-  ck_assert_int_eq(live_bytes(), live);
-  ts_executable_release(exe);
-}
-END_TEST
-
-/* One that is asked to pause before it began, and is given up, or cancelled while it paused. */
-START_TEST(a_paused_run_can_be_given_up)
-{
-  const program *p = &pausing[_i];
-  ts_executable *exe = compile(p->text);
-  const ts_type *type = ts_executable_param_types(exe);
-  int64_t live = live_bytes(), blocks = ts_alloc_live();
-  for (int cancelled = 0; cancelled < 2; cancelled++) {
-    pauser q = {0};
-    pthread_t thread;
-    ts_execution *x;
-    bool done = true;
-    ts_run_options options = {.control = &q.control};
-    ts_buffer *arg = filled_like(type, 7);
-    ck_assert_ok(ts_execution_create(exe, &arg, 1, &options, &x));
-    pthread_create(&thread, NULL, pause_often, &q);
-    ck_assert_ok(ts_execution_advance(x, &done));
-    ck_assert(!done);
-    if (cancelled) {
-      atomic_store(&q.control.cancel, true);
-      ck_assert_error(ts_execution_advance(x, &done), TS_CANCELLED, "cancelled");
-    }
-    ck_assert_ok(ts_execution_end(x, NULL));
-    atomic_store(&q.stop, true);
-    pthread_join(thread, NULL);
-    ts_buffer_release(arg);
-  }
-  ck_assert_int_eq(live_bytes(), live);
-  ck_assert_int_le(ts_alloc_live(), blocks + 1); /* a context may be kept */
-  ts_executable_release(exe);
-}
-END_TEST
-
-START_TEST(an_endless_loop_can_be_cancelled)
-{
-  check_cancel(endless, 1);
-  check_cancel(endless_whole, 0);
 }
 END_TEST
 
@@ -624,7 +371,7 @@ static void *call_often(void *arg) {
 
 START_TEST(many_threads_run_one_executable)
 {
-  ts_executable *exe = compile(programs[0].text);
+  ts_executable *exe = test_compile(programs[0].text);
   caller callers[8];
   pthread_t threads[8];
   for (int i = 0; i < 8; i++) {
@@ -784,16 +531,13 @@ static Suite *suite(void) {
   int n = (int)(sizeof programs / sizeof *programs);
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
+  tcase_add_loop_test(t, long_rows_match_the_interpreter, 0, (int)(sizeof long_rows / sizeof *long_rows));
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
-  tcase_add_test(t, an_endless_loop_can_be_cancelled);
-  tcase_add_loop_test(t, long_steps_can_be_cancelled, 0, (int)(sizeof long_steps / sizeof *long_steps));
-  tcase_add_loop_test(t, a_run_that_pauses_gives_the_same, 0, sizeof pausing / sizeof *pausing);
-  tcase_add_loop_test(t, a_paused_run_can_be_given_up, 0, sizeof pausing / sizeof *pausing);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
   tcase_add_test(t, at_hand_needs_known_kernels);

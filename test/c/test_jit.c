@@ -451,10 +451,10 @@ START_TEST(families_are_those_in_memory)
   ts_jit_trim();
   adder_init(&a, 627);
   ts_kernel_release(get(617));
-  ts_jit_batch_init(&before, false);
+  ts_jit_batch_init(&before, false, NULL);
   ts_kernel_release(get(637));
   ts_kernel_release(get(638));
-  ts_jit_batch_init(&after, false);
+  ts_jit_batch_init(&after, false, NULL);
   ck_assert_int_eq(family_sum(&after, &a.source), 617 + 637);
   ck_assert_int_eq(family_sum(&before, &a.source), 617);
   ts_jit_trim();
@@ -471,7 +471,7 @@ START_TEST(batches_begin_at_once)
   ts_jit_batch batch;
   adder_init(&first, 650);
   adder_init(&second, 651);
-  ts_jit_batch_init(&batch, false);
+  ts_jit_batch_init(&batch, false, NULL);
   ck_assert_ok(ts_jit_batch_add(&batch, &first.source));
   wait_for(&first.source); /* nobody has asked the batch for it yet */
   ck_assert_ok(ts_jit_batch_add(&batch, &second.source));
@@ -484,18 +484,48 @@ START_TEST(batches_begin_at_once)
 }
 END_TEST
 
+/* What no thread has begun is never made, but for somebody else. */
 START_TEST(a_batch_can_be_dropped)
 {
-  adder good, bad;
-  ts_jit_batch batch;
-  adder_init(&good, 660);
-  adder_init(&bad, 661);
-  bad.source.emit = emit_refusal;
-  ts_jit_batch_init(&batch, false);
-  ck_assert_ok(ts_jit_batch_add(&batch, &good.source));
-  ck_assert_ok(ts_jit_batch_add(&batch, &bad.source));
+  enum { N = 200 };
+  static adder a[N];
+  ts_jit_batch batch, other;
+  ts_kernel *kernel;
+  int64_t compiled = stats().compiled;
+  ts_jit_batch_init(&batch, false, NULL);
+  ts_jit_batch_init(&other, false, NULL);
+  for (int i = 0; i < N; i++) {
+    adder_init(&a[i], 1000 + i);
+    ck_assert_ok(ts_jit_batch_add(&batch, &a[i].source));
+  }
+  ck_assert_ok(ts_jit_batch_add(&other, &a[N - 1].source)); /* which the first one makes */
   ts_jit_batch_deinit(&batch);
-  wait_for(&good.source);
+  ck_assert_int_lt(stats().compiled - compiled, N);
+  ck_assert_ok(ts_jit_batch_take(&other, &kernel));
+  adder_check(kernel, 1000 + N - 1);
+  ts_kernel_release(kernel);
+  ts_jit_batch_deinit(&other);
+  compiled = stats().compiled;
+  usleep(100000);
+  ck_assert_int_eq(stats().compiled, compiled);
+}
+END_TEST
+
+START_TEST(a_batch_can_be_cancelled)
+{
+  enum { N = 200 };
+  static adder a[N];
+  _Atomic bool cancel = true;
+  ts_jit_batch batch;
+  ts_kernel *kernels[N];
+  ts_jit_batch_init(&batch, false, &cancel);
+  for (int i = 0; i < N; i++) {
+    adder_init(&a[i], 1300 + i);
+    ck_assert_ok(ts_jit_batch_add(&batch, &a[i].source));
+  }
+  ck_assert_error(ts_jit_batch_take(&batch, kernels), TS_CANCELLED, "cancelled");
+  ts_jit_batch_deinit(&batch);
+  ts_kernel_release(get(1300 + N - 1));
 }
 END_TEST
 
@@ -508,7 +538,7 @@ START_TEST(at_hand_is_what_is_in_memory)
   adder_init(&other, 671);
   ts_kernel_release(get(670));
   int64_t compiled = stats().compiled;
-  ts_jit_batch_init(&batch, true);
+  ts_jit_batch_init(&batch, true, NULL);
   ck_assert_ok(ts_jit_batch_add(&batch, &known.source));
   ck_assert_error(ts_jit_batch_add(&batch, &other.source), TS_CANCELLED, "has to be made first");
   ck_assert_ok(ts_jit_batch_take(&batch, &kernel));
@@ -570,6 +600,7 @@ static Suite *suite(void) {
   tcase_add_test(tc, families_are_those_in_memory);
   tcase_add_test(tc, batches_begin_at_once);
   tcase_add_test(tc, a_batch_can_be_dropped);
+  tcase_add_test(tc, a_batch_can_be_cancelled);
   tcase_add_test(tc, at_hand_is_what_is_in_memory);
   tcase_add_test(tc, fatal_errors_park_threads); /* last: it turns the compiler off */
   suite_add_tcase(s, tc);
