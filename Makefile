@@ -174,7 +174,13 @@ endef
 
 # ---- tests
 
-test: test-c test-golden test-erl test-rebar3 test-mix
+# One after the other, even where make is told to build in parallel: they use all CPUs by themselves.
+test:
+	$(Q)$(MAKE) test-c
+	$(Q)$(MAKE) test-golden
+	$(Q)$(MAKE) test-erl
+	$(Q)$(MAKE) test-rebar3
+	$(Q)$(MAKE) test-mix
 
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 	@BUILD=$(BUILD) RUNNER="$(RUNNER)" mk/run-c-tests.sh $^
@@ -203,11 +209,15 @@ ERL_ENV_asan = TESSERA_SANITIZER=asan LD_PRELOAD=$(shell $(CC) -print-file-name=
   ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 ERL_ENV = $(ERL_ENV_$(BUILD))
 
+# A busy machine may need more time than a test asks for.
+EUNIT_OPTIONS := [{scale_timeouts, 5}]
+
 test-erl: all
+	$(if $(EUNIT_RUN)$(SUITES_RUN),,$(error tessera: test/erl has no module $(T)))
 	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
 	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval \
-	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of ok -> halt(0); _ -> halt(1) end.')
+	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))], $(EUNIT_OPTIONS)) of ok -> halt(0); _ -> halt(1) end.')
 	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -pa $(APP)/ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
