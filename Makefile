@@ -169,7 +169,7 @@ ebin/tessera.app: $(APP_SRC) $(ERL_SRC)
 # $(call erl_compile,FOLDERS,NAME): compiles FOLDER/*.erl of each into build/NAME/.
 define erl_compile
 	@mkdir -p build/$(2)
-	$(Q)$(ERLC) $(ERLC_FLAGS) -pa ebin -o build/$(2) $(wildcard $(addsuffix /*.erl,$(1)))
+	$(Q)$(ERLC) $(ERLC_FLAGS) -Werror -pa ebin -o build/$(2) $(wildcard $(addsuffix /*.erl,$(1)))
 endef
 
 # ---- tests
@@ -209,15 +209,17 @@ ERL_ENV_asan = TESSERA_SANITIZER=asan LD_PRELOAD=$(shell $(CC) -print-file-name=
   ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 ERL_ENV = $(ERL_ENV_$(BUILD))
 
-# A busy machine may need more time than a test asks for.
-EUNIT_OPTIONS := [{scale_timeouts, 5}]
+# A busy machine may need more time than a test asks for. A node that a test ends has not passed.
+EUNIT_PASSED := build/test-erl/passed
+EUNIT_EVAL = case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))], [{scale_timeouts, 5}]) of \
+  ok -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); _ -> halt(1) end.
 
 test-erl: all
-	$(if $(EUNIT_RUN)$(SUITES_RUN),,$(error tessera: test/erl has no module $(T)))
+	$(if $(filter-out $(EUNIT_MODULES) $(ERL_SUITES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES) $(ERL_SUITES),$(T))))
 	$(if $(wildcard test/erl/*.erl),$(call erl_compile,test/erl,test-erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
-	$(if $(EUNIT_RUN),$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval \
-	  'case eunit:test([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))], $(EUNIT_OPTIONS)) of ok -> halt(0); _ -> halt(1) end.')
+	$(Q)[ -z "$(strip $(EUNIT_RUN))" ] || { rm -f $(EUNIT_PASSED); \
+	  $(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED); }
 	$(if $(SUITES_RUN),$(Q)mkdir -p build/ct && $(ERL_ENV) ct_run -noshell -pa $(APP)/ebin build/test-erl -dir build/test-erl \
 	  -suite $(SUITES_RUN) -no_auto_compile -logdir build/ct)
 
