@@ -76,7 +76,8 @@ backend_test() ->
 backend_place_test() ->
     Place = {eager_tests, 1},
     A = nx({f, 32}, {1000}, tessera:full({1000}, 1.0, f32), Place),
-    Held = fun() -> maps:get(per_device, 'Elixir.Tessera.Client':get_memory_statistics(#{name => eager_tests})) end,
+    Client = tessera_test:client(eager_tests),
+    Held = fun() -> maps:get(per_device, 'Elixir.Tessera.Client':get_memory_statistics(Client)) end,
     ?assertEqual(#{1 => 4000}, Held()),
     Sums = ['Elixir.Tessera.Backend':add(A, A, A) || _ <- [1, 2, 3]],
     [?assertMatch(#{client_name := eager_tests, device_id := 1}, Buffer) || #{data := #{buffer := Buffer}} <- Sums],

@@ -138,9 +138,9 @@ stats_test() ->
 client_memory_test() ->
     Place = fun(Name, Device, Bytes) ->
                     Typespec = 'Elixir.Tessera.Typespec':tensor({u, 8}, {Bytes}),
-                    'Elixir.Tessera.DeviceBuffer':place_on_device(<<0:Bytes/unit:8>>, Typespec, #{name => Name}, Device)
+                    'Elixir.Tessera.DeviceBuffer':place_on_device(<<0:Bytes/unit:8>>, Typespec, tessera_test:client(Name), Device)
             end,
-    Client = #{name => client_memory_test},
+    Client = tessera_test:client(client_memory_test),
     Stats = fun() -> 'Elixir.Tessera.Client':get_memory_statistics(Client) end,
     Others = fun() -> tessera_nif:client_memory(client_memory_test_other) end,
     ?assertEqual(#{allocated => 0, peak => 0, per_device => #{}}, Stats()),

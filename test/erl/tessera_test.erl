@@ -1,7 +1,7 @@
 %% What the tests share.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1, answer/1]).
+-export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
 raises(Code, F) -> raises(Code, "", F).
@@ -41,6 +41,11 @@ resident() ->
     {ok, Text} = file:read_file("/proc/self/statm"),
     [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
     binary_to_integer(Pages) * 4096.
+
+%% A client that nobody configured, of two devices.
+client(Name) ->
+    'Elixir.Tessera.Client':'__struct__'([{ref, Name}, {name, Name}, {platform, host}, {device_count, 2},
+                                          {default_device_id, 0}]).
 
 %% An empty folder for a test.
 temporary(Name) ->
