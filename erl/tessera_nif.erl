@@ -8,7 +8,7 @@
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, expression_read/2,
-         expression_program/4, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
+         expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          compile/2, run/4, executable_info/1, explain/1,
          jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
@@ -17,7 +17,7 @@
 
 %% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
 -ifndef(ABI).
--define(ABI, 5).
+-define(ABI, 6).
 -endif.
 
 -type builder() :: reference().
@@ -73,7 +73,9 @@ inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
 expression_read(_Nodes, _Scoped) -> ?STUB.
-expression_program(_Expression, _Rules, _Regions, _Numbers) -> ?STUB.
+expression_program(_Expression, _Rules, _Regions) -> ?STUB.
+expression_pack(_Expression, _Rules, _Regions) -> ?STUB.
+expression_unpack(_Packed) -> ?STUB.
 graph_text(_Builder) -> ?STUB.
 describe(_Builder) -> ?STUB.
 graph_stablehlo(_Builder) -> ?STUB.

@@ -1,13 +1,14 @@
 %% @private Compiled programs as terms that may be sent anywhere: beside the
-%% executable, which is of this node, they have the program's text. Another node
-%% compiles that text, once for each fingerprint, and keeps it in its cache.
+%% executable, which is of this node, they have the program as bytes: its text, or
+%% an expression that is packed. Another node compiles those, once for each
+%% fingerprint, and keeps the executable in its cache.
 -module(tessera_program).
--export([new/3, run/3, portable/1, ready/1, kernels/1]).
+-export([new/3, new/4, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
 -record(code, {executable  :: tessera_nif:executable() | undefined,
                fingerprint :: binary(),
-               text        :: binary(),
+               source      :: binary(),
                options     :: [atom()],
                is_new = false :: boolean()}).       % compiled for whoever made this term
 -opaque code() :: #code{}.
@@ -15,23 +16,26 @@
 %% Compiles a finished program; with the cache, one that was compiled before is found, however it was made.
 -spec new(tessera_nif:builder(), [atom()], boolean()) -> code() | tessera_nif:error().
 new(Builder, Options, IsCached) ->
-    case describe(Builder, Options) of
-        #code{} = Code ->
-            Self = make_ref(),
-            Make = fun() -> put(Self, true), tessera_nif:compile(Builder, Options) end,
-            Made = case IsCached of
-                       true -> fetch(Code, Make);
-                       false -> Make()
-                   end,
-            with_executable(Code#code{is_new = erase(Self) =:= true}, Made);
-        Error -> Error
-    end.
-
-describe(Builder, Options) ->
     case tessera_nif:describe(Builder) of
         {error, _} = Error -> Error;
-        {Text, Hash} -> #code{fingerprint = erlang:md5(term_to_binary({Options, Hash})), text = Text, options = Options}
+        Described -> new(Described, fun() -> Builder end, Options, IsCached)
     end.
+
+%% The same of a program that is known before it is made: by its source and that one's hash.
+-spec new({binary(), <<_:128>>}, fun(() -> tessera_nif:builder()), [atom()], boolean()) -> code() | tessera_nif:error().
+new({Source, Hash}, Program, Options, IsCached) ->
+    Code = #code{fingerprint = erlang:md5(term_to_binary({Options, Hash})), source = Source, options = Options},
+    Self = make_ref(),
+    Make = fun() ->
+                   Builder = Program(),
+                   put(Self, true),
+                   tessera_nif:compile(Builder, Options)
+           end,
+    Made = case IsCached of
+               true -> fetch(Code, Make);
+               false -> Make()
+           end,
+    with_executable(Code#code{is_new = erase(Self) =:= true}, Made).
 
 with_executable(_, {error, _} = Error) -> Error;
 with_executable(Code, Executable) -> Code#code{executable = Executable}.
@@ -51,7 +55,7 @@ fetch(#code{fingerprint = Fingerprint}, Make) ->
     end.
 
 %% Runs it on this node. What was not compiled here, or by a former run of the node or life of the library, is compiled
-%% from its text, once.
+%% from its source, once.
 -spec run(code(), [tessera:operand()], non_neg_integer()) -> term().
 run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= undefined ->
     case tessera_nif:run(Executable, Args, 0, Donated) of
@@ -71,13 +75,17 @@ run(Code, Args, Donated) ->
     end.
 
 %% The executable in this node's cache.
-here(#code{text = Text, options = Options} = Code) ->
+here(#code{source = Source, options = Options} = Code) ->
     fetch(Code, fun() ->
-                        case tessera_nif:parse(Text) of
+                        case program(Source) of
                             {error, _} = Error -> Error;
                             Builder -> tessera_nif:compile(Builder, Options)
                         end
                 end).
+
+%% No text begins with a zero.
+program(<<0, _/binary>> = Packed) -> tessera_nif:expression_unpack(Packed);
+program(Text) -> tessera_nif:parse(Text).
 
 %% Without what only this node understands.
 -spec portable(code()) -> code().

@@ -143,6 +143,8 @@ NIF_SRC := \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
+  c_src/nif/nif_expr_make.c \
+  c_src/nif/nif_expr_pack.c \
   c_src/nif/nif_expr_read.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_list.c \

@@ -167,6 +167,8 @@ ts_status ts_graph_verify(const ts_graph *graph);
 
 /* ---- print.c, parse.c ---- */
 ts_status ts_graph_print(const ts_graph *graph, ts_text *out);
+/* A region, which is closed, as a program of its own. */
+ts_status ts_graph_print_region(const ts_graph *graph, ts_region_id region, ts_text *out);
 /* Parses what ts_graph_print writes. Errors give line and column. Input need not be NUL-terminated. */
 ts_status ts_graph_parse(const char *text, size_t length, ts_graph **out);
 

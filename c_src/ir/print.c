@@ -193,20 +193,22 @@ static void print_name(printer *p, const char *name) {
   ts_text_append(p->out, "\"");
 }
 
-ts_status ts_graph_print(const ts_graph *graph, ts_text *out) {
+ts_status ts_graph_print_region(const ts_graph *graph, ts_region_id id, ts_text *out) {
   printer p = {.graph = graph, .out = out};
-  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  const ts_region *region = ts_graph_region(graph, id);
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &p.numbers));
   for (size_t i = 0; i < graph->values.count; i++) p.numbers[i] = TS_NO_ID;
-  ts_text_reserve(out, 64 * graph->ops.count + 20 * root->params.count);
+  ts_text_reserve(out, 64 * region->ops.count + 20 * region->params.count);
   ts_text_append(out, "graph @");
   print_name(&p, graph->name);
-  print_params(&p, root);
+  print_params(&p, region);
   ts_text_append(out, " -> (");
-  print_types(&p, root->results.data, root->results.count);
+  print_types(&p, region->results.data, region->results.count);
   ts_text_append(out, ") ");
-  print_region(&p, TS_ROOT, 0);
+  print_region(&p, id, 0);
   ts_text_append(out, "\n");
   ts_free(p.numbers);
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
+
+ts_status ts_graph_print(const ts_graph *graph, ts_text *out) { return ts_graph_print_region(graph, TS_ROOT, out); }

@@ -6,8 +6,9 @@
 
 static ErlNifResourceType *expression_type;
 
-/* Nodes that are read, or become ops, in the time that a hop to a dirty scheduler may take. */
-enum { SHORT = 1500 };
+/* Nodes that are read, or become ops, in less than a millisecond, and such that are packed; for more there are dirty
+ * schedulers. */
+enum { SHORT = 4000, SHORT_PACK = 20 * SHORT };
 
 static void expression_destroy(ErlNifEnv *env, void *object) {
   (void)env;
@@ -78,155 +79,136 @@ ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
 }
 
-/* ---- making the program ---- */
+/* ---- programs ---- */
 
-typedef struct maker {
-  const ts_expr *e;
-  const ts_graph *rules;
-  ts_graph *graph;
-  ts_region_id *regions; /* by rule */
-  ts_value_id *params;   /* by source */
-  ts_value_id *made;     /* by value of the expression */
-  ts_value_id *map;      /* by value of the rules */
-} maker;
-
-enum { FEW = 8 };
-
-static ts_status copy_op(maker *m, ts_op_id id) {
-  const ts_op *op = ts_graph_op(m->rules, id);
-  ts_value_id few[FEW], *operands = few;
-  if (op->operand_count > FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
-  for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = m->map[op->operands[i]];
-  ts_status status = ts_graph_add_like(m->graph, TS_ROOT, m->rules, id, operands, &m->map[op->first_result]);
-  if (operands != few) ts_free(operands);
-  return status;
-}
-
-static ts_status make_value(maker *m, uint32_t value) {
-  const ts_expr_value *v = &m->e->values.data[value];
-  if (v->rule == TS_NO_ID) {
-    m->made[value] = v->count == TS_NO_ID ? TS_NO_ID : m->params[v->count];
-    return TS_SUCCESS;
+static ts_status get_regions(ErlNifEnv *env, const ts_expr *e, const ts_graph *graph, ERL_NIF_TERM list,
+                             ts_expr_rule *rules) {
+  ERL_NIF_TERM head;
+  unsigned region;
+  uint32_t count = 0;
+  for (; count < e->rule_count && enif_get_list_cell(env, list, &head, &list); count++) {
+    if (!enif_get_uint(env, head, &region) || region == TS_ROOT || region >= graph->regions.count)
+      return ts_nif_expected(env, "a region of the rules", head);
+    rules[count] = (ts_expr_rule){graph, region};
   }
-  const ts_region *region = ts_graph_region(m->rules, m->regions[v->rule]);
-  for (uint32_t i = 0; i < v->count; i++) m->map[region->params.data[i]] = m->made[m->e->uses.data[v->first + i]];
-  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(copy_op(m, region->ops.data[i]));
-  m->made[value] = m->map[region->results.data[0]];
-  return TS_SUCCESS;
+  return count == e->rule_count ? TS_SUCCESS : ts_nif_expected(env, "a region for each rule", list);
 }
 
 /* A rule makes of what was asked for one value of the form that its nodes have. */
-static ts_status check_rules(const maker *m) {
-  for (size_t i = 0; i < m->e->values.count; i++) {
-    const ts_expr_value *v = &m->e->values.data[i];
-    if (v->rule == TS_NO_ID) continue;
-    const ts_region *region = ts_graph_region(m->rules, m->regions[v->rule]);
-    if (region->params.count != v->count || region->results.count != 1 || region->height > 0)
-      return ts_error(TS_INTERNAL, "a rule takes %zu values and makes %zu, expected %u and 1", region->params.count,
-                      region->results.count, v->count);
-    const ts_value *made = ts_graph_value(m->rules, region->results.data[0]);
-    const ts_type *form = &m->e->forms.data[v->form];
-    if (made->dtype != form->dtype || !ts_shape_equal(&made->shape, &form->shape))
-      return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, &made->shape),
+static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
+  const ts_region *region = ts_expr_region(rule);
+  if (region->params.count != example->count || region->results.count != 1 || region->height > 0)
+    return ts_error(TS_INTERNAL, "a rule takes %zu values and makes %zu, expected %u and 1", region->params.count,
+                    region->results.count, example->count);
+  const ts_value *made = ts_graph_value(rule->graph, region->results.data[0]);
+  const ts_type *form = &e->forms.data[example->form];
+  if (made->dtype == form->dtype && ts_shape_equal(&made->shape, &form->shape)) return TS_SUCCESS;
+  return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, &made->shape),
+                  TS_SHAPE_STR(form->dtype, &form->shape));
+}
+
+/* What a rule reads has the forms that Erlang was told. */
+static ts_status check_operands(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
+  const ts_region *region = ts_expr_region(rule);
+  for (uint32_t i = 0; i < example->count; i++) {
+    const ts_value *param = ts_graph_value(rule->graph, region->params.data[i]);
+    const ts_type *form = &e->forms.data[e->values.data[e->uses.data[example->first + i]].form];
+    if (param->dtype != form->dtype || !ts_shape_equal(&param->shape, &form->shape))
+      return ts_error(TS_INTERNAL, "a rule takes %s, expected %s", TS_SHAPE_STR(param->dtype, &param->shape),
                       TS_SHAPE_STR(form->dtype, &form->shape));
   }
   return TS_SUCCESS;
 }
 
-static ts_status make_values(maker *m) {
-  TS_TRY(check_rules(m));
-  TS_TRY(ts_graph_reserve(m->graph, 2 * m->e->values.count, 2 * m->e->values.count));
-  for (size_t i = 0; i < m->e->values.count; i++) TS_TRY(make_value(m, (uint32_t)i));
-  ts_value_id *results;
-  TS_TRY(TS_NEW_ARRAY(m->e->results.count, &results));
-  for (size_t i = 0; i < m->e->results.count; i++) results[i] = m->made[m->e->results.data[i]];
-  ts_status status = ts_graph_set_results(m->graph, TS_ROOT, results, m->e->results.count);
-  ts_free(results);
-  return status;
-}
-
-/* ---- what Erlang gives ---- */
-
-static ts_status get_regions(ErlNifEnv *env, maker *m, ERL_NIF_TERM list) {
-  ERL_NIF_TERM head;
-  unsigned region;
-  size_t count = 0;
-  TS_TRY(TS_NEW_ARRAY(m->e->rule_count, &m->regions));
-  while (count < m->e->rule_count && enif_get_list_cell(env, list, &head, &list)) {
-    if (!enif_get_uint(env, head, &region) || region == TS_ROOT || region >= m->rules->regions.count)
-      return ts_nif_expected(env, "a region of the rules", head);
-    m->regions[count++] = region;
-  }
-  return count == m->e->rule_count ? TS_SUCCESS : ts_nif_expected(env, "a region for each rule", list);
-}
-
-/* Sources with the same number are one parameter. Numbers begin with 0 and are first used in their order. */
-static ts_status add_source(maker *m, uint32_t source, unsigned number) {
-  const ts_region *root = ts_graph_region(m->graph, TS_ROOT);
-  const ts_type *form = &m->e->forms.data[m->e->values.data[m->e->sources.data[source]].form];
-  if (number > root->params.count) return ts_error(TS_INTERNAL, "parameter %u comes too early", number);
-  if (number == root->params.count)
-    return ts_graph_add_param(m->graph, TS_ROOT, form->dtype, &form->shape, &m->params[source]);
-  m->params[source] = root->params.data[number];
-  const ts_value *v = ts_graph_value(m->graph, m->params[source]);
-  if (v->dtype == form->dtype && ts_shape_equal(&v->shape, &form->shape)) return TS_SUCCESS;
-  return ts_error(TS_INTERNAL, "parameter %u is %s and %s", number, TS_SHAPE_STR(v->dtype, &v->shape),
-                  TS_SHAPE_STR(form->dtype, &form->shape));
-}
-
-static ts_status add_sources(ErlNifEnv *env, maker *m, ERL_NIF_TERM list) {
-  ERL_NIF_TERM head;
-  unsigned number;
-  TS_TRY(TS_NEW_ARRAY(m->e->sources.count, &m->params));
-  for (size_t i = 0; i < m->e->sources.count; i++) {
-    if (!enif_get_list_cell(env, list, &head, &list) || !enif_get_uint(env, head, &number))
-      return ts_nif_expected(env, "a parameter for each source", list);
-    TS_TRY(add_source(m, (uint32_t)i, number));
+/* Rules have the numbers in which they first occur, and all their nodes have the same forms. */
+static ts_status check_rules(const ts_expr *e, const ts_expr_rule *rules) {
+  uint32_t next = 0;
+  for (size_t i = 0; i < e->values.count && next < e->rule_count; i++) {
+    const ts_expr_value *v = &e->values.data[i];
+    if (v->rule != next) continue;
+    TS_TRY(check_rule(e, &rules[next], v));
+    TS_TRY(check_operands(e, &rules[next], v));
+    next++;
   }
   return TS_SUCCESS;
 }
 
-static ts_status get_rules(ErlNifEnv *env, ERL_NIF_TERM term, maker *m) {
-  ts_nif_builder *rules;
-  if (!ts_nif_builder_get(env, term, &rules)) return ts_nif_expected(env, "a program of rules", term);
-  return ts_nif_builder_graph(rules, &m->rules);
+/* The expression, and its rules from the program and the regions that Erlang gives; the caller frees them. */
+static ts_status get_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_expr **out_e,
+                                ts_expr_rule **out_rules) {
+  void *object;
+  ts_nif_builder *builder;
+  const ts_graph *graph;
+  if (!enif_get_resource(env, argv[0], expression_type, &object)) return ts_nif_expected(env, "an expression", argv[0]);
+  *out_e = object;
+  if (!ts_nif_builder_get(env, argv[1], &builder)) return ts_nif_expected(env, "a program of rules", argv[1]);
+  TS_TRY(ts_nif_builder_graph(builder, &graph));
+  TS_TRY(TS_NEW_ARRAY((*out_e)->rule_count, out_rules));
+  ts_status status = get_regions(env, *out_e, graph, argv[2], *out_rules);
+  if (!status) status = check_rules(*out_e, *out_rules);
+  if (status) ts_free(*out_rules);
+  return status;
 }
 
-static ts_status make_program(ErlNifEnv *env, const ERL_NIF_TERM argv[], maker *m) {
-  TS_TRY(get_rules(env, argv[1], m));
-  TS_TRY(ts_graph_create(&m->graph));
-  TS_TRY(get_regions(env, m, argv[2]));
-  TS_TRY(add_sources(env, m, argv[3]));
-  TS_TRY(TS_NEW_ARRAY(m->e->values.count, &m->made));
-  TS_TRY(TS_NEW_ARRAY(m->rules->values.count, &m->map));
-  return make_values(m);
+static bool is_short(ErlNifEnv *env, ERL_NIF_TERM expression, size_t limit) {
+  void *object;
+  return !enif_get_resource(env, expression, expression_type, &object) || ((ts_expr *)object)->values.count <= limit;
 }
 
 static ERL_NIF_TERM program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  void *object;
+  const ts_expr *e;
+  ts_expr_rule *rules;
+  ts_graph *graph;
   ERL_NIF_TERM term;
   (void)argc;
-  if (!enif_get_resource(env, argv[0], expression_type, &object))
-    return ts_nif_error(env, ts_nif_expected(env, "an expression", argv[0]));
-  maker m = {.e = object};
-  ts_status status = make_program(env, argv, &m);
-  ts_free(m.regions);
-  ts_free(m.params);
-  ts_free(m.made);
-  ts_free(m.map);
-  if (status)
-    ts_graph_destroy(m.graph);
-  else
-    status = ts_nif_builder_of(env, m.graph, &term);
+  TS_NIF_TRY(env, get_expression(env, argv, &e, &rules));
+  ts_status status = ts_expr_begin(e, &graph);
+  if (!status && (status = ts_expr_make(e, rules, graph))) ts_graph_destroy(graph);
+  ts_free(rules);
+  if (!status) status = ts_nif_builder_of(env, graph, &term);
   return status ? ts_nif_error(env, status) : term;
 }
 
 ERL_NIF_TERM ts_nif_expression_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_program(Expression, Rules :: Builder, [Region], [Number]) -> Builder: a finished program, in which each
-   * node is a copy of what a region of Rules makes; the numbers say which parameter each source is. Long ones go to a
-   * dirty scheduler. */
-  void *object;
-  if (!enif_get_resource(env, argv[0], expression_type, &object) || ((ts_expr *)object)->values.count <= SHORT)
-    return program(env, argc, argv);
+  /* expression_program(Expression, Rules :: Builder, [Region]) -> Builder: a finished program, in which each node is a
+   * copy of what a region of Rules makes. Long ones go to a dirty scheduler. */
+  if (is_short(env, argv[0], SHORT)) return program(env, argc, argv);
   return enif_schedule_nif(env, "expression_program", ERL_NIF_DIRTY_JOB_CPU_BOUND, program, argc, argv);
+}
+
+static ERL_NIF_TERM pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  const ts_expr *e;
+  ts_expr_rule *rules;
+  ts_text packed = {0};
+  ERL_NIF_TERM term;
+  (void)argc;
+  TS_NIF_TRY(env, get_expression(env, argv, &e, &rules));
+  ts_status status = ts_expr_pack(e, rules, &packed);
+  ts_free(rules);
+  if (!status) term = ts_nif_described(env, &packed);
+  ts_text_deinit(&packed);
+  return status ? ts_nif_error(env, status) : term;
+}
+
+ERL_NIF_TERM ts_nif_expression_pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* expression_pack(Expression, Rules :: Builder, [Region]) -> {Packed :: binary(), Hash :: <<_:128>>}: the program as
+   * bytes from which other nodes make it, and what tells it from others. */
+  if (is_short(env, argv[0], SHORT_PACK)) return pack(env, argc, argv);
+  return enif_schedule_nif(env, "expression_pack", ERL_NIF_DIRTY_JOB_CPU_BOUND, pack, argc, argv);
+}
+
+static ERL_NIF_TERM unpack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ErlNifBinary packed;
+  ERL_NIF_TERM term;
+  ts_graph *graph;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &packed)) return ts_nif_error(env, ts_nif_expected(env, "a binary", argv[0]));
+  TS_NIF_TRY(env, ts_expr_unpack(packed.data, packed.size, &graph));
+  TS_NIF_TRY(env, ts_nif_builder_of(env, graph, &term));
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_expression_unpack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* expression_unpack(Packed :: binary()) -> Builder: the finished program */
+  return enif_schedule_nif(env, "expression_unpack", ERL_NIF_DIRTY_JOB_CPU_BOUND, unpack, argc, argv);
 }

@@ -1,5 +1,5 @@
 /* What was read of an expression: between nif_expr_read.c, which fills it, and
- * nif_expr.c, which makes programs of it. It owns its arrays. */
+ * those that make programs of it or write it down. It owns its arrays. */
 #ifndef TS_NIF_EXPR_INTERNAL_H
 #define TS_NIF_EXPR_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "nif/nif_expr.h"
 
 /* A node. Leaves, which are arguments and tensors, have no rule: `first` says which leaf it is, and `count` which
- * source of the program, once it is used. */
+ * parameter of the program, once it is used. */
 typedef struct ts_expr_value {
   uint32_t rule;
   uint32_t form;
@@ -18,18 +18,20 @@ typedef struct ts_expr {
   TS_VEC(ts_expr_value) values; /* each after what it uses */
   TS_VEC(uint32_t) uses;        /* values */
   TS_VEC(uint32_t) results;     /* values */
-  TS_VEC(uint32_t) sources;     /* leaves that are used */
+  TS_VEC(uint32_t) params;      /* forms */
   TS_VEC(ts_type) forms;
   uint32_t rule_count;
 } ts_expr;
 
 void ts_expr_deinit(ts_expr *e);
 
+/* ---- reading ---- */
+
 /* What Erlang is told besides. */
 typedef struct ts_expr_terms {
-  TS_VEC(ERL_NIF_TERM) sources; /* of each a position or a tensor */
+  TS_VEC(ERL_NIF_TERM) sources; /* of each parameter: a position or a tensor */
   TS_VEC(ERL_NIF_TERM) nodes;   /* of each rule one */
-  TS_VEC(uint32_t) examples;    /* the values of those */
+  TS_VEC(uint32_t) examples;    /* the values of those, which come in their order */
 } ts_expr_terms;
 
 void ts_expr_terms_deinit(ts_expr_terms *terms);
@@ -41,5 +43,27 @@ void ts_expr_atoms_init(ErlNifEnv *env);
  * nodes than `limit`. */
 ts_status ts_expr_read(ErlNifEnv *env, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
                        ts_expr_terms *terms, ts_expr_outcome *out);
+
+/* ---- programs ---- */
+
+/* What a rule makes of its operands: a region without others inside. */
+typedef struct ts_expr_rule {
+  const ts_graph *graph;
+  ts_region_id region;
+} ts_expr_rule;
+
+static inline const ts_region *ts_expr_region(const ts_expr_rule *rule) {
+  return ts_graph_region(rule->graph, rule->region);
+}
+
+/* A program that has the parameters and nothing else. */
+ts_status ts_expr_begin(const ts_expr *e, ts_graph **out);
+/* Finishes such a program. Operands must have the types of the rules' parameters. */
+ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph);
+
+/* Expression and rules as bytes: much shorter than the text of the program, and as good a name for it. */
+ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out);
+/* The finished program, from whatever bytes. */
+ts_status ts_expr_unpack(const void *bytes, size_t size, ts_graph **out);
 
 #endif

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-#define EXPR_ATOMS(X) X(data) X(id) X(op) X(args) X(type) X(shape) X(vectorized_axes) X(parameter) X(tensor) X(metadata)
+/* clang-format off */
+#define EXPR_ATOMS(X) \
+  X(data) X(id) X(op) X(args) X(type) X(shape) X(vectorized_axes) X(parameter) X(tensor) X(metadata) X(state)
+/* clang-format on */
 
 static struct {
 #define X(name) ERL_NIF_TERM name##_;
@@ -39,7 +42,7 @@ void ts_expr_deinit(ts_expr *e) {
   TS_VEC_FREE(&e->values);
   TS_VEC_FREE(&e->uses);
   TS_VEC_FREE(&e->results);
-  TS_VEC_FREE(&e->sources);
+  TS_VEC_FREE(&e->params);
   TS_VEC_FREE(&e->forms);
 }
 
@@ -115,14 +118,31 @@ typedef struct frame {
   size_t words, statics, terms, operands, operand_count;
 } frame;
 
+/* Terms do not move during a call: a node that was met lately is told by its address, without a look inside. */
+enum { RECENT_NODES = 256 };
+
+typedef struct recent_node {
+  ERL_NIF_TERM node;
+  uint32_t value;
+} recent_node;
+
+/* Type and dims as their terms, which are part of `form_terms`. */
+typedef struct known_form {
+  size_t terms, count;
+  uint32_t form;
+} known_form;
+
 typedef struct reader {
   ErlNifEnv *env;
-  ERL_NIF_TERM scoped;
   size_t limit;
   ts_expr *e;
   ts_expr_terms *terms;
   ts_expr_outcome outcome;
-  table by_id, by_rule, by_form;
+  table by_id, by_rule, by_terms, by_form, by_source;
+  recent_node nodes[RECENT_NODES];
+  TS_VEC(known_form) known_forms;
+  TS_VEC(ERL_NIF_TERM) form_terms;
+  TS_VEC(ERL_NIF_TERM) scoped;
   TS_VEC(known) known;
   TS_VEC(rule) rules;
   TS_VEC(uint64_t) rule_words;
@@ -141,59 +161,84 @@ static ts_status stop(reader *r, ts_expr_outcome why) {
   return ts_error(TS_UNIMPLEMENTED, "the expression is read in another way");
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ hash >> 29;
+}
+
+static recent_node *recent_of(reader *r, ERL_NIF_TERM node) { return &r->nodes[mix(0, node) % RECENT_NODES]; }
+
 static bool field(const reader *r, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM *out) {
   return enif_get_map_value(r->env, map, key, out);
 }
 
 /* ---- types and shapes ---- */
 
-static bool get_type(const reader *r, ERL_NIF_TERM term, ts_dtype *out) {
+/* The terms of a form: kind and bits of the type, and the dims, of which vectorized axes are the first. */
+enum { DIMS = 2 };
+
+typedef struct form_key {
+  size_t count;
+  ERL_NIF_TERM terms[DIMS + TS_MAX_RANK];
+} form_key;
+
+static bool put_dim(form_key *key, ERL_NIF_TERM dim) {
+  if (key->count == DIMS + TS_MAX_RANK) return false;
+  key->terms[key->count++] = dim;
+  return true;
+}
+
+static bool get_key(const reader *r, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, form_key *out) {
+  ERL_NIF_TERM head;
   const ERL_NIF_TERM *f;
-  int count, bits;
-  if (!enif_get_tuple(r->env, term, &count, &f) || count != 2 || !enif_get_int(r->env, f[1], &bits)) return false;
+  int count;
+  if (!enif_get_tuple(r->env, type, &count, &f) || count != 2) return false;
+  out->terms[0] = f[0], out->terms[1] = f[1];
+  out->count = DIMS;
+  while (enif_get_list_cell(r->env, axes, &head, &axes))
+    if (!enif_get_tuple(r->env, head, &count, &f) || count != 2 || !put_dim(out, f[1])) return false;
+  if (!enif_get_tuple(r->env, shape, &count, &f)) return false;
+  for (int i = 0; i < count; i++)
+    if (!put_dim(out, f[i])) return false;
+  return true;
+}
+
+static uint32_t hash_key(const form_key *key) {
+  uint64_t h = 0;
+  for (size_t i = 0; i < key->count; i++) h = mix(h, key->terms[i]);
+  return (uint32_t)(h ^ h >> 32);
+}
+
+static bool get_type(const reader *r, const form_key *key, ts_dtype *out) {
+  int bits;
+  if (!enif_get_int(r->env, key->terms[1], &bits)) return false;
   for (int t = 0; t < TS_DTYPE_COUNT; t++) {
-    if (types[t].bits != bits || types[t].kind != f[0]) continue;
+    if (types[t].bits != bits || types[t].kind != key->terms[0]) continue;
     *out = (ts_dtype)t;
     return true;
   }
   return false;
 }
 
-static bool add_dim(const reader *r, ERL_NIF_TERM term, ts_shape *out) {
+static bool get_shape(const reader *r, const form_key *key, ts_shape *out) {
   ErlNifSInt64 dim;
-  if (out->rank == TS_MAX_RANK || !enif_get_int64(r->env, term, &dim) || dim < 0) return false;
-  out->dims[out->rank++] = dim;
-  return true;
-}
-
-/* Vectorized axes are leading dimensions. */
-static bool get_shape(const reader *r, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_shape *out) {
-  ERL_NIF_TERM head;
-  const ERL_NIF_TERM *f;
-  int count;
   *out = (ts_shape){0};
-  while (enif_get_list_cell(r->env, axes, &head, &axes))
-    if (!enif_get_tuple(r->env, head, &count, &f) || count != 2 || !add_dim(r, f[1], out)) return false;
-  if (!enif_get_tuple(r->env, shape, &count, &f)) return false;
-  for (int i = 0; i < count; i++)
-    if (!add_dim(r, f[i], out)) return false;
+  for (size_t i = DIMS; i < key->count; i++) {
+    if (!enif_get_int64(r->env, key->terms[i], &dim) || dim < 0) return false;
+    out->dims[out->rank++] = dim;
+  }
   return true;
 }
 
 static uint32_t hash_form(const ts_type *form) {
   uint64_t h = (uint64_t)form->dtype * 31 + (uint64_t)form->shape.rank;
-  for (int32_t i = 0; i < form->shape.rank; i++)
-    h = (h ^ (uint64_t)form->shape.dims[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
+  for (int32_t i = 0; i < form->shape.rank; i++) h = mix(h, (uint64_t)form->shape.dims[i]);
   return (uint32_t)(h ^ h >> 32);
 }
 
-static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
-  ERL_NIF_TERM type, shape, axes;
+static ts_status find_form(reader *r, const form_key *key, uint32_t *out) {
   ts_type form;
-  if (!field(r, node, atom.type_, &type) || !field(r, node, atom.shape_, &shape) ||
-      !field(r, node, atom.vectorized_axes_, &axes) || !get_type(r, type, &form.dtype) ||
-      !get_shape(r, axes, shape, &form.shape))
-    return stop(r, TS_EXPR_OTHER);
+  if (!get_type(r, key, &form.dtype) || !get_shape(r, key, &form.shape)) return stop(r, TS_EXPR_OTHER);
   uint32_t hash = hash_form(&form);
   for (size_t at = hash; (*out = table_next(&r->by_form, hash, &at)) != TS_NO_ID;) {
     const ts_type *other = &r->e->forms.data[*out];
@@ -202,6 +247,33 @@ static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   *out = (uint32_t)r->e->forms.count;
   TS_TRY(TS_VEC_PUSH(&r->e->forms, form));
   return table_add(&r->by_form, hash, *out);
+}
+
+static bool is_key(const reader *r, const known_form *form, const form_key *key) {
+  return form->count == key->count &&
+         memcmp(r->form_terms.data + form->terms, key->terms, key->count * sizeof *key->terms) == 0;
+}
+
+/* The same terms are the same form; different ones may be, too. */
+static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
+  ERL_NIF_TERM type, shape, axes;
+  form_key key;
+  uint32_t number;
+  if (!field(r, node, atom.type_, &type) || !field(r, node, atom.shape_, &shape) ||
+      !field(r, node, atom.vectorized_axes_, &axes) || !get_key(r, type, axes, shape, &key))
+    return stop(r, TS_EXPR_OTHER);
+  uint32_t hash = hash_key(&key);
+  for (size_t at = hash; (number = table_next(&r->by_terms, hash, &at)) != TS_NO_ID;) {
+    const known_form *form = &r->known_forms.data[number];
+    *out = form->form;
+    if (is_key(r, form, &key)) return TS_SUCCESS;
+  }
+  known_form form = {r->form_terms.count, key.count, 0};
+  TS_TRY(find_form(r, &key, &form.form));
+  *out = form.form;
+  for (size_t i = 0; i < key.count; i++) TS_TRY(TS_VEC_PUSH(&r->form_terms, key.terms[i]));
+  TS_TRY(TS_VEC_PUSH(&r->known_forms, form));
+  return table_add(&r->by_terms, hash, (uint32_t)r->known_forms.count - 1);
 }
 
 /* ---- arguments ---- */
@@ -223,13 +295,9 @@ static ts_status put_other(reader *r, ERL_NIF_TERM term) {
   return put_word(r, WORD_OTHER, enif_hash(ERL_NIF_INTERNAL_HASH, term, 0));
 }
 
-static bool get_id(const reader *r, ERL_NIF_TERM node, ERL_NIF_TERM *out_data, ERL_NIF_TERM *out_id) {
-  return field(r, node, atom.data_, out_data) && field(r, *out_data, atom.id_, out_id);
-}
-
 /* Nodes are looked for in lists, but not in tuples, nor in maps. */
 static ts_status put_argument(reader *r, ERL_NIF_TERM term, bool in_tuple, int depth) {
-  ERL_NIF_TERM data, id, head;
+  ERL_NIF_TERM head;
   const ERL_NIF_TERM *f;
   ErlNifSInt64 integer;
   double number;
@@ -244,8 +312,8 @@ static ts_status put_argument(reader *r, ERL_NIF_TERM term, bool in_tuple, int d
     if (!enif_get_double(r->env, term, &number)) return stop(r, TS_EXPR_OTHER);
     memcpy(&bits, &number, sizeof bits);
     return put_word(r, WORD_FLOAT, bits);
-  case ERL_NIF_TERM_TYPE_MAP:
-    if (in_tuple || !get_id(r, term, &data, &id)) return stop(r, TS_EXPR_OTHER);
+  case ERL_NIF_TERM_TYPE_MAP: /* a node, or else whoever visits it finds out */
+    if (in_tuple) return stop(r, TS_EXPR_OTHER);
     TS_TRY(TS_VEC_PUSH(&r->operand_terms, term));
     return put_word(r, WORD_NODE, 0);
   case ERL_NIF_TERM_TYPE_LIST:
@@ -301,42 +369,97 @@ static ts_status find_rule(reader *r, const frame *f, uint32_t *out) {
   return add_rule(r, f, hash, *out);
 }
 
+/* ---- leaves ---- */
+
+/* What tells a tensor from others: its backend and what that holds. */
+static bool get_state(const reader *r, ERL_NIF_TERM tensor, ERL_NIF_TERM *out_struct, ERL_NIF_TERM *out_state) {
+  ERL_NIF_TERM data;
+  return field(r, tensor, atom.data_, &data) && field(r, data, atom.struct_, out_struct) &&
+         field(r, data, atom.state_, out_state);
+}
+
+/* False for a tensor that is like no other. */
+static bool hash_source(const reader *r, ERL_NIF_TERM leaf, uint32_t form, uint32_t *out) {
+  ERL_NIF_TERM name, state = leaf;
+  ErlNifBinary bytes;
+  bool is_tensor = enif_is_map(r->env, leaf);
+  if (is_tensor && !get_state(r, leaf, &name, &state)) return false;
+  uint64_t hash = enif_inspect_binary(r->env, state, &bytes) ? ts_hash64(bytes.data, bytes.size)
+                                                             : enif_hash(ERL_NIF_INTERNAL_HASH, state, 0);
+  *out = (uint32_t)(hash ^ hash >> 32) + (is_tensor ? form + 1 : 0);
+  return true;
+}
+
+/* Leaves with one position, and tensors of one form with the same bytes, are one parameter: so another value of a
+ * tensor that the function holds needs no other program. */
+static bool is_same_source(const reader *r, ERL_NIF_TERM a, ERL_NIF_TERM b) {
+  ERL_NIF_TERM name_a, name_b, state_a, state_b;
+  if (!enif_is_map(r->env, a) || !enif_is_map(r->env, b)) return enif_is_identical(a, b);
+  return get_state(r, a, &name_a, &state_a) && get_state(r, b, &name_b, &state_b) && name_a == name_b &&
+         enif_is_identical(state_a, state_b);
+}
+
+static ts_status check_source(const reader *r, uint32_t param, uint32_t form) {
+  const ts_type *a = &r->e->forms.data[r->e->params.data[param]], *b = &r->e->forms.data[form];
+  if (r->e->params.data[param] == form) return TS_SUCCESS;
+  return ts_error(TS_INTERNAL, "parameter %u is %s and %s", param, TS_SHAPE_STR(a->dtype, &a->shape),
+                  TS_SHAPE_STR(b->dtype, &b->shape));
+}
+
+static ts_status find_source(reader *r, uint32_t number, uint32_t form, uint32_t *out) {
+  uint32_t hash = 0;
+  if (number >= r->leaves.count) return ts_error(TS_INTERNAL, "leaf %u of %zu", number, r->leaves.count);
+  ERL_NIF_TERM leaf = r->leaves.data[number];
+  bool has_like = hash_source(r, leaf, form, &hash);
+  for (size_t at = hash; has_like && (*out = table_next(&r->by_source, hash, &at)) != TS_NO_ID;) {
+    if (!is_same_source(r, r->terms->sources.data[*out], leaf)) continue;
+    if (!enif_is_map(r->env, leaf)) return check_source(r, *out, form);
+    if (r->e->params.data[*out] == form) return TS_SUCCESS;
+  }
+  *out = (uint32_t)r->e->params.count;
+  TS_TRY(TS_VEC_PUSH(&r->e->params, form));
+  TS_TRY(TS_VEC_PUSH(&r->terms->sources, leaf));
+  return has_like ? table_add(&r->by_source, hash, *out) : TS_SUCCESS;
+}
+
+/* Parameters are numbered in the order in which they are used. */
+static ts_status use(reader *r, uint32_t value) {
+  ts_expr_value *v = &r->e->values.data[value];
+  if (v->rule != TS_NO_ID || v->count != TS_NO_ID) return TS_SUCCESS;
+  return find_source(r, v->first, v->form, &v->count);
+}
+
 /* ---- nodes ---- */
 
-static ts_status remember(reader *r, ERL_NIF_TERM id, uint32_t hash, uint32_t value) {
+static void meet(reader *r, ERL_NIF_TERM node, uint32_t value) { *recent_of(r, node) = (recent_node){node, value}; }
+
+static ts_status remember(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM id, uint32_t hash, uint32_t value) {
   if (r->known.count >= r->limit) return stop(r, TS_EXPR_LONG);
+  meet(r, node, value);
   TS_TRY(TS_VEC_PUSH(&r->known, ((known){id, value})));
   return table_add(&r->by_id, hash, (uint32_t)r->known.count - 1);
 }
 
-/* Sources are numbered in the order in which they are used. */
-static ts_status use(reader *r, uint32_t value) {
-  ts_expr_value *v = &r->e->values.data[value];
-  if (v->rule != TS_NO_ID || v->count != TS_NO_ID) return TS_SUCCESS;
-  v->count = (uint32_t)r->e->sources.count;
-  TS_TRY(TS_VEC_PUSH(&r->e->sources, value));
-  return TS_VEC_PUSH(&r->terms->sources, r->leaves.data[v->first]);
-}
-
-static ts_status add_leaf(reader *r, const frame *f, ERL_NIF_TERM args, uint32_t *out) {
+static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM args, uint32_t *out) {
   ERL_NIF_TERM leaf, rest;
   if (!enif_get_list_cell(r->env, args, &leaf, &rest)) return stop(r, TS_EXPR_OTHER);
   *out = (uint32_t)r->e->values.count;
-  TS_TRY(TS_VEC_PUSH(&r->e->values, ((ts_expr_value){TS_NO_ID, f->form, (uint32_t)r->leaves.count, TS_NO_ID})));
-  TS_TRY(TS_VEC_PUSH(&r->leaves, leaf));
-  return remember(r, f->id, f->hash, *out);
+  TS_TRY(TS_VEC_PUSH(&r->e->values, ((ts_expr_value){TS_NO_ID, form, (uint32_t)r->leaves.count, TS_NO_ID})));
+  return TS_VEC_PUSH(&r->leaves, leaf);
 }
 
 static bool is_scoped(const reader *r, ERL_NIF_TERM op) {
-  ERL_NIF_TERM head, tail = r->scoped;
-  while (enif_get_list_cell(r->env, tail, &head, &tail))
-    if (head == op) return true;
+  for (size_t i = 0; i < r->scoped.count; i++)
+    if (r->scoped.data[i] == op) return true;
   return false;
 }
 
+/* The words of a node, and the nodes among its arguments. */
 static ts_status begin(reader *r, frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) {
   ERL_NIF_TERM head;
   f->is_alias = op == atom.metadata_;
+  f->words = r->words.count, f->statics = r->statics.count;
+  f->terms = r->operand_terms.count, f->operands = r->operands.count;
   TS_TRY(put_word(r, op, f->form));
   while (enif_get_list_cell(r->env, args, &head, &args)) {
     TS_TRY(put_argument(r, head, false, 0));
@@ -344,61 +467,69 @@ static ts_status begin(reader *r, frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) 
   }
   f->operand_count = r->operand_terms.count - f->terms;
   if (f->is_alias && f->operand_count != 1) return stop(r, TS_EXPR_OTHER);
-  return TS_VEC_PUSH(&r->frames, *f);
+  r->frames.count++;
+  return TS_SUCCESS;
 }
 
 /* A node that was not seen before: *out is its value when it is a leaf, else it has a frame from now on. */
 static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM id, uint32_t hash, uint32_t *out) {
   ERL_NIF_TERM name, op, args;
-  frame f = {.node = node,
-             .id = id,
-             .hash = hash,
-             .words = r->words.count,
-             .statics = r->statics.count,
-             .terms = r->operand_terms.count,
-             .operands = r->operands.count};
   if (!field(r, data, atom.struct_, &name) || name != atom.expr_ || !field(r, data, atom.op_, &op) ||
       !field(r, data, atom.args_, &args) || is_scoped(r, op))
     return stop(r, TS_EXPR_OTHER);
-  TS_TRY(get_form(r, node, &f.form));
-  if (op == atom.parameter_ || op == atom.tensor_) return add_leaf(r, &f, args, out);
-  return begin(r, &f, op, args);
+  TS_TRY(TS_VEC_RESERVE(&r->frames, r->frames.count + 1));
+  frame *f = &r->frames.data[r->frames.count];
+  TS_TRY(get_form(r, node, &f->form));
+  if (op == atom.parameter_ || op == atom.tensor_) {
+    TS_TRY(add_leaf(r, f->form, args, out));
+    return remember(r, node, id, hash, *out);
+  }
+  f->node = node, f->id = id, f->hash = hash;
+  return begin(r, f, op, args);
 }
 
 static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   ERL_NIF_TERM data, id;
   uint32_t at_id;
+  const recent_node *recent = recent_of(r, node);
+  *out = recent->value;
+  if (recent->node == node) return TS_SUCCESS;
   *out = TS_NO_ID;
-  if (!get_id(r, node, &data, &id)) return stop(r, TS_EXPR_OTHER);
+  if (!field(r, node, atom.data_, &data) || !field(r, data, atom.id_, &id)) return stop(r, TS_EXPR_OTHER);
   uint32_t hash = (uint32_t)enif_hash(ERL_NIF_INTERNAL_HASH, id, 0);
   for (size_t at = hash; (at_id = table_next(&r->by_id, hash, &at)) != TS_NO_ID;) {
     const known *k = &r->known.data[at_id];
     if (!enif_is_identical(k->id, id)) continue;
     *out = k->value;
+    meet(r, node, *out);
     return TS_SUCCESS;
   }
   return enter(r, node, data, id, hash, out);
 }
 
+/* The value of the last frame, a copy of its rule on the operands. */
+static ts_status add_value(reader *r, const frame *f, uint32_t *out) {
+  uint32_t number;
+  TS_TRY(find_rule(r, f, &number));
+  *out = (uint32_t)r->e->values.count;
+  uint32_t first = (uint32_t)r->e->uses.count, count = (uint32_t)f->operand_count;
+  TS_TRY(TS_VEC_RESERVE(&r->e->uses, r->e->uses.count + count));
+  for (uint32_t i = 0; i < count; i++) r->e->uses.data[r->e->uses.count++] = r->operands.data[f->operands + i];
+  return TS_VEC_PUSH(&r->e->values, ((ts_expr_value){number, f->form, first, count}));
+}
+
 /* All operands of the last frame are there. */
 static ts_status leave(reader *r, uint32_t *out) {
-  const frame f = r->frames.data[--r->frames.count];
-  uint32_t used = TS_NO_ID;
-  if (f.is_alias) {
-    *out = r->operands.data[f.operands];
-  } else {
-    TS_TRY(find_rule(r, &f, &used));
-    *out = (uint32_t)r->e->values.count;
-    uint32_t first = (uint32_t)r->e->uses.count, count = (uint32_t)f.operand_count;
-    TS_TRY(TS_VEC_RESERVE(&r->e->uses, r->e->uses.count + count));
-    for (uint32_t i = 0; i < count; i++) r->e->uses.data[r->e->uses.count++] = r->operands.data[f.operands + i];
-    TS_TRY(TS_VEC_PUSH(&r->e->values, ((ts_expr_value){used, f.form, first, count})));
-  }
-  r->words.count = f.words;
-  r->statics.count = f.statics;
-  r->operand_terms.count = f.terms;
-  r->operands.count = f.operands;
-  return remember(r, f.id, f.hash, *out);
+  const frame *f = &r->frames.data[--r->frames.count];
+  if (f->is_alias)
+    *out = r->operands.data[f->operands];
+  else
+    TS_TRY(add_value(r, f, out));
+  r->words.count = f->words;
+  r->statics.count = f->statics;
+  r->operand_terms.count = f->terms;
+  r->operands.count = f->operands;
+  return remember(r, f->node, f->id, f->hash, *out);
 }
 
 static ts_status read_root(reader *r, ERL_NIF_TERM root, uint32_t *out) {
@@ -433,10 +564,21 @@ static ts_status read_roots(reader *r, ERL_NIF_TERM roots) {
   return TS_SUCCESS;
 }
 
+static ts_status get_scoped(reader *r, ERL_NIF_TERM ops) {
+  ERL_NIF_TERM head;
+  while (enif_get_list_cell(r->env, ops, &head, &ops)) TS_TRY(TS_VEC_PUSH(&r->scoped, head));
+  return TS_SUCCESS;
+}
+
 static void reader_deinit(reader *r) {
   ts_free(r->by_id.slots);
   ts_free(r->by_rule.slots);
+  ts_free(r->by_terms.slots);
   ts_free(r->by_form.slots);
+  TS_VEC_FREE(&r->known_forms);
+  TS_VEC_FREE(&r->form_terms);
+  ts_free(r->by_source.slots);
+  TS_VEC_FREE(&r->scoped);
   TS_VEC_FREE(&r->known);
   TS_VEC_FREE(&r->rules);
   TS_VEC_FREE(&r->rule_words);
@@ -451,8 +593,9 @@ static void reader_deinit(reader *r) {
 
 ts_status ts_expr_read(ErlNifEnv *env, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
                        ts_expr_terms *terms, ts_expr_outcome *out) {
-  reader r = {.env = env, .scoped = scoped, .limit = limit, .e = e, .terms = terms};
-  ts_status status = read_roots(&r, roots);
+  reader r = {.env = env, .limit = limit, .e = e, .terms = terms};
+  ts_status status = get_scoped(&r, scoped);
+  if (!status) status = read_roots(&r, roots);
   reader_deinit(&r);
   *out = r.outcome;
   if (r.outcome == TS_EXPR_READ) return status;

@@ -649,6 +649,12 @@ ERL_NIF_TERM ts_nif_graph_text(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 /* Ops whose text is printed in the time that a hop to a dirty scheduler may take. */
 enum { SHORT_TEXT = 300 };
 
+ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text) {
+  ts_hash128 hash = ts_hash(text->data, text->length);
+  return enif_make_tuple2(env, ts_nif_binary(env, text->data, text->length),
+                          ts_nif_binary(env, (const char *)&hash, sizeof(hash)));
+}
+
 static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_nif_builder *b;
   const ts_graph *graph;
@@ -661,9 +667,7 @@ static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
     ts_text_deinit(&text);
     return ts_nif_error(env, status);
   }
-  ts_hash128 hash = ts_hash(text.data, text.length);
-  ERL_NIF_TERM term = enif_make_tuple2(env, ts_nif_binary(env, text.data, text.length),
-                                       ts_nif_binary(env, (const char *)&hash, sizeof(hash)));
+  ERL_NIF_TERM term = ts_nif_described(env, &text);
   ts_text_deinit(&text);
   return term;
 }

@@ -17,6 +17,8 @@ bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out)
 ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
 /* A builder that has finished with this graph, which it owns; on failure the graph is destroyed. */
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
+/* {Text, Hash}: what a program can be made of again, and what tells it from others. */
+ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
 /* op/4 while tracing: adds the op to the current region. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
 

@@ -14,7 +14,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 5
+#define TS_NIF_ABI 6
 #endif
 
 /* What load returns to say why it refuses; tessera_library.erl has the words. */
@@ -220,7 +220,9 @@ static ErlNifFunc functions[] = {
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
     {"expression_read", 2, ts_nif_expression_read, 0},
-    {"expression_program", 4, ts_nif_expression_program, 0},
+    {"expression_program", 3, ts_nif_expression_program, 0},
+    {"expression_pack", 3, ts_nif_expression_pack, 0},
+    {"expression_unpack", 1, ts_nif_expression_unpack, 0},
     {"graph_text", 1, ts_nif_graph_text, CPU},
     {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},

@@ -3,7 +3,7 @@
 %% There are two caches. An expression is found by the function with what it
 %% holds, the arguments' types, shapes, names, vectorized axes and donation, and
 %% the options that matter: then nothing is traced. What was traced anew finds
-%% its program by the program's text (tessera_program), in which tensors that the
+%% its program by what that is (tessera_program), in which tensors that the
 %% function holds are hidden arguments: so a changed value compiles nothing.
 -module(tessera_nx_compiler).
 -include("tessera.hrl").

@@ -1,6 +1,6 @@
 %% @private Exceptions of Elixir, raised from Erlang.
 -module(tessera_nx_error).
--export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, inspect/1]).
+-export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, check/2, inspect/1]).
 
 -spec argument(io:format(), [term()]) -> no_return().
 argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
@@ -33,6 +33,11 @@ from_core(Op, #{code := Code, message := Message}) ->
         Found when is_binary(Found) -> runtime("~ts was called on deleted or donated buffer", [Op]);
         _ -> runtime("~ts", [named(Op, Message)])
     end.
+
+%% What the core gave, or its error as an exception.
+-spec check(atom(), Result | tessera_nif:error()) -> Result.
+check(Op, {error, Cause}) -> from_core(Op, Cause);
+check(_, Result) -> Result.
 
 %% The core says which op it is about, but not when it is about a whole program.
 named(Op, Message) ->

@@ -54,8 +54,7 @@ slot(#tessera{ref = [Program | Id], type = Type, shape = Shape} = Value, #st{exp
 -spec begin_program(#st{}) -> #st{}.
 begin_program(St) -> St#st{program = check(program, tessera_nif:builder_new([]))}.
 
-check(Name, {error, Cause}) -> tessera_nx_error:from_core(Name, Cause);
-check(_, Result) -> Result.
+check(Op, Result) -> tessera_nx_error:check(Op, Result).
 
 %% ---- scopes
 

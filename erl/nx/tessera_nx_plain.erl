@@ -4,27 +4,42 @@
 %% never run, and the core puts the whole together from copies.
 -module(tessera_nx_plain).
 -include("tessera_nx.hrl").
--export([program/1]).
--export_type([source/0]).
+-export([read/1, describe/1, program/1]).
+-export_type([expression/0, source/0]).
+
+%% What was read, and its rules: regions of a program.
+-record(expression, {read    :: reference(),
+                     rules   :: tessera_nif:builder(),
+                     regions :: [non_neg_integer()]}).
+-opaque expression() :: #expression{}.
 
 %% The position of an argument's leaf, or a tensor that the function holds.
 -type source() :: non_neg_integer() | map().
 
-%% The finished program, and what its parameters are. Undefined, when there is more than one scope.
--spec program([map()]) -> {tessera_nif:builder(), [source()]} | undefined.
-program(Roots) ->
+%% The expression, and what its program's parameters are; tensors of the same form and bytes are one. Undefined, when
+%% there is more than one scope.
+-spec read([map()]) -> {expression(), [source()]} | undefined.
+read(Roots) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
         undefined -> undefined;
-        {Expression, Sources, Steps} ->
+        {Read, Sources, Steps} ->
             Rules = check(tessera_nif:builder_new([])),
             Regions = [rule(Rules, Step) || Step <- Steps],
             _ = check(tessera_nif:finish(Rules, [])),
-            {Params, Numbers} = number(Sources),
-            {check(tessera_nif:expression_program(Expression, Rules, Regions, Numbers)), Params}
+            {#expression{read = Read, rules = Rules, regions = Regions}, Sources}
     end.
 
-check({error, Cause}) -> tessera_nx_error:from_core(compile, Cause);
-check(Result) -> Result.
+%% What its program can be made of anywhere, and what tells that from others.
+-spec describe(expression()) -> {binary(), <<_:128>>}.
+describe(#expression{read = Read, rules = Rules, regions = Regions}) ->
+    check(tessera_nif:expression_pack(Read, Rules, Regions)).
+
+%% The finished program.
+-spec program(expression()) -> tessera_nif:builder().
+program(#expression{read = Read, rules = Rules, regions = Regions}) ->
+    check(tessera_nif:expression_program(Read, Rules, Regions)).
+
+check(Result) -> tessera_nx_error:check(compile, Result).
 
 %% ---- rules
 
@@ -41,22 +56,3 @@ lower(Rules, Op, Form, Args) -> tessera_nx_ops:apply(Rules, Op, Form, Args).
 value(?NODE(_, _, _), [Param | Params]) -> {Param, Params};
 value(List, Params) when is_list(List) -> lists:mapfoldl(fun value/2, Params, List);
 value(Other, Params) -> {Other, Params}.
-
-%% ---- sources
-
-%% Tensors of the same form and bytes are one parameter: so another value needs no other program.
-number(Sources) ->
-    {Numbers, {_, _, Params}} = lists:mapfoldl(fun number/2, {0, #{}, []}, Sources),
-    {lists:reverse(Params), Numbers}.
-
-number(Source, {Next, Known, Params}) ->
-    Key = key(Source),
-    case Known of
-        #{Key := Number} -> {Number, {Next, Known, Params}};
-        _ when Key =:= none -> {Next, {Next + 1, Known, [Source | Params]}};
-        _ -> {Next, {Next + 1, Known#{Key => Next}, [Source | Params]}}
-    end.
-
-key(#{data := #{state := Bytes}} = Tensor) -> {tessera_nx_tensor:form(Tensor), Bytes};
-key(Tensor) when is_map(Tensor) -> none;
-key(Position) -> Position.

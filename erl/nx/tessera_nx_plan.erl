@@ -23,11 +23,13 @@
 %% Also gives which leaves are used, each where its value stands among the inputs of the plan.
 -spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
 build(Roots, Args, Handled, IsCached) ->
-    case tessera_nx_plain:program(Roots) of
+    case tessera_nx_plain:read(Roots) of
         undefined -> build_scoped(Roots, Args, Handled, IsCached);
-        {Program, Sources} ->
+        {Expression, Sources} ->
             Used = [source(Source) || Source <- Sources],
-            {#single{code = check(tessera_program:new(Program, [], IsCached)), args = Used}, used(Used)}
+            Code = tessera_program:new(tessera_nx_plain:describe(Expression),
+                                       fun() -> tessera_nx_plain:program(Expression) end, [], IsCached),
+            {#single{code = check(Code), args = Used}, used(Used)}
     end.
 
 source(Position) when is_integer(Position) -> {arg, Position};
@@ -81,8 +83,7 @@ compile(Program, Values, #st{is_cached = IsCached}) ->
     _ = check(tessera_nif:finish(Program, Values)),
     check(tessera_program:new(Program, [], IsCached)).
 
-check({error, Cause}) -> tessera_nx_error:from_core(compile, Cause);
-check(Result) -> Result.
+check(Result) -> tessera_nx_error:check(compile, Result).
 
 imports(Program, #st{imports = Imports}) -> lists:reverse(maps:get(Program, Imports, [])).
 

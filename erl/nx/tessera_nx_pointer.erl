@@ -52,5 +52,4 @@ open(#{kind := Kind}, _, _) ->
 
 check({error, #{code := invalid_argument, message := <<"expected a tensor", _/binary>>}}) ->
     tessera_nx_error:runtime("unable to get buffer. It may belong to another node, consider using Nx.backend_transfer/1", []);
-check({error, Cause}) -> tessera_nx_error:from_core(pointer, Cause);
-check(Result) -> Result.
+check(Result) -> tessera_nx_error:check(pointer, Result).

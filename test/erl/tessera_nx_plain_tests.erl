@@ -3,6 +3,17 @@
 -module(tessera_nx_plain_tests).
 -include_lib("eunit/include/eunit.hrl").
 
+%% The finished program of plain nodes, and its sources. Packed and unpacked it is the same.
+program(Roots) ->
+    case tessera_nx_plain:read(Roots) of
+        undefined -> undefined;
+        {Expression, Sources} ->
+            Program = tessera_nx_plain:program(Expression),
+            {Packed, _} = tessera_nx_plain:describe(Expression),
+            ?assertEqual(tessera_nif:graph_text(Program), tessera_nif:graph_text(tessera_nif:expression_unpack(Packed))),
+            {Program, Sources}
+    end.
+
 %% ---- both ways
 
 recorded_test_() -> {timeout, 120, fun recorded/0}.
@@ -15,7 +26,7 @@ recorded() ->
 compare({Name, _, _, _, _, _, _} = Program) ->
     {Roots, Vars, _, Hooks} = tessera_nx_replay_tests:expression(Program),
     Forms = [tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(list_to_tuple(Vars))],
-    case tessera_nx_plain:program(Roots) of
+    case program(Roots) of
         undefined -> scoped;
         {Made, Sources} ->
             %% What a function holds is an argument in the one, and a literal in the other.
@@ -66,14 +77,14 @@ rules(Roots) ->
 %% A node is read once, however many use it: without that, this takes forever.
 shared_test() ->
     Out = lists:foldl(fun(_, X) -> node(add, {2}, [X, X]) end, parameter(0, {2}), lists:seq(1, 100)),
-    {Program, [0]} = tessera_nx_plain:program([Out]),
+    {Program, [0]} = program([Out]),
     ?assertEqual(100, length(binary:matches(tessera_nif:graph_text(Program), <<" add ">>))).
 
 %% A chain as long as this needs no stack of the thread's.
 deep_test_() ->
     {timeout, 60, fun() ->
         Out = lists:foldl(fun(_, X) -> node(negate, {2}, [X]) end, parameter(0, {2}), lists:seq(1, 300000)),
-        {Program, [0]} = tessera_nx_plain:program([Out]),
+        {Program, [0]} = program([Out]),
         ?assertMatch({_, _}, tessera_nif:describe(Program))
     end}.
 
@@ -81,7 +92,7 @@ deep_test_() ->
 ids_test() ->
     #{data := #{id := Id}} = A = node(exp, {2}, [parameter(0, {2})]),
     #{data := Data} = B = node(exp, {2}, [parameter(0, {2})]),
-    {Program, [0]} = tessera_nx_plain:program([A, B#{data := Data#{id := Id}}]),
+    {Program, [0]} = program([A, B#{data := Data#{id := Id}}]),
     ?assertEqual(1, length(binary:matches(tessera_nif:graph_text(Program), <<" exp ">>))).
 
 %% ---- sources
@@ -91,17 +102,17 @@ sources_test() ->
     Same = <<1.0:32/float-native, 2.0:32/float-native>>,
     Other = <<3.0:32/float-native, 4.0:32/float-native>>,
     Sum = lists:foldl(fun(X, Y) -> node(add, {2}, [Y, X]) end, parameter(5, {2}), [Held(Same), Held(Other), Held(Same)]),
-    {Program, Sources} = tessera_nx_plain:program([Sum]),
+    {Program, Sources} = program([Sum]),
     ?assertMatch([5, #{data := #{state := Same}}, #{data := #{state := Other}}], Sources),
     ?assertMatch({0, _}, binary:match(tessera_nif:graph_text(Program), <<"graph @main(%0: f32[2], %1: f32[2], %2: f32[2])">>)).
 
 parameter_as_result_test() ->
-    {Program, [3]} = tessera_nx_plain:program([parameter(3, {2})]),
+    {Program, [3]} = program([parameter(3, {2})]),
     ?assertEqual(<<"graph @main(%0: f32[2]) -> (f32[2]) {\n  return %0\n}\n">>, tessera_nif:graph_text(Program)).
 
 metadata_test() ->
     X = parameter(1, {2}),
-    {Program, [1]} = tessera_nx_plain:program([node(exp, {2}, [node(metadata, {2}, [X, #{inspect => X}])])]),
+    {Program, [1]} = program([node(exp, {2}, [node(metadata, {2}, [X, #{inspect => X}])])]),
     ?assertMatch({_, _}, binary:match(tessera_nif:graph_text(Program), <<"exp %0">>)).
 
 %% ---- what is left to others, and errors
@@ -109,7 +120,7 @@ metadata_test() ->
 other_test() ->
     X = parameter(0, {2}),
     #{data := Data} = Exp = node(exp, {2}, [X]),
-    [?assertEqual({Case, undefined}, {Case, tessera_nx_plain:program(Case)})
+    [?assertEqual({Case, undefined}, {Case, program(Case)})
      || Case <- [[node(while, {2}, [X, X, X, X])], [1], [x], [#{}], [#{data => 1}],
                  [Exp#{data := Data#{args := none}} || _ <- []] ++ [Exp#{data := Data#{op := 'cond'}}],
                  [Exp#{type := {c, 64}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
@@ -123,7 +134,7 @@ same_errors_test_() ->
     X = parameter(0, {2}),
     Y = parameter(1, {3}),
     [?_test(begin
-                Error = error_of(fun() -> tessera_nx_plain:program([Node]) end),
+                Error = error_of(fun() -> program([Node]) end),
                 ?assertMatch({_, _}, binary:match(Error, Named)),
                 ?assertEqual(error_of(fun() -> tessera_nx_plan:text([Node], [{f32, {2}}, {f32, {3}}], []) end), Error)
             end)
@@ -142,18 +153,68 @@ hostile_test() ->
     Rules = tessera_nif:builder_new([]),
     {Region, [Param]} = tessera_nif:region_open(Rules, [{f32, {2}}], undefined),
     ok = tessera_nif:region_finish(Rules, [Param]),
-    {Wrong, _} = tessera_nif:region_open(Rules, [{f32, {3}}, {f32, {2}}], undefined),
+    {Longer, _} = tessera_nif:region_open(Rules, [{f32, {3}}, {f32, {2}}], undefined),
     ok = tessera_nif:region_finish(Rules, []),
-    Make = fun(E, B, Regions, Numbers) -> tessera_nif:expression_program(E, B, Regions, Numbers) end,
-    ?assertMatch({error, #{code := failed_precondition}}, Make(Expression, Rules, [Region], [0])),
+    {Other, _} = tessera_nif:region_open(Rules, [{f32, {3}}], undefined),
+    One = tessera_nif:op(Rules, constant, [], {f32, {2}, 1.0}),
+    ok = tessera_nif:region_finish(Rules, [One]),
+    Both = [fun tessera_nif:expression_program/3, fun tessera_nif:expression_pack/3],
+    [?assertMatch({error, #{code := failed_precondition}}, Make(Expression, Rules, [Region])) || Make <- Both],
     [] = tessera_nif:finish(Rules, []),
-    ?assert(is_reference(Make(Expression, Rules, [Region], [0]))),
-    [?assertMatch({error, #{code := _}}, Make(E, B, Regions, Numbers))
-     || {E, B, Regions, Numbers} <- [{Rules, Rules, [Region], [0]}, {Expression, Expression, [Region], [0]},
-                                     {Expression, Rules, [], [0]}, {Expression, Rules, [Wrong], [0]},
-                                     {Expression, Rules, [0], [0]}, {Expression, Rules, [99], [0]},
-                                     {Expression, Rules, [Region], []}, {Expression, Rules, [Region], [1]},
-                                     {Expression, Rules, [Region], [x]}, {Expression, Rules, x, [0]}]].
+    ?assert(is_reference(tessera_nif:expression_program(Expression, Rules, [Region]))),
+    ?assertMatch({_, <<_:128>>}, tessera_nif:expression_pack(Expression, Rules, [Region])),
+    [?assertMatch({error, #{code := _}}, Make(E, B, Regions))
+     || Make <- Both,
+        {E, B, Regions} <- [{Rules, Rules, [Region]}, {Expression, Expression, [Region]}, {Expression, Rules, []},
+                            {Expression, Rules, [Longer]}, {Expression, Rules, [Other]}, {Expression, Rules, [0]},
+                            {Expression, Rules, [99]}, {Expression, Rules, x}]].
+
+%% One position with two forms.
+two_forms_test() ->
+    Sum = node(add, {2}, [parameter(0, {2}), parameter(0, {1})]),
+    ?assertMatch({_, _}, binary:match(error_of(fun() -> program([Sum]) end), <<"f32[2] and f32[1]">>)).
+
+%% ---- packed
+
+%% The same program has the same name, and another one another.
+names_test() ->
+    Sum = fun(Op, Held) -> node(Op, {2}, [parameter(3, {2}), node(tensor, {2}, [Held])]) end,
+    Held = fun(Bytes) -> tensor({2}, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => Bytes}) end,
+    Name = fun(Roots) -> {E, _} = tessera_nx_plain:read(Roots), tessera_nx_plain:describe(E) end,
+    Add = Sum(add, Held(<<0:64>>)),
+    ?assertEqual(Name([Add]), Name([Sum(add, Held(<<1:64>>))])),
+    Others = [Name([Sum(multiply, Held(<<0:64>>))]), Name([Add, Add]), Name([node(negate, {2}, [Add])]),
+              Name([node(add, {2}, [node(tensor, {2}, [Held(<<0:64>>)]), parameter(3, {2})]), Add])],
+    ?assertEqual(5, length(lists:usort([Name([Add]) | Others]))).
+
+%% Whatever bytes come, they are a program or an error.
+damaged_test_() -> {timeout, 60, fun damaged/0}.
+
+damaged() ->
+    X = parameter(0, {2, 3}),
+    Y = node(tanh, {2, 3}, [node(add, {2, 3}, [X, parameter(1, {3})])]),
+    {Expression, _} = tessera_nx_plain:read([Y, node(sum, {2}, [Y, [{axes, [1]}, {keep_axes, false}]])]),
+    {Packed, _} = tessera_nx_plain:describe(Expression),
+    Size = byte_size(Packed),
+    [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:expression_unpack(binary:part(Packed, 0, N)))
+     || N <- lists:seq(0, Size - 1)],
+    ?assertMatch({error, _}, tessera_nif:expression_unpack(<<Packed/binary, 0>>)),
+    ?assertMatch({error, _}, tessera_nif:expression_unpack(x)),
+    Seen = [unpacked(changed(Packed, At, Byte)) || At <- lists:seq(0, Size - 1), Byte <- [0, 1, 127, 128, 255, $}, $1]],
+    ?assert(lists:member(error, Seen)),
+    ?assert(lists:member(program, Seen)).
+
+changed(Binary, At, Byte) ->
+    <<Before:At/binary, _, After/binary>> = Binary,
+    <<Before/binary, Byte, After/binary>>.
+
+unpacked(Packed) ->
+    case tessera_nif:expression_unpack(Packed) of
+        {error, #{code := _, message := _}} -> error;
+        Program ->
+            {_, _} = tessera_nif:describe(Program),
+            program
+    end.
 
 %% ---- nodes
 

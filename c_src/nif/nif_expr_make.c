@@ -1,0 +1,81 @@
+/* Programs of expressions: each node becomes a copy of what its rule makes. */
+#include "nif/nif_expr_internal.h"
+
+typedef struct maker {
+  const ts_expr *e;
+  const ts_expr_rule *rules;
+  ts_graph *graph;
+  ts_value_id *made; /* by value of the expression */
+  ts_value_id *map;  /* by value of a rule's graph */
+} maker;
+
+enum { FEW = 8 };
+
+static ts_status copy_op(maker *m, const ts_graph *from, ts_op_id id) {
+  const ts_op *op = ts_graph_op(from, id);
+  ts_value_id few[FEW], *operands = few;
+  if (op->operand_count > FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
+  for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = m->map[op->operands[i]];
+  ts_status status = ts_graph_add_like(m->graph, TS_ROOT, from, id, operands, &m->map[op->first_result]);
+  if (operands != few) ts_free(operands);
+  return status;
+}
+
+static ts_status make_value(maker *m, uint32_t value) {
+  const ts_expr_value *v = &m->e->values.data[value];
+  if (v->rule == TS_NO_ID) {
+    m->made[value] = v->count == TS_NO_ID ? TS_NO_ID : ts_graph_region(m->graph, TS_ROOT)->params.data[v->count];
+    return TS_SUCCESS;
+  }
+  const ts_expr_rule *rule = &m->rules[v->rule];
+  const ts_region *region = ts_expr_region(rule);
+  for (uint32_t i = 0; i < v->count; i++) m->map[region->params.data[i]] = m->made[m->e->uses.data[v->first + i]];
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(copy_op(m, rule->graph, region->ops.data[i]));
+  m->made[value] = m->map[region->results.data[0]];
+  return TS_SUCCESS;
+}
+
+static ts_status make_values(maker *m) {
+  size_t room = 0;
+  ts_value_id *results;
+  for (uint32_t i = 0; i < m->e->rule_count; i++)
+    if (m->rules[i].graph->values.count > room) room = m->rules[i].graph->values.count;
+  TS_TRY(TS_NEW_ARRAY(room, &m->map));
+  TS_TRY(TS_NEW_ARRAY(m->e->values.count, &m->made));
+  TS_TRY(ts_graph_reserve(m->graph, 2 * m->e->values.count, 2 * m->e->values.count));
+  for (size_t i = 0; i < m->e->values.count; i++) TS_TRY(make_value(m, (uint32_t)i));
+  TS_TRY(TS_NEW_ARRAY(m->e->results.count, &results));
+  for (size_t i = 0; i < m->e->results.count; i++) results[i] = m->made[m->e->results.data[i]];
+  ts_status status = ts_graph_set_results(m->graph, TS_ROOT, results, m->e->results.count);
+  ts_free(results);
+  return status;
+}
+
+ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph) {
+  maker m = {.e = e, .rules = rules, .graph = graph};
+  ts_status status = make_values(&m);
+  ts_free(m.made);
+  ts_free(m.map);
+  return status;
+}
+
+static ts_status add_params(const ts_expr *e, ts_graph *graph) {
+  TS_TRY(ts_graph_reserve(graph, e->params.count, 0));
+  TS_TRY(ts_graph_reserve_region(graph, TS_ROOT, e->params.count, 0));
+  for (size_t i = 0; i < e->params.count; i++) {
+    const ts_type *form = &e->forms.data[e->params.data[i]];
+    ts_value_id param;
+    TS_TRY(ts_graph_add_param(graph, TS_ROOT, form->dtype, &form->shape, &param));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_expr_begin(const ts_expr *e, ts_graph **out) {
+  TS_TRY(ts_graph_create(out));
+  ts_status status = add_params(e, *out);
+  if (status) {
+    ts_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
+}

@@ -1,0 +1,183 @@
+/* Expressions as bytes: a mark, how many rules, values and results; as texts the
+ * program's parameters and each rule; then words: of each value its rule and
+ * what it uses, or its parameter, and the results. The bytes may come from
+ * anywhere. */
+#include "nif/nif_expr_internal.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as they lie in memory");
+
+/* No text begins like this. */
+static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '1', '\n'};
+
+/* The word of a leaf: this and its parameter. */
+#define PARAM (UINT32_C(1) << 31)
+
+/* ---- writing ---- */
+
+static void put_word(ts_text *out, uint32_t word) { ts_text_append_n(out, (const char *)&word, sizeof word); }
+
+/* With its length before it. */
+static ts_status put_region(ts_text *out, const ts_graph *graph, ts_region_id region) {
+  size_t at = out->length;
+  put_word(out, 0);
+  TS_TRY(ts_graph_print_region(graph, region, out));
+  uint32_t length = (uint32_t)(out->length - at - sizeof length);
+  memcpy(out->data + at, &length, sizeof length);
+  return TS_SUCCESS;
+}
+
+static ts_status put_params(ts_text *out, const ts_expr *e) {
+  ts_graph *graph;
+  TS_TRY(ts_expr_begin(e, &graph));
+  ts_status status = ts_graph_set_results(graph, TS_ROOT, NULL, 0);
+  if (!status) status = put_region(out, graph, TS_ROOT);
+  ts_graph_destroy(graph);
+  return status;
+}
+
+static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
+  if (v->rule == TS_NO_ID) {
+    put_word(out, v->count | PARAM); /* TS_NO_ID stays what it is */
+    return;
+  }
+  put_word(out, v->rule);
+  ts_text_append_n(out, (const char *)(e->uses.data + v->first), v->count * sizeof *e->uses.data);
+}
+
+ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out) {
+  ts_text_reserve(out, 4 * (e->values.count + e->uses.count + e->results.count) + 200 * (size_t)e->rule_count);
+  ts_text_append_n(out, mark, sizeof mark);
+  put_word(out, e->rule_count);
+  put_word(out, (uint32_t)e->values.count);
+  put_word(out, (uint32_t)e->results.count);
+  TS_TRY(put_params(out, e));
+  for (uint32_t i = 0; i < e->rule_count; i++) TS_TRY(put_region(out, rules[i].graph, rules[i].region));
+  for (size_t i = 0; i < e->values.count; i++) put_value(out, e, &e->values.data[i]);
+  ts_text_append_n(out, (const char *)e->results.data, e->results.count * sizeof *e->results.data);
+  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}
+
+/* ---- reading ---- */
+
+typedef struct unpacker {
+  const char *at, *end;
+  uint32_t value_count, result_count;
+  ts_expr e;
+  ts_graph *program; /* at first with its parameters only */
+  ts_expr_rule *rules;
+  TS_VEC(ts_graph *) graphs; /* of the rules */
+} unpacker;
+
+static ts_status damaged(void) { return ts_error(TS_INVALID_ARGUMENT, "a packed program is damaged"); }
+
+static ts_status get_word(unpacker *u, uint32_t *out) {
+  *out = 0;
+  if ((size_t)(u->end - u->at) < sizeof *out) return damaged();
+  memcpy(out, u->at, sizeof *out);
+  u->at += sizeof *out;
+  return TS_SUCCESS;
+}
+
+/* Each of what is counted has a word at least. */
+static ts_status get_count(unpacker *u, uint32_t *out) {
+  TS_TRY(get_word(u, out));
+  return *out > (size_t)(u->end - u->at) / sizeof *out ? damaged() : TS_SUCCESS;
+}
+
+static ts_status get_graph(unpacker *u, ts_graph **out) {
+  uint32_t length;
+  TS_TRY(get_word(u, &length));
+  if (length > (size_t)(u->end - u->at)) return damaged();
+  TS_TRY(ts_graph_parse(u->at, length, out));
+  u->at += length;
+  return TS_SUCCESS;
+}
+
+static ts_status add_form(unpacker *u, const ts_graph *graph, ts_value_id value) {
+  const ts_value *v = ts_graph_value(graph, value);
+  return TS_VEC_PUSH(&u->e.forms, ((ts_type){v->dtype, v->shape}));
+}
+
+/* Forms: of what each rule makes, and then of each parameter. */
+static ts_status get_rules(unpacker *u) {
+  for (uint32_t i = 0; i < u->e.rule_count; i++) {
+    ts_graph *graph;
+    TS_TRY(TS_VEC_RESERVE(&u->graphs, u->graphs.count + 1));
+    TS_TRY(get_graph(u, &graph));
+    u->graphs.data[u->graphs.count++] = graph;
+    u->rules[i] = (ts_expr_rule){graph, TS_ROOT};
+    const ts_region *region = ts_graph_region(graph, TS_ROOT);
+    if (region->results.count != 1 || region->height > 0) return damaged();
+    TS_TRY(add_form(u, graph, region->results.data[0]));
+  }
+  const ts_region *root = ts_graph_region(u->program, TS_ROOT);
+  if (root->ops.count || root->results.count) return damaged();
+  for (size_t i = 0; i < root->params.count; i++) TS_TRY(add_form(u, u->program, root->params.data[i]));
+  return TS_SUCCESS;
+}
+
+static ts_status get_leaf(unpacker *u, uint32_t word) {
+  uint32_t param = word & ~PARAM;
+  if (word == TS_NO_ID) return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, TS_NO_ID, 0, TS_NO_ID}));
+  if (param >= ts_graph_region(u->program, TS_ROOT)->params.count) return damaged();
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, u->e.rule_count + param, 0, param}));
+}
+
+/* A value that is there already, and not a leaf of no parameter. */
+static ts_status get_use(unpacker *u, uint32_t *out) {
+  TS_TRY(get_word(u, out));
+  return *out < u->e.values.count && u->e.values.data[*out].form != TS_NO_ID ? TS_SUCCESS : damaged();
+}
+
+static ts_status get_operand(unpacker *u, const ts_expr_rule *rule, ts_value_id param) {
+  uint32_t use;
+  TS_TRY(get_use(u, &use));
+  const ts_type *form = &u->e.forms.data[u->e.values.data[use].form];
+  const ts_value *v = ts_graph_value(rule->graph, param);
+  if (v->dtype != form->dtype || !ts_shape_equal(&v->shape, &form->shape)) return damaged();
+  return TS_VEC_PUSH(&u->e.uses, use);
+}
+
+static ts_status get_value(unpacker *u) {
+  uint32_t rule, first = (uint32_t)u->e.uses.count;
+  TS_TRY(get_word(u, &rule));
+  if (rule & PARAM) return get_leaf(u, rule);
+  if (rule >= u->e.rule_count) return damaged();
+  const ts_region *region = ts_expr_region(&u->rules[rule]);
+  for (size_t i = 0; i < region->params.count; i++) TS_TRY(get_operand(u, &u->rules[rule], region->params.data[i]));
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, rule, first, (uint32_t)region->params.count}));
+}
+
+static ts_status get_program(unpacker *u) {
+  if ((size_t)(u->end - u->at) < sizeof mark || memcmp(u->at, mark, sizeof mark) != 0) return damaged();
+  u->at += sizeof mark;
+  TS_TRY(get_count(u, &u->e.rule_count));
+  TS_TRY(get_count(u, &u->value_count));
+  TS_TRY(get_count(u, &u->result_count));
+  TS_TRY(TS_NEW_ARRAY(u->e.rule_count, &u->rules));
+  TS_TRY(get_graph(u, &u->program));
+  TS_TRY(get_rules(u));
+  for (uint32_t i = 0; i < u->value_count; i++) TS_TRY(get_value(u));
+  for (uint32_t i = 0; i < u->result_count; i++) {
+    uint32_t use;
+    TS_TRY(get_use(u, &use));
+    TS_TRY(TS_VEC_PUSH(&u->e.results, use));
+  }
+  return u->at == u->end ? ts_expr_make(&u->e, u->rules, u->program) : damaged();
+}
+
+ts_status ts_expr_unpack(const void *bytes, size_t size, ts_graph **out) {
+  unpacker u = {.at = bytes, .end = (const char *)bytes + size};
+  ts_status status = get_program(&u);
+  for (size_t i = 0; i < u.graphs.count; i++) ts_graph_destroy(u.graphs.data[i]);
+  TS_VEC_FREE(&u.graphs);
+  ts_free(u.rules);
+  ts_expr_deinit(&u.e);
+  if (status)
+    ts_graph_destroy(u.program);
+  else
+    *out = u.program;
+  return status;
+}
