@@ -52,7 +52,7 @@ static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
 }
 
 /* Chunks are not zeroed as a whole: the pages of what stays unused are never touched. */
-static ts_status take(ts_arena *arena, size_t size, void **out) {
+ts_status ts_arena_take(ts_arena *arena, size_t size, void **out) {
   *out = NULL;
   size_t rounded;
   if (!ts_add_size(size ? size : 1, ALIGNMENT - 1, &rounded)) return ts_error_no_memory();
@@ -69,7 +69,7 @@ static ts_status take(ts_arena *arena, size_t size, void **out) {
 }
 
 ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out) {
-  TS_TRY(take(arena, size, out));
+  TS_TRY(ts_arena_take(arena, size, out));
   memset(*out, 0, size);
   return TS_SUCCESS;
 }
@@ -92,7 +92,7 @@ ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_siz
 }
 
 ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out) {
-  TS_TRY(take(arena, size, out));
+  TS_TRY(ts_arena_take(arena, size, out));
   if (size) memcpy(*out, data, size);
   return TS_SUCCESS;
 }

@@ -16,6 +16,8 @@ void ts_arena_deinit(ts_arena *arena);
 /* Takes back all that was handed out, and keeps a chunk for what comes next. */
 void ts_arena_reset(ts_arena *arena);
 ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out);
+/* Not zeroed. */
+ts_status ts_arena_take(ts_arena *arena, size_t size, void **out);
 ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_size, void **out);
 ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out);
 ts_status ts_arena_strdup(ts_arena *arena, const char *text, char **out);

@@ -62,7 +62,7 @@ static void use_at(builder *b, ts_storage_id id, int32_t position) {
 
 static int64_t value_bytes(const builder *b, ts_value_id v) {
   const ts_value *value = ts_graph_value(b->graph, v);
-  return ts_shape_bytes(&value->shape, value->dtype);
+  return ts_shape_bytes(value->shape, value->dtype);
 }
 
 static ts_status result_storage(builder *b, ts_value_id v, ts_storage_id *out) {
@@ -82,11 +82,11 @@ static ts_status name_step(builder *b, ts_step *step, ts_op_id id) {
   if (op->result_count == 0) return TS_SUCCESS;
   const ts_value *v = ts_graph_value(b->graph, op->first_result);
   ts_type *type;
-  size_t dims = (size_t)v->shape.rank * sizeof(*v->shape.dims);
+  size_t dims = (size_t)v->shape->rank * sizeof(*v->shape->dims);
   TS_TRY(ts_arena_alloc(&b->exe->arena, offsetof(ts_type, shape.dims) + dims, (void **)&type));
   type->dtype = v->dtype;
-  type->shape.rank = v->shape.rank;
-  memcpy(type->shape.dims, v->shape.dims, dims);
+  type->shape.rank = v->shape->rank;
+  memcpy(type->shape.dims, v->shape->dims, dims);
   step->type = type;
   return TS_SUCCESS;
 }
@@ -206,7 +206,7 @@ static ts_dims free_dims(int32_t rank, const ts_dims *batch, const ts_dims *cont
 
 /* False when the operands' layout is not a batch of strided matrices. */
 static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
-  const ts_shape *l = &ts_graph_value(g, op->operands[0])->shape, *r = &ts_graph_value(g, op->operands[1])->shape;
+  const ts_shape *l = ts_graph_value(g, op->operands[0])->shape, *r = ts_graph_value(g, op->operands[1])->shape;
   ts_dims lhs_batch = op->attrs->dot.lhs_batch, lhs_contract = op->attrs->dot.lhs_contract;
   ts_dims rhs_batch = op->attrs->dot.rhs_batch, rhs_contract = op->attrs->dot.rhs_contract;
   ts_dims lhs_free = free_dims(l->rank, &lhs_batch, &lhs_contract),
@@ -365,10 +365,10 @@ static ts_status scan_step(builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   const ts_value *x = ts_graph_value(b->graph, op->operands[0]);
   step.scan.dtype = x->dtype;
-  step.scan.shape = x->shape;
+  step.scan.shape = *x->shape;
   step.scan.axis = op->attrs->scan.axis;
   step.scan.reverse = op->attrs->scan.reverse;
-  step.cost_ns = 100 + 2 * ts_shape_elements(&x->shape);
+  step.cost_ns = 100 + 2 * ts_shape_elements(x->shape);
   return TS_VEC_PUSH(&block->steps, step);
 }
 
@@ -377,16 +377,16 @@ static ts_status one_op_graph(const ts_graph *g, ts_op_id id, ts_value_id *map, 
   const ts_op *op = ts_graph_op(g, id);
   for (uint32_t i = 0; i < op->operand_count; i++) {
     const ts_value *v = ts_graph_value(g, op->operands[i]);
-    TS_TRY(ts_graph_add_param(out, TS_ROOT, v->dtype, &v->shape, &map[op->operands[i]]));
+    TS_TRY(ts_graph_add_param(out, TS_ROOT, v->dtype, v->shape, &map[op->operands[i]]));
   }
   TS_TRY(ts_graph_copy_op(g, id, out, TS_ROOT, map));
   return ts_graph_set_results(out, TS_ROOT, &map[op->first_result], 1);
 }
 
 static int64_t reference_cost(const ts_graph *g, const ts_op *op) {
-  int64_t elements = ts_shape_elements(&ts_graph_value(g, op->first_result)->shape);
+  int64_t elements = ts_shape_elements(ts_graph_value(g, op->first_result)->shape);
   for (uint32_t i = 0; i < op->operand_count; i++)
-    elements += ts_shape_elements(&ts_graph_value(g, op->operands[i])->shape);
+    elements += ts_shape_elements(ts_graph_value(g, op->operands[i])->shape);
   return 1000 + 100 * elements;
 }
 

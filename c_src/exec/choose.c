@@ -134,7 +134,7 @@ static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
   ts_scalar known = {0};
   while (op->operands[first] != op->operands[i]) first++;
   bool constant = ts_graph_is_constant(c->graph, op->operands[i], &known);
-  TS_TRY(ts_key_put_type(&c->key, v->dtype, &v->shape));
+  TS_TRY(ts_key_put_type(&c->key, v->dtype, v->shape));
   TS_TRY(put_number(&c->key, first << 1 | constant));
   return constant ? ts_key_put(&c->key, &known.bits, sizeof(known.bits)) : TS_SUCCESS;
 }

@@ -73,7 +73,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
     if (!folds_exactly(graph, &graph->ops.data[i]))
       return ts_error(TS_UNIMPLEMENTED, "%s is not folded", ts_op_name(graph->ops.data[i].code));
   for (size_t i = 0; options->at_hand && i < graph->values.count; i++)
-    if (ts_shape_elements(&graph->values.data[i].shape) > FOLD_AT_HAND)
+    if (ts_shape_elements(graph->values.data[i].shape) > FOLD_AT_HAND)
       return ts_error(TS_CANCELLED, "much has to be folded first");
   return ts_ref_run_until(graph, NULL, 0, ts_pool_default(), options->cancel, out_results);
 }
@@ -84,7 +84,7 @@ static ts_status copy_types(ts_executable *exe, const ts_value_id *values, size_
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, count + 1, out));
   for (size_t i = 0; i < count; i++) {
     const ts_value *v = ts_graph_value(exe->graph, values[i]);
-    (*out)[i] = (ts_type){v->dtype, v->shape};
+    (*out)[i] = (ts_type){v->dtype, *v->shape};
   }
   return TS_SUCCESS;
 }

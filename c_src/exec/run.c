@@ -165,7 +165,7 @@ static ts_status run_reference(ts_run *run, const ts_step *step) {
   ts_status status = TS_SUCCESS;
   for (size_t i = 0; i < root->params.count && !status; i++) {
     const ts_value *v = ts_graph_value(step->reference.graph, root->params.data[i]);
-    status = ts_buffer_wrap(v->dtype, &v->shape, run->base[step->operands[i]], NULL, NULL, &args[i]);
+    status = ts_buffer_wrap(v->dtype, v->shape, run->base[step->operands[i]], NULL, NULL, &args[i]);
   }
   if (!status)
     status = ts_ref_run_until(step->reference.graph, args, root->params.count, run->pool, cancel_flag(run), &result);

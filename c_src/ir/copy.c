@@ -51,8 +51,7 @@ static ts_status copy_params(const ts_graph *from, ts_region_id source, ts_graph
   size_t count = ts_graph_region(from, source)->params.count;
   for (size_t i = 0; i < count; i++) {
     ts_value_id id = ts_graph_region(from, source)->params.data[i];
-    ts_value param = *ts_graph_value(from, id);
-    TS_TRY(ts_graph_add_param(to, target, param.dtype, &param.shape, &map[id]));
+    TS_TRY(ts_graph_add_param_like(to, target, from, id, &map[id]));
   }
   return TS_SUCCESS;
 }

@@ -2,18 +2,20 @@
 
 #include "ir/attrs.h"
 #include "ir/infer.h"
+#include "ir/intern.h"
 
 #include <string.h>
 
 /* ---- life ---- */
 
-ts_status ts_graph_create(ts_graph **out) {
+static ts_status create(ts_intern *base, ts_graph **out) {
   ts_graph *graph;
   ts_region_id root;
   *out = NULL;
   TS_TRY(TS_NEW(&graph));
   ts_arena_init(&graph->arena);
-  ts_status status = ts_graph_set_name(graph, "main");
+  ts_status status = ts_intern_create(base, &graph->intern);
+  if (!status) status = ts_graph_set_name(graph, "main");
   if (!status) status = ts_graph_add_region(graph, &root);
   if (status) {
     ts_graph_destroy(graph);
@@ -23,22 +25,21 @@ ts_status ts_graph_create(ts_graph **out) {
   return TS_SUCCESS;
 }
 
+ts_status ts_graph_create(ts_graph **out) { return create(NULL, out); }
+
+ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out) { return create(from->intern, out); }
+
 void ts_graph_destroy(ts_graph *graph) {
   if (!graph) return;
   for (size_t i = 0; i < graph->ops.count; i++) {
     const ts_op *op = &graph->ops.data[i];
     if (op->code == TS_OP_LITERAL) ts_buffer_release(op->attrs->literal.buffer);
   }
-  for (size_t i = 0; i < graph->regions.count; i++) {
-    ts_region *region = &graph->regions.data[i];
-    TS_VEC_FREE(&region->ops);
-    TS_VEC_FREE(&region->params);
-    TS_VEC_FREE(&region->results);
-  }
   TS_VEC_FREE(&graph->values);
   TS_VEC_FREE(&graph->ops);
   TS_VEC_FREE(&graph->regions);
   ts_arena_deinit(&graph->arena);
+  ts_intern_release(graph->intern);
   ts_free(graph);
 }
 
@@ -52,6 +53,24 @@ ts_status ts_graph_set_name(ts_graph *graph, const char *name) {
 /* ---- regions and parameters ---- */
 
 #define MAKE_ROOM(v, more) TS_VEC_RESERVE((v), (v)->count + (more))
+
+/* A region's lists are in the arena: what they grow out of stays there unused. */
+static ts_status grow_ids(ts_graph *graph, uint32_t **data, size_t *capacity, size_t count, size_t more) {
+  size_t wanted, size;
+  uint32_t *grown;
+  if (!ts_add_size(count, more, &wanted)) return ts_error_no_memory();
+  if (wanted < *capacity + *capacity / 2 + 4) wanted = *capacity + *capacity / 2 + 4;
+  if (!ts_mul_size(wanted, sizeof *grown, &size)) return ts_error_no_memory();
+  TS_TRY(ts_arena_take(&graph->arena, size, (void **)&grown));
+  if (count > 0) memcpy(grown, *data, count * sizeof *grown);
+  *data = grown;
+  *capacity = wanted;
+  return TS_SUCCESS;
+}
+
+#define MAKE_ROOM_IN_REGION(graph, v, more)          \
+  ((v)->capacity - (v)->count >= (more) ? TS_SUCCESS \
+                                        : grow_ids((graph), &(v)->data, &(v)->capacity, (v)->count, (more)))
 
 /* Ids are 32 bits and TS_NO_ID is none. */
 static ts_status check_ids(size_t count, size_t more, const char *what) {
@@ -75,23 +94,43 @@ static ts_status check_open(const ts_graph *graph, ts_region_id region) {
   return TS_SUCCESS;
 }
 
-ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
-                             ts_value_id *out) {
-  TS_TRY(check_open(graph, region));
-  ts_status status = ts_infer_check_type(dtype, shape);
-  if (status) return ts_error_context(status, "parameter");
+static ts_status add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                           ts_value_id *out) {
   ts_region *owner = ts_graph_region(graph, region);
   TS_TRY(check_ids(graph->values.count, 1, "values"));
   TS_TRY(MAKE_ROOM(&graph->values, 1));
-  TS_TRY(MAKE_ROOM(&owner->params, 1));
+  TS_TRY(MAKE_ROOM_IN_REGION(graph, &owner->params, 1));
   *out = (ts_value_id)graph->values.count;
-  graph->values.data[graph->values.count++] = (ts_value){.dtype = dtype,
-                                                         .op = TS_NO_ID,
-                                                         .index = (uint32_t)owner->params.count,
-                                                         .region = region,
-                                                         .shape = ts_shape_make(shape->rank, shape->dims)};
+  graph->values.data[graph->values.count++] = (ts_value){
+      .shape = shape, .dtype = dtype, .op = TS_NO_ID, .index = (uint32_t)owner->params.count, .region = region};
   owner->params.data[owner->params.count++] = *out;
   return TS_SUCCESS;
+}
+
+ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
+                             ts_value_id *out) {
+  const ts_shape *kept;
+  TS_TRY(check_open(graph, region));
+  ts_status status = ts_infer_check_type(dtype, shape);
+  if (status) return ts_error_context(status, "parameter");
+  TS_TRY(ts_intern_shape(graph->intern, shape, &kept));
+  return add_param(graph, region, dtype, kept, out);
+}
+
+/* The shape of a value of `from`, as one of the graph's. */
+static ts_status keep_shape(ts_graph *graph, const ts_graph *from, const ts_shape *shape, const ts_shape **out) {
+  *out = shape;
+  return ts_intern_holds(graph->intern, from->intern) ? TS_SUCCESS : ts_intern_shape_of(graph->intern, shape, out);
+}
+
+ts_status ts_graph_add_param_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_value_id like,
+                                  ts_value_id *out) {
+  const ts_value *value = ts_graph_value(from, like);
+  ts_dtype dtype = value->dtype;
+  const ts_shape *kept;
+  TS_TRY(check_open(graph, region));
+  TS_TRY(keep_shape(graph, from, value->shape, &kept));
+  return add_param(graph, region, dtype, kept, out);
 }
 
 static ts_status check_value(const ts_graph *graph, ts_region_id region, ts_value_id value, const char *who,
@@ -109,7 +148,8 @@ ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_va
   for (size_t i = 0; i < count; i++) TS_TRY(check_value(graph, region, values[i], "return", "result", i));
   ts_region *owner = ts_graph_region(graph, region);
   TS_TRY(check_ids(0, count, "results"));
-  TS_TRY(TS_VEC_RESERVE(&owner->results, count));
+  owner->results.count = 0;
+  TS_TRY(MAKE_ROOM_IN_REGION(graph, &owner->results, count));
   for (size_t i = 0; i < count; i++) owner->results.data[i] = values[i];
   owner->results.count = count;
   owner->finished = true;
@@ -139,34 +179,66 @@ static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_op
 /* What is allocated for an op before the graph changes. */
 typedef struct new_op {
   ts_value_id *operands;
-  ts_attrs *attrs;
+  const ts_attrs *attrs;
+  const ts_shape **shapes; /* of its results */
 } new_op;
 
-static ts_status prepare_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
-                            size_t operand_count, const ts_attrs *attrs, bool canonical, size_t result_count,
-                            new_op *out) {
+static bool has_regions(ts_attr_kind kind) {
+  return kind == TS_ATTR_REDUCE || kind == TS_ATTR_REGIONS || kind == TS_ATTR_FUSION;
+}
+
+ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
+  size_t size = ts_attrs_size(ts_op_attr_kind(code));
+  ts_attrs canonical;
+  const void *kept = NULL;
+  if (size > 0) {
+    memset(&canonical, 0, size); /* padding, too */
+    ts_attrs_canonicalize(code, attrs, &canonical);
+    TS_TRY(ts_intern_bytes(graph->intern, &canonical, size, &kept));
+  }
+  *out = kept;
+  return TS_SUCCESS;
+}
+
+/* Attributes that name regions are the op's own. */
+static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
+  ts_attr_kind kind = ts_op_attr_kind(code);
+  ts_attrs *own;
+  if (!has_regions(kind)) return ts_graph_keep_attrs(graph, code, attrs, out);
+  TS_TRY(ts_arena_alloc(&graph->arena, ts_attrs_size(kind), (void **)&own));
+  ts_attrs_canonicalize(code, attrs, own);
+  *out = own;
+  return TS_SUCCESS;
+}
+
+/* Those of an op of another graph, which are canonical. */
+static ts_status keep_attrs(ts_graph *graph, const ts_graph *from, const ts_op *op, const ts_attrs **out) {
+  const void *kept = op->attrs;
+  if (kept && !ts_intern_holds(graph->intern, from->intern))
+    TS_TRY(ts_intern_bytes_of(graph->intern, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)), &kept));
+  *out = kept;
+  return TS_SUCCESS;
+}
+
+static ts_status prepare_op(ts_graph *graph, ts_region_id region, const ts_value_id *operands, size_t operand_count,
+                            size_t result_count, new_op *out) {
   ts_region *owner = ts_graph_region(graph, region);
   TS_TRY(check_ids(graph->ops.count, 1, "ops"));
   TS_TRY(check_ids(graph->values.count, result_count, "values"));
   TS_TRY(check_ids(0, operand_count, "operands"));
   TS_TRY(MAKE_ROOM(&graph->ops, 1));
   TS_TRY(MAKE_ROOM(&graph->values, result_count));
-  TS_TRY(MAKE_ROOM(&owner->ops, 1));
-  TS_TRY(TS_ARENA_ARRAY(&graph->arena, operand_count, &out->operands));
+  TS_TRY(MAKE_ROOM_IN_REGION(graph, &owner->ops, 1));
+  out->operands = NULL;
+  if (operand_count == 0) return TS_SUCCESS;
+  TS_TRY(ts_arena_take(&graph->arena, operand_count * sizeof *operands, (void **)&out->operands));
   for (size_t i = 0; i < operand_count; i++) out->operands[i] = operands[i];
-  out->attrs = NULL;
-  if (ts_op_attr_kind(code) == TS_ATTR_NONE) return TS_SUCCESS;
-  TS_TRY(ts_arena_alloc(&graph->arena, ts_attrs_size(ts_op_attr_kind(code)), (void **)&out->attrs));
-  if (canonical)
-    memcpy(out->attrs, attrs, ts_attrs_size(ts_op_attr_kind(code)));
-  else
-    ts_attrs_canonicalize(code, attrs, out->attrs);
   return TS_SUCCESS;
 }
 
 /* Cannot fail: prepare_op has made room. */
 static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode code, const new_op *new,
-                             size_t operand_count, const ts_type *types, size_t result_count) {
+                             size_t operand_count, size_t result_count) {
   ts_op_id id = (ts_op_id)graph->ops.count;
   ts_value_id first = (ts_value_id)graph->values.count;
   ts_region *owner = ts_graph_region(graph, region);
@@ -177,21 +249,30 @@ static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode cod
                                                 .first_result = first,
                                                 .operands = new->operands,
                                                 .attrs = new->attrs};
-  for (size_t i = 0; i < result_count; i++) {
-    graph->values.data[graph->values.count++] =
-        (ts_value){.dtype = types[i].dtype, .op = id, .index = (uint32_t)i, .region = region, .shape = types[i].shape};
-  }
   owner->ops.data[owner->ops.count++] = id;
   if (code == TS_OP_LITERAL) ts_buffer_retain(new->attrs->literal.buffer);
   return first;
 }
 
-static void take_regions(ts_graph *graph, ts_region_id region, const ts_value *result, uint32_t height) {
+/* There is room for it. */
+static void commit_result(ts_graph *graph, ts_region_id region, uint32_t index, ts_dtype dtype, const ts_shape *shape) {
+  graph->values.data[graph->values.count++] = (ts_value){
+      .shape = shape, .dtype = dtype, .op = (ts_op_id)graph->ops.count - 1, .index = index, .region = region};
+}
+
+static void take_regions(ts_graph *graph, ts_region_id region, ts_op_id op, uint32_t height) {
   ts_region_id held[2];
-  size_t count = ts_op_regions(ts_graph_op(graph, result->op), held);
-  for (size_t i = 0; i < count; i++) ts_graph_region(graph, held[i])->parent = result->op;
+  size_t count = ts_op_regions(ts_graph_op(graph, op), held);
+  for (size_t i = 0; i < count; i++) ts_graph_region(graph, held[i])->parent = op;
   ts_region *owner = ts_graph_region(graph, region);
   if (height > owner->height) owner->height = height;
+}
+
+static ts_status intern_shapes(ts_graph *graph, const ts_type *types, size_t count, const ts_shape **few, new_op *new) {
+  new->shapes = few;
+  if (count > 1) TS_TRY(ts_arena_alloc_array(&graph->arena, count, sizeof *few, (void **)&new->shapes));
+  for (size_t i = 0; i < count; i++) TS_TRY(ts_intern_shape(graph->intern, &types[i].shape, &new->shapes[i]));
+  return TS_SUCCESS;
 }
 
 static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
@@ -199,12 +280,16 @@ static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, co
                         ts_value_id *out) {
   size_t result_count;
   uint32_t height;
+  const ts_shape *one;
   new_op new;
   TS_TRY(ts_infer(graph, code, operands, operand_count, attrs, max_results, types, &result_count));
   TS_TRY(check_regions(graph, region, code, attrs, &height));
-  TS_TRY(prepare_op(graph, region, code, operands, operand_count, attrs, false, result_count, &new));
-  *out = commit_op(graph, region, code, &new, operand_count, types, result_count);
-  take_regions(graph, region, ts_graph_value(graph, *out), height);
+  TS_TRY(make_attrs(graph, code, attrs, &new.attrs));
+  TS_TRY(intern_shapes(graph, types, result_count, &one, &new));
+  TS_TRY(prepare_op(graph, region, operands, operand_count, result_count, &new));
+  *out = commit_op(graph, region, code, &new, operand_count, result_count);
+  for (size_t i = 0; i < result_count; i++) commit_result(graph, region, (uint32_t)i, types[i].dtype, new.shapes[i]);
+  take_regions(graph, region, (ts_op_id)graph->ops.count - 1, height);
   return TS_SUCCESS;
 }
 
@@ -241,11 +326,17 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
                             const ts_value_id *operands, ts_value_id *out) {
   const ts_op *op = ts_graph_op(from, like);
   const ts_value *result = ts_graph_value(from, op->first_result);
-  ts_type type = {result->dtype, result->shape};
+  ts_opcode code = op->code;
+  uint32_t operand_count = op->operand_count;
+  ts_dtype dtype = result->dtype;
+  const ts_shape *shape;
   new_op new;
   TS_TRY(check_open(graph, region));
-  TS_TRY(prepare_op(graph, region, op->code, operands, op->operand_count, op->attrs, true, 1, &new));
-  *out = commit_op(graph, region, op->code, &new, op->operand_count, &type, 1);
+  TS_TRY(keep_attrs(graph, from, op, &new.attrs));
+  TS_TRY(keep_shape(graph, from, result->shape, &shape));
+  TS_TRY(prepare_op(graph, region, operands, operand_count, 1, &new));
+  *out = commit_op(graph, region, code, &new, operand_count, 1);
+  commit_result(graph, region, 0, dtype, shape);
   return TS_SUCCESS;
 }
 
@@ -256,8 +347,8 @@ ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops) {
 
 ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id id, size_t params, size_t ops) {
   ts_region *region = ts_graph_region(graph, id);
-  TS_TRY(MAKE_ROOM(&region->params, params));
-  return MAKE_ROOM(&region->ops, ops);
+  TS_TRY(MAKE_ROOM_IN_REGION(graph, &region->params, params));
+  return MAKE_ROOM_IN_REGION(graph, &region->ops, ops);
 }
 
 /* ---- shorthands ---- */
@@ -272,18 +363,18 @@ ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_i
                                 ts_value_id *out) {
   TS_TRY(check_value(graph, region, value, "broadcast", "operand", 0));
   const ts_value *operand = ts_graph_value(graph, value);
-  if (ts_shape_equal(&operand->shape, shape)) {
+  if (ts_shape_equal(operand->shape, shape)) {
     *out = value;
     return TS_SUCCESS;
   }
   TS_TRY(ts_shape_check(shape, operand->dtype));
-  int32_t lead = shape->rank - operand->shape.rank;
+  int32_t lead = shape->rank - operand->shape->rank;
   if (lead < 0)
     return ts_error(TS_INVALID_ARGUMENT, "broadcast(%s): the result %s has a smaller rank, expected at least %d",
-                    TS_SHAPE_STR(operand->dtype, &operand->shape), TS_SHAPE_STR(operand->dtype, shape),
-                    operand->shape.rank);
-  ts_attrs attrs = {.broadcast = {.shape = *shape, .axes = {.rank = operand->shape.rank}}};
-  for (int32_t i = 0; i < operand->shape.rank; i++) attrs.broadcast.axes.dims[i] = lead + i;
+                    TS_SHAPE_STR(operand->dtype, operand->shape), TS_SHAPE_STR(operand->dtype, shape),
+                    operand->shape->rank);
+  ts_attrs attrs = {.broadcast = {.shape = *shape, .axes = {.rank = operand->shape->rank}}};
+  for (int32_t i = 0; i < operand->shape->rank; i++) attrs.broadcast.axes.dims[i] = lead + i;
   return ts_graph_add_op(graph, region, TS_OP_BROADCAST, &value, 1, &attrs, out);
 }
 

@@ -53,11 +53,11 @@ typedef struct ts_attrs {
 /* clang-format on */
 
 typedef struct ts_value {
+  const ts_shape *shape; /* of the graph's; values of one graph with equal shapes mostly share it */
   ts_dtype dtype;
   ts_op_id op;    /* who makes it; TS_NO_ID for a region parameter */
   uint32_t index; /* which result or parameter it is */
   ts_region_id region;
-  ts_shape shape;
 } ts_value;
 
 typedef struct ts_op {
@@ -67,7 +67,7 @@ typedef struct ts_op {
   uint32_t result_count;    /* 1 but for control ops */
   ts_value_id first_result; /* results have consecutive ids */
   ts_value_id *operands;
-  const ts_attrs *attrs; /* ts_attrs_size() bytes; NULL for TS_ATTR_NONE */
+  const ts_attrs *attrs; /* ts_attrs_size() bytes, shared by equal ops; NULL for TS_ATTR_NONE */
 } ts_op;
 
 typedef struct ts_region {
@@ -80,7 +80,8 @@ typedef struct ts_region {
 } ts_region;
 
 typedef struct ts_graph {
-  ts_arena arena;
+  ts_arena arena;           /* lists of ids, attributes with regions, the name */
+  struct ts_intern *intern; /* shapes and other attributes */
   TS_VEC(ts_value) values;
   TS_VEC(ts_op) ops;
   TS_VEC(ts_region) regions;
@@ -91,6 +92,9 @@ typedef struct ts_graph {
 
 /* ---- making ---- */
 ts_status ts_graph_create(ts_graph **out);
+/* A new, empty graph that is going to be made from another one: what it has of that one's shapes and attributes is not
+ * copied. Either may go first; nothing may be added to `from` while another thread adds to the new one. */
+ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out);
 void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
 ts_status ts_graph_set_name(ts_graph *graph, const char *name);
 
@@ -101,6 +105,10 @@ ts_status ts_graph_add_region(ts_graph *graph, ts_region_id *out);
 ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
                              ts_value_id *out);
 
+/* The same for a value that another graph has. */
+ts_status ts_graph_add_param_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_value_id like,
+                                  ts_value_id *out);
+
 /* Adds an op at the end of a region: checks operands and attributes, infers
  * the results' types and shapes. `attrs` is copied and may be NULL for
  * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result.
@@ -109,9 +117,12 @@ ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtyp
 ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
                           size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
 /* Adds an op without regions that another graph has, on operands of the same types: so nothing is inferred
- * or checked again. `from` may not be `graph`. */
+ * or checked again. */
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
                             const ts_value_id *operands, ts_value_id *out);
+/* The attributes in their canonical form, as the graph's ops have them: at one address when they are equal. Not for ops
+ * with regions. `*out` is NULL for ops without attributes. */
+ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out);
 /* Makes room for that many more values and ops, so that arrays do not grow step by step. */
 ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops);
 ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id region, size_t params, size_t ops);

@@ -16,7 +16,7 @@ static void format_operands(const ts_infer_call *call, char *out, size_t size) {
       return;
     }
     const ts_value *value = ts_infer_operand(call, i);
-    int written = snprintf(out + used, size - used, "%s%s", comma, TS_SHAPE_STR(value->dtype, &value->shape));
+    int written = snprintf(out + used, size - used, "%s%s", comma, TS_SHAPE_STR(value->dtype, value->shape));
     if (written > 0) used += (size_t)written;
   }
 }
@@ -62,16 +62,16 @@ ts_status ts_infer_same_dtype(const ts_infer_call *call) {
 }
 
 static ts_status same_shape(const ts_infer_call *call) {
-  const ts_shape *first = &ts_infer_operand(call, 0)->shape;
+  const ts_shape *first = ts_infer_operand(call, 0)->shape;
   for (size_t i = 1; i < call->count; i++) {
-    if (!ts_shape_equal(&ts_infer_operand(call, i)->shape, first))
+    if (!ts_shape_equal(ts_infer_operand(call, i)->shape, first))
       return ts_infer_error(call, "the operands' shapes differ, expected equal shapes");
   }
   return TS_SUCCESS;
 }
 
 ts_status ts_infer_check_axis(const ts_infer_call *call, int64_t axis, int64_t lowest) {
-  int32_t rank = ts_infer_operand(call, 0)->shape.rank;
+  int32_t rank = ts_infer_operand(call, 0)->shape->rank;
   if (axis >= lowest && axis < rank) return TS_SUCCESS;
   return ts_infer_error(call, "axis %lld is out of range, expected one of [%lld, %d) for rank %d", (long long)axis,
                         (long long)lowest, rank, rank);
@@ -94,7 +94,7 @@ ts_status ts_infer_check_axes(const ts_infer_call *call, const char *what, const
 }
 
 ts_status ts_infer_check_rank(const ts_infer_call *call, const char *what, const ts_dims *dims) {
-  int32_t rank = ts_infer_operand(call, 0)->shape.rank;
+  int32_t rank = ts_infer_operand(call, 0)->shape->rank;
   if (dims->rank == rank) return TS_SUCCESS;
   return ts_infer_error(call, "%s has %d entries, expected %d, one per dimension of the first operand", what,
                         dims->rank, rank);
@@ -128,7 +128,7 @@ static ts_status infer_source(const ts_infer_call *call, ts_type *out) {
 
 static ts_status elementwise(const ts_infer_call *call, ts_dtype result, ts_type *out) {
   TS_TRY(same_shape(call));
-  *out = (ts_type){result, ts_infer_operand(call, 0)->shape};
+  *out = (ts_type){result, *ts_infer_operand(call, 0)->shape};
   return TS_SUCCESS;
 }
 
@@ -167,19 +167,19 @@ static ts_status infer_reduce(const ts_infer_call *call, ts_type *out) {
   bool is_predicate = call->code == TS_OP_REDUCE_ALL || call->code == TS_OP_REDUCE_ANY;
   const ts_dims *axes = call->code == TS_OP_REDUCE ? &call->attrs->reduce.axes : &call->attrs->axes;
   const ts_value *operand = ts_infer_operand(call, 0);
-  TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape.rank));
+  TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape->rank));
   if (call->code == TS_OP_REDUCE) TS_TRY(ts_infer_reduce_region(call));
   uint32_t reduced = 0;
   for (int32_t i = 0; i < axes->rank; i++) reduced |= 1u << axes->dims[i];
   *out = (ts_type){.dtype = is_predicate ? TS_U8 : operand->dtype};
-  for (int32_t i = 0; i < operand->shape.rank; i++) {
-    if (!(reduced & (1u << i))) out->shape.dims[out->shape.rank++] = operand->shape.dims[i];
+  for (int32_t i = 0; i < operand->shape->rank; i++) {
+    if (!(reduced & (1u << i))) out->shape.dims[out->shape.rank++] = operand->shape->dims[i];
   }
   return TS_SUCCESS;
 }
 
 static ts_status infer_arg_reduce(const ts_infer_call *call, ts_type *out) {
-  ts_shape shape = ts_infer_operand(call, 0)->shape;
+  ts_shape shape = *ts_infer_operand(call, 0)->shape;
   int32_t axis = call->attrs->arg.axis;
   ts_dtype dtype = call->attrs->arg.dtype;
   TS_TRY(ts_infer_check_axis(call, axis, -1));

@@ -11,7 +11,7 @@ static ts_status get_region(const ts_infer_call *call, const char *role, ts_regi
 }
 
 static bool same_type(const ts_value *a, const ts_value *b) {
-  return a->dtype == b->dtype && ts_shape_equal(&a->shape, &b->shape);
+  return a->dtype == b->dtype && ts_shape_equal(a->shape, b->shape);
 }
 
 /* `actual` have the types of the `expected`: the words are for the message. */
@@ -23,7 +23,7 @@ static ts_status check_values(const ts_infer_call *call, const char *role, const
     const ts_value *a = ts_graph_value(call->graph, actual[i]), *e = ts_graph_value(call->graph, expected[i]);
     if (!same_type(a, e))
       return ts_infer_error(call, "%s %zu of the %s is %s, expected %s", what, i, role,
-                            TS_SHAPE_STR(a->dtype, &a->shape), TS_SHAPE_STR(e->dtype, &e->shape));
+                            TS_SHAPE_STR(a->dtype, a->shape), TS_SHAPE_STR(e->dtype, e->shape));
   }
   return TS_SUCCESS;
 }
@@ -44,7 +44,7 @@ static ts_status give_results(const ts_infer_call *call, const ts_region *region
   if (count > max_results) return ts_error(TS_INTERNAL, "%s: no room for %zu results", ts_op_name(call->code), count);
   for (size_t i = 0; i < count; i++) {
     const ts_value *value = ts_graph_value(call->graph, region->results.data[i]);
-    out_types[i] = (ts_type){value->dtype, value->shape};
+    out_types[i] = (ts_type){value->dtype, *value->shape};
   }
   *out_count = count;
   return TS_SUCCESS;
@@ -60,16 +60,17 @@ static ts_status infer_while(const ts_infer_call *call, size_t max_results, ts_t
   if (condition->results.count != 1)
     return ts_infer_error(call, "the condition has %zu results, expected 1", condition->results.count);
   const ts_value *decision = ts_graph_value(call->graph, condition->results.data[0]);
-  if (decision->dtype != TS_U8 || decision->shape.rank != 0)
+  if (decision->dtype != TS_U8 || decision->shape->rank != 0)
     return ts_infer_error(call, "the condition gives %s, expected u8[]",
-                          TS_SHAPE_STR(decision->dtype, &decision->shape));
+                          TS_SHAPE_STR(decision->dtype, decision->shape));
   return give_results(call, body, max_results, out_types, out_count);
 }
 
 static ts_status infer_cond(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
   const ts_region *on_true = NULL, *on_false = NULL;
   const ts_value *predicate = ts_infer_operand(call, 0);
-  if (predicate->dtype != TS_U8 || predicate->shape.rank != 0) return ts_infer_error(call, "expected a predicate u8[]");
+  if (predicate->dtype != TS_U8 || predicate->shape->rank != 0)
+    return ts_infer_error(call, "expected a predicate u8[]");
   TS_TRY(get_region(call, "true branch", call->attrs->regions.regions[0], &on_true));
   TS_TRY(get_region(call, "false branch", call->attrs->regions.regions[1], &on_false));
   TS_TRY(check_params(call, "true branch", on_true, 1));
@@ -103,7 +104,7 @@ ts_status ts_infer_reduce_region(const ts_infer_call *call) {
   const ts_value *init = ts_infer_operand(call, 1);
   const ts_value_id scalars[2] = {call->operands[1], call->operands[1]};
   TS_TRY(ts_infer_same_dtype(call));
-  if (init->shape.rank != 0) return ts_infer_error(call, "expected a scalar initial value");
+  if (init->shape->rank != 0) return ts_infer_error(call, "expected a scalar initial value");
   TS_TRY(get_region(call, "combiner", call->attrs->reduce.region, &region));
   TS_TRY(check_values(call, "combiner", "parameter", region->params.data, region->params.count, scalars, 2));
   return check_values(call, "combiner", "result", region->results.data, region->results.count, scalars, 1);

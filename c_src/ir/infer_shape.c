@@ -6,9 +6,9 @@ static ts_status infer_reshape(const ts_infer_call *call, ts_type *out) {
   *out = (ts_type){operand->dtype, call->attrs->shape};
   ts_status status = ts_shape_check(&out->shape, out->dtype);
   if (status) return ts_error_context(status, "reshape");
-  if (ts_shape_elements(&out->shape) == ts_shape_elements(&operand->shape)) return TS_SUCCESS;
+  if (ts_shape_elements(&out->shape) == ts_shape_elements(operand->shape)) return TS_SUCCESS;
   return ts_infer_error(call, "the result %s has %lld elements, expected %lld", TS_SHAPE_STR(out->dtype, &out->shape),
-                        (long long)ts_shape_elements(&out->shape), (long long)ts_shape_elements(&operand->shape));
+                        (long long)ts_shape_elements(&out->shape), (long long)ts_shape_elements(operand->shape));
 }
 
 static ts_status infer_broadcast(const ts_infer_call *call, ts_type *out) {
@@ -20,7 +20,7 @@ static ts_status infer_broadcast(const ts_infer_call *call, ts_type *out) {
   TS_TRY(ts_infer_check_axes(call, "axes", axes, out->shape.rank));
   TS_TRY(ts_infer_check_rank(call, "axes", axes));
   for (int32_t i = 0; i < axes->rank; i++) {
-    int64_t from = operand->shape.dims[i], to = out->shape.dims[axes->dims[i]];
+    int64_t from = operand->shape->dims[i], to = out->shape.dims[axes->dims[i]];
     if (from != 1 && from != to)
       return ts_infer_error(call, "dimension %d has size %lld, expected 1 or %lld for axis %lld of the result %s", i,
                             (long long)from, (long long)to, (long long)axes->dims[i],
@@ -32,17 +32,17 @@ static ts_status infer_broadcast(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_transpose(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
   const ts_dims *axes = &call->attrs->axes;
-  TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape.rank));
+  TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape->rank));
   TS_TRY(ts_infer_check_rank(call, "axes", axes));
-  *out = (ts_type){operand->dtype, operand->shape};
-  for (int32_t i = 0; i < axes->rank; i++) out->shape.dims[i] = operand->shape.dims[axes->dims[i]];
+  *out = (ts_type){operand->dtype, *operand->shape};
+  for (int32_t i = 0; i < axes->rank; i++) out->shape.dims[i] = operand->shape->dims[axes->dims[i]];
   return TS_SUCCESS;
 }
 
 static ts_status infer_reverse(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
-  TS_TRY(ts_infer_check_axes(call, "axes", &call->attrs->axes, operand->shape.rank));
-  *out = (ts_type){operand->dtype, operand->shape};
+  TS_TRY(ts_infer_check_axes(call, "axes", &call->attrs->axes, operand->shape->rank));
+  *out = (ts_type){operand->dtype, *operand->shape};
   return TS_SUCCESS;
 }
 
@@ -53,9 +53,9 @@ static ts_status infer_slice(const ts_infer_call *call, ts_type *out) {
   TS_TRY(ts_infer_check_rank(call, "start", start));
   TS_TRY(ts_infer_check_rank(call, "limit", limit));
   TS_TRY(ts_infer_check_rank(call, "stride", stride));
-  *out = (ts_type){operand->dtype, operand->shape};
+  *out = (ts_type){operand->dtype, *operand->shape};
   for (int32_t i = 0; i < start->rank; i++) {
-    int64_t from = start->dims[i], to = limit->dims[i], step = stride->dims[i], size = operand->shape.dims[i];
+    int64_t from = start->dims[i], to = limit->dims[i], step = stride->dims[i], size = operand->shape->dims[i];
     if (from < 0 || from > to || to > size)
       return ts_infer_error(call, "dimension %d is sliced from %lld to %lld, expected 0 <= start <= limit <= %lld", i,
                             (long long)from, (long long)to, (long long)size);
@@ -76,11 +76,11 @@ static ts_status infer_pad(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
   const ts_dims *low = &call->attrs->pad.low, *high = &call->attrs->pad.high, *interior = &call->attrs->pad.interior;
   TS_TRY(ts_infer_same_dtype(call));
-  if (ts_infer_operand(call, 1)->shape.rank != 0) return ts_infer_error(call, "expected a scalar padding value");
+  if (ts_infer_operand(call, 1)->shape->rank != 0) return ts_infer_error(call, "expected a scalar padding value");
   TS_TRY(ts_infer_check_rank(call, "low", low));
   TS_TRY(ts_infer_check_rank(call, "high", high));
   TS_TRY(ts_infer_check_rank(call, "interior", interior));
-  *out = (ts_type){operand->dtype, operand->shape};
+  *out = (ts_type){operand->dtype, *operand->shape};
   for (int32_t i = 0; i < low->rank; i++) {
     int64_t *size = &out->shape.dims[i];
     if (interior->dims[i] < 0)
@@ -107,10 +107,10 @@ static ts_status infer_concatenate(const ts_infer_call *call, ts_type *out) {
   int32_t axis = call->attrs->axis;
   TS_TRY(ts_infer_same_dtype(call));
   TS_TRY(ts_infer_check_axis(call, axis, 0));
-  *out = (ts_type){first->dtype, first->shape};
+  *out = (ts_type){first->dtype, *first->shape};
   for (size_t i = 1; i < call->count; i++) {
-    const ts_shape *shape = &ts_infer_operand(call, i)->shape;
-    if (!same_but_axis(shape, &first->shape, axis))
+    const ts_shape *shape = ts_infer_operand(call, i)->shape;
+    if (!same_but_axis(shape, first->shape, axis))
       return ts_infer_error(call, "operand %zu is %s, expected the dimensions of the first but for axis %d", i,
                             TS_SHAPE_STR(first->dtype, shape), axis);
     if (!ts_add_i64(out->shape.dims[axis], shape->dims[axis], &out->shape.dims[axis]))
@@ -136,22 +136,22 @@ ts_status ts_infer_shape_op(const ts_infer_call *call, ts_type *out) {
 
 /* Operands from `first` on are scalar integers, one per dimension of operand 0. */
 static ts_status check_starts(const ts_infer_call *call, size_t first) {
-  size_t rank = (size_t)ts_infer_operand(call, 0)->shape.rank;
+  size_t rank = (size_t)ts_infer_operand(call, 0)->shape->rank;
   if (call->count != first + rank)
     return ts_infer_error(call, "%zu operands, expected %zu: one start per dimension of the first", call->count,
                           first + rank);
   for (size_t i = first; i < call->count; i++) {
     const ts_value *start = ts_infer_operand(call, i);
-    if (start->shape.rank != 0 || !ts_dtype_is_integer(start->dtype))
+    if (start->shape->rank != 0 || !ts_dtype_is_integer(start->dtype))
       return ts_infer_error(call, "start %zu is %s, expected a scalar integer", i - first,
-                            TS_SHAPE_STR(start->dtype, &start->shape));
+                            TS_SHAPE_STR(start->dtype, start->shape));
   }
   return TS_SUCCESS;
 }
 
 /* The window that is read or written lies within the operand, so that clamping can make it fit. */
 static ts_status check_window(const ts_infer_call *call, const ts_dims *sizes) {
-  const ts_shape *shape = &ts_infer_operand(call, 0)->shape;
+  const ts_shape *shape = ts_infer_operand(call, 0)->shape;
   TS_TRY(ts_infer_check_rank(call, "the window", sizes));
   for (int32_t i = 0; i < sizes->rank; i++) {
     if (sizes->dims[i] < 0 || sizes->dims[i] > shape->dims[i])
@@ -176,8 +176,8 @@ static ts_status infer_put_slice(const ts_infer_call *call, ts_type *out) {
     return ts_infer_error(call, "the update's type is %s, expected %s", ts_dtype_name(update->dtype),
                           ts_dtype_name(operand->dtype));
   TS_TRY(check_starts(call, 2));
-  TS_TRY(check_window(call, &update->shape));
-  *out = (ts_type){operand->dtype, operand->shape};
+  TS_TRY(check_window(call, update->shape));
+  *out = (ts_type){operand->dtype, *operand->shape};
   return TS_SUCCESS;
 }
 
@@ -187,14 +187,14 @@ static ts_status check_take(const ts_infer_call *call) {
   int32_t axis = call->attrs->axis;
   TS_TRY(ts_infer_check_axis(call, axis, 0));
   if (!ts_dtype_is_integer(indices->dtype)) return ts_infer_error(call, "expected indices of an integer type");
-  if (operand->shape.dims[axis] == 0 && ts_shape_elements(&indices->shape) > 0)
+  if (operand->shape->dims[axis] == 0 && ts_shape_elements(indices->shape) > 0)
     return ts_infer_error(call, "axis %d is empty, expected at least one element to take", axis);
   return TS_SUCCESS;
 }
 
 static ts_status infer_take(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
-  const ts_shape *from = &operand->shape, *indices = &ts_infer_operand(call, 1)->shape;
+  const ts_shape *from = operand->shape, *indices = ts_infer_operand(call, 1)->shape;
   int32_t axis = call->attrs->axis;
   TS_TRY(check_take(call));
   if (from->rank - 1 + indices->rank > TS_MAX_RANK)
@@ -211,9 +211,9 @@ static ts_status infer_take(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_take_along(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0), *indices = ts_infer_operand(call, 1);
   TS_TRY(check_take(call));
-  if (!same_but_axis(&indices->shape, &operand->shape, call->attrs->axis))
+  if (!same_but_axis(indices->shape, operand->shape, call->attrs->axis))
     return ts_infer_error(call, "expected indices with the operand's dimensions but for axis %d", call->attrs->axis);
-  *out = (ts_type){operand->dtype, indices->shape};
+  *out = (ts_type){operand->dtype, *indices->shape};
   return TS_SUCCESS;
 }
 
@@ -238,7 +238,7 @@ static uint32_t axis_mask(const ts_dims *axes) {
 /* Axes of one side: in range, distinct, and none both contracted and batched. */
 static ts_status check_dot_side(const ts_infer_call *call, const char *side, size_t operand, const ts_dims *contract,
                                 const ts_dims *batch) {
-  int32_t rank = ts_infer_operand(call, operand)->shape.rank;
+  int32_t rank = ts_infer_operand(call, operand)->shape->rank;
   TS_TRY(ts_infer_check_axes(call, side, contract, rank));
   TS_TRY(ts_infer_check_axes(call, side, batch, rank));
   if (axis_mask(contract) & axis_mask(batch))
@@ -250,8 +250,8 @@ static ts_status check_dot_pairs(const ts_infer_call *call, const char *what, co
   if (lhs->rank != rhs->rank)
     return ts_infer_error(call, "%d left and %d right %s axes, expected as many", lhs->rank, rhs->rank, what);
   for (int32_t i = 0; i < lhs->rank; i++) {
-    int64_t left = ts_infer_operand(call, 0)->shape.dims[lhs->dims[i]];
-    int64_t right = ts_infer_operand(call, 1)->shape.dims[rhs->dims[i]];
+    int64_t left = ts_infer_operand(call, 0)->shape->dims[lhs->dims[i]];
+    int64_t right = ts_infer_operand(call, 1)->shape->dims[rhs->dims[i]];
     if (left != right)
       return ts_infer_error(call, "%s axes %lld and %lld have sizes %lld and %lld, expected equal sizes", what,
                             (long long)lhs->dims[i], (long long)rhs->dims[i], (long long)left, (long long)right);
@@ -280,9 +280,9 @@ ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out) {
   TS_TRY(check_dot_pairs(call, "batch", lhs_batch, rhs_batch));
   *out = (ts_type){.dtype = lhs->dtype};
   for (int32_t i = 0; i < lhs_batch->rank; i++)
-    out->shape.dims[out->shape.rank++] = lhs->shape.dims[lhs_batch->dims[i]];
-  if (!append_free(&lhs->shape, lhs_contract, lhs_batch, &out->shape) ||
-      !append_free(&rhs->shape, rhs_contract, rhs_batch, &out->shape))
+    out->shape.dims[out->shape.rank++] = lhs->shape->dims[lhs_batch->dims[i]];
+  if (!append_free(lhs->shape, lhs_contract, lhs_batch, &out->shape) ||
+      !append_free(rhs->shape, rhs_contract, rhs_batch, &out->shape))
     return ts_infer_error(call, "the result's rank exceeds %d", TS_MAX_RANK);
   return TS_SUCCESS;
 }

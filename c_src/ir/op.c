@@ -2,14 +2,7 @@
 
 #include <string.h>
 
-typedef struct op_row {
-  const char *name;
-  int operands;
-  ts_op_class op_class;
-  ts_attr_kind attrs;
-} op_row;
-
-static const op_row rows[] = {
+const ts_op_row ts_op_rows[] = {
 #define TS_OP(e, t, n, c, a) {t, n, TS_CLASS_##c, TS_ATTR_##a},
 #include "ir/op.def"
 #undef TS_OP
@@ -17,21 +10,17 @@ static const op_row rows[] = {
 
 static bool in_table(ts_opcode op) { return (unsigned)op < TS_OP_COUNT; }
 
-const char *ts_op_name(ts_opcode op) { return in_table(op) ? rows[op].name : "?"; }
+const char *ts_op_name(ts_opcode op) { return in_table(op) ? ts_op_rows[op].name : "?"; }
 
 ts_opcode ts_op_from_name(const char *name, size_t length) {
   for (int op = 0; op < TS_OP_COUNT; op++) {
-    const char *candidate = rows[op].name;
+    const char *candidate = ts_op_rows[op].name;
     if (strncmp(candidate, name, length) == 0 && candidate[length] == '\0') return (ts_opcode)op;
   }
   return TS_OP_COUNT;
 }
 
-int ts_op_operands(ts_opcode op) { return in_table(op) ? rows[op].operands : 0; }
-
-ts_op_class ts_op_get_class(ts_opcode op) { return in_table(op) ? rows[op].op_class : TS_CLASS_SOURCE; }
-
-ts_attr_kind ts_op_attr_kind(ts_opcode op) { return in_table(op) ? rows[op].attrs : TS_ATTR_NONE; }
+int ts_op_operands(ts_opcode op) { return in_table(op) ? ts_op_rows[op].operands : 0; }
 
 bool ts_op_is_elementwise(ts_opcode op) {
   switch (ts_op_get_class(op)) {

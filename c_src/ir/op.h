@@ -57,12 +57,25 @@ typedef enum ts_attr_kind {
   TS_ATTR_FUSION
 } ts_attr_kind;
 
+/* What op.def says of each op. */
+typedef struct ts_op_row {
+  const char *name;
+  int operands;
+  ts_op_class op_class;
+  ts_attr_kind attrs;
+} ts_op_row;
+extern const ts_op_row ts_op_rows[];
+
 const char *ts_op_name(ts_opcode op);
 /* TS_OP_COUNT when there is none of that name. */
 ts_opcode ts_op_from_name(const char *name, size_t length);
 int ts_op_operands(ts_opcode op); /* -1: varies */
-ts_op_class ts_op_get_class(ts_opcode op);
-ts_attr_kind ts_op_attr_kind(ts_opcode op);
+static inline ts_op_class ts_op_get_class(ts_opcode op) {
+  return (unsigned)op < TS_OP_COUNT ? ts_op_rows[op].op_class : TS_CLASS_SOURCE;
+}
+static inline ts_attr_kind ts_op_attr_kind(ts_opcode op) {
+  return (unsigned)op < TS_OP_COUNT ? ts_op_rows[op].attrs : TS_ATTR_NONE;
+}
 /* One result element from the operand elements at the same index. */
 bool ts_op_is_elementwise(ts_opcode op);
 bool ts_op_is_commutative(ts_opcode op);

@@ -281,9 +281,9 @@ static ts_status parse_op_text(parser *p, op_text *op) {
 }
 
 static ts_status check_declared(const ts_type *type, const ts_value *value) {
-  if (type->dtype == value->dtype && ts_shape_equal(&type->shape, &value->shape)) return TS_SUCCESS;
+  if (type->dtype == value->dtype && ts_shape_equal(&type->shape, value->shape)) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "the result is said to be %s, expected %s",
-                  TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, &value->shape));
+                  TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, value->shape));
 }
 
 /* The text's result types agree with the inferred ones. */

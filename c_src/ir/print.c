@@ -36,7 +36,7 @@ static void print_value_type(printer *p, ts_value_id id) {
     return;
   }
   const ts_value *value = ts_graph_value(p->graph, id);
-  print_type(p, value->dtype, &value->shape);
+  print_type(p, value->dtype, value->shape);
 }
 
 static void print_number(printer *p, uint32_t number) {

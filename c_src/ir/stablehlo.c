@@ -127,7 +127,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
 static ts_status print_op(hlo *h, const ts_op *op) {
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return print_control(h, op);
   const ts_value *value = ts_graph_value(h->graph, op->first_result);
-  hlo_call call = {.h = h, .op = op, .element = value->dtype, .shape = &value->shape};
+  hlo_call call = {.h = h, .op = op, .element = value->dtype, .shape = value->shape};
   hlo_value result;
   TS_TRY(print_simple(&call, &result));
   h->names[op->first_result] = result.name;

@@ -54,7 +54,7 @@ const char *hlo_dims_format(const ts_dims *dims, const char *before, const char 
 
 hlo_value hlo_get(const hlo *h, ts_value_id id) {
   const ts_value *value = ts_graph_value(h->graph, id);
-  return (hlo_value){.name = h->names[id], .element = value->dtype, .shape = value->shape};
+  return (hlo_value){.name = h->names[id], .element = value->dtype, .shape = *value->shape};
 }
 
 hlo_value hlo_operand(const hlo_call *call, uint32_t i) { return hlo_get(call->h, call->op->operands[i]); }

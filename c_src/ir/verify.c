@@ -32,7 +32,7 @@ static ts_status define(verifier *v, ts_value_id id, ts_op_id op, size_t index, 
     return broken("a value does not know who defines it");
   if (!ts_dtype_supported(value->dtype))
     return ts_error(TS_UNIMPLEMENTED, "type %s is not supported yet", ts_dtype_name(value->dtype));
-  TS_TRY(ts_shape_check(&value->shape, value->dtype));
+  TS_TRY(ts_shape_check(value->shape, value->dtype));
   v->defined[id] = true;
   return TS_SUCCESS;
 }
@@ -47,8 +47,8 @@ static ts_status check_types(const verifier *v, const ts_op *op) {
   if (!status && count != op->result_count) status = broken("has another number of results than inferred");
   for (size_t i = 0; !status && i < count; i++) {
     const ts_value *value = ts_graph_value(v->graph, op->first_result + (ts_value_id)i);
-    if (value->dtype != types[i].dtype || !ts_shape_equal(&value->shape, &types[i].shape))
-      status = ts_error(TS_INTERNAL, "result %zu is %s, inferred %s", i, TS_SHAPE_STR(value->dtype, &value->shape),
+    if (value->dtype != types[i].dtype || !ts_shape_equal(value->shape, &types[i].shape))
+      status = ts_error(TS_INTERNAL, "result %zu is %s, inferred %s", i, TS_SHAPE_STR(value->dtype, value->shape),
                         TS_SHAPE_STR(types[i].dtype, &types[i].shape));
   }
   ts_free(types);

@@ -61,7 +61,7 @@ ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out) {
 /* ---- ops that write parts ---- */
 
 static ts_status lower_concatenate(ts_lowering *l, const ts_op *op) {
-  const ts_shape *result = &ts_graph_value(l->graph, op->first_result)->shape;
+  const ts_shape *result = ts_graph_value(l->graph, op->first_result)->shape;
   int64_t strides[TS_MAX_RANK], offset = 0;
   ts_shape_strides(result, strides);
   for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -84,11 +84,11 @@ static void surviving(int64_t size, int64_t low, int64_t step, int64_t limit, in
 }
 
 static ts_status lower_pad(ts_lowering *l, const ts_op *op) {
-  const ts_shape *to = &ts_graph_value(l->graph, op->first_result)->shape;
+  const ts_shape *to = ts_graph_value(l->graph, op->first_result)->shape;
   ts_program_root fill = ts_program_root_whole(l->graph, op->first_result, 0), part = fill;
   fill.value = op->operands[1];
   part.value = op->operands[0];
-  part.shape = ts_graph_value(l->graph, op->operands[0])->shape;
+  part.shape = *ts_graph_value(l->graph, op->operands[0])->shape;
   for (int32_t d = 0; d < to->rank; d++) {
     int64_t low = op->attrs->pad.low.dims[d], step = op->attrs->pad.interior.dims[d] + 1;
     surviving(part.shape.dims[d], low, step, to->dims[d], &part.skip[d], &part.shape.dims[d]);
@@ -110,8 +110,8 @@ static bool add_known_start(const ts_graph *graph, ts_value_id start, int64_t li
 /* The starts move the store's address. */
 static ts_status start_terms(ts_lowering *l, ts_access *to) {
   const ts_op *op = l->op;
-  const ts_shape *whole = &ts_graph_value(l->graph, op->operands[0])->shape;
-  const ts_shape *part = &ts_graph_value(l->graph, op->operands[1])->shape;
+  const ts_shape *whole = ts_graph_value(l->graph, op->operands[0])->shape;
+  const ts_shape *part = ts_graph_value(l->graph, op->operands[1])->shape;
   int64_t strides[TS_MAX_RANK];
   ts_dynamic_term *terms;
   TS_TRY(TS_ARENA_ARRAY(l->arena, (size_t)whole->rank, &terms));
@@ -159,7 +159,7 @@ static ts_scalar identity(ts_opcode op, ts_dtype dtype) {
 
 static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   const ts_value *result = ts_graph_value(l->graph, op->first_result);
-  ts_program p = {.loops = {1, {ts_shape_elements(&result->shape)}}, .kept = 1};
+  ts_program p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
   ts_program_node node = {
       .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
   ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
@@ -193,7 +193,7 @@ static ts_status lower_single(ts_lowering *l) {
   default: break;
   }
   if (is_reduction(op->code)) {
-    if (ts_shape_elements(&ts_graph_value(l->graph, op->operands[0])->shape) == 0) return lower_identity(l, op);
+    if (ts_shape_elements(ts_graph_value(l->graph, op->operands[0])->shape) == 0) return lower_identity(l, op);
     spec.reduce = ts_graph_value(l->graph, op->first_result)->op;
   }
   return add_spec(l, &spec);
@@ -278,7 +278,7 @@ static bool can_share(const ts_lowering *l, int32_t output, uint32_t operand) {
 
 static int64_t value_bytes(const ts_graph *graph, ts_value_id value) {
   const ts_value *v = ts_graph_value(graph, value);
-  return ts_shape_bytes(&v->shape, v->dtype);
+  return ts_shape_bytes(v->shape, v->dtype);
 }
 
 static void find_inplace(const ts_lowering *l, bool *inplace) {
@@ -333,7 +333,7 @@ static ts_status finish(ts_lowering *l, const ts_lower_hook *hook, ts_lowered *o
 
 static bool all_empty(const ts_graph *graph, const ts_op *op) {
   for (uint32_t i = 0; i < op->result_count; i++) {
-    if (ts_shape_elements(&ts_graph_value(graph, op->first_result + i)->shape) != 0) return false;
+    if (ts_shape_elements(ts_graph_value(graph, op->first_result + i)->shape) != 0) return false;
   }
   return true;
 }
@@ -381,16 +381,16 @@ bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id) {
   const ts_op *op = ts_graph_op(graph, id);
   if (op->operand_count == 0 || op->result_count != 1) return false;
   const ts_value *from = ts_graph_value(graph, op->operands[0]), *to = ts_graph_value(graph, op->first_result);
-  bool same_size = ts_shape_elements(&from->shape) == ts_shape_elements(&to->shape);
+  bool same_size = ts_shape_elements(from->shape) == ts_shape_elements(to->shape);
   switch (op->code) {
   case TS_OP_RESHAPE:
   case TS_OP_BITCAST: return true;
   case TS_OP_CONVERT: return from->dtype == to->dtype;
-  case TS_OP_TRANSPOSE: return keeps_order(&from->shape, &op->attrs->axes);
-  case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(&from->shape, &op->attrs->broadcast.axes);
-  case TS_OP_REVERSE: return reverses_nothing(&from->shape, &op->attrs->axes);
+  case TS_OP_TRANSPOSE: return keeps_order(from->shape, &op->attrs->axes);
+  case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(from->shape, &op->attrs->broadcast.axes);
+  case TS_OP_REVERSE: return reverses_nothing(from->shape, &op->attrs->axes);
   case TS_OP_SLICE:
-  case TS_OP_DYNAMIC_SLICE: return ts_shape_equal(&from->shape, &to->shape);
+  case TS_OP_DYNAMIC_SLICE: return ts_shape_equal(from->shape, to->shape);
   case TS_OP_CONCATENATE: return op->operand_count == 1;
   default: return false;
   }

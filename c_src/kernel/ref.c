@@ -125,7 +125,7 @@ static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *oper
     return TS_SUCCESS;
   }
   const ts_value *value = ts_graph_value(in->graph, op->first_result);
-  TS_TRY(ts_buffer_create(in->pool, value->dtype, &value->shape, &results[0]));
+  TS_TRY(ts_buffer_create(in->pool, value->dtype, value->shape, &results[0]));
   return compute(in, &(ts_ref_call){.op = op, .operands = operands, .result = results[0], .cancel = in->cancel});
 }
 
@@ -178,9 +178,9 @@ static ts_status check_args(const ts_graph *graph, ts_buffer *const *args, size_
   }
   for (size_t i = 0; i < arg_count; i++) {
     const ts_value *param = ts_graph_value(graph, root->params.data[i]);
-    if (args[i]->dtype == param->dtype && ts_shape_equal(&args[i]->shape, &param->shape)) continue;
+    if (args[i]->dtype == param->dtype && ts_shape_equal(&args[i]->shape, param->shape)) continue;
     return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, expected %s", i + 1,
-                    TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(param->dtype, &param->shape));
+                    TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(param->dtype, param->shape));
   }
   return TS_SUCCESS;
 }

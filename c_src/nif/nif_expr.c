@@ -102,8 +102,8 @@ static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts
                     region->results.count, example->count);
   const ts_value *made = ts_graph_value(rule->graph, region->results.data[0]);
   const ts_type *form = &e->forms.data[example->form];
-  if (made->dtype == form->dtype && ts_shape_equal(&made->shape, &form->shape)) return TS_SUCCESS;
-  return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, &made->shape),
+  if (made->dtype == form->dtype && ts_shape_equal(made->shape, &form->shape)) return TS_SUCCESS;
+  return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, made->shape),
                   TS_SHAPE_STR(form->dtype, &form->shape));
 }
 
@@ -113,8 +113,8 @@ static ts_status check_operands(const ts_expr *e, const ts_expr_rule *rule, cons
   for (uint32_t i = 0; i < example->count; i++) {
     const ts_value *param = ts_graph_value(rule->graph, region->params.data[i]);
     const ts_type *form = &e->forms.data[e->values.data[e->uses.data[example->first + i]].form];
-    if (param->dtype != form->dtype || !ts_shape_equal(&param->shape, &form->shape))
-      return ts_error(TS_INTERNAL, "a rule takes %s, expected %s", TS_SHAPE_STR(param->dtype, &param->shape),
+    if (param->dtype != form->dtype || !ts_shape_equal(param->shape, &form->shape))
+      return ts_error(TS_INTERNAL, "a rule takes %s, expected %s", TS_SHAPE_STR(param->dtype, param->shape),
                       TS_SHAPE_STR(form->dtype, &form->shape));
   }
   return TS_SUCCESS;

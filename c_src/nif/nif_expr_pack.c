@@ -97,7 +97,7 @@ static ts_status get_graph(unpacker *u, ts_graph **out) {
 
 static ts_status add_form(unpacker *u, const ts_graph *graph, ts_value_id value) {
   const ts_value *v = ts_graph_value(graph, value);
-  return TS_VEC_PUSH(&u->e.forms, ((ts_type){v->dtype, v->shape}));
+  return TS_VEC_PUSH(&u->e.forms, ((ts_type){v->dtype, *v->shape}));
 }
 
 /* Forms: of what each rule makes, and then of each parameter. */
@@ -136,7 +136,7 @@ static ts_status get_operand(unpacker *u, const ts_expr_rule *rule, ts_value_id 
   TS_TRY(get_use(u, &use));
   const ts_type *form = &u->e.forms.data[u->e.values.data[use].form];
   const ts_value *v = ts_graph_value(rule->graph, param);
-  if (v->dtype != form->dtype || !ts_shape_equal(&v->shape, &form->shape)) return damaged();
+  if (v->dtype != form->dtype || !ts_shape_equal(v->shape, &form->shape)) return damaged();
   return TS_VEC_PUSH(&u->e.uses, use);
 }
 

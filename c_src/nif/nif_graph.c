@@ -146,7 +146,7 @@ static ts_status bring_in(ts_nif_builder *b, ts_region_id region, ts_value_id ou
   }
   /* Room first: a parameter without its record would be one too many. */
   TS_TRY(TS_VEC_RESERVE(&info->captures, info->captures.count + 1));
-  TS_TRY(ts_graph_add_param(b->graph, region, v.dtype, &v.shape, out));
+  TS_TRY(ts_graph_add_param(b->graph, region, v.dtype, v.shape, out));
   info->captures.data[info->captures.count++] = (capture){outer, *out};
   return TS_SUCCESS;
 }
@@ -158,7 +158,7 @@ static ts_status resolve(ts_nif_builder *b, ts_region_id region, ts_value_id val
   *out = value;
   if (v.region == region) return TS_SUCCESS;
   if (ts_graph_is_constant(b->graph, value, &scalar))
-    return ts_graph_constant(b->graph, region, v.dtype, &v.shape, scalar, out);
+    return ts_graph_constant(b->graph, region, v.dtype, v.shape, scalar, out);
   ts_region_id parent = b->regions.data[region].parent;
   if (parent == TS_NO_ID) return ts_error(TS_INTERNAL, "a value's region does not enclose its user");
   TS_TRY(resolve(b, parent, value, out));
@@ -176,7 +176,7 @@ static ts_status use_value(ts_nif_builder *b, ts_value_id value, ts_value_id *ou
 static ERL_NIF_TERM value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id) {
   const ts_value *v = ts_graph_value(b->graph, id);
   ERL_NIF_TERM ref = enif_make_list_cell(env, b->self, enif_make_uint(env, id));
-  return enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(v->dtype), ts_nif_shape(env, &v->shape));
+  return enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(v->dtype), ts_nif_shape(env, v->shape));
 }
 
 /* ---- operands ---- */
@@ -233,7 +233,7 @@ static ts_status get_operand(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM ter
   TS_TRY(get_value(env, b, term, ref, &out->value));
   const ts_value *v = ts_graph_value(b->graph, out->value);
   out->dtype = v->dtype;
-  out->shape = v->shape;
+  out->shape = *v->shape;
   return TS_SUCCESS;
 }
 

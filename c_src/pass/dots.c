@@ -42,7 +42,7 @@ static void read_through_transpose(const ts_graph *g, side *s) {
   const ts_value *v = ts_graph_value(g, s->value);
   if (v->op == TS_NO_ID || ts_graph_op(g, v->op)->code != TS_OP_TRANSPOSE) return;
   const ts_op *op = ts_graph_op(g, v->op);
-  ts_dims free = free_dims(s, v->shape.rank), moved = apply(&op->attrs->axes, &free);
+  ts_dims free = free_dims(s, v->shape->rank), moved = apply(&op->attrs->axes, &free);
   if (!is_ascending(&moved)) return;
   *s = (side){op->operands[0], apply(&op->attrs->axes, &s->batch), apply(&op->attrs->axes, &s->contract)};
 }
@@ -59,7 +59,7 @@ static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_d
 }
 
 static bool is_strided(const ts_graph *g, const side *s) {
-  const ts_shape *shape = &ts_graph_value(g, s->value)->shape;
+  const ts_shape *shape = ts_graph_value(g, s->value)->shape;
   ts_dims free = free_dims(s, shape->rank);
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
@@ -77,7 +77,7 @@ static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
 
 static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
   if (is_strided(rules->to, s)) return TS_SUCCESS;
-  ts_dims free = free_dims(s, ts_graph_value(rules->to, s->value)->shape.rank), kept;
+  ts_dims free = free_dims(s, ts_graph_value(rules->to, s->value)->shape->rank), kept;
   side out = {0};
   ts_attrs attrs = {0};
   append(&attrs.axes, &s->batch, &out.batch);
@@ -122,7 +122,8 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   const ts_op *dot = ts_graph_op(rw->from, product->op);
   if (dot->code != TS_OP_DOT) return NULL;
   int32_t batch = dot->attrs->dot.lhs_batch.rank;
-  int32_t lhs_free = ts_graph_value(rw->from, dot->operands[0])->shape.rank - batch - dot->attrs->dot.lhs_contract.rank;
+  int32_t lhs_free =
+      ts_graph_value(rw->from, dot->operands[0])->shape->rank - batch - dot->attrs->dot.lhs_contract.rank;
   return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
 }
 

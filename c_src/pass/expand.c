@@ -35,7 +35,7 @@ static ts_status add_index(expansion *e, ts_region_id region, int64_t value, ts_
 
 /* Reduced dims first, as one. */
 static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) {
-  const ts_shape *shape = &ts_graph_value(e->rw->from, e->op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(e->rw->from, e->op->operands[0])->shape;
   const ts_dims *axes = &e->op->attrs->reduce.axes;
   bool goes[TS_MAX_RANK] = {0};
   ts_attrs attrs = {0};

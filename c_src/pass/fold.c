@@ -24,7 +24,7 @@ static bool may_fold(const ts_rule_call *call) {
   if (!options->evaluate || op->operand_count == 0 || op->code == TS_OP_REDUCE) return false;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     const ts_value *v = ts_graph_value(g, op->operands[i]);
-    if (!is_known(g, op->operands[i]) || ts_shape_bytes(&v->shape, v->dtype) > limit) return false;
+    if (!is_known(g, op->operands[i]) || ts_shape_bytes(v->shape, v->dtype) > limit) return false;
   }
   return ts_shape_bytes(call->shape, call->dtype) <= limit;
 }

@@ -30,7 +30,7 @@ static ts_status resolve(ts_rewrite *rw, ts_value_id value, ts_value_id *out) {
       TS_TRY(copy_inside(rw, v->op));
     } else {
       ts_value_id param;
-      TS_TRY(ts_graph_add_param(rw->to, f->region, v->dtype, &v->shape, &param));
+      TS_TRY(ts_graph_add_param_like(rw->to, f->region, rw->from, value, &param));
       TS_TRY(TS_VEC_PUSH(&f->operands, rw->map[value]));
       set_inside(f, value, param);
     }
@@ -114,12 +114,12 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
 static bool is_scalar_region(const ts_graph *graph, ts_region_id id) {
   const ts_region *region = ts_graph_region(graph, id);
   for (size_t i = 0; i < region->params.count; i++) {
-    if (ts_graph_value(graph, region->params.data[i])->shape.rank > 0) return false;
+    if (ts_graph_value(graph, region->params.data[i])->shape->rank > 0) return false;
   }
   for (size_t i = 0; i < region->ops.count; i++) {
     const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
     for (uint32_t r = 0; r < op->result_count; r++) {
-      if (ts_graph_value(graph, op->first_result + r)->shape.rank > 0) return false;
+      if (ts_graph_value(graph, op->first_result + r)->shape->rank > 0) return false;
     }
   }
   return true;

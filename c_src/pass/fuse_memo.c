@@ -26,7 +26,7 @@ static ts_status put_outside(ts_fuse_memo *m, const ts_graph *graph, ts_value_id
   bool constant = ts_graph_is_constant(graph, value, &known);
   TS_TRY(put_number(m, constant));
   if (constant) TS_TRY(ts_key_put(&m->key, &known.bits, sizeof(known.bits)));
-  return ts_key_put_type(&m->key, v->dtype, &v->shape);
+  return ts_key_put_type(&m->key, v->dtype, v->shape);
 }
 
 enum { OUTSIDE = UINT16_MAX };

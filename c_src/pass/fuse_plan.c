@@ -74,7 +74,7 @@ static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
 }
 
 static int64_t elements_of(const ts_fuse_plan *p, ts_value_id value) {
-  return ts_shape_elements(&ts_graph_value(p->graph, value)->shape);
+  return ts_shape_elements(ts_graph_value(p->graph, value)->shape);
 }
 
 static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
@@ -102,8 +102,8 @@ typedef struct rows {
 } rows;
 
 static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
-  const ts_shape *shape = &ts_graph_value(p->graph, op->operands[0])->shape;
-  rows r = {.points = ts_shape_elements(shape), .rows = ts_shape_elements(&result_of(p, op)->shape), .adjacent = true};
+  const ts_shape *shape = ts_graph_value(p->graph, op->operands[0])->shape;
+  rows r = {.points = ts_shape_elements(shape), .rows = ts_shape_elements(result_of(p, op)->shape), .adjacent = true};
   bool goes[TS_MAX_RANK] = {0}, reduced = false, kept_after = false;
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
   for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
@@ -306,8 +306,8 @@ static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
   if (x->reduction != TS_NO_ID || y->reduction != TS_NO_ID || x_root->restraint > FREE || y_root->restraint > FREE)
     return false;
   if (x->members + y->members > MAX_MEMBERS || x->inputs + y->inputs > MAX_INPUTS) return false;
-  return ts_shape_equal(&result_of(p, ts_graph_op(p->graph, x->root))->shape,
-                        &result_of(p, ts_graph_op(p->graph, y->root))->shape);
+  return ts_shape_equal(result_of(p, ts_graph_op(p->graph, x->root))->shape,
+                        result_of(p, ts_graph_op(p->graph, y->root))->shape);
 }
 
 /* Members stay in order. */

@@ -199,7 +199,7 @@ static void add_inputs(const ts_fuse_plan *p, uint32_t group, ts_op_id id, input
     const ts_fuse_op *maker = value->op == TS_NO_ID ? NULL : &p->ops[value->op];
     if (maker && maker->inlined && depth < MAX_DEPTH)
       add_inputs(p, group, value->op, in, depth + 1);
-    else if (!(maker && maker->group == group) && ts_shape_elements(&value->shape) >= p->groups.data[group].points)
+    else if (!(maker && maker->group == group) && ts_shape_elements(value->shape) >= p->groups.data[group].points)
       add_input(in, op->operands[i]);
   }
 }

@@ -62,7 +62,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
 
 static ts_status run(const ts_graph *in, const ts_pass_options *options, unsigned visits, const uint32_t *uses,
                      ts_graph **out) {
-  normalizer n = {.rules = {.options = options, .sets = visits}, .visits = visits};
+  normalizer n = {.rules = {.options = options, .sets = visits, .expected = in->ops.count}, .visits = visits};
   ts_rewrite rw = {.visit = visit, .uses = uses, .context = &n};
   ts_status status = ts_rewrite_run(&rw, in, options, out);
   ts_rules_deinit(&n.rules);

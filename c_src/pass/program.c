@@ -1,7 +1,7 @@
 #include "pass/program.h"
 
 ts_program_root ts_program_root_whole(const ts_graph *graph, ts_value_id value, uint32_t result) {
-  ts_program_root root = {.value = value, .result = result, .shape = ts_graph_value(graph, value)->shape};
+  ts_program_root root = {.value = value, .result = result, .shape = *ts_graph_value(graph, value)->shape};
   ts_shape_strides(&root.shape, root.stride);
   return root;
 }

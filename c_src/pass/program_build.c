@@ -63,13 +63,13 @@ static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *
 }
 
 static ts_status map_reshape(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
-  return reshape_map(b, &ts_graph_value(b->graph, op->first_result)->shape, map,
-                     &ts_graph_value(b->graph, op->operands[0])->shape, out);
+  return reshape_map(b, ts_graph_value(b->graph, op->first_result)->shape, map,
+                     ts_graph_value(b->graph, op->operands[0])->shape, out);
 }
 
 /* The place at which operand 0 of a shape op is read. */
 static ts_status map_shape_op(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
-  const ts_shape *from = &ts_graph_value(b->graph, op->operands[0])->shape;
+  const ts_shape *from = ts_graph_value(b->graph, op->operands[0])->shape;
   const ts_attrs *attrs = op->attrs;
   switch (op->code) {
   case TS_OP_RESHAPE: return map_reshape(b, op, map, out);
@@ -124,7 +124,7 @@ static ts_status add_index_node(builder *b, ts_dtype dtype, const ts_affine *at,
 }
 
 static ts_affine byte_address(const ts_value *value, const ts_affine *map) {
-  ts_affine sum = {0}, elements = ts_affine_linear(&value->shape, map);
+  ts_affine sum = {0}, elements = ts_affine_linear(value->shape, map);
   ts_affine_add(&sum, &elements, (int64_t)ts_dtype_size(value->dtype));
   return sum;
 }
@@ -188,10 +188,10 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
   ts_dynamic_term *terms;
   int64_t strides[TS_MAX_RANK];
   if (!as_operand(b, op->operands[0], &access.index)) return decline("a dynamic slice of what is computed inside");
-  TS_TRY(TS_ARENA_ARRAY(b->arena, (size_t)from->shape.rank, &terms));
-  ts_shape_strides(&from->shape, strides);
-  for (int32_t d = 0; d < from->shape.rank; d++) {
-    int64_t limit = from->shape.dims[d] - op->attrs->shape.dims[d];
+  TS_TRY(TS_ARENA_ARRAY(b->arena, (size_t)from->shape->rank, &terms));
+  ts_shape_strides(from->shape, strides);
+  for (int32_t d = 0; d < from->shape->rank; d++) {
+    int64_t limit = from->shape->dims[d] - op->attrs->shape.dims[d];
     TS_TRY(add_start(b, op->operands[1 + d], limit, strides[d] * (int64_t)ts_dtype_size(from->dtype), terms,
                      &access.term_count, &access.at.offset));
   }
@@ -210,8 +210,8 @@ static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine
   if (!as_operand(b, operand, &access.index)) return decline("a gather from what is computed inside");
   map[axis] = (ts_affine){0};
   access.at = byte_address(from, map);
-  ts_shape_strides(&from->shape, strides);
-  ts_scalar limit = {.s64 = from->shape.dims[axis]};
+  ts_shape_strides(from->shape, strides);
+  ts_scalar limit = {.s64 = from->shape->dims[axis]};
   ts_scalar step = {.s64 = strides[axis] * (int64_t)ts_dtype_size(from->dtype)};
   node.a = index;
   TS_TRY(add_load(b, &access, &node.slot));
@@ -221,8 +221,8 @@ static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine
 }
 
 static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
-  const ts_shape *from = &ts_graph_value(b->graph, op->operands[0])->shape;
-  int32_t axis = op->attrs->axis, index_rank = ts_graph_value(b->graph, op->operands[1])->shape.rank, index;
+  const ts_shape *from = ts_graph_value(b->graph, op->operands[0])->shape;
+  int32_t axis = op->attrs->axis, index_rank = ts_graph_value(b->graph, op->operands[1])->shape->rank, index;
   ts_affine operand_map[TS_MAX_RANK];
   uint32_t at;
   for (int32_t d = 0; d < from->rank; d++) {
@@ -235,7 +235,7 @@ static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, in
 
 static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {
   ts_affine operand_map[TS_MAX_RANK];
-  int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape.rank, index;
+  int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape->rank, index;
   memcpy(operand_map, map, (size_t)rank * sizeof(*map));
   TS_TRY(eval(b, op->operands[1], at, &index));
   return gather(b, op->operands[0], op->attrs->axis, operand_map, index, out);
@@ -246,15 +246,15 @@ static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *m
 static ts_status eval_iota(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   const ts_value *value = ts_graph_value(b->graph, op->first_result);
   int32_t axis = op->attrs->iota.axis;
-  ts_affine at = axis < 0 ? ts_affine_linear(&value->shape, map) : map[axis];
+  ts_affine at = axis < 0 ? ts_affine_linear(value->shape, map) : map[axis];
   return add_index_node(b, value->dtype, &at, out);
 }
 
 static ts_status eval_eye(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   const ts_value *value = ts_graph_value(b->graph, op->first_result);
   ts_program_node node = unary(TS_OP_EQUAL, TS_U8, -1);
-  TS_TRY(add_index_node(b, TS_S64, &map[value->shape.rank - 2], &node.a));
-  TS_TRY(add_index_node(b, TS_S64, &map[value->shape.rank - 1], &node.b));
+  TS_TRY(add_index_node(b, TS_S64, &map[value->shape->rank - 2], &node.a));
+  TS_TRY(add_index_node(b, TS_S64, &map[value->shape->rank - 1], &node.b));
   TS_TRY(ts_program_add_node(b->program, node, out));
   if (value->dtype == TS_U8) return TS_SUCCESS;
   return ts_program_add_node(b->program, unary(TS_OP_CONVERT, value->dtype, *out), out);
@@ -263,7 +263,7 @@ static ts_status eval_eye(builder *b, const ts_op *op, const ts_affine *map, int
 /* ---- reductions ---- */
 
 static void reduced_axes(const ts_graph *graph, const ts_op *op, bool *goes) {
-  const ts_shape *shape = &ts_graph_value(graph, op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(graph, op->operands[0])->shape;
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
   for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
   for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) goes[op->attrs->axes.dims[i]] = true;
@@ -284,7 +284,7 @@ static ts_shape space_part(const builder *b, bool reduced) {
 
 /* Where the operand of a reduction is read when its result is the one of the current row. */
 static ts_status row_map(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
-  const ts_shape *shape = &ts_graph_value(b->graph, op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced, row = space_part(b, true), outer = space_part(b, false);
   ts_affine row_dims[TS_MAX_RANK];
   bool goes[TS_MAX_RANK] = {0};
@@ -310,7 +310,7 @@ static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, 
   node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
   if (arg) node.b = op->attrs->arg.high;
   TS_TRY(row_map(b, op, map, inner));
-  TS_TRY(intern(b, operand->shape.rank, inner, &at));
+  TS_TRY(intern(b, operand->shape->rank, inner, &at));
   TS_TRY(eval(b, op->operands[0], at, &node.a));
   return ts_program_add_node(b->program, node, out);
 }
@@ -333,7 +333,7 @@ static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map
   ts_affine inner[TS_MAX_RANK];
   uint32_t at;
   TS_TRY(map_shape_op(b, op, map, inner));
-  TS_TRY(intern(b, ts_graph_value(b->graph, op->operands[0])->shape.rank, inner, &at));
+  TS_TRY(intern(b, ts_graph_value(b->graph, op->operands[0])->shape->rank, inner, &at));
   return eval(b, op->operands[0], at, out);
 }
 
@@ -390,10 +390,10 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
     return decline("results of different sizes");
   if (b->spec->reduce != TS_NO_ID) {
     const ts_value *whole = ts_graph_value(b->graph, ts_graph_op(b->graph, b->spec->reduce)->operands[0]);
-    for (int32_t d = 0, e = 0; d < whole->shape.rank; d++) {
-      if (whole->shape.dims[d] == 1) continue;
+    for (int32_t d = 0, e = 0; d < whole->shape->rank; d++) {
+      if (whole->shape->dims[d] == 1) continue;
       while (e < b->space.rank && b->space.dims[e] == 1) e++;
-      if (b->space.dims[e++] != whole->shape.dims[d]) return decline("a result that is not in order of its rows");
+      if (b->space.dims[e++] != whole->shape->dims[d]) return decline("a result that is not in order of its rows");
     }
   }
   return reshape_map(b, &b->space, b->space_map, shape, out);
@@ -412,7 +412,7 @@ static ts_status build_root(builder *b, const ts_program_root *root) {
     inner[d] = map[d];
     inner[d].offset += root->skip[d];
   }
-  TS_TRY(intern(b, v->shape.rank == 0 ? 0 : root->shape.rank, inner, &at));
+  TS_TRY(intern(b, v->shape->rank == 0 ? 0 : root->shape.rank, inner, &at));
   TS_TRY(eval(b, root->value, at, &store.node));
   return TS_VEC_PUSH(&b->program->stores, store);
 }
@@ -425,7 +425,7 @@ static void set_space(builder *b) {
   b->space_kept = b->space.rank;
   if (spec->reduce == TS_NO_ID) return;
   const ts_op *op = ts_graph_op(b->graph, spec->reduce);
-  const ts_shape *shape = &ts_graph_value(b->graph, op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced;
   bool goes[TS_MAX_RANK] = {0};
   reduced_axes(b->graph, op, goes);

@@ -5,8 +5,8 @@
 static ts_status copy_params(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   const ts_region *region = ts_graph_region(rw->from, source);
   for (size_t i = 0; i < region->params.count; i++) {
-    const ts_value *param = ts_graph_value(rw->from, region->params.data[i]);
-    TS_TRY(ts_graph_add_param(rw->to, target, param->dtype, &param->shape, &rw->map[region->params.data[i]]));
+    ts_value_id param = region->params.data[i];
+    TS_TRY(ts_graph_add_param_like(rw->to, target, rw->from, param, &rw->map[param]));
   }
   return TS_SUCCESS;
 }
@@ -89,7 +89,7 @@ ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_optio
   rw->options = options;
   rw->to = NULL;
   rw->map = NULL;
-  ts_status status = ts_graph_create(&rw->to);
+  ts_status status = ts_graph_create_from(in, &rw->to);
   if (!status) status = ts_graph_set_name(rw->to, in->name);
   if (!status) status = ts_graph_reserve(rw->to, in->values.count, in->ops.count);
   if (!status) status = TS_NEW_ARRAY(in->values.count, &rw->map);

@@ -6,77 +6,132 @@
 
 void ts_rules_deinit(ts_rules *rules) {
   ts_free(rules->known);
-  TS_VEC_FREE(&rules->keys);
+  ts_arena_deinit(&rules->arena);
 }
 
 /* ---- what is known ---- */
 
-/* Where an entry with this key is or belongs. */
-static size_t find(const ts_rules *r, uint64_t hash, const unsigned char *key, size_t length) {
+enum { FIRST_CAPACITY = 256, BY_CONTENT = 4096 /* bytes of a literal */ };
+
+static uint64_t mix(uint64_t hash, uint64_t x) {
+  hash = (hash ^ x) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ hash >> 29;
+}
+
+static bool is_small(const ts_buffer *literal) { return literal->bytes <= BY_CONTENT; }
+
+/* Attributes of a graph are the same where they are at the same place, but for literals. */
+static uint64_t hash_attrs(const ts_op *op) {
+  if (op->code != TS_OP_LITERAL) return (uintptr_t)op->attrs;
+  const ts_buffer *literal = op->attrs->literal.buffer;
+  return is_small(literal) ? ts_hash64(literal->data, (size_t)literal->bytes) : (uintptr_t)literal->data;
+}
+
+static bool same_literal(const ts_buffer *a, const ts_buffer *b) {
+  if (a->dtype != b->dtype || !ts_shape_equal(&a->shape, &b->shape)) return false;
+  return a->data == b->data || (is_small(a) && memcmp(a->data, b->data, (size_t)a->bytes) == 0);
+}
+
+static bool is_pair(const ts_op *op) { return op->operand_count == 2 && ts_op_is_commutative(op->code); }
+
+/* A commutative op is the same with its operands exchanged, as NaN payloads are not promised. */
+static uint32_t hash_op(ts_region_id region, const ts_op *op) {
+  uint64_t hash = mix(hash_attrs(op), (uint64_t)region << 32 | (uint64_t)op->code << 16 | op->operand_count);
+  if (is_pair(op)) {
+    ts_value_id a = op->operands[0], b = op->operands[1];
+    hash = mix(hash, a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a);
+  } else {
+    for (uint32_t i = 0; i < op->operand_count; i++) hash = mix(hash, op->operands[i]);
+  }
+  return (uint32_t)(hash ^ hash >> 32);
+}
+
+static bool same_operands(const ts_op *a, const ts_op *b) {
+  if (is_pair(a) && a->operands[0] == b->operands[1] && a->operands[1] == b->operands[0]) return true;
+  for (uint32_t i = 0; i < a->operand_count; i++) {
+    if (a->operands[i] != b->operands[i]) return false;
+  }
+  return true;
+}
+
+static bool is_same(const ts_op *known, ts_region_id region, const ts_op *op) {
+  if (known->code != op->code || known->region != region || known->operand_count != op->operand_count) return false;
+  if (known->attrs != op->attrs &&
+      (op->code != TS_OP_LITERAL || !same_literal(known->attrs->literal.buffer, op->attrs->literal.buffer)))
+    return false;
+  return same_operands(known, op);
+}
+
+static const ts_op *asked_op(const ts_rules *r, const ts_known_op *k) {
+  return k->replaced ? k->replaced : ts_graph_op(r->to, ts_graph_value(r->to, k->value)->op);
+}
+
+/* Where an entry for the op is or belongs. */
+static size_t find(const ts_rules *r, uint32_t hash, ts_region_id region, const ts_op *op) {
   size_t mask = r->known_capacity - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const ts_known_op *k = &r->known[i];
-    if (k->length == 0) return i;
-    if (k->hash == hash && k->length == length && memcmp(r->keys.data + k->key, key, length) == 0) return i;
+    if (k->value == TS_NO_ID || (k->hash == hash && is_same(asked_op(r, k), region, op))) return i;
   }
 }
 
 static ts_status grow(ts_rules *r) {
   ts_known_op *old = r->known;
-  size_t old_capacity = r->known_capacity, capacity = old_capacity ? 2 * old_capacity : 256;
+  size_t old_capacity = r->known_capacity, capacity = old_capacity ? 2 * old_capacity : FIRST_CAPACITY;
+  while (!old && capacity < 2 * r->expected) capacity *= 2;
   TS_TRY(TS_NEW_ARRAY(capacity, &r->known));
   r->known_capacity = capacity;
-  for (size_t i = 0; i < old_capacity; i++) {
+  for (size_t i = 0; i < capacity; i++) r->known[i].value = TS_NO_ID;
+  for (size_t i = 0; old && i < old_capacity; i++) {
     size_t slot = old[i].hash & (capacity - 1);
-    if (old[i].length == 0) continue;
-    while (r->known[slot].length) slot = (slot + 1) & (capacity - 1);
+    if (old[i].value == TS_NO_ID) continue;
+    while (r->known[slot].value != TS_NO_ID) slot = (slot + 1) & (capacity - 1);
     r->known[slot] = old[i];
   }
   ts_free(old);
   return TS_SUCCESS;
 }
 
-/* The key of an op: its region, what it does, to which values. That of a commutative op has its operands in order;
- * only the key, as NaN payloads are not promised. Keys are made at the end of `keys` and stay there when they are new.
- */
-static ts_status make_key(ts_rules *r, ts_region_id region, const ts_op *op) {
-  ts_value_id a, b;
-  TS_TRY(ts_key_put(&r->keys, &region, sizeof(region)));
-  TS_TRY(ts_key_put_op(&r->keys, op));
-  if (op->operand_count != 2 || !ts_op_is_commutative(op->code) || op->operands[0] <= op->operands[1])
-    return ts_key_put(&r->keys, op->operands, op->operand_count * sizeof(*op->operands));
-  a = op->operands[1], b = op->operands[0];
-  TS_TRY(ts_key_put(&r->keys, &a, sizeof(a)));
-  return ts_key_put(&r->keys, &b, sizeof(b));
-}
-
-/* An entry for the op; its value is TS_NO_ID when it is new. Entries that are made meanwhile do not disturb it. */
+/* An op that is asked for. Its value is TS_NO_ID when it is new; then `slot` is its place as long as `known` does not
+ * change. */
 typedef struct asked {
-  uint64_t hash;
-  size_t key, length;
+  uint32_t hash;
+  size_t slot, count;
   ts_value_id value;
 } asked;
 
 static ts_status ask(ts_rules *r, ts_region_id region, const ts_op *op, asked *out) {
-  *out = (asked){.key = r->keys.count, .value = TS_NO_ID};
+  *out = (asked){.value = TS_NO_ID};
   if (!(r->sets & TS_RULES_SHARE)) return TS_SUCCESS;
   if ((r->known_count + 1) * 4 > r->known_capacity * 3) TS_TRY(grow(r));
-  TS_TRY(make_key(r, region, op));
-  out->length = r->keys.count - out->key;
-  out->hash = ts_hash64(r->keys.data + out->key, out->length);
-  const ts_known_op *known = &r->known[find(r, out->hash, r->keys.data + out->key, out->length)];
-  if (known->length == 0) return TS_SUCCESS;
-  out->value = known->value;
-  r->keys.count = out->key;
+  out->hash = hash_op(region, op);
+  out->slot = find(r, out->hash, region, op);
+  out->value = r->known[out->slot].value;
+  out->count = r->known_count;
   return TS_SUCCESS;
 }
 
-static ts_status remember(ts_rules *r, const asked *a, ts_value_id value) {
-  if (a->length == 0) return TS_SUCCESS;
-  if ((r->known_count + 1) * 4 > r->known_capacity * 3) TS_TRY(grow(r));
-  ts_known_op *known = &r->known[find(r, a->hash, r->keys.data + a->key, a->length)];
-  if (known->length == 0) r->known_count++;
-  *known = (ts_known_op){a->hash, a->key, a->length, value};
+/* The op itself, when something else stands for it. */
+static ts_status keep_op(ts_rules *r, ts_region_id region, const ts_op *op, const ts_op **out) {
+  ts_op *kept;
+  TS_TRY(ts_arena_copy(&r->arena, op, sizeof *op, (void **)&kept));
+  kept->region = region;
+  *out = kept;
+  return ts_arena_copy(&r->arena, op->operands, op->operand_count * sizeof *op->operands, (void **)&kept->operands);
+}
+
+static ts_status remember(ts_rules *r, const asked *a, ts_region_id region, const ts_op *op, bool replaced,
+                          ts_value_id value) {
+  const ts_op *kept = NULL;
+  size_t slot = a->slot;
+  if (!(r->sets & TS_RULES_SHARE)) return TS_SUCCESS;
+  if (replaced) TS_TRY(keep_op(r, region, op, &kept));
+  if (r->known_count != a->count) { /* a rule has added ops */
+    if ((r->known_count + 1) * 4 > r->known_capacity * 3) TS_TRY(grow(r));
+    slot = find(r, a->hash, region, op);
+  }
+  if (r->known[slot].value == TS_NO_ID) r->known_count++;
+  r->known[slot] = (ts_known_op){kept, a->hash, value};
   return TS_SUCCESS;
 }
 
@@ -93,9 +148,9 @@ static ts_status try_rules(const ts_rule_call *call, ts_value_id *out) {
 /* What a rule makes is one of the values it was asked about. */
 static ts_status check_type(const ts_rule_call *call, ts_value_id value) {
   const ts_value *v = ts_graph_value(call->rules->to, value);
-  if (v->dtype == call->dtype && ts_shape_equal(&v->shape, call->shape)) return TS_SUCCESS;
+  if (v->dtype == call->dtype && ts_shape_equal(v->shape, call->shape)) return TS_SUCCESS;
   return ts_error(TS_INTERNAL, "%s became a value of type %s, expected %s", ts_op_name(call->op->code),
-                  TS_SHAPE_STR(v->dtype, &v->shape), TS_SHAPE_STR(call->dtype, call->shape));
+                  TS_SHAPE_STR(v->dtype, v->shape), TS_SHAPE_STR(call->dtype, call->shape));
 }
 
 ts_status ts_rules_copy(ts_rules *r, ts_region_id target, const ts_graph *from, ts_op_id id,
@@ -106,17 +161,15 @@ ts_status ts_rules_copy(ts_rules *r, ts_region_id target, const ts_graph *from, 
               .operand_count = old->operand_count,
               .operands = (ts_value_id *)(uintptr_t)operands,
               .attrs = old->attrs};
-  ts_rule_call call = {r, target, &op, result->dtype, &result->shape};
+  ts_rule_call call = {r, target, &op, result->dtype, result->shape};
   asked a;
   TS_TRY(ask(r, target, &op, &a));
   *out = a.value;
   if (a.value != TS_NO_ID) return TS_SUCCESS;
   TS_TRY(try_rules(&call, out));
-  if (*out != TS_NO_ID)
-    TS_TRY(check_type(&call, *out));
-  else
-    TS_TRY(ts_graph_add_like(r->to, target, from, id, operands, out));
-  return remember(r, &a, *out);
+  bool replaced = *out != TS_NO_ID;
+  TS_TRY(replaced ? check_type(&call, *out) : ts_graph_add_like(r->to, target, from, id, operands, out));
+  return remember(r, &a, target, &op, replaced, *out);
 }
 
 ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
@@ -129,12 +182,14 @@ ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const t
   asked a;
   if (ts_op_regions(&op, held) > 0) return ts_graph_add_op(r->to, target, code, operands, count, attrs, out);
   TS_TRY(ts_infer(r->to, code, operands, count, attrs, 1, &type, &results));
+  TS_TRY(ts_graph_keep_attrs(r->to, code, attrs, &op.attrs));
   TS_TRY(ask(r, target, &op, &a));
   *out = a.value;
   if (a.value != TS_NO_ID) return TS_SUCCESS;
   TS_TRY(try_rules(&(ts_rule_call){r, target, &op, type.dtype, &type.shape}, out));
-  if (*out == TS_NO_ID) TS_TRY(ts_graph_add_op(r->to, target, code, operands, count, attrs, out));
-  return remember(r, &a, *out);
+  bool replaced = *out != TS_NO_ID;
+  if (!replaced) TS_TRY(ts_graph_add_op(r->to, target, code, operands, count, op.attrs, out));
+  return remember(r, &a, target, &op, replaced, *out);
 }
 
 ts_status ts_rules_constant(ts_rules *r, ts_region_id target, ts_dtype dtype, const ts_shape *shape, ts_scalar value,

@@ -5,7 +5,6 @@
 #ifndef TS_PASS_RULES_H
 #define TS_PASS_RULES_H
 
-#include "ir/key.h"
 #include "pass/rewrite.h"
 
 typedef enum ts_rule_set {
@@ -16,19 +15,20 @@ typedef enum ts_rule_set {
 
 /* An op that was asked for and what stands for it. */
 typedef struct ts_known_op {
-  uint64_t hash;
-  size_t key, length; /* in `keys` */
-  ts_value_id value;
+  const ts_op *replaced; /* the op; NULL when it is the one that makes the value */
+  uint32_t hash;
+  ts_value_id value; /* TS_NO_ID: nothing is here */
 } ts_known_op;
 
 typedef struct ts_rules {
   ts_graph *to;
   const ts_pass_options *options;
   unsigned sets;
-  /* What is known, by region: open addressing, an entry of length 0 is free. */
+  size_t expected; /* about so many ops will be asked for */
+  /* What is known, by region and op: open addressing. */
   ts_known_op *known;
   size_t known_count, known_capacity;
-  ts_key keys;
+  ts_arena arena; /* of ops that were replaced */
 } ts_rules;
 
 void ts_rules_deinit(ts_rules *rules);

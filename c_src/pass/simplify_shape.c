@@ -2,7 +2,7 @@
 #include "pass/simplify.h"
 
 static const ts_shape *shape_of(const ts_rule_call *s, ts_value_id value) {
-  return &ts_graph_value(s->rules->to, value)->shape;
+  return ts_graph_value(s->rules->to, value)->shape;
 }
 
 static bool is_identity(const ts_dims *axes) {

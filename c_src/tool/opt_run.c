@@ -67,7 +67,7 @@ static ts_status make_args(const ts_graph *graph, const ts_opt_run *options, ten
                     options->inputs.count);
   for (size_t i = 0; i < out->count; i++) {
     const ts_value *param = ts_graph_value(graph, root->params.data[i]);
-    TS_TRY(ts_buffer_create(ts_pool_default(), param->dtype, &param->shape, &out->data[i]));
+    TS_TRY(ts_buffer_create(ts_pool_default(), param->dtype, param->shape, &out->data[i]));
     if (i < options->inputs.count)
       TS_TRY(parse(out->data[i], i, options->inputs.data[i]));
     else

@@ -260,7 +260,7 @@ static void run_reference(const ts_op *op, ts_buffer *const *operands, ts_buffer
 static void make_results(const runner *r, const ts_op *op, ts_buffer **results) {
   for (uint32_t i = 0; i < op->result_count; i++) {
     const ts_value *v = ts_graph_value(r->graph, op->first_result + i);
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), v->dtype, &v->shape, &results[i]));
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), v->dtype, v->shape, &results[i]));
     if (results[i]->bytes > 0) memset(results[i]->data, 0xa5, (size_t)results[i]->bytes);
   }
 }

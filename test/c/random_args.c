@@ -59,7 +59,7 @@ ts_status ts_random_args(uint64_t seed, const ts_graph *graph, ts_pool *pool, ts
   TS_TRY(TS_NEW_ARRAY(root->params.count, out_args));
   for (size_t i = 0; i < root->params.count; i++) {
     const ts_value *param = ts_graph_value(graph, root->params.data[i]);
-    ts_status status = ts_buffer_create(pool, param->dtype, &param->shape, &(*out_args)[i]);
+    ts_status status = ts_buffer_create(pool, param->dtype, param->shape, &(*out_args)[i]);
     if (status) {
       ts_random_args_free(*out_args, root->params.count);
       *out_args = NULL;

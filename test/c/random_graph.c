@@ -75,7 +75,7 @@ ts_shape random_shape(generator *g) {
 
 ts_type type_of(const generator *g, ts_value_id value) {
   const ts_value *v = ts_graph_value(g->graph, value);
-  return (ts_type){v->dtype, v->shape};
+  return (ts_type){v->dtype, *v->shape};
 }
 
 /* ---- adding ---- */
@@ -120,7 +120,7 @@ static bool find_like(generator *g, scope *s, ts_dtype type, const ts_shape *sha
   for (size_t i = 0; i < count; i++) {
     candidate c = s->values.data[(start + i) % count];
     const ts_value *value = ts_graph_value(g->graph, c.id);
-    if (c.approximate || value->dtype != type || !ts_shape_equal(&value->shape, shape)) continue;
+    if (c.approximate || value->dtype != type || !ts_shape_equal(value->shape, shape)) continue;
     *out = c.id;
     return true;
   }

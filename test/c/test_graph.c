@@ -81,7 +81,7 @@ START_TEST(values_and_ops)
   const ts_value *value = ts_graph_value(graph, y);
   const ts_op *op = ts_graph_op(graph, value->op);
   ck_assert_int_eq(value->dtype, TS_F32);
-  ck_assert(ts_shape_equal(&value->shape, &matrix));
+  ck_assert(ts_shape_equal(value->shape, &matrix));
   ck_assert_uint_eq(ts_graph_value(graph, x)->op, TS_NO_ID);
   ck_assert_int_eq(op->code, TS_OP_ADD);
   ck_assert_uint_eq(op->first_result, y);
@@ -260,10 +260,10 @@ START_TEST(shorthands)
   ck_assert_ok(ts_graph_broadcast_to(graph, TS_ROOT, m, &matrix, &out));
   ck_assert_uint_eq(out, m);
   ck_assert_ok(ts_graph_broadcast_to(graph, TS_ROOT, s, &matrix, &out));
-  ck_assert(ts_shape_equal(&ts_graph_value(graph, out)->shape, &matrix));
+  ck_assert(ts_shape_equal(ts_graph_value(graph, out)->shape, &matrix));
   ts_shape cube = {3, {4, 2, 3}}, other = {3, {4, 2, 5}};
   ck_assert_ok(ts_graph_broadcast_to(graph, TS_ROOT, m, &cube, &out));
-  ck_assert(ts_shape_equal(&ts_graph_value(graph, out)->shape, &cube));
+  ck_assert(ts_shape_equal(ts_graph_value(graph, out)->shape, &cube));
   ck_assert_error(ts_graph_broadcast_to(graph, TS_ROOT, m, &other, &out), TS_INVALID_ARGUMENT,
                   "broadcast(f32[2,3]): dimension 1 has size 3, expected 1 or 5");
   ck_assert_error(ts_graph_broadcast_to(graph, TS_ROOT, m, &scalar, &out), TS_INVALID_ARGUMENT,
@@ -291,6 +291,52 @@ static const char nested_text[] = "graph @nested(%0: f32[], %1: u8[]) -> (f32[])
                                   "  } : f32[]\n"
                                   "  return %3\n"
                                   "}\n";
+
+/* A parameter, its transpose and a reshape of that, in a graph made from `from`, or of its own when NULL. */
+static ts_graph *transposed(const ts_graph *from, ts_value_id out[3]) {
+  ts_graph *graph;
+  ck_assert_ok(from ? ts_graph_create_from(from, &graph) : ts_graph_create(&graph));
+  ts_attrs axes = {.axes = {2, {1, 0}}}, shape = {.shape = {1, {6}}};
+  out[0] = add_param(graph, TS_ROOT, TS_F32, &matrix);
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_TRANSPOSE, &out[0], 1, &axes, &out[1]));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_RESHAPE, &out[1], 1, &shape, &out[2]));
+  return graph;
+}
+
+static const ts_op *maker(const ts_graph *graph, ts_value_id value) {
+  return ts_graph_op(graph, ts_graph_value(graph, value)->op);
+}
+
+START_TEST(what_is_equal_is_kept_once)
+{
+  ts_value_id made[3], again[3], copy;
+  ts_graph *first = transposed(NULL, made), *second = transposed(first, again), *third = new_graph();
+  const ts_shape *shape = ts_graph_value(first, made[1])->shape;
+  ts_shape tall = {2, {3, 2}};
+  ck_assert_ptr_eq(ts_graph_value(first, add_param(first, TS_ROOT, TS_S8, &tall))->shape, shape);
+  for (int i = 0; i < 3; i++)
+    ck_assert_ptr_eq(ts_graph_value(first, made[i])->shape, ts_graph_value(second, again[i])->shape);
+  for (int i = 1; i < 3; i++) ck_assert_ptr_eq(maker(first, made[i])->attrs, maker(second, again[i])->attrs);
+  /* one that was not made from it has its own */
+  ts_value_id operand = add_param(third, TS_ROOT, TS_F32, &matrix);
+  ck_assert_ok(ts_graph_add_like(third, TS_ROOT, first, ts_graph_value(first, made[1])->op, &operand, &copy));
+  ck_assert_ptr_ne(ts_graph_value(third, copy)->shape, shape);
+  ck_assert_ptr_ne(maker(third, copy)->attrs, maker(first, made[1])->attrs);
+  ts_value_id second_copy;
+  ck_assert_ok(ts_graph_add_like(third, TS_ROOT, second, ts_graph_value(second, again[1])->op, &operand, &second_copy));
+  ck_assert_ptr_eq(ts_graph_value(third, second_copy)->shape, ts_graph_value(third, copy)->shape);
+  ck_assert_ptr_eq(maker(third, second_copy)->attrs, maker(third, copy)->attrs);
+  /* what a graph was made from may go first */
+  ck_assert_ok(ts_graph_set_results(second, TS_ROOT, &again[2], 1));
+  ck_assert_ok(ts_graph_set_results(third, TS_ROOT, &copy, 1));
+  ts_graph_destroy(first);
+  ck_assert(ts_shape_equal(ts_graph_value(third, copy)->shape, &tall));
+  ck_assert_ok(ts_graph_verify(second));
+  ck_assert_ok(ts_graph_verify(third));
+  ts_graph_destroy(second);
+  ts_graph_destroy(third);
+}
+END_TEST
 
 START_TEST(clone_is_equal)
 {
@@ -407,7 +453,7 @@ START_TEST(verify_values)
   graph->values.data[SMALL_SUM].dtype = TS_F64;
   check_broken(graph, "result 0 is f64[2], inferred f32[2]");
   graph = parse(small_text);
-  graph->values.data[SMALL_CALL].shape.dims[0] = 3;
+  graph->values.data[SMALL_CALL].shape = &(ts_shape){1, {3}};
   check_broken(graph, "op 2, call: result 0 is f32[3], inferred f32[2]");
   graph = parse(small_text);
   graph->values.data[SMALL_SUM].op = 2;
@@ -491,6 +537,7 @@ int main(void) {
   tcase_add_test(tests, regions_have_one_owner);
   tcase_add_test(tests, nesting_is_bounded);
   tcase_add_test(tests, shorthands);
+  tcase_add_test(tests, what_is_equal_is_kept_once);
   tcase_add_test(tests, clone_is_equal);
   tcase_add_test(tests, copy_within_a_graph);
   tcase_add_test(tests, every_allocation_fails);

@@ -153,7 +153,7 @@ START_TEST(keeps_to_the_options)
       ck_assert(ts_op_get_class(code) != TS_CLASS_UNARY_FLOAT || code == TS_OP_SQRT);
     }
     for (size_t i = 0; i < graph->values.count; i++) {
-      ck_assert_int_le(ts_shape_elements(&graph->values.data[i].shape), 64);
+      ck_assert_int_le(ts_shape_elements(graph->values.data[i].shape), 64);
     }
     ts_graph_destroy(graph);
   }
