@@ -94,17 +94,22 @@ static ts_status get_regions(ErlNifEnv *env, const ts_expr *e, const ts_graph *g
   return count == e->rule_count ? TS_SUCCESS : ts_nif_expected(env, "a region for each rule", list);
 }
 
-/* A rule makes of what was asked for one value of the form that its nodes have. */
-static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
-  const ts_region *region = ts_expr_region(rule);
-  if (region->params.count != example->count || region->results.count != 1 || region->height > 0)
-    return ts_error(TS_INTERNAL, "a rule takes %zu values and makes %zu, expected %u and 1", region->params.count,
-                    region->results.count, example->count);
-  const ts_value *made = ts_graph_value(rule->graph, region->results.data[0]);
-  const ts_type *form = &e->forms.data[example->form];
+static ts_status check_result(const ts_expr *e, const ts_expr_rule *rule, uint32_t result, uint32_t form_number) {
+  const ts_value *made = ts_graph_value(rule->graph, ts_expr_region(rule)->results.data[result]);
+  const ts_type *form = &e->forms.data[form_number];
   if (made->dtype == form->dtype && ts_shape_equal(made->shape, &form->shape)) return TS_SUCCESS;
   return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, made->shape),
                   TS_SHAPE_STR(form->dtype, &form->shape));
+}
+
+/* A rule makes of what was asked for as many values as its nodes have, of their form. */
+static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
+  const ts_region *region = ts_expr_region(rule);
+  uint32_t arity = e->arities.data[example->rule];
+  if (region->params.count != example->count || region->results.count != arity)
+    return ts_error(TS_INTERNAL, "a rule takes %zu values and makes %zu, expected %u and %u", region->params.count,
+                    region->results.count, example->count, arity);
+  return arity == 1 ? check_result(e, rule, 0, example->form) : TS_SUCCESS;
 }
 
 /* What a rule reads has the forms that Erlang was told. */
@@ -123,9 +128,10 @@ static ts_status check_operands(const ts_expr *e, const ts_expr_rule *rule, cons
 /* Rules have the numbers in which they first occur, and all their nodes have the same forms. */
 static ts_status check_rules(const ts_expr *e, const ts_expr_rule *rules) {
   uint32_t next = 0;
-  for (size_t i = 0; i < e->values.count && next < e->rule_count; i++) {
+  for (size_t i = 0; i < e->values.count; i++) {
     const ts_expr_value *v = &e->values.data[i];
-    if (v->rule != next) continue;
+    if (v->rule == TS_EXPR_ELEM) TS_TRY(check_result(e, &rules[e->values.data[v->first].rule], v->count, v->form));
+    if (v->rule != next || next == e->rule_count) continue;
     TS_TRY(check_rule(e, &rules[next], v));
     TS_TRY(check_operands(e, &rules[next], v));
     next++;

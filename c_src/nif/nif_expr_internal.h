@@ -7,7 +7,9 @@
 #include "nif/nif_expr.h"
 
 /* A node. Leaves, which are arguments and tensors, have no rule: `first` says which leaf it is, and `count` which
- * parameter of the program, once it is used. */
+ * parameter of the program, once it is used. A tuple has no form; ELEM is result `count` of the tuple `first`. */
+#define TS_EXPR_ELEM (TS_NO_ID - 1)
+
 typedef struct ts_expr_value {
   uint32_t rule;
   uint32_t form;
@@ -19,6 +21,7 @@ typedef struct ts_expr {
   TS_VEC(uint32_t) uses;        /* values */
   TS_VEC(uint32_t) results;     /* values */
   TS_VEC(uint32_t) params;      /* forms */
+  TS_VEC(uint32_t) arities;     /* of each rule: how many results */
   TS_VEC(ts_type) forms;
   uint32_t rule_count;
 } ts_expr;
@@ -46,7 +49,7 @@ ts_status ts_expr_read(ErlNifEnv *env, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, 
 
 /* ---- programs ---- */
 
-/* What a rule makes of its operands: a region without others inside. */
+/* What a rule makes of its operands. */
 typedef struct ts_expr_rule {
   const ts_graph *graph;
   ts_region_id region;

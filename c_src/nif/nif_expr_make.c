@@ -5,8 +5,9 @@ typedef struct maker {
   const ts_expr *e;
   const ts_expr_rule *rules;
   ts_graph *graph;
-  ts_value_id *made; /* by value of the expression */
-  ts_value_id *map;  /* by value of a rule's graph */
+  ts_value_id *made;         /* by value of the expression; of a tuple its place in `parts` */
+  TS_VEC(ts_value_id) parts; /* the values of tuples */
+  ts_value_id *map;          /* by value of a rule's graph */
 } maker;
 
 enum { FEW = 8 };
@@ -14,11 +15,23 @@ enum { FEW = 8 };
 static ts_status copy_op(maker *m, const ts_graph *from, ts_op_id id) {
   const ts_op *op = ts_graph_op(from, id);
   ts_value_id few[FEW], *operands = few;
+  ts_region_id regions[2];
+  if (ts_op_regions(op, regions)) return ts_graph_copy_op(from, id, m->graph, TS_ROOT, m->map);
   if (op->operand_count > FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
   for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = m->map[op->operands[i]];
   ts_status status = ts_graph_add_like(m->graph, TS_ROOT, from, id, operands, &m->map[op->first_result]);
   if (operands != few) ts_free(operands);
   return status;
+}
+
+static ts_status make_results(maker *m, const ts_region *region, uint32_t value) {
+  if (region->results.count == 1) {
+    m->made[value] = m->map[region->results.data[0]];
+    return TS_SUCCESS;
+  }
+  m->made[value] = (ts_value_id)m->parts.count;
+  for (size_t i = 0; i < region->results.count; i++) TS_TRY(TS_VEC_PUSH(&m->parts, m->map[region->results.data[i]]));
+  return TS_SUCCESS;
 }
 
 static ts_status make_value(maker *m, uint32_t value) {
@@ -27,12 +40,15 @@ static ts_status make_value(maker *m, uint32_t value) {
     m->made[value] = v->count == TS_NO_ID ? TS_NO_ID : ts_graph_region(m->graph, TS_ROOT)->params.data[v->count];
     return TS_SUCCESS;
   }
+  if (v->rule == TS_EXPR_ELEM) {
+    m->made[value] = m->parts.data[m->made[v->first] + v->count];
+    return TS_SUCCESS;
+  }
   const ts_expr_rule *rule = &m->rules[v->rule];
   const ts_region *region = ts_expr_region(rule);
   for (uint32_t i = 0; i < v->count; i++) m->map[region->params.data[i]] = m->made[m->e->uses.data[v->first + i]];
   for (size_t i = 0; i < region->ops.count; i++) TS_TRY(copy_op(m, rule->graph, region->ops.data[i]));
-  m->made[value] = m->map[region->results.data[0]];
-  return TS_SUCCESS;
+  return make_results(m, region, value);
 }
 
 static ts_status make_values(maker *m) {
@@ -54,6 +70,7 @@ static ts_status make_values(maker *m) {
 ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph) {
   maker m = {.e = e, .rules = rules, .graph = graph};
   ts_status status = make_values(&m);
+  TS_VEC_FREE(&m.parts);
   ts_free(m.made);
   ts_free(m.map);
   return status;

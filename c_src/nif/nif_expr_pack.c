@@ -11,8 +11,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as 
 /* No text begins like this. */
 static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '1', '\n'};
 
-/* The word of a leaf: this and its parameter. */
+/* The word of a leaf: this and its parameter; and that of an element, which its tuple follows. */
 #define PARAM (UINT32_C(1) << 31)
+#define ELEM (UINT32_C(1) << 30)
 
 /* ---- writing ---- */
 
@@ -42,6 +43,11 @@ static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
     put_word(out, v->count | PARAM); /* TS_NO_ID stays what it is */
     return;
   }
+  if (v->rule == TS_EXPR_ELEM) {
+    put_word(out, v->count | ELEM);
+    put_word(out, v->first);
+    return;
+  }
   put_word(out, v->rule);
   ts_text_append_n(out, (const char *)(e->uses.data + v->first), v->count * sizeof *e->uses.data);
 }
@@ -63,7 +69,8 @@ ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out
 
 typedef struct unpacker {
   const char *at, *end;
-  uint32_t value_count, result_count;
+  uint32_t value_count, result_count, param_forms;
+  TS_VEC(uint32_t) rule_forms; /* of each rule the form of its first result; the others follow */
   ts_expr e;
   ts_graph *program; /* at first with its parameters only */
   ts_expr_rule *rules;
@@ -100,6 +107,14 @@ static ts_status add_form(unpacker *u, const ts_graph *graph, ts_value_id value)
   return TS_VEC_PUSH(&u->e.forms, ((ts_type){v->dtype, *v->shape}));
 }
 
+static ts_status add_rule(unpacker *u, const ts_graph *graph) {
+  const ts_region *region = ts_graph_region(graph, TS_ROOT);
+  if (region->results.count == 0) return damaged();
+  TS_TRY(TS_VEC_PUSH(&u->rule_forms, (uint32_t)u->e.forms.count));
+  for (size_t i = 0; i < region->results.count; i++) TS_TRY(add_form(u, graph, region->results.data[i]));
+  return TS_SUCCESS;
+}
+
 /* Forms: of what each rule makes, and then of each parameter. */
 static ts_status get_rules(unpacker *u) {
   for (uint32_t i = 0; i < u->e.rule_count; i++) {
@@ -108,10 +123,9 @@ static ts_status get_rules(unpacker *u) {
     TS_TRY(get_graph(u, &graph));
     u->graphs.data[u->graphs.count++] = graph;
     u->rules[i] = (ts_expr_rule){graph, TS_ROOT};
-    const ts_region *region = ts_graph_region(graph, TS_ROOT);
-    if (region->results.count != 1 || region->height > 0) return damaged();
-    TS_TRY(add_form(u, graph, region->results.data[0]));
+    TS_TRY(add_rule(u, graph));
   }
+  u->param_forms = (uint32_t)u->e.forms.count;
   const ts_region *root = ts_graph_region(u->program, TS_ROOT);
   if (root->ops.count || root->results.count) return damaged();
   for (size_t i = 0; i < root->params.count; i++) TS_TRY(add_form(u, u->program, root->params.data[i]));
@@ -122,10 +136,10 @@ static ts_status get_leaf(unpacker *u, uint32_t word) {
   uint32_t param = word & ~PARAM;
   if (word == TS_NO_ID) return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, TS_NO_ID, 0, TS_NO_ID}));
   if (param >= ts_graph_region(u->program, TS_ROOT)->params.count) return damaged();
-  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, u->e.rule_count + param, 0, param}));
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, u->param_forms + param, 0, param}));
 }
 
-/* A value that is there already, and not a leaf of no parameter. */
+/* A value that is there already, and not a tuple or a leaf of no parameter. */
 static ts_status get_use(unpacker *u, uint32_t *out) {
   TS_TRY(get_word(u, out));
   return *out < u->e.values.count && u->e.values.data[*out].form != TS_NO_ID ? TS_SUCCESS : damaged();
@@ -140,14 +154,28 @@ static ts_status get_operand(unpacker *u, const ts_expr_rule *rule, ts_value_id 
   return TS_VEC_PUSH(&u->e.uses, use);
 }
 
+static ts_status get_elem(unpacker *u, uint32_t index) {
+  uint32_t tuple;
+  TS_TRY(get_word(u, &tuple));
+  if (tuple >= u->e.values.count) return damaged();
+  uint32_t rule = u->e.values.data[tuple].rule;
+  if (rule >= u->e.rule_count) return damaged();
+  size_t count = ts_expr_region(&u->rules[rule])->results.count;
+  if (count == 1 || index >= count) return damaged();
+  uint32_t form = u->rule_forms.data[rule] + index;
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_EXPR_ELEM, form, tuple, index}));
+}
+
 static ts_status get_value(unpacker *u) {
   uint32_t rule, first = (uint32_t)u->e.uses.count;
   TS_TRY(get_word(u, &rule));
   if (rule & PARAM) return get_leaf(u, rule);
+  if (rule & ELEM) return get_elem(u, rule & ~ELEM);
   if (rule >= u->e.rule_count) return damaged();
   const ts_region *region = ts_expr_region(&u->rules[rule]);
   for (size_t i = 0; i < region->params.count; i++) TS_TRY(get_operand(u, &u->rules[rule], region->params.data[i]));
-  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, rule, first, (uint32_t)region->params.count}));
+  uint32_t form = region->results.count == 1 ? u->rule_forms.data[rule] : TS_NO_ID;
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, form, first, (uint32_t)region->params.count}));
 }
 
 static ts_status get_program(unpacker *u) {
@@ -173,6 +201,7 @@ ts_status ts_expr_unpack(const void *bytes, size_t size, ts_graph **out) {
   ts_status status = get_program(&u);
   for (size_t i = 0; i < u.graphs.count; i++) ts_graph_destroy(u.graphs.data[i]);
   TS_VEC_FREE(&u.graphs);
+  TS_VEC_FREE(&u.rule_forms);
   ts_free(u.rules);
   ts_expr_deinit(&u.e);
   if (status)

@@ -9,7 +9,8 @@
 
 /* clang-format off */
 #define EXPR_ATOMS(X) \
-  X(data) X(id) X(op) X(args) X(type) X(shape) X(vectorized_axes) X(parameter) X(tensor) X(metadata) X(state)
+  X(data) X(id) X(op) X(args) X(type) X(shape) X(vectorized_axes) X(parameter) X(tensor) X(metadata) X(state) \
+  X(tuple) X(elem) X(while) X(block) X(optional)
 /* clang-format on */
 
 static struct {
@@ -43,6 +44,7 @@ void ts_expr_deinit(ts_expr *e) {
   TS_VEC_FREE(&e->uses);
   TS_VEC_FREE(&e->results);
   TS_VEC_FREE(&e->params);
+  TS_VEC_FREE(&e->arities);
   TS_VEC_FREE(&e->forms);
 }
 
@@ -110,11 +112,15 @@ typedef struct rule {
   size_t words, word_count, statics, static_count;
 } rule;
 
+/* CLOSED are loops and blocks: what is inside of them uses their operands only, and each has a rule of its own. */
+typedef enum frame_kind { FRAME_STEP, FRAME_ALIAS, FRAME_CLOSED, FRAME_ELEM } frame_kind;
+
 /* A node whose operands are being read; its parts of the stacks begin there. */
 typedef struct frame {
   ERL_NIF_TERM node, id;
   uint32_t hash, form;
-  bool is_alias;
+  uint32_t arity; /* how many results; of an element its index */
+  frame_kind kind;
   size_t words, statics, terms, operands, operand_count;
 } frame;
 
@@ -134,7 +140,7 @@ typedef struct known_form {
 
 typedef struct reader {
   ErlNifEnv *env;
-  size_t limit;
+  size_t limit, closed_count;
   ts_expr *e;
   ts_expr_terms *terms;
   ts_expr_outcome outcome;
@@ -353,6 +359,7 @@ static ts_status add_rule(reader *r, const frame *f, uint32_t hash, uint32_t num
   r->rule_words.count += new.word_count;
   r->rule_statics.count += new.static_count;
   TS_TRY(TS_VEC_PUSH(&r->rules, new));
+  TS_TRY(TS_VEC_PUSH(&r->e->arities, f->arity));
   TS_TRY(TS_VEC_PUSH(&r->terms->nodes, f->node));
   TS_TRY(TS_VEC_PUSH(&r->terms->examples, (uint32_t)r->e->values.count)); /* which comes next */
   return table_add(&r->by_rule, hash, number);
@@ -360,8 +367,11 @@ static ts_status add_rule(reader *r, const frame *f, uint32_t hash, uint32_t num
 
 /* The rule of a node, with the forms of what it reads. */
 static ts_status find_rule(reader *r, const frame *f, uint32_t *out) {
-  for (size_t i = f->operands; i < r->operands.count; i++)
-    TS_TRY(TS_VEC_PUSH(&r->words, r->e->values.data[r->operands.data[i]].form));
+  for (size_t i = f->operands; i < r->operands.count; i++) {
+    uint32_t form = r->e->values.data[r->operands.data[i]].form;
+    if (form == TS_NO_ID) return stop(r, TS_EXPR_OTHER);
+    TS_TRY(TS_VEC_PUSH(&r->words, form));
+  }
   uint32_t hash = (uint32_t)ts_hash64(r->words.data + f->words, (r->words.count - f->words) * sizeof *r->words.data);
   for (size_t at = hash; (*out = table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
     if (is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
@@ -454,21 +464,91 @@ static bool is_scoped(const reader *r, ERL_NIF_TERM op) {
   return false;
 }
 
-/* The words of a node, and the nodes among its arguments. */
-static ts_status begin(reader *r, frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) {
+static ts_status put_operand(reader *r, ERL_NIF_TERM node) { return TS_VEC_PUSH(&r->operand_terms, node); }
+
+/* Nodes in tuples; other containers are for others. */
+static ts_status put_container(reader *r, ERL_NIF_TERM term, int depth) {
+  const ERL_NIF_TERM *f;
+  int count;
+  if (enif_is_map(r->env, term)) return put_operand(r, term);
+  if (depth > DEEPEST || !enif_get_tuple(r->env, term, &count, &f)) return stop(r, TS_EXPR_OTHER);
+  for (int i = 0; i < count; i++) TS_TRY(put_container(r, f[i], depth + 1));
+  return TS_SUCCESS;
+}
+
+/* The nodes in a list of arguments. */
+static ts_status put_nodes(reader *r, ERL_NIF_TERM list) {
   ERL_NIF_TERM head;
-  f->is_alias = op == atom.metadata_;
-  f->words = r->words.count, f->statics = r->statics.count;
-  f->terms = r->operand_terms.count, f->operands = r->operands.count;
+  while (enif_get_list_cell(r->env, list, &head, &list))
+    if (enif_is_map(r->env, head)) TS_TRY(put_operand(r, head));
+  return TS_SUCCESS;
+}
+
+/* while: [Initial | _]; block: [Struct, Args | _]; optional: [Node, whose arguments they are | _]. */
+static ts_status put_closed(reader *r, ERL_NIF_TERM op, ERL_NIF_TERM args) {
+  ERL_NIF_TERM first, rest, data, nodes;
+  TS_TRY(put_word(r, op, r->closed_count++));
+  if (!enif_get_list_cell(r->env, args, &first, &rest)) return stop(r, TS_EXPR_OTHER);
+  if (op == atom.while_) return put_container(r, first, 0);
+  bool found = op == atom.block_ ? enif_get_list_cell(r->env, rest, &nodes, &rest)
+                                 : field(r, first, atom.data_, &data) && field(r, data, atom.args_, &nodes);
+  return found ? put_nodes(r, nodes) : stop(r, TS_EXPR_OTHER);
+}
+
+static ts_status put_elem(reader *r, frame *f, ERL_NIF_TERM args) {
+  ERL_NIF_TERM tuple, index;
+  if (!enif_get_list_cell(r->env, args, &tuple, &args) || !enif_get_list_cell(r->env, args, &index, &args) ||
+      !enif_get_uint(r->env, index, &f->arity))
+    return stop(r, TS_EXPR_OTHER);
+  return put_operand(r, tuple);
+}
+
+static ts_status put_arguments(reader *r, const frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) {
+  ERL_NIF_TERM head;
   TS_TRY(put_word(r, op, f->form));
   while (enif_get_list_cell(r->env, args, &head, &args)) {
     TS_TRY(put_argument(r, head, false, 0));
-    if (f->is_alias) break;
+    if (f->kind == FRAME_ALIAS) break;
+  }
+  return TS_SUCCESS;
+}
+
+/* The words of a node, and the nodes among its arguments. */
+static ts_status begin(reader *r, frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) {
+  f->words = r->words.count, f->statics = r->statics.count;
+  f->terms = r->operand_terms.count, f->operands = r->operands.count;
+  switch (f->kind) {
+  case FRAME_CLOSED: TS_TRY(put_closed(r, op, args)); break;
+  case FRAME_ELEM: TS_TRY(put_elem(r, f, args)); break;
+  default: TS_TRY(put_arguments(r, f, op, args)); break;
   }
   f->operand_count = r->operand_terms.count - f->terms;
-  if (f->is_alias && f->operand_count != 1) return stop(r, TS_EXPR_OTHER);
+  if (f->kind == FRAME_ALIAS && f->operand_count != 1) return stop(r, TS_EXPR_OTHER);
   r->frames.count++;
   return TS_SUCCESS;
+}
+
+static frame_kind kind_of(ERL_NIF_TERM op) {
+  if (op == atom.metadata_) return FRAME_ALIAS;
+  if (op == atom.elem_) return FRAME_ELEM;
+  return op == atom.while_ || op == atom.block_ || op == atom.optional_ ? FRAME_CLOSED : FRAME_STEP;
+}
+
+/* {tuple, N} is the type of several results. */
+static bool is_tuple(const reader *r, ERL_NIF_TERM node, uint32_t *out) {
+  ERL_NIF_TERM type;
+  const ERL_NIF_TERM *f;
+  int count;
+  return field(r, node, atom.type_, &type) && enif_get_tuple(r->env, type, &count, &f) && count == 2 &&
+         f[0] == atom.tuple_ && enif_get_uint(r->env, f[1], out) && *out > 1;
+}
+
+/* How many results, and the form where it is one. */
+static ts_status get_result(reader *r, frame *f, ERL_NIF_TERM node) {
+  f->arity = 1;
+  f->form = TS_NO_ID;
+  if (f->kind == FRAME_CLOSED && is_tuple(r, node, &f->arity)) return TS_SUCCESS;
+  return get_form(r, node, &f->form);
 }
 
 /* A node that was not seen before: *out is its value when it is a leaf, else it has a frame from now on. */
@@ -479,7 +559,8 @@ static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_
     return stop(r, TS_EXPR_OTHER);
   TS_TRY(TS_VEC_RESERVE(&r->frames, r->frames.count + 1));
   frame *f = &r->frames.data[r->frames.count];
-  TS_TRY(get_form(r, node, &f->form));
+  f->kind = kind_of(op);
+  TS_TRY(get_result(r, f, node));
   if (op == atom.parameter_ || op == atom.tensor_) {
     TS_TRY(add_leaf(r, f->form, args, out));
     return remember(r, node, id, hash, *out);
@@ -518,13 +599,23 @@ static ts_status add_value(reader *r, const frame *f, uint32_t *out) {
   return TS_VEC_PUSH(&r->e->values, ((ts_expr_value){number, f->form, first, count}));
 }
 
+static ts_status add_elem(reader *r, const frame *f, uint32_t *out) {
+  uint32_t tuple = r->operands.data[f->operands];
+  const ts_expr_value *v = &r->e->values.data[tuple];
+  if (v->rule >= r->rules.count || v->form != TS_NO_ID || f->arity >= r->e->arities.data[v->rule])
+    return stop(r, TS_EXPR_OTHER);
+  *out = (uint32_t)r->e->values.count;
+  return TS_VEC_PUSH(&r->e->values, ((ts_expr_value){TS_EXPR_ELEM, f->form, tuple, f->arity}));
+}
+
 /* All operands of the last frame are there. */
 static ts_status leave(reader *r, uint32_t *out) {
   const frame *f = &r->frames.data[--r->frames.count];
-  if (f->is_alias)
-    *out = r->operands.data[f->operands];
-  else
-    TS_TRY(add_value(r, f, out));
+  switch (f->kind) {
+  case FRAME_ALIAS: *out = r->operands.data[f->operands]; break;
+  case FRAME_ELEM: TS_TRY(add_elem(r, f, out)); break;
+  default: TS_TRY(add_value(r, f, out)); break;
+  }
   r->words.count = f->words;
   r->statics.count = f->statics;
   r->operand_terms.count = f->terms;
@@ -545,7 +636,7 @@ static ts_status read_root(reader *r, ERL_NIF_TERM root, uint32_t *out) {
       TS_TRY(visit(r, r->operand_terms.data[f->terms + next], &value));
       if (value == TS_NO_ID) continue;
     }
-    if (!r->frames.data[r->frames.count - 1].is_alias) TS_TRY(use(r, value));
+    if (r->frames.data[r->frames.count - 1].kind != FRAME_ALIAS) TS_TRY(use(r, value));
     TS_TRY(TS_VEC_PUSH(&r->operands, value));
   }
   *out = value;
@@ -557,6 +648,7 @@ static ts_status read_roots(reader *r, ERL_NIF_TERM roots) {
   uint32_t value;
   while (enif_get_list_cell(r->env, roots, &head, &roots)) {
     TS_TRY(read_root(r, head, &value));
+    if (r->e->values.data[value].form == TS_NO_ID) return stop(r, TS_EXPR_OTHER);
     TS_TRY(TS_VEC_PUSH(&r->e->results, value));
   }
   for (size_t i = 0; i < r->e->results.count; i++) TS_TRY(use(r, r->e->results.data[i]));

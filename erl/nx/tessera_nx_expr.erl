@@ -6,7 +6,7 @@
 %% it is computed when that branch is taken.
 -module(tessera_nx_expr).
 -include("tessera_nx.hrl").
--export([is_node/1, operands/1, bodies/1, scope/1, scoped/0, effects/2, leaves/1]).
+-export([is_node/1, operands/1, bodies/1, scope/1, scoped/0, is_closed/1, effects/2, leaves/1]).
 -export_type([node_term/0, ids/0]).
 
 -type node_term() :: map().
@@ -81,10 +81,13 @@ visit_args(Node, Scope, Seen) -> visit_all(operands(Node), Scope, Seen).
 
 visit_all(Nodes, Scope, Seen) -> lists:foldl(fun(Node, S) -> visit(Node, Scope, S) end, Seen, Nodes).
 
-%% Ops that have scopes of their own, or call Elixir, or take tuples apart.
+%% Ops that share the scope around them, or call Elixir, or hold functions.
 -spec scoped() -> [atom()].
-scoped() ->
-    ['cond', while, block, optional, 'fun', hook, token, attach_token, io_call, runtime_call, elem, window_reduce].
+scoped() -> ['cond', 'fun', hook, token, attach_token, io_call, runtime_call, window_reduce].
+
+%% Ops that use nothing but their operands, whatever is inside.
+-spec is_closed(atom()) -> boolean().
+is_closed(Op) -> Op =:= while orelse Op =:= block orelse Op =:= optional.
 
 %% ---- callbacks
 

@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([get/2, get_all/2, scope/5, hoist/2, clauses/1, slot/2, begin_program/1, cannot_call/0]).
+-export([get/2, get_all/2, scope/5, closed/4, hoist/2, clauses/1, slot/2, begin_program/1, cannot_call/0]).
 
 
 %% ---- values
@@ -66,6 +66,21 @@ scope(Roots, Params, Memo, InRegion, #st{params = P, memo = M, here = H, in_regi
     Inner = St#st{params = Params, memo = Memo, here = Here, in_region = InRegion},
     {Values, St1} = get_all(Roots, callbacks_first(Here, Inner)),
     {Values, St1#st{params = P, memo = M, here = H, in_region = R}}.
+
+%% The values of a loop or block in a region that has its operands as parameters. Undefined when there is more
+%% inside than the operands: tensors that the function holds, or callbacks.
+-spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()]) -> [tessera:tensor()] | undefined.
+closed(Node, Params, Program, Handled) ->
+    Operands = [Id || ?NODE(Id, _, _) <- tessera_nx_expr:operands(Node)],
+    case map_size(tessera_nx_expr:effects(lists:append(tessera_nx_expr:bodies(Node)), Handled)) of
+        0 ->
+            Memo = maps:from_list(lists:zip(Operands, Params)),
+            case get_all([Node], #st{program = Program, memo = Memo, in_region = true, handled = Handled}) of
+                {Values, #st{held = Held}} when map_size(Held) =:= 0 -> Values;
+                _ -> undefined
+            end;
+        _ -> undefined
+    end.
 
 %% Callbacks run in the order in which they were written: ids are references made in that order.
 callbacks_first(_, #st{effects = Effects} = St) when map_size(Effects) =:= 0 -> St;

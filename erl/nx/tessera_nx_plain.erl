@@ -1,10 +1,11 @@
-%% @private Programs of plain expressions: of one scope, and without callbacks.
-%% The core reads the nodes and tells which steps differ in more than the values
-%% that they read; those are lowered, each once, as regions of a program that is
-%% never run, and the core puts the whole together from copies.
+%% @private Programs of plain expressions: without cond and callbacks. The core
+%% reads the nodes and tells which steps differ in more than the values that they
+%% read; those are lowered, each once, as regions of a program that is never run,
+%% and the core puts the whole together from copies. Loops and blocks are steps
+%% of which no two are alike.
 -module(tessera_nx_plain).
 -include("tessera_nx.hrl").
--export([read/1, describe/1, program/1]).
+-export([read/2, describe/1, program/1]).
 -export_type([expression/0, source/0]).
 
 %% What was read, and its rules: regions of a program.
@@ -17,16 +18,19 @@
 -type source() :: non_neg_integer() | map().
 
 %% The expression, and what its program's parameters are; tensors of the same form and bytes are one. Undefined, when
-%% there is more than one scope.
--spec read([map()]) -> {expression(), [source()]} | undefined.
-read(Roots) ->
+%% there is a cond, a callback, or a tensor in a loop. Handled are the names of hooks.
+-spec read([map()], [atom()]) -> {expression(), [source()]} | undefined.
+read(Roots, Handled) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
         undefined -> undefined;
         {Read, Sources, Steps} ->
             Rules = check(tessera_nif:builder_new([])),
-            Regions = [rule(Rules, Step) || Step <- Steps],
-            _ = check(tessera_nif:finish(Rules, [])),
-            {#expression{read = Read, rules = Rules, regions = Regions}, Sources}
+            case rules(Rules, Steps, Handled) of
+                undefined -> undefined;
+                Regions ->
+                    _ = check(tessera_nif:finish(Rules, [])),
+                    {#expression{read = Read, rules = Rules, regions = Regions}, Sources}
+            end
     end.
 
 %% What its program can be made of anywhere, and what tells that from others.
@@ -43,11 +47,31 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 
 %% ---- rules
 
-rule(Rules, {?NODE(_, Op, Args) = Node, Forms}) ->
+%% A region for each, or undefined.
+rules(Rules, [Step | Steps], Handled) ->
+    case rule(Rules, Step, Handled) of
+        undefined -> undefined;
+        Region ->
+            case rules(Rules, Steps, Handled) of
+                undefined -> undefined;
+                Regions -> [Region | Regions]
+            end
+    end;
+rules(_, [], _) -> [].
+
+rule(Rules, {?NODE(_, Op, Args) = Node, Forms}, Handled) ->
     {Region, Params} = check(tessera_nif:region_open(Rules, Forms, undefined)),
+    case results(Rules, tessera_nx_expr:is_closed(Op), Op, Args, Node, Params, Handled) of
+        undefined -> undefined;
+        Results ->
+            ok = check(tessera_nif:region_finish(Rules, Results)),
+            Region
+    end.
+
+results(Rules, true, _, _, Node, Params, Handled) -> tessera_nx_lower:closed(Node, Params, Rules, Handled);
+results(Rules, false, Op, Args, Node, Params, _) ->
     {Values, []} = lists:mapfoldl(fun value/2, Params, Args),
-    ok = check(tessera_nif:region_finish(Rules, [lower(Rules, Op, tessera_nx_tensor:form(Node), Values)])),
-    Region.
+    [lower(Rules, Op, tessera_nx_tensor:form(Node), Values)].
 
 lower(Rules, constant, Form, [Number]) -> tessera_nx_ops:constant(Rules, Form, Number);
 lower(Rules, Op, Form, Args) -> tessera_nx_ops:apply(Rules, Op, Form, Args).

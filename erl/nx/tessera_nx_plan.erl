@@ -23,7 +23,7 @@
 %% Also gives which leaves are used, each where its value stands among the inputs of the plan.
 -spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
 build(Roots, Args, Handled, IsCached) ->
-    case tessera_nx_plain:read(Roots) of
+    case tessera_nx_plain:read(Roots, Handled) of
         undefined -> build_scoped(Roots, Args, Handled, IsCached);
         {Expression, Sources} ->
             Used = [source(Source) || Source <- Sources],
