@@ -6,16 +6,17 @@
 path() -> filename:join(priv_dir(), "tessera_nif").
 
 priv_dir() ->
-    Beside = filename:join(filename:dirname(filename:dirname(filename:absname(code:which(?MODULE)))), "priv"),
-    case code:priv_dir(tessera) of
-        {error, bad_name} -> Beside;
-        Dir ->
-            %% A folder that merely has the application's name, as in a code path without versions.
-            case filelib:is_regular(filename:join(Dir, "tessera_nif.so")) of
-                true -> Dir;
-                false -> Beside
-            end
+    Ours = filename:join(filename:dirname(filename:dirname(filename:absname(code:which(?MODULE)))), "priv"),
+    %% The application's may be a folder that merely has its name, as in a code path without versions.
+    Folders = [Dir || Dir <- [code:priv_dir(tessera)], is_list(Dir)] ++ [Ours]
+        ++ [beside(Archive) || Archive <- [archive(Ours)], Archive =/= none],
+    case [Dir || Dir <- Folders, filelib:is_regular(filename:join(Dir, "tessera_nif.so"))] of
+        [Dir | _] -> Dir;
+        [] -> Ours
     end.
+
+%% Out of an escript no library can be loaded.
+beside(Archive) -> filename:join(filename:dirname(Archive), "priv").
 
 %% Text is the runtime system's, of load_nif or of the dynamic loader.
 -spec explain(file:filename(), iodata()) -> binary().
@@ -33,8 +34,7 @@ says(Text, Words) -> lists:all(fun(Word) -> string:find(Text, Word) =/= nomatch 
 absent(File, none) ->
     [File, " is not there. `make` in Tessera's folder builds it"];
 absent(_File, Archive) ->
-    [Archive, " is an escript or archive, out of which no library can be loaded. Leave Tessera out of it, "
-     "and let ERL_LIBS name the folder that Tessera's folder is in"].
+    [Archive, " is an escript or archive, out of which no library can be loaded: put tessera_nif.so into ", beside(Archive)].
 
 %% The file that Dir is inside of.
 archive(Dir) ->

@@ -8,7 +8,6 @@
      "Operations run at once, with the kernels of compiled functions. Options are `:client` and `:device_id`.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export(['__struct__'/0, '__struct__'/1, '__info__'/1]).
 -export([init/1, constant/3, from_binary/3, eye/2, iota/3, backend_copy/3, backend_transfer/3, backend_deallocate/1,
          to_binary/2, to_batched/3, inspect/2, from_pointer/5, to_pointer/2, block/4, reduce/5, dot/7]).
 -export([exp/2, expm1/2, log/2, log1p/2, sigmoid/2, cos/2, sin/2, tan/2, cosh/2, sinh/2, tanh/2, acos/2, asin/2,
@@ -26,15 +25,7 @@
 -export([window_reduce/6, window_scatter_max/6, window_scatter_min/6]).
 
 -define(FIELDS, #{buffer => nil}).
-
--spec '__struct__'() -> map().
-'__struct__'() -> '__struct__'([]).
-
--spec '__struct__'([{atom(), term()}] | map()) -> map().
-'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
-
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+-include("tessera_nx_struct.hrl").
 
 %% ---- one op each
 

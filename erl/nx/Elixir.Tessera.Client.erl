@@ -7,7 +7,7 @@
      "      default_client: :other\n"
      "\n"
      "Without it there is one, `:host`. All of them share one memory and one pool of threads.").
--export(['__struct__'/0, '__struct__'/1, '__info__'/1, default_name/0, 'fetch!'/1, get_supported_platforms/0,
+-export([default_name/0, 'fetch!'/1, get_supported_platforms/0,
          get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2]).
 
 -include("tessera_nx.hrl").
@@ -19,15 +19,7 @@
 -define(FIELDS, #{ref => nil, platform => nil, name => nil, device_count => nil, default_device_id => nil,
                   automatic_transfers => nil}).
 -define(DEFAULT, [{host, [{platform, host}]}]).
-
--spec '__struct__'() -> map().
-'__struct__'() -> '__struct__'([]).
-
--spec '__struct__'([{atom(), term()}] | map()) -> map().
-'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
-
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+-include("tessera_nx_struct.hrl").
 
 ?DOC("The client of tensors for which none is asked.").
 -spec default_name() -> atom().

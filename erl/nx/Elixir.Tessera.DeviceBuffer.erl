@@ -3,19 +3,11 @@
 ?MODULEDOC("The memory of a tensor: `ref` is its handle, `client_name` and `device_id` say where it is, `typespec` what is in it.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export(['__struct__'/0, '__struct__'/1, '__info__'/1, from_ref/4, place_on_device/4, copy_to_device/3,
+-export([from_ref/4, place_on_device/4, copy_to_device/3,
          read/1, read/2, deallocate/1, 'deleted?'/1]).
 
 -define(FIELDS, #{ref => nil, client_name => nil, device_id => nil, typespec => nil}).
-
--spec '__struct__'() -> map().
-'__struct__'() -> '__struct__'([]).
-
--spec '__struct__'([{atom(), term()}] | map()) -> map().
-'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
-
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+-include("tessera_nx_struct.hrl").
 
 ?DOC("A buffer for a handle.").
 -spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().

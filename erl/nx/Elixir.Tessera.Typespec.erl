@@ -1,18 +1,10 @@
 -module('Elixir.Tessera.Typespec').
 -include("tessera_nx_doc.hrl").
 ?MODULEDOC("Type and shape of a buffer.").
--export(['__struct__'/0, '__struct__'/1, '__info__'/1, tensor/2, to_type/2, to_shape/2]).
+-export([tensor/2, to_type/2, to_shape/2]).
 
 -define(FIELDS, #{type => nil, shape => nil}).
-
--spec '__struct__'() -> map().
-'__struct__'() -> '__struct__'([]).
-
--spec '__struct__'([{atom(), term()}] | map()) -> map().
-'__struct__'(Fields) -> tessera_nx_struct:new(?MODULE, ?FIELDS, Fields).
-
--spec '__info__'(atom()) -> term().
-'__info__'(Item) -> tessera_nx_struct:info(?MODULE, ?FIELDS, Item).
+-include("tessera_nx_struct.hrl").
 
 ?DOC("The type and shape of a tensor:\n\n    Tessera.Typespec.tensor({:f, 32}, {2, 3})").
 -spec tensor(tuple(), tuple()) -> map().

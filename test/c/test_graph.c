@@ -1,6 +1,5 @@
 /* The builder: ids from anywhere, ownership of regions, copying, memory. */
-#include "ir/graph.h"
-#include "testing.h"
+#include "graph_text.h"
 
 static const ts_shape scalar = {0};
 static const ts_shape matrix = {2, {2, 3}};
@@ -35,14 +34,6 @@ static ts_status add_call(ts_graph *graph, ts_region_id target, ts_value_id oper
                           ts_value_id *out) {
   ts_attrs attrs = {.regions = {{body, TS_NO_ID}}};
   return ts_graph_add_op(graph, target, TS_OP_CALL, &operand, 1, &attrs, out);
-}
-
-static char *print(const ts_graph *graph) {
-  ts_text text = {0};
-  char *string;
-  ck_assert_ok(ts_graph_print(graph, &text));
-  ck_assert_ok(ts_text_finish(&text, &string));
-  return string;
 }
 
 static ts_graph *parse(const char *text) {
@@ -227,10 +218,10 @@ START_TEST(nesting_is_bounded)
     inner = outer;
   }
   ck_assert_ok(ts_graph_verify(graph));
-  char *text = print(graph);
+  char *text = graph_text(graph);
   ts_graph *again = parse(text), *copy;
   ck_assert_ok(ts_graph_clone(again, &copy));
-  char *copied = print(copy);
+  char *copied = graph_text(copy);
   ck_assert_str_eq(text, copied);
   ts_free(text);
   ts_free(copied);
@@ -344,7 +335,7 @@ START_TEST(clone_is_equal)
   ck_assert_ok(ts_graph_clone(graph, &copy));
   ts_graph_destroy(graph); /* the literal's buffer has another reference */
   ck_assert_ok(ts_graph_verify(copy));
-  char *text = print(copy);
+  char *text = graph_text(copy);
   ck_assert_str_eq(text, nested_text);
   ts_free(text);
   ts_graph_destroy(copy);
@@ -432,7 +423,7 @@ END_TEST
 
 static void check_broken(ts_graph *graph, const char *message) {
   ck_assert_error(ts_graph_verify(graph), TS_INTERNAL, message);
-  char *text = print(graph); /* must not crash */
+  char *text = graph_text(graph); /* must not crash */
   ts_free(text);
   ts_graph_destroy(graph);
 }

@@ -2,6 +2,7 @@
  * (test_compiled.c compares what is compiled.)
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
+#include "graph_text.h"
 #include "ir/stablehlo.h"
 #include "kernel/ref.h"
 #include "random_graph.h"
@@ -63,22 +64,14 @@ static void check_results(const program *p, const char *path, ts_buffer **result
   free_buffers(results, p->result_count);
 }
 
-static char *print(const ts_graph *graph) {
-  ts_text text = {0};
-  char *printed;
-  ck_assert_ok(ts_graph_print(graph, &text));
-  ck_assert_ok(ts_text_finish(&text, &printed));
-  return printed;
-}
-
 /* ---- the paths ---- */
 
 static void check_text(const program *p) {
-  char *first = print(p->graph), *second;
+  char *first = graph_text(p->graph), *second;
   ts_graph *parsed;
   ck_assert_ok(ts_graph_parse(first, strlen(first), &parsed));
   ck_assert_ok(ts_graph_verify(parsed));
-  second = print(parsed);
+  second = graph_text(parsed);
   ck_assert_str_eq(first, second);
   check_results(p, "parsed", run_ref(p, parsed), 0);
   ts_graph_destroy(parsed);
@@ -115,7 +108,7 @@ START_TEST(same_seed_same_program)
 {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     program a = make_program(seed), b = make_program(seed);
-    char *first = print(a.graph), *second = print(b.graph);
+    char *first = graph_text(a.graph), *second = graph_text(b.graph);
     ck_assert_str_eq(first, second);
     check_results(&a, "again", run_ref(&b, b.graph), 0);
     ts_free(first);

@@ -1,27 +1,18 @@
 /* The text form: scalars, print -> parse -> print, and texts that are wrong. */
-#include "ir/graph.h"
+#include "graph_text.h"
 #include "ir/syntax.h"
-#include "testing.h"
 
 #include <locale.h>
 #include <math.h>
-
-static char *print(const ts_graph *graph) {
-  ts_text text = {0};
-  char *string;
-  ck_assert_ok(ts_graph_print(graph, &text));
-  ck_assert_ok(ts_text_finish(&text, &string));
-  return string;
-}
 
 static void check_round_trip(const char *text, size_t length, const char *expected) {
   ts_graph *graph, *again;
   ck_assert_ok(ts_graph_parse(text, length, &graph));
   ck_assert_ok(ts_graph_verify(graph));
-  char *first = print(graph);
+  char *first = graph_text(graph);
   if (expected) ck_assert_str_eq(first, expected);
   ck_assert_ok(ts_graph_parse(first, strlen(first), &again));
-  char *second = print(again);
+  char *second = graph_text(again);
   ck_assert_str_eq(first, second);
   ts_free(first);
   ts_free(second);

@@ -278,7 +278,10 @@ in_archive_test_() ->
     {timeout, 60, with_copy("archive", none, fun(Ebin) ->
         Archive = filename:join(filename:dirname(Ebin), "tessera.ez"),
         {ok, _} = zip:create(Archive, ["ebin"], [{cwd, filename:dirname(Ebin)}]),
-        says_why(filename:join(Archive, "ebin"), "is an escript or archive")
+        says_why(filename:join(Archive, "ebin"), "is an escript or archive"),
+        %% The archive's folder has a folder for it.
+        {ok, _} = file:copy(tessera_library:path() ++ ".so", filename:join([filename:dirname(Ebin), "priv", "tessera_nif.so"])),
+        ?assertMatch({{sum, 3}, _}, answer(filename:join(Archive, "ebin"), "io:format(\"~0p.~n\", [{sum, tessera:to_number(tessera:add(1, 2))}]), halt(0)."))
     end)}.
 
 says_why(Ebin, Words) ->

@@ -1,25 +1,13 @@
 /* Any bytes as calls of the graph builder, with ids and attributes from
  * anywhere: each call is an error or leaves a graph that verifies, clones, and
  * prints to a text that parses to itself. */
-#include "ir/graph.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 typedef struct input {
   const uint8_t *at, *end;
 } input;
 
 static uint8_t take(input *in) { return in->at < in->end ? *in->at++ : 0; }
-
-static void must(ts_status status, const char *what) {
-  if (!status) return;
-  fprintf(stderr, "%s: %s\n", what, ts_status_message(status));
-  abort();
-}
 
 /* Mostly small numbers, and a few that have no business there. */
 static int64_t take_number(input *in) {
@@ -102,14 +90,6 @@ static ts_status step(input *in, ts_graph *graph) {
   ts_opcode code = (ts_opcode)(take(in) % (TS_OP_COUNT + 2));
   take_attrs(in, code, &attrs);
   return ts_graph_add_op(graph, region, code, values, count < 4 ? count : 4, what & 1 ? &attrs : NULL, &value);
-}
-
-static char *print(const ts_graph *graph) {
-  ts_text text = {0};
-  char *string;
-  must(ts_graph_print(graph, &text), "print");
-  must(ts_text_finish(&text, &string), "print");
-  return string;
 }
 
 static void check(const ts_graph *graph) {

@@ -1,26 +1,6 @@
 /* Any bytes through the parser; what parses must verify, and print to a text
  * that parses to itself. */
-#include "ir/graph.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(ts_status status, const char *what) {
-  if (!status) return;
-  fprintf(stderr, "%s: %s\n", what, ts_status_message(status));
-  abort();
-}
-
-static char *print(const ts_graph *graph) {
-  ts_text text = {0};
-  char *string;
-  must(ts_graph_print(graph, &text), "print");
-  must(ts_text_finish(&text, &string), "print");
-  return string;
-}
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ts_graph *graph, *again;
