@@ -47,6 +47,8 @@ build/config.mk: Makefile
 	$(Q)mkdir -p build
 	$(Q)for tool in $(firstword $(CC)) $(ERL) $(ERLC) $(LLVM_CONFIG); do \
 	  command -v "$$tool" >/dev/null || $(call missing,the program $$tool); done
+	$(Q)[ "$$($(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().')" -ge 25 ] || \
+	  { echo "tessera: $(ERL) is older than Erlang/OTP 25" >&2; exit 1; }
 	$(Q){ echo "LLVM_CFLAGS := -isystem $$($(LLVM_CONFIG) --includedir)"; \
 	  echo "LLVM_LIBS := -L$$($(LLVM_CONFIG) --libdir) $$($(LLVM_CONFIG) --link-shared --libs)"; \
 	  echo "ERL_CFLAGS := -isystem $$($(ERL) -noshell -eval 'io:format("~s", [code:root_dir() ++ "/usr/include"]), halt().')"; \
