@@ -168,8 +168,7 @@ static ERL_NIF_TERM program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   ERL_NIF_TERM term;
   (void)argc;
   TS_NIF_TRY(env, get_expression(env, argv, &e, &rules));
-  ts_status status = ts_expr_begin(e, &graph);
-  if (!status && (status = ts_expr_make(e, rules, graph))) ts_graph_destroy(graph);
+  ts_status status = ts_expr_make(e, rules, &graph);
   ts_free(rules);
   if (!status) status = ts_nif_builder_of(env, graph, &term);
   return status ? ts_nif_error(env, status) : term;

@@ -59,10 +59,8 @@ static inline const ts_region *ts_expr_region(const ts_expr_rule *rule) {
   return ts_graph_region(rule->graph, rule->region);
 }
 
-/* A program that has the parameters and nothing else. */
-ts_status ts_expr_begin(const ts_expr *e, ts_graph **out);
-/* Finishes such a program. Operands must have the types of the rules' parameters. */
-ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph);
+/* The finished program. Operands must have the types of the rules' parameters. */
+ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out);
 
 /* Expression and rules as bytes: much shorter than the text of the program, and as good a name for it. */
 ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out);

@@ -67,15 +67,6 @@ static ts_status make_values(maker *m) {
   return status;
 }
 
-ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph) {
-  maker m = {.e = e, .rules = rules, .graph = graph};
-  ts_status status = make_values(&m);
-  TS_VEC_FREE(&m.parts);
-  ts_free(m.made);
-  ts_free(m.map);
-  return status;
-}
-
 static ts_status add_params(const ts_expr *e, ts_graph *graph) {
   TS_TRY(ts_graph_reserve(graph, e->params.count, 0));
   TS_TRY(ts_graph_reserve_region(graph, TS_ROOT, e->params.count, 0));
@@ -87,12 +78,22 @@ static ts_status add_params(const ts_expr *e, ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-ts_status ts_expr_begin(const ts_expr *e, ts_graph **out) {
-  TS_TRY(ts_graph_create(out));
-  ts_status status = add_params(e, *out);
-  if (status) {
-    ts_graph_destroy(*out);
-    *out = NULL;
-  }
+/* The rules of an expression are mostly regions of one program. */
+static ts_status new_graph(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out) {
+  return e->rule_count ? ts_graph_create_from(rules[0].graph, out) : ts_graph_create(out);
+}
+
+ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out) {
+  maker m = {.e = e, .rules = rules};
+  ts_status status = new_graph(e, rules, &m.graph);
+  if (!status) status = add_params(e, m.graph);
+  if (!status) status = make_values(&m);
+  TS_VEC_FREE(&m.parts);
+  ts_free(m.made);
+  ts_free(m.map);
+  if (status)
+    ts_graph_destroy(m.graph);
+  else
+    *out = m.graph;
   return status;
 }

@@ -1,7 +1,7 @@
-/* Expressions as bytes: a mark, how many rules, values and results; as texts the
- * program's parameters and each rule; then words: of each value its rule and
- * what it uses, or its parameter, and the results. The bytes may come from
- * anywhere. */
+/* Expressions as bytes: a mark, how many rules, parameters, values and results;
+ * as texts a program whose parameters have the forms, and each rule; then words:
+ * of each parameter its form, of each value its rule and what it uses, or its
+ * parameter, and the results. The bytes may come from anywhere. */
 #include "nif/nif_expr_internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as they lie in memory");
 
 /* No text begins like this. */
-static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '1', '\n'};
+static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '2', '\n'};
 
 /* The word of a leaf: this and its parameter; and that of an element, which its tuple follows. */
 #define PARAM (UINT32_C(1) << 31)
@@ -29,13 +29,24 @@ static ts_status put_region(ts_text *out, const ts_graph *graph, ts_region_id re
   return TS_SUCCESS;
 }
 
-static ts_status put_params(ts_text *out, const ts_expr *e) {
+static ts_status add_forms(const ts_expr *e, ts_graph *graph) {
+  ts_value_id param;
+  for (size_t i = 0; i < e->forms.count; i++)
+    TS_TRY(ts_graph_add_param(graph, TS_ROOT, e->forms.data[i].dtype, &e->forms.data[i].shape, &param));
+  return ts_graph_set_results(graph, TS_ROOT, NULL, 0);
+}
+
+static ts_status put_forms(ts_text *out, const ts_expr *e) {
   ts_graph *graph;
-  TS_TRY(ts_expr_begin(e, &graph));
-  ts_status status = ts_graph_set_results(graph, TS_ROOT, NULL, 0);
+  TS_TRY(ts_graph_create(&graph));
+  ts_status status = add_forms(e, graph);
   if (!status) status = put_region(out, graph, TS_ROOT);
   ts_graph_destroy(graph);
   return status;
+}
+
+static void put_words(ts_text *out, const uint32_t *words, size_t count) {
+  ts_text_append_n(out, (const char *)words, count * sizeof *words);
 }
 
 static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
@@ -49,19 +60,22 @@ static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
     return;
   }
   put_word(out, v->rule);
-  ts_text_append_n(out, (const char *)(e->uses.data + v->first), v->count * sizeof *e->uses.data);
+  if (v->count) put_words(out, e->uses.data + v->first, v->count);
 }
 
 ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out) {
-  ts_text_reserve(out, 4 * (e->values.count + e->uses.count + e->results.count) + 200 * (size_t)e->rule_count);
+  ts_text_reserve(out, 4 * (e->values.count + e->uses.count + e->params.count + e->results.count) +
+                           200 * (size_t)e->rule_count);
   ts_text_append_n(out, mark, sizeof mark);
   put_word(out, e->rule_count);
+  put_word(out, (uint32_t)e->params.count);
   put_word(out, (uint32_t)e->values.count);
   put_word(out, (uint32_t)e->results.count);
-  TS_TRY(put_params(out, e));
+  TS_TRY(put_forms(out, e));
   for (uint32_t i = 0; i < e->rule_count; i++) TS_TRY(put_region(out, rules[i].graph, rules[i].region));
+  put_words(out, e->params.data, e->params.count);
   for (size_t i = 0; i < e->values.count; i++) put_value(out, e, &e->values.data[i]);
-  ts_text_append_n(out, (const char *)e->results.data, e->results.count * sizeof *e->results.data);
+  put_words(out, e->results.data, e->results.count);
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
@@ -69,10 +83,9 @@ ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out
 
 typedef struct unpacker {
   const char *at, *end;
-  uint32_t value_count, result_count, param_forms;
+  uint32_t param_count, value_count, result_count;
   TS_VEC(uint32_t) rule_forms; /* of each rule the form of its first result; the others follow */
   ts_expr e;
-  ts_graph *program; /* at first with its parameters only */
   ts_expr_rule *rules;
   TS_VEC(ts_graph *) graphs; /* of the rules */
 } unpacker;
@@ -115,7 +128,33 @@ static ts_status add_rule(unpacker *u, const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-/* Forms: of what each rule makes, and then of each parameter. */
+static ts_status add_forms_of(unpacker *u, const ts_graph *graph) {
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  if (root->ops.count || root->results.count) return damaged();
+  for (size_t i = 0; i < root->params.count; i++) TS_TRY(add_form(u, graph, root->params.data[i]));
+  return TS_SUCCESS;
+}
+
+static ts_status get_forms(unpacker *u) {
+  ts_graph *graph;
+  TS_TRY(get_graph(u, &graph));
+  ts_status status = add_forms_of(u, graph);
+  ts_graph_destroy(graph);
+  return status;
+}
+
+/* Of the forms that are there by now. */
+static ts_status get_params(unpacker *u) {
+  for (uint32_t i = 0; i < u->param_count; i++) {
+    uint32_t form;
+    TS_TRY(get_word(u, &form));
+    if (form >= u->e.forms.count) return damaged();
+    TS_TRY(TS_VEC_PUSH(&u->e.params, form));
+  }
+  return TS_SUCCESS;
+}
+
+/* What they make has forms, too. */
 static ts_status get_rules(unpacker *u) {
   for (uint32_t i = 0; i < u->e.rule_count; i++) {
     ts_graph *graph;
@@ -125,18 +164,14 @@ static ts_status get_rules(unpacker *u) {
     u->rules[i] = (ts_expr_rule){graph, TS_ROOT};
     TS_TRY(add_rule(u, graph));
   }
-  u->param_forms = (uint32_t)u->e.forms.count;
-  const ts_region *root = ts_graph_region(u->program, TS_ROOT);
-  if (root->ops.count || root->results.count) return damaged();
-  for (size_t i = 0; i < root->params.count; i++) TS_TRY(add_form(u, u->program, root->params.data[i]));
   return TS_SUCCESS;
 }
 
 static ts_status get_leaf(unpacker *u, uint32_t word) {
   uint32_t param = word & ~PARAM;
   if (word == TS_NO_ID) return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, TS_NO_ID, 0, TS_NO_ID}));
-  if (param >= ts_graph_region(u->program, TS_ROOT)->params.count) return damaged();
-  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, u->param_forms + param, 0, param}));
+  if (param >= u->e.params.count) return damaged();
+  return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_NO_ID, u->e.params.data[param], 0, param}));
 }
 
 /* A value that is there already, and not a tuple or a leaf of no parameter. */
@@ -178,35 +213,34 @@ static ts_status get_value(unpacker *u) {
   return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, form, first, (uint32_t)region->params.count}));
 }
 
-static ts_status get_program(unpacker *u) {
+static ts_status get_expression(unpacker *u) {
   if ((size_t)(u->end - u->at) < sizeof mark || memcmp(u->at, mark, sizeof mark) != 0) return damaged();
   u->at += sizeof mark;
   TS_TRY(get_count(u, &u->e.rule_count));
+  TS_TRY(get_count(u, &u->param_count));
   TS_TRY(get_count(u, &u->value_count));
   TS_TRY(get_count(u, &u->result_count));
   TS_TRY(TS_NEW_ARRAY(u->e.rule_count, &u->rules));
-  TS_TRY(get_graph(u, &u->program));
+  TS_TRY(get_forms(u));
   TS_TRY(get_rules(u));
+  TS_TRY(get_params(u));
   for (uint32_t i = 0; i < u->value_count; i++) TS_TRY(get_value(u));
   for (uint32_t i = 0; i < u->result_count; i++) {
     uint32_t use;
     TS_TRY(get_use(u, &use));
     TS_TRY(TS_VEC_PUSH(&u->e.results, use));
   }
-  return u->at == u->end ? ts_expr_make(&u->e, u->rules, u->program) : damaged();
+  return u->at == u->end ? TS_SUCCESS : damaged();
 }
 
 ts_status ts_expr_unpack(const void *bytes, size_t size, ts_graph **out) {
   unpacker u = {.at = bytes, .end = (const char *)bytes + size};
-  ts_status status = get_program(&u);
+  ts_status status = get_expression(&u);
+  if (!status) status = ts_expr_make(&u.e, u.rules, out);
   for (size_t i = 0; i < u.graphs.count; i++) ts_graph_destroy(u.graphs.data[i]);
   TS_VEC_FREE(&u.graphs);
   TS_VEC_FREE(&u.rule_forms);
   ts_free(u.rules);
   ts_expr_deinit(&u.e);
-  if (status)
-    ts_graph_destroy(u.program);
-  else
-    *out = u.program;
   return status;
 }
