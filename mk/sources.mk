@@ -144,6 +144,7 @@ NIF_SRC := \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
+  c_src/nif/nif_expr_form.c \
   c_src/nif/nif_expr_make.c \
   c_src/nif/nif_expr_pack.c \
   c_src/nif/nif_expr_read.c \

@@ -1,7 +1,7 @@
 /* Reading expressions. A walk from the results to the leaves with a stack of its
  * own; nodes are told apart by their ids, rules by op, type, shape, arguments
  * and what is read. */
-#include "nif/nif_expr_internal.h"
+#include "nif/nif_expr_form.h"
 
 #include "base/map.h"
 
@@ -20,23 +20,13 @@ static struct {
   ERL_NIF_TERM struct_, expr_;
 } atom;
 
-/* {f, 32} and so on: the kind of each type, and its bits. */
-static struct {
-  ERL_NIF_TERM kind;
-  int bits;
-} types[TS_DTYPE_COUNT];
-
 void ts_expr_atoms_init(ErlNifEnv *env) {
 #define X(name) atom.name##_ = enif_make_atom(env, #name);
   EXPR_ATOMS(X)
 #undef X
   atom.struct_ = enif_make_atom(env, "__struct__");
   atom.expr_ = enif_make_atom(env, "Elixir.Nx.Defn.Expr");
-  for (int t = 0; t < TS_DTYPE_COUNT; t++) {
-    const char *name = ts_dtype_name((ts_dtype)t);
-    types[t].kind = enif_make_atom_len(env, name, strcspn(name, "0123456789"));
-    types[t].bits = ts_dtype_supported((ts_dtype)t) ? ts_dtype_bits((ts_dtype)t) : 0;
-  }
+  ts_expr_forms_init(env);
 }
 
 void ts_expr_deinit(ts_expr *e) {
@@ -52,52 +42,6 @@ void ts_expr_terms_deinit(ts_expr_terms *terms) {
   TS_VEC_FREE(&terms->sources);
   TS_VEC_FREE(&terms->nodes);
   TS_VEC_FREE(&terms->examples);
-}
-
-/* ---- numbers by hash ---- */
-
-/* Linear probing; whoever looks compares what the number stands for. */
-typedef struct table {
-  struct {
-    uint32_t hash, number; /* TS_NO_ID: empty */
-  } * slots;
-  size_t capacity, count;
-} table;
-
-static void table_insert(table *x, uint32_t hash, uint32_t number) {
-  size_t i = hash & (x->capacity - 1);
-  while (x->slots[i].number != TS_NO_ID) i = (i + 1) & (x->capacity - 1);
-  x->slots[i].hash = hash, x->slots[i].number = number;
-}
-
-static ts_status table_grow(table *x) {
-  table grown = {.capacity = x->capacity ? x->capacity * 4 : 64, .count = x->count};
-  TS_TRY(TS_NEW_ARRAY(grown.capacity, &grown.slots));
-  memset(grown.slots, 0xff, grown.capacity * sizeof *grown.slots);
-  for (size_t i = 0; i < x->capacity; i++)
-    if (x->slots[i].number != TS_NO_ID) table_insert(&grown, x->slots[i].hash, x->slots[i].number);
-  ts_free(x->slots);
-  *x = grown;
-  return TS_SUCCESS;
-}
-
-static ts_status table_add(table *x, uint32_t hash, uint32_t number) {
-  if ((x->count + 1) * 2 > x->capacity) TS_TRY(table_grow(x));
-  table_insert(x, hash, number);
-  x->count++;
-  return TS_SUCCESS;
-}
-
-/* The next number with that hash, TS_NO_ID when there is none. Begins with *at = hash. */
-static uint32_t table_next(const table *x, uint32_t hash, size_t *at) {
-  if (!x->capacity) return TS_NO_ID;
-  for (;; ++*at) {
-    size_t i = *at & (x->capacity - 1);
-    if (x->slots[i].number == TS_NO_ID) return TS_NO_ID;
-    if (x->slots[i].hash != hash) continue;
-    ++*at;
-    return x->slots[i].number;
-  }
 }
 
 /* ---- the reader ---- */
@@ -132,22 +76,15 @@ typedef struct recent_node {
   uint32_t value;
 } recent_node;
 
-/* Type and dims as their terms, which are part of `form_terms`. */
-typedef struct known_form {
-  size_t terms, count;
-  uint32_t form;
-} known_form;
-
 typedef struct reader {
   ErlNifEnv *env;
   size_t limit, closed_count;
   ts_expr *e;
   ts_expr_terms *terms;
   ts_expr_outcome outcome;
-  table by_id, by_rule, by_terms, by_form, by_source;
+  ts_expr_forms forms;
+  ts_expr_table by_id, by_rule, by_source;
   recent_node nodes[RECENT_NODES];
-  TS_VEC(known_form) known_forms;
-  TS_VEC(ERL_NIF_TERM) form_terms;
   TS_VEC(ERL_NIF_TERM) scoped;
   TS_VEC(known) known;
   TS_VEC(rule) rules;
@@ -167,119 +104,19 @@ static ts_status stop(reader *r, ts_expr_outcome why) {
   return ts_error(TS_UNIMPLEMENTED, "the expression is read in another way");
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-  return hash ^ hash >> 29;
-}
-
-static recent_node *recent_of(reader *r, ERL_NIF_TERM node) { return &r->nodes[mix(0, node) % RECENT_NODES]; }
+static recent_node *recent_of(reader *r, ERL_NIF_TERM node) { return &r->nodes[ts_expr_mix(0, node) % RECENT_NODES]; }
 
 static bool field(const reader *r, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM *out) {
   return enif_get_map_value(r->env, map, key, out);
 }
 
-/* ---- types and shapes ---- */
-
-/* The terms of a form: kind and bits of the type, and the dims, of which vectorized axes are the first. */
-enum { DIMS = 2 };
-
-typedef struct form_key {
-  size_t count;
-  ERL_NIF_TERM terms[DIMS + TS_MAX_RANK];
-} form_key;
-
-static bool put_dim(form_key *key, ERL_NIF_TERM dim) {
-  if (key->count == DIMS + TS_MAX_RANK) return false;
-  key->terms[key->count++] = dim;
-  return true;
-}
-
-static bool get_key(const reader *r, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, form_key *out) {
-  ERL_NIF_TERM head;
-  const ERL_NIF_TERM *f;
-  int count;
-  if (!enif_get_tuple(r->env, type, &count, &f) || count != 2) return false;
-  out->terms[0] = f[0], out->terms[1] = f[1];
-  out->count = DIMS;
-  while (enif_get_list_cell(r->env, axes, &head, &axes))
-    if (!enif_get_tuple(r->env, head, &count, &f) || count != 2 || !put_dim(out, f[1])) return false;
-  if (!enif_get_tuple(r->env, shape, &count, &f)) return false;
-  for (int i = 0; i < count; i++)
-    if (!put_dim(out, f[i])) return false;
-  return true;
-}
-
-static uint32_t hash_key(const form_key *key) {
-  uint64_t h = 0;
-  for (size_t i = 0; i < key->count; i++) h = mix(h, key->terms[i]);
-  return (uint32_t)(h ^ h >> 32);
-}
-
-static bool get_type(const reader *r, const form_key *key, ts_dtype *out) {
-  int bits;
-  if (!enif_get_int(r->env, key->terms[1], &bits)) return false;
-  for (int t = 0; t < TS_DTYPE_COUNT; t++) {
-    if (types[t].bits != bits || types[t].kind != key->terms[0]) continue;
-    *out = (ts_dtype)t;
-    return true;
-  }
-  return false;
-}
-
-static bool get_shape(const reader *r, const form_key *key, ts_shape *out) {
-  ErlNifSInt64 dim;
-  *out = (ts_shape){0};
-  for (size_t i = DIMS; i < key->count; i++) {
-    if (!enif_get_int64(r->env, key->terms[i], &dim) || dim < 0) return false;
-    out->dims[out->rank++] = dim;
-  }
-  return true;
-}
-
-static uint32_t hash_form(const ts_type *form) {
-  uint64_t h = (uint64_t)form->dtype * 31 + (uint64_t)form->shape.rank;
-  for (int32_t i = 0; i < form->shape.rank; i++) h = mix(h, (uint64_t)form->shape.dims[i]);
-  return (uint32_t)(h ^ h >> 32);
-}
-
-static ts_status find_form(reader *r, const form_key *key, uint32_t *out) {
-  ts_type form;
-  if (!get_type(r, key, &form.dtype) || !get_shape(r, key, &form.shape)) return stop(r, TS_EXPR_OTHER);
-  uint32_t hash = hash_form(&form);
-  for (size_t at = hash; (*out = table_next(&r->by_form, hash, &at)) != TS_NO_ID;) {
-    const ts_type *other = &r->e->forms.data[*out];
-    if (other->dtype == form.dtype && ts_shape_equal(&other->shape, &form.shape)) return TS_SUCCESS;
-  }
-  *out = (uint32_t)r->e->forms.count;
-  TS_TRY(TS_VEC_PUSH(&r->e->forms, form));
-  return table_add(&r->by_form, hash, *out);
-}
-
-static bool is_key(const reader *r, const known_form *form, const form_key *key) {
-  return form->count == key->count &&
-         memcmp(r->form_terms.data + form->terms, key->terms, key->count * sizeof *key->terms) == 0;
-}
-
-/* The same terms are the same form; different ones may be, too. */
 static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   ERL_NIF_TERM type, shape, axes;
-  form_key key;
-  uint32_t number;
   if (!field(r, node, atom.type_, &type) || !field(r, node, atom.shape_, &shape) ||
-      !field(r, node, atom.vectorized_axes_, &axes) || !get_key(r, type, axes, shape, &key))
+      !field(r, node, atom.vectorized_axes_, &axes))
     return stop(r, TS_EXPR_OTHER);
-  uint32_t hash = hash_key(&key);
-  for (size_t at = hash; (number = table_next(&r->by_terms, hash, &at)) != TS_NO_ID;) {
-    const known_form *form = &r->known_forms.data[number];
-    *out = form->form;
-    if (is_key(r, form, &key)) return TS_SUCCESS;
-  }
-  known_form form = {r->form_terms.count, key.count, 0};
-  TS_TRY(find_form(r, &key, &form.form));
-  *out = form.form;
-  for (size_t i = 0; i < key.count; i++) TS_TRY(TS_VEC_PUSH(&r->form_terms, key.terms[i]));
-  TS_TRY(TS_VEC_PUSH(&r->known_forms, form));
-  return table_add(&r->by_terms, hash, (uint32_t)r->known_forms.count - 1);
+  TS_TRY(ts_expr_form(&r->forms, type, axes, shape, r->e, out));
+  return *out == TS_NO_ID ? stop(r, TS_EXPR_OTHER) : TS_SUCCESS;
 }
 
 /* ---- arguments ---- */
@@ -362,7 +199,7 @@ static ts_status add_rule(reader *r, const frame *f, uint32_t hash, uint32_t num
   TS_TRY(TS_VEC_PUSH(&r->e->arities, f->arity));
   TS_TRY(TS_VEC_PUSH(&r->terms->nodes, f->node));
   TS_TRY(TS_VEC_PUSH(&r->terms->examples, (uint32_t)r->e->values.count)); /* which comes next */
-  return table_add(&r->by_rule, hash, number);
+  return ts_expr_table_add(&r->by_rule, hash, number);
 }
 
 /* The rule of a node, with the forms of what it reads. */
@@ -373,7 +210,7 @@ static ts_status find_rule(reader *r, const frame *f, uint32_t *out) {
     TS_TRY(TS_VEC_PUSH(&r->words, form));
   }
   uint32_t hash = (uint32_t)ts_hash64(r->words.data + f->words, (r->words.count - f->words) * sizeof *r->words.data);
-  for (size_t at = hash; (*out = table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
+  for (size_t at = hash; (*out = ts_expr_table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
     if (is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
   *out = (uint32_t)r->rules.count;
   return add_rule(r, f, hash, *out);
@@ -421,7 +258,7 @@ static ts_status find_source(reader *r, uint32_t number, uint32_t form, uint32_t
   if (number >= r->leaves.count) return ts_error(TS_INTERNAL, "leaf %u of %zu", number, r->leaves.count);
   ERL_NIF_TERM leaf = r->leaves.data[number];
   bool has_like = hash_source(r, leaf, form, &hash);
-  for (size_t at = hash; has_like && (*out = table_next(&r->by_source, hash, &at)) != TS_NO_ID;) {
+  for (size_t at = hash; has_like && (*out = ts_expr_table_next(&r->by_source, hash, &at)) != TS_NO_ID;) {
     if (!is_same_source(r, r->terms->sources.data[*out], leaf)) continue;
     if (!enif_is_map(r->env, leaf)) return check_source(r, *out, form);
     if (r->e->params.data[*out] == form) return TS_SUCCESS;
@@ -429,7 +266,7 @@ static ts_status find_source(reader *r, uint32_t number, uint32_t form, uint32_t
   *out = (uint32_t)r->e->params.count;
   TS_TRY(TS_VEC_PUSH(&r->e->params, form));
   TS_TRY(TS_VEC_PUSH(&r->terms->sources, leaf));
-  return has_like ? table_add(&r->by_source, hash, *out) : TS_SUCCESS;
+  return has_like ? ts_expr_table_add(&r->by_source, hash, *out) : TS_SUCCESS;
 }
 
 /* Parameters are numbered in the order in which they are used. */
@@ -447,7 +284,7 @@ static ts_status remember(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM id, uint32_
   if (r->known.count >= r->limit) return stop(r, TS_EXPR_LONG);
   meet(r, node, value);
   TS_TRY(TS_VEC_PUSH(&r->known, ((known){id, value})));
-  return table_add(&r->by_id, hash, (uint32_t)r->known.count - 1);
+  return ts_expr_table_add(&r->by_id, hash, (uint32_t)r->known.count - 1);
 }
 
 static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM args, uint32_t *out) {
@@ -578,7 +415,7 @@ static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   *out = TS_NO_ID;
   if (!field(r, node, atom.data_, &data) || !field(r, data, atom.id_, &id)) return stop(r, TS_EXPR_OTHER);
   uint32_t hash = (uint32_t)enif_hash(ERL_NIF_INTERNAL_HASH, id, 0);
-  for (size_t at = hash; (at_id = table_next(&r->by_id, hash, &at)) != TS_NO_ID;) {
+  for (size_t at = hash; (at_id = ts_expr_table_next(&r->by_id, hash, &at)) != TS_NO_ID;) {
     const known *k = &r->known.data[at_id];
     if (!enif_is_identical(k->id, id)) continue;
     *out = k->value;
@@ -663,13 +500,10 @@ static ts_status get_scoped(reader *r, ERL_NIF_TERM ops) {
 }
 
 static void reader_deinit(reader *r) {
-  ts_free(r->by_id.slots);
-  ts_free(r->by_rule.slots);
-  ts_free(r->by_terms.slots);
-  ts_free(r->by_form.slots);
-  TS_VEC_FREE(&r->known_forms);
-  TS_VEC_FREE(&r->form_terms);
-  ts_free(r->by_source.slots);
+  ts_expr_forms_deinit(&r->forms);
+  ts_expr_table_deinit(&r->by_id);
+  ts_expr_table_deinit(&r->by_rule);
+  ts_expr_table_deinit(&r->by_source);
   TS_VEC_FREE(&r->scoped);
   TS_VEC_FREE(&r->known);
   TS_VEC_FREE(&r->rules);
@@ -685,7 +519,7 @@ static void reader_deinit(reader *r) {
 
 ts_status ts_expr_read(ErlNifEnv *env, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
                        ts_expr_terms *terms, ts_expr_outcome *out) {
-  reader r = {.env = env, .limit = limit, .e = e, .terms = terms};
+  reader r = {.env = env, .forms = {.env = env}, .limit = limit, .e = e, .terms = terms};
   ts_status status = get_scoped(&r, scoped);
   if (!status) status = read_roots(&r, roots);
   reader_deinit(&r);
