@@ -6,12 +6,6 @@
 #define FIRST_CHUNK ((size_t)4096)
 #define LARGEST_CHUNK ((size_t)1 << 20)
 
-struct ts_arena_chunk {
-  struct ts_arena_chunk *next;
-  size_t size, used; /* of `bytes` */
-  _Alignas(ALIGNMENT) char bytes[];
-};
-
 void ts_arena_init(ts_arena *arena) { *arena = (ts_arena){.head = NULL, .chunk_size = FIRST_CHUNK}; }
 
 void ts_arena_deinit(ts_arena *arena) {
@@ -52,7 +46,7 @@ static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
 }
 
 /* Chunks are not zeroed as a whole: the pages of what stays unused are never touched. */
-ts_status ts_arena_take(ts_arena *arena, size_t size, void **out) {
+ts_status ts_arena_take_slow(ts_arena *arena, size_t size, void **out) {
   *out = NULL;
   size_t rounded;
   if (!ts_add_size(size ? size : 1, ALIGNMENT - 1, &rounded)) return ts_error_no_memory();

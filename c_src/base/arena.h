@@ -17,10 +17,29 @@ void ts_arena_deinit(ts_arena *arena);
 void ts_arena_reset(ts_arena *arena);
 ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out);
 /* Not zeroed. */
-ts_status ts_arena_take(ts_arena *arena, size_t size, void **out);
+static inline ts_status ts_arena_take(ts_arena *arena, size_t size, void **out);
 ts_status ts_arena_alloc_array(ts_arena *arena, size_t count, size_t element_size, void **out);
 ts_status ts_arena_copy(ts_arena *arena, const void *data, size_t size, void **out);
 ts_status ts_arena_strdup(ts_arena *arena, const char *text, char **out);
+
+struct ts_arena_chunk {
+  struct ts_arena_chunk *next;
+  size_t size, used; /* of `bytes` */
+  _Alignas(16) char bytes[];
+};
+
+/* When the chunk at hand has no room, or `size` is 0 or too large to round. */
+ts_status ts_arena_take_slow(ts_arena *arena, size_t size, void **out);
+
+static inline ts_status ts_arena_take(ts_arena *arena, size_t size, void **out) {
+  struct ts_arena_chunk *head = arena->head;
+  size_t rounded = (size + 15) & ~(size_t)15;
+  if (!head || rounded <= size - 1 || head->size - head->used < rounded) return ts_arena_take_slow(arena, size, out);
+  *out = head->bytes + head->used;
+  head->used += rounded;
+  arena->used += rounded;
+  return TS_SUCCESS;
+}
 
 #define TS_ARENA_ARRAY(arena, count, out) ts_arena_alloc_array((arena), (count), sizeof(**(out)), (void **)(out))
 

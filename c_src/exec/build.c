@@ -19,6 +19,18 @@ typedef struct product {
   size_t count;
 } product;
 
+/* Products of one kind: those of equal attributes and types. They have one shape, and share what runs them. */
+typedef struct product_kind {
+  const ts_attrs *attrs;
+  const ts_shape *lhs, *rhs;
+  ts_dtype dtype;
+  bool strided; /* else there is no more of it */
+  ts_gemm_shape shape;
+  int64_t cost_ns;
+  ts_gemm *gemm; /* the executable's */
+  uint32_t kernel;
+} product_kind;
+
 typedef struct builder {
   ts_executable *exe;
   const ts_graph *graph;
@@ -26,6 +38,9 @@ typedef struct builder {
   int32_t position;
   const ts_compile_options *options;
   ts_chooser chooser;
+  TS_VEC(product_kind) kinds;
+  const ts_shape *named; /* the last step's type: the graph's shape, */
+  const ts_type *name;   /* and what was made of it */
 } builder;
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block);
@@ -81,13 +96,16 @@ static ts_status name_step(builder *b, ts_step *step, ts_op_id id) {
   step->type = NULL;
   if (op->result_count == 0) return TS_SUCCESS;
   const ts_value *v = ts_graph_value(b->graph, op->first_result);
+  step->type = b->name;
+  if (b->named == v->shape && b->name->dtype == v->dtype) return TS_SUCCESS;
   ts_type *type;
   size_t dims = (size_t)v->shape->rank * sizeof(*v->shape->dims);
   TS_TRY(ts_arena_alloc(&b->exe->arena, offsetof(ts_type, shape.dims) + dims, (void **)&type));
   type->dtype = v->dtype;
   type->shape.rank = v->shape->rank;
   memcpy(type->shape.dims, v->shape->dims, dims);
-  step->type = type;
+  step->type = b->name = type;
+  b->named = v->shape;
   return TS_SUCCESS;
 }
 
@@ -99,8 +117,9 @@ static ts_status start_step_at(builder *b, ts_step_kind kind, ts_op_id id, int32
   *out = (ts_step){
       .kind = kind, .position = position, .operand_count = op->operand_count, .result_count = op->result_count};
   TS_TRY(name_step(b, out, id));
-  TS_TRY(TS_ARENA_ARRAY(arena, op->operand_count + 1, &out->operands));
-  TS_TRY(TS_ARENA_ARRAY(arena, op->result_count + 1, &out->results));
+  size_t count = (size_t)op->operand_count + op->result_count;
+  TS_TRY(ts_arena_take(arena, (count + 1) * sizeof *out->operands, (void **)&out->operands));
+  out->results = out->operands + op->operand_count;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     out->operands[i] = b->map[op->operands[i]];
     use_at(b, out->operands[i], out->position);
@@ -223,25 +242,45 @@ static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
   return ok;
 }
 
-static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const ts_gemm_shape *shape) {
-  ts_step step;
-  TS_TRY(start_step(b, TS_STEP_GEMM, id, &step));
-  step.gemm.shape = *shape;
-  step.gemm.dtype = ts_graph_value(b->graph, ts_graph_op(b->graph, id)->operands[0])->dtype;
-  step.cost_ns = ts_gemm_cost(step.gemm.dtype, shape);
+static ts_status prepare_gemm(builder *b, product_kind *kind) {
   ts_kernel_source source;
   char *text;
-  TS_TRY(TS_VEC_RESERVE(&block->steps, block->steps.count + 1));
-  TS_TRY(ts_gemm_prepare(step.gemm.dtype, shape, &step.gemm.gemm, &source));
-  ts_status status = ts_strdup(source.text, &text);
+  kind->cost_ns = ts_gemm_cost(kind->dtype, &kind->shape);
+  TS_TRY(TS_VEC_RESERVE(&b->exe->gemms, b->exe->gemms.count + 1));
+  TS_TRY(ts_gemm_prepare(kind->dtype, &kind->shape, &kind->gemm, &source));
+  b->exe->gemms.data[b->exe->gemms.count++] = kind->gemm; /* from now on a compile thread may read it */
+  TS_TRY(ts_strdup(source.text, &text));
   source.text = text;
-  if (!status) status = ts_choose_source(&b->chooser, text, &source, &step.gemm.kernel);
-  if (status) {
-    ts_step_deinit(&step);
-    return status;
+  return ts_choose_source(&b->chooser, text, &source, &kind->kernel);
+}
+
+enum { KINDS_SEEN = 16 };
+
+/* What is known of a product's kind, or is found out now. Valid until the next one is asked for. */
+static ts_status find_kind(builder *b, const ts_op *op, const product_kind **out) {
+  const ts_value *lhs = ts_graph_value(b->graph, op->operands[0]), *rhs = ts_graph_value(b->graph, op->operands[1]);
+  size_t last = b->kinds.count > KINDS_SEEN ? b->kinds.count - KINDS_SEEN : 0;
+  for (size_t i = b->kinds.count; i-- > last;) {
+    const product_kind *k = *out = &b->kinds.data[i];
+    if (k->attrs == op->attrs && k->lhs == lhs->shape && k->rhs == rhs->shape && k->dtype == lhs->dtype)
+      return TS_SUCCESS;
   }
-  block->steps.data[block->steps.count++] = step; /* from now on a compile thread may read the gemm */
+  product_kind kind = {.attrs = op->attrs, .lhs = lhs->shape, .rhs = rhs->shape, .dtype = lhs->dtype};
+  kind.strided = gemm_shape(b->graph, op, &kind.shape);
+  if (kind.strided) TS_TRY(prepare_gemm(b, &kind));
+  TS_TRY(TS_VEC_PUSH(&b->kinds, kind));
+  *out = &b->kinds.data[b->kinds.count - 1];
   return TS_SUCCESS;
+}
+
+static ts_status gemm_step(builder *b, ts_block *block, ts_op_id id, const product_kind *kind) {
+  ts_step step;
+  TS_TRY(start_step(b, TS_STEP_GEMM, id, &step));
+  step.gemm.shape = kind->shape;
+  step.gemm.dtype = kind->dtype;
+  step.gemm.gemm = kind->gemm;
+  step.cost_ns = kind->cost_ns;
+  return TS_VEC_PUSH(&block->steps, step);
 }
 
 /* ---- a product and what is done with it ---- */
@@ -419,8 +458,11 @@ static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
     b->map[op->first_result] = b->map[op->operands[0]];
     return TS_SUCCESS;
   }
-  ts_gemm_shape shape = {0};
-  if (op->code == TS_OP_DOT && gemm_shape(b->graph, op, &shape)) return gemm_step(b, block, id, &shape);
+  const product_kind *kind;
+  if (op->code == TS_OP_DOT) {
+    TS_TRY(find_kind(b, op, &kind));
+    if (kind->strided) return gemm_step(b, block, id, kind);
+  }
   if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, id);
   ts_status status = kernel_step(b, block, id);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
@@ -643,7 +685,6 @@ static ts_status bind_results(builder *b) {
 
 static ts_status set_entry(void *context, ts_step *step) {
   ts_executable *exe = context;
-  if (step->kind == TS_STEP_GEMM) ts_gemm_adopt(step->gemm.gemm, exe->kernels.data[step->gemm.kernel]);
   if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) {
     ts_step_launch *l = &step->gemm.epilogue->launch;
     l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
@@ -663,12 +704,24 @@ static ts_status take_kernels(builder *b) {
   TS_TRY(ts_jit_batch_take(&c->batch, b->exe->kernels.data));
   b->exe->kernels.count = count;
   ts_jit_prefetch(c->later.data, c->later.count);
+  for (size_t i = 0; i < b->kinds.count; i++) {
+    const product_kind *kind = &b->kinds.data[i];
+    if (kind->gemm) ts_gemm_adopt(kind->gemm, b->exe->kernels.data[kind->kernel]);
+  }
   return ts_block_walk(&b->exe->root, set_entry, b->exe);
+}
+
+/* For as much as the program's own ops take, about. */
+static ts_status make_room(builder *b) {
+  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
+  TS_TRY(TS_VEC_RESERVE(&b->exe->storages, 2 * root->ops.count + root->params.count));
+  return TS_VEC_RESERVE(&b->exe->root.steps, root->ops.count);
 }
 
 static ts_status build(builder *b) {
   ts_executable *exe = b->exe;
   TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->map));
+  TS_TRY(make_room(b));
   TS_TRY(bind_params(b));
   int64_t start = ts_system_ns();
   TS_TRY(build_region(b, TS_ROOT, &exe->root));
@@ -689,6 +742,7 @@ ts_status ts_build(ts_executable *exe, const ts_compile_options *options) {
   ts_chooser_init(&b.chooser, exe->graph, &exe->arena, options);
   ts_status status = build(&b);
   ts_chooser_deinit(&b.chooser);
+  TS_VEC_FREE(&b.kinds);
   ts_free(b.map);
   return status;
 }

@@ -124,25 +124,21 @@ static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch
 
 /* ---- ops ---- */
 
-static ts_status put_number(ts_key *key, uint32_t number) { return ts_key_put(key, &number, sizeof(number)); }
-
 /* What lowering may see of an operand: its type, whether it is one of the operands before, and what it is when it is a
  * constant. */
 static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
-  const ts_value *v = ts_graph_value(c->graph, op->operands[i]);
   uint32_t first = 0;
   ts_scalar known = {0};
   while (op->operands[first] != op->operands[i]) first++;
   bool constant = ts_graph_is_constant(c->graph, op->operands[i], &known);
-  TS_TRY(ts_key_put_type(&c->key, v->dtype, v->shape));
-  TS_TRY(put_number(&c->key, first << 1 | constant));
-  return constant ? ts_key_put(&c->key, &known.bits, sizeof(known.bits)) : TS_SUCCESS;
+  TS_TRY(ts_key_put_type(&c->key, ts_graph_value(c->graph, op->operands[i]), first << 1 | constant));
+  return constant ? ts_key_put(&c->key, known.bits) : TS_SUCCESS;
 }
 
 /* Values of a region are numbered from its first one. */
 static ts_status put_values(ts_chooser *c, const ts_value_id *values, size_t count, ts_value_id base) {
-  TS_TRY(put_number(&c->key, (uint32_t)count));
-  for (size_t i = 0; i < count; i++) TS_TRY(put_number(&c->key, values[i] - base));
+  TS_TRY(ts_key_put(&c->key, count));
+  for (size_t i = 0; i < count; i++) TS_TRY(ts_key_put(&c->key, values[i] - base));
   return TS_SUCCESS;
 }
 
@@ -158,8 +154,8 @@ static ts_status put_region(ts_chooser *c, ts_region_id id) {
   for (size_t i = 0; i < region->ops.count; i++) {
     const ts_op *op = ts_graph_op(c->graph, region->ops.data[i]);
     TS_TRY(ts_key_put_op(&c->key, op));
-    TS_TRY(put_values(c, op->operands, op->operand_count, base));
-    TS_TRY(put_number(&c->key, op->first_result - base));
+    TS_TRY(ts_key_put(&c->key, op->first_result - base));
+    for (uint32_t k = 0; k < op->operand_count; k++) TS_TRY(ts_key_put(&c->key, op->operands[k] - base));
   }
   return TS_SUCCESS;
 }
@@ -167,7 +163,7 @@ static ts_status put_region(ts_chooser *c, ts_region_id id) {
 /* All that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
   c->key.count = 0;
-  TS_TRY(put_number(&c->key, c->cached));
+  TS_TRY(ts_key_put(&c->key, c->cached));
   TS_TRY(ts_key_put_op(&c->key, op));
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
   return op->code == TS_OP_FUSION ? put_region(c, op->attrs->fusion.region) : TS_SUCCESS;
@@ -193,9 +189,9 @@ ts_status ts_choose(ts_chooser *c, ts_op_id id, bool cached, const ts_chosen **o
   ts_chosen *fresh;
   c->cached = cached;
   TS_TRY(make_key(c, ts_graph_op(c->graph, id)));
-  *out = ts_map_get(&c->known, c->key.data, c->key.count);
+  *out = ts_key_find(&c->key, &c->known);
   if (*out) return TS_SUCCESS;
   TS_TRY(lower(c, id, &fresh));
   *out = fresh;
-  return ts_map_put(&c->known, c->key.data, c->key.count, fresh);
+  return ts_key_add(&c->key, &c->known, fresh);
 }

@@ -24,7 +24,6 @@ enum { FOLD_AT_HAND = 64 };
 /* ---- steps ---- */
 
 void ts_step_deinit(ts_step *step) {
-  if (step->kind == TS_STEP_GEMM) ts_gemm_release(step->gemm.gemm);
   if (step->kind == TS_STEP_REFERENCE) ts_graph_destroy(step->reference.graph);
   if (step->kind == TS_STEP_WHILE) {
     ts_block_deinit(&step->loop.condition);
@@ -182,7 +181,9 @@ void ts_executable_release(ts_executable *exe) {
   ts_block_deinit(&exe->root);
   for (size_t i = 0; i < exe->kernels.count; i++) ts_kernel_release(exe->kernels.data[i]);
   for (size_t i = 0; i < exe->constants.count; i++) ts_buffer_release(exe->constants.data[i]);
+  for (size_t i = 0; i < exe->gemms.count; i++) ts_gemm_release(exe->gemms.data[i]);
   TS_VEC_FREE(&exe->kernels);
+  TS_VEC_FREE(&exe->gemms);
   TS_VEC_FREE(&exe->constants);
   TS_VEC_FREE(&exe->storages);
   TS_VEC_FREE(&exe->words);

@@ -13,34 +13,72 @@ static int compare_size(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-static bool overlap(const ts_usage *a, const ts_usage *b) { return a->first <= b->last && b->first <= a->last; }
+/* What was placed, in order of offset. */
+typedef struct extent {
+  int32_t first, last;
+  int64_t offset, end;
+} extent;
 
-/* What is placed in a room, or in the block, ordered by offset. */
+typedef TS_VEC(extent) extents;
+
+/* What is placed in a room, or in the block. Most usages are short, and few of the others are alive with them: what is
+ * alive in a span of positions has a list of its own. */
 typedef struct placed {
-  TS_VEC(ts_usage *) usages;
+  extents all;
+  extents *spans; /* NULL: only `all` */
+  int32_t span_count;
 } placed;
+
+enum { SPAN = 32 /* positions */, WORTH_SPANS = 64 /* usages */ };
+
+static bool overlap(const ts_usage *u, const extent *x) { return u->first <= x->last && x->first <= u->last; }
 
 /* The smallest gap between placed usages that are alive with `u`, or the end. */
 static int64_t find_offset(const ts_usage *u, const placed *in) {
+  const extents *list = &in->all;
   int64_t best = -1, best_size = INT64_MAX, end = 0, size = align_up(u->bytes);
-  for (size_t i = 0; i < in->usages.count; i++) {
-    const ts_usage *p = in->usages.data[i];
-    if (!overlap(u, p)) continue;
-    int64_t gap = p->offset - end;
+  if (in->spans && u->first / SPAN == u->last / SPAN) list = &in->spans[u->first / SPAN];
+  for (size_t i = 0; i < list->count; i++) {
+    const extent *x = &list->data[i];
+    if (!overlap(u, x)) continue;
+    int64_t gap = x->offset - end;
     if (gap >= size && gap < best_size) best = end, best_size = gap;
-    int64_t p_end = p->offset + align_up(p->bytes);
-    if (p_end > end) end = p_end;
+    if (x->end > end) end = x->end;
   }
   return best >= 0 ? best : end;
 }
 
-static ts_status insert_placed(placed *in, ts_usage *u) {
-  TS_TRY(TS_VEC_PUSH(&in->usages, u));
-  ts_usage **data = in->usages.data;
-  size_t i = in->usages.count - 1;
-  for (; i > 0 && data[i - 1]->offset > u->offset; i--) data[i] = data[i - 1];
-  data[i] = u;
+static ts_status insert_extent(extents *list, const extent *x) {
+  TS_TRY(TS_VEC_PUSH(list, *x));
+  size_t i = list->count - 1;
+  for (; i > 0 && list->data[i - 1].offset > x->offset; i--) list->data[i] = list->data[i - 1];
+  list->data[i] = *x;
   return TS_SUCCESS;
+}
+
+static ts_status insert_placed(placed *in, const ts_usage *u) {
+  extent x = {u->first, u->last, u->offset, u->offset + align_up(u->bytes)};
+  TS_TRY(insert_extent(&in->all, &x));
+  for (int32_t s = x.first / SPAN; in->spans && s <= x.last / SPAN; s++) TS_TRY(insert_extent(&in->spans[s], &x));
+  return TS_SUCCESS;
+}
+
+/* Positions that are negative do without. */
+static ts_status make_spans(placed *in, const ts_usage *usages, int32_t count) {
+  int32_t last = 0;
+  for (int32_t i = 0; i < count; i++) {
+    if (usages[i].first < 0) return TS_SUCCESS;
+    if (usages[i].last > last) last = usages[i].last;
+  }
+  if (count < WORTH_SPANS) return TS_SUCCESS;
+  in->span_count = last / SPAN + 1;
+  return TS_NEW_ARRAY((size_t)in->span_count, &in->spans);
+}
+
+static void placed_deinit(placed *in) {
+  TS_VEC_FREE(&in->all);
+  for (int32_t s = 0; in->spans && s < in->span_count; s++) TS_VEC_FREE(&in->spans[s]);
+  ts_free(in->spans);
 }
 
 /* A room while usages are placed. */
@@ -56,12 +94,25 @@ static int compare_room(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
+/* The first room of no fewer bytes. */
+static int32_t first_of_size(const space *spaces, int32_t room_count, int64_t bytes) {
+  int32_t low = 0, high = room_count;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (spaces[middle].room.bytes < bytes)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 /* The smallest room that has space, else the block, which is the last. Spaces are ordered by size. */
 static ts_status place(ts_usage *u, space *spaces, int32_t room_count) {
-  int32_t i = 0;
+  int32_t i = first_of_size(spaces, room_count, u->bytes);
   for (; i < room_count; i++) {
     const ts_room *room = &spaces[i].room;
-    if (u->last >= room->until || u->bytes > room->bytes) continue;
+    if (u->last >= room->until) continue;
     u->offset = find_offset(u, &spaces[i].placed);
     if (u->offset + u->bytes <= room->bytes) break;
   }
@@ -80,6 +131,51 @@ static ts_status place_all(ts_usage *const *order, int32_t count, space *spaces,
   return TS_SUCCESS;
 }
 
+enum { FEW_SIZES = 32 };
+
+/* How many usages are of each size. */
+typedef struct sizes {
+  int64_t bytes[FEW_SIZES];
+  int32_t counts[FEW_SIZES];
+  int32_t count;
+} sizes;
+
+/* Which of the sizes it is, sizes.count when it is a new one. */
+static int32_t size_of(const sizes *s, int64_t bytes) {
+  int32_t i = 0;
+  while (i < s->count && s->bytes[i] != bytes) i++;
+  return i;
+}
+
+/* Larger ones first. False when there are too many. */
+static bool find_sizes(const ts_usage *usages, int32_t count, sizes *out) {
+  out->count = 0;
+  for (int32_t i = 0; i < count; i++) {
+    if (usages[i].bytes <= 0) continue;
+    int32_t at = size_of(out, usages[i].bytes);
+    if (at == FEW_SIZES) return false;
+    if (at == out->count) {
+      for (; at > 0 && out->bytes[at - 1] < usages[i].bytes; at--)
+        out->bytes[at] = out->bytes[at - 1], out->counts[at] = out->counts[at - 1];
+      out->bytes[at] = usages[i].bytes, out->counts[at] = 0;
+      out->count++;
+    }
+    out->counts[at]++;
+  }
+  return true;
+}
+
+/* Programs have few sizes: then usages are counted into their places. */
+static bool sort_by_count(ts_usage *usages, int32_t count, ts_usage **order) {
+  sizes s;
+  int32_t next[FEW_SIZES] = {0}, before = 0;
+  if (!find_sizes(usages, count, &s)) return false;
+  for (int32_t i = 0; i < s.count; before += s.counts[i++]) next[i] = before;
+  for (int32_t i = 0; i < count; i++)
+    if (usages[i].bytes > 0) order[next[size_of(&s, usages[i].bytes)]++] = &usages[i];
+  return true;
+}
+
 /* Usages that take memory, in the order in which they are placed. */
 static ts_status sort_usages(ts_usage *usages, int32_t count, ts_usage ***out, int32_t *out_count) {
   *out_count = 0;
@@ -89,7 +185,7 @@ static ts_status sort_usages(ts_usage *usages, int32_t count, ts_usage ***out, i
     usages[i].room = -1;
     if (usages[i].bytes > 0) (*out)[(*out_count)++] = &usages[i];
   }
-  qsort(*out, (size_t)*out_count, sizeof **out, compare_size);
+  if (!sort_by_count(usages, count, *out)) qsort(*out, (size_t)*out_count, sizeof **out, compare_size);
   return TS_SUCCESS;
 }
 
@@ -106,8 +202,9 @@ ts_status ts_plan_rooms(ts_usage *usages, int32_t count, const ts_room *rooms, i
   ts_status status = TS_NEW_ARRAY((size_t)room_count + 1, &spaces);
   for (int32_t i = 0; !status && i < room_count; i++) spaces[i] = (space){.room = rooms[i], .id = i};
   if (!status && room_count > 0) qsort(spaces, (size_t)room_count, sizeof *spaces, compare_room);
+  if (!status) status = make_spans(&spaces[room_count].placed, usages, count);
   if (!status) status = place_all(order, n, spaces, room_count, out_total);
-  for (int32_t i = 0; spaces && i <= room_count; i++) TS_VEC_FREE(&spaces[i].placed.usages);
+  for (int32_t i = 0; spaces && i <= room_count; i++) placed_deinit(&spaces[i].placed);
   ts_free(spaces);
   ts_free(order);
   return status;

@@ -97,8 +97,7 @@ typedef struct ts_step {
       int64_t scratch_bytes;
     } launch;
     struct {
-      ts_gemm *gemm;
-      uint32_t kernel; /* in the executable's kernels */
+      const ts_gemm *gemm; /* one of the executable's */
       ts_gemm_shape shape;
       ts_dtype dtype;
       ts_step_epilogue *epilogue; /* NULL: none */
@@ -151,6 +150,7 @@ struct ts_executable {
   bool is_single; /* see ts_run_is_single */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels; /* one reference each */
+  TS_VEC(ts_gemm *) gemms;     /* one for each kind of product */
   /* Contexts of finished runs, for the next ones: a thread looks at one place only, which few others do. */
   struct {
     struct ts_run *_Atomic run;

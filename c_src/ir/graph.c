@@ -183,10 +183,6 @@ typedef struct new_op {
   const ts_shape **shapes; /* of its results */
 } new_op;
 
-static bool has_regions(ts_attr_kind kind) {
-  return kind == TS_ATTR_REDUCE || kind == TS_ATTR_REGIONS || kind == TS_ATTR_FUSION;
-}
-
 ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
   size_t size = ts_attrs_size(ts_op_attr_kind(code));
   ts_attrs canonical;
@@ -202,10 +198,9 @@ ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *a
 
 /* Attributes that name regions are the op's own. */
 static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
-  ts_attr_kind kind = ts_op_attr_kind(code);
   ts_attrs *own;
-  if (!has_regions(kind)) return ts_graph_keep_attrs(graph, code, attrs, out);
-  TS_TRY(ts_arena_alloc(&graph->arena, ts_attrs_size(kind), (void **)&own));
+  if (!ts_op_has_regions(code)) return ts_graph_keep_attrs(graph, code, attrs, out);
+  TS_TRY(ts_arena_alloc(&graph->arena, ts_attrs_size(ts_op_attr_kind(code)), (void **)&own));
   ts_attrs_canonicalize(code, attrs, own);
   *out = own;
   return TS_SUCCESS;
@@ -340,6 +335,25 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
   return TS_SUCCESS;
 }
 
+ts_status ts_graph_add_fusion(ts_graph *graph, ts_region_id region, ts_region_id body, const ts_value_id *operands,
+                              size_t operand_count, ts_value_id *out) {
+  ts_attrs attrs = {.fusion = {.region = body}};
+  size_t result_count = ts_graph_region(graph, body)->results.count;
+  uint32_t height;
+  new_op new;
+  TS_TRY(check_open(graph, region));
+  TS_TRY(check_regions(graph, region, TS_OP_FUSION, &attrs, &height));
+  TS_TRY(make_attrs(graph, TS_OP_FUSION, &attrs, &new.attrs));
+  TS_TRY(prepare_op(graph, region, operands, operand_count, result_count, &new));
+  *out = commit_op(graph, region, TS_OP_FUSION, &new, operand_count, result_count);
+  for (size_t i = 0; i < result_count; i++) {
+    const ts_value *inside = ts_graph_value(graph, ts_graph_region(graph, body)->results.data[i]);
+    commit_result(graph, region, (uint32_t)i, inside->dtype, inside->shape);
+  }
+  take_regions(graph, region, (ts_op_id)graph->ops.count - 1, height);
+  return TS_SUCCESS;
+}
+
 ts_status ts_graph_reserve(ts_graph *graph, size_t values, size_t ops) {
   TS_TRY(MAKE_ROOM(&graph->values, values));
   return MAKE_ROOM(&graph->ops, ops);
@@ -403,11 +417,4 @@ ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out) {
   }
   *out = uses;
   return TS_SUCCESS;
-}
-
-bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out) {
-  ts_op_id id = ts_graph_value(graph, value)->op;
-  if (id == TS_NO_ID || ts_graph_op(graph, id)->code != TS_OP_CONSTANT) return false;
-  *out = ts_graph_op(graph, id)->attrs->constant.value;
-  return true;
 }

@@ -120,6 +120,9 @@ ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, 
  * or checked again. */
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
                             const ts_value_id *operands, ts_value_id *out);
+/* Adds a fusion of a finished region, on operands that have the types of its parameters: not checked again either. */
+ts_status ts_graph_add_fusion(ts_graph *graph, ts_region_id region, ts_region_id body, const ts_value_id *operands,
+                              size_t operand_count, ts_value_id *out);
 /* The attributes in their canonical form, as the graph's ops have them: at one address when they are equal. Not for ops
  * with regions. `*out` is NULL for ops without attributes. */
 ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out);
@@ -160,7 +163,12 @@ void ts_attrs_set_regions(ts_opcode code, ts_attrs *attrs, const ts_region_id re
 /* One entry per value: how many ops and region results use it. Caller frees with ts_free. */
 ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out);
 /* True when the value is a constant op; then *out is its scalar. */
-bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out);
+static inline bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value, ts_scalar *out) {
+  ts_op_id id = ts_graph_value(graph, value)->op;
+  if (id == TS_NO_ID || ts_graph_op(graph, id)->code != TS_OP_CONSTANT) return false;
+  *out = ts_graph_op(graph, id)->attrs->constant.value;
+  return true;
+}
 
 /* ---- infer.c: what ts_graph_add_op uses ---- */
 typedef struct ts_type {

@@ -22,23 +22,6 @@ ts_opcode ts_op_from_name(const char *name, size_t length) {
 
 int ts_op_operands(ts_opcode op) { return in_table(op) ? ts_op_rows[op].operands : 0; }
 
-bool ts_op_is_elementwise(ts_opcode op) {
-  switch (ts_op_get_class(op)) {
-  case TS_CLASS_UNARY_FLOAT:
-  case TS_CLASS_UNARY:
-  case TS_CLASS_UNARY_INTEGER:
-  case TS_CLASS_PREDICATE:
-  case TS_CLASS_BINARY:
-  case TS_CLASS_BINARY_FLOAT:
-  case TS_CLASS_BINARY_INTEGER:
-  case TS_CLASS_COMPARE:
-  case TS_CLASS_CONVERT:
-  case TS_CLASS_SELECT:
-  case TS_CLASS_CLAMP: return true;
-  default: return false;
-  }
-}
-
 bool ts_op_is_commutative(ts_opcode op) {
   switch (op) {
   case TS_OP_ADD:

@@ -77,7 +77,27 @@ static inline ts_attr_kind ts_op_attr_kind(ts_opcode op) {
   return (unsigned)op < TS_OP_COUNT ? ts_op_rows[op].attrs : TS_ATTR_NONE;
 }
 /* One result element from the operand elements at the same index. */
-bool ts_op_is_elementwise(ts_opcode op);
+static inline bool ts_op_is_elementwise(ts_opcode op) {
+  switch (ts_op_get_class(op)) {
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return true;
+  default: return false;
+  }
+}
+/* Its attributes name regions. */
+static inline bool ts_op_has_regions(ts_opcode op) {
+  ts_attr_kind kind = ts_op_attr_kind(op);
+  return kind == TS_ATTR_REDUCE || kind == TS_ATTR_REGIONS || kind == TS_ATTR_FUSION;
+}
 bool ts_op_is_commutative(ts_opcode op);
 
 #endif

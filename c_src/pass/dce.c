@@ -17,6 +17,7 @@ static void count_region(const ts_graph *graph, ts_region_id id, uint32_t *uses)
     const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
     if (!is_used(uses, op)) continue;
     for (uint32_t k = 0; k < op->operand_count; k++) uses[op->operands[k]]++;
+    if (!ts_op_has_regions(op->code)) continue;
     size_t count = ts_op_regions(op, inner);
     for (size_t k = 0; k < count; k++) count_region(graph, inner[k], uses);
   }

@@ -16,10 +16,10 @@ static bool contains(const ts_dims *dims, int64_t d) {
   return false;
 }
 
-static ts_dims free_dims(const side *s, int32_t rank) {
+static ts_dims free_dims(const ts_dims *batch, const ts_dims *contract, int32_t rank) {
   ts_dims out = {0};
   for (int32_t d = 0; d < rank; d++) {
-    if (!contains(&s->batch, d) && !contains(&s->contract, d)) out.dims[out.rank++] = d;
+    if (!contains(batch, d) && !contains(contract, d)) out.dims[out.rank++] = d;
   }
   return out;
 }
@@ -42,7 +42,7 @@ static void read_through_transpose(const ts_graph *g, side *s) {
   const ts_value *v = ts_graph_value(g, s->value);
   if (v->op == TS_NO_ID || ts_graph_op(g, v->op)->code != TS_OP_TRANSPOSE) return;
   const ts_op *op = ts_graph_op(g, v->op);
-  ts_dims free = free_dims(s, v->shape->rank), moved = apply(&op->attrs->axes, &free);
+  ts_dims free = free_dims(&s->batch, &s->contract, v->shape->rank), moved = apply(&op->attrs->axes, &free);
   if (!is_ascending(&moved)) return;
   *s = (side){op->operands[0], apply(&op->attrs->axes, &s->batch), apply(&op->attrs->axes, &s->contract)};
 }
@@ -58,13 +58,11 @@ static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_d
   return true;
 }
 
-static bool is_strided(const ts_graph *g, const side *s) {
-  const ts_shape *shape = ts_graph_value(g, s->value)->shape;
-  ts_dims free = free_dims(s, shape->rank);
+static bool is_strided(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract) {
+  ts_dims free = free_dims(batch, contract, shape->rank);
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
-  return is_one_dim(shape, strides, &s->batch) && is_one_dim(shape, strides, &free) &&
-         is_one_dim(shape, strides, &s->contract);
+  return is_one_dim(shape, strides, batch) && is_one_dim(shape, strides, &free) && is_one_dim(shape, strides, contract);
 }
 
 static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
@@ -76,8 +74,8 @@ static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
 }
 
 static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
-  if (is_strided(rules->to, s)) return TS_SUCCESS;
-  ts_dims free = free_dims(s, ts_graph_value(rules->to, s->value)->shape->rank), kept;
+  if (is_strided(ts_graph_value(rules->to, s->value)->shape, &s->batch, &s->contract)) return TS_SUCCESS;
+  ts_dims free = free_dims(&s->batch, &s->contract, ts_graph_value(rules->to, s->value)->shape->rank), kept;
   side out = {0};
   ts_attrs attrs = {0};
   append(&attrs.axes, &s->batch, &out.batch);
@@ -127,29 +125,46 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
 }
 
-ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
-  const ts_op *op = ts_graph_op(rw->from, id);
-  const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
-  ts_value_id *out = &rw->map[op->first_result];
-  *out_done = dot || op->code == TS_OP_DOT;
-  if (dot) return add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), out);
-  return *out_done ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
-}
-
 static bool makes(const ts_graph *g, ts_value_id value, ts_opcode code) {
   ts_op_id op = ts_graph_value(g, value)->op;
   return op != TS_NO_ID && ts_graph_op(g, op)->code == code;
 }
 
+/* A product of two values that is in the form already. */
+static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
+  return !makes(g, lhs, TS_OP_TRANSPOSE) && !makes(g, rhs, TS_OP_TRANSPOSE) &&
+         is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&
+         is_strided(ts_graph_value(g, rhs)->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+}
+
+ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target, bool *out_done) {
+  const ts_op *op = ts_graph_op(rw->from, id);
+  const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
+  ts_value_id *out = &rw->map[op->first_result];
+  bool is_dot = op->code == TS_OP_DOT &&
+                !has_form(rules->to, ts_rewrite_operand(rw, op, 0), ts_rewrite_operand(rw, op, 1), op->attrs);
+  *out_done = dot || is_dot;
+  if (dot) return add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), out);
+  return is_dot ? add_dot(rules, target, lhs_of(rw, op), rhs_of(rw, op), out) : TS_SUCCESS;
+}
+
+static bool is_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
+  if (a->attrs != b->attrs) return false;
+  for (int i = 0; i < 2; i++) {
+    if (ts_graph_value(g, a->operands[i])->shape != ts_graph_value(g, b->operands[i])->shape) return false;
+  }
+  return true;
+}
+
 bool ts_dots_applies(const ts_graph *g) {
+  const ts_op *last = NULL;
   for (size_t i = 0; i < g->ops.count; i++) {
     const ts_op *op = &g->ops.data[i];
     if (op->code == TS_OP_TRANSPOSE && makes(g, op->operands[0], TS_OP_DOT)) return true;
     if (op->code != TS_OP_DOT) continue;
-    side lhs = {op->operands[0], op->attrs->dot.lhs_batch, op->attrs->dot.lhs_contract};
-    side rhs = {op->operands[1], op->attrs->dot.rhs_batch, op->attrs->dot.rhs_contract};
-    if (makes(g, lhs.value, TS_OP_TRANSPOSE) || makes(g, rhs.value, TS_OP_TRANSPOSE)) return true;
-    if (!is_strided(g, &lhs) || !is_strided(g, &rhs)) return true;
+    if (makes(g, op->operands[0], TS_OP_TRANSPOSE) || makes(g, op->operands[1], TS_OP_TRANSPOSE)) return true;
+    if ((!last || !is_alike(g, last, op)) && !has_form(g, op->operands[0], op->operands[1], op->attrs)) return true;
+    last = op;
   }
   return false;
 }

@@ -83,8 +83,7 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(copy_inside(rw, op));
   TS_TRY(collect_results(rw, group));
   TS_TRY(ts_graph_set_results(rw->to, f->region, f->results.data, f->results.count));
-  ts_attrs attrs = {.fusion = {.region = f->region}};
-  TS_TRY(ts_graph_add_op(rw->to, target, TS_OP_FUSION, f->operands.data, f->operands.count, &attrs, &first));
+  TS_TRY(ts_graph_add_fusion(rw->to, target, f->region, f->operands.data, f->operands.count, &first));
   map_results(rw, group, first);
   return TS_SUCCESS;
 }

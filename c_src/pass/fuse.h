@@ -25,6 +25,13 @@ typedef struct ts_fuse_op {
   ts_op_id reduction; /* that its elements come from, one from one; TS_NO_ID */
 } ts_fuse_op;
 
+/* What one kernel for all ops of a group would be, or of two groups. */
+typedef struct ts_fuse_kernel {
+  bool fits;
+  int64_t bytes;        /* read from memory */
+  int64_t accumulators; /* bytes of them that one row keeps */
+} ts_fuse_kernel;
+
 typedef struct ts_fuse_group {
   ts_op_id root;           /* its last op */
   ts_op_id place;          /* the op in whose place the kernel stands: the root, but for siblings that became one */
@@ -39,14 +46,9 @@ typedef struct ts_fuse_group {
   uint32_t merged;         /* the group that it became part of, or itself */
   bool composite;          /* more than elementwise ops: worth a check */
   int32_t members, inputs; /* inputs: no fewer than there are */
+  bool measured;           /* as it is now: `kernel` */
+  ts_fuse_kernel kernel;
 } ts_fuse_group;
-
-/* What one kernel for all ops of a group would be, or of two groups. */
-typedef struct ts_fuse_kernel {
-  bool fits;
-  int64_t bytes;        /* read from memory */
-  int64_t accumulators; /* bytes of them that one row keeps */
-} ts_fuse_kernel;
 
 /* What was measured, by what it was measured from (fuse_memo.c). */
 typedef struct ts_fuse_memo {

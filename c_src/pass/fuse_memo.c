@@ -11,8 +11,6 @@ void ts_fuse_memo_deinit(ts_fuse_memo *memo) {
   ts_free(memo->stamps);
 }
 
-static ts_status put_number(ts_fuse_memo *m, uint32_t number) { return ts_key_put(&m->key, &number, sizeof(number)); }
-
 static bool is_numbered(const ts_fuse_memo *m, ts_value_id value) { return m->stamps[value] == m->stamp; }
 
 static void set_number(ts_fuse_memo *m, ts_value_id value) {
@@ -20,30 +18,27 @@ static void set_number(ts_fuse_memo *m, ts_value_id value) {
   m->stamps[value] = m->stamp;
 }
 
+enum { OUTSIDE = 1 << 16, CONSTANT = 1 << 17 };
+
 static ts_status put_outside(ts_fuse_memo *m, const ts_graph *graph, ts_value_id value) {
-  const ts_value *v = ts_graph_value(graph, value);
-  ts_scalar known;
+  ts_scalar known = {0};
   bool constant = ts_graph_is_constant(graph, value, &known);
-  TS_TRY(put_number(m, constant));
-  if (constant) TS_TRY(ts_key_put(&m->key, &known.bits, sizeof(known.bits)));
-  return ts_key_put_type(&m->key, v->dtype, v->shape);
+  TS_TRY(ts_key_put_type(&m->key, ts_graph_value(graph, value), constant ? OUTSIDE | CONSTANT : OUTSIDE));
+  return constant ? ts_key_put(&m->key, known.bits) : TS_SUCCESS;
 }
 
-enum { OUTSIDE = UINT16_MAX };
-
-/* As deep as a group may be. */
+/* A value that has no number yet. As deep as a group may be. */
 static ts_status put_value(ts_fuse_memo *m, const ts_program_spec *spec, ts_value_id value) {
   const ts_value *v = ts_graph_value(spec->graph, value);
   uint32_t operand;
-  if (is_numbered(m, value)) return TS_SUCCESS;
   if (spec->operand(spec->context, value, &operand)) {
-    TS_TRY(put_number(m, OUTSIDE));
     TS_TRY(put_outside(m, spec->graph, value));
   } else {
     const ts_op *op = ts_graph_op(spec->graph, v->op);
-    for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_value(m, spec, op->operands[i]));
+    for (uint32_t i = 0; i < op->operand_count; i++)
+      if (!is_numbered(m, op->operands[i])) TS_TRY(put_value(m, spec, op->operands[i]));
     TS_TRY(ts_key_put_op(&m->key, op));
-    for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_number(m, m->numbers[op->operands[i]]));
+    for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(ts_key_put(&m->key, m->numbers[op->operands[i]]));
   }
   set_number(m, value);
   return TS_SUCCESS;
@@ -60,20 +55,21 @@ static ts_status prepare(ts_fuse_memo *m, const ts_graph *graph) {
 ts_status ts_fuse_memo_find(ts_fuse_memo *m, const ts_program_spec *spec, bool pair, const ts_fuse_kernel **out) {
   *out = NULL;
   TS_TRY(prepare(m, spec->graph));
-  TS_TRY(put_number(m, pair));
-  for (size_t i = 0; i < spec->root_count; i++) TS_TRY(put_value(m, spec, spec->roots[i].value));
-  for (size_t i = 0; i < spec->root_count; i++) TS_TRY(put_number(m, m->numbers[spec->roots[i].value]));
+  TS_TRY(ts_key_put(&m->key, pair));
+  for (size_t i = 0; i < spec->root_count; i++)
+    if (!is_numbered(m, spec->roots[i].value)) TS_TRY(put_value(m, spec, spec->roots[i].value));
+  for (size_t i = 0; i < spec->root_count; i++) TS_TRY(ts_key_put(&m->key, m->numbers[spec->roots[i].value]));
   if (spec->reduce != TS_NO_ID) {
     ts_value_id result = ts_graph_op(spec->graph, spec->reduce)->first_result;
-    TS_TRY(put_value(m, spec, result));
-    TS_TRY(put_number(m, m->numbers[result]));
+    if (!is_numbered(m, result)) TS_TRY(put_value(m, spec, result));
+    TS_TRY(ts_key_put(&m->key, m->numbers[result]));
   }
-  *out = ts_map_get(&m->known, m->key.data, m->key.count);
+  *out = ts_key_find(&m->key, &m->known);
   return TS_SUCCESS;
 }
 
 ts_status ts_fuse_memo_add(ts_fuse_memo *m, const ts_fuse_kernel *kernel) {
   ts_fuse_kernel *kept;
   TS_TRY(ts_arena_copy(&m->arena, kernel, sizeof(*kernel), (void **)&kept));
-  return ts_map_put(&m->known, m->key.data, m->key.count, kept);
+  return ts_key_add(&m->key, &m->known, kept);
 }

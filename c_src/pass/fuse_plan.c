@@ -326,6 +326,7 @@ void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
   to->members += gone->members;
   to->inputs += gone->inputs;
   to->composite = true;
+  to->measured = false;
   gone->merged = into;
   gone->first = TS_NO_ID;
 }

@@ -127,14 +127,14 @@ static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {
 }
 
 /* One kernel that reads less than both: at least half of what the smaller one reads. */
-static ts_status pays(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
-  ts_fuse_kernel one, other, both;
+static ts_status pays(ts_fuse_plan *p, uint32_t a, uint32_t b, ts_fuse_kernel *both, bool *out) {
+  ts_fuse_kernel one, other;
   *out = false;
-  TS_TRY(ts_fuse_measure(p, a, b, &both));
-  if (!both.fits || both.accumulators > MAX_ACCUMULATORS) return TS_SUCCESS;
+  TS_TRY(ts_fuse_measure(p, a, b, both));
+  if (!both->fits || both->accumulators > MAX_ACCUMULATORS) return TS_SUCCESS;
   TS_TRY(ts_fuse_measure(p, a, a, &one));
   TS_TRY(ts_fuse_measure(p, b, b, &other));
-  int64_t saved = one.bytes + other.bytes - both.bytes, smaller = one.bytes < other.bytes ? one.bytes : other.bytes;
+  int64_t saved = one.bytes + other.bytes - both->bytes, smaller = one.bytes < other.bytes ? one.bytes : other.bytes;
   *out = saved > 0 && 2 * saved >= smaller;
   return TS_SUCCESS;
 }
@@ -149,7 +149,8 @@ static void find_outputs(ts_fuse_plan *p, uint32_t group) {
   }
 }
 
-static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place) {
+/* `kernel`: of both. What is no output any more was and is computed for others, so the kernel reads the same. */
+static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place, const ts_fuse_kernel *kernel) {
   ts_fuse_group *a = &p->groups.data[into], *b = &p->groups.data[from];
   if (!is_reduction_group(a)) {
     a->reduction = b->reduction;
@@ -158,6 +159,8 @@ static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place) 
   a->has_points = a->has_points || b->has_points;
   ts_fuse_merge(p, into, from);
   a->place = place;
+  a->measured = true;
+  a->kernel = *kernel;
   find_outputs(p, into);
 }
 
@@ -172,8 +175,9 @@ static ts_status try_pair(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
   uint32_t early = p->groups.data[a].place < p->groups.data[b].place ? a : b, late = early == a ? b : a;
   bool forward = can_come_forward(p, late, early);
   if (!forward && !can_wait(p, early, late)) return TS_SUCCESS;
-  TS_TRY(pays(p, a, b, out));
-  if (*out) join(p, a, b, p->groups.data[forward ? early : late].place);
+  ts_fuse_kernel both;
+  TS_TRY(pays(p, a, b, &both, out));
+  if (*out) join(p, a, b, p->groups.data[forward ? early : late].place, &both);
   return TS_SUCCESS;
 }
 
@@ -219,16 +223,35 @@ static ts_status add_candidate(siblings *s, ts_value_id value, uint32_t group) {
   return TS_SUCCESS;
 }
 
+/* Pairs that read several of the same values are tried once. */
+typedef struct tried {
+  uint32_t groups[MAX_CANDIDATES];
+  int count;
+} tried;
+
+static bool was_tried(tried *t, uint32_t group) {
+  for (int i = 0; i < t->count; i++) {
+    if (t->groups[i] == group) return true;
+  }
+  if (t->count < MAX_CANDIDATES) t->groups[t->count++] = group;
+  return false;
+}
+
 static ts_status visit(siblings *s, uint32_t group) {
   ts_fuse_plan *p = s->plan;
   inputs in;
+  tried t = {.count = 0};
   find_inputs(p, group, &in);
   for (int32_t i = 0; i < in.count; i++) {
     uint32_t at = p->candidates[in.values[i]];
     for (int n = 0; at != NONE && at <= s->list.count && n < MAX_CANDIDATES; n++) {
-      bool joined;
-      TS_TRY(try_pair(p, ts_fuse_find(p, s->list.data[at - 1].group), ts_fuse_find(p, group), &joined));
-      if (joined) break;
+      bool joined = false;
+      uint32_t other = ts_fuse_find(p, s->list.data[at - 1].group);
+      if (!was_tried(&t, other)) TS_TRY(try_pair(p, other, ts_fuse_find(p, group), &joined));
+      if (joined) {
+        t.count = 0;
+        break;
+      }
       at = s->list.data[at - 1].next;
     }
   }

@@ -48,7 +48,6 @@ static ts_status visit_plain(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
 
 static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   normalizer *n = rw->context;
-  ts_region_id regions[2];
   const ts_op *op = ts_graph_op(rw->from, id);
   bool done = false;
   n->rules.to = rw->to;
@@ -57,7 +56,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))
     TS_TRY(ts_dots_visit(rw, &n->rules, id, target, &done));
   if (done) return TS_SUCCESS;
-  return ts_op_regions(op, regions) > 0 ? ts_rewrite_copy(rw, id, target) : visit_plain(rw, id, target);
+  return ts_op_has_regions(op->code) ? ts_rewrite_copy(rw, id, target) : visit_plain(rw, id, target);
 }
 
 static ts_status run(const ts_graph *in, const ts_pass_options *options, unsigned visits, const uint32_t *uses,

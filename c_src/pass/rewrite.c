@@ -73,11 +73,10 @@ static ts_status copy_with_regions(ts_rewrite *rw, const ts_op *op, const ts_val
 
 ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   const ts_op *op = ts_graph_op(rw->from, id);
-  ts_region_id regions[2];
   ts_value_id few[TS_REWRITE_FEW], *operands, first;
   TS_TRY(ts_rewrite_operands(rw, op, few, &operands));
-  ts_status status = ts_op_regions(op, regions) > 0 ? copy_with_regions(rw, op, operands, target, &first)
-                                                    : ts_graph_add_like(rw->to, target, rw->from, id, operands, &first);
+  ts_status status = ts_op_has_regions(op->code) ? copy_with_regions(rw, op, operands, target, &first)
+                                                 : ts_graph_add_like(rw->to, target, rw->from, id, operands, &first);
   if (operands != few) ts_free(operands);
   if (status) return status;
   for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = first + i;

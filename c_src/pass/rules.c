@@ -63,7 +63,7 @@ static bool is_same(const ts_op *known, ts_region_id region, const ts_op *op) {
 }
 
 static const ts_op *asked_op(const ts_rules *r, const ts_known_op *k) {
-  return k->replaced ? k->replaced : ts_graph_op(r->to, ts_graph_value(r->to, k->value)->op);
+  return k->replaced ? k->replaced : ts_graph_op(r->to, ts_graph_value(r->to, k->made - 1)->op);
 }
 
 /* Where an entry for the op is or belongs. */
@@ -71,24 +71,24 @@ static size_t find(const ts_rules *r, uint32_t hash, ts_region_id region, const 
   size_t mask = r->known_capacity - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const ts_known_op *k = &r->known[i];
-    if (k->value == TS_NO_ID || (k->hash == hash && is_same(asked_op(r, k), region, op))) return i;
+    if (k->made == 0 || (k->hash == hash && is_same(asked_op(r, k), region, op))) return i;
   }
 }
 
 static ts_status grow(ts_rules *r) {
-  ts_known_op *old = r->known;
-  size_t old_capacity = r->known_capacity, capacity = old_capacity ? 2 * old_capacity : FIRST_CAPACITY;
-  while (!old && capacity < 2 * r->expected) capacity *= 2;
-  TS_TRY(TS_NEW_ARRAY(capacity, &r->known));
-  r->known_capacity = capacity;
-  for (size_t i = 0; i < capacity; i++) r->known[i].value = TS_NO_ID;
-  for (size_t i = 0; old && i < old_capacity; i++) {
-    size_t slot = old[i].hash & (capacity - 1);
-    if (old[i].value == TS_NO_ID) continue;
-    while (r->known[slot].value != TS_NO_ID) slot = (slot + 1) & (capacity - 1);
-    r->known[slot] = old[i];
+  ts_known_op *known;
+  size_t capacity = r->known ? 2 * r->known_capacity : FIRST_CAPACITY;
+  while (!r->known && capacity < r->expected) capacity *= 2;
+  TS_TRY(TS_NEW_ARRAY(capacity, &known));
+  for (size_t i = 0; r->known && i < r->known_capacity; i++) {
+    size_t slot = r->known[i].hash & (capacity - 1);
+    if (r->known[i].made == 0) continue;
+    while (known[slot].made) slot = (slot + 1) & (capacity - 1);
+    known[slot] = r->known[i];
   }
-  ts_free(old);
+  ts_free(r->known);
+  r->known = known;
+  r->known_capacity = capacity;
   return TS_SUCCESS;
 }
 
@@ -106,7 +106,7 @@ static ts_status ask(ts_rules *r, ts_region_id region, const ts_op *op, asked *o
   if ((r->known_count + 1) * 4 > r->known_capacity * 3) TS_TRY(grow(r));
   out->hash = hash_op(region, op);
   out->slot = find(r, out->hash, region, op);
-  out->value = r->known[out->slot].value;
+  out->value = r->known[out->slot].made - 1; /* TS_NO_ID when there is none */
   out->count = r->known_count;
   return TS_SUCCESS;
 }
@@ -130,8 +130,8 @@ static ts_status remember(ts_rules *r, const asked *a, ts_region_id region, cons
     if ((r->known_count + 1) * 4 > r->known_capacity * 3) TS_TRY(grow(r));
     slot = find(r, a->hash, region, op);
   }
-  if (r->known[slot].value == TS_NO_ID) r->known_count++;
-  r->known[slot] = (ts_known_op){kept, a->hash, value};
+  if (r->known[slot].made == 0) r->known_count++;
+  r->known[slot] = (ts_known_op){kept, a->hash, value + 1};
   return TS_SUCCESS;
 }
 
@@ -176,11 +176,10 @@ ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const t
                        const ts_attrs *attrs, ts_value_id *out) {
   ts_op op = {
       .code = code, .operand_count = (uint32_t)count, .operands = (ts_value_id *)(uintptr_t)operands, .attrs = attrs};
-  ts_region_id held[2];
   ts_type type;
   size_t results;
   asked a;
-  if (ts_op_regions(&op, held) > 0) return ts_graph_add_op(r->to, target, code, operands, count, attrs, out);
+  if (ts_op_has_regions(code)) return ts_graph_add_op(r->to, target, code, operands, count, attrs, out);
   TS_TRY(ts_infer(r->to, code, operands, count, attrs, 1, &type, &results));
   TS_TRY(ts_graph_keep_attrs(r->to, code, attrs, &op.attrs));
   TS_TRY(ask(r, target, &op, &a));

@@ -17,7 +17,7 @@ typedef enum ts_rule_set {
 typedef struct ts_known_op {
   const ts_op *replaced; /* the op; NULL when it is the one that makes the value */
   uint32_t hash;
-  ts_value_id value; /* TS_NO_ID: nothing is here */
+  uint32_t made; /* one more than the value; 0: nothing is here */
 } ts_known_op;
 
 typedef struct ts_rules {

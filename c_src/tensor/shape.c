@@ -12,6 +12,7 @@ ts_shape ts_shape_make(int32_t rank, const int64_t *dims) {
 }
 
 bool ts_shape_equal(const ts_shape *a, const ts_shape *b) {
+  if (a == b) return true;
   if (a->rank != b->rank) return false;
   for (int32_t i = 0; i < a->rank; i++)
     if (a->dims[i] != b->dims[i]) return false;

@@ -93,6 +93,59 @@ START_TEST(random_plans_hold)
 }
 END_TEST
 
+/* As the header says, without any lists: the largest that has no place yet, into the smallest gap between those that
+ * are alive with it. */
+static void plan_plainly(ts_usage *u, int32_t n) {
+  for (int32_t i = 0; i < n; i++) u[i].offset = -1;
+  for (int32_t placed = 0; placed < n; placed++) {
+    ts_usage *next = NULL;
+    for (int32_t i = 0; i < n; i++)
+      if (u[i].offset < 0 && (!next || u[i].bytes > next->bytes)) next = &u[i];
+    int64_t best = -1, best_size = INT64_MAX, end = 0, size = (next->bytes + 63) & ~INT64_C(63);
+    for (;;) { /* from one block to the next one that begins at or after the end of all before */
+      const ts_usage *above = NULL;
+      int64_t reach = end;
+      for (int32_t i = 0; i < n; i++) {
+        if (u[i].offset < 0 || !alive_together(&u[i], next)) continue;
+        int64_t u_end = u[i].offset + ((u[i].bytes + 63) & ~INT64_C(63));
+        if (u[i].offset <= end && u_end > reach) reach = u_end;
+        if (u[i].offset >= end && (!above || u[i].offset < above->offset)) above = &u[i];
+      }
+      if (reach > end) {
+        end = reach;
+        continue;
+      }
+      if (!above) break;
+      int64_t gap = above->offset - end;
+      if (gap >= size && gap < best_size) best = end, best_size = gap;
+      end = above->offset + ((above->bytes + 63) & ~INT64_C(63));
+    }
+    next->offset = best >= 0 ? best : end;
+  }
+}
+
+START_TEST(many_usages_are_placed_as_few_are)
+{
+  for (uint64_t seed = 1; seed <= 10; seed++) {
+    uint64_t state = seed;
+    ts_usage u[150], plain[150];
+    for (int32_t i = 0; i < 150; i++) {
+      int32_t first = (int32_t)(next_random(&state) % 200), length = (int32_t)(next_random(&state) % 5);
+      if (i % 7 == 0) length = (int32_t)(next_random(&state) % 150);
+      u[i] = (ts_usage){.first = first,
+                        .last = first + length,
+                        .bytes = 64 * (1 + (int64_t)(next_random(&state) % (seed % 2 ? 3 : 40)))};
+    }
+    memcpy(plain, u, sizeof u);
+    plan_plainly(plain, 150);
+    int64_t total;
+    ck_assert_ok(ts_plan_offsets(u, 150, &total));
+    check_plan(u, 150, total);
+    for (int32_t i = 0; i < 150; i++) ck_assert_int_eq(u[i].offset, plain[i].offset);
+  }
+}
+END_TEST
+
 /* In a room: before its end, inside it, apart from what is alive with it. */
 static void check_rooms(const ts_usage *u, int32_t n, const ts_room *rooms) {
   for (int32_t i = 0; i < n; i++) {
@@ -150,9 +203,11 @@ START_TEST(random_plans_with_rooms_hold)
 END_TEST
 
 static void plan_some(void) {
-  ts_usage u[] = {{.first = 0, .last = 1, .bytes = 64}, {.first = 1, .last = 2, .bytes = 64}};
+  ts_usage u[100];
   int64_t total;
+  for (int i = 0; i < 100; i++) u[i] = (ts_usage){.first = i, .last = i + 1, .bytes = 64};
   ts_status_free(ts_plan_offsets(u, 2, &total));
+  ts_status_free(ts_plan_offsets(u, 100, &total));
   ts_status_free(ts_plan_live_peak(u, 2, &total));
 }
 
@@ -168,6 +223,7 @@ static Suite *suite(void) {
   tcase_add_test(t, the_smallest_gap_that_fits_is_taken);
   tcase_add_test(t, a_chain_takes_two);
   tcase_add_test(t, random_plans_hold);
+  tcase_add_test(t, many_usages_are_placed_as_few_are);
   tcase_add_test(t, rooms_are_used_before_their_end);
   tcase_add_test(t, random_plans_with_rooms_hold);
   tcase_add_test(t, failing_allocations_leak_nothing);
