@@ -1254,9 +1254,9 @@ run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
 
 %% ---- the runtime
 
-%% @doc Bytes of tensor memory: `live' in use, `peak' the most there was, `pooled' kept for reuse, `limit'; `held', what
-%% Erlang processes hold, which includes binaries of theirs; `allocations'; and under `jit' the numbers of kernels that
-%% were `compiled', `loaded' from disk, `reused', and more.
+%% @doc Bytes of tensor memory: `live' in use, `peak' the most there was, `pooled' kept for reuse or being made to
+%% replace a block of small pages, `limit'; `held', what Erlang processes hold, which includes binaries of theirs;
+%% `allocations'; and under `jit' the numbers of kernels that were `compiled', `loaded' from disk, `reused', and more.
 -spec memory() -> #{live | peak | pooled | limit | held | allocations := integer(), jit := #{atom() => integer()},
                     programs := non_neg_integer()}.
 memory() ->

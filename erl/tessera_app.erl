@@ -1,6 +1,7 @@
 %% @private
 %% Environment: `cache_dir' (a path, or `none'), `disk_cache_bytes',
-%% `max_kernels', `max_programs', `memory_limit' (bytes).
+%% `max_kernels', `max_programs', `memory_limit' (bytes),
+%% `small_pages' (`auto', `never' or `always').
 -module(tessera_app).
 -behaviour(application).
 -export([start/2, stop/1]).
@@ -23,10 +24,13 @@ configure() ->
                                            application:get_env(tessera, max_kernels, 0));
         false -> ok
     end,
+    ok = small_pages(application:get_env(tessera, small_pages, auto)),
     case application:get_env(tessera, memory_limit) of
         {ok, Bytes} -> tessera:set_memory_limit(Bytes);
         undefined -> ok
     end.
+
+small_pages(When) -> tessera_trace:check(small_pages, [When], tessera_nif:set_small_pages(When)).
 
 cache_dir(undefined) -> undefined;
 cache_dir(none) -> <<>>;

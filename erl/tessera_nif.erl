@@ -4,7 +4,7 @@
 %% application call these.
 -module(tessera_nif).
 -export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
-         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
+         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, set_small_pages/1, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, inline_region/3, ops/3, finish/2, expression_read/2,
@@ -54,6 +54,7 @@ memory() -> ?STUB.
 client_memory(_Client) -> ?STUB.
 reset_client_peak(_Client) -> ?STUB.
 set_limit(_Bytes) -> ?STUB.
+set_small_pages(_When) -> ?STUB.
 reset_peak() -> ?STUB.
 trim() -> ?STUB.
 collected() -> ?STUB.

@@ -23,6 +23,7 @@ TENSOR_SRC := \
   c_src/tensor/mapping.c \
   c_src/tensor/pages.c \
   c_src/tensor/pool.c \
+  c_src/tensor/renewal.c \
   c_src/tensor/scalar.c \
   c_src/tensor/shape.c
 
@@ -198,6 +199,7 @@ C_TESTS := \
   test_layout \
   test_llvm_exit \
   test_lower \
+  test_pages \
   test_pass \
   test_plan \
   test_pool \
@@ -223,6 +225,7 @@ TSAN_TESTS := \
   test_gemm \
   test_jit \
   test_jit_disk \
+  test_pages \
   test_tensor
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().

@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "base/system.h"
 #include "base/thread.h"
+#include "tensor/pages.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -163,6 +164,7 @@ static ts_parallel shared[MAX_THREADS + 1];
 
 static void init_shared(void) {
   for (int i = 1; i <= MAX_THREADS; i++) shared[i] = (ts_parallel){.context = NULL, .width = i, .run = run_shared};
+  ts_pages_set_helpers(&shared[ts_cpu_count()]);
 }
 
 const ts_parallel *ts_pool_parallel(int threads) {

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/slots.h"
 #include "tensor/mapping.h"
+#include "tensor/pages.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -353,6 +354,21 @@ ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   if (limit < 0) return ts_nif_error(env, ts_nif_expected(env, "a limit of at least 0 bytes", argv[0]));
   ts_pool_set_limit(ts_pool_default(), limit);
   return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_set_small_pages(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* set_small_pages(auto | never | always) -> ok */
+  static const char *const names[] = {
+      [TS_HASTE_AUTO] = "auto", [TS_HASTE_NEVER] = "never", [TS_HASTE_ALWAYS] = "always"};
+  char name[16];
+  (void)argc;
+  if (enif_get_atom(env, argv[0], name, sizeof name, ERL_NIF_LATIN1) > 0)
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+      if (strcmp(name, names[i]) == 0) {
+        ts_pages_set_haste((ts_haste)i);
+        return ts_atom.ok_;
+      }
+  return ts_nif_error(env, ts_nif_expected(env, "auto, never or always", argv[0]));
 }
 
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

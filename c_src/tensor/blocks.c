@@ -31,13 +31,25 @@ int32_t ts_block_class(int64_t size, int64_t *out_bytes) {
   return (int32_t)(8 * power + steps - 1); /* steps is in 1..8 */
 }
 
+int64_t ts_block_bytes(int32_t class) {
+  int power = class / 8, step = step_power(power);
+  return ((int64_t)1 << power) + ((int64_t)(class % 8 + 1) << step);
+}
+
+/* The link in the list of its class that a block takes. */
+static ts_free_block **class_place(ts_blocks *blocks, const ts_free_block *block, ts_free_block **out_prev) {
+  ts_free_block **at = &blocks->classes[block->class];
+  *out_prev = NULL;
+  for (; block->hasty && *at && !(*at)->hasty; at = &(*at)->class_next) *out_prev = *at;
+  return at;
+}
+
 void ts_blocks_push(ts_blocks *blocks, ts_free_block *block, int64_t now) {
-  ts_free_block **head = &blocks->classes[block->class];
+  ts_free_block **at = class_place(blocks, block, &block->class_prev);
   block->freed_at = now;
-  block->class_prev = NULL;
-  block->class_next = *head;
-  if (*head) (*head)->class_prev = block;
-  *head = block;
+  block->class_next = *at;
+  if (*at) (*at)->class_prev = block;
+  *at = block;
   block->newer = NULL;
   block->older = blocks->newest;
   *(blocks->newest ? &blocks->newest->newer : &blocks->oldest) = block;
@@ -59,15 +71,35 @@ ts_free_block *ts_blocks_pop(ts_blocks *blocks, int32_t class) {
   return block ? unlink_block(blocks, block) : NULL;
 }
 
+static ts_free_block *find_hasty(const ts_blocks *blocks, int32_t class) {
+  ts_free_block *block = blocks->classes[class];
+  while (block && !block->hasty) block = block->class_next;
+  return block;
+}
+
+ts_free_block *ts_blocks_pop_hasty(ts_blocks *blocks, int32_t class) {
+  ts_free_block *block = find_hasty(blocks, class);
+  return block ? unlink_block(blocks, block) : NULL;
+}
+
+int32_t ts_blocks_hasty_class(const ts_blocks *blocks) {
+  int64_t bytes;
+  int32_t least = ts_block_class((int64_t)TS_HASTY_LEAST, &bytes);
+  int32_t class = ts_block_class((int64_t)TS_HASTY_MOST, &bytes);
+  while (class >= least && !find_hasty(blocks, class)) class --;
+  return class >= least ? class : -1;
+}
+
 ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks) { return unlink_block(blocks, blocks->oldest); }
 
 /* Frees the memory from `rest` on, a multiple of huge pages, as few blocks. */
-static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, int64_t now) {
+static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, bool hasty, int64_t now) {
   while (bytes > 0) {
     int step = step_power(63 - __builtin_clzll((uint64_t)bytes));
     int64_t size = bytes >> step << step;
     ts_free_block *block = (ts_free_block *)(void *)rest;
     block->class = ts_block_class(size, &block->bytes);
+    block->hasty = hasty;
     ts_blocks_push(blocks, block, now);
     rest += size;
     bytes -= size;
@@ -79,7 +111,7 @@ ts_free_block *ts_blocks_split(ts_blocks *blocks, int32_t class, int64_t bytes, 
   while (larger < TS_BLOCK_CLASSES && !blocks->classes[larger]) larger++;
   if (larger == TS_BLOCK_CLASSES) return NULL;
   ts_free_block *block = ts_blocks_pop(blocks, larger);
-  push_rest(blocks, (char *)block + bytes, block->bytes - bytes, now);
+  push_rest(blocks, (char *)block + bytes, block->bytes - bytes, block->hasty, now);
   block->bytes = bytes;
   block->class = class;
   return block;

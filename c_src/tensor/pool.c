@@ -14,6 +14,7 @@
 #include "base/system.h"
 #include "tensor/blocks.h"
 #include "tensor/pages.h"
+#include "tensor/renewal.h"
 
 #include <pthread.h>
 
@@ -32,6 +33,17 @@
 #define TRIM_INTERVAL_MS 1000
 #define TRIM_IDLE_MS 60000
 
+/* As many blocks that were made in haste are known while they are out; others are left to the system. */
+#define HASTY_OUT 64
+
+/* What a block that is made in place of a hasty one may take, as a part of the limit. */
+#define RENEWAL_PART 16
+
+typedef struct hasty_block {
+  void *block;
+  int32_t class;
+} hasty_block;
+
 typedef struct shelf {
   ts_spin lock;
   _Atomic int64_t live; /* balance since the pool was told last; others read it without the lock */
@@ -48,6 +60,11 @@ struct ts_pool {
   int64_t high_water;                     /* largest `out` since the last full trim */
   int64_t live, peak, limit, allocations; /* but for what shelves have not told */
   _Atomic int64_t trimmed_at;
+  ts_renewal renewal;
+  int64_t renewing;      /* bytes of the block that is being made now; free ones */
+  int32_t renewal_class; /* of the hasty block that was freed last; -1: it has been looked at */
+  int hasty_count;
+  hasty_block hasty[HASTY_OUT];
   shelf shelves[TS_SLOTS];
 };
 
@@ -97,6 +114,27 @@ static void fold_all(ts_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
     ts_spin_unlock(&s->lock);
   }
+}
+
+/* ---- blocks that were made in haste; under the pool's lock */
+
+static void remember_hasty(ts_pool *pool, void *block, int32_t class) {
+  if (pool->hasty_count < HASTY_OUT) pool->hasty[pool->hasty_count++] = (hasty_block){block, class};
+}
+
+/* Whether it was one. */
+static bool forget_hasty(ts_pool *pool, const void *block) {
+  int i = 0;
+  while (i < pool->hasty_count && pool->hasty[i].block != block) i++;
+  if (i == pool->hasty_count) return false;
+  pool->hasty[i] = pool->hasty[--pool->hasty_count];
+  return true;
+}
+
+static bool has_hasty_out(const ts_pool *pool, int32_t class) {
+  for (int i = pool->hasty_count; i-- > 0;)
+    if (pool->hasty[i].class == class) return true;
+  return false;
 }
 
 /* ---- letting go; victims are a list by class_next */
@@ -176,6 +214,11 @@ static void *take_from_shelf(ts_pool *pool, int32_t class, int64_t bytes) {
   return block;
 }
 
+/* Under the pool's lock: whether a block that is being made has to give way. */
+static bool is_crowded(const ts_pool *pool) {
+  return pool->renewing > 0 && pool->renewing > pool->limit - pool->out - pool->blocks.bytes;
+}
+
 /* Under the pool's lock. Counts `bytes` as out, and takes a free block of the class if there is one, or a part of a
  * larger one: where the system has to find the memory first, a fresh huge page costs more than filling fifty. */
 static ts_free_block *reserve(ts_pool *pool, int32_t class, int64_t bytes, ts_free_block **victims) {
@@ -184,6 +227,7 @@ static ts_free_block *reserve(ts_pool *pool, int32_t class, int64_t bytes, ts_fr
     block = ts_blocks_split(&pool->blocks, class, bytes, ts_system_coarse_ms());
   pool->out += bytes;
   if (pool->out > pool->high_water) pool->high_water = pool->out;
+  if (block && block->hasty) remember_hasty(pool, block, class);
   if (!block) evict_above(pool, footprint_bound(pool), victims);
   return block;
 }
@@ -193,9 +237,10 @@ static bool take_shared(ts_pool *pool, int32_t class, int64_t bytes, ts_free_blo
   ts_free_block *victims = NULL;
   shelf *s = lock_own_shelf(pool);
   pthread_mutex_lock(&pool->lock);
-  bool allowed = bytes <= pool->limit - pool->out;
+  bool allowed = bytes <= pool->limit - pool->out, crowded = false;
   if (allowed) {
     *out_block = reserve(pool, class, bytes, &victims);
+    crowded = is_crowded(pool);
     s->allocations++;
     count(s, bytes);
     fold(pool, s);
@@ -203,6 +248,7 @@ static bool take_shared(ts_pool *pool, int32_t class, int64_t bytes, ts_free_blo
   pthread_mutex_unlock(&pool->lock);
   ts_spin_unlock(&s->lock);
   give_back(victims);
+  if (crowded) ts_renewal_interrupt(&pool->renewal);
   return allowed;
 }
 
@@ -218,13 +264,20 @@ static void untake(ts_pool *pool, int64_t bytes) {
 }
 
 /* Fresh memory; when the system has none, without what the pool keeps. */
-static void *fresh(ts_pool *pool, int64_t size, int64_t bytes) {
+static void *fresh(ts_pool *pool, int64_t size, int32_t class, int64_t bytes) {
+  bool hasty;
   size_t wanted = (size_t)bytes;
   if (TS_POOL_PASS_THROUGH) wanted = size ? ((size_t)size + 63) / 64 * 64 : 64;
-  void *block = ts_pages_alloc(wanted);
-  if (block) return block;
-  ts_pool_trim(pool, 0);
-  return ts_pages_alloc(wanted);
+  void *block = ts_pages_alloc(wanted, &hasty);
+  if (!block) {
+    ts_pool_trim(pool, 0);
+    block = ts_pages_alloc(wanted, &hasty);
+  }
+  if (!block || !hasty) return block;
+  pthread_mutex_lock(&pool->lock);
+  remember_hasty(pool, block, class);
+  pthread_mutex_unlock(&pool->lock);
+  return block;
 }
 
 static ts_status limit_error(ts_pool *pool, int64_t size) {
@@ -253,7 +306,7 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
   ts_free_block *block = NULL;
   while (!take_shared(pool, class, bytes, &block))
     if (clear_shelves(pool, INT64_MAX) == 0) return limit_error(pool, size);
-  *out = block ? block : fresh(pool, size, bytes);
+  *out = block ? block : fresh(pool, size, class, bytes);
   if (*out) return TS_SUCCESS;
   untake(pool, bytes);
   return system_error(pool, size);
@@ -283,19 +336,28 @@ static void free_small(ts_pool *pool, ts_free_block *block, int64_t now, ts_free
   ts_spin_unlock(&s->lock);
 }
 
+/* Under the pool's lock. */
+static void put_large(ts_pool *pool, ts_free_block *block, int64_t now) {
+  block->hasty = forget_hasty(pool, block);
+  if (block->hasty) pool->renewal_class = block->class;
+  put_shared(pool, block, now);
+}
+
 /* Without a block, one that is not kept. */
 static void free_shared(ts_pool *pool, ts_free_block *block, int64_t bytes, int64_t now, ts_free_block **victims) {
   shelf *s = lock_own_shelf(pool);
   pthread_mutex_lock(&pool->lock);
   if (block)
-    put_shared(pool, block, now);
+    put_large(pool, block, now);
   else
     pool->out -= bytes;
+  bool hasty = pool->renewal_class >= 0;
   count(s, -bytes);
   fold(pool, s);
   evict_above(pool, footprint_bound(pool), victims);
   pthread_mutex_unlock(&pool->lock);
   ts_spin_unlock(&s->lock);
+  if (hasty) ts_renewal_request(&pool->renewal);
 }
 
 void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
@@ -309,6 +371,7 @@ void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
   } else {
     block->bytes = bytes;
     block->class = class;
+    block->hasty = false;
   }
   if (is_small(bytes))
     free_small(pool, block, now, &victims);
@@ -316,6 +379,50 @@ void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
     free_shared(pool, block, bytes, now, &victims);
   give_back(victims);
   trim_idle(pool, now);
+}
+
+/* ---- replacing blocks that were made in haste; on the thread of renewals */
+
+/* Under the pool's lock: a class that has a hasty block, a free one or, where no other is free, the one that was freed
+ * last and is out again. */
+static int32_t class_to_renew(ts_pool *pool) {
+  int32_t last = pool->renewal_class, class = ts_blocks_hasty_class(&pool->blocks);
+  pool->renewal_class = -1;
+  if (class >= 0 || last < 0) return class;
+  return has_hasty_out(pool, last) && !pool->blocks.classes[last] ? last : -1;
+}
+
+static int64_t begin_renewal(void *owner) {
+  ts_pool *pool = owner;
+  pthread_mutex_lock(&pool->lock);
+  int32_t class = class_to_renew(pool);
+  int64_t bytes = class < 0 ? 0 : ts_block_bytes(class);
+  bool allowed = bytes <= pool->limit / RENEWAL_PART && bytes <= pool->limit - pool->out - pool->blocks.bytes;
+  pool->renewing = allowed ? bytes : 0;
+  pthread_mutex_unlock(&pool->lock);
+  return allowed ? bytes : 0;
+}
+
+/* Under the pool's lock. Where the hasty block is in use the new one waits for the next request; where it is gone
+ * nobody needs the new one. */
+static void put_renewed(ts_pool *pool, ts_free_block *block, int32_t class, ts_free_block **victims) {
+  ts_free_block *hasty = ts_blocks_pop_hasty(&pool->blocks, class);
+  *block = (ts_free_block){.bytes = ts_block_bytes(class), .class = class};
+  *victims = hasty || has_hasty_out(pool, class) ? hasty : block;
+  if (*victims) (*victims)->class_next = NULL;
+  if (*victims == block) return;
+  ts_blocks_push(&pool->blocks, block, ts_system_coarse_ms());
+  evict_above(pool, footprint_bound(pool), victims);
+}
+
+static void end_renewal(void *owner, void *block, int64_t bytes) {
+  ts_pool *pool = owner;
+  ts_free_block *victims = NULL;
+  pthread_mutex_lock(&pool->lock);
+  pool->renewing = 0;
+  if (block) put_renewed(pool, block, ts_block_class(bytes, &bytes), &victims);
+  pthread_mutex_unlock(&pool->lock);
+  give_back(victims);
 }
 
 /* ---- the rest */
@@ -328,6 +435,8 @@ static int64_t usable_limit(int64_t limit) {
 static void pool_init(ts_pool *pool, int64_t limit) {
   ts_lock_init(&pool->lock);
   pool->limit = usable_limit(limit);
+  pool->renewal_class = -1;
+  pool->renewal = (ts_renewal){.owner = pool, .begin = begin_renewal, .end = end_renewal};
   atomic_init(&pool->trimmed_at, ts_system_coarse_ms());
 }
 
@@ -361,6 +470,7 @@ ts_pool *ts_pool_default(void) {
 void ts_pool_trim(ts_pool *pool, int64_t idle_ms) {
   ts_free_block *victims = NULL;
   int64_t now = ts_system_coarse_ms(), before = idle_ms > 0 ? now - idle_ms : INT64_MAX;
+  if (idle_ms <= 0) ts_renewal_interrupt(&pool->renewal);
   (void)clear_shelves(pool, before);
   pthread_mutex_lock(&pool->lock);
   evict_idle(&pool->blocks, before, &victims);
@@ -379,8 +489,10 @@ void ts_pool_set_limit(ts_pool *pool, int64_t limit) {
   if (short_of_it) (void)clear_shelves(pool, INT64_MAX);
   pthread_mutex_lock(&pool->lock);
   evict_above(pool, pool->limit, &victims);
+  bool crowded = is_crowded(pool);
   pthread_mutex_unlock(&pool->lock);
   give_back(victims);
+  if (crowded) ts_renewal_interrupt(&pool->renewal);
 }
 
 /* `out` and the shared blocks together are exact, so `pooled` is what is not live of them. */
@@ -390,7 +502,7 @@ void ts_pool_get_stats(ts_pool *pool, ts_pool_stats *out) {
   int64_t live = pool->live < 0 ? 0 : pool->live < pool->out ? pool->live : pool->out;
   *out = (ts_pool_stats){.live = live,
                          .peak = pool->peak > live ? pool->peak : live,
-                         .pooled = pool->out + pool->blocks.bytes - live,
+                         .pooled = pool->out + pool->blocks.bytes + pool->renewing - live,
                          .limit = pool->limit,
                          .allocations = pool->allocations};
   pthread_mutex_unlock(&pool->lock);

@@ -1,5 +1,6 @@
 /* Memory for tensor data: freed blocks are kept for the next request of their
- * size class, because fresh pages cost more than the work done on them.
+ * size class, because fresh pages cost more than the work done on them. Blocks
+ * that had to be made of small pages, in haste, are replaced later (renewal.h).
  * Thread-safe, and small blocks that a thread has freed are its own to take
  * again: threads that use them share nothing. One pool per device;
  * ts_pool_default() is the host's. */
@@ -17,8 +18,8 @@ typedef struct ts_pool ts_pool;
 typedef struct ts_pool_stats {
   int64_t live;        /* bytes in blocks that are handed out */
   int64_t peak;        /* largest `live` since the last reset; exact for one thread, else to 1 MB a busy thread */
-  int64_t pooled;      /* bytes in free blocks that the pool keeps */
-  int64_t limit;       /* live + pooled never exceeds this */
+  int64_t pooled;      /* bytes in free blocks that the pool keeps, or is making to replace others */
+  int64_t limit;       /* live + pooled never exceeds this, but while an allocation waits for a block to be given up */
   int64_t allocations; /* since the start */
 } ts_pool_stats;
 
