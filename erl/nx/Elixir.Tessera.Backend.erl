@@ -68,7 +68,16 @@ dot(Out, A, ContractA, BatchA, B, ContractB, BatchB) ->
 
 %% ---- functions of the user are compiled
 
+%% A function of Nx's evaluator computes, it cannot be traced.
 reduce(Out, A, Initial, Options, Fun) ->
+    case erlang:fun_info(Fun, module) of
+        {module, 'Elixir.Nx.Defn.Evaluator'} ->
+            OnHost = fun(X, Accumulated) -> 'Elixir.Nx':backend_copy(Fun(X, Accumulated), ?BINARY) end,
+            tessera_nx_eager:on_host(reduce, Out, [A, Initial, Options, OnHost]);
+        _ -> reduce_traced(Out, A, Initial, Options, Fun)
+    end.
+
+reduce_traced(Out, A, Initial, Options, Fun) ->
     Template = tessera_nx_tensor:template(Out),
     tessera_nx_eager:jit(fun(T, I) -> 'Elixir.Nx.Defn.Expr':reduce(Template, T, I, Options, Fun) end, [A, Initial],
                          [A, Initial]).

@@ -2,7 +2,7 @@
 -module(tessera_nx_eager).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, to_batched/3, is_at/2]).
+-export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, on_host/3, to_batched/3, is_at/2]).
 
 %% Args are as the callback got them; among them, and in lists among them, are tensors.
 -spec op(atom(), map(), [term()]) -> map().
@@ -95,6 +95,17 @@ from_binary(Out, Binary, MustCopy, Options) ->
 jit(Fun, Args, Tensors) ->
     {Client, Device} = place(Tensors),
     'Elixir.Tessera':jit_apply(Fun, Args, [{on_conflict, force}, {client, Client}, {device_id, Device}]).
+
+%% An op of Nx.BinaryBackend, with its result where the operands are.
+-spec on_host(atom(), map(), [term()]) -> map().
+on_host(Op, Out, Args) ->
+    Given = [case Arg of
+                 #{'__struct__' := ?TENSOR} -> 'Elixir.Nx':backend_copy(Arg, ?BINARY);
+                 _ -> Arg
+             end || Arg <- Args],
+    #{data := #{state := Binary}} = apply(?BINARY, Op, [Out | Given]),
+    {Client, Device} = place(Args),
+    from_binary(Out, Binary, false, [{client, Client}, {device_id, Device}]).
 
 %% A lazy stream of slices along the first axis.
 -spec to_batched(map(), map(), [{atom(), term()}]) -> term().

@@ -33,8 +33,15 @@ cast(P, Value, Type) -> op(P, convert, [Value], Type).
 reshape(_, #tessera{shape = Shape} = Value, Shape) -> Value;
 reshape(P, Value, Shape) -> op(P, reshape, [Value], Shape).
 
-%% A number, or one of the atoms nan, infinity, neg_infinity, in every element.
+%% A number, or one of the atoms nan, infinity, neg_infinity, in every element. What runs at once gets the number as a
+%% value: in the program it would make a program of its own for each number.
 -spec constant(program(), form(), number() | atom()) -> tessera:tensor().
+constant(undefined, {Type, {}}, Number) ->
+    Fitting = fit(Type, Number),
+    Make = fun() -> tessera_nif:from_list(Fitting, Type) end,
+    tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(constant, Cause) end);
+constant(undefined, {Type, Shape}, Number) ->
+    op(undefined, broadcast, [constant(undefined, {Type, {}}, Number)], {Shape, []});
 constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type, Number)}).
 
 %% Integers wrap, as they do in a binary.
@@ -188,9 +195,9 @@ new_axis(P, #tessera{shape = Shape} = Value, Axis) ->
     {Before, After} = lists:split(Axis, tuple_to_list(Shape)),
     reshape(P, Value, list_to_tuple(Before ++ [1 | After])).
 
-%% Starts are clamped; a stride steps within the window.
+%% Starts are clamped; a stride steps within the window. Of what runs at once the starts are values.
 slice(P, #tessera{shape = Shape} = A, Starts, Lengths, Strides) ->
-    case lists:all(fun erlang:is_integer/1, Starts) of
+    case P =/= undefined andalso lists:all(fun erlang:is_integer/1, Starts) of
         true -> static_slice(P, A, lists:zipwith3(fun clamp_start/3, Starts, tuple_to_list(Shape), Lengths),
                              Lengths, Strides);
         false ->

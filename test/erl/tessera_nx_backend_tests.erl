@@ -49,3 +49,32 @@ sharded_test() ->
 complex_test() ->
     ?assertError(#{message := <<"Tessera does not have the type c64 yet">>},
                  ?BACKEND:constant(out({}), #{'__struct__' => 'Elixir.Complex', re => 1, im => 2}, [])).
+
+bytes(Tensor) -> ?BACKEND:to_binary(Tensor, 100).
+
+%% Numbers and the starts of slices are values of ops that run at once: others need no other program.
+values_test() ->
+    Source = ?BACKEND:from_binary(out({4, 2}), << <<I:32/native>> || I <- lists:seq(0, 7) >>, []),
+    Each = fun(N) ->
+                   ?assertEqual(<<N:32/native>>, bytes(?BACKEND:constant(out({}), N, []))),
+                   ?assertEqual(<<N:32/native, N:32/native>>, bytes(?BACKEND:constant(out({2}), N, []))),
+                   First = 2 * max(0, min(N, 3)),
+                   ?assertEqual(<<First:32/native, (First + 1):32/native>>,
+                                bytes(?BACKEND:slice(out({1, 2}), Source, [N, 0], [1, 2], [1, 1]))),
+                   ?assertEqual(<<First:32/native>>, bytes(?BACKEND:slice(out({1, 1}), Source, [N, 0], [1, 2], [1, 2])))
+           end,
+    Each(0),
+    #{programs := Programs} = tessera:memory(),
+    lists:foreach(Each, lists:seq(-3, 40)),
+    ?assertMatch(#{programs := Programs}, tessera:memory()).
+
+%% As in a program, a number that the type does not hold wraps or is rounded.
+constant_test() ->
+    Of = fun(Type, N) -> bytes(?BACKEND:constant((out({}))#{type := Type}, N, [])) end,
+    ?assertEqual(<<44>>, Of({s, 8}, 300)),
+    ?assertEqual(<<255>>, Of({u, 8}, -1)),
+    ?assertEqual(<<200>>, Of({s, 8}, 200)),
+    ?assertEqual(<<16#7F800000:32/native>>, Of({f, 32}, 1.0e300)),
+    ?assertEqual(<<16#3F80:16/native>>, Of({bf, 16}, 1.00390625)),
+    ?assertEqual(<<16#FF800000:32/native>>, Of({f, 32}, neg_infinity)),
+    ?assertEqual(<<1.0e30:64/float-native>>, Of({f, 64}, 1.0e30)).

@@ -53,6 +53,22 @@ defmodule Tessera.BackendTest do
     assert Nx.to_number(Nx.LinAlg.norm(Nx.tensor([3.0, 4.0]))) == 5.0
   end
 
+  test "under Nx's evaluator the function of reduce is the evaluator's, which cannot be traced" do
+    evaluated = Nx.Defn.jit(fn x -> Nx.reduce(x, 0, [axes: [1]], fn a, b -> Nx.add(Nx.multiply(a, 2), b) end) end, compiler: Nx.Defn.Evaluator)
+    assert %Tessera.Backend{} = evaluated.(Nx.iota({2, 3})).data
+    assert Nx.to_flat_list(evaluated.(Nx.iota({2, 3}))) == [6, 24]
+  end
+
+  test "what changes from call to call makes no programs" do
+    t = Nx.iota({100, 3}, type: :f32)
+    each = fn i -> {Nx.add(t, i), Nx.clip(t, 0, i / 2), t[i], Nx.slice(t, [i, 1], [2, 2]), Nx.put_slice(t, [i, 0], t[[0..0, 0..1]])} end
+    each.(1)
+    programs = :tessera.memory().programs
+    for i <- 2..99, do: each.(i)
+    assert t |> Nx.to_batched(1) |> Enum.map(&Nx.to_number(&1[0][0])) == Enum.map(0..99, &(&1 * 3.0))
+    assert :tessera.memory().programs <= programs + 1
+  end
+
   test "unknown options" do
     assert_raise ArgumentError, fn -> Nx.default_backend({Tessera.Backend, bad: 1}) end
     assert_raise ArgumentError, ~r/could not find Tessera client named :nope/, fn -> Nx.tensor([1], backend: {Tessera.Backend, client: :nope}) end
