@@ -7,7 +7,7 @@ case ${BUILD:-normal} in
 esac
 
 # A busy machine may need more time than a test asks for.
-export CK_TIMEOUT_MULTIPLIER=5
+export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-5}"
 
 # A program that ends well without a test has not tested anything.
 one() {

@@ -60,7 +60,7 @@ build() {
 }
 
 # Emulation is about twenty times slower than the machine, and keeps no limit on the address space: test_jit's
-# no_thread_can_start fails there.
+# no_thread_can_start fails there, and test_jit_link, as seccomp is not emulated.
 test_c() {
   export CK_TIMEOUT_MULTIPLIER=10 CK_DEFAULT_TIMEOUT=600
   if [ $# -gt 0 ]; then build test-c T="$*"; else build test-c; fi
