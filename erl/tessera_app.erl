@@ -8,11 +8,27 @@
 
 start(_Type, _Args) ->
     try configure() of
-        ok -> tessera_sup:start_link()
+        ok ->
+            _ = spawn(fun load_modules/0),
+            tessera_sup:start_link()
     catch error:{unavailable, _} = Reason -> {error, Reason}
     end.
 
 stop(_State) -> ok.
+
+%% Where the VM loads modules when they are first called, 0.5 to 2 ms each: so that the first program does not wait for
+%% a dozen of them. Those for Nx only where there is Nx.
+load_modules() ->
+    {ok, Modules} = application:get_key(tessera, modules),
+    Nx = lists:keymember(nx, 1, application:loaded_applications()),
+    code:ensure_modules_loaded([Module || Module <- Modules, Nx orelse not is_for_nx(Module)]).
+
+is_for_nx(Module) ->
+    case atom_to_list(Module) of
+        "Elixir." ++ _ -> true;
+        "tessera_nx_" ++ _ -> true;
+        _ -> false
+    end.
 
 configure() ->
     _ = tessera_nif:cpu_count(), % so that an application without its library does not start

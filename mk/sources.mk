@@ -85,6 +85,7 @@ JIT_SRC := \
   c_src/jit/jit_reloc.c \
   c_src/jit/jit_session.c \
   c_src/jit/jit_threads.c \
+  c_src/jit/jit_warm_up.c \
   c_src/jit/kernel.c \
   c_src/jit/launch_part.c \
   c_src/jit/layout.c \

@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+/* Up to here a constant is kept by the executable, and not written by each run. */
+#define SMALL_CONSTANT_BYTES 4096
+
 /* A product that the op at hand reads, and how it does. */
 typedef struct product {
   bool found;
@@ -443,17 +446,38 @@ static ts_status reference_step(builder *b, ts_block *block, ts_op_id id) {
   return status;
 }
 
-static ts_status literal(builder *b, const ts_op *op) {
-  ts_buffer *buffer = op->attrs->literal.buffer;
+static ts_status hold_constant(builder *b, const ts_op *op, ts_buffer *buffer) {
   TS_TRY(new_storage(b, TS_STORAGE_CONST, (uint32_t)b->exe->constants.count, buffer->bytes, &b->map[op->first_result]));
   TS_TRY(TS_VEC_PUSH(&b->exe->constants, buffer));
   ts_buffer_retain(buffer);
   return TS_SUCCESS;
 }
 
+/* What a run would write anew each time, by a kernel that had to be compiled. A result of the program is the caller's
+ * own, and large ones would take memory while nobody runs it. */
+static bool is_small_constant(const builder *b, const ts_op *op) {
+  const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
+  if (op->code != TS_OP_CONSTANT || b->options->no_fusion) return false;
+  for (size_t i = 0; i < root->results.count; i++)
+    if (root->results.data[i] == op->first_result) return false;
+  return value_bytes(b, op->first_result) <= SMALL_CONSTANT_BYTES;
+}
+
+static ts_status small_constant(builder *b, const ts_op *op) {
+  const ts_value *v = ts_graph_value(b->graph, op->first_result);
+  ts_buffer *buffer;
+  TS_TRY(ts_buffer_create(ts_pool_default(), v->dtype, &v->shape, &buffer));
+  for (int64_t i = 0; i < ts_shape_elements(&v->shape); i++)
+    ts_scalar_store(v->dtype, op->attrs->constant.value, (char *)buffer->data + (size_t)i * ts_dtype_size(v->dtype));
+  ts_status status = hold_constant(b, op, buffer);
+  ts_buffer_release(buffer);
+  return status;
+}
+
 static ts_status plain_op(builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
-  if (op->code == TS_OP_LITERAL) return literal(b, op);
+  if (op->code == TS_OP_LITERAL) return hold_constant(b, op, op->attrs->literal.buffer);
+  if (is_small_constant(b, op)) return small_constant(b, op);
   if (ts_lower_is_alias(b->graph, id)) {
     b->map[op->first_result] = b->map[op->operands[0]];
     return TS_SUCCESS;

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Launches of more points are worth a compile of their own beside the other kernels of their program. */
+#define SMALL_POINTS 32768
+
 void ts_chooser_init(ts_chooser *c, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options) {
   *c = (ts_chooser){.graph = graph, .arena = arena, .options = options};
   ts_jit_batch_init(&c->batch, options->at_hand, options->cancel);
@@ -14,6 +17,7 @@ void ts_chooser_deinit(ts_chooser *c) {
   for (size_t i = 0; i < c->texts.count; i++) ts_free(c->texts.data[i]);
   for (size_t i = 0; i < c->later.count; i++) ts_free((void *)(uintptr_t)c->later.data[i].text);
   TS_VEC_FREE(&c->texts);
+  TS_VEC_FREE(&c->families);
   TS_VEC_FREE(&c->later);
   TS_VEC_FREE(&c->kernels);
   TS_VEC_FREE(&c->key);
@@ -22,6 +26,13 @@ void ts_chooser_deinit(ts_chooser *c) {
 }
 
 /* ---- kernels ---- */
+
+/* Zero for a kernel that is of none, and where there is no memory to find out. */
+static ts_hash128 family_of(const ts_kernel_source *source) {
+  ts_hash128 family;
+  bool known = source->family && ts_status_consume_ok(source->family(source->description, &family));
+  return known ? family : (ts_hash128){0};
+}
 
 ts_status ts_choose_source(ts_chooser *c, char *text, const ts_kernel_source *source, uint32_t *out) {
   uintptr_t known = (uintptr_t)ts_map_get(&c->source_ids, text, source->length);
@@ -36,6 +47,7 @@ ts_status ts_choose_source(ts_chooser *c, char *text, const ts_kernel_source *so
     return status;
   }
   *out = (uint32_t)c->batch.requests.count;
+  TS_TRY(TS_VEC_PUSH(&c->families, family_of(source)));
   TS_TRY(ts_map_put(&c->source_ids, text, source->length, (void *)(c->batch.requests.count + 1)));
   return ts_jit_batch_add(&c->batch, source);
 }
@@ -50,7 +62,7 @@ typedef struct stand_in {
   ts_kernel_layout layout;
   int32_t dims[TS_KERNEL_MAX_RANK];
   int32_t cost;
-  bool found;
+  bool found, own; /* own: of the program that is being built */
 } stand_in;
 
 static void consider_layout(stand_in *best, const ts_kernel_layout *layout) {
@@ -67,13 +79,25 @@ static void consider(void *context, const char *text) {
   if (ts_layout_parse(text, &layout)) consider_layout(context, &layout);
 }
 
+/* The kernels that this program asks for in any case: of a sum in two steps one kernel does both. */
+static void consider_own(const ts_chooser *c, const ts_kernel_source *source, stand_in *out) {
+  if (out->launch->points > SMALL_POINTS) return;
+  ts_hash128 family = family_of(source);
+  for (size_t i = 0; i < c->families.count; i++) {
+    ts_hash128 own = c->families.data[i];
+    if (own.lo == family.lo && own.hi == family.hi) consider(out, c->texts.data[i]);
+  }
+  out->own = out->found;
+}
+
 static void find_stand_in(const ts_chooser *c, const ts_kernel_source *source, stand_in *out) {
   ts_kernel_layout layout;
   if (c->options->general_kernels) {
     ts_layout_generalize(&out->launch->desc, &layout);
     consider_layout(out, &layout);
   } else if (!is_at_hand(c, source)) {
-    ts_jit_batch_visit_family(&c->batch, source, consider, out);
+    consider_own(c, source, out);
+    if (!out->found) ts_jit_batch_visit_family(&c->batch, source, consider, out);
   }
 }
 
@@ -112,11 +136,9 @@ static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch
   stand_in other = {.launch = launch};
   find_stand_in(c, &source, &other);
   if (!other.found) return choose(c, text, &source);
-  ts_status status = TS_VEC_PUSH(&c->later, source);
-  if (status) {
-    ts_free(text);
-    return status;
-  }
+  ts_status status = other.own ? TS_SUCCESS : TS_VEC_PUSH(&c->later, source);
+  if (status || other.own) ts_free(text);
+  if (status) return status;
   TS_TRY(ts_layout_apply(launch, &other.layout, other.dims, arena, launch));
   TS_TRY(make_source(arena, launch, &text, &source));
   return choose(c, text, &source);

@@ -16,6 +16,7 @@ typedef struct ts_chooser {
   const ts_compile_options *options;
   ts_jit_batch batch;             /* kernels that have been asked for; LLVM makes them meanwhile */
   TS_VEC(char *) texts;           /* of those, owned */
+  TS_VEC(ts_hash128) families;    /* of each of those; zero: of none */
   TS_VEC(ts_kernel_source) later; /* kernels that others stand in for; their texts are the chooser's */
   ts_map source_ids;              /* text to index in the batch + 1 */
   ts_map known;                   /* key to ts_chosen */

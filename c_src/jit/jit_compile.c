@@ -224,38 +224,3 @@ ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source,
   LLVMContextDispose(e.context);
   return status;
 }
-
-/* ---- start-up ---- */
-
-/* Numbers times a constant, in a loop: LLVM makes some of its tables when it first moves a constant out of one. */
-static ts_status emit_tripling(ts_emit *e, const char *name, const void *description) {
-  (void)description;
-  LLVMTypeRef pointer = LLVMPointerTypeInContext(e->context, 0), word = LLVMInt64TypeInContext(e->context);
-  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), &pointer, 1, 0);
-  e->function = LLVMAddFunction(e->module, name, type);
-  LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(e->context, e->function, "entry");
-  LLVMBasicBlockRef loop = LLVMAppendBasicBlockInContext(e->context, e->function, "loop");
-  LLVMBasicBlockRef end = LLVMAppendBasicBlockInContext(e->context, e->function, "end");
-  LLVMPositionBuilderAtEnd(e->b, entry);
-  LLVMBuildBr(e->b, loop);
-  LLVMPositionBuilderAtEnd(e->b, loop);
-  ts_v i = LLVMBuildPhi(e->b, word, "i"), size = LLVMConstInt(word, 1024, 0);
-  ts_v next = LLVMBuildAdd(e->b, i, LLVMConstInt(word, (unsigned)e->lanes, 0), "next");
-  ts_v values[] = {LLVMConstNull(word), next};
-  LLVMAddIncoming(i, values, (LLVMBasicBlockRef[]){entry, loop}, 2);
-  ts_v at = LLVMBuildGEP2(e->b, ts_emit_memory_type(e, TS_F32), LLVMGetParam(e->function, 0), &i, 1, "at");
-  ts_v value = ts_emit_load(e, TS_F32, at);
-  ts_emit_store(e, TS_F32, LLVMBuildFMul(e->b, value, ts_emit_const_float(e, TS_F32, 3), ""), at);
-  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, size, ""), loop, end);
-  LLVMPositionBuilderAtEnd(e->b, end);
-  LLVMBuildRetVoid(e->b);
-  return TS_SUCCESS;
-}
-
-ts_status ts_compiler_warm_up(ts_compiler *compiler) {
-  const ts_kernel_source source = {.text = "warm up", .length = 7, .emit = emit_tripling};
-  ts_object object;
-  TS_TRY(ts_compiler_run(compiler, &source, "tessera_warm_up", &object));
-  ts_free(object.data);
-  return TS_SUCCESS;
-}

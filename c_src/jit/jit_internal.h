@@ -50,10 +50,13 @@ typedef struct ts_compiler ts_compiler;
 ts_status ts_compiler_create(const ts_target *target, ts_compiler **out);
 void ts_compiler_destroy(ts_compiler *compiler);
 ts_status ts_compiler_run(ts_compiler *compiler, const ts_kernel_source *source, const char *name, ts_object *out);
-/* Compiles something small and drops it: the first compile touches much of LLVM and takes twice the time. */
-ts_status ts_compiler_warm_up(ts_compiler *compiler);
 /* Sends LLVM's fatal errors to `handler`, which must not return on a compile thread. Once per process. */
 void ts_compiler_set_fatal_handler(void (*handler)(const char *reason));
+
+/* ---- jit_warm_up.c ---- */
+
+/* Compiles a kernel and drops it: the first compile touches much of LLVM and takes twice the time. */
+ts_status ts_compiler_warm_up(ts_compiler *compiler);
 
 /* ---- jit_threads.c ---- */
 

@@ -22,6 +22,7 @@
 #define MAX_BACKGROUND_JOBS 64
 #define BACKGROUND_NICE 10
 #define REST_MS 100
+#define WARM_THREADS 2
 
 /* Jobs and the threads that do them. */
 typedef struct job_queue {
@@ -188,6 +189,17 @@ static void wait_for_job(job_queue *queue) {
   }
 }
 
+static void *warm_thread(void *unused);
+static bool start_thread(void *(*body)(void *));
+
+/* One after the other, so that a VM that starts keeps most of the machine; the lock is held. Most programs have more
+ * kernels than one, and a thread's own part of a first compile is 300 pages of heap. */
+static void start_warm_thread(void) {
+  job_queue *queue = &pool.foreground;
+  int limit = thread_limit(queue);
+  if (queue->threads < WARM_THREADS && queue->threads < limit && start_thread(warm_thread)) queue->threads++;
+}
+
 static void serve(job_queue *queue, bool warm_up) {
   served = queue;
   ts_compiler *compiler = NULL;
@@ -198,6 +210,7 @@ static void serve(job_queue *queue, bool warm_up) {
   if (compiler && warm_up) ts_status_free(ts_compiler_warm_up(compiler));
   pthread_mutex_lock(&pool.lock);
   leave_llvm();
+  if (warm_up) start_warm_thread();
   for (;;) {
     wait_for_job(queue);
     run_first(queue, &compiler);
@@ -300,6 +313,6 @@ void ts_compile_hurry(ts_compile_job *job) {
 
 void ts_compile_warm_up(void) {
   pthread_mutex_lock(&pool.lock);
-  if (pool.foreground.threads == 0 && start_thread(warm_thread)) pool.foreground.threads++;
+  if (pool.foreground.threads == 0) start_warm_thread();
   pthread_mutex_unlock(&pool.lock);
 }

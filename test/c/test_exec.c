@@ -386,6 +386,49 @@ START_TEST(many_threads_run_one_executable)
 }
 END_TEST
 
+/* Programs that one kernel serves, though they have more launches than one or a constant beside it. */
+static const program single_kernels[] = {
+    {"both steps of a sum", "graph @main(%0: f64[2000003]) -> (f64[]) {\n  %1 = reduce_sum %0 {axes = [0]} : f64[]\n"
+                            "  return %1\n}\n"},
+    {"what a loop begins with",
+     "graph @main(%0: f32[]) -> (s32[], f32[]) {\n  %1 = constant 3 : s32[]\n  %2, %3 = while %1, %0 {\n"
+     "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant 90 : s32[]\n      %7 = less %4, %6 : u8[]\n      "
+     "return %7\n    }\n"
+     "    body(%8: s32[], %9: f32[]) {\n      %10 = constant 2 : s32[]\n      %11 = add %8, %10 : s32[]\n"
+     "      %12 = multiply %9, %9 : f32[]\n      return %11, %12\n    }\n  } : s32[], f32[]\n  return %2, %3\n}\n"},
+    {"an argument of a product",
+     "graph @main(%0: f32[3,4]) -> (f32[3,5]) {\n  %1 = constant 2 : f32[4,5]\n"
+     "  %2 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]\n"
+     "  return %2\n}\n"},
+};
+
+START_TEST(one_kernel_is_enough)
+{
+  const program *p = &single_kernels[_i];
+  ts_executable *exe = compile(p->text);
+  ts_executable_stats stats;
+  ts_executable_get_stats(exe, &stats);
+  ck_assert_msg(stats.kernels == 1, "%s: %d kernels", p->name, (int)stats.kernels);
+  ts_executable_release(exe);
+  check_program(p, &(ts_compile_options){0}, 1);
+}
+END_TEST
+
+/* A constant that is a result is the caller's own: whoever writes to it leaves the program as it was. */
+START_TEST(a_constant_result_is_fresh)
+{
+  ts_executable *exe = compile("graph @main() -> (s32[7]) {\n  %0 = constant 5 : s32[7]\n  return %0\n}\n");
+  ts_buffer *first, *second;
+  ck_assert_ok(ts_executable_run(exe, NULL, 0, NULL, &first));
+  memset(first->data, 0, 7 * sizeof(int32_t));
+  ck_assert_ok(ts_executable_run(exe, NULL, 0, NULL, &second));
+  for (int i = 0; i < 7; i++) ck_assert_int_eq(((int32_t *)second->data)[i], 5);
+  ts_buffer_release(first);
+  ts_buffer_release(second);
+  ts_executable_release(exe);
+}
+END_TEST
+
 /* A layer and its softmax, for a batch of n. */
 static ts_graph *layer(int n) {
   static const char format[] =
@@ -540,6 +583,8 @@ static Suite *suite(void) {
   tcase_add_test(t, counted_loops_have_a_cost);
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
+  tcase_add_loop_test(t, one_kernel_is_enough, 0, sizeof single_kernels / sizeof *single_kernels);
+  tcase_add_test(t, a_constant_result_is_fresh);
   tcase_add_test(t, at_hand_needs_known_kernels);
   tcase_add_test(t, at_hand_folds_little);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);

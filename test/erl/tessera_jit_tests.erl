@@ -213,3 +213,23 @@ bounded_cache_test() ->
         ok = application:stop(tessera),
         {ok, _} = application:ensure_all_started(tessera)
     end.
+
+%% ---- starting
+
+%% In the background, so that nobody's first program waits for its modules to be loaded; what is for Nx only with Nx.
+modules_are_loaded_at_start_test_() ->
+    {timeout, 60, fun() ->
+        ?assertEqual({true, false}, in_another_vm("ok")),
+        ?assertEqual({true, true}, in_another_vm("application:load({application, nx, [{vsn, \"0\"}]})"))
+    end}.
+
+in_another_vm(Before) ->
+    Eval = [Before, ", {ok, _} = application:ensure_all_started(tessera),"
+            " Loaded = fun(M) -> code:is_loaded(M) =/= false end,"
+            " Wait = fun W(0) -> false; W(N) -> Loaded(tessera_control) orelse begin timer:sleep(20), W(N - 1) end end,"
+            " io:format(\"~w.~n\", [{Wait(500), begin timer:sleep(200), Loaded(tessera_nx_plan) end}]), halt(0)."],
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    Port = open_port({spawn_executable, Erl},
+                     [{args, ["-noinput", "-pa", filename:absname(filename:dirname(code:which(tessera))), "-eval", lists:flatten(Eval)]},
+                      exit_status, binary, stderr_to_stdout]),
+    element(1, tessera_test:answer(Port)).
