@@ -131,7 +131,7 @@ static const program programs[] = {
      "  %2 = dot_general %0, %1 " MATRICES " : f32[2500,2560]\n"
      "  %4 = broadcast %3 {shape = [2500,2560], axes = [1]} : f32[2500,2560]\n  %5 = add %2, %4 : f32[2500,2560]\n"
      "  return %5\n}\n"},
-    {"in a loop", 2, /* at the root */
+    {"in a loop", 1, /* at the root: the loop */
      "graph @main(%0: f32[40,40], %1: f32[40,40]) -> (s32[], f32[40,40]) {\n  %2 = constant 0 : s32[]\n"
      "  %3, %4, %5 = while %2, %0, %1 {\n    condition(%6: s32[], %7: f32[40,40], %8: f32[40,40]) {\n"
      "      %9 = constant 5 : s32[]\n      %10 = less %6, %9 : u8[]\n      return %10\n    }\n"
