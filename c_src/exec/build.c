@@ -466,8 +466,8 @@ static bool is_small_constant(const builder *b, const ts_op *op) {
 static ts_status small_constant(builder *b, const ts_op *op) {
   const ts_value *v = ts_graph_value(b->graph, op->first_result);
   ts_buffer *buffer;
-  TS_TRY(ts_buffer_create(ts_pool_default(), v->dtype, &v->shape, &buffer));
-  for (int64_t i = 0; i < ts_shape_elements(&v->shape); i++)
+  TS_TRY(ts_buffer_create(ts_pool_default(), v->dtype, v->shape, &buffer));
+  for (int64_t i = 0; i < ts_shape_elements(v->shape); i++)
     ts_scalar_store(v->dtype, op->attrs->constant.value, (char *)buffer->data + (size_t)i * ts_dtype_size(v->dtype));
   ts_status status = hold_constant(b, op, buffer);
   ts_buffer_release(buffer);

@@ -405,7 +405,7 @@ static const program single_kernels[] = {
 START_TEST(one_kernel_is_enough)
 {
   const program *p = &single_kernels[_i];
-  ts_executable *exe = compile(p->text);
+  ts_executable *exe = test_compile(p->text);
   ts_executable_stats stats;
   ts_executable_get_stats(exe, &stats);
   ck_assert_msg(stats.kernels == 1, "%s: %d kernels", p->name, (int)stats.kernels);
@@ -417,7 +417,7 @@ END_TEST
 /* A constant that is a result is the caller's own: whoever writes to it leaves the program as it was. */
 START_TEST(a_constant_result_is_fresh)
 {
-  ts_executable *exe = compile("graph @main() -> (s32[7]) {\n  %0 = constant 5 : s32[7]\n  return %0\n}\n");
+  ts_executable *exe = test_compile("graph @main() -> (s32[7]) {\n  %0 = constant 5 : s32[7]\n  return %0\n}\n");
   ts_buffer *first, *second;
   ck_assert_ok(ts_executable_run(exe, NULL, 0, NULL, &first));
   memset(first->data, 0, 7 * sizeof(int32_t));
