@@ -21,7 +21,10 @@
 
 /* After a slow huge page the next ones are not tried for so long, and when small ones were slow as well, those. */
 #define SLOW_MS 1000
-#define IN_VAIN_MS 10000
+#define IN_VAIN_MS 1000
+
+/* So many pieces of small pages may be slow: no slower than the huge pages would be, and others are not. */
+#define SLOW_PIECES 4
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
@@ -97,11 +100,12 @@ static int64_t touch_small(char *start) {
   return thread_ns() - before;
 }
 
-/* Huge pages of a block, one a task, in order until one takes longer than `most_ns`. */
+/* Huge pages of a block, one a task, in order until `patience` of them took longer than `most_ns`. */
 typedef struct filling {
   char *start;
   bool small;
   int64_t most_ns;
+  _Atomic int patience;
   _Atomic int64_t end;     /* all pages before it are there */
   _Atomic int64_t slow_ns; /* what the one that took too long took; 0: none did */
 } filling;
@@ -115,6 +119,7 @@ static void fill_one(void *arg, int64_t task, int worker) {
   int64_t ns = f->small ? touch_small(page) : ts_pages_touch(page);
   if (ns <= f->most_ns) return;
   atomic_store(&f->slow_ns, ns);
+  if (atomic_fetch_sub(&f->patience, 1) > 1) return;
   while (task + 1 < end && !atomic_compare_exchange_weak(&f->end, &end, task + 1)) {}
 }
 
@@ -123,6 +128,7 @@ static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t 
   const ts_parallel *helpers = atomic_load(&known.helpers);
   *f = (filling){.start = start, .small = small, .most_ns = most_ns};
   atomic_init(&f->end, pages);
+  atomic_init(&f->patience, small ? SLOW_PIECES : 1);
   ts_parallel_run(helpers && pages > 1 ? helpers : &ts_parallel_serial, pages, fill_one, f);
   return atomic_load(&f->end);
 }
