@@ -26,12 +26,12 @@ static struct ts_arena_chunk *chunk_new(size_t bytes) {
 }
 
 /* A request that would waste most of a chunk gets one of its own, behind the
- * current one, which stays in use. */
-static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
+ * current one, which stays in use. NULL when there is no memory. */
+static void *alloc_slow(ts_arena *arena, size_t size) {
   if (!arena->chunk_size) arena->chunk_size = FIRST_CHUNK;
   bool own = size > arena->chunk_size / 4 && arena->head;
   struct ts_arena_chunk *chunk = chunk_new(own || size > arena->chunk_size ? size : arena->chunk_size);
-  if (!chunk) return ts_error_no_memory();
+  if (!chunk) return NULL;
   if (own) {
     chunk->next = arena->head->next;
     arena->head->next = chunk;
@@ -41,8 +41,7 @@ static ts_status alloc_slow(ts_arena *arena, size_t size, void **out) {
     if (arena->chunk_size < LARGEST_CHUNK) arena->chunk_size *= 2;
   }
   chunk->used = size;
-  *out = chunk->bytes;
-  return TS_SUCCESS;
+  return chunk->bytes;
 }
 
 /* Chunks are not zeroed as a whole: the pages of what stays unused are never touched. */
@@ -56,7 +55,8 @@ ts_status ts_arena_take_slow(ts_arena *arena, size_t size, void **out) {
     *out = head->bytes + head->used;
     head->used += rounded;
   } else {
-    TS_TRY(alloc_slow(arena, rounded, out));
+    *out = alloc_slow(arena, rounded);
+    if (!*out) return ts_error_no_memory();
   }
   arena->used += rounded;
   return TS_SUCCESS;
