@@ -232,4 +232,6 @@ TSAN_TESTS := \
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \
   fuzz_graph \
-  fuzz_parse
+  fuzz_object \
+  fuzz_parse \
+  fuzz_program

@@ -250,14 +250,22 @@ bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
   return ts_dtype_size(dtype) >= 4;
 }
 
+/* Number `index` of those that are counted as TS_GEMM_NARROW_TYPES. */
+static ts_dtype narrow_type(int index) {
+  int type = 0;
+  for (;; type++) {
+    int bits = ts_dtype_bits((ts_dtype)type);
+    if (ts_dtype_supported((ts_dtype)type) && (bits == 8 || bits == 16) && index-- == 0) return (ts_dtype)type;
+  }
+}
+
 void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
-  static const ts_dtype narrow[] = {TS_S8, TS_S16, TS_U8, TS_U16, TS_F16, TS_BF16};
   const int native = TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT;
   ts_gemm_compute compute = (ts_gemm_compute)(index / TS_GEMM_KERNEL_COUNT);
   ts_gemm_kernel kernel = (ts_gemm_kernel)(index % TS_GEMM_KERNEL_COUNT);
   ts_dtype x = TS_DTYPE_NONE;
   if (index >= native) {
-    x = narrow[(index - native) / 2];
+    x = narrow_type((index - native) / 2);
     kernel = (index - native) % 2 ? TS_GEMM_DOT : TS_GEMM_AXPY;
     ts_gemm_is_native(x, &compute);
   }

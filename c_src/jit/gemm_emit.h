@@ -80,8 +80,16 @@ bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out);
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out);
 
+/* How many types x may be read as. */
+enum {
+  TS_GEMM_NARROW_TYPES = 0
+#define TS_DTYPE(e, text, bits, kind, supported) +((supported) && ((bits) == 8 || (bits) == 16))
+#include "tensor/dtype.def"
+#undef TS_DTYPE
+};
+
 /* Likewise kernel number `index` of those that are built in. */
-#define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + 6 * 2)
+#define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + TS_GEMM_NARROW_TYPES * 2)
 void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out);
 
 #endif
