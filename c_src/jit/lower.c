@@ -240,7 +240,7 @@ static bool same_place(const ts_launch *launch, int32_t input, int32_t output) {
   const int64_t *at = launch->args + ts_kernel_arg_operand(d, input);
   const int64_t *to = launch->args + ts_kernel_arg_operand(d, d->input_count + output);
   const ts_launch_pointer *from = pointer_of(launch, input), *into = pointer_of(launch, d->input_count + output);
-  if (ts_dtype_size(x->dtype) != ts_dtype_size(y->dtype) || from->offset != 0 || into->offset != 0) return false;
+  if (ts_dtype_size(x->dtype) != ts_dtype_size(y->dtype) || from->offset != into->offset) return false;
   if (from->term_count > 0 || into->term_count > 0) return false;
   for (int32_t k = 0; k < d->rank; k++) {
     if (x->stride[k] != y->stride[k] || at[1 + k] != to[1 + k]) return false;
@@ -255,22 +255,68 @@ static bool is_gathered(const ts_kernel_desc *d, int32_t input) {
   return false;
 }
 
-/* The one launch may write result `output` over operand `operand`. A row program reads its inputs several times, so
- * there it takes an only output, for every point. */
-static bool can_share(const ts_lowering *l, int32_t output, uint32_t operand) {
-  const ts_launch *launch = &l->launches.data[0];
+/* No element for a point, and no reduction, needs another reduction's result: each point is met once. */
+static bool is_one_pass(const ts_kernel_desc *d) {
+  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  for (int32_t i = 0; i < d->node_count; i++) {
+    const ts_kernel_node *n = &d->nodes[i];
+    bool reduces = n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG, op = n->kind == TS_NODE_OP;
+    bool inherits = (n->a >= 0 && after[n->a]) || (op && n->b >= 0 && after[n->b]) || (op && n->c >= 0 && after[n->c]);
+    if (reduces && inherits) return false;
+    after[i] = reduces || inherits;
+  }
+  for (int32_t i = 0; i < d->output_count; i++)
+    if (d->outputs[i].operand.stride[d->rank - 1] != TS_STRIDE_ZERO && after[d->outputs[i].node]) return false;
+  return true;
+}
+
+/* The launch may write an output over an operand, if it reads it. A row program may read its inputs several times; then
+ * it takes an only output, for every point. */
+static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand) {
   const ts_kernel_desc *d = &launch->desc;
-  bool read = false;
   if (d->kind == TS_KERNEL_COL) return false;
-  if (d->kind == TS_KERNEL_ROW && (d->output_count > 1 || d->outputs[0].operand.stride[d->rank - 1] == TS_STRIDE_ZERO))
+  if (d->kind == TS_KERNEL_ROW &&
+      (d->outputs[output].operand.stride[d->rank - 1] == TS_STRIDE_ZERO || (d->output_count > 1 && !is_one_pass(d))))
     return false;
   for (int32_t i = 0; i < d->input_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, i);
     for (int32_t t = 0; t < p->term_count; t++) {
       if (p->terms[t].operand == operand) return false;
     }
-    if (p->index != operand) continue;
-    if (!same_place(launch, i, output) || is_gathered(d, i)) return false;
+    if (p->index == operand && p->place == TS_PLACE_OPERAND && (!same_place(launch, i, output) || is_gathered(d, i)))
+      return false;
+  }
+  return true;
+}
+
+static bool reads_operand(const ts_launch *launch, uint32_t operand) {
+  for (int32_t i = 0; i < launch->desc.input_count; i++) {
+    const ts_launch_pointer *p = pointer_of(launch, i);
+    if (p->place == TS_PLACE_OPERAND && p->index == operand) return true;
+    for (int32_t t = 0; t < p->term_count; t++)
+      if (p->terms[t].operand == operand) return true;
+  }
+  return false;
+}
+
+static int32_t find_output(const ts_launch *launch, uint32_t result) {
+  const ts_kernel_desc *d = &launch->desc;
+  for (int32_t i = 0; i < d->output_count; i++) {
+    const ts_launch_pointer *p = pointer_of(launch, d->input_count + i);
+    if (p->place == TS_PLACE_RESULT && p->index == result) return i;
+  }
+  return -1;
+}
+
+/* Result `result` may have the memory of an operand: each launch that reads it writes the result where it reads, and
+ * no two launches write the same elements. */
+static bool all_can_share(const ts_lowering *l, uint32_t result, uint32_t operand) {
+  bool read = false;
+  for (size_t i = 0; i < l->launches.count; i++) {
+    const ts_launch *launch = &l->launches.data[i];
+    if (!reads_operand(launch, operand)) continue;
+    int32_t output = find_output(launch, result);
+    if (output < 0 || !can_share(launch, output, operand)) return false;
     read = true;
   }
   return read;
@@ -288,13 +334,12 @@ static void find_inplace(const ts_lowering *l, bool *inplace) {
     inplace[0] = op->operands[0] != op->operands[1] && !ts_graph_is_constant(l->graph, op->operands[0], &known);
     return;
   }
-  if (l->launches.count != 1) return;
-  const ts_kernel_desc *d = &l->launches.data[0].desc;
-  for (int32_t i = 0; i < d->output_count; i++) {
-    uint32_t r = pointer_of(&l->launches.data[0], d->input_count + i)->index;
+  /* Of several launches, only those of reductions by blocks are known to write different elements. */
+  if (l->launches.count != 1 && !l->by_blocks) return;
+  for (uint32_t r = 0; r < op->result_count; r++) {
     for (uint32_t o = 0; o < op->operand_count; o++) {
       bool same_bytes = value_bytes(l->graph, op->first_result + r) == value_bytes(l->graph, op->operands[o]);
-      inplace[r * op->operand_count + o] = same_bytes && can_share(l, i, o);
+      inplace[r * op->operand_count + o] = same_bytes && all_can_share(l, r, o);
     }
   }
 }

@@ -11,6 +11,7 @@ typedef struct ts_lowering {
   ts_arena *arena;
   TS_VEC(ts_launch) launches;
   TS_VEC(int64_t) temps; /* bytes of each */
+  bool by_blocks;        /* the launches are those of one reduction by blocks, in which each element is met once */
 } ts_lowering;
 
 /* Makes one kernel launch of a program whose reduced loops are one (lower_launch.c). */

@@ -36,7 +36,7 @@ static bool is_reduction(const ts_program_node *node) {
 
 /* Reductions of reductions need their rows at once. */
 static bool can_stage(const ts_program *p) {
-  return p->nodes.count <= TS_PROGRAM_MAX_NODES && !ts_program_stores_points(p) && !ts_program_has_chain(p);
+  return p->nodes.count <= TS_PROGRAM_MAX_NODES && !ts_program_points_wait(p) && !ts_program_has_chain(p);
 }
 
 static ts_dtype accumulator(ts_dtype dtype) { return dtype == TS_F16 || dtype == TS_BF16 ? TS_F32 : dtype; }
@@ -119,6 +119,19 @@ static ts_status store_partial(ts_program *p, const partial *part, int64_t row_e
   return store_blocks(p, reduce, part->temp, row_extent, full);
 }
 
+/* Results that have an element for each point are stored along with the blocks. */
+static ts_status store_points(const stage *s, ts_program *p, int64_t row_extent, bool full) {
+  int64_t first = full ? 0 : row_extent / TS_REDUCE_BLOCK * TS_REDUCE_BLOCK;
+  int32_t row = full ? p->kept - 1 : p->kept;
+  for (size_t i = 0; i < s->program->stores.count; i++) {
+    ts_program_store store = s->program->stores.data[i];
+    if (!p->nodes.data[store.node].varies) continue;
+    block_affine(&store.to.at, row, first, full);
+    TS_TRY(TS_VEC_PUSH(&p->stores, store));
+  }
+  return TS_SUCCESS;
+}
+
 static ts_status store_partials(const stage *s, ts_program *p, int64_t row_extent, bool full) {
   for (int32_t i = 0; i < s->count; i++) TS_TRY(store_partial(p, &s->partials[i], row_extent, full));
   return TS_SUCCESS;
@@ -130,7 +143,8 @@ static ts_status add_blocks(const stage *s, bool full) {
   ts_status status = copy_program(s->program, &p);
   if (!status) {
     set_block_loops(&p, extent, full);
-    status = store_partials(s, &p, extent, full);
+    status = store_points(s, &p, extent, full);
+    if (!status) status = store_partials(s, &p, extent, full);
   }
   if (!status) status = ts_lowering_add_launch(s->lowering, &p);
   ts_program_deinit(&p);
@@ -208,6 +222,7 @@ static ts_status copy_invariant(const stage *s, ts_program *p, int64_t width) {
   }
   for (size_t i = 0; i < s->program->stores.count; i++) {
     ts_program_store store = s->program->stores.data[i];
+    if (s->program->nodes.data[store.node].varies) continue;
     store.node = map[store.node];
     TS_TRY(TS_VEC_PUSH(&p->stores, store));
   }
@@ -251,6 +266,7 @@ static ts_status reduce_in_blocks(stage *s) {
   int64_t extent = s->program->loops.extent[s->program->kept];
   int64_t blocks = (extent + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
   TS_TRY(collect(s, blocks, false));
+  s->lowering->by_blocks = s->lowering->launches.count == 0 || s->lowering->by_blocks;
   TS_TRY(add_blocks(s, true));
   if (extent % TS_REDUCE_BLOCK != 0) TS_TRY(add_blocks(s, false));
   return add_rest(s, blocks);
@@ -321,6 +337,8 @@ ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program) {
   bool one = ts_program_row_is_one(program), blocks = needs_blocks(program, s.row);
   if ((!one || blocks) && !can_stage(program))
     return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row program of long rows");
+  if (!one && ts_program_stores_points(program))
+    return ts_error(TS_UNIMPLEMENTED, "no single kernel: rows that are not one loop, with elements for each point");
   if (!one) return reduce_from_copy(&s);
   merge_row(program, s.row);
   return blocks ? reduce_in_blocks(&s) : ts_lowering_add_launch(l, program);

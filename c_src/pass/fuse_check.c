@@ -33,7 +33,8 @@ static int64_t accumulator_bytes(const ts_program *program, const ts_program_nod
 /* Whether lowering makes one pass of it: what does not keep its rows meets each element once. */
 static bool meets_once(const ts_fuse_group *group, const ts_program *program) {
   if (keeps_row(group)) return true;
-  return !ts_program_has_chain(program) && !ts_program_stores_points(program);
+  if (ts_program_has_chain(program)) return false;
+  return group->trailing ? !ts_program_points_wait(program) : !ts_program_stores_points(program);
 }
 
 static void measure(const view *v, const ts_program *program, ts_fuse_kernel *out) {

@@ -268,7 +268,7 @@ static bool may_be_output(const ts_fuse_plan *p, const ts_fuse_group *group, con
   int64_t elements = elements_of(p, op->first_result);
   if (group->writes_parts || is_view(op->code)) return false;
   if (group->reduction == TS_NO_ID) return elements == group->points;
-  return elements == group->rows || (elements == group->points && group->trailing && group->row <= TS_REDUCE_BLOCK);
+  return elements == group->rows || (elements == group->points && group->trailing);
 }
 
 static bool may_join(ts_fuse_plan *p, ts_op_id id) {

@@ -117,7 +117,7 @@ static bool is_reduction_group(const ts_fuse_group *g) { return g->reduction != 
 
 /* Elementwise ops can go along with rows that stay in cache. */
 static bool goes_along(const ts_fuse_group *points, const ts_fuse_group *rows) {
-  return points->points == rows->points && rows->trailing && rows->row >= SHORT_ROW && rows->row <= TS_REDUCE_BLOCK;
+  return points->points == rows->points && rows->trailing && rows->row >= SHORT_ROW;
 }
 
 static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {

@@ -69,15 +69,31 @@ static bool is_reduction(const ts_program_node *node) {
   return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
 }
 
-bool ts_program_has_chain(const ts_program *program) {
-  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+/* Which nodes need a reduction's result. True when a reduction does itself. */
+static bool find_after(const ts_program *program, bool *after) {
+  bool chain = false;
   for (size_t i = 0; i < program->nodes.count; i++) {
     const ts_program_node *node = &program->nodes.data[i];
     bool inherits = node->a >= 0 && after[node->a];
     if (node->kind == TS_PROGRAM_OP)
       inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
-    if (is_reduction(node) && inherits) return true;
+    chain = chain || (is_reduction(node) && inherits);
     after[i] = inherits || is_reduction(node);
+  }
+  return chain;
+}
+
+bool ts_program_has_chain(const ts_program *program) {
+  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  return find_after(program, after);
+}
+
+bool ts_program_points_wait(const ts_program *program) {
+  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  (void)find_after(program, after);
+  for (size_t i = 0; i < program->stores.count; i++) {
+    int32_t node = program->stores.data[i].node;
+    if (program->nodes.data[node].varies && after[node]) return true;
   }
   return false;
 }

@@ -239,7 +239,7 @@ static void init(generator *g, uint64_t seed, const ts_random_options *options) 
   *g = (generator){.random = {.state = seed * UINT64_C(0xD1342543DE82EF95) + 1}};
   if (options) g->options = *options;
   if (!g->options.steps) g->options.steps = 10;
-  bool large = !g->options.max_elements && rng_chance(&g->random, 4);
+  bool large = !g->options.max_elements && rng_chance(&g->random, 8);
   if (!g->options.max_elements) g->options.max_elements = large ? 50000 : 4096;
   if (rng_chance(&g->random, 50)) g->flavour = (flavour)rng_below(&g->random, FLAVOURS);
   for (int i = 0; i < FAMILY_SHAPES; i++) g->shapes[i] = fresh_shape(g);

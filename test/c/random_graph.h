@@ -9,7 +9,7 @@
 
 typedef struct ts_random_options {
   int32_t steps;        /* productions at the root, each of one to some twenty ops; 0: 10 */
-  int64_t max_elements; /* of any tensor; 0: 4096, or 50000 in one graph of 25 */
+  int64_t max_elements; /* of any tensor; 0: 4096, or 50000 in one graph of 12 */
   uint32_t dtypes;      /* bit i: TS_DTYPE number i may occur; 0: all (u8 and s32 occur anyway) */
   bool exact_only;      /* just ops whose bits are defined: no transcendental functions */
   bool no_control;      /* no while, cond, call, nor reduce with a region */

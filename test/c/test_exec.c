@@ -118,6 +118,12 @@ static const program programs[] = {
                   "}\n"},
 };
 
+/* A result for each point, and reductions of it over a row of several blocks: one walk. */
+#define POINTS_AND_SUMS(n)                                                                                            \
+  "graph @main(%0: f32[" n "]) -> (f32[" n "], f32[], s32[]) {\n  %1 = abs %0 : f32[" n "]\n"                         \
+  "  %2 = subtract %0, %1 : f32[" n "]\n  %3 = reduce_sum %2 {axes = [0]} : f32[]\n"                                 \
+  "  %4 = argmax %2 {axis = 0, high = true} : s32[]\n  return %2, %3, %4\n}\n"
+
 /* So few and so long rows that tasks are pieces of them. */
 static const program long_rows[] = {
     {"map", "graph @main(%0: f32[2,150001], %1: f32[2]) -> (f32[2,150001]) {\n"
@@ -129,6 +135,8 @@ static const program long_rows[] = {
                 "  %2 = reverse %1 {axes = [1]} : s16[3,200002]\n  return %2\n}\n"},
     {"tile", "graph @main(%0: s32[40003,17]) -> (s32[17,40003]) {\n"
              "  %1 = transpose %0 {axes = [1,0]} : s32[17,40003]\n  return %1\n}\n"},
+    {"points and sums", POINTS_AND_SUMS("40001")},
+    {"points and sums of whole blocks", POINTS_AND_SUMS("49152")},
 };
 
 static const ts_compile_options modes[] = {
@@ -245,6 +253,23 @@ START_TEST(a_donated_argument_gives_its_memory)
   ck_assert(((float *)sum[0]->data)[0] == 6.0f);
   ts_buffer_release(sum[0]);
   ts_buffer_release(again[0]);
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(a_result_beside_sums_takes_a_donated_argument)
+{
+  ts_executable *exe = test_compile(POINTS_AND_SUMS("40001"));
+  ts_executable_stats stats;
+  ts_executable_get_stats(exe, &stats);
+  ck_assert_int_eq(stats.steps, 1);
+  ts_buffer *x = filled(TS_F32, 40001, -3), *out[3];
+  void *memory = x->data;
+  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = 1}, out));
+  ck_assert_ptr_eq(out[0]->data, memory);
+  ck_assert(((float *)out[0]->data)[40000] == -6.0f && *(float *)out[1]->data == -240006.0f);
+  ck_assert_int_eq(*(int32_t *)out[2]->data, 40000);
+  for (int i = 0; i < 3; i++) ts_buffer_release(out[i]);
   ts_executable_release(exe);
 }
 END_TEST
@@ -578,6 +603,7 @@ static Suite *suite(void) {
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
+  tcase_add_test(t, a_result_beside_sums_takes_a_donated_argument);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
