@@ -119,9 +119,9 @@ static const program programs[] = {
 };
 
 /* A result for each point, and reductions of it over a row of several blocks: one walk. */
-#define POINTS_AND_SUMS(n)                                                                                            \
-  "graph @main(%0: f32[" n "]) -> (f32[" n "], f32[], s32[]) {\n  %1 = abs %0 : f32[" n "]\n"                         \
-  "  %2 = subtract %0, %1 : f32[" n "]\n  %3 = reduce_sum %2 {axes = [0]} : f32[]\n"                                 \
+#define POINTS_AND_SUMS(n)                                                                    \
+  "graph @main(%0: f32[" n "]) -> (f32[" n "], f32[], s32[]) {\n  %1 = abs %0 : f32[" n "]\n" \
+  "  %2 = subtract %0, %1 : f32[" n "]\n  %3 = reduce_sum %2 {axes = [0]} : f32[]\n"          \
   "  %4 = argmax %2 {axis = 0, high = true} : s32[]\n  return %2, %3, %4\n}\n"
 
 /* So few and so long rows that tasks are pieces of them. */
