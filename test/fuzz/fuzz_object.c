@@ -1,18 +1,13 @@
 /* Any bytes as a file of the disk cache and as the object in it. The first byte says how the file is made: as it is,
  * with the right header in front, or with the header but for one byte. What is read is what was written; what then
  * loads is unloaded. The code in it is trusted and not run. */
+#include "fuzz.h"
 #include "jit/jit_internal.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <dirent.h>
 #include <fcntl.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char text[] = "fuzzed";
 static char folder[] = "/tmp/tessera-fuzz-XXXXXX", file[512];

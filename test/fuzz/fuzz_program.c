@@ -1,23 +1,12 @@
 /* Texts of programs, through all that happens to one before LLVM: the passes, each of which leaves a graph that
  * verifies, and lowering. What is small enough the interpreter runs, before and after the passes, to the same
  * bits; NaN's are nobody's promise, so it is given integers. */
+#include "fuzz.h"
 #include "jit/lower.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 enum { MAX_OPS = 200, MAX_ELEMENTS = 256, MAX_VALUES = 32 };
-
-static void must(ts_status status, const char *what) {
-  if (!status) return;
-  fprintf(stderr, "%s: %s\n", what, ts_status_message(status));
-  abort();
-}
 
 /* Loops may be endless, and floats differ by their NaNs and by what folds to a library's digits. */
 static bool can_run(const ts_graph *g) {
@@ -25,7 +14,7 @@ static bool can_run(const ts_graph *g) {
     if (g->ops.data[i].code == TS_OP_WHILE) return false;
   for (size_t i = 0; i < g->values.count; i++) {
     const ts_value *v = &g->values.data[i];
-    if (!ts_dtype_is_integer(v->dtype) || ts_shape_elements(&v->shape) > MAX_ELEMENTS) return false;
+    if (!ts_dtype_is_integer(v->dtype) || ts_shape_elements(v->shape) > MAX_ELEMENTS) return false;
   }
   const ts_region *root = ts_graph_region(g, TS_ROOT);
   return root->params.count <= MAX_VALUES && root->results.count <= MAX_VALUES;
@@ -34,7 +23,7 @@ static bool can_run(const ts_graph *g) {
 static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
   (void)context;
   for (size_t i = 0; i < graph->values.count; i++)
-    if (ts_shape_elements(&graph->values.data[i].shape) > MAX_ELEMENTS)
+    if (ts_shape_elements(graph->values.data[i].shape) > MAX_ELEMENTS)
       return ts_error(TS_UNIMPLEMENTED, "too much for a fuzzer");
   return ts_ref_run(graph, NULL, 0, ts_pool_default(), out_results);
 }
@@ -57,7 +46,7 @@ static void make_args(const ts_graph *g, ts_buffer **out) {
   const ts_region *root = ts_graph_region(g, TS_ROOT);
   for (size_t i = 0; i < root->params.count; i++) {
     const ts_value *v = ts_graph_value(g, root->params.data[i]);
-    must(ts_buffer_create(ts_pool_default(), v->dtype, &v->shape, &out[i]), "argument");
+    must(ts_buffer_create(ts_pool_default(), v->dtype, v->shape, &out[i]), "argument");
     for (int64_t k = 0; k < out[i]->bytes; k++) ((uint8_t *)out[i]->data)[k] = (uint8_t)(k * 37 + (int64_t)i);
   }
 }
