@@ -4,12 +4,17 @@
  * parameter, and the results. The bytes may come from anywhere. */
 #include "nif/nif_expr_internal.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as they lie in memory");
 
 /* No text begins like this. */
 static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '2', '\n'};
+
+/* Ops and tuples' values that a packed program may come to: rules are written once, and used by as many values as there
+ * are words. */
+#define MOST_OPS (UINT64_C(1) << 22)
 
 /* The word of a leaf: this and its parameter; and that of an element, which its tuple follows. */
 #define PARAM (UINT32_C(1) << 31)
@@ -84,6 +89,7 @@ ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out
 typedef struct unpacker {
   const char *at, *end;
   uint32_t param_count, value_count, result_count;
+  uint64_t ops;                /* of the values so far */
   TS_VEC(uint32_t) rule_forms; /* of each rule the form of its first result; the others follow */
   ts_expr e;
   ts_expr_rule *rules;
@@ -201,6 +207,12 @@ static ts_status get_elem(unpacker *u, uint32_t index) {
   return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){TS_EXPR_ELEM, form, tuple, index}));
 }
 
+static ts_status count_ops(unpacker *u, const ts_expr_rule *rule) {
+  u->ops += rule->graph->ops.count + ts_expr_region(rule)->results.count;
+  if (u->ops <= MOST_OPS) return TS_SUCCESS;
+  return ts_error(TS_RESOURCE_EXHAUSTED, "a packed program has more than %" PRIu64 " ops", MOST_OPS);
+}
+
 static ts_status get_value(unpacker *u) {
   uint32_t rule, first = (uint32_t)u->e.uses.count;
   TS_TRY(get_word(u, &rule));
@@ -208,6 +220,7 @@ static ts_status get_value(unpacker *u) {
   if (rule & ELEM) return get_elem(u, rule & ~ELEM);
   if (rule >= u->e.rule_count) return damaged();
   const ts_region *region = ts_expr_region(&u->rules[rule]);
+  TS_TRY(count_ops(u, &u->rules[rule]));
   for (size_t i = 0; i < region->params.count; i++) TS_TRY(get_operand(u, &u->rules[rule], region->params.data[i]));
   uint32_t form = region->results.count == 1 ? u->rule_forms.data[rule] : TS_NO_ID;
   return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, form, first, (uint32_t)region->params.count}));

@@ -282,6 +282,25 @@ damaged() ->
     ?assert(lists:member(error, Seen)),
     ?assert(lists:member(program, Seen)).
 
+%% A rule is written once, but made for each value that uses it.
+bombs_are_refused_test() ->
+    ?assert(is_reference(tessera_nif:expression_unpack(negations(10, 10)))),
+    ?assertMatch({error, #{code := resource_exhausted, message := <<"a packed program has more than 4194304 ops">>}},
+                 tessera_nif:expression_unpack(negations(2100, 2100))).
+
+%% One value after the other, each of so many negations.
+negations(Values, Ops) ->
+    Line = fun(I) -> io_lib:format("  %~b = negate %~b : f32[2]~n", [I, I - 1]) end,
+    Rule = [<<"graph @main(%0: f32[2]) -> (f32[2]) {\n">>, [Line(I) || I <- lists:seq(1, Ops)],
+            io_lib:format("  return %~b~n}~n", [Ops])],
+    iolist_to_binary([<<0, "TSXPR2\n">>, words([1, 1, Values + 1, 1]),
+                      text(<<"graph @main(%0: f32[2]) -> () {\n  return\n}\n">>), text(Rule), words([0, 1 bsl 31]),
+                      [words([0, Use]) || Use <- lists:seq(0, Values - 1)], words([Values])]).
+
+words(Numbers) -> << <<N:32/little>> || N <- Numbers >>.
+
+text(Text) -> [words([iolist_size(Text)]), Text].
+
 changed(Binary, At, Byte) ->
     <<Before:At/binary, _, After/binary>> = Binary,
     <<Before/binary, Byte, After/binary>>.
