@@ -125,7 +125,7 @@ static ts_status store_points(const stage *s, ts_program *p, int64_t row_extent,
   int32_t row = full ? p->kept - 1 : p->kept;
   for (size_t i = 0; i < s->program->stores.count; i++) {
     ts_program_store store = s->program->stores.data[i];
-    if (!p->nodes.data[store.node].varies) continue;
+    if (!ts_program_is_of_points(s->program, &store)) continue;
     block_affine(&store.to.at, row, first, full);
     TS_TRY(TS_VEC_PUSH(&p->stores, store));
   }
@@ -222,7 +222,7 @@ static ts_status copy_invariant(const stage *s, ts_program *p, int64_t width) {
   }
   for (size_t i = 0; i < s->program->stores.count; i++) {
     ts_program_store store = s->program->stores.data[i];
-    if (s->program->nodes.data[store.node].varies) continue;
+    if (ts_program_is_of_points(s->program, &store)) continue;
     store.node = map[store.node];
     TS_TRY(TS_VEC_PUSH(&p->stores, store));
   }

@@ -88,19 +88,23 @@ bool ts_program_has_chain(const ts_program *program) {
   return find_after(program, after);
 }
 
+bool ts_program_is_of_points(const ts_program *program, const ts_program_store *store) {
+  return affine_varies(program, &store->to.at);
+}
+
 bool ts_program_points_wait(const ts_program *program) {
   bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
   (void)find_after(program, after);
   for (size_t i = 0; i < program->stores.count; i++) {
-    int32_t node = program->stores.data[i].node;
-    if (program->nodes.data[node].varies && after[node]) return true;
+    const ts_program_store *store = &program->stores.data[i];
+    if (after[store->node] && ts_program_is_of_points(program, store)) return true;
   }
   return false;
 }
 
 bool ts_program_stores_points(const ts_program *program) {
   for (size_t i = 0; i < program->stores.count; i++) {
-    if (program->nodes.data[program->stores.data[i].node].varies) return true;
+    if (ts_program_is_of_points(program, &program->stores.data[i])) return true;
   }
   return false;
 }

@@ -113,6 +113,8 @@ bool ts_program_row_is_one(const ts_program *program);
 bool ts_program_has_chain(const ts_program *program);
 /* True when some result has an element for each point, not each row. */
 bool ts_program_stores_points(const ts_program *program);
+/* The same of one result: where it goes counts, not whether the elements differ. */
+bool ts_program_is_of_points(const ts_program *program, const ts_program_store *store);
 /* True when such an element needs a reduction's result. */
 bool ts_program_points_wait(const ts_program *program);
 /* Bytes that the loads touch: each element once for each load, what is gathered not counted. */

@@ -137,6 +137,12 @@ static const program long_rows[] = {
              "  %1 = transpose %0 {axes = [1,0]} : s32[17,40003]\n  return %1\n}\n"},
     {"points and sums", POINTS_AND_SUMS("40001")},
     {"points and sums of whole blocks", POINTS_AND_SUMS("49152")},
+    {"points that are alike", "graph @main(%0: f32[], %1: f32[40001]) -> (f32[40001], f32[], f32[40001]) {\n"
+                              "  %2 = broadcast %0 {shape = [40001], axes = []} : f32[40001]\n"
+                              "  %3 = negate %2 : f32[40001]\n  %4 = sin %3 : f32[40001]\n"
+                              "  %5 = round %4 : f32[40001]\n  %6 = multiply %5, %5 : f32[40001]\n"
+                              "  %7 = reduce_sum %6 {axes = [0]} : f32[]\n  %8 = multiply %5, %1 : f32[40001]\n"
+                              "  return %5, %7, %8\n}\n"},
 };
 
 static const ts_compile_options modes[] = {
