@@ -12,11 +12,11 @@
 typedef struct ts_executable ts_executable;
 
 typedef struct ts_compile_options {
-  bool no_fusion;   /* each op its own kernel */
-  bool no_simplify; /* the graph as given (then fused) */
-  bool at_hand;     /* nothing that may take long: no program where a kernel has to be made, or much to be folded */
-  const _Atomic bool
-      *cancel;          /* set: compiling ends with TS_CANCELLED, but LLVM finishes the kernels it has begun; or NULL */
+  /* Once it is true, compiling ends with TS_CANCELLED, when LLVM has ended the kernels it has begun. May be NULL. */
+  const _Atomic bool *cancel;
+  bool no_fusion;       /* each op its own kernel */
+  bool no_simplify;     /* the graph as given (then fused) */
+  bool at_hand;         /* nothing that may take long: no program where a kernel has to be made, or much to be folded */
   bool general_kernels; /* for tests: more general kernels than the shapes ask for, with the same bits */
 } ts_compile_options;
 
