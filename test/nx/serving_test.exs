@@ -13,10 +13,6 @@ defmodule Tessera.ServingTest do
     backend = Nx.default_backend(Nx.BinaryBackend)
     Application.put_env(:tessera, :clients, clients ++ [three: [platform: :host, device_count: 3]])
     Nx.global_default_backend(Tessera.Backend)
-    # What a first serving makes and keeps, such as programs, is there before anything is measured.
-    start(name: Warm)
-    4 = calls(Warm, 1..4) |> Enum.count(& &1)
-    :ok = stop_supervised(Warm)
 
     on_exit(fn ->
       Application.put_env(:tessera, :clients, clients)
@@ -29,8 +25,9 @@ defmodule Tessera.ServingTest do
     on_exit(fn -> eventually(fn -> live() <= held end, "#{context.test}: #{live()} bytes are held, #{held} were before") end)
   end
 
-  # Tensors go with their processes, which the runtime system sweeps when it comes to it.
+  # Programs keep small constants. Tensors go with their processes, which the runtime system sweeps when it comes to it.
   defp live do
+    :ok = :tessera.clear_cache()
     Enum.each(Process.list(), &:erlang.garbage_collect/1)
     :tessera.memory().live
   end
