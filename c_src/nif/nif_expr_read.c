@@ -104,6 +104,11 @@ static ts_status stop(reader *r, ts_expr_outcome why) {
   return ts_error(TS_UNIMPLEMENTED, "the expression is read in another way");
 }
 
+/* Of a list that was walked. */
+static ts_status end_list(reader *r, ERL_NIF_TERM rest) {
+  return enif_is_empty_list(r->env, rest) ? TS_SUCCESS : stop(r, TS_EXPR_OTHER);
+}
+
 static recent_node *recent_of(reader *r, ERL_NIF_TERM node) { return &r->nodes[ts_expr_mix(0, node) % RECENT_NODES]; }
 
 static bool field(const reader *r, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM *out) {
@@ -162,7 +167,8 @@ static ts_status put_argument(reader *r, ERL_NIF_TERM term, bool in_tuple, int d
   case ERL_NIF_TERM_TYPE_LIST:
     TS_TRY(put_word(r, WORD_LIST, 0));
     while (enif_get_list_cell(r->env, term, &head, &term)) TS_TRY(put_argument(r, head, in_tuple, depth + 1));
-    return enif_is_empty_list(r->env, term) ? put_word(r, WORD_END, 0) : stop(r, TS_EXPR_OTHER);
+    TS_TRY(end_list(r, term));
+    return put_word(r, WORD_END, 0);
   case ERL_NIF_TERM_TYPE_TUPLE:
     if (!enif_get_tuple(r->env, term, &count, &f)) return stop(r, TS_EXPR_OTHER);
     TS_TRY(put_word(r, WORD_TUPLE, 0));
@@ -318,7 +324,7 @@ static ts_status put_nodes(reader *r, ERL_NIF_TERM list) {
   ERL_NIF_TERM head;
   while (enif_get_list_cell(r->env, list, &head, &list))
     if (enif_is_map(r->env, head)) TS_TRY(put_operand(r, head));
-  return TS_SUCCESS;
+  return end_list(r, list);
 }
 
 /* while: [Initial | _]; block: [Struct, Args | _]; optional: [Node, whose arguments they are | _]. */
@@ -345,9 +351,9 @@ static ts_status put_arguments(reader *r, const frame *f, ERL_NIF_TERM op, ERL_N
   TS_TRY(put_word(r, op, f->form));
   while (enif_get_list_cell(r->env, args, &head, &args)) {
     TS_TRY(put_argument(r, head, false, 0));
-    if (f->kind == FRAME_ALIAS) break;
+    if (f->kind == FRAME_ALIAS) return TS_SUCCESS;
   }
-  return TS_SUCCESS;
+  return end_list(r, args);
 }
 
 /* The words of a node, and the nodes among its arguments. */
@@ -488,6 +494,7 @@ static ts_status read_roots(reader *r, ERL_NIF_TERM roots) {
     if (r->e->values.data[value].form == TS_NO_ID) return stop(r, TS_EXPR_OTHER);
     TS_TRY(TS_VEC_PUSH(&r->e->results, value));
   }
+  TS_TRY(end_list(r, roots));
   for (size_t i = 0; i < r->e->results.count; i++) TS_TRY(use(r, r->e->results.data[i]));
   r->e->rule_count = (uint32_t)r->rules.count;
   return TS_SUCCESS;

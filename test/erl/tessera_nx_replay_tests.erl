@@ -2,7 +2,7 @@
 %% without Nx: expression graphs are maps, as any other terms.
 -module(tessera_nx_replay_tests).
 -include_lib("eunit/include/eunit.hrl").
--export([programs/0, expression/1]).
+-export([programs/0, expression/1, expression/2]).
 
 -define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks",
                  "types", "edges", "nests"]).
@@ -41,8 +41,11 @@ consult(Group) ->
     Programs.
 
 %% A program's results as nodes, its variables, the bytes of its arguments' leaves, and the names of its hooks.
-expression({_, Nodes, Vars, Result, Inputs, _, Calls}) ->
-    Table = build(Nodes),
+expression(Program) -> expression(Program, fun(_, Node, _) -> Node end).
+
+%% The same with Change(Number, Node, Table of those before) in the place of each node.
+expression({_, Nodes, Vars, Result, Inputs, _, Calls}, Change) ->
+    Table = build(Nodes, Change),
     Bytes = [Binary || {tensor, _, _, Binary} <- Inputs],
     {tessera_nx_tensor:flatten(term(Result, Table)), term(Vars, Table), Bytes, lists:usort([Hook || {Hook, _} <- Calls])}.
 
@@ -85,14 +88,16 @@ compare_calls(Expected, Got) -> [{calls, length(Got), expected, length(Expected)
 %% ---- terms of Nx
 
 %% Nodes come in the order of their making, so that each uses those before it.
-build(Nodes) ->
-    Contexts = maps:from_list([{C, {element(1, C), make_ref()}} || {_, _, _, _, _, _, C, _} <- Nodes, is_tuple(C)]),
-    lists:foldl(fun(Node, Table) -> add_node(Node, Contexts, Table) end, #{}, Nodes).
+build(Nodes) -> build(Nodes, fun(_, Node, _) -> Node end).
 
-add_node({N, Op, Type, Shape, Names, Axes, Context, Args}, Contexts, Table) ->
+build(Nodes, Change) ->
+    Contexts = maps:from_list([{C, {element(1, C), make_ref()}} || {_, _, _, _, _, _, C, _} <- Nodes, is_tuple(C)]),
+    lists:foldl(fun(Node, Table) -> add_node(Node, Contexts, Table, Change) end, #{}, Nodes).
+
+add_node({N, Op, Type, Shape, Names, Axes, Context, Args}, Contexts, Table, Change) ->
     Data = #{'__struct__' => 'Elixir.Nx.Defn.Expr', id => make_ref(), op => Op, args => term(Args, Table),
              context => maps:get(Context, Contexts, Context)},
-    Table#{N => tensor(Type, Shape, Names, Axes, Data)}.
+    Table#{N => Change(N, tensor(Type, Shape, Names, Axes, Data), Table)}.
 
 tensor(Type, Shape, Names, Axes, Data) ->
     #{'__struct__' => 'Elixir.Nx.Tensor', data => Data, type => Type, shape => Shape, names => Names,
