@@ -36,7 +36,12 @@ static struct {
   _Atomic int64_t slow_ns; /* what the last slow huge page took; 0: there was none */
   _Atomic int64_t slow_at; /* and when */
   _Atomic int64_t trusted; /* small pages are not tried before */
+  _Atomic bool kept;
 } known;
+
+bool ts_pages_are_kept(void) { return atomic_load(&known.kept); }
+
+void ts_pages_keep(void) { atomic_store(&known.kept, true); }
 
 void ts_pages_set_haste(ts_haste haste) { atomic_store(&known.haste, haste); }
 

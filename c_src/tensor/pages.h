@@ -22,16 +22,21 @@
 #define TS_HASTY_MOST ((size_t)128 << 20)
 
 #if defined(__SANITIZE_ADDRESS__)
-#define TS_POOL_PASS_THROUGH 1
+#define TS_ADDRESS_SANITIZER 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define TS_POOL_PASS_THROUGH 1
+#define TS_ADDRESS_SANITIZER 1
 #endif
 #endif
-/* Under AddressSanitizer no block is kept, so that every misuse is seen. */
-#ifndef TS_POOL_PASS_THROUGH
-#define TS_POOL_PASS_THROUGH 0
+#ifndef TS_ADDRESS_SANITIZER
+#define TS_ADDRESS_SANITIZER 0
 #endif
+
+/* Under AddressSanitizer no block is kept, so that every misuse is seen; but for tests of what is kept. */
+#define TS_POOL_PASS_THROUGH (TS_ADDRESS_SANITIZER && !ts_pages_are_kept())
+bool ts_pages_are_kept(void);
+/* Before the first block is made. */
+void ts_pages_keep(void);
 
 typedef enum ts_haste {
   TS_HASTE_AUTO,  /* where huge pages are slow to come */

@@ -29,13 +29,6 @@ static char *take(ts_pool *pool, int64_t bytes) {
   return block;
 }
 
-/* Freed memory is what these are about: under AddressSanitizer none is kept, and blocks are malloc's. */
-#define NEEDS_BLOCKS_KEPT                                                                \
-  if (TS_POOL_PASS_THROUGH) {                                                            \
-    fprintf(stderr, "%s: not run, no block is kept under AddressSanitizer\n", __func__); \
-    return;                                                                              \
-  }
-
 /* ---- blocks from the system */
 
 /* Kilobytes of huge pages at `block`. */
@@ -68,7 +61,6 @@ static void check_zeros(const char *block, int64_t bytes) {
 
 START_TEST(in_haste_pages_are_small)
 {
-  NEEDS_BLOCKS_KEPT;
   bool hasty;
   ts_pages_set_haste(TS_HASTE_ALWAYS);
   for (int helped = 0; helped < 2; helped++) {
@@ -104,7 +96,7 @@ START_TEST(never_in_haste)
   ts_pages_set_haste(TS_HASTE_NEVER);
   void *block = ts_pages_alloc((size_t)(16 * MB), &hasty);
   ck_assert(!hasty);
-  if (!TS_POOL_PASS_THROUGH) ck_assert_int_eq(resident_pages(block, 16 * MB), 0);
+  ck_assert_int_eq(resident_pages(block, 16 * MB), 0);
   ts_pages_free(block, (size_t)(16 * MB));
 }
 END_TEST
@@ -112,7 +104,6 @@ END_TEST
 /* Whatever the host is like, the memory is there and zero. */
 START_TEST(by_itself)
 {
-  NEEDS_BLOCKS_KEPT;
   bool hasty;
   ts_pages_set_haste(TS_HASTE_AUTO);
   for (int i = 0; i < 8; i++) {
@@ -155,7 +146,6 @@ static void wait_for(_Atomic int *count, int value) {
 
 START_TEST(renewals_go_on_until_there_are_no_more)
 {
-  NEEDS_BLOCKS_KEPT;
   owner a = {.bytes = 4 * MB, .blocks = 3}, b = {.bytes = 2 * MB, .blocks = 1};
   ts_renewal of_a = {.owner = &a, .begin = begin, .end = end}, of_b = {.owner = &b, .begin = begin, .end = end};
   ts_renewal_request(&of_a);
@@ -190,7 +180,6 @@ static void *let_go_soon(void *arg) {
 
 START_TEST(renewals_end_when_interrupted)
 {
-  NEEDS_BLOCKS_KEPT;
   pthread_t thread;
   owner a = {.bytes = 1024 * MB, .blocks = 5, .hold = true};
   ts_renewal of_a = {.owner = &a, .begin = begin, .end = end};
@@ -236,7 +225,6 @@ static void wait_for_pooled(ts_pool *pool, int64_t wanted) {
 
 START_TEST(free_hasty_blocks_are_replaced)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(1024 * MB);
   char *first = take(pool, 8 * MB);
   ts_pool_free(pool, first, 8 * MB);
@@ -255,7 +243,6 @@ END_TEST
 /* A block that every call takes and gives back is hardly ever free. */
 START_TEST(hasty_blocks_in_use_get_one_beside_them)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(1024 * MB);
   char *first = take(pool, 8 * MB);
   ts_pool_free(pool, first, 8 * MB);
@@ -277,7 +264,6 @@ END_TEST
 
 START_TEST(parts_of_hasty_blocks_are_replaced)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(1024 * MB);
   char *whole = take(pool, 32 * MB);
   ts_pool_free(pool, whole, 32 * MB);
@@ -297,7 +283,6 @@ END_TEST
 
 START_TEST(a_sixteenth_of_the_limit_is_not_exceeded)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(120 * MB);
   char *block = take(pool, 8 * MB);
   ts_pool_free(pool, block, 8 * MB);
@@ -327,7 +312,6 @@ static void start_making(ts_pool *pool) {
 
 START_TEST(the_limit_ends_what_is_being_made)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(4096 * MB);
   start_making(pool);
   char *large = take(pool, 3584 * MB), *rest = take(pool, 448 * MB);
@@ -344,7 +328,6 @@ END_TEST
 
 START_TEST(trimming_ends_what_is_being_made)
 {
-  NEEDS_BLOCKS_KEPT;
   ts_pool *pool = hasty_pool(4096 * MB);
   start_making(pool);
   ts_pool_trim(pool, 0);
@@ -412,6 +395,7 @@ static Suite *suite(void) {
   Suite *s = suite_create("pages");
   TCase *t = tcase_create("pages");
   tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, ts_pages_keep, NULL); /* under AddressSanitizer, too */
   tcase_add_test(t, in_haste_pages_are_small);
   tcase_add_test(t, some_sizes_are_never_hasty);
   tcase_add_test(t, never_in_haste);

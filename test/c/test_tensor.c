@@ -261,9 +261,9 @@ START_TEST(pool_reuses_blocks)
   ck_assert_ok(ts_pool_create(1 << 30, &pool));
   ck_assert_ok(ts_pool_alloc(pool, 5 * MB, &first));
   ts_pool_free(pool, first, 5 * MB);
-  ck_assert_int_eq(stats_of(pool).pooled, TS_POOL_PASS_THROUGH ? 0 : 6 * MB);
+  ck_assert_int_eq(stats_of(pool).pooled, 6 * MB);
   ck_assert_ok(ts_pool_alloc(pool, 5 * MB + 100, &second));
-  if (!TS_POOL_PASS_THROUGH) ck_assert_ptr_eq(first, second);
+  ck_assert_ptr_eq(first, second);
   ck_assert_int_eq(stats_of(pool).pooled, 0);
   ck_assert_int_eq(stats_of(pool).live, 6 * MB);
   ck_assert_int_eq(stats_of(pool).allocations, 2);
@@ -272,7 +272,7 @@ START_TEST(pool_reuses_blocks)
   ts_pool_reset_peak(pool);
   ck_assert_int_eq(stats_of(pool).peak, 0);
   ts_pool_trim(pool, 60000);
-  ck_assert_int_eq(stats_of(pool).pooled, TS_POOL_PASS_THROUGH ? 0 : 6 * MB);
+  ck_assert_int_eq(stats_of(pool).pooled, 6 * MB);
   ts_pool_trim(pool, 0);
   ck_assert_int_eq(stats_of(pool).pooled, 0);
   ts_pool_destroy(pool);
@@ -284,7 +284,6 @@ START_TEST(pool_cuts_larger_blocks)
 {
   static const int64_t sizes[] = {6 * MB, 32 * MB - 5, 2 * MB};
   enum { COUNT = sizeof(sizes) / sizeof(*sizes) };
-  if (TS_POOL_PASS_THROUGH) return; /* keeps no blocks */
   ts_pool *pool;
   char *whole, *parts[COUNT], *other;
   ck_assert_ok(ts_pool_create(1 << 30, &pool));
@@ -324,8 +323,7 @@ START_TEST(pool_keeps_a_bounded_amount)
     ts_pool_stats stats = stats_of(pool);
     int64_t bound = stats.live + 64 * MB > COUNT * MB ? stats.live + 64 * MB : COUNT * MB;
     ck_assert_int_le(stats.live + stats.pooled, bound);
-    ck_assert_int_gt(stats.live + stats.pooled,
-                     TS_POOL_PASS_THROUGH ? 0 : COUNT * MB - 4 * MB); /* no more than needed */
+    ck_assert_int_gt(stats.live + stats.pooled, COUNT * MB - 4 * MB); /* no more than needed */
   }
   for (int i = 0; i < COUNT / 2; i++) ts_pool_free(pool, blocks[i], 2 * MB);
   ts_pool_destroy(pool);
@@ -441,7 +439,7 @@ START_TEST(pool_takes_what_other_threads_keep)
   ck_assert_int_eq(stats.live, 0);
   ck_assert_int_eq(stats.peak, all);
   ck_assert_int_eq(stats.allocations, SMALLS);
-  ck_assert_int_eq(stats.pooled, TS_POOL_PASS_THROUGH ? 0 : all);
+  ck_assert_int_eq(stats.pooled, all);
   ck_assert_ok(ts_pool_alloc(pool, 2 * MB, &large));
   ck_assert_int_le(stats_of(pool).live + stats_of(pool).pooled, all);
   ts_pool_free(pool, large, 2 * MB);
@@ -619,6 +617,20 @@ START_TEST(mapping_fails_without_leaks)
 }
 END_TEST
 
+/* Of what a pool keeps, under AddressSanitizer, too. */
+static TCase *kept(void) {
+  TCase *tests = tcase_create("kept");
+  tcase_set_timeout(tests, 60);
+  tcase_add_checked_fixture(tests, ts_pages_keep, NULL);
+  tcase_add_test(tests, pool_reuses_blocks);
+  tcase_add_test(tests, pool_cuts_larger_blocks);
+  tcase_add_test(tests, pool_keeps_a_bounded_amount);
+  tcase_add_test(tests, pool_threads);
+  tcase_add_test(tests, pool_takes_what_other_threads_keep);
+  tcase_add_test(tests, pool_peak_of_small_blocks);
+  return tests;
+}
+
 int main(void) {
   Suite *suite = suite_create("tensor");
   TCase *tests = tcase_create("tensor");
@@ -635,14 +647,9 @@ int main(void) {
   tcase_add_test(tests, shape_check);
   tcase_add_test(tests, shape_broadcast);
   tcase_add_test(tests, pool_sizes);
-  tcase_add_test(tests, pool_reuses_blocks);
-  tcase_add_test(tests, pool_cuts_larger_blocks);
-  tcase_add_test(tests, pool_keeps_a_bounded_amount);
   tcase_add_test(tests, pool_limit);
   tcase_add_test(tests, pool_default_has_a_limit);
   tcase_add_test(tests, pool_threads);
-  tcase_add_test(tests, pool_takes_what_other_threads_keep);
-  tcase_add_test(tests, pool_peak_of_small_blocks);
   tcase_add_test(tests, buffer_lifetimes);
   tcase_add_test(tests, buffer_blocks);
   tcase_add_test(tests, buffer_errors);
@@ -650,5 +657,6 @@ int main(void) {
   tcase_add_test(tests, mapping_refuses);
   tcase_add_test(tests, mapping_fails_without_leaks);
   suite_add_tcase(suite, tests);
+  suite_add_tcase(suite, kept());
   return testing_run(suite);
 }
