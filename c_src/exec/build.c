@@ -742,6 +742,20 @@ static ts_status make_room(builder *b) {
   return TS_VEC_RESERVE(&b->exe->root.steps, root->ops.count);
 }
 
+/* What a run will allocate: while LLVM works, pages can be had for nothing. */
+static void prepare_memory(builder *b) {
+  const ts_executable *exe = b->exe;
+  int64_t sizes[TS_POOL_PREPARED];
+  size_t count = 0;
+  if (!ts_jit_batch_is_pending(&b->chooser.batch)) return;
+  sizes[count++] = exe->block_bytes[TS_LAYOUT_HOSTED];
+  for (size_t i = 0; i < exe->storages.count && count < TS_POOL_PREPARED; i++) {
+    const ts_storage *s = &exe->storages.data[i];
+    if (s->kind == TS_STORAGE_RESULT && s->merged == i) sizes[count++] = s->bytes;
+  }
+  ts_pool_prepare(ts_pool_default(), sizes, count);
+}
+
 static ts_status build(builder *b) {
   ts_executable *exe = b->exe;
   TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->map));
@@ -753,6 +767,7 @@ static ts_status build(builder *b) {
   exe->positions = b->position + 1;
   TS_TRY(ts_assign(exe));
   int64_t lowered = ts_system_ns();
+  prepare_memory(b);
   TS_TRY(take_kernels(b));
   exe->stats.lower_ns = lowered - start;
   exe->stats.kernel_ns = ts_system_ns() - lowered;

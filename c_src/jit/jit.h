@@ -67,6 +67,8 @@ typedef struct ts_jit_batch {
 void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel);
 /* TS_CANCELLED when the kernel is not at hand and has to be. What the source points to must outlive the batch. */
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
+/* True when taking it now would wait. */
+bool ts_jit_batch_is_pending(const ts_jit_batch *batch);
 /* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before.
  * TS_CANCELLED when it was. */
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);

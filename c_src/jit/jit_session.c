@@ -347,6 +347,15 @@ ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source) 
   return status;
 }
 
+bool ts_jit_batch_is_pending(const ts_jit_batch *batch) {
+  bool pending = false;
+  pthread_mutex_lock(&session.lock);
+  for (size_t i = 0; i < batch->requests.count && !pending; i++)
+    pending = batch->requests.data[i]->kernel->state == PENDING;
+  pthread_mutex_unlock(&session.lock);
+  return pending;
+}
+
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out) {
   for (size_t i = 0; i < batch->requests.count; i++) TS_TRY(finish(batch->requests.data[i], batch->cancel));
   for (size_t i = 0; i < batch->requests.count; i++) {

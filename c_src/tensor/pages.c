@@ -129,8 +129,8 @@ static void fill_one(void *arg, int64_t task, int worker) {
 }
 
 /* Gives how many pages are there. */
-static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t most_ns) {
-  const ts_parallel *helpers = atomic_load(&known.helpers);
+static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t most_ns, bool alone) {
+  const ts_parallel *helpers = alone ? NULL : atomic_load(&known.helpers);
   *f = (filling){.start = start, .small = small, .most_ns = most_ns};
   atomic_init(&f->end, pages);
   atomic_init(&f->patience, small ? SLOW_PIECES : 1);
@@ -139,20 +139,20 @@ static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t 
 }
 
 /* The advice is for the filling only: the system may make huge pages of these later. */
-static int64_t fill_small(char *start, int64_t pages, int64_t most_ns) {
+static int64_t fill_small(char *start, int64_t pages, int64_t most_ns, bool alone) {
   filling f;
   madvise(start, (size_t)pages * TS_HUGE_PAGE, MADV_NOHUGEPAGE);
-  int64_t there = fill(&f, start, pages, true, most_ns);
+  int64_t there = fill(&f, start, pages, true, most_ns, alone);
   madvise(start, (size_t)pages * TS_HUGE_PAGE, MADV_HUGEPAGE);
   return there;
 }
 
 /* Fills the block with huge pages while they are at hand, and gives how many are there. All at once is also no slower
  * than as the block is worked on: 64 MB of pages at hand and a sum into them 12 to 18 ms, else 19 to 28. */
-static int64_t fill_huge(char *start, int64_t pages, int64_t now) {
+static int64_t fill_huge(char *start, int64_t pages, int64_t now, bool alone) {
   filling f;
   if (atomic_load(&known.slow_ns) > 0 && now - atomic_load(&known.slow_at) < SLOW_MS) return 0;
-  int64_t there = fill(&f, start, pages, false, SLOW_NS);
+  int64_t there = fill(&f, start, pages, false, SLOW_NS, alone);
   int64_t slow_ns = atomic_load(&f.slow_ns);
   if (slow_ns == 0) return pages;
   atomic_store(&known.slow_ns, slow_ns);
@@ -161,26 +161,26 @@ static int64_t fill_huge(char *start, int64_t pages, int64_t now) {
 }
 
 /* Small pages are worth it where they take less than half of a slow huge page's time. */
-static bool fill_in_haste(char *start, int64_t pages) {
+static bool fill_in_haste(char *start, int64_t pages, bool alone) {
   int64_t now = ts_system_coarse_ms();
   if (now < atomic_load(&known.trusted)) return false;
-  int64_t there = fill_huge(start, pages, now);
+  int64_t there = fill_huge(start, pages, now, alone);
   if (there == pages) return false;
   char *rest = start + (size_t)there * TS_HUGE_PAGE;
-  if (fill_small(rest, pages - there, atomic_load(&known.slow_ns) / 2) < pages - there)
+  if (fill_small(rest, pages - there, atomic_load(&known.slow_ns) / 2, alone) < pages - there)
     atomic_store(&known.trusted, now + IN_VAIN_MS);
   return true;
 }
 
-void *ts_pages_alloc(size_t size, bool *out_hasty) {
+void *ts_pages_alloc(size_t size, bool alone, bool *out_hasty) {
   char *block = ts_pages_map(size);
   *out_hasty = false;
   if (!block || !is_mapped(size) || size < TS_HASTY_LEAST || size > TS_HASTY_MOST) return block;
   int haste = atomic_load(&known.haste);
   int64_t pages = (int64_t)(size / TS_HUGE_PAGE);
   if (haste == TS_HASTE_ALWAYS)
-    *out_hasty = fill_small(block, pages, INT64_MAX) == pages;
+    *out_hasty = fill_small(block, pages, INT64_MAX, alone) == pages;
   else if (haste == TS_HASTE_AUTO)
-    *out_hasty = fill_in_haste(block, pages);
+    *out_hasty = fill_in_haste(block, pages, alone);
   return block;
 }

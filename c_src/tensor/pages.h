@@ -46,8 +46,8 @@ typedef enum ts_haste {
 
 /* NULL when there is no memory. `size` > 0 is a multiple of 64, and of
  * TS_HUGE_PAGE where it is larger than that. *out_hasty says whether the block
- * was made in haste. */
-void *ts_pages_alloc(size_t size, bool *out_hasty);
+ * was made in haste. `alone`: without helpers. */
+void *ts_pages_alloc(size_t size, bool alone, bool *out_hasty);
 /* The same, of huge pages, of which none has been asked for yet. */
 void *ts_pages_map(size_t size);
 void ts_pages_free(void *block, size_t size);

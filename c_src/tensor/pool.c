@@ -33,6 +33,11 @@
 #define TRIM_INTERVAL_MS 1000
 #define TRIM_IDLE_MS 60000
 
+/* What is prepared: from here on pages are not malloc's. Together one thread fills it while LLVM makes one kernel. */
+#define LEAST_PREPARED ((int64_t)256 << 10)
+#define MOST_PREPARED ((int64_t)32 << 20)
+#define PAGE ((int64_t)4 << 10)
+
 /* As many blocks that were made in haste are known while they are out; others are left to the system. */
 #define HASTY_OUT 64
 
@@ -264,14 +269,14 @@ static void untake(ts_pool *pool, int64_t bytes) {
 }
 
 /* Fresh memory; when the system has none, without what the pool keeps. */
-static void *fresh(ts_pool *pool, int64_t size, int32_t class, int64_t bytes) {
+static void *fresh(ts_pool *pool, int64_t size, int32_t class, int64_t bytes, bool alone) {
   bool hasty;
   size_t wanted = (size_t)bytes;
   if (TS_POOL_PASS_THROUGH) wanted = size ? ((size_t)size + 63) / 64 * 64 : 64;
-  void *block = ts_pages_alloc(wanted, &hasty);
+  void *block = ts_pages_alloc(wanted, alone, &hasty);
   if (!block) {
     ts_pool_trim(pool, 0);
-    block = ts_pages_alloc(wanted, &hasty);
+    block = ts_pages_alloc(wanted, alone, &hasty);
   }
   if (!block || !hasty) return block;
   pthread_mutex_lock(&pool->lock);
@@ -306,7 +311,7 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
   ts_free_block *block = NULL;
   while (!take_shared(pool, class, bytes, &block))
     if (clear_shelves(pool, INT64_MAX) == 0) return limit_error(pool, size);
-  *out = block ? block : fresh(pool, size, class, bytes);
+  *out = block ? block : fresh(pool, size, class, bytes, false);
   if (*out) return TS_SUCCESS;
   untake(pool, bytes);
   return system_error(pool, size);
@@ -379,6 +384,63 @@ void ts_pool_free(ts_pool *pool, void *memory, int64_t size) {
     free_shared(pool, block, bytes, now, &victims);
   give_back(victims);
   trim_idle(pool, now);
+}
+
+/* ---- preparing */
+
+/* A block that is counted as out, but not as live, while it is prepared. */
+typedef struct prepared {
+  ts_free_block *block;
+  int64_t bytes;
+  int32_t class;
+} prepared;
+
+static bool is_worth_preparing(int64_t size) { return size >= LEAST_PREPARED && size <= MOST_PREPARED; }
+
+/* False when the limit does not allow it, or everything that is kept would have to go. */
+static bool begin_preparing(ts_pool *pool, int64_t size, prepared *out) {
+  ts_free_block *victims = NULL;
+  out->class = ts_block_class(size, &out->bytes);
+  out->block = NULL;
+  pthread_mutex_lock(&pool->lock);
+  bool allowed = pool->blocks.classes[out->class] || out->bytes <= pool->limit - pool->out - pool->blocks.bytes;
+  if (allowed) out->block = reserve(pool, out->class, out->bytes, &victims);
+  pthread_mutex_unlock(&pool->lock);
+  give_back(victims);
+  return allowed;
+}
+
+/* Pages that come with a block are there; other ones come now. */
+static void prepare_fresh(ts_pool *pool, prepared *p) {
+  p->block = fresh(pool, p->bytes, p->class, p->bytes, true);
+  if (!p->block || p->bytes >= (int64_t)TS_HASTY_LEAST) return;
+  for (int64_t i = 0; i < p->bytes; i += PAGE) *((volatile char *)p->block + i) = 0;
+}
+
+static void end_preparing(ts_pool *pool, const prepared *p, int64_t now) {
+  pthread_mutex_lock(&pool->lock);
+  if (p->block) {
+    p->block->bytes = p->bytes;
+    p->block->class = p->class;
+    put_large(pool, p->block, now);
+  } else {
+    pool->out -= p->bytes;
+  }
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count) {
+  prepared blocks[TS_POOL_PREPARED];
+  size_t n = 0;
+  int64_t total = 0;
+  for (size_t i = 0; i < count && n < TS_POOL_PREPARED && !TS_POOL_PASS_THROUGH; i++) {
+    if (!is_worth_preparing(sizes[i]) || sizes[i] > MOST_PREPARED - total) continue;
+    total += sizes[i];
+    n += begin_preparing(pool, sizes[i], &blocks[n]);
+  }
+  for (size_t i = 0; i < n; i++)
+    if (!blocks[i].block) prepare_fresh(pool, &blocks[i]);
+  for (size_t i = 0; i < n; i++) end_preparing(pool, &blocks[i], ts_system_coarse_ms());
 }
 
 /* ---- replacing blocks that were made in haste; on the thread of renewals */

@@ -1,8 +1,10 @@
 /* Programs through the whole path against the interpreter, and what a run promises besides its numbers. */
 #include "compare.h"
 #include "exec/executable.h"
+#include "jit/jit.h"
 #include "kernel/ref.h"
 #include "random_graph.h"
+#include "tensor/pages.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -564,6 +566,29 @@ START_TEST(at_hand_folds_little)
 }
 END_TEST
 
+/* Who waits for LLVM has the pages of the first run filled meanwhile. */
+START_TEST(memory_comes_while_a_kernel_is_made)
+{
+  /* So much that LLVM is not through before anybody waits. */
+  static const char *const text =
+      "graph @main(%0: f32[1048576], %1: f32[1048576]) -> (f32[1048576]) {\n"
+      "  %2 = pow %0, %1 : f32[1048576]\n  %3 = atan2 %2, %1 : f32[1048576]\n  %4 = erf %3 : f32[1048576]\n"
+      "  %5 = tan %4 : f32[1048576]\n  %6 = pow %5, %2 : f32[1048576]\n  %7 = expm1 %6 : f32[1048576]\n"
+      "  %8 = atan2 %7, %4 : f32[1048576]\n  return %8\n}\n";
+  enum { BYTES = 4 << 20 };
+  ts_pool_stats before, after;
+  ts_jit_configure(&(ts_jit_options){.cache_dir = ""});
+  for (int i = 0; i < 2; i++) {
+    ts_pool_trim(ts_pool_default(), 0);
+    ts_pool_get_stats(ts_pool_default(), &before);
+    ts_executable *exe = test_compile(text);
+    ts_pool_get_stats(ts_pool_default(), &after);
+    ck_assert_int_eq(after.pooled - before.pooled, i == 0 && !TS_POOL_PASS_THROUGH ? BYTES : 0);
+    ts_executable_release(exe);
+  }
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
   const char *text = programs[_i].text;
@@ -619,6 +644,7 @@ static Suite *suite(void) {
   tcase_add_test(t, a_constant_result_is_fresh);
   tcase_add_test(t, at_hand_needs_known_kernels);
   tcase_add_test(t, at_hand_folds_little);
+  tcase_add_test(t, memory_comes_while_a_kernel_is_made);
   tcase_add_loop_test(t, every_allocation_may_fail, 0, n);
   suite_add_tcase(s, t);
   return s;

@@ -309,6 +309,35 @@ START_TEST(pool_cuts_larger_blocks)
 }
 END_TEST
 
+START_TEST(pool_prepares_blocks)
+{
+  static const int64_t sizes[] = {3 * MB, 3 * MB, 100, 64 * MB, MB};
+  ts_pool *pool;
+  void *blocks[3];
+  ck_assert_ok(ts_pool_create(9 * MB, &pool));
+  for (int i = 0; i < 2; i++) {
+    ts_pool_prepare(pool, sizes, 5);
+    ts_pool_stats stats = stats_of(pool);
+    /* 3 MB are blocks of 4. The second time there is nothing to do. */
+    ck_assert_int_eq(stats.pooled, 9 * MB);
+    ck_assert_int_eq(stats.live + stats.peak + stats.allocations, 0);
+  }
+  for (int i = 0; i < 2; i++) ck_assert_ok(ts_pool_alloc(pool, sizes[i], &blocks[i]));
+  ck_assert_ok(ts_pool_alloc(pool, sizes[4], &blocks[2]));
+  ck_assert_ptr_ne(blocks[0], blocks[1]);
+  ck_assert_int_eq(stats_of(pool).pooled, 0);
+  ck_assert_int_eq(stats_of(pool).peak, 9 * MB);
+  ts_pool_free(pool, blocks[0], sizes[0]);
+  ts_pool_prepare(pool, &sizes[3], 1); /* neither what is too large nor what there is no room for */
+  ts_pool_prepare(pool, &(int64_t){6 * MB}, 1);
+  ck_assert_int_eq(stats_of(pool).live, 5 * MB);
+  ck_assert_int_eq(stats_of(pool).pooled, 4 * MB);
+  ts_pool_free(pool, blocks[1], sizes[1]);
+  ts_pool_free(pool, blocks[2], sizes[4]);
+  ts_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(pool_keeps_a_bounded_amount)
 {
   enum { COUNT = 400 };
@@ -624,6 +653,7 @@ static TCase *kept(void) {
   tcase_add_checked_fixture(tests, ts_pages_keep, NULL);
   tcase_add_test(tests, pool_reuses_blocks);
   tcase_add_test(tests, pool_cuts_larger_blocks);
+  tcase_add_test(tests, pool_prepares_blocks);
   tcase_add_test(tests, pool_keeps_a_bounded_amount);
   tcase_add_test(tests, pool_threads);
   tcase_add_test(tests, pool_takes_what_other_threads_keep);
