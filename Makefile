@@ -240,6 +240,7 @@ run: all
 
 # Another of examples/: make example E=mandelbrot
 example: all
+	$(if $(and $(E),$(wildcard examples/$(E).erl)),,$(error tessera: make example E=NAME, of $(basename $(notdir $(wildcard examples/*.erl)))))
 	$(call erl_compile,examples,examples)
 	$(Q)$(ERL) -noshell -pa ebin build/examples -s $(E) main -s init stop
 

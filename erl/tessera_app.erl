@@ -6,12 +6,13 @@
 -behaviour(application).
 -export([start/2, stop/1]).
 
+%% A setting that makes no sense, or a library that does not load, is the reason why the application does not start.
 start(_Type, _Args) ->
     try configure() of
         ok ->
             _ = spawn(fun load_modules/0),
             tessera_sup:start_link()
-    catch error:{unavailable, _} = Reason -> {error, Reason}
+    catch error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, {Code, Message}}
     end.
 
 stop(_State) -> ok.
@@ -32,22 +33,42 @@ is_for_nx(Module) ->
 
 configure() ->
     _ = tessera_nif:cpu_count(), % so that an application without its library does not start
-    case lists:any(fun(Key) -> application:get_env(tessera, Key) =/= undefined end,
-                   [cache_dir, disk_cache_bytes, max_kernels]) of
-        true ->
-            ok = tessera_nif:jit_configure(cache_dir(application:get_env(tessera, cache_dir, undefined)),
-                                           application:get_env(tessera, disk_cache_bytes, 0),
-                                           application:get_env(tessera, max_kernels, 0));
-        false -> ok
-    end,
+    Numbers = maps:from_list([{Key, number(Key)} || Key <- [disk_cache_bytes, max_kernels, max_programs, max_key_bytes,
+                                                            memory_limit]]),
+    ok = configure_jit(cache_dir(application:get_env(tessera, cache_dir, undefined)), Numbers),
     ok = small_pages(application:get_env(tessera, small_pages, auto)),
-    case application:get_env(tessera, memory_limit) of
-        {ok, Bytes} -> tessera:set_memory_limit(Bytes);
-        undefined -> ok
+    case Numbers of
+        #{memory_limit := undefined} -> ok;
+        #{memory_limit := Bytes} -> tessera:set_memory_limit(Bytes)
+    end.
+
+%% What nobody has set stays as it is.
+configure_jit(undefined, #{disk_cache_bytes := undefined, max_kernels := undefined}) -> ok;
+configure_jit(Dir, #{disk_cache_bytes := Bytes, max_kernels := Kernels}) ->
+    tessera_nif:jit_configure(Dir, or_default(Bytes), or_default(Kernels)).
+
+or_default(undefined) -> 0;
+or_default(Number) -> Number.
+
+number(Key) ->
+    case application:get_env(tessera, Key, undefined) of
+        undefined -> undefined;
+        Number when is_integer(Number), Number >= 0, Number < 1 bsl 63 -> Number;
+        Other -> expected(Key, "a number that is not negative", Other)
     end.
 
 small_pages(When) -> tessera_trace:check(small_pages, [When], tessera_nif:set_small_pages(When)).
 
 cache_dir(undefined) -> undefined;
 cache_dir(none) -> <<>>;
-cache_dir(Path) -> unicode:characters_to_binary(Path, unicode, file:native_name_encoding()).
+cache_dir(Path) ->
+    try unicode:characters_to_binary(Path, unicode, file:native_name_encoding()) of
+        Name when is_binary(Name) -> Name;
+        _ -> expected(cache_dir, "a path or none", Path)
+    catch error:badarg -> expected(cache_dir, "a path or none", Path)
+    end.
+
+-spec expected(atom(), string(), term()) -> no_return().
+expected(Key, What, Given) ->
+    Text = io_lib:format("the setting ~s of the application: expected ~s, got ~tp", [Key, What, Given]),
+    error({invalid_argument, unicode:characters_to_binary(Text)}).

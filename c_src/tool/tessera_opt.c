@@ -93,7 +93,7 @@ static ts_status read_all(FILE *file, ts_text *out) {
 static ts_status read_file(const char *path, ts_text *out) {
   if (strcmp(path, "-") == 0) return read_all(stdin, out);
   FILE *file = fopen(path, "rb");
-  if (!file) return ts_error(TS_INVALID_ARGUMENT, "cannot open: %s", strerror(errno));
+  if (!file) return ts_error(TS_INVALID_ARGUMENT, "cannot open %s: %s", path, strerror(errno));
   ts_status status = read_all(file, out);
   fclose(file);
   return status;
@@ -152,6 +152,25 @@ static const char *after(const char *arg, const char *name) {
   return strncmp(arg, name, length) == 0 ? arg + length : NULL;
 }
 
+static bool parse_dump(const char *list, const char **out) {
+  static const char *const names[] = {"graph", "passes", "kernels", "llvm", "asm", "plan"};
+  *out = list;
+  for (;;) {
+    size_t length = strcspn(list, ","), i = 0, count = sizeof names / sizeof *names;
+    while (i < count && (strlen(names[i]) != length || memcmp(names[i], list, length) != 0)) i++;
+    if (i == count) return false;
+    if (!list[length]) return true;
+    list += length + 1;
+  }
+}
+
+static bool parse_seed(const char *text, uint64_t *out) {
+  char *end;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
 static bool parse_option(const char *arg, options *o) {
   const char *text;
   if (strcmp(arg, "--run") == 0)
@@ -167,11 +186,11 @@ static bool parse_option(const char *arg, options *o) {
   else if (strcmp(arg, "--kernels") == 0)
     o->dump = "kernels";
   else if ((text = after(arg, "--dump=")))
-    o->dump = text;
+    return parse_dump(text, &o->dump);
   else if ((text = after(arg, "--pass=")))
     o->passes = text;
   else if ((text = after(arg, "--seed=")))
-    o->run.seed = strtoull(text, NULL, 10);
+    return parse_seed(text, &o->run.seed);
   else if ((text = after(arg, "--input=")))
     return ts_status_consume_ok(TS_VEC_PUSH(&o->run.inputs, text));
   else if (o->path || (arg[0] == '-' && arg[1]))

@@ -216,6 +216,29 @@ bounded_cache_test() ->
 
 %% ---- starting
 
+%% A setting that makes no sense is the reason why the application does not start, and says which it is.
+settings_test_() ->
+    [{lists:flatten(io_lib:format("~w ~w", [Key, Value])), fun() -> refused(Key, Value) end}
+     || {Key, Values} <- [{memory_limit, [foo, -1, 1 bsl 64]}, {disk_cache_bytes, [-1, 1.5]}, {max_kernels, [many]},
+                          {max_programs, [infinity, -1]}, {max_key_bytes, ["1"]}, {small_pages, [maybe]},
+                          {cache_dir, [5, [a], <<255>>]}],
+        Value <- Values].
+
+refused(Key, Value) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none), % of stops and failing starts
+    ok = application:stop(tessera),
+    ok = application:set_env(tessera, Key, Value),
+    try
+        {error, {{invalid_argument, Message}, _}} = application:start(tessera),
+        ?assertMatch({_, _}, binary:match(Message, atom_to_binary(Key))),
+        ?assertMatch({_, _}, binary:match(Message, <<"expected ">>))
+    after
+        ok = logger:set_primary_config(level, Level),
+        ok = application:unset_env(tessera, Key),
+        {ok, _} = application:ensure_all_started(tessera)
+    end.
+
 %% In the background, so that nobody's first program waits for its modules to be loaded; what is for Nx only with Nx.
 modules_are_loaded_at_start_test_() ->
     {timeout, 60, fun() ->

@@ -30,6 +30,10 @@ expect() {
 
 expect 0 '^usage:' --help
 expect 2 '^usage:' --no-such-option
+expect 2 '^usage:' --dump=graph,llvms
+expect 2 '^usage:' --dump=
+expect 2 '^usage:' --check --seed=x
+expect 2 '^usage:' --check --seed=99999999999999999999
 expect 0 '^result 0: s32\[2\] = 6 15$' --run --input=1,2,3,4,5,6 --input=0
 expect 0 '^result 1: f32\[\] = 0' --run --input=1,2,3,4,5,6 --input=0
 expect 0 '^result 0: s32\[2\] = 3 3$' --ref --input=1 --input=0
@@ -44,5 +48,7 @@ expect 0 '^// after fuse' --dump=passes
 expect 0 '^define ' --dump=llvm
 expect 0 '^; assembly of ' --dump=asm
 expect 0 'parameters, 2 results' --dump=plan
+mv "$work/graph.ts" "$work/gone"
+expect 1 "cannot open $work/graph.ts: No such file" --run
 echo "tessera-opt: $((total - failed)) of $total passed"
 [ $failed -eq 0 ]
