@@ -742,18 +742,21 @@ static ts_status make_room(builder *b) {
   return TS_VEC_RESERVE(&b->exe->root.steps, root->ops.count);
 }
 
+static bool kernels_are_there(void *batch) { return !ts_jit_batch_is_pending(batch); }
+
 /* What a run will allocate: while LLVM works, pages can be had for nothing. */
 static void prepare_memory(builder *b) {
   const ts_executable *exe = b->exe;
   int64_t sizes[TS_POOL_PREPARED];
   size_t count = 0;
-  if (!ts_jit_batch_is_pending(&b->chooser.batch)) return;
+  const ts_enough enough = {kernels_are_there, &b->chooser.batch};
+  if (enough.is(enough.context)) return;
   sizes[count++] = exe->block_bytes[TS_LAYOUT_HOSTED];
   for (size_t i = 0; i < exe->storages.count && count < TS_POOL_PREPARED; i++) {
     const ts_storage *s = &exe->storages.data[i];
     if (s->kind == TS_STORAGE_RESULT && s->merged == i) sizes[count++] = s->bytes;
   }
-  ts_pool_prepare(ts_pool_default(), sizes, count);
+  ts_pool_prepare(ts_pool_default(), sizes, count, &enough);
 }
 
 static ts_status build(builder *b) {

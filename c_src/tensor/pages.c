@@ -1,7 +1,6 @@
 #include "tensor/pages.h"
 
 #include "base/system.h"
-#include "tensor/pool.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -110,6 +109,7 @@ typedef struct filling {
   char *start;
   bool small;
   int64_t most_ns;
+  const ts_enough *enough; /* once it is true the rest counts as there; or NULL */
   _Atomic int patience;
   _Atomic int64_t end;     /* all pages before it are there */
   _Atomic int64_t slow_ns; /* what the one that took too long took; 0: none did */
@@ -119,7 +119,7 @@ static void fill_one(void *arg, int64_t task, int worker) {
   (void)worker;
   filling *f = arg;
   int64_t end = atomic_load(&f->end);
-  if (task >= end) return;
+  if (task >= end || (f->enough && f->enough->is(f->enough->context))) return;
   char *page = f->start + (size_t)task * TS_HUGE_PAGE;
   int64_t ns = f->small ? touch_small(page) : ts_pages_touch(page);
   if (ns <= f->most_ns) return;
@@ -129,30 +129,31 @@ static void fill_one(void *arg, int64_t task, int worker) {
 }
 
 /* Gives how many pages are there. */
-static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t most_ns, bool alone) {
-  const ts_parallel *helpers = alone ? NULL : atomic_load(&known.helpers);
-  *f = (filling){.start = start, .small = small, .most_ns = most_ns};
+static int64_t fill(filling *f, char *start, int64_t pages, bool small, int64_t most_ns, const ts_enough *enough) {
+  const ts_parallel *helpers = enough ? NULL : atomic_load(&known.helpers);
+  *f = (filling){.start = start, .small = small, .most_ns = most_ns, .enough = enough};
   atomic_init(&f->end, pages);
   atomic_init(&f->patience, small ? SLOW_PIECES : 1);
   ts_parallel_run(helpers && pages > 1 ? helpers : &ts_parallel_serial, pages, fill_one, f);
   return atomic_load(&f->end);
 }
 
-/* The advice is for the filling only: the system may make huge pages of these later. */
-static int64_t fill_small(char *start, int64_t pages, int64_t most_ns, bool alone) {
+/* The advice is for the filling only: the system may make huge pages of these later. But what is still to come is to
+ * come as small ones. */
+static int64_t fill_small(char *start, int64_t pages, int64_t most_ns, const ts_enough *enough) {
   filling f;
   madvise(start, (size_t)pages * TS_HUGE_PAGE, MADV_NOHUGEPAGE);
-  int64_t there = fill(&f, start, pages, true, most_ns, alone);
-  madvise(start, (size_t)pages * TS_HUGE_PAGE, MADV_HUGEPAGE);
+  int64_t there = fill(&f, start, pages, true, most_ns, enough);
+  if (!enough) madvise(start, (size_t)pages * TS_HUGE_PAGE, MADV_HUGEPAGE);
   return there;
 }
 
 /* Fills the block with huge pages while they are at hand, and gives how many are there. All at once is also no slower
  * than as the block is worked on: 64 MB of pages at hand and a sum into them 12 to 18 ms, else 19 to 28. */
-static int64_t fill_huge(char *start, int64_t pages, int64_t now, bool alone) {
+static int64_t fill_huge(char *start, int64_t pages, int64_t now, const ts_enough *enough) {
   filling f;
   if (atomic_load(&known.slow_ns) > 0 && now - atomic_load(&known.slow_at) < SLOW_MS) return 0;
-  int64_t there = fill(&f, start, pages, false, SLOW_NS, alone);
+  int64_t there = fill(&f, start, pages, false, SLOW_NS, enough);
   int64_t slow_ns = atomic_load(&f.slow_ns);
   if (slow_ns == 0) return pages;
   atomic_store(&known.slow_ns, slow_ns);
@@ -161,26 +162,26 @@ static int64_t fill_huge(char *start, int64_t pages, int64_t now, bool alone) {
 }
 
 /* Small pages are worth it where they take less than half of a slow huge page's time. */
-static bool fill_in_haste(char *start, int64_t pages, bool alone) {
+static bool fill_in_haste(char *start, int64_t pages, const ts_enough *enough) {
   int64_t now = ts_system_coarse_ms();
   if (now < atomic_load(&known.trusted)) return false;
-  int64_t there = fill_huge(start, pages, now, alone);
+  int64_t there = fill_huge(start, pages, now, enough);
   if (there == pages) return false;
   char *rest = start + (size_t)there * TS_HUGE_PAGE;
-  if (fill_small(rest, pages - there, atomic_load(&known.slow_ns) / 2, alone) < pages - there)
+  if (fill_small(rest, pages - there, atomic_load(&known.slow_ns) / 2, enough) < pages - there)
     atomic_store(&known.trusted, now + IN_VAIN_MS);
   return true;
 }
 
-void *ts_pages_alloc(size_t size, bool alone, bool *out_hasty) {
+void *ts_pages_alloc(size_t size, const ts_enough *enough, bool *out_hasty) {
   char *block = ts_pages_map(size);
   *out_hasty = false;
   if (!block || !is_mapped(size) || size < TS_HASTY_LEAST || size > TS_HASTY_MOST) return block;
   int haste = atomic_load(&known.haste);
   int64_t pages = (int64_t)(size / TS_HUGE_PAGE);
   if (haste == TS_HASTE_ALWAYS)
-    *out_hasty = fill_small(block, pages, INT64_MAX, alone) == pages;
+    *out_hasty = fill_small(block, pages, INT64_MAX, enough) == pages;
   else if (haste == TS_HASTE_AUTO)
-    *out_hasty = fill_in_haste(block, pages, alone);
+    *out_hasty = fill_in_haste(block, pages, enough);
   return block;
 }

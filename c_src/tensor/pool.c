@@ -269,14 +269,14 @@ static void untake(ts_pool *pool, int64_t bytes) {
 }
 
 /* Fresh memory; when the system has none, without what the pool keeps. */
-static void *fresh(ts_pool *pool, int64_t size, int32_t class, int64_t bytes, bool alone) {
+static void *fresh(ts_pool *pool, int64_t size, int32_t class, int64_t bytes, const ts_enough *enough) {
   bool hasty;
   size_t wanted = (size_t)bytes;
   if (TS_POOL_PASS_THROUGH) wanted = size ? ((size_t)size + 63) / 64 * 64 : 64;
-  void *block = ts_pages_alloc(wanted, alone, &hasty);
+  void *block = ts_pages_alloc(wanted, enough, &hasty);
   if (!block) {
     ts_pool_trim(pool, 0);
-    block = ts_pages_alloc(wanted, alone, &hasty);
+    block = ts_pages_alloc(wanted, enough, &hasty);
   }
   if (!block || !hasty) return block;
   pthread_mutex_lock(&pool->lock);
@@ -311,7 +311,7 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
   ts_free_block *block = NULL;
   while (!take_shared(pool, class, bytes, &block))
     if (clear_shelves(pool, INT64_MAX) == 0) return limit_error(pool, size);
-  *out = block ? block : fresh(pool, size, class, bytes, false);
+  *out = block ? block : fresh(pool, size, class, bytes, NULL);
   if (*out) return TS_SUCCESS;
   untake(pool, bytes);
   return system_error(pool, size);
@@ -411,8 +411,8 @@ static bool begin_preparing(ts_pool *pool, int64_t size, prepared *out) {
 }
 
 /* Pages that come with a block are there; other ones come now. */
-static void prepare_fresh(ts_pool *pool, prepared *p) {
-  p->block = fresh(pool, p->bytes, p->class, p->bytes, true);
+static void prepare_fresh(ts_pool *pool, prepared *p, const ts_enough *enough) {
+  p->block = fresh(pool, p->bytes, p->class, p->bytes, enough);
   if (!p->block || p->bytes >= (int64_t)TS_HASTY_LEAST) return;
   for (int64_t i = 0; i < p->bytes; i += PAGE) *((volatile char *)p->block + i) = 0;
 }
@@ -429,7 +429,7 @@ static void end_preparing(ts_pool *pool, const prepared *p, int64_t now) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count) {
+void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count, const ts_enough *enough) {
   prepared blocks[TS_POOL_PREPARED];
   size_t n = 0;
   int64_t total = 0;
@@ -439,7 +439,7 @@ void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count) {
     n += begin_preparing(pool, sizes[i], &blocks[n]);
   }
   for (size_t i = 0; i < n; i++)
-    if (!blocks[i].block) prepare_fresh(pool, &blocks[i]);
+    if (!blocks[i].block && !enough->is(enough->context)) prepare_fresh(pool, &blocks[i], enough);
   for (size_t i = 0; i < n; i++) end_preparing(pool, &blocks[i], ts_system_coarse_ms());
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TS_POOL_ALIGNMENT 64
@@ -35,11 +36,17 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out);
 /* `size` must be what was asked for. */
 void ts_pool_free(ts_pool *pool, void *block, int64_t size);
 
-/* For a caller who waits anyway and will then allocate these sizes at once: makes the pool have blocks for them, filled
- * with pages, the first TS_POOL_PREPARED that are neither small nor very large, as far as the limit has room. They are
- * no allocations to the statistics. */
+/* Whether a caller need not wait any more. */
+typedef struct ts_enough {
+  bool (*is)(void *context);
+  void *context;
+} ts_enough;
+
+/* For a caller who waits anyway and will then allocate these sizes at once: until it is enough, makes the pool have
+ * blocks for them, filled with pages, the first TS_POOL_PREPARED that are neither small nor very large, as far as the
+ * limit has room. They are no allocations to the statistics. */
 #define TS_POOL_PREPARED 8
-void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count);
+void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count, const ts_enough *enough);
 
 /* Returns pooled blocks to the system: all of them, or those idle for at least
  * `idle_ms` milliseconds. */

@@ -65,7 +65,7 @@ START_TEST(in_haste_pages_are_small)
   ts_pages_set_haste(TS_HASTE_ALWAYS);
   for (int helped = 0; helped < 2; helped++) {
     ts_pages_set_helpers(helped ? ts_pool_parallel(0) : NULL);
-    char *block = ts_pages_alloc((size_t)(16 * MB), false, &hasty);
+    char *block = ts_pages_alloc((size_t)(16 * MB), NULL, &hasty);
     ck_assert(hasty);
     ck_assert_int_le(huge_kilobytes(block), 8 * MB / 1024); /* the system makes some of small ones whenever it likes */
     ck_assert_int_eq(resident_pages(block, 16 * MB), 16 * MB / 4096);
@@ -82,7 +82,7 @@ START_TEST(some_sizes_are_never_hasty)
   ts_pages_set_haste(TS_HASTE_ALWAYS);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     bool hasty = true;
-    void *block = ts_pages_alloc(sizes[i], false, &hasty);
+    void *block = ts_pages_alloc(sizes[i], NULL, &hasty);
     ck_assert_ptr_nonnull(block);
     ck_assert(!hasty);
     ts_pages_free(block, sizes[i]);
@@ -94,7 +94,7 @@ START_TEST(never_in_haste)
 {
   bool hasty = true;
   ts_pages_set_haste(TS_HASTE_NEVER);
-  void *block = ts_pages_alloc((size_t)(16 * MB), false, &hasty);
+  void *block = ts_pages_alloc((size_t)(16 * MB), NULL, &hasty);
   ck_assert(!hasty);
   ck_assert_int_eq(resident_pages(block, 16 * MB), 0);
   ts_pages_free(block, (size_t)(16 * MB));
@@ -108,7 +108,7 @@ START_TEST(by_itself)
   ts_pages_set_haste(TS_HASTE_AUTO);
   for (int i = 0; i < 8; i++) {
     int64_t bytes = (4 + 2 * i) * MB;
-    char *block = ts_pages_alloc((size_t)bytes, false, &hasty);
+    char *block = ts_pages_alloc((size_t)bytes, NULL, &hasty);
     if (hasty) ck_assert_int_eq(resident_pages(block, bytes), bytes / 4096);
     check_zeros(block, bytes);
     memset(block, 1, (size_t)bytes);

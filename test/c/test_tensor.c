@@ -309,14 +309,19 @@ START_TEST(pool_cuts_larger_blocks)
 }
 END_TEST
 
+static bool is_true(void *context) { return *(bool *)context; }
+
 START_TEST(pool_prepares_blocks)
 {
   static const int64_t sizes[] = {3 * MB, 3 * MB, 100, 64 * MB, MB};
+  const ts_enough never = {is_true, &(bool){false}}, now = {is_true, &(bool){true}};
   ts_pool *pool;
   void *blocks[3];
   ck_assert_ok(ts_pool_create(9 * MB, &pool));
+  ts_pool_prepare(pool, sizes, 5, &now);
+  ck_assert_int_eq(stats_of(pool).pooled, 0);
   for (int i = 0; i < 2; i++) {
-    ts_pool_prepare(pool, sizes, 5);
+    ts_pool_prepare(pool, sizes, 5, &never);
     ts_pool_stats stats = stats_of(pool);
     /* 3 MB are blocks of 4. The second time there is nothing to do. */
     ck_assert_int_eq(stats.pooled, 9 * MB);
@@ -328,8 +333,8 @@ START_TEST(pool_prepares_blocks)
   ck_assert_int_eq(stats_of(pool).pooled, 0);
   ck_assert_int_eq(stats_of(pool).peak, 9 * MB);
   ts_pool_free(pool, blocks[0], sizes[0]);
-  ts_pool_prepare(pool, &sizes[3], 1); /* neither what is too large nor what there is no room for */
-  ts_pool_prepare(pool, &(int64_t){6 * MB}, 1);
+  ts_pool_prepare(pool, &sizes[3], 1, &never); /* neither what is too large nor what there is no room for */
+  ts_pool_prepare(pool, &(int64_t){6 * MB}, 1, &never);
   ck_assert_int_eq(stats_of(pool).live, 5 * MB);
   ck_assert_int_eq(stats_of(pool).pooled, 4 * MB);
   ts_pool_free(pool, blocks[1], sizes[1]);
