@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,10 +26,21 @@ void ts_log_warning(const char *format, ...) {
   }
 }
 
-bool ts_dump_enabled(const char *what) {
+/* Every compile asks, and the environment may be long. */
+static char dumped[256];
+static pthread_once_t dumped_is_read = PTHREAD_ONCE_INIT;
+
+static void read_dumped(void) {
   const char *list = getenv("TESSERA_DUMP");
+  if (list) snprintf(dumped, sizeof(dumped), "%s", list);
+}
+
+bool ts_dump_enabled(const char *what) {
+  (void)pthread_once(&dumped_is_read, read_dumped);
+  if (!*dumped) return false;
+  const char *list = dumped;
   size_t length = strlen(what);
-  while (list && *list) {
+  while (*list) {
     size_t item = strcspn(list, ",");
     if (item == length && memcmp(list, what, length) == 0) return true;
     list += item;

@@ -11,7 +11,7 @@ void ts_log_set_sink(ts_log_sink sink);
 void ts_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* True when TESSERA_DUMP (a comma-separated list: graph, passes, kernels, llvm,
- * asm, plan) names `what`. */
+ * asm, plan) names `what`. It is read when this is asked for the first time. */
 bool ts_dump_enabled(const char *what);
 
 #endif

@@ -7,8 +7,8 @@
 /* What the step's launch says of its operands; NULL when it has none, or several. */
 static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_operand) {
   *out_first_operand = step->kind == TS_STEP_GEMM ? TS_PRODUCT_OPERANDS : 0;
-  if (step->kind == TS_STEP_LAUNCH) return &step->launch.lowered;
-  return step->kind == TS_STEP_GEMM && step->gemm.epilogue ? &step->gemm.epilogue->lowered : NULL;
+  if (step->kind == TS_STEP_LAUNCH) return step->launch.lowered;
+  return step->kind == TS_STEP_GEMM && step->gemm.epilogue ? step->gemm.epilogue->lowered : NULL;
 }
 
 /* True when the launch may write result r over operand o. */
@@ -127,7 +127,7 @@ static ts_status resolve_step(void *context, ts_step *step) {
   resolve(exe, step->operands, step->operand_count);
   resolve(exe, step->results, step->result_count);
   if (step->kind == TS_STEP_LAUNCH) {
-    resolve(exe, step->launch.temps, (size_t)step->launch.lowered.temp_count);
+    resolve(exe, step->launch.temps, (size_t)step->launch.lowered->temp_count);
     resolve(exe, &step->launch.scratch, 1);
   } else if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) {
     resolve(exe, &step->gemm.epilogue->product, 1);

@@ -28,7 +28,7 @@ typedef struct product_kind {
   const ts_shape *lhs, *rhs;
   ts_dtype dtype;
   bool strided; /* else there is no more of it */
-  ts_gemm_shape shape;
+  ts_gemm_shape *shape; /* the executable's */
   int64_t cost_ns;
   ts_gemm *gemm; /* the executable's */
   uint32_t kernel;
@@ -42,8 +42,9 @@ typedef struct builder {
   const ts_compile_options *options;
   ts_chooser chooser;
   TS_VEC(product_kind) kinds;
-  const ts_shape *named; /* the last step's type: the graph's shape, */
-  const ts_type *name;   /* and what was made of it */
+  ts_storage_id no_scratch; /* for all that need none; TS_NO_ID until one is met */
+  const ts_shape *named;    /* the last step's type: the graph's shape, */
+  const ts_type *name;      /* and what was made of it */
 } builder;
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block);
@@ -161,7 +162,12 @@ static ts_status put_words(builder *b, const int64_t *words, int32_t count) {
 /* Scratch memory for every thread; `bytes` is rounded up. */
 static ts_status add_scratch(builder *b, int32_t position, int64_t *bytes, ts_storage_id *out) {
   *bytes = (*bytes + 63) & ~(int64_t)63;
-  TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, *bytes * ts_cpu_count(), out));
+  if (*bytes > 0) {
+    TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, *bytes * ts_cpu_count(), out));
+  } else {
+    if (b->no_scratch == TS_NO_ID) TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, 0, &b->no_scratch));
+    *out = b->no_scratch;
+  }
   use_at(b, *out, position);
   return TS_SUCCESS;
 }
@@ -176,9 +182,10 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
   const ts_lowered *lowered = &chosen->lowered;
   ts_step step;
   TS_TRY(start_step(b, TS_STEP_LAUNCH, id, &step));
-  step.launch.lowered = *lowered;
-  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->launch_count + 1, &step.launch.launches));
-  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->temp_count + 1, &step.launch.temps));
+  step.launch.lowered = lowered;
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->launch_count, &step.launch.launches));
+  if (lowered->temp_count > 0)
+    TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->temp_count, &step.launch.temps));
   for (int32_t i = 0; i < lowered->temp_count; i++) {
     TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, lowered->temp_bytes[i], &step.launch.temps[i]));
     use_at(b, step.launch.temps[i], step.position);
@@ -248,9 +255,9 @@ static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
 static ts_status prepare_gemm(builder *b, product_kind *kind) {
   ts_kernel_source source;
   char *text;
-  kind->cost_ns = ts_gemm_cost(kind->dtype, &kind->shape);
+  kind->cost_ns = ts_gemm_cost(kind->dtype, kind->shape);
   TS_TRY(TS_VEC_RESERVE(&b->exe->gemms, b->exe->gemms.count + 1));
-  TS_TRY(ts_gemm_prepare(kind->dtype, &kind->shape, &kind->gemm, &source));
+  TS_TRY(ts_gemm_prepare(kind->dtype, kind->shape, &kind->gemm, &source));
   b->exe->gemms.data[b->exe->gemms.count++] = kind->gemm; /* from now on a compile thread may read it */
   TS_TRY(ts_strdup(source.text, &text));
   source.text = text;
@@ -269,7 +276,8 @@ static ts_status find_kind(builder *b, const ts_op *op, const product_kind **out
       return TS_SUCCESS;
   }
   product_kind kind = {.attrs = op->attrs, .lhs = lhs->shape, .rhs = rhs->shape, .dtype = lhs->dtype};
-  kind.strided = gemm_shape(b->graph, op, &kind.shape);
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &kind.shape));
+  kind.strided = gemm_shape(b->graph, op, kind.shape);
   if (kind.strided) TS_TRY(prepare_gemm(b, &kind));
   TS_TRY(TS_VEC_PUSH(&b->kinds, kind));
   *out = &b->kinds.data[b->kinds.count - 1];
@@ -341,7 +349,7 @@ static ts_status find_product(builder *b, const ts_block *block, const ts_op *op
 
 /* On one thread, a launch that would have several is better off by itself. */
 static bool is_worth_it(const ts_step *step, const ts_step_launch *l) {
-  return l->tasks <= 1 || ts_gemm_is_large(step->gemm.gemm, &step->gemm.shape);
+  return l->tasks <= 1 || ts_gemm_is_large(step->gemm.gemm, step->gemm.shape);
 }
 
 static ts_status fill_epilogue(builder *b, ts_step *step, ts_op_id id, ts_step_epilogue *e) {
@@ -349,7 +357,7 @@ static ts_status fill_epilogue(builder *b, ts_step *step, ts_op_id id, ts_step_e
   TS_TRY(start_step_at(b, TS_STEP_GEMM, id, step->position, &own));
   uint32_t count = own.operand_count + TS_PRODUCT_OPERANDS;
   ts_storage_id *operands;
-  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, count, &operands));
+  TS_TRY(ts_arena_take(&b->exe->arena, count * sizeof(*operands), (void **)&operands));
   memcpy(operands, step->operands, TS_PRODUCT_OPERANDS * sizeof(*operands));
   memcpy(operands + TS_PRODUCT_OPERANDS, own.operands, own.operand_count * sizeof(*operands));
   e->scratch_bytes = e->launch.launch->scratch;
@@ -378,8 +386,8 @@ static ts_status try_epilogue(builder *b, ts_block *block, ts_op_id id, bool *ou
   if (chosen->lowered.launch_count != 1) return TS_SUCCESS;
   if (!ts_epilogue_fits(step, &chosen->lowered.launches[0], p.operands, p.count)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &e));
-  *e = (ts_step_epilogue){.op = id, .lowered = chosen->lowered, .product = step->results[0]};
-  e->launch.launch = &e->lowered.launches[0];
+  *e = (ts_step_epilogue){.op = id, .lowered = &chosen->lowered, .product = step->results[0]};
+  e->launch.launch = &chosen->lowered.launches[0];
   e->launch.kernel = chosen->kernels[0];
   ts_tasks_plan(&e->launch, chosen->point_costs[0]);
   if (!is_worth_it(step, &e->launch)) return TS_SUCCESS;
@@ -407,7 +415,9 @@ static ts_status scan_step(builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   const ts_value *x = ts_graph_value(b->graph, op->operands[0]);
   step.scan.dtype = x->dtype;
-  step.scan.shape = *x->shape;
+  void *shape;
+  TS_TRY(ts_arena_copy(&b->exe->arena, x->shape, sizeof(*x->shape), &shape));
+  step.scan.shape = shape;
   step.scan.axis = op->attrs->scan.axis;
   step.scan.reverse = op->attrs->scan.reverse;
   step.cost_ns = 100 + 2 * ts_shape_elements(x->shape);
@@ -714,7 +724,7 @@ static ts_status set_entry(void *context, ts_step *step) {
     l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
   }
   if (step->kind == TS_STEP_WHOLE) step->whole.entry = ts_kernel_entry(exe->kernels.data[step->whole.kernel]);
-  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++) {
+  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered->launch_count; i++) {
     ts_step_launch *l = &step->launch.launches[i];
     l->entry = ts_kernel_entry(exe->kernels.data[l->kernel]);
   }
@@ -780,7 +790,7 @@ static ts_status build(builder *b) {
 }
 
 ts_status ts_build(ts_executable *exe, const ts_compile_options *options) {
-  builder b = {.exe = exe, .graph = exe->graph, .position = 1, .options = options};
+  builder b = {.exe = exe, .graph = exe->graph, .position = 1, .options = options, .no_scratch = TS_NO_ID};
   ts_chooser_init(&b.chooser, exe->graph, &exe->arena, options);
   ts_status status = build(&b);
   ts_chooser_deinit(&b.chooser);

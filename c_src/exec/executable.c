@@ -80,10 +80,13 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
 /* ---- making ---- */
 
 static ts_status copy_types(ts_executable *exe, const ts_value_id *values, size_t count, ts_type **out) {
-  TS_TRY(TS_ARENA_ARRAY(&exe->arena, count + 1, out));
+  size_t bytes;
+  if (!ts_mul_size(count, sizeof(**out), &bytes)) return ts_error_no_memory();
+  TS_TRY(ts_arena_take(&exe->arena, bytes, (void **)out));
   for (size_t i = 0; i < count; i++) {
     const ts_value *v = ts_graph_value(exe->graph, values[i]);
-    (*out)[i] = (ts_type){v->dtype, *v->shape};
+    (*out)[i].dtype = v->dtype;
+    (*out)[i].shape = *v->shape;
   }
   return TS_SUCCESS;
 }
@@ -254,7 +257,7 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
   ts_text_append(out, "  writes");
   for (uint32_t i = 0; i < step->result_count; i++) explain_storage(exe, step->results[i], out);
   ts_text_append(out, "\n");
-  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered.launch_count; i++)
+  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered->launch_count; i++)
     explain_launch(exe, &step->launch.launches[i], depth, out);
   if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) explain_launch(exe, &step->gemm.epilogue->launch, depth, out);
   if (step->kind == TS_STEP_WHILE) {

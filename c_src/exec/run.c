@@ -153,7 +153,7 @@ static ts_status run_gemm(ts_run *run, const ts_step *step) {
     context.scratch = run->base[e->scratch];
     epilogue = ts_epilogue_start(&context);
   }
-  return ts_gemm_run(step->gemm.gemm, &step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
+  return ts_gemm_run(step->gemm.gemm, step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
                      run->base[e ? e->product : step->results[0]], e ? &epilogue : NULL, run->parallel, run->pool,
                      cancel_flag(run));
 }
@@ -265,11 +265,11 @@ static void run_whole(ts_run *run, const ts_step *step) {
 static ts_status run_step(ts_run *run, const ts_step *step) {
   switch (step->kind) {
   case TS_STEP_LAUNCH:
-    for (int32_t i = 0; i < step->launch.lowered.launch_count; i++) run_launch(run, step, &step->launch.launches[i]);
+    for (int32_t i = 0; i < step->launch.lowered->launch_count; i++) run_launch(run, step, &step->launch.launches[i]);
     return TS_SUCCESS;
   case TS_STEP_GEMM: return run_gemm(run, step);
   case TS_STEP_SCAN:
-    return ts_scan_run(step->code, step->scan.dtype, &step->scan.shape, step->scan.axis, step->scan.reverse,
+    return ts_scan_run(step->code, step->scan.dtype, step->scan.shape, step->scan.axis, step->scan.reverse,
                        run->base[step->operands[0]], run->base[step->results[0]], run->parallel, cancel_flag(run));
   case TS_STEP_REFERENCE: return run_reference(run, step);
   case TS_STEP_COPY:
@@ -488,8 +488,8 @@ static ts_status advance(ts_execution *x) {
 bool ts_run_is_single(const ts_executable *exe) {
   if (exe->root.steps.count != 1 || exe->result_count != 1 || context_bytes(exe) > sizeof(small_context)) return false;
   const ts_step *step = &exe->root.steps.data[0];
-  if (step->kind != TS_STEP_LAUNCH || step->launch.lowered.launch_count != 1) return false;
-  if (step->launch.lowered.temp_count > 0 || step->launch.scratch_bytes > 0) return false;
+  if (step->kind != TS_STEP_LAUNCH || step->launch.lowered->launch_count != 1) return false;
+  if (step->launch.lowered->temp_count > 0 || step->launch.scratch_bytes > 0) return false;
   for (uint32_t i = 0; i < step->operand_count; i++)
     if (exe->storages.data[step->operands[i]].kind != TS_STORAGE_ARG) return false;
   if (step->result_count != 1 || step->results[0] != exe->result_storages[0] || !exe->moves[0]) return false;

@@ -20,21 +20,22 @@ typedef enum ts_storage_kind {
   TS_STORAGE_CONST   /* constant `index` of the executable; read-only */
 } ts_storage_kind;
 
+/* A cache line: a program has a few for each op. */
 typedef struct ts_storage {
-  ts_storage_kind kind;
-  uint32_t index;
   int64_t bytes;
+  int64_t offset[2];    /* TEMP: in the block, by layout */
   int32_t first, last;  /* positions of the first write and the last use */
+  ts_storage_id merged; /* itself, or the storage whose memory it shares */
+  ts_storage_id host;   /* TEMP in LAYOUT_HOSTED: the RESULT whose memory it is in before that is written, or itself */
+  uint32_t index;
+  int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
   int32_t loop;         /* position of the while that carries it, -1 when none does */
   uint32_t loop_index;  /* which of the carried values it is, for `carried` and `next` */
+  int32_t last_in_loop; /* carried: last use inside the loop's regions */
+  uint8_t kind;         /* ts_storage_kind */
   bool carried;         /* holds the loop's value during an iteration */
   bool next;            /* receives the next iteration's value */
-  int32_t last_in_loop; /* carried: last use inside the loop's regions */
-  ts_storage_id merged; /* itself, or the storage whose memory it shares */
-  int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
   bool given;           /* ARG: it is the donor of a result */
-  int64_t offset[2];    /* TEMP: in the block, by layout */
-  ts_storage_id host;   /* TEMP in LAYOUT_HOSTED: the RESULT whose memory it is in before that is written, or itself */
 } ts_storage;
 
 /* Where temporaries lie. A result's memory is the run's to use until the result is written, but not
@@ -67,7 +68,7 @@ typedef struct ts_step_launch {
  * launch's. */
 typedef struct ts_step_epilogue {
   ts_op_id op;
-  ts_lowered lowered;
+  const ts_lowered *lowered;
   ts_step_launch launch;
   ts_storage_id product, scratch; /* scratch: one piece of scratch_bytes for each thread */
   int64_t scratch_bytes;
@@ -90,7 +91,7 @@ typedef struct ts_step {
   int64_t cost_ns;
   union {
     struct {
-      ts_lowered lowered;
+      const ts_lowered *lowered;
       ts_step_launch *launches;
       ts_storage_id *temps;
       ts_storage_id scratch; /* one piece of scratch_bytes for each thread */
@@ -98,13 +99,13 @@ typedef struct ts_step {
     } launch;
     struct {
       const ts_gemm *gemm; /* one of the executable's */
-      ts_gemm_shape shape;
+      const ts_gemm_shape *shape;
       ts_dtype dtype;
       ts_step_epilogue *epilogue; /* NULL: none */
     } gemm;
     struct {
       ts_dtype dtype;
-      ts_shape shape;
+      const ts_shape *shape;
       int32_t axis;
       bool reverse;
     } scan;

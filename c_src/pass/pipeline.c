@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "pass/normalize.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,18 @@ static void dump(const char *name, const ts_graph *graph) {
   ts_text_deinit(&text);
 }
 
-static bool wants_verify(const ts_pass_options *options) {
+/* TESSERA_VERIFY=1, read once: a walk through the environment takes as long as some passes. */
+static bool verifies_all;
+static pthread_once_t verify_is_read = PTHREAD_ONCE_INIT;
+
+static void read_verify(void) {
   const char *set = getenv("TESSERA_VERIFY");
-  return options->verify || (set && strcmp(set, "1") == 0);
+  verifies_all = set && strcmp(set, "1") == 0;
+}
+
+static bool wants_verify(const ts_pass_options *options) {
+  (void)pthread_once(&verify_is_read, read_verify);
+  return options->verify || verifies_all;
 }
 
 /* A pipeline under way: `graph` is what the last pass made, NULL before the first. */
