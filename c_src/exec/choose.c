@@ -157,38 +157,13 @@ static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
   return constant ? ts_key_put(&c->key, known.bits) : TS_SUCCESS;
 }
 
-/* Values of a region are numbered from its first one. */
-static ts_status put_values(ts_chooser *c, const ts_value_id *values, size_t count, ts_value_id base) {
-  TS_TRY(ts_key_put(&c->key, count));
-  for (size_t i = 0; i < count; i++) TS_TRY(ts_key_put(&c->key, values[i] - base));
-  return TS_SUCCESS;
-}
-
-static ts_status put_region(ts_chooser *c, ts_region_id id) {
-  const ts_region *region = ts_graph_region(c->graph, id);
-  ts_value_id base = 0;
-  if (region->params.count > 0)
-    base = region->params.data[0];
-  else if (region->ops.count > 0)
-    base = ts_graph_op(c->graph, region->ops.data[0])->first_result;
-  TS_TRY(put_values(c, region->params.data, region->params.count, base));
-  TS_TRY(put_values(c, region->results.data, region->results.count, base));
-  for (size_t i = 0; i < region->ops.count; i++) {
-    const ts_op *op = ts_graph_op(c->graph, region->ops.data[i]);
-    TS_TRY(ts_key_put_op(&c->key, op));
-    TS_TRY(ts_key_put(&c->key, op->first_result - base));
-    for (uint32_t k = 0; k < op->operand_count; k++) TS_TRY(ts_key_put(&c->key, op->operands[k] - base));
-  }
-  return TS_SUCCESS;
-}
-
 /* All that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
   c->key.count = 0;
   TS_TRY(ts_key_put(&c->key, c->cached));
   TS_TRY(ts_key_put_op(&c->key, op));
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
-  return op->code == TS_OP_FUSION ? put_region(c, op->attrs->fusion.region) : TS_SUCCESS;
+  return TS_SUCCESS;
 }
 
 static ts_status lower(ts_chooser *c, ts_op_id id, ts_chosen **out) {

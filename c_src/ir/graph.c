@@ -158,6 +158,11 @@ ts_status ts_graph_set_results(ts_graph *graph, ts_region_id region, const ts_va
 
 /* ---- ops ---- */
 
+static bool is_of_fusion(const ts_graph *graph, ts_region_id region) {
+  ts_op_id parent = ts_graph_region(graph, region)->parent;
+  return parent != TS_NO_ID && ts_graph_op(graph, parent)->code == TS_OP_FUSION;
+}
+
 /* The regions that an op is about to take: nobody else's, not the op's own, not nested too deep. */
 static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_opcode code, const ts_attrs *attrs,
                                uint32_t *out_height) {
@@ -258,7 +263,8 @@ static void commit_result(ts_graph *graph, ts_region_id region, uint32_t index, 
 static void take_regions(ts_graph *graph, ts_region_id region, ts_op_id op, uint32_t height) {
   ts_region_id held[2];
   size_t count = ts_op_regions(ts_graph_op(graph, op), held);
-  for (size_t i = 0; i < count; i++) ts_graph_region(graph, held[i])->parent = op;
+  for (size_t i = 0; i < count; i++)
+    if (ts_graph_region(graph, held[i])->parent == TS_NO_ID) ts_graph_region(graph, held[i])->parent = op;
   ts_region *owner = ts_graph_region(graph, region);
   if (height > owner->height) owner->height = height;
 }
@@ -335,15 +341,27 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
   return TS_SUCCESS;
 }
 
+/* Those of the fusion that the region belongs to, or new ones. */
+static ts_status fusion_attrs(ts_graph *graph, ts_region_id region, ts_region_id body, uint32_t *out_height,
+                              const ts_attrs **out) {
+  ts_attrs attrs = {0};
+  attrs.fusion.region = body;
+  if (!is_of_fusion(graph, body)) {
+    TS_TRY(check_regions(graph, region, TS_OP_FUSION, &attrs, out_height));
+    return make_attrs(graph, TS_OP_FUSION, &attrs, out);
+  }
+  *out_height = 0;
+  *out = ts_graph_op(graph, ts_graph_region(graph, body)->parent)->attrs;
+  return TS_SUCCESS;
+}
+
 ts_status ts_graph_add_fusion(ts_graph *graph, ts_region_id region, ts_region_id body, const ts_value_id *operands,
                               size_t operand_count, ts_value_id *out) {
-  ts_attrs attrs = {.fusion = {.region = body}};
   size_t result_count = ts_graph_region(graph, body)->results.count;
   uint32_t height;
   new_op new;
   TS_TRY(check_open(graph, region));
-  TS_TRY(check_regions(graph, region, TS_OP_FUSION, &attrs, &height));
-  TS_TRY(make_attrs(graph, TS_OP_FUSION, &attrs, &new.attrs));
+  TS_TRY(fusion_attrs(graph, region, body, &height, &new.attrs));
   TS_TRY(prepare_op(graph, region, operands, operand_count, result_count, &new));
   *out = commit_op(graph, region, TS_OP_FUSION, &new, operand_count, result_count);
   for (size_t i = 0; i < result_count; i++) {

@@ -71,7 +71,7 @@ typedef struct ts_op {
 } ts_op;
 
 typedef struct ts_region {
-  ts_op_id parent;      /* the op that holds it, TS_NO_ID for the program or while it is being built */
+  ts_op_id parent;      /* the op that holds it, or first did; TS_NO_ID for the program or while it is being built */
   bool finished;        /* its results were set */
   uint32_t height;      /* levels of regions below it */
   TS_VEC(ts_op_id) ops; /* in order */
@@ -120,7 +120,8 @@ ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, 
  * or checked again. */
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
                             const ts_value_id *operands, ts_value_id *out);
-/* Adds a fusion of a finished region, on operands that have the types of its parameters: not checked again either. */
+/* Adds a fusion of a finished region, on operands that have the types of its parameters: not checked again either.
+ * Fusions that do the same may share a region, whose parent is the first of them. */
 ts_status ts_graph_add_fusion(ts_graph *graph, ts_region_id region, ts_region_id body, const ts_value_id *operands,
                               size_t operand_count, ts_value_id *out);
 /* The attributes in their canonical form, as the graph's ops have them: at one address when they are equal. Not for ops

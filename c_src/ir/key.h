@@ -16,10 +16,10 @@ static inline ts_status ts_key_put_type(ts_key *key, const ts_value *value, uint
   return ts_key_put(key, (uint64_t)value->dtype << 32 | more);
 }
 
-/* The op's code, number of operands and attributes; the operands, and what is in a fusion's region, are the caller's
- * to put. Other ops with regions are only like themselves. */
+/* The op's code, number of operands and attributes; the operands are the caller's to put. Fusions are alike when they
+ * share a region, other ops with regions are only like themselves. */
 static inline ts_status ts_key_put_op(ts_key *key, const ts_op *op) {
-  TS_TRY(ts_key_put(key, op->code == TS_OP_FUSION ? op->attrs->fusion.kind : (uintptr_t)op->attrs));
+  TS_TRY(ts_key_put(key, (uintptr_t)op->attrs));
   return ts_key_put(key, (uint64_t)op->code << 32 | op->operand_count);
 }
 

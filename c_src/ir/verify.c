@@ -9,7 +9,7 @@ typedef struct verifier {
   const ts_graph *graph;
   bool *defined; /* by value id: it was seen, so it may be used */
   bool *op_seen; /* by op id: it is in a region already */
-  bool *region_seen;
+  bool *region_seen, *region_done; /* begun, and proved */
 } verifier;
 
 static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth);
@@ -90,9 +90,17 @@ static ts_status verify_op(verifier *v, ts_op_id id, ts_region_id region, int de
   return TS_SUCCESS;
 }
 
+/* Fusions that do the same share one, which was looked at with the first of them. */
+static bool is_shared(const verifier *v, const ts_region *region, ts_op_id holder) {
+  const ts_graph *g = v->graph;
+  if (holder == TS_NO_ID || region->parent >= g->ops.count || !v->op_seen[region->parent]) return false;
+  return ts_graph_op(g, holder)->code == TS_OP_FUSION && ts_graph_op(g, region->parent)->code == TS_OP_FUSION;
+}
+
 static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth) {
   if (id >= v->graph->regions.count) return broken("holds no region of the graph");
   if (depth > TS_MAX_NESTING) return broken("regions are nested too deep");
+  if (v->region_done[id] && is_shared(v, ts_graph_region(v->graph, id), parent)) return TS_SUCCESS;
   if (v->region_seen[id]) return broken("a region has two owners");
   v->region_seen[id] = true;
   const ts_region *region = ts_graph_region(v->graph, id);
@@ -104,6 +112,7 @@ static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, in
     ts_status status = check_use(v, id, region->results.data[i]);
     if (status) return ts_error_context(status, "result %zu", i);
   }
+  v->region_done[id] = true;
   return TS_SUCCESS;
 }
 
@@ -111,6 +120,7 @@ static ts_status run(verifier *v) {
   TS_TRY(TS_NEW_ARRAY(v->graph->values.count, &v->defined));
   TS_TRY(TS_NEW_ARRAY(v->graph->ops.count, &v->op_seen));
   TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_seen));
+  TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_done));
   return verify_region(v, TS_ROOT, TS_NO_ID, 0);
 }
 
@@ -120,5 +130,6 @@ ts_status ts_graph_verify(const ts_graph *graph) {
   ts_free(v.defined);
   ts_free(v.op_seen);
   ts_free(v.region_seen);
+  ts_free(v.region_done);
   return status;
 }

@@ -1,37 +1,95 @@
-/* Makes fusion ops of the groups that fuse_plan.c finds, in every region. */
+/* Makes fusion ops of the groups that fuse_plan.c finds, in every region. Groups that are alike, as in the layers of a
+ * network, share what the fusion holds. */
 #include "pass/fuse.h"
 #include "pass/rewrite.h"
 
 typedef struct fuse {
   ts_fuse_plan plan;
-  ts_value_id *inside; /* value of the old graph -> in the fusion's region, if its stamp says so */
-  uint32_t *stamp;     /* group + 1 */
+  ts_value_id *inside; /* value of the old graph -> in the group's key or region, if its stamp is that of now */
+  uint32_t *stamp, now;
   TS_VEC(ts_value_id) operands;
   TS_VEC(ts_value_id) results;
   ts_region_id region; /* being filled */
-  uint32_t group;
+  ts_key key;
+  ts_map regions; /* key to region + 1 */
 } fuse;
 
-static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->group + 1; }
+static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->now; }
 
 static void set_inside(fuse *f, ts_value_id value, ts_value_id inside) {
   f->inside[value] = inside;
-  f->stamp[value] = f->group + 1;
+  f->stamp[value] = f->now;
 }
+
+static bool is_inlined(const fuse *f, const ts_value *v) { return v->op != TS_NO_ID && f->plan.ops[v->op].inlined; }
+
+/* ---- what a group is ---- */
+
+/* Groups with equal keys share a region: values are numbered as they come, of those from outside the type is put, of
+ * ops what they do. Puts the values from outside into the operands, too. Inlined ops are a few levels deep. */
+static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next);
+
+enum { OUTSIDE = -1, RESULTS = -2 };
+
+static ts_status put_value(ts_rewrite *rw, ts_value_id value, uint32_t *next) {
+  fuse *f = rw->context;
+  const ts_value *v = ts_graph_value(rw->from, value);
+  if (is_inlined(f, v)) return put_op(rw, v->op, next);
+  TS_TRY(TS_VEC_PUSH(&f->operands, rw->map[value]));
+  set_inside(f, value, (*next)++);
+  return ts_key_put_type(&f->key, v, (uint32_t)OUTSIDE);
+}
+
+static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next) {
+  fuse *f = rw->context;
+  const ts_op *op = ts_graph_op(rw->from, id);
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    if (!is_inside(f, op->operands[i])) TS_TRY(put_value(rw, op->operands[i], next));
+  TS_TRY(ts_key_put_op(&f->key, op));
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(ts_key_put(&f->key, f->inside[op->operands[i]]));
+  set_inside(f, op->first_result, (*next)++);
+  return TS_SUCCESS;
+}
+
+/* The root's result first: its order of elements is that of the loops. */
+static ts_status collect_results(ts_rewrite *rw, const ts_fuse_group *group) {
+  fuse *f = rw->context;
+  f->results.count = 0;
+  TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, group->root)->first_result]));
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) {
+    if (op == group->root || !f->plan.ops[op].is_output) continue;
+    TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, op)->first_result]));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status make_key(ts_rewrite *rw, const ts_fuse_group *group) {
+  fuse *f = rw->context;
+  uint32_t next = 0;
+  f->now++;
+  f->key.count = 0;
+  f->operands.count = 0;
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(put_op(rw, op, &next));
+  TS_TRY(collect_results(rw, group));
+  TS_TRY(ts_key_put(&f->key, (uint64_t)RESULTS));
+  for (size_t i = 0; i < f->results.count; i++) TS_TRY(ts_key_put(&f->key, f->results.data[i]));
+  return TS_SUCCESS;
+}
+
+/* ---- its region ---- */
 
 static ts_status copy_inside(ts_rewrite *rw, ts_op_id id);
 
-/* A value as the region sees it: computed there, or a parameter. Inlined ops are a few levels deep. */
+/* A value as the region sees it: computed there, or a parameter. */
 static ts_status resolve(ts_rewrite *rw, ts_value_id value, ts_value_id *out) {
   fuse *f = rw->context;
   const ts_value *v = ts_graph_value(rw->from, value);
   if (!is_inside(f, value)) {
-    if (v->op != TS_NO_ID && f->plan.ops[v->op].inlined) {
+    if (is_inlined(f, v)) {
       TS_TRY(copy_inside(rw, v->op));
     } else {
       ts_value_id param;
       TS_TRY(ts_graph_add_param_like(rw->to, f->region, rw->from, value, &param));
-      TS_TRY(TS_VEC_PUSH(&f->operands, rw->map[value]));
       set_inside(f, value, param);
     }
   }
@@ -52,17 +110,17 @@ static ts_status copy_inside(ts_rewrite *rw, ts_op_id id) {
   return status;
 }
 
-/* The root's result first: its order of elements is that of the loops. */
-static ts_status collect_results(ts_rewrite *rw, const ts_fuse_group *group) {
+static ts_status make_region(ts_rewrite *rw, const ts_fuse_group *group) {
   fuse *f = rw->context;
-  f->results.count = 0;
-  TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, group->root)->first_result]));
-  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) {
-    if (op == group->root || !f->plan.ops[op].is_output) continue;
-    TS_TRY(TS_VEC_PUSH(&f->results, f->inside[ts_graph_op(rw->from, op)->first_result]));
-  }
-  return TS_SUCCESS;
+  f->now++;
+  TS_TRY(ts_graph_add_region(rw->to, &f->region));
+  TS_TRY(ts_graph_reserve_region(rw->to, f->region, f->operands.count, 2 * (size_t)group->members));
+  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(copy_inside(rw, op));
+  TS_TRY(collect_results(rw, group));
+  return ts_graph_set_results(rw->to, f->region, f->results.data, f->results.count);
 }
+
+/* ---- the fusion ---- */
 
 static void map_results(ts_rewrite *rw, const ts_fuse_group *group, ts_value_id first) {
   fuse *f = rw->context;
@@ -76,13 +134,14 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   fuse *f = rw->context;
   const ts_fuse_group *group = &f->plan.groups.data[id];
   ts_value_id first;
-  f->group = id;
-  f->operands.count = 0;
-  TS_TRY(ts_graph_add_region(rw->to, &f->region));
-  TS_TRY(ts_graph_reserve_region(rw->to, f->region, (size_t)group->members + 3, 2 * (size_t)group->members));
-  for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(copy_inside(rw, op));
-  TS_TRY(collect_results(rw, group));
-  TS_TRY(ts_graph_set_results(rw->to, f->region, f->results.data, f->results.count));
+  TS_TRY(make_key(rw, group));
+  uintptr_t known = (uintptr_t)ts_key_find(&f->key, &f->regions);
+  if (known) {
+    f->region = (ts_region_id)(known - 1);
+  } else {
+    TS_TRY(make_region(rw, group));
+    TS_TRY(ts_key_add(&f->key, &f->regions, (void *)((uintptr_t)f->region + 1)));
+  }
   TS_TRY(ts_graph_add_fusion(rw->to, target, f->region, f->operands.data, f->operands.count, &first));
   map_results(rw, group, first);
   return TS_SUCCESS;
@@ -162,5 +221,7 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
   ts_free(f.stamp);
   TS_VEC_FREE(&f.operands);
   TS_VEC_FREE(&f.results);
+  TS_VEC_FREE(&f.key);
+  ts_map_deinit(&f.regions);
   return status;
 }
