@@ -46,16 +46,6 @@ ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph 
   return TS_SUCCESS;
 }
 
-static ts_status copy_params(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
-                             ts_value_id *map) {
-  size_t count = ts_graph_region(from, source)->params.count;
-  for (size_t i = 0; i < count; i++) {
-    ts_value_id id = ts_graph_region(from, source)->params.data[i];
-    TS_TRY(ts_graph_add_param_like(to, target, from, id, &map[id]));
-  }
-  return TS_SUCCESS;
-}
-
 static ts_status copy_results(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                               const ts_value_id *map) {
   const ts_region *region = ts_graph_region(from, source);
@@ -70,7 +60,7 @@ static ts_status copy_results(const ts_graph *from, ts_region_id source, ts_grap
 
 static ts_status copy_whole(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
                             ts_value_id *map) {
-  TS_TRY(copy_params(from, source, to, target, map));
+  TS_TRY(ts_graph_add_params_like(to, target, from, source, map));
   TS_TRY(ts_graph_copy_ops(from, source, to, target, map));
   return copy_results(from, source, to, target, map);
 }

@@ -123,6 +123,27 @@ static ts_status keep_shape(ts_graph *graph, const ts_graph *from, const ts_shap
   return ts_intern_holds(graph->intern, from->intern) ? TS_SUCCESS : ts_intern_shape_of(graph->intern, shape, out);
 }
 
+ts_status ts_graph_add_params_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_region_id like,
+                                   ts_value_id *map) {
+  const ts_region *source = ts_graph_region(from, like);
+  size_t count = source->params.count;
+  bool shared = ts_intern_holds(graph->intern, from->intern);
+  TS_TRY(check_open(graph, region));
+  ts_region *owner = ts_graph_region(graph, region);
+  TS_TRY(check_ids(graph->values.count, count, "values"));
+  TS_TRY(MAKE_ROOM(&graph->values, count));
+  TS_TRY(MAKE_ROOM_IN_REGION(graph, &owner->params, count));
+  for (size_t i = 0; i < count; i++) {
+    ts_value value = *ts_graph_value(from, source->params.data[i]);
+    if (!shared) TS_TRY(ts_intern_shape_of(graph->intern, value.shape, &value.shape));
+    value.index = (uint32_t)owner->params.count;
+    value.region = region;
+    map[source->params.data[i]] = owner->params.data[owner->params.count++] = (ts_value_id)graph->values.count;
+    graph->values.data[graph->values.count++] = value;
+  }
+  return TS_SUCCESS;
+}
+
 ts_status ts_graph_add_param_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_value_id like,
                                   ts_value_id *out) {
   const ts_value *value = ts_graph_value(from, like);
@@ -212,23 +233,34 @@ static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *att
 }
 
 /* Those of an op of another graph, which are canonical. */
-static ts_status keep_attrs(ts_graph *graph, const ts_graph *from, const ts_op *op, const ts_attrs **out) {
-  const void *kept = op->attrs;
-  if (kept && !ts_intern_holds(graph->intern, from->intern))
+static ts_status keep_attrs(ts_graph *graph, const ts_op *op, const ts_attrs **out) {
+  const void *kept = NULL;
+  if (op->attrs)
     TS_TRY(ts_intern_bytes_of(graph->intern, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)), &kept));
   *out = kept;
   return TS_SUCCESS;
 }
 
-static ts_status prepare_op(ts_graph *graph, ts_region_id region, const ts_value_id *operands, size_t operand_count,
-                            size_t result_count, new_op *out) {
-  ts_region *owner = ts_graph_region(graph, region);
+/* Whether there is room for an op with one result: then nothing has to be checked. */
+static inline bool has_room(const ts_graph *graph, const ts_region *owner) {
+  return graph->ops.count < graph->ops.capacity && graph->values.count < graph->values.capacity &&
+         owner->ops.count < owner->ops.capacity && graph->values.count < TS_NO_ID - 1 &&
+         graph->ops.count < TS_NO_ID - 1;
+}
+
+static ts_status make_room(ts_graph *graph, ts_region *owner, size_t operand_count, size_t result_count) {
   TS_TRY(check_ids(graph->ops.count, 1, "ops"));
   TS_TRY(check_ids(graph->values.count, result_count, "values"));
   TS_TRY(check_ids(0, operand_count, "operands"));
   TS_TRY(MAKE_ROOM(&graph->ops, 1));
   TS_TRY(MAKE_ROOM(&graph->values, result_count));
-  TS_TRY(MAKE_ROOM_IN_REGION(graph, &owner->ops, 1));
+  return MAKE_ROOM_IN_REGION(graph, &owner->ops, 1);
+}
+
+static ts_status prepare_op(ts_graph *graph, ts_region_id region, const ts_value_id *operands, size_t operand_count,
+                            size_t result_count, new_op *out) {
+  ts_region *owner = ts_graph_region(graph, region);
+  if (result_count != 1 || !has_room(graph, owner)) TS_TRY(make_room(graph, owner, operand_count, result_count));
   out->operands = NULL;
   if (operand_count == 0) return TS_SUCCESS;
   TS_TRY(ts_arena_take(&graph->arena, operand_count * sizeof *operands, (void **)&out->operands));
@@ -333,8 +365,12 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
   const ts_shape *shape;
   new_op new;
   TS_TRY(check_open(graph, region));
-  TS_TRY(keep_attrs(graph, from, op, &new.attrs));
-  TS_TRY(keep_shape(graph, from, result->shape, &shape));
+  new.attrs = op->attrs;
+  shape = result->shape;
+  if (!ts_intern_holds(graph->intern, from->intern)) {
+    TS_TRY(keep_attrs(graph, op, &new.attrs));
+    TS_TRY(ts_intern_shape_of(graph->intern, result->shape, &shape));
+  }
   TS_TRY(prepare_op(graph, region, operands, operand_count, 1, &new));
   *out = commit_op(graph, region, code, &new, operand_count, 1);
   commit_result(graph, region, 0, dtype, shape);

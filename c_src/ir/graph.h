@@ -109,6 +109,11 @@ ts_status ts_graph_add_param(ts_graph *graph, ts_region_id region, ts_dtype dtyp
 ts_status ts_graph_add_param_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_value_id like,
                                   ts_value_id *out);
 
+/* The same for all parameters of a region of another graph. `map` has one entry per value of that graph; those of the
+ * parameters are set. */
+ts_status ts_graph_add_params_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_region_id like,
+                                   ts_value_id *map);
+
 /* Adds an op at the end of a region: checks operands and attributes, infers
  * the results' types and shapes. `attrs` is copied and may be NULL for
  * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result.

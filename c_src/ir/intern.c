@@ -37,11 +37,6 @@ void ts_intern_release(ts_intern *intern) {
   }
 }
 
-bool ts_intern_holds(const ts_intern *intern, const ts_intern *other) {
-  while (intern && intern != other) intern = intern->base;
-  return intern != NULL;
-}
-
 /* ---- the table ---- */
 
 /* The slot of equal bytes, or the empty one where they belong. There is a free slot. */

@@ -23,7 +23,10 @@ ts_status ts_intern_create(ts_intern *base, ts_intern **out);
 void ts_intern_release(ts_intern *intern); /* NULL is fine */
 
 /* True when what `other` keeps lives as long as `intern` does. */
-bool ts_intern_holds(const ts_intern *intern, const ts_intern *other);
+static inline bool ts_intern_holds(const ts_intern *intern, const ts_intern *other) {
+  while (intern && intern != other) intern = intern->base;
+  return intern != NULL;
+}
 
 /* The one of equal shapes, and of equal bytes. They live as long as `intern` does. */
 ts_status ts_intern_shape(ts_intern *intern, const ts_shape *shape, const ts_shape **out);

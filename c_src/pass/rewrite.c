@@ -2,15 +2,6 @@
 
 #include "base/cancel.h"
 
-static ts_status copy_params(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
-  const ts_region *region = ts_graph_region(rw->from, source);
-  for (size_t i = 0; i < region->params.count; i++) {
-    ts_value_id param = region->params.data[i];
-    TS_TRY(ts_graph_add_param_like(rw->to, target, rw->from, param, &rw->map[param]));
-  }
-  return TS_SUCCESS;
-}
-
 static ts_status set_results(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   const ts_region *region = ts_graph_region(rw->from, source);
   ts_value_id *results;
@@ -41,7 +32,7 @@ static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id tar
 static ts_status fill_region(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   const ts_region *region = ts_graph_region(rw->from, source);
   TS_TRY(ts_graph_reserve_region(rw->to, target, region->params.count, region->ops.count));
-  TS_TRY(copy_params(rw, source, target));
+  TS_TRY(ts_graph_add_params_like(rw->to, target, rw->from, source, rw->map));
   if (rw->enter) TS_TRY(rw->enter(rw, source, target));
   TS_TRY(visit_ops(rw, source, target));
   return set_results(rw, source, target);
