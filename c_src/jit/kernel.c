@@ -209,48 +209,78 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
 
 /* ---- print ---- */
 
-static void print_operand(const ts_kernel_desc *d, const ts_kernel_operand *o, ts_text *out) {
-  char classes[TS_KERNEL_MAX_RANK + 1] = {0};
+/* Without formats, which take several times as long. */
+static void print_name(ts_text *out, const char *before, const char *name) {
+  ts_text_append(out, before);
+  ts_text_append(out, name);
+}
+
+static void print_operand(const ts_kernel_desc *d, const char *before, const ts_kernel_operand *o, ts_text *out) {
+  char classes[TS_KERNEL_MAX_RANK];
   for (int32_t i = 0; i < d->rank; i++) classes[i] = "01s"[o->stride[i]];
-  ts_text_append(out, classes);
+  ts_text_append(out, before);
+  ts_text_append_n(out, classes, (size_t)d->rank);
+}
+
+static void print_number(ts_text *out, const char *before, int32_t number) {
+  ts_text_append(out, before);
+  ts_text_int(out, number);
 }
 
 static void print_node(const ts_kernel_desc *d, int32_t id, ts_text *out) {
   const ts_kernel_node *n = &d->nodes[id];
-  ts_text_format(out, "%d %s ", id, ts_dtype_name(n->dtype));
+  print_number(out, "", id);
+  print_name(out, " ", ts_dtype_name(n->dtype));
   switch (n->kind) {
-  case TS_NODE_LOAD: ts_text_format(out, "load %d", n->slot); break;
-  case TS_NODE_SCALAR: ts_text_format(out, "scalar %d", n->slot); break;
-  case TS_NODE_INDEX: ts_text_format(out, "index %d", n->slot); break;
-  case TS_NODE_GATHER: ts_text_format(out, "gather %d at %d limit %d step %d", n->slot, n->a, n->b, n->c); break;
-  case TS_NODE_REDUCE: ts_text_format(out, "%s %d", ts_op_name(n->op), n->a); break;
-  case TS_NODE_ARG: ts_text_format(out, "%s_%s %d", ts_op_name(n->op), n->b ? "high" : "low", n->a); break;
+  case TS_NODE_LOAD: print_number(out, " load ", n->slot); break;
+  case TS_NODE_SCALAR: print_number(out, " scalar ", n->slot); break;
+  case TS_NODE_INDEX: print_number(out, " index ", n->slot); break;
+  case TS_NODE_GATHER:
+    print_number(out, " gather ", n->slot);
+    print_number(out, " at ", n->a);
+    print_number(out, " limit ", n->b);
+    print_number(out, " step ", n->c);
+    break;
+  case TS_NODE_ARG:
+    print_name(out, " ", ts_op_name(n->op));
+    print_number(out, n->b ? "_high " : "_low ", n->a);
+    break;
+  case TS_NODE_REDUCE:
   case TS_NODE_OP:
-    ts_text_format(out, "%s %d", ts_op_name(n->op), n->a);
-    if (n->b >= 0) ts_text_format(out, " %d", n->b);
-    if (n->c >= 0) ts_text_format(out, " %d", n->c);
+    print_name(out, " ", ts_op_name(n->op));
+    print_number(out, " ", n->a);
+    if (n->kind == TS_NODE_OP && n->b >= 0) print_number(out, " ", n->b);
+    if (n->kind == TS_NODE_OP && n->c >= 0) print_number(out, " ", n->c);
   }
   ts_text_append(out, "\n");
 }
 
+static void print_typed(ts_text *out, const char *what, ts_dtype dtype) {
+  print_name(out, what, ts_dtype_name(dtype));
+  ts_text_append(out, "\n");
+}
+
 ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
-  ts_text_format(out, "%s %d\n", kind_names[desc->kind], desc->rank);
+  ts_text_reserve(out, 32 * (size_t)(desc->input_count + desc->output_count + desc->node_count + 1));
+  print_name(out, "", kind_names[desc->kind]);
+  print_number(out, " ", desc->rank);
+  ts_text_append(out, "\n");
   for (int32_t i = 0; i < desc->input_count; i++) {
-    ts_text_format(out, "in %s ", ts_dtype_name(desc->inputs[i].dtype));
-    print_operand(desc, &desc->inputs[i], out);
+    print_name(out, "in ", ts_dtype_name(desc->inputs[i].dtype));
+    print_operand(desc, " ", &desc->inputs[i], out);
     ts_text_append(out, "\n");
   }
   for (int32_t i = 0; i < desc->output_count; i++) {
-    ts_text_format(out, "out %s ", ts_dtype_name(desc->outputs[i].operand.dtype));
-    print_operand(desc, &desc->outputs[i].operand, out);
-    ts_text_format(out, desc->outputs[i].stream ? " %d stream\n" : " %d\n", desc->outputs[i].node);
+    print_name(out, "out ", ts_dtype_name(desc->outputs[i].operand.dtype));
+    print_operand(desc, " ", &desc->outputs[i].operand, out);
+    print_number(out, " ", desc->outputs[i].node);
+    ts_text_append(out, desc->outputs[i].stream ? " stream\n" : "\n");
   }
   for (int32_t i = 0; i < desc->index_count; i++) {
-    ts_text_append(out, "index ");
-    print_operand(desc, &desc->indices[i], out);
+    print_operand(desc, "index ", &desc->indices[i], out);
     ts_text_append(out, "\n");
   }
-  for (int32_t i = 0; i < desc->scalar_count; i++) ts_text_format(out, "scalar %s\n", ts_dtype_name(desc->scalars[i]));
+  for (int32_t i = 0; i < desc->scalar_count; i++) print_typed(out, "scalar ", desc->scalars[i]);
   for (int32_t i = 0; i < desc->node_count; i++) print_node(desc, i, out);
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
@@ -261,9 +291,13 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
 static ts_status family_of(const void *description, ts_hash128 *out) {
   const ts_kernel_desc *d = description;
   ts_text text = {0};
-  for (int32_t i = 0; i < d->input_count; i++) ts_text_format(&text, "in %s\n", ts_dtype_name(d->inputs[i].dtype));
-  for (int32_t i = 0; i < d->output_count; i++) ts_text_format(&text, "out %d\n", d->outputs[i].node);
-  for (int32_t i = 0; i < d->scalar_count; i++) ts_text_format(&text, "scalar %s\n", ts_dtype_name(d->scalars[i]));
+  ts_text_reserve(&text, 16 * (size_t)(d->input_count + d->output_count + 2 * d->node_count + 1));
+  for (int32_t i = 0; i < d->input_count; i++) print_typed(&text, "in ", d->inputs[i].dtype);
+  for (int32_t i = 0; i < d->output_count; i++) {
+    print_number(&text, "out ", d->outputs[i].node);
+    ts_text_append(&text, "\n");
+  }
+  for (int32_t i = 0; i < d->scalar_count; i++) print_typed(&text, "scalar ", d->scalars[i]);
   for (int32_t i = 0; i < d->node_count; i++) print_node(d, i, &text);
   ts_status status = text.failed ? ts_error_no_memory() : TS_SUCCESS;
   if (!status) *out = ts_hash(text.data, text.length);

@@ -78,7 +78,7 @@ static size_t find(const ts_rules *r, uint32_t hash, ts_region_id region, const 
 static ts_status grow(ts_rules *r) {
   ts_known_op *known;
   size_t capacity = r->known ? 2 * r->known_capacity : FIRST_CAPACITY;
-  while (!r->known && capacity < r->expected) capacity *= 2;
+  while (!r->known && 3 * capacity < 4 * r->expected) capacity *= 2;
   TS_TRY(TS_NEW_ARRAY(capacity, &known));
   for (size_t i = 0; r->known && i < r->known_capacity; i++) {
     size_t slot = r->known[i].hash & (capacity - 1);

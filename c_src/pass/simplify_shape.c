@@ -78,16 +78,17 @@ static bool inserts_ones(const ts_shape *from, const ts_shape *to, ts_dims *out)
 static ts_status simplify_broadcast(const ts_rule_call *s, ts_value_id *out) {
   const ts_op *reshape = ts_simplify_maker(s, s->op->operands[0], TS_OP_RESHAPE);
   const ts_op *inner = ts_simplify_maker(s, s->op->operands[0], TS_OP_BROADCAST);
-  ts_attrs attrs = {.broadcast = s->op->attrs->broadcast};
   ts_dims first;
-  if (ts_shape_equal(shape_of(s, s->op->operands[0]), s->shape) && is_identity(&attrs.broadcast.axes)) {
+  if (ts_shape_equal(shape_of(s, s->op->operands[0]), s->shape) && is_identity(&s->op->attrs->broadcast.axes)) {
     *out = s->op->operands[0];
     return TS_SUCCESS;
   }
+  if (!inner && !reshape) return TS_SUCCESS;
   if (inner)
     first = inner->attrs->broadcast.axes;
-  else if (!reshape || !inserts_ones(shape_of(s, reshape->operands[0]), shape_of(s, s->op->operands[0]), &first))
+  else if (!inserts_ones(shape_of(s, reshape->operands[0]), shape_of(s, s->op->operands[0]), &first))
     return TS_SUCCESS;
+  ts_attrs attrs = {.broadcast = s->op->attrs->broadcast};
   attrs.broadcast.axes.rank = first.rank;
   for (int32_t d = 0; d < first.rank; d++)
     attrs.broadcast.axes.dims[d] = s->op->attrs->broadcast.axes.dims[first.dims[d]];
