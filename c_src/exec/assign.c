@@ -4,6 +4,8 @@
 #include "exec/plan.h"
 #include "exec/steps.h"
 
+#include <pthread.h>
+
 /* What the step's launch says of its operands; NULL when it has none, or several. */
 static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_operand) {
   *out_first_operand = step->kind == TS_STEP_GEMM ? TS_PRODUCT_OPERANDS : 0;
@@ -87,11 +89,15 @@ static bool holds_product(ts_executable *exe, const ts_step *step, uint32_t r) {
 }
 
 static void merge_launch(ts_executable *exe, const ts_step *step) {
+  uint32_t first;
+  const ts_lowered *lowered = lowered_of(step, &first);
+  uint32_t count = step->operand_count - first;
   for (int wanted = 0; wanted < 3; wanted++)
     for (uint32_t r = 0; r < step->result_count; r++)
-      for (uint32_t o = 0; o < step->operand_count; o++)
-        if (is_inplace(step, r, o) && preference(exe, step, o) == wanted && !holds_product(exe, step, r))
-          try_merge(exe, step, r, o);
+      for (uint32_t o = 0; o < count; o++)
+        if (lowered->inplace[r * count + o] && preference(exe, step, first + o) == wanted &&
+            !holds_product(exe, step, r))
+          try_merge(exe, step, r, first + o);
 }
 
 static ts_status merge_step(void *context, ts_step *step) {
@@ -115,6 +121,7 @@ static void find_donors(ts_executable *exe) {
       ts_storage *a = &exe->storages.data[exe->param_storages[p]];
       if (a->bytes == r->bytes && a->last < r->first) give(a, r);
     }
+    exe->has_donors = exe->has_donors || r->donor >= 0;
   }
 }
 
@@ -167,8 +174,6 @@ static int32_t collect_rooms(const ts_executable *exe, ts_room *rooms, ts_storag
 
 static ts_status place_temps(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
   int32_t n = collect(exe, false, usages, ids);
-  TS_TRY(ts_plan_offsets(usages, n, &exe->block_bytes[TS_LAYOUT_BLOCK]));
-  for (int32_t i = 0; i < n; i++) exe->storages.data[ids[i]].offset[TS_LAYOUT_BLOCK] = usages[i].offset;
   ts_room *rooms = NULL;
   ts_storage_id *hosts = NULL;
   ts_status status = TS_NEW_ARRAY((size_t)exe->result_buffers + 1, &rooms);
@@ -186,6 +191,43 @@ static ts_status place_temps(ts_executable *exe, ts_usage *usages, ts_storage_id
   ts_free(hosts);
   return status;
 }
+
+/* ---- without the results' memory ---- */
+
+static ts_status place_in_block(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
+  int32_t n = collect(exe, false, usages, ids);
+  TS_TRY(ts_plan_offsets(usages, n, &exe->block_bytes[TS_LAYOUT_BLOCK]));
+  for (int32_t i = 0; i < n; i++) exe->storages.data[ids[i]].offset[TS_LAYOUT_BLOCK] = usages[i].offset;
+  return TS_SUCCESS;
+}
+
+/* Calls `plan` with room for a usage of each storage. */
+static ts_status with_usages(ts_executable *exe,
+                             ts_status (*plan)(ts_executable *exe, ts_usage *usages, ts_storage_id *ids)) {
+  ts_usage *usages = NULL;
+  ts_storage_id *ids = NULL;
+  ts_status status = TS_NEW_ARRAY(exe->storages.count + 1, &usages);
+  if (!status) status = TS_NEW_ARRAY(exe->storages.count + 1, &ids);
+  if (!status) status = plan(exe, usages, ids);
+  ts_free(usages);
+  ts_free(ids);
+  return status;
+}
+
+ts_status ts_assign_block(ts_executable *exe) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  ts_status status = TS_SUCCESS;
+  if (atomic_load_explicit(&exe->has_block, memory_order_acquire)) return TS_SUCCESS;
+  pthread_mutex_lock(&lock);
+  if (!atomic_load_explicit(&exe->has_block, memory_order_relaxed)) {
+    status = with_usages(exe, place_in_block);
+    atomic_store_explicit(&exe->has_block, !status, memory_order_release);
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+/* ---- the whole ---- */
 
 static ts_status place(ts_executable *exe, ts_usage *usages, ts_storage_id *ids) {
   int32_t n = collect(exe, true, usages, ids);
@@ -207,12 +249,5 @@ ts_status ts_assign(ts_executable *exe) {
   find_donors(exe);
   TS_TRY(ts_block_walk(&exe->root, resolve_step, exe));
   resolve(exe, exe->result_storages, exe->result_count);
-  ts_usage *usages = NULL;
-  ts_storage_id *ids = NULL;
-  ts_status status = TS_NEW_ARRAY(exe->storages.count + 1, &usages);
-  if (!status) status = TS_NEW_ARRAY(exe->storages.count + 1, &ids);
-  if (!status) status = place(exe, usages, ids);
-  ts_free(usages);
-  ts_free(ids);
-  return status;
+  return with_usages(exe, place);
 }

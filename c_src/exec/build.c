@@ -27,7 +27,7 @@ typedef struct product_kind {
   const ts_attrs *attrs;
   const ts_shape *lhs, *rhs;
   ts_dtype dtype;
-  bool strided; /* else there is no more of it */
+  bool strided;         /* else there is no more of it */
   ts_gemm_shape *shape; /* the executable's */
   int64_t cost_ns;
   ts_gemm *gemm; /* the executable's */
@@ -66,11 +66,6 @@ static ts_status new_storage(builder *b, ts_storage_kind kind, uint32_t index, i
   s.merged = (ts_storage_id)b->exe->storages.count;
   *out = s.merged;
   return TS_VEC_PUSH(&b->exe->storages, s);
-}
-
-ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id) {
-  while (exe->storages.data[id].merged != id) id = exe->storages.data[id].merged;
-  return id;
 }
 
 static void use_at(builder *b, ts_storage_id id, int32_t position) {
@@ -184,8 +179,7 @@ static ts_status launch_step(builder *b, ts_block *block, ts_op_id id, const ts_
   TS_TRY(start_step(b, TS_STEP_LAUNCH, id, &step));
   step.launch.lowered = lowered;
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->launch_count, &step.launch.launches));
-  if (lowered->temp_count > 0)
-    TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->temp_count, &step.launch.temps));
+  if (lowered->temp_count > 0) TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)lowered->temp_count, &step.launch.temps));
   for (int32_t i = 0; i < lowered->temp_count; i++) {
     TS_TRY(new_storage(b, TS_STORAGE_TEMP, 0, lowered->temp_bytes[i], &step.launch.temps[i]));
     use_at(b, step.launch.temps[i], step.position);
@@ -315,9 +309,10 @@ static bool is_ready_at(const builder *b, const ts_op *op, const ts_step *step) 
   return true;
 }
 
-/* The block's step at a position; NULL when there is none. */
+/* The block's step at a position; NULL when there is none. It is mostly the last one. */
 static const ts_step *step_at(const ts_block *block, int32_t position) {
   size_t low = 0, high = block->steps.count;
+  if (high > 0 && block->steps.data[high - 1].position <= position) low = high - 1;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (block->steps.data[middle].position < position)
@@ -335,7 +330,8 @@ static ts_status find_product(builder *b, const ts_block *block, const ts_op *op
   *out = (product){0};
   for (uint32_t o = 0; o < op->operand_count && !b->options->no_fusion; o++) {
     ts_storage_id id = b->map[op->operands[o]];
-    const ts_step *step = step_at(block, b->exe->storages.data[id].first);
+    const ts_storage *s = &b->exe->storages.data[id];
+    const ts_step *step = s->kind == TS_STORAGE_TEMP ? step_at(block, s->first) : NULL;
     if (!step || step->kind != TS_STEP_GEMM || step->gemm.epilogue || step->results[0] != id) continue;
     if (!best || step->position > best->position) best = step;
   }

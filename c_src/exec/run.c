@@ -388,7 +388,8 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
   TS_TRY(make_results(run, args, options, made));
-  ts_layout layout = options->donated ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
+  ts_layout layout = options->donated && exe->has_donors ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
+  if (layout == TS_LAYOUT_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));
   run->block_bytes = exe->block_bytes[layout];
   void *block = NULL;
   if (run->block_bytes) TS_TRY(ts_pool_alloc(run->pool, run->block_bytes, &block));

@@ -39,7 +39,7 @@ typedef struct ts_storage {
 } ts_storage;
 
 /* Where temporaries lie. A result's memory is the run's to use until the result is written, but not
- * when it is a donated argument's. */
+ * when it is a donated argument's: few programs are run so, and the layout for that is made when one is. */
 typedef enum ts_layout { TS_LAYOUT_HOSTED, TS_LAYOUT_BLOCK } ts_layout;
 
 typedef enum ts_step_kind {
@@ -147,6 +147,8 @@ struct ts_executable {
   int32_t positions;
   int32_t result_buffers; /* how many RESULT storages there are */
   int64_t block_bytes[2]; /* by layout */
+  bool has_donors;        /* some result may take an argument's memory */
+  _Atomic bool has_block; /* TS_LAYOUT_BLOCK is there */
   bool is_short;
   bool is_single; /* see ts_run_is_single */
   ts_executable_stats stats;
@@ -169,7 +171,10 @@ ts_status ts_build(ts_executable *exe, const ts_compile_options *options);
 /* Calls `visit` for every step, an outer one before those of its blocks. */
 ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context);
 /* The storage that holds a storage's memory. */
-ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id);
+static inline ts_storage_id ts_storage_find(const ts_executable *exe, ts_storage_id id) {
+  while (exe->storages.data[id].merged != id) id = exe->storages.data[id].merged;
+  return id;
+}
 
 /* ---- epilogue.c ---- */
 /* True when the launch may become the epilogue of a product that is `count` operands of it, as it lies. */
@@ -197,6 +202,8 @@ int64_t ts_whole_cost_ns(const ts_graph *graph, const ts_op *op);
 /* ---- assign.c ---- */
 /* Merges storages where an op may work in place, then plans offsets and donors. */
 ts_status ts_assign(ts_executable *exe);
+/* Plans TS_LAYOUT_BLOCK, if nobody has. From any thread; the rest of the executable does not change. */
+ts_status ts_assign_block(ts_executable *exe);
 
 /* ---- run.c ---- */
 /* Whether there is nothing to a run but one launch, by one thread, from arguments to one result: most eager ops. */

@@ -235,8 +235,7 @@ static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *att
 /* Those of an op of another graph, which are canonical. */
 static ts_status keep_attrs(ts_graph *graph, const ts_op *op, const ts_attrs **out) {
   const void *kept = NULL;
-  if (op->attrs)
-    TS_TRY(ts_intern_bytes_of(graph->intern, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)), &kept));
+  if (op->attrs) TS_TRY(ts_intern_bytes_of(graph->intern, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)), &kept));
   *out = kept;
   return TS_SUCCESS;
 }

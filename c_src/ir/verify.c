@@ -7,8 +7,8 @@
 
 typedef struct verifier {
   const ts_graph *graph;
-  bool *defined; /* by value id: it was seen, so it may be used */
-  bool *op_seen; /* by op id: it is in a region already */
+  bool *defined;                   /* by value id: it was seen, so it may be used */
+  bool *op_seen;                   /* by op id: it is in a region already */
   bool *region_seen, *region_done; /* begun, and proved */
 } verifier;
 

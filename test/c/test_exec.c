@@ -419,6 +419,65 @@ START_TEST(many_threads_run_one_executable)
 }
 END_TEST
 
+/* The layout of a run whose arguments are donated is made by the first of them. */
+static const char *const donating =
+    "graph @main(%0: f32[16,16]) -> (f32[16,16]) {\n"
+    "%1 = dot_general %0, %0 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[16,16]\n"
+    "%2 = dot_general %1, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[16,16]\n"
+    "%3 = dot_general %2, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[16,16]\n"
+    "%4 = cumulative_sum %3 {axis = 0, reverse = false} : f32[16,16]\nreturn %4\n}\n";
+
+static ts_buffer *small_matrix(void) {
+  ts_shape shape = ts_shape_make(2, (int64_t[]){16, 16});
+  ts_buffer *b = NULL;
+  if (!ts_status_consume_ok(ts_buffer_create(ts_pool_default(), TS_F32, &shape, &b))) return NULL;
+  for (int i = 0; i < 256; i++) ((float *)b->data)[i] = (float)(i % 7) / 8 - 0.25f;
+  return b;
+}
+
+typedef struct donor {
+  ts_executable *exe;
+  const ts_buffer *expected;
+  int wrong;
+} donor;
+
+static void *donate_often(void *arg) {
+  donor *d = arg;
+  for (int i = 0; i < 20; i++) {
+    ts_buffer *x = small_matrix(), *out = NULL;
+    void *memory = x ? x->data : NULL;
+    if (!x || !ts_status_consume_ok(ts_executable_run(d->exe, &x, 1, &(ts_run_options){.donated = 1}, &out))) {
+      d->wrong++;
+      continue;
+    }
+    d->wrong += out->data != memory || memcmp(out->data, d->expected->data, (size_t)out->bytes) != 0;
+    ts_buffer_release(out);
+  }
+  return NULL;
+}
+
+START_TEST(many_threads_donate_at_once)
+{
+  ts_executable *first = test_compile(donating), *exe = test_compile(donating);
+  ts_buffer *x = small_matrix(), *expected;
+  ck_assert_ok(ts_executable_run(first, &x, 1, NULL, &expected));
+  donor donors[4];
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    donors[i] = (donor){exe, expected, 0};
+    pthread_create(&threads[i], NULL, donate_often, &donors[i]);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    ck_assert_int_eq(donors[i].wrong, 0);
+  }
+  ts_buffer_release(x);
+  ts_buffer_release(expected);
+  ts_executable_release(first);
+  ts_executable_release(exe);
+}
+END_TEST
+
 /* Programs that one kernel serves, though they have more launches than one or a constant beside it. */
 static const program single_kernels[] = {
     {"both steps of a sum", "graph @main(%0: f64[2000003]) -> (f64[]) {\n  %1 = reduce_sum %0 {axes = [0]} : f64[]\n"
@@ -639,6 +698,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
   tcase_add_test(t, counted_loops_have_a_cost);
   tcase_add_test(t, many_threads_run_one_executable);
+  tcase_add_test(t, many_threads_donate_at_once);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
   tcase_add_loop_test(t, one_kernel_is_enough, 0, sizeof single_kernels / sizeof *single_kernels);
   tcase_add_test(t, a_constant_result_is_fresh);

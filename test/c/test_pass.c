@@ -168,6 +168,48 @@ START_TEST(dense_layer)
 }
 END_TEST
 
+static char *print(const ts_graph *graph) {
+  ts_text text = {0};
+  char *printed;
+  ck_assert_ok(ts_graph_print(graph, &text));
+  ck_assert_ok(ts_text_finish(&text, &printed));
+  return printed;
+}
+
+/* tanh(x * w + b) three times, the last with subtract: two layers are alike, and so are two sums beside them that read
+ * one value twice and two values. */
+START_TEST(fusions_that_do_the_same_share_a_region)
+{
+  ts_graph *graph = parse(
+      "graph @main(%0: f32[8], %1: f32[8], %2: f32[8]) -> (f32[8], f32[], f32[]) {\n"
+      "%3 = add %0, %1 : f32[8]\n%4 = tanh %3 : f32[8]\n%5 = cumulative_sum %4 {axis = 0, reverse = false} : f32[8]\n"
+      "%6 = add %5, %2 : f32[8]\n%7 = tanh %6 : f32[8]\n%8 = cumulative_sum %7 {axis = 0, reverse = false} : f32[8]\n"
+      "%9 = subtract %8, %2 : f32[8]\n%10 = tanh %9 : f32[8]\n"
+      "%11 = cumulative_sum %10 {axis = 0, reverse = false} : f32[8]\n"
+      "%12 = multiply %5, %8 : f32[8]\n%13 = reduce_sum %12 {axes = [0]} : f32[]\n"
+      "%14 = multiply %11, %11 : f32[8]\n%15 = reduce_sum %14 {axes = [0]} : f32[]\n"
+      "return %11, %13, %15\n}\n");
+  ts_pass_options options = {.verify = true};
+  ts_graph *fused;
+  ck_assert_ok(ts_pipeline_run(graph, &options, &fused));
+  ck_assert_uint_eq(fused->regions.count, 5);
+  size_t fusions = 0;
+  for (size_t i = 0; i < fused->ops.count; i++) fusions += fused->ops.data[i].code == TS_OP_FUSION;
+  ck_assert_uint_eq(fusions, 5);
+  compare_graphs(graph, fused, 1, "shared");
+  char *text = print(fused);
+  ts_graph *again = parse(text); /* where each has its own */
+  char *same = print(again);
+  ck_assert_str_eq(text, same);
+  ck_assert_uint_eq(again->regions.count, 6);
+  ts_free(text);
+  ts_free(same);
+  ts_graph_destroy(again);
+  ts_graph_destroy(fused);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 static void fuse_all(const ts_graph *graph) {
   ts_pass_options options = {0};
   ts_graph *after = NULL;
@@ -194,6 +236,7 @@ static Suite *suite(void) {
   tcase_add_test(t, layer_norm_is_one_kernel);
   tcase_add_test(t, adam_is_one_kernel);
   tcase_add_test(t, dense_layer);
+  tcase_add_test(t, fusions_that_do_the_same_share_a_region);
   tcase_add_test(t, failing_allocations);
   tcase_add_loop_test(t, random_graphs, 0, 100);
   suite_add_tcase(s, t);
