@@ -146,9 +146,13 @@ NIF_SRC := \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
   c_src/nif/nif_expr_form.c \
+  c_src/nif/nif_expr_kept.c \
   c_src/nif/nif_expr_make.c \
   c_src/nif/nif_expr_pack.c \
   c_src/nif/nif_expr_read.c \
+  c_src/nif/nif_expr_reader.c \
+  c_src/nif/nif_expr_rule.c \
+  c_src/nif/nif_expr_source.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_list.c \
   c_src/nif/nif_main.c \

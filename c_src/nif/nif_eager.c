@@ -1,5 +1,6 @@
 #include "nif/nif_eager.h"
 
+#include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_programs.h"
 
@@ -9,6 +10,7 @@ ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   /* eager_clear() -> ok */
   (void)env, (void)argc, (void)argv;
   ts_nif_programs_clear();
+  ts_nif_expr_forget();
   return ts_atom.ok_;
 }
 

@@ -1,6 +1,6 @@
 #include "nif/nif_expr_internal.h"
 
-#include "nif/nif_graph.h"
+#include "nif/nif_expr_kept.h"
 
 #include <string.h>
 
@@ -46,16 +46,24 @@ static ERL_NIF_TERM read_term(ErlNifEnv *env, ts_expr *e, const ts_expr_terms *t
   return enif_make_tuple3(env, enif_make_resource(env, e), sources, rules);
 }
 
-static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
-                                 ERL_NIF_TERM *out) {
-  ts_expr_terms terms = {0};
+static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF_TERM argv[], size_t limit,
+                           ts_expr_outcome *outcome, ERL_NIF_TERM *out) {
+  const ts_expr_terms *terms;
   ts_expr *e = enif_alloc_resource(expression_type, sizeof *e);
   if (!e) return ts_error_no_memory();
   memset(e, 0, sizeof *e);
-  ts_status status = ts_expr_read(env, argv[0], argv[1], limit, e, &terms, outcome);
-  if (!status && *outcome == TS_EXPR_READ) *out = read_term(env, e, &terms);
-  ts_expr_terms_deinit(&terms);
+  ts_status status = ts_expr_read(reader, argv[0], argv[1], limit, e, &terms, outcome);
+  if (!status && *outcome == TS_EXPR_READ) *out = read_term(env, e, terms);
   enif_release_resource(e);
+  return status;
+}
+
+static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
+                                 ERL_NIF_TERM *out) {
+  ts_expr_reader *reader;
+  TS_TRY(ts_expr_reader_take(env, &reader));
+  ts_status status = read_with(env, reader, argv, limit, outcome, out);
+  ts_expr_reader_give(reader);
   return status;
 }
 
@@ -69,8 +77,9 @@ static ERL_NIF_TERM read_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* expression_read([Node], Scoped :: [atom()]) -> {Expression, [Position | Tensor], [{Node, [{Type, Shape}]}]} |
-   * undefined What the nodes need from outside, and one node for each rule with the forms of what it reads. Undefined,
-   * when there is an op of Scoped or anything else that is more than a step. Long ones go to a dirty scheduler. */
+   * undefined What the nodes need from outside, and one node for each rule that is not kept, with the forms of what it
+   * reads. Undefined, when there is an op of Scoped or anything else that is more than a step. Long ones go to a dirty
+   * scheduler. */
   ERL_NIF_TERM term;
   ts_expr_outcome outcome;
   TS_NIF_TRY(env, read_expression(env, argv, SHORT, &outcome, &term));
@@ -79,19 +88,36 @@ ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
 }
 
+void ts_nif_expr_forget(void) {
+  ts_expr_reader_forget();
+  ts_expr_kept_clear();
+}
+
 /* ---- programs ---- */
 
-static ts_status get_regions(ErlNifEnv *env, const ts_expr *e, const ts_graph *graph, ERL_NIF_TERM list,
-                             ts_expr_rule *rules) {
+/* Of the rules that are not known. */
+static ts_status get_region(ErlNifEnv *env, const ts_graph *graph, ERL_NIF_TERM *list, ts_expr_rule *out) {
   ERL_NIF_TERM head;
   unsigned region;
-  uint32_t count = 0;
-  for (; count < e->rule_count && enif_get_list_cell(env, list, &head, &list); count++) {
-    if (!enif_get_uint(env, head, &region) || region == TS_ROOT || region >= graph->regions.count)
-      return ts_nif_expected(env, "a region of the rules", head);
-    rules[count] = (ts_expr_rule){graph, region};
+  if (!enif_get_list_cell(env, *list, &head, list)) return ts_nif_expected(env, "a region for each rule", *list);
+  if (!graph || !enif_get_uint(env, head, &region) || region == TS_ROOT || region >= graph->regions.count)
+    return ts_nif_expected(env, "a region of the rules", head);
+  *out = (ts_expr_rule){graph, region};
+  return TS_SUCCESS;
+}
+
+static ts_status get_rules(ErlNifEnv *env, const ts_expr *e, const ts_graph *graph, ERL_NIF_TERM list,
+                           ts_expr_rule *out) {
+  for (uint32_t i = 0; i < e->rule_count; i++) {
+    const ts_expr_origin *origin = &e->origins.data[i];
+    if (origin->kept)
+      out[i] = origin->kept->rule;
+    else if (origin->constant)
+      out[i] = (ts_expr_rule){e->constants, origin->constant};
+    else
+      TS_TRY(get_region(env, graph, &list, &out[i]));
   }
-  return count == e->rule_count ? TS_SUCCESS : ts_nif_expected(env, "a region for each rule", list);
+  return TS_SUCCESS;
 }
 
 static ts_status check_result(const ts_expr *e, const ts_expr_rule *rule, uint32_t result, uint32_t form_number) {
@@ -139,20 +165,30 @@ static ts_status check_rules(const ts_expr *e, const ts_expr_rule *rules) {
   return TS_SUCCESS;
 }
 
-/* The expression, and its rules from the program and the regions that Erlang gives; the caller frees them. */
-static ts_status get_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_expr **out_e,
-                                ts_expr_rule **out_rules) {
+/* An expression with its rules. */
+typedef struct ruled {
+  const ts_expr *e;
+  ts_nif_builder *program; /* of the rules that are not known; NULL when all are */
+  ts_expr_rule *rules;     /* to be freed */
+} ruled;
+
+static ts_status get_program(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out, const ts_graph **out_graph) {
+  if (enif_is_identical(term, ts_atom.undefined_)) return TS_SUCCESS;
+  if (!ts_nif_builder_get(env, term, out)) return ts_nif_expected(env, "a program of rules", term);
+  return ts_nif_builder_graph(*out, out_graph);
+}
+
+static ts_status get_ruled(ErlNifEnv *env, const ERL_NIF_TERM argv[], ruled *out) {
   void *object;
-  ts_nif_builder *builder;
-  const ts_graph *graph;
+  const ts_graph *graph = NULL;
+  *out = (ruled){0};
   if (!enif_get_resource(env, argv[0], expression_type, &object)) return ts_nif_expected(env, "an expression", argv[0]);
-  *out_e = object;
-  if (!ts_nif_builder_get(env, argv[1], &builder)) return ts_nif_expected(env, "a program of rules", argv[1]);
-  TS_TRY(ts_nif_builder_graph(builder, &graph));
-  TS_TRY(TS_NEW_ARRAY((*out_e)->rule_count, out_rules));
-  ts_status status = get_regions(env, *out_e, graph, argv[2], *out_rules);
-  if (!status) status = check_rules(*out_e, *out_rules);
-  if (status) ts_free(*out_rules);
+  out->e = object;
+  TS_TRY(get_program(env, argv[1], &out->program, &graph));
+  TS_TRY(TS_NEW_ARRAY(out->e->rule_count, &out->rules));
+  ts_status status = get_rules(env, out->e, graph, argv[2], out->rules);
+  if (!status) status = check_rules(out->e, out->rules);
+  if (status) ts_free(out->rules);
   return status;
 }
 
@@ -162,42 +198,40 @@ static bool is_short(ErlNifEnv *env, ERL_NIF_TERM expression, size_t limit) {
 }
 
 static ERL_NIF_TERM program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  const ts_expr *e;
-  ts_expr_rule *rules;
+  ruled x;
   ts_graph *graph;
   ERL_NIF_TERM term;
   (void)argc;
-  TS_NIF_TRY(env, get_expression(env, argv, &e, &rules));
-  ts_status status = ts_expr_make(e, rules, &graph);
-  ts_free(rules);
+  TS_NIF_TRY(env, get_ruled(env, argv, &x));
+  ts_status status = ts_expr_make(x.e, x.rules, &graph);
+  ts_free(x.rules);
   if (!status) status = ts_nif_builder_of(env, graph, &term);
   return status ? ts_nif_error(env, status) : term;
 }
 
 ERL_NIF_TERM ts_nif_expression_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_program(Expression, Rules :: Builder, [Region]) -> Builder: a finished program, in which each node is a
-   * copy of what a region of Rules makes. Long ones go to a dirty scheduler. */
+  /* expression_program(Expression, Rules :: Builder | undefined, [Region]) -> Builder: a finished program, in which
+   * each node is a copy of what a region of Rules makes, or a rule that is kept. Long ones go to a dirty scheduler. */
   if (is_short(env, argv[0], SHORT)) return program(env, argc, argv);
   return enif_schedule_nif(env, "expression_program", ERL_NIF_DIRTY_JOB_CPU_BOUND, program, argc, argv);
 }
 
 static ERL_NIF_TERM pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  const ts_expr *e;
-  ts_expr_rule *rules;
+  ruled x;
   ts_text packed = {0};
   ERL_NIF_TERM term;
   (void)argc;
-  TS_NIF_TRY(env, get_expression(env, argv, &e, &rules));
-  ts_status status = ts_expr_pack(e, rules, &packed);
-  ts_free(rules);
+  TS_NIF_TRY(env, get_ruled(env, argv, &x));
+  ts_status status = ts_expr_pack(x.e, x.rules, x.program, &packed);
+  ts_free(x.rules);
   if (!status) term = ts_nif_described(env, &packed);
   ts_text_deinit(&packed);
   return status ? ts_nif_error(env, status) : term;
 }
 
 ERL_NIF_TERM ts_nif_expression_pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_pack(Expression, Rules :: Builder, [Region]) -> {Packed :: binary(), Hash :: <<_:128>>}: the program as
-   * bytes from which other nodes make it, and what tells it from others. */
+  /* expression_pack(Expression, Rules :: Builder | undefined, [Region]) -> {Packed :: binary(), Hash :: <<_:128>>}: the
+   * program as bytes from which other nodes make it, and what tells it from others. */
   if (is_short(env, argv[0], SHORT_PACK)) return pack(env, argc, argv);
   return enif_schedule_nif(env, "expression_pack", ERL_NIF_DIRTY_JOB_CPU_BOUND, pack, argc, argv);
 }

@@ -9,6 +9,8 @@
 #include "nif/nif_util.h"
 
 bool ts_nif_expr_init(ErlNifEnv *env, ErlNifResourceFlags flags);
+/* What is kept for the next ones goes. */
+void ts_nif_expr_forget(void);
 
 ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_expression_pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -21,6 +21,19 @@ void ts_expr_forms_deinit(ts_expr_forms *forms) {
   TS_VEC_FREE(&forms->terms);
 }
 
+void ts_expr_forms_reset(ts_expr_forms *forms, ErlNifEnv *env) {
+  forms->env = env;
+  memset(forms->recent, 0, sizeof forms->recent);
+  ts_expr_table_clear(&forms->by_terms);
+  ts_expr_table_clear(&forms->by_form);
+  forms->known.count = forms->terms.count = 0;
+}
+
+size_t ts_expr_forms_bytes(const ts_expr_forms *forms) {
+  return ts_expr_table_bytes(&forms->by_terms) + ts_expr_table_bytes(&forms->by_form) +
+         forms->known.capacity * sizeof *forms->known.data + forms->terms.capacity * sizeof *forms->terms.data;
+}
+
 /* The terms of a form: kind and bits of the type, and the dims, of which vectorized axes are the first. */
 enum { DIMS = 2 };
 
@@ -110,8 +123,8 @@ static ts_status add_key(ts_expr_forms *x, const form_key *key, uint32_t hash, u
   return ts_expr_table_add(&x->by_terms, hash, (uint32_t)x->known.count - 1);
 }
 
-ts_status ts_expr_form(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
-                       uint32_t *out) {
+static ts_status form_of(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
+                         uint32_t *out) {
   form_key key;
   uint32_t number;
   *out = TS_NO_ID;
@@ -123,4 +136,14 @@ ts_status ts_expr_form(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, E
   }
   TS_TRY(find_form(x, &key, e, out));
   return *out == TS_NO_ID ? TS_SUCCESS : add_key(x, &key, hash, *out);
+}
+
+ts_status ts_expr_form(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
+                       uint32_t *out) {
+  ts_expr_recent_form *recent = &x->recent[(ts_expr_mix(0, shape) ^ type >> 3) % TS_EXPR_RECENT_FORMS];
+  *out = recent->form;
+  if (recent->shape == shape && recent->type == type && recent->axes == axes) return TS_SUCCESS;
+  TS_TRY(form_of(x, type, axes, shape, e, out));
+  if (*out != TS_NO_ID) *recent = (ts_expr_recent_form){type, axes, shape, *out};
+  return TS_SUCCESS;
 }

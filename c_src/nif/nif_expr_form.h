@@ -12,8 +12,17 @@ typedef struct ts_expr_known_form {
   uint32_t form;
 } ts_expr_known_form;
 
+/* Terms do not move during a call: what was asked for lately is told by where it is. */
+enum { TS_EXPR_RECENT_FORMS = 64 };
+
+typedef struct ts_expr_recent_form {
+  ERL_NIF_TERM type, axes, shape;
+  uint32_t form;
+} ts_expr_recent_form;
+
 typedef struct ts_expr_forms {
   ErlNifEnv *env;
+  ts_expr_recent_form recent[TS_EXPR_RECENT_FORMS];
   ts_expr_table by_terms, by_form;
   TS_VEC(ts_expr_known_form) known;
   TS_VEC(ERL_NIF_TERM) terms;
@@ -21,6 +30,9 @@ typedef struct ts_expr_forms {
 
 void ts_expr_forms_init(ErlNifEnv *env); /* of all: the atoms */
 void ts_expr_forms_deinit(ts_expr_forms *forms);
+/* For another expression. */
+void ts_expr_forms_reset(ts_expr_forms *forms, ErlNifEnv *env);
+size_t ts_expr_forms_bytes(const ts_expr_forms *forms);
 
 /* Which of the expression's forms it is, perhaps a new one; TS_NO_ID when the terms are no form of the core's.
  * Vectorized axes are leading dimensions. */

@@ -78,8 +78,10 @@ static ts_status add_params(const ts_expr *e, ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-/* The rules of an expression are mostly regions of one program. */
+/* The rules of an expression are mostly regions of one program: of that which was made for the first of its kind. */
 static ts_status new_graph(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out) {
+  for (uint32_t i = 0; i < e->origins.count; i++)
+    if (e->origins.data[i].kept) return ts_graph_create_from(rules[i].graph, out);
   return e->rule_count ? ts_graph_create_from(rules[0].graph, out) : ts_graph_create(out);
 }
 

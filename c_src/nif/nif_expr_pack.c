@@ -1,8 +1,9 @@
 /* Expressions as bytes: a mark, how many rules, parameters, values and results;
- * as texts a program whose parameters have the forms, and each rule; then words:
+ * the forms; each rule as the text of a program; then words:
  * of each parameter its form, of each value its rule and what it uses, or its
  * parameter, and the results. The bytes may come from anywhere. */
-#include "nif/nif_expr_internal.h"
+#include "ir/infer.h"
+#include "nif/nif_expr_kept.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are written as they lie in memory");
 
 /* No text begins like this. */
-static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '2', '\n'};
+static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '3', '\n'};
 
 /* Ops and tuples' values that a packed program may come to: rules are written once, and used by as many values as there
  * are words. */
@@ -20,34 +21,48 @@ static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '2', '\n'};
 #define PARAM (UINT32_C(1) << 31)
 #define ELEM (UINT32_C(1) << 30)
 
+/* Room for a type's name. */
+enum { TYPE_BYTES = 8 };
+
 /* ---- writing ---- */
 
 static void put_word(ts_text *out, uint32_t word) { ts_text_append_n(out, (const char *)&word, sizeof word); }
 
 /* With its length before it. */
-static ts_status put_region(ts_text *out, const ts_graph *graph, ts_region_id region) {
+static ts_status put_region(ts_text *out, const ts_expr_rule *rule) {
   size_t at = out->length;
   put_word(out, 0);
-  TS_TRY(ts_graph_print_region(graph, region, out));
+  TS_TRY(ts_graph_print_region(rule->graph, rule->region, out));
+  if (out->failed) return ts_error_no_memory();
   uint32_t length = (uint32_t)(out->length - at - sizeof length);
   memcpy(out->data + at, &length, sizeof length);
   return TS_SUCCESS;
 }
 
-static ts_status add_forms(const ts_expr *e, ts_graph *graph) {
-  ts_value_id param;
-  for (size_t i = 0; i < e->forms.count; i++)
-    TS_TRY(ts_graph_add_param(graph, TS_ROOT, e->forms.data[i].dtype, &e->forms.data[i].shape, &param));
-  return ts_graph_set_results(graph, TS_ROOT, NULL, 0);
+static ts_status put_rule(ts_text *out, const ts_expr *e, uint32_t number, const ts_expr_rule *rule,
+                          ts_nif_builder *program) {
+  const ts_expr_origin *origin = &e->origins.data[number];
+  if (origin->kept) {
+    put_word(out, (uint32_t)origin->kept->length);
+    ts_text_append_n(out, origin->kept->text, origin->kept->length);
+    return TS_SUCCESS;
+  }
+  size_t at = out->length + sizeof(uint32_t);
+  TS_TRY(put_region(out, rule));
+  if (program && origin->key_words)
+    ts_expr_kept_add(e->keys.data + origin->key, origin->key_words * sizeof *e->keys.data, program, rule,
+                     out->data + at, out->length - at);
+  return TS_SUCCESS;
 }
 
-static ts_status put_forms(ts_text *out, const ts_expr *e) {
-  ts_graph *graph;
-  TS_TRY(ts_graph_create(&graph));
-  ts_status status = add_forms(e, graph);
-  if (!status) status = put_region(out, graph, TS_ROOT);
-  ts_graph_destroy(graph);
-  return status;
+/* The type by its name, which other versions have, too. */
+static void put_form(ts_text *out, const ts_type *form) {
+  char name[TYPE_BYTES] = {0};
+  const char *type = ts_dtype_name(form->dtype);
+  memcpy(name, type, strnlen(type, sizeof name));
+  ts_text_append_n(out, name, sizeof name);
+  put_word(out, (uint32_t)form->shape.rank);
+  ts_text_append_n(out, (const char *)form->shape.dims, (size_t)form->shape.rank * sizeof *form->shape.dims);
 }
 
 static void put_words(ts_text *out, const uint32_t *words, size_t count) {
@@ -68,7 +83,7 @@ static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
   if (v->count) put_words(out, e->uses.data + v->first, v->count);
 }
 
-ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out) {
+ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_nif_builder *program, ts_text *out) {
   ts_text_reserve(out, 4 * (e->values.count + e->uses.count + e->params.count + e->results.count) +
                            200 * (size_t)e->rule_count);
   ts_text_append_n(out, mark, sizeof mark);
@@ -76,8 +91,9 @@ ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, ts_text *out
   put_word(out, (uint32_t)e->params.count);
   put_word(out, (uint32_t)e->values.count);
   put_word(out, (uint32_t)e->results.count);
-  TS_TRY(put_forms(out, e));
-  for (uint32_t i = 0; i < e->rule_count; i++) TS_TRY(put_region(out, rules[i].graph, rules[i].region));
+  put_word(out, (uint32_t)e->forms.count);
+  for (size_t i = 0; i < e->forms.count; i++) put_form(out, &e->forms.data[i]);
+  for (uint32_t i = 0; i < e->rule_count; i++) TS_TRY(put_rule(out, e, i, &rules[i], program));
   put_words(out, e->params.data, e->params.count);
   for (size_t i = 0; i < e->values.count; i++) put_value(out, e, &e->values.data[i]);
   put_words(out, e->results.data, e->results.count);
@@ -134,19 +150,32 @@ static ts_status add_rule(unpacker *u, const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-static ts_status add_forms_of(unpacker *u, const ts_graph *graph) {
-  const ts_region *root = ts_graph_region(graph, TS_ROOT);
-  if (root->ops.count || root->results.count) return damaged();
-  for (size_t i = 0; i < root->params.count; i++) TS_TRY(add_form(u, graph, root->params.data[i]));
+static ts_status get_bytes(unpacker *u, void *out, size_t size) {
+  if ((size_t)(u->end - u->at) < size) return damaged();
+  memcpy(out, u->at, size);
+  u->at += size;
   return TS_SUCCESS;
 }
 
+static ts_status get_form(unpacker *u) {
+  char name[TYPE_BYTES];
+  uint32_t rank;
+  ts_type form = {.shape = {0}};
+  TS_TRY(get_bytes(u, name, sizeof name));
+  form.dtype = ts_dtype_from_name(name, strnlen(name, sizeof name));
+  TS_TRY(get_word(u, &rank));
+  if (rank > TS_MAX_RANK) return damaged();
+  form.shape.rank = (int32_t)rank;
+  TS_TRY(get_bytes(u, form.shape.dims, rank * sizeof *form.shape.dims));
+  ts_status status = ts_infer_check_type(form.dtype, &form.shape);
+  return status ? ts_error_context(status, "a packed program") : TS_VEC_PUSH(&u->e.forms, form);
+}
+
 static ts_status get_forms(unpacker *u) {
-  ts_graph *graph;
-  TS_TRY(get_graph(u, &graph));
-  ts_status status = add_forms_of(u, graph);
-  ts_graph_destroy(graph);
-  return status;
+  uint32_t count;
+  TS_TRY(get_count(u, &count));
+  for (uint32_t i = 0; i < count; i++) TS_TRY(get_form(u));
+  return TS_SUCCESS;
 }
 
 /* Of the forms that are there by now. */

@@ -22,9 +22,10 @@ static inline void ts_expr_table_insert(ts_expr_table *x, uint32_t hash, uint32_
 }
 
 static inline ts_status ts_expr_table_grow(ts_expr_table *x) {
-  ts_expr_table grown = {.capacity = x->capacity ? x->capacity * 4 : 64, .count = x->count};
-  TS_TRY(TS_NEW_ARRAY(grown.capacity, &grown.slots));
-  memset(grown.slots, 0xff, grown.capacity * sizeof *grown.slots);
+  size_t capacity = x->capacity ? x->capacity * 4 : 64;
+  ts_expr_table grown = {.capacity = capacity, .count = x->count};
+  TS_TRY(ts_realloc_array(capacity, sizeof *grown.slots, (void **)&grown.slots));
+  memset(grown.slots, 0xff, capacity * sizeof *grown.slots);
   for (size_t i = 0; i < x->capacity; i++)
     if (x->slots[i].number != TS_NO_ID) ts_expr_table_insert(&grown, x->slots[i].hash, x->slots[i].number);
   ts_free(x->slots);
@@ -50,6 +51,13 @@ static inline uint32_t ts_expr_table_next(const ts_expr_table *x, uint32_t hash,
     return x->slots[i].number;
   }
 }
+
+static inline void ts_expr_table_clear(ts_expr_table *x) {
+  if (x->count) memset(x->slots, 0xff, x->capacity * sizeof *x->slots);
+  x->count = 0;
+}
+
+static inline size_t ts_expr_table_bytes(const ts_expr_table *x) { return x->capacity * sizeof *x->slots; }
 
 static inline void ts_expr_table_deinit(ts_expr_table *x) { ts_free(x->slots); }
 

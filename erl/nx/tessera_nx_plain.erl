@@ -10,7 +10,7 @@
 
 %% What was read, and its rules: regions of a program.
 -record(expression, {read    :: reference(),
-                     rules   :: tessera_nif:builder(),
+                     rules   :: tessera_nif:builder() | undefined,      % of those that the core does not know
                      regions :: [non_neg_integer()]}).
 -opaque expression() :: #expression{}.
 
@@ -23,6 +23,7 @@
 read(Roots, Handled) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
         undefined -> undefined;
+        {Read, Sources, []} -> {#expression{read = Read, rules = undefined, regions = []}, Sources};
         {Read, Sources, Steps} ->
             Rules = check(tessera_nif:builder_new([])),
             case rules(Rules, Steps, Handled) of

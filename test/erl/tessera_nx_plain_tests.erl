@@ -61,6 +61,7 @@ layers_have_rules_once_test() ->
                     node(tanh, {4, 8}, [node(add, {4, 8}, [Dot, parameter(2 * I + 2, {8})])])
             end,
     Out = lists:foldl(Layer, X, lists:seq(0, 99)),
+    ok = tessera:clear_cache(),
     {_, Sources, Rules} = tessera_nif:expression_read([Out], tessera_nx_expr:scoped()),
     ?assertEqual(lists:seq(0, 200), Sources),
     ?assertEqual([dot, add, tanh], [Op || {#{data := #{op := Op}}, _} <- Rules]),
@@ -75,17 +76,58 @@ rules_differ_test() ->
     ?assertEqual(1, rules([Sum([1]), Sum([1])])),
     ?assertEqual(2, rules([Sum([1]), Sum([0])])),
     ?assertEqual(2, rules([Sum([1]), node(sum, {4, 1}, [X, [{axes, [1]}, {keep_axes, false}]])])),
-    ?assertEqual(1, rules([Constant(1.5), Constant(1.5)])),
-    ?assertEqual(2, rules([Constant(1.5), Constant(2.5)])),
-    ?assertEqual(2, rules([Constant(1), Constant(1.0)])),
-    ?assertEqual(2, rules([Constant(0.0), Constant(-0.0)])),
-    ?assertEqual(2, rules([Constant(1 bsl 80), Constant(1 bsl 81)])),
+    ?assertEqual(1, packed_rules([Constant(1.5), Constant(1.5)])),
+    ?assertEqual(2, packed_rules([Constant(1.5), Constant(2.5)])),
+    ?assertEqual(2, packed_rules([Constant(1), Constant(1.0)])),
+    ?assertEqual(2, packed_rules([Constant(0.0), Constant(-0.0)])),
+    ?assertEqual(2, packed_rules([Constant(1 bsl 80), Constant(1 bsl 81)])),
     %% [a, [b]] and [[a], b]
     ?assertEqual(2, rules([node(concatenate, {8, 8}, [X, [X]]), node(concatenate, {8, 8}, [[X], X])])).
 
+%% That Erlang is asked for, when nothing is known.
 rules(Roots) ->
+    ok = tessera:clear_cache(),
     {_, _, Rules} = tessera_nif:expression_read(Roots, []),
     length(Rules).
+
+packed_rules(Roots) ->
+    {Expression, _} = tessera_nx_plain:read(Roots, []),
+    {<<_:8/binary, Count:32/little, _/binary>>, _} = tessera_nx_plain:describe(Expression),
+    Count.
+
+%% A rule is kept for other expressions: by its arguments and forms, whatever numbers those have there.
+kept_test() ->
+    ok = tessera:clear_cache(),
+    Sum = fun(Shape, Axes) ->
+                  node(sum, {4}, [parameter(0, Shape), [{axes, Axes}, {keep_axes, false}]])
+          end,
+    Asked = fun(Roots) ->
+                    {_, _, Rules} = tessera_nif:expression_read(Roots, []),
+                    {Program, _} = program(Roots),
+                    {[Op || {#{data := #{op := Op}}, _} <- Rules], tessera_nif:graph_text(Program)}
+            end,
+    Negate = fun(Node) -> node(negate, {4}, [Node]) end,
+    {[sum, negate], Text} = Asked([Negate(Sum({4, 8}, [1]))]),
+    ?assertEqual({[], Text}, Asked([Negate(Sum({4, 8}, [1]))])),
+    ?assertMatch({[sum], _}, Asked([Negate(Sum({8, 4}, [0]))])),
+    ?assertMatch({[sum], _}, Asked([Negate(Sum({4, 9}, [1]))])),
+    {[], Other} = Asked([Negate(Sum({4, 9}, [1]))]),
+    ?assertNotEqual(Text, Other),
+    ok = tessera:clear_cache(),
+    ?assertEqual({[sum, negate], Text}, Asked([Negate(Sum({4, 8}, [1]))])).
+
+%% The core makes constants itself, but for what wraps or is complex: as Erlang does.
+constants_test() ->
+    Constant = fun(Type, Number) -> (node(constant, {}, [Number]))#{type := Type} end,
+    Numbers = [{{f, 32}, 0.1}, {{f, 32}, 3}, {{f, 32}, nan}, {{f, 32}, neg_infinity}, {{f, 64}, 0.1}, {{bf, 16}, 0.1},
+               {{s, 32}, -7}, {{u, 8}, 255}, {{u, 8}, 256}, {{u, 8}, -1}, {{s, 8}, 200}, {{s, 64}, -1 bsl 63},
+               {{u, 64}, 1 bsl 64 - 1}, {{s, 32}, 1 bsl 40}, {{f, 32}, 1 bsl 80}],
+    [begin
+         Roots = [Constant(Type, Number), node(constant, {2, 3}, [1.5])],
+         {Program, []} = program(Roots),
+         {Text, []} = tessera_nx_plan:text(Roots, [], []),
+         ?assertEqual({Number, Text}, {Number, tessera_nif:graph_text(Program)})
+     end || {Type, Number} <- Numbers].
 
 %% A node is read once, however many use it: without that, this takes forever.
 shared_test() ->
@@ -165,6 +207,7 @@ error_of(F) ->
 
 hostile_test() ->
     X = parameter(0, {2}),
+    ok = tessera:clear_cache(),
     {Expression, [0], [_]} = tessera_nif:expression_read([node(exp, {2}, [X])], []),
     Rules = tessera_nif:builder_new([]),
     {Region, [Param]} = tessera_nif:region_open(Rules, [{f32, {2}}], undefined),
@@ -183,7 +226,13 @@ hostile_test() ->
      || Make <- Both,
         {E, B, Regions} <- [{Rules, Rules, [Region]}, {Expression, Expression, [Region]}, {Expression, Rules, []},
                             {Expression, Rules, [Longer]}, {Expression, Rules, [Other]}, {Expression, Rules, [0]},
-                            {Expression, Rules, [99]}, {Expression, Rules, x}]].
+                            {Expression, Rules, [99]}, {Expression, Rules, x}, {Expression, undefined, [Region]},
+                            {Expression, undefined, []}]],
+    %% without an error it was kept, and no region is asked for
+    {Known, [0], []} = tessera_nif:expression_read([node(exp, {2}, [X])], []),
+    ?assert(is_reference(tessera_nif:expression_program(Known, undefined, []))),
+    ?assertMatch({error, #{code := _}}, tessera_nif:expression_program(Known, Known, [])),
+    ok = tessera:clear_cache().      % of a rule that is none
 
 %% One position with two forms.
 two_forms_test() ->
@@ -294,8 +343,8 @@ negations(Values, Ops) ->
     Line = fun(I) -> io_lib:format("  %~b = negate %~b : f32[2]~n", [I, I - 1]) end,
     Rule = [<<"graph @main(%0: f32[2]) -> (f32[2]) {\n">>, [Line(I) || I <- lists:seq(1, Ops)],
             io_lib:format("  return %~b~n}~n", [Ops])],
-    iolist_to_binary([<<0, "TSXPR2\n">>, words([1, 1, Values + 1, 1]),
-                      text(<<"graph @main(%0: f32[2]) -> () {\n  return\n}\n">>), text(Rule), words([0, 1 bsl 31]),
+    iolist_to_binary([<<0, "TSXPR3\n">>, words([1, 1, Values + 1, 1]),
+                      words([1]), <<"f32", 0:40>>, words([1, 2, 0]), text(Rule), words([0, 1 bsl 31]),
                       [words([0, Use]) || Use <- lists:seq(0, Values - 1)], words([Values])]).
 
 words(Numbers) -> << <<N:32/little>> || N <- Numbers >>.

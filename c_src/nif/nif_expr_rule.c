@@ -1,0 +1,201 @@
+/* What steps have in common: a rule is op, type, shape, arguments and what is read. */
+#include "nif/nif_expr_kept.h"
+#include "nif/nif_expr_reader.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+static struct { ERL_NIF_TERM constant_, data_, args_; } atom;
+
+void ts_expr_rules_init(ErlNifEnv *env) {
+  atom.constant_ = enif_make_atom(env, "constant");
+  atom.data_ = enif_make_atom(env, "data");
+  atom.args_ = enif_make_atom(env, "args");
+}
+
+/* ---- arguments ---- */
+
+/* The words of a rule: its op and form, then its arguments, then the forms of what it reads. An argument begins with
+ * its kind. Of an integer its bits follow in the same word, of atoms and floats in the next one; of others there is a
+ * hash, and the term is among the statics. */
+enum { WORD_ATOM, WORD_INTEGER, WORD_FLOAT, WORD_NODE, WORD_LIST, WORD_TUPLE, WORD_END, WORD_OTHER };
+
+enum { WORD_KIND_BITS = 3, HEAD_WORDS = 2 };
+
+static ts_status put_word(ts_expr_reader *r, uint64_t word) { return TS_VEC_PUSH(&r->words, word); }
+
+static ts_status put_other(ts_expr_reader *r, ERL_NIF_TERM term) {
+  TS_TRY(TS_VEC_PUSH(&r->statics, term));
+  return ts_expr_put_words(r, WORD_OTHER, enif_hash(ERL_NIF_INTERNAL_HASH, term, 0));
+}
+
+static ts_status put_integer(ts_expr_reader *r, ERL_NIF_TERM term) {
+  ErlNifSInt64 integer;
+  if (!enif_get_int64(r->env, term, &integer)) return put_other(r, term);
+  uint64_t word = (uint64_t)integer << WORD_KIND_BITS;
+  return (int64_t)word >> WORD_KIND_BITS == integer ? put_word(r, word | WORD_INTEGER) : put_other(r, term);
+}
+
+/* By its bits: 0.0 and -0.0 were equal once. */
+static ts_status put_float(ts_expr_reader *r, ERL_NIF_TERM term) {
+  double number;
+  uint64_t bits;
+  if (!enif_get_double(r->env, term, &number)) return ts_expr_stop(r, TS_EXPR_OTHER);
+  memcpy(&bits, &number, sizeof bits);
+  return ts_expr_put_words(r, WORD_FLOAT, bits);
+}
+
+/* Nodes are looked for in lists, but not in tuples, nor in maps. */
+ts_status ts_expr_put_argument(ts_expr_reader *r, ERL_NIF_TERM term, bool in_tuple, int depth) {
+  ERL_NIF_TERM head;
+  const ERL_NIF_TERM *f;
+  int count;
+  if (depth > TS_EXPR_DEEPEST) return ts_expr_stop(r, TS_EXPR_OTHER);
+  switch (enif_term_type(r->env, term)) {
+  case ERL_NIF_TERM_TYPE_ATOM: return ts_expr_put_words(r, WORD_ATOM, term);
+  case ERL_NIF_TERM_TYPE_INTEGER: return put_integer(r, term);
+  case ERL_NIF_TERM_TYPE_FLOAT: return put_float(r, term);
+  case ERL_NIF_TERM_TYPE_MAP: /* a node, or else whoever visits it finds out */
+    if (in_tuple) return ts_expr_stop(r, TS_EXPR_OTHER);
+    TS_TRY(ts_expr_put_operand(r, term));
+    return put_word(r, WORD_NODE);
+  case ERL_NIF_TERM_TYPE_LIST:
+    TS_TRY(put_word(r, WORD_LIST));
+    while (enif_get_list_cell(r->env, term, &head, &term)) TS_TRY(ts_expr_put_argument(r, head, in_tuple, depth + 1));
+    TS_TRY(ts_expr_end_list(r, term));
+    return put_word(r, WORD_END);
+  case ERL_NIF_TERM_TYPE_TUPLE:
+    if (!enif_get_tuple(r->env, term, &count, &f)) return ts_expr_stop(r, TS_EXPR_OTHER);
+    TS_TRY(put_word(r, WORD_TUPLE));
+    for (int i = 0; i < count; i++) TS_TRY(ts_expr_put_argument(r, f[i], true, depth + 1));
+    return put_word(r, WORD_END);
+  default: return put_other(r, term);
+  }
+}
+
+/* ---- rules ---- */
+
+static bool is_rule(const ts_expr_reader *r, const ts_expr_rule_words *known_rule, const ts_expr_frame *f) {
+  size_t words = r->words.count - f->words, statics = r->statics.count - f->statics;
+  if (known_rule->word_count != words || known_rule->static_count != statics ||
+      memcmp(r->rule_words.data + known_rule->words, r->words.data + f->words, words * sizeof *r->words.data) != 0)
+    return false;
+  for (size_t i = 0; i < statics; i++)
+    if (!enif_is_identical(r->rule_statics.data[known_rule->statics + i], r->statics.data[f->statics + i]))
+      return false;
+  return true;
+}
+
+static ts_status put_form(ts_expr_reader *r, uint32_t number) {
+  const ts_type *form = &r->e.forms.data[number];
+  size_t rank = (size_t)form->shape.rank;
+  TS_TRY(TS_VEC_RESERVE(&r->e.keys, r->e.keys.count + 1 + rank));
+  r->e.keys.data[r->e.keys.count++] = (uint64_t)form->dtype << 8 | rank;
+  for (size_t i = 0; i < rank; i++) r->e.keys.data[r->e.keys.count++] = (uint64_t)form->shape.dims[i];
+  return TS_SUCCESS;
+}
+
+/* The words of a rule that say the same in any expression: its op, how many words its arguments have, those, and the
+ * forms. */
+static ts_status put_key(ts_expr_reader *r, const ts_expr_frame *f) {
+  size_t count = r->words.count - f->words - HEAD_WORDS - f->operand_count;
+  const uint64_t *words = r->words.data + f->words;
+  TS_TRY(TS_VEC_RESERVE(&r->e.keys, r->e.keys.count + 2 + count));
+  r->e.keys.data[r->e.keys.count++] = words[0];
+  r->e.keys.data[r->e.keys.count++] = count;
+  for (size_t i = 0; i < count; i++) r->e.keys.data[r->e.keys.count++] = words[HEAD_WORDS + i];
+  TS_TRY(put_form(r, f->form));
+  for (uint32_t i = 0; i < f->operand_count; i++) TS_TRY(put_form(r, (uint32_t)words[HEAD_WORDS + count + i]));
+  return TS_SUCCESS;
+}
+
+/* Loops and blocks are not like others; what reads nothing is soon made. */
+static bool is_to_keep(const ts_expr_reader *r, const ts_expr_frame *f) {
+  return f->kind == TS_EXPR_FRAME_STEP && f->operand_count && r->statics.count == f->statics;
+}
+
+static ts_status find_kept(ts_expr_reader *r, const ts_expr_frame *f, ts_expr_origin *out) {
+  out->key = (uint32_t)r->e.keys.count;
+  TS_TRY(put_key(r, f));
+  out->key_words = (uint32_t)r->e.keys.count - out->key;
+  out->kept = ts_expr_kept_find(r->e.keys.data + out->key, out->key_words * sizeof *r->e.keys.data);
+  if (out->kept) r->e.keys.count = out->key;
+  return TS_SUCCESS;
+}
+
+/* A constant's number. */
+static bool get_number(const ts_expr_reader *r, const ts_expr_frame *f, ts_number *out) {
+  ERL_NIF_TERM data, args, number;
+  return f->kind == TS_EXPR_FRAME_STEP && r->words.data[f->words] == atom.constant_ &&
+         enif_get_map_value(r->env, f->node, atom.data_, &data) &&
+         enif_get_map_value(r->env, data, atom.args_, &args) && enif_get_list_cell(r->env, args, &number, &args) &&
+         enif_is_empty_list(r->env, args) && ts_nif_get_number(r->env, number, out);
+}
+
+static ts_status put_constant(ts_graph *graph, const ts_type *form, ts_scalar scalar, ts_region_id *out) {
+  ts_value_id value;
+  TS_TRY(ts_graph_add_region(graph, out));
+  TS_TRY(ts_graph_constant(graph, *out, form->dtype, &form->shape, scalar, &value));
+  return ts_graph_set_results(graph, *out, &value, 1);
+}
+
+/* A number is met once, in one constant after the other, and means the same everywhere: no need to ask what that is.
+ * Integers that do not fit are Erlang's. */
+static ts_status find_constant(ts_expr_reader *r, const ts_expr_frame *f, const ts_number *number,
+                               ts_expr_origin *out) {
+  const ts_type *form = &r->e.forms.data[f->form];
+  ts_scalar scalar;
+  if (!ts_status_consume_ok(ts_number_scalar(number, form->dtype, &scalar))) return TS_SUCCESS;
+  if (!r->e.constants) TS_TRY(ts_graph_create(&r->e.constants));
+  return put_constant(r->e.constants, form, scalar, &out->constant);
+}
+
+static ts_status find_origin(ts_expr_reader *r, const ts_expr_frame *f, ts_expr_origin *out) {
+  ts_number number;
+  *out = (ts_expr_origin){0};
+  if (is_to_keep(r, f)) return find_kept(r, f, out);
+  return get_number(r, f, &number) ? find_constant(r, f, &number, out) : TS_SUCCESS;
+}
+
+/* Erlang is told of a rule that is not known. */
+static ts_status add_origin(ts_expr_reader *r, const ts_expr_frame *f) {
+  ts_expr_origin origin;
+  TS_TRY(TS_VEC_RESERVE(&r->e.origins, r->e.origins.count + 1));
+  TS_TRY(find_origin(r, f, &origin));
+  r->e.origins.data[r->e.origins.count++] = origin;
+  if (ts_expr_is_known(&origin)) return TS_SUCCESS;
+  TS_TRY(TS_VEC_PUSH(&r->terms.nodes, f->node));
+  return TS_VEC_PUSH(&r->terms.examples, (uint32_t)r->e.values.count); /* which comes next */
+}
+
+static ts_status add_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t hash, uint32_t number) {
+  ts_expr_rule_words new = {(uint32_t)r->rule_words.count, (uint32_t)r->words.count - f->words,
+                            (uint32_t)r->rule_statics.count, (uint32_t)r->statics.count - f->statics};
+  TS_TRY(TS_VEC_RESERVE(&r->rule_words, r->rule_words.count + new.word_count));
+  TS_TRY(TS_VEC_RESERVE(&r->rule_statics, r->rule_statics.count + new.static_count));
+  memcpy(r->rule_words.data + new.words, r->words.data + f->words, new.word_count * sizeof *r->words.data);
+  if (new.static_count)
+    memcpy(r->rule_statics.data + new.statics, r->statics.data + f->statics,
+           new.static_count * sizeof *r->statics.data);
+  r->rule_words.count += new.word_count;
+  r->rule_statics.count += new.static_count;
+  TS_TRY(TS_VEC_PUSH(&r->rules, new));
+  TS_TRY(TS_VEC_PUSH(&r->e.arities, f->arity));
+  TS_TRY(add_origin(r, f));
+  return ts_expr_table_add(&r->by_rule, hash, number);
+}
+
+/* The rule of a node, with the forms of what it reads. */
+ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
+  for (uint32_t i = 0; i < f->operand_count; i++) {
+    uint32_t form = r->e.values.data[r->operands.data[f->operands + i].value].form;
+    if (form == TS_NO_ID) return ts_expr_stop(r, TS_EXPR_OTHER);
+    TS_TRY(put_word(r, form));
+  }
+  uint32_t hash = (uint32_t)ts_hash64(r->words.data + f->words, (r->words.count - f->words) * sizeof *r->words.data);
+  for (size_t at = hash; (*out = ts_expr_table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
+    if (is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
+  *out = (uint32_t)r->rules.count;
+  return add_rule(r, f, hash, *out);
+}
