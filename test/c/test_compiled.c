@@ -1,5 +1,6 @@
 /* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
- * interpreter but for the last digits of transcendental functions. Donated arguments change nothing either.
+ * interpreter but for the last digits of transcendental functions. Donated arguments change nothing either, nor does
+ * the same program on other arguments beside it.
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
 #include "exec/executable.h"
@@ -80,6 +81,76 @@ static void free_all(const program *p, ts_buffer **results) {
   for (size_t i = 0; i < p->results; i++) ts_buffer_release(results[i]);
 }
 
+/* ---- twice ---- */
+
+typedef struct doubling {
+  const ts_graph *from;
+  ts_graph *to;
+  ts_value_id *maps[2];
+} doubling;
+
+static ts_status copy_params(doubling *d) {
+  const ts_region *root = ts_graph_region(d->from, TS_ROOT);
+  for (int k = 0; k < 2; k++)
+    for (size_t i = 0; i < root->params.count; i++) {
+      ts_value_id param = root->params.data[i];
+      const ts_value *v = ts_graph_value(d->from, param);
+      TS_TRY(ts_graph_add_param(d->to, TS_ROOT, v->dtype, v->shape, &d->maps[k][param]));
+    }
+  return TS_SUCCESS;
+}
+
+/* One after the other, or op by op. */
+static ts_status copy_ops(doubling *d, bool interleaved) {
+  const ts_region *root = ts_graph_region(d->from, TS_ROOT);
+  size_t inner = interleaved ? 2 : 1;
+  for (size_t outer = 0; outer < 2 / inner; outer++)
+    for (size_t i = 0; i < root->ops.count; i++)
+      for (size_t k = 0; k < inner; k++)
+        TS_TRY(ts_graph_copy_op(d->from, root->ops.data[i], d->to, TS_ROOT, d->maps[outer + k]));
+  return TS_SUCCESS;
+}
+
+static ts_status set_results(doubling *d) {
+  const ts_region *root = ts_graph_region(d->from, TS_ROOT);
+  ts_value_id results[2 * MAX_RESULTS];
+  size_t count = root->results.count;
+  for (size_t i = 0; i < 2 * count; i++) results[i] = d->maps[i / count][root->results.data[i % count]];
+  return ts_graph_set_results(d->to, TS_ROOT, results, 2 * count);
+}
+
+static void make_twice(const ts_graph *from, bool interleaved, ts_graph **out) {
+  doubling d = {.from = from};
+  ck_assert_ok(ts_graph_create(&d.to));
+  for (int k = 0; k < 2; k++) ck_assert_ok(TS_NEW_ARRAY(from->values.count, &d.maps[k]));
+  ck_assert_ok(copy_params(&d));
+  ck_assert_ok(copy_ops(&d, interleaved));
+  ck_assert_ok(set_results(&d));
+  ts_free(d.maps[0]);
+  ts_free(d.maps[1]);
+  *out = d.to;
+}
+
+/* Parts that are alike share kernels, regions and more, but no values. `expected` is of the program's own arguments. */
+static void check_twice(const program *once, const ts_compile_options *plain, ts_buffer **expected) {
+  static const ts_compile_options full = {0};
+  ts_buffer *args[2 * 64], *got[2 * MAX_RESULTS];
+  program other = *once, twice = {.seed = once->seed, .args = args, .params = 2 * once->params};
+  ck_assert_ok(ts_random_args(once->seed + 1, once->graph, ts_pool_default(), &other.args));
+  for (size_t i = 0; i < once->params; i++) args[i] = once->args[i], args[once->params + i] = other.args[i];
+  make_twice(once->graph, once->seed / 3 % 2 == 0, &twice.graph);
+  compile_and_run(&twice, &full, 0, got);
+  check_equal(once, "first of two = unfused", got, expected, 0);
+  ts_buffer *expected_of_other[MAX_RESULTS];
+  compile_and_run(&other, plain, 0, expected_of_other);
+  check_equal(&other, "second of two = unfused", got + once->results, expected_of_other, 0);
+  free_all(once, got);
+  free_all(once, got + once->results);
+  free_all(once, expected_of_other);
+  ts_random_args_free(other.args, other.params);
+  ts_graph_destroy(twice.graph);
+}
+
 static void check_program(uint64_t seed) {
   static const ts_compile_options plain = {.no_fusion = true, .no_simplify = true}, fused = {.no_simplify = true},
                                   full = {0}, general = {.general_kernels = true};
@@ -108,6 +179,7 @@ static void check_program(uint64_t seed) {
     check_equal(&p, "donated = unfused", got, unfused, 0);
     free_all(&p, got);
   }
+  if (seed % 3 == 1) check_twice(&p, &plain, unfused);
   free_all(&p, unfused);
   free_all(&p, expected);
   ts_random_args_free(p.args, p.params);
