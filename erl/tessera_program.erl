@@ -24,7 +24,7 @@ new(Builder, Options, IsCached) ->
 %% The same of a program that is known before it is made: by its source and that one's hash.
 -spec new({binary(), <<_:128>>}, fun(() -> tessera_nif:builder()), [atom()], boolean()) -> code() | tessera_nif:error().
 new({Source, Hash}, Program, Options, IsCached) ->
-    Code = #code{fingerprint = erlang:md5(term_to_binary({Options, Hash})), source = Source, options = Options},
+    Code = #code{fingerprint = {Options, Hash}, source = Source, options = Options},
     Self = make_ref(),
     Make = fun() ->
                    Builder = Program(),

@@ -1,5 +1,5 @@
 /* Expressions as bytes: a mark, how many rules, parameters, values and results;
- * the forms; each rule as the text of a program; then words:
+ * the forms; each rule as the text of a program, or a constant; then words:
  * of each parameter its form, of each value its rule and what it uses, or its
  * parameter, and the results. The bytes may come from anywhere. */
 #include "ir/infer.h"
@@ -21,6 +21,10 @@ static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '3', '\n'};
 #define PARAM (UINT32_C(1) << 31)
 #define ELEM (UINT32_C(1) << 30)
 
+/* In the place of a rule's length: a constant of no text, of which form and bits follow. To print and parse a number is
+ * the longest part of a short program's name. */
+#define CONSTANT UINT32_MAX
+
 /* Room for a type's name. */
 enum { TYPE_BYTES = 8 };
 
@@ -39,22 +43,6 @@ static ts_status put_region(ts_text *out, const ts_expr_rule *rule) {
   return TS_SUCCESS;
 }
 
-static ts_status put_rule(ts_text *out, const ts_expr *e, uint32_t number, const ts_expr_rule *rule,
-                          ts_nif_builder *program) {
-  const ts_expr_origin *origin = &e->origins.data[number];
-  if (origin->kept) {
-    put_word(out, (uint32_t)origin->kept->length);
-    ts_text_append_n(out, origin->kept->text, origin->kept->length);
-    return TS_SUCCESS;
-  }
-  size_t at = out->length + sizeof(uint32_t);
-  TS_TRY(put_region(out, rule));
-  if (program && origin->key_words)
-    ts_expr_kept_add(e->keys.data + origin->key, origin->key_words * sizeof *e->keys.data, program, rule,
-                     out->data + at, out->length - at);
-  return TS_SUCCESS;
-}
-
 /* The type by its name, which other versions have, too. */
 static void put_form(ts_text *out, const ts_type *form) {
   char name[TYPE_BYTES] = {0};
@@ -63,6 +51,33 @@ static void put_form(ts_text *out, const ts_type *form) {
   ts_text_append_n(out, name, sizeof name);
   put_word(out, (uint32_t)form->shape.rank);
   ts_text_append_n(out, (const char *)form->shape.dims, (size_t)form->shape.rank * sizeof *form->shape.dims);
+}
+
+static void put_constant(ts_text *out, const ts_expr_rule *rule) {
+  const ts_attrs *attrs = ts_graph_op(rule->graph, ts_expr_region(rule)->ops.data[0])->attrs;
+  put_word(out, CONSTANT);
+  put_form(out, &(ts_type){attrs->constant.dtype, attrs->constant.shape});
+  ts_text_append_n(out, (const char *)&attrs->constant.value.bits, sizeof attrs->constant.value.bits);
+}
+
+static ts_status put_rule(ts_text *out, const ts_expr *e, uint32_t number, const ts_expr_rule *rule,
+                          ts_nif_builder *program) {
+  const ts_expr_origin *origin = &e->origins.data[number];
+  if (origin->kept) {
+    put_word(out, (uint32_t)origin->kept->length);
+    ts_text_append_n(out, origin->kept->text, origin->kept->length);
+    return TS_SUCCESS;
+  }
+  if (origin->constant) {
+    put_constant(out, rule);
+    return TS_SUCCESS;
+  }
+  size_t at = out->length + sizeof(uint32_t);
+  TS_TRY(put_region(out, rule));
+  if (program && origin->key_words)
+    ts_expr_kept_add(e->keys.data + origin->key, origin->key_words * sizeof *e->keys.data, program, rule,
+                     out->data + at, out->length - at);
+  return TS_SUCCESS;
 }
 
 static void put_words(ts_text *out, const uint32_t *words, size_t count) {
@@ -128,9 +143,48 @@ static ts_status get_count(unpacker *u, uint32_t *out) {
   return *out > (size_t)(u->end - u->at) / sizeof *out ? damaged() : TS_SUCCESS;
 }
 
+static ts_status get_bytes(unpacker *u, void *out, size_t size) {
+  if ((size_t)(u->end - u->at) < size) return damaged();
+  memcpy(out, u->at, size);
+  u->at += size;
+  return TS_SUCCESS;
+}
+
+static ts_status get_form(unpacker *u, ts_type *out) {
+  char name[TYPE_BYTES];
+  uint32_t rank;
+  *out = (ts_type){.shape = {0}};
+  TS_TRY(get_bytes(u, name, sizeof name));
+  out->dtype = ts_dtype_from_name(name, strnlen(name, sizeof name));
+  TS_TRY(get_word(u, &rank));
+  if (rank > TS_MAX_RANK) return damaged();
+  out->shape.rank = (int32_t)rank;
+  TS_TRY(get_bytes(u, out->shape.dims, rank * sizeof *out->shape.dims));
+  ts_status status = ts_infer_check_type(out->dtype, &out->shape);
+  return status ? ts_error_context(status, "a packed program") : TS_SUCCESS;
+}
+
+static ts_status fill_constant(const ts_type *form, ts_scalar value, ts_graph *graph) {
+  ts_value_id id;
+  TS_TRY(ts_graph_constant(graph, TS_ROOT, form->dtype, &form->shape, value, &id));
+  return ts_graph_set_results(graph, TS_ROOT, &id, 1);
+}
+
+static ts_status get_constant(unpacker *u, ts_graph **out) {
+  ts_type form;
+  ts_scalar value;
+  TS_TRY(get_form(u, &form));
+  TS_TRY(get_bytes(u, &value.bits, sizeof value.bits));
+  TS_TRY(ts_graph_create(out));
+  ts_status status = fill_constant(&form, value, *out);
+  if (status) ts_graph_destroy(*out);
+  return status;
+}
+
 static ts_status get_graph(unpacker *u, ts_graph **out) {
   uint32_t length;
   TS_TRY(get_word(u, &length));
+  if (length == CONSTANT) return get_constant(u, out);
   if (length > (size_t)(u->end - u->at)) return damaged();
   TS_TRY(ts_graph_parse(u->at, length, out));
   u->at += length;
@@ -150,31 +204,14 @@ static ts_status add_rule(unpacker *u, const ts_graph *graph) {
   return TS_SUCCESS;
 }
 
-static ts_status get_bytes(unpacker *u, void *out, size_t size) {
-  if ((size_t)(u->end - u->at) < size) return damaged();
-  memcpy(out, u->at, size);
-  u->at += size;
-  return TS_SUCCESS;
-}
-
-static ts_status get_form(unpacker *u) {
-  char name[TYPE_BYTES];
-  uint32_t rank;
-  ts_type form = {.shape = {0}};
-  TS_TRY(get_bytes(u, name, sizeof name));
-  form.dtype = ts_dtype_from_name(name, strnlen(name, sizeof name));
-  TS_TRY(get_word(u, &rank));
-  if (rank > TS_MAX_RANK) return damaged();
-  form.shape.rank = (int32_t)rank;
-  TS_TRY(get_bytes(u, form.shape.dims, rank * sizeof *form.shape.dims));
-  ts_status status = ts_infer_check_type(form.dtype, &form.shape);
-  return status ? ts_error_context(status, "a packed program") : TS_VEC_PUSH(&u->e.forms, form);
-}
-
 static ts_status get_forms(unpacker *u) {
   uint32_t count;
   TS_TRY(get_count(u, &count));
-  for (uint32_t i = 0; i < count; i++) TS_TRY(get_form(u));
+  for (uint32_t i = 0; i < count; i++) {
+    ts_type form;
+    TS_TRY(get_form(u, &form));
+    TS_TRY(TS_VEC_PUSH(&u->e.forms, form));
+  }
   return TS_SUCCESS;
 }
 

@@ -174,8 +174,7 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
     Roots = tessera_nx_tensor:flatten(Traced),
     {CompileTime, {Plan, Used}} =
         timer:tc(fun() ->
-                         tessera_nx_plan:build(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves],
-                                               maps:keys(Hooks), Cache =:= true)
+                         tessera_nx_plan:build(Roots, Leaves, maps:keys(Hooks), Cache =:= true)
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,

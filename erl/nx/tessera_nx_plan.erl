@@ -19,12 +19,13 @@
 
 %% ---- building
 
-%% Roots are the results; Args are the types of the leaves of the arguments. Handled are the names of hooks.
+%% Roots are the results; Leaves are the arguments'. Handled are the names of hooks.
 %% Also gives which leaves are used, each where its value stands among the inputs of the plan.
--spec build([map()], [tessera_nx_ops:form()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
-build(Roots, Args, Handled, IsCached) ->
+-spec build([map()], [map()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
+build(Roots, Leaves, Handled, IsCached) ->
     case tessera_nx_plain:read(Roots, Handled) of
-        undefined -> build_scoped(Roots, Args, Handled, IsCached);
+        undefined ->
+            build_scoped(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], Handled, IsCached);
         {Expression, Sources} ->
             Used = [source(Source) || Source <- Sources],
             Code = tessera_program:new(tessera_nx_plain:describe(Expression),
