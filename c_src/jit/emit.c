@@ -60,6 +60,30 @@ ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits) {
   return const_splat(e, ts_dtype_is_float(type) ? LLVMConstBitCast(integer, element) : integer);
 }
 
+static bool fits_register(const ts_emit *e, ts_v vector) {
+  LLVMTypeRef type = LLVMTypeOf(vector);
+  unsigned bits = LLVMGetTypeKind(LLVMGetElementType(type)) == LLVMDoubleTypeKind ? 64 : 32;
+  return bits * LLVMGetVectorSize(type) <= 32 * (unsigned)e->target->lanes;
+}
+
+/* In another block it is a register to LLVM: it is not looked at lane by lane where it is used, and need not be brought
+ * out of a loop. */
+ts_v ts_emit_hold(ts_emit *e, ts_v constant) {
+  if (!e->holds || LLVMIsNull(constant) || !fits_register(e, constant)) return constant;
+  for (int i = 0; i < e->held_count; i++) {
+    if (e->held[i].constant == constant) return e->held[i].value;
+  }
+  if (e->held_count == TS_EMIT_MAX_HELD) return constant;
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+  LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(LLVMGetBasicBlockParent(here));
+  LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(entry));
+  ts_v value = LLVMBuildFreeze(e->b, constant, "");
+  LLVMPositionBuilderAtEnd(e->b, here);
+  e->held[e->held_count].constant = constant;
+  e->held[e->held_count++].value = value;
+  return value;
+}
+
 ts_v ts_emit_intrinsic_of(ts_emit *e, const char *name, LLVMTypeRef *overloads, unsigned overload_count, ts_v *args,
                           unsigned count) {
   unsigned id = LLVMLookupIntrinsicID(name, strlen(name));

@@ -18,6 +18,9 @@
 
 typedef LLVMValueRef ts_v;
 
+/* Constants that one emission holds in registers. */
+#define TS_EMIT_MAX_HELD 16
+
 typedef struct ts_emit {
   LLVMContextRef context;
   LLVMModuleRef module;
@@ -25,6 +28,11 @@ typedef struct ts_emit {
   const ts_target *target;
   int lanes;
   LLVMValueRef function; /* the one being emitted */
+  bool holds;            /* whether constants are held: where few functions of vector math are computed (loop_row.c) */
+  int held_count;
+  struct {
+    ts_v constant, value;
+  } held[TS_EMIT_MAX_HELD];
 } ts_emit;
 
 /* ---- types and constants (emit.c) ---- */
@@ -35,6 +43,8 @@ ts_v ts_emit_splat(ts_emit *e, ts_v scalar);
 ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value); /* splat, register form */
 ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value);  /* splat, register form, integer types */
 ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits); /* splat of a value given by its memory bits */
+/* A constant vector, as a value of the entry block if the emission holds constants and has registers left. */
+ts_v ts_emit_hold(ts_emit *e, ts_v constant);
 /* Calls an intrinsic overloaded on the type of `args[0]` unless `overload` says otherwise. */
 ts_v ts_emit_intrinsic(ts_emit *e, const char *name, LLVMTypeRef overload, ts_v *args, unsigned count);
 /* The same with all overloaded types given, in the order of the intrinsic's mangled name. */

@@ -276,7 +276,7 @@ static ts_v float_extreme(ts_emit *e, ts_dtype type, bool largest, ts_v a, ts_v 
   bool known = LLVMIsConstant(a) || LLVMIsConstant(b);
   if (known || e->target->isa != TS_ISA_AVX512) return call2(e, largest ? "llvm.maximum" : "llvm.minimum", a, b);
   ts_vm m = ts_vm_begin(e, type == TS_F64, LLVMGetVectorSize(LLVMTypeOf(a)));
-  return largest ? ts_vm_avx512_max(&m, a, b) : ts_vm_avx512_min(&m, a, b);
+  return ts_vm_avx512_extreme(&m, largest, a, b, NULL);
 }
 
 static ts_v float_binary(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b) {

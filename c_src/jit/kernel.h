@@ -107,7 +107,8 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out);
  * `desc` must outlive the request. */
 ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out);
 
-/* Bytes of scratch a launch needs on each thread: fixed + per_element * row length rounded up to lanes. */
+/* Bytes of scratch a launch needs on each thread: fixed + per_element * row length rounded up to lanes, which of an
+ * empty row is one vector. */
 void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element);
 /* Rough time for one point of the iteration space on one thread, in picoseconds, memory traffic excluded. */
 int64_t ts_kernel_point_cost(const ts_kernel_desc *desc);

@@ -42,7 +42,10 @@ typedef struct ts_point {
 /* The points [from, to): whole vectors up to `middle`, and a rest of fewer lanes. */
 typedef struct ts_span {
   ts_v from, middle, to;
-  ts_v rest; /* a part (emit.h) */
+  ts_v last;       /* where a whole vector may begin at the latest */
+  ts_v rest;       /* a part (emit.h) */
+  ts_v some_whole; /* i1: whether there is a whole vector */
+  ts_v first;      /* the part of the first vector: all, or the rest */
 } ts_span;
 
 /* Emits something at a point, and replaces the carried values. */

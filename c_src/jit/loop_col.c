@@ -187,7 +187,7 @@ static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_
     ts_v x = loop->value[loop->d->nodes[r->node].a];
     ts_acc acc = load_acc(loop, r, &r->at, at->index);
     bool arg = r->reducer.kind == TS_NODE_ARG;
-    TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, x, arg ? s32_splat(loop, c->row) : NULL, &acc));
+    TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, x, arg ? s32_splat(loop, c->row) : NULL, NULL, &acc));
     store_acc(loop, r, &r->at, at->index, acc);
   }
   return TS_SUCCESS;

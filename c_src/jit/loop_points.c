@@ -9,13 +9,25 @@
 
 static ts_v lanes_of(ts_loop *loop) { return ts_loop_number(loop, loop->e->lanes); }
 
+/* All of `lanes`, or `rest`. A mask is chosen by its bits: of an i1 vector LLVM makes a branch. */
+static ts_v first_part(ts_loop *loop, ts_v some_whole, ts_v rest) {
+  LLVMBuilderRef b = loop->e->b;
+  if (!loop->masks) return LLVMBuildSelect(b, some_whole, lanes_of(loop), rest, "first");
+  LLVMTypeRef type = LLVMIntTypeInContext(loop->e->context, (unsigned)loop->e->lanes);
+  ts_v bits = LLVMBuildBitCast(b, rest, type, "");
+  bits = LLVMBuildSelect(b, some_whole, LLVMConstAllOnes(type), bits, "");
+  return LLVMBuildBitCast(b, bits, LLVMTypeOf(rest), "first");
+}
+
 ts_span ts_loop_span(ts_loop *loop, ts_v from, ts_v to) {
   LLVMBuilderRef b = loop->e->b;
   ts_v length = LLVMIsNull(from) ? to : LLVMBuildSub(b, to, from, "length");
-  ts_v whole = LLVMBuildAnd(b, length, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
-  ts_span span = {.from = from, .middle = ts_loop_add(loop, from, whole), .to = to};
-  span.rest = LLVMBuildSub(b, to, span.middle, "rest");
-  if (loop->masks) span.rest = ts_emit_lane_mask(loop->e, span.rest);
+  ts_v rest = LLVMBuildAnd(b, length, ts_loop_number(loop, loop->e->lanes - 1), "rest");
+  ts_span span = {.from = from, .to = to, .last = LLVMBuildSub(b, to, lanes_of(loop), "last")};
+  span.middle = LLVMBuildSub(b, to, rest, "middle");
+  span.some_whole = LLVMBuildICmp(b, LLVMIntSGE, length, lanes_of(loop), "");
+  span.rest = loop->masks ? ts_emit_lane_mask(loop->e, rest) : rest;
+  span.first = first_part(loop, span.some_whole, span.rest);
   return span;
 }
 
@@ -76,36 +88,45 @@ static ts_status emit_twice(ts_loop *loop, const ts_span *span, ts_v *carried, i
   return TS_SUCCESS;
 }
 
-static ts_v choose(ts_loop *loop, ts_v first, LLVMBasicBlockRef before) {
+/* What is `first` in the loop until the rest has its turn. */
+static ts_v begin_with(ts_loop *loop, ts_v first, LLVMBasicBlockRef before) {
   ts_v phi = LLVMBuildPhi(loop->e->b, LLVMTypeOf(first), "");
   LLVMAddIncoming(phi, &first, &before, 1);
   return phi;
 }
 
-/* The body once, in a loop that is entered again for the rest. Nothing of what differs changes within it. */
+static void go_on_with(ts_v phi, ts_v next, LLVMBasicBlockRef from) {
+  if (phi) LLVMAddIncoming(phi, &next, &from, 1);
+}
+
+/* The body once, in a loop with two ways back to its beginning: for the next whole vector, by which nothing changes,
+ * and for the rest. It is entered in any case: of no points, the part is empty. */
 static ts_status emit_once(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn,
                            void *context) {
   LLVMBuilderRef b = loop->e->b;
-  LLVMTypeRef i1 = LLVMInt1TypeInContext(loop->e->context);
-  ts_v all = loop->masks ? LLVMConstAllOnes(LLVMTypeOf(span->rest)) : lanes_of(loop), no = LLVMConstInt(i1, 0, 0);
-  ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = ts_loop_block(loop, "head");
-  LLVMBuildBr(b, head);
-  LLVMPositionBuilderAtEnd(b, head);
-  ts_v from = choose(loop, span->from, before), stop = choose(loop, span->middle, before);
-  ts_point at = {.part = choose(loop, all, before)};
-  if (!loop->masks || loop->streams) at.whole = choose(loop, LLVMConstInt(i1, 1, 0), before);
+  ts_v phis[TS_LOOP_MAX_CARRIED] = {0};
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), body = ts_loop_block(loop, "points");
+  LLVMBasicBlockRef whole_done = ts_loop_block(loop, "whole_done"), done = ts_loop_block(loop, "done");
+  LLVMBuildBr(b, body);
+  LLVMPositionBuilderAtEnd(b, body);
+  ts_point at = {.index = begin_with(loop, span->from, before), .part = begin_with(loop, span->first, before)};
+  if (!loop->masks || loop->streams) at.whole = begin_with(loop, span->some_whole, before);
   add_phis(loop, phis, carried, count, before);
-  copy_values(inside, phis, count);
-  TS_TRY(vectors(loop, from, stop, at, inside, count, fn, context));
+  copy_values(carried, phis, count);
+  TS_TRY(fn(context, loop, &at, carried));
 
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b), done = ts_loop_block(loop, "done");
-  ts_v again[] = {span->middle, span->to, span->rest, no}, first[] = {from, stop, at.part, at.whole};
-  for (int i = 0; i < 4 && first[i]; i++) LLVMAddIncoming(first[i], &again[i], &here, 1);
-  add_phis(loop, phis, inside, count, here);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, stop, span->to, ""), head, done);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(b), from[] = {here, whole_done};
+  ts_v next = LLVMBuildAdd(b, at.index, lanes_of(loop), "");
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLE, next, span->last, ""), body, whole_done);
+  LLVMPositionBuilderAtEnd(b, whole_done);
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, span->to, ""), body, done);
+  for (int i = 0; i < 2; i++) {
+    go_on_with(at.index, next, from[i]);
+    go_on_with(at.part, i == 0 ? at.part : span->rest, from[i]);
+    go_on_with(at.whole, i == 0 ? at.whole : LLVMConstInt(LLVMInt1TypeInContext(loop->e->context), 0, 0), from[i]);
+    add_phis(loop, phis, carried, count, from[i]);
+  }
   LLVMPositionBuilderAtEnd(b, done);
-  copy_values(carried, inside, count);
   return TS_SUCCESS;
 }
 

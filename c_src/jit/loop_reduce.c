@@ -1,4 +1,5 @@
 #include "jit/loop_reduce.h"
+#include "jit/vecmath.h"
 
 static ts_opcode combiner_of(ts_opcode op) {
   switch (op) {
@@ -95,17 +96,40 @@ ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b
   return ts_emit_op(e, r->combine, r->type, (ts_v[]){a.value, b.value}, &out->value);
 }
 
-ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_acc *out) {
-  if (r->kind == TS_NODE_ARG) {
-    *out = take_if(e, replaces(e, r, x, acc.value), (ts_acc){x, at}, acc);
+static ts_acc only_in(ts_emit *e, ts_v mask, ts_acc now, ts_acc before) {
+  if (now.index) return take_if(e, mask, now, before);
+  return (ts_acc){LLVMBuildSelect(e->b, mask, now.value, before.value, ""), NULL};
+}
+
+/* Whether one instruction of AVX-512 knows the better of two numbers. */
+static bool has_extreme(const ts_emit *e, const ts_reducer *r) {
+  bool extreme = r->op == TS_OP_REDUCE_MAX || r->op == TS_OP_REDUCE_MIN;
+  return extreme && ts_dtype_is_float(r->type) && e->target->isa == TS_ISA_AVX512;
+}
+
+static ts_vm numbers_of(ts_emit *e, const ts_reducer *r) {
+  return ts_vm_begin(e, r->type == TS_F64, (unsigned)e->lanes);
+}
+
+ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_v mask, ts_acc *out) {
+  if (has_extreme(e, r)) {
+    ts_vm m = numbers_of(e, r);
+    *out = (ts_acc){ts_vm_avx512_extreme(&m, wants_largest(r), acc.value, x, mask), NULL};
     return TS_SUCCESS;
   }
   if (is_logical(r)) x = ts_emit_truth(e, ts_emit_mask(e, r->operand, x));
-  return ts_reducer_combine(e, r, acc, (ts_acc){x, NULL}, out);
+  if (r->kind == TS_NODE_ARG)
+    *out = take_if(e, replaces(e, r, x, acc.value), (ts_acc){x, at}, acc);
+  else
+    TS_TRY(ts_reducer_combine(e, r, acc, (ts_acc){x, NULL}, out));
+  if (mask) *out = only_in(e, mask, *out, acc);
+  return TS_SUCCESS;
 }
 
 /* ---- lanes ---- */
 
+#define NAN_F32 UINT64_C(0x7FC00000)
+#define NAN_F64 UINT64_C(0x7FF8000000000000)
 #define NARROWEST_BITS 128 /* shorter vectors are no registers of their own */
 
 static unsigned lanes_of(ts_v x) { return LLVMGetVectorSize(LLVMTypeOf(x)); }
@@ -130,24 +154,53 @@ static unsigned bits_of_lane(ts_v x) {
   return kind == LLVMDoubleTypeKind ? 64 : kind == LLVMFloatTypeKind ? 32 : LLVMGetIntTypeWidth(type);
 }
 
+/* Of what is left of accumulators. */
+static ts_status join(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out) {
+  if (!has_extreme(e, r)) return ts_reducer_combine(e, r, a, b, out);
+  ts_vm m = numbers_of(e, r);
+  *out = (ts_acc){ts_vm_avx512_number(&m, wants_largest(r), a.value, b.value), NULL};
+  return TS_SUCCESS;
+}
+
 /* Lanes i and i + half; in vectors of half the length, as long as those are registers. */
 static ts_status halve(ts_emit *e, const ts_reducer *r, unsigned half, ts_acc *acc) {
   bool shorter = half * bits_of_lane(acc->value) >= NARROWEST_BITS;
   unsigned count = shorter ? half : lanes_of(acc->value);
   ts_acc low = shorter ? acc_from(e, *acc, 0, count) : *acc;
-  return ts_reducer_combine(e, r, low, acc_from(e, *acc, half, count), acc);
+  return join(e, r, low, acc_from(e, *acc, half, count), acc);
 }
 
+/* i1: whether one of two accumulators has a NaN in any lane. */
+static ts_v has_nan(ts_emit *e, const ts_acc *accs) {
+  ts_v lanes = LLVMBuildFCmp(e->b, LLVMRealUNO, accs[0].value, accs[1].value, "");
+  LLVMTypeRef bits = LLVMIntTypeInContext(e->context, (unsigned)e->lanes);
+  return LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, lanes, bits, ""), LLVMConstNull(bits), "");
+}
+
+/* Lane 0 in all lanes, or NaN; chosen as integers, which needs no branch. */
+static ts_v number_or_nan(ts_emit *e, const ts_reducer *r, ts_v x, ts_v nan) {
+  LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(x)), bits = LLVMIntTypeInContext(e->context, bits_of_lane(x));
+  ts_v first = LLVMBuildExtractElement(e->b, x, LLVMConstInt(LLVMInt32TypeInContext(e->context), 0, 0), "");
+  ts_v none = LLVMConstInt(bits, r->type == TS_F64 ? NAN_F64 : NAN_F32, 0);
+  first = LLVMBuildSelect(e->b, nan, none, LLVMBuildBitCast(e->b, first, bits, ""), "");
+  return ts_emit_splat(e, LLVMBuildBitCast(e->b, first, element, ""));
+}
+
+static ts_v first_in_all(ts_emit *e, ts_v x) {
+  ts_v first = LLVMConstNull(LLVMVectorType(LLVMInt32TypeInContext(e->context), (unsigned)e->lanes));
+  return LLVMBuildShuffleVector(e->b, x, LLVMGetPoison(LLVMTypeOf(x)), first, "");
+}
+
+/* Of numbers alone; whether one was NaN is asked once. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out) {
+  ts_v nan = has_extreme(e, r) ? has_nan(e, accs) : NULL;
   for (int half = count / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; i++) TS_TRY(ts_reducer_combine(e, r, accs[i], accs[i + half], &accs[i]));
+    for (int i = 0; i < half; i++) TS_TRY(join(e, r, accs[i], accs[i + half], &accs[i]));
   }
-  unsigned lanes = (unsigned)e->lanes;
   ts_acc acc = accs[0];
-  for (unsigned half = lanes / 2; half > 0; half /= 2) TS_TRY(halve(e, r, half, &acc));
-  ts_v first = LLVMConstNull(LLVMVectorType(LLVMInt32TypeInContext(e->context), lanes));
-  acc.value = LLVMBuildShuffleVector(e->b, acc.value, LLVMGetPoison(LLVMTypeOf(acc.value)), first, "");
-  if (acc.index) acc.index = LLVMBuildShuffleVector(e->b, acc.index, LLVMGetPoison(LLVMTypeOf(acc.index)), first, "");
+  for (unsigned half = (unsigned)e->lanes / 2; half > 0; half /= 2) TS_TRY(halve(e, r, half, &acc));
+  acc.value = nan ? number_or_nan(e, r, acc.value, nan) : first_in_all(e, acc.value);
+  if (acc.index) acc.index = first_in_all(e, acc.index);
   *out = ts_reducer_finish(e, r, acc);
   return TS_SUCCESS;
 }

@@ -93,12 +93,8 @@ static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point 
   ts_acc old = carried_acc(r, carried, 0), acc;
   bool arg = r->reducer.kind == TS_NODE_ARG;
   ts_v x = loop->value[loop->d->nodes[r->node].a];
-  TS_TRY(ts_reducer_step(e, &r->reducer, old, x, arg ? index_at(loop, at->index) : NULL, &acc));
-  if (at->part) {
-    ts_v mask = ts_emit_lane_mask(e, at->part);
-    acc.value = LLVMBuildSelect(e->b, mask, acc.value, old.value, "");
-    if (arg) acc.index = LLVMBuildSelect(e->b, mask, acc.index, old.index, "");
-  }
+  ts_v index = arg ? index_at(loop, at->index) : NULL, mask = at->part ? ts_emit_lane_mask(e, at->part) : NULL;
+  TS_TRY(ts_reducer_step(e, &r->reducer, old, x, index, mask, &acc));
   for (int i = 0; i + 1 < r->accs; i++) set_carried_acc(r, carried, i, carried_acc(r, carried, i + 1));
   set_carried_acc(r, carried, r->accs - 1, acc);
   return TS_SUCCESS;
@@ -212,6 +208,7 @@ static ts_status emit_row(ts_loop *loop) {
 
 ts_status ts_loop_emit_row(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
   ts_loop loop;
+  e->holds = e->target->isa == TS_ISA_AVX512; /* 32 registers, and a row asks for the same few several times */
   ts_status status = ts_loop_open(&loop, e, name, desc);
   if (!status) status = emit_row(&loop);
   return ts_loop_close(&loop, status);

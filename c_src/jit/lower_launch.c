@@ -394,7 +394,8 @@ void ts_launch_measure(ts_launch *launch) {
   for (int32_t l = 0; l < rank; l++) launch->points *= launch->args[l];
   launch->units = count_units(launch);
   ts_kernel_scratch(&launch->desc, &fixed, &per_element);
-  launch->scratch = fixed + per_element * round_up_div(launch->args[rank - 1], lanes) * lanes;
+  int64_t vectors = round_up_div(launch->args[rank - 1], lanes);
+  launch->scratch = fixed + per_element * lanes * (vectors > 0 ? vectors : 1); /* a row of none has a vector too */
 }
 
 static void measure(maker *m) {

@@ -24,7 +24,9 @@ ts_v l_splat_const(LLVMValueRef scalar, unsigned lanes) {
   return LLVMConstVector(values, lanes);
 }
 
-ts_v l_const(ts_vm *m, double value) { return l_splat_const(LLVMConstReal(m->scalar, value), m->lanes); }
+ts_v l_const(ts_vm *m, double value) {
+  return ts_emit_hold(m->e, l_splat_const(LLVMConstReal(m->scalar, value), m->lanes));
+}
 
 ts_v l_int(ts_vm *m, int64_t value) {
   return l_splat_const(LLVMConstInt(m->int_scalar, (unsigned long long)value, true), m->lanes);

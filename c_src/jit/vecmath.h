@@ -70,8 +70,11 @@ ts_v ts_vm_avx512_scale(ts_vm *m, ts_v a, ts_v n); /* a * 2^floor(n), rounded on
 ts_v ts_vm_avx512_exponent(ts_vm *m, ts_v a);      /* floor(log2(|a|)), subnormals too; -inf of 0, inf of inf */
 ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a);      /* a / 2^k in [3/4, 3/2); 1 of 0 and inf; NaN of a negative */
 ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a);         /* within 2^-14 */
-ts_v ts_vm_avx512_max(ts_vm *m, ts_v a, ts_v b); /* NaN if either is, -0 < 0; at most a register or a multiple of it */
-ts_v ts_vm_avx512_min(ts_vm *m, ts_v a, ts_v b);
+/* The larger (smaller) of two vectors that are at most a register or a multiple of it; -0 < 0. NaN if either is; `a`
+ * in lanes that are not in the mask, if there is one. */
+ts_v ts_vm_avx512_extreme(ts_vm *m, bool largest, ts_v a, ts_v b, ts_v mask);
+/* The same where nothing is NaN, or nobody looks. */
+ts_v ts_vm_avx512_number(ts_vm *m, bool largest, ts_v a, ts_v b);
 
 /* ---- the library (vecmath_library.c) ----
  * SLEEF's function at the target's width; `name` and `accuracy` as in Sleef_finz_<name>f16_<accuracy>avx512f. */

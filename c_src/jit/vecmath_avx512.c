@@ -2,6 +2,7 @@
  * vectors go in parts. Some exist for shorter registers too. */
 #include "jit/vecmath.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,18 +50,34 @@ ts_v ts_vm_avx512_mantissa(ts_vm *m, ts_v a) {
 
 ts_v ts_vm_avx512_rsqrt(ts_vm *m, ts_v a) { return in_parts(m, "rsqrt14", a, NULL, false); }
 
-/* One instruction knows the order of zeros, and takes the number where one is NaN: a sum has the NaN. */
-static ts_v extreme(ts_vm *m, ts_v a, ts_v b, unsigned which) {
-  unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(a));
-  if (lanes > (m->wide ? 8 : 16)) {
-    ts_v low = extreme(m, l_lanes(m, a, 0, lanes / 2), l_lanes(m, b, 0, lanes / 2), which);
-    ts_v high = extreme(m, l_lanes(m, a, lanes / 2, lanes / 2), l_lanes(m, b, lanes / 2, lanes / 2), which);
-    return l_join(m, low, high);
-  }
-  ts_v how = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), which, false);
-  ts_v best = masked(m, "mask.range", (ts_v[]){a, b, how}, 3, true);
-  return l_select(m, l_cmp(m, LLVMRealUNO, a, b), l_add(m, a, b), best);
+/* One instruction knows the order of zeros, but takes the number where one is NaN. */
+static ts_v range(ts_vm *m, ts_v a, ts_v b, bool largest) {
+  ts_v how = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), largest ? RANGE_MAX : RANGE_MIN, false);
+  return masked(m, "mask.range", (ts_v[]){a, b, how}, 3, true);
 }
 
-ts_v ts_vm_avx512_max(ts_vm *m, ts_v a, ts_v b) { return extreme(m, a, b, RANGE_MAX); }
-ts_v ts_vm_avx512_min(ts_vm *m, ts_v a, ts_v b) { return extreme(m, a, b, RANGE_MIN); }
+/* With a mask it is three instructions too, each under that mask. */
+ts_v ts_vm_avx512_extreme(ts_vm *m, bool largest, ts_v a, ts_v b, ts_v mask) {
+  unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(a));
+  if (lanes > (m->wide ? 8 : 16)) {
+    ts_v half[2];
+    for (unsigned i = 0; i < 2; i++) {
+      unsigned first = i * lanes / 2, count = lanes / 2;
+      half[i] = ts_vm_avx512_extreme(m, largest, l_lanes(m, a, first, count), l_lanes(m, b, first, count),
+                                     mask ? l_lanes(m, mask, first, count) : NULL);
+    }
+    return l_join(m, half[0], half[1]);
+  }
+  ts_vm part = *m;
+  part.lanes = lanes;
+  ts_v best = range(m, a, b, largest), none = l_cmp(m, LLVMRealUNO, a, b);
+  if (mask) best = l_select(m, mask, best, a), none = LLVMBuildAnd(m->b, mask, none, "");
+  return l_select(m, none, l_const(&part, NAN), best);
+}
+
+ts_v ts_vm_avx512_number(ts_vm *m, bool largest, ts_v a, ts_v b) {
+  unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(a)), count = lanes / 2;
+  if (lanes <= (m->wide ? 8 : 16)) return range(m, a, b, largest);
+  ts_v low = ts_vm_avx512_number(m, largest, l_lanes(m, a, 0, count), l_lanes(m, b, 0, count));
+  return l_join(m, low, ts_vm_avx512_number(m, largest, l_lanes(m, a, count, count), l_lanes(m, b, count, count)));
+}

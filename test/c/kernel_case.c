@@ -422,7 +422,8 @@ int64_t ts_case_units(const ts_kernel_desc *d, const int64_t *extents) {
 static void run_kernel(const ts_kernel_desc *d, const ts_kernel *kernel, const arguments *a) {
   int64_t units = ts_case_units(d, a->words), fixed, each, lanes = ts_target_host()->lanes;
   ts_kernel_scratch(d, &fixed, &each);
-  size_t bytes = (size_t)(fixed + each * ((a->words[d->rank - 1] + lanes - 1) / lanes * lanes));
+  int64_t length = a->words[d->rank - 1], vectors = length > 0 ? (length + lanes - 1) / lanes : 1;
+  size_t bytes = (size_t)(fixed + each * lanes * vectors);
   memory scratch = allocate(bytes ? (bytes + 63) / 64 * 64 : 64);
   memset(scratch.data, 0xCD, scratch.bytes);
   int64_t cuts[] = {0, units / 3, units / 3 + units / 2, units};
