@@ -35,6 +35,7 @@ IR_SRC := \
   c_src/ir/infer_control.c \
   c_src/ir/infer_shape.c \
   c_src/ir/intern.c \
+  c_src/ir/key.c \
   c_src/ir/lex.c \
   c_src/ir/op.c \
   c_src/ir/parse.c \

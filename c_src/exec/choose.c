@@ -20,9 +20,8 @@ void ts_chooser_deinit(ts_chooser *c) {
   TS_VEC_FREE(&c->families);
   TS_VEC_FREE(&c->later);
   TS_VEC_FREE(&c->kernels);
-  TS_VEC_FREE(&c->key);
   ts_map_deinit(&c->source_ids);
-  ts_map_deinit(&c->known);
+  ts_keys_deinit(&c->known);
 }
 
 /* ---- kernels ---- */
@@ -153,15 +152,15 @@ static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
   ts_scalar known = {0};
   while (op->operands[first] != op->operands[i]) first++;
   bool constant = ts_graph_is_constant(c->graph, op->operands[i], &known);
-  TS_TRY(ts_key_put_type(&c->key, ts_graph_value(c->graph, op->operands[i]), first << 1 | constant));
-  return constant ? ts_key_put(&c->key, known.bits) : TS_SUCCESS;
+  TS_TRY(ts_keys_put_type(&c->known, ts_graph_value(c->graph, op->operands[i]), first << 1 | constant));
+  return constant ? ts_keys_put(&c->known, known.bits) : TS_SUCCESS;
 }
 
 /* All that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
-  c->key.count = 0;
-  TS_TRY(ts_key_put(&c->key, c->cached));
-  TS_TRY(ts_key_put_op(&c->key, op));
+  ts_keys_begin(&c->known);
+  TS_TRY(ts_keys_put(&c->known, c->cached));
+  TS_TRY(ts_keys_put_op(&c->known, op, NULL));
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(put_operand(c, op, i));
   return TS_SUCCESS;
 }
@@ -186,9 +185,9 @@ ts_status ts_choose(ts_chooser *c, ts_op_id id, bool cached, const ts_chosen **o
   ts_chosen *fresh;
   c->cached = cached;
   TS_TRY(make_key(c, ts_graph_op(c->graph, id)));
-  *out = ts_key_find(&c->key, &c->known);
+  *out = ts_keys_find(&c->known);
   if (*out) return TS_SUCCESS;
   TS_TRY(lower(c, id, &fresh));
   *out = fresh;
-  return ts_key_add(&c->key, &c->known, fresh);
+  return ts_keys_keep(&c->known, fresh);
 }

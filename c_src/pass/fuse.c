@@ -10,8 +10,7 @@ typedef struct fuse {
   TS_VEC(ts_value_id) operands;
   TS_VEC(ts_value_id) results;
   ts_region_id region; /* being filled */
-  ts_key key;
-  ts_map regions; /* key to region + 1 */
+  ts_keys regions; /* key to region + 1 */
 } fuse;
 
 static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->now; }
@@ -37,7 +36,7 @@ static ts_status put_value(ts_rewrite *rw, ts_value_id value, uint32_t *next) {
   if (is_inlined(f, v)) return put_op(rw, v->op, next);
   TS_TRY(TS_VEC_PUSH(&f->operands, rw->map[value]));
   set_inside(f, value, (*next)++);
-  return ts_key_put_type(&f->key, v, (uint32_t)OUTSIDE);
+  return ts_keys_put_type(&f->regions, v, (uint32_t)OUTSIDE);
 }
 
 static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next) {
@@ -45,8 +44,7 @@ static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next) {
   const ts_op *op = ts_graph_op(rw->from, id);
   for (uint32_t i = 0; i < op->operand_count; i++)
     if (!is_inside(f, op->operands[i])) TS_TRY(put_value(rw, op->operands[i], next));
-  TS_TRY(ts_key_put_op(&f->key, op));
-  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(ts_key_put(&f->key, f->inside[op->operands[i]]));
+  TS_TRY(ts_keys_put_op(&f->regions, op, f->inside));
   set_inside(f, op->first_result, (*next)++);
   return TS_SUCCESS;
 }
@@ -67,12 +65,12 @@ static ts_status make_key(ts_rewrite *rw, const ts_fuse_group *group) {
   fuse *f = rw->context;
   uint32_t next = 0;
   f->now++;
-  f->key.count = 0;
+  ts_keys_begin(&f->regions);
   f->operands.count = 0;
   for (ts_op_id op = group->first; op != TS_NO_ID; op = f->plan.ops[op].next) TS_TRY(put_op(rw, op, &next));
   TS_TRY(collect_results(rw, group));
-  TS_TRY(ts_key_put(&f->key, (uint64_t)RESULTS));
-  for (size_t i = 0; i < f->results.count; i++) TS_TRY(ts_key_put(&f->key, f->results.data[i]));
+  TS_TRY(ts_keys_put(&f->regions, (uint64_t)RESULTS));
+  for (size_t i = 0; i < f->results.count; i++) TS_TRY(ts_keys_put(&f->regions, f->results.data[i]));
   return TS_SUCCESS;
 }
 
@@ -135,12 +133,12 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   const ts_fuse_group *group = &f->plan.groups.data[id];
   ts_value_id first;
   TS_TRY(make_key(rw, group));
-  uintptr_t known = (uintptr_t)ts_key_find(&f->key, &f->regions);
+  uintptr_t known = (uintptr_t)ts_keys_find(&f->regions);
   if (known) {
     f->region = (ts_region_id)(known - 1);
   } else {
     TS_TRY(make_region(rw, group));
-    TS_TRY(ts_key_add(&f->key, &f->regions, (void *)((uintptr_t)f->region + 1)));
+    TS_TRY(ts_keys_keep(&f->regions, (void *)((uintptr_t)f->region + 1)));
   }
   TS_TRY(ts_graph_add_fusion(rw->to, target, f->region, f->operands.data, f->operands.count, &first));
   map_results(rw, group, first);
@@ -221,7 +219,6 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
   ts_free(f.stamp);
   TS_VEC_FREE(&f.operands);
   TS_VEC_FREE(&f.results);
-  TS_VEC_FREE(&f.key);
-  ts_map_deinit(&f.regions);
+  ts_keys_deinit(&f.regions);
   return status;
 }

@@ -52,9 +52,8 @@ typedef struct ts_fuse_group {
 
 /* What was measured, by what it was measured from (fuse_memo.c). */
 typedef struct ts_fuse_memo {
-  ts_map known;
+  ts_keys known;              /* the key at hand is that of the one that was looked for last */
   ts_arena arena;             /* of the kernels in it */
-  ts_key key;                 /* of the one that was looked for last */
   uint32_t *numbers, *stamps; /* of values, in the key; valid where the stamp is that of the key */
   uint32_t stamp, next;
 } ts_fuse_memo;
