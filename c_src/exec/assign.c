@@ -206,8 +206,8 @@ static ts_status with_usages(ts_executable *exe,
                              ts_status (*plan)(ts_executable *exe, ts_usage *usages, ts_storage_id *ids)) {
   ts_usage *usages = NULL;
   ts_storage_id *ids = NULL;
-  ts_status status = TS_NEW_ARRAY(exe->storages.count + 1, &usages);
-  if (!status) status = TS_NEW_ARRAY(exe->storages.count + 1, &ids);
+  ts_status status = ts_realloc_array(exe->storages.count + 1, sizeof *usages, (void **)&usages);
+  if (!status) status = ts_realloc_array(exe->storages.count + 1, sizeof *ids, (void **)&ids);
   if (!status) status = plan(exe, usages, ids);
   ts_free(usages);
   ts_free(ids);

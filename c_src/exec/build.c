@@ -745,6 +745,7 @@ static ts_status take_kernels(builder *b) {
 static ts_status make_room(builder *b) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
   TS_TRY(TS_VEC_RESERVE(&b->exe->storages, 2 * root->ops.count + root->params.count));
+  TS_TRY(TS_VEC_RESERVE(&b->exe->words, 8 * root->ops.count));
   return TS_VEC_RESERVE(&b->exe->root.steps, root->ops.count);
 }
 

@@ -469,6 +469,7 @@ static ts_status check_groups(ts_fuse_plan *p, size_t first, bool *out_all_fit) 
 ts_status ts_fuse_plan_region(ts_fuse_plan *p, ts_region_id id) {
   const ts_region *region = ts_graph_region(p->graph, id);
   size_t first = p->groups.count;
+  TS_TRY(TS_VEC_RESERVE(&p->groups, first + region->ops.count));
   for (bool all_fit = false; !all_fit;) {
     p->groups.count = first;
     p->check_all = false;
