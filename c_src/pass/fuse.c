@@ -10,7 +10,7 @@ typedef struct fuse {
   TS_VEC(ts_value_id) operands;
   TS_VEC(ts_value_id) results;
   ts_region_id region; /* being filled */
-  ts_keys regions; /* key to region + 1 */
+  ts_keys regions;     /* key to region + 1 */
 } fuse;
 
 static bool is_inside(const fuse *f, ts_value_id value) { return f->stamp[value] == f->now; }

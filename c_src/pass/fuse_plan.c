@@ -48,26 +48,39 @@ int32_t ts_fuse_weight(ts_opcode op) {
 
 /* ---- what ops are like ---- */
 
-static bool is_reduction(ts_opcode code) {
-  ts_op_class class = ts_op_get_class(code);
-  return code != TS_OP_REDUCE && (class == TS_CLASS_REDUCE || class == TS_CLASS_ARG_REDUCE);
-}
+enum {
+  REDUCTION = 1,
+  PARTS = 2, /* writes parts of its result */
+  VIEW = 4,  /* its meaning is a map of indices */
+  CHEAP = 8, /* costs nothing to compute again */
+  ELEMENTWISE = 16,
+  INDEXED = 32 /* reads what is indexed */
+};
 
-static bool writes_parts(ts_opcode code) { return code == TS_OP_PAD || code == TS_OP_CONCATENATE; }
+#define IS_REDUCTION(c, op) (((c) == TS_CLASS_REDUCE || (c) == TS_CLASS_ARG_REDUCE) && (op) != TS_OP_REDUCE)
+#define IS_PARTS(op) ((op) == TS_OP_PAD || (op) == TS_OP_CONCATENATE)
+#define IS_CHEAP(op)                                                                               \
+  ((op) == TS_OP_CONSTANT || (op) == TS_OP_IOTA || (op) == TS_OP_EYE || (op) == TS_OP_BROADCAST || \
+   (op) == TS_OP_RESHAPE)
+#define IS_ELEMENTWISE(c) ((c) >= TS_CLASS_UNARY_FLOAT && (c) <= TS_CLASS_CLAMP)
+#define IS_INDEXED(op) ((op) == TS_OP_TAKE || (op) == TS_OP_TAKE_ALONG || (op) == TS_OP_DYNAMIC_SLICE)
 
-/* Its meaning is a map of indices. */
-static bool is_view(ts_opcode code) { return ts_op_get_class(code) == TS_CLASS_SHAPE && !writes_parts(code); }
+/* Asked of each op again and again. */
+static const uint8_t traits[] = {
+#define TS_OP(e, t, n, c, a)                                                                                    \
+  (IS_REDUCTION(TS_CLASS_##c, TS_OP_##e) ? REDUCTION : 0) | (IS_PARTS(TS_OP_##e) ? PARTS : 0) |                 \
+      (TS_CLASS_##c == TS_CLASS_SHAPE && !IS_PARTS(TS_OP_##e) ? VIEW : 0) | (IS_CHEAP(TS_OP_##e) ? CHEAP : 0) | \
+      (IS_ELEMENTWISE(TS_CLASS_##c) ? ELEMENTWISE : 0) | (IS_INDEXED(TS_OP_##e) ? INDEXED : 0),
+#include "ir/op.def"
+#undef TS_OP
+};
 
-/* Costs nothing to compute again. */
-static bool is_free(ts_opcode code) {
-  return code == TS_OP_CONSTANT || code == TS_OP_IOTA || code == TS_OP_EYE || code == TS_OP_BROADCAST ||
-         code == TS_OP_RESHAPE;
-}
-
-static bool is_fusible(ts_opcode code) {
-  return ts_op_is_elementwise(code) || is_view(code) || is_free(code) || is_reduction(code) || writes_parts(code) ||
-         code == TS_OP_TAKE || code == TS_OP_TAKE_ALONG || code == TS_OP_DYNAMIC_SLICE;
-}
+static bool is_reduction(ts_opcode code) { return traits[code] & REDUCTION; }
+static bool writes_parts(ts_opcode code) { return traits[code] & PARTS; }
+static bool is_view(ts_opcode code) { return traits[code] & VIEW; }
+static bool is_free(ts_opcode code) { return traits[code] & CHEAP; }
+static bool is_elementwise(ts_opcode code) { return traits[code] & ELEMENTWISE; }
+static bool is_fusible(ts_opcode code) { return traits[code] != 0; }
 
 static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
   return ts_graph_value(p->graph, op->first_result);
@@ -165,7 +178,7 @@ static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
   group->first = op_id;
   group->members++;
   group->inputs += (int32_t)op->operand_count - 1;
-  group->composite = group->composite || !ts_op_is_elementwise(op->code);
+  group->composite = group->composite || !is_elementwise(op->code);
   use_operands(p, op, id, takes_no_producers(p, op, state));
 }
 
@@ -278,7 +291,7 @@ static bool may_join(ts_fuse_plan *p, ts_op_id id) {
     return false;
   const ts_fuse_group *group = &p->groups.data[state->users];
   if (p->ops[group->root].restraint >= SOLO) return false;
-  if (group->writes_parts && !ts_op_is_elementwise(op->code)) return false;
+  if (group->writes_parts && !is_elementwise(op->code)) return false;
   if (is_reduction(op->code) && (state->restraint >= NO_ROWS || !reduction_fits(p, group, op))) return false;
   if (op->code == TS_OP_RESHAPE && state->restraint >= NO_ROWS) return false;
   if (!is_reduction(op->code) && !size_fits(p, group, op)) return false;
@@ -350,7 +363,7 @@ static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
 static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
   ts_value_id large = TS_NO_ID;
   if (is_view(op->code)) return true;
-  if (!ts_op_is_elementwise(op->code) || ts_fuse_weight(op->code) > 1) return false;
+  if (!is_elementwise(op->code) || ts_fuse_weight(op->code) > 1) return false;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_op_id maker = ts_graph_value(p->graph, op->operands[i])->op;
     if (maker != TS_NO_ID && is_free(ts_graph_op(p->graph, maker)->code)) continue;
@@ -360,26 +373,21 @@ static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
   return true;
 }
 
-static void measure_depth(ts_fuse_plan *p, ts_op_id id) {
+/* What is known from the operands on. */
+static void look_back(ts_fuse_plan *p, ts_op_id id, ts_fuse_op *state) {
   const ts_op *op = ts_graph_op(p->graph, id);
   uint8_t depth = 0;
+  ts_op_id reduction = TS_NO_ID;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     const ts_fuse_op *maker = maker_of(p, op->operands[i]);
-    if (maker && maker->depth > depth) depth = maker->depth;
+    if (!maker) continue;
+    if (maker->depth > depth) depth = maker->depth;
+    if (reduction == TS_NO_ID) reduction = maker->reduction;
   }
   bool could = is_free(op->code) || is_cheap(p, op);
-  p->ops[id].depth = could ? (uint8_t)(depth < UINT8_MAX ? depth + 1 : depth) : 0;
-}
-
-static void find_reduction(ts_fuse_plan *p, ts_op_id id) {
-  const ts_op *op = ts_graph_op(p->graph, id);
-  ts_fuse_op *state = &p->ops[id];
-  state->reduction = is_reduction(op->code) ? id : TS_NO_ID;
-  if (!ts_op_is_elementwise(op->code) && op->code != TS_OP_RESHAPE) return;
-  for (uint32_t i = 0; i < op->operand_count && state->reduction == TS_NO_ID; i++) {
-    const ts_fuse_op *maker = maker_of(p, op->operands[i]);
-    if (maker) state->reduction = maker->reduction;
-  }
+  state->depth = could ? (uint8_t)(depth < UINT8_MAX ? depth + 1 : depth) : 0;
+  if (is_reduction(op->code)) state->reduction = id;
+  if (is_elementwise(op->code) || op->code == TS_OP_RESHAPE) state->reduction = reduction;
 }
 
 static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
@@ -442,9 +450,9 @@ static void reset_region(ts_fuse_plan *p, const ts_region *region) {
                        .users = TS_NO_GROUP,
                        .second = TS_NO_GROUP,
                        .restraint = op->restraint,
-                       .next = TS_NO_ID};
-    measure_depth(p, region->ops.data[i]);
-    find_reduction(p, region->ops.data[i]);
+                       .next = TS_NO_ID,
+                       .reduction = TS_NO_ID};
+    look_back(p, region->ops.data[i], op);
   }
   for (size_t i = 0; i < region->results.count; i++) {
     ts_fuse_op *maker = maker_of(p, region->results.data[i]);

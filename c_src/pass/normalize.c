@@ -51,6 +51,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   const ts_op *op = ts_graph_op(rw->from, id);
   bool done = false;
   n->rules.to = rw->to;
+  if (!ts_op_has_regions(op->code) && !(n->visits & DOTS)) return visit_plain(rw, id, target);
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) TS_TRY(visit_control(rw, id, target, &done));
   if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) return ts_expand_visit(rw, &n->rules, id, target);
   if ((op->code == TS_OP_DOT || op->code == TS_OP_TRANSPOSE) && (n->visits & DOTS))

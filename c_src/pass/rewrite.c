@@ -44,14 +44,6 @@ ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *o
   return fill_region(rw, source, *out);
 }
 
-ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *op, ts_value_id few[TS_REWRITE_FEW],
-                              ts_value_id **out) {
-  *out = few;
-  if (op->operand_count > TS_REWRITE_FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, out));
-  for (uint32_t i = 0; i < op->operand_count; i++) (*out)[i] = rw->map[op->operands[i]];
-  return TS_SUCCESS;
-}
-
 static ts_status copy_with_regions(ts_rewrite *rw, const ts_op *op, const ts_value_id *operands, ts_region_id target,
                                    ts_value_id *out) {
   ts_region_id regions[2], copies[2] = {TS_NO_ID, TS_NO_ID};

@@ -31,8 +31,13 @@ ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_optio
 
 /* The counterparts of an op's operands: in `few` when they fit, else the caller frees them. */
 #define TS_REWRITE_FEW 8
-ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *op, ts_value_id few[TS_REWRITE_FEW],
-                              ts_value_id **out);
+static inline ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *op, ts_value_id few[TS_REWRITE_FEW],
+                                            ts_value_id **out) {
+  *out = few;
+  if (op->operand_count > TS_REWRITE_FEW) TS_TRY(TS_NEW_ARRAY(op->operand_count, out));
+  for (uint32_t i = 0; i < op->operand_count; i++) (*out)[i] = rw->map[op->operands[i]];
+  return TS_SUCCESS;
+}
 
 /* How often each value is used, by ops that matter for the results and by regions' results (dce.c). All ops are
  * pure; a while keeps every value that it carries. Caller frees with ts_free. */
