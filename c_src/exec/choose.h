@@ -20,8 +20,8 @@ typedef struct ts_chooser {
   TS_VEC(ts_kernel_source) later; /* kernels that others stand in for; their texts are the chooser's */
   ts_map source_ids;              /* text to index in the batch + 1 */
   ts_keys known;                  /* key to ts_chosen */
-  TS_VEC(uint32_t) kernels; /* of the op that is being lowered, one a launch */
-  bool cached;              /* that one's stores stay in the caches */
+  TS_VEC(uint32_t) kernels;       /* of the op that is being lowered, one a launch */
+  bool cached;                    /* that one's stores stay in the caches */
 } ts_chooser;
 
 typedef struct ts_chosen {
