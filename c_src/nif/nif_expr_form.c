@@ -57,7 +57,7 @@ static bool get_key(const ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes
   out->count = DIMS;
   while (enif_get_list_cell(x->env, axes, &head, &axes))
     if (!enif_get_tuple(x->env, head, &count, &f) || count != 2 || !put_dim(out, f[1])) return false;
-  if (!enif_get_tuple(x->env, shape, &count, &f)) return false;
+  if (!enif_is_empty_list(x->env, axes) || !enif_get_tuple(x->env, shape, &count, &f)) return false;
   for (int i = 0; i < count; i++)
     if (!put_dim(out, f[i])) return false;
   return true;

@@ -5,11 +5,14 @@
 
 #include <string.h>
 
-/* When there would be more, all go: programs that are used again soon have their rules back. */
-enum { MOST_KEPT = 4096 };
+/* When there would be more, all go: programs that are used again soon have their rules back. A rule keeps its whole
+ * program, in which there may be loops that nobody keeps, so the ops of those count, too. */
+enum { MOST_KEPT = 4096, MOST_OPS = 1 << 18 };
 
 static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static ts_map rules;
+static size_t ops;           /* of the programs */
+static const ts_graph *last; /* the program that was counted last: its rules come one after the other */
 
 void ts_expr_kept_release(ts_expr_kept *kept) {
   if (!kept || atomic_fetch_sub_explicit(&kept->refs, 1, memory_order_acq_rel) != 1) return;
@@ -32,12 +35,19 @@ static void clear_locked(void) {
   while (ts_map_next(&rules, &at, &key, &size, &kept)) ts_expr_kept_release(kept);
   ts_map_deinit(&rules);
   rules = (ts_map){0};
+  ops = 0;
+  last = NULL;
 }
 
 static void put_locked(const void *key, size_t size, ts_expr_kept *kept) {
-  if (rules.count >= MOST_KEPT) clear_locked();
-  if (ts_map_get(&rules, key, size) || !ts_status_consume_ok(ts_map_put(&rules, key, size, kept)))
+  const ts_graph *program = kept->rule.graph;
+  if (rules.count >= MOST_KEPT || (program != last && ops > 0 && ops + program->ops.count > MOST_OPS)) clear_locked();
+  if (ts_map_get(&rules, key, size) || !ts_status_consume_ok(ts_map_put(&rules, key, size, kept))) {
     ts_expr_kept_release(kept);
+    return;
+  }
+  if (program != last) ops += program->ops.count;
+  last = program;
 }
 
 void ts_expr_kept_add(const void *key, size_t size, ts_nif_builder *program, const ts_expr_rule *rule, const char *text,

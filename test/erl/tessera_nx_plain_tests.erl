@@ -116,6 +116,23 @@ kept_test() ->
     ok = tessera:clear_cache(),
     ?assertEqual({[sum, negate], Text}, Asked([Negate(Sum({4, 8}, [1]))])).
 
+%% What a kept rule holds counts: its program has what is in no other.
+kept_is_bounded_test_() ->
+    {timeout, 60, fun() ->
+        ok = tessera:clear_cache(),
+        Blocks = [begin tessera_nx_plain:describe(long_loop(N)), garbage_collect(), tessera_nif:live_blocks() end
+                  || N <- lists:seq(1, 800)],
+        ?assert(2 * lists:last(Blocks) < lists:max(Blocks)),
+        ok = tessera:clear_cache()
+    end}.
+
+%% 400 ops that no other program has, beside a step that is kept.
+long_loop(N) ->
+    Step = fun(X) -> lists:foldl(fun(_, Y) -> node(tanh, {2}, [Y]) end, X, lists:seq(1, 400)) end,
+    Loop = loop(parameter(0, {2}), parameter(1, {}), Step),
+    {Expression, _} = tessera_nx_plain:read([node(elem, {2}, [Loop, 0]), node(negate, {N}, [parameter(2, {N})])], []),
+    Expression.
+
 %% The core makes constants itself, but for what wraps or is complex: as Erlang does.
 constants_test() ->
     Constant = fun(Type, Number) -> (node(constant, {}, [Number]))#{type := Type} end,
@@ -182,7 +199,7 @@ other_test() ->
                  [Exp#{data := Data#{args := none}}], [Exp#{data := Data#{args := [X | X]}}], [X | X],
                  [node(block, {2}, [mine, [X | X]])], [Exp#{data := Data#{op := 'cond'}}],
                  [Exp#{type := {c, 64}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
-                 [Exp#{vectorized_axes := [x]}], [Exp#{shape := erlang:make_tuple(17, 1)}],
+                 [Exp#{vectorized_axes := [x]}], [Exp#{vectorized_axes := x}], [Exp#{shape := erlang:make_tuple(17, 1)}],
                  [Exp#{data := Data#{'__struct__' := other}}], [Exp#{data := Data#{args := [{X}]}}],
                  [Exp#{data := Data#{args := [[X | X]]}}], [Exp#{data := Data#{args := [#{}]}}],
                  [node(parameter, {2}, [])]]].
