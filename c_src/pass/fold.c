@@ -77,6 +77,10 @@ ts_status ts_fold(const ts_rule_call *call, ts_value_id *out) {
   ts_buffer *buffer;
   ts_status status;
   if (!may_fold(call)) return TS_SUCCESS;
+  if (call->rules->probing) {
+    call->rules->changes = true;
+    return TS_SUCCESS;
+  }
   bool splat = is_splat_op(call);
   TS_TRY(evaluate(call, splat, &buffer));
   if (!buffer) return TS_SUCCESS;

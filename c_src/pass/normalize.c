@@ -3,6 +3,8 @@
  * their turn. The passes by the names of single kinds of rules are for tests and for tessera-opt. */
 #include "pass/normalize.h"
 
+#include "base/cancel.h"
+
 enum { INLINE = 8, BRANCHES = 16, EXPAND = 32, DOTS = 64 };
 
 typedef struct normalizer {
@@ -69,8 +71,35 @@ static ts_status run(const ts_graph *in, const ts_pass_options *options, unsigne
   return status;
 }
 
+enum { RULES = TS_RULES_SIMPLIFY | TS_RULES_FOLD | TS_RULES_SHARE };
+
 ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  return run(in, options, INLINE | BRANCHES | EXPAND | TS_RULES_SIMPLIFY | TS_RULES_FOLD | TS_RULES_SHARE, NULL, out);
+  return run(in, options, INLINE | BRANCHES | EXPAND | RULES, NULL, out);
+}
+
+static ts_status probe(ts_rules *rules, const ts_region *region) {
+  for (size_t i = 0; i < region->ops.count && !rules->changes; i++) {
+    if (ts_cancelled(rules->options->cancel)) return ts_error(TS_CANCELLED, "the compile was cancelled");
+    TS_TRY(ts_rules_probe(rules, region->ops.data[i]));
+  }
+  return TS_SUCCESS;
+}
+
+enum { SHORT = 400 /* ops; in longer programs something changes soon, and a large table would be in vain */ };
+
+/* A graph with regions is not looked at. */
+ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *options, bool *out) {
+  ts_rules rules = {.to = (ts_graph *)(uintptr_t)graph,
+                    .options = options,
+                    .sets = RULES,
+                    .expected = graph->ops.count <= SHORT ? graph->ops.count : 0,
+                    .probing = true};
+  *out = true;
+  if (graph->regions.count > 1) return TS_SUCCESS;
+  ts_status status = probe(&rules, ts_graph_region(graph, TS_ROOT));
+  *out = rules.changes;
+  ts_rules_deinit(&rules);
+  return status;
 }
 
 /* Unused ops go, so that a product which only a transpose uses is known as such. */

@@ -62,9 +62,16 @@ static ts_status run_pass(pipeline *p, const char *name,
   return p->verify ? ts_error_context(ts_graph_verify(next), "after pass %s", name) : TS_SUCCESS;
 }
 
+/* A program in which nothing is to be done goes on as it is. */
+static ts_status normalize(pipeline *p) {
+  bool applies = true;
+  if (!p->dumps) TS_TRY(ts_error_context(ts_normalize_applies(p->in, p->options, &applies), "pass normalize"));
+  return applies ? run_pass(p, "normalize", ts_pass_normalize) : TS_SUCCESS;
+}
+
 static ts_status run_passes(pipeline *p) {
-  TS_TRY(run_pass(p, "normalize", ts_pass_normalize));
-  if (ts_dots_applies(p->graph)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
+  TS_TRY(normalize(p));
+  if (ts_dots_applies(p->graph ? p->graph : p->in)) TS_TRY(run_pass(p, "dots", ts_pass_dots));
   return p->options->no_fusion ? run_pass(p, "dce", ts_pass_dce) : run_pass(p, "fuse", ts_pass_fuse);
 }
 

@@ -172,6 +172,19 @@ ts_status ts_rules_copy(ts_rules *r, ts_region_id target, const ts_graph *from, 
   return remember(r, &a, target, &op, replaced, *out);
 }
 
+ts_status ts_rules_probe(ts_rules *r, ts_op_id id) {
+  const ts_op *op = ts_graph_op(r->to, id);
+  const ts_value *result = ts_graph_value(r->to, op->first_result);
+  ts_value_id value;
+  asked a;
+  TS_TRY(ask(r, op->region, op, &a));
+  r->changes = r->changes || a.value != TS_NO_ID;
+  if (r->changes) return TS_SUCCESS;
+  TS_TRY(try_rules(&(ts_rule_call){r, op->region, op, result->dtype, result->shape}, &value));
+  r->changes = r->changes || value != TS_NO_ID;
+  return r->changes ? TS_SUCCESS : remember(r, &a, op->region, op, false, op->first_result);
+}
+
 ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
                        const ts_attrs *attrs, ts_value_id *out) {
   ts_op op = {
@@ -179,6 +192,11 @@ ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const t
   ts_type type;
   size_t results;
   asked a;
+  *out = TS_NO_ID;
+  if (r->probing) {
+    r->changes = true;
+    return TS_SUCCESS;
+  }
   if (ts_op_has_regions(code)) return ts_graph_add_op(r->to, target, code, operands, count, attrs, out);
   TS_TRY(ts_infer(r->to, code, operands, count, attrs, 1, &type, &results));
   TS_TRY(ts_graph_keep_attrs(r->to, code, attrs, &op.attrs));

@@ -25,6 +25,8 @@ typedef struct ts_rules {
   const ts_pass_options *options;
   unsigned sets;
   size_t expected; /* about so many ops will be asked for */
+  bool probing;    /* see ts_rules_probe */
+  bool changes;    /* while probing: something would not stay as it is */
   /* What is known, by region and op: open addressing. */
   ts_known_op *known;
   size_t known_count, known_capacity;
@@ -36,6 +38,9 @@ void ts_rules_deinit(ts_rules *rules);
 /* Adds an op of an old graph, without regions, on `operands` of the new one. */
 ts_status ts_rules_copy(ts_rules *rules, ts_region_id target, const ts_graph *from, ts_op_id op,
                         const ts_value_id *operands, ts_value_id *out);
+/* Asks whether the rules would leave an op of `to` as it is, and sets `changes` if not, or if nobody can tell yet.
+ * `probing` is set, and nothing is added to `to`. */
+ts_status ts_rules_probe(ts_rules *rules, ts_op_id op);
 /* Adds any op; one with regions as it is. */
 ts_status ts_rules_add(ts_rules *rules, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
                        const ts_attrs *attrs, ts_value_id *out);

@@ -210,6 +210,49 @@ START_TEST(fusions_that_do_the_same_share_a_region)
 }
 END_TEST
 
+/* What the pipeline makes of a graph is what it makes of it when normalize has been there before, whether or not that
+ * has something to do. */
+static char *run_pipeline(const ts_graph *graph) {
+  ts_pass_options options = {.verify = true};
+  ts_graph *after;
+  ck_assert_ok(ts_pipeline_run(graph, &options, &after));
+  char *text = print(after);
+  ts_graph_destroy(after);
+  return text;
+}
+
+static const char *const nothing_to_do[] = {
+    "graph @main(%0: f32[8], %1: f32[8]) -> (f32[8]) {\n%2 = add %0, %1 : f32[8]\n%3 = tanh %2 : f32[8]\n"
+    "%4 = multiply %3, %2 : f32[8]\nreturn %4\n}\n",
+    "graph @main(%0: f32[8]) -> (f32[8]) {\nreturn %0\n}\n",
+    /* the same op twice, at the end */
+    "graph @main(%0: f32[8]) -> (f32[8], f32[8]) {\n%1 = tanh %0 : f32[8]\n%2 = exp %1 : f32[8]\n"
+    "%3 = exp %1 : f32[8]\nreturn %2, %3\n}\n",
+    /* an op that goes; one that becomes another one; one that is dead */
+    "graph @main(%0: s32[8]) -> (s32[8]) {\n%1 = negate %0 : s32[8]\n%2 = negate %1 : s32[8]\nreturn %2\n}\n",
+    "graph @main(%0: f32[2,3]) -> (f32[3,2]) {\n%1 = transpose %0 {axes = [1,0]} : f32[3,2]\n"
+    "%2 = transpose %1 {axes = [1,0]} : f32[2,3]\n%3 = transpose %2 {axes = [1,0]} : f32[3,2]\nreturn %3\n}\n",
+    "graph @main(%0: f32[8]) -> (f32[8]) {\n%1 = tanh %0 : f32[8]\n%2 = exp %0 : f32[8]\nreturn %1\n}\n",
+};
+
+START_TEST(graphs_that_are_normal_go_on_as_they_are)
+{
+  ts_pass_options options = {0};
+  ts_graph *graph = parse(nothing_to_do[_i]), *normal;
+  char *before = print(graph);
+  ck_assert_ok(ts_pass_normalize(graph, &options, &normal));
+  char *expected = run_pipeline(normal), *actual = run_pipeline(graph), *after = print(graph);
+  ck_assert_str_eq(actual, expected);
+  ck_assert_str_eq(after, before);
+  ts_free(before);
+  ts_free(expected);
+  ts_free(actual);
+  ts_free(after);
+  ts_graph_destroy(normal);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 static void fuse_all(const ts_graph *graph) {
   ts_pass_options options = {0};
   ts_graph *after = NULL;
@@ -237,6 +280,8 @@ static Suite *suite(void) {
   tcase_add_test(t, adam_is_one_kernel);
   tcase_add_test(t, dense_layer);
   tcase_add_test(t, fusions_that_do_the_same_share_a_region);
+  tcase_add_loop_test(t, graphs_that_are_normal_go_on_as_they_are, 0,
+                      (int)(sizeof(nothing_to_do) / sizeof(*nothing_to_do)));
   tcase_add_test(t, failing_allocations);
   tcase_add_loop_test(t, random_graphs, 0, 100);
   suite_add_tcase(s, t);
