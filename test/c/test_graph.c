@@ -1,5 +1,6 @@
 /* The builder: ids from anywhere, ownership of regions, copying, memory. */
 #include "graph_text.h"
+#include "ir/key.h"
 
 static const ts_shape scalar = {0};
 static const ts_shape matrix = {2, {2, 3}};
@@ -483,6 +484,29 @@ START_TEST(verify_uses)
 }
 END_TEST
 
+/* Keys of several lengths, some the beginning of others, and more of them than there are slots at first. */
+static void begin_key(ts_keys *keys, uint64_t n) {
+  ts_keys_begin(keys);
+  for (uint64_t i = 0; i <= n % 5; i++) ck_assert_ok(ts_keys_put(keys, i < n % 5 ? i : n / 5 * 64));
+}
+
+START_TEST(keys_are_found)
+{
+  ts_keys keys = {0};
+  static char kept[500];
+  for (uint64_t n = 0; n < sizeof(kept); n++) {
+    begin_key(&keys, n);
+    ck_assert_ptr_null(ts_keys_find(&keys));
+    ck_assert_ok(ts_keys_keep(&keys, &kept[n]));
+  }
+  for (uint64_t n = 0; n < 2 * sizeof(kept); n++) {
+    begin_key(&keys, n);
+    ck_assert_ptr_eq(ts_keys_find(&keys), n < sizeof(kept) ? &kept[n] : NULL);
+  }
+  ts_keys_deinit(&keys);
+}
+END_TEST
+
 START_TEST(verify_structure)
 {
   ts_graph *graph = parse(small_text);
@@ -526,6 +550,7 @@ int main(void) {
   tcase_add_test(tests, types_from_anywhere);
   tcase_add_test(tests, attributes_are_canonical);
   tcase_add_test(tests, regions_have_one_owner);
+  tcase_add_test(tests, keys_are_found);
   tcase_add_test(tests, nesting_is_bounded);
   tcase_add_test(tests, shorthands);
   tcase_add_test(tests, what_is_equal_is_kept_once);
