@@ -301,7 +301,7 @@ static const ts_op *maker(const ts_graph *graph, ts_value_id value) {
 
 START_TEST(what_is_equal_is_kept_once)
 {
-  ts_value_id made[3], again[3], copy;
+  ts_value_id made[3] = {0}, again[3] = {0}, copy;
   ts_graph *first = transposed(NULL, made), *second = transposed(first, again), *third = new_graph();
   const ts_shape *shape = ts_graph_value(first, made[1])->shape;
   ts_shape tall = {2, {3, 2}};
