@@ -1,7 +1,9 @@
 #include "base/thread.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 static bool start(const pthread_attr_t *attributes, const char *name, void *(*body)(void *)) {
@@ -25,4 +27,21 @@ bool ts_thread_start(const char *name, void *(*body)(void *), size_t stack_bytes
   bool started = start(&attributes, name, body);
   pthread_attr_destroy(&attributes);
   return started;
+}
+
+static void move_away(pid_t thread, int cpu) {
+  cpu_set_t allowed, others;
+  if (cpu < 0 || sched_getaffinity(thread, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(cpu, &others); /* nothing where there are more CPUs than a set has */
+  if (CPU_EQUAL(&others, &allowed) || CPU_COUNT(&others) == 0) return;
+  if (sched_setaffinity(thread, sizeof others, &others) == 0) sched_setaffinity(thread, sizeof allowed, &allowed);
+}
+
+void ts_thread_move_away(pid_t thread) {
+  /* One at a time: whoever read the mask that another has just narrowed would narrow it for good. */
+  static atomic_flag busy = ATOMIC_FLAG_INIT;
+  if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) return;
+  move_away(thread, sched_getcpu());
+  atomic_flag_clear_explicit(&busy, memory_order_release);
 }

@@ -758,6 +758,7 @@ static void prepare_memory(builder *b) {
   size_t count = 0;
   const ts_enough enough = {kernels_are_there, &b->chooser.batch};
   if (enough.is(enough.context)) return;
+  ts_jit_make_way();
   sizes[count++] = exe->block_bytes[TS_LAYOUT_HOSTED];
   for (size_t i = 0; i < exe->storages.count && count < TS_POOL_PREPARED; i++) {
     const ts_storage *s = &exe->storages.data[i];

@@ -25,6 +25,10 @@
 /* How long a worker looks for the next job before it sleeps: a program's steps
  * follow each other within a few microseconds, and a futex wake costs tens. */
 #define SPIN_NS 20000
+/* After so long a helper that was woken should be there. */
+#define LATE_NS 50000
+/* As many workers are looked after when they are late: with more CPUs than this one of them is idle. */
+#define MOST_MOVED 8
 
 typedef struct job {
   struct job *next, *previous; /* under pool.lock */
@@ -44,6 +48,8 @@ static struct {
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
+  _Atomic int named;
+  _Atomic pid_t threads[MOST_MOVED]; /* of the first workers; 0: has not begun */
 } pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
@@ -69,6 +75,26 @@ static void work(job *j, int worker) {
     int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
     if (task >= j->tasks) return;
     j->fn(j->arg, task, worker);
+  }
+}
+
+static void move_workers(void) {
+  for (int i = 0; i < MOST_MOVED; i++) {
+    pid_t thread = atomic_load_explicit(&pool.threads[i], memory_order_relaxed);
+    if (thread) ts_thread_move_away(thread);
+  }
+}
+
+/* As the caller who has woken workers and is alone until the first of them comes. */
+static void work_alone(job *j) {
+  int64_t late = ts_system_ns() + LATE_NS;
+  while (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) {
+    int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
+    if (task >= j->tasks) return;
+    j->fn(j->arg, task, 0);
+    if (ts_system_ns() < late) continue;
+    if (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) move_workers();
+    return;
   }
 }
 
@@ -101,6 +127,8 @@ static job *join(int *worker) {
 static void *worker_main(void *unused) {
   (void)unused;
   ts_fp_env saved;
+  int number = atomic_fetch_add(&pool.named, 1);
+  if (number < MOST_MOVED) atomic_store(&pool.threads[number], gettid());
   ts_fp_enter(&saved);
   for (;;) {
     uint32_t seen = atomic_load_explicit(&pool.posted, memory_order_acquire);
@@ -146,7 +174,10 @@ static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, vo
   pthread_mutex_unlock(&pool.lock);
   atomic_fetch_add_explicit(&pool.posted, 1, memory_order_seq_cst);
   int helpers = self->width - 1 < tasks - 1 ? self->width - 1 : (int)(tasks - 1);
-  if (atomic_load_explicit(&pool.sleepers, memory_order_seq_cst) > 0) futex_wake(&pool.posted, helpers);
+  if (atomic_load_explicit(&pool.sleepers, memory_order_seq_cst) > 0) {
+    futex_wake(&pool.posted, helpers);
+    work_alone(&j);
+  }
   work(&j, 0);
   pthread_mutex_lock(&pool.lock);
   if (j.helpers >= 0) unlink_job(&j); /* from here on nobody can join */

@@ -69,6 +69,8 @@ void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *ca
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
 /* True when taking it now would wait. */
 bool ts_jit_batch_is_pending(const ts_jit_batch *batch);
+/* For an asker who works instead of waiting: compile threads that wait for its CPU go to another one. */
+void ts_jit_make_way(void);
 /* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before.
  * TS_CANCELLED when it was. */
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);

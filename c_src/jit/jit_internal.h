@@ -80,6 +80,8 @@ bool ts_compile_withdraw(ts_compile_job *job);
 bool ts_compile_submit_background(ts_compile_job *job);
 /* Somebody waits for this background job now; it must not have been done. */
 void ts_compile_hurry(ts_compile_job *job);
+/* As ts_jit_make_way. */
+void ts_compile_make_way(void);
 void ts_compile_warm_up(void);
 int64_t ts_compile_failed_threads(void);
 

@@ -529,4 +529,6 @@ void ts_jit_trim(void) {
   pthread_mutex_unlock(&session.lock);
 }
 
+void ts_jit_make_way(void) { ts_compile_make_way(); }
+
 void ts_jit_warm_up(void) { ts_compile_warm_up(); }

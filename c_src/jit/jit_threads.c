@@ -35,6 +35,8 @@ static struct {
   pthread_mutex_t lock;
   job_queue foreground, background;
   int in_llvm; /* threads that are inside LLVM now */
+  int named;
+  pid_t ids[MAX_THREADS]; /* of the first threads of the foreground */
   int failed;
   bool exiting;        /* nobody may enter LLVM any more */
   pthread_cond_t left; /* in_llvm went down */
@@ -204,6 +206,7 @@ static void serve(job_queue *queue, bool warm_up) {
   served = queue;
   ts_compiler *compiler = NULL;
   pthread_mutex_lock(&pool.lock);
+  if (queue == &pool.foreground && pool.named < MAX_THREADS) pool.ids[pool.named++] = gettid();
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
@@ -308,6 +311,12 @@ bool ts_compile_submit_background(ts_compile_job *job) {
 void ts_compile_hurry(ts_compile_job *job) {
   pthread_mutex_lock(&pool.lock);
   if (pool.foreground.threads > 0 && take_out(&pool.background, job)) append(&pool.foreground, job);
+  pthread_mutex_unlock(&pool.lock);
+}
+
+void ts_compile_make_way(void) {
+  pthread_mutex_lock(&pool.lock);
+  for (int i = 0; i < pool.named; i++) ts_thread_move_away(pool.ids[i]);
   pthread_mutex_unlock(&pool.lock);
 }
 

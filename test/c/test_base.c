@@ -11,6 +11,7 @@
 #include "testing.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
@@ -377,6 +378,50 @@ START_TEST(parallel_serial)
 }
 END_TEST
 
+/* However many move a thread, it may run where it could before; and where there is another CPU it gets that, though the
+ * mover never sleeps. */
+typedef struct moved {
+  _Atomic pid_t id;
+  _Atomic int64_t turns;
+  _Atomic bool over;
+} moved;
+
+static void *take_turns(void *arg) {
+  moved *m = arg;
+  atomic_store(&m->id, gettid());
+  while (!atomic_load(&m->over)) {
+    atomic_fetch_add(&m->turns, 1);
+    sched_yield();
+  }
+  return NULL;
+}
+
+static void *move_often(void *arg) {
+  moved *m = arg;
+  for (int i = 0; i < 500; i++) ts_thread_move_away(atomic_load(&m->id));
+  return NULL;
+}
+
+START_TEST(moved_threads_keep_their_cpus)
+{
+  moved m = {0};
+  pthread_t thread, movers[4];
+  cpu_set_t before, after;
+  ck_assert_int_eq(pthread_create(&thread, NULL, take_turns, &m), 0);
+  while (atomic_load(&m.id) == 0) sched_yield();
+  ck_assert_int_eq(sched_getaffinity(m.id, sizeof before, &before), 0);
+  for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_create(&movers[i], NULL, move_often, &m), 0);
+  for (int i = 0; i < 4; i++) pthread_join(movers[i], NULL);
+  ck_assert_int_eq(sched_getaffinity(m.id, sizeof after, &after), 0);
+  ck_assert(CPU_EQUAL(&before, &after));
+  int64_t turns = atomic_load(&m.turns);
+  while (atomic_load(&m.turns) == turns) ts_thread_move_away(m.id);
+  atomic_store(&m.over, true);
+  pthread_join(thread, NULL);
+  ts_thread_move_away(0x7fffffff); /* nobody */
+}
+END_TEST
+
 START_TEST(system_answers)
 {
   ck_assert_int_ge(ts_system_cpus(), 1);
@@ -493,6 +538,7 @@ int main(void) {
   tcase_add_test(tests, counters_of_many_threads);
   tcase_add_test(tests, spin_lock_of_many_threads);
   tcase_add_test(tests, thread_takes_no_signals);
+  tcase_add_test(tests, moved_threads_keep_their_cpus);
   tcase_add_test(tests, system_answers);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
