@@ -7,7 +7,7 @@
 -export_type([code/0]).
 
 -record(code, {executable  :: tessera_nif:executable() | undefined,
-               fingerprint :: binary(),
+               fingerprint :: {[atom()], <<_:128>>},  % the options and the hash of the source
                source      :: binary(),
                options     :: [atom()],
                is_new = false :: boolean()}).       % compiled for whoever made this term
