@@ -4,7 +4,16 @@
 
 #include <string.h>
 
+/* What an expression refers to, but its arrays. */
+static void release(ts_expr *e) {
+  for (size_t i = 0; i < e->origins.count; i++) ts_expr_kept_release(e->origins.data[i].kept);
+  e->origins.count = 0;
+  ts_graph_destroy(e->constants);
+  e->constants = NULL;
+}
+
 void ts_expr_deinit(ts_expr *e) {
+  release(e);
   TS_VEC_FREE(&e->values);
   TS_VEC_FREE(&e->uses);
   TS_VEC_FREE(&e->results);
@@ -12,9 +21,7 @@ void ts_expr_deinit(ts_expr *e) {
   TS_VEC_FREE(&e->arities);
   TS_VEC_FREE(&e->forms);
   TS_VEC_FREE(&e->keys);
-  for (size_t i = 0; i < e->origins.count; i++) ts_expr_kept_release(e->origins.data[i].kept);
   TS_VEC_FREE(&e->origins);
-  ts_graph_destroy(e->constants);
 }
 
 typedef struct ts_expr_reader reader;
@@ -54,14 +61,6 @@ static size_t bytes_of(const reader *r) {
   return bytes;
 }
 
-/* Of what an expression has that was not read to its end. */
-static void let_go(reader *r) {
-  ts_graph_destroy(r->e.constants);
-  r->e.constants = NULL;
-  for (size_t i = 0; i < r->e.origins.count; i++) ts_expr_kept_release(r->e.origins.data[i].kept);
-  r->e.origins.count = 0;
-}
-
 static void reader_reset(reader *r, ErlNifEnv *env) {
   r->env = env;
   r->closed_count = 0;
@@ -84,7 +83,7 @@ ts_status ts_expr_reader_take(ErlNifEnv *env, ts_expr_reader **out) {
 }
 
 void ts_expr_reader_give(ts_expr_reader *r) {
-  let_go(r);
+  release(&r->e); /* of one that was not read to its end */
   reader_destroy(bytes_of(r) > KEPT_BYTES ? r : atomic_exchange(&kept, r));
 }
 
