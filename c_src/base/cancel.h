@@ -3,6 +3,8 @@
 #ifndef TS_BASE_CANCEL_H
 #define TS_BASE_CANCEL_H
 
+#include "base/status.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +13,11 @@
 /* NULL is never cancelled. */
 static inline bool ts_cancelled(const _Atomic bool *cancel) {
   return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
+}
+
+/* Once it is set, the error that `what` was cancelled. */
+static inline ts_status ts_check_cancelled(const _Atomic bool *cancel, const char *what) {
+  return ts_cancelled(cancel) ? ts_error(TS_CANCELLED, "%s was cancelled", what) : TS_SUCCESS;
 }
 
 /* Copies in pieces, and leaves the rest when it is cancelled. */

@@ -676,7 +676,7 @@ static ts_status build_op(builder *b, ts_block *block, ts_op_id id) {
 
 static ts_status build_region(builder *b, ts_region_id id, ts_block *block) {
   for (size_t i = 0; i < ts_graph_region(b->graph, id)->ops.count; i++) {
-    if (ts_cancelled(b->options->cancel)) return ts_error(TS_CANCELLED, "the compile was cancelled");
+    TS_TRY(ts_check_cancelled(b->options->cancel, "the compile"));
     TS_TRY(build_op(b, block, ts_graph_region(b->graph, id)->ops.data[i]));
   }
   return TS_SUCCESS;

@@ -38,7 +38,6 @@ typedef struct ts_run {
 static const _Atomic bool *cancel_flag(const ts_run *run) { return run->control ? &run->control->cancel : NULL; }
 
 static bool is_set(const _Atomic bool *flag) { return atomic_load_explicit(flag, memory_order_relaxed); }
-static bool cancelled(const ts_run *run) { return ts_cancelled(cancel_flag(run)); }
 static bool must_pause(const ts_run *run) { return run->may_pause && is_set(&run->control->pause); }
 
 /* ---- contexts ---- */
@@ -287,7 +286,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
 static ts_status run_blocks(ts_run *run, bool *out_done) {
   *out_done = false;
   while (run->depth > 0) {
-    if (cancelled(run)) return ts_error(TS_CANCELLED, "the run was cancelled");
+    TS_TRY(ts_check_cancelled(cancel_flag(run), "the run"));
     if (must_pause(run)) return TS_SUCCESS;
     frame *f = &run->frames[run->depth - 1];
     if (f->next < f->block->steps.count)

@@ -293,7 +293,7 @@ static ts_status finish(request *r, const _Atomic bool *cancel) {
   for (;;) {
     kernel_state state = wait_for(r, cancel);
     if (state == READY) return TS_SUCCESS;
-    if (state == PENDING) return ts_error(TS_CANCELLED, "the compile was cancelled");
+    if (state == PENDING) return ts_check_cancelled(cancel, "the compile");
     if (r->owner) return r->status;
     TS_TRY(enter(r));
     if (r->owner) start(r);

@@ -417,7 +417,7 @@ static ts_status run_pass(plan *p) {
     ts_parallel_run(p->parallel, tasks, product_task, p);
   }
   ts_pool_free(run->pool, memory, space);
-  return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
+  return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
 typedef struct shown_rows {
@@ -454,7 +454,7 @@ static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, in
     TS_TRY(run_pass(&p));
   }
   if (p.shows_rows) ts_gemm_show_rows(run, b, batches, p.parallel);
-  return gemm_cancelled(run) ? ts_error(TS_CANCELLED, "matrix product cancelled") : TS_SUCCESS;
+  return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
 /* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
@@ -483,7 +483,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
                       const _Atomic bool *cancel) {
   gemm_run run = {gemm, *shape, lhs, rhs, out, epilogue, parallel, pool, cancel};
   if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
-  if (gemm_cancelled(&run)) return ts_error(TS_CANCELLED, "matrix product cancelled");
+  TS_TRY(ts_check_cancelled(cancel, "a matrix product"));
   if (shape->k <= 0) {
     run_zeros(&run);
     return TS_SUCCESS;

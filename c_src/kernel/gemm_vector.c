@@ -226,7 +226,7 @@ ts_status ts_gemm_run_vector(const gemm_run *run) {
   if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
   ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);
   ts_pool_free(run->pool, memory, bytes);
-  if (gemm_cancelled(run)) return ts_error(TS_CANCELLED, "matrix product cancelled");
+  TS_TRY(ts_check_cancelled(run->cancel, "a matrix product"));
   if (run->epilogue && run->epilogue->whole_rows && has_parts(&p))
     ts_gemm_show_rows(run, 0, run->shape.batch, p.parallel);
   return TS_SUCCESS;

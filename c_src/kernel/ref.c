@@ -135,7 +135,7 @@ static ts_status run_op(interpreter *in, const ts_op *op) {
   ts_buffer **results = buffers + op->operand_count;
   for (uint32_t i = 0; i < op->operand_count; i++) buffers[i] = in->values[op->operands[i]];
   ts_status status = run_on(in, op, buffers, results);
-  if (!status && ts_cancelled(in->cancel)) status = ts_error(TS_CANCELLED, "the run was cancelled");
+  if (!status) status = ts_check_cancelled(in->cancel, "the run");
   if (status) release_all(results, op->result_count);
   for (uint32_t i = 0; !status && i < op->result_count; i++) set_value(in, op->first_result + i, results[i]);
   ts_free(buffers);

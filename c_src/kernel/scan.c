@@ -186,5 +186,5 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
   if (rows) call.job.per_task -= call.job.per_task % ROWS;
   call.job.tasks = (call.units + call.job.per_task - 1) / call.job.per_task;
   ts_parallel_run(parallel, call.job.tasks, scan_task, &call);
-  return cancelled(&call.job) ? ts_error(TS_CANCELLED, "%s cancelled", ts_op_name(op)) : TS_SUCCESS;
+  return ts_check_cancelled(cancel, ts_op_name(op));
 }

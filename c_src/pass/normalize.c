@@ -79,7 +79,7 @@ ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, 
 
 static ts_status probe(ts_rules *rules, const ts_region *region) {
   for (size_t i = 0; i < region->ops.count && !rules->changes; i++) {
-    if (ts_cancelled(rules->options->cancel)) return ts_error(TS_CANCELLED, "the compile was cancelled");
+    TS_TRY(ts_check_cancelled(rules->options->cancel, "the compile"));
     TS_TRY(ts_rules_probe(rules, region->ops.data[i]));
   }
   return TS_SUCCESS;

@@ -23,7 +23,7 @@ static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id tar
   const ts_region *region = ts_graph_region(rw->from, source);
   for (size_t i = 0; i < region->ops.count; i++) {
     ts_op_id op = region->ops.data[i];
-    if (ts_cancelled(rw->options->cancel)) return ts_error(TS_CANCELLED, "the compile was cancelled");
+    TS_TRY(ts_check_cancelled(rw->options->cancel, "the compile"));
     if (!rw->uses || is_live(rw, ts_graph_op(rw->from, op))) TS_TRY(rw->visit(rw, op, target));
   }
   return TS_SUCCESS;
