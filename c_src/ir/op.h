@@ -35,6 +35,12 @@ typedef enum ts_op_class {
   TS_CLASS_CONTROL
 } ts_op_class;
 
+/* One result element from the operand elements at the same index; those classes stand together. */
+#define TS_CLASS_IS_ELEMENTWISE(class) ((class) >= TS_CLASS_UNARY_FLOAT && (class) <= TS_CLASS_CLAMP)
+/* Over axes of one operand, by what the op says itself. */
+#define TS_OP_IS_REDUCTION(op, class) \
+  (((class) == TS_CLASS_REDUCE || (class) == TS_CLASS_ARG_REDUCE) && (op) != TS_OP_REDUCE)
+
 typedef enum ts_attr_kind {
   TS_ATTR_NONE,
   TS_ATTR_PARAMETER,
@@ -76,23 +82,8 @@ static inline ts_op_class ts_op_get_class(ts_opcode op) {
 static inline ts_attr_kind ts_op_attr_kind(ts_opcode op) {
   return (unsigned)op < TS_OP_COUNT ? ts_op_rows[op].attrs : TS_ATTR_NONE;
 }
-/* One result element from the operand elements at the same index. */
-static inline bool ts_op_is_elementwise(ts_opcode op) {
-  switch (ts_op_get_class(op)) {
-  case TS_CLASS_UNARY_FLOAT:
-  case TS_CLASS_UNARY:
-  case TS_CLASS_UNARY_INTEGER:
-  case TS_CLASS_PREDICATE:
-  case TS_CLASS_BINARY:
-  case TS_CLASS_BINARY_FLOAT:
-  case TS_CLASS_BINARY_INTEGER:
-  case TS_CLASS_COMPARE:
-  case TS_CLASS_CONVERT:
-  case TS_CLASS_SELECT:
-  case TS_CLASS_CLAMP: return true;
-  default: return false;
-  }
-}
+static inline bool ts_op_is_elementwise(ts_opcode op) { return TS_CLASS_IS_ELEMENTWISE(ts_op_get_class(op)); }
+static inline bool ts_op_is_reduction(ts_opcode op) { return TS_OP_IS_REDUCTION(op, ts_op_get_class(op)); }
 /* Its attributes name regions. */
 static inline bool ts_op_has_regions(ts_opcode op) {
   ts_attr_kind kind = ts_op_attr_kind(op);

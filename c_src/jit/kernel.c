@@ -7,7 +7,17 @@
 
 static const char *kind_names[] = {"map", "tile", "row", "col"};
 
-static bool reduces(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
+int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out) {
+  int count = 0;
+  if (n->kind == TS_NODE_OP) {
+    if (n->a >= 0) out[count++] = n->a;
+    if (n->b >= 0) out[count++] = n->b;
+    if (n->c >= 0) out[count++] = n->c;
+  } else if (n->kind == TS_NODE_GATHER || ts_kernel_node_reduces(n)) {
+    out[count++] = n->a;
+  }
+  return count;
+}
 
 /* ---- check ---- */
 
@@ -147,7 +157,7 @@ static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, b
       varies[id] = plan->level[id] == TS_LEVEL_POINT;
       continue;
     }
-    if (reduces(n)) {
+    if (ts_kernel_node_reduces(n)) {
       if (plan->stage[id] > 1) return bad("node", id, "reduction of a reduction");
       continue;
     }
@@ -387,7 +397,7 @@ int64_t ts_kernel_point_cost(const ts_kernel_desc *desc) {
   for (int32_t id = 0; id < desc->node_count; id++) {
     bool counts = status || (plan.needed[id] && plan.level[id] != TS_LEVEL_KERNEL);
     int64_t weight = status ? 10 : plan.weight[id];
-    if (!status && plan.level[id] == TS_LEVEL_ROW && !reduces(&desc->nodes[id])) weight = 0;
+    if (!status && plan.level[id] == TS_LEVEL_ROW && !ts_kernel_node_reduces(&desc->nodes[id])) weight = 0;
     int64_t width = ts_dtype_size(desc->nodes[id].dtype) == 8 ? 2 : 1;
     if (counts) cost += weight * width * PS_PER_WEIGHT;
   }

@@ -90,6 +90,12 @@ typedef struct ts_kernel_desc {
   const ts_kernel_node *nodes; /* in order of dependence */
 } ts_kernel_desc;
 
+static inline bool ts_kernel_node_reduces(const ts_kernel_node *n) {
+  return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG;
+}
+/* The nodes it reads, three at most; returns how many. b and c of some kinds are not nodes. */
+int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out);
+
 /* How many words `args` has, and where the parts start. */
 static inline int32_t ts_kernel_arg_operand(const ts_kernel_desc *d, int32_t operand) {
   return d->rank + operand * (d->rank + 1); /* operand counts inputs, then outputs, then indices */

@@ -34,8 +34,6 @@ typedef struct col {
   ts_v row;     /* current one of the reduced dim */
 } col;
 
-static bool is_reduction(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
-
 static int32_t lanes_of(const ts_reducer *r) { return ts_reducer_needs_tree(r) ? TS_REDUCE_LANES : EXACT_LANES; }
 
 /* Lays out the next accumulator behind `*offset`. */
@@ -52,7 +50,7 @@ static col_reduce place_reduce(const ts_kernel_desc *desc, int32_t node, int64_t
 int64_t ts_loop_col_scratch(const ts_kernel_desc *desc) {
   int64_t bytes = 0;
   for (int32_t id = 0; id < desc->node_count; id++) {
-    if (is_reduction(&desc->nodes[id])) (void)place_reduce(desc, id, &bytes);
+    if (ts_kernel_node_reduces(&desc->nodes[id])) (void)place_reduce(desc, id, &bytes);
   }
   return bytes;
 }
@@ -60,7 +58,7 @@ int64_t ts_loop_col_scratch(const ts_kernel_desc *desc) {
 static void find_reduces(ts_loop *loop, col *c) {
   int64_t offset = 0;
   for (int32_t id = 0; id < loop->d->node_count; id++) {
-    bool here = is_reduction(&loop->d->nodes[id]) && loop->plan.needed[id];
+    bool here = ts_kernel_node_reduces(&loop->d->nodes[id]) && loop->plan.needed[id];
     if (here) c->reduces[c->reduce_count++] = place_reduce(loop->d, id, &offset);
   }
 }

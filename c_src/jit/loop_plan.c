@@ -45,24 +45,11 @@ static uint8_t map_level(const ts_kernel_desc *d, const ts_kernel_operand *opera
   return TS_LEVEL_KERNEL;
 }
 
-/* b and c of some kinds are not nodes. */
-static int node_operands(const ts_kernel_node *n, int32_t *out) {
-  int count = 0;
-  if (n->kind == TS_NODE_OP) {
-    if (n->a >= 0) out[count++] = n->a;
-    if (n->b >= 0) out[count++] = n->b;
-    if (n->c >= 0) out[count++] = n->c;
-  } else if (n->kind == TS_NODE_GATHER || n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG) {
-    out[count++] = n->a;
-  }
-  return count;
-}
-
 static void place_node(const ts_kernel_desc *d, ts_loop_plan *p, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
   uint8_t level = TS_LEVEL_KERNEL;
   int32_t stage = 0, operands[3];
-  int count = node_operands(n, operands);
+  int count = ts_kernel_node_operands(n, operands);
   for (int i = 0; i < count; i++) {
     if (p->level[operands[i]] > level) level = p->level[operands[i]];
     if (p->stage[operands[i]] > stage) stage = p->stage[operands[i]];
@@ -72,7 +59,7 @@ static void place_node(const ts_kernel_desc *d, ts_loop_plan *p, int32_t id) {
     if (of_map > level) level = of_map;
   } else if (n->kind == TS_NODE_INDEX) {
     level = map_level(d, &d->indices[n->slot]);
-  } else if (n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG) {
+  } else if (ts_kernel_node_reduces(n)) {
     level = d->kind == TS_KERNEL_COL ? TS_LEVEL_POINT : TS_LEVEL_ROW;
     stage++;
   }
@@ -85,7 +72,7 @@ static void mark_needed(const ts_kernel_desc *d, ts_loop_plan *p) {
   for (int32_t i = 0; i < d->output_count; i++) p->needed[d->outputs[i].node] = true;
   for (int32_t id = d->node_count - 1; id >= 0; id--) {
     int32_t operands[3];
-    int count = p->needed[id] ? node_operands(&d->nodes[id], operands) : 0;
+    int count = p->needed[id] ? ts_kernel_node_operands(&d->nodes[id], operands) : 0;
     for (int i = 0; i < count; i++) p->needed[operands[i]] = true;
     if (p->needed[id]) p->total_weight += p->weight[id];
   }
@@ -108,13 +95,13 @@ void ts_loop_plan_pass(const ts_kernel_desc *d, const ts_loop_plan *p, int32_t p
   }
   for (int32_t id = 0; id < d->node_count; id++) {
     const ts_kernel_node *n = &d->nodes[id];
-    bool reduces = (n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG) && p->needed[id] && p->stage[id] == pass + 1;
+    bool reduces = ts_kernel_node_reduces(n) && p->needed[id] && p->stage[id] == pass + 1;
     if (reduces) wanted[n->a] = true;
   }
   for (int32_t id = d->node_count - 1; id >= 0; id--) {
     int32_t operands[3];
     bool open = wanted[id] && p->level[id] == TS_LEVEL_POINT && !(p->saved[id] >= 0 && p->first[id] < pass);
-    int count = open ? node_operands(&d->nodes[id], operands) : 0;
+    int count = open ? ts_kernel_node_operands(&d->nodes[id], operands) : 0;
     for (int i = 0; i < count; i++) wanted[operands[i]] = true;
   }
 }
@@ -143,7 +130,7 @@ static int32_t recompute_weight(const ts_kernel_desc *d, const ts_loop_plan *p, 
   if (p->level[id] != TS_LEVEL_POINT || p->saved[id] >= 0) return 0;
   if (depth > 8) return SAVE_FROM;
   int32_t operands[3], weight = p->weight[id];
-  int count = node_operands(&d->nodes[id], operands);
+  int count = ts_kernel_node_operands(&d->nodes[id], operands);
   for (int i = 0; i < count && weight < SAVE_FROM; i++) weight += recompute_weight(d, p, operands[i], depth + 1);
   return weight;
 }
@@ -169,7 +156,7 @@ static int32_t count_passes(const ts_kernel_desc *d, const ts_loop_plan *p) {
     if (at_points && p->output_pass[i] >= passes) passes = p->output_pass[i] + 1;
   }
   for (int32_t id = 0; id < d->node_count; id++) {
-    bool reduces = d->nodes[id].kind == TS_NODE_REDUCE || d->nodes[id].kind == TS_NODE_ARG;
+    bool reduces = ts_kernel_node_reduces(&d->nodes[id]);
     if (reduces && p->needed[id] && p->stage[id] > passes) passes = p->stage[id];
   }
   return passes;

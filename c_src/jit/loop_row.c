@@ -26,8 +26,6 @@ typedef struct row_pass {
   bool *wanted; /* by this pass, before leaves are taken out */
 } row_pass;
 
-static bool is_reduction(const ts_kernel_node *n) { return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG; }
-
 /* ---- scratch ---- */
 
 static ts_v scratch_address(ts_loop *loop, const row_pass *pass, int32_t id, ts_v index) {
@@ -134,7 +132,8 @@ static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
   const ts_kernel_desc *d = loop->d;
   pass->reduce_count = 0, pass->carried_count = 0;
   for (int32_t id = 0; id < d->node_count; id++) {
-    bool here = is_reduction(&d->nodes[id]) && loop->plan.needed[id] && loop->plan.stage[id] == pass->number + 1;
+    bool here =
+        ts_kernel_node_reduces(&d->nodes[id]) && loop->plan.needed[id] && loop->plan.stage[id] == pass->number + 1;
     if (!here) continue;
     row_reduce *r = &pass->reduces[pass->reduce_count++];
     *r = (row_reduce){.node = id, .reducer = ts_reducer_of(d, id), .carried = pass->carried_count};

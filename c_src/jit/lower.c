@@ -174,11 +174,6 @@ static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
 
 /* ---- ops and fusions ---- */
 
-static bool is_reduction(ts_opcode code) {
-  ts_op_class class = ts_op_get_class(code);
-  return code != TS_OP_REDUCE && (class == TS_CLASS_REDUCE || class == TS_CLASS_ARG_REDUCE);
-}
-
 static ts_status lower_single(ts_lowering *l) {
   const ts_op *op = l->op;
   ts_program_root root = ts_program_root_whole(l->graph, op->first_result, 0);
@@ -192,7 +187,7 @@ static ts_status lower_single(ts_lowering *l) {
     break;
   default: break;
   }
-  if (is_reduction(op->code)) {
+  if (ts_op_is_reduction(op->code)) {
     if (ts_shape_elements(ts_graph_value(l->graph, op->operands[0])->shape) == 0) return lower_identity(l, op);
     spec.reduce = ts_graph_value(l->graph, op->first_result)->op;
   }
@@ -201,7 +196,7 @@ static ts_status lower_single(ts_lowering *l) {
 
 static ts_op_id find_reduction(const ts_graph *graph, const ts_region *region) {
   for (size_t i = 0; i < region->ops.count; i++) {
-    if (is_reduction(ts_graph_op(graph, region->ops.data[i])->code)) return region->ops.data[i];
+    if (ts_op_is_reduction(ts_graph_op(graph, region->ops.data[i])->code)) return region->ops.data[i];
   }
   return TS_NO_ID;
 }
@@ -257,11 +252,12 @@ static bool is_gathered(const ts_kernel_desc *d, int32_t input) {
 
 /* No element for a point, and no reduction, needs another reduction's result: each point is met once. */
 static bool is_one_pass(const ts_kernel_desc *d) {
-  bool after[2 * TS_PROGRAM_MAX_NODES] = {0};
+  bool after[2 * TS_PROGRAM_MAX_NODES];
   for (int32_t i = 0; i < d->node_count; i++) {
-    const ts_kernel_node *n = &d->nodes[i];
-    bool reduces = n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG, op = n->kind == TS_NODE_OP;
-    bool inherits = (n->a >= 0 && after[n->a]) || (op && n->b >= 0 && after[n->b]) || (op && n->c >= 0 && after[n->c]);
+    int32_t operands[3];
+    int count = ts_kernel_node_operands(&d->nodes[i], operands);
+    bool reduces = ts_kernel_node_reduces(&d->nodes[i]), inherits = false;
+    for (int k = 0; k < count; k++) inherits |= after[operands[k]];
     if (reduces && inherits) return false;
     after[i] = reduces || inherits;
   }

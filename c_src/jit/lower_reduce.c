@@ -30,10 +30,6 @@ typedef struct stage {
   int64_t row;  /* elements of a row */
 } stage;
 
-static bool is_reduction(const ts_program_node *node) {
-  return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
-}
-
 /* Reductions of reductions need their rows at once. */
 static bool can_stage(const ts_program *p) {
   return p->nodes.count <= TS_PROGRAM_MAX_NODES && !ts_program_points_wait(p) && !ts_program_has_chain(p);
@@ -248,7 +244,7 @@ static ts_status add_rest(const stage *s, int64_t width) {
 static ts_status collect(stage *s, int64_t width, bool whole) {
   for (size_t i = 0; i < s->program->nodes.count; i++) {
     const ts_program_node *node = &s->program->nodes.data[i];
-    if (!is_reduction(node)) continue;
+    if (!ts_program_node_reduces(node)) continue;
     if (s->count == MAX_REDUCTIONS)
       return ts_error(TS_UNIMPLEMENTED, "no single kernel: these reductions of long rows together");
     partial *part = &s->partials[s->count++];

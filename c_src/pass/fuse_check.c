@@ -43,8 +43,7 @@ static void measure(const view *v, const ts_program *program, ts_fuse_kernel *ou
   out->bytes = ts_program_bytes_read(program);
   for (size_t i = 0; i < program->nodes.count; i++) {
     const ts_program_node *node = &program->nodes.data[i];
-    if (node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG)
-      out->accumulators += accumulator_bytes(program, node);
+    if (ts_program_node_reduces(node)) out->accumulators += accumulator_bytes(program, node);
   }
 }
 

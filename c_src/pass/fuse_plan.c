@@ -57,20 +57,18 @@ enum {
   INDEXED = 32 /* reads what is indexed */
 };
 
-#define IS_REDUCTION(c, op) (((c) == TS_CLASS_REDUCE || (c) == TS_CLASS_ARG_REDUCE) && (op) != TS_OP_REDUCE)
 #define IS_PARTS(op) ((op) == TS_OP_PAD || (op) == TS_OP_CONCATENATE)
 #define IS_CHEAP(op)                                                                               \
   ((op) == TS_OP_CONSTANT || (op) == TS_OP_IOTA || (op) == TS_OP_EYE || (op) == TS_OP_BROADCAST || \
    (op) == TS_OP_RESHAPE)
-#define IS_ELEMENTWISE(c) ((c) >= TS_CLASS_UNARY_FLOAT && (c) <= TS_CLASS_CLAMP)
 #define IS_INDEXED(op) ((op) == TS_OP_TAKE || (op) == TS_OP_TAKE_ALONG || (op) == TS_OP_DYNAMIC_SLICE)
 
 /* Asked of each op again and again. */
 static const uint8_t traits[] = {
 #define TS_OP(e, t, n, c, a)                                                                                    \
-  (IS_REDUCTION(TS_CLASS_##c, TS_OP_##e) ? REDUCTION : 0) | (IS_PARTS(TS_OP_##e) ? PARTS : 0) |                 \
+  (TS_OP_IS_REDUCTION(TS_OP_##e, TS_CLASS_##c) ? REDUCTION : 0) | (IS_PARTS(TS_OP_##e) ? PARTS : 0) |           \
       (TS_CLASS_##c == TS_CLASS_SHAPE && !IS_PARTS(TS_OP_##e) ? VIEW : 0) | (IS_CHEAP(TS_OP_##e) ? CHEAP : 0) | \
-      (IS_ELEMENTWISE(TS_CLASS_##c) ? ELEMENTWISE : 0) | (IS_INDEXED(TS_OP_##e) ? INDEXED : 0),
+      (TS_CLASS_IS_ELEMENTWISE(TS_CLASS_##c) ? ELEMENTWISE : 0) | (IS_INDEXED(TS_OP_##e) ? INDEXED : 0),
 #include "ir/op.def"
 #undef TS_OP
 };

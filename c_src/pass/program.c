@@ -65,10 +65,6 @@ bool ts_program_row_is_one(const ts_program *program) {
   return true;
 }
 
-static bool is_reduction(const ts_program_node *node) {
-  return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
-}
-
 /* Which nodes need a reduction's result. True when a reduction does itself. */
 static bool find_after(const ts_program *program, bool *after) {
   bool chain = false;
@@ -77,8 +73,8 @@ static bool find_after(const ts_program *program, bool *after) {
     bool inherits = node->a >= 0 && after[node->a];
     if (node->kind == TS_PROGRAM_OP)
       inherits = inherits || (node->b >= 0 && after[node->b]) || (node->c >= 0 && after[node->c]);
-    chain = chain || (is_reduction(node) && inherits);
-    after[i] = inherits || is_reduction(node);
+    chain = chain || (ts_program_node_reduces(node) && inherits);
+    after[i] = inherits || ts_program_node_reduces(node);
   }
   return chain;
 }

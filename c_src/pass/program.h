@@ -56,6 +56,10 @@ typedef struct ts_program_node {
   bool varies;           /* with the reduced loops */
 } ts_program_node;
 
+static inline bool ts_program_node_reduces(const ts_program_node *node) {
+  return node->kind == TS_PROGRAM_REDUCE || node->kind == TS_PROGRAM_ARG;
+}
+
 typedef struct ts_program_store {
   ts_access to;
   int32_t node;
