@@ -158,13 +158,32 @@ static ts_v pow_by_square(ts_vm *m, ts_v x, ts_v y) {
   return l_copysign(m, l_mul(m, root, root), ts_vm_library(m, "pow", "u10", x, y));
 }
 
-ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
+static ts_v any_power(ts_vm *m, ts_v x, ts_v y) {
   ts_v out = ts_vm_library(m, "pow", "u10", x, y);
   if (!m->wide) return out;
   ts_v overflow = l_cmp(m, LLVMRealOEQ, l_abs(m, out), l_const(m, __builtin_inf()));
   ts_v halves = l_cmp(m, LLVMRealOGE, l_abs(m, y), l_const(m, 0.5)); /* half the least number would be 0 */
   overflow = LLVMBuildAnd(m->b, overflow, halves, "");
   return l_rarely(m, overflow, out, pow_by_square, x, y);
+}
+
+/* Exponents that programs are full of are what ops without pow would make of them, bit for bit: where the exponent is
+ * a constant, those stand in the program (pass/simplify_arithmetic.c). */
+ts_v ts_vm_pow(ts_vm *m, ts_v x, ts_v y) {
+  ts_v one = l_const(m, 1), infinity = l_const(m, __builtin_inf()), square = l_mul(m, x, x);
+  ts_v root = l_sqrt(m, l_add(m, x, l_const(m, 0)));
+  root = l_select(m, l_cmp(m, LLVMRealOEQ, x, l_const(m, -__builtin_inf())), infinity, root);
+  const struct {
+    double exponent;
+    ts_v power;
+  } known[] = {{0, one}, {1, x}, {2, square}, {3, l_mul(m, square, x)}, {-1, l_div(m, one, x)}, {0.5, root}};
+  ts_v out = x, other = NULL;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    ts_v differs = l_cmp(m, LLVMRealUNE, y, l_const(m, known[i].exponent));
+    out = l_select(m, differs, out, known[i].power);
+    other = other ? LLVMBuildAnd(m->b, other, differs, "") : differs;
+  }
+  return l_rarely(m, other, out, any_power, x, y);
 }
 
 /* With AVX-512 one step of Newton's method; its remainder is NaN for 0 and infinity, where the start is exact. */

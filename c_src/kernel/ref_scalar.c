@@ -74,14 +74,25 @@ static double float_max(double a, double b) {
   return a > b ? a : b;
 }
 
-static double float_binary(ts_opcode code, double a, double b) {
+/* Some powers are defined by the ops that a program would have in their place (pass/simplify_arithmetic.c), so that no
+ * bit depends on who knows the exponent when. Products of less than f64 are f32's. */
+static double float_power(ts_dtype type, double a, double b) {
+  if (b == 2) return a * a;
+  if (b == 3 && type == TS_F64) return a * a * a;
+  if (b == 3) return (float)((float)a * (float)a) * (float)a;
+  if (b == -1) return 1 / a;
+  if (b == 0.5) return a == -INFINITY ? INFINITY : sqrt(a + 0.0); /* of -0: 0 */
+  return pow(a, b);
+}
+
+static double float_binary(ts_opcode code, ts_dtype type, double a, double b) {
   switch (code) {
   case TS_OP_ADD: return a + b;
   case TS_OP_SUBTRACT: return a - b;
   case TS_OP_MULTIPLY: return a * b;
   case TS_OP_DIVIDE: return a / b;
   case TS_OP_REMAINDER: return fmod(a, b);
-  case TS_OP_POW: return pow(a, b);
+  case TS_OP_POW: return float_power(type, a, b);
   case TS_OP_ATAN2: return atan2(a, b);
   case TS_OP_MIN: return float_min(a, b);
   case TS_OP_MAX: return float_max(a, b);
@@ -219,7 +230,7 @@ ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
 
 ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
   if (!ts_dtype_is_float(type)) return ts_scalar_from_u64(type, integer_binary(code, type, a, b));
-  return ts_scalar_from_f64(type, float_binary(code, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b)));
+  return ts_scalar_from_f64(type, float_binary(code, type, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b)));
 }
 
 bool ts_ref_truth(ts_dtype type, ts_scalar x) {

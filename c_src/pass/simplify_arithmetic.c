@@ -1,5 +1,7 @@
 #include "pass/simplify.h"
 
+#include <math.h>
+
 /* ---- constants ---- */
 
 static bool equals(const ts_rule_call *s, ts_value_id value, double number) {
@@ -42,6 +44,56 @@ static ts_value_id simplify_binary(const ts_rule_call *s) {
   case TS_OP_AND: return a == b ? a : TS_NO_ID;
   default: return TS_NO_ID;
   }
+}
+
+/* ---- powers ---- */
+
+static ts_status add_binary(const ts_rule_call *s, ts_opcode code, ts_value_id a, ts_value_id b, ts_value_id *out) {
+  return ts_rules_add(s->rules, s->target, code, (const ts_value_id[]){a, b}, 2, &(ts_attrs){0}, out);
+}
+
+static ts_status add_constant(const ts_rule_call *s, double number, ts_value_id *out) {
+  return ts_rules_constant(s->rules, s->target, s->dtype, s->shape, ts_scalar_from_f64(s->dtype, number), out);
+}
+
+/* Of half precision: rounded once, as pow's own. */
+static ts_status add_cube(const ts_rule_call *s, ts_value_id x, ts_value_id *out) {
+  bool half = s->dtype == TS_F16 || s->dtype == TS_BF16;
+  ts_value_id wide = x, square, cube;
+  if (half) TS_TRY(ts_simplify_add(s, TS_OP_CONVERT, x, &(ts_attrs){.dtype = TS_F32}, &wide));
+  TS_TRY(add_binary(s, TS_OP_MULTIPLY, wide, wide, &square));
+  TS_TRY(add_binary(s, TS_OP_MULTIPLY, square, wide, half ? &cube : out));
+  return half ? ts_simplify_add(s, TS_OP_CONVERT, cube, &(ts_attrs){.dtype = s->dtype}, out) : TS_SUCCESS;
+}
+
+/* sqrt, but 0 of -0 and infinity of -infinity. */
+static ts_status add_root(const ts_rule_call *s, ts_value_id x, ts_value_id *out) {
+  ts_value_id zero, infinity, low, is_low, positive, root;
+  TS_TRY(add_constant(s, 0, &zero));
+  TS_TRY(add_constant(s, INFINITY, &infinity));
+  TS_TRY(add_constant(s, -INFINITY, &low));
+  TS_TRY(add_binary(s, TS_OP_EQUAL, x, low, &is_low));
+  TS_TRY(add_binary(s, TS_OP_ADD, x, zero, &positive));
+  TS_TRY(ts_simplify_add(s, TS_OP_SQRT, positive, &(ts_attrs){0}, &root));
+  const ts_value_id choice[] = {is_low, infinity, root};
+  return ts_rules_add(s->rules, s->target, TS_OP_SELECT, choice, 3, &(ts_attrs){0}, out);
+}
+
+/* The exponents that pow is defined for by other ops. */
+static ts_status simplify_power(const ts_rule_call *s, ts_value_id *out) {
+  ts_value_id x = s->op->operands[0], exponent = s->op->operands[1], one;
+  if (equals(s, exponent, 1)) {
+    *out = x;
+    return TS_SUCCESS;
+  }
+  if (equals(s, exponent, 0)) return add_constant(s, 1, out);
+  if (equals(s, exponent, 2)) return add_binary(s, TS_OP_MULTIPLY, x, x, out);
+  if (equals(s, exponent, 3)) return add_cube(s, x, out);
+  if (ts_dtype_is_integer(s->dtype)) return TS_SUCCESS;
+  if (equals(s, exponent, 0.5)) return add_root(s, x, out);
+  if (!equals(s, exponent, -1)) return TS_SUCCESS;
+  TS_TRY(add_constant(s, 1, &one));
+  return add_binary(s, TS_OP_DIVIDE, one, x, out);
 }
 
 /* ---- unary ---- */
@@ -135,6 +187,7 @@ ts_status ts_simplify_arithmetic(const ts_rule_call *s, ts_value_id *out) {
   case TS_OP_CONVERT: return simplify_convert(s, out);
   case TS_OP_BITCAST: return simplify_bitcast(s, out);
   case TS_OP_SELECT: *out = simplify_select(s); return TS_SUCCESS;
+  case TS_OP_POW: return simplify_power(s, out);
   default: break;
   }
   if (ts_op_operands(s->op->code) == 1) *out = simplify_unary(s);

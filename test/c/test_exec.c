@@ -15,6 +15,22 @@ typedef struct program {
   const char *name, *text;
 } program;
 
+/* The exponents that pow is defined for by other ops, as constants and as data. */
+#define POW(result, exponent, type) "  " result " = pow %0, " exponent " : " type "[999]\n"
+#define POWERS(type)                                                                                                  \
+  "graph @main(%0: " type "[999]) -> (" type "[999], " type "[999], " type "[999], " type "[999], " type "[999]) {\n" \
+  "  %1 = constant 0 : " type "[999]\n  %2 = constant 1 : " type "[999]\n"                                            \
+  "  %3 = constant 2 : " type "[999]\n  %4 = constant 3 : " type "[999]\n"                                            \
+  "  %5 = iota {axis = 0} : s32[999]\n  %6 = constant 3 : s32[999]\n  %7 = bitwise_and %5, %6 : s32[999]\n"           \
+  "  %8 = convert %7 : " type "[999]\n" POW("%9", "%1", type) POW("%10", "%2", type) POW("%11", "%3", type)           \
+      POW("%12", "%4", type) POW("%13", "%8", type) "  return %9, %10, %11, %12, %13\n}\n"
+#define ROOTS(type)                                                                                         \
+  "graph @main(%0: " type "[999]) -> (" type "[999], " type "[999], " type "[999]) {\n"                     \
+  "  %1 = constant 0.5 : " type "[999]\n  %2 = constant -1 : " type "[999]\n"                               \
+  "  %3 = iota {axis = 0} : s32[999]\n  %4 = constant 3 : s32[999]\n  %5 = bitwise_and %3, %4 : s32[999]\n" \
+  "  %6 = equal %5, %4 : u8[999]\n  %7 = select %6, %1, %2 : " type "[999]\n" POW("%8", "%1", type)         \
+      POW("%9", "%2", type) POW("%10", "%7", type) "  return %8, %9, %10\n}\n"
+
 static const program programs[] = {
     {"add",
      "graph @main(%0: f32[1000], %1: f32[1000]) -> (f32[1000]) {\n  %2 = add %0, %1 : f32[1000]\n  return %2\n}\n"},
@@ -24,6 +40,16 @@ static const program programs[] = {
     {"empty", "graph @main(%0: f32[0,3]) -> (f32[0,3]) {\n  %1 = abs %0 : f32[0,3]\n  return %1\n}\n"},
     {"reshape_of_result", "graph @main(%0: s32[2,3]) -> (s32[2,3], s32[6]) {\n  %1 = negate %0 : s32[2,3]\n"
                           "  %2 = reshape %1 {shape = [6]} : s32[6]\n  return %1, %2\n}\n"},
+    {"powers, f16", POWERS("f16")},
+    {"powers, bf16", POWERS("bf16")},
+    {"powers, f32", POWERS("f32")},
+    {"powers, f64", POWERS("f64")},
+    {"powers, s8", POWERS("s8")},
+    {"powers, u64", POWERS("u64")},
+    {"roots, f16", ROOTS("f16")},
+    {"roots, bf16", ROOTS("bf16")},
+    {"roots, f32", ROOTS("f32")},
+    {"roots, f64", ROOTS("f64")},
     {"passthrough_reshaped",
      "graph @main(%0: s32[2,3]) -> (s32[6]) {\n  %1 = reshape %0 {shape = [6]} : s32[6]\n  return %1\n}\n"},
     {"sum", "graph @main(%0: f32[37,1000]) -> (f32[37], f32[1000], f32[]) {\n"

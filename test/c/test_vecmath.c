@@ -222,6 +222,12 @@ START_TEST(pow_special_values)
       {-2, 2, 4},
       {2, -149, 0x1p-149f},
       {NAN, 1, NAN},
+      {-0.0f, 0.5f, 0},
+      {-INFINITY, 0.5f, INFINITY},
+      {INFINITY, 0.5f, INFINITY},
+      {NAN, 0.5f, NAN},
+      {0x1p-149f, -1, INFINITY},
+      {0x1.5p-75f, 2, 0x1p-149f},
   };
   check_special(TS_OP_POW, cases, sizeof(cases) / sizeof(cases[0]));
 }
