@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static bool start(const pthread_attr_t *attributes, const char *name, void *(*body)(void *)) {
   char cut[16];
@@ -44,4 +45,16 @@ void ts_thread_move_away(pid_t thread) {
   if (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) return;
   move_away(thread, sched_getcpu());
   atomic_flag_clear_explicit(&busy, memory_order_release);
+}
+
+void ts_thread_set_enter(ts_thread_set *set) {
+  int place = atomic_fetch_add(&set->entered, 1);
+  if (place < TS_THREAD_SET_MOST) atomic_store(&set->threads[place], gettid());
+}
+
+void ts_thread_set_move_away(ts_thread_set *set) {
+  for (int i = 0; i < TS_THREAD_SET_MOST; i++) {
+    pid_t thread = atomic_load_explicit(&set->threads[i], memory_order_relaxed);
+    if (thread) ts_thread_move_away(thread);
+  }
 }

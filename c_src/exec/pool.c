@@ -27,8 +27,6 @@
 #define SPIN_NS 20000
 /* After so long a helper that was woken should be there. */
 #define LATE_NS 50000
-/* As many workers are looked after when they are late: with more CPUs than this one of them is idle. */
-#define MOST_MOVED 8
 
 typedef struct job {
   struct job *next, *previous; /* under pool.lock */
@@ -48,8 +46,7 @@ static struct {
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
-  _Atomic int named;
-  _Atomic pid_t threads[MOST_MOVED]; /* of the first workers; 0: has not begun */
+  ts_thread_set threads; /* the workers */
 } pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
@@ -78,13 +75,6 @@ static void work(job *j, int worker) {
   }
 }
 
-static void move_workers(void) {
-  for (int i = 0; i < MOST_MOVED; i++) {
-    pid_t thread = atomic_load_explicit(&pool.threads[i], memory_order_relaxed);
-    if (thread) ts_thread_move_away(thread);
-  }
-}
-
 /* As the caller who has woken workers and is alone until the first of them comes. */
 static void work_alone(job *j) {
   int64_t late = ts_system_ns() + LATE_NS;
@@ -93,7 +83,7 @@ static void work_alone(job *j) {
     if (task >= j->tasks) return;
     j->fn(j->arg, task, 0);
     if (ts_system_ns() < late) continue;
-    if (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) move_workers();
+    if (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) ts_thread_set_move_away(&pool.threads);
     return;
   }
 }
@@ -127,8 +117,7 @@ static job *join(int *worker) {
 static void *worker_main(void *unused) {
   (void)unused;
   ts_fp_env saved;
-  int number = atomic_fetch_add(&pool.named, 1);
-  if (number < MOST_MOVED) atomic_store(&pool.threads[number], gettid());
+  ts_thread_set_enter(&pool.threads);
   ts_fp_enter(&saved);
   for (;;) {
     uint32_t seen = atomic_load_explicit(&pool.posted, memory_order_acquire);

@@ -35,8 +35,6 @@ static struct {
   pthread_mutex_t lock;
   job_queue foreground, background;
   int in_llvm; /* threads that are inside LLVM now */
-  int named;
-  pid_t ids[MAX_THREADS]; /* of the first threads of the foreground */
   int failed;
   bool exiting;        /* nobody may enter LLVM any more */
   pthread_cond_t left; /* in_llvm went down */
@@ -45,6 +43,7 @@ static struct {
           .background = {.wake = PTHREAD_COND_INITIALIZER},
           .left = PTHREAD_COND_INITIALIZER};
 
+static ts_thread_set foreground_threads;
 static _Atomic int injected;
 static _Thread_local ts_compile_job *current;
 static _Thread_local job_queue *served; /* by this thread */
@@ -205,8 +204,8 @@ static void start_warm_thread(void) {
 static void serve(job_queue *queue, bool warm_up) {
   served = queue;
   ts_compiler *compiler = NULL;
+  if (queue == &pool.foreground) ts_thread_set_enter(&foreground_threads);
   pthread_mutex_lock(&pool.lock);
-  if (queue == &pool.foreground && pool.named < MAX_THREADS) pool.ids[pool.named++] = gettid();
   enter_llvm();
   pthread_mutex_unlock(&pool.lock);
   ts_status_free(ts_compiler_create(ts_target_host(), &compiler)); /* a failure shows again in the first job */
@@ -314,11 +313,7 @@ void ts_compile_hurry(ts_compile_job *job) {
   pthread_mutex_unlock(&pool.lock);
 }
 
-void ts_compile_make_way(void) {
-  pthread_mutex_lock(&pool.lock);
-  for (int i = 0; i < pool.named; i++) ts_thread_move_away(pool.ids[i]);
-  pthread_mutex_unlock(&pool.lock);
-}
+void ts_compile_make_way(void) { ts_thread_set_move_away(&foreground_threads); }
 
 void ts_compile_warm_up(void) {
   pthread_mutex_lock(&pool.lock);
