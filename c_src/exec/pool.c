@@ -66,24 +66,27 @@ int ts_cpu_count(void) {
 
 /* ---- working ---- */
 
-static void work(job *j, int worker) {
-  for (;;) {
-    /* relaxed: tasks are independent; what they wrote is published by `active` */
-    int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
-    if (task >= j->tasks) return;
-    j->fn(j->arg, task, worker);
-  }
+/* False when none is left. */
+static bool do_task(job *j, int worker) {
+  /* relaxed: tasks are independent; what they wrote is published by `active` */
+  int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
+  if (task >= j->tasks) return false;
+  j->fn(j->arg, task, worker);
+  return true;
 }
+
+static void work(job *j, int worker) {
+  while (do_task(j, worker)) {}
+}
+
+static bool is_alone(job *j) { return atomic_load_explicit(&j->active, memory_order_relaxed) == 0; }
 
 /* As the caller who has woken workers and is alone until the first of them comes. */
 static void work_alone(job *j) {
   int64_t late = ts_system_ns() + LATE_NS;
-  while (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) {
-    int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
-    if (task >= j->tasks) return;
-    j->fn(j->arg, task, 0);
+  while (is_alone(j) && do_task(j, 0)) {
     if (ts_system_ns() < late) continue;
-    if (atomic_load_explicit(&j->active, memory_order_relaxed) == 0) ts_thread_set_move_away(&pool.threads);
+    if (is_alone(j)) ts_thread_set_move_away(&pool.threads);
     return;
   }
 }
