@@ -217,23 +217,23 @@ static void next_counters(ts_loop *loop, int32_t dims, const ts_v *counters, ts_
   }
 }
 
-/* The only dim is counted by the rows themselves. */
 ts_status ts_loop_rows(ts_loop *loop, int32_t dims, ts_row_fn fn, void *context) {
   LLVMBuilderRef b = loop->e->b;
   ts_v counters[TS_KERNEL_MAX_RANK] = {0}, next[TS_KERNEL_MAX_RANK] = {0};
-  if (dims > 1) first_counters(loop, dims, counters);
+  int32_t carried = dims > 1 ? dims : 0; /* an only dim is counted by the rows themselves */
+  first_counters(loop, carried, counters);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
   ts_counter rows = ts_loop_count_some(loop, loop->begin, loop->end, ts_loop_number(loop, 1));
   if (dims == 1) counters[0] = rows.index;
-  for (int32_t i = 0; dims > 1 && i < dims; i++) {
+  for (int32_t i = 0; i < carried; i++) {
     ts_v first = counters[i];
     counters[i] = LLVMBuildPhi(b, loop->i64, "");
     LLVMAddIncoming(counters[i], &first, &before, 1);
   }
   TS_TRY(fn(context, loop, counters));
-  if (dims > 1) next_counters(loop, dims, counters, next);
+  next_counters(loop, carried, counters, next);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  for (int32_t i = 0; dims > 1 && i < dims; i++) LLVMAddIncoming(counters[i], &next[i], &here, 1);
+  for (int32_t i = 0; i < carried; i++) LLVMAddIncoming(counters[i], &next[i], &here, 1);
   ts_loop_count_end(loop, &rows);
   return TS_SUCCESS;
 }
