@@ -96,11 +96,16 @@ int64_t ts_pages_touch(void *page) {
   return thread_ns() - start;
 }
 
+/* Also where they are small. */
+static void touch_all(char *start, size_t size) {
+  if (madvise(start, size, MADV_POPULATE_WRITE) != 0)
+    for (size_t i = 0; i < size; i += SMALL_PAGE) write_byte(start + i);
+}
+
 /* The small pages of one huge page. */
 static int64_t touch_small(char *start) {
   int64_t before = thread_ns();
-  if (madvise(start, TS_HUGE_PAGE, MADV_POPULATE_WRITE) != 0)
-    for (size_t i = 0; i < TS_HUGE_PAGE; i += SMALL_PAGE) write_byte(start + i);
+  touch_all(start, TS_HUGE_PAGE);
   return thread_ns() - before;
 }
 
@@ -176,7 +181,11 @@ static bool fill_in_haste(char *start, int64_t pages, const ts_enough *enough) {
 void *ts_pages_alloc(size_t size, const ts_enough *enough, bool *out_hasty) {
   char *block = ts_pages_map(size);
   *out_hasty = false;
-  if (!block || !is_mapped(size) || size < TS_HASTY_LEAST || size > TS_HASTY_MOST) return block;
+  if (!block || !is_mapped(size) || size > TS_HASTY_MOST) return block;
+  if (size < TS_HASTY_LEAST) {
+    if (enough) touch_all(block, size);
+    return block;
+  }
   int haste = atomic_load(&known.haste);
   int64_t pages = (int64_t)(size / TS_HUGE_PAGE);
   if (haste == TS_HASTE_ALWAYS)

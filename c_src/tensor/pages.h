@@ -47,7 +47,8 @@ typedef enum ts_haste {
 
 /* NULL when there is no memory. `size` > 0 is a multiple of 64, and of
  * TS_HUGE_PAGE where it is larger than that. *out_hasty says whether the block
- * was made in haste. With `enough` nobody helps, and once it is true the other pages come when they are written. */
+ * was made in haste. With `enough` all pages come now, and nobody helps; once it is true the other ones come when
+ * they are written. */
 void *ts_pages_alloc(size_t size, const ts_enough *enough, bool *out_hasty);
 /* The same, of huge pages, of which none has been asked for yet. */
 void *ts_pages_map(size_t size);

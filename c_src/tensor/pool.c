@@ -36,7 +36,6 @@
 /* What is prepared: from here on pages are not malloc's. Together one thread fills it while LLVM makes one kernel. */
 #define LEAST_PREPARED ((int64_t)256 << 10)
 #define MOST_PREPARED ((int64_t)32 << 20)
-#define PAGE ((int64_t)4 << 10)
 
 /* As many blocks that were made in haste are known while they are out; others are left to the system. */
 #define HASTY_OUT 64
@@ -397,7 +396,7 @@ typedef struct prepared {
 
 static bool is_worth_preparing(int64_t size) { return size >= LEAST_PREPARED && size <= MOST_PREPARED; }
 
-/* False when the limit does not allow it, or everything that is kept would have to go. */
+/* False when no block of its class is free, and the limit has no room for one beside all that is kept. */
 static bool begin_preparing(ts_pool *pool, int64_t size, prepared *out) {
   ts_free_block *victims = NULL;
   out->class = ts_block_class(size, &out->bytes);
@@ -408,13 +407,6 @@ static bool begin_preparing(ts_pool *pool, int64_t size, prepared *out) {
   pthread_mutex_unlock(&pool->lock);
   give_back(victims);
   return allowed;
-}
-
-/* Pages that come with a block are there; other ones come now. */
-static void prepare_fresh(ts_pool *pool, prepared *p, const ts_enough *enough) {
-  p->block = fresh(pool, p->bytes, p->class, p->bytes, enough);
-  if (!p->block || p->bytes >= (int64_t)TS_HASTY_LEAST) return;
-  for (int64_t i = 0; i < p->bytes; i += PAGE) *((volatile char *)p->block + i) = 0;
 }
 
 static void end_preparing(ts_pool *pool, const prepared *p, int64_t now) {
@@ -438,8 +430,10 @@ void ts_pool_prepare(ts_pool *pool, const int64_t *sizes, size_t count, const ts
     total += sizes[i];
     n += begin_preparing(pool, sizes[i], &blocks[n]);
   }
-  for (size_t i = 0; i < n; i++)
-    if (!blocks[i].block && !enough->is(enough->context)) prepare_fresh(pool, &blocks[i], enough);
+  for (size_t i = 0; i < n; i++) {
+    prepared *p = &blocks[i];
+    if (!p->block && !enough->is(enough->context)) p->block = fresh(pool, p->bytes, p->class, p->bytes, enough);
+  }
   for (size_t i = 0; i < n; i++) end_preparing(pool, &blocks[i], ts_system_coarse_ms());
 }
 
