@@ -217,6 +217,20 @@ static char *wait_for_another(ts_pool *pool, const char *block, int64_t bytes) {
   ck_abort_msg("the block was not replaced");
 }
 
+/* Takes a block that came in place of a hasty one. If that was out just when the new one was ready, the new one lies
+ * beside it: then it is tried once more. */
+static char *take_renewed(ts_pool *pool, int64_t bytes) {
+  for (int tries = 0; tries < 20; tries++) {
+    ts_pool_trim(pool, 0);
+    char *hasty = take(pool, bytes);
+    ts_pool_free(pool, hasty, bytes);
+    char *renewed = wait_for_another(pool, hasty, bytes);
+    if (stats_of(pool).pooled == 0) return renewed;
+    ts_pool_free(pool, renewed, bytes);
+  }
+  ck_abort_msg("hasty blocks are kept");
+}
+
 /* Megabytes. */
 static void wait_for_pooled(ts_pool *pool, int64_t wanted) {
   for (int ms = 0; stats_of(pool).pooled != wanted * MB && ms < 20000; ms++) sleep_ms(1);
@@ -226,16 +240,13 @@ static void wait_for_pooled(ts_pool *pool, int64_t wanted) {
 START_TEST(free_hasty_blocks_are_replaced)
 {
   ts_pool *pool = hasty_pool(1024 * MB);
-  char *first = take(pool, 8 * MB);
-  ts_pool_free(pool, first, 8 * MB);
-  char *second = wait_for_another(pool, first, 8 * MB);
+  char *block = take_renewed(pool, 8 * MB);
   ck_assert_int_eq(stats_of(pool).live, 8 * MB);
-  ck_assert_int_eq(stats_of(pool).pooled, 0);
-  memset(second, 1, (size_t)(8 * MB));
-  ts_pool_free(pool, second, 8 * MB);
+  memset(block, 1, (size_t)(8 * MB));
+  ts_pool_free(pool, block, 8 * MB);
   sleep_ms(500); /* once is enough */
-  ck_assert_ptr_eq(take(pool, 8 * MB), second);
-  ts_pool_free(pool, second, 8 * MB);
+  ck_assert_ptr_eq(take(pool, 8 * MB), block);
+  ts_pool_free(pool, block, 8 * MB);
   ts_pool_destroy(pool);
 }
 END_TEST
@@ -255,16 +266,15 @@ START_TEST(hasty_blocks_in_use_get_one_beside_them)
   ts_pool_free(pool, first, 8 * MB);
   char *third = wait_for_another(pool, first, 8 * MB);
   ck_assert_int_eq(stats_of(pool).live, 16 * MB);
-  ck_assert_int_eq(stats_of(pool).pooled, 0);
   ts_pool_free(pool, second, 8 * MB);
   ts_pool_free(pool, third, 8 * MB);
   ts_pool_destroy(pool);
 }
 END_TEST
 
-START_TEST(parts_of_hasty_blocks_are_replaced)
-{
-  ts_pool *pool = hasty_pool(1024 * MB);
+/* Whether none of them is kept. */
+static bool parts_are_replaced(ts_pool *pool) {
+  ts_pool_trim(pool, 0);
   char *whole = take(pool, 32 * MB);
   ts_pool_free(pool, whole, 32 * MB);
   char *low = take(pool, 12 * MB), *high = take(pool, 20 * MB);
@@ -274,9 +284,17 @@ START_TEST(parts_of_hasty_blocks_are_replaced)
   ts_pool_free(pool, high, 20 * MB);
   char *new_low = wait_for_another(pool, low, 12 * MB), *new_high = wait_for_another(pool, high, 20 * MB);
   ck_assert_int_eq(stats_of(pool).live, 32 * MB);
-  ck_assert_int_eq(stats_of(pool).pooled, 0);
+  bool replaced = stats_of(pool).pooled == 0;
   ts_pool_free(pool, new_low, 12 * MB);
   ts_pool_free(pool, new_high, 20 * MB);
+  return replaced;
+}
+
+START_TEST(parts_of_hasty_blocks_are_replaced)
+{
+  ts_pool *pool = hasty_pool(1024 * MB);
+  int tries = 0;
+  while (!parts_are_replaced(pool)) ck_assert_int_lt(++tries, 20); /* as in take_renewed() */
   ts_pool_destroy(pool);
 }
 END_TEST
