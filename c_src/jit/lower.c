@@ -390,17 +390,6 @@ ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const
 
 /* ---- ops that move nothing ---- */
 
-/* The dims of more than one element come in the same order. */
-static bool keeps_order(const ts_shape *from, const ts_dims *axes) {
-  int64_t last = -1;
-  for (int32_t d = 0; d < from->rank; d++) {
-    if (from->dims[axes->dims[d]] == 1) continue;
-    if (axes->dims[d] < last) return false;
-    last = axes->dims[d];
-  }
-  return true;
-}
-
 static bool broadcast_keeps_order(const ts_shape *from, const ts_dims *axes) {
   int64_t last = -1;
   for (int32_t d = 0; d < from->rank; d++) {
@@ -427,7 +416,7 @@ bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id) {
   case TS_OP_RESHAPE:
   case TS_OP_BITCAST: return true;
   case TS_OP_CONVERT: return from->dtype == to->dtype;
-  case TS_OP_TRANSPOSE: return keeps_order(from->shape, &op->attrs->axes);
+  case TS_OP_TRANSPOSE: return ts_shape_keeps_order(from->shape, &op->attrs->axes);
   case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(from->shape, &op->attrs->broadcast.axes);
   case TS_OP_REVERSE: return reverses_nothing(from->shape, &op->attrs->axes);
   case TS_OP_SLICE:

@@ -31,17 +31,6 @@ static ts_status simplify_reshape(const ts_rule_call *s, ts_value_id *out) {
   return TS_SUCCESS;
 }
 
-/* Only dims of one element change places. */
-static bool keeps_order(const ts_shape *shape, const ts_dims *axes) {
-  int64_t last = -1;
-  for (int32_t d = 0; d < axes->rank; d++) {
-    if (shape->dims[axes->dims[d]] == 1) continue;
-    if (axes->dims[d] < last) return false;
-    last = axes->dims[d];
-  }
-  return true;
-}
-
 static ts_status simplify_transpose(const ts_rule_call *s, ts_value_id *out) {
   const ts_op *inner = ts_simplify_maker(s, s->op->operands[0], TS_OP_TRANSPOSE);
   ts_value_id source = s->op->operands[0];
@@ -55,7 +44,7 @@ static ts_status simplify_transpose(const ts_rule_call *s, ts_value_id *out) {
     *out = source;
     return TS_SUCCESS;
   }
-  if (keeps_order(shape_of(s, source), &attrs.axes))
+  if (ts_shape_keeps_order(shape_of(s, source), &attrs.axes))
     return ts_simplify_add(s, TS_OP_RESHAPE, source, &(ts_attrs){.shape = *s->shape}, out);
   return inner ? ts_simplify_add(s, TS_OP_TRANSPOSE, source, &attrs, out) : TS_SUCCESS;
 }

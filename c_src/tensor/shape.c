@@ -55,6 +55,16 @@ void ts_shape_strides(const ts_shape *shape, int64_t *out_strides) {
   }
 }
 
+bool ts_shape_keeps_order(const ts_shape *shape, const ts_dims *axes) {
+  int64_t last = -1;
+  for (int32_t d = 0; d < axes->rank; d++) {
+    if (shape->dims[axes->dims[d]] == 1) continue;
+    if (axes->dims[d] < last) return false;
+    last = axes->dims[d];
+  }
+  return true;
+}
+
 const char *ts_shape_format(ts_dtype type, const ts_shape *shape, char *out, size_t size) {
   if (size == 0) return out;
   int written = snprintf(out, size, "%s[", ts_dtype_name(type));

@@ -24,6 +24,8 @@ int64_t ts_shape_elements(const ts_shape *shape);
 int64_t ts_shape_bytes(const ts_shape *shape, ts_dtype type);
 /* Row-major strides in elements. */
 void ts_shape_strides(const ts_shape *shape, int64_t *out_strides);
+/* Whether a transpose by `axes` moves no element: only dims of one element change places. */
+bool ts_shape_keeps_order(const ts_shape *shape, const ts_dims *axes);
 /* "f32[2,3]" into `out`, truncated to `size`; returns `out`. */
 const char *ts_shape_format(ts_dtype type, const ts_shape *shape, char *out, size_t size);
 /* Numpy broadcasting of two shapes; an error names both. */
