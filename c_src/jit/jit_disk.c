@@ -45,8 +45,9 @@ static const char magic[8] = {'T', 'S', 'K', 'E', 'R', 'N', '0', '1'};
 /* Written under the lock, read under it or shared. */
 static struct {
   pthread_rwlock_t lock;
-  bool opened;   /* or tried to */
-  int directory; /* -1: no cache */
+  bool opened;       /* or tried to */
+  unsigned openings; /* so far */
+  int directory;     /* -1: no cache */
   char path[PATH_BYTES];
   bool path_given;
   int64_t limit;
@@ -95,10 +96,13 @@ static const char *cannot_open(int unmade, int error) {
   return strerror(error == ENOENT && unmade ? unmade : error);
 }
 
-/* Through the descriptor, so that what was checked is what is used. */
+/* Through the descriptor, so that what was checked is what is used. Again where somebody removes it meanwhile. */
 static int open_directory(const char *path) {
-  int unmade = make_directories(path);
-  int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int unmade, directory, tries = 3;
+  do {
+    unmade = make_directories(path);
+    directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  } while (directory < 0 && errno == ENOENT && --tries > 0);
   const char *reason = directory < 0 ? cannot_open(unmade, errno) : objection(directory);
   if (!reason) return directory;
   ts_log_warning("no disk cache for kernels in %s: %s", path, reason);
@@ -110,6 +114,7 @@ static void open_once(void) {
   pthread_rwlock_wrlock(&disk.lock);
   if (!disk.opened) {
     disk.opened = true;
+    disk.openings++;
     bool wanted = disk.path_given ? disk.path[0] != 0 : default_path(disk.path);
     disk.directory = wanted ? open_directory(disk.path) : -1;
   }
@@ -131,11 +136,23 @@ static bool enter(void) {
 
 static void leave(void) { pthread_rwlock_unlock(&disk.lock); }
 
-void ts_disk_configure(const char *dir, int64_t limit_bytes) {
-  pthread_rwlock_wrlock(&disk.lock);
+/* Whoever enters next opens it again; the lock is held alone. */
+static void let_go(void) {
   if (disk.directory >= 0) close(disk.directory);
   disk.directory = -1;
   disk.opened = false;
+}
+
+/* What that opening found is gone. */
+static void let_go_of(unsigned opening) {
+  pthread_rwlock_wrlock(&disk.lock);
+  if (disk.openings == opening) let_go();
+  pthread_rwlock_unlock(&disk.lock);
+}
+
+void ts_disk_configure(const char *dir, int64_t limit_bytes) {
+  pthread_rwlock_wrlock(&disk.lock);
+  let_go();
   disk.path_given = dir != NULL;
   int n = snprintf(disk.path, sizeof(disk.path), "%s", dir ? dir : "");
   if (n >= (int)sizeof(disk.path)) disk.path[0] = 0;
@@ -312,23 +329,25 @@ static bool write_all(int file, const void *from, size_t size) {
   return true;
 }
 
-static void write_file(const disk_key *key, const void *data, size_t size) {
+/* False when there is no directory any more, or somebody empties it: then no file can be made, or has gone already. */
+static bool write_file(const disk_key *key, const void *data, size_t size) {
   static _Atomic unsigned counter;
   char temporary[NAME_BYTES];
   snprintf(temporary, sizeof(temporary), TEMPORARY_PREFIX "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1));
   int file = openat(disk.directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return;
+  if (file < 0) return errno != ENOENT && errno != ESTALE;
   bool whole = write_all(file, data, size);
   whole = close(file) == 0 && whole;
-  if (!whole || renameat(disk.directory, temporary, disk.directory, key->name) != 0) {
-    unlinkat(disk.directory, temporary, 0);
-  }
+  if (whole && renameat(disk.directory, temporary, disk.directory, key->name) == 0) return true;
+  bool there = !whole || (errno != ENOENT && errno != ESTALE);
+  unlinkat(disk.directory, temporary, 0);
+  return there;
 }
 
-static void write_object(const disk_key *key, const ts_object *object) {
+static bool write_object(const disk_key *key, const ts_object *object) {
   size_t size = sizeof(file_header) + key->size + object->size;
   uint8_t *data;
-  if (!ts_status_consume_ok(ts_alloc(size, (void **)&data))) return;
+  if (!ts_status_consume_ok(ts_alloc(size, (void **)&data))) return true;
   file_header header = {.key_size = key->size, .object_size = object->size};
   memcpy(header.magic, magic, sizeof(magic));
   memcpy(data, &header, sizeof(header));
@@ -336,19 +355,27 @@ static void write_object(const disk_key *key, const ts_object *object) {
   memcpy(data + sizeof(header) + key->size, object->data, object->size);
   header.checksum = ts_hash64(data + 16, size - 16);
   memcpy(data, &header, sizeof(header));
-  write_file(key, data, size);
+  bool there = write_file(key, data, size);
   ts_free(data);
+  return there;
+}
+
+/* False when the directory is gone; it is made again by whoever enters next. */
+static bool try_write(const disk_key *key, const ts_object *object) {
+  static _Atomic unsigned writes;
+  if (!enter()) return true;
+  unsigned opening = disk.openings;
+  bool there = write_object(key, object);
+  /* Counted from a start that differs between processes, so that many short ones sweep as well. */
+  if (there && (atomic_fetch_add(&writes, 1) + (unsigned)getpid()) % WRITES_PER_SWEEP == 0) sweep();
+  leave();
+  if (!there) let_go_of(opening);
+  return there;
 }
 
 void ts_disk_write(const char *text, size_t length, const ts_object *object) {
-  static _Atomic unsigned writes;
   disk_key key;
-  if (!enter()) return;
-  if (make_key(text, length, &key)) {
-    write_object(&key, object);
-    ts_free(key.data);
-    /* Counted from a start that differs between processes, so that many short ones sweep as well. */
-    if ((atomic_fetch_add(&writes, 1) + (unsigned)getpid()) % WRITES_PER_SWEEP == 0) sweep();
-  }
-  leave();
+  if (!make_key(text, length, &key)) return;
+  if (!try_write(&key, object)) (void)try_write(&key, object);
+  ts_free(key.data);
 }

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -324,14 +325,74 @@ START_TEST(unmakable_directory)
 }
 END_TEST
 
+static int remove_cache(void) {
+  char command[128];
+  snprintf(command, sizeof(command), "rm -rf %s/deep 2>/dev/null", root);
+  return system(command);
+}
+
 START_TEST(vanished_directory)
 {
   get(1, COMPILED);
-  char command[128];
-  snprintf(command, sizeof(command), "rm -rf %s", cache);
-  ck_assert_int_eq(system(command), 0);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(remove_cache(), 0);
+    get(1, COMPILED);
+    get(2, COMPILED);
+    get(1, LOADED);
+    ck_assert_int_eq(files_in(cache), 2);
+  }
+  struct stat s;
+  ck_assert_int_eq(stat(cache, &s), 0);
+  ck_assert_int_eq(s.st_mode & 0777, 0700);
+  ck_assert_int_eq(warnings, 0);
+}
+END_TEST
+
+/* Something else is in its place. */
+START_TEST(vanished_for_good)
+{
+  char deep[96];
+  snprintf(deep, sizeof(deep), "%s/deep", root);
   get(1, COMPILED);
-  get(2, COMPILED);
+  ck_assert_int_eq(remove_cache(), 0);
+  write_over(deep, "", 0);
+  for (int32_t i = 1; i < 4; i++) get(i, COMPILED);
+  ck_assert_int_eq(warnings, 1);
+  ck_assert_msg(strstr(last_warning, "not a directory") != NULL, "%s", last_warning);
+}
+END_TEST
+
+static void *get_some(void *arg) {
+  ts_kernel *kernel;
+  int32_t first = *(const int32_t *)arg;
+  for (int32_t k = first; k < first + 20; k++) {
+    adder a;
+    adder_init(&a, k);
+    if (!ts_status_consume_ok(ts_jit_get_kernels(&a.source, 1, &kernel))) return arg;
+    adder_check(kernel, k);
+    ts_kernel_release(kernel);
+  }
+  return NULL;
+}
+
+START_TEST(vanishing_while_many_write)
+{
+  pthread_t threads[3];
+  int32_t firsts[] = {0, 10, 100};
+  void *failed;
+  for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, get_some, &firsts[i]), 0);
+  for (int i = 0; i < 10; i++) {
+    (void)remove_cache(); /* fails when a file has just come */
+    usleep(5000);
+  }
+  for (int i = 0; i < 3; i++) {
+    pthread_join(threads[i], &failed);
+    ck_assert_ptr_null(failed);
+  }
+  ck_assert_int_eq(remove_cache(), 0);
+  get(200, COMPILED);
+  get(200, LOADED);
+  ck_assert_int_eq(warnings, 0);
 }
 END_TEST
 
@@ -448,6 +509,8 @@ static Suite *suite(void) {
   tcase_add_test(tc, read_only_directory);
   tcase_add_test(tc, unmakable_directory);
   tcase_add_test(tc, vanished_directory);
+  tcase_add_test(tc, vanished_for_good);
+  tcase_add_test(tc, vanishing_while_many_write);
   tcase_add_test(tc, the_bound_holds);
   tcase_add_test(tc, hostile_objects);
   suite_add_tcase(s, tc);
