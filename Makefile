@@ -101,7 +101,7 @@ nif: $(NIF)
 tool: $(TOOL)
 
 $(JIT_SRC:%.c=$(B)/%.o) $(BUILTIN_OBJ): EXTRA_CFLAGS = $(LLVM_CFLAGS)
-$(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS)
+$(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
 # Makefile is a prerequisite so that a change of flags rebuilds.

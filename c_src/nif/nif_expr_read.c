@@ -60,11 +60,16 @@ static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
 /* ---- nodes ---- */
 
 /* Parameters are numbered in the order in which they are used. */
-static ts_status use(reader *r, uint32_t value) {
-  ts_expr_value *v = &r->e.values.data[value];
-  if (v->rule != TS_NO_ID || v->count != TS_NO_ID) return TS_SUCCESS;
+static ts_status use_leaf(reader *r, ts_expr_value *v) {
   if (v->first >= r->leaves.count) return ts_error(TS_INTERNAL, "leaf %u of %zu", v->first, r->leaves.count);
-  return ts_expr_source(&r->sources, r->leaves.data[v->first], v->form, &r->e, &r->terms, &v->count);
+  const ts_expr_leaf *leaf = &r->leaves.data[v->first];
+  if (leaf->is_new) return ts_expr_source_add(leaf->term, v->form, &r->e, &r->terms, &v->count);
+  return ts_expr_source(&r->sources, leaf->term, v->form, &r->e, &r->terms, &v->count);
+}
+
+static inline ts_status use(reader *r, uint32_t value) {
+  ts_expr_value *v = &r->e.values.data[value];
+  return v->rule != TS_NO_ID || v->count != TS_NO_ID ? TS_SUCCESS : use_leaf(r, v);
 }
 
 static void meet(reader *r, ERL_NIF_TERM node, uint32_t value) {
@@ -84,17 +89,18 @@ static void end_known(reader *r, ERL_NIF_TERM node, uint32_t number, uint32_t va
   meet(r, node, value);
 }
 
-static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM args, uint32_t *out) {
-  ERL_NIF_TERM leaf, rest;
-  if (!enif_get_list_cell(r->env, args, &leaf, &rest)) return ts_expr_stop(r, TS_EXPR_OTHER);
+static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM leaf, bool is_new, uint32_t *out) {
   *out = (uint32_t)r->e.values.count;
   TS_TRY(TS_VEC_PUSH(&r->e.values, ((ts_expr_value){TS_NO_ID, form, (uint32_t)r->leaves.count, TS_NO_ID})));
-  return TS_VEC_PUSH(&r->leaves, leaf);
+  return TS_VEC_PUSH(&r->leaves, ((ts_expr_leaf){leaf, is_new}));
 }
 
-static bool is_scoped(const reader *r, ERL_NIF_TERM op) {
+static bool is_scoped(reader *r, ERL_NIF_TERM op) {
+  ERL_NIF_TERM *plain = &r->plain_ops[ts_expr_mix(0, op) % TS_EXPR_RECENT_OPS];
+  if (*plain == op) return false;
   for (size_t i = 0; i < r->scoped.count; i++)
     if (r->scoped.data[i] == op) return true;
+  *plain = op;
   return false;
 }
 
@@ -185,18 +191,18 @@ static ts_status get_result(reader *r, ts_expr_frame *f, ERL_NIF_TERM node) {
 }
 
 /* A node that was not seen before: *out is its value when it is a leaf, else it has a frame from now on. */
-static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM id, uint32_t hash, uint32_t *out) {
-  ERL_NIF_TERM name, op, args;
-  if (!field(r, data, atom.struct_, &name) || name != atom.expr_ || !field(r, data, atom.op_, &op) ||
-      !field(r, data, atom.args_, &args) || is_scoped(r, op))
-    return ts_expr_stop(r, TS_EXPR_OTHER);
+static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM op, ERL_NIF_TERM args, ERL_NIF_TERM id, uint32_t hash,
+                       uint32_t *out) {
+  ERL_NIF_TERM leaf;
+  if (is_scoped(r, op)) return ts_expr_stop(r, TS_EXPR_OTHER);
   TS_TRY(TS_VEC_RESERVE(&r->frames, r->frames.count + 1));
   ts_expr_frame *f = &r->frames.data[r->frames.count];
   f->kind = kind_of(op);
   TS_TRY(get_result(r, f, node));
   TS_TRY(begin_known(r, id, hash, &f->known));
   if (op == atom.parameter_ || op == atom.tensor_) {
-    TS_TRY(add_leaf(r, f->form, args, out));
+    if (!enif_get_list_cell(r->env, args, &leaf, &args)) return ts_expr_stop(r, TS_EXPR_OTHER);
+    TS_TRY(add_leaf(r, f->form, leaf, false, out));
     end_known(r, node, f->known, *out);
     return TS_SUCCESS;
   }
@@ -204,16 +210,12 @@ static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_
   return begin(r, f, op, args);
 }
 
-/* *out is TS_NO_ID when it has a frame from now on. One that has a frame already is not found: what is inside of it is
- * another one, whatever its id. */
-static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
-  ERL_NIF_TERM data, id;
+/* One that has a frame already is not found: what is inside of it is another one, whatever its id. */
+static ts_status visit_step(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM op, ERL_NIF_TERM args,
+                            uint32_t *out) {
+  ERL_NIF_TERM id;
   uint32_t number;
-  const ts_expr_recent_node *recent = recent_of(r, node);
-  *out = recent->value;
-  if (recent->node == node) return TS_SUCCESS;
-  *out = TS_NO_ID;
-  if (!field(r, node, atom.data_, &data) || !field(r, data, atom.id_, &id)) return ts_expr_stop(r, TS_EXPR_OTHER);
+  if (!field(r, data, atom.id_, &id)) return ts_expr_stop(r, TS_EXPR_OTHER);
   uint32_t hash = (uint32_t)enif_hash(ERL_NIF_INTERNAL_HASH, id, 0);
   for (size_t at = hash; (number = ts_expr_table_next(&r->by_id, hash, &at)) != TS_NO_ID;) {
     const ts_expr_known *k = &r->known.data[number];
@@ -222,7 +224,50 @@ static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
     meet(r, node, *out);
     return TS_SUCCESS;
   }
-  return enter(r, node, data, id, hash, out);
+  return enter(r, node, op, args, id, hash, out);
+}
+
+/* Where the value of the parameter at a position is, or will be; NULL when there is no such place. */
+static ts_status at_position(reader *r, ERL_NIF_TERM args, ERL_NIF_TERM *leaf, uint32_t **out) {
+  unsigned position;
+  *out = NULL;
+  if (!enif_get_list_cell(r->env, args, leaf, &args)) return ts_expr_stop(r, TS_EXPR_OTHER);
+  if (!enif_get_uint(r->env, *leaf, &position) || position >= TS_EXPR_POSITIONS) return TS_SUCCESS;
+  TS_TRY(TS_VEC_RESERVE(&r->by_position, position + 1));
+  while (r->by_position.count <= position) r->by_position.data[r->by_position.count++] = TS_NO_ID;
+  *out = &r->by_position.data[position];
+  return TS_SUCCESS;
+}
+
+/* What tells a parameter is its position. */
+static ts_status visit_parameter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM args, uint32_t *out) {
+  ERL_NIF_TERM leaf;
+  uint32_t *value, form;
+  TS_TRY(at_position(r, args, &leaf, &value));
+  if (!value) return visit_step(r, node, data, atom.parameter_, args, out);
+  TS_TRY(get_form(r, node, &form));
+  if (*value == TS_NO_ID) {
+    if (r->e.values.count >= r->limit) return ts_expr_stop(r, TS_EXPR_LONG);
+    TS_TRY(add_leaf(r, form, leaf, true, value));
+  }
+  *out = *value;
+  meet(r, node, *out);
+  if (r->e.values.data[*out].form == form) return TS_SUCCESS;
+  TS_TRY(use(r, *out));
+  return ts_expr_check_param(&r->e, r->e.values.data[*out].count, form);
+}
+
+/* *out is TS_NO_ID when it has a frame from now on. */
+static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
+  ERL_NIF_TERM data, name, op, args;
+  const ts_expr_recent_node *recent = recent_of(r, node);
+  *out = recent->value;
+  if (recent->node == node) return TS_SUCCESS;
+  *out = TS_NO_ID;
+  if (!field(r, node, atom.data_, &data) || !field(r, data, atom.struct_, &name) || name != atom.expr_ ||
+      !field(r, data, atom.op_, &op) || !field(r, data, atom.args_, &args))
+    return ts_expr_stop(r, TS_EXPR_OTHER);
+  return op == atom.parameter_ ? visit_parameter(r, node, data, args, out) : visit_step(r, node, data, op, args, out);
 }
 
 /* The value of the last frame, a copy of its rule on the operands. */

@@ -37,6 +37,7 @@ enum { KEPT_BYTES = 4 << 20 };
   DO(&(r)->e.values) DO(&(r)->e.uses) DO(&(r)->e.results) DO(&(r)->e.params) DO(&(r)->e.arities) DO(&(r)->e.forms) \
   DO(&(r)->e.origins) DO(&(r)->e.keys) DO(&(r)->terms.sources) DO(&(r)->terms.nodes) DO(&(r)->terms.examples) \
   DO(&(r)->scoped) DO(&(r)->known) DO(&(r)->rules) DO(&(r)->rule_words) DO(&(r)->rule_statics) DO(&(r)->leaves) \
+  DO(&(r)->by_position) \
   DO(&(r)->frames) DO(&(r)->words) DO(&(r)->statics) DO(&(r)->operands)
 /* clang-format on */
 
@@ -66,6 +67,8 @@ static void reader_reset(reader *r, ErlNifEnv *env) {
   r->closed_count = 0;
   r->outcome = TS_EXPR_READ;
   memset(r->nodes, 0, sizeof r->nodes);
+  memset(r->plain_ops, 0, sizeof r->plain_ops);
+  memset(r->recent_rules, 0, sizeof r->recent_rules);
   ts_expr_forms_reset(&r->forms, env);
   ts_expr_sources_reset(&r->sources, env);
   ts_expr_table_clear(&r->by_id);

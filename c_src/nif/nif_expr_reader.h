@@ -42,8 +42,19 @@ typedef struct ts_expr_operand {
   uint32_t value; /* once it is read */
 } ts_expr_operand;
 
+/* An argument's position, or a tensor. One that is new is like no other one. */
+typedef struct ts_expr_leaf {
+  ERL_NIF_TERM term;
+  bool is_new;
+} ts_expr_leaf;
+
+/* Parameters at positions below this are known by those. */
+enum { TS_EXPR_POSITIONS = 1 << 16 };
+
 /* Terms do not move during a call: a node that was met lately is told by its address, without a look inside. */
 enum { TS_EXPR_RECENT_NODES = 256 };
+
+enum { TS_EXPR_RECENT_OPS = 32 };
 
 typedef struct ts_expr_recent_node {
   ERL_NIF_TERM node;
@@ -61,11 +72,14 @@ struct ts_expr_reader {
   ts_expr_table by_id, by_rule;
   ts_expr_recent_node nodes[TS_EXPR_RECENT_NODES];
   TS_VEC(ERL_NIF_TERM) scoped;
+  ERL_NIF_TERM plain_ops[TS_EXPR_RECENT_OPS]; /* that are not scoped */
+  uint32_t recent_rules[TS_EXPR_RECENT_OPS];  /* by op: the rule of the last node that had it, and one */
   TS_VEC(ts_expr_known) known;
   TS_VEC(ts_expr_rule_words) rules;
   TS_VEC(uint64_t) rule_words;
   TS_VEC(ERL_NIF_TERM) rule_statics;
-  TS_VEC(ERL_NIF_TERM) leaves;
+  TS_VEC(ts_expr_leaf) leaves;
+  TS_VEC(uint32_t) by_position; /* values, or TS_NO_ID */
   TS_VEC(ts_expr_frame) frames; /* stacks */
   TS_VEC(uint64_t) words;
   TS_VEC(ERL_NIF_TERM) statics;

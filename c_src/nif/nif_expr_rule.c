@@ -186,16 +186,31 @@ static ts_status add_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t ha
   return ts_expr_table_add(&r->by_rule, hash, number);
 }
 
-/* The rule of a node, with the forms of what it reads. */
-ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
+/* The forms of what a node reads are the last of its words. */
+static ts_status put_forms(ts_expr_reader *r, const ts_expr_frame *f) {
+  TS_TRY(TS_VEC_RESERVE(&r->words, r->words.count + f->operand_count));
   for (uint32_t i = 0; i < f->operand_count; i++) {
     uint32_t form = r->e.values.data[r->operands.data[f->operands + i].value].form;
     if (form == TS_NO_ID) return ts_expr_stop(r, TS_EXPR_OTHER);
-    TS_TRY(put_word(r, form));
+    r->words.data[r->words.count++] = form;
   }
+  return TS_SUCCESS;
+}
+
+static ts_status look_up_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
   uint32_t hash = (uint32_t)ts_hash64(r->words.data + f->words, (r->words.count - f->words) * sizeof *r->words.data);
   for (size_t at = hash; (*out = ts_expr_table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
     if (is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
   *out = (uint32_t)r->rules.count;
   return add_rule(r, f, hash, *out);
+}
+
+ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
+  TS_TRY(put_forms(r, f));
+  uint32_t *recent = &r->recent_rules[ts_expr_mix(0, r->words.data[f->words]) % TS_EXPR_RECENT_OPS];
+  *out = *recent - 1;
+  if (*recent && is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
+  TS_TRY(look_up_rule(r, f, out));
+  *recent = *out + 1;
+  return TS_SUCCESS;
 }

@@ -55,11 +55,17 @@ static bool is_same(ErlNifEnv *env, ERL_NIF_TERM a, ERL_NIF_TERM b) {
          enif_is_identical(state_a, state_b);
 }
 
-static ts_status check_form(const ts_expr *e, uint32_t param, uint32_t form) {
+ts_status ts_expr_check_param(const ts_expr *e, uint32_t param, uint32_t form) {
   const ts_type *a = &e->forms.data[e->params.data[param]], *b = &e->forms.data[form];
   if (e->params.data[param] == form) return TS_SUCCESS;
   return ts_error(TS_INTERNAL, "parameter %u is %s and %s", param, TS_SHAPE_STR(a->dtype, &a->shape),
                   TS_SHAPE_STR(b->dtype, &b->shape));
+}
+
+ts_status ts_expr_source_add(ERL_NIF_TERM leaf, uint32_t form, ts_expr *e, ts_expr_terms *terms, uint32_t *out) {
+  *out = (uint32_t)e->params.count;
+  TS_TRY(TS_VEC_PUSH(&e->params, form));
+  return TS_VEC_PUSH(&terms->sources, leaf);
 }
 
 ts_status ts_expr_source(ts_expr_sources *x, ERL_NIF_TERM leaf, uint32_t form, ts_expr *e, ts_expr_terms *terms,
@@ -68,11 +74,9 @@ ts_status ts_expr_source(ts_expr_sources *x, ERL_NIF_TERM leaf, uint32_t form, t
   bool has_like = hash_leaf(x->env, leaf, form, &hash);
   for (size_t at = hash; has_like && (*out = ts_expr_table_next(&x->by_leaf, hash, &at)) != TS_NO_ID;) {
     if (!is_same(x->env, terms->sources.data[*out], leaf)) continue;
-    if (!enif_is_map(x->env, leaf)) return check_form(e, *out, form);
+    if (!enif_is_map(x->env, leaf)) return ts_expr_check_param(e, *out, form);
     if (e->params.data[*out] == form) return TS_SUCCESS;
   }
-  *out = (uint32_t)e->params.count;
-  TS_TRY(TS_VEC_PUSH(&e->params, form));
-  TS_TRY(TS_VEC_PUSH(&terms->sources, leaf));
+  TS_TRY(ts_expr_source_add(leaf, form, e, terms, out));
   return has_like ? ts_expr_table_add(&x->by_leaf, hash, *out) : TS_SUCCESS;
 }

@@ -21,4 +21,9 @@ void ts_expr_sources_reset(ts_expr_sources *sources, ErlNifEnv *env); /* for ano
 ts_status ts_expr_source(ts_expr_sources *sources, ERL_NIF_TERM leaf, uint32_t form, ts_expr *e, ts_expr_terms *terms,
                          uint32_t *out);
 
+/* One of a leaf that is known to be like no other. */
+ts_status ts_expr_source_add(ERL_NIF_TERM leaf, uint32_t form, ts_expr *e, ts_expr_terms *terms, uint32_t *out);
+/* A parameter has one form. */
+ts_status ts_expr_check_param(const ts_expr *e, uint32_t param, uint32_t form);
+
 #endif
