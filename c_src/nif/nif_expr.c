@@ -21,79 +21,7 @@ bool ts_nif_expr_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
   return expression_type != NULL;
 }
 
-/* ---- reading ---- */
-
-static ERL_NIF_TERM form_term(ErlNifEnv *env, const ts_type *form) {
-  return enif_make_tuple2(env, ts_nif_dtype(form->dtype), ts_nif_shape(env, &form->shape));
-}
-
-/* {Node, [{Type, Shape}]}: of what the node reads. */
-static ERL_NIF_TERM rule_term(ErlNifEnv *env, const ts_expr *e, ERL_NIF_TERM node, uint32_t example) {
-  const ts_expr_value *v = &e->values.data[example];
-  ERL_NIF_TERM forms = enif_make_list(env, 0);
-  for (uint32_t i = v->count; i-- > 0;) {
-    const ts_expr_value *used = &e->values.data[e->uses.data[v->first + i]];
-    forms = enif_make_list_cell(env, form_term(env, &e->forms.data[used->form]), forms);
-  }
-  return enif_make_tuple2(env, node, forms);
-}
-
-static ERL_NIF_TERM read_term(ErlNifEnv *env, ts_expr *e, const ts_expr_terms *terms) {
-  ERL_NIF_TERM rules = enif_make_list(env, 0);
-  for (size_t i = terms->nodes.count; i-- > 0;)
-    rules = enif_make_list_cell(env, rule_term(env, e, terms->nodes.data[i], terms->examples.data[i]), rules);
-  ERL_NIF_TERM sources = enif_make_list_from_array(env, terms->sources.data, (unsigned)terms->sources.count);
-  return enif_make_tuple3(env, enif_make_resource(env, e), sources, rules);
-}
-
-static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF_TERM argv[], size_t limit,
-                           ts_expr_outcome *outcome, ERL_NIF_TERM *out) {
-  const ts_expr_terms *terms;
-  ts_expr *e = enif_alloc_resource(expression_type, sizeof *e);
-  if (!e) return ts_error_no_memory();
-  memset(e, 0, sizeof *e);
-  ts_status status = ts_expr_read(reader, argv[0], argv[1], limit, e, &terms, outcome);
-  if (!status && *outcome == TS_EXPR_READ) *out = read_term(env, e, terms);
-  enif_release_resource(e);
-  return status;
-}
-
-static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
-                                 ERL_NIF_TERM *out) {
-  ts_expr_reader *reader;
-  TS_TRY(ts_expr_reader_take(env, &reader));
-  ts_status status = read_with(env, reader, argv, limit, outcome, out);
-  ts_expr_reader_give(reader);
-  return status;
-}
-
-static ERL_NIF_TERM read_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ERL_NIF_TERM term;
-  ts_expr_outcome outcome;
-  (void)argc;
-  TS_NIF_TRY(env, read_expression(env, argv, TS_NO_ID, &outcome, &term));
-  return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
-}
-
-ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_read([Node], Scoped :: [atom()]) -> {Expression, [Position | Tensor], [{Node, [{Type, Shape}]}]} |
-   * undefined What the nodes need from outside, and one node for each rule that is not kept, with the forms of what it
-   * reads. Undefined, when there is an op of Scoped or anything else that is more than a step. Long ones go to a dirty
-   * scheduler. */
-  ERL_NIF_TERM term;
-  ts_expr_outcome outcome;
-  TS_NIF_TRY(env, read_expression(env, argv, SHORT, &outcome, &term));
-  if (outcome == TS_EXPR_LONG)
-    return enif_schedule_nif(env, "expression_read", ERL_NIF_DIRTY_JOB_CPU_BOUND, read_long, argc, argv);
-  return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
-}
-
-void ts_nif_expr_forget(void) {
-  ts_expr_reader_forget();
-  ts_expr_kept_clear();
-}
-
-/* ---- programs ---- */
+/* ---- rules ---- */
 
 /* Of the rules that are not known. */
 static ts_status get_region(ErlNifEnv *env, const ts_graph *graph, ERL_NIF_TERM *list, ts_expr_rule *out) {
@@ -165,6 +93,112 @@ static ts_status check_rules(const ts_expr *e, const ts_expr_rule *rules) {
   return TS_SUCCESS;
 }
 
+/* ---- packing ---- */
+
+static ts_status pack_with(ErlNifEnv *env, const ts_expr *e, const ts_expr_rule *rules, ts_nif_builder *program,
+                           ERL_NIF_TERM *out) {
+  ts_text packed = {0};
+  ts_status status = ts_expr_pack(e, rules, program, &packed);
+  if (!status) *out = ts_nif_described(env, &packed);
+  ts_text_deinit(&packed);
+  return status;
+}
+
+/* All of its rules are kept, or constants. */
+static ts_status pack_known(ErlNifEnv *env, const ts_expr *e, ERL_NIF_TERM *out) {
+  ts_expr_rule *rules;
+  TS_TRY(TS_NEW_ARRAY(e->rule_count, &rules));
+  ts_status status = get_rules(env, e, NULL, enif_make_list(env, 0), rules);
+  if (!status) status = check_rules(e, rules);
+  if (!status) status = pack_with(env, e, rules, NULL, out);
+  ts_free(rules);
+  return status;
+}
+
+/* ---- reading ---- */
+
+static ERL_NIF_TERM form_term(ErlNifEnv *env, const ts_type *form) {
+  return enif_make_tuple2(env, ts_nif_dtype(form->dtype), ts_nif_shape(env, &form->shape));
+}
+
+/* {Node, [{Type, Shape}]}: of what the node reads. */
+static ERL_NIF_TERM rule_term(ErlNifEnv *env, const ts_expr *e, ERL_NIF_TERM node, uint32_t example) {
+  const ts_expr_value *v = &e->values.data[example];
+  ERL_NIF_TERM forms = enif_make_list(env, 0);
+  for (uint32_t i = v->count; i-- > 0;) {
+    const ts_expr_value *used = &e->values.data[e->uses.data[v->first + i]];
+    forms = enif_make_list_cell(env, form_term(env, &e->forms.data[used->form]), forms);
+  }
+  return enif_make_tuple2(env, node, forms);
+}
+
+static ERL_NIF_TERM rules_term(ErlNifEnv *env, const ts_expr *e, const ts_expr_terms *terms) {
+  ERL_NIF_TERM rules = enif_make_list(env, 0);
+  for (size_t i = terms->nodes.count; i-- > 0;)
+    rules = enif_make_list_cell(env, rule_term(env, e, terms->nodes.data[i], terms->examples.data[i]), rules);
+  return rules;
+}
+
+static ts_status read_term(ErlNifEnv *env, ts_expr *e, const ts_expr_terms *terms, ERL_NIF_TERM *out) {
+  ERL_NIF_TERM sources = enif_make_list_from_array(env, terms->sources.data, (unsigned)terms->sources.count), third;
+  if (terms->nodes.count)
+    third = rules_term(env, e, terms);
+  else
+    TS_TRY(pack_known(env, e, &third));
+  *out = enif_make_tuple3(env, enif_make_resource(env, e), sources, third);
+  return TS_SUCCESS;
+}
+
+static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF_TERM argv[], size_t limit,
+                           ts_expr_outcome *outcome, ERL_NIF_TERM *out) {
+  const ts_expr_terms *terms;
+  ts_expr *e = enif_alloc_resource(expression_type, sizeof *e);
+  if (!e) return ts_error_no_memory();
+  memset(e, 0, sizeof *e);
+  ts_status status = ts_expr_read(reader, argv[0], argv[1], limit, e, &terms, outcome);
+  if (!status && *outcome == TS_EXPR_READ) status = read_term(env, e, terms, out);
+  enif_release_resource(e);
+  return status;
+}
+
+static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
+                                 ERL_NIF_TERM *out) {
+  ts_expr_reader *reader;
+  TS_TRY(ts_expr_reader_take(env, &reader));
+  ts_status status = read_with(env, reader, argv, limit, outcome, out);
+  ts_expr_reader_give(reader);
+  return status;
+}
+
+static ERL_NIF_TERM read_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ERL_NIF_TERM term;
+  ts_expr_outcome outcome;
+  (void)argc;
+  TS_NIF_TRY(env, read_expression(env, argv, TS_NO_ID, &outcome, &term));
+  return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
+}
+
+ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* expression_read([Node], Scoped :: [atom()]) -> {Expression, [Position | Tensor], Steps} | undefined
+   * Steps :: [{Node, [{Type, Shape}]}] | {Packed :: binary(), Hash :: <<_:128>>}
+   * What the nodes need from outside, and one node for each rule that is not kept, with the forms of what it reads.
+   * Where there is none, the program is packed at once. Undefined, when there is an op of Scoped or anything else that
+   * is more than a step. Long ones go to a dirty scheduler. */
+  ERL_NIF_TERM term;
+  ts_expr_outcome outcome;
+  TS_NIF_TRY(env, read_expression(env, argv, SHORT, &outcome, &term));
+  if (outcome == TS_EXPR_LONG)
+    return enif_schedule_nif(env, "expression_read", ERL_NIF_DIRTY_JOB_CPU_BOUND, read_long, argc, argv);
+  return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
+}
+
+void ts_nif_expr_forget(void) {
+  ts_expr_reader_forget();
+  ts_expr_kept_clear();
+}
+
+/* ---- programs ---- */
+
 /* An expression with its rules. */
 typedef struct ruled {
   const ts_expr *e;
@@ -218,14 +252,11 @@ ERL_NIF_TERM ts_nif_expression_program(ErlNifEnv *env, int argc, const ERL_NIF_T
 
 static ERL_NIF_TERM pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ruled x;
-  ts_text packed = {0};
   ERL_NIF_TERM term;
   (void)argc;
   TS_NIF_TRY(env, get_ruled(env, argv, &x));
-  ts_status status = ts_expr_pack(x.e, x.rules, x.program, &packed);
+  ts_status status = pack_with(env, x.e, x.rules, x.program, &term);
   ts_free(x.rules);
-  if (!status) term = ts_nif_described(env, &packed);
-  ts_text_deinit(&packed);
   return status ? ts_nif_error(env, status) : term;
 }
 

@@ -9,10 +9,13 @@
 -export_type([expression/0, source/0]).
 
 %% What was read, and its rules: regions of a program.
--record(expression, {read    :: reference(),
-                     rules   :: tessera_nif:builder() | undefined,      % of those that the core does not know
-                     regions :: [non_neg_integer()]}).
+-record(expression, {read      :: reference(),
+                     rules     :: tessera_nif:builder() | undefined,      % of those that the core does not know
+                     regions   :: [non_neg_integer()],
+                     described :: description()}).
 -opaque expression() :: #expression{}.
+
+-type description() :: {binary(), <<_:128>>}.
 
 %% The position of an argument's leaf, or a tensor that the function holds.
 -type source() :: non_neg_integer() | map().
@@ -23,21 +26,22 @@
 read(Roots, Handled) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
         undefined -> undefined;
-        {Read, Sources, []} -> {#expression{read = Read, rules = undefined, regions = []}, Sources};
+        {Read, Sources, {_, _} = Described} ->
+            {#expression{read = Read, rules = undefined, regions = [], described = Described}, Sources};
         {Read, Sources, Steps} ->
             Rules = check(tessera_nif:builder_new([])),
             case rules(Rules, Steps, Handled) of
                 undefined -> undefined;
                 Regions ->
                     _ = check(tessera_nif:finish(Rules, [])),
-                    {#expression{read = Read, rules = Rules, regions = Regions}, Sources}
+                    Described = check(tessera_nif:expression_pack(Read, Rules, Regions)),
+                    {#expression{read = Read, rules = Rules, regions = Regions, described = Described}, Sources}
             end
     end.
 
 %% What its program can be made of anywhere, and what tells that from others.
--spec describe(expression()) -> {binary(), <<_:128>>}.
-describe(#expression{read = Read, rules = Rules, regions = Regions}) ->
-    check(tessera_nif:expression_pack(Read, Rules, Regions)).
+-spec describe(expression()) -> description().
+describe(#expression{described = Described}) -> Described.
 
 %% The finished program.
 -spec program(expression()) -> tessera_nif:builder().
