@@ -173,6 +173,7 @@ TEST_SUPPORT_SRC := \
   test/c/compare.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
+  test/c/lesser_isa.c \
   test/c/math_check.c \
   test/c/launch.c \
   test/c/random_args.c \

@@ -22,7 +22,7 @@ void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_g
   out->element_size = compute == TS_GEMM_F64 || compute == TS_GEMM_I64 ? 8 : 4;
   out->lanes = target->lanes * 4 / out->element_size;
   out->masked = target->isa == TS_ISA_AVX512;
-  out->fma = target->isa != TS_ISA_SSE4;
+  out->fma = target->fma;
   choose_tile(target, out);
 }
 

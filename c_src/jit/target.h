@@ -19,6 +19,7 @@ typedef struct ts_target {
   bool masked;       /* 32- and 64-bit elements have */
   int64_t page_size;
   int64_t l1_bytes, l2_bytes, l3_bytes;
+  bool fma;             /* one rounding for a product and a sum */
   const char *cpu;      /* LLVM's CPU name */
   const char *features; /* LLVM's feature string */
   const char *triple;

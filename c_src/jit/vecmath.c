@@ -6,7 +6,7 @@
 #include <string.h>
 
 ts_vm ts_vm_begin(ts_emit *e, bool wide, unsigned lanes) {
-  ts_vm m = {.e = e, .b = e->b, .lanes = lanes, .wide = wide, .fma = e->target->isa != TS_ISA_SSE4};
+  ts_vm m = {.e = e, .b = e->b, .lanes = lanes, .wide = wide, .fma = e->target->fma};
   m.scalar = wide ? LLVMDoubleTypeInContext(e->context) : LLVMFloatTypeInContext(e->context);
   m.int_scalar = wide ? LLVMInt64TypeInContext(e->context) : LLVMInt32TypeInContext(e->context);
   m.vec = LLVMVectorType(m.scalar, lanes);

@@ -1,3 +1,4 @@
+#include "jit/target.h"
 #include "kernel/ref_internal.h"
 
 #include <math.h>
@@ -34,13 +35,13 @@ static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_d
   return side;
 }
 
-/* acc = l * r + acc, with one rounding for floats and wrapping for integers. */
+/* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by
+ * itself, and overflows by itself. */
 static ts_scalar multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
-  switch (type) {
-  case TS_F32: return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
-  case TS_F64: return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
-  default: return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
-  }
+  bool fused = ts_target_host()->fma;
+  if (fused && type == TS_F32) return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
+  if (fused && type == TS_F64) return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
+  return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
 }
 
 static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64_t lhs_base, const dot_side *rhs,

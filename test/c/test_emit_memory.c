@@ -1,11 +1,10 @@
 #include "jit_kernels.h"
+#include "lesser_isa.h"
 #include "tensor/dtype.h"
 #include "testing.h"
 
 #include <math.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Every way to load and store is one kernel that moves a vector from `in` to `out`:
  * args = {out, in, stride, count, offsets}. What must not be touched lies in a
@@ -323,27 +322,6 @@ START_TEST(halves_survive)
 }
 END_TEST
 
-/* ---- the lesser instruction sets */
-
-static char program[4096];
-
-START_TEST(lesser_instruction_sets)
-{
-#if defined(__x86_64__)
-  static const char *const names[] = {"sse4", "avx2"};
-  pid_t child = fork();
-  if (child == 0) {
-    setenv("TESSERA_ISA", names[_i], 1);
-    execl(program, program, (char *)NULL);
-    _exit(127);
-  }
-  int status;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(status == 0, "%s", names[_i]);
-#endif
-}
-END_TEST
-
 static void setup(void) {
   const ts_jit_options no_disk = {.cache_dir = ""};
   ts_jit_configure(&no_disk);
@@ -357,12 +335,9 @@ static Suite *suite(void) {
   tcase_add_loop_test(tc, every_access_of_a_type, 0, TYPE_COUNT);
   tcase_add_loop_test(tc, halves_round_to_nearest_even, 0, 2);
   tcase_add_loop_test(tc, halves_survive, 0, 2);
-  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tc, lesser_instruction_sets, 0, 2);
+  test_add_lesser_isas(tc);
   suite_add_tcase(s, tc);
   return s;
 }
 
-int main(void) {
-  if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0) return EXIT_FAILURE;
-  return testing_run(suite());
-}
+int main(void) { return testing_run(suite()); }

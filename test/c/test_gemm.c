@@ -99,13 +99,13 @@ static operand make_operand(ts_dtype type, layout how, int64_t batch, int64_t ro
 /* ---- the plain chain ---- */
 
 static float step_f32(float a, float b, float sum) {
-  if (ts_target_host()->isa != TS_ISA_SSE4) return fmaf(a, b, sum);
+  if (ts_target_host()->fma) return fmaf(a, b, sum);
   volatile float product = a * b;
   return product + sum;
 }
 
 static double step_f64(double a, double b, double sum) {
-  if (ts_target_host()->isa != TS_ISA_SSE4) return fma(a, b, sum);
+  if (ts_target_host()->fma) return fma(a, b, sum);
   volatile double product = a * b;
   return product + sum;
 }

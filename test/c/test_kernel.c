@@ -1,12 +1,10 @@
 /* Compiled kernels against an interpreter of their descriptions, bit for bit. */
 #include "kernel_case.h"
+#include "lesser_isa.h"
 #include "testing.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const int64_t lengths[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
@@ -447,32 +445,6 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-/* ---- other instruction sets: this program again, told to use less ---- */
-
-#if defined(__x86_64__)
-START_TEST(lower_isa)
-{
-  static const char *const isas[] = {"sse4", "avx2"};
-  char self[256];
-  ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-  ck_assert_int_gt(length, 0);
-  self[length] = 0;
-  pid_t child = fork();
-  if (child == 0) {
-    setenv("TESSERA_ISA", isas[_i], 1);
-    setenv("CK_FORK", "no", 1);
-    int null = open("/dev/null", O_WRONLY);
-    if (!getenv("TEST_KERNEL_VERBOSE")) dup2(null, 1);
-    execl(self, self, (char *)NULL);
-    _exit(127);
-  }
-  int status;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with TESSERA_ISA=%s: status %d", isas[_i], status);
-}
-END_TEST
-#endif
-
 static TCase *cases(void) {
   TCase *tc = tcase_create("kernel");
   tcase_set_timeout(tc, 300);
@@ -494,9 +466,7 @@ static TCase *cases(void) {
   tcase_add_test(tc, text_prints_back);
   tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
   tcase_add_test(tc, failing_allocations);
-#if defined(__x86_64__)
-  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tc, lower_isa, 0, 2);
-#endif
+  test_add_lesser_isas(tc);
   return tc;
 }
 

@@ -1,11 +1,10 @@
 #include "jit/emit.h"
+#include "lesser_isa.h"
 #include "math_check.h"
 #include "testing.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ck_assert_msg writes to a pipe each time: too slow for millions of values. */
 #define CHECK_VALUE(condition, ...)              \
@@ -312,28 +311,10 @@ START_TEST(library_symbols)
 {
   char name[64];
   const ts_target *target = ts_target_host();
-  snprintf(name, sizeof(name), "Sleef_%s_powf%d_u10%s", target->isa == TS_ISA_SSE4 ? "cinz" : "finz", target->lanes,
+  snprintf(name, sizeof(name), "Sleef_%s_powf%d_u10%s", target->fma ? "finz" : "cinz", target->lanes,
            target->sleef_suffix);
   ck_assert_ptr_nonnull(ts_emit_library_symbol(name));
   ck_assert_ptr_null(ts_emit_library_symbol("system"));
-}
-END_TEST
-
-/* The whole suite once more for each instruction set below this machine's: the target is fixed once per process. */
-START_TEST(lesser_instruction_sets)
-{
-  static const char *const names[] = {"sse4", "avx2"};
-  if (ts_target_host()->arch != TS_ARCH_X86_64) return;
-  pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0) {
-    setenv("TESSERA_ISA", names[_i], 1);
-    execl("/proc/self/exe", "test_vecmath", (char *)NULL);
-    _exit(127);
-  }
-  int status = 0;
-  ck_assert_int_eq(waitpid(child, &status, 0), child);
-  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "with %s: status %d", names[_i], status);
 }
 END_TEST
 
@@ -355,7 +336,7 @@ int main(void) {
   tcase_add_test(tests, atan2_special_values);
   tcase_add_test(tests, library_symbols);
   tcase_add_test(tests, same_bits_in_every_lane);
-  if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_instruction_sets, 0, 2);
+  test_add_lesser_isas(tests);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
 }

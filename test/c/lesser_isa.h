@@ -1,0 +1,10 @@
+/* The instruction set is chosen once per process: the others take another one. */
+#ifndef TS_TEST_LESSER_ISA_H
+#define TS_TEST_LESSER_ISA_H
+
+#include <check.h>
+
+/* Adds tests that run this whole program again, with each instruction set below this machine's. */
+void test_add_lesser_isas(TCase *tests);
+
+#endif
