@@ -131,6 +131,8 @@ KERNEL_SRC := \
 EXEC_SRC := \
   c_src/exec/assign.c \
   c_src/exec/build.c \
+  c_src/exec/build_control.c \
+  c_src/exec/build_product.c \
   c_src/exec/choose.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \

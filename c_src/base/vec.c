@@ -9,3 +9,7 @@ ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, siz
   *capacity = grown;
   return TS_SUCCESS;
 }
+
+void ts_vec_shrink(void **data, size_t *capacity, size_t element_size, size_t count) {
+  if (count < *capacity && ts_status_consume_ok(ts_realloc_array(count, element_size, data))) *capacity = count;
+}

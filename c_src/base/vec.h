@@ -32,6 +32,10 @@ ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, siz
     ts_vec_status_;                                                                                         \
   })
 
+/* Gives back the room that is not taken, where that can be had. */
+void ts_vec_shrink(void **data, size_t *capacity, size_t element_size, size_t count);
+#define TS_VEC_SHRINK(v) ts_vec_shrink((void **)&(v)->data, &(v)->capacity, sizeof(*(v)->data), (v)->count)
+
 #define TS_VEC_FREE(v)                                   \
   do {                                                   \
     ts_free((v)->data);                                  \

@@ -20,6 +20,7 @@ void ts_chooser_deinit(ts_chooser *c) {
   TS_VEC_FREE(&c->families);
   TS_VEC_FREE(&c->later);
   TS_VEC_FREE(&c->kernels);
+  TS_VEC_FREE(&c->works);
   ts_map_deinit(&c->source_ids);
   ts_keys_deinit(&c->known);
 }
@@ -165,24 +166,33 @@ static ts_status make_key(ts_chooser *c, const ts_op *op) {
   return TS_SUCCESS;
 }
 
-static ts_status lower(ts_chooser *c, ts_op_id id, ts_chosen **out) {
-  ts_lower_hook hook = {choose_kernel, c};
-  void *kernels;
-  int64_t *costs;
-  TS_TRY(TS_ARENA_ARRAY(c->arena, 1, out));
-  c->kernels.count = 0;
-  TS_TRY(ts_lower_op(c->graph, id, c->arena, &hook, &(*out)->lowered));
-  TS_TRY(ts_arena_copy(c->arena, c->kernels.data, c->kernels.count * sizeof(*c->kernels.data), &kernels));
-  (*out)->kernels = kernels;
-  const ts_lowered *lowered = &(*out)->lowered;
-  TS_TRY(TS_ARENA_ARRAY(c->arena, (size_t)lowered->launch_count, &costs));
-  for (int32_t i = 0; i < lowered->launch_count; i++) costs[i] = ts_kernel_point_cost(&lowered->launches[i].desc);
-  (*out)->point_costs = costs;
+static ts_status plan_launches(const ts_chooser *c, ts_work *work) {
+  const ts_lowered *lowered = &work->lowered;
+  TS_TRY(TS_ARENA_ARRAY(c->arena, (size_t)lowered->launch_count, &work->launches));
+  for (int32_t i = 0; i < lowered->launch_count; i++) {
+    const ts_launch *launch = &lowered->launches[i];
+    ts_step_launch *l = &work->launches[i];
+    l->launch = launch;
+    l->kernel = c->kernels.data[i];
+    ts_tasks_plan(l, ts_kernel_point_cost(&launch->desc));
+    work->cost_ns += l->cost_ns;
+    if (launch->scratch > work->scratch_bytes) work->scratch_bytes = launch->scratch;
+  }
+  work->scratch_bytes = (work->scratch_bytes + 63) & ~(int64_t)63;
   return TS_SUCCESS;
 }
 
-ts_status ts_choose(ts_chooser *c, ts_op_id id, bool cached, const ts_chosen **out) {
-  ts_chosen *fresh;
+static ts_status lower(ts_chooser *c, ts_op_id id, ts_work **out) {
+  ts_lower_hook hook = {choose_kernel, c};
+  TS_TRY(TS_ARENA_ARRAY(c->arena, 1, out));
+  c->kernels.count = 0;
+  TS_TRY(ts_lower_op(c->graph, id, c->arena, &hook, &(*out)->lowered));
+  TS_TRY(plan_launches(c, *out));
+  return TS_VEC_PUSH(&c->works, *out);
+}
+
+ts_status ts_choose(ts_chooser *c, ts_op_id id, bool cached, const ts_work **out) {
+  ts_work *fresh;
   c->cached = cached;
   TS_TRY(make_key(c, ts_graph_op(c->graph, id)));
   *out = ts_keys_find(&c->known);

@@ -1,11 +1,11 @@
-/* The kernels of a program's ops, while it is built: lowers each op, chooses for each launch its own kernel or one
- * that stands in for it, and asks for it at once. Equal ops and equal fusions, as the layers of a network
- * have them, are lowered once. One thread's; internal to exec/. */
+/* How a program's ops are done by kernels, while it is built: lowers each op, chooses for each launch its own kernel or
+ * one that stands in for it, asks for it at once, and cuts the launch into tasks. Equal ops and equal fusions, as the
+ * layers of a network have them, are lowered once. One thread's; internal to exec/. */
 #ifndef TS_EXEC_CHOOSE_H
 #define TS_EXEC_CHOOSE_H
 
 #include "base/map.h"
-#include "exec/executable.h"
+#include "exec/steps.h"
 #include "ir/key.h"
 #include "jit/jit.h"
 #include "jit/lower.h"
@@ -19,20 +19,16 @@ typedef struct ts_chooser {
   TS_VEC(ts_hash128) families;    /* of each of those; zero: of none */
   TS_VEC(ts_kernel_source) later; /* kernels that others stand in for; their texts are the chooser's */
   ts_map source_ids;              /* text to index in the batch + 1 */
-  ts_keys known;                  /* key to ts_chosen */
+  ts_keys known;                  /* key to ts_work */
+  TS_VEC(ts_work *) works;        /* all of those */
   TS_VEC(uint32_t) kernels;       /* of the op that is being lowered, one a launch */
   bool cached;                    /* that one's stores stay in the caches */
 } ts_chooser;
 
-typedef struct ts_chosen {
-  ts_lowered lowered;
-  const uint32_t *kernels;    /* indices into the batch, one a launch */
-  const int64_t *point_costs; /* ts_kernel_point_cost, one a launch */
-} ts_chosen;
-
 void ts_chooser_init(ts_chooser *chooser, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options);
-/* TS_UNIMPLEMENTED as ts_lower_op. With `cached` no store goes past the caches. */
-ts_status ts_choose(ts_chooser *chooser, ts_op_id op, bool cached, const ts_chosen **out);
+/* TS_UNIMPLEMENTED as ts_lower_op. With `cached` no store goes past the caches. The entries of its kernels are missing,
+ * which are indices into the batch. */
+ts_status ts_choose(ts_chooser *chooser, ts_op_id op, bool cached, const ts_work **out);
 /* Asks for a kernel; equal ones are asked for once. Takes over the text. On success nothing of the source may change
  * until the chooser goes, on failure it is not used. */
 ts_status ts_choose_source(ts_chooser *chooser, char *text, const ts_kernel_source *source, uint32_t *out);

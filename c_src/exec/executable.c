@@ -24,32 +24,18 @@ enum { FOLD_AT_HAND = 64 };
 /* ---- steps ---- */
 
 void ts_step_deinit(ts_step *step) {
-  if (step->kind == TS_STEP_REFERENCE) ts_graph_destroy(step->reference.graph);
-  if (step->kind == TS_STEP_WHILE) {
-    ts_block_deinit(&step->loop.condition);
-    ts_block_deinit(&step->loop.body);
+  if (step->kind == TS_STEP_REFERENCE) ts_graph_destroy(step->reference);
+  if (step->kind == TS_STEP_WHILE && step->loop) {
+    ts_block_deinit(&step->loop->condition);
+    ts_block_deinit(&step->loop->body);
   }
-  if (step->kind == TS_STEP_COND)
-    for (int i = 0; i < 2; i++) ts_block_deinit(&step->cond.branches[i]);
+  if (step->kind == TS_STEP_COND && step->branches)
+    for (int i = 0; i < 2; i++) ts_block_deinit(&step->branches[i]);
 }
 
 void ts_block_deinit(ts_block *block) {
   for (size_t i = 0; i < block->steps.count; i++) ts_step_deinit(&block->steps.data[i]);
   TS_VEC_FREE(&block->steps);
-}
-
-ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_step *step), void *context) {
-  for (size_t i = 0; i < block->steps.count; i++) {
-    ts_step *step = &block->steps.data[i];
-    TS_TRY(visit(context, step));
-    if (step->kind == TS_STEP_WHILE) {
-      TS_TRY(ts_block_walk(&step->loop.condition, visit, context));
-      TS_TRY(ts_block_walk(&step->loop.body, visit, context));
-    }
-    for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++)
-      TS_TRY(ts_block_walk(&step->cond.branches[k], visit, context));
-  }
-  return TS_SUCCESS;
 }
 
 /* ---- constant folding ---- */
@@ -79,18 +65,6 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
 
 /* ---- making ---- */
 
-static ts_status copy_types(ts_executable *exe, const ts_value_id *values, size_t count, ts_type **out) {
-  size_t bytes;
-  if (!ts_mul_size(count, sizeof(**out), &bytes)) return ts_error_no_memory();
-  TS_TRY(ts_arena_take(&exe->arena, bytes, (void **)out));
-  for (size_t i = 0; i < count; i++) {
-    const ts_value *v = ts_graph_value(exe->graph, values[i]);
-    (*out)[i].dtype = v->dtype;
-    (*out)[i].shape = *v->shape;
-  }
-  return TS_SUCCESS;
-}
-
 static bool is_short(const ts_executable *exe) {
   int64_t loops = 0;
   if (exe->stats.cost_ns > SHORT_LOOP_NS) return false;
@@ -99,16 +73,18 @@ static bool is_short(const ts_executable *exe) {
   return exe->stats.cost_ns - loops <= SHORT_NS;
 }
 
-/* The last result that is in a RESULT storage takes the buffer, if it has its type; those before it share. */
+/* The last result that is in a RESULT takes the buffer, if it has its type; those before it share. */
 static ts_status find_moves(ts_executable *exe) {
+  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->result_count, &exe->moves));
   bool *seen;
-  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->result_count + 1, &exe->moves));
-  TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->storages.count + 1, &seen));
+  TS_TRY(TS_NEW_ARRAY(exe->made_count, &seen));
   for (size_t r = exe->result_count; r-- > 0;) {
-    ts_storage_id id = exe->result_storages[r];
-    exe->moves[r] = exe->storages.data[id].kind == TS_STORAGE_RESULT && !seen[id];
-    seen[id] = true;
+    uint32_t made;
+    if (ts_memory_kind_of(exe, exe->results[r], &made) != TS_MEMORY_RESULT) continue;
+    exe->moves[r] = !seen[made];
+    seen[made] = true;
   }
+  ts_free(seen);
   return TS_SUCCESS;
 }
 
@@ -129,17 +105,13 @@ static ts_status transform(const ts_graph *graph, const ts_compile_options *opti
 
 static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   int64_t start = ts_system_ns();
-  TS_TRY(transform(graph, options, &exe->graph));
+  ts_graph *transformed;
+  TS_TRY(transform(graph, options, &transformed));
   exe->stats.pass_ns = ts_system_ns() - start;
-  const ts_region *root = ts_graph_region(exe->graph, TS_ROOT);
-  exe->param_count = root->params.count;
-  exe->result_count = root->results.count;
-  TS_TRY(copy_types(exe, root->params.data, exe->param_count, &exe->param_types));
-  TS_TRY(copy_types(exe, root->results.data, exe->result_count, &exe->result_types));
-  TS_TRY(ts_build(exe, options));
+  ts_status status = ts_build(exe, transformed, options);
+  ts_graph_destroy(transformed);
+  if (status) return status;
   TS_TRY(find_moves(exe));
-  ts_graph_destroy(exe->graph);
-  exe->graph = NULL;
   exe->is_short = is_short(exe);
   exe->is_single = ts_run_is_single(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
@@ -188,9 +160,8 @@ void ts_executable_release(ts_executable *exe) {
   TS_VEC_FREE(&exe->kernels);
   TS_VEC_FREE(&exe->gemms);
   TS_VEC_FREE(&exe->constants);
-  TS_VEC_FREE(&exe->storages);
   TS_VEC_FREE(&exe->words);
-  ts_graph_destroy(exe->graph);
+  ts_free(exe->block_offsets);
   ts_arena_deinit(&exe->arena);
   ts_free(exe);
 }
@@ -199,8 +170,8 @@ void ts_executable_release(ts_executable *exe) {
 
 size_t ts_executable_param_count(const ts_executable *exe) { return exe->param_count; }
 size_t ts_executable_result_count(const ts_executable *exe) { return exe->result_count; }
-const ts_type *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
-const ts_type *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
+const ts_type *const *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
+const ts_type *const *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
 void ts_executable_get_stats(const ts_executable *exe, ts_executable_stats *out) { *out = exe->stats; }
 int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
@@ -216,16 +187,18 @@ static void explain_cost(ts_text *out, int64_t ns) {
     ts_text_format(out, "%" PRId64 " ms", ns / 1000000);
 }
 
-static void explain_storage(const ts_executable *exe, ts_storage_id id, ts_text *out) {
-  const ts_storage *s = &exe->storages.data[id];
-  switch (s->kind) {
-  case TS_STORAGE_ARG: ts_text_format(out, " arg%" PRIu32, s->index); break;
-  case TS_STORAGE_RESULT: ts_text_format(out, " result%" PRIu32, s->index); break;
-  case TS_STORAGE_CONST: ts_text_format(out, " const%" PRIu32, s->index); break;
-  case TS_STORAGE_TEMP:
-    if (s->host != id) ts_text_format(out, " result%" PRIu32 "'s", exe->storages.data[s->host].index);
-    ts_text_format(out, " temp@%" PRId64, s->offset[TS_LAYOUT_HOSTED]);
+static void explain_memory(const ts_executable *exe, ts_memory_id id, ts_text *out) {
+  uint32_t index;
+  switch (ts_memory_kind_of(exe, id, &index)) {
+  case TS_MEMORY_ARG: ts_text_format(out, " arg%" PRIu32, index); break;
+  case TS_MEMORY_RESULT: ts_text_format(out, " result%" PRIu32, index); break;
+  case TS_MEMORY_CONST: ts_text_format(out, " const%" PRIu32, index); break;
+  case TS_MEMORY_TEMP: {
+    const ts_temp *temp = &exe->temps[index];
+    if (temp->host != TS_NO_ID) ts_text_format(out, " result%" PRIu32 "'s", temp->host - ts_first_made(exe));
+    ts_text_format(out, " temp@%" PRId64, temp->offset);
     break;
+  }
   }
 }
 
@@ -236,15 +209,20 @@ static const char *kernel_kind_name(ts_kernel_kind kind) {
   return names[kind];
 }
 
-static void explain_launch(const ts_executable *exe, const ts_step_launch *l, int depth, ts_text *out) {
+static void explain_launch(const ts_executable *exe, const ts_step_launch *l, bool epilogue, int depth, ts_text *out) {
   ts_hash128 hash = ts_kernel_hash(exe->kernels.data[l->kernel]);
   ts_text_format(out, "%*skernel %016" PRIx64 " %s rank %d, %d nodes, %" PRId64 " points, ", depth * 2 + 4, "", hash.hi,
                  kernel_kind_name(l->launch->desc.kind), l->launch->desc.rank, l->launch->desc.node_count,
                  l->launch->points);
-  if (l->tasks > 0)
-    ts_text_format(out, "%" PRId64 " tasks\n", l->tasks);
-  else
+  if (epilogue)
     ts_text_append(out, "on the parts of the product\n");
+  else
+    ts_text_format(out, "%" PRId64 " tasks\n", l->tasks);
+}
+
+static void explain_work(const ts_executable *exe, const ts_work *work, bool epilogue, int depth, ts_text *out) {
+  for (int32_t i = 0; i < work->lowered.launch_count; i++)
+    explain_launch(exe, &work->launches[i], epilogue, depth, out);
 }
 
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
@@ -253,18 +231,17 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
                  step->type ? TS_SHAPE_STR(step->type->dtype, &step->type->shape) : "");
   explain_cost(out, step->cost_ns);
   ts_text_append(out, "  reads");
-  for (uint32_t i = 0; i < step->operand_count; i++) explain_storage(exe, step->operands[i], out);
+  for (uint32_t i = 0; i < step->operand_count; i++) explain_memory(exe, step->ids[i], out);
   ts_text_append(out, "  writes");
-  for (uint32_t i = 0; i < step->result_count; i++) explain_storage(exe, step->results[i], out);
+  for (uint32_t i = 0; i < step->result_count; i++) explain_memory(exe, ts_step_results(step)[i], out);
   ts_text_append(out, "\n");
-  for (int32_t i = 0; step->kind == TS_STEP_LAUNCH && i < step->launch.lowered->launch_count; i++)
-    explain_launch(exe, &step->launch.launches[i], depth, out);
-  if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) explain_launch(exe, &step->gemm.epilogue->launch, depth, out);
+  if (step->kind == TS_STEP_LAUNCH) explain_work(exe, step->work, false, depth, out);
+  if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) explain_work(exe, step->gemm.epilogue, true, depth, out);
   if (step->kind == TS_STEP_WHILE) {
-    explain_block(exe, &step->loop.condition, depth + 1, out);
-    explain_block(exe, &step->loop.body, depth + 1, out);
+    explain_block(exe, &step->loop->condition, depth + 1, out);
+    explain_block(exe, &step->loop->body, depth + 1, out);
   }
-  for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++) explain_block(exe, &step->cond.branches[k], depth + 1, out);
+  for (int k = 0; k < 2 && step->kind == TS_STEP_COND; k++) explain_block(exe, &step->branches[k], depth + 1, out);
 }
 
 static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out) {

@@ -52,8 +52,9 @@ void ts_executable_release(ts_executable *executable);
 
 size_t ts_executable_param_count(const ts_executable *executable);
 size_t ts_executable_result_count(const ts_executable *executable);
-const ts_type *ts_executable_param_types(const ts_executable *executable);
-const ts_type *ts_executable_result_types(const ts_executable *executable);
+/* One for each, and the same one for many that are equal. */
+const ts_type *const *ts_executable_param_types(const ts_executable *executable);
+const ts_type *const *ts_executable_result_types(const ts_executable *executable);
 void ts_executable_get_stats(const ts_executable *executable, ts_executable_stats *out);
 int64_t ts_executable_cost_ns(const ts_executable *executable); /* as in the stats */
 /* True when a run is short enough for a normal scheduler (tens of microseconds, more where it is one short loop). */

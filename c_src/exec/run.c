@@ -1,5 +1,5 @@
-/* One run of an executable. Its context holds a pointer for every storage and a
- * private copy of the launches' argument words; the executable keeps them for
+/* One run of an executable. Its context holds a pointer for every piece of memory and a
+ * private copy of the launches' argument words; the executable keeps contexts for
  * later runs of the same thread. A while swaps the pointers of a carried value and
  * its next one after each iteration. Where a run is, is a stack of blocks and not
  * of C frames, so that it can be left between any two steps. */
@@ -23,7 +23,7 @@ typedef struct frame {
 
 typedef struct ts_run {
   const ts_executable *exe;
-  void **base; /* of each storage */
+  void **base; /* of each piece of memory */
   int64_t *words;
   char *block;
   int64_t block_bytes;
@@ -43,18 +43,15 @@ static bool must_pause(const ts_run *run) { return run->may_pause && is_set(&run
 /* ---- contexts ---- */
 
 static size_t context_bytes(const ts_executable *exe) {
-  return sizeof(ts_run) + exe->storages.count * sizeof(void *) + exe->words.count * sizeof(int64_t);
+  return sizeof(ts_run) + ts_memory_count(exe) * sizeof(void *) + exe->words.count * sizeof(int64_t);
 }
 
 static void context_init(const ts_executable *exe, ts_run *run) {
-  size_t storages = exe->storages.count, words = exe->words.count;
   run->exe = exe;
   run->base = (void **)(run + 1);
-  run->words = (int64_t *)(run->base + storages);
-  if (words) memcpy(run->words, exe->words.data, words * sizeof(int64_t));
-  for (size_t i = 0; i < storages; i++)
-    if (exe->storages.data[i].kind == TS_STORAGE_CONST)
-      run->base[i] = exe->constants.data[exe->storages.data[i].index]->data;
+  run->words = (int64_t *)(run->base + ts_memory_count(exe));
+  if (exe->words.count) memcpy(run->words, exe->words.data, exe->words.count * sizeof(int64_t));
+  for (size_t i = 0; i < exe->constants.count; i++) run->base[exe->param_count + i] = exe->constants.data[i]->data;
 }
 
 static ts_status context_new(const ts_executable *exe, ts_run **out) {
@@ -91,16 +88,16 @@ void ts_run_contexts_free(ts_executable *exe) {
 
 /* ---- steps ---- */
 
-/* The storages that a launch's pointers speak of. */
+/* The memory that a launch's pointers speak of. */
 typedef struct places {
-  const ts_storage_id *operands, *results, *temps;
+  const ts_memory_id *operands, *results, *temps;
 } places;
 
 static void *place_base(const ts_run *run, const places *of, const ts_launch_pointer *p) {
   switch (p->place) {
   case TS_PLACE_OPERAND: return run->base[of->operands[p->index]];
   case TS_PLACE_RESULT: return run->base[of->results[p->index]];
-  default: return of->temps ? run->base[of->temps[p->index]] : NULL; /* an epilogue has none */
+  default: return run->base[of->temps[p->index]];
   }
 }
 
@@ -134,41 +131,48 @@ static int64_t *fill_words(ts_run *run, const places *of, const ts_step_launch *
   return words;
 }
 
+/* Somewhere, for what takes none. */
+static char *scratch_at(const ts_run *run, ts_memory_id id) {
+  return id == TS_NO_ID ? (char *)run->words : run->base[id];
+}
+
 static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
   /* the whole of an operand into a result that is in its place */
-  if (l->launch->copies && run->base[step->results[0]] == run->base[step->operands[0]]) return;
-  int64_t *words = fill_words(run, &(places){step->operands, step->results, step->launch.temps}, l);
-  char *scratch = run->base[step->launch.scratch];
-  ts_tasks_run(l, words, scratch, step->launch.scratch_bytes, run->parallel, cancel_flag(run));
+  const ts_memory_id *results = ts_step_results(step), *temps = ts_step_besides(step);
+  if (l->launch->copies && run->base[*results] == run->base[*step->ids]) return;
+  int64_t *words = fill_words(run, &(places){step->ids, results, temps}, l);
+  char *scratch = scratch_at(run, temps[step->work->lowered.temp_count]);
+  ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
 }
 
 static ts_status run_gemm(ts_run *run, const ts_step *step) {
-  const ts_step_epilogue *e = step->gemm.epilogue;
+  const ts_product *product = step->gemm.product;
+  const ts_work *e = step->gemm.epilogue;
   ts_epilogue_run context = {.step = step};
   ts_gemm_epilogue epilogue;
   if (e) {
-    places of = {step->operands + TS_PRODUCT_OPERANDS, step->results, NULL};
-    context.words = fill_words(run, &of, &e->launch);
-    context.scratch = run->base[e->scratch];
+    places of = {step->ids + TS_PRODUCT_OPERANDS, ts_step_results(step), ts_step_besides(step)};
+    context.words = fill_words(run, &of, e->launches);
+    context.scratch = scratch_at(run, ts_step_besides(step)[1]);
     epilogue = ts_epilogue_start(&context);
   }
-  return ts_gemm_run(step->gemm.gemm, step->gemm.shape, run->base[step->operands[0]], run->base[step->operands[1]],
-                     run->base[e ? e->product : step->results[0]], e ? &epilogue : NULL, run->parallel, run->pool,
-                     cancel_flag(run));
+  ts_memory_id out = e ? ts_step_besides(step)[0] : ts_step_results(step)[0];
+  return ts_gemm_run(product->gemm, &product->shape, run->base[step->ids[0]], run->base[step->ids[1]], run->base[out],
+                     e ? &epilogue : NULL, run->parallel, run->pool, cancel_flag(run));
 }
 
 static ts_status run_reference(ts_run *run, const ts_step *step) {
-  const ts_region *root = ts_graph_region(step->reference.graph, TS_ROOT);
+  const ts_region *root = ts_graph_region(step->reference, TS_ROOT);
   ts_buffer **args = NULL, *result = NULL;
   TS_TRY(TS_NEW_ARRAY(root->params.count + 1, &args));
   ts_status status = TS_SUCCESS;
   for (size_t i = 0; i < root->params.count && !status; i++) {
-    const ts_value *v = ts_graph_value(step->reference.graph, root->params.data[i]);
-    status = ts_buffer_wrap(v->dtype, v->shape, run->base[step->operands[i]], NULL, NULL, &args[i]);
+    const ts_value *v = ts_graph_value(step->reference, root->params.data[i]);
+    status = ts_buffer_wrap(v->dtype, v->shape, run->base[step->ids[i]], NULL, NULL, &args[i]);
   }
   if (!status)
-    status = ts_ref_run_until(step->reference.graph, args, root->params.count, run->pool, cancel_flag(run), &result);
-  if (!status) ts_copy_bytes(run->base[step->results[0]], result->data, result->bytes, cancel_flag(run));
+    status = ts_ref_run_until(step->reference, args, root->params.count, run->pool, cancel_flag(run), &result);
+  if (!status) ts_copy_bytes(run->base[*ts_step_results(step)], result->data, result->bytes, cancel_flag(run));
   ts_buffer_release(result);
   for (size_t i = 0; i < root->params.count; i++) ts_buffer_release(args[i]);
   ts_free(args);
@@ -183,9 +187,9 @@ static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t by
  * memories are its own, so one copy does it. */
 static void settle(ts_run *run, const ts_step *step, void *const *home) {
   for (uint32_t i = 0; i < step->result_count; i++) {
-    ts_storage_id carried = step->results[i], next = step->loop.next[i];
+    ts_memory_id carried = ts_step_results(step)[i], next = step->loop->next[i];
     if (run->base[carried] == home[i]) continue;
-    copy_bytes(run, home[i], run->base[carried], run->exe->storages.data[carried].bytes);
+    copy_bytes(run, home[i], run->base[carried], step->loop->bytes[i]);
     run->base[next] = run->base[carried];
     run->base[carried] = home[i];
   }
@@ -212,17 +216,17 @@ static ts_status begin_while(ts_run *run, const ts_step *step) {
   void **home;
   TS_TRY(TS_NEW_ARRAY(step->result_count, &home));
   for (uint32_t i = 0; i < step->result_count; i++) {
-    home[i] = run->base[step->results[i]];
-    copy_bytes(run, home[i], run->base[step->operands[i]], run->exe->storages.data[step->results[i]].bytes);
+    home[i] = run->base[ts_step_results(step)[i]];
+    copy_bytes(run, home[i], run->base[step->ids[i]], step->loop->bytes[i]);
   }
-  ts_status status = push(run, &step->loop.condition, step, home);
+  ts_status status = push(run, &step->loop->condition, step, home);
   if (status) ts_free(home);
   return status;
 }
 
 static void swap_carried(ts_run *run, const ts_step *step) {
   for (uint32_t i = 0; i < step->result_count; i++) {
-    ts_storage_id carried = step->results[i], next = step->loop.next[i];
+    ts_memory_id carried = ts_step_results(step)[i], next = step->loop->next[i];
     void *swap = run->base[carried];
     run->base[carried] = run->base[next];
     run->base[next] = swap;
@@ -232,16 +236,16 @@ static void swap_carried(ts_run *run, const ts_step *step) {
 /* What follows the last step of the innermost block. */
 static void end_block(ts_run *run) {
   frame *f = &run->frames[run->depth - 1];
-  const ts_step *loop = f->loop;
-  if (!loop) {
+  const ts_step *step = f->loop;
+  if (!step) {
     pop(run);
-  } else if (f->block == &loop->loop.body) {
-    swap_carried(run, loop);
-    *f = (frame){&loop->loop.condition, 0, loop, f->home};
-  } else if (*(const uint8_t *)run->base[loop->loop.condition_result]) {
-    *f = (frame){&loop->loop.body, 0, loop, f->home};
+  } else if (f->block == &step->loop->body) {
+    swap_carried(run, step);
+    *f = (frame){&step->loop->condition, 0, step, f->home};
+  } else if (*(const uint8_t *)run->base[step->loop->condition_result]) {
+    *f = (frame){&step->loop->body, 0, step, f->home};
   } else {
-    settle(run, loop, f->home);
+    settle(run, step, f->home);
     pop(run);
   }
 }
@@ -251,10 +255,10 @@ static void end_block(ts_run *run) {
 static void run_whole(ts_run *run, const ts_step *step) {
   static const ts_run_control never;
   int64_t *words = run->words + step->whole.words;
-  const ts_storage_id *from = run->resumed ? step->results : step->operands;
+  const ts_memory_id *results = ts_step_results(step), *from = run->resumed ? results : step->ids;
   uint32_t n = 0;
   for (uint32_t i = 0; i < step->operand_count; i++) words[n++] = (int64_t)(intptr_t)run->base[from[i]];
-  for (uint32_t i = 0; i < step->result_count; i++) words[n++] = (int64_t)(intptr_t)run->base[step->results[i]];
+  for (uint32_t i = 0; i < step->result_count; i++) words[n++] = (int64_t)(intptr_t)run->base[results[i]];
   words[n] = (int64_t)(intptr_t)(run->control ? run->control : &never);
   step->whole.entry(words, 0, 1, NULL);
   run->resumed = must_pause(run) && step->code == TS_OP_WHILE;
@@ -262,21 +266,21 @@ static void run_whole(ts_run *run, const ts_step *step) {
 }
 
 static ts_status run_step(ts_run *run, const ts_step *step) {
-  switch (step->kind) {
+  switch ((ts_step_kind)step->kind) {
   case TS_STEP_LAUNCH:
-    for (int32_t i = 0; i < step->launch.lowered->launch_count; i++) run_launch(run, step, &step->launch.launches[i]);
+    for (int32_t i = 0; i < step->work->lowered.launch_count; i++) run_launch(run, step, &step->work->launches[i]);
     return TS_SUCCESS;
   case TS_STEP_GEMM: return run_gemm(run, step);
   case TS_STEP_SCAN:
-    return ts_scan_run(step->code, step->scan.dtype, step->scan.shape, step->scan.axis, step->scan.reverse,
-                       run->base[step->operands[0]], run->base[step->results[0]], run->parallel, cancel_flag(run));
+    return ts_scan_run((ts_opcode)step->code, (ts_dtype)step->dtype, step->scan.shape, step->scan.axis,
+                       step->scan.reverse, run->base[*step->ids], run->base[*ts_step_results(step)], run->parallel,
+                       cancel_flag(run));
   case TS_STEP_REFERENCE: return run_reference(run, step);
   case TS_STEP_COPY:
-    copy_bytes(run, run->base[step->results[0]], run->base[step->operands[0]], step->copy.bytes);
+    copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
     return TS_SUCCESS;
   case TS_STEP_WHILE: return begin_while(run, step);
-  case TS_STEP_COND:
-    return push(run, &step->cond.branches[*(const uint8_t *)run->base[step->operands[0]] ? 0 : 1], NULL, NULL);
+  case TS_STEP_COND: return push(run, &step->branches[*(const uint8_t *)run->base[*step->ids] ? 0 : 1], NULL, NULL);
   case TS_STEP_WHOLE: run_whole(run, step); return TS_SUCCESS;
   }
   return ts_error(TS_INTERNAL, "unknown step");
@@ -304,7 +308,7 @@ static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, si
   if (arg_count != exe->param_count)
     return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", exe->param_count, arg_count);
   for (size_t i = 0; i < arg_count; i++) {
-    const ts_type *t = &exe->param_types[i];
+    const ts_type *t = exe->param_types[i];
     if (args[i]->dtype != t->dtype || !ts_shape_equal(&args[i]->shape, &t->shape))
       return ts_error(TS_INVALID_ARGUMENT, "argument %zu is %s, the program was compiled for %s", i + 1,
                       TS_SHAPE_STR(args[i]->dtype, &args[i]->shape), TS_SHAPE_STR(t->dtype, &t->shape));
@@ -314,48 +318,46 @@ static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, si
 
 static bool is_donated(const ts_run_options *o, size_t arg) { return arg < 64 && (o->donated >> arg & 1); }
 
-static bool may_take(const ts_executable *exe, const ts_storage *s, const ts_type *type, ts_buffer *const *args,
+static bool may_take(const ts_executable *exe, int32_t donor, const ts_type *type, ts_buffer *const *args,
                      const ts_run_options *options) {
-  if (s->donor < 0 || !is_donated(options, (size_t)s->donor) || !ts_buffer_is_unique(args[s->donor])) return false;
+  if (donor < 0 || !is_donated(options, (size_t)donor) || !ts_buffer_is_unique(args[donor])) return false;
   for (size_t i = 0; i < exe->param_count; i++)
-    if (args[i] == args[s->donor] && i != (size_t)s->donor) return false; /* given twice */
-  const ts_type *given = &exe->param_types[s->donor];
+    if (args[i] == args[donor] && i != (size_t)donor) return false; /* given twice */
+  const ts_type *given = exe->param_types[donor];
   return given->dtype == type->dtype && ts_shape_equal(&given->shape, &type->shape);
 }
 
-/* A buffer for every RESULT storage, in made[index of the storage]: new, or a donated argument. */
+/* A buffer for every RESULT, in `made`: new, or a donated argument. */
 static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t r = 0; r < exe->result_count; r++) {
-    ts_storage_id id = exe->result_storages[r];
-    const ts_storage *s = &exe->storages.data[id];
-    if (s->kind != TS_STORAGE_RESULT || made[s->index]) continue;
-    const ts_type *t = &exe->result_types[r];
-    if (may_take(exe, s, t, args, options))
-      made[s->index] = args[s->donor];
+    uint32_t i;
+    if (ts_memory_kind_of(exe, exe->results[r], &i) != TS_MEMORY_RESULT || made[i]) continue;
+    const ts_type *t = exe->result_types[r];
+    if (may_take(exe, exe->donors[i], t, args, options))
+      made[i] = args[exe->donors[i]];
     else
-      TS_TRY(ts_buffer_create(run->pool, t->dtype, &t->shape, &made[s->index]));
-    run->base[id] = made[s->index]->data;
+      TS_TRY(ts_buffer_create(run->pool, t->dtype, &t->shape, &made[i]));
+    run->base[exe->results[r]] = made[i]->data;
   }
   return TS_SUCCESS;
 }
 
-static bool is_argument(const ts_storage *s, ts_buffer *const *args, ts_buffer *const *made) {
-  return s->donor >= 0 && made[s->index] == args[s->donor];
+static bool is_argument(const ts_executable *exe, uint32_t i, ts_buffer *const *args, ts_buffer *const *made) {
+  return exe->donors[i] >= 0 && made[i] == args[exe->donors[i]];
 }
 
 /* The buffer that holds a result, with a reference for the caller: the run's own where it is not needed any more. */
 static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made,
                           ts_buffer **out) {
-  const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
-  const ts_type *t = &exe->result_types[r];
-  ts_buffer *b = s->kind == TS_STORAGE_RESULT ? made[s->index]
-                 : s->kind == TS_STORAGE_ARG  ? args[s->index]
-                                              : exe->constants.data[s->index];
+  uint32_t i;
+  ts_memory_kind kind = ts_memory_kind_of(exe, exe->results[r], &i);
+  const ts_type *t = exe->result_types[r];
+  ts_buffer *b = kind == TS_MEMORY_RESULT ? made[i] : kind == TS_MEMORY_ARG ? args[i] : exe->constants.data[i];
   if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape))
     return ts_buffer_alias(b, t->dtype, &t->shape, out);
-  if (exe->moves[r] && !is_argument(s, args, made))
-    made[s->index] = NULL;
+  if (exe->moves[r] && !is_argument(exe, i, args, made))
+    made[i] = NULL;
   else
     ts_buffer_retain(b);
   *out = b;
@@ -364,9 +366,10 @@ static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *
 
 /* Undoes hand_out. */
 static void take_back(const ts_executable *exe, size_t r, ts_buffer **made, ts_buffer *result) {
-  const ts_storage *s = &exe->storages.data[exe->result_storages[r]];
-  if (exe->moves[r] && !made[s->index])
-    made[s->index] = result;
+  uint32_t i;
+  (void)ts_memory_kind_of(exe, exe->results[r], &i);
+  if (exe->moves[r] && !made[i])
+    made[i] = result;
   else
     ts_buffer_release(result);
 }
@@ -382,10 +385,21 @@ static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, 
   return TS_SUCCESS;
 }
 
+/* `offsets` in the block; NULL: as the executable has them. */
+static void place_temps(ts_run *run, const int64_t *offsets) {
+  const ts_executable *exe = run->exe;
+  void **base = run->base + ts_first_temp(exe);
+  for (uint32_t i = 0; i < exe->temp_count; i++) {
+    const ts_temp *temp = &exe->temps[i];
+    char *from = offsets || temp->host == TS_NO_ID ? run->block : run->base[temp->host];
+    base[i] = from + (offsets ? offsets[i] : temp->offset);
+  }
+}
+
 /* Where everything is: arguments, new results, and temporaries in a block of the run's. */
 static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
-  for (size_t i = 0; i < exe->param_count; i++) run->base[exe->param_storages[i]] = args[i]->data;
+  for (size_t i = 0; i < exe->param_count; i++) run->base[i] = args[i]->data;
   TS_TRY(make_results(run, args, options, made));
   ts_layout layout = options->donated && exe->has_donors ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
   if (layout == TS_LAYOUT_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));
@@ -393,23 +407,15 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   void *block = NULL;
   if (run->block_bytes) TS_TRY(ts_pool_alloc(run->pool, run->block_bytes, &block));
   run->block = block;
-  for (size_t i = 0; i < exe->storages.count; i++) {
-    const ts_storage *s = &exe->storages.data[i];
-    if (s->kind != TS_STORAGE_TEMP) continue;
-    bool hosted = layout == TS_LAYOUT_HOSTED && s->host != i;
-    run->base[i] = (hosted ? (char *)run->base[s->host] : run->block) + s->offset[layout];
-  }
+  place_temps(run, layout == TS_LAYOUT_BLOCK ? exe->block_offsets : NULL);
   return TS_SUCCESS;
 }
 
 /* Lets go of the run's own references, and of donated arguments when it succeeded. */
 static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
                    bool succeeded) {
-  for (size_t i = 0; i < exe->storages.count && made; i++) {
-    const ts_storage *s = &exe->storages.data[i];
-    if (s->kind != TS_STORAGE_RESULT || s->merged != i || !made[s->index]) continue;
-    if (!is_argument(s, args, made)) ts_buffer_release(made[s->index]);
-  }
+  for (uint32_t i = 0; i < exe->made_count; i++)
+    if (made[i] && !is_argument(exe, i, args, made)) ts_buffer_release(made[i]);
   for (size_t i = 0; i < exe->param_count && succeeded; i++)
     if (is_donated(options, i)) ts_buffer_release(args[i]);
 }
@@ -464,8 +470,8 @@ static ts_status begin(ts_execution *x, const ts_executable *executable, ts_buff
   TS_TRY(check_args(exe, args, arg_count));
   TS_TRY(context_get(exe, &x->small, &x->run));
   reset(x->run, &x->options, may_pause);
-  if (exe->result_buffers > 8) {
-    ts_status status = TS_NEW_ARRAY((size_t)exe->result_buffers, &x->made);
+  if (exe->made_count > 8) {
+    ts_status status = TS_NEW_ARRAY(exe->made_count, &x->made);
     if (status) {
       context_put(exe, &x->small, x->run);
       return status;
@@ -488,29 +494,29 @@ static ts_status advance(ts_execution *x) {
 bool ts_run_is_single(const ts_executable *exe) {
   if (exe->root.steps.count != 1 || exe->result_count != 1 || context_bytes(exe) > sizeof(small_context)) return false;
   const ts_step *step = &exe->root.steps.data[0];
-  if (step->kind != TS_STEP_LAUNCH || step->launch.lowered->launch_count != 1) return false;
-  if (step->launch.lowered->temp_count > 0 || step->launch.scratch_bytes > 0) return false;
+  if (step->kind != TS_STEP_LAUNCH || step->work->lowered.launch_count != 1) return false;
+  if (step->work->lowered.temp_count > 0 || step->work->scratch_bytes > 0) return false;
   for (uint32_t i = 0; i < step->operand_count; i++)
-    if (exe->storages.data[step->operands[i]].kind != TS_STORAGE_ARG) return false;
-  if (step->result_count != 1 || step->results[0] != exe->result_storages[0] || !exe->moves[0]) return false;
-  return step->launch.launches[0].tasks <= 1 && !step->launch.launches[0].launch->copies;
+    if (step->ids[i] >= exe->param_count) return false;
+  if (step->result_count != 1 || *ts_step_results(step) != exe->results[0] || !exe->moves[0]) return false;
+  return step->work->launches->tasks <= 1 && !step->work->launches->launch->copies;
 }
 
 /* A run of which nothing has to be kept. */
 static ts_status run_single(const ts_executable *exe, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                             ts_buffer **out) {
   const ts_step *step = exe->root.steps.data;
-  const ts_step_launch *l = step->launch.launches;
-  const ts_type *type = exe->result_types;
+  const ts_step_launch *l = step->work->launches;
+  const ts_type *type = *exe->result_types;
   small_context small;
   ts_fp_env saved;
   TS_TRY(check_args(exe, args, arg_count));
   context_init(exe, &small.run);
-  for (size_t i = 0; i < arg_count; i++) small.run.base[exe->param_storages[i]] = args[i]->data;
+  for (size_t i = 0; i < arg_count; i++) small.run.base[i] = args[i]->data;
   TS_TRY(ts_buffer_create(pool ? pool : ts_pool_default(), type->dtype, &type->shape, out));
-  small.run.base[exe->result_storages[0]] = (*out)->data;
+  small.run.base[exe->results[0]] = (*out)->data;
   ts_fp_enter(&saved);
-  int64_t *words = fill_words(&small.run, &(places){step->operands, step->results, NULL}, l);
+  int64_t *words = fill_words(&small.run, &(places){step->ids, ts_step_results(step), ts_step_besides(step)}, l);
   if (l->launch->units > 0) l->entry(words, 0, l->launch->units, NULL);
   ts_fp_leave(&saved);
   return TS_SUCCESS;

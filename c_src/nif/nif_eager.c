@@ -164,10 +164,10 @@ static ts_status compile_call(const call *c, ts_executable **out) {
 
 /* Numbers get the types that the program has for them. Ends the use of the arguments. */
 static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, call *c, bool watched, ERL_NIF_TERM *out) {
-  const ts_type *types = ts_executable_param_types(executable);
+  const ts_type *const *types = ts_executable_param_types(executable);
   ts_buffer *result;
   for (size_t i = 0; i < c->args.count; i++)
-    if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], &types[i], &c->args.buffers[i]));
+    if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
   TS_TRY(ts_nif_run_program(env, executable, &c->args, 0, watched, &result));
   return ts_nif_tensor_make(env, result, out);
 }
@@ -271,7 +271,7 @@ static bool get_handles(ErlNifEnv *env, int count, const ERL_NIF_TERM *refs, ts_
 
 /* Whether the program is known, short, and makes what is like its first argument. */
 static bool is_like(const ts_executable *executable) {
-  const ts_type *made = ts_executable_result_types(executable), *first = ts_executable_param_types(executable);
+  const ts_type *made = *ts_executable_result_types(executable), *first = *ts_executable_param_types(executable);
   return ts_executable_is_short(executable) && made->dtype == first->dtype &&
          ts_shape_equal(&made->shape, &first->shape);
 }

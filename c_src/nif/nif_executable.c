@@ -67,13 +67,13 @@ static ts_status get_arg(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type,
   return TS_SUCCESS;
 }
 
-ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *types, size_t count, uint64_t donate,
+ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count, uint64_t donate,
                           ts_nif_args *args) {
   ERL_NIF_TERM head;
   TS_TRY(ts_nif_args_init(args, count));
   for (size_t i = 0; i < count; i++) {
     ts_status status = enif_get_list_cell(env, list, &head, &list)
-                           ? get_arg(env, head, &types[i], donate, args)
+                           ? get_arg(env, head, types[i], donate, args)
                            : ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", count, i);
     if (!status) continue;
     ts_nif_args_done(args, false);

@@ -25,7 +25,7 @@ ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool 
 void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer); /* takes over the reference; may be NULL as yet */
 ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out);
 /* From a list of {tessera, Ref, ...} and numbers, which become scalars of the given types. */
-ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *types, size_t count, uint64_t donate,
+ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count, uint64_t donate,
                           ts_nif_args *out);
 /* After a run, which took the donated ones when it succeeded. A second time it does nothing. */
 void ts_nif_args_done(ts_nif_args *args, bool succeeded);

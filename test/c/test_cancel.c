@@ -74,7 +74,7 @@ enum { PROMPT_MS = 100 };
 /* A run that takes longer ends within 100 ms of its own time, however busy the machine is. */
 static void check_prompt_end(const char *text) {
   ts_executable *exe = test_compile(text);
-  const ts_type *type = ts_executable_param_types(exe);
+  const ts_type *type = *ts_executable_param_types(exe);
   ts_buffer *arg, *out[1];
   ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &arg));
   if (arg->bytes > 0) memset(arg->data, 0, (size_t)arg->bytes);
@@ -284,7 +284,7 @@ START_TEST(a_run_that_pauses_gives_the_same)
 {
   const program *p = &pausing[_i];
   ts_executable *exe = test_compile(p->text);
-  const ts_type *type = ts_executable_param_types(exe);
+  const ts_type *type = *ts_executable_param_types(exe);
   int64_t live = live_bytes();
   ts_buffer *arg = filled_like(type, 7), *expected[2], *actual[2];
   ck_assert_ok(ts_executable_run(exe, &arg, 1, NULL, expected));
@@ -324,7 +324,7 @@ START_TEST(a_paused_run_can_be_given_up)
 {
   const program *p = &pausing[_i];
   ts_executable *exe = test_compile(p->text);
-  const ts_type *type = ts_executable_param_types(exe);
+  const ts_type *type = *ts_executable_param_types(exe);
   int64_t live = live_bytes(), blocks = ts_alloc_live();
   for (int cancelled = 0; cancelled < 2; cancelled++) {
     pauser q = {0};
