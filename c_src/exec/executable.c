@@ -103,6 +103,11 @@ static ts_status transform(const ts_graph *graph, const ts_compile_options *opti
   return status;
 }
 
+static int64_t kept_bytes(const ts_executable *exe) {
+  return (int64_t)(sizeof(*exe) + exe->arena.used + exe->root.steps.capacity * sizeof(ts_step) +
+                   exe->words.capacity * sizeof(int64_t));
+}
+
 static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
   int64_t start = ts_system_ns();
   ts_graph *transformed;
@@ -116,6 +121,7 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   exe->is_single = ts_run_is_single(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
+  exe->stats.kept_bytes = kept_bytes(exe);
   return TS_SUCCESS;
 }
 

@@ -40,6 +40,7 @@ typedef struct ts_executable_stats {
   int64_t result_bytes;
   int64_t live_peak_bytes;              /* largest sum of live bytes over the steps, arguments included */
   int64_t planned_peak_bytes;           /* what the plan takes: arguments, results, temporaries */
+  int64_t kept_bytes;                   /* what the executable itself takes, but for kernels and constants */
   int64_t cost_ns;                      /* estimated, one thread; INT64_MAX when a loop's trip count is unknown */
   int64_t pass_ns, lower_ns, kernel_ns; /* where compiling took its time */
 } ts_executable_stats;

@@ -128,6 +128,8 @@ typedef struct ts_step {
   };
 } ts_step;
 
+_Static_assert(sizeof(ts_step) <= 64, "a program has one or two for each op");
+
 static inline ts_memory_id *ts_step_results(const ts_step *step) { return step->ids + step->operand_count; }
 static inline ts_memory_id *ts_step_besides(const ts_step *step) { return ts_step_results(step) + step->result_count; }
 

@@ -263,6 +263,46 @@ START_TEST(results_are_of_the_pool_that_is_asked_for)
 }
 END_TEST
 
+/* tanh(x . w + b) again and again, each with its own w and b. */
+static ts_executable *compile_layers(int layers) {
+  ts_text text = {0};
+  ts_text_append(&text, "graph @main(%0: f32[32,64]");
+  for (int i = 0; i < layers; i++) ts_text_format(&text, ", %%%d: f32[64,64], %%%d: f32[64]", 2 * i + 1, 2 * i + 2);
+  ts_text_append(&text, ") -> (f32[32,64]) {\n");
+  for (int i = 0, at = 2 * layers + 1, x = 0; i < layers; i++, x = at + 3, at += 4) {
+    ts_text_format(&text,
+                   "  %%%d = dot_general %%%d, %%%d {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch "
+                   "= []} : f32[32,64]\n",
+                   at, x, 2 * i + 1);
+    ts_text_format(&text, "  %%%d = broadcast %%%d {shape = [32,64], axes = [1]} : f32[32,64]\n", at + 1, 2 * i + 2);
+    ts_text_format(&text, "  %%%d = add %%%d, %%%d : f32[32,64]\n  %%%d = tanh %%%d : f32[32,64]\n", at + 2, at, at + 1,
+                   at + 3, at + 2);
+  }
+  ts_text_format(&text, "  return %%%d\n}\n", 6 * layers);
+  ts_executable *exe = test_compile(text.data);
+  ts_text_deinit(&text);
+  return exe;
+}
+
+START_TEST(alike_layers_share_what_is_kept_of_them)
+{
+  ts_executable_stats few, many;
+  ts_executable *exe = compile_layers(20);
+  ts_executable_get_stats(exe, &few);
+  ts_executable_release(exe);
+  exe = compile_layers(60);
+  ts_executable_get_stats(exe, &many);
+  const ts_type *const *types = ts_executable_param_types(exe);
+  ck_assert_ptr_eq(types[1], types[119]);
+  ck_assert_ptr_eq(types[2], types[120]);
+  ck_assert_ptr_ne(types[1], types[2]);
+  ck_assert_int_eq(many.steps, 60);
+  ck_assert_int_eq(many.kernels, few.kernels);
+  ck_assert_int_lt(many.kept_bytes - few.kept_bytes, 40 * 256);
+  ts_executable_release(exe);
+}
+END_TEST
+
 START_TEST(a_donated_argument_gives_its_memory)
 {
   ts_executable *exe = test_compile(programs[0].text);
@@ -718,6 +758,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, long_rows_match_the_interpreter, 0, (int)(sizeof long_rows / sizeof *long_rows));
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
+  tcase_add_test(t, alike_layers_share_what_is_kept_of_them);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
   tcase_add_test(t, a_result_beside_sums_takes_a_donated_argument);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
