@@ -106,8 +106,11 @@ static void merge_launch(ts_builder *b, const ts_step *step) {
   uint32_t first;
   const ts_lowered *lowered = lowered_of(step, &first);
   uint32_t count = step->operand_count - first;
+  bool asked[3] = {false}; /* most launches may write over one operand, if any */
+  for (uint32_t i = 0; i < count * step->result_count; i++)
+    if (lowered->inplace[i]) asked[preference(b, step, first + i % count)] = true;
   for (int wanted = 0; wanted < 3; wanted++)
-    for (uint32_t r = 0; r < step->result_count; r++)
+    for (uint32_t r = 0; asked[wanted] && r < step->result_count; r++)
       for (uint32_t o = 0; o < count; o++)
         if (lowered->inplace[r * count + o] && preference(b, step, first + o) == wanted && !holds_product(b, step, r))
           try_merge(b, step, r, first + o);
@@ -138,11 +141,16 @@ static void find_donor(ts_builder *b, ts_storage *result) {
 /* What storages that are not merged into others become. */
 static ts_status number(ts_builder *b) {
   ts_executable *exe = b->exe;
+  const ts_memory_id first[] = {[TS_MEMORY_ARG] = 0,
+                                [TS_MEMORY_CONST] = (ts_memory_id)exe->param_count,
+                                [TS_MEMORY_RESULT] = ts_first_made(exe),
+                                [TS_MEMORY_TEMP] = ts_first_temp(exe)};
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->made_count, &exe->donors));
   for (size_t i = 0; i < b->storages.count; i++) {
     ts_storage *s = &b->storages.data[i];
     if (s->merged != i) continue;
     if (s->kind == TS_MEMORY_TEMP) s->index = exe->temp_count++;
+    s->memory = first[s->kind] + s->index;
     if (s->kind != TS_MEMORY_RESULT) continue;
     find_donor(b, s);
     exe->donors[s->index] = s->donor;
@@ -152,16 +160,8 @@ static ts_status number(ts_builder *b) {
 }
 
 static void resolve(const ts_builder *b, ts_memory_id *ids, size_t count) {
-  const ts_executable *exe = b->exe;
-  const ts_memory_id first[] = {[TS_MEMORY_ARG] = 0,
-                                [TS_MEMORY_CONST] = (ts_memory_id)exe->param_count,
-                                [TS_MEMORY_RESULT] = ts_first_made(exe),
-                                [TS_MEMORY_TEMP] = ts_first_temp(exe)};
-  for (size_t i = 0; i < count; i++) {
-    if (ids[i] == TS_NO_ID) continue;
-    const ts_storage *s = ts_builder_storage(b, ts_builder_find(b, ids[i]));
-    ids[i] = first[s->kind] + s->index;
-  }
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] != TS_NO_ID) ids[i] = ts_builder_storage(b, ts_builder_find(b, ids[i]))->memory;
 }
 
 static size_t count_besides(const ts_step *step) {
@@ -216,7 +216,7 @@ static int32_t collect_rooms(ts_builder *b, ts_room *rooms, ts_memory_id *hosts)
     if (s->merged != i || s->kind != TS_MEMORY_RESULT) continue;
     b->exe->stats.result_bytes += s->bytes;
     rooms[n] = (ts_room){.until = s->first, .bytes = s->bytes};
-    hosts[n++] = ts_first_made(b->exe) + s->index;
+    hosts[n++] = s->memory;
   }
   return n;
 }

@@ -13,7 +13,8 @@ typedef struct ts_storage {
   int64_t bytes;
   int32_t first, last;  /* positions of the first write and the last use */
   ts_storage_id merged; /* itself, or the storage whose memory it shares */
-  uint32_t index;       /* ARG, CONST and RESULT: which; TEMP: too, when memory is numbered */
+  uint32_t index;       /* ARG, CONST and RESULT: which; TEMP: too, when memory is numbered, */
+  ts_memory_id memory;  /* and what it is of all */
   int32_t donor;        /* RESULT: argument whose memory it may take when donated; -1 */
   int32_t loop;         /* position of the while that carries it, -1 when none does */
   uint32_t loop_index;  /* which of the carried values it is, for `carried` and `next` */

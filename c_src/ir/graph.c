@@ -379,15 +379,15 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
 /* Those of the fusion that the region belongs to, or new ones. */
 static ts_status fusion_attrs(ts_graph *graph, ts_region_id region, ts_region_id body, uint32_t *out_height,
                               const ts_attrs **out) {
+  if (is_of_fusion(graph, body)) {
+    *out_height = 0;
+    *out = ts_graph_op(graph, ts_graph_region(graph, body)->parent)->attrs;
+    return TS_SUCCESS;
+  }
   ts_attrs attrs = {0};
   attrs.fusion.region = body;
-  if (!is_of_fusion(graph, body)) {
-    TS_TRY(check_regions(graph, region, TS_OP_FUSION, &attrs, out_height));
-    return make_attrs(graph, TS_OP_FUSION, &attrs, out);
-  }
-  *out_height = 0;
-  *out = ts_graph_op(graph, ts_graph_region(graph, body)->parent)->attrs;
-  return TS_SUCCESS;
+  TS_TRY(check_regions(graph, region, TS_OP_FUSION, &attrs, out_height));
+  return make_attrs(graph, TS_OP_FUSION, &attrs, out);
 }
 
 ts_status ts_graph_add_fusion(ts_graph *graph, ts_region_id region, ts_region_id body, const ts_value_id *operands,

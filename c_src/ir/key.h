@@ -49,7 +49,7 @@ static inline ts_status ts_keys_put_type(ts_keys *keys, const ts_value *value, u
 /* The op's code, number of operands and attributes; and the operands, by their numbers, unless that is NULL. Fusions
  * are alike when they share a region, other ops with regions are only like themselves. */
 static inline ts_status ts_keys_put_op(ts_keys *keys, const ts_op *op, const uint32_t *numbers) {
-  TS_TRY(ts_keys_make_room(keys, 2 + (size_t)op->operand_count));
+  TS_TRY(ts_keys_make_room(keys, 2 + (size_t)(numbers ? op->operand_count : 0)));
   ts_keys_put_there(keys, (uintptr_t)op->attrs);
   ts_keys_put_there(keys, (uint64_t)op->code << 32 | op->operand_count);
   for (uint32_t i = 0; numbers && i < op->operand_count; i++) ts_keys_put_there(keys, numbers[op->operands[i]]);

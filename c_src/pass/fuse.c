@@ -208,7 +208,8 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
   ts_rewrite rw = {.visit = visit, .enter = enter, .context = &f};
   *out = NULL;
   ts_status status = ts_fuse_plan_init(&f.plan, in);
-  if (!status) status = ts_liveness_count(in, &uses);
+  /* a plan leaves out what nobody needs; what is in regions that are left as they are may be needed by nobody, too */
+  if (!status && in->regions.count > 1) status = ts_liveness_count(in, &uses);
   rw.uses = uses;
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.inside);
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.stamp);
