@@ -150,7 +150,7 @@ program(#jit{id = Id} = Jit, Signature, Args) ->
     Key = {Id, Signature},
     case tessera_cache:find(Key) of
         {ok, Program} -> Program;
-        error -> tessera_cache:fetch(Key, fun() -> make(Jit, Signature, Args) end)
+        error -> tessera_cache:make(Key, fun() -> make(Jit, Signature, Args) end)
     end.
 
 renew(Jit, Signature, Args) ->

@@ -7,9 +7,9 @@
          assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, set_small_pages/1, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, inline_region/3, ops/3, finish/2, expression_read/2,
+         control/5, inline_region/3, ops/3, finish/2, signature/1, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         compile/2, run/4, executable_info/1, explain/1,
+         compile/2, run/4, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
@@ -17,7 +17,7 @@
 
 %% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
 -ifndef(ABI).
--define(ABI, 6).
+-define(ABI, 7).
 -endif.
 
 -type builder() :: reference().
@@ -73,6 +73,7 @@ control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
 inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
+signature(_Containers) -> ?STUB.
 expression_read(_Nodes, _Scoped) -> ?STUB.
 expression_program(_Expression, _Rules, _Regions) -> ?STUB.
 expression_pack(_Expression, _Rules, _Regions) -> ?STUB.
@@ -84,6 +85,7 @@ parse(_Text) -> ?STUB.
 compile(_Builder, _Options) -> ?STUB.
 run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
 executable_info(_Executable) -> ?STUB.
+executable_kernels(_Executable) -> ?STUB.
 explain(_Executable) -> ?STUB.
 jit_stats() -> ?STUB.
 jit_configure(_Dir, _DiskBytes, _Kernels) -> ?STUB.

@@ -99,7 +99,7 @@ ready(Code) -> with_executable(Code, here(Code)).
 -spec kernels([code()]) -> {non_neg_integer(), non_neg_integer()}.
 kernels(Codes) ->
     lists:foldl(fun(#code{executable = Executable} = Code, {Compiled, Reused}) ->
-                        #{kernels := All, kernels_compiled := New} = tessera_nif:executable_info(Executable),
+                        {All, New} = tessera_nif:executable_kernels(Executable),
                         Own = case Code#code.is_new of
                                   true -> New;
                                   false -> 0

@@ -162,6 +162,7 @@ NIF_SRC := \
   c_src/nif/nif_op.c \
   c_src/nif/nif_pointer.c \
   c_src/nif/nif_programs.c \
+  c_src/nif/nif_signature.c \
   c_src/nif/nif_slices.c \
   c_src/nif/nif_tensor.c \
   c_src/nif/nif_util.c

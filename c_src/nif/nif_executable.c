@@ -454,6 +454,17 @@ ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return map;
 }
 
+ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* executable_kernels(Executable) -> {All :: integer(), Compiled :: integer()}: of what executable_info tells, for
+   * whoever asks after each compile */
+  ts_executable *executable;
+  ts_executable_stats s;
+  (void)argc;
+  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  ts_executable_get_stats(executable, &s);
+  return enif_make_tuple2(env, enif_make_int64(env, s.kernels), enif_make_int64(env, s.kernels_compiled));
+}
+
 ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* explain(Executable) -> binary() */
   ts_executable *executable;

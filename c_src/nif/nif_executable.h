@@ -43,6 +43,7 @@ void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable);
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 #endif

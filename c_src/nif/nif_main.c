@@ -5,6 +5,7 @@
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_pointer.h"
+#include "nif/nif_signature.h"
 
 #include "base/log.h"
 #include "exec/pool.h"
@@ -14,7 +15,7 @@
 
 /* Of resources, terms and this table. The Erlang module says which it was written for. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 6
+#define TS_NIF_ABI 7
 #endif
 
 /* What load returns to say why it refuses; tessera_library.erl has the words. */
@@ -132,6 +133,7 @@ static ERL_NIF_TERM cpu_count(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_util_init(env);
   ts_nif_op_init(env);
+  ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_account_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
          ts_nif_expr_init(env, flags) && ts_nif_executable_init(env, flags);
@@ -220,6 +222,7 @@ static ErlNifFunc functions[] = {
     {"inline_region", 3, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
+    {"signature", 1, ts_nif_signature, 0},
     {"expression_read", 2, ts_nif_expression_read, 0},
     {"expression_program", 3, ts_nif_expression_program, 0},
     {"expression_pack", 3, ts_nif_expression_pack, 0},
@@ -231,6 +234,7 @@ static ErlNifFunc functions[] = {
     {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
     {"executable_info", 1, ts_nif_executable_info, 0},
+    {"executable_kernels", 1, ts_nif_executable_kernels, 0},
     {"explain", 1, ts_nif_explain, CPU},
     {"jit_stats", 0, jit_stats, 0},
     {"jit_configure", 3, jit_configure, 0},

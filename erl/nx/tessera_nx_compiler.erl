@@ -102,7 +102,7 @@ compiled(Key, Vars, Fun, Options) ->
 
 compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     Self = make_ref(),
-    case tessera_cache:fetch(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end) of
+    case tessera_cache:make(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end) of
         {Self, Compiled} ->
             check_recompilation(Key, Vars, Compiled),
             report(miss, Key, Compiled, Options);
@@ -110,9 +110,17 @@ compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     end.
 
 %% Containers count with their keys: the function may look at them.
-cache_key(Key, Vars, Options) -> {nx, Key, variant(Vars, Options)}.
+cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
+    {nx, Key, signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
 
-%% All that matters beside the function.
+%% A few bytes, unless there are structs: these keys are copied and hashed several times.
+signature(Vars) ->
+    case tessera_nif:signature(Vars) of
+        undefined -> [var_key(Var) || Var <- Vars];
+        Signature -> Signature
+    end.
+
+%% All that matters beside the function, as terms that mean the same elsewhere.
 variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {[var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
 
@@ -205,6 +213,12 @@ output(Root, Place) ->
 
 %% Each donated leaf needs a result of its own of the same type and shape.
 donated(Leaves, Used, Roots) ->
+    case lists:any(fun tessera_nx_tensor:is_donatable/1, Leaves) of
+        true -> donations(Leaves, Used, Roots);
+        false -> 0
+    end.
+
+donations(Leaves, Used, Roots) ->
     Forms = [tessera_nx_tensor:form(Root) || Root <- Roots],
     {Bits, _} = lists:foldl(fun({I, Leaf}, Acc) -> donate(tessera_nx_tensor:is_donatable(Leaf), I, Leaf, Used, Acc) end,
                             {0, Forms}, lists:zip(tessera_type:dims(length(Leaves)), Leaves)),

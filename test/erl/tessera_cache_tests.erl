@@ -5,7 +5,8 @@
 cache_test_() ->
     {setup, fun() -> {ok, _} = application:ensure_all_started(tessera) end,
      [fun made_once/0, fun own_value_is_found/0, fun failures_are_not_kept/0, fun next_one_tries/0, fun maker_dies/0,
-      fun dead_makers_leave_nothing/0, {timeout, 60, fun many/0}]}.
+      fun dead_makers_leave_nothing/0, fun clear_while_made/0,
+      fun order_is_that_of_values/0, {timeout, 60, fun many/0}]}.
 
 key() -> {?MODULE, make_ref()}.
 
@@ -74,6 +75,36 @@ dead_makers_leave_nothing() ->
     _ = tessera_cache:size(),
     ?assert(ets:info(tessera_cache_claims, size) < 64).
 
+%% What is made meanwhile is there afterwards or is not; either way it is made again when it is asked for.
+clear_while_made() ->
+    Self = self(),
+    Key = key(),
+    spawn_link(fun() ->
+                       [value = tessera_cache:fetch({Key, I}, fun() -> value end) || I <- lists:seq(1, 2000)],
+                       Self ! done
+               end),
+    clear_until_done(),
+    ok = tessera_cache:clear(),
+    ?assertEqual(0, tessera_cache:size()),
+    ?assertEqual(again, tessera_cache:fetch({Key, 1}, fun() -> again end)).
+
+clear_until_done() ->
+    ok = tessera_cache:clear(),
+    receive done -> ok
+    after 0 -> clear_until_done()
+    end.
+
+%% Each value that many made at once has one place in the order in which they go.
+order_is_that_of_values() ->
+    ok = tessera_cache:clear(),
+    Key = key(),
+    Pids = [spawn_monitor(fun() -> [tessera_cache:fetch({Key, I}, fun() -> I end) || I <- lists:seq(1, 300)] end)
+            || _ <- lists:seq(1, 8)],
+    [receive {'DOWN', Monitor, process, _, _} -> ok end || {_, Monitor} <- Pids],
+    ?assertEqual(300, tessera_cache:size()),
+    ?assertEqual([{Key, I} || I <- lists:seq(1, 300)],
+                 lists:sort([K || {_, K, _} <- ets:tab2list(tessera_cache_order)])).
+
 %% Makers that succeed, fail and die, and those who wait for them: everybody gets an answer.
 many() ->
     Self = self(),
@@ -97,7 +128,7 @@ many() ->
     ?assertEqual([], [V || V <- Values, V =/= value, V =/= failed]),
     [?assertEqual(value, tessera_cache:fetch(Key, fun() -> value end)) || Key <- Keys],
     _ = tessera_cache:size(),
-    ?assertEqual([], [Claim || {Key, _} = Claim <- ets:tab2list(tessera_cache_claims), lists:member(Key, Keys)]).
+    ?assertEqual([], [Claim || {Key, _, _} = Claim <- ets:tab2list(tessera_cache_claims), lists:member(Key, Keys)]).
 
 got() ->
     receive {got, Value} -> [Value | got()]

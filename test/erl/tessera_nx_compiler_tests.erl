@@ -97,6 +97,40 @@ bytes_are_bounded_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
+%% ---- what tells the arguments of calls apart
+
+leaf(Type, Shape, Names, Axes) ->
+    #{'__struct__' => 'Elixir.Nx.Tensor', type => Type, shape => Shape, names => Names, vectorized_axes => Axes,
+      data => make_ref()}.
+
+signatures_differ_test() ->
+    T = leaf({f, 32}, {2, 3}, [nil, nil], []),
+    Big = maps:from_list([{I, T} || I <- lists:seq(1, 100)]),
+    All = [[], [T], [T, T], [{T}], [{T, T}], [{{T}, T}], [{T, {T}}], [{}], [{{}}], [{}, {}],
+           [leaf({s, 32}, {2, 3}, [nil, nil], [])], [leaf({f, 64}, {2, 3}, [nil, nil], [])],
+           [leaf({f, 32}, {3, 2}, [nil, nil], [])], [leaf({f, 32}, {6}, [nil], [])], [leaf({f, 32}, {}, [], [])],
+           [leaf({f, 32}, {2, 3}, [x, nil], [])], [leaf({f, 32}, {2, 3}, [nil, x], [])],
+           [leaf({f, 32}, {3}, [nil], [{x, 2}])], [leaf({f, 32}, {3}, [nil], [{y, 2}])],
+           [leaf({f, 32}, {}, [], [{x, 2}, {y, 3}])], [leaf({f, 32}, {3}, [nil], [{x, 1 bsl 40}])],
+           [T#{'donatable?' => true}], [#{a => T}], [#{b => T}], [#{1 => T}], [#{a => T, b => T}], [#{a => {T}, b => T}],
+           [#{}], [#{a => #{}}], [#{a => #{b => T}}], [#{b => #{a => T}}], [Big], [Big#{1 := {T}}], [maps:remove(100, Big)],
+           lists:duplicate(1000, T), lists:duplicate(1001, T)],
+    Signatures = [tessera_nif:signature(Vars) || Vars <- All],
+    [?assertMatch(<<_:128>>, S) || S <- Signatures],
+    ?assertEqual(length(All), length(lists:usort(Signatures))),
+    %% what a tensor holds does not count
+    Copies = [tessera_nif:signature(binary_to_term(term_to_binary(Vars))) || Vars <- All],
+    ?assertEqual(Signatures, Copies),
+    ?assertEqual(tessera_nif:signature([T]), tessera_nif:signature([T#{'donatable?' => false, data := other}])).
+
+no_signature_test() ->
+    T = leaf({f, 32}, {2}, [nil], []),
+    Deep = lists:foldl(fun(_, X) -> {X} end, T, lists:seq(1, 100000)),
+    [?assertEqual(undefined, tessera_nif:signature(Vars))
+     || Vars <- [x, [T | x], [1], [a], [[T]], [#{"key" => T}], [#{1.0 => T}], [#{a => 1}], [#{'__struct__' => other, a => T}],
+                 [maps:remove(names, T)], [T#{type := f32}], [T#{shape := [2]}], [T#{shape := {2.0}}], [T#{names := [[]]}],
+                 [T#{names := [nil | nil]}], [T#{vectorized_axes := [x]}], [T#{'donatable?' => {}}], [Deep], Deep]].
+
 %% ---- the locked cache
 
 locked_cache_test() ->
