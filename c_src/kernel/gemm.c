@@ -80,6 +80,9 @@ void ts_gemm_release(ts_gemm *gemm) {
 /* Products below this many multiplications stay on one thread: waking another costs as much. */
 #define PARALLEL_MIN (768 << 10)
 #define TASKS_PER_WORKER 4
+/* Where each task packs all of lhs: fewer tasks, of this many panels of rhs at least. */
+#define COLUMN_TASKS_PER_WORKER 2
+#define COLUMN_TASK_PANELS 4
 #define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
 /* Packed rhs of one pass, if k is done in one phase; larger products go in several. */
 #define SHARED_MAX_BYTES (INT64_C(128) << 20)
@@ -89,7 +92,7 @@ void ts_gemm_release(ts_gemm *gemm) {
 typedef enum rhs_mode {
   RHS_DIRECT, /* whole panels are read where they are; a last partial one is packed by each task */
   RHS_SHARED, /* packed once, by all workers, before the tasks of a phase start */
-  RHS_PRIVATE /* packed by the task, the only one that needs it */
+  RHS_PRIVATE /* packed by the task, the only one that needs it, group by group */
 } rhs_mode;
 
 typedef struct plan {
@@ -129,6 +132,25 @@ static void plan_k(plan *p) {
 
 static bool is_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= PARALLEL_MIN / s->k; }
 
+/* Small enough to be read where it is, by everybody. */
+static bool is_direct(const plan *p) {
+  const ts_gemm_shape *s = &p->shape;
+  bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
+  return contiguous && s->k * s->rhs_row * p->run->gemm->size <= ts_target_host()->l2_bytes / 2;
+}
+
+static bool is_own_rhs(const ts_gemm_shape *s) { return s->rhs_batch != 0 || s->batch == 1; }
+
+/* So few rows that they stay in the second cache: then tasks are of columns, and what a task packs of rhs is used at
+ * once, where tasks of rows would all read a rhs that went through memory. 0 when tasks are of rows. */
+static int64_t count_column_tasks(const plan *p) {
+  const ts_gemm_epilogue *epilogue = p->run->epilogue;
+  int64_t tasks = gemm_min((int64_t)p->parallel->width * COLUMN_TASKS_PER_WORKER, p->col_panels / COLUMN_TASK_PANELS);
+  bool fits = p->row_panels * p->lhs_panel_bytes <= ts_target_host()->l2_bytes / 4;
+  bool whole_rows = epilogue && epilogue->whole_rows; /* they are shown while they are in cache, too */
+  return fits && !whole_rows && tasks >= p->parallel->width && is_own_rhs(&p->shape) && !is_direct(p) ? tasks : 0;
+}
+
 /* Cuts out into tasks: enough of them to keep all workers busy. */
 static void plan_tasks(plan *p) {
   const ts_gemm_shape *s = &p->shape;
@@ -138,7 +160,10 @@ static void plan_tasks(plan *p) {
   p->row_tasks = gemm_ceil_div(p->row_panels, most_panels);
   p->col_tasks = 1;
   p->parallel = is_large(s) ? p->run->parallel : &ts_parallel_serial;
-  if (p->parallel->width > 1) {
+  int64_t column_tasks = p->parallel->width > 1 ? count_column_tasks(p) : 0;
+  if (column_tasks > 0) {
+    p->col_tasks = column_tasks;
+  } else if (p->parallel->width > 1) {
     int64_t wanted = gemm_ceil_div((int64_t)p->parallel->width * TASKS_PER_WORKER, s->batch);
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
@@ -149,13 +174,11 @@ static void plan_tasks(plan *p) {
 
 static void plan_rhs(plan *p) {
   const ts_gemm_shape *s = &p->shape;
-  int64_t bytes = s->k * s->rhs_row * p->run->gemm->size;
-  bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
-  if (contiguous && bytes <= ts_target_host()->l2_bytes / 2) {
+  if (is_direct(p)) {
     p->mode = RHS_DIRECT;
-  } else if (p->row_tasks == 1 && (s->rhs_batch != 0 || s->batch == 1)) {
+  } else if (p->row_tasks == 1 && is_own_rhs(s)) {
     p->mode = RHS_PRIVATE;
-    p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
+    p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 8 / p->rhs_panel_bytes);
   } else {
     p->mode = RHS_SHARED;
   }
@@ -176,7 +199,9 @@ static ts_status plan_space(plan *p) {
   p->task_rows = rows * p->g->rows[0];
   p->task_panels = gemm_ceil_div(p->col_panels, p->col_tasks);
   p->lhs_bytes = round_up(rows * p->lhs_panel_bytes, TS_POOL_ALIGNMENT);
-  p->rhs_bytes = p->mode == RHS_SHARED ? 0 : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : p->task_panels);
+  p->rhs_bytes = p->mode == RHS_SHARED
+                     ? 0
+                     : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : gemm_min(p->group_panels, p->task_panels));
   p->rhs_bytes = round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
   p->partial_bytes = p->run->gemm->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
   p->partial_bytes = round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
@@ -259,6 +284,7 @@ typedef struct task {
   const plan *p;
   int64_t batch, row, rows, col, cols; /* of the pass */
   int64_t k, kc;                       /* the block of k that is being added */
+  int64_t group;                       /* RHS_PRIVATE: the column from which on rhs is packed */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
   int64_t out_stride; /* bytes */
@@ -270,7 +296,7 @@ static const char *rhs_address(const task *t, int64_t col) {
   return t->p->rhs + at * t->p->run->gemm->size;
 }
 
-/* Packs what the block of k needs that is not packed yet. */
+/* Packs what the whole block of k needs that is not packed yet. */
 static void pack_block(const task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
@@ -278,11 +304,17 @@ static void pack_block(const task *t) {
   const char *lhs = p->lhs + (t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col) * p->run->gemm->size;
   ts_gemm_pack(&p->pack_lhs, lhs, t->rows, t->kc, t->lhs_space, t->kc * p->g->panel * size);
   int64_t panel_bytes = t->kc * p->tile_cols * size, rest = t->cols % p->tile_cols;
-  if (p->mode == RHS_PRIVATE) {
-    ts_gemm_pack(&p->pack_rhs, rhs_address(t, 0), t->cols, t->kc, t->rhs_space, panel_bytes);
-  } else if (p->mode == RHS_DIRECT && rest) {
+  if (p->mode == RHS_DIRECT && rest)
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, t->kc, t->rhs_space, panel_bytes);
-  }
+}
+
+/* Packs what one group of columns needs besides. */
+static void pack_group(task *t, int64_t first, int64_t end) {
+  const plan *p = t->p;
+  t->group = first;
+  if (p->mode == RHS_PRIVATE)
+    ts_gemm_pack(&p->pack_rhs, rhs_address(t, first), end - first, t->kc, t->rhs_space,
+                 t->kc * p->tile_cols * p->g->element_size);
 }
 
 /* Where the panel from column `col` of the task on lies, and the bytes from k to k + 1. */
@@ -291,7 +323,7 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   *out_stride = p->tile_cols * p->g->element_size;
   if (p->mode == RHS_SHARED)
     return shared_panel(p, p->shape.rhs_batch ? t->batch : 0, t->k, (t->col + col) / p->tile_cols, t->kc);
-  if (p->mode == RHS_PRIVATE) return t->rhs_space + col / p->tile_cols * t->kc * *out_stride;
+  if (p->mode == RHS_PRIVATE) return t->rhs_space + (col - t->group) / p->tile_cols * t->kc * *out_stride;
   if (cols < p->tile_cols) return t->rhs_space;
   *out_stride = p->shape.rhs_row * p->run->gemm->size;
   return rhs_address(t, col);
@@ -359,13 +391,15 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
 }
 
 /* One block of k of a task; false when cancelled. */
-static bool run_block(const task *t, int worker) {
+static bool run_block(task *t, int worker) {
   const plan *p = t->p;
   int64_t group = p->group_panels * p->tile_cols;
   pack_block(t);
   for (int64_t first = 0; first < t->cols; first += group) {
+    int64_t end = gemm_min(t->cols, first + group);
     if (gemm_cancelled(p->run)) return false;
-    run_group(t, first, gemm_min(t->cols, first + group), worker);
+    pack_group(t, first, end);
+    run_group(t, first, end, worker);
   }
   return true;
 }

@@ -78,6 +78,9 @@ static void pack_any(const gemm_pack *p, const char *source, int64_t units, int6
 
 /* ---- units contiguous: rows are copied ---- */
 
+/* Rows that are asked for ahead: the next one is far from where the last one ends. */
+#define ROWS_AHEAD 8
+
 /* Row by row across all whole panels, so that memory is read in order. */
 static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, int size, char *to,
                       int64_t panel_bytes) {
@@ -85,6 +88,8 @@ static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, in
   for (int64_t i = 0; i < k; i++) {
     const char *from = source + i * p->k_stride * size;
     char *row = to + i * width;
+    for (int64_t at = 0; i + ROWS_AHEAD < k && at < panels * step; at += 64)
+      __builtin_prefetch(from + ROWS_AHEAD * p->k_stride * size + at);
     /* Constant sizes become a few moves. */
     if (step == 128) {
       for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * 128, 128);
