@@ -162,11 +162,12 @@ static int64_t footprint(const nest *n, int32_t i) {
 }
 
 /* The kept loop along which the largest operand that the reduced loop moves is contiguous: the columns. -1: none, or
- * the rows are contiguous themselves. */
+ * the rows are contiguous themselves, or are read again for what needs their reductions. */
 static int32_t find_columns(const maker *m) {
   const nest *n = &m->nest;
   int32_t row = n->kept, best = -1;
-  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK || ts_program_stores_points(m->program)) return -1;
+  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK) return -1;
+  if (ts_program_stores_points(m->program) || ts_program_has_chain(m->program)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }

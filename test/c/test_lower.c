@@ -175,6 +175,13 @@ START_TEST(fusions)
                "%4 = reshape %3 {shape = [8,3]} : f32[8,3]\n%5 = transpose %4 {axes = [1,0]} : f32[3,8]\n"
                "%6 = negate %5 : f32[3,8]\nreturn %6\n}\n} : f32[3,8]\nreturn %1\n"),
          "map[12,2]");
+  /* What needs a reduction of the same row reads that again: not by columns. */
+  expect(GRAPH("%0: f32[5,40]", "f32[40]",
+               "%1 = fusion %0 {kind = 0} {\nbody(%2: f32[5,40]) {\n%3 = transpose %2 {axes = [1,0]} : f32[40,5]\n"
+               "%4 = reduce_sum %3 {axes = [1]} : f32[40]\n%5 = broadcast %4 {shape = [40,5], axes = [0]} : f32[40,5]\n"
+               "%6 = subtract %3, %5 : f32[40,5]\n%7 = reduce_product %6 {axes = [1]} : f32[40]\nreturn %7\n}\n"
+               "} : f32[40]\nreturn %1\n"),
+         "row[40,5]");
 }
 END_TEST
 
