@@ -139,6 +139,7 @@ EXEC_SRC := \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
   c_src/exec/run.c \
+  c_src/exec/single.c \
   c_src/exec/tasks.c \
   c_src/exec/trips.c
 

@@ -118,7 +118,7 @@ static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_comp
   if (status) return status;
   TS_TRY(find_moves(exe));
   exe->is_short = is_short(exe);
-  exe->is_single = ts_run_is_single(exe);
+  exe->is_single = ts_single_fits(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
   exe->stats.kept_bytes = kept_bytes(exe);

@@ -88,24 +88,19 @@ void ts_run_contexts_free(ts_executable *exe) {
 
 /* ---- steps ---- */
 
-/* The memory that a launch's pointers speak of. */
-typedef struct places {
-  const ts_memory_id *operands, *results, *temps;
-} places;
-
-static void *place_base(const ts_run *run, const places *of, const ts_launch_pointer *p) {
+static void *place_base(void *const *base, const ts_places *of, const ts_launch_pointer *p) {
   switch (p->place) {
-  case TS_PLACE_OPERAND: return run->base[of->operands[p->index]];
-  case TS_PLACE_RESULT: return run->base[of->results[p->index]];
-  default: return run->base[of->temps[p->index]];
+  case TS_PLACE_OPERAND: return base[of->operands[p->index]];
+  case TS_PLACE_RESULT: return base[of->results[p->index]];
+  default: return base[of->temps[p->index]];
   }
 }
 
-static int64_t dynamic_offset(const ts_run *run, const places *of, const ts_launch_pointer *p) {
+static int64_t dynamic_offset(void *const *base, const ts_places *of, const ts_launch_pointer *p) {
   int64_t offset = 0;
   for (int32_t i = 0; i < p->term_count; i++) {
     const ts_dynamic_term *t = &p->terms[i];
-    const void *address = run->base[of->operands[t->operand]];
+    const void *address = base[of->operands[t->operand]];
     int64_t index;
     if (t->dtype == TS_U64) { /* may exceed int64 */
       uint64_t u;
@@ -120,15 +115,18 @@ static int64_t dynamic_offset(const ts_run *run, const places *of, const ts_laun
   return offset;
 }
 
-/* The launch's arguments for this run. */
-static int64_t *fill_words(ts_run *run, const places *of, const ts_step_launch *l) {
-  int64_t *words = run->words + l->words;
+int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_places *of, const ts_step_launch *l) {
+  words += l->words;
   for (int32_t i = 0; i < l->launch->pointer_count; i++) {
     const ts_launch_pointer *p = &l->launch->pointers[i];
-    int64_t address = (int64_t)(intptr_t)place_base(run, of, p) + p->offset;
-    words[p->word] = p->term_count ? address + dynamic_offset(run, of, p) : address;
+    int64_t address = (int64_t)(intptr_t)place_base(base, of, p) + p->offset;
+    words[p->word] = p->term_count ? address + dynamic_offset(base, of, p) : address;
   }
   return words;
+}
+
+static int64_t *fill_words(ts_run *run, const ts_places *of, const ts_step_launch *l) {
+  return ts_run_fill_words(run->base, run->words, of, l);
 }
 
 /* Somewhere, for what takes none. */
@@ -140,7 +138,7 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   /* the whole of an operand into a result that is in its place */
   const ts_memory_id *results = ts_step_results(step), *temps = ts_step_besides(step);
   if (l->launch->copies && run->base[*results] == run->base[*step->ids]) return;
-  int64_t *words = fill_words(run, &(places){step->ids, results, temps}, l);
+  int64_t *words = fill_words(run, &(ts_places){step->ids, results, temps}, l);
   char *scratch = scratch_at(run, temps[step->work->lowered.temp_count]);
   ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
 }
@@ -151,7 +149,7 @@ static ts_status run_gemm(ts_run *run, const ts_step *step) {
   ts_epilogue_run context = {.step = step};
   ts_gemm_epilogue epilogue;
   if (e) {
-    places of = {step->ids + TS_PRODUCT_OPERANDS, ts_step_results(step), ts_step_besides(step)};
+    ts_places of = {step->ids + TS_PRODUCT_OPERANDS, ts_step_results(step), ts_step_besides(step)};
     context.words = fill_words(run, &of, e->launches);
     context.scratch = scratch_at(run, ts_step_besides(step)[1]);
     epilogue = ts_epilogue_start(&context);
@@ -491,42 +489,14 @@ static ts_status advance(ts_execution *x) {
   return status;
 }
 
-bool ts_run_is_single(const ts_executable *exe) {
-  if (exe->root.steps.count != 1 || exe->result_count != 1 || context_bytes(exe) > sizeof(small_context)) return false;
-  const ts_step *step = &exe->root.steps.data[0];
-  if (step->kind != TS_STEP_LAUNCH || step->work->lowered.launch_count != 1) return false;
-  if (step->work->lowered.temp_count > 0 || step->work->scratch_bytes > 0) return false;
-  for (uint32_t i = 0; i < step->operand_count; i++)
-    if (step->ids[i] >= exe->param_count) return false;
-  if (step->result_count != 1 || *ts_step_results(step) != exe->results[0] || !exe->moves[0]) return false;
-  return step->work->launches->tasks <= 1 && !step->work->launches->launch->copies;
-}
-
-/* A run of which nothing has to be kept. */
-static ts_status run_single(const ts_executable *exe, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
-                            ts_buffer **out) {
-  const ts_step *step = exe->root.steps.data;
-  const ts_step_launch *l = step->work->launches;
-  const ts_type *type = *exe->result_types;
-  small_context small;
-  ts_fp_env saved;
-  TS_TRY(check_args(exe, args, arg_count));
-  context_init(exe, &small.run);
-  for (size_t i = 0; i < arg_count; i++) small.run.base[i] = args[i]->data;
-  TS_TRY(ts_buffer_create(pool ? pool : ts_pool_default(), type->dtype, &type->shape, out));
-  small.run.base[exe->results[0]] = (*out)->data;
-  ts_fp_enter(&saved);
-  int64_t *words = fill_words(&small.run, &(places){step->ids, ts_step_results(step), ts_step_besides(step)}, l);
-  if (l->launch->units > 0) l->entry(words, 0, l->launch->units, NULL);
-  ts_fp_leave(&saved);
-  return TS_SUCCESS;
-}
-
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results) {
   ts_execution x;
-  if (executable->is_single && !(options && (options->control || options->donated)))
-    return run_single(executable, args, arg_count, options ? options->pool : NULL, out_results);
+  if (executable->is_single && !(options && (options->control || options->donated))) {
+    if (!(options && options->checked)) TS_TRY(check_args(executable, args, arg_count));
+    ts_pool *pool = options ? options->pool : NULL;
+    return ts_single_run(executable, args, pool ? pool : ts_pool_default(), out_results);
+  }
   TS_TRY(begin(&x, executable, args, arg_count, options, false));
   ts_status status = advance(&x), ended = finish(&x, status ? NULL : out_results);
   return status ? status : ended;

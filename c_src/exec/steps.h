@@ -152,7 +152,7 @@ struct ts_executable {
   bool has_donors;        /* some result may take an argument's memory */
   _Atomic bool has_block; /* TS_LAYOUT_BLOCK is there */
   bool is_short;
-  bool is_single; /* see ts_run_is_single */
+  bool is_single; /* see ts_single_fits */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels; /* one reference each */
   TS_VEC(ts_gemm *) gemms;     /* one for each kind of product */
@@ -216,8 +216,17 @@ int64_t ts_whole_cost_ns(const ts_graph *graph, const ts_op *op);
 ts_status ts_assign_block(ts_executable *exe);
 
 /* ---- run.c ---- */
-/* Whether there is nothing to a run but one launch, by one thread, from arguments to one result: most eager ops. */
-bool ts_run_is_single(const ts_executable *exe);
+/* The memory that a launch's pointers speak of. */
+typedef struct ts_places {
+  const ts_memory_id *operands, *results, *temps;
+} ts_places;
+/* Puts addresses into a copy of the executable's words, from the base of each memory. Gives the launch's words. */
+int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_places *of, const ts_step_launch *l);
 void ts_run_contexts_free(ts_executable *exe);
+
+/* ---- single.c ---- */
+/* Whether a program is one launch by one thread, from arguments to one result, as most eager ops are. */
+bool ts_single_fits(const ts_executable *exe);
+ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, ts_pool *pool, ts_buffer **out);
 
 #endif

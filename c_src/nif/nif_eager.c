@@ -166,6 +166,7 @@ static ts_status compile_call(const call *c, ts_executable **out) {
 static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, call *c, bool watched, ERL_NIF_TERM *out) {
   const ts_type *const *types = ts_executable_param_types(executable);
   ts_buffer *result;
+  c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
   TS_TRY(ts_nif_run_program(env, executable, &c->args, 0, watched, &result));
@@ -269,13 +270,6 @@ static bool get_handles(ErlNifEnv *env, int count, const ERL_NIF_TERM *refs, ts_
   return true;
 }
 
-/* Whether the program is known, short, and makes what is like its first argument. */
-static bool is_like(const ts_executable *executable) {
-  const ts_type *made = *ts_executable_result_types(executable), *first = *ts_executable_param_types(executable);
-  return ts_executable_is_short(executable) && made->dtype == first->dtype &&
-         ts_shape_equal(&made->shape, &first->shape);
-}
-
 /* *out_done is false when op/4 has to do it. */
 static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM *out) {
   key k;
@@ -287,8 +281,9 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
   if (!found) return TS_SUCCESS;
   const ts_executable *executable = ts_nif_program_executable(&use);
   ts_status status = TS_SUCCESS;
-  *out_done = is_like(executable);
+  *out_done = ts_nif_program_is_like(&use);
   if (*out_done) {
+    c->args.checked = true;
     status = ts_nif_run_program(env, executable, &c->args, 0, false, &result);
     if (!status) status = ts_nif_tensor_make_handle(env, result, out);
     ts_nif_spend(env, executable);

@@ -17,6 +17,7 @@ enum { SHORT_PROGRAM = 400 };
 ts_status ts_nif_args_init(ts_nif_args *args, size_t count) {
   args->count = 0;
   args->donated = 0;
+  args->checked = false;
   args->block = NULL;
   args->buffers = args->few_buffers;
   args->tensors = args->few_tensors;
@@ -146,7 +147,7 @@ static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts
 
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
                              bool watched, ts_buffer **out) {
-  ts_run_options options = {.threads = threads, .donated = args->donated};
+  ts_run_options options = {.threads = threads, .donated = args->donated, .checked = args->checked};
   ts_status status = watched ? run_watched(env, executable, args, &options, out)
                              : ts_executable_run(executable, args->buffers, args->count, &options, out);
   ts_nif_args_done(args, !status);

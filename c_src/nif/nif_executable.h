@@ -14,6 +14,7 @@ typedef struct ts_nif_args {
   ts_buffer **buffers;
   ts_nif_tensor **tensors; /* NULL where the buffer is our own */
   uint64_t donated;        /* those that were taken out of their tensors */
+  bool checked;            /* the program was looked for by their types */
   void *block;             /* the arrays, when they do not fit here */
   ts_buffer *few_buffers[8];
   ts_nif_tensor *few_tensors[8];

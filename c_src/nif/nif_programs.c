@@ -13,6 +13,7 @@ struct ts_nif_program {
   struct ts_nif_program *newer, *older; /* under the lock */
   _Atomic uint32_t refs;
   ts_executable *executable;
+  bool is_like;
   uint64_t hash;
   size_t key_size;
   char key[];
@@ -74,6 +75,12 @@ static void drop_oldest(void) {
   release(p);
 }
 
+static bool is_like(const ts_executable *executable) {
+  if (ts_executable_param_count(executable) == 0 || !ts_executable_is_short(executable)) return false;
+  const ts_type *made = *ts_executable_result_types(executable), *first = *ts_executable_param_types(executable);
+  return made->dtype == first->dtype && ts_shape_equal(&made->shape, &first->shape);
+}
+
 /* Not kept either is one for which there is no memory. */
 void ts_nif_program_add(const void *key, size_t size, ts_executable *executable) {
   ts_nif_program *p;
@@ -82,6 +89,7 @@ void ts_nif_program_add(const void *key, size_t size, ts_executable *executable)
   p->key_size = size;
   p->hash = ts_hash64(key, size);
   p->executable = executable;
+  p->is_like = is_like(executable);
   ts_executable_retain(executable);
   atomic_init(&p->refs, 1);
   pthread_mutex_lock(&lock);
@@ -143,3 +151,5 @@ void ts_nif_program_done(ts_nif_use *use) {
 }
 
 ts_executable *ts_nif_program_executable(const ts_nif_use *use) { return use->program->executable; }
+
+bool ts_nif_program_is_like(const ts_nif_use *use) { return use->program->is_like; }

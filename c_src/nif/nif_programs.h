@@ -25,5 +25,7 @@ void ts_nif_program_add(const void *key, size_t size, ts_executable *executable)
 void ts_nif_programs_clear(void);
 
 ts_executable *ts_nif_program_executable(const ts_nif_use *use);
+/* Whether it is short, and makes what is like its first argument. */
+bool ts_nif_program_is_like(const ts_nif_use *use);
 
 #endif

@@ -188,8 +188,9 @@ static void check_program(const program *p, const ts_compile_options *options, u
   ck_assert_ok(ts_executable_create(graph, options, &exe));
   /* what can be told to end takes the long way, also where it is a single launch */
   const ts_run_control control = {0};
-  for (int round = 0; round < 4; round++) {
-    ck_assert_ok(ts_executable_run(exe, args, params, round % 2 ? &(ts_run_options){.control = &control} : NULL, got));
+  const ts_run_options ways[] = {{0}, {.control = &control}, {.checked = true}};
+  for (int round = 0; round < 6; round++) {
+    ck_assert_ok(ts_executable_run(exe, args, params, &ways[round % 3], got));
     for (size_t i = 0; i < results; i++) {
       char message[TS_COMPARE_TEXT];
       ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", p->name, i, message);
