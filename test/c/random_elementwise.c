@@ -68,10 +68,22 @@ static ts_status convert(generator *g, scope *s, ts_value_id x, ts_value_id *out
   return add_op(g, s, TS_OP_CONVERT, &(ts_attrs){.dtype = random_dtype(g)}, &x, 1, out);
 }
 
+/* Exponents that have no last digits to differ in. */
+static ts_status power(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  static const double exponents[] = {0, 1, 2, 3, -1, 0.5};
+  ts_type type = type_of(g, x);
+  double exponent = RNG_PICK(&g->random, exponents);
+  ts_value_id y;
+  if (ts_dtype_is_integer(type.dtype)) exponent = (double)rng_below(&g->random, 4);
+  TS_TRY(add_constant(g, s, type.dtype, &type.shape, exponent, &y));
+  return add_binary(g, s, TS_OP_POW, x, y, out);
+}
+
 static ts_status step(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
-  switch (rng_below(&g->random, 10)) {
+  switch (rng_below(&g->random, 11)) {
   case 0:
   case 1: return unary(g, s, x, out);
+  case 6: return power(g, s, x, out);
   case 2: return select(g, s, x, out);
   case 3: return clamp(g, s, x, out);
   case 4: return convert(g, s, x, out);
