@@ -179,19 +179,26 @@ static void loop_end(ts_emit *e, lane_loop *loop, const ts_v *next, int count, t
 
 /* ---- float remainder ---- */
 
-/* The leading bits of a quotient too large to be exact, never above the true one. */
-static ts_v leading_bits(ts_emit *e, ts_v q, double below, uint64_t keep) {
-  ts_v lower = LLVMBuildFMul(e->b, q, ts_emit_const_float(e, TS_F64, below), "");
-  ts_v bits = LLVMBuildBitCast(e->b, lower, ts_emit_vector_type(e, TS_U64), "");
-  bits = LLVMBuildAnd(e->b, bits, ts_emit_const_bits(e, TS_U64, keep), "");
+/* The leading bits of a quotient too large to be exact, and so many units of the last of them less. */
+static ts_v leading_bits(ts_emit *e, ts_v q, int cleared, uint64_t less) {
+  ts_v bits = LLVMBuildBitCast(e->b, q, ts_emit_vector_type(e, TS_U64), "");
+  bits = LLVMBuildAnd(e->b, bits, ts_emit_const_bits(e, TS_U64, ~UINT64_C(0) << cleared), "");
+  bits = LLVMBuildSub(e->b, bits, ts_emit_const_bits(e, TS_U64, less << cleared), "");
   return LLVMBuildBitCast(e->b, bits, ts_emit_vector_type(e, TS_F64), "");
 }
 
-/* One step of |a| mod |b|: takes a multiple of y off r such that the rest is
- * exact, and no less than 0. `from_f32`: both have 24 bits, so that a 24-bit
- * multiple has an exact product. Otherwise fma gives the exact rest. */
+/* r - n y. `from_f32`: both have 24 bits, and n no more, so that their product is exact. */
+static ts_v take_off(ts_emit *e, ts_v r, ts_v n, ts_v y, bool from_f32) {
+  if (from_f32) return LLVMBuildFSub(e->b, r, LLVMBuildFMul(e->b, n, y, ""), "");
+  return ts_emit_intrinsic(e, "llvm.fma", NULL, (ts_v[]){LLVMBuildFNeg(e->b, n, ""), y, r}, 3);
+}
+
+/* One step of |a| mod |b|: takes a multiple n of y off r such that the rest is exact, and no less than 0. With `u` the
+ * unit of n's last bit and 2^k <= y the rest is a multiple of u 2^(k - 52) below u y < u 2^(k + 1): 53 bits. The
+ * quotient may have been rounded up: then the next lower n is the one. */
 static ts_v remainder_step(ts_emit *e, ts_v r, ts_v y, bool from_f32) {
   ts_v exact_below = ts_emit_const_float(e, TS_F64, from_f32 ? 0x1p24 : 0x1p50);
+  int cleared = from_f32 ? 29 : 4;
   ts_v q = LLVMBuildFDiv(e->b, r, y, "");
   /* A quotient past the range, which may be 2^2098: first modulo a large multiple of y. */
   for (int i = 0; i < 2 && !from_f32; i++) {
@@ -199,20 +206,13 @@ static ts_v remainder_step(ts_emit *e, ts_v r, ts_v y, bool from_f32) {
     y = choose(e, over, LLVMBuildFMul(e->b, y, ts_emit_const_float(e, TS_F64, 0x1p1000), ""), y);
     q = LLVMBuildFDiv(e->b, r, y, "");
   }
-  ts_v small = LLVMBuildFCmp(e->b, LLVMRealOLT, q, exact_below, "");
-  ts_v large = from_f32 ? leading_bits(e, q, 1 - 0x1p-24, ~UINT64_C(0x1FFFFFFF))
-                        : leading_bits(e, q, 1 - 0x1p-50, ~UINT64_C(0xF));
-  ts_v n = choose(e, small, call1(e, "llvm.trunc", q), large);
-  ts_v rest;
-  if (from_f32) {
-    rest = LLVMBuildFSub(e->b, r, LLVMBuildFMul(e->b, n, y, ""), "");
-  } else {
-    ts_v minus = LLVMBuildFNeg(e->b, n, "");
-    rest = ts_emit_intrinsic(e, "llvm.fma", NULL, (ts_v[]){minus, y, r}, 3);
-  }
-  /* The quotient may have been rounded up to a whole number. */
+  ts_v small = LLVMBuildFCmp(e->b, LLVMRealOLT, q, exact_below, ""), whole = call1(e, "llvm.trunc", q);
+  ts_v n = choose(e, small, whole, leading_bits(e, q, cleared, 0));
+  ts_v lower = LLVMBuildFSub(e->b, whole, ts_emit_const_float(e, TS_F64, 1), "");
+  lower = choose(e, small, lower, leading_bits(e, q, cleared, 1));
+  ts_v rest = take_off(e, r, n, y, from_f32);
   ts_v negative = LLVMBuildFCmp(e->b, LLVMRealOLT, rest, zero_of(rest), "");
-  return choose(e, negative, LLVMBuildFAdd(e->b, rest, y, ""), rest);
+  return choose(e, negative, take_off(e, r, lower, y, from_f32), rest);
 }
 
 static ts_v float_remainder(ts_emit *e, ts_dtype type, ts_v a, ts_v b) {

@@ -336,21 +336,47 @@ START_TEST(every_conversion)
 }
 END_TEST
 
-/* Long remainders take many steps. */
-START_TEST(remainder_far_apart)
-{
-  static double x[64], y[64], out[64];
-  const double ends[] = {1e308, 5e-324, 0x1p1023, 3, 0x1p-1022, 1e16, 0.1, 7e200};
-  for (int i = 0; i < 64; i++) x[i] = i & 1 ? -ends[i / 8] : ends[i / 8], y[i] = ends[i % 8] * (i & 2 ? -1 : 1);
+static void check_remainders(double *x, double *y, int64_t count) {
+  double *out;
   ts_kernel_case c;
+  ck_assert_ok(TS_NEW_ARRAY((size_t)count, &out));
   ts_case_parse("map 1\nin f64 1\nin f64 1\nout f64 1 2\n0 f64 load 0\n1 f64 load 1\n2 f64 remainder 0 1\n", &c);
   ts_kernel *kernel = ts_case_compile(&c);
-  ts_kernel_entry(kernel)((int64_t[]){64, (intptr_t)x, 8, (intptr_t)y, 8, (intptr_t)out, 8}, 0, 64, NULL);
-  for (int i = 0; i < 64; i++) {
+  ts_kernel_entry(kernel)((int64_t[]){count, (intptr_t)x, 8, (intptr_t)y, 8, (intptr_t)out, 8}, 0, count, NULL);
+  for (int64_t i = 0; i < count; i++) {
     double expected = fmod(x[i], y[i]);
     ck_assert_msg(!memcmp(&out[i], &expected, 8), "fmod(%a, %a) = %a, expected %a", x[i], y[i], out[i], expected);
   }
   ts_kernel_release(kernel);
+  ts_free(out);
+}
+
+/* Long remainders take many steps. */
+START_TEST(remainder_far_apart)
+{
+  static double x[64], y[64];
+  const double ends[] = {1e308, 5e-324, 0x1p1023, 3, 0x1p-1022, 1e16, 0.1, 7e200};
+  for (int i = 0; i < 64; i++) x[i] = i & 1 ? -ends[i / 8] : ends[i / 8], y[i] = ends[i % 8] * (i & 2 ? -1 : 1);
+  check_remainders(x, y, 64);
+}
+END_TEST
+
+/* Quotients of every size, and those that are whole or nearly: each step's rest must be exact. */
+START_TEST(remainder_of_any_quotient)
+{
+  enum { COUNT = 20000 };
+  static double x[COUNT], y[COUNT];
+  uint64_t state = 1;
+  for (int i = 0; i < COUNT; i++) {
+    uint64_t random[2];
+    for (int k = 0; k < 2; k++)
+      random[k] = state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    y[i] = ldexp(1 + (double)(random[0] >> 12) * 0x1p-52, -45);
+    x[i] = ldexp(1 + (double)(random[1] >> 12) * 0x1p-52, i % 160 - 50);
+    if (i % 5 == 0) x[i] = y[i] * (double)(random[1] >> (11 + i % 53)); /* rounded to either side of a multiple */
+    if (i % 7 == 0) x[i] = nextafter(x[i], 0);
+  }
+  check_remainders(x, y, COUNT);
 }
 END_TEST
 
@@ -463,6 +489,7 @@ static TCase *cases(void) {
   tcase_add_loop_test(tc, every_op, 0, TYPES);
   tcase_add_loop_test(tc, every_conversion, 0, TYPES);
   tcase_add_test(tc, remainder_far_apart);
+  tcase_add_test(tc, remainder_of_any_quotient);
   tcase_add_test(tc, text_prints_back);
   tcase_add_loop_test(tc, check_rejects, 0, sizeof(rejected) / sizeof(rejected[0]));
   tcase_add_test(tc, failing_allocations);
