@@ -136,12 +136,14 @@ ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   client *of = find_client(argv[0]);
   ERL_NIF_TERM list = enif_make_list(env, 0);
   if (!of) return enif_make_tuple3(env, enif_make_int(env, 0), enif_make_int(env, 0), list);
+  int64_t now = 0; /* the sum of what the list says: tensors come and go meanwhile */
   for (int i = atomic_load_explicit(&device_count, memory_order_acquire); i-- > 0;) {
     if (devices[i].client != of) continue;
-    ERL_NIF_TERM held = enif_make_int64(env, device_held(&devices[i]));
-    list = enif_make_list_cell(env, enif_make_tuple2(env, enif_make_int64(env, devices[i].id), held), list);
+    int64_t held = device_held(&devices[i]);
+    now += held;
+    ERL_NIF_TERM pair = enif_make_tuple2(env, enif_make_int64(env, devices[i].id), enif_make_int64(env, held));
+    list = enif_make_list_cell(env, pair, list);
   }
-  int64_t now = held_by(of);
   raise_to(&of->peak, now);
   return enif_make_tuple3(env, enif_make_int64(env, now), enif_make_int64(env, atomic_load(&of->peak)), list);
 }
