@@ -25,6 +25,7 @@ defmodule Tessera.Bench do
     calls()
     adds()
     callers()
+    keys()
   end
 
   # A jitted scalar add, from the inside out.
@@ -54,6 +55,21 @@ defmodule Tessera.Bench do
     x = Nx.broadcast(Nx.tensor(1.0, backend: Tessera.Backend), {64, 64})
     for count <- [1, 2, 8], do: show("#{count} callers of a small program", rate(fn -> f.(x, x) end, count), "calls/s")
   end
+
+  # Functions that hold an expression in which each node is used twice. Minima: what else runs on the machine adds to each.
+  defp keys do
+    for depth <- [10, 1000, 10_000] do
+      double = fn x -> Enum.reduce(1..depth, x, fn _, y -> Nx.add(y, y) end) end
+      expression = Nx.Defn.debug_expr(double).(Nx.template({}, :f32))
+      fun = fn _ -> expression end
+      x = Nx.tensor(0.0, backend: Tessera.Backend)
+      Tessera.jit_apply(fun, [x])
+      show("key of a function that holds #{depth} nodes", least(fn -> :tessera_digest.of_function(fun) end), "us")
+      show("a call of it", least(fn -> Tessera.jit_apply(fun, [x]) end), "us")
+    end
+  end
+
+  defp least(call), do: Enum.min(for _ <- 1..1000, do: elem(:timer.tc(call), 0))
 
   defp rate(call, count) do
     calls = div(20_000, count)

@@ -44,9 +44,15 @@ def index_data(n, bound, seed=1):
     return ((hash32(n, seed).astype(np.uint64) * np.uint64(bound)) >> np.uint64(32)).astype(np.int32)
 
 
-def spd(n):
-    a = data(n, n, seed=5)
-    return (a @ a.T + n * np.eye(n, dtype=np.float32)).astype(np.float32)
+def wide_data(n, seed=1):
+    """s64 of two hashes: hash32 * 2^31 xor the next seed's hash32."""
+    return hash32(n, seed).astype(np.int64) << 31 ^ hash32(n, seed + 1).astype(np.int64)
+
+
+def spd(*dims):
+    """Positive definite matrices in the last two of dims; the last of them is given once."""
+    a = data(*dims, dims[-1], seed=5)
+    return (a @ a.swapaxes(-1, -2) + dims[-1] * np.eye(dims[-1], dtype=np.float32)).astype(np.float32)
 
 
 M = 1 << 20
@@ -124,7 +130,12 @@ workload("conv2d_16x56x56x64_3x3", data(16, 56, 56, 64), data(3, 3, 64, 64, seed
     lambda P, x, w: P.conv2d(x, w))
 workload("conv2d_1x224x224x3_7x7_s2", data(1, 224, 224, 3), data(7, 7, 3, 64, seed=2))(
     lambda P, x, w: P.conv2d(x, w, 2))
+workload("depthwise_16x56x56x64_3x3", data(16, 56, 56, 64), data(3, 3, 1, 64, seed=2))(
+    lambda P, x, w: P.depthwise(x, w))
+workload("conv2d_grads_16x56x56x64_3x3", data(16, 56, 56, 64), data(3, 3, 64, 64, seed=2))(
+    lambda P, x, w: P.squared_grads(P.conv2d, x, w))
 workload("maxpool_16x112x112x64", data(16, 112, 112, 64))(lambda P, x: P.maxpool2(x))
+workload("maxpool_grad_16x112x112x64", data(16, 112, 112, 64))(lambda P, x: P.squared_grads(P.maxpool2, x))
 
 # ---- data movement ---------------------------------------------------------
 workload("transpose_4096", data(4096, 4096))(lambda P, x: P.copy(P.swap_last(x)))
@@ -135,9 +146,19 @@ workload("scatter_add_1m_into_100k", data(100_000), index_data(M, 100_000), data
 workload("sort_1m", data(M))(lambda P, x: P.sort(x))
 workload("argsort_1m", data(M))(lambda P, x: P.argsort(x))
 workload("sort_rows_1000", data(1000, 1000))(lambda P, x: P.sort(x))
+workload("sort_1m_s64", wide_data(M))(lambda P, x: P.sort(x))
+for n in (16, 64):
+    workload(f"sort_rows_{n}", data(M // n, n))(lambda P, x: P.sort(x))
+    workload(f"argsort_rows_{n}", data(M // n, n))(lambda P, x: P.argsort(x))
+workload("top_10_of_1m", data(M))(lambda P, x: P.top_k(x, 10))
+workload("top_10_of_rows_1000", data(1000, 1000))(lambda P, x: P.top_k(x, 10))
 
 # ---- linear algebra and transforms -----------------------------------------
 workload("cholesky_512", spd(512))(lambda P, a: P.cholesky(a))
+for count, rows in ((32768, 4), (8192, 8), (2048, 16), (512, 32)):
+    workload(f"cholesky_{count}x{rows}", spd(count, rows))(lambda P, a: P.cholesky(a))
+workload("triangular_solve_512", spd(512), data(512, 512, seed=2))(lambda P, a, b: P.triangular_solve(a, b))
+workload("triangular_solve_8192x8", spd(8192, 8), data(8192, 8, 1, seed=2))(lambda P, a, b: P.triangular_solve(a, b))
 workload("solve_512", spd(512), data(512, 8, seed=2))(lambda P, a, b: P.solve(a, b))
 workload("qr_512", data(512, 512))(lambda P, a: P.qr(a))
 workload("eigh_512", spd(512))(lambda P, a: P.eigh(a))
@@ -186,6 +207,7 @@ class Jax:
         self.relu = lambda x: jnp.maximum(x, 0)
         self.cholesky, self.qr, self.eigh = jnp.linalg.cholesky, jnp.linalg.qr, jnp.linalg.eigh
         self.svd, self.solve, self.fft = jnp.linalg.svd, jnp.linalg.solve, jnp.fft.fft
+        self.triangular_solve = lambda a, b: jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
 
     def mean(self, x, a, k=False): return self.jnp.mean(x, a, keepdims=k)
     def softmax(self, x): return self.jax.nn.softmax(x, axis=-1)
@@ -195,10 +217,18 @@ class Jax:
     def concat(self, a, b, ax): return self.jnp.concatenate((a, b), ax)
     def take(self, x, i): return self.jnp.take(x, i, axis=0)
     def scatter_add(self, x, i, u): return x.at[i].add(u)
+    def top_k(self, x, k): return self.jax.lax.top_k(x, k)
     def maxpool2(self, x): return self.jax.lax.reduce_window(x, -np.inf, self.jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
     def conv2d(self, x, w, s=1):
         return self.jax.lax.conv_general_dilated(x, w, (s, s), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def depthwise(self, x, w):
+        return self.jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                                                 feature_group_count=w.shape[3])
+
+    def squared_grads(self, f, *args):
+        return self.jax.grad(lambda *a: (f(*a) ** 2).sum(), tuple(range(len(args))))(*args)
 
     def loop(self, n, x):
         return self.jax.lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.999 + 0.001), (0, x))[1]
@@ -222,6 +252,7 @@ class Torch:
             setattr(self, f, getattr(torch, f))
         L = torch.linalg
         self.cholesky, self.qr, self.eigh, self.svd, self.solve, self.fft = L.cholesky, L.qr, L.eigh, L.svd, L.solve, torch.fft.fft
+        self.triangular_solve = lambda a, b: L.solve_triangular(a, b, upper=False)
 
     def softmax(self, x): return self.t.softmax(x, -1)
     def logsumexp(self, x): return self.t.logsumexp(x, -1, True)
@@ -230,6 +261,7 @@ class Torch:
     def concat(self, a, b, ax): return self.t.cat((a, b), ax)
     def take(self, x, i): return x[i.long()] if i.dtype != self.t.int32 else self.t.index_select(x, 0, i)
     def scatter_add(self, x, i, u): return x.index_add(0, i, u)
+    def top_k(self, x, k): return self.t.topk(x, k)
     def sort(self, x): return self.t.sort(x, -1)[0]
     def argsort(self, x): return self.t.sort(x, -1)[1]
 
@@ -239,6 +271,14 @@ class Torch:
     def conv2d(self, x, w, s=1):
         p = (w.shape[0] - 1) // 2
         return self.t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), stride=s, padding=p)
+
+    def depthwise(self, x, w):
+        return self.t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1, groups=w.shape[3])
+
+    def squared_grads(self, f, *args):
+        args = [a.detach().requires_grad_(True) for a in args]
+        (f(*args) ** 2).sum().backward()
+        return tuple(a.grad for a in args)
 
     def loop(self, n, x):
         for _ in range(n):
@@ -272,6 +312,9 @@ class Numpy:
         from scipy.special import erf
         self.erf = erf
 
+        from scipy.linalg import solve_triangular
+        self.triangular_solve = lambda a, b: solve_triangular(a, b, lower=True)
+
     def sigmoid(self, x): return 1 / (1 + np.exp(-x))
     def relu(self, x): return np.maximum(x, 0)
     def mean(self, x, a, k=False): return np.mean(x, axis=a, keepdims=k)
@@ -285,6 +328,13 @@ class Numpy:
     def concat(self, a, b, ax): return np.concatenate((a, b), ax)
     def take(self, x, i): return np.take(x, i, axis=0)
 
+    def top_k(self, x, k):
+        best = np.argpartition(x, -k, axis=-1)[..., -k:]
+        order = np.argsort(-np.take_along_axis(x, best, -1), axis=-1)
+        best = np.take_along_axis(best, order, -1)
+        return np.take_along_axis(x, best, -1), best
+
+
     def scatter_add(self, x, i, u):
         r = x.copy()
         np.add.at(r, i, u)
@@ -297,11 +347,12 @@ class Numpy:
 
 
 PEERS = {"jax": Jax, "torch": Torch, "torch_compile": lambda: Torch(True), "numpy": Numpy}
-SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "maxpool_16x112x112x64",
-                  "while_100k", "mlp_train_256"},
+SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "depthwise_16x56x56x64_3x3",
+                  "conv2d_grads_16x56x56x64_3x3", "maxpool_16x112x112x64", "maxpool_grad_16x112x112x64",
+                  "while_100k", "mlp_train_256", "triangular_solve_8192x8"},
         "torch_compile": {"while_100k", "eigh_512", "svd_256", "qr_512", "cholesky_512", "solve_512",
                           "fft_1024x1024", "fft_1000x1000", "random_normal_4m"},
-        "torch": set(), "jax": set()}
+        "torch": set(), "jax": {"sort_1m_s64"}}  # jax makes s32 of s64
 
 
 def measure(call, budget_s):

@@ -8,7 +8,7 @@
 %% {Name, what makes the inputs, what is timed}.
 -spec all() -> [{string(), fun(() -> [tessera:tensor()]), function()}].
 all() ->
-    elementwise() ++ reductions() ++ contractions() ++ movement() ++ others().
+    elementwise() ++ reductions() ++ contractions() ++ windows() ++ movement() ++ order() ++ linear_algebra() ++ others().
 
 %% ---- inputs ----
 
@@ -27,6 +27,14 @@ data(Shape, Seed) ->
                    Wide = tessera:as_type(hash32(elements(Shape), Seed), f64),
                    Values = tessera:subtract(tessera:divide(Wide, 2147483648.0), 1.0),
                    tessera:reshape(tessera:as_type(Values, f32), Shape)
+           end,
+    (tessera:jit(Make))().
+
+%% s64 of two hashes: hash32 * 2^31 xor the next seed's hash32.
+wide_data(N, Seed) ->
+    Make = fun() ->
+                   [High, Low] = [tessera:as_type(hash32(N, S), s64) || S <- [Seed, Seed + 1]],
+                   tessera:bitwise_xor(tessera:left_shift(High, 31), Low)
            end,
     (tessera:jit(Make))().
 
@@ -107,6 +115,30 @@ attention(Q, K, V) ->
     Scores = tessera:multiply(tessera:dot(Q, [2], [0], tessera:transpose(K, [0, 2, 1]), [1], [0]), 0.125),
     tessera:dot(tessera:softmax(Scores), [2], [0], V, [1], [0]).
 
+%% ---- convolution, windows ----
+
+windows() ->
+    Image = {16, 56, 56, 64},
+    Conv = fun(X, W) -> tessera:conv(X, W, #{padding => same}) end,
+    Pool = fun(X) -> tessera:window_max(X, {1, 2, 2, 1}, #{strides => {1, 2, 2, 1}}) end,
+    Large = inputs([{16, 112, 112, 64}]),
+    [{"conv2d_16x56x56x64_3x3", inputs([Image, {3, 3, 64, 64}]), Conv},
+     {"conv2d_1x224x224x3_7x7_s2", inputs([{1, 224, 224, 3}, {7, 7, 3, 64}]),
+      fun(X, W) -> tessera:conv(X, W, #{padding => same, strides => 2}) end},
+     {"depthwise_16x56x56x64_3x3", inputs([Image, {3, 3, 1, 64}]),
+      fun(X, W) -> tessera:conv(X, W, #{padding => same, feature_groups => 64}) end},
+     {"conv2d_grads_16x56x56x64_3x3", inputs([Image, {3, 3, 64, 64}]),
+      fun(X, W) -> squared_grads(fun({A, B}) -> Conv(A, B) end, {X, W}) end},
+     {"maxpool_16x112x112x64", Large, Pool},
+     {"maxpool_grad_16x112x112x64", Large, fun(X) -> squared_grads(Pool, X) end}].
+
+squared_grads(F, Args) ->
+    Loss = fun(A) ->
+                   Y = F(A),
+                   tessera:sum(tessera:multiply(Y, Y))
+           end,
+    (tessera:grad(Loss))(Args).
+
 %% ---- data movement ----
 
 movement() ->
@@ -114,6 +146,39 @@ movement() ->
      {"concat_2x8m", inputs([{2048, 4096}, {2048, 4096}]), fun(A, B) -> tessera:concatenate([A, B], 1) end},
      {"take_1m_of_100kx16", fun() -> [data({100000, 16}, 1), index_data(?M, 100000, 1)] end,
       fun(X, I) -> tessera:take(X, I) end}].
+
+%% ---- order ----
+
+order() ->
+    Last = #{axis => -1},
+    [{"sort_1m", inputs([{?M}]), fun tessera:sort/1},
+     {"argsort_1m", inputs([{?M}]), fun tessera:argsort/1},
+     {"sort_rows_1000", inputs([{1000, 1000}]), fun(X) -> tessera:sort(X, Last) end},
+     {"sort_1m_s64", fun() -> [wide_data(?M, 1)] end, fun tessera:sort/1}] ++
+    [{Name ++ "_rows_" ++ integer_to_list(N), inputs([{?M div N, N}]), fun(X) -> F(X, Last) end}
+     || N <- [16, 64], {Name, F} <- [{"sort", fun tessera:sort/2}, {"argsort", fun tessera:argsort/2}]] ++
+    [{"top_10_of_1m", inputs([{?M}]), fun(X) -> tessera:top_k(X, 10) end},
+     {"top_10_of_rows_1000", inputs([{1000, 1000}]), fun(X) -> tessera:top_k(X, 10) end}].
+
+%% ---- linear algebra ----
+
+linear_algebra() ->
+    [{"cholesky_512", fun() -> [definite({512, 512})] end, fun tessera:cholesky/1}] ++
+    [{lists:flatten(io_lib:format("cholesky_~bx~b", [Count, Rows])), fun() -> [definite({Count, Rows, Rows})] end,
+      fun tessera:cholesky/1} || {Count, Rows} <- [{32768, 4}, {8192, 8}, {2048, 16}, {512, 32}]] ++
+    [{"triangular_solve_512", fun() -> [definite({512, 512}), data({512, 512}, 2)] end, fun tessera:triangular_solve/2},
+     {"triangular_solve_8192x8", fun() -> [definite({8192, 8, 8}), data({8192, 8, 1}, 2)] end, fun tessera:triangular_solve/2}].
+
+%% Positive definite matrices.
+definite(Shape) ->
+    Rank = tuple_size(Shape),
+    N = element(Rank, Shape),
+    Batch = lists:seq(0, Rank - 3),
+    Make = fun(X) ->
+                   Product = tessera:dot(X, [Rank - 1], Batch, X, [Rank - 1], Batch),
+                   tessera:add(Product, tessera:multiply(tessera:eye(N), N))
+           end,
+    (tessera:jit(Make))(data(Shape, 5)).
 
 %% ---- control flow, random numbers, overhead, training ----
 

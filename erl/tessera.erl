@@ -3,10 +3,22 @@
 %% A tensor is an immutable array of numbers of one {@type type()}. Functions
 %% take tensors and plain numbers alike. Shapes broadcast as in NumPy: aligned
 %% at the last axis, a size of 1 stretches. Types merge as in Nx: floats win over
-%% integers, and a plain number takes the type of the tensor it meets, so that
-%% adding 1 keeps `u8' and adding 1.5 to integers gives `f32'. Two plain numbers
-%% make `s32' or `f32'. The atoms `nan', `infinity' and `neg_infinity' stand for
+%% integers. The atoms `nan', `infinity' and `neg_infinity' stand for
 %% the floats that Erlang does not have, in both directions.
+%%
+%% A plain number takes the type of the tensor it meets: adding 1 keeps `u8', and
+%% adding 1.5 to integers gives `f32'. An integer that an integer type cannot hold
+%% widens it to the next type that can, so that 300 makes `u8' to `u16' and -1
+%% makes it to `s16'; this holds for every function that takes tensors and numbers.
+%% Plain numbers alone make `s32', `s64' or `u64' as they need, or `f32'. Where
+%% no type has room, and where the type is given, as in {@link tensor/2} and
+%% {@link full/3}, an integer out of its range is refused, and so is a float in an
+%% integer type. Floats round to their type, beyond its range to an infinity.
+%%
+%% Arithmetic of integers wraps. An unsigned 64-bit integer that meets a signed one
+%% is read as `s64', so that values from 2^63 on become negative. {@link mean/2},
+%% {@link variance/2}, {@link softmax/2} and their kin are computed in `f64' for
+%% integers and in `f32' for `f16' and `bf16', so that their sums neither wrap nor overflow.
 %%
 %% Called on tensors, an op runs at once. {@link jit/1} makes one compiled program
 %% of a whole function: while it is traced its arguments are stand-ins, on which
@@ -16,7 +28,11 @@
 %% function holds in its environment is an argument like any other, so that it may
 %% have another value in the next call without anything being compiled again.
 %%
-%% Axes count from 0, negative ones from the end. Options are maps.
+%% Axes count from 0, negative ones from the end. Options are maps. `axis' and `axes' are one option, and so are
+%% `keep_axis' and `keep_axes': an axis, or a list of axes where a function takes several.
+%%
+%% Without a type, what is made of values is `f32' ({@link zeros/1}, {@link ones/1}, {@link eye/1}, {@link linspace/3}),
+%% and what counts is `s32' ({@link iota/1}, {@link argmax/1}).
 %%
 %% Where to look:
 %% <ul>
@@ -25,13 +41,40 @@
 %% <li>elementwise: {@link add/2}, {@link multiply/2}, {@link exp/1}, {@link less/2}, {@link select/3},
 %% {@link as_type/2} and their kin</li>
 %% <li>shapes and parts: {@link reshape/2}, {@link transpose/2}, {@link broadcast/2}, {@link concatenate/2},
-%% {@link slice/3}, {@link at/2}, {@link put_slice/3}, {@link take/3}</li>
+%% {@link slice/3}, {@link at/2}, {@link put_slice/3}, {@link take/3}, {@link gather/3},
+%% {@link indexed_add/4}, {@link indexed_put/4}</li>
 %% <li>over axes: {@link sum/2}, {@link mean/2}, {@link argmax/2}, {@link cumulative_sum/2}, {@link softmax/2},
-%% {@link reduce/4}; products: {@link dot/2}</li>
+%% {@link reduce/4}; over windows: {@link window_max/3}, {@link window_mean/3} and their kin; products: {@link dot/2}, {@link conv/3}</li>
+%% <li>linear algebra: {@link solve/2}, {@link inverse/1}, {@link determinant/1}, {@link cholesky/1},
+%% {@link triangular_solve/3}</li>
+%% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
+%% {@link unique/1}</li>
 %% <li>functions: {@link jit/2}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
 %% looking at them: {@link explain/2}, {@link to_text/3}</li>
 %% <li>the runtime: {@link memory/0}, {@link set_memory_limit/1}, {@link clear_cache/0}</li>
 %% </ul>
+%%
+%% == What a traced function may do ==
+%%
+%% {@link jit/1}, {@link compile/2}, {@link grad/1}, {@link while/3}, {@link 'cond'/3} and {@link reduce/3} trace the functions that
+%% they are given: the function is called once, with traced values in place of its tensors and numbers, and the ops on those are
+%% recorded.
+%% <ul>
+%% <li>Types, shapes, sizes, options and the forms of tuples, lists and maps are known while it is traced. Any Erlang code
+%% may use them.</li>
+%% <li>The contents of a traced value are not known. A number among the arguments is a traced value, too: one that has to be known,
+%% as in `lists:seq(1, N)', comes from a shape or from the function's environment.</li>
+%% <li>Erlang's arithmetic on a traced value is an error that says what to write. A comparison is not: Erlang compares any
+%% terms, and a traced value is a tuple, so that `if X > 0 -> ...' takes one branch whatever the value. Use {@link 'cond'/3},
+%% {@link select/3} or {@link while/3}. Where a function's code shows such a comparison a warning names the line; the
+%% application's setting `trace_warnings' (`false') switches that off.</li>
+%% <li>Side effects happen when the function is traced, once for each combination of types and shapes.</li>
+%% <li>Modules that are compiled with the parse transform {@link tessera_transform} may use `+', `>', `if' and `case' on tensors.
+%% </li>
+%% </ul>
+%% The page `docs/tracing.md' says more.
+%%
+%% == Errors ==
 %%
 %% Misuse raises `error({Code, Message})' with a message that names the op, shapes
 %% and types. The codes are `invalid_argument', `out_of_range',
@@ -64,7 +107,16 @@
 %% shapes and indices
 -export([reshape/2, flatten/1, squeeze/1, squeeze/2, new_axis/2, broadcast/2, broadcast/3, transpose/1, transpose/2,
          reverse/1, reverse/2, slice/3, slice/4, at/2, put_slice/3, pad/3, concatenate/1, concatenate/2,
-         stack/1, stack/2, split/2, split/3, take/2, take/3, take_along_axis/2, take_along_axis/3]).
+         stack/1, stack/2, split/2, split/3, take/2, take/3, take_along_axis/2, take_along_axis/3,
+         gather/2, gather/3, indexed_add/3, indexed_add/4, indexed_put/3, indexed_put/4]).
+%% order
+-export([sort/1, sort/2, argsort/1, argsort/2, top_k/2, top_k/3, median/1, median/2, quantile/2, quantile/3,
+         mode/1, mode/2, unique/1, unique/2]).
+%% windows
+-export([conv/2, conv/3]).
+-export([window_sum/2, window_sum/3, window_product/2, window_product/3, window_max/2, window_max/3, window_min/2,
+         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/5,
+         window_scatter_min/5]).
 %% reductions and contraction
 -export([sum/1, sum/2, product/1, product/2, reduce_max/1, reduce_max/2, reduce_min/1, reduce_min/2,
          all/1, all/2, any/1, any/2, mean/1, mean/2, variance/1, variance/2, standard_deviation/1,
@@ -72,25 +124,34 @@
          cumulative_sum/1, cumulative_sum/2, cumulative_product/1, cumulative_product/2, cumulative_min/1,
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
          log_softmax/1, log_softmax/2, dot/2, dot/4, dot/6, outer/2]).
+%% linear algebra
+-export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
 %% the runtime
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
--export_type([tensor/0, operand/0, type/0, shape/0, options/0]).
+-export_type([tensor/0, operand/0, type/0, shape/0, axes/0, window/0, options/0]).
 
 -type type() :: s8 | s16 | s32 | s64 | u8 | u16 | u32 | u64 | f16 | bf16 | f32 | f64.
 %% The type of elements: signed and unsigned integers and floats, with their bits.
 -type shape() :: tuple().
 %% The size of each axis: `{}' for a single number, `{2, 3}' for two rows of three.
 -type tensor() :: #tessera{}.
+%% An immutable array of numbers. The fields of the record are private.
 -type operand() :: tensor() | number() | nan | infinity | neg_infinity.
+%% An argument of an operation: a tensor, a plain number, or a float that Erlang cannot write.
+-type axes() :: all | integer() | [integer()].
+%% An axis, different axes, or all of them.
+-type window() :: pos_integer() | tuple() | [pos_integer()].
+%% A window's size along each axis: a tuple or a list, or a number for all.
 -type options() :: map().
+%% Options by name, such as `#{axes => [0]}'.
 
 %% ---- tensors
 
-%% @doc A tensor of a number, a list or nested lists of numbers. Integers give
-%% s32, or s64 where that is too small; floats, or any float among them, f32.
+%% @doc A tensor of a number or of nested lists of numbers. Integers make an s32 tensor, or s64 or u64 if s32 is too
+%% small. A float among them makes it f32.
 %% ```
 %% 1> tessera:shape(tessera:tensor([[1, 2, 3], [4, 5, 6]])).
 %% {2,3}
@@ -103,7 +164,9 @@ tensor(Data) when is_bitstring(Data) ->
     tessera_error:raise(tensor, [], invalid_argument, "tensor: a binary needs a type: tensor(Binary, Type)", []);
 tensor(Data) -> tessera_memory:made(tensor, [Data], fun() -> tessera_nif:from_list(Data, undefined) end).
 
-%% @doc The same with the type given. A binary has the elements in native byte order, in one axis.
+%% @doc A tensor of the given type, of a number, of nested lists of numbers, or of a binary. Raises for an integer
+%% that is out of the type's range, and for a float if the type is an integer type. A tensor is converted as by {@link
+%% as_type/2}. A binary has the elements in native byte order and makes a tensor of one axis.
 %% ```
 %% 1> tessera:to_list(tessera:tensor([1, 2.5, nan], f16)).
 %% [1.0,2.5,nan]
@@ -127,8 +190,8 @@ tensor(Data, undefined) ->
     tessera_error:raise(tensor, [Data, undefined], invalid_argument, "tensor: expected a type, got undefined", []);
 tensor(Data, Type) -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
 
-%% @doc A tensor on the bytes of a binary: elements in row-major order and
-%% native byte order. A large binary is not copied, but kept as it is.
+%% @doc A tensor of the elements in a binary, in row-major order and native byte order. A large binary is not copied:
+%% the tensor refers to it.
 %% ```
 %% 1> tessera:to_list(tessera:from_binary(<<1, 2, 3, 4>>, u8, {2, 2})).
 %% [[1,2],[3,4]]
@@ -140,8 +203,8 @@ from_binary(Binary, Type, Shape) ->
     tessera_memory:made(from_binary, [Binary, Type, Shape],
                         fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
 
-%% @doc A stand-in with a type and a shape and no contents, for {@link compile/2}, {@link to_text/2} and
-%% {@link explain/2}.
+%% @doc A type and a shape without contents, in place of an argument of {@link compile/2}, {@link to_text/2} or {@link
+%% explain/2}.
 -spec template(type(), shape()) -> tensor().
 template(Type, Shape) ->
     tessera_type:is_type(Type) orelse
@@ -150,7 +213,7 @@ template(Type, Shape) ->
     _ = tessera_type:shape(template, [Type, Shape], Shape),
     #tessera{type = Type, shape = Shape}.
 
-%% @doc The row-major index of each element: s32.
+%% @doc The row-major index of each element: s32. Raises if an index is out of the type's range.
 %% ```
 %% 1> tessera:to_list(tessera:iota({2, 3})).
 %% [[0,1,2],[3,4,5]]
@@ -158,26 +221,23 @@ template(Type, Shape) ->
 -spec iota(shape()) -> tensor().
 iota(Shape) -> iota(Shape, s32).
 
-%% @doc The same of another type.
+%% @doc The row-major index of each element, in the given type. Raises if an index is out of the type's range.
 -spec iota(shape(), type()) -> tensor().
-iota(Shape, Type) -> tessera_ops:source(iota, {Type, Shape, -1}).
+iota(Shape, Type) -> tessera_ops:iota(iota, Shape, Type, all).
 
-%% @doc The index along one axis.
+%% @doc The index of each element along one axis, in the given type; for `all' its row-major index.
 %% ```
 %% 1> tessera:to_list(tessera:iota({2, 3}, s32, 1)).
 %% [[0,1,2],[0,1,2]]
 %% '''
--spec iota(shape(), type(), integer()) -> tensor().
-iota(Shape, Type, Axis) ->
-    Args = [Shape, Type, Axis],
-    Rank = tuple_size(tessera_type:shape(iota, Args, Shape)),
-    tessera_ops:source(iota, {Type, Shape, tessera_type:axis(iota, Args, Axis, Rank)}).
+-spec iota(shape(), type(), all | integer()) -> tensor().
+iota(Shape, Type, Axis) -> tessera_ops:iota(iota, Shape, Type, Axis).
 
-%% @doc A number everywhere: s32 or f32, as the number is.
+%% @doc A tensor with the number in every element. Its type is s32, s64 or u64 for an integer, and f32 for a float.
 -spec full(shape(), operand()) -> tensor().
 full(Shape, Number) -> full(full, Shape, Number, tessera_ops:type_of(Number)).
 
-%% @doc A number everywhere.
+%% @doc A tensor of the given type with the number in every element.
 %% ```
 %% 1> tessera:to_list(tessera:full({2, 2}, 7, u8)).
 %% [[7,7],[7,7]]
@@ -189,29 +249,31 @@ full(Name, Shape, #tessera{} = Value, Type) ->
     tessera_ops:broadcast_to(Name, tessera_ops:as_type(Name, Value, Type), Shape);
 full(Name, Shape, Number, Type) -> tessera_ops:source(Name, constant, {Type, Shape, Number}).
 
-%% @doc Zeros, of type f32.
+%% @doc A tensor of zeros, of type f32.
 -spec zeros(shape()) -> tensor().
 zeros(Shape) -> zeros(Shape, f32).
 
-%% @doc Zeros.
+%% @doc A tensor of zeros, of the given type.
 -spec zeros(shape(), type()) -> tensor().
 zeros(Shape, Type) -> full(zeros, Shape, 0, Type).
 
-%% @doc Ones, of type f32.
+%% @doc A tensor of ones, of type f32.
 -spec ones(shape()) -> tensor().
 ones(Shape) -> ones(Shape, f32).
 
-%% @doc Ones.
+%% @doc A tensor of ones, of the given type.
 -spec ones(shape(), type()) -> tensor().
 ones(Shape, Type) -> full(ones, Shape, 1, Type).
 
-%% @doc The same as `eye(Size, s32)'.
+%% @doc Ones where the last two indices are equal, and zeros elsewhere, of type f32. Takes the size of a square
+%% matrix, or a shape.
 -spec eye(non_neg_integer() | shape()) -> tensor().
-eye(Size) -> eye(Size, s32).
+eye(Size) -> eye(Size, f32).
 
-%% @doc Ones where the last two indices agree, zeros elsewhere. Takes a shape or the size of a square.
+%% @doc Ones where the last two indices are equal, and zeros elsewhere, of the given type. Takes the size of a square
+%% matrix, or a shape.
 %% ```
-%% 1> tessera:to_list(tessera:eye(2)).
+%% 1> tessera:to_list(tessera:eye(2, s32)).
 %% [[1,0],[0,1]]
 %% '''
 -spec eye(non_neg_integer() | shape(), type()) -> tensor().
@@ -221,7 +283,8 @@ eye(Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
                         [Shape]);
 eye(Shape, Type) -> tessera_ops:source(eye, {Type, Shape}).
 
-%% @doc Numbers at equal distances, both ends included: f32.
+%% @doc Numbers at equal distances, from the first argument to the second, both included: f32. A count of 1 gives the
+%% first.
 %% ```
 %% 1> tessera:to_list(tessera:linspace(0, 1, 5)).
 %% [0.0,0.25,0.5,0.75,1.0]
@@ -229,11 +292,12 @@ eye(Shape, Type) -> tessera_ops:source(eye, {Type, Shape}).
 -spec linspace(number(), number(), pos_integer()) -> tensor().
 linspace(From, To, Count) -> linspace(From, To, Count, f32).
 
-%% @doc The same of another float type.
+%% @doc Numbers at equal distances, from the first argument to the second, both included, of the given float type.
 -spec linspace(number(), number(), pos_integer(), type()) -> tensor().
 linspace(From, To, Count, Type) -> tessera_ops:linspace(From, To, Count, Type).
 
-%% @doc For each index a row of Size elements with a one at that place: u8.
+%% @doc For each index, a row of Size elements with a one at the index and zeros elsewhere: u8. An index out of range
+%% gives a row of zeros.
 %% ```
 %% 1> tessera:to_list(tessera:one_hot(tessera:tensor([2, 0]), 3)).
 %% [[0,0,1],[1,0,0]]
@@ -241,11 +305,13 @@ linspace(From, To, Count, Type) -> tessera_ops:linspace(From, To, Count, Type).
 -spec one_hot(tensor(), pos_integer()) -> tensor().
 one_hot(Indices, Size) -> one_hot(Indices, Size, u8).
 
-%% @doc The same of another type.
+%% @doc For each index, a row of Size elements with a one at the index and zeros elsewhere, of the given type. An
+%% index out of range gives a row of zeros.
 -spec one_hot(tensor(), pos_integer(), type()) -> tensor().
 one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 
-%% @doc The elements in row-major order and native byte order. The binary is a view that keeps the tensor's memory.
+%% @doc The elements as a binary, in row-major order and native byte order. The binary is a view that keeps the
+%% tensor's memory.
 %% ```
 %% 1> tessera:to_binary(tessera:tensor([1, 2, 3], u8)).
 %% <<1,2,3>>
@@ -253,7 +319,7 @@ one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 -spec to_binary(tensor()) -> binary().
 to_binary(Tensor) -> contents(to_binary, Tensor, fun(#tessera{ref = Ref}) -> tessera_remote:read(Ref, -1) end).
 
-%% @doc The elements as nested lists, a number for a tensor of rank 0.
+%% @doc The elements as nested lists, or a number for a tensor of rank 0.
 %% ```
 %% 1> tessera:to_list(tessera:tensor([[1.0, infinity], [2.0, 3.0]])).
 %% [[1.0,infinity],[2.0,3.0]]
@@ -261,13 +327,14 @@ to_binary(Tensor) -> contents(to_binary, Tensor, fun(#tessera{ref = Ref}) -> tes
 -spec to_list(tensor()) -> operand() | [term()].
 to_list(Tensor) -> contents(to_list, Tensor, fun read_list/1).
 
-%% @doc The only element.
+%% @doc The only element of a tensor, as a number.
 %% ```
 %% 1> tessera:to_number(tessera:sum(tessera:tensor([1, 2, 3]))).
 %% 6
 %% '''
 -spec to_number(tensor()) -> number() | nan | infinity | neg_infinity.
-to_number(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor) when Ref =/= undefined, is_tuple(Shape) ->
+to_number(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
+    #tessera{type = Type, shape = Shape} = tessera_ops:operand(to_number, Tensor),
     tessera_type:elements(Shape) =:= 1 orelse
         tessera_error:raise(to_number, [Tensor], invalid_argument, "to_number(~s): expected one element",
                             [tessera_type:format(Type, Shape)]),
@@ -281,7 +348,8 @@ contents(Name, #tessera{ref = Ref} = Tensor, Read) when is_reference(Ref) ->
     tessera_trace:check_readable(Name, Tensor),
     tessera_trace:check(Name, [Tensor], Read(Tensor));
 contents(Name, #tessera{ref = undefined} = Template, _) -> no_tensor(Name, Template);
-contents(Name, #tessera{type = Type, shape = Shape} = Tensor, _) ->
+contents(Name, #tessera{} = Tensor, _) ->
+    #tessera{type = Type, shape = Shape} = tessera_ops:operand(Name, Tensor),
     tessera_error:raise(Name, [Tensor], failed_precondition,
                         "~s(~s): the value has no contents while the function is traced",
                         [Name, tessera_type:format(Type, Shape)]);
@@ -305,7 +373,7 @@ no_tensor(Name, Other) ->
     tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor, got ~ts",
                         [Name, tessera_error:show(Other)]).
 
-%% @doc The type of the elements.
+%% @doc The type of the elements, such as `f32'.
 %% ```
 %% 1> tessera:type(tessera:add(tessera:tensor([1], u8), 1.5)).
 %% f32
@@ -313,7 +381,7 @@ no_tensor(Name, Other) ->
 -spec type(operand()) -> type().
 type(Operand) -> tessera_ops:type_of(tessera_ops:operand(type, Operand)).
 
-%% @doc The size of each axis.
+%% @doc The shape: a tuple with the size of each axis.
 -spec shape(operand()) -> shape().
 shape(Operand) -> shape(shape, Operand).
 
@@ -338,14 +406,15 @@ axis_size(Tensor, Axis) ->
     Shape = shape(axis_size, Tensor),
     element(tessera_type:axis(axis_size, [Tensor, Axis], Axis, tuple_size(Shape)) + 1, Shape).
 
-%% @doc The bytes of all elements.
+%% @doc The size of all elements in bytes.
 -spec byte_size(operand()) -> non_neg_integer().
 byte_size(Operand) -> tessera_type:elements(shape(byte_size, Operand)) * tessera_type:bytes(type(Operand)).
 
+%% @doc Whether the term is a tensor or a template. A plain number is neither.
 -spec is_tensor(term()) -> boolean().
 is_tensor(Term) -> is_record(Term, tessera).
 
-%% @doc Type, shape and the first elements, for people.
+%% @doc The type, the shape and the first elements of a tensor, as text.
 %% ```
 %% 1> io:format("~s", [tessera:format(tessera:tensor([[1, 2], [3, 4]]))]).
 %% s32[2,2]
@@ -355,17 +424,17 @@ is_tensor(Term) -> is_record(Term, tessera).
 %% ]
 %% '''
 -spec format(tensor()) -> iolist().
-format(#tessera{} = Tensor) -> tessera_print:format(Tensor);
+format(#tessera{} = Tensor) -> tessera_print:format(tessera_ops:operand(format, Tensor));
 format(Other) -> no_tensor(format, Other).
 
-%% @doc Prints that, and gives the tensor back.
+%% @doc Prints the type, the shape and the first elements of a tensor, and returns the tensor.
 -spec print(Tensor) -> Tensor when Tensor :: tensor().
 print(Tensor) ->
     io:format("~ts~n", [format(Tensor)]),
     Tensor.
 
-%% @doc Gives the memory back now, instead of when the tensor is collected. Views
-%% of it stay whole. Says whether there was something to give back.
+%% @doc Frees the tensor's memory now, before the garbage collector does. Binaries from {@link to_binary/1} stay
+%% valid. Returns `already_deallocated' if the memory was freed before.
 -spec deallocate(tensor()) -> ok | already_deallocated.
 deallocate(#tessera{ref = Ref} = Tensor) when Ref =/= undefined ->
     case tessera_trace:check(deallocate, [Tensor], tessera_remote:deallocate(Ref)) of
@@ -385,15 +454,15 @@ deallocate(Other) -> no_tensor(deallocate, Other).
 -spec exp(operand()) -> tensor().
 exp(X) -> tessera_trace:op(exp, [X], []).
 
-%% @doc exp(X) - 1, exact near 0.
+%% @doc exp(X) - 1, accurate near 0.
 -spec expm1(operand()) -> tensor().
 expm1(X) -> tessera_trace:op(expm1, [X], []).
 
-%% @doc The natural logarithm.
+%% @doc The natural logarithm of X.
 -spec log(operand()) -> tensor().
 log(X) -> tessera_trace:op(log, [X], []).
 
-%% @doc log(1 + X), exact near 0.
+%% @doc log(1 + X), accurate near 0.
 -spec log1p(operand()) -> tensor().
 log1p(X) -> tessera_trace:op(log1p, [X], []).
 
@@ -405,55 +474,55 @@ log1p(X) -> tessera_trace:op(log1p, [X], []).
 -spec sigmoid(operand()) -> tensor().
 sigmoid(X) -> tessera_trace:op(sigmoid, [X], []).
 
-%% @doc The cosine.
+%% @doc The cosine of X.
 -spec cos(operand()) -> tensor().
 cos(X) -> tessera_trace:op(cos, [X], []).
 
-%% @doc The sine.
+%% @doc The sine of X.
 -spec sin(operand()) -> tensor().
 sin(X) -> tessera_trace:op(sin, [X], []).
 
-%% @doc The tangent.
+%% @doc The tangent of X.
 -spec tan(operand()) -> tensor().
 tan(X) -> tessera_trace:op(tan, [X], []).
 
-%% @doc The hyperbolic cosine.
+%% @doc The hyperbolic cosine of X.
 -spec cosh(operand()) -> tensor().
 cosh(X) -> tessera_trace:op(cosh, [X], []).
 
-%% @doc The hyperbolic sine.
+%% @doc The hyperbolic sine of X.
 -spec sinh(operand()) -> tensor().
 sinh(X) -> tessera_trace:op(sinh, [X], []).
 
-%% @doc The hyperbolic tangent.
+%% @doc The hyperbolic tangent of X.
 -spec tanh(operand()) -> tensor().
 tanh(X) -> tessera_trace:op(tanh, [X], []).
 
-%% @doc The inverse cosine.
+%% @doc The inverse cosine of X.
 -spec acos(operand()) -> tensor().
 acos(X) -> tessera_trace:op(acos, [X], []).
 
-%% @doc The inverse sine.
+%% @doc The inverse sine of X.
 -spec asin(operand()) -> tensor().
 asin(X) -> tessera_trace:op(asin, [X], []).
 
-%% @doc The inverse tangent.
+%% @doc The inverse tangent of X.
 -spec atan(operand()) -> tensor().
 atan(X) -> tessera_trace:op(atan, [X], []).
 
-%% @doc The inverse hyperbolic cosine.
+%% @doc The inverse hyperbolic cosine of X.
 -spec acosh(operand()) -> tensor().
 acosh(X) -> tessera_trace:op(acosh, [X], []).
 
-%% @doc The inverse hyperbolic sine.
+%% @doc The inverse hyperbolic sine of X.
 -spec asinh(operand()) -> tensor().
 asinh(X) -> tessera_trace:op(asinh, [X], []).
 
-%% @doc The inverse hyperbolic tangent.
+%% @doc The inverse hyperbolic tangent of X.
 -spec atanh(operand()) -> tensor().
 atanh(X) -> tessera_trace:op(atanh, [X], []).
 
-%% @doc The square root.
+%% @doc The square root of X; NaN for negative numbers.
 %% ```
 %% 1> tessera:to_list(tessera:sqrt(tessera:tensor([4, 9]))).
 %% [2.0,3.0]
@@ -465,23 +534,23 @@ sqrt(X) -> tessera_trace:op(sqrt, [X], []).
 -spec rsqrt(operand()) -> tensor().
 rsqrt(X) -> tessera_trace:op(rsqrt, [X], []).
 
-%% @doc The cube root.
+%% @doc The cube root of X.
 -spec cbrt(operand()) -> tensor().
 cbrt(X) -> tessera_trace:op(cbrt, [X], []).
 
-%% @doc The error function.
+%% @doc The error function of X.
 -spec erf(operand()) -> tensor().
 erf(X) -> tessera_trace:op(erf, [X], []).
 
-%% @doc 1 - erf(X).
+%% @doc 1 - erf(X), accurate for large X.
 -spec erfc(operand()) -> tensor().
 erfc(X) -> tessera_trace:op(erfc, [X], []).
 
-%% @doc The inverse of the error function.
+%% @doc The inverse of the error function of X.
 -spec erf_inv(operand()) -> tensor().
 erf_inv(X) -> tessera_trace:op(erf_inv, [X], []).
 
-%% @doc The absolute value.
+%% @doc The absolute value of X. For the smallest integer of a signed type it wraps to the same integer.
 %% ```
 %% 1> tessera:to_list(tessera:abs(tessera:tensor([-2, 3]))).
 %% [2,3]
@@ -489,7 +558,7 @@ erf_inv(X) -> tessera_trace:op(erf_inv, [X], []).
 -spec abs(operand()) -> tensor().
 abs(X) -> tessera_trace:op(abs, [X], []).
 
-%% @doc -X.
+%% @doc -X. Unsigned integers wrap.
 %% ```
 %% 1> tessera:to_list(tessera:negate(tessera:tensor([-2, 3]))).
 %% [2,-3]
@@ -497,7 +566,7 @@ abs(X) -> tessera_trace:op(abs, [X], []).
 -spec negate(operand()) -> tensor().
 negate(X) -> tessera_trace:op(negate, [X], []).
 
-%% @doc -1, 0 or 1; NaN stays.
+%% @doc The sign of X: -1, 0 or 1. NaN gives NaN.
 %% ```
 %% 1> tessera:to_list(tessera:sign(tessera:tensor([-0.5, 0.0, 7.0]))).
 %% [-1.0,0.0,1.0]
@@ -505,15 +574,15 @@ negate(X) -> tessera_trace:op(negate, [X], []).
 -spec sign(operand()) -> tensor().
 sign(X) -> tessera_trace:op(sign, [X], []).
 
-%% @doc The next integer above; X itself for integers.
+%% @doc X rounded up to an integer, in the same type.
 -spec ceil(operand()) -> tensor().
 ceil(X) -> tessera_trace:op(ceil, [X], []).
 
-%% @doc The next integer below; X itself for integers.
+%% @doc X rounded down to an integer, in the same type.
 -spec floor(operand()) -> tensor().
 floor(X) -> tessera_trace:op(floor, [X], []).
 
-%% @doc The nearest integer, halves away from zero.
+%% @doc X rounded to the nearest integer, in the same type. Halves are rounded away from zero.
 %% ```
 %% 1> tessera:to_list(tessera:round(tessera:tensor([0.5, 1.5, -2.4]))).
 %% [1.0,2.0,-2.0]
@@ -521,7 +590,7 @@ floor(X) -> tessera_trace:op(floor, [X], []).
 -spec round(operand()) -> tensor().
 round(X) -> tessera_trace:op(round, [X], []).
 
-%% @doc Every bit flipped; integers only.
+%% @doc X with every bit inverted. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_not(tessera:tensor([0, 1], u8))).
 %% [255,254]
@@ -529,7 +598,7 @@ round(X) -> tessera_trace:op(round, [X], []).
 -spec bitwise_not(operand()) -> tensor().
 bitwise_not(X) -> tessera_trace:op(bitwise_not, [X], []).
 
-%% @doc Zero bits above the highest one; integers only.
+%% @doc The number of zero bits above the highest one bit. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:count_leading_zeros(tessera:tensor([1, 255], u8))).
 %% [7,0]
@@ -537,7 +606,7 @@ bitwise_not(X) -> tessera_trace:op(bitwise_not, [X], []).
 -spec count_leading_zeros(operand()) -> tensor().
 count_leading_zeros(X) -> tessera_trace:op(count_leading_zeros, [X], []).
 
-%% @doc How many bits are one; integers only.
+%% @doc The number of one bits. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:population_count(tessera:tensor([7, 8]))).
 %% [3,1]
@@ -545,7 +614,7 @@ count_leading_zeros(X) -> tessera_trace:op(count_leading_zeros, [X], []).
 -spec population_count(operand()) -> tensor().
 population_count(X) -> tessera_trace:op(population_count, [X], []).
 
-%% @doc 1 where an element is NaN, else 0: u8.
+%% @doc 1 where an element is NaN, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:is_nan(tessera:tensor([nan, 1.0]))).
 %% [1,0]
@@ -553,7 +622,7 @@ population_count(X) -> tessera_trace:op(population_count, [X], []).
 -spec is_nan(operand()) -> tensor().
 is_nan(X) -> tessera_trace:op(is_nan, [X], []).
 
-%% @doc 1 where an element is infinite, else 0: u8.
+%% @doc 1 where an element is infinite, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:is_infinity(tessera:tensor([neg_infinity, 1.0]))).
 %% [1,0]
@@ -563,7 +632,7 @@ is_infinity(X) -> tessera_trace:op(is_infinity, [X], []).
 
 %% ---- elementwise, two operands. Shapes broadcast, types merge.
 
-%% @doc A + B.
+%% @doc A + B. Integers wrap.
 %% ```
 %% 1> tessera:to_list(tessera:add(tessera:tensor([[1, 2], [3, 4]]), tessera:tensor([10, 20]))).
 %% [[11,22],[13,24]]
@@ -571,7 +640,7 @@ is_infinity(X) -> tessera_trace:op(is_infinity, [X], []).
 -spec add(operand(), operand()) -> tensor().
 add(A, B) -> tessera_trace:op(add, [A, B], []).
 
-%% @doc A - B.
+%% @doc A - B. Integers wrap.
 %% ```
 %% 1> tessera:to_list(tessera:subtract(10, tessera:tensor([1, 2]))).
 %% [9,8]
@@ -579,7 +648,7 @@ add(A, B) -> tessera_trace:op(add, [A, B], []).
 -spec subtract(operand(), operand()) -> tensor().
 subtract(A, B) -> tessera_trace:op(subtract, [A, B], []).
 
-%% @doc A * B.
+%% @doc A * B. Integers wrap.
 %% ```
 %% 1> tessera:to_list(tessera:multiply(tessera:tensor([1, 2]), 1.5)).
 %% [1.5,3.0]
@@ -587,7 +656,7 @@ subtract(A, B) -> tessera_trace:op(subtract, [A, B], []).
 -spec multiply(operand(), operand()) -> tensor().
 multiply(A, B) -> tessera_trace:op(multiply, [A, B], []).
 
-%% @doc A / B, of a float type.
+%% @doc A / B, in a float type. Division by zero gives an infinity, or NaN for 0 / 0.
 %% ```
 %% 1> tessera:to_list(tessera:divide(tessera:tensor([1, 2]), 2)).
 %% [0.5,1.0]
@@ -595,7 +664,8 @@ multiply(A, B) -> tessera_trace:op(multiply, [A, B], []).
 -spec divide(operand(), operand()) -> tensor().
 divide(A, B) -> tessera_trace:op(divide, [A, B], []).
 
-%% @doc Integer division that truncates. By zero gives all ones, and the smallest integer by -1 itself.
+%% @doc The integer quotient of A and B, truncated. Where B is 0, all bits of the result are one: -1, or the largest
+%% number of an unsigned type. The smallest integer divided by -1 wraps to itself.
 %% ```
 %% 1> tessera:to_list(tessera:quotient(tessera:tensor([7, -7]), 2)).
 %% [3,-3]
@@ -603,7 +673,7 @@ divide(A, B) -> tessera_trace:op(divide, [A, B], []).
 -spec quotient(operand(), operand()) -> tensor().
 quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
 
-%% @doc What is left of a division, with the sign of A; A itself where B is 0.
+%% @doc The remainder of A divided by B, with the sign of A. Where B is 0, it is A for integers and NaN for floats.
 %% ```
 %% 1> tessera:to_list(tessera:remainder(tessera:tensor([7, -7]), 3)).
 %% [1,-1]
@@ -611,19 +681,21 @@ quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
 -spec remainder(operand(), operand()) -> tensor().
 remainder(A, B) -> tessera_trace:op(remainder, [A, B], []).
 
-%% @doc A to the power of B. A negative power of integers is cut to an integer; that of 0 is 0.
+%% @doc A to the power of B. Powers of integers wrap. For integers, a negative number as B raises. A tensor B may have
+%% negative elements: the power is then truncated to an integer, which is 1 or -1 for a base of 1 or -1, and 0 for all
+%% other bases, including 0.
 %% ```
 %% 1> tessera:to_list(tessera:pow(tessera:tensor([2, 3]), 2)).
 %% [4,9]
 %% '''
 -spec pow(operand(), operand()) -> tensor().
-pow(A, B) -> tessera_trace:op(pow, [A, B], []).
+pow(A, B) -> tessera_ops:pow(A, B).
 
-%% @doc The angle of the point (B, A).
+%% @doc The angle of the point with the coordinates x = B and y = A, from -pi to pi.
 -spec atan2(operand(), operand()) -> tensor().
 atan2(A, B) -> tessera_trace:op(atan2, [A, B], []).
 
-%% @doc The smaller one; NaN if either is.
+%% @doc The smaller of A and B; NaN if either is NaN.
 %% ```
 %% 1> tessera:to_list(tessera:min(tessera:tensor([1, 5]), 3)).
 %% [1,3]
@@ -631,7 +703,7 @@ atan2(A, B) -> tessera_trace:op(atan2, [A, B], []).
 -spec min(operand(), operand()) -> tensor().
 min(A, B) -> tessera_trace:op(min, [A, B], []).
 
-%% @doc The larger one; NaN if either is.
+%% @doc The larger of A and B; NaN if either is NaN.
 %% ```
 %% 1> tessera:to_list(tessera:max(tessera:tensor([1, 5]), 3)).
 %% [3,5]
@@ -639,7 +711,7 @@ min(A, B) -> tessera_trace:op(min, [A, B], []).
 -spec max(operand(), operand()) -> tensor().
 max(A, B) -> tessera_trace:op(max, [A, B], []).
 
-%% @doc Integers only.
+%% @doc The bits that are one in both A and B. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_and(tessera:tensor([6, 5]), 3)).
 %% [2,1]
@@ -647,7 +719,7 @@ max(A, B) -> tessera_trace:op(max, [A, B], []).
 -spec bitwise_and(operand(), operand()) -> tensor().
 bitwise_and(A, B) -> tessera_trace:op(bitwise_and, [A, B], []).
 
-%% @doc Integers only.
+%% @doc The bits that are one in A, in B or in both. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_or(tessera:tensor([6, 5]), 3)).
 %% [7,7]
@@ -655,7 +727,7 @@ bitwise_and(A, B) -> tessera_trace:op(bitwise_and, [A, B], []).
 -spec bitwise_or(operand(), operand()) -> tensor().
 bitwise_or(A, B) -> tessera_trace:op(bitwise_or, [A, B], []).
 
-%% @doc Integers only.
+%% @doc The bits that are one in exactly one of A and B. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:bitwise_xor(tessera:tensor([6, 5]), 3)).
 %% [5,6]
@@ -663,7 +735,7 @@ bitwise_or(A, B) -> tessera_trace:op(bitwise_or, [A, B], []).
 -spec bitwise_xor(operand(), operand()) -> tensor().
 bitwise_xor(A, B) -> tessera_trace:op(bitwise_xor, [A, B], []).
 
-%% @doc Integers only; 0 where B is not below the width.
+%% @doc A shifted to the left by B bits; 0 where B is negative or not less than the number of bits. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:left_shift(tessera:tensor([1, 3]), 2)).
 %% [4,12]
@@ -671,7 +743,8 @@ bitwise_xor(A, B) -> tessera_trace:op(bitwise_xor, [A, B], []).
 -spec left_shift(operand(), operand()) -> tensor().
 left_shift(A, B) -> tessera_trace:op(left_shift, [A, B], []).
 
-%% @doc Integers only; keeps the sign of signed types.
+%% @doc A shifted to the right by B bits. A signed type keeps its sign. Where B is negative or not less than the
+%% number of bits, the result is 0, or -1 for negative A. Takes integers.
 %% ```
 %% 1> tessera:to_list(tessera:right_shift(tessera:tensor([-8, 9]), 1)).
 %% [-4,4]
@@ -679,7 +752,7 @@ left_shift(A, B) -> tessera_trace:op(left_shift, [A, B], []).
 -spec right_shift(operand(), operand()) -> tensor().
 right_shift(A, B) -> tessera_trace:op(right_shift, [A, B], []).
 
-%% @doc 1 where A equals B, else 0: u8.
+%% @doc 1 where A equals B, 0 elsewhere: u8. NaN equals no number.
 %% ```
 %% 1> tessera:to_list(tessera:equal(tessera:tensor([1, 2]), 2)).
 %% [0,1]
@@ -687,7 +760,7 @@ right_shift(A, B) -> tessera_trace:op(right_shift, [A, B], []).
 -spec equal(operand(), operand()) -> tensor().
 equal(A, B) -> tessera_trace:op(equal, [A, B], []).
 
-%% @doc 1 where A differs from B: u8. NaN differs from all.
+%% @doc 1 where A differs from B, 0 elsewhere: u8. NaN differs from every number.
 %% ```
 %% 1> tessera:to_list(tessera:not_equal(tessera:tensor([1, 2]), 2)).
 %% [1,0]
@@ -695,7 +768,7 @@ equal(A, B) -> tessera_trace:op(equal, [A, B], []).
 -spec not_equal(operand(), operand()) -> tensor().
 not_equal(A, B) -> tessera_trace:op(not_equal, [A, B], []).
 
-%% @doc 1 where A > B: u8.
+%% @doc 1 where A > B, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:greater(tessera:tensor([1, 2, 3]), 2)).
 %% [0,0,1]
@@ -703,7 +776,7 @@ not_equal(A, B) -> tessera_trace:op(not_equal, [A, B], []).
 -spec greater(operand(), operand()) -> tensor().
 greater(A, B) -> tessera_trace:op(greater, [A, B], []).
 
-%% @doc 1 where A is below B: u8.
+%% @doc 1 where A is less than B, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less(tessera:tensor([1, 2, 3]), 2)).
 %% [1,0,0]
@@ -711,7 +784,7 @@ greater(A, B) -> tessera_trace:op(greater, [A, B], []).
 -spec less(operand(), operand()) -> tensor().
 less(A, B) -> tessera_trace:op(less, [A, B], []).
 
-%% @doc 1 where A >= B: u8.
+%% @doc 1 where A >= B, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:greater_equal(tessera:tensor([1, 2, 3]), 2)).
 %% [0,1,1]
@@ -719,7 +792,7 @@ less(A, B) -> tessera_trace:op(less, [A, B], []).
 -spec greater_equal(operand(), operand()) -> tensor().
 greater_equal(A, B) -> tessera_trace:op(greater_equal, [A, B], []).
 
-%% @doc 1 where A is at most B: u8.
+%% @doc 1 where A is less than or equal to B, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:less_equal(tessera:tensor([1, 2, 3]), 2)).
 %% [1,1,0]
@@ -727,7 +800,7 @@ greater_equal(A, B) -> tessera_trace:op(greater_equal, [A, B], []).
 -spec less_equal(operand(), operand()) -> tensor().
 less_equal(A, B) -> tessera_trace:op(less_equal, [A, B], []).
 
-%% @doc 1 where both are not 0: u8.
+%% @doc 1 where neither A nor B is 0, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_and(tessera:tensor([0, 1, 2]), 1)).
 %% [0,1,1]
@@ -735,7 +808,7 @@ less_equal(A, B) -> tessera_trace:op(less_equal, [A, B], []).
 -spec logical_and(operand(), operand()) -> tensor().
 logical_and(A, B) -> tessera_trace:op(logical_and, [A, B], []).
 
-%% @doc 1 where one is not 0: u8.
+%% @doc 1 where A or B is not 0, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_or(tessera:tensor([0, 1, 2]), 0)).
 %% [0,1,1]
@@ -743,7 +816,7 @@ logical_and(A, B) -> tessera_trace:op(logical_and, [A, B], []).
 -spec logical_or(operand(), operand()) -> tensor().
 logical_or(A, B) -> tessera_trace:op(logical_or, [A, B], []).
 
-%% @doc 1 where exactly one is not 0: u8.
+%% @doc 1 where exactly one of A and B is not 0, 0 elsewhere: u8.
 %% ```
 %% 1> tessera:to_list(tessera:logical_xor(tessera:tensor([0, 1, 2]), 1)).
 %% [1,0,0]
@@ -751,7 +824,7 @@ logical_or(A, B) -> tessera_trace:op(logical_or, [A, B], []).
 -spec logical_xor(operand(), operand()) -> tensor().
 logical_xor(A, B) -> tessera_trace:op(logical_xor, [A, B], []).
 
-%% @doc 1 where X is 0, else 0: u8.
+%% @doc 1 where X is 0, 0 elsewhere: u8.
 -spec logical_not(operand()) -> tensor().
 logical_not(X) -> tessera_trace:op(logical_not, equal, [X, 0], []).
 
@@ -759,7 +832,7 @@ logical_not(X) -> tessera_trace:op(logical_not, equal, [X, 0], []).
 -spec relu(operand()) -> tensor().
 relu(X) -> tessera_trace:op(relu, max, [X, 0], []).
 
-%% @doc A where the predicate is not 0, else B; all three broadcast.
+%% @doc A where the predicate is not 0, B elsewhere. All three broadcast to one shape.
 %% ```
 %% 1> tessera:to_list(tessera:select(tessera:tensor([1, 0]), 5, tessera:tensor([7, 8]))).
 %% [5,8]
@@ -767,7 +840,7 @@ relu(X) -> tessera_trace:op(relu, max, [X, 0], []).
 -spec select(operand(), operand(), operand()) -> tensor().
 select(Predicate, A, B) -> tessera_trace:op(select, [Predicate, A, B], []).
 
-%% @doc X, but not below Low nor above High.
+%% @doc X limited to the range from Low to High. NaN stays NaN.
 %% ```
 %% 1> tessera:to_list(tessera:clip(tessera:tensor([-1, 5, 20]), 0, 10)).
 %% [0,5,10]
@@ -775,7 +848,8 @@ select(Predicate, A, B) -> tessera_trace:op(select, [Predicate, A, B], []).
 -spec clip(operand(), operand(), operand()) -> tensor().
 clip(X, Low, High) -> tessera_trace:op(clip, clamp, [X, Low, High], []).
 
-%% @doc The elements converted. Floats become integers by truncation, limited to their range, and NaN becomes 0.
+%% @doc X converted to another type. Floats become integers by truncation, limited to the type's range, and NaN
+%% becomes 0. Integers wrap.
 %% ```
 %% 1> tessera:to_list(tessera:as_type(tessera:tensor([1.9, -300.0]), s8)).
 %% [1,-128]
@@ -783,13 +857,13 @@ clip(X, Low, High) -> tessera_trace:op(clip, clamp, [X, Low, High], []).
 -spec as_type(operand(), type()) -> tensor().
 as_type(X, Type) -> tessera_ops:as_type(X, Type).
 
-%% @doc The same bits as another type of the same width.
+%% @doc The bits of X, read as another type of the same width.
 -spec bitcast(tensor(), type()) -> tensor().
 bitcast(X, Type) -> tessera_trace:op(bitcast, [X], Type).
 
 %% ---- shapes and indices
 
-%% @doc The same elements, in row-major order, in another shape. Costs nothing.
+%% @doc The elements of X, in row-major order, in another shape of the same size.
 %% ```
 %% 1> tessera:to_list(tessera:reshape(tessera:iota({4}), {2, 2})).
 %% [[0,1],[2,3]]
@@ -797,19 +871,19 @@ bitcast(X, Type) -> tessera_trace:op(bitcast, [X], Type).
 -spec reshape(operand(), shape()) -> tensor().
 reshape(X, Shape) -> tessera_ops:reshape(X, Shape).
 
-%% @doc All elements in one axis.
+%% @doc The elements of X, in row-major order, in one axis.
 -spec flatten(operand()) -> tensor().
 flatten(X) -> tessera_ops:flatten(X).
 
-%% @doc Without the axes of size 1.
+%% @doc X without its axes of size 1.
 -spec squeeze(operand()) -> tensor().
 squeeze(X) -> tessera_ops:squeeze(X, all).
 
-%% @doc Without these axes, which have size 1.
--spec squeeze(operand(), [integer()]) -> tensor().
+%% @doc X without these axes, which must have size 1. `all' removes every axis of size 1.
+-spec squeeze(operand(), axes()) -> tensor().
 squeeze(X, Axes) -> tessera_ops:squeeze(X, Axes).
 
-%% @doc With an axis of size 1 at this place.
+%% @doc X with a new axis of size 1 at this position.
 %% ```
 %% 1> tessera:shape(tessera:new_axis(tessera:iota({3}), -1)).
 %% {3,1}
@@ -817,7 +891,7 @@ squeeze(X, Axes) -> tessera_ops:squeeze(X, Axes).
 -spec new_axis(operand(), integer()) -> tensor().
 new_axis(X, Axis) -> tessera_ops:new_axis(X, Axis).
 
-%% @doc Repeated to a shape: aligned at the last axis, sizes of 1 stretch.
+%% @doc X repeated to a shape. Axes are aligned at the last one, and axes of size 1 are repeated.
 %% ```
 %% 1> tessera:to_list(tessera:broadcast(tessera:iota({2}), {2, 2})).
 %% [[0,1],[0,1]]
@@ -825,15 +899,15 @@ new_axis(X, Axis) -> tessera_ops:new_axis(X, Axis).
 -spec broadcast(operand(), shape()) -> tensor().
 broadcast(X, Shape) -> tessera_ops:broadcast_to(X, Shape).
 
-%% @doc The same, with the axis of the result for each axis of X.
+%% @doc X repeated to a shape. The list has the axis of the result for each axis of X.
 %% ```
 %% 1> tessera:to_list(tessera:broadcast(tessera:iota({2}), {2, 2}, [0])).
 %% [[0,0],[1,1]]
 %% '''
--spec broadcast(operand(), shape(), [integer()]) -> tensor().
+-spec broadcast(operand(), shape(), axes()) -> tensor().
 broadcast(X, Shape, Axes) -> tessera_ops:broadcast(X, Shape, Axes).
 
-%% @doc With the axes in reverse order.
+%% @doc X with its axes in reverse order.
 %% ```
 %% 1> tessera:to_list(tessera:transpose(tessera:iota({2, 2}))).
 %% [[0,2],[1,3]]
@@ -841,20 +915,20 @@ broadcast(X, Shape, Axes) -> tessera_ops:broadcast(X, Shape, Axes).
 -spec transpose(operand()) -> tensor().
 transpose(X) -> tessera_ops:transpose(X, reverse).
 
-%% @doc Axis I of the result is axis number I of the list.
--spec transpose(operand(), [integer()]) -> tensor().
+%% @doc X with its axes in another order: axis I of the result is the axis of X at position I of the list.
+-spec transpose(operand(), axes()) -> tensor().
 transpose(X, Axes) -> tessera_ops:transpose(X, Axes).
 
-%% @doc Backwards along all axes.
+%% @doc X with its elements in reverse order along all axes.
 -spec reverse(operand()) -> tensor().
 reverse(X) -> tessera_ops:reverse(X, all).
 
-%% @doc Backwards along these axes.
--spec reverse(operand(), [integer()]) -> tensor().
+%% @doc X with its elements in reverse order along these axes.
+-spec reverse(operand(), axes()) -> tensor().
 reverse(X, Axes) -> tessera_ops:reverse(X, Axes).
 
-%% @doc A part: where it starts and how long it is along each axis. Starts that
-%% are integers must be in range; starts that are tensors are moved so that the part fits.
+%% @doc The part of a tensor that begins at Starts and has these lengths along its axes. Starts that are integers must
+%% be in range. Starts that are tensors are moved so that the part fits.
 %% ```
 %% 1> tessera:to_list(tessera:slice(tessera:iota({3, 3}), [1, 0], [2, 2])).
 %% [[3,4],[6,7]]
@@ -862,11 +936,12 @@ reverse(X, Axes) -> tessera_ops:reverse(X, Axes).
 -spec slice(tensor(), [operand()], [non_neg_integer()]) -> tensor().
 slice(Tensor, Starts, Lengths) -> tessera_ops:slice(Tensor, Starts, Lengths, ones).
 
-%% @doc The same, of which each axis gives every Stride-th element. Lengths are before that.
+%% @doc Every Stride-th element, along each axis, of the part of a tensor that begins at Starts. Lengths are those of
+%% the part before striding.
 -spec slice(tensor(), [operand()], [non_neg_integer()], [pos_integer()]) -> tensor().
 slice(Tensor, Starts, Lengths, Strides) -> tessera_ops:slice(Tensor, Starts, Lengths, Strides).
 
-%% @doc What is at these indices of the first axes.
+%% @doc The element or part of a tensor at these indices of its first axes.
 %% ```
 %% 1> tessera:to_list(tessera:at(tessera:iota({2, 3}), [-1])).
 %% [3,4,5]
@@ -874,7 +949,7 @@ slice(Tensor, Starts, Lengths, Strides) -> tessera_ops:slice(Tensor, Starts, Len
 -spec at(tensor(), [operand()]) -> tensor().
 at(Tensor, Indices) -> tessera_ops:at(Tensor, Indices).
 
-%% @doc With a part replaced; starts are moved so that the part fits.
+%% @doc The tensor with the part that begins at Starts replaced by Slice. Starts are moved so that the part fits.
 %% ```
 %% 1> tessera:to_list(tessera:put_slice(tessera:iota({4}), [1], tessera:tensor([8, 9]))).
 %% [0,8,9,3]
@@ -882,8 +957,8 @@ at(Tensor, Indices) -> tessera_ops:at(Tensor, Indices).
 -spec put_slice(tensor(), [operand()], operand()) -> tensor().
 put_slice(Tensor, Starts, Slice) -> tessera_ops:put_slice(Tensor, Starts, Slice).
 
-%% @doc With a value before, after and between the elements: `{Low, High, Interior}' for each axis. Negative Low and
-%% High take elements away.
+%% @doc The tensor with Value added before, after and between its elements: `{Low, High, Interior}' for each axis.
+%% Negative Low and High remove elements.
 %% ```
 %% 1> tessera:to_list(tessera:pad(tessera:iota({3}), 9, [{1, -1, 1}])).
 %% [9,0,9,1,9]
@@ -891,40 +966,41 @@ put_slice(Tensor, Starts, Slice) -> tessera_ops:put_slice(Tensor, Starts, Slice)
 -spec pad(tensor(), operand(), [{integer(), integer(), non_neg_integer()}]) -> tensor().
 pad(Tensor, Value, Config) -> tessera_ops:pad(Tensor, Value, Config).
 
-%% @doc Tensors one after another along the first axis.
+%% @doc The tensors one after another along the first axis.
 -spec concatenate([tensor()]) -> tensor().
 concatenate(Tensors) -> tessera_ops:concatenate(Tensors, 0).
 
-%% @doc Along another axis.
+%% @doc The tensors one after another along the given axis.
 %% ```
-%% 1> tessera:to_list(tessera:concatenate([tessera:eye(2), tessera:eye(2)], 1)).
+%% 1> tessera:to_list(tessera:concatenate([tessera:eye(2, s32), tessera:eye(2, s32)], 1)).
 %% [[1,0,1,0],[0,1,0,1]]
 %% '''
 -spec concatenate([tensor()], integer()) -> tensor().
 concatenate(Tensors, Axis) -> tessera_ops:concatenate(Tensors, Axis).
 
-%% @doc Tensors of one shape as rows of a new first axis.
+%% @doc Tensors of one shape, along a new first axis.
 -spec stack([operand()]) -> tensor().
 stack(Tensors) -> tessera_ops:stack(Tensors, 0).
 
-%% @doc Along a new axis at another place.
+%% @doc Tensors of one shape, along a new axis at the given position.
 -spec stack([operand()], integer()) -> tensor().
 stack(Tensors, Axis) -> tessera_ops:stack(Tensors, Axis).
 
-%% @doc Parts of these sizes, along the first axis.
+%% @doc The parts of a tensor that have these sizes along the first axis.
 -spec split(tensor(), [non_neg_integer()]) -> [tensor()].
 split(Tensor, Sizes) -> tessera_ops:split(Tensor, Sizes, 0).
 
-%% @doc Along another axis.
+%% @doc The parts of a tensor that have these sizes along the given axis.
 -spec split(tensor(), [non_neg_integer()], integer()) -> [tensor()].
 split(Tensor, Sizes, Axis) -> tessera_ops:split(Tensor, Sizes, Axis).
 
-%% @doc The slices at these indices of the first axis.
+%% @doc The slices of a tensor at these indices of the first axis. Indices out of range are moved to the nearest valid
+%% one.
 -spec take(tensor(), operand()) -> tensor().
 take(Tensor, Indices) -> take(Tensor, Indices, #{}).
 
-%% @doc The slices at these indices of an axis, which the indices' axes replace. Indices out of range are moved to the
-%% nearest one. Options: `axis'.
+%% @doc The slices of a tensor at these indices of one axis, which the axes of the indices replace. Indices out of
+%% range are moved to the nearest valid one. Options: `axis', by default the first.
 %% ```
 %% 1> tessera:to_list(tessera:take(tessera:iota({3, 2}), tessera:tensor([2, 0]))).
 %% [[4,5],[0,1]]
@@ -932,11 +1008,13 @@ take(Tensor, Indices) -> take(Tensor, Indices, #{}).
 -spec take(tensor(), operand(), options()) -> tensor().
 take(Tensor, Indices, Options) -> tessera_ops:take(Tensor, Indices, Options).
 
-%% @doc The same along the first axis.
+%% @doc For each element of Indices, the element of the tensor at that index along the first axis, and at the same
+%% position along the others. Indices out of range are moved to the nearest valid one.
 -spec take_along_axis(tensor(), tensor()) -> tensor().
 take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 
-%% @doc Along an axis, the element at the index that stands at each place. Options: `axis'.
+%% @doc For each element of Indices, the element of the tensor at that index along one axis, and at the same position
+%% along the others. Indices out of range are moved to the nearest valid one. Options: `axis', by default the first.
 %% ```
 %% 1> tessera:to_list(tessera:take_along_axis(tessera:iota({2, 2}), tessera:tensor([[1], [0]]), #{axis => 1})).
 %% [[1],[2]]
@@ -944,14 +1022,219 @@ take_along_axis(Tensor, Indices) -> take_along_axis(Tensor, Indices, #{}).
 -spec take_along_axis(tensor(), tensor(), options()) -> tensor().
 take_along_axis(Tensor, Indices, Options) -> tessera_ops:take_along_axis(Tensor, Indices, Options).
 
+%% @doc The elements or slices of a tensor at index vectors, which are the last axis of `Indices'. Each vector indexes
+%% the first axes of the tensor. Indices out of range are moved to the nearest valid one.
+%% ```
+%% 1> tessera:to_list(tessera:gather(tessera:iota({2, 3}), tessera:tensor([[1, 2], [0, 0]]))).
+%% [5,0]
+%% '''
+-spec gather(tensor(), tensor()) -> tensor().
+gather(Tensor, Indices) -> gather(Tensor, Indices, #{}).
+
+%% @doc The elements or slices of a tensor at index vectors, which are the last axis of `Indices'. The result has the
+%% other axes of `Indices', then those axes of the tensor that are not indexed. Indices out of range are moved to the
+%% nearest valid one. Options: `axes', the indexed axes in increasing order, by default the first ones.
+%% ```
+%% 1> tessera:to_list(tessera:gather(tessera:iota({2, 3}), tessera:tensor([[2], [0]]), #{axes => [1]})).
+%% [[2,5],[0,3]]
+%% '''
+-spec gather(tensor(), tensor(), options()) -> tensor().
+gather(Tensor, Indices, Options) -> tessera_indices:gather(Tensor, Indices, Options).
+
+%% @doc The target with updates added at index vectors, which are the last axis of `Indices'. Each vector indexes the
+%% first axes of the target. Updates at equal indices are all added, in order. Updates at indices out of range are
+%% dropped.
+%% ```
+%% 1> Target = tessera:zeros({4}, s32).
+%% 2> tessera:to_list(tessera:indexed_add(Target, tessera:tensor([[1], [3], [1], [9]]), tessera:tensor([10, 20, 30, 40]))).
+%% [0,40,0,20]
+%% '''
+-spec indexed_add(operand(), tensor(), operand()) -> tensor().
+indexed_add(Target, Indices, Updates) -> indexed_add(Target, Indices, Updates, #{}).
+
+%% @doc The target with updates added at index vectors, which are the last axis of `Indices'. Updates have the other
+%% axes of `Indices', then those axes of the target that are not indexed. Updates at equal indices are all added, in
+%% order, and each sum is rounded to the type. Updates at indices out of range are dropped. Options: `axes', the
+%% indexed axes in increasing order, by default the first ones.
+%% ```
+%% 1> Target = tessera:zeros({2, 3}, s32).
+%% 2> tessera:to_list(tessera:indexed_add(Target, tessera:tensor([[2], [2]]), tessera:tensor([[1, 2], [3, 4]]), #{axes => [1]})).
+%% [[0,0,4],[0,0,6]]
+%% '''
+-spec indexed_add(operand(), tensor(), operand(), options()) -> tensor().
+indexed_add(Target, Indices, Updates, Options) ->
+    tessera_indices:indexed(indexed_add, Target, Indices, Updates, Options).
+
+%% @doc The target with the elements at index vectors, which are the last axis of `Indices', replaced by updates. Each
+%% vector indexes the first axes of the target. Of updates at equal indices the last one stays. Updates at indices out
+%% of range are dropped.
+%% ```
+%% 1> Target = tessera:iota({4}).
+%% 2> tessera:to_list(tessera:indexed_put(Target, tessera:tensor([[1], [3], [1]]), tessera:tensor([10, 20, 30]))).
+%% [0,30,2,20]
+%% '''
+-spec indexed_put(operand(), tensor(), operand()) -> tensor().
+indexed_put(Target, Indices, Updates) -> indexed_put(Target, Indices, Updates, #{}).
+
+%% @doc The target with the elements at index vectors, which are the last axis of `Indices', replaced by updates.
+%% Updates have the other axes of `Indices', then those axes of the target that are not indexed. Of updates at equal
+%% indices the last one stays. Updates at indices out of range are dropped. Options: `axes', the indexed axes in
+%% increasing order, by default the first ones.
+%% ```
+%% 1> Target = tessera:zeros({2, 2}, s32).
+%% 2> tessera:to_list(tessera:indexed_put(Target, tessera:tensor([[1]]), tessera:tensor([[5, 6]]), #{axes => [1]})).
+%% [[0,5],[0,6]]
+%% '''
+-spec indexed_put(operand(), tensor(), operand(), options()) -> tensor().
+indexed_put(Target, Indices, Updates, Options) ->
+    tessera_indices:indexed(indexed_put, Target, Indices, Updates, Options).
+
+%% ---- order
+
+%% @doc The elements in ascending order, along the first axis. NaN is the last.
+%% ```
+%% 1> tessera:to_list(tessera:sort(tessera:tensor([2.0, nan, -1.0]))).
+%% [-1.0,2.0,nan]
+%% '''
+-spec sort(tensor()) -> tensor().
+sort(Tensor) -> sort(Tensor, #{}).
+
+%% @doc The elements in order along an axis. Options: `axis', the first unless given; `descending' (`true' or `false').
+%% Equal elements stay in their order, in both directions; -0.0 equals 0.0. NaN is the last, and the first when descending.
+%% ```
+%% 1> tessera:to_list(tessera:sort(tessera:tensor([[3, 1, 2], [4, 6, 5]]), #{axis => 1, descending => true})).
+%% [[3,2,1],[6,5,4]]
+%% '''
+-spec sort(tensor(), options()) -> tensor().
+sort(Tensor, Options) -> tessera_order:sort(Tensor, Options).
+
+%% @doc Where the elements of the sorted tensor stand in this one, along the first axis: s32. Of equal elements the one
+%% that stands first is first.
+%% ```
+%% 1> tessera:to_list(tessera:argsort(tessera:tensor([30, 10, 20, 10]))).
+%% [1,3,2,0]
+%% '''
+-spec argsort(tensor()) -> tensor().
+argsort(Tensor) -> argsort(Tensor, #{}).
+
+%% @doc Where the elements of the sorted tensor stand in this one, along an axis. Options: `axis', the first unless given;
+%% `descending' (`true' or `false'); `type', an integer type that must hold the last index, `s32' unless given. The order is
+%% that of {@link sort/2}; {@link take_along_axis/3} puts other tensors into it.
+%% ```
+%% 1> X = tessera:tensor([[3, 1, 2], [4, 6, 5]]).
+%% 2> Order = tessera:argsort(X, #{axis => 1}), tessera:to_list(Order).
+%% [[1,2,0],[0,2,1]]
+%% 3> tessera:to_list(tessera:take_along_axis(X, Order, #{axis => 1})).
+%% [[1,2,3],[4,5,6]]
+%% '''
+-spec argsort(tensor(), options()) -> tensor().
+argsort(Tensor, Options) -> tessera_order:argsort(Tensor, Options).
+
+%% @doc The `K' largest elements along the last axis, in descending order, and their indices: s32. NaN is the largest; of
+%% equal elements the one that stands first is first.
+%% ```
+%% 1> {Values, Indices} = tessera:top_k(tessera:tensor([10, 40, 20, 30]), 2).
+%% 2> {tessera:to_list(Values), tessera:to_list(Indices)}.
+%% {[40,30],[1,3]}
+%% '''
+-spec top_k(tensor(), non_neg_integer()) -> {tensor(), tensor()}.
+top_k(Tensor, K) -> top_k(Tensor, K, #{}).
+
+%% @doc The `K' largest elements along an axis, in descending order, and their indices: s32. Options: `axis', the last
+%% unless given. NaN is the largest; of equal elements the one that stands first is first.
+%% ```
+%% 1> {Values, _} = tessera:top_k(tessera:tensor([[1, 6], [3, 4], [5, 2]]), 2, #{axis => 0}).
+%% 2> tessera:to_list(Values).
+%% [[5,6],[3,4]]
+%% '''
+-spec top_k(tensor(), non_neg_integer(), options()) -> {tensor(), tensor()}.
+top_k(Tensor, K, Options) -> tessera_order:top_k(Tensor, K, Options).
+
+%% @doc The median of all elements; NaN if there is one.
+%% ```
+%% 1> tessera:to_number(tessera:median(tessera:tensor([4, 1, 3, 2]))).
+%% 2.5
+%% '''
+-spec median(operand()) -> tensor().
+median(X) -> median(X, #{}).
+
+%% @doc The median over axes: the element in the middle, or the mean of the two. Options: `axes', one or a list, all of them
+%% unless given; `keep_axes', `true' to keep them with size 1. Of integers it is `f32'. NaN where there is one, and where
+%% there are no elements.
+%% ```
+%% 1> tessera:to_list(tessera:median(tessera:tensor([[1, 9, 2], [8, 3, 4]]), #{axes => [1]})).
+%% [2.0,4.0]
+%% '''
+-spec median(operand(), options()) -> tensor().
+median(X, Options) -> tessera_order:median(X, Options).
+
+%% @doc The quantiles of all elements at fractions from 0 to 1, interpolated linearly.
+%% ```
+%% 1> tessera:to_list(tessera:quantile(tessera:iota({5}), [0, 0.25, 1])).
+%% [0.0,1.0,4.0]
+%% '''
+-spec quantile(operand(), number() | [number()] | tensor()) -> tensor().
+quantile(X, Fractions) -> quantile(X, Fractions, #{}).
+
+%% @doc The quantiles over axes at fractions from 0 to 1. Options: `axes', one or a list, all of them unless given;
+%% `keep_axes', `true' to keep them with size 1; `method', how a value between two elements is made: `linear' unless given,
+%% `lower', `higher', `nearest' or `midpoint'. One fraction gives one value for the axes; of a list or a tensor of
+%% fractions the results are along a new first axis. The type is a float's, but `lower', `higher' and `nearest' keep the
+%% operand's. NaN where there is one, and where there are no elements.
+%% ```
+%% 1> X = tessera:tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).
+%% 2> tessera:to_list(tessera:quantile(X, 0.5, #{axes => [1], method => lower})).
+%% [2,6]
+%% '''
+-spec quantile(operand(), number() | [number()] | tensor(), options()) -> tensor().
+quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options).
+
+%% @doc The element that is there most often; of several the smallest.
+%% ```
+%% 1> tessera:to_number(tessera:mode(tessera:tensor([2, 3, 1, 3, 2]))).
+%% 2
+%% '''
+-spec mode(operand()) -> tensor().
+mode(X) -> mode(X, #{}).
+
+%% @doc The element that is there most often, over axes; of several the smallest. Options: `axes', one or a list, all of
+%% them unless given; `keep_axes', `true' to keep them with size 1. All NaNs count as equal.
+%% ```
+%% 1> tessera:to_list(tessera:mode(tessera:tensor([[1, 2, 2], [3, 3, 1]]), #{axes => [1]})).
+%% [2,3]
+%% '''
+-spec mode(operand(), options()) -> tensor().
+mode(X, Options) -> tessera_order:mode(X, Options).
+
+%% @doc The different elements, in ascending order. How many there are depends on the contents, so that a traced function
+%% cannot call it: {@link unique/2} takes their number. All NaNs are one.
+%% ```
+%% 1> tessera:to_list(tessera:unique(tessera:tensor([[3, 1], [3, 2]]))).
+%% [1,2,3]
+%% '''
+-spec unique(tensor()) -> tensor().
+unique(Tensor) -> unique(Tensor, #{}).
+
+%% @doc The different elements, in ascending order. Options: `size', how many elements the result has, which makes it
+%% work in traced functions; of more different ones the smallest are there, for less the largest is repeated; `fill', a
+%% number that stands in the place of the repeated ones.
+%% ```
+%% 1> tessera:to_list(tessera:unique(tessera:tensor([3, 1, 3]), #{size => 4, fill => -1})).
+%% [1,3,-1,-1]
+%% '''
+-spec unique(tensor(), options()) -> tensor().
+unique(Tensor, Options) -> tessera_order:unique(Tensor, Options).
+
 %% ---- reductions
 
-%% @doc The sum of all elements.
+%% @doc The sum of all elements. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
+%% that are out of range wrap.
 -spec sum(operand()) -> tensor().
 sum(X) -> tessera_ops:reduce(sum, X, #{}).
 
-%% @doc The sum over axes. Options: `axes', one or a list, all of them unless given; `keep_axes', `true' to keep them
-%% with size 1. Small integers add up as s32 or u32.
+%% @doc The sum over axes. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these axes
+%% with size 1. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results that are out of
+%% range wrap.
 %% ```
 %% 1> tessera:to_list(tessera:sum(tessera:iota({2, 3}), #{axes => [1]})).
 %% [3,12]
@@ -959,47 +1242,54 @@ sum(X) -> tessera_ops:reduce(sum, X, #{}).
 -spec sum(operand(), options()) -> tensor().
 sum(X, Options) -> tessera_ops:reduce(sum, X, Options).
 
-%% @doc The product of all elements.
+%% @doc The product of all elements. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
+%% that are out of range wrap.
 -spec product(operand()) -> tensor().
 product(X) -> tessera_ops:reduce(product, X, #{}).
 
-%% @doc The product over axes, with the options of {@link sum/2}.
+%% @doc The product over axes. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these
+%% axes with size 1. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results that are out of
+%% range wrap.
 -spec product(operand(), options()) -> tensor().
 product(X, Options) -> tessera_ops:reduce(product, X, Options).
 
-%% @doc The largest element; NaN if there is one.
+%% @doc The largest element; NaN if any element is NaN.
 -spec reduce_max(operand()) -> tensor().
 reduce_max(X) -> tessera_ops:reduce(reduce_max, X, #{}).
 
-%% @doc The largest element over axes, with the options of {@link sum/2}.
+%% @doc The largest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default all;
+%% `keep_axes', `true' to keep these axes with size 1.
 -spec reduce_max(operand(), options()) -> tensor().
 reduce_max(X, Options) -> tessera_ops:reduce(reduce_max, X, Options).
 
-%% @doc The smallest element; NaN if there is one.
+%% @doc The smallest element; NaN if any element is NaN.
 -spec reduce_min(operand()) -> tensor().
 reduce_min(X) -> tessera_ops:reduce(reduce_min, X, #{}).
 
-%% @doc The smallest element over axes, with the options of {@link sum/2}.
+%% @doc The smallest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default
+%% all; `keep_axes', `true' to keep these axes with size 1.
 -spec reduce_min(operand(), options()) -> tensor().
 reduce_min(X, Options) -> tessera_ops:reduce(reduce_min, X, Options).
 
-%% @doc 1 when no element is 0: u8.
+%% @doc 1 if no element is 0, else 0: u8.
 -spec all(operand()) -> tensor().
 all(X) -> tessera_ops:reduce(all, X, #{}).
 
-%% @doc The same over axes, with the options of {@link sum/2}.
+%% @doc 1 where no element over the axes is 0, else 0: u8. Options: `axes', one axis or a list, by default all;
+%% `keep_axes', `true' to keep these axes with size 1.
 -spec all(operand(), options()) -> tensor().
 all(X, Options) -> tessera_ops:reduce(all, X, Options).
 
-%% @doc 1 when some element is not 0: u8.
+%% @doc 1 if an element is not 0, else 0: u8.
 -spec any(operand()) -> tensor().
 any(X) -> tessera_ops:reduce(any, X, #{}).
 
-%% @doc The same over axes, with the options of {@link sum/2}.
+%% @doc 1 where an element over the axes is not 0, else 0: u8. Options: `axes', one axis or a list, by default all;
+%% `keep_axes', `true' to keep these axes with size 1.
 -spec any(operand(), options()) -> tensor().
 any(X, Options) -> tessera_ops:reduce(any, X, Options).
 
-%% @doc The mean of all elements.
+%% @doc The mean of all elements, in a float type.
 %% ```
 %% 1> tessera:to_number(tessera:mean(tessera:tensor([1, 2, 3, 4]))).
 %% 2.5
@@ -1007,16 +1297,18 @@ any(X, Options) -> tessera_ops:reduce(any, X, Options).
 -spec mean(operand()) -> tensor().
 mean(X) -> tessera_ops:mean(X, #{}).
 
-%% @doc The mean over axes, with the options of {@link sum/2}.
+%% @doc The mean over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes', `true'
+%% to keep these axes with size 1.
 -spec mean(operand(), options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
-%% @doc The variance of all elements.
+%% @doc The variance of all elements, in a float type.
 -spec variance(operand()) -> tensor().
 variance(X) -> tessera_ops:variance(X, #{}).
 
-%% @doc The variance over axes. Options: `axes' and `keep_axes' as for {@link sum/2}; `ddof', what is subtracted
-%% from the count that is divided by.
+%% @doc The variance over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes',
+%% `true' to keep these axes with size 1. `ddof' is subtracted from the count in the divisor; where nothing is left,
+%% the result is NaN or an infinity.
 %% ```
 %% 1> tessera:to_number(tessera:variance(tessera:tensor([1, 2, 3]), #{ddof => 1})).
 %% 1.0
@@ -1024,20 +1316,21 @@ variance(X) -> tessera_ops:variance(X, #{}).
 -spec variance(operand(), options()) -> tensor().
 variance(X, Options) -> tessera_ops:variance(X, Options).
 
-%% @doc The square root of the variance.
+%% @doc The standard deviation of all elements, in a float type.
 -spec standard_deviation(operand()) -> tensor().
 standard_deviation(X) -> standard_deviation(X, #{}).
 
-%% @doc The same, with the options of {@link variance/2}.
+%% @doc The standard deviation over axes, in a float type. {@link variance/2} lists the options.
 -spec standard_deviation(operand(), options()) -> tensor().
 standard_deviation(X, Options) -> tessera_ops:standard_deviation(X, Options).
 
-%% @doc The row-major index of the largest element: s32.
+%% @doc The row-major index of the largest element, of equal ones the first: s32. NaN counts as the largest.
 -spec argmax(operand()) -> tensor().
 argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 
-%% @doc The index of the largest element. Options: `axis', `keep_axis', `tie_break' (`low' or `high': which of equal
-%% ones), `type'.
+%% @doc The index of the largest element along an axis. NaN counts as the largest. Options: `axis', by default `all',
+%% for the row-major index; `keep_axis'; `tie_break', `low' or `high', for the first or last of equal elements;
+%% `type', which must hold the last index.
 %% ```
 %% 1> tessera:to_list(tessera:argmax(tessera:tensor([[1, 5, 5], [7, 2, 3]]), #{axis => 1, tie_break => high})).
 %% [2,0]
@@ -1045,19 +1338,23 @@ argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 -spec argmax(operand(), options()) -> tensor().
 argmax(X, Options) -> tessera_ops:arg(argmax, X, Options).
 
-%% @doc The row-major index of the smallest element: s32.
+%% @doc The row-major index of the smallest element, of equal ones the first: s32. NaN counts as the smallest.
 -spec argmin(operand()) -> tensor().
 argmin(X) -> tessera_ops:arg(argmin, X, #{}).
 
-%% @doc The index of the smallest element, with the options of {@link argmax/2}.
+%% @doc The index of the smallest element along an axis. NaN counts as the smallest. {@link argmax/2} lists the
+%% options.
 -spec argmin(operand(), options()) -> tensor().
 argmin(X, Options) -> tessera_ops:arg(argmin, X, Options).
 
-%% @doc Folds all elements, in row-major order: `F(Element, Accumulator)' gives the next accumulator.
+%% @doc Folds all elements, in row-major order, starting with Initial: `F(Element, Accumulator)' returns the next
+%% accumulator.
 -spec reduce(tensor(), operand(), fun((tensor(), tensor()) -> operand())) -> tensor().
 reduce(X, Initial, F) -> reduce(X, Initial, F, #{}).
 
-%% @doc Folds over axes. Options: `axes', `keep_axes'.
+%% @doc Folds the elements over axes, in row-major order, starting with Initial: `F(Element, Accumulator)' returns the
+%% next accumulator. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these axes with
+%% size 1.
 %% ```
 %% 1> tessera:to_list(tessera:reduce(tessera:tensor([[1, 2], [3, 4]]), 10, fun tessera:add/2, #{axes => [0]})).
 %% [14,16]
@@ -1065,11 +1362,14 @@ reduce(X, Initial, F) -> reduce(X, Initial, F, #{}).
 -spec reduce(tensor(), operand(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
 reduce(X, Initial, F, Options) -> tessera_ops:fold(X, Initial, F, Options).
 
-%% @doc The sum of each element and those before it, along the first axis.
+%% @doc For each element, the sum of it and all elements before it along the first axis. Integers of less than 32 bits
+%% are computed as s32 or u32; results that are out of range wrap.
 -spec cumulative_sum(operand()) -> tensor().
 cumulative_sum(X) -> cumulative_sum(X, #{}).
 
-%% @doc Options: `axis', `reverse' (from the end).
+%% @doc For each element, the sum of it and all elements before it along an axis. Integers of less than 32 bits are
+%% computed as s32 or u32; results that are out of range wrap. Options: `axis', by default the first; `reverse',
+%% `true' to begin at the end.
 %% ```
 %% 1> tessera:to_list(tessera:cumulative_sum(tessera:tensor([1, 2, 3]), #{reverse => true})).
 %% [6,5,3]
@@ -1077,39 +1377,171 @@ cumulative_sum(X) -> cumulative_sum(X, #{}).
 -spec cumulative_sum(operand(), options()) -> tensor().
 cumulative_sum(X, Options) -> tessera_ops:cumulative(cumulative_sum, X, Options).
 
-%% @doc The product of each element and those before it, along the first axis.
+%% @doc For each element, the product of it and all elements before it along the first axis. Integers of less than 32
+%% bits are computed as s32 or u32; results that are out of range wrap.
 -spec cumulative_product(operand()) -> tensor().
 cumulative_product(X) -> cumulative_product(X, #{}).
 
-%% @doc Options as for {@link cumulative_sum/2}.
+%% @doc For each element, the product of it and all elements before it along an axis. Integers of less than 32 bits
+%% are computed as s32 or u32; results that are out of range wrap. {@link cumulative_sum/2} lists the options.
 -spec cumulative_product(operand(), options()) -> tensor().
 cumulative_product(X, Options) -> tessera_ops:cumulative(cumulative_product, X, Options).
 
-%% @doc The smallest of each element and those before it, along the first axis.
+%% @doc For each element, the smallest of it and all elements before it along the first axis.
 -spec cumulative_min(operand()) -> tensor().
 cumulative_min(X) -> cumulative_min(X, #{}).
 
-%% @doc Options as for {@link cumulative_sum/2}.
+%% @doc For each element, the smallest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
+%% the options.
 -spec cumulative_min(operand(), options()) -> tensor().
 cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options).
 
-%% @doc The largest of each element and those before it, along the first axis.
+%% @doc For each element, the largest of it and all elements before it along the first axis.
 -spec cumulative_max(operand()) -> tensor().
 cumulative_max(X) -> cumulative_max(X, #{}).
 
-%% @doc Options as for {@link cumulative_sum/2}.
+%% @doc For each element, the largest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
+%% the options.
 -spec cumulative_max(operand(), options()) -> tensor().
 cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options).
 
-%% @doc The logarithm of the sum of exponentials, of all elements.
+%% @doc The convolution by a kernel that slides by one element, without padding.
+-spec conv(operand(), operand()) -> tensor().
+conv(X, Kernel) -> conv(X, Kernel, #{}).
+
+%% @doc The convolution of a batch, as networks have it: for each place of the kernel, the sum of the products of its
+%% elements and those of `X' that it meets. `X' has the axes batch, spatial ones, channels; the kernel the spatial ones, channels,
+%% features; the result batch, the spatial ones, features. Integers are taken as f32; f16 and bf16 are computed in f32. The
+%% products are added in the order of the kernel's places, then of channels.
+%%
+%% Options:
+%% <ul>
+%% <li>`strides', `input_dilation', `kernel_dilation': a number for each spatial axis, or one for all, 1 unless given</li>
+%% <li>`padding': `valid' (none; unless given), `same', or `{Low, High}' for each spatial axis, which may be negative</li>
+%% <li>`feature_groups': into how many groups channels and features are cut; a feature sees its group's channels. As many as
+%% there are channels make it depthwise.</li>
+%% <li>`batch_groups': into how many groups the batch and the features are cut; a feature sees its group of the batch</li>
+%% <li>`layout': `channels_last' (unless given), `channels_first' (then the kernel has features, channels, spatial axes), or
+%% `{Input, Kernel, Output}', lists of the axes that are batch, channels and the spatial ones in `X' and the result, and
+%% features, channels and the spatial ones in the kernel</li>
+%% </ul>
+%% ```
+%% 1> X = tessera:iota({1, 3, 3, 1}, f32).
+%% 2> Kernel = tessera:ones({2, 2, 1, 1}).
+%% 3> tessera:to_list(tessera:flatten(tessera:conv(X, Kernel))).
+%% [8.0,12.0,20.0,24.0]
+%% 4> tessera:shape(tessera:conv(X, Kernel, #{padding => same, strides => 2})).
+%% {1,2,2,1}
+%% '''
+-spec conv(operand(), operand(), options()) -> tensor().
+conv(X, Kernel, Options) -> tessera_conv:conv(X, Kernel, Options).
+
+%% @doc The sums over windows that slide by one element, without padding.
+-spec window_sum(operand(), window()) -> tensor().
+window_sum(X, Window) -> window_sum(X, Window, #{}).
+
+%% @doc The sums over windows. `Window' has the window's size along each axis, or one for all.
+%%
+%% Options: `strides', how far a window is from the one before it; `dilation', how far its elements are from each other: a
+%% number for each axis, or one for all, 1 unless given. `padding': `valid' (none; unless given), `same' (so that there
+%% are as many windows as strides fit into the axis), or `{Low, High}' for each axis, which may be negative. What is outside
+%% of the tensor takes no part. The type is that of {@link sum/2}, but u64 stays; the elements of a window are added in
+%% their order, f16 and bf16 in f32.
+%% ```
+%% 1> tessera:to_list(tessera:window_sum(tessera:tensor([1, 2, 3, 4]), {2}, #{strides => 2})).
+%% [3,7]
+%% 2> tessera:to_list(tessera:window_sum(tessera:tensor([1, 2, 3, 4]), {3}, #{padding => same})).
+%% [3,6,9,7]
+%% '''
+-spec window_sum(operand(), window(), options()) -> tensor().
+window_sum(X, Window, Options) -> tessera_windows:fold(window_sum, X, Window, Options).
+
+%% @doc The products over windows that slide by one element, without padding.
+-spec window_product(operand(), window()) -> tensor().
+window_product(X, Window) -> window_product(X, Window, #{}).
+
+%% @doc The products over windows. Options and type as for {@link window_sum/3}.
+-spec window_product(operand(), window(), options()) -> tensor().
+window_product(X, Window, Options) -> tessera_windows:fold(window_product, X, Window, Options).
+
+%% @doc The largest elements of windows that slide by one element, without padding.
+-spec window_max(operand(), window()) -> tensor().
+window_max(X, Window) -> window_max(X, Window, #{}).
+
+%% @doc The largest elements of windows; NaN where a window has one. Options as for {@link window_sum/3}. Of equal elements
+%% the last has the gradient. A window that has no element gives the type's lowest value.
+%% ```
+%% 1> X = tessera:tensor([[1, 5, 2, 0], [3, 4, 7, 6]]).
+%% 2> tessera:to_list(tessera:window_max(X, {2, 2}, #{strides => 2})).
+%% [[5,7]]
+%% '''
+-spec window_max(operand(), window(), options()) -> tensor().
+window_max(X, Window, Options) -> tessera_windows:fold(window_max, X, Window, Options).
+
+%% @doc The smallest elements of windows that slide by one element, without padding.
+-spec window_min(operand(), window()) -> tensor().
+window_min(X, Window) -> window_min(X, Window, #{}).
+
+%% @doc The smallest elements of windows, otherwise as {@link window_max/3}.
+-spec window_min(operand(), window(), options()) -> tensor().
+window_min(X, Window, Options) -> tessera_windows:fold(window_min, X, Window, Options).
+
+%% @doc The means over windows that slide by one element, without padding.
+-spec window_mean(operand(), window()) -> tensor().
+window_mean(X, Window) -> window_mean(X, Window, #{}).
+
+%% @doc The sums over windows, divided by the number of a window's places, also where some are outside of the tensor.
+%% Options as for {@link window_sum/3}.
+%% ```
+%% 1> tessera:to_list(tessera:window_mean(tessera:tensor([1, 2, 3, 4]), {2})).
+%% [1.5,2.5,3.5]
+%% '''
+-spec window_mean(operand(), window(), options()) -> tensor().
+window_mean(X, Window, Options) -> tessera_windows:mean(X, Window, Options).
+
+%% @doc Folds windows that slide by one element, without padding, by a function of an element and what is folded so far.
+-spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand())) -> tensor().
+window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}).
+
+%% @doc Folds windows from the left, beginning with the initial value, by a function of an element and what is folded so far,
+%% as {@link reduce/4} does. Options as for {@link window_sum/3}; outside of the tensor is the initial value. It takes as much
+%% memory as all windows have elements: {@link window_sum/3} and its kin do not.
+%% ```
+%% 1> F = fun(X, Acc) -> tessera:add(tessera:multiply(Acc, 10), X) end.
+%% 2> tessera:to_list(tessera:window_reduce(tessera:tensor([1, 2, 3]), 0, {2}, F)).
+%% [12,23]
+%% '''
+-spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
+window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initial, Window, F, Options).
+
+%% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
+%% the largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for
+%% {@link window_sum/3}; the source has an element for each window.
+%% ```
+%% 1> X = tessera:tensor([1, 5, 2, 7]).
+%% 2> tessera:to_list(tessera:window_scatter_max(X, tessera:tensor([10, 20]), 0, {2}, #{strides => 2})).
+%% [0,10,0,20]
+%% '''
+-spec window_scatter_max(operand(), operand(), operand(), window(), options()) -> tensor().
+window_scatter_max(X, Source, Initial, Window, Options) ->
+    tessera_windows:scatter(window_scatter_max, X, Source, Initial, Window, Options).
+
+%% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
+%% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
+-spec window_scatter_min(operand(), operand(), operand(), window(), options()) -> tensor().
+window_scatter_min(X, Source, Initial, Window, Options) ->
+    tessera_windows:scatter(window_scatter_min, X, Source, Initial, Window, Options).
+
+%% @doc The logarithm of the sum of the exponentials of all elements, computed without overflow.
 -spec logsumexp(operand()) -> tensor().
 logsumexp(X) -> tessera_ops:logsumexp(X, #{}).
 
-%% @doc The same over axes, with the options of {@link sum/2}; does not overflow.
+%% @doc The logarithm of the sum of the exponentials over axes, computed without overflow. Options: `axes', one axis
+%% or a list, by default all; `keep_axes', `true' to keep these axes with size 1.
 -spec logsumexp(operand(), options()) -> tensor().
 logsumexp(X, Options) -> tessera_ops:logsumexp(X, Options).
 
-%% @doc Exponentials that add up to 1 along the last axis.
+%% @doc The exponentials of X divided by their sum along the last axis.
 %% ```
 %% 1> tessera:to_list(tessera:softmax(tessera:tensor([0, 0]))).
 %% [0.5,0.5]
@@ -1117,19 +1549,22 @@ logsumexp(X, Options) -> tessera_ops:logsumexp(X, Options).
 -spec softmax(operand()) -> tensor().
 softmax(X) -> tessera_ops:softmax(X, #{}).
 
-%% @doc Over other `axes'.
+%% @doc The exponentials of X divided by their sum over axes. Options: `axes', one axis or a list, by default the last
+%% axis.
 -spec softmax(operand(), options()) -> tensor().
 softmax(X, Options) -> tessera_ops:softmax(X, Options).
 
-%% @doc The logarithm of {@link softmax/1}.
+%% @doc The logarithm of {@link softmax/1}, along the last axis, computed without overflow.
 -spec log_softmax(operand()) -> tensor().
 log_softmax(X) -> tessera_ops:log_softmax(X, #{}).
 
-%% @doc Over other `axes'.
+%% @doc The logarithm of {@link softmax/2} over axes, computed without overflow. Options: `axes', one axis or a list,
+%% by default the last axis.
 -spec log_softmax(operand(), options()) -> tensor().
 log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 
-%% @doc The product over the last axis of A and the last but one of B: of vectors and matrices, the usual one.
+%% @doc The product of vectors and matrices: the sum of products over the last axis of A and the last but one axis of
+%% B (the only axis, if B is a vector).
 %% ```
 %% 1> tessera:to_list(tessera:dot(tessera:tensor([[1, 2], [3, 4]]), tessera:tensor([1, 1]))).
 %% [3,7]
@@ -1137,27 +1572,93 @@ log_softmax(X, Options) -> tessera_ops:log_softmax(X, Options).
 -spec dot(operand(), operand()) -> tensor().
 dot(A, B) -> tessera_ops:dot(A, B).
 
-%% @doc Over these axes of A and of B, pairwise. The result has the other axes of A, then those of B.
--spec dot(tensor(), [integer()], tensor(), [integer()]) -> tensor().
+%% @doc The sum of products of A and B over pairs of axes, from AxesA and AxesB. The result has the other axes of A,
+%% then those of B.
+-spec dot(tensor(), axes(), tensor(), axes()) -> tensor().
 dot(A, AxesA, B, AxesB) -> tessera_ops:dot(A, AxesA, B, AxesB).
 
-%% @doc The same for each index of the batch axes, which come first in the result:
-%% `dot(A, AxesA, BatchA, B, AxesB, BatchB)'.
+%% @doc The sum of products of A and B over pairs of axes, for each index of the batch axes: `dot(A, AxesA, BatchA, B,
+%% AxesB, BatchB)'. The result has the batch axes, then the other axes of A, then those of B.
 %% ```
 %% 1> A = tessera:iota({2, 1, 2}).
 %% 2> tessera:to_list(tessera:dot(A, [2], [0], A, [2], [0])).
 %% [[[1]],[[13]]]
 %% '''
--spec dot(tensor(), [integer()], [integer()], tensor(), [integer()], [integer()]) -> tensor().
+-spec dot(tensor(), axes(), axes(), tensor(), axes(), axes()) -> tensor().
 dot(A, AxesA, BatchA, B, AxesB, BatchB) -> tessera_ops:dot(A, AxesA, BatchA, B, AxesB, BatchB).
 
-%% @doc The product of every element of A with every one of B: rank 2.
+%% @doc The products of every element of A with every element of B, as a matrix.
 -spec outer(operand(), operand()) -> tensor().
 outer(A, B) -> tessera_ops:outer(A, B).
 
+%% ---- linear algebra
+
+%% @doc The lower triangular `L' of positive semidefinite matrices `A = L L\'', which are the last two axes; zeros are above.
+%% Of `A' the lower triangle is read. The factor of a matrix that is not positive semidefinite is NaN on and below its
+%% diagonal; others of the batch are not touched by it. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
+%% The gradient is symmetric, as it is for symmetric matrices.
+%% ```
+%% 1> tessera:to_list(tessera:cholesky(tessera:tensor([[4, 12], [12, 37]]))).
+%% [[2.0,0.0],[6.0,1.0]]
+%% '''
+-spec cholesky(tensor()) -> tensor().
+cholesky(A) -> tessera_linalg:cholesky(A).
+
+%% @doc The `X' of `A X = B' for lower triangular matrices `A', as {@link triangular_solve/3} without options.
+%% ```
+%% 1> tessera:to_list(tessera:triangular_solve(tessera:tensor([[2, 0], [4, 8]]), tessera:tensor([2, 12]))).
+%% [1.0,1.0]
+%% '''
+-spec triangular_solve(tensor(), tensor()) -> tensor().
+triangular_solve(A, B) -> triangular_solve(A, B, #{}).
+
+%% @doc The `X' of `A X = B' for triangular matrices `A', which are the last two axes. `B' has as many rows, or is a vector;
+%% axes before are broadcast. Options, true or false: `lower' (true), whether `A' is lower triangular: the other triangle is not
+%% read; `left_side' (true), else the `X' of `X A = B'; `transpose' (false), for the transpose of `A'; `unit_diagonal' (false),
+%% to take ones for the diagonal, which is then not read. A zero on the diagonal gives infinities and NaNs. Integers give `f32';
+%% `f16' and `bf16' are computed in `f32'.
+%% ```
+%% 1> U = tessera:tensor([[2, 4], [0, 8]]).
+%% 2> tessera:to_list(tessera:triangular_solve(U, tessera:tensor([[6], [8]]), #{lower => false})).
+%% [[1.0],[1.0]]
+%% 3> tessera:to_list(tessera:triangular_solve(U, tessera:tensor([2, 12]), #{lower => false, left_side => false})).
+%% [1.0,1.0]
+%% '''
+-spec triangular_solve(tensor(), tensor(), options()) -> tensor().
+triangular_solve(A, B, Options) -> tessera_linalg:triangular_solve(A, B, Options).
+
+%% @doc The `X' of `A X = B' for square matrices `A', which are the last two axes. `B' has as many rows, or is a vector; axes
+%% before are broadcast. By LU factors with partial pivoting: a singular matrix gives infinities and NaNs. Integers give `f32';
+%% `f16' and `bf16' are computed in `f32'.
+%% ```
+%% 1> tessera:to_list(tessera:solve(tessera:tensor([[0, 2], [1, 1]]), tessera:tensor([4, 3]))).
+%% [1.0,2.0]
+%% '''
+-spec solve(tensor(), tensor()) -> tensor().
+solve(A, B) -> tessera_linalg:solve(A, B).
+
+%% @doc The inverses of square matrices, which are the last two axes; of singular ones infinities and NaNs. To multiply by an
+%% inverse, {@link solve/2} takes less time and is more exact.
+%% ```
+%% 1> tessera:to_list(tessera:inverse(tessera:tensor([[0, 2], [1, 0]]))).
+%% [[0.0,1.0],[0.5,0.0]]
+%% '''
+-spec inverse(tensor()) -> tensor().
+inverse(A) -> tessera_linalg:inverse(A).
+
+%% @doc The determinants of square matrices, which are the last two axes. Its gradient needs the inverse: it is NaN where the
+%% matrix is singular.
+%% ```
+%% 1> tessera:to_list(tessera:determinant(tessera:tensor([[0, 2], [1, 1]]))).
+%% -2.0
+%% '''
+-spec determinant(tensor()) -> tensor().
+determinant(A) -> tessera_linalg:determinant(A).
+
 %% ---- functions
 
-%% @doc A function of the same arity that runs compiled. See the top of this page.
+%% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
+%% these types and shapes.
 %% ```
 %% 1> F = tessera:jit(fun(#{a := A, b := B}) -> {tessera:add(A, B), [tessera:multiply(A, B)]} end).
 %% 2> {Sum, [Product]} = F(#{a => tessera:tensor([1, 2]), b => 3}).
@@ -1167,14 +1668,15 @@ outer(A, B) -> tessera_ops:outer(A, B).
 -spec jit(Function) -> Function when Function :: function().
 jit(F) -> jit(F, #{}).
 
-%% @doc Options: `threads', at most this many for a call (0: all); `donate', a list of positions of arguments (from 1)
-%% whose memory the call may use for its results, after which those tensors are gone; `fuse' and `simplify', whether to
-%% do that (`true').
+%% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
+%% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a
+%% list of positions of arguments, from 1, whose memory a call may use for its results and which it deallocates;
+%% `fuse' and `simplify', `false' to turn these passes off.
 -spec jit(Function, options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 
-%% @doc Compiles now, for arguments like these: a list of tensors, templates, and containers of them. The function
-%% it gives takes such arguments only.
+%% @doc Compiles a function now, for arguments like these: a list of tensors, templates and containers of them. The
+%% compiled function accepts only arguments of these types and shapes.
 %% ```
 %% 1> F = tessera:compile(fun tessera:add/2, [tessera:template(f32, {2}), tessera:template(f32, {})]).
 %% 2> tessera:to_list(F(tessera:tensor([1.0, 2.0]), 0.5)).
@@ -1183,12 +1685,13 @@ jit(F, Options) -> tessera_jit:jit(F, Options).
 -spec compile(Function, [term()]) -> Function when Function :: function().
 compile(F, Templates) -> compile(F, Templates, #{}).
 
-%% @doc With the options of {@link jit/2}.
+%% @doc Compiles a function now, for arguments like these: a list of tensors, templates and containers of them. The
+%% compiled function accepts only arguments of these types and shapes. {@link jit/2} lists the options.
 -spec compile(Function, [term()], options()) -> Function when Function :: function().
 compile(F, Templates, Options) -> tessera_jit:compile(F, Templates, Options).
 
-%% @doc Repeats Body on what it carries, while Condition gives something else than 0. Types and shapes of what is
-%% carried must not change.
+%% @doc Calls Body on the carried values, again and again, while Condition returns something other than 0, and returns
+%% the last values. Their types and shapes must not change.
 %% ```
 %% 1> {_, P} = tessera:while({0, 1}, fun({I, _}) -> tessera:less(I, 5) end,
 %% 1>                        fun({I, P}) -> {tessera:add(I, 1), tessera:multiply(P, 2)} end).
@@ -1198,8 +1701,8 @@ compile(F, Templates, Options) -> tessera_jit:compile(F, Templates, Options).
 -spec while(Carried, fun((Carried) -> operand()), fun((Carried) -> Carried)) -> Carried.
 while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Body).
 
-%% @doc What True gives when the predicate is not 0, else what False gives. Only one of them runs; both give terms of
-%% one form, whose types merge and shapes broadcast.
+%% @doc The result of True if the predicate is not 0, else that of False. Only one of them runs. Both return terms of
+%% the same form, whose types merge and whose shapes broadcast.
 %% ```
 %% 1> F = tessera:jit(fun(X) -> tessera:'cond'(tessera:greater(X, 0), fun() -> X end, fun() -> 0 end) end).
 %% 2> [tessera:to_number(F(N)) || N <- [-2, 3]].
@@ -1208,7 +1711,7 @@ while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Bod
 -spec 'cond'(operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) -> tessera_control:'cond'(Predicate, True, False).
 
-%% @doc The function that gives the gradient of F with respect to its first argument. F returns one float.
+%% @doc A function that returns the gradient of F with respect to its first argument. F returns one float.
 %% ```
 %% 1> G = tessera:grad(fun(X) -> tessera:sum(tessera:pow(X, 2)) end).
 %% 2> tessera:to_list(G(tessera:tensor([1.0, 3.0]))).
@@ -1217,32 +1720,33 @@ while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Bod
 -spec grad(function()) -> function().
 grad(F) -> tessera_grad:grad(F).
 
-%% @doc The same with the value: `{Value, Gradient}'. The gradient has the form of the first argument, whose integers
-%% have the gradient 0.
+%% @doc A function that returns the value of F and its gradient with respect to the first argument: `{Value,
+%% Gradient}'. The gradient has the form of that argument. Integers in it have the gradient 0.
 -spec value_and_grad(function()) -> function().
 value_and_grad(F) -> tessera_grad:value_and_grad(F).
 
-%% @doc X, but a constant where gradients are concerned.
+%% @doc X, treated as a constant by gradients.
 -spec stop_grad(operand()) -> tensor().
 stop_grad(X) -> tessera_trace:stop_grad(X).
 
-%% @doc The steps, kernels, costs and memory of a function from {@link compile/2}, for people.
+%% @doc The steps, kernels, costs and memory of a function from {@link compile/2}, as text.
 -spec explain(function()) -> binary().
 explain(F) -> explain(F, []).
 
-%% @doc The same of any function, for these arguments or templates.
+%% @doc The steps, kernels, costs and memory of a function for these arguments or templates, as text.
 -spec explain(function(), [term()]) -> binary().
 explain(F, Args) -> tessera_jit:explain(F, Args).
 
-%% @doc The program that a function is for these arguments or templates, as text.
+%% @doc The graph of a function for these arguments or templates, as text that {@link run_text/2} reads.
 -spec to_text(function(), [term()]) -> binary().
 to_text(F, Args) -> to_text(F, Args, tessera).
 
-%% @doc The same in a form: `tessera', which {@link run_text/2} reads, or `stablehlo', a module for other compilers.
+%% @doc The graph of a function for these arguments or templates, as text: in the form `tessera', which {@link
+%% run_text/2} reads, or as a `stablehlo' module for other compilers.
 -spec to_text(function(), [term()], tessera | stablehlo) -> binary().
 to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form).
 
-%% @doc Compiles and runs a program from its text, on tensors; gives the list of its results.
+%% @doc Compiles and runs a program from its text, on these tensors. Returns the list of its results.
 %% ```
 %% 1> Text = tessera:to_text(fun(X) -> tessera:add(X, X) end, [tessera:template(s32, {2})]).
 %% 2> [Y] = tessera:run_text(Text, [tessera:tensor([1, 2])]).
@@ -1254,33 +1758,37 @@ run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
 
 %% ---- the runtime
 
-%% @doc Bytes of tensor memory: `live' in use, `peak' the most there was, `pooled' kept for reuse or being made to
-%% replace a block of small pages, `limit'; `held', what Erlang processes hold, which includes binaries of theirs;
-%% `allocations'; and under `jit' the numbers of kernels that were `compiled', `loaded' from disk, `reused', and more.
+%% @doc Figures of tensor memory, in bytes: `live', in use; `peak', the most that was in use; `pooled', kept for
+%% reuse; `limit'; `held', the tensors and binaries of Erlang processes. `allocations' counts allocations, and
+%% `programs' the compiled programs in the cache. `jit' has the numbers of kernels that were `compiled', `loaded' from
+%% disk, `reused', and more.
 -spec memory() -> #{live | peak | pooled | limit | held | allocations := integer(), jit := #{atom() => integer()},
                     programs := non_neg_integer()}.
 memory() ->
     (tessera_nif:memory())#{jit => tessera_nif:jit_stats(), programs => tessera_cache:size()}.
 
-%% @doc Starts `peak' anew.
+%% @doc Sets `peak' of {@link memory/0} to the memory that is in use now.
 -spec reset_peak_memory() -> ok.
 reset_peak_memory() -> tessera_nif:reset_peak().
 
-%% @doc The bytes that live and pooled memory may take together. An allocation past that first has garbage collected
-%% in all processes, and then raises `resource_exhausted'.
+%% @doc Limits tensor memory, in use and pooled together, to this number of bytes. An allocation beyond the limit
+%% first collects the garbage of all processes, and raises `resource_exhausted' if that is not enough.
 -spec set_memory_limit(non_neg_integer()) -> ok.
 set_memory_limit(Bytes) -> tessera_trace:check(set_memory_limit, [Bytes], tessera_nif:set_limit(Bytes)).
 
-%% @doc Gives pooled memory back to the system.
+%% @doc Returns pooled memory to the system.
 -spec trim() -> ok.
 trim() -> tessera_nif:trim().
 
-%% @doc Forgets all compiled programs.
+%% @doc Forgets all compiled programs: of functions, of texts and of eager ops, and what is kept of how Nx's expressions
+%% are lowered. Programs that run or that a function of {@link compile/2} holds live on. Kernels stay in memory and on
+%% disk, so programs that are compiled anew find them.
 -spec clear_cache() -> ok.
 clear_cache() ->
     ok = tessera_nif:eager_clear(),
     tessera_cache:clear().
 
+%% @doc The version of Tessera, such as `"0.1.0"'.
 -spec version() -> string().
 version() ->
     _ = application:load(tessera),

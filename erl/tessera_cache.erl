@@ -1,37 +1,40 @@
-%% @private Compiled programs by what they were compiled for. Whoever looks, makes
-%% and keeps goes straight to tables, so a program that is new costs no other
-%% process anything. Of several callers one compiles: who enters the key into the
-%% table of claims. The others wait for the server, which is told by who made it
-%% that there is a value, or hands the claim on when its holder fails or dies. The
-%% oldest programs go when there are too many, or when their keys, which hold what
-%% functions close over, take too many bytes.
+%% @private The cache of compiled programs. Lookups, makers and inserts use its tables directly, so a new program costs
+%% no other process any time. Of several callers with one key, the one whose key enters the table of claims makes the
+%% program. The others wait for the server: it tells them when the value is in the cache, or passes the claim to the next
+%% waiter when the holder fails or dies. The oldest programs are evicted when there are too many, or when the users' data
+%% that they hold (tensors, callbacks, containers) takes too many bytes.
+%%
+%% Tables and messages copy terms and lose the sharing inside, so keys contain digests of users' functions and terms, and
+%% a value that would be too large is not cached (tessera_digest).
 -module(tessera_cache).
 -behaviour(gen_server).
--export([start_link/0, find/1, fetch/2, make/2, clear/0, size/0]).
+-export([start_link/0, find/1, fetch/2, fetch/3, make/2, make/3, clear/0, size/0]).
+-export_type([weigh/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--define(CLAIMS, tessera_cache_claims).      % {Key, Pid, whether somebody waits}
+-define(CLAIMS, tessera_cache_claims).      % {Key, Pid, whether a caller waits}
 -define(ORDER, tessera_cache_order).        % {Number, Key, Bytes}: the oldest first
 -define(BOUNDS, {?MODULE, bounds}).         % {Limit, LimitBytes, Bytes}, a persistent term
--define(MANY_CLAIMS, 64).                   % among so many those of the dead are looked for
+-define(MANY_CLAIMS, 64).                   % from this many claims on, those of dead processes are removed
 -define(DEFAULT_LIMIT, 4096).
 -define(DEFAULT_KEY_BYTES, 256 * 1024 * 1024).
 
--record(state, {waiting = #{}  :: #{term() => {reference(), [gen_server:from()]}},   % by key; the monitor of who makes it
+-record(state, {waiting = #{}  :: #{term() => {reference(), [gen_server:from()]}},   % by key; the maker's monitor
                 keys = #{}     :: #{reference() => term()}}).
 
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% What is there. To ask before fetch/2 or make/2 saves a call its closure, which costs more than to be made: the VM
-%% counts the closures of a function in one word, to which all schedulers write.
+%% Looks up a value. Asking before fetch/2 or make/2 saves the closure of a call, which is expensive: the VM counts
+%% the closures of a function in one word, to which all schedulers write.
 -spec find(term()) -> {ok, term()} | error.
 find(Key) ->
     try {ok, ets:lookup_element(?MODULE, Key, 2)}
     catch error:badarg -> error
     end.
 
-%% The same for what is rarely there: an exception costs more than to look twice.
+%% A lookup for keys that usually miss: an exception costs more than a second
+%% lookup.
 look(Key) ->
     try ets:member(?MODULE, Key) of
         true -> find(Key);
@@ -39,62 +42,84 @@ look(Key) ->
     catch error:badarg -> error
     end.
 
-%% The value of a key; `Make' makes it, once, however many callers ask.
+%% The bytes of a value without its key; `infinity' when it cannot be cached.
+-type weigh(Value) :: fun((Value) -> non_neg_integer() | infinity).
+
+%% The value of a key. On a miss `Make' makes it, once for any number of callers, unless it
+%% cannot be cached.
 -spec fetch(term(), fun(() -> Value)) -> Value.
-fetch(Key, Make) ->
+fetch(Key, Make) -> fetch(Key, Make, fun weightless/1).
+
+-spec fetch(term(), fun(() -> Value), weigh(Value)) -> Value.
+fetch(Key, Make, Weigh) ->
     case look(Key) of
         {ok, Value} -> Value;
-        error -> make(Key, Make)
+        error -> make(Key, Make, Weigh)
     end.
 
-%% The same when it was not there a moment ago.
+weightless(_) -> 0.
+
+%% The same after a recent miss.
 -spec make(term(), fun(() -> Value)) -> Value.
-make(Key, Make) ->
+make(Key, Make) -> make(Key, Make, fun weightless/1).
+
+-spec make(term(), fun(() -> Value), weigh(Value)) -> Value.
+make(Key, Make, Weigh) ->
     try ets:insert_new(?CLAIMS, {Key, self(), false}) of
-        true -> make_claimed(Key, Make);
-        false -> wait(Key, Make)
+        true -> make_claimed(Key, Make, Weigh);
+        false -> wait(Key, Make, Weigh)
     catch error:badarg ->
         ensure_started(),
-        wait(Key, Make)
+        wait(Key, Make, Weigh)
     end.
 
-wait(Key, Make) ->
-    case gen_server:call(?MODULE, {wait, Key}, infinity) of
+%% Without a server, while the application stops, the value is not cached.
+wait(Key, Make, Weigh) ->
+    case call({wait, Key}) of
         {value, Value} -> Value;
-        make -> make_claimed(Key, Make)
+        make -> make_claimed(Key, Make, Weigh);
+        no_server -> Make()
     end.
 
-%% Whoever had the claim before may have made it.
-make_claimed(Key, Make) ->
+%% The previous holder of the claim may have made the value.
+make_claimed(Key, Make, Weigh) ->
     case look(Key) of
         {ok, Value} ->
             give_up(Key, {made, Key, Value}),
             Value;
         error ->
-            try Make() of
-                Value ->
-                    keep(Key, Value),
-                    give_up(Key, {made, Key, Value}),
-                    Value
+            try
+                Value = Make(),
+                Message = keep_weighed(Key, Value, Weigh(Value)),
+                give_up(Key, Message),
+                Value
             catch Class:Reason:Trace ->
-                give_up(Key, {failed, Key}),
+                give_up(Key, {not_kept, Key}),
                 erlang:raise(Class, Reason, Trace)
             end
     end.
 
-%% Ends a claim. Those who wait hear of it by the server; who marks a claim after this finds that it is gone.
+%% Returns the message for the waiters.
+keep_weighed(Key, _, infinity) -> {not_kept, Key};
+keep_weighed(Key, Value, Bytes) ->
+    keep(Key, Value, Bytes),
+    {made, Key, Value}.
+
+%% Ends a claim. Waiters get the message from the server; a caller that marks the claim as awaited after this
+%% finds it gone.
 give_up(Key, Message) ->
     try ets:take(?CLAIMS, Key) of
         [{_, _, true}] -> gen_server:cast(?MODULE, Message);
         _ -> ok
-    catch error:badarg -> ok        % the server, and all that was there, is gone
+    catch error:badarg -> ok        % the server is gone, and the cache with it
     end.
 
-%% First the value, then its place in the order: so clear/0 leaves none that has no place.
-keep(Key, Value) ->
+%% Inserts the value before its entry in the order, so that clear/0 leaves no value
+%% without an entry.
+keep(Key, Value, ValueBytes) ->
     try
         true = ets:insert(?MODULE, {Key, Value}),
-        Size = erlang:external_size(Key),
+        Size = erlang:external_size(Key) + ValueBytes,
         true = ets:insert(?ORDER, {erlang:unique_integer([monotonic]), Key, Size}),
         {Limit, LimitBytes, Bytes} = persistent_term:get(?BOUNDS),
         ok = counters:add(Bytes, 1, Size),
@@ -104,7 +129,7 @@ keep(Key, Value) ->
     catch error:badarg -> ok
     end.
 
-%% The newest program stays, however large its key.
+%% The newest program stays, however large it is.
 bound(Limit, LimitBytes, Bytes) ->
     Count = ets:info(?ORDER, size),
     (Count > Limit orelse (Count > 1 andalso counters:get(Bytes, 1) > LimitBytes)) andalso
@@ -118,25 +143,42 @@ drop(Number, Bytes) ->
         [{_, Key, Size}] ->
             counters:sub(Bytes, 1, Size),
             ets:delete(?MODULE, Key);
-        [] -> true                  % somebody else did
+        [] -> true                  % another caller did
     end.
 
-%% Functions work without the application having been started by hand.
+%% The API works without starting the application first, and also while the node stops, when it cannot be started.
 ensure_started() ->
     case ets:whereis(?MODULE) of
-        undefined -> {ok, _} = application:ensure_all_started(tessera), ok;
+        undefined -> start();
         _ -> ok
     end.
 
+start() ->
+    try application:ensure_all_started(tessera) of
+        {ok, _} -> ok;
+        {error, Reason} ->
+            tessera_error:raise(jit, [], unavailable, "jit: the application tessera does not start: ~0tP", [Reason, 20])
+    catch exit:_ -> ok
+    end.
+
+%% The server, with its tables, may end at any time.
+call(Request) ->
+    try gen_server:call(?MODULE, Request, infinity)
+    catch exit:{_, {gen_server, call, _}} -> no_server
+    end.
+
+%% Without a server the cache is empty.
 -spec clear() -> ok.
 clear() ->
-    ensure_started(),
-    gen_server:call(?MODULE, clear, infinity).
+    _ = call(clear),
+    ok.
 
 -spec size() -> non_neg_integer().
 size() ->
-    ensure_started(),
-    gen_server:call(?MODULE, size, infinity).
+    case call(size) of
+        no_server -> 0;
+        Size -> Size
+    end.
 
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
@@ -145,7 +187,7 @@ init([]) ->
                                        application:get_env(tessera, max_key_bytes, ?DEFAULT_KEY_BYTES),
                                        counters:new(1, [])}),
     _ = 'Elixir.Tessera.Defn.LockedCache':new(),
-    ?CLAIMS = ets:new(?CLAIMS, [named_table, public]),      % the last: who has a claim finds the rest
+    ?CLAIMS = ets:new(?CLAIMS, [named_table, public]),      % the last table: the holder of a claim finds the others
     {ok, #state{}}.
 
 handle_call({wait, Key}, From, State) -> wait_or_make(Key, From, State);
@@ -166,14 +208,14 @@ handle_cast({made, Key, Value}, State) ->
     {Waiting, State1} = unwatch(Key, State),
     [gen_server:reply(Waiter, {value, Value}) || Waiter <- Waiting],
     {noreply, State1};
-handle_cast({failed, Key}, State) ->
+handle_cast({not_kept, Key}, State) ->
     {noreply, hand_on(Key, State)};
 handle_cast(forget_dead, State) ->
     _ = [forget(Key, Pid) || {Key, Pid, _} <- ets:tab2list(?CLAIMS), not is_process_alive(Pid)],
     {noreply, State};
 handle_cast(_, State) -> {noreply, State}.
 
-%% The maker of a program died.
+%% The process that makes a program died.
 handle_info({'DOWN', Monitor, process, Pid, _}, #state{keys = Keys} = State) ->
     case Keys of
         #{Monitor := Key} ->
@@ -183,7 +225,7 @@ handle_info({'DOWN', Monitor, process, Pid, _}, #state{keys = Keys} = State) ->
     end;
 handle_info(_, State) -> {noreply, State}.
 
-%% A claim of a process that is dead, if it had it: nobody else ends that.
+%% Removes the claim of a dead process, if it held it: no other process does.
 forget(Key, Pid) ->
     case ets:lookup(?CLAIMS, Key) of
         [{_, Pid, _}] -> ets:delete(?CLAIMS, Key);
@@ -198,7 +240,7 @@ wait_or_make(Key, From, #state{waiting = Waiting} = State) ->
         {error, _} -> wait_or_claim(Key, From, State)
     end.
 
-%% The claim may go, and another come, between the two.
+%% The claim may be removed and made anew between the two lookups.
 wait_or_claim(Key, {Pid, _} = From, #state{waiting = Waiting, keys = Keys} = State) ->
     case ets:update_element(?CLAIMS, Key, {3, true}) andalso ets:lookup(?CLAIMS, Key) of
         [{_, Maker, true}] ->
@@ -219,7 +261,8 @@ unwatch(Key, #state{waiting = Waiting, keys = Keys} = State) ->
         error -> {[], State}
     end.
 
-%% The next one who waits tries for himself: his error has his own stack trace.
+%% The next waiter makes the value itself, so that an error has its own stack
+%% trace.
 hand_on(Key, State) ->
     {Waiting, State1} = unwatch(Key, State),
     lists:foldl(fun(From, S) -> wait_again(Key, From, S) end, State1, Waiting).

@@ -2,7 +2,7 @@
 %% traced into regions of the program.
 -module(tessera_control).
 -include("tessera.hrl").
--export([while/3, 'cond'/3, reduce/4]).
+-export([while/3, 'cond'/3, choose/3, reduce/5]).
 
 expect_function(_, F, Arity) when is_function(F, Arity) -> ok;
 expect_function(Name, Other, Arity) ->
@@ -26,15 +26,17 @@ trace_while(Initial, Condition, Body) ->
     Carried =/= [] orelse tessera_error:raise(while, [Initial], invalid_argument, "while: nothing is carried", []),
     {Test, _} = tessera_trace:in_region(
         Types, undefined,
-        fun(Params) -> [predicate(Condition(tessera_tree:unflatten(Signature, Params)))] end,
+        fun(Params) -> [predicate(on_carried(Condition, Signature, Params))] end,
         fun tessera_trace:close_region/2),
     {Step, _} = tessera_trace:in_region(
         Types, Test,
-        fun(Params) -> next(Signature, Types, Body(tessera_tree:unflatten(Signature, Params))) end,
+        fun(Params) -> next(Signature, Types, on_carried(Body, Signature, Params)) end,
         fun tessera_trace:close_region/2),
     Program = tessera_trace:current(),
     Results = tessera_trace:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
     tessera_tree:unflatten(Signature, Results).
+
+on_carried(F, Signature, Params) -> tessera_trace:call(while, F, [tessera_tree:unflatten(Signature, Params)]).
 
 predicate(#tessera{type = u8} = Value) -> Value;
 predicate(Value) ->
@@ -42,13 +44,21 @@ predicate(Value) ->
     tessera_trace:op(while, not_equal, [Value, 0], []).
 
 %% What must be one tensor or number.
-operand(_, _, #tessera{ref = Ref} = Value) when Ref =/= undefined -> Value;
+operand(Name, What, #tessera{ref = Ref, type = Type, shape = Shape} = Value) when Ref =/= undefined ->
+    tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, What, Value),
+    Value;
 operand(_, _, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
-operand(Name, What, Other) ->
-    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number as ~s, got ~ts",
-                        [Name, What, tessera_error:show(Other)]).
+operand(Name, What, Other) -> no_operand(Name, What, Other).
 
-%% What the body gives must have the form of what it got; numbers take the types that are asked for.
+no_operand(Name, What, Other) ->
+    Hint = case is_boolean(Other) of
+               true -> "; compare tensors by tessera:less/2 and its kin (docs/tracing.md)";
+               false -> ""
+           end,
+    tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number as ~s, got ~ts~s",
+                        [Name, What, tessera_error:show(Other), Hint]).
+
+%% The results of the body must have the form of its arguments; numbers take the required types.
 next(Signature, Types, Next) ->
     {NextSignature, Leaves} = tessera_tree:flatten(Next),
     tessera_tree:structure(Signature) =:= tessera_tree:structure(NextSignature) orelse
@@ -71,16 +81,54 @@ fill_number(Number, {Type, Shape}) -> tessera_trace:op(while, constant, [], {Typ
         false -> (tessera_jit:jit(fun(P) -> trace_cond(P, True, False) end, #{}))(Predicate)
     end.
 
-trace_cond(Predicate, True, False) ->
+trace_cond(Predicate, True, False) -> trace_cond(Predicate, True, False, fun(A, B) -> {A, B} end).
+
+%% The same for a branch of a lifted function: where only one branch gives truths they become numbers, and terms without
+%% tensors are allowed if both branches give the same.
+-spec choose(tessera:tensor(), fun(() -> Result), fun(() -> Result)) -> Result.
+choose(Predicate, True, False) -> element(1, trace_cond(Predicate, True, False, fun with_leaves/2)).
+
+with_leaves(True, False) ->
+    {A, B} = alike(True, False),
+    case tessera_tree:flatten(A) of
+        {_, []} -> {{A, 0}, {B, 0}};
+        _ -> {{A}, {B}}
+    end.
+
+alike(A, B) when is_boolean(A), is_boolean(B), A =/= B -> {truth(A), truth(B)};
+alike(A, B) when is_boolean(A), is_number(B) orelse is_record(B, tessera) -> {truth(A), B};
+alike(A, B) when is_boolean(B), is_number(A) orelse is_record(A, tessera) -> {A, truth(B)};
+alike(#tessera{} = A, B) -> {A, B};
+alike(A, #tessera{} = B) -> {A, B};
+alike([A | As], [B | Bs]) ->
+    {A1, B1} = alike(A, B),
+    {As1, Bs1} = alike(As, Bs),
+    {[A1 | As1], [B1 | Bs1]};
+alike(A, B) when is_tuple(A), is_tuple(B), tuple_size(A) =:= tuple_size(B) ->
+    {As, Bs} = alike(tuple_to_list(A), tuple_to_list(B)),
+    {list_to_tuple(As), list_to_tuple(Bs)};
+alike(A, B) when is_map(A), is_map(B) ->
+    Pairs = maps:map(fun(Key, Value) -> alike(Value, map_get(Key, B)) end, maps:with(maps:keys(B), A)),
+    {maps:merge(A, maps:map(fun(_, {X, _}) -> X end, Pairs)), maps:merge(B, maps:map(fun(_, {_, Y}) -> Y end, Pairs))};
+alike(A, B) -> {A, B}.
+
+truth(true) -> 1;
+truth(false) -> 0.
+
+%% Form converts the branches' results to one form, if possible.
+trace_cond(Predicate, True, False, Form) ->
     Chooser = tessera_trace:value('cond', Predicate),
-    {TrueRegion, {TrueSignature, TrueLeaves}} = branch(True, undefined),
-    {FalseRegion, {FalseSignature, FalseLeaves}} = branch(False, TrueRegion),
+    {TrueRegion, TrueTerm} = branch(True, undefined),
+    {FalseRegion, FalseTerm} = branch(False, TrueRegion),
+    {A, B} = Form(TrueTerm, FalseTerm),
+    {TrueSignature, TrueLeaves} = tessera_tree:flatten(A),
+    {FalseSignature, FalseLeaves} = tessera_tree:flatten(B),
     tessera_tree:structure(TrueSignature) =:= tessera_tree:structure(FalseSignature) orelse
         tessera_error:raise('cond', [Predicate], invalid_argument,
                             "cond: the branches return terms of different forms: ~ts and ~ts",
-                            [tessera_error:show(tessera_tree:unflatten(TrueSignature, TrueLeaves)),
-                             tessera_error:show(tessera_tree:unflatten(FalseSignature, FalseLeaves))]),
-    TrueLeaves =/= [] orelse tessera_error:raise('cond', [Predicate], invalid_argument, "cond: nothing is returned", []),
+                            [tessera_error:show(TrueTerm), tessera_error:show(FalseTerm)]),
+    TrueLeaves =/= [] orelse
+        tessera_error:raise('cond', [Predicate], invalid_argument, "cond: nothing is returned", []),
     Types = lists:zipwith(fun(T, F) -> common_type(Predicate, T, F) end, TrueLeaves, FalseLeaves),
     finish(TrueRegion, TrueLeaves, Types),
     finish(FalseRegion, FalseLeaves, Types),
@@ -92,8 +140,8 @@ trace_cond(Predicate, True, False) ->
 branch(F, Like) ->
     tessera_trace:in_region([], Like,
                             fun([]) ->
-                                    {Signature, Leaves} = tessera_tree:flatten(F()),
-                                    {Signature, [fix_leaf(Leaf) || Leaf <- Leaves]}
+                                    {Signature, Leaves} = tessera_tree:flatten(tessera_trace:call('cond', F, [])),
+                                    tessera_tree:unflatten(Signature, [fix_leaf(Leaf) || Leaf <- Leaves])
                             end,
                             fun(Program, _) -> tessera_nif:region_leave(Program) end).
 
@@ -110,11 +158,10 @@ common_type(Predicate, A, B) ->
         Shape -> {weak_merge(A, TypeA, B, TypeB), Shape}
     end.
 
-%% A number gives way to a tensor's type, where that can hold it.
-weak_merge(A, _, #tessera{}, Type) when is_integer(A) -> Type;
-weak_merge(#tessera{}, Type, B, _) when is_integer(B) -> Type;
-weak_merge(A, _, #tessera{}, Type) when is_float(A) -> tessera_type:to_float(Type);
-weak_merge(#tessera{}, Type, B, _) when is_float(B) -> tessera_type:to_float(Type);
+%% A number takes the type of a tensor, which is widened if it cannot represent
+%% the number.
+weak_merge(A, _, #tessera{}, Type) when is_number(A) -> tessera_type:merge_number(Type, A);
+weak_merge(#tessera{}, Type, B, _) when is_number(B) -> tessera_type:merge_number(Type, B);
 weak_merge(_, TypeA, _, TypeB) -> tessera_type:merge(TypeA, TypeB).
 
 finish(Region, Leaves, Types) ->
@@ -131,33 +178,46 @@ cast(Number, {Type, Shape}) -> tessera_trace:op('cond', constant, [], {Type, Sha
 %% ---- reduce
 
 %% F(Element, Accumulator) -> Accumulator, in row-major order over the axes.
--spec reduce(tessera:tensor(), tessera:operand(), fun((tessera:tensor(), tessera:tensor()) -> tessera:operand()),
+-spec reduce(atom(), tessera:tensor(), tessera:operand(), fun((tessera:tensor(), tessera:tensor()) -> tessera:operand()),
              [non_neg_integer()]) -> tessera:tensor().
-reduce(Tensor, Initial, F, Axes) ->
-    expect_function(reduce, F, 2),
-    _ = operand(reduce, "initial value", Initial),
+reduce(Name, Tensor, Initial, F, Axes) ->
+    expect_function(Name, F, 2),
+    _ = operand(Name, "initial value", Initial),
     case tessera_trace:is_tracing() of
-        true -> trace_reduce(Tensor, Initial, F, Axes);
-        false -> (tessera_jit:jit(fun(T, I) -> trace_reduce(T, I, F, Axes) end, #{}))(Tensor, Initial)
+        true -> trace_reduce(Name, Tensor, Initial, F, Axes);
+        false ->
+            First = first_value(Name, Initial, accumulator_type(Tensor, Initial)),
+            (tessera_jit:jit(fun(T, I) -> trace_reduce(Name, T, I, F, Axes) end, #{}))(Tensor, First)
     end.
 
-trace_reduce(#tessera{type = Type} = Tensor, Initial, F, Axes) ->
-    Common = case Initial of
-                 #tessera{type = Other} -> tessera_type:merge(Type, Other);
-                 _ when is_integer(Initial) -> Type;
-                 _ -> tessera_type:to_float(Type)
-             end,
+accumulator_type(#tessera{type = Type}, #tessera{type = Other}) -> tessera_type:merge(Type, Other);
+accumulator_type(#tessera{type = Type}, Number) -> tessera_type:merge_number(Type, Number).
+
+%% A number that is an argument would have a type of its own.
+first_value(_, #tessera{} = Tensor, _) -> Tensor;
+first_value(Name, Number, Type) ->
+    tessera_memory:made(Name, [Number], fun() -> tessera_nif:from_list(Number, Type) end).
+
+trace_reduce(Name, Tensor, Initial, F, Axes) ->
+    Common = accumulator_type(Tensor, Initial),
     {Region, _} = tessera_trace:in_region(
         [{Common, {}}, {Common, {}}], undefined,
         fun([Accumulator, Element]) ->
-                Next = operand(reduce, "what the function gives", F(Element, Accumulator)),
-                [combined(Next, Common)]
+                Next = tessera_trace:call(Name, F, [Element, Accumulator]),
+                [combined(Name, operand(Name, "what the function gives", Next), Common)]
         end,
         fun tessera_trace:close_region/2),
-    tessera_trace:op(reduce, [tessera_ops:as_type(reduce, Tensor, Common), as_scalar(Initial, Common)], {Axes, Region}).
+    tessera_trace:op(Name, reduce, [tessera_ops:as_type(Name, Tensor, Common), as_scalar(Name, Initial, Common)],
+                     {Axes, Region}).
 
-combined(#tessera{} = Value, Type) -> tessera_ops:as_type(reduce, Value, Type);
-combined(Number, Type) -> tessera_trace:op(reduce, constant, [], {Type, {}, Number}).
+%% What is not of the accumulator's type would lose something with each element.
+combined(Name, #tessera{type = Own} = Value, Type) ->
+    tessera_type:merge(Own, Type) =:= Type orelse
+        tessera_error:raise(Name, [], invalid_argument,
+                            "~s: the function gives ~s, the accumulator is ~s: expected an initial value of ~s",
+                            [Name, Own, Type, tessera_type:merge(Own, Type)]),
+    tessera_ops:as_type(Name, Value, Type);
+combined(Name, Number, Type) -> tessera_trace:op(Name, constant, [], {Type, {}, Number}).
 
-as_scalar(#tessera{} = Value, Type) -> tessera_ops:as_type(reduce, Value, Type);
-as_scalar(Number, Type) -> tessera_trace:op(reduce, constant, [], {Type, {}, Number}).
+as_scalar(Name, #tessera{} = Value, Type) -> tessera_ops:as_type(Name, Value, Type);
+as_scalar(Name, Number, Type) -> tessera_trace:op(Name, constant, [], {Type, {}, Number}).

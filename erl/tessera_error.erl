@@ -2,45 +2,61 @@
 %% {Code, Message} and an error info, which the shell and logger print in full.
 -module(tessera_error).
 -include("tessera.hrl").
--export([raise/3, raise/5, show/1, format_error/2]).
+-export([raise/3, raise/4, raise/5, show/1, is_ours/1, format_error/2]).
 
-%% As many tensors are named in a message.
+%% Limit for the tensors that are named in a message.
 -define(MAX_OPERANDS, 4).
-%% As much of a list or tuple is shown.
+%% Limit for the items of a list or tuple that are shown.
 -define(MAX_ITEMS, 10).
 
-%% The operation's name, its arguments, and what the core said.
+%% Raises the core's error of an operation with these arguments.
 -spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}) -> no_return().
-raise(Name, Args, #{code := Code, message := Text} = Cause) ->
+raise(Name, Args, Cause) -> raise(Name, Args, Cause, callers()).
+
+%% The same in place of another error, with its stacktrace.
+-spec raise(atom(), [term()], #{code := atom(), message := binary(), _ => _}, erlang:stacktrace()) -> no_return().
+raise(Name, Args, #{code := Code, message := Text} = Cause, Trace) ->
     Message = named(Name, Text),
     Info = {error_info, #{module => ?MODULE, cause => Cause#{message := Message}}},
-    erlang:raise(error, {Code, Message}, [{tessera, Name, called(Name, Args), [Info]} | callers()]).
+    erlang:raise(error, {Code, Message}, [{tessera, Name, called(Name, Args), [Info]} | Trace]).
 
-%% The arguments, where they are those of a function of the API, else its arity.
+%% The arguments, if they are those of a function of the API and can be sent with the reason of an exit; else its
+%% arity.
 called(Name, Args) ->
-    case [Arity || {Function, Arity} <- tessera:module_info(exports), Function =:= Name] of
-        [_ | _] = Arities ->
-            case lists:member(length(Args), Arities) of
-                true -> Args;
-                false -> hd(Arities)
-            end;
-        [] -> Args
+    Arity = arity(length(Args), [Arity || {Function, Arity} <- tessera:module_info(exports), Function =:= Name]),
+    case Arity =:= length(Args) andalso tessera_digest:is_small(Args) of
+        true -> Args;
+        false -> Arity
     end.
 
-%% Says first which function it is about, unless the message does: "name: ...", "name(...) ...".
+arity(Given, Arities) ->
+    case Arities =:= [] orelse lists:member(Given, Arities) of
+        true -> Given;
+        false -> hd(Arities)
+    end.
+
+%% Prepends the function's name, unless the message begins with it: "name: ...", "name(...)
+%% ...".
 named(Name, Text) ->
     case re:run(Text, "^[a-z][a-z0-9_]*[:(,]", [{capture, none}]) of
         match -> Text;
         nomatch -> <<(atom_to_binary(Name, utf8))/binary, ": ", Text/binary>>
     end.
 
-%% The same with a message made here.
+%% Raises an error with a message of its own.
 -spec raise(atom(), [term()], atom(), io:format(), [term()]) -> no_return().
 raise(Name, Args, Code, Format, Values) ->
-    Message = unicode:characters_to_binary(io_lib:format(Format, Values)),
+    Message = unicode:characters_to_binary(text(Format, Values)),
     raise(Name, Args, #{code => Code, message => with_operands(atom_to_binary(Name, utf8), Message, Args)}).
 
-%% "name: ..." becomes "name(f32[2,3]): ..." where there are tensors among the arguments.
+%% A term may be larger than any text, so it is shown as an outline.
+text(Format, Values) -> io_lib:build_text([outlined(Item) || Item <- io_lib:scan_format(Format, Values)]).
+
+outlined(#{control_char := Kind, args := Terms} = Item) when Kind =:= $p; Kind =:= $w ->
+    Item#{args := [tessera_digest:outline(Term) || Term <- Terms]};
+outlined(Item) -> Item.
+
+%% "name: ..." becomes "name(f32[2,3]): ..." if there are tensors among the arguments.
 with_operands(Name, Message, Args) ->
     Length = byte_size(Name),
     case {Message, operands(Args)} of
@@ -63,18 +79,20 @@ operands_of(_, _) -> []. % also where a list ends in something else
 
 %% A term as people write it, tensors by type and shape, cut where it is long.
 -spec show(term()) -> iolist().
-show(#tessera{ref = undefined, type = Type, shape = Shape} = T) -> show_tensor("a template ", Type, Shape, T);
-show(#tessera{type = Type, shape = Shape} = T) -> show_tensor("", Type, Shape, T);
-show([_ | _] = Terms) ->
+show(Term) -> show_part(tessera_digest:outline(Term)).
+
+show_part(#tessera{ref = undefined, type = Type, shape = Shape} = T) -> show_tensor("a template ", Type, Shape, T);
+show_part(#tessera{type = Type, shape = Shape} = T) -> show_tensor("", Type, Shape, T);
+show_part([_ | _] = Terms) ->
     case tessera_type:is_proper(Terms) andalso not io_lib:printable_unicode_list(Terms) of
         true -> [$[, show_items(Terms), $]];
         false -> io_lib:format("~0tP", [Terms, 2 * ?MAX_ITEMS])
     end;
-show(Tuple) when is_tuple(Tuple) -> [${, show_items(tuple_to_list(Tuple)), $}];
-show(Term) -> io_lib:format("~0tP", [Term, 2 * ?MAX_ITEMS]).
+show_part(Tuple) when is_tuple(Tuple) -> [${, show_items(tuple_to_list(Tuple)), $}];
+show_part(Term) -> io_lib:format("~0tP", [Term, 2 * ?MAX_ITEMS]).
 
 show_items(Terms) when length(Terms) > ?MAX_ITEMS -> [show_items(lists:sublist(Terms, ?MAX_ITEMS)), ",..."];
-show_items(Terms) -> lists:join($,, [show(Term) || Term <- Terms]).
+show_items(Terms) -> lists:join($,, [show_part(Term) || Term <- Terms]).
 
 show_tensor(What, Type, Shape, Tensor) ->
     case is_atom(Type) andalso is_tuple(Shape) andalso lists:all(fun erlang:is_integer/1, tuple_to_list(Shape)) of
@@ -82,14 +100,18 @@ show_tensor(What, Type, Shape, Tensor) ->
         false -> io_lib:format("~0P", [Tensor, ?MAX_ITEMS])
     end.
 
-%% Who called us, without our own modules.
+%% The stack trace without Tessera's own modules.
 callers() ->
     {current_stacktrace, Trace} = process_info(self(), current_stacktrace),
     lists:dropwhile(fun({Module, _, _, _}) -> is_ours(Module) end, Trace).
 
+%% Modules whose frames are hidden from users.
+-spec is_ours(module()) -> boolean().
 is_ours(Module) ->
-    lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control, tessera_jit,
-                          tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache, tessera_print, tessera_tree]).
+    lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control,
+                          tessera_jit, tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache,
+                          tessera_print, tessera_tree, tessera_operators, tessera_check, tessera_source, tessera_flow,
+                          tessera_kind, tessera_traced_error]).
 
 %% Called by erl_error when such an exception is printed.
 -spec format_error(term(), erlang:stacktrace()) -> #{general := string(), reason := string()}.

@@ -30,7 +30,7 @@ trace(F, [First | Rest]) ->
     {Signature, Leaves} = tessera_tree:flatten(First),
     %% Values of their own, so that other uses of the same value count as constants.
     Wrt = [own_value(Leaf) || Leaf <- Leaves],
-    Result = check_result(F, apply(F, [tessera_tree:unflatten(Signature, Wrt) | Rest])),
+    Result = check_result(F, tessera_trace:call(grad, F, [tessera_tree:unflatten(Signature, Wrt) | Rest])),
     One = tessera:full({}, 1, tessera:type(Result)),
     {Result, tessera_tree:unflatten(Signature, pullback(Wrt, [Result], [One]))}.
 
@@ -59,11 +59,11 @@ pullback(Wrt, Results, Gradients) ->
     First = lists:min(Ids),
     Last = lists:max([id(Value) || Value <- Results]),
     Ops = tessera_trace:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last)),
-    Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, is_float_value(V)]), Ops),
+    %% The ops that made Wrt are not to be walked through.
+    Inner = [Op || {_, _, Made, _} = Op <- Ops, not lists:any(fun(V) -> lists:member(id(V), Ids) end, Made)],
+    Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, is_float_value(V)]), Inner),
     Seeds = lists:foldl(fun({Value, G}, Cotangents) -> accumulate(Value, G, Cotangents) end, #{},
                         lists:zip(Results, Gradients)),
-    %% The ops that made Wrt are not to be walked through.
-    Inner = [Op || {_, _, [Made | _], _} = Op <- Ops, not lists:member(id(Made), Ids)],
     Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Known) end, Seeds, Inner),
     [maps:get(id(Value), Cotangents, zero(Value)) || Value <- Wrt].
 

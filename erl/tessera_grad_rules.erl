@@ -13,6 +13,8 @@
 shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ | Needed]) ->
     cond_shares(Operands, Captured, Results, True, False, Gradients, Needed);
 shares(while, Operands, _, _, _, Needed) -> refuse(while, Operands, Needed);
+shares(top_k, [_], _, _, [none, _], _) -> [none];
+shares(top_k, [X], [_, Indices], _, [C, _], _) -> [fun() -> tessera_indices:untake_along(C, X, Indices, rank(X) - 1) end];
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of
@@ -23,10 +25,23 @@ shares(Name, Operands, _, _, _, Needed) -> refuse(Name, Operands, Needed).
 
 refuse(Name, Operands, Needed) ->
     case lists:member(true, Needed) of
-        true ->
-            tessera_error:raise(grad, Operands, unimplemented, "grad: the gradient through ~s is not supported", [Name]);
+        true -> unsupported(Name, Operands);
         false -> [none || _ <- Operands]
     end.
+
+-spec unsupported(atom(), [tessera:tensor()]) -> no_return().
+unsupported(Name, Operands) ->
+    tessera_error:raise(grad, Operands, unimplemented, "grad: the gradient through ~s is not supported~s",
+                        [Name, instead(Name)]).
+
+%% What to write in its place.
+instead(while) ->
+    "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
+    "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
+instead(reduce) -> "; sum/2, product/2, reduce_max/2 and reduce_min/2 have gradients";
+instead(Name) when Name =:= cumulative_max; Name =:= cumulative_min ->
+    "; tessera:stop_grad/1 of what it gives makes it a constant";
+instead(_) -> "".
 
 %% ---- arithmetic, short
 
@@ -77,16 +92,21 @@ one(transpose, _, _, C, Axes) -> fun() -> tessera:transpose(C, inverse(Axes)) en
 one(reverse, _, _, C, Axes) -> fun() -> tessera:reverse(C, Axes) end;
 one(slice, X, R, C, Attrs) -> fun() -> unslice(C, X, R, Attrs) end;
 one(reduce_sum, X, _, C, Axes) -> fun() -> spread(C, X, Axes) end;
-one(reduce_product, X, R, C, Axes) -> fun() -> unproduct(C, X, R, Axes) end;
+one(reduce_product, X, _, C, Axes) -> fun() -> unproduct(C, X, Axes) end;
 one(reduce_max, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
 one(reduce_min, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end;
 one(cumulative_sum, _, _, C, {Axis, Reverse}) ->
     fun() -> tessera:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
-one(cumulative_product, X, R, C, {Axis, Reverse}) -> %% NaN where X is 0
-    fun() -> dv(tessera:cumulative_sum(mul(C, R), #{axis => Axis, reverse => not Reverse}), X) end;
+one(cumulative_product, X, _, C, {Axis, Reverse}) -> fun() -> uncumulate(C, X, Axis, Reverse) end;
+one(sort, X, _, C, {Axis, Descending}) ->
+    fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
+one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
+one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
+one(window_max, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_max, C, X, Window) end;
+one(window_min, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_min, C, X, Window) end;
+one(cholesky, _, R, C, _) -> fun() -> tessera_linalg:cholesky_share(R, C) end;
 one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
-one(Name, X, _, _, _) ->
-    fun() -> tessera_error:raise(grad, [X], unimplemented, "grad: the gradient through ~s is not supported", [Name]) end.
+one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
 
 %% The derivative of erf.
 bell(X) -> mul(tessera:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
@@ -119,20 +139,99 @@ zip4([], [], [], []) -> [].
 spread(C, #tessera{shape = Shape} = X, Axes) -> tessera:broadcast(C, Shape, tessera_type:dims(rank(X)) -- Axes).
 
 share_among_equals(C, X, R, Axes) ->
-    Equal = tessera:as_type(tessera:equal(X, spread(R, X, Axes)), X#tessera.type),
-    Count = tessera:sum(Equal, #{axes => Axes}),
-    mul(Equal, spread(dv(C, Count), X, Axes)).
+    #tessera{type = Type} = X,
+    Equal = tessera:equal(X, spread(R, X, Axes)),
+    Count = tessera:sum(tessera:as_type(Equal, wide(Type)), #{axes => Axes}),
+    mul(tessera:as_type(Equal, Type), spread(tessera:as_type(dv(C, Count), Type), X, Axes)).
 
-%% The product of the others, also where an element is 0.
-unproduct(C, X, R, Axes) ->
-    Zero = tessera:equal(X, 0),
-    Zeros = spread(tessera:sum(tessera:as_type(Zero, X#tessera.type), #{axes => Axes}), X, Axes),
-    NonZero = tessera:select(Zero, 1, X),
-    Others = tessera:select(Zero,
-                            tessera:select(tessera:equal(Zeros, 1),
-                                           spread(tessera:product(NonZero, #{axes => Axes}), X, Axes), 0),
-                            dv(spread(R, X, Axes), NonZero)),
-    mul(spread(C, X, Axes), Others).
+%% Products are multiplied again, without the element that they are differentiated by, in a type of a larger range.
+%% Nothing is divided, so that zeros and products that underflow are no exceptions.
+wide(f64) -> f64;
+wide(f32) -> f64;
+wide(_) -> f32.
+
+%% The product of the others: of those before times those after.
+unproduct(C, #tessera{type = Type, shape = Shape} = X, Axes) ->
+    Kept = tessera_type:dims(rank(X)) -- Axes,
+    Front = tessera:transpose(tessera:as_type(X, wide(Type)), Kept ++ Axes),
+    Line = list_to_tuple([element(Axis + 1, Shape) || Axis <- Kept] ++
+                         [lists:foldl(fun(Axis, N) -> N * element(Axis + 1, Shape) end, 1, Axes)]),
+    Elements = tessera:reshape(Front, Line),
+    Last = length(Kept),
+    Others = mul(products_before(Elements, Last), reversed(fun(T) -> products_before(T, Last) end, Elements, Last)),
+    Back = tessera:transpose(tessera:reshape(Others, Front#tessera.shape), inverse(Kept ++ Axes)),
+    mul(spread(C, X, Axes), tessera:as_type(Back, Type)).
+
+%% Of y(j) = x(0) ... x(j), with c(j) the gradient of y(j): x(i) has the gradient x(0) ... x(i-1) s(i), where
+%% s(i) = c(i) + x(i+1) c(i+1) + x(i+1) x(i+2) c(i+2) + ... = c(i) + x(i+1) s(i+1).
+uncumulate(C, #tessera{type = Type} = X, Axis, Reverse) ->
+    Gradient = fun([Cs, Xs]) ->
+                       Next = shift(Xs, Axis, -1),
+                       mul(products_before(Xs, Axis), recurrence(Cs, Next, Axis))
+               end,
+    Wide = [tessera:as_type(T, wide(Type)) || T <- [C, X]],
+    Result = case Reverse of
+                 false -> Gradient(Wide);
+                 true -> tessera:reverse(Gradient([tessera:reverse(T, Axis) || T <- Wide]), Axis)
+             end,
+    tessera:as_type(Result, Type).
+
+reversed(F, X, Axis) -> tessera:reverse(F(tessera:reverse(X, Axis)), Axis).
+
+%% For each element the product of those before it along an axis.
+products_before(X, Axis) -> tessera:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
+
+%% Moved along an axis, with ones where nothing comes from.
+shift(#tessera{shape = Shape} = X, Axis, By) ->
+    case element(Axis + 1, Shape) of
+        0 -> X;
+        _ -> tessera:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
+    end.
+
+%% s(i) = b(i) + a(i) s(i+1) along an axis, by halves: pairs of elements are one of a recurrence half as long, which
+%% gives the sums at even places, and those at odd places follow from them.
+recurrence(B, A, Axis) ->
+    case element(Axis + 1, B#tessera.shape) of
+        Size when Size < 2 -> B;
+        Size ->
+            Half = Size div 2,
+            [EvenB, EvenA] = [every_second(T, Axis, 0) || T <- [B, A]],
+            [OddB, OddA] = [every_second(T, Axis, 1) || T <- [B, A]],
+            [FirstB, FirstA] = [part(T, Axis, 0, Half) || T <- [EvenB, EvenA]],
+            Even = recurrence(append(add(FirstB, mul(FirstA, OddB)), rest(EvenB, Axis, Half), Axis),
+                              append(mul(FirstA, OddA), rest(EvenA, Axis, Half), Axis), Axis),
+            Next = rest(Even, Axis, 1),
+            Count = element(Axis + 1, Next#tessera.shape),
+            Odd = append(add(part(OddB, Axis, 0, Count), mul(part(OddA, Axis, 0, Count), Next)),
+                         rest(OddB, Axis, Count), Axis),
+            append(interleave(part(Even, Axis, 0, Half), Odd, Axis), rest(Even, Axis, Half), Axis)
+    end.
+
+every_second(#tessera{shape = Shape} = X, Axis, First) ->
+    At = fun(This, Other) -> [case I of Axis -> This; _ -> Other end || I <- tessera_type:dims(rank(X))] end,
+    Lengths = setelement(Axis + 1, Shape, element(Axis + 1, Shape) - First),
+    tessera:slice(X, At(First, 0), tuple_to_list(Lengths), At(2, 1)).
+
+part(#tessera{shape = Shape} = X, Axis, From, Count) ->
+    case element(Axis + 1, Shape) of
+        Count -> X;
+        _ ->
+            Starts = [case I of Axis -> From; _ -> 0 end || I <- tessera_type:dims(rank(X))],
+            tessera:slice(X, Starts, tuple_to_list(setelement(Axis + 1, Shape, Count)))
+    end.
+
+rest(#tessera{shape = Shape} = X, Axis, From) -> part(X, Axis, From, element(Axis + 1, Shape) - From).
+
+append(A, #tessera{shape = Shape} = B, Axis) ->
+    case element(Axis + 1, Shape) of
+        0 -> A;
+        _ -> tessera:concatenate([A, B], Axis)
+    end.
+
+interleave(A, B, Axis) ->
+    #tessera{shape = Shape} = A,
+    Pairs = tessera:stack([A, B], Axis + 1),
+    tessera:reshape(Pairs, setelement(Axis + 1, Shape, 2 * element(Axis + 1, Shape))).
 
 %% ---- several operands
 
@@ -158,8 +257,17 @@ many(dynamic_slice, [X | Starts], _, C, _) ->
 many(put_slice, [_, Update | Starts], _, C, _) ->
     [fun() -> tessera:put_slice(C, Starts, zeros_like(Update)) end,
      fun() -> dynamic_slice(C, Starts, Update) end | [none || _ <- Starts]];
-many(take, [X, Indices], _, C, Axis) -> [fun() -> untake(C, X, Indices, Axis) end, none];
-many(take_along_axis, [X, Indices], _, C, Axis) -> [fun() -> untake_along(C, X, Indices, Axis) end, none];
+many(take, [X, Indices], _, C, Axis) -> [fun() -> tessera_indices:untake(C, X, Indices, Axis) end, none];
+many(take_along_axis, [X, Indices], _, C, Axis) ->
+    [fun() -> tessera_indices:untake_along(C, X, Indices, Axis) end, none];
+many(indexed_add, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_add_shares(C, Indices, Updates, Axes);
+many(indexed_put, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_put_shares(C, Indices, Updates, Axes);
+many(solve, [A, _], R, C, _) -> tessera_linalg:solve_shares(A, R, C);
+many(Scatter, [X, Source, _], _, C, Window) when Scatter =:= window_scatter_max; Scatter =:= window_scatter_min ->
+    tessera_windows:scatter_shares(Scatter, C, X, Source, Window);
+many(conv, [X, K], _, C, Attrs) ->
+    [fun() -> tessera_conv:input_share(C, X, K, Attrs) end, fun() -> tessera_conv:kernel_share(C, X, K, Attrs) end];
+many(triangular_solve, [A, _], R, C, Attrs) -> tessera_linalg:triangular_shares(A, R, C, Attrs);
 many(dot_general, [A, B], _, C, Attrs) -> dot_shares(C, A, B, Attrs);
 many(Name, [_, _], _, _, _) when Name =:= quotient -> [none, none];
 many(_, _, _, _, _) -> unknown.
@@ -194,23 +302,6 @@ concatenate_shares(C, Operands, Axis) ->
     [fun() ->
              tessera:slice(C, [case I of Axis -> Start; _ -> 0 end || I <- tessera_type:dims(rank(Operand))], dims(Operand))
      end || {Operand, Start} <- lists:zip(Operands, Starts)].
-
-%% There is no scatter: a product with ones where an index points.
-untake(C, #tessera{type = Type, shape = Shape} = X, Indices, Axis) ->
-    {Before, [Size | After]} = lists:split(Axis, dims(X)),
-    [Outer, Inner] = [lists:foldl(fun erlang:'*'/2, 1, Dims) || Dims <- [Before, After]],
-    Count = tessera:size(Indices),
-    Ones = tessera:one_hot(tessera:flatten(tessera:clip(Indices, 0, Size - 1)), Size, Type),
-    Product = tessera:dot(tessera:reshape(C, {Outer, Count, Inner}), [1], Ones, [0]),
-    tessera:reshape(tessera:transpose(Product, [0, 2, 1]), Shape).
-
-untake_along(C, #tessera{type = Type} = X, Indices, Axis) ->
-    Size = element(Axis + 1, X#tessera.shape),
-    Clipped = tessera:new_axis(tessera:clip(Indices, 0, Size - 1), Axis + 1),
-    Line = list_to_tuple([case I - 1 of Axis -> Size; _ -> 1 end || I <- tessera_type:dims(rank(X) + 1)]),
-    Places = tessera:reshape(tessera:iota({Size}, Indices#tessera.type), Line),
-    Ones = tessera:as_type(tessera:equal(Clipped, Places), Type),
-    tessera:sum(mul(tessera:new_axis(C, Axis + 1), Ones), #{axes => [Axis]}).
 
 %% Each factor's gradient is the gradient times the other, over the other's free axes.
 dot_shares(C, A, B, {ContractA, BatchA, ContractB, BatchB}) ->

@@ -10,15 +10,15 @@
 -define(MAX_ARITY, 12).
 -define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).
 
-%% A function that can be called; immutable, made once by jit/2.
+%% A function as jit/2 returns it; immutable.
 -record(jit, {function    :: function(),
-              id          :: binary(),             % of code, environment and options
-              environment :: [tessera:tensor()],   % the different tensors of the environment
+              id          :: binary(),             % digest of code, environment and options
+              environment :: [tessera:tensor()],   % the distinct tensors of the environment
               threads     :: non_neg_integer(),
               donate      :: [non_neg_integer()],
               compile     :: [no_fusion | no_simplify]}).
 
-%% What is in the cache.
+%% A cache entry.
 -record(program, {executable :: tessera_nif:executable(),
                   result     :: tessera_tree:signature(),
                   hidden     :: [pos_integer()],   % which tensors of the environment follow the arguments
@@ -32,7 +32,7 @@ jit(F, Options) ->
     {arity, Arity} = erlang:fun_info(F, arity),
     with_arity(Arity, fun(Args) -> call(Jit, Args) end).
 
-%% A function of the same arity that passes its arguments as a list.
+%% A function of the given arity that passes its arguments as a list.
 with_arity(0, C) -> fun() -> C([]) end;
 with_arity(1, C) -> fun(A1) -> C([A1]) end;
 with_arity(2, C) -> fun(A1, A2) -> C([A1, A2]) end;
@@ -67,9 +67,9 @@ new(F, Options) when is_function(F), is_map(Options) ->
     is_boolean(Fuse) andalso is_boolean(Simplify) orelse
         bad_options(F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
-    {Key, Environment} = function_key(F, []),
-    #jit{function = F, id = erlang:md5(term_to_binary({Key, Compile, Donate})),
-         environment = lists:reverse(Environment), threads = Threads, donate = Donate, compile = Compile};
+    {Digest, Environment} = tessera_trace:check(jit, [F], tessera_digest:with_tensors(F)),
+    #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate})]), environment = Environment,
+         threads = Threads, donate = Donate, compile = Compile};
 new(F, Options) when is_function(F) ->
     bad_options(F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
 new(F, Options) ->
@@ -78,64 +78,19 @@ new(F, Options) ->
 bad_options(F, Options, Format, Values) ->
     tessera_error:raise(jit, [F, Options], invalid_argument, "jit: " ++ Format, Values).
 
-%% ---- the environment of a function
-
-%% What identifies a function, and the different tensors it holds, last first.
-function_key(F, Tensors) ->
-    case erlang:fun_info(F, type) of
-        {type, external} ->
-            {module, Module} = erlang:fun_info(F, module),
-            {{external, F, code_version(Module)}, Tensors};
-        {type, local} ->
-            [{_, Module}, {_, Index}, {_, Unique}, {_, Env}] =
-                [erlang:fun_info(F, Item) || Item <- [module, new_index, new_uniq, env]],
-            {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, Env),
-            {{local, Module, Index, Unique, Keys}, Tensors1}
-    end.
-
-%% A new version of a module has new functions.
-code_version(Module) ->
-    case erlang:module_loaded(Module) of
-        true -> Module:module_info(md5);
-        false -> none
-    end.
-
-%% A term with tensors replaced by type, shape and which one it is.
-term_key(#tessera{ref = Ref, type = Type, shape = Shape} = Tensor, Tensors) when is_reference(Ref) ->
-    case position(Ref, Tensors, length(Tensors)) of
-        0 -> {{'$tensor', Type, Shape, length(Tensors) + 1}, [Tensor | Tensors]};
-        Index -> {{'$tensor', Type, Shape, Index}, Tensors}
-    end;
-term_key([Head | Tail], Tensors) ->
-    {Head1, Tensors1} = term_key(Head, Tensors),
-    {Tail1, Tensors2} = term_key(Tail, Tensors1),
-    {[Head1 | Tail1], Tensors2};
-term_key(Tuple, Tensors) when is_tuple(Tuple) ->
-    {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, tuple_to_list(Tuple)),
-    {list_to_tuple(Keys), Tensors1};
-term_key(Map, Tensors) when is_map(Map) ->
-    {Keys, Tensors1} = lists:mapfoldl(fun term_key/2, Tensors, lists:sort(maps:to_list(Map))),
-    {{'$map', Keys}, Tensors1};
-term_key(F, Tensors) when is_function(F) -> function_key(F, Tensors);
-term_key(Other, Tensors) -> {Other, Tensors}.
-
-position(Ref, [#tessera{ref = Ref} | _], N) -> N;
-position(Ref, [_ | Rest], N) -> position(Ref, Rest, N - 1);
-position(_Ref, [], 0) -> 0.
-
 %% ---- calls
 
 -spec call(#jit{}, [term()]) -> term().
 call(#jit{function = F} = Jit, Args) ->
     case tessera_trace:is_tracing() of
-        true -> apply(F, Args);
+        true -> tessera_trace:call(jit, F, Args);
         false ->
             {Signature, Leaves} = tessera_tree:flatten(Args),
             run(Jit, program(Jit, Signature, Args), Signature, Args, Leaves)
     end.
 
-%% The executable may be of another node, or of a former life of the library, which was purged and loaded again: then
-%% there may be one in the cache, or else what is in the cache is of no use, too.
+%% The executable may belong to another node or to an earlier load of the library, which was purged and loaded again.
+%% Then the cache may have a current one; if its entry is as old, it is of no use either.
 run(Jit, Program, Signature, Args, Leaves) ->
     case run(Jit, Program, Leaves) of
         stale ->
@@ -147,10 +102,10 @@ run(Jit, Program, Signature, Args, Leaves) ->
     end.
 
 program(#jit{id = Id} = Jit, Signature, Args) ->
-    Key = {Id, Signature},
+    Key = {Id, tessera_tree:key(Signature)},
     case tessera_cache:find(Key) of
         {ok, Program} -> Program;
-        error -> tessera_cache:make(Key, fun() -> make(Jit, Signature, Args) end)
+        error -> tessera_cache:make(Key, fun() -> make(Jit, Signature, Args) end, fun tessera_digest:weigh/1)
     end.
 
 renew(Jit, Signature, Args) ->
@@ -163,7 +118,7 @@ make(#jit{compile = Options} = Jit, Signature, Args) ->
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
 
 trace(#jit{function = F, environment = Environment}, Signature) ->
-    tessera_trace:trace(fun(Params) -> apply(F, tessera_tree:unflatten(Signature, Params)) end,
+    tessera_trace:trace(fun(Params) -> tessera_trace:call(jit, F, tessera_tree:unflatten(Signature, Params)) end,
                         tessera_tree:types(Signature), Environment).
 
 %% The leaves of donated arguments, as bits.
@@ -224,12 +179,12 @@ call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
         tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~s), called with (~s)",
                             [format_signature(Signature), format_signature(Actual)]),
     case tessera_trace:is_tracing() of
-        true -> apply(F, Args);
+        true -> tessera_trace:call(jit, F, Args);
         false ->
             run(Jit, Program, Signature, Args, Leaves)
     end.
 
-%% A number is fine wherever a scalar is.
+%% A number is accepted in place of a scalar.
 accepts(Same, Same) -> true;
 accepts([_ | {}], {number, _}) -> true;
 accepts({number, _}, {number, _}) -> true;
@@ -258,7 +213,8 @@ info(F, Args) ->
     #program{executable = Executable} = program_of(info, F, Args),
     tessera_trace:check(info, [F], tessera_nif:executable_info(Executable)).
 
-%% Of a function made by jit or compile, or of a plain one on these arguments.
+%% The program of a function made by jit or compile, or of a plain function on
+%% these arguments.
 program_of(Name, F, Args) ->
     case made_by_us(F) of
         {#jit{}, #program{} = Program} -> Program;
@@ -271,7 +227,8 @@ program_for(Name, #jit{function = F} = Jit, Args) ->
     {Signature, _} = tessera_tree:flatten(Args),
     program(Jit, Signature, Args).
 
-%% Our functions hold a function of ours, which holds the records.
+%% The record is in the environment of a function in the environment of the
+%% returned one.
 made_by_us(F) when is_function(F) ->
     case erlang:fun_info(F, module) of
         {module, ?MODULE} ->

@@ -1,4 +1,4 @@
-%% @private Where the native library is and, when it cannot be loaded, why and what to do about it.
+%% @private The path of the native library and, if it cannot be loaded, the reason and a remedy.
 -module(tessera_library).
 -export([path/0, explain/2]).
 
@@ -7,7 +7,8 @@ path() -> filename:join(priv_dir(), "tessera_nif").
 
 priv_dir() ->
     Ours = filename:join(filename:dirname(filename:dirname(filename:absname(code:which(?MODULE)))), "priv"),
-    %% The application's may be a folder that merely has its name, as in a code path without versions.
+    %% The application's directory may be another one of the same name, as in a code path without
+    %% versions.
     Folders = [Dir || Dir <- [code:priv_dir(tessera)], is_list(Dir)] ++ [Ours]
         ++ [beside(Archive) || Archive <- [archive(Ours)], Archive =/= none],
     case [Dir || Dir <- Folders, filelib:is_regular(filename:join(Dir, "tessera_nif.so"))] of
@@ -15,7 +16,7 @@ priv_dir() ->
         [] -> Ours
     end.
 
-%% Out of an escript no library can be loaded.
+%% No library can be loaded from inside an escript.
 beside(Archive) -> filename:join(filename:dirname(Archive), "priv").
 
 %% Text is the runtime system's, of load_nif or of the dynamic loader.
@@ -36,7 +37,7 @@ absent(File, none) ->
 absent(_File, Archive) ->
     [Archive, " is an escript or archive, out of which no library can be loaded: put tessera_nif.so into ", beside(Archive)].
 
-%% The file that Dir is inside of.
+%% The archive file that contains Dir.
 archive(Dir) ->
     case {filelib:is_regular(Dir), filename:dirname(Dir)} of
         {true, _} -> Dir;
@@ -47,7 +48,8 @@ archive(Dir) ->
 reason(File, Said, []) -> [File, ": ", Said];
 reason(File, Said, [Reason | _]) -> [File, " ", Reason, " (", Said, ")"].
 
-%% What the text has; the numbers are those that load() in nif_main.c gives.
+%% The texts of the reasons; the numbers are the results of load() in
+%% nif_main.c.
 reasons() ->
     [{["Library load-call unsuccessful (1)"],
       "is of another version of Tessera than tessera_nif.beam: build both together"},

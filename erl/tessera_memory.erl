@@ -1,12 +1,15 @@
-%% @private Collecting garbage for tensors. The collector does not know how much
-%% memory a handle stands for, so it is asked when there is reason to.
+%% @private Garbage collection for tensors. The VM's collector does not know the
+%% memory behind a handle, so it is called when that memory becomes scarce.
 -module(tessera_memory).
 -include("tessera.hrl").
 -export([made/3, result/3, relieved/1]).
 
 -define(TIMEOUT, 5000).
+%% Milliseconds until the memory of collected processes is free: they answer before their destructors run, and a busy
+%% machine may run other threads in between.
+-define(WAITS, [0, 1, 4, 20, 80]).
 
-%% The tensor that Make makes, for the function of the API called Name with Args.
+%% The tensor that Make makes, for the API function Name with Args.
 -spec made(atom(), [term()], fun(() -> term())) -> tessera:tensor().
 made(Name, Args, Make) ->
     case Make() of
@@ -14,7 +17,7 @@ made(Name, Args, Make) ->
         Other -> result(Other, Make, fun(Cause) -> tessera_error:raise(Name, Args, Cause) end)
     end.
 
-%% What a function that makes tensors returned; `Again' repeats the call.
+%% The result of a function that makes tensors; `Again' repeats the call.
 -spec result(term(), fun(() -> term()), fun((map()) -> no_return())) -> term().
 result({pressure, Made}, _Again, _Fail) ->
     relieved(Made);
@@ -23,7 +26,7 @@ result({error, #{code := resource_exhausted}}, Again, Fail) ->
     case Again() of
         {error, #{code := resource_exhausted}} ->
             collect_others(),
-            finally(Again(), Fail);
+            after_collection(Again, Fail, ?WAITS);
         Other ->
             finally(Other, Fail)
     end;
@@ -32,11 +35,18 @@ result({error, Cause}, _Again, Fail) ->
 result(Made, _Again, _Fail) ->
     Made.
 
-%% The caller is collected, since what it made came with {pressure, Made}.
+%% Collects garbage in the caller, since its result came with {pressure, Made}.
 -spec relieved(Made) -> Made.
 relieved(Made) ->
     collect_self(),
     Made.
+
+after_collection(Again, Fail, [Wait | Waits]) ->
+    timer:sleep(Wait),
+    case Again() of
+        {error, #{code := resource_exhausted}} when Waits =/= [] -> after_collection(Again, Fail, Waits);
+        Other -> finally(Other, Fail)
+    end.
 
 finally({error, Cause}, Fail) -> Fail(Cause);
 finally({pressure, Made}, _Fail) -> Made;
@@ -48,8 +58,9 @@ collect_self() ->
     erlang:yield(),
     tessera_nif:collected().
 
-%% Any process may hold tensors that nobody needs any more. One collects at a
-%% time, in a process of its own, which late answers find gone.
+%% Collects garbage in other processes, which may hold tensors that they no
+%% longer use. One such collection runs at a time, in a process of its own, so
+%% that late answers are dropped with it.
 collect_others() ->
     Collect = fun() -> global:trans({?MODULE, self()}, fun collect_all/0, [node()]) end,
     {Pid, Monitor} = spawn_monitor(Collect),
@@ -59,15 +70,14 @@ collect_others() ->
 collect_all() ->
     Asked = [{Pid, ask(Pid)} || Pid <- processes(), Pid =/= self()],
     Deadline = erlang:monotonic_time(millisecond) + ?TIMEOUT,
-    lists:foreach(fun({_, Tag}) -> await(Tag, Deadline) end, Asked),
-    timer:sleep(1).
+    lists:foreach(fun({_, Tag}) -> await(Tag, Deadline) end, Asked).
 
 ask(Pid) ->
     Tag = make_ref(),
     async = garbage_collect(Pid, [{async, Tag}]),
     Tag.
 
-%% A process that runs native code answers late; it is not waited for beyond the deadline.
+%% A process that runs native code answers late; it is not awaited beyond the deadline.
 await(Tag, Deadline) ->
     receive
         {garbage_collect, Tag, _} -> ok

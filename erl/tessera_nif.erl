@@ -1,23 +1,23 @@
-%% @private The native library. Functions return what they make, or
-%% {pressure, Made} when the caller should be collected, or {error, Map}; the
-%% bodies in c_src/nif/ have the signatures. Only other modules of the
-%% application call these.
+%% @private The native library. Functions return their result, or {pressure, Made} when the caller
+%% should collect garbage, or {error, Map}; the bodies in c_src/nif/ have the signatures. Only other
+%% modules of the application call these.
 -module(tessera_nif).
 -export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
-         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, set_small_pages/1, reset_peak/0, trim/0, collected/0,
+         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, inline_region/3, ops/3, finish/2, signature/1, expression_read/2,
+         control/5, callback/4, inline_region/3, ops/3, finish/2, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         compile/2, run/4, executable_info/1, executable_kernels/1, explain/1,
-         jit_stats/0, jit_configure/3, set_log_process/1, cpu_count/0,
+         compile/2, run/4, run_answer/2, run_abandon/1, executable_info/1, executable_kernels/1, explain/1,
+         jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
 -on_load(load/0).
 
-%% Of the table of functions and of the resources; TS_NIF_ABI in nif_main.c.
+%% The version of the table of functions and of the resources; TS_NIF_ABI in
+%% nif_main.c.
 -ifndef(ABI).
--define(ABI, 7).
+-define(ABI, 10).
 -endif.
 
 -type builder() :: reference().
@@ -31,8 +31,8 @@ load() ->
         {error, {Why, Text}} -> refuse(erlang:module_loaded(?MODULE), Why, tessera_library:explain(Path, Text))
     end.
 
-%% A new version is refused, and the one that is there stays. Without one this module stays without a library:
-%% its functions then say why, which nobody hears of when it is not loaded.
+%% A new version is refused, and the loaded one stays. On a first load the module stays without a library,
+%% since the reason of a failed on_load is lost: its functions then raise it.
 refuse(true, Why, Text) -> {error, {Why, unicode:characters_to_list(Text)}};
 refuse(false, _Why, Text) -> persistent_term:put(?MODULE, Text).
 
@@ -54,7 +54,6 @@ memory() -> ?STUB.
 client_memory(_Client) -> ?STUB.
 reset_client_peak(_Client) -> ?STUB.
 set_limit(_Bytes) -> ?STUB.
-set_small_pages(_When) -> ?STUB.
 reset_peak() -> ?STUB.
 trim() -> ?STUB.
 collected() -> ?STUB.
@@ -70,10 +69,13 @@ region_enter(_Builder, _Region) -> ?STUB.
 region_leave(_Builder) -> ?STUB.
 region_finish(_Builder, _Results) -> ?STUB.
 control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
+callback(_Builder, _Index, _Types, _Operands) -> ?STUB.
 inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
 signature(_Containers) -> ?STUB.
+digest(_Term, _Mode) -> ?STUB.
+digest_more(_Unfinished, _Codes) -> ?STUB.
 expression_read(_Nodes, _Scoped) -> ?STUB.
 expression_program(_Expression, _Rules, _Regions) -> ?STUB.
 expression_pack(_Expression, _Rules, _Regions) -> ?STUB.
@@ -84,11 +86,13 @@ graph_stablehlo(_Builder) -> ?STUB.
 parse(_Text) -> ?STUB.
 compile(_Builder, _Options) -> ?STUB.
 run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
+run_answer(_Run, _Results) -> ?STUB.
+run_abandon(_Run) -> ?STUB.
 executable_info(_Executable) -> ?STUB.
 executable_kernels(_Executable) -> ?STUB.
 explain(_Executable) -> ?STUB.
 jit_stats() -> ?STUB.
-jit_configure(_Dir, _DiskBytes, _Kernels) -> ?STUB.
+jit_configure(_Dir, _DiskBytes) -> ?STUB.
 set_log_process(_Pid) -> ?STUB.
 cpu_count() -> ?STUB.
 inject_fatal(_Count) -> ?STUB.

@@ -1,39 +1,75 @@
-%% @private Ops that are more than one op of the core, or whose arguments need
-%% work before the core sees them. The API in tessera.erl documents them.
+%% @private Operations that take several ops of the core, or whose arguments are converted first. The
+%% API in tessera.erl documents them.
 -module(tessera_ops).
 -include("tessera.hrl").
 -export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
-         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, linspace/4, source/2,
-         source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
+         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, pow/2, iota/4, linspace/4,
+         source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
+
+%% for modules of more ops
+-export([options/4, axis_option/4, has_index/4, keep_axes/4, rank/2, widened/2, narrowed/3]).
 
 -type options() :: map().
 
 %% ---- arguments
 
-%% The options with defaults; unknown ones are an error.
+%% Options with two names; the defaults of a function have one of them.
+-define(SYNONYMS, [{axis, axes}, {axes, axis}, {keep_axis, keep_axes}, {keep_axes, keep_axis}]).
+
+%% The options with defaults, under the defaults' names; unknown ones are an error.
 -spec options(atom(), [term()], options(), options()) -> options().
+options(_, _, Options, Defaults) when map_size(Options) =:= 0 -> Defaults;
 options(Name, Args, Options, Defaults) when is_map(Options) ->
-    case maps:keys(maps:without(maps:keys(Defaults), Options)) of
-        [] ->
-            [tessera_error:raise(Name, Args, invalid_argument, "~s: ~s is ~ts, expected true or false",
-                                 [Name, Key, tessera_error:show(Value)])
-             || {Key, Value} <- maps:to_list(Options), is_boolean(map_get(Key, Defaults)), not is_boolean(Value)],
-            maps:merge(Defaults, Options);
-        Unknown ->
-            tessera_error:raise(Name, Args, invalid_argument, "~s: unknown options ~0p, expected some of ~0p",
-                                [Name, Unknown, maps:keys(Defaults)])
-    end;
+    Named = case maps:keys(maps:without(maps:keys(Defaults), Options)) of
+                [] -> Options;
+                Others -> renamed(Name, Args, Options, Defaults, Others)
+            end,
+    [tessera_error:raise(Name, Args, invalid_argument, "~s: ~s is ~ts, expected true or false",
+                         [Name, Key, tessera_error:show(Value)])
+     || {Key, Value} <- maps:to_list(Named), is_boolean(map_get(Key, Defaults)), not is_boolean(Value)],
+    maps:merge(Defaults, Named);
 options(Name, Args, Options, _) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected a map of options, got ~ts",
                         [Name, tessera_error:show(Options)]).
 
-%% The argument of the function called Name, which must be a tensor, a template or a number.
+%% Renames options whose other name is in the defaults.
+renamed(Name, Args, Options, Defaults, Others) ->
+    Synonyms = [Pair || {Other, Own} = Pair <- ?SYNONYMS, is_map_key(Own, Defaults), not is_map_key(Other, Defaults)],
+    Known = lists:sort(maps:keys(Defaults) ++ [Other || {Other, _} <- Synonyms]),
+    Others -- Known =:= [] orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: unknown options ~ts, expected some of ~0p",
+                            [Name, tessera_error:show(Others -- Known), Known]),
+    lists:foldl(fun(Pair, Given) -> rename(Name, Args, Pair, Given) end, Options, Synonyms).
+
+rename(Name, Args, {Other, Own}, Given) ->
+    case Given of
+        #{Other := _, Own := _} ->
+            tessera_error:raise(Name, Args, invalid_argument, "~s: ~s and ~s are the same option, expected one of them",
+                                [Name, Own, Other]);
+        #{Other := Value} -> (maps:remove(Other, Given))#{Own => Value};
+        _ -> Given
+    end.
+
+%% The axis of an option for one axis; also a list of one.
+-spec axis_option(atom(), [term()], tessera:axes(), non_neg_integer()) -> non_neg_integer().
+axis_option(Name, Args, [Axis], Rank) -> tessera_type:axis(Name, Args, Axis, Rank);
+axis_option(Name, Args, Axis, Rank) when not is_list(Axis) -> tessera_type:axis(Name, Args, Axis, Rank);
+axis_option(Name, Args, Axes, _) ->
+    tessera_error:raise(Name, Args, invalid_argument, "~s: expected one axis, got ~ts",
+                        [Name, tessera_error:show(Axes)]).
+
+%% The argument of the API function Name, which must be a tensor, a template or a number.
 -spec operand(atom(), term()) -> tessera:operand().
-operand(_, #tessera{shape = Shape} = Tensor) when is_tuple(Shape) -> Tensor;
+operand(Name, #tessera{type = Type, shape = Shape} = Tensor) ->
+    tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, Tensor),
+    Tensor;
 operand(_, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
-operand(Name, Other) ->
+operand(Name, Other) -> no_operand(Name, Other).
+
+-spec no_operand(atom(), term()) -> no_return().
+no_operand(Name, Other) ->
     Hint = case Other of
                [_ | _] -> "; tessera:tensor/1 makes a tensor of a list";
                _ -> ""
@@ -41,7 +77,7 @@ operand(Name, Other) ->
     tessera_error:raise(Name, [Other], invalid_argument,
                         "~s: expected a tensor or a number, got ~ts~s", [Name, tessera_error:show(Other), Hint]).
 
-%% The same with contents: no template.
+%% The same, but not a template.
 contents(Name, #tessera{ref = undefined} = Template) ->
     tessera_error:raise(Name, [], invalid_argument, "~s: expected a tensor or a number, got ~ts, which has no contents",
                         [Name, tessera_error:show(Template)]);
@@ -68,9 +104,10 @@ type_of(#tessera{type = Type}) -> Type;
 type_of(N) when is_number(N) -> tessera_tree:number_type(N);
 type_of(_) -> f32.
 
-%% Of an argument of the function called Name.
+%% The shape of an argument of the function called Name.
 shape_of(Name, Operand) -> shape_of(contents(Name, Operand)).
 
+-spec rank(atom(), tessera:operand()) -> non_neg_integer().
 rank(Name, Operand) -> tuple_size(shape_of(Name, Operand)).
 
 dims(Name, Operand) -> tuple_to_list(shape_of(Name, Operand)).
@@ -85,24 +122,49 @@ source(Name, Attrs) -> source(Name, Name, Attrs).
 -spec source(atom(), atom(), term()) -> tessera:tensor().
 source(User, Name, Attrs) -> tessera_trace:op(User, Name, [], Attrs).
 
+%% The index of each element along an axis, or of all in row-major order when that is -1.
+-spec iota(atom(), tessera:shape(), tessera:type(), all | integer()) -> tessera:tensor().
+iota(Name, Shape, Type, Axis) ->
+    Args = [Shape, Type, Axis],
+    Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
+    Axis1 = case Axis of
+                all -> -1;
+                _ -> tessera_type:axis(Name, Args, Axis, Rank)
+            end,
+    Count = case Axis1 of
+                -1 -> tessera_type:elements(Shape);
+                _ -> element(Axis1 + 1, Shape)
+            end,
+    has_index(Name, Args, Type, Count - 1),
+    source(Name, iota, {Type, Shape, Axis1}).
+
+%% An index that would wrap is an error, as a number out of range is; the core reports invalid types.
+-spec has_index(atom(), [term()], tessera:type(), integer()) -> true.
+has_index(Name, Args, Type, Index) ->
+    not tessera_type:is_type(Type) orelse Index < 0 orelse tessera_type:fits(Type, Index) orelse
+        tessera_error:raise(Name, Args, out_of_range, "~s: the index ~b does not fit in ~s", [Name, Index, Type]).
+
+%% In f64, rounded once: in f16 and f32 neither the index nor the step would be exact.
 -spec linspace(number(), number(), pos_integer(), tessera:type()) -> tessera:tensor().
-linspace(From, To, Count, Type) when is_integer(Count), Count > 1, is_number(From), is_number(To) ->
+linspace(From, To, Count, Type) when is_integer(Count), Count > 0, is_number(From), is_number(To) ->
     tessera_type:is_float_type(Type) orelse
         tessera_error:raise(linspace, [From, To, Count, Type], invalid_argument,
                             "linspace: expected a float type, got ~ts",
                             [tessera_error:show(Type)]),
-    Steps = source(linspace, iota, {Type, {Count}, 0}),
-    Step = try (To - From) / (Count - 1)
-           catch error:badarith ->
-               tessera_error:raise(linspace, [From, To, Count, Type], out_of_range,
-                                   "linspace: the distance from ~0p to ~0p is no float", [From, To])
-           end,
-    tessera:add(tessera:multiply(Steps, Step), From);
+    {First, Last, Step} = try {float(From), float(To), (To - From) / max(1, Count - 1)}
+                          catch error:badarith ->
+                              tessera_error:raise(linspace, [From, To, Count, Type], out_of_range,
+                                                  "linspace: the distance from ~0p to ~0p is no float", [From, To])
+                          end,
+    Index = source(linspace, iota, {f64, {Count}, 0}),
+    Line = tessera:add(tessera:multiply(Index, Step), First),
+    as_type(linspace, tessera:select(tessera:equal(Index, max(1, Count - 1)), Last, Line), Type);
 linspace(From, To, Count, _Type) ->
-    tessera_error:raise(linspace, [], invalid_argument, "linspace: expected two numbers and a count above 1, got ~ts",
+    tessera_error:raise(linspace, [], invalid_argument, "linspace: expected two numbers and a count above 0, got ~ts",
                         [lists:join(", ", [tessera_error:show(Arg) || Arg <- [From, To, Count]])]).
 
-%% Indices to rows with a one at that place.
+%% Converts indices to rows with a one at that index. Indices are compared in a type that
+%% can represent all of them.
 -spec one_hot(tessera:tensor(), pos_integer(), tessera:type()) -> tessera:tensor().
 one_hot(Indices, Size, Type) ->
     tessera_type:is_float_type(type_of(contents(one_hot, Indices))) andalso
@@ -111,7 +173,7 @@ one_hot(Indices, Size, Type) ->
     is_integer(Size) andalso Size >= 0 orelse
         tessera_error:raise(one_hot, [Indices], invalid_argument, "one_hot: expected a size, got ~ts",
                             [tessera_error:show(Size)]),
-    Places = source(one_hot, iota, {type_of(Indices), {Size}, 0}),
+    Places = source(one_hot, iota, {tessera_type:merge_number(type_of(Indices), max(0, Size - 1)), {Size}, 0}),
     as_type(one_hot, tessera:equal(new_axis(one_hot, Indices, -1), Places), Type).
 
 %% ---- types and shapes
@@ -119,7 +181,7 @@ one_hot(Indices, Size, Type) ->
 -spec as_type(tessera:operand(), tessera:type()) -> tessera:tensor().
 as_type(Operand, Type) -> as_type(as_type, Operand, Type).
 
-%% These and others below say in an error which function of the API was called.
+%% These functions and others below name the called API function in errors.
 as_type(Name, #tessera{ref = Ref, type = Type} = Tensor, Type) when Ref =/= undefined -> tensor(Name, Tensor);
 as_type(Name, Operand, Type) -> tessera_trace:op(Name, convert, [Operand], Type).
 
@@ -134,7 +196,7 @@ flatten(Operand) -> flatten(flatten, Operand).
 
 flatten(Name, Operand) -> reshape(Name, Operand, {tessera_type:elements(shape_of(Name, Operand))}).
 
--spec squeeze(tessera:operand(), all | [integer()]) -> tessera:tensor().
+-spec squeeze(tessera:operand(), tessera:axes()) -> tessera:tensor().
 squeeze(Operand, Which) ->
     Dims = dims(squeeze, Operand),
     Numbered = lists:zip(tessera_type:dims(length(Dims)), Dims),
@@ -169,7 +231,7 @@ broadcast_to(Name, Operand, Shape) ->
                             [Name, Shape]),
     broadcast(Name, Operand, Shape, lists:seq(Lead, Lead + Rank - 1)).
 
--spec broadcast(tessera:operand(), tessera:shape(), [integer()]) -> tessera:tensor().
+-spec broadcast(tessera:operand(), tessera:shape(), tessera:axes()) -> tessera:tensor().
 broadcast(Operand, Shape, Axes) -> broadcast(broadcast, Operand, Shape, Axes).
 
 broadcast(Name, Operand, Shape, Axes) ->
@@ -177,7 +239,7 @@ broadcast(Name, Operand, Shape, Axes) ->
     Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
     tessera_trace:op(Name, broadcast, [Operand], {Shape, tessera_type:axes(Name, Args, Axes, Rank)}).
 
--spec transpose(tessera:operand(), reverse | [integer()]) -> tessera:tensor().
+-spec transpose(tessera:operand(), reverse | tessera:axes()) -> tessera:tensor().
 transpose(Operand, reverse) ->
     case rank(transpose, Operand) of
         Rank when Rank < 2 -> tensor(transpose, Operand);
@@ -187,7 +249,7 @@ transpose(Operand, Axes) ->
     tessera_trace:op(transpose, [Operand],
                      tessera_type:axes(transpose, [Operand, Axes], Axes, rank(transpose, Operand))).
 
--spec reverse(tessera:operand(), all | [integer()]) -> tessera:tensor().
+-spec reverse(tessera:operand(), tessera:axes()) -> tessera:tensor().
 reverse(Operand, Axes) ->
     tessera_trace:op(reverse, [Operand], tessera_type:axes(reverse, [Operand, Axes], Axes, rank(reverse, Operand))).
 
@@ -211,6 +273,7 @@ slice(Name, Tensor, Starts, Lengths, Strides) ->
     case lists:all(fun erlang:is_integer/1, Starts) of
         true -> static_slice(Name, Tensor, Starts, Lengths, Steps);
         false ->
+            check_starts(Name, Tensor, Starts, Lengths),
             Window = tessera_trace:op(Name, dynamic_slice, [Tensor | Starts], list_to_tuple(Lengths)),
             case lists:all(fun(Step) -> Step =:= 1 end, Steps) of
                 true -> Window;
@@ -218,7 +281,15 @@ slice(Name, Tensor, Starts, Lengths, Strides) ->
             end
     end.
 
-%% What is given for each axis: a list of as many.
+%% Checks the integers among starts, of which others are tensors.
+check_starts(Name, Tensor, Starts, Lengths) ->
+    Places = lists:zip3(Starts, Lengths, tuple_to_list(shape_of(Tensor))),
+    [tessera_error:raise(Name, [Tensor], invalid_argument,
+                         "~s: ~b elements from ~b on are not in axis ~b, which has ~b", [Name, Length, Start, Axis, Dim])
+     || {Axis, {Start, Length, Dim}} <- lists:zip(tessera_type:dims(length(Places)), Places), is_integer(Start),
+        Start < 0 orelse Start + Length > Dim].
+
+%% Checks that a list has one entry for each axis.
 one_an_axis(Name, Tensor, What, Rank, List) ->
     tessera_type:is_proper(List) andalso length(List) =:= Rank orelse
         tessera_error:raise(Name, [Tensor], invalid_argument,
@@ -290,7 +361,25 @@ stack(Tensors, Axis) ->
     [shape_of(stack, T) =:= shape_of(First) orelse
          tessera_error:raise(stack, [Tensors], invalid_argument, "stack: expected tensors of one shape", [])
      || T <- Tensors],
-    tessera_trace:op(stack, concatenate, [new_axis(stack, T, Axis1) || T <- Tensors], Axis1).
+    tessera_trace:op(stack, concatenate, [new_axis(stack, T, Axis1) || T <- placed(stack, Tensors)], Axis1).
+
+%% Converts numbers to the common type of all operands.
+placed(Name, Operands) ->
+    case [N || N <- Operands, not is_record(N, tessera)] of
+        [] -> Operands;
+        Numbers ->
+            Type = tessera_type:merge_all([T || #tessera{type = T} <- Operands], Numbers),
+            [case Operand of
+                 #tessera{} -> Operand;
+                 Number -> number(Name, Number, Type)
+             end || Operand <- Operands]
+    end.
+
+number(Name, Number, Type) ->
+    case tessera_trace:is_tracing() of
+        true -> source(Name, constant, {Type, {}, Number});
+        false -> tessera_memory:made(Name, [Number], fun() -> tessera_nif:from_list(Number, Type) end)
+    end.
 
 %% Into parts of these sizes along an axis.
 -spec split(tessera:tensor(), [non_neg_integer()], integer()) -> [tessera:tensor()].
@@ -313,21 +402,20 @@ split(Tensor, Sizes, Axis) ->
 -spec take(tessera:tensor(), tessera:operand(), options()) -> tessera:tensor().
 take(Tensor, Indices, Options) ->
     #{axis := Axis} = options(take, [Tensor, Indices, Options], Options, #{axis => 0}),
-    tessera_trace:op(take, [Tensor, Indices], tessera_type:axis(take, [Tensor, Indices, Options], Axis,
-                                                                      rank(take, Tensor))).
+    tessera_trace:op(take, [Tensor, Indices], axis_option(take, [Tensor, Indices, Options], Axis, rank(take, Tensor))).
 
 -spec take_along_axis(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
 take_along_axis(Tensor, Indices, Options) ->
     Args = [Tensor, Indices, Options],
     #{axis := Axis} = options(take_along_axis, Args, Options, #{axis => 0}),
     tessera_trace:op(take_along_axis, [Tensor, Indices],
-                     tessera_type:axis(take_along_axis, Args, Axis, rank(take_along_axis, Tensor))).
+                     axis_option(take_along_axis, Args, Axis, rank(take_along_axis, Tensor))).
 
 %% ---- reductions
 
 -define(REDUCTION, #{axes => all, keep_axes => false}).
 
-%% By the name that users know.
+%% A reduction by the name that users know.
 -spec reduce(atom(), tessera:operand(), options()) -> tessera:tensor().
 reduce(Name, Operand, Options) -> reduce(Name, core_name(Name), Operand, Options).
 
@@ -344,6 +432,7 @@ core_name(any) -> reduce_any;
 core_name(Name) -> Name.
 
 %% Puts the reduced axes back, with size 1.
+-spec keep_axes(tessera:tensor(), tessera:operand(), [non_neg_integer()], boolean()) -> tessera:tensor().
 keep_axes(Result, _Operand, _Axes, false) -> Result;
 keep_axes(Result, Operand, Axes, true) ->
     Dims = tuple_to_list(shape_of(Operand)),
@@ -357,77 +446,108 @@ fold(Operand, Initial, F, Options) ->
     Args = [Operand, Initial, F, Options],
     #{axes := Axes, keep_axes := Keep} = options(reduce, Args, Options, ?REDUCTION),
     Axes1 = tessera_type:axes(reduce, Args, Axes, rank(reduce, Operand)),
-    keep_axes(tessera_control:reduce(tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
+    keep_axes(tessera_control:reduce(reduce, tensor(reduce, Operand), Initial, F, Axes1), Operand, Axes1, Keep).
 
-%% How many elements one element of the result is made of.
+%% The number of elements that are reduced to one.
 reduced_count(Name, Operand, Options) ->
     #{axes := Axes} = options(Name, [Operand, Options], Options, ?REDUCTION),
     Axes1 = tessera_type:axes(Name, [Operand, Options], Axes, rank(Name, Operand)),
-    lists:foldl(fun(Axis, N) -> N * element(Axis + 1, shape_of(Operand)) end, 1, Axes1).
+    count(Operand, Axes1).
+
+count(Operand, Axes) -> lists:foldl(fun(Axis, N) -> N * element(Axis + 1, shape_of(Operand)) end, 1, Axes).
+
+%% Converts to the type in which sums of many elements neither wrap nor overflow: f64 for integers, f32 for f16 and
+%% bf16. The result is rounded once, to the result type of a division.
+-spec widened(atom(), tessera:operand()) -> tessera:operand().
+widened(Name, Operand) ->
+    case type_of(contents(Name, Operand)) of
+        f64 -> Operand;
+        f32 -> Operand;
+        Type -> as_type(Name, Operand, case tessera_type:is_float_type(Type) of true -> f32; false -> f64 end)
+    end.
+
+-spec narrowed(atom(), tessera:tensor(), tessera:operand()) -> tessera:tensor().
+narrowed(Name, Result, Operand) -> as_type(Name, Result, tessera_type:to_float(type_of(Operand))).
 
 -spec mean(tessera:operand(), options()) -> tessera:tensor().
-mean(Operand, Options) -> mean(mean, Operand, Options).
+mean(Operand, Options) ->
+    Count = reduced_count(mean, Operand, Options),
+    narrowed(mean, wide_mean(mean, widened(mean, Operand), Count, Options), Operand).
 
-mean(Name, Operand, Options) ->
-    Count = reduced_count(Name, Operand, Options),
+wide_mean(Name, Operand, Count, Options) ->
     tessera:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
-%% ddof: what is subtracted from the count that is divided by.
 -spec variance(tessera:operand(), options()) -> tessera:tensor().
-variance(Operand, Options) -> variance(variance, Operand, Options).
+variance(Operand, Options) -> narrowed(variance, wide_variance(variance, Operand, Options), Operand).
 
-variance(Name, Operand, Options0) ->
+%% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance.
+wide_variance(Name, Operand, Options0) ->
     #{ddof := Ddof} = All = options(Name, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
     Options = maps:remove(ddof, All),
     is_number(Ddof) orelse
         tessera_error:raise(Name, [Operand], invalid_argument, "~s: ddof is ~ts, expected a number",
                             [Name, tessera_error:show(Ddof)]),
     Count = reduced_count(Name, Operand, Options),
-    Difference = tessera:subtract(Operand, mean(Name, Operand, Options#{keep_axes => true})),
-    tessera:divide(reduce(sum, tessera:multiply(Difference, Difference), Options), float(Count - Ddof)).
+    Wide = widened(Name, Operand),
+    Difference = tessera:subtract(Wide, wide_mean(Name, Wide, Count, Options#{keep_axes => true})),
+    Squares = reduce(sum, tessera:multiply(Difference, Difference), Options),
+    tessera:divide(Squares, float(max(0, Count - Ddof))).
 
 -spec standard_deviation(tessera:operand(), options()) -> tessera:tensor().
-standard_deviation(Operand, Options) -> tessera:sqrt(variance(standard_deviation, Operand, Options)).
+standard_deviation(Operand, Options) ->
+    narrowed(standard_deviation, tessera:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
 
 -spec arg(argmax | argmin, tessera:operand(), options()) -> tessera:tensor().
 arg(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, keep_axis := Keep, tie_break := Tie, type := Type} =
-        options(Name, Args, Options, #{axis => none, keep_axis => false, tie_break => low, type => s32}),
+        options(Name, Args, Options, #{axis => all, keep_axis => false, tie_break => low, type => s32}),
     lists:member(Tie, [low, high]) orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: tie_break is ~ts, expected low or high",
                             [Name, tessera_error:show(Tie)]),
     Rank = rank(Name, Operand),
-    Axis1 = case Axis of
-                none -> -1;
-                _ -> tessera_type:axis(Name, Args, Axis, Rank)
-            end,
-    Axes = case Axis of
-               none -> tessera_type:dims(Rank);
-               _ -> [Axis1]
-           end,
+    {Axis1, Axes} = case Axis of
+                        all -> {-1, tessera_type:dims(Rank)};
+                        _ ->
+                            One = axis_option(Name, Args, Axis, Rank),
+                            {One, [One]}
+                    end,
+    has_index(Name, Args, Type, count(Operand, Axes) - 1),
     keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Type}), Operand, Axes, Keep).
 
 -spec cumulative(atom(), tessera:operand(), options()) -> tessera:tensor().
 cumulative(Name, Operand, Options) ->
     Args = [Operand, Options],
     #{axis := Axis, reverse := Reverse} = options(Name, Args, Options, #{axis => 0, reverse => false}),
-    tessera_trace:op(Name, [Operand], {tessera_type:axis(Name, Args, Axis, rank(Name, Operand)), Reverse}).
+    Type = type_of(contents(Name, Operand)),
+    tessera_trace:op(Name, [as_type(Name, Operand, cumulative_type(Name, Type))],
+                     {axis_option(Name, Args, Axis, rank(Name, Operand)), Reverse}).
 
-%% The largest element is taken out, so that nothing overflows; where it is infinite, nothing is.
+%% Widened as by sum/2 and product/2.
+cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_product ->
+    case Type of
+        _ when Type =:= s8; Type =:= s16 -> s32;
+        _ when Type =:= u8; Type =:= u16 -> u32;
+        _ -> Type
+    end;
+cumulative_type(_, Type) -> Type.
+
+%% Subtracts the largest element, so that nothing overflows; not where it is infinite.
 -spec logsumexp(tessera:operand(), options()) -> tessera:tensor().
 logsumexp(Operand, Options) ->
     #{axes := Axes0, keep_axes := Keep} = options(logsumexp, [Operand, Options], Options, ?REDUCTION),
     Axes = tessera_type:axes(logsumexp, [Operand, Options], Axes0, rank(logsumexp, Operand)),
-    Largest = finite_max(logsumexp, Operand, Axes),
-    Exps = tessera:exp(tessera:subtract(Operand, Largest)),
-    Result = tessera:add(tessera:log(reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Largest),
+    Wide = widened(logsumexp, Operand),
+    Largest = finite_max(logsumexp, Wide, Axes),
+    Exps = tessera:exp(tessera:subtract(Wide, Largest)),
+    Logs = tessera:add(tessera:log(reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Largest),
+    Result = narrowed(logsumexp, Logs, Operand),
     case Keep of
         true -> Result;
         false -> squeeze(Result, Axes)
     end.
 
-%% It cancels out, so no gradient goes through it.
+%% The largest element cancels out, so it has no gradient.
 largest(Name, Operand, Axes) ->
     tessera:stop_grad(reduce(Name, reduce_max, Operand, #{axes => Axes, keep_axes => true})).
 
@@ -438,9 +558,13 @@ finite_max(Name, Operand, Axes) ->
 -spec softmax(tessera:operand(), options()) -> tessera:tensor().
 softmax(Operand, Options) ->
     Axes = softmax_axes(softmax, Operand, Options),
-    Largest = largest(softmax, Operand, Axes),
-    Exps = tessera:exp(tessera:subtract(Operand, Largest)),
-    tessera:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})).
+    Exps = tessera:exp(shifted(softmax, Operand, Axes)),
+    narrowed(softmax, tessera:divide(Exps, reduce(sum, Exps, #{axes => Axes, keep_axes => true})), Operand).
+
+%% The operand minus the largest element, in the type of the sum.
+shifted(Name, Operand, Axes) ->
+    Wide = widened(Name, Operand),
+    tessera:subtract(Wide, largest(Name, Wide, Axes)).
 
 softmax_axes(Name, Operand, Options) ->
     #{axes := Axes} = options(Name, [Operand, Options], Options, #{axes => [-1]}),
@@ -450,13 +574,25 @@ softmax_axes(Name, Operand, Options) ->
 -spec log_softmax(tessera:operand(), options()) -> tessera:tensor().
 log_softmax(Operand, Options) ->
     Axes = softmax_axes(log_softmax, Operand, Options),
-    Largest = largest(log_softmax, Operand, Axes),
-    Shifted = tessera:subtract(Operand, Largest),
-    tessera:subtract(Shifted, tessera:log(reduce(sum, tessera:exp(Shifted), #{axes => Axes, keep_axes => true}))).
+    Shifted = shifted(log_softmax, Operand, Axes),
+    Sum = reduce(sum, tessera:exp(Shifted), #{axes => Axes, keep_axes => true}),
+    narrowed(log_softmax, tessera:subtract(Shifted, tessera:log(Sum)), Operand).
+
+%% ---- arithmetic
+
+%% An integer to a negative power is not an integer: an error if the call shows it.
+-spec pow(tessera:operand(), tessera:operand()) -> tessera:tensor().
+pow(Base, Exponent) when is_integer(Exponent), Exponent < 0 ->
+    tessera_type:is_float_type(type_of(contents(pow, Base))) orelse
+        tessera_error:raise(pow, [Base, Exponent], invalid_argument,
+                            "pow: an integer to the power of ~b is no integer; tessera:pow(X, ~b.0) gives a float",
+                            [Exponent, Exponent]),
+    tessera_trace:op(pow, [Base, Exponent], []);
+pow(Base, Exponent) -> tessera_trace:op(pow, [Base, Exponent], []).
 
 %% ---- contraction
 
-%% The last axis of A with the last but one of B; scalars multiply.
+%% Contracts the last axis of A with the last but one of B; scalars multiply.
 -spec dot(tessera:operand(), tessera:operand()) -> tessera:tensor().
 dot(A, B) ->
     case {rank(dot, A), rank(dot, B)} of
@@ -465,10 +601,11 @@ dot(A, B) ->
         {RankA, RankB} -> dot(A, [RankA - 1], B, [RankB - 2])
     end.
 
--spec dot(tessera:tensor(), [integer()], tessera:tensor(), [integer()]) -> tessera:tensor().
+-spec dot(tessera:tensor(), tessera:axes(), tessera:tensor(), tessera:axes()) -> tessera:tensor().
 dot(A, AxesA, B, AxesB) -> dot(A, AxesA, [], B, AxesB, []).
 
--spec dot(tessera:tensor(), [integer()], [integer()], tessera:tensor(), [integer()], [integer()]) -> tessera:tensor().
+-spec dot(tessera:tensor(), tessera:axes(), tessera:axes(), tessera:tensor(), tessera:axes(), tessera:axes()) ->
+          tessera:tensor().
 dot(A, AxesA, BatchA, B, AxesB, BatchB) ->
     Args = [A, AxesA, BatchA, B, AxesB, BatchB],
     [ContractA, Batch1] = [tessera_type:axes(dot, Args, Axes, rank(dot, A)) || Axes <- [AxesA, BatchA]],
@@ -477,5 +614,6 @@ dot(A, AxesA, BatchA, B, AxesB, BatchB) ->
 
 -spec outer(tessera:operand(), tessera:operand()) -> tessera:tensor().
 outer(A, B) ->
-    [Column, Row] = [new_axis(outer, flatten(outer, Operand), Axis) || {Operand, Axis} <- [{A, 1}, {B, 0}]],
+    Operands = lists:zip(placed(outer, [contents(outer, Operand) || Operand <- [A, B]]), [1, 0]),
+    [Column, Row] = [new_axis(outer, flatten(outer, Operand), Axis) || {Operand, Axis} <- Operands],
     tessera_trace:op(outer, multiply, [Column, Row], []).

@@ -3,7 +3,7 @@
 -include("tessera.hrl").
 -export([format/1]).
 
-%% Elements at the start of a tensor that are shown.
+%% Limit for the elements that are shown.
 -define(SHOWN, 64).
 
 -spec format(tessera:tensor()) -> iolist().
@@ -27,7 +27,7 @@ content(Bytes, #tessera{type = Type, shape = Shape}) ->
     {Text, _} = level(tuple_to_list(Shape), [number(Type, N) || N <- Numbers], 0),
     Text.
 
-%% Takes what it prints from the list of elements; where that ends, so does the print.
+%% Consumes the list of elements; where that ends, printing stops.
 level([], [Text | Rest], _Indent) -> {Text, Rest};
 level([Size], Texts, Indent) ->
     {Row, Rest} = lists:split(min(Size, length(Texts)), Texts),

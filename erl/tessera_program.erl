@@ -1,7 +1,7 @@
-%% @private Compiled programs as terms that may be sent anywhere: beside the
-%% executable, which is of this node, they have the program as bytes: its text, or
-%% an expression that is packed. Another node compiles those, once for each
-%% fingerprint, and keeps the executable in its cache.
+%% @private Compiled programs as terms that may be sent to other nodes: besides
+%% the executable, which is of this node, they contain the program's text or
+%% packed form. Another node compiles that, once for each fingerprint, and keeps
+%% the executable in its cache.
 -module(tessera_program).
 -export([new/3, new/4, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
@@ -10,10 +10,10 @@
                fingerprint :: {[atom()], <<_:128>>},  % the options and the hash of the source
                source      :: binary(),
                options     :: [atom()],
-               is_new = false :: boolean()}).       % compiled for whoever made this term
+               is_new = false :: boolean()}).       % compiled by the caller that made this term
 -opaque code() :: #code{}.
 
-%% Compiles a finished program; with the cache, one that was compiled before is found, however it was made.
+%% Compiles a finished program. With the cache, finds an equal program that was compiled before.
 -spec new(tessera_nif:builder(), [atom()], boolean()) -> code() | tessera_nif:error().
 new(Builder, Options, IsCached) ->
     case tessera_nif:describe(Builder) of
@@ -21,7 +21,7 @@ new(Builder, Options, IsCached) ->
         Described -> new(Described, fun() -> Builder end, Options, IsCached)
     end.
 
-%% The same of a program that is known before it is made: by its source and that one's hash.
+%% The same before the program is made: the key is its packed form and that one's hash.
 -spec new({binary(), <<_:128>>}, fun(() -> tessera_nif:builder()), [atom()], boolean()) -> code() | tessera_nif:error().
 new({Source, Hash}, Program, Options, IsCached) ->
     Code = #code{fingerprint = {Options, Hash}, source = Source, options = Options},
@@ -40,7 +40,7 @@ new({Source, Hash}, Program, Options, IsCached) ->
 with_executable(_, {error, _} = Error) -> Error;
 with_executable(Code, Executable) -> Code#code{executable = Executable}.
 
-%% Errors are not kept.
+%% Errors are not cached.
 fetch(#code{fingerprint = Fingerprint}, Make) ->
     Tag = make_ref(),
     try
@@ -54,8 +54,8 @@ fetch(#code{fingerprint = Fingerprint}, Make) ->
     catch throw:{Tag, Error} -> Error
     end.
 
-%% Runs it on this node. What was not compiled here, or by a former run of the node or life of the library, is compiled
-%% from its source, once.
+%% Runs the program on this node. If its executable belongs to another node, an earlier run of the node or an earlier
+%% load of the library, it is compiled from its source, once.
 -spec run(code(), [tessera:operand()], non_neg_integer()) -> term().
 run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= undefined ->
     case tessera_nif:run(Executable, Args, 0, Donated) of
@@ -83,19 +83,20 @@ here(#code{source = Source, options = Options} = Code) ->
                         end
                 end).
 
-%% No text begins with a zero.
+%% No program text begins with a zero byte.
 program(<<0, _/binary>> = Packed) -> tessera_nif:expression_unpack(Packed);
 program(Text) -> tessera_nif:parse(Text).
 
-%% Without what only this node understands.
+%% The term without the parts that are valid on this node only.
 -spec portable(code()) -> code().
 portable(Code) -> Code#code{executable = undefined, is_new = false}.
 
-%% With an executable of this node.
+%% The same with an executable of this node.
 -spec ready(code()) -> code() | tessera_nif:error().
 ready(Code) -> with_executable(Code, here(Code)).
 
-%% How many kernels of programs that were just made had to be compiled, and how many not.
+%% How many kernels of newly compiled programs had to be compiled, and how many were
+%% found.
 -spec kernels([code()]) -> {non_neg_integer(), non_neg_integer()}.
 kernels(Codes) ->
     lists:foldl(fun(#code{executable = Executable} = Code, {Compiled, Reused}) ->

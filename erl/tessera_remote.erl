@@ -1,9 +1,7 @@
-%% @private Tensors of other nodes. There a handle is only a name: what is used
-%% here is read from the node that has it, each time it is used, as long as a
-%% process there keeps it.
+%% @private Tensors of other nodes. A handle of another node is only a name: each use here reads the
+%% tensor from its node, as long as a process there keeps it.
 %%
-%% Calls of the native library refuse such handles, so that nobody has to look
-%% at operands before: only what was refused is looked at.
+%% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
 -include("tessera.hrl").
 -export([is_elsewhere/1, read/2, fetch/1, result/4, result/5, deallocate/1]).
@@ -12,7 +10,8 @@
 is_elsewhere(#tessera{ref = Ref}) -> is_reference(Ref) andalso node(Ref) =/= node();
 is_elsewhere(_) -> false.
 
-%% The first bytes of a tensor of any node, all when the number of elements is negative.
+%% The first bytes of a tensor of any node; all bytes if the number of elements is
+%% negative.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
 read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, to_binary, [Ref, Elements]);
 read(Ref, Elements) -> tessera_nif:to_binary(Ref, Elements).
@@ -27,12 +26,12 @@ fetch(#tessera{ref = Ref, type = Type, shape = Shape}) ->
         Error -> Error
     end.
 
-%% What Call makes of the operands. First is what it made of them as they are; where that is an error and there are
-%% operands of other nodes, these are brought here and it is called again.
+%% The result of Call on the operands. First is the result of a call that was made already; if that is an error and
+%% there are operands of other nodes, they are fetched and Call is called.
 -spec result(term(), [Operand], fun(([Operand]) -> term()), fun((map()) -> no_return())) -> term().
 result(First, Operands, Call, Fail) -> result(First, Operands, fun fetch/1, Call, Fail).
 
-%% The same with another way to bring them here.
+%% The same with another way to fetch them.
 -spec result(term(), [Operand], fun((tessera:tensor()) -> tessera:tensor() | tessera_nif:error()),
              fun(([Operand]) -> term()), fun((map()) -> no_return())) -> term().
 result(First, Operands, Fetch, Call, Fail) ->
@@ -62,7 +61,7 @@ here(Operand, Fetch, Fail) ->
 deallocate(Ref) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, deallocate, [Ref]);
 deallocate(Ref) -> tessera_nif:deallocate(Ref).
 
-%% The native library of the node that has the tensor.
+%% Calls the native library of the tensor's node.
 ask(Ref, Function, Args) ->
     Node = node(Ref),
     try erpc:call(Node, tessera_nif, Function, Args) of

@@ -3,23 +3,33 @@
 %% traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
--export([op/3, op/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, check/3, check_readable/2,
-         stop_grad/1, is_stopped/1]).
+-export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
+         check_readable/2, stop_grad/1, is_stopped/1]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
-%% those of other nodes with what stands for them here, and the values that gradients do not pass.
+%% those of other nodes with their local copies, and the values that gradients do not pass.
 -define(KEY, '$tessera_program').
 -define(ENVIRONMENT, '$tessera_environment').
 -define(STAND_INS, '$tessera_stand_ins').
 -define(STOPPED, '$tessera_stopped').
 
-%% Applies an op of the core. Name is also what an error is reported under; operands are tensors and numbers.
+%% Applies an op of the core. Errors name the op as Name; operands are tensors and numbers.
 -spec op(atom(), [tessera:operand()], term()) -> tessera:tensor().
 op(Name, Operands, Attrs) -> op(Name, Name, Operands, Attrs).
 
 %% The same for an op that users know by another name.
 -spec op(atom(), atom(), [tessera:operand()], term()) -> tessera:tensor().
-op(User, Name, Operands, Attrs) ->
+op(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
+
+%% The results of an op that has several.
+-spec results(atom(), [tessera:operand()], term()) -> [tessera:tensor()].
+results(Name, Operands, Attrs) -> results(Name, Name, Operands, Attrs).
+
+-spec results(atom(), atom(), [tessera:operand()], term()) -> [tessera:tensor()].
+results(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
+
+%% A tensor, or a list of them.
+apply_op(User, Name, Operands, Attrs) ->
     case tessera_nif:op(get(?KEY), Name, Operands, Attrs) of
         #tessera{} = Tensor -> Tensor;
         Other ->
@@ -28,7 +38,8 @@ op(User, Name, Operands, Attrs) ->
                                   fun(Cause) -> tessera_error:raise(User, Operands, renamed(User, Name, Cause)) end)
     end.
 
-%% What the core says of an op, "name(...) ..." or "name: ...", of the function that users called.
+%% Replaces the op's name in the core's message, "name(...) ..." or "name: ...", by that of the
+%% called API function.
 renamed(Name, Name, Cause) -> Cause;
 renamed(User, Name, #{message := Message} = Cause) ->
     Length = byte_size(atom_to_binary(Name, utf8)),
@@ -48,9 +59,9 @@ current() -> get(?KEY).
 -spec is_tracing() -> boolean().
 is_tracing() -> get(?KEY) =/= undefined.
 
-%% Calls F with a new program as the current one: parameters of the given types, then what F's environment
-%% holds, of which the program may make hidden arguments. Gives the finished program, the signature of F's
-%% result and the indices (from 1) of the hidden arguments among the environment's tensors.
+%% Calls F with a new current program: with parameters of the given types, then the tensors of F's
+%% environment, which the program may make hidden arguments. Returns the finished program, the signature
+%% of F's result and the indices (from 1) of the hidden arguments among the environment's tensors.
 -spec trace(fun(([tessera:tensor()]) -> term()), [{tessera:type(), tessera:shape()}], [tessera:tensor()]) ->
           {tessera_nif:builder(), tessera_tree:signature(), [pos_integer()]}.
 trace(F, Types, Environment) ->
@@ -68,10 +79,18 @@ trace(F, Types, Environment) ->
         [restore(Key, Value) || {Key, Value} <- Outer]
     end.
 
+%% Calls a user's function that is traced, for the API function Name: jit, grad, while, cond or reduce.
+-spec call(atom(), function(), [term()]) -> term().
+call(Name, F, Args) ->
+    ok = tessera_check:request(F, Args),
+    try apply(F, Args)
+    catch error:Reason:Trace -> tessera_traced_error:raise(Name, F, Args, Reason, Trace)
+    end.
+
 restore(Key, undefined) -> erase(Key);
 restore(Key, Value) -> put(Key, Value).
 
-%% Numbers that a function returns come back as tensors.
+%% Numbers in a function's result become tensors.
 result_signature({Signature, _}) -> numbers_to_tensors(Signature).
 
 numbers_to_tensors({number, Type}) -> [Type | {}];
@@ -80,26 +99,26 @@ numbers_to_tensors({map, Keys, Signatures}) -> {map, Keys, [numbers_to_tensors(S
 numbers_to_tensors({Kind, Signatures}) when is_list(Signatures) -> {Kind, [numbers_to_tensors(S) || S <- Signatures]};
 numbers_to_tensors(Leaf) -> Leaf.
 
-%% An operand of the function called Name as a value of the current region.
+%% An operand of the function Name as a value of the current region.
 -spec value(atom(), tessera:operand()) -> tessera:tensor().
 value(Name, Operand) -> check(Name, [Operand], tessera_nif:value(get(?KEY), here(Operand))).
 
-%% A tensor of another node as one of this node; anything else as it is.
+%% A tensor of another node becomes one of this node; other operands stay.
 here(Operand) ->
     case tessera_remote:is_elsewhere(Operand) of
         true -> check(fetch, [Operand], stand_in(Operand));
         false -> Operand
     end.
 
-%% What stands for a tensor of another node: always the same one where the traced function holds it, so that it is
-%% known as a hidden argument.
+%% The local copy of a tensor of another node: always the same one if the traced function holds the tensor, so
+%% that it is recognized as a hidden argument.
 stand_in(#tessera{ref = Ref} = Tensor) ->
     case get(?STAND_INS) of
         #{Ref := Here} -> Here;
         _ -> tessera_remote:fetch(Tensor)
     end.
 
-%% Opens a region, calls F with its parameters, and closes it by whatever Close does; also when F raises.
+%% Opens a region, calls F with its parameters, and closes it by Close; also if F raises.
 -spec in_region([{tessera:type(), tessera:shape()}], Region | undefined, fun(([tessera:tensor()]) -> Made),
                 fun((tessera_nif:builder(), Made) -> ok | tessera_nif:error())) -> {Region, Made}
               when Region :: non_neg_integer().
@@ -123,8 +142,8 @@ close_region(Program, Results) -> tessera_nif:region_finish(Program, [here(Resul
 check(Name, Args, {error, Cause}) -> tessera_error:raise(Name, Args, Cause);
 check(_Name, _Args, Result) -> Result.
 
-%% A tensor that a traced function holds is an argument of the program: what is read from it would not be
-%% read again when the program is called with another value.
+%% A tensor in the environment of a traced function is an argument of the program: its contents must not
+%% be read during tracing, since the next call may have another value.
 -spec check_readable(atom(), tessera:tensor()) -> ok.
 check_readable(Name, #tessera{ref = Ref} = Tensor) ->
     case get(?KEY) =/= undefined andalso lists:keymember(Ref, #tessera.ref, get(?ENVIRONMENT)) of
@@ -133,7 +152,7 @@ check_readable(Name, #tessera{ref = Ref} = Tensor) ->
                                     "~s: a tensor of the function's environment cannot be read while it is traced", [Name])
     end.
 
-%% The operand as a value of its own that gradients do not pass.
+%% The operand as a new value that gradients do not pass.
 -spec stop_grad(tessera:operand()) -> tessera:operand().
 stop_grad(Operand) ->
     case is_tracing() of

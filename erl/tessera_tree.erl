@@ -1,9 +1,9 @@
 %% @private Containers: any term of tuples, lists and maps with tensors and
-%% numbers as leaves. A signature is the term with its leaves' types: what a
-%% compiled program depends on. Other terms are part of the signature.
+%% numbers as leaves. A signature is the term with its leaves' types: the part on which a compiled
+%% program depends. Other terms are part of the signature.
 -module(tessera_tree).
 -include("tessera.hrl").
--export([flatten/1, unflatten/2, structure/1, leaf_type/1, types/1, number_type/1]).
+-export([flatten/1, unflatten/2, key/1, structure/1, leaf_type/1, types/1, number_type/1]).
 -export_type([signature/0]).
 
 -type signature() :: nonempty_improper_list(tessera:type(), tessera:shape())
@@ -38,7 +38,7 @@ flatten_all([Term | Terms], Signatures, Leaves) ->
     flatten_all(Terms, [Signature | Signatures], Leaves1);
 flatten_all([], Signatures, Leaves) -> {lists:reverse(Signatures), Leaves}.
 
-%% An improper list is no container.
+%% An improper list is not a container.
 flatten_list([Term | Terms], List, Signatures, Before, Leaves) ->
     {Signature, Leaves1} = flatten(Term, Leaves),
     flatten_list(Terms, List, [Signature | Signatures], Before, Leaves1);
@@ -67,7 +67,23 @@ build_all([Signature | Signatures], Terms, Leaves) ->
     build_all(Signatures, [Term | Terms], Leaves1);
 build_all([], Terms, Leaves) -> {lists:reverse(Terms), Leaves}.
 
-%% The signature without its leaves' types: equal for terms that have the same form.
+%% A digest of a signature as a key in tables. A table would copy the signature and lose the sharing inside a
+%% function.
+-spec key(signature()) -> term().
+key(Signature) ->
+    case holds_shared(Signature) of
+        true -> tessera_trace:check(jit, [], tessera_digest:of_term(Signature));
+        false -> Signature
+    end.
+
+holds_shared({static, Term}) -> is_function(Term) orelse is_list(Term);
+holds_shared({Kind, Signatures}) when Kind =:= list; Kind =:= tuple -> lists:any(fun holds_shared/1, Signatures);
+holds_shared({map, Keys, Signatures}) -> lists:any(fun is_compound/1, Keys) orelse lists:any(fun holds_shared/1, Signatures);
+holds_shared(_) -> false.
+
+is_compound(Key) -> is_function(Key) orelse is_list(Key) orelse is_tuple(Key) orelse is_map(Key).
+
+%% The signature without its leaves' types: equal for terms of the same form.
 -spec structure(signature()) -> term().
 structure({Kind, Signatures}) when Kind =:= tuple; Kind =:= list -> {Kind, [structure(S) || S <- Signatures]};
 structure({map, Keys, Signatures}) -> {map, Keys, [structure(S) || S <- Signatures]};

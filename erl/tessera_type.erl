@@ -1,13 +1,13 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
--export([is_type/1, is_float_type/1, merge/2, to_float/1, bytes/1, broadcast/2, elements/1,
-         axis/4, axes/4, shape/3, is_proper/1, dims/1, format/2]).
+-export([is_type/1, is_float_type/1, merge/2, merge_number/2, merge_all/2, to_float/1, range/1, fits/2, bytes/1,
+         broadcast/2, elements/1, axis/4, axes/4, shape/3, is_shape/1, is_proper/1, dims/1, format/2]).
 
 -spec is_type(term()) -> boolean().
-is_type(Type) -> lists:member(Type, [s8, s16, s32, s64, u8, u16, u32, u64, f16, bf16, f32, f64]).
+is_type(Type) -> is_atom(Type) andalso lists:member(Type, [f32, s32, f64, s64, u8, bf16, f16, s8, s16, u16, u32, u64]).
 
 -spec is_float_type(tessera:type()) -> boolean().
-is_float_type(Type) -> lists:member(Type, [f16, bf16, f32, f64]).
+is_float_type(Type) -> lists:member(Type, [f32, f64, bf16, f16]).
 
 -spec to_float(tessera:type()) -> tessera:type().
 to_float(Type) ->
@@ -33,6 +33,52 @@ merge(A, B) ->
         {{u, X}, {s, Y}} -> signed(max(min(2 * X, 64), Y));
         {{s, _}, {u, _}} -> merge(B, A)
     end.
+
+%% The same for a type and a plain number: an integer type is widened until the integer fits; for an integer that
+%% fits no type it is the widest.
+-spec merge_number(tessera:type(), tessera:operand()) -> tessera:type().
+merge_number(Type, Number) when not is_integer(Number) -> to_float(Type);
+merge_number(Type, Integer) ->
+    case fits(Type, Integer) orelse kind(Type) of
+        true -> Type;
+        {u, Bits} when Integer < 0 -> merge_number(signed(min(2 * Bits, 64)), Integer);
+        {_, 64} -> Type;
+        {u, Bits} -> merge_number(unsigned(2 * Bits), Integer);
+        {s, Bits} -> merge_number(signed(2 * Bits), Integer)
+    end.
+
+%% The common type of tensors of these types and of numbers, as ts_op_operand_types: independent of their
+%% order.
+-spec merge_all([tessera:type()], [tessera:operand()]) -> tessera:type().
+merge_all([], Numbers) ->
+    Large = lists:any(fun(N) -> is_integer(N) andalso N >= 1 bsl 63 end, Numbers),
+    merge_all([case Large of true -> u64; false -> s32 end], Numbers);
+merge_all([Type | Types], Numbers) ->
+    {Atoms, Sorted} = lists:partition(fun erlang:is_atom/1, lists:sort(Numbers)),
+    lists:foldl(fun(N, T) -> merge_number(T, N) end, lists:foldl(fun merge/2, Type, Types), Sorted ++ Atoms).
+
+%% Whether an element of the type can represent the number; floats round, integers
+%% do not.
+-spec fits(tessera:type(), tessera:operand()) -> boolean().
+fits(Type, Number) ->
+    is_float_type(Type) orelse
+        is_integer(Number) andalso
+            begin
+                {Least, Largest} = range(Type),
+                Number >= Least andalso Number =< Largest
+            end.
+
+%% The smallest and the largest integer of an integer type.
+-spec range(tessera:type()) -> {integer(), integer()}.
+range(Type) ->
+    case kind(Type) of
+        {s, Bits} -> {-(1 bsl (Bits - 1)), (1 bsl (Bits - 1)) - 1};
+        {u, Bits} -> {0, (1 bsl Bits) - 1}
+    end.
+
+unsigned(16) -> u16;
+unsigned(32) -> u32;
+unsigned(64) -> u64.
 
 signed(16) -> s16;
 signed(32) -> s32;
@@ -89,19 +135,26 @@ axes(_, _, all, Rank) -> dims(Rank);
 axes(Name, Args, Axis, Rank) when is_integer(Axis) -> [axis(Name, Args, Axis, Rank)];
 axes(Name, Args, Axes, Rank) ->
     is_proper(Axes) orelse
-        tessera_error:raise(Name, Args, invalid_argument, "~s: expected a list of axes, got ~ts",
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected an axis or a list of axes, got ~ts",
                             [Name, tessera_error:show(Axes)]),
     Result = [axis(Name, Args, Axis, Rank) || Axis <- Axes],
     length(lists:usort(Result)) =:= length(Result) orelse
         tessera_error:raise(Name, Args, invalid_argument, "~s: an axis is there twice in ~0p", [Name, Axes]),
     Result.
 
-%% A tuple of sizes. That there are not too many, nor too large ones, is checked in C.
+%% A tuple of sizes. C checks their number and the total size.
 -spec shape(atom(), [term()], term()) -> tessera:shape().
 shape(Name, Args, Shape) ->
-    is_tuple(Shape) andalso lists:all(fun(D) -> is_integer(D) andalso D >= 0 end, tuple_to_list(Shape)) orelse
-        bad_shape(Name, Args, Shape),
+    is_shape(Shape) orelse bad_shape(Name, Args, Shape),
     Shape.
+
+-spec is_shape(term()) -> boolean().
+is_shape(Term) -> is_tuple(Term) andalso are_sizes(tuple_size(Term), Term).
+
+are_sizes(0, _) -> true;
+are_sizes(I, Shape) ->
+    Size = element(I, Shape),
+    is_integer(Size) andalso Size >= 0 andalso are_sizes(I - 1, Shape).
 
 bad_shape(Name, Args, Other) ->
     tessera_error:raise(Name, Args, invalid_argument, "~s: expected a shape such as {2, 3}, got ~ts",

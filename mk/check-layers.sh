@@ -5,11 +5,11 @@ cd "$(dirname "$0")/.." || exit 1
 
 find c_src -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
 BEGIN {
-  count = split("base tensor ir pass spmd jit kernel comm exec nif tool", layer)
+  count = split("base tensor ir pass spmd jit kernel comm exec front nif tool", layer)
   for (i = 1; i <= count; i++) order[layer[i]] = i
   # header pattern -> the files that may include it
   owner["^llvm-c/"] = "^c_src/jit/"
-  owner["^llvm/"] = "^nobody$"
+  owner["^llvm/"] = "^none$"
   owner["^cblas\\.h$"] = "^c_src/kernel/"
   owner["^lapacke?\\.h$"] = "^c_src/kernel/"
   owner["^sleef\\.h$"] = "^c_src/(jit|kernel)/"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the given test programs, with $RUNNER before each, as many at a time as there are CPUs ($JOBS), and prints each
-# one's summary line; a failure prints all of its output. Exits 1 when any failed or none was given.
+# one's summary line when it ends; a failure prints all of its output. Exits 1 when any failed or none was given.
 case ${BUILD:-normal} in
   tsan) export CK_FORK=no TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ;;
   asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
@@ -9,7 +9,8 @@ esac
 # A busy machine may need more time than a test asks for.
 export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-5}"
 
-# A program that ends well without a test has not tested anything.
+# Prints "count PASSED FAILED" and then what the user sees. A program that ends well without a test has not tested
+# anything; one that ends badly after its tests passed has failed, too.
 one() {
   # The sanitizers' shadow memory clashes with addresses that a kernel with a
   # large randomisation range hands out.
@@ -21,12 +22,33 @@ one() {
   output=$($without_aslr timeout -k 10 3000 ${RUNNER:-} "$1" 2>&1)
   status=$?
   summary=$(printf '%s\n' "$output" | grep -E '^[0-9]+%: Checks: [1-9]' | tail -n 1)
+  # shellcheck disable=SC2046
+  set -- $(printf '%s' "${summary:-Checks: 0 0 0}" | sed 's/.*Checks: //' | tr -dc '0-9 ')
+  failed=$(($2 + $3))
   if [ $status -eq 0 ] && [ -n "$summary" ]; then
-    printf '  %-24s %s\n' "$name" "$summary"
+    printf 'count %d 0\n  %-24s %s\n' "$1" "$name" "$summary"
   else
-    printf '  %-24s FAILED with status %s\n%s\n' "$name" $status "$output"
+    printf 'count %d %d\n  %-24s FAILED with status %s\n%s\n' $(($1 - failed)) $((failed > 0 ? failed : 1)) "$name" $status \
+      "$output"
     return 1
   fi
+}
+
+# Passes the lines on as they come: Debian's awk would wait for many of them.
+total() {
+  passed=0 failed=0 status=1
+  while IFS= read -r line; do
+    case $line in
+    "count "*)
+      # shellcheck disable=SC2086
+      set -- $line
+      passed=$((passed + $2)) failed=$((failed + $3)) ;;
+    "status "*) status=${line#status } ;;
+    *) printf '%s\n' "$line" ;;
+    esac
+  done
+  echo "C tests: $passed passed, $failed failed"
+  [ "$status" -eq 0 ] && [ $failed -eq 0 ] && [ $passed -gt 0 ]
 }
 
 if [ "$1" = --one ]; then
@@ -34,11 +56,6 @@ if [ "$1" = --one ]; then
   exit
 fi
 {
-  printf '%s\n' "$@" | xargs -P "${JOBS:-$(nproc)}" -n 1 "$0" --one
+  printf '%s\n' "$@" | xargs -d '\n' -P "${JOBS:-$(nproc)}" -n 1 "$0" --one
   echo "status $?"
-} | awk '
-  /^status / { failed = $2 != 0; next }
-  { print; fflush() }
-  /^  [^ ]+ +[0-9]+%: Checks: / { programs++; sub(/.*Checks: /, ""); checks += $0 }
-  END { printf "C tests: %d checks in %d programs%s\n", checks, programs, failed ? ", and FAILURES" : " passed"
-        exit failed || !programs }'
+} | total

@@ -5,6 +5,7 @@ BASE_SRC := \
   c_src/base/alloc.c \
   c_src/base/arena.c \
   c_src/base/cgroup.c \
+  c_src/base/deep.c \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/parallel.c \
@@ -23,7 +24,6 @@ TENSOR_SRC := \
   c_src/tensor/mapping.c \
   c_src/tensor/pages.c \
   c_src/tensor/pool.c \
-  c_src/tensor/renewal.c \
   c_src/tensor/scalar.c \
   c_src/tensor/shape.c
 
@@ -33,7 +33,9 @@ IR_SRC := \
   c_src/ir/graph.c \
   c_src/ir/infer.c \
   c_src/ir/infer_control.c \
+  c_src/ir/infer_linalg.c \
   c_src/ir/infer_shape.c \
+  c_src/ir/infer_window.c \
   c_src/ir/intern.c \
   c_src/ir/key.c \
   c_src/ir/lex.c \
@@ -42,14 +44,18 @@ IR_SRC := \
   c_src/ir/print.c \
   c_src/ir/stablehlo.c \
   c_src/ir/stablehlo_elementwise.c \
+  c_src/ir/stablehlo_linalg.c \
   c_src/ir/stablehlo_reduce.c \
+  c_src/ir/stablehlo_scatter.c \
   c_src/ir/stablehlo_shape.c \
+  c_src/ir/stablehlo_sort.c \
   c_src/ir/stablehlo_write.c \
   c_src/ir/syntax.c \
   c_src/ir/verify.c
 
 PASS_SRC := \
   c_src/pass/affine.c \
+  c_src/pass/collapse.c \
   c_src/pass/dce.c \
   c_src/pass/dots.c \
   c_src/pass/expand.c \
@@ -70,69 +76,97 @@ PASS_SRC := \
   c_src/pass/simplify_shape.c
 
 JIT_SRC := \
-  c_src/jit/build_id.c \
-  c_src/jit/builtin.c \
-  c_src/jit/emit.c \
-  c_src/jit/emit_convert.c \
-  c_src/jit/emit_half.c \
-  c_src/jit/emit_memory.c \
-  c_src/jit/emit_op.c \
-  c_src/jit/gemm_emit.c \
-  c_src/jit/gemm_emit_vector.c \
-  c_src/jit/jit_compile.c \
-  c_src/jit/jit_debug.c \
-  c_src/jit/jit_disk.c \
-  c_src/jit/jit_link.c \
-  c_src/jit/jit_reloc.c \
-  c_src/jit/jit_session.c \
-  c_src/jit/jit_threads.c \
-  c_src/jit/jit_warm_up.c \
+  c_src/jit/emit/emit.c \
+  c_src/jit/emit/emit_convert.c \
+  c_src/jit/emit/emit_half.c \
+  c_src/jit/emit/emit_memory.c \
+  c_src/jit/emit/emit_op.c \
+  c_src/jit/emit/gemm_emit.c \
+  c_src/jit/emit/gemm_emit_vector.c \
+  c_src/jit/emit/whole.c \
+  c_src/jit/emit/whole_emit.c \
   c_src/jit/kernel.c \
-  c_src/jit/launch_part.c \
-  c_src/jit/layout.c \
-  c_src/jit/llvm_exit.c \
-  c_src/jit/loop_body.c \
-  c_src/jit/loop_col.c \
-  c_src/jit/loop_map.c \
-  c_src/jit/loop_plan.c \
-  c_src/jit/loop_points.c \
-  c_src/jit/loop_reduce.c \
-  c_src/jit/loop_row.c \
-  c_src/jit/loop_tile.c \
-  c_src/jit/lower.c \
-  c_src/jit/lower_launch.c \
-  c_src/jit/lower_reduce.c \
-  c_src/jit/target.c \
-  c_src/jit/vecmath.c \
-  c_src/jit/vecmath_avx512.c \
-  c_src/jit/vecmath_erf.c \
-  c_src/jit/vecmath_exp.c \
-  c_src/jit/vecmath_library.c \
-  c_src/jit/vecmath_log.c \
-  c_src/jit/vecmath_trig.c \
-  c_src/jit/whole.c \
-  c_src/jit/whole_emit.c
+  c_src/jit/loop/loop_body.c \
+  c_src/jit/loop/loop_col.c \
+  c_src/jit/loop/loop_map.c \
+  c_src/jit/loop/loop_plan.c \
+  c_src/jit/loop/loop_points.c \
+  c_src/jit/loop/loop_reduce.c \
+  c_src/jit/loop/loop_row.c \
+  c_src/jit/loop/loop_tile.c \
+  c_src/jit/lower/launch_part.c \
+  c_src/jit/lower/layout.c \
+  c_src/jit/lower/lower.c \
+  c_src/jit/lower/lower_launch.c \
+  c_src/jit/lower/lower_reduce.c \
+  c_src/jit/math/vecmath.c \
+  c_src/jit/math/vecmath_avx512.c \
+  c_src/jit/math/vecmath_erf.c \
+  c_src/jit/math/vecmath_exp.c \
+  c_src/jit/math/vecmath_library.c \
+  c_src/jit/math/vecmath_log.c \
+  c_src/jit/math/vecmath_trig.c \
+  c_src/jit/session/build_id.c \
+  c_src/jit/session/builtin.c \
+  c_src/jit/session/jit_compile.c \
+  c_src/jit/session/jit_debug.c \
+  c_src/jit/session/jit_disk.c \
+  c_src/jit/session/jit_link.c \
+  c_src/jit/session/jit_reloc.c \
+  c_src/jit/session/jit_session.c \
+  c_src/jit/session/jit_threads.c \
+  c_src/jit/session/llvm_exit.c \
+  c_src/jit/session/target.c
 
 # The program that makes the kernels which are built in.
-BUILTIN_SRC := c_src/jit/builtin_main.c
+BUILTIN_SRC := c_src/jit/session/builtin_main.c
 
 KERNEL_SRC := \
+  c_src/kernel/cholesky.c \
+  c_src/kernel/conv.c \
   c_src/kernel/gemm.c \
   c_src/kernel/gemm_pack.c \
+  c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
+  c_src/kernel/linalg.c \
+  c_src/kernel/linalg_solve.c \
+  c_src/kernel/linalg_vector_avx2.c \
+  c_src/kernel/linalg_vector_avx512.c \
+  c_src/kernel/linalg_vector_base.c \
+  c_src/kernel/lu.c \
   c_src/kernel/ref.c \
   c_src/kernel/ref_dot.c \
   c_src/kernel/ref_elementwise.c \
+  c_src/kernel/ref_linalg.c \
   c_src/kernel/ref_reduce.c \
+  c_src/kernel/ref_routine.c \
   c_src/kernel/ref_scalar.c \
   c_src/kernel/ref_shape.c \
-  c_src/kernel/scan.c
+  c_src/kernel/ref_sort.c \
+  c_src/kernel/ref_window.c \
+  c_src/kernel/routine.c \
+  c_src/kernel/scan.c \
+  c_src/kernel/scatter.c \
+  c_src/kernel/sort.c \
+  c_src/kernel/sort_buckets.c \
+  c_src/kernel/sort_lanes_avx2.c \
+  c_src/kernel/sort_lanes_avx512.c \
+  c_src/kernel/sort_lanes_base.c \
+  c_src/kernel/sort_radix.c \
+  c_src/kernel/sort_routine.c \
+  c_src/kernel/sort_special.c \
+  c_src/kernel/sort_top.c \
+  c_src/kernel/triangular.c \
+  c_src/kernel/window.c \
+  c_src/kernel/window_avx2.c \
+  c_src/kernel/window_avx512.c \
+  c_src/kernel/window_base.c
 
 EXEC_SRC := \
   c_src/exec/assign.c \
   c_src/exec/build.c \
   c_src/exec/build_control.c \
-  c_src/exec/build_product.c \
+  c_src/exec/build_routine.c \
   c_src/exec/choose.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \
@@ -140,19 +174,30 @@ EXEC_SRC := \
   c_src/exec/pool.c \
   c_src/exec/run.c \
   c_src/exec/single.c \
+  c_src/exec/slices.c \
   c_src/exec/tasks.c \
   c_src/exec/trips.c
+
+FRONT_SRC := \
+  c_src/front/expr.c \
+  c_src/front/expr_kept.c \
+  c_src/front/expr_make.c \
+  c_src/front/expr_pack.c \
+  c_src/front/number.c \
+  c_src/front/programs.c \
+  c_src/front/promote.c
 
 NIF_SRC := \
   c_src/nif/nif_account.c \
   c_src/nif/nif_attrs.c \
+  c_src/nif/nif_digest.c \
+  c_src/nif/nif_digest_map.c \
+  c_src/nif/nif_digest_plain.c \
+  c_src/nif/nif_digest_walk.c \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
   c_src/nif/nif_expr_form.c \
-  c_src/nif/nif_expr_kept.c \
-  c_src/nif/nif_expr_make.c \
-  c_src/nif/nif_expr_pack.c \
   c_src/nif/nif_expr_read.c \
   c_src/nif/nif_expr_reader.c \
   c_src/nif/nif_expr_rule.c \
@@ -160,11 +205,8 @@ NIF_SRC := \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_list.c \
   c_src/nif/nif_main.c \
-  c_src/nif/nif_op.c \
   c_src/nif/nif_pointer.c \
-  c_src/nif/nif_programs.c \
   c_src/nif/nif_signature.c \
-  c_src/nif/nif_slices.c \
   c_src/nif/nif_tensor.c \
   c_src/nif/nif_util.c
 
@@ -192,12 +234,15 @@ TEST_SUPPORT_SRC := \
 C_TESTS := \
   test_base \
   test_builtin \
+  test_callback \
   test_cancel \
   test_cgroup \
   test_compare \
   test_compiled \
+  test_conv \
   test_gemm \
   test_exec \
+  test_front \
   test_graph \
   test_infer \
   test_emit_memory \
@@ -209,8 +254,8 @@ C_TESTS := \
   test_kernel \
   test_layout \
   test_llvm_exit \
+  test_linalg \
   test_lower \
-  test_pages \
   test_pass \
   test_plan \
   test_pool \
@@ -221,11 +266,15 @@ C_TESTS := \
   test_ref_scalar \
   test_ref_shape \
   test_scan \
+  test_scatter \
   test_search \
+  test_sort \
+  test_sort_op \
   test_tensor \
   test_text \
   test_vecmath \
-  test_whole
+  test_whole \
+  test_window
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
@@ -236,11 +285,13 @@ TSAN_TESTS := \
   test_gemm \
   test_jit \
   test_jit_disk \
-  test_pages \
+  test_linalg \
+  test_sort \
   test_tensor
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \
+  fuzz_expression \
   fuzz_graph \
   fuzz_object \
   fuzz_parse \

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocations to go until the failing one; 0 when failing is off. */
+/* Allocations until the failing one; 0: no allocation fails. */
 static _Atomic int64_t countdown;
 static _Atomic bool sticky_failure;
 static _Atomic int64_t failures;
@@ -18,7 +18,7 @@ static ts_counter live;
 bool ts_alloc_should_fail(void) {
   int64_t left = atomic_load_explicit(&countdown, memory_order_relaxed);
   if (left == 0) return false;
-  /* A sticky failure leaves the count at 1, so that the next one fails as well. */
+  /* A sticky failure leaves the count at 1, so that the next allocation fails as well. */
   int64_t next;
   do {
     next = left == 1 && atomic_load(&sticky_failure) ? 1 : left - 1;
@@ -57,7 +57,7 @@ void ts_alloc_keep_freed(void) {
 #endif
 }
 
-/* Small ones by malloc, whose per-thread cache calloc does not look at. */
+/* Small blocks come from malloc, whose per-thread cache calloc does not use. */
 static void *zeroed(size_t size) {
   if (size > 1024) return calloc(1, size);
   void *block = malloc(size ? size : 1);

@@ -13,16 +13,16 @@
 ts_status ts_alloc(size_t size, void **out);
 ts_status ts_alloc_array(size_t count, size_t element_size, void **out);
 
-/* Grows or shrinks `*inout`; on failure it is left as it was. New bytes are not zeroed. */
+/* Grows or shrinks `*inout`, which is unchanged on failure. New bytes are not zeroed. */
 ts_status ts_realloc_array(size_t count, size_t element_size, void **inout);
 ts_status ts_strdup(const char *text, char **out);
 void ts_free(void *pointer);
 
-/* Lets the process keep some MB of what is freed, where the C library can: each compile takes about the same again, and
- * fresh pages cost a microsecond and more. For the whole process. */
+/* Makes the C library keep some MB of freed memory, where it can: each compilation allocates about the same amount
+ * again, and a fresh page costs more than a microsecond. Applies to the whole process. */
 void ts_alloc_keep_freed(void);
 
-/* For the library calls that want a plain malloc-like function: NULL on failure. */
+/* For library calls that take a malloc-like function: NULL on failure. */
 void *ts_malloc_raw(size_t size);
 
 #define TS_NEW(out) ts_alloc(sizeof(**(out)), (void **)(out))

@@ -25,8 +25,8 @@ static struct ts_arena_chunk *chunk_new(size_t bytes) {
   return chunk;
 }
 
-/* A request that would waste most of a chunk gets one of its own, behind the
- * current one, which stays in use. NULL when there is no memory. */
+/* A request that would waste most of a chunk gets a chunk of its own behind the current one, which stays in use. NULL
+ * when there is no memory. */
 static void *alloc_slow(ts_arena *arena, size_t size) {
   if (!arena->chunk_size) arena->chunk_size = FIRST_CHUNK;
   bool own = size > arena->chunk_size / 4 && arena->head;
@@ -44,7 +44,7 @@ static void *alloc_slow(ts_arena *arena, size_t size) {
   return chunk->bytes;
 }
 
-/* Chunks are not zeroed as a whole: the pages of what stays unused are never touched. */
+/* Memory is zeroed on allocation, not by chunk, so that unused pages are never touched. */
 ts_status ts_arena_take_slow(ts_arena *arena, size_t size, void **out) {
   *out = NULL;
   size_t rounded;

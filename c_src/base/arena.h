@@ -1,5 +1,5 @@
-/* A bump allocator: many small allocations that go at once. Not thread-safe;
- * one owner at a time. Memory is zeroed and aligned to 16 bytes. */
+/* A bump allocator: many small allocations that are freed all at once. Not thread-safe; one owner at a time. Memory is
+ * zeroed and aligned to 16 bytes. */
 #ifndef TS_BASE_ARENA_H
 #define TS_BASE_ARENA_H
 
@@ -8,12 +8,12 @@
 typedef struct ts_arena {
   struct ts_arena_chunk *head;
   size_t chunk_size; /* of the next chunk; doubles up to 1 MB */
-  size_t used;       /* bytes handed out, for statistics */
+  size_t used;       /* bytes allocated, for statistics */
 } ts_arena;
 
 void ts_arena_init(ts_arena *arena);
 void ts_arena_deinit(ts_arena *arena);
-/* Takes back all that was handed out, and keeps a chunk for what comes next. */
+/* Frees all allocations, and keeps one chunk for the next ones. */
 void ts_arena_reset(ts_arena *arena);
 ts_status ts_arena_alloc(ts_arena *arena, size_t size, void **out);
 /* Not zeroed. */
@@ -28,7 +28,7 @@ struct ts_arena_chunk {
   _Alignas(16) char bytes[];
 };
 
-/* When the chunk at hand has no room, or `size` is 0 or too large to round. */
+/* When the current chunk has no room, or `size` is 0 or too large to round. */
 ts_status ts_arena_take_slow(ts_arena *arena, size_t size, void **out);
 
 static inline ts_status ts_arena_take(ts_arena *arena, size_t size, void **out) {

@@ -1,5 +1,5 @@
-/* Work that somebody may have to end early looks at a flag, at least every few milliseconds. Reading it costs nothing;
- * whoever sets it waits for nothing. */
+/* Long work checks a cancel flag at least every few milliseconds. Reading the flag costs nothing, and a thread that
+ * sets it does not wait. */
 #ifndef TS_BASE_CANCEL_H
 #define TS_BASE_CANCEL_H
 
@@ -10,17 +10,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* NULL is never cancelled. */
+/* A NULL flag is never set. */
 static inline bool ts_cancelled(const _Atomic bool *cancel) {
   return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
-/* Once it is set, the error that `what` was cancelled. */
+/* TS_CANCELLED with a message about `what`, if the flag is set. */
 static inline ts_status ts_check_cancelled(const _Atomic bool *cancel, const char *what) {
   return ts_cancelled(cancel) ? ts_error(TS_CANCELLED, "%s was cancelled", what) : TS_SUCCESS;
 }
 
-/* Copies in pieces, and leaves the rest when it is cancelled. */
+/* Copies in pieces, and stops when it is cancelled. */
 static inline void ts_copy_bytes(void *to, const void *from, int64_t bytes, const _Atomic bool *cancel) {
   const int64_t piece = INT64_C(16) << 20;
   if (to == from) return;

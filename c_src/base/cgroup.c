@@ -10,7 +10,7 @@ const ts_cgroup ts_cgroup_own = {.groups = "/proc/self/cgroup", .root = "/sys/fs
 
 #define NO_LIMIT INT64_MAX
 
-/* How many of the two numbers at the beginning of a file there are ("max" is none). */
+/* How many of the first two numbers of a file could be read ("max" is not a number). */
 static int read_numbers(const char *folder, const char *name, int64_t *first, int64_t *second) {
   char path[4096];
   int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -51,7 +51,7 @@ static int64_t cpus_v2(const char *folder) {
 
 /* ---- ours and those above it */
 
-/* Whether `name` stands in the list "cpu,cpuacct"; "" stands in the list of version 2, which is empty. */
+/* True when `name` is in the list "cpu,cpuacct"; "" is in the empty list of version 2. */
 static bool is_among(const char *name, const char *list) {
   size_t size = strlen(name);
   for (;;) {
@@ -62,7 +62,7 @@ static bool is_among(const char *name, const char *list) {
   }
 }
 
-/* Our group's path below the controller's root, from a line "4:memory:/a/b". */
+/* Reads our group's path below the controller's root from a line "4:memory:/a/b". */
 static bool find_group(const char *groups, const char *controller, char *out, size_t size) {
   FILE *file = fopen(groups, "re");
   if (!file) return false;
@@ -81,8 +81,8 @@ static bool find_group(const char *groups, const char *controller, char *out, si
   return found;
 }
 
-/* The least of what the folders say. Inside a container the path may be the host's; then the missing files read as
- * "no limit", up to the root, which is the container's. */
+/* The smallest value in the group's directory and those above. Inside a container the path may be the host's; then
+ * missing files read as "no limit", up to the root, which is the container's. */
 static int64_t least(const ts_cgroup *where, const char *controller, read_fn *read) {
   char group[2048], folder[4096];
   if (!find_group(where->groups, controller, group, sizeof(group))) return NO_LIMIT;

@@ -1,5 +1,5 @@
-/* The floating-point environment that our code runs in: round to nearest, no
- * flush to zero, no traps. Callers' settings are put back. */
+/* The floating-point environment for our code: round to nearest, no flush to zero, no traps. The caller's settings are
+ * restored afterwards. */
 #ifndef TS_BASE_FP_ENV_H
 #define TS_BASE_FP_ENV_H
 
@@ -25,7 +25,7 @@ static inline void ts_fp_enter(ts_fp_env *saved) {
 
 static inline void ts_fp_leave(const ts_fp_env *saved) {
 #if defined(__x86_64__)
-  /* the sticky exception flags that our code raised are not the caller's */
+  /* restores the caller's sticky exception flags, too */
   __builtin_ia32_ldmxcsr((uint32_t)saved->control);
 #elif defined(__aarch64__)
   __asm__ volatile("msr fpcr, %0" : : "r"(saved->control));

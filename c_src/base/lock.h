@@ -16,7 +16,7 @@ static inline void ts_lock_init(pthread_mutex_t *lock) {
   pthread_mutexattr_destroy(&attr);
 }
 
-/* Tells the processor that a thread only waits. */
+/* Tells the processor that the thread is spinning. */
 static inline void ts_relax(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -25,7 +25,8 @@ static inline void ts_relax(void) {
 #endif
 }
 
-/* For what one thread uses nearly alone: a third of a mutex's cost when it is free. All zeros is a free one. */
+/* A lock for data that one thread uses nearly alone: a third of a mutex's cost when it is free. Zero-initialized is
+ * unlocked. */
 typedef struct ts_spin {
   _Atomic bool held;
 } ts_spin;
@@ -41,7 +42,7 @@ static inline void ts_spin_lock(ts_spin *lock) {
       if (++spins < 256)
         ts_relax();
       else
-        sched_yield(); /* who holds it may have lost its core */
+        sched_yield(); /* the holder may have been preempted */
   }
 }
 

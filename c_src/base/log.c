@@ -12,7 +12,7 @@ static _Atomic(ts_log_sink) current_sink;
 void ts_log_set_sink(ts_log_sink sink) { atomic_store(&current_sink, sink); }
 
 void ts_log_warning(const char *format, ...) {
-  /* Bounded and on the stack: a warning must not fail for want of memory. */
+  /* On the stack and of fixed size, so that a warning does not need memory. */
   char message[1024];
   va_list args;
   va_start(args, format);
@@ -26,7 +26,7 @@ void ts_log_warning(const char *format, ...) {
   }
 }
 
-/* Every compile asks, and the environment may be long. */
+/* Read once: every compilation asks, and searching a long environment is slow. */
 static char dumped[256];
 static pthread_once_t dumped_is_read = PTHREAD_ONCE_INIT;
 

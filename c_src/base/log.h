@@ -10,8 +10,8 @@ typedef void (*ts_log_sink)(const char *message);
 void ts_log_set_sink(ts_log_sink sink);
 void ts_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* True when TESSERA_DUMP (a comma-separated list: graph, passes, kernels, llvm,
- * asm, plan) names `what`. It is read when this is asked for the first time. */
+/* True when TESSERA_DUMP (a comma-separated list: graph, passes, kernels, llvm, asm, plan) contains `what`. The
+ * variable is read at the first call. */
 bool ts_dump_enabled(const char *what);
 
 #endif

@@ -1,13 +1,16 @@
 #include "base/map.h"
 
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #define XXH_NO_STREAM
 #include <xxhash.h>
 
-/* Linear probing. Removal shifts the run behind the hole back, so there are no
- * tombstones and a probe ends at the first empty slot. */
+/* Linear probing. Removal shifts the following entries back, so there are no tombstones and a probe ends at the first
+ * empty slot. */
 struct ts_map_entry {
   char *key; /* NULL in an empty slot */
   size_t key_size;
@@ -17,9 +20,27 @@ struct ts_map_entry {
 
 uint64_t ts_hash64(const void *data, size_t size) { return XXH3_64bits(data, size); }
 
-ts_hash128 ts_hash(const void *data, size_t size) {
-  XXH128_hash_t h = XXH3_128bits(data, size);
-  return (ts_hash128){.lo = h.low64, .hi = h.high64};
+static ts_hash128 own(XXH128_hash_t h) { return (ts_hash128){.lo = h.low64, .hi = h.high64}; }
+
+ts_hash128 ts_hash(const void *data, size_t size) { return own(XXH3_128bits(data, size)); }
+
+/* Without random bytes from the system, uses the clock and the program's address. */
+static void fill_weakly(ts_hash_key *key) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  uint64_t seed[] = {(uint64_t)now.tv_nsec, (uint64_t)now.tv_sec, (uintptr_t)key, (uintptr_t)&now, (uint64_t)getpid()};
+  for (size_t i = 0; i < sizeof key->bytes; i += 16) {
+    ts_hash128 part = own(XXH3_128bits_withSeed(seed, sizeof seed, i));
+    memcpy(key->bytes + i, &part, 16);
+  }
+}
+
+void ts_hash_key_init(ts_hash_key *key) {
+  if (getrandom(key->bytes, sizeof key->bytes, 0) != (ssize_t)sizeof key->bytes) fill_weakly(key);
+}
+
+ts_hash128 ts_hash_keyed(const ts_hash_key *key, const void *data, size_t size) {
+  return own(XXH3_128bits_withSecret(data, size, key->bytes, sizeof key->bytes));
 }
 
 void ts_map_deinit(ts_map *map) {
@@ -28,7 +49,7 @@ void ts_map_deinit(ts_map *map) {
   *map = (ts_map){0};
 }
 
-/* The key's slot, or the empty one where it belongs. The map has a free slot. */
+/* The key's slot, or the empty slot where it belongs. The map must have a free slot. */
 static size_t find(const ts_map *map, const void *key, size_t key_size, uint64_t hash) {
   size_t mask = map->capacity - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -75,8 +96,7 @@ ts_status ts_map_put(ts_map *map, const void *key, size_t key_size, void *value)
   return TS_SUCCESS;
 }
 
-/* Closes the gap at `hole`: an entry further on moves in unless it already
- * stands between its home and itself without passing the hole. */
+/* Closes the gap at `hole`: a later entry moves into it unless the hole is before the entry's home slot. */
 static void close_gap(ts_map *map, size_t hole) {
   size_t mask = map->capacity - 1;
   for (size_t i = (hole + 1) & mask; map->entries[i].key; i = (i + 1) & mask) {

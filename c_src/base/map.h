@@ -1,5 +1,5 @@
-/* A hash map from byte strings to pointers, open addressing, with the keys
- * copied in. Not thread-safe. Also the hash functions that name kernels. */
+/* A hash map from byte strings to pointers, open addressing, with copied keys. Not thread-safe. Also the hash functions
+ * that name kernels. */
 #ifndef TS_BASE_MAP_H
 #define TS_BASE_MAP_H
 
@@ -11,6 +11,14 @@ typedef struct ts_hash128 {
 
 uint64_t ts_hash64(const void *data, size_t size);
 ts_hash128 ts_hash(const void *data, size_t size);
+
+/* A key that makes a hash differ between processes, so that data cannot be crafted to collide. */
+typedef struct ts_hash_key {
+  uint8_t bytes[192];
+} ts_hash_key;
+
+void ts_hash_key_init(ts_hash_key *key); /* random */
+ts_hash128 ts_hash_keyed(const ts_hash_key *key, const void *data, size_t size);
 
 typedef struct ts_map {
   struct ts_map_entry *entries;

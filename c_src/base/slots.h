@@ -1,8 +1,6 @@
-/* What every thread has its own of, so that hot paths write no cache line that
- * another thread writes. A thread gets a slot when it first asks for one and
- * keeps it. The first threads are alone in theirs and need no atomic
- * read-modify-write there; later ones share, so what is in a slot is atomic or
- * under a lock, which is nearly always free. Thread-safe. */
+/* Per-thread data for hot paths, so that they write no cache line that another thread writes. A thread gets a slot on
+ * first use and keeps it. The first threads have a slot of their own and need no atomic read-modify-write there; later
+ * ones share, so the data of a slot is atomic or under a lock, which is nearly always free. Thread-safe. */
 #ifndef TS_BASE_SLOTS_H
 #define TS_BASE_SLOTS_H
 
@@ -10,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Two cache lines each: processors fetch them in pairs. Slots below TS_OWN_SLOTS are of one thread alone. */
+/* Two cache lines each, since processors fetch them in pairs. Each slot below TS_OWN_SLOTS belongs to one thread. */
 enum { TS_SLOTS = 64, TS_OWN_SLOTS = 48, TS_SLOT_BYTES = 128 };
 
-/* The thread's slot and one, 0 before it has one. In the static block of thread-local memory, so that it is one load.
- */
+/* The thread's slot + 1; 0 before it has one. In the static block of thread-local memory, so that reading it is one
+ * load. */
 extern _Thread_local int ts_slot_mark __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 int ts_slot_new(void);
-/* Of the calling thread, below ts_slot_count(). */
+/* The calling thread's slot, below ts_slot_count(). */
 static inline int ts_slot(void) { return ts_slot_mark ? ts_slot_mark - 1 : ts_slot_new(); }
-int ts_slot_count(void); /* slots that have been given out, at most TS_SLOTS */
+int ts_slot_count(void); /* slots in use, at most TS_SLOTS */
 
-/* A counter that many write and few read. All zeros is a good one. */
+/* A counter with many writers and few readers. Zero-initialized is valid. */
 typedef struct ts_counter {
   struct {
     _Atomic int64_t value;
@@ -30,7 +28,7 @@ typedef struct ts_counter {
   } slots[TS_SLOTS];
 } ts_counter;
 
-/* The slot's new value. */
+/* Returns the slot's new value. */
 static inline int64_t ts_counter_add(ts_counter *counter, int64_t n) {
   int slot = ts_slot();
   _Atomic int64_t *value = &counter->slots[slot].value;
@@ -40,6 +38,6 @@ static inline int64_t ts_counter_add(ts_counter *counter, int64_t n) {
   return n;
 }
 
-int64_t ts_counter_sum(ts_counter *counter); /* exact when nobody adds meanwhile */
+int64_t ts_counter_sum(ts_counter *counter); /* exact when no other thread adds meanwhile */
 
 #endif

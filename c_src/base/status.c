@@ -59,7 +59,7 @@ ts_status ts_error_context(ts_status status, const char *format, ...) {
 
   size_t old_length = strlen(status->message);
   ts_status longer = error_new(status->code, (size_t)length + 2 + old_length);
-  if (longer->is_static) return status; /* the cause says more than "out of memory" */
+  if (longer->is_static) return status; /* the original error says more than "out of memory" */
   va_start(args, format);
   vsnprintf(longer->message, (size_t)length + 1, format, args);
   va_end(args);

@@ -1,6 +1,5 @@
-/* A status is NULL for success, else an owned error with a code and a message.
- * Whoever receives a status owns it: pass it up, or release it with
- * ts_status_free(). Immutable once made, so it may move between threads. */
+/* A status is NULL for success, else an owned error with a code and a message. The receiver of a status owns it, and
+ * passes it on or releases it with ts_status_free(). It is immutable, so it may move between threads. */
 #ifndef TS_BASE_STATUS_H
 #define TS_BASE_STATUS_H
 
@@ -11,12 +10,12 @@ typedef enum ts_code {
   TS_OK = 0,
   TS_INVALID_ARGUMENT,    /* the caller's graph, shape, type or value is wrong */
   TS_OUT_OF_RANGE,        /* a size or index exceeds what can be represented */
-  TS_RESOURCE_EXHAUSTED,  /* memory, a limit, or another bounded thing ran out */
+  TS_RESOURCE_EXHAUSTED,  /* memory, a limit, or another bounded resource is exhausted */
   TS_FAILED_PRECONDITION, /* right call, wrong state: deallocated, donated, ... */
-  TS_UNIMPLEMENTED,       /* understood and not supported */
+  TS_UNIMPLEMENTED,       /* valid but not supported */
   TS_CANCELLED,           /* the run was stopped on request */
   TS_DATA_LOSS,           /* a file or object is corrupt */
-  TS_INTERNAL,            /* a bug of ours, or of a library that we call */
+  TS_INTERNAL,            /* a bug in Tessera or in a library that it calls */
 } ts_code;
 
 typedef struct ts_error *ts_status;
@@ -27,8 +26,7 @@ typedef struct ts_error *ts_status;
  * it returns a static error of code TS_RESOURCE_EXHAUSTED. */
 ts_status ts_error(ts_code code, const char *format, ...) __attribute__((format(printf, 2, 3), returns_nonnull));
 
-/* Puts "context: " before the message of an error; passes success through.
- * Consumes `status`. */
+/* Prepends "context: " to the message of an error; passes success through. Consumes `status`. */
 ts_status ts_error_context(ts_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The static out-of-memory error, for the allocator itself. */
@@ -37,10 +35,10 @@ ts_status ts_error_no_memory(void) __attribute__((returns_nonnull));
 ts_code ts_status_code(ts_status status);        /* TS_OK for NULL */
 const char *ts_status_message(ts_status status); /* "" for NULL; lives as long as the status */
 const char *ts_code_name(ts_code code);          /* "invalid_argument", ... */
-void ts_status_free(ts_status status);           /* NULL is fine */
-bool ts_status_consume_ok(ts_status status);     /* frees, true when it was success */
+void ts_status_free(ts_status status);           /* NULL is allowed */
+bool ts_status_consume_ok(ts_status status);     /* frees it; true for success */
 
-/* The analyzer does not take returns_nonnull for granted and would follow paths on which an error is a success. */
+/* The analyzer ignores returns_nonnull and would follow paths on which an error is a success. */
 #ifdef __clang_analyzer__
 static inline ts_status ts_error_assume(ts_status status) {
   if (!status) __builtin_unreachable();

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* CPUs that the affinity mask and the groups' quotas leave. */
+/* CPUs that the affinity mask and the groups' quotas allow. */
 static int cpus;
 
 static void count_cpus(void) {

@@ -1,6 +1,5 @@
-/* A growable string, for printers, canonical kernel texts and messages. After
- * a failed append the text stays as it was and `failed` is set; check once at
- * the end with ts_text_finish(). Not thread-safe. */
+/* A growable string, for printers, canonical kernel texts and messages. After a failed append the text is unchanged and
+ * `failed` is set; check once at the end with ts_text_finish(). Not thread-safe. */
 #ifndef TS_BASE_TEXT_H
 #define TS_BASE_TEXT_H
 
@@ -15,11 +14,11 @@ typedef struct ts_text {
   bool failed;
 } ts_text;
 
-/* Makes room for about so many more characters. */
+/* Reserves room for about so many more characters. */
 void ts_text_reserve(ts_text *text, size_t extra);
 void ts_text_append_slow(ts_text *text, const char *bytes, size_t n);
 
-/* Here, so that appending a literal is a move or two: programs are printed when they are named. */
+/* Inline, so that appending a literal takes few instructions: every compilation prints its program as a key. */
 static inline void ts_text_append_n(ts_text *text, const char *bytes, size_t n) {
   if (__builtin_expect(text->failed || text->capacity - text->length <= n, 0)) {
     ts_text_append_slow(text, bytes, n);
@@ -34,11 +33,11 @@ static inline void ts_text_append(ts_text *text, const char *string) {
   ts_text_append_n(text, string, __builtin_strlen(string));
 }
 
-void ts_text_int(ts_text *text, int64_t number); /* decimal, as the next one: many times faster than formats */
+void ts_text_int(ts_text *text, int64_t number); /* decimal, like the next one; many times faster than printf formats */
 void ts_text_uint(ts_text *text, uint64_t number);
 void ts_text_format(ts_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Gives the string to the caller (free with ts_free) and resets `text`. */
+/* Passes the string to the caller (free with ts_free) and resets `text`. */
 ts_status ts_text_finish(ts_text *text, char **out);
 void ts_text_deinit(ts_text *text);
 

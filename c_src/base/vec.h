@@ -13,7 +13,7 @@
     size_t capacity; \
   }
 
-/* Makes room for `capacity` elements in all. */
+/* Reserves room for `capacity` elements in total. */
 ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, size_t wanted);
 
 #define TS_VEC_RESERVE(v, wanted)                                                                  \
@@ -32,7 +32,7 @@ ts_status ts_vec_reserve(void **data, size_t *capacity, size_t element_size, siz
     ts_vec_status_;                                                                                         \
   })
 
-/* Gives back the room that is not taken, where that can be had. */
+/* Shrinks the memory to the elements in use, if possible. */
 void ts_vec_shrink(void **data, size_t *capacity, size_t element_size, size_t count);
 #define TS_VEC_SHRINK(v) ts_vec_shrink((void **)&(v)->data, &(v)->capacity, sizeof(*(v)->data), (v)->count)
 

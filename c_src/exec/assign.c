@@ -1,5 +1,5 @@
-/* Where every storage lives: first merging, so that an op writes its result over an operand that dies with it; then
- * numbers and offsets for what remains. */
+/* Buffer assignment: coalesces the storages of operands and results where an op may work in place, then numbers the
+ * remaining storages and gives the temporaries offsets. */
 #include "base/alloc.h"
 #include "exec/builder.h"
 #include "exec/plan.h"
@@ -19,29 +19,34 @@ ts_status ts_block_walk(ts_block *block, ts_status (*visit)(void *context, ts_st
   return TS_SUCCESS;
 }
 
-/* ---- merging ---- */
+/* ---- coalescing ---- */
 
-/* What the step's launch says of its operands; NULL when it has none, or several. */
+/* The lowered op whose launch writes the step's results: the step's own or its epilogue's. NULL when there is none.
+ * `out_first_operand` is the index of the launch's first operand among those of the step. */
 static const ts_lowered *lowered_of(const ts_step *step, uint32_t *out_first_operand) {
-  *out_first_operand = step->kind == TS_STEP_GEMM ? TS_PRODUCT_OPERANDS : 0;
+  *out_first_operand = 0;
   if (step->kind == TS_STEP_LAUNCH) return &step->work->lowered;
-  return step->kind == TS_STEP_GEMM && step->gemm.epilogue ? &step->gemm.epilogue->lowered : NULL;
+  if (!ts_step_has_epilogue(step)) return NULL;
+  *out_first_operand = step->routine.plan->operand_count;
+  return &step->routine.epilogue->lowered;
 }
 
-/* True when the launch may write result r over operand o. */
+/* True when the step may write result r over operand o as far as the op is concerned; live ranges are checked
+ * elsewhere. */
 static bool is_inplace(const ts_step *step, uint32_t r, uint32_t o) {
   uint32_t first;
   const ts_lowered *lowered = lowered_of(step, &first);
-  return lowered && lowered->inplace && o >= first && lowered->inplace[r * (step->operand_count - first) + o - first];
+  if (lowered) return lowered->inplace && o >= first && lowered->inplace[r * (step->operand_count - first) + o - first];
+  if (step->kind != TS_STEP_ROUTINE) return o == r;
+  const ts_routine_plan *plan = step->routine.plan;
+  return plan->inplace && plan->inplace[r * plan->operand_count + o];
 }
 
-/* True when the step reads the storage through an operand that must stay whole. */
+/* True when the step also reads the storage through an operand that the result must not overwrite. */
 static bool read_otherwise(const ts_builder *b, const ts_step *step, uint32_t result, ts_storage_id root) {
   for (uint32_t o = 0; o < step->operand_count; o++) {
     if (ts_builder_find(b, step->ids[o]) != root) continue;
-    bool is_launch = step->kind == TS_STEP_LAUNCH || step->kind == TS_STEP_GEMM;
-    if (is_launch ? is_inplace(step, result, o) : o == result) continue;
-    return true;
+    if (!is_inplace(step, result, o)) return true;
   }
   return false;
 }
@@ -52,21 +57,21 @@ static bool is_result_of(const ts_builder *b, const ts_step *step, ts_storage_id
   return false;
 }
 
-/* The result is the next value of the loop variable that the operand holds, and
- * this is the last that the iteration sees of the old one. */
+/* The result is the next value of the loop variable that the operand holds, and the live range of the old value within
+ * the iteration ends at this step. */
 static bool updates_carried(const ts_storage *operand, const ts_storage *result, int32_t position) {
   return operand->carried && result->next && operand->loop == result->loop &&
          operand->loop_index == result->loop_index && operand->last_in_loop == position;
 }
 
-/* Promises the argument's memory to the result, if it is donated. */
+/* Records that the result may take the argument's memory if the caller donates it. */
 static void give(ts_storage *argument, ts_storage *result) {
   if (argument->given || result->donor >= 0) return;
   argument->given = true;
   result->donor = (int32_t)argument->index;
 }
 
-/* Lets result r of the step have the memory of operand o, when nobody needs the operand any more. */
+/* Result r of the step takes the memory of operand o if the operand's live range ends at this step. */
 static void try_merge(ts_builder *b, const ts_step *step, uint32_t r, uint32_t o) {
   ts_storage_id operand_id = ts_builder_find(b, step->ids[o]), result_id = ts_builder_find(b, ts_step_results(step)[r]);
   ts_storage *operand = ts_builder_storage(b, operand_id), *result = ts_builder_storage(b, result_id);
@@ -83,44 +88,53 @@ static void try_merge(ts_builder *b, const ts_step *step, uint32_t r, uint32_t o
     return;
   }
   if (operand->carried || operand->next || operand->last != step->position) return;
-  if (result->first != step->position) return; /* has the memory of another operand already */
+  if (result->first != step->position) return; /* it shares the memory of another operand already */
   operand->merged = result_id;
   if (operand->first < result->first) result->first = operand->first;
 }
 
-/* A product first, then other temporaries, then arguments: a result takes the memory of one of them, and an
- * argument's only if it is donated. */
+/* The order in which operands are tried: the result of a routine before its epilogue, then other temporaries, then
+ * arguments. A result takes the memory of one operand only, and an argument's only when it is donated. */
 static int preference(const ts_builder *b, const ts_step *step, uint32_t o) {
   ts_storage_id id = ts_builder_find(b, step->ids[o]);
   if (ts_builder_storage(b, id)->kind == TS_MEMORY_ARG) return 2;
-  return step->kind == TS_STEP_GEMM && id == ts_builder_find(b, *ts_step_besides(step)) ? 0 : 1;
+  return ts_step_has_epilogue(step) && id == ts_builder_find(b, *ts_step_inner(step)) ? 0 : 1;
 }
 
-/* The product is being made while other operands are still read: none may be in its place. */
-static bool holds_product(const ts_builder *b, const ts_step *step, uint32_t r) {
-  if (step->kind != TS_STEP_GEMM) return false;
-  return ts_builder_find(b, ts_step_results(step)[r]) == ts_builder_find(b, *ts_step_besides(step));
+/* True when the step's result shares the memory of the routine's result. The routine writes that while it reads its
+ * other operands, so none of them may share it, too. */
+static bool holds_inner(const ts_builder *b, const ts_step *step, uint32_t r) {
+  if (!ts_step_has_epilogue(step)) return false;
+  return ts_builder_find(b, ts_step_results(step)[r]) == ts_builder_find(b, *ts_step_inner(step));
 }
 
 static void merge_launch(ts_builder *b, const ts_step *step) {
   uint32_t first;
   const ts_lowered *lowered = lowered_of(step, &first);
   uint32_t count = step->operand_count - first;
-  bool asked[3] = {false}; /* most launches may write over one operand, if any */
+  bool asked[3] = {false}; /* by preference, whether any operand may be overwritten: most launches have one at most */
   for (uint32_t i = 0; i < count * step->result_count; i++)
     if (lowered->inplace[i]) asked[preference(b, step, first + i % count)] = true;
   for (int wanted = 0; wanted < 3; wanted++)
     for (uint32_t r = 0; asked[wanted] && r < step->result_count; r++)
       for (uint32_t o = 0; o < count; o++)
-        if (lowered->inplace[r * count + o] && preference(b, step, first + o) == wanted && !holds_product(b, step, r))
+        if (lowered->inplace[r * count + o] && preference(b, step, first + o) == wanted && !holds_inner(b, step, r))
           try_merge(b, step, r, first + o);
+}
+
+static void merge_routine(ts_builder *b, const ts_step *step) {
+  for (uint32_t r = 0; step->routine.plan->inplace && r < step->result_count; r++)
+    for (uint32_t o = 0; o < step->operand_count; o++)
+      if (is_inplace(step, r, o)) try_merge(b, step, r, o);
 }
 
 static ts_status merge_step(void *context, ts_step *step) {
   ts_builder *b = context;
-  if (step->kind == TS_STEP_LAUNCH || (step->kind == TS_STEP_GEMM && step->gemm.epilogue)) {
+  if (step->kind == TS_STEP_LAUNCH || ts_step_has_epilogue(step)) {
     merge_launch(b, step);
-  } else if (step->kind == TS_STEP_SCAN || step->kind == TS_STEP_COPY) {
+  } else if (step->kind == TS_STEP_ROUTINE) {
+    merge_routine(b, step);
+  } else if (step->kind == TS_STEP_COPY) {
     try_merge(b, step, 0, 0);
   } else if (step->kind == TS_STEP_WHILE) {
     for (uint32_t i = 0; i < step->result_count; i++) try_merge(b, step, i, i);
@@ -128,7 +142,7 @@ static ts_status merge_step(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-/* Arguments whose last reader is done before a result of their size is begun. */
+/* Finds an argument of the result's size whose live range ends before the result's begins. */
 static void find_donor(ts_builder *b, ts_storage *result) {
   for (size_t p = 0; p < b->exe->param_count && p < 64 && result->donor < 0; p++) {
     ts_storage *a = ts_builder_storage(b, (ts_storage_id)p);
@@ -138,7 +152,7 @@ static void find_donor(ts_builder *b, ts_storage *result) {
 
 /* ---- numbers ---- */
 
-/* What storages that are not merged into others become. */
+/* Numbers the storages that are not merged into others. */
 static ts_status number(ts_builder *b) {
   ts_executable *exe = b->exe;
   const ts_memory_id first[] = {[TS_MEMORY_ARG] = 0,
@@ -166,7 +180,8 @@ static void resolve(const ts_builder *b, ts_memory_id *ids, size_t count) {
 
 static size_t count_besides(const ts_step *step) {
   if (step->kind == TS_STEP_LAUNCH) return (size_t)step->work->lowered.temp_count + 1;
-  return step->kind == TS_STEP_GEMM && step->gemm.epilogue ? 2 : 0;
+  if (step->kind != TS_STEP_ROUTINE) return 0;
+  return ts_step_has_epilogue(step) ? 3 : 1;
 }
 
 static ts_status resolve_step(void *context, ts_step *step) {
@@ -179,22 +194,24 @@ static ts_status resolve_step(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-/* ---- places ---- */
+/* ---- offsets ---- */
 
-/* When each temporary is used; those that nobody uses take no memory. */
+/* The live range of a storage. One that no step uses takes no memory. */
 static ts_usage usage_of(const ts_storage *s) {
   if (s->last < 0) return (ts_usage){0};
   return (ts_usage){.first = s->first, .last = s->last, .bytes = s->bytes};
 }
 
-/* Usages of temporaries, by their numbers, then of arguments and results. */
+/* Collects the live ranges of temporaries, indexed by their numbers, then those of arguments and results; returns how
+ * many. */
 static size_t collect(const ts_builder *b, ts_usage *usages) {
   size_t others = b->exe->temp_count;
   for (size_t i = 0; i < b->storages.count; i++) {
     const ts_storage *s = &b->storages.data[i];
     if (s->merged != i || s->kind == TS_MEMORY_CONST) continue;
     ts_usage u = usage_of(s);
-    if (s->kind == TS_MEMORY_ARG) u = (ts_usage){.last = b->position + 1, .bytes = s->bytes}; /* the caller holds it */
+    if (s->kind == TS_MEMORY_ARG)
+      u = (ts_usage){.last = b->position + 1, .bytes = s->bytes}; /* the caller holds it during the whole run */
     usages[s->kind == TS_MEMORY_TEMP ? s->index : others++] = u;
   }
   return others;
@@ -208,7 +225,7 @@ static ts_status keep_lifetimes(ts_executable *exe, const ts_usage *usages) {
   return TS_SUCCESS;
 }
 
-/* The memory of results, and the numbers of those. */
+/* Collects the memory of results as rooms for temporaries, and in `hosts` the number of each. */
 static int32_t collect_rooms(ts_builder *b, ts_room *rooms, ts_memory_id *hosts) {
   int32_t n = 0;
   for (size_t i = 0; i < b->storages.count && (uint32_t)n < b->exe->made_count; i++) {
@@ -262,7 +279,7 @@ ts_status ts_assign(ts_builder *b) {
   return with_room(b);
 }
 
-/* ---- without the results' memory ---- */
+/* ---- without rooms in results ---- */
 
 static ts_status place_in_block(ts_executable *exe, ts_usage *usages, int64_t *offsets) {
   int32_t count = (int32_t)exe->temp_count;

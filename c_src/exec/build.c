@@ -1,16 +1,13 @@
-/* From a graph after the pipeline to steps over storages. Positions number the
- * steps in the order in which a run may meet them; a loop's regions lie between
- * its start and its end position. */
+/* Makes steps over storages from a graph after the pipeline. Positions number the steps in the order in which a run may
+ * reach them; the steps of a loop's regions lie between the loop's start and end positions. */
 #include "base/cancel.h"
 #include "base/system.h"
 #include "exec/builder.h"
 #include "exec/pool.h"
-#include "kernel/ref.h"
-#include "kernel/scan.h"
 
 #include <string.h>
 
-/* Up to here a constant is kept by the executable, and not written by each run. */
+/* The executable keeps a constant up to this size; a larger one is written by each run. */
 #define SMALL_CONSTANT_BYTES 4096
 
 /* ---- storages ---- */
@@ -45,8 +42,7 @@ ts_status ts_builder_keep_type(ts_builder *b, ts_value_id value, const ts_type *
   *out = b->types[at].type;
   if (b->types[at].shape == v->shape && (*out)->dtype == v->dtype) return TS_SUCCESS;
   TS_TRY(ts_arena_take(&b->exe->arena, sizeof(*type), (void **)&type));
-  type->dtype = v->dtype;
-  type->shape = *v->shape;
+  ts_type_set(type, v->dtype, v->shape);
   b->types[at].shape = v->shape;
   *out = b->types[at].type = type;
   return TS_SUCCESS;
@@ -108,10 +104,13 @@ ts_status ts_builder_copy(ts_builder *b, ts_block *block, ts_storage_id from, ts
   return TS_VEC_PUSH(&block->steps, step);
 }
 
-ts_status ts_builder_scratch(ts_builder *b, int32_t position, const ts_work *work, ts_storage_id *out) {
+ts_status ts_builder_scratch(ts_builder *b, int32_t position, int64_t shared, int64_t each, ts_storage_id *out) {
+  int64_t bytes;
   *out = TS_NO_ID;
-  if (work->scratch_bytes == 0) return TS_SUCCESS;
-  TS_TRY(ts_builder_add_storage(b, TS_MEMORY_TEMP, 0, work->scratch_bytes * ts_cpu_count(), out));
+  if (!ts_mul_i64(each, ts_cpu_count(), &bytes) || !ts_add_i64(bytes, shared, &bytes))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "an op's workspace is larger than any memory");
+  if (bytes == 0) return TS_SUCCESS;
+  TS_TRY(ts_builder_add_storage(b, TS_MEMORY_TEMP, 0, bytes, out));
   ts_builder_use(b, *out, position);
   return TS_SUCCESS;
 }
@@ -127,12 +126,12 @@ static ts_status launch_step(ts_builder *b, ts_block *block, const ts_op *op, co
     TS_TRY(ts_builder_add_storage(b, TS_MEMORY_TEMP, 0, work->lowered.temp_bytes[i], &besides[i]));
     ts_builder_use(b, besides[i], step.position);
   }
-  TS_TRY(ts_builder_scratch(b, step.position, work, &besides[temps]));
+  TS_TRY(ts_builder_scratch(b, step.position, 0, work->scratch_bytes, &besides[temps]));
   return TS_VEC_PUSH(&block->steps, step);
 }
 
-/* Kernels for an op, or for a fusion: in the step of a product, or in a step of their own. TS_UNIMPLEMENTED when there
- * are none that can do it. */
+/* Adds the kernels of an op or a fusion: as the epilogue of a routine's step, or as a step of their own.
+ * TS_UNIMPLEMENTED when no kernel can compute the op. */
 static ts_status kernel_step(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_work *work;
   bool done;
@@ -142,52 +141,7 @@ static ts_status kernel_step(ts_builder *b, ts_block *block, ts_op_id id) {
   return launch_step(b, block, ts_graph_op(b->graph, id), work);
 }
 
-/* ---- the rest of the plain ops ---- */
-
-static ts_status scan_step(ts_builder *b, ts_block *block, const ts_op *op) {
-  ts_step step;
-  TS_TRY(ts_builder_start(b, TS_STEP_SCAN, op, 0, &step));
-  const ts_type *type;
-  TS_TRY(ts_builder_keep_type(b, op->operands[0], &type));
-  step.dtype = (uint8_t)type->dtype;
-  step.scan.shape = &type->shape;
-  step.scan.axis = op->attrs->scan.axis;
-  step.scan.reverse = op->attrs->scan.reverse;
-  step.cost_ns = 100 + 2 * ts_shape_elements(&type->shape);
-  return TS_VEC_PUSH(&block->steps, step);
-}
-
-/* A program of this op alone, for the interpreter. `map` has room for every value of `g`. */
-static ts_status one_op_graph(const ts_graph *g, ts_op_id id, ts_value_id *map, ts_graph *out) {
-  const ts_op *op = ts_graph_op(g, id);
-  for (uint32_t i = 0; i < op->operand_count; i++) {
-    const ts_value *v = ts_graph_value(g, op->operands[i]);
-    TS_TRY(ts_graph_add_param(out, TS_ROOT, v->dtype, v->shape, &map[op->operands[i]]));
-  }
-  TS_TRY(ts_graph_copy_op(g, id, out, TS_ROOT, map));
-  return ts_graph_set_results(out, TS_ROOT, &map[op->first_result], 1);
-}
-
-static int64_t reference_cost(const ts_graph *g, const ts_op *op) {
-  int64_t elements = ts_shape_elements(ts_graph_value(g, op->first_result)->shape);
-  for (uint32_t i = 0; i < op->operand_count; i++)
-    elements += ts_shape_elements(ts_graph_value(g, op->operands[i])->shape);
-  return 1000 + 100 * elements;
-}
-
-static ts_status reference_step(ts_builder *b, ts_block *block, ts_op_id id) {
-  ts_step step;
-  TS_TRY(ts_builder_start(b, TS_STEP_REFERENCE, ts_graph_op(b->graph, id), 0, &step));
-  TS_TRY(ts_graph_create(&step.reference));
-  step.cost_ns = reference_cost(b->graph, ts_graph_op(b->graph, id));
-  ts_value_id *map = NULL;
-  ts_status status = TS_NEW_ARRAY(b->graph->values.count, &map);
-  if (!status) status = one_op_graph(b->graph, id, map, step.reference);
-  ts_free(map);
-  if (!status) status = TS_VEC_PUSH(&block->steps, step);
-  if (status) ts_step_deinit(&step);
-  return status;
-}
+/* ---- constants and other plain ops ---- */
 
 static ts_status hold_constant(ts_builder *b, const ts_op *op, ts_buffer *buffer) {
   uint32_t index = (uint32_t)b->exe->constants.count;
@@ -197,8 +151,9 @@ static ts_status hold_constant(ts_builder *b, const ts_op *op, ts_buffer *buffer
   return TS_SUCCESS;
 }
 
-/* What a run would write anew each time, by a kernel that had to be compiled. A result of the program is the caller's
- * own, and large ones would take memory while nobody runs it. */
+/* True for constants that the executable keeps. In a run, a kernel would have to be compiled that writes the same bytes
+ * each time. Large constants are not kept, since they would hold memory between runs, nor are results of the program,
+ * since the caller owns those. */
 static bool is_small_constant(const ts_builder *b, const ts_op *op) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
   if (op->code != TS_OP_CONSTANT || b->options->no_fusion) return false;
@@ -226,19 +181,17 @@ static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
     b->map[op->first_result] = b->map[op->operands[0]];
     return TS_SUCCESS;
   }
-  if (op->code == TS_OP_DOT) {
-    const ts_product_kind *kind;
-    TS_TRY(ts_builder_product(b, op, &kind));
-    if (kind->product) return ts_builder_gemm(b, block, op, kind->product);
-  }
-  if (ts_op_get_class(op->code) == TS_CLASS_SCAN) return scan_step(b, block, op);
+  const ts_routine *routine = ts_routine_of(op->code);
+  bool done = false;
+  if (routine) TS_TRY(ts_builder_routine(b, block, id, routine, &done));
+  if (done) return TS_SUCCESS;
   ts_status status = kernel_step(b, block, id);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
   ts_status_free(status);
-  return reference_step(b, block, id);
+  return ts_builder_routine(b, block, id, &ts_reference_routine, &done);
 }
 
-/* Ops of a region in place of the op that holds it. */
+/* Puts the region's ops in place of the op that holds it. */
 static ts_status inline_region(ts_builder *b, ts_block *block, const ts_op *op, ts_region_id id) {
   const ts_region *region = ts_graph_region(b->graph, id);
   for (size_t i = 0; i < region->params.count; i++) b->map[region->params.data[i]] = b->map[op->operands[i]];
@@ -254,6 +207,7 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
   case TS_OP_COND:
     if (!b->options->no_fusion && ts_whole_supported(b->graph, id)) return ts_builder_whole(b, block, id);
     return ts_builder_control(b, block, id);
+  case TS_OP_CALLBACK: return ts_builder_callback(b, block, op);
   case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
   case TS_OP_FUSION: {
     ts_status status = kernel_step(b, block, id);
@@ -273,7 +227,7 @@ ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {
   return TS_SUCCESS;
 }
 
-/* ---- the whole ---- */
+/* ---- whole programs ---- */
 
 static ts_status bind_params(ts_builder *b) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
@@ -287,7 +241,7 @@ static ts_status bind_params(ts_builder *b) {
   return TS_SUCCESS;
 }
 
-/* Results that the program makes get buffers of their own; arguments and constants are handed back as they are. */
+/* Results that a step computes get buffers of their own; arguments and constants are returned as they are. */
 static ts_status bind_results(ts_builder *b) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
   ts_executable *exe = b->exe;
@@ -313,7 +267,7 @@ static ts_status set_whole(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-/* Gives the work its kernels, and its launches' arguments a place in every run. */
+/* Gives the work its compiled kernels, and reserves words for its launches' arguments in every run. */
 static ts_status finish_work(ts_executable *exe, ts_work *work) {
   for (int32_t i = 0; i < work->lowered.launch_count; i++) {
     ts_step_launch *l = &work->launches[i];
@@ -334,37 +288,17 @@ static ts_status take_kernels(ts_builder *b) {
   TS_TRY(ts_jit_batch_take(&c->batch, b->exe->kernels.data));
   b->exe->kernels.count = count;
   ts_jit_prefetch(c->later.data, c->later.count);
-  for (size_t i = 0; i < b->kinds.count; i++) {
-    const ts_product_kind *kind = &b->kinds.data[i];
-    if (kind->product) ts_gemm_adopt(kind->product->gemm, b->exe->kernels.data[kind->kernel]);
-  }
+  ts_builder_adopt(b);
   for (size_t i = 0; i < c->works.count; i++) TS_TRY(finish_work(b->exe, c->works.data[i]));
   return b->wholes > 0 ? ts_block_walk(&b->exe->root, set_whole, b->exe) : TS_SUCCESS;
 }
 
-/* For as much as the program's own ops take, about. */
+/* Reserves room for about as many steps and storages as the program's own ops take. */
 static ts_status make_room(ts_builder *b) {
   const ts_region *root = ts_graph_region(b->graph, TS_ROOT);
   TS_TRY(TS_NEW_ARRAY(b->graph->values.count, &b->map));
   TS_TRY(TS_VEC_RESERVE(&b->storages, 2 * root->ops.count + root->params.count));
   return TS_VEC_RESERVE(&b->exe->root.steps, root->ops.count);
-}
-
-static bool kernels_are_there(void *batch) { return !ts_jit_batch_is_pending(batch); }
-
-/* What a run will allocate: while LLVM works, pages can be had for nothing. */
-static void prepare_memory(ts_builder *b) {
-  int64_t sizes[TS_POOL_PREPARED];
-  size_t count = 0;
-  const ts_enough enough = {kernels_are_there, &b->chooser.batch};
-  if (enough.is(enough.context)) return;
-  ts_jit_make_way();
-  sizes[count++] = b->exe->block_bytes[TS_LAYOUT_HOSTED];
-  for (size_t i = 0; i < b->storages.count && count < TS_POOL_PREPARED; i++) {
-    const ts_storage *s = &b->storages.data[i];
-    if (s->kind == TS_MEMORY_RESULT && s->merged == i) sizes[count++] = s->bytes;
-  }
-  ts_pool_prepare(ts_pool_default(), sizes, count, &enough);
 }
 
 static ts_status build(ts_builder *b) {
@@ -376,7 +310,6 @@ static ts_status build(ts_builder *b) {
   TS_TRY(bind_results(b));
   TS_TRY(ts_assign(b));
   int64_t lowered = ts_system_ns();
-  prepare_memory(b);
   TS_TRY(take_kernels(b));
   exe->stats.lower_ns = lowered - start;
   exe->stats.kernel_ns = ts_system_ns() - lowered;
@@ -391,7 +324,7 @@ ts_status ts_build(ts_executable *exe, const ts_graph *graph, const ts_compile_o
   ts_status status = build(&b);
   ts_chooser_deinit(&b.chooser);
   TS_VEC_FREE(&b.storages);
-  TS_VEC_FREE(&b.kinds);
+  TS_VEC_FREE(&b.planned);
   TS_VEC_FREE(&b.readers);
   ts_free(b.map);
   TS_VEC_SHRINK(&exe->root.steps);

@@ -1,10 +1,10 @@
-/* while and cond: as steps with blocks of their own, or as one native function. */
+/* Steps for while, cond and callbacks: with blocks of their own, or as one native function. */
 #include "exec/builder.h"
 
 #include <string.h>
 
-/* True when the storage was made by a step at or after `position` and can stand for
- * one result only. */
+/* True when a step at or after `position` defines the storage, and it is no loop variable's yet, so that it may become
+ * the next value of one. */
 static bool own_temp(const ts_builder *b, ts_storage_id id, int32_t position) {
   const ts_storage *s = ts_builder_storage(b, id);
   return s->kind == TS_MEMORY_TEMP && s->first >= position && s->merged == id && !s->carried && !s->next;
@@ -12,8 +12,8 @@ static bool own_temp(const ts_builder *b, ts_storage_id id, int32_t position) {
 
 /* ---- while ---- */
 
-/* What the body hands on as it is needs no memory of the loop's: its regions read the operand itself. The step keeps
- * the other values; `slots` says which they are of the op's. */
+/* A loop variable that the body returns unchanged takes no memory of the loop: the regions read the operand itself. The
+ * step keeps only the other variables; `slots` holds their indices among the op's. */
 static ts_status pass_through(ts_builder *b, ts_step *step, const ts_op *op, uint32_t **slots) {
   const ts_region *condition = ts_graph_region(b->graph, op->attrs->regions.regions[0]);
   const ts_region *body = ts_graph_region(b->graph, op->attrs->regions.regions[1]);
@@ -39,24 +39,24 @@ static ts_status pass_through(ts_builder *b, ts_step *step, const ts_op *op, uin
   return TS_SUCCESS;
 }
 
-/* Where an iteration leaves the next value of the step's value i. */
+/* Chooses the storage into which an iteration writes the next value of the step's variable i. */
 static ts_status bind_next(ts_builder *b, ts_step *step, const ts_op *op, uint32_t i, ts_storage_id value,
                            int32_t body_start) {
   ts_storage_id own = ts_step_results(step)[i], *next = &step->loop->next[i];
   *next = value;
-  if (value == own) return TS_SUCCESS; /* an alias of the old value */
+  if (value == own) return TS_SUCCESS; /* the body returns its parameter */
   if (!own_temp(b, value, body_start)) {
     TS_TRY(ts_builder_add_storage(b, TS_MEMORY_TEMP, 0, ts_builder_storage(b, own)->bytes, next));
     TS_TRY(ts_builder_copy(b, &step->loop->body, value, *next, op));
   }
   ts_storage *s = ts_builder_storage(b, *next);
-  s->next = true; /* marks it taken, too */
+  s->next = true; /* also marks the storage as taken, see own_temp */
   s->loop = step->position;
   s->loop_index = i;
   return TS_SUCCESS;
 }
 
-/* What goes from one iteration to the next, and what all of them read, keeps its memory for the whole loop. */
+/* The loop variables, their next values and the values that pass through stay live until the loop ends. */
 static void keep_for_loop(ts_builder *b, const ts_step *step, const ts_op *op) {
   int32_t end = b->position++;
   const ts_storage_id *results = ts_step_results(step);
@@ -145,6 +145,24 @@ ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id) {
   if (!status) status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);
   return status;
+}
+
+/* ---- callbacks ---- */
+
+ts_status ts_builder_callback(ts_builder *b, ts_block *block, const ts_op *op) {
+  ts_step step;
+  ts_step_call *call;
+  size_t operands = op->operand_count, results = op->result_count;
+  TS_TRY(ts_builder_start(b, TS_STEP_CALLBACK, op, 0, &step));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, 1, &call));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, operands + results, &call->types));
+  for (size_t i = 0; i < operands; i++) TS_TRY(ts_builder_keep_type(b, op->operands[i], &call->types[i]));
+  for (uint32_t i = 0; i < results; i++)
+    TS_TRY(ts_builder_keep_type(b, op->first_result + i, &call->types[operands + i]));
+  call->index = op->attrs->callback.index;
+  step.call = call;
+  b->exe->calls_back = true;
+  return TS_VEC_PUSH(&block->steps, step);
 }
 
 /* ---- whole ---- */

@@ -1,10 +1,10 @@
 #include "exec/choose.h"
 
-#include "jit/layout.h"
+#include "jit/lower/layout.h"
 
 #include <string.h>
 
-/* Launches of more points are worth a compile of their own beside the other kernels of their program. */
+/* A launch of more points gets a kernel of its own, even if another kernel of the program could stand in. */
 #define SMALL_POINTS 32768
 
 void ts_chooser_init(ts_chooser *c, const ts_graph *graph, ts_arena *arena, const ts_compile_options *options) {
@@ -27,7 +27,7 @@ void ts_chooser_deinit(ts_chooser *c) {
 
 /* ---- kernels ---- */
 
-/* Zero for a kernel that is of none, and where there is no memory to find out. */
+/* The family of a kernel's source; zero when it has none, or memory runs out. */
 static ts_hash128 family_of(const ts_kernel_source *source) {
   ts_hash128 family;
   bool known = source->family && ts_status_consume_ok(source->family(source->description, &family));
@@ -56,13 +56,13 @@ static bool is_at_hand(const ts_chooser *c, const ts_kernel_source *source) {
   return ts_map_get(&c->source_ids, source->text, source->length) || ts_jit_has(source);
 }
 
-/* The cheapest kernel in memory that can do a launch in place of its own. */
+/* The cheapest existing kernel that can stand in for a launch's own. */
 typedef struct stand_in {
   const ts_launch *launch;
   ts_kernel_layout layout;
   int32_t dims[TS_KERNEL_MAX_RANK];
   int32_t cost;
-  bool found, own; /* own: of the program that is being built */
+  bool found, own; /* own: among the kernels that this program requests */
 } stand_in;
 
 static void consider_layout(stand_in *best, const ts_kernel_layout *layout) {
@@ -79,7 +79,8 @@ static void consider(void *context, const char *text) {
   if (ts_layout_parse(text, &layout)) consider_layout(context, &layout);
 }
 
-/* The kernels that this program asks for in any case: of a sum in two steps one kernel does both. */
+/* Considers the kernels that this program has requested already: for example, one kernel can compute both steps of a
+ * sum in two steps. */
 static void consider_own(const ts_chooser *c, const ts_kernel_source *source, stand_in *out) {
   if (out->launch->points > SMALL_POINTS) return;
   ts_hash128 family = family_of(source);
@@ -101,7 +102,7 @@ static void find_stand_in(const ts_chooser *c, const ts_kernel_source *source, s
   }
 }
 
-/* A source for a kernel that outlives the launch. */
+/* Makes a kernel source with a description that lives as long as the executable, unlike the launch's. */
 static ts_status make_source(ts_arena *arena, const ts_launch *launch, char **out_text, ts_kernel_source *out) {
   void *desc;
   TS_TRY(ts_arena_copy(arena, &launch->desc, sizeof(launch->desc), &desc));
@@ -125,8 +126,8 @@ static ts_status keep_cached(ts_arena *arena, ts_launch *launch) {
   return TS_SUCCESS;
 }
 
-/* Chooses the kernel of a launch. Where its own would have to be compiled first, a more general one that exists serves,
- * and its own is made ready for later. */
+/* Chooses the kernel of a launch. If its own kernel would have to be compiled and a more general one exists, that one
+ * stands in, and its own is compiled in the background. */
 static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch) {
   ts_chooser *c = context;
   char *text;
@@ -146,8 +147,8 @@ static ts_status choose_kernel(void *context, ts_arena *arena, ts_launch *launch
 
 /* ---- ops ---- */
 
-/* What lowering may see of an operand: its type, whether it is one of the operands before, and what it is when it is a
- * constant. */
+/* Adds to the key what lowering reads of an operand: its type, which earlier operand it equals, and its value if it is
+ * a constant. */
 static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
   uint32_t first = 0;
   ts_scalar known = {0};
@@ -157,7 +158,7 @@ static ts_status put_operand(ts_chooser *c, const ts_op *op, uint32_t i) {
   return constant ? ts_keys_put(&c->known, known.bits) : TS_SUCCESS;
 }
 
-/* All that lowering an op depends on. */
+/* The key holds everything that lowering an op depends on. */
 static ts_status make_key(ts_chooser *c, const ts_op *op) {
   ts_keys_begin(&c->known);
   TS_TRY(ts_keys_put(&c->known, c->cached));

@@ -1,5 +1,6 @@
 #include "exec/executable.h"
 
+#include "base/deep.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "exec/pool.h"
@@ -12,44 +13,84 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A hop to a dirty scheduler costs 2.5 to 60 us, most when all cores are busy; a normal one may be held for about
- * a millisecond, and what we estimate may be a few times off. Loops over single elements are estimated well, and no
- * other thread helps with them. */
+/* Moving a call to a dirty scheduler costs 2.5 to 60 us, most when all cores are busy. A normal scheduler may be held
+ * for about a millisecond, and estimates may be wrong by a small factor. Loops over single elements have exact
+ * estimates and run on one thread anyway, so they get more. */
 #define SHORT_NS 30000
 #define SHORT_LOOP_NS 300000
 
-/* Elements that the interpreter goes through while a normal scheduler waits. */
+/* How many elements may be folded on a normal scheduler. */
 enum { FOLD_AT_HAND = 64 };
 
 /* ---- steps ---- */
 
-void ts_step_deinit(ts_step *step) {
-  if (step->kind == TS_STEP_REFERENCE) ts_graph_destroy(step->reference);
+static void add_block(ts_block **list, ts_block *block) {
+  block->next = *list;
+  *list = block;
+}
+
+/* Adds the step's blocks to the list of blocks to release, which replaces recursion. */
+static void release_step(ts_step *step, ts_block **rest) {
   if (step->kind == TS_STEP_WHILE && step->loop) {
-    ts_block_deinit(&step->loop->condition);
-    ts_block_deinit(&step->loop->body);
+    add_block(rest, &step->loop->condition);
+    add_block(rest, &step->loop->body);
   }
-  if (step->kind == TS_STEP_COND && step->branches)
-    for (int i = 0; i < 2; i++) ts_block_deinit(&step->branches[i]);
+  for (int i = 0; i < 2 && step->kind == TS_STEP_COND && step->branches; i++) add_block(rest, &step->branches[i]);
+}
+
+static void release_blocks(ts_block *rest) {
+  while (rest) {
+    ts_block *block = rest;
+    rest = block->next;
+    for (size_t i = 0; i < block->steps.count; i++) release_step(&block->steps.data[i], &rest);
+    TS_VEC_FREE(&block->steps);
+  }
+}
+
+void ts_step_deinit(ts_step *step) {
+  ts_block *blocks = NULL;
+  release_step(step, &blocks);
+  release_blocks(blocks);
 }
 
 void ts_block_deinit(ts_block *block) {
-  for (size_t i = 0; i < block->steps.count; i++) ts_step_deinit(&block->steps.data[i]);
-  TS_VEC_FREE(&block->steps);
+  block->next = NULL;
+  release_blocks(block);
 }
 
 /* ---- constant folding ---- */
 
-/* Ops whose interpreted result has the bits that a run would give. */
+/* True for ops that the interpreter folds to the same bits as a run. */
 static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
   switch (ts_op_get_class(op->code)) {
   case TS_CLASS_UNARY_FLOAT: return op->code == TS_OP_SQRT;
-  case TS_CLASS_DOT:
-  case TS_CLASS_CONTROL: return false;
-  default:
-    if (op->code == TS_OP_ATAN2) return false;
+  case TS_CLASS_BINARY_FLOAT: return op->code == TS_OP_DIVIDE;
+  case TS_CLASS_BINARY:
     return op->code != TS_OP_POW || !ts_dtype_is_float(ts_graph_value(graph, op->first_result)->dtype);
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: return false;
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST:
+#endif
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW: return true;
   }
+  return false;
 }
 
 static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_results) {
@@ -63,7 +104,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
   return ts_ref_run_until(graph, NULL, 0, ts_pool_default(), options->cancel, out_results);
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 static bool is_short(const ts_executable *exe) {
   int64_t loops = 0;
@@ -73,7 +114,7 @@ static bool is_short(const ts_executable *exe) {
   return exe->stats.cost_ns - loops <= SHORT_NS;
 }
 
-/* The last result that is in a RESULT takes the buffer, if it has its type; those before it share. */
+/* Of the results that share a RESULT, the last one takes over its buffer; the earlier ones add references. */
 static ts_status find_moves(ts_executable *exe) {
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->result_count, &exe->moves));
   bool *seen;
@@ -88,7 +129,7 @@ static ts_status find_moves(ts_executable *exe) {
   return TS_SUCCESS;
 }
 
-/* Folds are always expanded: there is no other way to run them. */
+/* Expansion is not optional: some ops have no other implementation. */
 static ts_status transform(const ts_graph *graph, const ts_compile_options *options, ts_graph **out) {
   ts_pass_options passes = {.evaluate = evaluate,
                             .context = (void *)(uintptr_t)options,
@@ -108,7 +149,17 @@ static int64_t kept_bytes(const ts_executable *exe) {
                    exe->words.capacity * sizeof(int64_t));
 }
 
-static ts_status create(ts_executable *exe, const ts_graph *graph, const ts_compile_options *options) {
+typedef struct create_call {
+  ts_executable *exe;
+  const ts_graph *graph;
+  const ts_compile_options *options;
+} create_call;
+
+static ts_status create(void *context) {
+  const create_call *c = context;
+  const ts_graph *graph = c->graph;
+  const ts_compile_options *options = c->options;
+  ts_executable *exe = c->exe;
   int64_t start = ts_system_ns();
   ts_graph *transformed;
   TS_TRY(transform(graph, options, &transformed));
@@ -135,7 +186,8 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
   ts_jit_stats before, after;
   ts_jit_get_stats(&before);
   if (!options) options = &defaults;
-  ts_status status = create(exe, graph, options);
+  exe->levels = ts_graph_region(graph, TS_ROOT)->height;
+  ts_status status = ts_deep_call(exe->levels, create, &(create_call){exe, graph, options});
   if (status) {
     ts_executable_release(exe);
     if (!options->at_hand || ts_status_code(status) != TS_CANCELLED) return status;
@@ -143,7 +195,7 @@ ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *
     return TS_SUCCESS;
   }
   ts_jit_get_stats(&after);
-  /* Others' included, when they compile now. */
+  /* Includes kernels that other threads compiled meanwhile. */
   exe->stats.kernels_compiled = after.compiled - before.compiled;
   if (ts_dump_enabled("plan")) {
     ts_text text = {0};
@@ -158,13 +210,15 @@ void ts_executable_retain(ts_executable *exe) { atomic_fetch_add_explicit(&exe->
 
 void ts_executable_release(ts_executable *exe) {
   if (!exe || atomic_fetch_sub_explicit(&exe->refs, 1, memory_order_acq_rel) != 1) return;
-  ts_run_contexts_free(exe);
   ts_block_deinit(&exe->root);
   for (size_t i = 0; i < exe->kernels.count; i++) ts_kernel_release(exe->kernels.data[i]);
   for (size_t i = 0; i < exe->constants.count; i++) ts_buffer_release(exe->constants.data[i]);
-  for (size_t i = 0; i < exe->gemms.count; i++) ts_gemm_release(exe->gemms.data[i]);
+  for (size_t i = 0; i < exe->plans.count; i++) {
+    ts_routine_plan *plan = exe->plans.data[i];
+    if (plan->routine->deinit) plan->routine->deinit(plan);
+  }
   TS_VEC_FREE(&exe->kernels);
-  TS_VEC_FREE(&exe->gemms);
+  TS_VEC_FREE(&exe->plans);
   TS_VEC_FREE(&exe->constants);
   TS_VEC_FREE(&exe->words);
   ts_free(exe->block_offsets);
@@ -172,13 +226,14 @@ void ts_executable_release(ts_executable *exe) {
   ts_free(exe);
 }
 
-/* ---- reading ---- */
+/* ---- accessors ---- */
 
 size_t ts_executable_param_count(const ts_executable *exe) { return exe->param_count; }
 size_t ts_executable_result_count(const ts_executable *exe) { return exe->result_count; }
 const ts_type *const *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
 const ts_type *const *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
 void ts_executable_get_stats(const ts_executable *exe, ts_executable_stats *out) { *out = exe->stats; }
+bool ts_executable_calls_back(const ts_executable *exe) { return exe->calls_back; }
 int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
 
@@ -231,9 +286,13 @@ static void explain_work(const ts_executable *exe, const ts_work *work, bool epi
     explain_launch(exe, &work->launches[i], epilogue, depth, out);
 }
 
+static const char *step_name(const ts_step *step) {
+  static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "whole"};
+  return step->kind == TS_STEP_ROUTINE ? step->routine.plan->routine->name : kinds[step->kind];
+}
+
 static void explain_step(const ts_executable *exe, const ts_step *step, int depth, ts_text *out) {
-  static const char *const kinds[] = {"launch", "gemm", "scan", "reference", "copy", "while", "cond", "whole"};
-  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", kinds[step->kind], ts_op_name(step->code),
+  ts_text_format(out, "%*s%-9s %-16s %s  cost ", depth * 2 + 2, "", step_name(step), ts_op_name(step->code),
                  step->type ? TS_SHAPE_STR(step->type->dtype, &step->type->shape) : "");
   explain_cost(out, step->cost_ns);
   ts_text_append(out, "  reads");
@@ -242,7 +301,7 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
   for (uint32_t i = 0; i < step->result_count; i++) explain_memory(exe, ts_step_results(step)[i], out);
   ts_text_append(out, "\n");
   if (step->kind == TS_STEP_LAUNCH) explain_work(exe, step->work, false, depth, out);
-  if (step->kind == TS_STEP_GEMM && step->gemm.epilogue) explain_work(exe, step->gemm.epilogue, true, depth, out);
+  if (ts_step_has_epilogue(step)) explain_work(exe, step->routine.epilogue, true, depth, out);
   if (step->kind == TS_STEP_WHILE) {
     explain_block(exe, &step->loop->condition, depth + 1, out);
     explain_block(exe, &step->loop->body, depth + 1, out);
@@ -252,6 +311,17 @@ static void explain_step(const ts_executable *exe, const ts_step *step, int dept
 
 static void explain_block(const ts_executable *exe, const ts_block *block, int depth, ts_text *out) {
   for (size_t i = 0; i < block->steps.count; i++) explain_step(exe, &block->steps.data[i], depth, out);
+}
+
+typedef struct explain_call {
+  const ts_executable *exe;
+  ts_text *out;
+} explain_call;
+
+static ts_status explain_root(void *context) {
+  const explain_call *c = context;
+  explain_block(c->exe, &c->exe->root, 0, c->out);
+  return c->out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
 ts_status ts_executable_explain(const ts_executable *exe, ts_text *out) {
@@ -268,6 +338,5 @@ ts_status ts_executable_explain(const ts_executable *exe, ts_text *out) {
   ts_text_format(out, "compiled in %" PRId64 " us: passes %" PRId64 ", lowering %" PRId64 ", kernels %" PRId64 "\n",
                  (s->pass_ns + s->lower_ns + s->kernel_ns) / 1000, s->pass_ns / 1000, s->lower_ns / 1000,
                  s->kernel_ns / 1000);
-  explain_block(exe, &exe->root, 0, out);
-  return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+  return ts_deep_call(exe->levels, explain_root, &(explain_call){exe, out});
 }

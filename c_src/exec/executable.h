@@ -1,5 +1,5 @@
-/* A compiled program: an immutable list of steps over planned memory.
- * Re-entrant: any number of threads may run it at once, without a lock. */
+/* A compiled program: an immutable list of steps over planned memory. Re-entrant: any number of threads may run it at
+ * once, without a lock. */
 #ifndef TS_EXEC_EXECUTABLE_H
 #define TS_EXEC_EXECUTABLE_H
 
@@ -12,18 +12,18 @@
 typedef struct ts_executable ts_executable;
 
 typedef struct ts_compile_options {
-  /* Once it is true, compiling ends with TS_CANCELLED, when LLVM has ended the kernels it has begun. May be NULL. */
+  /* Once it is true, compilation ends with TS_CANCELLED, after the kernels that LLVM has begun. May be NULL. */
   const _Atomic bool *cancel;
-  bool no_fusion;       /* each op its own kernel */
-  bool no_simplify;     /* the graph as given (then fused) */
-  bool at_hand;         /* nothing that may take long: no program where a kernel has to be made, or much to be folded */
-  bool general_kernels; /* for tests: more general kernels than the shapes ask for, with the same bits */
+  bool no_fusion;       /* each op is a kernel of its own */
+  bool no_simplify;     /* without the simplifying passes */
+  bool at_hand;         /* immediate: fails rather than compile a kernel or fold a large constant */
+  bool general_kernels; /* for tests: kernels more general than the shapes require, with the same bits */
 } ts_compile_options;
 
-/* What others may ask of a run, from any thread. Generated code reads the two at once. */
+/* How other threads control a run. Generated code reads both flags in one load. */
 typedef struct ts_run_control {
-  _Alignas(2) _Atomic bool cancel; /* to end with TS_CANCELLED */
-  _Atomic bool pause;              /* to return from ts_execution_advance before it is done; others ignore it */
+  _Alignas(2) _Atomic bool cancel; /* ends the run with TS_CANCELLED */
+  _Atomic bool pause; /* ts_execution_advance returns before the run is complete; ts_executable_run ignores it */
 } ts_run_control;
 
 typedef struct ts_run_options {
@@ -37,47 +37,72 @@ typedef struct ts_run_options {
 
 typedef struct ts_executable_stats {
   int64_t steps, kernels, kernels_compiled; /* compiled: not found in any cache */
-  int64_t temp_bytes;                       /* of one run, besides arguments and results */
+  int64_t temp_bytes;                       /* of one run, without arguments and results */
   int64_t result_bytes;
   int64_t live_peak_bytes;              /* largest sum of live bytes over the steps, arguments included */
-  int64_t planned_peak_bytes;           /* what the plan takes: arguments, results, temporaries */
-  int64_t kept_bytes;                   /* what the executable itself takes, but for kernels and constants */
+  int64_t planned_peak_bytes;           /* total of the plan: arguments, results, temporaries */
+  int64_t kept_bytes;                   /* size of the executable without kernels and constants */
   int64_t cost_ns;                      /* estimated, one thread; INT64_MAX when a loop's trip count is unknown */
-  int64_t pass_ns, lower_ns, kernel_ns; /* where compiling took its time */
+  int64_t pass_ns, lower_ns, kernel_ns; /* time of each part of compilation */
 } ts_executable_stats;
 
-/* Compiles; `graph` is copied as needed and may go. NULL options: defaults. `*out` is NULL, without an error, when it
- * should be done at hand and cannot. */
+/* Compiles. The graph may be destroyed afterwards. NULL options: defaults. With `at_hand`, `*out` is NULL without an
+ * error when immediate compilation is not possible. */
 ts_status ts_executable_create(const ts_graph *graph, const ts_compile_options *options, ts_executable **out);
 void ts_executable_retain(ts_executable *executable);
 void ts_executable_release(ts_executable *executable);
 
 size_t ts_executable_param_count(const ts_executable *executable);
 size_t ts_executable_result_count(const ts_executable *executable);
-/* One for each, and the same one for many that are equal. */
+/* One pointer for each; equal types share one object. */
 const ts_type *const *ts_executable_param_types(const ts_executable *executable);
 const ts_type *const *ts_executable_result_types(const ts_executable *executable);
 void ts_executable_get_stats(const ts_executable *executable, ts_executable_stats *out);
-int64_t ts_executable_cost_ns(const ts_executable *executable); /* as in the stats */
-/* True when a run is short enough for a normal scheduler (tens of microseconds, more where it is one short loop). */
+int64_t ts_executable_cost_ns(const ts_executable *executable); /* ts_executable_stats.cost_ns */
+/* True when some step is a callback: then only a ts_execution can run the program. */
+bool ts_executable_calls_back(const ts_executable *executable);
+/* True when a run is short enough for a normal scheduler (tens of microseconds, more for a loop over single
+ * elements). */
 bool ts_executable_is_short(const ts_executable *executable);
-/* Kernels, costs and memory plan for people. */
+/* Appends kernels, costs and memory plan as readable text. */
 ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
 
-/* Runs: arguments must have the parameters' types and shapes (checked). `out_results` gets one
- * reference each. On failure nothing is returned and no argument is taken. */
+/* Runs the program. The arguments must have the parameters' types and shapes (checked unless the options say so).
+ * `out_results` gets one reference each. On failure no result is returned and no argument is taken. */
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results);
 
-/* A run that can be left and taken up again, by one thread at a time. Arguments, what the options point to and the
- * executable must live until it has ended. */
+/* A run that can be paused and resumed, by one thread at a time. Arguments, the options' pointers and the executable
+ * must live until ts_execution_end. */
 typedef struct ts_execution ts_execution;
+
+/* Why ts_execution_advance returned. Between two calls a run holds no thread. */
+typedef enum ts_run_state {
+  TS_RUN_DONE,
+  TS_RUN_PAUSED,  /* it was asked to pause; the next ts_execution_advance resumes it */
+  TS_RUN_CALLBACK /* it waits for ts_execution_answer */
+} ts_run_state;
+
+/* A callback that the caller of a run must answer. Valid until the answer. */
+typedef struct ts_run_call {
+  uint32_t index; /* of the op callback */
+  uint32_t operand_count, result_count;
+  const ts_type *const *operand_types, *const *result_types;
+} ts_run_call;
+
 ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                               const ts_run_options *options, ts_execution **out);
-/* Goes on. *out_done is false when it was asked to pause; then it may be called again. It pauses between steps and
- * between iterations, but not within a loop that is within one compiled whole. */
-ts_status ts_execution_advance(ts_execution *execution, bool *out_done);
-/* Frees it. `out_results` as of ts_executable_run, after it was done; NULL gives up. NULL for `execution` is fine. */
+/* Starts or resumes the run. It pauses between steps and between iterations, but not in an inner loop of a step that is
+ * compiled whole. */
+ts_status ts_execution_advance(ts_execution *execution, ts_run_state *out_state);
+/* After TS_RUN_CALLBACK: the call, and the contents of an operand, which are read-only and valid until the answer. */
+void ts_execution_get_call(const ts_execution *execution, ts_run_call *out);
+const void *ts_execution_operand(const ts_execution *execution, uint32_t i);
+/* Copies the results of the callback, one for each of ts_run_call, and checks their types; then the run may be
+ * advanced. */
+ts_status ts_execution_answer(ts_execution *execution, ts_buffer *const *results, size_t count);
+/* Frees the run. `out_results` as in ts_executable_run, after TS_RUN_DONE; NULL abandons the run. `execution` may be
+ * NULL. */
 ts_status ts_execution_end(ts_execution *execution, ts_buffer **out_results);
 
 #endif

@@ -6,14 +6,14 @@
 
 static int64_t align_up(int64_t n) { return (n + TS_PLAN_ALIGNMENT - 1) & ~(int64_t)(TS_PLAN_ALIGNMENT - 1); }
 
-/* Larger first; among equals the earlier, so that plans do not depend on qsort. */
+/* Larger ones first; equal ones in their original order, so that plans do not depend on qsort. */
 static int compare_size(const void *a, const void *b) {
   const ts_usage *x = *(ts_usage *const *)a, *y = *(ts_usage *const *)b;
   if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
   return x < y ? -1 : x > y;
 }
 
-/* What was placed, in order of offset. */
+/* A placed usage; lists of them are in order of offset. */
 typedef struct extent {
   int32_t first, last;
   int64_t offset, end;
@@ -21,8 +21,8 @@ typedef struct extent {
 
 typedef TS_VEC(extent) extents;
 
-/* What is placed in a room, or in the block. Most usages are short, and few of the others are alive with them: what is
- * alive in a span of positions has a list of its own. */
+/* The usages placed in a room or in the block. Most usages are short and overlap few others, so each span of positions
+ * has a list of the usages that are live in it. */
 typedef struct placed {
   extents all;
   extents *spans; /* NULL: only `all` */
@@ -33,7 +33,7 @@ enum { SPAN = 32 /* positions */, WORTH_SPANS = 64 /* usages */ };
 
 static bool overlap(const ts_usage *u, const extent *x) { return u->first <= x->last && x->first <= u->last; }
 
-/* The smallest gap between placed usages that are alive with `u`, or the end. */
+/* The smallest gap between placed usages that are live at the same time as `u`, or the end of them. */
 static int64_t find_offset(const ts_usage *u, const placed *in) {
   const extents *list = &in->all;
   int64_t best = -1, best_size = INT64_MAX, end = 0, size = align_up(u->bytes);
@@ -63,7 +63,7 @@ static ts_status insert_placed(placed *in, const ts_usage *u) {
   return TS_SUCCESS;
 }
 
-/* Positions that are negative do without. */
+/* Makes spans where they are worth it. Programs with negative positions have none. */
 static ts_status make_spans(placed *in, const ts_usage *usages, int32_t count) {
   int32_t last = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -81,7 +81,7 @@ static void placed_deinit(placed *in) {
   ts_free(in->spans);
 }
 
-/* A room while usages are placed. */
+/* A room with its placed usages, or the block. */
 typedef struct space {
   ts_room room;
   int32_t id;
@@ -94,7 +94,7 @@ static int compare_room(const void *a, const void *b) {
   return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The first room of no fewer bytes. */
+/* The index of the first space of at least so many bytes. */
 static int32_t first_of_size(const space *spaces, int32_t room_count, int64_t bytes) {
   int32_t low = 0, high = room_count;
   while (low < high) {
@@ -107,7 +107,8 @@ static int32_t first_of_size(const space *spaces, int32_t room_count, int64_t by
   return low;
 }
 
-/* The smallest room that has space, else the block, which is the last. Spaces are ordered by size. */
+/* Places a usage in the smallest room with a gap for it, else in the block. `spaces` are the rooms in order of size,
+ * then the block. */
 static ts_status place(ts_usage *u, space *spaces, int32_t room_count) {
   int32_t i = first_of_size(spaces, room_count, u->bytes);
   for (; i < room_count; i++) {
@@ -140,14 +141,14 @@ typedef struct sizes {
   int32_t count;
 } sizes;
 
-/* Which of the sizes it is, sizes.count when it is a new one. */
+/* The index of the size; sizes.count when it is new. */
 static int32_t size_of(const sizes *s, int64_t bytes) {
   int32_t i = 0;
   while (i < s->count && s->bytes[i] != bytes) i++;
   return i;
 }
 
-/* Larger ones first. False when there are too many. */
+/* Finds the distinct sizes, larger ones first. False when there are too many. */
 static bool find_sizes(const ts_usage *usages, int32_t count, sizes *out) {
   out->count = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -165,7 +166,7 @@ static bool find_sizes(const ts_usage *usages, int32_t count, sizes *out) {
   return true;
 }
 
-/* Programs have few sizes: then usages are counted into their places. */
+/* Counting sort: most programs have few distinct sizes. */
 static bool sort_by_count(ts_usage *usages, int32_t count, ts_usage **order) {
   sizes s;
   int32_t next[FEW_SIZES] = {0}, before = 0;
@@ -176,7 +177,7 @@ static bool sort_by_count(ts_usage *usages, int32_t count, ts_usage **order) {
   return true;
 }
 
-/* Usages that take memory, in the order in which they are placed. */
+/* The usages that take memory, in the order in which they are placed. */
 static ts_status sort_usages(ts_usage *usages, int32_t count, ts_usage ***out, int32_t *out_count) {
   *out_count = 0;
   TS_TRY(TS_NEW_ARRAY((size_t)count, out));

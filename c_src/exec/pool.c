@@ -1,14 +1,13 @@
-/* Work sharing: a parallel run is a job on its caller's stack, linked into a
- * list while it wants help. Idle workers pick the first job that has tasks left
- * and room for a helper. The caller never waits for a helper to come, only for
- * helpers that are in the middle of a task when it has run out of tasks itself. */
+/* Work sharing: a parallel run is a job on its caller's stack, linked into a list while it accepts helpers. An idle
+ * worker joins the first job with tasks left and fewer helpers than its width. The caller executes tasks itself and
+ * never waits for a helper to join; it waits only for helpers that are in the middle of a task when no tasks are
+ * left. */
 #include "exec/pool.h"
 
 #include "base/fp_env.h"
 #include "base/lock.h"
 #include "base/system.h"
 #include "base/thread.h"
-#include "tensor/pages.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -22,11 +21,12 @@
 #include <unistd.h>
 
 #define MAX_THREADS 256
-/* How long a worker looks for the next job before it sleeps: a program's steps
- * follow each other within a few microseconds, and a futex wake costs tens. */
+/* How long a worker spins before it sleeps: the steps of a program follow each other within a few microseconds, and a
+ * futex wake costs tens. */
 #define SPIN_NS 20000
-/* After so long a helper that was woken should be there. */
+/* A helper that has not joined so long after its wake-up is late. */
 #define LATE_NS 50000
+#define MOVABLE 8
 
 typedef struct job {
   struct job *next, *previous; /* under pool.lock */
@@ -42,11 +42,11 @@ typedef struct job {
 static struct {
   pthread_mutex_t lock;
   pthread_once_t once;
-  job *jobs;               /* those that want helpers */
+  job *jobs;               /* those that accept helpers */
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
-  ts_thread_set threads; /* the workers */
+  _Atomic pid_t movable[MOVABLE]; /* the first workers; with more CPUs than that, one of them is idle. 0: not started */
 } pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
@@ -57,16 +57,16 @@ static void futex_wake(_Atomic uint32_t *word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* ---- how many ---- */
+/* ---- width ---- */
 
 int ts_cpu_count(void) {
   int cpus = ts_system_cpus();
   return cpus > MAX_THREADS ? MAX_THREADS : cpus;
 }
 
-/* ---- working ---- */
+/* ---- tasks ---- */
 
-/* False when none is left. */
+/* False when no task is left. */
 static bool do_task(job *j, int worker) {
   /* relaxed: tasks are independent; what they wrote is published by `active` */
   int64_t task = atomic_fetch_add_explicit(&j->next_task, 1, memory_order_relaxed);
@@ -81,12 +81,20 @@ static void work(job *j, int worker) {
 
 static bool is_alone(job *j) { return atomic_load_explicit(&j->active, memory_order_relaxed) == 0; }
 
-/* As the caller who has woken workers and is alone until the first of them comes. */
+/* The kernel often queues a woken worker on the caller's CPU and leaves it there until the next tick. */
+static void move_workers_away(void) {
+  for (int i = 0; i < MOVABLE; i++) {
+    pid_t thread = atomic_load_explicit(&pool.movable[i], memory_order_relaxed);
+    if (thread) ts_thread_move_away(thread);
+  }
+}
+
+/* The caller's loop after it has woken workers, until the first of them joins. */
 static void work_alone(job *j) {
   int64_t late = ts_system_ns() + LATE_NS;
   while (is_alone(j) && do_task(j, 0)) {
     if (ts_system_ns() < late) continue;
-    if (is_alone(j)) ts_thread_set_move_away(&pool.threads);
+    if (is_alone(j)) move_workers_away();
     return;
   }
 }
@@ -100,7 +108,7 @@ static void unlink_job(job *j) {
   j->next = j->previous = NULL;
 }
 
-/* Joins some job as its next helper; NULL when none wants one. */
+/* Joins the first job that accepts a helper; NULL when there is none. */
 static job *join(int *worker) {
   pthread_mutex_lock(&pool.lock);
   job *j = pool.jobs;
@@ -118,9 +126,11 @@ static job *join(int *worker) {
 }
 
 static void *worker_main(void *unused) {
+  static _Atomic int started;
   (void)unused;
   ts_fp_env saved;
-  ts_thread_set_enter(&pool.threads);
+  int number = atomic_fetch_add(&started, 1);
+  if (number < MOVABLE) atomic_store(&pool.movable[number], gettid());
   ts_fp_enter(&saved);
   for (;;) {
     uint32_t seen = atomic_load_explicit(&pool.posted, memory_order_acquire);
@@ -128,7 +138,7 @@ static void *worker_main(void *unused) {
     job *j = join(&worker);
     if (j) {
       work(j, worker);
-      /* release: the caller must see what the tasks wrote once it reads 0. The job is gone after this. */
+      /* release: the caller must see the tasks' writes when it reads 0. After this the job is no longer valid. */
       atomic_fetch_sub_explicit(&j->active, 1, memory_order_release);
       continue;
     }
@@ -148,7 +158,8 @@ static void start_workers(void) {
   for (int i = 0; i < wanted; i++) {
     char name[24];
     snprintf(name, sizeof name, "tessera-%d", i + 1);
-    pool.workers += ts_thread_start(name, worker_main, 2 << 20); /* fewer than wanted only means less help */
+    pool.workers +=
+        ts_thread_start(name, worker_main, 2 << 20); /* with fewer workers than wanted, runs are only slower */
   }
 }
 
@@ -172,7 +183,7 @@ static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, vo
   }
   work(&j, 0);
   pthread_mutex_lock(&pool.lock);
-  if (j.helpers >= 0) unlink_job(&j); /* from here on nobody can join */
+  if (j.helpers >= 0) unlink_job(&j); /* after this no worker can join */
   pthread_mutex_unlock(&pool.lock);
   /* acquire: pairs with the helpers' release */
   for (int spins = 0; atomic_load_explicit(&j.active, memory_order_acquire) != 0; spins++) {
@@ -187,7 +198,6 @@ static ts_parallel shared[MAX_THREADS + 1];
 
 static void init_shared(void) {
   for (int i = 1; i <= MAX_THREADS; i++) shared[i] = (ts_parallel){.context = NULL, .width = i, .run = run_shared};
-  ts_pages_set_helpers(&shared[ts_cpu_count()]);
 }
 
 const ts_parallel *ts_pool_parallel(int threads) {

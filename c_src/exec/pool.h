@@ -1,7 +1,6 @@
-/* The one pool of worker threads, sized from affinity and the cgroup's quota. A
- * caller takes part in its own work as worker 0; other workers help when they
- * are idle, so any number of callers may run at once and none waits for a
- * thread. Thread-safe. Threads start with the first parallel run. */
+/* The process's pool of worker threads, sized from affinity and the cgroup's quota. A caller executes its own tasks as
+ * worker 0; idle workers help, so any number of callers may run at once and none waits for a thread. Thread-safe. The
+ * threads start with the first parallel run. */
 #ifndef TS_EXEC_POOL_H
 #define TS_EXEC_POOL_H
 
@@ -9,7 +8,7 @@
 
 /* Cores that this process may use, >= 1. */
 int ts_cpu_count(void);
-/* The shared pool limited to `threads` (0: all). Constant objects, live for ever. */
+/* The shared pool limited to `threads` (0: all). Constant objects that are never freed. */
 const ts_parallel *ts_pool_parallel(int threads);
 
 #endif

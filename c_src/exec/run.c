@@ -1,24 +1,20 @@
-/* One run of an executable. Its context holds a pointer for every piece of memory and a
- * private copy of the launches' argument words; the executable keeps contexts for
- * later runs of the same thread. A while swaps the pointers of a carried value and
- * its next one after each iteration. Where a run is, is a stack of blocks and not
- * of C frames, so that it can be left between any two steps. */
+/* One run of an executable. Its context holds a pointer for every piece of memory and a private copy of the launches'
+ * argument words. A while swaps the pointers of a loop variable and its next value after each iteration. The position
+ * of a run is a stack of blocks instead of C frames, so that a run can return between any two steps and be resumed. */
 #include "base/cancel.h"
 #include "base/fp_env.h"
-#include "base/slots.h"
+#include "base/system.h"
 #include "exec/pool.h"
 #include "exec/steps.h"
-#include "kernel/ref.h"
-#include "kernel/scan.h"
 
 #include <string.h>
 
-/* A block that is being run, and for what: a while's condition or body, or neither. */
+/* A block that is being executed. `loop` is the while whose condition or body it is. */
 typedef struct frame {
   const ts_block *block;
   size_t next;         /* of its steps */
-  const ts_step *loop; /* NULL when it is no while's */
-  void **home;         /* of the while's results: where they were before any swap */
+  const ts_step *loop; /* NULL: the block of a cond's branch or of the program */
+  void **home;         /* the base pointers of the while's results before any swap */
 } frame;
 
 typedef struct ts_run {
@@ -31,6 +27,7 @@ typedef struct ts_run {
   const ts_parallel *parallel;
   ts_pool *pool;
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
+  const ts_step *asking;   /* a CALLBACK that has no answer yet */
   frame *frames, few[4];
   size_t depth, room;
 } ts_run;
@@ -54,36 +51,22 @@ static void context_init(const ts_executable *exe, ts_run *run) {
   for (size_t i = 0; i < exe->constants.count; i++) run->base[exe->param_count + i] = exe->constants.data[i]->data;
 }
 
-static ts_status context_new(const ts_executable *exe, ts_run **out) {
-  TS_TRY(ts_alloc(context_bytes(exe) + TS_SLOT_BYTES, (void **)out));
-  context_init(exe, *out);
-  return TS_SUCCESS;
-}
-
-static struct ts_run *_Atomic *own_place(ts_executable *exe) { return &exe->idle[ts_slot() % TS_IDLE_CONTEXTS].run; }
-
-/* A small one is made anew on the stack, which costs less than to fetch it. */
+/* Contexts of at most this size live in the ts_execution itself. */
 typedef union small_context {
   ts_run run;
   char bytes[768];
 } small_context;
 
-static ts_status context_get(ts_executable *exe, small_context *small, ts_run **out) {
-  if (context_bytes(exe) <= sizeof *small) {
-    *out = &small->run;
-    context_init(exe, &small->run);
-    return TS_SUCCESS;
-  }
-  *out = atomic_exchange_explicit(own_place(exe), NULL, memory_order_acquire);
-  return *out ? TS_SUCCESS : context_new(exe, out);
+static ts_status context_create(const ts_executable *exe, small_context *small, ts_run **out) {
+  size_t bytes = context_bytes(exe);
+  *out = &small->run;
+  if (bytes > sizeof *small) TS_TRY(ts_alloc(bytes, (void **)out));
+  context_init(exe, *out);
+  return TS_SUCCESS;
 }
 
-static void context_put(ts_executable *exe, const small_context *small, ts_run *run) {
-  if (run != &small->run) ts_free(atomic_exchange_explicit(own_place(exe), run, memory_order_acq_rel));
-}
-
-void ts_run_contexts_free(ts_executable *exe) {
-  for (int i = 0; i < TS_IDLE_CONTEXTS; i++) ts_free(atomic_load(&exe->idle[i].run));
+static void context_destroy(const small_context *small, ts_run *run) {
+  if (run != &small->run) ts_free(run);
 }
 
 /* ---- steps ---- */
@@ -129,13 +112,13 @@ static int64_t *fill_words(ts_run *run, const ts_places *of, const ts_step_launc
   return ts_run_fill_words(run->base, run->words, of, l);
 }
 
-/* Somewhere, for what takes none. */
+/* The address of a workspace. Without one, any valid address will do, since it is not used. */
 static char *scratch_at(const ts_run *run, ts_memory_id id) {
   return id == TS_NO_ID ? (char *)run->words : run->base[id];
 }
 
 static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l) {
-  /* the whole of an operand into a result that is in its place */
+  /* a copy of a whole operand into a result that shares its memory has no effect */
   const ts_memory_id *results = ts_step_results(step), *temps = ts_step_besides(step);
   if (l->launch->copies && run->base[*results] == run->base[*step->ids]) return;
   int64_t *words = fill_words(run, &(ts_places){step->ids, results, temps}, l);
@@ -143,46 +126,40 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
 }
 
-static ts_status run_gemm(ts_run *run, const ts_step *step) {
-  const ts_product *product = step->gemm.product;
-  const ts_work *e = step->gemm.epilogue;
-  ts_epilogue_run context = {.step = step};
-  ts_gemm_epilogue epilogue;
-  if (e) {
-    ts_places of = {step->ids + TS_PRODUCT_OPERANDS, ts_step_results(step), ts_step_besides(step)};
-    context.words = fill_words(run, &of, e->launches);
-    context.scratch = scratch_at(run, ts_step_besides(step)[1]);
-    epilogue = ts_epilogue_start(&context);
-  }
-  ts_memory_id out = e ? ts_step_besides(step)[0] : ts_step_results(step)[0];
-  return ts_gemm_run(product->gemm, &product->shape, run->base[step->ids[0]], run->base[step->ids[1]], run->base[out],
-                     e ? &epilogue : NULL, run->parallel, run->pool, cancel_flag(run));
+/* Starts the step's epilogue, which the routine calls with the parts of its result. */
+static ts_epilogue start_epilogue(ts_run *run, const ts_step *step, ts_epilogue_run *context) {
+  const ts_work *work = step->routine.epilogue;
+  ts_places of = {step->ids + step->routine.plan->operand_count, ts_step_results(step), ts_step_besides(step)};
+  *context = (ts_epilogue_run){
+      .step = step, .words = fill_words(run, &of, work->launches), .scratch = scratch_at(run, ts_step_inner(step)[1])};
+  return ts_epilogue_start(context);
 }
 
-static ts_status run_reference(ts_run *run, const ts_step *step) {
-  const ts_region *root = ts_graph_region(step->reference, TS_ROOT);
-  ts_buffer **args = NULL, *result = NULL;
-  TS_TRY(TS_NEW_ARRAY(root->params.count + 1, &args));
-  ts_status status = TS_SUCCESS;
-  for (size_t i = 0; i < root->params.count && !status; i++) {
-    const ts_value *v = ts_graph_value(step->reference, root->params.data[i]);
-    status = ts_buffer_wrap(v->dtype, v->shape, run->base[step->ids[i]], NULL, NULL, &args[i]);
-  }
-  if (!status)
-    status = ts_ref_run_until(step->reference, args, root->params.count, run->pool, cancel_flag(run), &result);
-  if (!status) ts_copy_bytes(run->base[*ts_step_results(step)], result->data, result->bytes, cancel_flag(run));
-  ts_buffer_release(result);
-  for (size_t i = 0; i < root->params.count; i++) ts_buffer_release(args[i]);
-  ts_free(args);
-  return status;
+static ts_status run_routine(ts_run *run, const ts_step *step) {
+  const ts_routine_plan *plan = step->routine.plan;
+  bool has_epilogue = ts_step_has_epilogue(step);
+  ts_epilogue_run context;
+  ts_epilogue epilogue;
+  if (has_epilogue) epilogue = start_epilogue(run, step, &context);
+  char *workspace = scratch_at(run, ts_step_workspace(step));
+  return plan->routine->run(plan,
+                            &(ts_routine_run){.base = run->base,
+                                              .operands = step->ids,
+                                              .results = has_epilogue ? ts_step_inner(step) : ts_step_results(step),
+                                              .thread_workspace = workspace,
+                                              .workspace = workspace + plan->thread_workspace * ts_cpu_count(),
+                                              .epilogue = has_epilogue ? &epilogue : NULL,
+                                              .parallel = run->parallel,
+                                              .pool = run->pool,
+                                              .cancel = cancel_flag(run)});
 }
 
 static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t bytes) {
   ts_copy_bytes(to, from, bytes, cancel_flag(run));
 }
 
-/* Puts every carried value back into its own memory, wherever the swaps have left it. A value's two
- * memories are its own, so one copy does it. */
+/* Moves every loop variable back to its original memory, if the swaps have left it in that of its next value. Each
+ * variable has two pieces of memory of its own, so one copy is enough. */
 static void settle(ts_run *run, const ts_step *step, void *const *home) {
   for (uint32_t i = 0; i < step->result_count; i++) {
     ts_memory_id carried = ts_step_results(step)[i], next = step->loop->next[i];
@@ -231,7 +208,7 @@ static void swap_carried(ts_run *run, const ts_step *step) {
   }
 }
 
-/* What follows the last step of the innermost block. */
+/* Continues after the last step of the innermost block. */
 static void end_block(ts_run *run) {
   frame *f = &run->frames[run->depth - 1];
   const ts_step *step = f->loop;
@@ -248,8 +225,8 @@ static void end_block(ts_run *run) {
   }
 }
 
-/* One native function. The results of a loop that was asked to pause are what it goes on from; one that was done in
- * that moment looks at its condition again, and is done. */
+/* Runs a step that is one native function. A loop that was asked to pause has written its loop variables to the
+ * results, and resumes from them. A loop that ended at the same moment evaluates its condition once more and ends. */
 static void run_whole(ts_run *run, const ts_step *step) {
   static const ts_run_control never;
   int64_t *words = run->words + step->whole.words;
@@ -268,27 +245,27 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
   case TS_STEP_LAUNCH:
     for (int32_t i = 0; i < step->work->lowered.launch_count; i++) run_launch(run, step, &step->work->launches[i]);
     return TS_SUCCESS;
-  case TS_STEP_GEMM: return run_gemm(run, step);
-  case TS_STEP_SCAN:
-    return ts_scan_run((ts_opcode)step->code, (ts_dtype)step->dtype, step->scan.shape, step->scan.axis,
-                       step->scan.reverse, run->base[*step->ids], run->base[*ts_step_results(step)], run->parallel,
-                       cancel_flag(run));
-  case TS_STEP_REFERENCE: return run_reference(run, step);
+  case TS_STEP_ROUTINE: return run_routine(run, step);
   case TS_STEP_COPY:
     copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
     return TS_SUCCESS;
   case TS_STEP_WHILE: return begin_while(run, step);
   case TS_STEP_COND: return push(run, &step->branches[*(const uint8_t *)run->base[*step->ids] ? 0 : 1], NULL, NULL);
+  case TS_STEP_CALLBACK: run->asking = step; return TS_SUCCESS;
   case TS_STEP_WHOLE: run_whole(run, step); return TS_SUCCESS;
   }
   return ts_error(TS_INTERNAL, "unknown step");
 }
 
-/* Goes on until there is no block left, or as long as it may. */
-static ts_status run_blocks(ts_run *run, bool *out_done) {
-  *out_done = false;
+/* Executes steps until no block is left, or the run has to pause or to ask its caller. */
+static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
+  *out_state = TS_RUN_PAUSED;
   while (run->depth > 0) {
     TS_TRY(ts_check_cancelled(cancel_flag(run), "the run"));
+    if (run->asking) {
+      *out_state = TS_RUN_CALLBACK;
+      return TS_SUCCESS;
+    }
     if (must_pause(run)) return TS_SUCCESS;
     frame *f = &run->frames[run->depth - 1];
     if (f->next < f->block->steps.count)
@@ -296,7 +273,7 @@ static ts_status run_blocks(ts_run *run, bool *out_done) {
     else
       end_block(run);
   }
-  *out_done = true;
+  *out_state = TS_RUN_DONE;
   return TS_SUCCESS;
 }
 
@@ -320,12 +297,12 @@ static bool may_take(const ts_executable *exe, int32_t donor, const ts_type *typ
                      const ts_run_options *options) {
   if (donor < 0 || !is_donated(options, (size_t)donor) || !ts_buffer_is_unique(args[donor])) return false;
   for (size_t i = 0; i < exe->param_count; i++)
-    if (args[i] == args[donor] && i != (size_t)donor) return false; /* given twice */
+    if (args[i] == args[donor] && i != (size_t)donor) return false; /* passed twice */
   const ts_type *given = exe->param_types[donor];
   return given->dtype == type->dtype && ts_shape_equal(&given->shape, &type->shape);
 }
 
-/* A buffer for every RESULT, in `made`: new, or a donated argument. */
+/* Makes a buffer for every RESULT, in `made`: a new one, or a donated argument. */
 static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t r = 0; r < exe->result_count; r++) {
@@ -345,7 +322,8 @@ static bool is_argument(const ts_executable *exe, uint32_t i, ts_buffer *const *
   return exe->donors[i] >= 0 && made[i] == args[exe->donors[i]];
 }
 
-/* The buffer that holds a result, with a reference for the caller: the run's own where it is not needed any more. */
+/* The buffer of a result, with a reference for the caller. The last result in a RESULT takes the run's own
+ * reference. */
 static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made,
                           ts_buffer **out) {
   uint32_t i;
@@ -383,7 +361,7 @@ static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, 
   return TS_SUCCESS;
 }
 
-/* `offsets` in the block; NULL: as the executable has them. */
+/* Sets the addresses of temporaries. `offsets` are in the block; NULL: as in exe->temps. */
 static void place_temps(ts_run *run, const int64_t *offsets) {
   const ts_executable *exe = run->exe;
   void **base = run->base + ts_first_temp(exe);
@@ -394,7 +372,7 @@ static void place_temps(ts_run *run, const int64_t *offsets) {
   }
 }
 
-/* Where everything is: arguments, new results, and temporaries in a block of the run's. */
+/* Sets the addresses of all memory: arguments, new results, and temporaries in a block of this run. */
 static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[i] = args[i]->data;
@@ -409,7 +387,7 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   return TS_SUCCESS;
 }
 
-/* Lets go of the run's own references, and of donated arguments when it succeeded. */
+/* Releases the run's own references, and after success those of donated arguments. */
 static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made,
                    bool succeeded) {
   for (uint32_t i = 0; i < exe->made_count; i++)
@@ -421,11 +399,11 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
 /* ---- a run ---- */
 
 struct ts_execution {
-  ts_executable *exe; /* only its list of contexts changes */
+  const ts_executable *exe;
   ts_run *run;
   ts_buffer *const *args;
   ts_run_options options;
-  bool done;
+  ts_run_state state;
   ts_buffer **made, *few_made[8];
   small_context small;
 };
@@ -437,12 +415,13 @@ static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->block = NULL;
   run->may_pause = may_pause && options->control;
   run->resumed = false;
+  run->asking = NULL;
   run->frames = run->few;
   run->depth = 0;
   run->room = sizeof run->few / sizeof *run->few;
 }
 
-/* Gives up when there is nowhere to put results. */
+/* Frees the run. NULL for `out_results` abandons it. */
 static ts_status finish(ts_execution *x, ts_buffer **out_results) {
   ts_run *run = x->run;
   while (run->depth > 0) pop(run);
@@ -451,27 +430,27 @@ static ts_status finish(ts_execution *x, ts_buffer **out_results) {
   ts_status status = out_results ? hand_out_all(x->exe, x->args, x->made, out_results) : TS_SUCCESS;
   let_go(x->exe, x->args, &x->options, x->made, out_results && !status);
   if (x->made != x->few_made) ts_free(x->made);
-  context_put(x->exe, &x->small, run);
+  context_destroy(&x->small, run);
   return status;
 }
 
-/* When it fails there is nothing to end. */
-static ts_status begin(ts_execution *x, const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
+/* After a failure there is no run to finish. */
+static ts_status begin(ts_execution *x, const ts_executable *exe, ts_buffer *const *args, size_t arg_count,
                        const ts_run_options *options, bool may_pause) {
   static const ts_run_options defaults = {0};
-  ts_executable *exe = x->exe = (ts_executable *)(uintptr_t)executable;
+  x->exe = exe;
   x->args = args;
   x->options = options ? *options : defaults;
-  x->done = false;
+  x->state = TS_RUN_PAUSED;
   x->made = x->few_made;
   memset(x->few_made, 0, sizeof x->few_made);
-  TS_TRY(check_args(exe, args, arg_count));
-  TS_TRY(context_get(exe, &x->small, &x->run));
+  if (!x->options.checked) TS_TRY(check_args(exe, args, arg_count));
+  TS_TRY(context_create(exe, &x->small, &x->run));
   reset(x->run, &x->options, may_pause);
   if (exe->made_count > 8) {
     ts_status status = TS_NEW_ARRAY(exe->made_count, &x->made);
     if (status) {
-      context_put(exe, &x->small, x->run);
+      context_destroy(&x->small, x->run);
       return status;
     }
   }
@@ -484,7 +463,7 @@ static ts_status begin(ts_execution *x, const ts_executable *executable, ts_buff
 static ts_status advance(ts_execution *x) {
   ts_fp_env saved;
   ts_fp_enter(&saved);
-  ts_status status = run_blocks(x->run, &x->done);
+  ts_status status = run_blocks(x->run, &x->state);
   ts_fp_leave(&saved);
   return status;
 }
@@ -497,6 +476,8 @@ ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *a
     ts_pool *pool = options ? options->pool : NULL;
     return ts_single_run(executable, args, pool ? pool : ts_pool_default(), out_results);
   }
+  if (executable->calls_back)
+    return ts_error(TS_FAILED_PRECONDITION, "the program calls back: only a resumable run can have answers");
   TS_TRY(begin(&x, executable, args, arg_count, options, false));
   ts_status status = advance(&x), ended = finish(&x, status ? NULL : out_results);
   return status ? status : ended;
@@ -515,10 +496,46 @@ ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const 
   return status;
 }
 
-ts_status ts_execution_advance(ts_execution *execution, bool *out_done) {
+ts_status ts_execution_advance(ts_execution *execution, ts_run_state *out_state) {
   ts_status status = advance(execution);
-  *out_done = execution->done;
+  *out_state = execution->state;
   return status;
+}
+
+void ts_execution_get_call(const ts_execution *x, ts_run_call *out) {
+  const ts_step *step = x->run->asking;
+  *out = (ts_run_call){.index = step->call->index,
+                       .operand_count = step->operand_count,
+                       .result_count = step->result_count,
+                       .operand_types = step->call->types,
+                       .result_types = step->call->types + step->operand_count};
+}
+
+const void *ts_execution_operand(const ts_execution *x, uint32_t i) { return x->run->base[x->run->asking->ids[i]]; }
+
+static ts_status check_answer(const ts_run_call *call, ts_buffer *const *results, size_t count) {
+  if (count != call->result_count)
+    return ts_error(TS_INVALID_ARGUMENT, "callback %u gave %zu results, expected %u", call->index, count,
+                    call->result_count);
+  for (size_t i = 0; i < count; i++) {
+    const ts_type *t = call->result_types[i];
+    if (results[i]->dtype == t->dtype && ts_shape_equal(&results[i]->shape, &t->shape)) continue;
+    return ts_error(TS_INVALID_ARGUMENT, "result %zu of callback %u is %s, expected %s", i + 1, call->index,
+                    TS_SHAPE_STR(results[i]->dtype, &results[i]->shape), TS_SHAPE_STR(t->dtype, &t->shape));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_execution_answer(ts_execution *x, ts_buffer *const *results, size_t count) {
+  ts_run_call call;
+  const ts_step *step = x->run->asking;
+  if (!step) return ts_error(TS_FAILED_PRECONDITION, "the run waits for no callback");
+  ts_execution_get_call(x, &call);
+  TS_TRY(check_answer(&call, results, count));
+  for (size_t i = 0; i < count; i++)
+    copy_bytes(x->run, x->run->base[ts_step_results(step)[i]], results[i]->data, results[i]->bytes);
+  x->run->asking = NULL;
+  return TS_SUCCESS;
 }
 
 ts_status ts_execution_end(ts_execution *execution, ts_buffer **out_results) {

@@ -1,4 +1,4 @@
-/* Runs of programs that are one launch by one thread: nothing has to be kept but the launch's arguments. */
+/* Runs of programs that consist of one launch on one thread. They need no context but the launch's arguments. */
 #include "base/fp_env.h"
 #include "exec/steps.h"
 

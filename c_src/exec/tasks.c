@@ -1,18 +1,18 @@
-/* A launch as tasks: some units each, or where there are few and long ones, a piece of some. The code is the same and
- * so are the bits. Between two tasks a run can be ended. */
+/* Splits a launch into tasks: several units each or, when units are few and long, a piece of a unit. All tasks run the
+ * same code, so the bits do not depend on the split. A run can be cancelled between two tasks. */
 #include "base/cancel.h"
 #include "exec/pool.h"
 #include "exec/steps.h"
 
 /* A task shorter than this is not worth handing to another thread. */
 #define TASK_NS 20000
-/* So long at most a run goes on that was ended, as far as estimates go. */
+/* The estimated time for which a run may continue after it was cancelled. */
 #define LONGEST_TASK_NS 5000000
-/* Picoseconds for a byte that is in some cache, and for one that is not. */
+/* Picoseconds for a byte in a cache, and for one in memory. */
 #define CACHED_BYTE_PS 25
 #define MEMORY_BYTE_PS 80
 #define CACHED_BYTES (1 << 20)
-/* Pieces are so many columns, or a multiple: whole cache lines, so that threads do not share any. */
+/* A piece is a multiple of this many columns: whole cache lines, so that threads do not share any. */
 #define PIECE_COLUMNS 1024
 
 static int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

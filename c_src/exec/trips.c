@@ -1,4 +1,4 @@
-/* What a loop over single elements will take, when it counts from one constant to another. */
+/* Estimates the time of a loop over single elements that counts from one constant to another. */
 #include "base/alloc.h"
 #include "exec/steps.h"
 
@@ -17,7 +17,7 @@ static bool constant(const ts_graph *g, ts_value_id value, int64_t *out) {
   return *out > -MAX_TRIPS && *out < MAX_TRIPS;
 }
 
-/* How often the body is run: while i < limit, i = i + step. -1 when it is not of that form. */
+/* How often the body runs: while i < limit, i = i + step. -1 when the loop does not have that form. */
 static int64_t trip_count(const ts_graph *g, const ts_op *loop) {
   const ts_region *condition = ts_graph_region(g, loop->attrs->regions.regions[0]);
   const ts_region *body = ts_graph_region(g, loop->attrs->regions.regions[1]);
@@ -33,17 +33,11 @@ static int64_t trip_count(const ts_graph *g, const ts_op *loop) {
   return -1;
 }
 
-/* In picoseconds: results of floats are waited for, integers count beside them. */
+/* In picoseconds. Float ops form a dependent chain and cost their latency; integer ops run in parallel with them. */
 static int64_t op_cost(const ts_graph *g, const ts_op *op) {
-  switch (ts_op_get_class(op->code)) {
-  case TS_CLASS_SOURCE: return 0;
-  case TS_CLASS_CONTROL: return -1;
-  case TS_CLASS_UNARY_FLOAT: return 20000;
-  default: break;
-  }
-  if (op->code == TS_OP_POW || op->code == TS_OP_ATAN2 || op->code == TS_OP_REMAINDER) return 40000;
-  if (op->code == TS_OP_DIVIDE || op->code == TS_OP_QUOTIENT) return 10000;
-  return ts_dtype_is_float(ts_graph_value(g, op->operands[0])->dtype) ? 1000 : 250;
+  const ts_op_cost *cost = ts_op_get_cost(op->code);
+  if (op->operand_count == 0) return cost->float_ps;
+  return ts_dtype_is_float(ts_graph_value(g, op->operands[0])->dtype) ? cost->float_ps : cost->integer_ps;
 }
 
 int64_t ts_whole_cost_ns(const ts_graph *g, const ts_op *op) {

@@ -2,31 +2,39 @@
 
 #include <string.h>
 
-size_t ts_attrs_size(ts_attr_kind kind) {
-  static const ts_attrs *const a = NULL;
-  switch (kind) {
-  case TS_ATTR_NONE: return 0;
-  case TS_ATTR_PARAMETER: return sizeof a->parameter;
-  case TS_ATTR_CONSTANT: return sizeof a->constant;
-  case TS_ATTR_LITERAL: return sizeof a->literal;
-  case TS_ATTR_IOTA: return sizeof a->iota;
-  case TS_ATTR_SHAPED: return sizeof a->shaped;
-  case TS_ATTR_DTYPE: return sizeof a->dtype;
-  case TS_ATTR_SHAPE: return sizeof a->shape;
-  case TS_ATTR_BROADCAST: return sizeof a->broadcast;
-  case TS_ATTR_AXES: return sizeof a->axes;
-  case TS_ATTR_AXIS: return sizeof a->axis;
-  case TS_ATTR_SLICE: return sizeof a->slice;
-  case TS_ATTR_PAD: return sizeof a->pad;
-  case TS_ATTR_REDUCE: return sizeof a->reduce;
-  case TS_ATTR_ARG: return sizeof a->arg;
-  case TS_ATTR_SCAN: return sizeof a->scan;
-  case TS_ATTR_DOT: return sizeof a->dot;
-  case TS_ATTR_REGIONS: return sizeof a->regions;
-  case TS_ATTR_FUSION: return sizeof a->fusion;
-  }
-  return 0;
-}
+/* ---- the table ---- */
+
+#define TS_ATTRS(kind) static const ts_attr_field fields_##kind[] = {
+#define TS_ATTR(path, name, type) {#name, TS_FIELD_##type, offsetof(ts_attrs, path name)},
+#define TS_ATTRS_END(kind, member) \
+  { 0 }                            \
+  }                                \
+  ;
+#include "ir/attr.def"
+
+/* A struct for each kind, for its size. */
+#define TS_ATTRS(kind) typedef struct attrs_##kind {
+#define TS_ATTR(path, name, type) TS_C_##type name;
+#define TS_ATTRS_END(kind, member) \
+  }                                \
+  attrs_##kind;
+#include "ir/attr.def"
+
+static const ts_attr_field no_fields[] = {{0}};
+
+static const struct {
+  const ts_attr_field *fields;
+  size_t size;
+} kinds[] = {
+    [TS_ATTR_NONE] = {no_fields, 0},
+#define TS_ATTRS(kind) [TS_ATTR_##kind] = {fields_##kind, sizeof(attrs_##kind)},
+#define TS_ATTR(path, name, type)
+#define TS_ATTRS_END(kind, member)
+#include "ir/attr.def"
+};
+
+const ts_attr_field *ts_attr_fields(ts_attr_kind kind) { return kinds[kind].fields; }
+size_t ts_attrs_size(ts_attr_kind kind) { return kinds[kind].size; }
 
 ts_attrs ts_op_copy_attrs(const ts_op *op) {
   ts_attrs attrs = {0};
@@ -36,12 +44,8 @@ ts_attrs ts_op_copy_attrs(const ts_op *op) {
 
 /* ---- canonical form ---- */
 
-static void put_dims(ts_dims *out, const ts_dims *in) {
-  out->rank = in->rank;
-  for (int32_t i = 0; i < in->rank; i++) out->dims[i] = in->dims[i];
-}
-
 static void put_sorted(ts_dims *out, const ts_dims *in) {
+  out->rank = 0;
   for (int32_t i = 0; i < in->rank; i++) {
     int32_t at = out->rank++;
     for (; at > 0 && out->dims[at - 1] > in->dims[i]; at--) out->dims[at] = out->dims[at - 1];
@@ -54,113 +58,111 @@ static uint64_t cut_to_width(ts_scalar value, ts_dtype dtype) {
   return bits >= 64 ? value.bits : value.bits & ((UINT64_C(1) << bits) - 1);
 }
 
-static void put_axes(ts_opcode code, ts_dims *out, const ts_dims *in) {
-  if (code == TS_OP_TRANSPOSE) {
-    put_dims(out, in);
-  } else {
-    put_sorted(out, in);
-  }
+static void put_regions(ts_opcode code, const ts_region_id *in, ts_region_id *out) {
+  out[0] = in[0];
+  out[1] = ts_op_region_count(code) > 1 ? in[1] : TS_NO_ID;
 }
 
-static void put_regions(ts_opcode code, const ts_attrs *in, ts_attrs *out) {
-  out->regions.regions[0] = in->regions.regions[0];
-  out->regions.regions[1] = code == TS_OP_CALL ? TS_NO_ID : in->regions.regions[1];
-}
-
-/* Of the kinds that give the result's type. */
-static void canonicalize_source(ts_opcode code, const ts_attrs *in, ts_attrs *out) {
-  switch (ts_op_attr_kind(code)) {
-  case TS_ATTR_CONSTANT:
-    out->constant.dtype = in->constant.dtype;
-    put_dims(&out->constant.shape, &in->constant.shape);
-    out->constant.value.bits = cut_to_width(in->constant.value, in->constant.dtype);
-    break;
-  case TS_ATTR_LITERAL: out->literal.buffer = in->literal.buffer; break;
-  case TS_ATTR_IOTA:
-    out->iota.dtype = in->iota.dtype;
-    put_dims(&out->iota.shape, &in->iota.shape);
-    out->iota.axis = in->iota.axis;
-    break;
-  case TS_ATTR_SHAPED:
-    out->shaped.dtype = in->shaped.dtype;
-    put_dims(&out->shaped.shape, &in->shaped.shape);
-    break;
-  case TS_ATTR_DTYPE: out->dtype = in->dtype; break;
-  default: break;
+static void put_field(ts_opcode code, ts_field_type type, const void *in, void *out) {
+  switch (type) {
+  case TS_FIELD_AXES:
+    if (code != TS_OP_TRANSPOSE) {
+      put_sorted(out, in);
+      return;
+    }
+    ts_shape_copy(out, in);
+    return;
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS: ts_shape_copy(out, in); return;
+  case TS_FIELD_DTYPE: *(ts_dtype *)out = *(const ts_dtype *)in; return;
+  case TS_FIELD_INT: *(int32_t *)out = *(const int32_t *)in; return;
+  case TS_FIELD_UINT: *(uint32_t *)out = *(const uint32_t *)in; return;
+  case TS_FIELD_BOOL: *(bool *)out = *(const bool *)in; return;
+  case TS_FIELD_SCALAR: *(ts_scalar *)out = *(const ts_scalar *)in; return;
+  case TS_FIELD_BUFFER: *(ts_buffer **)out = *(ts_buffer *const *)in; return;
+  case TS_FIELD_REGION: *(ts_region_id *)out = *(const ts_region_id *)in; return;
+  case TS_FIELD_REGIONS: put_regions(code, in, out); return;
   }
 }
 
 void ts_attrs_canonicalize(ts_opcode code, const ts_attrs *in, ts_attrs *out) {
-  switch (ts_op_attr_kind(code)) {
-  case TS_ATTR_SHAPE: put_dims(&out->shape, &in->shape); break;
-  case TS_ATTR_BROADCAST:
-    put_dims(&out->broadcast.shape, &in->broadcast.shape);
-    put_dims(&out->broadcast.axes, &in->broadcast.axes);
-    break;
-  case TS_ATTR_AXES: put_axes(code, &out->axes, &in->axes); break;
-  case TS_ATTR_AXIS: out->axis = in->axis; break;
-  case TS_ATTR_SLICE:
-    put_dims(&out->slice.start, &in->slice.start);
-    put_dims(&out->slice.limit, &in->slice.limit);
-    put_dims(&out->slice.stride, &in->slice.stride);
-    break;
-  case TS_ATTR_PAD:
-    put_dims(&out->pad.low, &in->pad.low);
-    put_dims(&out->pad.high, &in->pad.high);
-    put_dims(&out->pad.interior, &in->pad.interior);
-    break;
-  case TS_ATTR_REDUCE:
-    put_sorted(&out->reduce.axes, &in->reduce.axes);
-    out->reduce.region = in->reduce.region;
-    break;
-  case TS_ATTR_ARG:
-    out->arg.axis = in->arg.axis;
-    out->arg.high = in->arg.high;
-    out->arg.dtype = in->arg.dtype;
-    break;
-  case TS_ATTR_SCAN:
-    out->scan.axis = in->scan.axis;
-    out->scan.reverse = in->scan.reverse;
-    break;
-  case TS_ATTR_DOT:
-    put_dims(&out->dot.lhs_contract, &in->dot.lhs_contract);
-    put_dims(&out->dot.lhs_batch, &in->dot.lhs_batch);
-    put_dims(&out->dot.rhs_contract, &in->dot.rhs_contract);
-    put_dims(&out->dot.rhs_batch, &in->dot.rhs_batch);
-    break;
-  case TS_ATTR_REGIONS: put_regions(code, in, out); break;
-  case TS_ATTR_FUSION:
-    out->fusion.region = in->fusion.region;
-    out->fusion.kind = in->fusion.kind;
-    break;
-  default: canonicalize_source(code, in, out);
+  ts_attr_kind kind = ts_op_attr_kind(code);
+  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
+    put_field(code, f->type, ts_attr_in(in, f), ts_attr_at(out, f));
+  if (kind == TS_ATTR_CONSTANT) out->constant.value.bits = cut_to_width(out->constant.value, out->constant.dtype);
+}
+
+/* ---- keys ---- */
+
+static size_t put_words(ts_field_type type, const void *in, uint64_t *out) {
+  const ts_dims *dims = in;
+  switch (type) {
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES:
+    *out = (uint64_t)dims->rank;
+    for (int32_t i = 0; i < dims->rank; i++) out[1 + i] = (uint64_t)dims->dims[i];
+    return 1 + (size_t)dims->rank;
+  case TS_FIELD_DTYPE: *out = *(const ts_dtype *)in; return 1;
+  case TS_FIELD_INT: *out = (uint64_t) * (const int32_t *)in; return 1;
+  case TS_FIELD_UINT: *out = *(const uint32_t *)in; return 1;
+  case TS_FIELD_BOOL: *out = *(const bool *)in; return 1;
+  case TS_FIELD_SCALAR: *out = ((const ts_scalar *)in)->bits; return 1;
+  case TS_FIELD_BUFFER: *out = (uintptr_t) * (ts_buffer *const *)in; return 1;
+  case TS_FIELD_REGION: *out = *(const ts_region_id *)in; return 1;
+  case TS_FIELD_REGIONS: *out = (uint64_t)((const ts_region_id *)in)[0] << 32 | ((const ts_region_id *)in)[1]; return 1;
   }
+  return 0;
+}
+
+size_t ts_attrs_words(ts_attr_kind kind, const ts_attrs *attrs, uint64_t *out) {
+  size_t count = 0;
+  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
+    count += put_words(f->type, ts_attr_in(attrs, f), out + count);
+  return count;
+}
+
+static bool is_list(ts_field_type type) {
+  return type == TS_FIELD_RESULT_SHAPE || type == TS_FIELD_SHAPE || type == TS_FIELD_DIMS || type == TS_FIELD_AXES;
+}
+
+size_t ts_attrs_count_words(ts_attr_kind kind, const ts_attrs *attrs) {
+  size_t count = 0;
+  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
+    count += 1 + (is_list(f->type) ? (size_t)((const ts_dims *)ts_attr_in(attrs, f))->rank : 0);
+  return count;
+}
+
+bool ts_attrs_equal(ts_attr_kind kind, const ts_attrs *a, const ts_attrs *b) {
+  uint64_t words_a[1 + TS_MAX_RANK], words_b[1 + TS_MAX_RANK];
+  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++) {
+    size_t count = put_words(f->type, ts_attr_in(a, f), words_a);
+    if (put_words(f->type, ts_attr_in(b, f), words_b) != count || memcmp(words_a, words_b, count * 8) != 0)
+      return false;
+  }
+  return true;
 }
 
 /* ---- regions ---- */
 
+/* The field that names regions; NULL when there is none. */
+static const ts_attr_field *region_field(ts_opcode code) {
+  const ts_attr_field *f = ts_attr_fields(ts_op_attr_kind(code));
+  while (f->name && f->type != TS_FIELD_REGION && f->type != TS_FIELD_REGIONS) f++;
+  return f->name ? f : NULL;
+}
+
 size_t ts_attrs_regions(ts_opcode code, const ts_attrs *attrs, ts_region_id out[2]) {
-  switch (ts_op_attr_kind(code)) {
-  case TS_ATTR_REDUCE: out[0] = attrs->reduce.region; return 1;
-  case TS_ATTR_FUSION: out[0] = attrs->fusion.region; return 1;
-  case TS_ATTR_REGIONS:
-    out[0] = attrs->regions.regions[0];
-    out[1] = attrs->regions.regions[1];
-    return code == TS_OP_CALL ? 1 : 2;
-  default: return 0;
-  }
+  size_t count = ts_op_region_count(code);
+  if (count > 0) memcpy(out, ts_attr_in(attrs, region_field(code)), count * sizeof *out);
+  return count;
 }
 
 void ts_attrs_set_regions(ts_opcode code, ts_attrs *attrs, const ts_region_id regions[2]) {
-  switch (ts_op_attr_kind(code)) {
-  case TS_ATTR_REDUCE: attrs->reduce.region = regions[0]; break;
-  case TS_ATTR_FUSION: attrs->fusion.region = regions[0]; break;
-  case TS_ATTR_REGIONS:
-    attrs->regions.regions[0] = regions[0];
-    attrs->regions.regions[1] = code == TS_OP_CALL ? TS_NO_ID : regions[1];
-    break;
-  default: break;
-  }
+  const ts_attr_field *field = region_field(code);
+  if (field) put_field(code, field->type, regions, ts_attr_at(attrs, field));
 }
 
 size_t ts_op_regions(const ts_op *op, ts_region_id out[2]) { return ts_attrs_regions(op->code, op->attrs, out); }

@@ -1,10 +1,11 @@
 /* Copying ops between graphs and regions. */
+#include "base/deep.h"
 #include "ir/attrs.h"
 
 static ts_status copy_region(const ts_graph *from, ts_region_id source, ts_graph *to, ts_value_id *map,
                              ts_region_id *out);
 
-/* Attributes whose regions are copies in `to`. */
+/* Copies attributes, and their regions into `to`. */
 static ts_status copy_attrs(const ts_graph *from, const ts_op *op, ts_graph *to, ts_value_id *map, ts_attrs *out) {
   ts_region_id regions[2], copies[2] = {TS_NO_ID, TS_NO_ID};
   size_t count = ts_op_regions(op, regions);
@@ -23,8 +24,8 @@ static ts_status map_values(const ts_graph *from, const ts_value_id *values, siz
   return TS_SUCCESS;
 }
 
-ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
-  ts_op op = *ts_graph_op(from, id); /* by value: `from` may be `to`, whose arrays move */
+static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
+  ts_op op = *ts_graph_op(from, id); /* a copy: `from` may be `to`, whose arrays move */
   ts_attrs attrs;
   ts_value_id *operands, first;
   if (op.attrs) TS_TRY(copy_attrs(from, &op, to, map, &attrs));
@@ -36,6 +37,24 @@ ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_r
   if (status) return status;
   for (uint32_t i = 0; i < op.result_count; i++) map[op.first_result + i] = first + i;
   return TS_SUCCESS;
+}
+
+typedef struct copy_call {
+  const ts_graph *from;
+  ts_op_id id;
+  ts_graph *to;
+  ts_region_id target;
+  ts_value_id *map;
+} copy_call;
+
+static ts_status copy_on_stack(void *context) {
+  const copy_call *c = context;
+  return copy_op(c->from, c->id, c->to, c->target, c->map);
+}
+
+ts_status ts_graph_copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_region_id target, ts_value_id *map) {
+  return ts_deep_call(ts_op_height(from, ts_graph_op(from, id)), copy_on_stack,
+                      &(copy_call){from, id, to, target, map});
 }
 
 ts_status ts_graph_copy_ops(const ts_graph *from, ts_region_id source, ts_graph *to, ts_region_id target,
@@ -65,7 +84,7 @@ static ts_status copy_whole(const ts_graph *from, ts_region_id source, ts_graph 
   return copy_results(from, source, to, target, map);
 }
 
-/* Recursion is bounded by TS_MAX_NESTING, which ts_graph_add_op keeps. */
+/* Recursion is bounded by TS_MAX_LEVELS, which ts_graph_add_op enforces. */
 static ts_status copy_region(const ts_graph *from, ts_region_id source, ts_graph *to, ts_value_id *map,
                              ts_region_id *out) {
   TS_TRY(ts_graph_add_region(to, out));

@@ -184,7 +184,8 @@ static bool is_of_fusion(const ts_graph *graph, ts_region_id region) {
   return parent != TS_NO_ID && ts_graph_op(graph, parent)->code == TS_OP_FUSION;
 }
 
-/* The regions that an op is about to take: nobody else's, not the op's own, not nested too deep. */
+/* Checks the regions that a new op takes: they belong to no other op, do not contain this one, and are not nested too
+ * deep. */
 static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_opcode code, const ts_attrs *attrs,
                                uint32_t *out_height) {
   ts_region_id regions[2];
@@ -195,8 +196,8 @@ static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_op
     if (held->parent != TS_NO_ID || regions[i] == region || (i == 1 && regions[0] == regions[1]))
       return ts_error(TS_INVALID_ARGUMENT, "%s: region %u has an owner already, expected a free one", ts_op_name(code),
                       regions[i]);
-    if (held->height + 1 > TS_MAX_NESTING)
-      return ts_error(TS_OUT_OF_RANGE, "%s: regions are nested more than %d deep", ts_op_name(code), TS_MAX_NESTING);
+    if (held->height + 1 > TS_MAX_LEVELS)
+      return ts_error(TS_OUT_OF_RANGE, "%s: regions are nested more than %d deep", ts_op_name(code), TS_MAX_LEVELS);
     if (held->height + 1 > *out_height) *out_height = held->height + 1;
   }
   return TS_SUCCESS;
@@ -210,16 +211,8 @@ typedef struct new_op {
 } new_op;
 
 ts_status ts_graph_keep_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
-  size_t size = ts_attrs_size(ts_op_attr_kind(code));
-  ts_attrs canonical;
-  const void *kept = NULL;
-  if (size > 0) {
-    memset(&canonical, 0, size); /* padding, too */
-    ts_attrs_canonicalize(code, attrs, &canonical);
-    TS_TRY(ts_intern_bytes(graph->intern, &canonical, size, &kept));
-  }
-  *out = kept;
-  return TS_SUCCESS;
+  *out = NULL;
+  return ts_op_attr_kind(code) == TS_ATTR_NONE ? TS_SUCCESS : ts_intern_attrs(graph->intern, code, attrs, out);
 }
 
 /* Attributes that name regions are the op's own. */
@@ -234,10 +227,8 @@ static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *att
 
 /* Those of an op of another graph, which are canonical. */
 static ts_status keep_attrs(ts_graph *graph, const ts_op *op, const ts_attrs **out) {
-  const void *kept = NULL;
-  if (op->attrs) TS_TRY(ts_intern_bytes_of(graph->intern, op->attrs, ts_attrs_size(ts_op_attr_kind(op->code)), &kept));
-  *out = kept;
-  return TS_SUCCESS;
+  *out = NULL;
+  return op->attrs ? ts_intern_attrs_of(graph->intern, op->code, op->attrs, out) : TS_SUCCESS;
 }
 
 /* Whether there is room for an op with one result: then nothing has to be checked. */
@@ -298,6 +289,7 @@ static void take_regions(ts_graph *graph, ts_region_id region, ts_op_id op, uint
     if (ts_graph_region(graph, held[i])->parent == TS_NO_ID) ts_graph_region(graph, held[i])->parent = op;
   ts_region *owner = ts_graph_region(graph, region);
   if (height > owner->height) owner->height = height;
+  if (ts_graph_has_effect(graph, ts_graph_op(graph, op))) owner->has_effect = true;
 }
 
 static ts_status intern_shapes(ts_graph *graph, const ts_type *types, size_t count, const ts_shape **few, new_op *new) {
@@ -325,10 +317,11 @@ static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, co
   return TS_SUCCESS;
 }
 
-/* An upper bound of a control op's results: the longest list of its regions. */
+/* An upper bound of an op's results: of a control op's the longest list of its regions. */
 static size_t most_results(const ts_graph *graph, ts_opcode code, const ts_attrs *attrs) {
   ts_region_id regions[2];
-  size_t most = 1, count = attrs ? ts_attrs_regions(code, attrs, regions) : 0;
+  int known = ts_op_results(code);
+  size_t most = known > 1 ? (size_t)known : 1, count = attrs ? ts_attrs_regions(code, attrs, regions) : 0;
   for (size_t i = 0; i < count; i++) {
     if (regions[i] >= graph->regions.count) continue;
     size_t results = ts_graph_region(graph, regions[i])->results.count;
@@ -354,25 +347,32 @@ ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, 
   return status;
 }
 
+/* The shapes of an op's results of another graph, as the graph's. */
+static ts_status keep_shapes(ts_graph *graph, const ts_graph *from, const ts_op *op, const ts_shape **few,
+                             new_op *new) {
+  new->shapes = few;
+  if (op->result_count > 1)
+    TS_TRY(ts_arena_alloc_array(&graph->arena, op->result_count, sizeof *few, (void **)&new->shapes));
+  for (uint32_t i = 0; i < op->result_count; i++)
+    TS_TRY(keep_shape(graph, from, ts_graph_value(from, op->first_result + i)->shape, &new->shapes[i]));
+  return TS_SUCCESS;
+}
+
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
                             const ts_value_id *operands, ts_value_id *out) {
-  const ts_op *op = ts_graph_op(from, like);
-  const ts_value *result = ts_graph_value(from, op->first_result);
-  ts_opcode code = op->code;
-  uint32_t operand_count = op->operand_count;
-  ts_dtype dtype = result->dtype;
-  const ts_shape *shape;
-  new_op new;
+  const ts_op op = *ts_graph_op(from, like); /* by value: `from` may be `graph`, whose arrays move */
+  const ts_shape *one;
+  new_op new = {.attrs = op.attrs};
   TS_TRY(check_open(graph, region));
-  new.attrs = op->attrs;
-  shape = result->shape;
-  if (!ts_intern_holds(graph->intern, from->intern)) {
-    TS_TRY(keep_attrs(graph, op, &new.attrs));
-    TS_TRY(ts_intern_shape_of(graph->intern, result->shape, &shape));
+  if (!ts_intern_holds(graph->intern, from->intern)) TS_TRY(keep_attrs(graph, &op, &new.attrs));
+  TS_TRY(keep_shapes(graph, from, &op, &one, &new));
+  TS_TRY(prepare_op(graph, region, operands, op.operand_count, op.result_count, &new));
+  *out = commit_op(graph, region, op.code, &new, op.operand_count, op.result_count);
+  for (uint32_t i = 0; i < op.result_count; i++) {
+    ts_dtype dtype = ts_graph_value(from, op.first_result + i)->dtype;
+    commit_result(graph, region, i, dtype, new.shapes[i]);
   }
-  TS_TRY(prepare_op(graph, region, operands, operand_count, 1, &new));
-  *out = commit_op(graph, region, code, &new, operand_count, 1);
-  commit_result(graph, region, 0, dtype, shape);
+  if (ts_op_is_ordered(op.code)) ts_graph_region(graph, region)->has_effect = true;
   return TS_SUCCESS;
 }
 
@@ -422,7 +422,8 @@ ts_status ts_graph_reserve_region(ts_graph *graph, ts_region_id id, size_t param
 
 ts_status ts_graph_constant(ts_graph *graph, ts_region_id region, ts_dtype dtype, const ts_shape *shape,
                             ts_scalar value, ts_value_id *out) {
-  ts_attrs attrs = {.constant = {.dtype = dtype, .shape = *shape, .value = value}};
+  ts_attrs attrs;
+  ts_attrs_set_constant(&attrs, dtype, shape, value);
   return ts_graph_add_op(graph, region, TS_OP_CONSTANT, NULL, 0, &attrs, out);
 }
 
@@ -440,7 +441,9 @@ ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_i
     return ts_error(TS_INVALID_ARGUMENT, "broadcast(%s): the result %s has a smaller rank, expected at least %d",
                     TS_SHAPE_STR(operand->dtype, operand->shape), TS_SHAPE_STR(operand->dtype, shape),
                     operand->shape->rank);
-  ts_attrs attrs = {.broadcast = {.shape = *shape, .axes = {.rank = operand->shape->rank}}};
+  ts_attrs attrs;
+  ts_shape_copy(&attrs.broadcast.shape, shape);
+  attrs.broadcast.axes.rank = operand->shape->rank;
   for (int32_t i = 0; i < operand->shape->rank; i++) attrs.broadcast.axes.dims[i] = lead + i;
   return ts_graph_add_op(graph, region, TS_OP_BROADCAST, &value, 1, &attrs, out);
 }
@@ -455,6 +458,26 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
 }
 
 /* ---- reading ---- */
+
+bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op) {
+  ts_region_id held[2];
+  if (ts_op_is_ordered(op->code)) return true;
+  size_t count = ts_op_has_regions(op->code) ? ts_op_regions(op, held) : 0;
+  for (size_t i = 0; i < count; i++)
+    if (ts_graph_region(graph, held[i])->has_effect) return true;
+  return false;
+}
+
+uint32_t ts_op_height(const ts_graph *graph, const ts_op *op) {
+  ts_region_id held[2];
+  uint32_t height = 0;
+  size_t count = ts_op_regions(op, held);
+  for (size_t i = 0; i < count; i++) {
+    uint32_t levels = ts_graph_region(graph, held[i])->height + 1;
+    if (levels > height) height = levels;
+  }
+  return height;
+}
 
 ts_status ts_graph_count_uses(const ts_graph *graph, uint32_t **out) {
   uint32_t *uses;

@@ -20,37 +20,53 @@ typedef uint32_t ts_value_id;
 typedef uint32_t ts_op_id;
 typedef uint32_t ts_region_id;
 #define TS_NO_ID UINT32_MAX
-#define TS_MAX_NESTING 64 /* levels of regions below the program; bounds every recursion over regions */
+/* Levels of regions below the program that a front end may make, and that there may be with the loops and fusions of
+ * passes. They bound every recursion over regions, which base/deep.h finds the stack for. */
+#define TS_MAX_NESTING 1000
+#define TS_MAX_LEVELS (TS_MAX_NESTING + 8)
 
-/* One line a kind. */
-/* clang-format off */
+/* Types of fields in attr.def, and of C. */
+typedef enum ts_field_type {
+  TS_FIELD_DTYPE,
+  TS_FIELD_RESULT_SHAPE,
+  TS_FIELD_SHAPE,
+  TS_FIELD_DIMS,
+  TS_FIELD_AXES,
+  TS_FIELD_INT,
+  TS_FIELD_UINT,
+  TS_FIELD_BOOL,
+  TS_FIELD_SCALAR,
+  TS_FIELD_BUFFER,
+  TS_FIELD_REGION,
+  TS_FIELD_REGIONS
+} ts_field_type;
+typedef ts_region_id ts_region_pair[2];
+#define TS_C_DTYPE ts_dtype
+#define TS_C_RESULT_SHAPE ts_shape
+#define TS_C_SHAPE ts_shape
+#define TS_C_DIMS ts_dims
+#define TS_C_AXES ts_dims
+#define TS_C_INT int32_t
+#define TS_C_UINT uint32_t
+#define TS_C_BOOL bool
+#define TS_C_SCALAR ts_scalar
+#define TS_C_BUFFER ts_buffer *
+#define TS_C_REGION ts_region_id
+#define TS_C_REGIONS ts_region_pair
+
+/* The member of ts_op_attr_kind(), as attr.def has it. A graph keeps ts_attrs_size() bytes and no more: copy them with
+ * ts_op_copy_attrs(). There the axes of reverse and reductions are sorted, and a constant's bits above its width are
+ * zero; ts_graph_add_op sees to that. */
 typedef struct ts_attrs {
-  /* The member named by ts_op_attr_kind(). A graph keeps ts_attrs_size() bytes and no more: copy them with
-   * ts_op_copy_attrs(). There unused bytes are zero, so that they can be hashed and compared, the axes of
-   * reverse and reductions are sorted, and a constant's bits above its width are zero; ts_graph_add_op sees
-   * to that. */
   union {
-    struct { uint32_t index; ts_dtype dtype; ts_shape shape; } parameter;
-    struct { ts_dtype dtype; ts_shape shape; ts_scalar value; } constant;
-    struct { ts_buffer *buffer; } literal;  /* a reference of the graph's; type and shape are the buffer's */
-    struct { ts_dtype dtype; ts_shape shape; int32_t axis; } iota;
-    struct { ts_dtype dtype; ts_shape shape; } shaped;
-    ts_dtype dtype;
-    ts_shape shape;
-    struct { ts_shape shape; ts_dims axes; } broadcast;
-    ts_dims axes;
-    int32_t axis;
-    struct { ts_dims start, limit, stride; } slice;
-    struct { ts_dims low, high, interior; } pad;
-    struct { ts_dims axes; ts_region_id region; } reduce;
-    struct { int32_t axis; bool high; ts_dtype dtype; } arg;     /* high: the last of equals wins */
-    struct { int32_t axis; bool reverse; } scan;
-    struct { ts_dims lhs_contract, lhs_batch, rhs_contract, rhs_batch; } dot;
-    struct { ts_region_id regions[2]; } regions;  /* TS_NO_ID where the op has fewer */
-    struct { ts_region_id region; uint32_t kind; } fusion;
+#define TS_ATTRS(kind) struct {
+#define TS_ATTR(path, name, type) TS_C_##type name;
+#define TS_ATTRS_END(kind, member) \
+  }                                \
+  member;
+#include "ir/attr.def"
   };
 } ts_attrs;
-/* clang-format on */
 
 typedef struct ts_value {
   const ts_shape *shape; /* of the graph's; values of one graph with equal shapes mostly share it */
@@ -64,7 +80,7 @@ typedef struct ts_op {
   ts_opcode code;
   ts_region_id region;
   uint32_t operand_count;
-  uint32_t result_count;    /* 1 but for control ops */
+  uint32_t result_count;    /* as op.def says, or as many as a region has */
   ts_value_id first_result; /* results have consecutive ids */
   ts_value_id *operands;
   const ts_attrs *attrs; /* ts_attrs_size() bytes, shared by equal ops; NULL for TS_ATTR_NONE */
@@ -73,6 +89,7 @@ typedef struct ts_op {
 typedef struct ts_region {
   ts_op_id parent;      /* the op that holds it, or first did; TS_NO_ID for the program or while it is being built */
   bool finished;        /* its results were set */
+  bool has_effect;      /* it has an op with an effect, or one that holds such a region */
   uint32_t height;      /* levels of regions below it */
   TS_VEC(ts_op_id) ops; /* in order */
   TS_VEC(ts_value_id) params;
@@ -116,13 +133,13 @@ ts_status ts_graph_add_params_like(ts_graph *graph, ts_region_id region, const t
 
 /* Adds an op at the end of a region: checks operands and attributes, infers
  * the results' types and shapes. `attrs` is copied and may be NULL for
- * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result.
+ * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result; the others follow it.
  * Regions in the attributes must be finished. Errors name the op, the
  * operands' types and shapes, and what was expected; the graph is then as before. */
 ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
                           size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
 /* Adds an op without regions that another graph has, on operands of the same types: so nothing is inferred
- * or checked again. */
+ * or checked again. `out` gets the first result. */
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
                             const ts_value_id *operands, ts_value_id *out);
 /* Adds a fusion of a finished region, on operands that have the types of its parameters: not checked again either.
@@ -160,8 +177,17 @@ static inline const ts_value *ts_graph_value(const ts_graph *g, ts_value_id v) {
 static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &g->ops.data[o]; }
 static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
 size_t ts_attrs_size(ts_attr_kind kind);
+/* Whether the op, or what it runs, must happen once and in order: no pass may drop, share or reorder it. */
+bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op);
+static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const ts_shape *shape, ts_scalar value) {
+  attrs->constant.dtype = dtype;
+  attrs->constant.value = value;
+  ts_shape_copy(&attrs->constant.shape, shape);
+}
 /* All of an op's attributes; zeros when it has none. */
 ts_attrs ts_op_copy_attrs(const ts_op *op);
+/* Levels of regions that an op of the graph holds. */
+uint32_t ts_op_height(const ts_graph *graph, const ts_op *op);
 /* Writes the regions an op holds (at most 2), returns how many. */
 size_t ts_op_regions(const ts_op *op, ts_region_id out[2]);
 /* Puts other regions into a copy of an op's attributes, in that order. */
@@ -181,6 +207,10 @@ typedef struct ts_type {
   ts_dtype dtype;
   ts_shape shape;
 } ts_type;
+static inline void ts_type_set(ts_type *out, ts_dtype dtype, const ts_shape *shape) {
+  out->dtype = dtype;
+  ts_shape_copy(&out->shape, shape);
+}
 /* `out_types` has room for `max_results`; `*out_count` is how many there are. */
 ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
                    const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count);

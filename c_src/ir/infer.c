@@ -32,6 +32,10 @@ ts_status(ts_infer_error)(const ts_infer_call *call, const char *format, ...) {
   return ts_error(TS_INVALID_ARGUMENT, "%s(%s): %s", ts_op_name(call->code), operands, message);
 }
 
+ts_status ts_infer_unknown(const ts_infer_call *call) {
+  return ts_error(TS_UNIMPLEMENTED, "%s has no inference", ts_op_name(call->code));
+}
+
 /* ---- shared checks ---- */
 
 ts_status ts_infer_check_dtype(ts_dtype dtype) {
@@ -80,15 +84,15 @@ ts_status ts_infer_check_axis(const ts_infer_call *call, int64_t axis, int64_t l
 ts_status ts_infer_check_axes(const ts_infer_call *call, const char *what, const ts_dims *axes, int32_t rank) {
   if (axes->rank < 0 || axes->rank > TS_MAX_RANK)
     return ts_infer_error(call, "%s has %d entries, expected at most %d", what, axes->rank, TS_MAX_RANK);
-  uint32_t seen = 0;
+  uint64_t seen = 0;
   for (int32_t i = 0; i < axes->rank; i++) {
     int64_t axis = axes->dims[i];
     if (axis < 0 || axis >= rank)
       return ts_infer_error(call, "%s has axis %lld, expected one of [0, %d) for rank %d", what, (long long)axis, rank,
                             rank);
-    if (seen & (1u << axis))
+    if (seen >> axis & 1)
       return ts_infer_error(call, "%s has axis %lld twice, expected distinct axes", what, (long long)axis);
-    seen |= 1u << axis;
+    seen |= UINT64_C(1) << axis;
   }
   return TS_SUCCESS;
 }
@@ -105,30 +109,31 @@ ts_status ts_infer_check_rank(const ts_infer_call *call, const char *what, const
 static ts_status infer_source(const ts_infer_call *call, ts_type *out) {
   const ts_attrs *attrs = call->attrs;
   const ts_buffer *buffer;
-  switch (call->code) {
-  case TS_OP_CONSTANT: *out = (ts_type){attrs->constant.dtype, attrs->constant.shape}; return TS_SUCCESS;
+  switch ((ts_ops_SOURCE)call->code) {
+  case TS_OP_CONSTANT: ts_type_set(out, attrs->constant.dtype, &attrs->constant.shape); return TS_SUCCESS;
   case TS_OP_LITERAL:
     if (!(buffer = attrs->literal.buffer)) return ts_infer_error(call, "there is no data, expected a buffer");
-    *out = (ts_type){buffer->dtype, buffer->shape};
+    ts_type_set(out, buffer->dtype, &buffer->shape);
     return TS_SUCCESS;
   case TS_OP_IOTA:
-    *out = (ts_type){attrs->iota.dtype, attrs->iota.shape};
+    ts_type_set(out, attrs->iota.dtype, &attrs->iota.shape);
     if (attrs->iota.axis >= -1 && attrs->iota.axis < out->shape.rank) return TS_SUCCESS;
     return ts_infer_error(call, "axis %d is out of range, expected one of [-1, %d) for rank %d", attrs->iota.axis,
                           out->shape.rank, out->shape.rank);
   case TS_OP_EYE:
-    *out = (ts_type){attrs->shaped.dtype, attrs->shaped.shape};
+    ts_type_set(out, attrs->shaped.dtype, &attrs->shaped.shape);
     if (out->shape.rank >= 2) return TS_SUCCESS;
     return ts_infer_error(call, "the result has rank %d, expected at least 2", out->shape.rank);
-  default: return ts_infer_error(call, "a region declares its parameters, they are not among its ops");
+  case TS_OP_PARAMETER: return ts_infer_error(call, "a region declares its parameters, they are not among its ops");
   }
+  return ts_infer_unknown(call);
 }
 
 /* ---- elementwise ---- */
 
 static ts_status elementwise(const ts_infer_call *call, ts_dtype result, ts_type *out) {
   TS_TRY(same_shape(call));
-  *out = (ts_type){result, *ts_infer_operand(call, 0)->shape};
+  ts_type_set(out, result, ts_infer_operand(call, 0)->shape);
   return TS_SUCCESS;
 }
 
@@ -169,26 +174,25 @@ static ts_status infer_reduce(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
   TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape->rank));
   if (call->code == TS_OP_REDUCE) TS_TRY(ts_infer_reduce_region(call));
-  uint32_t reduced = 0;
-  for (int32_t i = 0; i < axes->rank; i++) reduced |= 1u << axes->dims[i];
-  *out = (ts_type){.dtype = is_predicate ? TS_U8 : operand->dtype};
+  uint64_t reduced = ts_dims_mask(axes);
+  ts_type_set(out, is_predicate ? TS_U8 : operand->dtype, &ts_shape_scalar);
   for (int32_t i = 0; i < operand->shape->rank; i++) {
-    if (!(reduced & (1u << i))) out->shape.dims[out->shape.rank++] = operand->shape->dims[i];
+    if (!(reduced >> i & 1)) out->shape.dims[out->shape.rank++] = operand->shape->dims[i];
   }
   return TS_SUCCESS;
 }
 
 static ts_status infer_arg_reduce(const ts_infer_call *call, ts_type *out) {
-  ts_shape shape = *ts_infer_operand(call, 0)->shape;
+  const ts_shape *shape = ts_infer_operand(call, 0)->shape;
   int32_t axis = call->attrs->arg.axis;
   ts_dtype dtype = call->attrs->arg.dtype;
   TS_TRY(ts_infer_check_axis(call, axis, -1));
   TS_TRY(ts_infer_check_dtype(dtype));
   if (!ts_dtype_is_integer(dtype))
     return ts_infer_error(call, "the result's type is %s, expected an integer type", ts_dtype_name(dtype));
-  *out = (ts_type){.dtype = dtype};
-  for (int32_t i = 0; axis >= 0 && i < shape.rank; i++) {
-    if (i != axis) out->shape.dims[out->shape.rank++] = shape.dims[i];
+  ts_type_set(out, dtype, &ts_shape_scalar);
+  for (int32_t i = 0; axis >= 0 && i < shape->rank; i++) {
+    if (i != axis) out->shape.dims[out->shape.rank++] = shape->dims[i];
   }
   return TS_SUCCESS;
 }
@@ -196,6 +200,41 @@ static ts_status infer_arg_reduce(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_scan(const ts_infer_call *call, ts_type *out) {
   TS_TRY(ts_infer_check_axis(call, call->attrs->scan.axis, 0));
   return elementwise(call, ts_infer_operand(call, 0)->dtype, out);
+}
+
+static ts_status infer_argsort(const ts_infer_call *call, ts_type *out) {
+  ts_dtype dtype = call->attrs->argsort.dtype;
+  TS_TRY(ts_infer_check_axis(call, call->attrs->argsort.axis, 0));
+  TS_TRY(ts_infer_check_dtype(dtype));
+  if (!ts_dtype_is_integer(dtype))
+    return ts_infer_error(call, "the result's type is %s, expected an integer type", ts_dtype_name(dtype));
+  return elementwise(call, dtype, out);
+}
+
+static ts_status infer_top_k(const ts_infer_call *call, ts_type *out) {
+  const ts_value *operand = ts_infer_operand(call, 0);
+  int32_t last = operand->shape->rank - 1, k = call->attrs->top_k.k;
+  TS_TRY(ts_infer_check_axis(call, last, 0));
+  if (k < 0 || k > operand->shape->dims[last])
+    return ts_infer_error(call, "k is %d, expected one of [0, %lld]", k, (long long)operand->shape->dims[last]);
+  if (operand->shape->dims[last] > INT32_MAX)
+    return ts_infer_error(call, "the last axis has size %lld, expected one whose positions s32 has",
+                          (long long)operand->shape->dims[last]);
+  ts_type_set(&out[0], operand->dtype, operand->shape);
+  ts_type_set(&out[1], TS_S32, operand->shape);
+  out[0].shape.dims[last] = out[1].shape.dims[last] = k;
+  return TS_SUCCESS;
+}
+
+static ts_status infer_sort(const ts_infer_call *call, ts_type *out) {
+  ts_dtype dtype = ts_infer_operand(call, 0)->dtype;
+  if (ts_dtype_get_kind(dtype) == TS_KIND_COMPLEX) return ts_infer_error(call, "%s has no order", ts_dtype_name(dtype));
+  switch ((ts_ops_SORT)call->code) {
+  case TS_OP_SORT: TS_TRY(ts_infer_check_axis(call, call->attrs->sort.axis, 0)); return elementwise(call, dtype, out);
+  case TS_OP_ARGSORT: return infer_argsort(call, out);
+  case TS_OP_TOP_K: return infer_top_k(call, out);
+  }
+  return ts_infer_unknown(call);
 }
 
 /* ---- the dispatch ---- */
@@ -210,9 +249,25 @@ static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   case TS_CLASS_REDUCE: return infer_reduce(call, out);
   case TS_CLASS_ARG_REDUCE: return infer_arg_reduce(call, out);
   case TS_CLASS_SCAN: return infer_scan(call, out);
-  case TS_CLASS_DOT: return ts_infer_dot(call, out);
-  default: return infer_arithmetic(call, out);
+  case TS_CLASS_SORT: return infer_sort(call, out);
+  case TS_CLASS_WINDOW: return ts_infer_window(call, out);
+  case TS_CLASS_DOT: return call->code == TS_OP_CONV ? ts_infer_conv(call, out) : ts_infer_dot(call, out);
+  case TS_CLASS_LINALG: return ts_infer_linalg(call, out);
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CLAMP: return infer_arithmetic(call, out);
+  case TS_CLASS_CONTROL: break; /* ts_infer_control */
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST: return ts_infer_test(call, out);
+#endif
   }
+  return ts_infer_unknown(call);
 }
 
 static ts_status check_call(const ts_infer_call *call) {
@@ -226,7 +281,8 @@ static ts_status check_call(const ts_infer_call *call) {
   }
   if (wanted >= 0 && call->count != (size_t)wanted)
     return ts_infer_error(call, "%zu operands, expected %d", call->count, wanted);
-  if (wanted < 0 && call->count == 0 && call->code != TS_OP_CALL && call->code != TS_OP_FUSION)
+  if (wanted < 0 && call->count == 0 && call->code != TS_OP_CALL && call->code != TS_OP_FUSION &&
+      call->code != TS_OP_CALLBACK)
     return ts_infer_error(call, "no operands, expected at least one");
   if (ts_op_attr_kind(call->code) != TS_ATTR_NONE && !call->attrs) return ts_infer_error(call, "expected attributes");
   return TS_SUCCESS;
@@ -237,11 +293,12 @@ ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *ope
   ts_infer_call call = {graph, code, operands, operand_count, attrs};
   TS_TRY(check_call(&call));
   if (ts_op_get_class(code) == TS_CLASS_CONTROL) return ts_infer_control(&call, max_results, out_types, out_count);
-  if (max_results < 1) return ts_error(TS_INTERNAL, "%s: no room for the result's type", ts_op_name(code));
+  *out_count = (size_t)ts_op_results(code);
+  if (max_results < *out_count) return ts_error(TS_INTERNAL, "%s: no room for the results' types", ts_op_name(code));
   TS_TRY(infer_one(&call, out_types));
-  ts_status status = ts_infer_check_type(out_types->dtype, &out_types->shape);
-  if (status) return ts_error_context(status, "%s", ts_op_name(code));
-  out_types->shape = ts_shape_make(out_types->shape.rank, out_types->shape.dims); /* zeros past the rank */
-  *out_count = 1;
+  for (size_t i = 0; i < *out_count; i++) {
+    ts_status status = ts_infer_check_type(out_types[i].dtype, &out_types[i].shape);
+    if (status) return ts_error_context(status, "%s", ts_op_name(code));
+  }
   return TS_SUCCESS;
 }

@@ -25,6 +25,8 @@ static inline const ts_value *ts_infer_operand(const ts_infer_call *call, size_t
 }
 
 /* The type exists and the compiler handles it. */
+/* What has no case. */
+ts_status ts_infer_unknown(const ts_infer_call *call);
 ts_status ts_infer_check_dtype(ts_dtype dtype);
 /* A type and shape that a value may have. */
 ts_status ts_infer_check_type(ts_dtype dtype, const ts_shape *shape);
@@ -36,10 +38,16 @@ ts_status ts_infer_check_axes(const ts_infer_call *call, const char *what, const
 /* `dims` has one entry per dimension of operand 0. */
 ts_status ts_infer_check_rank(const ts_infer_call *call, const char *what, const ts_dims *dims);
 
-/* Each sets the one result's type; the shape is checked by ts_infer. */
+/* Each sets the types of the op's results, as many as op.def says; shapes are checked by ts_infer. */
 ts_status ts_infer_shape_op(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_indexed(const ts_infer_call *call, ts_type *out);
+ts_status ts_infer_conv(const ts_infer_call *call, ts_type *out);
+ts_status ts_infer_window(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out);
+ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out);
+#ifdef TS_TEST_ROWS
+ts_status ts_infer_test(const ts_infer_call *call, ts_type *out); /* test/rows/test_ir.c */
+#endif
 /* The region of a general reduce. */
 ts_status ts_infer_reduce_region(const ts_infer_call *call);
 ts_status ts_infer_control(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count);

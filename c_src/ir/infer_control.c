@@ -44,7 +44,7 @@ static ts_status give_results(const ts_infer_call *call, const ts_region *region
   if (count > max_results) return ts_error(TS_INTERNAL, "%s: no room for %zu results", ts_op_name(call->code), count);
   for (size_t i = 0; i < count; i++) {
     const ts_value *value = ts_graph_value(call->graph, region->results.data[i]);
-    out_types[i] = (ts_type){value->dtype, *value->shape};
+    ts_type_set(&out_types[i], value->dtype, value->shape);
   }
   *out_count = count;
   return TS_SUCCESS;
@@ -88,14 +88,24 @@ static ts_status infer_call(const ts_infer_call *call, ts_region_id id, size_t m
   return give_results(call, body, max_results, out_types, out_count);
 }
 
+static ts_status infer_callback(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
+  const ts_region *types = NULL;
+  TS_TRY(get_region(call, "region of types", call->attrs->callback.types, &types));
+  if (types->params.count > 0)
+    return ts_infer_error(call, "the region of types has %zu parameters, expected none", types->params.count);
+  if (types->has_effect) return ts_infer_error(call, "the region of types calls back");
+  return give_results(call, types, max_results, out_types, out_count);
+}
+
 ts_status ts_infer_control(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
-  switch (call->code) {
+  switch ((ts_ops_CONTROL)call->code) {
   case TS_OP_WHILE: return infer_while(call, max_results, out_types, out_count);
   case TS_OP_COND: return infer_cond(call, max_results, out_types, out_count);
   case TS_OP_CALL: return infer_call(call, call->attrs->regions.regions[0], max_results, out_types, out_count);
   case TS_OP_FUSION: return infer_call(call, call->attrs->fusion.region, max_results, out_types, out_count);
-  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
+  case TS_OP_CALLBACK: return infer_callback(call, max_results, out_types, out_count);
   }
+  return ts_infer_unknown(call);
 }
 
 /* (acc, x) -> acc, all of them scalars of the operand's type; so is the initial value. */
@@ -106,6 +116,7 @@ ts_status ts_infer_reduce_region(const ts_infer_call *call) {
   TS_TRY(ts_infer_same_dtype(call));
   if (init->shape->rank != 0) return ts_infer_error(call, "expected a scalar initial value");
   TS_TRY(get_region(call, "combiner", call->attrs->reduce.region, &region));
+  if (region->has_effect) return ts_infer_error(call, "the combiner calls back");
   TS_TRY(check_values(call, "combiner", "parameter", region->params.data, region->params.count, scalars, 2));
   return check_values(call, "combiner", "result", region->results.data, region->results.count, scalars, 1);
 }

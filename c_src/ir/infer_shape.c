@@ -3,7 +3,7 @@
 
 static ts_status infer_reshape(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
-  *out = (ts_type){operand->dtype, call->attrs->shape};
+  ts_type_set(out, operand->dtype, &call->attrs->shape);
   ts_status status = ts_shape_check(&out->shape, out->dtype);
   if (status) return ts_error_context(status, "reshape");
   if (ts_shape_elements(&out->shape) == ts_shape_elements(operand->shape)) return TS_SUCCESS;
@@ -14,7 +14,7 @@ static ts_status infer_reshape(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_broadcast(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
   const ts_dims *axes = &call->attrs->broadcast.axes;
-  *out = (ts_type){operand->dtype, call->attrs->broadcast.shape};
+  ts_type_set(out, operand->dtype, &call->attrs->broadcast.shape);
   ts_status status = ts_shape_check(&out->shape, out->dtype);
   if (status) return ts_error_context(status, "broadcast");
   TS_TRY(ts_infer_check_axes(call, "axes", axes, out->shape.rank));
@@ -34,7 +34,7 @@ static ts_status infer_transpose(const ts_infer_call *call, ts_type *out) {
   const ts_dims *axes = &call->attrs->axes;
   TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape->rank));
   TS_TRY(ts_infer_check_rank(call, "axes", axes));
-  *out = (ts_type){operand->dtype, *operand->shape};
+  ts_type_set(out, operand->dtype, operand->shape);
   for (int32_t i = 0; i < axes->rank; i++) out->shape.dims[i] = operand->shape->dims[axes->dims[i]];
   return TS_SUCCESS;
 }
@@ -42,7 +42,7 @@ static ts_status infer_transpose(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_reverse(const ts_infer_call *call, ts_type *out) {
   const ts_value *operand = ts_infer_operand(call, 0);
   TS_TRY(ts_infer_check_axes(call, "axes", &call->attrs->axes, operand->shape->rank));
-  *out = (ts_type){operand->dtype, *operand->shape};
+  ts_type_set(out, operand->dtype, operand->shape);
   return TS_SUCCESS;
 }
 
@@ -53,7 +53,7 @@ static ts_status infer_slice(const ts_infer_call *call, ts_type *out) {
   TS_TRY(ts_infer_check_rank(call, "start", start));
   TS_TRY(ts_infer_check_rank(call, "limit", limit));
   TS_TRY(ts_infer_check_rank(call, "stride", stride));
-  *out = (ts_type){operand->dtype, *operand->shape};
+  ts_type_set(out, operand->dtype, operand->shape);
   for (int32_t i = 0; i < start->rank; i++) {
     int64_t from = start->dims[i], to = limit->dims[i], step = stride->dims[i], size = operand->shape->dims[i];
     if (from < 0 || from > to || to > size)
@@ -80,7 +80,7 @@ static ts_status infer_pad(const ts_infer_call *call, ts_type *out) {
   TS_TRY(ts_infer_check_rank(call, "low", low));
   TS_TRY(ts_infer_check_rank(call, "high", high));
   TS_TRY(ts_infer_check_rank(call, "interior", interior));
-  *out = (ts_type){operand->dtype, *operand->shape};
+  ts_type_set(out, operand->dtype, operand->shape);
   for (int32_t i = 0; i < low->rank; i++) {
     int64_t *size = &out->shape.dims[i];
     if (interior->dims[i] < 0)
@@ -107,7 +107,7 @@ static ts_status infer_concatenate(const ts_infer_call *call, ts_type *out) {
   int32_t axis = call->attrs->axis;
   TS_TRY(ts_infer_same_dtype(call));
   TS_TRY(ts_infer_check_axis(call, axis, 0));
-  *out = (ts_type){first->dtype, *first->shape};
+  ts_type_set(out, first->dtype, first->shape);
   for (size_t i = 1; i < call->count; i++) {
     const ts_shape *shape = ts_infer_operand(call, i)->shape;
     if (!same_but_axis(shape, first->shape, axis))
@@ -120,7 +120,7 @@ static ts_status infer_concatenate(const ts_infer_call *call, ts_type *out) {
 }
 
 ts_status ts_infer_shape_op(const ts_infer_call *call, ts_type *out) {
-  switch (call->code) {
+  switch ((ts_ops_SHAPE)call->code) {
   case TS_OP_RESHAPE: return infer_reshape(call, out);
   case TS_OP_BROADCAST: return infer_broadcast(call, out);
   case TS_OP_TRANSPOSE: return infer_transpose(call, out);
@@ -128,8 +128,8 @@ ts_status ts_infer_shape_op(const ts_infer_call *call, ts_type *out) {
   case TS_OP_SLICE: return infer_slice(call, out);
   case TS_OP_PAD: return infer_pad(call, out);
   case TS_OP_CONCATENATE: return infer_concatenate(call, out);
-  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
   }
+  return ts_infer_unknown(call);
 }
 
 /* ---- indexed ---- */
@@ -164,7 +164,7 @@ static ts_status check_window(const ts_infer_call *call, const ts_dims *sizes) {
 static ts_status infer_dynamic_slice(const ts_infer_call *call, ts_type *out) {
   TS_TRY(check_starts(call, 1));
   TS_TRY(check_window(call, &call->attrs->shape));
-  *out = (ts_type){ts_infer_operand(call, 0)->dtype, call->attrs->shape};
+  ts_type_set(out, ts_infer_operand(call, 0)->dtype, &call->attrs->shape);
   return TS_SUCCESS;
 }
 
@@ -177,7 +177,7 @@ static ts_status infer_put_slice(const ts_infer_call *call, ts_type *out) {
                           ts_dtype_name(operand->dtype));
   TS_TRY(check_starts(call, 2));
   TS_TRY(check_window(call, update->shape));
-  *out = (ts_type){operand->dtype, *operand->shape};
+  ts_type_set(out, operand->dtype, operand->shape);
   return TS_SUCCESS;
 }
 
@@ -200,7 +200,7 @@ static ts_status infer_take(const ts_infer_call *call, ts_type *out) {
   if (from->rank - 1 + indices->rank > TS_MAX_RANK)
     return ts_infer_error(call, "the result has rank %d, expected at most %d", from->rank - 1 + indices->rank,
                           TS_MAX_RANK);
-  *out = (ts_type){.dtype = operand->dtype};
+  ts_type_set(out, operand->dtype, &ts_shape_scalar);
   ts_shape *shape = &out->shape;
   for (int32_t i = 0; i < axis; i++) shape->dims[shape->rank++] = from->dims[i];
   for (int32_t i = 0; i < indices->rank; i++) shape->dims[shape->rank++] = indices->dims[i];
@@ -213,27 +213,54 @@ static ts_status infer_take_along(const ts_infer_call *call, ts_type *out) {
   TS_TRY(check_take(call));
   if (!same_but_axis(indices->shape, operand->shape, call->attrs->axis))
     return ts_infer_error(call, "expected indices with the operand's dimensions but for axis %d", call->attrs->axis);
-  *out = (ts_type){operand->dtype, *indices->shape};
+  ts_type_set(out, operand->dtype, indices->shape);
+  return TS_SUCCESS;
+}
+
+/* The target's dims but for the axes, after the number of rows. */
+static ts_shape updates_of(const ts_shape *target, const ts_dims *axes, int64_t rows) {
+  ts_shape shape = {.rank = 1, .dims = {rows}};
+  for (int32_t d = 0, a = 0; d < target->rank; d++) {
+    if (a < axes->rank && axes->dims[a] == d)
+      a++;
+    else
+      shape.dims[shape.rank++] = target->dims[d];
+  }
+  return shape;
+}
+
+static ts_status infer_indexed_update(const ts_infer_call *call, ts_type *out) {
+  const ts_value *target = ts_infer_operand(call, 0), *indices = ts_infer_operand(call, 1),
+                 *updates = ts_infer_operand(call, 2);
+  const ts_dims *axes = &call->attrs->axes;
+  TS_TRY(ts_infer_check_axes(call, "axes", axes, target->shape->rank));
+  if (axes->rank == 0) return ts_infer_error(call, "no axes, expected at least one");
+  for (int32_t i = 1; i < axes->rank; i++)
+    if (axes->dims[i] < axes->dims[i - 1]) return ts_infer_error(call, "expected axes in increasing order");
+  if (!ts_dtype_is_integer(indices->dtype)) return ts_infer_error(call, "expected indices of an integer type");
+  if (indices->shape->rank != 2 || indices->shape->dims[1] != axes->rank)
+    return ts_infer_error(call, "expected indices of shape [n,%d], a column for each axis", axes->rank);
+  if (updates->dtype != target->dtype) return ts_infer_error(call, "expected updates of the target's type");
+  ts_shape expected = updates_of(target->shape, axes, indices->shape->dims[0]);
+  if (!ts_shape_equal(updates->shape, &expected))
+    return ts_infer_error(call, "expected updates of shape %s", TS_SHAPE_STR(target->dtype, &expected));
+  ts_type_set(out, target->dtype, target->shape);
   return TS_SUCCESS;
 }
 
 ts_status ts_infer_indexed(const ts_infer_call *call, ts_type *out) {
-  switch (call->code) {
+  switch ((ts_ops_INDEXED)call->code) {
   case TS_OP_DYNAMIC_SLICE: return infer_dynamic_slice(call, out);
   case TS_OP_PUT_SLICE: return infer_put_slice(call, out);
   case TS_OP_TAKE: return infer_take(call, out);
   case TS_OP_TAKE_ALONG: return infer_take_along(call, out);
-  default: return ts_error(TS_INTERNAL, "%s: no inference rule", ts_op_name(call->code));
+  case TS_OP_INDEXED_ADD:
+  case TS_OP_INDEXED_PUT: return infer_indexed_update(call, out);
   }
+  return ts_infer_unknown(call);
 }
 
 /* ---- contraction ---- */
-
-static uint32_t axis_mask(const ts_dims *axes) {
-  uint32_t mask = 0;
-  for (int32_t i = 0; i < axes->rank; i++) mask |= 1u << axes->dims[i];
-  return mask;
-}
 
 /* Axes of one side: in range, distinct, and none both contracted and batched. */
 static ts_status check_dot_side(const ts_infer_call *call, const char *side, size_t operand, const ts_dims *contract,
@@ -241,7 +268,7 @@ static ts_status check_dot_side(const ts_infer_call *call, const char *side, siz
   int32_t rank = ts_infer_operand(call, operand)->shape->rank;
   TS_TRY(ts_infer_check_axes(call, side, contract, rank));
   TS_TRY(ts_infer_check_axes(call, side, batch, rank));
-  if (axis_mask(contract) & axis_mask(batch))
+  if (ts_dims_mask(contract) & ts_dims_mask(batch))
     return ts_infer_error(call, "%s has an axis that is contracted and batched, expected distinct axes", side);
   return TS_SUCCESS;
 }
@@ -260,9 +287,9 @@ static ts_status check_dot_pairs(const ts_infer_call *call, const char *what, co
 }
 
 static bool append_free(const ts_shape *from, const ts_dims *contract, const ts_dims *batch, ts_shape *out) {
-  uint32_t used = axis_mask(contract) | axis_mask(batch);
+  uint64_t used = ts_dims_mask(contract) | ts_dims_mask(batch);
   for (int32_t i = 0; i < from->rank; i++) {
-    if (used & (1u << i)) continue;
+    if (used >> i & 1) continue;
     if (out->rank == TS_MAX_RANK) return false;
     out->dims[out->rank++] = from->dims[i];
   }
@@ -278,7 +305,7 @@ ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out) {
   TS_TRY(check_dot_side(call, "the right side", 1, rhs_contract, rhs_batch));
   TS_TRY(check_dot_pairs(call, "contracted", lhs_contract, rhs_contract));
   TS_TRY(check_dot_pairs(call, "batch", lhs_batch, rhs_batch));
-  *out = (ts_type){.dtype = lhs->dtype};
+  ts_type_set(out, lhs->dtype, &ts_shape_scalar);
   for (int32_t i = 0; i < lhs_batch->rank; i++)
     out->shape.dims[out->shape.rank++] = lhs->shape->dims[lhs_batch->dims[i]];
   if (!append_free(lhs->shape, lhs_contract, lhs_batch, &out->shape) ||

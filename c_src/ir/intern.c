@@ -1,18 +1,21 @@
 #include "ir/intern.h"
 
 #include "base/map.h"
+#include "ir/attrs.h"
 
 #include <string.h>
 
 struct ts_interned {
-  const void *data; /* NULL in an empty slot */
+  const void *key;  /* the words of its key; NULL in an empty slot */
+  const void *data; /* a shape, which is its own key, or attributes */
   uint32_t hash, size;
 };
 
-/* `data` is equal to what was at `other`, which may have gone since. */
+/* A memo of the last lookup by address: `data` equals the object that was at `other`, which may have been freed
+ * since. */
 struct ts_foreign {
   const void *other, *data;
-  size_t size;
+  ts_attr_kind kind; /* NONE: a shape */
 };
 
 enum { FIRST_CAPACITY = 32, FOREIGN = 64 };
@@ -39,12 +42,12 @@ void ts_intern_release(ts_intern *intern) {
 
 /* ---- the table ---- */
 
-/* The slot of equal bytes, or the empty one where they belong. There is a free slot. */
+/* The slot of equal bytes, or the empty slot where they belong. The table has a free slot. */
 static struct ts_interned *find_slot(const ts_intern *in, uint32_t hash, const void *bytes, size_t size) {
   size_t mask = in->capacity - 1;
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     struct ts_interned *s = &in->slots[i];
-    if (!s->data || (s->hash == hash && s->size == size && memcmp(s->data, bytes, size) == 0)) return s;
+    if (!s->key || (s->hash == hash && s->size == size && memcmp(s->key, bytes, size) == 0)) return s;
   }
 }
 
@@ -61,9 +64,9 @@ static ts_status grow(ts_intern *in) {
   struct ts_interned *slots;
   TS_TRY(TS_NEW_ARRAY(capacity, &slots));
   for (size_t i = 0; i < in->capacity; i++) {
-    if (!in->slots[i].data) continue;
+    if (!in->slots[i].key) continue;
     size_t at = in->slots[i].hash & (capacity - 1);
-    while (slots[at].data) at = (at + 1) & (capacity - 1);
+    while (slots[at].key) at = (at + 1) & (capacity - 1);
     slots[at] = in->slots[i];
   }
   ts_free(in->slots);
@@ -72,69 +75,88 @@ static ts_status grow(ts_intern *in) {
   return TS_SUCCESS;
 }
 
-static ts_status intern_hashed(ts_intern *in, uint64_t hash64, const void *bytes, size_t size, const void **out) {
-  uint32_t hash = (uint32_t)(hash64 ^ hash64 >> 32);
-  void *copy;
-  if ((*out = find(in, hash, bytes, size))) return TS_SUCCESS;
+/* Adds an item that is not in the table. */
+static ts_status keep(ts_intern *in, uint32_t hash, const void *key, size_t size, const void *data) {
   if ((in->count + 1) * 4 > in->capacity * 3) TS_TRY(grow(in));
-  TS_TRY(ts_arena_copy(&in->arena, bytes, size, &copy));
-  *find_slot(in, hash, bytes, size) = (struct ts_interned){copy, hash, (uint32_t)size};
+  *find_slot(in, hash, key, size) = (struct ts_interned){key, data, hash, (uint32_t)size};
   in->count++;
-  *out = copy;
   return TS_SUCCESS;
 }
 
-ts_status ts_intern_bytes(ts_intern *in, const void *bytes, size_t size, const void **out) {
-  return intern_hashed(in, ts_hash64(bytes, size), bytes, size, out);
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+  return hash ^ hash >> 29;
+}
+
+/* Marks keys of attributes, which begin with their kind; keys of shapes begin with the rank. */
+#define OF_ATTRS (UINT64_C(1) << 63)
+
+ts_status ts_intern_attrs(ts_intern *in, ts_opcode code, const ts_attrs *attrs, const ts_attrs **out) {
+  ts_attr_kind kind = ts_op_attr_kind(code);
+  uint64_t words[1 + TS_ATTRS_MAX_WORDS], hash64 = 0;
+  ts_attrs canonical, *kept;
+  void *key;
+  ts_attrs_canonicalize(code, attrs, &canonical);
+  words[0] = OF_ATTRS | kind;
+  size_t count = 1 + ts_attrs_words(kind, &canonical, words + 1), size = count * sizeof *words;
+  for (size_t i = 0; i < count; i++) hash64 = mix(hash64, words[i]);
+  uint32_t hash = (uint32_t)(hash64 ^ hash64 >> 32);
+  if ((*out = find(in, hash, words, size))) return TS_SUCCESS;
+  TS_TRY(ts_arena_take(&in->arena, ts_attrs_size(kind), (void **)&kept));
+  TS_TRY(ts_arena_copy(&in->arena, words, size, &key));
+  ts_attrs_canonicalize(code, &canonical, kept);
+  *out = kept;
+  return keep(in, hash, key, size, kept);
 }
 
 ts_status ts_intern_shape(ts_intern *in, const ts_shape *shape, const ts_shape **out) {
-  ts_shape whole;
-  memset(&whole, 0, sizeof whole); /* padding, too */
-  whole.rank = shape->rank;
-  uint64_t hash = (uint64_t)(uint32_t)shape->rank;
-  for (int32_t i = 0; i < shape->rank; i++) {
-    whole.dims[i] = shape->dims[i];
-    hash = (hash ^ (uint64_t)shape->dims[i]) * UINT64_C(0x9E3779B97F4A7C15);
-    hash ^= hash >> 29;
-  }
-  const void *interned;
-  TS_TRY(intern_hashed(in, hash, &whole, sizeof whole, &interned));
-  *out = interned;
-  return TS_SUCCESS;
+  ts_shape key, *kept;
+  memset(&key, 0, offsetof(ts_shape, dims)); /* including the padding */
+  ts_shape_copy(&key, shape);
+  uint64_t hash64 = (uint64_t)(uint32_t)shape->rank;
+  for (int32_t i = 0; i < shape->rank; i++) hash64 = mix(hash64, (uint64_t)shape->dims[i]);
+  uint32_t hash = (uint32_t)(hash64 ^ hash64 >> 32);
+  size_t size = ts_shape_size(&key);
+  if ((*out = find(in, hash, &key, size))) return TS_SUCCESS;
+  TS_TRY(ts_arena_take(&in->arena, sizeof *kept, (void **)&kept));
+  memcpy(kept, &key, size);
+  *out = kept;
+  return keep(in, hash, kept, size, kept);
 }
 
 /* ---- what others keep ---- */
 
-/* Its place; NULL when there is no memory for any. */
+/* The memo's entry for an address; NULL when there is no memory for the memo. */
 static struct ts_foreign *place_of(ts_intern *in, const void *other) {
   uint64_t hash = (uintptr_t)other * UINT64_C(0x9E3779B97F4A7C15);
   if (!in->foreign) ts_status_free(TS_NEW_ARRAY(FOREIGN, &in->foreign));
   return in->foreign ? &in->foreign[hash >> 32 & (FOREIGN - 1)] : NULL;
 }
 
-static bool is_known(const struct ts_foreign *f, const void *other, size_t size) {
-  return f && f->other == other && f->size == size && memcmp(f->data, other, size) == 0;
+static bool is_known(const struct ts_foreign *f, const void *other, ts_attr_kind kind) {
+  if (!f || f->other != other || f->kind != kind) return false;
+  return kind == TS_ATTR_NONE ? ts_shape_equal(f->data, other) : ts_attrs_equal(kind, f->data, other);
 }
 
-ts_status ts_intern_bytes_of(ts_intern *in, const void *other, size_t size, const void **out) {
+ts_status ts_intern_attrs_of(ts_intern *in, ts_opcode code, const ts_attrs *other, const ts_attrs **out) {
+  ts_attr_kind kind = ts_op_attr_kind(code);
   struct ts_foreign *f = place_of(in, other);
-  if (is_known(f, other, size)) {
+  if (is_known(f, other, kind)) {
     *out = f->data;
     return TS_SUCCESS;
   }
-  TS_TRY(ts_intern_bytes(in, other, size, out));
-  if (f) *f = (struct ts_foreign){other, *out, size};
+  TS_TRY(ts_intern_attrs(in, code, other, out));
+  if (f) *f = (struct ts_foreign){other, *out, kind};
   return TS_SUCCESS;
 }
 
 ts_status ts_intern_shape_of(ts_intern *in, const ts_shape *other, const ts_shape **out) {
   struct ts_foreign *f = place_of(in, other);
-  if (is_known(f, other, sizeof *other)) {
+  if (is_known(f, other, TS_ATTR_NONE)) {
     *out = f->data;
     return TS_SUCCESS;
   }
   TS_TRY(ts_intern_shape(in, other, out));
-  if (f) *f = (struct ts_foreign){other, *out, sizeof *other};
+  if (f) *f = (struct ts_foreign){other, *out, TS_ATTR_NONE};
   return TS_SUCCESS;
 }

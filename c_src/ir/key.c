@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Open addressing; `words` is NULL in an empty slot. */
+/* An entry with open addressing; `words` is NULL in an empty slot. */
 struct ts_kept_key {
   const uint64_t *words;
   uint64_t hash;

@@ -34,8 +34,8 @@ static const char *skip_name(const ts_lexer *lexer, const char *at) {
   return at;
 }
 
-/* Loose: what is no number is found out by whoever knows its type. A sign belongs to it at the
- * start and after a decimal's exponent letter. */
+/* Accepts more than valid numbers; the reader of the number, which knows its type, rejects the others. A sign belongs
+ * to a number at its start and after a decimal's exponent letter. */
 static const char *skip_number(const ts_lexer *lexer, const char *at) {
   const char *first = *at == '-' ? at + 1 : at;
   bool hexadecimal = lexer->end - first > 1 && first[0] == '0' && first[1] == 'x';
@@ -54,7 +54,7 @@ static ts_token_kind lex_string(const ts_lexer *lexer, ts_token *token) {
   return at < lexer->end && *at == '"' ? TS_TOKEN_STRING : TS_TOKEN_UNKNOWN;
 }
 
-/* The token's kind at lexer->at, its text and length set. */
+/* The kind of the token at lexer->at; sets its text and length. */
 static ts_token_kind lex(const ts_lexer *lexer, ts_token *token) {
   const char *at = lexer->at;
   char c = *at, following = lexer->end - at > 1 ? at[1] : '\0';
@@ -96,7 +96,7 @@ bool ts_token_is(ts_token token, ts_token_kind kind, const char *text) {
   return token.kind == kind && token.length == strlen(text) && memcmp(token.text, text, token.length) == 0;
 }
 
-/* The token as one may show it: short, and no control characters. */
+/* The token for messages: short, and without control characters. */
 static void format_token(ts_token token, char *out, size_t size) {
   size_t shown = token.length < size - 4 ? token.length : size - 4;
   for (size_t i = 0; i < shown; i++) out[i] = token.text[i] >= ' ' && token.text[i] <= '~' ? token.text[i] : '?';

@@ -14,7 +14,7 @@ typedef enum ts_token_kind {
   TS_TOKEN_STRING, /* "...": the text is between the quotes */
   TS_TOKEN_ARROW,  /* -> */
   TS_TOKEN_PUNCT,  /* one of ( ) { } [ ] , : = @ */
-  TS_TOKEN_UNKNOWN /* no token of ours */
+  TS_TOKEN_UNKNOWN /* not a valid token */
 } ts_token_kind;
 
 typedef struct ts_token {
@@ -30,7 +30,7 @@ typedef struct ts_lexer {
 } ts_lexer;
 
 void ts_lexer_init(ts_lexer *lexer, const char *text, size_t length);
-/* Skips blanks and // comments. At the end it gives TS_TOKEN_END again and again. */
+/* Skips blanks and // comments. At the end it returns TS_TOKEN_END each time. */
 ts_token ts_lexer_next(ts_lexer *lexer);
 
 bool ts_token_is(ts_token token, ts_token_kind kind, const char *text);

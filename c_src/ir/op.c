@@ -2,15 +2,67 @@
 
 #include <string.h>
 
-const ts_op_row ts_op_rows[] = {
-#define TS_OP(e, t, n, c, a) {t, n, TS_CLASS_##c, TS_ATTR_##a},
+enum {
+#define TS_COST(name, ...) COST_##name,
+#define TS_CLASS(class)
+#define TS_OP(...)
+#define TS_CLASS_END(class)
+#define TS_REGIONS(...)
 #include "ir/op.def"
-#undef TS_OP
 };
 
-static bool in_table(ts_opcode op) { return (unsigned)op < TS_OP_COUNT; }
+const ts_op_cost ts_op_costs[] = {
+#define TS_COST(name, ...) {__VA_ARGS__},
+#define TS_CLASS(class)
+#define TS_OP(...)
+#define TS_CLASS_END(class)
+#define TS_REGIONS(...)
+#include "ir/op.def"
+};
 
-const char *ts_op_name(ts_opcode op) { return in_table(op) ? ts_op_rows[op].name : "?"; }
+/* Arrays for the results of an op without regions have a fixed size, and kernels make one value of an op. */
+#define TS_COST(...)
+#define TS_CLASS(class)
+#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion)              \
+  _Static_assert((results) <= TS_MAX_RESULTS && (results) != 0, text " has too many results"); \
+  _Static_assert((results) == 1 || TS_FUSION_##fusion == TS_FUSION_ALONE, text " cannot be fused");
+#define TS_CLASS_END(class)
+#define TS_REGIONS(...)
+#include "ir/op.def"
+
+const ts_op_row ts_op_rows[TS_OP_COUNT + 1] = {
+#define TS_COST(...)
+#define TS_CLASS(class)
+#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion) \
+  {text, operands, results, TS_ATTR_##attrs, TS_EFFECT_##effect, TS_FUSION_##fusion, commutes, COST_##cost},
+#define TS_CLASS_END(class)
+#define TS_REGIONS(...)
+#define COMMUTES true
+#define FIXED false
+#include "ir/op.def"
+    {.name = "?"},
+};
+
+/* Derived from the sections of the table. */
+const uint8_t ts_op_classes[TS_OP_COUNT + 1] = {
+#define TS_COST(...)
+#define TS_CLASS(class) [TS_FIRST_##class... TS_LAST_##class] = TS_CLASS_##class,
+#define TS_OP(...)
+#define TS_CLASS_END(class)
+#define TS_REGIONS(...)
+#include "ir/op.def"
+    [TS_OP_COUNT] = TS_CLASS_SOURCE,
+};
+
+const char *const ts_op_regions_of[TS_OP_COUNT + 1][2] = {
+#define TS_COST(...)
+#define TS_CLASS(class)
+#define TS_OP(...)
+#define TS_CLASS_END(class)
+#define TS_REGIONS(op, first, second) [TS_OP_##op] = {first, second},
+#include "ir/op.def"
+    [TS_OP_COUNT] = {NULL, NULL},
+};
 
 ts_opcode ts_op_from_name(const char *name, size_t length) {
   for (int op = 0; op < TS_OP_COUNT; op++) {
@@ -18,24 +70,4 @@ ts_opcode ts_op_from_name(const char *name, size_t length) {
     if (strncmp(candidate, name, length) == 0 && candidate[length] == '\0') return (ts_opcode)op;
   }
   return TS_OP_COUNT;
-}
-
-int ts_op_operands(ts_opcode op) { return in_table(op) ? ts_op_rows[op].operands : 0; }
-
-bool ts_op_is_commutative(ts_opcode op) {
-  switch (op) {
-  case TS_OP_ADD:
-  case TS_OP_MULTIPLY:
-  case TS_OP_MIN:
-  case TS_OP_MAX:
-  case TS_OP_AND:
-  case TS_OP_OR:
-  case TS_OP_XOR:
-  case TS_OP_EQUAL:
-  case TS_OP_NOT_EQUAL:
-  case TS_OP_LOGICAL_AND:
-  case TS_OP_LOGICAL_OR:
-  case TS_OP_LOGICAL_XOR: return true;
-  default: return false;
-  }
 }

@@ -1,6 +1,6 @@
-/* A recursive-descent parser over the builder: it turns text into calls of
- * ts_graph_add_op and so on, which check everything but the grammar. Recursion
- * is bounded by TS_MAX_NESTING, sizes by the length of the text. */
+/* A recursive-descent parser that calls ts_graph_add_op and the other builder functions, which check everything except
+ * the grammar. Recursion is bounded by TS_MAX_NESTING, sizes by the length of the text. */
+#include "base/deep.h"
 #include "base/map.h"
 #include "ir/attrs.h"
 #include "ir/infer.h"
@@ -12,12 +12,12 @@
 typedef struct parser {
   ts_graph *graph;
   ts_lexer lexer;
-  ts_token token; /* the next one */
-  ts_map names;   /* of values; to their ids + 1 */
+  ts_token token; /* the next token */
+  ts_map names;   /* names of values to their ids + 1 */
   int depth;
 } parser;
 
-/* An op while it is read. */
+/* The parts of an op's text. */
 typedef struct op_text {
   ts_token at; /* the op's name */
   ts_opcode code;
@@ -55,7 +55,7 @@ static ts_status take(parser *p, ts_token_kind kind, const char *what, ts_token 
 static ts_status punct(parser *p, const char *text) { return expect(p, TS_TOKEN_PUNCT, text); }
 static bool accept_punct(parser *p, const char *text) { return accept(p, TS_TOKEN_PUNCT, text); }
 
-/* Puts the token's place before an error of the builder. */
+/* Prepends the token's line and column to an error of the builder. */
 static ts_status at_token(ts_token token, ts_status status) {
   return status ? ts_error_context(status, "line %zu, column %zu", token.line, token.column) : TS_SUCCESS;
 }
@@ -146,40 +146,38 @@ static ts_status parse_params(parser *p, ts_region_id region) {
 
 /* ---- attributes ---- */
 
-static ts_status parse_field(parser *p, const ts_field *field, ts_attrs *attrs) {
-  char *at = (char *)attrs + field->offset;
+static ts_status parse_field(parser *p, const ts_attr_field *field, ts_attrs *attrs) {
+  void *at = ts_attr_at(attrs, field);
   int64_t number;
   TS_TRY(expect(p, TS_TOKEN_NAME, field->name));
   TS_TRY(punct(p, "="));
-  switch (field->type) {
-  case TS_FIELD_DIMS: return parse_dims(p, (ts_dims *)(void *)at);
-  case TS_FIELD_INT:
-    TS_TRY(parse_integer(p, INT32_MIN, INT32_MAX, &number));
-    *(int32_t *)(void *)at = (int32_t)number;
-    return TS_SUCCESS;
-  case TS_FIELD_UINT:
-    TS_TRY(parse_integer(p, 0, UINT32_MAX, &number));
-    *(uint32_t *)(void *)at = (uint32_t)number;
-    return TS_SUCCESS;
-  case TS_FIELD_BOOL:
+  if (field->type == TS_FIELD_BOOL) {
     *(bool *)at = accept(p, TS_TOKEN_NAME, "true");
     return *(bool *)at ? TS_SUCCESS : expect(p, TS_TOKEN_NAME, "false");
   }
+  if (field->type == TS_FIELD_INT) {
+    TS_TRY(parse_integer(p, INT32_MIN, INT32_MAX, &number));
+    *(int32_t *)at = (int32_t)number;
+    return TS_SUCCESS;
+  }
+  if (field->type != TS_FIELD_UINT) return parse_dims(p, at);
+  TS_TRY(parse_integer(p, 0, UINT32_MAX, &number));
+  *(uint32_t *)at = (uint32_t)number;
   return TS_SUCCESS;
 }
 
 static ts_status parse_fields(parser *p, op_text *op) {
-  const ts_field *field = ts_syntax_fields(ts_op_attr_kind(op->code));
-  if (!field->name) return TS_SUCCESS;
-  TS_TRY(punct(p, "{"));
-  for (bool first = true; field->name; field++, first = false) {
-    if (!first) TS_TRY(punct(p, ","));
+  const char *before = "{";
+  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++) {
+    if (!ts_field_is_in_braces(field->type)) continue;
+    TS_TRY(punct(p, before));
     TS_TRY(parse_field(p, field, &op->attrs));
+    before = ",";
   }
-  return punct(p, "}");
+  return *before == ',' ? punct(p, "}") : TS_SUCCESS;
 }
 
-/* What stands before the operands' place in the two ops that carry data. */
+/* Parses the data of a constant or literal, which is in place of operands. */
 static ts_status parse_data(parser *p, op_text *op) {
   if (op->code == TS_OP_CONSTANT) return take(p, TS_TOKEN_NUMBER, "a number", &op->value);
   if (op->code == TS_OP_LITERAL) return take(p, TS_TOKEN_STRING, "a string of hexadecimal bytes", &op->value);
@@ -192,7 +190,7 @@ static int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* `count` bytes from as many pairs of digits. */
+/* Parses `count` bytes from pairs of hexadecimal digits. */
 static bool parse_hex(const char *text, size_t count, uint8_t *out) {
   for (size_t i = 0; i < count; i++) {
     int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
@@ -214,40 +212,29 @@ static ts_status make_literal(const op_text *op, const ts_type *type, ts_buffer 
   return ts_token_error(op->value, "expected hexadecimal digits");
 }
 
-/* The attributes that the text gives as the result's type. */
+/* Sets the attributes that the text states only by the result's type. */
 static ts_status attrs_from_type(op_text *op) {
   const ts_type *type = &op->types.data[0];
-  ts_attrs *attrs = &op->attrs;
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_CONSTANT:
-    attrs->constant.dtype = type->dtype;
-    attrs->constant.shape = type->shape;
-    if (ts_scalar_parse(type->dtype, op->value.text, op->value.length, &attrs->constant.value)) return TS_SUCCESS;
-    return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
-  case TS_ATTR_LITERAL: return make_literal(op, type, &attrs->literal.buffer);
-  case TS_ATTR_IOTA:
-    attrs->iota.dtype = type->dtype;
-    attrs->iota.shape = type->shape;
-    return TS_SUCCESS;
-  case TS_ATTR_SHAPED:
-    attrs->shaped.dtype = type->dtype;
-    attrs->shaped.shape = type->shape;
-    return TS_SUCCESS;
-  case TS_ATTR_DTYPE: attrs->dtype = type->dtype; return TS_SUCCESS;
-  case TS_ATTR_ARG: attrs->arg.dtype = type->dtype; return TS_SUCCESS;
-  default: return TS_SUCCESS;
+  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++) {
+    void *at = ts_attr_at(&op->attrs, field);
+    if (field->type == TS_FIELD_DTYPE) *(ts_dtype *)at = type->dtype;
+    if (field->type == TS_FIELD_RESULT_SHAPE) ts_shape_copy(at, &type->shape);
+    if (field->type == TS_FIELD_BUFFER) TS_TRY(make_literal(op, type, at));
+    if (field->type == TS_FIELD_SCALAR && !ts_scalar_parse(type->dtype, op->value.text, op->value.length, at))
+      return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
   }
+  return TS_SUCCESS;
 }
 
 /* ---- ops ---- */
 
 static ts_status parse_op_regions(parser *p, op_text *op) {
-  ts_region_names names = ts_syntax_regions(op->code);
+  const char *const *names = ts_op_region_names(op->code);
   ts_region_id regions[2] = {TS_NO_ID, TS_NO_ID};
-  if (!names.names[0]) return TS_SUCCESS;
+  if (!names[0]) return TS_SUCCESS;
   TS_TRY(punct(p, "{"));
-  for (int i = 0; i < 2 && names.names[i]; i++) {
-    TS_TRY(expect(p, TS_TOKEN_NAME, names.names[i]));
+  for (int i = 0; i < 2 && names[i]; i++) {
+    TS_TRY(expect(p, TS_TOKEN_NAME, names[i]));
     TS_TRY(ts_graph_add_region(p->graph, &regions[i]));
     TS_TRY(parse_region(p, regions[i]));
   }
@@ -286,7 +273,7 @@ static ts_status check_declared(const ts_type *type, const ts_value *value) {
                   TS_SHAPE_STR(type->dtype, &type->shape), TS_SHAPE_STR(value->dtype, value->shape));
 }
 
-/* The text's result types agree with the inferred ones. */
+/* Checks that the text's result types equal the inferred ones. */
 static ts_status check_results(parser *p, const op_text *op, ts_value_id first) {
   const ts_op *made = ts_graph_op(p->graph, ts_graph_value(p->graph, first)->op);
   if (op->names.count != made->result_count || op->types.count != made->result_count)
@@ -339,17 +326,27 @@ static ts_status parse_body(parser *p, ts_region_id region) {
   return punct(p, "}");
 }
 
+typedef struct region_call {
+  parser *p;
+  ts_region_id region;
+} region_call;
+
+static ts_status region_on_stack(void *context) {
+  const region_call *c = context;
+  TS_TRY(parse_params(c->p, c->region));
+  return parse_body(c->p, c->region);
+}
+
 static ts_status parse_region(parser *p, ts_region_id region) {
   if (p->depth == TS_MAX_NESTING)
     return ts_token_error(p->token, "expected regions nested at most %d deep", TS_MAX_NESTING);
   p->depth++;
-  TS_TRY(parse_params(p, region));
-  TS_TRY(parse_body(p, region));
+  TS_TRY(ts_deep_call((size_t)p->depth, region_on_stack, &(region_call){p, region}));
   p->depth--;
   return TS_SUCCESS;
 }
 
-/* A quoted name has \xx for characters that would not print. */
+/* A quoted name has \xx for characters that are not printable. */
 static ts_status parse_quoted_name(parser *p, ts_token token) {
   char *name;
   size_t length = 0;

@@ -1,12 +1,13 @@
-/* The text form: canonical, in that values are numbered in the order of the
- * text and every attribute has one spelling. Prints whatever it can of a broken
- * graph too, since that is when one wants to see it. */
+/* Prints the text form. It is canonical: values are numbered in the order of the text, and every attribute has one
+ * spelling. Also prints invalid graphs as far as possible, for debugging. */
+#include "base/deep.h"
+#include "ir/attrs.h"
 #include "ir/syntax.h"
 
 typedef struct printer {
   const ts_graph *graph;
   ts_text *out;
-  uint32_t *numbers; /* by value id, TS_NO_ID until the value was printed as a result */
+  uint32_t *numbers; /* by value id; TS_NO_ID until the value was printed as a result */
   uint32_t next;
 } printer;
 
@@ -79,31 +80,35 @@ static void print_bytes(printer *p, const ts_buffer *buffer) {
   ts_text_append(p->out, "\"");
 }
 
-static void print_field(printer *p, const ts_field *field, const ts_attrs *attrs) {
-  const char *at = (const char *)attrs + field->offset;
+static void print_field(printer *p, const ts_attr_field *field, const ts_attrs *attrs) {
+  const void *at = ts_attr_in(attrs, field);
   ts_text_append(p->out, field->name);
   ts_text_append_n(p->out, " = ", 3);
-  switch (field->type) {
-  case TS_FIELD_DIMS: print_dims(p, (const ts_dims *)(const void *)at); break;
-  case TS_FIELD_INT: ts_text_int(p->out, *(const int32_t *)(const void *)at); break;
-  case TS_FIELD_UINT: ts_text_uint(p->out, *(const uint32_t *)(const void *)at); break;
-  case TS_FIELD_BOOL: ts_text_append(p->out, *(const bool *)at ? "true" : "false"); break;
-  }
+  if (field->type == TS_FIELD_INT)
+    ts_text_int(p->out, *(const int32_t *)at);
+  else if (field->type == TS_FIELD_UINT)
+    ts_text_uint(p->out, *(const uint32_t *)at);
+  else if (field->type == TS_FIELD_BOOL)
+    ts_text_append(p->out, *(const bool *)at ? "true" : "false");
+  else
+    print_dims(p, at);
 }
 
 static void print_attrs(printer *p, const ts_op *op) {
-  const ts_field *fields = ts_syntax_fields(ts_op_attr_kind(op->code));
+  const char *before = " {";
   if (!op->attrs) return;
   if (op->code == TS_OP_LITERAL && op->attrs->literal.buffer) print_bytes(p, op->attrs->literal.buffer);
   if (op->code == TS_OP_CONSTANT) {
     ts_text_append(p->out, " ");
     ts_scalar_print(p->out, op->attrs->constant.dtype, op->attrs->constant.value);
   }
-  for (const ts_field *field = fields; field->name; field++) {
-    ts_text_append(p->out, field == fields ? " {" : ", ");
+  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++) {
+    if (!ts_field_is_in_braces(field->type)) continue;
+    ts_text_append(p->out, before);
     print_field(p, field, op->attrs);
+    before = ", ";
   }
-  if (fields->name) ts_text_append(p->out, "}");
+  if (*before == ',') ts_text_append(p->out, "}");
 }
 
 /* ---- regions and ops ---- */
@@ -121,14 +126,14 @@ static void print_params(printer *p, const ts_region *region) {
 
 static void print_op_regions(printer *p, const ts_op *op, int depth) {
   ts_region_id regions[2];
-  ts_region_names names = ts_syntax_regions(op->code);
+  const char *const *names = ts_op_region_names(op->code);
   size_t count = op->attrs ? ts_op_regions(op, regions) : 0;
   if (count == 0) return;
   ts_text_append(p->out, " {\n");
   for (size_t i = 0; i < count; i++) {
     indent(p, depth + 1);
-    ts_text_append(p->out, names.names[i]);
-    if (regions[i] < p->graph->regions.count && depth / 2 <= TS_MAX_NESTING) {
+    ts_text_append(p->out, names[i]);
+    if (regions[i] < p->graph->regions.count && depth / 2 <= TS_MAX_LEVELS) {
       print_params(p, ts_graph_region(p->graph, regions[i]));
       ts_text_append(p->out, " ");
       print_region(p, regions[i], depth + 1);
@@ -159,7 +164,7 @@ static void print_op(printer *p, ts_op_id id, int depth) {
   ts_text_append(p->out, "\n");
 }
 
-static void print_region(printer *p, ts_region_id id, int depth) {
+static void print_inside(printer *p, ts_region_id id, int depth) {
   const ts_region *region = ts_graph_region(p->graph, id);
   ts_text_append(p->out, "{\n");
   for (size_t i = 0; i < region->ops.count; i++) {
@@ -171,6 +176,26 @@ static void print_region(printer *p, ts_region_id id, int depth) {
   ts_text_append(p->out, "\n");
   indent(p, depth);
   ts_text_append(p->out, "}");
+}
+
+typedef struct region_call {
+  printer *p;
+  ts_region_id id;
+  int depth;
+} region_call;
+
+static ts_status region_on_stack(void *context) {
+  const region_call *c = context;
+  print_inside(c->p, c->id, c->depth);
+  return TS_SUCCESS;
+}
+
+/* Each level of regions indents by two levels. */
+static void print_region(printer *p, ts_region_id id, int depth) {
+  region_call call = {p, id, depth};
+  ts_status status = ts_deep_call((size_t)depth / 2, region_on_stack, &call);
+  if (status) p->out->failed = true;
+  ts_status_free(status);
 }
 
 /* ---- the graph ---- */

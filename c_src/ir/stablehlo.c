@@ -1,5 +1,6 @@
-/* Values of the graph keep their names through an op that StableHLO does not
- * need (a reshape to the same shape, a call), and calls are inlined. */
+/* Prints StableHLO. An op without a counterpart (a reshape to the same shape, a call) gives its operand's name to its
+ * result; calls are inlined. */
+#include "base/deep.h"
 #include "ir/stablehlo_internal.h"
 
 static ts_status print_ops(hlo *h, const ts_region *region);
@@ -42,7 +43,7 @@ ts_status hlo_print_region(hlo *h, ts_region_id id, bool first, bool last, bool 
   return end_region(h, region, last, condition);
 }
 
-/* The parameters are other names of `operands`. */
+/* Makes the region's parameters names for `operands`. */
 static ts_status print_inlined(hlo *h, const ts_region *region, const ts_value_id *operands) {
   for (size_t i = 0; i < region->params.count; i++) h->names[region->params.data[i]] = h->names[operands[i]];
   return print_ops(h, region);
@@ -76,7 +77,7 @@ static ts_status print_while(hlo *h, const ts_op *op) {
   return status;
 }
 
-/* A branch has no parameters there: it sees the values around it. */
+/* Branches have no parameters in StableHLO: they use the values around them. */
 static ts_status print_branch(hlo *h, const ts_op *op, int which) {
   const ts_region *region = ts_graph_region(h->graph, op->attrs->regions.regions[which]);
   hlo_region_begin(h, which == 0, NULL, 0);
@@ -102,11 +103,14 @@ static ts_status print_call(hlo *h, const ts_op *op) {
 }
 
 static ts_status print_control(hlo *h, const ts_op *op) {
-  switch (op->code) {
+  switch ((ts_ops_CONTROL)op->code) {
   case TS_OP_WHILE: return print_while(h, op);
   case TS_OP_COND: return print_cond(h, op);
-  default: return print_call(h, op);
+  case TS_OP_CALL:
+  case TS_OP_FUSION: return print_call(h, op);
+  case TS_OP_CALLBACK: break;
   }
+  return ts_error(TS_UNIMPLEMENTED, "%s has no form in StableHLO", ts_op_name(op->code));
 }
 
 /* ---- ops ---- */
@@ -119,18 +123,36 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_REDUCE: return hlo_reduce(call, out);
   case TS_CLASS_ARG_REDUCE: return hlo_arg_reduce(call, out);
   case TS_CLASS_SCAN: return hlo_scan(call, out);
-  case TS_CLASS_DOT: return hlo_dot(call, out);
-  default: return hlo_elementwise(call, out);
+  case TS_CLASS_SORT: return hlo_sort(call, out);
+  case TS_CLASS_WINDOW: return hlo_window(call, out);
+  case TS_CLASS_DOT: return call->op->code == TS_OP_CONV ? hlo_conv(call, out) : hlo_dot(call, out);
+  case TS_CLASS_LINALG: return hlo_linalg(call, out);
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return hlo_elementwise(call, out);
+  case TS_CLASS_CONTROL: break; /* print_control */
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST: return hlo_test(call, out);
+#endif
   }
+  return hlo_no_form(call);
 }
 
 static ts_status print_op(hlo *h, const ts_op *op) {
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return print_control(h, op);
   const ts_value *value = ts_graph_value(h->graph, op->first_result);
   hlo_call call = {.h = h, .op = op, .element = value->dtype, .shape = value->shape};
-  hlo_value result;
-  TS_TRY(print_simple(&call, &result));
-  h->names[op->first_result] = result.name;
+  hlo_value results[TS_MAX_RESULTS];
+  TS_TRY(print_simple(&call, results));
+  for (uint32_t i = 0; i < op->result_count; i++) h->names[op->first_result + i] = results[i].name;
   return TS_SUCCESS;
 }
 
@@ -145,7 +167,7 @@ static ts_status print_signature(hlo *h, const ts_region *root) {
   hlo_value *results;
   ts_text_append(h->out, "  func.func public @main(");
   for (size_t i = 0; i < root->params.count; i++) {
-    hlo_value param = hlo_new_value(h, 0, &(ts_shape){0});
+    hlo_value param = hlo_new_value(h, 0, &ts_shape_scalar);
     h->names[root->params.data[i]] = param.name;
     param = hlo_get(h, root->params.data[i]);
     if (i) ts_text_append(h->out, ", ");
@@ -170,7 +192,8 @@ static ts_status print_return(hlo *h, const ts_region *root) {
   return TS_SUCCESS;
 }
 
-static ts_status print_module(hlo *h) {
+static ts_status print_module(void *context) {
+  hlo *h = context;
   const ts_region *root = ts_graph_region(h->graph, TS_ROOT);
   ts_text_append(h->out, "module {\n");
   TS_TRY(print_signature(h, root));
@@ -184,7 +207,7 @@ ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {
   hlo h = {.graph = graph, .out = out, .depth = 2};
   TS_TRY(ts_graph_verify(graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &h.names));
-  ts_status status = print_module(&h);
+  ts_status status = ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, print_module, &h);
   ts_free(h.names);
   return status;
 }

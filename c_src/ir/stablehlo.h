@@ -1,6 +1,5 @@
-/* Writes a graph as a module of StableHLO, with chlo for the functions that
- * StableHLO lacks: docs/stablehlo.md. One way only. Thread-safe on a graph that
- * nobody changes; the caller owns the text. */
+/* Writes a graph as a StableHLO module, with chlo for functions that StableHLO lacks: docs/stablehlo.md. There is no
+ * reader. Thread-safe while no thread changes the graph; the caller owns the text. */
 #ifndef TS_IR_STABLEHLO_H
 #define TS_IR_STABLEHLO_H
 

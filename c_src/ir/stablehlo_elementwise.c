@@ -34,7 +34,7 @@ hlo_value hlo_truth(hlo *h, hlo_value x) {
 
 /* ---- one op, one op ---- */
 
-/* chlo has what StableHLO lacks; XLA expands it. */
+/* chlo ops for functions that StableHLO lacks; XLA expands them. */
 static const char *const names[TS_OP_COUNT] = {
     [TS_OP_EXP] = "stablehlo.exponential",
     [TS_OP_EXPM1] = "stablehlo.exponential_minus_one",
@@ -93,7 +93,7 @@ static const char *const directions[TS_OP_COUNT] = {
     [TS_OP_LESS] = "LT",  [TS_OP_GREATER_EQUAL] = "GE", [TS_OP_LESS_EQUAL] = "LE",
 };
 
-/* Ops that StableHLO has for fewer types. */
+/* Ops that StableHLO supports for fewer types. */
 static hlo_value unary(const hlo_call *call, hlo_value x) {
   ts_opcode code = call->op->code;
   bool is_float = ts_dtype_is_float((ts_dtype)x.element), is_signed = ts_dtype_is_signed((ts_dtype)x.element);
@@ -170,6 +170,17 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_CONVERT:
     *out = code == TS_OP_CONVERT ? hlo_convert(call->h, hlo_operand(call, 0), call->element) : bitcast(call);
     return TS_SUCCESS;
-  default: return hlo_no_form(call);
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: break;
   }
+  return hlo_no_form(call);
 }

@@ -1,17 +1,17 @@
-/* What the files of the StableHLO printer share. Internal to ir/. A printer
- * belongs to one thread; values are small and passed by value. */
+/* The shared part of the StableHLO printer. Internal to ir/. A printer belongs to one thread; values are small and
+ * passed by value. */
 #ifndef TS_IR_STABLEHLO_INTERNAL_H
 #define TS_IR_STABLEHLO_INTERNAL_H
 
 #include "ir/stablehlo.h"
 
-/* An element type: a ts_dtype, or i1, which Tessera has not: its truth values are u8. */
+/* An element type: a ts_dtype, or i1, for which Tessera has u8. */
 typedef uint32_t hlo_element;
 #define HLO_I1 ((hlo_element)TS_DTYPE_COUNT)
 
 typedef struct hlo_name {
   uint32_t number;
-  int32_t result; /* %number#result; -1 where the op has just one */
+  int32_t result; /* %number#result; -1 where the op has one result */
 } hlo_name;
 
 typedef struct hlo_value {
@@ -28,7 +28,7 @@ typedef struct hlo {
   int depth;
 } hlo;
 
-/* What an op of the graph becomes. Result 0 of most; control ops name theirs themselves. */
+/* What an op of the graph becomes; control ops name their results themselves. */
 typedef struct hlo_call {
   hlo *h;
   const ts_op *op;
@@ -40,18 +40,23 @@ typedef struct hlo_call {
 hlo_value hlo_get(const hlo *h, ts_value_id id);
 hlo_value hlo_operand(const hlo_call *call, uint32_t i);
 
-/* One op of one result. */
+/* Prints an op with one result. */
 hlo_value hlo_op(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
                  size_t count);
 /* The same with properties: "dimension = 0 : i64". */
 hlo_value hlo_op_with(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
                       size_t count, const char *properties, ...) __attribute__((format(printf, 7, 8)));
 
-/* The parts of an op with regions: begin, regions, end. */
+/* Prints an op with regions: begin, regions, end. */
 hlo_name hlo_begin(hlo *h, const char *name, size_t results, const hlo_value *operands, size_t count);
 void hlo_region_begin(hlo *h, bool first, const hlo_value *params, size_t count);
 void hlo_region_end(hlo *h, bool last, const hlo_value *results, size_t count);
 void hlo_end(hlo *h, const hlo_value *operands, size_t count, const hlo_value *results, size_t result_count);
+/* Gives the results the names that hlo_begin made for them. */
+static inline void hlo_name_results(hlo_name begun, hlo_value *results, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    results[i].name = (hlo_name){.number = begun.number, .result = count == 1 ? -1 : (int32_t)i};
+}
 /* A region's parameter or an op's result; the name is new. */
 hlo_value hlo_new_value(hlo *h, hlo_element element, const ts_shape *shape);
 
@@ -80,21 +85,35 @@ hlo_value hlo_truth(hlo *h, hlo_value x);
 hlo_value hlo_reshape(hlo *h, hlo_value x, const ts_shape *shape);
 hlo_value hlo_iota(hlo *h, ts_dtype dtype, const ts_shape *shape, int32_t axis); /* axis -1: the row-major index */
 
-/* Each writes an op of its classes. */
+/* Each writes an op of its classes; `out` has an entry for each result of it. */
 ts_status hlo_elementwise(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo_shape.c ---- */
 ts_status hlo_source(const hlo_call *call, hlo_value *out);
 ts_status hlo_shape_op(const hlo_call *call, hlo_value *out);
 ts_status hlo_indexed(const hlo_call *call, hlo_value *out);
+/* Converts an index to s64: a narrow type could not represent the bound to which StableHLO clamps, and StableHLO wants
+ * one type for all starts. u64 values out of range are beyond any dim either way. */
+hlo_value hlo_signed_index(hlo *h, hlo_value index);
+/* ---- stablehlo_scatter.c ---- */
+ts_status hlo_scatter(const hlo_call *call, hlo_value *out);
+/* ---- stablehlo_sort.c ---- */
+ts_status hlo_sort(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo_reduce.c ---- */
 ts_status hlo_reduce(const hlo_call *call, hlo_value *out);
 ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out);
 ts_status hlo_scan(const hlo_call *call, hlo_value *out);
+ts_status hlo_window(const hlo_call *call, hlo_value *out);
+ts_status hlo_conv(const hlo_call *call, hlo_value *out);
 ts_status hlo_dot(const hlo_call *call, hlo_value *out);
+#ifdef TS_TEST_ROWS
+ts_status hlo_test(const hlo_call *call, hlo_value *out); /* test/rows/test_ir.c */
+#endif
+/* ---- stablehlo_linalg.c ---- */
+ts_status hlo_linalg(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo.c ---- */
-/* The error of an op that StableHLO cannot say. */
+/* The error for an op that StableHLO cannot express. */
 ts_status hlo_no_form(const hlo_call *call);
-/* A region of the graph as a region of an op. `condition`: its one result becomes i1. */
+/* Prints a region of the graph as a region of an op. `condition`: its one result becomes i1. */
 ts_status hlo_print_region(hlo *h, ts_region_id id, bool first, bool last, bool condition);
 
 #endif

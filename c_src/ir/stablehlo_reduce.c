@@ -1,10 +1,7 @@
 #include "ir/stablehlo_internal.h"
 
-static const ts_shape scalar_shape = {.rank = 0};
-
-/* Half types accumulate in f32. */
 static hlo_element accumulator(hlo_element element) {
-  return element == TS_F16 || element == TS_BF16 ? (hlo_element)TS_F32 : element;
+  return element == HLO_I1 ? element : (hlo_element)ts_dtype_accumulator((ts_dtype)element);
 }
 
 /* ---- folds by a known op ---- */
@@ -19,11 +16,14 @@ static fold get_fold(ts_opcode code, hlo_element element) {
   ts_dtype type = element == HLO_I1 ? TS_U8 : (ts_dtype)element;
   switch (code) {
   case TS_OP_REDUCE_PRODUCT:
-  case TS_OP_CUMULATIVE_PRODUCT: return (fold){"stablehlo.multiply", ts_scalar_from_s64(type, 1), element};
+  case TS_OP_CUMULATIVE_PRODUCT:
+  case TS_OP_WINDOW_PRODUCT: return (fold){"stablehlo.multiply", ts_scalar_from_s64(type, 1), element};
   case TS_OP_REDUCE_MAX:
-  case TS_OP_CUMULATIVE_MAX: return (fold){"stablehlo.maximum", ts_dtype_lowest(type), element};
+  case TS_OP_CUMULATIVE_MAX:
+  case TS_OP_WINDOW_MAX: return (fold){"stablehlo.maximum", ts_dtype_lowest(type), element};
   case TS_OP_REDUCE_MIN:
-  case TS_OP_CUMULATIVE_MIN: return (fold){"stablehlo.minimum", ts_dtype_highest(type), element};
+  case TS_OP_CUMULATIVE_MIN:
+  case TS_OP_WINDOW_MIN: return (fold){"stablehlo.minimum", ts_dtype_highest(type), element};
   case TS_OP_REDUCE_ALL: return (fold){"stablehlo.and", ts_scalar_from_s64(type, 1), element};
   case TS_OP_REDUCE_ANY: return (fold){"stablehlo.or", ts_scalar_from_s64(type, 0), element};
   default: return (fold){"stablehlo.add", ts_scalar_from_s64(type, 0), element};
@@ -31,13 +31,13 @@ static fold get_fold(ts_opcode code, hlo_element element) {
 }
 
 static hlo_value identity(hlo *h, const fold *f) {
-  if (f->element != HLO_I1) return hlo_constant(h, (ts_dtype)f->element, &scalar_shape, f->identity);
-  return hlo_truth(h, hlo_constant(h, TS_U8, &scalar_shape, f->identity));
+  if (f->element != HLO_I1) return hlo_constant(h, (ts_dtype)f->element, &ts_shape_scalar, f->identity);
+  return hlo_truth(h, hlo_constant(h, TS_U8, &ts_shape_scalar, f->identity));
 }
 
 static void print_combine(hlo *h, const fold *f) {
   hlo_value params[2];
-  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, f->element, &scalar_shape);
+  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, f->element, &ts_shape_scalar);
   hlo_region_begin(h, true, params, 2);
   hlo_value result = hlo_binary(h, f->op, params[0], params[1]);
   hlo_region_end(h, true, &result, 1);
@@ -61,8 +61,8 @@ static hlo_value known_reduce(const hlo_call *call) {
   return hlo_convert(h, result, call->element);
 }
 
-/* StableHLO may fold in any order and leave the initial value out, Tessera folds from the left, beginning with it: the
- * same where the region is associative and the initial value changes nothing. */
+/* StableHLO may fold in any order and leave out the initial value, while Tessera folds from the left and starts with
+ * it: equal where the region is associative and the initial value is its identity. */
 static ts_status region_reduce(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
@@ -83,7 +83,7 @@ ts_status hlo_reduce(const hlo_call *call, hlo_value *out) {
 
 /* ---- argmax and argmin: a fold of pairs of value and index ---- */
 
-/* Whether x replaces y: it is better, or as good and nearer to the wanted end. A NaN is better than any number. */
+/* Whether x replaces y: it is better, or equal and closer to the preferred end. A NaN is better than any number. */
 static hlo_value replaces(const hlo_call *call, const hlo_value x[2], const hlo_value y[2]) {
   hlo *h = call->h;
   hlo_value better = hlo_compare(h, call->op->code == TS_OP_ARGMAX ? "GT" : "LT", x[0], y[0]);
@@ -101,17 +101,18 @@ static hlo_value replaces(const hlo_call *call, const hlo_value x[2], const hlo_
 static void print_choice(const hlo_call *call, hlo_element element) {
   hlo *h = call->h;
   hlo_value params[4], results[2];
-  for (int i = 0; i < 4; i++) params[i] = hlo_new_value(h, i % 2 ? (hlo_element)TS_S64 : element, &scalar_shape);
+  for (int i = 0; i < 4; i++) params[i] = hlo_new_value(h, i % 2 ? (hlo_element)TS_S64 : element, &ts_shape_scalar);
   hlo_region_begin(h, true, params, 4);
   hlo_value first = replaces(call, params, params + 2);
   for (int i = 0; i < 2; i++) {
     hlo_value operands[] = {first, params[i], params[2 + i]};
-    results[i] = hlo_op(h, "stablehlo.select", params[i].element, &scalar_shape, operands, 3);
+    results[i] = hlo_op(h, "stablehlo.select", params[i].element, &ts_shape_scalar, operands, 3);
   }
   hlo_region_end(h, true, results, 2);
 }
 
-/* The first pair loses to every element: the worst value, at an index past the other end. Of no elements it is 0. */
+/* The initial pair loses to every element: the worst value, at an index past the other end. Without elements the result
+ * is 0. */
 ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value x = hlo_operand(call, 0);
@@ -126,12 +127,11 @@ ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
   hlo_value operands[] = {
       x,
       index,
-      hlo_constant(h, type, &scalar_shape, worst),
-      hlo_integer(h, TS_S64, &scalar_shape, call->op->attrs->arg.high && extent ? -1 : extent),
+      hlo_constant(h, type, &ts_shape_scalar, worst),
+      hlo_integer(h, TS_S64, &ts_shape_scalar, call->op->attrs->arg.high && extent ? -1 : extent),
   };
   hlo_value results[] = {{.element = x.element, .shape = *call->shape}, {.element = TS_S64, .shape = *call->shape}};
-  results[1].name = hlo_begin(h, "stablehlo.reduce", 2, operands, 4);
-  results[1].name.result = 1;
+  hlo_name_results(hlo_begin(h, "stablehlo.reduce", 2, operands, 4), results, 2);
   print_dimensions(h, &axes);
   print_choice(call, x.element);
   hlo_end(h, operands, 4, results, 2);
@@ -169,6 +169,79 @@ ts_status hlo_scan(const hlo_call *call, hlo_value *out) {
   return TS_SUCCESS;
 }
 
+/* ---- windows ---- */
+
+static void print_padding(hlo *h, const ts_attrs *a) {
+  ts_text_append(h->out, "padding = dense<");
+  for (int32_t d = 0; d < a->window.low.rank; d++)
+    ts_text_format(h->out, "%s[%lld, %lld]", d ? ", " : "[", (long long)a->window.low.dims[d],
+                   (long long)a->window.high.dims[d]);
+  ts_text_format(h->out, "%s> : tensor<%dx2xi64>", a->window.low.rank ? "]" : "", a->window.low.rank);
+}
+
+static void print_windows(hlo *h, const ts_attrs *a, bool dilated) {
+  ts_text_format(h->out, " <{window_dimensions = %s, window_strides = %s, ", HLO_ARRAY(&a->window.sizes),
+                 HLO_ARRAY(&a->window.strides));
+  if (dilated) ts_text_format(h->out, "window_dilations = %s, ", HLO_ARRAY(&a->window.dilation));
+  print_padding(h, a);
+  ts_text_append(h->out, "}>");
+}
+
+static void window_fold(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_value x = hlo_operand(call, 0);
+  x = hlo_convert(h, x, accumulator(x.element));
+  fold f = get_fold(call->op->code, x.element);
+  hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
+  result.name = hlo_begin(h, "stablehlo.reduce_window", 1, operands, 2);
+  print_windows(h, call->op->attrs, true);
+  print_combine(h, &f);
+  hlo_end(h, operands, 2, &result, 1);
+  *out = hlo_convert(h, result, call->element);
+}
+
+/* The selected element is the first operand: XLA replaces it where this is false. */
+static void print_select(const hlo_call *call) {
+  hlo *h = call->h;
+  hlo_value params[2];
+  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, call->element, &ts_shape_scalar);
+  hlo_region_begin(h, true, params, 2);
+  hlo_value result = hlo_compare(h, call->op->code == TS_OP_WINDOW_SCATTER_MAX ? "GT" : "LT", params[0], params[1]);
+  hlo_region_end(h, false, &result, 1);
+}
+
+static void print_add(const hlo_call *call) {
+  hlo *h = call->h;
+  hlo_value params[2];
+  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, call->element, &ts_shape_scalar);
+  hlo_region_begin(h, false, params, 2);
+  hlo_value result = hlo_binary(h, "stablehlo.add", params[0], params[1]);
+  hlo_region_end(h, true, &result, 1);
+}
+
+static void window_scatter(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1), hlo_operand(call, 2)};
+  *out = (hlo_value){.element = call->element, .shape = *call->shape};
+  out->name = hlo_begin(h, "stablehlo.select_and_scatter", 1, operands, 3);
+  print_windows(h, call->op->attrs, false);
+  print_select(call);
+  print_add(call);
+  hlo_end(h, operands, 3, out, 1);
+}
+
+ts_status hlo_window(const hlo_call *call, hlo_value *out) {
+  switch ((ts_ops_WINDOW)call->op->code) {
+  case TS_OP_WINDOW_SUM:
+  case TS_OP_WINDOW_PRODUCT:
+  case TS_OP_WINDOW_MAX:
+  case TS_OP_WINDOW_MIN: window_fold(call, out); return TS_SUCCESS;
+  case TS_OP_WINDOW_SCATTER_MAX:
+  case TS_OP_WINDOW_SCATTER_MIN: window_scatter(call, out); return TS_SUCCESS;
+  }
+  return hlo_no_form(call);
+}
+
 /* ---- contraction ---- */
 
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
@@ -185,5 +258,44 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
                   HLO_LIST(&attrs->dot.lhs_batch), HLO_LIST(&attrs->dot.rhs_batch), HLO_LIST(&attrs->dot.lhs_contract),
                   HLO_LIST(&attrs->dot.rhs_contract));
   *out = hlo_convert(h, *out, call->element);
+  return TS_SUCCESS;
+}
+
+/* "[b, 0, 1, f]": batch, spatial dims, features; of a kernel the spatial dims come first. */
+static void print_layout(hlo *h, const char *first, const char *last, int32_t spatial) {
+  ts_text_format(h->out, "[%s", first);
+  for (int32_t d = 0; d < spatial; d++) ts_text_format(h->out, "%s%d", d || *first ? ", " : "", d);
+  ts_text_format(h->out, "%s%s]", spatial || *first ? ", " : "", last);
+}
+
+static void print_conv(const hlo_call *call, int32_t spatial) {
+  const ts_attrs *a = call->op->attrs;
+  hlo *h = call->h;
+  ts_text_append(h->out, " <{batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<");
+  print_layout(h, "b", "f", spatial);
+  ts_text_append(h->out, "x");
+  print_layout(h, "", "i, o", spatial);
+  ts_text_append(h->out, "->");
+  print_layout(h, "b", "f", spatial);
+  ts_text_format(h->out, ">, feature_group_count = %d : i64, lhs_dilation = %s, padding = dense<", a->conv.groups,
+                 HLO_ARRAY(&a->conv.input_dilation));
+  for (int32_t d = 0; d < spatial; d++)
+    ts_text_format(h->out, "%s[%lld, %lld]", d ? ", " : "[", (long long)a->conv.low.dims[d],
+                   (long long)a->conv.high.dims[d]);
+  ts_text_format(h->out,
+                 "%s> : tensor<%dx2xi64>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision "
+                 "HIGHEST>], rhs_dilation = %s, window_strides = %s}>",
+                 spatial ? "]" : "", spatial, HLO_ARRAY(&a->conv.kernel_dilation), HLO_ARRAY(&a->conv.strides));
+}
+
+ts_status hlo_conv(const hlo_call *call, hlo_value *out) {
+  hlo *h = call->h;
+  hlo_element element = accumulator(call->element);
+  hlo_value operands[2], result = {.element = element, .shape = *call->shape};
+  for (uint32_t i = 0; i < 2; i++) operands[i] = hlo_convert(h, hlo_operand(call, i), element);
+  result.name = hlo_begin(h, "stablehlo.convolution", 1, operands, 2);
+  print_conv(call, call->shape->rank - 2);
+  hlo_end(h, operands, 2, &result, 1);
+  *out = hlo_convert(h, result, call->element);
   return TS_SUCCESS;
 }

@@ -6,7 +6,7 @@
 
 /* ---- sources ---- */
 
-/* MLIR wants a point in a float: 1e+20 is 1.0e+20. What is not finite is in hexadecimal in both. */
+/* MLIR requires a decimal point in a float: 1e+20 is 1.0e+20. Values that are not finite are hexadecimal in both. */
 static void print_number(hlo *h, ts_dtype dtype, ts_scalar value) {
   ts_text text = {0};
   ts_scalar_print(&text, dtype, value);
@@ -40,7 +40,7 @@ hlo_value hlo_constant(hlo *h, ts_dtype dtype, const ts_shape *shape, ts_scalar 
   return end_constant(h, value);
 }
 
-/* The bytes as they lie in memory, little-endian as MLIR reads them. */
+/* The bytes in memory order, little-endian as MLIR reads them. */
 static hlo_value literal(const hlo_call *call) {
   const ts_buffer *buffer = call->op->attrs->literal.buffer;
   hlo_value value = begin_constant(call->h, call->element, call->shape);
@@ -73,13 +73,14 @@ static hlo_value eye(const hlo_call *call) {
 ts_status hlo_source(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
   ts_dtype dtype = (ts_dtype)call->element;
-  switch (call->op->code) {
+  switch ((ts_ops_SOURCE)call->op->code) {
   case TS_OP_CONSTANT: *out = hlo_constant(call->h, dtype, call->shape, attrs->constant.value); return TS_SUCCESS;
   case TS_OP_LITERAL: *out = literal(call); return TS_SUCCESS;
   case TS_OP_IOTA: *out = hlo_iota(call->h, dtype, call->shape, attrs->iota.axis); return TS_SUCCESS;
   case TS_OP_EYE: *out = eye(call); return TS_SUCCESS;
-  default: return hlo_no_form(call);
+  case TS_OP_PARAMETER: break;
   }
+  return hlo_no_form(call);
 }
 
 /* ---- moves ---- */
@@ -117,7 +118,7 @@ static ts_status concatenate(const hlo_call *call, hlo_value *out) {
 
 ts_status hlo_shape_op(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
-  switch (call->op->code) {
+  switch ((ts_ops_SHAPE)call->op->code) {
   case TS_OP_RESHAPE: *out = hlo_reshape(call->h, hlo_operand(call, 0), call->shape); return TS_SUCCESS;
   case TS_OP_BROADCAST:
     *out = with_axes(call, "stablehlo.broadcast_in_dim", "broadcast_dimensions", &attrs->broadcast.axes);
@@ -127,28 +128,26 @@ ts_status hlo_shape_op(const hlo_call *call, hlo_value *out) {
   case TS_OP_SLICE: *out = slice(call); return TS_SUCCESS;
   case TS_OP_PAD: *out = pad(call); return TS_SUCCESS;
   case TS_OP_CONCATENATE: return concatenate(call, out);
-  default: return hlo_no_form(call);
   }
+  return hlo_no_form(call);
 }
 
 /* ---- run-time indices ---- */
 
-/* As s64: a narrow type could not hold the bound that StableHLO clamps to, and all starts have one type there.
- * u64 past its range is far beyond any dimension either way. */
-static hlo_value signed_index(hlo *h, hlo_value index) {
+hlo_value hlo_signed_index(hlo *h, hlo_value index) {
   if (index.element == TS_U64)
     index = hlo_binary(h, "stablehlo.minimum", index, hlo_integer(h, TS_U64, &index.shape, INT64_MAX));
   return hlo_convert(h, index, TS_S64);
 }
 
-/* `first` operands, then starts. */
+/* Prints an op with `first` operands, then starts. */
 static ts_status at_starts(const hlo_call *call, uint32_t first, hlo_value *out) {
   uint32_t count = call->op->operand_count;
   hlo_value *operands;
   TS_TRY(TS_NEW_ARRAY(count, &operands));
   for (uint32_t i = 0; i < count; i++) {
     hlo_value operand = hlo_operand(call, i);
-    operands[i] = i < first ? operand : signed_index(call->h, operand);
+    operands[i] = i < first ? operand : hlo_signed_index(call->h, operand);
   }
   if (call->op->code == TS_OP_DYNAMIC_SLICE)
     *out = hlo_op_with(call->h, "stablehlo.dynamic_slice", call->element, call->shape, operands, count,
@@ -168,9 +167,9 @@ static ts_dims dims_between(int32_t from, int32_t to, int32_t except) {
   return dims;
 }
 
-/* Each index is a vector of one, along a dimension of `indices` that is not there. */
+/* Each index is a vector of length one, along an implicit dimension of `indices`. */
 static hlo_value gather(const hlo_call *call, const char *dimensions, const ts_dims *sizes) {
-  hlo_value x = hlo_operand(call, 0), indices = signed_index(call->h, hlo_operand(call, 1));
+  hlo_value x = hlo_operand(call, 0), indices = hlo_signed_index(call->h, hlo_operand(call, 1));
   return hlo_op_with(call->h, "stablehlo.gather", call->element, call->shape, (hlo_value[]){x, indices}, 2,
                      "dimension_numbers = #stablehlo.gather<%s, index_vector_dim = %d>, slice_sizes = %s", dimensions,
                      indices.shape.rank, HLO_ARRAY(sizes));
@@ -200,18 +199,18 @@ static hlo_value take_along(const hlo_call *call) {
   return gather(call, text, &sizes);
 }
 
+/* True for an empty result: its operand may be empty, too, and a slice of size one would not fit. */
+static bool is_empty(const hlo_call *call) { return ts_shape_elements(call->shape) == 0; }
+static hlo_value nothing(const hlo_call *call) { return hlo_integer(call->h, (ts_dtype)call->element, call->shape, 0); }
+
 ts_status hlo_indexed(const hlo_call *call, hlo_value *out) {
-  switch (call->op->code) {
+  switch ((ts_ops_INDEXED)call->op->code) {
   case TS_OP_DYNAMIC_SLICE: return at_starts(call, 1, out);
   case TS_OP_PUT_SLICE: return at_starts(call, 2, out);
-  case TS_OP_TAKE:
-  case TS_OP_TAKE_ALONG: break;
-  default: return hlo_no_form(call);
+  case TS_OP_TAKE: *out = is_empty(call) ? nothing(call) : take(call); return TS_SUCCESS;
+  case TS_OP_TAKE_ALONG: *out = is_empty(call) ? nothing(call) : take_along(call); return TS_SUCCESS;
+  case TS_OP_INDEXED_ADD:
+  case TS_OP_INDEXED_PUT: return hlo_scatter(call, out);
   }
-  /* Nothing to read, perhaps from nothing, where a slice of one does not fit. */
-  if (ts_shape_elements(call->shape) == 0)
-    *out = hlo_integer(call->h, (ts_dtype)call->element, call->shape, 0);
-  else
-    *out = call->op->code == TS_OP_TAKE ? take(call) : take_along(call);
-  return TS_SUCCESS;
+  return hlo_no_form(call);
 }

@@ -8,66 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- attributes and regions ---- */
-
-#define FIELD(name, type, member) \
-  { name, TS_FIELD_##type, offsetof(ts_attrs, member) }
-
-const ts_field *ts_syntax_fields(ts_attr_kind kind) {
-  static const ts_field none[] = {{0}};
-  static const ts_field iota[] = {FIELD("axis", INT, iota.axis), {0}};
-  static const ts_field shape[] = {FIELD("shape", DIMS, shape), {0}};
-  static const ts_field broadcast[] = {FIELD("shape", DIMS, broadcast.shape), FIELD("axes", DIMS, broadcast.axes), {0}};
-  static const ts_field axes[] = {FIELD("axes", DIMS, axes), {0}};
-  static const ts_field axis[] = {FIELD("axis", INT, axis), {0}};
-  static const ts_field slice[] = {
-      FIELD("start", DIMS, slice.start), FIELD("limit", DIMS, slice.limit), FIELD("stride", DIMS, slice.stride), {0}};
-  static const ts_field pad[] = {
-      FIELD("low", DIMS, pad.low), FIELD("high", DIMS, pad.high), FIELD("interior", DIMS, pad.interior), {0}};
-  static const ts_field reduce[] = {FIELD("axes", DIMS, reduce.axes), {0}};
-  static const ts_field arg[] = {FIELD("axis", INT, arg.axis), FIELD("high", BOOL, arg.high), {0}};
-  static const ts_field scan[] = {FIELD("axis", INT, scan.axis), FIELD("reverse", BOOL, scan.reverse), {0}};
-  static const ts_field dot[] = {FIELD("lhs_contract", DIMS, dot.lhs_contract),
-                                 FIELD("lhs_batch", DIMS, dot.lhs_batch),
-                                 FIELD("rhs_contract", DIMS, dot.rhs_contract),
-                                 FIELD("rhs_batch", DIMS, dot.rhs_batch),
-                                 {0}};
-  static const ts_field fusion[] = {FIELD("kind", UINT, fusion.kind), {0}};
-  switch (kind) {
-  case TS_ATTR_IOTA: return iota;
-  case TS_ATTR_SHAPE: return shape;
-  case TS_ATTR_BROADCAST: return broadcast;
-  case TS_ATTR_AXES: return axes;
-  case TS_ATTR_AXIS: return axis;
-  case TS_ATTR_SLICE: return slice;
-  case TS_ATTR_PAD: return pad;
-  case TS_ATTR_REDUCE: return reduce;
-  case TS_ATTR_ARG: return arg;
-  case TS_ATTR_SCAN: return scan;
-  case TS_ATTR_DOT: return dot;
-  case TS_ATTR_FUSION: return fusion;
-  default: return none;
-  }
-}
-
-ts_region_names ts_syntax_regions(ts_opcode code) {
-  switch (code) {
-  case TS_OP_REDUCE: return (ts_region_names){{"combine", NULL}};
-  case TS_OP_WHILE: return (ts_region_names){{"condition", "body"}};
-  case TS_OP_COND: return (ts_region_names){{"true", "false"}};
-  case TS_OP_CALL:
-  case TS_OP_FUSION: return (ts_region_names){{"body", NULL}};
-  default: return (ts_region_names){{NULL, NULL}};
-  }
-}
-
 bool ts_syntax_is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
 /* ---- scalars ---- */
 
-/* Numbers have a point in our text, whatever the process's locale says. Made once, and kept. */
+/* The C locale, since numbers have a point in the text in any locale. Created once, never freed. */
 static locale_t numbers;
 
 static void make_locale(void) { numbers = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
@@ -85,7 +32,7 @@ static ts_scalar parse_decimal(ts_dtype type, const char *text) {
   return ts_scalar_from_f64(type, strtod(text, NULL));
 }
 
-/* 17 digits are exact for f64, hence for every smaller type. */
+/* 17 digits are exact for f64, hence for every narrower type. */
 static void format_float(ts_dtype type, ts_scalar value, double number, char *out, size_t size) {
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(out, size, "%.*g", digits, number);
@@ -117,7 +64,7 @@ void ts_scalar_print(ts_text *out, ts_dtype type, ts_scalar value) {
   }
 }
 
-/* All of `text` as digits of `base`, at most 2^64 - 1. */
+/* Parses all of `text` as digits of `base`, at most 2^64 - 1. */
 static bool parse_digits(const char *text, int base, uint64_t *out) {
   *out = 0;
   if (!*text) return false;
@@ -149,7 +96,7 @@ static bool parse_integer(ts_dtype type, const char *text, ts_scalar *out) {
 
 static bool parse_float(ts_dtype type, const char *text, ts_scalar *out) {
   char *end;
-  /* strtod also takes hexadecimal, "inf", "nan" and leading blanks, which are not in our text. */
+  /* Rejects forms that only strtod accepts: hexadecimal, "inf", "nan" and leading blanks. */
   if (text[strspn(text, "0123456789+-.eE")] || !strchr("0123456789", text[text[0] == '-'])) return false;
   locale_t locale = enter_c_locale();
   strtod(text, &end);
@@ -159,7 +106,7 @@ static bool parse_float(ts_dtype type, const char *text, ts_scalar *out) {
 }
 
 bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *out) {
-  char copy[400]; /* no number needs more, even with all of an f64's digits written out */
+  char copy[400]; /* longer than any number, even an f64 with all of its digits */
   if (!ts_dtype_supported(type) || length == 0 || length >= sizeof copy || memchr(text, 0, length)) return false;
   memcpy(copy, text, length);
   copy[length] = '\0';

@@ -1,5 +1,5 @@
-/* Checks what every other part relies on, on its own: nothing here trusts that
- * the graph came from ts_graph_add_op. */
+/* Checks every property on which other parts rely, independently of ts_graph_add_op. */
+#include "base/deep.h"
 #include "ir/attrs.h"
 
 #include <stdio.h>
@@ -7,16 +7,17 @@
 
 typedef struct verifier {
   const ts_graph *graph;
-  bool *defined;                   /* by value id: it was seen, so it may be used */
-  bool *op_seen;                   /* by op id: it is in a region already */
-  bool *region_seen, *region_done; /* begun, and proved */
+  int depth;                       /* of the current region */
+  bool *defined;                   /* by value id: it was defined, so it may be used */
+  bool *op_seen;                   /* by op id: it was found in a region */
+  bool *region_seen, *region_done; /* visit begun, and completed */
 } verifier;
 
-static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth);
+static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent);
 
 static ts_status broken(const char *what) { return ts_error(TS_INTERNAL, "%s", what); }
 
-/* `id` is a value of the region that is defined by now. */
+/* Checks that `id` is a value of the region and already defined. */
 static ts_status check_use(const verifier *v, ts_region_id region, ts_value_id id) {
   if (id >= v->graph->values.count) return broken("uses no value of the graph");
   if (ts_graph_value(v->graph, id)->region != region) return broken("uses a value of another region");
@@ -37,7 +38,7 @@ static ts_status define(verifier *v, ts_value_id id, ts_op_id op, size_t index, 
   return TS_SUCCESS;
 }
 
-/* The results' types are what inference says of operands and attributes. */
+/* Checks the results' types against inference. */
 static ts_status check_types(const verifier *v, const ts_op *op) {
   ts_type *types;
   size_t count = 0;
@@ -55,59 +56,53 @@ static ts_status check_types(const verifier *v, const ts_op *op) {
   return status;
 }
 
-/* Hashing and comparing attributes relies on their form. */
+/* Checks that attributes are canonical, on which hashing and comparing rely. */
 static ts_status check_attrs(const ts_op *op) {
   ts_attr_kind kind = ts_op_attr_kind(op->code);
   ts_attrs canonical;
   if (kind == TS_ATTR_NONE) return TS_SUCCESS;
-  memset(&canonical, 0, sizeof canonical);
   ts_attrs_canonicalize(op->code, op->attrs, &canonical);
-  if (memcmp(&canonical, op->attrs, ts_attrs_size(kind)) != 0) return broken("attributes are not in canonical form");
+  if (!ts_attrs_equal(kind, &canonical, op->attrs)) return broken("attributes are not in canonical form");
   return TS_SUCCESS;
 }
 
-static ts_status verify_op_body(verifier *v, ts_op_id id, const ts_op *op, ts_region_id region, int depth) {
+static ts_status verify_op_body(verifier *v, ts_op_id id, const ts_op *op, ts_region_id region) {
   ts_region_id regions[2];
   if (op->region != region) return broken("is listed in another region than its own");
   for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(check_use(v, region, op->operands[i]));
   if ((op->attrs != NULL) != (ts_op_attr_kind(op->code) != TS_ATTR_NONE)) return broken("attributes and op do not fit");
   size_t region_count = op->attrs ? ts_op_regions(op, regions) : 0;
-  for (size_t i = 0; i < region_count; i++) TS_TRY(verify_region(v, regions[i], id, depth + 1));
+  for (size_t i = 0; i < region_count; i++) TS_TRY(verify_region(v, regions[i], id));
   if (op->result_count == 0) return broken("has no results");
   for (uint32_t i = 0; i < op->result_count; i++) TS_TRY(define(v, op->first_result + i, id, i, region));
   TS_TRY(check_types(v, op));
   return check_attrs(op);
 }
 
-static ts_status verify_op(verifier *v, ts_op_id id, ts_region_id region, int depth) {
+static ts_status verify_op(verifier *v, ts_op_id id, ts_region_id region) {
   if (id >= v->graph->ops.count) return broken("a region lists no op of the graph");
   const ts_op *op = ts_graph_op(v->graph, id);
   if ((unsigned)op->code >= TS_OP_COUNT) return broken("an op has no opcode");
   if (v->op_seen[id]) return ts_error(TS_INTERNAL, "%s: is listed twice", ts_op_name(op->code));
   v->op_seen[id] = true;
-  ts_status status = verify_op_body(v, id, op, region, depth);
+  ts_status status = verify_op_body(v, id, op, region);
   if (status) return ts_error_context(status, "op %u, %s", id, ts_op_name(op->code));
   return TS_SUCCESS;
 }
 
-/* Fusions that do the same share one, which was looked at with the first of them. */
+/* Equal fusions share a region, which was checked with the first of them. */
 static bool is_shared(const verifier *v, const ts_region *region, ts_op_id holder) {
   const ts_graph *g = v->graph;
   if (holder == TS_NO_ID || region->parent >= g->ops.count || !v->op_seen[region->parent]) return false;
   return ts_graph_op(g, holder)->code == TS_OP_FUSION && ts_graph_op(g, region->parent)->code == TS_OP_FUSION;
 }
 
-static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, int depth) {
-  if (id >= v->graph->regions.count) return broken("holds no region of the graph");
-  if (depth > TS_MAX_NESTING) return broken("regions are nested too deep");
-  if (v->region_done[id] && is_shared(v, ts_graph_region(v->graph, id), parent)) return TS_SUCCESS;
-  if (v->region_seen[id]) return broken("a region has two owners");
-  v->region_seen[id] = true;
+static ts_status verify_inside(verifier *v, ts_region_id id, ts_op_id parent) {
   const ts_region *region = ts_graph_region(v->graph, id);
   if (region->parent != parent) return broken("a region does not know its owner");
   if (!region->finished) return broken("a region has no results yet");
   for (size_t i = 0; i < region->params.count; i++) TS_TRY(define(v, region->params.data[i], TS_NO_ID, i, id));
-  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(verify_op(v, region->ops.data[i], id, depth));
+  for (size_t i = 0; i < region->ops.count; i++) TS_TRY(verify_op(v, region->ops.data[i], id));
   for (size_t i = 0; i < region->results.count; i++) {
     ts_status status = check_use(v, id, region->results.data[i]);
     if (status) return ts_error_context(status, "result %zu", i);
@@ -116,12 +111,35 @@ static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent, in
   return TS_SUCCESS;
 }
 
+typedef struct region_call {
+  verifier *v;
+  ts_region_id id;
+  ts_op_id parent;
+} region_call;
+
+static ts_status region_on_stack(void *context) {
+  const region_call *c = context;
+  return verify_inside(c->v, c->id, c->parent);
+}
+
+static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent) {
+  if (id >= v->graph->regions.count) return broken("holds no region of the graph");
+  if (v->depth > TS_MAX_LEVELS) return broken("regions are nested too deep");
+  if (v->region_done[id] && is_shared(v, ts_graph_region(v->graph, id), parent)) return TS_SUCCESS;
+  if (v->region_seen[id]) return broken("a region has two owners");
+  v->region_seen[id] = true;
+  v->depth++;
+  TS_TRY(ts_deep_call((size_t)v->depth, region_on_stack, &(region_call){v, id, parent}));
+  v->depth--;
+  return TS_SUCCESS;
+}
+
 static ts_status run(verifier *v) {
   TS_TRY(TS_NEW_ARRAY(v->graph->values.count, &v->defined));
   TS_TRY(TS_NEW_ARRAY(v->graph->ops.count, &v->op_seen));
   TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_seen));
   TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_done));
-  return verify_region(v, TS_ROOT, TS_NO_ID, 0);
+  return verify_region(v, TS_ROOT, TS_NO_ID);
 }
 
 ts_status ts_graph_verify(const ts_graph *graph) {

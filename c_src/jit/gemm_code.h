@@ -1,10 +1,10 @@
-/* What the emitters of product kernels share: small pieces of IR, loops and guards. An emission works on its own
- * gemm_emit; nothing is kept. */
+/* The shared part of the emitters of product kernels: small pieces of IR, loops and guards. The state of an emission is
+ * its gemm_emit. */
 #ifndef TS_JIT_GEMM_CODE_H
 #define TS_JIT_GEMM_CODE_H
 
-#include "jit/emit.h"
-#include "jit/gemm_emit.h"
+#include "jit/emit/emit.h"
+#include "jit/emit/gemm_emit.h"
 
 typedef struct gemm_emit {
   ts_emit *e;
@@ -12,8 +12,8 @@ typedef struct gemm_emit {
   const ts_gemm_geometry *g;
   LLVMTypeRef i8, i64, element, vector;
   LLVMValueRef args;
-  ts_dtype x; /* of the matrix, where that is narrower than `element` */
-  int x_size; /* of its elements in memory */
+  ts_dtype x; /* type of the matrix where it is narrower than `element` */
+  int x_size; /* size of its elements in memory */
 } gemm_emit;
 
 static inline ts_v i64_const(gemm_emit *m, int64_t value) { return LLVMConstInt(m->i64, (uint64_t)value, true); }
@@ -51,7 +51,7 @@ static inline void store(gemm_emit *m, ts_v value, ts_v address) {
   LLVMSetAlignment(LLVMBuildStore(m->b, value, address), (unsigned)m->g->element_size);
 }
 
-/* `scalar` in all lanes of `type`, or itself where that is no vector. */
+/* `scalar` in all lanes of `type`, or unchanged where `type` is a scalar. */
 static inline ts_v splat(gemm_emit *m, LLVMTypeRef type, ts_v scalar) {
   if (LLVMGetTypeKind(type) != LLVMVectorTypeKind) return scalar;
   LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
@@ -95,7 +95,7 @@ static inline void loop_next(gemm_emit *m, ts_v phi, ts_v next) {
   LLVMAddIncoming(phi, &next, &from, 1);
 }
 
-/* Goes on while index + step < end; leaves the builder behind the loop. */
+/* Repeats while index + step < end; leaves the IR builder behind the loop. */
 static inline void loop_end(gemm_emit *m, loop *l, ts_v step, ts_v end) {
   ts_v next = add(m, l->index, step);
   loop_next(m, l->index, next);

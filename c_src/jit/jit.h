@@ -1,8 +1,7 @@
-/* The JIT without LLVM in sight: turns kernel sources into native code, through
- * a memory cache, the kernels that Tessera was built with, a disk cache and LLVM, in that order. Process-wide and
- * thread-safe: one session, started on first use and never torn down. LLVM runs
- * on the session's own compile threads only. Concurrent requests for one kernel
- * compile it once. */
+/* The JIT's interface, without LLVM types: turns kernel sources into native code, through a memory cache, the built-in
+ * kernels, a disk cache and LLVM, in that order. Process-wide and thread-safe: one session, which starts on first use
+ * and is never torn down. LLVM runs on the session's compile threads only. Concurrent requests for one kernel compile
+ * it once. */
 #ifndef TS_JIT_JIT_H
 #define TS_JIT_JIT_H
 
@@ -13,25 +12,23 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Work units [begin, end) of one kernel launch. What a unit is, what `args`
- * holds and what `scratch` must offer is said by the kernel's kind (kernel.h,
- * loop.h, gemm_emit.h). Kernels never fail, never allocate, and may run on many
- * threads at once on disjoint units. */
+/* Executes work units [begin, end) of one kernel launch. The kernel's kind defines what a unit is, what `args` holds
+ * and how large `scratch` must be (kernel.h, loop.h, gemm_emit.h). Kernels never fail, never allocate, and may run on
+ * many threads at once on disjoint units. */
 typedef void (*ts_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, void *scratch);
 
-struct ts_emit; /* jit/emit.h */
+struct ts_emit; /* jit/emit/emit.h */
 
-/* What to compile. `text` is canonical and complete: the emitter's result
- * depends on it (and on the target) alone, it names the kernel in the caches. */
+/* A kernel to compile. `text` is canonical and complete: the emitter's result depends on it and on the target only, and
+ * it is the kernel's key in the caches. */
 typedef struct ts_kernel_source {
   const char *text;
   size_t length;
-  /* Emits one external function called `name`, of type ts_kernel_fn, into the module of `emit`.
-   * TS_UNIMPLEMENTED declines. Runs on a compile thread; `text` and `description` must stay as they are until
-   * the kernel is there. */
+  /* Emits one external function called `name`, of type ts_kernel_fn, into the module of `emit`. TS_UNIMPLEMENTED
+   * declines. Runs on a compile thread; `text` and `description` must not change until the kernel is ready. */
   ts_status (*emit)(struct ts_emit *emit, const char *name, const void *description);
   const void *description;
-  /* Optional. Kernels of one family do the same for operands that lie differently. */
+  /* Optional. Kernels of one family compute the same for operands with different layouts. */
   ts_status (*family)(const void *description, ts_hash128 *out);
   /* Optional: copies the description into one block (ts_free), for ts_jit_prefetch. */
   ts_status (*copy)(const void *description, void **out);
@@ -48,48 +45,45 @@ const char *ts_kernel_text(const ts_kernel *kernel);
 ts_hash128 ts_kernel_hash(const ts_kernel *kernel);
 size_t ts_kernel_code_bytes(const ts_kernel *kernel);
 void ts_kernel_retain(ts_kernel *kernel);
-/* Code without references stays cached until the cache's bound asks for its room. */
+/* Code without references stays in the memory cache until the cache's limit evicts it. */
 void ts_kernel_release(ts_kernel *kernel);
 
-/* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, built in, or there is a file for it. */
+/* True when ts_jit_get_kernels would not need LLVM: the kernel is in memory, built in, or in the disk cache. */
 bool ts_jit_has(const ts_kernel_source *source);
 
-/* Kernels that are asked for one by one, and are made while their asker goes on; taken all at once. One thread's. */
+/* Kernels that are requested one by one, compile in the background, and are taken all at once. For one thread. */
 typedef struct ts_jit_batch {
   TS_VEC(struct ts_jit_request *) requests;
-  uint64_t begin; /* kernels that settled before it */
+  uint64_t begin; /* session's count of ready kernels when the batch began */
   bool at_hand;
   const _Atomic bool *cancel;
 } ts_jit_batch;
 
-/* With `at_hand` it takes kernels that are in memory, and no others. When `cancel` is set nothing is waited for any
- * more; it may be NULL. */
+/* With `at_hand` the batch accepts only kernels that are in memory. When `cancel` becomes true, waiting ends; it may be
+ * NULL. */
 void ts_jit_batch_init(ts_jit_batch *batch, bool at_hand, const _Atomic bool *cancel);
-/* TS_CANCELLED when the kernel is not at hand and has to be. What the source points to must outlive the batch. */
+/* TS_CANCELLED when the batch is `at_hand` and the kernel is not in memory. What the source points to must outlive the
+ * batch. */
 ts_status ts_jit_batch_add(ts_jit_batch *batch, const ts_kernel_source *source);
-/* True when taking it now would wait. */
-bool ts_jit_batch_is_pending(const ts_jit_batch *batch);
-/* For an asker who works instead of waiting: compile threads that wait for its CPU go to another one. */
-void ts_jit_make_way(void);
-/* Waits. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is as before.
- * TS_CANCELLED when it was. */
+/* Waits for all kernels. On success out[i] is a reference for the i-th source, and the batch is empty; on failure it is
+ * unchanged. TS_CANCELLED when it was cancelled. */
 ts_status ts_jit_batch_take(ts_jit_batch *batch, ts_kernel **out);
-/* Drops what is in it: no thread begins with a kernel of it any more, unless somebody else wants it. Waits for those
- * of its kernels that are in LLVM, which cannot be interrupted. */
+/* Drops the requests: kernels that no thread has begun are not compiled, unless another request needs them. Waits for
+ * kernels that are being compiled, since LLVM cannot be interrupted. */
 void ts_jit_batch_deinit(ts_jit_batch *batch);
-/* Calls `visit` with the text of each kernel in memory that is of the family of `source` and was there before the batch
- * began: what a program is made of does not depend on how fast its own kernels come. A lock is held: `visit` may not
- * use the session. */
+/* Calls `visit` with the text of each kernel in memory that belongs to the family of `source` and was ready before the
+ * batch began, so that the choice of kernels does not depend on how fast the program's own kernels compile. A lock is
+ * held: `visit` must not use the session. */
 void ts_jit_batch_visit_family(const ts_jit_batch *batch, const ts_kernel_source *source,
                                void (*visit)(void *context, const char *text), void *context);
-/* Compiles in the background what may be wanted later; returns at once and keeps nothing of the caller's. Sources
- * without `copy`, and those that there is no room for, are left out. */
+/* Compiles kernels in the background that may be used later. Returns at once and keeps no pointers of the caller's.
+ * Sources without `copy`, and those for which the queue has no room, are left out. */
 void ts_jit_prefetch(const ts_kernel_source *sources, size_t count);
 
 typedef struct ts_jit_stats {
-  int64_t compiled;   /* kernels that LLVM made and somebody waited for */
-  int64_t prefetched; /* those that nobody waited for */
-  int64_t built_in;   /* kernels that Tessera was built with */
+  int64_t compiled;   /* kernels that LLVM compiled and a request waited for */
+  int64_t prefetched; /* kernels that were compiled in the background and not waited for */
+  int64_t built_in;   /* kernels that were built into the library */
   int64_t loaded;     /* kernels that came from the disk cache */
   int64_t reused;     /* requests answered from memory */
   int64_t evicted;
@@ -97,7 +91,7 @@ typedef struct ts_jit_stats {
   int64_t code_bytes; /* of those */
   int64_t compile_ns; /* spent in LLVM, all threads */
   int64_t link_ns;
-  int64_t failed_threads; /* parked after a fatal LLVM error */
+  int64_t failed_threads; /* stopped for good after a fatal LLVM error */
 } ts_jit_stats;
 void ts_jit_get_stats(ts_jit_stats *out);
 
@@ -109,12 +103,10 @@ typedef struct ts_jit_options {
   int64_t memory_cache_kernels; /* unreferenced and referenced together; 0: 4096 */
 } ts_jit_options;
 void ts_jit_configure(const ts_jit_options *options);
-/* Drops every unreferenced kernel from memory. */
+/* Evicts every unreferenced kernel from memory. */
 void ts_jit_trim(void);
-/* Starts LLVM and the compile threads in the background, to hide their start-up. */
-void ts_jit_warm_up(void);
-/* For a process that is about to exit: waits until LLVM is left, some seconds at most. Whoever needs it afterwards
- * waits for good. */
+/* For a process that is about to exit: waits some seconds at most until no thread is in LLVM. Threads that need LLVM
+ * afterwards block for ever. */
 void ts_jit_stop(void);
 
 /* Test hook: the next `count` compiles fail as if LLVM had called its fatal error handler. */

@@ -1,7 +1,7 @@
 #include "jit/kernel.h"
 
-#include "jit/loop.h"
-#include "jit/loop_plan.h"
+#include "jit/loop/loop.h"
+#include "jit/loop/loop_plan.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static ts_status bad(const char *what, int32_t id, const char *why) {
   return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: %s", what, id, why);
 }
 
-/* Where a stride may be one element. */
+/* True where a stride may be one element. */
 static bool unit_allowed(const ts_kernel_desc *d, int32_t dim, bool is_input) {
   return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == d->rank - 2);
 }
@@ -68,8 +68,19 @@ static bool op_types_fit(const ts_kernel_desc *d, const ts_kernel_node *n) {
   case TS_CLASS_CONVERT: return n->op == TS_OP_CONVERT || ts_dtype_bits(a) == ts_dtype_bits(n->dtype);
   case TS_CLASS_SELECT: return a == TS_U8 && b == c && n->dtype == b;
   case TS_CLASS_CLAMP: return a == b && b == c && n->dtype == a;
-  default: return false;
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: break;
   }
+  return false;
 }
 
 static ts_status check_op(const ts_kernel_desc *d, int32_t id) {
@@ -128,7 +139,7 @@ static ts_status check_node(const ts_kernel_desc *d, int32_t id) {
   return bad("node", id, "unknown kind");
 }
 
-/* A value is stored where it varies: a row's value once, unless it is spread over the row. */
+/* A value is stored where it varies: a row's value once for each row, unless the output repeats it along the row. */
 static ts_status check_output(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_output *o = &d->outputs[id];
   TS_TRY(check_operand(d, &o->operand, false, id));
@@ -149,7 +160,7 @@ static bool moves_along(const ts_kernel_desc *d, const ts_kernel_node *n, int32_
   return n->kind == TS_NODE_INDEX && d->indices[n->slot].stride[dim] != TS_STRIDE_ZERO;
 }
 
-/* Dimension a reduction does away with: no output may vary along it, no reduction of reductions in COL. */
+/* The dim that a reduction removes: no output may vary along it, and COL has no reduction of a reduction. */
 static ts_status check_flow(const ts_kernel_desc *d, const ts_loop_plan *plan, bool *varies) {
   for (int32_t id = 0; id < d->node_count; id++) {
     const ts_kernel_node *n = &d->nodes[id];
@@ -219,7 +230,7 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
 
 /* ---- print ---- */
 
-/* Without formats, which take several times as long. */
+/* Without printf formats, which take several times as long. */
 static void print_name(ts_text *out, const char *before, const char *name) {
   ts_text_append(out, before);
   ts_text_append(out, name);
@@ -297,7 +308,7 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out) {
 
 /* ---- source ---- */
 
-/* All of the text but the kind, the rank, the stride classes and whether outputs are streamed. */
+/* The hash of the text without the kind, the rank, the stride classes and whether outputs are streamed. */
 static ts_status family_of(const void *description, ts_hash128 *out) {
   const ts_kernel_desc *d = description;
   ts_text text = {0};
@@ -315,7 +326,7 @@ static ts_status family_of(const void *description, ts_hash128 *out) {
   return status;
 }
 
-/* Puts a copy of an array at *at and moves it on by whole words. */
+/* Copies an array to *at and advances that by whole words. */
 static const void *place_copy(char **at, const void *from, int32_t count, size_t size) {
   char *to = *at;
   if (count > 0) memcpy(to, from, (size_t)count * size);
@@ -379,13 +390,13 @@ void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *
   ts_loop_plan plan;
   ts_arena_init(&arena);
   ts_status status = ts_loop_plan_make(desc, &arena, &plan);
-  /* Without memory for the plan: as if each node were kept. */
+  /* When there is no memory for the plan, assume that every node is saved. */
   *out_per_element = status ? 8 * (int64_t)desc->node_count : plan.saved_bytes;
   ts_status_free(status);
   ts_arena_deinit(&arena);
 }
 
-/* Measured roughly: a simple f32 operation takes half a cycle for 16 points, a load or store as much again. */
+/* A rough measurement: a simple f32 operation takes half a cycle for 16 points, and so does a load or store. */
 #define PS_PER_WEIGHT 14
 
 int64_t ts_kernel_point_cost(const ts_kernel_desc *desc) {

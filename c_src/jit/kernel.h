@@ -1,7 +1,7 @@
 /* The canonical kernel: a loop nest over a collapsed iteration space with a DAG
- * of scalar ops as its body. It holds no shapes: extents, strides, scalar
- * constants and addresses are run-time arguments. Its text names it in the
- * caches. A description is plain data owned by whoever built it; emission
+ * of scalar ops as its body. It has no shapes: extents, strides, scalar
+ * constants and addresses are run-time arguments. Its text is its key in
+ * the caches. A description is plain data owned by its creator; emission
  * happens in loop_map.c, loop_row.c, loop_col.c.
  *
  * Iteration space: dims 0..rank-1, row-major, the last innermost.
@@ -44,7 +44,7 @@
 typedef enum ts_kernel_kind { TS_KERNEL_MAP, TS_KERNEL_TILE, TS_KERNEL_ROW, TS_KERNEL_COL } ts_kernel_kind;
 
 typedef enum ts_stride_class {
-  TS_STRIDE_ZERO, /* the dim does not move the operand */
+  TS_STRIDE_ZERO, /* the operand's address does not depend on the dim */
   TS_STRIDE_UNIT, /* consecutive elements (last dim; in TILE also dim rank-2) */
   TS_STRIDE_ANY
 } ts_stride_class;
@@ -76,7 +76,7 @@ typedef struct ts_kernel_node {
 typedef struct ts_kernel_output {
   ts_kernel_operand operand;
   int32_t node;
-  bool stream; /* stored past the caches; see above */
+  bool stream; /* the store bypasses the caches; see above */
 } ts_kernel_output;
 
 typedef struct ts_kernel_desc {
@@ -87,16 +87,16 @@ typedef struct ts_kernel_desc {
   const ts_kernel_output *outputs;
   const ts_kernel_operand *indices; /* dtype S64; stride classes as for inputs */
   const ts_dtype *scalars;
-  const ts_kernel_node *nodes; /* in order of dependence */
+  const ts_kernel_node *nodes; /* in topological order */
 } ts_kernel_desc;
 
 static inline bool ts_kernel_node_reduces(const ts_kernel_node *n) {
   return n->kind == TS_NODE_REDUCE || n->kind == TS_NODE_ARG;
 }
-/* The nodes it reads, three at most; returns how many. b and c of some kinds are not nodes. */
+/* The nodes that it reads, three at most; returns how many. b and c of some kinds are not nodes. */
 int ts_kernel_node_operands(const ts_kernel_node *n, int32_t *out);
 
-/* How many words `args` has, and where the parts start. */
+/* The number of words in `args`, and where its parts start. */
 static inline int32_t ts_kernel_arg_operand(const ts_kernel_desc *d, int32_t operand) {
   return d->rank + operand * (d->rank + 1); /* operand counts inputs, then outputs, then indices */
 }
@@ -105,7 +105,7 @@ static inline int32_t ts_kernel_arg_scalar(const ts_kernel_desc *d, int32_t scal
 }
 static inline int32_t ts_kernel_arg_count(const ts_kernel_desc *d) { return ts_kernel_arg_scalar(d, d->scalar_count); }
 
-/* Checks every id and class: a description that passes emits without surprises. */
+/* Checks every id and class: the emitters accept any description that passes. */
 ts_status ts_kernel_check(const ts_kernel_desc *desc);
 /* The canonical text. */
 ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out);
@@ -113,10 +113,10 @@ ts_status ts_kernel_print(const ts_kernel_desc *desc, ts_text *out);
  * `desc` must outlive the request. */
 ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out);
 
-/* Bytes of scratch a launch needs on each thread: fixed + per_element * row length rounded up to lanes, which of an
- * empty row is one vector. */
+/* Bytes of workspace that a launch needs on each thread: fixed + per_element * row length, rounded up to lanes; for an
+ * empty row, one vector. */
 void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element);
-/* Rough time for one point of the iteration space on one thread, in picoseconds, memory traffic excluded. */
+/* Estimated time of one point of the iteration space on one thread, in picoseconds, without memory traffic. */
 int64_t ts_kernel_point_cost(const ts_kernel_desc *desc);
 
 #endif

@@ -19,7 +19,7 @@ static ts_status create(ts_dtype dtype, ts_gemm **out) {
   return TS_SUCCESS;
 }
 
-/* Tiles are of packed operands, which are widened already. */
+/* Tile kernels read packed operands, which are widened already, so they have no narrow types. */
 static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_gemm_request *request, ts_kernel_source *out) {
   ts_dtype x = gemm->native || kernel == TS_GEMM_TILE ? TS_DTYPE_NONE : gemm->dtype;
   ts_gemm_make_source(gemm->geometry.compute, kernel, x, ts_target_host(), request, out);
@@ -44,6 +44,13 @@ ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **
   TS_TRY(create(dtype, out));
   ts_gemm *gemm = *out;
   make_source(gemm, ts_gemm_pick_kernel(gemm, shape), &gemm->request, out_source);
+  return TS_SUCCESS;
+}
+
+ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
+  *out = NULL;
+  TS_TRY(create(dtype, out));
+  make_source(*out, TS_GEMM_TILE, &(*out)->request, out_source);
   return TS_SUCCESS;
 }
 
@@ -77,40 +84,40 @@ void ts_gemm_release(ts_gemm *gemm) {
 
 /* ---- the plan of one run ---- */
 
-/* Products below this many multiplications stay on one thread: waking another costs as much. */
+/* Products with fewer multiplications stay on one thread: waking another costs as much. */
 #define PARALLEL_MIN (768 << 10)
 #define TASKS_PER_WORKER 4
-/* Where each task packs all of lhs: fewer tasks, of this many panels of rhs at least. */
+/* When each task packs all of lhs there are fewer tasks, each with at least so many panels of rhs. */
 #define COLUMN_TASKS_PER_WORKER 2
 #define COLUMN_TASK_PANELS 4
 #define PACK_PANELS 8 /* panels of rhs in one task of shared packing */
-/* Packed rhs of one pass, if k is done in one phase; larger products go in several. */
+/* Limit for the packed rhs of one pass when k is done in one phase; larger products take several passes. */
 #define SHARED_MAX_BYTES (INT64_C(128) << 20)
-/* Packed rhs that is shared at a time: fresh pages cost more than the wait for the last task of a phase. */
+/* Limit for the packed rhs of one phase: fresh pages cost more than the wait for the last task of a phase. */
 #define PHASE_BYTES (INT64_C(6) << 20)
 
 typedef enum rhs_mode {
-  RHS_DIRECT, /* whole panels are read where they are; a last partial one is packed by each task */
+  RHS_DIRECT, /* whole panels are read unpacked; a last partial one is packed by each task */
   RHS_SHARED, /* packed once, by all workers, before the tasks of a phase start */
-  RHS_PRIVATE /* packed by the task, the only one that needs it, group by group */
+  RHS_PRIVATE /* packed by the task, its only reader, group by group */
 } rhs_mode;
 
 typedef struct plan {
   const gemm_run *run;
-  const ts_parallel *parallel; /* serial where there is little to do */
+  const ts_parallel *parallel; /* serial for small products */
   const ts_gemm_geometry *g;
   ts_gemm_shape shape; /* of this pass */
   const char *lhs, *rhs;
-  int64_t first_batch, first_col; /* of this pass in the run */
+  int64_t first_batch, first_col; /* first ones of this pass */
   int64_t tile_cols;              /* full tile width */
   int64_t kc, k_blocks;
-  int64_t phase, phase_k;         /* the blocks of k that are done at a time: the first k, and how many at most */
+  int64_t phase, phase_k;         /* the blocks of k of one phase: the first k, and the number at most */
   int64_t row_panels, col_panels; /* of all of out */
   int64_t row_tasks, col_tasks;
-  int64_t task_rows, task_panels; /* at most, of one task: rows in lhs panels, panels of rhs */
-  int64_t group_panels;           /* panels of rhs that stay in the second cache */
+  int64_t task_rows, task_panels; /* limits of one task: rows in lhs panels, panels of rhs */
+  int64_t group_panels;           /* panels of rhs that fit into L2 */
   rhs_mode mode;
-  bool shows_rows; /* the epilogue wants whole rows, and tasks have parts of them: it comes after them */
+  bool shows_rows; /* the epilogue takes whole rows, but tasks have parts of them: it runs after them */
   gemm_pack pack_lhs, pack_rhs;
   int64_t lhs_panel_bytes, rhs_panel_bytes;
   int64_t rhs_batches;
@@ -120,7 +127,7 @@ typedef struct plan {
 
 static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(value, unit) * unit; }
 
-/* Cuts k so that a panel of rhs stays in the first cache, into equal parts. */
+/* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
   int64_t most = gemm_max(64, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
@@ -132,7 +139,7 @@ static void plan_k(plan *p) {
 
 static bool is_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= PARALLEL_MIN / s->k; }
 
-/* Small enough to be read where it is, by everybody. */
+/* True when rhs is small enough for all tasks to read it unpacked. */
 static bool is_direct(const plan *p) {
   const ts_gemm_shape *s = &p->shape;
   bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
@@ -141,17 +148,17 @@ static bool is_direct(const plan *p) {
 
 static bool is_own_rhs(const ts_gemm_shape *s) { return s->rhs_batch != 0 || s->batch == 1; }
 
-/* So few rows that they stay in the second cache: then tasks are of columns, and what a task packs of rhs is used at
- * once, where tasks of rows would all read a rhs that went through memory. 0 when tasks are of rows. */
+/* With few rows, lhs stays in L2: then tasks are columns, and each uses the part of rhs that it packs at once; tasks of
+ * rows would all read a packed rhs from memory. 0 when tasks are rows. */
 static int64_t count_column_tasks(const plan *p) {
-  const ts_gemm_epilogue *epilogue = p->run->epilogue;
+  const ts_epilogue *epilogue = p->run->epilogue;
   int64_t tasks = gemm_min((int64_t)p->parallel->width * COLUMN_TASKS_PER_WORKER, p->col_panels / COLUMN_TASK_PANELS);
   bool fits = p->row_panels * p->lhs_panel_bytes <= ts_target_host()->l2_bytes / 4;
-  bool whole_rows = epilogue && epilogue->whole_rows; /* they are shown while they are in cache, too */
+  bool whole_rows = epilogue && epilogue->whole_rows; /* the epilogue should run while rows are in cache, too */
   return fits && !whole_rows && tasks >= p->parallel->width && is_own_rhs(&p->shape) && !is_direct(p) ? tasks : 0;
 }
 
-/* Cuts out into tasks: enough of them to keep all workers busy. */
+/* Cuts the result into tasks: enough of them to keep all workers busy. */
 static void plan_tasks(plan *p) {
   const ts_gemm_shape *s = &p->shape;
   int64_t most_panels = gemm_max(1, ts_target_host()->l2_bytes / p->lhs_panel_bytes);
@@ -168,7 +175,7 @@ static void plan_tasks(plan *p) {
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
   }
-  if (!p->run->gemm->native) /* partial results of a task are kept in a second copy */
+  if (!p->run->gemm->native) /* a task keeps partial results in a second copy */
     p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
 }
 
@@ -185,7 +192,7 @@ static void plan_rhs(plan *p) {
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
 }
 
-/* Partial results that are no part of out do not outlive their task: all of k in one phase. */
+/* Partial results outside of `out` end with their task, which then has to cover all of k in one phase. */
 static void plan_phases(plan *p) {
   int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
   if (p->mode == RHS_SHARED && p->run->gemm->native)
@@ -256,12 +263,12 @@ static void pack_task(void *arg, int64_t task, int worker) {
 
 /* ---- tiles ---- */
 
-/* The height to do first when `rows` are left: less waste first, then fewer tiles. */
+/* The tile height to use first when `rows` are left: less waste first, then fewer tiles. */
 static int pick_height(const ts_gemm_geometry *g, int64_t rows) {
   return rows > g->rows[1] + g->rows[2] ? 0 : rows > g->rows[2] ? 1 : 2;
 }
 
-/* A tile that sticks out is computed aside. */
+/* Computes a tile that extends past the edge in a separate buffer. */
 static void run_edge_tile(ts_kernel_fn kernel, int64_t *args, int variant, int64_t rows, int64_t row_bytes,
                           int64_t tile_bytes) {
   _Alignas(64) char aside[TS_GEMM_MAX_HEIGHT * 2 * TS_GEMM_MAX_LANES * 4];
@@ -284,7 +291,7 @@ typedef struct task {
   const plan *p;
   int64_t batch, row, rows, col, cols; /* of the pass */
   int64_t k, kc;                       /* the block of k that is being added */
-  int64_t group;                       /* RHS_PRIVATE: the column from which on rhs is packed */
+  int64_t group;                       /* RHS_PRIVATE: the column from which rhs is packed */
   char *lhs_space, *rhs_space, *partial;
   char *out;          /* out itself, or partial results */
   int64_t out_stride; /* bytes */
@@ -296,19 +303,41 @@ static const char *rhs_address(const task *t, int64_t col) {
   return t->p->rhs + at * t->p->run->gemm->size;
 }
 
+/* Rows that lie anywhere, panel by panel. */
+static void pack_rows(const task *t) {
+  const plan *p = t->p;
+  const ts_gemm_rows *lhs = p->run->rows;
+  int size = p->g->element_size;
+  _Alignas(64) char state[TS_GEMM_ROW_STATE];
+  const char *rows[TS_GEMM_MAX_ROWS + 3];
+  for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
+    int64_t units = gemm_min(p->g->rows[0], t->rows - row);
+    char *panel = t->lhs_space + row / p->g->rows[0] * t->kc * p->g->panel * size;
+    lhs->start(lhs->context, p->first_batch + t->batch, t->row + row, units, state);
+    for (int64_t k = 0; k < t->kc;) {
+      int64_t run = gemm_min(lhs->find(lhs->context, state, t->k + k, rows), t->kc - k);
+      ts_gemm_pack_rows(&p->pack_lhs, rows, units, run, panel + k * p->g->panel * size);
+      k += run;
+    }
+  }
+}
+
 /* Packs what the whole block of k needs that is not packed yet. */
 static void pack_block(const task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
   int size = p->g->element_size;
   const char *lhs = p->lhs + (t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col) * p->run->gemm->size;
-  ts_gemm_pack(&p->pack_lhs, lhs, t->rows, t->kc, t->lhs_space, t->kc * p->g->panel * size);
+  if (p->run->rows)
+    pack_rows(t);
+  else
+    ts_gemm_pack(&p->pack_lhs, lhs, t->rows, t->kc, t->lhs_space, t->kc * p->g->panel * size);
   int64_t panel_bytes = t->kc * p->tile_cols * size, rest = t->cols % p->tile_cols;
   if (p->mode == RHS_DIRECT && rest)
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, t->kc, t->rhs_space, panel_bytes);
 }
 
-/* Packs what one group of columns needs besides. */
+/* Packs the rhs of one group of columns. */
 static void pack_group(task *t, int64_t first, int64_t end) {
   const plan *p = t->p;
   t->group = first;
@@ -317,7 +346,7 @@ static void pack_group(task *t, int64_t first, int64_t end) {
                  t->kc * p->tile_cols * p->g->element_size);
 }
 
-/* Where the panel from column `col` of the task on lies, and the bytes from k to k + 1. */
+/* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
 static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t *out_stride) {
   const plan *p = t->p;
   *out_stride = p->tile_cols * p->g->element_size;
@@ -329,7 +358,7 @@ static const char *find_panel(const task *t, int64_t col, int64_t cols, int64_t 
   return rhs_address(t, col);
 }
 
-/* Columns [first, end) of the rows that one height of tile covers: lhs stays in the first cache. */
+/* Computes columns [first, end) of the rows of one tile height: their lhs stays in L1. */
 static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_t first, int64_t end) {
   const plan *p = t->p;
   const ts_gemm_geometry *g = p->g;
@@ -355,10 +384,10 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
   }
 }
 
-/* Rows of results that are finished together: enough to be worth the calls, few enough to be in the first cache. */
+/* Bytes of results to finish together: enough to amortize the calls, few enough for L1. */
 #define FINISH_BYTES (24 << 10)
 
-/* A part of the task has its final values: rounds them, and shows them to the epilogue. */
+/* Finishes a part of the task, whose sums are complete: rounds it, and runs the epilogue on it. */
 static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
   const gemm_run *run = p->run;
@@ -374,7 +403,7 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
   gemm_show(run, batch, t->row + row, rows, col + first, end - first, worker);
 }
 
-/* One group of columns in one block of k. */
+/* Computes one group of columns for one block of k. */
 static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
   bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->gemm->native);
@@ -390,7 +419,7 @@ static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   }
 }
 
-/* One block of k of a task; false when cancelled. */
+/* Computes one block of k of a task; false when cancelled. */
 static bool run_block(task *t, int worker) {
   const plan *p = t->p;
   int64_t group = p->group_panels * p->tile_cols;
@@ -404,7 +433,7 @@ static bool run_block(task *t, int worker) {
   return true;
 }
 
-/* Points the task at its part of out, or at space for partial results. */
+/* Sets the task's output: its part of `out`, or memory for partial results. */
 static void place_out(task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
@@ -474,7 +503,7 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
   ts_parallel_run(parallel, batches * s.chunks, show_task, &s);
 }
 
-/* Batches [b, b + batches), in several passes over the columns where packed rhs would be too large. */
+/* Computes batches [b, b + batches), in several passes over the columns if their packed rhs would be too large. */
 static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
   const ts_gemm_shape *s = &run->shape;
   plan p = {0};
@@ -502,7 +531,7 @@ static ts_status run_passes(const gemm_run *run) {
   return TS_SUCCESS;
 }
 
-/* An empty sum. */
+/* With k = 0 the sums are empty. */
 static void run_zeros(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
   for (int64_t b = 0; b < s->batch; b++) {
@@ -513,9 +542,9 @@ static void run_zeros(const gemm_run *run) {
 }
 
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      const ts_gemm_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
+                      const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
                       const _Atomic bool *cancel) {
-  gemm_run run = {gemm, *shape, lhs, rhs, out, epilogue, parallel, pool, cancel};
+  gemm_run run = {gemm, *shape, lhs, rhs, NULL, out, epilogue, parallel, pool, cancel};
   if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
   TS_TRY(ts_check_cancelled(cancel, "a matrix product"));
   if (shape->k <= 0) {
@@ -528,6 +557,17 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);
 }
 
+ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_rows *lhs, const void *rhs,
+                           void *out, const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
+                           const _Atomic bool *cancel) {
+  gemm_run run = {gemm, *shape, rhs, rhs, lhs, out, epilogue, parallel, pool, cancel};
+  if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
+  TS_TRY(ts_check_cancelled(cancel, "a convolution"));
+  if (shape->k > 0) return run_passes(&run);
+  run_zeros(&run);
+  return TS_SUCCESS;
+}
+
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   if (shape->k <= 0) return false;
   return ts_gemm_pick_kernel(gemm, shape) == TS_GEMM_TILE ? is_large(shape) : ts_gemm_vector_is_large(gemm, shape);
@@ -538,7 +578,7 @@ int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *s) {
   double products = (double)s->batch * (double)s->m * (double)s->n * (double)s->k;
   double elements =
       (double)s->batch * ((double)s->m * (double)s->k + (double)s->k * (double)s->n + (double)s->m * (double)s->n);
-  /* Two vectors of products a cycle at 2.5 GHz, packing and memory at 8 bytes a nanosecond. */
+  /* Assumes two vectors of products for each cycle at 2.5 GHz, packing and memory at 8 bytes for each nanosecond. */
   double cost = 100 + products / (5 * lanes) * (ts_dtype_is_float(dtype) ? 1 : size == 8 ? 4 : 2) + elements * size / 8;
   return cost < 9e18 ? (int64_t)cost : INT64_MAX;
 }

@@ -1,9 +1,9 @@
 /* Matrix products of every supported type by one packed kernel, whose inner
- * parts are emitted by the JIT's emitters when Tessera is built (jit/builtin.h). Thread-safe, re-entrant.
+ * parts are emitted by the JIT's emitters when Tessera is built (jit/session/builtin.h). Thread-safe, re-entrant.
  *
  * Meaning: out[b,i,j] = fma chain over k = 0..K-1 in order, from +0 (f16 and bf16 in f32,
  * rounded once at the end; integers wrap). The bits depend on nothing else: not on
- * blocking, threads, strides or the batch. A machine that has no fused multiply-add (x86 before
+ * blocking, threads, strides or the batch. A machine that has no FMA (x86 before
  * AVX2) multiplies, then adds. */
 #ifndef TS_KERNEL_GEMM_H
 #define TS_KERNEL_GEMM_H
@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "jit/jit.h"
+#include "kernel/epilogue.h"
 #include "tensor/dtype.h"
 #include "tensor/pool.h"
 
@@ -26,38 +27,46 @@ typedef struct ts_gemm_shape {
   int64_t out_batch, out_row;
 } ts_gemm_shape;
 
-/* The compiled parts for one element type: those that `shape` takes, or all when it is NULL.
- * Owned by whoever asked. */
+/* The compiled kernels for one element type: those that `shape` takes, or all when it is NULL. Owned by the caller. */
 typedef struct ts_gemm ts_gemm;
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
 void ts_gemm_release(ts_gemm *gemm);
 
-/* The same in two steps, so that a program asks for all its kernels at once: `out_source` names the one kernel
- * that `shape` takes (its text and description live as long as the gemm), and ts_gemm_adopt gives the
- * gemm a reference of its own to it. */
+/* The same in two steps, so that a program can request all of its kernels together: `out_source` is the one kernel that
+ * `shape` takes (its text and description live as long as the gemm), and ts_gemm_adopt gives the gemm a reference to
+ * it. */
 ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
-/* What is done with out while it is in cache: `run` is called once for each part of it that has its final values,
- * rows [row, row + rows) and columns [col, col + cols) of batch `batch`, on thread `worker`. It may write to that part.
- */
-typedef struct ts_gemm_epilogue {
-  void (*run)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker);
-  void *context;
-  bool whole_rows; /* all columns at a time */
-} ts_gemm_epilogue;
-
-/* Packing space comes from `pool`. `epilogue` and `cancel` may be NULL; when `cancel` becomes true the
- * product stops early with TS_CANCELLED. `out` must not overlap the operands. A shape that takes
- * parts which `gemm` was not asked for is TS_FAILED_PRECONDITION. */
+/* Memory for packing comes from `pool`. `epilogue` and `cancel` may be NULL; when `cancel` becomes true the product
+ * stops early with TS_CANCELLED. `out` must not overlap the operands. TS_FAILED_PRECONDITION for a shape whose kernels
+ * `gemm` was not created with. */
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      const ts_gemm_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
+                      const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
                       const _Atomic bool *cancel);
+
+/* A left side whose rows lie anywhere: they are found as they are packed. */
+enum { TS_GEMM_MAX_ROWS = 64 };
+typedef struct ts_gemm_rows {
+  const void *context;
+  /* Notes rows [row, row + count) of a batch in `state`, of TS_GEMM_ROW_STATE bytes; count <= TS_GEMM_MAX_ROWS. */
+  void (*start)(const void *context, int64_t batch, int64_t row, int64_t count, void *state);
+  /* The addresses of element k of each of them. Returns how many elements, at least 1, are behind one another from
+   * there on in all of them. */
+  int64_t (*find)(const void *context, const void *state, int64_t k, const char **out);
+} ts_gemm_rows;
+#define TS_GEMM_ROW_STATE 4096
+
+/* ts_gemm_prepare, and a run, of such a product: the shape's strides of lhs are 0. */
+ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
+ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_rows *lhs, const void *rhs,
+                           void *out, const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
+                           const _Atomic bool *cancel);
 
 /* True when the product is worth more than one thread. */
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
-/* Rough time on one thread, in nanoseconds. */
+/* Estimated time on one thread, in nanoseconds. */
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *shape);
 
 #endif

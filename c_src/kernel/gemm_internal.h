@@ -1,10 +1,9 @@
-/* Shared by the files of the matrix product; not for others. Thread-safe: all
- * functions work on their arguments alone. */
+/* Internal to the files of the matrix product. Thread-safe: functions use only their arguments. */
 #ifndef TS_KERNEL_GEMM_INTERNAL_H
 #define TS_KERNEL_GEMM_INTERNAL_H
 
 #include "base/cancel.h"
-#include "jit/gemm_emit.h"
+#include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
 
 struct ts_gemm {
@@ -16,13 +15,14 @@ struct ts_gemm {
   ts_gemm_request request; /* of ts_gemm_prepare */
 };
 
-/* What every part of one run needs. */
+/* The arguments of one run. */
 typedef struct gemm_run {
   const ts_gemm *gemm;
   ts_gemm_shape shape;
   const char *lhs, *rhs;
+  const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
   char *out;
-  const ts_gemm_epilogue *epilogue;
+  const ts_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;
   const _Atomic bool *cancel;
@@ -30,7 +30,7 @@ typedef struct gemm_run {
 
 static inline bool gemm_cancelled(const gemm_run *run) { return ts_cancelled(run->cancel); }
 
-/* Shows a part of out that has its final values. */
+/* Runs the epilogue on a part of `out` with final values. */
 static inline void gemm_show(const gemm_run *run, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
                              int worker) {
   run->epilogue->run(run->epilogue->context, batch, row, rows, col, cols, worker);
@@ -42,31 +42,34 @@ static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- gemm.c ---- */
 
-/* Shows all of the batches to an epilogue that wants whole rows, of which the tasks had parts only. */
+/* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
 /* ---- gemm_pack.c ---- */
 
-/* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for
- * each k, `width` >= step elements of the computing type; those past the last unit are of no interest. */
+/* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for each k, `width` >=
+ * step elements of the compute type; those past the last unit are undefined. */
 typedef struct gemm_pack {
   ts_dtype dtype;
   int64_t unit_stride, k_stride; /* elements */
   int step, width;
 } gemm_pack;
 
-/* Packs `units` units and `k` steps from `source` on. Panels lie at `panel_bytes` from each other. */
+/* Packs `units` units and `k` steps from `source` on. Panels are `panel_bytes` apart. */
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                   int64_t panel_bytes);
+
+/* Packs `k` neighbouring elements of `units` rows into one panel. `rows` has room for 3 more, which are filled. */
+void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel);
 
 /* Rounds or truncates a row of 32-bit results to `dtype`. */
 void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
 
 /* ---- gemm_vector.c ---- */
 
-/* The kernel that the product takes: AXPY and DOT are for a matrix times one vector, on either side. */
+/* Chooses the kernel for the product: AXPY and DOT are for a matrix times a few vectors, on either side. */
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape);
-/* A product that does not take TILE. */
+/* Runs a product by AXPY or DOT. */
 ts_status ts_gemm_run_vector(const gemm_run *run);
 bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 

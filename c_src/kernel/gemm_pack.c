@@ -11,7 +11,7 @@ static uint32_t widen_s16(int16_t v) { return (uint32_t)v; }
 static uint32_t widen_u16(uint16_t v) { return v; }
 static uint32_t widen_bf16(uint16_t v) { return (uint32_t)v << 16; }
 
-/* The exponent's bias is corrected by a multiplication, which also normalises subnormals. */
+/* A multiplication corrects the exponent's bias and normalizes subnormals. */
 static uint32_t widen_f16(uint16_t v) {
   uint32_t magnitude = (uint32_t)(v & 0x7FFF) << 13, special = magnitude >= 0x0F800000u ? 0x7F800000u : 0;
   return ts_f32_bits(ts_f32_from_bits(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
@@ -78,10 +78,10 @@ static void pack_any(const gemm_pack *p, const char *source, int64_t units, int6
 
 /* ---- units contiguous: rows are copied ---- */
 
-/* Rows that are asked for ahead: the next one is far from where the last one ends. */
+/* Prefetch distance in rows: the next row may be far from the end of the current one. */
 #define ROWS_AHEAD 8
 
-/* Row by row across all whole panels, so that memory is read in order. */
+/* Copies row by row across all whole panels, so that memory is read in order. */
 static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, int size, char *to,
                       int64_t panel_bytes) {
   int64_t step = (int64_t)p->step * size, width = (int64_t)p->width * size;
@@ -90,7 +90,7 @@ static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, in
     char *row = to + i * width;
     for (int64_t at = 0; i + ROWS_AHEAD < k && at < panels * step; at += 64)
       __builtin_prefetch(from + ROWS_AHEAD * p->k_stride * size + at);
-    /* Constant sizes become a few moves. */
+    /* constant sizes compile to a few moves */
     if (step == 128) {
       for (int64_t n = 0; n < panels; n++) memcpy(row + n * panel_bytes, from + n * 128, 128);
     } else if (step == 64) {
@@ -103,8 +103,8 @@ static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, in
   }
 }
 
-/* The last panel, which is not whole. Most rows are copied at full width, with what lies behind
- * them: that is memory of the operand too, as long as it comes before the last row's end. */
+/* Copies the last, partial panel. Most rows are copied at full width, including the following bytes, which belong to
+ * the operand as long as they are before the end of its last row. */
 static void copy_partial(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *to) {
   int64_t width = (int64_t)p->width * size, used = units * size, stride = p->k_stride * size;
   int64_t readable = (k - 1) * stride + used - width, full = readable >= 0 && stride > 0 ? readable / stride + 1 : 0;
@@ -148,7 +148,8 @@ static void transpose_2x2(const char *const *rows, int64_t at, char *to, int64_t
 
 typedef uint32_t line_of_16 __attribute__((vector_size(64), aligned(4), may_alias));
 
-/* Of each quarter of two vectors: elements 0 and 1, or 2 and 3, one from each in turn; pairs of elements, likewise. */
+/* From each quarter of two vectors: elements 0 and 1, or 2 and 3, alternating between the vectors; likewise for pairs
+ * of elements. */
 #define LOW_ELEMENTS(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define HIGH_ELEMENTS(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define LOW_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
@@ -184,7 +185,7 @@ WIDE void store_columns(line_of_16 a, line_of_16 b, line_of_16 c, line_of_16 d, 
   store_line(ODD_QUARTERS(odd_ab, odd_cd), to + 12 * width);
 }
 
-/* Written out, so that all of it stays in registers. */
+/* Unrolled, so that everything stays in registers. */
 __attribute__((target("avx512f"))) static void transpose_16x16(const char *const *rows, int64_t at, char *to,
                                                                int64_t width) {
   line_of_16 a[4], b[4], c[4], d[4];
@@ -213,7 +214,7 @@ static bool has_16x16(void) { return false; }
 
 #define MAX_WIDTH 64
 
-/* A cache line of each row, of some rows. */
+/* Transposes a cache line of each of `count` rows. */
 static void transpose_lines(const char *const *rows, int64_t count, int64_t at, int size, bool wide, char *to,
                             int64_t width) {
   int block = wide ? 16 : 16 / size;
@@ -232,7 +233,7 @@ static void transpose_lines(const char *const *rows, int64_t count, int64_t at, 
   }
 }
 
-/* Units past the last repeat it, up to whole blocks. */
+/* Rows past the last unit repeat it, up to whole blocks. */
 static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
   int block = 16 / size;
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
@@ -240,10 +241,60 @@ static void transpose_panel(const gemm_pack *p, const char *source, int64_t unit
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
   bool wide = size == 4 && filled % 16 == 0 && has_16x16();
   int64_t i = 0, line = 64 / size;
-  /* a cache line of each row at a time: with large strides all compete for one set */
+  /* one cache line of each row at a time: rows with large strides compete for one cache set */
   for (; i + line <= k; i += line) transpose_lines(rows, filled, i * size, size, wide, panel + i * width, width);
   for (; i < k; i++)
     for (int64_t u = 0; u < filled; u++) memcpy(panel + i * width + u * size, rows[u] + i * size, (size_t)size);
+}
+
+#define DEFINE_PACK_ROWS(name, source_type, panel_type, convert)                                                \
+  static void rows_##name(const gemm_pack *p, const char *const *rows, int64_t first, int64_t k, char *panel) { \
+    panel_type *to = (panel_type *)(void *)panel;                                                               \
+    for (int64_t u = 0; u < p->step; u++) {                                                                     \
+      const source_type *from = (const source_type *)(const void *)rows[u];                                     \
+      for (int64_t i = first; i < k; i++) to[i * p->width + u] = convert(from[i]);                              \
+    }                                                                                                           \
+  }
+
+DEFINE_PACK_ROWS(4, uint32_t, uint32_t, )
+DEFINE_PACK_ROWS(8, uint64_t, uint64_t, )
+DEFINE_PACK_ROWS(s8, int8_t, uint32_t, widen_s8)
+DEFINE_PACK_ROWS(u8, uint8_t, uint32_t, widen_u8)
+DEFINE_PACK_ROWS(s16, int16_t, uint32_t, widen_s16)
+DEFINE_PACK_ROWS(u16, uint16_t, uint32_t, widen_u16)
+DEFINE_PACK_ROWS(f16, uint16_t, uint32_t, widen_f16)
+DEFINE_PACK_ROWS(bf16, uint16_t, uint32_t, widen_bf16)
+
+/* Elements [first, k) of the rows. */
+static void rows_any(const gemm_pack *p, const char *const *rows, int64_t first, int64_t k, char *panel) {
+  switch (p->dtype) {
+  case TS_S8: rows_s8(p, rows, first, k, panel); break;
+  case TS_U8: rows_u8(p, rows, first, k, panel); break;
+  case TS_S16: rows_s16(p, rows, first, k, panel); break;
+  case TS_U16: rows_u16(p, rows, first, k, panel); break;
+  case TS_F16: rows_f16(p, rows, first, k, panel); break;
+  case TS_BF16: rows_bf16(p, rows, first, k, panel); break;
+  default:
+    if (ts_dtype_size(p->dtype) == 8)
+      rows_8(p, rows, first, k, panel);
+    else
+      rows_4(p, rows, first, k, panel);
+  }
+}
+
+void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, int64_t k, char *panel) {
+  int size = (int)ts_dtype_size(pack->dtype), block = 16 / size;
+  int64_t filled = size >= 4 ? gemm_ceil_div(pack->step, block) * block : pack->step, i = 0;
+  int64_t width = (int64_t)pack->width * size, line = 64 / size;
+  for (int64_t u = units; u < filled; u++) rows[u] = rows[units - 1];
+  if (size >= 4 && filled <= pack->width) {
+    bool wide = size == 4 && filled % 16 == 0 && has_16x16();
+    for (; i + line <= k; i += line) transpose_lines(rows, filled, i * size, size, wide, panel + i * width, width);
+    for (; i + block <= k; i += block)
+      for (int64_t u = 0; u < filled; u += block)
+        (size == 4 ? transpose_4x4 : transpose_2x2)(rows + u, i * size, panel + i * width + u * size, width);
+  }
+  rows_any(pack, rows, i, k, panel);
 }
 
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,

@@ -1,11 +1,11 @@
-/* A matrix times a few vectors: limited by memory, so the matrix is read where it lies, once for all of them; narrow
- * elements are widened as they are read. Each result's chain stays in the order of k; machine vectors run across
+/* A matrix times a few vectors. This is bound by memory, so the matrix is read unpacked, once for all vectors, and
+ * narrow elements are widened while they are read. Each sum follows the order of k; machine vectors run across
  * results. */
 #include "kernel/gemm_internal.h"
 
 #include <string.h>
 
-/* out[i, r] = sum of v[i, k] * x[r, k]: both sides of a product in one form. */
+/* out[i, r] = sum of v[i, k] * x[r, k]: the same form for products with the matrix on either side. */
 typedef struct vector_form {
   int64_t items, results, k;
   const char *x, *v;
@@ -22,16 +22,16 @@ static vector_form as_vectors(const ts_gemm_shape *s, const void *lhs, const voi
                        s->lhs_batch, s->lhs_row, s->lhs_col, s->out_row, 1};
 }
 
-/* Machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
+/* AXPY: machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
 static bool can_axpy(const vector_form *f) { return f->x_result == 1 || f->results == 1; }
 
-/* Machine vectors are made of rows of x that are contiguous along k. */
+/* DOT: machine vectors are made from rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
   return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
 }
 
-/* Several vectors: packing x would cost more than the product, unless x is read in place and from the cache. Narrow
- * elements are widened one by one where they are packed. */
+/* With several vectors it pays where packing x would cost more than the product, unless x is in cache and can be read
+ * unpacked. Packing widens narrow elements one by one. */
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
@@ -46,24 +46,24 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 
 /* ---- the plan of one run ---- */
 
-/* Results of one task: so few that they stay in the first cache while rows of x stream by. */
+/* Bytes of a task's results: few enough to stay in L1 while rows of x stream by. */
 #define AXPY_BYTES 8192
 #define DOT_RESULTS 256
-#define TASKS_PER_WORKER 16    /* at least, of DOT: long runs of rows are read a little faster than short ones */
-#define TASK_BYTES (256 << 10) /* of x, at least, where there are so many */
-#define PARALLEL_MIN_BYTES (512 << 10) /* of x; below, waking another thread costs as much */
-#define PACK_STEPS 2048                /* of k, in one task of packing v */
+#define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
+#define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
+#define PARALLEL_MIN_BYTES (512 << 10) /* of x; below this, waking another thread costs as much */
+#define PACK_STEPS 2048                /* of k, in one task that packs v */
 
 typedef struct vector_plan {
   const gemm_run *run;
-  const ts_parallel *parallel; /* serial where there is little to do */
+  const ts_parallel *parallel; /* serial for small products */
   vector_form f;
   bool dot;
-  int items;             /* that the kernel takes: those past the last are zeros */
-  int64_t chunk, chunks; /* results of a task (the last one has the rest too), tasks of a batch */
-  bool packed;           /* v is copied to [batch, k, items], of the type that is computed in */
+  int items;             /* that the kernel processes: those past the last are zeros */
+  int64_t chunk, chunks; /* results of a task (the last one also has the remainder), tasks of a batch */
+  bool packed;           /* v is copied to [batch, k, items], in the compute type */
   int64_t v_batches;
-  char *v_space, *workers; /* of each worker: results that cannot be written in place */
+  char *v_space, *workers; /* of each worker: results that cannot be written to `out` directly */
   int64_t v_bytes, packed_bytes, worker_bytes;
 } vector_plan;
 
@@ -74,8 +74,7 @@ static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
   return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
 }
 
-/* The last task may have nearly twice as many results as the others, which still is as much as an item has space for.
- */
+/* The last task may have nearly twice as many results as the others, which is the most that an item has memory for. */
 static int64_t axpy_chunk(const vector_plan *p) {
   int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
   int64_t column = gemm_min(TASK_BYTES, p->f.k * p->run->gemm->size);
@@ -135,8 +134,8 @@ static void pack_task(void *arg, int64_t index, int worker) {
   ts_gemm_pack(&pack, f->v + (batch * f->v_batch + k * f->v_k) * size, f->items, steps, to, 0);
 }
 
-/* Results [0, count) of the rows from `x` on. What is below one machine vector is done with the rows before it, again.
- */
+/* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
+ * the rows before it. */
 static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out) {
   const vector_form *f = &p->f;
   int64_t size = p->run->gemm->size, lanes = p->run->gemm->geometry.lanes;
@@ -158,7 +157,7 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
   if (whole < count) kernel(args, count - lanes, count, NULL);
 }
 
-/* Results of one vector, rounded to a narrower type, to where they belong. */
+/* Rounds the results of one vector to a narrower type and copies them to `out`. */
 static void narrow_results(const vector_form *f, ts_dtype dtype, const char *from, int64_t count, char *out) {
   if (f->out_result == 1) {
     ts_gemm_narrow(dtype, from, count, out);
@@ -168,7 +167,7 @@ static void narrow_results(const vector_form *f, ts_dtype dtype, const char *fro
   for (int64_t r = 0; r < count; r++) ts_gemm_narrow(dtype, from + 4 * r, 1, out + r * f->out_result * size);
 }
 
-/* Likewise, of any type. */
+/* The same for any type. */
 static void copy_results(const vector_form *f, const ts_gemm *gemm, const char *from, int64_t count, char *out) {
   int size = gemm->size;
   if (!gemm->native) {
@@ -182,7 +181,7 @@ static void copy_results(const vector_form *f, const ts_gemm *gemm, const char *
   for (int64_t r = 0; r < count; r++) memcpy(out + r * f->out_result * size, from + r * size, (size_t)size);
 }
 
-/* Tasks have parts of rows: an epilogue that wants whole ones comes after them. */
+/* True when tasks have parts of rows: an epilogue that takes whole rows runs after them. */
 static bool has_parts(const vector_plan *p) { return p->run->shape.n > p->run->shape.m && p->chunks > 1; }
 
 static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, int64_t count, int worker) {

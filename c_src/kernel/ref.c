@@ -1,14 +1,15 @@
 #include "kernel/ref.h"
 
+#include "base/deep.h"
 #include "kernel/ref_internal.h"
 
-/* One run. Regions are closed and none holds itself, so a value has at most
- * one buffer at a time and a single table serves all regions. */
+/* One run. Regions are closed and do not recurse, so a value has at most one buffer at a time and a single table serves
+ * all regions. */
 typedef struct interpreter {
   const ts_graph *graph;
   ts_pool *pool;
   const _Atomic bool *cancel;
-  ts_buffer **values; /* a reference for each value that is computed now */
+  ts_buffer **values; /* a reference for each value that is live now */
 } interpreter;
 
 static ts_status run_region(interpreter *in, ts_region_id id, ts_buffer *const *args, ts_buffer **out_results);
@@ -56,15 +57,19 @@ done:
 }
 
 static ts_status run_control(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
-  switch (op->code) {
-  case TS_OP_WHILE: return run_while(in, op, operands, results);
-  case TS_OP_COND: {
+  switch ((ts_ops_CONTROL)op->code) {
+  case TS_IN_CLASS_WHILE: return run_while(in, op, operands, results);
+  case TS_IN_CLASS_COND: {
     bool truth = ts_ref_truth(operands[0]->dtype, ts_ref_get(operands[0], 0));
     return run_region(in, op->attrs->regions.regions[truth ? 0 : 1], operands + 1, results);
   }
-  case TS_OP_FUSION: return run_region(in, op->attrs->fusion.region, operands, results);
-  default: return run_region(in, op->attrs->regions.regions[0], operands, results);
+  case TS_IN_CLASS_FUSION: return run_region(in, op->attrs->fusion.region, operands, results);
+  case TS_IN_CLASS_CALLBACK:
+    return ts_error(TS_FAILED_PRECONDITION, "the interpreter has no caller that could answer callback %u",
+                    op->attrs->callback.index);
+  case TS_IN_CLASS_CALL: return run_region(in, op->attrs->regions.regions[0], operands, results);
   }
+  return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(op->code));
 }
 
 /* A left fold with a region: acc = region(acc, x) for the elements in order. */
@@ -101,22 +106,42 @@ static ts_status reduce_region(interpreter *in, const ts_ref_call *call) {
 
 /* ---- one op ---- */
 
-static ts_status compute(interpreter *in, const ts_ref_call *call) {
-  if (call->op->code == TS_OP_REDUCE) return reduce_region(in, call);
-  switch (ts_op_get_class(call->op->code)) {
-  case TS_CLASS_SOURCE: ts_ref_source(call); break;
-  case TS_CLASS_SHAPE: ts_ref_shape_op(call); break;
-  case TS_CLASS_INDEXED: ts_ref_indexed(call); break;
-  case TS_CLASS_REDUCE: return ts_ref_reduce(call);
-  case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); break;
-  case TS_CLASS_SCAN: ts_ref_scan(call); break;
-  case TS_CLASS_DOT: ts_ref_dot(call); break;
-  default: ts_ref_elementwise(call); break;
-  }
-  return TS_SUCCESS;
+ts_status ts_ref_unknown(const ts_ref_call *call) {
+  return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(call->op->code));
 }
 
-/* `results` gets op->result_count references, also the ones made before a failure. */
+ts_status ts_ref_compute(const ts_ref_call *call) {
+  switch (ts_op_get_class(call->op->code)) {
+  case TS_CLASS_SOURCE: return ts_ref_source(call);
+  case TS_CLASS_SHAPE: return ts_ref_shape_op(call);
+  case TS_CLASS_INDEXED: return ts_ref_indexed(call);
+  case TS_CLASS_REDUCE: return ts_ref_reduce(call);
+  case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); return TS_SUCCESS;
+  case TS_CLASS_SCAN: ts_ref_scan(call); return TS_SUCCESS;
+  case TS_CLASS_SORT: return ts_ref_sort(call);
+  case TS_CLASS_WINDOW: return ts_ref_window(call);
+  case TS_CLASS_DOT: (call->op->code == TS_OP_CONV ? ts_ref_conv : ts_ref_dot)(call); return TS_SUCCESS;
+  case TS_CLASS_LINALG: return ts_ref_linalg(call);
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return ts_ref_elementwise(call);
+  case TS_CLASS_CONTROL: break; /* run_control */
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST: return ts_ref_test(call);
+#endif
+  }
+  return ts_ref_unknown(call);
+}
+
+/* `results` gets op->result_count references, including those made before a failure. */
 static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return run_control(in, op, operands, results);
   if (op->code == TS_OP_LITERAL) {
@@ -124,9 +149,12 @@ static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *oper
     ts_buffer_retain(results[0]);
     return TS_SUCCESS;
   }
-  const ts_value *value = ts_graph_value(in->graph, op->first_result);
-  TS_TRY(ts_buffer_create(in->pool, value->dtype, value->shape, &results[0]));
-  return compute(in, &(ts_ref_call){.op = op, .operands = operands, .result = results[0], .cancel = in->cancel});
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    const ts_value *value = ts_graph_value(in->graph, op->first_result + i);
+    TS_TRY(ts_buffer_create(in->pool, value->dtype, value->shape, &results[i]));
+  }
+  ts_ref_call call = {op, operands, results, results[0], in->cancel};
+  return op->code == TS_OP_REDUCE ? reduce_region(in, &call) : ts_ref_compute(&call);
 }
 
 static ts_status run_op(interpreter *in, const ts_op *op) {
@@ -185,6 +213,17 @@ static ts_status check_args(const ts_graph *graph, ts_buffer *const *args, size_
   return TS_SUCCESS;
 }
 
+typedef struct root_call {
+  interpreter *in;
+  ts_buffer *const *args;
+  ts_buffer **out_results;
+} root_call;
+
+static ts_status root_on_stack(void *context) {
+  const root_call *c = context;
+  return run_region(c->in, TS_ROOT, c->args, c->out_results);
+}
+
 ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                      ts_buffer **out_results) {
   return ts_ref_run_until(graph, args, arg_count, pool, NULL, out_results);
@@ -195,7 +234,8 @@ ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t
   TS_TRY(check_args(graph, args, arg_count));
   interpreter in = {.graph = graph, .pool = pool, .cancel = cancel};
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &in.values));
-  ts_status status = run_region(&in, TS_ROOT, args, out_results);
+  ts_status status =
+      ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, root_on_stack, &(root_call){&in, args, out_results});
   ts_free(in.values);
   return status;
 }

@@ -1,18 +1,16 @@
-/* The reference interpreter: what every op means, in the plainest code. It is
- * the oracle that each optimised path is compared with, so nothing here is
- * clever. Pure functions of their arguments; thread-safe. */
+/* The reference interpreter: the meaning of every op, in plain code. Optimized code is tested against it, so it avoids
+ * anything clever. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_REF_H
 #define TS_KERNEL_REF_H
 
 #include "ir/graph.h"
 
-/* Runs a verified graph. `args` are only read and stay the caller's; each of
- * `out_results` (one entry for each result of the root) is a reference that the
- * caller releases, and may be one of the arguments or appear twice. A wrong
- * number, type or shape of arguments is an error. On failure no result is set. */
+/* Runs a verified graph. `args` are read-only and remain the caller's; each of `out_results` (one for each result of
+ * the root) is a reference that the caller releases, and may be one of the arguments or appear twice. A wrong number,
+ * type or shape of arguments is an error. On failure no result is set. */
 ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                      ts_buffer **out_results);
-/* The same until `cancel` becomes true, which ends it with TS_CANCELLED. NULL: it never does. */
+/* The same with a cancel flag, which ends it with TS_CANCELLED. It may be NULL. */
 ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                            const _Atomic bool *cancel, ts_buffer **out_results);
 

@@ -1,10 +1,10 @@
-#include "jit/target.h"
+#include "jit/session/target.h"
 #include "kernel/ref_internal.h"
 
 #include <math.h>
 
-/* One operand's dims by role. Batch and contracted dims in the order in which
- * the attributes list them, free dims in increasing order. */
+/* The dims of one operand by role. Batch and contracted dims are in the attributes' order, free dims in increasing
+ * order. */
 typedef struct dot_side {
   ts_shape batch, contract, free;
   int64_t batch_strides[TS_MAX_RANK], contract_strides[TS_MAX_RANK], free_strides[TS_MAX_RANK];
@@ -35,9 +35,7 @@ static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_d
   return side;
 }
 
-/* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by
- * itself, and overflows by itself. */
-static ts_scalar multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
   bool fused = ts_target_host()->fma;
   if (fused && type == TS_F32) return ts_scalar_from_f64(type, (double)fmaf(l.f32, r.f32, acc.f32));
   if (fused && type == TS_F64) return ts_scalar_from_f64(type, fma(l.f64, r.f64, acc.f64));
@@ -47,19 +45,19 @@ static ts_scalar multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar
 static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64_t lhs_base, const dot_side *rhs,
                              int64_t rhs_base) {
   const ts_buffer *l = call->operands[0], *r = call->operands[1];
-  ts_dtype type = ts_ref_accumulator(l->dtype);
+  ts_dtype type = ts_dtype_accumulator(l->dtype);
   ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(&lhs->contract));
        k++, ts_ref_next(&lhs->contract, index)) {
     ts_scalar x = ts_ref_get(l, lhs_base + ts_ref_offset(lhs->contract.rank, index, lhs->contract_strides));
     ts_scalar y = ts_ref_get(r, rhs_base + ts_ref_offset(rhs->contract.rank, index, rhs->contract_strides));
-    acc = multiply_add(type, ts_scalar_convert(l->dtype, x, type), ts_scalar_convert(r->dtype, y, type), acc);
+    acc = ts_ref_multiply_add(type, ts_scalar_convert(l->dtype, x, type), ts_scalar_convert(r->dtype, y, type), acc);
   }
   return ts_scalar_convert(type, acc, call->result->dtype);
 }
 
-/* The result's index is batch, free dims of lhs, free dims of rhs. */
+/* The result's dims: batch, free dims of lhs, free dims of rhs. */
 void ts_ref_dot(const ts_ref_call *call) {
   const ts_attrs *attrs = call->op->attrs;
   dot_side lhs = get_side(&call->operands[0]->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
@@ -74,4 +72,48 @@ void ts_ref_dot(const ts_ref_call *call) {
                        ts_ref_offset(rhs.free.rank, rhs_free, rhs.free_strides);
     ts_ref_set(call->result, i, dot_element(call, &lhs, lhs_base, &rhs, rhs_base));
   }
+}
+
+/* ---- convolution */
+
+/* The element of the operand that a place of the kernel meets; -1 for padding, and between dilated elements. */
+static int64_t met_element(const ts_ref_call *call, const int64_t *output, const int64_t *place, int32_t spatial) {
+  const ts_attrs *a = call->op->attrs;
+  const ts_shape *x = &call->operands[0]->shape;
+  int64_t element = output[0];
+  for (int32_t d = 0; d < spatial; d++) {
+    int64_t dilation = a->conv.input_dilation.dims[d];
+    int64_t at =
+        output[1 + d] * a->conv.strides.dims[d] - a->conv.low.dims[d] + place[d] * a->conv.kernel_dilation.dims[d];
+    if (at < 0 || at % dilation != 0 || at / dilation >= x->dims[1 + d]) return -1;
+    element = element * x->dims[1 + d] + at / dilation;
+  }
+  return element * x->dims[spatial + 1];
+}
+
+static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
+  const ts_buffer *x = call->operands[0], *kernel = call->operands[1];
+  int32_t spatial = x->shape.rank - 2;
+  ts_shape places = {.rank = spatial};
+  ts_dtype type = ts_dtype_accumulator(x->dtype);
+  int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], place[TS_MAX_RANK] = {0};
+  int64_t feature = output[spatial + 1], group = feature / (features / call->op->attrs->conv.groups), k = 0;
+  ts_scalar acc = {.bits = 0};
+  for (int32_t d = 0; d < spatial; d++) places.dims[d] = kernel->shape.dims[d];
+  for (int64_t p = 0; ts_ref_goes_on(call, p, ts_shape_elements(&places)); p++, ts_ref_next(&places, place)) {
+    int64_t element = met_element(call, output, place, spatial);
+    for (int64_t c = 0; ts_ref_goes_on(call, c, channels); c++, k++) {
+      ts_scalar l = {.bits = 0}, r = ts_scalar_convert(x->dtype, ts_ref_get(kernel, k * features + feature), type);
+      if (element >= 0) l = ts_scalar_convert(x->dtype, ts_ref_get(x, element + group * channels + c), type);
+      acc = ts_ref_multiply_add(type, l, r, acc);
+    }
+  }
+  return ts_scalar_convert(type, acc, call->result->dtype);
+}
+
+void ts_ref_conv(const ts_ref_call *call) {
+  const ts_shape *shape = &call->result->shape;
+  int64_t index[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index))
+    ts_ref_set(call->result, i, conv_element(call, index));
 }

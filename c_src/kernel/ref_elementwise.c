@@ -60,22 +60,37 @@ static void clamp(const ts_ref_call *call) {
   }
 }
 
-void ts_ref_elementwise(const ts_ref_call *call) {
-  switch (ts_op_get_class(call->op->code)) {
+ts_status ts_ref_elementwise(const ts_ref_call *call) {
+  ts_opcode code = call->op->code;
+  if (!ts_ref_has_meaning(code, call->operands[0]->dtype)) return ts_ref_unknown(call);
+  switch (ts_op_get_class(code)) {
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
-  case TS_CLASS_UNARY_INTEGER: unary(call); break;
-  case TS_CLASS_PREDICATE: predicate(call); break;
-  case TS_CLASS_COMPARE: compare(call); break;
-  case TS_CLASS_SELECT: select(call); break;
-  case TS_CLASS_CLAMP: clamp(call); break;
+  case TS_CLASS_UNARY_INTEGER: unary(call); return TS_SUCCESS;
+  case TS_CLASS_PREDICATE: predicate(call); return TS_SUCCESS;
+  case TS_CLASS_COMPARE: compare(call); return TS_SUCCESS;
+  case TS_CLASS_SELECT: select(call); return TS_SUCCESS;
+  case TS_CLASS_CLAMP: clamp(call); return TS_SUCCESS;
   case TS_CLASS_CONVERT:
-    if (call->op->code == TS_OP_CONVERT) {
+    if (code == TS_OP_CONVERT)
       convert(call);
-    } else {
+    else
       bitcast(call);
-    }
-    break;
-  default: binary(call); break;
+    return TS_SUCCESS;
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER: binary(call); return TS_SUCCESS;
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: break;
   }
+  return ts_ref_unknown(call);
 }

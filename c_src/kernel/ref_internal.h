@@ -1,16 +1,17 @@
-/* What the files of the reference interpreter share. Nobody else includes it. */
+/* The shared part of the reference interpreter's files; internal to them. */
 #ifndef TS_KERNEL_REF_INTERNAL_H
 #define TS_KERNEL_REF_INTERNAL_H
 
 #include "base/cancel.h"
 #include "ir/graph.h"
 
-/* One op on buffers; `result` has the inferred type and shape and is to be filled. */
+/* One op on buffers; the results have the inferred types and shapes and must be filled. */
 typedef struct ts_ref_call {
   const ts_op *op;
   ts_buffer *const *operands;
-  ts_buffer *result;
-  const _Atomic bool *cancel; /* NULL: never */
+  ts_buffer *const *results;  /* op->result_count */
+  ts_buffer *result;          /* the first of them */
+  const _Atomic bool *cancel; /* may be NULL */
 } ts_ref_call;
 
 /* The condition of every loop over elements: i < count, unless the run was cancelled. */
@@ -20,31 +21,48 @@ static inline bool ts_ref_goes_on(const ts_ref_call *call, int64_t i, int64_t co
 
 /* ref_scalar.c: one element. Operands and result have the given type; a
  * compare op's operands do, its result is plain truth. */
+/* The error for an op without a case. */
+ts_status ts_ref_unknown(const ts_ref_call *call);
+/* True when an elementwise op defines its meaning for the type; other ops do so themselves. */
+bool ts_ref_has_meaning(ts_opcode code, ts_dtype type);
 ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x);
 ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b);
 bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b);
 bool ts_ref_predicate(ts_opcode code, ts_dtype type, ts_scalar x);
 bool ts_ref_truth(ts_dtype type, ts_scalar x); /* != 0; NaN is true */
 
-/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_dot.c: one op each call. */
-void ts_ref_elementwise(const ts_ref_call *call);
-void ts_ref_source(const ts_ref_call *call);
-void ts_ref_shape_op(const ts_ref_call *call);
-void ts_ref_indexed(const ts_ref_call *call);
+/* ref.c: any op without regions, by its class. */
+ts_status ts_ref_compute(const ts_ref_call *call);
+
+/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_sort.c, ref_window.c, ref_dot.c, ref_linalg.c: one op each call. */
+ts_status ts_ref_elementwise(const ts_ref_call *call);
+ts_status ts_ref_source(const ts_ref_call *call);
+ts_status ts_ref_shape_op(const ts_ref_call *call);
+ts_status ts_ref_indexed(const ts_ref_call *call);
 ts_status ts_ref_reduce(const ts_ref_call *call);
 void ts_ref_arg_reduce(const ts_ref_call *call);
 void ts_ref_scan(const ts_ref_call *call);
+ts_status ts_ref_sort(const ts_ref_call *call);
+ts_status ts_ref_window(const ts_ref_call *call);
+void ts_ref_conv(const ts_ref_call *call);
 void ts_ref_dot(const ts_ref_call *call);
+ts_status ts_ref_linalg(const ts_ref_call *call);
+/* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by
+ * itself, and overflows by itself. */
+ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc);
+#ifdef TS_TEST_ROWS
+ts_status ts_ref_test(const ts_ref_call *call); /* test/rows/test_kernel.c */
+#endif
 
-/* The dims of a reduction's operand, split in those that stay and those that
- * go, both in increasing order, with the operand's strides. */
+/* The dims of a reduction's operand, split into kept and reduced ones, both in increasing order, with the operand's
+ * strides. */
 typedef struct ts_ref_split {
   ts_shape kept, reduced;
   int64_t kept_strides[TS_MAX_RANK], reduced_strides[TS_MAX_RANK];
 } ts_ref_split;
 ts_ref_split ts_ref_split_dims(const ts_shape *shape, const ts_dims *axes);
 
-/* Steps `index` to the next element in row-major order, back to 0 after the last. */
+/* Advances `index` to the next element in row-major order, back to 0 after the last. */
 static inline void ts_ref_next(const ts_shape *shape, int64_t *index) {
   for (int32_t d = shape->rank - 1; d >= 0; d--) {
     if (++index[d] < shape->dims[d]) return;
@@ -67,6 +85,5 @@ static inline void ts_ref_set(ts_buffer *buffer, int64_t element, ts_scalar valu
 }
 
 /* Half types accumulate in f32. */
-static inline ts_dtype ts_ref_accumulator(ts_dtype type) { return type == TS_F16 || type == TS_BF16 ? TS_F32 : type; }
 
 #endif

@@ -26,7 +26,7 @@ typedef struct combiner {
 } combiner;
 
 static combiner get_combiner(ts_opcode code, ts_dtype operand) {
-  ts_dtype type = ts_ref_accumulator(operand);
+  ts_dtype type = ts_dtype_accumulator(operand);
   switch (code) {
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT: return (combiner){TS_OP_MULTIPLY, type, ts_scalar_from_s64(type, 1)};
@@ -67,7 +67,7 @@ static ts_scalar reduce_tree(const ts_ref_call *call, const combiner *c, ts_scal
   return reduce_block(c, x, count);
 }
 
-/* An element as the tree takes it: a truth value for all and any. */
+/* An element as the reduction reads it: a truth value for all and any. */
 static ts_scalar reduce_operand(const ts_ref_call *call, const combiner *c, int64_t element) {
   const ts_buffer *operand = call->operands[0];
   ts_scalar x = ts_ref_get(operand, element);
@@ -83,7 +83,9 @@ ts_status ts_ref_reduce(const ts_ref_call *call) {
   int64_t count = ts_shape_elements(&split.reduced), kept[TS_MAX_RANK] = {0};
   ts_scalar *x;
   TS_TRY(TS_NEW_ARRAY((size_t)count, &x));
-  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
+  int64_t results = ts_shape_elements(&split.kept);
+  /* One result takes long, so cancellation is checked before each. */
+  for (int64_t i = 0; i < results && !ts_cancelled(call->cancel); i++, ts_ref_next(&split.kept, kept)) {
     int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides), reduced[TS_MAX_RANK] = {0};
     for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(&split.reduced, reduced)) {
       x[k] = reduce_operand(call, &c, base + ts_ref_offset(split.reduced.rank, reduced, split.reduced_strides));

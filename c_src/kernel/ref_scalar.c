@@ -8,9 +8,8 @@
 
 /* ---- floats ---- */
 
-/* Winitzki's closed form as a first guess, then Halley's iteration. Past one
- * half the equation is solved in erfc, where 1 - |y| is exact and keeps the
- * digits that erf near 1 has lost. */
+/* Winitzki's closed form as the initial value, then Halley's iteration. Above one half the equation is solved in erfc,
+ * where 1 - |y| is exact and keeps the digits that erf near 1 has lost. */
 static double erf_inv(double y) {
   if (!(fabs(y) < 1)) return fabs(y) == 1 ? copysign(INFINITY, y) : NAN;
   const double a = 0.147, two_over_pi = 0.63661977236758134308, half_root_pi = 0.88622692545275801365;
@@ -27,39 +26,41 @@ static double erf_inv(double y) {
 
 static double float_sign(double x) { return isnan(x) || x == 0 ? x : copysign(1, x); }
 
-static double float_unary(ts_opcode code, double x) {
-  switch (code) {
-  case TS_OP_EXP: return exp(x);
-  case TS_OP_EXPM1: return expm1(x);
-  case TS_OP_LOG: return log(x);
-  case TS_OP_LOG1P: return log1p(x);
-  case TS_OP_SIGMOID: return 1 / (1 + exp(-x));
-  case TS_OP_COS: return cos(x);
-  case TS_OP_SIN: return sin(x);
-  case TS_OP_TAN: return tan(x);
-  case TS_OP_COSH: return cosh(x);
-  case TS_OP_SINH: return sinh(x);
-  case TS_OP_TANH: return tanh(x);
-  case TS_OP_ACOS: return acos(x);
-  case TS_OP_ASIN: return asin(x);
-  case TS_OP_ATAN: return atan(x);
-  case TS_OP_ACOSH: return acosh(x);
-  case TS_OP_ASINH: return asinh(x);
-  case TS_OP_ATANH: return atanh(x);
-  case TS_OP_SQRT: return sqrt(x);
-  case TS_OP_RSQRT: return 1 / sqrt(x);
-  case TS_OP_CBRT: return cbrt(x);
-  case TS_OP_ERF: return erf(x);
-  case TS_OP_ERFC: return erfc(x);
-  case TS_OP_ERF_INV: return erf_inv(x);
-  case TS_OP_ABS: return fabs(x);
-  case TS_OP_NEGATE: return -x;
-  case TS_OP_SIGN: return float_sign(x);
-  case TS_OP_CEIL: return ceil(x);
-  case TS_OP_FLOOR: return floor(x);
-  case TS_OP_ROUND: return round(x);
-  default: return NAN;
+static bool float_unary(ts_opcode code, double x, double *out) {
+  switch ((ts_ops_UNARY_FLOAT)code) {
+  case TS_OP_EXP: *out = exp(x); return true;
+  case TS_OP_EXPM1: *out = expm1(x); return true;
+  case TS_OP_LOG: *out = log(x); return true;
+  case TS_OP_LOG1P: *out = log1p(x); return true;
+  case TS_OP_SIGMOID: *out = 1 / (1 + exp(-x)); return true;
+  case TS_OP_COS: *out = cos(x); return true;
+  case TS_OP_SIN: *out = sin(x); return true;
+  case TS_OP_TAN: *out = tan(x); return true;
+  case TS_OP_COSH: *out = cosh(x); return true;
+  case TS_OP_SINH: *out = sinh(x); return true;
+  case TS_OP_TANH: *out = tanh(x); return true;
+  case TS_OP_ACOS: *out = acos(x); return true;
+  case TS_OP_ASIN: *out = asin(x); return true;
+  case TS_OP_ATAN: *out = atan(x); return true;
+  case TS_OP_ACOSH: *out = acosh(x); return true;
+  case TS_OP_ASINH: *out = asinh(x); return true;
+  case TS_OP_ATANH: *out = atanh(x); return true;
+  case TS_OP_SQRT: *out = sqrt(x); return true;
+  case TS_OP_RSQRT: *out = 1 / sqrt(x); return true;
+  case TS_OP_CBRT: *out = cbrt(x); return true;
+  case TS_OP_ERF: *out = erf(x); return true;
+  case TS_OP_ERFC: *out = erfc(x); return true;
+  case TS_OP_ERF_INV: *out = erf_inv(x); return true;
   }
+  switch ((ts_ops_UNARY)code) {
+  case TS_OP_ABS: *out = fabs(x); return true;
+  case TS_OP_NEGATE: *out = -x; return true;
+  case TS_OP_SIGN: *out = float_sign(x); return true;
+  case TS_OP_CEIL: *out = ceil(x); return true;
+  case TS_OP_FLOOR: *out = floor(x); return true;
+  case TS_OP_ROUND: *out = round(x); return true;
+  }
+  return false;
 }
 
 static double float_min(double a, double b) {
@@ -74,8 +75,8 @@ static double float_max(double a, double b) {
   return a > b ? a : b;
 }
 
-/* Some powers are defined by the ops that a program would have in their place (pass/simplify_arithmetic.c), so that no
- * bit depends on who knows the exponent when. Products of less than f64 are f32's. */
+/* Some powers are defined by equivalent ops (pass/simplify_arithmetic.c), so that the bits do not depend on whether the
+ * exponent is a constant. For types narrower than f64 the products are f32's. */
 static double float_power(ts_dtype type, double a, double b) {
   if (b == 2) return a * a;
   if (b == 3 && type == TS_F64) return a * a * a;
@@ -85,36 +86,26 @@ static double float_power(ts_dtype type, double a, double b) {
   return pow(a, b);
 }
 
-static double float_binary(ts_opcode code, ts_dtype type, double a, double b) {
-  switch (code) {
-  case TS_OP_ADD: return a + b;
-  case TS_OP_SUBTRACT: return a - b;
-  case TS_OP_MULTIPLY: return a * b;
-  case TS_OP_DIVIDE: return a / b;
-  case TS_OP_REMAINDER: return fmod(a, b);
-  case TS_OP_POW: return float_power(type, a, b);
-  case TS_OP_ATAN2: return atan2(a, b);
-  case TS_OP_MIN: return float_min(a, b);
-  case TS_OP_MAX: return float_max(a, b);
-  default: return NAN;
+static bool float_binary(ts_opcode code, ts_dtype type, double a, double b, double *out) {
+  switch ((ts_ops_BINARY)code) {
+  case TS_OP_ADD: *out = a + b; return true;
+  case TS_OP_SUBTRACT: *out = a - b; return true;
+  case TS_OP_MULTIPLY: *out = a * b; return true;
+  case TS_OP_REMAINDER: *out = fmod(a, b); return true;
+  case TS_OP_POW: *out = float_power(type, a, b); return true;
+  case TS_OP_MIN: *out = float_min(a, b); return true;
+  case TS_OP_MAX: *out = float_max(a, b); return true;
   }
-}
-
-static bool float_compare(ts_opcode code, double a, double b) {
-  switch (code) {
-  case TS_OP_EQUAL: return a == b;
-  case TS_OP_NOT_EQUAL: return a != b;
-  case TS_OP_GREATER: return a > b;
-  case TS_OP_LESS: return a < b;
-  case TS_OP_GREATER_EQUAL: return a >= b;
-  case TS_OP_LESS_EQUAL: return a <= b;
-  default: return false;
+  switch ((ts_ops_BINARY_FLOAT)code) {
+  case TS_OP_DIVIDE: *out = a / b; return true;
+  case TS_OP_ATAN2: *out = atan2(a, b); return true;
   }
+  return false;
 }
 
 /* ---- integers: computed in 64 bits, then cut to the type, which is how they wrap ---- */
 
-/* The bits of an element as unsigned, whatever its sign. */
+/* The bits of an element as unsigned, whatever its type. */
 static uint64_t raw_bits(ts_dtype type, ts_scalar x) {
   int width = ts_dtype_bits(type);
   return width == 64 ? x.bits : x.bits & ((UINT64_C(1) << width) - 1);
@@ -131,23 +122,29 @@ static uint64_t count_leading_zeros(ts_dtype type, ts_scalar x) {
   return zeros;
 }
 
-static uint64_t integer_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
+/* ceil, floor and round do not change integers. */
+static bool integer_unary(ts_opcode code, ts_dtype type, ts_scalar x, uint64_t *out) {
   uint64_t value = (uint64_t)ts_scalar_to_s64(type, x);
-  switch (code) {
-  case TS_OP_ABS: return integer_sign(type, x) == UINT64_MAX ? -value : value;
-  case TS_OP_NEGATE: return -value;
-  case TS_OP_SIGN: return integer_sign(type, x);
-  case TS_OP_NOT: return ~value;
-  case TS_OP_CLZ: return count_leading_zeros(type, x);
-  case TS_OP_POPCOUNT: return (uint64_t)__builtin_popcountll(raw_bits(type, x));
-  default: return value; /* ceil, floor, round */
+  switch ((ts_ops_UNARY)code) {
+  case TS_OP_ABS: *out = integer_sign(type, x) == UINT64_MAX ? -value : value; return true;
+  case TS_OP_NEGATE: *out = -value; return true;
+  case TS_OP_SIGN: *out = integer_sign(type, x); return true;
+  case TS_OP_CEIL:
+  case TS_OP_FLOOR:
+  case TS_OP_ROUND: *out = value; return true;
   }
+  switch ((ts_ops_UNARY_INTEGER)code) {
+  case TS_OP_NOT: *out = ~value; return true;
+  case TS_OP_CLZ: *out = count_leading_zeros(type, x); return true;
+  case TS_OP_POPCOUNT: *out = (uint64_t)__builtin_popcountll(raw_bits(type, x)); return true;
+  }
+  return false;
 }
 
 static uint64_t quotient(bool is_signed, uint64_t a, uint64_t b) {
   if (b == 0) return UINT64_MAX;
   if (!is_signed) return a / b;
-  if (b == UINT64_MAX) return -a; /* x / -1 wraps for the least x */
+  if (b == UINT64_MAX) return -a; /* x / -1 wraps for the smallest x */
   return (uint64_t)((int64_t)a / (int64_t)b);
 }
 
@@ -158,7 +155,7 @@ static uint64_t remainder_of(bool is_signed, uint64_t a, uint64_t b) {
   return (uint64_t)((int64_t)a % (int64_t)b);
 }
 
-/* A negative power is 1 / base^n cut to an integer, and 0 of 0. */
+/* A negative power is 1 / base^n truncated to an integer; for base 0 it is 0. */
 static uint64_t negative_power(uint64_t base, uint64_t exponent) {
   if (base == 1) return 1;
   if (base == UINT64_MAX) return exponent & 1 ? UINT64_MAX : 1;
@@ -186,70 +183,140 @@ static uint64_t shift_right(ts_dtype type, uint64_t a, uint64_t amount) {
 
 static bool integer_less(bool is_signed, uint64_t a, uint64_t b) { return is_signed ? (int64_t)a < (int64_t)b : a < b; }
 
-static uint64_t integer_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right) {
+static bool integer_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right, uint64_t *out) {
   bool is_signed = ts_dtype_is_signed(type);
   uint64_t a = (uint64_t)ts_scalar_to_s64(type, left), b = (uint64_t)ts_scalar_to_s64(type, right);
-  switch (code) {
-  case TS_OP_ADD: return a + b;
-  case TS_OP_SUBTRACT: return a - b;
-  case TS_OP_MULTIPLY: return a * b;
-  case TS_OP_QUOTIENT: return quotient(is_signed, a, b);
-  case TS_OP_REMAINDER: return remainder_of(is_signed, a, b);
-  case TS_OP_POW: return power(is_signed, a, b);
-  case TS_OP_MIN: return integer_less(is_signed, b, a) ? b : a;
-  case TS_OP_MAX: return integer_less(is_signed, a, b) ? b : a;
-  case TS_OP_AND: return a & b;
-  case TS_OP_OR: return a | b;
-  case TS_OP_XOR: return a ^ b;
-  case TS_OP_SHIFT_LEFT: return shift_left(type, a, raw_bits(type, right));
-  case TS_OP_SHIFT_RIGHT: return shift_right(type, a, raw_bits(type, right));
-  default: return 0;
+  switch ((ts_ops_BINARY)code) {
+  case TS_OP_ADD: *out = a + b; return true;
+  case TS_OP_SUBTRACT: *out = a - b; return true;
+  case TS_OP_MULTIPLY: *out = a * b; return true;
+  case TS_OP_REMAINDER: *out = remainder_of(is_signed, a, b); return true;
+  case TS_OP_POW: *out = power(is_signed, a, b); return true;
+  case TS_OP_MIN: *out = integer_less(is_signed, b, a) ? b : a; return true;
+  case TS_OP_MAX: *out = integer_less(is_signed, a, b) ? b : a; return true;
   }
-}
-
-static bool integer_compare(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right) {
-  bool is_signed = ts_dtype_is_signed(type);
-  uint64_t a = (uint64_t)ts_scalar_to_s64(type, left), b = (uint64_t)ts_scalar_to_s64(type, right);
-  switch (code) {
-  case TS_OP_EQUAL: return a == b;
-  case TS_OP_NOT_EQUAL: return a != b;
-  case TS_OP_GREATER: return integer_less(is_signed, b, a);
-  case TS_OP_LESS: return integer_less(is_signed, a, b);
-  case TS_OP_GREATER_EQUAL: return !integer_less(is_signed, a, b);
-  case TS_OP_LESS_EQUAL: return !integer_less(is_signed, b, a);
-  default: return false;
+  switch ((ts_ops_BINARY_INTEGER)code) {
+  case TS_OP_QUOTIENT: *out = quotient(is_signed, a, b); return true;
+  case TS_OP_AND: *out = a & b; return true;
+  case TS_OP_OR: *out = a | b; return true;
+  case TS_OP_XOR: *out = a ^ b; return true;
+  case TS_OP_SHIFT_LEFT: *out = shift_left(type, a, raw_bits(type, right)); return true;
+  case TS_OP_SHIFT_RIGHT: *out = shift_right(type, a, raw_bits(type, right)); return true;
   }
+  return false;
 }
 
 /* ---- both ---- */
 
-ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
-  if (ts_dtype_is_float(type)) return ts_scalar_from_f64(type, float_unary(code, ts_scalar_to_f64(type, x)));
-  return ts_scalar_from_u64(type, integer_unary(code, type, x));
+static bool unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar *out) {
+  double number = 0;
+  uint64_t bits = 0;
+  bool is_float = ts_dtype_is_float(type);
+  bool known = is_float ? float_unary(code, ts_scalar_to_f64(type, x), &number) : integer_unary(code, type, x, &bits);
+  *out = is_float ? ts_scalar_from_f64(type, number) : ts_scalar_from_u64(type, bits);
+  return known;
 }
 
-ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
-  if (!ts_dtype_is_float(type)) return ts_scalar_from_u64(type, integer_binary(code, type, a, b));
-  return ts_scalar_from_f64(type, float_binary(code, type, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b)));
+static bool binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, ts_scalar *out) {
+  double number = 0;
+  uint64_t bits = 0;
+  bool is_float = ts_dtype_is_float(type);
+  bool known = is_float ? float_binary(code, type, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b), &number)
+                        : integer_binary(code, type, a, b, &bits);
+  *out = is_float ? ts_scalar_from_f64(type, number) : ts_scalar_from_u64(type, bits);
+  return known;
 }
 
 bool ts_ref_truth(ts_dtype type, ts_scalar x) {
   return ts_dtype_is_float(type) ? ts_scalar_to_f64(type, x) != 0 : raw_bits(type, x) != 0;
 }
 
-bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
-  switch (code) {
-  case TS_OP_LOGICAL_AND: return ts_ref_truth(type, a) && ts_ref_truth(type, b);
-  case TS_OP_LOGICAL_OR: return ts_ref_truth(type, a) || ts_ref_truth(type, b);
-  case TS_OP_LOGICAL_XOR: return ts_ref_truth(type, a) != ts_ref_truth(type, b);
-  default: break;
+/* False when either operand is NaN. */
+static bool less(ts_dtype type, ts_scalar a, ts_scalar b) {
+  if (ts_dtype_is_float(type)) return ts_scalar_to_f64(type, a) < ts_scalar_to_f64(type, b);
+  return integer_less(ts_dtype_is_signed(type), (uint64_t)ts_scalar_to_s64(type, a),
+                      (uint64_t)ts_scalar_to_s64(type, b));
+}
+
+static bool equal(ts_dtype type, ts_scalar a, ts_scalar b) {
+  if (ts_dtype_is_float(type)) return ts_scalar_to_f64(type, a) == ts_scalar_to_f64(type, b);
+  return ts_scalar_to_s64(type, a) == ts_scalar_to_s64(type, b);
+}
+
+static bool compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, bool *out) {
+  switch ((ts_ops_COMPARE)code) {
+  case TS_OP_EQUAL: *out = equal(type, a, b); return true;
+  case TS_OP_NOT_EQUAL: *out = !equal(type, a, b); return true;
+  case TS_OP_GREATER: *out = less(type, b, a); return true;
+  case TS_OP_LESS: *out = less(type, a, b); return true;
+  case TS_OP_GREATER_EQUAL: *out = less(type, b, a) || equal(type, a, b); return true;
+  case TS_OP_LESS_EQUAL: *out = less(type, a, b) || equal(type, a, b); return true;
+  case TS_OP_LOGICAL_AND: *out = ts_ref_truth(type, a) && ts_ref_truth(type, b); return true;
+  case TS_OP_LOGICAL_OR: *out = ts_ref_truth(type, a) || ts_ref_truth(type, b); return true;
+  case TS_OP_LOGICAL_XOR: *out = ts_ref_truth(type, a) != ts_ref_truth(type, b); return true;
   }
-  if (!ts_dtype_is_float(type)) return integer_compare(code, type, a, b);
-  return float_compare(code, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b));
+  return false;
+}
+
+static bool predicate(ts_opcode code, ts_dtype type, ts_scalar x, bool *out) {
+  double value = ts_dtype_is_float(type) ? ts_scalar_to_f64(type, x) : 0;
+  switch ((ts_ops_PREDICATE)code) {
+  case TS_OP_IS_NAN: *out = isnan(value); return true;
+  case TS_OP_IS_INFINITY: *out = isinf(value); return true;
+  }
+  return false;
+}
+
+bool ts_ref_has_meaning(ts_opcode code, ts_dtype type) {
+  ts_scalar zero = {0}, scalar;
+  bool truth;
+  switch (ts_op_get_class(code)) {
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER: return unary(code, type, zero, &scalar);
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER: return binary(code, type, zero, zero, &scalar);
+  case TS_CLASS_PREDICATE: return predicate(code, type, zero, &truth);
+  case TS_CLASS_COMPARE: return compare(code, type, zero, zero, &truth);
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: return true;
+  }
+  return false;
+}
+
+ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
+  ts_scalar out;
+  (void)unary(code, type, x, &out);
+  return out;
+}
+
+ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
+  ts_scalar out;
+  (void)binary(code, type, a, b, &out);
+  return out;
+}
+
+bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
+  bool out = false;
+  (void)compare(code, type, a, b, &out);
+  return out;
 }
 
 bool ts_ref_predicate(ts_opcode code, ts_dtype type, ts_scalar x) {
-  if (!ts_dtype_is_float(type)) return false;
-  double value = ts_scalar_to_f64(type, x);
-  return code == TS_OP_IS_NAN ? isnan(value) : isinf(value);
+  bool out = false;
+  (void)predicate(code, type, x, &out);
+  return out;
 }

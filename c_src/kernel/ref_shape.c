@@ -27,12 +27,15 @@ static void fill(const ts_ref_call *call, ts_scalar value) {
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&result->shape)); i++) ts_ref_set(result, i, value);
 }
 
-void ts_ref_source(const ts_ref_call *call) {
-  switch (call->op->code) {
-  case TS_OP_IOTA: iota(call); break;
-  case TS_OP_EYE: eye(call); break;
-  default: fill(call, call->op->attrs->constant.value); break;
+ts_status ts_ref_source(const ts_ref_call *call) {
+  switch ((ts_ops_SOURCE)call->op->code) {
+  case TS_OP_IOTA: iota(call); return TS_SUCCESS;
+  case TS_OP_EYE: eye(call); return TS_SUCCESS;
+  case TS_OP_CONSTANT: fill(call, call->op->attrs->constant.value); return TS_SUCCESS;
+  case TS_OP_LITERAL: /* its buffer is the result */
+  case TS_OP_PARAMETER: break;
   }
+  return ts_ref_unknown(call);
 }
 
 /* ---- reads through an affine map ---- */
@@ -96,8 +99,7 @@ static void slice(const ts_ref_call *call) {
 
 /* ---- writes into place ---- */
 
-/* Where a padded element goes, if it stays at all. Products are taken only
- * where the inferred result bounds them. */
+/* The target of a padded element, if it is inside. Products are computed only where the inferred result bounds them. */
 static bool pad_target(const ts_attrs *attrs, const ts_shape *to, const int64_t *index, const int64_t *strides,
                        int64_t *out) {
   *out = 0;
@@ -122,7 +124,7 @@ static void pad(const ts_ref_call *call) {
   }
 }
 
-/* Writes all of `part` into `whole`, its first element at `start`. */
+/* Writes all of `part` into `whole`, with its first element at `start`. */
 static void put(const ts_ref_call *call, const ts_buffer *part, const int64_t *start) {
   ts_buffer *whole = call->result;
   int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
@@ -142,16 +144,17 @@ static void concatenate(const ts_ref_call *call) {
   }
 }
 
-void ts_ref_shape_op(const ts_ref_call *call) {
-  switch (call->op->code) {
-  case TS_OP_BROADCAST: broadcast(call); break;
-  case TS_OP_TRANSPOSE: transpose(call); break;
-  case TS_OP_REVERSE: reverse(call); break;
-  case TS_OP_SLICE: slice(call); break;
-  case TS_OP_PAD: pad(call); break;
-  case TS_OP_CONCATENATE: concatenate(call); break;
-  default: copy_all(call); break; /* reshape */
+ts_status ts_ref_shape_op(const ts_ref_call *call) {
+  switch ((ts_ops_SHAPE)call->op->code) {
+  case TS_OP_RESHAPE: copy_all(call); return TS_SUCCESS;
+  case TS_OP_BROADCAST: broadcast(call); return TS_SUCCESS;
+  case TS_OP_TRANSPOSE: transpose(call); return TS_SUCCESS;
+  case TS_OP_REVERSE: reverse(call); return TS_SUCCESS;
+  case TS_OP_SLICE: slice(call); return TS_SUCCESS;
+  case TS_OP_PAD: pad(call); return TS_SUCCESS;
+  case TS_OP_CONCATENATE: concatenate(call); return TS_SUCCESS;
   }
+  return ts_ref_unknown(call);
 }
 
 /* ---- reads and writes at run-time indices ---- */
@@ -219,11 +222,48 @@ static void take_along_axis(const ts_ref_call *call) {
   }
 }
 
-void ts_ref_indexed(const ts_ref_call *call) {
-  switch (call->op->code) {
-  case TS_OP_DYNAMIC_SLICE: dynamic_slice(call); break;
-  case TS_OP_PUT_SLICE: put_slice(call); break;
-  case TS_OP_TAKE: take(call); break;
-  default: take_along_axis(call); break;
+/* The target element at which a row of updates begins; false when an index is out of bounds. */
+static bool row_start(const ts_ref_call *call, int64_t row, const int64_t *strides, int64_t *out) {
+  const ts_dims *axes = &call->op->attrs->axes;
+  const ts_buffer *indices = call->operands[1];
+  *out = 0;
+  for (int32_t a = 0; a < axes->rank; a++) {
+    ts_scalar index = ts_ref_get(indices, row * axes->rank + a);
+    int64_t d = axes->dims[a], at = ts_scalar_to_s64(indices->dtype, index);
+    if (at < 0 || at >= call->result->shape.dims[d]) return false;
+    *out += at * strides[d];
   }
+  return true;
+}
+
+static void update(const ts_ref_call *call, int64_t to, int64_t from) {
+  ts_scalar value = ts_ref_get(call->operands[2], from);
+  if (call->op->code == TS_OP_INDEXED_ADD)
+    value = ts_ref_binary(TS_OP_ADD, call->result->dtype, ts_ref_get(call->result, to), value);
+  ts_ref_set(call->result, to, value);
+}
+
+static void indexed_update(const ts_ref_call *call) {
+  const ts_dims *axes = &call->op->attrs->axes;
+  ts_ref_split split = ts_ref_split_dims(&call->result->shape, axes); /* the dims of a row are the kept ones */
+  int64_t strides[TS_MAX_RANK], per_row = ts_shape_elements(&split.kept), start, index[TS_MAX_RANK] = {0};
+  ts_shape_strides(&call->result->shape, strides);
+  ts_copy_bytes(call->result->data, call->operands[0]->data, call->result->bytes, call->cancel);
+  for (int64_t row = 0; ts_ref_goes_on(call, row, call->operands[1]->shape.dims[0]); row++) {
+    if (!row_start(call, row, strides, &start)) continue;
+    for (int64_t i = 0; i < per_row; i++, ts_ref_next(&split.kept, index))
+      update(call, start + ts_ref_offset(split.kept.rank, index, split.kept_strides), row * per_row + i);
+  }
+}
+
+ts_status ts_ref_indexed(const ts_ref_call *call) {
+  switch ((ts_ops_INDEXED)call->op->code) {
+  case TS_OP_DYNAMIC_SLICE: dynamic_slice(call); return TS_SUCCESS;
+  case TS_OP_PUT_SLICE: put_slice(call); return TS_SUCCESS;
+  case TS_OP_TAKE: take(call); return TS_SUCCESS;
+  case TS_OP_TAKE_ALONG: take_along_axis(call); return TS_SUCCESS;
+  case TS_OP_INDEXED_ADD:
+  case TS_OP_INDEXED_PUT: indexed_update(call); return TS_SUCCESS;
+  }
+  return ts_ref_unknown(call);
 }

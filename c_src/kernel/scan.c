@@ -1,17 +1,17 @@
-/* A line is walked in order, so a line alone is bound by the latency of its
- * op. Many lines are walked together: along an outer axis the inner elements of
- * one index are neighbours in memory; along the last axis ROWS lines are
- * interleaved. Either way each line's order, and so its bits, are the same. */
+/* A line is processed in order, so a single line is bound by the latency of its op. Many lines are processed together:
+ * along an outer axis the inner elements of one index are adjacent in memory; along the last axis ROWS lines are
+ * interleaved. Either way the order within each line, and so its bits, are the same. */
 #include "kernel/scan.h"
 
 #include "base/cancel.h"
+#include "kernel/routine.h"
 
-/* A tile of lines: their elements are turned so that one step of all lines is one row of the tile. */
+/* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
 #define ROWS 16
 #define COLUMNS 32
-/* Elements for one task. */
+/* Elements of one task. */
 #define TASK_ELEMENTS 65536
-/* Inner elements walked together along an outer axis: their carries stay in L1. */
+/* Inner elements processed together along an outer axis: their carries stay in L1. */
 #define PANEL 512
 
 typedef struct scan_job {
@@ -23,7 +23,7 @@ typedef struct scan_job {
   const _Atomic bool *cancel;
 } scan_job;
 
-/* Asked once in CHECK steps of a line. */
+/* Steps of a line between two checks of the cancel flag. */
 #define CHECK 8192
 static bool cancelled(const scan_job *job) { return ts_cancelled(job->cancel); }
 
@@ -42,8 +42,8 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 #define SAME(x) (x)
 #define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
-/* Defines rows_NAME (lines along the last axis; units are lines) and
- * columns_NAME (units are outer * panels). T: memory type, A: type of the carry. */
+/* Defines rows_NAME (lines along the last axis; units are lines) and columns_NAME (units are outer * panels). T: memory
+ * type, A: type of the carry. */
 #define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                                           \
   static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
                            bool first) {                                                                          \
@@ -100,7 +100,7 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
     }                                                                                                             \
   }
 
-/* Unsigned arithmetic wraps; small types are computed in 64 bits and cut. */
+/* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
 #define DEFINE_INT(NAME, T, U)                                      \
   DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
   DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
@@ -188,3 +188,34 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
   ts_parallel_run(parallel, call.job.tasks, scan_task, &call);
   return ts_check_cancelled(cancel, ts_op_name(op));
 }
+
+/* ---- as a routine ---- */
+
+typedef struct scan_state {
+  ts_opcode op;
+  ts_dtype dtype;
+  ts_shape shape;
+  int32_t axis;
+  bool reverse;
+} scan_state;
+
+static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  static const bool in_place = true;
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
+  scan_state *state;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
+  *state = (scan_state){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
+  out->state = state;
+  out->cost_ns = 100 + 2 * ts_shape_elements(&state->shape);
+  out->inplace = &in_place;
+  return TS_SUCCESS;
+}
+
+static ts_status scan_run(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const scan_state *s = plan->state;
+  return ts_scan_run(s->op, s->dtype, &s->shape, s->axis, s->reverse, ts_routine_operand(run, 0),
+                     ts_routine_result(run, 0), run->parallel, run->cancel);
+}
+
+const ts_routine ts_scan_routine = {"scan", scan_plan, NULL, scan_run, NULL};

@@ -1,5 +1,5 @@
-/* Cumulative sum, product, min and max along one axis: sequential in index
- * order for each line, many lines side by side. Thread-safe. */
+/* Cumulative sum, product, min and max along one axis: sequential in index order for each line, many lines in parallel.
+ * Thread-safe. */
 #ifndef TS_KERNEL_SCAN_H
 #define TS_KERNEL_SCAN_H
 
@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-/* `in` and `out` are dense row-major of `shape`; they may be the same memory. f16 and bf16 carry f32
- * and round every output; min and max propagate NaN. `cancel` may be NULL; when it becomes true the scan ends
- * soon with TS_CANCELLED. */
+/* `in` and `out` are dense row-major of `shape`; they may be the same memory. f16 and bf16 carry f32 and round every
+ * output; min and max propagate NaN. `cancel` may be NULL; when it becomes true the scan soon ends with
+ * TS_CANCELLED. */
 ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
                       void *out, const ts_parallel *parallel, const _Atomic bool *cancel);
 

@@ -7,12 +7,12 @@
 #define MAX_CLIENTS 32
 #define MAX_DEVICES 64
 
-/* Every thread counts for itself and tells when it has something to tell: what is known may be short by this much a
- * thread, and so may a peak at which nobody asked. */
+/* Every thread counts on its own and reports to the total when its balance is this large. So the total may be off by
+ * this much for each thread, and so may a peak that lies between two calls. */
 #define TELL_BYTES ((int64_t)256 << 10)
 
 typedef struct client {
-  ERL_NIF_TERM name; /* an atom, which lives for ever */
+  ERL_NIF_TERM name; /* an atom, which is never freed */
   _Atomic int64_t told, peak;
 } client;
 
@@ -61,7 +61,7 @@ static int add_device(client *owner, int64_t id) {
   return count;
 }
 
-/* Under the lock; somebody may have added the rows meanwhile. */
+/* The lock is held; another thread may have added the rows meanwhile. */
 static int find_or_add(ERL_NIF_TERM name, int64_t id) {
   client *owner = find_client(name);
   if (!owner) owner = add_client(name);
@@ -115,7 +115,7 @@ static int64_t device_held(device *of) {
   return atomic_load_explicit(&of->told, memory_order_relaxed) + ts_counter_sum(&of->untold);
 }
 
-/* Of one client, or of all when it is NULL. */
+/* Of one client, or of all when `of` is NULL. */
 static int64_t held_by(const client *of) {
   int64_t total = 0;
   int count = atomic_load_explicit(&device_count, memory_order_acquire);
@@ -131,12 +131,12 @@ int64_t ts_nif_account_told(void) { return atomic_load_explicit(&told, memory_or
 /* ---- NIFs */
 
 ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* client_memory(Client) -> {Held, Peak, [{Device, Held}]}; a client that never had a tensor has no devices */
+  /* client_memory(Client) -> {Held, Peak, [{Device, Held}]}; a client without tensors so far has no devices */
   (void)argc;
   client *of = find_client(argv[0]);
   ERL_NIF_TERM list = enif_make_list(env, 0);
   if (!of) return enif_make_tuple3(env, enif_make_int(env, 0), enif_make_int(env, 0), list);
-  int64_t now = 0; /* the sum of what the list says: tensors come and go meanwhile */
+  int64_t now = 0; /* the sum over the list, so that both agree: tensors are made and freed meanwhile */
   for (int i = atomic_load_explicit(&device_count, memory_order_acquire); i-- > 0;) {
     if (devices[i].client != of) continue;
     int64_t held = device_held(&devices[i]);

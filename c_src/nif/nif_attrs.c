@@ -1,11 +1,10 @@
-/* Opcodes and attributes, from terms and back. */
-#include "nif/nif_op.h"
+#include "nif/nif_attrs.h"
 
-#include <string.h>
+#include "ir/attrs.h"
 
 static ERL_NIF_TERM op_atoms[TS_OP_COUNT];
 
-/* From atoms to opcodes: open addressing on the bits of the atom. */
+/* A map from atoms to opcodes: open addressing on the bits of the atom. */
 enum { SLOTS = 512 };
 static struct {
   ERL_NIF_TERM atom;
@@ -40,12 +39,6 @@ ERL_NIF_TERM ts_nif_opcode(ts_opcode code) { return op_atoms[code]; }
 
 /* ---- from terms ---- */
 
-static ts_status get_fields(ErlNifEnv *env, ERL_NIF_TERM term, int wanted, const ERL_NIF_TERM **out) {
-  int count;
-  if (enif_get_tuple(env, term, &count, out) && count == wanted) return TS_SUCCESS;
-  return ts_nif_expected(env, "the op's attributes", term);
-}
-
 static ts_status get_axis(ErlNifEnv *env, ERL_NIF_TERM term, int32_t *out) {
   int axis;
   if (!enif_get_int(env, term, &axis)) return ts_nif_expected(env, "an axis", term);
@@ -60,80 +53,56 @@ static ts_status get_region(ErlNifEnv *env, ERL_NIF_TERM term, ts_region_id *out
   return TS_SUCCESS;
 }
 
-static ts_status get_constant(ErlNifEnv *env, const ERL_NIF_TERM *f, ts_attrs *out) {
+/* Reads the value of a constant, whose type was read before. */
+static ts_status get_scalar(ErlNifEnv *env, ERL_NIF_TERM term, ts_attrs *out) {
   ts_number number;
-  TS_TRY(ts_nif_get_dtype(env, f[0], &out->constant.dtype));
-  TS_TRY(ts_nif_get_shape(env, f[1], &out->constant.shape));
-  if (!ts_nif_get_number(env, f[2], &number)) return ts_nif_expected(env, "a number", f[2]);
+  if (!ts_nif_get_number(env, term, &number)) return ts_nif_expected(env, "a number", term);
   return ts_number_scalar(&number, out->constant.dtype, &out->constant.value);
 }
 
-static ts_status get_arg(ErlNifEnv *env, const ERL_NIF_TERM *f, ts_attrs *out) {
-  TS_TRY(get_axis(env, f[0], &out->arg.axis));
-  out->arg.high = enif_is_identical(f[1], ts_atom.true_);
-  return ts_nif_get_dtype(env, f[2], &out->arg.dtype);
+static ts_status get_field(ErlNifEnv *env, ERL_NIF_TERM term, const ts_attr_field *field, ts_attrs *out) {
+  void *at = ts_attr_at(out, field);
+  switch (field->type) {
+  case TS_FIELD_DTYPE: return ts_nif_get_dtype(env, term, at);
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE: return ts_nif_get_shape(env, term, at);
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: return ts_nif_get_dims(env, term, at);
+  case TS_FIELD_INT: return get_axis(env, term, at);
+  case TS_FIELD_BOOL: *(bool *)at = enif_is_identical(term, ts_atom.true_); return TS_SUCCESS;
+  case TS_FIELD_SCALAR: return get_scalar(env, term, out);
+  case TS_FIELD_REGION: return get_region(env, term, at);
+  case TS_FIELD_UINT:
+  case TS_FIELD_BUFFER:
+  case TS_FIELD_REGIONS: break;
+  }
+  return ts_error(TS_INTERNAL, "attribute %s cannot be given as a term", field->name);
 }
 
-static ts_status get_three(ErlNifEnv *env, const ERL_NIF_TERM *f, ts_dims *a, ts_dims *b, ts_dims *c) {
-  TS_TRY(ts_nif_get_dims(env, f[0], a));
-  TS_TRY(ts_nif_get_dims(env, f[1], b));
-  return ts_nif_get_dims(env, f[2], c);
+static int count_fields(ts_attr_kind kind) {
+  int count = 0;
+  for (const ts_attr_field *field = ts_attr_fields(kind); field->name; field++) count++;
+  return count;
+}
+
+/* Ops that Erlang cannot name: the core adds them, or they have NIFs of their own. */
+static bool is_internal(ts_opcode code) {
+  return ts_op_get_class(code) == TS_CLASS_CONTROL || code == TS_OP_PARAMETER || code == TS_OP_LITERAL;
 }
 
 ts_status ts_nif_get_attrs(ErlNifEnv *env, ts_opcode code, ERL_NIF_TERM term, ts_attrs *out) {
-  const ERL_NIF_TERM *f;
   ts_attr_kind kind = ts_op_attr_kind(code);
-  memset(out, 0, ts_attrs_size(kind)); /* the rest is other kinds' */
-  switch (kind) {
-  case TS_ATTR_NONE: return TS_SUCCESS;
-  case TS_ATTR_CONSTANT: TS_TRY(get_fields(env, term, 3, &f)); return get_constant(env, f, out);
-  case TS_ATTR_IOTA:
-    TS_TRY(get_fields(env, term, 3, &f));
-    TS_TRY(ts_nif_get_dtype(env, f[0], &out->iota.dtype));
-    TS_TRY(ts_nif_get_shape(env, f[1], &out->iota.shape));
-    return get_axis(env, f[2], &out->iota.axis);
-  case TS_ATTR_SHAPED:
-    TS_TRY(get_fields(env, term, 2, &f));
-    TS_TRY(ts_nif_get_dtype(env, f[0], &out->shaped.dtype));
-    return ts_nif_get_shape(env, f[1], &out->shaped.shape);
-  case TS_ATTR_DTYPE: return ts_nif_get_dtype(env, term, &out->dtype);
-  case TS_ATTR_SHAPE: return ts_nif_get_shape(env, term, &out->shape);
-  case TS_ATTR_BROADCAST:
-    TS_TRY(get_fields(env, term, 2, &f));
-    TS_TRY(ts_nif_get_shape(env, f[0], &out->broadcast.shape));
-    return ts_nif_get_dims(env, f[1], &out->broadcast.axes);
-  case TS_ATTR_AXES: return ts_nif_get_dims(env, term, &out->axes);
-  case TS_ATTR_AXIS: return get_axis(env, term, &out->axis);
-  case TS_ATTR_SLICE:
-    TS_TRY(get_fields(env, term, 3, &f));
-    return get_three(env, f, &out->slice.start, &out->slice.limit, &out->slice.stride);
-  case TS_ATTR_PAD:
-    TS_TRY(get_fields(env, term, 3, &f));
-    return get_three(env, f, &out->pad.low, &out->pad.high, &out->pad.interior);
-  case TS_ATTR_REDUCE:
-    TS_TRY(get_fields(env, term, 2, &f));
-    TS_TRY(ts_nif_get_dims(env, f[0], &out->reduce.axes));
-    return get_region(env, f[1], &out->reduce.region);
-  case TS_ATTR_ARG: TS_TRY(get_fields(env, term, 3, &f)); return get_arg(env, f, out);
-  case TS_ATTR_SCAN:
-    TS_TRY(get_fields(env, term, 2, &f));
-    out->scan.reverse = enif_is_identical(f[1], ts_atom.true_);
-    return get_axis(env, f[0], &out->scan.axis);
-  case TS_ATTR_DOT:
-    TS_TRY(get_fields(env, term, 4, &f));
-    TS_TRY(get_three(env, f, &out->dot.lhs_contract, &out->dot.lhs_batch, &out->dot.rhs_contract));
-    return ts_nif_get_dims(env, f[3], &out->dot.rhs_batch);
-  case TS_ATTR_PARAMETER:
-  case TS_ATTR_LITERAL:
-  case TS_ATTR_REGIONS:
-  case TS_ATTR_FUSION: break;
-  }
-  return ts_error(TS_INVALID_ARGUMENT, "%s has no attributes that can be given as a term", ts_op_name(code));
+  const ERL_NIF_TERM *terms = &term;
+  int count = count_fields(kind), given = 1;
+  if (is_internal(code))
+    return ts_error(TS_INVALID_ARGUMENT, "%s has no attributes that can be given as a term", ts_op_name(code));
+  if (count > 1 && !(enif_get_tuple(env, term, &given, &terms) && given == count))
+    return ts_nif_expected(env, "the op's attributes", term);
+  for (int i = 0; i < count; i++) TS_TRY(get_field(env, terms[i], &ts_attr_fields(kind)[i], out));
+  return TS_SUCCESS;
 }
 
 /* ---- to terms ---- */
-
-static ERL_NIF_TERM boolean(bool value) { return value ? ts_atom.true_ : ts_atom.false_; }
 
 static ERL_NIF_TERM regions(ErlNifEnv *env, const ts_op *op) {
   ts_region_id ids[2];
@@ -143,37 +112,32 @@ static ERL_NIF_TERM regions(ErlNifEnv *env, const ts_op *op) {
   return enif_make_list_from_array(env, terms, (unsigned)count);
 }
 
-ERL_NIF_TERM ts_nif_attrs(ErlNifEnv *env, const ts_op *op) {
-  const ts_attrs *a = op->attrs;
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_CONSTANT:
-    return enif_make_tuple3(env, ts_nif_dtype(a->constant.dtype), ts_nif_shape(env, &a->constant.shape),
-                            ts_nif_number(env, a->constant.dtype, &a->constant.value));
-  case TS_ATTR_IOTA:
-    return enif_make_tuple3(env, ts_nif_dtype(a->iota.dtype), ts_nif_shape(env, &a->iota.shape),
-                            enif_make_int(env, a->iota.axis));
-  case TS_ATTR_SHAPED: return enif_make_tuple2(env, ts_nif_dtype(a->shaped.dtype), ts_nif_shape(env, &a->shaped.shape));
-  case TS_ATTR_DTYPE: return ts_nif_dtype(a->dtype);
-  case TS_ATTR_SHAPE: return ts_nif_shape(env, &a->shape);
-  case TS_ATTR_BROADCAST:
-    return enif_make_tuple2(env, ts_nif_shape(env, &a->broadcast.shape), ts_nif_dims(env, &a->broadcast.axes));
-  case TS_ATTR_AXES: return ts_nif_dims(env, &a->axes);
-  case TS_ATTR_AXIS: return enif_make_int(env, a->axis);
-  case TS_ATTR_SLICE:
-    return enif_make_tuple3(env, ts_nif_dims(env, &a->slice.start), ts_nif_dims(env, &a->slice.limit),
-                            ts_nif_dims(env, &a->slice.stride));
-  case TS_ATTR_PAD:
-    return enif_make_tuple3(env, ts_nif_dims(env, &a->pad.low), ts_nif_dims(env, &a->pad.high),
-                            ts_nif_dims(env, &a->pad.interior));
-  case TS_ATTR_REDUCE:
-    return enif_make_tuple2(env, ts_nif_dims(env, &a->reduce.axes), enif_make_uint(env, a->reduce.region));
-  case TS_ATTR_ARG:
-    return enif_make_tuple3(env, enif_make_int(env, a->arg.axis), boolean(a->arg.high), ts_nif_dtype(a->arg.dtype));
-  case TS_ATTR_SCAN: return enif_make_tuple2(env, enif_make_int(env, a->scan.axis), boolean(a->scan.reverse));
-  case TS_ATTR_DOT:
-    return enif_make_tuple4(env, ts_nif_dims(env, &a->dot.lhs_contract), ts_nif_dims(env, &a->dot.lhs_batch),
-                            ts_nif_dims(env, &a->dot.rhs_contract), ts_nif_dims(env, &a->dot.rhs_batch));
-  case TS_ATTR_REGIONS: return regions(env, op);
-  default: return enif_make_list(env, 0);
+static ERL_NIF_TERM make_field(ErlNifEnv *env, const ts_op *op, const ts_attr_field *field) {
+  const void *at = ts_attr_in(op->attrs, field);
+  switch (field->type) {
+  case TS_FIELD_DTYPE: return ts_nif_dtype(*(const ts_dtype *)at);
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE: return ts_nif_shape(env, at);
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: return ts_nif_dims(env, at);
+  case TS_FIELD_INT: return enif_make_int(env, *(const int32_t *)at);
+  case TS_FIELD_UINT:
+  case TS_FIELD_REGION: return enif_make_uint(env, *(const uint32_t *)at);
+  case TS_FIELD_BOOL: return *(const bool *)at ? ts_atom.true_ : ts_atom.false_;
+  case TS_FIELD_SCALAR: return ts_nif_number(env, op->attrs->constant.dtype, at);
+  case TS_FIELD_REGIONS: return regions(env, op);
+  case TS_FIELD_BUFFER: break; /* a literal's data is read as a tensor */
   }
+  return enif_make_list(env, 0);
+}
+
+enum { MOST_FIELDS = 8 };
+
+ERL_NIF_TERM ts_nif_attrs(ErlNifEnv *env, const ts_op *op) {
+  ERL_NIF_TERM terms[MOST_FIELDS];
+  ts_attr_kind kind = ts_op_attr_kind(op->code);
+  int count = count_fields(kind);
+  for (int i = 0; i < count && i < MOST_FIELDS; i++) terms[i] = make_field(env, op, &ts_attr_fields(kind)[i]);
+  if (count == 0) return enif_make_list(env, 0);
+  return count == 1 ? terms[0] : enif_make_tuple_from_array(env, terms, (unsigned)count);
 }

@@ -1,16 +1,17 @@
 #include "nif/nif_eager.h"
 
+#include "front/programs.h"
+#include "ir/attrs.h"
+#include "nif/nif_digest.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
-#include "nif/nif_programs.h"
-
-#include <string.h>
 
 ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* eager_clear() -> ok */
   (void)env, (void)argc, (void)argv;
-  ts_nif_programs_clear();
+  ts_eager_programs_clear();
   ts_nif_expr_forget();
+  ts_nif_digest_forget();
   return ts_atom.ok_;
 }
 
@@ -18,7 +19,8 @@ ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 
 enum { FEW = 4 };
 
-/* An op on operands, as decoded from the arguments of op/4. Tensors are pinned; where there is none is a number. */
+/* The operands of an op, decoded from the arguments of op/4. Tensors are pinned; an operand without a tensor is a
+ * number. */
 typedef struct call {
   ts_opcode code;
   ts_attrs attrs;
@@ -56,7 +58,7 @@ static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count,
   return TS_SUCCESS;
 }
 
-/* On success the call is to be freed. */
+/* On success the caller must free the call. */
 static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], call *out) {
   unsigned count;
   out->numbers = out->few;
@@ -69,22 +71,19 @@ static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], call *out) 
   return status;
 }
 
-/* What decides about the program: all of the call but the values. Of a number it is the type that it has or asks for.
- */
+/* The key of the program: everything in the call except the values. */
 typedef struct key {
   size_t words;
   uint64_t *data;
   uint64_t few[32];
 } key;
 
-static uint64_t number_word(const ts_number *n) {
-  bool negative = n->kind == TS_NUMBER_SIGNED && n->s < 0;
-  return UINT64_C(1) << 63 | (uint64_t)negative << 32 | (uint64_t)ts_number_dtype(n);
-}
+/* The class of the number, on which ts_op_operand_types depends. */
+static uint64_t number_word(const ts_number *n) { return UINT64_C(1) << 63 | ts_number_class(n); }
 
 static ts_status make_key(const call *c, key *k) {
-  size_t attrs_size = ts_attrs_size(ts_op_attr_kind(c->code)), attrs_words = (attrs_size + 7) / 8;
-  size_t count = c->args.count, bound = 1 + count + attrs_words;
+  ts_attr_kind kind = ts_op_attr_kind(c->code);
+  size_t count = c->args.count, bound = 1 + count + (kind == TS_ATTR_NONE ? 0 : ts_attrs_count_words(kind, &c->attrs));
   for (size_t i = 0; i < count; i++)
     if (c->args.tensors[i]) bound += (size_t)c->args.buffers[i]->shape.rank;
   k->words = 0;
@@ -100,11 +99,7 @@ static ts_status make_key(const call *c, key *k) {
     k->data[k->words++] = (uint64_t)b->dtype << 32 | (uint64_t)b->shape.rank;
     for (int32_t d = 0; d < b->shape.rank; d++) k->data[k->words++] = (uint64_t)b->shape.dims[d];
   }
-  if (attrs_words) {
-    k->data[k->words + attrs_words - 1] = 0;
-    memcpy(k->data + k->words, &c->attrs, attrs_size);
-    k->words += attrs_words;
-  }
+  if (kind != TS_ATTR_NONE) k->words += ts_attrs_words(kind, &c->attrs, k->data + k->words);
   return TS_SUCCESS;
 }
 
@@ -112,25 +107,26 @@ static void free_key(key *k) {
   if (k->data != k->few) ts_free(k->data);
 }
 
-static bool find_program(const key *k, ts_nif_use *out) {
-  return ts_nif_program_find(k->data, k->words * sizeof *k->data, out);
+static bool find_program(const key *k, ts_eager_use *out) {
+  return ts_eager_program_find(k->data, k->words * sizeof *k->data, out);
 }
 
 /* ---- compiling ---- */
 
 static ts_operand operand(const call *c, size_t i) {
   const ts_buffer *b = c->args.buffers[i];
-  if (c->args.tensors[i]) return (ts_operand){.dtype = b->dtype, .shape = b->shape};
-  return (ts_operand){.is_number = true, .number = c->numbers[i], .dtype = ts_number_dtype(&c->numbers[i])};
+  if (c->args.tensors[i]) return (ts_operand){.dtype = b->dtype, .shape = &b->shape};
+  return (ts_operand){
+      .is_number = true, .number = c->numbers[i], .dtype = ts_number_dtype(&c->numbers[i]), .shape = &ts_shape_scalar};
 }
 
-/* Every operand is a parameter, a number a scalar one: its value is no part of the program. */
+/* Every operand is a parameter; a number is a scalar one, since its value is not part of the program. */
 static ts_status add_params(ts_graph *graph, ts_opcode code, ts_operand *operands, ts_dtype *types, size_t count) {
   TS_TRY(ts_op_operand_types(code, operands, count, types));
   for (size_t i = 0; i < count; i++) {
     ts_operand *o = &operands[i];
-    if (o->is_number) *o = (ts_operand){.dtype = types[i]};
-    TS_TRY(ts_graph_add_param(graph, TS_ROOT, o->dtype, &o->shape, &o->value));
+    if (o->is_number) *o = (ts_operand){.dtype = types[i], .shape = &ts_shape_scalar};
+    TS_TRY(ts_graph_add_param(graph, TS_ROOT, o->dtype, o->shape, &o->value));
   }
   return TS_SUCCESS;
 }
@@ -139,13 +135,14 @@ static ts_status build_program(ts_graph *graph, const call *c) {
   size_t count = c->args.count;
   ts_operand *operands;
   ts_dtype *types = NULL;
-  ts_value_id result;
+  ts_value_id results[TS_MAX_RESULTS];
   TS_TRY(TS_NEW_ARRAY(count, &operands));
   ts_status status = TS_NEW_ARRAY(count, &types);
   for (size_t i = 0; !status && i < count; i++) operands[i] = operand(c, i);
   if (!status) status = add_params(graph, c->code, operands, types, count);
-  if (!status) status = ts_op_build(graph, TS_ROOT, c->code, operands, count, &c->attrs, &result);
-  if (!status) status = ts_graph_set_results(graph, TS_ROOT, &result, 1);
+  if (!status) status = ts_op_build(graph, TS_ROOT, c->code, operands, count, &c->attrs, results);
+  for (int i = 1; !status && i < ts_op_results(c->code); i++) results[i] = results[0] + (ts_value_id)i;
+  if (!status) status = ts_graph_set_results(graph, TS_ROOT, results, (size_t)ts_op_results(c->code));
   ts_free(types);
   ts_free(operands);
   return status;
@@ -162,18 +159,33 @@ static ts_status compile_call(const call *c, ts_executable **out) {
 
 /* ---- running ---- */
 
+/* A tensor for the one result, or a list of tensors. Takes the results over. */
+static ts_status make_results(ErlNifEnv *env, ts_buffer **results, size_t count, ERL_NIF_TERM *out) {
+  ERL_NIF_TERM term, list = enif_make_list(env, 0);
+  ts_status status = TS_SUCCESS;
+  if (count == 1) return ts_nif_tensor_make(env, results[0], out);
+  for (size_t i = count; i-- > 0;) {
+    if (status)
+      ts_buffer_release(results[i]);
+    else if (!(status = ts_nif_tensor_make(env, results[i], &term)))
+      list = enif_make_list_cell(env, term, list);
+  }
+  *out = list;
+  return status;
+}
+
 /* Numbers get the types that the program has for them. Ends the use of the arguments. */
 static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, call *c, bool watched, ERL_NIF_TERM *out) {
   const ts_type *const *types = ts_executable_param_types(executable);
-  ts_buffer *result;
+  ts_buffer *results[TS_MAX_RESULTS];
   c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
-  TS_TRY(ts_nif_run_program(env, executable, &c->args, 0, watched, &result));
-  return ts_nif_tensor_make(env, result, out);
+  TS_TRY(ts_nif_run_program(env, executable, &c->args, 0, watched, results));
+  return make_results(env, results, ts_executable_result_count(executable), out);
 }
 
-/* A reshape is another view of the same memory. */
+/* A reshape is a view of the same memory. */
 static bool is_alias(const call *c) {
   if (c->code != TS_OP_RESHAPE || c->args.count != 1 || !c->args.tensors[0]) return false;
   const ts_buffer *b = c->args.buffers[0];
@@ -187,36 +199,36 @@ static ts_status make_alias(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
   return ts_nif_tensor_make(env, alias, out);
 }
 
-/* On a dirty scheduler, where compiling and long runs may take their time. */
+/* On a dirty scheduler, where compiling and long runs are allowed. */
 static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *out) {
   ts_executable *executable;
-  ts_nif_use use;
+  ts_eager_use use;
   if (find_program(k, &use)) {
-    executable = ts_nif_program_executable(&use);
-    ts_executable_retain(executable); /* a use is for what is short */
-    ts_nif_program_done(&use);
+    executable = ts_eager_program_executable(&use);
+    ts_executable_retain(executable); /* a cache use is for short programs only */
+    ts_eager_program_done(&use);
   } else {
     TS_TRY(compile_call(c, &executable));
-    ts_nif_program_add(k->data, k->words * sizeof *k->data, executable);
+    ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
   }
   ts_status status = run_call(env, executable, c, true, out);
   ts_executable_release(executable);
   return status;
 }
 
-/* *out_done is false when the call has to go to a dirty scheduler. */
+/* *out_done is false when the call must move to a dirty scheduler. */
 static ts_status run_here(ErlNifEnv *env, call *c, const key *k, bool *out_done, ERL_NIF_TERM *out) {
-  ts_nif_use use;
+  ts_eager_use use;
   ts_status status = TS_SUCCESS;
   *out_done = false;
   if (!find_program(k, &use)) return TS_SUCCESS;
-  const ts_executable *executable = ts_nif_program_executable(&use);
+  const ts_executable *executable = ts_eager_program_executable(&use);
   if (ts_executable_is_short(executable)) {
     *out_done = true;
     status = run_call(env, executable, c, false, out);
     ts_nif_spend(env, executable);
   }
-  ts_nif_program_done(&use);
+  ts_eager_program_done(&use);
   return status;
 }
 
@@ -245,8 +257,9 @@ static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* op(Builder | undefined, Name :: atom(), [Tensor | number()], Attrs) -> Tensor
-   * Traced when there is a builder, else run at once: here when that is short, or on a dirty scheduler. */
+  /* op(Builder | undefined, Name :: atom(), [Tensor | number()], Attrs) -> Tensor | [Tensor, ...]
+   * A list when the op has several results. Traced when there is a builder, else run at once: here when that is short,
+   * or on a dirty scheduler. */
   ts_nif_builder *builder;
   ts_opcode code;
   bool done;
@@ -270,39 +283,39 @@ static bool get_handles(ErlNifEnv *env, int count, const ERL_NIF_TERM *refs, ts_
   return true;
 }
 
-/* *out_done is false when op/4 has to do it. */
+/* *out_done is false when the caller must use op/4. */
 static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM *out) {
   key k;
-  ts_nif_use use;
+  ts_eager_use use;
   ts_buffer *result;
   TS_TRY(make_key(c, &k));
   bool found = find_program(&k, &use);
   free_key(&k);
   if (!found) return TS_SUCCESS;
-  const ts_executable *executable = ts_nif_program_executable(&use);
+  const ts_executable *executable = ts_eager_program_executable(&use);
   ts_status status = TS_SUCCESS;
-  *out_done = ts_nif_program_is_like(&use);
+  *out_done = ts_eager_program_is_like(&use);
   if (*out_done) {
     c->args.checked = true;
     status = ts_nif_run_program(env, executable, &c->args, 0, false, &result);
     if (!status) status = ts_nif_tensor_make_handle(env, result, out);
     ts_nif_spend(env, executable);
   }
-  ts_nif_program_done(&use);
+  ts_eager_program_done(&use);
   return status;
 }
 
 ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* op_like(Name, Ref), op_like(Name, Ref, Ref) -> Ref | {pressure, Ref} | false: an op without attributes at once. The
-   * result has the type and the shape of the first operand; where that is not so, or anything else is in the way, op/4
-   * has to be asked. */
+  /* op_like(Name, Ref), op_like(Name, Ref, Ref) -> Ref | {pressure, Ref} | false: runs an op without attributes at
+   * once, if its result has the type and shape of the first operand and its program is cached. Otherwise false: the
+   * caller must use op/4. */
   call c;
   ERL_NIF_TERM ref = ts_atom.false_;
   bool done = false;
   if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.code)) || ts_op_attr_kind(c.code) != TS_ATTR_NONE)
     return ts_atom.false_;
   c.numbers = c.few;
-  (void)ts_nif_args_init(&c.args, FEW); /* that many need no memory */
+  (void)ts_nif_args_init(&c.args, FEW); /* cannot fail: so few need no allocation */
   ts_status status = get_handles(env, argc - 1, argv + 1, &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;
   free_call(&c);
   if (status) return ts_nif_error(env, status);

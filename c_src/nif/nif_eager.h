@@ -1,6 +1,5 @@
-/* Ops called on tensors, one at a time: each is a program of one op, compiled
- * once for its operands' types and shapes and kept in a bounded cache.
- * Thread-safe. */
+/* Ops called on tensors, one at a time: each is a program of one op, compiled once for its operands' types and shapes
+ * and kept in a bounded cache. Thread-safe. */
 #ifndef TS_NIF_EAGER_H
 #define TS_NIF_EAGER_H
 

@@ -1,7 +1,7 @@
 #include "nif/nif_executable.h"
 
+#include "exec/slices.h"
 #include "nif/nif_graph.h"
-#include "nif/nif_slices.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static ErlNifResourceType *executable_type, *run_type;
 
 enum { FEW = 8 };
 
-/* Ops of a program that is compiled in a few hundred microseconds, where kernels are known. */
+/* A program with at most so many ops compiles in a few hundred microseconds if its kernels are in memory. */
 enum { SHORT_PROGRAM = 400 };
 
 /* ---- arguments ---- */
@@ -104,15 +104,16 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
 
 /* ---- runs ---- */
 
-/* A run, or a compile, that may take long. As a resource it is told when its caller has died; one that pauses is all
- * that there is of the call until it is taken up again, so it holds what it uses. */
+/* A run or compilation that may take long. As a resource it is notified when its caller dies. A paused run is the only
+ * reference to the call until it is resumed, so it keeps the call's arguments alive. */
 typedef struct run {
   ts_run_control control;
   ErlNifMonitor monitor;
   bool watching;
   ts_executable *executable;
   ts_nif_args args;
-  ts_execution *execution; /* NULL when it is done, or in one piece */
+  ts_execution *execution; /* NULL after the end, and for a run that cannot pause */
+  _Atomic bool asks;       /* it waits for a callback's answer; the call that clears this flag may resume it */
 } run;
 
 static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor) {
@@ -154,7 +155,7 @@ ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts
   return status;
 }
 
-/* What a run holds while it pauses: its arguments' handles may be collected, and the executable's. */
+/* Keeps the arguments and the executable alive while the run pauses, since their handles may be collected. */
 static void hold_args(run *r, ts_executable *executable, const ts_nif_args *args) {
   bool few = args->buffers == args->few_buffers;
   r->args = *args;
@@ -179,7 +180,7 @@ static void let_go_args(run *r, bool succeeded) {
   r->executable = NULL;
 }
 
-/* Gives up when there is nowhere to put results. A second time it does nothing. */
+/* Ends the run. NULL for `out_results` abandons it. A second call has no effect. */
 static ts_status end_run(run *r, ts_buffer **out_results) {
   if (!r->executable) return TS_SUCCESS;
   ts_status status = ts_execution_end(r->execution, out_results);
@@ -195,7 +196,7 @@ static void executable_destroy(ErlNifEnv *env, void *object) {
   ts_executable_release(*(ts_executable **)object);
 }
 
-/* Of a run whose caller died while it paused, there is more than nothing. */
+/* Frees what the run still has if its caller died while it paused. */
 static void run_destroy(ErlNifEnv *env, void *object) {
   (void)env;
   end_run(object, NULL);
@@ -215,7 +216,7 @@ static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_executable
   return TS_SUCCESS;
 }
 
-/* A reference that is no executable of this library: the module was purged and loaded again since it was made. */
+/* True for a reference that is not an executable of this library: the module was purged and loaded again since. */
 static bool is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
   void *object;
   return enif_is_ref(env, term) && !enif_get_resource(env, term, executable_type, &object);
@@ -233,7 +234,7 @@ static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_
   return TS_SUCCESS;
 }
 
-/* At hand, where there is nobody to cancel it, *out is NULL when it has to be done on a dirty scheduler. */
+/* Without `cancel`, on a normal scheduler, *out is NULL when compiling must move to a dirty scheduler. */
 static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomic bool *cancel, ts_executable **out) {
   ts_nif_builder *builder;
   const ts_graph *graph;
@@ -265,8 +266,8 @@ static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
 }
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: of a finished program. A short one whose kernels are
-   * known at once, any other one on a dirty scheduler. */
+  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: compiles a finished program; at once if it is short and
+   * its kernels are in memory, else on a dirty scheduler. */
   ts_executable *executable;
   ERL_NIF_TERM term;
   TS_NIF_TRY(env, compile(env, argv, NULL, &executable));
@@ -277,7 +278,7 @@ ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 
 /* ---- running ---- */
 
-/* Room for the results of a program. */
+/* Memory for the results of a program. */
 typedef struct results {
   size_t count;
   ts_buffer **buffers, *few[FEW];
@@ -289,7 +290,7 @@ static ts_status results_init(results *r, const ts_executable *executable) {
   return r->count > FEW ? TS_NEW_ARRAY(r->count, &r->buffers) : TS_SUCCESS;
 }
 
-/* Every result becomes a tensor, or none does. */
+/* Makes a tensor of every result, or of none after an error. */
 static ts_status make_list(ErlNifEnv *env, const results *r, ERL_NIF_TERM *out) {
   ts_status status = TS_SUCCESS;
   *out = enif_make_list(env, 0);
@@ -303,7 +304,7 @@ static ts_status make_list(ErlNifEnv *env, const results *r, ERL_NIF_TERM *out) 
   return status;
 }
 
-/* Gives the list when the run that was to fill them succeeded, else its status. */
+/* Returns the list if the run that filled the results succeeded, else its status. */
 static ts_status results_to_list(ErlNifEnv *env, results *r, ts_status status, ERL_NIF_TERM *out) {
   if (!status) status = make_list(env, r, out);
   if (r->buffers != r->few) ts_free(r->buffers);
@@ -315,7 +316,7 @@ static ts_status run_to_list(ErlNifEnv *env, const ts_executable *executable, ts
   results r;
   ts_status status = results_init(&r, executable);
   if (!status) status = ts_nif_run_program(env, executable, args, threads, false, r.buffers);
-  ts_nif_args_done(args, false); /* when it never began */
+  ts_nif_args_done(args, false); /* if it never began */
   return results_to_list(env, &r, status, out);
 }
 
@@ -340,31 +341,57 @@ static ts_status end_to_list(ErlNifEnv *env, run *r, ERL_NIF_TERM *out) {
   return results_to_list(env, &made, status, out);
 }
 
-/* For a slice. *out_done is false when it has to be taken up again. */
-static ts_status run_slice(ErlNifEnv *env, run *r, bool *out_done, ERL_NIF_TERM *out) {
-  ts_nif_slice slice;
-  ts_nif_slice_begin(&slice, &r->control);
-  ts_status status = ts_execution_advance(r->execution, out_done);
-  ts_nif_slice_end(&slice);
-  if (!status && !*out_done) return TS_SUCCESS;
-  *out_done = true;
-  if (!status) status = end_to_list(env, r, out);
-  (void)end_run(r, NULL); /* when there is anything left */
+/* Releases what a run still holds, after its end or in its place. */
+static void abandon(ErlNifEnv *env, run *r) {
+  (void)end_run(r, NULL);
   unwatch(env, r);
+}
+
+/* Runs for one time slice. Unless *out_state is TS_RUN_DONE the run must be resumed. */
+static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
+  ts_slice slice;
+  ts_slice_begin(&slice, &r->control);
+  ts_status status = ts_execution_advance(r->execution, out_state);
+  ts_slice_end(&slice);
+  if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
+  if (!status) status = end_to_list(env, r, out);
+  abandon(env, r);
   return status;
+}
+
+/* {callback, Run, Index, [Binary]}: the contents of the operands, in native byte order. */
+static ts_status make_call(ErlNifEnv *env, run *r, ERL_NIF_TERM term, ERL_NIF_TERM *out) {
+  ts_run_call call;
+  ERL_NIF_TERM binary, list = enif_make_list(env, 0);
+  ts_execution_get_call(r->execution, &call);
+  for (uint32_t i = call.operand_count; i-- > 0;) {
+    const ts_type *type = call.operand_types[i];
+    size_t bytes = (size_t)ts_shape_bytes(&type->shape, type->dtype);
+    unsigned char *data = enif_make_new_binary(env, bytes, &binary);
+    if (!data) return ts_error_no_memory();
+    memcpy(data, ts_execution_operand(r->execution, i), bytes);
+    list = enif_make_list_cell(env, binary, list);
+  }
+  atomic_store(&r->asks, true);
+  *out = enif_make_tuple4(env, ts_atom.callback_, term, enif_make_uint(env, call.index), list);
+  return TS_SUCCESS;
 }
 
 static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
 static ERL_NIF_TERM go_on(ErlNifEnv *env, run *r, ERL_NIF_TERM term) {
-  bool done;
-  ERL_NIF_TERM list;
-  TS_NIF_TRY(env, run_slice(env, r, &done, &list));
-  if (done) return ts_nif_with_pressure(env, list);
+  ts_run_state state;
+  ERL_NIF_TERM list, call;
+  TS_NIF_TRY(env, run_slice(env, r, &state, &list));
+  switch (state) {
+  case TS_RUN_DONE: return ts_nif_with_pressure(env, list);
+  case TS_RUN_CALLBACK: TS_NIF_TRY(env, make_call(env, r, term, &call)); return call;
+  case TS_RUN_PAUSED: break;
+  }
   return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, &term);
 }
 
-/* The run is the argument, which keeps it while it waits. */
+/* The run is the argument, which keeps it alive while it waits. */
 static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   void *object;
   (void)argc;
@@ -379,7 +406,7 @@ static ts_status begin_run(ErlNifEnv *env, ts_executable *executable, ts_nif_arg
   run *r = *out;
   options.control = &r->control;
   hold_args(r, executable, args);
-  args->count = 0; /* they are the run's now */
+  args->count = 0; /* the run has taken them over */
   args->block = NULL;
   return ts_execution_create(executable, r->args.buffers, r->args.count, &options, &r->execution);
 }
@@ -398,9 +425,91 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ERL_NIF_TERM term = enif_make_resource(env, r);
   enif_release_resource(r);
   if (!status) return go_on(env, r, term);
-  (void)end_run(r, NULL);
-  unwatch(env, r);
+  abandon(env, r);
   return ts_nif_error(env, status);
+}
+
+/* ---- callbacks ---- */
+
+static void release_all(ts_buffer **buffers, size_t count) {
+  for (size_t i = 0; i < count; i++) ts_buffer_release(buffers[i]);
+}
+
+/* Reads a tensor or a number as a reference to a buffer; a number gets the expected type. */
+static ts_status get_result(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type, ts_buffer **out) {
+  ERL_NIF_TERM ref;
+  ts_nif_tensor *tensor;
+  ts_number number;
+  if (ts_nif_tessera_get(env, term, &ref) && ts_nif_tensor_get(env, ref, &tensor)) {
+    TS_TRY(ts_nif_tensor_pin(tensor));
+    *out = tensor->buffer;
+    ts_buffer_retain(*out);
+    ts_nif_tensor_unpin(tensor);
+    return TS_SUCCESS;
+  }
+  if (!ts_nif_get_number(env, term, &number)) return ts_nif_expected(env, "a tensor or a number", term);
+  return ts_nif_number_buffer(&number, type, out);
+}
+
+static ts_status get_results(ErlNifEnv *env, ERL_NIF_TERM list, const ts_run_call *call, ts_buffer **out) {
+  ERL_NIF_TERM head;
+  for (uint32_t i = 0; i < call->result_count; i++) {
+    ts_status status = enif_get_list_cell(env, list, &head, &list)
+                           ? get_result(env, head, call->result_types[i], &out[i])
+                           : ts_error(TS_INVALID_ARGUMENT, "expected %u results, got %u", call->result_count, i);
+    if (!status) continue;
+    release_all(out, i);
+    return ts_error_context(status, "result %u of a callback", i + 1);
+  }
+  if (enif_is_empty_list(env, list)) return TS_SUCCESS;
+  release_all(out, call->result_count);
+  return ts_error(TS_INVALID_ARGUMENT, "expected %u results of a callback, got more", call->result_count);
+}
+
+static ts_status take_answer(ErlNifEnv *env, run *r, ERL_NIF_TERM list) {
+  ts_run_call call;
+  ts_buffer **given;
+  ts_execution_get_call(r->execution, &call);
+  TS_TRY(TS_NEW_ARRAY(call.result_count, &given));
+  ts_status status = get_results(env, list, &call, given);
+  if (!status) {
+    status = ts_execution_answer(r->execution, given, call.result_count);
+    release_all(given, call.result_count);
+  }
+  ts_free(given);
+  return status;
+}
+
+static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, run **out) {
+  void *object;
+  if (!enif_get_resource(env, term, run_type, &object)) return ts_nif_expected(env, "a run", term);
+  *out = object;
+  if (atomic_exchange(&(*out)->asks, false)) return TS_SUCCESS;
+  return ts_error(TS_FAILED_PRECONDITION, "the run waits for no answer");
+}
+
+ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_answer(Run, [Tensor | number()]) -> as run/4: passes the results of the callback for which the run waits, and
+   * resumes it. A wrong answer ends the run. */
+  run *r;
+  (void)argc;
+  TS_NIF_TRY(env, get_asking(env, argv[0], &r));
+  ts_status status = take_answer(env, r, argv[1]);
+  if (status) {
+    abandon(env, r);
+    return ts_nif_error(env, status);
+  }
+  if (ts_executable_is_short(r->executable)) return go_on(env, r, argv[0]);
+  return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
+}
+
+ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_abandon(Run) -> ok: ends the run instead of answering; its arguments and memory are released at once */
+  run *r;
+  (void)argc;
+  TS_NIF_TRY(env, get_asking(env, argv[0], &r));
+  abandon(env, r);
+  return ts_atom.ok_;
 }
 
 void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
@@ -409,8 +518,9 @@ void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
 }
 
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale
-   * Donated is a set of arguments, bit i for the i-th from 0. Goes to a dirty scheduler when it may take long. */
+  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale | {callback, Run, Index, [Binary]} After
+   * a callback the caller resumes with run_answer/2 or ends the run with run_abandon/1. Donated is a set of arguments,
+   * bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
   ts_executable *executable;
   ts_nif_args args;
   int threads;
@@ -420,6 +530,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   if (!ts_executable_is_short(executable))
     return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
+  if (ts_executable_calls_back(executable)) return run_dirty(env, argc, argv);
   TS_NIF_TRY(env, get_call(env, executable, argv + 1, &threads, &args));
   TS_NIF_TRY(env, run_to_list(env, executable, &args, threads, &list));
   ts_nif_spend(env, executable);
@@ -456,8 +567,8 @@ ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 }
 
 ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* executable_kernels(Executable) -> {All :: integer(), Compiled :: integer()}: of what executable_info tells, for
-   * whoever asks after each compile */
+  /* executable_kernels(Executable) -> {All :: integer(), Compiled :: integer()}: a cheap part of executable_info, for
+   * the event after each compilation */
   ts_executable *executable;
   ts_executable_stats s;
   (void)argc;

@@ -1,48 +1,51 @@
-/* Compiled programs as resources, and running them from Erlang. A run is a
- * resource too, for as long as it takes: it watches its caller and stops when
- * that dies. Thread-safe; runs of one executable share no lock of ours. */
+/* Compiled programs as resources, and their runs. A run is a resource, too, while it lasts: it monitors its caller and
+ * is cancelled when that dies. Thread-safe; runs of one executable share no lock. */
 #ifndef TS_NIF_EXECUTABLE_H
 #define TS_NIF_EXECUTABLE_H
 
 #include "exec/executable.h"
-#include "nif/nif_op.h"
+#include "front/promote.h"
+#include "nif/nif_attrs.h"
 #include "nif/nif_tensor.h"
 
-/* The arguments of one run: pinned tensors, donated ones, and scalars made of numbers. */
+/* The arguments of a run: pinned tensors, donated ones, and scalars made from numbers. */
 typedef struct ts_nif_args {
   size_t count;
   ts_buffer **buffers;
-  ts_nif_tensor **tensors; /* NULL where the buffer is our own */
-  uint64_t donated;        /* those that were taken out of their tensors */
-  bool checked;            /* the program was looked for by their types */
-  void *block;             /* the arrays, when they do not fit here */
+  ts_nif_tensor **tensors; /* NULL where the buffer has no tensor */
+  uint64_t donated;        /* those whose buffers were taken out of their tensors */
+  bool checked;            /* the types are known to fit, since they are part of the program's key */
+  void *block;             /* the arrays, when they do not fit into the struct */
   ts_buffer *few_buffers[8];
   ts_nif_tensor *few_tensors[8];
 } ts_nif_args;
 
-/* With room for `count`, to be added in order. */
+/* With room for `count` arguments, to be added in order. */
 ts_status ts_nif_args_init(ts_nif_args *args, size_t count);
 ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool donate);
-void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer); /* takes over the reference; may be NULL as yet */
+void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer); /* takes over the reference; may be NULL for now */
 ts_status ts_nif_number_buffer(const ts_number *number, const ts_type *type, ts_buffer **out);
 /* From a list of {tessera, Ref, ...} and numbers, which become scalars of the given types. */
 ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count, uint64_t donate,
                           ts_nif_args *out);
-/* After a run, which took the donated ones when it succeeded. A second time it does nothing. */
+/* Ends the use of the arguments after a run; a successful run has taken the donated ones. A second call has no
+ * effect. */
 void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* Runs; `out` gets the results, and the arguments are done. With `watched` the run ends when the calling process does.
- */
+/* Runs the program; `out` gets the results, and the use of the arguments ends. With `watched` the run is cancelled when
+ * the calling process dies. */
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
                              bool watched, ts_buffer **out);
 
-/* Counts what a run on a normal scheduler took, as planned, to the calling process. */
+/* Charges the planned cost of a run on a normal scheduler to the calling process as reductions. */
 void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable);
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

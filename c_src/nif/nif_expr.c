@@ -1,13 +1,14 @@
 #include "nif/nif_expr_internal.h"
 
-#include "nif/nif_expr_kept.h"
+#include "front/expr_kept.h"
+#include "nif/nif_graph.h"
 
 #include <string.h>
 
 static ErlNifResourceType *expression_type;
 
-/* Nodes that are read, or become ops, in less than a millisecond, and such that are packed; for more there are dirty
- * schedulers. */
+/* How many nodes can be read or become ops in less than a millisecond, and how many can be packed; larger expressions
+ * move to dirty schedulers. */
 enum { SHORT = 4000, SHORT_PACK = 20 * SHORT };
 
 static void expression_destroy(ErlNifEnv *env, void *object) {
@@ -23,7 +24,7 @@ bool ts_nif_expr_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
 
 /* ---- rules ---- */
 
-/* Of the rules that are not known. */
+/* Reads the regions of rules that are not in the cache. */
 static ts_status get_region(ErlNifEnv *env, const ts_graph *graph, ERL_NIF_TERM *list, ts_expr_rule *out) {
   ERL_NIF_TERM head;
   unsigned region;
@@ -48,68 +49,27 @@ static ts_status get_rules(ErlNifEnv *env, const ts_expr *e, const ts_graph *gra
   return TS_SUCCESS;
 }
 
-static ts_status check_result(const ts_expr *e, const ts_expr_rule *rule, uint32_t result, uint32_t form_number) {
-  const ts_value *made = ts_graph_value(rule->graph, ts_expr_region(rule)->results.data[result]);
-  const ts_type *form = &e->forms.data[form_number];
-  if (made->dtype == form->dtype && ts_shape_equal(made->shape, &form->shape)) return TS_SUCCESS;
-  return ts_error(TS_INTERNAL, "a rule makes %s, expected %s", TS_SHAPE_STR(made->dtype, made->shape),
-                  TS_SHAPE_STR(form->dtype, &form->shape));
-}
-
-/* A rule makes of what was asked for as many values as its nodes have, of their form. */
-static ts_status check_rule(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
-  const ts_region *region = ts_expr_region(rule);
-  uint32_t arity = e->arities.data[example->rule];
-  if (region->params.count != example->count || region->results.count != arity)
-    return ts_error(TS_INTERNAL, "a rule takes %zu values and makes %zu, expected %u and %u", region->params.count,
-                    region->results.count, example->count, arity);
-  return arity == 1 ? check_result(e, rule, 0, example->form) : TS_SUCCESS;
-}
-
-/* What a rule reads has the forms that Erlang was told. */
-static ts_status check_operands(const ts_expr *e, const ts_expr_rule *rule, const ts_expr_value *example) {
-  const ts_region *region = ts_expr_region(rule);
-  for (uint32_t i = 0; i < example->count; i++) {
-    const ts_value *param = ts_graph_value(rule->graph, region->params.data[i]);
-    const ts_type *form = &e->forms.data[e->values.data[e->uses.data[example->first + i]].form];
-    if (param->dtype != form->dtype || !ts_shape_equal(param->shape, &form->shape))
-      return ts_error(TS_INTERNAL, "a rule takes %s, expected %s", TS_SHAPE_STR(param->dtype, param->shape),
-                      TS_SHAPE_STR(form->dtype, &form->shape));
-  }
-  return TS_SUCCESS;
-}
-
-/* Rules have the numbers in which they first occur, and all their nodes have the same forms. */
-static ts_status check_rules(const ts_expr *e, const ts_expr_rule *rules) {
-  uint32_t next = 0;
-  for (size_t i = 0; i < e->values.count; i++) {
-    const ts_expr_value *v = &e->values.data[i];
-    if (v->rule == TS_EXPR_ELEM) TS_TRY(check_result(e, &rules[e->values.data[v->first].rule], v->count, v->form));
-    if (v->rule != next || next == e->rule_count) continue;
-    TS_TRY(check_rule(e, &rules[next], v));
-    TS_TRY(check_operands(e, &rules[next], v));
-    next++;
-  }
-  return TS_SUCCESS;
-}
-
 /* ---- packing ---- */
+
+static void retain_program(void *object) { enif_keep_resource(object); }
+static void release_program(void *object) { enif_release_resource(object); }
 
 static ts_status pack_with(ErlNifEnv *env, const ts_expr *e, const ts_expr_rule *rules, ts_nif_builder *program,
                            ERL_NIF_TERM *out) {
+  const ts_expr_owner owner = {program, retain_program, release_program};
   ts_text packed = {0};
-  ts_status status = ts_expr_pack(e, rules, program, &packed);
+  ts_status status = ts_expr_pack(e, rules, program ? &owner : NULL, &packed);
   if (!status) *out = ts_nif_described(env, &packed);
   ts_text_deinit(&packed);
   return status;
 }
 
-/* All of its rules are kept, or constants. */
+/* Packs the program if all of its rules are cached or constants. */
 static ts_status pack_known(ErlNifEnv *env, const ts_expr *e, ERL_NIF_TERM *out) {
   ts_expr_rule *rules;
   TS_TRY(TS_NEW_ARRAY(e->rule_count, &rules));
   ts_status status = get_rules(env, e, NULL, enif_make_list(env, 0), rules);
-  if (!status) status = check_rules(e, rules);
+  if (!status) status = ts_expr_check_rules(e, rules);
   if (!status) status = pack_with(env, e, rules, NULL, out);
   ts_free(rules);
   return status;
@@ -121,7 +81,7 @@ static ERL_NIF_TERM form_term(ErlNifEnv *env, const ts_type *form) {
   return enif_make_tuple2(env, ts_nif_dtype(form->dtype), ts_nif_shape(env, &form->shape));
 }
 
-/* {Node, [{Type, Shape}]}: of what the node reads. */
+/* {Node, [{Type, Shape}]}: a node of the rule, and the forms of its operands. */
 static ERL_NIF_TERM rule_term(ErlNifEnv *env, const ts_expr *e, ERL_NIF_TERM node, uint32_t example) {
   const ts_expr_value *v = &e->values.data[example];
   ERL_NIF_TERM forms = enif_make_list(env, 0);
@@ -164,9 +124,9 @@ static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF
 static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
                                  ERL_NIF_TERM *out) {
   ts_expr_reader *reader;
-  TS_TRY(ts_expr_reader_take(env, &reader));
+  TS_TRY(ts_expr_reader_create(env, &reader));
   ts_status status = read_with(env, reader, argv, limit, outcome, out);
-  ts_expr_reader_give(reader);
+  ts_expr_reader_destroy(reader);
   return status;
 }
 
@@ -179,11 +139,11 @@ static ERL_NIF_TERM read_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_read([Node], Scoped :: [atom()]) -> {Expression, [Position | Tensor], Steps} | undefined
-   * Steps :: [{Node, [{Type, Shape}]}] | {Packed :: binary(), Hash :: <<_:128>>}
-   * What the nodes need from outside, and one node for each rule that is not kept, with the forms of what it reads.
-   * Where there is none, the program is packed at once. Undefined, when there is an op of Scoped or anything else that
-   * is more than a step. Long ones go to a dirty scheduler. */
+  /* expression_read([Node], Scoped :: [atom()]) -> {Expression, [Position | Tensor], Steps} | undefined Steps ::
+   * [{Node, [{Type, Shape}]}] | {Packed :: binary(), Hash :: <<_:128>>} Gives the sources of the program's parameters,
+   * and one node for each rule that is not cached, with the forms of its operands. If all are cached, the program is
+   * packed at once. Undefined when there is an op of Scoped or anything else that is not a plain step. Long ones move
+   * to a dirty scheduler. */
   ERL_NIF_TERM term;
   ts_expr_outcome outcome;
   TS_NIF_TRY(env, read_expression(env, argv, SHORT, &outcome, &term));
@@ -192,17 +152,14 @@ ERL_NIF_TERM ts_nif_expression_read(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   return outcome == TS_EXPR_READ ? term : ts_atom.undefined_;
 }
 
-void ts_nif_expr_forget(void) {
-  ts_expr_reader_forget();
-  ts_expr_kept_clear();
-}
+void ts_nif_expr_forget(void) { ts_expr_kept_clear(); }
 
 /* ---- programs ---- */
 
 /* An expression with its rules. */
 typedef struct ruled {
   const ts_expr *e;
-  ts_nif_builder *program; /* of the rules that are not known; NULL when all are */
+  ts_nif_builder *program; /* the regions of rules that are not cached; NULL when all are */
   ts_expr_rule *rules;     /* to be freed */
 } ruled;
 
@@ -221,7 +178,7 @@ static ts_status get_ruled(ErlNifEnv *env, const ERL_NIF_TERM argv[], ruled *out
   TS_TRY(get_program(env, argv[1], &out->program, &graph));
   TS_TRY(TS_NEW_ARRAY(out->e->rule_count, &out->rules));
   ts_status status = get_rules(env, out->e, graph, argv[2], out->rules);
-  if (!status) status = check_rules(out->e, out->rules);
+  if (!status) status = ts_expr_check_rules(out->e, out->rules);
   if (status) ts_free(out->rules);
   return status;
 }
@@ -244,8 +201,8 @@ static ERL_NIF_TERM program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 }
 
 ERL_NIF_TERM ts_nif_expression_program(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* expression_program(Expression, Rules :: Builder | undefined, [Region]) -> Builder: a finished program, in which
-   * each node is a copy of what a region of Rules makes, or a rule that is kept. Long ones go to a dirty scheduler. */
+  /* expression_program(Expression, Rules :: Builder | undefined, [Region]) -> Builder: makes a finished program, in
+   * which each node is a copy of its rule: a region of Rules or a cached one. Long ones move to a dirty scheduler. */
   if (is_short(env, argv[0], SHORT)) return program(env, argc, argv);
   return enif_schedule_nif(env, "expression_program", ERL_NIF_DIRTY_JOB_CPU_BOUND, program, argc, argv);
 }
@@ -262,7 +219,7 @@ static ERL_NIF_TERM pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 
 ERL_NIF_TERM ts_nif_expression_pack(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* expression_pack(Expression, Rules :: Builder | undefined, [Region]) -> {Packed :: binary(), Hash :: <<_:128>>}: the
-   * program as bytes from which other nodes make it, and what tells it from others. */
+   * packed program, which any VM can unpack, and its hash. */
   if (is_short(env, argv[0], SHORT_PACK)) return pack(env, argc, argv);
   return enif_schedule_nif(env, "expression_pack", ERL_NIF_DIRTY_JOB_CPU_BOUND, pack, argc, argv);
 }

@@ -1,6 +1,6 @@
 #include "nif/nif_expr_form.h"
 
-/* {f, 32} and so on: the kind of each type, and its bits. */
+/* {f, 32} and so on: kind and bits of each type. */
 static struct {
   ERL_NIF_TERM kind;
   int bits;
@@ -21,20 +21,7 @@ void ts_expr_forms_deinit(ts_expr_forms *forms) {
   TS_VEC_FREE(&forms->terms);
 }
 
-void ts_expr_forms_reset(ts_expr_forms *forms, ErlNifEnv *env) {
-  forms->env = env;
-  memset(forms->recent, 0, sizeof forms->recent);
-  ts_expr_table_clear(&forms->by_terms);
-  ts_expr_table_clear(&forms->by_form);
-  forms->known.count = forms->terms.count = 0;
-}
-
-size_t ts_expr_forms_bytes(const ts_expr_forms *forms) {
-  return ts_expr_table_bytes(&forms->by_terms) + ts_expr_table_bytes(&forms->by_form) +
-         forms->known.capacity * sizeof *forms->known.data + forms->terms.capacity * sizeof *forms->terms.data;
-}
-
-/* The terms of a form: kind and bits of the type, and the dims, of which vectorized axes are the first. */
+/* The terms of a form: kind and bits of the type, and the dims, with vectorized axes first. */
 enum { DIMS = 2 };
 
 typedef struct form_key {
@@ -90,24 +77,11 @@ static bool get_shape(const ts_expr_forms *x, const form_key *key, ts_shape *out
   return true;
 }
 
-static uint32_t hash_form(const ts_type *form) {
-  uint64_t h = (uint64_t)form->dtype * 31 + (uint64_t)form->shape.rank;
-  for (int32_t i = 0; i < form->shape.rank; i++) h = ts_expr_mix(h, (uint64_t)form->shape.dims[i]);
-  return (uint32_t)(h ^ h >> 32);
-}
-
 static ts_status find_form(ts_expr_forms *x, const form_key *key, ts_expr *e, uint32_t *out) {
   ts_type form;
   *out = TS_NO_ID;
   if (!get_type(x, key, &form.dtype) || !get_shape(x, key, &form.shape)) return TS_SUCCESS;
-  uint32_t hash = hash_form(&form);
-  for (size_t at = hash; (*out = ts_expr_table_next(&x->by_form, hash, &at)) != TS_NO_ID;) {
-    const ts_type *other = &e->forms.data[*out];
-    if (other->dtype == form.dtype && ts_shape_equal(&other->shape, &form.shape)) return TS_SUCCESS;
-  }
-  *out = (uint32_t)e->forms.count;
-  TS_TRY(TS_VEC_PUSH(&e->forms, form));
-  return ts_expr_table_add(&x->by_form, hash, *out);
+  return ts_expr_add_form(e, &x->by_form, &form, out);
 }
 
 static bool is_key(const ts_expr_forms *x, const ts_expr_known_form *form, const form_key *key) {
@@ -115,7 +89,7 @@ static bool is_key(const ts_expr_forms *x, const ts_expr_known_form *form, const
          memcmp(x->terms.data + form->terms, key->terms, key->count * sizeof *key->terms) == 0;
 }
 
-/* Other terms may be the same form, too. */
+/* Adds terms as a key of a form; other terms may be keys of it, too. */
 static ts_status add_key(ts_expr_forms *x, const form_key *key, uint32_t hash, uint32_t form) {
   ts_expr_known_form known = {x->terms.count, key->count, form};
   for (size_t i = 0; i < key->count; i++) TS_TRY(TS_VEC_PUSH(&x->terms, key->terms[i]));
@@ -123,8 +97,8 @@ static ts_status add_key(ts_expr_forms *x, const form_key *key, uint32_t hash, u
   return ts_expr_table_add(&x->by_terms, hash, (uint32_t)x->known.count - 1);
 }
 
-static ts_status form_of(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
-                         uint32_t *out) {
+ts_status ts_expr_form(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
+                       uint32_t *out) {
   form_key key;
   uint32_t number;
   *out = TS_NO_ID;
@@ -136,14 +110,4 @@ static ts_status form_of(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes,
   }
   TS_TRY(find_form(x, &key, e, out));
   return *out == TS_NO_ID ? TS_SUCCESS : add_key(x, &key, hash, *out);
-}
-
-ts_status ts_expr_form(ts_expr_forms *x, ERL_NIF_TERM type, ERL_NIF_TERM axes, ERL_NIF_TERM shape, ts_expr *e,
-                       uint32_t *out) {
-  ts_expr_recent_form *recent = &x->recent[(ts_expr_mix(0, shape) ^ type >> 3) % TS_EXPR_RECENT_FORMS];
-  *out = recent->form;
-  if (recent->shape == shape && recent->type == type && recent->axes == axes) return TS_SUCCESS;
-  TS_TRY(form_of(x, type, axes, shape, e, out));
-  if (*out != TS_NO_ID) *recent = (ts_expr_recent_form){type, axes, shape, *out};
-  return TS_SUCCESS;
 }

@@ -1,6 +1,5 @@
-/* Reading expressions. A walk from the results to the leaves with a stack of its
- * own; nodes are told apart by their ids, rules by op, type, shape, arguments
- * and what is read. */
+/* Reads expressions: a walk from the results to the leaves with an explicit stack. Nodes are identified by their ids,
+ * rules by op, type, shape, arguments and the forms of the operands. */
 #include "nif/nif_expr_reader.h"
 
 #include <string.h>
@@ -40,10 +39,6 @@ ts_status ts_expr_end_list(ts_expr_reader *r, ERL_NIF_TERM rest) {
   return enif_is_empty_list(r->env, rest) ? TS_SUCCESS : ts_expr_stop(r, TS_EXPR_OTHER);
 }
 
-static ts_expr_recent_node *recent_of(reader *r, ERL_NIF_TERM node) {
-  return &r->nodes[ts_expr_mix(0, node) % TS_EXPR_RECENT_NODES];
-}
-
 static bool field(const reader *r, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM *out) {
   return enif_get_map_value(r->env, map, key, out);
 }
@@ -59,7 +54,7 @@ static ts_status get_form(reader *r, ERL_NIF_TERM node, uint32_t *out) {
 
 /* ---- nodes ---- */
 
-/* Parameters are numbered in the order in which they are used. */
+/* Numbers parameters in the order of first use. */
 static ts_status use_leaf(reader *r, ts_expr_value *v) {
   if (v->first >= r->leaves.count) return ts_error(TS_INTERNAL, "leaf %u of %zu", v->first, r->leaves.count);
   const ts_expr_leaf *leaf = &r->leaves.data[v->first];
@@ -72,21 +67,12 @@ static inline ts_status use(reader *r, uint32_t value) {
   return v->rule != TS_NO_ID || v->count != TS_NO_ID ? TS_SUCCESS : use_leaf(r, v);
 }
 
-static void meet(reader *r, ERL_NIF_TERM node, uint32_t value) {
-  *recent_of(r, node) = (ts_expr_recent_node){node, value};
-}
-
-/* A node that is going to have a value. */
+/* Registers a node before it has a value. */
 static ts_status begin_known(reader *r, ERL_NIF_TERM id, uint32_t hash, uint32_t *out) {
   if (r->known.count >= r->limit) return ts_expr_stop(r, TS_EXPR_LONG);
   *out = (uint32_t)r->known.count;
   TS_TRY(TS_VEC_PUSH(&r->known, ((ts_expr_known){id, TS_NO_ID})));
   return ts_expr_table_add(&r->by_id, hash, *out);
-}
-
-static void end_known(reader *r, ERL_NIF_TERM node, uint32_t number, uint32_t value) {
-  r->known.data[number].value = value;
-  meet(r, node, value);
 }
 
 static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM leaf, bool is_new, uint32_t *out) {
@@ -96,15 +82,12 @@ static ts_status add_leaf(reader *r, uint32_t form, ERL_NIF_TERM leaf, bool is_n
 }
 
 static bool is_scoped(reader *r, ERL_NIF_TERM op) {
-  ERL_NIF_TERM *plain = &r->plain_ops[ts_expr_mix(0, op) % TS_EXPR_RECENT_OPS];
-  if (*plain == op) return false;
   for (size_t i = 0; i < r->scoped.count; i++)
     if (r->scoped.data[i] == op) return true;
-  *plain = op;
   return false;
 }
 
-/* Nodes in tuples; other containers are for others. */
+/* Pushes the nodes in tuples; other containers are not plain steps. */
 static ts_status put_container(reader *r, ERL_NIF_TERM term, int depth) {
   const ERL_NIF_TERM *f;
   int count;
@@ -114,7 +97,7 @@ static ts_status put_container(reader *r, ERL_NIF_TERM term, int depth) {
   return TS_SUCCESS;
 }
 
-/* The nodes in a list of arguments. */
+/* Pushes the nodes in a list of arguments. */
 static ts_status put_nodes(reader *r, ERL_NIF_TERM list) {
   ERL_NIF_TERM head;
   while (enif_get_list_cell(r->env, list, &head, &list))
@@ -122,7 +105,7 @@ static ts_status put_nodes(reader *r, ERL_NIF_TERM list) {
   return ts_expr_end_list(r, list);
 }
 
-/* while: [Initial | _]; block: [Struct, Args | _]; optional: [Node, whose arguments they are | _]. */
+/* while: [Initial | _]; block: [Struct, Args | _]; optional: [Node with its arguments | _]. */
 static ts_status put_closed(reader *r, ERL_NIF_TERM op, ERL_NIF_TERM args) {
   ERL_NIF_TERM first, rest, data, nodes;
   TS_TRY(ts_expr_put_words(r, op, r->closed_count++));
@@ -151,7 +134,7 @@ static ts_status put_arguments(reader *r, const ts_expr_frame *f, ERL_NIF_TERM o
   return ts_expr_end_list(r, args);
 }
 
-/* The words of a node, and the nodes among its arguments. */
+/* Collects the words of a node, and the nodes among its arguments. */
 static ts_status begin(reader *r, ts_expr_frame *f, ERL_NIF_TERM op, ERL_NIF_TERM args) {
   f->words = (uint32_t)r->words.count, f->statics = (uint32_t)r->statics.count;
   f->operands = (uint32_t)r->operands.count;
@@ -173,7 +156,7 @@ static ts_expr_frame_kind kind_of(ERL_NIF_TERM op) {
   return op == atom.while_ || op == atom.block_ || op == atom.optional_ ? TS_EXPR_FRAME_CLOSED : TS_EXPR_FRAME_STEP;
 }
 
-/* {tuple, N} is the type of several results. */
+/* True for {tuple, N}, the type of several results. */
 static bool is_tuple(const reader *r, ERL_NIF_TERM node, uint32_t *out) {
   ERL_NIF_TERM type;
   const ERL_NIF_TERM *f;
@@ -182,7 +165,7 @@ static bool is_tuple(const reader *r, ERL_NIF_TERM node, uint32_t *out) {
          f[0] == atom.tuple_ && enif_get_uint(r->env, f[1], out) && *out > 1;
 }
 
-/* How many results, and the form where it is one. */
+/* Reads the number of results and, for a single one, its form. */
 static ts_status get_result(reader *r, ts_expr_frame *f, ERL_NIF_TERM node) {
   f->arity = 1;
   f->form = TS_NO_ID;
@@ -190,7 +173,7 @@ static ts_status get_result(reader *r, ts_expr_frame *f, ERL_NIF_TERM node) {
   return get_form(r, node, &f->form);
 }
 
-/* A node that was not seen before: *out is its value when it is a leaf, else it has a frame from now on. */
+/* Starts a new node: *out is its value if it is a leaf, else the node has a frame on the stack. */
 static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM op, ERL_NIF_TERM args, ERL_NIF_TERM id, uint32_t hash,
                        uint32_t *out) {
   ERL_NIF_TERM leaf;
@@ -203,14 +186,15 @@ static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM op, ERL_NIF_TE
   if (op == atom.parameter_ || op == atom.tensor_) {
     if (!enif_get_list_cell(r->env, args, &leaf, &args)) return ts_expr_stop(r, TS_EXPR_OTHER);
     TS_TRY(add_leaf(r, f->form, leaf, false, out));
-    end_known(r, node, f->known, *out);
+    r->known.data[f->known].value = *out;
     return TS_SUCCESS;
   }
   f->node = node;
   return begin(r, f, op, args);
 }
 
-/* One that has a frame already is not found: what is inside of it is another one, whatever its id. */
+/* A node whose frame is still open is treated as new: a node inside of it is a different one, even if its id is the
+ * same. */
 static ts_status visit_step(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM op, ERL_NIF_TERM args,
                             uint32_t *out) {
   ERL_NIF_TERM id;
@@ -221,13 +205,12 @@ static ts_status visit_step(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL
     const ts_expr_known *k = &r->known.data[number];
     if ((k->id != id && !enif_is_identical(k->id, id)) || k->value == TS_NO_ID) continue;
     *out = k->value;
-    meet(r, node, *out);
     return TS_SUCCESS;
   }
   return enter(r, node, op, args, id, hash, out);
 }
 
-/* Where the value of the parameter at a position is, or will be; NULL when there is no such place. */
+/* The place for the value of the parameter at a position; NULL when the position is out of range. */
 static ts_status at_position(reader *r, ERL_NIF_TERM args, ERL_NIF_TERM *leaf, uint32_t **out) {
   unsigned position;
   *out = NULL;
@@ -239,7 +222,7 @@ static ts_status at_position(reader *r, ERL_NIF_TERM args, ERL_NIF_TERM *leaf, u
   return TS_SUCCESS;
 }
 
-/* What tells a parameter is its position. */
+/* A parameter is identified by its position. */
 static ts_status visit_parameter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL_NIF_TERM args, uint32_t *out) {
   ERL_NIF_TERM leaf;
   uint32_t *value, form;
@@ -251,18 +234,14 @@ static ts_status visit_parameter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data
     TS_TRY(add_leaf(r, form, leaf, true, value));
   }
   *out = *value;
-  meet(r, node, *out);
   if (r->e.values.data[*out].form == form) return TS_SUCCESS;
   TS_TRY(use(r, *out));
   return ts_expr_check_param(&r->e, r->e.values.data[*out].count, form);
 }
 
-/* *out is TS_NO_ID when it has a frame from now on. */
+/* *out is TS_NO_ID when the node has got a frame. */
 static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   ERL_NIF_TERM data, name, op, args;
-  const ts_expr_recent_node *recent = recent_of(r, node);
-  *out = recent->value;
-  if (recent->node == node) return TS_SUCCESS;
   *out = TS_NO_ID;
   if (!field(r, node, atom.data_, &data) || !field(r, data, atom.struct_, &name) || name != atom.expr_ ||
       !field(r, data, atom.op_, &op) || !field(r, data, atom.args_, &args))
@@ -270,7 +249,7 @@ static ts_status visit(reader *r, ERL_NIF_TERM node, uint32_t *out) {
   return op == atom.parameter_ ? visit_parameter(r, node, data, args, out) : visit_step(r, node, data, op, args, out);
 }
 
-/* The value of the last frame, a copy of its rule on the operands. */
+/* Adds the value of the last frame, which will be a copy of its rule on the operands. */
 static ts_status add_value(reader *r, const ts_expr_frame *f, uint32_t *out) {
   uint32_t number;
   TS_TRY(ts_expr_find_rule(r, f, &number));
@@ -291,7 +270,7 @@ static ts_status add_elem(reader *r, const ts_expr_frame *f, uint32_t *out) {
   return TS_VEC_PUSH(&r->e.values, ((ts_expr_value){TS_EXPR_ELEM, f->form, tuple, f->arity}));
 }
 
-/* All operands of the last frame are there. */
+/* Closes the last frame, whose operands all have values. */
 static ts_status leave(reader *r, uint32_t *out) {
   const ts_expr_frame *f = &r->frames.data[--r->frames.count];
   switch (f->kind) {
@@ -302,7 +281,7 @@ static ts_status leave(reader *r, uint32_t *out) {
   r->words.count = f->words;
   r->statics.count = f->statics;
   r->operands.count = f->operands;
-  end_known(r, f->node, f->known, *out);
+  r->known.data[f->known].value = *out;
   return TS_SUCCESS;
 }
 
@@ -349,7 +328,10 @@ ts_status ts_expr_read(ts_expr_reader *r, ERL_NIF_TERM roots, ERL_NIF_TERM scope
   r->limit = limit;
   ts_status status = get_scoped(r, scoped);
   if (!status) status = read_roots(r, roots);
-  if (!status) status = ts_expr_reader_result(r, e);
+  if (!status) {
+    *e = r->e;
+    r->e = (ts_expr){0};
+  }
   *out_terms = &r->terms;
   *out = r->outcome;
   if (r->outcome == TS_EXPR_READ) return status;

@@ -1,25 +1,23 @@
-/* The memory of a walk over an expression, for those who walk: nif_expr_read.c,
- * and nif_expr_rule.c, which knows the steps' rules. One is kept for the next
- * walk: what is freed and allocated anew comes to lie elsewhere, and a fresh
- * page costs more than to read the nodes that it is for. Of one thread at a time. */
+/* The state of a walk over an expression, for nif_expr_read.c and nif_expr_rule.c, which makes the rules of steps. Not
+ * thread-safe. */
 #ifndef TS_NIF_EXPR_READER_H
 #define TS_NIF_EXPR_READER_H
 
 #include "nif/nif_expr_form.h"
 #include "nif/nif_expr_source.h"
 
-/* A node that was met, and its value, which is TS_NO_ID until its operands are read. */
+/* A visited node and its value, which is TS_NO_ID until its operands are read. */
 typedef struct ts_expr_known {
   ERL_NIF_TERM id;
   uint32_t value;
 } ts_expr_known;
 
-/* What tells a rule: parts of `rule_words` and `rule_statics`. */
+/* The words of a rule: ranges in `rule_words` and `rule_statics`. */
 typedef struct ts_expr_rule_words {
   uint32_t words, word_count, statics, static_count;
 } ts_expr_rule_words;
 
-/* CLOSED are loops and blocks: what is inside of them uses their operands only, and each has a rule of its own. */
+/* CLOSED: loops and blocks. Their bodies refer to their operands only, and each has a rule of its own. */
 typedef enum ts_expr_frame_kind {
   TS_EXPR_FRAME_STEP,
   TS_EXPR_FRAME_ALIAS,
@@ -27,39 +25,29 @@ typedef enum ts_expr_frame_kind {
   TS_EXPR_FRAME_ELEM
 } ts_expr_frame_kind;
 
-/* A node whose operands are being read; its parts of the stacks begin there. */
+/* A node whose operands are being read; its parts of the stacks start at these indices. */
 typedef struct ts_expr_frame {
   ERL_NIF_TERM node;
   ts_expr_frame_kind kind;
   uint32_t known, form;
-  uint32_t arity; /* how many results; of an element its index */
+  uint32_t arity; /* number of results; of an element its index */
   uint32_t words, statics;
   uint32_t operands, operand_count, read_count;
 } ts_expr_frame;
 
 typedef struct ts_expr_operand {
   ERL_NIF_TERM node;
-  uint32_t value; /* once it is read */
+  uint32_t value; /* set once it is read */
 } ts_expr_operand;
 
-/* An argument's position, or a tensor. One that is new is like no other one. */
+/* An argument's position, or a tensor. A leaf that is `is_new` equals no other one. */
 typedef struct ts_expr_leaf {
   ERL_NIF_TERM term;
   bool is_new;
 } ts_expr_leaf;
 
-/* Parameters at positions below this are known by those. */
+/* Parameters at positions below this are found by position. */
 enum { TS_EXPR_POSITIONS = 1 << 16 };
-
-/* Terms do not move during a call: a node that was met lately is told by its address, without a look inside. */
-enum { TS_EXPR_RECENT_NODES = 256 };
-
-enum { TS_EXPR_RECENT_OPS = 32 };
-
-typedef struct ts_expr_recent_node {
-  ERL_NIF_TERM node;
-  uint32_t value;
-} ts_expr_recent_node;
 
 struct ts_expr_reader {
   ErlNifEnv *env;
@@ -70,10 +58,7 @@ struct ts_expr_reader {
   ts_expr_forms forms;
   ts_expr_sources sources;
   ts_expr_table by_id, by_rule;
-  ts_expr_recent_node nodes[TS_EXPR_RECENT_NODES];
   TS_VEC(ERL_NIF_TERM) scoped;
-  ERL_NIF_TERM plain_ops[TS_EXPR_RECENT_OPS]; /* that are not scoped */
-  uint32_t recent_rules[TS_EXPR_RECENT_OPS];  /* by op: the rule of the last node that had it, and one */
   TS_VEC(ts_expr_known) known;
   TS_VEC(ts_expr_rule_words) rules;
   TS_VEC(uint64_t) rule_words;
@@ -86,20 +71,17 @@ struct ts_expr_reader {
   TS_VEC(ts_expr_operand) operands;
 };
 
-/* How deep arguments may be. */
+/* Limit for the nesting of arguments. */
 enum { TS_EXPR_DEEPEST = 8 };
 
 /* Ends the walk. */
 ts_status ts_expr_stop(ts_expr_reader *r, ts_expr_outcome why);
-/* Of a list that was walked: what ends in no list is read in another way. */
+/* Checks the end of a walked list: an improper list is not a plain step. */
 ts_status ts_expr_end_list(ts_expr_reader *r, ERL_NIF_TERM rest);
-
-/* What was read, with arrays of its own. */
-ts_status ts_expr_reader_result(ts_expr_reader *r, ts_expr *out);
 
 /* ---- rules ---- */
 
-void ts_expr_rules_init(ErlNifEnv *env); /* of all: the atoms */
+void ts_expr_rules_init(ErlNifEnv *env); /* once for the process: makes the atoms */
 
 static inline ts_status ts_expr_put_words(ts_expr_reader *r, uint64_t first, uint64_t second) {
   TS_TRY(TS_VEC_RESERVE(&r->words, r->words.count + 2));
@@ -112,9 +94,9 @@ static inline ts_status ts_expr_put_operand(ts_expr_reader *r, ERL_NIF_TERM node
   return TS_VEC_PUSH(&r->operands, ((ts_expr_operand){node, TS_NO_ID}));
 }
 
-/* The words of an argument, and the nodes in it. */
+/* Collects the words of an argument, and the nodes in it. */
 ts_status ts_expr_put_argument(ts_expr_reader *r, ERL_NIF_TERM term, bool in_tuple, int depth);
-/* The rule of the last frame, whose operands are there; perhaps a new one. */
+/* The rule of the last frame, whose operands have values; adds it if it is new. */
 ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out);
 
 #endif

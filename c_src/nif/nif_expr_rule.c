@@ -1,8 +1,8 @@
-/* What steps have in common: a rule is op, type, shape, arguments and what is read. */
-#include "nif/nif_expr_kept.h"
+/* The rules of steps. A rule is identified by op, type, shape, arguments and the forms of the operands. */
 #include "nif/nif_expr_reader.h"
 
 #include "base/map.h"
+#include "front/expr_kept.h"
 
 #include <string.h>
 
@@ -16,9 +16,9 @@ void ts_expr_rules_init(ErlNifEnv *env) {
 
 /* ---- arguments ---- */
 
-/* The words of a rule: its op and form, then its arguments, then the forms of what it reads. An argument begins with
- * its kind. Of an integer its bits follow in the same word, of atoms and floats in the next one; of others there is a
- * hash, and the term is among the statics. */
+/* The words of a rule: its op and form, then its arguments, then the forms of its operands. An argument begins with its
+ * kind. The bits of an integer follow in the same word, atoms and floats in the next one; of other terms there is a
+ * hash, and the term itself is among the statics. */
 enum { WORD_ATOM, WORD_INTEGER, WORD_FLOAT, WORD_NODE, WORD_LIST, WORD_TUPLE, WORD_END, WORD_OTHER };
 
 enum { WORD_KIND_BITS = 3, HEAD_WORDS = 2 };
@@ -37,7 +37,7 @@ static ts_status put_integer(ts_expr_reader *r, ERL_NIF_TERM term) {
   return (int64_t)word >> WORD_KIND_BITS == integer ? put_word(r, word | WORD_INTEGER) : put_other(r, term);
 }
 
-/* By its bits: 0.0 and -0.0 were equal once. */
+/* By its bits, since 0.0 and -0.0 compared equal in earlier releases of OTP. */
 static ts_status put_float(ts_expr_reader *r, ERL_NIF_TERM term) {
   double number;
   uint64_t bits;
@@ -46,7 +46,7 @@ static ts_status put_float(ts_expr_reader *r, ERL_NIF_TERM term) {
   return ts_expr_put_words(r, WORD_FLOAT, bits);
 }
 
-/* Nodes are looked for in lists, but not in tuples, nor in maps. */
+/* Nodes are searched for in lists, but not in tuples or maps. */
 ts_status ts_expr_put_argument(ts_expr_reader *r, ERL_NIF_TERM term, bool in_tuple, int depth) {
   ERL_NIF_TERM head;
   const ERL_NIF_TERM *f;
@@ -56,7 +56,7 @@ ts_status ts_expr_put_argument(ts_expr_reader *r, ERL_NIF_TERM term, bool in_tup
   case ERL_NIF_TERM_TYPE_ATOM: return ts_expr_put_words(r, WORD_ATOM, term);
   case ERL_NIF_TERM_TYPE_INTEGER: return put_integer(r, term);
   case ERL_NIF_TERM_TYPE_FLOAT: return put_float(r, term);
-  case ERL_NIF_TERM_TYPE_MAP: /* a node, or else whoever visits it finds out */
+  case ERL_NIF_TERM_TYPE_MAP: /* a node; its visit reports other maps */
     if (in_tuple) return ts_expr_stop(r, TS_EXPR_OTHER);
     TS_TRY(ts_expr_put_operand(r, term));
     return put_word(r, WORD_NODE);
@@ -96,8 +96,8 @@ static ts_status put_form(ts_expr_reader *r, uint32_t number) {
   return TS_SUCCESS;
 }
 
-/* The words of a rule that say the same in any expression: its op, how many words its arguments have, those, and the
- * forms. */
+/* The words of a rule that do not depend on the expression: its op, the number of words of its arguments, those, and
+ * the forms. */
 static ts_status put_key(ts_expr_reader *r, const ts_expr_frame *f) {
   size_t count = r->words.count - f->words - HEAD_WORDS - f->operand_count;
   const uint64_t *words = r->words.data + f->words;
@@ -110,7 +110,8 @@ static ts_status put_key(ts_expr_reader *r, const ts_expr_frame *f) {
   return TS_SUCCESS;
 }
 
-/* Loops and blocks are not like others; what reads nothing is soon made. */
+/* True for rules that enter the cache: not loops and blocks, which are rarely equal, nor rules without operands, which
+ * are cheap to lower, nor those with statics, which are terms of this call. */
 static bool is_to_keep(const ts_expr_reader *r, const ts_expr_frame *f) {
   return f->kind == TS_EXPR_FRAME_STEP && f->operand_count && r->statics.count == f->statics;
 }
@@ -124,7 +125,7 @@ static ts_status find_kept(ts_expr_reader *r, const ts_expr_frame *f, ts_expr_or
   return TS_SUCCESS;
 }
 
-/* A constant's number. */
+/* Reads the number of a constant. */
 static bool get_number(const ts_expr_reader *r, const ts_expr_frame *f, ts_number *out) {
   ERL_NIF_TERM data, args, number;
   return f->kind == TS_EXPR_FRAME_STEP && r->words.data[f->words] == atom.constant_ &&
@@ -133,22 +134,14 @@ static bool get_number(const ts_expr_reader *r, const ts_expr_frame *f, ts_numbe
          enif_is_empty_list(r->env, args) && ts_nif_get_number(r->env, number, out);
 }
 
-static ts_status put_constant(ts_graph *graph, const ts_type *form, ts_scalar scalar, ts_region_id *out) {
-  ts_value_id value;
-  TS_TRY(ts_graph_add_region(graph, out));
-  TS_TRY(ts_graph_constant(graph, *out, form->dtype, &form->shape, scalar, &value));
-  return ts_graph_set_results(graph, *out, &value, 1);
-}
-
-/* A number is met once, in one constant after the other, and means the same everywhere: no need to ask what that is.
- * Integers that do not fit are Erlang's. */
+/* Constants are identified by number and form and become rules without asking Erlang. Integers that do not fit are left
+ * to Erlang. */
 static ts_status find_constant(ts_expr_reader *r, const ts_expr_frame *f, const ts_number *number,
                                ts_expr_origin *out) {
   const ts_type *form = &r->e.forms.data[f->form];
   ts_scalar scalar;
   if (!ts_status_consume_ok(ts_number_scalar(number, form->dtype, &scalar))) return TS_SUCCESS;
-  if (!r->e.constants) TS_TRY(ts_graph_create(&r->e.constants));
-  return put_constant(r->e.constants, form, scalar, &out->constant);
+  return ts_expr_add_constant(&r->e, form, scalar, &out->constant);
 }
 
 static ts_status find_origin(ts_expr_reader *r, const ts_expr_frame *f, ts_expr_origin *out) {
@@ -158,7 +151,7 @@ static ts_status find_origin(ts_expr_reader *r, const ts_expr_frame *f, ts_expr_
   return get_number(r, f, &number) ? find_constant(r, f, &number, out) : TS_SUCCESS;
 }
 
-/* Erlang is told of a rule that is not known. */
+/* Erlang must lower a rule that is not in the cache. */
 static ts_status add_origin(ts_expr_reader *r, const ts_expr_frame *f) {
   ts_expr_origin origin;
   TS_TRY(TS_VEC_RESERVE(&r->e.origins, r->e.origins.count + 1));
@@ -166,7 +159,7 @@ static ts_status add_origin(ts_expr_reader *r, const ts_expr_frame *f) {
   r->e.origins.data[r->e.origins.count++] = origin;
   if (ts_expr_is_known(&origin)) return TS_SUCCESS;
   TS_TRY(TS_VEC_PUSH(&r->terms.nodes, f->node));
-  return TS_VEC_PUSH(&r->terms.examples, (uint32_t)r->e.values.count); /* which comes next */
+  return TS_VEC_PUSH(&r->terms.examples, (uint32_t)r->e.values.count); /* the value that is added next */
 }
 
 static ts_status add_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t hash, uint32_t number) {
@@ -186,7 +179,7 @@ static ts_status add_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t ha
   return ts_expr_table_add(&r->by_rule, hash, number);
 }
 
-/* The forms of what a node reads are the last of its words. */
+/* The forms of a node's operands are the last of its words. */
 static ts_status put_forms(ts_expr_reader *r, const ts_expr_frame *f) {
   TS_TRY(TS_VEC_RESERVE(&r->words, r->words.count + f->operand_count));
   for (uint32_t i = 0; i < f->operand_count; i++) {
@@ -197,20 +190,11 @@ static ts_status put_forms(ts_expr_reader *r, const ts_expr_frame *f) {
   return TS_SUCCESS;
 }
 
-static ts_status look_up_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
+ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
+  TS_TRY(put_forms(r, f));
   uint32_t hash = (uint32_t)ts_hash64(r->words.data + f->words, (r->words.count - f->words) * sizeof *r->words.data);
   for (size_t at = hash; (*out = ts_expr_table_next(&r->by_rule, hash, &at)) != TS_NO_ID;)
     if (is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
   *out = (uint32_t)r->rules.count;
   return add_rule(r, f, hash, *out);
-}
-
-ts_status ts_expr_find_rule(ts_expr_reader *r, const ts_expr_frame *f, uint32_t *out) {
-  TS_TRY(put_forms(r, f));
-  uint32_t *recent = &r->recent_rules[ts_expr_mix(0, r->words.data[f->words]) % TS_EXPR_RECENT_OPS];
-  *out = *recent - 1;
-  if (*recent && is_rule(r, &r->rules.data[*out], f)) return TS_SUCCESS;
-  TS_TRY(look_up_rule(r, f, out));
-  *recent = *out + 1;
-  return TS_SUCCESS;
 }

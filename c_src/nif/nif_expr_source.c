@@ -12,12 +12,7 @@ void ts_expr_sources_init(ErlNifEnv *env) {
 
 void ts_expr_sources_deinit(ts_expr_sources *sources) { ts_expr_table_deinit(&sources->by_leaf); }
 
-void ts_expr_sources_reset(ts_expr_sources *sources, ErlNifEnv *env) {
-  sources->env = env;
-  ts_expr_table_clear(&sources->by_leaf);
-}
-
-/* What tells a tensor from others: its backend and what that holds. */
+/* Gets the parts that identify a tensor: its backend's struct and state. */
 static bool get_state(ErlNifEnv *env, ERL_NIF_TERM tensor, ERL_NIF_TERM *out_struct, ERL_NIF_TERM *out_state) {
   ERL_NIF_TERM data;
   return enif_get_map_value(env, tensor, atom.data_, &data) &&
@@ -27,7 +22,7 @@ static bool get_state(ErlNifEnv *env, ERL_NIF_TERM tensor, ERL_NIF_TERM *out_str
 
 static uint32_t folded(uint64_t hash) { return (uint32_t)(hash ^ hash >> 32); }
 
-/* False for a tensor that is like no other. */
+/* False for a tensor that cannot be compared with others. */
 static bool hash_leaf(ErlNifEnv *env, ERL_NIF_TERM leaf, uint32_t form, uint32_t *out) {
   ERL_NIF_TERM name, state;
   ErlNifBinary bytes;

@@ -15,6 +15,7 @@ typedef struct capture {
 /* What is known of a region besides the graph's own record. */
 typedef struct region_info {
   ts_region_id parent; /* where it was opened; TS_NO_ID for the root and for copies */
+  uint32_t depth;      /* of regions around it */
   TS_VEC(capture) captures;
 } region_info;
 
@@ -155,14 +156,18 @@ static ts_status bring_in(ts_nif_builder *b, ts_region_id region, ts_value_id ou
 static ts_status resolve(ts_nif_builder *b, ts_region_id region, ts_value_id value, ts_value_id *out) {
   ts_value v = *ts_graph_value(b->graph, value);
   ts_scalar scalar;
+  ts_region_id through[TS_MAX_NESTING + 1]; /* from `region` outwards */
+  size_t count = 0;
   *out = value;
   if (v.region == region) return TS_SUCCESS;
   if (ts_graph_is_constant(b->graph, value, &scalar))
     return ts_graph_constant(b->graph, region, v.dtype, v.shape, scalar, out);
-  ts_region_id parent = b->regions.data[region].parent;
-  if (parent == TS_NO_ID) return ts_error(TS_INTERNAL, "a value's region does not enclose its user");
-  TS_TRY(resolve(b, parent, value, out));
-  return bring_in(b, region, *out, out);
+  for (; region != v.region; region = b->regions.data[region].parent) {
+    if (region == TS_NO_ID) return ts_error(TS_INTERNAL, "a value's region does not enclose its user");
+    through[count++] = region;
+  }
+  while (count-- > 0) TS_TRY(bring_in(b, through[count], *out, out));
+  return TS_SUCCESS;
 }
 
 static ts_status use_value(ts_nif_builder *b, ts_value_id value, ts_value_id *out) {
@@ -177,6 +182,15 @@ static ERL_NIF_TERM value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id
   const ts_value *v = ts_graph_value(b->graph, id);
   ERL_NIF_TERM ref = enif_make_list_cell(env, b->self, enif_make_uint(env, id));
   return enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(v->dtype), ts_nif_shape(env, v->shape));
+}
+
+/* Of an op with one result the value, of another one a list of its values. */
+static ERL_NIF_TERM results_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id first) {
+  uint32_t count = ts_graph_op(b->graph, ts_graph_value(b->graph, first)->op)->result_count;
+  if (count == 1) return value_term(env, b, first);
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (uint32_t i = count; i-- > 0;) list = enif_make_list_cell(env, value_term(env, b, first + i), list);
+  return list;
 }
 
 /* ---- operands ---- */
@@ -226,14 +240,14 @@ static ts_status get_value(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term,
 
 static ts_status get_operand(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_operand *out) {
   ERL_NIF_TERM ref;
-  *out = (ts_operand){.is_number = true};
+  *out = (ts_operand){.is_number = true, .shape = &ts_shape_scalar};
   if (ts_nif_get_number(env, term, &out->number)) return TS_SUCCESS;
   if (!ts_nif_tessera_get(env, term, &ref)) return ts_nif_expected(env, "a tensor or a number", term);
   out->is_number = false;
   TS_TRY(get_value(env, b, term, ref, &out->value));
   const ts_value *v = ts_graph_value(b->graph, out->value);
   out->dtype = v->dtype;
-  out->shape = *v->shape;
+  out->shape = v->shape;
   return TS_SUCCESS;
 }
 
@@ -260,7 +274,7 @@ static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM li
 /* Numbers become scalars of their own types. */
 static ts_status place_own(ts_nif_builder *b, const ts_operand *o, ts_value_id *out) {
   ts_dtype dtype = o->is_number ? ts_number_dtype(&o->number) : o->dtype;
-  return ts_op_place(b->graph, b->current, o, dtype, &o->shape, out);
+  return ts_op_place(b->graph, b->current, o, dtype, o->shape, out);
 }
 
 /* A list of operands as values of the current region; the caller frees *out. */
@@ -309,7 +323,7 @@ ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code
   enif_mutex_lock(b->lock);
   b->self = argv[0];
   ts_status status = add_op(env, b, code, argv[2], argv[3], &value);
-  ERL_NIF_TERM term = status ? ts_nif_error(env, status) : value_term(env, b, value);
+  ERL_NIF_TERM term = status ? ts_nif_error(env, status) : results_term(env, b, value);
   enif_mutex_unlock(b->lock);
   return term;
 }
@@ -403,9 +417,13 @@ static ts_status region_open(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TE
   ts_region_id region, like = TS_NO_ID;
   region_info *info;
   ERL_NIF_TERM head, tail = args[0];
+  uint32_t depth = b->regions.data[b->current].depth + 1;
+  if (depth > TS_MAX_NESTING)
+    return ts_error(TS_OUT_OF_RANGE, "functions of control ops are nested more than %d deep", TS_MAX_NESTING);
   TS_TRY(ts_graph_add_region(b->graph, &region));
   TS_TRY(info_of(b, region, &info));
   info->parent = b->current;
+  info->depth = depth;
   while (enif_get_list_cell(env, tail, &head, &tail)) TS_TRY(add_param_like(env, b, region, head));
   size_t own = ts_graph_region(b->graph, region)->params.count;
   if (!enif_is_identical(args[1], ts_atom.undefined_)) {
@@ -546,6 +564,53 @@ ERL_NIF_TERM ts_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
    * control(Builder, 'cond', True, False, [Predicate]) -> [Traced] */
   (void)argc;
   return with_builder(env, argv, control);
+}
+
+/* A finished region that returns a zero of each type. */
+static ts_status add_types(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_region_id *out) {
+  ERL_NIF_TERM head;
+  const ERL_NIF_TERM *pair;
+  int arity;
+  TS_VEC(ts_value_id) values = {0};
+  ts_status status = ts_graph_add_region(b->graph, out);
+  while (!status && enif_get_list_cell(env, list, &head, &list)) {
+    ts_dtype dtype;
+    ts_shape shape;
+    ts_value_id value;
+    if (!enif_get_tuple(env, head, &arity, &pair) || arity != 2) status = ts_nif_expected(env, "{Type, Shape}", head);
+    if (!status) status = ts_nif_get_dtype(env, pair[0], &dtype);
+    if (!status) status = ts_nif_get_shape(env, pair[1], &shape);
+    if (!status) status = ts_graph_constant(b->graph, *out, dtype, &shape, (ts_scalar){0}, &value);
+    if (!status) status = TS_VEC_PUSH(&values, value);
+  }
+  if (!status) status = ts_graph_set_results(b->graph, *out, values.data, values.count);
+  TS_VEC_FREE(&values);
+  return status;
+}
+
+static ts_status callback(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+  ts_value_id *values, first = 0;
+  ts_attrs attrs = {0};
+  size_t count;
+  unsigned index;
+  if (!enif_get_uint(env, args[0], &index)) return ts_nif_expected(env, "a callback's number", args[0]);
+  attrs.callback.index = index;
+  TS_TRY(add_types(env, b, args[1], &attrs.callback.types));
+  TS_TRY(get_values(env, b, args[2], &values, &count));
+  ts_status status = ts_graph_add_op(b->graph, b->current, TS_OP_CALLBACK, values, count, &attrs, &first);
+  ts_free(values);
+  if (status) return status;
+  size_t results = ts_graph_region(b->graph, attrs.callback.types)->results.count;
+  *out = enif_make_list(env, 0);
+  for (size_t i = results; i-- > 0;) *out = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), *out);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* callback(Builder, Index, [{Type, Shape}], [Operand]) -> [Traced]: results of those types, from the caller of a run
+   */
+  (void)argc;
+  return with_builder(env, argv, callback);
 }
 
 static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {

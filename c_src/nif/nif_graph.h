@@ -1,23 +1,22 @@
-/* A program while it is traced, as a resource: a graph, the region that ops are
- * added to, and the tensors that came in from outside. In Erlang its values are
- * {tessera, [Builder | Id], Type, Shape}. A value of an outer region may be used
- * anywhere: it becomes a parameter of the regions between. Thread-safe: a lock
- * per program. */
+/* A program while it is traced, as a resource: a graph, the region to which ops are added, and the tensors from
+ * outside. In Erlang its values are {tessera, [Builder | Id], Type, Shape}. A value of an outer region may be used
+ * anywhere: it becomes a parameter of the regions between. Thread-safe: each program has a lock. */
 #ifndef TS_NIF_GRAPH_H
 #define TS_NIF_GRAPH_H
 
-#include "nif/nif_op.h"
+#include "front/promote.h"
+#include "nif/nif_attrs.h"
 #include "nif/nif_tensor.h"
 
 typedef struct ts_nif_builder ts_nif_builder;
 
 bool ts_nif_builder_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out);
-/* The graph, whose tracing must have ended. It lives as long as the builder. */
+/* The graph, after tracing has ended. It lives as long as the builder. */
 ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
-/* A builder that has finished with this graph, which it owns; on failure the graph is destroyed. */
+/* A builder with a finished graph, which it owns; on failure the graph is destroyed. */
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
-/* {Text, Hash}: what a program can be made of again, and what tells it from others. */
+/* {Text, Hash}: the program as text, from which it can be made again, and its hash. */
 ERL_NIF_TERM ts_nif_described(ErlNifEnv *env, const ts_text *text);
 /* op/4 while tracing: adds the op to the current region. */
 ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *builder, ts_opcode code, const ERL_NIF_TERM argv[]);
@@ -29,6 +28,7 @@ ERL_NIF_TERM ts_nif_region_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 ERL_NIF_TERM ts_nif_region_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_region_leave(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_region_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

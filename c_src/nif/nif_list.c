@@ -1,16 +1,17 @@
-/* Nested lists of numbers to tensors, and back. Long ones go to a dirty scheduler, and end early when their process has
- * died. */
+/* Tensors from nested lists of numbers, and back. Long ones move to a dirty scheduler, and end early when their process
+ * has died. */
 #include "nif/nif_tensor.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
-/* Elements that a normal scheduler may turn into terms or back, some 20 ns each. */
+/* How many elements a normal scheduler may convert, at about 20 ns each. */
 #define SHORT_ELEMENTS 20000
 
-/* Looked at once in so many elements. */
+/* How many elements are converted between two checks. */
 #define LOOK_ELEMENTS 65536
 
-/* A walk over elements, which ends early when there is nobody left to give its result to. */
+/* Checks from time to time whether the calling process is alive. */
 typedef struct patience {
   ErlNifEnv *env;
   int64_t elements, look_at;
@@ -18,7 +19,7 @@ typedef struct patience {
 
 static patience patience_of(ErlNifEnv *env) { return (patience){.env = env, .look_at = LOOK_ELEMENTS}; }
 
-/* True as long as the walk is to go on. */
+/* True while the walk should continue. */
 static bool goes_on(patience *p) {
   if (++p->elements < p->look_at) return true;
   if (!enif_is_current_process_alive(p->env)) return false;
@@ -28,7 +29,7 @@ static bool goes_on(patience *p) {
 
 /* ---- from lists ---- */
 
-/* Fewer than `limit` when it succeeds; *out_length is -1 when there are more. */
+/* The length is below `limit` on success; *out_length is -1 for longer lists. */
 static ts_status list_length(ErlNifEnv *env, ERL_NIF_TERM list, int64_t limit, patience *p, int64_t *out_length) {
   ERL_NIF_TERM head, tail = list;
   int64_t length = 0;
@@ -42,8 +43,8 @@ static ts_status list_length(ErlNifEnv *env, ERL_NIF_TERM list, int64_t limit, p
   return enif_is_empty_list(env, tail) ? TS_SUCCESS : ts_nif_expected(env, "a proper list", list);
 }
 
-/* Counts along the first elements; store_list checks that the others agree. *out_long when some list has `limit`
- * elements or more: then it was not counted. */
+/* Takes the shape from the first element at each level; walk_list checks the others. *out_long is true when some list
+ * has `limit` elements or more: then counting stopped. */
 static ts_status measure_list(ErlNifEnv *env, ERL_NIF_TERM list, int64_t limit, ts_shape *out, bool *out_long) {
   ERL_NIF_TERM head = list, tail;
   patience p = patience_of(env);
@@ -63,29 +64,73 @@ static ts_status measure_list(ErlNifEnv *env, ERL_NIF_TERM list, int64_t limit, 
   return TS_SUCCESS;
 }
 
-/* What a walk over a nested list does with each number. */
+/* The action of a walk over a nested list for each number. */
 typedef struct list_walk {
   ErlNifEnv *env;
   patience patience;
   const ts_shape *shape;
   ts_status (*visit)(struct list_walk *walk, const ts_number *number);
   void *context;
+  int64_t at[TS_MAX_RANK]; /* indices of the current element, from 0 */
 } list_walk;
 
-static ts_status bad_length(const ts_shape *shape, int32_t axis) {
-  if (axis == 0) return ts_error(TS_INVALID_ARGUMENT, "expected a proper list");
-  return ts_error(TS_INVALID_ARGUMENT,
-                  "the list is ragged: expected each list at depth %d to have %lld elements, as the first", axis,
-                  (long long)shape->dims[axis]);
+enum { PATH_TEXT = 22 * TS_MAX_RANK + 3 };
+
+/* The first `depth` indices as "[1,0]". */
+static const char *path(const int64_t *at, int32_t depth, char text[PATH_TEXT]) {
+  int used = 0;
+  text[used++] = '[';
+  for (int32_t i = 0; i < depth; i++)
+    used += snprintf(text + used, (size_t)(PATH_TEXT - used), "%s%lld", i ? "," : "", (long long)at[i]);
+  snprintf(text + used, (size_t)(PATH_TEXT - used), "]");
+  return text;
 }
 
-/* Where the first elements say that there are numbers. */
+/* Adds the element's indices to the message of an error. */
+static ts_status of_element(const list_walk *walk, ts_status why) {
+  char here[PATH_TEXT];
+  return walk->shape->rank ? ts_error_context(why, "at %s", path(walk->at, walk->shape->rank, here)) : why;
+}
+
+/* Tensors, for which the message names stack/1, and deallocated ones. */
+static bool is_tensor(ErlNifEnv *env, ERL_NIF_TERM term) {
+  ERL_NIF_TERM ref;
+  return ts_nif_tessera_get(env, term, &ref) && !enif_is_atom(env, ref);
+}
+
+static ts_status tensor_in_list(void) {
+  return ts_error(TS_INVALID_ARGUMENT, "expected a number, got a tensor; tessera:stack/1 makes one tensor of several");
+}
+
+/* The error for a term where the shape requires a number. */
 static ts_status bad_number(const list_walk *walk, ERL_NIF_TERM term) {
-  if (enif_is_list(walk->env, term) && walk->shape->rank > 0)
-    return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: at depth %d there are numbers and lists",
-                    walk->shape->rank);
-  if (enif_is_number(walk->env, term)) return ts_nif_expected(walk->env, "integers of at most 64 bits", term);
-  return ts_nif_expected(walk->env, "a number", term);
+  const int64_t first[TS_MAX_RANK] = {0};
+  char here[PATH_TEXT], there[PATH_TEXT];
+  int32_t rank = walk->shape->rank;
+  if (rank > 0 && is_tensor(walk->env, term)) return of_element(walk, tensor_in_list());
+  if (rank > 0 && enif_is_list(walk->env, term))
+    return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: there is a list at %s and a number at %s",
+                    path(walk->at, rank, here), path(first, rank, there));
+  return of_element(walk, ts_nif_expected(walk->env, "a number", term));
+}
+
+/* The error for a term where the shape requires a list of a given length. */
+static ts_status bad_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
+  const int64_t first[TS_MAX_RANK] = {0};
+  char here[PATH_TEXT], there[PATH_TEXT];
+  int64_t length;
+  path(walk->at, axis, here);
+  if (!enif_is_list(walk->env, term)) {
+    if (is_tensor(walk->env, term)) return ts_error_context(tensor_in_list(), "at %s", here);
+    if (!enif_is_number(walk->env, term))
+      return ts_error_context(ts_nif_expected(walk->env, "a list of numbers", term), "at %s", here);
+    return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: there is a number at %s and a list at %s", here,
+                    path(first, axis, there));
+  }
+  ts_status status = list_length(walk->env, term, INT64_MAX, &walk->patience, &length);
+  if (status) return axis ? ts_error_context(status, "at %s", here) : status;
+  return ts_error(TS_INVALID_ARGUMENT, "the list is ragged: the list at %s has %lld elements, the one at %s has %lld",
+                  here, (long long)length, path(first, axis, there), (long long)walk->shape->dims[axis]);
 }
 
 static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
@@ -95,46 +140,78 @@ static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
     return bad_number(walk, term);
   }
   ERL_NIF_TERM head, tail = term;
-  int64_t count = 0;
-  while (enif_get_list_cell(walk->env, tail, &head, &tail)) {
+  int64_t *count = &walk->at[axis];
+  for (*count = 0; enif_get_list_cell(walk->env, tail, &head, &tail); ++*count) {
     if (!goes_on(&walk->patience)) return ts_nif_caller_died();
-    if (++count > walk->shape->dims[axis]) return bad_length(walk->shape, axis);
+    if (*count == walk->shape->dims[axis]) return bad_list(walk, term, axis);
     TS_TRY(walk_list(walk, head, axis + 1));
   }
-  if (count != walk->shape->dims[axis] || !enif_is_empty_list(walk->env, tail)) return bad_length(walk->shape, axis);
+  if (*count != walk->shape->dims[axis] || !enif_is_empty_list(walk->env, tail)) return bad_list(walk, term, axis);
   return TS_SUCCESS;
 }
 
-static ts_status visit_type(list_walk *walk, const ts_number *number) {
-  ts_dtype *dtype = walk->context;
-  ts_dtype own = ts_number_dtype(number);
-  if (*dtype == TS_DTYPE_NONE)
-    *dtype = own;
-  else if (own != *dtype)
-    *dtype = ts_dtype_merge(*dtype, own);
+/* The properties of a list's numbers that determine its type. */
+typedef struct number_kinds {
+  bool floats, negative, wide, unsigned_only; /* wide: beyond 32 bits; unsigned_only: beyond 63 */
+} number_kinds;
+
+static ts_status visit_kind(list_walk *walk, const ts_number *number) {
+  number_kinds *kinds = walk->context;
+  switch (number->kind) {
+  case TS_NUMBER_FLOAT: kinds->floats = true; break;
+  case TS_NUMBER_SIGNED:
+    kinds->negative |= number->s < 0;
+    kinds->wide |= number->s < INT32_MIN || number->s > INT32_MAX;
+    break;
+  case TS_NUMBER_UNSIGNED: kinds->unsigned_only = true; break;
+  }
   return TS_SUCCESS;
+}
+
+/* If no integer type fits all numbers the type is s64, and the first number that is too large is an error. */
+static ts_dtype common_dtype(const number_kinds *kinds) {
+  if (kinds->floats) return TS_F32;
+  if (kinds->unsigned_only && !kinds->negative) return TS_U64;
+  return kinds->wide || kinds->unsigned_only ? TS_S64 : TS_S32;
 }
 
 typedef struct store_context {
   ts_dtype dtype;
   size_t size;
   unsigned char *next;
+  int64_t least, largest; /* limits of an integer type within s64; not set for a float type */
 } store_context;
+
+static store_context store_context_of(const ts_buffer *buffer) {
+  ts_dtype dtype = buffer->dtype;
+  store_context store = {.dtype = dtype, .size = ts_dtype_size(dtype), .next = buffer->data, .least = 1, .largest = 0};
+  if (!ts_dtype_is_integer(dtype)) return store;
+  uint64_t largest = ts_dtype_highest(dtype).u64;
+  store.least = ts_dtype_is_signed(dtype) ? -(int64_t)largest - 1 : 0;
+  store.largest = largest > INT64_MAX ? INT64_MAX : (int64_t)largest;
+  return store;
+}
 
 static ts_status visit_store(list_walk *walk, const ts_number *number) {
   store_context *store = walk->context;
-  ts_scalar scalar;
-  TS_TRY(ts_number_scalar(number, store->dtype, &scalar));
+  ts_scalar scalar = {.s64 = number->s};
+  if (number->kind == TS_NUMBER_SIGNED && number->s >= store->least && number->s <= store->largest) {
+    ts_scalar_store(store->dtype, scalar, store->next);
+    store->next += store->size;
+    return TS_SUCCESS;
+  }
+  ts_status status = ts_number_scalar(number, store->dtype, &scalar);
+  if (status) return of_element(walk, status);
   ts_scalar_store(store->dtype, scalar, store->next);
   store->next += store->size;
   return TS_SUCCESS;
 }
 
 static ts_status list_dtype(ErlNifEnv *env, ERL_NIF_TERM list, const ts_shape *shape, ts_dtype *out) {
-  list_walk walk = {env, patience_of(env), shape, visit_type, out};
-  *out = TS_DTYPE_NONE;
+  number_kinds kinds = {.floats = ts_shape_elements(shape) == 0};
+  list_walk walk = {.env = env, .patience = patience_of(env), .shape = shape, .visit = visit_kind, .context = &kinds};
   TS_TRY(walk_list(&walk, list, 0));
-  if (*out == TS_DTYPE_NONE) *out = TS_F32;
+  *out = common_dtype(&kinds);
   return TS_SUCCESS;
 }
 
@@ -146,8 +223,8 @@ static ts_status list_buffer(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM typ
   else
     TS_TRY(ts_nif_get_dtype(env, type, &dtype));
   TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
-  store_context store = {dtype, ts_dtype_size(dtype), (*out)->data};
-  list_walk walk = {env, patience_of(env), shape, visit_store, &store};
+  store_context store = store_context_of(*out);
+  list_walk walk = {.env = env, .patience = patience_of(env), .shape = shape, .visit = visit_store, .context = &store};
   ts_status status = walk_list(&walk, list, 0);
   if (status) ts_buffer_release(*out);
   return status;
@@ -179,10 +256,10 @@ ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 /* ---- to lists ---- */
 
-/* The most lists that an empty tensor may become: its outer dimensions can be of any size. */
+/* Limit for the lists of an empty tensor, whose outer dims can be of any size. */
 #define MAX_EMPTY_LISTS 10000000
 
-/* Elements and inner lists together, which is what making the list costs. */
+/* Counts elements and inner lists, which is the cost of making the list. */
 static ts_status count_cells(const ts_buffer *buffer, int64_t *out) {
   int64_t lists = 1, cells = 0;
   for (int32_t i = 0; i < buffer->shape.rank && lists > 0; i++) {
@@ -195,7 +272,7 @@ static ts_status count_cells(const ts_buffer *buffer, int64_t *out) {
   return TS_SUCCESS;
 }
 
-/* Builds from the back, so that every list cell is made once. */
+/* Builds lists from the end, so that every cell is allocated once. */
 static ERL_NIF_TERM make_list(patience *p, const ts_buffer *buffer, int32_t axis, const int64_t *strides,
                               const unsigned char *data) {
   if (axis == buffer->shape.rank) return ts_nif_number(p->env, buffer->dtype, data);

@@ -1,6 +1,6 @@
-/* The table of NIFs, and loading. The library is linked -z nodelete: its pool,
- * threads and caches outlive every load and purge of the module, so load is
- * idempotent and upgrade only takes the resource types over. */
+/* The table of NIFs, and loading. The library is linked -z nodelete: its pool, threads and caches outlive every load
+ * and purge of the module, so load is idempotent and upgrade only takes over the resource types. */
+#include "nif/nif_digest.h"
 #include "nif/nif_eager.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
@@ -13,18 +13,18 @@
 
 #include <string.h>
 
-/* Of resources, terms and this table. The Erlang module says which it was written for. */
+/* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 7
+#define TS_NIF_ABI 10
 #endif
 
-/* What load returns to say why it refuses; tessera_library.erl has the words. */
+/* Why load refuses: the code it returns. tessera_library.erl has the messages. */
 enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2, REFUSED_COPY = 3 };
 
-/* Kept by the VM between load and unload, and seen by the next version. */
+/* Kept by the VM between load and unload, and passed to the next version. */
 typedef struct private_data {
   uint32_t magic, abi;
-  const void *copy; /* of the library: the address of something in it */
+  const void *copy; /* identifies this copy of the library: an address in it */
 } private_data;
 
 #define MAGIC 0x7e55e7a1u
@@ -77,9 +77,9 @@ static ERL_NIF_TERM jit_stats(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 static ERL_NIF_TERM jit_configure(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* jit_configure(CacheDir :: binary() | undefined, DiskBytes | 0, Kernels | 0) -> ok; <<>> means no disk cache */
+  /* jit_configure(CacheDir :: binary() | undefined, DiskBytes | 0) -> ok; <<>> means no disk cache */
   ErlNifBinary dir;
-  int64_t bytes, kernels;
+  int64_t bytes;
   char path[4096];
   (void)argc;
   bool has_dir = enif_inspect_binary(env, argv[0], &dir);
@@ -90,14 +90,12 @@ static ERL_NIF_TERM jit_configure(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
     path[dir.size] = '\0';
   }
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of bytes", &bytes));
-  TS_NIF_TRY(env, ts_nif_get_int(env, argv[2], "a number of kernels", &kernels));
-  ts_jit_configure(&(ts_jit_options){
-      .cache_dir = has_dir ? path : NULL, .disk_cache_bytes = bytes, .memory_cache_kernels = kernels});
+  ts_jit_configure(&(ts_jit_options){.cache_dir = has_dir ? path : NULL, .disk_cache_bytes = bytes});
   return ts_atom.ok_;
 }
 
 static ERL_NIF_TERM inject_fatal(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* inject_fatal(Count) -> ok: the next compiles fail as if LLVM had given up; for tests */
+  /* inject_fatal(Count) -> ok: the next compilations fail as if LLVM had a fatal error; for tests */
   int64_t count;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a count", &count));
@@ -106,8 +104,8 @@ static ERL_NIF_TERM inject_fatal(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 }
 
 static ERL_NIF_TERM fail_allocation(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* fail_allocation(N) -> Failed: the N-th allocation from now on and all later ones fail, 0 for none. Gives how many
-   * did since the last call; for tests */
+  /* fail_allocation(N) -> Failed: the N-th allocation from now on and all later ones fail; 0: none. Returns how many
+   * failed since the last call; for tests */
   int64_t n;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a count", &n));
@@ -117,7 +115,7 @@ static ERL_NIF_TERM fail_allocation(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 }
 
 static ERL_NIF_TERM live_blocks(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* live_blocks() -> integer(): blocks of metadata that are allocated; for tests */
+  /* live_blocks() -> integer(): allocated blocks of metadata; for tests */
   (void)argc, (void)argv;
   return enif_make_int64(env, ts_alloc_live());
 }
@@ -136,10 +134,10 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_account_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_expr_init(env, flags) && ts_nif_executable_init(env, flags);
+         ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
-/* From OTP 26 on the VM says when it halts; before, exit handlers do what they can. */
+/* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
 #if ERL_NIF_MAJOR_VERSION > 2 || ERL_NIF_MINOR_VERSION >= 17
 static void on_halt(void *priv) {
   (void)priv;
@@ -151,7 +149,7 @@ static void watch_halt(ErlNifEnv *env) { enif_set_option(env, ERL_NIF_OPT_ON_HAL
 static void watch_halt(ErlNifEnv *env) { (void)env; }
 #endif
 
-/* By load and upgrade. */
+/* The common part of load and upgrade. */
 static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
   int abi;
   if (!enif_get_int(env, info, &abi) || abi != TS_NIF_ABI) return REFUSED_ABI;
@@ -168,12 +166,11 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
   int refused = start(env, priv, info);
   if (refused) return refused;
   ts_alloc_keep_freed();
-  ts_jit_warm_up();
   return refused;
 }
 
-/* A new version of the module may have the library that is there. Another copy of the library would have a pool, caches
- * and threads of its own beside those of the first, and tensors that it did not make. */
+/* A new version of the module may use the loaded library. Another copy of the library is refused: it would have a pool,
+ * caches and threads of its own, and could not use the tensors of the first one. */
 static int upgrade(ErlNifEnv *env, void **priv, void **old_priv, ERL_NIF_TERM info) {
   const private_data *old = *old_priv;
   if (!old || old->magic != MAGIC || old->abi != TS_NIF_ABI) return REFUSED_ABI;
@@ -203,7 +200,6 @@ static ErlNifFunc functions[] = {
     {"client_memory", 1, ts_nif_client_memory, 0},
     {"reset_client_peak", 1, ts_nif_reset_client_peak, 0},
     {"set_limit", 1, ts_nif_set_limit, CPU},
-    {"set_small_pages", 1, ts_nif_set_small_pages, 0},
     {"reset_peak", 0, ts_nif_reset_peak, 0},
     {"trim", 0, ts_nif_trim, CPU},
     {"collected", 0, ts_nif_collected, 0},
@@ -219,9 +215,12 @@ static ErlNifFunc functions[] = {
     {"region_leave", 1, ts_nif_region_leave, 0},
     {"region_finish", 2, ts_nif_region_finish, 0},
     {"control", 5, ts_nif_control, 0},
+    {"callback", 4, ts_nif_callback, 0},
     {"inline_region", 3, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
+    {"digest", 2, ts_nif_digest, 0},
+    {"digest_more", 2, ts_nif_digest_more, 0},
     {"signature", 1, ts_nif_signature, 0},
     {"expression_read", 2, ts_nif_expression_read, 0},
     {"expression_program", 3, ts_nif_expression_program, 0},
@@ -233,11 +232,13 @@ static ErlNifFunc functions[] = {
     {"parse", 1, ts_nif_parse, CPU},
     {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
+    {"run_answer", 2, ts_nif_run_answer, 0},
+    {"run_abandon", 1, ts_nif_run_abandon, 0},
     {"executable_info", 1, ts_nif_executable_info, 0},
     {"executable_kernels", 1, ts_nif_executable_kernels, 0},
     {"explain", 1, ts_nif_explain, CPU},
     {"jit_stats", 0, jit_stats, 0},
-    {"jit_configure", 3, jit_configure, 0},
+    {"jit_configure", 2, jit_configure, 0},
     {"set_log_process", 1, set_log_process, 0},
     {"inject_fatal", 1, inject_fatal, 0},
     {"fail_allocation", 1, fail_allocation, 0},
@@ -245,7 +246,7 @@ static ErlNifFunc functions[] = {
     {"cpu_count", 0, cpu_count, 0},
 };
 
-/* The library is built with hidden symbols; this one the VM looks up. */
+/* The library is built with hidden symbols; the VM looks this one up. */
 #pragma GCC visibility push(default)
 ERL_NIF_INIT(tessera_nif, functions, load, NULL, upgrade, unload)
 #pragma GCC visibility pop

@@ -18,7 +18,7 @@ static ts_status get_form(ErlNifEnv *env, ERL_NIF_TERM type, ERL_NIF_TERM dims, 
 }
 
 ERL_NIF_TERM ts_nif_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* address(Ref) -> {Address, Bytes}: good as long as the tensor is */
+  /* address(Ref) -> {Address, Bytes}: valid while the tensor is alive */
   ts_nif_tensor *tensor;
   (void)argc;
   TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
@@ -40,7 +40,7 @@ static ts_status check_address(uint64_t address, ts_dtype dtype, const ts_shape 
 }
 
 ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_address(Address, Type, Shape) -> Tensor: whose memory it is keeps it as long as the tensor is used */
+  /* from_address(Address, Type, Shape) -> Tensor: the owner must keep the memory while the tensor is used */
   ErlNifUInt64 address;
   ts_dtype dtype;
   ts_shape shape;
@@ -55,7 +55,7 @@ ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   return term;
 }
 
-/* The tensor's name for others: made once, and gone with the tensor. */
+/* The name of a tensor's copy in shared memory: created once, and removed with the tensor. */
 static ts_status shared_name(ts_nif_tensor *tensor, unsigned permissions, ts_mapping **out) {
   *out = atomic_load(&tensor->shared);
   if (*out) return TS_SUCCESS;
@@ -69,7 +69,7 @@ static ts_status shared_name(ts_nif_tensor *tensor, unsigned permissions, ts_map
 }
 
 ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* share(Ref, Permissions) -> {Name, Bytes}: a copy in shared memory that goes with the tensor */
+  /* share(Ref, Permissions) -> {Name, Bytes}: makes a copy in shared memory, which is removed with the tensor */
   ts_nif_tensor *tensor;
   ts_mapping *mapping;
   int64_t permissions;

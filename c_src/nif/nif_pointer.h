@@ -1,5 +1,5 @@
-/* Tensors whose memory others use, or that are others' memory: by address in
- * this process, by name in others of this machine. Thread-safe. */
+/* Memory shared with other owners, in both directions: by address within this process, by name with other processes of
+ * this machine. Thread-safe. */
 #ifndef TS_NIF_POINTER_H
 #define TS_NIF_POINTER_H
 

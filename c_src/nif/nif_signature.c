@@ -17,7 +17,8 @@ void ts_nif_signature_init(ErlNifEnv *env) {
   atom.donatable_ = enif_make_atom(env, "donatable?");
 }
 
-/* Words that no other arguments have: each list has its length before it, and every term that it may be a kind. */
+/* The words of a signature are unambiguous: each list is preceded by its length, and each term by its kind where
+ * several kinds are possible. */
 enum { FEW_WORDS = 256, DEEPEST = 64 };
 
 enum { WORD_TENSOR, WORD_TUPLE, WORD_LIST, WORD_MAP, WORD_ATOM, WORD_INTEGER };
@@ -25,10 +26,10 @@ enum { WORD_TENSOR, WORD_TUPLE, WORD_LIST, WORD_MAP, WORD_ATOM, WORD_INTEGER };
 typedef struct signature {
   ErlNifEnv *env;
   size_t count, capacity;
-  uint64_t *words, few[FEW_WORDS]; /* words: these, or an array of its own */
+  uint64_t *words, few[FEW_WORDS]; /* words: `few`, or an allocated array */
 } signature;
 
-/* Whatever fails gives up: there is another way to tell arguments apart. */
+/* On any failure there is no signature: the caller has a slower way to make the key. */
 static bool grow(signature *s) {
   uint64_t *more;
   if (!ts_status_consume_ok(TS_NEW_ARRAY(2 * s->capacity, &more))) return false;
@@ -47,7 +48,7 @@ static inline bool put(signature *s, uint64_t word) {
 
 static bool put_kind(signature *s, unsigned kind, size_t length) { return put(s, (uint64_t)length << 3 | kind); }
 
-/* An atom or an integer: what types, shapes, names and the keys of maps are made of. */
+/* An atom or an integer, of which types, shapes, names and map keys consist. */
 static bool put_plain(signature *s, ERL_NIF_TERM term) {
   ErlNifSInt64 integer;
   if (enif_get_int64(s->env, term, &integer)) return put(s, WORD_INTEGER) && put(s, (uint64_t)integer);
@@ -63,7 +64,7 @@ static bool put_tuple(signature *s, ERL_NIF_TERM term) {
   return true;
 }
 
-/* The length of what was put since is written where the list began. */
+/* Writes the length of the list in front of its items. */
 static bool put_list(signature *s, ERL_NIF_TERM list, bool (*put_item)(signature *, ERL_NIF_TERM)) {
   ERL_NIF_TERM head;
   size_t at = s->count, length = 0;
@@ -78,7 +79,7 @@ static bool field(signature *s, ERL_NIF_TERM map, ERL_NIF_TERM key, ERL_NIF_TERM
   return enif_get_map_value(s->env, map, key, out);
 }
 
-/* Tensors of Nx 0.13 as released have no mark. */
+/* Tensors of the released Nx 0.13 have no such mark. */
 static bool put_donatable(signature *s, ERL_NIF_TERM tensor) {
   ERL_NIF_TERM donatable;
   return put_plain(s, field(s, tensor, atom.donatable_, &donatable) ? donatable : ts_atom.false_);
@@ -103,7 +104,7 @@ static bool put_tuple_of(signature *s, ERL_NIF_TERM term, int depth) {
   return true;
 }
 
-/* Maps with the same keys have them in the same order. */
+/* Maps with equal keys enumerate them in the same order. */
 static bool put_map(signature *s, ERL_NIF_TERM map, int depth) {
   ErlNifMapIterator at;
   ERL_NIF_TERM key, value;
@@ -118,7 +119,7 @@ static bool put_map(signature *s, ERL_NIF_TERM map, int depth) {
   return is_put;
 }
 
-/* What structs hold beside their tensors is not known here. */
+/* Structs have no signature: their other fields are unknown here. */
 static bool put_container(signature *s, ERL_NIF_TERM term, int depth) {
   ERL_NIF_TERM name;
   if (depth > DEEPEST) return false;
@@ -135,8 +136,9 @@ static bool put_all(signature *s, ERL_NIF_TERM list) {
 }
 
 ERL_NIF_TERM ts_nif_signature(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* signature([Container]) -> <<_:128>> | undefined: the same for arguments for which a function is compiled alike, in
-   * this VM. Undefined when there is more than tensors in tuples and plain maps with keys of atoms and integers. */
+  /* signature([Container]) -> <<_:128>> | undefined: equal for arguments for which a function is compiled to the same
+   * program, in this VM. Undefined when there is anything besides tensors in tuples and plain maps with atoms and
+   * integers as keys. */
   signature s = {.env = env, .capacity = FEW_WORDS};
   (void)argc;
   s.words = s.few;

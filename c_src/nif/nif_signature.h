@@ -1,12 +1,11 @@
-/* What of a call's arguments matters to what a function of Nx is compiled to: the
- * containers with their keys, and of each tensor type, shape, names, vectorized
- * axes and whether it is donated. Thread-safe. */
+/* The part of a call's arguments on which the compilation of an Nx function depends: the containers with their keys,
+ * and for each tensor type, shape, names, vectorized axes and whether it is donated. Thread-safe. */
 #ifndef TS_NIF_SIGNATURE_H
 #define TS_NIF_SIGNATURE_H
 
 #include "nif/nif_util.h"
 
-void ts_nif_signature_init(ErlNifEnv *env); /* the atoms */
+void ts_nif_signature_init(ErlNifEnv *env); /* makes the atoms */
 
 ERL_NIF_TERM ts_nif_signature(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 

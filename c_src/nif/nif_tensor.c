@@ -3,18 +3,16 @@
 #include "base/alloc.h"
 #include "base/slots.h"
 #include "tensor/mapping.h"
-#include "tensor/pages.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Smaller binaries are copied in: an environment that keeps one costs more. */
+/* Smaller binaries are copied: keeping one alive takes an environment, which costs more. */
 #define COPY_BYTES 4096
-/* Binaries up to this size live on the process heap, so a view would gain nothing. */
+/* Binaries up to this size live on the process heap, so a view would save nothing. */
 #define HEAP_BINARY_BYTES 64
 
-/* The VM counts the resources of a type in one word. Threads that make tensors of different types do not write to the
- * same. */
+/* The VM counts the resources of a type in one word. With several types, threads write different words. */
 enum { TENSOR_TYPES = 4 };
 
 static ErlNifResourceType *tensor_types[TENSOR_TYPES], *view_type;
@@ -46,7 +44,7 @@ ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* collected() -> Held :: non_neg_integer(): the caller was collected, so what is held now counts as live. */
+  /* collected() -> Held :: non_neg_integer(): the caller was garbage-collected, so what is held now counts as live. */
   (void)argc, (void)argv;
   int64_t held = ts_nif_account_total();
   atomic_store(&least_held, held);
@@ -125,13 +123,13 @@ ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_T
 
 ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out) {
   ERL_NIF_TERM ref;
-  TS_TRY(ts_nif_tensor_make_handle(env, buffer, &ref)); /* the term keeps the buffer */
+  TS_TRY(ts_nif_tensor_make_handle(env, buffer, &ref)); /* the term keeps the buffer alive */
   *out = enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(buffer->dtype), ts_nif_shape(env, &buffer->shape));
   return TS_SUCCESS;
 }
 
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
-  int type = own_type(); /* of most that come here */
+  int type = own_type(); /* the type of most tensors that get here */
   for (int i = 0; i < TENSOR_TYPES; i++)
     if (enif_get_resource(env, term, tensor_types[(type + i) % TENSOR_TYPES], (void **)out)) return true;
   return false;
@@ -184,7 +182,7 @@ ts_status ts_nif_tensor_get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_ten
 
 static void free_kept_env(void *env) { enif_free_env(env); }
 
-/* A buffer on the bytes of an Erlang binary, which an environment of its own keeps. */
+/* A buffer on the bytes of an Erlang binary, which an environment keeps alive. */
 static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
   ErlNifBinary binary;
   ErlNifEnv *keeper = enif_alloc_env();
@@ -192,7 +190,7 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
   ERL_NIF_TERM kept = enif_make_copy(keeper, term);
   ts_status status = TS_SUCCESS;
   if (!enif_inspect_binary(keeper, kept, &binary)) status = ts_error(TS_INTERNAL, "a copy of a binary is none");
-  /* Looked at here: a binary that was appended to may have moved when it was copied. */
+  /* Checked after copying the term, since that may move the bytes of a binary that was appended to. */
   else if ((uintptr_t)binary.data % ts_dtype_size(dtype))
     *out = NULL;
   else
@@ -201,7 +199,7 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
   return status;
 }
 
-/* In pieces of a few milliseconds: nobody waits for what a dead process wanted. */
+/* Copies in pieces of a few milliseconds, and stops when the calling process has died. */
 static ts_status copy_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape,
                              ts_buffer **out) {
   const size_t piece = (size_t)16 << 20;
@@ -224,7 +222,7 @@ static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const 
                   (long long)bytes, binary->size);
 }
 
-/* A copy that takes longer than a millisecond, at 4 GB/s, is not made on a scheduler. */
+/* A copy of more bytes takes longer than a millisecond, at 4 GB/s, and needs a dirty scheduler. */
 #define LONG_COPY_BYTES ((size_t)4 << 20)
 
 /* Binary, Type, Shape */
@@ -270,7 +268,7 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_nif_with_pressure(env, term);
 }
 
-/* A binary that pins the buffer for as long as it lives. */
+/* A binary that keeps the buffer alive. */
 static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
   ts_buffer **view = enif_alloc_resource(view_type, sizeof(ts_buffer *));
   if (!view) return ts_error_no_memory();
@@ -312,7 +310,7 @@ ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 }
 
 ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* assign(Ref, Client, Device) -> ok: from now on the tensor's bytes are counted there */
+  /* assign(Ref, Client, Device) -> ok: moves the tensor's bytes to that account */
   ts_nif_tensor *tensor;
   ts_nif_account account;
   (void)argc;
@@ -356,21 +354,6 @@ ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return ts_atom.ok_;
 }
 
-ERL_NIF_TERM ts_nif_set_small_pages(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* set_small_pages(auto | never | always) -> ok */
-  static const char *const names[] = {
-      [TS_HASTE_AUTO] = "auto", [TS_HASTE_NEVER] = "never", [TS_HASTE_ALWAYS] = "always"};
-  char name[16];
-  (void)argc;
-  if (enif_get_atom(env, argv[0], name, sizeof name, ERL_NIF_LATIN1) > 0)
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-      if (strcmp(name, names[i]) == 0) {
-        ts_pages_set_haste((ts_haste)i);
-        return ts_atom.ok_;
-      }
-  return ts_nif_error(env, ts_nif_expected(env, "auto, never or always", argv[0]));
-}
-
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* reset_peak() -> ok */
   (void)env, (void)argc, (void)argv;
@@ -379,7 +362,7 @@ ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 }
 
 ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* trim() -> ok: gives pooled blocks back to the system */
+  /* trim() -> ok: returns pooled blocks to the system */
   (void)env, (void)argc, (void)argv;
   ts_pool_trim(ts_pool_default(), 0);
   return ts_atom.ok_;

@@ -62,19 +62,27 @@ ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims) {
 
 /* ---- reading terms ---- */
 
-/* What was wrong with a term that looks like what was expected, or NULL. */
+static bool is_large_integer(ErlNifEnv *env, ERL_NIF_TERM term) {
+  ErlNifSInt64 s;
+  ErlNifUInt64 u;
+  return enif_term_type(env, term) == ERL_NIF_TERM_TYPE_INTEGER && !enif_get_int64(env, term, &s) &&
+         !enif_get_uint64(env, term, &u);
+}
+
+/* Why a term that resembles the expected one is not valid; NULL when it does not resemble it. */
 static const char *why_not(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) {
   ERL_NIF_TERM ref = got;
   bool is_tensor = ts_nif_tessera_get(env, got, &ref);
   if (is_tensor && enif_is_atom(env, ref)) return ", a template, which has no contents";
   if (is_tensor && enif_is_list(env, ref)) return ", a value of a function that is traced";
   if (enif_is_ref(env, ref)) return ", which is not of this node, or is of a former run of it";
+  if (is_large_integer(env, got)) return ", an integer of more than 64 bits";
   if (enif_is_list(env, got) && strstr(expected, "tensor or a number"))
     return "; tessera:tensor/1 makes a tensor of a list";
   return NULL;
 }
 
-/* A record of the API as "f32[2,3]", where it is well-formed. */
+/* Prints a tensor record as "f32[2,3]" if it is well-formed. */
 static bool print_tensor(ErlNifEnv *env, ERL_NIF_TERM term, char *text, size_t size) {
   const ERL_NIF_TERM *items;
   int count;
@@ -95,10 +103,10 @@ enum { TERM_TEXT = 120, TERM_DEPTH = 3, TERM_ITEMS = 10 };
 
 static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *text, size_t size);
 
-/* What snprintf wrote. */
+/* The number of characters that snprintf wrote. */
 static size_t written(int n, size_t size) { return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1; }
 
-/* The items of a tuple, or those of a list where there are none. */
+/* Prints the items of a tuple, or of a list when `items` is NULL. */
 static size_t print_items(ErlNifEnv *env, const ERL_NIF_TERM *items, int count, ERL_NIF_TERM list, int depth,
                           char *text, size_t size) {
   ERL_NIF_TERM head = list;
@@ -111,7 +119,7 @@ static size_t print_items(ErlNifEnv *env, const ERL_NIF_TERM *items, int count, 
   return used;
 }
 
-/* Whether it is a list that would not be printed as a string. */
+/* True for a list that would not be printed as a string. */
 static bool is_plain_list(ErlNifEnv *env, ERL_NIF_TERM term) {
   ERL_NIF_TERM head, tail = term;
   int character;
@@ -121,7 +129,8 @@ static bool is_plain_list(ErlNifEnv *env, ERL_NIF_TERM term) {
   return plain && enif_is_empty_list(env, tail);
 }
 
-/* As the shell would, tensors by type and shape; cut where it is long or deep. Returns the length. */
+/* Prints a term as the shell does, tensors by type and shape; truncated where it is long or deep. Returns the
+ * length. */
 static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *text, size_t size) {
   const ERL_NIF_TERM *items = NULL;
   double number;
@@ -155,7 +164,7 @@ ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out) {
   return ts_nif_expected(env, "a type such as f32 or s64", term);
 }
 
-/* An item of `whole`, which was expected to be something. */
+/* Reads a dim of `whole`; an error says what was expected of that. */
 static ts_status get_dim(ErlNifEnv *env, ERL_NIF_TERM item, const char *expected, ERL_NIF_TERM whole, ts_dims *out) {
   ErlNifSInt64 dim;
   if (out->rank == TS_MAX_RANK)
@@ -217,41 +226,6 @@ bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
   else
     return false;
   return true;
-}
-
-ts_dtype ts_number_dtype(const ts_number *number) {
-  if (number->kind == TS_NUMBER_FLOAT) return TS_F32;
-  if (number->kind == TS_NUMBER_UNSIGNED) return TS_U64;
-  return number->s >= INT32_MIN && number->s <= INT32_MAX ? TS_S32 : TS_S64;
-}
-
-ts_dtype ts_number_merge(ts_dtype dtype, const ts_number *number) {
-  if (number->kind == TS_NUMBER_FLOAT) return ts_dtype_to_float(dtype);
-  if (number->kind == TS_NUMBER_SIGNED && number->s < 0 && ts_dtype_is_unsigned(dtype))
-    return ts_dtype_merge(dtype, TS_S8);
-  return dtype;
-}
-
-ts_status ts_number_scalar(const ts_number *number, ts_dtype dtype, ts_scalar *out) {
-  int bits = ts_dtype_bits(dtype);
-  bool fits = true;
-  switch (number->kind) {
-  case TS_NUMBER_FLOAT: *out = ts_scalar_from_f64(dtype, number->f); return TS_SUCCESS;
-  case TS_NUMBER_SIGNED:
-    *out = ts_scalar_from_s64(dtype, number->s);
-    if (ts_dtype_is_integer(dtype) && bits < 64)
-      fits = number->s >= -(INT64_C(1) << (bits - 1)) && number->s < INT64_C(1) << bits;
-    break;
-  case TS_NUMBER_UNSIGNED:
-    *out = ts_scalar_from_u64(dtype, number->u);
-    fits = !ts_dtype_is_integer(dtype) || bits == 64;
-    break;
-  }
-  if (fits) return TS_SUCCESS;
-  return number->kind == TS_NUMBER_SIGNED ? ts_error(TS_OUT_OF_RANGE, "the number %lld does not fit in %s",
-                                                     (long long)number->s, ts_dtype_name(dtype))
-                                          : ts_error(TS_OUT_OF_RANGE, "the number %llu does not fit in %s",
-                                                     (unsigned long long)number->u, ts_dtype_name(dtype));
 }
 
 ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element) {

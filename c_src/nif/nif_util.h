@@ -1,11 +1,11 @@
-/* Between Erlang terms and the core's values: atoms, types, shapes, numbers,
- * and statuses as error terms. Decoders return a status that says what was
- * expected. The atoms are made by ts_nif_util_init, before any other call. */
+/* Conversion between Erlang terms and the core's values: atoms, types, shapes, numbers, and statuses as error terms.
+ * Decoders return a status that says what was expected. ts_nif_util_init makes the atoms, before any other call. */
 #ifndef TS_NIF_UTIL_H
 #define TS_NIF_UTIL_H
 
 #include "base/status.h"
 #include "base/text.h"
+#include "front/number.h"
 #include "tensor/shape.h"
 
 #include <erl_nif.h>
@@ -17,7 +17,7 @@
   X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)       \
   X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)         \
   X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log) X(requested)            \
-  X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host)
+  X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host) X(callback)
 /* clang-format on */
 
 typedef struct ts_nif_atoms {
@@ -43,14 +43,14 @@ ERL_NIF_TERM ts_nif_dtype(ts_dtype dtype); /* the atom */
 ERL_NIF_TERM ts_nif_shape(ErlNifEnv *env, const ts_shape *shape);
 ERL_NIF_TERM ts_nif_dims(ErlNifEnv *env, const ts_dims *dims); /* a list */
 ERL_NIF_TERM ts_nif_binary(ErlNifEnv *env, const char *bytes, size_t length);
-/* Gives a finished text as a binary and frees it, whatever `status` says. */
+/* A finished text as a binary, or the error of `status`; frees the text in either case. */
 ERL_NIF_TERM ts_nif_text(ErlNifEnv *env, ts_status status, ts_text *text);
 
 ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out);
 ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out);
 ts_status ts_nif_get_dims(ErlNifEnv *env, ERL_NIF_TERM term, ts_dims *out); /* from a list */
 ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, int64_t *out);
-/* "got <term>", shortened, as an invalid-argument error that begins with `expected`. */
+/* An invalid-argument error: `expected`, then "got <term>", shortened. */
 ts_status ts_nif_expected(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) __attribute__((returns_nonnull));
 #ifdef __clang_analyzer__
 #define ts_nif_expected(...) ts_error_assume((ts_nif_expected)(__VA_ARGS__))
@@ -58,26 +58,9 @@ ts_status ts_nif_expected(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got
 
 /* ---- numbers ---- */
 
-typedef enum ts_number_kind { TS_NUMBER_SIGNED, TS_NUMBER_UNSIGNED, TS_NUMBER_FLOAT } ts_number_kind;
-
-/* An Erlang number, or one of the atoms nan, infinity, neg_infinity. UNSIGNED are those above INT64_MAX. */
-typedef struct ts_number {
-  ts_number_kind kind;
-  union {
-    int64_t s;
-    uint64_t u;
-    double f;
-  };
-} ts_number;
-
+/* Also one of the atoms nan, infinity, neg_infinity. */
 bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out);
-/* s32 and f32; the narrowest of s64 and u64 where s32 is too small. */
-ts_dtype ts_number_dtype(const ts_number *number);
-/* Numbers are weakly typed: the type of an op on a tensor of `dtype` and the number. */
-ts_dtype ts_number_merge(ts_dtype dtype, const ts_number *number);
-/* An error when an integer type has no room for the number, neither signed nor unsigned. */
-ts_status ts_number_scalar(const ts_number *number, ts_dtype dtype, ts_scalar *out);
-/* An Erlang number, or an atom for what is no Erlang float. */
+/* An Erlang number, or an atom for NaN and infinities, which Erlang floats cannot represent. */
 ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element);
 
 #endif

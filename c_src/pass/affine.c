@@ -10,7 +10,7 @@ ts_affine ts_affine_linear(const ts_shape *shape, const ts_affine *map) {
   return sum;
 }
 
-/* Loops with a negative coefficient are read backwards, so that all terms count upwards from `base`. */
+/* A loop with a negative coefficient is reversed, so that all terms count upwards from `base`. */
 static int64_t upward_base(const ts_loops *loops, const ts_affine *x) {
   int64_t base = x->offset;
   for (int32_t l = 0; l < loops->count; l++) {
@@ -21,7 +21,7 @@ static int64_t upward_base(const ts_loops *loops, const ts_affine *x) {
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-/* Adds step * (index of loop l), the index read backwards when `down`. */
+/* Adds step * (index of loop l), with the index reversed when `down`. */
 static void add_term(ts_affine *to, const ts_loops *loops, int32_t l, int64_t step, bool down) {
   to->coef[l] = down ? -step : step;
   if (down) to->offset += step * (loops->extent[l] - 1);
@@ -51,7 +51,7 @@ bool ts_affine_split(const ts_loops *loops, const ts_affine *x, int64_t size, ts
   return highest < size;
 }
 
-/* Splits the linear index of a run of dims [first, last] of `to`. */
+/* Splits the linear index over dims [first, last] of `to` into one expression for each dim. */
 static bool peel(const ts_loops *loops, ts_affine linear, const ts_shape *to, int32_t first, int32_t last,
                  ts_affine *out, ts_refine *refine) {
   for (int32_t d = last; d > first; d--) {
@@ -64,8 +64,8 @@ static bool peel(const ts_loops *loops, ts_affine linear, const ts_shape *to, in
   return true;
 }
 
-/* The first dim of a run that ends at `last`, has at least one dim of more than one element, and
- * grows while its size is below the other's. */
+/* Extends a group of dims that ends at `last` downwards: to at least one dim of more than one element, then while its
+ * size is below the other's. */
 static void grow(const ts_shape *shape, int32_t *first, int64_t *size) {
   while (*first > 0 && *size <= 1) *size *= shape->dims[--*first];
 }

@@ -1,5 +1,5 @@
-/* Affine index expressions over the loops of a kernel to be, and how they pass
- * through a reshape. Pure, thread-safe, no allocation. */
+/* Affine index expressions over the loops of a kernel, and their composition with a reshape. Pure, thread-safe, no
+ * allocation. */
 #ifndef TS_PASS_AFFINE_H
 #define TS_PASS_AFFINE_H
 
@@ -12,13 +12,13 @@ typedef struct ts_loops {
   int64_t extent[TS_LOOP_MAX];
 } ts_loops;
 
-/* offset + sum of coef[l] * (index of loop l); coefficients past the loops are zero. */
+/* offset + sum of coef[l] * (index of loop l); coefficients beyond the last loop are zero. */
 typedef struct ts_affine {
   int64_t offset;
   int64_t coef[TS_LOOP_MAX];
 } ts_affine;
 
-/* Loop `loop` has to become two, the inner one of extent `inner`; none when inner is 0. */
+/* Loop `loop` has to be split, with an inner loop of extent `inner`; 0: no split helps. */
 typedef struct ts_refine {
   int32_t loop;
   int64_t inner;
@@ -41,13 +41,13 @@ static inline void ts_affine_add(ts_affine *sum, const ts_affine *x, int64_t fac
 /* The row-major index over `shape` of the element at `map` (one expression per dim). */
 ts_affine ts_affine_linear(const ts_shape *shape, const ts_affine *map);
 
-/* Writes x as outer * size + inner with 0 <= inner < size at every point. False when that is
- * not affine; then `refine` says if a finer loop would make it so. */
+/* Writes x as outer * size + inner with 0 <= inner < size at every point. False when that is not affine; then `refine`
+ * says whether splitting a loop would make it so. */
 bool ts_affine_split(const ts_loops *loops, const ts_affine *x, int64_t size, ts_affine *outer, ts_affine *inner,
                      ts_refine *refine);
 
-/* The index map of an operand of shape `to` whose reshape to `from` is read at `map`. Neither shape is empty.
- * False as above. */
+/* The index map of an operand of shape `to` whose reshape to `from` is read at `map`. Neither shape is empty. False as
+ * above. */
 bool ts_affine_reshape(const ts_loops *loops, const ts_shape *from, const ts_affine *map, const ts_shape *to,
                        ts_affine *out, ts_refine *refine);
 

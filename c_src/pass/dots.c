@@ -1,7 +1,7 @@
-/* Contractions in the form that a matrix product takes: batch, free and contracted dims of each operand are one
- * strided dim each. Transposes of operands go where the contraction can read through them; where the dims of an
- * operand do not collapse, it is transposed to [batch, free, contracted] first. A product of which only the transpose
- * is used has its operands exchanged. The order of contraction, and so every bit, stays. */
+/* Brings contractions into the form of a matrix product: the batch, free and contracted dims of each operand are one
+ * strided dim each. A transpose of an operand is dropped where the product can read through its strides; an operand
+ * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
+ * gets its operands exchanged instead. The order of contraction does not change, so no bit does. */
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -30,7 +30,7 @@ static ts_dims apply(const ts_dims *axes, const ts_dims *dims) {
   return out;
 }
 
-/* The result's free dims come in the order of the operand's, which must not change. */
+/* True when the result's free dims are in the order of the operand's, which is fixed. */
 static bool is_ascending(const ts_dims *dims) {
   for (int32_t i = 1; i < dims->rank; i++) {
     if (dims->dims[i] < dims->dims[i - 1]) return false;
@@ -103,7 +103,7 @@ static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
   return (side){ts_rewrite_operand(rw, dot, 1), dot->attrs->dot.rhs_batch, dot->attrs->dot.rhs_contract};
 }
 
-/* The axes put the free dims of rhs before those of lhs, and change nothing else. */
+/* True when the axes only move the free dims of rhs before those of lhs. */
 static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
   int32_t rhs_free = axes->rank - batch - lhs_free;
   for (int32_t i = 0; i < axes->rank; i++) {
@@ -113,7 +113,7 @@ static bool exchanges(const ts_dims *axes, int32_t batch, int32_t lhs_free) {
   return lhs_free > 0 && rhs_free > 0;
 }
 
-/* The product that `transpose` alone reads, in the old graph; NULL when there is none to exchange the operands of. */
+/* The product in the old graph that only `transpose` reads; NULL when its operands cannot be exchanged. */
 static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose) {
   const ts_value *product = ts_graph_value(rw->from, transpose->operands[0]);
   if (product->op == TS_NO_ID || rw->uses[transpose->operands[0]] != 1) return NULL;
@@ -130,7 +130,7 @@ static bool makes(const ts_graph *g, ts_value_id value, ts_opcode code) {
   return op != TS_NO_ID && ts_graph_op(g, op)->code == code;
 }
 
-/* A product of two values that is in the form already. */
+/* True when a product of two values has the form already. */
 static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
   return !makes(g, lhs, TS_OP_TRANSPOSE) && !makes(g, rhs, TS_OP_TRANSPOSE) &&
          is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&

@@ -1,9 +1,9 @@
-/* A general reduce becomes a loop over the reduced elements in row-major order: acc = region(acc, x). Where each of the
- * region's ops means the same on tensors, acc and x are whole slices; elsewhere one element of the result is computed
- * after the other. */
+/* Turns a general reduce into a loop over the reduced elements in row-major order: acc = region(acc, x). Where each op
+ * of the region is elementwise, acc and x are whole slices; elsewhere the elements of the result are computed one after
+ * another. */
 #include "pass/normalize.h"
 
-/* The operand as [elements, kept...], or as [elements, lines] where slices are of no use. */
+/* The operand as [elements, kept...], or as [elements, lines] when slices cannot be used. */
 typedef struct expansion {
   ts_rewrite *rw;
   ts_rules *rules;
@@ -11,11 +11,11 @@ typedef struct expansion {
   const ts_region *combine;
   ts_dtype dtype;
   ts_shape kept;           /* of the result */
-  ts_shape rows;           /* of the operand in that form */
-  int64_t elements, lines; /* of the operand for one of the result; of the result */
+  ts_shape rows;           /* shape of the operand in that form */
+  int64_t elements, lines; /* operand elements for each result element; elements of the result */
 } expansion;
 
-/* Each op of the region must mean the same when its operands are tensors of one shape. */
+/* True when each op of the region may be applied to tensors of one shape instead of scalars. */
 static bool is_liftable(const ts_graph *g, const ts_region *region) {
   for (size_t i = 0; i < region->ops.count; i++) {
     ts_opcode code = ts_graph_op(g, region->ops.data[i])->code;
@@ -30,10 +30,10 @@ static ts_status add(expansion *e, ts_region_id region, ts_opcode code, const ts
 }
 
 static ts_status add_index(expansion *e, ts_region_id region, int64_t value, ts_value_id *out) {
-  return ts_rules_constant(e->rules, region, TS_S64, &(ts_shape){0}, (ts_scalar){.s64 = value}, out);
+  return ts_rules_constant(e->rules, region, TS_S64, &ts_shape_scalar, (ts_scalar){.s64 = value}, out);
 }
 
-/* Reduced dims first, as one. */
+/* Moves the reduced dims to the front and merges them. */
 static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) {
   const ts_shape *shape = ts_graph_value(e->rw->from, e->op->operands[0])->shape;
   const ts_dims *axes = &e->op->attrs->reduce.axes;
@@ -60,14 +60,15 @@ static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) 
   return add(e, target, TS_OP_RESHAPE, &moved, 1, &attrs, out);
 }
 
-/* A region of a loop: parameter 0 is an index, 1 has a shape, 2 is the rows; index 3, if wanted, is another's. */
+/* Opens a region of the loop. Its parameters: 0 an index, 1 of the given shape, 2 the rows, and 3 another index with
+ * `inner`. */
 static ts_status open_region(expansion *e, const ts_shape *shape, bool inner, ts_region_id *region,
                              ts_value_id params[4]) {
   TS_TRY(ts_graph_add_region(e->rw->to, region));
-  TS_TRY(ts_graph_add_param(e->rw->to, *region, TS_S64, &(ts_shape){0}, &params[0]));
+  TS_TRY(ts_graph_add_param(e->rw->to, *region, TS_S64, &ts_shape_scalar, &params[0]));
   TS_TRY(ts_graph_add_param(e->rw->to, *region, e->dtype, shape, &params[1]));
   TS_TRY(ts_graph_add_param(e->rw->to, *region, e->dtype, &e->rows, &params[2]));
-  return inner ? ts_graph_add_param(e->rw->to, *region, TS_S64, &(ts_shape){0}, &params[3]) : TS_SUCCESS;
+  return inner ? ts_graph_add_param(e->rw->to, *region, TS_S64, &ts_shape_scalar, &params[3]) : TS_SUCCESS;
 }
 
 static ts_status make_condition(expansion *e, const ts_shape *shape, bool inner, int64_t count, ts_region_id *out) {
@@ -100,7 +101,7 @@ static ts_status read_row(expansion *e, ts_region_id body, const ts_value_id par
   return add(e, body, TS_OP_RESHAPE, &row, 1, &attrs, out);
 }
 
-/* One op of the combiner, on tensors of the result's shape. */
+/* Adds one op of the combiner, applied to tensors of the result's shape. */
 static ts_status lift(expansion *e, ts_region_id body, ts_op_id id) {
   const ts_op *op = ts_graph_op(e->rw->from, id);
   ts_value_id operands[3];
@@ -137,7 +138,8 @@ static ts_status add_loop(expansion *e, ts_region_id target, const ts_shape *sha
   return TS_SUCCESS;
 }
 
-/* The body of the loop over lines: result[line] = fold of the line. The result holds the initial value at first. */
+/* The body of the loop over lines: result[line] = fold of the line. The loop variable holds the initial value at
+ * first. */
 static ts_status make_line(expansion *e, const ts_shape *lines, ts_region_id *out) {
   ts_value_id params[4], initial[4], acc, folded, update, results[3];
   ts_attrs attrs = {.shape = {.rank = 1, .dims = {1}}};
@@ -147,7 +149,7 @@ static ts_status make_line(expansion *e, const ts_shape *lines, ts_region_id *ou
   TS_TRY(add(e, *out, TS_OP_RESHAPE, &acc, 1, &(ts_attrs){.shape = {0}}, &initial[1]));
   initial[2] = params[2];
   initial[3] = params[0];
-  TS_TRY(add_loop(e, *out, &(ts_shape){0}, true, initial, &folded));
+  TS_TRY(add_loop(e, *out, &ts_shape_scalar, true, initial, &folded));
   TS_TRY(add(e, *out, TS_OP_RESHAPE, &folded, 1, &attrs, &update));
   TS_TRY(add(e, *out, TS_OP_PUT_SLICE, (ts_value_id[]){params[1], update, params[0]}, 3, NULL, &results[1]));
   TS_TRY(add_one(e, *out, params[0], &results[0]));
@@ -166,7 +168,7 @@ static ts_status fold_lines(expansion *e, ts_region_id target, const ts_value_id
   return add(e, target, TS_OP_RESHAPE, &folded, 1, &(ts_attrs){.shape = e->kept}, out);
 }
 
-/* A scalar in every element. */
+/* Broadcasts a scalar to the shape. */
 static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, const ts_shape *shape,
                         ts_value_id *out) {
   ts_attrs attrs = {.broadcast = {.shape = *shape}};

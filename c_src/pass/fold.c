@@ -1,5 +1,5 @@
-/* Ops on constants become constants. A splat stays one; other results become literals, up to a size. What may be
- * evaluated, and with which bits, is the evaluator's business. */
+/* Constant folding. A splat (a constant of equal elements) stays one; other results become literals, up to a size. The
+ * evaluator decides which ops it evaluates, and must give the bits of a run. */
 #include "pass/rules.h"
 
 enum { DEFAULT_FOLD_BYTES = 64 << 10 };
@@ -26,7 +26,10 @@ static bool may_fold(const ts_rule_call *call) {
     const ts_value *v = ts_graph_value(g, op->operands[i]);
     if (!is_known(g, op->operands[i]) || ts_shape_bytes(v->shape, v->dtype) > limit) return false;
   }
-  return ts_shape_bytes(call->shape, call->dtype) <= limit;
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    if (ts_shape_bytes(call->results[i].shape, call->results[i].dtype) > limit) return false;
+  }
+  return true;
 }
 
 static bool is_splat_op(const ts_rule_call *call) {
@@ -37,7 +40,7 @@ static bool is_splat_op(const ts_rule_call *call) {
   return true;
 }
 
-/* A known operand in a graph of its own; of a splat only the scalar when `scalar`. */
+/* Copies a known operand into the evaluator's graph; with `scalar` only the element of a splat. */
 static ts_status copy_operand(const ts_graph *from, ts_graph *g, ts_value_id operand, bool scalar, ts_value_id *out) {
   const ts_op *op = ts_graph_op(from, ts_graph_value(from, operand)->op);
   ts_attrs attrs = ts_op_copy_attrs(op);
@@ -47,18 +50,19 @@ static ts_status copy_operand(const ts_graph *from, ts_graph *g, ts_value_id ope
 
 static ts_status fill_closed(const ts_rule_call *call, bool scalar, ts_graph *g) {
   const ts_op *op = call->op;
-  ts_value_id *operands, result;
+  ts_value_id *operands, results[TS_MAX_RESULTS];
   TS_TRY(TS_NEW_ARRAY(op->operand_count, &operands));
   ts_status status = TS_SUCCESS;
   for (uint32_t i = 0; !status && i < op->operand_count; i++)
     status = copy_operand(call->rules->to, g, op->operands[i], scalar, &operands[i]);
-  if (!status) status = ts_graph_add_op(g, TS_ROOT, op->code, operands, op->operand_count, op->attrs, &result);
-  if (!status) status = ts_graph_set_results(g, TS_ROOT, &result, 1);
+  if (!status) status = ts_graph_add_op(g, TS_ROOT, op->code, operands, op->operand_count, op->attrs, results);
+  for (uint32_t i = 1; !status && i < op->result_count; i++) results[i] = results[0] + i;
+  if (!status) status = ts_graph_set_results(g, TS_ROOT, results, op->result_count);
   ts_free(operands);
   return status;
 }
 
-/* `*out` is NULL when the evaluator declines. */
+/* A buffer for each result; `*out` is NULL when the evaluator declines. */
 static ts_status evaluate(const ts_rule_call *call, bool scalar, ts_buffer **out) {
   const ts_pass_options *options = call->rules->options;
   ts_graph *g;
@@ -73,24 +77,29 @@ static ts_status evaluate(const ts_rule_call *call, bool scalar, ts_buffer **out
   return TS_SUCCESS;
 }
 
+static ts_status add_splat(const ts_rule_call *call, const ts_buffer *buffer, ts_value_id *out) {
+  ts_scalar value = ts_scalar_load(buffer->dtype, buffer->data);
+  return ts_rules_constant(call->rules, call->target, call->dtype, call->shape, value, out);
+}
+
+static ts_status add_literal(const ts_rule_call *call, ts_buffer *buffer, ts_value_id *out) {
+  ts_attrs attrs = {.literal = {.buffer = buffer}};
+  return ts_rules_add(call->rules, call->target, TS_OP_LITERAL, NULL, 0, &attrs, out);
+}
+
 ts_status ts_fold(const ts_rule_call *call, ts_value_id *out) {
-  ts_buffer *buffer;
-  ts_status status;
+  ts_buffer *buffers[TS_MAX_RESULTS];
+  ts_status status = TS_SUCCESS;
   if (!may_fold(call)) return TS_SUCCESS;
   if (call->rules->probing) {
     call->rules->changes = true;
     return TS_SUCCESS;
   }
   bool splat = is_splat_op(call);
-  TS_TRY(evaluate(call, splat, &buffer));
-  if (!buffer) return TS_SUCCESS;
-  if (splat) {
-    ts_scalar value = ts_scalar_load(buffer->dtype, buffer->data);
-    status = ts_rules_constant(call->rules, call->target, call->dtype, call->shape, value, out);
-  } else {
-    ts_attrs attrs = {.literal = {.buffer = buffer}};
-    status = ts_rules_add(call->rules, call->target, TS_OP_LITERAL, NULL, 0, &attrs, out);
-  }
-  ts_buffer_release(buffer);
+  TS_TRY(evaluate(call, splat, buffers));
+  if (!buffers[0]) return TS_SUCCESS;
+  for (uint32_t i = 0; !status && i < call->op->result_count; i++)
+    status = splat ? add_splat(call, buffers[i], &out[i]) : add_literal(call, buffers[i], &out[i]);
+  for (uint32_t i = 0; i < call->op->result_count; i++) ts_buffer_release(buffers[i]);
   return status;
 }

@@ -1,15 +1,16 @@
-/* Makes fusion ops of the groups that fuse_plan.c finds, in every region. Groups that are alike, as in the layers of a
- * network, share what the fusion holds. */
+/* Makes a fusion op of each group that fuse_plan.c finds, in every region. Groups of equal structure share the fusion's
+ * region (the layers of a network have many). */
 #include "pass/fuse.h"
 #include "pass/rewrite.h"
 
 typedef struct fuse {
   ts_fuse_plan plan;
-  ts_value_id *inside; /* value of the old graph -> in the group's key or region, if its stamp is that of now */
+  ts_value_id
+      *inside; /* maps a value of the old graph to one of the current key or region; valid if its stamp equals `now` */
   uint32_t *stamp, now;
   TS_VEC(ts_value_id) operands;
   TS_VEC(ts_value_id) results;
-  ts_region_id region; /* being filled */
+  ts_region_id region; /* of the fusion that is being made */
   ts_keys regions;     /* key to region + 1 */
 } fuse;
 
@@ -24,8 +25,9 @@ static bool is_inlined(const fuse *f, const ts_value *v) { return v->op != TS_NO
 
 /* ---- what a group is ---- */
 
-/* Groups with equal keys share a region: values are numbered as they come, of those from outside the type is put, of
- * ops what they do. Puts the values from outside into the operands, too. Inlined ops are a few levels deep. */
+/* Builds a group's key: values are numbered in order of appearance, and the key holds the type of each value from
+ * outside and the code and attributes of each op. Groups with equal keys share a region. Also collects the values from
+ * outside as operands. The recursion through inlined ops is at most a few levels deep. */
 static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next);
 
 enum { OUTSIDE = -1, RESULTS = -2 };
@@ -49,7 +51,7 @@ static ts_status put_op(ts_rewrite *rw, ts_op_id id, uint32_t *next) {
   return TS_SUCCESS;
 }
 
-/* The root's result first: its order of elements is that of the loops. */
+/* Puts the root's result first, since the loops follow its order of elements. */
 static ts_status collect_results(ts_rewrite *rw, const ts_fuse_group *group) {
   fuse *f = rw->context;
   f->results.count = 0;
@@ -78,7 +80,7 @@ static ts_status make_key(ts_rewrite *rw, const ts_fuse_group *group) {
 
 static ts_status copy_inside(ts_rewrite *rw, ts_op_id id);
 
-/* A value as the region sees it: computed there, or a parameter. */
+/* The value inside the region: computed there, or a parameter. */
 static ts_status resolve(ts_rewrite *rw, ts_value_id value, ts_value_id *out) {
   fuse *f = rw->context;
   const ts_value *v = ts_graph_value(rw->from, value);
@@ -145,7 +147,7 @@ static ts_status make_fusion(ts_rewrite *rw, uint32_t id, ts_region_id target) {
   return TS_SUCCESS;
 }
 
-/* One op that computes nothing else inside needs no region. */
+/* True when the group is one op without inlined operands, which needs no region. */
 static bool is_single(const fuse *f, const ts_graph *graph, const ts_fuse_group *group) {
   const ts_op *op = ts_graph_op(graph, group->root);
   if (group->members > 1) return false;
@@ -166,7 +168,8 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return is_single(f, rw->from, group) ? ts_rewrite_copy(rw, id, target) : make_fusion(rw, state->group, target);
 }
 
-/* Regions of scalars are compiled whole, and those of fusions and reductions are no programs. */
+/* True when all values of the region are scalars. Such regions are compiled whole, and those of fusions and reductions
+ * hold no ops to fuse. */
 static bool is_scalar_region(const ts_graph *graph, ts_region_id id) {
   const ts_region *region = ts_graph_region(graph, id);
   for (size_t i = 0; i < region->params.count; i++) {
@@ -208,7 +211,7 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
   ts_rewrite rw = {.visit = visit, .enter = enter, .context = &f};
   *out = NULL;
   ts_status status = ts_fuse_plan_init(&f.plan, in);
-  /* a plan leaves out what nobody needs; what is in regions that are left as they are may be needed by nobody, too */
+  /* A plan leaves out dead ops of its region. Regions that are copied without a plan may hold dead ops, too. */
   if (!status && in->regions.count > 1) status = ts_liveness_count(in, &uses);
   rw.uses = uses;
   if (!status) status = TS_NEW_ARRAY(in->values.count, &f.inside);

@@ -4,11 +4,11 @@
 
 typedef struct view {
   const ts_fuse_plan *plan;
-  uint32_t group, other; /* the same, or two that would be one */
+  uint32_t group, other; /* equal, or two groups that would be joined */
   ts_fuse_memo *memo;
 } view;
 
-/* What the group does not compute is an operand; which one does not matter here. */
+/* A value that the group does not compute is an operand; its index does not matter for measuring. */
 static bool is_outside(const void *context, ts_value_id value, uint32_t *out) {
   const view *v = context;
   ts_op_id op = ts_graph_value(v->plan->graph, value)->op;
@@ -18,7 +18,7 @@ static bool is_outside(const void *context, ts_value_id value, uint32_t *out) {
   return group != v->group && group != v->other && !v->plan->ops[op].inlined;
 }
 
-/* The reductions' operands are in cache for whatever else a row wants. */
+/* True when a row is in cache after its first reduction, for further reductions and elementwise ops. */
 static bool keeps_row(const ts_fuse_group *group) {
   return group->reduction == TS_NO_ID || (group->trailing && group->row <= TS_REDUCE_BLOCK);
 }
@@ -30,7 +30,7 @@ static int64_t accumulator_bytes(const ts_program *program, const ts_program_nod
   return tree ? TS_REDUCE_LANES * (size < 4 ? 4 : size) : TS_REDUCE_LANES * size;
 }
 
-/* Whether lowering makes one pass of it: what does not keep its rows meets each element once. */
+/* True when lowering reads each element once. A group that does not keep its rows in cache has one pass only. */
 static bool meets_once(const ts_fuse_group *group, const ts_program *program) {
   if (keeps_row(group)) return true;
   if (ts_program_has_chain(program)) return false;
@@ -81,7 +81,7 @@ static ts_status build_once(const view *v, const ts_program_root *roots, size_t 
   return ts_fuse_memo_add(v->memo, out);
 }
 
-/* The parts of a pad or concatenate have a kernel each. */
+/* Each part of a pad or concatenate is a kernel of its own. */
 static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *out) {
   out->fits = true;
   for (uint32_t i = 0; out->fits && i < root->operand_count; i++) {
@@ -91,7 +91,7 @@ static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *o
   return TS_SUCCESS;
 }
 
-/* Adds what the group gives; with the root first. False when there is too much. */
+/* Adds the group's results, the root's first. False when there are too many. */
 static bool add_roots(const ts_fuse_plan *plan, uint32_t id, ts_program_root *roots, size_t *count) {
   const ts_fuse_group *group = &plan->groups.data[id];
   if (*count == TS_PROGRAM_MAX_OPERANDS) return false;

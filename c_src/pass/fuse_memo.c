@@ -1,6 +1,6 @@
-/* Groups that are alike, as in the layers of a network, are measured once. What measuring can see of a group is in
- * its key: the ops from the results down to what comes from outside, of which only the types count, and which of them
- * are the same value. */
+/* Groups of equal structure are measured once (the layers of a network have many). The key holds everything that
+ * measuring reads of a group: the ops between the results and the values from outside, the types of those values, and
+ * which operands are the same value. */
 #include "pass/fuse.h"
 
 void ts_fuse_memo_deinit(ts_fuse_memo *memo) {
@@ -26,7 +26,7 @@ static ts_status put_outside(ts_fuse_memo *m, const ts_graph *graph, ts_value_id
   return constant ? ts_keys_put(&m->known, known.bits) : TS_SUCCESS;
 }
 
-/* A value that has no number yet. As deep as a group may be. */
+/* Numbers a new value. The recursion is as deep as a group may be. */
 static ts_status put_value(ts_fuse_memo *m, const ts_program_spec *spec, ts_value_id value) {
   const ts_value *v = ts_graph_value(spec->graph, value);
   uint32_t operand;

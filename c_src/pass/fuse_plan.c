@@ -1,12 +1,14 @@
-/* Which ops become one kernel. From the last op of a region to the first, so that all users of an op
- * are placed before it:
- *   - what costs nothing (constants, broadcasts, iota, reshapes) is computed in each group that reads it,
- *     and so is a little arithmetic, where no op needs it in memory anyway;
- *   - an op that one group reads joins it; if it is also a result, as one more output;
- *   - everything else starts a group of its own, or stands alone.
- * Groups that only make results of the region, over the same space, become one where they read the same op.
- * An op that joins has no users outside of the group (results of the region come last), so no cycle can arise, and
- * the place of a group's root is a place for all of it. Then reductions join others: fuse_siblings.c. Near-linear. */
+/* Decides which ops become one kernel. Visits a region from the last op to the first, so that all users of an op are
+ * placed before it:
+ *   - an op that costs nothing (constant, broadcast, iota, reshape) is inlined into each group that reads it, and so is
+ *     a light elementwise op that no other op needs in memory;
+ *   - an op that one group reads joins that group; if it is also a result of the region, as one more output;
+ *   - any other op starts a group or stays an op of its own.
+ * Groups whose outputs are results of the region only, over the same space, are merged where they read the same op. An
+ * op that joins has no users outside of the group (results of the region are read last), so no cycle can arise, and the
+ * group's kernel can run at the root's position. Afterwards sibling reductions are joined: fuse_siblings.c.
+ * Near-linear.
+ */
 #include "pass/fuse.h"
 
 #include "tensor/reduce_tree.h"
@@ -15,8 +17,9 @@
 #define MAX_MEMBERS 160
 #define MAX_DEPTH 6
 
-/* restraint: what may no longer be done with an op whose group made no kernel. A reduction reads its operand from
- * memory, then joins no other op either, as views of other shapes do not; then the op stays alone. */
+/* How far the fusion of an op is restricted after its group made no kernel, step by step. NO_PRODUCERS: a reduction
+ * reads its operand from memory. NO_ROWS: a reduction or reshape joins no group of its users. SOLO: the op stays an op
+ * of its own. */
 enum { FREE, NO_PRODUCERS, NO_ROWS, SOLO };
 
 ts_status ts_fuse_plan_init(ts_fuse_plan *plan, const ts_graph *graph) {
@@ -33,52 +36,16 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
   TS_VEC_FREE(&plan->groups);
 }
 
-int32_t ts_fuse_weight(ts_opcode op) {
-  switch (ts_op_get_class(op)) {
-  case TS_CLASS_UNARY_FLOAT: return op == TS_OP_SQRT || op == TS_OP_RSQRT ? 4 : 16;
-  case TS_CLASS_BINARY: return op == TS_OP_POW || op == TS_OP_REMAINDER ? 16 : 1;
-  case TS_CLASS_BINARY_FLOAT: return op == TS_OP_DIVIDE ? 4 : 16;
-  case TS_CLASS_BINARY_INTEGER: return op == TS_OP_QUOTIENT ? 16 : 1;
-  case TS_CLASS_INDEXED:
-  case TS_CLASS_REDUCE:
-  case TS_CLASS_ARG_REDUCE: return 16;
-  default: return 1;
-  }
-}
+int32_t ts_fuse_weight(ts_opcode op) { return ts_op_get_cost(op)->again; }
 
 /* ---- what ops are like ---- */
 
-enum {
-  REDUCTION = 1,
-  PARTS = 2, /* writes parts of its result */
-  VIEW = 4,  /* its meaning is a map of indices */
-  CHEAP = 8, /* costs nothing to compute again */
-  ELEMENTWISE = 16,
-  INDEXED = 32 /* reads what is indexed */
-};
-
-#define IS_PARTS(op) ((op) == TS_OP_PAD || (op) == TS_OP_CONCATENATE)
-#define IS_CHEAP(op)                                                                               \
-  ((op) == TS_OP_CONSTANT || (op) == TS_OP_IOTA || (op) == TS_OP_EYE || (op) == TS_OP_BROADCAST || \
-   (op) == TS_OP_RESHAPE)
-#define IS_INDEXED(op) ((op) == TS_OP_TAKE || (op) == TS_OP_TAKE_ALONG || (op) == TS_OP_DYNAMIC_SLICE)
-
-/* Asked of each op again and again. */
-static const uint8_t traits[] = {
-#define TS_OP(e, t, n, c, a)                                                                                    \
-  (TS_OP_IS_REDUCTION(TS_OP_##e, TS_CLASS_##c) ? REDUCTION : 0) | (IS_PARTS(TS_OP_##e) ? PARTS : 0) |           \
-      (TS_CLASS_##c == TS_CLASS_SHAPE && !IS_PARTS(TS_OP_##e) ? VIEW : 0) | (IS_CHEAP(TS_OP_##e) ? CHEAP : 0) | \
-      (TS_CLASS_IS_ELEMENTWISE(TS_CLASS_##c) ? ELEMENTWISE : 0) | (IS_INDEXED(TS_OP_##e) ? INDEXED : 0),
-#include "ir/op.def"
-#undef TS_OP
-};
-
-static bool is_reduction(ts_opcode code) { return traits[code] & REDUCTION; }
-static bool writes_parts(ts_opcode code) { return traits[code] & PARTS; }
-static bool is_view(ts_opcode code) { return traits[code] & VIEW; }
-static bool is_free(ts_opcode code) { return traits[code] & CHEAP; }
-static bool is_elementwise(ts_opcode code) { return traits[code] & ELEMENTWISE; }
-static bool is_fusible(ts_opcode code) { return traits[code] != 0; }
+static bool is_reduction(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_ROWS; }
+static bool writes_parts(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_PARTS; }
+static bool is_view(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_VIEW; }
+static bool is_free(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_CHEAP; }
+static bool is_elementwise(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_POINTS; }
+static bool is_fusible(ts_opcode code) { return ts_op_rows[code].fusion != TS_FUSION_ALONE; }
 
 static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
   return ts_graph_value(p->graph, op->first_result);
@@ -93,7 +60,7 @@ static ts_fuse_op *maker_of(const ts_fuse_plan *p, ts_value_id value) {
   return op == TS_NO_ID ? NULL : &p->ops[op];
 }
 
-/* An operand that a kernel can only read from memory: what is indexed, and where a slice starts. */
+/* True when a kernel can read the operand from memory only: an indexed one, or the unknown start of a slice. */
 static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t operand) {
   ts_scalar known;
   switch (op->code) {
@@ -109,7 +76,7 @@ static bool edge_is_memory(const ts_fuse_plan *p, const ts_op *op, uint32_t oper
 typedef struct rows {
   int64_t points, rows, row;
   bool trailing; /* the reduced dims are the last ones */
-  bool adjacent; /* and if not, there is no kept dim between them */
+  bool adjacent; /* no kept dim lies between the reduced ones */
 } rows;
 
 static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
@@ -145,7 +112,7 @@ static void add_user(ts_fuse_op *op, uint32_t group) {
     op->users = TS_MANY_GROUPS;
 }
 
-/* The operands of an op that `group` computes are read by it, or wanted in memory. */
+/* Records that `group` reads the op's operands or, with `from_memory`, that they must be in memory. */
 static void use_operands(ts_fuse_plan *p, const ts_op *op, uint32_t group, bool from_memory) {
   for (uint32_t i = 0; i < op->operand_count; i++) {
     ts_fuse_op *maker = maker_of(p, op->operands[i]);
@@ -202,7 +169,7 @@ static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
 
 /* ---- joining ---- */
 
-/* How many values a group reads from outside, constants left out; no more than 2 * MAX_INPUTS. */
+/* Counts the values that a group reads from outside, without constants; at most 2 * MAX_INPUTS. */
 static int32_t count_inputs(const ts_fuse_plan *p, uint32_t id) {
   ts_value_id seen[2 * MAX_INPUTS];
   int32_t count = 0;
@@ -230,7 +197,7 @@ static bool has_room(ts_fuse_plan *p, uint32_t id, const ts_op *op) {
   return group->inputs + (int32_t)op->operand_count <= MAX_INPUTS;
 }
 
-/* A reduction inside of a group: its rows are those of the group. */
+/* True when a reduction may join the group: its rows are those of the group. */
 static bool reduction_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   rows r = rows_of(p, op);
   bool in_cache = r.trailing && r.row <= TS_REDUCE_BLOCK;
@@ -252,7 +219,7 @@ static void absorb_reduction(ts_fuse_plan *p, uint32_t id, ts_op_id op) {
   }
 }
 
-/* Parts are computed each for itself. */
+/* True when the op is elementwise over one of the root's parts, which are computed separately. */
 static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) {
   for (uint32_t i = 0; i < root->operand_count; i++) {
     if (elements_of(p, root->operands[i]) == elements) return true;
@@ -260,13 +227,13 @@ static bool is_part(const ts_fuse_plan *p, const ts_op *root, int64_t elements) 
   return false;
 }
 
-/* A value of each row, if the reduction that it comes from joins too. */
+/* True when the op has one element for each row, and its reduction may join, too. */
 static bool is_of_rows(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   ts_op_id reduction = maker_of(p, op->first_result)->reduction;
   return reduction != TS_NO_ID && reduction_fits(p, group, ts_graph_op(p->graph, reduction));
 }
 
-/* Work is not repeated for every point that a broadcast makes of an element. */
+/* False when the op would be recomputed for every point to which a broadcast spreads its element. */
 static bool size_fits(const ts_fuse_plan *p, const ts_fuse_group *group, const ts_op *op) {
   int64_t elements = elements_of(p, op->first_result);
   if (elements == 0) return false;
@@ -309,7 +276,7 @@ static void join(ts_fuse_plan *p, ts_op_id id) {
 
 /* ---- merging ---- */
 
-/* Groups that nothing reads from cannot depend on each other. */
+/* Terminal groups are read by no op, so they cannot depend on each other. */
 static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
   const ts_fuse_group *x = &p->groups.data[a], *y = &p->groups.data[b];
   const ts_fuse_op *x_root = &p->ops[x->root], *y_root = &p->ops[y->root];
@@ -321,7 +288,7 @@ static bool may_merge(ts_fuse_plan *p, uint32_t a, uint32_t b) {
                         result_of(p, ts_graph_op(p->graph, y->root))->shape);
 }
 
-/* Members stay in order. */
+/* The list of members stays in graph order. */
 void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
   ts_fuse_group *to = &p->groups.data[into], *gone = &p->groups.data[from];
   ts_op_id *tail = &to->first, a = to->first, b = gone->first;
@@ -342,7 +309,7 @@ void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
   gone->first = TS_NO_ID;
 }
 
-/* The groups that read an op become one where they may, else it has many users. */
+/* Merges the groups that read an op, if possible; otherwise the op has many users. */
 static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
   if (state->users >= TS_MANY_GROUPS) return;
   state->users = ts_fuse_find(p, state->users);
@@ -357,7 +324,7 @@ static void settle_users(ts_fuse_plan *p, ts_fuse_op *state, const ts_op *op) {
 
 /* ---- inlining ---- */
 
-/* A view or a little arithmetic on one large operand: reading its operand again costs no more than reading it. */
+/* A view, or a light op with one large operand: reading the operand again costs no more than reading the result. */
 static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
   ts_value_id large = TS_NO_ID;
   if (is_view(op->code)) return true;
@@ -371,7 +338,7 @@ static bool is_cheap(const ts_fuse_plan *p, const ts_op *op) {
   return true;
 }
 
-/* What is known from the operands on. */
+/* Derives from the operands: the depth of inlinable ops, and the reduction from which the elements stem. */
 static void look_back(ts_fuse_plan *p, ts_op_id id, ts_fuse_op *state) {
   const ts_op *op = ts_graph_op(p->graph, id);
   uint8_t depth = 0;
@@ -400,7 +367,7 @@ static bool may_inline(const ts_fuse_plan *p, ts_op_id id) {
   return state->users == TS_MANY_GROUPS && !state->for_op && !state->for_result;
 }
 
-/* Views that are computed inside make a group worth a check. */
+/* A group that inlines views other than broadcasts must be checked. */
 static void note_view(ts_fuse_plan *p, const ts_op *op, uint32_t users) {
   if (!is_view(op->code) || op->code == TS_OP_BROADCAST) return;
   if (users == TS_MANY_GROUPS)
@@ -414,9 +381,9 @@ static void note_view(ts_fuse_plan *p, const ts_op *op, uint32_t users) {
 static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
   ts_fuse_op *state = &p->ops[id];
   const ts_op *op = ts_graph_op(p->graph, id);
-  bool wanted = state->for_op || state->for_result;
+  bool wanted = state->for_op || state->for_result || ts_graph_has_effect(p->graph, op);
   settle_users(p, state, op);
-  if (state->users == TS_NO_GROUP && !wanted) return TS_SUCCESS; /* dead */
+  if (state->users == TS_NO_GROUP && !wanted) return TS_SUCCESS; /* dead code */
   if (!is_fusible(op->code)) {
     stand_alone(p, op, state);
     return TS_SUCCESS;

@@ -1,27 +1,27 @@
-/* Reductions that read what other groups read, over the same rows, become one group with them, which reads it once:
- * mean and variance, least and greatest, a loss and its gradient's sums. Neither group need be read by the other, and
- * each may be read by anyone, so here the order matters: the group stands where the earlier one stood if all that the
- * later one reads is there by then, or where the later one stood if nobody reads the earlier one before that. Else
- * they stay apart. Every op has its place, so no cycle can arise. Near-linear: a value has a few candidates, and only
- * neighbours in the graph are looked at. */
+/* Joins a reduction with other groups that read the same values over the same rows into one kernel, which reads them
+ * once: mean and variance, minimum and maximum, the sums of a loss and its gradient. The groups need not read each
+ * other, and any op may read them, so the position of the joined group matters: it takes the earlier group's position
+ * if all operands of the later one are computed before that, or the later group's position if no op reads the earlier
+ * group's results before that. Otherwise the groups stay separate. Every op has a position, so no cycle can arise.
+ * Near-linear: each value has a few candidates, and only neighbours in the graph are visited. */
 #include "pass/fuse.h"
 
 #include "tensor/reduce_tree.h"
 
-#define MAX_CANDIDATES 8     /* of a value */
-#define MAX_MEMBERS 64       /* of a group of siblings */
-#define MAX_INPUTS 32        /* of one group that are looked at */
-#define MAX_ACCUMULATORS 512 /* bytes: four sums of f32, which stay in registers, or in cache by columns */
-#define SHORT_ROW 64         /* elementwise ops do better by themselves than by rows that are shorter */
+#define MAX_CANDIDATES 8     /* of each value */
+#define MAX_MEMBERS 64       /* of each joined group */
+#define MAX_INPUTS 32        /* of a group that are considered */
+#define MAX_ACCUMULATORS 512 /* bytes: four f32 sums, which fit into registers, or into cache when reducing columns */
+#define SHORT_ROW 64         /* elementwise ops are faster in a kernel of their own than over shorter rows */
 #define MAX_DEPTH 8
 
-/* A group that reads a value. */
+/* A group that reads some value. */
 typedef struct candidate {
   uint32_t group;
-  uint32_t next; /* of the same value; NONE */
+  uint32_t next; /* index of the value's next candidate + 1; NONE */
 } candidate;
 
-#define NONE 0 /* `candidates` of a value are one more than where they are in the list */
+#define NONE 0 /* `candidates` holds list indices + 1 */
 
 typedef struct siblings {
   ts_fuse_plan *plan;
@@ -38,7 +38,8 @@ static ts_status find_readers(ts_fuse_plan *p) {
   TS_TRY(TS_NEW_ARRAY(graph->values.count + 2, &p->use_start));
   TS_TRY(TS_NEW_ARRAY(edges + 1, &p->use_ops));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &p->candidates));
-  uint32_t *end = p->use_start + 1; /* while it fills; one to the left afterwards */
+  uint32_t *end = p->use_start +
+                  1; /* while filling, the end of each value's readers; afterwards use_start is one entry before it */
   for (size_t i = 0; i < graph->ops.count; i++) {
     const ts_op *op = &graph->ops.data[i];
     for (uint32_t k = 0; k < op->operand_count; k++) end[op->operands[k] + 1]++;
@@ -59,7 +60,7 @@ static ts_op_id place_of(const ts_fuse_plan *p, ts_op_id op) {
   return is_member(&p->ops[op]) ? p->groups.data[p->ops[op].group].place : op;
 }
 
-/* True when a value that is no result of `beside` can be had in front of `place`. */
+/* True when a value is available before `place` or computed by one of the two groups. */
 static bool is_there(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t own, uint32_t beside,
                      int depth) {
   ts_op_id maker = ts_graph_value(p->graph, value)->op;
@@ -75,7 +76,7 @@ static bool is_there(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, u
   return true;
 }
 
-/* The later group could stand in the earlier one's place. */
+/* True when all operands of the later group are available at the earlier one's position. */
 static bool can_come_forward(const ts_fuse_plan *p, uint32_t later, uint32_t earlier) {
   ts_op_id place = p->groups.data[earlier].place;
   for (ts_op_id id = p->groups.data[later].first; id != TS_NO_ID; id = p->ops[id].next) {
@@ -87,7 +88,7 @@ static bool can_come_forward(const ts_fuse_plan *p, uint32_t later, uint32_t ear
   return true;
 }
 
-/* True when all that read a value do so after `place`, or in one of two groups. */
+/* True when all readers of a value are after `place`, or in one of two groups. */
 static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t a, uint32_t b, int depth) {
   for (uint32_t u = p->use_start[value]; u < p->use_start[value + 1]; u++) {
     ts_op_id reader = p->use_ops[u];
@@ -101,7 +102,7 @@ static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id pla
   return true;
 }
 
-/* The earlier group could stand in the later one's place. */
+/* True when no op reads the earlier group's results before the later one's position. */
 static bool can_wait(const ts_fuse_plan *p, uint32_t earlier, uint32_t later) {
   ts_op_id place = p->groups.data[later].place;
   for (ts_op_id id = p->groups.data[earlier].first; id != TS_NO_ID; id = p->ops[id].next) {
@@ -115,7 +116,7 @@ static bool can_wait(const ts_fuse_plan *p, uint32_t earlier, uint32_t later) {
 
 static bool is_reduction_group(const ts_fuse_group *g) { return g->reduction != TS_NO_ID; }
 
-/* Elementwise ops can go along with rows that stay in cache. */
+/* True when elementwise ops may run on rows that a reduction keeps in cache. */
 static bool goes_along(const ts_fuse_group *points, const ts_fuse_group *rows) {
   return points->points == rows->points && rows->trailing && rows->row >= SHORT_ROW;
 }
@@ -126,7 +127,7 @@ static bool same_space(const ts_fuse_group *a, const ts_fuse_group *b) {
   return a->points == b->points && a->rows == b->rows && a->trailing == b->trailing;
 }
 
-/* One kernel that reads less than both: at least half of what the smaller one reads. */
+/* True when one kernel saves at least half of the bytes that the smaller group reads. */
 static ts_status pays(ts_fuse_plan *p, uint32_t a, uint32_t b, ts_fuse_kernel *both, bool *out) {
   ts_fuse_kernel one, other;
   *out = false;
@@ -139,7 +140,7 @@ static ts_status pays(ts_fuse_plan *p, uint32_t a, uint32_t b, ts_fuse_kernel *b
   return TS_SUCCESS;
 }
 
-/* What only its own group reads is no result of it any more. */
+/* A value that only its own group reads is no longer an output of it. */
 static void find_outputs(ts_fuse_plan *p, uint32_t group) {
   for (ts_op_id id = p->groups.data[group].first; id != TS_NO_ID; id = p->ops[id].next) {
     ts_fuse_op *op = &p->ops[id];
@@ -149,7 +150,8 @@ static void find_outputs(ts_fuse_plan *p, uint32_t group) {
   }
 }
 
-/* `kernel`: of both. What is no output any more was and is computed for others, so the kernel reads the same. */
+/* `kernel` was measured for both groups together. An output that was dropped is still computed inside, so the kernel
+ * reads the same. */
 static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place, const ts_fuse_kernel *kernel) {
   ts_fuse_group *a = &p->groups.data[into], *b = &p->groups.data[from];
   if (!is_reduction_group(a)) {
@@ -195,7 +197,7 @@ static void add_input(inputs *in, ts_value_id value) {
   if (in->count < MAX_INPUTS) in->values[in->count++] = value;
 }
 
-/* Values of as many elements as there are points, from memory. */
+/* Adds the values that the op reads from memory and that have an element for each point. */
 static void add_inputs(const ts_fuse_plan *p, uint32_t group, ts_op_id id, inputs *in, int depth) {
   const ts_op *op = ts_graph_op(p->graph, id);
   for (uint32_t i = 0; i < op->operand_count; i++) {
@@ -223,7 +225,7 @@ static ts_status add_candidate(siblings *s, ts_value_id value, uint32_t group) {
   return TS_SUCCESS;
 }
 
-/* Pairs that read several of the same values are tried once. */
+/* Groups that were tried already, since a pair may share several values. */
 typedef struct tried {
   uint32_t groups[MAX_CANDIDATES];
   int count;
@@ -259,7 +261,7 @@ static ts_status visit(siblings *s, uint32_t group) {
   return TS_SUCCESS;
 }
 
-/* Candidates are numbers in the list of one region. */
+/* Resets the candidates, which are indices into the list of one region. */
 static void forget(const siblings *s, ts_region_id id) {
   const ts_region *region = ts_graph_region(s->plan->graph, id);
   if (!s->plan->candidates) return;
@@ -275,7 +277,7 @@ static bool is_candidate(const ts_fuse_plan *p, uint32_t group) {
   return g->merged == group && !g->writes_parts && p->ops[g->root].restraint == 0;
 }
 
-/* Worth a walk: there is a reduction and something else. */
+/* True when there is a reduction and another group. */
 static bool has_pair(const ts_fuse_plan *p, size_t first) {
   size_t reductions = 0, candidates = 0;
   for (size_t g = first; g < p->groups.count; g++) {
@@ -286,7 +288,7 @@ static bool has_pair(const ts_fuse_plan *p, size_t first) {
   return reductions > 0 && candidates > 1;
 }
 
-/* Groups were made from the last op to the first. */
+/* Groups were made from the last op to the first, so this visits them in graph order. */
 ts_status ts_fuse_join_siblings(ts_fuse_plan *plan, ts_region_id region, size_t first) {
   siblings s = {.plan = plan};
   if (!has_pair(plan, first)) return TS_SUCCESS;

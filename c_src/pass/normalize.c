@@ -1,6 +1,6 @@
-/* One walk that does what can be decided when an op is met, from what it reads: calls become the ops of their
- * regions, a cond whose predicate is known the branch that is taken, a general reduce a loop; then the rules have
- * their turn. The passes by the names of single kinds of rules are for tests and for tessera-opt. */
+/* One walk for all rewrites that depend on an op and its operands alone: a call is replaced by the ops of its region, a
+ * cond with a known predicate by the branch that it takes, a general reduce by a loop; then the rules are applied. The
+ * passes named after one kind of rewrite are for tests and tessera-opt. */
 #include "pass/normalize.h"
 
 #include "base/cancel.h"
@@ -12,7 +12,7 @@ typedef struct normalizer {
   unsigned visits;
 } normalizer;
 
-/* The ops of a region stand in for the op that holds it. */
+/* Puts the ops of a region in place of the op that holds it. */
 static ts_status inline_region(ts_rewrite *rw, ts_op_id id, ts_region_id held, uint32_t first_argument,
                                ts_region_id target) {
   const ts_op *op = ts_graph_op(rw->from, id);
@@ -85,9 +85,9 @@ static ts_status probe(ts_rules *rules, const ts_region *region) {
   return TS_SUCCESS;
 }
 
-enum { SHORT = 400 /* ops; in longer programs something changes soon, and a large table would be in vain */ };
+enum { SHORT = 400 /* ops; longer programs almost always change, so that filling a large table would be wasted */ };
 
-/* A graph with regions is not looked at. */
+/* Graphs with nested regions are always normalized. */
 ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *options, bool *out) {
   ts_rules rules = {.to = (ts_graph *)(uintptr_t)graph,
                     .options = options,
@@ -102,7 +102,7 @@ ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *opt
   return status;
 }
 
-/* Unused ops go, so that a product which only a transpose uses is known as such. */
+/* Leaves out dead ops, so that the use counts show a product that only a transpose reads. */
 ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   uint32_t *uses;
   *out = NULL;

@@ -1,5 +1,4 @@
-/* What happens to one op of the old graph in the walk of normalize.c, before the rules see what it becomes. Internal
- * to pass/. */
+/* Rewrites of single ops of the old graph, which normalize.c applies before the rules. Internal to pass/. */
 #ifndef TS_PASS_NORMALIZE_H
 #define TS_PASS_NORMALIZE_H
 
@@ -7,9 +6,11 @@
 
 /* General reduces (expand.c). */
 ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target);
-/* Contractions and transposes of them (dots.c): `rw` has the uses. Says in `*out_done` whether it dealt with the op. */
+/* Contractions and their transposes (dots.c). `rw` must have use counts. *out_done is true when the op was
+ * rewritten. */
 ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id op, ts_region_id target, bool *out_done);
-/* False when the pass would only copy the graph. As quick as a glance where it would do more, as a rule. */
+/* *out is false when the pass would only copy the graph. When it would not, the answer usually comes after a few
+ * ops. */
 ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *options, bool *out);
 /* False when every contraction has its form already. */
 bool ts_dots_applies(const ts_graph *graph);

@@ -1,8 +1,6 @@
-/* The passes over graphs. Each takes a graph and gives a new one (or a status,
- * leaving the input as it was); the caller owns both. Passes are pure and
- * thread-safe. The pipeline is a flat list in pipeline.c, and short: what a walk
- * over a graph costs is what a user waits for. The verifier runs after every pass
- * when `verify` is set (and with TESSERA_VERIFY=1). */
+/* The passes over graphs. Each makes a new graph from a graph, or returns an error and leaves the input unchanged; the
+ * caller owns both. Passes are pure and thread-safe. The pipeline is a short flat list in pipeline.c, because users
+ * wait for every walk over a graph. The verifier runs after every pass when `verify` is set or TESSERA_VERIFY=1. */
 #ifndef TS_PASS_PASS_H
 #define TS_PASS_PASS_H
 
@@ -11,13 +9,13 @@
 #include <stdatomic.h>
 
 typedef struct ts_pass_options {
-  /* Evaluates a closed graph without parameters, for constant folding; NULL: no folding.
-   * It must give the bits that a run would give, or decline with TS_UNIMPLEMENTED. */
+  /* Evaluates a closed graph without parameters, for constant folding; NULL: no folding. It must give the bits that a
+   * run would give, or decline with TS_UNIMPLEMENTED. */
   ts_status (*evaluate)(void *context, const ts_graph *graph, ts_buffer **out_results);
   void *context;
-  int64_t fold_bytes;         /* largest result that folding may make; 0: 64 KB */
-  const _Atomic bool *cancel; /* set: the pass ends with TS_CANCELLED; may be NULL */
-  bool no_fusion;             /* each op on its own: what tests compare fused code with */
+  int64_t fold_bytes;         /* limit for the results of folding; 0: 64 KB */
+  const _Atomic bool *cancel; /* when true, the pass ends with TS_CANCELLED; may be NULL */
+  bool no_fusion;             /* no fusion ops; tests compare fused code with this */
   bool verify;
 } ts_pass_options;
 
@@ -30,18 +28,18 @@ typedef struct ts_pass {
 extern const ts_pass ts_passes[];
 const ts_pass *ts_pass_find(const char *name, size_t length);
 
-/* Runs normalize, dots where there is something to do, and fuse; without fusion dce takes its place. With
- * TESSERA_DUMP=passes prints the graph after each to stderr. */
+/* Runs normalize, dots where a contraction needs it, and fuse, or dce without fusion. TESSERA_DUMP=passes prints the
+ * graph after each pass to stderr. */
 ts_status ts_pipeline_run(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
-/* In one walk: inline, expand, and the rules of simplify, fold and cse on whatever comes of it. */
+/* In one walk: inline, expand, and the rules of simplify, fold and cse on their results. */
 ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
-/* dot_general to [batch,m,k]x[batch,k,n] forms; unused ops go. */
+/* dot_general to [batch,m,k]x[batch,k,n] forms; eliminates dead ops. */
 ts_status ts_pass_dots(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
-/* Unused ops go, here too. */
+/* Fusion; eliminates dead ops. */
 ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
-/* Calls become ops. */
+/* Replaces calls by the ops of their regions. */
 ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 /* Exact algebraic and shape rules. */
 ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
@@ -49,7 +47,7 @@ ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, t
 ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 ts_status ts_pass_cse(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 ts_status ts_pass_dce(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
-/* General reduce becomes a while. */
+/* Replaces a general reduce by a while. */
 ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
 #endif

@@ -30,7 +30,7 @@ static void dump(const char *name, const ts_graph *graph) {
   ts_text_deinit(&text);
 }
 
-/* TESSERA_VERIFY=1, read once: a walk through the environment takes as long as some passes. */
+/* TESSERA_VERIFY=1, read once: searching the environment takes as long as some passes. */
 static bool verifies_all;
 static pthread_once_t verify_is_read = PTHREAD_ONCE_INIT;
 
@@ -44,7 +44,7 @@ static bool wants_verify(const ts_pass_options *options) {
   return options->verify || verifies_all;
 }
 
-/* A pipeline under way: `graph` is what the last pass made, NULL before the first. */
+/* The state of a pipeline: `graph` is the result of the last pass, NULL before the first. */
 typedef struct pipeline {
   const ts_graph *in;
   ts_graph *graph;
@@ -62,7 +62,7 @@ static ts_status run_pass(pipeline *p, const char *name,
   return p->verify ? ts_error_context(ts_graph_verify(next), "after pass %s", name) : TS_SUCCESS;
 }
 
-/* A program in which nothing is to be done goes on as it is. */
+/* Keeps the input when no rewrite applies. */
 static ts_status normalize(pipeline *p) {
   bool applies = true;
   if (!p->dumps) TS_TRY(ts_error_context(ts_normalize_applies(p->in, p->options, &applies), "pass normalize"));

@@ -1,7 +1,13 @@
 #include "pass/program.h"
 
 ts_program_root ts_program_root_whole(const ts_graph *graph, ts_value_id value, uint32_t result) {
-  ts_program_root root = {.value = value, .result = result, .shape = *ts_graph_value(graph, value)->shape};
+  ts_program_root root;
+  const ts_shape *shape = ts_graph_value(graph, value)->shape;
+  root.value = value;
+  root.result = result;
+  root.offset = 0;
+  ts_shape_copy(&root.shape, shape);
+  for (int32_t d = 0; d < shape->rank; d++) root.skip[d] = 0;
   ts_shape_strides(&root.shape, root.stride);
   return root;
 }
@@ -65,7 +71,7 @@ bool ts_program_row_is_one(const ts_program *program) {
   return true;
 }
 
-/* Which nodes need a reduction's result. True when a reduction does itself. */
+/* Marks the nodes that depend on a reduction's result. True when a reduction does. */
 static bool find_after(const ts_program *program, bool *after) {
   bool chain = false;
   for (size_t i = 0; i < program->nodes.count; i++) {

@@ -1,7 +1,7 @@
-/* What a region computes, as one loop nest: loops with extents, reads and writes
- * at affine places, and a DAG of scalar ops. Built from a graph by composing the
- * index maps of the shape ops. Lowering makes kernels of it, and the fusion pass asks
- * with it whether a kernel can be made. Nothing global; a program is its maker's. */
+/* The loop nest of a region: loops with extents, reads and writes with affine index maps, and a DAG of scalar ops. It
+ * is built from a graph by composing the index maps of the shape ops. Lowering makes kernels from it, and the fusion
+ * pass uses it to check whether a kernel is possible. No global state; the caller owns a program. (Elsewhere a program
+ * is what a user compiles; see docs/glossary.md.) */
 #ifndef TS_PASS_PROGRAM_H
 #define TS_PASS_PROGRAM_H
 
@@ -17,13 +17,13 @@ typedef enum ts_place { TS_PLACE_OPERAND, TS_PLACE_RESULT, TS_PLACE_TEMP } ts_pl
 
 /* Adds clamp(read(value), 0, limit) * stride bytes to an address, where value is a rank-0 integer. */
 typedef struct ts_dynamic_term {
-  uint32_t operand; /* which operand of the lowered op holds the index */
+  uint32_t operand; /* index of the lowered op's operand that holds the index */
   ts_dtype dtype;
   int64_t limit;
   int64_t stride;
 } ts_dynamic_term;
 
-/* clamp(value, 0, limit) of a start of type `dtype`. */
+/* clamp(value, 0, limit) of a slice's start of type `dtype`. */
 static inline int64_t ts_dynamic_clamp(ts_dtype dtype, ts_scalar value, int64_t limit) {
   int64_t index = dtype == TS_U64 && value.s64 < 0 ? limit : ts_scalar_to_s64(dtype, value);
   return index < 0 ? 0 : index > limit ? limit : index;
@@ -43,9 +43,9 @@ typedef enum ts_program_kind {
   TS_PROGRAM_SCALAR, /* slot: scalar */
   TS_PROGRAM_INDEX,  /* slot: index */
   TS_PROGRAM_GATHER, /* slot: load; a: node with the index; b, c: scalars with limit and step (bytes) */
-  TS_PROGRAM_OP,     /* op of nodes a, b, c */
-  TS_PROGRAM_REDUCE, /* op over the reduced loops, in their row-major order, of node a */
-  TS_PROGRAM_ARG     /* op of node a; b: high */
+  TS_PROGRAM_OP,     /* an op on nodes a, b, c */
+  TS_PROGRAM_REDUCE, /* reduces node a by an op over the reduced loops, in row-major order */
+  TS_PROGRAM_ARG     /* arg-reduces node a; b: high */
 } ts_program_kind;
 
 typedef struct ts_program_node {
@@ -53,7 +53,7 @@ typedef struct ts_program_node {
   ts_opcode op;
   ts_dtype dtype;
   int32_t slot, a, b, c; /* -1 when unused */
-  bool varies;           /* with the reduced loops */
+  bool varies;           /* depends on the reduced loops */
 } ts_program_node;
 
 static inline bool ts_program_node_reduces(const ts_program_node *node) {
@@ -72,17 +72,17 @@ typedef struct ts_program_scalar {
 
 typedef struct ts_program {
   ts_loops loops;
-  int32_t kept;                  /* loops from here on are reduced; loops.count when nothing is */
-  bool reduces;                  /* has reductions, though perhaps over one element */
-  TS_VEC(ts_program_node) nodes; /* in order of dependence */
+  int32_t kept;                  /* loops from this one on are reduced; loops.count: none */
+  bool reduces;                  /* has reductions, perhaps over one element only */
+  TS_VEC(ts_program_node) nodes; /* in topological order */
   TS_VEC(ts_access) loads;
   TS_VEC(ts_program_store) stores;
   TS_VEC(ts_affine) indices;
   TS_VEC(ts_program_scalar) scalars;
 } ts_program;
 
-/* A value to compute over `shape` and where it goes. It is read at the loops' indices plus `skip`
- * (a rank-0 value everywhere) and written at `offset` + indices * `stride`, in elements of the result. */
+/* A value to compute over `shape`, and its destination. It is read at the loops' indices plus `skip` (a rank-0 value at
+ * every point) and written at `offset` + indices * `stride`, in elements of the result. */
 typedef struct ts_program_root {
   ts_value_id value;
   uint32_t result;
@@ -93,38 +93,38 @@ typedef struct ts_program_root {
 
 typedef struct ts_program_spec {
   const ts_graph *graph;
-  /* Says whether a value comes from outside, and as which operand. */
+  /* True when a value comes from outside; sets its operand index. */
   bool (*operand)(const void *context, ts_value_id value, uint32_t *out_index);
   const void *context;
-  /* Of values of an enclosing graph that are constants: reads `value` as known; may be NULL. */
+  /* Reads a value of an enclosing graph if it is a constant; may be NULL. */
   bool (*constant)(const void *context, ts_value_id value, ts_scalar *out);
   const ts_program_root *roots;
   size_t root_count;
-  ts_op_id reduce; /* a reduction inside, which sets the loops; TS_NO_ID: the first root does */
+  ts_op_id reduce; /* a reduction whose operand defines the loops; TS_NO_ID: the first root does */
 } ts_program_spec;
 
-/* All of `value`, dense, into result `result`. */
+/* A root that stores all of `value`, dense, into result `result`. */
 ts_program_root ts_program_root_whole(const ts_graph *graph, ts_value_id value, uint32_t result);
 
-/* No value may be empty. TS_UNIMPLEMENTED when the region is no affine loop nest. `out` needs
- * ts_program_deinit when this succeeds. */
+/* No value may be empty. TS_UNIMPLEMENTED when the region is not an affine loop nest. After success `out` needs
+ * ts_program_deinit. */
 ts_status ts_program_build(const ts_program_spec *spec, ts_arena *arena, ts_program *out);
 void ts_program_deinit(ts_program *program);
 
-/* True when the reduced loops are one loop for every access. */
+/* True when the reduced loops can be merged into one for every access. */
 bool ts_program_row_is_one(const ts_program *program);
-/* True when a reduction needs another one's result. */
+/* True when a reduction depends on another one's result. */
 bool ts_program_has_chain(const ts_program *program);
-/* True when some result has an element for each point, not each row. */
+/* True when some result has an element for each point instead of each row. */
 bool ts_program_stores_points(const ts_program *program);
-/* The same of one result: where it goes counts, not whether the elements differ. */
+/* The same for one result. Only its index map counts, not whether the elements of a row differ. */
 bool ts_program_is_of_points(const ts_program *program, const ts_program_store *store);
-/* True when such an element needs a reduction's result. */
+/* True when such an element depends on a reduction's result. */
 bool ts_program_points_wait(const ts_program *program);
-/* Bytes that the loads touch: each element once for each load, what is gathered not counted. */
+/* Bytes that the loads read: each element once for each load, gathered elements not counted. */
 int64_t ts_program_bytes_read(const ts_program *program);
 
-/* Adds a node whose `varies` follows from what it reads. */
+/* Adds a node and derives `varies` from its operands. */
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out);
 ts_status ts_program_add_scalar(ts_program *program, ts_dtype dtype, ts_scalar value, int32_t *out);
 

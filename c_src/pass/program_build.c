@@ -1,5 +1,6 @@
-/* Builds a program: walks from the roots to the operands, carrying for each value the place at
- * which it is read, one affine expression per dim. Shape ops only change the place. */
+/* Builds the loop nest of a region: walks from the roots to the operands and carries for each value the index map at
+ * which it is read, one affine expression for each dim. Shape ops only change the index map. A `place` is the number of
+ * an index map. */
 #include "pass/program.h"
 
 #include <string.h>
@@ -12,12 +13,12 @@ typedef struct place {
   const ts_affine *dims;
 } place;
 
-/* A value that was computed at a place. */
+/* A value that was computed at some index map. */
 typedef struct instance {
   ts_value_id value;
   uint32_t place;
   int32_t node;
-  int32_t next; /* in the bucket, -1 at the end */
+  int32_t next; /* next in the bucket, -1 at the end */
 } instance;
 
 typedef struct builder {
@@ -28,13 +29,17 @@ typedef struct builder {
   TS_VEC(place) places;
   TS_VEC(instance) instances;
   int32_t buckets[BUCKETS];
-  ts_refine refine; /* what to do before the next try */
-  /* The space: dims of the loops' shape, kept ones first, and each as an expression over the loops. */
+  ts_refine refine; /* the loop to split before the next attempt */
+  /* The iteration space: its dims, kept ones first, and each of them as an expression over the loops. */
   ts_shape space;
   int32_t space_kept;
   ts_affine space_map[TS_MAX_RANK];
-  int32_t loop_dim[TS_LOOP_MAX]; /* which dim of the space a loop is part of */
+  int32_t loop_dim[TS_LOOP_MAX]; /* dim of the space that a loop belongs to */
 } builder;
+
+/* For functions with an index map as a local variable: without inlining, it does not occupy the stack during deeper
+ * recursion. */
+#define OWN_FRAME __attribute__((noinline))
 
 static ts_status decline(const char *why) { return ts_error(TS_UNIMPLEMENTED, "no single kernel: %s", why); }
 
@@ -55,7 +60,7 @@ static ts_status intern(builder *b, int32_t rank, const ts_affine *dims, uint32_
   return TS_VEC_PUSH(&b->places, fresh);
 }
 
-/* Reads a value of shape `to` where its reshape to `from` is read at `map`. */
+/* The index map of a value of shape `to` whose reshape to `from` is read at `map`. */
 static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *map, const ts_shape *to,
                              ts_affine *out) {
   if (ts_affine_reshape(&b->program->loops, from, map, to, out, &b->refine)) return TS_SUCCESS;
@@ -67,7 +72,7 @@ static ts_status map_reshape(builder *b, const ts_op *op, const ts_affine *map, 
                      ts_graph_value(b->graph, op->operands[0])->shape, out);
 }
 
-/* The place at which operand 0 of a shape op is read. */
+/* The index map of operand 0 of a shape op. */
 static ts_status map_shape_op(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
   const ts_shape *from = ts_graph_value(b->graph, op->operands[0])->shape;
   const ts_attrs *attrs = op->attrs;
@@ -116,7 +121,7 @@ static ts_status add_scalar_node(builder *b, ts_dtype dtype, ts_scalar value, in
   return ts_program_add_node(b->program, leaf(TS_PROGRAM_SCALAR, dtype, slot), out);
 }
 
-/* s64 value of an expression over the loops, as a node of the wanted type. */
+/* Adds a node for the s64 value of an expression over the loops, converted to the wanted type. */
 static ts_status add_index_node(builder *b, ts_dtype dtype, const ts_affine *at, int32_t *out) {
   int32_t slot = (int32_t)b->program->indices.count;
   TS_TRY(TS_VEC_PUSH(&b->program->indices, *at));
@@ -148,7 +153,7 @@ static bool as_operand(builder *b, ts_value_id value, uint32_t *out) {
   return b->spec->operand(b->spec->context, value, out);
 }
 
-/* A value that is known while lowering: a constant inside, or one that comes in. */
+/* True when a value is known during lowering: a constant, inside or outside. */
 static bool as_constant(builder *b, ts_value_id value, ts_scalar *out) {
   if (ts_graph_is_constant(b->graph, value, out)) return true;
   return b->spec->constant && b->spec->constant(b->spec->context, value, out);
@@ -166,7 +171,7 @@ static ts_status load_operand(builder *b, ts_value_id value, uint32_t operand, c
 
 static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out);
 
-/* A start is added to the address when the kernel is launched, or at once when it is known. */
+/* Adds the start of a slice: at once when it is known, else as a term of the address at launch. */
 static ts_status add_start(builder *b, ts_value_id start, int64_t limit, int64_t stride, ts_dynamic_term *terms,
                            int32_t *count, int64_t *offset) {
   ts_dtype dtype = ts_graph_value(b->graph, start)->dtype;
@@ -220,25 +225,35 @@ static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine
   return ts_program_add_node(b->program, node, out);
 }
 
-static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
-  const ts_shape *from = ts_graph_value(b->graph, op->operands[0])->shape;
-  int32_t axis = op->attrs->axis, index_rank = ts_graph_value(b->graph, op->operands[1])->shape->rank, index;
+static OWN_FRAME ts_status take_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index, int32_t *out) {
+  int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape->rank, axis = op->attrs->axis;
+  int32_t index_rank = ts_graph_value(b->graph, op->operands[1])->shape->rank;
   ts_affine operand_map[TS_MAX_RANK];
-  uint32_t at;
-  for (int32_t d = 0; d < from->rank; d++) {
+  for (int32_t d = 0; d < rank; d++) {
     if (d != axis) operand_map[d] = map[d < axis ? d : d + index_rank - 1];
   }
-  TS_TRY(intern(b, index_rank, map + axis, &at));
-  TS_TRY(eval(b, op->operands[1], at, &index));
   return gather(b, op->operands[0], axis, operand_map, index, out);
 }
 
-static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {
-  ts_affine operand_map[TS_MAX_RANK];
-  int32_t rank = ts_graph_value(b->graph, op->operands[0])->shape->rank, index;
-  memcpy(operand_map, map, (size_t)rank * sizeof(*map));
+static ts_status eval_take(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  int32_t index;
+  uint32_t at;
+  TS_TRY(intern(b, ts_graph_value(b->graph, op->operands[1])->shape->rank, map + op->attrs->axis, &at));
   TS_TRY(eval(b, op->operands[1], at, &index));
+  return take_at(b, op, map, index, out);
+}
+
+static OWN_FRAME ts_status take_along_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index,
+                                         int32_t *out) {
+  ts_affine operand_map[TS_MAX_RANK];
+  memcpy(operand_map, map, (size_t)ts_graph_value(b->graph, op->operands[0])->shape->rank * sizeof(*map));
   return gather(b, op->operands[0], op->attrs->axis, operand_map, index, out);
+}
+
+static ts_status eval_take_along(builder *b, const ts_op *op, const ts_affine *map, uint32_t at, int32_t *out) {
+  int32_t index;
+  TS_TRY(eval(b, op->operands[1], at, &index));
+  return take_along_at(b, op, map, index, out);
 }
 
 /* ---- sources ---- */
@@ -270,24 +285,26 @@ static void reduced_axes(const ts_graph *graph, const ts_op *op, bool *goes) {
 }
 
 static void split_shape(const ts_shape *shape, const bool *goes, ts_shape *kept, ts_shape *reduced) {
-  *kept = *reduced = (ts_shape){0};
+  kept->rank = reduced->rank = 0;
   for (int32_t d = 0; d < shape->rank; d++) {
     ts_shape *part = goes[d] ? reduced : kept;
     part->dims[part->rank++] = shape->dims[d];
   }
 }
 
-static ts_shape space_part(const builder *b, bool reduced) {
-  int32_t first = reduced ? b->space_kept : 0, last = reduced ? b->space.rank : b->space_kept;
-  return ts_shape_make(last - first, b->space.dims + first);
+/* Splits the space into its kept and its reduced dims. */
+static void split_space(const builder *b, ts_shape *kept, ts_shape *row) {
+  ts_shape_set(kept, b->space_kept, b->space.dims);
+  ts_shape_set(row, b->space.rank - b->space_kept, b->space.dims + b->space_kept);
 }
 
-/* Where the operand of a reduction is read when its result is the one of the current row. */
-static ts_status row_map(builder *b, const ts_op *op, const ts_affine *map, ts_affine *out) {
+/* The index map of a reduction's operand within the current row. */
+static OWN_FRAME ts_status row_place(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
   const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
-  ts_shape kept, reduced, row = space_part(b, true), outer = space_part(b, false);
-  ts_affine row_dims[TS_MAX_RANK];
-  bool goes[TS_MAX_RANK] = {0};
+  ts_shape kept, reduced, row, outer;
+  ts_affine row_dims[TS_MAX_RANK], inner[TS_MAX_RANK];
+  bool goes[TS_MAX_RANK];
+  split_space(b, &outer, &row);
   reduced_axes(b->graph, op, goes);
   split_shape(shape, goes, &kept, &reduced);
   ts_affine have = ts_affine_linear(&kept, map), want = ts_affine_linear(&outer, b->space_map);
@@ -296,21 +313,18 @@ static ts_status row_map(builder *b, const ts_op *op, const ts_affine *map, ts_a
     return decline("reductions over different rows");
   }
   TS_TRY(reshape_map(b, &row, b->space_map + b->space_kept, &reduced, row_dims));
-  for (int32_t d = 0, k = 0, r = 0; d < shape->rank; d++) out[d] = goes[d] ? row_dims[r++] : map[k++];
-  return TS_SUCCESS;
+  for (int32_t d = 0, k = 0, r = 0; d < shape->rank; d++) inner[d] = goes[d] ? row_dims[r++] : map[k++];
+  return intern(b, shape->rank, inner, out);
 }
 
 static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
-  const ts_value *operand = ts_graph_value(b->graph, op->operands[0]);
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
   ts_program_node node = unary(op->code, ts_graph_value(b->graph, op->first_result)->dtype, -1);
-  ts_affine inner[TS_MAX_RANK];
   uint32_t at;
   if (op->code == TS_OP_REDUCE || !b->program->reduces) return decline("a reduction here");
   node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
   if (arg) node.b = op->attrs->arg.high;
-  TS_TRY(row_map(b, op, map, inner));
-  TS_TRY(intern(b, operand->shape->rank, inner, &at));
+  TS_TRY(row_place(b, op, map, &at));
   TS_TRY(eval(b, op->operands[0], at, &node.a));
   return ts_program_add_node(b->program, node, out);
 }
@@ -329,11 +343,15 @@ static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int3
   return ts_program_add_node(b->program, node, out);
 }
 
-static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+static OWN_FRAME ts_status shape_op_place(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
   ts_affine inner[TS_MAX_RANK];
-  uint32_t at;
   TS_TRY(map_shape_op(b, op, map, inner));
-  TS_TRY(intern(b, ts_graph_value(b->graph, op->operands[0])->shape->rank, inner, &at));
+  return intern(b, ts_graph_value(b->graph, op->operands[0])->shape->rank, inner, out);
+}
+
+static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
+  uint32_t at;
+  TS_TRY(shape_op_place(b, op, map, &at));
   return eval(b, op->operands[0], at, out);
 }
 
@@ -350,8 +368,25 @@ static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out)
     return op->code == TS_OP_DYNAMIC_SLICE ? eval_dynamic_slice(b, op, map, out) : decline(ts_op_name(op->code));
   case TS_CLASS_REDUCE:
   case TS_CLASS_ARG_REDUCE: return eval_reduce(b, op, map, out);
-  default: return ts_op_is_elementwise(op->code) ? eval_elementwise(b, op, at, out) : decline(ts_op_name(op->code));
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return eval_elementwise(b, op, at, out);
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_CONTROL: break;
   }
+  return decline(ts_op_name(op->code));
 }
 
 static ts_status eval_fresh(builder *b, ts_value_id value, uint32_t at, int32_t *out) {
@@ -366,7 +401,7 @@ static ts_status eval_fresh(builder *b, ts_value_id value, uint32_t at, int32_t 
 
 static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) {
   ts_scalar known;
-  if (at != 0 && as_constant(b, value, &known)) at = 0; /* the same everywhere */
+  if (at != 0 && as_constant(b, value, &known)) at = 0; /* equal at all points */
   int32_t *bucket = &b->buckets[(value * 31 + at) % BUCKETS];
   for (int32_t i = *bucket; i >= 0; i = b->instances.data[i].next) {
     const instance *known_instance = &b->instances.data[i];
@@ -382,9 +417,10 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) 
 
 /* ---- roots ---- */
 
-/* The loops' indices as a place of `shape`: all of the space, or its kept part. */
+/* The loops' indices as an index map over `shape`: all of the space, or its kept part. */
 static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
-  ts_shape kept = space_part(b, false), row = space_part(b, true);
+  ts_shape kept, row;
+  split_space(b, &kept, &row);
   if (ts_shape_elements(shape) == ts_shape_elements(&kept)) return reshape_map(b, &kept, b->space_map, shape, out);
   if (ts_shape_elements(shape) != ts_shape_elements(&kept) * ts_shape_elements(&row))
     return decline("results of different sizes");
@@ -399,20 +435,25 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
   return reshape_map(b, &b->space, b->space_map, shape, out);
 }
 
-static ts_status build_root(builder *b, const ts_program_root *root) {
+/* The index maps at which a root is read and written. */
+static OWN_FRAME ts_status root_place(builder *b, const ts_program_root *root, ts_affine *to, uint32_t *out) {
   const ts_value *v = ts_graph_value(b->graph, root->value);
-  ts_affine map[TS_MAX_RANK] = {{0}}, inner[TS_MAX_RANK];
-  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = v->dtype}};
+  ts_affine map[TS_MAX_RANK];
   int64_t size = (int64_t)ts_dtype_size(v->dtype);
-  uint32_t at;
   TS_TRY(root_map(b, &root->shape, map));
-  store.to.at.offset = root->offset * size;
+  to->offset = root->offset * size;
   for (int32_t d = 0; d < root->shape.rank; d++) {
-    ts_affine_add(&store.to.at, &map[d], root->stride[d] * size);
-    inner[d] = map[d];
-    inner[d].offset += root->skip[d];
+    ts_affine_add(to, &map[d], root->stride[d] * size);
+    map[d].offset += root->skip[d];
   }
-  TS_TRY(intern(b, v->shape->rank == 0 ? 0 : root->shape.rank, inner, &at));
+  return intern(b, v->shape->rank == 0 ? 0 : root->shape.rank, map, out);
+}
+
+static ts_status build_root(builder *b, const ts_program_root *root) {
+  ts_dtype dtype = ts_graph_value(b->graph, root->value)->dtype;
+  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = dtype}};
+  uint32_t at;
+  TS_TRY(root_place(b, root, &store.to.at, &at));
   TS_TRY(eval(b, root->value, at, &store.node));
   return TS_VEC_PUSH(&b->program->stores, store);
 }
@@ -421,28 +462,30 @@ static ts_status build_root(builder *b, const ts_program_root *root) {
 
 static void set_space(builder *b) {
   const ts_program_spec *spec = b->spec;
-  b->space = spec->roots[0].shape;
+  ts_shape_copy(&b->space, &spec->roots[0].shape);
   b->space_kept = b->space.rank;
   if (spec->reduce == TS_NO_ID) return;
   const ts_op *op = ts_graph_op(b->graph, spec->reduce);
   const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced;
-  bool goes[TS_MAX_RANK] = {0};
+  bool goes[TS_MAX_RANK];
   reduced_axes(b->graph, op, goes);
   split_shape(shape, goes, &kept, &reduced);
-  b->space = kept;
+  ts_shape_copy(&b->space, &kept);
   b->space_kept = kept.rank;
   for (int32_t d = 0; d < reduced.rank; d++) b->space.dims[b->space.rank++] = reduced.dims[d];
 }
 
-static void set_loops(builder *b) {
+static ts_status set_loops(builder *b) {
   ts_loops *loops = &b->program->loops;
   *loops = (ts_loops){0};
   for (int32_t d = 0; d < b->space.rank; d++) {
     if (b->space.dims[d] == 1) continue;
+    if (loops->count == TS_LOOP_MAX) return decline("too many loops");
     b->loop_dim[loops->count] = d;
     loops->extent[loops->count++] = b->space.dims[d];
   }
+  return TS_SUCCESS;
 }
 
 static ts_status refine_loops(builder *b) {
@@ -457,12 +500,12 @@ static ts_status refine_loops(builder *b) {
   return TS_SUCCESS;
 }
 
-/* Each dim of the space over its loops; how many loops are of kept dims. */
+/* Writes each dim of the space as an expression over its loops; counts the loops of kept dims. */
 static void set_space_map(builder *b) {
   ts_loops *loops = &b->program->loops;
   int64_t step[TS_MAX_RANK];
-  memset(b->space_map, 0, sizeof(b->space_map));
-  for (int32_t d = 0; d < TS_MAX_RANK; d++) step[d] = 1;
+  memset(b->space_map, 0, (size_t)b->space.rank * sizeof(*b->space_map));
+  for (int32_t d = 0; d < b->space.rank; d++) step[d] = 1;
   b->program->kept = loops->count;
   for (int32_t l = loops->count - 1; l >= 0; l--) {
     int32_t d = b->loop_dim[l];
@@ -484,7 +527,7 @@ static ts_status build_once(builder *b) {
   uint32_t everywhere;
   start_over(b);
   set_space_map(b);
-  TS_TRY(intern(b, 0, NULL, &everywhere)); /* place 0: of scalars */
+  TS_TRY(intern(b, 0, NULL, &everywhere)); /* place 0: of rank-0 values */
   for (size_t i = 0; i < b->spec->root_count; i++) TS_TRY(build_root(b, &b->spec->roots[i]));
   const ts_program *p = b->program;
   if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS)
@@ -492,7 +535,7 @@ static ts_status build_once(builder *b) {
   return TS_SUCCESS;
 }
 
-/* A loop that a reshape wants finer is split, and the walk starts over. */
+/* Splits a loop when a reshape requires it, and starts over. */
 static ts_status build_refining(builder *b) {
   for (;;) {
     ts_status status = build_once(b);
@@ -506,8 +549,8 @@ ts_status ts_program_build(const ts_program_spec *spec, ts_arena *arena, ts_prog
   *out = (ts_program){.reduces = spec->reduce != TS_NO_ID};
   builder b = {.spec = spec, .graph = spec->graph, .arena = arena, .program = out};
   set_space(&b);
-  set_loops(&b);
-  ts_status status = build_refining(&b);
+  ts_status status = set_loops(&b);
+  if (!status) status = build_refining(&b);
   TS_VEC_FREE(&b.places);
   TS_VEC_FREE(&b.instances);
   if (status) ts_program_deinit(out);

@@ -1,6 +1,7 @@
 #include "pass/rewrite.h"
 
 #include "base/cancel.h"
+#include "base/deep.h"
 
 static ts_status set_results(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
   const ts_region *region = ts_graph_region(rw->from, source);
@@ -16,7 +17,7 @@ static bool is_live(const ts_rewrite *rw, const ts_op *op) {
   for (uint32_t i = 0; i < op->result_count; i++) {
     if (rw->uses[op->first_result + i]) return true;
   }
-  return false;
+  return ts_graph_has_effect(rw->from, op);
 }
 
 static ts_status visit_ops(ts_rewrite *rw, ts_region_id source, ts_region_id target) {
@@ -38,7 +39,7 @@ static ts_status fill_region(ts_rewrite *rw, ts_region_id source, ts_region_id t
   return set_results(rw, source, target);
 }
 
-/* Recursion is bounded by TS_MAX_NESTING. */
+/* Recursion is bounded by TS_MAX_LEVELS. */
 ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *out) {
   TS_TRY(ts_graph_add_region(rw->to, out));
   return fill_region(rw, source, *out);
@@ -66,6 +67,8 @@ ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return TS_SUCCESS;
 }
 
+static ts_status fill_root(void *context) { return fill_region(context, TS_ROOT, TS_ROOT); }
+
 ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   rw->from = in;
   rw->options = options;
@@ -75,7 +78,7 @@ ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_optio
   if (!status) status = ts_graph_set_name(rw->to, in->name);
   if (!status) status = ts_graph_reserve(rw->to, in->values.count, in->ops.count);
   if (!status) status = TS_NEW_ARRAY(in->values.count, &rw->map);
-  if (!status) status = fill_region(rw, TS_ROOT, TS_ROOT);
+  if (!status) status = ts_deep_call(ts_graph_region(in, TS_ROOT)->height, fill_root, rw);
   ts_free(rw->map);
   if (status) {
     ts_graph_destroy(rw->to);

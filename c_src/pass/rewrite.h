@@ -1,5 +1,5 @@
-/* Building a graph from another one, op by op, regions included. What passes are made
- * of. A rewrite belongs to one thread. */
+/* Builds a graph from another one, op by op, with nested regions: the framework of the passes. A rewrite belongs to one
+ * thread. */
 #ifndef TS_PASS_REWRITE_H
 #define TS_PASS_REWRITE_H
 
@@ -11,25 +11,25 @@ typedef struct ts_rewrite ts_rewrite;
 struct ts_rewrite {
   const ts_graph *from;
   ts_graph *to;
-  ts_value_id *map;     /* for each value of `from`, the one in `to` that stands for it: of the same type */
-  const uint32_t *uses; /* of values of `from`; ops without any are passed over. NULL: all are visited */
+  ts_value_id *map;     /* for each value of `from`, its counterpart in `to`, of the same type */
+  const uint32_t *uses; /* use counts of the values of `from`; ops with none are left out. NULL: all are visited */
   const ts_pass_options *options;
   void *context;
-  /* Adds what stands for an op of `from` to region `target` of `to`, and sets the entries of its results. */
+  /* Adds the counterpart of an op of `from` to region `target` of `to`, and sets the map's entries for its results. */
   ts_status (*visit)(ts_rewrite *rw, ts_op_id op, ts_region_id target);
   /* Called before the first op of a region; may be NULL. */
   ts_status (*enter)(ts_rewrite *rw, ts_region_id source, ts_region_id target);
 };
 
-/* Copies an op as it is; what its regions hold is visited. */
+/* Copies an op unchanged; its regions are visited. */
 ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id op, ts_region_id target);
 /* Copies a region's parameters, visits its ops, sets its results. */
 ts_status ts_rewrite_region(ts_rewrite *rw, ts_region_id source, ts_region_id *out);
 
-/* Rewrites a whole graph: `rw` has `visit` and what that needs; from, to and map are set here. */
+/* Rewrites a whole graph. The caller sets `visit` and its context; this sets from, to and map. */
 ts_status ts_rewrite_run(ts_rewrite *rw, const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 
-/* The counterparts of an op's operands: in `few` when they fit, else the caller frees them. */
+/* The counterparts of an op's operands: in `few` when they fit, else in memory that the caller frees. */
 #define TS_REWRITE_FEW 8
 static inline ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *op, ts_value_id few[TS_REWRITE_FEW],
                                             ts_value_id **out) {
@@ -39,11 +39,11 @@ static inline ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *o
   return TS_SUCCESS;
 }
 
-/* How often each value is used, by ops that matter for the results and by regions' results (dce.c). All ops are
- * pure; a while keeps every value that it carries. Caller frees with ts_free. */
+/* Counts the uses of each value by live ops and by regions' results (dce.c). An op with effects is live; a while keeps
+ * all of its loop variables alive. The caller frees with ts_free. */
 ts_status ts_liveness_count(const ts_graph *graph, uint32_t **out);
 
-/* Says that result 0 of `op` is `value` of the new graph. */
+/* Makes `value` of the new graph the counterpart of result 0 of `op`. */
 static inline ts_status ts_rewrite_set(ts_rewrite *rw, ts_op_id op, ts_value_id value) {
   rw->map[ts_graph_op(rw->from, op)->first_result] = value;
   return TS_SUCCESS;

@@ -1,7 +1,7 @@
-/* Adding ops to a graph that is being made, through rules: what is known already is not computed again, an op that a
- * rule replaces is not added, and one whose operands are known becomes a constant. So one walk over a graph does what
- * would else be a walk for each kind of rule, again and again until nothing changes: when an op is added, what it
- * reads has been through the rules. Ops that a rule makes go the same way. Internal to pass/; one thread's. */
+/* Adds ops to a new graph through the rules: common subexpressions are shared, an op that a rule replaces is not added,
+ * and an op with known operands becomes a constant. The operands of an op have been through the rules before it, so one
+ * walk over a graph suffices instead of repeated walks for each kind of rule. Ops that a rule adds take the same path.
+ * Internal to pass/; used by one thread. */
 #ifndef TS_PASS_RULES_H
 #define TS_PASS_RULES_H
 
@@ -10,57 +10,65 @@
 typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
-  TS_RULES_SHARE = 4     /* the same op on the same operands is there once in a region */
+  TS_RULES_SHARE = 4     /* common subexpression elimination within a region */
 } ts_rule_set;
 
-/* An op that was asked for and what stands for it. */
+/* An op that a rule replaced, and the values in place of its results. */
+typedef struct ts_replaced_op {
+  ts_op op;
+  const ts_value_id *values;
+} ts_replaced_op;
+
+/* An op that was added or replaced, and its values. */
 typedef struct ts_known_op {
-  const ts_op *replaced; /* the op; NULL when it is the one that makes the value */
+  const ts_replaced_op *replaced; /* NULL: the op itself defines the values */
   uint32_t hash;
-  uint32_t made; /* one more than the value; 0: nothing is here */
+  uint32_t made; /* first value + 1; 0: the slot is free */
 } ts_known_op;
 
 typedef struct ts_rules {
   ts_graph *to;
   const ts_pass_options *options;
   unsigned sets;
-  size_t expected; /* about so many ops will be asked for */
+  size_t expected; /* estimated number of ops */
   bool probing;    /* see ts_rules_probe */
-  bool changes;    /* while probing: something would not stay as it is */
-  /* What is known, by region and op: open addressing. */
+  bool changes;    /* while probing: some op would be rewritten */
+  /* Hash table of known ops, by region and op: open addressing. */
   ts_known_op *known;
   size_t known_count, known_capacity;
-  ts_arena arena; /* of ops that were replaced */
+  ts_arena arena; /* of replaced ops */
 } ts_rules;
 
 void ts_rules_deinit(ts_rules *rules);
 
-/* Adds an op of an old graph, without regions, on `operands` of the new one. */
+/* Adds an op of another graph, without regions, on `operands` of the new one. `out` has an entry for each result. */
 ts_status ts_rules_copy(ts_rules *rules, ts_region_id target, const ts_graph *from, ts_op_id op,
                         const ts_value_id *operands, ts_value_id *out);
-/* Asks whether the rules would leave an op of `to` as it is, and sets `changes` if not, or if nobody can tell yet.
- * `probing` is set, and nothing is added to `to`. */
+/* Checks whether the rules would leave an op of `to` unchanged, and sets `changes` if not or if that cannot be decided
+ * without rewriting. Requires `probing`; nothing is added to `to`. */
 ts_status ts_rules_probe(ts_rules *rules, ts_op_id op);
-/* Adds any op; one with regions as it is. */
+/* Adds any op. Ops with regions are not passed to the rules. `out` has an entry for each result, but only one, for the
+ * first result, if the op has regions. */
 ts_status ts_rules_add(ts_rules *rules, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
                        const ts_attrs *attrs, ts_value_id *out);
 ts_status ts_rules_constant(ts_rules *rules, ts_region_id target, ts_dtype dtype, const ts_shape *shape,
                             ts_scalar value, ts_value_id *out);
 
-/* ---- the rules: each may answer with a value of the new graph, or leave `*out` at TS_NO_ID ---- */
+/* ---- the rules: each may answer with a value of the new graph for each result, or leave `*out` at TS_NO_ID ---- */
 
-/* An op before it is added. */
+/* An op before it is added, as the rules see it. */
 typedef struct ts_rule_call {
   ts_rules *rules;
   ts_region_id target;
-  const ts_op *op; /* code, attributes, and operands of the new graph; no more of it is set */
-  ts_dtype dtype;  /* of the result */
+  const ts_op *op; /* with code, attributes, result count, and operands of the new graph; other fields are not set */
+  ts_dtype dtype;  /* of the first result */
   const ts_shape *shape;
+  const ts_value *results; /* types and shapes of all results; other fields are not set */
 } ts_rule_call;
 
-/* Exact algebraic and shape rules. Every one keeps all bits, NaN payloads apart. */
+/* Exact algebraic and shape rules. Each one keeps all bits, NaN payloads excepted. */
 ts_status ts_simplify(const ts_rule_call *call, ts_value_id *out);
-/* Ops on constants become constants. */
+/* Constant folding. */
 ts_status ts_fold(const ts_rule_call *call, ts_value_id *out);
 
 #endif

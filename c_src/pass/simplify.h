@@ -1,4 +1,4 @@
-/* The rules of simplification, by topic. Internal to pass/. */
+/* The simplification rules, by topic. Internal to pass/. */
 #ifndef TS_PASS_SIMPLIFY_H
 #define TS_PASS_SIMPLIFY_H
 
@@ -7,8 +7,10 @@
 ts_status ts_simplify_arithmetic(const ts_rule_call *s, ts_value_id *out);
 ts_status ts_simplify_shape(const ts_rule_call *s, ts_value_id *out);
 ts_status ts_simplify_indexed(const ts_rule_call *s, ts_value_id *out);
+/* For ops on more dims than a kernel has loops (collapse.c). */
+ts_status ts_simplify_ranks(const ts_rule_call *s, ts_value_id *out);
 
-/* The op of the new graph that makes a value, if it has that code; else NULL. */
+/* The op of the new graph that defines a value, if it has the given code; else NULL. */
 static inline const ts_op *ts_simplify_maker(const ts_rule_call *s, ts_value_id value, ts_opcode code) {
   ts_op_id id = ts_graph_value(s->rules->to, value)->op;
   const ts_op *op = id == TS_NO_ID ? NULL : ts_graph_op(s->rules->to, id);

@@ -56,17 +56,17 @@ static ts_status add_constant(const ts_rule_call *s, double number, ts_value_id 
   return ts_rules_constant(s->rules, s->target, s->dtype, s->shape, ts_scalar_from_f64(s->dtype, number), out);
 }
 
-/* Of half precision: rounded once, as pow's own. */
+/* In half precision the product must be rounded once, as pow rounds. */
 static ts_status add_cube(const ts_rule_call *s, ts_value_id x, ts_value_id *out) {
-  bool half = s->dtype == TS_F16 || s->dtype == TS_BF16;
+  bool half = ts_dtype_is_narrow(s->dtype);
   ts_value_id wide = x, square, cube;
-  if (half) TS_TRY(ts_simplify_add(s, TS_OP_CONVERT, x, &(ts_attrs){.dtype = TS_F32}, &wide));
+  if (half) TS_TRY(ts_simplify_add(s, TS_OP_CONVERT, x, &(ts_attrs){.dtype = ts_dtype_compute(s->dtype)}, &wide));
   TS_TRY(add_binary(s, TS_OP_MULTIPLY, wide, wide, &square));
   TS_TRY(add_binary(s, TS_OP_MULTIPLY, square, wide, half ? &cube : out));
   return half ? ts_simplify_add(s, TS_OP_CONVERT, cube, &(ts_attrs){.dtype = s->dtype}, out) : TS_SUCCESS;
 }
 
-/* sqrt, but 0 of -0 and infinity of -infinity. */
+/* pow(x, 0.5): sqrt, except 0 for -0 and infinity for -infinity. */
 static ts_status add_root(const ts_rule_call *s, ts_value_id x, ts_value_id *out) {
   ts_value_id zero, infinity, low, is_low, positive, root;
   TS_TRY(add_constant(s, 0, &zero));
@@ -79,7 +79,7 @@ static ts_status add_root(const ts_rule_call *s, ts_value_id x, ts_value_id *out
   return ts_rules_add(s->rules, s->target, TS_OP_SELECT, choice, 3, &(ts_attrs){0}, out);
 }
 
-/* The exponents that pow is defined for by other ops. */
+/* Exponents for which pow is defined by other ops. */
 static ts_status simplify_power(const ts_rule_call *s, ts_value_id *out) {
   ts_value_id x = s->op->operands[0], exponent = s->op->operands[1], one;
   if (equals(s, exponent, 1)) {
@@ -129,7 +129,7 @@ static ts_value_id simplify_select(const ts_rule_call *s) {
 
 /* ---- conversions ---- */
 
-/* How many bits a value of the type may take as an integer, its sign left out. */
+/* Bits of the type's values as integers, without the sign. */
 static int precision(ts_dtype type) {
   switch (type) {
   case TS_F16: return 11;
@@ -140,20 +140,19 @@ static int precision(ts_dtype type) {
   }
 }
 
-/* Every value of `from` is one of `to`. */
+/* True when `to` represents every value of `from`. */
 static bool is_exact(ts_dtype from, ts_dtype to) {
   if (from == to) return true;
   if (ts_dtype_is_float(from)) {
-    bool narrow_range = from == TS_F16 || from == TS_BF16;
-    return ts_dtype_is_float(to) && (to == TS_F64 || (to == TS_F32 && narrow_range));
+    return to == TS_F64 || to == ts_dtype_compute(from);
   }
   if (ts_dtype_is_float(to)) return precision(from) <= precision(to) && to != TS_F16;
   if (ts_dtype_is_signed(from) && ts_dtype_is_unsigned(to)) return false;
   return precision(from) <= precision(to);
 }
 
-/* The middle of two conversions goes when it loses nothing. From integers over a float to integers the result
- * would wrap where it saturated, but for a way back. */
+/* Removes the middle one of two conversions when it is exact. From integers over a float back to integers, the direct
+ * conversion would wrap where the float saturates; only a round trip to the same type is removed. */
 static ts_status simplify_convert(const ts_rule_call *s, ts_value_id *out) {
   const ts_graph *g = s->rules->to;
   ts_dtype middle = ts_graph_value(g, s->op->operands[0])->dtype;

@@ -51,7 +51,7 @@ static ts_status simplify_transpose(const ts_rule_call *s, ts_value_id *out) {
 
 /* ---- broadcast ---- */
 
-/* A reshape that only puts in dims of one element: where each dim of its operand goes. */
+/* For a reshape that only inserts dims of one element: the result's dim for each dim of the operand. */
 static bool inserts_ones(const ts_shape *from, const ts_shape *to, ts_dims *out) {
   *out = (ts_dims){.rank = from->rank};
   int32_t d = 0;
@@ -122,7 +122,7 @@ static void simplify_pad(const ts_rule_call *s, ts_value_id *out) {
   if (ts_shape_equal(shape_of(s, s->op->operands[0]), s->shape)) *out = s->op->operands[0];
 }
 
-/* Without the operands that are empty. */
+/* Drops empty operands. */
 static ts_status simplify_concatenate(const ts_rule_call *s, ts_value_id *out) {
   ts_value_id *kept;
   size_t count = 0;
@@ -143,7 +143,7 @@ static ts_status simplify_concatenate(const ts_rule_call *s, ts_value_id *out) {
 
 /* ---- all of them ---- */
 
-/* Moving a splat gives a splat. */
+/* Ops that only move elements turn a splat into a splat. */
 static bool moves_elements(ts_opcode code) { return code != TS_OP_PAD && code != TS_OP_CONCATENATE; }
 
 ts_status ts_simplify_shape(const ts_rule_call *s, ts_value_id *out) {
@@ -164,7 +164,7 @@ ts_status ts_simplify_shape(const ts_rule_call *s, ts_value_id *out) {
 
 /* ---- indexed ---- */
 
-/* The starts, clamped, when all that matter are known. */
+/* The clamped starts, when all that matter are known. */
 static bool known_starts(const ts_rule_call *s, uint32_t first, const ts_shape *whole, const ts_shape *part,
                          ts_dims *out) {
   *out = (ts_dims){.rank = whole->rank};
@@ -202,8 +202,10 @@ ts_status ts_simplify_indexed(const ts_rule_call *s, ts_value_id *out) {
   case TS_OP_PUT_SLICE:
     if (ts_shape_equal(shape_of(s, s->op->operands[1]), s->shape)) *out = s->op->operands[1];
     return TS_SUCCESS;
-  default: /* take and take_along_axis of a splat */
+  case TS_OP_TAKE:
+  case TS_OP_TAKE_ALONG: /* of a splat */
     if (!ts_graph_is_constant(s->rules->to, s->op->operands[0], &known)) return TS_SUCCESS;
     return ts_rules_constant(s->rules, s->target, s->dtype, s->shape, known, out);
+  default: return TS_SUCCESS;
   }
 }

@@ -3,16 +3,15 @@
 #include "tensor/pages.h"
 #include "tensor/pool.h"
 
-/* Size classes. Up to 1 KB every multiple of 64; from there four to a power of
- * two, and from 2 MB eight, but whole huge pages. A class is named by the
- * power of two below it and a step: index = 8 * power + step. */
+/* Size classes: every multiple of 64 up to 1 KB; from there four for each power of two, and from 2 MB eight, in whole
+ * huge pages. A class is named by the power of two below it and a step: index = 8 * power + step. */
 #define SMALL_POWER 10
 #define HUGE_POWER 21
 
 _Static_assert(TS_HUGE_PAGE == (size_t)1 << HUGE_POWER, "steps of the first huge classes are one page");
 _Static_assert(sizeof(ts_free_block) <= TS_POOL_ALIGNMENT, "a free block must hold its own links");
 
-/* The power of two by which classes above 2^power differ. */
+/* The logarithm of the difference between classes above 2^power. */
 static int step_power(int power) {
   if (power < HUGE_POWER) return power - 2;
   return power < HUGE_POWER + 3 ? HUGE_POWER : power - 3;
@@ -31,21 +30,9 @@ int32_t ts_block_class(int64_t size, int64_t *out_bytes) {
   return (int32_t)(8 * power + steps - 1); /* steps is in 1..8 */
 }
 
-int64_t ts_block_bytes(int32_t class) {
-  int power = class / 8, step = step_power(power);
-  return ((int64_t)1 << power) + ((int64_t)(class % 8 + 1) << step);
-}
-
-/* The link in the list of its class that a block takes. */
-static ts_free_block **class_place(ts_blocks *blocks, const ts_free_block *block, ts_free_block **out_prev) {
-  ts_free_block **at = &blocks->classes[block->class];
-  *out_prev = NULL;
-  for (; block->hasty && *at && !(*at)->hasty; at = &(*at)->class_next) *out_prev = *at;
-  return at;
-}
-
 void ts_blocks_push(ts_blocks *blocks, ts_free_block *block, int64_t now) {
-  ts_free_block **at = class_place(blocks, block, &block->class_prev);
+  ts_free_block **at = &blocks->classes[block->class];
+  block->class_prev = NULL;
   block->freed_at = now;
   block->class_next = *at;
   if (*at) (*at)->class_prev = block;
@@ -71,35 +58,15 @@ ts_free_block *ts_blocks_pop(ts_blocks *blocks, int32_t class) {
   return block ? unlink_block(blocks, block) : NULL;
 }
 
-static ts_free_block *find_hasty(const ts_blocks *blocks, int32_t class) {
-  ts_free_block *block = blocks->classes[class];
-  while (block && !block->hasty) block = block->class_next;
-  return block;
-}
-
-ts_free_block *ts_blocks_pop_hasty(ts_blocks *blocks, int32_t class) {
-  ts_free_block *block = find_hasty(blocks, class);
-  return block ? unlink_block(blocks, block) : NULL;
-}
-
-int32_t ts_blocks_hasty_class(const ts_blocks *blocks) {
-  int64_t bytes;
-  int32_t least = ts_block_class((int64_t)TS_HASTY_LEAST, &bytes);
-  int32_t class = ts_block_class((int64_t)TS_HASTY_MOST, &bytes);
-  while (class >= least && !find_hasty(blocks, class)) class --;
-  return class >= least ? class : -1;
-}
-
 ts_free_block *ts_blocks_pop_oldest(ts_blocks *blocks) { return unlink_block(blocks, blocks->oldest); }
 
-/* Frees the memory from `rest` on, a multiple of huge pages, as few blocks. */
-static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, bool hasty, int64_t now) {
+/* Frees the memory from `rest` on, a multiple of huge pages, as few large blocks. */
+static void push_rest(ts_blocks *blocks, char *rest, int64_t bytes, int64_t now) {
   while (bytes > 0) {
     int step = step_power(63 - __builtin_clzll((uint64_t)bytes));
     int64_t size = bytes >> step << step;
     ts_free_block *block = (ts_free_block *)(void *)rest;
     block->class = ts_block_class(size, &block->bytes);
-    block->hasty = hasty;
     ts_blocks_push(blocks, block, now);
     rest += size;
     bytes -= size;
@@ -111,7 +78,7 @@ ts_free_block *ts_blocks_split(ts_blocks *blocks, int32_t class, int64_t bytes, 
   while (larger < TS_BLOCK_CLASSES && !blocks->classes[larger]) larger++;
   if (larger == TS_BLOCK_CLASSES) return NULL;
   ts_free_block *block = ts_blocks_pop(blocks, larger);
-  push_rest(blocks, (char *)block + bytes, block->bytes - bytes, block->hasty, now);
+  push_rest(blocks, (char *)block + bytes, block->bytes - bytes, now);
   block->bytes = bytes;
   block->class = class;
   return block;

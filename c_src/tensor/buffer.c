@@ -2,17 +2,20 @@
 
 #include "base/alloc.h"
 
-/* A small buffer is one block, the header before the bytes: half the allocations of a call on small tensors. Larger
- * ones have a header of their own, so that sizes which are powers of two keep their class. */
+/* A small buffer is one block with the header before the bytes, which halves the allocations of a call on small
+ * tensors. Larger ones have a separate header, so that sizes that are powers of two keep their class. */
 #define TOGETHER_BYTES ((int64_t)16 << 10)
-#define HEADER_BYTES ((int64_t)(sizeof(ts_buffer) + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT)
+/* Such a header has room for exactly `rank` dims. */
+static int64_t header_bytes(const ts_shape *shape) {
+  size_t bytes = offsetof(ts_buffer, shape) + ts_shape_size(shape);
+  return (int64_t)((bytes + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT);
+}
 
 static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
-  /* One by one: zeroing the shape before it is copied costs as much again. */
   atomic_init(&buffer->refs, 1);
   buffer->dtype = dtype;
   buffer->together = false;
-  buffer->shape = *shape;
+  ts_shape_copy(&buffer->shape, shape);
   buffer->data = NULL;
   buffer->bytes = ts_shape_bytes(shape, dtype);
   buffer->pool = NULL;
@@ -20,9 +23,9 @@ static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
   buffer->context = NULL;
 }
 
-static ts_status create_together(ts_pool *pool, int64_t bytes, ts_buffer **out) {
+static ts_status create_together(ts_pool *pool, const ts_shape *shape, int64_t bytes, ts_buffer **out) {
   void *block;
-  TS_TRY(ts_pool_alloc(pool, HEADER_BYTES + bytes, &block));
+  TS_TRY(ts_pool_alloc(pool, header_bytes(shape) + bytes, &block));
   *out = block;
   return TS_SUCCESS;
 }
@@ -41,12 +44,13 @@ ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape,
   TS_TRY(ts_shape_check(shape, dtype));
   int64_t bytes = ts_shape_bytes(shape, dtype);
   bool together = bytes <= TOGETHER_BYTES;
-  ts_status status = together ? create_together(pool, bytes, &buffer) : create_apart(pool, bytes, &buffer, &data);
+  ts_status status =
+      together ? create_together(pool, shape, bytes, &buffer) : create_apart(pool, bytes, &buffer, &data);
   if (status) return ts_error_context(status, "%s", TS_SHAPE_STR(dtype, shape));
   init(buffer, dtype, shape);
   buffer->pool = pool;
   buffer->together = together;
-  buffer->data = together ? (char *)buffer + HEADER_BYTES : data;
+  buffer->data = together ? (char *)buffer + header_bytes(shape) : data;
   *out = buffer;
   return TS_SUCCESS;
 }
@@ -80,12 +84,12 @@ ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape
   return TS_SUCCESS;
 }
 
-/* Relaxed: whoever retains holds a reference already, which keeps the buffer. */
+/* Relaxed: the caller holds a reference already, which keeps the buffer alive. */
 void ts_buffer_retain(ts_buffer *buffer) { atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed); }
 
 static void destroy(ts_buffer *buffer) {
   if (buffer->together) {
-    ts_pool_free(buffer->pool, buffer, HEADER_BYTES + buffer->bytes);
+    ts_pool_free(buffer->pool, buffer, header_bytes(&buffer->shape) + buffer->bytes);
     return;
   }
   if (buffer->pool) ts_pool_free(buffer->pool, buffer->data, buffer->bytes);
@@ -95,14 +99,14 @@ static void destroy(ts_buffer *buffer) {
 
 void ts_buffer_release(ts_buffer *buffer) {
   if (!buffer) return;
-  /* Release: our accesses come before the freeing. Acquire: others' accesses do, too. Who has the only reference needs
-   * no read-modify-write, since nobody is left who could retain it. */
+  /* Release: our accesses happen before the memory is freed. Acquire: so do those of other threads. The holder of the
+   * only reference needs no read-modify-write, since no other thread can retain the buffer. */
   if (atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 ||
       atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1)
     destroy(buffer);
 }
 
 bool ts_buffer_is_unique(const ts_buffer *buffer) {
-  /* Acquire, so that what a former co-owner read was read before we overwrite it. */
+  /* Acquire, so that the reads of a former co-owner happen before we overwrite the bytes. */
   return buffer->pool && atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1;
 }

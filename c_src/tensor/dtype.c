@@ -2,42 +2,19 @@
 
 #include <string.h>
 
-typedef struct dtype_row {
-  const char *name;
-  uint8_t bits;
-  uint8_t kind;
-  bool supported;
-} dtype_row;
-
-static const dtype_row rows[TS_DTYPE_COUNT] = {
-#define TS_DTYPE(e, t, b, k, s) [TS_##e] = {t, b, TS_KIND_##k, s},
+const ts_dtype_row ts_dtype_rows[TS_DTYPE_COUNT + 1] = {
+#define TS_DTYPE(type, text, bits, storage, kind, compute, accumulator, supported) \
+  [TS_##type] = {text, bits, (storage) / 8, TS_KIND_##kind, TS_##compute, TS_##accumulator, supported},
 #include "tensor/dtype.def"
-#undef TS_DTYPE
+    [TS_DTYPE_COUNT] = {"?", 8, 1, TS_KIND_UNSIGNED, TS_DTYPE_NONE, TS_DTYPE_NONE, false},
 };
-
-static bool valid(ts_dtype type) { return (unsigned)type < TS_DTYPE_COUNT; }
-
-const char *ts_dtype_name(ts_dtype type) { return valid(type) ? rows[type].name : "?"; }
 
 ts_dtype ts_dtype_from_name(const char *name, size_t length) {
   for (int i = 0; i < TS_DTYPE_COUNT; i++) {
-    if (strlen(rows[i].name) == length && memcmp(rows[i].name, name, length) == 0) return (ts_dtype)i;
+    if (strlen(ts_dtype_rows[i].name) == length && memcmp(ts_dtype_rows[i].name, name, length) == 0) return (ts_dtype)i;
   }
   return TS_DTYPE_NONE;
 }
-
-int ts_dtype_bits(ts_dtype type) { return valid(type) ? rows[type].bits : 8; }
-
-size_t ts_dtype_size(ts_dtype type) {
-  int bits = ts_dtype_bits(type);
-  return bits < 8 ? 1 : (size_t)bits / 8;
-}
-
-ts_dtype_kind ts_dtype_get_kind(ts_dtype type) {
-  return valid(type) ? (ts_dtype_kind)rows[type].kind : TS_KIND_UNSIGNED;
-}
-
-bool ts_dtype_supported(ts_dtype type) { return valid(type) && rows[type].supported; }
 
 static ts_dtype signed_of_bits(int bits) {
   switch (bits) {
@@ -50,7 +27,7 @@ static ts_dtype signed_of_bits(int bits) {
   }
 }
 
-/* Nx's order of kinds. bf and f8_e4m3fn are kinds of their own there. */
+/* The order of kinds in Nx, where bf and f8_e4m3fn are kinds of their own. */
 static int nx_kind(ts_dtype type) {
   switch (ts_dtype_get_kind(type)) {
   case TS_KIND_UNSIGNED: return 0;
@@ -69,7 +46,7 @@ ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b) {
   }
   int bits_a = ts_dtype_bits(a), bits_b = ts_dtype_bits(b);
   if (nx_kind(a) == nx_kind(b)) return bits_a >= bits_b ? a : b;
-  if (ts_dtype_is_signed(a)) { /* b is unsigned: the signed type that holds both, up to s64 */
+  if (ts_dtype_is_signed(a)) { /* b is unsigned: the signed type that represents both, up to s64 */
     int doubled = 2 * bits_b < 64 ? 2 * bits_b : 64;
     return signed_of_bits(doubled > bits_a ? doubled : bits_a);
   }
@@ -80,7 +57,7 @@ ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b) {
 ts_dtype ts_dtype_to_float(ts_dtype type) { return ts_dtype_is_integer(type) ? TS_F32 : type; }
 
 ts_dtype ts_dtype_aggregate(ts_dtype type) {
-  if (type == TS_U64) return TS_S64; /* as Nx has it */
+  if (type == TS_U64) return TS_S64; /* as in Nx */
   if (ts_dtype_is_unsigned(type)) return TS_U32;
   if (ts_dtype_is_signed(type) && type != TS_S64) return TS_S32;
   return type;

@@ -8,16 +8,15 @@
 #include <string.h>
 
 typedef enum ts_dtype {
-#define TS_DTYPE(e, t, b, k, s) TS_##e,
+#define TS_DTYPE(type, ...) TS_##type,
 #include "tensor/dtype.def"
-#undef TS_DTYPE
   TS_DTYPE_COUNT,
   TS_DTYPE_NONE = 255
 } ts_dtype;
 
 typedef enum ts_dtype_kind { TS_KIND_SIGNED, TS_KIND_UNSIGNED, TS_KIND_FLOAT, TS_KIND_COMPLEX } ts_dtype_kind;
 
-/* One element's bits, in the low bytes, the rest zero. Native endianness. */
+/* The bits of one element, in the low bytes; the others are zero. Native endianness. */
 typedef union ts_scalar {
   uint64_t bits;
   int64_t s64;
@@ -27,12 +26,33 @@ typedef union ts_scalar {
   uint8_t bytes[8];
 } ts_scalar;
 
-const char *ts_dtype_name(ts_dtype type);                     /* "f32"; "?" when out of range */
+/* A row of dtype.def. */
+typedef struct ts_dtype_row {
+  const char *name;
+  uint8_t bits, storage;        /* storage: bytes */
+  uint8_t kind;                 /* ts_dtype_kind */
+  uint8_t compute, accumulator; /* ts_dtype */
+  bool supported;
+} ts_dtype_row;
+/* The last row is for values that are not a type. */
+extern const ts_dtype_row ts_dtype_rows[TS_DTYPE_COUNT + 1];
+
+static inline const ts_dtype_row *ts_dtype_get_row(ts_dtype type) {
+  return &ts_dtype_rows[(unsigned)type < TS_DTYPE_COUNT ? type : TS_DTYPE_COUNT];
+}
+/* "f32"; "?" when out of range */
+static inline const char *ts_dtype_name(ts_dtype type) { return ts_dtype_get_row(type)->name; }
 ts_dtype ts_dtype_from_name(const char *name, size_t length); /* TS_DTYPE_NONE when unknown */
-int ts_dtype_bits(ts_dtype type);
-size_t ts_dtype_size(ts_dtype type); /* bytes per element in memory, >= 1 */
-ts_dtype_kind ts_dtype_get_kind(ts_dtype type);
-bool ts_dtype_supported(ts_dtype type);
+static inline int ts_dtype_bits(ts_dtype type) { return ts_dtype_get_row(type)->bits; }
+/* Bytes of an element in memory, >= 1. */
+static inline size_t ts_dtype_size(ts_dtype type) { return ts_dtype_get_row(type)->storage; }
+static inline ts_dtype_kind ts_dtype_get_kind(ts_dtype type) { return (ts_dtype_kind)ts_dtype_get_row(type)->kind; }
+static inline bool ts_dtype_supported(ts_dtype type) { return ts_dtype_get_row(type)->supported; }
+/* f32 for f16, bf16 and smaller floats, which compute and accumulate in it; otherwise the type itself. */
+static inline ts_dtype ts_dtype_compute(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->compute; }
+static inline ts_dtype ts_dtype_accumulator(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->accumulator; }
+/* True when ops compute in another type and round each result to this one. */
+static inline bool ts_dtype_is_narrow(ts_dtype type) { return ts_dtype_compute(type) != type; }
 static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_FLOAT; }
 static inline bool ts_dtype_is_signed(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_SIGNED; }
 static inline bool ts_dtype_is_unsigned(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_UNSIGNED; }
@@ -40,9 +60,9 @@ static inline bool ts_dtype_is_integer(ts_dtype t) { return ts_dtype_is_signed(t
 
 /* Nx's promotion of two types: c > f > bf > s > u (NX_CONTRACT section 4). */
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
-/* The type that math functions and division compute in: integers become f32. */
+/* The type in which math functions and division compute: integers become f32. */
 ts_dtype ts_dtype_to_float(ts_dtype type);
-/* The type of a sum or product: small integers widen as Nx says. */
+/* The type of a sum or product: small integers are widened as in Nx. */
 ts_dtype ts_dtype_aggregate(ts_dtype type);
 
 static inline uint32_t ts_f32_bits(float value) {

@@ -33,11 +33,12 @@ static uint16_t round_f64(double value, int exponent_bits, int mantissa_bits) {
 
   int bias = (1 << (exponent_bits - 1)) - 1, exponent = field - F64_BIAS;
   if (exponent > bias) return sign | infinity;
-  int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* how far into the subnormals */
+  int below = exponent < 1 - bias ? 1 - bias - exponent : 0; /* distance into the subnormal range */
   int shift = F64_MANTISSA - mantissa_bits + below;
   if (field == 0 || shift > F64_MANTISSA + 1) return sign; /* under half of the smallest subnormal */
   uint64_t rounded = shift_right_even(mantissa | UINT64_C(1) << F64_MANTISSA, shift);
-  /* The leading one, or a carry out of the mantissa, adds to the exponent; past the largest that gives infinity. */
+  /* The leading one, or a carry out of the mantissa, adds to the exponent; beyond the largest exponent this gives
+   * infinity. */
   if (!below) rounded += (uint64_t)(exponent + bias - 1) << mantissa_bits;
   return (uint16_t)(sign | rounded);
 }

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A name may be left over from a process that was killed and had our number. */
+/* How many names to try: one may be left over from a killed process with our process id. */
 #define MOST_TRIES 1000
 
 /* ---- names of ours, for the process's end */
@@ -30,7 +30,7 @@ static void unlink_name(const ts_mapping *mapping) {
   shm_unlink(path);
 }
 
-/* The memory stays: a thread may be using it. */
+/* Removes the names only: a thread may still use the memory. */
 static void unlink_all(void) {
   pthread_mutex_lock(&names.lock);
   for (const ts_mapping *mapping = names.first; mapping; mapping = mapping->next) unlink_name(mapping);
@@ -70,7 +70,7 @@ static ts_status failed(const char *what, const char *name, int error) {
                   what, name, strerror(error));
 }
 
-/* A file of shm_open; `out_name` begins with the slash. */
+/* Creates a file with shm_open; `out_name` begins with the slash. */
 static ts_status new_file(char *out_name, int *out_file) {
   static _Atomic unsigned long next;
   for (int i = 0; i < MOST_TRIES; i++) {
@@ -97,7 +97,7 @@ static ts_status map_file(const char *name, int file, int64_t bytes, int protect
   return TS_SUCCESS;
 }
 
-/* The space is reserved first: a page that cannot be had later would be a signal. */
+/* Reserves the space first: without it, a write to a page could end in SIGBUS later. */
 static ts_status fill_file(const char *name, int file, const void *data, int64_t bytes, unsigned permissions,
                            ts_mapping **out) {
   int error = posix_fallocate(file, 0, bytes);

@@ -1,5 +1,5 @@
 /* The shape of the tree of every built-in reduction (sum, product, max, min).
- * Part of an op's meaning: whoever computes one (ref.c, the emitters) follows
+ * Part of an op's meaning: the interpreter and the emitters follow
  * it, so that all paths give the same bits.
  *
  * Let x[0 .. n) be the reduced elements in row-major order over the reduced

@@ -14,7 +14,7 @@ static ts_scalar scalar_from_f32(float value) {
   return scalar;
 }
 
-/* The least and the largest value of an integer type, as bits of 64-bit integers. */
+/* The smallest and the largest value of an integer type, as bits of 64-bit integers. */
 static int64_t signed_max(ts_dtype type) { return (int64_t)(low_bits(ts_dtype_bits(type)) >> 1); }
 static int64_t signed_min(ts_dtype type) { return -signed_max(type) - 1; }
 
@@ -42,11 +42,11 @@ ts_scalar ts_scalar_from_f64(ts_dtype type, double value) {
   }
   if (ts_dtype_is_signed(type)) return signed_from_f64(type, value);
   if (ts_dtype_is_unsigned(type)) return unsigned_from_f64(type, value);
-  return scalar_from_bits(0); /* a type that no graph may have yet */
+  return scalar_from_bits(0); /* a type that graphs do not support yet */
 }
 
-/* A double that rounds to any shorter format as `magnitude` does: the bits that
- * do not fit are or-ed into the last one (rounding to odd). */
+/* A double that rounds to any narrower format as `magnitude` does: the bits that do not fit are or-ed into the last one
+ * (rounding to odd). */
 static double f64_sticky(uint64_t magnitude) {
   if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(0x7FF)) | (magnitude & 0x7FF ? 0x800 : 0);
   return (double)magnitude;

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const ts_shape ts_shape_scalar = {.rank = 0};
+
 ts_shape ts_shape_make(int32_t rank, const int64_t *dims) {
   ts_shape shape = {.rank = rank};
-  if (rank > 0) memcpy(shape.dims, dims, sizeof(int64_t) * (size_t)(rank < TS_MAX_RANK ? rank : TS_MAX_RANK));
+  ts_shape_set(&shape, rank, dims);
   return shape;
 }
 
@@ -21,9 +23,9 @@ bool ts_shape_equal(const ts_shape *a, const ts_shape *b) {
 
 ts_status ts_shape_check(const ts_shape *shape, ts_dtype type) {
   if (shape->rank < 0 || shape->rank > TS_MAX_RANK) {
-    return ts_error(TS_INVALID_ARGUMENT, "rank %d is not in 0..%d", (int)shape->rank, TS_MAX_RANK);
+    return ts_error(TS_INVALID_ARGUMENT, "rank %d, expected one from 0 to %d", (int)shape->rank, TS_MAX_RANK);
   }
-  /* The product of the dims other than 0 must fit as well: strides are made of it. */
+  /* The product of the nonzero dims must fit as well, since strides are computed from it. */
   int64_t bytes = (int64_t)ts_dtype_size(type);
   for (int32_t i = 0; i < shape->rank; i++) {
     int64_t dim = shape->dims[i];
@@ -85,7 +87,8 @@ static void format_dims(const ts_shape *shape, char *out, size_t size) {
 }
 
 ts_status ts_shape_broadcast(const ts_shape *a, const ts_shape *b, ts_shape *out) {
-  ts_shape result = {.rank = a->rank > b->rank ? a->rank : b->rank};
+  ts_shape result;
+  result.rank = a->rank > b->rank ? a->rank : b->rank;
   for (int32_t i = 1; i <= result.rank; i++) {
     int64_t da = i <= a->rank ? a->dims[a->rank - i] : 1;
     int64_t db = i <= b->rank ? b->dims[b->rank - i] : 1;
@@ -98,6 +101,6 @@ ts_status ts_shape_broadcast(const ts_shape *a, const ts_shape *b, ts_shape *out
     }
     result.dims[result.rank - i] = da == 1 ? db : da;
   }
-  *out = result;
+  ts_shape_copy(out, &result);
   return TS_SUCCESS;
 }

@@ -97,7 +97,7 @@ static ts_status print(size_t index, const ts_buffer *buffer) {
   return TS_SUCCESS;
 }
 
-/* Math functions of the two may differ by a few units in the last place. */
+/* Math functions may differ between the two by a few units in the last place. */
 static bool agree(ts_dtype type, const void *a, const void *b) {
   if (memcmp(a, b, ts_dtype_size(type)) == 0) return true;
   if (!ts_dtype_is_float(type)) return false;

@@ -1,5 +1,5 @@
-/* What tessera-opt does with a graph besides passes: compiles and runs it,
- * compares with the interpreter, explains. For one thread. */
+/* The parts of tessera-opt besides passes: compiles and runs a graph, compares with the interpreter, explains. For one
+ * thread. */
 #ifndef TS_TOOL_OPT_RUN_H
 #define TS_TOOL_OPT_RUN_H
 
@@ -11,8 +11,8 @@ typedef struct ts_opt_run {
   bool run;                    /* print the results */
   bool check;                  /* compare the results with the interpreter's */
   bool explain;                /* print steps, kernels, costs and memory plan */
-  bool ref;                    /* results are the interpreter's */
-  uint64_t seed;               /* of made-up arguments */
+  bool ref;                    /* use the interpreter's results */
+  uint64_t seed;               /* for generated arguments */
   TS_VEC(const char *) inputs; /* numbers of the first arguments, separated by commas and repeated as needed */
 } ts_opt_run;
 

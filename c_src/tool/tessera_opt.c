@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step replaces the graph by another one, or leaves it. */
+/* A step replaces the graph by another one, or leaves it unchanged. */
 typedef ts_status (*step_fn)(ts_graph **inout);
 
 typedef struct step {
@@ -225,6 +225,6 @@ int main(int argc, char **argv) {
   if (!o.path) o.path = "-";
   if (code < 0) code = run(&o);
   TS_VEC_FREE(&o.run.inputs);
-  ts_jit_stop(); /* no compile may run on while exit() takes LLVM apart */
+  ts_jit_stop(); /* no thread may be in LLVM while exit() destroys LLVM's objects */
   return code;
 }

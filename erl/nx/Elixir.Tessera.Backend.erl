@@ -5,7 +5,7 @@
      "    Nx.global_default_backend(Tessera.Backend)\n"
      "    Nx.tensor([1, 2, 3], backend: {Tessera.Backend, client: :host})\n"
      "\n"
-     "Operations run at once, with the kernels of compiled functions. Options are `:client` and `:device_id`.").
+     "Each operation runs at once, with the kernels that compiled functions use. The options are `:client` and `:device_id`.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([init/1, constant/3, from_binary/3, eye/2, iota/3, backend_copy/3, backend_transfer/3, backend_deallocate/1,
@@ -35,7 +35,7 @@
 -define(OP4(Op), Op(Out, A, B, C, D) -> tessera_nx_eager:op(Op, Out, [A, B, C, D])).
 -define(OP5(Op), Op(Out, A, B, C, D, E) -> tessera_nx_eager:op(Op, Out, [A, B, C, D, E])).
 
-%% Of one type in and out, and of one shape, they take a shorter way.
+%% If operands and result have the same type and shape, a shorter path is taken.
 -define(UNARY(Op), Op(Out, A) -> tessera_nx_eager:unary(Op, Out, A)).
 -define(BINARY(Op), Op(Out, A, B) -> tessera_nx_eager:binary(Op, Out, A, B)).
 
@@ -61,19 +61,17 @@
 
 ?OP4(slice). ?OP4(indexed_add). ?OP4(indexed_put).
 
-?OP5(window_reduce). ?OP5(window_scatter_max). ?OP5(window_scatter_min).
+?OP5(window_scatter_max). ?OP5(window_scatter_min).
 
 dot(Out, A, ContractA, BatchA, B, ContractB, BatchB) ->
     tessera_nx_eager:op(dot, Out, [A, ContractA, BatchA, B, ContractB, BatchB]).
 
 %% ---- functions of the user are compiled
 
-%% A function of Nx's evaluator computes, it cannot be traced.
+%% Nx's evaluator computes the function, which cannot be traced.
 reduce(Out, A, Initial, Options, Fun) ->
     case erlang:fun_info(Fun, module) of
-        {module, 'Elixir.Nx.Defn.Evaluator'} ->
-            OnHost = fun(X, Accumulated) -> 'Elixir.Nx':backend_copy(Fun(X, Accumulated), ?BINARY) end,
-            tessera_nx_eager:on_host(reduce, Out, [A, Initial, Options, OnHost]);
+        {module, 'Elixir.Nx.Defn.Evaluator'} -> tessera_nx_eager:fold(Out, A, Initial, Options, Fun);
         _ -> reduce_traced(Out, A, Initial, Options, Fun)
     end.
 
@@ -81,6 +79,12 @@ reduce_traced(Out, A, Initial, Options, Fun) ->
     Template = tessera_nx_tensor:template(Out),
     tessera_nx_eager:jit(fun(T, I) -> 'Elixir.Nx.Defn.Expr':reduce(Template, T, I, Options, Fun) end, [A, Initial],
                          [A, Initial]).
+
+%% The windows' elements are along an axis, which is folded.
+window_reduce(#{shape := Shape} = Out, A, Initial, Sizes, Options, Fun) ->
+    Places = lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Sizes)),
+    Form = Out#{shape := list_to_tuple([Places | tuple_to_list(Shape)]), names := [nil | maps:get(names, Out)]},
+    reduce(Out, tessera_nx_eager:op(window_unfold, Form, [A, Initial, Sizes, Options]), Initial, [{axes, [0]}], Fun).
 
 block(Struct, _Out, Args, Fun) ->
     {Tensors, Options} = lists:splitwith(fun is_map/1, Args),
@@ -101,7 +105,7 @@ from_binary(Out, Binary, Options) -> tessera_nx_eager:from_binary(Out, Binary, f
 
 %% ---- transfer
 
-%% To the place where it is already it is a copy, too.
+%% A copy to the tensor's own device is also a copy.
 backend_copy(Tensor, ?MODULE, Options) ->
     tessera_nx_eager:from_binary(Tensor, read(Tensor), true, Options);
 backend_copy(Tensor, Backend, Options) -> Backend:from_binary(Tensor, read(Tensor), Options).
@@ -150,7 +154,7 @@ inspect(#{data := #{buffer := Buffer}} = Tensor, #{limit := Limit} = Options) ->
 deallocated(#{'donatable?' := true}) -> <<"Deallocated due to buffer donation">>;
 deallocated(_) -> <<"Deallocated">>.
 
-%% Where the tensor is, on a line of its own.
+%% Adds the tensor's device on a line of its own.
 signed(#{client_name := Client, device_id := Device, ref := Ref}, Text) ->
     "#Ref<" ++ Name = ref_to_list(Ref),
     Line = unicode:characters_to_binary(io_lib:format("Tessera.Backend<~ts:~b, ~s", [Client, Device, Name])),

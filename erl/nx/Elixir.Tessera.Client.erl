@@ -12,7 +12,8 @@
 
 -include("tessera_nx.hrl").
 
-%% Platforms that there are, with their numbers of devices, and those of EXLA that are not.
+%% The available platforms with their numbers of devices, and those of EXLA that are not
+%% available.
 -define(PLATFORMS, #{host => 1}).
 -define(ELSEWHERE, [cuda, rocm, tpu, pjrt_plugin]).
 
@@ -21,7 +22,7 @@
 -define(DEFAULT, [{host, [{platform, host}]}]).
 -include("tessera_nx_struct.hrl").
 
-?DOC("The client of tensors for which none is asked.").
+?DOC("The name of the client that tensors are allocated on when no `:client` is given.").
 -spec default_name() -> atom().
 default_name() ->
     case application:get_env(tessera, default_client) of
@@ -53,7 +54,9 @@ platform(Options) ->
         Platform -> Platform
     end.
 
-?DOC("The client of that name.").
+?DOC("The client of that name; raises when the configuration has none.\n"
+     "\n"
+     "    Tessera.Client.fetch!(:host)").
 -spec 'fetch!'(atom()) -> map().
 'fetch!'(Name) when is_atom(Name) ->
     Options = options(Name),
@@ -63,7 +66,7 @@ platform(Options) ->
                   {automatic_transfers, proplists:get_value(automatic_transfers, Options, true)}]);
 'fetch!'(Name) -> unknown(Name).
 
-%% Those of a client whose platform is there.
+%% The options of a client whose platform is available.
 options(Name) ->
     case lists:keyfind(Name, 1, clients()) of
         {_, Options} ->
@@ -80,7 +83,7 @@ unknown(Name) ->
                               [tessera_nx_error:inspect(Name),
                                tessera_nx_error:inspect([Known || {Known, _} <- clients()])]).
 
-%% As EXLA, where the process that would have made the client ends.
+%% As in EXLA, where the process that would have started the client ends.
 refuse(Name, Platform) ->
     lists:member(Platform, ?ELSEWHERE) orelse
         tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),
@@ -90,7 +93,7 @@ refuse(Name, Platform) ->
               message => unicode:characters_to_binary(Message)},
     exit({{Error, []}, {?MODULE, 'fetch!', [Name]}}).
 
-%% How many there are, and which one is taken when none is asked for.
+%% The number of devices, and the default one.
 devices(Options) ->
     Count = proplists:get_value(device_count, Options, 1),
     case proplists:get_value(default_device_id, Options, 0) of
@@ -99,6 +102,7 @@ devices(Options) ->
     end.
 
 %% Client and device that options ask for.
+?INTERNAL.
 -spec place([{atom(), term()}]) -> {atom(), non_neg_integer()}.
 place(Options) ->
     Name = case lists:keyfind(client, 1, Options) of
@@ -113,13 +117,15 @@ place(Options) ->
 
 check_device(Name, Device, Count) when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
 check_device(Name, Device, Count) ->
-    tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~ts",
+    tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~ts. Several devices come with the device "
+                              "mesh; until then :device_count in the client's configuration makes several names of one",
                               [tessera_nx_error:inspect(Device), tessera_nx_error:inspect(Name), counted(Count)]).
 
 counted(1) -> "1 device";
 counted(Count) -> [integer_to_list(Count), " devices"].
 
 %% A device of a client: the client's name, and the device.
+?INTERNAL.
 -spec device(map(), non_neg_integer()) -> {atom(), non_neg_integer()}.
 device(#{'__struct__' := ?MODULE, name := Name, device_count := Count}, Device) -> check_device(Name, Device, Count);
 device(Other, _) -> no_client(Other).
@@ -128,6 +134,7 @@ device(Other, _) -> no_client(Other).
 no_client(Other) -> tessera_nx_error:expected("a Tessera.Client, as fetch!/1 gives it", Other).
 
 %% Refuses a tensor as an argument of a function of another client or device, where its client asks for that.
+?INTERNAL.
 -spec check_transfer(map(), {atom(), non_neg_integer()}) -> ok.
 check_transfer(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
     case 'fetch!'(Name) of
@@ -145,24 +152,24 @@ check_transfer(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
         _ -> ok
     end.
 
-?DOC("Platforms with their numbers of devices.\n"
+?DOC("The supported platforms with their numbers of devices.\n"
      "\n"
      "    iex> Tessera.Client.get_supported_platforms()\n"
      "    %{host: 1}").
 -spec get_supported_platforms() -> #{host := pos_integer()}.
 get_supported_platforms() -> ?PLATFORMS.
 
-?DOC("Bytes of the client's tensors: `:allocated` now, at most since the start (`:peak`), and now `:per_device`.\n"
+?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and now `:per_device`.\n"
      "\n"
-     "A tensor counts with its own size until it is deallocated, donated or collected; what runs need for\n"
-     "themselves does not count.").
+     "A tensor counts with its own size until it is deallocated, donated or garbage collected. The workspace of running\n"
+     "functions does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
 get_memory_statistics(#{'__struct__' := ?MODULE, name := Name}) ->
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
     #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)};
 get_memory_statistics(Other) -> no_client(Other).
 
-?DOC("Lets `:peak` begin anew.\n"
+?DOC("Sets the client's `:peak` of memory statistics to what is allocated now.\n"
      "\n"
      "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
      "    :ok").

@@ -1,6 +1,6 @@
-%% @private A cache in which one caller makes a value while the others wait; by
-%% the name and contract it has in EXLA. Values are kept with the compiled
-%% programs, and are bounded with them. Counters are in a table of this name.
+%% @private A cache in which one caller makes a value while the others wait; with name and contract of
+%% EXLA's. Values are kept with the compiled programs, and are bounded with them. Counters are in a
+%% table of this name.
 -module('Elixir.Tessera.Defn.LockedCache').
 -export(['__info__'/1, run/2, count/1, new/0]).
 
@@ -9,15 +9,16 @@
 -spec '__info__'(atom()) -> term().
 '__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
 
-%% {Extra, Value} as Make gave it, or {nil, Value} when the value was there.
+%% {Extra, Value} from Make on a miss, {nil, Value} on a hit.
 -spec run(term(), fun(() -> {Extra, Value})) -> {Extra | nil, Value}.
 run(Key, Make) ->
     Self = make_ref(),
-    Value = tessera_cache:fetch({locked, Key}, fun() ->
-                                                       {Extra, Made} = Make(),
-                                                       put(Self, Extra),
-                                                       Made
-                                               end),
+    Value = tessera_cache:fetch({locked, digest(Key)},
+                                fun() ->
+                                        {Extra, Made} = Make(),
+                                        put(Self, Extra),
+                                        Made
+                                end, fun tessera_digest:weigh/1),
     case erase(Self) of
         undefined -> {nil, Value};
         Extra -> {Extra, Value}
@@ -27,7 +28,11 @@ run(Key, Make) ->
 -spec count(term()) -> pos_integer().
 count(Key) ->
     _ = ets:info(?MODULE, size) > ?MAX_COUNTERS andalso ets:delete_all_objects(?MODULE),
-    ets:update_counter(?MODULE, {counter, Key}, {2, 1}, {{counter, Key}, 0}).
+    Counter = {counter, digest(Key)},
+    ets:update_counter(?MODULE, Counter, {2, 1}, {Counter, 0}).
+
+%% Tables copy a key and lose the sharing inside, so they hold its digest.
+digest(Key) -> tessera_nx_error:check(cache, tessera_digest:of_term(Key)).
 
 %% The table of counters, which the cache's server owns.
 -spec new() -> ?MODULE.

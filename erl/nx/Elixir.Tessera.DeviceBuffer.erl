@@ -1,6 +1,7 @@
 -module('Elixir.Tessera.DeviceBuffer').
 -include("tessera_nx_doc.hrl").
-?MODULEDOC("The memory of a tensor: `ref` is its handle, `client_name` and `device_id` say where it is, `typespec` what is in it.").
+?MODULEDOC("The memory of a tensor. The field `ref` is its handle, `client_name` and `device_id` name its device, `typespec` holds its\n"
+     "type and shape.").
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([from_ref/4, place_on_device/4, copy_to_device/3,
@@ -9,14 +10,14 @@
 -define(FIELDS, #{ref => nil, client_name => nil, device_id => nil, typespec => nil}).
 -include("tessera_nx_struct.hrl").
 
-?DOC("A buffer for a handle.").
+?DOC("The buffer of a tensor's handle, on this client and device.").
 -spec from_ref(reference(), map(), non_neg_integer(), map()) -> map().
 from_ref(Ref, Client, Device, Typespec) when is_reference(Ref) ->
     {Name, Device} = ?CLIENT:device(Client, Device),
     '__struct__'([{ref, Ref}, {client_name, Name}, {device_id, Device}, {typespec, Typespec}]);
 from_ref(Other, _, _, _) -> tessera_nx_error:expected("a handle", Other).
 
-?DOC("A buffer with the bytes of a binary, which is kept instead of copied where it is large.").
+?DOC("A buffer with the bytes of a binary. A large binary is not copied: the buffer refers to it.").
 -spec place_on_device(binary(), map(), map(), non_neg_integer()) -> map().
 place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shape} = Typespec, Client, Device) ->
     {Name, Device} = ?CLIENT:device(Client, Device),
@@ -28,18 +29,18 @@ place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shap
     from_ref(Ref, Client, Device, Typespec);
 place_on_device(_, Other, _, _) -> tessera_nx_error:expected("a Tessera.Typespec", Other).
 
-?DOC("A copy on another device.").
+?DOC("A copy of the buffer on this client and device.").
 -spec copy_to_device(map(), map(), non_neg_integer()) -> map().
 copy_to_device(#{'__struct__' := ?MODULE, typespec := Typespec} = Buffer, Client, Device) ->
     {_, Device} = ?CLIENT:device(Client, Device),
     place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device);
 copy_to_device(Other, _, _) -> no_buffer(Other).
 
-?DOC("All bytes.").
+?DOC("The buffer's bytes as a binary.").
 -spec read(map()) -> binary().
 read(Buffer) -> read(Buffer, -1).
 
-?DOC("At most so many bytes, all when the number is negative.").
+?DOC("The first bytes of the buffer as a binary: at most so many, or all when the number is negative.").
 -spec read(map(), integer()) -> binary().
 read(#{'__struct__' := ?MODULE, ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) when is_integer(Bytes) ->
     Elements = case Bytes < 0 of
@@ -62,7 +63,7 @@ unreadable(_, #{code := invalid_argument}) ->
                              "consider using Nx.backend_transfer/1", []);
 unreadable(Name, Cause) -> tessera_nx_error:from_core(Name, Cause).
 
-?DOC("Gives the memory back: `:ok`, or `:already_deallocated`.").
+?DOC("Frees the buffer's memory. Returns `:ok`, or `:already_deallocated`.").
 -spec deallocate(map()) -> ok | already_deallocated.
 deallocate(#{'__struct__' := ?MODULE, ref := Ref}) ->
     case tessera_remote:deallocate(Ref) of
@@ -72,7 +73,7 @@ deallocate(#{'__struct__' := ?MODULE, ref := Ref}) ->
     end;
 deallocate(Other) -> no_buffer(Other).
 
-?DOC("Whether it was deallocated or donated.").
+?DOC("Whether the buffer was deallocated or donated.").
 -spec 'deleted?'(map()) -> boolean().
 'deleted?'(#{'__struct__' := ?MODULE, ref := Ref}) ->
     case tessera_remote:read(Ref, 0) of

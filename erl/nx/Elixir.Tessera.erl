@@ -4,18 +4,21 @@
      "\n"
      "    Nx.Defn.global_default_options(compiler: Tessera)\n"
      "\n"
-     "The options of the functions here, beside those of `Nx.Defn`:\n"
+     "Options of the functions here, in addition to those of `Nx.Defn`:\n"
      "\n"
-     "  * `:cache` - `false` traces and compiles at each call\n"
-     "  * `:client`, `:device_id` - where results are, see `Tessera.Client`\n"
-     "  * `:debug` - logs what was compiled or found, and how long it took\n"
-     "  * `:hooks` - map of functions for named `Nx.io_call`s").
+     "  * `:cache` - `false` traces and compiles at each call; a path keeps the program in this file\n"
+     "  * `:client`, `:device_id` - where results are allocated, see `Tessera.Client`\n"
+     "  * `:debug` - logs what was compiled or found in the cache, with times\n"
+     "  * `:execution_telemetry` - `true` emits an event for each run\n"
+     "  * `:hooks` - a map of functions for named `Nx.io_call`s\n"
+     "  * `:precision`, `:lazy_transfers` - checked, without effect on a CPU").
 -export(['__info__'/1, jit/1, jit/2, jit_apply/2, jit_apply/3, compile/2, compile/3, 'cached?'/2, 'cached?'/3,
          shard_jit/2, shard_jit/3, to_mlir_module/2, to_mlir_module/3]).
 -export(['__jit__'/5, '__compile__'/4, '__partitions_options__'/1, '__to_backend__'/1, '__shard_jit__'/6]).
 
 -type options() :: [{atom(), term()}].
 
+?INTERNAL.
 -spec '__info__'(atom()) -> term().
 '__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
 
@@ -27,25 +30,39 @@
 -spec jit(function()) -> function().
 jit(Fun) -> jit(Fun, []).
 
-?DOC("As `jit/1`, with options.").
+?DOC("A function that compiles `fun` at its first call with arguments of these types and shapes.\n"
+     "\n"
+     "    Tessera.jit(&Nx.add(&1, 1), cache: false).(2)\n"
+     "\n"
+     "The module's documentation lists the options.").
 -spec jit(function(), options()) -> function().
 jit(Fun, Options) -> 'Elixir.Nx.Defn':jit(Fun, with_compiler(Options)).
 
-?DOC("Compiles and calls.").
+?DOC("Compiles `fun` for these arguments and calls it with them.\n"
+     "\n"
+     "    Tessera.jit_apply(&Nx.add/2, [1, 2])").
 -spec jit_apply(function(), [term()]) -> term().
 jit_apply(Fun, Args) -> jit_apply(Fun, Args, []).
 
-?DOC("Compiles and calls, with options.").
+?DOC("Compiles `fun` for these arguments and calls it with them.\n"
+     "\n"
+     "    Tessera.jit_apply(&Nx.add/2, [1, 2], cache: false)\n"
+     "\n"
+     "The module's documentation lists the options.").
 -spec jit_apply(function(), [term()], options()) -> term().
 jit_apply(Fun, Args, Options) -> 'Elixir.Nx.Defn':jit_apply(Fun, Args, with_compiler(Options)).
 
-?DOC("Compiles at once, for arguments like the templates:\n"
+?DOC("Compiles `fun` now, for arguments of the templates' types and shapes. The compiled function accepts no others.\n"
      "\n"
      "    Tessera.compile(&Nx.sin/1, [Nx.template({3}, :f32)])").
 -spec compile(function(), [term()]) -> function().
 compile(Fun, Templates) -> compile(Fun, Templates, []).
 
-?DOC("As `compile/2`, with options.").
+?DOC("Compiles `fun` now, for arguments of the templates' types and shapes. The compiled function accepts no others.\n"
+     "\n"
+     "    Tessera.compile(&Nx.sin/1, [Nx.template({3}, :f32)], execution_telemetry: true)\n"
+     "\n"
+     "The module's documentation lists the options.").
 -spec compile(function(), [term()], options()) -> function().
 compile(Fun, Templates, Options) -> 'Elixir.Nx.Defn':compile(Fun, Templates, with_compiler(Options)).
 
@@ -57,21 +74,34 @@ shard_jit(Fun, Mesh) -> shard_jit(Fun, Mesh, []).
 -spec shard_jit(function(), map(), options()) -> function().
 shard_jit(Fun, Mesh, Options) -> 'Elixir.Nx.Defn':shard_jit(Fun, Mesh, with_compiler(Options)).
 
-?DOC("Whether a call with arguments like these would find its program.").
+?DOC("Whether a compiled program is in the cache for `fun` and arguments of these types and shapes.\n"
+     "\n"
+     "    Tessera.cached?(&Nx.add/2, [1, 2])").
 -spec 'cached?'(function(), [term()]) -> boolean().
 'cached?'(Fun, Args) -> 'cached?'(Fun, Args, []).
 
-?DOC("As `cached?/2`, for a call with these options, of which hooks count.").
+?DOC("Whether a compiled program is in the cache for `fun`, arguments of these types and shapes, and these options.\n"
+     "\n"
+     "A program depends on the names of its `:hooks` and on its `:client`; other options do not matter here.").
 -spec 'cached?'(function(), [term()], options()) -> boolean().
 'cached?'(Fun, Args, Options) when is_list(Args) ->
     tessera_nx_compiler:is_cached(fun(Asking) -> apply(jit(Fun, Asking), Args) end, Options);
 'cached?'(_, Args, _) -> tessera_nx_error:expected("a list of arguments", Args).
 
-%% The function as a module of StableHLO: #{mlir_module, used_inputs, output_container}. With
-%% `within_defn_compiler: true` the arguments are a compiler's own, variables and all.
+?DOC("The function as a StableHLO module, for other compilers: `%{mlir_module: text, used_inputs: inputs,\n"
+     "output_container: templates}`. The arguments of `@main` are the leaves of the function's arguments that it uses, in their order:\n"
+     "`used_inputs` is the list of their positions, from 0.\n"
+     "\n"
+     "    Tessera.to_mlir_module(&Nx.add/2, [Nx.template({2}, :f32), 1.0])").
 -spec to_mlir_module(function(), [term()]) -> map().
 to_mlir_module(Fun, Args) -> to_mlir_module(Fun, Args, []).
 
+?DOC("The function as a StableHLO module, for other compilers: `%{mlir_module: text, used_inputs: inputs,\n"
+     "output_container: templates}`. The arguments of `@main` are the leaves of the function's arguments that it uses, in their order:\n"
+     "`used_inputs` is the list of their positions, from 0.\n"
+     "\n"
+     "`within_defn_compiler: true` says that the arguments are a `defn` compiler's own: the variables, and the function of\n"
+     "them. The module's documentation lists the other options.").
 -spec to_mlir_module(function(), [term()], options()) -> map().
 to_mlir_module(Fun, Args, Options) ->
     case lists:keytake(within_defn_compiler, 1, Options) of
@@ -85,25 +115,31 @@ with_compiler(Other) -> tessera_nx_error:expected("options as a keyword list", O
 
 %% ---- Nx.Defn.Compiler
 
--spec '__jit__'(function(), [term()], function(), [list()], options()) -> [term()].
+?INTERNAL.
+-spec '__jit__'(term(), [term()], function(), [list()], options()) -> [term()].
 '__jit__'(Key, Vars, Fun, Args, Options) -> tessera_nx_compiler:jit(Key, Vars, Fun, Args, Options).
 
--spec '__compile__'(function(), [term()], function(), options()) -> function().
+?INTERNAL.
+-spec '__compile__'(term(), [term()], function(), options()) -> function().
 '__compile__'(Key, Vars, Fun, Options) -> tessera_nx_compiler:compile(Key, Vars, Fun, Options).
 
+?INTERNAL.
 -spec '__partitions_options__'(options()) -> [options()].
 '__partitions_options__'(Options) ->
     {Client, _} = 'Elixir.Tessera.Client':place(Options),
     #{device_count := Count} = 'Elixir.Tessera.Client':'fetch!'(Client),
     [lists:keystore(device_id, 1, Options, {device_id, Device}) || Device <- tessera_type:dims(Count)].
 
+?INTERNAL.
 -spec '__to_backend__'(options()) -> {module(), options()}.
 '__to_backend__'(Options) ->
     {Client, Device} = 'Elixir.Tessera.Client':place(Options),
     {'Elixir.Tessera.Backend', [{client, Client}, {device_id, Device}]}.
 
+?INTERNAL.
 -spec '__shard_jit__'(function(), map(), [term()], function(), [list()], options()) -> no_return().
 '__shard_jit__'(_Key, _Mesh, Vars, _Fun, _Args, _Options) ->
     lists:any(fun tessera_nx_tensor:is_donatable/1, tessera_nx_tensor:flatten(list_to_tuple(Vars))) andalso
         tessera_nx_error:argument("buffer donation is not currently supported with sharded execution", []),
-    tessera_nx_error:argument("Tessera does not have sharding yet", []).
+    tessera_nx_error:argument("Tessera does not have sharding yet: it comes with the device mesh, as do clients of "
+                              "several devices", []).

@@ -1,9 +1,9 @@
 %% @private The callbacks of Nx.Defn.Compiler: options, cache, calls.
 %%
-%% There are two caches. An expression is found by the function with what it
-%% holds, the arguments' types, shapes, names, vectorized axes and donation, and
-%% the options that matter: then nothing is traced. What was traced anew finds
-%% its program by what that is (tessera_program), in which tensors that the
+%% There are two cache keys. A plan is found by the function with its environment, the arguments'
+%% types, shapes, names, vectorized axes and donation, and the relevant options: then nothing is
+%% traced. What functions hold may be shared inside, so it is in keys by its digest (tessera_digest).
+%% What was traced anew finds its program by what that is (tessera_program), in which tensors that the
 %% function holds are hidden arguments: so a changed value compiles nothing.
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
@@ -13,8 +13,8 @@
 -define(ASK, '$tessera_is_cached').
 -define(ASK_MLIR, '$tessera_to_mlir').
 
-%% What is in the cache.
--record(compiled, {plan    :: term(),             % a tessera_nx_plan:plan(), or one that is packed
+%% A cache entry.
+-record(compiled, {plan    :: term(),             % a tessera_nx_plan:plan(), or a packed one
                    outputs :: term(),             % container of tensors without their memory
                    donated :: non_neg_integer(),  % which of the plan's arguments
                    eval    :: integer(),          % microseconds of tracing and of compiling
@@ -25,19 +25,25 @@
 
 %% ---- entry points
 
--spec jit(function(), [term()], fun(([term()]) -> term()), [[fun(() -> map())]], [{atom(), term()}]) -> [term()].
+-spec jit(term(), [term()], fun(([term()]) -> term()), [[fun(() -> map())]], [{atom(), term()}]) -> [term()].
 jit(Key, Vars, Fun, [Args], Options) ->
     Checked = options(Options),
     ask_cache(lists:keyfind(?ASK, 1, Options), Key, Vars, Checked),
     run(Key, compiled(Key, Vars, Fun, Checked), Args, Checked).
 
--spec compile(function(), [term()], fun(([term()]) -> term()), [{atom(), term()}]) ->
+-spec compile(term(), [term()], fun(([term()]) -> term()), [{atom(), term()}]) ->
           fun(([[fun(() -> map())]]) -> [term()]).
 compile(Key, Vars, Fun, Options) ->
     Checked = options(Options),
     answer_mlir(lists:keyfind(?ASK_MLIR, 1, Options), Vars, Fun, Options),
     Compiled = compiled(Key, Vars, Fun, Checked),
-    fun([Args]) -> run(Key, Compiled, Args, Checked) end.
+    Told = told(Key, Checked),
+    fun([Args]) -> run(Told, Compiled, Args, Checked) end.
+
+%% A compiled function may be sent to other nodes: it holds the original function only if runs emit
+%% events.
+told(Key, #options{execution = true}) -> Key;
+told(_, _) -> undefined.
 
 %% ---- options
 
@@ -102,25 +108,48 @@ compiled(Key, Vars, Fun, Options) ->
 
 compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     Self = make_ref(),
-    case tessera_cache:make(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end) of
+    case tessera_cache:make(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end, fun weigh/1) of
         {Self, Compiled} ->
             check_recompilation(Key, Vars, Compiled),
             report(miss, Key, Compiled, Options);
         {_, Compiled} -> report(hit, Key, Compiled, Options)
     end.
 
-%% Containers count with their keys: the function may look at them.
-cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {nx, Key, signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+%% The size of the copy that a table would hold: the program and the tensors of the
+%% function's environment.
+weigh({_, #compiled{plan = Plan} = Compiled}) ->
+    case tessera_digest:weigh(Compiled) of
+        infinity -> infinity;
+        Bytes -> Bytes + tessera_nx_plan:held_bytes(Plan)
+    end.
 
-%% A few bytes, unless there are structs: these keys are copied and hashed several times.
+%% Containers count with their keys, which the function may read.
+cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
+    {nx, function_key(Key), signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+
+%% A function without environment is its own key, with the version of its module if it is named only.
+function_key(F) when is_function(F) ->
+    case erlang:fun_info(F, env) of
+        {env, []} -> named_key(F, erlang:fun_info(F, type));
+        _ -> digest(tessera_digest:of_function(F))
+    end;
+function_key(Other) -> digest(tessera_digest:of_term(Other)).
+
+named_key(F, {type, local}) -> F;
+named_key(F, {type, external}) ->
+    {module, Module} = erlang:fun_info(F, module),
+    {F, tessera_digest:version(Module)}.
+
+digest(Result) -> tessera_nx_error:check(compile, Result).
+
+%% A few bytes, since these keys are copied and hashed several times.
 signature(Vars) ->
     case tessera_nif:signature(Vars) of
-        undefined -> [var_key(Var) || Var <- Vars];
+        undefined -> digest(tessera_digest:of_term([var_key(Var) || Var <- Vars]));
         Signature -> Signature
     end.
 
-%% All that matters beside the function, as terms that mean the same elsewhere.
+%% The rest of the key, in terms that are also valid on other nodes.
 variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {[var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
 
@@ -130,7 +159,8 @@ var_key(Var) -> tessera_nx_tensor:rebuild(Var, [leaf_key(Leaf) || Leaf <- tesser
 leaf_key(#{type := Type, shape := Shape, names := Names, vectorized_axes := Axes} = Leaf) ->
     {Type, Shape, Names, Axes, tessera_nx_tensor:is_donatable(Leaf)}.
 
-%% Whether a call with these arguments would find its program: asks by an option that makes the call stop there.
+%% Whether a call with these arguments would be a cache hit: calls with an option that makes the call stop at
+%% the lookup.
 -spec is_cached(fun((Options) -> term()), Options) -> boolean() when Options :: [{atom(), term()}].
 is_cached(Call, Options) ->
     Tag = make_ref(),
@@ -147,7 +177,8 @@ ask_cache({_, Tag}, Key, Vars, Options) ->
 
 %% ---- StableHLO
 
-%% What a function that Nx compiles is as a module: asks by an option that makes the compiler stop there.
+%% The module of a function that Nx compiles: calls with an option that makes the compiler stop at that
+%% point.
 -spec ask_mlir(fun((Options) -> term()), Options) -> map() when Options :: [{atom(), term()}].
 ask_mlir(Call, Options) ->
     Tag = make_ref(),
@@ -166,13 +197,7 @@ to_mlir(Vars, Fun, Options) ->
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     {Text, Used} = tessera_nx_plan:stablehlo(tessera_nx_tensor:flatten(Traced),
                                              [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], maps:keys(Hooks)),
-    #{mlir_module => Text, used_inputs => map_set(Used), output_container => Traced}.
-
-map_set(Items) ->
-    case code:ensure_loaded('Elixir.MapSet') of
-        {module, Set} -> Set:new(Items);
-        {error, _} -> Items
-    end.
+    #{mlir_module => Text, used_inputs => Used, output_container => Traced}.
 
 %% ---- making a program
 
@@ -186,9 +211,9 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
-              compile = CompileTime, kernels = tessera_program:kernels(tessera_nx_plan:codes(Plan))}.
+              compile = CompileTime, kernels = tessera_program:kernels([tessera_nx_plan:code(Plan)])}.
 
-%% On one scheduler, so that the references of the nodes have the order of their making; see tessera_nx_lower.
+%% Traced on one scheduler, so that the nodes' references are in order of creation; see tessera_nx_lower.
 trace(Fun, Vars) ->
     Old = bind_scheduler(erlang:system_info(scheduler_id)),
     try Fun(Vars)
@@ -211,7 +236,7 @@ output(Root, Place) ->
         _ -> T#{data := Data}
     end.
 
-%% Each donated leaf needs a result of its own of the same type and shape.
+%% Each donated leaf needs a result of its own with the same type and shape.
 donated(Leaves, Used, Roots) ->
     case lists:any(fun tessera_nx_tensor:is_donatable/1, Leaves) of
         true -> donations(Leaves, Used, Roots);
@@ -274,12 +299,13 @@ telemetry(Event, Measurements, Metadata) ->
 
 %% ---- functions that are compiled again and again
 
-%% Warns once when one function has come with so many different values in its environment.
+%% Warns once when a function has been compiled with many different values in its
+%% environment.
 check_recompilation(Key, Vars, #compiled{outputs = Outputs}) ->
     case application:get_env(tessera, check_recompilation, infinity) of
         Threshold when is_integer(Threshold) ->
             Types = [tessera_nx_tensor:form(T) || T <- tessera_nx_tensor:flatten(Outputs)],
-            Count = ?LOCKED_CACHE:count({function_form(Key), [var_key(Var) || Var <- Vars], Types}),
+            Count = ?LOCKED_CACHE:count({digest(tessera_digest:form(Key)), [var_key(Var) || Var <- Vars], Types}),
             Count =:= Threshold andalso warn_of_recompilation(Key, Count),
             ok;
         _ -> ok
@@ -292,22 +318,6 @@ warn_of_recompilation(Key, Count) ->
                          "Pass changing tensors as explicit function arguments instead.",
                          [tessera_nx_error:inspect(Key), Count]),
     logger:warning("~ts", [unicode:characters_to_binary(Text)]).
-
-%% What a function is, but for the values of the tensors that it holds.
-function_form(F) ->
-    case erlang:fun_info(F, type) of
-        {type, external} -> F;
-        {type, local} ->
-            [{_, Module}, {_, Index}, {_, Environment}] = [erlang:fun_info(F, Item) || Item <- [module, new_index, env]],
-            {Module, Index, environment_form(Environment)}
-    end.
-
-environment_form(#{'__struct__' := ?TENSOR, type := Type, shape := Shape}) -> {Type, Shape};
-environment_form([Head | Tail]) -> [environment_form(Head) | environment_form(Tail)];
-environment_form(Tuple) when is_tuple(Tuple) -> list_to_tuple(environment_form(tuple_to_list(Tuple)));
-environment_form(Map) when is_map(Map) -> maps:map(fun(_, Value) -> environment_form(Value) end, Map);
-environment_form(F) when is_function(F) -> function_form(F);
-environment_form(Other) -> Other.
 
 %% ---- calls
 

@@ -8,8 +8,8 @@
 -define(MAGIC, "TESSERA").
 -define(VERSION, 1).
 
-%% What is in the file, if it was written for the same keys; else what Make makes, which is written there.
-%% Values must be terms that other nodes understand.
+%% The value from the file, if the file was written for the same keys; else the value that Make makes,
+%% which is written to the file. Values must be terms that other nodes understand.
 -spec fetch(file:filename_all(), #{atom() => term()}, fun((string(), [term()]) -> ok),
             fun(() -> Value)) -> {found | made, Value}.
 fetch(Path, Keys, Debug, Make) ->
@@ -17,6 +17,7 @@ fetch(Path, Keys, Debug, Make) ->
         {ok, Value} -> {found, Value};
         none ->
             Value = Make(),
+            tessera_digest:weigh({Keys, Value}) =/= infinity orelse too_large(Path),
             write(Path, term_to_binary({Keys, Value})),
             {made, Value}
     end.
@@ -50,6 +51,11 @@ mismatch(Expected, Found) ->
 warn(Format, Values) ->
     logger:warning("~ts", [unicode:characters_to_binary(io_lib:format(Format, Values))]),
     none.
+
+-spec too_large(file:filename_all()) -> no_return().
+too_large(Path) ->
+    tessera_nx_error:runtime("could not write the Tessera disk cache ~ts: the callbacks or containers of the function "
+                             "take more than 16 MB there, where nothing in them is shared", [inspect(Path)]).
 
 %% Under another name first, so that no one reads half a file.
 write(Path, Body) ->

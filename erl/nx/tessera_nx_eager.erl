@@ -1,17 +1,17 @@
-%% @private Ops of the backend, on tensors at hand.
+%% @private Eager ops of the backend.
 -module(tessera_nx_eager).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, on_host/3, to_batched/3, is_at/2]).
+-export([op/3, unary/3, binary/4, source/4, from_binary/4, jit/3, fold/5, to_batched/3, is_at/2]).
 
-%% Args are as the callback got them; among them, and in lists among them, are tensors.
+%% Args are those of the callback; tensors are among them, or in lists among them.
 -spec op(atom(), map(), [term()]) -> map().
 op(Op, Out, Args) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), [value(Arg) || Arg <- Args]),
     Out#{data := tessera_nx_tensor:data(Value, place(Args))}.
 
-%% Where the result differs from the first operand in nothing but the values, nothing has to be described anew: the
-%% core gives a handle, or says no, and the long way finds out why.
+%% A shorter path for results that have the type and shape of the first operand: the core returns a handle, or
+%% false, and the general path reports the error.
 -define(OURS(Type, Ref, Client, Device),
         #{type := Type, vectorized_axes := [],
           data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := Client, device_id := Device}}}).
@@ -43,8 +43,8 @@ value([#{'__struct__' := ?TENSOR} | _] = List) -> [value(Item) || Item <- List];
 value([Item | _] = List) when is_integer(Item) -> [value(I) || I <- List];
 value(Other) -> Other.
 
-%% Where the result goes: where the operands are. Of several places the last that was chosen on purpose (another device
-%% than the default, or a client without automatic transfers) comes before the last of the others.
+%% The device of the result is that of the operands. If they are on several, the last explicitly chosen one (not the
+%% default device, or a client without automatic transfers) precedes the last of the others.
 place(Args) ->
     case places(Args, none) of
         none -> ?CLIENT:place([]);
@@ -52,8 +52,8 @@ place(Args) ->
         Place -> Place
     end.
 
-%% One place, or a list where there are several; the last one is the head. Tensors of other nodes are brought here, so
-%% they do not count.
+%% One device, or a list of several with the last one as its head. Tensors of other nodes do not count, since they are
+%% fetched to this node.
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}} | Args], Places) when node(Ref) =/= node() ->
     places(Args, Places);
 places([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | Args], Places) ->
@@ -96,16 +96,36 @@ jit(Fun, Args, Tensors) ->
     {Client, Device} = place(Tensors),
     'Elixir.Tessera':jit_apply(Fun, Args, [{on_conflict, force}, {client, Client}, {device_id, Device}]).
 
-%% An op of Nx.BinaryBackend, with its result where the operands are.
--spec on_host(atom(), map(), [term()]) -> map().
-on_host(Op, Out, Args) ->
-    Given = [case Arg of
-                 #{'__struct__' := ?TENSOR} -> 'Elixir.Nx':backend_copy(Arg, ?BINARY);
-                 _ -> Arg
-             end || Arg <- Args],
-    #{data := #{state := Binary}} = apply(?BINARY, Op, [Out | Given]),
-    {Client, Device} = place(Args),
-    from_binary(Out, Binary, false, [{client, Client}, {device_id, Device}]).
+%% A left fold by a function that computes one step. As in a compiled fold, elements and accumulator have the result's
+%% type.
+-spec fold(map(), map(), map(), [{atom(), term()}], fun((map(), map()) -> map())) -> map().
+fold(#{type := Type} = Out, A, Initial, Options, Fun) ->
+    {Client, Device} = place([A, Initial]),
+    Scalar = Out#{shape := {}, names := [], vectorized_axes := []},
+    Element = fun(Bytes) -> from_binary(Scalar, Bytes, true, [{client, Client}, {device_id, Device}]) end,
+    Step = fun(X, Folded) -> op(as_type, Scalar, [Fun(Element(X), Folded)]) end,
+    First = op(as_type, Scalar, [Initial]),
+    Results = [bytes(lists:foldl(Step, First, Row)) || Row <- rows(A, Type, axes(A, Options), shape_size(Out))],
+    from_binary(Out, iolist_to_binary(Results), false, [{client, Client}, {device_id, Device}]).
+
+axes(#{shape := Shape}, Options) ->
+    case lists:keyfind(axes, 1, Options) of
+        {_, Axes} when is_list(Axes) -> Axes;
+        _ -> tessera_type:dims(tuple_size(Shape))
+    end.
+
+shape_size(Tensor) -> tessera_type:elements(tessera_nx_tensor:shape(Tensor)).
+
+%% The elements of each row that is folded, as binaries.
+rows(#{shape := Shape} = A, {_, Bits} = Type, Axes, Count) ->
+    Order = (tessera_type:dims(tuple_size(Shape)) -- Axes) ++ lists:sort(Axes),
+    Form = A#{type := Type, shape := list_to_tuple([element(Axis + 1, Shape) || Axis <- Order])},
+    Size = Bits div 8,
+    Bytes = bytes(op(transpose, Form, [op(as_type, A#{type := Type}, [A]), Order])),
+    Length = byte_size(Bytes) div max(1, Count),
+    [[Element || <<Element:Size/binary>> <= binary:part(Bytes, Row * Length, Length)] || Row <- tessera_type:dims(Count)].
+
+bytes(#{data := #{buffer := Buffer}}) -> ?BUFFER:read(Buffer).
 
 %% A lazy stream of slices along the first axis.
 -spec to_batched(map(), map(), [{atom(), term()}]) -> term().
@@ -127,7 +147,7 @@ to_batched(#{shape := OutShape} = Out, #{shape := Shape} = Tensor, Options) ->
            end,
     'Elixir.Stream':map(lists:seq(0, Last), Each).
 
-%% Whether a buffer is where the options ask for it.
+%% Whether a buffer is on the device that the options name.
 -spec is_at(map(), [{atom(), term()}]) -> boolean().
 is_at(#{client_name := Client, device_id := Device, ref := Ref}, Options) ->
     node(Ref) =:= node() andalso ?CLIENT:place(Options) =:= {Client, Device}.

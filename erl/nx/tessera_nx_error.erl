@@ -1,5 +1,6 @@
 %% @private Exceptions of Elixir, raised from Erlang.
 -module(tessera_nx_error).
+-include("tessera_nx.hrl").
 -export([argument/2, runtime/2, expected/2, no_op/1, no_type/1, from_core/2, check/2, inspect/1]).
 
 -spec argument(io:format(), [term()]) -> no_return().
@@ -8,22 +9,22 @@ argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
 -spec runtime(io:format(), [term()]) -> no_return().
 runtime(Format, Values) -> raise('Elixir.RuntimeError', Format, Values).
 
-%% Something else was given than what is named.
+%% An argument is not what it should be.
 -spec expected(iodata(), term()) -> no_return().
 expected(What, Given) -> argument("expected ~ts, got: ~ts", [What, inspect(Given)]).
 
-%% An operation of Nx that the core does not cover.
+%% The core does not support an operation of Nx.
 -spec no_op(atom()) -> no_return().
 no_op(Op) -> argument("Tessera does not have the op ~ts yet", [inspect(Op)]).
 
-%% An element type that the core has not.
+%% The core does not support an element type.
 -spec no_type(term()) -> no_return().
 no_type({f8_e4m3fn, _}) -> argument("Tessera does not have the type f8_e4m3fn yet", []);
 no_type({Kind, Bits}) when is_atom(Kind), is_integer(Bits) ->
     argument("Tessera does not have the type ~ts~b yet", [Kind, Bits]);
 no_type(Other) -> expected("a type such as {:f, 32}", Other).
 
-%% What the core said about an operation.
+%% The core's error about an operation.
 -spec from_core(atom(), #{code := atom(), message := binary(), _ => _}) -> no_return().
 from_core(Op, #{code := Code, message := Message}) when Code =:= invalid_argument; Code =:= unimplemented;
                                                         Code =:= out_of_range ->
@@ -34,12 +35,12 @@ from_core(Op, #{code := Code, message := Message}) ->
         _ -> runtime("~ts", [named(Op, Message)])
     end.
 
-%% What the core gave, or its error as an exception.
+%% The core's result, or its error as an exception.
 -spec check(atom(), Result | tessera_nif:error()) -> Result.
 check(Op, {error, Cause}) -> from_core(Op, Cause);
 check(_, Result) -> Result.
 
-%% The core says which op it is about, but not when it is about a whole program.
+%% The core names the op in a message, but not if it is about a whole program.
 named(Op, Message) ->
     case string:prefix(Message, atom_to_list(Op)) of
         nomatch -> [atom_to_binary(Op), ": ", Message];
@@ -50,10 +51,11 @@ raise(Exception, Format, Values) ->
     Message = unicode:characters_to_binary(io_lib:format(Format, Values)),
     error(#{'__struct__' => Exception, '__exception__' => true, message => Message}).
 
-%% As Elixir prints it, where there is Elixir.
+%% Formatted by Elixir, if it is loaded. Tensors have a short form of their own.
 -spec inspect(term()) -> iodata().
 inspect(Term) ->
     case erlang:function_exported('Elixir.Kernel', inspect, 1) orelse code:ensure_loaded('Elixir.Kernel') of
-        {error, _} -> io_lib:format("~p", [Term]);
-        _ -> 'Elixir.Kernel':inspect(Term)
+        {error, _} -> io_lib:format("~p", [tessera_digest:outline(Term)]);
+        _ when is_map_key('__struct__', Term), map_get('__struct__', Term) =:= ?TENSOR -> 'Elixir.Kernel':inspect(Term);
+        _ -> 'Elixir.Kernel':inspect(tessera_digest:outline(Term))
     end.

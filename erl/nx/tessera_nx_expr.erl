@@ -21,7 +21,7 @@ is_node(_) -> false.
 leaves(?NODE(_, _, _) = Node) -> [Node];
 leaves(Container) -> tessera_nx_tensor:flatten(Container).
 
-%% What a node uses in its own scope, but for the branches of a cond.
+%% The operands of a node in its own scope, without the branches of a cond.
 -spec operands(node_term()) -> [node_term()].
 operands(?NODE(_, 'cond', [[{Predicate, _} | _], _])) -> [Predicate];
 operands(?NODE(_, while, [Initial | _])) -> leaves(Initial);
@@ -37,7 +37,7 @@ operands(?NODE(_, slice, [Node, Starts | _])) -> [Node | [S || S <- Starts, is_n
 operands(?NODE(_, put_slice, [Node, Starts, Part])) -> [Node, Part | [S || S <- Starts, is_node(S)]];
 operands(?NODE(_, _, Args)) -> [A || A <- Args, is_node(A)].
 
-%% The roots of what a node runs, lazily or repeatedly.
+%% The roots of the bodies that a node runs, lazily or repeatedly.
 -spec bodies(node_term()) -> [[node_term()]].
 bodies(?NODE(_, 'cond', [[{_, Body} | Clauses], Last])) ->
     [leaves(Body)] ++ [[Predicate | leaves(B)] || {Predicate, B} <- Clauses] ++ [leaves(Last)];
@@ -49,8 +49,8 @@ bodies(_) -> [].
 
 %% ---- scopes
 
-%% The ids of the nodes that belong to the scope with these results: those that it uses outside of all
-%% conds, and those that two conds use; and the nodes. Constants are never listed.
+%% The ids and the nodes of the scope with these results: nodes that are used outside of all conds,
+%% and nodes that two conds use. Constants are never listed.
 -spec scope([node_term()]) -> ids().
 scope(Roots) ->
     {Here, _} = lists:foldl(fun(Node, Seen) -> visit(Node, here, Seen) end, {#{}, #{}}, Roots),
@@ -81,17 +81,18 @@ visit_args(Node, Scope, Seen) -> visit_all(operands(Node), Scope, Seen).
 
 visit_all(Nodes, Scope, Seen) -> lists:foldl(fun(Node, S) -> visit(Node, Scope, S) end, Seen, Nodes).
 
-%% Ops that share the scope around them, or call Elixir, or hold functions.
+%% Ops that share the surrounding scope, or call Elixir, or hold functions.
 -spec scoped() -> [atom()].
 scoped() -> ['cond', 'fun', hook, token, attach_token, io_call, runtime_call, window_reduce].
 
-%% Ops that use nothing but their operands, whatever is inside.
+%% Ops whose bodies use nothing but the op's operands.
 -spec is_closed(atom()) -> boolean().
 is_closed(Op) -> Op =:= while orelse Op =:= block orelse Op =:= optional.
 
 %% ---- callbacks
 
-%% Whether a node calls a function of Elixir. Named io_calls that nobody handles do not.
+%% Whether a node calls a function of Elixir. A named io_call without a handler does
+%% not.
 -spec is_callback(node_term(), [atom()]) -> boolean().
 is_callback(?NODE(_, runtime_call, _), _) -> true;
 is_callback(?NODE(_, token, [#{hooks := Hooks}]), Handled) ->
@@ -109,7 +110,7 @@ effects(Roots, Handled) ->
     {Seen, _} = effects(Roots, Handled, {#{}, false}),
     maps:filter(fun(_, Kind) -> Kind =:= effect end, Seen).
 
-%% Seen has what is known of a node: that it has an effect, that it reaches one, or none.
+%% Seen holds for each node whether it has an effect, reaches one, or neither.
 effects(Nodes, Handled, Acc) -> lists:foldl(fun(Node, A) -> effect(Node, Handled, A) end, Acc, Nodes).
 
 effect(?NODE(Id, _, _) = Node, Handled, {Seen, Reached}) ->

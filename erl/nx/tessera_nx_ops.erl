@@ -1,12 +1,12 @@
 %% @private The operations of Nx by those of the core. One table serves traced
-%% programs and tensors at hand: with a program its ops are added there, with
+%% programs and eager ops: with a program the ops are added to it, with
 %% `undefined' they run at once.
 %%
 %% Arguments are as in the nodes of Nx.Defn.Expr, with values of the core in
 %% the place of tensors; see Nx.Backend for their meaning.
 -module(tessera_nx_ops).
 -include("tessera.hrl").
--export([apply/4, op/4, constant/3, conform/3]).
+-export([apply/4, op/4, results/4, constant/3, conform/3]).
 -export_type([program/0, form/0]).
 
 -type program() :: tessera_nif:builder() | undefined.
@@ -18,7 +18,13 @@ apply(P, Op, Form, Args) -> conform(P, Form, lower(kind(Op), P, Op, Form, Args))
 %% ---- calling the core
 
 -spec op(program(), atom(), [tessera:operand()], term()) -> tessera:tensor().
-op(P, Name, Operands, Attrs) ->
+op(P, Name, Operands, Attrs) -> apply_op(P, Name, Operands, Attrs).
+
+%% The results of an op that has several.
+-spec results(program(), atom(), [tessera:operand()], term()) -> [tessera:tensor()].
+results(P, Name, Operands, Attrs) -> apply_op(P, Name, Operands, Attrs).
+
+apply_op(P, Name, Operands, Attrs) ->
     case tessera_nif:op(P, Name, Operands, Attrs) of
         #tessera{} = Value -> Value;
         Other ->
@@ -44,20 +50,29 @@ constant(undefined, {Type, Shape}, Number) ->
     op(undefined, broadcast, [constant(undefined, {Type, {}}, Number)], {Shape, []});
 constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type, Number)}).
 
-%% Integers wrap, as they do in a binary.
+%% The core refuses what does not fit: integers wrap, as they do in a binary, and floats are cut to the range.
 fit(Type, N) when is_integer(N) ->
     case tessera_type:is_float_type(Type) of
         true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
         true -> float(N);
-        false ->
-            Bits = 8 * tessera_type:bytes(Type),
-            case N >= -(1 bsl (Bits - 1)) andalso N < 1 bsl Bits of
-                true -> N;
-                false -> N band ((1 bsl Bits) - 1)
-            end
+        false -> wrap(tessera_type:range(Type), N)
     end;
-fit(_, Number) when is_float(Number); is_atom(Number) -> Number;
+fit(Type, Number) when is_float(Number); is_atom(Number) ->
+    case tessera_type:is_float_type(Type) of
+        true -> Number;
+        false -> saturate(tessera_type:range(Type), Number)
+    end;
 fit(_, _) -> tessera_nx_error:no_type({c, 64}).
+
+wrap({Least, Largest}, N) when N >= Least, N =< Largest -> N;
+wrap({Least, Largest}, N) ->
+    Size = Largest - Least + 1,
+    Least + ((N - Least) band (Size - 1)).
+
+saturate(_, nan) -> 0;
+saturate({_, Largest}, infinity) -> Largest;
+saturate({Least, _}, neg_infinity) -> Least;
+saturate({Least, Largest}, Number) -> max(Least, min(Largest, trunc(Number))).
 
 %% The result as Nx declared it: another shape is an error of one of both sides.
 -spec conform(program(), form(), tessera:tensor()) -> tessera:tensor().
@@ -142,7 +157,11 @@ lower(stack, P, _, {Type, _}, [Parts, Axis]) ->
 lower(slice, P, _, _, [A, Starts, Lengths, Strides]) -> slice(P, A, Starts, Lengths, Strides);
 lower(put_slice, P, _, {Type, _}, [A, Starts, Part]) ->
     op(P, put_slice, [cast(P, A, Type), cast(P, Part, Type) | Starts], []);
-lower(gather, P, _, _, [A, Indices, Options]) -> gather(P, A, Indices, proplists:get_value(axes, Options));
+lower(gather, P, _, _, [A, Indices, Options]) ->
+    tessera_indices:gather(ops(P), A, Indices, proplists:get_value(axes, Options));
+lower(Update, P, _, {Type, _}, [A, Indices, Updates, Options]) when Update =:= indexed_add; Update =:= indexed_put ->
+    tessera_indices:update(ops(P), Update, cast(P, A, Type), Indices, cast(P, Updates, Type),
+                           proplists:get_value(axes, Options));
 lower(take, P, _, _, [A, Indices, Axis]) -> op(P, take, [A, Indices], Axis);
 lower(take_along_axis, P, _, _, [A, Indices, Axis]) -> op(P, take_along_axis, [A, Indices], Axis);
 
@@ -163,8 +182,46 @@ lower(Cumulative, P, _, {Type, _}, [A, Axis, Reverse])
   when Cumulative =:= cumulative_sum; Cumulative =:= cumulative_product;
        Cumulative =:= cumulative_min; Cumulative =:= cumulative_max ->
     op(P, Cumulative, [cast(P, A, Type)], {Axis, Reverse});
+lower(sort, P, _, {Type, _}, [A, Options]) ->
+    {Axis, Descending} = order(Options),
+    op(P, sort, [cast(P, A, Type)], {Axis, Descending});
+lower(argsort, P, _, {Type, _}, [A, Options]) ->
+    {Axis, Descending} = order(Options),
+    op(P, argsort, [A], {Axis, Descending, index_type(Type)});
+
+%% ---- windows
+
+lower(Window, P, _, {Type, _}, [A, Sizes, Options])
+  when Window =:= window_sum; Window =:= window_product; Window =:= window_max; Window =:= window_min ->
+    op(P, Window, [cast(P, A, Type)], window(A, Sizes, Options));
+lower(Scatter, P, _, _, [A, Source, Initial, Sizes, Options])
+  when Scatter =:= window_scatter_max; Scatter =:= window_scatter_min ->
+    op(P, Scatter, [A, Source, Initial], window(A, Sizes, Options));
+lower(window_unfold, P, _, {Type, _}, [A, Initial, Sizes, Options]) ->
+    tessera_windows:unfold(ops(P), cast(P, A, Type), cast(P, Initial, Type), window(A, Sizes, Options));
+lower(window_reduce, P, _, {Type, _}, [A, Initial, Sizes, Options, Region]) ->
+    Unfolded = lower(window_unfold, P, window_unfold, {Type, {}}, [A, Initial, Sizes, Options]),
+    op(P, reduce, [Unfolded, cast(P, Initial, Type)], {[0], Region});
+
+%% ---- contraction
+
 lower(dot, P, _, {Type, _}, [A, ContractA, BatchA, B, ContractB, BatchB]) ->
     op(P, dot_general, [cast(P, A, Type), cast(P, B, Type)], {ContractA, BatchA, ContractB, BatchB});
+lower(conv, P, _, {Type, _}, [A, Kernel, Options]) ->
+    Get = fun(Key) -> proplists:get_value(Key, Options) end,
+    tessera_conv:lower(ops(P), cast(P, A, Type), cast(P, Kernel, Type),
+                       #{strides => Get(strides), padding => Get(padding), input_dilation => Get(input_dilation),
+                         kernel_dilation => Get(kernel_dilation), feature_groups => Get(feature_group_size),
+                         batch_groups => Get(batch_group_size), input => Get(input_permutation),
+                         kernel => Get(kernel_permutation), output => Get(output_permutation)});
+
+%% ---- linear algebra
+
+lower(cholesky, P, _, {Type, _}, [A]) -> op(P, cholesky, [cast(P, A, Type)], []);
+lower(triangular_solve, P, _, {Type, _}, [A, B, Options]) ->
+    Left = proplists:get_value(left_side, Options, true),
+    op(P, triangular_solve, [cast(P, A, Type), right_side(P, A, cast(P, B, Type), Left)],
+       {Left, proplists:get_value(lower, Options, true), proplists:get_value(transform_a, Options) =:= transpose, false});
 
 lower(_, _, Op, _, _) -> tessera_nx_error:no_op(Op).
 
@@ -176,17 +233,26 @@ axes(#tessera{shape = Shape}, Options) ->
         _ -> tessera_type:dims(tuple_size(Shape))
     end.
 
+%% The order is stable whether that is asked for or not.
+order(Options) -> {proplists:get_value(axis, Options), proplists:get_value(direction, Options) =:= desc}.
+
+%% Nx takes any type for positions.
+index_type(Type) ->
+    case tessera_type:is_float_type(Type) of
+        true -> s64;
+        false -> Type
+    end.
+
 %% Broadcasts where all operands together would not give the shape.
 fill(_, #tessera{shape = Shape} = Value, Shape) -> Value;
 fill(P, #tessera{shape = Own} = Value, Shape) ->
     Lead = tuple_size(Shape) - tuple_size(Own),
     op(P, broadcast, [Value], {Shape, [Lead + I || I <- tessera_type:dims(tuple_size(Own))]}).
 
-transpose(P, Value, Order) ->
-    case lists:sort(Order) of
-        Order -> Value;
-        _ -> op(P, transpose, [Value], Order)
-    end.
+window(#tessera{shape = Shape}, Sizes, Options) ->
+    Ones = [1 || _ <- tuple_to_list(Shape)],
+    Get = fun(Key) -> proplists:get_value(Key, Options, Ones) end,
+    tessera_windows:attributes(tuple_to_list(Sizes), Get(strides), Get(padding), Get(window_dilations)).
 
 join(_, [Part], _) -> Part;
 join(P, Parts, Axis) -> op(P, concatenate, Parts, Axis).
@@ -194,6 +260,14 @@ join(P, Parts, Axis) -> op(P, concatenate, Parts, Axis).
 new_axis(P, #tessera{shape = Shape} = Value, Axis) ->
     {Before, After} = lists:split(Axis, tuple_to_list(Shape)),
     reshape(P, Value, list_to_tuple(Before ++ [1 | After])).
+
+%% A vector for each matrix is one of one column, or row.
+right_side(P, #tessera{shape = Matrices}, #tessera{shape = Shape} = B, Left) when tuple_size(Shape) < tuple_size(Matrices) ->
+    new_axis(P, B, tuple_size(Shape) - case Left of true -> 0; false -> 1 end);
+right_side(_, _, B, _) -> B.
+
+%% Ops of the core in the program.
+ops(P) -> fun(Name, Operands, Attrs) -> op(P, Name, Operands, Attrs) end.
 
 %% Starts are clamped; a stride steps within the window. Of what runs at once the starts are values.
 slice(P, #tessera{shape = Shape} = A, Starts, Lengths, Strides) ->
@@ -212,31 +286,3 @@ clamp_start(Start, Dim, Length) -> max(0, min(Start, Dim - Length)).
 
 static_slice(P, A, Starts, Lengths, Strides) ->
     op(P, slice, [A], {Starts, lists:zipwith(fun erlang:'+'/2, Starts, Lengths), Strides}).
-
-%% Elements or slices at index vectors, which are the last dimension of Indices. The indexed axes are made
-%% one, along which is taken at the linear index of the clamped vectors; take itself clamps a single one.
-gather(P, #tessera{shape = Shape} = A, #tessera{shape = IndexShape} = Indices, Axes) ->
-    Dims = tuple_to_list(Shape),
-    Rest = [I || I <- tessera_type:dims(length(Dims)), not lists:member(I, Axes)],
-    RestDims = [lists:nth(I + 1, Dims) || I <- Rest],
-    Sizes = [lists:nth(I + 1, Dims) || I <- Axes],
-    Front = transpose(P, A, Axes ++ Rest),
-    Flat = reshape(P, Front, list_to_tuple([lists:foldl(fun erlang:'*'/2, 1, Sizes) | RestDims])),
-    op(P, take, [Flat, linear_index(P, Indices, tuple_to_list(IndexShape), Sizes)], 0).
-
-linear_index(P, Indices, IndexDims, [_]) ->
-    reshape(P, Indices, list_to_tuple(lists:droplast(IndexDims)));
-linear_index(P, Indices, IndexDims, Sizes) ->
-    Batch = lists:droplast(IndexDims),
-    Wide = cast(P, Indices, s64),
-    {_, Index} = lists:foldl(
-        fun(Size, {I, Sum}) ->
-                Starts = [0 || _ <- Batch] ++ [I],
-                Part = op(P, slice, [Wide], {Starts, Batch ++ [I + 1], [1 || _ <- Starts]}),
-                Clamped = op(P, clamp, [reshape(P, Part, list_to_tuple(Batch)), 0, max(0, Size - 1)], []),
-                {I + 1, add_scaled(P, Sum, Size, Clamped)}
-        end, {0, none}, Sizes),
-    Index.
-
-add_scaled(_, none, _, Index) -> Index;
-add_scaled(P, Sum, Size, Index) -> op(P, add, [op(P, multiply, [Sum, Size], []), Index], []).

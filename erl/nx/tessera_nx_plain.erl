@@ -1,27 +1,28 @@
 %% @private Programs of plain expressions: without cond and callbacks. The core
-%% reads the nodes and tells which steps differ in more than the values that they
-%% read; those are lowered, each once, as regions of a program that is never run,
-%% and the core puts the whole together from copies. Loops and blocks are steps
-%% of which no two are alike.
+%% reads the nodes and finds the steps that differ in more than their operands;
+%% each of those is lowered once, as a region of a program that is never run, and
+%% the core builds the program from copies. Loops and blocks are steps with a
+%% rule of their own.
 -module(tessera_nx_plain).
 -include("tessera_nx.hrl").
 -export([read/2, describe/1, program/1]).
 -export_type([expression/0, source/0]).
 
-%% What was read, and its rules: regions of a program.
+%% An expression and its rules: regions of a program.
 -record(expression, {read      :: reference(),
-                     rules     :: tessera_nif:builder() | undefined,      % of those that the core does not know
+                     rules     :: tessera_nif:builder() | undefined,      % of those that are not cached
                      regions   :: [non_neg_integer()],
                      described :: description()}).
 -opaque expression() :: #expression{}.
 
 -type description() :: {binary(), <<_:128>>}.
 
-%% The position of an argument's leaf, or a tensor that the function holds.
+%% The position of an argument's leaf, or a tensor in the function's
+%% environment.
 -type source() :: non_neg_integer() | map().
 
-%% The expression, and what its program's parameters are; tensors of the same form and bytes are one. Undefined, when
-%% there is a cond, a callback, or a tensor in a loop. Handled are the names of hooks.
+%% The expression, and the sources of its program's parameters; tensors of the same form and bytes share one.
+%% Undefined if there is a cond, a callback, or a tensor in a loop. Handled are the names of hooks.
 -spec read([map()], [atom()]) -> {expression(), [source()]} | undefined.
 read(Roots, Handled) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
@@ -39,7 +40,7 @@ read(Roots, Handled) ->
             end
     end.
 
-%% What its program can be made of anywhere, and what tells that from others.
+%% The packed program, which any node can unpack, and its hash.
 -spec describe(expression()) -> description().
 describe(#expression{described = Described}) -> Described.
 
@@ -52,7 +53,7 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 
 %% ---- rules
 
-%% A region for each, or undefined.
+%% Lowers each step to a region; undefined if one cannot be.
 rules(Rules, [Step | Steps], Handled) ->
     case rule(Rules, Step, Handled) of
         undefined -> undefined;
@@ -81,7 +82,7 @@ results(Rules, false, Op, Args, Node, Params, _) ->
 lower(Rules, constant, Form, [Number]) -> tessera_nx_ops:constant(Rules, Form, Number);
 lower(Rules, Op, Form, Args) -> tessera_nx_ops:apply(Rules, Op, Form, Args).
 
-%% The arguments of a node with parameters in the place of nodes.
+%% The arguments of a node with parameters in place of nodes.
 value(?NODE(_, _, _), [Param | Params]) -> {Param, Params};
 value(List, Params) when is_list(List) -> lists:mapfoldl(fun value/2, Params, List);
 value(Other, Params) -> {Other, Params}.

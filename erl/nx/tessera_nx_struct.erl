@@ -1,8 +1,8 @@
-%% @private What Elixir expects of a module that defines a struct.
+%% @private The functions that Elixir expects of a module that defines a struct.
 -module(tessera_nx_struct).
 -export([new/3, info/3]).
 
-%% A struct with these fields; those that are not given have defaults.
+%% A struct with these fields; missing ones have defaults.
 -spec new(module(), map(), [{atom(), term()}] | map()) -> map().
 new(Module, Defaults, Fields) ->
     Given = maps:from_list([Field || Field <- to_list(Fields)]),

@@ -5,7 +5,7 @@
 -export([core_type/1, form/1, shape/1, value/1, local/1, is_donatable/1, data/2, with_value/2,
          with_ref/2, count_at/3, template/1, flatten/1, rebuild/2, compatible/2]).
 
-%% {f, 32} is f32. Types that the core has not are refused.
+%% {f, 32} is f32. Types that the core does not support are refused.
 -spec core_type(tuple()) -> tessera:type().
 core_type({f, 32}) -> f32;
 core_type({s, 32}) -> s32;
@@ -58,7 +58,8 @@ import(T, Binary) ->
     Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
 
-%% A tensor of the core on this node: that of another node is read from there.
+%% A tensor of the core on this node; a tensor of another node is read from
+%% there.
 -spec local(tessera:tensor()) -> tessera:tensor().
 local(#tessera{ref = Ref} = Tensor) when node(Ref) =:= node() -> Tensor;
 local(Tensor) ->
@@ -67,11 +68,11 @@ local(Tensor) ->
         Here -> Here
     end.
 
-%% Tensors of Nx 0.13 as released have no mark.
+%% Tensors of the released Nx 0.13 have no such mark.
 -spec is_donatable(map()) -> boolean().
 is_donatable(Tensor) -> maps:get('donatable?', Tensor, false).
 
-%% What a tensor of Tessera.Backend holds in its field data.
+%% The field `data' of a tensor of Tessera.Backend.
 -spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
 data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
     ok = count_at(Ref, Client, Device),
@@ -80,28 +81,28 @@ data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
       buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,
                   typespec => Typespec}}.
 
-%% A tensor whose data was made by data/2, with the memory of another.
+%% A tensor made with data/2, with the memory of another one.
 -spec with_value(map(), tessera:tensor()) -> map().
 with_value(#{data := Data} = T, #tessera{ref = Ref}) -> T#{data := with_ref(Data, Ref)}.
 
-%% The same for what the field data holds.
+%% The same for the field `data'.
 -spec with_ref(map(), reference() | undefined) -> map().
 with_ref(#{buffer := #{client_name := Client, device_id := Device} = Buffer} = Data, Ref) ->
     ok = count_at(Ref, Client, Device),
     Data#{buffer := Buffer#{ref := Ref}}.
 
-%% New tensors count as device 0 of `host' until they are said to be elsewhere. Without a handle it is a template.
+%% New tensors count as device 0 of `host' until they are assigned elsewhere. Without a handle it is a template.
 -spec count_at(reference() | undefined, atom(), non_neg_integer()) -> ok.
 count_at(_, host, 0) -> ok;
 count_at(undefined, _, _) -> ok;
 count_at(Ref, Client, Device) ->
     case tessera_nif:assign(Ref, Client, Device) of
         ok -> ok;
-        {error, #{code := failed_precondition}} -> ok;   % gone already: counted nowhere
+        {error, #{code := failed_precondition}} -> ok;   % deallocated: not counted
         {error, Cause} -> tessera_nx_error:from_core(assign, Cause)
     end.
 
-%% Without data.
+%% The tensor without data.
 -spec template(map()) -> map().
 template(#{'__struct__' := ?TENSOR} = T) -> T#{data := #{'__struct__' => 'Elixir.Nx.TemplateBackend'}}.
 
@@ -142,7 +143,7 @@ replace(Map, Leaves) when is_map(Map) ->
 replace(Other, Leaves) -> 'Elixir.Nx.Container':traverse(Other, Leaves, fun replace/2).
 
 %% Whether two containers have the same form, and their tensors the same types, shapes and vectorized axes, and names
-%% that do not differ: what Nx.compatible?/2 says.
+%% that do not conflict, as Nx.compatible?/2.
 -spec compatible(term(), term()) -> boolean().
 compatible(#{'__struct__' := ?TENSOR} = A, #{'__struct__' := ?TENSOR} = B) ->
     maps:with([type, shape, vectorized_axes], A) =:= maps:with([type, shape, vectorized_axes], B) andalso

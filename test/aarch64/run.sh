@@ -7,6 +7,9 @@
 #   test/aarch64/run.sh erl [EXPR]  a short session in Erlang, or that expression
 set -eu
 cd "$(dirname "$0")/../.."
+case $PWD in
+*" "*) echo "aarch64: the cross compiler's options cannot hold the space in $PWD: use another folder" >&2; exit 2 ;;
+esac
 here=$PWD/build/aarch64-root
 root=$here/target  # what would be / on the other machine
 tools=$here/tools  # this machine's cross compiler and qemu

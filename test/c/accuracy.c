@@ -2,7 +2,7 @@
  * f32, f16 and bf16 over all inputs for unary functions, f64 and functions of two arguments over
  * samples. The references are the C library's, in double for f32 and in long double for f64.
  *   accuracy [STRIDE [FUNCTION ...]]     STRIDE 1 takes all 2^32 inputs of f32: minutes a function */
-#include "jit/target.h"
+#include "jit/session/target.h"
 #include "math_check.h"
 
 #include <math.h>

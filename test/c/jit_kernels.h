@@ -3,7 +3,7 @@
 #ifndef TS_TEST_JIT_KERNELS_H
 #define TS_TEST_JIT_KERNELS_H
 
-#include "jit/emit.h"
+#include "jit/emit/emit.h"
 #include "jit/jit.h"
 
 typedef struct adder {

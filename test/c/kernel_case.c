@@ -1,7 +1,7 @@
 #include "kernel_case.h"
 
 #include "compare.h"
-#include "jit/target.h"
+#include "jit/session/target.h"
 #include "kernel/ref_internal.h"
 
 #include <check.h>

@@ -1,6 +1,7 @@
 #include "launch.h"
 
 #include "kernel/ref_internal.h"
+#include "kernel/routine.h"
 #include "testing.h"
 
 typedef struct memory {
@@ -65,7 +66,7 @@ static ts_scalar apply(const machine *m, const ts_kernel_node *node, int64_t k) 
   buffers[3].bytes = (int64_t)ts_dtype_size(node->dtype);
   ts_attrs attrs = {.dtype = node->dtype};
   op.attrs = &attrs;
-  ts_ref_elementwise(&(ts_ref_call){&op, operands, &buffers[3], NULL});
+  ts_ref_elementwise(&(ts_ref_call){.op = &op, .operands = operands, .result = &buffers[3]});
   return ts_scalar_load(node->dtype, &storage[3]);
 }
 
@@ -83,7 +84,7 @@ static void reduce(const machine *m, const ts_kernel_node *node, ts_scalar *out)
   else
     attrs.axes.rank = 1;
   ts_op op = {.code = node->op, .operand_count = 1, .attrs = &attrs};
-  ts_ref_call call = {&op, operands, &to, NULL};
+  ts_ref_call call = {.op = &op, .operands = operands, .result = &to};
   if (node->kind == TS_NODE_ARG)
     ts_ref_arg_reduce(&call);
   else
@@ -247,14 +248,13 @@ static void run_control(const runner *r, const ts_op *op, ts_buffer *const *oper
 }
 
 static void run_reference(const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
-  ts_ref_call call = {op, operands, results[0], NULL};
-  switch (ts_op_get_class(op->code)) {
-  case TS_CLASS_SCAN: ts_ref_scan(&call); break;
-  case TS_CLASS_DOT: ts_ref_dot(&call); break;
-  default:
-    ck_assert_msg(op->code == TS_OP_LITERAL, "%s does not lower", ts_op_name(op->code));
+  ts_ref_call call = {.op = op, .operands = operands, .results = results, .result = results[0]};
+  if (op->code == TS_OP_LITERAL) {
     memcpy(results[0]->data, op->attrs->literal.buffer->data, (size_t)results[0]->bytes);
+    return;
   }
+  ck_assert_msg(ts_routine_of(op->code) != NULL, "%s does not lower", ts_op_name(op->code));
+  ck_assert_ok(ts_ref_compute(&call));
 }
 
 static void make_results(const runner *r, const ts_op *op, ts_buffer **results) {

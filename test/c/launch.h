@@ -3,7 +3,7 @@
 #ifndef TS_TEST_LAUNCH_H
 #define TS_TEST_LAUNCH_H
 
-#include "jit/lower.h"
+#include "jit/lower/lower.h"
 
 /* `operands` and `results` are those of the lowered op. With `share`, launches that only copy are left out. */
 void test_run_lowered(const ts_lowered *lowered, ts_buffer *const *operands, ts_buffer *const *results, bool share);

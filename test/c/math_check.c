@@ -1,6 +1,6 @@
 #include "math_check.h"
 
-#include "jit/emit.h"
+#include "jit/emit/emit.h"
 
 #include <float.h>
 #include <math.h>

@@ -26,7 +26,7 @@ static size_t pick_values(generator *g, scope *s, ts_value_id *out_values) {
   return count;
 }
 
-/* Some types that are at hand, for results. */
+/* Types of existing values, for results. */
 static size_t pick_slots(generator *g, scope *s, slot *out_slots) {
   size_t count = random_count(g);
   for (size_t i = 0; i < count; i++) out_slots[i] = random_slot(g, s, pick(g, s));

@@ -179,19 +179,28 @@ static const struct {
   int weight;
   bool control, dot;
 } productions[] = {
-    {make_chain, 30, false, false},     {make_bitcast, 3, false, false}, {make_source, 4, false, false},
-    {make_move, 24, false, false},      {make_indexed, 8, false, false}, {make_reduce, 10, false, false},
-    {make_arg_reduce, 3, false, false}, {make_scan, 3, false, false},    {make_row_program, 5, false, false},
-    {make_dot, 5, false, true},         {make_control, 5, true, false},  {make_region_reduce, 2, true, false},
-    {make_siblings, 8, false, false},   {make_window, 8, false, false},
+    {make_chain, 30, false, false},       {make_bitcast, 3, false, false},  {make_source, 4, false, false},
+    {make_move, 24, false, false},        {make_indexed, 8, false, false},  {make_reduce, 10, false, false},
+    {make_arg_reduce, 3, false, false},   {make_scan, 3, false, false},     {make_windows, 3, false, false},
+    {make_row_program, 5, false, false},  {make_dot, 5, false, true},       {make_control, 5, true, false},
+    {make_region_reduce, 2, true, false}, {make_siblings, 8, false, false}, {make_window, 8, false, false},
+    {make_linalg, 3, false, true},        {make_conv, 4, false, true},      {make_sort, 3, false, false},
 };
+
+enum { PRODUCTIONS = sizeof productions / sizeof *productions };
+
+static int64_t total_weight(void) {
+  int64_t total = 0;
+  for (size_t i = 0; i < PRODUCTIONS; i++) total += productions[i].weight;
+  return total;
+}
 
 static production random_production(generator *g, const scope *s) {
   bool loops = g->flavour == LOOPS || g->flavour == SCALARS;
   int max_depth = loops ? 3 : 2;
   if (loops && s->depth < max_depth && !g->options.no_control && rng_chance(&g->random, 15)) return make_control;
   for (;;) {
-    int64_t at = rng_below(&g->random, 118);
+    int64_t at = rng_below(&g->random, total_weight());
     size_t i = 0;
     while (at >= productions[i].weight) at -= productions[i++].weight;
     if (productions[i].control && (g->options.no_control || s->depth >= max_depth)) continue;

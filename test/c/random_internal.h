@@ -1,4 +1,4 @@
-/* What the parts of the random graph generator share. Nobody else includes it. */
+/* The shared part of the random graph generator; internal to its files. */
 #ifndef TS_TEST_RANDOM_INTERNAL_H
 #define TS_TEST_RANDOM_INTERNAL_H
 
@@ -81,6 +81,7 @@ ts_status make_bitcast(generator *g, scope *s);
 ts_status make_source(generator *g, scope *s);
 /* random_move.c */
 ts_status make_move(generator *g, scope *s);
+ts_status make_linalg(generator *g, scope *s);
 ts_status make_indexed(generator *g, scope *s);
 ts_status make_window(generator *g, scope *s);
 /* A value in another shape of as many elements. */
@@ -90,8 +91,11 @@ ts_status make_reduce(generator *g, scope *s);
 ts_status make_arg_reduce(generator *g, scope *s);
 ts_status make_siblings(generator *g, scope *s);
 ts_status make_scan(generator *g, scope *s);
+ts_status make_sort(generator *g, scope *s);
+ts_status make_windows(generator *g, scope *s);
 ts_status make_row_program(generator *g, scope *s);
 ts_status make_dot(generator *g, scope *s);
+ts_status make_conv(generator *g, scope *s);
 /* random_control.c */
 ts_status make_control(generator *g, scope *s);
 ts_status make_region_reduce(generator *g, scope *s);

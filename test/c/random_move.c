@@ -258,9 +258,95 @@ static ts_status take_along_axis(generator *g, scope *s, ts_value_id x, ts_value
   return add_op(g, s, TS_OP_TAKE_ALONG, &attrs, operands, 2, out);
 }
 
+/* A tensor with rows of another one added to it, or put in the place of its own. */
+static ts_status indexed_update(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_type type = type_of(g, x);
+  ts_attrs attrs = {.axes = {.rank = 0}};
+  ts_shape indices = {.rank = 2, .dims = {rng_between(&g->random, 0, 20)}},
+           updates = {.rank = 1, .dims = {indices.dims[0]}};
+  int32_t always = (int32_t)rng_below(&g->random, type.shape.rank);
+  for (int32_t d = 0; d < type.shape.rank; d++) {
+    if (d == always || rng_chance(&g->random, 30))
+      attrs.axes.dims[attrs.axes.rank++] = d;
+    else
+      updates.dims[updates.rank++] = type.shape.dims[d];
+  }
+  indices.dims[1] = attrs.axes.rank;
+  if (!fits(g, &updates)) return put_slice(g, s, x, out);
+  ts_value_id operands[3] = {x};
+  TS_TRY(pick_like(g, s, random_integer_dtype(g), &indices, &operands[1]));
+  TS_TRY(pick_like(g, s, type.dtype, &updates, &operands[2]));
+  ts_opcode code = rng_chance(&g->random, 50) ? TS_OP_INDEXED_ADD : TS_OP_INDEXED_PUT;
+  return add_op(g, s, code, &attrs, operands, 3, out);
+}
+
+/* ---- linear algebra */
+
+/* A value of the shape; where it is a batch of square matrices, mostly with a large diagonal. */
+static ts_status pick_matrices(generator *g, scope *s, ts_dtype type, const ts_shape *shape, ts_value_id *out) {
+  ts_value_id eye, large;
+  ts_attrs attrs = {.shaped = {.dtype = type, .shape = *shape}};
+  TS_TRY(pick_like(g, s, type, shape, out));
+  if (rng_chance(&g->random, 20)) return TS_SUCCESS;
+  TS_TRY(add_op(g, s, TS_OP_EYE, &attrs, NULL, 0, &eye));
+  TS_TRY(add_constant(g, s, type, shape, 40, &large));
+  TS_TRY(add_binary(g, s, TS_OP_MULTIPLY, eye, large, &eye));
+  return add_binary(g, s, TS_OP_ADD, *out, eye, out);
+}
+
+ts_status make_linalg(generator *g, scope *s) {
+  ts_dtype type = random_float_dtype(g);
+  ts_shape square = {.rank = 2}, other;
+  ts_value_id operands[2], y;
+  while (square.rank < 4 && rng_chance(&g->random, 40)) square.rank++;
+  for (int32_t d = 0; d < square.rank; d++) square.dims[d] = rng_between(&g->random, rng_chance(&g->random, 90), 12);
+  square.dims[square.rank - 1] = square.dims[square.rank - 2];
+  if (!fits(g, &square)) return make_move(g, s);
+  TS_TRY(pick_matrices(g, s, type, &square, &operands[0]));
+  if (rng_chance(&g->random, 40)) {
+    TS_TRY(add_unary(g, s, TS_OP_CHOLESKY, operands[0], &y));
+    return offer(s, y, false);
+  }
+  if (rng_chance(&g->random, 20)) {
+    TS_TRY(add_unary(g, s, TS_OP_DETERMINANT, operands[0], &y));
+    return offer(s, y, false);
+  }
+  bool full = rng_chance(&g->random, 30);
+  ts_attrs attrs = {.triangular = {.left = full || rng_chance(&g->random, 50),
+                                   .lower = rng_chance(&g->random, 50),
+                                   .transpose = rng_chance(&g->random, 50),
+                                   .unit = rng_chance(&g->random, 20)}};
+  other = square;
+  other.dims[other.rank - (attrs.triangular.left ? 1 : 2)] = rng_between(&g->random, 0, 9);
+  TS_TRY(pick_like(g, s, type, &other, &operands[1]));
+  TS_TRY(full ? add_binary(g, s, TS_OP_SOLVE, operands[0], operands[1], &y)
+              : add_op(g, s, TS_OP_TRIANGULAR_SOLVE, &attrs, operands, 2, &y));
+  return offer(s, y, false);
+}
+
+#ifdef TS_TEST_ROWS
+/* An op of three results, of which some are offered. */
+static ts_status make_exchange(generator *g, scope *s) {
+  ts_value_id operands[2] = {pick(g, s), TS_NO_ID}, first;
+  ts_type type = type_of(g, operands[0]);
+  if (!ts_dtype_is_integer(type.dtype)) {
+    type.dtype = random_integer_dtype(g);
+    TS_TRY(ts_graph_convert(g->graph, s->region, operands[0], type.dtype, &operands[0]));
+  }
+  TS_TRY(pick_like(g, s, type.dtype, &type.shape, &operands[1]));
+  TS_TRY(add_op(g, s, TS_OP_TEST_EXCHANGE, NULL, operands, 2, &first));
+  for (ts_value_id i = 0; i < 3; i++)
+    if (rng_chance(&g->random, 60)) TS_TRY(offer(s, first + i, false));
+  return TS_SUCCESS;
+}
+#endif
+
 ts_status make_indexed(generator *g, scope *s) {
-  static ts_status (*const moves[])(generator *, scope *, ts_value_id, ts_value_id *) = {dynamic_slice, put_slice, take,
-                                                                                         take_along_axis};
+#ifdef TS_TEST_ROWS
+  if (rng_chance(&g->random, 60)) return make_exchange(g, s);
+#endif
+  static ts_status (*const moves[])(generator *, scope *, ts_value_id,
+                                    ts_value_id *) = {dynamic_slice, put_slice, take, take_along_axis, indexed_update};
   candidate x = pick_any(g, s);
   bool scalar = type_of(g, x.id).shape.rank == 0;
   ts_value_id y;

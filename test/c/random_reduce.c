@@ -70,6 +70,64 @@ ts_status make_scan(generator *g, scope *s) {
   return offer(s, x, false);
 }
 
+static ts_status top_k(generator *g, scope *s, ts_value_id x) {
+  ts_shape shape = type_of(g, x).shape;
+  ts_attrs attrs = {.top_k = {.k = (int32_t)rng_between(&g->random, 0, shape.dims[shape.rank - 1])}};
+  ts_value_id first;
+  TS_TRY(add_op(g, s, TS_OP_TOP_K, &attrs, &x, 1, &first));
+  if (rng_chance(&g->random, 70)) TS_TRY(offer(s, first, false));
+  return offer(s, first + 1, false);
+}
+
+/* Sorted values, or where they came from; along any axis, of numbers that often repeat. */
+ts_status make_sort(generator *g, scope *s) {
+  ts_value_id x = pick(g, s), y;
+  int32_t rank = type_of(g, x).shape.rank;
+  if (rank == 0) return make_arg_reduce(g, s);
+  int32_t axis = (int32_t)rng_below(&g->random, rank);
+  bool descending = rng_chance(&g->random, 50);
+  ts_attrs attrs = {.sort = {.axis = axis, .descending = descending}};
+  switch (rng_below(&g->random, 3)) {
+  case 0: TS_TRY(add_op(g, s, TS_OP_SORT, &attrs, &x, 1, &y)); return offer(s, y, false);
+  case 1: return top_k(g, s, x);
+  default: break;
+  }
+  attrs.argsort.axis = axis;
+  attrs.argsort.descending = descending;
+  attrs.argsort.dtype = random_integer_dtype(g);
+  TS_TRY(add_op(g, s, TS_OP_ARGSORT, &attrs, &x, 1, &y));
+  return offer(s, y, false);
+}
+
+/* Windows of any kind, also larger than the operand, and the scatter of another tensor at their choices. */
+ts_status make_windows(generator *g, scope *s) {
+  static const ts_opcode codes[] = {TS_OP_WINDOW_SUM, TS_OP_WINDOW_PRODUCT,     TS_OP_WINDOW_MAX,
+                                    TS_OP_WINDOW_MIN, TS_OP_WINDOW_SCATTER_MAX, TS_OP_WINDOW_SCATTER_MIN};
+  ts_value_id x = pick(g, s), operands[3] = {x};
+  ts_type type = type_of(g, x);
+  int32_t rank = type.shape.rank;
+  ts_opcode code = RNG_PICK(&g->random, codes);
+  bool scatter = code == TS_OP_WINDOW_SCATTER_MAX || code == TS_OP_WINDOW_SCATTER_MIN;
+  ts_attrs attrs = {.window = {{.rank = rank}, {.rank = rank}, {.rank = rank}, {.rank = rank}, {.rank = rank}}};
+  ts_shape windows = {.rank = rank}, none = {.rank = 0};
+  for (int32_t d = 0; d < rank; d++) {
+    bool plain = rng_chance(&g->random, 30);
+    int64_t size = plain ? 1 : rng_between(&g->random, 1, 4), stride = plain ? 1 : rng_between(&g->random, 1, 3);
+    int64_t low = plain ? 0 : rng_between(&g->random, -1, 3), high = plain ? 0 : rng_between(&g->random, -1, 3);
+    int64_t dilation = scatter || plain ? 1 : rng_between(&g->random, 1, 2), dim = type.shape.dims[d];
+    if (dim + low + high < 0) low = high = 0;
+    int64_t room = dim + low + high - (size - 1) * dilation - 1;
+    attrs.window.sizes.dims[d] = size, attrs.window.strides.dims[d] = stride;
+    attrs.window.low.dims[d] = low, attrs.window.high.dims[d] = high, attrs.window.dilation.dims[d] = dilation;
+    windows.dims[d] = room < 0 ? 0 : room / stride + 1;
+  }
+  if (!fits(g, &windows)) return make_scan(g, s);
+  if (scatter) TS_TRY(pick_like(g, s, type.dtype, &windows, &operands[1]));
+  if (scatter) TS_TRY(pick_like(g, s, type.dtype, &none, &operands[2]));
+  TS_TRY(add_op(g, s, code, &attrs, operands, scatter ? 3 : 1, &x));
+  return offer(s, x, false);
+}
+
 /* ---- row programs ---- */
 
 /* reduce over the last axis, put back to the operand's shape */
@@ -185,5 +243,47 @@ ts_status make_dot(generator *g, scope *s) {
   if (plan.rhs.rank > 0) rotate(&plan, rng_below(&g->random, plan.rhs.rank));
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
   TS_TRY(add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, &y));
+  return offer(s, y, false);
+}
+
+/* ---- convolutions ---- */
+
+/* Random attributes of one spatial dim. *out_dim becomes the dim of the result, which may be 0. */
+static void random_conv_dim(generator *g, int64_t dim, int64_t size, int32_t d, ts_attrs *attrs, int64_t *out_dim) {
+  bool plain = rng_chance(&g->random, 30);
+  int64_t stride = plain ? 1 : rng_between(&g->random, 1, 3),
+          kernel_dilation = plain ? 1 : rng_between(&g->random, 1, 2);
+  int64_t low = plain ? 0 : rng_between(&g->random, -1, 3), high = plain ? 0 : rng_between(&g->random, -1, 3);
+  int64_t input_dilation = plain ? 1 : rng_between(&g->random, 1, 2);
+  int64_t dilated = dim > 0 ? (dim - 1) * input_dilation + 1 : 0;
+  if (dilated + low + high < 0) low = high = 0;
+  int64_t room = dilated + low + high - (size - 1) * kernel_dilation - 1;
+  attrs->conv.strides.dims[d] = stride, attrs->conv.low.dims[d] = low, attrs->conv.high.dims[d] = high;
+  attrs->conv.input_dilation.dims[d] = input_dilation, attrs->conv.kernel_dilation.dims[d] = kernel_dilation;
+  *out_dim = room < 0 ? 0 : room / stride + 1;
+}
+
+/* The operand's first axis is the batch, its last one the channels. */
+ts_status make_conv(generator *g, scope *s) {
+  enum { MAX_WORK = 200000 };
+  ts_value_id operands[2] = {pick(g, s)}, y;
+  ts_type x = type_of(g, operands[0]);
+  int32_t rank = x.shape.rank, spatial = rank - 2;
+  if (rank < 2) return make_reduce(g, s);
+  ts_shape kernel = {.rank = rank}, result = x.shape;
+  ts_attrs attrs = {
+      .conv = {{.rank = spatial}, {.rank = spatial}, {.rank = spatial}, {.rank = spatial}, {.rank = spatial}, 1}};
+  int64_t channels = x.shape.dims[rank - 1], features = rng_between(&g->random, 1, 5);
+  if (channels > 0 && rng_chance(&g->random, 30)) attrs.conv.groups = channels;
+  kernel.dims[spatial] = channels / attrs.conv.groups;
+  result.dims[rank - 1] = kernel.dims[rank - 1] = attrs.conv.groups * features;
+  for (int32_t d = 0; d < spatial; d++) {
+    kernel.dims[d] = rng_between(&g->random, 1, 3);
+    random_conv_dim(g, x.shape.dims[d + 1], kernel.dims[d], d, &attrs, &result.dims[d + 1]);
+  }
+  if (!fits(g, &result) || !fits(g, &kernel)) return make_reduce(g, s);
+  if (ts_shape_elements(&result) * ts_shape_elements(&kernel) > MAX_WORK) return make_reduce(g, s);
+  TS_TRY(pick_like(g, s, x.dtype, &kernel, &operands[1]));
+  TS_TRY(add_op(g, s, TS_OP_CONV, &attrs, operands, 2, &y));
   return offer(s, y, false);
 }

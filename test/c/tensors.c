@@ -82,7 +82,7 @@ ts_buffer *test_run_op(ts_opcode code, const ts_attrs *attrs, ts_buffer **operan
   ts_graph *graph = test_graph();
   ck_assert_uint_le(count, MAX_OPERANDS);
   for (size_t i = 0; i < count; i++) {
-    values[i] = test_add_param(graph, TS_ROOT, operands[i]->dtype, operands[i]->shape);
+    test_ok(ts_graph_add_param(graph, TS_ROOT, operands[i]->dtype, &operands[i]->shape, &values[i]));
   }
   result = test_add_op(graph, TS_ROOT, code, attrs, values, count);
   test_ok(ts_graph_set_results(graph, TS_ROOT, &result, 1));

@@ -418,7 +418,7 @@ START_TEST(moved_threads_keep_their_cpus)
   while (atomic_load(&m.turns) == turns) ts_thread_move_away(m.id);
   atomic_store(&m.over, true);
   pthread_join(thread, NULL);
-  ts_thread_move_away(0x7fffffff); /* nobody */
+  ts_thread_move_away(0x7fffffff); /* no such thread */
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* The kernels that Tessera was built with. */
-#include "jit/builtin.h"
-#include "jit/gemm_emit.h"
+#include "jit/emit/gemm_emit.h"
+#include "jit/session/builtin.h"
 #include "kernel/gemm.h"
 #include "testing.h"
 

@@ -22,33 +22,6 @@ static const char endless_whole[] =
     "      %3 = constant 1 : u8[]\n      return %3\n    }\n    body(%4: s32[]) {\n"
     "      %5 = add %4, %4 : s32[]\n      return %5\n    }\n  } : s32[]\n  return %1\n}\n";
 
-static void *cancel_soon(void *flag) {
-  usleep(20000);
-  atomic_store((_Atomic bool *)flag, true);
-  return NULL;
-}
-
-static void check_cancel(const char *text, int32_t rank) {
-  ts_executable *exe = test_compile(text);
-  ck_assert(!ts_executable_is_short(exe));
-  ts_shape shape = {.rank = rank, .dims = {rank ? 64 : 0}};
-  ts_buffer *arg, *out[1];
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), TS_S32, &shape, &arg));
-  memset(arg->data, 0, (size_t)arg->bytes);
-  ts_run_control control = {0};
-  pthread_t thread;
-  pthread_create(&thread, NULL, cancel_soon, &control.cancel);
-  ts_run_options options = {.control = &control};
-  struct timespec start, end;
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  ck_assert_error(ts_executable_run(exe, &arg, 1, &options, out), TS_CANCELLED, "cancelled");
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  ck_assert_int_le((end.tv_sec - start.tv_sec) * 1000 + (end.tv_nsec - start.tv_nsec) / 1000000, 2000);
-  pthread_join(thread, NULL);
-  ts_buffer_release(arg);
-  ts_executable_release(exe);
-}
-
 /* Sets a run's flag, and notes how long the run's thread had worked by then. */
 typedef struct canceller {
   ts_run_control *control;
@@ -64,22 +37,12 @@ static void *cancel_and_note(void *context) {
   return NULL;
 }
 
-/* Instrumented code takes several times as long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { PROMPT_MS = 1000 };
-#else
-enum { PROMPT_MS = 100 };
-#endif
-
-/* A run that takes longer ends within 100 ms of its own time, however busy the machine is. */
-static void check_prompt_end(const char *text) {
-  ts_executable *exe = test_compile(text);
-  const ts_type *type = *ts_executable_param_types(exe);
-  ts_buffer *arg, *out[1];
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &arg));
-  if (arg->bytes > 0) memset(arg->data, 0, (size_t)arg->bytes);
+/* The CPU time that the run's thread took from when it was cancelled. At most: where the canceller loses its CPU after
+ * it has read the clock, the run goes on meanwhile. */
+static int64_t ms_to_end(const ts_executable *exe, ts_buffer *arg, int threads) {
+  ts_buffer *out[1];
   ts_run_control control = {0};
-  ts_run_options options = {.control = &control, .threads = 1};
+  ts_run_options options = {.control = &control, .threads = threads};
   canceller c = {.control = &control};
   pthread_t thread;
   struct timespec end;
@@ -89,7 +52,31 @@ static void check_prompt_end(const char *text) {
   clock_gettime(c.clock, &end);
   pthread_join(thread, NULL);
   ck_assert_error(status, TS_CANCELLED, "cancelled");
-  ck_assert_int_le((end.tv_sec - c.at.tv_sec) * 1000 + (end.tv_nsec - c.at.tv_nsec) / 1000000, PROMPT_MS);
+  return (end.tv_sec - c.at.tv_sec) * 1000 + (end.tv_nsec - c.at.tv_nsec) / 1000000;
+}
+
+/* Instrumented code takes several times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { PROMPT_MS = 1000 };
+#else
+enum { PROMPT_MS = 100 };
+#endif
+
+/* A run ends within 100 ms of its own time. What a busy machine adds to that differs from run to run: so the best of
+ * some counts, and one that is always late is seen. */
+static void check_prompt_end(const char *text, int threads) {
+  ts_executable *exe = test_compile(text);
+  ck_assert(!ts_executable_is_short(exe));
+  const ts_type *type = *ts_executable_param_types(exe);
+  ts_buffer *arg;
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, &type->shape, &arg));
+  if (arg->bytes > 0) memset(arg->data, 0, (size_t)arg->bytes);
+  int64_t best = INT64_MAX;
+  for (int attempt = 0; attempt < 10 && best > PROMPT_MS; attempt++) {
+    int64_t ms = ms_to_end(exe, arg, threads);
+    if (ms < best) best = ms;
+  }
+  ck_assert_int_le(best, PROMPT_MS);
   ts_buffer_release(arg);
   ts_executable_release(exe);
 }
@@ -107,8 +94,8 @@ static const program long_steps[] = {
     {"pad", "graph @main(%0: s8" DIMS12 ") -> (s8" DIMS12 ") {\n  %1 = constant 1 : s8[]\n"
             "  %2 = pad %0, %1 {low = [1,1,1,1,1,1,1,1,1,1,1,1], high = [-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1],"
             " interior = [0,0,0,0,0,0,0,0,0,0,0,0]} : s8" DIMS12 "\n  return %2\n}\n"},
-    {"sum", "graph @main(%0: s8" DIMS12 ") -> (s8[4,4,4,4,4,4]) {\n"
-            "  %1 = reduce_sum %0 {axes = [0,2,4,6,8,10]} : s8[4,4,4,4,4,4]\n  return %1\n}\n"},
+    {"sum", "graph @main(%0: s8" DIMS12 ") -> (s8[4,4,4,4,4]) {\n"
+            "  %1 = reduce_sum %0 {axes = [0,2,3,4,6,8,10]} : s8[4,4,4,4,4]\n  return %1\n}\n"},
     {"points", "graph @main(%0: f64[]) -> (f64[]) {\n  %1 = iota {axis = 0} : " LARGE "\n"
                "  %2 = broadcast %0 {shape = [2000000000], axes = []} : " LARGE "\n  %3 = add %1, %2 : " LARGE "\n"
                "  %4 = sin %3 : " LARGE "\n  %5 = reduce_sum %4 {axes = [0]} : f64[]\n  return %5\n}\n"},
@@ -121,7 +108,7 @@ static const program long_steps[] = {
 };
 
 START_TEST(long_steps_can_be_cancelled)
-{ check_prompt_end(long_steps[_i].text); }
+{ check_prompt_end(long_steps[_i].text, 1); }
 END_TEST
 
 /* ---- compiles */
@@ -265,14 +252,14 @@ static int run_paused(const ts_executable *exe, ts_buffer *arg, ts_buffer **out)
   pauser p = {0};
   pthread_t thread;
   ts_execution *x;
-  bool done = false;
+  ts_run_state state = TS_RUN_PAUSED;
   int pauses = 0;
   ts_run_options options = {.control = &p.control};
   pthread_create(&thread, NULL, pause_often, &p);
   ck_assert_ok(ts_execution_create(exe, &arg, 1, &options, &x));
-  for (; !done; pauses += !done) {
+  for (; state != TS_RUN_DONE; pauses += state == TS_RUN_PAUSED) {
     atomic_store(&p.control.pause, false);
-    ck_assert_ok(ts_execution_advance(x, &done));
+    ck_assert_ok(ts_execution_advance(x, &state));
   }
   ck_assert_ok(ts_execution_end(x, out));
   atomic_store(&p.stop, true);
@@ -309,11 +296,11 @@ static ts_execution *pause_once(const ts_executable *exe, ts_buffer **arg, pause
   const ts_run_options options = {.control = &p->control};
   for (int attempt = 0; attempt < 200; attempt++) {
     ts_execution *x;
-    bool done;
+    ts_run_state state;
     ck_assert_ok(ts_execution_create(exe, arg, 1, &options, &x));
     atomic_store(&p->control.pause, false);
-    ck_assert_ok(ts_execution_advance(x, &done));
-    if (!done) return x;
+    ck_assert_ok(ts_execution_advance(x, &state));
+    if (state == TS_RUN_PAUSED) return x;
     ck_assert_ok(ts_execution_end(x, NULL));
   }
   ck_abort_msg("the run never paused");
@@ -329,13 +316,13 @@ START_TEST(a_paused_run_can_be_given_up)
   for (int cancelled = 0; cancelled < 2; cancelled++) {
     pauser q = {0};
     pthread_t thread;
-    bool done;
+    ts_run_state state;
     ts_buffer *arg = filled_like(type, 7);
     pthread_create(&thread, NULL, pause_often, &q);
     ts_execution *x = pause_once(exe, &arg, &q);
     if (cancelled) {
       atomic_store(&q.control.cancel, true);
-      ck_assert_error(ts_execution_advance(x, &done), TS_CANCELLED, "cancelled");
+      ck_assert_error(ts_execution_advance(x, &state), TS_CANCELLED, "cancelled");
     }
     ck_assert_ok(ts_execution_end(x, NULL));
     atomic_store(&q.stop, true);
@@ -350,8 +337,8 @@ END_TEST
 
 START_TEST(an_endless_loop_can_be_cancelled)
 {
-  check_cancel(endless, 1);
-  check_cancel(endless_whole, 0);
+  check_prompt_end(endless, 0); /* all CPUs */
+  check_prompt_end(endless_whole, 0);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* Matrix products against the plain chain, bit for bit: every type, shapes around
  * the tile edges, layouts, batches, threads; failing allocations and cancelling. */
-#include "jit/target.h"
+#include "jit/session/target.h"
 #include "kernel/gemm.h"
 #include "testing.h"
 
@@ -387,7 +387,7 @@ static void check_epilogue(const ts_gemm *gemm, const int64_t *d, bool whole_row
   p.out = malloc((size_t)p.out_bytes + 1);
   memset(p.out, OUT_FILL, (size_t)p.out_bytes);
   seen s = {.p = &p, .whole_rows = whole_rows};
-  ts_gemm_epilogue ending = {negate, &s, whole_rows};
+  ts_epilogue ending = {negate, &s, whole_rows};
   ck_assert_ok(
       ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), NULL));
   ck_assert_int_gt(atomic_load(&s.calls), 0);
@@ -475,7 +475,7 @@ START_TEST(cancelled_midway)
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   product p = make_product(TS_F32, 50, 60, 60, 60, NORMAL, NORMAL);
   _Atomic bool cancel = false;
-  ts_gemm_epilogue ending = {.run = cancel_now, .context = &cancel};
+  ts_epilogue ending = {.run = cancel_now, .context = &cancel};
   ck_assert_error(
       ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), &cancel),
       TS_CANCELLED, "cancelled");

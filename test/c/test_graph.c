@@ -121,7 +121,7 @@ START_TEST(types_from_anywhere)
 {
   ts_graph *graph = new_graph();
   ts_value_id x = add_param(graph, TS_ROOT, TS_F32, &matrix), out;
-  ts_shape negative = {1, {-1}}, deep = {.rank = 17}, huge = {2, {INT64_C(1) << 40, INT64_C(1) << 40}};
+  ts_shape negative = {1, {-1}}, deep = {.rank = TS_MAX_RANK + 1}, huge = {2, {INT64_C(1) << 40, INT64_C(1) << 40}};
   ck_assert_error(ts_graph_add_param(graph, TS_ROOT, TS_C64, &matrix, &out), TS_UNIMPLEMENTED,
                   "type c64 is not supported yet");
   ck_assert_error(ts_graph_add_param(graph, TS_ROOT, (ts_dtype)77, &matrix, &out), TS_INVALID_ARGUMENT,
@@ -165,7 +165,7 @@ START_TEST(attributes_are_canonical)
     ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_REDUCE_MAX, &x, 1, &attrs[i], &out[i]));
   }
   const ts_op *a = ts_graph_op(graph, 0), *b = ts_graph_op(graph, 1);
-  ck_assert_mem_eq(a->attrs, b->attrs, ts_attrs_size(TS_ATTR_AXES));
+  ck_assert_ptr_eq(a->attrs, b->attrs);
   ts_value_id constant;
   ck_assert_ok(ts_graph_constant(graph, TS_ROOT, TS_S8, &scalar, (ts_scalar){.s64 = -1}, &constant));
   ts_scalar value;
@@ -239,8 +239,8 @@ START_TEST(nesting_is_bounded)
     if (!status) ck_assert_ok(ts_graph_set_results(graph, outer, &result, 1));
     inner = outer;
   }
-  ck_assert_error(status, TS_OUT_OF_RANGE, "call: regions are nested more than 64 deep");
-  ck_assert_int_eq(depth - 1, TS_MAX_NESTING + 1);
+  ck_assert_error(status, TS_OUT_OF_RANGE, "call: regions are nested more than 1008 deep");
+  ck_assert_int_eq(depth - 1, TS_MAX_LEVELS + 1);
   ts_graph_destroy(graph);
 }
 END_TEST
@@ -429,12 +429,13 @@ static void check_broken(ts_graph *graph, const char *message) {
   ts_graph_destroy(graph);
 }
 
-static const char small_text[] = "graph @small(%0: f32[2], %1: f32[2]) -> (f32[2]) {\n"
-                                 "  %2 = add %0, %1 : f32[2]\n"
-                                 "  %3 = call %2 { body(%4: f32[2]) { %5 = exp %4 : f32[2] return %5 } } : f32[2]\n"
-                                 "  %6 = reverse %3 {axes = [0]} : f32[2]\n"
-                                 "  return %6\n"
-                                 "}\n";
+static const char small_text[] =
+    "graph @small(%0: f32[2,1], %1: f32[2,1]) -> (f32[2,1]) {\n"
+    "  %2 = add %0, %1 : f32[2,1]\n"
+    "  %3 = call %2 { body(%4: f32[2,1]) { %5 = exp %4 : f32[2,1] return %5 } } : f32[2,1]\n"
+    "  %6 = reverse %3 {axes = [0]} : f32[2,1]\n"
+    "  return %6\n"
+    "}\n";
 /* Value ids as the parser gives them: the body's come before the call's result. */
 enum { SMALL_SUM = 2, SMALL_BODY_PARAM = 3, SMALL_CALL = 5, SMALL_REVERSE = 6 };
 
@@ -443,10 +444,10 @@ START_TEST(verify_values)
   ts_graph *graph = parse(small_text);
   ck_assert_ok(ts_graph_verify(graph));
   graph->values.data[SMALL_SUM].dtype = TS_F64;
-  check_broken(graph, "result 0 is f64[2], inferred f32[2]");
+  check_broken(graph, "result 0 is f64[2,1], inferred f32[2,1]");
   graph = parse(small_text);
   graph->values.data[SMALL_CALL].shape = &(ts_shape){1, {3}};
-  check_broken(graph, "op 2, call: result 0 is f32[3], inferred f32[2]");
+  check_broken(graph, "op 2, call: result 0 is f32[3], inferred f32[2,1]");
   graph = parse(small_text);
   graph->values.data[SMALL_SUM].op = 2;
   check_broken(graph, "a value does not know who defines it");
@@ -531,7 +532,7 @@ START_TEST(verify_structure)
   graph->ops.data[3].attrs = NULL;
   check_broken(graph, "op 3, reverse: attributes and op do not fit");
   graph = parse(small_text);
-  ((ts_attrs *)(uintptr_t)graph->ops.data[3].attrs)->axes.dims[5] = 1;
+  *(ts_attrs *)(uintptr_t)graph->ops.data[3].attrs = (ts_attrs){.axes = {2, {1, 0}}};
   check_broken(graph, "attributes are not in canonical form");
   graph = parse(small_text);
   graph->ops.data[0].result_count = 0;

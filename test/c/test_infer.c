@@ -4,10 +4,15 @@
 #include "ir/graph.h"
 #include "testing.h"
 
+#define ONES_16 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
+
 static const char prologue[] =
     "graph @t(%f: f32[2,3], %g: f32[2,3], %w: f32[3,2], %i: s32[2,3], %j: s32[2,3], %u: u8[2,3], %s: f32[], %n: s32[],"
-    " %p: u8[], %v: f32[3], %x: s64[4], %x2: s16[5,2], %e: f32[0,3], %d: f64[2,3], %b: f32[5,2,3], %c: f32[5,3,4],"
-    " %m: f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1], %q: u64[], %ff: f32[2,4], %i1: s32[2], %z: f32[3,5]) -> () {\n"
+    " %p: u8[], %v: f32[3], %x: s64[4], %x2: s16[5,2], %e: f32[0,3], %d: f64[2,3], %b: f32[5,2,3], %c: f32[5,3,4], "
+    " %k: f32[3,4], %y: f32[2,3,4], %y3: f32[2,1,6],"
+    " %m: f32[" ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
+    "], %q: u64[], %ff: f32[2,4], %i1: s32[2], %z: f32[3,5], %z1: f32[5], %z3: f32[5,3], %q3: f32[5,3,3], %b3: "
+    "f32[5,3,2], %c3: f32[5,2,3]) -> () {\n"
     /* free regions would belong to nobody, so each case writes its own */
     "  ";
 
@@ -248,6 +253,8 @@ START_TEST(indexed_ops)
       "%r = take %b, %x2 {axis = 1} : f32[5,5,2,3]",
       "%r = take %f, %n {axis = 0} : f32[3]",
       "%r = take_along_axis %f, %i {axis = 1} : f32[2,3]",
+      "%r = indexed_add %w, %x2, %z1 {axes = [0,1]} : f32[3,2]",
+      "%r = indexed_put %b, %x2, %z3 {axes = [0,1]} : f32[5,2,3]",
   };
   static const error_case bad[] = {
       {"%r = dynamic_slice %f, %n {shape = [1,1]} : f32[1,1]",
@@ -265,13 +272,135 @@ START_TEST(indexed_ops)
       {"%r = take %f, %v {axis = 0} : f32[3,3]", "take(f32[2,3], f32[3]): expected indices of an integer type"},
       {"%r = take %f, %x {axis = 2} : f32[3,3]", "axis 2 is out of range"},
       {"%r = take %e, %x {axis = 0} : f32[4,3]", "axis 0 is empty, expected at least one element to take"},
-      {"%r = take %m, %x2 {axis = 0} : f32[5,2]", "the result has rank 17, expected at most 16"},
+      {"%r = take %m, %x2 {axis = 0} : f32[5,2]", "the result has rank 65, expected at most 64"},
       {"%r = take_along_axis %f, %x {axis = 1} : f32[2,3]",
        "expected indices with the operand's dimensions but for axis 1"},
       {"%r = take_along_axis %w, %i {axis = 1} : f32[2,3]",
        "expected indices with the operand's dimensions but for axis 1"},
       {"%r = take_along_axis %f, %g {axis = 1} : f32[2,3]", "expected indices of an integer type"},
       {"%r = take_along_axis %f, %i {axis = -1} : f32[2,3]", "axis -1 is out of range, expected one of [0, 2)"},
+      {"%r = indexed_add %w, %x2, %z1 {axes = [0,2]} : f32[3,2]", "expected one of [0, 2)"},
+      {"%r = indexed_add %w, %x2, %z1 {axes = []} : f32[3,2]", "no axes, expected at least one"},
+      {"%r = indexed_put %w, %x2, %z1 {axes = [1,0]} : f32[3,2]", "expected axes in increasing order"},
+      {"%r = indexed_put %w, %z, %z1 {axes = [0,1]} : f32[3,2]", "expected indices of an integer type"},
+      {"%r = indexed_put %w, %x, %z1 {axes = [0]} : f32[3,2]",
+       "expected indices of shape [n,1], a column for each axis"},
+      {"%r = indexed_put %w, %x2, %z1 {axes = [0]} : f32[3,2]",
+       "expected indices of shape [n,1], a column for each axis"},
+      {"%r = indexed_add %w, %x2, %x2 {axes = [0,1]} : f32[3,2]", "expected updates of the target's type"},
+      {"%r = indexed_add %w, %x2, %v {axes = [0,1]} : f32[3,2]", "expected updates of shape f32[5]"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
+#define WINDOW(sizes, strides, low, high, dilation) \
+  "{sizes = [" sizes "], strides = [" strides "], low = [" low "], high = [" high "], dilation = [" dilation "]}"
+
+START_TEST(windows)
+{
+  static const char *const good[] = {
+      "%r = window_sum %f " WINDOW("2,2", "1,1", "0,0", "0,0", "1,1") " : f32[1,2]",
+      "%r = window_max %f " WINDOW("2,2", "2,2", "1,1", "1,1", "1,1") " : f32[2,2]",
+      "%r = window_min %f " WINDOW("9,1", "1,1", "0,0", "0,0", "1,1") " : f32[0,3]",
+      "%r = window_product %f " WINDOW("1,2", "1,1", "-2,0", "0,0", "1,2") " : f32[0,1]",
+      "%r = window_sum %s " WINDOW("", "", "", "", "") " : f32[]",
+      "%r = window_scatter_max %f, %g, %s " WINDOW("1,3", "1,1", "0,1", "0,1", "1,1") " : f32[2,3]",
+      "%r = window_scatter_min %e, %e, %s " WINDOW("1,3", "1,1", "0,1", "0,1", "1,1") " : f32[0,3]",
+  };
+  static const error_case bad[] = {
+      {"%r = window_sum %f " WINDOW("2", "1,1", "0,0", "0,0", "1,1") " : f32[1,2]", "sizes has 1 entries, expected 2"},
+      {"%r = window_sum %f " WINDOW("2,2", "1,1", "0,0", "0", "1,1") " : f32[1,2]", "high has 1 entries, expected 2"},
+      {"%r = window_sum %f " WINDOW("2,0", "1,1", "0,0", "0,0", "1,1") " : f32[1,2]",
+       "dimension 1 has window 0, stride 1, dilation 1, expected at least 1"},
+      {"%r = window_product %f " WINDOW("2,2", "-1,1", "0,0", "0,0", "1,1") " : f32[1,2]", "stride -1"},
+      {"%r = window_max %f " WINDOW("2,2", "1,1", "0,0", "0,0", "0,1") " : f32[1,2]", "dilation 0"},
+      {"%r = window_min %f " WINDOW("1,1", "1,1", "0,-2", "0,-2", "1,1") " : f32[2,0]",
+       "dimension 1 is padded to size -1, expected at least 0"},
+      {"%r = window_sum %f " WINDOW("9223372036854775807,1", "1,1", "0,0", "0,0", "2,1") " : f32[0,3]",
+       "the window or the padded size of dimension 0 does not fit in 64 bits"},
+      {"%r = window_sum %f " WINDOW("1,1", "1,1", "0,0", "9223372036854775807,0", "1,1") " : f32[0,3]",
+       "does not fit in 64 bits"},
+      {"%r = window_sum %f " WINDOW("1,1", "1,1", "-9223372036854775808,0", "9223372036854775805,0",
+                                    "1,1") " : f32[0,3]",
+       "does not fit in 64 bits"},
+      {"%r = window_scatter_max %f, %w, %s " WINDOW("1,3", "1,1", "0,1", "0,1", "1,1") " : f32[2,3]",
+       "expected a source of shape f32[2,3], one element for each window"},
+      {"%r = window_scatter_min %f, %g, %v " WINDOW("1,3", "1,1", "0,1", "0,1", "1,1") " : f32[2,3]",
+       "expected a scalar initial value"},
+      {"%r = window_scatter_min %f, %g, %s " WINDOW("1,2", "1,1", "0,1", "0,1", "1,2") " : f32[2,3]",
+       "dimension 1 has dilation 2, expected 1"},
+      {"%r = window_scatter_min %f, %f, %d " WINDOW("1,3", "1,1", "0,1", "0,1", "1,1") " : f32[2,3]",
+       "the operands' types differ"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
+#define CONV(strides, low, high, input, kernel, groups)                                    \
+  "{strides = [" strides "], low = [" low "], high = [" high "], input_dilation = [" input \
+  "], kernel_dilation = [" kernel "], groups = " groups "}"
+
+START_TEST(convolutions)
+{
+  static const char *const good[] = {
+      "%r = conv %f, %k " CONV("", "", "", "", "", "1") " : f32[2,4]",
+      "%r = conv %b, %y " CONV("1", "0", "0", "1", "1", "1") " : f32[5,1,4]",
+      "%r = conv %b, %y " CONV("2", "2", "1", "3", "2", "1") " : f32[5,3,4]",
+      "%r = conv %b, %y3 " CONV("1", "0", "0", "1", "1", "3") " : f32[5,1,6]",
+  };
+  static const error_case bad[] = {
+      {"%r = conv %v, %v " CONV("", "", "", "", "", "1") " : f32[3]",
+       "expected an operand and a kernel of equal ranks"},
+      {"%r = conv %f, %y " CONV("", "", "", "", "", "1") " : f32[3]",
+       "expected an operand and a kernel of equal ranks"},
+      {"%r = conv %b, %y " CONV("1,1", "0", "0", "1", "1", "1") " : f32[5,1,4]",
+       "strides has 2 entries, expected 1, one per spatial dimension"},
+      {"%r = conv %b, %y " CONV("1", "0", "0", "1", "", "1") " : f32[5,1,4]", "kernel_dilation has 0 entries"},
+      {"%r = conv %b, %y " CONV("1", "0", "0", "1", "1", "2") " : f32[5,1,4]",
+       "2 groups of 3 channels and 4 features, expected a divisor of both"},
+      {"%r = conv %b, %y " CONV("1", "0", "0", "1", "1", "0") " : f32[5,1,4]", "0 groups"},
+      {"%r = conv %b, %y3 " CONV("1", "0", "0", "1", "1", "1") " : f32[5,1,6]",
+       "the kernel has 1 channels, expected 3, those of a group"},
+      {"%r = conv %b, %y " CONV("1", "0", "0", "0", "1", "1") " : f32[5,1,4]", "input dilation 0, expected at least 1"},
+      {"%r = conv %b, %y " CONV("1", "0", "0", "9223372036854775807", "1", "1") " : f32[5,1,4]",
+       "does not fit in 64 bits"},
+      {"%r = conv %b, %y " CONV("0", "0", "0", "1", "1", "1") " : f32[5,1,4]", "stride 0"},
+      {"%r = conv %d, %f " CONV("", "", "", "", "", "1") " : f32[2,4]", "the operands' types differ"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
+START_TEST(linear_algebra)
+{
+  static const char *const good[] = {
+      "%r = cholesky %q3 : f32[5,3,3]",
+      "%r = triangular_solve %q3, %b3 {left = true, lower = true, transpose = false, unit = false} : f32[5,3,2]",
+      "%r = triangular_solve %q3, %c3 {left = false, lower = false, transpose = true, unit = true} : f32[5,2,3]",
+      "%r = solve %q3, %b3 : f32[5,3,2]",
+      "%r = determinant %q3 : f32[5]",
+  };
+  static const error_case bad[] = {
+      {"%r = solve %q3, %c3 : f32[5,2,3]", "2 rows of the right side, expected 3"},
+      {"%r = solve %q3, %w : f32[3,2]", "expected equal dimensions before the last two"},
+      {"%r = determinant %f : f32[]", "determinant(f32[2,3]): matrices of 2 by 3, expected square ones"},
+      {"%r = cholesky %f : f32[2,3]", "cholesky(f32[2,3]): matrices of 2 by 3, expected square ones"},
+      {"%r = cholesky %v : f32[3]", "operand 1 has rank 1, expected at least 2"},
+      {"%r = cholesky %i : s32[2,3]", "expected floats"},
+      {"%r = triangular_solve %q3, %c3 {left = true, lower = true, transpose = false, unit = false} : f32[5,2,3]",
+       "2 rows of the right side, expected 3"},
+      {"%r = triangular_solve %q3, %b3 {left = false, lower = true, transpose = false, unit = false} : f32[5,3,2]",
+       "2 columns of the right side, expected 3"},
+      {"%r = triangular_solve %q3, %w {left = true, lower = true, transpose = false, unit = false} : f32[3,2]",
+       "expected equal dimensions before the last two"},
+      {"%r = triangular_solve %b3, %b3 {left = true, lower = true, transpose = false, unit = false} : f32[5,3,2]",
+       "matrices of 3 by 2, expected square ones"},
+      {"%r = triangular_solve %f, %d {left = true, lower = true, transpose = false, unit = false} : f64[2,3]",
+       "expected"},
   };
   check_all_ok(good, COUNT(good));
   check_all_errors(bad, COUNT(bad));
@@ -349,6 +478,27 @@ START_TEST(arg_reductions_and_scans)
 }
 END_TEST
 
+START_TEST(sorts)
+{
+  check_ok("%r = sort %b {axis = 2, descending = true} : f32[5,2,3]");
+  check_error("%r = sort %b {axis = 3, descending = true} : f32[5,2,3]",
+              "axis 3 is out of range, expected one of [0, 3) for rank 3");
+  check_error("%r = sort %s {axis = 0, descending = false} : f32[]",
+              "axis 0 is out of range, expected one of [0, 0) for rank 0");
+  check_ok("%r = argsort %b {axis = 0, descending = false} : u8[5,2,3]");
+  check_error("%r = argsort %b {axis = -1, descending = false} : s32[5,2,3]",
+              "axis -1 is out of range, expected one of [0, 3) for rank 3");
+  check_error("%r = argsort %b {axis = 0, descending = false} : f32[5,2,3]",
+              "the result's type is f32, expected an integer type");
+  check_ok("%r, %r2 = top_k %b {k = 3} : f32[5,2,3], s32[5,2,3]");
+  check_ok("%r, %r2 = top_k %b {k = 0} : f32[5,2,0], s32[5,2,0]");
+  check_error("%r, %r2 = top_k %b {k = 4} : f32[5,2,4], s32[5,2,4]", "k is 4, expected one of [0, 3]");
+  check_error("%r, %r2 = top_k %b {k = -1} : f32[5,2,3], s32[5,2,3]", "k is -1, expected one of [0, 3]");
+  check_error("%r, %r2 = top_k %s {k = 0} : f32[], s32[]",
+              "axis -1 is out of range, expected one of [0, 0) for rank 0");
+}
+END_TEST
+
 #define DOT(operands, lc, lb, rc, rb, type)                                                                          \
   "%r = dot_general " operands " {lhs_contract = " lc ", lhs_batch = " lb ", rhs_contract = " rc ", rhs_batch = " rb \
   "} : " type
@@ -374,7 +524,7 @@ START_TEST(contraction)
       {DOT("%f, %w", "[1]", "[]", "[-1]", "[]", "f32[2,2]"), "the right side has axis -1, expected one of [0, 2)"},
       {DOT("%f, %g", "[1]", "[1]", "[1]", "[1]", "f32[2,2]"),
        "the left side has an axis that is contracted and batched"},
-      {DOT("%m, %v", "[]", "[]", "[]", "[]", "f32[3]"), "the result's rank exceeds 16"},
+      {DOT("%m, %v", "[]", "[]", "[]", "[]", "f32[3]"), "the result's rank exceeds 64"},
   };
   check_all_ok(good, COUNT(good));
   check_all_errors(bad, COUNT(bad));
@@ -418,6 +568,9 @@ START_TEST(branches_and_calls)
       "%r = cond %p { true() { %1 = eye : s8[2,2] return %1 } false() { %2 = eye : s8[2,2] return %2 } } : s8[2,2]",
       "%r, %t = call %s { body(%1: f32[]) { return %1, %1 } } : f32[], f32[]",
       "%r = call { body() { %1 = eye : s8[2,2] return %1 } } : s8[2,2]",
+      "%r, %t = callback %s {index = 3} { types() { %1 = eye : s8[2,2] %2 = eye : u8[1,1] return %1, %2 } } : s8[2,2], "
+      "u8[1,1]",
+      "%r = callback {index = 0} { types() { %1 = eye : s8[2,2] return %1 } } : s8[2,2]",
       "%r = fusion %s, %n {kind = 4294967295} { body(%1: f32[], %2: s32[]) { return %2 } } : s32[]",
   };
   static const error_case bad[] = {
@@ -437,6 +590,10 @@ START_TEST(branches_and_calls)
        "result 0 of the false branch is u8[], expected f32[]"},
       {"%r = call %s { body() { return } } : f32[]", "call(f32[]): the body has 0 parameters, expected 1"},
       {"%r = call { body() { return } } : f32[]", "the region has no results, expected at least one"},
+      {"%r = callback %s {index = 0} { types(%1: f32[]) { return %1 } } : f32[]",
+       "callback(f32[]): the region of types has 1 parameters, expected none"},
+      {"%r = callback %s {index = 0} { types() { return } } : f32[]",
+       "the region has no results, expected at least one"},
       {"%r = fusion %s {kind = 0} { body(%1: f64[]) { return %1 } } : f64[]",
        "fusion(f32[]): parameter 0 of the body is f64[], expected f32[]"},
   };
@@ -472,9 +629,13 @@ int main(void) {
   tcase_add_test(tests, shape_ops);
   tcase_add_test(tests, shape_errors);
   tcase_add_test(tests, indexed_ops);
+  tcase_add_test(tests, windows);
+  tcase_add_test(tests, convolutions);
+  tcase_add_test(tests, linear_algebra);
   tcase_add_test(tests, reductions);
   tcase_add_test(tests, general_reduce);
   tcase_add_test(tests, arg_reductions_and_scans);
+  tcase_add_test(tests, sorts);
   tcase_add_test(tests, contraction);
   tcase_add_test(tests, loops);
   tcase_add_test(tests, branches_and_calls);

@@ -1,4 +1,4 @@
-#include "jit/jit_internal.h"
+#include "jit/session/jit_internal.h"
 #include "jit_kernels.h"
 #include "testing.h"
 
@@ -327,20 +327,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* Nobody sees it fail when the session starts. */
-START_TEST(the_warm_up_compiles)
-{
-  size_t count;
-  const ts_target *targets = ts_target_all(&count);
-  for (size_t i = 0; i < count; i++) {
-    ts_compiler *compiler;
-    ck_assert_ok(ts_compiler_create(&targets[i], &compiler));
-    ck_assert_ok(ts_compiler_warm_up(compiler));
-    ts_compiler_destroy(compiler);
-  }
-}
-END_TEST
-
 START_TEST(debuggers_are_told)
 {
   setenv("TESSERA_GDB", "1", 1);
@@ -420,7 +406,7 @@ START_TEST(prefetched_kernels_can_be_waited_for)
 }
 END_TEST
 
-START_TEST(a_fatal_error_in_the_background_harms_nobody)
+START_TEST(a_fatal_error_in_the_background_fails_no_request)
 {
   adder a;
   adder_init(&a, 610);
@@ -473,7 +459,7 @@ START_TEST(batches_begin_at_once)
   adder_init(&second, 651);
   ts_jit_batch_init(&batch, false, NULL);
   ck_assert_ok(ts_jit_batch_add(&batch, &first.source));
-  wait_for(&first.source); /* nobody has asked the batch for it yet */
+  wait_for(&first.source); /* the batch was not taken yet */
   ck_assert_ok(ts_jit_batch_add(&batch, &second.source));
   ck_assert_ok(ts_jit_batch_take(&batch, kernels));
   adder_check(kernels[0], 650);
@@ -484,7 +470,7 @@ START_TEST(batches_begin_at_once)
 }
 END_TEST
 
-/* What no thread has begun is never made, but for somebody else. */
+/* A kernel of a dropped batch that no thread has begun is compiled only if another request needs it. */
 START_TEST(a_batch_can_be_dropped)
 {
   enum { N = 200 };
@@ -591,12 +577,11 @@ static Suite *suite(void) {
   tcase_add_test(tc, code_calls_outside);
   if (getenv("CK_FORK") == NULL) tcase_add_test(tc, no_thread_can_start); /* needs a process without threads */
   tcase_add_test(tc, every_allocation_may_fail);
-  tcase_add_test(tc, the_warm_up_compiles);
   tcase_add_test(tc, debuggers_are_told);
   tcase_add_test(tc, waiters_outlive_a_failure);
   tcase_add_test(tc, a_prefetched_kernel_is_there_later);
   tcase_add_test(tc, prefetched_kernels_can_be_waited_for);
-  tcase_add_test(tc, a_fatal_error_in_the_background_harms_nobody);
+  tcase_add_test(tc, a_fatal_error_in_the_background_fails_no_request);
   tcase_add_test(tc, families_are_those_in_memory);
   tcase_add_test(tc, batches_begin_at_once);
   tcase_add_test(tc, a_batch_can_be_dropped);

@@ -1,4 +1,4 @@
-#include "jit/jit_internal.h"
+#include "jit/session/jit_internal.h"
 #include "jit_kernels.h"
 #include "testing.h"
 

@@ -1,4 +1,4 @@
-#include "jit/jit_reloc.h"
+#include "jit/session/jit_reloc.h"
 #include "testing.h"
 
 /* Expected encodings come from LLVM's assembler, of the same instruction with its immediate written out. */

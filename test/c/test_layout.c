@@ -1,5 +1,5 @@
 /* Which kernels can stand in for which, and what a launch looks like in another layout. */
-#include "jit/layout.h"
+#include "jit/lower/layout.h"
 #include "testing.h"
 
 static void parse(const char *text, ts_kernel_layout *out) { ck_assert(ts_layout_parse(text, out)); }

@@ -1,5 +1,5 @@
 /* Reductions, scans and contractions of the reference interpreter. */
-#include "jit/target.h"
+#include "jit/session/target.h"
 #include "kernel/gemm.h"
 #include "lesser_isa.h"
 #include "tensors.h"

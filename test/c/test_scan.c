@@ -64,7 +64,7 @@ START_TEST(test_cancelled)
         ts_scan_run(TS_OP_CUMULATIVE_SUM, TS_F32, shape, i == 1 ? 1 : 0, false, in, out, ts_pool_parallel(0), &cancel),
         TS_CANCELLED, "cumulative_sum");
   }
-  for (int i = 100; i < 2000; i++) ck_assert(out[i] == 0); /* nobody began a line */
+  for (int i = 100; i < 2000; i++) ck_assert(out[i] == 0); /* no task began a line */
 }
 END_TEST
 

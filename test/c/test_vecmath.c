@@ -1,4 +1,4 @@
-#include "jit/emit.h"
+#include "jit/emit/emit.h"
 #include "lesser_isa.h"
 #include "math_check.h"
 #include "testing.h"

@@ -3,7 +3,7 @@
 #include "compare.h"
 #include "exec/executable.h"
 #include "jit/jit.h"
-#include "jit/lower.h"
+#include "jit/lower/lower.h"
 #include "kernel/ref.h"
 #include "tensors.h"
 #include "testing.h"

@@ -6,7 +6,8 @@ cache_test_() ->
     {setup, fun() -> {ok, _} = application:ensure_all_started(tessera) end,
      [fun made_once/0, fun own_value_is_found/0, fun failures_are_not_kept/0, fun next_one_tries/0, fun maker_dies/0,
       fun dead_makers_leave_nothing/0, fun clear_while_made/0,
-      fun order_is_that_of_values/0, {timeout, 60, fun many/0}]}.
+      fun order_is_that_of_values/0, {timeout, 60, fun many/0}, {timeout, 60, fun stops_and_starts/0},
+      fun settings_that_make_no_sense/0]}.
 
 key() -> {?MODULE, make_ref()}.
 
@@ -66,7 +67,7 @@ maker_dies() ->
     [?assertEqual(value, receive {got, Value} -> Value end) || _ <- Waiters],
     ?assertEqual(1, count(made)).
 
-%% Nobody asks for what they were making.
+%% No caller asks for the values that they were making.
 dead_makers_leave_nothing() ->
     Makers = [spawn_monitor(fun() -> tessera_cache:fetch(key(), fun() -> exit(self(), kill), timer:sleep(infinity) end) end)
               || _ <- lists:seq(1, 200)],
@@ -134,3 +135,51 @@ got() ->
     receive {got, Value} -> [Value | got()]
     after 0 -> []
     end.
+
+%% Calls while the application stops and starts: each gives what it gives otherwise.
+stops_and_starts() ->
+    Self = self(),
+    quietly(fun() ->
+        Calls = [fun() -> is_map(tessera:memory()) end, fun() -> ok =:= tessera:clear_cache() end, fun new_program/0],
+        Pids = [spawn_link(fun() -> Self ! {outcomes, repeat(Call, #{})} end) || Call <- Calls],
+        [begin
+             ok = application:stop(tessera),
+             timer:sleep(rand:uniform(3)),
+             {ok, _} = application:ensure_all_started(tessera),
+             timer:sleep(rand:uniform(3))
+         end || _ <- lists:seq(1, 100)],
+        [Pid ! stop || Pid <- Pids],
+        [?assertEqual([true], receive {outcomes, Outcomes} -> maps:keys(Outcomes) end) || _ <- Pids]
+    end).
+
+new_program() ->
+    N = rand:uniform(1 bsl 30),
+    N + 1 =:= tessera:to_number((tessera:jit(fun(X) -> tessera:add(X, N) end))(1)).
+
+repeat(Call, Outcomes) ->
+    receive stop -> Outcomes
+    after 0 ->
+        Outcome = try Call() catch Class:Reason -> {Class, Reason} end,
+        repeat(Call, Outcomes#{Outcome => true})
+    end.
+
+%% A function that needs the application says why it does not start.
+settings_that_make_no_sense() ->
+    quietly(fun() ->
+        ok = application:stop(tessera),
+        ok = application:set_env(tessera, max_programs, many),
+        try
+            tessera_test:raises(unavailable, "max_programs", fun() -> (tessera:jit(fun(X) -> X end))(1) end),
+            ?assertMatch(#{programs := 0}, tessera:memory()),
+            ?assertEqual(ok, tessera:clear_cache())
+        after
+            ok = application:unset_env(tessera, max_programs),
+            {ok, _} = application:ensure_all_started(tessera)
+        end
+    end).
+
+%% Without the reports of stops and failing starts.
+quietly(F) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try F() after ok = logger:set_primary_config(level, Level) end.

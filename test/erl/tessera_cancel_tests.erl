@@ -55,8 +55,8 @@ ends_soon_test_() ->
 %% The kernels that LLVM had not begun are never made. Each sum is of another chain of ops.
 compile_test_() ->
     {setup,
-     fun() -> {ok, _} = application:ensure_all_started(tessera), ok = tessera_nif:jit_configure(<<>>, 0, 0) end,
-     fun(_) -> ok = tessera_nif:jit_configure(undefined, 0, 0) end,
+     fun() -> {ok, _} = application:ensure_all_started(tessera), ok = tessera_nif:jit_configure(<<>>, 0) end,
+     fun(_) -> ok = tessera_nif:jit_configure(undefined, 0) end,
      {timeout, 60, fun() ->
         Kernels = 100,
         Chain = fun(X, I) -> lists:foldl(fun(Bit, Y) -> link((I bsr Bit) band 1, Y, X) end, X, lists:seq(0, 6)) end,

@@ -1,8 +1,8 @@
 %% Many processes at once, and processes that die wherever they happen to be:
-%% nothing is lost, nobody waits for the dead.
+%% nothing is lost, no caller waits for a dead one.
 -module(tessera_concurrency_tests).
 -include_lib("eunit/include/eunit.hrl").
--export([halt_while_compiling/1]).
+-export([halting/1]).
 
 %% Bytes of tensors and blocks of metadata, when everybody who died is gone and nothing is cached.
 in_use() ->
@@ -20,7 +20,7 @@ eventually(F, N) ->
         _ -> timer:sleep(50), eventually(F, N - 1)
     end.
 
-%% One program that nobody has compiled yet, asked for by 40 processes of which some are killed, the one that compiles
+%% One program that is not in the cache, asked for by 40 processes of which some are killed, the one that compiles
 %% among them: the others get it.
 killed_compilers_test_() ->
     {timeout, 60, fun() ->
@@ -105,16 +105,21 @@ everything_at_once_test_() ->
 %% A VM that halts while kernels are compiled, at once or a little later, ends as it was told to.
 halt_test_() ->
     {timeout, 120, fun() ->
+        compile_layers(1), % is on disk then, and must not be taken from there
         [?assertEqual({Ms, 7, <<>>}, {Ms, Status, Text})
-         || Ms <- lists:seq(0, 150, 10), {Status, Text} <- [halted_after(Ms)]]
+         || Ms <- lists:seq(0, 150, 10), {Status, Text} <- [halted_after(Ms)]],
+        ?assertEqual({7, <<>>}, halted(compile_and_halt))
     end}.
 
-halted_after(Ms) ->
+halted_after(Ms) -> halted({halt_while_compiling, Ms}).
+
+%% The environment of a port knows no empty value: "none" is what turns the cache off.
+halted(Work) ->
     Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
-    Eval = lists:flatten(io_lib:format("~s:halt_while_compiling(~b).", [?MODULE, Ms])),
+    Eval = lists:flatten(io_lib:format("~s:halting(~0p).", [?MODULE, Work])),
     Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
                      [{args, ["-noinput"] ++ Paths ++ ["-eval", Eval]}, exit_status, binary, stderr_to_stdout,
-                      {env, [{"TESSERA_CACHE_DIR", ""}]}]),
+                      {env, [{"TESSERA_CACHE_DIR", "none"}]}]),
     exit_status(Port, <<>>).
 
 exit_status(Port, Text) ->
@@ -123,9 +128,15 @@ exit_status(Port, Text) ->
         {Port, {exit_status, Status}} -> {Status, Text}
     end.
 
-halt_while_compiling(Ms) ->
+halting({halt_while_compiling, Ms}) ->
     spawn(fun() -> [compile_layers(N) || N <- lists:seq(1, 60)] end),
     timer:sleep(Ms),
+    halt(7);
+%% Such a VM takes no kernel from a disk cache.
+halting(compile_and_halt) ->
+    compile_layers(1),
+    #{jit := #{compiled := Compiled, loaded := 0}} = tessera:memory(),
+    true = Compiled > 0,
     halt(7).
 
 compile_layers(N) ->

@@ -101,3 +101,51 @@ caught_inside_test() ->
         tessera:multiply(Y, 2)
     end),
     ?assertEqual(8, n(F(3))).
+
+%% ---- many clauses, and functions in functions
+
+%% The first clause whose number X is, as nested conds.
+clauses(X, I, N) when I =:= N -> tessera:negate(X);
+clauses(X, I, N) ->
+    tessera:'cond'(tessera:equal(tessera:sum(X), I), fun() -> tessera:add(X, I * 10) end,
+                   fun() -> clauses(X, I + 1, N) end).
+
+many_clauses_test_() ->
+    [{timeout, 60, {integer_to_list(N) ++ " of " ++ Kind, fun() ->
+         F = tessera:jit(fun(X) -> clauses(X, 0, N) end),
+         [?assertEqual(Expected(I, N), tessera:to_list(F(Of(I)))) || I <- [0, 3, N div 2, N - 1, N, N + 7]]
+     end}} || {Kind, Of, Expected} <-
+                 [{"scalars", fun tessera:tensor/1, fun(I, N) when I < N -> 11 * I; (I, _) -> -I end},
+                  {"vectors", fun(I) -> tessera:tensor([I, 0]) end,
+                   fun(I, N) when I < N -> [11 * I, 10 * I]; (I, _) -> [-I, 0] end}],
+              N <- [20, 63, 64, 65, 200, 1000]].
+
+%% They have gradients, a text, and a form in StableHLO.
+many_clauses_elsewhere_test_() ->
+    F = fun(X) -> clauses(X, 0, 200) end,
+    Slope = tessera:grad(fun(X) -> tessera:sum(F(X)) end),
+    {timeout, 60, fun() ->
+         near([1.0, 1.0], tessera:to_list(Slope(tessera:tensor([70.0, 80.0])))),
+         near([-1.0, -1.0], tessera:to_list(Slope(tessera:tensor([0.5, 0.0])))),
+         [?assertMatch({_, [_ | _]}, {Form, binary:matches(tessera:to_text(F, [tessera:template(f32, {2})], Form), Word)})
+          || {Form, Word} <- [{tessera, <<"cond">>}, {stablehlo, <<"stablehlo.if">>}]],
+         [Y] = tessera:run_text(tessera:to_text(F, [tessera:template(s32, {2})]), [tessera:tensor([160, 0])]),
+         ?assertEqual([1760, 1600], tessera:to_list(Y)),
+         ?assertMatch(<<_/binary>>, unicode:characters_to_binary(tessera:explain(F, [tessera:template(f32, {2})])))
+     end}.
+
+nested_loops(X, 0) -> tessera:add(X, 1);
+nested_loops(X, Depth) ->
+    {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1) end,
+                           fun({I, Y}) -> {tessera:add(I, 1), nested_loops(Y, Depth - 1)} end),
+    Y.
+
+nested_loops_test_() ->
+    [{timeout, 60, ?_assertEqual([1, 2, 3], tessera:to_list((tessera:jit(fun(X) -> nested_loops(X, Depth) end))(
+        tessera:iota({3}))))} || Depth <- [65, 300, 1000]].
+
+too_deep_test_() ->
+    [?_test(raises(out_of_range, "nested more than 1000 deep", F))
+     || F <- [fun() -> (tessera:jit(fun(X) -> clauses(X, 0, 1001) end))(1) end,
+              fun() -> (tessera:jit(fun(X) -> clauses(X, 0, 100000) end))(1) end,
+              fun() -> (tessera:jit(fun(X) -> nested_loops(X, 1001) end))(1) end]].

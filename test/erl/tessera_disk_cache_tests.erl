@@ -3,6 +3,7 @@
 %% in a VM of its own.
 -module(tessera_disk_cache_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [quoted/1]).
 -export([work/0]).
 
 %% ---- other VMs
@@ -19,16 +20,16 @@ work() ->
 start(Dir) -> start(Dir, "/bin/sh", "").
 
 %% Shell runs a script: Setup, then the VM, then a look for files that were begun and left.
-start(Dir, Shell, Setup) -> start(Dir, Shell, Setup, "! ls " ++ Dir ++ " 2>/dev/null | grep tmp-").
+start(Dir, Shell, Setup) -> start(Dir, Shell, Setup, "! ls " ++ quoted(Dir) ++ " 2>/dev/null | grep tmp-").
 
 start(Dir, Shell, Setup, Check) ->
-    Paths = [["-pa ", filename:absname(filename:dirname(code:which(M))), " "] || M <- [tessera, ?MODULE]],
+    Paths = [["-pa ", quoted(filename:absname(filename:dirname(code:which(M)))), " "] || M <- [tessera, ?MODULE]],
     Eval = io_lib:format("io:format(\"~~w.~~n\", [~s:work()]), halt(0).", [?MODULE]),
     Script = filename:join(tessera_test:temporary("script"), "run"),
     ok = file:write_file(Script,
-                         [Setup, "\n", filename:join([code:root_dir(), "bin", "erl"]), " -noinput ", Paths, "-eval '",
-                                  Eval, "' || exit 1\n", Check, "\n"]),
-    open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ Script]}, exit_status, binary,
+                         [Setup, "\n", quoted(filename:join([code:root_dir(), "bin", "erl"])), " -noinput ", Paths, "-eval ",
+                          quoted(lists:flatten(Eval)), " || exit 1\n", Check, "\n"]),
+    open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ quoted(Script)]}, exit_status, binary,
                                               stderr_to_stdout, {env, [{"TESSERA_CACHE_DIR", Dir}]}]).
 
 run(Dir) -> element(1, tessera_test:answer(start(Dir))).
@@ -98,7 +99,7 @@ unusable_test_() ->
         ?assertEqual([], files(Open))
     end}.
 
-%% On a file system of its own, with hardly any room or read-only. Takes the right to mount, where nobody else sees it.
+%% On a file system of its own, with hardly any room or read-only. Needs the right to mount, in its own mount namespace.
 mounted_test_() ->
     case string:trim(os:cmd("unshare -m mount -t tmpfs none /mnt 2>&1 && echo yes")) of
         "yes" -> {timeout, 120, fun mounted/0};
@@ -108,13 +109,13 @@ mounted_test_() ->
 mounted() ->
     {Dir, Results, Count} = filled(),
     In = fun(Size, Then) ->
-        Setup = ["set -e; mount -t tmpfs -o mode=0700,size=", Size, " none ", Dir, "; ", Then, "; set +e"],
+        Setup = ["set -e; mount -t tmpfs -o mode=0700,size=", Size, " none ", quoted(Dir), "; ", Then, "; set +e"],
         element(1, tessera_test:answer(start(Dir, "unshare -m /bin/sh", Setup)))
     end,
     ?assertEqual({Results, Count, 0}, In("8k", "true")),
-    ?assertEqual({Results, Count, 0}, In("8k", "dd if=/dev/zero of=" ++ Dir ++ "/full bs=8k count=1 2>/dev/null")),
+    ?assertEqual({Results, Count, 0}, In("8k", "dd if=/dev/zero of=" ++ quoted(Dir) ++ "/full bs=8k count=1 2>/dev/null")),
     ?assertEqual({Results, Count, 0}, In("1m,nr_inodes=2", "true")),
-    ?assertEqual({Results, Count, 0}, In("1m", "mount -o remount,ro " ++ Dir)),
+    ?assertEqual({Results, Count, 0}, In("1m", "mount -o remount,ro " ++ quoted(Dir))),
     ?assertEqual({Results, 0, Count}, run(Dir)).
 
 %% Eight VMs at once on an empty cache, then on a filled one.

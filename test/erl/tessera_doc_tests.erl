@@ -9,6 +9,7 @@
 %% in Elixir is run with Nx, by test/nx/docs_test.exs.
 -module(tessera_doc_tests).
 -include_lib("eunit/include/eunit.hrl").
+-export([capture/1]).
 
 examples_test_() ->
     {ok, _} = application:ensure_all_started(tessera),
@@ -98,5 +99,15 @@ catcher(Printed) ->
         {io_request, From, As, {put_chars, unicode, Text}} ->
             From ! {io_reply, As, ok},
             catcher([unicode:characters_to_list(Text) | Printed]);
+        {io_request, From, As, getopts} ->
+            From ! {io_reply, As, [{encoding, unicode}]},
+            catcher(Printed);
+        %% The shell asks before each further page.
+        {io_request, From, As, {get_line, unicode, _}} ->
+            From ! {io_reply, As, "y\n"},
+            catcher(Printed);
+        {io_request, From, As, _} ->
+            From ! {io_reply, As, {error, enotsup}},
+            catcher(Printed);
         {done, From} -> From ! {printed, lists:append(lists:reverse(Printed))}
     end.

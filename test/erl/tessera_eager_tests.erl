@@ -12,7 +12,7 @@ like_test() ->
     A = tessera:tensor([1.0, 2.0, 3.0]),
     B = tessera:tensor([10.0, 20.0, 30.0]),
     ok = tessera:clear_cache(),
-    ?assertEqual(false, tessera_nif:op_like(add, ref(A), ref(B))), % nobody has compiled it
+    ?assertEqual(false, tessera_nif:op_like(add, ref(A), ref(B))), % not compiled yet
     _ = tessera:add(A, B),
     Sum = tessera_nif:op_like(add, ref(A), ref(B)),
     ?assertEqual([11.0, 22.0, 33.0], tessera:to_list(A#tessera{ref = Sum})),
@@ -108,7 +108,7 @@ backend_limit_test() ->
 
 %% ---- programs
 
-%% More than a thread has at hand, and more than are kept at all.
+%% More programs than a thread keeps, and more than the cache holds.
 many_programs_test_() ->
     {timeout, 120, fun() ->
         Check = fun(N) -> ?assertEqual(N, tessera:to_number(tessera:sum(tessera:add(tessera:zeros({N}, s32), 1)))) end,

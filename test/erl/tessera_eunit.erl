@@ -1,7 +1,13 @@
 %% Runs EUnit's tests with more time than they ask for, as the machine may be busy with other things: EUnit itself can
 %% be told so from OTP 26 on. What has no limit of its own has five seconds of EUnit's, times the factor.
+%%
+%% What is logged while a test runs is printed only when the test fails. This module is a handler of logger for that,
+%% and a listener of EUnit, and keeps what is logged in a table until the test's end.
 -module(tessera_eunit).
+-behaviour(eunit_listener).
 -export([run/1]).
+-export([log/2]).
+-export([start/1, init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
 
 -define(FACTOR, 10).
 -define(DEFAULT_SECONDS, 5).
@@ -10,16 +16,22 @@
 -spec run([module()]) -> boolean().
 run(Modules) ->
     Tests = [{lists:concat(["module ", M]), tests(M)} || M <- Modules],
-    lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso eunit:test(Tests) =:= ok.
+    keep_log(),
+    lists:all(fun({_, List}) -> List =/= [] end, Tests) andalso counted(eunit:test(Tests, [{report, {?MODULE, self()}}])).
+
+%% By now the listener has ended.
+counted(Result) ->
+    receive {?MODULE, Passed, Failed} -> io:format("Erlang tests: ~b passed, ~b failed~n", [Passed, Failed]) end,
+    Result =:= ok.
 
 tests(Module) ->
     lists:append([test(Module, Name, lists:reverse(atom_to_list(Name))) || {Name, 0} <- Module:module_info(exports)]).
 
-test(Module, Name, "tset_" ++ _) -> [limited({Module, Name})];
+test(Module, Name, "tset_" ++ _) -> [limited(fun Module:Name/0)];
 test(Module, Name, "_tset_" ++ _) -> [{generator, fun() -> scaled(Module:Name()) end}];
 test(_, _, _) -> [].
 
-limited(Test) -> {timeout, ?FACTOR * ?DEFAULT_SECONDS, Test}.
+limited(Test) -> {timeout, ?FACTOR * ?DEFAULT_SECONDS, inside(Test)}.
 
 %% The forms of tests that we use; any other is an error.
 scaled(List) when is_list(List) -> [scaled(Test) || Test <- List];
@@ -37,6 +49,69 @@ made(Tests) -> scaled(Tests).
 
 %% Of what has a limit already.
 inside({[_ | _] = Title, Test}) -> {Title, inside(Test)};
-inside({Line, Test}) when is_integer(Line) -> {Line, Test};
-inside(Test) when is_function(Test, 0) -> Test;
+inside({Line, Test}) when is_integer(Line) -> {lists:concat([name(Test), ", line ", Line]), logged(Test)};
+inside(Test) when is_function(Test, 0) -> {name(Test), logged(Test)};
 inside(Tests) -> scaled(Tests).
+
+%% EUnit itself would name the function that is put around it.
+name(Test) ->
+    {module, Module} = erlang:fun_info(Test, module),
+    {name, Name} = erlang:fun_info(Test, name),
+    lists:concat([Module, ":", Name]).
+
+%% ---- the log
+
+-define(LOG, tessera_eunit_log).
+
+keep_log() ->
+    ?LOG = ets:new(?LOG, [named_table, public, ordered_set]),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{}),
+    ok = logger:remove_handler(default).
+
+logged(Test) ->
+    fun() ->
+            try Test()
+            catch Class:Reason:Trace ->
+                print_log(),
+                erlang:raise(Class, Reason, Trace)
+            after ets:delete_all_objects(?LOG)
+            end
+    end.
+
+%% Called by the process that logs.
+-spec log(logger:log_event(), logger:handler_config()) -> term().
+log(Event, _Config) ->
+    ets:insert(?LOG, {erlang:unique_integer([monotonic]), logger_formatter:format(Event, #{})}).
+
+%% ---- the listener: it counts, and prints the log of what ends without an exception of its own
+
+-spec start(pid()) -> pid().
+start(Runner) -> eunit_listener:start(?MODULE, [{runner, Runner}]).
+
+-spec init(list()) -> pid().
+init(Options) -> proplists:get_value(runner, Options).
+
+-spec handle_begin(group | test, list(), pid()) -> pid().
+handle_begin(_, _, Runner) -> Runner.
+
+-spec handle_end(group | test, list(), pid()) -> pid().
+handle_end(_, _, Runner) -> Runner.
+
+%% Of a test that took too long, or of what prepares a group of them.
+-spec handle_cancel(group | test, list(), pid()) -> pid().
+handle_cancel(_, _, Runner) ->
+    print_log(),
+    Runner.
+
+-spec terminate({ok, list()} | {error, term()}, pid()) -> term().
+terminate({ok, Data}, Runner) ->
+    [Passed, Failed, Cancelled] = [proplists:get_value(Key, Data, 0) || Key <- [pass, fail, cancel]],
+    Runner ! {?MODULE, Passed, Failed + Cancelled};
+terminate({error, _}, Runner) ->
+    Runner ! {?MODULE, 0, 1}.
+
+print_log() ->
+    case [Text || {_, Text} <- ets:tab2list(?LOG)] of
+        [] -> ok;
+        Texts -> io:format("---- logged:~n~ts----~n", [Texts])
+    end.

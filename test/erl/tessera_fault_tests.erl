@@ -166,7 +166,7 @@ failing_allocations_test_() ->
 
 %% ---- LLVM gives up
 
-%% Of a kernel that nobody has, in memory or on disk: a chain of ops at random.
+%% With a kernel that is in no cache: a chain of ops at random.
 refused_module_test() ->
     Names = [tanh, erf, cosh, sin, cos, atan, asinh, sigmoid, negate, abs],
     Chain = [lists:nth(rand:uniform(length(Names)), Names) || _ <- lists:seq(1, 20)],
@@ -253,7 +253,7 @@ explained_test_() ->
              {"Failed to load NIF library x: 'x.so: failed to map segment from shared object'", "noexec"},
              {"another", "tessera_nif.so: another"}]].
 
-%% Where there is no library that can be used, whoever calls is told, and the application does not start.
+%% Without a usable library every call says so, and the application does not start.
 no_library_test_() ->
     [{timeout, 60, with_copy("no_library", Library, fun(Ebin) -> says_why(Ebin, Words) end)}
      || {Library, Words} <- [{none, "is not there. `make`"}, {<<"no library">>, "is damaged"}]].

@@ -97,6 +97,94 @@ matrix_test_() ->
                  tessera:add(A, B)
              end}]].
 
+%% ---- ops of several results
+
+%% Values that a gradient is asked for end the way back, also where they are the second result of the op that made them:
+%% a loop, which has no gradient of its own, is not reached, and a cond does not give its share to what it read.
+second_result_test_() ->
+    Cond = fun(Y) -> tessera:'cond'(tessera:greater(tessera:sum(Y), 0), fun() -> {tessera:exp(Y), tessera:sin(Y)} end,
+                                    fun() -> {Y, tessera:cos(Y)} end) end,
+    While = fun(Y) ->
+                    {_, Last} = tessera:while({0, Y}, fun({N, _}) -> tessera:less(N, 1) end,
+                                              fun({N, V}) -> {tessera:add(N, 1), tessera:sin(V)} end),
+                    {Y, Last}
+            end,
+    [{Name, ?_test(begin
+                       {OfY, OfLast} = (tessera:jit(fun(X) -> pulled(Make, X) end))(tessera:tensor([0.5, 2.0], f64)),
+                       near([math:sin(0.5) * math:sin(0.5), math:sin(2) * math:sin(2)], tessera:to_list(OfY)),
+                       near([2 * math:sin(0.5) * 0.5, 2 * math:sin(2) * 2], tessera:to_list(OfLast))
+                   end)} || {Name, Make} <- [{"cond", Cond}, {"while", While}]].
+
+%% The gradient of sum(Last * Last * Y) with respect to Y and to Last, each as if the other were a constant.
+pulled(Make, X) ->
+    Y = tessera:multiply(X, 1),
+    {_, Last} = Make(Y),
+    Sum = tessera:sum(tessera:multiply(tessera:multiply(Last, Last), Y)),
+    [OfY, OfLast] = tessera_grad:pullback([Y, Last], [Sum], [tessera:full({}, 1, f64)]),
+    {OfY, OfLast}.
+
+%% Only the second result of a cond has a cotangent.
+second_alone_test() ->
+    F = fun(X) ->
+                {_, Second} = tessera:'cond'(tessera:greater(tessera:sum(X), 0), fun() -> {tessera:exp(X), tessera:sin(X)} end,
+                                             fun() -> {X, tessera:cos(X)} end),
+                tessera:sum(Second)
+        end,
+    near([math:cos(0.5), math:cos(2)], tessera:to_list((tessera:grad(F))(tessera:tensor([0.5, 2.0], f64)))).
+
+%% ---- products, where an element is 0 or the product underflows
+
+%% Any number of zeros, along every axis and both ways; against differences, which are exact to the tolerance for what is
+%% linear in each element. Gradients of gradients, too.
+products_test_() ->
+    Numbers = [[[0.5, -1.2, 2.0], [1.5, 0.3, -0.8]], [[0.5, 0.0, 2.0], [1.5, 0.3, 0.0]], [[0.0, 0.0, 2.0], [0.0, 0.3, 0.0]],
+               [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [[0.0], [3.0], [0.0], [2.0], [0.5], [0.0], [1.5]]],
+    Functions = [{lists:flatten(io_lib:format("cumulative_product ~p ~p", [Axis, Reverse])),
+                  fun(X) -> tessera:cumulative_product(X, #{axis => Axis, reverse => Reverse}) end}
+                 || Axis <- [0, 1], Reverse <- [false, true]] ++
+                [{lists:flatten(io_lib:format("product ~p", [Axes])), fun(X) -> tessera:product(X, #{axes => Axes}) end}
+                 || Axes <- [all, 0, 1, [1, 0]]],
+    [{Name, [fun() -> check(F, List) end,
+             fun() -> check(tessera:grad(fun(X) -> weigh(F(X)) end), List) end]}
+     || {Name, F} <- Functions, List <- Numbers].
+
+third_order_product_test() ->
+    F = fun(X) -> tessera:sum(tessera:cumulative_product(X)) end,
+    Sum = fun(G) -> fun(X) -> tessera:sum((tessera:grad(G))(X)) end end,
+    check(tessera:grad(Sum(F)), [0.0, 2.0, 0.0, 3.0, 1.0]),
+    check(tessera:grad(Sum(fun tessera:product/1)), [0.0, 2.0, 0.0, 3.0]).
+
+%% Lengths around powers of two, of an axis in the middle.
+long_products_test_() ->
+    [?_test(begin
+                X = [[[1.0 + math:sin(N * 7 + K) / 4 || K <- [0, 1]] || N <- lists:seq(1, Length)]],
+                check(fun(T) -> tessera:cumulative_product(T, #{axis => 1, reverse => Reverse}) end, X)
+            end)
+     || Length <- [1, 2, 3, 4, 5, 7, 8, 9, 16, 17], Reverse <- [false, true]].
+
+exact_products_test_() ->
+    Cumulative = tessera:grad(fun(X) -> tessera:sum(tessera:cumulative_product(X)) end),
+    Product = tessera:grad(fun tessera:product/1),
+    [?_test(near(Expected, [N / Unit || N <- tessera:to_list(G(tessera:tensor(List, Type)))], 1.0e-2))
+     || {Expected, G, List, Unit, Types} <-
+            [{[1.0, 8.0, 0.0], Cumulative, [2.0, 0.0, 3.0], 1, [f16, bf16, f32, f64]},
+             {[1.0, 0.0], Cumulative, [0.0, 0.0], 1, [f16, bf16, f32, f64]},
+             %% The product is 0 in f32, what is left without an element is not.
+             {[2.0, 2.0, 0.0], Product, [1.0e-30, 1.0e-30, 2.0], 1.0e-30, [f32, f64]},
+             {[1.0], fun(X) -> tessera:slice(Product(X), [2], [1]) end, [1.0e-30, 1.0e-30, 2.0, 1.0e30, 1.0e30], 1, [f32, f64]},
+             {[1.0], fun(X) -> tessera:slice(Cumulative(X), [4], [1]) end, [1.0e-30, 1.0e-30, 1.0e30, 1.0e30, 2.0], 1,
+              [f32, f64]}],
+        Type <- Types] ++
+    [?_assertEqual([], tessera:to_list(G(tessera:zeros({0})))) || G <- [Cumulative, Product]] ++
+    [?_assertEqual([[], []], tessera:to_list((tessera:grad(fun(X) -> tessera:sum(F(X)) end))(tessera:zeros({2, 0}))))
+     || F <- [fun(X) -> tessera:product(X, #{axes => 1}) end, fun(X) -> tessera:cumulative_product(X, #{axis => 1}) end,
+              fun(X) -> tessera:cumulative_product(X, #{axis => 0}) end]].
+
+%% More equal elements than f16 counts to.
+many_equal_test() ->
+    G = tessera:grad(fun tessera:reduce_max/1),
+    near(1.0, 70000 * tessera:to_number(tessera:at(G(tessera:zeros({70000}, f16)), [0])), 0.01).
+
 second_order_test() ->
     F = fun(X) -> tessera:sum(tessera:multiply(tessera:sin(X), tessera:exp(X))) end,
     Second = tessera:grad(fun(X) -> tessera:sum((tessera:grad(F))(X)) end),
@@ -144,14 +232,21 @@ inside_while_test() ->
 refused_test_() ->
     Loop = fun(X) -> {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 2) end,
                                             fun({I, Y}) -> {tessera:add(I, 1), tessera:multiply(Y, 2)} end), Y end,
-    [?_test(raises(unimplemented, "while", fun() -> (tessera:grad(Loop))(1.0) end)),
-     ?_test(raises(unimplemented, "reduce", fun() -> (tessera:grad(fun(X) -> tessera:reduce(X, 0, fun tessera:add/2) end))(tessera:tensor([1.0])) end)),
+    [?_test(raises(unimplemented, "the gradient through while is not supported; a loop whose length is known when the function "
+                   "is traced can be written with lists:foldl/3", fun() -> (tessera:grad(Loop))(1.0) end)),
+     ?_test(raises(unimplemented, "tessera:stop_grad/1", fun() -> (tessera:grad(Loop))(1.0) end)),
+     ?_test(raises(unimplemented, "through reduce is not supported; sum/2, product/2, reduce_max/2", fun() -> (tessera:grad(fun(X) -> tessera:reduce(X, 0, fun tessera:add/2) end))(tessera:tensor([1.0])) end)),
      ?_test(raises(unimplemented, "cumulative_max", fun() -> (tessera:grad(fun(X) -> tessera:sum(tessera:cumulative_max(X)) end))(tessera:tensor([1.0])) end)),
      ?_test(raises(invalid_argument, "f32[1]", fun() -> (tessera:grad(fun(X) -> X end))(tessera:tensor([1.0])) end)),
      ?_test(raises(invalid_argument, "s32[]", fun() -> (tessera:grad(fun(X) -> X end))(1) end)),
      ?_test(raises(invalid_argument, "ok", fun() -> (tessera:grad(fun(_) -> ok end))(1) end)),
      ?_test(raises(invalid_argument, "no arguments", fun() -> tessera:grad(fun() -> 1.0 end) end)),
      ?_test(raises(invalid_argument, "function", fun() -> tessera:grad(foo) end))].
+
+%% What the message says.
+instead_of_while_test() ->
+    Unrolled = fun(X) -> lists:foldl(fun(_, Y) -> tessera:multiply(Y, 2) end, X, lists:seq(1, 2)) end,
+    near(4.0, tessera:to_number((tessera:grad(Unrolled))(1.0))).
 
 %% A loop that does not depend on the argument is no obstacle.
 constant_loop_test() ->

@@ -214,13 +214,35 @@ bounded_cache_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
+%% What its documentation says: programs of every kind go, kernels stay, and so does a program that is held.
+clear_cache_test() ->
+    A = tessera:tensor([[1.0, 2.0], [3.0, 4.0]]),
+    F = tessera:jit(fun(X) -> tessera:multiply(tessera:tanh(X), 3.0) end),
+    Held = tessera:compile(fun(X) -> tessera:subtract(tessera:exp(X), 5.0) end, [A]),
+    Text = <<"graph @main(%0: f32[2,2]) -> (f32[2,2]) {\n  %1 = cosh %0 : f32[2,2]\n  return %1\n}\n">>,
+    Ref = A#tessera.ref,
+    All = fun() -> [tessera:to_list(T) || T <- [F(A), Held(A), tessera:add(A, A) | tessera:run_text(Text, [A])]] end,
+    Before = All(),
+    true = is_reference(tessera_nif:op_like(add, Ref, Ref)),
+    #{compiled := Compiled} = kernels(),
+    ok = tessera:clear_cache(),
+    ?assertEqual(0, compiled()),
+    ?assertEqual(false, tessera_nif:op_like(add, Ref, Ref)),
+    ?assertEqual(lists:nth(2, Before), tessera:to_list(Held(A))),
+    ?assertEqual(0, compiled()),
+    ?assertEqual(Before, All()),
+    ?assertEqual(2, compiled()),
+    ?assertMatch(#{compiled := Compiled}, kernels()).
+
+kernels() -> maps:get(jit, tessera:memory()).
+
 %% ---- starting
 
 %% A setting that makes no sense is the reason why the application does not start, and says which it is.
 settings_test_() ->
     [{lists:flatten(io_lib:format("~w ~w", [Key, Value])), fun() -> refused(Key, Value) end}
-     || {Key, Values} <- [{memory_limit, [foo, -1, 1 bsl 64]}, {disk_cache_bytes, [-1, 1.5]}, {max_kernels, [many]},
-                          {max_programs, [infinity, -1]}, {max_key_bytes, ["1"]}, {small_pages, [maybe]},
+     || {Key, Values} <- [{memory_limit, [foo, -1, 1 bsl 64]}, {disk_cache_bytes, [-1, 1.5]},
+                          {max_programs, [infinity, -1]}, {max_key_bytes, ["1"]},
                           {cache_dir, [5, [a], <<255>>]}],
         Value <- Values].
 
@@ -238,21 +260,3 @@ refused(Key, Value) ->
         ok = application:unset_env(tessera, Key),
         {ok, _} = application:ensure_all_started(tessera)
     end.
-
-%% In the background, so that nobody's first program waits for its modules to be loaded; what is for Nx only with Nx.
-modules_are_loaded_at_start_test_() ->
-    {timeout, 60, fun() ->
-        ?assertEqual({true, false}, in_another_vm("ok")),
-        ?assertEqual({true, true}, in_another_vm("application:load({application, nx, [{vsn, \"0\"}]})"))
-    end}.
-
-in_another_vm(Before) ->
-    Eval = [Before, ", {ok, _} = application:ensure_all_started(tessera),"
-            " Loaded = fun(M) -> code:is_loaded(M) =/= false end,"
-            " Wait = fun W(0) -> false; W(N) -> Loaded(tessera_control) orelse begin timer:sleep(20), W(N - 1) end end,"
-            " io:format(\"~w.~n\", [{Wait(500), begin timer:sleep(200), Loaded(tessera_nx_plan) end}]), halt(0)."],
-    Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    Port = open_port({spawn_executable, Erl},
-                     [{args, ["-noinput", "-pa", filename:absname(filename:dirname(code:which(tessera))), "-eval", lists:flatten(Eval)]},
-                      exit_status, binary, stderr_to_stdout]),
-    element(1, tessera_test:answer(Port)).

@@ -11,7 +11,9 @@
 calls() ->
     X = {operand, tessera:tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])},
     I = {integers, tessera:tensor([[1, 2, 3], [4, 5, 6]])},
+    I2 = {integers, tessera:tensor([[1, 2], [0, 0]])},
     V = {operand, tessera:tensor([1, 2])},
+    [S, V2] = [{tensor, tessera:tensor(L)} || L <- [[[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]]],
     F2 = {function2, fun tessera:add/2},
     unary_calls(X, I) ++ binary_calls(X, I) ++
     [{tensor, [{data, [1, 2]}]}, {tensor, [{data, [1, 2]}, {type, f32}]},
@@ -42,7 +44,10 @@ calls() ->
      {stack, [{tensors, [element(2, X), element(2, X)]}]}, {stack, [{tensors, [element(2, X)]}, {axis, 0}]},
      {split, [X, {parts, [1, 1]}]}, {split, [X, {parts, [1, 2]}, {axis, 1}]},
      {take, [X, I]}, {take, [X, I, {{options, [{axis, axis}]}, #{}}]},
-     {take_along_axis, [X, I]}, {take_along_axis, [X, I, {{options, [{axis, axis}]}, #{}}]}] ++
+     {take_along_axis, [X, I]}, {take_along_axis, [X, I, {{options, [{axis, axis}]}, #{}}]},
+     {gather, [X, I2]}, {gather, [X, I2, {{options, [{axes, axes}]}, #{}}]}] ++
+    [{Name, [X, I2, {operand, tessera:tensor([8.0, 9.0])} | Options]}
+     || Name <- [indexed_add, indexed_put], Options <- [[], [{{options, [{axes, axes}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [sum, product, reduce_max, reduce_min, all, any, mean, logsumexp],
                               Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}]},
                                                 #{keep_axes => true}}]]] ++
@@ -55,15 +60,41 @@ calls() ->
                                                        {type, integer_type}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
                               Options <- [[], [{{options, [{axis, axis}, {reverse, boolean}]}, #{}}]]] ++
+    window_calls(X, F2) ++
+    [{Name, [X | Options]} || {Name, More} <- [{sort, []}, {argsort, [{type, integer_type}]}],
+                              Options <- [[], [{{options, [{axis, axis}, {descending, boolean} | More]}, #{}}]]] ++
+    [{Name, [X | Options]} || Name <- [median, mode],
+                              Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]]] ++
+    [{top_k, [X, {count, 1} | Options]} || Options <- [[], [{{options, [{axis, axis}]}, #{}}]]] ++
+    [{quantile, [X, {fractions, 0.5} | Options]}
+     || Options <- [[], [{{options, [{axes, axes}, {keep_axes, boolean}, {method, any}]}, #{}}]]] ++
+    [{unique, [X | Options]} || Options <- [[], [{{options, [{size, count}, {fill, number}]}, #{size => 6}}]]] ++
     [{reduce, [X, {operand, 0}, F2]},
      {reduce, [X, {operand, 0}, F2, {{options, [{axes, axes}, {keep_axes, boolean}]}, #{}}]},
      {dot, [X, {operand, tessera:iota({3, 2})}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
+     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {triangular_solve, [S, V2]},
+     {triangular_solve, [S, V2, {{options, [{lower, boolean}, {left_side, boolean}, {transpose, boolean},
+                                            {unit_diagonal, boolean}]}, #{lower => false}}]},
      {stop_grad, [X]},
      {while, [{operand, 0}, {function1, fun(N) -> tessera:less(N, 3) end}, {function1, fun(N) -> tessera:add(N,
      1) end}]},
      {'cond', [{operand, 1}, {function0, fun() -> 1 end}, {function0, fun() -> 2 end}]}].
+
+window_calls(X, F2) ->
+    W = {window, {1, 2}},
+    Moved = [{strides, window}, {padding, window_padding}],
+    Options = {{options, [{dilation, window} | Moved]}, #{padding => same}},
+    [{Name, [X, W | More]} || Name <- [window_sum, window_product, window_max, window_min, window_mean],
+                              More <- [[], [Options]]] ++
+    [{window_reduce, [X, {operand, 0}, W, F2 | More]} || More <- [[], [Options]]] ++
+    [{Name, [X, {operand, tessera:tensor([[8.0, 9.0], [7.0, 6.0]])}, {operand, 0}, W, {{options, Moved}, #{}}]}
+     || Name <- [window_scatter_max, window_scatter_min]] ++
+    [{conv, [{operand, tessera:iota({2, 4, 5, 3})}, {operand, tessera:iota({2, 2, 3, 4}, f32)} | More]}
+     || More <- [[], [{{options, [{strides, window}, {padding, window_padding}, {input_dilation, window},
+                                  {kernel_dilation, window}, {feature_groups, window}, {batch_groups, window},
+                                  {layout, any}]}, #{padding => same}}]]].
 
 unary_calls(X, I) ->
     [{Name, [X]} || Name <- [exp, expm1, log, log1p, sigmoid, cos, sin, tan, cosh, sinh, tanh, acos, asin, atan, acosh,
@@ -99,7 +130,7 @@ terms() ->
     1 bsl 80,
      {tessera, make_ref(), f32, {}}, {tessera, 1, f32, {}}, {tessera, [Tensor#tessera.ref | 0], f32, {}},
      {tessera, [make_ref() | 0], f32, {}}, {tessera, undefined, f32, {}}, {tessera, make_ref(), foo, 5}, {tessera,
-     Tensor#tessera.ref}].
+     Tensor#tessera.ref}, {tessera, make_ref(), f32, {foo}}, {tessera, make_ref(), "f32", {1.5}}].
 
 bad(operand) -> terms();
 bad(integers) -> [tessera:tensor([1.5]), 1.5 | terms()];
@@ -107,16 +138,17 @@ bad(tensor) -> [1, 1.5 | terms()];
 bad(sized) -> [{tessera, undefined, foo, 5} | [T || T <- terms(), not is_record(T, tessera), not is_number(T)]];
 bad(record) -> [T || T <- terms(), not is_record(T, tessera)];
 bad(data) -> [foo, <<1, 2>>, [1 | 2], [[1], 2], [[1], [2, 3]], [1, foo], self(), make_ref(), #{}, {}, {1, 2}, 1 bsl 80,
-              lists:foldl(fun(_, L) -> [L] end, [], lists:seq(1, 40))];
+              lists:foldl(fun(_, L) -> [L] end, [], lists:seq(1, 80))];
 bad(binary) -> [<<1, 2, 3>>, <<1:3>>, foo, [1], 1, self(), #{}, {}];
 bad(number) -> [foo, <<>>, [1], self(), {}, #{}];
+bad(fractions) -> [foo, nan, <<>>, 17, -0.5, [2], [0.5 | 0], [[0.5]], self(), {}, #{}, tessera:tensor([1])];
 bad(count) -> [-1, -5, 1.5, foo, [], {}, 1 bsl 70];
 bad(type) -> [f31, "f32", <<"f32">>, 5, {f, 32}, undefined, c64, [], self()];
 bad(float) -> bad(type) ++ [];
 bad(type32) -> [s8, f64 | bad(type)];
 bad(integer_type) -> bad(type);
 bad(shape) -> [[1], 5, foo, <<>>, self(), {-1}, {1.5}, {foo}, {1 bsl 70}, {1 bsl 62, 1 bsl 62}, {1 bsl 60},
-               list_to_tuple(lists:duplicate(17, 1)), list_to_tuple(lists:duplicate(1000, 2)), #{}];
+               list_to_tuple(lists:duplicate(65, 1)), list_to_tuple(lists:duplicate(1000, 2)), #{}];
 bad(size_or_shape) -> [-1, 1 bsl 40, 1 bsl 70, 1.5, {-1} | bad(shape) -- [5]];
 bad(axis) -> [5, -5, 1 bsl 40, 1 bsl 70, 1.0, foo, [], {0}, self()];
 bad(axes) -> [[5], [-5], [0, 0], [1 bsl 70], [1.0], [foo], [0 | 1], foo, {0}, <<0>>, #{}, self()];
@@ -127,6 +159,9 @@ bad(strides) -> [[0, 1], [-1, 1], [1], [1, 1, 1], [1.5, 1], [foo, 1], [1 | 1], f
 bad(padding) -> [foo, [], [{0, 0, 0}], [{0, 0}, {0, 0}], [{0, 0, -1}, {0, 0, 0}], [{foo, 0, 0}, {0, 0, 0}],
                  [{1.5, 0, 0}, {0, 0, 0}], [{-9, 0, 0}, {0, 0, 0}], [{1 bsl 62, 1 bsl 62, 0}, {0, 0, 0}],
                  [{0, 0, 1 bsl 62}, {0, 0, 1 bsl 62}], [{0, 0, 0} | {0, 0, 0}], {0, 0, 0}];
+bad(window) -> [0, -1, 1.5, foo, [0, 1], {1, 2, 3}, {1}, {1, foo}, [1 | 1], {1, -1}, 1 bsl 70, {1 bsl 70, 1}, <<1>>, #{}];
+bad(window_padding) -> [foo, 1, [], [{0, 0}], [{0, 0}, {0, 0}, {0, 0}], [{0, 0}, 1], [{0, foo}, {0, 0}], [{0, 0} | {0, 0}],
+                        [{-9, 0}, {0, 0}], [{1 bsl 62, 1 bsl 62}, {0, 0}], [{1 bsl 70, 0}, {0, 0}], {0, 0}];
 bad(tensors) -> [foo, [], [foo], [1 | 2], {1, 2}, [tessera:iota({2}), tessera:iota({2, 2})], [self()], [<<1>>, <<2>>]];
 bad(parts) -> [foo, [1], [9], [-1, 3], [3, -1], [1.5, 0.5], [1 | 1], [foo, 2], {1, 1}, 2];
 bad(function0) -> [foo, fun() -> foo end, fun(_) -> 1 end, fun() -> self() end, 1, self()];
@@ -148,6 +183,51 @@ misuse(Name, Args, N) ->
     ?assertEqual([], [{How, lists:nth(N, Call), Wrong}
                       || Call <- Calls, {How, F} <- ways(Name, Call), Wrong <- [outcome(Name, F)],
                          Wrong =/= refused, not passed_through(lists:nth(N, Call), Wrong)]).
+
+%% ---- forged records
+
+%% Records that look like tensors, with all kinds of handles, types and shapes, in the place of each argument, in a list
+%% and in a container: every function gives a value or an error of ours.
+forged() ->
+    #tessera{ref = Live} = tessera:tensor([1.0, 2.0]),
+    [{tessera, Ref, Type, Shape}
+     || Ref <- [Live, make_ref(), undefined, 1, self(), [make_ref() | 0], [foo | bar], []],
+        Type <- [f32, u8, foo, 5, "f32", []],
+        Shape <- [{2}, {}, {foo}, {1.5}, {-1}, {1 bsl 80}, {0, 1 bsl 70}, [2], 5, foo, #{}, {[]}]].
+
+forged_test_() ->
+    {timeout, 120, fun() ->
+        Functions = calls() ++ more_calls(),
+        Wrong = lists:append([forged_calls(Name, Args, Record) || Record <- forged(), {Name, Args} <- Functions]),
+        ?assertEqual({0, []}, {length(Wrong), lists:sublist(Wrong, 5)})
+    end}.
+
+%% Those of others/0 that take tensors.
+more_calls() ->
+    X = {operand, tessera:tensor([1.0, 2.0])},
+    F = {function1, fun(A) -> tessera:sum(tessera:exp(A)) end},
+    [{tensor, [X]}, {tensor, [X, {type, f32}]}, {type, [X]}, {shape, [X]}, {rank, [X]}, {size, [X]}, {is_tensor, [X]},
+     {template, [{type, f32}, {shape, {2}}]}, {set_memory_limit, [{number, 1 bsl 40}]}, {explain, [F, {tensors, []}]},
+     {to_text, [F, {tensors, []}]}, {run_text, [{binary, <<"">>}, {tensors, []}]}, {compile, [F, {tensors, []}]},
+     {jit, [F]}, {grad, [F]}, {jit, [F, {{options, []}, #{}}]}] ++
+    [{{Maker, tessera:Maker(element(2, F))}, [X]} || Maker <- [jit, grad, value_and_grad]].
+
+forged_calls(Name, Args, Record) ->
+    [{Name, N, Record, Wrong}
+     || N <- lists:seq(1, length(Args)), Forged <- [Record, [Record], {1, Record}],
+        Call <- [[A || {_, A} <- lists:sublist(Args, N - 1)] ++ [Forged | [A || {_, A} <- lists:nthtail(N, Args)]]],
+        Wrong <- [forged_outcome(Name, Call)], Wrong =/= ok].
+
+forged_outcome(Name, Call) ->
+    try called(Name, Call) of
+        _ -> ok
+    catch
+        error:{Code, Message} when is_atom(Code), is_binary(Message) -> ok;
+        Class:Reason:Trace -> {Class, Reason, lists:sublist(Trace, 3)}
+    end.
+
+called({_, F}, Call) -> apply(F, Call);
+called(Name, Call) -> apply(tessera, Name, Call).
 
 %% What looks like a tensor may come back as it is from an op that has nothing to do.
 passed_through(#tessera{} = Term, Outcome) -> Outcome =:= {value, Term};

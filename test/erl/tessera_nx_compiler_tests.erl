@@ -2,7 +2,7 @@
 %% makes them. What is cached and when, what is told, other nodes, callbacks.
 -module(tessera_nx_compiler_tests).
 -include_lib("eunit/include/eunit.hrl").
--export([meet/1, log/2]).
+-export([meet/1, log/2, twice/2]).
 
 -define(EXPR, 'Elixir.Nx.Defn.Expr').
 
@@ -36,6 +36,21 @@ call(F, Numbers, Options) ->
 numbers(#{data := #{buffer := Buffer}}) -> numbers('Elixir.Tessera.DeviceBuffer':read(Buffer));
 numbers(#{data := #{state := Binary}}) -> numbers(Binary);
 numbers(Binary) when is_binary(Binary) -> [X || <<X:32/float-native>> <= Binary].
+
+%% ---- many clauses
+
+%% The first clause whose number the sum of the argument is.
+clauses(N) ->
+    fun(X) ->
+        Sum = node(sum, {}, [X, [{axes, [0]}, {keep_axes, false}]]),
+        Constant = fun(I) -> node(constant, {}, [float(I)]) end,
+        Equal = fun(I) -> (node(equal, {}, [Sum, Constant(I)]))#{type := {u, 8}} end,
+        node('cond', [[{Equal(I), node(multiply, [X, Constant(I)])} || I <- lists:seq(0, N - 2)], node(negate, [X])])
+    end.
+
+many_clauses_test_() ->
+    [{timeout, 60, ?_assert([Expected, 0, 0, 0] == call(clauses(N), [I, 0, 0, 0]))}
+     || N <- [200, 1000], {I, Expected} <- [{0, 0}, {N - 2, (N - 2) * (N - 2)}, {N, -N}]].
 
 %% ---- caches
 
@@ -141,6 +156,139 @@ locked_cache_test() ->
     ?assertEqual({nil, value}, Run(fun() -> error(again) end)),
     ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
     ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count(Key)).
+
+locked_values_test() ->
+    Key = {make_ref(), doubled(100, x)},
+    Run = fun(Made) -> 'Elixir.Tessera.Defn.LockedCache':run(Key, fun() -> {extra, Made} end) end,
+    {extra, {_, _}} = Run(doubled(100, y)),        % too large to be kept
+    ?assertEqual({extra, value}, Run(value)),
+    ?assertEqual({nil, value}, Run(other)),
+    ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
+    ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count({element(1, Key), doubled(100, x)})).
+
+%% ---- what is shared in functions and in what they give
+
+%% 2^Depth leaves: to copy, hash or compare it would not end.
+doubled(Depth, Leaf) -> lists:foldl(fun(_, X) -> {X, X} end, Leaf, lists:seq(1, Depth)).
+
+deep(Depth) -> lists:foldl(fun(_, X) -> node(add, [X, X]) end, parameter(0), lists:seq(1, Depth)).
+
+entries() ->
+    _ = tessera_cache:size(),
+    [Key || {Key, _} <- ets:tab2list(tessera_cache), is_tuple(Key), element(1, Key) =:= nx].
+
+shared_expression_test_() ->
+    {timeout, 30, fun() ->
+        ok = tessera:clear_cache(),
+        Expression = deep(10000),
+        F = fun(_) -> Expression end,
+        ?assertEqual([0.0, 0.0, 0.0, 0.0], call(F, [0, 0, 0, 0])),
+        [Key] = entries(),
+        ?assert(erts_debug:flat_size(Key) < 100),
+        ?assertEqual([0.0, 0.0, 0.0, 0.0], call(F, [0, 0, 0, 0])),
+        ?assertEqual([Key], entries()),
+        Short = deep(20),
+        ?assertEqual([1048576.0, 0.0, 0.0, 0.0], call(fun(_) -> Short end, [1, 0, 0, 0])),
+        ?assertEqual(2, length(entries()))
+    end}.
+
+%% A program stands for a function that holds equal terms, however these are shared.
+shared_terms_test() ->
+    ok = tessera:clear_cache(),
+    Add = fun(Held) -> fun(X) -> true = is_tuple(Held) orelse is_function(Held), node(add, [X, X]) end end,
+    Call = fun(Held) -> call(Add(Held), [1, 2, 3, 4]) end,
+    [?assertEqual([2.0, 4.0, 6.0, 8.0], Call(doubled(100, Leaf))) || Leaf <- [x, y, x, y]],
+    ?assertEqual(2, length(entries())),
+    [?assertEqual([2.0, 4.0, 6.0, 8.0], Call(fun() -> doubled(100, Leaf) end)) || Leaf <- [x, y, x, y]],
+    ?assertEqual(4, length(entries())),
+    %% the warning's counters
+    ok = application:set_env(tessera, check_recompilation, 3),
+    try
+        Log = logged(fun() -> [Call({doubled(100, z), floats([I])}) || I <- lists:seq(1, 4)] end),
+        ?assertMatch([_], [L || L <- Log, string:find(L, "3 times with the same input shapes") =/= nomatch])
+    after
+        ok = application:unset_env(tessera, check_recompilation)
+    end.
+
+%% Callbacks are in the plan, which is then not kept; those who wait for it make their own.
+shared_callbacks_test_() ->
+    {timeout, 30, fun() ->
+        ok = tessera:clear_cache(),
+        Self = self(),
+        Work = fun() ->
+                       Held = doubled(100, x),
+                       Tell = fun(T) -> {_, _} = Held, Self ! {told, numbers(T)} end,
+                       F = fun(X) -> node(io_call, [node(add, [X, X]), {fn, Tell}, node(add, [X, X]), make_ref()]) end,
+                       [?assertEqual([2.0, 4.0, 6.0, 8.0], call(F, [1, 2, 3, 4])) || _ <- [1, 2]]
+               end,
+        Workers = [spawn_monitor(Work) || _ <- [1, 2, 3]],
+        [receive {'DOWN', M, process, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers],
+        ?assertEqual(lists:duplicate(6, [2.0, 4.0, 6.0, 8.0]), [receive {told, T} -> T after 0 -> none end || _ <- lists:seq(1, 6)]),
+        ?assertEqual([], entries())
+    end}.
+
+%% A compiled function has no need of the function that it was made of, and can be sent without.
+compiled_is_sent_test() ->
+    Expression = deep(100),
+    F = fun(_) -> Expression end,
+    Compiled = 'Elixir.Tessera':'__compile__'(F, [parameter(0)], fun([X]) -> F(X) end, []),
+    [Result] = (binary_to_term(term_to_binary(Compiled)))([[fun() -> floats([0, 0, 0, 0]) end]]),
+    ?assertEqual([0.0, 0.0, 0.0, 0.0], numbers(Result)).
+
+%% Where a term would be unfolded there is an error, that says so shortly.
+shared_on_disk_test() ->
+    Path = list_to_binary(["/tmp/tessera_nx_shared_", os:getpid()]),
+    Held = doubled(100, x),
+    F = fun(X) -> node(io_call, [X, {fn, fun(_) -> Held end}, X, make_ref()]) end,
+    #{message := Message} = raised(fun() -> call(F, [1, 2, 3, 4], [{cache, Path}]) end),
+    ?assertNotEqual(nomatch, string:find(Message, "take more than 16 MB")),
+    ?assertEqual({error, enoent}, file:read_file(Path)).
+
+shared_in_errors_test() ->
+    Held = doubled(100, x),
+    [begin
+         #{message := Message} = raised(F),
+         ?assert(byte_size(Message) < 10000)
+     end || F <- [fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{cache, Held}]) end,
+                  fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{precision, Held}]) end,
+                  fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{client, Held}]) end,
+                  fun() -> call(fun(X) -> X end, [1, 2, 3, 4], [{device_id, Held}]) end,
+                  fun() -> 'Elixir.Tessera':jit(fun(X) -> X end, Held) end]].
+
+%% What a module that was loaded anew compiles to is not what it was.
+loaded_again_test() ->
+    Load = fun(Op) ->
+                   Forms = [{attribute, 1, module, tessera_nx_loaded}, {attribute, 1, export, [{f, 1}]},
+                            {function, 1, f, 1, [{clause, 1, [{var, 1, 'X'}], [],
+                                [{call, 1, {remote, 1, {atom, 1, ?MODULE}, {atom, 1, twice}}, [{atom, 1, Op}, {var, 1, 'X'}]}]}]}],
+                   {ok, Module, Code} = compile:forms(Forms),
+                   _ = code:purge(Module),
+                   {module, Module} = code:load_binary(Module, "", Code),
+                   call(fun tessera_nx_loaded:f/1, [1, 2, 3, 4])
+           end,
+    ?assertEqual([2.0, 4.0, 6.0, 8.0], Load(add)),
+    ?assertEqual([1.0, 4.0, 9.0, 16.0], Load(multiply)),
+    ?assertEqual([2.0, 4.0, 6.0, 8.0], Load(add)).
+
+twice(Op, X) -> node(Op, [X, X]).
+
+%% The memory of the tensors that functions hold counts.
+held_bytes_are_bounded_test() ->
+    ok = application:stop(tessera),
+    ok = application:set_env(tessera, max_key_bytes, 1000000),
+    {ok, _} = application:ensure_all_started(tessera),
+    try
+        Large = fun(I) ->
+                        Held = floats(lists:duplicate(50000, I)),
+                        fun(X) -> node(add, [X, node(slice, [node(tensor, {50000}, [Held]), [0], [4], [1]])]) end
+                end,
+        [?assertEqual([1.0 + I, 2.0 + I, 3.0 + I, 4.0 + I], call(Large(I), [1, 2, 3, 4])) || I <- lists:seq(1, 20)],
+        ?assert(length(entries()) =< 5)
+    after
+        ok = application:unset_env(tessera, max_key_bytes),
+        ok = application:stop(tessera),
+        {ok, _} = application:ensure_all_started(tessera)
+    end.
 
 %% ---- what is logged
 
@@ -343,7 +491,7 @@ options_test() ->
     ?assertEqual([1.0, 2.0, 3.0, 4.0], call(Hook, [1, 2, 3, 4], [{hooks, #{seen => nil}}])),
     ?assertEqual([], logged(fun() -> [call(Hook, [1, 2, 3, 4], [{debug, Off}]) || Off <- [false, nil]] end)).
 
-%% What was deallocated is named so whoever finds it.
+%% A deallocated tensor is reported as such wherever it is used.
 deallocated_test() ->
     T = at([1, 2, 3, 4], []),
     ok = 'Elixir.Tessera.Backend':backend_deallocate(T),
@@ -376,7 +524,7 @@ aged(Code, Old) -> setelement(2, Code, Old).
 callbacks_hold_no_thread_test_() ->
     {timeout, 60, fun() ->
         Options = "+SDcpu 1:1 -noshell -noinput",
-        Paths = [[" -pa ", filename:dirname(code:which(M))] || M <- [tessera, ?MODULE]],
+        Paths = [[" -pa ", tessera_test:quoted(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]],
         Command = lists:flatten(["erl ", Options, Paths, " -eval '", atom_to_list(?MODULE), ":meet(16), halt(0).'"]),
         ?assertEqual("16 runs met\n", os:cmd(Command))
     end}.

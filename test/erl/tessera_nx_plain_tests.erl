@@ -120,7 +120,8 @@ kept_test() ->
 kept_is_bounded_test_() ->
     {timeout, 60, fun() ->
         ok = tessera:clear_cache(),
-        Blocks = [begin tessera_nx_plain:describe(long_loop(N)), garbage_collect(), tessera_nif:live_blocks() end
+        Before = tessera_nif:live_blocks(), % such as kernels of other tests
+        Blocks = [begin tessera_nx_plain:describe(long_loop(N)), garbage_collect(), tessera_nif:live_blocks() - Before end
                   || N <- lists:seq(1, 800)],
         ?assert(2 * lists:last(Blocks) < lists:max(Blocks)),
         ok = tessera:clear_cache()
@@ -199,7 +200,7 @@ other_test() ->
                  [Exp#{data := Data#{args := none}}], [Exp#{data := Data#{args := [X | X]}}], [X | X],
                  [node(block, {2}, [mine, [X | X]])], [Exp#{data := Data#{op := 'cond'}}],
                  [Exp#{type := {c, 64}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
-                 [Exp#{vectorized_axes := [x]}], [Exp#{vectorized_axes := x}], [Exp#{shape := erlang:make_tuple(17, 1)}],
+                 [Exp#{vectorized_axes := [x]}], [Exp#{vectorized_axes := x}], [Exp#{shape := erlang:make_tuple(65, 1)}],
                  [Exp#{data := Data#{'__struct__' := other}}], [Exp#{data := Data#{args := [{X}]}}],
                  [Exp#{data := Data#{args := [[X | X]]}}], [Exp#{data := Data#{args := [#{}]}}],
                  [node(parameter, {2}, [])]]].
@@ -213,7 +214,7 @@ same_errors_test_() ->
                 ?assertMatch({_, _}, binary:match(Error, Named)),
                 ?assertEqual(error_of(fun() -> tessera_nx_plan:text([Node], [{f32, {2}}, {f32, {3}}], []) end), Error)
             end)
-     || {Named, Node} <- [{<<"sort">>, node(sort, {2}, [X, [{axis, 0}]])}, {<<"add">>, node(add, {2}, [X, Y])},
+     || {Named, Node} <- [{<<"fft">>, node(fft, {2}, [X, [{length, 2}, {axis, 0}]])}, {<<"add">>, node(add, {2}, [X, Y])},
                           {<<"Nx expected">>, node(exp, {3}, [X])}]].
 
 error_of(F) ->
@@ -286,7 +287,7 @@ loop(X, N, Step) ->
     Next = {Step(A), node(add, {}, [B, node(constant, {}, [1.0])])},
     (node(while, {}, [{X, N}, Params, Less, Next]))#{type := {tuple, 2}}.
 
-%% A loop in a chain of steps, and one whose operands are a loop's; each once, whoever uses it.
+%% A loop in a chain of steps, and one whose operands are a loop's results; each is lowered once, however often it is used.
 loops_test() ->
     Before = node(exp, {2}, [parameter(0, {2})]),
     First = loop(Before, parameter(1, {})),

@@ -5,7 +5,7 @@
 -export([programs/0, expression/1, expression/2]).
 
 -define(GROUPS, ["unary", "binary", "shape", "reductions", "control", "vectorized", "training", "callbacks",
-                 "types", "edges", "nests"]).
+                 "types", "edges", "order", "linalg", "nests"]).
 
 replay_test_() ->
     [{timeout, 120, {Group, fun() -> replay_group(Group) end}} || Group <- ?GROUPS].
@@ -15,7 +15,7 @@ fixtures() ->
     [Dir | _] = [D || D <- [filename:join([Here, "..", "nx", "fixtures"]), "test/nx/fixtures"], filelib:is_dir(D)],
     Dir.
 
-%% Every program that does not call Elixir has a module with as many parameters as it uses.
+%% Every program that does not call Elixir has a module whose parameters are the inputs that it uses, in their order.
 mlir_test_() -> {timeout, 120, fun() -> [check_mlir(P) || {_, Programs} <- programs(), P <- Programs] end}.
 
 check_mlir({Name, _, _, _, _, _, Calls} = Program) ->
@@ -24,14 +24,26 @@ check_mlir({Name, _, _, _, _, _, Calls} = Program) ->
     try 'Elixir.Tessera':to_mlir_module(fun(_) -> list_to_tuple(Roots) end, Vars, Options) of
         #{mlir_module := Text, used_inputs := Used, output_container := Outputs} ->
             [Signature | _] = string:split(Text, " -> "),
-            ?assertEqual({Name, length(items(Used))}, {Name, length(string:split(Signature, "tensor<", all)) - 1}),
+            Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
+            ?assertEqual({Name, [form(lists:nth(I + 1, Leaves)) || I <- Used]}, {Name, parameters(Signature)}),
+            ?assertEqual({Name, lists:usort(Used)}, {Name, Used}),
             ?assertEqual({Name, length(Roots)}, {Name, tuple_size(Outputs)})
     catch error:#{message := Message} ->
             ?assertMatch({Name, <<"a function that calls Elixir", _/binary>>}, {Name, Message})
     end.
 
-items(List) when is_list(List) -> List;
-items(Set) -> 'Elixir.MapSet':to_list(Set).
+%% A leaf as MLIR writes its type: 2x3xf32.
+form(Leaf) ->
+    {Type, Shape} = tessera_nx_tensor:form(Leaf),
+    iolist_to_binary([[[integer_to_list(D), $x] || D <- tuple_to_list(Shape)], mlir_type(atom_to_list(Type))]).
+
+mlir_type("u" ++ Bits) -> ["ui", Bits];
+mlir_type("s" ++ Bits) -> ["i", Bits];
+mlir_type(Float) -> Float.
+
+%% What the module takes, in its order.
+parameters(Signature) ->
+    [iolist_to_binary(hd(string:split(Part, ">"))) || Part <- tl(string:split(Signature, "tensor<", all))].
 
 %% For other runners of the same programs.
 programs() -> [{Group, consult(Group)} || Group <- ?GROUPS].

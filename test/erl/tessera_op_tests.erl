@@ -167,6 +167,46 @@ reduction_test_() ->
              {[0.5, 0.5], fun(_) -> tessera:softmax(tessera:tensor([800.0, 800.0])) end},
              {[-math:log(2), -math:log(2)], fun(_) -> tessera:log_softmax(tessera:tensor([-1.0e30, -1.0e30])) end}]].
 
+%% One option has one meaning, by either name; an axis may be alone or in a list.
+axis_or_axes_test_() ->
+    X = tessera:iota({2, 3}, f32),
+    Reductions = [sum, product, reduce_max, reduce_min, all, any, mean, variance, standard_deviation, logsumexp],
+    [?_assertEqual({Name, to_list(tessera:Name(X, #{axes => [1], keep_axes => true}))},
+                   {Name, to_list(tessera:Name(X, Options))})
+     || Name <- Reductions, Axis <- [axis, axes], Keep <- [keep_axis, keep_axes], Value <- [1, -1, [1], [-1]],
+        Options <- [#{Axis => Value, Keep => true}]] ++
+    [?_assertEqual({Name, to_list(tessera:Name(X, #{axes => [0]}))}, {Name, to_list(tessera:Name(X, #{Axis => Value}))})
+     || Name <- [softmax, log_softmax], Axis <- [axis, axes], Value <- [0, [0], -2]] ++
+    [?_assertEqual({Name, to_list(tessera:Name(X, #{axis => 1}))}, {Name, to_list(tessera:Name(X, #{Axis => Value}))})
+     || Name <- [argmax, argmin, cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
+        Axis <- [axis, axes], Value <- [1, [1], -1]] ++
+    [?_assertEqual([[2.0], [5.0]], to_list(tessera:take(X, tessera:tensor([2]), #{Axis => Value})))
+     || Axis <- [axis, axes], Value <- [1, [1]]] ++
+    [?_assertEqual([[2.0], [3.0]], to_list(tessera:take_along_axis(X, tessera:tensor([[2], [0]]), #{Axis => [1]})))
+     || Axis <- [axis, axes]] ++
+    [?_assertEqual(5, to_list(tessera:argmax(X, #{Axis => all}))) || Axis <- [axis, axes]] ++
+    [?_assertEqual([[5]], to_list(tessera:argmax(X, #{keep_axes => true}))),
+     ?_assertEqual(15.0, to_list(tessera:sum(X, #{axis => all}))),
+     ?_assertEqual([7.0], to_list(tessera:reduce(tessera:tensor([[3.0], [4.0]]), 0, fun tessera:add/2, #{axis => 0}))),
+     %% Where it is no option.
+     ?_assertEqual({3}, tessera:shape(tessera:squeeze(tessera:iota({1, 3}), 0))),
+     ?_assertEqual({3}, tessera:shape(tessera:squeeze(tessera:iota({1, 3, 1}), all))),
+     ?_assertEqual([[3, 4, 5], [0, 1, 2]], to_list(tessera:reverse(tessera:iota({2, 3}), 0))),
+     ?_assertEqual([[0, 0], [1, 1]], to_list(tessera:broadcast(tessera:iota({2}), {2, 2}, 0))),
+     ?_assertEqual(5.0, to_list(tessera:dot(tessera:iota({3}, f32), 0, tessera:iota({3}, f32), 0))),
+     ?_assertEqual([[0, 1], [2, 3]], to_list(tessera:iota({2, 2}, s32, all)))].
+
+to_list(T) -> tessera:to_list(T).
+
+%% What is made of values is f32, and what counts s32.
+default_types_test_() ->
+    [?_assertEqual({Name, f32}, {Name, tessera:type(T)})
+     || {Name, T} <- [{zeros, tessera:zeros({2})}, {ones, tessera:ones({2})}, {eye, tessera:eye(2)},
+                      {eye, tessera:eye({2, 3})}, {linspace, tessera:linspace(0, 1, 2)}]] ++
+    [?_assertEqual({Name, s32}, {Name, tessera:type(T)})
+     || {Name, T} <- [{iota, tessera:iota({2})}, {argmax, tessera:argmax(tessera:tensor([1.0]))},
+                      {argmin, tessera:argmin(tessera:tensor([1.0]))}]].
+
 tie_break_test_() ->
     X = t([3, 1, 3]),
     [?_assertEqual(0, tessera:to_number(tessera:argmax(X))),
@@ -221,7 +261,19 @@ misuse_test_() ->
              {invalid_argument, "stack(f32[2,3], f32[2,3], f32[2,3], f32[2,3], ...): no axis",
               fun(T) -> tessera:stack(lists:duplicate(9, T), 9) end},
              {invalid_argument, "twice", fun(T) -> tessera:sum(T, #{axes => [0, -2]}) end},
-             {invalid_argument, "[axis]", fun(T) -> tessera:sum(T, #{axis => 0}) end},
+             {invalid_argument, "unknown options [axs], expected some of [axes,axis,keep_axes,keep_axis]",
+              fun(T) -> tessera:sum(T, #{axs => 0}) end},
+             {invalid_argument, "expected some of [axes,axis,keep_axes,keep_axis,tie_break,type]",
+              fun(T) -> tessera:argmax(T, #{dim => 0}) end},
+             {invalid_argument, "expected some of [axes,axis,reverse]", fun(T) -> tessera:cumulative_sum(T, #{dim => 0}) end},
+             {invalid_argument, "axes and axis are the same option", fun(T) -> tessera:sum(T, #{axis => 0, axes => 1}) end},
+             {invalid_argument, "keep_axis and keep_axes are the same",
+              fun(T) -> tessera:argmax(T, #{keep_axis => true, keep_axes => true}) end},
+             {invalid_argument, "argmax(f32[2,3]): expected one axis, got [0,1]", fun(T) -> tessera:argmax(T, #{axes => [0, 1]}) end},
+             {invalid_argument, "expected one axis", fun(T) -> tessera:take(T, tessera:iota({1}), #{axes => []}) end},
+             {invalid_argument, "slice(f32[2,3]): 2 elements from 2 on are not in axis 1, which has 3",
+              fun(T) -> tessera:slice(T, [tessera:tensor(0), 2], [1, 2]) end},
+             {invalid_argument, "elements from -1 on", fun(T) -> tessera:slice(T, [-1, tessera:tensor(0)], [1, 2]) end},
              {invalid_argument, "options", fun(T) -> tessera:sum(T, [{axes, [0]}]) end},
              {invalid_argument, "size 2", fun(T) -> tessera:squeeze(T, [0]) end},
              {invalid_argument, "transpose", fun(T) -> tessera:transpose(T, [0]) end},
@@ -242,6 +294,41 @@ misuse_test_() ->
              {invalid_argument, "type", fun(T) -> tessera:as_type(T, f31) end},
              {unimplemented, "c64", fun(T) -> tessera:as_type(T, c64) end},
              {invalid_argument, "tie_break", fun(T) -> tessera:argmax(T, #{tie_break => first}) end},
-             {out_of_range, "300", fun(_) -> tessera:add(tessera:tensor([1], u8), 300) end},
+             {out_of_range, "9223372036854775808 does not fit in s64",
+              fun(_) -> tessera:add(tessera:tensor([1], u8), tessera:select(1, 1 bsl 63, -1)) end},
              {invalid_argument, "broadcast", fun(T) -> tessera:broadcast(T, {3, 2}) end},
              {invalid_argument, "smaller rank", fun(T) -> tessera:broadcast(T, {6}) end}]].
+
+%% ---- many dims
+
+shape(Rank, Two) -> list_to_tuple([case lists:member(D, Two) of true -> 2; false -> 1 end || D <- lists:seq(1, Rank)]).
+
+%% Of 64 dims where few have more than one element, and of 18 that all have.
+ranks_test_() ->
+    [{timeout, 60, {lists:flatten(io_lib:format("~b dims, ~b of them larger", [Rank, length(Two)])), fun() ->
+         Flat = tessera:iota({1 bsl length(Two)}, f32),
+         X = tessera:reshape(Flat, shape(Rank, Two)),
+         ?assertEqual(Rank, tessera:rank(X)),
+         Same = fun(A, B) -> ?assertEqual(tessera:to_binary(A), tessera:to_binary(B)) end,
+         Same(tessera:add(tessera:multiply(X, X), 1), tessera:add(tessera:multiply(Flat, Flat), 1)),
+         Same(tessera:sum(X), tessera:sum(Flat)),
+         Half = tessera:reshape(Flat, {2, 1 bsl (length(Two) - 1)}),
+         First = hd(Two) - 1, Axes = lists:seq(0, Rank - 1) -- [First],
+         Same(tessera:sum(X, #{axes => Axes}), tessera:sum(Half, #{axes => [1]})),
+         Same(tessera:sum(X, #{axes => [First]}), tessera:sum(Half, #{axes => [0]})),
+         Same(tessera:transpose(X, Axes ++ [First]), tessera:transpose(Half, [1, 0])),
+         Same(tessera:reverse(X, [First]), tessera:reverse(Half, [0])),
+         Same(tessera:concatenate([X, X], First), tessera:concatenate([Flat, Flat], 0)),
+         Same(tessera:dot(X, Axes, X, Axes), tessera:dot(Half, [1], Half, [1])),
+         Same((tessera:jit(fun(A) -> tessera:subtract(A, tessera:sum(A, #{axes => [First], keep_axes => true})) end))(X),
+              tessera:subtract(Half, tessera:sum(Half, #{axes => [0], keep_axes => true})))
+     end}} || {Rank, Two} <- [{17, [1, 17]}, {17, [9, 10]}, {32, [1, 2, 31]}, {64, [2, 30, 33]},
+                                       {18, lists:seq(1, 18)}]].
+
+%% Reversed axes of 18 dims do not collapse.
+reversed_axes_test() ->
+    Rank = 18,
+    X = tessera:reshape(tessera:iota({1 bsl Rank}), shape(Rank, lists:seq(1, Rank))),
+    Reversed = fun(I) -> lists:foldl(fun(B, Acc) -> Acc * 2 + ((I bsr B) band 1) end, 0, lists:seq(0, Rank - 1)) end,
+    Got = tessera:to_list(tessera:reshape(tessera:transpose(X), {1 bsl Rank})),
+    ?assertEqual([Reversed(I) || I <- lists:seq(0, (1 bsl Rank) - 1)], Got).

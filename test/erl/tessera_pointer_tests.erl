@@ -60,7 +60,7 @@ names() ->
     Name = receive {'DOWN', Monitor, process, Pid, {Shared, 4}} -> Shared end,
     gone(file(Name), 100),
     Ebin = filename:dirname(code:which(tessera)),
-    Command = "erl -noshell -pa " ++ Ebin ++ " -eval 'application:ensure_all_started(tessera), "
+    Command = "erl -noshell -pa " ++ tessera_test:quoted(Ebin) ++ " -eval 'application:ensure_all_started(tessera), "
         "T = {tessera, R, _, _} = tessera:tensor([1, 2]), {N, _} = tessera_nif:share(R, 384), "
         "true = filelib:is_file(filename:join(\"/dev/shm\", N)), io:put_chars(N), tessera:to_list(T), halt(0).'",
     <<"tessera-ipc-", _/binary>> = Other = list_to_binary(os:cmd(Command)),
@@ -75,7 +75,7 @@ gone(File, Tries) ->
             gone(File, Tries - 1)
     end.
 
-%% One name, whoever is first.
+%% Concurrent callers get the same name.
 concurrent_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     Self = self(),

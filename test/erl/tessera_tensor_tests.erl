@@ -78,12 +78,27 @@ view_outlives_tensor_test() ->
 
 misuse_test_() ->
     [?_test(raises(Code, Words, F)) || {Code, Words, F} <-
-        [{invalid_argument, "ragged", fun() -> tessera:tensor([[1, 2], [3]]) end},
-         {invalid_argument, "ragged", fun() -> tessera:tensor([[1, 2], [3, 4, 5]]) end},
-         {invalid_argument, "ragged", fun() -> tessera:tensor([1, [2]]) end},
-         {invalid_argument, "number", fun() -> tessera:tensor([1, foo]) end},
-         {invalid_argument, "ragged", fun() -> tessera:tensor([[1], 2]) end},
-         {invalid_argument, "proper list", fun() -> tessera:tensor([1 | 2]) end},
+        [{invalid_argument, "ragged: the list at [1] has 1 elements, the one at [0] has 2",
+          fun() -> tessera:tensor([[1, 2], [3]]) end},
+         {invalid_argument, "ragged: the list at [2] has 3 elements, the one at [0] has 2",
+          fun() -> tessera:tensor([[1, 2], [3, 4], [5, 6, 7]]) end},
+         {invalid_argument, "ragged: the list at [1,1] has 1 elements, the one at [0,0] has 2",
+          fun() -> tessera:tensor([[[1, 2], [3, 4]], [[5, 6], [7]]]) end},
+         {invalid_argument, "the list at [1] has 0 elements, the one at [0] has 1", fun() -> tessera:tensor([[1], []], f32) end},
+         {invalid_argument, "the list at [1] has 1 elements, the one at [0] has 0", fun() -> tessera:tensor([[], [1]]) end},
+         {invalid_argument, "ragged: there is a list at [1] and a number at [0]", fun() -> tessera:tensor([1, [2]]) end},
+         {invalid_argument, "ragged: there is a list at [1,1] and a number at [0,0]",
+          fun() -> tessera:tensor([[1, 2], [3, [4]]]) end},
+         {invalid_argument, "at [1]: expected a number, got foo", fun() -> tessera:tensor([1, foo]) end},
+         {invalid_argument, "at [1,0]: expected a number, got foo", fun() -> tessera:tensor([[1, 2], [foo, 4]]) end},
+         {invalid_argument, "at [1]: expected a list of numbers, got foo", fun() -> tessera:tensor([[1, 2], foo]) end},
+         {invalid_argument, "ragged: there is a number at [1] and a list at [0]", fun() -> tessera:tensor([[1], 2]) end},
+         {invalid_argument, "expected a proper list, got [1|2]", fun() -> tessera:tensor([1 | 2]) end},
+         {invalid_argument, "at [1]: expected a proper list, got [3|4]", fun() -> tessera:tensor([[1, 2], [3 | 4]]) end},
+         {invalid_argument, "at [1]: expected a number, got 18446744073709551616, an integer of more than 64 bits",
+          fun() -> tessera:tensor([1, 1 bsl 64]) end},
+         {invalid_argument, "operand 2: expected a tensor or a number, got 18446744073709551616, an integer of more than "
+          "64 bits", fun() -> tessera:add(1, 1 bsl 64) end},
          {invalid_argument, "type", fun() -> tessera:tensor([1], f31) end},
          {unimplemented, "c64", fun() -> tessera:tensor([1], c64) end},
          {out_of_range, "256", fun() -> tessera:tensor([256], u8) end},
@@ -100,10 +115,22 @@ misuse_test_() ->
          {invalid_argument, "one element", fun() -> tessera:to_number(tessera:iota({2})) end},
          {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 30, 1 bsl 30}) end},
          {resource_exhausted, "full: s8[1152921504606846976]", fun() -> tessera:full({1 bsl 60}, 1, s8) end},
-         {resource_exhausted, "linspace: f32[1152921504606846976]", fun() -> tessera:linspace(0, 1, 1 bsl 60) end},
+         {resource_exhausted, "linspace: f64[36028797018963968]", fun() -> tessera:linspace(0, 1, 1 bsl 55) end},
+         {resource_exhausted, "4398046511104 bytes (4096.0 GiB)", fun() -> tessera:zeros({1 bsl 40}) end},
          {out_of_range, "", fun() -> tessera:zeros({1 bsl 31, 1 bsl 31}) end},
          {resource_exhausted, "limit", fun() -> tessera:zeros({1 bsl 40}) end},
-         {invalid_argument, "16", fun() -> tessera:zeros(list_to_tuple(lists:duplicate(17, 1))) end}]].
+         {invalid_argument, "64", fun() -> tessera:zeros(list_to_tuple(lists:duplicate(65, 1))) end}]].
+
+%% Lists of tensors are a job of stack/1, and the message says so, whatever else is in the list.
+tensors_in_list_test_() ->
+    A = tessera:tensor([1.0, 2.0]),
+    [?_test(raises(invalid_argument, At ++ ": expected a number, got a tensor; tessera:stack/1 makes one tensor of several",
+                   fun() -> Make(List) end))
+     || {At, List} <- [{"at [0]", [A, A]}, {"at [0]", [A]}, {"at [1]", [1, A]}, {"at [1]", [[1, 2], A]}, {"at [0,1]", [[1, A]]}],
+        Make <- [fun tessera:tensor/1, fun(L) -> tessera:tensor(L, f32) end]] ++
+    [?_test(raises(invalid_argument, "tessera:stack/1",
+                   fun() -> (tessera:jit(fun(X) -> tessera:tensor([X, 1]) end))(1) end)),
+     ?_assertEqual([[1.0, 2.0], [1.0, 2.0]], tessera:to_list(tessera:stack([A, A])))].
 
 %% Every term that is no operand is refused, by every kind of op.
 other_terms_test_() ->

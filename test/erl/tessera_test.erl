@@ -1,7 +1,7 @@
 %% What the tests share.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, resident/0, temporary/1, answer/1, client/1]).
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, resident/0, temporary/1, quoted/1, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
 raises(Code, F) -> raises(Code, "", F).
@@ -36,13 +36,37 @@ is_near(A, B, Tolerance) when is_number(A), is_number(B) -> abs(A - B) =< Tolera
 is_near(A, A, _) -> true;
 is_near(_, _, _) -> false.
 
+%% F with one number for its result. Each element weighs another number.
+weighed(F) ->
+    fun(X) ->
+            Y = F(X),
+            Weights = tessera:add(tessera:iota(tessera:shape(Y), f64), 1),
+            tessera:sum(tessera:multiply(Weights, tessera:multiply(Y, Y)))
+    end.
+
+%% The gradient of weighed(F) at a tensor of f64 agrees with central differences.
+check_gradient(F, X) ->
+    Gradient = (tessera:jit(tessera:grad(weighed(F))))(X),
+    ?assertEqual(tessera:shape(X), tessera:shape(Gradient)),
+    near(differences(weighed(F), X), tessera:to_list(tessera:flatten(Gradient))).
+
+differences(F, X) ->
+    Jitted = tessera:jit(F),
+    Flat = tessera:flatten(X),
+    Step = 1.0e-5,
+    At = fun(I, By) ->
+                 Moved = tessera:indexed_add(Flat, tessera:tensor([[I]]), tessera:tensor([By], f64)),
+                 tessera:to_number(Jitted(tessera:reshape(Moved, tessera:shape(X))))
+         end,
+    [(At(I, Step) - At(I, -Step)) / (2 * Step) || I <- tessera_type:dims(tessera:size(X))].
+
 %% Bytes of memory that the process has in RAM.
 resident() ->
     {ok, Text} = file:read_file("/proc/self/statm"),
     [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
     binary_to_integer(Pages) * 4096.
 
-%% A client that nobody configured, of two devices.
+%% A client without configuration, with two devices.
 client(Name) ->
     'Elixir.Tessera.Client':'__struct__'([{ref, Name}, {name, Name}, {platform, host}, {device_count, 2},
                                           {default_device_id, 0}]).
@@ -52,6 +76,9 @@ temporary(Name) ->
     Dir = filename:join(["build", "tmp", Name ++ integer_to_list(erlang:unique_integer([positive])) ++ os:getpid()]),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     filename:absname(Dir).
+
+%% As one word for a shell.
+quoted(Text) -> "'" ++ lists:append([case C of $' -> "'\\''"; _ -> [C] end || C <- Text]) ++ "'".
 
 %% The term that another VM printed on a line of its own, and all that it said; it must end with status 0.
 answer(Port) -> answer(Port, []).

@@ -2,6 +2,7 @@
  * anywhere: each call is an error or leaves a graph that verifies, clones, and
  * prints to a text that parses to itself. */
 #include "fuzz.h"
+#include "ir/attrs.h"
 
 typedef struct input {
   const uint8_t *at, *end;
@@ -27,51 +28,27 @@ static ts_dtype take_dtype(input *in) {
   return byte & 0x80 ? (ts_dtype)(byte & 0x7f) : byte & 0x40 ? TS_U8 : byte & 0x20 ? TS_S32 : TS_F32;
 }
 
+static void take_field(input *in, ts_field_type type, void *out) {
+  switch (type) {
+  case TS_FIELD_DTYPE: *(ts_dtype *)out = take_dtype(in); break;
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: take_dims(in, out); break;
+  case TS_FIELD_INT: *(int32_t *)out = (int32_t)take_number(in); break;
+  case TS_FIELD_UINT: *(uint32_t *)out = take(in); break;
+  case TS_FIELD_BOOL: *(bool *)out = take(in) & 1; break;
+  case TS_FIELD_SCALAR: ((ts_scalar *)out)->s64 = take_number(in); break;
+  case TS_FIELD_BUFFER: *(ts_buffer **)out = NULL; break;
+  case TS_FIELD_REGIONS: ((ts_region_id *)out)[1] = (ts_region_id)take_number(in); /* fall through */
+  case TS_FIELD_REGION: *(ts_region_id *)out = (ts_region_id)take_number(in); break;
+  }
+}
+
 static void take_attrs(input *in, ts_opcode code, ts_attrs *out) {
   memset(out, take(in) & 1 ? 0xa5 : 0, sizeof *out); /* padding may be anything */
-  switch (ts_op_attr_kind(code)) {
-  case TS_ATTR_CONSTANT:
-    out->constant.dtype = take_dtype(in);
-    take_dims(in, &out->constant.shape);
-    out->constant.value.s64 = take_number(in);
-    break;
-  case TS_ATTR_LITERAL: out->literal.buffer = NULL; break;
-  case TS_ATTR_IOTA:
-    out->iota.dtype = take_dtype(in);
-    take_dims(in, &out->iota.shape);
-    out->iota.axis = (int32_t)take_number(in);
-    break;
-  case TS_ATTR_SHAPED:
-    out->shaped.dtype = take_dtype(in);
-    take_dims(in, &out->shaped.shape);
-    break;
-  case TS_ATTR_DTYPE: out->dtype = take_dtype(in); break;
-  case TS_ATTR_AXIS: out->axis = (int32_t)take_number(in); break;
-  case TS_ATTR_REDUCE:
-    take_dims(in, &out->reduce.axes);
-    out->reduce.region = (ts_region_id)take_number(in);
-    break;
-  case TS_ATTR_ARG:
-    out->arg.axis = (int32_t)take_number(in);
-    out->arg.high = take(in) & 1;
-    out->arg.dtype = take_dtype(in);
-    break;
-  case TS_ATTR_SCAN:
-    out->scan.axis = (int32_t)take_number(in);
-    out->scan.reverse = take(in) & 1;
-    break;
-  case TS_ATTR_REGIONS:
-    out->regions.regions[0] = (ts_region_id)take_number(in);
-    out->regions.regions[1] = (ts_region_id)take_number(in);
-    break;
-  case TS_ATTR_FUSION:
-    out->fusion.region = (ts_region_id)take_number(in);
-    out->fusion.kind = take(in);
-    break;
-  default: /* the others are lists of dimensions and nothing else */
-    for (size_t i = 0; i < ts_attrs_size(ts_op_attr_kind(code)) / sizeof(ts_dims); i++)
-      take_dims(in, (ts_dims *)(void *)out + i);
-  }
+  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(code)); field->name; field++)
+    take_field(in, field->type, ts_attr_at(out, field));
 }
 
 static ts_status step(input *in, ts_graph *graph) {

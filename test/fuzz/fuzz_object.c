@@ -2,7 +2,7 @@
  * with the right header in front, or with the header but for one byte. What is read is what was written; what then
  * loads is unloaded. The code in it is trusted and not run. */
 #include "fuzz.h"
-#include "jit/jit_internal.h"
+#include "jit/session/jit_internal.h"
 
 #include <dirent.h>
 #include <fcntl.h>

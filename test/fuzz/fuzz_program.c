@@ -1,8 +1,8 @@
 /* Texts of programs, through all that happens to one before LLVM: the passes, each of which leaves a graph that
  * verifies, and lowering. What is small enough the interpreter runs, before and after the passes, to the same
- * bits; NaN's are nobody's promise, so it is given integers. */
+ * bits; NaN bits are not specified, so the arguments are integers. */
 #include "fuzz.h"
-#include "jit/lower.h"
+#include "jit/lower/lower.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
 

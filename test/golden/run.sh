@@ -50,5 +50,5 @@ for file in "$@"; do
   compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
   [ ! -f "${file%.ts}.stablehlo" ] || compare "$file" "${file%.ts}.stablehlo" 0 --stablehlo --pass=
 done
-echo "golden: $((total - failed)) of $total passed"
+echo "golden: $((total - failed)) passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -3,26 +3,29 @@
 # make; then without Mix. Needs Elixir, no Nx, no network.
 # usage: test/mix/run.sh
 cd "$(dirname "$0")/../.." || exit 2
+PATH=$PATH:$PWD/.tools
 # Where everything must be there, what is not is a failure.
-skip() {
-  echo "mix: $1"
+left_out() {
+  echo "mix: left out, $1"
   [ -z "${TESSERA_CI:-}" ] || exit 1
 }
-command -v mix >/dev/null || { skip "no Elixir here, skipped"; exit 0; }
+command -v mix >/dev/null || { left_out "no Elixir here; ./setup installs Debian's"; exit 0; }
 
 unset MAKEFLAGS MFLAGS MAKELEVEL # what these start is not part of the make that runs this
+passed=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 export HOME="$work" HEX_OFFLINE=1 TESSERA_PATH="$work/tessera" MIX_ARCHIVES="$work/archives"
 
 # A copy, since building leaves files, with what make has built.
 copy() {
-  rm -rf "$TESSERA_PATH" && mkdir "$TESSERA_PATH" && tar -c --exclude=./.git --exclude=./_build . | tar -x -C "$TESSERA_PATH"
+  rm -rf "$TESSERA_PATH" && mkdir "$TESSERA_PATH" && tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache . | tar -x -C "$TESSERA_PATH"
 }
 
 fail() {
   echo "mix: $1"
   cat "$work/log"
+  echo "mix: $passed passed, 1 failed"
   exit 1
 }
 
@@ -34,12 +37,15 @@ check() {
     fail "the application does not build with $1 in $2"
   ! grep -in 'warning' "$work/log" >"$work/warnings" || fail "building with $1 in $2 warns"
   (cd "$work/app" && mix run check.exs) >"$work/log" 2>&1 || fail "the application fails with $1 in $2"
-  echo "mix: an application built with $1 in $2: $(grep -c '^  ' "$work/log") checks"
+  checks=$(grep -c '^  ' "$work/log")
+  [ "$checks" -gt 0 ] || fail "the application checks nothing"
+  passed=$((passed + checks))
+  echo "mix: an application built with $1 in $2: $checks checks"
 }
 
-# Mix does not look for rebar3 in the path by itself.
+# Mix does not look for rebar3 in the path by itself; told its name only, it does. It would not quote a path.
 if command -v rebar3 >/dev/null; then
-  MIX_REBAR3=$(command -v rebar3) && export MIX_REBAR3
+  export MIX_REBAR3=rebar3
   check rebar3 dev
   check rebar3 prod
   # make's ebin/ must not hide a change of the sources
@@ -47,9 +53,10 @@ if command -v rebar3 >/dev/null; then
   sed -i 's/-export(\[/&changed\/1, /' "$TESSERA_PATH/erl/nx/Elixir.Tessera.Typespec.erl"
   (cd "$work/app" && mix deps.compile --force tessera && mix run -e 'true = apply(Tessera.Typespec, :changed, [1])') \
     >"$work/log" 2>&1 || fail "a change of the sources is not seen"
+  passed=$((passed + 1))
   echo "mix: a change of the sources is seen"
 else
-  skip "no rebar3 here, only make"
+  left_out "no rebar3 here: only make; ./setup takes the program out of Debian's package"
 fi
 check make dev
 
@@ -61,4 +68,6 @@ buffer = Tessera.DeviceBuffer.place_on_device(<<7>>, Tessera.Typespec.tensor({:u
 IO.puts("ran")
 END
 elixir -pa ebin "$work/plain.exs" >"$work/log" 2>&1 && [ "$(cat "$work/log")" = ran ] || fail "elixir -pa ebin fails"
+passed=$((passed + 1))
 echo "mix: elixir -pa ebin runs"
+echo "mix: $passed passed, 0 failed"

@@ -1,5 +1,6 @@
 defmodule Tessera.BackendTest do
   use ExUnit.Case, async: true
+  import ExUnit.CaptureLog
 
   setup do
     Nx.default_backend(Tessera.Backend)
@@ -96,12 +97,43 @@ defmodule Tessera.BackendTest do
       assert_raise ArgumentError, message, fun
     end
 
-    assert_raise RuntimeError, "unable to get pointer for IPC handle", fn ->
-      Nx.from_pointer(Tessera.Backend, %{named | handle: "none"}, {:s, 64}, {4})
-    end
+    log =
+      capture_log(fn ->
+        assert_raise RuntimeError, "unable to get pointer for IPC handle", fn ->
+          Nx.from_pointer(Tessera.Backend, %{named | handle: "none"}, {:s, 64}, {4})
+        end
+      end)
+
+    assert log =~ "cannot open shared memory none"
 
     Nx.backend_deallocate(t)
     assert_raise RuntimeError, ~r/deleted or donated/, fn -> Nx.to_pointer(t) end
+  end
+
+  # Sums that stop growing where the type has no digits left: cut, rounded once and rounded each time they stop elsewhere.
+  for type <- [:bf16, :f16, :f32, :f64, :s8, :u16] do
+    test "a fold of #{type} has the same bits from Nx's evaluator, the backend and the compiler" do
+      x = Nx.tensor(for(i <- 1..600, do: rem(i * 7, 15)), type: unquote(type), backend: Tessera.Backend)
+      add = fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end
+      grow = fn x -> Nx.reduce(Nx.reshape(x, {3, 10, 20}), 1, [axes: [2, 0]], fn a, b -> Nx.subtract(Nx.multiply(b, 2), a) end) end
+      keep = fn x -> Nx.reduce(Nx.reshape(x, {2, 300}), 3, [axes: [-1], keep_axes: true], fn a, b -> Nx.max(Nx.add(a, 1), b) end) end
+      none = fn x -> Nx.reduce(Nx.reshape(x, {600, 1}), 5, [axes: [1]], fn a, b -> Nx.add(a, b) end) end
+
+      for fold <- [add, grow, keep, none] do
+        compiled = Tessera.jit(fold).(x)
+        evaluated = Nx.Defn.jit(fold, compiler: Nx.Defn.Evaluator).(x)
+        assert %Nx.Tensor{data: %Tessera.Backend{}} = evaluated
+        assert Nx.to_binary(fold.(x)) == Nx.to_binary(compiled)
+        assert {Nx.to_binary(evaluated), Nx.shape(evaluated), Nx.type(evaluated)} == {Nx.to_binary(compiled), Nx.shape(compiled), Nx.type(compiled)}
+      end
+    end
+  end
+
+  test "a fold rounds each step to its type" do
+    x = Nx.broadcast(Nx.tensor(9, type: :bf16, backend: Tessera.Backend), {3000})
+    add = fn x -> Nx.reduce(x, 0, fn a, b -> Nx.add(a, b) end) end
+    assert Nx.to_number(Nx.Defn.jit(add, compiler: Nx.Defn.Evaluator).(x)) == 4096.0
+    assert Nx.to_number(Tessera.jit(add).(x)) == 4096.0
   end
 end
 

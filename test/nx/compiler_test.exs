@@ -58,9 +58,18 @@ defmodule Tessera.CompilerTest do
     answer = Tessera.to_mlir_module(fun, [Nx.tensor([1.0]), 2.0, 3.0])
     assert answer.mlir_module =~ "func.func public @main"
     assert answer.mlir_module =~ "stablehlo.add"
-    assert answer.used_inputs == MapSet.new([0, 2])
+    assert answer.used_inputs == [0, 2]
     assert {%Nx.Tensor{shape: {1}}, %Nx.Tensor{shape: {1}}} = answer.output_container
     assert_raise ArgumentError, ~r/no StableHLO/, fn -> Tessera.to_mlir_module(&pass/1, [1], hooks: %{passed: & &1}) end
+  end
+
+  test "to_mlir_module has its parameters in the order of the inputs" do
+    fun = fn a, {b, c}, %{x: d, y: e} -> {Nx.multiply(e, d), Nx.as_type(c, :f32), Nx.sum(Nx.as_type(a, :s32)), d, Nx.size(b)} end
+    args = [Nx.template({1}, :u8), {Nx.template({2}, :f32), Nx.template({3}, :f64)}, %{y: Nx.template({5}, :bf16), x: Nx.template({}, :s16)}]
+    answer = Tessera.to_mlir_module(fun, args)
+    assert answer.used_inputs == [0, 2, 3, 4]
+    assert [_, main] = Regex.run(~r/@main\((.*?)\) ->/, answer.mlir_module)
+    assert Regex.scan(~r/tensor<([^>]*)>/, main, capture: :all_but_first) == [["1xui8"], ["3xf64"], ["i16"], ["5xbf16"]]
   end
 
   test "cached? tells what was compiled, hooks and containers included" do
@@ -121,9 +130,9 @@ defmodule Tessera.CompilerTest do
   # Not there in every version of Nx, so not known when this is compiled.
   defp donatable(tensor), do: apply(Nx, :donatable, [tensor])
 
-  test "ops and types that are not there are named" do
-    assert_raise ArgumentError, "Tessera does not have the op :conv yet", fn ->
-      Tessera.jit(&Nx.conv/2).(Nx.iota({1, 1, 3, 3}, type: :f32), Nx.iota({1, 1, 2, 2}, type: :f32))
+  test "types that are not there are named" do
+    assert_raise ArgumentError, "Tessera does not have the type c64 yet", fn ->
+      Tessera.jit(&Nx.fft/1).(Nx.iota({4}, type: :f32))
     end
 
     assert_raise ArgumentError, "Tessera does not have the type c64 yet", fn -> Tessera.jit(&Nx.sin/1).(Complex.new(1, 2)) end
@@ -151,5 +160,86 @@ defmodule Tessera.CompilerTest do
   test "while" do
     assert {i, _} = count(1000)
     assert Nx.to_number(i) == 1000
+  end
+
+  # 2^depth paths from the result to the argument: to copy, to hash or to compare it would not end.
+  defp doubled(depth), do: Nx.Defn.debug_expr(fn x -> Enum.reduce(1..depth, x, fn _, a -> Nx.add(a, a) end) end).(Nx.template({}, :f32))
+
+  defmodule Shared do
+    @derive {Nx.Container, containers: [:t], keep: [:meta]}
+    defstruct [:t, :meta]
+  end
+
+  test "a function may hold an expression that is shared inside" do
+    for depth <- [24, 60, 10_000] do
+      expr = doubled(depth)
+      fun = fn _ -> expr end
+      x = Nx.tensor(if(depth == 24, do: 1.0, else: 0.0))
+      refute Tessera.cached?(fun, [{x}])
+      for _ <- 1..2, do: assert(Nx.to_number(Tessera.jit_apply(fun, [{x}])) == Nx.to_number(x) * 2 ** 24)
+      assert Tessera.cached?(fun, [{x}])
+      assert Nx.to_number(Tessera.compile(fun, [{x}]).({x})) == Nx.to_number(x) * 2 ** 24
+    end
+  end
+
+  if Code.ensure_loaded?(Nx.Defn.Graph) do
+    defp block(x, w), do: Nx.add(x, Nx.tanh(Nx.add(Nx.dot(x, w), x)))
+
+    test "Nx.Defn.Graph runs what it split" do
+      {x, w} = {Nx.iota({4, 4}, type: :f32), Nx.divide(Nx.eye(4), 8)}
+      net = fn x, w -> Enum.reduce(1..48, x, fn _, x -> block(x, w) end) end
+      stages = Nx.Defn.Graph.split(Nx.Defn.debug_expr(net).(x, w), 0, fn _, n -> {if(rem(n, 60) == 59, do: :before, else: :none), n + 1} end)
+      assert length(stages) > 2
+      expected = Tessera.jit(net).(x, w)
+      for _ <- 1..3, do: assert(Nx.to_binary(Nx.Defn.Graph.run(stages, [x, w], compiler: Tessera)) == Nx.to_binary(expected))
+    end
+  end
+
+  test "containers may hold terms that are shared inside" do
+    meta = fn leaf -> Enum.reduce(1..100, leaf, fn _, x -> {x, x} end) end
+    keep = fn %Shared{t: t} = s -> %{s | t: Nx.add(t, 1)} end
+
+    for leaf <- [:a, :b, :a] do
+      assert %Shared{t: t, meta: {_, _}} = Tessera.jit(keep).(%Shared{t: Nx.tensor([1, 2]), meta: meta.(leaf)})
+      assert Nx.to_flat_list(t) == [2, 3]
+    end
+
+    total = fn %Shared{t: t} -> Nx.sum(t) end
+    refute Tessera.cached?(total, [%Shared{t: Nx.tensor([1]), meta: meta.(:a)}])
+    Tessera.jit(total).(%Shared{t: Nx.tensor([1]), meta: meta.(:a)})
+    assert Tessera.cached?(total, [%Shared{t: Nx.tensor([2]), meta: meta.(:a)}])
+    refute Tessera.cached?(total, [%Shared{t: Nx.tensor([2]), meta: meta.(:b)}])
+  end
+
+  test "what is said of shared expressions is short" do
+    expr = doubled(1000)
+    error = assert_raise(ArgumentError, fn -> Nx.Defn.default_options(compiler: Tessera) && Tessera.jit(&Nx.sin/1).(expr) end)
+    assert error.message =~ "cannot pass a tensor expression as argument to defn"
+    assert byte_size(error.message) < 10_000
+    log = capture_log(fn -> Tessera.jit(fn _ -> expr end, debug: true).(0.0) end)
+    assert log =~ "cache miss"
+    assert byte_size(log) < 10_000
+  end
+
+  test "a function of a module that is loaded again is another one" do
+    define = fn n ->
+      Code.with_diagnostics(fn ->
+        Code.eval_string("""
+        defmodule Tessera.CompilerTest.Again do
+          import Nx.Defn
+          defn by_defn(x), do: x + #{n}
+          def plain(x), do: Nx.add(x, #{n})
+        end
+        """)
+      end)
+    end
+
+    for n <- [1, 2, 1] do
+      define.(n)
+
+      for name <- [:by_defn, :plain] do
+        assert Nx.to_number(Tessera.jit(Function.capture(__MODULE__.Again, name, 1)).(10)) == 10 + n
+      end
+    end
   end
 end

@@ -4,7 +4,7 @@ defmodule Tessera.DocsTest do
   # test/erl/tessera_doc_tests.erl.)
   #
   # After `iex>` comes what the shell prints, or an exception's `** (Module) message`; numbers of references and times may
-  # differ, and "…" stands for any text. A block that begins with the name of a file is a part of that file.
+  # differ, and "…" stands for any text. A block that begins with the name of a file is that file of examples/first/.
   use ExUnit.Case, async: false
 
   @root Path.expand("../..", __DIR__)
@@ -51,6 +51,51 @@ defmodule Tessera.DocsTest do
     end
   end
 
+  test "the first project runs" do
+    {output, status} = in_first_project(["mix", "run", "-e", "First.main()"])
+    assert status == 0 and output =~ "y = 3.0 x + 1.0, on Tessera.Backend\n", output
+  end
+
+  test "values that differ from those of Nx.BinaryBackend" do
+    rows =
+      Regex.scan(~r/^\| `(Nx.*)` \| `(.*)` \| (?:`(.*)`|raises) \|$/m, File.read!(Path.join(@root, "docs/elixir.md")))
+
+    assert length(rows) > 15
+
+    for [_, expression, ours | theirs] <- rows do
+      assert {expression, ours} == {expression, value(expression, Tessera.Backend)}
+      assert {expression, List.first(theirs, "raises")} == {expression, value(expression, Nx.BinaryBackend)}
+    end
+  end
+
+  defp value(expression, backend) do
+    Nx.default_backend(backend)
+    {tensor, _} = Code.eval_string(expression)
+    tensor |> Nx.to_flat_list() |> inspect()
+  rescue
+    _ -> "raises"
+  end
+
+  # What a command prints in a copy of examples/first, where Nx is the one that runs these tests, in place of Hex's.
+  defp in_first_project([program | arguments]) do
+    folder = Path.join(System.tmp_dir!(), "tessera-first-#{System.pid()}-#{System.unique_integer([:positive])}")
+    File.cp_r!(Path.join(@root, "examples/first"), folder)
+    on_exit(fn -> File.rm_rf!(folder) end)
+    for name <- ["_build", "deps", "mix.lock"], do: File.rm_rf!(Path.join(folder, name))
+    file = Path.join(folder, "mix.exs")
+    File.write!(file, file |> File.read!() |> with_local_nx())
+        environment = [{"HOME", folder}, {"MIX_HOME", folder}, {"MIX_INSTALL_DIR", folder}, {"ERL_LIBS", nil}, {"MIX_ENV", nil}]
+    System.cmd(program, arguments, cd: folder, env: environment, stderr_to_stdout: true)
+  end
+
+  defp with_local_nx(text) do
+    nx = for app <- [:nx, :complex, :telemetry], do: ~s({:#{app}, path: "#{:code.lib_dir(app)}", compile: "true"})
+
+    text
+    |> String.replace(~r/{:nx, "[^"]*"}/, Enum.join(nx, ", "))
+    |> String.replace(~s(path: "../.."), ~s(path: "#{@root}"))
+  end
+
   # {"docs/elixir.md:12", text} for each.
   defp blocks(file) do
     text = File.read!(file)
@@ -63,16 +108,17 @@ defmodule Tessera.DocsTest do
 
   defp environment, do: Code.env_for_eval(file: "docs")
 
-  defp run({where, "# mix.exs" <> _ = text}, state) do
-    {{:tessera, options}, _} = Code.eval_string(text)
-    assert Keyword.has_key?(options, :path) or Keyword.has_key?(options, :git), where
+  # A file of the first project, after its name.
+  defp run({where, "# " <> text}, state) do
+    [name, contents] = String.split(text, "\n", parts: 2)
+    assert contents == File.read!(Path.join([@root, "examples/first", name])), where
+    if name == "config/config.exs", do: Application.put_all_env(Config.Reader.eval!(where, contents))
     state
   end
 
-  defp run({where, "# config/" <> _ = text}, state) do
-    config = Config.Reader.eval!(where, "import Config\n" <> text)
-    assert Keyword.keys(config) -- [:nx, :tessera] == [], where
-    Application.put_all_env(config)
+  defp run({where, "Mix.install(" <> _ = text}, state) do
+    {output, status} = in_first_project(["elixir", "-e", with_local_nx(text)])
+    assert status == 0 and output =~ "[2, 3]", "#{where}: #{output}"
     state
   end
 

@@ -186,7 +186,7 @@ defmodule Tessera.NodesTest do
       expected = Enum.map(numbers, &{:ok, [2 * &1 + 1.0]})
       assert on(client, :ask_all, [numbers]) == expected
 
-      # Callers that wait for the lost node are told; no answer is wrong and nobody waits for ever.
+      # Callers that wait for the lost node are told; no answer is wrong and no caller waits for ever.
       many = Enum.map(1..2000, &(&1 * 1.0))
       task = Task.async(fn -> on(client, :ask_all, [many]) end)
       Process.sleep(100)

@@ -382,6 +382,38 @@ defmodule Recorder.Programs do
     ]
   end
 
+  # Numbers of which many are equal, and those that are not finite.
+  def order do
+    x = Nx.remainder(Nx.multiply(Nx.iota({3, 4, 5}), 7), 11)
+    special = Nx.tensor([:nan, 1.0, :infinity, -0.0, :neg_infinity, 0.0, :nan, 1.0])
+    numbers = @floats ++ @integers
+
+    for axis <- [0, 1, 2], direction <- [:asc, :desc], op <- [:sort, :argsort], type <- [:f32, :s64, :u8] do
+      options = [axis: axis, direction: direction, stable: true]
+      program("#{op} #{type} #{inspect(options)}", &apply(Nx, op, [&1, options]), [Nx.as_type(x, type)])
+    end ++
+      for op <- [:sort, :median, :mode], type <- numbers do
+        program("#{op} #{type}", &apply(Nx, op, [&1]), [Nx.as_type(Nx.flatten(x), type)])
+      end ++
+      for type <- [:u8, :s64, :u32, :f32, :bf16] do
+        program("argsort as #{type}", &Nx.argsort(&1, axis: 2, stable: true, type: type), [x])
+      end ++
+      for direction <- [:asc, :desc], op <- [:sort, :argsort] do
+        options = [direction: direction, stable: true]
+        program("#{op} #{direction} of what is not finite", &apply(Nx, op, [&1, options]), [special])
+      end ++
+      [
+        program("top_k", &Nx.top_k(&1, k: 3), [x]),
+        program("top_k of what is not finite", &Nx.top_k(&1, k: 4), [special]),
+        program("median of an axis", &Nx.median(&1, axis: 1, keep_axis: true), [x]),
+        program("mode of an axis", &Nx.mode(&1, axis: 0), [x]),
+        program("shuffle", &Nx.Random.shuffle(&1, &2, axis: 1), [Nx.Random.key(5), x]),
+        program("vectorized sort", &Nx.sort(&1, axis: 1), [Nx.vectorize(x, :x)]),
+        program("grad of sort", fn t -> grad(t, &Nx.sum(Nx.multiply(Nx.sort(&1, axis: 1), Nx.iota({3, 4, 5})))) end, [Nx.as_type(x, :f32)]),
+        program("grad of median", fn t -> grad(t, &Nx.sum(Nx.median(&1, axis: 2))) end, [Nx.as_type(Nx.iota({3, 4, 5}), :f32)])
+      ]
+  end
+
   # Ranks from 0 to 6 and axes of size 1, for an op of each kind.
   def edges do
     shapes = [{}, {1}, {1, 1}, {1, 3}, {3, 1}, {2, 1, 3}, {1, 1, 1, 2}, {2, 1, 2, 1, 2}, {1, 2, 1, 2, 1, 2}]
@@ -397,6 +429,45 @@ defmodule Recorder.Programs do
         program("#{op} of #{name}", &apply(Nx, op, [&1]), [Nx.tensor(numbers)])
       end
   end
+
+  def linalg do
+    a = Nx.tensor([[4.0, 9.0, 9.0], [1.0, 5.0, 9.0], [-2.0, 1.5, 3.0]])
+    b = tensor({3, 2}, :f32)
+    batch = Nx.stack([a, Nx.multiply(a, 2)])
+
+    for left <- [true, false], lower <- [true, false], transform <- [:none, :transpose] do
+      opts = [left_side: left, lower: lower, transform_a: transform]
+      right = if left, do: b, else: Nx.transpose(b)
+      program("triangular_solve #{inspect(opts)}", &Nx.LinAlg.triangular_solve(&1, &2, opts), [triangle(a, lower), right])
+    end ++
+      [
+        program("triangular_solve vector", &Nx.LinAlg.triangular_solve/2, [triangle(a, true), Nx.tensor([1, 2, 3])]),
+        program("triangular_solve vector, right", &Nx.LinAlg.triangular_solve(&1, &2, left_side: false), [
+          triangle(a, true),
+          Nx.tensor([1, 2, 3])
+        ]),
+        program("triangular_solve batch", &Nx.LinAlg.triangular_solve/2, [triangle(batch, true), tensor({2, 3, 2}, :f64)]),
+        program("triangular_solve vectors", &Nx.LinAlg.triangular_solve/2, [triangle(batch, true), tensor({2, 3}, :f16)]),
+        program("triangular_solve integers", &Nx.LinAlg.triangular_solve/2, [Nx.tensor([[1, 0], [2, 1]]), Nx.tensor([3, 4])]),
+        program("triangular_solve grad", &Nx.Defn.grad({&1, &2}, fn {a, b} -> Nx.sum(Nx.LinAlg.triangular_solve(a, b)) end), [
+          triangle(a, true),
+          b
+        ])
+      ] ++
+      # Not of f64: Nx adds 1.0e-10 to what it divides by.
+      for type <- [:f32, :s32] do
+        program("cholesky #{type}", &Nx.LinAlg.cholesky/1, [Nx.tensor([[4, 2, 2], [2, 5, 3], [2, 3, 6]], type: type)])
+      end ++
+      [
+        program("cholesky batch", &Nx.LinAlg.cholesky/1, [Nx.tensor([[[4.0, 2.0], [2.0, 5.0]], [[1.0, 0.5], [0.5, 1.0]]])]),
+        program("cholesky grad", &Nx.Defn.grad(&1, fn a -> Nx.sum(Nx.LinAlg.cholesky(a)) end), [
+          Nx.tensor([[4.0, 2.0], [2.0, 5.0]])
+        ])
+      ]
+  end
+
+  defp triangle(a, true), do: Nx.tril(a)
+  defp triangle(a, false), do: Nx.triu(a)
 
   # The last axis of a, where it is not 1, would have to be b's.
   defp broadcastable(a, b) do
@@ -428,7 +499,7 @@ File.mkdir_p!(Path.join(__DIR__, "fixtures"))
 
 Code.require_file("record/nests.exs", __DIR__)
 
-groups = [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks, :types, :edges]
+groups = [:unary, :binary, :shape, :reductions, :control, :vectorized, :training, :callbacks, :types, :edges, :order, :linalg]
 groups = [{:nests, &Recorder.Nests.programs/0} | Enum.map(groups, &{&1, Function.capture(Recorder.Programs, &1, 0)})]
 asked = if System.argv() == [], do: Keyword.keys(groups), else: Enum.map(System.argv(), &String.to_existing_atom/1)
 Enum.each(asked, &Recorder.write("#{&1}.terms", groups[&1].()))

@@ -7,7 +7,8 @@ Application.put_env(:tessera, :add_backend_on_inspect, false)
 Application.put_env(:tessera, :clients, host: [platform: :host], other: [platform: :host])
 Code.require_file("dialect.exs", __DIR__)
 excluded = Tessera.Dialect.excluded()
-ExUnit.start(exclude: excluded)
+# What a test logs is shown where it fails.
+ExUnit.start(exclude: excluded, capture_log: true)
 if excluded != [], do: IO.puts("This Nx, #{Application.spec(:nx, :vsn)}, has no #{Enum.join(excluded, ", no ")}: those tests are left out")
 
 files = if System.argv() == [], do: Path.wildcard(Path.join(__DIR__, "*_test.exs")), else: System.argv()

@@ -21,6 +21,7 @@ defmodule Tessera.Suites do
     {"exla.runtime_call", :exla, "exla/test/exla/defn/runtime_call_test.exs"},
     {"exla.donation", :exla, "exla/test/exla/defn/donation_test.exs"},
     {"exla.locked_cache", :exla, "exla/test/exla/defn/locked_cache_test.exs"},
+    {"exla.lock", :exla, "exla/test/exla/defn/lock_test.exs"},
     {"exla.recompilation_warning", :exla, "exla/test/exla/defn/recompilation_warning_test.exs"},
     {"exla.serving", :exla, "exla/test/exla/serving_test.exs"},
     {"exla.random", :exla, "exla/test/exla/random_test.exs"},
@@ -39,7 +40,8 @@ defmodule Tessera.Suites do
     {"nx.random", :compiled, "nx/test/nx/random_test.exs"},
     {"nx.serving", :compiled, "nx/test/nx/serving_test.exs"},
     {"nx.donation", :compiled, "nx/test/nx/defn/donation_test.exs"},
-    {"nx.kernel", :compiled, "nx/test/nx/defn/kernel_test.exs"}
+    {"nx.kernel", :compiled, "nx/test/nx/defn/kernel_test.exs"},
+    {"nx.graph", :compiled, "nx/test/nx/defn/graph_test.exs"}
   ]
 
   # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
@@ -61,6 +63,7 @@ defmodule Tessera.Suites do
     repository = Path.expand(repository)
     {there, absent} = Enum.split_with(chosen, fn {_, _, file} -> File.exists?(Path.join(repository, file)) end)
     for {name, _, file} <- absent, do: IO.puts("#{name} is left out: this Nx has no #{file}")
+    there != [] or raise "#{repository} has none of the suites: is it a checkout of Nx's repository?"
     results = Enum.map(there, &{elem(&1, 0), run(repository, &1)})
     Judge.verdict(results, Path.join(__DIR__, "suites"), Tessera.Dialect.release(), System.get_env("RECORD") == "1")
   end

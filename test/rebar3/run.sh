@@ -1,25 +1,36 @@
 #!/bin/sh
-# Tessera as a dependency of a rebar3 project: a fresh project with this
-# repository's HEAD as a git dependency compiles, and its code runs.
+# Tessera as a dependency of a rebar3 project: fresh projects with this repository's HEAD as a git dependency, and with a
+# checkout beside them, compile, and their code runs.
 # usage: test/rebar3/run.sh
 cd "$(dirname "$0")/../.." || exit 2
-for tool in rebar3 git; do
-  # Where everything must be there, what is not is a failure.
-  command -v $tool >/dev/null || { echo "rebar3: no $tool here, skipped"; [ -z "${TESSERA_CI:-}" ]; exit; }
-done
-head=$(git rev-parse --verify -q HEAD) || { echo "rebar3: not a git checkout, skipped"; exit 0; }
+PATH=$PATH:$PWD/.tools
+# Where everything must be there, what is not is a failure.
+left_out() {
+  echo "rebar3: left out, $1"
+  [ -z "${TESSERA_CI:-}" ] || exit 1
+}
+command -v rebar3 >/dev/null || { left_out "no rebar3 here; ./setup takes the program out of Debian's package"; exit 0; }
 
 unset MAKEFLAGS MFLAGS MAKELEVEL # what these start is not part of the make that runs this
+here=$PWD passed=0
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/app/src"
-cat >"$work/app/rebar.config" <<END
-{deps, [{tessera, {git, "file://$PWD", {ref, "$head"}}}]}.
-END
-cat >"$work/app/src/app.app.src" <<'END'
+
+fail() {
+  echo "rebar3: $1"
+  [ ! -f "$work/log" ] || cat "$work/log"
+  echo "rebar3: $passed passed, 1 failed"
+  exit 1
+}
+
+# project NAME DEPENDENCY
+project() {
+  mkdir -p "$work/$1/src"
+  echo "{deps, [$2]}." >"$work/$1/rebar.config"
+  cat >"$work/$1/src/app.app.src" <<'END'
 {application, app, [{description, "uses tessera"}, {vsn, "1"}, {applications, [kernel, stdlib, tessera]}]}.
 END
-cat >"$work/app/src/app.erl" <<'END'
+  cat >"$work/$1/src/app.erl" <<'END'
 -module(app).
 -include_lib("tessera/include/tessera.hrl").
 -export([main/0]).
@@ -29,16 +40,36 @@ main() ->
     F = tessera:jit(fun(X, W) -> tessera:sum(tessera:multiply(tessera:dot(X, W), 0.5)) end),
     #tessera{type = f32, shape = {}} = Y = F(tessera:iota({2, 3}, f32), tessera:ones({3, 2}, f32)),
     15.0 = tessera:to_number(Y),
+    %% what h(tessera) prints
+    {ok, {docs_v1, _, erlang, _, #{<<"en">> := _}, _, _}} = code:get_doc(tessera),
     io:format("ran").
 END
+}
 
-# Nothing is fetched but this repository.
-cd "$work/app" || exit 2
-if ! HOME=$work HEX_OFFLINE=1 rebar3 compile >"$work/log" 2>&1; then
-  echo "rebar3: the project does not compile"
-  cat "$work/log"
-  exit 1
+# Nothing is fetched but this repository. Everything that rebar3 makes is an application.
+compiles_and_runs() {
+  cd "$work/$1" || exit 2
+  HOME=$work HEX_OFFLINE=1 rebar3 compile >"$work/log" 2>&1 || fail "the project with $2 does not compile"
+  output=$(erl -noshell -pa _build/default/*/*/ebin -eval 'app:main(), halt().' 2>&1)
+  [ "$output" = ran ] || fail "the program with $2 does not run: $output"
+  passed=$((passed + 1))
+  echo "rebar3: a project with $2 compiles and runs"
+  cd "$here" || exit 2
+}
+
+if ! command -v git >/dev/null; then
+  left_out "no git here: a project with a git dependency"
+elif ! head=$(git rev-parse --verify -q HEAD); then
+  left_out "not a git checkout: a project with a git dependency"
+else
+  project by_git "{tessera, {git, \"file://$here\", {ref, \"$head\"}}}"
+  compiles_and_runs by_git "a git dependency"
 fi
-output=$(erl -noshell -pa _build/default/lib/*/ebin -eval 'app:main(), halt().' 2>&1)
-[ "$output" = ran ] || { echo "rebar3: the program does not run: $output"; exit 1; }
-echo "rebar3: a project that depends on this one compiles and runs"
+
+# A copy, since building leaves files, with what make has built.
+project beside tessera
+mkdir -p "$work/beside/_checkouts" "$work/tessera"
+tar -c --exclude=./.git --exclude=./_build --exclude=./build/test-cache . | tar -x -C "$work/tessera"
+ln -s "$work/tessera" "$work/beside/_checkouts/tessera"
+compiles_and_runs beside "a checkout beside it"
+echo "rebar3: $passed passed, 0 failed"

@@ -95,7 +95,7 @@ typedef struct judgement {
 
 /* How many elements a fold takes. */
 static int64_t folded(const ts_graph *g, const ts_op *op) {
-  const ts_shape *shape = &ts_graph_value(g, op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(g, op->operands[0])->shape;
   const ts_dims *axes = &op->attrs->reduce.axes;
   int64_t count = 1;
   for (int32_t i = 0; i < axes->rank; i++) count *= shape->dims[axes->dims[i]];
@@ -119,13 +119,17 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
   case TS_OP_POW: return is_float ? APPROX : EXACT; /* but for large exponents: judge */
   case TS_OP_ATAN2: return is_float ? APPROX : EXACT;
   case TS_OP_REDUCE_PRODUCT:
-  case TS_OP_CUMULATIVE_PRODUCT: return is_float ? APPROX : EXACT;
+  case TS_OP_CUMULATIVE_PRODUCT:
+  case TS_OP_WINDOW_PRODUCT: return is_float ? APPROX : EXACT;
+  case TS_OP_WINDOW_SCATTER_MAX:
+  case TS_OP_WINDOW_SCATTER_MIN: return is_float ? UNKNOWN : EXACT; /* several of a window's sums in another order */
   case TS_OP_REDUCE:
     if (folded(g, op) == 1) return UNKNOWN; /* XLA gives the element, whatever the initial value */
     if (folds_idempotently(g, op)) return EXACT;
     return is_float || folded(g, op) >= MANY_FOLDED ? UNKNOWN : EXACT;
   case TS_OP_REDUCE_SUM:
   case TS_OP_CUMULATIVE_SUM:
+  case TS_OP_WINDOW_SUM:
   case TS_OP_DOT: return is_float ? SUM : EXACT;
   default: return ts_op_get_class(op->code) == TS_CLASS_UNARY_FLOAT ? APPROX : EXACT;
   }
@@ -167,7 +171,7 @@ static bool is_large_exponent(ts_dtype type, ts_scalar x) {
   return ts_dtype_is_unsigned(type) ? x.u64 > 63 : x.s64 > 63;
 }
 
-/* True when nobody can tell, too: the exponents are no argument. */
+/* Also true when that cannot be decided, since the exponents are not an argument. */
 static bool has_large_exponents(const ts_graph *g, const ts_op *op, const values *args) {
   const ts_value *exponent = ts_graph_value(g, op->operands[1]);
   if (ts_dtype_is_float(exponent->dtype)) return false;
@@ -216,9 +220,10 @@ static ts_status run(program *p) {
 }
 
 static int64_t terms(const ts_graph *g, const ts_op *op) {
-  const ts_shape *shape = &ts_graph_value(g, op->operands[0])->shape;
+  const ts_shape *shape = ts_graph_value(g, op->operands[0])->shape;
   const ts_dims *axes = op->code == TS_OP_DOT ? &op->attrs->dot.lhs_contract : &op->attrs->axes;
   int64_t count = 1;
+  if (op->code == TS_OP_WINDOW_SUM) return ts_shape_elements(&op->attrs->window.sizes);
   if (op->code == TS_OP_CUMULATIVE_SUM) return shape->dims[op->attrs->scan.axis];
   for (int32_t i = 0; i < axes->rank; i++) count *= shape->dims[axes->dims[i]];
   return count;
@@ -322,7 +327,7 @@ static ts_status use_param(cutter *c, ts_value_id id) {
   const ts_value *value = ts_graph_value(c->from, id);
   ts_buffer *arg;
   if (c->params[id] == TS_NO_ID) {
-    TS_TRY(ts_graph_add_param(c->to->graph, TS_ROOT, value->dtype, &value->shape, &c->params[id]));
+    TS_TRY(ts_graph_add_param(c->to->graph, TS_ROOT, value->dtype, value->shape, &c->params[id]));
     TS_TRY(flushed(c->known[id], &arg));
     ts_status status = TS_VEC_PUSH(&c->args, arg);
     if (status) ts_buffer_release(arg);
@@ -494,7 +499,7 @@ static ts_status take_args(program *p, const ts_text *bytes) {
   TS_TRY(new_values(root->params.count, &p->args));
   for (size_t i = 0; i < p->args.count; i++) {
     const ts_value *value = ts_graph_value(p->graph, root->params.data[i]);
-    TS_TRY(ts_buffer_create(ts_pool_default(), value->dtype, &value->shape, &p->args.data[i]));
+    TS_TRY(ts_buffer_create(ts_pool_default(), value->dtype, value->shape, &p->args.data[i]));
     size_t size = (size_t)p->args.data[i]->bytes;
     if (bytes->length - at < size) return ts_error(TS_INVALID_ARGUMENT, "the arguments end too early");
     if (size > 0) memcpy(p->args.data[i]->data, bytes->data + at, size);

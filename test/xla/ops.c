@@ -40,19 +40,27 @@ static const recipe recipes[] = {
     {TS_OP_TAKE, INTEGERS, 0, "%0: f32[4,5], %1: T[3]", "f32[3,5]", " %0, %1 {axis = 0}"},
     {TS_OP_TAKE_ALONG, ALL, 0, "%0: T[4,5], %1: s64[4,3]", "T[4,3]", " %0, %1 {axis = 1}"},
     {TS_OP_TAKE_ALONG, INTEGERS, 0, "%0: f32[4,5], %1: T[3,5]", "f32[3,5]", " %0, %1 {axis = 0}"},
+    {TS_OP_INDEXED_ADD, INTEGERS, 0, "%0: T[5,4], %1: s64[3,1], %2: T[3,4]", "T[5,4]", " %0, %1, %2 {axes = [0]}"},
+    {TS_OP_INDEXED_PUT, ALL, 0, "%0: T[5,4], %1: s64[3,1], %2: T[3,5]", "T[5,4]", " %0, %1, %2 {axes = [1]}"},
     {TS_OP_REDUCE, ALL, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("max")},
     {TS_OP_REDUCE, INTEGERS, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("add")},
     {TS_OP_ARGMAX, ALL, 0, "%0: T[4,9]", "s64[4]", " %0 {axis = 1, high = false}"},
     {TS_OP_ARGMAX, INTEGERS, 0, "%0: f32[4,9]", "T[9]", " %0 {axis = 0, high = true}"},
     {TS_OP_ARGMIN, ALL, 0, "%0: T[4,9]", "s32[]", " %0 {axis = -1, high = true}"},
     {TS_OP_ARGMIN, INTEGERS, 0, "%0: f32[4,9]", "T[4]", " %0 {axis = 1, high = false}"},
+    {TS_OP_SORT, ALL, 0, "%0: T[4,9]", "T[4,9]", " %0 {axis = 1, descending = false}"},
+    {TS_OP_SORT, ALL, 0, "%0: T[9,4]", "T[9,4]", " %0 {axis = 0, descending = true}"},
+    {TS_OP_ARGSORT, ALL, 0, "%0: T[4,9]", "s32[4,9]", " %0 {axis = 1, descending = true}"},
+    {TS_OP_ARGSORT, INTEGERS, 0, "%0: f32[9,4]", "T[9,4]", " %0 {axis = 0, descending = false}"},
+    {TS_OP_TOP_K, ALL, 0, "%0: T[4,9]", "T[4,3], s32[4,3]", " %0 {k = 3}"},
     {TS_OP_DOT, ALL, 0, "%0: T[2,3,5], %1: T[2,5,4]", "T[2,3,4]",
      " %0, %1 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]}"},
     {TS_OP_DOT, ALL, 0, "%0: T[3,5], %1: T[4,5,3]", "T[4]",
      " %0, %1 {lhs_contract = [0,1], lhs_batch = [], rhs_contract = [2,1], rhs_batch = []}"},
     {TS_OP_WHILE, ALL, 0, "%0: s32[], %1: T[3]", "s32[], T[3]",
      " %0, %1 {\n condition(%10: s32[], %11: T[3]) {\n %12 = constant 2 : s32[]\n %13 = less %10, %12 : u8[]\n"
-     " return %13\n }\n body(%14: s32[], %15: T[3]) {\n %16 = constant 2 : s32[]\n %17 = reverse %15 {axes = [0]} : T[3]\n"
+     " return %13\n }\n body(%14: s32[], %15: T[3]) {\n %16 = constant 2 : s32[]\n %17 = reverse %15 {axes = [0]} : "
+     "T[3]\n"
      " return %16, %17\n }\n}"},
     {TS_OP_COND, ALL, 0, "%0: u8[], %1: T[3]", "T[3]",
      " %0, %1 {\n true" TWICE " false(%12: T[3]) {\n return %12\n }\n}"},
@@ -73,6 +81,17 @@ static bool recipe_of_class(ts_opcode code, recipe *out) {
   case TS_CLASS_BINARY_INTEGER: *out = (recipe){code, INTEGERS, 0, two, "T[40]", " %0, %1"}; return true;
   case TS_CLASS_COMPARE: *out = (recipe){code, ALL, 0, two, "u8[40]", " %0, %1"}; return true;
   case TS_CLASS_SCAN: *out = (recipe){code, ALL, 0, line, "T[3,5]", " %0 {axis = 1, reverse = true}"}; return true;
+  case TS_CLASS_WINDOW:
+    if (code == TS_OP_WINDOW_SCATTER_MAX || code == TS_OP_WINDOW_SCATTER_MIN)
+      *out = (recipe){
+          code,     ALL,
+          0,        "%0: T[3,6], %1: T[3,3], %2: T[]",
+          "T[3,6]", " %0, %1, %2 {sizes = [1,2], strides = [1,2], low = [0,0], high = [0,0], dilation = [1,1]}"};
+    else
+      *out =
+          (recipe){code, ALL,      0,
+                   line, "T[2,3]", " %0 {sizes = [2,2], strides = [1,2], low = [0,1], high = [0,0], dilation = [1,1]}"};
+    return true;
   case TS_CLASS_REDUCE:
     if (code == TS_OP_REDUCE) return false;
     bool truth = code == TS_OP_REDUCE_ALL || code == TS_OP_REDUCE_ANY;
@@ -106,7 +125,7 @@ static void write_literal(ts_text *out, ts_dtype type) {
 }
 
 static void write_recipe(ts_text *out, const recipe *r, ts_dtype type, ts_dtype other) {
-  bool two = r->code == TS_OP_WHILE;
+  bool two = r->code == TS_OP_WHILE || r->code == TS_OP_TOP_K;
   ts_text_append(out, "graph @main(");
   substitute(out, r->params, type, other);
   ts_text_append(out, ") -> (");
@@ -165,6 +184,7 @@ static ts_status visit_op(visitor *v, ts_opcode code) {
 ts_status xla_visit_ops(ts_status (*visit)(void *context, const char *name, ts_graph *graph), void *context) {
   visitor v = {visit, context, 0};
   for (int code = 0; code < TS_OP_COUNT; code++)
-    if (code != TS_OP_PARAMETER) TS_TRY(visit_op(&v, (ts_opcode)code)); /* which every program has */
+    if (code != TS_OP_PARAMETER && code != TS_OP_CALLBACK) /* which every program has, and which XLA has not */
+      TS_TRY(visit_op(&v, (ts_opcode)code));
   return TS_SUCCESS;
 }

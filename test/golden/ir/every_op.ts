@@ -96,57 +96,81 @@ graph @main(%0: f32[2,3], %1: f32[2,3], %2: s32[2,3], %3: s32[2,3], %4: f32[], %
   %102 = concatenate %0, %1 {axis = 1} : f32[2,6]
   %103 = take %0, %7 {axis = 1} : f32[2,4]
   %104 = take_along_axis %0, %2 {axis = 0} : f32[2,3]
-  %105 = reduce_sum %0 {axes = [1]} : f32[2]
-  %106 = reduce_product %0 {axes = [1]} : f32[2]
-  %107 = reduce_max %0 {axes = [1]} : f32[2]
-  %108 = reduce_min %0 {axes = [1]} : f32[2]
-  %109 = reduce_all %0 {axes = [0,1]} : u8[]
-  %110 = reduce_any %0 {axes = [0,1]} : u8[]
-  %111 = reduce %0, %4 {axes = [0]} {
-    combine(%112: f32[], %113: f32[]) {
-      %114 = add %112, %113 : f32[]
-      return %114
+  %105 = constant 1 : s16[4,1]
+  %106 = iota {axis = -1} : f32[4,3]
+  %107 = indexed_add %0, %105, %106 {axes = [0]} : f32[2,3]
+  %108 = indexed_put %0, %105, %106 {axes = [0]} : f32[2,3]
+  %109 = reduce_sum %0 {axes = [1]} : f32[2]
+  %110 = reduce_product %0 {axes = [1]} : f32[2]
+  %111 = reduce_max %0 {axes = [1]} : f32[2]
+  %112 = reduce_min %0 {axes = [1]} : f32[2]
+  %113 = reduce_all %0 {axes = [0,1]} : u8[]
+  %114 = reduce_any %0 {axes = [0,1]} : u8[]
+  %115 = reduce %0, %4 {axes = [0]} {
+    combine(%116: f32[], %117: f32[]) {
+      %118 = add %116, %117 : f32[]
+      return %118
     }
   } : f32[3]
-  %115 = argmax %0 {axis = 1, high = false} : s32[2]
-  %116 = argmin %0 {axis = -1, high = true} : s64[]
-  %117 = cumulative_sum %0 {axis = 1, reverse = true} : f32[2,3]
-  %118 = cumulative_product %0 {axis = 1, reverse = true} : f32[2,3]
-  %119 = cumulative_min %0 {axis = 1, reverse = true} : f32[2,3]
-  %120 = cumulative_max %0 {axis = 1, reverse = true} : f32[2,3]
-  %121 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : f32[2]
-  %122 = dot_general %0, %1 {lhs_contract = [], lhs_batch = [], rhs_contract = [], rhs_batch = []} : f32[2,3,2,3]
-  %123, %124 = while %5, %0 {
-    condition(%125: s32[], %126: f32[2,3]) {
-      %127 = less %125, %125 : u8[]
-      return %127
+  %119 = argmax %0 {axis = 1, high = false} : s32[2]
+  %120 = argmin %0 {axis = -1, high = true} : s64[]
+  %121 = cumulative_sum %0 {axis = 1, reverse = true} : f32[2,3]
+  %122 = cumulative_product %0 {axis = 1, reverse = true} : f32[2,3]
+  %123 = cumulative_min %0 {axis = 1, reverse = true} : f32[2,3]
+  %124 = cumulative_max %0 {axis = 1, reverse = true} : f32[2,3]
+  %125 = sort %0 {axis = 1, descending = true} : f32[2,3]
+  %126 = argsort %0 {axis = 0, descending = false} : s32[2,3]
+  %127, %128 = top_k %0 {k = 2} : f32[2,2], s32[2,2]
+  %129 = window_sum %0 {sizes = [2,2], strides = [1,2], low = [1,0], high = [0,-1], dilation = [1,1]} : f32[2,1]
+  %130 = window_product %0 {sizes = [2,1], strides = [1,2], low = [1,0], high = [0,0], dilation = [2,1]} : f32[1,2]
+  %131 = window_max %0 {sizes = [2,2], strides = [1,1], low = [0,0], high = [0,0], dilation = [1,2]} : f32[1,1]
+  %132 = window_min %0 {sizes = [1,1], strides = [1,1], low = [0,0], high = [0,0], dilation = [1,1]} : f32[2,3]
+  %133 = window_scatter_max %0, %1, %4 {sizes = [1,3], strides = [1,1], low = [0,1], high = [0,1], dilation = [1,1]} : f32[2,3]
+  %134 = window_scatter_min %0, %1, %4 {sizes = [1,3], strides = [1,1], low = [0,1], high = [0,1], dilation = [1,1]} : f32[2,3]
+  %135 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : f32[2]
+  %136 = constant 0.5 : f32[2,4,3,6]
+  %137 = constant 2.0 : f32[3,1,6]
+  %138 = constant 2.0 : f32[3,3,1,6]
+  %139 = constant 0.5 : f32[2,4,6]
+  %140 = conv %136, %138 {strides = [2,1], low = [1,1], high = [0,1], input_dilation = [1,2], kernel_dilation = [1,2], groups = 6} : f32[2,2,3,6]
+  %141 = conv %139, %137 {strides = [1], low = [0], high = [-1], input_dilation = [1], kernel_dilation = [1], groups = 6} : f32[2,1,6]
+  %142 = constant 1.0 : f32[3,3]
+  %143 = conv %0, %142 {strides = [], low = [], high = [], input_dilation = [], kernel_dilation = [], groups = 1} : f32[2,3]
+  %144 = dot_general %0, %1 {lhs_contract = [], lhs_batch = [], rhs_contract = [], rhs_batch = []} : f32[2,3,2,3]
+  %145, %146 = while %5, %0 {
+    condition(%147: s32[], %148: f32[2,3]) {
+      %149 = less %147, %147 : u8[]
+      return %149
     }
-    body(%128: s32[], %129: f32[2,3]) {
-      %130 = add %128, %128 : s32[]
-      return %130, %129
+    body(%150: s32[], %151: f32[2,3]) {
+      %152 = add %150, %150 : s32[]
+      return %152, %151
     }
   } : s32[], f32[2,3]
-  %131, %132 = cond %8, %0, %4 {
-    true(%133: f32[2,3], %134: f32[]) {
-      return %133, %134
+  %153, %154 = cond %8, %0, %4 {
+    true(%155: f32[2,3], %156: f32[]) {
+      return %155, %156
     }
-    false(%135: f32[2,3], %136: f32[]) {
-      %137 = exp %135 : f32[2,3]
-      return %137, %136
+    false(%157: f32[2,3], %158: f32[]) {
+      %159 = exp %157 : f32[2,3]
+      return %159, %158
     }
   } : f32[2,3], f32[]
-  %138 = call %0 {
-    body(%139: f32[2,3]) {
-      %140 = tanh %139 : f32[2,3]
-      return %140
+  %160 = call %0 {
+    body(%161: f32[2,3]) {
+      %162 = tanh %161 : f32[2,3]
+      return %162
     }
   } : f32[2,3]
-  %141 = fusion %0, %1 {kind = 7} {
-    body(%142: f32[2,3], %143: f32[2,3]) {
-      %144 = add %142, %143 : f32[2,3]
-      %145 = exp %144 : f32[2,3]
-      return %145
+  %163 = fusion %0, %1 {kind = 7} {
+    body(%164: f32[2,3], %165: f32[2,3]) {
+      %166 = add %164, %165 : f32[2,3]
+      %167 = exp %166 : f32[2,3]
+      return %167
     }
   } : f32[2,3]
-  return %124, %123
+  %168 = eye : f32[2,2]
+  %169 = cholesky %168 : f32[2,2]
+  %170 = triangular_solve %169, %0 {left = true, lower = true, transpose = false, unit = true} : f32[2,3]
+  return %146, %145
 }

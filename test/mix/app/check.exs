@@ -23,6 +23,9 @@ check.("errors", match?(%RuntimeError{message: "read was called on deleted" <> _
 check.("defimpl", describe(tensor) == "tensor in Tessera.DeviceBuffer" and describe(client) == "Tessera.Client" and describe(1) == "something")
 check.("consolidation", Protocol.consolidated?(User.Describe) and Protocol.consolidated?(Inspect))
 
+{:docs_v1, _, :erlang, "application/erlang+html", %{"en" => _}, _, entries} = Code.fetch_docs(:tessera)
+check.("h :tessera", Enum.any?(entries, &match?({{:function, :add, 2}, _, _, %{"en" => _}, _}, &1)))
+
 if System.otp_release() >= "27" do
   for module <- [Tessera, Backend, Client, DeviceBuffer, Typespec] do
     {:docs_v1, _, :erlang, _, %{"en" => text}, _, functions} = Code.fetch_docs(module)

@@ -1,0 +1,83 @@
+/* Linear algebra: matrices are the last two dims. */
+#include "ir/infer.h"
+
+/* Operand `i` is a batch of matrices of floats. */
+static ts_status check_matrices(const ts_infer_call *call, size_t i) {
+  const ts_value *value = ts_infer_operand(call, i);
+  if (!ts_dtype_is_float(value->dtype)) return ts_infer_error(call, "expected floats");
+  if (value->shape->rank < 2)
+    return ts_infer_error(call, "operand %zu has rank %d, expected at least 2", i + 1, value->shape->rank);
+  return TS_SUCCESS;
+}
+
+static ts_status check_square(const ts_infer_call *call) {
+  const ts_shape *shape = ts_infer_operand(call, 0)->shape;
+  long long rows = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
+  return rows == cols ? TS_SUCCESS : ts_infer_error(call, "matrices of %lld by %lld, expected square ones", rows, cols);
+}
+
+static ts_status infer_cholesky(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  TS_TRY(check_square(call));
+  ts_type_set(out, a->dtype, a->shape);
+  return TS_SUCCESS;
+}
+
+static bool same_batch(const ts_shape *a, const ts_shape *b) {
+  if (a->rank != b->rank) return false;
+  for (int32_t d = 0; d < a->rank - 2; d++)
+    if (a->dims[d] != b->dims[d]) return false;
+  return true;
+}
+
+/* Two operands of a type with matrices, of which the first are square. */
+static ts_status check_system(const ts_infer_call *call) {
+  TS_TRY(ts_infer_same_dtype(call));
+  TS_TRY(check_matrices(call, 0));
+  TS_TRY(check_matrices(call, 1));
+  TS_TRY(check_square(call));
+  if (same_batch(ts_infer_operand(call, 0)->shape, ts_infer_operand(call, 1)->shape)) return TS_SUCCESS;
+  return ts_infer_error(call, "expected equal dimensions before the last two");
+}
+
+static ts_status infer_triangular_solve(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0), *b = ts_infer_operand(call, 1);
+  const bool left = call->attrs->triangular.left;
+  TS_TRY(check_system(call));
+  int64_t n = a->shape->dims[a->shape->rank - 1], rows = b->shape->dims[b->shape->rank - (left ? 2 : 1)];
+  if (n != rows)
+    return ts_infer_error(call, "%lld %s of the right side, expected %lld", (long long)rows, left ? "rows" : "columns",
+                          (long long)n);
+  ts_type_set(out, b->dtype, b->shape);
+  return TS_SUCCESS;
+}
+
+static ts_status infer_solve(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0), *b = ts_infer_operand(call, 1);
+  TS_TRY(check_system(call));
+  int64_t n = a->shape->dims[a->shape->rank - 1], rows = b->shape->dims[b->shape->rank - 2];
+  if (n != rows)
+    return ts_infer_error(call, "%lld rows of the right side, expected %lld", (long long)rows, (long long)n);
+  ts_type_set(out, b->dtype, b->shape);
+  return TS_SUCCESS;
+}
+
+static ts_status infer_determinant(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  TS_TRY(check_square(call));
+  ts_type_set(out, a->dtype, a->shape);
+  out->shape.rank -= 2;
+  return TS_SUCCESS;
+}
+
+ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out) {
+  switch ((ts_ops_LINALG)call->code) {
+  case TS_OP_CHOLESKY: return infer_cholesky(call, out);
+  case TS_OP_TRIANGULAR_SOLVE: return infer_triangular_solve(call, out);
+  case TS_OP_SOLVE: return infer_solve(call, out);
+  case TS_OP_DETERMINANT: return infer_determinant(call, out);
+  }
+  return ts_infer_unknown(call);
+}

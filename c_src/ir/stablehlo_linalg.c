@@ -1,0 +1,36 @@
+/* Linear algebra in StableHLO. */
+#include "ir/stablehlo_internal.h"
+
+static const char *truth(bool value) { return value ? "true" : "false"; }
+
+/* What is above the diagonal is for the implementation to choose: zeros. */
+static hlo_value cholesky(const hlo_call *call) {
+  static const ts_scalar zero = {.bits = 0};
+  hlo *h = call->h;
+  const int32_t rank = call->shape->rank;
+  hlo_value a = hlo_operand(call, 0);
+  hlo_value factor = hlo_op_with(h, "stablehlo.cholesky", call->element, call->shape, &a, 1, "lower = true");
+  hlo_value row = hlo_iota(h, TS_S64, call->shape, rank - 2), col = hlo_iota(h, TS_S64, call->shape, rank - 1);
+  hlo_value operands[] = {hlo_compare(h, "GE", row, col), factor,
+                          hlo_constant(h, (ts_dtype)call->element, call->shape, zero)};
+  return hlo_op(h, "stablehlo.select", call->element, call->shape, operands, 3);
+}
+
+static hlo_value triangular_solve(const hlo_call *call) {
+  const ts_attrs *attrs = call->op->attrs;
+  hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
+  return hlo_op_with(call->h, "stablehlo.triangular_solve", call->element, call->shape, operands, 2,
+                     "left_side = %s, lower = %s, unit_diagonal = %s, transpose_a = #stablehlo<transpose %s>",
+                     truth(attrs->triangular.left), truth(attrs->triangular.lower), truth(attrs->triangular.unit),
+                     attrs->triangular.transpose ? "TRANSPOSE" : "NO_TRANSPOSE");
+}
+
+ts_status hlo_linalg(const hlo_call *call, hlo_value *out) {
+  switch ((ts_ops_LINALG)call->op->code) {
+  case TS_OP_CHOLESKY: *out = cholesky(call); return TS_SUCCESS;
+  case TS_OP_TRIANGULAR_SOLVE: *out = triangular_solve(call); return TS_SUCCESS;
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT: break; /* none has LU factors */
+  }
+  return hlo_no_form(call);
+}

@@ -1,0 +1,275 @@
+/* Loads and stores of whole vectors. Where the target has no masked access for an element size, a tail is copied
+ * element by element to a padded buffer on the stack, so that the vector code is the same on all targets. */
+#include "jit/emit/emit.h"
+
+static LLVMTypeRef i64_of(ts_emit *e) { return LLVMInt64TypeInContext(e->context); }
+static LLVMTypeRef i8_of(ts_emit *e) { return LLVMInt8TypeInContext(e->context); }
+static LLVMTypeRef vector_of(ts_emit *e, LLVMTypeRef element) { return LLVMVectorType(element, (unsigned)e->lanes); }
+static ts_v number(ts_emit *e, uint64_t value) { return LLVMConstInt(i64_of(e), value, 0); }
+
+static ts_v to_register(ts_emit *e, ts_dtype type, ts_v memory) {
+  return ts_dtype_is_narrow(type) ? ts_emit_half_value(e, type, memory) : memory;
+}
+
+/* Half values in registers are rounded already, so the bf16 bits are the upper half. */
+static ts_v to_memory(ts_emit *e, ts_dtype type, ts_v value) {
+  if (type != TS_BF16) return type == TS_F16 ? ts_emit_half_bits(e, type, value) : value;
+  LLVMTypeRef words = vector_of(e, LLVMInt32TypeInContext(e->context));
+  ts_v bits = LLVMBuildBitCast(e->b, value, words, "");
+  bits = LLVMBuildLShr(e->b, bits, ts_emit_const_bits(e, TS_U32, 16), "");
+  return LLVMBuildTrunc(e->b, bits, vector_of(e, LLVMInt16TypeInContext(e->context)), "bf16");
+}
+
+static LLVMTypeRef memory_vector(ts_emit *e, ts_dtype type) { return vector_of(e, ts_emit_memory_type(e, type)); }
+
+static bool has_masked_moves(const ts_emit *e, ts_dtype type) {
+  return ts_dtype_size(type) >= 4 ? e->target->masked : e->target->masked_small;
+}
+
+static bool has_gather(const ts_emit *e, ts_dtype type) { return ts_dtype_size(type) >= 4 && e->target->masked; }
+
+static bool has_scatter(const ts_emit *e, ts_dtype type) {
+  return ts_dtype_size(type) >= 4 && e->target->isa == TS_ISA_AVX512;
+}
+
+bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided) {
+  return e->target->isa == TS_ISA_AVX512 && (!strided || has_scatter(e, type));
+}
+
+static ts_v byte_offset(ts_emit *e, ts_v base, ts_v offset) {
+  return LLVMBuildGEP2(e->b, i8_of(e), base, &offset, 1, "");
+}
+
+/* Tensors are aligned to their element type only. */
+static ts_v load_aligned(ts_emit *e, LLVMTypeRef type, ts_v address, size_t alignment) {
+  ts_v value = LLVMBuildLoad2(e->b, type, address, "");
+  LLVMSetAlignment(value, (unsigned)alignment);
+  return value;
+}
+
+static void store_aligned(ts_emit *e, ts_v value, ts_v address, size_t alignment) {
+  LLVMSetAlignment(LLVMBuildStore(e->b, value, address), (unsigned)alignment);
+}
+
+static ts_v element_load(ts_emit *e, ts_dtype type, ts_v address) {
+  return load_aligned(e, ts_emit_memory_type(e, type), address, ts_dtype_size(type));
+}
+
+/* ---- loops over single elements ---- */
+
+typedef struct lane_loop {
+  ts_v lane; /* i64 */
+  LLVMBasicBlockRef body, after;
+} lane_loop;
+
+/* Opens a loop over lanes 0 .. count-1; count may be 0. */
+static lane_loop loop_begin(ts_emit *e, ts_v count) {
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+  lane_loop loop = {
+      .body = LLVMAppendBasicBlockInContext(e->context, e->function, "lane"),
+      .after = LLVMAppendBasicBlockInContext(e->context, e->function, "lanes.end"),
+  };
+  ts_v none = LLVMBuildICmp(e->b, LLVMIntEQ, count, number(e, 0), "");
+  LLVMBuildCondBr(e->b, none, loop.after, loop.body);
+  LLVMPositionBuilderAtEnd(e->b, loop.body);
+  loop.lane = LLVMBuildPhi(e->b, i64_of(e), "lane");
+  ts_v zero = number(e, 0);
+  LLVMAddIncoming(loop.lane, &zero, &before, 1);
+  return loop;
+}
+
+static void loop_end(ts_emit *e, lane_loop *loop, ts_v count) {
+  ts_v next = LLVMBuildAdd(e->b, loop->lane, number(e, 1), "");
+  LLVMAddIncoming(loop->lane, &next, &loop->body, 1);
+  ts_v more = LLVMBuildICmp(e->b, LLVMIntULT, next, count, "");
+  LLVMBuildCondBr(e->b, more, loop->body, loop->after);
+  LLVMPositionBuilderAtEnd(e->b, loop->after);
+}
+
+/* Copies `count` elements; strides in bytes. */
+static void copy_elements(ts_emit *e, ts_dtype type, ts_v to, ts_v to_stride, ts_v from, ts_v from_stride, ts_v count) {
+  lane_loop loop = loop_begin(e, count);
+  ts_v source = byte_offset(e, from, LLVMBuildMul(e->b, loop.lane, from_stride, ""));
+  ts_v target = byte_offset(e, to, LLVMBuildMul(e->b, loop.lane, to_stride, ""));
+  store_aligned(e, element_load(e, type, source), target, ts_dtype_size(type));
+  loop_end(e, &loop, count);
+}
+
+static ts_v zeroed_slot(ts_emit *e, LLVMTypeRef type) {
+  ts_v slot = ts_emit_alloca(e, type);
+  store_aligned(e, LLVMConstNull(type), slot, 64);
+  return slot;
+}
+
+static ts_v element_stride(ts_emit *e, ts_dtype type) { return number(e, ts_dtype_size(type)); }
+
+/* ---- contiguous ---- */
+
+ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address) {
+  return to_register(e, type, load_aligned(e, memory_vector(e, type), address, ts_dtype_size(type)));
+}
+
+void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
+  store_aligned(e, to_memory(e, type, value), address, ts_dtype_size(type));
+}
+
+void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
+  size_t bytes = (size_t)e->lanes * ts_dtype_size(type);
+  ts_v store = LLVMBuildStore(e->b, to_memory(e, type, value), address);
+  LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(e->context), 1, 0));
+  LLVMSetAlignment(store, (unsigned)(bytes < 64 ? bytes : 64));
+  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11),
+                  LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, &one, 1)));
+}
+
+static ts_v alignment_argument(ts_emit *e, ts_dtype type) {
+  return LLVMConstInt(LLVMInt32TypeInContext(e->context), ts_dtype_size(type), 0);
+}
+
+static ts_v masked_load(ts_emit *e, ts_dtype type, ts_v address, ts_v mask) {
+  LLVMTypeRef vector = memory_vector(e, type);
+  LLVMTypeRef overloads[] = {vector, LLVMTypeOf(address)};
+  ts_v args[] = {address, alignment_argument(e, type), mask, LLVMConstNull(vector)};
+  return ts_emit_intrinsic_of(e, "llvm.masked.load", overloads, 2, args, 4);
+}
+
+static void masked_store(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, ts_v mask) {
+  LLVMTypeRef overloads[] = {LLVMTypeOf(memory), LLVMTypeOf(address)};
+  ts_v args[] = {memory, address, alignment_argument(e, type), mask};
+  ts_emit_intrinsic_of(e, "llvm.masked.store", overloads, 2, args, 4);
+}
+
+static ts_v load_elements(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count) {
+  LLVMTypeRef vector = memory_vector(e, type);
+  ts_v slot = zeroed_slot(e, vector);
+  copy_elements(e, type, slot, element_stride(e, type), address, stride, count);
+  return load_aligned(e, vector, slot, 64);
+}
+
+static void store_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, ts_v stride, ts_v count) {
+  ts_v slot = ts_emit_alloca(e, LLVMTypeOf(memory));
+  store_aligned(e, memory, slot, 64);
+  copy_elements(e, type, address, stride, slot, element_stride(e, type), count);
+}
+
+ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {
+  ts_v memory = has_masked_moves(e, type) ? masked_load(e, type, address, ts_emit_lane_mask(e, part))
+                                          : load_elements(e, type, address, element_stride(e, type), part);
+  return to_register(e, type, memory);
+}
+
+void ts_emit_store_tail(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v part) {
+  ts_v memory = to_memory(e, type, value);
+  if (has_masked_moves(e, type)) {
+    masked_store(e, type, memory, address, ts_emit_lane_mask(e, part));
+  } else {
+    store_elements(e, type, memory, address, element_stride(e, type), part);
+  }
+}
+
+ts_v ts_emit_load_splat(ts_emit *e, ts_dtype type, ts_v address) {
+  return to_register(e, type, ts_emit_splat(e, element_load(e, type, address)));
+}
+
+/* ---- gathers and scatters ---- */
+
+static ts_v full_mask(ts_emit *e) { return LLVMConstAllOnes(vector_of(e, LLVMInt1TypeInContext(e->context))); }
+
+static ts_v addresses(ts_emit *e, ts_v base, ts_v offsets) {
+  return LLVMBuildGEP2(e->b, i8_of(e), base, &offsets, 1, "addresses");
+}
+
+static ts_v masked_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+  LLVMTypeRef vector = memory_vector(e, type);
+  ts_v where = addresses(e, base, offsets);
+  LLVMTypeRef overloads[] = {vector, LLVMTypeOf(where)};
+  ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
+  ts_v args[] = {where, alignment_argument(e, type), mask, LLVMConstNull(vector)};
+  return ts_emit_intrinsic_of(e, "llvm.masked.gather", overloads, 2, args, 4);
+}
+
+static void masked_scatter(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v offsets, ts_v part) {
+  ts_v where = addresses(e, base, offsets);
+  LLVMTypeRef overloads[] = {LLVMTypeOf(memory), LLVMTypeOf(where)};
+  ts_v mask = part ? ts_emit_lane_mask(e, part) : full_mask(e);
+  ts_v args[] = {memory, where, alignment_argument(e, type), mask};
+  ts_emit_intrinsic_of(e, "llvm.masked.scatter", overloads, 2, args, 4);
+}
+
+static ts_v lane_index(ts_emit *e, int lane) {
+  return LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned)lane, 0);
+}
+
+static ts_v stride_offsets(ts_emit *e, ts_v stride) {
+  return LLVMBuildMul(e->b, ts_emit_lane_numbers(e), ts_emit_splat(e, stride), "offsets");
+}
+
+/* Builds all lanes from scalar loads, at lane * stride or at the given offsets. */
+static ts_v insert_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v stride, ts_v offsets) {
+  ts_v vector = LLVMGetPoison(memory_vector(e, type));
+  for (int i = 0; i < e->lanes; i++) {
+    ts_v offset = offsets ? LLVMBuildExtractElement(e->b, offsets, lane_index(e, i), "")
+                          : LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), "");
+    ts_v element = element_load(e, type, byte_offset(e, base, offset));
+    vector = LLVMBuildInsertElement(e->b, vector, element, lane_index(e, i), "");
+  }
+  return vector;
+}
+
+ts_v ts_emit_load_strided(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v part) {
+  ts_v memory;
+  if (has_gather(e, type)) {
+    memory = masked_gather(e, type, address, stride_offsets(e, stride), part);
+  } else if (part) {
+    memory = load_elements(e, type, address, stride, part);
+  } else {
+    memory = insert_elements(e, type, address, stride, NULL);
+  }
+  return to_register(e, type, memory);
+}
+
+static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, ts_v stride) {
+  for (int i = 0; i < e->lanes; i++) {
+    ts_v element = LLVMBuildExtractElement(e->b, memory, lane_index(e, i), "");
+    ts_v offset = LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), "");
+    store_aligned(e, element, byte_offset(e, base, offset), ts_dtype_size(type));
+  }
+}
+
+void ts_emit_store_strided(ts_emit *e, ts_dtype type, ts_v value, ts_v address, ts_v stride, ts_v part) {
+  ts_v memory = to_memory(e, type, value);
+  if (has_scatter(e, type)) {
+    masked_scatter(e, type, memory, address, stride_offsets(e, stride), part);
+  } else if (part) {
+    store_elements(e, type, memory, address, stride, part);
+  } else {
+    extract_elements(e, type, memory, address, stride);
+  }
+}
+
+/* Lanes outside of the part must not be read: their offsets may be invalid. */
+static ts_v gather_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+  LLVMTypeRef vector = memory_vector(e, type);
+  ts_v result = zeroed_slot(e, vector);
+  ts_v table = ts_emit_alloca(e, LLVMTypeOf(offsets));
+  store_aligned(e, offsets, table, 64);
+  lane_loop loop = loop_begin(e, part);
+  ts_v offset = load_aligned(e, i64_of(e), LLVMBuildGEP2(e->b, i64_of(e), table, &loop.lane, 1, ""), 8);
+  ts_v element = element_load(e, type, byte_offset(e, base, offset));
+  ts_v slot = LLVMBuildGEP2(e->b, ts_emit_memory_type(e, type), result, &loop.lane, 1, "");
+  store_aligned(e, element, slot, ts_dtype_size(type));
+  loop_end(e, &loop, part);
+  return load_aligned(e, vector, result, 64);
+}
+
+ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v part) {
+  ts_v memory;
+  if (has_gather(e, type)) {
+    memory = masked_gather(e, type, base, offsets, part);
+  } else if (part) {
+    memory = gather_elements(e, type, base, offsets, part);
+  } else {
+    memory = insert_elements(e, type, base, NULL, offsets);
+  }
+  return to_register(e, type, memory);
+}

@@ -1,0 +1,273 @@
+#include "jit/emit/gemm_emit.h"
+
+#include "jit/gemm_code.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what the host wants ---- */
+
+/* Accumulators use all registers except for a row of rhs, one element of lhs and a spare one. */
+static void choose_tile(const ts_target *target, ts_gemm_geometry *g) {
+  static const int wide[] = {14, 8, 4}, narrow[] = {6, 4, 2}, eight[] = {8, 4, 2};
+  g->vectors = 2;
+  const int *rows = target->vector_registers < 32 ? narrow : target->isa == TS_ISA_AVX512 ? wide : eight;
+  for (int h = 0; h < TS_GEMM_HEIGHTS; h++) g->rows[h] = rows[h];
+  /* 64-bit elements have half the lanes: tile heights must suit packing by whole vectors. */
+  g->panel = (g->rows[0] + g->lanes - 1) / g->lanes * g->lanes;
+}
+
+void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out) {
+  *out = (ts_gemm_geometry){.compute = compute};
+  out->element_size = compute == TS_GEMM_F64 || compute == TS_GEMM_I64 ? 8 : 4;
+  out->lanes = target->lanes * 4 / out->element_size;
+  out->masked = target->isa == TS_ISA_AVX512;
+  out->fma = target->fma;
+  choose_tile(target, out);
+}
+
+/* ---- TILE ---- */
+
+typedef struct tile {
+  int rows, vectors;
+  ts_v k, lhs, rhs, rhs_stride;
+  ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
+  ts_v mask[2];
+  ts_v sum[TS_GEMM_MAX_HEIGHT][2];
+} tile;
+
+static ts_v vector_address(gemm_emit *m, ts_v row, int vector) {
+  return offset_const(m, row, (int64_t)vector * m->g->lanes * m->g->element_size);
+}
+
+/* The lanes of vector `v` that lie below the number of columns. */
+static ts_v column_mask(gemm_emit *m, ts_v cols, int v) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  ts_v lane[TS_GEMM_MAX_LANES];
+  for (int i = 0; i < m->g->lanes; i++) lane[i] = LLVMConstInt(i32, (unsigned)(v * m->g->lanes + i), false);
+  ts_v limit = splat(m, LLVMVectorType(i32, (unsigned)m->g->lanes), LLVMBuildTrunc(m->b, cols, i32, ""));
+  return LLVMBuildICmp(m->b, LLVMIntSLT, LLVMConstVector(lane, (unsigned)m->g->lanes), limit, "");
+}
+
+static ts_v masked_intrinsic(gemm_emit *m, const char *name, ts_v *args, unsigned count) {
+  LLVMTypeRef types[] = {m->vector, LLVMPointerTypeInContext(m->e->context, 0)};
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  ts_v function = LLVMGetIntrinsicDeclaration(m->e->module, id, types, 2);
+  return LLVMBuildCall2(m->b, LLVMIntrinsicGetType(m->e->context, id, types, 2), function, args, count, "");
+}
+
+static ts_v load_out(gemm_emit *m, const tile *t, int row, int v, ts_v mask) {
+  ts_v address = vector_address(m, t->out[row], v);
+  if (!m->g->masked) return load(m, m->vector, address);
+  ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
+  ts_v args[] = {address, align, mask, LLVMConstNull(m->vector)};
+  return masked_intrinsic(m, "llvm.masked.load", args, 4);
+}
+
+static void store_out(gemm_emit *m, const tile *t, int row, int v) {
+  ts_v address = vector_address(m, t->out[row], v);
+  if (!m->g->masked) {
+    store(m, t->sum[row][v], address);
+    return;
+  }
+  ts_v align = LLVMConstInt(LLVMInt32TypeInContext(m->e->context), (unsigned)m->g->element_size, false);
+  ts_v args[] = {t->sum[row][v], address, align, t->mask[v]};
+  masked_intrinsic(m, "llvm.masked.store", args, 4);
+}
+
+/* The accumulators start from out's elements, or from zero: with masks, by loading no lane. */
+static void tile_start_masked(gemm_emit *m, tile *t, ts_v go_on) {
+  for (int v = 0; v < t->vectors; v++) {
+    ts_v mask = LLVMBuildAnd(m->b, t->mask[v], splat(m, LLVMTypeOf(t->mask[v]), go_on), "");
+    for (int r = 0; r < t->rows; r++) t->sum[r][v] = load_out(m, t, r, v, mask);
+  }
+}
+
+static void tile_start(gemm_emit *m, tile *t, ts_v go_on) {
+  LLVMBasicBlockRef fresh = LLVMGetInsertBlock(m->b), again = new_block(m, "again"), ready = new_block(m, "ready");
+  ts_v held[TS_GEMM_MAX_HEIGHT][2];
+  LLVMBuildCondBr(m->b, go_on, again, ready);
+  LLVMPositionBuilderAtEnd(m->b, again);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) held[r][v] = load_out(m, t, r, v, NULL);
+  LLVMBuildBr(m->b, ready);
+  LLVMPositionBuilderAtEnd(m->b, ready);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) {
+      t->sum[r][v] = loop_phi(m, fresh, LLVMConstNull(m->vector));
+      LLVMAddIncoming(t->sum[r][v], &held[r][v], &again, 1);
+    }
+}
+
+/* Panels of rhs stream from L2, faster than the hardware prefetcher follows. Each line is prefetched so many
+ * multiplications ahead, also past the panel's end, where the next panel begins. */
+#define TILE_AHEAD 336
+
+static void prefetch_rhs(gemm_emit *m, const tile *t, ts_v ahead) {
+  for (int64_t at = 0; at < (int64_t)t->vectors * m->g->lanes * m->g->element_size; at += 64)
+    ts_emit_prefetch(m->e, offset_const(m, ahead, at), false);
+}
+
+/* Prefetches the tile to the right, which is computed next: its lines cost 5 to 12 % if they are not in L1 by then. */
+static void prefetch_out(gemm_emit *m, const tile *t) {
+  int64_t width = (int64_t)t->vectors * m->g->lanes * m->g->element_size;
+  for (int r = 0; r < t->rows; r++)
+    for (int64_t at = width; at < 2 * width; at += 64) ts_emit_prefetch(m->e, offset_const(m, t->out[r], at), true);
+}
+
+static void tile_loop(gemm_emit *m, tile *t) {
+  int size = m->g->element_size;
+  ts_v ahead = mul(m, t->rhs_stride, i64_const(m, TILE_AHEAD / (t->rows * t->vectors)));
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  ts_v phi[TS_GEMM_MAX_HEIGHT][2];
+  loop l;
+  loop_begin(m, "k", i64_const(m, 0), &l);
+  ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) phi[r][v] = loop_phi(m, from, t->sum[r][v]);
+  prefetch_rhs(m, t, offset(m, rhs, ahead));
+  ts_v right[2];
+  for (int v = 0; v < t->vectors; v++)
+    right[v] = load(m, m->vector, offset_const(m, rhs, (int64_t)v * m->g->lanes * size));
+  for (int r = 0; r < t->rows; r++) {
+    ts_v left = splat(m, m->vector, load(m, m->element, offset_const(m, lhs, (int64_t)r * size)));
+    for (int v = 0; v < t->vectors; v++) {
+      t->sum[r][v] = multiply_add(m, left, right[v], phi[r][v]);
+      loop_next(m, phi[r][v], t->sum[r][v]);
+    }
+  }
+  loop_next(m, lhs, offset_const(m, lhs, (int64_t)m->g->panel * size));
+  loop_next(m, rhs, offset(m, rhs, t->rhs_stride));
+  loop_end(m, &l, i64_const(m, 1), t->k);
+}
+
+static void emit_tile_variant(gemm_emit *m, tile *t) {
+  ts_v cols = arg(m, TS_GEMM_COLS, "cols"), stride = arg(m, TS_GEMM_OUT_STRIDE, "stride");
+  ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
+  t->k = arg(m, TS_GEMM_K, "k");
+  t->lhs = arg_pointer(m, TS_GEMM_LHS, "lhs");
+  t->rhs = arg_pointer(m, TS_GEMM_RHS, "rhs");
+  t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
+  t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
+  for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
+  if (m->g->masked) {
+    for (int v = 0; v < t->vectors; v++) t->mask[v] = column_mask(m, cols, v);
+    tile_start_masked(m, t, go_on);
+  } else {
+    tile_start(m, t, go_on);
+  }
+  prefetch_out(m, t);
+  tile_loop(m, t);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
+  LLVMBuildRetVoid(m->b);
+}
+
+static void emit_tile(gemm_emit *m) {
+  LLVMBasicBlockRef none = new_block(m, "none");
+  ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS);
+  LLVMPositionBuilderAtEnd(m->b, none);
+  LLVMBuildUnreachable(m->b);
+  for (int i = 0; i < TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS; i++) {
+    tile t = {.rows = m->g->rows[i / TS_GEMM_WIDTHS], .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors};
+    LLVMBasicBlockRef block = new_block(m, "tile");
+    LLVMAddCase(choice, i64_const(m, i), block);
+    LLVMPositionBuilderAtEnd(m->b, block);
+    emit_tile_variant(m, &t);
+  }
+}
+
+/* ---- sources ---- */
+
+static LLVMTypeRef compute_type(LLVMContextRef context, ts_gemm_compute compute) {
+  switch (compute) {
+  case TS_GEMM_F32: return LLVMFloatTypeInContext(context);
+  case TS_GEMM_F64: return LLVMDoubleTypeInContext(context);
+  case TS_GEMM_I32: return LLVMInt32TypeInContext(context);
+  case TS_GEMM_I64: return LLVMInt64TypeInContext(context);
+  case TS_GEMM_COMPUTE_COUNT: break;
+  }
+  return NULL;
+}
+
+static ts_v add_function(ts_emit *e, const char *name) {
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), pointer = LLVMPointerTypeInContext(e->context, 0);
+  LLVMTypeRef params[] = {pointer, i64, i64, pointer};
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), params, 4, false);
+  return LLVMAddFunction(e->module, name, type);
+}
+
+static ts_status emit_kernel(ts_emit *e, const char *name, const void *description) {
+  const ts_gemm_request *request = description;
+  gemm_emit m = {.e = e, .b = e->b, .g = &request->geometry, .x = request->x};
+  m.x_size = m.x == TS_DTYPE_NONE ? m.g->element_size : (int)ts_dtype_size(m.x);
+  m.i8 = LLVMInt8TypeInContext(e->context);
+  m.i64 = LLVMInt64TypeInContext(e->context);
+  m.element = compute_type(e->context, m.g->compute);
+  m.vector = LLVMVectorType(m.element, (unsigned)m.g->lanes);
+  e->function = add_function(e, name);
+  m.args = LLVMGetParam(e->function, 0);
+  LLVMPositionBuilderAtEnd(m.b, new_block(&m, "entry"));
+  switch (request->kernel) {
+  case TS_GEMM_TILE: emit_tile(&m); break;
+  case TS_GEMM_AXPY: ts_gemm_emit_axpy(&m); break;
+  case TS_GEMM_DOT: ts_gemm_emit_dot(&m); break;
+  case TS_GEMM_KERNEL_COUNT: return ts_error(TS_INTERNAL, "no such kernel");
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status copy_request(const void *description, void **out) {
+  TS_TRY(ts_alloc(sizeof(ts_gemm_request), out));
+  memcpy(*out, description, sizeof(ts_gemm_request));
+  return TS_SUCCESS;
+}
+
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
+                         ts_gemm_request *request, ts_kernel_source *out) {
+  static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64"};
+  ts_gemm_get_geometry(compute, target, &request->geometry);
+  request->kernel = kernel;
+  request->x = x;
+  const ts_gemm_geometry *g = &request->geometry;
+  int length =
+      snprintf(request->text, sizeof(request->text), "gemm.%s %s lanes %d rows %d %d %d%s%s%s%s", kernels[kernel],
+               types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2], g->masked ? " masked" : "",
+               g->fma ? " fma" : "", x == TS_DTYPE_NONE ? "" : " x ", x == TS_DTYPE_NONE ? "" : ts_dtype_name(x));
+  *out = (ts_kernel_source){.text = request->text,
+                            .length = (size_t)length,
+                            .emit = emit_kernel,
+                            .description = request,
+                            .copy = copy_request};
+}
+
+bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
+  bool wide = ts_dtype_size(dtype) == 8;
+  if (ts_dtype_is_float(dtype))
+    *out = wide ? TS_GEMM_F64 : TS_GEMM_F32;
+  else
+    *out = wide ? TS_GEMM_I64 : TS_GEMM_I32;
+  return ts_dtype_size(dtype) >= 4;
+}
+
+/* The type with number `index` among the TS_GEMM_NARROW_TYPES. */
+static ts_dtype narrow_type(int index) {
+  int type = 0;
+  for (;; type++) {
+    int bits = ts_dtype_bits((ts_dtype)type);
+    if (ts_dtype_supported((ts_dtype)type) && (bits == 8 || bits == 16) && index-- == 0) return (ts_dtype)type;
+  }
+}
+
+void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
+  const int native = TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT;
+  ts_gemm_compute compute = (ts_gemm_compute)(index / TS_GEMM_KERNEL_COUNT);
+  ts_gemm_kernel kernel = (ts_gemm_kernel)(index % TS_GEMM_KERNEL_COUNT);
+  ts_dtype x = TS_DTYPE_NONE;
+  if (index >= native) {
+    x = narrow_type((index - native) / 2);
+    kernel = (index - native) % 2 ? TS_GEMM_DOT : TS_GEMM_AXPY;
+    ts_gemm_is_native(x, &compute);
+  }
+  ts_gemm_make_source(compute, kernel, x, target, request, out);
+}

@@ -1,0 +1,95 @@
+/* The inner kernels of matrix products, as kernel/gemm.c calls them; no LLVM types. Kernels are pure functions of their
+ * arguments; a geometry is constant for the host. */
+#ifndef TS_JIT_GEMM_EMIT_H
+#define TS_JIT_GEMM_EMIT_H
+
+#include "jit/jit.h"
+#include "jit/session/target.h"
+#include "tensor/dtype.h"
+
+/* The type in which products are computed. */
+typedef enum ts_gemm_compute {
+  TS_GEMM_F32,
+  TS_GEMM_F64,
+  TS_GEMM_I32,
+  TS_GEMM_I64,
+  TS_GEMM_COMPUTE_COUNT
+} ts_gemm_compute;
+
+#define TS_GEMM_HEIGHTS 3 /* tile heights, descending */
+#define TS_GEMM_WIDTHS 2  /* tile widths: the full one and one vector */
+#define TS_GEMM_MAX_HEIGHT 16
+#define TS_GEMM_MAX_LANES 16
+
+typedef struct ts_gemm_geometry {
+  ts_gemm_compute compute;
+  int element_size;
+  int lanes;                 /* elements in one machine vector */
+  int vectors;               /* vectors across the full tile width */
+  int rows[TS_GEMM_HEIGHTS]; /* tile heights */
+  int panel;                 /* elements from one k to the next in packed lhs: rows[0], rounded up to whole vectors */
+  bool masked;               /* tiles honour TS_GEMM_COLS; else they always write their full width */
+  bool fma;                  /* else separate multiply and add: only on machines without FMA */
+} ts_gemm_geometry;
+
+void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out);
+
+typedef enum ts_gemm_kernel {
+  /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). */
+  TS_GEMM_TILE,
+  /* out[i][j] += sum over k of v[k][i] * x[k * stride + j] for j in [begin, end), i in [0, items): x is contiguous
+   * across results. */
+  TS_GEMM_AXPY,
+  /* out[i][j] = sum over k of v[k][i] * x[j * stride + k] for j in [begin, end), whose length is a multiple of
+   * `lanes`, and i in [0, items): x is contiguous along k. There are at least 16 bytes along k. */
+  TS_GEMM_DOT,
+  TS_GEMM_KERNEL_COUNT
+} ts_gemm_kernel;
+
+/* The numbers of vectors that AXPY and DOT process together: 1, 2, 4 or 8. The results of consecutive vectors are
+ * TS_GEMM_ITEM_BYTES apart, an odd number of cache lines. */
+#define TS_GEMM_MAX_ITEMS 8
+#define TS_GEMM_ITEM_BYTES (8192 + 64)
+
+/* Words of `args`. Strides are in bytes. Element addresses need only the element's alignment. */
+enum {
+  TS_GEMM_K,          /* >= 1 */
+  TS_GEMM_LHS,        /* TILE: packed lhs. AXPY, DOT: v, dense [k][items] */
+  TS_GEMM_RHS,        /* TILE: first row of the columns. AXPY, DOT: x */
+  TS_GEMM_RHS_STRIDE, /* TILE, AXPY: from k to k + 1. DOT: from row to row */
+  TS_GEMM_OUT,
+  TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
+  TS_GEMM_COLS,       /* TILE: 1 .. tile width */
+  TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators start from out's elements, else from 0 */
+  TS_GEMM_ITEMS,      /* AXPY, DOT */
+  TS_GEMM_ARGS
+};
+
+/* Text and source of one kernel for `target`. `x` is the type of the matrix in memory for AXPY and DOT where it is
+ * narrower than the compute type: an 8- or 16-bit type; else TS_DTYPE_NONE. `request` must outlive the request to the
+ * JIT. */
+#define TS_GEMM_TEXT_BYTES 96
+typedef struct ts_gemm_request {
+  ts_gemm_geometry geometry;
+  ts_gemm_kernel kernel;
+  ts_dtype x;
+  char text[TS_GEMM_TEXT_BYTES];
+} ts_gemm_request;
+/* The compute type of products of this type; false where the elements must be widened first. */
+bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out);
+void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
+                         ts_gemm_request *request, ts_kernel_source *out);
+
+/* Number of narrow types of x. */
+enum {
+  TS_GEMM_NARROW_TYPES = 0
+#define TS_DTYPE(type, text, bits, storage, kind, compute, accumulator, supported) \
+  +((supported) && ((bits) == 8 || (bits) == 16))
+#include "tensor/dtype.def"
+};
+
+/* The source of built-in kernel number `index`. */
+#define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + TS_GEMM_NARROW_TYPES * 2)
+void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out);
+
+#endif

@@ -1,0 +1,17 @@
+/* The loop emitters, one for each kernel kind. Each emits a function of type ts_kernel_fn for a description that
+ * ts_kernel_check accepted. */
+#ifndef TS_JIT_LOOP_H
+#define TS_JIT_LOOP_H
+
+#include "jit/kernel.h"
+
+struct ts_emit;
+
+ts_status ts_loop_emit_map(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
+ts_status ts_loop_emit_tile(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
+ts_status ts_loop_emit_row(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
+ts_status ts_loop_emit_col(struct ts_emit *e, const char *name, const ts_kernel_desc *desc);
+/* Bytes of a COL launch's accumulators. */
+int64_t ts_loop_col_scratch(const ts_kernel_desc *desc);
+
+#endif

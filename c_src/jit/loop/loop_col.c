@@ -1,0 +1,272 @@
+/* COL: reduces over dim rank-2, one panel of columns at a time. The panel's accumulators are in the workspace,
+ * [lane][column]; rows are read one after another, and row k is added to lane k mod lanes. Sums and products of floats
+ * have the 32 lanes of tensor/reduce_tree.h; other reductions, whose bits do not depend on the order, have a few to
+ * hide latency. */
+#include "jit/loop/loop_reduce.h"
+
+#define EXACT_LANES 4
+/* How many rows ahead to prefetch. The rows of a matrix are often a multiple of a page apart, which hardware
+ * prefetchers do not follow, and the lines of one column then share a few sets of L1. */
+#define ROWS_AHEAD 4
+/* Bytes between the accumulators of different reductions: stores and loads whose addresses differ by a multiple of 4 KB
+ * wait for each other. */
+#define APART 512
+
+/* Offsets of a lane's accumulators; `indices` for ARG. */
+typedef struct acc_row {
+  ts_v values, indices;
+} acc_row;
+
+typedef struct col_reduce {
+  int32_t node;
+  ts_reducer reducer;
+  int32_t lanes;
+  int64_t values, indices; /* offsets in the workspace */
+  acc_row at;              /* the lane of the current points */
+} col_reduce;
+
+typedef struct col {
+  col_reduce *reduces;
+  int reduce_count;
+  ts_v rows;    /* extent of the reduced dim */
+  ts_span span; /* columns of the panel */
+  ts_v row;     /* current row of the reduced dim */
+} col;
+
+static int32_t lanes_of(const ts_reducer *r) { return ts_reducer_needs_tree(r) ? TS_REDUCE_LANES : EXACT_LANES; }
+
+/* Places the next accumulator at `*offset` and advances that. */
+static col_reduce place_reduce(const ts_kernel_desc *desc, int32_t node, int64_t *offset) {
+  col_reduce r = {.node = node, .reducer = ts_reducer_of(desc, node), .values = *offset};
+  r.lanes = lanes_of(&r.reducer);
+  *offset += (int64_t)ts_dtype_size(r.reducer.type) * r.lanes * TS_COL_PANEL;
+  r.indices = *offset;
+  if (r.reducer.kind == TS_NODE_ARG) *offset += 4 * (int64_t)r.lanes * TS_COL_PANEL;
+  *offset += APART;
+  return r;
+}
+
+int64_t ts_loop_col_scratch(const ts_kernel_desc *desc) {
+  int64_t bytes = 0;
+  for (int32_t id = 0; id < desc->node_count; id++) {
+    if (ts_kernel_node_reduces(&desc->nodes[id])) (void)place_reduce(desc, id, &bytes);
+  }
+  return bytes;
+}
+
+static void find_reduces(ts_loop *loop, col *c) {
+  int64_t offset = 0;
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    bool here = ts_kernel_node_reduces(&loop->d->nodes[id]) && loop->plan.needed[id];
+    if (here) c->reduces[c->reduce_count++] = place_reduce(loop->d, id, &offset);
+  }
+}
+
+/* ---- accumulators ---- */
+
+static ts_v acc_address(ts_loop *loop, int64_t region, ts_dtype type, ts_v element) {
+  return ts_loop_element(loop, type, ts_loop_offset(loop, loop->scratch, ts_loop_number(loop, region)), element);
+}
+
+/* The accumulators of a lane, for columns that count from `first`. Emitted before the loop over columns, which then
+ * needs no address arithmetic. */
+static acc_row lane_row(ts_loop *loop, const col_reduce *r, ts_v lane, ts_v first) {
+  ts_v element = ts_loop_mul(loop, lane, ts_loop_number(loop, TS_COL_PANEL));
+  element = LLVMBuildSub(loop->e->b, element, first, "");
+  acc_row row = {acc_address(loop, r->values, r->reducer.type, element), NULL};
+  if (r->reducer.kind == TS_NODE_ARG) row.indices = acc_address(loop, r->indices, TS_S32, element);
+  return row;
+}
+
+static ts_acc load_acc(ts_loop *loop, const col_reduce *r, const acc_row *row, ts_v column) {
+  ts_dtype type = r->reducer.type;
+  ts_acc acc = {ts_emit_load(loop->e, type, ts_loop_element(loop, type, row->values, column)), NULL};
+  if (row->indices) acc.index = ts_emit_load(loop->e, TS_S32, ts_loop_element(loop, TS_S32, row->indices, column));
+  return acc;
+}
+
+static void store_acc(ts_loop *loop, const col_reduce *r, const acc_row *row, ts_v column, ts_acc acc) {
+  ts_dtype type = r->reducer.type;
+  ts_emit_store(loop->e, type, acc.value, ts_loop_element(loop, type, row->values, column));
+  if (acc.index) ts_emit_store(loop->e, TS_S32, acc.index, ts_loop_element(loop, TS_S32, row->indices, column));
+}
+
+static ts_v s32_splat(ts_loop *loop, ts_v number) {
+  ts_v narrow = LLVMBuildTrunc(loop->e->b, number, LLVMInt32TypeInContext(loop->e->context), "");
+  return ts_emit_splat(loop->e, narrow);
+}
+
+static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
+  return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
+}
+
+/* The number of lanes with at least one row. */
+static ts_v used_lanes(ts_loop *loop, const col *c, const col_reduce *r) {
+  return smaller(loop, c->rows, ts_loop_number(loop, r->lanes));
+}
+
+static ts_counter count_columns(ts_loop *loop, const col *c) {
+  ts_v width = LLVMBuildSub(loop->e->b, c->span.to, c->span.from, "");
+  return ts_loop_count(loop, ts_loop_number(loop, 0), width, ts_loop_number(loop, loop->e->lanes));
+}
+
+static void clear_accs(ts_loop *loop, const col *c, const col_reduce *r) {
+  ts_v one = ts_loop_number(loop, 1);
+  ts_v used = used_lanes(loop, c, r); /* without rows: one lane, which holds the identity */
+  used = ts_emit_intrinsic(loop->e, "llvm.smax", NULL, (ts_v[]){used, one}, 2);
+  ts_counter lane = ts_loop_count(loop, ts_loop_number(loop, 0), used, one);
+  ts_acc identity = ts_reducer_identity(loop->e, &r->reducer, s32_splat(loop, lane.index));
+  acc_row row = lane_row(loop, r, lane.index, ts_loop_number(loop, 0));
+  ts_counter column = count_columns(loop, c);
+  store_acc(loop, r, &row, column.index, identity);
+  ts_loop_count_end(loop, &column);
+  ts_loop_count_end(loop, &lane);
+}
+
+/* acc[l] = acc[l] op acc[l + h] for h = lanes / 2, ..., 1. A lane without rows holds the identity and is skipped, which
+ * gives the same bits. */
+static ts_status combine_lanes(ts_loop *loop, const col *c, const col_reduce *r) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v zero = ts_loop_number(loop, 0), one = ts_loop_number(loop, 1), used = used_lanes(loop, c, r);
+  ts_counter level = ts_loop_count(loop, zero, ts_loop_number(loop, __builtin_ctz((unsigned)r->lanes)), one);
+  ts_v half = LLVMBuildLShr(b, ts_loop_number(loop, r->lanes / 2), level.index, "");
+  ts_v limit = smaller(loop, half, LLVMBuildSub(b, used, half, ""));
+  ts_counter lane = ts_loop_count(loop, zero, limit, one);
+  acc_row low_row = lane_row(loop, r, lane.index, zero);
+  acc_row high_row = lane_row(loop, r, ts_loop_add(loop, lane.index, half), zero);
+  ts_counter column = count_columns(loop, c);
+  ts_acc low = load_acc(loop, r, &low_row, column.index), sum;
+  ts_acc high = load_acc(loop, r, &high_row, column.index);
+  TS_TRY(ts_reducer_combine(loop->e, &r->reducer, low, high, &sum));
+  store_acc(loop, r, &low_row, column.index, sum);
+  ts_loop_count_end(loop, &column);
+  ts_loop_count_end(loop, &lane);
+  ts_loop_count_end(loop, &level);
+  return TS_SUCCESS;
+}
+
+/* ---- rows ---- */
+
+/* Marks the nodes on which the reductions depend as wanted, up to other reductions. */
+static void want_operands(ts_loop *loop) {
+  const ts_kernel_desc *d = loop->d;
+  for (int32_t id = d->node_count - 1; id >= 0; id--) {
+    const ts_kernel_node *n = &d->nodes[id];
+    if (!loop->wanted[id]) continue;
+    if (n->kind == TS_NODE_GATHER) loop->wanted[n->a] = true;
+    if (n->kind != TS_NODE_OP) continue;
+    if (n->a >= 0) loop->wanted[n->a] = true;
+    if (n->b >= 0) loop->wanted[n->b] = true;
+    if (n->c >= 0) loop->wanted[n->c] = true;
+  }
+}
+
+static void want_nothing(ts_loop *loop) {
+  for (int32_t id = 0; id < loop->d->node_count; id++) loop->wanted[id] = false;
+}
+
+/* Prefetches the element ROWS_AHEAD rows further on, if there is one. */
+static void ask_ahead(ts_loop *loop, int32_t input, ts_v index) {
+  const ts_kernel_operand *o = &loop->d->inputs[input];
+  int32_t rank = loop->d->rank;
+  if (o->stride[rank - 1] != TS_STRIDE_UNIT || o->stride[rank - 2] == TS_STRIDE_ZERO) return;
+  ts_v by = ts_loop_mul(loop, loop->stride[input * rank + rank - 2], ts_loop_number(loop, ROWS_AHEAD));
+  ts_v row = ts_loop_offset(loop, loop->base[input], by);
+  ts_emit_prefetch(loop->e, ts_loop_element(loop, o->dtype, row, index), false);
+}
+
+static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  (void)carried;
+  const col *c = context;
+  for (int32_t i = 0; i < loop->d->input_count; i++) ask_ahead(loop, i, at->index);
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
+  for (int k = 0; k < c->reduce_count; k++) {
+    const col_reduce *r = &c->reduces[k];
+    ts_v x = loop->value[loop->d->nodes[r->node].a];
+    ts_acc acc = load_acc(loop, r, &r->at, at->index);
+    bool arg = r->reducer.kind == TS_NODE_ARG;
+    TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, x, arg ? s32_splat(loop, c->row) : NULL, NULL, &acc));
+    store_acc(loop, r, &r->at, at->index, acc);
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status take_rows(ts_loop *loop, col *c, const ts_v *outer) {
+  int32_t rank = loop->d->rank;
+  ts_v counters[TS_KERNEL_MAX_RANK];
+  for (int32_t i = 0; i + 2 < rank; i++) counters[i] = outer[i];
+  want_nothing(loop);
+  for (int k = 0; k < c->reduce_count; k++) loop->wanted[loop->d->nodes[c->reduces[k].node].a] = true;
+  want_operands(loop);
+  ts_counter row = ts_loop_count(loop, ts_loop_number(loop, 0), c->rows, ts_loop_number(loop, 1));
+  c->row = counters[rank - 2] = row.index;
+  ts_loop_set_row(loop, counters, rank - 1);
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  for (int k = 0; k < c->reduce_count; k++) {
+    col_reduce *r = &c->reduces[k];
+    ts_v lane = LLVMBuildAnd(loop->e->b, c->row, ts_loop_number(loop, r->lanes - 1), "");
+    r->at = lane_row(loop, r, lane, c->span.from);
+  }
+  TS_TRY(ts_loop_points(loop, &c->span, NULL, 0, row_point, c));
+  ts_loop_count_end(loop, &row);
+  return TS_SUCCESS;
+}
+
+/* ---- results ---- */
+
+static ts_status result_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  (void)carried;
+  const col *c = context;
+  for (int k = 0; k < c->reduce_count; k++) {
+    const col_reduce *r = &c->reduces[k];
+    ts_acc acc = load_acc(loop, r, &r->at, at->index);
+    loop->value[r->node] = ts_reducer_finish(loop->e, &r->reducer, acc);
+  }
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
+  ts_loop_store(loop, at, NULL, 0);
+  return TS_SUCCESS;
+}
+
+static ts_status store_results(ts_loop *loop, col *c, const ts_v *outer) {
+  want_nothing(loop);
+  for (int32_t i = 0; i < loop->d->output_count; i++) loop->wanted[loop->d->outputs[i].node] = true;
+  want_operands(loop);
+  ts_loop_set_row(loop, outer, loop->d->rank - 2);
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  for (int k = 0; k < c->reduce_count; k++) {
+    c->reduces[k].at = lane_row(loop, &c->reduces[k], ts_loop_number(loop, 0), c->span.from);
+  }
+  return ts_loop_points(loop, &c->span, NULL, 0, result_point, c);
+}
+
+/* ---- a panel ---- */
+
+/* Counters: of the outer dims, then the panel. */
+static ts_status panel_body(void *context, ts_loop *loop, const ts_v *counters) {
+  col *c = context;
+  int32_t rank = loop->d->rank;
+  ts_v width = ts_loop_number(loop, TS_COL_PANEL);
+  ts_v from = ts_loop_mul(loop, counters[rank - 2], width);
+  c->span = ts_loop_span(loop, from, smaller(loop, ts_loop_add(loop, from, width), loop->extent[rank - 1]));
+  for (int k = 0; k < c->reduce_count; k++) clear_accs(loop, c, &c->reduces[k]);
+  TS_TRY(take_rows(loop, c, counters));
+  for (int k = 0; k < c->reduce_count; k++) TS_TRY(combine_lanes(loop, c, &c->reduces[k]));
+  return store_results(loop, c, counters);
+}
+
+static ts_status emit_col(ts_loop *loop) {
+  col c = {.rows = loop->extent[loop->d->rank - 2]};
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &c.reduces));
+  find_reduces(loop, &c);
+  ts_v up = ts_loop_add(loop, loop->extent[loop->d->rank - 1], ts_loop_number(loop, TS_COL_PANEL - 1));
+  /* Units count panels where rows would be. */
+  loop->extent[loop->d->rank - 2] = LLVMBuildUDiv(loop->e->b, up, ts_loop_number(loop, TS_COL_PANEL), "");
+  return ts_loop_rows(loop, loop->d->rank - 1, panel_body, &c);
+}
+
+ts_status ts_loop_emit_col(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  ts_loop loop;
+  ts_status status = ts_loop_open(&loop, e, name, desc);
+  if (!status) status = emit_col(&loop);
+  return ts_loop_close(&loop, status);
+}

@@ -1,0 +1,39 @@
+/* Accumulators of reductions, for ROW and COL: identities, steps and combining, one vector or one pair of vectors
+ * (value and index) at a time. */
+#ifndef TS_JIT_LOOP_REDUCE_H
+#define TS_JIT_LOOP_REDUCE_H
+
+#include "jit/loop/loop_body.h"
+
+/* A reduction's accumulator: `index` is for ARG only. */
+typedef struct ts_acc {
+  ts_v value, index;
+} ts_acc;
+
+typedef struct ts_reducer {
+  ts_node_kind kind;
+  ts_opcode op;      /* of the node */
+  ts_opcode combine; /* the binary op; REDUCE */
+  ts_dtype operand;  /* type of the node's operand */
+  ts_dtype type;     /* of `value` */
+  ts_dtype result;   /* of the node */
+  bool high;         /* ARG: the last of equals */
+} ts_reducer;
+
+ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node);
+/* True when the bits depend on the order: then the lanes are those of tensor/reduce_tree.h. */
+static inline bool ts_reducer_needs_tree(const ts_reducer *r) {
+  return r->kind == TS_NODE_REDUCE && !ts_reduce_is_exact(r->op, r->type);
+}
+/* An empty accumulator. ARG: lane i first receives element i of `first` (i32 vector). */
+ts_acc ts_reducer_identity(ts_emit *e, const ts_reducer *r, ts_v first);
+/* Adds operand `x` (register form of the node's operand) to an accumulator, at index `at` (i32 vector, ARG), which is
+ * later than all indices before. Only in the lanes of `mask`, if that is not NULL. */
+ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_v mask, ts_acc *out);
+ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out);
+/* Combines `count` (a power of two) accumulators, then their lanes by halving; the result is in all lanes. */
+ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out);
+/* Converts an accumulator to the node's value. */
+ts_v ts_reducer_finish(ts_emit *e, const ts_reducer *r, ts_acc acc);
+
+#endif

@@ -1,0 +1,214 @@
+/* ROW: several passes over one row, then over the next. A pass computes the reductions whose operands are available and
+ * stores the outputs that are complete; values that are expensive to recompute and that a later pass reads are saved in
+ * the workspace.
+ *
+ * A reduction has several vectors of accumulators and uses them in turn: the loop variables rotate by one position for
+ * each vector of points. For the tree of tensor/reduce_tree.h they make up its 32 lanes. */
+#include "jit/loop/loop_reduce.h"
+
+#define EXACT_ACCS 2 /* enough to hide the latency of a step */
+
+typedef struct row_reduce {
+  int32_t node;
+  ts_reducer reducer;
+  int accs;    /* vectors */
+  int carried; /* index of the first one among the loop variables; ARG: values, then indices */
+} row_reduce;
+
+typedef struct row_pass {
+  int32_t number;
+  ts_span span;      /* the row */
+  ts_v row_capacity; /* its length rounded up to lanes, for the workspace */
+  row_reduce *reduces;
+  int reduce_count;
+  int carried_count;
+  bool *wanted; /* nodes of this pass, before the saved ones are excluded */
+} row_pass;
+
+/* ---- scratch ---- */
+
+static ts_v scratch_address(ts_loop *loop, const row_pass *pass, int32_t id, ts_v index) {
+  ts_v row = ts_loop_mul(loop, pass->row_capacity, ts_loop_number(loop, loop->plan.saved[id]));
+  return ts_loop_element(loop, loop->d->nodes[id].dtype, ts_loop_offset(loop, loop->scratch, row), index);
+}
+
+static bool from_scratch(const ts_loop *loop, const row_pass *pass, int32_t id) {
+  return pass->wanted[id] && loop->plan.saved[id] >= 0 && loop->plan.first[id] < pass->number;
+}
+
+static void load_saved(ts_loop *loop, const row_pass *pass, ts_v index) {
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    if (!from_scratch(loop, pass, id)) continue;
+    loop->value[id] = ts_emit_load(loop->e, loop->d->nodes[id].dtype, scratch_address(loop, pass, id, index));
+  }
+}
+
+static void save(ts_loop *loop, const row_pass *pass, ts_v index) {
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    if (!pass->wanted[id] || loop->plan.saved[id] < 0 || loop->plan.first[id] != pass->number) continue;
+    ts_emit_store(loop->e, loop->d->nodes[id].dtype, loop->value[id], scratch_address(loop, pass, id, index));
+  }
+}
+
+/* ---- accumulators ---- */
+
+static ts_v lane_numbers(ts_loop *loop, int32_t first) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(loop->e->context);
+  LLVMValueRef lanes[64];
+  for (int i = 0; i < loop->e->lanes; i++) lanes[i] = LLVMConstInt(i32, (unsigned)(first + i), 0);
+  return LLVMConstVector(lanes, (unsigned)loop->e->lanes);
+}
+
+static ts_v index_at(ts_loop *loop, ts_v index) {
+  ts_v first = LLVMBuildTrunc(loop->e->b, index, LLVMInt32TypeInContext(loop->e->context), "");
+  return LLVMBuildAdd(loop->e->b, ts_emit_splat(loop->e, first), lane_numbers(loop, 0), "");
+}
+
+static ts_acc carried_acc(const row_reduce *r, const ts_v *carried, int i) {
+  bool arg = r->reducer.kind == TS_NODE_ARG;
+  return (ts_acc){carried[r->carried + i], arg ? carried[r->carried + r->accs + i] : NULL};
+}
+
+static void set_carried_acc(const row_reduce *r, ts_v *carried, int i, ts_acc acc) {
+  carried[r->carried + i] = acc.value;
+  if (acc.index) carried[r->carried + r->accs + i] = acc.index;
+}
+
+static void start_reduces(ts_loop *loop, const row_pass *pass, ts_v *carried) {
+  for (int k = 0; k < pass->reduce_count; k++) {
+    const row_reduce *r = &pass->reduces[k];
+    for (int i = 0; i < r->accs; i++) {
+      ts_v first = lane_numbers(loop, i * loop->e->lanes);
+      set_carried_acc(r, carried, i, ts_reducer_identity(loop->e, &r->reducer, first));
+    }
+  }
+}
+
+/* Adds x to the next accumulator; in a last, partial vector only the lanes of the part. */
+static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point *at, ts_v *carried) {
+  ts_emit *e = loop->e;
+  ts_acc old = carried_acc(r, carried, 0), acc;
+  bool arg = r->reducer.kind == TS_NODE_ARG;
+  ts_v x = loop->value[loop->d->nodes[r->node].a];
+  ts_v index = arg ? index_at(loop, at->index) : NULL, mask = at->part ? ts_emit_lane_mask(e, at->part) : NULL;
+  TS_TRY(ts_reducer_step(e, &r->reducer, old, x, index, mask, &acc));
+  for (int i = 0; i + 1 < r->accs; i++) set_carried_acc(r, carried, i, carried_acc(r, carried, i + 1));
+  set_carried_acc(r, carried, r->accs - 1, acc);
+  return TS_SUCCESS;
+}
+
+/* Undoes `turns` rotations: one conditional rotation for each bit. Exchanged halves give the same sums, so the last bit
+ * is not needed. */
+static void turn_back(ts_loop *loop, const row_pass *pass, ts_acc *accs, int count) {
+  LLVMBuilderRef b = loop->e->b;
+  ts_v turns = NULL;
+  for (int by = 1; by < count / 2; by *= 2) {
+    if (!turns) turns = LLVMBuildUDiv(b, pass->row_capacity, ts_loop_number(loop, loop->e->lanes), "");
+    ts_v bit = LLVMBuildAnd(b, turns, ts_loop_number(loop, by), "");
+    ts_v odd = LLVMBuildICmp(b, LLVMIntNE, bit, ts_loop_number(loop, 0), "");
+    ts_v turned[TS_REDUCE_LANES];
+    for (int i = 0; i < count; i++) {
+      turned[i] = LLVMBuildSelect(b, odd, accs[(i + count - by) % count].value, accs[i].value, "");
+    }
+    for (int i = 0; i < count; i++) accs[i].value = turned[i];
+  }
+}
+
+static ts_status finish_reduces(ts_loop *loop, const row_pass *pass, const ts_v *carried) {
+  for (int k = 0; k < pass->reduce_count; k++) {
+    const row_reduce *r = &pass->reduces[k];
+    ts_acc accs[TS_REDUCE_LANES];
+    for (int i = 0; i < r->accs; i++) accs[i] = carried_acc(r, carried, i);
+    if (ts_reducer_needs_tree(&r->reducer)) turn_back(loop, pass, accs, r->accs);
+    TS_TRY(ts_reducer_collapse(loop->e, &r->reducer, accs, r->accs, &loop->value[r->node]));
+  }
+  return TS_SUCCESS;
+}
+
+/* ---- a pass ---- */
+
+static ts_status find_reduces(ts_loop *loop, row_pass *pass) {
+  const ts_kernel_desc *d = loop->d;
+  pass->reduce_count = 0, pass->carried_count = 0;
+  for (int32_t id = 0; id < d->node_count; id++) {
+    bool here =
+        ts_kernel_node_reduces(&d->nodes[id]) && loop->plan.needed[id] && loop->plan.stage[id] == pass->number + 1;
+    if (!here) continue;
+    row_reduce *r = &pass->reduces[pass->reduce_count++];
+    *r = (row_reduce){.node = id, .reducer = ts_reducer_of(d, id), .carried = pass->carried_count};
+    r->accs = ts_reducer_needs_tree(&r->reducer) ? TS_REDUCE_LANES / loop->e->lanes : EXACT_ACCS;
+    pass->carried_count += r->accs * (r->reducer.kind == TS_NODE_ARG ? 2 : 1);
+  }
+  if (pass->carried_count <= TS_LOOP_MAX_CARRIED) return TS_SUCCESS;
+  return ts_error(TS_UNIMPLEMENTED, "kernel: %d reductions in one pass", pass->reduce_count);
+}
+
+static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_v *carried) {
+  const row_pass *pass = context;
+  load_saved(loop, pass, at->index);
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_POINT, at));
+  save(loop, pass, at->index);
+  for (int k = 0; k < pass->reduce_count; k++) TS_TRY(reduce_step(loop, &pass->reduces[k], at, carried));
+  ts_loop_store(loop, at, loop->plan.output_pass, pass->number);
+  return TS_SUCCESS;
+}
+
+static ts_status emit_pass(ts_loop *loop, row_pass *pass) {
+  ts_v carried[TS_LOOP_MAX_CARRIED];
+  TS_TRY(find_reduces(loop, pass));
+  ts_loop_plan_pass(loop->d, &loop->plan, pass->number, pass->wanted);
+  for (int32_t id = 0; id < loop->d->node_count; id++) {
+    loop->wanted[id] = pass->wanted[id] && !from_scratch(loop, pass, id);
+  }
+  start_reduces(loop, pass, carried);
+  TS_TRY(ts_loop_points(loop, &pass->span, carried, pass->carried_count, row_point, pass));
+  return finish_reduces(loop, pass, carried);
+}
+
+/* ---- a row ---- */
+
+/* Emits row-level values that are available after `stage` passes, and stores the outputs among them. */
+static ts_status emit_row_values(ts_loop *loop, int32_t stage) {
+  const ts_kernel_desc *d = loop->d;
+  for (int32_t id = 0; id < d->node_count; id++) {
+    loop->wanted[id] = loop->plan.needed[id] && loop->plan.stage[id] == stage;
+  }
+  TS_TRY(ts_loop_nodes(loop, TS_LEVEL_ROW, NULL));
+  for (int32_t i = 0; i < d->output_count; i++) {
+    const ts_kernel_output *o = &d->outputs[i];
+    if (o->operand.stride[d->rank - 1] != TS_STRIDE_ZERO || loop->plan.stage[o->node] != stage) continue;
+    ts_v address = loop->base[ts_loop_output_operand(loop, i)];
+    ts_emit_store_tail(loop->e, o->operand.dtype, loop->value[o->node], address, ts_loop_number(loop, 1));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status row_body(void *context, ts_loop *loop, const ts_v *counters) {
+  row_pass *pass = context;
+  ts_loop_set_row(loop, counters, loop->d->rank - 1);
+  for (pass->number = 0; pass->number < loop->plan.passes; pass->number++) {
+    TS_TRY(emit_row_values(loop, pass->number));
+    TS_TRY(emit_pass(loop, pass));
+  }
+  return emit_row_values(loop, loop->plan.passes);
+}
+
+static ts_status emit_row(ts_loop *loop) {
+  row_pass pass = {0};
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.reduces));
+  TS_TRY(TS_ARENA_ARRAY(&loop->arena, (size_t)loop->d->node_count, &pass.wanted));
+  ts_v length = loop->extent[loop->d->rank - 1],
+       up = ts_loop_add(loop, length, ts_loop_number(loop, loop->e->lanes - 1));
+  pass.span = ts_loop_span(loop, ts_loop_number(loop, 0), length);
+  pass.row_capacity = LLVMBuildAnd(loop->e->b, up, ts_loop_number(loop, -(int64_t)loop->e->lanes), "");
+  return ts_loop_rows(loop, loop->d->rank - 1, row_body, &pass);
+}
+
+ts_status ts_loop_emit_row(ts_emit *e, const char *name, const ts_kernel_desc *desc) {
+  ts_loop loop;
+  e->holds =
+      e->target->isa == TS_ISA_AVX512; /* 32 registers suffice, and a row uses the same few constants several times */
+  ts_status status = ts_loop_open(&loop, e, name, desc);
+  if (!status) status = emit_row(&loop);
+  return ts_loop_close(&loop, status);
+}

@@ -1,0 +1,115 @@
+/* Launches over a part of their points. The kernel is the same, since it has no shapes. */
+#include "jit/lower/lower.h"
+
+#include <string.h>
+
+/* Launches with more argument words, which are rare, cannot be run in parts. */
+#define MAX_WORDS 384
+
+/* ---- what can ---- */
+
+static bool reads_in_order(const ts_launch *launch, int32_t input) {
+  const ts_kernel_desc *d = &launch->desc;
+  const int64_t *stride = launch->args + ts_kernel_arg_operand(d, input) + 1;
+  int64_t expected = (int64_t)ts_dtype_size(d->inputs[input].dtype);
+  for (int32_t l = d->rank - 1; l >= 0; l--) {
+    if (launch->args[l] == 1) continue;
+    if (stride[l] != expected) return false;
+    expected *= launch->args[l];
+  }
+  return true;
+}
+
+static bool is_gathered(const ts_kernel_desc *d, int32_t input) {
+  for (int32_t i = 0; i < d->node_count; i++)
+    if (d->nodes[i].kind == TS_NODE_GATHER && d->nodes[i].slot == input) return true;
+  return false;
+}
+
+static bool indexes_with(const ts_launch_pointer *p, uint32_t operand) {
+  for (int32_t i = 0; i < p->term_count; i++)
+    if (p->terms[i].operand == operand) return true;
+  return false;
+}
+
+bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {
+  const ts_kernel_desc *d = &launch->desc;
+  bool found = false;
+  if (d->kind != TS_KERNEL_MAP && d->kind != TS_KERNEL_ROW) return false;
+  if (ts_kernel_arg_count(d) > MAX_WORDS) return false;
+  for (int32_t i = 0; i < launch->pointer_count; i++) {
+    const ts_launch_pointer *p = &launch->pointers[i];
+    if (indexes_with(p, operand)) return false;
+    if (p->place != TS_PLACE_OPERAND || p->index != operand) continue;
+    if (p->offset != 0 || p->term_count > 0 || is_gathered(d, i) || !reads_in_order(launch, i)) return false;
+    found = true;
+  }
+  return found;
+}
+
+bool ts_launch_has_pieces(const ts_launch *launch) {
+  const ts_kernel_desc *d = &launch->desc;
+  bool points = (d->kind == TS_KERNEL_MAP && d->rank > 1) || d->kind == TS_KERNEL_TILE;
+  return points && ts_kernel_arg_count(d) <= MAX_WORDS;
+}
+
+/* ---- running ---- */
+
+typedef struct runner {
+  const ts_launch *launch;
+  ts_kernel_fn entry;
+  const int64_t *words;
+  void *scratch;
+} runner;
+
+/* Runs units [begin, end), in each only the inner points [first, first + count). */
+static void run_inner(const runner *r, int64_t begin, int64_t end, int64_t first, int64_t count) {
+  const ts_kernel_desc *d = &r->launch->desc;
+  int32_t last = d->rank - 1, operands = d->input_count + d->output_count + d->index_count;
+  int64_t words[MAX_WORDS];
+  memcpy(words, r->words, (size_t)ts_kernel_arg_count(d) * sizeof(*words));
+  words[last] = count;
+  for (int32_t i = 0; i < operands; i++) {
+    int64_t *operand = words + ts_kernel_arg_operand(d, i);
+    operand[0] += first * operand[1 + last];
+  }
+  r->entry(words, begin, end, r->scratch);
+}
+
+/* Runs points [first, first + count) in order. */
+static void run_points(const runner *r, int64_t first, int64_t count) {
+  int32_t rank = r->launch->desc.rank;
+  if (rank == 1 && r->launch->desc.kind == TS_KERNEL_MAP) {
+    r->entry(r->words, first, first + count, r->scratch);
+    return;
+  }
+  int64_t inner = r->words[rank - 1], end = first + count;
+  if (first % inner) {
+    int64_t rest = inner - first % inner, head = rest < count ? rest : count;
+    run_inner(r, first / inner, first / inner + 1, first % inner, head);
+    first += head;
+  }
+  if (end / inner > first / inner) r->entry(r->words, first / inner, end / inner, r->scratch);
+  if (end > first && end % inner) run_inner(r, end / inner, end / inner + 1, 0, end % inner);
+}
+
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
+                         int64_t first, int64_t count, void *scratch) {
+  runner r = {launch, entry, words, scratch};
+  int64_t columns = words[launch->desc.rank - 1];
+  run_inner(&r, begin, end, first, count < columns - first ? count : columns - first);
+}
+
+void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,
+                        void *scratch) {
+  runner r = {launch, entry, words, scratch};
+  int32_t rank = launch->desc.rank;
+  if (part->cols == part->pitch) {
+    run_points(&r, part->row * part->pitch, part->rows * part->pitch);
+  } else if (rank > 1 && words[rank - 1] == part->pitch) {
+    run_inner(&r, part->row, part->row + part->rows, part->col, part->cols);
+  } else {
+    for (int64_t row = part->row; row < part->row + part->rows; row++)
+      run_points(&r, row * part->pitch + part->col, part->cols);
+  }
+}

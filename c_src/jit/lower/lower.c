@@ -1,0 +1,446 @@
+#include "jit/lower/lower_internal.h"
+
+#include <string.h>
+
+/* ---- what is inside ---- */
+
+/* Of a single op: its operands come from outside. */
+static bool operand_of_op(const void *context, ts_value_id value, uint32_t *out) {
+  const ts_lowering *l = context;
+  for (uint32_t i = 0; i < l->op->operand_count; i++) {
+    *out = i;
+    if (l->op->operands[i] == value) return true;
+  }
+  return false;
+}
+
+/* Of a fusion: its region's parameters come from outside. */
+static bool operand_of_fusion(const void *context, ts_value_id value, uint32_t *out) {
+  const ts_lowering *l = context;
+  const ts_value *v = ts_graph_value(l->graph, value);
+  *out = v->index;
+  return v->op == TS_NO_ID;
+}
+
+static bool constant_of_fusion(const void *context, ts_value_id value, ts_scalar *out) {
+  const ts_lowering *l = context;
+  const ts_value *v = ts_graph_value(l->graph, value);
+  return v->op == TS_NO_ID && ts_graph_is_constant(l->graph, l->op->operands[v->index], out);
+}
+
+static ts_program_spec make_spec(const ts_lowering *l, const ts_program_root *roots, size_t count) {
+  bool fusion = l->op->code == TS_OP_FUSION;
+  return (ts_program_spec){.graph = l->graph,
+                           .operand = fusion ? operand_of_fusion : operand_of_op,
+                           .context = l,
+                           .constant = fusion ? constant_of_fusion : NULL,
+                           .roots = roots,
+                           .root_count = count,
+                           .reduce = TS_NO_ID};
+}
+
+static ts_status add_spec(ts_lowering *l, const ts_program_spec *spec) {
+  ts_program program;
+  TS_TRY(ts_program_build(spec, l->arena, &program));
+  ts_status status = ts_lowering_add_program(l, &program);
+  ts_program_deinit(&program);
+  return status;
+}
+
+static ts_status add_root(ts_lowering *l, const ts_program_root *root) {
+  if (ts_shape_elements(&root->shape) == 0) return TS_SUCCESS;
+  ts_program_spec spec = make_spec(l, root, 1);
+  return add_spec(l, &spec);
+}
+
+ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out) {
+  *out = (uint32_t)l->temps.count;
+  return TS_VEC_PUSH(&l->temps, bytes);
+}
+
+/* ---- ops that write parts ---- */
+
+static ts_status lower_concatenate(ts_lowering *l, const ts_op *op) {
+  const ts_shape *result = ts_graph_value(l->graph, op->first_result)->shape;
+  int64_t strides[TS_MAX_RANK], offset = 0;
+  ts_shape_strides(result, strides);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    ts_program_root root = ts_program_root_whole(l->graph, op->operands[i], 0);
+    memcpy(root.stride, strides, sizeof(strides));
+    root.offset = offset;
+    TS_TRY(add_root(l, &root));
+    offset += root.shape.dims[op->attrs->axis] * strides[op->attrs->axis];
+  }
+  return TS_SUCCESS;
+}
+
+/* The indices i of a dim of `size` with 0 <= low + i * step < limit. */
+static void surviving(int64_t size, int64_t low, int64_t step, int64_t limit, int64_t *first, int64_t *count) {
+  int64_t begin = low >= 0 ? 0 : (-low + step - 1) / step;
+  int64_t end = limit > low ? (limit - low - 1) / step + 1 : 0;
+  if (end > size) end = size;
+  *first = begin;
+  *count = end > begin ? end - begin : 0;
+}
+
+static ts_status lower_pad(ts_lowering *l, const ts_op *op) {
+  const ts_shape *to = ts_graph_value(l->graph, op->first_result)->shape;
+  ts_program_root fill = ts_program_root_whole(l->graph, op->first_result, 0), part = fill;
+  fill.value = op->operands[1];
+  part.value = op->operands[0];
+  part.shape = *ts_graph_value(l->graph, op->operands[0])->shape;
+  for (int32_t d = 0; d < to->rank; d++) {
+    int64_t low = op->attrs->pad.low.dims[d], step = op->attrs->pad.interior.dims[d] + 1;
+    surviving(part.shape.dims[d], low, step, to->dims[d], &part.skip[d], &part.shape.dims[d]);
+    part.offset += (low + part.skip[d] * step) * fill.stride[d];
+    part.stride[d] = step * fill.stride[d];
+  }
+  if (!ts_shape_equal(&part.shape, to)) TS_TRY(add_root(l, &fill));
+  return add_root(l, &part);
+}
+
+/* Adds a start that is a constant. */
+static bool add_known_start(const ts_graph *graph, ts_value_id start, int64_t limit, int64_t stride, int64_t *offset) {
+  ts_scalar value;
+  if (!ts_graph_is_constant(graph, start, &value)) return false;
+  *offset += ts_dynamic_clamp(ts_graph_value(graph, start)->dtype, value, limit) * stride;
+  return true;
+}
+
+/* Adds the starts to the store's address. */
+static ts_status start_terms(ts_lowering *l, ts_access *to) {
+  const ts_op *op = l->op;
+  const ts_shape *whole = ts_graph_value(l->graph, op->operands[0])->shape;
+  const ts_shape *part = ts_graph_value(l->graph, op->operands[1])->shape;
+  int64_t strides[TS_MAX_RANK];
+  ts_dynamic_term *terms;
+  TS_TRY(TS_ARENA_ARRAY(l->arena, (size_t)whole->rank, &terms));
+  ts_shape_strides(whole, strides);
+  for (int32_t d = 0; d < whole->rank; d++) {
+    int64_t limit = whole->dims[d] - part->dims[d];
+    if (limit == 0) continue;
+    ts_value_id start = op->operands[2 + d];
+    ts_dtype dtype = ts_graph_value(l->graph, start)->dtype;
+    int64_t stride = strides[d] * (int64_t)ts_dtype_size(to->dtype);
+    if (add_known_start(l->graph, start, limit, stride, &to->at.offset)) continue;
+    terms[to->term_count++] = (ts_dynamic_term){2 + (uint32_t)d, dtype, limit, stride};
+  }
+  to->terms = terms;
+  return TS_SUCCESS;
+}
+
+static ts_status lower_put_slice(ts_lowering *l) {
+  ts_program_root copy = ts_program_root_whole(l->graph, l->op->operands[0], 0);
+  ts_program_root part = ts_program_root_whole(l->graph, l->op->operands[1], 0);
+  ts_program program;
+  memcpy(part.stride, copy.stride, sizeof(copy.stride));
+  TS_TRY(add_root(l, &copy));
+  if (l->launches.count > 0) l->launches.data[0].copies = true;
+  if (ts_shape_elements(&part.shape) == 0) return TS_SUCCESS;
+  ts_program_spec spec = make_spec(l, &part, 1);
+  TS_TRY(ts_program_build(&spec, l->arena, &program));
+  ts_status status = start_terms(l, &program.stores.data[0].to);
+  if (!status) status = ts_lowering_add_program(l, &program);
+  ts_program_deinit(&program);
+  return status;
+}
+
+/* ---- reductions over nothing ---- */
+
+static ts_scalar identity(ts_opcode op, ts_dtype dtype) {
+  switch (op) {
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_REDUCE_ALL: return ts_scalar_from_s64(dtype, 1);
+  case TS_OP_REDUCE_MAX: return ts_dtype_lowest(dtype);
+  case TS_OP_REDUCE_MIN: return ts_dtype_highest(dtype);
+  default: return ts_scalar_from_s64(dtype, 0);
+  }
+}
+
+static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
+  const ts_value *result = ts_graph_value(l->graph, op->first_result);
+  ts_program p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
+  ts_program_node node = {
+      .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
+  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
+  store.to.at.coef[0] = (int64_t)ts_dtype_size(result->dtype);
+  ts_status status = ts_program_add_scalar(&p, result->dtype, identity(op->code, result->dtype), &node.slot);
+  if (!status) status = ts_program_add_node(&p, node, &store.node);
+  if (!status) status = TS_VEC_PUSH(&p.stores, store);
+  if (!status) status = ts_lowering_add_launch(l, &p);
+  ts_program_deinit(&p);
+  return status;
+}
+
+/* ---- ops and fusions ---- */
+
+static ts_status lower_single(ts_lowering *l) {
+  const ts_op *op = l->op;
+  ts_program_root root = ts_program_root_whole(l->graph, op->first_result, 0);
+  ts_program_spec spec = make_spec(l, &root, 1);
+  switch (op->code) {
+  case TS_OP_CONCATENATE: return lower_concatenate(l, op);
+  case TS_OP_PAD: return lower_pad(l, op);
+  case TS_OP_PUT_SLICE: return lower_put_slice(l);
+  case TS_OP_RESHAPE:
+    root = ts_program_root_whole(l->graph, op->operands[0], 0); /* a copy of any shape */
+    break;
+  default: break;
+  }
+  if (ts_op_is_reduction(op->code)) {
+    if (ts_shape_elements(ts_graph_value(l->graph, op->operands[0])->shape) == 0) return lower_identity(l, op);
+    spec.reduce = ts_graph_value(l->graph, op->first_result)->op;
+  }
+  return add_spec(l, &spec);
+}
+
+static ts_op_id find_reduction(const ts_graph *graph, const ts_region *region) {
+  for (size_t i = 0; i < region->ops.count; i++) {
+    if (ts_op_is_reduction(ts_graph_op(graph, region->ops.data[i])->code)) return region->ops.data[i];
+  }
+  return TS_NO_ID;
+}
+
+static ts_status lower_fusion(ts_lowering *l) {
+  const ts_region *region = ts_graph_region(l->graph, l->op->attrs->fusion.region);
+  ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
+  size_t count = region->results.count;
+  if (count == 0 || count > TS_PROGRAM_MAX_OPERANDS)
+    return ts_error(TS_UNIMPLEMENTED, "a fusion with %zu results", count);
+  const ts_value *first = ts_graph_value(l->graph, region->results.data[0]);
+  if (count == 1 && first->op != TS_NO_ID) {
+    const ts_op *root = ts_graph_op(l->graph, first->op);
+    if (root->code == TS_OP_CONCATENATE) return lower_concatenate(l, root);
+    if (root->code == TS_OP_PAD) return lower_pad(l, root);
+  }
+  for (size_t i = 0; i < count; i++) {
+    roots[i] = ts_program_root_whole(l->graph, region->results.data[i], (uint32_t)i);
+    if (ts_shape_elements(&roots[i].shape) == 0) return ts_error(TS_UNIMPLEMENTED, "a fusion with an empty result");
+  }
+  ts_program_spec spec = make_spec(l, roots, count);
+  spec.reduce = find_reduction(l->graph, region);
+  return add_spec(l, &spec);
+}
+
+/* ---- sharing memory ---- */
+
+static const ts_launch_pointer *pointer_of(const ts_launch *launch, int32_t operand) {
+  return &launch->pointers[operand];
+}
+
+/* True when the input is read exactly where the output is written. */
+static bool same_place(const ts_launch *launch, int32_t input, int32_t output) {
+  const ts_kernel_desc *d = &launch->desc;
+  const ts_kernel_operand *x = &d->inputs[input], *y = &d->outputs[output].operand;
+  const int64_t *at = launch->args + ts_kernel_arg_operand(d, input);
+  const int64_t *to = launch->args + ts_kernel_arg_operand(d, d->input_count + output);
+  const ts_launch_pointer *from = pointer_of(launch, input), *into = pointer_of(launch, d->input_count + output);
+  if (ts_dtype_size(x->dtype) != ts_dtype_size(y->dtype) || from->offset != into->offset) return false;
+  if (from->term_count > 0 || into->term_count > 0) return false;
+  for (int32_t k = 0; k < d->rank; k++) {
+    if (x->stride[k] != y->stride[k] || at[1 + k] != to[1 + k]) return false;
+  }
+  return true;
+}
+
+static bool is_gathered(const ts_kernel_desc *d, int32_t input) {
+  for (int32_t i = 0; i < d->node_count; i++) {
+    if (d->nodes[i].kind == TS_NODE_GATHER && d->nodes[i].slot == input) return true;
+  }
+  return false;
+}
+
+/* True when no reduction and no element for a point depends on another reduction's result: each point is read in one
+ * pass. */
+static bool is_one_pass(const ts_kernel_desc *d) {
+  bool after[2 * TS_PROGRAM_MAX_NODES];
+  for (int32_t i = 0; i < d->node_count; i++) {
+    int32_t operands[3];
+    int count = ts_kernel_node_operands(&d->nodes[i], operands);
+    bool reduces = ts_kernel_node_reduces(&d->nodes[i]), inherits = false;
+    for (int k = 0; k < count; k++) inherits |= after[operands[k]];
+    if (reduces && inherits) return false;
+    after[i] = reduces || inherits;
+  }
+  for (int32_t i = 0; i < d->output_count; i++)
+    if (d->outputs[i].operand.stride[d->rank - 1] != TS_STRIDE_ZERO && after[d->outputs[i].node]) return false;
+  return true;
+}
+
+/* True when the launch may write an output over an operand that it reads. A ROW kernel may read its inputs in several
+ * passes; then this holds for a single output with an element for each point. */
+static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand) {
+  const ts_kernel_desc *d = &launch->desc;
+  if (d->kind == TS_KERNEL_COL) return false;
+  if (d->kind == TS_KERNEL_ROW &&
+      (d->outputs[output].operand.stride[d->rank - 1] == TS_STRIDE_ZERO || (d->output_count > 1 && !is_one_pass(d))))
+    return false;
+  for (int32_t i = 0; i < d->input_count; i++) {
+    const ts_launch_pointer *p = pointer_of(launch, i);
+    for (int32_t t = 0; t < p->term_count; t++) {
+      if (p->terms[t].operand == operand) return false;
+    }
+    if (p->index == operand && p->place == TS_PLACE_OPERAND && (!same_place(launch, i, output) || is_gathered(d, i)))
+      return false;
+  }
+  return true;
+}
+
+static bool reads_operand(const ts_launch *launch, uint32_t operand) {
+  for (int32_t i = 0; i < launch->desc.input_count; i++) {
+    const ts_launch_pointer *p = pointer_of(launch, i);
+    if (p->place == TS_PLACE_OPERAND && p->index == operand) return true;
+    for (int32_t t = 0; t < p->term_count; t++)
+      if (p->terms[t].operand == operand) return true;
+  }
+  return false;
+}
+
+static int32_t find_output(const ts_launch *launch, uint32_t result) {
+  const ts_kernel_desc *d = &launch->desc;
+  for (int32_t i = 0; i < d->output_count; i++) {
+    const ts_launch_pointer *p = pointer_of(launch, d->input_count + i);
+    if (p->place == TS_PLACE_RESULT && p->index == result) return i;
+  }
+  return -1;
+}
+
+/* True when result `result` may take the memory of an operand: each launch that reads the operand writes the result at
+ * the same elements, and no two launches write the same elements. */
+static bool all_can_share(const ts_lowering *l, uint32_t result, uint32_t operand) {
+  bool read = false;
+  for (size_t i = 0; i < l->launches.count; i++) {
+    const ts_launch *launch = &l->launches.data[i];
+    if (!reads_operand(launch, operand)) continue;
+    int32_t output = find_output(launch, result);
+    if (output < 0 || !can_share(launch, output, operand)) return false;
+    read = true;
+  }
+  return read;
+}
+
+static int64_t value_bytes(const ts_graph *graph, ts_value_id value) {
+  const ts_value *v = ts_graph_value(graph, value);
+  return ts_shape_bytes(v->shape, v->dtype);
+}
+
+static void find_inplace(const ts_lowering *l, bool *inplace) {
+  const ts_op *op = l->op;
+  if (op->code == TS_OP_PUT_SLICE) {
+    ts_scalar known;
+    inplace[0] = op->operands[0] != op->operands[1] && !ts_graph_is_constant(l->graph, op->operands[0], &known);
+    return;
+  }
+  /* With several launches, only reductions by blocks are known to write different elements. */
+  if (l->launches.count != 1 && !l->by_blocks) return;
+  for (uint32_t r = 0; r < op->result_count; r++) {
+    for (uint32_t o = 0; o < op->operand_count; o++) {
+      bool same_bytes = value_bytes(l->graph, op->first_result + r) == value_bytes(l->graph, op->operands[o]);
+      inplace[r * op->operand_count + o] = same_bytes && all_can_share(l, r, o);
+    }
+  }
+}
+
+/* ---- */
+
+static ts_status lower_any(ts_lowering *l) {
+  switch (ts_op_get_class(l->op->code)) {
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG: break;
+  case TS_CLASS_CONTROL:
+    if (l->op->code == TS_OP_FUSION) return lower_fusion(l);
+    break;
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+    if (l->op->code == TS_OP_REDUCE || l->op->code == TS_OP_LITERAL || l->op->code == TS_OP_PARAMETER) break;
+    return lower_single(l);
+  }
+  return ts_error(TS_UNIMPLEMENTED, "%s is no kernel", ts_op_name(l->op->code));
+}
+
+static ts_status finish(ts_lowering *l, const ts_lower_hook *hook, ts_lowered *out) {
+  bool *inplace;
+  ts_launch *launches;
+  int64_t *temps;
+  TS_TRY(TS_ARENA_ARRAY(l->arena, (size_t)l->op->result_count * l->op->operand_count, &inplace));
+  TS_TRY(TS_ARENA_ARRAY(l->arena, l->launches.count, &launches));
+  TS_TRY(TS_ARENA_ARRAY(l->arena, l->temps.count, &temps));
+  for (size_t i = 0; hook && i < l->launches.count; i++)
+    TS_TRY(hook->visit(hook->context, l->arena, &l->launches.data[i]));
+  find_inplace(l, inplace);
+  if (l->launches.count > 0) memcpy(launches, l->launches.data, l->launches.count * sizeof(*launches));
+  if (l->temps.count > 0) memcpy(temps, l->temps.data, l->temps.count * sizeof(*temps));
+  *out = (ts_lowered){(int32_t)l->launches.count, launches, (int32_t)l->temps.count, temps, inplace};
+  return TS_SUCCESS;
+}
+
+static bool all_empty(const ts_graph *graph, const ts_op *op) {
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    if (ts_shape_elements(ts_graph_value(graph, op->first_result + i)->shape) != 0) return false;
+  }
+  return true;
+}
+
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out) {
+  ts_lowering l = {.graph = graph, .op = ts_graph_op(graph, id), .arena = arena};
+  ts_status status = all_empty(graph, l.op) ? TS_SUCCESS : lower_any(&l);
+  if (!status) status = finish(&l, hook, out);
+  TS_VEC_FREE(&l.launches);
+  TS_VEC_FREE(&l.temps);
+  return status;
+}
+
+/* ---- ops that move nothing ---- */
+
+static bool broadcast_keeps_order(const ts_shape *from, const ts_dims *axes) {
+  int64_t last = -1;
+  for (int32_t d = 0; d < from->rank; d++) {
+    if (from->dims[d] == 1) continue;
+    if (axes->dims[d] < last) return false;
+    last = axes->dims[d];
+  }
+  return true;
+}
+
+static bool reverses_nothing(const ts_shape *shape, const ts_dims *axes) {
+  for (int32_t i = 0; i < axes->rank; i++) {
+    if (shape->dims[axes->dims[i]] > 1) return false;
+  }
+  return true;
+}
+
+bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id) {
+  const ts_op *op = ts_graph_op(graph, id);
+  if (op->operand_count == 0 || op->result_count != 1) return false;
+  const ts_value *from = ts_graph_value(graph, op->operands[0]), *to = ts_graph_value(graph, op->first_result);
+  bool same_size = ts_shape_elements(from->shape) == ts_shape_elements(to->shape);
+  switch (op->code) {
+  case TS_OP_RESHAPE:
+  case TS_OP_BITCAST: return true;
+  case TS_OP_CONVERT: return from->dtype == to->dtype;
+  case TS_OP_TRANSPOSE: return ts_shape_keeps_order(from->shape, &op->attrs->axes);
+  case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(from->shape, &op->attrs->broadcast.axes);
+  case TS_OP_REVERSE: return reverses_nothing(from->shape, &op->attrs->axes);
+  case TS_OP_SLICE:
+  case TS_OP_DYNAMIC_SLICE: return ts_shape_equal(from->shape, to->shape);
+  case TS_OP_CONCATENATE: return op->operand_count == 1;
+  default: return false;
+  }
+}

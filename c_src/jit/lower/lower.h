@@ -1,0 +1,88 @@
+/* From a fused region or a single op to kernel launches: composes the index maps of the region's ops into strides,
+ * collapses dims, chooses the kernel kind, and splits long reductions. Pure, thread-safe. */
+#ifndef TS_JIT_LOWER_H
+#define TS_JIT_LOWER_H
+
+#include "ir/graph.h"
+#include "jit/kernel.h"
+#include "pass/program.h"
+
+/* args[word] = address of operand, result or temp `index`, plus offset, plus the dynamic terms. */
+typedef struct ts_launch_pointer {
+  int32_t word;
+  ts_place place;
+  uint32_t index;
+  int64_t offset;
+  int32_t term_count;
+  const ts_dynamic_term *terms;
+} ts_launch_pointer;
+
+typedef struct ts_launch {
+  ts_kernel_desc desc;
+  int64_t *args; /* ts_kernel_arg_count words; addresses are zero until patched */
+  int32_t pointer_count;
+  const ts_launch_pointer *pointers;
+  int64_t units;   /* work units in all */
+  int64_t points;  /* of the iteration space */
+  int64_t bytes;   /* estimated memory traffic */
+  int64_t scratch; /* bytes for each thread */
+  bool copies;     /* only copies operand 0 to result 0: skipped when they share memory */
+} ts_launch;
+
+typedef struct ts_lowered {
+  int32_t launch_count; /* run in order */
+  const ts_launch *launches;
+  int32_t temp_count; /* temporaries shared by the launches */
+  const int64_t *temp_bytes;
+  /* inplace[r * operand_count + o]: result r may take the memory of operand o. */
+  const bool *inplace;
+} ts_lowered;
+
+/* Called with each launch before in-place results are determined; may replace the launch by one that computes the same
+ * with another kernel. */
+typedef struct ts_lower_hook {
+  ts_status (*visit)(void *context, ts_arena *arena, ts_launch *launch);
+  void *context;
+} ts_lower_hook;
+
+/* Lowers op `id`: a fusion op, or any single op that a kernel can compute (elementwise, shape, indexed, reduce, arg
+ * reduce, sources). Everything lives in `arena`. TS_UNIMPLEMENTED when it cannot be one set of launches: the caller
+ * then splits a fusion, or uses a routine. Empty results give no launches. `hook` may be NULL. */
+ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const ts_lower_hook *hook, ts_lowered *out);
+
+/* True when `launch` visits the elements of the dense operand `operand` in order: points are numbered like elements.
+ * MAP and ROW only. */
+bool ts_launch_follows(const ts_launch *launch, uint32_t operand);
+
+/* Runs a part of such a launch, whose points are seen as rows of `pitch`: columns [col, col + cols) of rows [row, row +
+ * rows). For a ROW launch a part must be whole rows. `words` are its arguments with addresses. */
+typedef struct ts_launch_part {
+  int64_t pitch, row, rows, col, cols;
+} ts_launch_part;
+void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,
+                        void *scratch);
+
+/* Runs units [begin, end), in each only `count` points from `first` on, or up to the unit's end. `first` is a multiple
+ * of the vector's lanes and of a cache line's elements. Only for launches that have pieces: those that compute each
+ * point independently. */
+bool ts_launch_has_pieces(const ts_launch *launch);
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
+                         int64_t first, int64_t count, void *scratch);
+
+/* True when result and operand have the same bytes (reshape and other ops that move no data); exec then makes no
+ * copy. */
+bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);
+
+/* ---- whole-compiled control flow (whole.c) ---- */
+/* A while, cond or fusion-free region of rank-0 values with at most `TS_WHOLE_MAX_OPS` ops that becomes one native
+ * function. */
+#define TS_WHOLE_MAX_OPS 512
+#define TS_WHOLE_MAX_LEVELS 32 /* nesting of loops and branches */
+bool ts_whole_supported(const ts_graph *graph, ts_op_id id);
+/* Arguments of the kernel: addresses of the operands, then of the results, then of the cancel flag (_Atomic bool, read
+ * on every back edge; when true, the loop ends early), then constants as words. begin/end/scratch are not used. The
+ * caller owns `text` (ts_free); constants are written to `arena`. */
+ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, char **out_text, ts_kernel_source *out,
+                         const int64_t **out_constants, int32_t *out_constant_count);
+
+#endif

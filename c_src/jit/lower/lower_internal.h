@@ -1,0 +1,27 @@
+/* The shared part of lowering. Internal to jit/. */
+#ifndef TS_JIT_LOWER_INTERNAL_H
+#define TS_JIT_LOWER_INTERNAL_H
+
+#include "jit/lower/lower.h"
+
+/* The lowering of one op. The launches' parts live in the arena. */
+typedef struct ts_lowering {
+  const ts_graph *graph;
+  const ts_op *op;
+  ts_arena *arena;
+  TS_VEC(ts_launch) launches;
+  TS_VEC(int64_t) temps; /* bytes of each */
+  bool by_blocks;        /* the launches belong to one reduction by blocks, which reads each element once */
+} ts_lowering;
+
+/* Adds one kernel launch for a loop nest whose reduced loops are one (lower_launch.c). */
+ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program);
+/* For any loop nest: reductions that are too long, or not over one affine row, take several launches
+ * (lower_reduce.c). */
+ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program);
+/* Adds a temporary shared by the launches; `out` is its index. */
+ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out);
+/* Sets units, points and scratch from the description and the extents in `args`. */
+void ts_launch_measure(ts_launch *launch);
+
+#endif

@@ -1,0 +1,430 @@
+/* Makes one kernel launch from a loop nest: eliminates dead nodes, collapses loops, chooses the kernel's kind and the
+ * order of its dims, and writes description and arguments. */
+#include "jit/lower/lower_internal.h"
+#include "jit/session/target.h"
+
+#include <string.h>
+
+/* The loops while they are collapsed, and every index map over them: loads, stores, indices. */
+typedef struct nest {
+  ts_loops loops;
+  int32_t kept; /* loops from this one on are reduced */
+  ts_affine at[TS_PROGRAM_MAX_OPERANDS];
+  int32_t count;
+} nest;
+
+/* The used items, renumbered in the order of first use. -1: unused. */
+typedef struct used {
+  int32_t node[2 * TS_PROGRAM_MAX_NODES], load[TS_PROGRAM_MAX_OPERANDS], index[TS_PROGRAM_MAX_OPERANDS];
+  int32_t scalar[4 * TS_PROGRAM_MAX_NODES];
+  int32_t nodes, loads, indices, scalars;
+} used;
+
+typedef struct maker {
+  ts_lowering *lowering;
+  const ts_program *program;
+  used used;
+  nest nest;
+  ts_kernel_kind kind;
+  ts_launch launch;
+} maker;
+
+/* ---- liveness ---- */
+
+static bool reads_node(const ts_program_node *node, int position) {
+  if (position == 0) return node->a >= 0;
+  return node->kind == TS_PROGRAM_OP && (position == 1 ? node->b : node->c) >= 0;
+}
+
+static void mark(int32_t *slot) { *slot = 0; }
+
+static void mark_live(maker *m) {
+  const ts_program *p = m->program;
+  memset(&m->used, 0xff, sizeof(m->used));
+  for (size_t i = 0; i < p->stores.count; i++) mark(&m->used.node[p->stores.data[i].node]);
+  for (size_t i = p->nodes.count; i-- > 0;) {
+    const ts_program_node *node = &p->nodes.data[i];
+    if (m->used.node[i] < 0) continue;
+    if (reads_node(node, 0)) mark(&m->used.node[node->a]);
+    if (reads_node(node, 1)) mark(&m->used.node[node->b]);
+    if (reads_node(node, 2)) mark(&m->used.node[node->c]);
+  }
+}
+
+static void number(int32_t *slot, int32_t *next) {
+  if (*slot < 0) *slot = (*next)++;
+}
+
+static void number_live(maker *m) {
+  const ts_program *p = m->program;
+  used *u = &m->used;
+  u->nodes = u->loads = u->indices = u->scalars = 0;
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    const ts_program_node *node = &p->nodes.data[i];
+    if (u->node[i] < 0) continue;
+    u->node[i] = u->nodes++;
+    if (node->kind == TS_PROGRAM_LOAD || node->kind == TS_PROGRAM_GATHER) number(&u->load[node->slot], &u->loads);
+    if (node->kind == TS_PROGRAM_INDEX) number(&u->index[node->slot], &u->indices);
+    if (node->kind == TS_PROGRAM_SCALAR) number(&u->scalar[node->slot], &u->scalars);
+    if (node->kind != TS_PROGRAM_GATHER) continue;
+    number(&u->scalar[node->b], &u->scalars);
+    number(&u->scalar[node->c], &u->scalars);
+  }
+}
+
+/* ---- collapsing ---- */
+
+static void remove_loop(nest *n, int32_t l) {
+  for (int32_t k = l; k + 1 < n->loops.count; k++) n->loops.extent[k] = n->loops.extent[k + 1];
+  for (int32_t i = 0; i < n->count; i++) {
+    ts_affine *at = &n->at[i];
+    for (int32_t k = l; k + 1 < n->loops.count; k++) at->coef[k] = at->coef[k + 1];
+    at->coef[n->loops.count - 1] = 0;
+  }
+  n->loops.count--;
+  if (l < n->kept) n->kept--;
+}
+
+static void move_loop(nest *n, int32_t from, int32_t to) {
+  int step = from < to ? 1 : -1;
+  for (int32_t l = from; l != to; l += step) {
+    int64_t extent = n->loops.extent[l];
+    n->loops.extent[l] = n->loops.extent[l + step];
+    n->loops.extent[l + step] = extent;
+    for (int32_t i = 0; i < n->count; i++) {
+      int64_t coef = n->at[i].coef[l];
+      n->at[i].coef[l] = n->at[i].coef[l + step];
+      n->at[i].coef[l + step] = coef;
+    }
+  }
+}
+
+static bool can_merge(const nest *n, int32_t l) {
+  if (l + 1 == n->kept) return false;
+  for (int32_t i = 0; i < n->count; i++) {
+    if (n->at[i].coef[l] != n->at[i].coef[l + 1] * n->loops.extent[l + 1]) return false;
+  }
+  return true;
+}
+
+static void collapse(nest *n) {
+  for (int32_t l = n->loops.count - 1; l >= 0; l--) {
+    if (n->loops.extent[l] == 1) remove_loop(n, l);
+  }
+  for (int32_t l = n->loops.count - 2; l >= 0; l--) {
+    if (!can_merge(n, l)) continue;
+    n->loops.extent[l + 1] *= n->loops.extent[l];
+    remove_loop(n, l);
+  }
+}
+
+static void append_unit_loop(nest *n) { n->loops.extent[n->loops.count++] = 1; }
+
+static void fill_nest(maker *m) {
+  const ts_program *p = m->program;
+  nest *n = &m->nest;
+  n->loops = p->loops;
+  n->kept = p->kept;
+  n->count = m->used.loads + (int32_t)p->stores.count + m->used.indices;
+  for (size_t i = 0; i < p->loads.count; i++) {
+    if (m->used.load[i] >= 0) n->at[m->used.load[i]] = p->loads.data[i].at;
+  }
+  ts_affine *stores = n->at + m->used.loads, *indices = stores + p->stores.count;
+  for (size_t i = 0; i < p->stores.count; i++) stores[i] = p->stores.data[i].to.at;
+  for (size_t i = 0; i < p->indices.count; i++) {
+    if (m->used.index[i] >= 0) indices[m->used.index[i]] = p->indices.data[i];
+  }
+}
+
+/* ---- kind ---- */
+
+static const ts_access *load_of(const maker *m, int32_t used_slot) {
+  for (size_t i = 0; i < m->program->loads.count; i++) {
+    if (m->used.load[i] == used_slot) return &m->program->loads.data[i];
+  }
+  return NULL;
+}
+
+static int64_t operand_size(const maker *m, int32_t i) {
+  int32_t stores = (int32_t)m->program->stores.count;
+  if (i < m->used.loads) return (int64_t)ts_dtype_size(load_of(m, i)->dtype);
+  if (i < m->used.loads + stores) return (int64_t)ts_dtype_size(m->program->stores.data[i - m->used.loads].to.dtype);
+  return 1; /* indices have integer steps */
+}
+
+/* The number of elements that an access touches. */
+static int64_t footprint(const nest *n, int32_t i) {
+  int64_t points = 1;
+  for (int32_t l = 0; l < n->loops.count; l++) {
+    if (n->at[i].coef[l] != 0) points *= n->loops.extent[l];
+  }
+  return points;
+}
+
+/* The kept loop along which the largest operand that the reduced loop moves is contiguous: the columns. -1: none, or
+ * the rows are contiguous themselves, or a second pass reads the rows after their reductions. */
+static int32_t find_columns(const maker *m) {
+  const nest *n = &m->nest;
+  int32_t row = n->kept, best = -1;
+  if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK) return -1;
+  if (ts_program_stores_points(m->program) || ts_program_has_chain(m->program)) return -1;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
+  }
+  if (best < 0 || n->at[best].coef[row] == operand_size(m, best)) return -1;
+  int32_t l = n->kept - 1;
+  while (l >= 0 && n->at[best].coef[l] != operand_size(m, best)) l--;
+  return l;
+}
+
+static bool stores_are_unit(const maker *m, int32_t l) {
+  for (int32_t i = 0; i < (int32_t)m->program->stores.count; i++) {
+    int32_t k = m->used.loads + i;
+    if (m->nest.at[k].coef[l] != operand_size(m, k)) return false;
+  }
+  return true;
+}
+
+static bool has_gather(const ts_program *p) {
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    if (p->nodes.data[i].kind == TS_PROGRAM_GATHER) return true;
+  }
+  return false;
+}
+
+/* The loop along which the largest transposed input is contiguous; -1: none. */
+static int32_t find_transposed(const maker *m) {
+  const nest *n = &m->nest;
+  int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;
+  int64_t most = 0;
+  if (last < 1 || n->loops.extent[last] < lanes || !stores_are_unit(m, last) || has_gather(m->program)) return -1;
+  for (int32_t i = 0; i < m->used.loads; i++) {
+    int64_t size = operand_size(m, i);
+    if (n->at[i].coef[last] == size || n->at[i].coef[last] == 0 || footprint(n, i) <= most) continue;
+    for (int32_t l = 0; l < last; l++) {
+      if (n->at[i].coef[l] != size || n->loops.extent[l] < lanes) continue;
+      found = l;
+      most = footprint(n, i);
+    }
+  }
+  return found;
+}
+
+static ts_status choose_kind(maker *m) {
+  nest *n = &m->nest;
+  if (m->program->reduces) {
+    if (n->kept == n->loops.count) append_unit_loop(n);
+    if (n->loops.count - n->kept > 1) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
+    int32_t columns = find_columns(m);
+    m->kind = columns >= 0 ? TS_KERNEL_COL : TS_KERNEL_ROW;
+    if (columns >= 0) move_loop(n, columns, n->loops.count - 1);
+  } else {
+    if (n->loops.count == 0) append_unit_loop(n);
+    int32_t transposed = find_transposed(m);
+    m->kind = transposed >= 0 ? TS_KERNEL_TILE : TS_KERNEL_MAP;
+    if (transposed >= 0) move_loop(n, transposed, n->loops.count - 2);
+  }
+  if (n->loops.count <= TS_KERNEL_MAX_RANK) return TS_SUCCESS;
+  return ts_error(TS_UNIMPLEMENTED, "no single kernel: %d loops, at most %d", n->loops.count, TS_KERNEL_MAX_RANK);
+}
+
+/* ---- description ---- */
+
+/* A single element counts as contiguous, so that scalars share the kernels of vectors. */
+static bool is_one_element(const maker *m) {
+  return m->kind == TS_KERNEL_MAP && m->nest.loops.count == 1 && m->nest.loops.extent[0] == 1;
+}
+
+static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dtype) {
+  const nest *n = &m->nest;
+  ts_kernel_operand operand = {.dtype = dtype};
+  int64_t size = operand_size(m, i);
+  int32_t last = n->loops.count - 1;
+  int64_t innermost = n->at[i].coef[last];
+  bool transposed = m->kind == TS_KERNEL_TILE && i < m->used.loads && innermost != size && innermost != 0;
+  for (int32_t l = 0; l <= last; l++) {
+    int64_t coef = n->at[i].coef[l];
+    bool may_be_unit = l == last || (transposed && l == last - 1);
+    operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
+  }
+  bool index = i >= m->used.loads + (int32_t)m->program->stores.count;
+  if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
+  return operand;
+}
+
+static ts_kernel_node describe_node(const maker *m, const ts_program_node *node) {
+  static const ts_node_kind kinds[] = {
+      [TS_PROGRAM_LOAD] = TS_NODE_LOAD,     [TS_PROGRAM_SCALAR] = TS_NODE_SCALAR, [TS_PROGRAM_INDEX] = TS_NODE_INDEX,
+      [TS_PROGRAM_GATHER] = TS_NODE_GATHER, [TS_PROGRAM_OP] = TS_NODE_OP,         [TS_PROGRAM_REDUCE] = TS_NODE_REDUCE,
+      [TS_PROGRAM_ARG] = TS_NODE_ARG,
+  };
+  const used *u = &m->used;
+  ts_kernel_node k = {
+      .kind = kinds[node->kind], .op = node->op, .dtype = node->dtype, .slot = -1, .a = -1, .b = -1, .c = -1};
+  if (node->kind == TS_PROGRAM_LOAD || node->kind == TS_PROGRAM_GATHER) k.slot = u->load[node->slot];
+  if (node->kind == TS_PROGRAM_SCALAR) k.slot = u->scalar[node->slot];
+  if (node->kind == TS_PROGRAM_INDEX) k.slot = u->index[node->slot];
+  if (node->a >= 0) k.a = u->node[node->a];
+  if (node->kind == TS_PROGRAM_OP && node->b >= 0) k.b = u->node[node->b];
+  if (node->kind == TS_PROGRAM_OP && node->c >= 0) k.c = u->node[node->c];
+  if (node->kind == TS_PROGRAM_GATHER) k.b = u->scalar[node->b], k.c = u->scalar[node->c];
+  if (node->kind == TS_PROGRAM_ARG) k.b = node->b;
+  return k;
+}
+
+/* If the results of a launch together are larger than this, their stores bypass the caches, which saves reading the
+ * lines before writing them. Measured: it pays from 32 MB on; at 8 MB it does not when the result is read next. */
+#define STREAM_BYTES (INT64_C(24) << 20)
+
+static int64_t stored_bytes(const maker *m) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < (int32_t)m->program->stores.count; i++) {
+    bytes += footprint(&m->nest, m->used.loads + i) * operand_size(m, m->used.loads + i);
+  }
+  return bytes;
+}
+
+/* True when every whole vector of the output is aligned. */
+static bool may_stream(const maker *m, int32_t output) {
+  const nest *n = &m->nest;
+  int32_t k = m->used.loads + output, last = n->loops.count - 1;
+  if (m->program->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
+  for (int32_t l = 0; l < last; l++) {
+    if (n->at[k].coef[l] % 64 != 0) return false;
+  }
+  return n->at[k].coef[last] == operand_size(m, k);
+}
+
+static ts_status describe(maker *m) {
+  const ts_program *p = m->program;
+  const used *u = &m->used;
+  ts_arena *arena = m->lowering->arena;
+  int32_t stores = (int32_t)p->stores.count;
+  bool large = stored_bytes(m) >= STREAM_BYTES;
+  ts_kernel_operand *inputs, *indices;
+  ts_kernel_output *outputs;
+  ts_dtype *scalars;
+  ts_kernel_node *nodes;
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->loads, &inputs));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)stores, &outputs));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->indices, &indices));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->scalars, &scalars));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->nodes, &nodes));
+  for (int32_t i = 0; i < u->loads; i++) inputs[i] = describe_operand(m, i, load_of(m, i)->dtype);
+  for (int32_t i = 0; i < stores; i++) {
+    const ts_program_store *store = &p->stores.data[i];
+    outputs[i] = (ts_kernel_output){.operand = describe_operand(m, u->loads + i, store->to.dtype),
+                                    .node = u->node[store->node],
+                                    .stream = large && may_stream(m, i)};
+  }
+  for (int32_t i = 0; i < u->indices; i++) indices[i] = describe_operand(m, u->loads + stores + i, TS_S64);
+  for (size_t i = 0; i < p->scalars.count; i++) {
+    if (u->scalar[i] >= 0) scalars[u->scalar[i]] = p->scalars.data[i].dtype;
+  }
+  for (size_t i = 0; i < p->nodes.count; i++) {
+    if (u->node[i] >= 0) nodes[u->node[i]] = describe_node(m, &p->nodes.data[i]);
+  }
+  m->launch.desc = (ts_kernel_desc){
+      .kind = m->kind,
+      .rank = m->nest.loops.count,
+      .input_count = u->loads,
+      .output_count = stores,
+      .index_count = u->indices,
+      .scalar_count = u->scalars,
+      .node_count = u->nodes,
+      .inputs = inputs,
+      .outputs = outputs,
+      .indices = indices,
+      .scalars = scalars,
+      .nodes = nodes,
+  };
+  return TS_SUCCESS;
+}
+
+/* ---- arguments ---- */
+
+static ts_status fill_args(maker *m) {
+  const ts_program *p = m->program;
+  const nest *n = &m->nest;
+  ts_kernel_desc *d = &m->launch.desc;
+  int32_t addressed = d->input_count + d->output_count;
+  ts_launch_pointer *pointers;
+  int64_t *args;
+  TS_TRY(TS_ARENA_ARRAY(m->lowering->arena, (size_t)ts_kernel_arg_count(d), &args));
+  TS_TRY(TS_ARENA_ARRAY(m->lowering->arena, (size_t)addressed, &pointers));
+  for (int32_t l = 0; l < d->rank; l++) args[l] = n->loops.extent[l];
+  for (int32_t i = 0; i < n->count; i++) {
+    int64_t *words = args + ts_kernel_arg_operand(d, i);
+    for (int32_t l = 0; l < d->rank; l++) words[1 + l] = n->at[i].coef[l];
+    if (i >= addressed) {
+      words[0] = n->at[i].offset;
+      continue;
+    }
+    const ts_access *access = i < d->input_count ? load_of(m, i) : &p->stores.data[i - d->input_count].to;
+    pointers[i] = (ts_launch_pointer){ts_kernel_arg_operand(d, i), access->place, access->index, n->at[i].offset,
+                                      access->term_count,          access->terms};
+  }
+  for (size_t i = 0; i < p->scalars.count; i++) {
+    int32_t slot = m->used.scalar[i];
+    if (slot >= 0) args[ts_kernel_arg_scalar(d, slot)] = p->scalars.data[i].value.s64;
+  }
+  m->launch.args = args;
+  m->launch.pointers = pointers;
+  m->launch.pointer_count = addressed;
+  return TS_SUCCESS;
+}
+
+static int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t count_units(const ts_launch *launch) {
+  const int64_t *extent = launch->args;
+  ts_kernel_kind kind = launch->desc.kind;
+  int32_t rank = launch->desc.rank;
+  int64_t outer = 1;
+  if (kind == TS_KERNEL_MAP && rank == 1) return extent[0];
+  for (int32_t l = 0; l < rank - 2; l++) outer *= extent[l];
+  if (kind == TS_KERNEL_TILE) return outer * round_up_div(extent[rank - 2], ts_target_host()->lanes);
+  if (kind == TS_KERNEL_COL) return outer * round_up_div(extent[rank - 1], TS_COL_PANEL);
+  return rank >= 2 ? outer * extent[rank - 2] : 1;
+}
+
+void ts_launch_measure(ts_launch *launch) {
+  int64_t fixed, per_element, lanes = ts_target_host()->lanes;
+  int32_t rank = launch->desc.rank;
+  launch->points = 1;
+  for (int32_t l = 0; l < rank; l++) launch->points *= launch->args[l];
+  launch->units = count_units(launch);
+  ts_kernel_scratch(&launch->desc, &fixed, &per_element);
+  int64_t vectors = round_up_div(launch->args[rank - 1], lanes);
+  launch->scratch = fixed + per_element * lanes * (vectors > 0 ? vectors : 1); /* an empty row also takes one vector */
+}
+
+static void measure(maker *m) {
+  ts_launch *launch = &m->launch;
+  ts_launch_measure(launch);
+  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(&m->nest, i) * operand_size(m, i);
+}
+
+static bool fits(const ts_program *p) {
+  return p->nodes.count <= 2 * TS_PROGRAM_MAX_NODES && p->scalars.count <= 4 * TS_PROGRAM_MAX_NODES &&
+         p->loads.count <= TS_PROGRAM_MAX_OPERANDS && p->indices.count <= TS_PROGRAM_MAX_OPERANDS &&
+         p->loads.count + p->stores.count + p->indices.count <= TS_PROGRAM_MAX_OPERANDS;
+}
+
+static ts_status make(maker *m) {
+  mark_live(m);
+  number_live(m);
+  fill_nest(m);
+  collapse(&m->nest);
+  TS_TRY(choose_kind(m));
+  TS_TRY(describe(m));
+  TS_TRY(fill_args(m));
+  measure(m);
+  return TS_VEC_PUSH(&m->lowering->launches, m->launch);
+}
+
+ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program) {
+  maker m = {.lowering = l, .program = program};
+  if (!fits(program)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: too many operands or ops");
+  return make(&m);
+}

@@ -1,0 +1,175 @@
+/* Vector math: the building blocks of vecmath.h and the choice of a function for each op. Every function works lane by
+ * lane, so a value's result does not depend on its position in a vector. */
+#include "jit/math/vecmath.h"
+
+#include <string.h>
+
+ts_vm ts_vm_begin(ts_emit *e, bool wide, unsigned lanes) {
+  ts_vm m = {.e = e, .b = e->b, .lanes = lanes, .wide = wide, .fma = e->target->fma};
+  m.scalar = wide ? LLVMDoubleTypeInContext(e->context) : LLVMFloatTypeInContext(e->context);
+  m.int_scalar = wide ? LLVMInt64TypeInContext(e->context) : LLVMInt32TypeInContext(e->context);
+  m.vec = LLVMVectorType(m.scalar, lanes);
+  m.ints = LLVMVectorType(m.int_scalar, lanes);
+  return m;
+}
+
+/* ---- constants ---- */
+
+#define MAX_LANES 64
+
+ts_v l_splat_const(LLVMValueRef scalar, unsigned lanes) {
+  LLVMValueRef values[MAX_LANES];
+  for (unsigned i = 0; i < lanes; i++) values[i] = scalar;
+  return LLVMConstVector(values, lanes);
+}
+
+ts_v l_const(ts_vm *m, double value) {
+  return ts_emit_hold(m->e, l_splat_const(LLVMConstReal(m->scalar, value), m->lanes));
+}
+
+ts_v l_int(ts_vm *m, int64_t value) {
+  return l_splat_const(LLVMConstInt(m->int_scalar, (unsigned long long)value, true), m->lanes);
+}
+
+/* ---- arithmetic ---- */
+
+ts_v l_intrinsic(ts_vm *m, const char *name, ts_v *args, unsigned count) {
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  LLVMTypeRef overload = LLVMTypeOf(args[0]);
+  LLVMValueRef function = LLVMGetIntrinsicDeclaration(m->e->module, id, &overload, 1);
+  LLVMTypeRef type = LLVMIntrinsicGetType(m->e->context, id, &overload, 1);
+  return LLVMBuildCall2(m->b, type, function, args, count, "");
+}
+
+ts_v l_fma(ts_vm *m, ts_v a, ts_v b, ts_v c) {
+  if (!m->fma) return l_add(m, l_mul(m, a, b), c);
+  return l_intrinsic(m, "llvm.fma", (ts_v[]){a, b, c}, 3);
+}
+
+ts_v l_sqrt(ts_vm *m, ts_v a) { return l_intrinsic(m, "llvm.sqrt", &a, 1); }
+
+ts_v l_abs(ts_vm *m, ts_v a) { return l_intrinsic(m, "llvm.fabs", &a, 1); }
+
+ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign) {
+  return l_intrinsic(m, "llvm.copysign", (ts_v[]){magnitude, sign}, 2);
+}
+
+ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count) {
+  ts_v sum = l_const(m, coefficients[count - 1]);
+  for (int i = count - 2; i >= 0; i--) sum = l_fma(m, sum, x, l_const(m, coefficients[i]));
+  return sum;
+}
+
+/* ---- choice ---- */
+
+ts_v l_at_most(ts_vm *m, ts_v a, double bound) {
+  ts_v limit = l_const(m, bound);
+  return l_select(m, l_cmp(m, LLVMRealOGT, a, limit), limit, a);
+}
+
+ts_v l_at_least(ts_vm *m, ts_v a, double bound) {
+  ts_v limit = l_const(m, bound);
+  return l_select(m, l_cmp(m, LLVMRealOLT, a, limit), limit, a);
+}
+
+/* ---- lanes ---- */
+
+ts_v l_lanes(ts_vm *m, ts_v a, unsigned first, unsigned count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  LLVMValueRef mask[MAX_LANES];
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(i32, first + i, false);
+  return LLVMBuildShuffleVector(m->b, a, LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(mask, count), "");
+}
+
+ts_v l_join(ts_vm *m, ts_v low, ts_v high) {
+  unsigned count = 2 * LLVMGetVectorSize(LLVMTypeOf(low));
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(m->e->context);
+  LLVMValueRef mask[MAX_LANES];
+  for (unsigned i = 0; i < count; i++) mask[i] = LLVMConstInt(i32, i, false);
+  return LLVMBuildShuffleVector(m->b, low, high, LLVMConstVector(mask, count), "");
+}
+
+/* Marks a branch as unlikely, so that LLVM keeps spills out of the common path. */
+static void mark_unlikely(ts_vm *m, LLVMValueRef branch) {
+  LLVMContextRef c = m->e->context;
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(c);
+  LLVMMetadataRef parts[] = {
+      LLVMMDStringInContext2(c, "branch_weights", 14),
+      LLVMValueAsMetadata(LLVMConstInt(i32, 1, false)),
+      LLVMValueAsMetadata(LLVMConstInt(i32, 1 << 20, false)),
+  };
+  LLVMValueRef weights = LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, parts, 3));
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(c, "prof", 4), weights);
+}
+
+ts_v l_rarely(ts_vm *m, ts_v condition, ts_v usual, ts_v (*rare)(ts_vm *m, ts_v x, ts_v y), ts_v x, ts_v y) {
+  LLVMContextRef c = m->e->context;
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(m->b);
+  LLVMValueRef function = LLVMGetBasicBlockParent(before);
+  LLVMBasicBlockRef b_rare = LLVMAppendBasicBlockInContext(c, function, "rare");
+  LLVMBasicBlockRef b_join = LLVMAppendBasicBlockInContext(c, function, "join");
+  LLVMTypeRef bits = LLVMIntTypeInContext(c, m->lanes);
+  ts_v any = LLVMBuildICmp(m->b, LLVMIntNE, LLVMBuildBitCast(m->b, condition, bits, ""), LLVMConstNull(bits), "any");
+  mark_unlikely(m, LLVMBuildCondBr(m->b, any, b_rare, b_join));
+
+  LLVMPositionBuilderAtEnd(m->b, b_rare);
+  ts_v mixed = l_select(m, condition, rare(m, x, y), usual);
+  LLVMBasicBlockRef end = LLVMGetInsertBlock(m->b);
+  LLVMBuildBr(m->b, b_join);
+
+  LLVMPositionBuilderAtEnd(m->b, b_join);
+  ts_v result = LLVMBuildPhi(m->b, LLVMTypeOf(usual), "");
+  LLVMAddIncoming(result, (ts_v[]){usual, mixed}, (LLVMBasicBlockRef[]){before, end}, 2);
+  return result;
+}
+
+/* ---- the ops ---- */
+
+static ts_v emit_unary(ts_vm *m, ts_opcode op, ts_v x) {
+  switch ((ts_ops_UNARY_FLOAT)op) {
+  case TS_OP_EXP: return ts_vm_exp(m, x);
+  case TS_OP_EXPM1: return ts_vm_expm1(m, x);
+  case TS_OP_LOG: return ts_vm_log(m, x);
+  case TS_OP_LOG1P: return ts_vm_log1p(m, x);
+  case TS_OP_SIGMOID: return ts_vm_sigmoid(m, x);
+  case TS_OP_COS: return ts_vm_cos(m, x);
+  case TS_OP_SIN: return ts_vm_sin(m, x);
+  case TS_OP_TAN: return ts_vm_tan(m, x);
+  case TS_OP_COSH: return ts_vm_cosh(m, x);
+  case TS_OP_SINH: return ts_vm_sinh(m, x);
+  case TS_OP_TANH: return ts_vm_tanh(m, x);
+  case TS_OP_ACOS: return ts_vm_acos(m, x);
+  case TS_OP_ASIN: return ts_vm_asin(m, x);
+  case TS_OP_ATAN: return ts_vm_atan(m, x);
+  case TS_OP_ACOSH: return ts_vm_acosh(m, x);
+  case TS_OP_ASINH: return ts_vm_asinh(m, x);
+  case TS_OP_ATANH: return ts_vm_atanh(m, x);
+  case TS_OP_SQRT: return l_sqrt(m, x);
+  case TS_OP_RSQRT: return ts_vm_rsqrt(m, x);
+  case TS_OP_CBRT: return ts_vm_cbrt(m, x);
+  case TS_OP_ERF: return ts_vm_erf(m, x);
+  case TS_OP_ERFC: return ts_vm_erfc(m, x);
+  case TS_OP_ERF_INV: return ts_vm_erf_inv(m, x);
+  }
+  return NULL;
+}
+
+ts_status ts_emit_math(ts_emit *e, ts_opcode op, ts_dtype type, ts_v x, ts_v y, ts_v *out) {
+  if (type != TS_F32 && type != TS_F64) {
+    return ts_error(TS_INTERNAL, "vector math on %s: only f32 and f64", ts_dtype_name(type));
+  }
+  LLVMTypeRef vector = LLVMTypeOf(x);
+  unsigned lanes = LLVMGetTypeKind(vector) == LLVMVectorTypeKind ? LLVMGetVectorSize(vector) : 0;
+  if (lanes == 0 || lanes > MAX_LANES || lanes % (unsigned)e->target->lanes) {
+    return ts_error(TS_INTERNAL, "vector math on %u lanes: not a multiple of %d", lanes, e->target->lanes);
+  }
+  ts_vm m = ts_vm_begin(e, type == TS_F64, lanes);
+  if (op == TS_OP_POW)
+    *out = ts_vm_pow(&m, x, y);
+  else if (op == TS_OP_ATAN2)
+    *out = ts_vm_atan2(&m, x, y);
+  else
+    *out = emit_unary(&m, op, x);
+  if (!*out) return ts_error(TS_UNIMPLEMENTED, "no vector math for %s", ts_op_name(op));
+  return TS_SUCCESS;
+}

@@ -1,0 +1,113 @@
+/* The error function, its complement and its inverse. Where f32 arithmetic cannot meet the error bound, f32 is computed
+ * in f64 lanes with short polynomials. */
+#include "jit/math/vecmath.h"
+
+#define HALF_ROOT_PI 0.88622692545275801365
+
+/* erf(x) = x + x P(x^2), |x| <= 1. Relative error 2^-29.4. */
+static const double erf_small[] = {0.128379166,  -0.37612626,    0.112835787,   -0.0268533472,
+                                   0.0051871622, -0.00079978531, 7.80690534e-05};
+/* erfc(x) = exp(P(x)), 1 <= x <= 3.925. Absolute error of erfc 2^-25.9. */
+static const double erfc_exponent[] = {-0.00267170393, -1.11743844,  -0.65448904,
+                                       -0.088634111,   0.0147781027, -0.00115041982};
+/* erfc(x) = exp(-x^2) / (1 + 2 x) P((x - 3) / (x + 3)), 0 <= x <= 10.1. Relative error 2^-29. */
+static const double erfc_short[] = {1.2530080591222885,      -0.13562113929921418,   -0.047562399458599046,
+                                    0.12964641457193748,     -0.1192709751302227,    0.068295767046454459,
+                                    -0.023797531049731844,   0.0025673781034563992,  0.0020018136140057025,
+                                    -0.00077758328154754514, -0.00026812811026901979};
+/* erf_inv(x) = x P(w - 5 / 2), w = -log(1 - x^2) <= 5. Relative error 2^-28.7. */
+static const double erf_inv_central[] = {1.5014093535143296,      0.24664028763492327,    -0.0041773394050917227,
+                                         -0.0012527446624663501,  0.00021828263060918706, -4.9619104925314389e-06,
+                                         -3.4346111634545929e-06, 4.6589175003464772e-07, 1.8037071323099216e-08,
+                                         -8.7727955579162975e-09, 3.3554989546865282e-10};
+/* erf_inv(x) = x P(sqrt(w) - 3), 5 <= w <= 16, all that f32 needs. Relative error 2^-29.5. */
+static const double erf_inv_tail[] = {2.8329768002024638,     1.0016752348291376,      0.0094453912913431519,
+                                      -0.0076426610453294496, 0.0056867514391558049,   -0.0035679525433645796,
+                                      0.0014786635964842991,  -0.00011782835412480187, -0.00028305599298372849,
+                                      0.0001588060417868607,  -2.6347152989242935e-05};
+/* erf_inv(x) = x P(sqrt(w) - 4), 5 <= w <= 37. Relative error 2^-20, to start an iteration. */
+static const double erf_inv_far[] = {3.83978211889068,        1.0095042824813285,      0.0012839861021448206,
+                                     -0.00091665569260018223, 0.00027339230545291574,  -5.4552623437094804e-05,
+                                     8.0655502760846023e-05,  -6.8161115931631902e-05, 1.9534782380323664e-05,
+                                     -1.4673565611878456e-06};
+
+/* ---- erf ---- */
+
+ts_v ts_vm_erf(ts_vm *m, ts_v x) {
+  if (m->wide) return ts_vm_library(m, "erf", "u10", x, NULL);
+  ts_v a = l_abs(m, x), one = l_const(m, 1);
+  ts_v small = l_fma(m, L_POLY(m, l_mul(m, a, a), erf_small), a, a);
+  ts_v large = l_at_most(m, a, 3.925); /* from here erf rounds to 1 */
+  large = l_sub(m, one, ts_vm_exp_of_negative(m, L_POLY(m, large, erfc_exponent)));
+  ts_v is_small = l_cmp(m, LLVMRealULT, a, one); /* or NaN, which ts_vm_exp_of_negative does not preserve */
+  return l_copysign(m, l_select(m, is_small, small, large), x);
+}
+
+/* ---- erfc ---- */
+
+/* For an f32 value in f64 lanes. One division computes both 1 / (1 + 2 a) and (a - 3) / (a + 3). */
+static ts_v erfc_of_magnitude(ts_vm *m, ts_v a) {
+  ts_v three = l_const(m, 3), minus_square = l_mul(m, l_neg(m, a), a);
+  ts_v sum = l_add(m, a, three), double_plus_1 = l_fma(m, a, l_const(m, 2), l_const(m, 1));
+  ts_v inverse = l_div(m, l_const(m, 1), l_mul(m, sum, double_plus_1));
+  ts_v t = l_mul(m, l_mul(m, l_sub(m, a, three), double_plus_1), inverse);
+  ts_v p = l_mul(m, L_POLY(m, t, erfc_short), l_mul(m, sum, inverse));
+  return l_mul(m, ts_vm_exp_of_negative(m, minus_square), p);
+}
+
+ts_v ts_vm_erfc(ts_vm *m, ts_v x) {
+  if (m->wide) return ts_vm_library(m, "erfc", "u15", x, NULL);
+  ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
+  ts_v a = l_at_most(m, l_abs(m, x), 10.1); /* from there the result is 0 or 2 */
+  ts_v right = erfc_of_magnitude(&wide, l_widen(&wide, a));
+  ts_v left = l_sub(&wide, l_const(&wide, 2), right);
+  ts_v negative = l_cmp(m, LLVMRealOLT, x, l_const(m, 0));
+  return l_narrow(m, l_select(m, negative, left, right));
+}
+
+/* ---- erf_inv ---- */
+
+static ts_v start_tail(ts_vm *m, ts_v w, ts_v narrow) {
+  ts_v root = l_sqrt(m, w);
+  if (narrow) return L_POLY(m, l_sub(m, root, l_const(m, 3)), erf_inv_tail);
+  return L_POLY(m, l_sub(m, root, l_const(m, 4)), erf_inv_far);
+}
+
+/* erf_inv(a) in f64 lanes, 0 <= a < 1; accurate enough for f32 if `narrow` is not NULL. */
+static ts_v erf_inv_start(ts_vm *m, ts_v a, ts_v narrow) {
+  ts_v one = l_const(m, 1);
+  ts_v w = l_neg(m, ts_vm_log_short(m, l_mul(m, l_sub(m, one, a), l_add(m, one, a))));
+  ts_v p = L_POLY(m, l_sub(m, w, l_const(m, 2.5)), erf_inv_central);
+  p = l_rarely(m, l_cmp(m, LLVMRealOGT, w, l_const(m, 5)), p, start_tail, w, narrow);
+  return l_mul(m, a, p);
+}
+
+/* One step of Halley's method on erf (a < 1/2) or erfc, which preserve the digits of a or 1 - a. */
+static ts_v halley(ts_vm *m, ts_v y, ts_v a) {
+  ts_v central = l_cmp(m, LLVMRealOLT, a, l_const(m, 0.5)), one = l_const(m, 1);
+  ts_v low = l_sub(m, ts_vm_erf(m, y), a);
+  ts_v high = l_sub(m, l_sub(m, one, a), ts_vm_erfc(m, y));
+  ts_v slope = l_mul(m, ts_vm_exp(m, l_mul(m, y, y)), l_const(m, HALF_ROOT_PI)); /* of the inverse at y */
+  ts_v step = l_mul(m, l_select(m, central, low, high), slope);
+  return l_sub(m, y, l_div(m, step, l_fma(m, y, step, one)));
+}
+
+static ts_v erf_inv_wide(ts_vm *m, ts_v a) {
+  ts_v tiny = l_cmp(m, LLVMRealOLT, a, l_const(m, 0x1p-30)); /* here the cubic term is below the precision */
+  ts_v y = halley(m, erf_inv_start(m, a, NULL), a);
+  return l_select(m, tiny, l_mul(m, a, l_const(m, HALF_ROOT_PI)), y);
+}
+
+ts_v ts_vm_erf_inv(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), one = l_const(m, 1), y;
+  ts_v inside = l_cmp(m, LLVMRealOLT, a, one), edge = l_cmp(m, LLVMRealOEQ, a, one);
+  ts_v bounded = l_select(m, inside, a, l_const(m, 0));
+  if (m->wide) {
+    y = erf_inv_wide(m, bounded);
+  } else {
+    ts_vm wide = ts_vm_begin(m->e, true, m->lanes);
+    y = l_narrow(m, erf_inv_start(&wide, l_widen(&wide, bounded), x));
+  }
+  ts_v outside = l_select(m, edge, l_const(m, __builtin_inf()), l_const(m, __builtin_nan("")));
+  return l_copysign(m, l_select(m, inside, y, outside), x);
+}

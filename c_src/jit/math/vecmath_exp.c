@@ -1,0 +1,192 @@
+/* exp and its relatives. All start from x = n ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts, of which the first has
+ * enough trailing zeros to make n * ln2_high exact, with or without FMA. Coefficients are minimax (Remez' algorithm on
+ * the weighted error), rounded to the type one after another, refitting the remaining ones each time. */
+#include "jit/math/vecmath.h"
+
+/* exp(r) = 1 + r + r^2 P(r), |r| <= 0.3475. Relative error 2^-28.2 (f32), 2^-62 (f64). */
+static const double exp_narrow[] = {1, 1, 0.49999994, 0.166665152, 0.0416680872, 0.008369294, 0.00138382695};
+static const double exp_wide[] = {1,
+                                  1,
+                                  0.5,
+                                  0.16666666666666688,
+                                  0.041666666666666824,
+                                  0.0083333333333138956,
+                                  0.0013888888888777906,
+                                  0.00019841269903452541,
+                                  2.4801587553016706e-05,
+                                  2.7557228219501582e-06,
+                                  2.7557063777645589e-07,
+                                  2.511427164898509e-08,
+                                  2.0985872349390795e-09};
+
+/* The same for f64 lanes whose result is narrowed. Relative error 2^-34.5. */
+static const double exp_short[] = {0.99999999996087008,   1.000000000248241,     0.50000001062085053,
+                                   0.16666665101667513,   0.041666220720041183,  0.0083335634971634029,
+                                   0.0013948499310081008, 0.00019774827816035326};
+
+/* The same weighted for expm1(r). Relative error 2^-26. */
+static const double expm1_narrow[] = {0.49999997, 0.166665375, 0.0416677408, 0.00836730376, 0.0013837748};
+
+/* exp(2 r): the coefficients of exp_narrow with powers of two. */
+static const double exp_twice[] = {
+    1, 2, 4 * 0.49999994, 8 * 0.166665152, 16 * 0.0416680872, 32 * 0.008369294, 64 * 0.00138382695};
+
+/* tanh(x) = x + x^3 P(x^2), |x| <= 0.55. Relative error 2^-24.7 (f32), 2^-64 (f64). */
+static const double tanh_narrow[] = {-0.333329469, 0.133207291, -0.0526719987, 0.0164378341};
+static const double tanh_wide[] = {-0.33333333333333331,   0.13333333333332931,     -0.053968253967951116,
+                                   0.021869488524744251,   -0.0088632352773795053,  0.0035921244624283091,
+                                   -0.0014558004285255732, 0.00058980528780543801,  -0.00023812073032184781,
+                                   9.3768700945595472e-05, -3.2724002729462361e-05, 7.3199909808470254e-06};
+
+/* sinh(x) = x + x^3 P(x^2), |x| <= 1. Relative error 2^-31.6 (f32), 2^-61.8 (f64). */
+static const double sinh_narrow[] = {0.166666672, 0.00833331048, 0.000198428941, 2.78223024e-06};
+static const double sinh_wide[] = {0.16666666666666669,    0.0083333333333329117,  0.00019841269841593405,
+                                   2.7557319106762542e-06, 2.5052130996831535e-08, 1.605665940346537e-10,
+                                   7.7765900837350236e-13};
+
+typedef struct reduced {
+  ts_v r;
+  ts_v n;       /* the float nearest x / unit, an integer */
+  ts_v shifted; /* n in its low bits */
+} reduced;
+
+static ts_v magic_of(ts_vm *m) { return l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23); }
+
+static ts_v integer_of(ts_vm *m, reduced x) {
+  return LLVMBuildSub(m->b, l_bits(m, x.shifted), l_bits(m, magic_of(m)), "");
+}
+
+/* x = n * (high + low) + r. Adding 1.5 * 2^23 (2^52) rounds to an integer and leaves it in the low bits. */
+static reduced reduce(ts_vm *m, ts_v x, double reciprocal, double high, double low) {
+  reduced out = {.shifted = l_fma(m, x, l_const(m, reciprocal), magic_of(m))};
+  out.n = l_sub(m, out.shifted, magic_of(m));
+  out.r = l_fma(m, out.n, l_const(m, -high), x);
+  if (low != 0) out.r = l_fma(m, out.n, l_const(m, -low), out.r);
+  return out;
+}
+
+static reduced reduce_ln2(ts_vm *m, ts_v x) {
+  if (m->wide) return reduce(m, x, L_LOG2_E, 0.69314718055989033, 5.4979230187083712e-14);
+  return reduce(m, x, L_LOG2_E, 0x1.62e4p-1, 1.42860677e-06);
+}
+
+/* 2^k, k a normal exponent. */
+static ts_v power_of_two(ts_vm *m, ts_v k) {
+  ts_v biased = LLVMBuildAdd(m->b, k, l_int(m, m->wide ? 1023 : 127), "");
+  return l_float(m, LLVMBuildShl(m->b, biased, l_int(m, m->wide ? 52 : 23), ""));
+}
+
+/* a * 2^n, rounded once, for n of twice the range of a normal exponent. */
+static ts_v scale(ts_vm *m, ts_v a, reduced x) {
+  if (m->e->target->isa == TS_ISA_AVX512) return ts_vm_avx512_scale(m, a, x.n);
+  ts_v k = integer_of(m, x), bias = l_int(m, 2048); /* a logical shift: AVX2 has no arithmetic one for 64 bits */
+  ts_v half = LLVMBuildLShr(m->b, LLVMBuildAdd(m->b, k, bias, ""), l_int(m, 1), "");
+  half = LLVMBuildSub(m->b, half, l_int(m, 1024), "");
+  ts_v rest = LLVMBuildSub(m->b, k, half, "");
+  return l_mul(m, l_mul(m, a, power_of_two(m, half)), power_of_two(m, rest));
+}
+
+/* Without FMA the product of the linear term must not be rounded: 1 + (r + r^2 P). */
+static ts_v exp_poly(ts_vm *m, ts_v r) {
+  if (m->fma) return m->wide ? L_POLY(m, r, exp_wide) : L_POLY(m, r, exp_narrow);
+  int count = m->wide ? sizeof(exp_wide) / sizeof(exp_wide[0]) : sizeof(exp_narrow) / sizeof(exp_narrow[0]);
+  ts_v q = l_poly(m, r, (m->wide ? exp_wide : exp_narrow) + 2, count - 2);
+  return l_add(m, l_const(m, 1), l_add(m, r, l_mul(m, l_mul(m, r, r), q)));
+}
+
+ts_v ts_vm_exp(ts_vm *m, ts_v x) {
+  /* Beyond these bounds the result is 0 or infinity already. */
+  x = l_at_least(m, l_at_most(m, x, m->wide ? 710 : 89), m->wide ? -746 : -104);
+  reduced a = reduce_ln2(m, x);
+  return scale(m, exp_poly(m, a.r), a);
+}
+
+ts_v ts_vm_exp_of_negative(ts_vm *m, ts_v a) {
+  ts_v magic = l_const(m, m->wide ? 0x1.8p52 : 0x1.8p23);
+  ts_v t = l_fma(m, a, l_const(m, L_LOG2_E), magic);
+  ts_v r = l_fma(m, l_sub(m, t, magic), l_const(m, -L_LN2), a);
+  ts_v p = m->wide ? L_POLY(m, r, exp_short) : L_POLY(m, r, exp_narrow);
+  /* The low bits of t are n; added to the exponent of p, which is about 1. */
+  ts_v n = LLVMBuildShl(m->b, l_bits(m, t), l_int(m, m->wide ? 52 : 23), "");
+  return l_float(m, LLVMBuildAdd(m->b, l_bits(m, p), n, ""));
+}
+
+/* With p = expm1(r): 2^n p + (2^n - 1), computed at half the scale so that 2^128 does not occur. */
+ts_v ts_vm_expm1(ts_vm *m, ts_v x) {
+  if (m->wide) return ts_vm_library(m, "expm1", "u10", x, NULL);
+  reduced a = reduce_ln2(m, l_at_least(m, l_at_most(m, x, 89), -18));
+  ts_v q = L_POLY(m, a.r, expm1_narrow);
+  ts_v p = l_fma(m, l_mul(m, a.r, a.r), q, a.r);
+  ts_v half = power_of_two(m, LLVMBuildSub(m->b, integer_of(m, a), l_int(m, 1), ""));
+  ts_v sum = l_fma(m, p, half, l_sub(m, half, l_const(m, 0.5)));
+  return l_copysign(m, l_add(m, sum, sum), x);
+}
+
+/* The high half of the digits of `a` (Veltkamp), for a product without rounding. */
+static ts_v high_half(ts_vm *m, ts_v a) {
+  ts_v c = l_mul(m, a, l_const(m, m->wide ? 0x1p27 + 1 : 0x1p12 + 1));
+  return l_sub(m, c, l_sub(m, c, a));
+}
+
+/* c - a b with a b near c, as if a b were not rounded; Dekker's product where there is no FMA. */
+static ts_v remainder_of(ts_vm *m, ts_v c, ts_v a, ts_v b) {
+  if (m->fma) return l_fma(m, l_neg(m, a), b, c);
+  ts_v a1 = high_half(m, a), b1 = high_half(m, b), a2 = l_sub(m, a, a1), b2 = l_sub(m, b, b1);
+  ts_v p = l_mul(m, a, b);
+  ts_v error = l_sub(m, l_mul(m, a1, b1), p);
+  error = l_add(m, l_add(m, error, l_mul(m, a1, b2)), l_mul(m, a2, b1));
+  error = l_add(m, error, l_mul(m, a2, b2));
+  return l_sub(m, l_sub(m, c, p), error);
+}
+
+/* With e = exp(-|x|), which never overflows: 1 / (1 + e) or e / (1 + e). The roundings of 1 + e and of the quotient are
+ * corrected by their exact remainders. */
+ts_v ts_vm_sigmoid(ts_vm *m, ts_v x) {
+  ts_v one = l_const(m, 1), zero = l_const(m, 0);
+  ts_v e = ts_vm_exp(m, l_neg(m, l_abs(m, x)));
+  ts_v numerator = l_select(m, l_cmp(m, LLVMRealOLT, x, zero), e, one);
+  ts_v sum = l_add(m, one, e), sum_low = l_sub(m, e, l_sub(m, sum, one));
+  ts_v reciprocal = l_div(m, one, sum), q = l_mul(m, numerator, reciprocal);
+  ts_v remainder = l_fma(m, l_neg(m, q), sum_low, remainder_of(m, numerator, q, sum));
+  return l_fma(m, remainder, reciprocal, q);
+}
+
+/* exp(2 a), 0 <= a <= 20. For f32 one product with ln 2 is enough: a is at most 10. */
+static ts_v exp_twice_bounded(ts_vm *m, ts_v a) {
+  reduced b = m->wide ? reduce_ln2(m, l_add(m, a, a)) : reduce(m, a, 2 * L_LOG2_E, 0.34657359027997264, 0);
+  ts_v p = m->wide ? exp_poly(m, b.r) : L_POLY(m, b.r, exp_twice);
+  return l_mul(m, p, power_of_two(m, integer_of(m, b)));
+}
+
+/* A polynomial below 0.55, and 1 - 2 / (exp(2 |x|) + 1) above, where an error of exp counts half or less. */
+ts_v ts_vm_tanh(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), one = l_const(m, 1);
+  ts_v z = l_mul(m, a, a);
+  ts_v small = m->wide ? L_POLY(m, z, tanh_wide) : L_POLY(m, z, tanh_narrow);
+  small = l_fma(m, l_mul(m, small, z), a, a);
+
+  ts_v e = exp_twice_bounded(m, l_at_most(m, a, m->wide ? 20 : 10));
+  ts_v large = l_fma(m, l_div(m, one, l_add(m, e, one)), l_const(m, -2), one);
+  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, 0.55)), small, large), x);
+}
+
+/* exp(|x|) / 2, which overflows only where sinh and cosh do. */
+static ts_v half_exp(ts_vm *m, ts_v magnitude) {
+  reduced a = reduce_ln2(m, l_at_most(m, magnitude, m->wide ? 711 : 90));
+  a.n = l_sub(m, a.n, l_const(m, 1));
+  a.shifted = l_sub(m, a.shifted, l_const(m, 1));
+  return scale(m, exp_poly(m, a.r), a);
+}
+
+ts_v ts_vm_sinh(ts_vm *m, ts_v x) {
+  ts_v a = l_abs(m, x), w = half_exp(m, a), z = l_mul(m, a, a);
+  ts_v large = l_sub(m, w, l_div(m, l_const(m, 0.25), w));
+  ts_v small = m->wide ? L_POLY(m, z, sinh_wide) : L_POLY(m, z, sinh_narrow);
+  small = l_fma(m, l_mul(m, small, z), a, a);
+  return l_copysign(m, l_select(m, l_cmp(m, LLVMRealOLT, a, l_const(m, 1)), small, large), x);
+}
+
+ts_v ts_vm_cosh(ts_vm *m, ts_v x) {
+  ts_v w = half_exp(m, l_abs(m, x));
+  return l_add(m, w, l_div(m, l_const(m, 0.25), w));
+}

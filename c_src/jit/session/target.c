@@ -1,0 +1,105 @@
+#include "jit/session/target.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The instruction set classes. LLVM's CPU names are the portable levels, so that all machines of one class run the same
+ * code. */
+#if defined(__x86_64__)
+static const ts_target classes[] = {
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_SSE4,
+     .triple = "x86_64-unknown-linux-gnu",
+     .lanes = 4,
+     .vector_registers = 16,
+     .cpu = "x86-64-v2",
+     .features = "",
+     .sleef_suffix = "sse4"},
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_AVX2,
+     .triple = "x86_64-unknown-linux-gnu",
+     .lanes = 8,
+     .vector_registers = 16,
+     .fma = true,
+     .masked = true,
+     .cpu = "x86-64-v3",
+     .features = "",
+     .sleef_suffix = "avx2"},
+    {.arch = TS_ARCH_X86_64,
+     .isa = TS_ISA_AVX512,
+     .triple = "x86_64-unknown-linux-gnu",
+     .lanes = 16,
+     .vector_registers = 32,
+     .fma = true,
+     .masked = true,
+     .masked_small = true,
+     .cpu = "x86-64-v4",
+     .features = "",
+     .sleef_suffix = "avx512f"},
+};
+static const char *const isa_names[] = {"sse4", "avx2", "avx512"};
+
+static size_t best_class(void) {
+  __builtin_cpu_init();
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+              __builtin_cpu_supports("bmi2");
+  bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512cd");
+  return avx2 ? (avx512 ? 2 : 1) : 0;
+}
+#elif defined(__aarch64__)
+static const ts_target classes[] = {
+    {.arch = TS_ARCH_AARCH64,
+     .isa = TS_ISA_NEON,
+     .triple = "aarch64-unknown-linux-gnu",
+     .lanes = 4,
+     .vector_registers = 32,
+     .fma = true,
+     .cpu = "generic",
+     .features = "",
+     .sleef_suffix = "advsimd"},
+};
+static const char *const isa_names[] = {"neon"};
+
+static size_t best_class(void) { return 0; }
+#else
+#error "no code generation for this architecture"
+#endif
+
+const ts_target *ts_target_all(size_t *out_count) {
+  *out_count = sizeof(classes) / sizeof(*classes);
+  return classes;
+}
+
+static ts_target host;
+
+/* TESSERA_ISA can only lower the class: a higher one would end in SIGILL. */
+static size_t wanted_class(size_t best) {
+  const char *name = getenv("TESSERA_ISA");
+  for (size_t i = 0; name && i < best; i++) {
+    if (strcmp(name, isa_names[i]) == 0) return i;
+  }
+  return best;
+}
+
+static int64_t system_value(int name, int64_t otherwise) {
+  long value = sysconf(name);
+  return value > 0 ? value : otherwise;
+}
+
+static void detect(void) {
+  host = classes[wanted_class(best_class())];
+  host.page_size = system_value(_SC_PAGESIZE, 4096);
+  host.l1_bytes = system_value(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+  host.l2_bytes = system_value(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  host.l3_bytes = system_value(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+}
+
+const ts_target *ts_target_host(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, detect);
+  return &host;
+}

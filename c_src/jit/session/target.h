@@ -1,0 +1,35 @@
+/* All differences between machines. Detected once for the process from the CPU that runs it; constant afterwards,
+ * thread-safe. */
+#ifndef TS_JIT_TARGET_H
+#define TS_JIT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum ts_arch { TS_ARCH_X86_64, TS_ARCH_AARCH64 } ts_arch;
+typedef enum ts_isa { TS_ISA_SSE4, TS_ISA_AVX2, TS_ISA_AVX512, TS_ISA_NEON } ts_isa;
+
+typedef struct ts_target {
+  ts_arch arch;
+  ts_isa isa;
+  int lanes; /* elements per vector, whatever their type: vector bits / 32 */
+  int vector_registers;
+  bool masked_small; /* 8- and 16-bit elements have masked moves */
+  bool masked;       /* 32- and 64-bit elements have masked moves */
+  int64_t page_size;
+  int64_t l1_bytes, l2_bytes, l3_bytes;
+  bool fma;             /* one rounding for a product and a sum */
+  const char *cpu;      /* LLVM's CPU name */
+  const char *features; /* LLVM's feature string */
+  const char *triple;
+  const char *sleef_suffix; /* suffix of its vector functions: "avx512f", "avx2", "sse4", "advsimd" */
+} ts_target;
+
+/* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. */
+const ts_target *ts_target_host(void);
+
+/* Every class of machine of this architecture; sizes of pages and caches are 0. */
+const ts_target *ts_target_all(size_t *out_count);
+
+#endif

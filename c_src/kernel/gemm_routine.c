@@ -1,0 +1,92 @@
+/* dot_general as a routine: contractions whose operands are batches of strided matrices. */
+#include "kernel/gemm.h"
+#include "kernel/routine.h"
+
+typedef struct gemm_state {
+  ts_gemm_shape shape;
+  ts_gemm *gemm;
+  ts_kernel_source source;
+  ts_epilogue_space space;
+} gemm_state;
+
+/* Merges a group of dims into one: its extent and stride; false when the strides do not allow it. */
+static bool collapse(const ts_shape *shape, const int64_t *strides, const ts_dims *dims, int64_t *extent,
+                     int64_t *stride) {
+  *extent = 1;
+  *stride = 0;
+  for (int32_t i = dims->rank - 1; i >= 0; i--) {
+    int64_t n = shape->dims[dims->dims[i]], s = strides[dims->dims[i]];
+    if (n == 1) continue;
+    if (*extent == 1)
+      *stride = s;
+    else if (s != *stride * *extent)
+      return false;
+    *extent *= n;
+  }
+  return true;
+}
+
+static ts_dims free_dims(int32_t rank, const ts_dims *batch, const ts_dims *contract) {
+  ts_dims out = {0};
+  for (int32_t d = 0; d < rank; d++) {
+    bool taken = false;
+    for (int32_t i = 0; i < batch->rank; i++) taken |= batch->dims[i] == d;
+    for (int32_t i = 0; i < contract->rank; i++) taken |= contract->dims[i] == d;
+    if (!taken) out.dims[out.rank++] = d;
+  }
+  return out;
+}
+
+/* False when the operands' layout is not a batch of strided matrices. */
+static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
+  const ts_shape *l = ts_graph_value(g, op->operands[0])->shape, *r = ts_graph_value(g, op->operands[1])->shape;
+  ts_dims lhs_batch = op->attrs->dot.lhs_batch, lhs_contract = op->attrs->dot.lhs_contract;
+  ts_dims rhs_batch = op->attrs->dot.rhs_batch, rhs_contract = op->attrs->dot.rhs_contract;
+  ts_dims lhs_free = free_dims(l->rank, &lhs_batch, &lhs_contract),
+          rhs_free = free_dims(r->rank, &rhs_batch, &rhs_contract);
+  int64_t ls[TS_MAX_RANK], rs[TS_MAX_RANK], batch, k;
+  ts_shape_strides(l, ls);
+  ts_shape_strides(r, rs);
+  *out = (ts_gemm_shape){0};
+  bool ok =
+      collapse(l, ls, &lhs_batch, &out->batch, &out->lhs_batch) && collapse(l, ls, &lhs_free, &out->m, &out->lhs_row) &&
+      collapse(l, ls, &lhs_contract, &out->k, &out->lhs_col) && collapse(r, rs, &rhs_batch, &batch, &out->rhs_batch) &&
+      collapse(r, rs, &rhs_contract, &k, &out->rhs_row) && collapse(r, rs, &rhs_free, &out->n, &out->rhs_col);
+  out->out_row = out->n;
+  out->out_batch = out->m * out->n;
+  return ok;
+}
+
+static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  ts_dtype dtype = ts_graph_value(request->graph, op->operands[0])->dtype;
+  ts_gemm_shape shape;
+  gemm_state *state;
+  if (!gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
+  state->shape = shape;
+  out->state = state;
+  TS_TRY(ts_gemm_prepare(dtype, &shape, &state->gemm, &state->source));
+  state->space = (ts_epilogue_space){
+      .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
+  out->cost_ns = ts_gemm_cost(dtype, &shape);
+  out->epilogue = &state->space;
+  out->kernel = &state->source;
+  return TS_SUCCESS;
+}
+
+static void gemm_adopt(const ts_routine_plan *plan, ts_kernel *kernel) {
+  ts_gemm_adopt(((gemm_state *)plan->state)->gemm, kernel);
+}
+
+static ts_status gemm_run(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const gemm_state *state = plan->state;
+  return ts_gemm_run(state->gemm, &state->shape, ts_routine_operand(run, 0), ts_routine_operand(run, 1),
+                     ts_routine_result(run, 0), run->epilogue, run->parallel, run->pool, run->cancel);
+}
+
+static void gemm_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((gemm_state *)plan->state)->gemm);
+}
+
+const ts_routine ts_gemm_routine = {"gemm", gemm_plan, gemm_adopt, gemm_run, gemm_deinit};

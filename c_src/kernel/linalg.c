@@ -1,0 +1,86 @@
+#include "kernel/linalg.h"
+
+#include "jit/session/target.h"
+
+#include <stdatomic.h>
+
+const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
+  int which = type == TS_F64;
+#if defined(__x86_64__)
+  switch (ts_target_host()->isa) {
+  case TS_ISA_AVX512: return &ts_linalg_vector_avx512[which];
+  case TS_ISA_AVX2: return &ts_linalg_vector_avx2[which];
+  default: break;
+  }
+#endif
+  return &ts_linalg_vector_base[which];
+}
+
+int64_t ts_linalg_batch(const ts_shape *shape) {
+  int64_t batch = 1;
+  for (int32_t d = 0; d < shape->rank - 2; d++) batch *= shape->dims[d];
+  return batch;
+}
+
+/* ---- copies ---- */
+
+/* By squares, as one side or the other may go through memory by columns. */
+#define SQUARE 16
+
+#define DEFINE_COPY(BITS)                                                                                    \
+  static void copy##BITS(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) { \
+    const uint##BITS##_t *x = (const uint##BITS##_t *)(const void *)from->data;                              \
+    uint##BITS##_t *y = (uint##BITS##_t *)(void *)to->data;                                                  \
+    for (int64_t r = 0; r < rows; r += SQUARE)                                                               \
+      for (int64_t c = 0; c < cols; c += SQUARE)                                                             \
+        for (int64_t i = r; i < ts_linalg_min(rows, r + SQUARE); i++)                                        \
+          for (int64_t k = c; k < ts_linalg_min(cols, c + SQUARE); k++)                                      \
+            y[i * to->row + k * to->col] = x[i * from->row + k * from->col];                                 \
+  }
+DEFINE_COPY(32)
+DEFINE_COPY(64)
+
+void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+  if (size == 4)
+    copy32(from, to, rows, cols);
+  else
+    copy64(from, to, rows, cols);
+}
+
+void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to) {
+  const uint16_t *x = from;
+  if (type == TS_F16)
+    for (int64_t i = 0; i < count; i++) to[i] = ts_f16_to_f32(x[i]);
+  else
+    for (int64_t i = 0; i < count; i++) to[i] = ts_bf16_to_f32(x[i]);
+}
+
+void ts_linalg_narrow(ts_dtype type, const float *from, int64_t count, void *to) {
+  uint16_t *y = to;
+  if (type == TS_F16)
+    for (int64_t i = 0; i < count; i++) y[i] = ts_f32_to_f16(from[i]);
+  else
+    for (int64_t i = 0; i < count; i++) y[i] = ts_f32_to_bf16(from[i]);
+}
+
+/* ---- tasks ---- */
+
+typedef struct task_run {
+  ts_linalg_task_fn fn;
+  void *arg;
+  _Atomic(ts_status) failed;
+} task_run;
+
+static void run_task(void *arg, int64_t task, int worker) {
+  task_run *run = arg;
+  ts_status none = TS_SUCCESS;
+  if (atomic_load_explicit(&run->failed, memory_order_relaxed)) return;
+  ts_status status = run->fn(run->arg, task, worker);
+  if (status && !atomic_compare_exchange_strong(&run->failed, &none, status)) ts_status_free(status);
+}
+
+ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg) {
+  task_run run = {.fn = fn, .arg = arg};
+  ts_parallel_run(parallel, tasks, run_task, &run);
+  return atomic_load(&run.failed);
+}

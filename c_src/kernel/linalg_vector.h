@@ -1,0 +1,76 @@
+/* Inner loops of linear algebra in f32 and f64, by vectors. The code is the same for every instruction set
+ * (linalg_vector_body.h), compiled once for each. Pure functions of their arguments; thread-safe.
+ *
+ * Every sum is a chain of fused multiply-adds from +0 in the order of substitution, as in kernel/gemm.h: however a
+ * matrix is cut into blocks, lanes and threads, its bits are those of kernel/ref_linalg.c. */
+#ifndef TS_KERNEL_LINALG_VECTOR_H
+#define TS_KERNEL_LINALG_VECTOR_H
+
+#include "tensor/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rows of a block at most. */
+#define TS_LINALG_BLOCK 64
+
+/* One block of rows of a larger problem. Strides in elements; columns are neighbours. */
+typedef struct ts_linalg_block {
+  const void *matrix; /* n rows of n elements: lower triangular */
+  const void *sums;   /* of each element of the result, over the rows before the block; NULL: zeros */
+  const void *rhs;
+  void *out; /* may be rhs */
+  int64_t sums_row, rhs_row, out_row;
+  int n; /* at most TS_LINALG_BLOCK */
+  bool unit;
+} ts_linalg_block;
+
+/* Matrices that are alike, by element strides of any sign: one in each lane. */
+typedef struct ts_linalg_group {
+  const char *matrix, *rhs;
+  char *out;
+  int64_t matrix_step, matrix_row, matrix_col; /* from one matrix to the next; within one */
+  int64_t rhs_step, rhs_row, rhs_col, out_step, out_row, out_col;
+  int n, cols;
+  int count; /* of matrices: at most `lanes` */
+  bool unit;
+} ts_linalg_group;
+
+/* Columns of a matrix, from the first one's diagonal on, that are to be factored with pivots: they are rows here. */
+typedef struct ts_linalg_panel {
+  void *columns, *sums; /* rows of `row` elements, a multiple of 16 */
+  int64_t row, rows;    /* elements of a column: `rows` */
+  int width;            /* columns, at most TS_LINALG_BLOCK */
+  int64_t *pivots;      /* out: element c of all columns was exchanged with pivots[c] */
+} ts_linalg_panel;
+
+typedef struct ts_linalg_vector {
+  int lanes; /* elements of a vector */
+  int width; /* columns that `solve` does at a time */
+  /* Solves matrix * out = rhs for columns first .. first+count-1. */
+  void (*solve)(const ts_linalg_block *block, int64_t first, int64_t count);
+  /* The rows of the transposed Cholesky factor, from their diagonal on, of a block whose rows from their diagonal on
+   * are rhs. Ignores matrix. False when the matrix is not positive semidefinite. */
+  bool (*factor)(const ts_linalg_block *block);
+  /* The same of whole small matrices. Workspace: (n * n + n * cols) vectors, aligned to 64 bytes. */
+  void (*solve_group)(const ts_linalg_group *group, void *workspace);
+  /* Lower Cholesky factors of matrix in out, with zeros above; NaNs where one is not positive semidefinite. Rows are
+   * dense. Workspace: n * n vectors. */
+  void (*factor_group)(const ts_linalg_group *group, void *workspace);
+  /* LU factors of a panel; `sums` is what is to be taken from each element, and is used up. */
+  void (*factor_panel)(const ts_linalg_panel *panel);
+  /* The solutions of small full matrices; dense, as are their determinants. Workspace as of solve_group. */
+  void (*solve_full_group)(const ts_linalg_group *group, void *workspace);
+  void (*determinant_group)(const ts_linalg_group *group, void *workspace);
+} ts_linalg_vector;
+
+/* Of the instruction set in use; f32 or f64. */
+const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type);
+
+/* [0] f32, [1] f64 */
+extern const ts_linalg_vector ts_linalg_vector_base[2];
+#if defined(__x86_64__)
+extern const ts_linalg_vector ts_linalg_vector_avx2[2], ts_linalg_vector_avx512[2];
+#endif
+
+#endif

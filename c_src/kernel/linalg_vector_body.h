@@ -1,0 +1,39 @@
+/* Inner loops of linear algebra for one instruction set, which defines
+ *   VECTOR_BYTES       of a vector: 16, 32 or 64
+ *   FMA32 FMA64        a * b + c
+ *   SPLAT32 SPLAT64    a number in every lane
+ *   SQRT32 SQRT64      square roots
+ *   ISA(name)          the name of something of this instruction set */
+#include "kernel/linalg_vector.h"
+
+#include <string.h>
+
+/* Vectors of a row that are done together: as many chains as hide the latency of a fused multiply-add, while a block's
+ * rows stay in the first cache. */
+#define WIDE (VECTOR_BYTES == 64 ? 4 : 8)
+
+typedef float lanes_f32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
+
+#define T float
+#define V lanes_f32
+#define NAME(name) name##_f32
+#define FMA FMA32
+#define SPLAT SPLAT32
+#define SQRT SQRT32
+#include "kernel/linalg_vector_type.h"
+
+#define T double
+#define V lanes_f64
+#define NAME(name) name##_f64
+#define FMA FMA64
+#define SPLAT SPLAT64
+#define SQRT SQRT64
+#include "kernel/linalg_vector_type.h"
+
+#define ROW(name, lanes)                                                                                            \
+  {                                                                                                                 \
+    lanes, (lanes)*WIDE, solve_##name, factor_##name, solve_group_##name, factor_group_##name, factor_panel_##name, \
+        solve_full_group_##name, determinant_group_##name                                                           \
+  }
+const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};

@@ -1,0 +1,157 @@
+/* LU factors: the part of linalg_vector_type.h with pivots. */
+
+/* ---- a panel of columns, which are rows here */
+
+/* sums[i ...] += the products of rows 0 .. count-1 with their factors. */
+INLINE void NAME(add_products)(const T *rows, int64_t stride, const T *factors, int count, int vecs, T *sums) {
+  V sum[4];
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) sum[v] = NAME(load)(sums + v * LANES);
+  for (int k = 0; k < count; k++) {
+    V factor = SPLAT(factors[k]);
+    _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) sum[v] =
+        FMA(NAME(load)(rows + k * stride + v * LANES), factor, sum[v]);
+  }
+  memcpy(sums, sum, (size_t)vecs * sizeof(V));
+}
+
+/* The elements of U above the diagonal, and with them the sums of all others of column c. */
+INLINE void NAME(sum_column)(const ts_linalg_panel *p, int c) {
+  const T *rows = p->columns;
+  T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
+  const int64_t head = (p->width + LANES - 1) / LANES * LANES;
+  int64_t i = head;
+  for (int k = 0; k < c; k++) {
+    column[k] -= sums[k];
+    for (int64_t at = (k + 1) / LANES * LANES; at < head; at += LANES)
+      NAME(add_products)(rows + k * p->row + at, 0, column + k, 1, 1, sums + at);
+  }
+  for (; i + 4 * LANES <= p->rows; i += 4 * LANES) NAME(add_products)(rows + i, p->row, column, c, 4, sums + i);
+  for (; i < p->rows; i += LANES) NAME(add_products)(rows + i, p->row, column, c, 1, sums + i);
+}
+
+INLINE int64_t NAME(find_pivot)(const T *column, int64_t from, int64_t rows) {
+  int64_t best = from;
+  T most = column[from] < 0 ? -column[from] : column[from];
+  for (int64_t i = from + 1; i < rows; i++) {
+    T size = column[i] < 0 ? -column[i] : column[i];
+    if (size > most) most = size, best = i;
+  }
+  return best;
+}
+
+INLINE void NAME(exchange)(T *a, T *b) {
+  T kept = *a;
+  *a = *b;
+  *b = kept;
+}
+
+static void NAME(factor_panel)(const ts_linalg_panel *p) {
+  for (int c = 0; c < p->width; c++) {
+    T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
+    NAME(sum_column)(p, c);
+    for (int64_t i = c; i < p->rows; i++) column[i] -= sums[i];
+    int64_t pivot = NAME(find_pivot)(column, c, p->rows);
+    p->pivots[c] = pivot;
+    for (int k = 0; pivot != c && k < p->width; k++) {
+      NAME(exchange)((T *)p->columns + k * p->row + c, (T *)p->columns + k * p->row + pivot);
+      NAME(exchange)((T *)p->sums + k * p->row + c, (T *)p->sums + k * p->row + pivot);
+    }
+    for (int64_t i = c + 1; column[c] != 0 && i < p->rows; i++) column[i] /= column[c];
+  }
+}
+
+/* ---- matrices in lanes */
+
+INLINE void NAME(swap_lane)(V *rows, int cols, int a, int b, int lane) {
+  T *x = (T *)rows + a * cols * LANES + lane, *y = (T *)rows + b * cols * LANES + lane;
+  for (int k = 0; k < cols; k++) NAME(exchange)(x + k * LANES, y + k * LANES);
+}
+
+/* Brings the largest element of column c of each lane to its diagonal; returns the lanes whose rows were exchanged. */
+INLINE uint32_t NAME(pivot_lanes)(V *tile, int n, int c, V *rhs, int cols) {
+  uint32_t exchanged = 0;
+  for (int m = 0; m < LANES; m++) {
+    const T *column = (const T *)tile + c * LANES + m;
+    int best = c;
+    for (int i = c + 1; i < n; i++) {
+      T size = column[i * n * LANES], most = column[best * n * LANES];
+      if ((size < 0 ? -size : size) > (most < 0 ? -most : most)) best = i;
+    }
+    if (best == c) continue;
+    exchanged |= UINT32_C(1) << m;
+    NAME(swap_lane)(tile, n, c, best, m);
+    if (rhs) NAME(swap_lane)(rhs, cols, c, best, m);
+  }
+  return exchanged;
+}
+
+/* The factors in place; returns the lanes that had an odd number of exchanges. */
+INLINE uint32_t NAME(lu_tile)(V *tile, int n, V *rhs, int cols) {
+  uint32_t odd = 0;
+  V sum[4];
+  for (int c = 0; c < n; c++) {
+    int i = 1;
+    for (; i < c; i++) {
+      NAME(dot_rows)(tile, n, 1, i, 1, tile + c, n, i, sum);
+      tile[i * n + c] -= sum[0];
+    }
+    for (i = c; i + 4 <= n; i += 4) {
+      NAME(dot_rows)(tile, n, 1, i, 4, tile + c, n, c, sum);
+      _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) tile[(i + r) * n + c] -= sum[r];
+    }
+    for (; i < n; i++) {
+      NAME(dot_rows)(tile, n, 1, i, 1, tile + c, n, c, sum);
+      tile[i * n + c] -= sum[0];
+    }
+    odd ^= NAME(pivot_lanes)(tile, n, c, rhs, cols);
+    V by = tile[c * n + c];
+    for (int m = 0; m < LANES; m++) by[m] = by[m] == 0 ? 1 : by[m];
+    for (i = c + 1; i < n; i++) tile[i * n + c] /= by;
+  }
+  return odd;
+}
+
+INLINE void NAME(substitute)(const V *tile, int n, V *x, int cols, int col, int some) {
+  V sum[4];
+  for (int i = 0; i < n; i++) {
+    NAME(dot_rows)(x, 1, cols, col, some, tile + i * n, 1, i, sum);
+    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + col + c] -= sum[c];
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    NAME(dot_rows)(x + (n - 1) * cols, 1, -cols, col, some, tile + i * n + n - 1, -1, n - 1 - i, sum);
+    _Pragma("GCC unroll 4") for (int c = 0; c < some; c++) x[i * cols + col + c] =
+        (x[i * cols + col + c] - sum[c]) / tile[i * n + i];
+  }
+}
+
+/* Rows of dense matrices to and from lanes. */
+INLINE void NAME(to_lanes)(const char *from, int64_t step, int count, int elements, V *tile) {
+  if (count < LANES) memset(tile, 0, (size_t)elements * sizeof(V));
+  for (int m = 0; m < count; m++)
+    for (int i = 0; i < elements; i++) ((T *)tile)[i * LANES + m] = ((const T *)(const void *)from)[m * step + i];
+}
+
+static void NAME(solve_full_group)(const ts_linalg_group *g, void *workspace) {
+  const int n = g->n, cols = g->cols;
+  V *tile = workspace, *x = tile + n * n;
+  int col = 0;
+  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
+  NAME(to_lanes)(g->rhs, g->rhs_step, g->count, n * cols, x);
+  (void)NAME(lu_tile)(tile, n, x, cols);
+  for (; col + 4 <= cols; col += 4) NAME(substitute)(tile, n, x, cols, col, 4);
+  for (; col < cols; col++) NAME(substitute)(tile, n, x, cols, col, 1);
+  for (int m = 0; m < g->count; m++)
+    for (int i = 0; i < n * cols; i++) ((T *)(void *)g->out)[m * g->out_step + i] = ((const T *)x)[i * LANES + m];
+}
+
+static void NAME(determinant_group)(const ts_linalg_group *g, void *workspace) {
+  const int n = g->n;
+  V *tile = workspace;
+  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
+  uint32_t odd = NAME(lu_tile)(tile, n, NULL, 0);
+  for (int m = 0; m < g->count; m++) {
+    T product = odd >> m & 1 ? -1 : 1;
+    for (int i = 0; i < n; i++) product *= ((const T *)tile)[i * (n + 1) * LANES + m];
+    ((T *)(void *)g->out)[m * g->out_step] = product;
+  }
+}

@@ -1,0 +1,316 @@
+/* solve and determinant by LU factors with partial pivoting, from the left as in cholesky.c: every element of the
+ * factors is one chain of multiply-adds. Small matrices of a batch are done one in each lane of a vector. */
+#include "base/alloc.h"
+#include "base/cancel.h"
+#include "kernel/linalg.h"
+
+#include <string.h>
+
+#define BLOCK TS_LINALG_BLOCK
+/* Elements that rows of a panel are padded to: whole vectors of every instruction set. */
+#define PAD 16
+#define TASK_NS 50000
+#define SHARED_ROWS 256
+#define MAX_COLUMNS 1024
+
+typedef struct lu_state {
+  ts_opcode op;
+  ts_dtype type, computed;
+  int size;
+  int64_t batch, n, cols; /* cols: of the right side; 0 of a determinant */
+  const ts_linalg_vector *vector;
+  ts_gemm *gemm;
+  bool groups;
+  int64_t per_task;
+  double matrix_ns;
+  int64_t factor_bytes, pivot_bytes, panel_bytes, thread_bytes;
+} lu_state;
+
+typedef struct lu_run {
+  const lu_state *s;
+  const ts_routine_run *run;
+  const ts_parallel *inner;
+  const char *a, *b;
+  char *x;
+} lu_run;
+
+/* The memory of a thread. */
+typedef struct lu_memory {
+  char *factors;   /* n x n */
+  int64_t *pivots; /* row i was exchanged with pivots[i] */
+  char *columns, *sums;
+  char *solve;
+} lu_memory;
+
+static lu_memory memory_of(const lu_run *r, int worker) {
+  const lu_state *s = r->s;
+  lu_memory m = {.factors = r->run->thread_workspace + worker * s->thread_bytes};
+  m.pivots = (int64_t *)(void *)(m.factors + s->factor_bytes);
+  m.columns = m.factors + s->factor_bytes + s->pivot_bytes;
+  m.sums = m.columns + s->panel_bytes;
+  m.solve = m.sums + s->panel_bytes;
+  return m;
+}
+
+static ts_linalg_solver solver_of(const lu_run *r) {
+  return (ts_linalg_solver){r->s->vector, r->s->gemm, r->s->size, r->inner, r->run->pool, r->run->cancel};
+}
+
+/* ---- factors ---- */
+
+static void exchange(char *a, char *b, int64_t bytes) {
+  char kept[512];
+  for (int64_t at = 0; at < bytes; at += (int64_t)sizeof kept) {
+    size_t some = (size_t)ts_linalg_min((int64_t)sizeof kept, bytes - at);
+    memcpy(kept, a + at, some);
+    memcpy(a + at, b + at, some);
+    memcpy(b + at, kept, some);
+  }
+}
+
+/* What the panel did to its rows, for the columns beside it. */
+static void exchange_rows(const lu_state *s, const lu_memory *m, int64_t at, int64_t width) {
+  int64_t row = s->n * s->size, behind = at + width;
+  for (int64_t i = at; i < behind; i++) {
+    char *a = m->factors + i * row, *b = m->factors + m->pivots[i] * row;
+    if (a == b) continue;
+    exchange(a, b, at * s->size);
+    exchange(a + behind * s->size, b + behind * s->size, (s->n - behind) * s->size);
+  }
+}
+
+/* U's rows above the block, in place. */
+static ts_status solve_above(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
+  const lu_state *s = r->s;
+  ts_linalg_solver solver = solver_of(r);
+  ts_linalg_view columns = {m->factors + at * s->size, s->n, 1};
+  ts_linalg_system system = {{m->factors, s->n, 1}, columns, columns, at, width, true};
+  return ts_linalg_solve(&solver, &system, m->solve);
+}
+
+static ts_status sum_panel(const lu_run *r, const lu_memory *m, int64_t at, const ts_linalg_panel *p) {
+  const lu_state *s = r->s;
+  ts_gemm_shape shape = {.batch = 1,
+                         .m = p->width,
+                         .n = p->rows,
+                         .k = at,
+                         .lhs_row = 1,
+                         .lhs_col = s->n,
+                         .rhs_row = 1,
+                         .rhs_col = s->n,
+                         .out_row = p->row};
+  memset(p->sums, 0, (size_t)(p->width * p->row * s->size));
+  if (at == 0) return TS_SUCCESS;
+  return ts_gemm_run(s->gemm, &shape, m->factors + at * s->size, m->factors + at * s->n * s->size, p->sums, NULL,
+                     r->inner, r->run->pool, r->run->cancel);
+}
+
+static ts_status factor_panel(const lu_run *r, const lu_memory *m, int64_t at) {
+  const lu_state *s = r->s;
+  const int64_t width = ts_linalg_min(BLOCK, s->n - at), rows = s->n - at, row = (rows + PAD - 1) / PAD * PAD;
+  ts_linalg_panel panel = {m->columns, m->sums, row, rows, (int)width, m->pivots + at};
+  ts_linalg_view place = {m->factors + (at * s->n + at) * s->size, 1, s->n}, columns = {m->columns, row, 1};
+  TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->op)));
+  TS_TRY(solve_above(r, m, at, width));
+  TS_TRY(sum_panel(r, m, at, &panel));
+  memset(m->columns, 0, (size_t)(width * row * s->size));
+  ts_linalg_copy(&place, &columns, width, rows, s->size);
+  s->vector->factor_panel(&panel);
+  ts_linalg_copy(&columns, &place, width, rows, s->size);
+  for (int64_t i = 0; i < width; i++) panel.pivots[i] += at;
+  exchange_rows(s, m, at, width);
+  return TS_SUCCESS;
+}
+
+static ts_status factor(const lu_run *r, const lu_memory *m, int64_t which) {
+  const lu_state *s = r->s;
+  ts_copy_bytes(m->factors, r->a + which * s->n * s->n * s->size, s->n * s->n * s->size, r->run->cancel);
+  for (int64_t at = 0; at < s->n; at += BLOCK) TS_TRY(factor_panel(r, m, at));
+  return TS_SUCCESS;
+}
+
+/* ---- one matrix ---- */
+
+static ts_status solve_columns(const lu_run *r, const lu_memory *m, char *x, int64_t first) {
+  const lu_state *s = r->s;
+  const int64_t n = s->n, cols = ts_linalg_min(MAX_COLUMNS, s->cols - first);
+  ts_linalg_solver solver = solver_of(r);
+  ts_linalg_view down = {x + first * s->size, s->cols, 1}, up = {down.data + (n - 1) * s->cols * s->size, -s->cols, 1};
+  ts_linalg_system lower = {{m->factors, n, 1}, down, down, n, cols, true};
+  ts_linalg_system upper = {{m->factors + (n * n - 1) * s->size, -n, -1}, up, up, n, cols, false};
+  TS_TRY(ts_linalg_solve(&solver, &lower, m->solve));
+  return ts_linalg_solve(&solver, &upper, m->solve);
+}
+
+static ts_status solve_matrix(const lu_run *r, const lu_memory *m, int64_t which) {
+  const lu_state *s = r->s;
+  const int64_t row = s->cols * s->size;
+  char *x = r->x + which * s->n * row;
+  ts_copy_bytes(x, r->b + which * s->n * row, s->n * row, r->run->cancel);
+  for (int64_t i = 0; i < s->n; i++)
+    if (m->pivots[i] != i) exchange(x + i * row, x + m->pivots[i] * row, row);
+  for (int64_t first = 0; first < s->cols; first += MAX_COLUMNS) TS_TRY(solve_columns(r, m, x, first));
+  return TS_SUCCESS;
+}
+
+static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which) {
+  const lu_state *s = r->s;
+  bool odd = false;
+  for (int64_t i = 0; i < s->n; i++) odd ^= m->pivots[i] != i;
+  float narrow = odd ? -1 : 1;
+  double wide = odd ? -1 : 1;
+  for (int64_t i = 0; i < s->n; i++) {
+    const char *at = m->factors + i * (s->n + 1) * s->size;
+    if (s->size == 4)
+      narrow *= *(const float *)(const void *)at;
+    else
+      wide *= *(const double *)(const void *)at;
+  }
+  memcpy(r->x + which * s->size, s->size == 4 ? (const void *)&narrow : &wide, (size_t)s->size);
+}
+
+/* ---- all matrices ---- */
+
+static void run_group(const lu_run *r, int64_t first, int worker) {
+  const lu_state *s = r->s;
+  const int64_t matrix = s->n * s->n, right = s->n * s->cols, out = s->cols ? right : 1;
+  ts_linalg_group group = {.matrix = r->a + first * matrix * s->size,
+                           .rhs = r->b + first * right * s->size,
+                           .out = r->x + first * out * s->size,
+                           .matrix_step = matrix,
+                           .rhs_step = right,
+                           .out_step = out,
+                           .n = (int)s->n,
+                           .cols = (int)s->cols,
+                           .count = (int)ts_linalg_min(s->vector->lanes, s->batch - first)};
+  char *workspace = r->run->thread_workspace + worker * s->thread_bytes;
+  (s->op == TS_OP_SOLVE ? s->vector->solve_full_group : s->vector->determinant_group)(&group, workspace);
+}
+
+static ts_status run_matrix(const lu_run *r, int64_t which, int worker) {
+  lu_memory m = memory_of(r, worker);
+  TS_TRY(factor(r, &m, which));
+  if (r->s->op == TS_OP_SOLVE) return solve_matrix(r, &m, which);
+  multiply_diagonal(r, &m, which);
+  return TS_SUCCESS;
+}
+
+static ts_status matrices_task(void *arg, int64_t task, int worker) {
+  const lu_run *r = arg;
+  const lu_state *s = r->s;
+  int64_t step = s->groups ? s->vector->lanes : 1, first = task * s->per_task * step;
+  int64_t end = ts_linalg_min(s->batch, first + s->per_task * step);
+  for (int64_t i = first; i < end; i += step) {
+    TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->op)));
+    if (s->groups)
+      run_group(r, i, worker);
+    else
+      TS_TRY(run_matrix(r, i, worker));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status run_all(lu_run *r) {
+  const lu_state *s = r->s;
+  const ts_parallel *parallel = r->run->parallel;
+  int64_t step = (s->groups ? s->vector->lanes : 1) * s->per_task;
+  if (!s->groups && s->n >= SHARED_ROWS && s->batch < parallel->width) {
+    r->inner = parallel;
+    parallel = &ts_parallel_serial;
+  }
+  return ts_linalg_run_tasks(parallel, (s->batch + step - 1) / step, matrices_task, r);
+}
+
+static int64_t result_count(const lu_state *s) { return s->batch * (s->op == TS_OP_SOLVE ? s->n * s->cols : 1); }
+
+/* Operands of half types in f32, and room for the result. */
+static void widen(lu_run *r) {
+  const lu_state *s = r->s;
+  const int64_t a_count = s->batch * s->n * s->n, b_count = s->batch * s->n * s->cols;
+  float *a = (float *)(void *)r->run->workspace, *b = a + a_count;
+  ts_linalg_widen(s->type, r->a, a_count, a);
+  if (s->op == TS_OP_SOLVE) ts_linalg_widen(s->type, r->b, b_count, b);
+  r->a = (const char *)a;
+  r->b = (const char *)b;
+  r->x = (char *)(b + b_count);
+}
+
+static ts_status lu_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const lu_state *s = plan->state;
+  lu_run r = {.s = s,
+              .run = run,
+              .inner = &ts_parallel_serial,
+              .a = ts_routine_operand(run, 0),
+              .x = ts_routine_result(run, 0)};
+  r.b = s->op == TS_OP_SOLVE ? ts_routine_operand(run, 1) : r.a;
+  if (result_count(s) == 0) return TS_SUCCESS;
+  if (s->type != s->computed) widen(&r);
+  TS_TRY(run_all(&r));
+  if (s->type != s->computed)
+    ts_linalg_narrow(s->type, (const float *)(const void *)r.x, result_count(s), ts_routine_result(run, 0));
+  return TS_SUCCESS;
+}
+
+/* ---- the plan ---- */
+
+static double matrix_ns(const lu_state *s) {
+  double n = (double)s->n, cols = (double)s->cols, lanes = s->vector->lanes;
+  double flops = n * n * n / 3 + n * n * cols;
+  return s->groups ? 20 + 2 * n * n + 2 * n * cols + flops / lanes : 1000 + 8 * n * n + flops / lanes * 0.4;
+}
+
+static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static ts_status plan_workspace(lu_state *s, ts_routine_plan *out) {
+  const int64_t n = s->n, padded = (n + PAD - 1) / PAD * PAD,
+                cols = ts_linalg_max(BLOCK, ts_linalg_min(s->cols, MAX_COLUMNS));
+  int64_t a, b;
+  s->factor_bytes = round_up(n * n * s->size);
+  s->pivot_bytes = round_up(n * 8);
+  s->panel_bytes = round_up(BLOCK * padded * s->size);
+  s->thread_bytes =
+      s->factor_bytes + s->pivot_bytes + 2 * s->panel_bytes + ts_linalg_solve_elements(cols, false) * s->size;
+  if (s->groups) s->thread_bytes = round_up((n * n + n * s->cols) * s->vector->lanes * s->size);
+  out->thread_workspace = s->thread_bytes;
+  if (s->type == s->computed) return TS_SUCCESS;
+  if (!ts_mul_i64(s->batch * (n * n + n * s->cols), s->size, &a) || !ts_mul_i64(result_count(s), s->size, &b) ||
+      !ts_add_i64(a, b, &out->workspace))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
+  return TS_SUCCESS;
+}
+
+static void fill_state(const ts_routine_request *request, lu_state *s) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  const ts_value *a = ts_graph_value(request->graph, op->operands[0]);
+  *s = (lu_state){.op = op->code,
+                  .type = a->dtype,
+                  .computed = ts_dtype_accumulator(a->dtype),
+                  .batch = ts_linalg_batch(a->shape),
+                  .n = a->shape->dims[a->shape->rank - 1]};
+  if (op->code == TS_OP_SOLVE) {
+    const ts_shape *b = ts_graph_value(request->graph, op->operands[1])->shape;
+    s->cols = b->dims[b->rank - 1];
+  }
+  s->size = (int)ts_dtype_size(s->computed);
+  s->vector = ts_linalg_vector_of(s->computed);
+  s->groups = s->n <= TS_LINALG_GROUP_ROWS && s->cols <= TS_LINALG_GROUP_ROWS && s->batch > s->vector->lanes / 2;
+}
+
+static ts_status lu_plan(const ts_routine_request *request, ts_routine_plan *out) {
+  lu_state *s;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
+  fill_state(request, s);
+  out->state = s;
+  s->matrix_ns = matrix_ns(s);
+  double ns = s->matrix_ns * (s->groups ? s->vector->lanes : 1), cost = 200 + s->matrix_ns * (double)s->batch;
+  s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
+  out->cost_ns = cost < 4e18 ? (int64_t)cost : INT64_MAX / 2;
+  TS_TRY(plan_workspace(s, out));
+  return s->n > BLOCK ? ts_gemm_get(s->computed, NULL, &s->gemm) : TS_SUCCESS;
+}
+
+static void lu_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((lu_state *)plan->state)->gemm);
+}
+
+const ts_routine ts_lu_routine = {"lu", lu_plan, NULL, lu_run_op, lu_deinit};

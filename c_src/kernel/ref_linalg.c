@@ -1,0 +1,233 @@
+/* Linear algebra: the meaning of each op on one matrix after the other, which are the last two dims. Half types are
+ * computed in f32 and rounded once. */
+#include "base/alloc.h"
+#include "kernel/ref_internal.h"
+
+#include <math.h>
+
+/* A matrix that is computed, in the type that the operand's computes in. */
+typedef struct ref_matrix {
+  ts_dtype type;
+  int64_t cols;
+  ts_scalar *data;
+} ref_matrix;
+
+static ts_scalar *at(const ref_matrix *m, int64_t row, int64_t col) { return &m->data[row * m->cols + col]; }
+
+static ts_scalar get(const ts_buffer *buffer, int64_t element) {
+  return ts_scalar_convert(buffer->dtype, ts_ref_get(buffer, element), ts_dtype_accumulator(buffer->dtype));
+}
+
+static void put(const ts_ref_call *call, ts_dtype type, int64_t element, ts_scalar value) {
+  ts_ref_set(call->result, element, ts_scalar_convert(type, value, call->result->dtype));
+}
+
+static int64_t batch_of(const ts_shape *shape) {
+  int64_t batch = 1;
+  for (int32_t d = 0; d < shape->rank - 2; d++) batch *= shape->dims[d];
+  return batch;
+}
+
+/* The chain sum over k < count of a[row_a, k] * b[row_b, k], from +0. */
+static ts_scalar chain(const ref_matrix *m, int64_t row_a, int64_t row_b, int64_t count) {
+  ts_scalar sum = {.bits = 0};
+  for (int64_t k = 0; k < count; k++) sum = ts_ref_multiply_add(m->type, *at(m, row_a, k), *at(m, row_b, k), sum);
+  return sum;
+}
+
+/* ---- cholesky ---- */
+
+/* L[i,j] = (A[i,j] - sum) / L[j,j], and L[j,j] = sqrt(A[j,j] - sum). False when that is below 0 or NaN, or 0 and a rest
+ * below it is not. */
+static bool factor_column(const ref_matrix *m, int64_t j) {
+  static const ts_scalar zero = {.bits = 0};
+  ts_scalar pivot = ts_ref_binary(TS_OP_SUBTRACT, m->type, *at(m, j, j), chain(m, j, j, j));
+  bool positive = ts_ref_compare(TS_OP_GREATER, m->type, pivot, zero);
+  if (!ts_ref_compare(TS_OP_GREATER_EQUAL, m->type, pivot, zero)) return false;
+  *at(m, j, j) = ts_ref_unary(TS_OP_SQRT, m->type, pivot);
+  for (int64_t i = j + 1; i < m->cols; i++) {
+    ts_scalar rest = ts_ref_binary(TS_OP_SUBTRACT, m->type, *at(m, i, j), chain(m, i, j, j));
+    if (!positive && !ts_ref_compare(TS_OP_EQUAL, m->type, rest, zero)) return false;
+    *at(m, i, j) = positive ? ts_ref_binary(TS_OP_DIVIDE, m->type, rest, *at(m, j, j)) : rest;
+  }
+  return true;
+}
+
+static void cholesky_matrix(const ts_ref_call *call, const ref_matrix *m, int64_t first) {
+  static const ts_scalar zero = {.bits = 0};
+  const ts_scalar none = ts_scalar_from_f64(m->type, (double)NAN);
+  bool definite = true;
+  for (int64_t i = 0; i < m->cols * m->cols; i++) m->data[i] = get(call->operands[0], first + i);
+  for (int64_t j = 0; definite && ts_ref_goes_on(call, 0, 1) && j < m->cols; j++) definite = factor_column(m, j);
+  for (int64_t i = 0; i < m->cols; i++)
+    for (int64_t k = 0; k < m->cols; k++)
+      put(call, m->type, first + i * m->cols + k, k > i ? zero : definite ? *at(m, i, k) : none);
+}
+
+static ts_status cholesky(const ts_ref_call *call) {
+  const ts_buffer *a = call->operands[0];
+  const int64_t n = a->shape.dims[a->shape.rank - 1];
+  ref_matrix m = {.type = ts_dtype_accumulator(a->dtype), .cols = n};
+  if (a->bytes == 0) return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY((size_t)(n * n), &m.data));
+  for (int64_t b = 0; ts_ref_goes_on(call, b, batch_of(&a->shape)); b++) cholesky_matrix(call, &m, b * n * n);
+  ts_free(m.data);
+  return TS_SUCCESS;
+}
+
+/* ---- triangular_solve ---- */
+
+typedef struct ref_solve {
+  const ts_ref_call *call;
+  ts_dtype type;
+  int64_t n, cols;
+  int64_t a, b; /* where the matrix and the right side begin */
+  bool left, lower, transpose, unit;
+} ref_solve;
+
+/* op(A)[i,k] of op(A) X = B; from the right side, of its transpose. */
+static ts_scalar coefficient(const ref_solve *s, int64_t i, int64_t k) {
+  bool turned = s->transpose == s->left;
+  return get(s->call->operands[0], s->a + (turned ? k * s->n + i : i * s->n + k));
+}
+
+static int64_t place(const ref_solve *s, int64_t i, int64_t col) {
+  return s->b + (s->left ? i * s->cols + col : col * s->n + i);
+}
+
+/* By substitution, from the first row, or from the last one of an upper triangle. */
+static void solve_column(const ref_solve *s, int64_t col, ts_scalar *x) {
+  bool forward = (s->lower != s->transpose) == s->left;
+  for (int64_t step = 0; step < s->n; step++) {
+    int64_t i = forward ? step : s->n - 1 - step;
+    ts_scalar sum = {.bits = 0};
+    for (int64_t before = 0; before < step; before++) {
+      int64_t k = forward ? before : s->n - 1 - before;
+      sum = ts_ref_multiply_add(s->type, coefficient(s, i, k), x[k], sum);
+    }
+    x[i] = ts_ref_binary(TS_OP_SUBTRACT, s->type, get(s->call->operands[1], place(s, i, col)), sum);
+    if (!s->unit) x[i] = ts_ref_binary(TS_OP_DIVIDE, s->type, x[i], coefficient(s, i, i));
+    put(s->call, s->type, place(s, i, col), x[i]);
+  }
+}
+
+static ts_status triangular_solve(const ts_ref_call *call) {
+  const ts_buffer *b = call->operands[1];
+  const ts_attrs *attrs = call->op->attrs;
+  const int64_t *last = b->shape.dims + b->shape.rank - 2;
+  bool left = attrs->triangular.left;
+  ref_solve s = {.call = call,
+                 .type = ts_dtype_accumulator(b->dtype),
+                 .n = last[left ? 0 : 1],
+                 .cols = last[left ? 1 : 0],
+                 .left = left,
+                 .lower = attrs->triangular.lower,
+                 .transpose = attrs->triangular.transpose,
+                 .unit = attrs->triangular.unit};
+  ts_scalar *x;
+  if (b->bytes == 0) return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY((size_t)s.n, &x));
+  for (int64_t i = 0; ts_ref_goes_on(call, 0, 1) && i < batch_of(&b->shape) * s.cols; i++) {
+    s.a = i / s.cols * s.n * s.n;
+    s.b = i / s.cols * s.n * s.cols;
+    solve_column(&s, i % s.cols, x);
+  }
+  ts_free(x);
+  return TS_SUCCESS;
+}
+
+/* ---- solve, determinant ---- */
+
+static void exchange(ts_scalar *a, ts_scalar *b, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    ts_scalar kept = a[i];
+    a[i] = b[i];
+    b[i] = kept;
+  }
+}
+
+/* m[i,j] less the sum over k < count of m[i,k] * m[k,j]. */
+static void subtract_before(const ref_matrix *m, int64_t i, int64_t j, int64_t count) {
+  ts_scalar sum = {.bits = 0};
+  for (int64_t k = 0; k < count; k++) sum = ts_ref_multiply_add(m->type, *at(m, i, k), *at(m, k, j), sum);
+  *at(m, i, j) = ts_ref_binary(TS_OP_SUBTRACT, m->type, *at(m, i, j), sum);
+}
+
+static int64_t find_pivot(const ref_matrix *m, int64_t n, int64_t j) {
+  int64_t best = j;
+  for (int64_t i = j + 1; i < n; i++) {
+    ts_scalar size = ts_ref_unary(TS_OP_ABS, m->type, *at(m, i, j)),
+              most = ts_ref_unary(TS_OP_ABS, m->type, *at(m, best, j));
+    if (ts_ref_compare(TS_OP_GREATER, m->type, size, most)) best = i;
+  }
+  return best;
+}
+
+/* The factors of the first n columns in their place; whole rows are exchanged. True when an odd number was. */
+static bool factor_lu(const ts_ref_call *call, const ref_matrix *m, int64_t n) {
+  static const ts_scalar zero = {.bits = 0};
+  bool odd = false;
+  for (int64_t j = 0; ts_ref_goes_on(call, 0, 1) && j < n; j++) {
+    for (int64_t i = 0; i < n; i++) subtract_before(m, i, j, i < j ? i : j);
+    int64_t pivot = find_pivot(m, n, j);
+    odd ^= pivot != j;
+    if (pivot != j) exchange(at(m, j, 0), at(m, pivot, 0), m->cols);
+    for (int64_t i = j + 1; i < n && !ts_ref_compare(TS_OP_EQUAL, m->type, *at(m, j, j), zero); i++)
+      *at(m, i, j) = ts_ref_binary(TS_OP_DIVIDE, m->type, *at(m, i, j), *at(m, j, j));
+  }
+  return odd;
+}
+
+/* Column j of the right side, which stands behind the matrix. */
+static void substitute(const ref_matrix *m, int64_t n, int64_t j) {
+  for (int64_t i = 0; i < n; i++) subtract_before(m, i, j, i);
+  for (int64_t i = n - 1; i >= 0; i--) {
+    ts_scalar sum = {.bits = 0}, *x = at(m, i, j);
+    for (int64_t k = n - 1; k > i; k--) sum = ts_ref_multiply_add(m->type, *at(m, i, k), *at(m, k, j), sum);
+    *x = ts_ref_binary(TS_OP_SUBTRACT, m->type, *x, sum);
+    *x = ts_ref_binary(TS_OP_DIVIDE, m->type, *x, *at(m, i, i));
+  }
+}
+
+static void put_product(const ts_ref_call *call, const ref_matrix *m, bool odd, int64_t which) {
+  ts_scalar product = ts_scalar_from_f64(m->type, odd ? -1 : 1);
+  for (int64_t i = 0; i < m->cols; i++) product = ts_ref_binary(TS_OP_MULTIPLY, m->type, product, *at(m, i, i));
+  put(call, m->type, which, product);
+}
+
+static void lu_matrix(const ts_ref_call *call, const ref_matrix *m, int64_t n, int64_t which) {
+  const int64_t right = m->cols - n;
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t k = 0; k < n; k++) *at(m, i, k) = get(call->operands[0], (which * n + i) * n + k);
+    for (int64_t k = 0; k < right; k++) *at(m, i, n + k) = get(call->operands[1], (which * n + i) * right + k);
+  }
+  bool odd = factor_lu(call, m, n);
+  if (call->op->code == TS_OP_DETERMINANT) {
+    put_product(call, m, odd, which);
+    return;
+  }
+  for (int64_t j = n; ts_ref_goes_on(call, 0, 1) && j < m->cols; j++) substitute(m, n, j);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < right; k++) put(call, m->type, (which * n + i) * right + k, *at(m, i, n + k));
+}
+
+static ts_status by_lu(const ts_ref_call *call) {
+  const ts_shape *a = &call->operands[0]->shape, *b = &call->operands[call->op->operand_count - 1]->shape;
+  const int64_t n = a->dims[a->rank - 1], right = call->op->code == TS_OP_SOLVE ? b->dims[b->rank - 1] : 0;
+  ref_matrix m = {.type = ts_dtype_accumulator(call->operands[0]->dtype), .cols = n + right};
+  if (call->result->bytes == 0) return TS_SUCCESS;
+  TS_TRY(TS_NEW_ARRAY((size_t)(n * m.cols + 1), &m.data));
+  for (int64_t i = 0; ts_ref_goes_on(call, i, batch_of(a)); i++) lu_matrix(call, &m, n, i);
+  ts_free(m.data);
+  return TS_SUCCESS;
+}
+
+ts_status ts_ref_linalg(const ts_ref_call *call) {
+  switch ((ts_ops_LINALG)call->op->code) {
+  case TS_OP_CHOLESKY: return cholesky(call);
+  case TS_OP_TRIANGULAR_SOLVE: return triangular_solve(call);
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT: return by_lu(call);
+  }
+  return ts_ref_unknown(call);
+}

@@ -1,0 +1,30 @@
+#include "kernel/routine.h"
+
+static const ts_routine *const routines[TS_OP_COUNT] = {
+    [TS_OP_DOT] = &ts_gemm_routine,
+    [TS_OP_CONV] = &ts_conv_routine,
+    [TS_OP_CHOLESKY] = &ts_cholesky_routine,
+    [TS_OP_SOLVE] = &ts_lu_routine,
+    [TS_OP_DETERMINANT] = &ts_lu_routine,
+    [TS_OP_TRIANGULAR_SOLVE] = &ts_triangular_routine,
+    [TS_OP_INDEXED_ADD] = &ts_scatter_routine,
+    [TS_OP_INDEXED_PUT] = &ts_scatter_routine,
+    [TS_OP_CUMULATIVE_SUM] = &ts_scan_routine,
+    [TS_OP_CUMULATIVE_PRODUCT] = &ts_scan_routine,
+    [TS_OP_CUMULATIVE_MIN] = &ts_scan_routine,
+    [TS_OP_CUMULATIVE_MAX] = &ts_scan_routine,
+    [TS_OP_SORT] = &ts_sort_routine,
+    [TS_OP_ARGSORT] = &ts_sort_routine,
+    [TS_OP_TOP_K] = &ts_top_k_routine,
+    [TS_OP_WINDOW_SUM] = &ts_window_routine,
+    [TS_OP_WINDOW_PRODUCT] = &ts_window_routine,
+    [TS_OP_WINDOW_MAX] = &ts_window_routine,
+    [TS_OP_WINDOW_MIN] = &ts_window_routine,
+    [TS_OP_WINDOW_SCATTER_MAX] = &ts_window_routine,
+    [TS_OP_WINDOW_SCATTER_MIN] = &ts_window_routine,
+#ifdef TS_TEST_ROWS
+    [TS_OP_TEST_EXCHANGE] = &ts_test_routine,
+#endif
+};
+
+const ts_routine *ts_routine_of(ts_opcode op) { return op < TS_OP_COUNT ? routines[op] : NULL; }

@@ -1,0 +1,57 @@
+/* Short lines are sorted many at once, one in each lane of a vector, by a network of comparators: no branch depends on
+ * the data. The code is the same for every instruction set (sort_lanes_body.h), compiled once for each. */
+#ifndef TS_KERNEL_SORT_LANES_H
+#define TS_KERNEL_SORT_LANES_H
+
+#include "kernel/sort_internal.h"
+
+/* Sorts lines first .. first+count-1, count <= lanes, through a workspace of ts_sort_lanes_padded(n) vectors, aligned
+ * to 64 bytes. Returns whether one of them holds NaN or -0, which must then be put right (ts_sort_specials). */
+typedef bool (*ts_sort_lanes_fn)(const ts_sort_job *job, int64_t first, int count, void *workspace);
+
+typedef struct ts_sort_lanes_row {
+  ts_sort_lanes_fn fn;
+  int lanes;     /* lines of a group */
+  int record;    /* bytes of a lane: a key, or a key and an index */
+  int64_t limit; /* of longer lines there is none; at most 65536, as some indices have 16 bits */
+  float ns;      /* of a comparator of two vectors, about */
+} ts_sort_lanes_row;
+
+/* Part of a line: its keys are neighbours, and its sorted values belong in the same place of the result. */
+typedef struct ts_sort_bucket {
+  int64_t first, length;
+} ts_sort_bucket;
+
+/* Sorts up to `lanes` buckets, the longest first, each in a lane. `keys` may be read past the end of a bucket by as
+ * many as the longest has, and 64 bytes. The result's line begins at element `line`. Workspace as above, for the
+ * longest. */
+typedef void (*ts_sort_buckets_fn)(const ts_sort_job *job, const void *keys, int64_t line,
+                                   const ts_sort_bucket *buckets, int count, void *workspace);
+
+/* Keys of n elements. ORs the bits in which they differ from the key `first`, and returns whether any is NaN or -0. */
+typedef bool (*ts_sort_keys_fn)(const ts_sort_key *key, const void *in, int64_t n, void *keys, uint64_t first,
+                                uint64_t *varying);
+
+/* By log2 of the element's bytes; buckets for 4 and 8 bytes. */
+typedef struct ts_sort_lanes {
+  ts_sort_lanes_row values[4], indices[4];
+  ts_sort_buckets_fn buckets[4];
+  ts_sort_keys_fn keys[4];
+  int vector; /* bytes */
+} ts_sort_lanes;
+
+/* Those of the instruction set that is in use. */
+const ts_sort_lanes *ts_sort_lanes_host(void);
+
+extern const ts_sort_lanes ts_sort_lanes_base;
+#if defined(__x86_64__)
+extern const ts_sort_lanes ts_sort_lanes_avx2, ts_sort_lanes_avx512;
+#endif
+
+/* Vectors that n elements take: they are padded to whole blocks of the network. */
+static inline int64_t ts_sort_lanes_padded(int64_t n) {
+  if (n > 8) return (n + 15) / 16 * 16;
+  return n > 4 ? 8 : n > 2 ? 4 : 2;
+}
+
+#endif

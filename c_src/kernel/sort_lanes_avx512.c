@@ -1,0 +1,39 @@
+#include "kernel/sort_lanes.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+
+#define VECTOR_BYTES 64
+#define NS_32 0.5f
+#define NS_64 0.45f
+#define NS_PAIR 1.1f
+#define ISA(name) name##_avx512
+#define MIN32(a, b) (lanes32) _mm512_min_epu32((__m512i)(a), (__m512i)(b))
+#define MAX32(a, b) (lanes32) _mm512_max_epu32((__m512i)(a), (__m512i)(b))
+#define MIN64(a, b) (lanes64) _mm512_min_epu64((__m512i)(a), (__m512i)(b))
+#define MAX64(a, b) (lanes64) _mm512_max_epu64((__m512i)(a), (__m512i)(b))
+#define SELECT64(m, a, b) (lanes64) _mm512_mask_blend_epi64(m, (__m512i)(b), (__m512i)(a))
+#define EXCHANGE_PAIR(a, b)                                                                                     \
+  do {                                                                                                          \
+    __m512i ak = (__m512i)(a)->key, bk = (__m512i)(b)->key, ai = (__m512i)(a)->index, bi = (__m512i)(b)->index; \
+    __mmask8 more = _mm512_cmpgt_epu64_mask(ak, bk);                                                            \
+    more |= _mm512_mask_cmpgt_epu64_mask(_mm512_cmpeq_epi64_mask(ak, bk), ai, bi);                              \
+    (a)->key = (lanes64)_mm512_min_epu64(ak, bk), (b)->key = (lanes64)_mm512_max_epu64(ak, bk);                 \
+    (a)->index = SELECT64(more, bi, ai), (b)->index = SELECT64(more, ai, bi);                                   \
+  } while (0)
+#include "kernel/sort_lanes_body.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif

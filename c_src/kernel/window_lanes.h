@@ -1,0 +1,49 @@
+/* The inner loops of windows, compiled once for each instruction set (window_body.h). Internal to kernel/. Pure,
+ * thread-safe. */
+#ifndef TS_KERNEL_WINDOW_LANES_H
+#define TS_KERNEL_WINDOW_LANES_H
+
+#include "tensor/dtype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The places of windows inside of the operand, in row-major order: rows[r] + offset + s * step, in bytes. */
+typedef struct ts_window_taps {
+  const char *const *rows;
+  int64_t row_count, offset, steps, step;
+} ts_window_taps;
+
+/* Folds `count` windows whose elements are `stride` elements apart, into `out`. */
+typedef void (*ts_window_fold_fn)(const ts_window_taps *taps, int64_t stride, int64_t count, void *out);
+
+/* The place that each of `count` <= TS_WINDOW_PICKS windows selects, by its number among the taps. */
+typedef void (*ts_window_pick_fn)(const ts_window_taps *taps, int64_t stride, int64_t count, int32_t *best);
+
+/* to[i * stride] += from[i] where best[i] is `tap`, in order. */
+typedef void (*ts_window_add_fn)(void *to, int64_t stride, const void *from, const int32_t *best, int32_t tap,
+                                 int64_t count);
+
+/* out[i] = fma chain over the taps of taps[t][i] * weights[t * count + i], from +0. */
+typedef void (*ts_window_dot_fn)(const char *const *taps, int64_t tap_count, const void *weights, int64_t count,
+                                 void *out);
+
+enum { TS_WINDOW_PICKS = 256 };
+enum { TS_WINDOW_SUM, TS_WINDOW_PRODUCT, TS_WINDOW_MAX, TS_WINDOW_MIN, TS_WINDOW_FOLDS };
+
+typedef struct ts_window_lanes {
+  ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_WINDOW_FOLDS];
+  ts_window_pick_fn picks[TS_DTYPE_COUNT][2]; /* max, min */
+  ts_window_add_fn adds[TS_DTYPE_COUNT];
+  ts_window_dot_fn dots[TS_DTYPE_COUNT]; /* floats only */
+} ts_window_lanes;
+
+/* Those of the instruction set that is in use. */
+const ts_window_lanes *ts_window_lanes_host(void);
+
+extern const ts_window_lanes ts_window_lanes_base;
+#if defined(__x86_64__)
+extern const ts_window_lanes ts_window_lanes_avx2, ts_window_lanes_avx512;
+#endif
+
+#endif

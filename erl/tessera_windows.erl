@@ -1,0 +1,205 @@
+%% @private Windows that slide over a tensor, and their gradients.
+%%
+%% The first two are for the Nx plug, too, which has ops of its own: Op applies one of the core.
+-module(tessera_windows).
+-include("tessera.hrl").
+-export([unfold/4, attributes/4]).
+-export([fold/4, mean/3, reduce/5, scatter/6]).
+-export([sum_share/3, choice_share/4, scatter_shares/5]).
+-export([one_an_axis/5, padding/4]).
+
+-type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
+-type options() :: map().
+%% Sizes, strides, padding before and after, dilation: for each axis, as the core has them.
+-type window() :: {[pos_integer()], [pos_integer()], [integer()], [integer()], [pos_integer()]}.
+
+%% Of a window that is unfolded: each is a slice.
+-define(MOST_PLACES, 65536).
+
+%% ---- by ops of the core
+
+-spec attributes([pos_integer()], [pos_integer()], [{integer(), integer()}], [pos_integer()]) -> window().
+attributes(Sizes, Strides, Padding, Dilation) ->
+    {Low, High} = lists:unzip(Padding),
+    {Sizes, Strides, Low, High, Dilation}.
+
+%% The elements of each window along a new first axis, in their order; Outside is what there is outside of the tensor.
+-spec unfold(op(), tessera:tensor(), tessera:operand(), window()) -> tessera:tensor().
+unfold(Op, #tessera{shape = Shape} = X, Outside, {Sizes, Strides, Low, High, Dilation}) ->
+    Count = lists:foldl(fun erlang:'*'/2, 1, Sizes),
+    Count =< ?MOST_PLACES orelse
+        tessera_error:raise(window_reduce, [X], invalid_argument,
+                            "window_reduce: a window of ~b places, expected at most ~b", [Count, ?MOST_PLACES]),
+    Dims = tuple_to_list(Shape),
+    Padded = case lists:all(fun(N) -> N =:= 0 end, Low ++ High) of
+                 true -> X;
+                 false -> Op(pad, [X, Outside], {Low, High, [0 || _ <- Low]})
+             end,
+    Counts = [count(Dim + L + H, Size, Stride, D)
+              || {{Dim, Size, Stride}, {L, H, D}} <- lists:zip(lists:zip3(Dims, Sizes, Strides), lists:zip3(Low, High, Dilation))],
+    Parts = [part(Op, Padded, Place, Counts, Strides, Dilation) || Place <- places(Sizes)],
+    case Parts of
+        [Part] -> Part;
+        _ -> Op(concatenate, Parts, 0)
+    end.
+
+count(Dim, Size, Stride, Dilation) ->
+    case Dim - (Size - 1) * Dilation of
+        Room when Room < 1 -> 0;
+        Room -> (Room - 1) div Stride + 1
+    end.
+
+%% In row-major order.
+places([]) -> [[]];
+places([Size | Sizes]) ->
+    Rest = places(Sizes),
+    [[I | Place] || I <- tessera_type:dims(Size), Place <- Rest].
+
+%% One element of each window.
+part(Op, X, Place, Counts, Strides, Dilation) ->
+    None = [0 || _ <- Counts],
+    Part = case lists:member(0, Counts) of
+               true -> Op(slice, [X], {None, None, [1 || _ <- Counts]});
+               false ->
+                   Starts = [At * D || {At, D} <- lists:zip(Place, Dilation)],
+                   Limits = [Start + (Count - 1) * Stride + 1
+                             || {Start, Count, Stride} <- lists:zip3(Starts, Counts, Strides)],
+                   Op(slice, [X], {Starts, Limits, Strides})
+           end,
+    Op(reshape, [Part], list_to_tuple([1 | Counts])).
+
+%% ---- the API
+
+-spec fold(atom(), tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
+fold(Name, Operand, Sizes, Options) ->
+    X = tessera_ops:tensor(Name, Operand),
+    Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
+    tessera_trace:op(Name, [tessera_ops:as_type(Name, X, fold_type(Name, X#tessera.type))], Window).
+
+%% As sum/2 and product/2 widen.
+fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product ->
+    case Type of
+        _ when Type =:= s8; Type =:= s16 -> s32;
+        _ when Type =:= u8; Type =:= u16 -> u32;
+        _ -> Type
+    end;
+fold_type(_, Type) -> Type.
+
+%% The sum over the number of places, in a type that neither wraps nor overflows.
+-spec mean(tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
+mean(Operand, Sizes, Options) ->
+    #tessera{type = Type} = X = tessera_ops:tensor(window_mean, Operand),
+    Window = window(window_mean, [Operand, Sizes, Options], X, Sizes, Options),
+    Wide = case tessera_type:is_float_type(Type) of
+               true when Type =:= f64; Type =:= f32 -> Type;
+               true -> f32;
+               false -> f64
+           end,
+    Sum = tessera_trace:op(window_mean, window_sum, [tessera_ops:as_type(window_mean, X, Wide)], Window),
+    Count = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
+    tessera_ops:as_type(window_mean, tessera:divide(Sum, float(Count)), tessera_type:to_float(Type)).
+
+-spec reduce(tessera:operand(), tessera:operand(), tessera:shape(), fun(), options()) -> tessera:tensor().
+reduce(Operand, Initial, Sizes, F, Options) ->
+    X = tessera_ops:tensor(window_reduce, Operand),
+    Window = window(window_reduce, [Operand, Initial, Sizes, F, Options], X, Sizes, Options),
+    tessera_control:reduce(window_reduce, unfold(op(window_reduce), X, Initial, Window), Initial, F, [0]).
+
+-spec scatter(atom(), tessera:operand(), tessera:operand(), tessera:operand(), tessera:shape(), options()) ->
+          tessera:tensor().
+scatter(Name, Operand, Source, Initial, Sizes, Options) ->
+    X = tessera_ops:tensor(Name, Operand),
+    Args = [Operand, Source, Initial, Sizes, Options],
+    Given = tessera_ops:options(Name, Args, Options, #{strides => 1, padding => valid}),
+    Window = window(Name, Args, X, Sizes, Given#{dilation => 1}),
+    tessera_trace:op(Name, [X, Source, Initial], Window).
+
+op(Name) -> fun(Core, Operands, Attrs) -> tessera_trace:op(Name, Core, Operands, Attrs) end.
+
+window(Name, Args, #tessera{shape = Shape}, Sizes, Options) ->
+    #{strides := Strides, padding := Padding, dilation := Dilation} =
+        tessera_ops:options(Name, Args, Options, #{strides => 1, padding => valid, dilation => 1}),
+    Rank = tuple_size(Shape),
+    [Sizes1, Strides1, Dilation1] = [one_an_axis(Name, Args, What, Rank, Given)
+                                     || {What, Given} <- [{"window", Sizes}, {"strides", Strides}, {"dilation", Dilation}]],
+    Spans = [(Size - 1) * D + 1 || {Size, D} <- lists:zip(Sizes1, Dilation1)],
+    attributes(Sizes1, Strides1, padding(Name, Args, lists:zip3(tuple_to_list(Shape), Spans, Strides1), Padding), Dilation1).
+
+%% A positive number for each axis, or one for all; a list or a tuple.
+-spec one_an_axis(atom(), [term()], string(), non_neg_integer(), term()) -> [pos_integer()].
+one_an_axis(_, _, _, Rank, N) when is_integer(N), N > 0, N < 1 bsl 63 -> lists:duplicate(Rank, N);
+one_an_axis(Name, Args, What, Rank, Given) ->
+    List = case is_tuple(Given) of
+               true -> tuple_to_list(Given);
+               false -> Given
+           end,
+    tessera_type:is_proper(List) andalso length(List) =:= Rank andalso
+        lists:all(fun(N) -> is_integer(N) andalso N > 0 andalso N < 1 bsl 63 end, List) orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected ~s of ~b positive integers, one for each axis, got ~ts",
+                            [Name, What, Rank, tessera_error:show(Given)]),
+    List.
+
+%% Axes are {Size, Span of the window, Stride}. With `same' there are as many windows as strides fit into the axis.
+-spec padding(atom(), [term()], [{non_neg_integer(), pos_integer(), pos_integer()}], term()) -> [{integer(), integer()}].
+padding(_, _, Axes, valid) -> [{0, 0} || _ <- Axes];
+padding(_, _, Axes, same) ->
+    [begin
+         Count = (Dim + Stride - 1) div Stride,
+         All = max(0, (Count - 1) * Stride + Span - Dim),
+         {All div 2, All - All div 2}
+     end || {Dim, Span, Stride} <- Axes];
+padding(Name, Args, Axes, Given) ->
+    tessera_type:is_proper(Given) andalso length(Given) =:= length(Axes) andalso
+        lists:all(fun({Low, High}) -> is_integer(Low) andalso is_integer(High);
+                     (_) -> false
+                  end, Given) orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected padding valid, same or a list of ~b {Low, High}, got ~ts",
+                            [Name, length(Axes), tessera_error:show(Given)]),
+    Given.
+
+%% ---- gradients: C is the result's
+
+%% Each element has a share of all windows that it is in: those are a window of C, between whose elements the strides leave
+%% room.
+-spec sum_share(tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
+sum_share(#tessera{shape = Windows} = C, #tessera{shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
+    Wide = case lists:all(fun(Stride) -> Stride =:= 1 end, Strides) of
+               true -> C;
+               false -> tessera:pad(C, 0, [{0, 0, Stride - 1} || Stride <- Strides])
+           end,
+    Before = [(Size - 1) * D - L || {Size, D, L} <- lists:zip3(Sizes, Dilation, Low)],
+    After = [Dim + L - covered(Count, Stride)
+             || {{Dim, L}, Count, Stride} <- lists:zip3(lists:zip(tuple_to_list(Shape), Low), tuple_to_list(Windows), Strides)],
+    tessera_trace:op(grad, window_sum, [Wide], {Sizes, [1 || _ <- Sizes], Before, After, Dilation}).
+
+covered(0, _) -> 0;
+covered(Count, Stride) -> (Count - 1) * Stride + 1.
+
+%% Of a largest or smallest element: the last of equals has the share.
+-spec choice_share(atom(), tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
+choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Window) ->
+    lists:all(fun(D) -> D =:= 1 end, Dilation) orelse
+        tessera_error:raise(grad, [X], unimplemented, "grad: the gradient through ~s with dilation is not supported",
+                            [case Scatter of window_scatter_max -> window_max; _ -> window_min end]),
+    tessera_trace:op(grad, Scatter, [X, C, tessera:full({}, 0, Type)], Window).
+
+%% The source has the share of the place where it was added; the first value has all.
+-spec scatter_shares(atom(), tessera:tensor(), tessera:tensor(), tessera:tensor(), window()) ->
+          [none | fun(() -> tessera:tensor())].
+scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Window) ->
+    [none,
+     fun() ->
+             {Choose, Outside} = case Name of
+                                     window_scatter_max -> {fun tessera:argmax/2, lowest(Type)};
+                                     window_scatter_min -> {fun tessera:argmin/2, highest(Type)}
+                                 end,
+             Op = op(grad),
+             Best = Choose(unfold(Op, X, Outside, Window), #{axis => 0, tie_break => high, keep_axis => true}),
+             Read = tessera:take_along_axis(unfold(Op, C, tessera:full({}, 0, Type), Window), Best, #{axis => 0}),
+             tessera:reshape(Read, Shape)
+     end,
+     fun() -> tessera_ops:as_type(grad, tessera:sum(C), Type) end].
+
+lowest(Type) -> bound(Type, neg_infinity).
+highest(Type) -> bound(Type, infinity).
+bound(Type, Which) -> tessera:full({}, Which, Type).

@@ -1,0 +1,197 @@
+/* Convolution against the interpreter: every type; strides, padding of either sign, both dilations, groups, depthwise,
+ * any number of spatial dims; infinities in the kernel; the same bits on any number of threads; cancelling. */
+#include "exec/executable.h"
+#include "exec/pool.h"
+#include "exec/steps.h"
+#include "kernel/ref.h"
+#include "kernel/routine.h"
+#include "random_graph.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include "compare.h"
+
+static const char *const types[] = {"f32", "f64", "f16", "bf16", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"};
+enum { TYPES = sizeof types / sizeof *types };
+
+typedef struct conv_case {
+  const char *x, *kernel, *out, *strides, *low, *high, *input_dilation, *kernel_dilation;
+  int groups;
+} conv_case;
+
+static const conv_case cases[] = {
+    {"5,7", "7,3", "5,3", "", "", "", "", "", 1},
+    {"5,8", "2,12", "5,12", "", "", "", "", "", 4},
+    {"2,9,4", "3,4,5", "2,7,5", "1", "0", "0", "1", "1", 1},
+    {"2,9,4", "3,4,5", "2,9,5", "1", "1", "1", "1", "1", 1},
+    {"2,9,4", "3,4,5", "2,5,5", "2", "2", "0", "1", "1", 1},
+    {"2,9,4", "3,4,5", "2,17,5", "1", "1", "1", "2", "1", 1},
+    {"2,9,4", "3,4,5", "2,4,5", "2", "-1", "1", "1", "1", 1},
+    {"2,9,20", "3,20,5", "2,9,5", "1", "2", "2", "1", "2", 1},
+    {"2,9,20", "3,20,33", "2,20,33", "1", "2", "3", "2", "1", 1},
+    {"2,9,20", "3,20,33", "2,4,33", "5", "-2", "8", "2", "2", 1},
+    {"1,12,11,3", "7,7,3,70", "1,6,6,70", "2,2", "3,3", "2,3", "1,1", "1,1", 1},
+    {"3,8,9,17", "3,3,17,19", "3,8,9,19", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
+    {"3,8,9,17", "3,3,17,19", "3,6,7,19", "1,1", "0,0", "0,0", "1,1", "1,1", 1},
+    {"3,8,9,17", "1,1,17,19", "3,8,9,19", "1,1", "0,0", "0,0", "1,1", "1,1", 1},
+    {"3,8,9,17", "1,1,17,40", "3,4,5,40", "2,2", "0,0", "0,0", "1,1", "1,1", 1},
+    {"3,8,9,12", "3,3,4,18", "3,8,9,18", "1,1", "1,1", "1,1", "1,1", "1,1", 3},
+    {"3,8,9,12", "3,3,1,12", "3,8,9,12", "1,1", "1,1", "1,1", "1,1", "1,1", 12},
+    {"2,8,9,131", "3,2,1,131", "2,4,7,131", "2,1", "1,0", "1,0", "1,1", "1,2", 131},
+    {"2,8,9,6", "3,3,1,12", "2,8,9,12", "1,1", "1,1", "1,1", "1,1", "1,1", 6},
+    {"2,4,5,6", "3,3,1,6", "2,8,10,6", "1,1", "2,2", "1,1", "2,2", "1,1", 6},
+    {"2,6,7,1", "3,2,1,1", "2,6,6,1", "1,1", "1,0", "1,0", "1,1", "1,1", 1},
+    {"2,6,7,1", "3,2,1,9", "2,6,8,9", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
+    {"2,3,4,5,6", "2,2,2,6,7", "2,3,3,4,7", "1,1,1", "1,0,0", "0,0,0", "1,1,1", "1,1,1", 1},
+    {"1,2,2,2,2,2", "1,2,1,2,2,3", "1,2,1,2,1,3", "1,1,1,1", "0,0,0,0", "0,0,0,0", "1,1,1,1", "1,1,1,1", 1},
+    {"1,2,2,2,2,2,1", "1,2,1,2,2,1,3", "1,2,1,2,1,1,3", "1,1,1,1,1", "0,0,0,0,0", "0,0,0,0,0", "1,1,1,1,1", "1,1,1,1,1",
+     1},
+    {"0,5,4", "3,4,5", "0,3,5", "1", "0", "0", "1", "1", 1},
+    {"2,0,4", "3,4,5", "2,2,5", "1", "2", "2", "1", "1", 1},
+    {"2,5,0", "3,0,5", "2,3,5", "1", "0", "0", "1", "1", 1},
+    {"2,5,4", "3,4,0", "2,3,0", "1", "0", "0", "1", "1", 1},
+    {"2,2,4", "3,4,5", "2,0,5", "1", "0", "0", "1", "1", 1},
+    {"2,3,4", "2,4,5", "2,1,5", "1", "1000000000", "-1000000001", "1", "1", 1},
+    {"1,700,2", "1,2,3", "1,2,3", "700", "0", "700", "1", "1", 1},
+    {"1,3,2", "4,2,3", "1,1,3", "1", "0", "6000000000", "3000000000", "4000000000", 1},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static ts_graph *make_graph(const char *type, const conv_case *c) {
+  char text[1024];
+  ts_graph *graph;
+  int length =
+      snprintf(text, sizeof text,
+               "graph @main(%%0: %s[%s], %%1: %s[%s]) -> (%s[%s]) {\n  %%2 = conv %%0, %%1 {strides = [%s], low = "
+               "[%s], high = [%s], input_dilation = [%s], kernel_dilation = [%s], groups = %d} : %s[%s]\n"
+               "  return %%2\n}\n",
+               type, c->x, type, c->kernel, type, c->out, c->strides, c->low, c->high, c->input_dilation,
+               c->kernel_dilation, c->groups, type, c->out);
+  ck_assert_ok(ts_graph_parse(text, (size_t)length, &graph));
+  return graph;
+}
+
+static void check(const char *type, const conv_case *c, bool special) {
+  ts_graph *graph = make_graph(type, c);
+  ts_buffer **args, *expected, *got;
+  ts_executable *exe;
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_random_args((uint64_t)(c - cases) + 7, graph, ts_pool_default(), &args));
+  if (special && args[1]->bytes > 0)
+    ts_scalar_store(args[1]->dtype, ts_scalar_from_f64(args[1]->dtype, __builtin_inf()), args[1]->data);
+  ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 2, NULL, &got));
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s, case %d: %s", type, (int)(c - cases), message);
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  ts_executable_release(exe);
+  ts_random_args_free(args, 2);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(every_type_and_shape)
+{
+  for (int c = 0; c < CASES; c++) check(types[_i], &cases[c], false);
+}
+END_TEST
+
+START_TEST(infinities_meet_padding)
+{
+  for (int c = 0; c < CASES; c++) check(types[_i], &cases[c], true);
+}
+END_TEST
+
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+static const conv_case large[] = {
+    {"2,40,41,32", "3,3,32,48", "2,40,41,48", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
+    {"1,64,64,3", "7,7,3,64", "1,32,32,64", "2,2", "3,3", "2,2", "1,1", "1,1", 1},
+    {"2,40,40,96", "3,3,1,96", "2,40,40,96", "1,1", "1,1", "1,1", "1,1", "1,1", 96},
+};
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{
+  ts_graph *graph = make_graph("f32", &large[_i]);
+  ts_buffer **args, *expected, *got;
+  ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+  ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), expected->dtype, &expected->shape, &got));
+  for (int width = 1; width <= 33; width += width < 4 ? 1 : 10) {
+    ts_arena arena;
+    ts_arena_init(&arena);
+    ts_routine_plan plan = {.routine = ts_routine_of(TS_OP_CONV), .operand_count = 2};
+    ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
+    if (plan.kernel) {
+      ts_kernel *kernel;
+      ck_assert_ok(ts_jit_get_kernels(plan.kernel, 1, &kernel));
+      plan.routine->adopt(&plan, kernel);
+      ts_kernel_release(kernel);
+    }
+    const ts_parallel backwards = {.width = width, .run = run_backwards};
+    int64_t bytes = plan.workspace + plan.thread_workspace * width;
+    void *space, *base[] = {args[0]->data, args[1]->data, got->data};
+    const uint32_t ids[] = {0, 1, 2};
+    ck_assert_ok(ts_pool_alloc(ts_pool_default(), bytes + 64, &space));
+    ck_assert_ok(plan.routine->run(&plan, &(ts_routine_run){.base = base,
+                                                            .operands = ids,
+                                                            .results = ids + 2,
+                                                            .workspace = (char *)space + plan.thread_workspace * width,
+                                                            .thread_workspace = space,
+                                                            .parallel = &backwards,
+                                                            .pool = ts_pool_default()}));
+    ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
+    ts_pool_free(ts_pool_default(), space, bytes + 64);
+    plan.routine->deinit(&plan);
+    ts_arena_deinit(&arena);
+  }
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  ts_random_args_free(args, 2);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+/* A bias and an activation are done with each part of the result. */
+START_TEST(an_epilogue_is_joined)
+{
+  static const char text[] =
+      "graph @main(%0: f32[2,20,20,16], %1: f32[3,3,16,32], %2: f32[32]) -> (f32[2,20,20,32]) {\n"
+      "  %3 = conv %0, %1 {strides = [1,1], low = [1,1], high = [1,1], input_dilation = [1,1], kernel_dilation = "
+      "[1,1], "
+      "groups = 1} : f32[2,20,20,32]\n"
+      "  %4 = broadcast %2 {shape = [2,20,20,32], axes = [3]} : f32[2,20,20,32]\n"
+      "  %5 = add %3, %4 : f32[2,20,20,32]\n  %6 = constant 0.0 : f32[2,20,20,32]\n"
+      "  %7 = max %5, %6 : f32[2,20,20,32]\n  return %7\n}\n";
+  ts_graph *graph;
+  ts_buffer **args, *expected, *got;
+  ts_executable *exe;
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_graph_parse(text, sizeof text - 1, &graph));
+  ck_assert_ok(ts_random_args(3, graph, ts_pool_default(), &args));
+  ck_assert_ok(ts_ref_run(graph, args, 3, ts_pool_default(), &expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &got));
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s", message);
+  ck_assert_int_eq(exe->root.steps.count, 1);
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  ts_executable_release(exe);
+  ts_random_args_free(args, 3);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("conv");
+  TCase *conv = tcase_create("conv");
+  tcase_set_timeout(conv, 120);
+  tcase_add_loop_test(conv, every_type_and_shape, 0, TYPES);
+  tcase_add_loop_test(conv, infinities_meet_padding, 0, 4);
+  tcase_add_loop_test(conv, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_test(conv, an_epilogue_is_joined);
+  suite_add_tcase(suite, conv);
+  return testing_run(suite);
+}

@@ -1,0 +1,205 @@
+/* indexed_add and indexed_put against the interpreter: every type of elements and of indices, axes anywhere, equal
+ * indices and such that are out of bounds; the same bits on any number of threads; donated targets; cancelling. */
+#include "exec/executable.h"
+#include "exec/pool.h"
+#include "kernel/ref.h"
+#include "kernel/routine.h"
+#include "random_graph.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include "compare.h"
+
+static const char *const types[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
+static const char *const index_types[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64"};
+enum { TYPES = sizeof types / sizeof *types, INDEX_TYPES = sizeof index_types / sizeof *index_types };
+
+typedef struct scatter_case {
+  const char *target, *axes, *updates; /* the updates' dims behind the number of rows */
+  int columns;
+} scatter_case;
+
+static const scatter_case cases[] = {
+    {"9", "0", "", 1},         {"7,5", "0", ",5", 1},         {"7,5", "1", ",7", 1},
+    {"7,5", "0,1", "", 2},     {"4,5,6", "1", ",4,6", 1},     {"4,5,6", "0,2", ",5", 2},
+    {"4,5,6", "2", ",4,5", 1}, {"3,2,5,4", "1,2", ",3,4", 2}, {"0", "0", "", 1},
+    {"3,0", "0", ",0", 1},     {"0,3", "1", ",0", 1},         {"2,300", "0", ",300", 1},
+    {"1,1", "0,1", "", 2},     {"6,1000", "0", ",1000", 1},   {"2,3,2,3,2", "1,3", ",2,2,2", 2},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static ts_graph *make_graph(const char *op, const char *type, const char *index, const scatter_case *c, int rows) {
+  char text[512];
+  ts_graph *graph;
+  int length = snprintf(text, sizeof text,
+                        "graph @main(%%0: %s[%s], %%1: %s[%d,%d], %%2: %s[%d%s]) -> (%s[%s]) {\n"
+                        "  %%3 = %s %%0, %%1, %%2 {axes = [%s]} : %s[%s]\n  return %%3\n}\n",
+                        type, c->target, index, rows, c->columns, type, rows, c->updates, type, c->target, op, c->axes,
+                        type, c->target);
+  ck_assert_ok(ts_graph_parse(text, (size_t)length, &graph));
+  return graph;
+}
+
+/* Small indices, of which some are negative or too large, so that most rows are updated, and many of them again. */
+static void set_indices(ts_buffer *indices) {
+  for (int64_t i = 0; i < ts_shape_elements(&indices->shape); i++) {
+    ts_scalar index = ts_scalar_from_s64(indices->dtype, i * 7 % 11 - 2);
+    ts_scalar_store(indices->dtype, index, (char *)indices->data + (size_t)i * ts_dtype_size(indices->dtype));
+  }
+}
+
+static void check(const char *op, const char *type, const char *index, const scatter_case *c, int rows) {
+  ts_graph *graph = make_graph(op, type, index, c, rows);
+  ts_buffer **args, *expected, *got;
+  ts_executable *exe;
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_random_args((uint64_t)rows * 31 + (uint64_t)(c - cases), graph, ts_pool_default(), &args));
+  if (rows % 2) set_indices(args[1]);
+  ck_assert_ok(ts_ref_run(graph, args, 3, ts_pool_default(), &expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &got));
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s %s by %s, case %d, %d rows: %s", op, type, index,
+                (int)(c - cases), rows, message);
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  ts_executable_release(exe);
+  ts_random_args_free(args, 3);
+  ts_graph_destroy(graph);
+}
+
+static const char *op_of(int i) { return i % 2 ? "indexed_put" : "indexed_add"; }
+
+START_TEST(every_type_and_shape)
+{
+  static const int rows[] = {0, 1, 12, 13, 301};
+  for (int t = 0; t < TYPES; t++)
+    for (int c = 0; c < CASES; c++)
+      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        check(op_of(_i), types[t], index_types[(t + c) % INDEX_TYPES], &cases[c], rows[r]);
+}
+END_TEST
+
+START_TEST(every_type_of_indices)
+{
+  for (int i = 0; i < INDEX_TYPES; i++)
+    for (int c = 0; c < CASES; c++) check(op_of(_i), "f32", index_types[i], &cases[c], 77);
+}
+END_TEST
+
+/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel *parallel, const _Atomic bool *cancel,
+                     ts_status expected, void *out) {
+  ts_arena arena;
+  ts_arena_init(&arena);
+  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code), .operand_count = 3};
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
+  void *base[] = {args[0]->data, args[1]->data, args[2]->data, out};
+  const uint32_t ids[] = {0, 1, 2, 3};
+  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
+                                                                .operands = ids,
+                                                                .results = ids + 3,
+                                                                .parallel = parallel,
+                                                                .pool = ts_pool_default(),
+                                                                .cancel = cancel});
+  ck_assert_int_eq(ts_status_code(status), ts_status_code(expected));
+  ts_status_free(status);
+  ts_arena_deinit(&arena);
+}
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{
+  static const scatter_case large[] = {{"100", "0", "", 1}, {"9,1000", "0", ",1000", 1}, {"7,3,64", "1", ",7,64", 1}};
+  static const int rows[] = {100000, 300, 500};
+  for (int op = 0; op < 2; op++) {
+    ts_graph *graph = make_graph(op_of(op), "f32", "s32", &large[_i], rows[_i]);
+    ts_buffer **args, *expected, *got;
+    ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+    set_indices(args[1]);
+    const ts_value *type = ts_graph_value(graph, graph->ops.data[0].first_result);
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &expected));
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &got));
+    run_with(graph, args, &ts_parallel_serial, NULL, TS_SUCCESS, expected->data);
+    for (int width = 1; width <= 33; width += width < 8 ? 1 : 5) {
+      const ts_parallel backwards = {.width = width, .run = run_backwards};
+      memset(got->data, 0xff, (size_t)got->bytes);
+      run_with(graph, args, &backwards, NULL, TS_SUCCESS, got->data);
+      ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
+    }
+    ts_buffer_release(got);
+    ts_buffer_release(expected);
+    ts_random_args_free(args, 3);
+    ts_graph_destroy(graph);
+  }
+}
+END_TEST
+
+START_TEST(a_cancelled_run_ends)
+{
+  const _Atomic bool cancel = true;
+  ts_graph *graph = make_graph("indexed_add", "f32", "s32", &cases[1], 40);
+  ts_buffer **args;
+  float out[35];
+  ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+  ts_status cancelled = ts_error(TS_CANCELLED, "expected");
+  run_with(graph, args, ts_pool_parallel(0), &cancel, cancelled, out);
+  ts_status_free(cancelled);
+  ts_random_args_free(args, 3);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+/* Rules that know a splat must not take an update for a read. */
+START_TEST(known_operands)
+{
+  static const char text[] =
+      "graph @main(%0: s32[3,1]) -> (s64[3], s64[3]) {\n"
+      "  %1 = constant -1 : s64[3]\n  %2 = iota {axis = 0} : s64[3]\n  %3 = literal \"000000000700000002000000\" : "
+      "s32[3,1]\n"
+      "  %4 = indexed_put %1, %3, %2 {axes = [0]} : s64[3]\n  %5 = indexed_add %1, %0, %2 {axes = [0]} : s64[3]\n"
+      "  return %4, %5\n}\n";
+  ts_executable *exe = test_compile(text);
+  ts_buffer *indices = TENSOR(TS_S32, SHAPE(3, 1), 1, 2, 2), *out[2];
+  ck_assert_ok(ts_executable_run(exe, &indices, 1, NULL, out));
+  test_equal(out[0], VECTOR(TS_S64, 0, -1, 2));
+  test_equal(out[1], VECTOR(TS_S64, -1, -1, 2));
+  ts_buffer_release(indices);
+  ts_executable_release(exe);
+}
+END_TEST
+
+/* The result may take the target's memory, and no other operand's. */
+START_TEST(a_donated_target_is_updated_in_place)
+{
+  ts_graph *graph = make_graph("indexed_add", "f32", "s32", &(scatter_case){"5", "0", "", 1}, 5);
+  ts_executable *exe;
+  ts_buffer *out;
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ts_buffer *target = VECTOR(TS_F32, 1, 2, 3, 4, 5), *updates = VECTOR(TS_F32, 10, 20, 30, 40, 50);
+  ts_buffer *indices = TENSOR(TS_S32, SHAPE(5, 1), 4, 0, 4, 5, -1);
+  const void *memory = target->data;
+  ck_assert_ok(
+      ts_executable_run(exe, (ts_buffer *[]){target, indices, updates}, 3, &(ts_run_options){.donated = 7}, &out));
+  ck_assert_ptr_eq(out->data, memory);
+  test_equal(out, VECTOR(TS_F32, 21, 2, 3, 4, 45));
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("scatter");
+  TCase *scatter = tcase_create("scatter");
+  tcase_set_timeout(scatter, 60);
+  tcase_add_loop_test(scatter, every_type_and_shape, 0, 2);
+  tcase_add_loop_test(scatter, every_type_of_indices, 0, 2);
+  tcase_add_loop_test(scatter, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_test(scatter, known_operands);
+  tcase_add_test(scatter, a_cancelled_run_ends);
+  tcase_add_test(scatter, a_donated_target_is_updated_in_place);
+  suite_add_tcase(suite, scatter);
+  return testing_run(suite);
+}

@@ -1,0 +1,270 @@
+/* Windows against the interpreter: every type, windows anywhere, with strides, padding of either sign and dilation,
+ * also larger than the operand; equal elements, NaN and zeros of both signs; the same bits on any number of threads and
+ * by every instruction set; cancelling. */
+#include "exec/executable.h"
+#include "exec/pool.h"
+#include "kernel/ref.h"
+#include "kernel/routine.h"
+#include "kernel/window_lanes.h"
+#include "random_graph.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include "compare.h"
+
+static const char *const types[] = {"s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64"};
+static const char *const folds[] = {"window_sum", "window_product", "window_max", "window_min"};
+static const char *const scatters[] = {"window_scatter_max", "window_scatter_min"};
+enum { TYPES = sizeof types / sizeof *types };
+
+typedef struct window_case {
+  const char *shape, *sizes, *strides, *low, *high, *dilation;
+} window_case;
+
+static const window_case cases[] = {
+    {"", "", "", "", "", ""},
+    {"9", "3", "1", "0", "0", "1"},
+    {"9", "3", "2", "1", "1", "1"},
+    {"100", "5", "1", "2", "2", "1"},
+    {"333", "2", "2", "0", "0", "1"},
+    {"334", "3", "2", "1", "0", "1"},
+    {"200", "3", "3", "2", "5", "1"},
+    {"40", "4", "1", "-3", "-2", "1"},
+    {"5", "9", "1", "8", "8", "1"},
+    {"5", "9", "1", "0", "3", "1"},
+    {"0", "2", "1", "3", "2", "1"},
+    {"50", "1", "1", "0", "0", "1"},
+    {"50", "1", "3", "1", "0", "1"},
+    {"6,7", "2,2", "2,2", "0,0", "0,0", "1,1"},
+    {"7,90", "3,3", "1,1", "1,1", "1,1", "1,1"},
+    {"7,90", "3,1", "1,1", "1,0", "1,0", "1,1"},
+    {"7,90", "1,3", "1,2", "0,1", "0,1", "1,1"},
+    {"2,5,6,40", "1,2,2,1", "1,2,2,1", "0,0,0,0", "0,1,0,0", "1,1,1,1"},
+    {"2,5,6,133", "1,3,3,1", "1,1,1,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
+    {"2,5,6,3", "1,3,3,1", "1,2,2,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
+    {"2,3,8,80", "1,1,2,2", "1,1,2,2", "0,0,0,0", "0,0,0,0", "1,1,1,1"},
+    {"2,3,8,81", "1,1,3,3", "1,1,2,2", "0,0,1,1", "0,0,1,1", "1,1,1,1"},
+    {"3,4,5", "2,2,2", "1,2,1", "1,0,2", "0,1,2", "1,1,1"},
+    {"3,4,5", "9,9,9", "1,1,1", "8,8,8", "8,8,8", "1,1,1"},
+    {"2,30,30", "1,6,6", "1,3,3", "0,2,2", "0,2,2", "1,1,1"},
+    {"3,1,0,4", "1,1,2,2", "1,1,1,1", "0,0,1,0", "0,0,1,0", "1,1,1,1"},
+    {"4,70", "2,1", "1,1", "1000000000000,0", "-1000000000000,0", "1,1"},
+    {"3,20", "2,3", "1,1", "1,4", "1,2", "2,3"},
+    {"3,7,20,66", "1,2,3,1", "1,2,1,1", "0,1,4,0", "0,1,2,0", "1,2,3,1"},
+    {"20", "2", "1", "0", "9000000000000000000", "9000000000000000000"},
+    {"5", "4611686018427387904", "1", "4611686018427387903", "4", "1"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static bool is_dilated(const window_case *c) {
+  for (const char *p = c->dilation; *p; p++)
+    if (*p != '1' && *p != ',') return true;
+  return strlen(c->dilation) > 1 && c->dilation[1] != ',';
+}
+
+/* The shape of the windows, as inference has it. */
+static void windows_of(const window_case *c, char *out) {
+  char text[640];
+  const char *shape = c->shape;
+  ts_graph *graph;
+  int length = snprintf(text, sizeof text, "graph @main(%%0: f32[%s]) -> (f32[%s]) {\n  return %%0\n}\n", shape, shape);
+  ck_assert_ok(ts_graph_parse(text, (size_t)length, &graph));
+  ts_attrs attrs = {0};
+  ts_dims *lists[] = {&attrs.window.sizes, &attrs.window.strides, &attrs.window.low, &attrs.window.high,
+                      &attrs.window.dilation};
+  const char *const texts[] = {c->sizes, c->strides, c->low, c->high, c->dilation};
+  for (int i = 0; i < 5; i++)
+    for (const char *p = texts[i]; *p; p += strcspn(p, ","), p += *p == ',')
+      lists[i]->dims[lists[i]->rank++] = strtoll(p, NULL, 10);
+  ts_value_id id = 0;
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_WINDOW_SUM, &id, 1, &attrs, &id));
+  const ts_shape *windows = ts_graph_value(graph, id)->shape;
+  *out = '\0';
+  for (int32_t d = 0; d < windows->rank; d++) out += sprintf(out, "%s%lld", d ? "," : "", (long long)windows->dims[d]);
+  ts_graph_destroy(graph);
+}
+
+static ts_graph *make_graph(const char *op, const char *type, const window_case *c) {
+  char text[1024], windows[256];
+  bool scatter = strlen(op) > 14;
+  ts_graph *graph;
+  windows_of(c, windows);
+  int length = snprintf(text, sizeof text, "graph @main(%%0: %s[%s]", type, c->shape);
+  if (scatter)
+    length += snprintf(text + length, sizeof text - (size_t)length, ", %%1: %s[%s], %%2: %s[]", type, windows, type);
+  length += snprintf(text + length, sizeof text - (size_t)length,
+                     ") -> (%s[%s]) {\n  %%3 = %s %%0%s {sizes = [%s], strides = [%s], low = [%s], high = [%s], "
+                     "dilation = [%s]} : %s[%s]\n  return %%3\n}\n",
+                     type, scatter ? c->shape : windows, op, scatter ? ", %1, %2" : "", c->sizes, c->strides, c->low,
+                     c->high, c->dilation, type, scatter ? c->shape : windows);
+  ck_assert_ok(ts_graph_parse(text, (size_t)length, &graph));
+  return graph;
+}
+
+/* Many equal elements, zeros of both signs, and NaN here and there. */
+static void set_ties(ts_buffer *x, uint64_t seed) {
+  static const double values[] = {0.0, -0.0, 1, -1, 2, 1, 0.0, -2};
+  for (int64_t i = 0; i < ts_shape_elements(&x->shape); i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    bool nan = ts_dtype_is_float(x->dtype) && seed >> 33 & 1 && (seed >> 40) % 50 == 0;
+    double value = nan ? __builtin_nan("") : values[seed >> 61];
+    ts_scalar_store(x->dtype, ts_scalar_from_f64(x->dtype, value),
+                    (char *)x->data + (size_t)i * ts_dtype_size(x->dtype));
+  }
+}
+
+static void check(const char *op, const char *type, const window_case *c, bool ties) {
+  ts_graph *graph = make_graph(op, type, c);
+  size_t count = ts_graph_region(graph, TS_ROOT)->params.count;
+  ts_buffer **args, *expected, *got;
+  ts_executable *exe;
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_random_args((uint64_t)(c - cases) + 7, graph, ts_pool_default(), &args));
+  if (ties) set_ties(args[0], (uint64_t)(c - cases));
+  ck_assert_ok(ts_ref_run(graph, args, count, ts_pool_default(), &expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, count, NULL, &got));
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s %s, case %d, %s: %s", op, type, (int)(c - cases),
+                ties ? "ties" : "random", message);
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  ts_executable_release(exe);
+  ts_random_args_free(args, count);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(folds_of_every_type_and_shape)
+{
+  for (int t = 0; t < TYPES; t++)
+    for (int c = 0; c < CASES; c++)
+      for (int ties = 0; ties < 2; ties++) check(folds[_i], types[t], &cases[c], ties);
+}
+END_TEST
+
+START_TEST(scatters_of_every_type_and_shape)
+{
+  for (int t = 0; t < TYPES; t++)
+    for (int c = 0; c < CASES; c++)
+      for (int ties = 0; ties < 2 && !is_dilated(&cases[c]); ties++) check(scatters[_i], types[t], &cases[c], ties);
+}
+END_TEST
+
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel *parallel, const _Atomic bool *cancel,
+                     ts_code expected, void *out) {
+  size_t count = ts_graph_region(graph, TS_ROOT)->params.count;
+  ts_arena arena;
+  ts_arena_init(&arena);
+  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code), .operand_count = (uint32_t)count};
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
+  void *base[4] = {args[0]->data, count > 1 ? args[1]->data : NULL, count > 1 ? args[2]->data : NULL, out}, *space;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  int64_t bytes = plan.thread_workspace * parallel->width;
+  ck_assert_ok(ts_pool_alloc(ts_pool_default(), bytes, &space));
+  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
+                                                                .operands = ids,
+                                                                .results = ids + 3,
+                                                                .thread_workspace = space,
+                                                                .parallel = parallel,
+                                                                .pool = ts_pool_default(),
+                                                                .cancel = cancel});
+  ck_assert_int_eq(ts_status_code(status), expected);
+  ts_status_free(status);
+  ts_pool_free(ts_pool_default(), space, bytes);
+  ts_arena_deinit(&arena);
+}
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{
+  static const window_case large[] = {{"4,40,40,70", "1,3,3,1", "1,2,2,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
+                                      {"12,300,300", "1,2,3", "1,2,1", "0,0,1", "0,0,1", "1,1,1"},
+                                      {"300000", "7", "2", "3", "3", "1"}};
+  static const char *const ops[] = {"window_sum", "window_max", "window_scatter_max"};
+  for (int op = 0; op < 3; op++) {
+    ts_graph *graph = make_graph(ops[op], "f32", &large[_i]);
+    ts_buffer **args, *expected, *got;
+    ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+    const ts_value *type = ts_graph_value(graph, graph->ops.data[0].first_result);
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &expected));
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &got));
+    run_with(graph, args, &ts_parallel_serial, NULL, TS_OK, expected->data);
+    for (int width = 1; width <= 33; width += width < 8 ? 1 : 5) {
+      const ts_parallel backwards = {.width = width, .run = run_backwards};
+      memset(got->data, 0xff, (size_t)got->bytes);
+      run_with(graph, args, &backwards, NULL, TS_OK, got->data);
+      ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
+    }
+    ts_buffer_release(got);
+    ts_buffer_release(expected);
+    ts_random_args_free(args, ts_graph_region(graph, TS_ROOT)->params.count);
+    ts_graph_destroy(graph);
+  }
+}
+END_TEST
+
+START_TEST(a_cancelled_run_ends)
+{
+  const _Atomic bool cancel = true;
+  ts_graph *graph = make_graph(_i ? "window_scatter_max" : "window_sum", "f32", &cases[14]);
+  ts_buffer **args;
+  static float out[7 * 90];
+  ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+  run_with(graph, args, ts_pool_parallel(0), &cancel, TS_CANCELLED, out);
+  ts_random_args_free(args, ts_graph_region(graph, TS_ROOT)->params.count);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+#if defined(__x86_64__)
+static const ts_window_lanes *const lanes[] = {&ts_window_lanes_base, &ts_window_lanes_avx2, &ts_window_lanes_avx512};
+static bool has(int isa) {
+  return isa == 0 || (isa == 1 ? __builtin_cpu_supports("avx2")
+                               : __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"));
+}
+
+/* Runs of every length, of stride 1 to 3, beside one another. */
+START_TEST(instruction_sets_agree)
+{
+  static float x[3][1000], a[300], b[300];
+  static int32_t p[300], q[300];
+  if (!has(_i)) {
+    printf("this machine lacks instruction set %d\n", _i);
+    return;
+  }
+  for (int r = 0; r < 3; r++)
+    for (int i = 0; i < 1000; i++) x[r][i] = (float)((i * 7919 + r * 31) % 23) - 11;
+  const char *rows[] = {(const char *)x[0], (const char *)x[1], (const char *)x[2]};
+  const ts_window_taps taps = {rows, 3, 4, 3, 4};
+  for (int f = 0; f < TS_WINDOW_FOLDS; f++)
+    for (int64_t stride = 1; stride <= 3; stride++)
+      for (int64_t n = 0; n <= 256; n += n < 70 ? 1 : 31) {
+        memset(a, 0, sizeof a), memset(b, 0, sizeof b), memset(p, 0, sizeof p), memset(q, 0, sizeof q);
+        lanes[0]->folds[TS_F32][f](&taps, stride, n, a);
+        lanes[_i]->folds[TS_F32][f](&taps, stride, n, b);
+        lanes[0]->picks[TS_F32][f % 2](&taps, stride, n, p);
+        lanes[_i]->picks[TS_F32][f % 2](&taps, stride, n, q);
+        ck_assert_mem_eq(a, b, sizeof a);
+        ck_assert_mem_eq(p, q, sizeof p);
+      }
+}
+END_TEST
+#endif
+
+int main(void) {
+  Suite *suite = suite_create("window");
+  TCase *window = tcase_create("window");
+  tcase_set_timeout(window, 120);
+  tcase_add_loop_test(window, folds_of_every_type_and_shape, 0, 4);
+  tcase_add_loop_test(window, scatters_of_every_type_and_shape, 0, 2);
+  tcase_add_loop_test(window, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_loop_test(window, a_cancelled_run_ends, 0, 2);
+#if defined(__x86_64__)
+  tcase_add_loop_test(window, instruction_sets_agree, 0, 3);
+#endif
+  suite_add_tcase(suite, window);
+  return testing_run(suite);
+}

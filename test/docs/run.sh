@@ -1,0 +1,115 @@
+#!/bin/bash
+# Runs the commands of README.md, CONTRIBUTING.md and docs/: the lines of their ```sh blocks. Prints those that it leaves
+# out, each with the reason. (The Erlang examples are run by test/erl/tessera_doc_tests.erl, those in Elixir by
+# test/nx/docs_test.exs.) Also checks that the files exist that links and text name.
+#
+#   test/docs/run.sh [PATTERN]     all commands, or those that match
+#
+# More of them run with
+#   ERL_LIBS=folder       compiled applications nx, complex and telemetry, for commands that need Nx
+#   NX_REPOSITORY=folder  a checkout of Nx, for its test suites
+#   IMAGE_ROOT=folder     for the roots of examples/first/build-without-docker.sh (root; 3 GB, 8 minutes)
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+pattern=${1:-}
+pages=(README.md CONTRIBUTING.md docs/*.md)
+nx=${ERL_LIBS:-}
+unset ERL_LIBS MAKEFLAGS MFLAGS MAKELEVEL # what is run here is not part of the make that runs this
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+ran=0 left=0 failed=0
+
+# "page:line<TAB>command" for each, without comments.
+commands() {
+  awk '
+    FNR == 1 { inside = 0 }
+    /^```/ { inside = ($0 == "```sh"); next }
+    inside {
+      sub(/ +# .*$/, "")
+      if (/\\$/) { sub(/\\$/, ""); held = held $0; next }
+      if (held $0 != "") print FILENAME ":" FNR "\t" held $0
+      held = ""
+    }' "${pages[@]}"
+}
+
+leave() {
+  left=$((left + 1))
+  echo "  left out: $command ($1)"
+}
+
+# Runs $1, which stands for $command.
+run() {
+  local start=$SECONDS
+  if (eval "$1") >"$work/log" 2>&1 </dev/null; then
+    ran=$((ran + 1))
+    echo "  ran: $command ($((SECONDS - start)) s)"
+  else
+    failed=$((failed + 1))
+    echo "$place: $command"
+    echo "  fails:"
+    tail -n 40 "$work/log"
+  fi
+}
+
+has_jax() { python3 -c 'import jax, torch, numpy' 2>/dev/null; }
+has_nx() { [ -n "$nx" ] && command -v elixir >/dev/null; }
+
+with_nx() { if has_nx; then run "ERL_LIBS=$nx ${1#ERL_LIBS=FOLDER }"; else leave "needs Nx: set ERL_LIBS"; fi; }
+
+# A cheaper form of a command stands in for one that takes long.
+decide() {
+  case $command in
+  "./setup"*) leave "installs packages: .ci/run does this on fresh machines" ;;
+  "make -j2 test" | "make asan tsan" | "make lint" | "make fuzz "*) leave ".ci/run runs it" ;;
+  "mk/debian-test.sh "*) leave ".ci/run runs it; needs root, 20 minutes" ;;
+  "make test-docs") leave "this is it" ;;
+  "make test-golden UPDATE=1") leave "changes files" ;;
+  "test/aarch64/run.sh"*) leave "downloads 1.7 GB, takes half an hour" ;;
+  "make && erl -pa ebin") run "make && echo 'halt().' | erl -pa ebin" ;;
+  "make bench") run "ONLY=matmul_64 BUDGET=0.05 make bench" ;;
+  "make accuracy") run "make accuracy ARGS='1000003 sqrt'" ;;
+  *PEERS=python3) if has_jax; then run "ONLY=matmul_64 XLA_COUNT=1 $command"; else leave "needs a Python with JAX"; fi ;;
+  "cd examples/first" | "mix "* | "iex "* | "elixir examples/"*) leave "needs Hex: test/nx/docs_test.exs runs it with a local Nx" ;;
+  "docker "*) if docker info >/dev/null 2>&1; then run "$command"; else leave "needs Docker"; fi ;;
+  *build-without-docker.sh*)
+    if [ -n "${IMAGE_ROOT:-}" ]; then run "NX_LIBS=$nx ${command/FOLDER/$IMAGE_ROOT}"; else leave "set IMAGE_ROOT"; fi ;;
+  *NX_REPOSITORY*) if [ -n "${NX_REPOSITORY:-}" ]; then with_nx "${command/NX_REPOSITORY/$NX_REPOSITORY}"; else leave "set NX_REPOSITORY"; fi ;;
+  "ERL_LIBS=FOLDER "*) with_nx "$command" ;;
+  *) run "${command/FILE/$work/file}" ;;
+  esac
+}
+
+check_links() {
+  while IFS=: read -r page link; do
+    [ -e "$(dirname "$page")/$link" ] || { failed=$((failed + 1)); echo "$page: the link $link leads nowhere"; }
+  done < <(grep -oHE '\]\([^)#]+' "${pages[@]}" | grep -v '](http' | sed 's/\](//')
+}
+
+# Files that the text names in backquotes: from the root, c_src/ or erl/.
+check_files() {
+  while IFS=: read -r page file; do
+    [ -e "$file" ] || [ -e "c_src/$file" ] || [ -e "erl/$file" ] || { failed=$((failed + 1)); echo "$page: there is no $file"; }
+  done < <(grep -oHE '`[a-z][a-z0-9_.-]*/[A-Za-z0-9_/.-]+\.(c|h|def|erl|hrl|exs?|sh|py|md)`' "${pages[@]}" | tr -d '`')
+}
+
+# A command elsewhere would not be run.
+check_blocks() {
+  if grep -nE '^    (\$ )?(make|erl|elixir|mix|\./|[A-Z_]+=[^ ]+ [a-z])' "${pages[@]}"; then
+    failed=$((failed + 1))
+    echo 'these commands do not stand in ```sh blocks'
+  fi
+}
+
+make >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+erl -noshell -pa ebin -eval 'io:put_chars(tessera:to_text(fun tessera:multiply/2,
+  [tessera:template(f32, {3}), tessera:template(f32, {})])), halt().' >"$work/file" || exit 1
+
+while IFS=$'\t' read -r place command; do
+  case $command in *"$pattern"*) decide ;; esac
+done < <(commands | awk -F'\t' '!seen[$2]++') # each once
+check_links
+check_files
+check_blocks
+echo "  $left of the documentation's commands left out"
+echo "Documentation: $ran passed, $failed failed"
+[ $failed = 0 ] && [ $ran -gt 0 ]

@@ -1,0 +1,63 @@
+%% What h/1,2,3 and ht/1,2 of the shell print for the public modules.
+-module(tessera_help_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(PUBLIC, [tessera, tessera_transform]).
+-define(NX, ['Elixir.Tessera', 'Elixir.Tessera.Backend', 'Elixir.Tessera.Client', 'Elixir.Tessera.DeviceBuffer',
+             'Elixir.Tessera.Typespec']).
+
+module_test_() ->
+    [{atom_to_list(Module), fun() -> ?assertMatch([_, _ | _], paragraphs(help([Module]))) end} || Module <- ?PUBLIC].
+
+%% Each entry is what a reader of the shell sees alone: a spec and below it a text that needs no other entry.
+function_test_() ->
+    [{lists:flatten(io_lib:format("~s:~s/~b", [Module, Name, Arity])), fun() -> check_entry([Module, Name, Arity]) end}
+     || Module <- ?PUBLIC, {Name, Arity} <- Module:module_info(exports), Name =/= module_info].
+
+check_entry(Function) ->
+    case paragraphs(help(Function)) of
+        ["-spec " ++ _, Text | _] ->
+            ?assertEqual(nomatch, re:run(Text, "^There is no documentation")),
+            ?assertEqual(nomatch, re:run(Text, "^(The same|As |Likewise|Options?\\b|Type as|With |Without |Along |Over |Integers only)"));
+        Other -> ?assertEqual({Function, "a spec and a text"}, {Function, Other})
+    end.
+
+%% h/2 prints all arities, h/3 one.
+arity_test() ->
+    ?assertMatch({match, [_, _]}, re:run(help([tessera, full]), "-spec full\\(", [global])),
+    ?assertMatch({match, [_]}, re:run(help([tessera, full, 2]), "-spec full\\(", [global])).
+
+type_test() ->
+    Types = help_type([tessera]),
+    [?assertMatch({match, _}, re:run(Types, "-type " ++ atom_to_list(Type) ++ "\\(\\)"))
+     || Type <- [type, shape, tensor, operand, options]],
+    [?assertEqual({Type, nomatch}, {Type, re:run(help_type([tessera, Type]), "There is no documentation")})
+     || Type <- [type, shape, tensor, operand, options]].
+
+%% Before OTP 27 the compiler keeps no documentation of these; the shell says so and does not fail.
+nx_test_() ->
+    [{atom_to_list(Module), fun() -> check_nx(Module, list_to_integer(erlang:system_info(otp_release))) end}
+     || Module <- ?NX].
+
+check_nx(Module, Release) when Release < 27 -> ?assertNotEqual("", help([Module]));
+check_nx(Module, _) ->
+    {ok, {docs_v1, _, _, _, #{<<"en">> := Text}, _, Entries}} = code:get_doc(Module),
+    ?assertNotEqual(<<>>, Text),
+    ?assertEqual([], [{Name, Arity} || {{function, Name, Arity}, _, _, none, _} <- Entries, not is_callback(Module)]).
+
+%% What it exports are the callbacks of Nx.Backend, which document themselves there.
+is_callback(Module) -> Module =:= 'Elixir.Tessera.Backend'.
+
+help(Arguments) -> printed(h, Arguments).
+
+help_type(Arguments) -> printed(ht, Arguments).
+
+printed(Function, Arguments) ->
+    {Printed, ok} = tessera_doc_tests:capture(fun() -> apply(c, Function, Arguments) end),
+    %% without bold and underlined
+    re:replace(Printed, "\\e\\[[0-9;]*m", "", [global, unicode, {return, list}]).
+
+%% Of a text, with lines joined.
+paragraphs(Text) ->
+    [lists:append(lists:join(" ", string:lexemes(Paragraph, "\n ")))
+     || Paragraph <- re:split(Text, "\n *\n", [unicode, {return, list}]), string:trim(Paragraph) =/= ""].

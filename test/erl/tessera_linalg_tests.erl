@@ -1,0 +1,160 @@
+%% Linear algebra: known values, at once and compiled; what is refused; gradients against differences; many processes, and
+%% callers that are killed.
+-module(tessera_linalg_tests).
+-include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [raises/3, near/2, near/3, check_gradient/2, weighed/1]).
+
+t(List) -> tessera:tensor(List).
+t(List, Type) -> tessera:tensor(List, Type).
+
+same(Expected, F, Args) ->
+    ?assertEqual(Expected, tessera:to_list(apply(F, Args))),
+    ?assertEqual(Expected, tessera:to_list(apply(tessera:jit(F), Args))).
+
+%% ---- values
+
+values_test_() ->
+    [{Name, ?_test(same(Expected, F, Args))}
+     || {Name, Expected, F, Args} <-
+            [{"cholesky", [[2.0, 0.0, 0.0], [6.0, 1.0, 0.0], [-8.0, 5.0, 3.0]], fun tessera:cholesky/1,
+              [t([[4, 0, 0], [12, 37, 0], [-16, -43, 98]])]},
+             {"cholesky of a batch", [[[2.0]], [[3.0]]], fun tessera:cholesky/1, [t([[[4]], [[9]]], f16)]},
+             {"one that is not positive definite", [[[nan, 0.0], [nan, nan]], [[1.0, 0.0], [0.0, 1.0]]],
+              fun tessera:cholesky/1, [t([[[1, 2], [2, 1]], [[1, 0], [0, 1]]])]},
+             {"cholesky of nothing", [], fun tessera:cholesky/1, [tessera:zeros({0, 0})]},
+             {"a vector", [1.0, 1.0], fun tessera:triangular_solve/2, [t([[2, 9], [4, 8]]), t([2, 12])]},
+             {"upper", [[1.0], [1.0]], solve(#{lower => false}), [t([[2, 4], [9, 8]]), t([[6], [8]])]},
+             {"transposed", [-2.0, 1.5], solve(#{transpose => true}), [t([[2, 9], [4, 8]]), t([2, 12])]},
+             {"from the right", [-2.0, 1.5], solve(#{left_side => false}), [t([[2, 9], [4, 8]]), t([2, 12])]},
+             {"ones on the diagonal", [2.0, 4.0], solve(#{unit_diagonal => true}), [t([[9, 9], [4, 9]]), t([2, 12])]},
+             {"zero on the diagonal", [infinity], solve(#{}), [t([[0]]), t([2])]},
+             {"types are merged", [1.0, 1.0], solve(#{}), [t([[2, 9], [4, 8]], s8), t([2, 12], f64)]},
+             {"solve", [1.0, 2.0], fun tessera:solve/2, [t([[0, 2], [1, 1]]), t([4, 3])]},
+             {"a singular matrix", [neg_infinity, infinity], fun tessera:solve/2, [t([[1, 1], [1, 1]]), t([1, 2])]},
+             {"inverses", [[[0.0, 1.0], [0.5, 0.0]], [[1.0, 0.0], [0.0, 0.25]]], fun tessera:inverse/1,
+              [t([[[0, 2], [1, 0]], [[1, 0], [0, 4]]], s8)]},
+             {"determinants", [-2.0, 4.0], fun tessera:determinant/1, [t([[[0, 2], [1, 0]], [[1, 0], [0, 4]]])]},
+             {"determinant of nothing", 1.0, fun tessera:determinant/1, [tessera:zeros({0, 0})]},
+             {"batches are broadcast", [[[1.0], [2.0]], [[0.5], [1.0]]], solve(#{}),
+              [t([[[2, 0], [0, 1]], [[4, 0], [0, 2]]]), t([[2], [2]])]},
+             {"a vector for each matrix", [[1.0], [0.5]], solve(#{}), [t([[[2]], [[4]]]), t([2])]}]].
+
+solve(Options) -> fun(A, B) -> tessera:triangular_solve(A, B, Options) end.
+
+misuse_test_() ->
+    S = tessera:eye(2),
+    [?_test(raises(invalid_argument, Words, F))
+     || {Words, F} <-
+            [{"cholesky(f32[2,3]): expected square matrices in the last two axes, got shape {2,3}",
+              fun() -> tessera:cholesky(tessera:zeros({2, 3})) end},
+             {"expected square matrices in the last two axes, got shape {3}",
+              fun() -> tessera:triangular_solve(tessera:zeros({3}), S) end},
+             {"the right side has 3x1 numbers, expected 2 in each column",
+              fun() -> tessera:triangular_solve(S, t([1, 2, 3])) end},
+             {"the right side has 3x2 numbers, expected 2 in each column",
+              fun() -> tessera:triangular_solve(S, tessera:zeros({3, 2})) end},
+             {"the right side has 2x3 numbers, expected 2 in each row",
+              fun() -> tessera:triangular_solve(S, tessera:zeros({2, 3}), #{left_side => false}) end},
+             {"batches {2} and {3} do not broadcast",
+              fun() -> tessera:triangular_solve(tessera:zeros({2, 2, 2}), tessera:zeros({3, 2, 1})) end},
+             {"expected a right side of at least one axis, got a number", fun() -> tessera:triangular_solve(S, 1) end},
+             {"unknown options [upper]", fun() -> tessera:triangular_solve(S, S, #{upper => true}) end},
+             {"lower is 1, expected true or false", fun() -> tessera:triangular_solve(S, S, #{lower => 1}) end}]].
+
+%% The factor times its transpose is the matrix, and what is solved for gives the right side.
+products_test_() ->
+    [{lists:flatten(io_lib:format("~0p", [Shape])),
+      fun() ->
+              A = definite(noise(Shape)),
+              L = tessera:cholesky(A),
+              close(A, product(L, transposed(L))),
+              B = noise(Shape),
+              close(B, product(L, tessera:triangular_solve(L, B))),
+              close(B, product(tessera:triangular_solve(L, B, #{left_side => false, transpose => true}), transposed(L)))
+      end} || Shape <- [{1, 1}, {7, 7}, {3, 16, 16}, {2, 3, 5, 5}, {70, 70}, {200, 200}]].
+
+close(Expected, Actual) -> near(flat(Expected), flat(Actual), 1.0e-9).
+
+flat(T) -> tessera:to_list(tessera:flatten(T)).
+
+noise(Shape) -> tessera:sin(tessera:multiply(tessera:iota(Shape, f64), 12.9898)).
+
+definite(M) ->
+    Shape = tessera:shape(M),
+    N = element(tuple_size(Shape), Shape),
+    tessera:add(product(M, transposed(M)), tessera:multiply(tessera:eye(N, f64), 1.0)).
+
+product(A, B) ->
+    Rank = tessera:rank(A),
+    Batch = lists:seq(0, Rank - 3),
+    tessera:dot(A, [Rank - 1], Batch, B, [Rank - 2], Batch).
+
+transposed(A) ->
+    Rank = tessera:rank(A),
+    tessera:transpose(A, lists:seq(0, Rank - 3) ++ [Rank - 1, Rank - 2]).
+
+%% ---- gradients
+
+%% Against central differences.
+gradients_test_() ->
+    X = t([[1.3, -0.7, 0.4], [0.9, 1.2, -0.4], [0.3, 0.2, 1.7]], f64),
+    B = t([[0.3, -0.7], [1.1, 0.9], [0.2, -0.4]], f64),
+    Solves = [{Left, #{lower => Lower, left_side => Left, transpose => Transpose, unit_diagonal => Unit}}
+              || Left <- [true, false], Lower <- [true, false], Transpose <- [true, false], Unit <- [true, false]],
+    Side = fun(true) -> B; (false) -> tessera:transpose(B) end,
+    [{lists:flatten(io_lib:format("~0p", [Name])),
+      ?_test(check_gradient(F, At))}
+     || {Name, F, At} <-
+            [{cholesky, fun(T) -> tessera:cholesky(definite(T)) end, X},
+             {"of a batch", fun(T) ->
+                                    Two = tessera:stack([definite(T), definite(tessera:sin(T))]),
+                                    tessera:cholesky(Two)
+                            end, X}] ++
+            [{solve, fun(T) -> tessera:solve(T, B) end, X}, {right_side, fun(T) -> tessera:solve(X, T) end, B},
+             {inverse, fun tessera:inverse/1, X}, {determinant, fun tessera:determinant/1, X},
+             {determinants, fun(T) -> tessera:determinant(tessera:stack([T, tessera:sin(T)])) end, X}] ++
+            [{{matrix, O}, fun(T) -> tessera:triangular_solve(T, Side(Left), O) end, X} || {Left, O} <- Solves] ++
+            [{{right, O}, fun(T) -> tessera:triangular_solve(X, T, O) end, Side(Left)} || {Left, O} <- Solves] ++
+            [{"a vector of a batch", fun(T) -> tessera:triangular_solve(tessera:stack([T, tessera:sin(T)]), t([1.0, 2.0, 3.0], f64)) end,
+              X}]].
+
+%% The gradient of what reads one triangle is symmetric.
+symmetric_gradient_test() ->
+    A = definite(noise({4, 4})),
+    G = (tessera:grad(weighed(fun tessera:cholesky/1)))(A),
+    ?assertEqual(tessera:to_list(G), tessera:to_list(tessera:transpose(G))).
+
+%% ---- processes
+
+%% Many callers at once get the bits of one alone.
+many_processes_test_() ->
+    {timeout, 60, fun() ->
+        As = [definite(noise({N, N})) || N <- [5, 40, 130]],
+        Expected = [tessera:to_binary(tessera:cholesky(A)) || A <- As],
+        Pids = [spawn_monitor(fun() -> exit([tessera:to_binary(tessera:cholesky(A)) || A <- As]) end) || _ <- lists:seq(1, 1000)],
+        [receive {'DOWN', Ref, process, Pid, Result} -> ?assertEqual(Expected, Result) end || {Pid, Ref} <- Pids]
+    end}.
+
+%% A caller that is killed inside of a long factorization: its run ends, what it held is freed, and others go on.
+killed_callers_test_() ->
+    {timeout, 60, fun() ->
+        A = tessera:add(tessera:full({3000, 3000}, 0.5), tessera:multiply(tessera:eye(3000), 3000)),
+        Small = definite(noise({5, 5})),
+        Expected = tessera:to_binary(tessera:cholesky(Small)),
+        Before = maps:get(live, tessera:memory()),
+        [begin
+             {Pid, Ref} = spawn_monitor(fun() -> tessera:cholesky(A) end),
+             timer:sleep(Delay),
+             exit(Pid, kill),
+             receive {'DOWN', Ref, process, Pid, _} -> ok end,
+             ?assertEqual(Expected, tessera:to_binary(tessera:cholesky(Small)))
+         end || Delay <- [0, 5, 20, 50]],
+        settles(fun() -> maps:get(live, tessera:memory()) =< Before + 1000 end, 100)
+    end}.
+
+settles(Holds, Tries) ->
+    erlang:garbage_collect(),
+    case Holds() of
+        true -> ok;
+        false when Tries > 0 -> timer:sleep(50), settles(Holds, Tries - 1)
+    end.
