@@ -206,7 +206,7 @@ endef
 # ---- tests
 
 # What tests compile is kept here, not in the user's cache.
-test-c test-golden test-erl test-rows-erl test-rebar3 test-mix test-xla fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
+test-harness test-c test-golden test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
 
 # One after the other, even where make is told to build in parallel: they use all CPUs by themselves.
 test:
