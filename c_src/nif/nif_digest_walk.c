@@ -11,7 +11,7 @@ static struct { ERL_NIF_TERM nil, struct_, nx_tensor, type, shape, data, args, i
 /* Of a part that is still a term. No tag is 0. */
 enum { UNREAD = 0 };
 
-enum { RECENT_ATOMS = 256, RECENT_KEYS = 16, LIST_PART = 8, PLAIN_TUPLE = 4 };
+enum { RECENT_ATOMS = 256, RECENT_KEYS = 16, RECENT_TUPLES = 64, LIST_PART = 8, PLAIN_TUPLE = 4 };
 
 /* A term whose parts, from `at` to `end` among the names, are being read. */
 typedef struct frame {
@@ -36,14 +36,24 @@ typedef struct map_keys {
   ERL_NIF_TERM keys[TS_DIGEST_FEW_PAIRS];
 } map_keys;
 
+/* A short tuple of atoms and small integers, which are words that mean the same in every walk. */
+typedef struct plain_tuple {
+  bool is_known;
+  size_t count;
+  ERL_NIF_TERM elements[PLAIN_TUPLE];
+  ts_hash128 name;
+  ERL_NIF_TERM term; /* the last one that was read; of any walk */
+} plain_tuple;
+
 struct ts_digest_walk {
   ErlNifEnv *env;
   ts_digest *digest;
   size_t work, limit;
   bool is_long;
   uint32_t generation;
-  ERL_NIF_TERM atoms[RECENT_ATOMS]; /* met lately; also the empty list */
-  map_keys keys[RECENT_KEYS];       /* met lately; they hold for later walks, as atoms do */
+  ERL_NIF_TERM atoms[RECENT_ATOMS];  /* met lately; also the empty list */
+  map_keys keys[RECENT_KEYS];        /* met lately; they hold for later walks, as atoms do */
+  plain_tuple tuples[RECENT_TUPLES]; /* likewise */
   seen *seen;
   size_t seen_capacity;
   TS_VEC(ts_digest_part) parts; /* of the terms that were seen */
@@ -138,11 +148,12 @@ static ts_status read_function(walk *w, ERL_NIF_TERM term, ts_digest_part *out) 
 
 static inline frame *last_frame(const walk *w) { return &w->frames.data[w->frames.count - 1]; }
 
-static inline bool is_known_atom(const walk *w, ERL_NIF_TERM term) {
-  return w->atoms[term >> 6 & (RECENT_ATOMS - 1)] == term;
-}
+/* Words of atoms differ above their tag of six bits, that of the empty list in it. */
+static inline size_t slot_of_atom(ERL_NIF_TERM term) { return (term >> 6 ^ term >> 4) & (RECENT_ATOMS - 1); }
 
-static inline void know_atom(walk *w, ERL_NIF_TERM term) { w->atoms[term >> 6 & (RECENT_ATOMS - 1)] = term; }
+static inline bool is_known_atom(const walk *w, ERL_NIF_TERM term) { return w->atoms[slot_of_atom(term)] == term; }
+
+static inline void know_atom(walk *w, ERL_NIF_TERM term) { w->atoms[slot_of_atom(term)] = term; }
 
 /* Of the empty list, too, which has a word of its own, as atoms have. */
 static inline bool is_atom(walk *w, ERL_NIF_TERM term) {
@@ -211,30 +222,70 @@ static ts_status open_tensor(walk *w, ERL_NIF_TERM term, const ERL_NIF_TERM *f) 
   return TS_SUCCESS;
 }
 
-/* A short tuple of atoms and small numbers, as types and shapes are, needs no frame. */
-static bool read_plain_tuple(walk *w, const ERL_NIF_TERM *f, int count, ts_digest_part *out) {
-  ts_hash128 names[PLAIN_TUPLE + 1] = {ts_digest_plain_name(TS_TAG_TUPLE, (uint64_t)count)};
+/* Every VM of 64 bits has such an integer in the word itself, and larger ones perhaps behind a pointer. */
+static bool is_small(const walk *w, ERL_NIF_TERM term, int64_t *out) {
   ErlNifSInt64 number;
-  if (count > PLAIN_TUPLE) return false;
-  for (int i = 0; i < count; i++) {
+  if (!enif_get_int64(w->env, term, &number)) return false;
+  *out = number;
+  return number >= -(1 << 27) && number < 1 << 27;
+}
+
+static bool name_plain_tuple(const walk *w, const ERL_NIF_TERM *f, size_t count, ts_hash128 *out) {
+  ts_hash128 names[PLAIN_TUPLE + 1] = {ts_digest_plain_name(TS_TAG_TUPLE, count)};
+  int64_t number;
+  for (size_t i = 0; i < count; i++) {
     if (is_known_atom(w, f[i]))
       names[i + 1] = ts_digest_plain_name(TS_TAG_ATOM, f[i]);
-    else if (enif_get_int64(w->env, f[i], &number))
+    else if (is_small(w, f[i], &number))
       names[i + 1] = ts_digest_plain_name(TS_TAG_INTEGER, (uint64_t)number);
     else
       return false;
   }
-  *out = ts_digest_closed(ts_digest_name(names, (size_t)count + 1), (uint64_t)count + 1);
+  *out = ts_digest_name(names, count + 1);
   return true;
+}
+
+static plain_tuple *recent_tuple(walk *w, const ERL_NIF_TERM *f, size_t count) {
+  uint64_t mix = count;
+  for (size_t i = 0; i < count; i++) mix = (mix + f[i]) * UINT64_C(0x9E3779B97F4A7C15);
+  return &w->tuples[mix >> 32 & (RECENT_TUPLES - 1)];
+}
+
+static bool is_tuple_of(const plain_tuple *t, const ERL_NIF_TERM *f, size_t count) {
+  if (!t->is_known || t->count != count) return false;
+  for (size_t i = 0; i < count; i++)
+    if (t->elements[i] != f[i]) return false;
+  return true;
+}
+
+static bool find_plain_tuple(walk *w, const ERL_NIF_TERM *f, size_t count, plain_tuple **out) {
+  if (count > PLAIN_TUPLE) return false;
+  *out = recent_tuple(w, f, count);
+  if (is_tuple_of(*out, f, count)) return true;
+  plain_tuple t = {.is_known = true, .count = count};
+  if (!name_plain_tuple(w, f, count, &t.name)) return false;
+  memcpy(t.elements, f, count * sizeof *f);
+  **out = t;
+  return true;
+}
+
+/* Types and shapes, which need no frame. Each node of Nx has a type of its own, so a tuple gets a place among the terms
+ * that were met only where it is read a second time. */
+static ts_status read_plain_tuple(walk *w, ERL_NIF_TERM term, plain_tuple *t, ts_digest_part *out) {
+  bool is_shared = t->term == term;
+  t->term = term;
+  *out = ts_digest_closed(t->name, t->count + 1);
+  return is_shared ? see(w, term, *out) : TS_SUCCESS;
 }
 
 /* Sets *out_frame where it opens one. */
 static ts_status read_tuple(walk *w, ERL_NIF_TERM term, ts_digest_part *out, bool *out_frame) {
   const ERL_NIF_TERM *f;
   int count;
+  plain_tuple *plain;
   if (!enif_get_tuple(w->env, term, &count, &f)) return ts_nif_expected(w->env, "a tuple", term);
-  *out_frame = !read_plain_tuple(w, f, count, out);
-  if (!*out_frame) return see(w, term, *out);
+  *out_frame = !find_plain_tuple(w, f, (size_t)count, &plain);
+  if (!*out_frame) return read_plain_tuple(w, term, plain, out);
   if (is_tensor(w, f, count)) return open_tensor(w, term, f);
   return open_parts(w, term, TS_TAG_TUPLE, f, (size_t)count, (uint64_t)count + 1);
 }
