@@ -234,7 +234,7 @@ test-golden: $(TOOL)
 ROWS_TESTS := test_results test_random test_compiled test_pass
 test-rows:
 	$(Q)$(MAKE) BUILD=rows tool
-	@test/rows/run.sh build/rows/tessera-opt '$(firstword $(CC)) $(BASE_CFLAGS)'
+	@test/rows/run.sh build/rows/tessera-opt '$(CC) $(BASE_CFLAGS)'
 	$(Q)$(MAKE) BUILD=rows test-c T="$(ROWS_TESTS)"
 	$(Q)$(MAKE) BUILD=rows test-rows-erl
 

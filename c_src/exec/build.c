@@ -173,6 +173,15 @@ static ts_status small_constant(ts_builder *b, const ts_op *op) {
   return status;
 }
 
+/* True when routines may know the types. */
+static bool have_kernels(const ts_graph *g, const ts_op *op) {
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    if (!ts_dtype_has_kernels(ts_graph_value(g, op->operands[i])->dtype)) return false;
+  for (uint32_t i = 0; i < op->result_count; i++)
+    if (!ts_dtype_has_kernels(ts_graph_value(g, op->first_result + i)->dtype)) return false;
+  return true;
+}
+
 static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   if (op->code == TS_OP_LITERAL) return hold_constant(b, op, op->attrs->literal.buffer);
@@ -183,7 +192,7 @@ static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
   }
   const ts_routine *routine = ts_routine_of(op->code);
   bool done = false;
-  if (routine) TS_TRY(ts_builder_routine(b, block, id, routine, &done));
+  if (routine && have_kernels(b->graph, op)) TS_TRY(ts_builder_routine(b, block, id, routine, &done));
   if (done) return TS_SUCCESS;
   ts_status status = kernel_step(b, block, id);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
@@ -202,7 +211,8 @@ static ts_status inline_region(ts_builder *b, ts_block *block, const ts_op *op, 
 
 static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
-  switch (op->code) {
+  if (ts_op_get_class(op->code) != TS_CLASS_CONTROL) return plain_op(b, block, id);
+  switch ((ts_ops_CONTROL)op->code) {
   case TS_OP_WHILE:
   case TS_OP_COND:
     if (!b->options->no_fusion && ts_whole_supported(b->graph, id)) return ts_builder_whole(b, block, id);
@@ -215,8 +225,8 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
     ts_status_free(status);
     return inline_region(b, block, op, op->attrs->fusion.region);
   }
-  default: return plain_op(b, block, id);
   }
+  return ts_error(TS_UNIMPLEMENTED, "%s has no step", ts_op_name(op->code));
 }
 
 ts_status ts_builder_region(ts_builder *b, ts_region_id id, ts_block *block) {

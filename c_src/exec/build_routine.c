@@ -5,13 +5,25 @@
 
 /* ---- plans ---- */
 
-/* True when the ops have equal attributes and operands of equal types. May be false for equal ops where comparing is
- * too expensive. */
+/* Ops of more operands share no plan. */
+enum { ALIKE_OPERANDS = 8 };
+
+/* The first operand that is the same value as operand i. */
+static uint32_t first_same(const ts_op *op, uint32_t i) {
+  uint32_t first = 0;
+  while (op->operands[first] != op->operands[i]) first++;
+  return first;
+}
+
+/* True when the ops have equal attributes and operands of equal types, of which the same ones are one value: the
+ * interpreter's plan is of a program of the op, in which x * x has another form than x * y. May be false for equal ops
+ * where comparing is too expensive. */
 static bool are_alike(const ts_graph *g, const ts_op *a, const ts_op *b) {
   if (a->code != b->code || a->attrs != b->attrs || a->operand_count != b->operand_count) return false;
+  if (a->operand_count > ALIKE_OPERANDS) return false;
   for (uint32_t i = 0; i < a->operand_count; i++) {
     const ts_value *x = ts_graph_value(g, a->operands[i]), *y = ts_graph_value(g, b->operands[i]);
-    if (x->dtype != y->dtype || x->shape != y->shape) return false;
+    if (x->dtype != y->dtype || x->shape != y->shape || first_same(a, i) != first_same(b, i)) return false;
   }
   return true;
 }

@@ -26,7 +26,7 @@ bool ts_number_fits(const ts_number *number, ts_dtype dtype) {
 }
 
 uint32_t ts_number_class(const ts_number *number) {
-  static const int most_bits[] = {7, 8, 15, 16, 31, 32, 63}; /* of signed and unsigned types */
+  static const int most_bits[] = {1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63}; /* of signed and unsigned types */
   if (number->kind == TS_NUMBER_FLOAT) return 0;
   bool negative = number->kind == TS_NUMBER_SIGNED && number->s < 0;
   int bits = bits_of(negative ? ~number->u : number->u);
@@ -35,18 +35,8 @@ uint32_t ts_number_class(const ts_number *number) {
   return class;
 }
 
-/* The integer type of twice the bits; the type itself when there is none. */
-static ts_dtype wider(ts_dtype dtype) {
-  switch (dtype) {
-  case TS_S8: return TS_S16;
-  case TS_S16: return TS_S32;
-  case TS_S32: return TS_S64;
-  case TS_U8: return TS_U16;
-  case TS_U16: return TS_U32;
-  case TS_U32: return TS_U64;
-  default: return dtype;
-  }
-}
+/* The integer type of twice the bits, of types of less than 64. */
+static ts_dtype wider(ts_dtype dtype) { return ts_dtype_of_bits(ts_dtype_get_kind(dtype), 2 * ts_dtype_bits(dtype)); }
 
 ts_dtype ts_number_merge(ts_dtype dtype, const ts_number *number) {
   if (number->kind == TS_NUMBER_FLOAT) return ts_dtype_to_float(dtype);

@@ -203,9 +203,18 @@ static ts_status print_module(void *context) {
   return h->out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
+static ts_status check_types(const ts_graph *graph) {
+  for (size_t i = 0; i < graph->values.count; i++) {
+    ts_dtype type = (ts_dtype)graph->values.data[i].dtype;
+    if (!hlo_has_type(type)) return ts_error(TS_UNIMPLEMENTED, "type %s has no form in StableHLO", ts_dtype_name(type));
+  }
+  return TS_SUCCESS;
+}
+
 ts_status ts_graph_print_stablehlo(const ts_graph *graph, ts_text *out) {
   hlo h = {.graph = graph, .out = out, .depth = 2};
   TS_TRY(ts_graph_verify(graph));
+  TS_TRY(check_types(graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &h.names));
   ts_status status = ts_deep_call(ts_graph_region(graph, TS_ROOT)->height, print_module, &h);
   ts_free(h.names);

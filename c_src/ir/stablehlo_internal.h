@@ -37,6 +37,7 @@ typedef struct hlo_call {
 } hlo_call;
 
 /* ---- stablehlo_write.c: text ---- */
+bool hlo_has_type(ts_dtype type);
 hlo_value hlo_get(const hlo *h, ts_value_id id);
 hlo_value hlo_operand(const hlo_call *call, uint32_t i);
 

@@ -5,6 +5,21 @@
 
 /* ---- types ---- */
 
+/* NULL for a float that StableHLO lacks. */
+static const char *float_name(ts_dtype type) {
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F8: return "f8E5M2";
+  case TS_FLOAT_F8E4M3FN: return "f8E4M3FN";
+  case TS_FLOAT_F16: return "f16";
+  case TS_FLOAT_BF16: return "bf16";
+  case TS_FLOAT_F32: return "f32";
+  case TS_FLOAT_F64: return "f64";
+  }
+  return NULL;
+}
+
+bool hlo_has_type(ts_dtype type) { return !ts_dtype_is_float(type) || float_name(type); }
+
 static void print_element(hlo *h, hlo_element element) {
   if (element == HLO_I1) {
     ts_text_append(h->out, "i1");
@@ -12,12 +27,8 @@ static void print_element(hlo *h, hlo_element element) {
   }
   ts_dtype type = (ts_dtype)element;
   int bits = ts_dtype_bits(type);
-  if (type == TS_F8) {
-    ts_text_append(h->out, "f8E5M2");
-  } else if (type == TS_F8E4M3FN) {
-    ts_text_append(h->out, "f8E4M3FN");
-  } else if (ts_dtype_is_float(type)) {
-    ts_text_append(h->out, ts_dtype_name(type));
+  if (ts_dtype_is_float(type)) {
+    ts_text_append(h->out, float_name(type));
   } else if (ts_dtype_is_integer(type)) {
     ts_text_format(h->out, "%s%d", ts_dtype_is_signed(type) ? "i" : "ui", bits);
   } else {

@@ -30,9 +30,15 @@ static bool unit_allowed(const ts_kernel_desc *d, int32_t dim, bool is_input) {
   return dim == d->rank - 1 || (is_input && d->kind == TS_KERNEL_TILE && dim == d->rank - 2);
 }
 
+static ts_status check_type(const char *what, int32_t id, ts_dtype type) {
+  if (ts_dtype_has_kernels(type)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "kernel: %s %d: no kernel of type %s", what, id, ts_dtype_name(type));
+}
+
 static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
   const char *what = is_input ? "input" : "output";
-  if (o->dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(o->dtype)) return bad(what, id, "unsupported type");
+  TS_TRY(check_type(what, id, o->dtype));
+  if (d->kind == TS_KERNEL_TILE && ts_dtype_size(o->dtype) > 8) return bad(what, id, "no tiles of elements so large");
   for (int32_t i = 0; i < d->rank; i++) {
     if (o->stride[i] > TS_STRIDE_ANY) return bad(what, id, "unknown stride class");
     bool unit = o->stride[i] == TS_STRIDE_UNIT;
@@ -122,7 +128,7 @@ static ts_status check_gather(const ts_kernel_desc *d, int32_t id) {
 
 static ts_status check_node(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
-  if (n->dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(n->dtype)) return bad("node", id, "unsupported type");
+  TS_TRY(check_type("node", id, n->dtype));
   switch (n->kind) {
   case TS_NODE_LOAD:
     if (is_node(n->slot, d->input_count) && d->inputs[n->slot].dtype == n->dtype) return TS_SUCCESS;
@@ -219,10 +225,7 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   TS_TRY(check_counts(desc));
   for (int32_t i = 0; i < desc->input_count; i++) TS_TRY(check_operand(desc, &desc->inputs[i], true, i));
   for (int32_t i = 0; i < desc->index_count; i++) TS_TRY(check_index(desc, i));
-  for (int32_t i = 0; i < desc->scalar_count; i++) {
-    bool known = desc->scalars[i] < TS_DTYPE_COUNT && ts_dtype_supported(desc->scalars[i]);
-    if (!known) return bad("scalar", i, "unsupported type");
-  }
+  for (int32_t i = 0; i < desc->scalar_count; i++) TS_TRY(check_type("scalar", i, desc->scalars[i]));
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   return desc->kind == TS_KERNEL_ROW || desc->kind == TS_KERNEL_COL ? check_plan(desc) : TS_SUCCESS;

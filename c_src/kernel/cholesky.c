@@ -266,6 +266,7 @@ static ts_status cholesky_plan(const ts_routine_request *request, ts_routine_pla
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *a = ts_graph_value(request->graph, op->operands[0]);
   cholesky_state *s;
+  if (!ts_linalg_has_type(a->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   *s = (cholesky_state){.type = a->dtype,
                         .computed = ts_dtype_accumulator(a->dtype),

@@ -3,6 +3,7 @@
  * channels are few the operand is padded once, so that what a row of the kernel meets is one run. Of one channel a
  * group and one feature a channel (depthwise) channels are in the lanes of vectors, without a product. */
 #include "base/cancel.h"
+#include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
 #include "kernel/routine.h"
 #include "kernel/window_lanes.h"
@@ -364,6 +365,7 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
   const ts_shape *result = ts_graph_value(g, op->first_result)->shape;
   int64_t channels = x->shape->dims[x->shape->rank - 1], features = result->dims[result->rank - 1];
   conv_state *s;
+  if (!ts_gemm_has_type(x->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   *s = (conv_state){.type = x->dtype,
                     .size = (int64_t)ts_dtype_size(x->dtype),

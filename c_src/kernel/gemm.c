@@ -8,8 +8,7 @@
 /* ---- compiled parts ---- */
 
 static ts_status create(ts_dtype dtype, ts_gemm **out) {
-  if (dtype >= TS_DTYPE_COUNT || !ts_dtype_supported(dtype))
-    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
+  if (!ts_gemm_has_type(dtype)) return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
   TS_TRY(TS_NEW(out));
   (*out)->dtype = dtype;
   (*out)->size = (int)ts_dtype_size(dtype);

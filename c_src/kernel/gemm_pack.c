@@ -67,12 +67,13 @@ static void pack_any(const gemm_pack *p, const char *source, int64_t units, int6
   case TS_U16: pack_u16(p, source, units, k, panel); break;
   case TS_F16: pack_f16(p, source, units, k, panel); break;
   case TS_BF16: pack_bf16(p, source, units, k, panel); break;
-  default:
-    if (ts_dtype_size(p->dtype) == 8) {
-      pack_8(p, source, units, k, panel);
-    } else {
-      pack_4(p, source, units, k, panel);
-    }
+  case TS_S32:
+  case TS_U32:
+  case TS_F32: pack_4(p, source, units, k, panel); break;
+  case TS_S64:
+  case TS_U64:
+  case TS_F64: pack_8(p, source, units, k, panel); break;
+  default: break; /* no type of products (ts_gemm_has_type) */
   }
 }
 
@@ -274,11 +275,13 @@ static void rows_any(const gemm_pack *p, const char *const *rows, int64_t first,
   case TS_U16: rows_u16(p, rows, first, k, panel); break;
   case TS_F16: rows_f16(p, rows, first, k, panel); break;
   case TS_BF16: rows_bf16(p, rows, first, k, panel); break;
-  default:
-    if (ts_dtype_size(p->dtype) == 8)
-      rows_8(p, rows, first, k, panel);
-    else
-      rows_4(p, rows, first, k, panel);
+  case TS_S32:
+  case TS_U32:
+  case TS_F32: rows_4(p, rows, first, k, panel); break;
+  case TS_S64:
+  case TS_U64:
+  case TS_F64: rows_8(p, rows, first, k, panel); break;
+  default: break; /* no type of products (ts_gemm_has_type) */
   }
 }
 
@@ -329,6 +332,8 @@ void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out
   case TS_BF16: NARROW(uint16_t, narrow_bf16); break;
   case TS_S16:
   case TS_U16: NARROW(uint16_t, narrow_16); break;
-  default: NARROW(uint8_t, narrow_8); break;
+  case TS_S8:
+  case TS_U8: NARROW(uint8_t, narrow_8); break;
+  default: break; /* no narrow type of products (ts_gemm_has_type) */
   }
 }

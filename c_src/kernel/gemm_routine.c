@@ -1,4 +1,5 @@
 /* dot_general as a routine: contractions whose operands are batches of strided matrices. */
+#include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
 #include "kernel/routine.h"
 
@@ -62,7 +63,7 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   ts_dtype dtype = ts_graph_value(request->graph, op->operands[0])->dtype;
   ts_gemm_shape shape;
   gemm_state *state;
-  if (!gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (!ts_gemm_has_type(dtype) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   state->shape = shape;
   out->state = state;

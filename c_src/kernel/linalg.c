@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 
+bool ts_linalg_has_type(ts_dtype type) { return type == TS_F16 || type == TS_BF16 || type == TS_F32 || type == TS_F64; }
+
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
   int which = type == TS_F64;
 #if defined(__x86_64__)

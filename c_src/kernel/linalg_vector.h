@@ -66,6 +66,8 @@ typedef struct ts_linalg_vector {
 
 /* Of the instruction set in use; f32 or f64. */
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type);
+/* True for the types of matrices: f32, f64, and the floats that are widened to f32. */
+bool ts_linalg_has_type(ts_dtype type);
 
 /* [0] f32, [1] f64 */
 extern const ts_linalg_vector ts_linalg_vector_base[2];

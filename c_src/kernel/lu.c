@@ -298,6 +298,8 @@ static void fill_state(const ts_routine_request *request, lu_state *s) {
 
 static ts_status lu_plan(const ts_routine_request *request, ts_routine_plan *out) {
   lu_state *s;
+  ts_value_id matrix = ts_graph_op(request->graph, request->op)->operands[0];
+  if (!ts_linalg_has_type(ts_graph_value(request->graph, matrix)->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   fill_state(request, s);
   out->state = s;

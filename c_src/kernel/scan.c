@@ -204,6 +204,7 @@ static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *o
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   scan_state *state;
+  if (!table[operand->dtype][0][0]) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   *state = (scan_state){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
   out->state = state;

@@ -93,10 +93,16 @@ static void choose(ts_sort_plan *plan) {
     plan_radix(plan, radix);
 }
 
+/* Keys are an element's bits (make_key), which order these floats. */
+bool ts_sort_has_type(ts_dtype type) {
+  return (ts_dtype_is_integer(type) && ts_dtype_has_kernels(type)) || type == TS_F16 || type == TS_BF16 ||
+         type == TS_F32 || type == TS_F64;
+}
+
 static ts_status check(const ts_sort_spec *spec) {
   const char *op = spec->index == TS_DTYPE_NONE ? "sort" : "argsort";
-  if (!ts_dtype_supported(spec->dtype) || ts_dtype_get_kind(spec->dtype) == TS_KIND_COMPLEX)
-    return ts_error(TS_INVALID_ARGUMENT, "%s: %s has no order", op, ts_dtype_name(spec->dtype));
+  if (!ts_sort_has_type(spec->dtype))
+    return ts_error(TS_INVALID_ARGUMENT, "%s: no sort of %s", op, ts_dtype_name(spec->dtype));
   if (spec->axis < 0 || spec->axis >= spec->shape->rank)
     return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", op, spec->axis, TS_SHAPE_STR(spec->dtype, spec->shape));
   if (spec->index != TS_DTYPE_NONE && (!ts_dtype_supported(spec->index) || !ts_dtype_is_integer(spec->index)))

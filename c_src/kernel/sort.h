@@ -56,6 +56,8 @@ typedef struct ts_sort_resources {
   const _Atomic bool *cancel; /* may be NULL; once it is true the run ends soon with TS_CANCELLED */
 } ts_sort_resources;
 
+/* True for the types that are sorted here; the interpreter sorts others. */
+bool ts_sort_has_type(ts_dtype type);
 /* Errors name what is wrong with the types or the axis. */
 ts_status ts_sort_plan_make(const ts_sort_spec *spec, ts_sort_plan *out);
 

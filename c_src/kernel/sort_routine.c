@@ -15,6 +15,7 @@ static ts_status sort_plan(const ts_routine_request *request, ts_routine_plan *o
   const ts_op *op = ts_graph_op(request->graph, request->op);
   ts_sort_spec spec = spec_of(op, ts_graph_value(request->graph, op->operands[0]));
   ts_sort_plan *plan;
+  if (!ts_sort_has_type(spec.dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
   TS_TRY(ts_sort_plan_make(&spec, plan));
   out->state = plan;
@@ -39,6 +40,7 @@ static ts_status top_k_plan(const ts_routine_request *request, ts_routine_plan *
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   ts_top_k_plan *plan;
+  if (!ts_sort_has_type(operand->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
   TS_TRY(ts_top_k_plan_make(operand->dtype, operand->shape, op->attrs->top_k.k, plan));
   out->state = plan;

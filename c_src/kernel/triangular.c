@@ -197,6 +197,8 @@ static void fill_state(const ts_routine_request *request, triangular_state *s) {
 static ts_status triangular_plan(const ts_routine_request *request, ts_routine_plan *out) {
   static const bool in_place[2] = {false, true};
   triangular_state *s;
+  ts_value_id matrix = ts_graph_op(request->graph, request->op)->operands[0];
+  if (!ts_linalg_has_type(ts_graph_value(request->graph, matrix)->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   fill_state(request, s);
   out->state = s;

@@ -45,10 +45,16 @@ static bool writes_parts(ts_opcode code) { return ts_op_rows[code].fusion & TS_F
 static bool is_view(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_VIEW; }
 static bool is_free(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_CHEAP; }
 static bool is_elementwise(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_POINTS; }
-static bool is_fusible(ts_opcode code) { return ts_op_rows[code].fusion != TS_FUSION_ALONE; }
 
 static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
   return ts_graph_value(p->graph, op->first_result);
+}
+
+static bool is_fusible(const ts_fuse_plan *p, const ts_op *op) {
+  if (ts_op_rows[op->code].fusion == TS_FUSION_ALONE || !ts_dtype_has_kernels(result_of(p, op)->dtype)) return false;
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    if (!ts_dtype_has_kernels(ts_graph_value(p->graph, op->operands[i])->dtype)) return false;
+  return true;
 }
 
 static int64_t elements_of(const ts_fuse_plan *p, ts_value_id value) {
@@ -384,7 +390,7 @@ static ts_status place_op(ts_fuse_plan *p, ts_op_id id) {
   bool wanted = state->for_op || state->for_result || ts_graph_has_effect(p->graph, op);
   settle_users(p, state, op);
   if (state->users == TS_NO_GROUP && !wanted) return TS_SUCCESS; /* dead code */
-  if (!is_fusible(op->code)) {
+  if (!is_fusible(p, op)) {
     stand_alone(p, op, state);
     return TS_SUCCESS;
   }

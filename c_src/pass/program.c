@@ -42,6 +42,8 @@ static bool node_varies(const ts_program *program, const ts_program_node *node) 
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out) {
   if (program->nodes.count == TS_PROGRAM_MAX_NODES)
     return ts_error(TS_UNIMPLEMENTED, "a region of too many ops for one kernel");
+  if (!ts_dtype_has_kernels(node.dtype))
+    return ts_error(TS_UNIMPLEMENTED, "no kernel of type %s", ts_dtype_name(node.dtype));
   node.varies = node_varies(program, &node);
   *out = (int32_t)program->nodes.count;
   return TS_VEC_PUSH(&program->nodes, node);

@@ -129,26 +129,19 @@ static ts_value_id simplify_select(const ts_rule_call *s) {
 
 /* ---- conversions ---- */
 
-/* Bits of the type's values as integers, without the sign. */
-static int precision(ts_dtype type) {
-  switch (type) {
-  case TS_F16: return 11;
-  case TS_BF16: return 8;
-  case TS_F32: return 24;
-  case TS_F64: return 53;
-  default: return ts_dtype_bits(type) - ts_dtype_is_signed(type);
-  }
-}
-
 /* True when `to` represents every value of `from`. */
 static bool is_exact(ts_dtype from, ts_dtype to) {
+  bool fits = ts_dtype_precision(from) <= ts_dtype_precision(to);
   if (from == to) return true;
-  if (ts_dtype_is_float(from)) {
-    return to == TS_F64 || to == ts_dtype_compute(from);
+  switch (ts_dtype_get_kind(from)) {
+  case TS_KIND_FLOAT: return to == TS_F64 || to == ts_dtype_compute(from);
+  case TS_KIND_UNSIGNED:
+  case TS_KIND_SIGNED:
+    if (ts_dtype_is_float(to)) return fits && to != TS_F16;
+    return fits && (ts_dtype_is_signed(to) || (ts_dtype_is_unsigned(from) && ts_dtype_is_unsigned(to)));
+  case TS_KIND_COMPLEX: break;
   }
-  if (ts_dtype_is_float(to)) return precision(from) <= precision(to) && to != TS_F16;
-  if (ts_dtype_is_signed(from) && ts_dtype_is_unsigned(to)) return false;
-  return precision(from) <= precision(to);
+  return false;
 }
 
 /* Removes the middle one of two conversions when it is exact. From integers over a float back to integers, the direct

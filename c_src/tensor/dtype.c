@@ -3,10 +3,10 @@
 #include <string.h>
 
 const ts_dtype_row ts_dtype_rows[TS_DTYPE_COUNT + 1] = {
-#define TS_DTYPE(type, text, bits, storage, kind, compute, accumulator, supported) \
-  [TS_##type] = {text, bits, (storage) / 8, TS_KIND_##kind, TS_##compute, TS_##accumulator, supported},
+#define TS_DTYPE(type, text, bits, storage, kind, compute, accumulator, layers) \
+  [TS_##type] = {text, bits, (storage) / 8, TS_KIND_##kind, TS_##compute, TS_##accumulator, TS_LAYERS_##layers},
 #include "tensor/dtype.def"
-    [TS_DTYPE_COUNT] = {"?", 8, 1, TS_KIND_UNSIGNED, TS_DTYPE_NONE, TS_DTYPE_NONE, false},
+    [TS_DTYPE_COUNT] = {"?", 8, 1, TS_KIND_UNSIGNED, TS_DTYPE_NONE, TS_DTYPE_NONE, TS_LAYERS_NONE},
 };
 
 ts_dtype ts_dtype_from_name(const char *name, size_t length) {
@@ -16,15 +16,35 @@ ts_dtype ts_dtype_from_name(const char *name, size_t length) {
   return TS_DTYPE_NONE;
 }
 
-static ts_dtype signed_of_bits(int bits) {
-  switch (bits) {
-  case 2: return TS_S2;
-  case 4: return TS_S4;
-  case 8: return TS_S8;
-  case 16: return TS_S16;
-  case 32: return TS_S32;
-  default: return TS_S64;
+ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits) {
+  for (int i = 0; i < TS_DTYPE_COUNT; i++)
+    if (ts_dtype_rows[i].kind == kind && ts_dtype_rows[i].bits == bits) return (ts_dtype)i;
+  return TS_DTYPE_NONE;
+}
+
+static int float_precision(ts_dtype type) {
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F8: return 3;
+  case TS_FLOAT_F8E4M3FN: return 4;
+  case TS_FLOAT_F16: return 11;
+  case TS_FLOAT_BF16: return 8;
+  case TS_FLOAT_F32: return 24;
+  case TS_FLOAT_F64: return 53;
+#ifdef TS_TEST_ROWS
+  case TS_FLOAT_T16: return 8;
+#endif
   }
+  return 0;
+}
+
+int ts_dtype_precision(ts_dtype type) {
+  switch (ts_dtype_get_kind(type)) {
+  case TS_KIND_SIGNED: return ts_dtype_bits(type) - 1;
+  case TS_KIND_UNSIGNED: return ts_dtype_bits(type);
+  case TS_KIND_FLOAT: return float_precision(type);
+  case TS_KIND_COMPLEX: return float_precision(type == TS_C64 ? TS_F32 : TS_F64);
+  }
+  return 0;
 }
 
 /* The order of kinds in Nx, where bf and f8_e4m3fn are kinds of their own. */
@@ -48,7 +68,7 @@ ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b) {
   if (nx_kind(a) == nx_kind(b)) return bits_a >= bits_b ? a : b;
   if (ts_dtype_is_signed(a)) { /* b is unsigned: the signed type that represents both, up to s64 */
     int doubled = 2 * bits_b < 64 ? 2 * bits_b : 64;
-    return signed_of_bits(doubled > bits_a ? doubled : bits_a);
+    return ts_dtype_of_bits(TS_KIND_SIGNED, doubled > bits_a ? doubled : bits_a);
   }
   if (ts_dtype_get_kind(a) == TS_KIND_COMPLEX && ts_dtype_is_float(b)) return bits_b == 64 ? TS_C128 : a;
   return a;

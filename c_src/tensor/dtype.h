@@ -16,6 +16,19 @@ typedef enum ts_dtype {
 
 typedef enum ts_dtype_kind { TS_KIND_SIGNED, TS_KIND_UNSIGNED, TS_KIND_FLOAT, TS_KIND_COMPLEX } ts_dtype_kind;
 
+/* The layers that know a type, each with those before it. */
+typedef enum ts_dtype_layers { TS_LAYERS_NONE, TS_LAYERS_VALUES, TS_LAYERS_KERNELS } ts_dtype_layers;
+
+/* The floats as an enum: a switch over it without a default must name all of them. */
+#define TS_FLOAT_SIGNED(type)
+#define TS_FLOAT_UNSIGNED(type)
+#define TS_FLOAT_FLOAT(type) TS_FLOAT_##type = TS_##type,
+#define TS_FLOAT_COMPLEX(type)
+typedef enum ts_float_type {
+#define TS_DTYPE(type, text, bits, storage, kind, ...) TS_FLOAT_##kind(type)
+#include "tensor/dtype.def"
+} ts_float_type;
+
 /* The bits of one element, in the low bytes; the others are zero. Native endianness. */
 typedef union ts_scalar {
   uint64_t bits;
@@ -32,7 +45,7 @@ typedef struct ts_dtype_row {
   uint8_t bits, storage;        /* storage: bytes */
   uint8_t kind;                 /* ts_dtype_kind */
   uint8_t compute, accumulator; /* ts_dtype */
-  bool supported;
+  uint8_t layers;               /* ts_dtype_layers */
 } ts_dtype_row;
 /* The last row is for values that are not a type. */
 extern const ts_dtype_row ts_dtype_rows[TS_DTYPE_COUNT + 1];
@@ -47,7 +60,10 @@ static inline int ts_dtype_bits(ts_dtype type) { return ts_dtype_get_row(type)->
 /* Bytes of an element in memory, >= 1. */
 static inline size_t ts_dtype_size(ts_dtype type) { return ts_dtype_get_row(type)->storage; }
 static inline ts_dtype_kind ts_dtype_get_kind(ts_dtype type) { return (ts_dtype_kind)ts_dtype_get_row(type)->kind; }
-static inline bool ts_dtype_supported(ts_dtype type) { return ts_dtype_get_row(type)->supported; }
+/* True for the types that graphs take. */
+static inline bool ts_dtype_supported(ts_dtype type) { return ts_dtype_get_row(type)->layers >= TS_LAYERS_VALUES; }
+/* True for the types of generated kernels and routines. The interpreter computes ops on others. */
+static inline bool ts_dtype_has_kernels(ts_dtype type) { return ts_dtype_get_row(type)->layers >= TS_LAYERS_KERNELS; }
 /* f32 for f16, bf16 and smaller floats, which compute and accumulate in it; otherwise the type itself. */
 static inline ts_dtype ts_dtype_compute(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->compute; }
 static inline ts_dtype ts_dtype_accumulator(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->accumulator; }
@@ -57,6 +73,11 @@ static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) =
 static inline bool ts_dtype_is_signed(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_SIGNED; }
 static inline bool ts_dtype_is_unsigned(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_UNSIGNED; }
 static inline bool ts_dtype_is_integer(ts_dtype t) { return ts_dtype_is_signed(t) || ts_dtype_is_unsigned(t); }
+
+/* Bits of a significand, of integers without the sign. */
+int ts_dtype_precision(ts_dtype type);
+/* The type of a kind with so many bits; TS_DTYPE_NONE when there is none. Not for floats, which have several. */
+ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits);
 
 /* Nx's promotion of two types: c > f > bf > s > u (NX_CONTRACT section 4). */
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);

@@ -33,12 +33,16 @@ static ts_scalar unsigned_from_f64(ts_dtype type, double value) {
 }
 
 ts_scalar ts_scalar_from_f64(ts_dtype type, double value) {
-  switch (type) {
-  case TS_F64: return (ts_scalar){.f64 = value};
-  case TS_F32: return scalar_from_f32((float)value);
-  case TS_F16: return scalar_from_bits(ts_f64_to_f16(value));
-  case TS_BF16: return scalar_from_bits(ts_f64_to_bf16(value));
-  default: break;
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F64: return (ts_scalar){.f64 = value};
+  case TS_FLOAT_F32: return scalar_from_f32((float)value);
+  case TS_FLOAT_F16: return scalar_from_bits(ts_f64_to_f16(value));
+#ifdef TS_TEST_ROWS
+  case TS_FLOAT_T16:
+#endif
+  case TS_FLOAT_BF16: return scalar_from_bits(ts_f64_to_bf16(value));
+  case TS_FLOAT_F8:
+  case TS_FLOAT_F8E4M3FN: break;
   }
   if (ts_dtype_is_signed(type)) return signed_from_f64(type, value);
   if (ts_dtype_is_unsigned(type)) return unsigned_from_f64(type, value);
@@ -73,12 +77,16 @@ static int64_t sign_extend(ts_dtype type, uint64_t bits) {
 }
 
 double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
-  switch (type) {
-  case TS_F64: return value.f64;
-  case TS_F32: return (double)value.f32;
-  case TS_F16: return (double)ts_f16_to_f32((uint16_t)value.bits);
-  case TS_BF16: return (double)ts_bf16_to_f32((uint16_t)value.bits);
-  default: break;
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F64: return value.f64;
+  case TS_FLOAT_F32: return (double)value.f32;
+  case TS_FLOAT_F16: return (double)ts_f16_to_f32((uint16_t)value.bits);
+#ifdef TS_TEST_ROWS
+  case TS_FLOAT_T16:
+#endif
+  case TS_FLOAT_BF16: return (double)ts_bf16_to_f32((uint16_t)value.bits);
+  case TS_FLOAT_F8:
+  case TS_FLOAT_F8E4M3FN: break;
   }
   if (ts_dtype_is_signed(type)) return (double)sign_extend(type, value.bits);
   return ts_dtype_is_unsigned(type) ? (double)value.bits : 0;

@@ -102,7 +102,7 @@ static bool agree(ts_dtype type, const void *a, const void *b) {
   if (memcmp(a, b, ts_dtype_size(type)) == 0) return true;
   if (!ts_dtype_is_float(type)) return false;
   double x = ts_scalar_to_f64(type, ts_scalar_load(type, a)), y = ts_scalar_to_f64(type, ts_scalar_load(type, b));
-  double unit = type == TS_F64 ? 0x1p-52 : type == TS_F32 ? 0x1p-23 : type == TS_F16 ? 0x1p-10 : 0x1p-7;
+  double unit = ldexp(1, 1 - ts_dtype_precision(type));
   return (isnan(x) && isnan(y)) || x == y || fabs(x - y) <= 64 * unit * fmax(fabs(x), fabs(y));
 }
 

@@ -412,7 +412,7 @@ static const struct {
     {"tile 2\nin f32 1s\nout f32 1s 0\n0 f32 load 0\n", "unit stride"},
     {"map 1\nin f32 1\nout f32 1 0\n0 f32 load 1\n", "no input"},
     {"map 1\nin f32 1\nout f64 1 0\n0 f64 load 0\n", "no input"},
-    {"map 1\nin c64 1\nout c64 1 0\n0 c64 load 0\n", "unsupported type"},
+    {"map 1\nin c64 1\nout c64 1 0\n0 c64 load 0\n", "no kernel of type"},
     {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 add 0 1\n", "earlier node"},
     {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 add 0\n", "earlier node"},
     {"map 1\nin f32 1\nout f32 1 1\n0 f32 load 0\n1 f32 exp 0 0\n", "too many"},

@@ -197,11 +197,21 @@ static ts_v add_function(ts_emit *e, const char *name) {
   return LLVMAddFunction(e->module, name, type);
 }
 
+static const ts_dtype narrow_types[TS_GEMM_NARROW_TYPES] = {TS_S8, TS_S16, TS_U8, TS_U16, TS_F16, TS_BF16};
+
+static bool is_narrow(ts_dtype type) {
+  for (int i = 0; i < TS_GEMM_NARROW_TYPES; i++)
+    if (narrow_types[i] == type) return true;
+  return false;
+}
+
 static ts_status emit_kernel(ts_emit *e, const char *name, const void *description) {
   const ts_gemm_request *request = description;
   gemm_emit m = {.e = e, .b = e->b, .g = &request->geometry, .x = request->x};
   m.x_size = m.x == TS_DTYPE_NONE ? m.g->element_size : (int)ts_dtype_size(m.x);
   m.i8 = LLVMInt8TypeInContext(e->context);
+  if (request->x != TS_DTYPE_NONE && !is_narrow(request->x))
+    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(request->x));
   m.i64 = LLVMInt64TypeInContext(e->context);
   m.element = compute_type(e->context, m.g->compute);
   m.vector = LLVMVectorType(m.element, (unsigned)m.g->lanes);
@@ -241,6 +251,18 @@ void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtyp
                             .copy = copy_request};
 }
 
+bool ts_gemm_has_type(ts_dtype type) {
+  switch (type) {
+  case TS_S32:
+  case TS_U32:
+  case TS_F32:
+  case TS_S64:
+  case TS_U64:
+  case TS_F64: return true;
+  default: return is_narrow(type);
+  }
+}
+
 bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
   bool wide = ts_dtype_size(dtype) == 8;
   if (ts_dtype_is_float(dtype))
@@ -250,22 +272,13 @@ bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
   return ts_dtype_size(dtype) >= 4;
 }
 
-/* The type with number `index` among the TS_GEMM_NARROW_TYPES. */
-static ts_dtype narrow_type(int index) {
-  int type = 0;
-  for (;; type++) {
-    int bits = ts_dtype_bits((ts_dtype)type);
-    if (ts_dtype_supported((ts_dtype)type) && (bits == 8 || bits == 16) && index-- == 0) return (ts_dtype)type;
-  }
-}
-
 void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
   const int native = TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT;
   ts_gemm_compute compute = (ts_gemm_compute)(index / TS_GEMM_KERNEL_COUNT);
   ts_gemm_kernel kernel = (ts_gemm_kernel)(index % TS_GEMM_KERNEL_COUNT);
   ts_dtype x = TS_DTYPE_NONE;
   if (index >= native) {
-    x = narrow_type((index - native) / 2);
+    x = narrow_types[(index - native) / 2];
     kernel = (index - native) % 2 ? TS_GEMM_DOT : TS_GEMM_AXPY;
     ts_gemm_is_native(x, &compute);
   }

@@ -75,18 +75,15 @@ typedef struct ts_gemm_request {
   ts_dtype x;
   char text[TS_GEMM_TEXT_BYTES];
 } ts_gemm_request;
+/* True for the types of products; the interpreter computes others. */
+bool ts_gemm_has_type(ts_dtype dtype);
 /* The compute type of products of this type; false where the elements must be widened first. */
 bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out);
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out);
 
-/* Number of narrow types of x. */
-enum {
-  TS_GEMM_NARROW_TYPES = 0
-#define TS_DTYPE(type, text, bits, storage, kind, compute, accumulator, supported) \
-  +((supported) && ((bits) == 8 || (bits) == 16))
-#include "tensor/dtype.def"
-};
+/* Number of types of x that are widened. */
+#define TS_GEMM_NARROW_TYPES 6
 
 /* The source of built-in kernel number `index`. */
 #define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + TS_GEMM_NARROW_TYPES * 2)

@@ -94,8 +94,11 @@ static ts_v widen(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
     return LLVMBuildFPExt(m->b, LLVMBuildBitCast(m->b, bits, halves, ""), type, "");
   case TS_S8:
   case TS_S16: return LLVMBuildSExt(m->b, bits, type, "");
-  default: return LLVMBuildZExt(m->b, bits, type, "");
+  case TS_U8:
+  case TS_U16: return LLVMBuildZExt(m->b, bits, type, "");
+  default: break; /* no narrow type of products (ts_gemm_has_type) */
   }
+  return LLVMGetPoison(type);
 }
 
 static ts_v load_bits(gemm_emit *m, LLVMTypeRef type, ts_v address) {

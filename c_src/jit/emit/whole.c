@@ -12,7 +12,10 @@ bool ts_whole_is_identity(ts_opcode code) {
   }
 }
 
-static bool is_single(const ts_graph *g, ts_value_id v) { return ts_shape_elements(ts_graph_value(g, v)->shape) == 1; }
+static bool is_single(const ts_graph *g, ts_value_id v) {
+  const ts_value *value = ts_graph_value(g, v);
+  return ts_shape_elements(value->shape) == 1 && ts_dtype_has_kernels(value->dtype);
+}
 
 static bool region_supported(const ts_graph *g, ts_region_id id, int *budget);
 

@@ -19,15 +19,8 @@ typedef struct tile {
   ts_v part, whole; /* of `columns`, as of a point */
 } tile;
 
-/* Elements are moved as integers of their size. */
-static ts_dtype raw_type(ts_dtype type) {
-  switch (ts_dtype_size(type)) {
-  case 1: return TS_U8;
-  case 2: return TS_U16;
-  case 4: return TS_U32;
-  default: return TS_U64;
-  }
-}
+/* Elements are moved as integers of their size, which is at most 8 (ts_kernel_check). */
+static ts_dtype raw_type(ts_dtype type) { return ts_dtype_of_bits(TS_KIND_UNSIGNED, 8 * (int)ts_dtype_size(type)); }
 
 static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
   return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);
