@@ -180,7 +180,7 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := erl/tessera.erl erl/tessera_transform.erl
+PUBLIC_SRC := erl/tessera.erl erl/tessera_random.erl erl/tessera_transform.erl
 PUBLIC_BEAM := $(PUBLIC_SRC:erl/%.erl=ebin/%.beam)
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript

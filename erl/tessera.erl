@@ -49,6 +49,7 @@
 %% {@link triangular_solve/3}</li>
 %% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
 %% {@link unique/1}</li>
+%% <li>random numbers: the module {@link tessera_random}</li>
 %% <li>functions: {@link jit/2}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
 %% looking at them: {@link explain/2}, {@link to_text/3}</li>
 %% <li>the runtime: {@link memory/0}, {@link set_memory_limit/1}, {@link clear_cache/0}</li>

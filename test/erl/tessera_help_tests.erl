@@ -2,7 +2,7 @@
 -module(tessera_help_tests).
 -include_lib("eunit/include/eunit.hrl").
 
--define(PUBLIC, [tessera, tessera_transform]).
+-define(PUBLIC, [tessera, tessera_random, tessera_transform]).
 -define(NX, ['Elixir.Tessera', 'Elixir.Tessera.Backend', 'Elixir.Tessera.Client', 'Elixir.Tessera.DeviceBuffer',
              'Elixir.Tessera.Typespec']).
 

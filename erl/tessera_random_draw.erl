@@ -1,0 +1,334 @@
+%% @private Distributions: what a key, parameters of the result's type, and a form {Type, Shape} make. Gradients pass
+%% from a sample to the parameters of its distribution, the random bits being fixed (D. P. Kingma, M. Welling,
+%% "Auto-encoding variational Bayes", 2013), except where a sample is found by rejection.
+-module(tessera_random_draw).
+-include("tessera.hrl").
+-export([uniform/3, normal/3, multivariate_normal/3, randint/4, randint_between/3, gumbel/3, bernoulli/3,
+         exponential/3, laplace/3, logistic/3, cauchy/3, log_normal/3, pareto/3, weibull/3, rayleigh/3, geometric/3, truncated_normal/3, gamma/3, beta/3, dirichlet/3, chi_square/3,
+         student_t/3, poisson/3, binomial/3]).
+
+-import(tessera, [add/2, subtract/2, multiply/2, divide/2, negate/1, log/1, log1p/1, exp/1, sqrt/1, select/3, less/2,
+                  greater/2, less_equal/2, greater_equal/2, logical_and/2, logical_or/2, logical_not/1, as_type/2]).
+
+-define(SQRT_2, 1.4142135623730951).
+-define(PI, 3.141592653589793).
+
+-type tensor() :: tessera:tensor().
+-type form() :: {tessera:type(), tessera:shape()}.
+
+%% ---- by one uniform number
+
+%% From Min up to, but not including, Max.
+-spec uniform(tensor(), [tensor()], form()) -> tensor().
+uniform(Key, [Min, Max], {Type, Shape}) ->
+    Scaled = multiply(tessera_random_bits:unit(Key, Type, Shape), subtract(Max, Min)),
+    tessera:max(add(Scaled, Min), Min).
+
+%% In (0, 1]: a logarithm of it is finite.
+above_zero(Key, {Type, Shape}) -> subtract(1, tessera_random_bits:unit(Key, Type, Shape)).
+
+-spec normal(tensor(), [tensor()], form()) -> tensor().
+normal(Key, [Mean, Deviation], Form) -> add(multiply(Deviation, standard_normal(Key, Form)), Mean).
+
+standard_normal(Key, {Type, _} = Form) ->
+    Uniform = uniform(Key, [tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type)], Form),
+    multiply(sqrt(tessera:full({}, 2, Type)), tessera:erf_inv(finite(Uniform, Type))).
+
+%% The number next to -1 inside of (-1, 1); of bf16 as Nx takes it, which rounds to -1.
+above_minus_one(f64) -> -1.0 + math:pow(2, -53);
+above_minus_one(f32) -> -1.0 + math:pow(2, -24);
+above_minus_one(_) -> -1.0 + math:pow(2, -11).
+
+%% An infinity, which Nx has once in 128 numbers of bf16, is none of a normal distribution.
+finite(Uniform, bf16) -> tessera:max(Uniform, -0.99609375);
+finite(Uniform, _) -> Uniform.
+
+%% Along the last axis of the shape; the covariance is that of a Cholesky factor times normal numbers.
+-spec multivariate_normal(tensor(), [tensor()], form()) -> tensor().
+multivariate_normal(Key, [Mean, Covariance], {_, Shape} = Form) ->
+    Size = tessera:size(Mean),
+    Rows = tessera_type:elements(Shape) div max(1, Size),
+    Standard = tessera:reshape(standard_normal(Key, Form), {Rows, Size}),
+    tessera:reshape(add(Mean, tessera:dot(Standard, [1], tessera:cholesky(Covariance), [1])), Shape).
+
+-spec gumbel(tensor(), [tensor()], form()) -> tensor().
+gumbel(Key, [], {Type, _} = Form) ->
+    Least = tessera:full({}, least_normal(Type), Type),
+    negate(log(negate(log(uniform(Key, [Least, tessera:full({}, 1, Type)], Form))))).
+
+least_normal(f64) -> 2.2250738585072014e-308;
+least_normal(f16) -> 6.103515625e-5;
+least_normal(_) -> 1.1754943508222875e-38.
+
+-spec bernoulli(tensor(), [tensor()], form()) -> tensor().
+bernoulli(Key, [P], {Type, Shape}) -> less(tessera_random_bits:unit(Key, Type, Shape), P).
+
+-spec exponential(tensor(), [tensor()], form()) -> tensor().
+exponential(Key, [Scale], Form) -> multiply(standard_exponential(Key, Form), Scale).
+
+standard_exponential(Key, {Type, Shape}) -> negate(log1p(negate(tessera_random_bits:unit(Key, Type, Shape)))).
+
+%% An exponential number with a random sign, by one uniform number of (-1, 1).
+-spec laplace(tensor(), [tensor()], form()) -> tensor().
+laplace(Key, [Mean, Scale], {Type, _} = Form) ->
+    Both = finite(uniform(Key, [tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type)], Form), Type),
+    Standard = negate(multiply(tessera:sign(Both), log1p(negate(tessera:abs(Both))))),
+    add(multiply(Standard, Scale), Mean).
+
+-spec logistic(tensor(), [tensor()], form()) -> tensor().
+logistic(Key, [Mean, Scale], {Type, _} = Form) ->
+    Uniform = uniform(Key, [tessera:full({}, least_normal(Type), Type), tessera:full({}, 1, Type)], Form),
+    add(multiply(subtract(log(Uniform), log1p(negate(Uniform))), Scale), Mean).
+
+%% The middle of the range is 0, so that tan has its accuracy where the density is largest.
+-spec cauchy(tensor(), [tensor()], form()) -> tensor().
+cauchy(Key, [Mean, Scale], {Type, Shape}) ->
+    Angle = multiply(subtract(tessera_random_bits:unit(Key, Type, Shape), 0.5), ?PI),
+    add(multiply(tessera:tan(Angle), Scale), Mean).
+
+-spec log_normal(tensor(), [tensor()], form()) -> tensor().
+log_normal(Key, Params, Form) -> exp(normal(Key, Params, Form)).
+
+-spec pareto(tensor(), [tensor()], form()) -> tensor().
+pareto(Key, [Exponent], Form) -> exp(divide(standard_exponential(Key, Form), Exponent)).
+
+-spec weibull(tensor(), [tensor()], form()) -> tensor().
+weibull(Key, [Exponent, Scale], Form) ->
+    multiply(tessera:pow(standard_exponential(Key, Form), divide(1, Exponent)), Scale).
+
+-spec rayleigh(tensor(), [tensor()], form()) -> tensor().
+rayleigh(Key, [Scale], Form) -> multiply(sqrt(multiply(standard_exponential(Key, Form), 2)), Scale).
+
+%% Trials up to the first success, from 1 on: floats.
+-spec geometric(tensor(), [tensor()], form()) -> tensor().
+geometric(Key, [P], Form) ->
+    Trials = tessera:ceil(divide(log(above_zero(Key, Form)), log1p(negate(P)))),
+    valid(logical_and(greater(P, 0), less_equal(P, 1)), tessera:max(Trials, 1)).
+
+valid(Test, Samples) -> select(Test, Samples, nan).
+
+%% The inverse of the distribution, in f64: exact to seven deviations from the mean.
+-spec truncated_normal(tensor(), [tensor()], form()) -> tensor().
+truncated_normal(Key, [Lower, Upper], {Type, Shape}) ->
+    [Low, High] = [tessera:erf(divide(as_type(Bound, f64), ?SQRT_2)) || Bound <- [Lower, Upper]],
+    Between = uniform(Key, [Low, High], {f64, Shape}),
+    Inner = 1 - math:pow(2, -53),
+    Samples = multiply(tessera:erf_inv(tessera:clip(Between, -Inner, Inner)), ?SQRT_2),
+    valid(less(Lower, Upper), tessera:min(tessera:max(as_type(Samples, Type), Lower), Upper)).
+
+%% ---- integers
+
+%% Integers from Min on, as many as Span says, of that type; a span of 0 stands for 2^64. A product of two random
+%% numbers modulo the span is less uneven than one; Nx and JAX do the same.
+-spec randint(tensor(), [tensor()], form(), non_neg_integer() | tensor()) -> tensor().
+randint(Key, [Min], {Type, Shape}, 0) -> add(as_type(tessera_random_bits:bits(Key, 64, Shape), Type), Min);
+randint(Key, [Min], {Type, Shape}, Span0) ->
+    Width = 8 * tessera_type:bytes(Type),
+    Both = tessera_random_bits:bits(Key, Width, list_to_tuple([2 | tuple_to_list(Shape)])),
+    [High, Low] = [as_type(tessera:at(Both, [I]), u64) || I <- [0, 1]],
+    Span = case Span0 of
+               #tessera{} -> Span0;
+               _ -> tessera:full({}, Span0, u64)
+           end,
+    Rem = fun(X) -> tessera:remainder(X, Span) end,
+    Half = Rem(tessera:full({}, 1 bsl (Width div 2), u64)),
+    Offset = Rem(add(multiply(Rem(High), Rem(multiply(Half, Half))), Rem(Low))),
+    add(as_type(Offset, Type), Min).
+
+%% From Min up to, but not including, Max, of tensors; Min where that is no range.
+-spec randint_between(tensor(), [tensor()], form()) -> tensor().
+randint_between(Key, [Min, Max], {Type, _} = Form) ->
+    Span = as_type(as_type(subtract(Max, Min), unsigned(8 * tessera_type:bytes(Type))), u64),
+    randint(Key, [as_type(Min, Type)], Form, select(less(Min, Max), tessera:max(Span, 1), 1)).
+
+unsigned(8) -> u8;
+unsigned(16) -> u16;
+unsigned(32) -> u32;
+unsigned(64) -> u64.
+
+%% ---- by rejection: all elements are tried until each has a sample
+
+%% Try makes candidates and tells which are accepted, of a key.
+-spec rejection(tensor(), form(), fun((tensor()) -> {tensor(), tensor()})) -> tensor().
+rejection(Key, {Type, Shape}, Try) ->
+    {_, Samples, _} = tessera:while(
+        {Key, tessera:full(Shape, 0, Type), tessera:full(Shape, 0, u8)},
+        fun({_, _, Done}) -> logical_not(tessera:all(Done)) end,
+        fun({K, Old, Done}) ->
+                [Next, Own] = tessera_random_bits:split(K, 2),
+                {Candidates, Accepted} = Try(Own),
+                {Next, select(Done, Old, Candidates), logical_or(Done, Accepted)}
+        end),
+    tessera:stop_grad(Samples).
+
+%% The type in which samples are sought.
+wide(f64) -> f64;
+wide(_) -> f32.
+
+%% G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", 2000. For exponents below 1 that of
+%% one more, times a power of a uniform number; its logarithm stays finite where the sample is too small for a float.
+%% Returns both factors, the second as a logarithm.
+gamma_parts(Key, Alpha0, {Type, Shape}) ->
+    Alpha = tessera:broadcast(tessera:stop_grad(Alpha0), Shape),
+    Form = {Type, Shape},
+    [Search, Power] = tessera_random_bits:split(Key, 2),
+    Good = logical_and(greater(Alpha, 0), less(Alpha, infinity)),
+    A = select(Good, select(less(Alpha, 1), add(Alpha, 1), Alpha), 1),
+    D = subtract(A, 1 / 3),
+    C = divide(1, sqrt(multiply(D, 9))),
+    Samples = rejection(Search, Form, fun(K) -> try_gamma(K, D, C, Form) end),
+    Boost = select(less(Alpha, 1), divide(log(above_zero(Power, Form)), Alpha), 0),
+    Base = select(tessera:equal(Alpha, infinity), infinity, valid(Good, Samples)),
+    {Base, tessera:stop_grad(Boost)}.
+
+try_gamma(Key, D, C, Form) ->
+    [ForNormal, ForUniform] = tessera_random_bits:split(Key, 2),
+    X = standard_normal(ForNormal, Form),
+    Root = add(1, multiply(C, X)),
+    V = multiply(Root, multiply(Root, Root)),
+    Positive = greater(Root, 0),
+    Bound = add(multiply(0.5, multiply(X, X)), multiply(D, add(subtract(1, V), log(select(Positive, V, 1))))),
+    {multiply(D, V), logical_and(Positive, less(log(above_zero(ForUniform, Form)), Bound))}.
+
+-spec gamma(tensor(), [tensor()], form()) -> tensor().
+gamma(Key, [Exponent, Scale], {Type, Shape}) ->
+    {Base, Boost} = gamma_parts(Key, as_type(Exponent, wide(Type)), {wide(Type), Shape}),
+    multiply(as_type(multiply(Base, exp(Boost)), Type), Scale).
+
+log_gamma(Key, Exponent, {Type, Shape}) ->
+    {Base, Boost} = gamma_parts(Key, as_type(Exponent, wide(Type)), {wide(Type), Shape}),
+    add(log(Base), Boost).
+
+%% The share of the first of two gamma numbers; by logarithms, since both may be too small for a float.
+-spec beta(tensor(), [tensor()], form()) -> tensor().
+beta(Key, [A, B], {Type, _} = Form) ->
+    [ForA, ForB] = tessera_random_bits:split(Key, 2),
+    as_type(tessera:sigmoid(subtract(log_gamma(ForA, A, Form), log_gamma(ForB, B, Form))), Type).
+
+%% Shares of gamma numbers along the last axis.
+-spec dirichlet(tensor(), [tensor()], form()) -> tensor().
+dirichlet(Key, [Exponents], {Type, _} = Form) ->
+    as_type(tessera:softmax(log_gamma(Key, Exponents, Form), #{axes => [-1]}), Type).
+
+-spec chi_square(tensor(), [tensor()], form()) -> tensor().
+chi_square(Key, [Freedom], {Type, _} = Form) ->
+    gamma(Key, [multiply(Freedom, 0.5), tessera:full({}, 2, Type)], Form).
+
+-spec student_t(tensor(), [tensor()], form()) -> tensor().
+student_t(Key, [Freedom], {Type, Shape}) ->
+    [ForNormal, ForGamma] = tessera_random_bits:split(Key, 2),
+    Form = {wide(Type), Shape},
+    Wide = as_type(Freedom, wide(Type)),
+    Half = multiply(Wide, 0.5),
+    Mean = divide(gamma(ForGamma, [Half, tessera:full({}, 1, wide(Type))], Form), Half),
+    as_type(divide(standard_normal(ForNormal, Form), sqrt(Mean)), Type).
+
+%% ---- counts, in f64: a logarithm of a probability is a difference of large numbers
+
+%% By inversion for small rates, by transformed rejection else: W. Hörmann, "The transformed rejection method for
+%% generating Poisson random variables", 1993 (PTRS). Both are made for all, each with a harmless rate where the
+%% other is wanted.
+-spec poisson(tensor(), [tensor()], form()) -> tensor().
+poisson(Key, [Rate0], {f64, Shape} = Form) ->
+    Rate = tessera:broadcast(tessera:stop_grad(Rate0), Shape),
+    [ForSmall, ForLarge] = tessera_random_bits:split(Key, 2),
+    Small = less(Rate, 10),
+    Low = select(logical_and(Small, greater_equal(Rate, 0)), Rate, 0),
+    Few = inversion(ForSmall, exp(negate(Low)), fun(K, P) -> divide(multiply(P, Low), K) end, Form),
+    High = select(logical_and(greater_equal(Rate, 10), less(Rate, infinity)), Rate, 10),
+    Many = rejection(ForLarge, Form, fun(K) -> try_poisson(K, High, Form) end),
+    select(greater_equal(Rate, 0), select(tessera:equal(Rate, infinity), infinity, select(Small, Few, Many)), nan).
+
+%% The first count whose distribution exceeds a uniform number; Next is the probability of a count by that of the one
+%% before. The distributions in question have no part beyond 1000 that a number of f64 could show.
+inversion(Key, First, Next, {Type, Shape}) ->
+    Uniform = tessera_random_bits:unit(Key, Type, Shape),
+    {_, _, _, Counts} = tessera:while(
+        {tessera:full({}, 0, Type), tessera:broadcast(First, Shape), tessera:broadcast(First, Shape), tessera:full(Shape, 0, Type)},
+        fun({K, _, Sum, _}) -> logical_and(less(K, 1000), tessera:any(greater_equal(Uniform, Sum))) end,
+        fun({K, P, Sum, Counts}) ->
+                P1 = Next(add(K, 1), P),
+                {add(K, 1), P1, add(Sum, P1), add(Counts, as_type(greater_equal(Uniform, Sum), Type))}
+        end),
+    tessera:stop_grad(Counts).
+
+try_poisson(Key, Rate, Form) ->
+    {U, V, Us} = transformed(Key, Form),
+    B = add(0.931, multiply(2.53, sqrt(Rate))),
+    A = add(-0.059, multiply(0.02483, B)),
+    InverseAlpha = add(1.1239, divide(1.1328, subtract(B, 3.4))),
+    K = candidate(U, Us, A, B, add(Rate, 0.43)),
+    Quick = logical_and(greater_equal(Us, 0.07), less_equal(V, subtract(0.9277, divide(3.6224, subtract(B, 2))))),
+    Possible = greater_equal(K, 0),
+    Count = select(Possible, K, 0),
+    Bound = subtract(subtract(multiply(Count, log(Rate)), Rate), log_factorial(Count)),
+    {K, logical_or(Quick, logical_and(Possible, less_equal(log(ratio(V, InverseAlpha, Us, A, B)), Bound)))}.
+
+%% A number of (-1/2, 1/2), one of (0, 1], and the distance of the first from the nearest end.
+transformed(Key, Form) ->
+    [One, Other] = tessera_random_bits:split(Key, 2),
+    U = subtract(0.5, above_zero(One, Form)),
+    {U, above_zero(Other, Form), tessera:max(subtract(0.5, tessera:abs(U)), 1.0e-300)}.
+
+candidate(U, Us, A, B, Centre) -> tessera:floor(add(multiply(add(divide(multiply(2, A), Us), B), U), Centre)).
+
+ratio(V, InverseAlpha, Us, A, B) -> divide(multiply(V, InverseAlpha), add(divide(A, multiply(Us, Us)), B)).
+
+%% By inversion for small means, else by transformed rejection: W. Hörmann, "The generation of binomial random
+%% variates", 1993 (BTRS). Of p and 1 - p the smaller one is used.
+-spec binomial(tensor(), [tensor()], form()) -> tensor().
+binomial(Key, [N0, P0], {f64, Shape} = Form) ->
+    [N, P] = [tessera:broadcast(tessera:stop_grad(X), Shape) || X <- [N0, P0]],
+    Good = logical_and(logical_and(greater_equal(N, 0), less(N, infinity)),
+                       logical_and(greater_equal(P, 0), less_equal(P, 1))),
+    Least = tessera:min(P, subtract(1, P)),
+    Small = less(multiply(N, Least), 10),
+    [ForSmall, ForLarge] = tessera_random_bits:split(Key, 2),
+    Few = few_of(ForSmall, select(logical_and(Good, Small), N, 0), select(logical_and(Good, Small), Least, 0), Form),
+    Large = logical_and(Good, logical_not(Small)),
+    [Trials, Chance] = [select(Large, X, Harmless) || {X, Harmless} <- [{N, 40}, {Least, 0.5}]],
+    Many = rejection(ForLarge, Form, fun(K) -> try_binomial(K, Trials, Chance, Form) end),
+    Count = select(Small, Few, Many),
+    valid(Good, select(greater(P, 0.5), subtract(N, Count), Count)).
+
+few_of(Key, N, P, Form) ->
+    Odds = divide(P, subtract(1, P)),
+    Next = fun(K, Last) ->
+                   multiply(Last, divide(multiply(tessera:max(add(subtract(N, K), 1), 0), Odds), K))
+           end,
+    inversion(Key, exp(multiply(N, log1p(negate(P)))), Next, Form).
+
+try_binomial(Key, N, P, Form) ->
+    {U, V, Us} = transformed(Key, Form),
+    Spread = sqrt(multiply(multiply(N, P), subtract(1, P))),
+    B = add(1.15, multiply(2.53, Spread)),
+    A = add(add(-0.0873, multiply(0.0248, B)), multiply(0.01, P)),
+    K = candidate(U, Us, A, B, add(multiply(N, P), 0.5)),
+    Quick = logical_and(greater_equal(Us, 0.07), less_equal(V, subtract(0.92, divide(4.2, B)))),
+    Possible = logical_and(greater_equal(K, 0), less_equal(K, N)),
+    Count = select(Possible, K, 0),
+    Mode = tessera:floor(multiply(add(N, 1), P)),
+    Alpha = multiply(add(2.83, divide(5.1, B)), Spread),
+    Bound = add(subtract(log_ways(N, Mode), log_ways(N, Count)),
+                multiply(subtract(Count, Mode), log(divide(P, subtract(1, P))))),
+    {K, logical_and(Possible, logical_or(Quick, less_equal(log(ratio(V, Alpha, Us, A, B)), Bound)))}.
+
+%% k! (n - k)!, as a logarithm.
+log_ways(N, K) -> add(log_factorial(K), log_factorial(subtract(N, K))).
+
+%% Of whole numbers from 0 on: Stirling's series at x + 1, from 8 on, where its first terms are exact to 1e-12.
+log_factorial(K) ->
+    Low = less(K, 7),
+    X = add(select(Low, 7, K), 1),
+    Square = multiply(X, X),
+    Series = divide(add(1 / 12, divide(add(-1 / 360, divide(add(1 / 1260, divide(-1 / 1680, Square)), Square)), Square)), X),
+    Stirling = add(subtract(multiply(subtract(X, 0.5), log(X)), X), add(0.9189385332046728, Series)),
+    select(Low, small_log_factorial(K), Stirling).
+
+small_log_factorial(K) ->
+    {_, _, Sum} = lists:foldl(
+        fun(I, {Product, Last, Sum}) ->
+                Log = math:log(Product * I),
+                {Product * I, Log, add(Sum, multiply(as_type(greater_equal(K, I), f64), Log - Last))}
+        end, {1, 0.0, tessera:full(tessera:shape(K), 0, f64)}, lists:seq(2, 6)),
+    Sum.
