@@ -45,7 +45,7 @@
 %% {@link indexed_add/4}, {@link indexed_put/4}</li>
 %% <li>over axes: {@link sum/2}, {@link mean/2}, {@link argmax/2}, {@link cumulative_sum/2}, {@link softmax/2},
 %% {@link reduce/4}; over windows: {@link window_max/3}, {@link window_mean/3} and their kin; products: {@link dot/2}, {@link conv/3}</li>
-%% <li>linear algebra: {@link solve/2}, {@link inverse/1}, {@link determinant/1}, {@link cholesky/1},
+%% <li>linear algebra: {@link solve/2}, {@link inverse/1}, {@link determinant/1}, {@link cholesky/1}, {@link lu/1},
 %% {@link triangular_solve/3}</li>
 %% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
 %% {@link unique/1}</li>
@@ -126,7 +126,7 @@
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
          log_softmax/1, log_softmax/2, dot/2, dot/4, dot/6, outer/2]).
 %% linear algebra
--export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1]).
+-export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
@@ -1655,6 +1655,18 @@ inverse(A) -> tessera_linalg:inverse(A).
 %% '''
 -spec determinant(tensor()) -> tensor().
 determinant(A) -> tessera_linalg:determinant(A).
+
+%% @doc `{P, L, U}' of square matrices `A = P L U', which are the last two axes: `P' has a one in each row and column, `L' is
+%% lower triangular with ones on its diagonal, `U' upper triangular. Rows are exchanged for the first element of largest size
+%% in a column. Of a singular matrix `U' has a zero on its diagonal. Integers give `f32'; `f16' and `bf16' are computed in
+%% `f32'. To solve a system, {@link solve/2} takes less time.
+%% ```
+%% 1> {P, L, U} = tessera:lu(tessera:tensor([[1, 2], [4, 4]])).
+%% 2> [tessera:to_list(T) || T <- [P, L, U]].
+%% [[[0.0,1.0],[1.0,0.0]],[[1.0,0.0],[0.25,1.0]],[[4.0,4.0],[0.0,1.0]]]
+%% '''
+-spec lu(tensor()) -> {tensor(), tensor(), tensor()}.
+lu(A) -> tessera_linalg:lu(A).
 
 %% ---- functions
 

@@ -15,6 +15,8 @@ shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ 
 shares(while, Operands, _, _, _, Needed) -> refuse(while, Operands, Needed);
 shares(top_k, [_], _, _, [none, _], _) -> [none];
 shares(top_k, [X], [_, Indices], _, [C, _], _) -> [fun() -> tessera_indices:untake_along(C, X, Indices, rank(X) - 1) end];
+shares(lu, [_], _, _, [_, none, none], _) -> [none];
+shares(lu, [_], Results, _, [_, L, U], _) -> [fun() -> tessera_linalg:lu_share(Results, L, U) end];
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of

@@ -1,8 +1,8 @@
 %% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops.
 -module(tessera_linalg).
 -include("tessera.hrl").
--export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1]).
--export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3]).
+-export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1]).
+-export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3]).
 
 -type options() :: map().
 -type attrs() :: {boolean(), boolean(), boolean(), boolean()}. % left, lower, transpose, unit
@@ -31,6 +31,9 @@ inverse(A) ->
 
 -spec determinant(tessera:tensor()) -> tessera:tensor().
 determinant(A) -> op(determinant, [matrices(determinant, [A], A)], []).
+
+-spec lu(tessera:tensor()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
+lu(A) -> list_to_tuple(tessera_trace:results(lu, [matrices(lu, [A], A)], [])).
 
 op(Name, Operands, Attrs) -> tessera_trace:op(Name, Name, Operands, Attrs).
 
@@ -153,3 +156,12 @@ solve_shares(A, X, C) ->
 determinant_share(#tessera{shape = Shape, type = Type} = A, D, C) ->
     Scale = tessera:broadcast(tessera:multiply(C, D), Shape, tessera_type:dims(tuple_size(Shape) - 2)),
     tessera:multiply(Scale, op(solve, [transposed(A), tessera:eye(Shape, Type)], [])).
+
+%% Of P, L and U, where L and U have gradients; none is zeros.
+-spec lu_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+lu_share([P, L, U], CL, CU) ->
+    Lower = [part(greater, product(transposed(L), CL)) || CL =/= none],
+    Upper = [part(less_equal, product(CU, transposed(U))) || CU =/= none],
+    Middle = lists:foldl(fun tessera:add/2, hd(Lower ++ Upper), tl(Lower ++ Upper)),
+    Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
+    product(P, op(triangular_solve, [U, Left], {false, false, true, false})).

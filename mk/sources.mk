@@ -242,6 +242,7 @@ C_TESTS := \
   test_conv \
   test_gemm \
   test_exec \
+  test_factors \
   test_front \
   test_graph \
   test_infer \
@@ -282,6 +283,7 @@ TSAN_TESTS := \
   test_cancel \
   test_epilogue \
   test_pool \
+  test_factors \
   test_gemm \
   test_jit \
   test_jit_disk \

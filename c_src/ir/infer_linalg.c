@@ -72,12 +72,21 @@ static ts_status infer_determinant(const ts_infer_call *call, ts_type *out) {
   return TS_SUCCESS;
 }
 
+static ts_status infer_lu(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  TS_TRY(check_square(call));
+  for (int i = 0; i < 3; i++) ts_type_set(&out[i], a->dtype, a->shape);
+  return TS_SUCCESS;
+}
+
 ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out) {
   switch ((ts_ops_LINALG)call->code) {
   case TS_OP_CHOLESKY: return infer_cholesky(call, out);
   case TS_OP_TRIANGULAR_SOLVE: return infer_triangular_solve(call, out);
   case TS_OP_SOLVE: return infer_solve(call, out);
   case TS_OP_DETERMINANT: return infer_determinant(call, out);
+  case TS_OP_LU: return infer_lu(call, out);
   }
   return ts_infer_unknown(call);
 }

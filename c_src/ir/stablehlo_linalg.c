@@ -30,7 +30,8 @@ ts_status hlo_linalg(const hlo_call *call, hlo_value *out) {
   case TS_OP_CHOLESKY: *out = cholesky(call); return TS_SUCCESS;
   case TS_OP_TRIANGULAR_SOLVE: *out = triangular_solve(call); return TS_SUCCESS;
   case TS_OP_SOLVE:
-  case TS_OP_DETERMINANT: break; /* none has LU factors */
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU: break; /* it has no LU factors */
   }
   return hlo_no_form(call);
 }

@@ -28,7 +28,7 @@ typedef struct ts_linalg_block {
 /* Matrices that are alike, by element strides of any sign: one in each lane. */
 typedef struct ts_linalg_group {
   const char *matrix, *rhs;
-  char *out;
+  char *out, *lower, *upper;                   /* the last two: of lu_group */
   int64_t matrix_step, matrix_row, matrix_col; /* from one matrix to the next; within one */
   int64_t rhs_step, rhs_row, rhs_col, out_step, out_row, out_col;
   int n, cols;
@@ -62,6 +62,8 @@ typedef struct ts_linalg_vector {
   /* The solutions of small full matrices; dense, as are their determinants. Workspace as of solve_group. */
   void (*solve_full_group)(const ts_linalg_group *group, void *workspace);
   void (*determinant_group)(const ts_linalg_group *group, void *workspace);
+  /* P in out, L in lower, U in upper, all dense. Workspace: n * n + n vectors. */
+  void (*lu_group)(const ts_linalg_group *group, void *workspace);
 } ts_linalg_vector;
 
 /* Of the instruction set in use; f32 or f64. */

@@ -155,3 +155,28 @@ static void NAME(determinant_group)(const ts_linalg_group *g, void *workspace) {
     ((T *)(void *)g->out)[m * g->out_step] = product;
   }
 }
+
+/* Row i of the factors was row order[i] of the matrix. */
+INLINE void NAME(put_factors)(const ts_linalg_group *g, const T *tile, const T *order, int m) {
+  const int n = g->n;
+  T *p = (T *)(void *)g->out + m * g->out_step, *lower = (T *)(void *)g->lower + m * g->out_step,
+    *upper = (T *)(void *)g->upper + m * g->out_step;
+  memset(p, 0, (size_t)(n * n) * sizeof(T));
+  for (int i = 0; i < n; i++) {
+    p[(int)order[i * LANES + m] * n + i] = 1;
+    for (int k = 0; k < n; k++) {
+      const T x = tile[(i * n + k) * LANES + m];
+      lower[i * n + k] = k < i ? x : k == i;
+      upper[i * n + k] = k < i ? 0 : x;
+    }
+  }
+}
+
+static void NAME(lu_group)(const ts_linalg_group *g, void *workspace) {
+  const int n = g->n;
+  V *tile = workspace, *order = tile + n * n;
+  NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
+  for (int i = 0; i < n; i++) order[i] = SPLAT((T)i);
+  (void)NAME(lu_tile)(tile, n, order, 1);
+  for (int m = 0; m < g->count; m++) NAME(put_factors)(g, (const T *)tile, (const T *)order, m);
+}

@@ -1,5 +1,5 @@
-/* solve and determinant by LU factors with partial pivoting, from the left as in cholesky.c: every element of the
- * factors is one chain of multiply-adds. Small matrices of a batch are done one in each lane of a vector. */
+/* lu, and solve and determinant by LU factors with partial pivoting, from the left as in cholesky.c: every element of
+ * the factors is one chain of multiply-adds. Small matrices of a batch are done one in each lane of a vector. */
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "kernel/linalg.h"
@@ -31,7 +31,8 @@ typedef struct lu_run {
   const ts_routine_run *run;
   const ts_parallel *inner;
   const char *a, *b;
-  char *x;
+  char *x;     /* solutions, determinants, P */
+  char *l, *u; /* of lu */
 } lu_run;
 
 /* The memory of a thread. */
@@ -169,14 +170,50 @@ static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which
   memcpy(r->x + which * s->size, s->size == 4 ? (const void *)&narrow : &wide, (size_t)s->size);
 }
 
+#define DEFINE_PUT_FACTORS(T, NAME)                                                    \
+  static void NAME(const lu_run *r, const lu_memory *m, int64_t which) {               \
+    const int64_t n = r->s->n, *order = (const int64_t *)(const void *)m->columns;     \
+    const T *from = (const T *)(const void *)m->factors;                               \
+    T *p = (T *)(void *)r->x + which * n * n, *l = (T *)(void *)r->l + which * n * n;  \
+    T *u = (T *)(void *)r->u + which * n * n;                                          \
+    memset(p, 0, (size_t)(n * n) * sizeof(T));                                         \
+    for (int64_t i = 0; i < n; i++) {                                                  \
+      p[order[i] * n + i] = 1;                                                         \
+      for (int64_t k = 0; k < n; k++) l[i * n + k] = k < i ? from[i * n + k] : k == i; \
+      for (int64_t k = 0; k < n; k++) u[i * n + k] = k < i ? 0 : from[i * n + k];      \
+    }                                                                                  \
+  }
+DEFINE_PUT_FACTORS(float, put_narrow_factors)
+DEFINE_PUT_FACTORS(double, put_wide_factors)
+
+/* Which row of the matrix each row of the factors is, in place of the columns, which are factored. */
+static void put_factors(const lu_run *r, const lu_memory *m, int64_t which) {
+  const int64_t n = r->s->n;
+  int64_t *order = (int64_t *)(void *)m->columns;
+  for (int64_t i = 0; i < n; i++) order[i] = i;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t kept = order[i];
+    order[i] = order[m->pivots[i]];
+    order[m->pivots[i]] = kept;
+  }
+  (r->s->size == 4 ? put_narrow_factors : put_wide_factors)(r, m, which);
+}
+
 /* ---- all matrices ---- */
+
+/* Elements of a result for each matrix. */
+static int64_t result_step(const lu_state *s) {
+  return s->op == TS_OP_SOLVE ? s->n * s->cols : s->op == TS_OP_LU ? s->n * s->n : 1;
+}
 
 static void run_group(const lu_run *r, int64_t first, int worker) {
   const lu_state *s = r->s;
-  const int64_t matrix = s->n * s->n, right = s->n * s->cols, out = s->cols ? right : 1;
+  const int64_t matrix = s->n * s->n, right = s->n * s->cols, out = result_step(s);
   ts_linalg_group group = {.matrix = r->a + first * matrix * s->size,
                            .rhs = r->b + first * right * s->size,
                            .out = r->x + first * out * s->size,
+                           .lower = r->l + first * out * s->size,
+                           .upper = r->u + first * out * s->size,
                            .matrix_step = matrix,
                            .rhs_step = right,
                            .out_step = out,
@@ -184,14 +221,19 @@ static void run_group(const lu_run *r, int64_t first, int worker) {
                            .cols = (int)s->cols,
                            .count = (int)ts_linalg_min(s->vector->lanes, s->batch - first)};
   char *workspace = r->run->thread_workspace + worker * s->thread_bytes;
-  (s->op == TS_OP_SOLVE ? s->vector->solve_full_group : s->vector->determinant_group)(&group, workspace);
+  (s->op == TS_OP_SOLVE ? s->vector->solve_full_group
+   : s->op == TS_OP_LU  ? s->vector->lu_group
+                        : s->vector->determinant_group)(&group, workspace);
 }
 
 static ts_status run_matrix(const lu_run *r, int64_t which, int worker) {
   lu_memory m = memory_of(r, worker);
   TS_TRY(factor(r, &m, which));
   if (r->s->op == TS_OP_SOLVE) return solve_matrix(r, &m, which);
-  multiply_diagonal(r, &m, which);
+  if (r->s->op == TS_OP_LU)
+    put_factors(r, &m, which);
+  else
+    multiply_diagonal(r, &m, which);
   return TS_SUCCESS;
 }
 
@@ -221,9 +263,10 @@ static ts_status run_all(lu_run *r) {
   return ts_linalg_run_tasks(parallel, (s->batch + step - 1) / step, matrices_task, r);
 }
 
-static int64_t result_count(const lu_state *s) { return s->batch * (s->op == TS_OP_SOLVE ? s->n * s->cols : 1); }
+static int64_t result_count(const lu_state *s) { return s->batch * result_step(s); }
+static int results_of(const lu_state *s) { return s->op == TS_OP_LU ? 3 : 1; }
 
-/* Operands of half types in f32, and room for the result. */
+/* Operands of half types in f32, and room for the results. */
 static void widen(lu_run *r) {
   const lu_state *s = r->s;
   const int64_t a_count = s->batch * s->n * s->n, b_count = s->batch * s->n * s->cols;
@@ -233,6 +276,15 @@ static void widen(lu_run *r) {
   r->a = (const char *)a;
   r->b = (const char *)b;
   r->x = (char *)(b + b_count);
+  r->l = r->x + result_count(s) * s->size;
+  r->u = r->l + result_count(s) * s->size;
+}
+
+static void narrow(const lu_run *r) {
+  const lu_state *s = r->s;
+  for (int i = 0; i < results_of(s); i++)
+    ts_linalg_narrow(s->type, (const float *)(const void *)r->x + i * result_count(s), result_count(s),
+                     ts_routine_result(r->run, (uint32_t)i));
 }
 
 static ts_status lu_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
@@ -243,11 +295,12 @@ static ts_status lu_run_op(const ts_routine_plan *plan, const ts_routine_run *ru
               .a = ts_routine_operand(run, 0),
               .x = ts_routine_result(run, 0)};
   r.b = s->op == TS_OP_SOLVE ? ts_routine_operand(run, 1) : r.a;
+  r.l = s->op == TS_OP_LU ? ts_routine_result(run, 1) : r.x;
+  r.u = s->op == TS_OP_LU ? ts_routine_result(run, 2) : r.x;
   if (result_count(s) == 0) return TS_SUCCESS;
   if (s->type != s->computed) widen(&r);
   TS_TRY(run_all(&r));
-  if (s->type != s->computed)
-    ts_linalg_narrow(s->type, (const float *)(const void *)r.x, result_count(s), ts_routine_result(run, 0));
+  if (s->type != s->computed) narrow(&r);
   return TS_SUCCESS;
 }
 
@@ -264,17 +317,17 @@ static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 static ts_status plan_workspace(lu_state *s, ts_routine_plan *out) {
   const int64_t n = s->n, padded = (n + PAD - 1) / PAD * PAD,
                 cols = ts_linalg_max(BLOCK, ts_linalg_min(s->cols, MAX_COLUMNS));
-  int64_t a, b;
+  int64_t a, b, results;
   s->factor_bytes = round_up(n * n * s->size);
   s->pivot_bytes = round_up(n * 8);
-  s->panel_bytes = round_up(BLOCK * padded * s->size);
+  s->panel_bytes = round_up(BLOCK * padded * s->size); /* also of n indices */
   s->thread_bytes =
       s->factor_bytes + s->pivot_bytes + 2 * s->panel_bytes + ts_linalg_solve_elements(cols, false) * s->size;
-  if (s->groups) s->thread_bytes = round_up((n * n + n * s->cols) * s->vector->lanes * s->size);
+  if (s->groups) s->thread_bytes = round_up((n * n + n * (s->cols + 1)) * s->vector->lanes * s->size);
   out->thread_workspace = s->thread_bytes;
   if (s->type == s->computed) return TS_SUCCESS;
   if (!ts_mul_i64(s->batch * (n * n + n * s->cols), s->size, &a) || !ts_mul_i64(result_count(s), s->size, &b) ||
-      !ts_add_i64(a, b, &out->workspace))
+      !ts_mul_i64(b, results_of(s), &results) || !ts_add_i64(a, results, &out->workspace))
     return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
   return TS_SUCCESS;
 }

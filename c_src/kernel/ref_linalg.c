@@ -18,8 +18,8 @@ static ts_scalar get(const ts_buffer *buffer, int64_t element) {
   return ts_scalar_convert(buffer->dtype, ts_ref_get(buffer, element), ts_dtype_accumulator(buffer->dtype));
 }
 
-static void put(const ts_ref_call *call, ts_dtype type, int64_t element, ts_scalar value) {
-  ts_ref_set(call->result, element, ts_scalar_convert(type, value, call->result->dtype));
+static void put(const ts_ref_call *call, int result, ts_dtype type, int64_t element, ts_scalar value) {
+  ts_ref_set(call->results[result], element, ts_scalar_convert(type, value, call->results[result]->dtype));
 }
 
 static int64_t batch_of(const ts_shape *shape) {
@@ -61,7 +61,7 @@ static void cholesky_matrix(const ts_ref_call *call, const ref_matrix *m, int64_
   for (int64_t j = 0; definite && ts_ref_goes_on(call, 0, 1) && j < m->cols; j++) definite = factor_column(m, j);
   for (int64_t i = 0; i < m->cols; i++)
     for (int64_t k = 0; k < m->cols; k++)
-      put(call, m->type, first + i * m->cols + k, k > i ? zero : definite ? *at(m, i, k) : none);
+      put(call, 0, m->type, first + i * m->cols + k, k > i ? zero : definite ? *at(m, i, k) : none);
 }
 
 static ts_status cholesky(const ts_ref_call *call) {
@@ -107,7 +107,7 @@ static void solve_column(const ref_solve *s, int64_t col, ts_scalar *x) {
     }
     x[i] = ts_ref_binary(TS_OP_SUBTRACT, s->type, get(s->call->operands[1], place(s, i, col)), sum);
     if (!s->unit) x[i] = ts_ref_binary(TS_OP_DIVIDE, s->type, x[i], coefficient(s, i, i));
-    put(s->call, s->type, place(s, i, col), x[i]);
+    put(s->call, 0, s->type, place(s, i, col), x[i]);
   }
 }
 
@@ -136,7 +136,7 @@ static ts_status triangular_solve(const ts_ref_call *call) {
   return TS_SUCCESS;
 }
 
-/* ---- solve, determinant ---- */
+/* ---- solve, determinant, lu ---- */
 
 static void exchange(ts_scalar *a, ts_scalar *b, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
@@ -192,28 +192,43 @@ static void substitute(const ref_matrix *m, int64_t n, int64_t j) {
 static void put_product(const ts_ref_call *call, const ref_matrix *m, bool odd, int64_t which) {
   ts_scalar product = ts_scalar_from_f64(m->type, odd ? -1 : 1);
   for (int64_t i = 0; i < m->cols; i++) product = ts_ref_binary(TS_OP_MULTIPLY, m->type, product, *at(m, i, i));
-  put(call, m->type, which, product);
+  put(call, 0, m->type, which, product);
+}
+
+/* Row i of the factors is row order[i] of the matrix; a column of these numbers stands behind it. */
+static void put_factors(const ts_ref_call *call, const ref_matrix *m, int64_t n, int64_t which) {
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t from = (int64_t)ts_scalar_to_f64(m->type, *at(m, i, n));
+    for (int64_t k = 0; k < n; k++) {
+      const ts_scalar zero = {.bits = 0}, one = ts_scalar_from_f64(m->type, 1);
+      const int64_t row = (which * n + i) * n + k;
+      put(call, 0, m->type, (which * n + k) * n + i, k == from ? one : zero);
+      put(call, 1, m->type, row, k < i ? *at(m, i, k) : k == i ? one : zero);
+      put(call, 2, m->type, row, k < i ? zero : *at(m, i, k));
+    }
+  }
 }
 
 static void lu_matrix(const ts_ref_call *call, const ref_matrix *m, int64_t n, int64_t which) {
   const int64_t right = m->cols - n;
   for (int64_t i = 0; i < n; i++) {
     for (int64_t k = 0; k < n; k++) *at(m, i, k) = get(call->operands[0], (which * n + i) * n + k);
-    for (int64_t k = 0; k < right; k++) *at(m, i, n + k) = get(call->operands[1], (which * n + i) * right + k);
+    for (int64_t k = 0; k < right; k++)
+      *at(m, i, n + k) = call->op->code == TS_OP_LU ? ts_scalar_from_f64(m->type, (double)i)
+                                                    : get(call->operands[1], (which * n + i) * right + k);
   }
   bool odd = factor_lu(call, m, n);
-  if (call->op->code == TS_OP_DETERMINANT) {
-    put_product(call, m, odd, which);
-    return;
-  }
+  if (call->op->code == TS_OP_DETERMINANT) return put_product(call, m, odd, which);
+  if (call->op->code == TS_OP_LU) return put_factors(call, m, n, which);
   for (int64_t j = n; ts_ref_goes_on(call, 0, 1) && j < m->cols; j++) substitute(m, n, j);
   for (int64_t i = 0; i < n; i++)
-    for (int64_t k = 0; k < right; k++) put(call, m->type, (which * n + i) * right + k, *at(m, i, n + k));
+    for (int64_t k = 0; k < right; k++) put(call, 0, m->type, (which * n + i) * right + k, *at(m, i, n + k));
 }
 
 static ts_status by_lu(const ts_ref_call *call) {
   const ts_shape *a = &call->operands[0]->shape, *b = &call->operands[call->op->operand_count - 1]->shape;
-  const int64_t n = a->dims[a->rank - 1], right = call->op->code == TS_OP_SOLVE ? b->dims[b->rank - 1] : 0;
+  const int64_t n = a->dims[a->rank - 1],
+                right = call->op->code == TS_OP_SOLVE ? b->dims[b->rank - 1] : call->op->code == TS_OP_LU;
   ref_matrix m = {.type = ts_dtype_accumulator(call->operands[0]->dtype), .cols = n + right};
   if (call->result->bytes == 0) return TS_SUCCESS;
   TS_TRY(TS_NEW_ARRAY((size_t)(n * m.cols + 1), &m.data));
@@ -227,7 +242,8 @@ ts_status ts_ref_linalg(const ts_ref_call *call) {
   case TS_OP_CHOLESKY: return cholesky(call);
   case TS_OP_TRIANGULAR_SOLVE: return triangular_solve(call);
   case TS_OP_SOLVE:
-  case TS_OP_DETERMINANT: return by_lu(call);
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU: return by_lu(call);
   }
   return ts_ref_unknown(call);
 }

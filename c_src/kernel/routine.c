@@ -6,6 +6,7 @@ static const ts_routine *const routines[TS_OP_COUNT] = {
     [TS_OP_CHOLESKY] = &ts_cholesky_routine,
     [TS_OP_SOLVE] = &ts_lu_routine,
     [TS_OP_DETERMINANT] = &ts_lu_routine,
+    [TS_OP_LU] = &ts_lu_routine,
     [TS_OP_TRIANGULAR_SOLVE] = &ts_triangular_routine,
     [TS_OP_INDEXED_ADD] = &ts_scatter_routine,
     [TS_OP_INDEXED_PUT] = &ts_scatter_routine,

@@ -273,12 +273,17 @@ lower_block(Struct, Args, Default, Node, St) ->
     {Values, St1} = get_all([A || A <- Args, tessera_nx_expr:is_node(A)], St),
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            {like(Node, tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs)), St1};
+            {like(Node, conform(St1#st.program, Default, tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs))), St1};
         {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
             {like(Node, Results), St2}
     end.
+
+%% Results in the forms of the block's own.
+conform(Program, Default, Results) ->
+    [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
+     || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};
@@ -289,6 +294,11 @@ native(#{'__struct__' := 'Elixir.Nx.Block.CumulativeMin'} = B, [A]) -> cumulativ
 native(#{'__struct__' := 'Elixir.Nx.Block.CumulativeMax'} = B, [A]) -> cumulative(cumulative_max, B, A);
 native(#{'__struct__' := 'Elixir.Nx.Block.TopK', k := K}, [A]) -> {results, top_k, [A], K};
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Cholesky'}, [A]) -> {cholesky, [A]};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.LU'}, [A]) -> {results, lu, [A], []};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Solve'}, [A, B]) -> {solve, [A, B]};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Determinant'}, [#tessera{shape = Shape} = A])
+  when element(tuple_size(Shape), Shape) > 3 -> % what Nx writes for smaller ones becomes one kernel
+    {determinant, [A]};
 native(_, _) -> none.
 
 cumulative(Op, #{axis := Axis, reverse := Reverse}, A) -> {Op, [A, Axis, Reverse]}.

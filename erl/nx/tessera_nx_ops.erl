@@ -218,6 +218,8 @@ lower(conv, P, _, {Type, _}, [A, Kernel, Options]) ->
 %% ---- linear algebra
 
 lower(cholesky, P, _, {Type, _}, [A]) -> op(P, cholesky, [cast(P, A, Type)], []);
+lower(determinant, P, _, {Type, _}, [A]) -> op(P, determinant, [cast(P, A, Type)], []);
+lower(solve, P, _, {Type, _}, [A, B]) -> op(P, solve, [cast(P, A, Type), right_side(P, A, cast(P, B, Type), true)], []);
 lower(triangular_solve, P, _, {Type, _}, [A, B, Options]) ->
     Left = proplists:get_value(left_side, Options, true),
     op(P, triangular_solve, [cast(P, A, Type), right_side(P, A, cast(P, B, Type), Left)],

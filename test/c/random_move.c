@@ -294,6 +294,13 @@ static ts_status pick_matrices(generator *g, scope *s, ts_dtype type, const ts_s
   return add_binary(g, s, TS_OP_ADD, *out, eye, out);
 }
 
+static ts_status make_lu(generator *g, scope *s, ts_value_id a) {
+  ts_value_id first;
+  TS_TRY(add_op(g, s, TS_OP_LU, NULL, &a, 1, &first));
+  for (ts_value_id i = 0; i < 3; i++) TS_TRY(offer(s, first + i, false));
+  return TS_SUCCESS;
+}
+
 ts_status make_linalg(generator *g, scope *s) {
   ts_dtype type = random_float_dtype(g);
   ts_shape square = {.rank = 2}, other;
@@ -307,6 +314,7 @@ ts_status make_linalg(generator *g, scope *s) {
     TS_TRY(add_unary(g, s, TS_OP_CHOLESKY, operands[0], &y));
     return offer(s, y, false);
   }
+  if (rng_chance(&g->random, 15)) return make_lu(g, s, operands[0]);
   if (rng_chance(&g->random, 20)) {
     TS_TRY(add_unary(g, s, TS_OP_DETERMINANT, operands[0], &y));
     return offer(s, y, false);

@@ -46,18 +46,23 @@ static const char systems_text[] =
     "graph @main(%0: f32[2,2], %1: f32[2,3]) -> (f32[2,3], f32[]) {\n  %2 = solve %0, %1 : f32[2,3]\n"
     "  %3 = determinant %0 : f32[]\n  return %2, %3\n}\n";
 
+static const char factors_text[] = "graph @main(%0: f32[2,2]) -> (f32[2,2], f32[2,2], f32[2,2]) {\n"
+                                   "  %1, %2, %3 = lu %0 : f32[2,2], f32[2,2], f32[2,2]\n  return %1, %2, %3\n}\n";
+
 START_TEST(every_op_round_trips)
 {
   char *text = read_every_op(), name[64];
   for (int op = 0; op < TS_OP_COUNT; op++) {
     snprintf(name, sizeof name, "= %s ", ts_op_name((ts_opcode)op));
     /* these have no form in StableHLO, which the file is written in, too */
-    bool elsewhere = op == TS_OP_PARAMETER || op == TS_OP_CALLBACK || op == TS_OP_SOLVE || op == TS_OP_DETERMINANT;
+    bool elsewhere =
+        op == TS_OP_PARAMETER || op == TS_OP_CALLBACK || op == TS_OP_SOLVE || op == TS_OP_DETERMINANT || op == TS_OP_LU;
     ck_assert_msg(elsewhere || strstr(text, name), "no %s in the file", name);
   }
   check_round_trip(text, strlen(text), text);
   check_round_trip(callback_text, strlen(callback_text), callback_text);
   check_round_trip(systems_text, strlen(systems_text), systems_text);
+  check_round_trip(factors_text, strlen(factors_text), factors_text);
 }
 END_TEST
 

@@ -8,8 +8,11 @@ t(List) -> tessera:tensor(List).
 t(List, Type) -> tessera:tensor(List, Type).
 
 same(Expected, F, Args) ->
-    ?assertEqual(Expected, tessera:to_list(apply(F, Args))),
-    ?assertEqual(Expected, tessera:to_list(apply(tessera:jit(F), Args))).
+    ?assertEqual(Expected, lists_of(apply(F, Args))),
+    ?assertEqual(Expected, lists_of(apply(tessera:jit(F), Args))).
+
+lists_of(Results) when element(1, Results) =/= tessera -> list_to_tuple([tessera:to_list(R) || R <- tuple_to_list(Results)]);
+lists_of(Tensor) -> tessera:to_list(Tensor).
 
 %% ---- values
 
@@ -35,6 +38,10 @@ values_test_() ->
               [t([[[0, 2], [1, 0]], [[1, 0], [0, 4]]], s8)]},
              {"determinants", [-2.0, 4.0], fun tessera:determinant/1, [t([[[0, 2], [1, 0]], [[1, 0], [0, 4]]])]},
              {"determinant of nothing", 1.0, fun tessera:determinant/1, [tessera:zeros({0, 0})]},
+             {"lu", {[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]]}, fun tessera:lu/1,
+              [t([[1, 2], [4, 4]])]},
+             {"lu of a singular matrix", {[[[1.0]]], [[[1.0]]], [[[0.0]]]}, fun tessera:lu/1, [t([[[0]]], f16)]},
+             {"lu of nothing", {[], [], []}, fun tessera:lu/1, [tessera:zeros({0, 0})]},
              {"batches are broadcast", [[[1.0], [2.0]], [[0.5], [1.0]]], solve(#{}),
               [t([[[2, 0], [0, 1]], [[4, 0], [0, 2]]]), t([[2], [2]])]},
              {"a vector for each matrix", [[1.0], [0.5]], solve(#{}), [t([[[2]], [[4]]]), t([2])]}]].
@@ -72,6 +79,15 @@ products_test_() ->
               close(B, product(L, tessera:triangular_solve(L, B))),
               close(B, product(tessera:triangular_solve(L, B, #{left_side => false, transpose => true}), transposed(L)))
       end} || Shape <- [{1, 1}, {7, 7}, {3, 16, 16}, {2, 3, 5, 5}, {70, 70}, {200, 200}]].
+
+%% The factors times one another are the matrix.
+factors_test_() ->
+    [{lists:flatten(io_lib:format("~0p", [Shape])),
+      fun() ->
+              A = noise(Shape),
+              {P, L, U} = tessera:lu(A),
+              close(A, product(P, product(L, U)))
+      end} || Shape <- [{1, 1}, {7, 7}, {9, 16, 16}, {2, 3, 5, 5}, {70, 70}, {200, 200}]].
 
 close(Expected, Actual) -> near(flat(Expected), flat(Actual), 1.0e-9).
 
@@ -113,6 +129,11 @@ gradients_test_() ->
             [{solve, fun(T) -> tessera:solve(T, B) end, X}, {right_side, fun(T) -> tessera:solve(X, T) end, B},
              {inverse, fun tessera:inverse/1, X}, {determinant, fun tessera:determinant/1, X},
              {determinants, fun(T) -> tessera:determinant(tessera:stack([T, tessera:sin(T)])) end, X}] ++
+            [{{lu, Which}, fun(T) -> element(Which, tessera:lu(T)) end, X} || Which <- [2, 3]] ++
+            [{"all of lu", fun(T) ->
+                                   {P, L, U} = tessera:lu(tessera:stack([T, tessera:sin(T)])),
+                                   tessera:add(tessera:multiply(L, U), P)
+                           end, X}] ++
             [{{matrix, O}, fun(T) -> tessera:triangular_solve(T, Side(Left), O) end, X} || {Left, O} <- Solves] ++
             [{{right, O}, fun(T) -> tessera:triangular_solve(X, T, O) end, Side(Left)} || {Left, O} <- Solves] ++
             [{"a vector of a batch", fun(T) -> tessera:triangular_solve(tessera:stack([T, tessera:sin(T)]), t([1.0, 2.0, 3.0], f64)) end,

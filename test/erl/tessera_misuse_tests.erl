@@ -74,7 +74,7 @@ calls() ->
      {dot, [X, {operand, tessera:iota({3, 2})}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
-     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {triangular_solve, [S, V2]},
+     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {triangular_solve, [S, V2]},
      {triangular_solve, [S, V2, {{options, [{lower, boolean}, {left_side, boolean}, {transpose, boolean},
                                             {unit_diagonal, boolean}]}, #{lower => false}}]},
      {stop_grad, [X]},

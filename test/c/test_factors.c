@@ -1,0 +1,343 @@
+/* lu against the interpreter, bit for bit, and by its products: every type of floats, sizes around those at which
+ * another way is taken, batches; NaN and infinities; the same bits on any number of threads and with every instruction
+ * set; cancelling; allocations that fail. */
+#include "base/alloc.h"
+#include "exec/executable.h"
+#include "exec/pool.h"
+#include "kernel/gemm.h"
+#include "kernel/ref.h"
+#include "kernel/routine.h"
+#include "lesser_isa.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include "compare.h"
+
+#include <math.h>
+
+static const ts_dtype types[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
+enum { TYPES = sizeof types / sizeof *types, MOST_RESULTS = 3 };
+
+/* ---- programs ---- */
+
+typedef struct factors_case {
+  ts_opcode op;
+  ts_dtype type;
+  int batch, rows, cols;
+  bool full;
+} factors_case;
+
+typedef struct factors {
+  factors_case c;
+  ts_graph *graph;
+  ts_executable *exe;
+  ts_buffer *a, *results[MOST_RESULTS];
+  size_t count;
+} factors;
+
+static double noise(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
+}
+
+static void set(ts_buffer *buffer, int64_t element, double value) {
+  ts_scalar_store(buffer->dtype, ts_scalar_from_f64(buffer->dtype, value),
+                  (char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype));
+}
+
+static double at(const ts_buffer *buffer, int64_t element) {
+  return ts_scalar_to_f64(
+      buffer->dtype,
+      ts_scalar_load(buffer->dtype, (const char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype)));
+}
+
+static factors make(const factors_case *c) {
+  factors f = {.c = *c, .count = (size_t)ts_op_results(c->op)};
+  ts_value_id first, results[MOST_RESULTS];
+  uint64_t seed = 17;
+  const ts_shape shape = SHAPE(c->batch, c->rows, c->cols);
+  f.graph = test_graph();
+  ts_value_id a = test_add_param(f.graph, TS_ROOT, c->type, shape);
+  first = test_add_op(f.graph, TS_ROOT, c->op, NULL, &a, 1);
+  for (size_t i = 0; i < f.count; i++) results[i] = first + (ts_value_id)i;
+  ck_assert_ok(ts_graph_set_results(f.graph, TS_ROOT, results, f.count));
+  ck_assert_ok(ts_buffer_create(ts_pool_default(), c->type, &shape, &f.a));
+  for (int64_t i = 0; i < ts_shape_elements(&shape); i++) set(f.a, i, noise(&seed));
+  ck_assert_ok(ts_executable_create(f.graph, NULL, &f.exe));
+  return f;
+}
+
+static void drop_results(factors *f) {
+  for (size_t i = 0; i < f->count; i++) {
+    ts_buffer_release(f->results[i]);
+    f->results[i] = NULL;
+  }
+}
+
+static void drop(factors *f) {
+  drop_results(f);
+  ts_buffer_release(f->a);
+  ts_executable_release(f->exe);
+  ts_graph_destroy(f->graph);
+}
+
+static void run(factors *f) {
+  drop_results(f);
+  ck_assert_ok(ts_executable_run(f->exe, &f->a, 1, NULL, f->results));
+}
+
+static void check_bits(const factors *f) {
+  ts_buffer *expected[MOST_RESULTS];
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_ref_run(f->graph, &f->a, 1, ts_pool_default(), expected));
+  for (size_t i = 0; i < f->count; i++) {
+    ck_assert_msg(ts_compare_buffers(f->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
+                  ts_op_name(f->c.op), TS_SHAPE_STR(f->a->dtype, &f->a->shape), i, message);
+    ts_buffer_release(expected[i]);
+  }
+}
+
+/* ---- matrices of double ---- */
+
+typedef struct matrix {
+  int64_t rows, cols;
+  double *data;
+} matrix;
+
+static double *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }
+
+static matrix make_matrix(int64_t rows, int64_t cols) {
+  matrix m = {rows, cols, calloc((size_t)(rows * cols + 1), sizeof(double))};
+  ck_assert_ptr_nonnull(m.data);
+  return m;
+}
+
+/* Matrix `which` of a batch. */
+static matrix take(const ts_buffer *buffer, int64_t which) {
+  const int64_t *last = buffer->shape.dims + buffer->shape.rank - 2;
+  matrix m = make_matrix(last[0], last[1]);
+  for (int64_t i = 0; i < m.rows * m.cols; i++) m.data[i] = at(buffer, which * m.rows * m.cols + i);
+  return m;
+}
+
+/* Frees its operands. */
+static matrix product(matrix a, matrix b) {
+  matrix m = make_matrix(a.rows, b.cols);
+  ck_assert_int_eq(a.cols, b.rows);
+  for (int64_t i = 0; i < m.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++)
+      for (int64_t j = 0; j < m.cols; j++) *cell(&m, i, j) += *cell(&a, i, k) * *cell(&b, k, j);
+  free(a.data);
+  free(b.data);
+  return m;
+}
+
+static double epsilon(ts_dtype type) {
+  return type == TS_F32 ? 0x1p-23 : type == TS_F64 ? 0x1p-52 : type == TS_F16 ? 0x1p-10 : 0x1p-7;
+}
+
+static double norm(const matrix *m) {
+  double sum = 0;
+  for (int64_t i = 0; i < m->rows * m->cols; i++) sum += m->data[i] * m->data[i];
+  return sqrt(sum);
+}
+
+/* The norm of the difference is at most 10 n epsilon times that of `a`. Frees both. */
+static void check_near(const factors *f, matrix a, matrix b) {
+  const int64_t n = a.rows > a.cols ? a.rows : a.cols;
+  const double most = 10 * (double)n * epsilon(f->c.type) * norm(&a);
+  ck_assert(a.rows == b.rows && a.cols == b.cols);
+  for (int64_t i = 0; i < a.rows * a.cols; i++) a.data[i] -= b.data[i];
+  ck_assert_msg(norm(&a) <= most, "%s of %s: off by %g, at most %g", ts_op_name(f->c.op),
+                TS_SHAPE_STR(f->a->dtype, &f->a->shape), norm(&a), most);
+  free(a.data);
+  free(b.data);
+}
+
+/* ---- what results must be ---- */
+
+static void check_lu(const factors *f, int64_t which) {
+  matrix p = take(f->results[0], which), l = take(f->results[1], which), u = take(f->results[2], which);
+  for (int64_t i = 0; i < p.rows; i++) {
+    double row = 0, col = 0;
+    for (int64_t k = 0; k < p.rows; k++) {
+      row += *cell(&p, i, k);
+      col += *cell(&p, k, i);
+      ck_assert(*cell(&p, i, k) == 0 || *cell(&p, i, k) == 1);
+      if (k >= i) ck_assert_double_eq(*cell(&l, i, k), k == i);
+      ck_assert_double_le(fabs(*cell(&l, i, k)), 1);
+      if (k < i) ck_assert_double_eq(*cell(&u, i, k), 0);
+    }
+    ck_assert(row == 1 && col == 1);
+  }
+  check_near(f, take(f->a, which), product(p, product(l, u)));
+}
+
+static void check_result(const factors *f) {
+  for (int64_t b = 0; b < f->c.batch; b++) check_lu(f, b);
+}
+
+/* ---- tests ---- */
+
+static const ts_opcode ops[] = {TS_OP_LU};
+enum { OPS = sizeof ops / sizeof *ops };
+
+static const int sizes[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 40, 64, 65, 97, 130};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void check_case(const factors_case *c) {
+  factors f = make(c);
+  run(&f);
+  check_bits(&f);
+  check_result(&f);
+  drop(&f);
+}
+
+START_TEST(factors_of_every_size)
+{
+  static const int batches[] = {0, 1, 2, 9, 21};
+  for (int i = 0; i < SIZES; i++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+      if (sizes[i] > 33 && batches[b] > 2) continue;
+      check_case(&(factors_case){ops[_i / TYPES], types[_i % TYPES], batches[b], sizes[i], sizes[i], false});
+    }
+}
+END_TEST
+
+/* A matrix with NaN or infinities ends like any other, and harms no other of its batch. */
+START_TEST(special_values)
+{
+  static const double special[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e-45, 3e38};
+  static const int ns[] = {1, 2, 5, 33, 70}, batches[] = {1, 9};
+  for (int i = 0; i < 5; i++)
+    for (int b = 0; b < 2; b++)
+      for (int v = 0; v < 7; v++)
+        for (int many = 0; many < 2; many++) {
+          factors f = make(&(factors_case){ops[_i], TS_F32, batches[b], ns[i], ns[i], false});
+          const int64_t size = (int64_t)ns[i] * ns[i], place = batches[b] / 2 * size;
+          for (int64_t e = many ? 0 : size / 2; e < (many ? size : size / 2 + 1); e++) set(f.a, place + e, special[v]);
+          run(&f);
+          check_bits(&f);
+          for (int64_t m = 0; m < batches[b]; m++)
+            if (m != batches[b] / 2) check_lu(&f, m);
+          drop(&f);
+        }
+}
+END_TEST
+
+/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+/* With memory that is to be freed. */
+static ts_status run_with(const factors *f, const ts_parallel *parallel, const _Atomic bool *cancel,
+                          ts_buffer *const *out) {
+  ts_arena arena;
+  ts_arena_init(&arena);
+  ts_routine_plan plan = {.routine = ts_routine_of(f->c.op), .operand_count = 1};
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){f->graph, 0, &arena}, &plan));
+  void *base[1 + MOST_RESULTS] = {f->a->data};
+  for (size_t i = 0; i < f->count; i++) base[1 + i] = out[i]->data;
+  const uint32_t ids[] = {0, 1, 2, 3};
+  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),
+       *thread_workspace = aligned_alloc(64, (size_t)(plan.thread_workspace * parallel->width + 64) / 64 * 64);
+  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
+                                                                .operands = ids,
+                                                                .results = ids + 1,
+                                                                .workspace = workspace,
+                                                                .thread_workspace = thread_workspace,
+                                                                .parallel = parallel,
+                                                                .pool = ts_pool_default(),
+                                                                .cancel = cancel});
+  free(workspace);
+  free(thread_workspace);
+  plan.routine->deinit(&plan);
+  ts_arena_deinit(&arena);
+  return status;
+}
+
+static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false}, {TS_OP_LU, TS_F16, 30, 7, 7, false}};
+enum { SHARED = sizeof shared / sizeof *shared };
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{
+  factors f = make(&shared[_i]);
+  run(&f);
+  ts_buffer *got[MOST_RESULTS];
+  for (size_t i = 0; i < f.count; i++)
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), f.results[i]->dtype, &f.results[i]->shape, &got[i]));
+  for (int width = 1; width <= 33; width += width < 4 ? 1 : 9) {
+    const ts_parallel backwards = {.width = width, .run = run_backwards};
+    for (size_t i = 0; i < f.count; i++) memset(got[i]->data, 0xff, (size_t)got[i]->bytes);
+    ck_assert_ok(run_with(&f, width == 1 ? ts_pool_parallel(0) : &backwards, NULL, got));
+    for (size_t i = 0; i < f.count; i++) ck_assert_mem_eq(got[i]->data, f.results[i]->data, (size_t)got[i]->bytes);
+  }
+  for (size_t i = 0; i < f.count; i++) ts_buffer_release(got[i]);
+  drop(&f);
+}
+END_TEST
+
+START_TEST(a_cancelled_run_ends)
+{
+  const _Atomic bool cancel = true;
+  factors f = make(&shared[_i]);
+  run(&f);
+  ts_status status = run_with(&f, ts_pool_parallel(0), &cancel, f.results);
+  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
+  ts_status_free(status);
+  drop(&f);
+}
+END_TEST
+
+static void run_short_of_memory(const factors *f, int64_t n, bool *out_failed) {
+  ts_executable *exe = NULL;
+  ts_buffer *out[MOST_RESULTS] = {NULL};
+  ts_alloc_fail_after(n, true);
+  ts_status status = ts_executable_create(f->graph, NULL, &exe);
+  if (!status) status = ts_executable_run(exe, &f->a, 1, NULL, out);
+  ts_alloc_fail_after(0, false);
+  *out_failed = status != TS_SUCCESS;
+  if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+  ts_status_free(status);
+  for (size_t i = 0; i < f->count; i++) ts_buffer_release(out[i]);
+  ts_executable_release(exe);
+}
+
+START_TEST(every_allocation_failing)
+{
+  factors f = make(&shared[_i]);
+  bool failed = true;
+  for (int64_t n = 1; failed && n < 2000; n++) run_short_of_memory(&f, n, &failed);
+  ck_assert(!failed);
+  drop(&f);
+}
+END_TEST
+
+/* The parts of products, once made, stay for the process. */
+static void leaks_begin(void) {
+  static const ts_dtype dtypes[] = {TS_F32, TS_F64};
+  for (int i = 0; i < 2; i++) {
+    ts_gemm *gemm;
+    ck_assert_ok(ts_gemm_get(dtypes[i], NULL, &gemm));
+    ts_gemm_release(gemm);
+  }
+  test_leaks_begin();
+}
+
+int main(void) {
+  Suite *suite = suite_create("factors");
+  TCase *values = tcase_create("values"), *memory = tcase_create("memory");
+  tcase_set_timeout(values, 120);
+  tcase_set_timeout(memory, 60);
+  tcase_add_loop_test(values, factors_of_every_size, 0, OPS * TYPES);
+  tcase_add_loop_test(values, special_values, 0, OPS);
+  tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, SHARED);
+  test_add_lesser_isas(values);
+  tcase_add_checked_fixture(memory, leaks_begin, test_leaks_end);
+  tcase_add_loop_test(memory, a_cancelled_run_ends, 0, SHARED);
+  tcase_add_loop_test(memory, every_allocation_failing, 0, SHARED);
+  suite_add_tcase(suite, values);
+  suite_add_tcase(suite, memory);
+  return testing_run(suite);
+}
