@@ -100,7 +100,7 @@ TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 all: core nif tool erl
 # For rebar3 (rebar.config): C, and Erlang where make has built it before, for the release of OTP that is there now.
-dependency: nif
+dependency: nif erl/tessera_types.hrl
 	$(Q)[ ! -d ebin ] || { $(ERL) -noshell -eval 'io:put_chars(erlang:system_info(otp_release)), halt().' >build/otp.tmp && \
 	  { cmp -s build/otp.tmp build/otp || { rm -f build/erl.stamp && mv build/otp.tmp build/otp; }; } && $(MAKE) erl; }
 core: $(CORE)
@@ -158,13 +158,17 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 # ---- Erlang
 
 ERL_SRC := $(wildcard erl/*.erl erl/nx/*.erl)
-ERL_HRL := $(wildcard erl/*.hrl erl/nx/*.hrl include/*.hrl)
+ERL_TYPES := erl/tessera_types.hrl
+ERL_HRL := $(sort $(wildcard erl/*.hrl erl/nx/*.hrl include/*.hrl) $(ERL_TYPES))
 ERLC_FLAGS := +debug_info -I include -I erl
 APP_SRC := $(wildcard erl/tessera.app.src)
 erl_module_list = $(subst $() ,$(comma),$(patsubst %,'%',$(basename $(notdir $(ERL_SRC)))))
 comma := ,
 
 erl: $(if $(ERL_SRC),build/erl.stamp build/shell-docs.stamp) $(if $(APP_SRC),ebin/tessera.app)
+
+$(ERL_TYPES): c_src/tensor/dtype.def mk/types.awk
+	$(Q)awk -f mk/types.awk $< > $@
 
 # Sources without a .beam: ebin/ was removed, or comes from another version.
 ERL_MISSING := $(strip $(foreach m,$(ERL_SRC),$(if $(wildcard ebin/$(basename $(notdir $m)).beam),,$m)))
@@ -377,4 +381,4 @@ clean-c:
 	$(Q)rm -rf build priv/tessera_nif.so
 
 clean: clean-c
-	$(Q)rm -rf ebin
+	$(Q)rm -rf ebin $(ERL_TYPES)

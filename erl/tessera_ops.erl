@@ -524,12 +524,7 @@ cumulative(Name, Operand, Options) ->
                      {axis_option(Name, Args, Axis, rank(Name, Operand)), Reverse}).
 
 %% Widened as by sum/2 and product/2.
-cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_product ->
-    case Type of
-        _ when Type =:= s8; Type =:= s16 -> s32;
-        _ when Type =:= u8; Type =:= u16 -> u32;
-        _ -> Type
-    end;
+cumulative_type(Name, Type) when Name =:= cumulative_sum; Name =:= cumulative_product -> tessera_type:sum_type(Type);
 cumulative_type(_, Type) -> Type.
 
 %% Subtracts the largest element, so that nothing overflows; not where it is infinite.

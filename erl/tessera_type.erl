@@ -1,19 +1,31 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
--export([is_type/1, is_float_type/1, merge/2, merge_number/2, merge_all/2, to_float/1, range/1, fits/2, bytes/1,
-         broadcast/2, elements/1, axis/4, axes/4, shape/3, is_shape/1, is_proper/1, dims/1, format/2]).
+-export([all/0, is_type/1, is_float_type/1, merge/2, merge_number/2, merge_all/2, to_float/1, sum_type/1, range/1, fits/2,
+         bytes/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3, is_shape/1, is_proper/1, dims/1,
+         format/2]).
+%% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
+-include("tessera_types.hrl").
 
 -spec is_type(term()) -> boolean().
-is_type(Type) -> is_atom(Type) andalso lists:member(Type, [f32, s32, f64, s64, u8, bf16, f16, s8, s16, u16, u32, u64]).
+is_type(Type) -> class(Type) =/= undefined.
 
--spec is_float_type(tessera:type()) -> boolean().
-is_float_type(Type) -> lists:member(Type, [f32, f64, bf16, f16]).
+-spec is_float_type(term()) -> boolean().
+is_float_type(Type) -> class(Type) =:= float.
 
 -spec to_float(tessera:type()) -> tessera:type().
 to_float(Type) ->
     case is_float_type(Type) of
         true -> Type;
         false -> f32
+    end.
+
+%% The type of a sum or product of elements: integers of less than 32 bits are widened, as in Nx.
+-spec sum_type(tessera:type()) -> tessera:type().
+sum_type(Type) ->
+    case kind(Type) of
+        {s, Bits} when Bits < 32 -> s32;
+        {u, Bits} when Bits < 32 -> u32;
+        _ -> Type
     end.
 
 %% Nx's promotion: floats over integers, signed over unsigned with room for both.
@@ -76,31 +88,8 @@ range(Type) ->
         {u, Bits} -> {0, (1 bsl Bits) - 1}
     end.
 
-unsigned(16) -> u16;
-unsigned(32) -> u32;
-unsigned(64) -> u64.
-
-signed(16) -> s16;
-signed(32) -> s32;
-signed(64) -> s64.
-
-kind(s8) -> {s, 8};
-kind(s16) -> {s, 16};
-kind(s32) -> {s, 32};
-kind(s64) -> {s, 64};
-kind(u8) -> {u, 8};
-kind(u16) -> {u, 16};
-kind(u32) -> {u, 32};
-kind(u64) -> {u, 64};
-kind(f16) -> {f, 16};
-kind(bf16) -> {bf, 16};
-kind(f32) -> {f, 32};
-kind(f64) -> {f, 64}.
-
--spec bytes(tessera:type()) -> 1 | 2 | 4 | 8.
-bytes(Type) ->
-    {_, Bits} = kind(Type),
-    Bits div 8.
+unsigned(Bits) -> of_nx({u, Bits}).
+signed(Bits) -> of_nx({s, Bits}).
 
 %% The shape that both broadcast to, or error.
 -spec broadcast(tessera:shape(), tessera:shape()) -> tessera:shape() | error.

@@ -77,12 +77,7 @@ fold(Name, Operand, Sizes, Options) ->
     tessera_trace:op(Name, [tessera_ops:as_type(Name, X, fold_type(Name, X#tessera.type))], Window).
 
 %% As sum/2 and product/2 widen.
-fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product ->
-    case Type of
-        _ when Type =:= s8; Type =:= s16 -> s32;
-        _ when Type =:= u8; Type =:= u16 -> u32;
-        _ -> Type
-    end;
+fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tessera_type:sum_type(Type);
 fold_type(_, Type) -> Type.
 
 %% The sum over the number of places, in a type that neither wraps nor overflows.

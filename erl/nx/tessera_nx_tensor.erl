@@ -7,33 +7,11 @@
 
 %% {f, 32} is f32. Types that the core does not support are refused.
 -spec core_type(tuple()) -> tessera:type().
-core_type({f, 32}) -> f32;
-core_type({s, 32}) -> s32;
-core_type({u, 8}) -> u8;
-core_type({s, 64}) -> s64;
-core_type({f, 64}) -> f64;
-core_type({bf, 16}) -> bf16;
-core_type({f, 16}) -> f16;
-core_type({u, 32}) -> u32;
-core_type({u, 64}) -> u64;
-core_type({s, 8}) -> s8;
-core_type({s, 16}) -> s16;
-core_type({u, 16}) -> u16;
-core_type(Type) -> tessera_nx_error:no_type(Type).
-
--spec nx_type(tessera:type()) -> {atom(), pos_integer()}.
-nx_type(f32) -> {f, 32};
-nx_type(s32) -> {s, 32};
-nx_type(u8) -> {u, 8};
-nx_type(s64) -> {s, 64};
-nx_type(f64) -> {f, 64};
-nx_type(bf16) -> {bf, 16};
-nx_type(f16) -> {f, 16};
-nx_type(u32) -> {u, 32};
-nx_type(u64) -> {u, 64};
-nx_type(s8) -> {s, 8};
-nx_type(s16) -> {s, 16};
-nx_type(u16) -> {u, 16}.
+core_type(Nx) ->
+    case tessera_type:of_nx(Nx) of
+        undefined -> tessera_nx_error:no_type(Nx);
+        Type -> Type
+    end.
 
 %% Type and shape, with vectorized axes as leading dimensions.
 -spec form(map()) -> tessera_nx_ops:form().
@@ -76,7 +54,7 @@ is_donatable(Tensor) -> maps:get('donatable?', Tensor, false).
 -spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
 data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
     ok = count_at(Ref, Client, Device),
-    Typespec = #{'__struct__' => ?TYPESPEC, type => nx_type(Type), shape => Shape},
+    Typespec = #{'__struct__' => ?TYPESPEC, type => tessera_type:kind(Type), shape => Shape},
     #{'__struct__' => ?BACKEND,
       buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,
                   typespec => Typespec}}.

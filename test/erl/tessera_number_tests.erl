@@ -450,32 +450,29 @@ zip_all(Columns) ->
     [[case Column of [One] -> One; _ -> lists:nth(I, Column) end || Column <- Columns]
      || I <- lists:seq(1, lists:max([length(C) || C <- Columns]))].
 
-%% ---- the core's table of types (c_src/tensor/dtype.def)
+%% ---- the types, which Erlang has from the core's table (mk/types.awk)
 
-%% What Erlang says of a type is what the table says, also of those that the core does not take.
-types_test_() ->
-    {match, Rows} = re:run(table(), "TS_DTYPE\\(\\w+, *\"(\\w+)\", *\\d+, *(\\d+), *(\\w+),.*, *(NONE|VALUES|KERNELS)\\)",
-                           [global, {capture, all_but_first, list}]),
-    true = length(Rows) > 12,
-    [{Name, fun() -> check_type(list_to_atom(Name), list_to_integer(Bits), Kind, Layers) end}
-     || [Name, Bits, Kind, Layers] <- Rows, Name =/= "t16"].
+types_test_() -> [{atom_to_list(Type), fun() -> check_type(Type) end} || Type <- tessera_type:all()].
 
-check_type(Type, _, _, "NONE") -> ?assertEqual(false, tessera_type:is_type(Type));
-check_type(Type, Bits, Kind, _) ->
-    ?assert(tessera_type:is_type(Type)),
-    ?assertEqual(Kind =:= "FLOAT", tessera_type:is_float_type(Type)),
-    ?assertEqual(Bits div 8, tessera_type:bytes(Type)),
-    ?assertEqual(Type, tessera_nx_tensor:core_type({list_to_atom(string:trim(atom_to_list(Type), trailing, "0123456789")), Bits})),
-    Kind =:= "FLOAT" orelse ?assertEqual({Kind =:= "SIGNED", Bits}, integer_form(Type)),
-    ?assertEqual({Type, {2}}, begin T = tessera:tensor([1, 0], Type), {tessera:type(T), tessera:shape(T)} end).
+check_type(Type) ->
+    {_, Bits} = Nx = tessera_type:kind(Type),
+    T = tessera:tensor([1, 0], Type),
+    ?assertEqual({Type, {2}}, {tessera:type(T), tessera:shape(T)}),
+    ?assertEqual(2 * tessera_type:bytes(Type), byte_size(tessera:to_binary(T))),
+    ?assertEqual({true, Type}, {tessera_type:is_type(Type), tessera_nx_tensor:core_type(Nx)}),
+    ?assertEqual(tessera_type:is_float_type(Type), tessera_type:fits(Type, 0.5)),
+    tessera_type:is_float_type(Type) orelse ?assertEqual({lists:prefix("s", atom_to_list(Type)), Bits}, integer_form(Type)).
 
 integer_form(Type) ->
     {Least, Largest} = tessera_type:range(Type),
     {Least < 0, length(integer_to_list(Largest - Least, 2))}.
 
-table() ->
-    Here = filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile))),
-    Path = filename:join(["c_src", "tensor", "dtype.def"]),
-    [File | _] = [F || Root <- [filename:join([Here, "..", ".."]), "."], F <- [filename:join(Root, Path)], filelib:is_file(F)],
-    {ok, Text} = file:read_file(File),
-    Text.
+no_types_test_() ->
+    [?_assertEqual({false, undefined}, {tessera_type:is_type(Term), tessera_type:kind(Term)})
+     || Term <- [f33, undefined, "f32", {f, 32}, 32]].
+
+%% The documented type, which stands in the source.
+documented_types_test() ->
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(code:which(tessera), [abstract_code]),
+    [{type, _, union, Types}] = [Type || {attribute, _, type, {type, Type, []}} <- Forms],
+    ?assertEqual(lists:sort(tessera_type:all()), lists:sort([Name || {atom, _, Name} <- Types])).
