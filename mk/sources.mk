@@ -124,6 +124,13 @@ BUILTIN_SRC := c_src/jit/session/builtin_main.c
 KERNEL_SRC := \
   c_src/kernel/cholesky.c \
   c_src/kernel/conv.c \
+  c_src/kernel/fft.c \
+  c_src/kernel/fft_core.c \
+  c_src/kernel/fft_plan.c \
+  c_src/kernel/fft_roots.c \
+  c_src/kernel/fft_vector_avx2.c \
+  c_src/kernel/fft_vector_avx512.c \
+  c_src/kernel/fft_vector_base.c \
   c_src/kernel/gemm.c \
   c_src/kernel/gemm_pack.c \
   c_src/kernel/gemm_routine.c \
@@ -243,6 +250,7 @@ C_TESTS := \
   test_gemm \
   test_exec \
   test_factors \
+  test_fft \
   test_front \
   test_graph \
   test_infer \

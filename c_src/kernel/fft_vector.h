@@ -1,0 +1,66 @@
+/* Inner loops of Fourier transforms in f32 and f64, by vectors. The code is the same for every instruction set
+ * (fft_vector_body.h), compiled once for each, and fuses no multiply-adds, so that every machine gives the same bits.
+ * Real and imaginary parts are apart in memory. Pure functions of their arguments; thread-safe. */
+#ifndef TS_KERNEL_FFT_VECTOR_H
+#define TS_KERNEL_FFT_VECTOR_H
+
+#include "tensor/dtype.h"
+
+#include <stdint.h>
+
+/* Columns that are transformed at once, on every machine: 64 bytes of each part. */
+#define TS_FFT_F32_COLUMNS 16
+#define TS_FFT_F64_COLUMNS 8
+
+/* Rows of complex numbers: part `re` or `im` of element c in row i is at [i * row + c]. */
+typedef struct ts_fft_rows {
+  void *re, *im;
+  int64_t row; /* elements */
+} ts_fft_rows;
+
+/* One pass of a Stockham transform along the rows, of radix * length * stride rows: it makes `radix` transforms of
+ * length * stride rows from one. */
+typedef struct ts_fft_pass {
+  int radix; /* 2, 3, 4, 5, 7, 8, 11 or 13 */
+  int64_t length, stride;
+  const void
+      *twiddles; /* re, im of w^(p k) for p < length and 0 < k < radix, by p; w = exp(-2 pi i / (radix length)) */
+} ts_fft_pass;
+
+/* A real transform's halves: rows of z are neighbours, z has `half` elements and those at -1 .. -16 and `half` + 16 are
+ * readable; w[k] = exp(-pi i k / half). */
+typedef struct ts_fft_half {
+  ts_fft_rows z, w, out;
+  int64_t half;
+} ts_fft_half;
+
+typedef struct ts_fft_vector {
+  /* One pass over the columns; `in` and `out` do not overlap. */
+  void (*pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out);
+  /* Multiplies `count` rows of columns by twiddles, and transposes them: row i becomes column i of `out`. `count` is
+   * rounded up to a multiple of the columns. Twiddles are rows like those of `in`; a NULL re: none. */
+  void (*turn)(const ts_fft_rows *in, const ts_fft_rows *twiddles, int64_t count, const ts_fft_rows *out);
+  /* The first `count` columns of as many rows as there are columns: column i becomes row i of `out`. */
+  void (*turn_back)(const ts_fft_rows *in, int64_t count, const ts_fft_rows *out);
+  /* Interleaved numbers to parts and back, the latter with factors for both. `step`: numbers from one interleaved row
+   * to the next. */
+  void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);
+  void (*join)(const ts_fft_rows *in, int64_t rows, int64_t columns, const double factors[2], void *to, int64_t step);
+  /* out = a * b for `count` elements; out may be a. */
+  void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out);
+  /* out[k] for 0 <= k <= half: the transform of 2 * half real numbers, of which z is that of pairs. */
+  void (*unfold)(const ts_fft_half *half);
+  /* The inverse, 0 <= k < half, times 2: z is the transform of real numbers. */
+  void (*fold)(const ts_fft_half *half);
+} ts_fft_vector;
+
+/* Of the instruction set in use; f32 or f64. */
+const ts_fft_vector *ts_fft_vector_of(ts_dtype type);
+
+/* [0] f32, [1] f64 */
+extern const ts_fft_vector ts_fft_vector_base[2];
+#if defined(__x86_64__)
+extern const ts_fft_vector ts_fft_vector_avx2[2], ts_fft_vector_avx512[2];
+#endif
+
+#endif

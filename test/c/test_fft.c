@@ -1,0 +1,343 @@
+/* Fourier transforms against the sum that defines them, in long double: every kind, lengths of each factor and around
+ * those at which another way is taken, operands that are shorter or longer than the transform, axes with and without
+ * neighbours. The same bits with every instruction set and on any number of threads; one line's NaN stays in that line;
+ * transforms back; Parseval. */
+#include "exec/pool.h"
+#include "jit/session/target.h"
+#include "kernel/fft.h"
+#include "testing.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef long double complex number;
+
+/* ---- one transform with its memory ---- */
+
+typedef struct transform {
+  ts_arena arena;
+  ts_fft fft;
+  int in_parts, out_parts; /* of an element */
+  int64_t in_count, out_count;
+  double *values; /* of the operand, as the type has them */
+  void *in, *out;
+  char *workspace;
+} transform;
+
+static double random_value(void) { return (double)(rand() % 20001 - 10000) / 10000; }
+
+static void put(const ts_fft *fft, void *data, int64_t i, double value) {
+  if (fft->size == 4)
+    ((float *)data)[i] = (float)value;
+  else
+    ((double *)data)[i] = value;
+}
+
+static double get(const ts_fft *fft, const void *data, int64_t i) {
+  return fft->size == 4 ? (double)((const float *)data)[i] : ((const double *)data)[i];
+}
+
+static void *allocate(int64_t bytes) {
+  void *data = malloc((size_t)bytes + 1);
+  ck_assert_ptr_nonnull(data);
+  return memset(data, 0xff, (size_t)bytes + 1); /* NaNs, where a run reads what it should not */
+}
+
+static void begin(const ts_fft_request *request, transform *out) {
+  const ts_fft_request *r = request;
+  ts_arena_init(&out->arena);
+  ck_assert_ok(ts_fft_plan(r, &out->arena, &out->fft));
+  const int size = out->fft.size;
+  out->in_parts = r->kind == TS_FFT_REAL || r->real ? 1 : 2;
+  out->out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
+  out->in_count = r->outer * r->in_points * r->inner * out->in_parts;
+  out->out_count = r->outer * out->fft.out_points * r->inner * out->out_parts;
+  out->values = allocate(out->in_count * 8);
+  out->in = allocate(out->in_count * size);
+  out->out = allocate(out->out_count * size);
+  out->workspace = allocate(out->fft.thread_bytes * ts_pool_parallel(0)->width);
+  for (int64_t i = 0; i < out->in_count; i++) {
+    put(&out->fft, out->in, i, random_value());
+    out->values[i] = get(&out->fft, out->in, i);
+  }
+}
+
+static void end(transform *t) {
+  free(t->values);
+  free(t->in);
+  free(t->out);
+  free(t->workspace);
+  ts_arena_deinit(&t->arena);
+}
+
+static void execute(transform *t, const ts_parallel *parallel) {
+  ts_fft_run run = {t->in, t->out, t->workspace, parallel, NULL};
+  ck_assert_ok(ts_fft_execute(&t->fft, &run));
+}
+
+/* ---- what it means ---- */
+
+static number operand_at(const transform *t, int64_t outer, int64_t point, int64_t inner) {
+  const ts_fft_request *r = &t->fft.request;
+  int64_t at = (outer * r->in_points + point) * r->inner + inner;
+  if (point >= r->in_points) return 0;
+  return t->in_parts == 1 ? (number)t->values[at] : t->values[2 * at] + (number)I * t->values[2 * at + 1];
+}
+
+/* The n numbers of a line: a half is completed by the conjugates. */
+static number whole_at(const transform *t, int64_t outer, int64_t point, int64_t inner) {
+  const int64_t n = t->fft.request.n;
+  if (t->fft.request.kind != TS_FFT_REAL_INVERSE) return operand_at(t, outer, point, inner);
+  if (point == 0 || 2 * point == n) return creall(operand_at(t, outer, point, inner));
+  return 2 * point < n ? operand_at(t, outer, point, inner) : conjl(operand_at(t, outer, n - point, inner));
+}
+
+static number result_at(const transform *t, int64_t outer, int64_t point, int64_t inner) {
+  int64_t at = (outer * t->fft.out_points + point) * t->fft.request.inner + inner;
+  if (t->out_parts == 1) return get(&t->fft, t->out, at);
+  return get(&t->fft, t->out, 2 * at) + (number)I * get(&t->fft, t->out, 2 * at + 1);
+}
+
+/* Of length n, for one n at a time. */
+static const number *roots_of(int64_t n, bool inverse) {
+  static number *roots;
+  static int64_t count;
+  const long double unit = (inverse ? 2 : -2) * 3.14159265358979323846264338327950288L / (long double)n;
+  if (count == (inverse ? -n : n)) return roots;
+  free(roots);
+  roots = allocate(n * (int64_t)sizeof *roots);
+  for (int64_t k = 0; k < n; k++) roots[k] = cosl(unit * (long double)k) + (number)I * sinl(unit * (long double)k);
+  count = inverse ? -n : n;
+  return roots;
+}
+
+/* The distance of a line from the definition, relative to its length, in units of the type's precision. */
+static double line_error(const transform *t, int64_t outer, int64_t inner) {
+  const ts_fft_request *r = &t->fft.request;
+  const bool inverse = r->kind == TS_FFT_INVERSE || r->kind == TS_FFT_REAL_INVERSE;
+  const number *roots = roots_of(r->n, inverse);
+  long double distance = 0, length = 0;
+  number *line = allocate(r->n * (int64_t)sizeof *line);
+  for (int64_t i = 0; i < r->n; i++) line[i] = whole_at(t, outer, i, inner);
+  for (int64_t k = 0; k < t->fft.out_points; k++) {
+    number sum = 0;
+    for (int64_t i = 0; i < r->n; i++) sum += line[i] * roots[(uint64_t)i * (uint64_t)k % (uint64_t)r->n];
+    if (inverse) sum /= (long double)r->n;
+    long double off = cabsl(sum - result_at(t, outer, k, inner));
+    distance += off * off;
+    length += cabsl(sum) * cabsl(sum);
+  }
+  free(line);
+  return distance == 0 ? 0 : (double)sqrtl(distance / length) / (t->fft.size == 4 ? 0x1p-23 : 0x1p-52);
+}
+
+static void check_lines(const transform *t) {
+  const ts_fft_request *r = &t->fft.request;
+  const double bound = 3 * log2(r->n < 2 ? 2 : (double)r->n);
+  for (int64_t o = 0; o < r->outer; o++)
+    for (int64_t i = 0; i < r->inner; i++) {
+      double error = line_error(t, o, i);
+      ck_assert_msg(error <= bound, "f%d kind %d, n = %lld of %lld, line %lld %lld of %lld: error %g", 8 * t->fft.size,
+                    (int)r->kind, (long long)r->n, (long long)r->in_points, (long long)o, (long long)i,
+                    (long long)r->inner, error);
+    }
+}
+
+/* ---- tests ---- */
+
+static const int64_t lengths[] = {1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,   14,   16,  17,
+                                  19,  21,  22,  26,  31,  32,  34,  37,  49,  60,  64,  97,  121,  127,  128, 144,
+                                  169, 200, 243, 250, 251, 256, 257, 320, 338, 500, 509, 512, 1000, 1009, 1331};
+#define LENGTHS ((int)(sizeof lengths / sizeof *lengths))
+
+static void check_case(const ts_fft_request *request) {
+  transform t;
+  begin(request, &t);
+  execute(&t, &ts_parallel_serial);
+  check_lines(&t);
+  end(&t);
+}
+
+static void check_shapes(ts_fft_request r) {
+  static const int64_t shapes[][2] = {{1, 1}, {17, 1}, {2, 3}, {1, 17}};
+  const int64_t points = r.kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n,
+                counts[] = {points, points / 2 + 1, points + 3};
+  for (int c = 0; c < 3; c++)
+    for (int s = 0; s < 4; s++) {
+      if (r.n > 150 && c + s > 0 && (c + s + r.n) % 3 != 0) continue; /* the definition takes long */
+      r.in_points = counts[c];
+      r.outer = shapes[s][0];
+      r.inner = shapes[s][1];
+      check_case(&r);
+    }
+}
+
+START_TEST(test_definition)
+{
+  for (int kind = 0; kind < 4; kind++)
+    for (int real = 0; real < 2; real++) {
+      if (real != (kind == TS_FFT_REAL) && kind >= TS_FFT_REAL) continue;
+      ts_fft_request r = {.kind = (ts_fft_kind)kind, .real = real, .n = lengths[_i]};
+      r.part = TS_F32;
+      check_shapes(r);
+      r.part = TS_F64;
+      check_shapes(r);
+    }
+}
+END_TEST
+
+/* Vectors of each width that this machine has. */
+static int instruction_sets(const ts_fft_vector **out) {
+  int count = 0;
+  out[count++] = ts_fft_vector_base;
+#if defined(__x86_64__)
+  if (ts_target_host()->isa >= TS_ISA_AVX2) out[count++] = ts_fft_vector_avx2;
+  if (ts_target_host()->isa >= TS_ISA_AVX512) out[count++] = ts_fft_vector_avx512;
+#endif
+  return count;
+}
+
+static void check_bits(const ts_fft_request *request) {
+  const ts_fft_vector *sets[3];
+  const int count = instruction_sets(sets);
+  transform t;
+  begin(request, &t);
+  size_t bytes = (size_t)(t.out_count * t.fft.size);
+  void *expected = allocate((int64_t)bytes);
+  execute(&t, &ts_parallel_serial);
+  memcpy(expected, t.out, bytes);
+  for (int i = 0; i < count; i++) {
+    memset(t.out, 0xff, bytes);
+    t.fft.vector = &sets[i][request->part == TS_F64];
+    execute(&t, ts_pool_parallel(0));
+    ck_assert_msg(memcmp(t.out, expected, bytes) == 0, "instruction set %d, kind %d, n = %lld", i, (int)request->kind,
+                  (long long)request->n);
+  }
+  free(expected);
+  end(&t);
+}
+
+START_TEST(test_same_bits)
+{
+  static const int64_t sizes[] = {15, 64, 101, 1000, 1001, 1024, 2197};
+  for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
+    for (int kind = 0; kind < 4; kind++)
+      for (int inner = 1; inner < 40; inner += 19) {
+        ts_fft_request r = {.part = TS_F32, .kind = (ts_fft_kind)kind, .n = sizes[n], .outer = 35, .inner = inner};
+        r.real = kind == TS_FFT_REAL;
+        r.in_points = kind == TS_FFT_REAL_INVERSE ? r.n / 2 + 1 : r.n;
+        check_bits(&r);
+        r.part = TS_F64;
+        check_bits(&r);
+      }
+}
+END_TEST
+
+/* Line 1 of three begins with a NaN or an infinity. */
+START_TEST(test_lines_apart)
+{
+  for (int n = 30; n < 1100; n += 67) {
+    transform t;
+    begin(&(ts_fft_request){TS_F32, TS_FFT_REAL, true, n, n, 3, 1}, &t);
+    ((float *)t.in)[n] = n % 2 ? NAN : INFINITY;
+    execute(&t, &ts_parallel_serial);
+    ck_assert_double_le(line_error(&t, 0, 0), 3 * log2(n));
+    ck_assert_double_le(line_error(&t, 2, 0), 3 * log2(n));
+    for (int64_t k = 0; k < t.fft.out_points; k++) {
+      number x = result_at(&t, 1, k, 0);
+      ck_assert(!isfinite(creall(x)) || !isfinite(cimagl(x)));
+    }
+    end(&t);
+  }
+}
+END_TEST
+
+static double square_sum(const ts_fft *fft, const void *data, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; i++) sum += get(fft, data, i) * get(fft, data, i);
+  return sum;
+}
+
+/* Long lines, of which the definition would take too long. */
+START_TEST(test_long)
+{
+  static const int64_t sizes[] = {4096, 5000, 10007, 32768, 65537, 100000, 262144};
+  const int64_t n = sizes[_i];
+  transform there, back;
+  begin(&(ts_fft_request){TS_F64, TS_FFT_FORWARD, false, n, n, 1, 1}, &there);
+  begin(&(ts_fft_request){TS_F64, TS_FFT_INVERSE, false, n, n, 1, 1}, &back);
+  execute(&there, &ts_parallel_serial);
+  double sum = square_sum(&there.fft, there.in, 2 * n);
+  ck_assert_double_eq_tol(square_sum(&there.fft, there.out, 2 * n) / (double)n, sum, 1e-13 * sum);
+  memcpy(back.in, there.out, (size_t)n * 16);
+  execute(&back, &ts_parallel_serial);
+  double distance = 0;
+  for (int64_t i = 0; i < 2 * n; i++) distance += pow(there.values[i] - get(&back.fft, back.out, i), 2);
+  ck_assert_double_le(sqrt(distance / sum), 3 * log2((double)n) * 0x1p-52);
+  end(&there);
+  end(&back);
+}
+END_TEST
+
+/* Roots are exact where they can be, and as near as long double has them elsewhere. */
+START_TEST(test_roots)
+{
+  static const int64_t sizes[] = {1, 2, 3, 4, 7, 8, 12, 1000, 1024, 10007};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    const int64_t n = sizes[s];
+    ts_fft_roots roots;
+    ck_assert_ok(ts_fft_roots_init(n, &roots));
+    for (int64_t k = 0; k < n; k++) {
+      long double root[2], angle = 2 * 3.14159265358979323846264338327950288L * (long double)k / (long double)n;
+      ts_fft_root(&roots, k, root);
+      ck_assert(fabsl(root[0] - cosl(angle)) < 1e-18L && fabsl(root[1] + sinl(angle)) < 1e-18L);
+      if (4 * k % n == 0) ck_assert(fabsl(root[0]) + fabsl(root[1]) == 1);
+    }
+    ts_fft_roots_deinit(&roots);
+  }
+}
+END_TEST
+
+START_TEST(test_cancelled)
+{
+  const _Atomic bool cancel = true;
+  transform t;
+  begin(&(ts_fft_request){TS_F32, TS_FFT_FORWARD, false, 100, 100, 100, 1}, &t);
+  memset(t.out, 0, 80000);
+  ts_fft_run run = {t.in, t.out, t.workspace, ts_pool_parallel(0), &cancel};
+  ck_assert_error(ts_fft_execute(&t.fft, &run), TS_CANCELLED, "Fourier");
+  ck_assert(square_sum(&t.fft, t.out, t.out_count) == 0);
+  end(&t);
+}
+END_TEST
+
+START_TEST(test_too_long)
+{
+  ts_arena arena;
+  ts_fft fft;
+  ts_arena_init(&arena);
+  ts_fft_request r = {TS_F32, TS_FFT_FORWARD, false, INT64_MAX / 2, 1, 1, 1};
+  ck_assert_error(ts_fft_plan(&r, &arena, &fft), TS_RESOURCE_EXHAUSTED, "Fourier");
+  ts_arena_deinit(&arena);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("fft");
+  TCase *tests = tcase_create("fft");
+  tcase_set_timeout(tests, 120);
+  tcase_add_loop_test(tests, test_definition, 0, LENGTHS);
+  tcase_add_test(tests, test_same_bits);
+  tcase_add_test(tests, test_lines_apart);
+  tcase_add_loop_test(tests, test_long, 0, 7);
+  tcase_add_test(tests, test_roots);
+  tcase_add_test(tests, test_cancelled);
+  tcase_add_test(tests, test_too_long);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failures = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
