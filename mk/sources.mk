@@ -34,17 +34,20 @@ IR_SRC := \
   c_src/ir/infer.c \
   c_src/ir/infer_control.c \
   c_src/ir/infer_linalg.c \
+  c_src/ir/infer_mesh.c \
   c_src/ir/infer_shape.c \
   c_src/ir/infer_window.c \
   c_src/ir/intern.c \
   c_src/ir/key.c \
   c_src/ir/lex.c \
+  c_src/ir/mesh.c \
   c_src/ir/op.c \
   c_src/ir/parse.c \
   c_src/ir/print.c \
   c_src/ir/stablehlo.c \
   c_src/ir/stablehlo_elementwise.c \
   c_src/ir/stablehlo_linalg.c \
+  c_src/ir/stablehlo_mesh.c \
   c_src/ir/stablehlo_reduce.c \
   c_src/ir/stablehlo_scatter.c \
   c_src/ir/stablehlo_shape.c \
@@ -145,6 +148,7 @@ KERNEL_SRC := \
   c_src/kernel/ref_dot.c \
   c_src/kernel/ref_elementwise.c \
   c_src/kernel/ref_linalg.c \
+  c_src/kernel/ref_partitions.c \
   c_src/kernel/ref_reduce.c \
   c_src/kernel/ref_routine.c \
   c_src/kernel/ref_scalar.c \
@@ -265,6 +269,7 @@ C_TESTS := \
   test_llvm_exit \
   test_linalg \
   test_lower \
+  test_partitions \
   test_pass \
   test_plan \
   test_pool \

@@ -211,6 +211,9 @@ static ts_status inline_region(ts_builder *b, ts_block *block, const ts_op *op, 
 
 static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
+  if (ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE)
+    return ts_error(TS_UNIMPLEMENTED, "%s: the program has %d partitions, which are not compiled yet",
+                    ts_op_name(op->code), ts_mesh_partitions(&b->graph->mesh));
   if (ts_op_get_class(op->code) != TS_CLASS_CONTROL) return plain_op(b, block, id);
   switch ((ts_ops_CONTROL)op->code) {
   case TS_OP_WHILE:

@@ -69,6 +69,7 @@ static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
     return op->code != TS_OP_POW || !ts_dtype_is_float(ts_graph_value(graph, op->first_result)->dtype);
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
+  case TS_CLASS_COLLECTIVE:
   case TS_CLASS_CONTROL: return false;
   case TS_CLASS_SOURCE:
   case TS_CLASS_UNARY:

@@ -78,6 +78,9 @@ ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t
     merge_range(operands, 1, count, out);
     return TS_SUCCESS;
   case TS_CLASS_REDUCE: reduce_types(code, operands, count, out); return TS_SUCCESS;
+  case TS_CLASS_COLLECTIVE:
+    for (size_t i = 0; i < count; i++) out[i] = own_type(&operands[i]);
+    return TS_SUCCESS;
   case TS_CLASS_INDEXED: indexed_types(code, operands, count, out); return TS_SUCCESS;
   case TS_CLASS_CONTROL:
     return ts_error(TS_INVALID_ARGUMENT, "%s has regions, expected an op without", ts_op_name(code));

@@ -94,6 +94,7 @@ static ts_status copy_region(const ts_graph *from, ts_region_id source, ts_graph
 static ts_status clone_into(const ts_graph *graph, ts_graph *to) {
   ts_value_id *map;
   TS_TRY(ts_graph_set_name(to, graph->name));
+  TS_TRY(ts_graph_copy_mesh(to, graph));
   TS_TRY(TS_NEW_ARRAY(graph->values.count, &map));
   ts_status status = copy_whole(graph, TS_ROOT, to, TS_ROOT, map);
   ts_free(map);

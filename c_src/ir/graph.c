@@ -27,7 +27,30 @@ static ts_status create(ts_intern *base, ts_graph **out) {
 
 ts_status ts_graph_create(ts_graph **out) { return create(NULL, out); }
 
-ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out) { return create(from->intern, out); }
+static ts_status copy_shardings(const ts_graph *from, ts_root_side side, ts_graph *to) {
+  size_t count = side == TS_PARAMS ? from->param_shardings.count : from->result_shardings.count;
+  for (size_t i = 0; i < count; i++) {
+    const ts_sharding *sharding = ts_graph_sharding(from, side, i);
+    if (sharding) TS_TRY(ts_graph_set_sharding(to, side, i, sharding));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_graph_copy_mesh(ts_graph *graph, const ts_graph *from) {
+  graph->mesh = from->mesh;
+  TS_TRY(copy_shardings(from, TS_PARAMS, graph));
+  return copy_shardings(from, TS_RESULTS, graph);
+}
+
+ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out) {
+  TS_TRY(create(from->intern, out));
+  if (from->mesh.rank == 0) return TS_SUCCESS;
+  ts_status status = ts_graph_copy_mesh(*out, from);
+  if (!status) return TS_SUCCESS;
+  ts_graph_destroy(*out);
+  *out = NULL;
+  return status;
+}
 
 void ts_graph_destroy(ts_graph *graph) {
   if (!graph) return;
@@ -38,6 +61,8 @@ void ts_graph_destroy(ts_graph *graph) {
   TS_VEC_FREE(&graph->values);
   TS_VEC_FREE(&graph->ops);
   TS_VEC_FREE(&graph->regions);
+  TS_VEC_FREE(&graph->param_shardings);
+  TS_VEC_FREE(&graph->result_shardings);
   ts_arena_deinit(&graph->arena);
   ts_intern_release(graph->intern);
   ts_free(graph);
@@ -48,6 +73,33 @@ ts_status ts_graph_set_name(ts_graph *graph, const char *name) {
   TS_TRY(ts_arena_strdup(&graph->arena, name, &copy));
   graph->name = copy;
   return TS_SUCCESS;
+}
+
+/* ---- the mesh ---- */
+
+ts_status ts_graph_set_mesh(ts_graph *graph, const ts_mesh *mesh) {
+  TS_TRY(ts_mesh_check(mesh));
+  graph->mesh = *mesh;
+  return TS_SUCCESS;
+}
+
+ts_status ts_graph_set_sharding(ts_graph *graph, ts_root_side side, size_t index, const ts_sharding *sharding) {
+  while ((side == TS_PARAMS ? graph->param_shardings.count : graph->result_shardings.count) <= index) {
+    const ts_root_sharding none = {0};
+    TS_TRY(side == TS_PARAMS ? TS_VEC_PUSH(&graph->param_shardings, none)
+                             : TS_VEC_PUSH(&graph->result_shardings, none));
+  }
+  ts_root_sharding *at = side == TS_PARAMS ? &graph->param_shardings.data[index] : &graph->result_shardings.data[index];
+  *at = (ts_root_sharding){true, *sharding};
+  return TS_SUCCESS;
+}
+
+const ts_sharding *ts_graph_sharding(const ts_graph *graph, ts_root_side side, size_t index) {
+  size_t count = side == TS_PARAMS ? graph->param_shardings.count : graph->result_shardings.count;
+  if (index >= count) return NULL;
+  const ts_root_sharding *at =
+      side == TS_PARAMS ? &graph->param_shardings.data[index] : &graph->result_shardings.data[index];
+  return at->given ? &at->sharding : NULL;
 }
 
 /* ---- regions and parameters ---- */
@@ -317,11 +369,12 @@ static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, co
   return TS_SUCCESS;
 }
 
-/* An upper bound of an op's results: of a control op's the longest list of its regions. */
-static size_t most_results(const ts_graph *graph, ts_opcode code, const ts_attrs *attrs) {
+/* An upper bound of an op's results: of a control op the longest list of its regions, of a collective its operands. */
+static size_t most_results(const ts_graph *graph, ts_opcode code, size_t operand_count, const ts_attrs *attrs) {
   ts_region_id regions[2];
   int known = ts_op_results(code);
   size_t most = known > 1 ? (size_t)known : 1, count = attrs ? ts_attrs_regions(code, attrs, regions) : 0;
+  if (known < 0 && count == 0 && operand_count > most) most = operand_count;
   for (size_t i = 0; i < count; i++) {
     if (regions[i] >= graph->regions.count) continue;
     size_t results = ts_graph_region(graph, regions[i])->results.count;
@@ -335,7 +388,7 @@ ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, 
   TS_TRY(check_open(graph, region));
   for (size_t i = 0; i < operand_count; i++)
     TS_TRY(check_value(graph, region, operands[i], ts_op_name(code), "operand", i));
-  size_t max_results = most_results(graph, code, attrs);
+  size_t max_results = most_results(graph, code, operand_count, attrs);
   if (max_results == 1) {
     ts_type type;
     return add_op(graph, region, code, operands, operand_count, attrs, 1, &type, out);

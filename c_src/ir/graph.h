@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "ir/mesh.h"
 #include "ir/op.h"
 #include "tensor/buffer.h"
 
@@ -96,6 +97,13 @@ typedef struct ts_region {
   TS_VEC(ts_value_id) results;
 } ts_region;
 
+/* How an argument or result of the program is cut. */
+typedef struct ts_root_sharding {
+  bool given;
+  ts_sharding sharding;
+} ts_root_sharding;
+typedef enum ts_root_side { TS_PARAMS, TS_RESULTS } ts_root_side;
+
 typedef struct ts_graph {
   ts_arena arena;           /* lists of ids, attributes with regions, the name */
   struct ts_intern *intern; /* shapes and other attributes */
@@ -103,6 +111,8 @@ typedef struct ts_graph {
   TS_VEC(ts_op) ops;
   TS_VEC(ts_region) regions;
   char *name; /* "main" unless set; in the arena */
+  ts_mesh mesh;
+  TS_VEC(ts_root_sharding) param_shardings, result_shardings; /* those without an entry are not given */
 } ts_graph;
 
 #define TS_ROOT ((ts_region_id)0)
@@ -114,6 +124,17 @@ ts_status ts_graph_create(ts_graph **out);
 ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out);
 void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
 ts_status ts_graph_set_name(ts_graph *graph, const char *name);
+
+/* Sets the mesh, before there are collectives. A graph that is made from another one has that one's mesh and root
+ * shardings. */
+ts_status ts_graph_set_mesh(ts_graph *graph, const ts_mesh *mesh);
+/* How the `index`-th argument or result is cut. Its axes are of the mesh; ts_graph_verify checks it against the shape.
+ */
+ts_status ts_graph_set_sharding(ts_graph *graph, ts_root_side side, size_t index, const ts_sharding *sharding);
+/* NULL when none is given. */
+const ts_sharding *ts_graph_sharding(const ts_graph *graph, ts_root_side side, size_t index);
+/* Another graph's mesh and root shardings. */
+ts_status ts_graph_copy_mesh(ts_graph *graph, const ts_graph *from);
 
 /* Opens a region with no parameters; it is given to an op by that op's attributes. */
 ts_status ts_graph_add_region(ts_graph *graph, ts_region_id *out);

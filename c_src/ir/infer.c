@@ -253,6 +253,7 @@ static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   case TS_CLASS_WINDOW: return ts_infer_window(call, out);
   case TS_CLASS_DOT: return call->code == TS_OP_CONV ? ts_infer_conv(call, out) : ts_infer_dot(call, out);
   case TS_CLASS_LINALG: return ts_infer_linalg(call, out);
+  case TS_CLASS_COLLECTIVE: return ts_infer_collective(call, out);
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
@@ -293,7 +294,7 @@ ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *ope
   ts_infer_call call = {graph, code, operands, operand_count, attrs};
   TS_TRY(check_call(&call));
   if (ts_op_get_class(code) == TS_CLASS_CONTROL) return ts_infer_control(&call, max_results, out_types, out_count);
-  *out_count = (size_t)ts_op_results(code);
+  *out_count = ts_op_results(code) < 0 ? operand_count : (size_t)ts_op_results(code);
   if (max_results < *out_count) return ts_error(TS_INTERNAL, "%s: no room for the results' types", ts_op_name(code));
   TS_TRY(infer_one(&call, out_types));
   for (size_t i = 0; i < *out_count; i++) {

@@ -128,6 +128,52 @@ static ts_status parse_types(parser *p, op_text *op) {
   return TS_SUCCESS;
 }
 
+static ts_status parse_mesh(parser *p) {
+  ts_mesh mesh = {0};
+  ts_dims sizes;
+  ts_token at = p->token;
+  if (!accept(p, TS_TOKEN_NAME, "mesh")) return TS_SUCCESS;
+  TS_TRY(parse_dims(p, &sizes));
+  for (int32_t i = 0; i < sizes.rank && i < TS_MAX_MESH_AXES; i++)
+    mesh.sizes[i] = sizes.dims[i] > INT32_MAX || sizes.dims[i] < 0 ? 0 : (int32_t)sizes.dims[i];
+  if (sizes.rank == 0) return ts_token_error(at, "expected at least one axis of the mesh");
+  mesh.rank = sizes.rank;
+  mesh.partitioned = accept(p, TS_TOKEN_NAME, "partitioned");
+  mesh.coordinates = accept(p, TS_TOKEN_NAME, "coordinates");
+  return at_token(at, ts_graph_set_mesh(p->graph, &mesh));
+}
+
+/* Appends the axes that cut a dim. */
+static ts_status parse_cuts(parser *p, int32_t dim, ts_dims *axes, ts_dims *dims) {
+  ts_dims here;
+  TS_TRY(parse_dims(p, &here));
+  for (int32_t i = 0; i < here.rank; i++) {
+    if (axes->rank == TS_MAX_MESH_AXES) return ts_token_error(p->token, "expected at most %d axes", TS_MAX_MESH_AXES);
+    axes->dims[axes->rank++] = here.dims[i];
+    dims->dims[dims->rank++] = dim;
+  }
+  return TS_SUCCESS;
+}
+
+/* An optional sharding of an argument or result. A partitioned program's types are of parts, which no cut need divide.
+ */
+static ts_status parse_sharding(parser *p, ts_root_side side, size_t index, const ts_shape *shape) {
+  ts_dims axes = {0}, dims = {0};
+  ts_sharding sharding;
+  ts_token at = p->token;
+  ts_shape whole = {.rank = shape->rank};
+  if (!accept(p, TS_TOKEN_NAME, "sharded")) return TS_SUCCESS;
+  TS_TRY(punct(p, "["));
+  for (int32_t dim = 0; dim < shape->rank; dim++) {
+    if (dim > 0) TS_TRY(punct(p, ","));
+    TS_TRY(parse_cuts(p, dim, &axes, &dims));
+  }
+  TS_TRY(punct(p, "]"));
+  for (int32_t d = 0; d < whole.rank; d++) whole.dims[d] = p->graph->mesh.partitioned ? 0 : shape->dims[d];
+  TS_TRY(at_token(at, ts_sharding_make(&p->graph->mesh, &axes, &dims, &whole, &sharding)));
+  return ts_graph_set_sharding(p->graph, side, index, &sharding);
+}
+
 static ts_status parse_params(parser *p, ts_region_id region) {
   TS_TRY(punct(p, "("));
   if (accept_punct(p, ")")) return TS_SUCCESS;
@@ -140,6 +186,8 @@ static ts_status parse_params(parser *p, ts_region_id region) {
     TS_TRY(parse_type(p, &type));
     TS_TRY(at_token(name, ts_graph_add_param(p->graph, region, type.dtype, &type.shape, &value)));
     TS_TRY(define(p, name, value));
+    if (region == TS_ROOT)
+      TS_TRY(parse_sharding(p, TS_PARAMS, ts_graph_region(p->graph, TS_ROOT)->params.count - 1, &type.shape));
   } while (accept_punct(p, ","));
   return punct(p, ")");
 }
@@ -382,7 +430,12 @@ static ts_status parse_signature(parser *p, op_text *results) {
   TS_TRY(expect(p, TS_TOKEN_ARROW, "->"));
   TS_TRY(punct(p, "("));
   if (accept_punct(p, ")")) return TS_SUCCESS;
-  TS_TRY(parse_types(p, results));
+  do {
+    ts_type type;
+    TS_TRY(parse_type(p, &type));
+    TS_TRY(parse_sharding(p, TS_RESULTS, results->types.count, &type.shape));
+    TS_TRY(TS_VEC_PUSH(&results->types, type));
+  } while (accept_punct(p, ","));
   return punct(p, ")");
 }
 
@@ -404,6 +457,7 @@ static ts_status parse_graph(parser *p, op_text *results) {
   advance(p);
   TS_TRY(expect(p, TS_TOKEN_NAME, "graph"));
   TS_TRY(parse_name(p));
+  TS_TRY(parse_mesh(p));
   TS_TRY(parse_params(p, TS_ROOT));
   results->at = p->token;
   TS_TRY(parse_signature(p, results));

@@ -65,13 +65,6 @@ static void print_uses(printer *p, const ts_value_id *ids, size_t count) {
   }
 }
 
-static void print_types(printer *p, const ts_value_id *ids, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (i) ts_text_append(p->out, ", ");
-    print_value_type(p, ids[i]);
-  }
-}
-
 /* ---- attributes ---- */
 
 static void print_bytes(printer *p, const ts_buffer *buffer) {
@@ -113,13 +106,21 @@ static void print_attrs(printer *p, const ts_op *op) {
 
 /* ---- regions and ops ---- */
 
-static void print_params(printer *p, const ts_region *region) {
+static void print_sharding(printer *p, ts_root_side side, size_t index, ts_value_id id) {
+  const ts_sharding *sharding = ts_graph_sharding(p->graph, side, index);
+  if (!sharding || id >= p->graph->values.count) return;
+  ts_text_append(p->out, " sharded ");
+  ts_sharding_print(sharding, ts_graph_value(p->graph, id)->shape->rank, p->out);
+}
+
+static void print_params(printer *p, const ts_region *region, bool is_root) {
   ts_text_append(p->out, "(");
   for (size_t i = 0; i < region->params.count; i++) {
     if (i) ts_text_append(p->out, ", ");
     define_value(p, region->params.data[i]);
     ts_text_append(p->out, ": ");
     print_value_type(p, region->params.data[i]);
+    if (is_root) print_sharding(p, TS_PARAMS, i, region->params.data[i]);
   }
   ts_text_append(p->out, ")");
 }
@@ -134,7 +135,7 @@ static void print_op_regions(printer *p, const ts_op *op, int depth) {
     indent(p, depth + 1);
     ts_text_append(p->out, names[i]);
     if (regions[i] < p->graph->regions.count && depth / 2 <= TS_MAX_LEVELS) {
-      print_params(p, ts_graph_region(p->graph, regions[i]));
+      print_params(p, ts_graph_region(p->graph, regions[i]), false);
       ts_text_append(p->out, " ");
       print_region(p, regions[i], depth + 1);
     }
@@ -218,6 +219,24 @@ static void print_name(printer *p, const char *name) {
   ts_text_append(p->out, "\"");
 }
 
+static void print_mesh(printer *p) {
+  const ts_mesh *mesh = &p->graph->mesh;
+  ts_text_append(p->out, " mesh [");
+  for (int32_t i = 0; i < mesh->rank; i++) ts_text_format(p->out, i ? ",%d" : "%d", mesh->sizes[i]);
+  ts_text_append(p->out, "]");
+  if (mesh->partitioned) ts_text_append(p->out, " partitioned");
+  if (mesh->coordinates) ts_text_append(p->out, " coordinates");
+  ts_text_append(p->out, " ");
+}
+
+static void print_results(printer *p, const ts_region *region, bool is_root) {
+  for (size_t i = 0; i < region->results.count; i++) {
+    if (i) ts_text_append(p->out, ", ");
+    print_value_type(p, region->results.data[i]);
+    if (is_root) print_sharding(p, TS_RESULTS, i, region->results.data[i]);
+  }
+}
+
 ts_status ts_graph_print_region(const ts_graph *graph, ts_region_id id, ts_text *out) {
   printer p = {.graph = graph, .out = out};
   const ts_region *region = ts_graph_region(graph, id);
@@ -226,9 +245,10 @@ ts_status ts_graph_print_region(const ts_graph *graph, ts_region_id id, ts_text 
   ts_text_reserve(out, 64 * region->ops.count + 20 * region->params.count);
   ts_text_append(out, "graph @");
   print_name(&p, graph->name);
-  print_params(&p, region);
+  if (graph->mesh.rank > 0) print_mesh(&p);
+  print_params(&p, region, id == TS_ROOT);
   ts_text_append(out, " -> (");
-  print_types(&p, region->results.data, region->results.count);
+  print_results(&p, region, id == TS_ROOT);
   ts_text_append(out, ") ");
   print_region(&p, id, 0);
   ts_text_append(out, "\n");

@@ -138,6 +138,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_CONVERT:
   case TS_CLASS_SELECT:
   case TS_CLASS_CLAMP: return hlo_elementwise(call, out);
+  case TS_CLASS_COLLECTIVE:     /* hlo_collective */
   case TS_CLASS_CONTROL: break; /* print_control */
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST: return hlo_test(call, out);
@@ -147,6 +148,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
 }
 
 static ts_status print_op(hlo *h, const ts_op *op) {
+  if (ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE) return hlo_collective(h, op);
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return print_control(h, op);
   const ts_value *value = ts_graph_value(h->graph, op->first_result);
   hlo_call call = {.h = h, .op = op, .element = value->dtype, .shape = value->shape};
@@ -174,11 +176,17 @@ static ts_status print_signature(hlo *h, const ts_region *root) {
     hlo_print_use(h, &param);
     ts_text_append(h->out, ": ");
     hlo_print_type(h, param.element, &param.shape);
+    hlo_print_sharding(h, TS_PARAMS, i, param.shape.rank);
   }
   TS_TRY(get_values(h, root->results.data, root->results.count, &results));
   ts_text_append(h->out, ") -> ");
-  hlo_print_types(h, results, root->results.count);
-  ts_text_append(h->out, " {\n");
+  ts_text_append(h->out, "(");
+  for (size_t i = 0; i < root->results.count; i++) {
+    if (i) ts_text_append(h->out, ", ");
+    hlo_print_type(h, results[i].element, &results[i].shape);
+    hlo_print_sharding(h, TS_RESULTS, i, results[i].shape.rank);
+  }
+  ts_text_append(h->out, ") {\n");
   ts_free(results);
   return TS_SUCCESS;
 }
@@ -196,6 +204,7 @@ static ts_status print_module(void *context) {
   hlo *h = context;
   const ts_region *root = ts_graph_region(h->graph, TS_ROOT);
   ts_text_append(h->out, "module {\n");
+  hlo_print_mesh(h);
   TS_TRY(print_signature(h, root));
   TS_TRY(print_ops(h, root));
   TS_TRY(print_return(h, root));

@@ -134,7 +134,43 @@ static ts_status verify_region(verifier *v, ts_region_id id, ts_op_id parent) {
   return TS_SUCCESS;
 }
 
+static ts_status check_shardings(const ts_graph *g, ts_root_side side) {
+  const ts_region *root = ts_graph_region(g, TS_ROOT);
+  size_t given = side == TS_PARAMS ? g->param_shardings.count : g->result_shardings.count;
+  size_t count = side == TS_PARAMS ? root->params.count : root->results.count;
+  const char *what = side == TS_PARAMS ? "argument" : "result";
+  for (size_t i = 0; i < given; i++) {
+    const ts_sharding *sharding = ts_graph_sharding(g, side, i);
+    if (!sharding) continue;
+    if (i >= count) return ts_error(TS_INVALID_ARGUMENT, "there is no %s %zu that a sharding is for", what, i + 1);
+    ts_value_id value = side == TS_PARAMS ? root->params.data[i] : root->results.data[i];
+    TS_TRY(ts_error_context(ts_sharding_check(&g->mesh, sharding, ts_graph_value(g, value)->shape), "%s %zu", what,
+                            i + 1));
+  }
+  return TS_SUCCESS;
+}
+
+/* The last parameter has a partition's coordinates. */
+static ts_status check_coordinates(const ts_graph *g) {
+  const ts_region *root = ts_graph_region(g, TS_ROOT);
+  if (!g->mesh.coordinates) return TS_SUCCESS;
+  const ts_value *last = root->params.count ? ts_graph_value(g, root->params.data[root->params.count - 1]) : NULL;
+  if (last && last->dtype == TS_S32 && last->shape->rank == 1 && last->shape->dims[0] == g->mesh.rank)
+    return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the last parameter is no s32[%d] with a partition's coordinates", g->mesh.rank);
+}
+
+/* Shardings of an unpartitioned program cut its values. Those of a partitioned one say of what its values are parts. */
+static ts_status check_mesh(const ts_graph *g) {
+  TS_TRY(ts_mesh_check(&g->mesh));
+  TS_TRY(check_coordinates(g));
+  if (g->mesh.partitioned) return TS_SUCCESS;
+  TS_TRY(check_shardings(g, TS_PARAMS));
+  return check_shardings(g, TS_RESULTS);
+}
+
 static ts_status run(verifier *v) {
+  TS_TRY(check_mesh(v->graph));
   TS_TRY(TS_NEW_ARRAY(v->graph->values.count, &v->defined));
   TS_TRY(TS_NEW_ARRAY(v->graph->ops.count, &v->op_seen));
   TS_TRY(TS_NEW_ARRAY(v->graph->regions.count, &v->region_seen));

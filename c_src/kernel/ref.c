@@ -3,18 +3,11 @@
 #include "base/deep.h"
 #include "kernel/ref_internal.h"
 
-/* One run. Regions are closed and do not recurse, so a value has at most one buffer at a time and a single table serves
- * all regions. */
-typedef struct interpreter {
-  const ts_graph *graph;
-  ts_pool *pool;
-  const _Atomic bool *cancel;
-  ts_buffer **values; /* a reference for each value that is live now */
-} interpreter;
+typedef ts_ref_state interpreter;
 
 static ts_status run_region(interpreter *in, ts_region_id id, ts_buffer *const *args, ts_buffer **out_results);
 
-static void set_value(interpreter *in, ts_value_id id, ts_buffer *owned) {
+void ts_ref_set_value(ts_ref_state *in, ts_value_id id, ts_buffer *owned) {
   ts_buffer_release(in->values[id]);
   in->values[id] = owned;
 }
@@ -133,6 +126,7 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   case TS_CLASS_CONVERT:
   case TS_CLASS_SELECT:
   case TS_CLASS_CLAMP: return ts_ref_elementwise(call);
+  case TS_CLASS_COLLECTIVE:     /* ref_partitions.c */
   case TS_CLASS_CONTROL: break; /* run_control */
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST: return ts_ref_test(call);
@@ -141,9 +135,22 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   return ts_ref_unknown(call);
 }
 
+/* A collective of one partition gives its operands. */
+static ts_status run_alone(const interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
+  int32_t partitions = ts_mesh_partitions(&in->graph->mesh);
+  if (op->code != TS_OP_SHARDING_CONSTRAINT && partitions > 1)
+    return ts_error(TS_FAILED_PRECONDITION, "the program has %d partitions, which only run together", partitions);
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    ts_buffer_retain(operands[i]);
+    results[i] = operands[i];
+  }
+  return TS_SUCCESS;
+}
+
 /* `results` gets op->result_count references, including those made before a failure. */
 static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) return run_control(in, op, operands, results);
+  if (ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE) return run_alone(in, op, operands, results);
   if (op->code == TS_OP_LITERAL) {
     results[0] = op->attrs->literal.buffer;
     ts_buffer_retain(results[0]);
@@ -157,7 +164,7 @@ static ts_status run_on(interpreter *in, const ts_op *op, ts_buffer *const *oper
   return op->code == TS_OP_REDUCE ? reduce_region(in, &call) : ts_ref_compute(&call);
 }
 
-static ts_status run_op(interpreter *in, const ts_op *op) {
+ts_status ts_ref_run_op(ts_ref_state *in, const ts_op *op) {
   ts_buffer **buffers;
   TS_TRY(TS_NEW_ARRAY((size_t)op->operand_count + op->result_count, &buffers));
   ts_buffer **results = buffers + op->operand_count;
@@ -165,18 +172,18 @@ static ts_status run_op(interpreter *in, const ts_op *op) {
   ts_status status = run_on(in, op, buffers, results);
   if (!status) status = ts_check_cancelled(in->cancel, "the run");
   if (status) release_all(results, op->result_count);
-  for (uint32_t i = 0; !status && i < op->result_count; i++) set_value(in, op->first_result + i, results[i]);
+  for (uint32_t i = 0; !status && i < op->result_count; i++) ts_ref_set_value(in, op->first_result + i, results[i]);
   ts_free(buffers);
   return ts_error_context(status, "%s", ts_op_name(op->code));
 }
 
 /* ---- regions ---- */
 
-static void forget_region(interpreter *in, const ts_region *region) {
-  for (size_t i = 0; i < region->params.count; i++) set_value(in, region->params.data[i], NULL);
+void ts_ref_forget_region(ts_ref_state *in, const ts_region *region) {
+  for (size_t i = 0; i < region->params.count; i++) ts_ref_set_value(in, region->params.data[i], NULL);
   for (size_t i = 0; i < region->ops.count; i++) {
     const ts_op *op = ts_graph_op(in->graph, region->ops.data[i]);
-    for (uint32_t r = 0; r < op->result_count; r++) set_value(in, op->first_result + r, NULL);
+    for (uint32_t r = 0; r < op->result_count; r++) ts_ref_set_value(in, op->first_result + r, NULL);
   }
 }
 
@@ -186,16 +193,16 @@ static ts_status run_region(interpreter *in, ts_region_id id, ts_buffer *const *
   ts_status status = TS_SUCCESS;
   for (size_t i = 0; i < region->params.count; i++) {
     ts_buffer_retain(args[i]);
-    set_value(in, region->params.data[i], args[i]);
+    ts_ref_set_value(in, region->params.data[i], args[i]);
   }
   for (size_t i = 0; !status && i < region->ops.count; i++) {
-    status = run_op(in, ts_graph_op(in->graph, region->ops.data[i]));
+    status = ts_ref_run_op(in, ts_graph_op(in->graph, region->ops.data[i]));
   }
   for (size_t i = 0; !status && i < region->results.count; i++) {
     out_results[i] = in->values[region->results.data[i]];
     ts_buffer_retain(out_results[i]);
   }
-  forget_region(in, region);
+  ts_ref_forget_region(in, region);
   return status;
 }
 

@@ -14,4 +14,11 @@ ts_status ts_ref_run(const ts_graph *graph, ts_buffer *const *args, size_t arg_c
 ts_status ts_ref_run_until(const ts_graph *graph, ts_buffer *const *args, size_t arg_count, ts_pool *pool,
                            const _Atomic bool *cancel, ts_buffer **out_results);
 
+/* Runs all partitions of a program with a mesh, in step: the meaning of collectives. `args` has the arguments of
+ * partition 0, then those of partition 1, and so on, without the coordinates, which this provides; so has
+ * `out_results`. Regions with collectives are run by all partitions or by none: a predicate that differs between them
+ * is an error there. */
+ts_status ts_ref_run_partitions(const ts_graph *graph, ts_buffer *const *args, size_t args_of_each, ts_pool *pool,
+                                ts_buffer **out_results);
+
 #endif

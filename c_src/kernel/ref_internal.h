@@ -5,6 +5,21 @@
 #include "base/cancel.h"
 #include "ir/graph.h"
 
+/* One run. Regions are closed and do not recurse, so a value has at most one buffer at a time and a single table serves
+ * all regions. */
+typedef struct ts_ref_state {
+  const ts_graph *graph;
+  ts_pool *pool;
+  const _Atomic bool *cancel;
+  ts_buffer **values; /* a reference for each value that is live now */
+} ts_ref_state;
+
+/* ref.c: takes the reference, and releases the value's other one. */
+void ts_ref_set_value(ts_ref_state *in, ts_value_id id, ts_buffer *owned);
+/* Sets the results of an op whose operands are set. */
+ts_status ts_ref_run_op(ts_ref_state *in, const ts_op *op);
+void ts_ref_forget_region(ts_ref_state *in, const ts_region *region);
+
 /* One op on buffers; the results have the inferred types and shapes and must be filled. */
 typedef struct ts_ref_call {
   const ts_op *op;

@@ -48,11 +48,21 @@ static ts_status visit_plain(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return status;
 }
 
+/* What one partition has from a collective, and a constraint: the operands. */
+static bool is_identity(const ts_graph *graph, const ts_op *op) {
+  return ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE &&
+         (op->code == TS_OP_SHARDING_CONSTRAINT || ts_mesh_partitions(&graph->mesh) == 1);
+}
+
 static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   normalizer *n = rw->context;
   const ts_op *op = ts_graph_op(rw->from, id);
   bool done = false;
   n->rules.to = rw->to;
+  if ((n->visits & INLINE) && is_identity(rw->from, op)) {
+    for (uint32_t i = 0; i < op->result_count; i++) rw->map[op->first_result + i] = rw->map[op->operands[i]];
+    return TS_SUCCESS;
+  }
   if (!ts_op_has_regions(op->code) && !(n->visits & DOTS)) return visit_plain(rw, id, target);
   if (ts_op_get_class(op->code) == TS_CLASS_CONTROL) TS_TRY(visit_control(rw, id, target, &done));
   if (op->code == TS_OP_REDUCE && (n->visits & EXPAND)) return ts_expand_visit(rw, &n->rules, id, target);
@@ -87,7 +97,7 @@ static ts_status probe(ts_rules *rules, const ts_region *region) {
 
 enum { SHORT = 400 /* ops; longer programs almost always change, so that filling a large table would be wasted */ };
 
-/* Graphs with nested regions are always normalized. */
+/* Graphs with nested regions or a mesh are always normalized. */
 ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *options, bool *out) {
   ts_rules rules = {.to = (ts_graph *)(uintptr_t)graph,
                     .options = options,
@@ -95,7 +105,7 @@ ts_status ts_normalize_applies(const ts_graph *graph, const ts_pass_options *opt
                     .expected = graph->ops.count <= SHORT ? graph->ops.count : 0,
                     .probing = true};
   *out = true;
-  if (graph->regions.count > 1) return TS_SUCCESS;
+  if (graph->regions.count > 1 || graph->mesh.rank > 0) return TS_SUCCESS;
   ts_status status = probe(&rules, ts_graph_region(graph, TS_ROOT));
   *out = rules.changes;
   ts_rules_deinit(&rules);

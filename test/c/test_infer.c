@@ -7,7 +7,8 @@
 #define ONES_16 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1"
 
 static const char prologue[] =
-    "graph @t(%f: f32[2,3], %g: f32[2,3], %w: f32[3,2], %i: s32[2,3], %j: s32[2,3], %u: u8[2,3], %s: f32[], %n: s32[],"
+    "graph @t mesh [2,3] (%f: f32[2,3], %g: f32[2,3], %w: f32[3,2], %i: s32[2,3], %j: s32[2,3], %u: u8[2,3], %s: "
+    "f32[], %n: s32[],"
     " %p: u8[], %v: f32[3], %x: s64[4], %x2: s16[5,2], %e: f32[0,3], %d: f64[2,3], %b: f32[5,2,3], %c: f32[5,3,4], "
     " %k: f32[3,4], %y: f32[2,3,4], %y3: f32[2,1,6],"
     " %m: f32[" ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
@@ -602,6 +603,56 @@ START_TEST(branches_and_calls)
 }
 END_TEST
 
+START_TEST(collectives)
+{
+  static const char *const good[] = {
+      "%r = sharding_constraint %f {axes = [1,0], dims = [1,0]} : f32[2,3]",
+      "%r, %t = all_reduce_sum %f, %i {axes = [0,1]} : f32[2,3], s32[2,3]",
+      "%r = all_reduce_product %f {axes = []} : f32[2,3]",
+      "%r = all_reduce_min %f {axes = [0]} : f32[2,3]",
+      "%r = all_reduce_max %f {axes = [1]} : f32[2,3]",
+      "%r = all_reduce_and %f {axes = [1]} : f32[2,3]",
+      "%r = all_reduce_or %f {axes = [1]} : f32[2,3]",
+      "%r, %t = all_gather %f, %w {axes = [1,0], dim = 0} : f32[12,3], f32[18,2]",
+      "%r = reduce_scatter %f {axes = [1], dim = 1} : f32[2,1]",
+      "%r = all_to_all %f {axes = [0], split = 0, concat = 1} : f32[1,6]",
+      "%r = collective_permute %f {axes = [0,1], sources = [0,5], targets = [5,0]} : f32[2,3]",
+      "%r = collective_broadcast %f {axes = [1], root = 2} : f32[2,3]",
+      "%r, %t = barrier %f, %s {axes = [0]} : f32[2,3], f32[]",
+  };
+  static const error_case bad[] = {
+      {"%r = sharding_constraint %f {axes = [0], dims = [1]} : f32[2,3]",
+       "dim 1 of size 3 is cut into 2 parts, expected a divisor"},
+      {"%r = sharding_constraint %f {axes = [0,0], dims = [0,1]} : f32[2,3]", "has axis 0 twice"},
+      {"%r = sharding_constraint %f {axes = [0], dims = [2]} : f32[2,3]", "cuts dim 2, expected one of [0, 2)"},
+      {"%r = sharding_constraint %f {axes = [0], dims = []} : f32[2,3]", "1 axes and 0 dims, expected as many"},
+      {"%r = all_reduce_sum {axes = [0]} : f32[2,3]", "no operands, expected at least one"},
+      {"%r = all_reduce_sum %f {axes = [2]} : f32[2,3]", "axes has axis 2, expected one of [0, 2)"},
+      {"%r = all_reduce_product %f {axes = [-1]} : f32[2,3]", "axes has axis -1"},
+      {"%r = all_reduce_min %f {axes = [0,0]} : f32[2,3]", "axes has axis 0 twice"},
+      {"%r = all_reduce_max %f {axes = [7]} : f32[2,3]", "axes has axis 7"},
+      {"%r = all_reduce_and %f {axes = [7]} : f32[2,3]", "axes has axis 7"},
+      {"%r = all_reduce_or %f {axes = [7]} : f32[2,3]", "axes has axis 7"},
+      {"%r = all_gather %f {axes = [0], dim = 2} : f32[2,3]", "dim is 2, expected one of [0, 2) for rank 2"},
+      {"%r = all_gather %s {axes = [0], dim = 0} : f32[]", "dim is 0, expected one of [0, 0) for rank 0"},
+      {"%r = reduce_scatter %f {axes = [0], dim = 1} : f32[2,3]", "dim 1 has size 3, expected a multiple of 2"},
+      {"%r = all_to_all %f {axes = [0], split = 1, concat = 0} : f32[2,3]",
+       "dim 1 has size 3, expected a multiple of 2"},
+      {"%r = all_to_all %f {axes = [0], split = 0, concat = 3} : f32[2,3]", "concat is 3"},
+      {"%r = collective_permute %f {axes = [0], sources = [0], targets = [2]} : f32[2,3]",
+       "targets has member 2, expected one of [0, 2)"},
+      {"%r = collective_permute %f {axes = [0], sources = [0,0], targets = [0,1]} : f32[2,3]",
+       "sources has member 0 twice"},
+      {"%r = collective_permute %f {axes = [0], sources = [0,1], targets = [0]} : f32[2,3]",
+       "2 sources and 1 targets, expected as many"},
+      {"%r = collective_broadcast %f {axes = [0], root = 2} : f32[2,3]", "root is 2, expected one of [0, 2)"},
+      {"%r = barrier %f {axes = [3]} : f32[2,3]", "axes has axis 3"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
 /* Runs in one process with all others: see main(). */
 START_TEST(every_op_was_tried)
 {
@@ -639,6 +690,7 @@ int main(void) {
   tcase_add_test(tests, contraction);
   tcase_add_test(tests, loops);
   tcase_add_test(tests, branches_and_calls);
+  tcase_add_test(tests, collectives);
   tcase_add_test(tests, long_operand_lists_are_cut);
   tcase_add_test(tests, every_op_was_tried);
   suite_add_tcase(suite, tests);

@@ -90,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ts_graph *graph;
   int64_t live = ts_alloc_live();
   must(ts_graph_create(&graph), "create");
+  if (size % 2) must(ts_graph_set_mesh(graph, &(ts_mesh){.rank = 2, .sizes = {2, 2}}), "set the mesh");
   while (in.at < in.end) ts_status_free(step(&in, graph));
   if (!ts_graph_region(graph, TS_ROOT)->finished) must(ts_graph_set_results(graph, TS_ROOT, NULL, 0), "finish");
   check(graph);

@@ -1,0 +1,58 @@
+/* Meshes of devices, and which mesh axes cut which dims of a tensor. Pure values, thread-safe.
+ *
+ * A mesh has axes with sizes; a partition is a point of it, and partitions are numbered in row-major order. A sharding
+ * is a list of cuts: mesh axis `axis` cuts dim `dim` into as many equal parts as the axis is long. A dim that several
+ * axes cut is cut by the first of them, and each part by the next. Over the axes that it does not name a tensor is
+ * replicated. */
+#ifndef TS_IR_MESH_H
+#define TS_IR_MESH_H
+
+#include "base/text.h"
+#include "tensor/shape.h"
+
+#define TS_MAX_MESH_AXES 8
+#define TS_MAX_PARTITIONS 64
+
+typedef struct ts_mesh {
+  int32_t rank; /* the number of axes; 0: there is no mesh */
+  int32_t sizes[TS_MAX_MESH_AXES];
+  bool partitioned; /* values are parts, of which the root's shardings tell how they make up the whole */
+  bool coordinates; /* the root's last parameter is s32[rank]: a partition's coordinates, which a run provides */
+} ts_mesh;
+
+typedef struct ts_cut {
+  uint8_t axis, dim;
+} ts_cut;
+
+/* In canonical form the cuts are ordered by dim. */
+typedef struct ts_sharding {
+  int32_t count;
+  ts_cut cuts[TS_MAX_MESH_AXES];
+} ts_sharding;
+
+/* Checks the number of axes and of devices. */
+ts_status ts_mesh_check(const ts_mesh *mesh);
+int32_t ts_mesh_partitions(const ts_mesh *mesh); /* 1 without a mesh */
+/* The coordinates of a partition. */
+void ts_mesh_coordinates(const ts_mesh *mesh, int32_t partition, int32_t out[TS_MAX_MESH_AXES]);
+
+/* The devices that share all coordinates but those of `axes`: how many there are. */
+int32_t ts_mesh_group_size(const ts_mesh *mesh, const ts_dims *axes);
+/* The members of a partition's group, by their index: row-major over `axes` in their order. Returns its own index. */
+int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partition, int32_t out[TS_MAX_PARTITIONS]);
+
+/* The sharding of two lists of one length: axis axes[i] cuts dim dims[i]. Checks that the axes are distinct axes of the
+ * mesh and that they divide the shape. */
+ts_status ts_sharding_make(const ts_mesh *mesh, const ts_dims *axes, const ts_dims *dims, const ts_shape *shape,
+                           ts_sharding *out);
+ts_status ts_sharding_check(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape);
+bool ts_sharding_equal(const ts_sharding *a, const ts_sharding *b);
+/* The shape of one part. */
+void ts_sharding_part(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape, ts_shape *out);
+/* Where a partition's part begins. */
+void ts_sharding_start(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, int32_t partition,
+                       ts_shape *out);
+/* "[[0],[],[1,2]]": the axes that cut each dim. */
+void ts_sharding_print(const ts_sharding *sharding, int32_t rank, ts_text *out);
+
+#endif
