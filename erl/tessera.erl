@@ -4,7 +4,8 @@
 %% take tensors and plain numbers alike. Shapes broadcast as in NumPy: aligned
 %% at the last axis, a size of 1 stretches. Types merge as in Nx: floats win over
 %% integers. The atoms `nan', `infinity' and `neg_infinity' stand for
-%% the floats that Erlang does not have, in both directions.
+%% the floats that Erlang does not have, in both directions. `{complex, Re, Im}' is a complex number, also in both
+%% directions; it makes the other operands complex, and complex types win over floats.
 %%
 %% A plain number takes the type of the tensor it meets: adding 1 keeps `u8', and
 %% adding 1.5 to integers gives `f32'. An integer that an integer type cannot hold
@@ -99,7 +100,7 @@
 -export([exp/1, expm1/1, log/1, log1p/1, sigmoid/1, cos/1, sin/1, tan/1, cosh/1, sinh/1, tanh/1, acos/1, asin/1,
          atan/1, acosh/1, asinh/1, atanh/1, sqrt/1, rsqrt/1, cbrt/1, erf/1, erfc/1, erf_inv/1, abs/1, negate/1,
          sign/1, ceil/1, floor/1, round/1, bitwise_not/1, count_leading_zeros/1, population_count/1, is_nan/1,
-         is_infinity/1,
+         is_infinity/1, complex/2, real/1, imag/1,
          logical_not/1, relu/1,
          add/2, subtract/2, multiply/2, divide/2, quotient/2, remainder/2, pow/2, atan2/2, min/2, max/2,
          bitwise_and/2, bitwise_or/2, bitwise_xor/2, left_shift/2, right_shift/2, equal/2, not_equal/2, greater/2,
@@ -132,16 +133,19 @@
          explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
 %% the runtime
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
--export_type([tensor/0, operand/0, type/0, shape/0, axes/0, window/0, options/0]).
+-export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0]).
 
--type type() :: s8 | s16 | s32 | s64 | u8 | u16 | u32 | u64 | f16 | bf16 | f32 | f64.
-%% The type of elements: signed and unsigned integers and floats, with their bits.
+-type type() :: s8 | s16 | s32 | s64 | u8 | u16 | u32 | u64 | f16 | bf16 | f32 | f64 | c64 | c128.
+%% The type of elements: signed and unsigned integers, floats and complex numbers, with their bits. An element of `c64'
+%% is two f32, its real part and its imaginary part; one of `c128' is two f64.
 -type shape() :: tuple().
 %% The size of each axis: `{}' for a single number, `{2, 3}' for two rows of three.
 -type tensor() :: #tessera{}.
 %% An immutable array of numbers. The fields of the record are private.
--type operand() :: tensor() | number() | nan | infinity | neg_infinity.
-%% An argument of an operation: a tensor, a plain number, or a float that Erlang cannot write.
+-type real() :: number() | nan | infinity | neg_infinity.
+%% A plain number, or a float that Erlang cannot write.
+-type operand() :: tensor() | real() | {complex, real(), real()}.
+%% An argument of an operation: a tensor, a plain number, or a complex number of its real part and its imaginary part.
 -type axes() :: all | integer() | [integer()].
 %% An axis, different axes, or all of them.
 -type window() :: pos_integer() | tuple() | [pos_integer()].
@@ -152,7 +156,7 @@
 %% ---- tensors
 
 %% @doc A tensor of a number or of nested lists of numbers. Integers make an s32 tensor, or s64 or u64 if s32 is too
-%% small. A float among them makes it f32.
+%% small. A float among them makes it f32, and a complex number c64.
 %% ```
 %% 1> tessera:shape(tessera:tensor([[1, 2, 3], [4, 5, 6]])).
 %% {2,3}
@@ -850,13 +854,40 @@ select(Predicate, A, B) -> tessera_trace:op(select, [Predicate, A, B], []).
 clip(X, Low, High) -> tessera_trace:op(clip, clamp, [X, Low, High], []).
 
 %% @doc X converted to another type. Floats become integers by truncation, limited to the type's range, and NaN
-%% becomes 0. Integers wrap.
+%% becomes 0. Integers wrap. Of complex numbers a real type takes the real part; real numbers become complex with the
+%% imaginary part 0.
 %% ```
 %% 1> tessera:to_list(tessera:as_type(tessera:tensor([1.9, -300.0]), s8)).
 %% [1,-128]
 %% '''
 -spec as_type(operand(), type()) -> tensor().
 as_type(X, Type) -> tessera_ops:as_type(X, Type).
+
+%% @doc Complex numbers of their real and imaginary parts: c128 if a part is f64, otherwise c64. The shapes broadcast.
+%% Raises for a part that is complex.
+%% ```
+%% 1> tessera:to_list(tessera:complex(tessera:tensor([1.0, 2.0]), -1)).
+%% [{complex,1.0,-1.0},{complex,2.0,-1.0}]
+%% '''
+-spec complex(operand(), operand()) -> tensor().
+complex(Re, Im) -> tessera_complex:complex(Re, Im).
+
+%% @doc The real part of X: f32 for c64, f64 for c128. Of floats X itself, of integers X as f32.
+%% ```
+%% 1> tessera:to_list(tessera:real(tessera:tensor([{complex, 3, 4}, 5]))).
+%% [3.0,5.0]
+%% '''
+-spec real(operand()) -> tensor().
+real(X) -> tessera_complex:real(X).
+
+%% @doc The imaginary part of X: f32 for c64, f64 for c128. Of real numbers zeros, in their own type for floats and in
+%% f32 for integers.
+%% ```
+%% 1> tessera:to_list(tessera:imag(tessera:tensor([{complex, 3, 4}, 5]))).
+%% [4.0,0.0]
+%% '''
+-spec imag(operand()) -> tensor().
+imag(X) -> tessera_complex:imag(X).
 
 %% @doc The bits of X, read as another type of the same width.
 -spec bitcast(tensor(), type()) -> tensor().

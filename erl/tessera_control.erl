@@ -2,6 +2,7 @@
 %% traced into regions of the program.
 -module(tessera_control).
 -include("tessera.hrl").
+-include("tessera_number.hrl").
 -export([while/3, 'cond'/3, choose/3, reduce/5]).
 
 expect_function(_, F, Arity) when is_function(F, Arity) -> ok;
@@ -47,7 +48,7 @@ predicate(Value) ->
 operand(Name, What, #tessera{ref = Ref, type = Type, shape = Shape} = Value) when Ref =/= undefined ->
     tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, What, Value),
     Value;
-operand(_, _, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
+operand(_, _, Number) when ?IS_REAL_NUMBER(Number); ?IS_COMPLEX_NUMBER(Number) -> Number;
 operand(Name, What, Other) -> no_operand(Name, What, Other).
 
 no_operand(Name, What, Other) ->
@@ -160,8 +161,8 @@ common_type(Predicate, A, B) ->
 
 %% A number takes the type of a tensor, which is widened if it cannot represent
 %% the number.
-weak_merge(A, _, #tessera{}, Type) when is_number(A) -> tessera_type:merge_number(Type, A);
-weak_merge(#tessera{}, Type, B, _) when is_number(B) -> tessera_type:merge_number(Type, B);
+weak_merge(A, _, #tessera{}, Type) when is_number(A); ?IS_COMPLEX_NUMBER(A) -> tessera_type:merge_number(Type, A);
+weak_merge(#tessera{}, Type, B, _) when is_number(B); ?IS_COMPLEX_NUMBER(B) -> tessera_type:merge_number(Type, B);
 weak_merge(_, TypeA, _, TypeB) -> tessera_type:merge(TypeA, TypeB).
 
 finish(Region, Leaves, Types) ->

@@ -1,6 +1,7 @@
 %% @private Kinds: the static knowledge about terms with which tessera_flow computes.
 -module(tessera_kind).
 -include("tessera.hrl").
+-include("tessera_number.hrl").
 -export([of_term/1, of_all/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, type_test/2]).
 -export_type([kind/0]).
 
@@ -21,7 +22,7 @@ of_term(Term) ->
 
 of_term(_, Left) when Left =< 0 -> {any, 0};
 of_term(#tessera{ref = Ref}, Left) when Ref =/= undefined -> {tensor, Left - 1};
-of_term(Number, Left) when is_number(Number) -> {number, Left - 1};
+of_term(Number, Left) when is_number(Number); ?IS_COMPLEX_NUMBER(Number) -> {number, Left - 1};
 of_term(Atom, Left) when is_atom(Atom) -> {{term, Atom}, Left - 1};
 of_term([_ | _] = List, Left) ->
     case tessera_type:is_proper(List) of

@@ -2,6 +2,7 @@
 %% API in tessera.erl documents them.
 -module(tessera_ops).
 -include("tessera.hrl").
+-include("tessera_number.hrl").
 -export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
@@ -65,7 +66,7 @@ axis_option(Name, Args, Axes, _) ->
 operand(Name, #tessera{type = Type, shape = Shape} = Tensor) ->
     tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, Tensor),
     Tensor;
-operand(_, Number) when is_number(Number); Number =:= nan; Number =:= infinity; Number =:= neg_infinity -> Number;
+operand(_, Number) when ?IS_REAL_NUMBER(Number); ?IS_COMPLEX_NUMBER(Number) -> Number;
 operand(Name, Other) -> no_operand(Name, Other).
 
 -spec no_operand(atom(), term()) -> no_return().
@@ -102,6 +103,7 @@ shape_of(_) -> {}.
 -spec type_of(tessera:operand()) -> tessera:type().
 type_of(#tessera{type = Type}) -> Type;
 type_of(N) when is_number(N) -> tessera_tree:number_type(N);
+type_of(N) when ?IS_COMPLEX_NUMBER(N) -> c64;
 type_of(_) -> f32.
 
 %% The shape of an argument of the function called Name.

@@ -48,10 +48,27 @@ ellipsis(_, _) -> [].
 
 spaces(N) -> lists:duplicate(N, $\s).
 
+number(Type, {complex, Re, Im}) ->
+    Part = tessera_type:part(Type),
+    [number(Part, Re), sign(Im), number(Part, magnitude(Im)), $i];
 number(_, N) when is_atom(N) -> atom_to_list(N);
 number(_, N) when is_integer(N) -> integer_to_list(N);
 number(f64, N) -> io_lib:format("~p", [N]);
 number(Type, N) -> shortest(N, Type, 1).
+
+%% What stands before the imaginary part, and the part without its sign, which is there for -0.0, too.
+sign(neg_infinity) -> $-;
+sign(Im) when is_float(Im) ->
+    <<Sign:1, _/bits>> = <<Im/float>>,
+    case Sign of
+        0 -> $+;
+        1 -> $-
+    end;
+sign(_) -> $+.
+
+magnitude(neg_infinity) -> infinity;
+magnitude(Im) when is_float(Im) -> abs(Im) + 0.0;
+magnitude(Im) -> Im.
 
 %% The fewest digits that read back as the same element.
 shortest(N, Type, Digits) ->

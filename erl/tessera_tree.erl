@@ -3,6 +3,7 @@
 %% program depends. Other terms are part of the signature.
 -module(tessera_tree).
 -include("tessera.hrl").
+-include("tessera_number.hrl").
 -export([flatten/1, unflatten/2, key/1, structure/1, leaf_type/1, types/1, number_type/1]).
 -export_type([signature/0]).
 
@@ -11,7 +12,7 @@
                    | {tuple | list, [signature()]}
                    | {map, [term()], [signature()]}
                    | {static, term()}.
--type leaf() :: tessera:tensor() | number().
+-type leaf() :: tessera:tensor() | number() | {complex, number(), number()}.
 
 %% The signature, and the leaves from left to right.
 -spec flatten(term()) -> {signature(), [leaf()]}.
@@ -21,7 +22,7 @@ flatten(Term) ->
     {Signature, lists:reverse(Leaves)}.
 
 flatten(#tessera{type = Type, shape = Shape} = T, Leaves) -> {[Type | Shape], [T | Leaves]};
-flatten(N, Leaves) when is_number(N) -> {{number, number_type(N)}, [N | Leaves]};
+flatten(N, Leaves) when is_number(N); ?IS_COMPLEX_NUMBER(N) -> {{number, number_type(N)}, [N | Leaves]};
 flatten([], Leaves) -> {{list, []}, Leaves};
 flatten(List, Leaves) when is_list(List) -> flatten_list(List, List, [], Leaves, Leaves);
 flatten(Tuple, Leaves) when is_tuple(Tuple) ->
@@ -102,7 +103,8 @@ types([Type | Shape]) -> [{Type, Shape}].
 leaf_type(#tessera{type = Type, shape = Shape}) -> {Type, Shape};
 leaf_type(N) -> {number_type(N), {}}.
 
--spec number_type(number()) -> tessera:type().
+-spec number_type(number() | {complex, number(), number()}) -> tessera:type().
+number_type({complex, _, _}) -> c64;
 number_type(N) when is_float(N) -> f32;
 number_type(N) when N >= -16#80000000, N =< 16#7fffffff -> s32;
 number_type(N) when N =< 16#7fffffffffffffff -> s64;

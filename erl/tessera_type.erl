@@ -1,8 +1,8 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
--export([all/0, is_type/1, is_float_type/1, merge/2, merge_number/2, merge_all/2, to_float/1, sum_type/1, range/1, fits/2,
-         bytes/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3, is_shape/1, is_proper/1, dims/1,
-         format/2]).
+-export([all/0, is_type/1, is_float_type/1, is_complex_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
+         sum_type/1, range/1, fits/2, bytes/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
+         is_shape/1, is_proper/1, dims/1, format/2]).
 %% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
 -include("tessera_types.hrl").
 
@@ -12,9 +12,19 @@ is_type(Type) -> class(Type) =/= undefined.
 -spec is_float_type(term()) -> boolean().
 is_float_type(Type) -> class(Type) =:= float.
 
+-spec is_complex_type(term()) -> boolean().
+is_complex_type(Type) -> class(Type) =:= complex.
+
+%% The type of the real and imaginary parts; a real type itself.
+-spec part(tessera:type()) -> tessera:type().
+part(c64) -> f32;
+part(c128) -> f64;
+part(Type) -> Type.
+
+%% A float type or complex type itself, f32 for integers.
 -spec to_float(tessera:type()) -> tessera:type().
 to_float(Type) ->
-    case is_float_type(Type) of
+    case is_float_type(Type) orelse is_complex_type(Type) of
         true -> Type;
         false -> f32
     end.
@@ -33,6 +43,11 @@ sum_type(Type) ->
 merge(Type, Type) -> Type;
 merge(A, B) ->
     case {kind(A), kind(B)} of
+        {{c, X}, {c, Y}} when X >= Y -> A;
+        {{c, _}, {c, _}} -> B;
+        {{c, _}, {f, 64}} -> c128;
+        {{c, _}, _} -> A;
+        {_, {c, _}} -> merge(B, A);
         {{f, X}, {f, Y}} when X >= Y -> A;
         {{f, _}, {f, _}} -> B;
         {{f, X}, {bf, Y}} when X >= Y -> A;
@@ -49,6 +64,12 @@ merge(A, B) ->
 %% The same for a type and a plain number: an integer type is widened until the integer fits; for an integer that
 %% fits no type it is the widest.
 -spec merge_number(tessera:type(), tessera:operand()) -> tessera:type().
+merge_number(Type, {complex, _, _}) ->
+    case Type of
+        f64 -> c128;
+        c128 -> c128;
+        _ -> c64
+    end;
 merge_number(Type, Number) when not is_integer(Number) -> to_float(Type);
 merge_number(Type, Integer) ->
     case fits(Type, Integer) orelse kind(Type) of
@@ -66,14 +87,15 @@ merge_all([], Numbers) ->
     Large = lists:any(fun(N) -> is_integer(N) andalso N >= 1 bsl 63 end, Numbers),
     merge_all([case Large of true -> u64; false -> s32 end], Numbers);
 merge_all([Type | Types], Numbers) ->
-    {Atoms, Sorted} = lists:partition(fun erlang:is_atom/1, lists:sort(Numbers)),
+    {Sorted, Atoms} = lists:partition(fun erlang:is_number/1, lists:sort(Numbers)),
     lists:foldl(fun(N, T) -> merge_number(T, N) end, lists:foldl(fun merge/2, Type, Types), Sorted ++ Atoms).
 
 %% Whether an element of the type can represent the number; floats round, integers
 %% do not.
 -spec fits(tessera:type(), tessera:operand()) -> boolean().
+fits(Type, {complex, _, _}) -> is_complex_type(Type);
 fits(Type, Number) ->
-    is_float_type(Type) orelse
+    is_float_type(Type) orelse is_complex_type(Type) orelse
         is_integer(Number) andalso
             begin
                 {Least, Largest} = range(Type),

@@ -76,6 +76,8 @@ PASS_SRC := \
   c_src/pass/rules.c \
   c_src/pass/simplify.c \
   c_src/pass/simplify_arithmetic.c \
+  c_src/pass/complex.c \
+  c_src/pass/complex_math.c \
   c_src/pass/simplify_shape.c
 
 JIT_SRC := \
@@ -145,6 +147,7 @@ KERNEL_SRC := \
   c_src/kernel/linalg_vector_base.c \
   c_src/kernel/lu.c \
   c_src/kernel/ref.c \
+  c_src/kernel/ref_complex.c \
   c_src/kernel/ref_dot.c \
   c_src/kernel/ref_elementwise.c \
   c_src/kernel/ref_linalg.c \

@@ -75,6 +75,7 @@ static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY_INTEGER:
   case TS_CLASS_COMPARE:
   case TS_CLASS_CONVERT:

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "tensor/dtype.h"
 
-typedef enum ts_number_kind { TS_NUMBER_SIGNED, TS_NUMBER_UNSIGNED, TS_NUMBER_FLOAT } ts_number_kind;
+typedef enum ts_number_kind { TS_NUMBER_SIGNED, TS_NUMBER_UNSIGNED, TS_NUMBER_FLOAT, TS_NUMBER_COMPLEX } ts_number_kind;
 
 /* UNSIGNED: integers above INT64_MAX. */
 typedef struct ts_number {
@@ -15,12 +15,14 @@ typedef struct ts_number {
     int64_t s;
     uint64_t u;
     double f;
+    double parts[2]; /* real, imaginary */
   };
 } ts_number;
 
-/* The type of a number on its own: s32 and f32; the smaller of s64 and u64 that fits where s32 is too small. */
+/* The type of a number on its own: s32, f32 and c64; the smaller of s64 and u64 that fits where s32 is too small. */
 ts_dtype ts_number_dtype(const ts_number *number);
-/* True when an element of that type can represent the number; float types may round it. */
+/* True when an element of that type can represent the number; float types may round it, and complex numbers need a
+ * complex type. */
 bool ts_number_fits(const ts_number *number, ts_dtype dtype);
 /* A class such that numbers of one class fit in the same types. */
 uint32_t ts_number_class(const ts_number *number);

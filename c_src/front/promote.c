@@ -88,6 +88,7 @@ ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_INTEGER:
   case TS_CLASS_COMPARE:

@@ -53,9 +53,11 @@ static void put_sorted(ts_dims *out, const ts_dims *in) {
   }
 }
 
-static uint64_t cut_to_width(ts_scalar value, ts_dtype dtype) {
+static ts_scalar cut_to_width(ts_scalar value, ts_dtype dtype) {
   int bits = ts_dtype_bits(dtype);
-  return bits >= 64 ? value.bits : value.bits & ((UINT64_C(1) << bits) - 1);
+  if (bits <= 64) value.words[1] = 0;
+  if (bits < 64) value.bits &= (UINT64_C(1) << bits) - 1;
+  return value;
 }
 
 static void put_regions(ts_opcode code, const ts_region_id *in, ts_region_id *out) {
@@ -90,7 +92,7 @@ void ts_attrs_canonicalize(ts_opcode code, const ts_attrs *in, ts_attrs *out) {
   ts_attr_kind kind = ts_op_attr_kind(code);
   for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
     put_field(code, f->type, ts_attr_in(in, f), ts_attr_at(out, f));
-  if (kind == TS_ATTR_CONSTANT) out->constant.value.bits = cut_to_width(out->constant.value, out->constant.dtype);
+  if (kind == TS_ATTR_CONSTANT) out->constant.value = cut_to_width(out->constant.value, out->constant.dtype);
 }
 
 /* ---- keys ---- */
@@ -109,7 +111,7 @@ static size_t put_words(ts_field_type type, const void *in, uint64_t *out) {
   case TS_FIELD_INT: *out = (uint64_t) * (const int32_t *)in; return 1;
   case TS_FIELD_UINT: *out = *(const uint32_t *)in; return 1;
   case TS_FIELD_BOOL: *out = *(const bool *)in; return 1;
-  case TS_FIELD_SCALAR: *out = ((const ts_scalar *)in)->bits; return 1;
+  case TS_FIELD_SCALAR: memcpy(out, in, sizeof(ts_scalar)); return sizeof(ts_scalar) / sizeof *out;
   case TS_FIELD_BUFFER: *out = (uintptr_t) * (ts_buffer *const *)in; return 1;
   case TS_FIELD_REGION: *out = *(const ts_region_id *)in; return 1;
   case TS_FIELD_REGIONS: *out = (uint64_t)((const ts_region_id *)in)[0] << 32 | ((const ts_region_id *)in)[1]; return 1;
@@ -131,7 +133,9 @@ static bool is_list(ts_field_type type) {
 size_t ts_attrs_count_words(ts_attr_kind kind, const ts_attrs *attrs) {
   size_t count = 0;
   for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
-    count += 1 + (is_list(f->type) ? (size_t)((const ts_dims *)ts_attr_in(attrs, f))->rank : 0);
+    count += is_list(f->type)             ? 1 + (size_t)((const ts_dims *)ts_attr_in(attrs, f))->rank
+             : f->type == TS_FIELD_SCALAR ? sizeof(ts_scalar) / sizeof(uint64_t)
+                                          : 1;
   return count;
 }
 

@@ -149,6 +149,17 @@ static ts_status infer_arithmetic(const ts_infer_call *call, ts_type *out) {
   return elementwise(call, is_predicate ? TS_U8 : dtype, out);
 }
 
+static ts_status infer_complex(const ts_infer_call *call, ts_type *out) {
+  ts_dtype dtype = ts_infer_operand(call, 0)->dtype;
+  TS_TRY(ts_infer_same_dtype(call));
+  if (call->code != TS_OP_COMPLEX) {
+    if (!ts_dtype_is_complex(dtype)) return ts_infer_error(call, "expected a complex type");
+    return elementwise(call, ts_dtype_part(dtype), out);
+  }
+  if (dtype != TS_F32 && dtype != TS_F64) return ts_infer_error(call, "expected parts of type f32 or f64");
+  return elementwise(call, ts_dtype_to_complex(dtype), out);
+}
+
 static ts_status infer_convert(const ts_infer_call *call, ts_type *out) {
   ts_dtype from = ts_infer_operand(call, 0)->dtype, to = call->attrs->dtype;
   TS_TRY(ts_infer_check_dtype(to));
@@ -237,6 +248,51 @@ static ts_status infer_sort(const ts_infer_call *call, ts_type *out) {
   return ts_infer_unknown(call);
 }
 
+/* ---- complex numbers ---- */
+
+/* Ops that only move elements, and those on complex numbers and their parts. */
+static bool takes_complex(ts_opcode code) {
+  switch (ts_op_get_class(code)) {
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_COMPLEX:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_CONTROL: return true;
+  case TS_CLASS_PREDICATE: return true;
+  case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
+  case TS_CLASS_UNARY: return code == TS_OP_NEGATE;
+  case TS_CLASS_BINARY: return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY;
+  case TS_CLASS_COMPARE:
+    return code == TS_OP_EQUAL || code == TS_OP_NOT_EQUAL || (code >= TS_OP_LOGICAL_AND && code <= TS_OP_LOGICAL_XOR);
+  case TS_CLASS_REDUCE: return code == TS_OP_REDUCE;
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_CLAMP:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_COLLECTIVE:
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST:
+#endif
+    break;
+  }
+  return false;
+}
+
+static ts_status check_complex(const ts_infer_call *call) {
+  bool complex = call->code == TS_OP_BITCAST && ts_dtype_is_complex(call->attrs->dtype);
+  for (size_t i = 0; i < call->count; i++) complex |= ts_dtype_is_complex(ts_infer_operand(call, i)->dtype);
+  if (!complex || takes_complex(call->code)) return TS_SUCCESS;
+  return ts_error(TS_UNIMPLEMENTED, "%s is not implemented for complex numbers", ts_op_name(call->code));
+}
+
 /* ---- the dispatch ---- */
 
 static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
@@ -254,6 +310,7 @@ static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   case TS_CLASS_DOT: return call->code == TS_OP_CONV ? ts_infer_conv(call, out) : ts_infer_dot(call, out);
   case TS_CLASS_LINALG: return ts_infer_linalg(call, out);
   case TS_CLASS_COLLECTIVE: return ts_infer_collective(call, out);
+  case TS_CLASS_COMPLEX: return infer_complex(call, out);
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
@@ -286,7 +343,7 @@ static ts_status check_call(const ts_infer_call *call) {
       call->code != TS_OP_CALLBACK)
     return ts_infer_error(call, "no operands, expected at least one");
   if (ts_op_attr_kind(call->code) != TS_ATTR_NONE && !call->attrs) return ts_infer_error(call, "expected attributes");
-  return TS_SUCCESS;
+  return check_complex(call);
 }
 
 ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,

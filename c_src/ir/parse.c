@@ -225,8 +225,21 @@ static ts_status parse_fields(parser *p, op_text *op) {
   return *before == ',' ? punct(p, "}") : TS_SUCCESS;
 }
 
+/* (real part, imaginary part) as one token. */
+static ts_status take_complex(parser *p, ts_token *out) {
+  ts_token part;
+  *out = p->token;
+  TS_TRY(punct(p, "("));
+  TS_TRY(take(p, TS_TOKEN_NUMBER, "a number", &part));
+  TS_TRY(punct(p, ","));
+  TS_TRY(take(p, TS_TOKEN_NUMBER, "a number", &part));
+  out->length = (size_t)(p->token.text - out->text) + 1;
+  return punct(p, ")");
+}
+
 /* Parses the data of a constant or literal, which is in place of operands. */
 static ts_status parse_data(parser *p, op_text *op) {
+  if (op->code == TS_OP_CONSTANT && ts_token_is(p->token, TS_TOKEN_PUNCT, "(")) return take_complex(p, &op->value);
   if (op->code == TS_OP_CONSTANT) return take(p, TS_TOKEN_NUMBER, "a number", &op->value);
   if (op->code == TS_OP_LITERAL) return take(p, TS_TOKEN_STRING, "a string of hexadecimal bytes", &op->value);
   return TS_SUCCESS;

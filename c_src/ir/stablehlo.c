@@ -131,6 +131,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER:

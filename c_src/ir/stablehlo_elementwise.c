@@ -145,9 +145,15 @@ static hlo_value bitcast(const hlo_call *call) {
   return hlo_op(call->h, "stablehlo.bitcast_convert", call->element, call->shape, &x, 1);
 }
 
+static hlo_value complex_op(const hlo_call *call) {
+  hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, call->op->operand_count - 1)};
+  return hlo_op(call->h, names[call->op->code], call->element, call->shape, operands, call->op->operand_count);
+}
+
 ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
   ts_opcode code = call->op->code;
   switch (ts_op_get_class(code)) {
+  case TS_CLASS_COMPLEX: *out = complex_op(call); return TS_SUCCESS;
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:

@@ -54,8 +54,19 @@ static void print_float(ts_text *out, ts_dtype type, ts_scalar value) {
   if (!strpbrk(text, ".e")) ts_text_append(out, ".0");
 }
 
+static void print_complex(ts_text *out, ts_dtype type, ts_scalar value) {
+  ts_dtype part = ts_dtype_part(type);
+  ts_text_append(out, "(");
+  print_float(out, part, ts_scalar_load(part, value.bytes));
+  ts_text_append(out, ", ");
+  print_float(out, part, ts_scalar_load(part, value.bytes + ts_dtype_size(part)));
+  ts_text_append(out, ")");
+}
+
 void ts_scalar_print(ts_text *out, ts_dtype type, ts_scalar value) {
-  if (ts_dtype_is_float(type)) {
+  if (ts_dtype_is_complex(type)) {
+    print_complex(out, type, value);
+  } else if (ts_dtype_is_float(type)) {
     print_float(out, type, value);
   } else if (ts_dtype_is_signed(type)) {
     ts_text_format(out, "%lld", (long long)ts_scalar_to_s64(type, value));
@@ -105,8 +116,28 @@ static bool parse_float(ts_dtype type, const char *text, ts_scalar *out) {
   return *end == '\0' && isfinite(ts_scalar_to_f64(type, *out));
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+static bool parse_part(ts_dtype part, const char *at, const char *end, uint8_t *out) {
+  ts_scalar value;
+  while (at < end && is_blank(*at)) at++;
+  while (at < end && is_blank(end[-1])) end--;
+  if (!ts_scalar_parse(part, at, (size_t)(end - at), &value)) return false;
+  ts_scalar_store(part, value, out);
+  return true;
+}
+
+static bool parse_complex(ts_dtype type, const char *text, size_t length, ts_scalar *out) {
+  ts_dtype part = ts_dtype_part(type);
+  const char *comma = memchr(text, ',', length), *end = text + length - 1;
+  *out = (ts_scalar){.words = {0, 0}};
+  return comma && length > 2 && *text == '(' && *end == ')' && parse_part(part, text + 1, comma, out->bytes) &&
+         parse_part(part, comma + 1, end, out->bytes + ts_dtype_size(part));
+}
+
 bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *out) {
   char copy[400]; /* longer than any number, even an f64 with all of its digits */
+  if (ts_dtype_is_complex(type)) return length > 0 && parse_complex(type, text, length, out);
   if (!ts_dtype_supported(type) || length == 0 || length >= sizeof copy || memchr(text, 0, length)) return false;
   memcpy(copy, text, length);
   copy[length] = '\0';

@@ -38,7 +38,6 @@ static ts_status check_type(const char *what, int32_t id, ts_dtype type) {
 static ts_status check_operand(const ts_kernel_desc *d, const ts_kernel_operand *o, bool is_input, int32_t id) {
   const char *what = is_input ? "input" : "output";
   TS_TRY(check_type(what, id, o->dtype));
-  if (d->kind == TS_KERNEL_TILE && ts_dtype_size(o->dtype) > 8) return bad(what, id, "no tiles of elements so large");
   for (int32_t i = 0; i < d->rank; i++) {
     if (o->stride[i] > TS_STRIDE_ANY) return bad(what, id, "unknown stride class");
     bool unit = o->stride[i] == TS_STRIDE_UNIT;
@@ -62,11 +61,16 @@ static ts_dtype type_of(const ts_kernel_desc *d, int32_t node) { return d->nodes
 
 static bool op_types_fit(const ts_kernel_desc *d, const ts_kernel_node *n) {
   ts_dtype a = type_of(d, n->a), b = n->b >= 0 ? type_of(d, n->b) : a, c = n->c >= 0 ? type_of(d, n->c) : b;
+  bool moves = ts_op_get_class(n->op) == TS_CLASS_COMPLEX || n->op == TS_OP_SELECT;
+  if (!moves && (ts_dtype_is_complex(a) || ts_dtype_is_complex(n->dtype))) return false;
   switch (ts_op_get_class(n->op)) {
   case TS_CLASS_UNARY_FLOAT: return ts_dtype_is_float(a) && n->dtype == a;
   case TS_CLASS_UNARY_INTEGER: return ts_dtype_is_integer(a) && n->dtype == a;
   case TS_CLASS_UNARY: return n->dtype == a;
   case TS_CLASS_PREDICATE: return n->dtype == TS_U8;
+  case TS_CLASS_COMPLEX:
+    if (n->op == TS_OP_COMPLEX) return a == b && ts_dtype_is_complex(n->dtype) && a == ts_dtype_part(n->dtype);
+    return ts_dtype_is_complex(a) && n->dtype == ts_dtype_part(a);
   case TS_CLASS_BINARY: return a == b && n->dtype == a;
   case TS_CLASS_BINARY_FLOAT: return a == b && n->dtype == a && ts_dtype_is_float(a);
   case TS_CLASS_BINARY_INTEGER: return a == b && n->dtype == a && ts_dtype_is_integer(a);
@@ -106,6 +110,7 @@ static ts_status check_reduce(const ts_kernel_desc *d, int32_t id) {
   const ts_kernel_node *n = &d->nodes[id];
   if (d->kind != TS_KERNEL_ROW && d->kind != TS_KERNEL_COL) return bad("node", id, "reduction outside row and col");
   if (!is_node(n->a, id)) return bad("node", id, "operand is not an earlier node");
+  if (ts_dtype_is_complex(type_of(d, n->a))) return bad("node", id, "reduces complex numbers");
   if (n->kind == TS_NODE_ARG) {
     bool fits = (n->op == TS_OP_ARGMAX || n->op == TS_OP_ARGMIN) && ts_dtype_is_integer(n->dtype);
     return fits ? TS_SUCCESS : bad("node", id, "not an argmax or argmin");
@@ -226,7 +231,10 @@ ts_status ts_kernel_check(const ts_kernel_desc *desc) {
   TS_TRY(check_counts(desc));
   for (int32_t i = 0; i < desc->input_count; i++) TS_TRY(check_operand(desc, &desc->inputs[i], true, i));
   for (int32_t i = 0; i < desc->index_count; i++) TS_TRY(check_index(desc, i));
-  for (int32_t i = 0; i < desc->scalar_count; i++) TS_TRY(check_type("scalar", i, desc->scalars[i]));
+  for (int32_t i = 0; i < desc->scalar_count; i++) {
+    TS_TRY(check_type("scalar", i, desc->scalars[i]));
+    if (ts_dtype_size(desc->scalars[i]) > 8) return bad("scalar", i, "has more than 8 bytes");
+  }
   for (int32_t i = 0; i < desc->node_count; i++) TS_TRY(check_node(desc, i));
   for (int32_t i = 0; i < desc->output_count; i++) TS_TRY(check_output(desc, i));
   return desc->kind == TS_KERNEL_ROW || desc->kind == TS_KERNEL_COL ? check_plan(desc) : TS_SUCCESS;
@@ -413,7 +421,7 @@ int64_t ts_kernel_point_cost(const ts_kernel_desc *desc) {
     bool counts = status || (plan.needed[id] && plan.level[id] != TS_LEVEL_KERNEL);
     int64_t weight = status ? 10 : plan.weight[id];
     if (!status && plan.level[id] == TS_LEVEL_ROW && !ts_kernel_node_reduces(&desc->nodes[id])) weight = 0;
-    int64_t width = ts_dtype_size(desc->nodes[id].dtype) == 8 ? 2 : 1;
+    int64_t size = (int64_t)ts_dtype_size(desc->nodes[id].dtype), width = size >= 8 ? size / 4 : 1;
     if (counts) cost += weight * width * PS_PER_WEIGHT;
   }
   ts_status_free(status);

@@ -119,6 +119,7 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER:

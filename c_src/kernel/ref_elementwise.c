@@ -11,6 +11,17 @@ static void unary(const ts_ref_call *call) {
   }
 }
 
+/* real, imag and complex */
+static void complex_parts(const ts_ref_call *call) {
+  const ts_buffer *x = call->operands[0];
+  bool joins = call->op->code == TS_OP_COMPLEX;
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
+    ts_scalar value = joins ? ts_ref_complex_join(x->dtype, ts_ref_get(x, i), ts_ref_get(call->operands[1], i))
+                            : ts_ref_complex_part(call->op->code, x->dtype, ts_ref_get(x, i));
+    ts_ref_set(call->result, i, value);
+  }
+}
+
 static void predicate(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0];
   for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
@@ -67,6 +78,7 @@ ts_status ts_ref_elementwise(const ts_ref_call *call) {
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER: unary(call); return TS_SUCCESS;
+  case TS_CLASS_COMPLEX: complex_parts(call); return TS_SUCCESS;
   case TS_CLASS_PREDICATE: predicate(call); return TS_SUCCESS;
   case TS_CLASS_COMPARE: compare(call); return TS_SUCCESS;
   case TS_CLASS_SELECT: select(call); return TS_SUCCESS;

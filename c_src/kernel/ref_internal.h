@@ -46,6 +46,17 @@ bool ts_ref_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b);
 bool ts_ref_predicate(ts_opcode code, ts_dtype type, ts_scalar x);
 bool ts_ref_truth(ts_dtype type, ts_scalar x); /* != 0; NaN is true */
 
+/* ref_complex.c: one element of a complex type; false when the op is not defined for it. */
+bool ts_ref_complex_unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar *out);
+bool ts_ref_complex_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right, ts_scalar *out);
+bool ts_ref_complex_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, bool *out);
+bool ts_ref_complex_predicate(ts_opcode code, ts_dtype type, ts_scalar x, bool *out);
+bool ts_ref_complex_truth(ts_dtype type, ts_scalar x);
+/* The real or imaginary part of an element of complex type `type`, and an element of two parts of type `part`. */
+ts_scalar ts_ref_complex_part(ts_opcode code, ts_dtype type, ts_scalar x);
+ts_scalar ts_ref_complex_join(ts_dtype part, ts_scalar re, ts_scalar im);
+ts_scalar ts_ref_complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc);
+
 /* ref.c: any op without regions, by its class. */
 ts_status ts_ref_compute(const ts_ref_call *call);
 

@@ -212,6 +212,7 @@ static bool unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar *out) {
   double number = 0;
   uint64_t bits = 0;
   bool is_float = ts_dtype_is_float(type);
+  if (ts_dtype_is_complex(type)) return ts_ref_complex_unary(code, type, x, out);
   bool known = is_float ? float_unary(code, ts_scalar_to_f64(type, x), &number) : integer_unary(code, type, x, &bits);
   *out = is_float ? ts_scalar_from_f64(type, number) : ts_scalar_from_u64(type, bits);
   return known;
@@ -221,6 +222,7 @@ static bool binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, ts_s
   double number = 0;
   uint64_t bits = 0;
   bool is_float = ts_dtype_is_float(type);
+  if (ts_dtype_is_complex(type)) return ts_ref_complex_binary(code, type, a, b, out);
   bool known = is_float ? float_binary(code, type, ts_scalar_to_f64(type, a), ts_scalar_to_f64(type, b), &number)
                         : integer_binary(code, type, a, b, &bits);
   *out = is_float ? ts_scalar_from_f64(type, number) : ts_scalar_from_u64(type, bits);
@@ -228,6 +230,7 @@ static bool binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, ts_s
 }
 
 bool ts_ref_truth(ts_dtype type, ts_scalar x) {
+  if (ts_dtype_is_complex(type)) return ts_ref_complex_truth(type, x);
   return ts_dtype_is_float(type) ? ts_scalar_to_f64(type, x) != 0 : raw_bits(type, x) != 0;
 }
 
@@ -244,6 +247,7 @@ static bool equal(ts_dtype type, ts_scalar a, ts_scalar b) {
 }
 
 static bool compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, bool *out) {
+  if (ts_dtype_is_complex(type)) return ts_ref_complex_compare(code, type, a, b, out);
   switch ((ts_ops_COMPARE)code) {
   case TS_OP_EQUAL: *out = equal(type, a, b); return true;
   case TS_OP_NOT_EQUAL: *out = !equal(type, a, b); return true;
@@ -260,6 +264,7 @@ static bool compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, boo
 
 static bool predicate(ts_opcode code, ts_dtype type, ts_scalar x, bool *out) {
   double value = ts_dtype_is_float(type) ? ts_scalar_to_f64(type, x) : 0;
+  if (ts_dtype_is_complex(type)) return ts_ref_complex_predicate(code, type, x, out);
   switch ((ts_ops_PREDICATE)code) {
   case TS_OP_IS_NAN: *out = isnan(value); return true;
   case TS_OP_IS_INFINITY: *out = isinf(value); return true;
@@ -279,6 +284,7 @@ bool ts_ref_has_meaning(ts_opcode code, ts_dtype type) {
   case TS_CLASS_BINARY_INTEGER: return binary(code, type, zero, zero, &scalar);
   case TS_CLASS_PREDICATE: return predicate(code, type, zero, &truth);
   case TS_CLASS_COMPARE: return compare(code, type, zero, zero, &truth);
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_SOURCE:
   case TS_CLASS_CONVERT:
   case TS_CLASS_SELECT:
@@ -299,13 +305,13 @@ bool ts_ref_has_meaning(ts_opcode code, ts_dtype type) {
 }
 
 ts_scalar ts_ref_unary(ts_opcode code, ts_dtype type, ts_scalar x) {
-  ts_scalar out;
+  ts_scalar out = {.words = {0, 0}};
   (void)unary(code, type, x, &out);
   return out;
 }
 
 ts_scalar ts_ref_binary(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b) {
-  ts_scalar out;
+  ts_scalar out = {.words = {0, 0}};
   (void)binary(code, type, a, b, &out);
   return out;
 }

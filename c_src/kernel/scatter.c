@@ -64,19 +64,21 @@ DEFINE_PUT(8)
 DEFINE_PUT(16)
 DEFINE_PUT(32)
 DEFINE_PUT(64)
+DEFINE_PUT(128)
 
 static update_fn pick_update(ts_opcode op, ts_dtype type) {
   static const update_fn adds[TS_DTYPE_COUNT] = {
       [TS_S8] = add_8,    [TS_S16] = add_16,    [TS_S32] = add_32,  [TS_S64] = add_64,
       [TS_U8] = add_8,    [TS_U16] = add_16,    [TS_U32] = add_32,  [TS_U64] = add_64,
       [TS_F16] = add_f16, [TS_BF16] = add_bf16, [TS_F32] = add_f32, [TS_F64] = add_f64};
-  static const update_fn puts[] = {put_8, put_16, put_32, put_64};
+  static const update_fn puts[] = {put_8, put_16, put_32, put_64, put_128};
   if (op == TS_OP_INDEXED_ADD) return adds[type];
   switch (ts_dtype_size(type)) {
   case 1: return puts[0];
   case 2: return puts[1];
   case 4: return puts[2];
   case 8: return puts[3];
+  case 16: return puts[4];
   default: return NULL;
   }
 }

@@ -152,12 +152,13 @@ static ts_status walk_list(list_walk *walk, ERL_NIF_TERM term, int32_t axis) {
 
 /* The properties of a list's numbers that determine its type. */
 typedef struct number_kinds {
-  bool floats, negative, wide, unsigned_only; /* wide: beyond 32 bits; unsigned_only: beyond 63 */
+  bool complex, floats, negative, wide, unsigned_only; /* wide: beyond 32 bits; unsigned_only: beyond 63 */
 } number_kinds;
 
 static ts_status visit_kind(list_walk *walk, const ts_number *number) {
   number_kinds *kinds = walk->context;
   switch (number->kind) {
+  case TS_NUMBER_COMPLEX: kinds->complex = true; break;
   case TS_NUMBER_FLOAT: kinds->floats = true; break;
   case TS_NUMBER_SIGNED:
     kinds->negative |= number->s < 0;
@@ -170,6 +171,7 @@ static ts_status visit_kind(list_walk *walk, const ts_number *number) {
 
 /* If no integer type fits all numbers the type is s64, and the first number that is too large is an error. */
 static ts_dtype common_dtype(const number_kinds *kinds) {
+  if (kinds->complex) return TS_C64;
   if (kinds->floats) return TS_F32;
   if (kinds->unsigned_only && !kinds->negative) return TS_U64;
   return kinds->wide || kinds->unsigned_only ? TS_S64 : TS_S32;
@@ -194,8 +196,9 @@ static store_context store_context_of(const ts_buffer *buffer) {
 
 static ts_status visit_store(list_walk *walk, const ts_number *number) {
   store_context *store = walk->context;
-  ts_scalar scalar = {.s64 = number->s};
+  ts_scalar scalar;
   if (number->kind == TS_NUMBER_SIGNED && number->s >= store->least && number->s <= store->largest) {
+    scalar = (ts_scalar){.s64 = number->s};
     ts_scalar_store(store->dtype, scalar, store->next);
     store->next += store->size;
     return TS_SUCCESS;

@@ -214,6 +214,28 @@ static bool get_special(ERL_NIF_TERM term, double *out) {
   return true;
 }
 
+static bool get_part(ErlNifEnv *env, ERL_NIF_TERM term, double *out) {
+  ErlNifSInt64 s;
+  ErlNifUInt64 u;
+  if (enif_get_double(env, term, out) || get_special(term, out)) return true;
+  if (enif_get_int64(env, term, &s))
+    *out = (double)s;
+  else if (enif_get_uint64(env, term, &u))
+    *out = (double)u;
+  else
+    return false;
+  return true;
+}
+
+/* {complex, Re, Im} */
+static bool get_complex(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
+  const ERL_NIF_TERM *items;
+  int count;
+  out->kind = TS_NUMBER_COMPLEX;
+  return enif_get_tuple(env, term, &count, &items) && count == 3 && enif_is_identical(items[0], ts_atom.complex_) &&
+         get_part(env, items[1], &out->parts[0]) && get_part(env, items[2], &out->parts[1]);
+}
+
 bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
   ErlNifSInt64 s;
   ErlNifUInt64 u;
@@ -224,18 +246,22 @@ bool ts_nif_get_number(ErlNifEnv *env, ERL_NIF_TERM term, ts_number *out) {
   else if (enif_get_uint64(env, term, &u))
     *out = (ts_number){TS_NUMBER_UNSIGNED, {.u = u}};
   else
-    return false;
+    return get_complex(env, term, out);
   return true;
+}
+
+static ERL_NIF_TERM make_float(ErlNifEnv *env, double value) {
+  if (isnan(value)) return ts_atom.nan_;
+  if (isinf(value)) return value > 0 ? ts_atom.infinity_ : ts_atom.neg_infinity_;
+  return enif_make_double(env, value);
 }
 
 ERL_NIF_TERM ts_nif_number(ErlNifEnv *env, ts_dtype dtype, const void *element) {
   ts_scalar scalar = ts_scalar_load(dtype, element);
-  if (ts_dtype_is_float(dtype)) {
-    double value = ts_scalar_to_f64(dtype, scalar);
-    if (isnan(value)) return ts_atom.nan_;
-    if (isinf(value)) return value > 0 ? ts_atom.infinity_ : ts_atom.neg_infinity_;
-    return enif_make_double(env, value);
-  }
+  if (ts_dtype_is_complex(dtype))
+    return enif_make_tuple3(env, ts_atom.complex_, make_float(env, ts_scalar_to_f64(dtype, scalar)),
+                            make_float(env, ts_scalar_imag(dtype, scalar)));
+  if (ts_dtype_is_float(dtype)) return make_float(env, ts_scalar_to_f64(dtype, scalar));
   if (dtype == TS_U64) return enif_make_uint64(env, scalar.u64);
   return enif_make_int64(env, ts_scalar_to_s64(dtype, scalar));
 }

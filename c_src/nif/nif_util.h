@@ -12,7 +12,7 @@
 
 /* clang-format off */
 #define TS_NIF_ATOMS(X)                                                                                            \
-  X(ok) X(error) X(tessera) X(traced) X(pressure) X(undefined) X(true) X(false) X(nan) X(infinity) X(neg_infinity) \
+  X(ok) X(error) X(tessera) X(traced) X(pressure) X(undefined) X(true) X(false) X(nan) X(infinity) X(neg_infinity) X(complex) \
   X(code) X(message) X(live) X(peak) X(pooled) X(limit) X(held) X(allocations) X(kernels) X(compiled) X(loaded)    \
   X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)       \
   X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)         \

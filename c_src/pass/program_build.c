@@ -115,8 +115,16 @@ static ts_program_node unary(ts_opcode op, ts_dtype dtype, int32_t a) {
   return (ts_program_node){.kind = TS_PROGRAM_OP, .op = op, .dtype = dtype, .slot = -1, .a = a, .b = -1, .c = -1};
 }
 
+/* A complex number as its parts, so that a scalar of a kernel has at most 8 bytes. */
 static ts_status add_scalar_node(builder *b, ts_dtype dtype, ts_scalar value, int32_t *out) {
   int32_t slot;
+  if (ts_dtype_is_complex(dtype)) {
+    ts_dtype part = ts_dtype_part(dtype);
+    ts_program_node node = unary(TS_OP_COMPLEX, dtype, -1);
+    TS_TRY(add_scalar_node(b, part, ts_scalar_load(part, value.bytes), &node.a));
+    TS_TRY(add_scalar_node(b, part, ts_scalar_load(part, value.bytes + ts_dtype_size(part)), &node.b));
+    return ts_program_add_node(b->program, node, out);
+  }
   TS_TRY(ts_program_add_scalar(b->program, dtype, value, &slot));
   return ts_program_add_node(b->program, leaf(TS_PROGRAM_SCALAR, dtype, slot), out);
 }
@@ -317,11 +325,20 @@ static OWN_FRAME ts_status row_place(builder *b, const ts_op *op, const ts_affin
   return intern(b, shape->rank, inner, out);
 }
 
+/* Kernels move complex numbers, and take and join their parts; they do not compute with them. */
+static bool computes_complex(const builder *b, const ts_op *op) {
+  bool moves = ts_op_get_class(op->code) == TS_CLASS_COMPLEX || op->code == TS_OP_SELECT;
+  bool complex = ts_dtype_is_complex(ts_graph_value(b->graph, op->first_result)->dtype);
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    complex = complex || ts_dtype_is_complex(ts_graph_value(b->graph, op->operands[i])->dtype);
+  return complex && !moves;
+}
+
 static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
   ts_program_node node = unary(op->code, ts_graph_value(b->graph, op->first_result)->dtype, -1);
   uint32_t at;
-  if (op->code == TS_OP_REDUCE || !b->program->reduces) return decline("a reduction here");
+  if (op->code == TS_OP_REDUCE || !b->program->reduces || computes_complex(b, op)) return decline("a reduction here");
   node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
   if (arg) node.b = op->attrs->arg.high;
   TS_TRY(row_place(b, op, map, &at));
@@ -335,6 +352,7 @@ static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int3
   ts_dtype dtype = ts_graph_value(b->graph, op->first_result)->dtype;
   ts_program_node node = unary(op->code, dtype, -1);
   int32_t *const slots[] = {&node.a, &node.b, &node.c};
+  if (computes_complex(b, op)) return decline("an op on complex numbers");
   for (uint32_t i = 0; i < op->operand_count && i < 3; i++) TS_TRY(eval(b, op->operands[i], at, slots[i]));
   if (op->code == TS_OP_CONVERT && dtype == ts_graph_value(b->graph, op->operands[0])->dtype) {
     *out = node.a;
@@ -359,6 +377,7 @@ static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out)
   const ts_affine *map = b->places.data[at].dims;
   switch (ts_op_get_class(op->code)) {
   case TS_CLASS_SOURCE:
+    if (computes_complex(b, op)) return decline("an op on complex numbers");
     if (op->code == TS_OP_IOTA) return eval_iota(b, op, map, out);
     return op->code == TS_OP_EYE ? eval_eye(b, op, map, out) : decline(ts_op_name(op->code));
   case TS_CLASS_SHAPE: return eval_shape_op(b, op, map, out);
@@ -372,6 +391,7 @@ static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out)
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER:

@@ -1,6 +1,7 @@
 #include "pass/rules.h"
 
 #include "base/map.h"
+#include "pass/complex.h"
 
 #include <string.h>
 
@@ -149,7 +150,9 @@ static ts_status remember(ts_rules *r, const asked *a, ts_region_id region, cons
 
 static ts_status try_rules(const ts_rule_call *call, ts_value_id *out) {
   *out = TS_NO_ID;
-  if (call->op->operand_count == 0 || ts_op_is_ordered(call->op->code)) return TS_SUCCESS;
+  if (ts_op_is_ordered(call->op->code)) return TS_SUCCESS;
+  if (call->rules->sets & TS_RULES_SIMPLIFY) TS_TRY(ts_complex_split(call, out));
+  if (*out != TS_NO_ID || call->op->operand_count == 0) return TS_SUCCESS;
   if (call->rules->sets & TS_RULES_SIMPLIFY) TS_TRY(ts_simplify(call, out));
   if (*out != TS_NO_ID || !(call->rules->sets & TS_RULES_FOLD)) return TS_SUCCESS;
   return ts_fold(call, out);

@@ -7,7 +7,8 @@
 static bool equals(const ts_rule_call *s, ts_value_id value, double number) {
   ts_scalar known;
   ts_dtype dtype = ts_graph_value(s->rules->to, value)->dtype;
-  return ts_graph_is_constant(s->rules->to, value, &known) && known.bits == ts_scalar_from_f64(dtype, number).bits;
+  return ts_graph_is_constant(s->rules->to, value, &known) &&
+         ts_scalar_same(dtype, known, ts_scalar_from_f64(dtype, number));
 }
 
 /* x + 0 is x for integers; for floats only x + -0 is, as -0 + 0 is 0. */
@@ -175,6 +176,7 @@ static ts_status simplify_bitcast(const ts_rule_call *s, ts_value_id *out) {
 }
 
 ts_status ts_simplify_arithmetic(const ts_rule_call *s, ts_value_id *out) {
+  if (ts_dtype_is_complex(s->dtype) && s->op->code != TS_OP_SELECT) return TS_SUCCESS; /* complex.c */
   switch (s->op->code) {
   case TS_OP_CONVERT: return simplify_convert(s, out);
   case TS_OP_BITCAST: return simplify_bitcast(s, out);

@@ -74,6 +74,11 @@ ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b) {
   return a;
 }
 
+ts_dtype ts_dtype_to_complex(ts_dtype type) {
+  if (ts_dtype_is_complex(type)) return type;
+  return type == TS_F64 ? TS_C128 : TS_C64;
+}
+
 ts_dtype ts_dtype_to_float(ts_dtype type) { return ts_dtype_is_integer(type) ? TS_F32 : type; }
 
 ts_dtype ts_dtype_aggregate(ts_dtype type) {

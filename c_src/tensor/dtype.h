@@ -29,14 +29,22 @@ typedef enum ts_float_type {
 #include "tensor/dtype.def"
 } ts_float_type;
 
-/* The bits of one element, in the low bytes; the others are zero. Native endianness. */
+/* The bits of one element, in the low bytes; the others are zero, but `words[1]` is set for c128 only. Native
+ * endianness. */
 typedef union ts_scalar {
   uint64_t bits;
+  uint64_t words[2];
   int64_t s64;
   uint64_t u64;
   float f32;
   double f64;
-  uint8_t bytes[8];
+  struct {
+    float re, im;
+  } c64;
+  struct {
+    double re, im;
+  } c128;
+  uint8_t bytes[16];
 } ts_scalar;
 
 /* A row of dtype.def. */
@@ -72,12 +80,19 @@ static inline bool ts_dtype_is_narrow(ts_dtype type) { return ts_dtype_compute(t
 static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_FLOAT; }
 static inline bool ts_dtype_is_signed(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_SIGNED; }
 static inline bool ts_dtype_is_unsigned(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_UNSIGNED; }
+static inline bool ts_dtype_is_complex(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_COMPLEX; }
 static inline bool ts_dtype_is_integer(ts_dtype t) { return ts_dtype_is_signed(t) || ts_dtype_is_unsigned(t); }
 
 /* Bits of a significand, of integers without the sign. */
 int ts_dtype_precision(ts_dtype type);
 /* The type of a kind with so many bits; TS_DTYPE_NONE when there is none. Not for floats, which have several. */
 ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits);
+/* The type of a complex type's real and imaginary parts; a real type itself. */
+static inline ts_dtype ts_dtype_part(ts_dtype t) { return t == TS_C64 ? TS_F32 : t == TS_C128 ? TS_F64 : t; }
+/* What memory of the type must be aligned to: a complex number is aligned as its parts are. */
+static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dtype_part(t)); }
+/* The complex type that has room for a real type's values; a complex type itself. */
+ts_dtype ts_dtype_to_complex(ts_dtype type);
 
 /* Nx's promotion of two types: c > f > bf > s > u (NX_CONTRACT section 4). */
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
@@ -107,13 +122,19 @@ uint16_t ts_f64_to_f16(double value);  /* one rounding */
 uint16_t ts_f64_to_bf16(double value); /* one rounding */
 
 /* Converting to and from C's widest types, with `convert`'s semantics: float to
- * integer truncates and saturates, NaN gives 0; integer to integer wraps. */
+ * integer truncates and saturates, NaN gives 0; integer to integer wraps. Of a complex number the real part is taken; a
+ * real number has the imaginary part 0. */
 ts_scalar ts_scalar_from_f64(ts_dtype type, double value);
 ts_scalar ts_scalar_from_s64(ts_dtype type, int64_t value);
 ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value);
 double ts_scalar_to_f64(ts_dtype type, ts_scalar value);
 int64_t ts_scalar_to_s64(ts_dtype type, ts_scalar value);
 ts_scalar ts_scalar_convert(ts_dtype from, ts_scalar value, ts_dtype to);
+/* A complex number of parts of the type that ts_dtype_part gives, and its parts. */
+ts_scalar ts_scalar_complex(ts_dtype type, double re, double im);
+double ts_scalar_imag(ts_dtype type, ts_scalar value); /* 0 for real types */
+/* True when the bits are equal. */
+bool ts_scalar_same(ts_dtype type, ts_scalar a, ts_scalar b);
 ts_scalar ts_scalar_load(ts_dtype type, const void *address);
 void ts_scalar_store(ts_dtype type, ts_scalar value, void *address);
 

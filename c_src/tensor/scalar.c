@@ -14,6 +14,18 @@ static ts_scalar scalar_from_f32(float value) {
   return scalar;
 }
 
+ts_scalar ts_scalar_complex(ts_dtype type, double re, double im) {
+  ts_scalar scalar = {.words = {0, 0}};
+  if (type == TS_C64) {
+    scalar.c64.re = (float)re;
+    scalar.c64.im = (float)im;
+  } else {
+    scalar.c128.re = re;
+    scalar.c128.im = im;
+  }
+  return scalar;
+}
+
 /* The smallest and the largest value of an integer type, as bits of 64-bit integers. */
 static int64_t signed_max(ts_dtype type) { return (int64_t)(low_bits(ts_dtype_bits(type)) >> 1); }
 static int64_t signed_min(ts_dtype type) { return -signed_max(type) - 1; }
@@ -33,6 +45,7 @@ static ts_scalar unsigned_from_f64(ts_dtype type, double value) {
 }
 
 ts_scalar ts_scalar_from_f64(ts_dtype type, double value) {
+  if (ts_dtype_is_complex(type)) return ts_scalar_complex(type, value, 0);
   switch ((ts_float_type)type) {
   case TS_FLOAT_F64: return (ts_scalar){.f64 = value};
   case TS_FLOAT_F32: return scalar_from_f32((float)value);
@@ -56,10 +69,16 @@ static double f64_sticky(uint64_t magnitude) {
   return (double)magnitude;
 }
 
+/* The complex number with this real part. */
+static ts_scalar of_part(ts_dtype type, ts_scalar part) {
+  return ts_scalar_complex(type, ts_scalar_to_f64(ts_dtype_part(type), part), 0);
+}
+
 ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value) {
   if (ts_dtype_is_integer(type)) return scalar_from_bits(value & low_bits(ts_dtype_bits(type)));
   if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
   if (type == TS_F32) return scalar_from_f32((float)value);
+  if (ts_dtype_is_complex(type)) return of_part(type, ts_scalar_from_u64(ts_dtype_part(type), value));
   return ts_scalar_from_f64(type, f64_sticky(value));
 }
 
@@ -67,6 +86,7 @@ ts_scalar ts_scalar_from_s64(ts_dtype type, int64_t value) {
   if (ts_dtype_is_integer(type)) return scalar_from_bits((uint64_t)value & low_bits(ts_dtype_bits(type)));
   if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
   if (type == TS_F32) return scalar_from_f32((float)value);
+  if (ts_dtype_is_complex(type)) return of_part(type, ts_scalar_from_s64(ts_dtype_part(type), value));
   double magnitude = f64_sticky(value < 0 ? -(uint64_t)value : (uint64_t)value);
   return ts_scalar_from_f64(type, value < 0 ? -magnitude : magnitude);
 }
@@ -77,6 +97,7 @@ static int64_t sign_extend(ts_dtype type, uint64_t bits) {
 }
 
 double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
+  if (ts_dtype_is_complex(type)) return type == TS_C64 ? (double)value.c64.re : value.c128.re;
   switch ((ts_float_type)type) {
   case TS_FLOAT_F64: return value.f64;
   case TS_FLOAT_F32: return (double)value.f32;
@@ -92,6 +113,14 @@ double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
   return ts_dtype_is_unsigned(type) ? (double)value.bits : 0;
 }
 
+double ts_scalar_imag(ts_dtype type, ts_scalar value) {
+  return type == TS_C64 ? (double)value.c64.im : type == TS_C128 ? value.c128.im : 0;
+}
+
+bool ts_scalar_same(ts_dtype type, ts_scalar a, ts_scalar b) {
+  return a.bits == b.bits && (type != TS_C128 || a.words[1] == b.words[1]);
+}
+
 int64_t ts_scalar_to_s64(ts_dtype type, ts_scalar value) {
   if (ts_dtype_is_signed(type)) return sign_extend(type, value.bits);
   if (ts_dtype_is_unsigned(type)) return (int64_t)value.bits;
@@ -102,26 +131,21 @@ ts_scalar ts_scalar_convert(ts_dtype from, ts_scalar value, ts_dtype to) {
   if (from == to) return value;
   if (ts_dtype_is_signed(from)) return ts_scalar_from_s64(to, sign_extend(from, value.bits));
   if (ts_dtype_is_unsigned(from)) return ts_scalar_from_u64(to, value.bits);
-  return ts_scalar_from_f64(to, ts_scalar_to_f64(from, value));
-}
-
-/* Only types of at most 8 bytes have scalars. */
-static size_t scalar_size(ts_dtype type) {
-  size_t size = ts_dtype_size(type);
-  return size < sizeof(ts_scalar) ? size : sizeof(ts_scalar);
+  double re = ts_scalar_to_f64(from, value);
+  return ts_dtype_is_complex(to) ? ts_scalar_complex(to, re, ts_scalar_imag(from, value)) : ts_scalar_from_f64(to, re);
 }
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "an element's bytes are taken for the low bytes of its 64 bits"
+#error "an element's bytes are taken for the low bytes of its bits"
 #endif
 
 ts_scalar ts_scalar_load(ts_dtype type, const void *address) {
-  ts_scalar scalar = {.bits = 0};
-  memcpy(&scalar, address, scalar_size(type));
+  ts_scalar scalar = {.words = {0, 0}};
+  memcpy(&scalar, address, ts_dtype_size(type));
   return scalar;
 }
 
-void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) { memcpy(address, &value, scalar_size(type)); }
+void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) { memcpy(address, &value, ts_dtype_size(type)); }
 
 ts_scalar ts_dtype_lowest(ts_dtype type) {
   if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_min(type));

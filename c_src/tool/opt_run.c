@@ -28,31 +28,34 @@ static ts_status new_tensors(size_t count, tensors *out) {
 
 /* ---- arguments ---- */
 
-static void store(ts_buffer *buffer, int64_t i, ts_scalar value) {
-  ts_scalar_store(buffer->dtype, value, (char *)buffer->data + (size_t)i * ts_dtype_size(buffer->dtype));
+static void store(ts_buffer *buffer, ts_dtype type, int64_t i, ts_scalar value) {
+  ts_scalar_store(type, value, (char *)buffer->data + (size_t)i * ts_dtype_size(type));
 }
 
 /* Whole numbers from -4 to 4, in quarters for floats: small enough that sums stay exact, and readable. */
 static void fill(ts_buffer *buffer, uint64_t *state) {
-  for (int64_t i = 0; i < ts_shape_elements(&buffer->shape); i++) {
+  ts_dtype part = ts_dtype_part(buffer->dtype);
+  int64_t count = ts_shape_elements(&buffer->shape) * (ts_dtype_is_complex(buffer->dtype) ? 2 : 1);
+  for (int64_t i = 0; i < count; i++) {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     int64_t quarters = (int64_t)(*state >> 33) % 33 - 16;
-    bool is_float = ts_dtype_is_float(buffer->dtype), is_signed = ts_dtype_is_signed(buffer->dtype);
-    store(buffer, i,
-          is_float ? ts_scalar_from_f64(buffer->dtype, (double)quarters / 4)
-                   : ts_scalar_from_s64(buffer->dtype, is_signed ? quarters / 4 : (quarters + 16) / 4));
+    bool is_float = ts_dtype_is_float(part), is_signed = ts_dtype_is_signed(part);
+    store(buffer, part, i,
+          is_float ? ts_scalar_from_f64(part, (double)quarters / 4)
+                   : ts_scalar_from_s64(part, is_signed ? quarters / 4 : (quarters + 16) / 4));
   }
 }
 
 static ts_status parse(ts_buffer *buffer, size_t argument, const char *text) {
   const char *at = text;
   for (int64_t i = 0; i < ts_shape_elements(&buffer->shape); i++) {
-    size_t length = strcspn(at, ",");
+    size_t length = *at == '(' ? strcspn(at, ")") : 0; /* a complex number */
+    length += strcspn(at + length, ",");
     ts_scalar value;
     if (!ts_scalar_parse(buffer->dtype, at, length, &value))
       return ts_error(TS_INVALID_ARGUMENT, "argument %zu: '%.*s' is no %s", argument, (int)length, at,
                       ts_dtype_name(buffer->dtype));
-    store(buffer, i, value);
+    store(buffer, buffer->dtype, i, value);
     at = at[length] ? at + length + 1 : text;
   }
   return TS_SUCCESS;
@@ -97,9 +100,20 @@ static ts_status print(size_t index, const ts_buffer *buffer) {
   return TS_SUCCESS;
 }
 
+/* By the distance in units of the larger part: the smaller one of a product or quotient may cancel. */
+static bool agree_complex(ts_dtype type, const void *a, const void *b) {
+  ts_scalar p = ts_scalar_load(type, a), q = ts_scalar_load(type, b);
+  double x = ts_scalar_to_f64(type, p), y = ts_scalar_imag(type, p);
+  double u = ts_scalar_to_f64(type, q), v = ts_scalar_imag(type, q);
+  double unit = (type == TS_C128 ? 0x1p-52 : 0x1p-23) * fmax(fabs(u), fabs(v));
+  bool re = (isnan(x) && isnan(u)) || x == u || fabs(x - u) <= 64 * unit;
+  return re && ((isnan(y) && isnan(v)) || y == v || fabs(y - v) <= 64 * unit);
+}
+
 /* Math functions may differ between the two by a few units in the last place. */
 static bool agree(ts_dtype type, const void *a, const void *b) {
   if (memcmp(a, b, ts_dtype_size(type)) == 0) return true;
+  if (ts_dtype_is_complex(type)) return agree_complex(type, a, b);
   if (!ts_dtype_is_float(type)) return false;
   double x = ts_scalar_to_f64(type, ts_scalar_load(type, a)), y = ts_scalar_to_f64(type, ts_scalar_load(type, b));
   double unit = ldexp(1, 1 - ts_dtype_precision(type));

@@ -17,6 +17,8 @@ apply(P, Op, Form, Args) -> conform(P, Form, lower(kind(Op), P, Op, Form, Args))
 
 %% ---- calling the core
 
+-define(IS_COMPLEX(Type), (Type =:= c64 orelse Type =:= c128)).
+
 -spec op(program(), atom(), [tessera:operand()], term()) -> tessera:tensor().
 op(P, Name, Operands, Attrs) -> apply_op(P, Name, Operands, Attrs).
 
@@ -41,7 +43,9 @@ reshape(P, Value, Shape) -> op(P, reshape, [Value], Shape).
 
 %% A number, or one of the atoms nan, infinity, neg_infinity, in every element. What runs at once gets the number as a
 %% value: in the program it would make a program of its own for each number.
--spec constant(program(), form(), number() | atom()) -> tessera:tensor().
+-spec constant(program(), form(), number() | atom() | map()) -> tessera:tensor().
+constant(P, Form, #{'__struct__' := 'Elixir.Complex', re := Re, im := Im}) ->
+    constant(P, Form, {complex, whole(Re), whole(Im)});
 constant(undefined, {Type, {}}, Number) ->
     Fitting = fit(Type, Number),
     Make = fun() -> tessera_nif:from_list(Fitting, Type) end,
@@ -52,17 +56,21 @@ constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type
 
 %% The core refuses what does not fit: integers wrap, as they do in a binary, and floats are cut to the range.
 fit(Type, N) when is_integer(N) ->
-    case tessera_type:is_float_type(Type) of
+    case tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type) of
         true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
         true -> float(N);
         false -> wrap(tessera_type:range(Type), N)
     end;
 fit(Type, Number) when is_float(Number); is_atom(Number) ->
-    case tessera_type:is_float_type(Type) of
+    case tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type) of
         true -> Number;
         false -> saturate(tessera_type:range(Type), Number)
     end;
-fit(_, _) -> tessera_nx_error:no_type({c, 64}).
+fit(_, {complex, _, _} = Number) -> Number.
+
+%% An integer that the core reads, or a float.
+whole(N) when is_integer(N) -> float(N);
+whole(N) -> N.
 
 wrap({Least, Largest}, N) when N >= Least, N =< Largest -> N;
 wrap({Least, Largest}, N) ->
@@ -106,7 +114,7 @@ kind(bitwise_xor) -> in_out_type; kind(left_shift) -> in_out_type; kind(right_sh
 kind(equal) -> plain; kind(not_equal) -> plain; kind(greater) -> plain; kind(less) -> plain;
 kind(greater_equal) -> plain; kind(less_equal) -> plain; kind(logical_and) -> plain; kind(logical_or) -> plain;
 kind(logical_xor) -> plain;
-kind(real) -> as_type; kind(as_type) -> as_type; kind(conjugate) -> as_type;
+kind(as_type) -> as_type;
 kind(squeeze) -> reshape;
 kind(argmax) -> arg; kind(argmin) -> arg;
 kind(sum) -> {reduce, reduce_sum};
@@ -127,7 +135,13 @@ lower(binary, P, Op, {Type, _}, [A, B]) ->
     Common = tessera_type:merge(tessera_type:merge(A#tessera.type, B#tessera.type), Type),
     op(P, Op, [cast(P, A, Common), cast(P, B, Common)], []);
 lower(as_type, P, _, {Type, _}, [A]) -> cast(P, A, Type);
+lower(Part, P, _, {Type, _}, [#tessera{type = Own} = A]) when (Part =:= real orelse Part =:= imag) andalso ?IS_COMPLEX(Own) ->
+    cast(P, op(P, Part, [A], []), Type);
+lower(real, P, _, {Type, _}, [A]) -> cast(P, A, Type);
 lower(imag, P, _, Form, [_]) -> constant(P, Form, 0);
+lower(conjugate, P, _, {Type, _}, [A]) ->
+    Z = cast(P, A, Type),
+    op(P, complex, [op(P, real, [Z], []), op(P, negate, [op(P, imag, [Z], [])], [])], []);
 lower(bitcast, P, _, {Type, _}, [A]) -> op(P, bitcast, [A], Type);
 lower(select, P, _, {Type, Shape}, [Predicate, A, B]) ->
     op(P, select, [fill(P, Predicate, Shape), cast(P, A, Type), cast(P, B, Type)], []);

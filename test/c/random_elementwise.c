@@ -141,6 +141,30 @@ ts_status make_bitcast(generator *g, scope *s) {
   return offer(s, x, false);
 }
 
+/* A complex number of a float of f32 or f64 and another one. */
+static ts_status join_parts(generator *g, scope *s, ts_value_id x, ts_value_id *out) {
+  ts_value_id y;
+  TS_TRY(companion(g, s, x, &y));
+  return add_binary(g, s, TS_OP_COMPLEX, x, y, out);
+}
+
+ts_status make_complex(generator *g, scope *s) {
+  static const ts_opcode binary_codes[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY};
+  ts_value_id x, z, w, part;
+  if (g->options.dtypes) return TS_SUCCESS; /* a choice of types is of real ones */
+  TS_TRY(pick_float(g, s, &x));
+  TS_TRY(ts_graph_convert(g->graph, s->region, x, rng_chance(&g->random, 50) ? TS_F32 : TS_F64, &x));
+  TS_TRY(join_parts(g, s, x, &z));
+  if (rng_chance(&g->random, 60)) {
+    TS_TRY(join_parts(g, s, x, &w));
+    TS_TRY(add_binary(g, s, RNG_PICK(&g->random, binary_codes), z, w, &z));
+  }
+  if (rng_chance(&g->random, 30)) TS_TRY(add_unary(g, s, TS_OP_NEGATE, z, &z));
+  if (rng_chance(&g->random, 40)) TS_TRY(add_reshape(g, s, z, &z));
+  TS_TRY(add_unary(g, s, rng_chance(&g->random, 50) ? TS_OP_REAL : TS_OP_IMAG, z, &part));
+  return offer(s, part, false);
+}
+
 /* ---- sources ---- */
 
 static ts_status literal(generator *g, scope *s, ts_value_id *out) {

@@ -77,6 +77,8 @@ typedef ts_status (*production)(generator *g, scope *s);
 
 /* random_elementwise.c */
 ts_status make_chain(generator *g, scope *s);
+/* Parts joined, moved or computed with as a complex number, and taken apart. */
+ts_status make_complex(generator *g, scope *s);
 ts_status make_bitcast(generator *g, scope *s);
 ts_status make_source(generator *g, scope *s);
 /* random_move.c */

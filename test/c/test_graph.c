@@ -122,8 +122,6 @@ START_TEST(types_from_anywhere)
   ts_graph *graph = new_graph();
   ts_value_id x = add_param(graph, TS_ROOT, TS_F32, &matrix), out;
   ts_shape negative = {1, {-1}}, deep = {.rank = TS_MAX_RANK + 1}, huge = {2, {INT64_C(1) << 40, INT64_C(1) << 40}};
-  ck_assert_error(ts_graph_add_param(graph, TS_ROOT, TS_C64, &matrix, &out), TS_UNIMPLEMENTED,
-                  "type c64 is not supported yet");
   ck_assert_error(ts_graph_add_param(graph, TS_ROOT, (ts_dtype)77, &matrix, &out), TS_INVALID_ARGUMENT,
                   "type number 77");
   ck_assert(!ts_status_consume_ok(ts_graph_add_param(graph, TS_ROOT, TS_F32, &negative, &out)));
@@ -458,8 +456,8 @@ START_TEST(verify_values)
   graph->ops.data[0].first_result = 0;
   check_broken(graph, "defines a value twice");
   graph = parse(small_text);
-  graph->values.data[0].dtype = TS_C64;
-  ck_assert_error(ts_graph_verify(graph), TS_UNIMPLEMENTED, "type c64 is not supported yet");
+  graph->values.data[0].dtype = TS_DTYPE_COUNT;
+  ck_assert_error(ts_graph_verify(graph), TS_UNIMPLEMENTED, "type ? is not supported yet");
   ts_graph_destroy(graph);
 }
 END_TEST

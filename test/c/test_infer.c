@@ -10,7 +10,7 @@ static const char prologue[] =
     "graph @t mesh [2,3] (%f: f32[2,3], %g: f32[2,3], %w: f32[3,2], %i: s32[2,3], %j: s32[2,3], %u: u8[2,3], %s: "
     "f32[], %n: s32[],"
     " %p: u8[], %v: f32[3], %x: s64[4], %x2: s16[5,2], %e: f32[0,3], %d: f64[2,3], %b: f32[5,2,3], %c: f32[5,3,4], "
-    " %k: f32[3,4], %y: f32[2,3,4], %y3: f32[2,1,6],"
+    " %k: f32[3,4], %h: c64[2,3], %y: f32[2,3,4], %y3: f32[2,1,6],"
     " %m: f32[" ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
     "], %q: u64[], %ff: f32[2,4], %i1: s32[2], %z: f32[3,5], %z1: f32[5], %z3: f32[5,3], %q3: f32[5,3,3], %b3: "
     "f32[5,3,2], %c3: f32[5,2,3]) -> () {\n"
@@ -127,10 +127,17 @@ END_TEST
 START_TEST(elementwise_others)
 {
   static const char *const good[] = {
-      "%r = convert %f : s8[2,3]",         "%r = convert %u : bf16[2,3]",      "%r = bitcast %f : s32[2,3]",
-      "%r = select %u, %f, %g : f32[2,3]", "%r = clamp %f, %g, %f : f32[2,3]", "%r = clamp %n, %n, %n : s32[]",
+      "%r = complex %f, %g : c64[2,3]", "%r = complex %d, %d : c128[2,3]",   "%r = real %h : f32[2,3]",
+      "%r = imag %h : f32[2,3]",        "%r = convert %f : s8[2,3]",         "%r = convert %u : bf16[2,3]",
+      "%r = bitcast %f : s32[2,3]",     "%r = select %u, %f, %g : f32[2,3]", "%r = clamp %f, %g, %f : f32[2,3]",
+      "%r = clamp %n, %n, %n : s32[]",
   };
   static const error_case bad[] = {
+      {"%r = real %f : f32[2,3]", "real(f32[2,3]): expected a complex type"},
+      {"%r = imag %i : f32[2,3]", "imag(s32[2,3]): expected a complex type"},
+      {"%r = complex %i, %j : c64[2,3]", "complex(s32[2,3], s32[2,3]): expected parts of type f32 or f64"},
+      {"%r = complex %f, %d : c64[2,3]", "complex(f32[2,3], f64[2,3]): the operands' types differ"},
+      {"%r = complex %f, %w : c64[2,3]", "complex(f32[2,3], f32[3,2]): the operands' shapes differ"},
       {"%r = bitcast %f : f64[2,3]", "bitcast(f32[2,3]): f64 has 64 bits, expected a type of 32"},
       {"%r = convert %f : s8[3,2]", "said to be s8[3,2], expected s8[2,3]"},
       {"%r = select %i, %f, %g : f32[2,3]", "select(s32[2,3], f32[2,3], f32[2,3]): expected a predicate of type u8"},
@@ -142,7 +149,7 @@ START_TEST(elementwise_others)
   };
   check_all_ok(good, COUNT(good));
   check_all_errors(bad, COUNT(bad));
-  check_code("%r = convert %f : c64[2,3]", TS_UNIMPLEMENTED, "type c64 is not supported yet");
+  check_code("%r = erf %h : c64[2,3]", TS_UNIMPLEMENTED, "erf is not implemented for complex numbers");
 }
 END_TEST
 

@@ -370,7 +370,7 @@ START_TEST(test_errors)
   ck_assert_error(ts_sort_plan_make(&(ts_sort_spec){TS_F32, &shape, -1, false, TS_S32}, &plan), TS_INVALID_ARGUMENT,
                   "axis -1");
   ck_assert_error(ts_sort_plan_make(&(ts_sort_spec){TS_C64, &shape, 0, false, TS_DTYPE_NONE}, &plan),
-                  TS_INVALID_ARGUMENT, "c64 has no order");
+                  TS_INVALID_ARGUMENT, "c64");
   ck_assert_error(ts_sort_plan_make(&(ts_sort_spec){TS_F32, &shape, 0, false, TS_F32}, &plan), TS_INVALID_ARGUMENT,
                   "indices of type f32");
   ck_assert_error(ts_sort_plan_make(&(ts_sort_spec){TS_U8, &endless, 0, false, TS_S64}, &plan), TS_OUT_OF_RANGE,

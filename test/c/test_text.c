@@ -201,6 +201,12 @@ START_TEST(scalar_refusals)
       {TS_F16, "0x10000"},
       {TS_F32, "1e"},
       {TS_C64, "1"},
+      {TS_C64, "(1)"},
+      {TS_C64, "(1,2"},
+      {TS_C64, "(1,2,3)"},
+      {TS_C64, "(1,nan)"},
+      {TS_C64, "(,)"},
+      {TS_C128, "()"},
   };
   ts_scalar out;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -276,7 +282,9 @@ START_TEST(errors_have_places)
   check_error(WITH("%1 = fusion {kind = -1} { body() { return } } : s32[]"),
               "expected an integer from 0 to 4294967295");
   check_error(WITH("%1 = call %0 { body(%2: f32[2]) { return %0 } } : f32[2]"), "result 0 belongs to another region");
-  check_error(WITH("%1 = constant 0 : c64[]"), "type c64 is not supported yet");
+  check_error(WITH("%1 = constant 0 : c64[]"), "expected a number of type c64");
+  check_error(WITH("%1 = constant (0, 1) : f32[]"), "expected a number of type f32");
+  check_error(WITH("%1 = constant (0, 1 : c64[]"), "expected ')'");
   check_error(WITH("%1 = literal \"00\" : f32[1152921504606846976]"), "expected 4611686018427387904 bytes");
   check_error(WITH("%1 = literal \"00\" : f32[4611686018427387904]"), "line 2, column 8: f32[4611686018427387904]");
 }

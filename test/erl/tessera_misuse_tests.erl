@@ -99,11 +99,11 @@ window_calls(X, F2) ->
 unary_calls(X, I) ->
     [{Name, [X]} || Name <- [exp, expm1, log, log1p, sigmoid, cos, sin, tan, cosh, sinh, tanh, acos, asin, atan, acosh,
                              asinh, atanh, sqrt, rsqrt, cbrt, erf, erfc, erf_inv, abs, negate, sign, ceil, floor, round,
-                             is_nan, is_infinity, logical_not, relu]] ++
+                             is_nan, is_infinity, logical_not, relu, real, imag]] ++
     [{Name, [I]} || Name <- [bitwise_not, count_leading_zeros, population_count]].
 
 binary_calls(X, I) ->
-    [{Name, [X, X]} || Name <- [add, subtract, multiply, divide, remainder, pow, atan2, min, max, equal, not_equal,
+    [{Name, [X, X]} || Name <- [add, subtract, multiply, divide, remainder, pow, atan2, complex, min, max, equal, not_equal,
                                 greater, less, greater_equal, less_equal, logical_and, logical_or, logical_xor]] ++
     [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
 
@@ -143,7 +143,7 @@ bad(binary) -> [<<1, 2, 3>>, <<1:3>>, foo, [1], 1, self(), #{}, {}];
 bad(number) -> [foo, <<>>, [1], self(), {}, #{}];
 bad(fractions) -> [foo, nan, <<>>, 17, -0.5, [2], [0.5 | 0], [[0.5]], self(), {}, #{}, tessera:tensor([1])];
 bad(count) -> [-1, -5, 1.5, foo, [], {}, 1 bsl 70];
-bad(type) -> [f31, "f32", <<"f32">>, 5, {f, 32}, undefined, c64, [], self()];
+bad(type) -> [f31, "f32", <<"f32">>, 5, {f, 32}, undefined, c65, [], self()];
 bad(float) -> bad(type) ++ [];
 bad(type32) -> [s8, f64 | bad(type)];
 bad(integer_type) -> bad(type);

@@ -47,8 +47,11 @@ sharded_test() ->
     ?assertError(#{message := <<"Tessera does not have sharding yet: it comes with the device mesh", _/binary>>}, Run(false)).
 
 complex_test() ->
-    ?assertError(#{message := <<"Tessera does not have the type c64 yet">>},
-                 ?BACKEND:constant(out({}), #{'__struct__' => 'Elixir.Complex', re => 1, im => 2}, [])).
+    Number = #{'__struct__' => 'Elixir.Complex', re => 1, im => neg_infinity},
+    Made = ?BACKEND:constant((out({}))#{type := {c, 64}}, Number, []),
+    ?assertEqual(<<1.0:32/float-native, 16#ff800000:32/native>>, bytes(Made)),
+    Spread = ?BACKEND:constant((out({2}))#{type := {c, 128}}, 3, []),
+    ?assertEqual(<<3.0:64/float-native, 0.0:64/float-native, 3.0:64/float-native, 0.0:64/float-native>>, bytes(Spread)).
 
 bytes(Tensor) -> ?BACKEND:to_binary(Tensor, 100).
 

@@ -100,7 +100,10 @@ misuse_test_() ->
          {invalid_argument, "operand 2: expected a tensor or a number, got 18446744073709551616, an integer of more than "
           "64 bits", fun() -> tessera:add(1, 1 bsl 64) end},
          {invalid_argument, "type", fun() -> tessera:tensor([1], f31) end},
-         {unimplemented, "c64", fun() -> tessera:tensor([1], c64) end},
+         {invalid_argument, "type", fun() -> tessera:tensor([1], c65) end},
+         {invalid_argument, "{complex, 1, 2} is complex and f32 has real numbers only",
+          fun() -> tessera:tensor([{complex, 1, 2}], f32) end},
+         {invalid_argument, "expected a number, got {complex,1,foo}", fun() -> tessera:tensor([{complex, 1, foo}]) end},
          {out_of_range, "256", fun() -> tessera:tensor([256], u8) end},
          {out_of_range, "-129", fun() -> tessera:tensor([-129], s8) end},
          {invalid_argument, "bytes", fun() -> tessera:from_binary(<<1, 2, 3>>, s16, {2}) end},

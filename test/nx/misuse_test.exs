@@ -41,7 +41,7 @@ defmodule Tessera.MisuseTest do
       {"f32[2] takes 8 bytes, got a binary of 4", fn -> place.(<<0::32>>, spec, client, 0) end},
       {"expected a binary, got [1]", fn -> place.([1], spec, client, 0) end},
       {"expected a binary, got <<1:7>>", fn -> place.(<<1::7>>, spec, client, 0) end},
-      {"Tessera does not have the type c64 yet", fn -> place.(bytes, Typespec.to_type(spec, {:c, 64}), client, 0) end},
+      {"Tessera does not have the type c65 yet", fn -> place.(bytes, Typespec.to_type(spec, {:c, 65}), client, 0) end},
       {"expected a type such as {:f, 32}, got: :f32", fn -> place.(bytes, Typespec.to_type(spec, :f32), client, 0) end},
       {"expected a shape of sizes of at least 0, got {-2}", fn -> place.(bytes, Typespec.to_shape(spec, {-2}), client, 0) end},
       {"expected a shape such as {2, 3}, got [2]", fn -> place.(bytes, Typespec.to_shape(spec, [2]), client, 0) end},

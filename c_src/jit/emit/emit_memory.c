@@ -26,10 +26,13 @@ static bool has_masked_moves(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 ? e->target->masked : e->target->masked_small;
 }
 
-static bool has_gather(const ts_emit *e, ts_dtype type) { return ts_dtype_size(type) >= 4 && e->target->masked; }
+/* Of elements of 4 and 8 bytes. */
+static bool has_gather(const ts_emit *e, ts_dtype type) {
+  return ts_dtype_size(type) >= 4 && ts_dtype_size(type) <= 8 && e->target->masked;
+}
 
 static bool has_scatter(const ts_emit *e, ts_dtype type) {
-  return ts_dtype_size(type) >= 4 && e->target->isa == TS_ISA_AVX512;
+  return ts_dtype_size(type) >= 4 && ts_dtype_size(type) <= 8 && e->target->isa == TS_ISA_AVX512;
 }
 
 bool ts_emit_has_masks(const ts_emit *e, ts_dtype type, bool strided) {
@@ -52,7 +55,7 @@ static void store_aligned(ts_emit *e, ts_v value, ts_v address, size_t alignment
 }
 
 static ts_v element_load(ts_emit *e, ts_dtype type, ts_v address) {
-  return load_aligned(e, ts_emit_memory_type(e, type), address, ts_dtype_size(type));
+  return load_aligned(e, ts_emit_memory_type(e, type), address, ts_dtype_alignment(type));
 }
 
 /* ---- loops over single elements ---- */
@@ -91,7 +94,7 @@ static void copy_elements(ts_emit *e, ts_dtype type, ts_v to, ts_v to_stride, ts
   lane_loop loop = loop_begin(e, count);
   ts_v source = byte_offset(e, from, LLVMBuildMul(e->b, loop.lane, from_stride, ""));
   ts_v target = byte_offset(e, to, LLVMBuildMul(e->b, loop.lane, to_stride, ""));
-  store_aligned(e, element_load(e, type, source), target, ts_dtype_size(type));
+  store_aligned(e, element_load(e, type, source), target, ts_dtype_alignment(type));
   loop_end(e, &loop, count);
 }
 
@@ -106,11 +109,11 @@ static ts_v element_stride(ts_emit *e, ts_dtype type) { return number(e, ts_dtyp
 /* ---- contiguous ---- */
 
 ts_v ts_emit_load(ts_emit *e, ts_dtype type, ts_v address) {
-  return to_register(e, type, load_aligned(e, memory_vector(e, type), address, ts_dtype_size(type)));
+  return to_register(e, type, load_aligned(e, memory_vector(e, type), address, ts_dtype_alignment(type)));
 }
 
 void ts_emit_store(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
-  store_aligned(e, to_memory(e, type, value), address, ts_dtype_size(type));
+  store_aligned(e, to_memory(e, type, value), address, ts_dtype_alignment(type));
 }
 
 void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
@@ -123,19 +126,35 @@ void ts_emit_store_stream(ts_emit *e, ts_dtype type, ts_v value, ts_v address) {
 }
 
 static ts_v alignment_argument(ts_emit *e, ts_dtype type) {
-  return LLVMConstInt(LLVMInt32TypeInContext(e->context), ts_dtype_size(type), 0);
+  return LLVMConstInt(LLVMInt32TypeInContext(e->context), ts_dtype_alignment(type), 0);
+}
+
+/* No machine has masks of 16 bytes: such an element is two of 8 bytes. */
+static LLVMTypeRef masked_vector(ts_emit *e, ts_dtype type) {
+  return type == TS_C128 ? LLVMVectorType(i64_of(e), 2 * (unsigned)e->lanes) : memory_vector(e, type);
+}
+
+static ts_v element_mask(ts_emit *e, ts_dtype type, ts_v mask) {
+  LLVMValueRef lanes[128];
+  if (type != TS_C128) return mask;
+  for (int i = 0; i < 2 * e->lanes; i++)
+    lanes[i] = LLVMConstInt(LLVMInt32TypeInContext(e->context), (unsigned)i / 2, 0);
+  ts_v twice = LLVMConstVector(lanes, 2 * (unsigned)e->lanes);
+  return LLVMBuildShuffleVector(e->b, mask, LLVMGetPoison(LLVMTypeOf(mask)), twice, "");
 }
 
 static ts_v masked_load(ts_emit *e, ts_dtype type, ts_v address, ts_v mask) {
-  LLVMTypeRef vector = memory_vector(e, type);
+  LLVMTypeRef vector = masked_vector(e, type);
   LLVMTypeRef overloads[] = {vector, LLVMTypeOf(address)};
-  ts_v args[] = {address, alignment_argument(e, type), mask, LLVMConstNull(vector)};
-  return ts_emit_intrinsic_of(e, "llvm.masked.load", overloads, 2, args, 4);
+  ts_v args[] = {address, alignment_argument(e, type), element_mask(e, type, mask), LLVMConstNull(vector)};
+  ts_v value = ts_emit_intrinsic_of(e, "llvm.masked.load", overloads, 2, args, 4);
+  return LLVMBuildBitCast(e->b, value, memory_vector(e, type), "");
 }
 
 static void masked_store(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, ts_v mask) {
+  memory = LLVMBuildBitCast(e->b, memory, masked_vector(e, type), "");
   LLVMTypeRef overloads[] = {LLVMTypeOf(memory), LLVMTypeOf(address)};
-  ts_v args[] = {memory, address, alignment_argument(e, type), mask};
+  ts_v args[] = {memory, address, alignment_argument(e, type), element_mask(e, type, mask)};
   ts_emit_intrinsic_of(e, "llvm.masked.store", overloads, 2, args, 4);
 }
 
@@ -232,7 +251,7 @@ static void extract_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v base, 
   for (int i = 0; i < e->lanes; i++) {
     ts_v element = LLVMBuildExtractElement(e->b, memory, lane_index(e, i), "");
     ts_v offset = LLVMBuildMul(e->b, stride, number(e, (uint64_t)i), "");
-    store_aligned(e, element, byte_offset(e, base, offset), ts_dtype_size(type));
+    store_aligned(e, element, byte_offset(e, base, offset), ts_dtype_alignment(type));
   }
 }
 
@@ -257,7 +276,7 @@ static ts_v gather_elements(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, 
   ts_v offset = load_aligned(e, i64_of(e), LLVMBuildGEP2(e->b, i64_of(e), table, &loop.lane, 1, ""), 8);
   ts_v element = element_load(e, type, byte_offset(e, base, offset));
   ts_v slot = LLVMBuildGEP2(e->b, ts_emit_memory_type(e, type), result, &loop.lane, 1, "");
-  store_aligned(e, element, slot, ts_dtype_size(type));
+  store_aligned(e, element, slot, ts_dtype_alignment(type));
   loop_end(e, &loop, part);
   return load_aligned(e, vector, result, 64);
 }

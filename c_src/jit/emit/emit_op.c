@@ -353,6 +353,40 @@ static ts_v emit_compare(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b
   return mask ? ts_emit_truth(e, mask) : NULL;
 }
 
+/* ---- complex numbers: an integer for each in registers, whose bits are the interleaved parts ---- */
+
+/* The lanes of x and, from their number on, of y. */
+static ts_v shuffle(ts_emit *e, ts_v x, ts_v y, const unsigned *lanes, unsigned count) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef numbers[128];
+  for (unsigned i = 0; i < count; i++) numbers[i] = LLVMConstInt(i32, lanes[i], 0);
+  return LLVMBuildShuffleVector(e->b, x, y, LLVMConstVector(numbers, count), "");
+}
+
+static ts_v take_part(ts_emit *e, ts_dtype type, bool imag, ts_v x) {
+  unsigned lanes[64], count = (unsigned)e->lanes;
+  LLVMTypeRef parts = LLVMVectorType(ts_emit_element_type(e, ts_dtype_part(type)), 2 * count);
+  for (unsigned i = 0; i < count; i++) lanes[i] = 2 * i + imag;
+  x = LLVMBuildBitCast(e->b, x, parts, "");
+  return shuffle(e, x, LLVMGetPoison(parts), lanes, count);
+}
+
+static ts_v join_parts(ts_emit *e, ts_dtype part, ts_v re, ts_v im) {
+  unsigned lanes[128], count = (unsigned)e->lanes;
+  for (unsigned i = 0; i < 2 * count; i++) lanes[i] = i / 2 + (i % 2 ? count : 0);
+  return LLVMBuildBitCast(e->b, shuffle(e, re, im, lanes, 2 * count), ts_emit_vector_type(e, ts_dtype_to_complex(part)),
+                          "");
+}
+
+static ts_v emit_complex(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands) {
+  switch ((ts_ops_COMPLEX)op) {
+  case TS_OP_REAL: return take_part(e, type, false, operands[0]);
+  case TS_OP_IMAG: return take_part(e, type, true, operands[0]);
+  case TS_OP_COMPLEX: return join_parts(e, type, operands[0], operands[1]);
+  }
+  return NULL;
+}
+
 /* ---- the entry ---- */
 
 static ts_status emit_math(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands, ts_v *out) {
@@ -391,6 +425,7 @@ static ts_status emit_class(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v 
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER: *out = emit_unary(e, op, type, operands[0]); return TS_SUCCESS;
   case TS_CLASS_PREDICATE: *out = emit_predicate(e, op, type, operands[0]); return TS_SUCCESS;
+  case TS_CLASS_COMPLEX: *out = emit_complex(e, op, type, operands); return TS_SUCCESS;
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER: return emit_binary(e, op, type, operands, out);
@@ -418,6 +453,9 @@ static ts_status emit_class(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v 
 
 ts_status ts_emit_op(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v *operands, ts_v *out) {
   *out = NULL;
+  bool moves = ts_op_get_class(op) == TS_CLASS_COMPLEX || op == TS_OP_SELECT;
+  if (ts_dtype_is_complex(type) && !moves)
+    return ts_error(TS_UNIMPLEMENTED, "no code is emitted for %s of complex numbers", ts_op_name(op));
   TS_TRY(emit_class(e, op, type, operands, out));
   return *out ? TS_SUCCESS : ts_error(TS_UNIMPLEMENTED, "no code is emitted for %s", ts_op_name(op));
 }

@@ -22,6 +22,8 @@ static bool region_supported(const ts_graph *g, ts_region_id id, int *budget);
 /* `budget` counts down the number of ops that are still allowed. */
 static bool op_supported(const ts_graph *g, const ts_op *op, int *budget) {
   if (--*budget < 0) return false;
+  /* A constant has 8 bytes in the arguments. */
+  if (op->code == TS_OP_CONSTANT && op->attrs->constant.dtype == TS_C128) return false;
   for (uint32_t i = 0; i < op->operand_count; i++)
     if (!is_single(g, op->operands[i])) return false;
   for (uint32_t i = 0; i < op->result_count; i++)

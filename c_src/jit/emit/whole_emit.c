@@ -201,6 +201,7 @@ static bool is_exact(const ts_graph *g, const ts_op *op) {
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY_INTEGER:
   case TS_CLASS_COMPARE:
   case TS_CLASS_CONVERT:

@@ -19,8 +19,10 @@ typedef struct tile {
   ts_v part, whole; /* of `columns`, as of a point */
 } tile;
 
-/* Elements are moved as integers of their size, which is at most 8 (ts_kernel_check). */
-static ts_dtype raw_type(ts_dtype type) { return ts_dtype_of_bits(TS_KIND_UNSIGNED, 8 * (int)ts_dtype_size(type)); }
+/* Elements are moved as integers of their size. */
+static ts_dtype raw_type(ts_dtype type) {
+  return ts_dtype_is_complex(type) ? type : ts_dtype_of_bits(TS_KIND_UNSIGNED, 8 * (int)ts_dtype_size(type));
+}
 
 static ts_v smaller(ts_loop *loop, ts_v a, ts_v b) {
   return ts_emit_intrinsic(loop->e, "llvm.smin", NULL, (ts_v[]){a, b}, 2);

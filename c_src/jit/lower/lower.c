@@ -159,6 +159,7 @@ static ts_scalar identity(ts_opcode op, ts_dtype dtype) {
 
 static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   const ts_value *result = ts_graph_value(l->graph, op->first_result);
+  if (ts_dtype_is_complex(result->dtype)) return ts_error(TS_UNIMPLEMENTED, "a reduction of complex numbers");
   ts_program p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
   ts_program_node node = {
       .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
@@ -359,6 +360,7 @@ static ts_status lower_any(ts_lowering *l) {
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER:

@@ -1,4 +1,4 @@
 // fails
-graph @main(%0: c64[2]) -> (c64[2]) {
+graph @main(%0: c65[2]) -> (c65[2]) {
   return %0
 }

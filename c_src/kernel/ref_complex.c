@@ -1,0 +1,165 @@
+/* Complex numbers, one element: the functions of C99's annex G, with its branch cuts and special values. They compute
+ * in double and round each part once. Sums, products and quotients are defined part by part as real ops, each rounded
+ * to the parts' type; products do not repair infinities as annex G suggests. */
+#include "kernel/ref_internal.h"
+
+#include <complex.h>
+#include <math.h>
+
+typedef double complex number;
+
+static number load(ts_dtype type, ts_scalar x) { return CMPLX(ts_scalar_to_f64(type, x), ts_scalar_imag(type, x)); }
+static ts_scalar store(ts_dtype type, number z) { return ts_scalar_complex(type, creal(z), cimag(z)); }
+
+/* A real result, rounded to the parts' type. */
+static double rounded(ts_dtype type, double x) { return type == TS_C64 ? (double)(float)x : x; }
+
+static number multiply(ts_dtype type, number x, number y) {
+  double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+  double re = rounded(type, a * c) - rounded(type, b * d), im = rounded(type, a * d) + rounded(type, b * c);
+  return CMPLX(re, im);
+}
+
+/* Smith's method (CACM 5, 1962, algorithm 116), in double. A quotient by zero is that of the parts by |0|. */
+static number divide(number x, number y) {
+  double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+  bool swap = fabs(d) > fabs(c), zero = c == 0 && d == 0;
+  double large = swap ? d : c, small = swap ? c : d, first = swap ? b : a, second = swap ? a : b;
+  double ratio = zero ? 0 : small / large, divisor = zero ? fabs(c) : large + small * ratio;
+  double im = (second - first * ratio) / divisor;
+  return CMPLX((first + second * ratio) / divisor, swap ? -im : im);
+}
+
+/* exp(y log x). A zero exponent gives 1; zero to a power with a positive real part is 0. */
+static number power(number x, number y) {
+  if (y == 0) return 1;
+  if (x == 0 && creal(y) > 0) return 0;
+  return cexp(multiply(TS_C128, y, clog(x)));
+}
+
+/* exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2, without cancellation near 0. */
+static number expm1_of(number z) {
+  double x = creal(z), y = cimag(z), half = sin(y / 2);
+  number plain = cexp(z);
+  if (!(fabs(x) < 1) || !isfinite(y)) return CMPLX(creal(plain) - 1, cimag(plain));
+  return CMPLX(expm1(x) * cos(y) - 2 * half * half, cimag(plain));
+}
+
+/* The real part is log1p(x (2 + x) + y^2) / 2 near 0. */
+static number log1p_of(number z) {
+  double x = creal(z), y = cimag(z);
+  number plain = clog(CMPLX(1 + x, y));
+  if (!(fabs(x) < 0.5 && fabs(y) < 0.5)) return plain;
+  double square = fma(x, x, fma(2, x, y * y));
+  return CMPLX(log1p(square) / 2, atan2(y, 1 + x));
+}
+
+static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
+static bool is_infinity(number z) { return isinf(creal(z)) || isinf(cimag(z)); }
+
+static bool function(ts_opcode code, number z, number *out) {
+  switch ((ts_ops_UNARY_FLOAT)code) {
+  case TS_OP_EXP: *out = cexp(z); return true;
+  case TS_OP_EXPM1: *out = expm1_of(z); return true;
+  case TS_OP_LOG: *out = clog(z); return true;
+  case TS_OP_LOG1P: *out = log1p_of(z); return true;
+  case TS_OP_SIGMOID: *out = divide(1, 1 + cexp(-z)); return true;
+  case TS_OP_COS: *out = ccos(z); return true;
+  case TS_OP_SIN: *out = csin(z); return true;
+  case TS_OP_TAN: *out = ctan(z); return true;
+  case TS_OP_COSH: *out = ccosh(z); return true;
+  case TS_OP_SINH: *out = csinh(z); return true;
+  case TS_OP_TANH: *out = ctanh(z); return true;
+  case TS_OP_ACOS: *out = cacos(z); return true;
+  case TS_OP_ASIN: *out = casin(z); return true;
+  case TS_OP_ATAN: *out = catan(z); return true;
+  case TS_OP_ACOSH: *out = cacosh(z); return true;
+  case TS_OP_ASINH: *out = casinh(z); return true;
+  case TS_OP_ATANH: *out = catanh(z); return true;
+  case TS_OP_SQRT: *out = csqrt(z); return true;
+  case TS_OP_RSQRT: *out = divide(1, csqrt(z)); return true;
+  case TS_OP_CBRT:
+  case TS_OP_ERF:
+  case TS_OP_ERFC:
+  case TS_OP_ERF_INV: break;
+  }
+  return false;
+}
+
+bool ts_ref_complex_unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar *out) {
+  number z = load(type, x), result = 0;
+  *out = store(type, z);
+  if (code == TS_OP_ABS) {
+    *out = ts_scalar_from_f64(ts_dtype_part(type), hypot(creal(z), cimag(z)));
+    return true;
+  }
+  if (code == TS_OP_NEGATE) {
+    *out = store(type, CMPLX(-creal(z), -cimag(z)));
+    return true;
+  }
+  if (!function(code, z, &result)) return false;
+  *out = store(type, result);
+  return true;
+}
+
+bool ts_ref_complex_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_scalar right, ts_scalar *out) {
+  number a = load(type, left), b = load(type, right), result;
+  switch (code) {
+  case TS_OP_ADD: result = CMPLX(creal(a) + creal(b), cimag(a) + cimag(b)); break;
+  case TS_OP_SUBTRACT: result = CMPLX(creal(a) - creal(b), cimag(a) - cimag(b)); break;
+  case TS_OP_MULTIPLY: result = multiply(type, a, b); break;
+  case TS_OP_DIVIDE: result = divide(a, b); break;
+  case TS_OP_POW: result = power(a, b); break;
+  default: return false;
+  }
+  *out = store(type, result);
+  return true;
+}
+
+bool ts_ref_complex_truth(ts_dtype type, ts_scalar x) { return load(type, x) != 0; }
+
+bool ts_ref_complex_compare(ts_opcode code, ts_dtype type, ts_scalar a, ts_scalar b, bool *out) {
+  bool x = ts_ref_complex_truth(type, a), y = ts_ref_complex_truth(type, b);
+  bool equal = load(type, a) == load(type, b);
+  switch (code) {
+  case TS_OP_EQUAL: *out = equal; return true;
+  case TS_OP_NOT_EQUAL: *out = !equal; return true;
+  case TS_OP_LOGICAL_AND: *out = x && y; return true;
+  case TS_OP_LOGICAL_OR: *out = x || y; return true;
+  case TS_OP_LOGICAL_XOR: *out = x != y; return true;
+  default: return false;
+  }
+}
+
+bool ts_ref_complex_predicate(ts_opcode code, ts_dtype type, ts_scalar x, bool *out) {
+  number z = load(type, x);
+  switch ((ts_ops_PREDICATE)code) {
+  case TS_OP_IS_NAN: *out = is_nan(z); return true;
+  case TS_OP_IS_INFINITY: *out = is_infinity(z); return true;
+  }
+  return false;
+}
+
+ts_scalar ts_ref_complex_part(ts_opcode code, ts_dtype type, ts_scalar x) {
+  ts_dtype part = ts_dtype_part(type);
+  return ts_scalar_load(part, x.bytes + (code == TS_OP_IMAG ? ts_dtype_size(part) : 0));
+}
+
+ts_scalar ts_ref_complex_join(ts_dtype part, ts_scalar re, ts_scalar im) {
+  ts_scalar out = {.words = {0, 0}};
+  ts_scalar_store(part, re, out.bytes);
+  ts_scalar_store(part, im, out.bytes + ts_dtype_size(part));
+  return out;
+}
+
+/* The chain of a real product, with the parts of l alternating: re = fma(im l, -im r, fma(re l, re r, re)), and
+ * im = fma(im l, re r, fma(re l, im r, im)). */
+ts_scalar ts_ref_complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
+  ts_dtype part = ts_dtype_part(type);
+  ts_scalar a = ts_ref_complex_part(TS_OP_REAL, type, l), b = ts_ref_complex_part(TS_OP_IMAG, type, l);
+  ts_scalar c = ts_ref_complex_part(TS_OP_REAL, type, r), d = ts_ref_complex_part(TS_OP_IMAG, type, r);
+  ts_scalar re = ts_ref_complex_part(TS_OP_REAL, type, acc), im = ts_ref_complex_part(TS_OP_IMAG, type, acc);
+  re = ts_ref_multiply_add(part, b, ts_ref_unary(TS_OP_NEGATE, part, d), ts_ref_multiply_add(part, a, c, re));
+  im = ts_ref_multiply_add(part, b, c, ts_ref_multiply_add(part, a, d, im));
+  return ts_ref_complex_join(part, re, im);
+}

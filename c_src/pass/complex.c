@@ -1,0 +1,236 @@
+#include "pass/complex.h"
+
+#include "pass/simplify.h"
+
+/* ---- formulas ---- */
+
+static bool failed(const ts_formula *f) { return f->status != TS_SUCCESS; }
+
+ts_value_id ts_formula_add(ts_formula *f, ts_opcode code, const ts_value_id *operands, size_t count,
+                           const ts_attrs *attrs) {
+  static const ts_attrs none;
+  ts_value_id out = TS_NO_ID;
+  if (failed(f)) return TS_NO_ID;
+  f->status = ts_rules_add(f->call->rules, f->call->target, code, operands, count, attrs ? attrs : &none, &out);
+  return out;
+}
+
+ts_value_id ts_formula_unary(ts_formula *f, ts_opcode code, ts_value_id x) {
+  return ts_formula_add(f, code, &x, 1, NULL);
+}
+
+ts_value_id ts_formula_binary(ts_formula *f, ts_opcode code, ts_value_id x, ts_value_id y) {
+  return ts_formula_add(f, code, (const ts_value_id[]){x, y}, 2, NULL);
+}
+
+ts_value_id ts_formula_select(ts_formula *f, ts_value_id predicate, ts_value_id x, ts_value_id y) {
+  return ts_formula_add(f, TS_OP_SELECT, (const ts_value_id[]){predicate, x, y}, 3, NULL);
+}
+
+ts_value_id ts_formula_number(ts_formula *f, double number) {
+  ts_value_id out = TS_NO_ID;
+  if (failed(f)) return TS_NO_ID;
+  f->status = ts_rules_constant(f->call->rules, f->call->target, f->dtype, f->shape,
+                                ts_scalar_from_f64(f->dtype, number), &out);
+  return out;
+}
+
+ts_value_id ts_formula_convert(ts_formula *f, ts_value_id x, ts_dtype dtype) {
+  return ts_formula_add(f, TS_OP_CONVERT, &x, 1, &(ts_attrs){.dtype = dtype});
+}
+
+/* ---- parts ---- */
+
+static const ts_value *value_of(const ts_formula *f, ts_value_id value) {
+  return ts_graph_value(f->call->rules->to, value);
+}
+
+static ts_dtype operand_type(const ts_formula *f, uint32_t i) { return value_of(f, f->call->op->operands[i])->dtype; }
+
+/* The parts of any operand; a real one has the imaginary part 0. */
+static ts_parts split(ts_formula *f, uint32_t i) {
+  ts_value_id x = f->call->op->operands[i];
+  return (ts_parts){ts_formula_unary(f, TS_OP_REAL, x), ts_formula_unary(f, TS_OP_IMAG, x)};
+}
+
+static ts_value_id join(ts_formula *f, ts_parts z) { return ts_formula_binary(f, TS_OP_COMPLEX, z.re, z.im); }
+
+/* The op of the call on other operands. */
+static ts_value_id again(ts_formula *f, const ts_value_id *operands) {
+  return ts_formula_add(f, f->call->op->code, operands, f->call->op->operand_count, f->call->op->attrs);
+}
+
+/* The op of the call on each part of its first operand. */
+static ts_parts each_part(ts_formula *f) {
+  ts_parts z = split(f, 0);
+  return (ts_parts){again(f, &z.re), again(f, &z.im)};
+}
+
+static ts_parts widened(ts_formula *f, ts_parts z) {
+  return (ts_parts){ts_formula_convert(f, z.re, TS_F64), ts_formula_convert(f, z.im, TS_F64)};
+}
+
+static ts_parts narrowed(ts_formula *f, ts_parts z) {
+  ts_dtype part = ts_dtype_part(f->call->dtype);
+  return (ts_parts){ts_formula_convert(f, z.re, part), ts_formula_convert(f, z.im, part)};
+}
+
+/* ---- elementwise ---- */
+
+static ts_value_id split_unary(ts_formula *f) {
+  ts_opcode code = f->call->op->code;
+  ts_parts z = split(f, 0);
+  if (code == TS_OP_NEGATE) return join(f, each_part(f));
+  if (code != TS_OP_ABS) return TS_NO_ID;
+  f->dtype = TS_F64;
+  return ts_formula_convert(f, ts_complex_modulus(f, widened(f, z)), f->call->dtype);
+}
+
+/* Functions compute in f64, also those of c64: no overflow or cancellation within them is seen in f32. */
+static ts_value_id split_function(ts_formula *f) {
+  ts_parts z = split(f, 0), result;
+  f->dtype = TS_F64;
+  if (!ts_complex_function(f, f->call->op->code, widened(f, z), &result)) return TS_NO_ID;
+  return join(f, narrowed(f, result));
+}
+
+static ts_value_id sum_of_products(ts_formula *f, ts_opcode code, ts_value_id a, ts_value_id b, ts_value_id c,
+                                   ts_value_id d) {
+  ts_value_id first = ts_formula_binary(f, TS_OP_MULTIPLY, a, b), second = ts_formula_binary(f, TS_OP_MULTIPLY, c, d);
+  return ts_formula_binary(f, code, first, second);
+}
+
+static ts_value_id split_binary(ts_formula *f) {
+  ts_opcode code = f->call->op->code;
+  ts_parts a = split(f, 0), b = split(f, 1), z;
+  f->dtype = TS_F64;
+  switch (code) {
+  case TS_OP_ADD:
+  case TS_OP_SUBTRACT:
+    z = (ts_parts){ts_formula_binary(f, code, a.re, b.re), ts_formula_binary(f, code, a.im, b.im)};
+    return join(f, z);
+  case TS_OP_MULTIPLY:
+    z.re = sum_of_products(f, TS_OP_SUBTRACT, a.re, b.re, a.im, b.im);
+    z.im = sum_of_products(f, TS_OP_ADD, a.re, b.im, a.im, b.re);
+    return join(f, z);
+  case TS_OP_DIVIDE: return join(f, narrowed(f, ts_complex_quotient(f, widened(f, a), widened(f, b))));
+  case TS_OP_POW: return join(f, narrowed(f, ts_complex_power(f, widened(f, a), widened(f, b))));
+  default: return TS_NO_ID;
+  }
+}
+
+/* 1 where a part is not 0. */
+static ts_value_id truth(ts_formula *f, uint32_t i) {
+  ts_parts z = split(f, i);
+  return ts_formula_binary(f, TS_OP_LOGICAL_OR, z.re, z.im);
+}
+
+static ts_value_id split_compare(ts_formula *f) {
+  ts_opcode code = f->call->op->code;
+  if (code != TS_OP_EQUAL && code != TS_OP_NOT_EQUAL) return again(f, (const ts_value_id[]){truth(f, 0), truth(f, 1)});
+  ts_parts a = split(f, 0), b = split(f, 1);
+  ts_value_id re = ts_formula_binary(f, code, a.re, b.re), im = ts_formula_binary(f, code, a.im, b.im);
+  return ts_formula_binary(f, code == TS_OP_EQUAL ? TS_OP_AND : TS_OP_OR, re, im);
+}
+
+static ts_value_id split_predicate(ts_formula *f) {
+  ts_parts z = each_part(f);
+  return ts_formula_binary(f, TS_OP_OR, z.re, z.im);
+}
+
+static ts_value_id split_convert(ts_formula *f) {
+  ts_value_id x = f->call->op->operands[0];
+  ts_dtype to = f->call->dtype, part = ts_dtype_part(to);
+  if (operand_type(f, 0) == to) return x;
+  if (!ts_dtype_is_complex(operand_type(f, 0))) {
+    f->dtype = part;
+    ts_value_id re = ts_formula_convert(f, x, part);
+    return ts_formula_binary(f, TS_OP_COMPLEX, re, ts_formula_number(f, 0));
+  }
+  ts_parts z = split(f, 0);
+  return ts_dtype_is_complex(to) ? join(f, narrowed(f, z)) : ts_formula_convert(f, z.re, to);
+}
+
+/* iota and eye */
+static ts_value_id split_source(ts_formula *f) {
+  ts_attrs attrs = ts_op_copy_attrs(f->call->op);
+  if (f->call->op->code == TS_OP_IOTA)
+    attrs.iota.dtype = f->dtype;
+  else
+    attrs.shaped.dtype = f->dtype;
+  ts_value_id re = ts_formula_add(f, f->call->op->code, NULL, 0, &attrs);
+  return ts_formula_binary(f, TS_OP_COMPLEX, re, ts_formula_number(f, 0));
+}
+
+/* ---- parts of what is joined ---- */
+
+static const ts_op *maker(const ts_formula *f, ts_value_id value) {
+  ts_op_id op = value_of(f, value)->op;
+  return op == TS_NO_ID ? NULL : ts_graph_op(f->call->rules->to, op);
+}
+
+static bool moves_one(ts_opcode code) { return ts_op_get_class(code) == TS_CLASS_SHAPE && ts_op_operands(code) == 1; }
+
+/* True for two parts that are joined, then perhaps moved. */
+static bool is_joined(const ts_formula *f, ts_value_id value) {
+  const ts_op *op = maker(f, value);
+  for (int depth = 0; op && moves_one(op->code) && depth < 8; depth++) op = maker(f, op->operands[0]);
+  return op && op->code == TS_OP_COMPLEX;
+}
+
+static ts_value_id simplify_part(ts_formula *f) {
+  ts_value_id x = f->call->op->operands[0];
+  const ts_op *op = maker(f, x);
+  ts_opcode code = f->call->op->code;
+  if (!op || !is_joined(f, x)) return TS_NO_ID;
+  if (op->code == TS_OP_COMPLEX) return op->operands[code == TS_OP_IMAG];
+  ts_opcode move = op->code;
+  ts_attrs attrs = ts_op_copy_attrs(op);
+  ts_value_id part = ts_formula_unary(f, code, op->operands[0]);
+  return ts_formula_add(f, move, &part, 1, &attrs);
+}
+
+/* complex(real(x), imag(x)) is x. */
+static ts_value_id simplify_join(ts_formula *f) {
+  const ts_op *re = maker(f, f->call->op->operands[0]), *im = maker(f, f->call->op->operands[1]);
+  bool whole = re && im && re->code == TS_OP_REAL && im->code == TS_OP_IMAG && re->operands[0] == im->operands[0];
+  return whole ? re->operands[0] : TS_NO_ID;
+}
+
+/* ---- the rule ---- */
+
+static ts_value_id split_op(ts_formula *f) {
+  ts_opcode code = f->call->op->code;
+  switch (ts_op_get_class(code)) {
+  case TS_CLASS_SOURCE: return code == TS_OP_IOTA || code == TS_OP_EYE ? split_source(f) : TS_NO_ID;
+  case TS_CLASS_UNARY_FLOAT: return split_function(f);
+  case TS_CLASS_UNARY: return split_unary(f);
+  case TS_CLASS_PREDICATE: return split_predicate(f);
+  case TS_CLASS_COMPLEX: return code == TS_OP_COMPLEX ? simplify_join(f) : simplify_part(f);
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT: return split_binary(f);
+  case TS_CLASS_COMPARE: return split_compare(f);
+  case TS_CLASS_CONVERT: return code == TS_OP_CONVERT ? split_convert(f) : TS_NO_ID;
+  default: return TS_NO_ID;
+  }
+}
+
+static bool is_complex(const ts_rule_call *call) {
+  if (ts_dtype_is_complex(call->dtype)) return true;
+  for (uint32_t i = 0; i < call->op->operand_count; i++) {
+    if (ts_dtype_is_complex(ts_graph_value(call->rules->to, call->op->operands[i])->dtype)) return true;
+  }
+  return false;
+}
+
+/* While probing, ops that are added have no values: any op of the formulas ends the probe. */
+ts_status ts_complex_split(const ts_rule_call *call, ts_value_id *out) {
+  ts_formula f = {.call = call, .dtype = ts_dtype_part(call->dtype), .shape = call->shape};
+  if (!is_complex(call)) return TS_SUCCESS;
+  if (call->rules->probing && ts_op_get_class(call->op->code) != TS_CLASS_SHAPE) {
+    call->rules->changes = true;
+    return TS_SUCCESS;
+  }
+  *out = split_op(&f);
+  return f.status;
+}
