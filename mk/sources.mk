@@ -29,6 +29,7 @@ TENSOR_SRC := \
 
 IR_SRC := \
   c_src/ir/attrs.c \
+  c_src/ir/combiner.c \
   c_src/ir/copy.c \
   c_src/ir/graph.c \
   c_src/ir/infer.c \

@@ -1,3 +1,4 @@
+#include "ir/combiner.h"
 #include "ir/stablehlo_internal.h"
 
 static hlo_element accumulator(hlo_element element) {
@@ -12,22 +13,14 @@ typedef struct fold {
   hlo_element element;
 } fold;
 
-static fold get_fold(ts_opcode code, hlo_element element) {
+static const char *const combine_names[] = {
+    [TS_COMBINE_SUM] = "stablehlo.add",     [TS_COMBINE_PRODUCT] = "stablehlo.multiply",
+    [TS_COMBINE_MAX] = "stablehlo.maximum", [TS_COMBINE_MIN] = "stablehlo.minimum",
+    [TS_COMBINE_ALL] = "stablehlo.and",     [TS_COMBINE_ANY] = "stablehlo.or"};
+
+static fold get_fold(const ts_combiner *combiner, hlo_element element) {
   ts_dtype type = element == HLO_I1 ? TS_U8 : (ts_dtype)element;
-  switch (code) {
-  case TS_OP_REDUCE_PRODUCT:
-  case TS_OP_CUMULATIVE_PRODUCT:
-  case TS_OP_WINDOW_PRODUCT: return (fold){"stablehlo.multiply", ts_scalar_from_s64(type, 1), element};
-  case TS_OP_REDUCE_MAX:
-  case TS_OP_CUMULATIVE_MAX:
-  case TS_OP_WINDOW_MAX: return (fold){"stablehlo.maximum", ts_dtype_lowest(type), element};
-  case TS_OP_REDUCE_MIN:
-  case TS_OP_CUMULATIVE_MIN:
-  case TS_OP_WINDOW_MIN: return (fold){"stablehlo.minimum", ts_dtype_highest(type), element};
-  case TS_OP_REDUCE_ALL: return (fold){"stablehlo.and", ts_scalar_from_s64(type, 1), element};
-  case TS_OP_REDUCE_ANY: return (fold){"stablehlo.or", ts_scalar_from_s64(type, 0), element};
-  default: return (fold){"stablehlo.add", ts_scalar_from_s64(type, 0), element};
-  }
+  return (fold){combine_names[combiner->kind], ts_combiner_identity(combiner, type), element};
 }
 
 static hlo_value identity(hlo *h, const fold *f) {
@@ -49,10 +42,10 @@ static void print_dimensions(hlo *h, const ts_dims *axes) {
 
 static hlo_value known_reduce(const hlo_call *call) {
   hlo *h = call->h;
-  bool logical = call->op->code == TS_OP_REDUCE_ALL || call->op->code == TS_OP_REDUCE_ANY;
+  const ts_combiner *combiner = ts_combiner_of(call->op->code);
   hlo_value x = hlo_operand(call, 0);
-  x = logical ? hlo_truth(h, x) : hlo_convert(h, x, accumulator(x.element));
-  fold f = get_fold(call->op->code, x.element);
+  x = combiner->logical ? hlo_truth(h, x) : hlo_convert(h, x, accumulator(x.element));
+  fold f = get_fold(combiner, x.element);
   hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
   result.name = hlo_begin(h, "stablehlo.reduce", 1, operands, 2);
   print_dimensions(h, &call->op->attrs->axes);
@@ -76,7 +69,7 @@ static ts_status region_reduce(const hlo_call *call, hlo_value *out) {
 
 ts_status hlo_reduce(const hlo_call *call, hlo_value *out) {
   if (call->op->code == TS_OP_REDUCE) return region_reduce(call, out);
-  if (call->op->code < TS_OP_REDUCE_SUM || call->op->code > TS_OP_REDUCE_ANY) return hlo_no_form(call);
+  if (!ts_combiner_of(call->op->code)) return hlo_no_form(call);
   *out = known_reduce(call);
   return TS_SUCCESS;
 }
@@ -156,10 +149,11 @@ static void print_window(hlo *h, const ts_shape *shape, int32_t axis, bool rever
 ts_status hlo_scan(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value x = hlo_operand(call, 0);
+  if (!ts_combiner_of(call->op->code)) return hlo_no_form(call);
   *out = x;
   if (ts_shape_elements(&x.shape) == 0) return TS_SUCCESS;
   x = hlo_convert(h, x, accumulator(x.element));
-  fold f = get_fold(call->op->code, x.element);
+  fold f = get_fold(ts_combiner_of(call->op->code), x.element);
   hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
   result.name = hlo_begin(h, "stablehlo.reduce_window", 1, operands, 2);
   print_window(h, &x.shape, call->op->attrs->scan.axis, call->op->attrs->scan.reverse);
@@ -191,7 +185,7 @@ static void window_fold(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_value x = hlo_operand(call, 0);
   x = hlo_convert(h, x, accumulator(x.element));
-  fold f = get_fold(call->op->code, x.element);
+  fold f = get_fold(ts_combiner_of(call->op->code), x.element);
   hlo_value operands[] = {x, identity(h, &f)}, result = {.element = x.element, .shape = *call->shape};
   result.name = hlo_begin(h, "stablehlo.reduce_window", 1, operands, 2);
   print_windows(h, call->op->attrs, true);

@@ -1,5 +1,6 @@
 #include "jit/kernel.h"
 
+#include "ir/combiner.h"
 #include "jit/loop/loop.h"
 #include "jit/loop/loop_plan.h"
 
@@ -115,9 +116,9 @@ static ts_status check_reduce(const ts_kernel_desc *d, int32_t id) {
     bool fits = (n->op == TS_OP_ARGMAX || n->op == TS_OP_ARGMIN) && ts_dtype_is_integer(n->dtype);
     return fits ? TS_SUCCESS : bad("node", id, "not an argmax or argmin");
   }
-  if (n->op < TS_OP_REDUCE_SUM || n->op > TS_OP_REDUCE_ANY) return bad("node", id, "not a reduction");
-  bool logical = n->op == TS_OP_REDUCE_ALL || n->op == TS_OP_REDUCE_ANY;
-  return n->dtype == (logical ? TS_U8 : type_of(d, n->a)) ? TS_SUCCESS : bad("node", id, "types do not fit the op");
+  const ts_combiner *by = ts_combiner_of(n->op);
+  if (!by || ts_op_get_class(n->op) != TS_CLASS_REDUCE) return bad("node", id, "not a reduction");
+  return n->dtype == (by->logical ? TS_U8 : type_of(d, n->a)) ? TS_SUCCESS : bad("node", id, "types do not fit the op");
 }
 
 static bool is_index_scalar(const ts_kernel_desc *d, int32_t scalar) {

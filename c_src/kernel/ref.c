@@ -110,7 +110,7 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   case TS_CLASS_INDEXED: return ts_ref_indexed(call);
   case TS_CLASS_REDUCE: return ts_ref_reduce(call);
   case TS_CLASS_ARG_REDUCE: ts_ref_arg_reduce(call); return TS_SUCCESS;
-  case TS_CLASS_SCAN: ts_ref_scan(call); return TS_SUCCESS;
+  case TS_CLASS_SCAN: return ts_ref_scan(call);
   case TS_CLASS_SORT: return ts_ref_sort(call);
   case TS_CLASS_WINDOW: return ts_ref_window(call);
   case TS_CLASS_DOT: (call->op->code == TS_OP_CONV ? ts_ref_conv : ts_ref_dot)(call); return TS_SUCCESS;

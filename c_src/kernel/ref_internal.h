@@ -67,7 +67,7 @@ ts_status ts_ref_shape_op(const ts_ref_call *call);
 ts_status ts_ref_indexed(const ts_ref_call *call);
 ts_status ts_ref_reduce(const ts_ref_call *call);
 void ts_ref_arg_reduce(const ts_ref_call *call);
-void ts_ref_scan(const ts_ref_call *call);
+ts_status ts_ref_scan(const ts_ref_call *call);
 ts_status ts_ref_sort(const ts_ref_call *call);
 ts_status ts_ref_window(const ts_ref_call *call);
 void ts_ref_conv(const ts_ref_call *call);

@@ -1,3 +1,4 @@
+#include "ir/combiner.h"
 #include "kernel/ref_internal.h"
 
 #include "tensor/reduce_tree.h"
@@ -23,21 +24,12 @@ typedef struct combiner {
   ts_opcode code; /* a binary op on `type` */
   ts_dtype type;
   ts_scalar identity;
+  bool logical;
 } combiner;
 
-static combiner get_combiner(ts_opcode code, ts_dtype operand) {
-  ts_dtype type = ts_dtype_accumulator(operand);
-  switch (code) {
-  case TS_OP_REDUCE_PRODUCT:
-  case TS_OP_CUMULATIVE_PRODUCT: return (combiner){TS_OP_MULTIPLY, type, ts_scalar_from_s64(type, 1)};
-  case TS_OP_REDUCE_MAX:
-  case TS_OP_CUMULATIVE_MAX: return (combiner){TS_OP_MAX, type, ts_dtype_lowest(type)};
-  case TS_OP_REDUCE_MIN:
-  case TS_OP_CUMULATIVE_MIN: return (combiner){TS_OP_MIN, type, ts_dtype_highest(type)};
-  case TS_OP_REDUCE_ALL: return (combiner){TS_OP_AND, TS_U8, {.bits = 1}};
-  case TS_OP_REDUCE_ANY: return (combiner){TS_OP_OR, TS_U8, {.bits = 0}};
-  default: return (combiner){TS_OP_ADD, type, ts_scalar_from_s64(type, 0)};
-  }
+static combiner get_combiner(const ts_combiner *by, ts_dtype operand) {
+  ts_dtype type = by->logical ? TS_U8 : ts_dtype_accumulator(operand);
+  return (combiner){by->op, type, ts_combiner_identity(by, type), by->logical};
 }
 
 static ts_scalar combine(const combiner *c, ts_scalar a, ts_scalar b) { return ts_ref_binary(c->code, c->type, a, b); }
@@ -71,15 +63,16 @@ static ts_scalar reduce_tree(const ts_ref_call *call, const combiner *c, ts_scal
 static ts_scalar reduce_operand(const ts_ref_call *call, const combiner *c, int64_t element) {
   const ts_buffer *operand = call->operands[0];
   ts_scalar x = ts_ref_get(operand, element);
-  bool logical = call->op->code == TS_OP_REDUCE_ALL || call->op->code == TS_OP_REDUCE_ANY;
-  if (logical) return (ts_scalar){.bits = ts_ref_truth(operand->dtype, x)};
+  if (c->logical) return (ts_scalar){.bits = ts_ref_truth(operand->dtype, x)};
   return ts_scalar_convert(operand->dtype, x, c->type);
 }
 
 ts_status ts_ref_reduce(const ts_ref_call *call) {
   ts_buffer *result = call->result;
+  const ts_combiner *by = ts_combiner_of(call->op->code);
+  if (!by) return ts_ref_unknown(call);
   ts_ref_split split = ts_ref_split_dims(&call->operands[0]->shape, &call->op->attrs->axes);
-  combiner c = get_combiner(call->op->code, call->operands[0]->dtype);
+  combiner c = get_combiner(by, call->operands[0]->dtype);
   int64_t count = ts_shape_elements(&split.reduced), kept[TS_MAX_RANK] = {0};
   ts_scalar *x;
   TS_TRY(TS_NEW_ARRAY((size_t)count, &x));
@@ -141,12 +134,14 @@ void ts_ref_arg_reduce(const ts_ref_call *call) {
 /* ---- cumulative ---- */
 
 /* Starts from the identity, as a reduction does: the first sum of -0 is +0. */
-void ts_ref_scan(const ts_ref_call *call) {
+ts_status ts_ref_scan(const ts_ref_call *call) {
+  const ts_combiner *by = ts_combiner_of(call->op->code);
+  if (!by) return ts_ref_unknown(call);
   const ts_buffer *x = call->operands[0];
   ts_buffer *result = call->result;
   int32_t axis = call->op->attrs->scan.axis;
   ts_ref_split split = ts_ref_split_dims(&x->shape, &(ts_dims){.rank = 1, .dims = {axis}});
-  combiner c = get_combiner(call->op->code, x->dtype);
+  combiner c = get_combiner(by, x->dtype);
   int64_t count = x->shape.dims[axis], stride = split.reduced_strides[0], kept[TS_MAX_RANK] = {0};
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
     int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides);
@@ -157,4 +152,5 @@ void ts_ref_scan(const ts_ref_call *call) {
       ts_ref_set(result, at, ts_scalar_convert(c.type, carry, result->dtype));
     }
   }
+  return TS_SUCCESS;
 }

@@ -1,3 +1,4 @@
+#include "ir/combiner.h"
 #include "kernel/ref_internal.h"
 
 /* The elements of one window that are inside of the operand. */
@@ -37,32 +38,14 @@ static int64_t element_at(const window *w, const int64_t *at) {
 
 /* ---- folds ---- */
 
-static ts_opcode combiner(ts_opcode code) {
-  switch (code) {
-  case TS_OP_WINDOW_PRODUCT: return TS_OP_MULTIPLY;
-  case TS_OP_WINDOW_MAX: return TS_OP_MAX;
-  case TS_OP_WINDOW_MIN: return TS_OP_MIN;
-  default: return TS_OP_ADD;
-  }
-}
-
-static ts_scalar identity(ts_opcode code, ts_dtype type) {
-  switch (code) {
-  case TS_OP_WINDOW_PRODUCT: return ts_scalar_from_s64(type, 1);
-  case TS_OP_WINDOW_MAX: return ts_dtype_lowest(type);
-  case TS_OP_WINDOW_MIN: return ts_dtype_highest(type);
-  default: return ts_scalar_from_s64(type, 0);
-  }
-}
-
 static ts_scalar fold(const window *w) {
-  ts_opcode code = w->call->op->code;
+  const ts_combiner *by = ts_combiner_of(w->call->op->code);
   ts_dtype type = ts_dtype_accumulator(w->x->dtype);
-  ts_scalar acc = identity(code, type);
+  ts_scalar acc = ts_combiner_identity(by, type);
   int64_t at[TS_MAX_RANK] = {0}, count = ts_shape_elements(&w->inside);
   for (int64_t t = 0; ts_ref_goes_on(w->call, t, count); t++, ts_ref_next(&w->inside, at)) {
     ts_scalar x = ts_scalar_convert(w->x->dtype, ts_ref_get(w->x, element_at(w, at)), type);
-    acc = ts_ref_binary(combiner(code), type, acc, x);
+    acc = ts_ref_binary(by->op, type, acc, x);
   }
   return ts_scalar_convert(type, acc, w->call->result->dtype);
 }

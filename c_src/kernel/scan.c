@@ -4,6 +4,7 @@
 #include "kernel/scan.h"
 
 #include "base/cancel.h"
+#include "ir/combiner.h"
 #include "kernel/routine.h"
 
 /* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
@@ -130,12 +131,13 @@ DEFINE_FLOAT(f64, double, double, SAME, SAME)
 #define ROW(E, N)                                      \
   [TS_##E] = {{rows_sum_##N, columns_sum_##N},         \
               {rows_product_##N, columns_product_##N}, \
-              {rows_min_##N, columns_min_##N},         \
-              {rows_max_##N, columns_max_##N}}
+              {rows_max_##N, columns_max_##N},         \
+              {rows_min_##N, columns_min_##N}}
 
-static const scan_fn table[TS_DTYPE_COUNT][4][2] = {ROW(S8, s8),   ROW(S16, s16),   ROW(S32, s32), ROW(S64, s64),
-                                                    ROW(U8, u8),   ROW(U16, u16),   ROW(U32, u32), ROW(U64, u64),
-                                                    ROW(F16, f16), ROW(BF16, bf16), ROW(F32, f32), ROW(F64, f64)};
+/* by type, ts_combine, and whether the axis is the last */
+static const scan_fn table[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS][2] = {
+    ROW(S8, s8),   ROW(S16, s16), ROW(S32, s32), ROW(S64, s64),   ROW(U8, u8),   ROW(U16, u16),
+    ROW(U32, u32), ROW(U64, u64), ROW(F16, f16), ROW(BF16, bf16), ROW(F32, f32), ROW(F64, f64)};
 
 typedef struct scan_call {
   scan_fn fn;
@@ -150,20 +152,10 @@ static void scan_task(void *arg, int64_t task, int worker) {
   call->fn(&call->job, begin, end < call->units ? end : call->units);
 }
 
-static int op_index(ts_opcode op) {
-  switch (op) {
-  case TS_OP_CUMULATIVE_SUM: return 0;
-  case TS_OP_CUMULATIVE_PRODUCT: return 1;
-  case TS_OP_CUMULATIVE_MIN: return 2;
-  case TS_OP_CUMULATIVE_MAX: return 3;
-  default: return -1;
-  }
-}
-
 ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
                       void *out, const ts_parallel *parallel, const _Atomic bool *cancel) {
-  int which = op_index(op);
-  if (which < 0 || type >= TS_DTYPE_COUNT || !table[type][which][0])
+  const ts_combiner *by = ts_op_get_class(op) == TS_CLASS_SCAN ? ts_combiner_of(op) : NULL;
+  if (!by || type >= TS_DTYPE_COUNT || !table[type][by->kind][0])
     return ts_error(TS_INVALID_ARGUMENT, "%s of %s is not a scan", ts_op_name(op), ts_dtype_name(type));
   if (axis < 0 || axis >= shape->rank)
     return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", ts_op_name(op), axis, TS_SHAPE_STR(type, shape));
@@ -178,7 +170,7 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
   for (int d = axis + 1; d < shape->rank; d++) call.job.inner *= shape->dims[d];
   if (call.job.outer == 0 || call.job.n == 0 || call.job.inner == 0) return TS_SUCCESS;
   bool rows = call.job.inner == 1;
-  call.fn = table[type][which][rows ? 0 : 1];
+  call.fn = table[type][by->kind][rows ? 0 : 1];
   call.units = rows ? call.job.outer : call.job.outer * ((call.job.inner + PANEL - 1) / PANEL);
   int64_t unit_elements = call.job.n * (rows ? 1 : call.job.inner < PANEL ? call.job.inner : PANEL);
   call.job.per_task = TASK_ELEMENTS / unit_elements;

@@ -329,25 +329,17 @@ static void fill_counts(window_state *s) {
   s->interior_end = clamp(room < 0 ? 0 : room / l->stride + 1, s->interior, l->out);
 }
 
-static int fold_of(ts_opcode op) {
-  switch (op) {
-  case TS_OP_WINDOW_PRODUCT: return TS_WINDOW_PRODUCT;
-  case TS_OP_WINDOW_MAX: return TS_WINDOW_MAX;
-  case TS_OP_WINDOW_MIN: return TS_WINDOW_MIN;
-  default: return TS_WINDOW_SUM;
-  }
-}
-
 static ts_status window_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   const ts_value *windows = is_scatter(op->code) ? ts_graph_value(request->graph, op->operands[1])
                                                  : ts_graph_value(request->graph, op->first_result);
   const ts_window_lanes *lanes = ts_window_lanes_host();
+  const ts_combiner *by = ts_combiner_of(op->code); /* NULL: a scatter */
   window_state *s;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   *s = (window_state){.op = op->code, .type = operand->dtype, .size = (int64_t)ts_dtype_size(operand->dtype)};
-  s->fold = lanes->folds[s->type][fold_of(op->code)];
+  s->fold = lanes->folds[s->type][by ? by->kind : TS_COMBINE_SUM];
   s->pick = lanes->picks[s->type][op->code == TS_OP_WINDOW_SCATTER_MIN];
   s->add = lanes->adds[s->type];
   if (!s->fold || !s->pick || !s->add) return TS_SUCCESS;

@@ -3,6 +3,7 @@
 #ifndef TS_KERNEL_WINDOW_LANES_H
 #define TS_KERNEL_WINDOW_LANES_H
 
+#include "ir/combiner.h"
 #include "tensor/dtype.h"
 
 #include <stdbool.h>
@@ -29,11 +30,10 @@ typedef void (*ts_window_dot_fn)(const char *const *taps, int64_t tap_count, con
                                  void *out);
 
 enum { TS_WINDOW_PICKS = 256 };
-enum { TS_WINDOW_SUM, TS_WINDOW_PRODUCT, TS_WINDOW_MAX, TS_WINDOW_MIN, TS_WINDOW_FOLDS };
 
 typedef struct ts_window_lanes {
-  ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_WINDOW_FOLDS];
-  ts_window_pick_fn picks[TS_DTYPE_COUNT][2]; /* max, min */
+  ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS]; /* by ts_combine */
+  ts_window_pick_fn picks[TS_DTYPE_COUNT][2];                  /* max, min */
   ts_window_add_fn adds[TS_DTYPE_COUNT];
   ts_window_dot_fn dots[TS_DTYPE_COUNT]; /* floats only */
 } ts_window_lanes;

@@ -1,6 +1,8 @@
 /* Reductions, scans and contractions of the reference interpreter. */
+#include "ir/combiner.h"
 #include "jit/session/target.h"
 #include "kernel/gemm.h"
+#include "kernel/ref_internal.h"
 #include "lesser_isa.h"
 #include "tensors.h"
 #include "testing.h"
@@ -243,6 +245,30 @@ START_TEST(dot_is_what_products_are)
 }
 END_TEST
 
+/* Each op of the classes that combine has a combiner, whose identity changes no value. */
+START_TEST(identities_change_nothing)
+{
+  for (ts_opcode code = 0; code < TS_OP_COUNT; code++) {
+    const ts_combiner *by = ts_combiner_of(code);
+    ts_op_class class = ts_op_get_class(code);
+    bool combines = (class == TS_CLASS_REDUCE && code != TS_OP_REDUCE) || class == TS_CLASS_SCAN ||
+                    (class == TS_CLASS_WINDOW && code != TS_OP_WINDOW_SCATTER_MAX && code != TS_OP_WINDOW_SCATTER_MIN);
+    ck_assert_msg((by != NULL) == combines, "%s", ts_op_name(code));
+    for (ts_dtype type = 0; by && type < TS_DTYPE_COUNT; type++) {
+      if (!ts_dtype_has_kernels(type) || ts_dtype_get_kind(type) == TS_KIND_COMPLEX) continue;
+      ts_dtype of = by->logical ? TS_U8 : ts_dtype_accumulator(type);
+      ts_scalar identity = ts_combiner_identity(by, of);
+      for (int i = 0; i < (by->logical ? 2 : 5); i++) {
+        ts_scalar x = ts_scalar_from_s64(of, by->logical ? i : i * 30 - 60),
+                  same = ts_ref_binary(by->op, of, identity, x);
+        ck_assert_msg(same.bits == x.bits, "%s of %s", ts_op_name(code), ts_dtype_name(type));
+      }
+    }
+  }
+  ck_assert_ptr_null(ts_combiner_of(TS_OP_COUNT));
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *all = suite_create("ref_reduce");
   TCase *cases = tcase_create("reduce");
@@ -250,6 +276,7 @@ static Suite *suite(void) {
   tcase_add_test(cases, reduces_any_axes);
   tcase_add_test(cases, reduces_specials);
   tcase_add_test(cases, empty_reductions_give_the_identity);
+  tcase_add_test(cases, identities_change_nothing);
   tcase_add_test(cases, sums_follow_the_tree);
   tcase_add_test(cases, sums_follow_the_blocks);
   tcase_add_test(cases, halves_accumulate_in_f32);

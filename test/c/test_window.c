@@ -239,7 +239,7 @@ START_TEST(instruction_sets_agree)
     for (int i = 0; i < 1000; i++) x[r][i] = (float)((i * 7919 + r * 31) % 23) - 11;
   const char *rows[] = {(const char *)x[0], (const char *)x[1], (const char *)x[2]};
   const ts_window_taps taps = {rows, 3, 4, 3, 4};
-  for (int f = 0; f < TS_WINDOW_FOLDS; f++)
+  for (int f = 0; f < TS_COMBINE_NUMBERS; f++)
     for (int64_t stride = 1; stride <= 3; stride++)
       for (int64_t n = 0; n <= 256; n += n < 70 ? 1 : 31) {
         memset(a, 0, sizeof a), memset(b, 0, sizeof b), memset(p, 0, sizeof p), memset(q, 0, sizeof q);

@@ -45,6 +45,7 @@ check test_math 'f32[2,3]' '%0'
 check test_unary 'f32[2,3]' '%0'
 check test_binary 'f32[2,3]' '%0, %1'
 check test_compare 'u8[2,3]' '%0, %1'
+check test_reduce 'f32[2]' '%0' ' {axes = [1]}'
 
 printf 'graph @t(%%0: f32[2,3]) -> (f32[2,3]) {\n  %%1 = test_shape %%0 {axes = [0]} : f32[2,3]\n  return %%1\n}\n' >"$text"
 expect "test_shape has no inference"

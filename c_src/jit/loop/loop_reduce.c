@@ -1,38 +1,19 @@
 #include "jit/loop/loop_reduce.h"
 #include "jit/math/vecmath.h"
 
-static ts_opcode combiner_of(ts_opcode op) {
-  switch (op) {
-  case TS_OP_REDUCE_SUM: return TS_OP_ADD;
-  case TS_OP_REDUCE_PRODUCT: return TS_OP_MULTIPLY;
-  case TS_OP_REDUCE_MAX: return TS_OP_MAX;
-  case TS_OP_REDUCE_MIN: return TS_OP_MIN;
-  case TS_OP_REDUCE_ALL: return TS_OP_AND;
-  default: return TS_OP_OR;
-  }
-}
-
-static bool is_logical(const ts_reducer *r) { return r->op == TS_OP_REDUCE_ALL || r->op == TS_OP_REDUCE_ANY; }
-
 ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node) {
   const ts_kernel_node *n = &desc->nodes[node];
   ts_dtype operand = desc->nodes[n->a].dtype;
-  ts_reducer r = {.kind = n->kind, .op = n->op, .combine = combiner_of(n->op), .operand = operand, .result = n->dtype};
-  r.type = ts_dtype_accumulator(operand);
-  if (n->kind == TS_NODE_ARG)
-    r.high = n->b != 0;
-  else if (is_logical(&r))
-    r.type = TS_U8;
+  const ts_combiner *by = ts_combiner_of(n->op); /* NULL: ARG */
+  ts_reducer r = {.kind = n->kind, .op = n->op, .by = by, .operand = operand, .result = n->dtype};
+  r.type = by && by->logical ? TS_U8 : ts_dtype_accumulator(operand);
+  if (n->kind == TS_NODE_ARG) r.high = n->b != 0;
   return r;
 }
 
-static bool wants_largest(const ts_reducer *r) { return r->op == TS_OP_REDUCE_MAX || r->op == TS_OP_ARGMAX; }
-static bool wants_smallest(const ts_reducer *r) { return r->op == TS_OP_REDUCE_MIN || r->op == TS_OP_ARGMIN; }
-
 static ts_scalar identity_of(const ts_reducer *r) {
-  if (wants_largest(r)) return ts_dtype_lowest(r->type);
-  if (wants_smallest(r)) return ts_dtype_highest(r->type);
-  return ts_scalar_from_s64(r->type, r->op == TS_OP_REDUCE_PRODUCT || r->op == TS_OP_REDUCE_ALL);
+  if (r->by) return ts_combiner_identity(r->by, r->type);
+  return r->op == TS_OP_ARGMAX ? ts_dtype_lowest(r->type) : ts_dtype_highest(r->type);
 }
 
 /* An empty lane must lose every tie: its index is after all real elements for the first of equals, and before them for
@@ -94,7 +75,7 @@ ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b
     return TS_SUCCESS;
   }
   out->index = NULL;
-  return ts_emit_op(e, r->combine, r->type, (ts_v[]){a.value, b.value}, &out->value);
+  return ts_emit_op(e, r->by->op, r->type, (ts_v[]){a.value, b.value}, &out->value);
 }
 
 static ts_acc only_in(ts_emit *e, ts_v mask, ts_acc now, ts_acc before) {
@@ -104,7 +85,7 @@ static ts_acc only_in(ts_emit *e, ts_v mask, ts_acc now, ts_acc before) {
 
 /* True when one AVX-512 instruction selects the better of two numbers. */
 static bool has_extreme(const ts_emit *e, const ts_reducer *r) {
-  bool extreme = r->op == TS_OP_REDUCE_MAX || r->op == TS_OP_REDUCE_MIN;
+  bool extreme = r->by && (r->by->kind == TS_COMBINE_MAX || r->by->kind == TS_COMBINE_MIN);
   return extreme && ts_dtype_is_float(r->type) && e->target->isa == TS_ISA_AVX512;
 }
 
@@ -115,10 +96,10 @@ static ts_vm numbers_of(ts_emit *e, const ts_reducer *r) {
 ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_v mask, ts_acc *out) {
   if (has_extreme(e, r)) {
     ts_vm m = numbers_of(e, r);
-    *out = (ts_acc){ts_vm_avx512_extreme(&m, wants_largest(r), acc.value, x, mask), NULL};
+    *out = (ts_acc){ts_vm_avx512_extreme(&m, r->by->kind == TS_COMBINE_MAX, acc.value, x, mask), NULL};
     return TS_SUCCESS;
   }
-  if (is_logical(r)) x = ts_emit_truth(e, ts_emit_mask(e, r->operand, x));
+  if (r->by && r->by->logical) x = ts_emit_truth(e, ts_emit_mask(e, r->operand, x));
   if (r->kind == TS_NODE_ARG)
     *out = take_if(e, replaces(e, r, x, acc.value), (ts_acc){x, at}, acc);
   else
@@ -159,7 +140,7 @@ static unsigned bits_of_lane(ts_v x) {
 static ts_status join(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out) {
   if (!has_extreme(e, r)) return ts_reducer_combine(e, r, a, b, out);
   ts_vm m = numbers_of(e, r);
-  *out = (ts_acc){ts_vm_avx512_number(&m, wants_largest(r), a.value, b.value), NULL};
+  *out = (ts_acc){ts_vm_avx512_number(&m, r->by->kind == TS_COMBINE_MAX, a.value, b.value), NULL};
   return TS_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #ifndef TS_JIT_LOOP_REDUCE_H
 #define TS_JIT_LOOP_REDUCE_H
 
+#include "ir/combiner.h"
 #include "jit/loop/loop_body.h"
 
 /* A reduction's accumulator: `index` is for ARG only. */
@@ -12,12 +13,12 @@ typedef struct ts_acc {
 
 typedef struct ts_reducer {
   ts_node_kind kind;
-  ts_opcode op;      /* of the node */
-  ts_opcode combine; /* the binary op; REDUCE */
-  ts_dtype operand;  /* type of the node's operand */
-  ts_dtype type;     /* of `value` */
-  ts_dtype result;   /* of the node */
-  bool high;         /* ARG: the last of equals */
+  ts_opcode op;          /* of the node */
+  const ts_combiner *by; /* REDUCE; otherwise NULL */
+  ts_dtype operand;      /* type of the node's operand */
+  ts_dtype type;         /* of `value` */
+  ts_dtype result;       /* of the node */
+  bool high;             /* ARG: the last of equals */
 } ts_reducer;
 
 ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node);

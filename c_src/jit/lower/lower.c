@@ -1,3 +1,4 @@
+#include "ir/combiner.h"
 #include "jit/lower/lower_internal.h"
 
 #include <string.h>
@@ -147,25 +148,17 @@ static ts_status lower_put_slice(ts_lowering *l) {
 
 /* ---- reductions over nothing ---- */
 
-static ts_scalar identity(ts_opcode op, ts_dtype dtype) {
-  switch (op) {
-  case TS_OP_REDUCE_PRODUCT:
-  case TS_OP_REDUCE_ALL: return ts_scalar_from_s64(dtype, 1);
-  case TS_OP_REDUCE_MAX: return ts_dtype_lowest(dtype);
-  case TS_OP_REDUCE_MIN: return ts_dtype_highest(dtype);
-  default: return ts_scalar_from_s64(dtype, 0);
-  }
-}
-
 static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   const ts_value *result = ts_graph_value(l->graph, op->first_result);
   if (ts_dtype_is_complex(result->dtype)) return ts_error(TS_UNIMPLEMENTED, "a reduction of complex numbers");
+  const ts_combiner *by = ts_combiner_of(op->code);
+  ts_scalar none = by ? ts_combiner_identity(by, result->dtype) : (ts_scalar){0}; /* argmax and argmin: index 0 */
   ts_program p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
   ts_program_node node = {
       .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
   ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
   store.to.at.coef[0] = (int64_t)ts_dtype_size(result->dtype);
-  ts_status status = ts_program_add_scalar(&p, result->dtype, identity(op->code, result->dtype), &node.slot);
+  ts_status status = ts_program_add_scalar(&p, result->dtype, none, &node.slot);
   if (!status) status = ts_program_add_node(&p, node, &store.node);
   if (!status) status = TS_VEC_PUSH(&p.stores, store);
   if (!status) status = ts_lowering_add_launch(l, &p);
@@ -372,7 +365,8 @@ static ts_status lower_any(ts_lowering *l) {
   case TS_CLASS_INDEXED:
   case TS_CLASS_REDUCE:
   case TS_CLASS_ARG_REDUCE:
-    if (l->op->code == TS_OP_REDUCE || l->op->code == TS_OP_LITERAL || l->op->code == TS_OP_PARAMETER) break;
+    if (ts_op_get_class(l->op->code) == TS_CLASS_REDUCE && !ts_combiner_of(l->op->code)) break;
+    if (l->op->code == TS_OP_LITERAL || l->op->code == TS_OP_PARAMETER) break;
     return lower_single(l);
   }
   return ts_error(TS_UNIMPLEMENTED, "%s is no kernel", ts_op_name(l->op->code));

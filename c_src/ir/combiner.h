@@ -1,0 +1,29 @@
+/* What reductions, scans and windows combine elements by: one table for all layers. Thread-safe. */
+#ifndef TS_IR_COMBINER_H
+#define TS_IR_COMBINER_H
+
+#include "ir/op.h"
+#include "tensor/dtype.h"
+
+typedef enum ts_combine {
+  TS_COMBINE_SUM,
+  TS_COMBINE_PRODUCT,
+  TS_COMBINE_MAX,
+  TS_COMBINE_MIN,
+  TS_COMBINE_NUMBERS, /* those before combine elements, the others truth values */
+  TS_COMBINE_ALL = TS_COMBINE_NUMBERS,
+  TS_COMBINE_ANY
+} ts_combine;
+
+typedef struct ts_combiner {
+  ts_combine kind;
+  ts_opcode op; /* binary, on values of the accumulator's type */
+  bool logical; /* elements are converted to u8 truth values first */
+} ts_combiner;
+
+/* NULL for ops that combine by nothing or by a region. */
+const ts_combiner *ts_combiner_of(ts_opcode code);
+/* The value that changes no other: the result without elements, and where a fold starts. */
+ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type);
+
+#endif
