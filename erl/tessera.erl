@@ -135,9 +135,12 @@
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0]).
 
--type type() :: s8 | s16 | s32 | s64 | u8 | u16 | u32 | u64 | f16 | bf16 | f32 | f64 | c64 | c128.
-%% The type of elements: signed and unsigned integers, floats and complex numbers, with their bits. An element of `c64'
-%% is two f32, its real part and its imaginary part; one of `c128' is two f64.
+-type type() :: s2 | s4 | s8 | s16 | s32 | s64 | u2 | u4 | u8 | u16 | u32 | u64 |
+                f8 | f8_e4m3fn | f16 | bf16 | f32 | f64 | c64 | c128.
+%% The type of elements: signed and unsigned integers, floats and complex numbers, with their bits. f8 has 5 bits of
+%% exponent and 2 of mantissa; f8_e4m3fn has 4 and 3, no infinity, and numbers up to 448. Integers of 2 and 4 bits take a
+%% byte each in memory and are packed in binaries. An element of `c64' is two f32, its real part and its imaginary part;
+%% one of `c128' is two f64.
 -type shape() :: tuple().
 %% The size of each axis: `{}' for a single number, `{2, 3}' for two rows of three.
 -type tensor() :: #tessera{}.
@@ -171,42 +174,48 @@ tensor(Data) -> tessera_memory:made(tensor, [Data], fun() -> tessera_nif:from_li
 
 %% @doc A tensor of the given type, of a number, of nested lists of numbers, or of a binary. Raises for an integer
 %% that is out of the type's range, and for a float if the type is an integer type. A tensor is converted as by {@link
-%% as_type/2}. A binary has the elements in native byte order and makes a tensor of one axis.
+%% as_type/2}. A binary has the elements in native byte order and makes a tensor of one axis. For types of fewer than 8
+%% bits it is a bitstring in which elements follow each other, the first one in the high bits.
 %% ```
 %% 1> tessera:to_list(tessera:tensor([1, 2.5, nan], f16)).
 %% [1.0,2.5,nan]
 %% 2> tessera:to_list(tessera:tensor(<<1, 2, 255>>, s8)).
 %% [1,2,-1]
 %% '''
--spec tensor(tensor() | operand() | [term()] | binary(), type()) -> tensor().
+-spec tensor(tensor() | operand() | [term()] | bitstring(), type()) -> tensor().
 tensor(#tessera{} = T, Type) -> as_type(T, Type);
-tensor(Data, Type) when is_binary(Data) ->
+tensor(Data, Type) when is_bitstring(Data) ->
     case tessera_type:is_type(Type) of
         true ->
-            Bytes = tessera_type:bytes(Type),
-            erlang:byte_size(Data) rem Bytes =:= 0 orelse
-                tessera_error:raise(tensor, [], invalid_argument,
-                                    "tensor: expected a binary of whole ~s, ~b bytes each, got ~b",
-                                    [Type, Bytes, erlang:byte_size(Data)]),
-            from_binary(Data, Type, {erlang:byte_size(Data) div Bytes});
+            Bits = tessera_type:bits(Type),
+            bit_size(Data) rem Bits =:= 0 orelse
+                tessera_error:raise(tensor, [], invalid_argument, "tensor: expected a binary of whole ~s, ~s each, got ~s",
+                                    [Type, binary_size(Bits), binary_size(bit_size(Data))]),
+            from_binary(Data, Type, {bit_size(Data) div Bits});
         false -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_binary(Data, Type, {}, false) end)
     end;
 tensor(Data, undefined) ->
     tessera_error:raise(tensor, [Data, undefined], invalid_argument, "tensor: expected a type, got undefined", []);
 tensor(Data, Type) -> tessera_memory:made(tensor, [Data, Type], fun() -> tessera_nif:from_list(Data, Type) end).
 
+binary_size(Bits) when Bits rem 8 =:= 0 -> [integer_to_list(Bits div 8), " bytes"];
+binary_size(Bits) -> [integer_to_list(Bits), " bits"].
+
 %% @doc A tensor of the elements in a binary, in row-major order and native byte order. A large binary is not copied:
-%% the tensor refers to it.
+%% the tensor refers to it. Elements of fewer than 8 bits are packed in a bitstring, the first one in the high bits; these are
+%% copied.
 %% ```
 %% 1> tessera:to_list(tessera:from_binary(<<1, 2, 3, 4>>, u8, {2, 2})).
 %% [[1,2],[3,4]]
+%% 2> tessera:to_list(tessera:from_binary(<<1:4, -1:4, 7:4>>, s4, {3})).
+%% [1,-1,7]
 %% '''
--spec from_binary(binary(), type(), shape()) -> tensor().
+-spec from_binary(bitstring(), type(), shape()) -> tensor().
 from_binary(Binary, Type, Shape) ->
     %% A small part of a large binary would keep all of that.
     MustCopy = is_binary(Binary) andalso binary:referenced_byte_size(Binary) > 2 * erlang:byte_size(Binary),
     tessera_memory:made(from_binary, [Binary, Type, Shape],
-                        fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end).
+                        fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy) end).
 
 %% @doc A type and a shape without contents, in place of an argument of {@link compile/2}, {@link to_text/2} or {@link
 %% explain/2}.
@@ -316,13 +325,19 @@ one_hot(Indices, Size) -> one_hot(Indices, Size, u8).
 one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 
 %% @doc The elements as a binary, in row-major order and native byte order. The binary is a view that keeps the
-%% tensor's memory.
+%% tensor's memory. Elements of fewer than 8 bits are packed in a bitstring, the first one in the high bits.
 %% ```
 %% 1> tessera:to_binary(tessera:tensor([1, 2, 3], u8)).
 %% <<1,2,3>>
 %% '''
--spec to_binary(tensor()) -> binary().
-to_binary(Tensor) -> contents(to_binary, Tensor, fun(#tessera{ref = Ref}) -> tessera_remote:read(Ref, -1) end).
+-spec to_binary(tensor()) -> bitstring().
+to_binary(Tensor) -> contents(to_binary, Tensor, fun read_binary/1).
+
+read_binary(#tessera{ref = Ref, type = Type, shape = Shape}) ->
+    case tessera_remote:read(Ref, -1) of
+        Binary when is_binary(Binary) -> tessera_bits:trim(Binary, Type, tessera_type:elements(Shape));
+        Error -> Error
+    end.
 
 %% @doc The elements as nested lists, or a number for a tensor of rank 0.
 %% ```
@@ -411,7 +426,7 @@ axis_size(Tensor, Axis) ->
     Shape = shape(axis_size, Tensor),
     element(tessera_type:axis(axis_size, [Tensor, Axis], Axis, tuple_size(Shape)) + 1, Shape).
 
-%% @doc The size of all elements in bytes.
+%% @doc The size of all elements in memory, in bytes.
 -spec byte_size(operand()) -> non_neg_integer().
 byte_size(Operand) -> tessera_type:elements(shape(byte_size, Operand)) * tessera_type:bytes(type(Operand)).
 

@@ -19,7 +19,7 @@ separator({}) -> " ";
 separator(_) -> "\n".
 
 content(Bytes, #tessera{type = Type, shape = Shape}) ->
-    Shown = byte_size(Bytes) div tessera_type:bytes(Type),
+    Shown = tessera_bits:first(?SHOWN, Shape),
     Numbers = case tessera_nif:from_binary(Bytes, Type, {Shown}, true) of
                   #tessera{ref = Copy} -> tessera_nif:to_list(Copy);
                   {pressure, #tessera{ref = Copy}} -> tessera_nif:to_list(Copy)

@@ -1,7 +1,7 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
 -export([all/0, is_type/1, is_float_type/1, is_complex_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
-         sum_type/1, range/1, fits/2, bytes/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
+         sum_type/1, range/1, fits/2, bytes/1, bits/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
          is_shape/1, is_proper/1, dims/1, format/2]).
 %% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
 -include("tessera_types.hrl").
@@ -11,6 +11,12 @@ is_type(Type) -> class(Type) =/= undefined.
 
 -spec is_float_type(term()) -> boolean().
 is_float_type(Type) -> class(Type) =:= float.
+
+%% Of an element in a binary. In memory it takes whole bytes.
+-spec bits(tessera:type()) -> pos_integer().
+bits(Type) ->
+    {_, Bits} = kind(Type),
+    Bits.
 
 -spec is_complex_type(term()) -> boolean().
 is_complex_type(Type) -> class(Type) =:= complex.
@@ -50,11 +56,12 @@ merge(A, B) ->
         {_, {c, _}} -> merge(B, A);
         {{f, X}, {f, Y}} when X >= Y -> A;
         {{f, _}, {f, _}} -> B;
-        {{f, X}, {bf, Y}} when X >= Y -> A;
-        {{f, _}, {bf, _}} -> B;
-        {{bf, _}, {f, _}} -> merge(B, A);
-        {{K, _}, _} when K =:= f; K =:= bf -> A;
-        {_, {K, _}} when K =:= f; K =:= bf -> B;
+        {{f, _}, _} -> A;
+        {_, {f, _}} -> B;
+        {{f8_e4m3fn, _}, _} -> A;
+        {_, {f8_e4m3fn, _}} -> B;
+        {{bf, _}, _} -> A;
+        {_, {bf, _}} -> B;
         {{Same, X}, {Same, Y}} when X >= Y -> A;
         {{Same, _}, {Same, _}} -> B;
         {{u, X}, {s, Y}} -> signed(max(min(2 * X, 64), Y));

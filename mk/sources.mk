@@ -77,6 +77,7 @@ PASS_SRC := \
   c_src/pass/rules.c \
   c_src/pass/simplify.c \
   c_src/pass/simplify_arithmetic.c \
+  c_src/pass/widen.c \
   c_src/pass/complex.c \
   c_src/pass/complex_math.c \
   c_src/pass/simplify_shape.c
@@ -84,7 +85,7 @@ PASS_SRC := \
 JIT_SRC := \
   c_src/jit/emit/emit.c \
   c_src/jit/emit/emit_convert.c \
-  c_src/jit/emit/emit_half.c \
+  c_src/jit/emit/emit_half.c c_src/jit/emit/emit_small.c \
   c_src/jit/emit/emit_memory.c \
   c_src/jit/emit/emit_op.c \
   c_src/jit/emit/gemm_emit.c \
@@ -286,6 +287,7 @@ C_TESTS := \
   test_scan \
   test_scatter \
   test_search \
+  test_small \
   test_sort \
   test_sort_op \
   test_tensor \

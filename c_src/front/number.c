@@ -46,7 +46,7 @@ ts_dtype ts_number_merge(ts_dtype dtype, const ts_number *number) {
   if (number->kind == TS_NUMBER_COMPLEX) return ts_dtype_to_complex(dtype);
   if (number->kind == TS_NUMBER_FLOAT) return ts_dtype_to_float(dtype);
   if (number->kind == TS_NUMBER_SIGNED && number->s < 0 && ts_dtype_is_unsigned(dtype))
-    dtype = ts_dtype_merge(dtype, TS_S8);
+    dtype = ts_dtype_merge(dtype, TS_S2);
   while (!ts_number_fits(number, dtype) && ts_dtype_bits(dtype) < 64) dtype = wider(dtype);
   return dtype;
 }

@@ -54,7 +54,7 @@ static void put_sorted(ts_dims *out, const ts_dims *in) {
 }
 
 static ts_scalar cut_to_width(ts_scalar value, ts_dtype dtype) {
-  int bits = ts_dtype_bits(dtype);
+  int bits = 8 * (int)ts_dtype_size(dtype);
   if (bits <= 64) value.words[1] = 0;
   if (bits < 64) value.bits &= (UINT64_C(1) << bits) - 1;
   return value;

@@ -512,6 +512,27 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
 
 /* ---- reading ---- */
 
+/* True when the op moves or selects elements. */
+static bool only_moves(ts_opcode code) {
+  ts_op_class class = ts_op_get_class(code);
+  return class == TS_CLASS_SELECT || class == TS_CLASS_SHAPE || class == TS_CLASS_INDEXED || code == TS_OP_CONSTANT;
+}
+
+static bool has_kernel(ts_dtype type, ts_opcode code) {
+  if (!ts_dtype_has_kernels(type)) return false;
+  ts_op_class class = ts_op_get_class(code);
+  if (ts_dtype_is_small(type)) return class == TS_CLASS_CONVERT || only_moves(code);
+  return !ts_dtype_is_complex(type) || class == TS_CLASS_COMPLEX || only_moves(code);
+}
+
+bool ts_graph_has_kernel_types(const ts_graph *graph, const ts_op *op) {
+  for (uint32_t i = 0; i < op->operand_count; i++)
+    if (!has_kernel(ts_graph_value(graph, op->operands[i])->dtype, op->code)) return false;
+  for (uint32_t i = 0; i < op->result_count; i++)
+    if (!has_kernel(ts_graph_value(graph, op->first_result + i)->dtype, op->code)) return false;
+  return true;
+}
+
 bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op) {
   ts_region_id held[2];
   if (ts_op_is_ordered(op->code)) return true;

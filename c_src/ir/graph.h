@@ -199,6 +199,9 @@ static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &
 static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
 size_t ts_attrs_size(ts_attr_kind kind);
 /* Whether the op, or what it runs, must happen once and in order: no pass may drop, share or reorder it. */
+/* False for ops on types without kernels, and for arithmetic on small and complex types, of which passes make ops on
+ * others (pass/widen.c, pass/complex.c). */
+bool ts_graph_has_kernel_types(const ts_graph *graph, const ts_op *op);
 bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op);
 static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const ts_shape *shape, ts_scalar value) {
   attrs->constant.dtype = dtype;

@@ -44,7 +44,7 @@ static void print_float(ts_text *out, ts_dtype type, ts_scalar value) {
   char text[40];
   double number = ts_scalar_to_f64(type, value);
   if (!isfinite(number)) {
-    ts_text_format(out, "0x%0*llx", ts_dtype_bits(type) / 4, (unsigned long long)value.bits);
+    ts_text_format(out, "0x%0*llx", 2 * (int)ts_dtype_size(type), (unsigned long long)value.bits);
     return;
   }
   locale_t locale = enter_c_locale();
@@ -142,9 +142,11 @@ bool ts_scalar_parse(ts_dtype type, const char *text, size_t length, ts_scalar *
   memcpy(copy, text, length);
   copy[length] = '\0';
   if (length > 2 && copy[0] == '0' && copy[1] == 'x') {
-    int bits = ts_dtype_bits(type);
+    int bits = 8 * (int)ts_dtype_size(type);
     *out = (ts_scalar){0};
-    return parse_digits(copy + 2, 16, &out->bits) && (bits == 64 || out->bits >> bits == 0);
+    bool fits = parse_digits(copy + 2, 16, &out->bits) && (bits == 64 || out->bits >> bits == 0);
+    if (ts_dtype_is_integer(type)) *out = ts_scalar_from_u64(type, out->bits);
+    return fits;
   }
   return ts_dtype_is_float(type) ? parse_float(type, copy, out) : parse_integer(type, copy, out);
 }

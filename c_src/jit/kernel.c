@@ -60,10 +60,14 @@ static bool is_node(int32_t node, int32_t limit) { return node >= 0 && node < li
 
 static ts_dtype type_of(const ts_kernel_desc *d, int32_t node) { return d->nodes[node].dtype; }
 
+/* Other ops on small types are computed in wider ones (pass/widen.c). */
+static bool moves_or_converts(ts_opcode op) { return op == TS_OP_SELECT || op == TS_OP_CONVERT || op == TS_OP_BITCAST; }
+
 static bool op_types_fit(const ts_kernel_desc *d, const ts_kernel_node *n) {
   ts_dtype a = type_of(d, n->a), b = n->b >= 0 ? type_of(d, n->b) : a, c = n->c >= 0 ? type_of(d, n->c) : b;
   bool moves = ts_op_get_class(n->op) == TS_CLASS_COMPLEX || n->op == TS_OP_SELECT;
   if (!moves && (ts_dtype_is_complex(a) || ts_dtype_is_complex(n->dtype))) return false;
+  if (ts_dtype_is_small(a) && !moves_or_converts(n->op)) return false;
   switch (ts_op_get_class(n->op)) {
   case TS_CLASS_UNARY_FLOAT: return ts_dtype_is_float(a) && n->dtype == a;
   case TS_CLASS_UNARY_INTEGER: return ts_dtype_is_integer(a) && n->dtype == a;

@@ -51,7 +51,12 @@ static void convert(const ts_ref_call *call) {
   }
 }
 
+/* Types of fewer than 8 bits extend the same bits in different ways, as a conversion does. */
 static void bitcast(const ts_ref_call *call) {
+  if (ts_dtype_bits(call->result->dtype) < 8) {
+    convert(call);
+    return;
+  }
   ts_copy_bytes(call->result->data, call->operands[0]->data, call->result->bytes, call->cancel);
 }
 

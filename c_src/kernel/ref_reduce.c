@@ -28,8 +28,8 @@ typedef struct combiner {
 } combiner;
 
 static combiner get_combiner(const ts_combiner *by, ts_dtype operand) {
-  ts_dtype type = by->logical ? TS_U8 : ts_dtype_accumulator(operand);
-  return (combiner){by->op, type, ts_combiner_identity(by, type), by->logical};
+  ts_dtype type = by->logical ? TS_U8 : ts_dtype_accumulator(operand), own = by->logical ? TS_U8 : operand;
+  return (combiner){by->op, type, ts_scalar_convert(own, ts_combiner_identity(by, own), type), by->logical};
 }
 
 static ts_scalar combine(const combiner *c, ts_scalar a, ts_scalar b) { return ts_ref_binary(c->code, c->type, a, b); }

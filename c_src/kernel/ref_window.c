@@ -41,7 +41,7 @@ static int64_t element_at(const window *w, const int64_t *at) {
 static ts_scalar fold(const window *w) {
   const ts_combiner *by = ts_combiner_of(w->call->op->code);
   ts_dtype type = ts_dtype_accumulator(w->x->dtype);
-  ts_scalar acc = ts_combiner_identity(by, type);
+  ts_scalar acc = ts_scalar_convert(w->x->dtype, ts_combiner_identity(by, w->x->dtype), type);
   int64_t at[TS_MAX_RANK] = {0}, count = ts_shape_elements(&w->inside);
   for (int64_t t = 0; ts_ref_goes_on(w->call, t, count); t++, ts_ref_next(&w->inside, at)) {
     ts_scalar x = ts_scalar_convert(w->x->dtype, ts_ref_get(w->x, element_at(w, at)), type);

@@ -49,6 +49,13 @@ typedef struct scatter_state {
     const uint16_t *y = (const uint16_t *)(const void *)from;                  \
     for (int64_t i = 0; i < count; i++) x[i] = STORE(LOAD(x[i]) + LOAD(y[i])); \
   }
+#define DEFINE_ADD_F8(NAME)                                                                   \
+  static void add_##NAME(char *to, const char *from, int64_t count) {                         \
+    uint8_t *x = (uint8_t *)to;                                                               \
+    const uint8_t *y = (const uint8_t *)from;                                                 \
+    for (int64_t i = 0; i < count; i++)                                                       \
+      x[i] = ts_f64_to_##NAME((double)(ts_##NAME##_to_f32(x[i]) + ts_##NAME##_to_f32(y[i]))); \
+  }
 DEFINE_ADD(8, uint8_t)
 DEFINE_ADD(16, uint16_t)
 DEFINE_ADD(32, uint32_t)
@@ -57,6 +64,8 @@ DEFINE_ADD(f32, float)
 DEFINE_ADD(f64, double)
 DEFINE_ADD_HALF(f16, ts_f16_to_f32, ts_f32_to_f16)
 DEFINE_ADD_HALF(bf16, ts_bf16_to_f32, ts_f32_to_bf16)
+DEFINE_ADD_F8(e5m2)
+DEFINE_ADD_F8(e4m3fn)
 
 #define DEFINE_PUT(BITS) \
   static void put_##BITS(char *to, const char *from, int64_t count) { memcpy(to, from, (size_t)count *(BITS / 8)); }
@@ -68,9 +77,9 @@ DEFINE_PUT(128)
 
 static update_fn pick_update(ts_opcode op, ts_dtype type) {
   static const update_fn adds[TS_DTYPE_COUNT] = {
-      [TS_S8] = add_8,    [TS_S16] = add_16,    [TS_S32] = add_32,  [TS_S64] = add_64,
-      [TS_U8] = add_8,    [TS_U16] = add_16,    [TS_U32] = add_32,  [TS_U64] = add_64,
-      [TS_F16] = add_f16, [TS_BF16] = add_bf16, [TS_F32] = add_f32, [TS_F64] = add_f64};
+      [TS_S8] = add_8,    [TS_S16] = add_16,  [TS_S32] = add_32,  [TS_S64] = add_64,         [TS_U8] = add_8,
+      [TS_U16] = add_16,  [TS_U32] = add_32,  [TS_U64] = add_64,  [TS_F16] = add_f16,        [TS_BF16] = add_bf16,
+      [TS_F32] = add_f32, [TS_F64] = add_f64, [TS_F8] = add_e5m2, [TS_F8E4M3FN] = add_e4m3fn};
   static const update_fn puts[] = {put_8, put_16, put_32, put_64, put_128};
   if (op == TS_OP_INDEXED_ADD) return adds[type];
   switch (ts_dtype_size(type)) {

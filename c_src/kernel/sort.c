@@ -30,14 +30,14 @@ static const ts_sort_lanes_row *lanes_row(const ts_sort_plan *plan) {
 /* ---- plan */
 
 static ts_sort_key make_key(ts_dtype type, bool descending) {
-  int bits = ts_dtype_bits(type);
+  int bits = 8 * (int)ts_dtype_size(type);
   uint64_t all = ~UINT64_C(0) >> (64 - bits), sign = UINT64_C(1) << (bits - 1);
   ts_sort_key key = {.zero = 1, .magnitude = all, .limit = all};
   if (ts_dtype_is_float(type)) {
     key.zero_mask = all;
     key.zero = sign;
     key.magnitude = key.negative = all ^ sign;
-    key.limit = ts_dtype_highest(type).bits; /* infinity */
+    key.limit = ts_dtype_highest(type).bits; /* infinity, or 448 of f8_e4m3fn: what is above is NaN */
     key.nan = descending ? 0 : all;
   }
   key.flip = (ts_dtype_is_unsigned(type) ? 0 : sign) ^ (descending ? all : 0);
@@ -93,10 +93,9 @@ static void choose(ts_sort_plan *plan) {
     plan_radix(plan, radix);
 }
 
-/* Keys are an element's bits (make_key), which order these floats. */
+/* Keys are bits of elements (make_key), which order all floats. */
 bool ts_sort_has_type(ts_dtype type) {
-  return (ts_dtype_is_integer(type) && ts_dtype_has_kernels(type)) || type == TS_F16 || type == TS_BF16 ||
-         type == TS_F32 || type == TS_F64;
+  return ts_dtype_has_kernels(type) && ts_dtype_get_kind(type) != TS_KIND_COMPLEX;
 }
 
 static ts_status check(const ts_sort_spec *spec) {

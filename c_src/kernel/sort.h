@@ -2,8 +2,8 @@
  *
  * The order is stable. NaN is last, first when descending, whatever its sign; -0 equals +0. The bits of every element
  * are kept, those of NaNs and zeros too: the result of a sort is a permutation of the operand's bits, and there is one
- * right answer, so that neither the number of threads nor the instruction set changes a bit. Types: s8 to u64, f16,
- * bf16, f32, f64.
+ * right answer, so that neither the number of threads nor the instruction set changes a bit. Types: all but complex
+ * ones.
  *
  * A sort is planned once from shapes and types (nothing to free) and run any number of times, by many threads at once.
  * Runs allocate nothing: the plan says which workspace they take. */

@@ -27,12 +27,14 @@
         out[at->zeros++ * job->inner] = x;                                                                        \
     }                                                                                                             \
   }
+DEFINE_SPECIALS(8)
 DEFINE_SPECIALS(16)
 DEFINE_SPECIALS(32)
 DEFINE_SPECIALS(64)
 
 void ts_sort_specials_count(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *counts) {
   switch (job->width) {
+  case 0: count_8(job, base, begin, end, counts); break;
   case 1: count_16(job, base, begin, end, counts); break;
   case 2: count_32(job, base, begin, end, counts); break;
   default: count_64(job, base, begin, end, counts); break;
@@ -52,6 +54,7 @@ void ts_sort_specials_place(const ts_sort_job *job, ts_sort_special *parts, int6
 
 void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *places) {
   switch (job->width) {
+  case 0: put_8(job, base, begin, end, places); break;
   case 1: put_16(job, base, begin, end, places); break;
   case 2: put_32(job, base, begin, end, places); break;
   default: put_64(job, base, begin, end, places); break;

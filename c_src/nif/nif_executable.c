@@ -359,17 +359,22 @@ static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_
   return status;
 }
 
-/* {callback, Run, Index, [Binary]}: the contents of the operands, in native byte order. */
+/* {callback, Run, Index, [Binary]}: the contents of the operands, as to_binary gives them. */
 static ts_status make_call(ErlNifEnv *env, run *r, ERL_NIF_TERM term, ERL_NIF_TERM *out) {
   ts_run_call call;
   ERL_NIF_TERM binary, list = enif_make_list(env, 0);
   ts_execution_get_call(r->execution, &call);
   for (uint32_t i = call.operand_count; i-- > 0;) {
     const ts_type *type = call.operand_types[i];
-    size_t bytes = (size_t)ts_shape_bytes(&type->shape, type->dtype);
+    int64_t elements = ts_shape_elements(&type->shape);
+    size_t bytes = (size_t)ts_nif_packed_bytes(type->dtype, elements);
     unsigned char *data = enif_make_new_binary(env, bytes, &binary);
     if (!data) return ts_error_no_memory();
-    memcpy(data, ts_execution_operand(r->execution, i), bytes);
+    const void *operand = ts_execution_operand(r->execution, i);
+    if (ts_dtype_bits(type->dtype) < 8)
+      ts_nif_pack(type->dtype, operand, elements, data);
+    else
+      memcpy(data, operand, bytes);
     list = enif_make_list_cell(env, binary, list);
   }
   atomic_store(&r->asks, true);

@@ -9,7 +9,9 @@ static struct {
 void ts_expr_forms_init(ErlNifEnv *env) {
   for (int t = 0; t < TS_DTYPE_COUNT; t++) {
     const char *name = ts_dtype_name((ts_dtype)t);
-    types[t].kind = enif_make_atom_len(env, name, strcspn(name, "0123456789"));
+    /* {f, 8} is e5m2, which the other one would be, too. */
+    size_t length = t == TS_F8E4M3FN ? strlen(name) : strcspn(name, "0123456789");
+    types[t].kind = enif_make_atom_len(env, name, length);
     types[t].bits = ts_dtype_supported((ts_dtype)t) ? ts_dtype_bits((ts_dtype)t) : 0;
   }
 }

@@ -199,11 +199,50 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
   return status;
 }
 
+/* Elements for which packing takes a millisecond, and after which the caller is asked for again. */
+enum { PACK_PIECE = 1 << 20 };
+
+/* The first element is in the high bits, as in a bitstring of Erlang. The last byte is padded with zeros. */
+static void unpack(ts_dtype dtype, const unsigned char *in, int64_t begin, int64_t end, unsigned char *out) {
+  int bits = ts_dtype_bits(dtype), in_byte = 8 / bits;
+  for (int64_t i = begin; i < end; i++) {
+    uint64_t value = in[i / in_byte] >> (8 - bits * (1 + (int)(i % in_byte)));
+    out[i] = (unsigned char)ts_scalar_from_u64(dtype, value).bits;
+  }
+}
+
+static ts_status unpack_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_buffer *out) {
+  for (int64_t at = 0; at < out->bytes; at += PACK_PIECE) {
+    if (at > 0 && !enif_is_current_process_alive(env)) return ts_nif_caller_died();
+    int64_t end = out->bytes - at < PACK_PIECE ? out->bytes : at + PACK_PIECE;
+    unpack(out->dtype, binary->data, at, end, out->data);
+  }
+  return TS_SUCCESS;
+}
+
+int64_t ts_nif_packed_bytes(ts_dtype dtype, int64_t elements) {
+  int in_byte = ts_dtype_bits(dtype) < 8 ? 8 / ts_dtype_bits(dtype) : 1;
+  return (elements / in_byte + (elements % in_byte > 0)) * (int64_t)ts_dtype_size(dtype);
+}
+
+void ts_nif_pack(ts_dtype dtype, const void *elements, int64_t count, unsigned char *out) {
+  const unsigned char *in = elements;
+  int bits = ts_dtype_bits(dtype), in_byte = 8 / bits;
+  memset(out, 0, (size_t)ts_nif_packed_bytes(dtype, count));
+  for (int64_t i = 0; i < count; i++)
+    out[i / in_byte] |= (unsigned char)((in[i] & ((1 << bits) - 1)) << (8 - bits * (1 + (int)(i % in_byte))));
+}
+
 /* Copies in pieces of a few milliseconds, and stops when the calling process has died. */
 static ts_status copy_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape,
                              ts_buffer **out) {
   const size_t piece = (size_t)16 << 20;
   TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
+  if (ts_dtype_bits(dtype) < 8) {
+    ts_status status = unpack_binary(env, binary, *out);
+    if (status) ts_buffer_release(*out);
+    return status;
+  }
   for (size_t at = 0; at < binary->size; at += piece) {
     if (at > 0 && !enif_is_current_process_alive(env)) {
       ts_buffer_release(*out);
@@ -216,7 +255,7 @@ static ts_status copy_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_dtyp
 
 static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape) {
   TS_TRY(ts_shape_check(shape, dtype));
-  int64_t bytes = ts_shape_bytes(shape, dtype);
+  int64_t bytes = ts_nif_packed_bytes(dtype, ts_shape_elements(shape));
   if (bytes == (int64_t)binary->size) return TS_SUCCESS;
   return ts_error(TS_INVALID_ARGUMENT, "%s takes %lld bytes, got a binary of %zu", TS_SHAPE_STR(dtype, shape),
                   (long long)bytes, binary->size);
@@ -248,15 +287,17 @@ static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TE
 }
 
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()) -> Tensor */
+  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()) -> Tensor: elements of fewer than 8 bits are packed, and
+   * the last byte is padded with zeros */
   ErlNifBinary binary;
   ts_dtype dtype;
   ts_shape shape;
   ts_buffer *buffer = NULL;
   TS_NIF_TRY(env, get_contents(env, argv, &binary, &dtype, &shape));
-  bool copy = enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
+  bool packed = ts_dtype_bits(dtype) < 8;
+  bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], dtype, &shape, &buffer));
-  if (!buffer && binary.size > LONG_COPY_BYTES)
+  if (!buffer && binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES))
     return enif_schedule_nif(env, "from_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_binary_dirty, argc, argv);
   if (!buffer) {
     int percent = (int)(binary.size * 100 / LONG_COPY_BYTES);
@@ -279,8 +320,27 @@ static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
   return TS_SUCCESS;
 }
 
+static ERL_NIF_TERM packed_binary(ErlNifEnv *env, const ts_buffer *buffer, int64_t elements) {
+  ERL_NIF_TERM term;
+  unsigned char *out = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), &term);
+  ts_nif_pack(buffer->dtype, buffer->data, elements, out);
+  return term;
+}
+
+static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_tensor *tensor;
+  int64_t limit;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
+  TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
+  int64_t count = tensor->buffer->bytes;
+  ERL_NIF_TERM term = packed_binary(env, tensor->buffer, limit >= 0 && limit < count ? limit : count);
+  ts_nif_tensor_unpin(tensor);
+  return term;
+}
+
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* to_binary(Ref, MaxElements | -1) -> binary() */
+  /* to_binary(Ref, MaxElements | -1) -> binary(): packed as from_binary expects it */
   ts_nif_tensor *tensor;
   int64_t limit;
   ERL_NIF_TERM term;
@@ -291,7 +351,12 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ts_buffer *buffer = tensor->buffer;
   int64_t bytes = buffer->bytes, size = (int64_t)ts_dtype_size(buffer->dtype);
   if (limit >= 0 && limit < bytes / size) bytes = limit * size;
-  if (bytes > HEAP_BINARY_BYTES)
+  bool packed = ts_dtype_bits(buffer->dtype) < 8, is_long = packed && bytes > PACK_PIECE;
+  if (is_long)
+    term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_packed_dirty, argc, argv);
+  else if (packed)
+    term = packed_binary(env, buffer, bytes);
+  else if (bytes > HEAP_BINARY_BYTES)
     status = view_buffer(env, buffer, bytes, &term);
   else
     term = ts_nif_binary(env, buffer->data, (size_t)bytes);

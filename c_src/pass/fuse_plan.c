@@ -51,10 +51,7 @@ static const ts_value *result_of(const ts_fuse_plan *p, const ts_op *op) {
 }
 
 static bool is_fusible(const ts_fuse_plan *p, const ts_op *op) {
-  if (ts_op_rows[op->code].fusion == TS_FUSION_ALONE || !ts_dtype_has_kernels(result_of(p, op)->dtype)) return false;
-  for (uint32_t i = 0; i < op->operand_count; i++)
-    if (!ts_dtype_has_kernels(ts_graph_value(p->graph, op->operands[i])->dtype)) return false;
-  return true;
+  return ts_op_rows[op->code].fusion != TS_FUSION_ALONE && ts_graph_has_kernel_types(p->graph, op);
 }
 
 static int64_t elements_of(const ts_fuse_plan *p, ts_value_id value) {

@@ -81,7 +81,7 @@ static ts_status run(const ts_graph *in, const ts_pass_options *options, unsigne
   return status;
 }
 
-enum { RULES = TS_RULES_SIMPLIFY | TS_RULES_FOLD | TS_RULES_SHARE };
+enum { RULES = TS_RULES_WIDEN | TS_RULES_SIMPLIFY | TS_RULES_FOLD | TS_RULES_SHARE };
 
 ts_status ts_pass_normalize(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   return run(in, options, INLINE | BRANCHES | EXPAND | RULES, NULL, out);
@@ -126,12 +126,16 @@ ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_
   return run(in, options, INLINE, NULL, out);
 }
 
+ts_status ts_pass_widen(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
+  return run(in, options, TS_RULES_WIDEN, NULL, out);
+}
+
 ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
   return run(in, options, BRANCHES | TS_RULES_SIMPLIFY, NULL, out);
 }
 
 ts_status ts_pass_expand(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {
-  return run(in, options, EXPAND, NULL, out);
+  return run(in, options, EXPAND | TS_RULES_WIDEN, NULL, out);
 }
 
 ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out) {

@@ -42,6 +42,8 @@ ts_status ts_pass_fuse(const ts_graph *in, const ts_pass_options *options, ts_gr
 /* Replaces calls by the ops of their regions. */
 ts_status ts_pass_inline(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 /* Exact algebraic and shape rules. */
+/* Computes with small types in wider ones (widen.c). */
+ts_status ts_pass_widen(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 ts_status ts_pass_simplify(const ts_graph *in, const ts_pass_options *options, ts_graph **out);
 /* Constant folding. */
 ts_status ts_pass_fold(const ts_graph *in, const ts_pass_options *options, ts_graph **out);

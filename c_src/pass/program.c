@@ -39,11 +39,26 @@ static bool node_varies(const ts_program *program, const ts_program_node *node) 
   }
 }
 
+/* Such ops are interpreted; the pipeline leaves none (widen.c). */
+static bool computes_in_small_type(const ts_program *program, const ts_program_node *node) {
+  bool moves = node->op == TS_OP_SELECT || node->op == TS_OP_CONVERT || node->op == TS_OP_BITCAST;
+  switch (node->kind) {
+  case TS_PROGRAM_INDEX: return ts_dtype_is_small(node->dtype);
+  case TS_PROGRAM_REDUCE:
+  case TS_PROGRAM_ARG:
+  case TS_PROGRAM_OP:
+    return !moves && (ts_dtype_is_small(node->dtype) || ts_dtype_is_small(program->nodes.data[node->a].dtype));
+  default: return false;
+  }
+}
+
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out) {
   if (program->nodes.count == TS_PROGRAM_MAX_NODES)
     return ts_error(TS_UNIMPLEMENTED, "a region of too many ops for one kernel");
   if (!ts_dtype_has_kernels(node.dtype))
     return ts_error(TS_UNIMPLEMENTED, "no kernel of type %s", ts_dtype_name(node.dtype));
+  if (computes_in_small_type(program, &node))
+    return ts_error(TS_UNIMPLEMENTED, "no kernel computes %s of %s", ts_op_name(node.op), ts_dtype_name(node.dtype));
   node.varies = node_varies(program, &node);
   *out = (int32_t)program->nodes.count;
   return TS_VEC_PUSH(&program->nodes, node);

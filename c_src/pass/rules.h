@@ -10,7 +10,8 @@
 typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
-  TS_RULES_SHARE = 4     /* common subexpression elimination within a region */
+  TS_RULES_SHARE = 4,    /* common subexpression elimination within a region */
+  TS_RULES_WIDEN = 128   /* widen.c */
 } ts_rule_set;
 
 /* An op that a rule replaced, and the values in place of its results. */
@@ -66,6 +67,8 @@ typedef struct ts_rule_call {
   const ts_value *results; /* types and shapes of all results; other fields are not set */
 } ts_rule_call;
 
+/* Ops on small types become ops on wider ones. Keeps all bits. */
+ts_status ts_widen(const ts_rule_call *call, ts_value_id *out);
 /* Exact algebraic and shape rules. Each one keeps all bits, NaN payloads excepted. */
 ts_status ts_simplify(const ts_rule_call *call, ts_value_id *out);
 /* Constant folding. */

@@ -29,8 +29,8 @@ typedef enum ts_float_type {
 #include "tensor/dtype.def"
 } ts_float_type;
 
-/* The bits of one element, in the low bytes; the others are zero, but `words[1]` is set for c128 only. Native
- * endianness. */
+/* The bytes of one element in memory, in the low bytes; the others are zero, but `words[1]` is set for c128 only. A
+ * signed type of fewer than 8 bits has its sign extended to the byte. Native endianness. */
 typedef union ts_scalar {
   uint64_t bits;
   uint64_t words[2];
@@ -75,6 +75,16 @@ static inline bool ts_dtype_has_kernels(ts_dtype type) { return ts_dtype_get_row
 /* f32 for f16, bf16 and smaller floats, which compute and accumulate in it; otherwise the type itself. */
 static inline ts_dtype ts_dtype_compute(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->compute; }
 static inline ts_dtype ts_dtype_accumulator(ts_dtype type) { return (ts_dtype)ts_dtype_get_row(type)->accumulator; }
+/* True for types of fewer than 8 bits and for floats of 8 bits. Passes rewrite their arithmetic to conversions and ops
+ * of wider types (pass/widen.c), so kernels and routines only move and convert them. */
+static inline bool ts_dtype_is_small(ts_dtype type) {
+  return ts_dtype_size(type) == 1 && type != TS_S8 && type != TS_U8;
+}
+/* For a small type the type of 8 bits whose elements have the same bytes in memory, s8 or u8; else the type itself. */
+static inline ts_dtype ts_dtype_carrier(ts_dtype type) {
+  if (!ts_dtype_is_small(type)) return type;
+  return ts_dtype_get_kind(type) == TS_KIND_SIGNED ? TS_S8 : TS_U8;
+}
 /* True when ops compute in another type and round each result to this one. */
 static inline bool ts_dtype_is_narrow(ts_dtype type) { return ts_dtype_compute(type) != type; }
 static inline bool ts_dtype_is_float(ts_dtype t) { return ts_dtype_get_kind(t) == TS_KIND_FLOAT; }
@@ -120,6 +130,12 @@ uint16_t ts_f32_to_bf16(float value);
 float ts_bf16_to_f32(uint16_t bits);
 uint16_t ts_f64_to_f16(double value);  /* one rounding */
 uint16_t ts_f64_to_bf16(double value); /* one rounding */
+/* Floats of 8 bits, round to nearest even, once; NaN stays NaN. e5m2 overflows to infinity. e4m3fn has no infinity:
+ * past 464, the midpoint after its largest number 448, the result is NaN, also of infinity. */
+uint8_t ts_f64_to_e5m2(double value);
+float ts_e5m2_to_f32(uint8_t bits);
+uint8_t ts_f64_to_e4m3fn(double value);
+float ts_e4m3fn_to_f32(uint8_t bits);
 
 /* Converting to and from C's widest types, with `convert`'s semantics: float to
  * integer truncates and saturates, NaN gives 0; integer to integer wraps. Of a complex number the real part is taken; a
@@ -138,8 +154,8 @@ bool ts_scalar_same(ts_dtype type, ts_scalar a, ts_scalar b);
 ts_scalar ts_scalar_load(ts_dtype type, const void *address);
 void ts_scalar_store(ts_dtype type, ts_scalar value, void *address);
 
-/* Smallest / largest finite value; lowest() of floats is -inf, highest() +inf
- * (the identities of max and min). */
+/* The identities of max and min: the smallest and the largest value. Of floats these are the infinities, of f8_e4m3fn,
+ * which has none, -448 and 448. */
 ts_scalar ts_dtype_lowest(ts_dtype type);
 ts_scalar ts_dtype_highest(ts_dtype type);
 

@@ -1,4 +1,4 @@
-/* Half-precision formats, on their bits. */
+/* Floats of 16 and 8 bits, on their bits. */
 #include "tensor/dtype.h"
 
 #include <string.h>
@@ -53,6 +53,33 @@ uint16_t ts_f32_to_bf16(float value) {
 }
 
 float ts_bf16_to_f32(uint16_t bits) { return ts_f32_from_bits((uint32_t)bits << 16); }
+
+/* The finite numbers of e4m3fn reach to 1.75 * 2^8, past those of an IEEE format with its fields, so that format's next
+ * exponent is rounded to; 465 and more would round to 480, which is NaN. */
+uint8_t ts_f64_to_e4m3fn(double value) {
+  uint8_t sign = (uint8_t)(f64_bits(value) >> 63 << 7);
+  double magnitude = value < 0 ? -value : value;
+  if (!(magnitude <= 464)) return sign | 0x7F;
+  if (magnitude < 240) return (uint8_t)(sign | round_f64(magnitude, 4, 3)); /* below the largest of the IEEE format */
+  /* In [240, 464] the unit is 16 from 128 and 32 from 256 on: half of the number is in the IEEE format's range. */
+  return (uint8_t)(sign | (round_f64(magnitude / 2, 4, 3) + (1u << 3)));
+}
+
+float ts_e4m3fn_to_f32(uint8_t bits) {
+  uint32_t sign = (uint32_t)(bits & 0x80) << 24, field = bits >> 3 & 0xF, mantissa = bits & 7;
+  if ((bits & 0x7F) == 0x7F) return ts_f32_from_bits(sign | 0x7FC00000);
+  if (field) return ts_f32_from_bits(sign | (field + 120) << 23 | mantissa << 20);
+  float magnitude = (float)mantissa * 0x1p-9f; /* exact */
+  return sign ? -magnitude : magnitude;
+}
+
+uint8_t ts_f64_to_e5m2(double value) {
+  uint16_t rounded = round_f64(value, 5, 2); /* its sign is in bit 15 */
+  return (uint8_t)(rounded >> 8 | (rounded & 0x7F));
+}
+
+/* e5m2 is the upper byte of f16. */
+float ts_e5m2_to_f32(uint8_t bits) { return ts_f16_to_f32((uint16_t)(bits << 8)); }
 
 float ts_f16_to_f32(uint16_t bits) {
   uint32_t sign = (uint32_t)(bits & 0x8000) << 16, field = bits >> 10 & 0x1F, mantissa = bits & 0x3FF;

@@ -8,6 +8,14 @@ static uint64_t low_bits(int bits) { return bits >= 64 ? UINT64_MAX : (UINT64_C(
 
 static ts_scalar scalar_from_bits(uint64_t bits) { return (ts_scalar){.bits = bits}; }
 
+/* The integer modulo 2^bits, as the type's byte or bytes in memory. */
+static ts_scalar wrap(ts_dtype type, uint64_t value) {
+  value &= low_bits(ts_dtype_bits(type));
+  uint64_t sign = UINT64_C(1) << (ts_dtype_bits(type) - 1);
+  if (ts_dtype_is_signed(type)) value = ((value ^ sign) - sign) & low_bits(8 * (int)ts_dtype_size(type));
+  return scalar_from_bits(value);
+}
+
 static ts_scalar scalar_from_f32(float value) {
   ts_scalar scalar = {.bits = 0};
   scalar.f32 = value;
@@ -54,8 +62,8 @@ ts_scalar ts_scalar_from_f64(ts_dtype type, double value) {
   case TS_FLOAT_T16:
 #endif
   case TS_FLOAT_BF16: return scalar_from_bits(ts_f64_to_bf16(value));
-  case TS_FLOAT_F8:
-  case TS_FLOAT_F8E4M3FN: break;
+  case TS_FLOAT_F8: return scalar_from_bits(ts_f64_to_e5m2(value));
+  case TS_FLOAT_F8E4M3FN: return scalar_from_bits(ts_f64_to_e4m3fn(value));
   }
   if (ts_dtype_is_signed(type)) return signed_from_f64(type, value);
   if (ts_dtype_is_unsigned(type)) return unsigned_from_f64(type, value);
@@ -75,7 +83,7 @@ static ts_scalar of_part(ts_dtype type, ts_scalar part) {
 }
 
 ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value) {
-  if (ts_dtype_is_integer(type)) return scalar_from_bits(value & low_bits(ts_dtype_bits(type)));
+  if (ts_dtype_is_integer(type)) return wrap(type, value);
   if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
   if (type == TS_F32) return scalar_from_f32((float)value);
   if (ts_dtype_is_complex(type)) return of_part(type, ts_scalar_from_u64(ts_dtype_part(type), value));
@@ -83,7 +91,7 @@ ts_scalar ts_scalar_from_u64(ts_dtype type, uint64_t value) {
 }
 
 ts_scalar ts_scalar_from_s64(ts_dtype type, int64_t value) {
-  if (ts_dtype_is_integer(type)) return scalar_from_bits((uint64_t)value & low_bits(ts_dtype_bits(type)));
+  if (ts_dtype_is_integer(type)) return wrap(type, (uint64_t)value);
   if (type == TS_F64) return (ts_scalar){.f64 = (double)value};
   if (type == TS_F32) return scalar_from_f32((float)value);
   if (ts_dtype_is_complex(type)) return of_part(type, ts_scalar_from_s64(ts_dtype_part(type), value));
@@ -106,8 +114,8 @@ double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
   case TS_FLOAT_T16:
 #endif
   case TS_FLOAT_BF16: return (double)ts_bf16_to_f32((uint16_t)value.bits);
-  case TS_FLOAT_F8:
-  case TS_FLOAT_F8E4M3FN: break;
+  case TS_FLOAT_F8: return (double)ts_e5m2_to_f32((uint8_t)value.bits);
+  case TS_FLOAT_F8E4M3FN: return (double)ts_e4m3fn_to_f32((uint8_t)value.bits);
   }
   if (ts_dtype_is_signed(type)) return (double)sign_extend(type, value.bits);
   return ts_dtype_is_unsigned(type) ? (double)value.bits : 0;
@@ -149,10 +157,12 @@ void ts_scalar_store(ts_dtype type, ts_scalar value, void *address) { memcpy(add
 
 ts_scalar ts_dtype_lowest(ts_dtype type) {
   if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_min(type));
+  if (type == TS_F8E4M3FN) return scalar_from_bits(0xFE);
   return ts_scalar_from_f64(type, -INFINITY); /* 0 for unsigned types */
 }
 
 ts_scalar ts_dtype_highest(ts_dtype type) {
   if (ts_dtype_is_signed(type)) return ts_scalar_from_s64(type, signed_max(type));
+  if (type == TS_F8E4M3FN) return scalar_from_bits(0x7E);
   return ts_scalar_from_f64(type, INFINITY); /* saturates to the largest unsigned value */
 }

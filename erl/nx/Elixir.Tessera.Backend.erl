@@ -123,7 +123,7 @@ backend_deallocate(#{data := #{buffer := Buffer}}) -> ?BUFFER:deallocate(Buffer)
 
 read(#{data := #{buffer := Buffer}}) -> ?BUFFER:read(Buffer).
 
-to_binary(#{data := #{buffer := Buffer}, type := {_, Bits}}, Limit) -> ?BUFFER:read(Buffer, Limit * Bits div 8).
+to_binary(#{data := #{buffer := Buffer}}, Limit) -> ?BUFFER:read_elements(Buffer, Limit).
 
 to_batched(Out, Tensor, Options) -> tessera_nx_eager:to_batched(Out, Tensor, Options).
 

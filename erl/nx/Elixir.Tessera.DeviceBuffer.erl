@@ -5,7 +5,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([from_ref/4, place_on_device/4, copy_to_device/3,
-         read/1, read/2, deallocate/1, 'deleted?'/1]).
+         read/1, read/2, read_elements/2, deallocate/1, 'deleted?'/1]).
 
 -define(FIELDS, #{ref => nil, client_name => nil, device_id => nil, typespec => nil}).
 -include("tessera_nx_struct.hrl").
@@ -17,12 +17,13 @@ from_ref(Ref, Client, Device, Typespec) when is_reference(Ref) ->
     '__struct__'([{ref, Ref}, {client_name, Name}, {device_id, Device}, {typespec, Typespec}]);
 from_ref(Other, _, _, _) -> tessera_nx_error:expected("a handle", Other).
 
-?DOC("A buffer with the bytes of a binary. A large binary is not copied: the buffer refers to it.").
--spec place_on_device(binary(), map(), map(), non_neg_integer()) -> map().
+?DOC("A buffer with the bytes of a binary. A large binary is not copied: the buffer refers to it. Elements of fewer than 8\n"
+     "bits are packed in a bitstring, as in `Nx.to_binary/1`.").
+-spec place_on_device(bitstring(), map(), map(), non_neg_integer()) -> map().
 place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shape} = Typespec, Client, Device) ->
     {Name, Device} = ?CLIENT:device(Client, Device),
     Core = tessera_nx_tensor:core_type(Type),
-    Make = fun() -> tessera_nif:from_binary(Binary, Core, Shape, false) end,
+    Make = fun() -> tessera_bits:make(Binary, Core, Shape, false) end,
     #tessera{ref = Ref} =
         tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
     ok = tessera_nx_tensor:count_at(Ref, Name, Device),
@@ -36,23 +37,29 @@ copy_to_device(#{'__struct__' := ?MODULE, typespec := Typespec} = Buffer, Client
     place_on_device(binary:copy(read(Buffer)), Typespec, Client, Device);
 copy_to_device(Other, _, _) -> no_buffer(Other).
 
-?DOC("The buffer's bytes as a binary.").
--spec read(map()) -> binary().
+?DOC("The buffer's elements as a binary, packed as in `Nx.to_binary/1`.").
+-spec read(map()) -> bitstring().
 read(Buffer) -> read(Buffer, -1).
 
 ?DOC("The first bytes of the buffer as a binary: at most so many, or all when the number is negative.").
--spec read(map(), integer()) -> binary().
-read(#{'__struct__' := ?MODULE, ref := Ref, typespec := #{type := {_, Bits}}}, Bytes) when is_integer(Bytes) ->
-    Elements = case Bytes < 0 of
-                   true -> -1;
-                   false -> (Bytes * 8 + Bits - 1) div Bits
-               end,
-    case tessera_remote:read(Ref, Elements) of
-        Binary when is_binary(Binary) -> Binary;
-        {error, Cause} -> unreadable(read, Cause)
-    end;
+-spec read(map(), integer()) -> bitstring().
+read(#{'__struct__' := ?MODULE} = Buffer, Bytes) when is_integer(Bytes), Bytes < 0 -> read_elements(Buffer, -1);
+read(#{'__struct__' := ?MODULE, typespec := #{type := {_, Bits}}} = Buffer, Bytes) when is_integer(Bytes) ->
+    read_elements(Buffer, (Bytes * 8 + Bits - 1) div Bits);
 read(#{'__struct__' := ?MODULE}, Other) -> tessera_nx_error:expected("a number of bytes", Other);
 read(Other, _) -> no_buffer(Other).
+
+?DOC("The first elements of the buffer as a binary: at most so many, or all when the number is negative.").
+-spec read_elements(map(), integer()) -> bitstring().
+read_elements(#{'__struct__' := ?MODULE, ref := Ref, typespec := #{type := Type, shape := Shape}}, Limit)
+  when is_integer(Limit) ->
+    case tessera_remote:read(Ref, Limit) of
+        Binary when is_binary(Binary) ->
+            tessera_bits:trim(Binary, tessera_nx_tensor:core_type(Type), tessera_bits:first(Limit, Shape));
+        {error, Cause} -> unreadable(read, Cause)
+    end;
+read_elements(#{'__struct__' := ?MODULE}, Other) -> tessera_nx_error:expected("a number of elements", Other);
+read_elements(Other, _) -> no_buffer(Other).
 
 -spec no_buffer(term()) -> no_return().
 no_buffer(Other) -> tessera_nx_error:expected("a Tessera.DeviceBuffer", Other).

@@ -83,10 +83,10 @@ source(Op, Out, Args, Options) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), Args),
     Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
 
--spec from_binary(map(), binary(), boolean(), [{atom(), term()}]) -> map().
+-spec from_binary(map(), bitstring(), boolean(), [{atom(), term()}]) -> map().
 from_binary(Out, Binary, MustCopy, Options) ->
     {Type, Shape} = tessera_nx_tensor:form(Out),
-    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy) end,
+    Make = fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy) end,
     Value = tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
     Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
 
@@ -106,7 +106,7 @@ fold(#{type := Type} = Out, A, Initial, Options, Fun) ->
     Step = fun(X, Folded) -> op(as_type, Scalar, [Fun(Element(X), Folded)]) end,
     First = op(as_type, Scalar, [Initial]),
     Results = [bytes(lists:foldl(Step, First, Row)) || Row <- rows(A, Type, axes(A, Options), shape_size(Out))],
-    from_binary(Out, iolist_to_binary(Results), false, [{client, Client}, {device_id, Device}]).
+    from_binary(Out, list_to_bitstring(Results), false, [{client, Client}, {device_id, Device}]).
 
 axes(#{shape := Shape}, Options) ->
     case lists:keyfind(axes, 1, Options) of
@@ -120,10 +120,13 @@ shape_size(Tensor) -> tessera_type:elements(tessera_nx_tensor:shape(Tensor)).
 rows(#{shape := Shape} = A, {_, Bits} = Type, Axes, Count) ->
     Order = (tessera_type:dims(tuple_size(Shape)) -- Axes) ++ lists:sort(Axes),
     Form = A#{type := Type, shape := list_to_tuple([element(Axis + 1, Shape) || Axis <- Order])},
-    Size = Bits div 8,
-    Bytes = bytes(op(transpose, Form, [op(as_type, A#{type := Type}, [A]), Order])),
-    Length = byte_size(Bytes) div max(1, Count),
-    [[Element || <<Element:Size/binary>> <= binary:part(Bytes, Row * Length, Length)] || Row <- tessera_type:dims(Count)].
+    All = bytes(op(transpose, Form, [op(as_type, A#{type := Type}, [A]), Order])),
+    Length = bit_size(All) div max(1, Count),
+    [[Element || <<Element:Bits/bitstring>> <= part(All, Row * Length, Length)] || Row <- tessera_type:dims(Count)].
+
+part(Bits, Skipped, Length) ->
+    <<_:Skipped/bitstring, Part:Length/bitstring, _/bitstring>> = Bits,
+    Part.
 
 bytes(#{data := #{buffer := Buffer}}) -> ?BUFFER:read(Buffer).
 

@@ -143,9 +143,13 @@ handler({named, Name, Default}, Hooks) ->
 
 %% Callbacks get tensors in the VM's own memory.
 container(Template, Operands) ->
-    Leaves = [T#{data := #{'__struct__' => ?BINARY, state => Binary}}
+    Leaves = [T#{data := #{'__struct__' => ?BINARY, state => contents(T, Binary)}}
               || {T, Binary} <- lists:zip(tessera_nx_tensor:flatten(Template), Operands)],
     tessera_nx_tensor:rebuild(Template, Leaves).
+
+contents(T, Binary) ->
+    {Type, Shape} = tessera_nx_tensor:form(T),
+    tessera_bits:trim(Binary, Type, tessera_type:elements(Shape)).
 
 result_value(Number) when is_number(Number) -> Number;
 result_value(Tensor) -> tessera_nx_tensor:value(Tensor).

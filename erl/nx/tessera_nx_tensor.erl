@@ -33,7 +33,7 @@ value(#{'__struct__' := ?TENSOR} = T) -> import(T, 'Elixir.Nx':to_binary(T)).
 
 import(T, Binary) ->
     {Type, Shape} = form(T),
-    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, false) end,
+    Make = fun() -> tessera_bits:make(Binary, Type, Shape, false) end,
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
 
 %% A tensor of the core on this node; a tensor of another node is read from

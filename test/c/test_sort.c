@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdint.h>
 
-static const ts_dtype types[] = {TS_S8,  TS_S16, TS_S32, TS_S64,  TS_U8,  TS_U16,
-                                 TS_U32, TS_U64, TS_F16, TS_BF16, TS_F32, TS_F64};
+static const ts_dtype types[] = {TS_S8,  TS_S16, TS_S32,      TS_S64, TS_U8,   TS_U16, TS_U32,
+                                 TS_U64, TS_F8,  TS_F8E4M3FN, TS_F16, TS_BF16, TS_F32, TS_F64};
 #define TYPES ((int)(sizeof types / sizeof *types))
 
 /* ---- the oracle */

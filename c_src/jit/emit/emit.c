@@ -5,10 +5,12 @@
 LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type) {
   if (type == TS_F32) return LLVMFloatTypeInContext(e->context);
   if (type == TS_F64) return LLVMDoubleTypeInContext(e->context);
-  return LLVMIntTypeInContext(e->context, (unsigned)ts_dtype_bits(type));
+  return LLVMIntTypeInContext(e->context, 8 * (unsigned)ts_dtype_size(type));
 }
 
-LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type) { return ts_emit_memory_type(e, ts_dtype_compute(type)); }
+LLVMTypeRef ts_emit_element_type(ts_emit *e, ts_dtype type) {
+  return ts_emit_memory_type(e, ts_dtype_is_small(type) ? type : ts_dtype_compute(type));
+}
 
 LLVMTypeRef ts_emit_vector_type(ts_emit *e, ts_dtype type) {
   return LLVMVectorType(ts_emit_element_type(e, type), (unsigned)e->lanes);
@@ -46,6 +48,7 @@ ts_v ts_emit_const_int(ts_emit *e, ts_dtype type, int64_t value) {
 /* Built from the integer of that width, so that a NaN keeps its bits. */
 ts_v ts_emit_const_bits(ts_emit *e, ts_dtype type, uint64_t bits) {
   LLVMTypeRef element = ts_emit_element_type(e, type);
+  type = ts_dtype_carrier(type);
   if (ts_dtype_is_narrow(type)) {
     float value = type == TS_F16 ? ts_f16_to_f32((uint16_t)bits) : ts_bf16_to_f32((uint16_t)bits);
     uint32_t wide;

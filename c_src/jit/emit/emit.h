@@ -4,6 +4,7 @@
  * Register form of an element type T is a vector of target->lanes elements:
  *   integers  iN, floats f32 and f64 themselves,
  *   f16, bf16 a float vector whose values are already rounded to the type,
+ *   small types (ts_dtype_is_small) the bytes of their elements in memory,
  *   u8 from comparisons is i8 0/1 like any other u8.
  * Memory form is the type's own bits (f16, bf16: i16). */
 #ifndef TS_JIT_EMIT_H
@@ -84,6 +85,14 @@ ts_v ts_emit_gather(ts_emit *e, ts_dtype type, ts_v base, ts_v offsets, ts_v par
 ts_v ts_emit_half_bits(ts_emit *e, ts_dtype type, ts_v value);
 /* The reverse; exact. */
 ts_v ts_emit_half_value(ts_emit *e, ts_dtype type, ts_v bits);
+
+/* ---- small types (emit_small.c): vectors of i8 ---- */
+/* Float vector -> vector of the type's bytes, round to nearest even, NaN stays NaN. For f8 and f8_e4m3fn. */
+ts_v ts_emit_f8_bits(ts_emit *e, ts_dtype type, ts_v value);
+/* The reverse; exact. */
+ts_v ts_emit_f8_value(ts_emit *e, ts_dtype type, ts_v bits);
+/* Reduces bytes modulo 2^bits of an integer type of fewer than 8 bits. */
+ts_v ts_emit_wrap(ts_emit *e, ts_dtype type, ts_v bytes);
 
 /* ---- elementwise ops on register-form vectors (emit_op.c) ---- */
 /* Any elementwise op except convert and bitcast; `type` is the operands' type (for select and clamp: of the values).

@@ -81,14 +81,28 @@ static ts_v float_to_float(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
 
 static ts_v integer_to_integer(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
   LLVMTypeRef type = ts_emit_vector_type(e, to);
-  int have = ts_dtype_bits(from), want = ts_dtype_bits(to);
+  size_t have = ts_dtype_size(from), want = ts_dtype_size(to);
   if (want == have) return x;
   if (want < have) return LLVMBuildTrunc(e->b, x, type, "");
   return ts_dtype_is_signed(from) ? LLVMBuildSExt(e->b, x, type, "") : LLVMBuildZExt(e->b, x, type, "");
 }
 
+/* ---- small types ---- */
+
+static bool is_f8(ts_dtype type) { return ts_dtype_is_small(type) && ts_dtype_is_float(type); }
+
+/* To a float of 8 bits, by way of f32. Integers that f32 cannot represent are beyond the range of these floats. */
+static ts_v to_f8(ts_emit *e, ts_dtype from, ts_dtype to, ts_v x) {
+  if (!ts_dtype_is_float(from)) x = to_real(e, from, TS_F32, x);
+  return ts_emit_f8_bits(e, to, from == TS_F64 ? narrow_to_odd(e, x) : x);
+}
+
 ts_v ts_emit_convert(ts_emit *e, ts_dtype from, ts_dtype to, ts_v value) {
   if (from == to) return value;
+  if (is_f8(from)) return ts_emit_convert(e, TS_F32, to, ts_emit_f8_value(e, from, value));
+  if (is_f8(to)) return to_f8(e, from, to, value);
+  if (ts_dtype_is_small(to) && !ts_dtype_is_float(from))
+    return ts_emit_wrap(e, to, integer_to_integer(e, from, to, value));
   if (ts_dtype_is_float(from)) {
     return ts_dtype_is_float(to) ? float_to_float(e, from, to, value) : float_to_integer(e, to, value);
   }
@@ -99,6 +113,8 @@ ts_v ts_emit_convert(ts_emit *e, ts_dtype from, ts_dtype to, ts_v value) {
 
 ts_v ts_emit_bitcast(ts_emit *e, ts_dtype from, ts_dtype to, ts_v value) {
   if (from == to) return value;
+  if (ts_dtype_is_small(from) && !is_f8(from)) return ts_emit_wrap(e, to, value);
+  if (is_f8(from) || is_f8(to)) return value;
   if (ts_dtype_is_narrow(from)) value = ts_emit_half_bits(e, from, value);
   if (ts_dtype_is_narrow(to)) return ts_emit_half_value(e, to, value);
   return LLVMBuildBitCast(e->b, value, ts_emit_vector_type(e, to), "");

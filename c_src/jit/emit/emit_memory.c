@@ -8,7 +8,7 @@ static LLVMTypeRef vector_of(ts_emit *e, LLVMTypeRef element) { return LLVMVecto
 static ts_v number(ts_emit *e, uint64_t value) { return LLVMConstInt(i64_of(e), value, 0); }
 
 static ts_v to_register(ts_emit *e, ts_dtype type, ts_v memory) {
-  return ts_dtype_is_narrow(type) ? ts_emit_half_value(e, type, memory) : memory;
+  return ts_dtype_is_narrow(type) && !ts_dtype_is_small(type) ? ts_emit_half_value(e, type, memory) : memory;
 }
 
 /* Half values in registers are rounded already, so the bf16 bits are the upper half. */

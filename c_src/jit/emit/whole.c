@@ -35,6 +35,7 @@ static bool op_supported(const ts_graph *g, const ts_op *op, int *budget) {
       if (!region_supported(g, regions[i], budget)) return false;
     return true;
   }
+  if (!ts_graph_has_kernel_types(g, op)) return false;
   return op->code == TS_OP_CONSTANT || ts_op_is_elementwise(op->code) || ts_whole_is_identity(op->code);
 }
 

@@ -429,8 +429,8 @@ bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id) {
   const ts_value *from = ts_graph_value(graph, op->operands[0]), *to = ts_graph_value(graph, op->first_result);
   bool same_size = ts_shape_elements(from->shape) == ts_shape_elements(to->shape);
   switch (op->code) {
-  case TS_OP_RESHAPE:
-  case TS_OP_BITCAST: return true;
+  case TS_OP_RESHAPE: return true;
+  case TS_OP_BITCAST: return from->dtype == to->dtype || ts_dtype_bits(to->dtype) >= 8;
   case TS_OP_CONVERT: return from->dtype == to->dtype;
   case TS_OP_TRANSPOSE: return ts_shape_keeps_order(from->shape, &op->attrs->axes);
   case TS_OP_BROADCAST: return same_size && broadcast_keeps_order(from->shape, &op->attrs->broadcast.axes);

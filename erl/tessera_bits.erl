@@ -1,0 +1,39 @@
+%% @private Elements as bitstrings. Those of fewer than 8 bits are packed, the first one in the high bits; the native library
+%% reads and writes whole bytes, the last one padded with zeros.
+-module(tessera_bits).
+-include("tessera.hrl").
+-export([make/4, trim/3, first/2]).
+
+%% As tessera_nif:from_binary/4, from a bitstring.
+-spec make(bitstring(), tessera:type(), tessera:shape(), boolean()) ->
+          tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+make(Bits, Type, Shape, MustCopy) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
+    case is_bitstring(Bits) andalso tessera_type:is_shape(Shape) of
+        true -> make_packed(Bits, Type, Shape);
+        false -> tessera_nif:from_binary(Bits, Type, Shape, MustCopy)
+    end;
+make(Binary, Type, Shape, MustCopy) -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy).
+
+make_packed(Bits, Type, Shape) ->
+    case tessera_type:bits(Type) * tessera_type:elements(Shape) of
+        Size when Size =:= bit_size(Bits) ->
+            Pad = -Size band 7,
+            tessera_nif:from_binary(<<Bits/bitstring, 0:Pad>>, Type, Shape, true);
+        Size ->
+            Message = io_lib:format("~s takes ~b bits, got a bitstring of ~b",
+                                    [tessera_type:format(Type, Shape), Size, bit_size(Bits)]),
+            {error, #{code => invalid_argument, message => unicode:characters_to_binary(Message)}}
+    end.
+
+%% The bits of the elements in what the native library wrote.
+-spec trim(binary(), tessera:type(), non_neg_integer()) -> bitstring().
+trim(Binary, Type, Elements) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
+    Size = tessera_type:bits(Type) * Elements,
+    <<Bits:Size/bitstring, _/bitstring>> = Binary,
+    Bits;
+trim(Binary, _, _) -> Binary.
+
+%% How many elements are read when at most Limit are asked for; all when it is negative.
+-spec first(integer(), tessera:shape()) -> non_neg_integer().
+first(Limit, Shape) when Limit < 0 -> tessera_type:elements(Shape);
+first(Limit, Shape) -> min(Limit, tessera_type:elements(Shape)).
