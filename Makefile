@@ -77,7 +77,7 @@ IR_SRC += test/rows/test_ir.c
 KERNEL_SRC += test/rows/test_kernel.c
 C_TESTS += test_results
 endif
-CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(FRONT_SRC)
+CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(FRONT_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)

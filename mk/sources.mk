@@ -82,6 +82,14 @@ PASS_SRC := \
   c_src/pass/complex_math.c \
   c_src/pass/simplify_shape.c
 
+SHARD_SRC := \
+  c_src/shard/combine.c \
+  c_src/shard/factors.c \
+  c_src/shard/partition.c \
+  c_src/shard/propagate.c \
+  c_src/shard/report.c \
+  c_src/shard/reshard.c
+
 JIT_SRC := \
   c_src/jit/emit/emit.c \
   c_src/jit/emit/emit_convert.c \
@@ -288,6 +296,7 @@ C_TESTS := \
   test_scatter \
   test_search \
   test_small \
+  test_shard \
   test_sort \
   test_sort_op \
   test_tensor \

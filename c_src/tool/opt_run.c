@@ -3,6 +3,7 @@
 #include "exec/executable.h"
 #include "ir/syntax.h"
 #include "kernel/ref.h"
+#include "shard/shard.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -125,7 +126,7 @@ static ts_status compare(const tensors *got, const tensors *expected) {
     const ts_buffer *a = got->data[r], *b = expected->data[r];
     for (int64_t i = 0; i < ts_shape_elements(&a->shape); i++) {
       if (agree(a->dtype, element(a, i), element(b, i))) continue;
-      return ts_error(TS_INTERNAL, "result %zu, element %lld: compiled %.17g, interpreted %.17g", r, (long long)i,
+      return ts_error(TS_INTERNAL, "result %zu, element %lld: got %.17g, interpreted %.17g", r, (long long)i,
                       ts_scalar_to_f64(a->dtype, ts_scalar_load(a->dtype, element(a, i))),
                       ts_scalar_to_f64(b->dtype, ts_scalar_load(b->dtype, element(b, i))));
     }
@@ -153,13 +154,55 @@ static ts_status run_compiled(const ts_graph *graph, const ts_opt_run *options, 
   return status;
 }
 
+/* ---- partitions ---- */
+
+static ts_status cut_args(const ts_graph *graph, const tensors *args, tensors *out) {
+  TS_TRY(new_tensors(args->count * (size_t)ts_mesh_partitions(&graph->mesh), out));
+  for (size_t i = 0; i < out->count; i++)
+    TS_TRY(ts_shard_cut(&graph->mesh, ts_graph_sharding(graph, TS_PARAMS, i % args->count), args->data[i % args->count],
+                        (int32_t)(i / args->count), ts_pool_default(), &out->data[i]));
+  return TS_SUCCESS;
+}
+
+static ts_status join_results(const ts_graph *graph, const tensors *parts, tensors *out) {
+  int32_t partitions = ts_mesh_partitions(&graph->mesh);
+  for (size_t i = 0; i < out->count; i++) {
+    ts_buffer *all[TS_MAX_PARTITIONS];
+    for (int32_t p = 0; p < partitions; p++) all[p] = parts->data[(size_t)p * out->count + i];
+    TS_TRY(ts_shard_join(&graph->mesh, ts_graph_sharding(graph, TS_RESULTS, i), all, ts_pool_default(), &out->data[i]));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status run_parts(const ts_graph *graph, const tensors *args, tensors *out) {
+  tensors parts = {0}, results = {0};
+  ts_status status = cut_args(graph, args, &parts);
+  if (!status) status = new_tensors(out->count * (size_t)ts_mesh_partitions(&graph->mesh), &results);
+  if (!status) status = ts_ref_run_partitions(graph, parts.data, args->count, ts_pool_default(), results.data);
+  if (!status) status = join_results(graph, &results, out);
+  free_tensors(&parts);
+  free_tensors(&results);
+  return status;
+}
+
+static ts_status run_partitioned(const ts_graph *graph, const tensors *args, tensors *out) {
+  ts_graph *partitioned;
+  TS_TRY(ts_shard_partition(graph, NULL, NULL, &partitioned));
+  ts_status status = ts_graph_verify(partitioned);
+  if (!status) status = run_parts(partitioned, args, out);
+  ts_graph_destroy(partitioned);
+  return status;
+}
+
 static ts_status run_both(const ts_graph *graph, const ts_opt_run *options, tensors *args, tensors *results,
                           tensors *expected) {
   size_t count = ts_graph_region(graph, TS_ROOT)->results.count;
   TS_TRY(make_args(graph, options, args));
   TS_TRY(new_tensors(count, results));
   TS_TRY(new_tensors(count, expected));
-  if (options->ref)
+  if (options->partitions)
+    TS_TRY(run_partitioned(graph, args, results));
+  else if (options->ref)
     TS_TRY(ts_ref_run(graph, args->data, args->count, ts_pool_default(), results->data));
   else
     TS_TRY(run_compiled(graph, options, args, results));

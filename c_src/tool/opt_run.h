@@ -12,6 +12,7 @@ typedef struct ts_opt_run {
   bool check;                  /* compare the results with the interpreter's */
   bool explain;                /* print steps, kernels, costs and memory plan */
   bool ref;                    /* use the interpreter's results */
+  bool partitions;             /* use those of all partitions, run by the interpreter */
   uint64_t seed;               /* for generated arguments */
   TS_VEC(const char *) inputs; /* numbers of the first arguments, separated by commas and repeated as needed */
 } ts_opt_run;

@@ -7,6 +7,7 @@
 #include "jit/jit.h"
 #include "kernel/ref.h"
 #include "pass/pass.h"
+#include "shard/shard.h"
 #include "tool/opt_run.h"
 
 #include <errno.h>
@@ -41,9 +42,52 @@ static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_grap
 
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
 
+static void replace(ts_graph **inout, ts_graph *next) {
+  ts_graph_destroy(*inout);
+  *inout = next;
+}
+
+static ts_status propagate(ts_graph **inout) {
+  ts_graph *next = NULL;
+  TS_TRY(ts_shard_annotate(*inout, &next));
+  replace(inout, next);
+  return TS_SUCCESS;
+}
+
+static ts_status print_report(const ts_graph *graph, const ts_shard_report *report) {
+  ts_text text = {0};
+  ts_status status = ts_shard_print_report(graph, report, &text);
+  if (!status) fwrite(text.data, 1, text.length, stdout);
+  ts_text_deinit(&text);
+  return status;
+}
+
+static ts_status partition(ts_graph **inout) {
+  ts_graph *next = NULL;
+  TS_TRY(ts_shard_partition(*inout, NULL, NULL, &next));
+  replace(inout, next);
+  return TS_SUCCESS;
+}
+
+static ts_status report_partition(ts_graph **inout) {
+  ts_graph *next = NULL;
+  ts_shard_report report = {0};
+  ts_status status = ts_shard_partition(*inout, NULL, &report, &next);
+  if (!status) status = print_report(next, &report);
+  ts_shard_report_deinit(&report);
+  if (status)
+    ts_graph_destroy(next);
+  else
+    replace(inout, next);
+  return status;
+}
+
 static const step steps[] = {
     {"print", "print the graph here too", print_graph},
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
+    {"propagate", "find the shardings of all values of a program with a mesh", propagate},
+    {"partition", "make the program of one partition, with collectives", partition},
+    {"report", "the same, and print what is sent and what is replicated", report_partition},
 };
 
 enum { STEP_COUNT = sizeof steps / sizeof steps[0] };
@@ -132,6 +176,7 @@ static int usage(FILE *out, int code) {
         "  --run             compile it, run it and print the results\n"
         "  --ref             the same by the interpreter, without compiling\n"
         "  --check           compile it, run it and compare with the interpreter\n"
+        "  --partitions      run, or check, all partitions of a program with a mesh, by the interpreter\n"
         "  --stablehlo       print it as a module of StableHLO\n"
         "  --explain         compile it and print steps, kernels, costs and memory plan\n"
         "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
@@ -181,6 +226,8 @@ static bool parse_option(const char *arg, options *o) {
     o->run.check = true;
   else if (strcmp(arg, "--explain") == 0)
     o->run.explain = true;
+  else if (strcmp(arg, "--partitions") == 0)
+    o->run.run = o->run.partitions = true;
   else if (strcmp(arg, "--stablehlo") == 0)
     o->stablehlo = true;
   else if (strcmp(arg, "--kernels") == 0)

@@ -48,6 +48,17 @@ expect 0 '^// after fuse' --dump=passes
 expect 0 '^define ' --dump=llvm
 expect 0 '^; assembly of ' --dump=asm
 expect 0 'parameters, 2 results' --dump=plan
+expect 1 'the program has no mesh' --partitions
+cat >"$work/graph.ts" <<'END'
+graph @main mesh [2] (%0: s32[2,4] sharded [[],[0]]) -> (s32[2]) {
+  %1 = reduce_sum %0 {axes = [1]} : s32[2]
+  return %1
+}
+END
+expect 0 '^result 0: s32\[2\] = 4 8$' --partitions --input=1,1,1,1,2,2,2,2
+expect 0 '^the interpreter agrees' --partitions --check
+expect 0 '^all_reduce_sum over \[0\]: 1 tensor, 8 bytes' --pass=report
+expect 0 'sdy.sharding = #sdy.sharding<@mesh, \[{}, {"a0"}\]>' --stablehlo
 mv "$work/graph.ts" "$work/gone"
 expect 1 "cannot open $work/graph.ts: No such file" --run
 echo "tessera-opt: $((total - failed)) passed, $failed failed"

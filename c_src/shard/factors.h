@@ -1,0 +1,31 @@
+/* Factor rules: which dims of an op's operands and results are cut together. All that the layer knows of ops.
+ * A factor is an index of the op's loop nest, as in Shardy. A dim of an operand or result has a factor, or must be
+ * whole. A reduced factor is in no result: when it is cut, results are partial. Pure, thread-safe. */
+#ifndef TS_SHARD_FACTORS_H
+#define TS_SHARD_FACTORS_H
+
+#include "ir/graph.h"
+
+#define TS_MAX_FACTORS 64
+#define TS_FACTOR_TENSORS 16
+
+typedef struct ts_factors {
+  int32_t count, operands, tensors;          /* tensors are the operands, then the results */
+  int64_t sizes[TS_MAX_FACTORS];             /* what the parts of a factor must divide; 0: anything */
+  uint64_t reduced;                          /* a bit for each factor */
+  ts_opcode reduction;                       /* the collective that makes partial results whole */
+  bool wide;                                 /* partial results are computed in the accumulator's type */
+  int8_t of[TS_FACTOR_TENSORS][TS_MAX_RANK]; /* by tensor and dim: a factor, or -1 */
+  const ts_shape *shapes[TS_FACTOR_TENSORS];
+} ts_factors;
+
+/* False when the op has no rule: then its operands are replicated, and so are its results. */
+bool ts_factors_of(const ts_graph *graph, const ts_op *op, ts_factors *out);
+
+/* The attributes of an op of which the first result's shape is `part`. */
+void ts_factors_localize(const ts_op *op, const ts_shape *part, ts_attrs *inout);
+
+/* Ops through which a sharding passes before it passes others. */
+bool ts_factors_pass_through(const ts_op *op);
+
+#endif

@@ -1,0 +1,39 @@
+/* Finds a sharding for every value of a program. The table is made and read by one thread; it owns the shardings, which
+ * are interned: equal ones are one object. */
+#ifndef TS_SHARD_PROPAGATE_H
+#define TS_SHARD_PROPAGATE_H
+
+#include "shard/factors.h"
+
+#include <stdatomic.h>
+
+typedef struct ts_shardings {
+  ts_arena arena;
+  TS_VEC(const ts_sharding *) distinct;
+  const ts_sharding *whole; /* replicated */
+  const ts_sharding **of;   /* by value; those of nested regions are replicated */
+  bool *closed;             /* by value: given, so it does not change */
+  const ts_mesh *mesh;
+} ts_shardings;
+
+/* Arguments and constrained values have what was given, results with a sharding begin with it. In three rounds of
+ * growing scope, each to a fixpoint, shardings move along factors in both directions. They only grow, so this ends. */
+ts_status ts_shardings_find(const ts_graph *graph, const _Atomic bool *cancel, ts_shardings *out);
+void ts_shardings_deinit(ts_shardings *shardings);
+ts_status ts_shardings_intern(ts_shardings *shardings, const ts_sharding *sharding, const ts_sharding **out);
+
+/* The mesh axes that cut each factor of an op. */
+typedef struct ts_assignment {
+  struct {
+    int8_t count;
+    uint8_t axes[TS_MAX_MESH_AXES];
+  } factors[TS_MAX_FACTORS];
+} ts_assignment;
+
+/* Joins the shardings of an op's tensors. Where they conflict, tensor `first` wins (none: -1), then the larger one. */
+void ts_assignment_join(const ts_mesh *mesh, const ts_factors *f, const ts_sharding *const *tensors, int32_t first,
+                        ts_assignment *out);
+/* How an assignment cuts a tensor. */
+void ts_assignment_sharding(const ts_factors *f, const ts_assignment *a, int32_t tensor, ts_sharding *out);
+
+#endif

@@ -1,0 +1,39 @@
+/* Splits a program with a mesh over its partitions. The partitioned program is an ordinary graph on parts, one for all
+ * partitions; its root shardings say how parts make up the whole. Pure, thread-safe. */
+#ifndef TS_SHARD_SHARD_H
+#define TS_SHARD_SHARD_H
+
+#include "ir/graph.h"
+
+#include <stdatomic.h>
+
+/* What the partitioner did. Freed by ts_shard_report_deinit. */
+typedef struct ts_shard_report {
+  bool splits_float_reductions; /* so results may differ from those of the whole program */
+  TS_VEC(ts_opcode) replicated; /* ops on tensors with shardings that were made whole for want of a rule */
+} ts_shard_report;
+void ts_shard_report_deinit(ts_shard_report *report);
+
+/* Propagates shardings, then makes the program of one partition: each op on parts, with the assignment of mesh axes
+ * that moves the fewest bytes, and collectives where shardings differ; all_reduces that can be one message are one op.
+ * Collectives and callbacks in `in` are an error. `cancel` and `report` may be NULL. */
+ts_status ts_shard_partition(const ts_graph *in, const _Atomic bool *cancel, ts_shard_report *report, ts_graph **out);
+
+/* Joins all_reduces that do not wait for each other (combine.c). Part of ts_shard_partition. */
+ts_status ts_shard_combine(const ts_graph *in, ts_graph **out);
+
+/* The program with the shardings that propagation finds: constraints on all values that are cut, and shardings of all
+ * results. For tests and tools. */
+ts_status ts_shard_annotate(const ts_graph *in, ts_graph **out);
+
+/* Appends a line for each collective: its axes, how many tensors it has, and the bytes of one partition that it sends;
+ * then the sum, and what `report` (which may be NULL) says. */
+ts_status ts_shard_print_report(const ts_graph *partitioned, const ts_shard_report *report, ts_text *out);
+
+/* A partition's part of a tensor, and the tensor of all parts. New buffers. */
+ts_status ts_shard_cut(const ts_mesh *mesh, const ts_sharding *sharding, const ts_buffer *whole, int32_t partition,
+                       ts_pool *pool, ts_buffer **out);
+ts_status ts_shard_join(const ts_mesh *mesh, const ts_sharding *sharding, ts_buffer *const *parts, ts_pool *pool,
+                        ts_buffer **out);
+
+#endif
