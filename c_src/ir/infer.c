@@ -266,6 +266,7 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_COMPARE:
     return code == TS_OP_EQUAL || code == TS_OP_NOT_EQUAL || (code >= TS_OP_LOGICAL_AND && code <= TS_OP_LOGICAL_XOR);
   case TS_CLASS_REDUCE: return code == TS_OP_REDUCE;
+  case TS_CLASS_COLLECTIVE: return code != TS_OP_ALL_REDUCE_MIN && code != TS_OP_ALL_REDUCE_MAX;
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY_INTEGER:
   case TS_CLASS_BINARY_FLOAT:
@@ -277,7 +278,6 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_WINDOW:
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
-  case TS_CLASS_COLLECTIVE:
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST:
 #endif
