@@ -180,6 +180,59 @@ START_TEST(partitions_give_the_whole)
 }
 END_TEST
 
+/* ---- split reductions ---- */
+
+/* All numbers are in [1, 2), so that nothing cancels: an error of one rounding for each of 36 + 24 sums. */
+static void check_bound(const char *mesh, const char *cut, const char *type, int64_t ulps) {
+  char text[1024], message[TS_COMPARE_TEXT];
+  ts_graph *graph, *partitioned;
+  ts_shard_report report = {0};
+  tensors args = {0}, whole = {0}, parts = {0};
+  rng r = {.state = 7};
+  snprintf(text, sizeof text,
+           "graph @t mesh %s (%%0: %s[24,36] sharded %s, %%1: %s[36,5]) -> (%s[24,5], %s[36], %s[]) {\n"
+           "  %%2 = dot_general %%0, %%1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : "
+           "%s[24,5]\n  %%3 = reduce_sum %%0 {axes = [0]} : %s[36]\n"
+           "  %%4 = reduce_sum %%0 {axes = [0,1]} : %s[]\n  return %%2, %%3, %%4\n}\n",
+           mesh, type, cut, type, type, type, type, type, type, type);
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ck_assert_ok(ts_shard_partition(graph, NULL, &report, &partitioned));
+  ck_assert(report.splits_float_reductions);
+  ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args.data));
+  args.count = 2;
+  for (size_t i = 0; i < args.count; i++) {
+    ts_buffer *b = args.data[i];
+    for (int64_t k = 0; k < ts_shape_elements(&b->shape); k++)
+      ts_scalar_store(b->dtype, ts_scalar_from_f64(b->dtype, 1 + (double)rng_below(&r, 1000) / 1000),
+                      (char *)b->data + (size_t)k * ts_dtype_size(b->dtype));
+  }
+  ck_assert_ok(run_whole(graph, &args, &whole));
+  ck_assert_ok(run_partitions(partitioned, &args, &parts));
+  for (size_t i = 0; i < whole.count; i++)
+    ck_assert_msg(ts_compare_buffers(parts.data[i], whole.data[i], ulps, message), "%s %s %s, result %zu: %s", mesh,
+                  cut, type, i, message);
+  release(&args);
+  release(&whole);
+  release(&parts);
+  ts_shard_report_deinit(&report);
+  ts_graph_destroy(graph);
+  ts_graph_destroy(partitioned);
+}
+
+START_TEST(split_reductions_keep_their_bound)
+{
+  static const char *const cases[][2] = {{"[2]", "[[0],[]]"},     {"[3]", "[[],[0]]"},    {"[4]", "[[0],[]]"},
+                                         {"[6]", "[[],[0]]"},     {"[2,2]", "[[0],[1]]"}, {"[2,2]", "[[],[1,0]]"},
+                                         {"[2,1,2]", "[[0],[2]]"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    check_bound(cases[i][0], cases[i][1], "f32", 60);
+    check_bound(cases[i][0], cases[i][1], "f64", 60);
+    check_bound(cases[i][0], cases[i][1], "f16", 1); /* f32 until after the collective */
+    check_bound(cases[i][0], cases[i][1], "bf16", 1);
+  }
+}
+END_TEST
+
 /* ---- faults ---- */
 
 static void try_seed(uint64_t seed) {
@@ -248,6 +301,7 @@ int main(void) {
   TCase *cases = tcase_create("shard");
   tcase_set_timeout(cases, 0);
   tcase_add_test(cases, partitions_give_the_whole);
+  tcase_add_test(cases, split_reductions_keep_their_bound);
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, what_cannot_be_partitioned);
   tcase_add_test(cases, a_cancelled_partitioning);
