@@ -77,7 +77,8 @@ IR_SRC += test/rows/test_ir.c
 KERNEL_SRC += test/rows/test_kernel.c
 C_TESTS += test_results
 endif
-CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(FRONT_SRC)
+CORE_SRC := $(BASE_SRC) $(TENSOR_SRC) $(IR_SRC) $(PASS_SRC) $(SHARD_SRC) $(JIT_SRC) $(KERNEL_SRC) $(EXEC_SRC) $(DEVICE_SRC) \
+            $(FRONT_SRC)
 CORE_OBJ := $(CORE_SRC:%.c=$(B)/%.o)
 BUILTIN_OBJ := $(BUILTIN_SRC:%.c=$(B)/%.o)
 NIF_OBJ := $(NIF_SRC:%.c=$(B)/%.o)
@@ -121,7 +122,7 @@ $(B)/%.o: %.c Makefile
 
 # Product kernels, compiled by our own JIT (c_src/jit/session/builtin.h). LLVM keeps memory until the process ends.
 # What comes after jit/ has no part in them.
-$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(FRONT_SRC)),$(CORE_OBJ))
+$(B)/builtin_main: $(BUILTIN_OBJ) $(filter-out $(patsubst %.c,$(B)/%.o,$(KERNEL_SRC) $(EXEC_SRC) $(DEVICE_SRC) $(FRONT_SRC)),$(CORE_OBJ))
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -132,9 +132,12 @@
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
 %% the runtime
+-export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
--export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0]).
+-export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0, device/0]).
 
+-type device() :: {Client :: atom(), Number :: non_neg_integer()}.
+%% A device of a client, such as `{host, 0}'.
 -type type() :: s2 | s4 | s8 | s16 | s32 | s64 | u2 | u4 | u8 | u16 | u32 | u64 |
                 f8 | f8_e4m3fn | f16 | bf16 | f32 | f64 | c64 | c128.
 %% The type of elements: signed and unsigned integers, floats and complex numbers, with their bits. f8 has 5 bits of
@@ -1730,7 +1733,8 @@ jit(F) -> jit(F, #{}).
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
 %% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a
 %% list of positions of arguments, from 1, whose memory a call may use for its results and which it deallocates;
-%% `fuse' and `simplify', `false' to turn these passes off.
+%% `fuse' and `simplify', `false' to turn these passes off; `device', where it runs and its results are (otherwise where
+%% its first tensor is, see {@link to_device/2}).
 -spec jit(Function, options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 
@@ -1834,6 +1838,95 @@ reset_peak_memory() -> tessera_nif:reset_peak().
 %% first collects the garbage of all processes, and raises `resource_exhausted' if that is not enough.
 -spec set_memory_limit(non_neg_integer()) -> ok.
 set_memory_limit(Bytes) -> tessera_trace:check(set_memory_limit, [Bytes], tessera_nif:set_limit(Bytes)).
+
+%% @doc The clients that are open, with the number of their devices. There is always `host'. The setting `clients' of the
+%% application opens others when it starts, as {@link open_client/2} does.
+%% ```
+%% 1> #{host := Count} = tessera:clients().
+%% 2> Count > 0.
+%% true
+%% '''
+-spec clients() -> #{atom() => pos_integer()}.
+clients() -> maps:from_list([{Name, Count} || {Name, _, Count} <- tessera_nif:clients()]).
+
+%% @doc Opens a client: a named group of devices that are shares of this machine. Options: `device_count' (as the setting
+%% `host_devices' or the environment variable `TESSERA_HOST_DEVICES' say, or 1), at most 64; `memory_limit', in bytes: the
+%% client's tensors then have memory of their own, while clients without a limit share that of `host'; `threads', the largest
+%% number of threads for a call (0: all CPUs). For a client that is open it adds devices and sets what is given. Clients stay
+%% open, and there are at most 32.
+%% ```
+%% 1> tessera:open_client(small, #{device_count => 2, memory_limit => 1 bsl 20}).
+%% ok
+%% 2> tessera:devices(small).
+%% [{small,0},{small,1}]
+%% '''
+-spec open_client(atom(), #{device_count => pos_integer(), memory_limit => non_neg_integer(),
+                            threads => non_neg_integer()}) -> ok.
+open_client(Name, Options) when is_map(Options) ->
+    tessera_trace:check(open_client, [Name, Options], tessera_client:open(Name, Options));
+open_client(Name, Other) ->
+    tessera_error:raise(open_client, [Name, Other], invalid_argument, "open_client: expected a map of options, got ~ts",
+                        [tessera_error:show(Other)]).
+
+%% @doc The devices of all clients: those of `host' first.
+-spec devices() -> [device()].
+devices() -> [{Name, Id} || {Name, _, Count} <- tessera_nif:clients(), Id <- tessera_type:dims(Count)].
+
+%% @doc The devices of a client.
+-spec devices(atom()) -> [device()].
+devices(Client) ->
+    case clients() of
+        #{Client := Count} -> [{Client, Id} || Id <- tessera_type:dims(Count)];
+        _ -> tessera_error:raise(devices, [Client], invalid_argument, "devices: no client ~ts is open",
+                                 [tessera_error:show(Client)])
+    end.
+
+%% @doc The device that a tensor is on.
+%% ```
+%% 1> tessera:device(tessera:tensor([1, 2])).
+%% {host,0}
+%% '''
+-spec device(tensor()) -> device().
+device(#tessera{ref = Ref} = Tensor) when is_reference(Ref) ->
+    tessera_trace:check(device, [Tensor], tessera_nif:device(Ref));
+device(Other) -> no_tensor(device, Other).
+
+%% @doc The tensor on a device. It is the same tensor if it is there; on another device of its client it shares the memory;
+%% else it is a copy. Operations compute on the device of their first tensor, and functions of {@link jit/2} on the
+%% one that the option `device' names or on that of their first tensor; the results are there, too.
+%% ```
+%% 1> tessera:open_client(small, #{device_count => 2}).
+%% ok
+%% 2> T = tessera:to_device(tessera:tensor([1, 2]), {small, 1}).
+%% 3> tessera:device(tessera:add(T, 1)).
+%% {small,1}
+%% '''
+-spec to_device(tensor(), device()) -> tensor().
+to_device(#tessera{ref = Ref} = Tensor, Device) when is_reference(Ref) ->
+    Move = fun() ->
+                   case tessera_nif:to_device(Ref, Device, false) of
+                       Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};
+                       {pressure, Moved} -> {pressure, Tensor#tessera{ref = Moved}};
+                       Error -> Error
+                   end
+           end,
+    tessera_memory:made(to_device, [Tensor, Device], Move);
+to_device(Other, _) -> no_tensor(to_device, Other).
+
+%% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of that of `host' if it has no
+%% limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' has the bytes
+%% of each device.
+-spec memory(atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
+                          devices := #{non_neg_integer() => integer()}}.
+memory(Client) ->
+    {Held, Peak, Devices} = tessera_trace:check(memory, [Client], tessera_nif:client_memory(Client)),
+    (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => maps:from_list(Devices)}.
+
+%% @doc Limits the memory of a client, in use and pooled together, to this number of bytes. A client that shared the memory of
+%% `host' has memory of its own from now on.
+-spec set_memory_limit(atom(), non_neg_integer()) -> ok.
+set_memory_limit(Client, Bytes) ->
+    tessera_trace:check(set_memory_limit, [Client, Bytes], tessera_nif:set_limit(Client, Bytes)).
 
 %% @doc Returns pooled memory to the system.
 -spec trim() -> ok.

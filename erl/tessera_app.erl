@@ -1,5 +1,5 @@
 %% @private
-%% Environment: `cache_dir' (a path, or `none'), `disk_cache_bytes',
+%% Environment: `clients' (as docs/devices.md and docs/elixir.md say), `host_devices', `cache_dir' (a path, or `none'), `disk_cache_bytes',
 %% `max_programs', `max_key_bytes', `memory_limit' (bytes), `trace_warnings' (`true' or `false').
 -module(tessera_app).
 -behaviour(application).
@@ -18,6 +18,7 @@ configure() ->
     _ = tessera_nif:cpu_count(), % so that an application without its library does not start
     Numbers = maps:from_list([{Key, number(Key)} || Key <- [disk_cache_bytes, max_programs, max_key_bytes, memory_limit]]),
     ok = configure_jit(cache_dir(application:get_env(tessera, cache_dir, undefined)), Numbers),
+    ok = tessera_client:configure(),
     ok = trace_warnings(application:get_env(tessera, trace_warnings, true)),
     case Numbers of
         #{memory_limit := undefined} -> ok;

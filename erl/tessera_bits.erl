@@ -2,23 +2,28 @@
 %% reads and writes whole bytes, the last one padded with zeros.
 -module(tessera_bits).
 -include("tessera.hrl").
--export([make/4, trim/3, first/2]).
+-export([make/4, make/5, trim/3, first/2]).
 
 %% As tessera_nif:from_binary/4, from a bitstring.
 -spec make(bitstring(), tessera:type(), tessera:shape(), boolean()) ->
           tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
-make(Bits, Type, Shape, MustCopy) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
-    case is_bitstring(Bits) andalso tessera_type:is_shape(Shape) of
-        true -> make_packed(Bits, Type, Shape);
-        false -> tessera_nif:from_binary(Bits, Type, Shape, MustCopy)
-    end;
-make(Binary, Type, Shape, MustCopy) -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy).
+make(Bits, Type, Shape, MustCopy) -> make(Bits, Type, Shape, MustCopy, undefined).
 
-make_packed(Bits, Type, Shape) ->
+%% The same on a device.
+-spec make(bitstring(), tessera:type(), tessera:shape(), boolean(), tessera:device() | undefined) ->
+          tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+make(Bits, Type, Shape, MustCopy, Device) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
+    case is_bitstring(Bits) andalso tessera_type:is_shape(Shape) of
+        true -> make_packed(Bits, Type, Shape, Device);
+        false -> tessera_nif:from_binary(Bits, Type, Shape, MustCopy, Device)
+    end;
+make(Binary, Type, Shape, MustCopy, Device) -> tessera_nif:from_binary(Binary, Type, Shape, MustCopy, Device).
+
+make_packed(Bits, Type, Shape, Device) ->
     case tessera_type:bits(Type) * tessera_type:elements(Shape) of
         Size when Size =:= bit_size(Bits) ->
             Pad = -Size band 7,
-            tessera_nif:from_binary(<<Bits/bitstring, 0:Pad>>, Type, Shape, true);
+            tessera_nif:from_binary(<<Bits/bitstring, 0:Pad>>, Type, Shape, true, Device);
         Size ->
             Message = io_lib:format("~s takes ~b bits, got a bitstring of ~b",
                                     [tessera_type:format(Type, Shape), Size, bit_size(Bits)]),

@@ -8,7 +8,7 @@
 -export([with_arity/2, jit/2, compile/3, explain/2, info/2, text/3, run_text/2]).
 
 -define(MAX_ARITY, 12).
--define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true}).
+-define(NO_OPTIONS, #{threads => 0, donate => [], fuse => true, simplify => true, device => undefined}).
 
 %% A function as jit/2 returns it; immutable.
 -record(jit, {function    :: function(),
@@ -16,7 +16,8 @@
               environment :: [tessera:tensor()],   % the distinct tensors of the environment
               threads     :: non_neg_integer(),
               donate      :: [non_neg_integer()],
-              compile     :: [no_fusion | no_simplify]}).
+              compile     :: [no_fusion | no_simplify],
+              device      :: tessera:device() | undefined}).
 
 %% A cache entry.
 -record(program, {executable :: tessera_nif:executable(),
@@ -60,20 +61,27 @@ new(F, Options) when is_function(F), is_map(Options) ->
         Unknown -> bad_options(F, Options, "unknown options ~0p, expected some of ~0p",
                                [Unknown, maps:keys(?NO_OPTIONS)])
     end,
-    #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify} = maps:merge(?NO_OPTIONS, Options),
+    #{threads := Threads, donate := Donate, fuse := Fuse, simplify := Simplify, device := Device} =
+        maps:merge(?NO_OPTIONS, Options),
     is_integer(Threads) andalso Threads >= 0 orelse bad_options(F, Options, "threads is ~0p", [Threads]),
     tessera_type:is_proper(Donate) andalso lists:all(fun(I) -> is_integer(I) andalso I > 0 end, Donate) orelse
         bad_options(F, Options, "donate is ~0p, expected positions of arguments from 1", [Donate]),
     is_boolean(Fuse) andalso is_boolean(Simplify) orelse
         bad_options(F, Options, "fuse is ~0p and simplify is ~0p, expected true or false", [Fuse, Simplify]),
+    is_device(Device) orelse
+        bad_options(F, Options, "device is ~0p, expected {Client, Number}", [Device]),
     Compile = [no_fusion || not Fuse] ++ [no_simplify || not Simplify],
     {Digest, Environment} = tessera_trace:check(jit, [F], tessera_digest:with_tensors(F)),
-    #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate})]), environment = Environment,
-         threads = Threads, donate = Donate, compile = Compile};
+    #jit{function = F, id = erlang:md5([Digest, term_to_binary({Compile, Donate, Device})]), environment = Environment,
+         threads = Threads, donate = Donate, compile = Compile, device = Device};
 new(F, Options) when is_function(F) ->
     bad_options(F, Options, "expected a map of options, got ~ts", [tessera_error:show(Options)]);
 new(F, Options) ->
     bad_options(F, Options, "expected a function, got ~ts", [tessera_error:show(F)]).
+
+is_device(undefined) -> true;
+is_device({Client, Number}) -> is_atom(Client) andalso is_integer(Number) andalso Number >= 0;
+is_device(_) -> false.
 
 bad_options(F, Options, Format, Values) ->
     tessera_error:raise(jit, [F, Options], invalid_argument, "jit: " ++ Format, Values).
@@ -112,10 +120,14 @@ renew(Jit, Signature, Args) ->
     ok = tessera_cache:clear(),
     program(Jit, Signature, Args).
 
-make(#jit{compile = Options} = Jit, Signature, Args) ->
+make(#jit{compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
-    Executable = tessera_trace:check(jit, Args, tessera_nif:compile(Traced, Options)),
+    Compiled = tessera_trace:check(jit, Args, tessera_nif:compile(Traced, Options)),
+    Executable = tessera_trace:check(jit, Args, on_device(Compiled, Device)),
     #program{executable = Executable, result = Result, hidden = Hidden, donated = donated(Jit, Args)}.
+
+on_device(Executable, undefined) -> Executable;
+on_device(Executable, Device) -> tessera_nif:on_device(Executable, Device).
 
 trace(#jit{function = F, environment = Environment}, Signature) ->
     tessera_trace:trace(fun(Params) -> tessera_trace:call(jit, F, tessera_tree:unflatten(Signature, Params)) end,

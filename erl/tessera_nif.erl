@@ -2,13 +2,14 @@
 %% should collect garbage, or {error, Map}; the bodies in c_src/nif/ have the signatures. Only other
 %% modules of the application call these.
 -module(tessera_nif).
--export([from_binary/4, from_list/2, to_binary/2, to_list/1, deallocate/1,
-         assign/3, address/1, from_address/3, share/2, from_shared/3, memory/0, client_memory/1, reset_client_peak/1, set_limit/1, reset_peak/0, trim/0, collected/0,
+-export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
+         device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, client_open/4, client_devices/1, clients/0,
+         memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, callback/4, inline_region/3, ops/3, finish/2, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         compile/2, run/4, run_answer/2, run_abandon/1, executable_info/1, executable_kernels/1, explain/1,
+         compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
@@ -17,7 +18,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 10).
+-define(ABI, 11).
 -endif.
 
 -type builder() :: reference().
@@ -41,19 +42,27 @@ why() -> {unavailable, persistent_term:get(?MODULE, <<"Tessera's library was not
 -define(STUB, erlang:nif_error(why())).
 
 from_binary(_Binary, _Type, _Shape, _MustCopy) -> ?STUB.
+from_binary(_Binary, _Type, _Shape, _MustCopy, _Device) -> ?STUB.
 from_list(_List, _Type) -> ?STUB.
+from_list(_List, _Type, _Device) -> ?STUB.
 to_binary(_Ref, _MaxElements) -> ?STUB.
 to_list(_Ref) -> ?STUB.
 deallocate(_Ref) -> ?STUB.
-assign(_Ref, _Client, _Device) -> ?STUB.
+device(_Ref) -> ?STUB.
+to_device(_Ref, _Device, _Copy) -> ?STUB.
 address(_Ref) -> ?STUB.
 from_address(_Address, _Type, _Shape) -> ?STUB.
 share(_Ref, _Permissions) -> ?STUB.
 from_shared(_Name, _Type, _Shape) -> ?STUB.
+client_open(_Name, _Devices, _MemoryLimit, _Threads) -> ?STUB.
+client_devices(_Name) -> ?STUB.
+clients() -> ?STUB.
 memory() -> ?STUB.
+memory(_Client) -> ?STUB.
 client_memory(_Client) -> ?STUB.
 reset_client_peak(_Client) -> ?STUB.
 set_limit(_Bytes) -> ?STUB.
+set_limit(_Client, _Bytes) -> ?STUB.
 reset_peak() -> ?STUB.
 trim() -> ?STUB.
 collected() -> ?STUB.
@@ -85,6 +94,7 @@ describe(_Builder) -> ?STUB.
 graph_stablehlo(_Builder) -> ?STUB.
 parse(_Text) -> ?STUB.
 compile(_Builder, _Options) -> ?STUB.
+on_device(_Executable, _Device) -> ?STUB.
 run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
 run_answer(_Run, _Results) -> ?STUB.
 run_abandon(_Run) -> ?STUB.

@@ -3,13 +3,14 @@
 %% packed form. Another node compiles that, once for each fingerprint, and keeps
 %% the executable in its cache.
 -module(tessera_program).
--export([new/3, new/4, run/3, portable/1, ready/1, kernels/1]).
+-export([new/3, new/4, on_device/2, run/3, portable/1, ready/1, kernels/1]).
 -export_type([code/0]).
 
 -record(code, {executable  :: tessera_nif:executable() | undefined,
                fingerprint :: {[atom()], <<_:128>>},  % the options and the hash of the source
                source      :: binary(),
                options     :: [atom()],
+               device      :: tessera:device() | undefined, % where it runs; undefined: where its arguments are
                is_new = false :: boolean()}).       % compiled by the caller that made this term
 -opaque code() :: #code{}.
 
@@ -38,7 +39,15 @@ new({Source, Hash}, Program, Options, IsCached) ->
     with_executable(Code#code{is_new = erase(Self) =:= true}, Made).
 
 with_executable(_, {error, _} = Error) -> Error;
-with_executable(Code, Executable) -> Code#code{executable = Executable}.
+with_executable(#code{device = Device} = Code, Executable) ->
+    case tessera_client:bind(Executable, Device) of
+        {error, _} = Error -> Error;
+        Bound -> Code#code{executable = Bound}
+    end.
+
+%% The program bound to a device.
+-spec on_device(code(), tessera:device()) -> code() | tessera_nif:error().
+on_device(#code{executable = Executable} = Code, Device) -> with_executable(Code#code{device = Device}, Executable).
 
 %% Errors are not cached.
 fetch(#code{fingerprint = Fingerprint}, Make) ->
@@ -63,9 +72,9 @@ run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= un
         Result -> Result
     end;
 run(Code, Args, Donated) ->
-    case here(Code) of
+    case ready(Code) of
         {error, _} = Error -> Error;
-        Executable ->
+        #code{executable = Executable} ->
             case tessera_nif:run(Executable, Args, 0, Donated) of
                 stale ->
                     ok = tessera_cache:clear(),

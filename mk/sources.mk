@@ -202,6 +202,12 @@ EXEC_SRC := \
   c_src/exec/tasks.c \
   c_src/exec/trips.c
 
+DEVICE_SRC := \
+  c_src/device/client.c \
+  c_src/device/host.c \
+  c_src/device/loaded.c \
+  c_src/device/transfer.c
+
 FRONT_SRC := \
   c_src/front/expr.c \
   c_src/front/expr_kept.c \
@@ -212,8 +218,8 @@ FRONT_SRC := \
   c_src/front/promote.c
 
 NIF_SRC := \
-  c_src/nif/nif_account.c \
   c_src/nif/nif_attrs.c \
+  c_src/nif/nif_device.c \
   c_src/nif/nif_digest.c \
   c_src/nif/nif_digest_map.c \
   c_src/nif/nif_digest_plain.c \
@@ -244,6 +250,7 @@ TEST_SUPPORT_SRC := \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
+  test/c/masked_client.c \
   test/c/math_check.c \
   test/c/launch.c \
   test/c/random_args.c \
@@ -264,6 +271,7 @@ C_TESTS := \
   test_compare \
   test_compiled \
   test_conv \
+  test_device \
   test_gemm \
   test_exec \
   test_factors \
@@ -307,6 +315,7 @@ C_TESTS := \
 
 # Those that use threads, also run under ThreadSanitizer.
 TSAN_TESTS := \
+  test_device \
   test_exec \
   test_cancel \
   test_epilogue \

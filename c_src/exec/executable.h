@@ -32,6 +32,7 @@ typedef struct ts_run_options {
   uint64_t donated;              /* bit i: argument i's memory may become a result's, if it is unique; the
                                     run takes the reference of a donated argument on success */
   ts_pool *pool;                 /* NULL: the default */
+  struct ts_device *device;      /* the device of the results; only a donated argument on it may become a result */
   bool checked;                  /* the arguments are known to have the parameters' types and shapes */
 } ts_run_options;
 

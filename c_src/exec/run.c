@@ -279,6 +279,16 @@ static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
 
 /* ---- arguments and results ---- */
 
+struct ts_execution {
+  const ts_executable *exe;
+  ts_run *run;
+  ts_buffer *const *args;
+  ts_run_options options;
+  ts_run_state state;
+  ts_buffer **made, *few_made[8];
+  small_context small;
+};
+
 static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count) {
   if (arg_count != exe->param_count)
     return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", exe->param_count, arg_count);
@@ -296,10 +306,24 @@ static bool is_donated(const ts_run_options *o, size_t arg) { return arg < 64 &&
 static bool may_take(const ts_executable *exe, int32_t donor, const ts_type *type, ts_buffer *const *args,
                      const ts_run_options *options) {
   if (donor < 0 || !is_donated(options, (size_t)donor) || !ts_buffer_is_unique(args[donor])) return false;
+  if (args[donor]->device != options->device) return false;
   for (size_t i = 0; i < exe->param_count; i++)
     if (args[i] == args[donor] && i != (size_t)donor) return false; /* passed twice */
   const ts_type *given = exe->param_types[donor];
   return given->dtype == type->dtype && ts_shape_equal(&given->shape, &type->shape);
+}
+
+static ts_status create_result(ts_run *run, const ts_type *type, const ts_run_options *options, ts_buffer **out) {
+  TS_TRY(ts_buffer_create(run->pool, type->dtype, &type->shape, out));
+  (*out)->device = options->device;
+  return TS_SUCCESS;
+}
+
+/* A view of a buffer of another form or device. */
+static ts_status view(ts_buffer *buffer, const ts_type *type, struct ts_device *device, ts_buffer **out) {
+  TS_TRY(ts_buffer_alias(buffer, type->dtype, &type->shape, out));
+  (*out)->device = device;
+  return TS_SUCCESS;
 }
 
 /* Makes a buffer for every RESULT, in `made`: a new one, or a donated argument. */
@@ -312,7 +336,7 @@ static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_
     if (may_take(exe, exe->donors[i], t, args, options))
       made[i] = args[exe->donors[i]];
     else
-      TS_TRY(ts_buffer_create(run->pool, t->dtype, &t->shape, &made[i]));
+      TS_TRY(create_result(run, t, options, &made[i]));
     run->base[exe->results[r]] = made[i]->data;
   }
   return TS_SUCCESS;
@@ -324,14 +348,15 @@ static bool is_argument(const ts_executable *exe, uint32_t i, ts_buffer *const *
 
 /* The buffer of a result, with a reference for the caller. The last result in a RESULT takes the run's own
  * reference. */
-static ts_status hand_out(const ts_executable *exe, size_t r, ts_buffer *const *args, ts_buffer **made,
-                          ts_buffer **out) {
+static ts_status hand_out(const ts_execution *x, size_t r, ts_buffer **out) {
+  const ts_executable *exe = x->exe;
+  ts_buffer *const *args = x->args, **made = x->made;
   uint32_t i;
   ts_memory_kind kind = ts_memory_kind_of(exe, exe->results[r], &i);
   const ts_type *t = exe->result_types[r];
   ts_buffer *b = kind == TS_MEMORY_RESULT ? made[i] : kind == TS_MEMORY_ARG ? args[i] : exe->constants.data[i];
-  if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape))
-    return ts_buffer_alias(b, t->dtype, &t->shape, out);
+  if (b->dtype != t->dtype || !ts_shape_equal(&b->shape, &t->shape) || b->device != x->options.device)
+    return view(b, t, x->options.device, out);
   if (exe->moves[r] && !is_argument(exe, i, args, made))
     made[i] = NULL;
   else
@@ -350,12 +375,11 @@ static void take_back(const ts_executable *exe, size_t r, ts_buffer **made, ts_b
     ts_buffer_release(result);
 }
 
-static ts_status hand_out_all(const ts_executable *exe, ts_buffer *const *args, ts_buffer **made,
-                              ts_buffer **out_results) {
-  for (size_t r = 0; r < exe->result_count; r++) {
-    ts_status status = hand_out(exe, r, args, made, &out_results[r]);
+static ts_status hand_out_all(const ts_execution *x, ts_buffer **out_results) {
+  for (size_t r = 0; r < x->exe->result_count; r++) {
+    ts_status status = hand_out(x, r, &out_results[r]);
     if (!status) continue;
-    while (r-- > 0) take_back(exe, r, made, out_results[r]);
+    while (r-- > 0) take_back(x->exe, r, x->made, out_results[r]);
     return status;
   }
   return TS_SUCCESS;
@@ -398,16 +422,6 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
 
 /* ---- a run ---- */
 
-struct ts_execution {
-  const ts_executable *exe;
-  ts_run *run;
-  ts_buffer *const *args;
-  ts_run_options options;
-  ts_run_state state;
-  ts_buffer **made, *few_made[8];
-  small_context small;
-};
-
 static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->control = options->control;
   run->parallel = ts_pool_parallel(options->threads);
@@ -427,7 +441,7 @@ static ts_status finish(ts_execution *x, ts_buffer **out_results) {
   while (run->depth > 0) pop(run);
   if (run->frames != run->few) ts_free(run->frames);
   if (run->block) ts_pool_free(run->pool, run->block, run->block_bytes);
-  ts_status status = out_results ? hand_out_all(x->exe, x->args, x->made, out_results) : TS_SUCCESS;
+  ts_status status = out_results ? hand_out_all(x, out_results) : TS_SUCCESS;
   let_go(x->exe, x->args, &x->options, x->made, out_results && !status);
   if (x->made != x->few_made) ts_free(x->made);
   context_destroy(&x->small, run);
@@ -473,8 +487,7 @@ ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *a
   ts_execution x;
   if (executable->is_single && !(options && (options->control || options->donated))) {
     if (!(options && options->checked)) TS_TRY(check_args(executable, args, arg_count));
-    ts_pool *pool = options ? options->pool : NULL;
-    return ts_single_run(executable, args, pool ? pool : ts_pool_default(), out_results);
+    return ts_single_run(executable, args, options, out_results);
   }
   if (executable->calls_back)
     return ts_error(TS_FAILED_PRECONDITION, "the program calls back: only a resumable run can have answers");

@@ -18,14 +18,17 @@ bool ts_single_fits(const ts_executable *exe) {
   return step->work->launches->tasks <= 1 && !step->work->launches->launch->copies;
 }
 
-ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, ts_pool *pool, ts_buffer **out) {
+ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
+                        ts_buffer **out) {
   const ts_step *step = exe->root.steps.data;
   const ts_step_launch *l = step->work->launches;
   const ts_type *type = *exe->result_types;
   void *base[MOST_MEMORY];
   int64_t copy[MOST_WORDS];
   ts_fp_env saved;
+  ts_pool *pool = options && options->pool ? options->pool : ts_pool_default();
   TS_TRY(ts_buffer_create(pool, type->dtype, &type->shape, out));
+  (*out)->device = options ? options->device : NULL;
   if (l->launch->units <= 0) return TS_SUCCESS;
   for (size_t i = 0; i < exe->param_count; i++) base[i] = args[i]->data;
   base[exe->results[0]] = (*out)->data;

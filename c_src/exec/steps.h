@@ -221,6 +221,8 @@ int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_places *o
 /* ---- single.c ---- */
 /* True when the program is one launch on one thread, from arguments to one result, as most eager ops are. */
 bool ts_single_fits(const ts_executable *exe);
-ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, ts_pool *pool, ts_buffer **out);
+/* `options` may be NULL. */
+ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const ts_run_options *options,
+                        ts_buffer **out);
 
 #endif

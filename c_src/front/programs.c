@@ -12,7 +12,7 @@ enum { MAX_PROGRAMS = 2048, RECENT = 64 };
 struct ts_eager_program {
   struct ts_eager_program *newer, *older; /* under the lock */
   _Atomic uint32_t refs;
-  ts_executable *executable;
+  ts_loaded *executable;
   bool is_like;
   uint64_t hash;
   size_t key_size;
@@ -36,7 +36,7 @@ static void retain(ts_eager_program *p) { atomic_fetch_add_explicit(&p->refs, 1,
 
 static void release(ts_eager_program *p) {
   if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
-  ts_executable_release(p->executable);
+  ts_loaded_release(p->executable);
   ts_free(p);
 }
 
@@ -76,15 +76,14 @@ static void drop_oldest(void) {
   release(p);
 }
 
-static bool is_like(const ts_executable *executable) {
-  if (ts_executable_param_count(executable) == 0 || !ts_executable_is_short(executable)) return false;
-  if (ts_executable_result_count(executable) != 1) return false;
-  const ts_type *made = *ts_executable_result_types(executable), *first = *ts_executable_param_types(executable);
+static bool is_like(const ts_loaded *executable) {
+  if (executable->param_count == 0 || !executable->is_short || executable->result_count != 1) return false;
+  const ts_type *made = *executable->result_types, *first = *executable->param_types;
   return made->dtype == first->dtype && ts_shape_equal(&made->shape, &first->shape);
 }
 
 /* When there is no memory, the program is not added. */
-void ts_eager_program_add(const void *key, size_t size, ts_executable *executable) {
+void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable) {
   ts_eager_program *p;
   if (!ts_status_consume_ok(ts_alloc(sizeof *p + size, (void **)&p))) return;
   memcpy(p->key, key, size);
@@ -92,7 +91,7 @@ void ts_eager_program_add(const void *key, size_t size, ts_executable *executabl
   p->hash = ts_hash64(key, size);
   p->executable = executable;
   p->is_like = is_like(executable);
-  ts_executable_retain(executable);
+  ts_loaded_retain(executable);
   atomic_init(&p->refs, 1);
   pthread_mutex_lock(&lock);
   if (ts_map_get(&programs, key, size) || !ts_status_consume_ok(ts_map_put(&programs, key, size, p))) {
@@ -152,6 +151,6 @@ void ts_eager_program_done(ts_eager_use *use) {
     release(use->program);
 }
 
-ts_executable *ts_eager_program_executable(const ts_eager_use *use) { return use->program->executable; }
+ts_loaded *ts_eager_program_executable(const ts_eager_use *use) { return use->program->executable; }
 
 bool ts_eager_program_is_like(const ts_eager_use *use) { return use->program->is_like; }

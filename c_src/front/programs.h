@@ -4,7 +4,7 @@
 #ifndef TS_FRONT_PROGRAMS_H
 #define TS_FRONT_PROGRAMS_H
 
-#include "exec/executable.h"
+#include "device/device.h"
 
 typedef struct ts_eager_program ts_eager_program;
 struct ts_eager_recent;
@@ -19,10 +19,10 @@ typedef struct ts_eager_use {
 bool ts_eager_program_find(const void *key, size_t size, ts_eager_use *out);
 void ts_eager_program_done(ts_eager_use *use);
 /* Adds a program, which the cache retains; has no effect if the key is present. */
-void ts_eager_program_add(const void *key, size_t size, ts_executable *executable);
+void ts_eager_program_add(const void *key, size_t size, ts_loaded *executable);
 void ts_eager_programs_clear(void);
 
-ts_executable *ts_eager_program_executable(const ts_eager_use *use);
+ts_loaded *ts_eager_program_executable(const ts_eager_use *use);
 /* True when the program is short and its result has the type of its first argument. */
 bool ts_eager_program_is_like(const ts_eager_use *use);
 

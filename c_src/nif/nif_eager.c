@@ -23,6 +23,7 @@ enum { FEW = 4 };
  * number. */
 typedef struct call {
   ts_opcode code;
+  ts_device *device; /* of the first tensor; the default where there is none */
   ts_attrs attrs;
   ts_nif_args args;
   ts_number *numbers;
@@ -48,6 +49,12 @@ static void free_call(call *c) {
   if (c->numbers != c->few) ts_free(c->numbers);
 }
 
+static ts_device *device_of(const ts_nif_args *args) {
+  for (size_t i = 0; i < args->count; i++)
+    if (args->tensors[i]) return args->buffers[i]->device;
+  return ts_device_default();
+}
+
 static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count, call *c) {
   ERL_NIF_TERM head;
   if (count > FEW) TS_TRY(TS_NEW_ARRAY(count, &c->numbers));
@@ -55,6 +62,7 @@ static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count,
     ts_status status = get_operand(env, head, c);
     if (status) return ts_error_context(status, "%s, operand %u", ts_op_name(c->code), i + 1);
   }
+  c->device = device_of(&c->args);
   return TS_SUCCESS;
 }
 
@@ -89,7 +97,7 @@ static ts_status make_key(const call *c, key *k) {
   k->words = 0;
   k->data = k->few;
   if (bound > sizeof k->few / sizeof *k->few) TS_TRY(TS_NEW_ARRAY(bound, &k->data));
-  k->data[k->words++] = (uint64_t)c->code << 32 | count;
+  k->data[k->words++] = (uint64_t)c->device->client->group << 48 | (uint64_t)c->code << 32 | count;
   for (size_t i = 0; i < count; i++) {
     if (!c->args.tensors[i]) {
       k->data[k->words++] = number_word(&c->numbers[i]);
@@ -148,11 +156,11 @@ static ts_status build_program(ts_graph *graph, const call *c) {
   return status;
 }
 
-static ts_status compile_call(const call *c, ts_executable **out) {
+static ts_status compile_call(const call *c, ts_loaded **out) {
   ts_graph *graph;
   TS_TRY(ts_graph_create(&graph));
   ts_status status = build_program(graph, c);
-  if (!status) status = ts_executable_create(graph, NULL, out);
+  if (!status) status = ts_loaded_create(c->device->client, graph, NULL, out);
   ts_graph_destroy(graph);
   return status;
 }
@@ -175,14 +183,14 @@ static ts_status make_results(ErlNifEnv *env, ts_buffer **results, size_t count,
 }
 
 /* Numbers get the types that the program has for them. Ends the use of the arguments. */
-static ts_status run_call(ErlNifEnv *env, const ts_executable *executable, call *c, bool watched, ERL_NIF_TERM *out) {
-  const ts_type *const *types = ts_executable_param_types(executable);
+static ts_status run_call(ErlNifEnv *env, const ts_loaded *executable, call *c, bool watched, ERL_NIF_TERM *out) {
+  const ts_type *const *types = executable->param_types;
   ts_buffer *results[TS_MAX_RESULTS];
   c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
-  TS_TRY(ts_nif_run_program(env, executable, &c->args, 0, watched, results));
-  return make_results(env, results, ts_executable_result_count(executable), out);
+  TS_TRY(ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->device}, watched, results));
+  return make_results(env, results, executable->result_count, out);
 }
 
 /* A reshape is a view of the same memory. */
@@ -201,18 +209,18 @@ static ts_status make_alias(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
 
 /* On a dirty scheduler, where compiling and long runs are allowed. */
 static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *out) {
-  ts_executable *executable;
+  ts_loaded *executable;
   ts_eager_use use;
   if (find_program(k, &use)) {
     executable = ts_eager_program_executable(&use);
-    ts_executable_retain(executable); /* a cache use is for short programs only */
+    ts_loaded_retain(executable); /* a cache use is for short programs only */
     ts_eager_program_done(&use);
   } else {
     TS_TRY(compile_call(c, &executable));
     ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
   }
   ts_status status = run_call(env, executable, c, true, out);
-  ts_executable_release(executable);
+  ts_loaded_release(executable);
   return status;
 }
 
@@ -222,8 +230,8 @@ static ts_status run_here(ErlNifEnv *env, call *c, const key *k, bool *out_done,
   ts_status status = TS_SUCCESS;
   *out_done = false;
   if (!find_program(k, &use)) return TS_SUCCESS;
-  const ts_executable *executable = ts_eager_program_executable(&use);
-  if (ts_executable_is_short(executable)) {
+  const ts_loaded *executable = ts_eager_program_executable(&use);
+  if (executable->is_short) {
     *out_done = true;
     status = run_call(env, executable, c, false, out);
     ts_nif_spend(env, executable);
@@ -288,16 +296,17 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
   key k;
   ts_eager_use use;
   ts_buffer *result;
+  c->device = device_of(&c->args);
   TS_TRY(make_key(c, &k));
   bool found = find_program(&k, &use);
   free_key(&k);
   if (!found) return TS_SUCCESS;
-  const ts_executable *executable = ts_eager_program_executable(&use);
+  const ts_loaded *executable = ts_eager_program_executable(&use);
   ts_status status = TS_SUCCESS;
   *out_done = ts_eager_program_is_like(&use);
   if (*out_done) {
     c->args.checked = true;
-    status = ts_nif_run_program(env, executable, &c->args, 0, false, &result);
+    status = ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->device}, false, &result);
     if (!status) status = ts_nif_tensor_make_handle(env, result, out);
     ts_nif_spend(env, executable);
   }

@@ -110,10 +110,10 @@ typedef struct run {
   ts_run_control control;
   ErlNifMonitor monitor;
   bool watching;
-  ts_executable *executable;
+  ts_loaded *executable;
   ts_nif_args args;
-  ts_execution *execution; /* NULL after the end, and for a run that cannot pause */
-  _Atomic bool asks;       /* it waits for a callback's answer; the call that clears this flag may resume it */
+  ts_device_run *execution; /* NULL after the end, and for a run that cannot pause */
+  _Atomic bool asks;        /* it waits for a callback's answer; the call that clears this flag may resume it */
 } run;
 
 static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor) {
@@ -135,34 +135,35 @@ static void unwatch(ErlNifEnv *env, run *r) {
   r->watching = false;
 }
 
-static ts_status run_watched(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args,
-                             ts_run_options *options, ts_buffer **out) {
+static ts_status run_watched(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
+                             ts_buffer **out) {
   run *r = new_run(env);
   if (!r) return ts_error_no_memory();
   options->control = &r->control;
-  ts_status status = ts_executable_run(executable, args->buffers, args->count, options, out);
+  ts_status status = ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
   unwatch(env, r);
   enif_release_resource(r);
   return status;
 }
 
-ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
+ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              bool watched, ts_buffer **out) {
-  ts_run_options options = {.threads = threads, .donated = args->donated, .checked = args->checked};
-  ts_status status = watched ? run_watched(env, executable, args, &options, out)
-                             : ts_executable_run(executable, args->buffers, args->count, &options, out);
+  options->donated = args->donated;
+  options->checked = args->checked;
+  ts_status status = watched ? run_watched(env, executable, args, options, out)
+                             : ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
   ts_nif_args_done(args, !status);
   return status;
 }
 
 /* Keeps the arguments and the executable alive while the run pauses, since their handles may be collected. */
-static void hold_args(run *r, ts_executable *executable, const ts_nif_args *args) {
+static void hold_args(run *r, ts_loaded *executable, const ts_nif_args *args) {
   bool few = args->buffers == args->few_buffers;
   r->args = *args;
   if (few) r->args.buffers = r->args.few_buffers, r->args.tensors = r->args.few_tensors;
   for (size_t i = 0; i < args->count; i++)
     if (args->tensors[i]) enif_keep_resource(args->tensors[i]);
-  ts_executable_retain(executable);
+  ts_loaded_retain(executable);
   r->executable = executable;
 }
 
@@ -176,14 +177,14 @@ static void let_go_args(run *r, bool succeeded) {
   for (size_t i = 0; i < count; i++)
     if (kept[i]) enif_release_resource(kept[i]);
   ts_free(block);
-  ts_executable_release(r->executable);
+  ts_loaded_release(r->executable);
   r->executable = NULL;
 }
 
 /* Ends the run. NULL for `out_results` abandons it. A second call has no effect. */
 static ts_status end_run(run *r, ts_buffer **out_results) {
   if (!r->executable) return TS_SUCCESS;
-  ts_status status = ts_execution_end(r->execution, out_results);
+  ts_status status = ts_device_run_end(r->execution, out_results);
   r->execution = NULL;
   let_go_args(r, out_results && !status);
   return status;
@@ -191,9 +192,15 @@ static ts_status end_run(run *r, ts_buffer **out_results) {
 
 /* ---- the resource ---- */
 
+/* An executable, and the device to which its runs are bound; NULL: their arguments decide. */
+typedef struct bound {
+  ts_loaded *loaded;
+  ts_device *device;
+} bound;
+
 static void executable_destroy(ErlNifEnv *env, void *object) {
   (void)env;
-  ts_executable_release(*(ts_executable **)object);
+  ts_loaded_release(((bound *)object)->loaded);
 }
 
 /* Frees what the run still has if its caller died while it paused. */
@@ -209,10 +216,17 @@ bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
   return executable_type && run_type;
 }
 
-static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_executable **out) {
+static ts_status get_bound(ErlNifEnv *env, ERL_NIF_TERM term, bound *out) {
   void *object;
   if (!enif_get_resource(env, term, executable_type, &object)) return ts_nif_expected(env, "a compiled program", term);
-  *out = *(ts_executable **)object;
+  *out = *(bound *)object;
+  return TS_SUCCESS;
+}
+
+static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **out) {
+  bound found;
+  TS_TRY(get_bound(env, term, &found));
+  *out = found.loaded;
   return TS_SUCCESS;
 }
 
@@ -222,21 +236,32 @@ static bool is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
   return enif_is_ref(env, term) && !enif_get_resource(env, term, executable_type, &object);
 }
 
-static ts_status make_executable(ErlNifEnv *env, ts_executable *executable, ERL_NIF_TERM *out) {
-  ts_executable **object = enif_alloc_resource(executable_type, sizeof *object);
+/* Takes the executable over. */
+static ts_status make_executable(ErlNifEnv *env, ts_loaded *loaded, ts_device *device, ERL_NIF_TERM *out) {
+  bound *object = enif_alloc_resource(executable_type, sizeof *object);
   if (!object) {
-    ts_executable_release(executable);
+    ts_loaded_release(loaded);
     return ts_error_no_memory();
   }
-  *object = executable;
+  *object = (bound){loaded, device};
   *out = enif_make_resource(env, object);
   enif_release_resource(object);
   return TS_SUCCESS;
 }
 
+/* The client of the option {client, Name}. */
+static ts_status get_client_option(ErlNifEnv *env, ERL_NIF_TERM option, ts_client **out) {
+  const ERL_NIF_TERM *items;
+  int count;
+  if (!enif_get_tuple(env, option, &count, &items) || count != 2 || !enif_is_identical(items[0], ts_atom.client_))
+    return TS_SUCCESS;
+  return ts_nif_get_client(env, items[1], out);
+}
+
 /* Without `cancel`, on a normal scheduler, *out is NULL when compiling must move to a dirty scheduler. */
-static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomic bool *cancel, ts_executable **out) {
+static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomic bool *cancel, ts_loaded **out) {
   ts_nif_builder *builder;
+  ts_client *client = ts_client_host();
   const ts_graph *graph;
   ts_compile_options options = {.at_hand = !cancel, .cancel = cancel};
   ERL_NIF_TERM head, tail = argv[1];
@@ -245,14 +270,15 @@ static ts_status compile(ErlNifEnv *env, const ERL_NIF_TERM argv[], const _Atomi
   while (enif_get_list_cell(env, tail, &head, &tail)) {
     options.no_fusion |= enif_is_identical(head, ts_atom.no_fusion_);
     options.no_simplify |= enif_is_identical(head, ts_atom.no_simplify_);
+    TS_TRY(get_client_option(env, head, &client));
   }
   TS_TRY(ts_nif_builder_graph(builder, &graph));
   if (!cancel && graph->ops.count > SHORT_PROGRAM) return TS_SUCCESS;
-  return ts_executable_create(graph, &options, out);
+  return ts_loaded_create(client, graph, &options, out);
 }
 
 static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ts_executable *executable;
+  ts_loaded *executable;
   ERL_NIF_TERM term;
   (void)argc;
   run *r = new_run(env);
@@ -261,18 +287,32 @@ static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   unwatch(env, r);
   enif_release_resource(r);
   TS_NIF_TRY(env, status);
-  TS_NIF_TRY(env, make_executable(env, executable, &term));
+  TS_NIF_TRY(env, make_executable(env, executable, NULL, &term));
   return term;
 }
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* compile(Builder, [no_fusion | no_simplify]) -> Executable: compiles a finished program; at once if it is short and
-   * its kernels are in memory, else on a dirty scheduler. */
-  ts_executable *executable;
+  /* compile(Builder, [no_fusion | no_simplify | {client, Name}]) -> Executable: compiles a finished program; at once if
+   * it is short and its kernels are in memory, else on a dirty scheduler. */
+  ts_loaded *executable;
   ERL_NIF_TERM term;
   TS_NIF_TRY(env, compile(env, argv, NULL, &executable));
   if (!executable) return enif_schedule_nif(env, "compile", ERL_NIF_DIRTY_JOB_CPU_BOUND, compile_dirty, argc, argv);
-  TS_NIF_TRY(env, make_executable(env, executable, &term));
+  TS_NIF_TRY(env, make_executable(env, executable, NULL, &term));
+  return term;
+}
+
+ERL_NIF_TERM ts_nif_on_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* on_device(Executable, {Client, Number} | undefined) -> Executable: the same one, whose runs are on that device; or,
+   * with undefined, on the device of the first tensor */
+  bound program;
+  ts_device *device = NULL;
+  ERL_NIF_TERM term;
+  (void)argc;
+  TS_NIF_TRY(env, get_bound(env, argv[0], &program));
+  if (!enif_is_identical(argv[1], ts_atom.undefined_)) TS_NIF_TRY(env, ts_nif_get_device(env, argv[1], &device));
+  ts_loaded_retain(program.loaded);
+  TS_NIF_TRY(env, make_executable(env, program.loaded, device, &term));
   return term;
 }
 
@@ -284,8 +324,8 @@ typedef struct results {
   ts_buffer **buffers, *few[FEW];
 } results;
 
-static ts_status results_init(results *r, const ts_executable *executable) {
-  r->count = ts_executable_result_count(executable);
+static ts_status results_init(results *r, const ts_loaded *executable) {
+  r->count = executable->result_count;
   r->buffers = r->few;
   return r->count > FEW ? TS_NEW_ARRAY(r->count, &r->buffers) : TS_SUCCESS;
 }
@@ -311,25 +351,26 @@ static ts_status results_to_list(ErlNifEnv *env, results *r, ts_status status, E
   return status;
 }
 
-static ts_status run_to_list(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
+static ts_status run_to_list(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              ERL_NIF_TERM *out) {
   results r;
   ts_status status = results_init(&r, executable);
-  if (!status) status = ts_nif_run_program(env, executable, args, threads, false, r.buffers);
+  if (!status) status = ts_nif_run_program(env, executable, args, options, false, r.buffers);
   ts_nif_args_done(args, false); /* if it never began */
   return results_to_list(env, &r, status, out);
 }
 
-static ts_status get_call(ErlNifEnv *env, const ts_executable *executable, const ERL_NIF_TERM *args, int *out_threads,
-                          ts_nif_args *out) {
+/* The arguments of run/4. */
+static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], bound *out, ts_run_options *out_options,
+                          ts_nif_args *out_args) {
   int64_t threads;
   ErlNifUInt64 donate;
-  TS_TRY(ts_nif_get_int(env, args[1], "a number of threads", &threads));
-  if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", args[1]);
-  if (!enif_get_uint64(env, args[2], &donate)) return ts_nif_expected(env, "a set of arguments", args[2]);
-  *out_threads = (int)threads;
-  return ts_nif_args_get(env, args[0], ts_executable_param_types(executable), ts_executable_param_count(executable),
-                         donate, out);
+  TS_TRY(get_bound(env, argv[0], out));
+  TS_TRY(ts_nif_get_int(env, argv[2], "a number of threads", &threads));
+  if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", argv[2]);
+  if (!enif_get_uint64(env, argv[3], &donate)) return ts_nif_expected(env, "a set of arguments", argv[3]);
+  *out_options = (ts_run_options){.threads = (int)threads, .device = out->device};
+  return ts_nif_args_get(env, argv[1], out->loaded->param_types, out->loaded->param_count, donate, out_args);
 }
 
 /* ---- long runs ---- */
@@ -351,7 +392,7 @@ static void abandon(ErlNifEnv *env, run *r) {
 static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
   ts_slice slice;
   ts_slice_begin(&slice, &r->control);
-  ts_status status = ts_execution_advance(r->execution, out_state);
+  ts_status status = ts_device_run_advance(r->execution, out_state);
   ts_slice_end(&slice);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
@@ -363,14 +404,14 @@ static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_
 static ts_status make_call(ErlNifEnv *env, run *r, ERL_NIF_TERM term, ERL_NIF_TERM *out) {
   ts_run_call call;
   ERL_NIF_TERM binary, list = enif_make_list(env, 0);
-  ts_execution_get_call(r->execution, &call);
+  ts_device_run_get_call(r->execution, &call);
   for (uint32_t i = call.operand_count; i-- > 0;) {
     const ts_type *type = call.operand_types[i];
     int64_t elements = ts_shape_elements(&type->shape);
     size_t bytes = (size_t)ts_nif_packed_bytes(type->dtype, elements);
     unsigned char *data = enif_make_new_binary(env, bytes, &binary);
     if (!data) return ts_error_no_memory();
-    const void *operand = ts_execution_operand(r->execution, i);
+    const void *operand = ts_device_run_operand(r->execution, i);
     if (ts_dtype_bits(type->dtype) < 8)
       ts_nif_pack(type->dtype, operand, elements, data);
     else
@@ -404,27 +445,27 @@ static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   return go_on(env, object, argv[0]);
 }
 
-static ts_status begin_run(ErlNifEnv *env, ts_executable *executable, ts_nif_args *args, int threads, run **out) {
-  ts_run_options options = {.threads = threads, .donated = args->donated};
+static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
+                           run **out) {
   *out = new_run(env);
   if (!*out) return ts_error_no_memory();
   run *r = *out;
-  options.control = &r->control;
+  options->control = &r->control;
+  options->donated = args->donated;
   hold_args(r, executable, args);
   args->count = 0; /* the run has taken them over */
   args->block = NULL;
-  return ts_execution_create(executable, r->args.buffers, r->args.count, &options, &r->execution);
+  return ts_device_run_create(executable, (ts_run_args){r->args.buffers, r->args.count}, options, &r->execution);
 }
 
 static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ts_executable *executable;
+  bound program;
+  ts_run_options options;
   ts_nif_args args;
-  int threads;
   run *r;
   (void)argc;
-  TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  TS_NIF_TRY(env, get_call(env, executable, argv + 1, &threads, &args));
-  ts_status status = begin_run(env, executable, &args, threads, &r);
+  TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
+  ts_status status = begin_run(env, program.loaded, &args, &options, &r);
   ts_nif_args_done(&args, false);
   if (!r) return ts_nif_error(env, status);
   ERL_NIF_TERM term = enif_make_resource(env, r);
@@ -474,11 +515,11 @@ static ts_status get_results(ErlNifEnv *env, ERL_NIF_TERM list, const ts_run_cal
 static ts_status take_answer(ErlNifEnv *env, run *r, ERL_NIF_TERM list) {
   ts_run_call call;
   ts_buffer **given;
-  ts_execution_get_call(r->execution, &call);
+  ts_device_run_get_call(r->execution, &call);
   TS_TRY(TS_NEW_ARRAY(call.result_count, &given));
   ts_status status = get_results(env, list, &call, given);
   if (!status) {
-    status = ts_execution_answer(r->execution, given, call.result_count);
+    status = ts_device_run_answer(r->execution, given, call.result_count);
     release_all(given, call.result_count);
   }
   ts_free(given);
@@ -504,7 +545,7 @@ ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
     abandon(env, r);
     return ts_nif_error(env, status);
   }
-  if (ts_executable_is_short(r->executable)) return go_on(env, r, argv[0]);
+  if (r->executable->is_short) return go_on(env, r, argv[0]);
   return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
 }
 
@@ -517,8 +558,8 @@ ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   return ts_atom.ok_;
 }
 
-void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable) {
-  int percent = (int)(ts_executable_cost_ns(executable) / 10000); /* of about a millisecond; a short run is less */
+void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable) {
+  int percent = (int)(executable->cost_ns / 10000); /* of about a millisecond; a short run is less */
   if (percent > 0) (void)enif_consume_timeslice(env, percent < 100 ? percent : 100);
 }
 
@@ -526,18 +567,18 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale | {callback, Run, Index, [Binary]} After
    * a callback the caller resumes with run_answer/2 or ends the run with run_abandon/1. Donated is a set of arguments,
    * bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
-  ts_executable *executable;
+  ts_loaded *executable;
+  bound program;
+  ts_run_options options;
   ts_nif_args args;
-  int threads;
   ERL_NIF_TERM list;
   (void)argc;
   if (is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  if (!ts_executable_is_short(executable))
-    return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
-  if (ts_executable_calls_back(executable)) return run_dirty(env, argc, argv);
-  TS_NIF_TRY(env, get_call(env, executable, argv + 1, &threads, &args));
-  TS_NIF_TRY(env, run_to_list(env, executable, &args, threads, &list));
+  if (!executable->is_short) return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
+  if (executable->calls_back) return run_dirty(env, argc, argv);
+  TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
+  TS_NIF_TRY(env, run_to_list(env, executable, &args, &options, &list));
   ts_nif_spend(env, executable);
   return ts_nif_with_pressure(env, list);
 }
@@ -546,11 +587,11 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
 
 ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* executable_info(Executable) -> #{steps, kernels, ... := integer(), is_short := boolean()} */
-  ts_executable *executable;
+  ts_loaded *executable;
   ts_executable_stats s;
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  ts_executable_get_stats(executable, &s);
+  ts_loaded_get_stats(executable, &s);
   ERL_NIF_TERM map,
       keys[] = {ts_atom.steps_,        ts_atom.kernels_,         ts_atom.kernels_compiled_,   ts_atom.temp_bytes_,
                 ts_atom.result_bytes_, ts_atom.live_peak_bytes_, ts_atom.planned_peak_bytes_, ts_atom.cost_ns_,
@@ -566,7 +607,7 @@ ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM
                            enif_make_int64(env, s.pass_ns),
                            enif_make_int64(env, s.lower_ns),
                            enif_make_int64(env, s.kernel_ns),
-                           ts_executable_is_short(executable) ? ts_atom.true_ : ts_atom.false_};
+                           executable->is_short ? ts_atom.true_ : ts_atom.false_};
   enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
   return map;
 }
@@ -574,19 +615,19 @@ ERL_NIF_TERM ts_nif_executable_info(ErlNifEnv *env, int argc, const ERL_NIF_TERM
 ERL_NIF_TERM ts_nif_executable_kernels(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* executable_kernels(Executable) -> {All :: integer(), Compiled :: integer()}: a cheap part of executable_info, for
    * the event after each compilation */
-  ts_executable *executable;
+  ts_loaded *executable;
   ts_executable_stats s;
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  ts_executable_get_stats(executable, &s);
+  ts_loaded_get_stats(executable, &s);
   return enif_make_tuple2(env, enif_make_int64(env, s.kernels), enif_make_int64(env, s.kernels_compiled));
 }
 
 ERL_NIF_TERM ts_nif_explain(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* explain(Executable) -> binary() */
-  ts_executable *executable;
+  ts_loaded *executable;
   ts_text text = {0};
   (void)argc;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  return ts_nif_text(env, ts_executable_explain(executable, &text), &text);
+  return ts_nif_text(env, ts_loaded_explain(executable, &text), &text);
 }

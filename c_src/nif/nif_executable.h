@@ -3,7 +3,7 @@
 #ifndef TS_NIF_EXECUTABLE_H
 #define TS_NIF_EXECUTABLE_H
 
-#include "exec/executable.h"
+#include "device/device.h"
 #include "front/promote.h"
 #include "nif/nif_attrs.h"
 #include "nif/nif_tensor.h"
@@ -34,15 +34,16 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* Runs the program; `out` gets the results, and the use of the arguments ends. With `watched` the run is cancelled when
- * the calling process dies. */
-ts_status ts_nif_run_program(ErlNifEnv *env, const ts_executable *executable, ts_nif_args *args, int threads,
+/* Runs the program; `out` gets the results, and the use of the arguments ends. Of `options` the threads and the device
+ * count. With `watched` the run is cancelled when the calling process dies. */
+ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              bool watched, ts_buffer **out);
 
 /* Charges the planned cost of a run on a normal scheduler to the calling process as reductions. */
-void ts_nif_spend(ErlNifEnv *env, const ts_executable *executable);
+void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable);
 
 ERL_NIF_TERM ts_nif_compile(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_on_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

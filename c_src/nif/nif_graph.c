@@ -195,6 +195,15 @@ static ERL_NIF_TERM results_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id 
 
 /* ---- operands ---- */
 
+/* `buffer` is in host memory. */
+static ts_status add_literal(ts_nif_builder *b, ts_buffer *buffer, ts_value_id *out) {
+  if (ts_shape_elements(&buffer->shape) == 1)
+    return ts_graph_constant(b->graph, b->current, buffer->dtype, &buffer->shape,
+                             ts_scalar_load(buffer->dtype, buffer->data), out);
+  ts_attrs attrs = {.literal = {.buffer = buffer}};
+  return ts_graph_add_op(b->graph, b->current, TS_OP_LITERAL, NULL, 0, &attrs, out);
+}
+
 /* A tensor of the environment is a hidden parameter of the root; any other one is a literal. */
 static ts_status use_tensor(ts_nif_builder *b, ts_nif_tensor *tensor, ts_value_id *out) {
   ts_buffer *buffer = tensor->buffer;
@@ -210,11 +219,10 @@ static ts_status use_tensor(ts_nif_builder *b, ts_nif_tensor *tensor, ts_value_i
     }
     return resolve(b, b->current, h->value, out);
   }
-  if (ts_shape_elements(&buffer->shape) == 1)
-    return ts_graph_constant(b->graph, b->current, buffer->dtype, &buffer->shape,
-                             ts_scalar_load(buffer->dtype, buffer->data), out);
-  ts_attrs attrs = {.literal = {.buffer = buffer}};
-  return ts_graph_add_op(b->graph, b->current, TS_OP_LITERAL, NULL, 0, &attrs, out);
+  TS_TRY(ts_device_fetch(buffer, &buffer));
+  ts_status status = add_literal(b, buffer, out);
+  ts_buffer_release(buffer);
+  return status;
 }
 
 static ts_status get_traced(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ERL_NIF_TERM ref, ts_value_id *out) {

@@ -218,18 +218,20 @@ static ts_status list_dtype(ErlNifEnv *env, ERL_NIF_TERM list, const ts_shape *s
   return TS_SUCCESS;
 }
 
-static ts_status list_buffer(ErlNifEnv *env, ERL_NIF_TERM list, ERL_NIF_TERM type, const ts_shape *shape,
+static ts_status list_buffer(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_shape *shape, ts_device *device,
                              ts_buffer **out) {
   ts_dtype dtype;
+  ERL_NIF_TERM list = argv[0], type = argv[1];
   if (enif_is_identical(type, ts_atom.undefined_))
     TS_TRY(list_dtype(env, list, shape, &dtype));
   else
     TS_TRY(ts_nif_get_dtype(env, type, &dtype));
-  TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
+  TS_TRY(ts_device_stage(device, dtype, shape, out));
   store_context store = store_context_of(*out);
   list_walk walk = {.env = env, .patience = patience_of(env), .shape = shape, .visit = visit_store, .context = &store};
   ts_status status = walk_list(&walk, list, 0);
-  if (status) ts_buffer_release(*out);
+  if (!status) return ts_device_place(device, *out, out);
+  ts_buffer_release(*out);
   return status;
 }
 
@@ -238,16 +240,17 @@ static ERL_NIF_TERM from_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM
   ts_buffer *buffer;
   ERL_NIF_TERM term;
   bool is_long;
-  (void)argc;
+  ts_device *device;
+  TS_NIF_TRY(env, ts_nif_get_device(env, argc > 2 ? argv[2] : ts_atom.undefined_, &device));
   TS_NIF_TRY(env, measure_list(env, argv[0], INT64_MAX, &shape, &is_long));
   TS_NIF_TRY(env, ts_shape_check(&shape, TS_F64));
-  TS_NIF_TRY(env, list_buffer(env, argv[0], argv[1], &shape, &buffer));
+  TS_NIF_TRY(env, list_buffer(env, argv, &shape, device, &buffer));
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return ts_nif_with_pressure(env, term);
 }
 
 ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_list(number() | nested list, Type | undefined) -> Tensor */
+  /* from_list(number() | nested list, Type | undefined[, {Client, Number} | undefined]) -> Tensor */
   ts_shape shape;
   bool is_long;
   TS_NIF_TRY(env, measure_list(env, argv[0], SHORT_ELEMENTS, &shape, &is_long));
@@ -292,9 +295,13 @@ static ERL_NIF_TERM to_list_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   (void)argc;
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   ts_shape_strides(&tensor->buffer->shape, strides);
-  patience p = patience_of(env);
-  ERL_NIF_TERM list = make_list(&p, tensor->buffer, 0, strides, tensor->buffer->data);
+  ts_buffer *host;
+  ts_status status = ts_device_fetch(tensor->buffer, &host);
   ts_nif_tensor_unpin(tensor);
+  TS_NIF_TRY(env, status);
+  patience p = patience_of(env);
+  ERL_NIF_TERM list = make_list(&p, host, 0, strides, host->data);
+  ts_buffer_release(host);
   return list;
 }
 
@@ -303,10 +310,11 @@ ERL_NIF_TERM ts_nif_to_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   ts_nif_tensor *tensor;
   int64_t cells = 0;
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
+  bool elsewhere = tensor->buffer->elsewhere;
   ts_status status = count_cells(tensor->buffer, &cells);
   ts_nif_tensor_unpin(tensor);
   TS_NIF_TRY(env, status);
-  if (cells > SHORT_ELEMENTS)
+  if (cells > SHORT_ELEMENTS || elsewhere)
     return enif_schedule_nif(env, "to_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_list_dirty, argc, argv);
   return to_list_dirty(env, argc, argv);
 }

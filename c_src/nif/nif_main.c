@@ -15,7 +15,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 10
+#define TS_NIF_ABI 11
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -133,7 +133,7 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_op_init(env);
   ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
-  return log_lock && ts_nif_account_init() && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
+  return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
          ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
@@ -187,19 +187,27 @@ static void unload(ErlNifEnv *env, void *priv) {
 
 static ErlNifFunc functions[] = {
     {"from_binary", 4, ts_nif_from_binary, 0},
+    {"from_binary", 5, ts_nif_from_binary, 0},
     {"from_list", 2, ts_nif_from_list, 0},
+    {"from_list", 3, ts_nif_from_list, 0},
     {"to_binary", 2, ts_nif_to_binary, 0},
     {"to_list", 1, ts_nif_to_list, 0},
     {"deallocate", 1, ts_nif_deallocate, 0},
-    {"assign", 3, ts_nif_assign, 0},
+    {"device", 1, ts_nif_device_of, 0},
+    {"to_device", 3, ts_nif_to_device, 0},
     {"address", 1, ts_nif_address, 0},
     {"from_address", 3, ts_nif_from_address, 0},
     {"share", 2, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"from_shared", 3, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"client_open", 4, ts_nif_client_open, 0},
+    {"client_devices", 1, ts_nif_client_devices, 0},
+    {"clients", 0, ts_nif_clients, 0},
     {"memory", 0, ts_nif_memory, 0},
+    {"memory", 1, ts_nif_memory, 0},
     {"client_memory", 1, ts_nif_client_memory, 0},
     {"reset_client_peak", 1, ts_nif_reset_client_peak, 0},
     {"set_limit", 1, ts_nif_set_limit, CPU},
+    {"set_limit", 2, ts_nif_set_limit, CPU},
     {"reset_peak", 0, ts_nif_reset_peak, 0},
     {"trim", 0, ts_nif_trim, CPU},
     {"collected", 0, ts_nif_collected, 0},
@@ -230,6 +238,7 @@ static ErlNifFunc functions[] = {
     {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},
     {"parse", 1, ts_nif_parse, CPU},
+    {"on_device", 2, ts_nif_on_device, 0},
     {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
     {"run_answer", 2, ts_nif_run_answer, 0},

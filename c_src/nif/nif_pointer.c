@@ -22,10 +22,12 @@ ERL_NIF_TERM ts_nif_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   ts_nif_tensor *tensor;
   (void)argc;
   TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
-  ERL_NIF_TERM pair = enif_make_tuple2(env, enif_make_uint64(env, (uintptr_t)tensor->buffer->data),
-                                       enif_make_int64(env, tensor->buffer->bytes));
+  void *bytes;
+  ts_status status = ts_device_bytes(tensor->buffer, &bytes);
+  int64_t count = tensor->buffer->bytes;
   ts_nif_tensor_unpin(tensor);
-  return pair;
+  TS_NIF_TRY(env, status);
+  return enif_make_tuple2(env, enif_make_uint64(env, (uintptr_t)bytes), enif_make_int64(env, count));
 }
 
 static ts_status check_address(uint64_t address, ts_dtype dtype, const ts_shape *shape) {
@@ -51,6 +53,7 @@ ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));
   TS_NIF_TRY(env, check_address(address, dtype, &shape));
   TS_NIF_TRY(env, ts_buffer_wrap(dtype, &shape, (void *)(uintptr_t)address, NULL, NULL, &buffer));
+  buffer->device = ts_device_default();
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return term;
 }
@@ -60,7 +63,9 @@ static ts_status shared_name(ts_nif_tensor *tensor, unsigned permissions, ts_map
   *out = atomic_load(&tensor->shared);
   if (*out) return TS_SUCCESS;
   ts_mapping *made, *other = NULL;
-  TS_TRY(ts_mapping_create(tensor->buffer->data, tensor->buffer->bytes, permissions, &made));
+  void *bytes;
+  TS_TRY(ts_device_bytes(tensor->buffer, &bytes));
+  TS_TRY(ts_mapping_create(bytes, tensor->buffer->bytes, permissions, &made));
   *out = made;
   if (atomic_compare_exchange_strong(&tensor->shared, &other, made)) return TS_SUCCESS;
   *out = other;
@@ -104,6 +109,7 @@ ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_status status = ts_buffer_wrap(dtype, &shape, mapping->data, ts_mapping_release, mapping, &buffer);
   if (status) ts_mapping_release(mapping);
   TS_NIF_TRY(env, status);
+  buffer->device = ts_device_default();
   TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
   return term;
 }

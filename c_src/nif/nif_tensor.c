@@ -29,9 +29,7 @@ static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
 
 static _Atomic int64_t least_held;
 
-static void hold(ts_nif_tensor *tensor, int64_t bytes) {
-  ts_nif_account_add(atomic_load_explicit(&tensor->account, memory_order_relaxed), bytes);
-}
+static void hold(ts_nif_tensor *tensor, int64_t bytes) { ts_device_hold(tensor->buffer->device, bytes); }
 
 static bool is_high(int64_t held) {
   int64_t least = atomic_load_explicit(&least_held, memory_order_relaxed);
@@ -40,13 +38,13 @@ static bool is_high(int64_t held) {
 }
 
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  return is_high(ts_nif_account_told()) ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+  return is_high(ts_devices_told()) ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* collected() -> Held :: non_neg_integer(): the caller was garbage-collected, so what is held now counts as live. */
   (void)argc, (void)argv;
-  int64_t held = ts_nif_account_total();
+  int64_t held = ts_devices_held();
   atomic_store(&least_held, held);
   return enif_make_int64(env, held);
 }
@@ -111,7 +109,6 @@ ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_T
   }
   atomic_init(&tensor->pins, 1);
   atomic_init(&tensor->deallocated, false);
-  atomic_init(&tensor->account, TS_NIF_HOST_ACCOUNT);
   atomic_init(&tensor->shared, NULL);
   tensor->buffer = buffer;
   hold(tensor, buffer->bytes);
@@ -182,6 +179,14 @@ ts_status ts_nif_tensor_get_pinned(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_ten
 
 static void free_kept_env(void *env) { enif_free_env(env); }
 
+/* The arguments of from_binary. */
+typedef struct contents {
+  ErlNifBinary binary;
+  ts_dtype dtype;
+  ts_shape shape;
+  ts_device *device;
+} contents;
+
 /* A buffer on the bytes of an Erlang binary, which an environment keeps alive. */
 static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
   ErlNifBinary binary;
@@ -234,11 +239,11 @@ void ts_nif_pack(ts_dtype dtype, const void *elements, int64_t count, unsigned c
 }
 
 /* Copies in pieces of a few milliseconds, and stops when the calling process has died. */
-static ts_status copy_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape,
-                             ts_buffer **out) {
+static ts_status copy_binary(ErlNifEnv *env, const contents *c, ts_buffer **out) {
   const size_t piece = (size_t)16 << 20;
-  TS_TRY(ts_buffer_create(ts_pool_default(), dtype, shape, out));
-  if (ts_dtype_bits(dtype) < 8) {
+  const ErlNifBinary *binary = &c->binary;
+  TS_TRY(ts_device_stage(c->device, c->dtype, &c->shape, out));
+  if (ts_dtype_bits(c->dtype) < 8) {
     ts_status status = unpack_binary(env, binary, *out);
     if (status) ts_buffer_release(*out);
     return status;
@@ -253,60 +258,59 @@ static ts_status copy_binary(ErlNifEnv *env, const ErlNifBinary *binary, ts_dtyp
   return TS_SUCCESS;
 }
 
-static ts_status check_binary(const ErlNifBinary *binary, ts_dtype dtype, const ts_shape *shape) {
-  TS_TRY(ts_shape_check(shape, dtype));
-  int64_t bytes = ts_nif_packed_bytes(dtype, ts_shape_elements(shape));
-  if (bytes == (int64_t)binary->size) return TS_SUCCESS;
-  return ts_error(TS_INVALID_ARGUMENT, "%s takes %lld bytes, got a binary of %zu", TS_SHAPE_STR(dtype, shape),
-                  (long long)bytes, binary->size);
+static ts_status check_binary(const contents *c) {
+  TS_TRY(ts_shape_check(&c->shape, c->dtype));
+  int64_t bytes = ts_nif_packed_bytes(c->dtype, ts_shape_elements(&c->shape));
+  if (bytes == (int64_t)c->binary.size) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "%s takes %lld bytes, got a binary of %zu", TS_SHAPE_STR(c->dtype, &c->shape),
+                  (long long)bytes, c->binary.size);
 }
 
 /* A copy of more bytes takes longer than a millisecond, at 4 GB/s, and needs a dirty scheduler. */
 #define LONG_COPY_BYTES ((size_t)4 << 20)
 
-/* Binary, Type, Shape */
-static ts_status get_contents(ErlNifEnv *env, const ERL_NIF_TERM argv[], ErlNifBinary *out_binary, ts_dtype *out_dtype,
-                              ts_shape *out_shape) {
-  if (!enif_inspect_binary(env, argv[0], out_binary)) return ts_nif_expected(env, "a binary", argv[0]);
-  TS_TRY(ts_nif_get_dtype(env, argv[1], out_dtype));
-  TS_TRY(ts_nif_get_shape(env, argv[2], out_shape));
-  return check_binary(out_binary, *out_dtype, out_shape);
+static ts_status get_contents(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[], contents *out) {
+  if (!enif_inspect_binary(env, argv[0], &out->binary)) return ts_nif_expected(env, "a binary", argv[0]);
+  TS_TRY(ts_nif_get_dtype(env, argv[1], &out->dtype));
+  TS_TRY(ts_nif_get_shape(env, argv[2], &out->shape));
+  TS_TRY(ts_nif_get_device(env, argc > 4 ? argv[4] : ts_atom.undefined_, &out->device));
+  return check_binary(out);
+}
+
+/* The tensor of a buffer in host memory, which it takes over. */
+static ERL_NIF_TERM place(ErlNifEnv *env, ts_device *device, ts_buffer *host) {
+  ts_buffer *buffer;
+  ERL_NIF_TERM term;
+  TS_NIF_TRY(env, ts_device_place(device, host, &buffer));
+  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
+  return ts_nif_with_pressure(env, term);
 }
 
 static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ErlNifBinary binary;
-  ts_dtype dtype;
-  ts_shape shape;
+  contents c;
   ts_buffer *buffer;
-  ERL_NIF_TERM term;
-  (void)argc;
-  TS_NIF_TRY(env, get_contents(env, argv, &binary, &dtype, &shape));
-  TS_NIF_TRY(env, copy_binary(env, &binary, dtype, &shape, &buffer));
-  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
-  return ts_nif_with_pressure(env, term);
+  TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
+  TS_NIF_TRY(env, copy_binary(env, &c, &buffer));
+  return place(env, c.device, buffer);
 }
 
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()) -> Tensor: elements of fewer than 8 bits are packed, and
-   * the last byte is padded with zeros */
-  ErlNifBinary binary;
-  ts_dtype dtype;
-  ts_shape shape;
+  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()[, {Client, Number} | undefined]) -> Tensor: elements of fewer
+   * than 8 bits are packed, and the last byte is padded with zeros */
+  contents c;
   ts_buffer *buffer = NULL;
-  TS_NIF_TRY(env, get_contents(env, argv, &binary, &dtype, &shape));
-  bool packed = ts_dtype_bits(dtype) < 8;
-  bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || binary.size < COPY_BYTES;
-  if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], dtype, &shape, &buffer));
-  if (!buffer && binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES))
+  TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
+  bool packed = ts_dtype_bits(c.dtype) < 8, elsewhere = c.device->client->platform->elsewhere;
+  bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || c.binary.size < COPY_BYTES || elsewhere;
+  if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], c.dtype, &c.shape, &buffer));
+  if (!buffer && (c.binary.size > (packed ? LONG_COPY_BYTES / 16 : LONG_COPY_BYTES) || elsewhere))
     return enif_schedule_nif(env, "from_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_binary_dirty, argc, argv);
   if (!buffer) {
-    int percent = (int)(binary.size * 100 / LONG_COPY_BYTES);
-    TS_NIF_TRY(env, copy_binary(env, &binary, dtype, &shape, &buffer));
+    int percent = (int)(c.binary.size * 100 / LONG_COPY_BYTES);
+    TS_NIF_TRY(env, copy_binary(env, &c, &buffer));
     if (percent) enif_consume_timeslice(env, percent);
   }
-  ERL_NIF_TERM term;
-  TS_NIF_TRY(env, ts_nif_tensor_make(env, buffer, &term));
-  return ts_nif_with_pressure(env, term);
+  return place(env, c.device, buffer);
 }
 
 /* A binary that keeps the buffer alive. */
@@ -320,23 +324,34 @@ static ts_status view_buffer(ErlNifEnv *env, ts_buffer *buffer, int64_t bytes, E
   return TS_SUCCESS;
 }
 
-static ERL_NIF_TERM packed_binary(ErlNifEnv *env, const ts_buffer *buffer, int64_t elements) {
-  ERL_NIF_TERM term;
-  unsigned char *out = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), &term);
-  ts_nif_pack(buffer->dtype, buffer->data, elements, out);
-  return term;
+/* A binary of the packed elements. */
+static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elements, ERL_NIF_TERM *out) {
+  ts_buffer *host;
+  TS_TRY(ts_device_fetch(buffer, &host));
+  unsigned char *bytes = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), out);
+  ts_nif_pack(buffer->dtype, host->data, elements, bytes);
+  ts_buffer_release(host);
+  return TS_SUCCESS;
 }
 
 static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_nif_tensor *tensor;
   int64_t limit;
+  ERL_NIF_TERM term;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of elements", &limit));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
   int64_t count = tensor->buffer->bytes;
-  ERL_NIF_TERM term = packed_binary(env, tensor->buffer, limit >= 0 && limit < count ? limit : count);
+  ts_status status = packed_binary(env, tensor->buffer, limit >= 0 && limit < count ? limit : count, &term);
   ts_nif_tensor_unpin(tensor);
-  return term;
+  return status ? ts_nif_error(env, status) : term;
+}
+
+/* A binary with a copy of the first bytes. */
+static ts_status read_buffer(ErlNifEnv *env, const ts_buffer *buffer, int64_t bytes, ERL_NIF_TERM *out) {
+  unsigned char *data = enif_make_new_binary(env, (size_t)bytes, out);
+  if (!data && bytes) return ts_error_no_memory();
+  return ts_device_read(buffer, bytes, data);
 }
 
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -355,11 +370,11 @@ ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   if (is_long)
     term = enif_schedule_nif(env, "to_binary", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_packed_dirty, argc, argv);
   else if (packed)
-    term = packed_binary(env, buffer, bytes);
-  else if (bytes > HEAP_BINARY_BYTES)
+    status = packed_binary(env, buffer, bytes, &term);
+  else if (bytes > HEAP_BINARY_BYTES && !buffer->elsewhere)
     status = view_buffer(env, buffer, bytes, &term);
   else
-    term = ts_nif_binary(env, buffer->data, (size_t)bytes);
+    status = read_buffer(env, buffer, bytes, &term);
   ts_nif_tensor_unpin(tensor);
   return status ? ts_nif_error(env, status) : term;
 }
@@ -374,50 +389,50 @@ ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   return ts_atom.ok_;
 }
 
-ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* assign(Ref, Client, Device) -> ok: moves the tensor's bytes to that account */
+ERL_NIF_TERM ts_nif_device_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* device(Ref) -> {Client, Number} */
   ts_nif_tensor *tensor;
-  ts_nif_account account;
   (void)argc;
-  TS_NIF_TRY(env, ts_nif_account_find(env, argv[1], argv[2], &account));
   TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
-  ts_nif_account old = atomic_exchange(&tensor->account, account);
-  if (old != account) {
-    ts_nif_account_add(old, -tensor->buffer->bytes);
-    ts_nif_account_add(account, tensor->buffer->bytes);
-  }
+  ERL_NIF_TERM device = ts_nif_device(env, tensor->buffer->device);
   ts_nif_tensor_unpin(tensor);
-  return ts_atom.ok_;
+  return device;
+}
+
+static ERL_NIF_TERM to_device_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_tensor *tensor;
+  ts_device *device;
+  ts_buffer *moved;
+  ERL_NIF_TERM ref;
+  (void)argc;
+  bool copy = enif_is_identical(argv[2], ts_atom.true_);
+  TS_NIF_TRY(env, ts_nif_get_device(env, argv[1], &device));
+  TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
+  ts_status status =
+      copy ? ts_device_copy(device, tensor->buffer, &moved) : ts_device_move(device, tensor->buffer, &moved);
+  ts_nif_tensor_unpin(tensor);
+  if (!status) status = ts_nif_tensor_make_handle(env, moved, &ref);
+  return status ? ts_nif_error(env, status) : ts_nif_with_pressure(env, ref);
+}
+
+ERL_NIF_TERM ts_nif_to_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* to_device(Ref, {Client, Number}, Copy :: boolean()) -> Ref | {pressure, Ref}: the same handle if the tensor is
+   * there and need not be copied; a view on another device of its client; else a copy */
+  ts_nif_tensor *tensor;
+  ts_device *device;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_device(env, argv[1], &device));
+  TS_NIF_TRY(env, ts_nif_tensor_get_pinned(env, argv[0], &tensor));
+  bool copy = enif_is_identical(argv[2], ts_atom.true_), is_there = !copy && tensor->buffer->device == device;
+  bool is_long = tensor->buffer->bytes > (int64_t)LONG_COPY_BYTES || tensor->buffer->elsewhere;
+  ts_nif_tensor_unpin(tensor);
+  if (is_there) return argv[0];
+  if (is_long || device->client->platform->elsewhere)
+    return enif_schedule_nif(env, "to_device", ERL_NIF_DIRTY_JOB_CPU_BOUND, to_device_dirty, argc, argv);
+  return to_device_dirty(env, argc, argv);
 }
 
 /* ---- the pool ---- */
-
-ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* memory() -> #{live, peak, pooled, limit, held, allocations := integer()} */
-  ts_pool_stats stats;
-  (void)argc, (void)argv;
-  ts_pool_get_stats(ts_pool_default(), &stats);
-  ERL_NIF_TERM map,
-      keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
-  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),
-                           enif_make_int64(env, stats.peak),
-                           enif_make_int64(env, stats.pooled),
-                           enif_make_int64(env, stats.limit),
-                           enif_make_int64(env, ts_nif_account_total()),
-                           enif_make_int64(env, stats.allocations)};
-  enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
-  return map;
-}
-
-ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* set_limit(Bytes) -> ok */
-  int64_t limit;
-  (void)argc;
-  TS_NIF_TRY(env, ts_nif_get_int(env, argv[0], "a limit in bytes", &limit));
-  if (limit < 0) return ts_nif_error(env, ts_nif_expected(env, "a limit of at least 0 bytes", argv[0]));
-  ts_pool_set_limit(ts_pool_default(), limit);
-  return ts_atom.ok_;
-}
 
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* reset_peak() -> ok */
@@ -429,6 +444,6 @@ ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* trim() -> ok: returns pooled blocks to the system */
   (void)env, (void)argc, (void)argv;
-  ts_pool_trim(ts_pool_default(), 0);
+  ts_clients_trim();
   return ts_atom.ok_;
 }

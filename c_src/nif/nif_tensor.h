@@ -4,7 +4,7 @@
 #ifndef TS_NIF_TENSOR_H
 #define TS_NIF_TENSOR_H
 
-#include "nif/nif_account.h"
+#include "nif/nif_device.h"
 #include "nif/nif_util.h"
 #include "tensor/buffer.h"
 
@@ -13,14 +13,13 @@
 typedef struct ts_nif_tensor {
   _Atomic uint32_t pins;
   _Atomic bool deallocated;
-  _Atomic ts_nif_account account; /* the account that counts its bytes */
   ts_buffer *buffer;
   struct ts_mapping *_Atomic shared; /* its copy in shared memory, or NULL; removed with the resource */
 } ts_nif_tensor;
 
 bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* The term for a new tensor; takes over the caller's reference, also on failure. */
+/* The term for a new tensor, which its buffer's device counts; takes over the caller's reference, also on failure. */
 ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
 /* The same, but only Ref. */
 ts_status ts_nif_tensor_make_handle(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *out);
@@ -51,9 +50,8 @@ ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term);
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_to_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_deallocate(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_assign(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
-ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_device_of(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_to_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_reset_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_trim(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);

@@ -15,12 +15,13 @@ static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
   atomic_init(&buffer->refs, 1);
   buffer->dtype = dtype;
   buffer->together = false;
+  buffer->elsewhere = false;
   ts_shape_copy(&buffer->shape, shape);
   buffer->data = NULL;
   buffer->bytes = ts_shape_bytes(shape, dtype);
-  buffer->pool = NULL;
+  buffer->device = NULL;
   buffer->release = NULL;
-  buffer->context = NULL;
+  buffer->pool = NULL;
 }
 
 static ts_status create_together(ts_pool *pool, const ts_shape *shape, int64_t bytes, ts_buffer **out) {
@@ -67,6 +68,14 @@ ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_r
   return TS_SUCCESS;
 }
 
+ts_status ts_buffer_wrap_elsewhere(struct ts_device *device, ts_dtype dtype, const ts_shape *shape,
+                                   ts_release_fn release, void *context, ts_buffer **out) {
+  TS_TRY(ts_buffer_wrap(dtype, shape, NULL, release, context, out));
+  (*out)->device = device;
+  (*out)->elsewhere = true;
+  return TS_SUCCESS;
+}
+
 static void release_base(void *base) { ts_buffer_release(base); }
 
 ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape, ts_buffer **out) {
@@ -79,9 +88,16 @@ ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape
                     TS_SHAPE_STR(base->dtype, &base->shape), TS_SHAPE_STR(dtype, shape), (long long)base->bytes,
                     (long long)ts_shape_bytes(shape, dtype));
   }
+  alias->device = base->device;
+  alias->elsewhere = base->elsewhere;
   ts_buffer_retain(base);
   *out = alias;
   return TS_SUCCESS;
+}
+
+const ts_buffer *ts_buffer_root(const ts_buffer *buffer) {
+  while (buffer->release == release_base) buffer = buffer->context;
+  return buffer;
 }
 
 /* Relaxed: the caller holds a reference already, which keeps the buffer alive. */
@@ -92,8 +108,10 @@ static void destroy(ts_buffer *buffer) {
     ts_pool_free(buffer->pool, buffer, header_bytes(&buffer->shape) + buffer->bytes);
     return;
   }
-  if (buffer->pool) ts_pool_free(buffer->pool, buffer->data, buffer->bytes);
-  if (buffer->release) buffer->release(buffer->context);
+  if (buffer->release)
+    buffer->release(buffer->context);
+  else if (buffer->pool)
+    ts_pool_free(buffer->pool, buffer->data, buffer->bytes);
   ts_free(buffer);
 }
 
@@ -108,5 +126,5 @@ void ts_buffer_release(ts_buffer *buffer) {
 
 bool ts_buffer_is_unique(const ts_buffer *buffer) {
   /* Acquire, so that the reads of a former co-owner happen before we overwrite the bytes. */
-  return buffer->pool && atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1;
+  return buffer->pool && !buffer->release && atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1;
 }

@@ -15,12 +15,16 @@ typedef void (*ts_release_fn)(void *context);
 typedef struct ts_buffer {
   _Atomic uint32_t refs;
   ts_dtype dtype;
-  bool together; /* header and data are one pool block */
-  void *data;    /* aligned to TS_POOL_ALIGNMENT in pool memory, else to the element */
+  bool together;  /* header and data are one pool block */
+  bool elsewhere; /* the host cannot read the bytes, and `data` is NULL: device/device.h */
+  void *data;     /* aligned to TS_POOL_ALIGNMENT in pool memory, else to the element */
   int64_t bytes;
-  ts_pool *pool;         /* the pool that owns the memory, or NULL */
-  ts_release_fn release; /* called with `context` when the last reference is released, if not NULL */
-  void *context;
+  struct ts_device *device; /* where it is; NULL: in host memory, on no device */
+  ts_release_fn release;    /* called with `context` when the last reference is released, if not NULL */
+  union {
+    ts_pool *pool; /* without `release`: the pool that owns the memory, or NULL */
+    void *context;
+  };
   ts_shape shape; /* last, since the memory may hold `rank` dims only: ts_shape_copy() */
 } ts_buffer;
 
@@ -31,6 +35,11 @@ ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_r
                          ts_buffer **out);
 /* Another view of the same bytes (same byte count) with its own type and shape; keeps `base` alive. */
 ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape, ts_buffer **out);
+/* A buffer whose bytes are on a device that the host cannot read: `release(context)` frees them. */
+ts_status ts_buffer_wrap_elsewhere(struct ts_device *device, ts_dtype dtype, const ts_shape *shape,
+                                   ts_release_fn release, void *context, ts_buffer **out);
+/* The buffer of which this one is a view, or itself. */
+const ts_buffer *ts_buffer_root(const ts_buffer *buffer);
 void ts_buffer_retain(ts_buffer *buffer);
 void ts_buffer_release(ts_buffer *buffer); /* NULL is allowed */
 /* True when the caller's reference is the only one and the memory is the pool's. */

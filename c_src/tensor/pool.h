@@ -1,7 +1,7 @@
 /* Memory for tensor data: freed blocks are kept for the next request of their size class, because fresh pages cost more
  * than the work done on them. Thread-safe. Small blocks that a thread has freed are in its thread cache and are reused
- * by that thread first, so threads that use small blocks share no cache line. One pool per device; ts_pool_default() is
- * the host's. */
+ * by that thread first, so threads that use small blocks share no cache line. ts_pool_default() is the host's; a
+ * client with a limit of its own has another (device/device.h). */
 #ifndef TS_TENSOR_POOL_H
 #define TS_TENSOR_POOL_H
 

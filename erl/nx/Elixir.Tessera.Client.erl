@@ -6,14 +6,16 @@
      "      clients: [host: [platform: :host], other: [platform: :host, device_count: 2]],\n"
      "      default_client: :other\n"
      "\n"
-     "Without it there is one, `:host`. All of them share one memory and one pool of threads.").
+     "Without it there is one, `:host`. A client with `:memory_limit` (bytes) has memory of its own; the others share that of\n"
+     "`:host`. All of them share one pool of threads, of which a client's `:threads` may use a part. `:device_count` is the\n"
+     "number of devices; without it `config :tessera, host_devices: 4` or the environment variable `TESSERA_HOST_DEVICES`\n"
+     "says how many all clients have.").
 -export([default_name/0, 'fetch!'/1, get_supported_platforms/0,
          get_memory_statistics/1, reset_peak_memory/1, place/1, device/2, check_transfer/2]).
 
 -include("tessera_nx.hrl").
 
-%% The available platforms with their numbers of devices, and those of EXLA that are not
-%% available.
+%% The available platforms, and those of EXLA that are not available.
 -define(PLATFORMS, #{host => 1}).
 -define(ELSEWHERE, [cuda, rocm, tpu, pjrt_plugin]).
 
@@ -95,7 +97,10 @@ refuse(Name, Platform) ->
 
 %% The number of devices, and the default one.
 devices(Options) ->
-    Count = proplists:get_value(device_count, Options, 1),
+    Count = case proplists:get_value(device_count, Options) of
+                undefined -> tessera_client:host_devices();
+                Given -> Given
+            end,
     case proplists:get_value(default_device_id, Options, 0) of
         Default when is_integer(Default), Default >= 0, Default < Count -> {Count, Default};
         _ -> tessera_nx_error:argument(":default_device_id must be a number between 0 and ~b", [Count - 1])
@@ -112,13 +117,19 @@ place(Options) ->
     {Count, Default} = devices(options(Name)),
     case lists:keyfind(device_id, 1, Options) of
         {_, Device} when Device =/= nil -> check_device(Name, Device, Count);
-        _ -> {Name, Default}
+        _ -> opened(Name, Default, Count)
     end.
 
-check_device(Name, Device, Count) when is_integer(Device), Device >= 0, Device < Count -> {Name, Device};
+%% The configuration may have changed since the application started.
+opened(host, 0, _) -> {host, 0};
+opened(Name, Device, Count) ->
+    ok = tessera_client:ensure(Name, Count - 1),
+    {Name, Device}.
+
+check_device(Name, Device, Count) when is_integer(Device), Device >= 0, Device < Count -> opened(Name, Device, Count);
 check_device(Name, Device, Count) ->
-    tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~ts. Several devices come with the device "
-                              "mesh; until then :device_count in the client's configuration makes several names of one",
+    tessera_nx_error:argument("device_id ~ts of client ~ts is not there, it has ~ts. :device_count in the client's "
+                              "configuration, or host_devices in that of :tessera, says how many it has",
                               [tessera_nx_error:inspect(Device), tessera_nx_error:inspect(Name), counted(Count)]).
 
 counted(1) -> "1 device";
@@ -157,14 +168,15 @@ check_transfer(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
      "    iex> Tessera.Client.get_supported_platforms()\n"
      "    %{host: 1}").
 -spec get_supported_platforms() -> #{host := pos_integer()}.
-get_supported_platforms() -> ?PLATFORMS.
+get_supported_platforms() -> #{host => tessera_client:host_devices()}.
 
 ?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and now `:per_device`.\n"
      "\n"
      "A tensor counts with its own size until it is deallocated, donated or garbage collected. The workspace of running\n"
      "functions does not count.").
 -spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
-get_memory_statistics(#{'__struct__' := ?MODULE, name := Name}) ->
+get_memory_statistics(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
+    ok = tessera_client:ensure(Name, Count - 1),
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
     #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)};
 get_memory_statistics(Other) -> no_client(Other).
@@ -174,5 +186,7 @@ get_memory_statistics(Other) -> no_client(Other).
      "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
      "    :ok").
 -spec reset_peak_memory(map()) -> ok.
-reset_peak_memory(#{'__struct__' := ?MODULE, name := Name}) -> tessera_nif:reset_client_peak(Name);
+reset_peak_memory(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
+    ok = tessera_client:ensure(Name, Count - 1),
+    tessera_nif:reset_client_peak(Name);
 reset_peak_memory(Other) -> no_client(Other).

@@ -23,10 +23,9 @@ from_ref(Other, _, _, _) -> tessera_nx_error:expected("a handle", Other).
 place_on_device(Binary, #{'__struct__' := ?TYPESPEC, type := Type, shape := Shape} = Typespec, Client, Device) ->
     {Name, Device} = ?CLIENT:device(Client, Device),
     Core = tessera_nx_tensor:core_type(Type),
-    Make = fun() -> tessera_bits:make(Binary, Core, Shape, false) end,
+    Make = fun() -> tessera_bits:make(Binary, Core, Shape, false, {Name, Device}) end,
     #tessera{ref = Ref} =
         tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
-    ok = tessera_nx_tensor:count_at(Ref, Name, Device),
     from_ref(Ref, Client, Device, Typespec);
 place_on_device(_, Other, _, _) -> tessera_nx_error:expected("a Tessera.Typespec", Other).
 

@@ -207,7 +207,8 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
     Roots = tessera_nx_tensor:flatten(Traced),
     {CompileTime, {Plan, Used}} =
         timer:tc(fun() ->
-                         tessera_nx_plan:build(Roots, Leaves, maps:keys(Hooks), Cache =:= true)
+                         {Built, Reads} = tessera_nx_plan:build(Roots, Leaves, maps:keys(Hooks), Cache =:= true),
+                         {tessera_nx_plan:on_device(Built, {Client, Device}), Reads}
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,

@@ -8,7 +8,15 @@
 -spec op(atom(), map(), [term()]) -> map().
 op(Op, Out, Args) ->
     Value = tessera_nx_ops:apply(undefined, Op, tessera_nx_tensor:form(Out), [value(Arg) || Arg <- Args]),
-    Out#{data := tessera_nx_tensor:data(Value, place(Args))}.
+    case places(Args, none) of
+        [_ | _] = Places -> placed(Out, Value, preferred(lists:reverse(Places)));
+        none -> Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place([]))};
+        Place -> Out#{data := tessera_nx_tensor:data(Value, Place)}
+    end.
+
+%% The core computes on the device of the first tensor.
+placed(Out, #tessera{ref = Ref} = Value, Place) ->
+    Out#{data := tessera_nx_tensor:data(Value#tessera{ref = tessera_nx_tensor:at(Ref, Place)}, Place)}.
 
 %% A shorter path for results that have the type and shape of the first operand: the core returns a handle, or
 %% false, and the general path reports the error.
@@ -86,9 +94,10 @@ source(Op, Out, Args, Options) ->
 -spec from_binary(map(), bitstring(), boolean(), [{atom(), term()}]) -> map().
 from_binary(Out, Binary, MustCopy, Options) ->
     {Type, Shape} = tessera_nx_tensor:form(Out),
-    Make = fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy) end,
+    Place = ?CLIENT:place(Options),
+    Make = fun() -> tessera_bits:make(Binary, Type, Shape, MustCopy, Place) end,
     Value = tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end),
-    Out#{data := tessera_nx_tensor:data(Value, ?CLIENT:place(Options))}.
+    Out#{data := tessera_nx_tensor:data(Value, Place)}.
 
 %% Compiles a function for these arguments, also while another one is being traced.
 -spec jit(function(), [term()], [map()]) -> term().

@@ -6,7 +6,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/4, text/3, stablehlo/3, run/4, code/1, held_bytes/1, pack/1, unpack/1]).
+-export([build/4, on_device/2, text/3, stablehlo/3, run/4, code/1, held_bytes/1, pack/1, unpack/1]).
 -export_type([plan/0]).
 
 %% The source of a parameter's value: the leaf of an argument, or a tensor in the function's
@@ -36,6 +36,10 @@ build(Roots, Leaves, Handled, IsCached) ->
                    #plan{code = check(Code), args = [source(Source) || Source <- Sources]}
            end,
     {Plan, used(Plan#plan.args)}.
+
+%% The plan, to be run on a device.
+-spec on_device(plan(), tessera:device()) -> plan().
+on_device(#plan{code = Code} = Plan, Device) -> Plan#plan{code = check(tessera_program:on_device(Code, Device))}.
 
 source(Position) when is_integer(Position) -> {arg, Position};
 source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.

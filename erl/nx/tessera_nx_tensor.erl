@@ -3,7 +3,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -export([core_type/1, form/1, shape/1, value/1, local/1, is_donatable/1, data/2, with_value/2,
-         with_ref/2, count_at/3, template/1, flatten/1, rebuild/2, compatible/2]).
+         with_ref/2, at/2, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core does not support are refused.
 -spec core_type(tuple()) -> tessera:type().
@@ -52,8 +52,8 @@ is_donatable(Tensor) -> maps:get('donatable?', Tensor, false).
 
 %% The field `data' of a tensor of Tessera.Backend.
 -spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
-data(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
-    ok = count_at(Ref, Client, Device),
+data(#tessera{ref = Made, type = Type, shape = Shape}, {Client, Device}) ->
+    Ref = at(Made, Client, Device),
     Typespec = #{'__struct__' => ?TYPESPEC, type => tessera_type:kind(Type), shape => Shape},
     #{'__struct__' => ?BACKEND,
       buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,
@@ -66,18 +66,23 @@ with_value(#{data := Data} = T, #tessera{ref = Ref}) -> T#{data := with_ref(Data
 %% The same for the field `data'.
 -spec with_ref(map(), reference() | undefined) -> map().
 with_ref(#{buffer := #{client_name := Client, device_id := Device} = Buffer} = Data, Ref) ->
-    ok = count_at(Ref, Client, Device),
-    Data#{buffer := Buffer#{ref := Ref}}.
+    Data#{buffer := Buffer#{ref := at(Ref, Client, Device)}}.
 
-%% New tensors count as device 0 of `host' until they are assigned elsewhere. Without a handle it is a template.
--spec count_at(reference() | undefined, atom(), non_neg_integer()) -> ok.
-count_at(_, host, 0) -> ok;
-count_at(undefined, _, _) -> ok;
-count_at(Ref, Client, Device) ->
-    case tessera_nif:assign(Ref, Client, Device) of
-        ok -> ok;
-        {error, #{code := failed_precondition}} -> ok;   % deallocated: not counted
-        {error, Cause} -> tessera_nx_error:from_core(assign, Cause)
+%% Tensors that are made without operands or a device are on device 0 of `host'. Without a handle it is a template.
+at(Ref, host, 0) -> Ref;
+at(undefined, _, _) -> undefined;
+at(Ref, Client, Device) -> at(Ref, {Client, Device}).
+
+%% The handle of the tensor on a device.
+-spec at(reference(), tessera:device()) -> reference().
+at(Ref, Place) ->
+    Move = fun() -> tessera_client:to_device(Ref, Place, false) end,
+    Fail = fun(#{code := failed_precondition}) -> Ref;   % deallocated
+              (Cause) -> tessera_nx_error:from_core(to_device, Cause)
+           end,
+    case Move() of
+        Moved when is_reference(Moved) -> Moved;
+        Other -> tessera_memory:result(Other, Move, Fail)
     end.
 
 %% The tensor without data.

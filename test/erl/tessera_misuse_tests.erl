@@ -107,10 +107,11 @@ binary_calls(X, I) ->
                                 greater, less, greater_equal, less_equal, logical_and, logical_or, logical_xor]] ++
     [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
 
-%% Functions that take any term, or that faults_tests looks at.
+%% Functions that take any term, or that faults_tests or client_tests look at.
 others() ->
     [tensor, template, type, shape, rank, size, is_tensor, print, jit, compile, grad, value_and_grad, explain, to_text,
-     run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version].
+     run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version,
+     clients, open_client, devices, device, to_device].
 
 is_complete_test() ->
     Named = [{Name, length(Args)} || {Name, Args} <- calls()],

@@ -1,0 +1,185 @@
+#include "nif/nif_device.h"
+
+#include <string.h>
+
+/* The atoms of the clients, by index. A row is complete before it is counted, so readers need no lock. Atoms are never
+ * freed. */
+static struct {
+  ERL_NIF_TERM name;
+  ts_client *client;
+} rows[TS_MAX_CLIENTS];
+static _Atomic int row_count;
+static ErlNifMutex *lock;
+
+static ts_client *find(ERL_NIF_TERM name) {
+  int count = atomic_load_explicit(&row_count, memory_order_acquire);
+  for (int i = 0; i < count; i++)
+    if (enif_is_identical(rows[i].name, name)) return rows[i].client;
+  return NULL;
+}
+
+/* The lock is held. */
+static void add_row(ERL_NIF_TERM name, ts_client *client) {
+  if (find(name)) return;
+  int count = atomic_load(&row_count);
+  rows[count].name = name;
+  rows[count].client = client;
+  atomic_store_explicit(&row_count, count + 1, memory_order_release);
+}
+
+bool ts_nif_device_init(ErlNifEnv *env) {
+  (void)env;
+  if (lock) return true; /* an upgrade */
+  lock = enif_mutex_create("tessera_clients");
+  if (lock) add_row(ts_atom.host_, ts_client_host());
+  return lock;
+}
+
+ts_status ts_nif_get_client(ErlNifEnv *env, ERL_NIF_TERM term, ts_client **out) {
+  *out = find(term);
+  if (*out) return TS_SUCCESS;
+  return ts_nif_expected(env, "the name of a client that was opened", term);
+}
+
+ts_status ts_nif_get_device(ErlNifEnv *env, ERL_NIF_TERM term, ts_device **out) {
+  const ERL_NIF_TERM *items;
+  int count;
+  int64_t id;
+  ts_client *client;
+  *out = ts_device_default();
+  if (enif_is_identical(term, ts_atom.undefined_)) return TS_SUCCESS;
+  if (!enif_get_tuple(env, term, &count, &items) || count != 2)
+    return ts_nif_expected(env, "a device as {Client, Number}", term);
+  TS_TRY(ts_nif_get_client(env, items[0], &client));
+  TS_TRY(ts_nif_get_int(env, items[1], "the number of a device", &id));
+  return ts_client_device(client, id, out);
+}
+
+static ERL_NIF_TERM name_of(const ts_client *client) {
+  int count = atomic_load_explicit(&row_count, memory_order_acquire);
+  for (int i = 0; i < count; i++)
+    if (rows[i].client == client) return rows[i].name;
+  return ts_atom.undefined_;
+}
+
+ERL_NIF_TERM ts_nif_device(ErlNifEnv *env, const ts_device *device) {
+  return enif_make_tuple2(env, name_of(device->client), enif_make_int(env, device->id));
+}
+
+/* ---- opening */
+
+static ts_status get_optional(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, int64_t most, int64_t *out) {
+  *out = -1;
+  if (enif_is_identical(term, ts_atom.undefined_)) return TS_SUCCESS;
+  TS_TRY(ts_nif_get_int(env, term, what, out));
+  return *out < 0 || *out > most ? ts_nif_expected(env, what, term) : TS_SUCCESS;
+}
+
+static ts_status open_client(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
+  char name[TS_CLIENT_NAME_BYTES];
+  int64_t devices, limit, threads;
+  ts_client *client;
+  if (!enif_get_atom(env, argv[0], name, sizeof name, ERL_NIF_LATIN1))
+    return ts_nif_expected(env, "the name of a client, an atom of Latin-1 characters", argv[0]);
+  TS_TRY(get_optional(env, argv[1], "a number of devices", INT32_MAX, &devices));
+  TS_TRY(get_optional(env, argv[2], "a limit in bytes", INT64_MAX, &limit));
+  TS_TRY(get_optional(env, argv[3], "a number of threads", INT16_MAX, &threads));
+  ts_client_options options = {
+      .device_count = devices < 0 ? 0 : (int32_t)devices, .memory_limit = limit, .threads = (int)threads};
+  TS_TRY(ts_client_open(name, &options, &client));
+  enif_mutex_lock(lock);
+  add_row(argv[0], client);
+  enif_mutex_unlock(lock);
+  return TS_SUCCESS;
+}
+
+ERL_NIF_TERM ts_nif_client_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_open(Name, Devices | undefined, MemoryLimit | undefined, Threads | undefined) -> ok: opens a client of the
+   * host, or adds devices to an open one and sets what is given */
+  (void)argc;
+  TS_NIF_TRY(env, open_client(env, argv));
+  return ts_atom.ok_;
+}
+
+ERL_NIF_TERM ts_nif_clients(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* clients() -> [{Name, Platform :: binary(), Devices :: pos_integer()}] in the order of opening */
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  (void)argc, (void)argv;
+  for (int i = atomic_load_explicit(&row_count, memory_order_acquire); i-- > 0;) {
+    ts_client *client = rows[i].client;
+    const char *platform = client->platform->name;
+    ERL_NIF_TERM row = enif_make_tuple3(env, rows[i].name, ts_nif_binary(env, platform, strlen(platform)),
+                                        enif_make_int(env, atomic_load(&client->device_count)));
+    list = enif_make_list_cell(env, row, list);
+  }
+  return list;
+}
+
+ERL_NIF_TERM ts_nif_client_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_devices(Name) -> non_neg_integer(): 0 for a client that is not open */
+  (void)argc;
+  ts_client *client = find(argv[0]);
+  return enif_make_int(env, client ? atomic_load(&client->device_count) : 0);
+}
+
+/* ---- memory */
+
+ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* client_memory(Client) -> {Held, Peak, [{Device, Held}]} */
+  ts_client *client;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  int64_t now = 0; /* the sum over the list, so that both agree: tensors are made and freed meanwhile */
+  for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;) {
+    int64_t held = ts_device_held(client->devices[i]);
+    now += held;
+    list = enif_make_list_cell(env, enif_make_tuple2(env, enif_make_int(env, i), enif_make_int64(env, held)), list);
+  }
+  ts_client_note_peak(client, now);
+  return enif_make_tuple3(env, enif_make_int64(env, now), enif_make_int64(env, atomic_load(&client->peak)), list);
+}
+
+ERL_NIF_TERM ts_nif_reset_client_peak(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* reset_client_peak(Client) -> ok */
+  ts_client *client;
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  ts_client_reset_peak(client);
+  return ts_atom.ok_;
+}
+
+static int64_t held_by(ts_client *client) {
+  int64_t held = 0;
+  for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;)
+    held += ts_device_held(client->devices[i]);
+  return held;
+}
+
+ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* memory(), memory(Client) -> #{live, peak, pooled, limit, held, allocations := integer()}: of the client's pool; and
+   * what handles of all clients, or of this one, hold */
+  ts_pool_stats stats;
+  ts_client *client = ts_client_host();
+  if (argc) TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  ts_client_get_memory(client, &stats);
+  int64_t held = argc ? held_by(client) : ts_devices_held();
+  ERL_NIF_TERM map,
+      keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
+  ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),
+                           enif_make_int64(env, stats.pooled), enif_make_int64(env, stats.limit),
+                           enif_make_int64(env, held),         enif_make_int64(env, stats.allocations)};
+  enif_make_map_from_arrays(env, keys, values, sizeof keys / sizeof *keys, &map);
+  return map;
+}
+
+ERL_NIF_TERM ts_nif_set_limit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* set_limit(Bytes), set_limit(Client, Bytes) -> ok */
+  int64_t limit;
+  ts_client *client = ts_client_host();
+  if (argc == 2) TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
+  TS_NIF_TRY(env, ts_nif_get_int(env, argv[argc - 1], "a limit in bytes", &limit));
+  if (limit < 0) return ts_nif_error(env, ts_nif_expected(env, "a limit of at least 0 bytes", argv[argc - 1]));
+  TS_NIF_TRY(env, ts_client_set_limit(client, limit));
+  return ts_atom.ok_;
+}

@@ -1,0 +1,94 @@
+%% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md tells the rest.
+-module(tessera_client).
+-include("tessera.hrl").
+-export([configure/0, open/2, ensure/2, host_devices/0, device/2, bind/2, to_device/3]).
+
+-define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
+
+%% Opens the clients of the application's environment: those of the host, since others may be written for another
+%% library.
+-spec configure() -> ok.
+configure() ->
+    Hosts = [{Name, Options} || {Name, Options} <- configured(), is_of_host(Options)],
+    lists:foreach(fun({Name, Options}) -> open_configured(Name, Options, 1) end, Hosts),
+    lists:keymember(host, 1, Hosts) orelse open_configured(host, [], 1),
+    ok.
+
+configured() ->
+    case application:get_env(tessera, clients, []) of
+        Clients when is_list(Clients) -> [Client || {Name, Options} = Client <- Clients, is_atom(Name), is_list(Options)];
+        _ -> []
+    end.
+
+is_of_host(Options) -> lists:member(proplists:get_value(platform, Options, host), [host, nil, undefined]).
+
+open_configured(Name, Options, Least) ->
+    case open(Name, maps:put(device_count, max(Least, proplists:get_value(device_count, Options, host_devices())),
+                             maps:with([memory_limit, threads], proplists:to_map(Options)))) of
+        ok -> ok;
+        {error, #{code := Code, message := Message}} -> error({Code, Message})
+    end.
+
+%% The number of devices of a client that has no device_count of its own.
+-spec host_devices() -> pos_integer().
+host_devices() ->
+    case application:get_env(tessera, host_devices) of
+        {ok, Count} -> counted(Count);
+        undefined ->
+            case os:getenv("TESSERA_HOST_DEVICES", "") of
+                "" -> 1;
+                Text ->
+                    try counted(list_to_integer(Text))
+                    catch error:badarg -> counted(Text)
+                    end
+            end
+    end.
+
+counted(Count) when is_integer(Count), Count > 0 -> Count;
+counted(Other) ->
+    Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 on, got ~tp", [Other]),
+    error({invalid_argument, unicode:characters_to_binary(Text)}).
+
+%% Opens a client of the host; for an open one, adds devices and sets what is given.
+-spec open(atom(), map()) -> ok | tessera_nif:error().
+open(Name, Options) ->
+    case maps:keys(Options) -- ?OPTIONS of
+        [] ->
+            tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()),
+                                    maps:get(memory_limit, Options, undefined), maps:get(threads, Options, undefined));
+        [Unknown | _] ->
+            Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?OPTIONS]),
+            {error, #{code => invalid_argument, message => unicode:characters_to_binary(Text)}}
+    end.
+
+%% Opens the client, as it is configured, unless it is open with that device.
+-spec ensure(atom(), non_neg_integer()) -> ok.
+ensure(Name, Device) ->
+    case tessera_nif:client_devices(Name) of
+        Count when Count > Device -> ok;
+        _ -> open_configured(Name, proplists:get_value(Name, configured(), []), Device + 1)
+    end.
+
+%% The result of Call, which uses a device; if the device is not there, its client is opened first.
+-spec device({atom(), non_neg_integer()}, fun(() -> Result)) -> Result.
+device({Name, Device}, Call) when is_atom(Name), is_integer(Device) ->
+    case Call() of
+        {error, #{code := invalid_argument}} = Error ->
+            case tessera_nif:client_devices(Name) of
+                Count when Count > Device -> Error;
+                _ ->
+                    ok = ensure(Name, Device),
+                    Call()
+            end;
+        Result -> Result
+    end;
+device(_, Call) -> Call().
+
+%% The executable bound to a device.
+-spec bind(tessera_nif:executable(), tessera:device() | undefined) -> tessera_nif:executable() | tessera_nif:error().
+bind(Executable, undefined) -> Executable;
+bind(Executable, Device) -> device(Device, fun() -> tessera_nif:on_device(Executable, Device) end).
+
+%% The handle of the tensor on a device, or of a copy.
+-spec to_device(reference(), tessera:device(), boolean()) -> reference() | {pressure, reference()} | tessera_nif:error().
+to_device(Ref, Device, Copy) -> device(Device, fun() -> tessera_nif:to_device(Ref, Device, Copy) end).
