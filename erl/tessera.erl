@@ -100,7 +100,7 @@
 -export([exp/1, expm1/1, log/1, log1p/1, sigmoid/1, cos/1, sin/1, tan/1, cosh/1, sinh/1, tanh/1, acos/1, asin/1,
          atan/1, acosh/1, asinh/1, atanh/1, sqrt/1, rsqrt/1, cbrt/1, erf/1, erfc/1, erf_inv/1, abs/1, negate/1,
          sign/1, ceil/1, floor/1, round/1, bitwise_not/1, count_leading_zeros/1, population_count/1, is_nan/1,
-         is_infinity/1, complex/2, real/1, imag/1,
+         is_infinity/1, complex/2, real/1, imag/1, conjugate/1, phase/1,
          logical_not/1, relu/1,
          add/2, subtract/2, multiply/2, divide/2, quotient/2, remainder/2, pow/2, atan2/2, min/2, max/2,
          bitwise_and/2, bitwise_or/2, bitwise_xor/2, left_shift/2, right_shift/2, equal/2, not_equal/2, greater/2,
@@ -573,7 +573,8 @@ erfc(X) -> tessera_trace:op(erfc, [X], []).
 -spec erf_inv(operand()) -> tensor().
 erf_inv(X) -> tessera_trace:op(erf_inv, [X], []).
 
-%% @doc The absolute value of X. For the smallest integer of a signed type it wraps to the same integer.
+%% @doc The absolute value of X. For the smallest integer of a signed type it wraps to the same integer. Of complex
+%% numbers the modulus, in the type of their parts.
 %% ```
 %% 1> tessera:to_list(tessera:abs(tessera:tensor([-2, 3]))).
 %% [2,3]
@@ -906,6 +907,23 @@ real(X) -> tessera_complex:real(X).
 %% '''
 -spec imag(operand()) -> tensor().
 imag(X) -> tessera_complex:imag(X).
+
+%% @doc X with the sign of its imaginary part changed. Of floats X itself, of integers X as f32.
+%% ```
+%% 1> tessera:to_list(tessera:conjugate(tessera:tensor([{complex, 3, 4}]))).
+%% [{complex,3.0,-4.0}]
+%% '''
+-spec conjugate(operand()) -> tensor().
+conjugate(X) -> tessera_complex:conjugate(X).
+
+%% @doc The angle of X in the complex plane, from -pi to pi: f32 for c64, f64 for c128. Of real numbers 0, or pi for those
+%% below 0.
+%% ```
+%% 1> tessera:to_list(tessera:phase(tessera:tensor([{complex, 2, 2}, {complex, -1, 0}]))).
+%% [0.7853981852531433,3.1415927410125732]
+%% '''
+-spec phase(operand()) -> tensor().
+phase(X) -> tessera_complex:phase(X).
 
 %% @doc The bits of X, read as another type of the same width.
 -spec bitcast(tensor(), type()) -> tensor().

@@ -1,6 +1,6 @@
 %% @private Functions of complex numbers and their parts. The API in tessera.erl documents them.
 -module(tessera_complex).
--export([complex/2, real/1, imag/1]).
+-export([complex/2, real/1, imag/1, conjugate/1, phase/1]).
 
 -spec complex(tessera:operand(), tessera:operand()) -> tessera:tensor().
 complex(Re, Im) ->
@@ -27,6 +27,26 @@ imag(X) ->
     Type = tessera_ops:type_of(tessera_ops:operand(imag, X)),
     case tessera_type:is_complex_type(Type) of
         true -> tessera_trace:op(imag, [X], []);
-        false -> tessera_ops:broadcast_to(imag, tessera_ops:as_type(imag, 0, tessera_type:to_float(Type)),
-                                          tessera_ops:shape_of(X))
+        false ->
+            %% An op on X itself, which checks that it is a tensor with contents.
+            Part = case Type of
+                       f64 -> f64;
+                       _ -> f32
+                   end,
+            Joined = tessera_trace:op(imag, complex, [tessera_ops:as_type(imag, X, Part), tessera_ops:as_type(imag, 0, Part)], []),
+            tessera_ops:as_type(imag, tessera_trace:op(imag, [Joined], []), tessera_type:to_float(Type))
     end.
+
+-spec conjugate(tessera:operand()) -> tessera:tensor().
+conjugate(X) ->
+    Type = tessera_ops:type_of(tessera_ops:operand(conjugate, X)),
+    case tessera_type:is_complex_type(Type) of
+        true ->
+            Re = tessera_trace:op(conjugate, real, [X], []),
+            Im = tessera_trace:op(conjugate, imag, [X], []),
+            tessera_trace:op(conjugate, complex, [Re, tessera_trace:op(conjugate, negate, [Im], [])], []);
+        false -> tessera_ops:as_type(conjugate, X, tessera_type:to_float(Type))
+    end.
+
+-spec phase(tessera:operand()) -> tessera:tensor().
+phase(X) -> tessera_trace:op(phase, atan2, [imag(X), real(X)], []).

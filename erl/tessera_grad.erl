@@ -69,11 +69,11 @@ pullback(Wrt, Results, Gradients) ->
 
 id(#tessera{ref = [_ | Id]}) -> Id.
 
-is_float_value(#tessera{type = Type}) -> tessera_type:is_float_type(Type).
+is_float_value(#tessera{type = Type}) -> tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type).
 
 zero(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 
-%% A float made of something that depends on what we differentiate by does so itself.
+%% A float or complex number made of something that depends on what we differentiate by does so itself.
 activate({_, Operands, [First | _] = Results, _}, Active) ->
     Depends = lists:any(fun(Operand) -> is_map_key(id(Operand), Active) end, Operands),
     case Depends andalso not tessera_trace:is_stopped(First) of

@@ -85,6 +85,10 @@ one(cbrt, _, R, C, _) -> fun() -> dv(C, mul(3, square(R))) end;
 one(erf, X, _, C, _) -> fun() -> mul(C, bell(X)) end;
 one(erfc, X, _, C, _) -> fun() -> neg(mul(C, bell(X))) end;
 one(erf_inv, _, R, C, _) -> fun() -> dv(C, bell(R)) end;
+one(abs, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
+    fun() -> mul(C, dv(tessera:conjugate(X), tessera:select(tessera:equal(R, 0), 1, R))) end;
+one(real, _, _, C, _) -> fun() -> tessera:complex(C, 0) end;
+one(imag, _, _, C, _) -> fun() -> tessera:complex(0, neg(C)) end;
 one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;
 one(negate, _, _, C, _) -> fun() -> neg(C) end;
 one(convert, #tessera{type = Type}, _, C, _) -> fun() -> tessera:as_type(C, Type) end;
@@ -243,6 +247,7 @@ many(multiply, [X, Y], _, C, _) -> [fun() -> mul(C, Y) end, fun() -> mul(C, X) e
 many(divide, [_, Y], R, C, _) -> [fun() -> dv(C, Y) end, fun() -> neg(dv(mul(C, R), Y)) end];
 many(remainder, [X, Y], R, C, _) -> [fun() -> C end, fun() -> neg(mul(C, dv(sub(X, R), Y))) end];
 many(pow, [X, Y], R, C, _) -> [fun() -> pow_base(C, X, Y) end, fun() -> pow_exponent(C, X, R) end];
+many(complex, _, _, C, _) -> [fun() -> tessera:real(C) end, fun() -> neg(tessera:imag(C)) end];
 many(atan2, [Y, X], _, C, _) ->
     [fun() -> dv(mul(C, X), add(square(X), square(Y))) end, fun() -> neg(dv(mul(C, Y), add(square(X), square(Y)))) end];
 many(max, [X, Y], _, C, _) -> either(tessera:greater(X, Y), C);

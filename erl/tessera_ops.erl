@@ -465,6 +465,8 @@ widened(Name, Operand) ->
     case type_of(contents(Name, Operand)) of
         f64 -> Operand;
         f32 -> Operand;
+        c64 -> Operand;
+        c128 -> Operand;
         Type -> as_type(Name, Operand, case tessera_type:is_float_type(Type) of true -> f32; false -> f64 end)
     end.
 

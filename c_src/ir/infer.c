@@ -144,8 +144,10 @@ static ts_status infer_arithmetic(const ts_infer_call *call, ts_type *out) {
   bool wants_integer = op_class == TS_CLASS_UNARY_INTEGER || op_class == TS_CLASS_BINARY_INTEGER;
   bool is_predicate = op_class == TS_CLASS_PREDICATE || op_class == TS_CLASS_COMPARE;
   TS_TRY(ts_infer_same_dtype(call));
-  if (wants_float && !ts_dtype_is_float(dtype)) return ts_infer_error(call, "expected a floating-point type");
+  if (wants_float && !ts_dtype_is_float(dtype) && !ts_dtype_is_complex(dtype))
+    return ts_infer_error(call, "expected a floating-point type");
   if (wants_integer && !ts_dtype_is_integer(dtype)) return ts_infer_error(call, "expected an integer type");
+  if (call->code == TS_OP_ABS) dtype = ts_dtype_part(dtype);
   return elementwise(call, is_predicate ? TS_U8 : dtype, out);
 }
 
@@ -261,22 +263,23 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_CONTROL: return true;
   case TS_CLASS_PREDICATE: return true;
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
-  case TS_CLASS_UNARY: return code == TS_OP_NEGATE;
-  case TS_CLASS_BINARY: return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY;
+  case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS;
+  case TS_CLASS_BINARY:
+    return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY || code == TS_OP_POW;
+  case TS_CLASS_BINARY_FLOAT: return code == TS_OP_DIVIDE;
+  case TS_CLASS_UNARY_FLOAT: return code != TS_OP_CBRT && (code < TS_OP_ERF || code > TS_OP_ERF_INV);
+  case TS_CLASS_DOT: return true;
+  case TS_CLASS_SCAN: return code == TS_OP_CUMULATIVE_SUM || code == TS_OP_CUMULATIVE_PRODUCT;
+  case TS_CLASS_WINDOW: return code == TS_OP_WINDOW_SUM || code == TS_OP_WINDOW_PRODUCT;
   case TS_CLASS_COMPARE:
     return code == TS_OP_EQUAL || code == TS_OP_NOT_EQUAL || (code >= TS_OP_LOGICAL_AND && code <= TS_OP_LOGICAL_XOR);
-  case TS_CLASS_REDUCE: return code == TS_OP_REDUCE;
+  case TS_CLASS_REDUCE: return code != TS_OP_REDUCE_MAX && code != TS_OP_REDUCE_MIN;
   case TS_CLASS_COLLECTIVE: return code != TS_OP_ALL_REDUCE_MIN && code != TS_OP_ALL_REDUCE_MAX;
-  case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY_INTEGER:
-  case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER:
   case TS_CLASS_CLAMP:
   case TS_CLASS_ARG_REDUCE:
-  case TS_CLASS_SCAN:
   case TS_CLASS_SORT:
-  case TS_CLASS_WINDOW:
-  case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST:

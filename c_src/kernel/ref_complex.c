@@ -54,6 +54,13 @@ static number log1p_of(number z) {
   return CMPLX(log1p(square) / 2, atan2(y, 1 + x));
 }
 
+/* exp(z) / (1 + exp(z)) left of 0, 1 / (1 + exp(-z)) elsewhere: the exponential never overflows. */
+static number logistic(number z) {
+  bool left = creal(z) < 0;
+  number e = cexp(left ? z : -z);
+  return divide(left ? e : 1, 1 + e);
+}
+
 static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
 static bool is_infinity(number z) { return isinf(creal(z)) || isinf(cimag(z)); }
 
@@ -63,7 +70,7 @@ static bool function(ts_opcode code, number z, number *out) {
   case TS_OP_EXPM1: *out = expm1_of(z); return true;
   case TS_OP_LOG: *out = clog(z); return true;
   case TS_OP_LOG1P: *out = log1p_of(z); return true;
-  case TS_OP_SIGMOID: *out = divide(1, 1 + cexp(-z)); return true;
+  case TS_OP_SIGMOID: *out = logistic(z); return true;
   case TS_OP_COS: *out = ccos(z); return true;
   case TS_OP_SIN: *out = csin(z); return true;
   case TS_OP_TAN: *out = ctan(z); return true;

@@ -162,6 +162,122 @@ static ts_value_id split_source(ts_formula *f) {
   return ts_formula_binary(f, TS_OP_COMPLEX, re, ts_formula_number(f, 0));
 }
 
+/* ---- sums and updates ---- */
+
+static ts_value_id split_reduce(ts_formula *f) {
+  ts_opcode code = f->call->op->code;
+  if (code == TS_OP_REDUCE_SUM) return join(f, each_part(f));
+  if (code != TS_OP_REDUCE_ALL && code != TS_OP_REDUCE_ANY) return TS_NO_ID;
+  ts_value_id x = truth(f, 0);
+  return again(f, &x);
+}
+
+static ts_value_id split_indexed_add(ts_formula *f) {
+  ts_value_id indices = f->call->op->operands[1];
+  ts_parts target = split(f, 0), updates = split(f, 2);
+  ts_parts sum = {again(f, (const ts_value_id[]){target.re, indices, updates.re}),
+                  again(f, (const ts_value_id[]){target.im, indices, updates.im})};
+  return join(f, sum);
+}
+
+/* ---- products: of real matrices in which each complex number is a row or a block of its parts ---- */
+
+static ts_value_id reshaped(ts_formula *f, ts_value_id x, const ts_shape *shape) {
+  return ts_formula_add(f, TS_OP_RESHAPE, &x, 1, &(ts_attrs){.shape = *shape});
+}
+
+/* The shape with a dim of `size` before dim `at`. */
+static ts_shape with_dim(const ts_shape *shape, int32_t at, int64_t size) {
+  ts_shape out = {.rank = shape->rank + 1};
+  for (int32_t d = 0; d < out.rank; d++) out.dims[d] = d == at ? size : shape->dims[d < at ? d : d - 1];
+  return out;
+}
+
+/* x and y along a new dim before dim `at` of their shape. */
+static ts_value_id stacked(ts_formula *f, ts_value_id x, ts_value_id y, const ts_shape *shape, int32_t at) {
+  ts_shape one = with_dim(shape, at, 1);
+  const ts_value_id both[2] = {reshaped(f, x, &one), reshaped(f, y, &one)};
+  return ts_formula_add(f, TS_OP_CONCATENATE, both, 2, &(ts_attrs){.axis = at});
+}
+
+/* The parts from a real result [..., 2]. */
+static ts_value_id joined(ts_formula *f, ts_value_id x, const ts_shape *shape) {
+  ts_shape pairs = with_dim(shape, shape->rank, 2);
+  ts_value_id parts[2];
+  x = reshaped(f, x, &pairs);
+  for (int i = 0; i < 2; i++) {
+    ts_attrs attrs = {.slice = {.start = {.rank = pairs.rank}, .limit = pairs, .stride = {.rank = pairs.rank}}};
+    for (int32_t d = 0; d < pairs.rank; d++) attrs.slice.stride.dims[d] = 1;
+    attrs.slice.start.dims[shape->rank] = i;
+    attrs.slice.limit.dims[shape->rank] = i + 1;
+    parts[i] = reshaped(f, ts_formula_add(f, TS_OP_SLICE, &x, 1, &attrs), shape);
+  }
+  return join(f, (ts_parts){parts[0], parts[1]});
+}
+
+/* Operand `i` with its dims in the order batch, first, second; `first` and `second` as one dim each. */
+static ts_parts as_matrices(ts_formula *f, uint32_t i, const ts_dims *batch, const ts_dims *contract,
+                            bool contract_last, ts_shape *out) {
+  const ts_shape *shape = value_of(f, f->call->op->operands[i])->shape;
+  uint64_t taken = ts_dims_mask(batch) | ts_dims_mask(contract);
+  ts_attrs move = {.axes = *batch};
+  ts_dims free = {0};
+  int64_t sizes[3] = {1, 1, 1};
+  for (int32_t d = 0; d < shape->rank; d++)
+    if (!(taken >> d & 1)) free.dims[free.rank++] = d;
+  const ts_dims *groups[3] = {batch, contract_last ? &free : contract, contract_last ? contract : &free};
+  move.axes.rank = 0;
+  for (int g = 0; g < 3; g++) {
+    for (int32_t d = 0; d < groups[g]->rank; d++) {
+      move.axes.dims[move.axes.rank++] = groups[g]->dims[d];
+      sizes[g] *= shape->dims[groups[g]->dims[d]];
+    }
+  }
+  *out = (ts_shape){.rank = 3, .dims = {sizes[0], sizes[1], sizes[2]}};
+  ts_value_id x = f->call->op->operands[i];
+  x = reshaped(f, ts_formula_add(f, TS_OP_TRANSPOSE, &x, 1, &move), out);
+  return (ts_parts){ts_formula_unary(f, TS_OP_REAL, x), ts_formula_unary(f, TS_OP_IMAG, x)};
+}
+
+/* [..., k, n] as [..., 2k, 2n]: [[re, im], [-im, re]] for each number. */
+static ts_value_id blocks(ts_formula *f, ts_parts z, const ts_shape *shape) {
+  int32_t rank = shape->rank;
+  ts_shape pairs = with_dim(shape, rank, 2), wide = *shape;
+  ts_value_id first = stacked(f, z.re, z.im, shape, rank);
+  ts_value_id second = stacked(f, ts_formula_unary(f, TS_OP_NEGATE, z.im), z.re, shape, rank);
+  wide.dims[rank - 2] *= 2;
+  wide.dims[rank - 1] *= 2;
+  return reshaped(f, stacked(f, first, second, &pairs, rank - 1), &wide);
+}
+
+static ts_value_id rows(ts_formula *f, ts_parts z, const ts_shape *shape) {
+  ts_shape wide = *shape;
+  wide.dims[shape->rank - 1] *= 2;
+  return reshaped(f, stacked(f, z.re, z.im, shape, shape->rank), &wide);
+}
+
+static ts_value_id split_dot(ts_formula *f) {
+  const ts_attrs *attrs = f->call->op->attrs;
+  ts_shape left, right;
+  if (f->shape->rank == TS_MAX_RANK) return TS_NO_ID;
+  ts_parts a = as_matrices(f, 0, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract, true, &left);
+  ts_parts b = as_matrices(f, 1, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract, false, &right);
+  const ts_value_id operands[2] = {rows(f, a, &left), blocks(f, b, &right)};
+  ts_attrs product = {.dot = {.lhs_contract = {.rank = 1, .dims = {2}},
+                              .lhs_batch = {.rank = 1, .dims = {0}},
+                              .rhs_contract = {.rank = 1, .dims = {1}},
+                              .rhs_batch = {.rank = 1, .dims = {0}}}};
+  return joined(f, ts_formula_add(f, TS_OP_DOT, operands, 2, &product), f->shape);
+}
+
+/* Channels and features are the last dims, so that pairs are channels and features of the same groups. */
+static ts_value_id split_conv(ts_formula *f) {
+  ts_shape x = *value_of(f, f->call->op->operands[0])->shape, kernel = *value_of(f, f->call->op->operands[1])->shape;
+  if (x.rank + 2 > TS_MAX_RANK) return TS_NO_ID;
+  const ts_value_id operands[2] = {rows(f, split(f, 0), &x), blocks(f, split(f, 1), &kernel)};
+  return joined(f, again(f, operands), f->shape);
+}
+
 /* ---- parts of what is joined ---- */
 
 static const ts_op *maker(const ts_formula *f, ts_value_id value) {
@@ -211,6 +327,11 @@ static ts_value_id split_op(ts_formula *f) {
   case TS_CLASS_BINARY_FLOAT: return split_binary(f);
   case TS_CLASS_COMPARE: return split_compare(f);
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT ? split_convert(f) : TS_NO_ID;
+  case TS_CLASS_REDUCE: return split_reduce(f);
+  case TS_CLASS_SCAN: return code == TS_OP_CUMULATIVE_SUM ? join(f, each_part(f)) : TS_NO_ID;
+  case TS_CLASS_WINDOW: return code == TS_OP_WINDOW_SUM ? join(f, each_part(f)) : TS_NO_ID;
+  case TS_CLASS_INDEXED: return code == TS_OP_INDEXED_ADD ? split_indexed_add(f) : TS_NO_ID;
+  case TS_CLASS_DOT: return code == TS_OP_CONV ? split_conv(f) : split_dot(f);
   default: return TS_NO_ID;
   }
 }

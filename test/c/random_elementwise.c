@@ -149,7 +149,7 @@ static ts_status join_parts(generator *g, scope *s, ts_value_id x, ts_value_id *
 }
 
 ts_status make_complex(generator *g, scope *s) {
-  static const ts_opcode binary_codes[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY};
+  static const ts_opcode binary_codes[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY, TS_OP_DIVIDE};
   ts_value_id x, z, w, part;
   if (g->options.dtypes) return TS_SUCCESS; /* a choice of types is of real ones */
   TS_TRY(pick_float(g, s, &x));

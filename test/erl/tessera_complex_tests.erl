@@ -112,3 +112,134 @@ errors_test_() ->
     Z = tessera:tensor([{complex, 1, 2}]),
     [?_assertError({unimplemented, <<"erf: erf is not implemented for complex numbers">>}, tessera:erf(Z)),
      ?_assertError({invalid_argument, <<"complex(c64[1]): expected real parts, got c64 and s32">>}, tessera:complex(Z, 1))].
+
+%% ---- functions
+
+%% By exp, log and the identities of the functions, at points off their cuts.
+functions_test_() ->
+    Points = [{complex, A, B} || A <- [0.3, -0.7, 1.9], B <- [0.4, -1.3, 2.1]],
+    Same = fun(F, G, Type) ->
+                   Z = tessera:tensor(Points, Type),
+                   fun() -> close(tessera:to_list(F(Z)), tessera:to_list(G(Z)), Type) end
+           end,
+    Turn = fun(Z) -> tessera:multiply(Z, {complex, 0, 1}) end,
+    Back = fun(Z) -> tessera:multiply(Z, {complex, 0, -1}) end,
+    Half = fun(Z) -> tessera:multiply(Z, 0.5) end,
+    Square = fun(Z) -> tessera:multiply(Z, Z) end,
+    Id = fun(Z) -> Z end,
+    Exp = fun tessera:exp/1,
+    Minus = fun tessera:negate/1,
+    Pairs =
+        [{exp, fun(Z) -> tessera:exp(tessera:log(Z)) end, Id},
+         {cosh, fun tessera:cosh/1, fun(Z) -> Half(tessera:add(Exp(Z), Exp(Minus(Z)))) end},
+         {sinh, fun tessera:sinh/1, fun(Z) -> Half(tessera:subtract(Exp(Z), Exp(Minus(Z)))) end},
+         {tanh, fun tessera:tanh/1, fun(Z) -> tessera:divide(tessera:sinh(Z), tessera:cosh(Z)) end},
+         {cos, fun tessera:cos/1, fun(Z) -> tessera:cosh(Turn(Z)) end},
+         {sin, fun tessera:sin/1, fun(Z) -> Back(tessera:sinh(Turn(Z))) end},
+         {tan, fun tessera:tan/1, fun(Z) -> tessera:divide(tessera:sin(Z), tessera:cos(Z)) end},
+         {acos, fun(Z) -> tessera:cos(tessera:acos(Z)) end, Id},
+         {asin, fun(Z) -> tessera:sin(tessera:asin(Z)) end, Id},
+         {atan, fun(Z) -> tessera:tan(tessera:atan(Z)) end, Id},
+         {acosh, fun(Z) -> tessera:cosh(tessera:acosh(Z)) end, Id},
+         {asinh, fun(Z) -> tessera:sinh(tessera:asinh(Z)) end, Id},
+         {atanh, fun(Z) -> tessera:tanh(tessera:atanh(Z)) end, Id},
+         {sqrt, fun(Z) -> Square(tessera:sqrt(Z)) end, Id},
+         {rsqrt, fun(Z) -> tessera:divide(1, Square(tessera:rsqrt(Z))) end, Id},
+         {expm1, fun(Z) -> tessera:add(tessera:expm1(Z), 1) end, Exp},
+         {log1p, fun(Z) -> tessera:subtract(Exp(tessera:log1p(Z)), 1) end, Id},
+         {sigmoid, fun tessera:sigmoid/1, fun(Z) -> tessera:divide(1, tessera:add(Exp(Minus(Z)), 1)) end},
+         {pow, fun(Z) -> tessera:pow(Z, 2) end, Square},
+         {divide, fun(Z) -> tessera:multiply(tessera:divide(Z, {complex, 3, -4}), {complex, 3, -4}) end, Id},
+         {abs, fun(Z) -> Square(tessera:abs(Z)) end, fun(Z) -> tessera:real(tessera:multiply(Z, tessera:conjugate(Z))) end},
+         {phase, fun(Z) -> tessera:multiply(tessera:abs(Z), Exp(Turn(tessera:as_type(tessera:phase(Z), tessera:type(Z))))) end, Id}],
+    [{lists:concat([Name, " ", Type]), Same(F, G, Type)} || {Name, F, G} <- Pairs, Type <- ?TYPES].
+
+close(As, Bs, Type) ->
+    Tolerance = case Type of
+                    c64 -> 3.0e-6;
+                    c128 -> 1.0e-13
+                end,
+    ?assertEqual(length(As), length(Bs)),
+    [?assert(distance(A, B) =< Tolerance * (1 + distance(B, {complex, 0.0, 0.0}))) || {A, B} <- lists:zip(As, Bs)].
+
+distance({complex, A, B}, {complex, C, D}) -> math:sqrt((A - C) * (A - C) + (B - D) * (B - D));
+distance(A, {complex, C, D}) -> distance({complex, A, 0.0}, {complex, C, D});
+distance(A, B) -> abs(A - B).
+
+%% Special values of C99's annex G.
+special_test_() ->
+    Pi = math:pi(),
+    [[?_assertEqual({F, Z, Expected}, {F, Z, tessera:to_number(tessera:F(tessera:tensor(Z, c128)))})]
+     || {F, Z, Expected} <-
+            [{exp, {complex, neg_infinity, nan}, {complex, 0.0, 0.0}}, {exp, {complex, infinity, nan}, {complex, infinity, nan}},
+             {exp, {complex, nan, 0.0}, {complex, nan, 0.0}}, {log, {complex, -0.0, 0.0}, {complex, neg_infinity, Pi}},
+             {log, {complex, neg_infinity, nan}, {complex, infinity, nan}}, {log, {complex, -1.0, -0.0}, {complex, 0.0, -Pi}},
+             {sqrt, {complex, -4.0, -0.0}, {complex, 0.0, -2.0}}, {sqrt, {complex, nan, infinity}, {complex, infinity, infinity}},
+             {sqrt, {complex, -0.0, -0.0}, {complex, 0.0, -0.0}}, {asin, {complex, 2.0, 0.0}, {complex, Pi / 2, math:acosh(2.0)}},
+             {acosh, {complex, 1.0, -0.0}, {complex, 0.0, -0.0}}, {abs, {complex, nan, neg_infinity}, infinity},
+             {abs, {complex, 0.0, nan}, nan}, {tanh, {complex, infinity, 1.0}, {complex, 1.0, 0.0}},
+             {atanh, {complex, 1.0, 0.0}, {complex, infinity, 0.0}}, {sinh, {complex, -0.0, 0.0}, {complex, -0.0, 0.0}},
+             {cosh, {complex, 0.0, -0.0}, {complex, 1.0, -0.0}}, {abs, {complex, 3.0e300, 4.0e300}, 5.0e300}]].
+
+%% ---- sums and products
+
+sums_test_() ->
+    Z = [[{complex, 1.0, 2.0}, {complex, 0.0, -1.0}, {complex, 3.0, 0.0}], [{complex, 2.0, 0.0}, {complex, 0.0, 1.0}, {complex, 0.0, 0.0}]],
+    Rows = #{axes => [1]},
+    [[?_assertEqual([{complex, 4.0, 1.0}, {complex, 2.0, 1.0}], tessera:to_list(tessera:sum(T, Rows))),
+      ?_assertEqual([{complex, 6.0, -3.0}, {complex, 0.0, 0.0}], tessera:to_list(tessera:product(T, Rows))),
+      ?_assertEqual([1, 0], tessera:to_list(tessera:all(T, Rows))),
+      ?_assertEqual([{complex, 1.0, 0.5}, {complex, 0.0, 0.0}], tessera:to_list(tessera:mean(tessera:tensor(
+          [[{complex, 1.0, 1.0}, {complex, 1.0, 0.0}], [{complex, 1.0, 1.0}, {complex, -1.0, -1.0}]], Type), Rows))),
+      ?_assertEqual([[{complex, 1.0, 2.0}, {complex, 1.0, 1.0}, {complex, 4.0, 1.0}],
+                     [{complex, 2.0, 0.0}, {complex, 2.0, 1.0}, {complex, 2.0, 1.0}]],
+                    tessera:to_list(tessera:cumulative_sum(T, #{axis => 1}))),
+      ?_assertEqual([[{complex, 1.0, 2.0}, {complex, 2.0, -1.0}, {complex, 6.0, -3.0}],
+                     [{complex, 2.0, 0.0}, {complex, 0.0, 2.0}, {complex, 0.0, 0.0}]],
+                    tessera:to_list(tessera:cumulative_product(T, #{axis => 1}))),
+      ?_assertEqual([{complex, 1.0, 1.0}, {complex, 3.0, -1.0}],
+                    tessera:to_list(tessera:at(tessera:window_sum(T, {1, 2}), [0]))),
+      ?_assertEqual([{complex, 1.0, 2.0}, {complex, 5.0, 5.0}, {complex, 3.0, 0.0}],
+                    tessera:to_list(tessera:at(tessera:indexed_add(T, tessera:tensor([[0, 1]]), tessera:tensor([{complex, 5, 6}])), [0])))]
+     || Type <- ?TYPES, T <- [tessera:tensor(Z, Type)]].
+
+%% Against real products of the parts, which are exact here.
+dot_test_() ->
+    Part = fun(Shape, Seed) -> tessera:subtract(tessera:remainder(tessera:multiply(tessera:iota(Shape, f64), Seed), 7), 3) end,
+    Cases = [{{5, 4}, [1], {4, 3}, [0]}, {{4, 5}, [0], {3, 4}, [1]}, {{17, 33}, [1], {33, 20}, [0]}, {{7}, [0], {7}, [0]}],
+    [fun() ->
+             [Ar, Ai] = [Part(A, S) || S <- [3, 5]],
+             [Br, Bi] = [Part(B, S) || S <- [11, 13]],
+             Dot = fun(X, Y) -> tessera:dot(X, Ca, Y, Cb) end,
+             Expected = tessera:complex(tessera:subtract(Dot(Ar, Br), Dot(Ai, Bi)), tessera:add(Dot(Ar, Bi), Dot(Ai, Br))),
+             Got = Dot(tessera:as_type(tessera:complex(Ar, Ai), Type), tessera:as_type(tessera:complex(Br, Bi), Type)),
+             ?assertEqual(Type, tessera:type(Got)),
+             ?assertEqual(tessera:to_list(Expected), tessera:to_list(Got))
+     end || {A, Ca, B, Cb} <- Cases, Type <- ?TYPES].
+
+conv_test_() ->
+    Part = fun(Shape, Seed) -> tessera:subtract(tessera:remainder(tessera:multiply(tessera:iota(Shape, f64), Seed), 7), 3) end,
+    [fun() ->
+             [Ar, Ai] = [Part({2, 5, 5, 4}, S) || S <- [3, 5]],
+             [Br, Bi] = [Part({3, 3, 4, 6}, S) || S <- [11, 13]],
+             Conv = fun(X, Y) -> tessera:conv(X, Y) end,
+             Expected = tessera:complex(tessera:subtract(Conv(Ar, Br), Conv(Ai, Bi)), tessera:add(Conv(Ar, Bi), Conv(Ai, Br))),
+             Got = Conv(tessera:as_type(tessera:complex(Ar, Ai), Type), tessera:as_type(tessera:complex(Br, Bi), Type)),
+             ?assertEqual(tessera:to_list(Expected), tessera:to_list(Got))
+     end || Type <- ?TYPES].
+
+%% ---- gradients, by Nx's rules: of a real function f of z = x + iy they are df/dx - i df/dy
+
+grad_test_() ->
+    Z = tessera:tensor({complex, 3, 4}, c128),
+    Grad = fun(F, X) -> tessera:to_number((tessera:grad(F))(X)) end,
+    Real = fun(F) -> fun(X) -> tessera:real(F(X)) end end,
+    [?_assertEqual({complex, 0.6, -0.8}, Grad(fun tessera:abs/1, Z)),
+     ?_assertEqual({complex, 0.0, 0.0}, Grad(fun tessera:abs/1, tessera:tensor({complex, 0, 0}, c128))),
+     ?_assertEqual({complex, 1.0, 0.0}, Grad(fun tessera:real/1, Z)),
+     ?_assertEqual({complex, 0.0, -1.0}, Grad(fun tessera:imag/1, Z)),
+     ?_assertEqual({complex, 6.0, 8.0}, Grad(Real(fun(X) -> tessera:multiply(X, X) end), Z)),
+     ?_assertEqual({complex, 6.0, -8.0}, Grad(Real(fun(X) -> tessera:multiply(X, tessera:conjugate(X)) end), Z)),
+     ?_assertEqual({complex, 1.0, 0.0}, Grad(fun(X) -> tessera:as_type(X, f64) end, Z)),
+     ?_assertEqual(6.0, Grad(fun(X) -> tessera:real(tessera:multiply(tessera:complex(X, 1), tessera:complex(X, 1))) end,
+                             tessera:tensor(3, f64)))].

@@ -99,7 +99,7 @@ window_calls(X, F2) ->
 unary_calls(X, I) ->
     [{Name, [X]} || Name <- [exp, expm1, log, log1p, sigmoid, cos, sin, tan, cosh, sinh, tanh, acos, asin, atan, acosh,
                              asinh, atanh, sqrt, rsqrt, cbrt, erf, erfc, erf_inv, abs, negate, sign, ceil, floor, round,
-                             is_nan, is_infinity, logical_not, relu, real, imag]] ++
+                             is_nan, is_infinity, logical_not, relu, real, imag, conjugate, phase]] ++
     [{Name, [I]} || Name <- [bitwise_not, count_leading_zeros, population_count]].
 
 binary_calls(X, I) ->
