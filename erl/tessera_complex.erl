@@ -15,26 +15,32 @@ complex(Re, Im) ->
     tessera_trace:op(complex, [tessera_ops:as_type(complex, Re, Part), tessera_ops:as_type(complex, Im, Part)], []).
 
 -spec real(tessera:operand()) -> tessera:tensor().
-real(X) ->
-    Type = tessera_ops:type_of(tessera_ops:operand(real, X)),
+real(X) -> real(real, X).
+
+%% For the function Name of the API.
+real(Name, X) ->
+    Type = tessera_ops:type_of(tessera_ops:operand(Name, X)),
     case tessera_type:is_complex_type(Type) of
-        true -> tessera_trace:op(real, [X], []);
-        false -> tessera_ops:as_type(real, X, tessera_type:to_float(Type))
+        true -> tessera_trace:op(Name, real, [X], []);
+        false -> tessera_ops:as_type(Name, X, tessera_type:to_float(Type))
     end.
 
 -spec imag(tessera:operand()) -> tessera:tensor().
-imag(X) ->
-    Type = tessera_ops:type_of(tessera_ops:operand(imag, X)),
+imag(X) -> imag(imag, X).
+
+imag(Name, X) ->
+    Type = tessera_ops:type_of(tessera_ops:operand(Name, X)),
     case tessera_type:is_complex_type(Type) of
-        true -> tessera_trace:op(imag, [X], []);
+        true -> tessera_trace:op(Name, imag, [X], []);
         false ->
             %% An op on X itself, which checks that it is a tensor with contents.
             Part = case Type of
                        f64 -> f64;
                        _ -> f32
                    end,
-            Joined = tessera_trace:op(imag, complex, [tessera_ops:as_type(imag, X, Part), tessera_ops:as_type(imag, 0, Part)], []),
-            tessera_ops:as_type(imag, tessera_trace:op(imag, [Joined], []), tessera_type:to_float(Type))
+            Parts = [tessera_ops:as_type(Name, X, Part), tessera_ops:as_type(Name, 0, Part)],
+            Joined = tessera_trace:op(Name, complex, Parts, []),
+            tessera_ops:as_type(Name, tessera_trace:op(Name, imag, [Joined], []), tessera_type:to_float(Type))
     end.
 
 -spec conjugate(tessera:operand()) -> tessera:tensor().
@@ -49,4 +55,4 @@ conjugate(X) ->
     end.
 
 -spec phase(tessera:operand()) -> tessera:tensor().
-phase(X) -> tessera_trace:op(phase, atan2, [imag(X), real(X)], []).
+phase(X) -> tessera_trace:op(phase, atan2, [imag(phase, X), real(phase, X)], []).
