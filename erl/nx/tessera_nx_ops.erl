@@ -127,6 +127,7 @@ kind(Op) -> Op.
 
 %% ---- elementwise
 
+lower(unary, P, abs, {Type, _}, [#tessera{type = Own} = A]) when ?IS_COMPLEX(Own) -> cast(P, op(P, abs, [A], []), Type);
 lower(unary, P, Op, {Type, _}, [A]) -> op(P, Op, [cast(P, A, Type)], []);
 lower(plain, P, Op, _, Operands) -> op(P, Op, Operands, []);
 lower(in_out_type, P, Op, {Type, _}, [A, B]) -> op(P, Op, [cast(P, A, Type), cast(P, B, Type)], []);

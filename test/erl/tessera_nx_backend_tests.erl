@@ -50,6 +50,13 @@ complex_test() ->
     Number = #{'__struct__' => 'Elixir.Complex', re => 1, im => neg_infinity},
     Made = ?BACKEND:constant((out({}))#{type := {c, 64}}, Number, []),
     ?assertEqual(<<1.0:32/float-native, 16#ff800000:32/native>>, bytes(Made)),
+    Z = ?BACKEND:constant((out({}))#{type := {c, 64}}, #{'__struct__' => 'Elixir.Complex', re => 3, im => -4}, []),
+    Complex = (out({}))#{type := {c, 64}, data := maps:get(data, Z)},
+    ?assertEqual(<<5.0:32/float-native>>, bytes(?BACKEND:abs((out({}))#{type := {f, 32}}, Complex))),
+    ?assertEqual(<<3.0:32/float-native>>, bytes(?BACKEND:real((out({}))#{type := {f, 32}}, Complex))),
+    ?assertEqual(<<-4.0:32/float-native>>, bytes(?BACKEND:imag((out({}))#{type := {f, 32}}, Complex))),
+    ?assertEqual(<<3.0:32/float-native, 4.0:32/float-native>>, bytes(?BACKEND:conjugate(Complex, Complex))),
+    ?assertEqual(<<-7.0:32/float-native, -24.0:32/float-native>>, bytes(?BACKEND:multiply(Complex, Complex, Complex))),
     Spread = ?BACKEND:constant((out({2}))#{type := {c, 128}}, 3, []),
     ?assertEqual(<<3.0:64/float-native, 0.0:64/float-native, 3.0:64/float-native, 0.0:64/float-native>>, bytes(Spread)).
 
