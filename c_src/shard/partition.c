@@ -15,13 +15,28 @@ typedef struct variant {
   struct variant *next;
 } variant;
 
+/* A region of the new program. A partition's coordinates are its last parameter; TS_NO_ID until something needs them.
+ */
+typedef struct scope {
+  ts_region_id region;
+  ts_value_id coordinates, coordinate[TS_MAX_MESH_AXES];
+} scope;
+
+static void scope_init(scope *s, ts_region_id region) {
+  s->region = region;
+  s->coordinates = TS_NO_ID;
+  for (int32_t i = 0; i < TS_MAX_MESH_AXES; i++) s->coordinate[i] = TS_NO_ID;
+}
+
 typedef struct partitioner {
   const ts_graph *in;
   ts_graph *to;
   ts_shardings *shardings;
   ts_value_id *map; /* for copies of ops */
   variant **of;     /* by value of `in`; the first is the one that its op made */
-  ts_value_id coordinates, coordinate[TS_MAX_MESH_AXES];
+  scope *scope;
+  const uint32_t *uses;
+  const _Atomic bool *cancel;
   ts_shard_report *report;
 } partitioner;
 
@@ -29,7 +44,7 @@ static const ts_mesh *mesh_of(const partitioner *p) { return &p->in->mesh; }
 
 static ts_status add(partitioner *p, ts_opcode code, const ts_value_id *operands, size_t count, const ts_attrs *attrs,
                      ts_value_id *out) {
-  return ts_graph_add_op(p->to, TS_ROOT, code, operands, count, attrs, out);
+  return ts_graph_add_op(p->to, p->scope->region, code, operands, count, attrs, out);
 }
 
 static ts_status add_variant(partitioner *p, ts_value_id of, const ts_sharding *sharding, ts_value_id value) {
@@ -56,22 +71,27 @@ static ts_status add_number(partitioner *p, int64_t value, ts_value_id *out) {
   return add(p, TS_OP_CONSTANT, NULL, 0, &attrs, out);
 }
 
+static ts_status need_coordinates(partitioner *p, scope *s) {
+  ts_shape all = {.rank = 1, .dims = {mesh_of(p)->rank}};
+  if (s->coordinates != TS_NO_ID) return TS_SUCCESS;
+  if (s->region == TS_ROOT) p->to->mesh.coordinates = true;
+  return ts_graph_add_param(p->to, s->region, TS_S32, &all, &s->coordinates);
+}
+
 static ts_status make_coordinate(partitioner *p, int32_t axis, ts_value_id *out) {
   ts_attrs slice = {.slice = {.start = {.rank = 1, .dims = {axis}},
                               .limit = {.rank = 1, .dims = {axis + 1}},
                               .stride = {.rank = 1, .dims = {1}}}};
-  ts_shape all = {.rank = 1, .dims = {mesh_of(p)->rank}};
-  if (p->coordinates == TS_NO_ID) TS_TRY(ts_graph_add_param(p->to, TS_ROOT, TS_S32, &all, &p->coordinates));
-  p->to->mesh.coordinates = true;
-  TS_TRY(add(p, TS_OP_SLICE, &p->coordinates, 1, &slice, out));
+  TS_TRY(need_coordinates(p, p->scope));
+  TS_TRY(add(p, TS_OP_SLICE, &p->scope->coordinates, 1, &slice, out));
   TS_TRY(add(p, TS_OP_RESHAPE, out, 1, &(ts_attrs){.shape = {.rank = 0}}, out));
-  return ts_graph_convert(p->to, TS_ROOT, *out, TS_S64, out);
+  return ts_graph_convert(p->to, p->scope->region, *out, TS_S64, out);
 }
 
 /* A partition's coordinate as s64[]. */
 static ts_status coordinate(partitioner *p, int32_t axis, ts_value_id *out) {
-  if (p->coordinate[axis] == TS_NO_ID) TS_TRY(make_coordinate(p, axis, &p->coordinate[axis]));
-  *out = p->coordinate[axis];
+  if (p->scope->coordinate[axis] == TS_NO_ID) TS_TRY(make_coordinate(p, axis, &p->scope->coordinate[axis]));
+  *out = p->scope->coordinate[axis];
   return TS_SUCCESS;
 }
 
@@ -236,7 +256,7 @@ static ts_status widen(partitioner *p, ts_value_id *operands, size_t count) {
   for (size_t i = 0; i < count; i++) {
     ts_dtype dtype = ts_graph_value(p->to, operands[i])->dtype;
     if (ts_dtype_is_float(dtype))
-      TS_TRY(ts_graph_convert(p->to, TS_ROOT, operands[i], ts_dtype_accumulator(dtype), &operands[i]));
+      TS_TRY(ts_graph_convert(p->to, p->scope->region, operands[i], ts_dtype_accumulator(dtype), &operands[i]));
   }
   return TS_SUCCESS;
 }
@@ -283,7 +303,8 @@ static ts_status finish_result(partitioner *p, const ts_factors *f, const ts_ass
   ts_assignment_sharding(f, a, tensor, &sharding);
   if (reduced->rank > 0) {
     TS_TRY(reduce_result(p, f, reduced, p->shardings->of[result], &sharding, &value));
-    if (f->wide && ts_dtype_is_float(v->dtype)) TS_TRY(ts_graph_convert(p->to, TS_ROOT, value, v->dtype, &value));
+    if (f->wide && ts_dtype_is_float(v->dtype))
+      TS_TRY(ts_graph_convert(p->to, p->scope->region, value, v->dtype, &value));
     if (f->wide && !ts_dtype_is_integer(v->dtype) && p->report) p->report->splits_float_reductions = true;
   }
   return add_variant(p, result, &sharding, value);
@@ -340,7 +361,7 @@ static ts_status replicate(partitioner *p, ts_op_id id, const ts_op *op) {
   if (p->report && has_shardings(p, op)) TS_TRY(TS_VEC_PUSH(&p->report->replicated, op->code));
   for (uint32_t i = 0; i < op->operand_count; i++)
     TS_TRY(get(p, op->operands[i], p->shardings->whole, &map[op->operands[i]]));
-  TS_TRY(ts_graph_copy_op(p->in, id, p->to, TS_ROOT, map));
+  TS_TRY(ts_graph_copy_op(p->in, id, p->to, p->scope->region, map));
   for (uint32_t i = 0; i < op->result_count; i++)
     TS_TRY(add_variant(p, op->first_result + i, p->shardings->whole, map[op->first_result + i]));
   return TS_SUCCESS;
@@ -351,11 +372,152 @@ static ts_status check_op(const partitioner *p, const ts_op *op) {
   return ts_error(TS_INVALID_ARGUMENT, "collectives and callbacks cannot be partitioned");
 }
 
+/* ---- loops and branches ---- */
+
+static ts_status visit(partitioner *p, ts_op_id id);
+
+static bool is_live(const ts_op *op, const uint32_t *uses) {
+  for (uint32_t i = 0; i < op->result_count; i++)
+    if (uses[op->first_result + i]) return true;
+  return false;
+}
+
+static ts_status visit_ops(partitioner *p, ts_region_id id) {
+  const ts_region *region = ts_graph_region(p->in, id);
+  for (size_t i = 0; i < region->ops.count; i++) {
+    const ts_op *op = ts_graph_op(p->in, region->ops.data[i]);
+    TS_TRY(ts_check_cancelled(p->cancel, "the compile"));
+    if (is_live(op, p->uses) || ts_graph_has_effect(p->in, op))
+      TS_TRY(ts_error_context(visit(p, region->ops.data[i]), "%s", ts_op_name(op->code)));
+  }
+  return TS_SUCCESS;
+}
+
+/* An op with two regions that are partitioned, too. */
+typedef struct control {
+  const ts_op *op;
+  uint32_t first;              /* operand that is the regions' first parameter */
+  const ts_sharding **params;  /* of the regions' parameters */
+  const ts_sharding **results; /* of the op's results */
+  scope scopes[2];
+  ts_value_id *values; /* room for the results of a region and one more */
+} control;
+
+static bool is_condition(const control *c, int which) { return c->op->code == TS_OP_WHILE && which == 0; }
+
+static ts_status fill_region(partitioner *p, control *c, int which) {
+  const ts_region *region = ts_graph_region(p->in, c->op->attrs->regions.regions[which]);
+  for (size_t i = 0; i < region->params.count; i++) {
+    const ts_value *v = ts_graph_value(p->in, region->params.data[i]);
+    ts_value_id made;
+    ts_shape part;
+    ts_sharding_part(mesh_of(p), c->params[i], v->shape, &part);
+    TS_TRY(ts_shardings_give(p->shardings, region->params.data[i], c->params[i], true));
+    TS_TRY(ts_graph_add_param(p->to, c->scopes[which].region, v->dtype, &part, &made));
+    TS_TRY(add_variant(p, region->params.data[i], c->params[i], made));
+  }
+  for (size_t i = 0; !is_condition(c, which) && i < region->results.count; i++)
+    TS_TRY(ts_shardings_give(p->shardings, region->results.data[i], c->results[i], false));
+  TS_TRY(ts_shardings_find_in(p->shardings, p->in, c->op->attrs->regions.regions[which], p->cancel));
+  return visit_ops(p, c->op->attrs->regions.regions[which]);
+}
+
+static ts_status partition_region(partitioner *p, control *c, int which) {
+  scope *outer = p->scope;
+  ts_region_id made;
+  TS_TRY(ts_graph_add_region(p->to, &made));
+  scope_init(&c->scopes[which], made);
+  p->scope = &c->scopes[which];
+  ts_status status = fill_region(p, c, which);
+  p->scope = outer;
+  return status;
+}
+
+static ts_status finish_region(partitioner *p, control *c, int which) {
+  const ts_region *region = ts_graph_region(p->in, c->op->attrs->regions.regions[which]);
+  scope *outer = p->scope;
+  size_t count = region->results.count;
+  ts_status status = TS_SUCCESS;
+  p->scope = &c->scopes[which];
+  for (size_t i = 0; !status && i < count; i++)
+    status =
+        get(p, region->results.data[i], is_condition(c, which) ? p->shardings->whole : c->results[i], &c->values[i]);
+  p->scope = outer;
+  return status;
+}
+
+/* Both regions have the coordinates, when one needs them: so has the op, and a loop hands them on. */
+static ts_status share_coordinates(partitioner *p, control *c) {
+  bool needed = c->scopes[0].coordinates != TS_NO_ID || c->scopes[1].coordinates != TS_NO_ID;
+  for (int i = 0; needed && i < 2; i++) TS_TRY(need_coordinates(p, &c->scopes[i]));
+  return needed ? need_coordinates(p, p->scope) : TS_SUCCESS;
+}
+
+static ts_status set_region_results(partitioner *p, control *c) {
+  for (int which = 0; which < 2; which++) {
+    const ts_region *region = ts_graph_region(p->in, c->op->attrs->regions.regions[which]);
+    size_t count = region->results.count;
+    TS_TRY(finish_region(p, c, which));
+    TS_TRY(share_coordinates(p, c)); /* resharding a result may need them */
+    if (c->op->code == TS_OP_WHILE && which == 1 && c->scopes[1].coordinates != TS_NO_ID)
+      c->values[count++] = c->scopes[1].coordinates;
+    TS_TRY(ts_graph_set_results(p->to, c->scopes[which].region, c->values, count));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status add_control(partitioner *p, control *c) {
+  ts_attrs attrs = {.regions = {.regions = {c->scopes[0].region, c->scopes[1].region}}};
+  uint32_t count = c->op->operand_count;
+  ts_value_id first;
+  for (uint32_t i = 0; i < count; i++)
+    TS_TRY(get(p, c->op->operands[i], i < c->first ? p->shardings->whole : c->params[i - c->first], &c->values[i]));
+  if (c->scopes[0].coordinates != TS_NO_ID) {
+    TS_TRY(need_coordinates(p, p->scope));
+    c->values[count++] = p->scope->coordinates;
+  }
+  TS_TRY(add(p, c->op->code, c->values, count, &attrs, &first));
+  for (uint32_t i = 0; i < c->op->result_count; i++)
+    TS_TRY(add_variant(p, c->op->first_result + i, c->results[i], first + i));
+  return TS_SUCCESS;
+}
+
+static ts_status build_control(partitioner *p, control *c) {
+  const ts_op *op = c->op;
+  for (uint32_t i = c->first; i < op->operand_count; i++) c->params[i - c->first] = p->of[op->operands[i]]->sharding;
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    c->results[i] = p->shardings->of[op->first_result + i];
+    if (op->code == TS_OP_WHILE && c->results[i]->count == 0) c->results[i] = c->params[i];
+    if (op->code == TS_OP_WHILE) c->params[i] = c->results[i];
+  }
+  TS_TRY(partition_region(p, c, 0));
+  TS_TRY(partition_region(p, c, 1));
+  TS_TRY(set_region_results(p, c));
+  return add_control(p, c);
+}
+
+static ts_status split_control(partitioner *p, const ts_op *op) {
+  control c = {.op = op, .first = op->code == TS_OP_COND ? 1 : 0};
+  size_t most = (size_t)op->operand_count + op->result_count + 1;
+  ts_status status = TS_NEW_ARRAY(most, &c.params);
+  if (!status) status = TS_NEW_ARRAY(most, &c.results);
+  if (!status) status = TS_NEW_ARRAY(most, &c.values);
+  if (!status) status = build_control(p, &c);
+  ts_free(c.params);
+  ts_free(c.results);
+  ts_free(c.values);
+  return status;
+}
+
+enum { MAX_LEVELS = 16 }; /* of loops and branches that are partitioned; deeper ones are replicated */
+
 static ts_status visit(partitioner *p, ts_op_id id) {
   const ts_op *op = ts_graph_op(p->in, id);
   ts_factors f;
   TS_TRY(check_op(p, op));
   if (op->code == TS_OP_SHARDING_CONSTRAINT) return constrain(p, op);
+  if ((op->code == TS_OP_WHILE || op->code == TS_OP_COND) && ts_op_height(p->in, op) <= MAX_LEVELS)
+    return split_control(p, op);
   return ts_factors_of(p->in, op, &f) ? split_op(p, op, &f) : replicate(p, id, op);
 }
 
@@ -391,24 +553,7 @@ static ts_status set_results(partitioner *p) {
   return status;
 }
 
-static bool is_live(const ts_op *op, const uint32_t *uses) {
-  for (uint32_t i = 0; i < op->result_count; i++)
-    if (uses[op->first_result + i]) return true;
-  return false;
-}
-
-static ts_status visit_ops(partitioner *p, const uint32_t *uses, const _Atomic bool *cancel) {
-  const ts_region *root = ts_graph_region(p->in, TS_ROOT);
-  for (size_t i = 0; i < root->ops.count; i++) {
-    const ts_op *op = ts_graph_op(p->in, root->ops.data[i]);
-    TS_TRY(ts_check_cancelled(cancel, "the compile"));
-    if (is_live(op, uses) || ts_graph_has_effect(p->in, op))
-      TS_TRY(ts_error_context(visit(p, root->ops.data[i]), "%s", ts_op_name(op->code)));
-  }
-  return TS_SUCCESS;
-}
-
-static ts_status build(partitioner *p, const _Atomic bool *cancel) {
+static ts_status build(partitioner *p) {
   uint32_t *uses = NULL;
   TS_TRY(TS_NEW_ARRAY(p->in->values.count, &p->of));
   TS_TRY(TS_NEW_ARRAY(p->in->values.count, &p->map));
@@ -418,7 +563,8 @@ static ts_status build(partitioner *p, const _Atomic bool *cancel) {
   p->to->mesh.partitioned = true;
   TS_TRY(add_params(p));
   TS_TRY(ts_liveness_count(p->in, &uses));
-  ts_status status = visit_ops(p, uses, cancel);
+  p->uses = uses;
+  ts_status status = visit_ops(p, TS_ROOT);
   ts_free(uses);
   return status ? status : set_results(p);
 }
@@ -435,9 +581,10 @@ ts_status ts_shard_partition(const ts_graph *in, const _Atomic bool *cancel, ts_
   *out = NULL;
   TS_TRY(check_input(in));
   TS_TRY(ts_shardings_find(in, cancel, &shardings));
-  partitioner p = {.in = in, .shardings = &shardings, .coordinates = TS_NO_ID, .report = report};
-  for (int32_t i = 0; i < TS_MAX_MESH_AXES; i++) p.coordinate[i] = TS_NO_ID;
-  ts_status status = build(&p, cancel);
+  scope root;
+  scope_init(&root, TS_ROOT);
+  partitioner p = {.in = in, .shardings = &shardings, .scope = &root, .cancel = cancel, .report = report};
+  ts_status status = build(&p);
   if (!status) status = ts_shard_combine(p.to, out);
   ts_graph_destroy(p.to);
   ts_free(p.of);

@@ -104,8 +104,9 @@ void ts_assignment_sharding(const ts_factors *f, const ts_assignment *a, int32_t
  * operand of a broadcast to its result. */
 typedef struct finder {
   const ts_graph *graph;
+  ts_region_id region;
   ts_shardings *s;
-  const ts_factors *rules; /* by op of the root, in order; `has` tells which there are */
+  const ts_factors *rules; /* by op of the region, in order; `has` tells which there are */
   const bool *has;
   int round;
   bool changed;
@@ -158,11 +159,11 @@ static ts_status visit(finder *p, const ts_op *op, const ts_factors *f) {
 }
 
 static ts_status sweep(finder *p, bool backward, const _Atomic bool *cancel) {
-  const ts_region *root = ts_graph_region(p->graph, TS_ROOT);
-  for (size_t i = 0; i < root->ops.count; i++) {
-    size_t at = backward ? root->ops.count - 1 - i : i;
+  const ts_region *region = ts_graph_region(p->graph, p->region);
+  for (size_t i = 0; i < region->ops.count; i++) {
+    size_t at = backward ? region->ops.count - 1 - i : i;
     TS_TRY(ts_check_cancelled(cancel, "the compile"));
-    if (p->has[at]) TS_TRY(visit(p, ts_graph_op(p->graph, root->ops.data[at]), &p->rules[at]));
+    if (p->has[at]) TS_TRY(visit(p, ts_graph_op(p->graph, region->ops.data[at]), &p->rules[at]));
   }
   return TS_SUCCESS;
 }
@@ -206,22 +207,25 @@ static ts_status start(const ts_graph *graph, ts_shardings *s) {
   for (size_t i = 0; i < graph->values.count; i++) s->of[i] = s->whole;
   for (size_t i = 0; i < root->params.count; i++)
     TS_TRY(set_given(s, root->params.data[i], ts_graph_sharding(graph, TS_PARAMS, i), true));
-  TS_TRY(set_constraints(graph, root, s));
   for (size_t i = 0; i < root->results.count; i++)
     TS_TRY(set_given(s, root->results.data[i], ts_graph_sharding(graph, TS_RESULTS, i), false));
   return TS_SUCCESS;
 }
 
-static ts_status find(const ts_graph *graph, const _Atomic bool *cancel, ts_shardings *s) {
-  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+ts_status ts_shardings_give(ts_shardings *s, ts_value_id value, const ts_sharding *sharding, bool close) {
+  return set_given(s, value, sharding, close);
+}
+
+ts_status ts_shardings_find_in(ts_shardings *s, const ts_graph *graph, ts_region_id id, const _Atomic bool *cancel) {
+  const ts_region *region = ts_graph_region(graph, id);
   ts_factors *rules = NULL;
   bool *has = NULL;
-  ts_status status = start(graph, s);
-  if (!status) status = TS_NEW_ARRAY(root->ops.count, &rules);
-  if (!status) status = TS_NEW_ARRAY(root->ops.count, &has);
-  for (size_t i = 0; !status && i < root->ops.count; i++)
-    has[i] = ts_factors_of(graph, ts_graph_op(graph, root->ops.data[i]), &rules[i]);
-  finder p = {.graph = graph, .s = s, .rules = rules, .has = has};
+  ts_status status = set_constraints(graph, region, s);
+  if (!status) status = TS_NEW_ARRAY(region->ops.count, &rules);
+  if (!status) status = TS_NEW_ARRAY(region->ops.count, &has);
+  for (size_t i = 0; !status && i < region->ops.count; i++)
+    has[i] = ts_factors_of(graph, ts_graph_op(graph, region->ops.data[i]), &rules[i]);
+  finder p = {.graph = graph, .region = id, .s = s, .rules = rules, .has = has};
   if (!status) status = run_rounds(&p, cancel);
   ts_free(rules);
   ts_free(has);
@@ -232,7 +236,8 @@ ts_status ts_shardings_find(const ts_graph *graph, const _Atomic bool *cancel, t
   memset(out, 0, sizeof *out);
   out->mesh = &graph->mesh;
   ts_arena_init(&out->arena);
-  ts_status status = find(graph, cancel, out);
+  ts_status status = start(graph, out);
+  if (!status) status = ts_shardings_find_in(out, graph, TS_ROOT, cancel);
   if (status) ts_shardings_deinit(out);
   return status;
 }

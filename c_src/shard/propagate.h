@@ -19,6 +19,10 @@ typedef struct ts_shardings {
 /* Arguments and constrained values have what was given, results with a sharding begin with it. In three rounds of
  * growing scope, each to a fixpoint, shardings move along factors in both directions. They only grow, so this ends. */
 ts_status ts_shardings_find(const ts_graph *graph, const _Atomic bool *cancel, ts_shardings *out);
+/* The same for a nested region, of which parameters and results were given before. */
+ts_status ts_shardings_give(ts_shardings *shardings, ts_value_id value, const ts_sharding *sharding, bool close);
+ts_status ts_shardings_find_in(ts_shardings *shardings, const ts_graph *graph, ts_region_id region,
+                               const _Atomic bool *cancel);
 void ts_shardings_deinit(ts_shardings *shardings);
 ts_status ts_shardings_intern(ts_shardings *shardings, const ts_sharding *sharding, const ts_sharding **out);
 
