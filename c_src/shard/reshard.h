@@ -8,10 +8,10 @@ typedef enum ts_reshard_kind { TS_RESHARD_SLICE, TS_RESHARD_GATHER, TS_RESHARD_E
 
 /* SLICE: each keeps its part of `dim`. GATHER: parts are joined along `dim`. EXCHANGE: from `dim` to `to`. */
 typedef struct ts_reshard_step {
-  ts_reshard_kind kind;
   ts_dims axes;
-  int32_t dim, to;
   ts_sharding after;
+  ts_reshard_kind kind;
+  int32_t dim, to;
 } ts_reshard_step;
 
 #define TS_RESHARD_STEPS (4 * TS_MAX_MESH_AXES)
