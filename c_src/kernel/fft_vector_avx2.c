@@ -1,21 +1,10 @@
 #include "kernel/fft_vector.h"
 
 #if defined(__x86_64__)
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2")
-#endif
+#include "kernel/isa_avx2.h"
 
-#define VECTOR_BYTES 32
-#define ISA(name) name##_avx2
 #include "kernel/fft_vector_body.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "kernel/isa_end.h"
 
 #endif

@@ -1,20 +1,11 @@
 #include "kernel/sort_lanes.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernel/isa_avx2.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,bmi,bmi2")
-#endif
-
-#define VECTOR_BYTES 32
 #define NS_32 0.36f
 #define NS_64 0.7f
 #define NS_PAIR 1.2f
-#define ISA(name) name##_avx2
 #define MIN32(a, b) (lanes32) _mm256_min_epu32((__m256i)(a), (__m256i)(b))
 #define MAX32(a, b) (lanes32) _mm256_max_epu32((__m256i)(a), (__m256i)(b))
 /* Comparisons of 64 bits are signed. */
@@ -35,10 +26,6 @@
   } while (0)
 #include "kernel/sort_lanes_body.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "kernel/isa_end.h"
 
 #endif

@@ -1,20 +1,11 @@
 #include "kernel/sort_lanes.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "kernel/isa_avx512.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
-#endif
-
-#define VECTOR_BYTES 64
 #define NS_32 0.5f
 #define NS_64 0.45f
 #define NS_PAIR 1.1f
-#define ISA(name) name##_avx512
 #define MIN32(a, b) (lanes32) _mm512_min_epu32((__m512i)(a), (__m512i)(b))
 #define MAX32(a, b) (lanes32) _mm512_max_epu32((__m512i)(a), (__m512i)(b))
 #define MIN64(a, b) (lanes64) _mm512_min_epu64((__m512i)(a), (__m512i)(b))
@@ -30,10 +21,6 @@
   } while (0)
 #include "kernel/sort_lanes_body.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#include "kernel/isa_end.h"
 
 #endif

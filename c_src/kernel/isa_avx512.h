@@ -1,0 +1,14 @@
+/* The functions between this header and kernel/isa_end.h use AVX-512: what ts_target_host requires of that class of
+ * machine. Defines ISA, which ends their names, and the size of their vectors. No include guard: each file has its own
+ * part. */
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#endif
+
+#define VECTOR_BYTES 64
+#define ISA(name) name##_avx512
