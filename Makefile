@@ -94,7 +94,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers format run bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters format run bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-rebar3 test-mix test-xla example doc
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -364,7 +364,7 @@ doc:
 
 # ---- checks of the sources
 
-lint: check-layers check-words
+lint: check-layers check-words check-parameters
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS)" mk/lint.sh $(FILES)
 	$(Q)$(MAKE) erl
 	$(Q)mk/lint-erl.sh
@@ -374,6 +374,9 @@ check-layers:
 
 check-words:
 	$(Q)mk/check-words.sh
+
+check-parameters:
+	$(Q)mk/check-parameters.sh
 
 format:
 	$(Q)FORMAT=fix mk/lint.sh

@@ -152,8 +152,12 @@ static void scan_task(void *arg, int64_t task, int worker) {
   call->fn(&call->job, begin, end < call->units ? end : call->units);
 }
 
-ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
-                      void *out, const ts_parallel *parallel, const _Atomic bool *cancel) {
+ts_status ts_scan_run(const ts_scan *scan, const void *in, void *out, const ts_parallel *parallel,
+                      const _Atomic bool *cancel) {
+  const ts_shape *shape = &scan->shape;
+  const ts_opcode op = scan->op;
+  const ts_dtype type = scan->dtype;
+  const int axis = scan->axis;
   const ts_combiner *by = ts_op_get_class(op) == TS_CLASS_SCAN ? ts_combiner_of(op) : NULL;
   if (!by || type >= TS_DTYPE_COUNT || !table[type][by->kind][0])
     return ts_error(TS_INVALID_ARGUMENT, "%s of %s is not a scan", ts_op_name(op), ts_dtype_name(type));
@@ -164,7 +168,7 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
                             .outer = 1,
                             .n = shape->dims[axis],
                             .inner = 1,
-                            .step = reverse ? -1 : 1,
+                            .step = scan->reverse ? -1 : 1,
                             .cancel = cancel}};
   for (int d = 0; d < axis; d++) call.job.outer *= shape->dims[d];
   for (int d = axis + 1; d < shape->rank; d++) call.job.inner *= shape->dims[d];
@@ -183,22 +187,14 @@ ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int ax
 
 /* ---- as a routine ---- */
 
-typedef struct scan_state {
-  ts_opcode op;
-  ts_dtype dtype;
-  ts_shape shape;
-  int32_t axis;
-  bool reverse;
-} scan_state;
-
 static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *out) {
   static const bool in_place = true;
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
-  scan_state *state;
+  ts_scan *state;
   if (!table[operand->dtype][0][0]) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
-  *state = (scan_state){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
+  *state = (ts_scan){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
   out->state = state;
   out->cost_ns = 100 + 2 * ts_shape_elements(&state->shape);
   out->inplace = &in_place;
@@ -206,9 +202,7 @@ static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *o
 }
 
 static ts_status scan_run(const ts_routine_plan *plan, const ts_routine_run *run) {
-  const scan_state *s = plan->state;
-  return ts_scan_run(s->op, s->dtype, &s->shape, s->axis, s->reverse, ts_routine_operand(run, 0),
-                     ts_routine_result(run, 0), run->parallel, run->cancel);
+  return ts_scan_run(plan->state, ts_routine_operand(run, 0), ts_routine_result(run, 0), run->parallel, run->cancel);
 }
 
 const ts_routine ts_scan_routine = {"scan", scan_plan, NULL, scan_run, NULL};

@@ -10,10 +10,18 @@
 
 #include <stdbool.h>
 
-/* `in` and `out` are dense row-major of `shape`; they may be the same memory. f16 and bf16 carry f32 and round every
+typedef struct ts_scan {
+  ts_opcode op;
+  ts_dtype dtype;
+  ts_shape shape;
+  int32_t axis;
+  bool reverse;
+} ts_scan;
+
+/* `in` and `out` are dense row-major of the shape; they may be the same memory. f16 and bf16 carry f32 and round every
  * output; min and max propagate NaN. `cancel` may be NULL; when it becomes true the scan soon ends with
  * TS_CANCELLED. */
-ts_status ts_scan_run(ts_opcode op, ts_dtype type, const ts_shape *shape, int axis, bool reverse, const void *in,
-                      void *out, const ts_parallel *parallel, const _Atomic bool *cancel);
+ts_status ts_scan_run(const ts_scan *scan, const void *in, void *out, const ts_parallel *parallel,
+                      const _Atomic bool *cancel);
 
 #endif

@@ -59,10 +59,8 @@ START_TEST(test_cancelled)
   const _Atomic bool cancel = true;
   float in[2000] = {1}, out[2000] = {0};
   for (int i = 0; i < 3; i++) {
-    const ts_shape *shape = &cancelled_shapes[i];
-    ck_assert_error(
-        ts_scan_run(TS_OP_CUMULATIVE_SUM, TS_F32, shape, i == 1 ? 1 : 0, false, in, out, ts_pool_parallel(0), &cancel),
-        TS_CANCELLED, "cumulative_sum");
+    ts_scan scan = {TS_OP_CUMULATIVE_SUM, TS_F32, cancelled_shapes[i], i == 1 ? 1 : 0, false};
+    ck_assert_error(ts_scan_run(&scan, in, out, ts_pool_parallel(0), &cancel), TS_CANCELLED, "cumulative_sum");
   }
   for (int i = 100; i < 2000; i++) ck_assert(out[i] == 0); /* no task began a line */
 }
