@@ -47,6 +47,8 @@
 %% <li>over axes: {@link sum/2}, {@link mean/2}, {@link argmax/2}, {@link cumulative_sum/2}, {@link softmax/2},
 %% {@link reduce/4}; over windows: {@link window_max/3}, {@link window_mean/3} and their kin; products: {@link dot/2}, {@link conv/3}</li>
 %% <li>linear algebra: {@link solve/2}, {@link inverse/1}, {@link determinant/1}, {@link cholesky/1}, {@link lu/1},
+%% {@link qr/2}, {@link eigh/1}, {@link svd/2}, {@link pinv/1}, {@link lstsq/2}, {@link matrix_power/2}, {@link matrix_rank/1},
+%% {@link norm/2},
 %% {@link triangular_solve/3}</li>
 %% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
 %% {@link unique/1}</li>
@@ -127,7 +129,8 @@
          cumulative_min/2, cumulative_max/1, cumulative_max/2, logsumexp/1, logsumexp/2, softmax/1, softmax/2,
          log_softmax/1, log_softmax/2, dot/2, dot/4, dot/6, outer/2]).
 %% linear algebra
--export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1]).
+-export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, svd/1,
+         svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
@@ -1734,6 +1737,118 @@ determinant(A) -> tessera_linalg:determinant(A).
 %% '''
 -spec lu(tensor()) -> {tensor(), tensor(), tensor()}.
 lu(A) -> tessera_linalg:lu(A).
+
+%% @doc `{Q, R}' of matrices `A = Q R', as {@link qr/2} without options.
+%% ```
+%% 1> {Q, R} = tessera:qr(tessera:tensor([[3, 1], [4, 3]])).
+%% 2> {tessera:shape(Q), tessera:shape(R)}.
+%% {{2,2},{2,2}}
+%% '''
+-spec qr(tensor()) -> {tensor(), tensor()}.
+qr(A) -> qr(A, #{}).
+
+%% @doc `{Q, R}' of matrices `A = Q R', which are the last two axes: the columns of `Q' are orthonormal, `R' is upper triangular.
+%% Of m x n matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. The diagonal of `R' is not
+%% negative, but for its last element unless m is greater than n. By Householder reflections; NaN or infinity in a matrix makes its results
+%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. The gradient needs a square `R'.
+%% ```
+%% 1> {Q, R} = tessera:qr(tessera:tensor([[3, 1], [4, 3], [0, 2]]), #{full => true}).
+%% 2> {tessera:shape(Q), tessera:shape(R)}.
+%% {{3,3},{3,2}}
+%% '''
+-spec qr(tensor(), options()) -> {tensor(), tensor()}.
+qr(A, Options) -> tessera_linalg:qr(A, Options).
+
+%% @doc `{Values, Vectors}' of symmetric matrices, which are the last two axes and of which the lower triangle is read: the
+%% eigenvalues in descending order of size, and eigenvectors as the columns of a matrix, of which the element of largest size
+%% is positive. NaN or infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
+%% The gradient is symmetric; it is not finite where two eigenvalues are equal.
+%% ```
+%% 1> {Values, Vectors} = tessera:eigh(tessera:tensor([[1, 0], [0, -3]])).
+%% 2> [tessera:to_list(T) || T <- [Values, Vectors]].
+%% [[-3.0,1.0],[[0.0,1.0],[1.0,0.0]]]
+%% '''
+-spec eigh(tensor()) -> {tensor(), tensor()}.
+eigh(A) -> tessera_linalg:eigh(A).
+
+%% @doc `{U, S, Vt}' of matrices `A = U S Vt', as {@link svd/2} without options.
+%% ```
+%% 1> {_, S, _} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]])).
+%% 2> tessera:to_list(S).
+%% [2.0,1.0]
+%% '''
+-spec svd(tensor()) -> {tensor(), tensor(), tensor()}.
+svd(A) -> svd(A, #{}).
+
+%% @doc `{U, S, Vt}' of matrices `A = U S Vt', which are the last two axes: the columns of `U' and the rows of `Vt' are
+%% orthonormal, `S' has the singular values in descending order. Of m x n matrices there are k = min(m, n) of each; with the
+%% option `full => true' `U' has m columns and `Vt' n rows. The element of largest size of each row of `Vt' is positive. NaN or
+%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. The gradient, of
+%% results that are not `full', is not finite where two singular values are equal or one is 0.
+%% ```
+%% 1> {U, S, Vt} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]]), #{full => true}).
+%% 2> {tessera:shape(U), tessera:to_list(Vt)}.
+%% {{3,3},[[0.0,1.0],[1.0,0.0]]}
+%% '''
+-spec svd(tensor(), options()) -> {tensor(), tensor(), tensor()}.
+svd(A, Options) -> tessera_linalg:svd(A, Options).
+
+%% @doc The pseudoinverses (Moore, Penrose) of matrices, which are the last two axes. Singular values up to max(m, n) times the
+%% type's epsilon times the largest one count as 0.
+%% ```
+%% 1> tessera:to_list(tessera:pinv(tessera:tensor([[2, 0], [0, 0], [0, 0]]))).
+%% [[0.5,0.0,0.0],[0.0,0.0,0.0]]
+%% '''
+-spec pinv(tensor()) -> tensor().
+pinv(A) -> tessera_linalg:pinv(A).
+
+%% @doc The `X' for which the norm of `A X - B' is least, and of all such the one of least norm: of m x n matrices `A', which are
+%% the last two axes, of any rank. `B' has m rows, or is a vector of m numbers. Axes before the last two are those of `A'. By
+%% singular values, of which small ones count as 0 as in {@link pinv/1}.
+%% ```
+%% 1> tessera:to_list(tessera:lstsq(tessera:tensor([[1], [1]]), tessera:tensor([1, 3]))).
+%% [2.0]
+%% '''
+-spec lstsq(tensor(), tensor()) -> tensor().
+lstsq(A, B) -> tessera_linalg:lstsq(A, B).
+
+%% @doc Square matrices, which are the last two axes, to the power of an integer: a product of N of them, the identity for 0, and
+%% for a negative N that of the inverses.
+%% ```
+%% 1> tessera:to_list(tessera:matrix_power(tessera:tensor([[1, 1], [0, 1]]), 5)).
+%% [[1,5],[0,1]]
+%% '''
+-spec matrix_power(tensor(), integer()) -> tensor().
+matrix_power(A, N) -> tessera_linalg:matrix_power(A, N).
+
+%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values are greater than max(m, n) times
+%% the type's epsilon times the largest one.
+%% ```
+%% 1> tessera:to_list(tessera:matrix_rank(tessera:tensor([[1, 2], [2, 4]]))).
+%% 1
+%% '''
+-spec matrix_rank(tensor()) -> tensor().
+matrix_rank(A) -> tessera_linalg:matrix_rank(A).
+
+%% @doc The square root of the sum of all squares, as {@link norm/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:norm(tessera:tensor([3, 4]))).
+%% 5.0
+%% '''
+-spec norm(tensor()) -> tensor().
+norm(Tensor) -> norm(Tensor, #{}).
+
+%% @doc Norms. Options: `order' (2), a number P for the P-th root of the sum of sizes to the power of P; 0 for how many are not 0;
+%% `infinity' or `neg_infinity' for the largest or smallest size; `spectral' or `nuclear' for the largest singular value of
+%% matrices, or the sum of all. `axes', over which a norm is taken (all; the last two for matrices, which have no option for
+%% that); `keep_axes' (false), whether these axes stay, with size 1.
+%% ```
+%% 1> A = tessera:tensor([[3, -4], [0, 5]]).
+%% 2> tessera:to_list(tessera:norm(A, #{axes => [1], order => 1})).
+%% [7.0,5.0]
+%% '''
+-spec norm(tensor(), options()) -> tensor().
+norm(Tensor, Options) -> tessera_linalg:norm(Tensor, Options).
 
 %% ---- functions
 

@@ -17,6 +17,13 @@ shares(top_k, [_], _, _, [none, _], _) -> [none];
 shares(top_k, [X], [_, Indices], _, [C, _], _) -> [fun() -> tessera_indices:untake_along(C, X, Indices, rank(X) - 1) end];
 shares(lu, [_], _, _, [_, none, none], _) -> [none];
 shares(lu, [_], Results, _, [_, L, U], _) -> [fun() -> tessera_linalg:lu_share(Results, L, U) end];
+shares(qr, [_], [_, #tessera{shape = Shape}] = Results, _, [CQ, CR], _)
+  when element(tuple_size(Shape) - 1, Shape) =:= element(tuple_size(Shape), Shape) ->
+    [fun() -> tessera_linalg:qr_share(Results, CQ, CR) end];
+shares(eigh, [_], Results, _, [CValues, CVectors], _) -> [fun() -> tessera_linalg:eigh_share(Results, CValues, CVectors) end];
+shares(svd, [_], [#tessera{shape = U}, #tessera{shape = S}, #tessera{shape = Vt}] = Results, _, Gradients, _)
+  when element(tuple_size(U), U) =:= element(tuple_size(S), S), element(tuple_size(S), Vt) =:= element(tuple_size(S), S) ->
+    [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of

@@ -1,8 +1,10 @@
 %% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops.
 -module(tessera_linalg).
 -include("tessera.hrl").
--export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1]).
--export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3]).
+-export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
+-export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2]).
+-export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/3,
+         eigh_share/3, svd_share/2]).
 
 -type options() :: map().
 -type attrs() :: {boolean(), boolean(), boolean(), boolean()}. % left, lower, transpose, unit
@@ -35,6 +37,142 @@ determinant(A) -> op(determinant, [matrices(determinant, [A], A)], []).
 -spec lu(tessera:tensor()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
 lu(A) -> list_to_tuple(tessera_trace:results(lu, [matrices(lu, [A], A)], [])).
 
+-spec qr(tessera:tensor(), options()) -> {tessera:tensor(), tessera:tensor()}.
+qr(A, Options) -> list_to_tuple(tessera_trace:results(qr, [any_matrices(qr, [A, Options], A)], full(qr, A, Options))).
+
+-spec eigh(tessera:tensor()) -> {tessera:tensor(), tessera:tensor()}.
+eigh(A) -> list_to_tuple(tessera_trace:results(eigh, [matrices(eigh, [A], A)], [])).
+
+-spec svd(tessera:tensor(), options()) -> {tessera:tensor(), tessera:tensor(), tessera:tensor()}.
+svd(A, Options) ->
+    list_to_tuple(tessera_trace:results(svd, [any_matrices(svd, [A, Options], A)], full(svd, A, Options))).
+
+full(Name, A, Options) ->
+    #{full := Full} = tessera_ops:options(Name, [A, Options], Options, #{full => false}),
+    Full.
+
+%% ---- by singular values
+
+-spec pinv(tessera:tensor()) -> tessera:tensor().
+pinv(A) ->
+    {U, Inverses, V} = inverted(pinv, [A], A),
+    product(tessera:multiply(V, Inverses), transposed(U)).
+
+-spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+lstsq(A, B) ->
+    Args = [A, B],
+    {#tessera{shape = Shape} = U, Inverses, V} = inverted(lstsq, Args, A),
+    {Batch, [M, _]} = parts(U),
+    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, U#tessera.type)], []),
+    Vector = Batch ++ [M],
+    Solve = fun(Columns) ->
+                    [Left, Scale, Other] = [tessera:as_type(T, Type) || T <- [U, Inverses, V]],
+                    product(tessera:multiply(Other, Scale), product(transposed(Left), Columns))
+            end,
+    case dims(Right) of
+        Vector ->
+            X = Solve(column(Right)),
+            tessera:reshape(X, list_to_tuple(lists:droplast(dims(X))));
+        Dims when length(Dims) =:= tuple_size(Shape) ->
+            case lists:droplast(Dims) of
+                Vector -> Solve(Right);
+                _ -> unfit(Args, Right, Batch, M)
+            end;
+        _ -> unfit(Args, Right, Batch, M)
+    end.
+
+-spec unfit([term()], tessera:tensor(), [integer()], integer()) -> no_return().
+unfit(Args, #tessera{shape = Shape}, Batch, M) ->
+    tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
+                        [Shape, list_to_tuple(Batch ++ [M])]).
+
+%% U, the inverses of the singular values as a row, of which those that count as zeros have 0, and V.
+inverted(Name, Args, A) ->
+    {U, S, Vt} = list_to_tuple(tessera_trace:results(Name, svd, [any_matrices(Name, Args, A)], false)),
+    Counts = tessera:greater(S, least(U, S, Vt)),
+    Safe = tessera:select(Counts, S, tessera:full({}, 1, S#tessera.type)),
+    Inverses = tessera:select(Counts, tessera:divide(1, Safe), tessera:full({}, 0, S#tessera.type)),
+    {U, row(Inverses), transposed(Vt)}.
+
+%% The largest singular value that counts as 0.
+least(_, #tessera{shape = Shape} = S, _) when element(tuple_size(Shape), Shape) =:= 0 -> S;
+least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
+    {_, [M, _]} = parts(U),
+    {_, [_, N]} = parts(Vt),
+    tessera:multiply(tessera:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
+
+epsilon(f64) -> math:pow(2, -52);
+epsilon(f32) -> math:pow(2, -23);
+epsilon(f16) -> math:pow(2, -10);
+epsilon(bf16) -> math:pow(2, -7).
+
+%% A vector of each matrix as a row, or a column.
+row(T) -> tessera:reshape(T, list_to_tuple(lists:droplast(dims(T)) ++ [1, lists:last(dims(T))])).
+column(T) -> tessera:reshape(T, list_to_tuple(dims(T) ++ [1])).
+
+-spec matrix_rank(tessera:tensor()) -> tessera:tensor().
+matrix_rank(A) ->
+    {U, S, Vt} = list_to_tuple(tessera_trace:results(matrix_rank, svd, [any_matrices(matrix_rank, [A], A)], false)),
+    Counts = tessera:as_type(tessera:greater(S, least(U, S, Vt)), s64),
+    tessera:sum(Counts, #{axes => [length(dims(S)) - 1]}).
+
+%% ---- powers and norms
+
+-spec matrix_power(tessera:tensor(), integer()) -> tessera:tensor().
+matrix_power(A, N) when is_integer(N), N < 0 ->
+    _ = matrices(matrix_power, [A, N], A),
+    matrix_power(inverse(A), -N);
+matrix_power(A, N) when is_integer(N) ->
+    #tessera{shape = Shape, type = Type} = Matrix = matrices(matrix_power, [A, N], A),
+    case N of
+        0 -> tessera:eye(Shape, Type);
+        _ -> power(Matrix, N)
+    end;
+matrix_power(A, N) ->
+    tessera_error:raise(matrix_power, [A, N], invalid_argument, "matrix_power: expected an integer, got ~ts",
+                        [tessera_error:show(N)]).
+
+power(A, 1) -> A;
+power(A, N) when N rem 2 =:= 0 -> power(product(A, A), N div 2);
+power(A, N) -> product(A, power(product(A, A), N div 2)).
+
+-spec norm(tessera:tensor(), options()) -> tessera:tensor().
+norm(Given, Options) ->
+    Args = [Given, Options],
+    Tensor = tessera_ops:tensor(norm, Given),
+    #tessera{type = Type} = Sizes = tessera_trace:op(norm, abs, [Tensor], []),
+    #{order := Order, axes := Axes, keep_axes := Keep} =
+        tessera_ops:options(norm, Args, Options, #{order => 2, axes => all, keep_axes => false}),
+    Over = #{keep_axes => Keep, axes => tessera_type:axes(norm, Args, Axes, length(dims(Sizes)))},
+    X = tessera:as_type(Sizes, tessera_type:to_float(Type)),
+    case Order of
+        _ when (Order =:= spectral orelse Order =:= nuclear), Axes =:= all -> matrix_norm(Args, Tensor, Order, Keep);
+        infinity -> tessera:reduce_max(X, Over);
+        neg_infinity -> tessera:reduce_min(X, Over);
+        1 -> tessera:sum(X, Over);
+        2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));
+        _ when is_number(Order), Order == 0 ->
+            tessera:sum(tessera:as_type(tessera:not_equal(X, 0), X#tessera.type), Over);
+        _ when is_number(Order) -> tessera:pow(tessera:sum(tessera:pow(X, Order), Over), 1 / Order);
+        _ ->
+            tessera_error:raise(norm, Args, invalid_argument,
+                                "norm: order is ~ts, expected a number, infinity, neg_infinity, or, without axes, spectral or nuclear",
+                                [tessera_error:show(Order)])
+    end.
+
+matrix_norm(Args, X, Order, Keep) ->
+    {_, S, _} = list_to_tuple(tessera_trace:results(norm, svd, [any_matrices(norm, Args, X)], false)),
+    Last = length(dims(S)) - 1,
+    Over = #{axes => [Last], keep_axes => Keep},
+    Norm = case Order of
+               spectral -> tessera:reduce_max(S, Over);
+               nuclear -> tessera:sum(S, Over)
+           end,
+    case Keep of
+        true -> column(Norm);
+        false -> Norm
+    end.
+
 op(Name, Operands, Attrs) -> tessera_trace:op(Name, Name, Operands, Attrs).
 
 %% A tensor with square matrices.
@@ -45,6 +183,15 @@ matrices(Name, Args, Given) ->
         _ ->
             tessera_error:raise(Name, Args, invalid_argument,
                                 "~s: expected square matrices in the last two axes, got shape ~0p",
+                                [Name, Tensor#tessera.shape])
+    end.
+
+any_matrices(Name, Args, Given) ->
+    Tensor = tessera_ops:tensor(Name, Given),
+    case dims(Tensor) of
+        [_, _ | _] -> Tensor;
+        _ ->
+            tessera_error:raise(Name, Args, invalid_argument, "~s: expected matrices in the last two axes, got shape ~0p",
                                 [Name, Tensor#tessera.shape])
     end.
 
@@ -165,3 +312,45 @@ lu_share([P, L, U], CL, CU) ->
     Middle = lists:foldl(fun tessera:add/2, hd(Lower ++ Upper), tl(Lower ++ Upper)),
     Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
     product(P, op(triangular_solve, [U, Left], {false, false, true, false})).
+
+%% Of Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019).
+-spec qr_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+qr_share([Q, R], CQ0, CR0) ->
+    [CQ, CR] = [or_zeros(C, Like) || {C, Like} <- [{CQ0, Q}, {CR0, R}]],
+    M = tessera:subtract(product(R, transposed(CR)), product(transposed(CQ), Q)),
+    Symmetric = tessera:add(part(greater_equal, M), transposed(part(greater, M))),
+    op(triangular_solve, [R, tessera:add(CQ, product(Q, Symmetric))], {false, false, true, false}).
+
+or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 0, Type);
+or_zeros(C, _) -> C.
+
+%% Of eigenvalues and vectors; the gradient is symmetric, although one triangle is read.
+-spec eigh_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+eigh_share([Values, Vectors], CValues, CVectors) ->
+    Inner = tessera:multiply(inverse_differences(Values), product(transposed(Vectors), or_zeros(CVectors, Vectors))),
+    Middle = tessera:add(Inner, diagonal(or_zeros(CValues, Values))),
+    Share = product(Vectors, product(Middle, transposed(Vectors))),
+    tessera:multiply(tessera:add(Share, transposed(Share)), 0.5).
+
+%% 1 / (X[j] - X[i]) at row i and column j; 0 on the diagonal.
+inverse_differences(X) ->
+    Differences = tessera:subtract(row(X), column(X)),
+    part(not_equal, tessera:divide(1, tessera:add(Differences, part(equal, tessera:full(Differences#tessera.shape, 1, X#tessera.type))))).
+
+diagonal(#tessera{shape = Shape} = X) ->
+    N = element(tuple_size(Shape), Shape),
+    part(equal, tessera:broadcast(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N]))).
+
+%% Of U, S and V', of as many columns and rows as S has elements (J. Townsend, "Differentiating the singular value
+%% decomposition", 2016).
+-spec svd_share([tessera:tensor()], [tessera:tensor() | none]) -> tessera:tensor().
+svd_share([U, S, Vt] = Results, Gradients) ->
+    [CU, CS, CVt] = [or_zeros(C, Like) || {C, Like} <- lists:zip(Gradients, Results)],
+    F = inverse_differences(tessera:multiply(S, S)),
+    [Turned, TurnedV] = [tessera:multiply(F, tessera:subtract(P, transposed(P)))
+                         || P <- [product(transposed(U), CU), product(Vt, transposed(CVt))]],
+    Middle = tessera:add(tessera:add(tessera:multiply(Turned, row(S)), tessera:multiply(TurnedV, column(S))), diagonal(CS)),
+    OutsideU = tessera:subtract(CU, product(U, product(transposed(U), CU))),
+    OutsideV = tessera:subtract(CVt, product(product(CVt, transposed(Vt)), Vt)),
+    Both = product(tessera:add(product(U, Middle), tessera:divide(OutsideU, row(S))), Vt),
+    tessera:add(Both, product(U, tessera:divide(OutsideV, column(S)))).

@@ -150,6 +150,11 @@ KERNEL_SRC := \
   c_src/kernel/gemm_pack.c \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
+  c_src/kernel/factor.c \
+  c_src/kernel/factor_eigh.c \
+  c_src/kernel/factor_qr.c \
+  c_src/kernel/factor_routine.c \
+  c_src/kernel/factor_svd.c \
   c_src/kernel/linalg.c \
   c_src/kernel/linalg_solve.c \
   c_src/kernel/linalg_vector_avx2.c \

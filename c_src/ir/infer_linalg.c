@@ -80,6 +80,50 @@ static ts_status infer_lu(const ts_infer_call *call, ts_type *out) {
   return TS_SUCCESS;
 }
 
+/* A matrix of these dims for each of the operand's. */
+static void set_matrices(const ts_value *a, int64_t rows, int64_t cols, ts_type *out) {
+  ts_type_set(out, a->dtype, a->shape);
+  out->shape.dims[out->shape.rank - 2] = rows;
+  out->shape.dims[out->shape.rank - 1] = cols;
+}
+
+/* A vector of these elements for each matrix. */
+static void set_vectors(const ts_value *a, int64_t elements, ts_type *out) {
+  ts_type_set(out, a->dtype, a->shape);
+  out->shape.rank--;
+  out->shape.dims[out->shape.rank - 1] = elements;
+}
+
+static ts_status infer_qr(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  const int64_t m = a->shape->dims[a->shape->rank - 2], n = a->shape->dims[a->shape->rank - 1];
+  const int64_t k = call->attrs->factors.full || m < n ? m : n;
+  set_matrices(a, m, k, &out[0]);
+  set_matrices(a, k, n, &out[1]);
+  return TS_SUCCESS;
+}
+
+static ts_status infer_eigh(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  TS_TRY(check_square(call));
+  set_vectors(a, a->shape->dims[a->shape->rank - 1], &out[0]);
+  ts_type_set(&out[1], a->dtype, a->shape);
+  return TS_SUCCESS;
+}
+
+static ts_status infer_svd(const ts_infer_call *call, ts_type *out) {
+  const ts_value *a = ts_infer_operand(call, 0);
+  TS_TRY(check_matrices(call, 0));
+  const int64_t m = a->shape->dims[a->shape->rank - 2], n = a->shape->dims[a->shape->rank - 1];
+  const int64_t k = m < n ? m : n;
+  set_matrices(a, m, call->attrs->factors.full ? m : k, &out[0]);
+  set_vectors(a, k, &out[1]);
+  set_matrices(a, call->attrs->factors.full ? n : k, n, &out[2]);
+  return TS_SUCCESS;
+}
+
 ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out) {
   switch ((ts_ops_LINALG)call->code) {
   case TS_OP_CHOLESKY: return infer_cholesky(call, out);
@@ -87,6 +131,9 @@ ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out) {
   case TS_OP_SOLVE: return infer_solve(call, out);
   case TS_OP_DETERMINANT: return infer_determinant(call, out);
   case TS_OP_LU: return infer_lu(call, out);
+  case TS_OP_QR: return infer_qr(call, out);
+  case TS_OP_EIGH: return infer_eigh(call, out);
+  case TS_OP_SVD: return infer_svd(call, out);
   }
   return ts_infer_unknown(call);
 }

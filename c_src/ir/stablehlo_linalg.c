@@ -31,7 +31,10 @@ ts_status hlo_linalg(const hlo_call *call, hlo_value *out) {
   case TS_OP_TRIANGULAR_SOLVE: *out = triangular_solve(call); return TS_SUCCESS;
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
-  case TS_OP_LU: break; /* it has no LU factors */
+  case TS_OP_LU:
+  case TS_OP_QR:
+  case TS_OP_EIGH:
+  case TS_OP_SVD: break; /* it has no such factors */
   }
   return hlo_no_form(call);
 }

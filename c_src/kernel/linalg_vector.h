@@ -64,6 +64,12 @@ typedef struct ts_linalg_vector {
   void (*determinant_group)(const ts_linalg_group *group, void *workspace);
   /* P in out, L in lower, U in upper, all dense. Workspace: n * n + n vectors. */
   void (*lu_group)(const ts_linalg_group *group, void *workspace);
+  /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
+  double (*dot)(const void *a, const void *b, int64_t count);
+  /* y += factor * x */
+  void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
+  /* x, y = cosine * x + sine * y, cosine * y - sine * x */
+  void (*rotate)(void *x, void *y, double cosine, double sine, int64_t count);
 } ts_linalg_vector;
 
 /* Of the instruction set in use; f32 or f64. */

@@ -34,6 +34,7 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 #define ROW(name, lanes)                                                                                            \
   {                                                                                                                 \
     lanes, (lanes)*WIDE, solve_##name, factor_##name, solve_group_##name, factor_group_##name, factor_panel_##name, \
-        solve_full_group_##name, determinant_group_##name, lu_group_##name                                          \
+        solve_full_group_##name, determinant_group_##name, lu_group_##name, dot_##name, add_scaled_##name,          \
+        rotate_##name                                                                                               \
   }
 const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};

@@ -205,6 +205,7 @@ static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) {
   }
 }
 
+#include "kernel/linalg_vector_line.h"
 #include "kernel/linalg_vector_lu.h"
 
 #undef T

@@ -1,6 +1,7 @@
 /* Linear algebra: the meaning of each op on one matrix after the other, which are the last two dims. Half types are
  * computed in f32 and rounded once. */
 #include "base/alloc.h"
+#include "kernel/factor.h"
 #include "kernel/ref_internal.h"
 
 #include <math.h>
@@ -237,6 +238,51 @@ static ts_status by_lu(const ts_ref_call *call) {
   return TS_SUCCESS;
 }
 
+/* ---- qr, eigh, svd ---- */
+
+/* The memory of one matrix and its results as they are computed, and the workspace. */
+typedef struct ref_factors {
+  ts_factor_spec spec;
+  char *in, *out[3], *workspace;
+} ref_factors;
+
+static void load_matrix(const ts_ref_call *call, const ref_factors *m, int64_t which) {
+  const int64_t count = m->spec.rows * m->spec.cols, size = (int64_t)ts_dtype_size(m->spec.type);
+  for (int64_t i = 0; i < count; i++)
+    ts_scalar_store(m->spec.type, get(call->operands[0], which * count + i), m->in + i * size);
+}
+
+static ts_status factor_matrix(const ts_ref_call *call, const ref_factors *m, int64_t which) {
+  const int64_t size = (int64_t)ts_dtype_size(m->spec.type);
+  void *out[] = {m->out[0], m->out[1], m->out[2]};
+  load_matrix(call, m, which);
+  TS_TRY(ts_factor_run(&m->spec, m->in, out, m->workspace, call->cancel));
+  for (int r = 0; r < (int)call->op->result_count; r++) {
+    const int64_t count = ts_factor_elements(&m->spec, r);
+    for (int64_t i = 0; i < count; i++)
+      put(call, r, m->spec.type, which * count + i, ts_scalar_load(m->spec.type, m->out[r] + i * size));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status by_factors(const ts_ref_call *call) {
+  const ts_buffer *a = call->operands[0];
+  ref_factors m = {.spec = ts_factor_spec_of(call->op, a->dtype, &a->shape)};
+  const int64_t size = (int64_t)ts_dtype_size(m.spec.type);
+  int64_t bytes;
+  ts_status status = TS_SUCCESS;
+  TS_TRY(ts_factor_workspace(&m.spec, &bytes));
+  int64_t total = bytes + m.spec.rows * m.spec.cols * size + 64;
+  for (int r = 0; r < (int)call->op->result_count; r++) total += ts_factor_elements(&m.spec, r) * size;
+  TS_TRY(TS_NEW_ARRAY((size_t)total, &m.workspace));
+  m.in = m.workspace + bytes;
+  m.out[0] = m.in + m.spec.rows * m.spec.cols * size;
+  for (int r = 1; r < 3; r++) m.out[r] = m.out[r - 1] + ts_factor_elements(&m.spec, r - 1) * size;
+  for (int64_t i = 0; !status && i < batch_of(&a->shape); i++) status = factor_matrix(call, &m, i);
+  ts_free(m.workspace);
+  return status;
+}
+
 ts_status ts_ref_linalg(const ts_ref_call *call) {
   switch ((ts_ops_LINALG)call->op->code) {
   case TS_OP_CHOLESKY: return cholesky(call);
@@ -244,6 +290,9 @@ ts_status ts_ref_linalg(const ts_ref_call *call) {
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
   case TS_OP_LU: return by_lu(call);
+  case TS_OP_QR:
+  case TS_OP_EIGH:
+  case TS_OP_SVD: return by_factors(call);
   }
   return ts_ref_unknown(call);
 }

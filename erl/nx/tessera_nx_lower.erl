@@ -295,6 +295,9 @@ native(#{'__struct__' := 'Elixir.Nx.Block.CumulativeMax'} = B, [A]) -> cumulativ
 native(#{'__struct__' := 'Elixir.Nx.Block.TopK', k := K}, [A]) -> {results, top_k, [A], K};
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Cholesky'}, [A]) -> {cholesky, [A]};
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.LU'}, [A]) -> {results, lu, [A], []};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.QR', mode := Mode}, [A]) -> {results, qr, [A], Mode =:= complete};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Eigh'}, [A]) -> {results, eigh, [A], []};
+native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.SVD', 'full_matrices?' := Full}, [A]) -> {results, svd, [A], Full};
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Solve'}, [A, B]) -> {solve, [A, B]};
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Determinant'}, [#tessera{shape = Shape} = A])
   when element(tuple_size(Shape), Shape) > 3 -> % what Nx writes for smaller ones becomes one kernel

@@ -1,6 +1,6 @@
-/* lu against the interpreter, bit for bit, and by its products: every type of floats, sizes around those at which
- * another way is taken, batches; NaN and infinities; the same bits on any number of threads and with every instruction
- * set; cancelling; allocations that fail. */
+/* lu, qr, eigh and svd against the interpreter, bit for bit, and by their products: every type of floats, sizes around
+ * those at which another way is taken, batches; NaN and infinities; the same bits on any number of threads and with
+ * every instruction set; cancelling; allocations that fail. */
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "exec/pool.h"
@@ -58,7 +58,7 @@ static factors make(const factors_case *c) {
   const ts_shape shape = SHAPE(c->batch, c->rows, c->cols);
   f.graph = test_graph();
   ts_value_id a = test_add_param(f.graph, TS_ROOT, c->type, shape);
-  first = test_add_op(f.graph, TS_ROOT, c->op, NULL, &a, 1);
+  first = test_add_op(f.graph, TS_ROOT, c->op, &(ts_attrs){.factors = {.full = c->full}}, &a, 1);
   for (size_t i = 0; i < f.count; i++) results[i] = first + (ts_value_id)i;
   ck_assert_ok(ts_graph_set_results(f.graph, TS_ROOT, results, f.count));
   ck_assert_ok(ts_buffer_create(ts_pool_default(), c->type, &shape, &f.a));
@@ -154,7 +154,86 @@ static void check_near(const factors *f, matrix a, matrix b) {
   free(b.data);
 }
 
+static matrix transpose(matrix a) {
+  matrix m = make_matrix(a.cols, a.rows);
+  for (int64_t i = 0; i < a.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++) *cell(&m, k, i) = *cell(&a, i, k);
+  free(a.data);
+  return m;
+}
+
+/* A vector of a batch on the diagonal of a matrix. */
+static matrix diagonal(const ts_buffer *buffer, int64_t which, int64_t rows, int64_t cols) {
+  const int64_t n = buffer->shape.dims[buffer->shape.rank - 1];
+  matrix m = make_matrix(rows, cols);
+  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = at(buffer, which * n + i);
+  return m;
+}
+
 /* ---- what results must be ---- */
+
+/* The columns are orthonormal. */
+static void check_orthogonal(const factors *f, const ts_buffer *buffer, int64_t which) {
+  matrix m = take(buffer, which), one = make_matrix(m.cols, m.cols);
+  for (int64_t i = 0; i < m.cols; i++) *cell(&one, i, i) = 1;
+  check_near(f, one, product(transpose(take(buffer, which)), m));
+}
+
+static void check_qr(const factors *f, int64_t which) {
+  matrix r = take(f->results[1], which);
+  for (int64_t i = 0; i < r.rows; i++)
+    for (int64_t k = 0; k < r.cols; k++) {
+      if (k < i) ck_assert_double_eq(*cell(&r, i, k), 0);
+      if (k == i && !(f->c.rows <= f->c.cols && i == f->c.rows - 1)) ck_assert_double_ge(*cell(&r, i, k), 0);
+    }
+  check_orthogonal(f, f->results[0], which);
+  check_near(f, take(f->a, which), product(take(f->results[0], which), r));
+}
+
+/* The element of largest size of each column is positive, but where others are as large up to rounding. */
+static void check_signs(const factors *f, matrix m) {
+  for (int64_t c = 0; c < m.cols; c++) {
+    double least = 0, most = 0;
+    for (int64_t i = 0; i < m.rows; i++) least = fmin(least, *cell(&m, i, c)), most = fmax(most, *cell(&m, i, c));
+    ck_assert_double_ge(most, -least * (1 - 4 * epsilon(f->c.type)));
+  }
+  free(m.data);
+}
+
+/* The lower triangle and its mirror image. */
+static matrix mirrored(const ts_buffer *a, int64_t which) {
+  matrix m = take(a, which);
+  for (int64_t i = 0; i < m.rows; i++)
+    for (int64_t k = i + 1; k < m.cols; k++) *cell(&m, i, k) = *cell(&m, k, i);
+  return m;
+}
+
+static void check_eigh(const factors *f, int64_t which) {
+  const int64_t n = f->c.rows;
+  for (int64_t i = 1; i < n; i++)
+    ck_assert_double_ge(fabs(at(f->results[0], which * n + i - 1)), fabs(at(f->results[0], which * n + i)));
+  check_signs(f, take(f->results[1], which));
+  check_orthogonal(f, f->results[1], which);
+  check_near(f, mirrored(f->a, which),
+             product(product(take(f->results[1], which), diagonal(f->results[0], which, n, n)),
+                     transpose(take(f->results[1], which))));
+}
+
+static void check_svd(const factors *f, int64_t which) {
+  matrix u = take(f->results[0], which), vt = take(f->results[2], which);
+  const int64_t k = f->results[1]->shape.dims[1];
+  for (int64_t i = 0; i < k; i++) {
+    const double s = at(f->results[1], which * k + i);
+    ck_assert_double_ge(s, 0);
+    if (i > 0) ck_assert_double_le(s, at(f->results[1], which * k + i - 1));
+  }
+  check_orthogonal(f, f->results[0], which);
+  matrix one = make_matrix(vt.rows, vt.rows);
+  for (int64_t i = 0; i < vt.rows; i++) *cell(&one, i, i) = 1;
+  check_near(f, one, product(take(f->results[2], which), transpose(take(f->results[2], which))));
+  check_signs(f, transpose(take(f->results[2], which)));
+  check_near(f, take(f->a, which), product(product(u, diagonal(f->results[1], which, u.cols, vt.rows)), vt));
+}
 
 static void check_lu(const factors *f, int64_t which) {
   matrix p = take(f->results[0], which), l = take(f->results[1], which), u = take(f->results[2], which);
@@ -173,13 +252,20 @@ static void check_lu(const factors *f, int64_t which) {
   check_near(f, take(f->a, which), product(p, product(l, u)));
 }
 
+static void check_one(const factors *f, int64_t b) {
+  if (f->c.op == TS_OP_LU) check_lu(f, b);
+  if (f->c.op == TS_OP_QR) check_qr(f, b);
+  if (f->c.op == TS_OP_EIGH) check_eigh(f, b);
+  if (f->c.op == TS_OP_SVD) check_svd(f, b);
+}
+
 static void check_result(const factors *f) {
-  for (int64_t b = 0; b < f->c.batch; b++) check_lu(f, b);
+  for (int64_t b = 0; b < f->c.batch; b++) check_one(f, b);
 }
 
 /* ---- tests ---- */
 
-static const ts_opcode ops[] = {TS_OP_LU};
+static const ts_opcode ops[] = {TS_OP_LU, TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
 enum { OPS = sizeof ops / sizeof *ops };
 
 static const int sizes[] = {0, 1, 2, 3, 4, 5, 8, 16, 17, 31, 32, 33, 40, 64, 65, 97, 130};
@@ -198,9 +284,54 @@ START_TEST(factors_of_every_size)
   static const int batches[] = {0, 1, 2, 9, 21};
   for (int i = 0; i < SIZES; i++)
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
-      if (sizes[i] > 33 && batches[b] > 2) continue;
+      if (sizes[i] > 33 && batches[b] != 1 && (batches[b] > 2 || ops[_i / TYPES] != TS_OP_LU)) continue;
       check_case(&(factors_case){ops[_i / TYPES], types[_i % TYPES], batches[b], sizes[i], sizes[i], false});
     }
+}
+END_TEST
+
+START_TEST(factors_of_every_shape)
+{
+  static const int shapes[][2] = {{0, 3}, {3, 0}, {1, 4},  {4, 1},  {2, 3},   {3, 2},
+                                  {7, 5}, {5, 7}, {40, 9}, {9, 40}, {100, 64}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int full = 0; full < 2; full++)
+      for (int which = 0; which < 2; which++)
+        check_case(
+            &(factors_case){which ? TS_OP_SVD : TS_OP_QR, types[_i], 1 + which, shapes[s][0], shapes[s][1], full});
+}
+END_TEST
+
+/* Matrices of low rank, with repeated values, with columns that are zeros or far from 1. */
+static double degenerate(int kind, int64_t i, int64_t k) {
+  switch (kind) {
+  case 0: return 0;
+  case 1: return i == k;
+  case 2: return 1;
+  case 3: return (double)(i + k);
+  case 4: return i == k ? (i % 3 == 0 ? -2 : 2) : 0;
+  case 5: return k % 2 ? 0 : 1.0 / (double)(i + k + 1);
+  case 6: return ldexp(1.0 / (double)(i + k + 1), -120);
+  case 7: return ldexp(1.0 / (double)(i + k + 1), 120);
+  case 8: return ldexp(i == k, (int)(-8 * i) > -120 ? (int)(-8 * i) : -120);
+  default: return i == k + 1 || k == i + 1;
+  }
+}
+
+START_TEST(degenerate_matrices)
+{
+  static const int shapes[][2] = {{1, 1}, {2, 2}, {6, 6}, {40, 40}, {9, 4}, {4, 9}, {33, 20}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int o = 0; o < OPS; o++)
+      for (int t = 0; t < 2; t++) {
+        const int m = shapes[s][0], n = shapes[s][1];
+        if (m != n && (ops[o] == TS_OP_LU || ops[o] == TS_OP_EIGH)) continue;
+        factors f = make(&(factors_case){ops[o], types[t], 1, m, n, t});
+        for (int64_t i = 0; i < (int64_t)m * n; i++) set(f.a, i, degenerate(_i, i / n, i % n));
+        run(&f);
+        check_result(&f);
+        drop(&f);
+      }
 }
 END_TEST
 
@@ -219,7 +350,11 @@ START_TEST(special_values)
           run(&f);
           check_bits(&f);
           for (int64_t m = 0; m < batches[b]; m++)
-            if (m != batches[b] / 2) check_lu(&f, m);
+            if (m != batches[b] / 2) check_one(&f, m);
+          for (size_t r = 0; v < 3 && f.c.op != TS_OP_LU && r < f.count; r++) {
+            const int64_t elements = ts_shape_elements(&f.results[r]->shape) / batches[b];
+            for (int64_t e = 0; e < elements; e++) ck_assert(isnan(at(f.results[r], batches[b] / 2 * elements + e)));
+          }
           drop(&f);
         }
 }
@@ -252,12 +387,15 @@ static ts_status run_with(const factors *f, const ts_parallel *parallel, const _
                                                                 .cancel = cancel});
   free(workspace);
   free(thread_workspace);
-  plan.routine->deinit(&plan);
+  if (plan.routine->deinit) plan.routine->deinit(&plan);
   ts_arena_deinit(&arena);
   return status;
 }
 
-static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false}, {TS_OP_LU, TS_F16, 30, 7, 7, false}};
+static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false}, {TS_OP_LU, TS_F16, 30, 7, 7, false},
+                                      {TS_OP_QR, TS_F32, 70, 20, 12, true},   {TS_OP_QR, TS_BF16, 3, 60, 90, false},
+                                      {TS_OP_EIGH, TS_F64, 3, 90, 90, false}, {TS_OP_EIGH, TS_F16, 90, 6, 6, false},
+                                      {TS_OP_SVD, TS_F32, 3, 70, 40, true},   {TS_OP_SVD, TS_F16, 90, 6, 8, false}};
 enum { SHARED = sizeof shared / sizeof *shared };
 
 START_TEST(the_same_bits_on_any_number_of_threads)
@@ -331,6 +469,8 @@ int main(void) {
   tcase_set_timeout(values, 120);
   tcase_set_timeout(memory, 60);
   tcase_add_loop_test(values, factors_of_every_size, 0, OPS * TYPES);
+  tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
+  tcase_add_loop_test(values, degenerate_matrices, 0, 10);
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, SHARED);
   test_add_lesser_isas(values);

@@ -46,8 +46,11 @@ static const char systems_text[] =
     "graph @main(%0: f32[2,2], %1: f32[2,3]) -> (f32[2,3], f32[]) {\n  %2 = solve %0, %1 : f32[2,3]\n"
     "  %3 = determinant %0 : f32[]\n  return %2, %3\n}\n";
 
-static const char factors_text[] = "graph @main(%0: f32[2,2]) -> (f32[2,2], f32[2,2], f32[2,2]) {\n"
-                                   "  %1, %2, %3 = lu %0 : f32[2,2], f32[2,2], f32[2,2]\n  return %1, %2, %3\n}\n";
+static const char factors_text[] =
+    "graph @main(%0: f32[2,2]) -> (f32[2,2], f32[2,2], f32[2,2]) {\n"
+    "  %1, %2, %3 = lu %0 : f32[2,2], f32[2,2], f32[2,2]\n  %4, %5 = qr %1 {full = true} : f32[2,2], f32[2,2]\n"
+    "  %6, %7 = eigh %4 : f32[2], f32[2,2]\n"
+    "  %8, %9, %10 = svd %7 {full = false} : f32[2,2], f32[2], f32[2,2]\n  return %1, %2, %3\n}\n";
 
 START_TEST(every_op_round_trips)
 {
@@ -55,8 +58,8 @@ START_TEST(every_op_round_trips)
   for (int op = 0; op < TS_OP_COUNT; op++) {
     snprintf(name, sizeof name, "= %s ", ts_op_name((ts_opcode)op));
     /* these have no form in StableHLO, which the file is written in, too */
-    bool elsewhere =
-        op == TS_OP_PARAMETER || op == TS_OP_CALLBACK || op == TS_OP_SOLVE || op == TS_OP_DETERMINANT || op == TS_OP_LU;
+    bool elsewhere = op == TS_OP_PARAMETER || op == TS_OP_CALLBACK || op == TS_OP_SOLVE || op == TS_OP_DETERMINANT ||
+                     op == TS_OP_LU || op == TS_OP_QR || op == TS_OP_EIGH || op == TS_OP_SVD;
     elsewhere |= ts_op_get_class((ts_opcode)op) == TS_CLASS_COLLECTIVE; /* collectives.ts */
     ck_assert_msg(elsewhere || strstr(text, name), "no %s in the file", name);
   }

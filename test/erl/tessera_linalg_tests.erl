@@ -41,6 +41,17 @@ values_test_() ->
              {"lu", {[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]]}, fun tessera:lu/1,
               [t([[1, 2], [4, 4]])]},
              {"lu of a singular matrix", {[[[1.0]]], [[[1.0]]], [[[0.0]]]}, fun tessera:lu/1, [t([[[0]]], f16)]},
+             {"qr", {[[0.6000000238418579, 0.800000011920929], [0.800000011920929, -0.6000000238418579]],
+                     [[5.0, 3.0], [0.0, -1.0]]}, fun(T) ->
+                                                        {Q, R} = tessera:qr(T),
+                                                        {Q, tessera:round(R)}
+                                                end, [t([[3, 1], [4, 3]])]},
+             {"qr of nothing", {[[], []], []}, fun tessera:qr/1, [tessera:zeros({2, 0})]},
+             {"eigh", {[-3.0, 1.0], [[0.0, 1.0], [1.0, 0.0]]}, fun tessera:eigh/1, [t([[1, 0], [0, -3]], bf16)]},
+             {"eigh of nothing", {[], []}, fun tessera:eigh/1, [tessera:zeros({0, 0})]},
+             {"svd", {[[1.0, 0.0], [0.0, -1.0], [0.0, 0.0]], [2.0, 1.0], [[0.0, 1.0], [1.0, 0.0]]}, fun tessera:svd/1,
+              [t([[0, 2], [-1, 0], [0, 0]])]},
+             {"svd of infinity", {[[nan]], [nan], [[nan]]}, fun tessera:svd/1, [t([[infinity]])]},
              {"lu of nothing", {[], [], []}, fun tessera:lu/1, [tessera:zeros({0, 0})]},
              {"batches are broadcast", [[[1.0], [2.0]], [[0.5], [1.0]]], solve(#{}),
               [t([[[2, 0], [0, 1]], [[4, 0], [0, 2]]]), t([[2], [2]])]},
@@ -65,6 +76,13 @@ misuse_test_() ->
              {"batches {2} and {3} do not broadcast",
               fun() -> tessera:triangular_solve(tessera:zeros({2, 2, 2}), tessera:zeros({3, 2, 1})) end},
              {"expected a right side of at least one axis, got a number", fun() -> tessera:triangular_solve(S, 1) end},
+             {"svd(f32[3]): expected matrices in the last two axes, got shape {3}", fun() -> tessera:svd(tessera:zeros({3})) end},
+             {"eigh(f32[2,3]): expected square matrices in the last two axes, got shape {2,3}",
+              fun() -> tessera:eigh(tessera:zeros({2, 3})) end},
+             {"full is 1, expected true or false", fun() -> tessera:qr(S, #{full => 1}) end},
+             {"the right side has shape {3}, expected {2}, or with columns", fun() -> tessera:lstsq(S, t([1, 2, 3])) end},
+             {"expected an integer, got 0.5", fun() -> tessera:matrix_power(S, 0.5) end},
+             {"order is frobenius, expected a number", fun() -> tessera:norm(S, #{order => frobenius}) end},
              {"unknown options [upper]", fun() -> tessera:triangular_solve(S, S, #{upper => true}) end},
              {"lower is 1, expected true or false", fun() -> tessera:triangular_solve(S, S, #{lower => 1}) end}]].
 
@@ -86,8 +104,60 @@ factors_test_() ->
       fun() ->
               A = noise(Shape),
               {P, L, U} = tessera:lu(A),
-              close(A, product(P, product(L, U)))
+              close(A, product(P, product(L, U))),
+              [begin
+                   {Q, R} = tessera:qr(A, #{full => Full}),
+                   close(A, product(Q, R)),
+                   {SU, S, Vt} = tessera:svd(A, #{full => Full}),
+                   close(A, product(tessera:multiply(SU, as_row(S)), Vt))
+               end || Full <- [true, false]],
+              Symmetric = tessera:add(A, transposed(A)),
+              {Values, Vectors} = tessera:eigh(Symmetric),
+              close(Symmetric, product(tessera:multiply(Vectors, as_row(Values)), transposed(Vectors)))
       end} || Shape <- [{1, 1}, {7, 7}, {9, 16, 16}, {2, 3, 5, 5}, {70, 70}, {200, 200}]].
+
+as_row(T) ->
+    {Batch, [N]} = lists:split(tessera:rank(T) - 1, tuple_to_list(tessera:shape(T))),
+    tessera:reshape(T, list_to_tuple(Batch ++ [1, N])).
+
+%% What is made of singular values: of any rank.
+pseudoinverse_test_() ->
+    [{lists:flatten(io_lib:format("~0p", [Shape])),
+      fun() ->
+              Plain = tessera:add(tessera:iota(Shape, f64), 1),
+              A = tessera:sin(tessera:multiply(Plain, Plain)),
+              Rank = tuple_size(Shape),
+              Low = product(A, tessera:multiply(transposed(A), 2)),
+              [begin
+                   P = tessera:pinv(M),
+                   near(flat(M), flat(product(product(M, P), M)), 1.0e-6),
+                   near(flat(P), flat(product(product(P, M), P)), 1.0e-6)
+               end || M <- [A, transposed(A), Low]],
+              Small = lists:min([element(Rank, Shape), element(Rank - 1, Shape)]),
+              ?assertEqual([Small], lists:usort(lists:flatten([tessera:to_list(tessera:matrix_rank(M)) || M <- [A, Low]]))),
+              B = noise(Shape),
+              close(product(tessera:pinv(A), B), tessera:lstsq(A, B))
+      end} || Shape <- [{1, 1}, {4, 2}, {2, 5, 3}]].
+
+made_of_others_test_() ->
+    A = t([[1, 1], [0, 1]]),
+    M = t([[3, -4], [0, 5]]),
+    [{Name, ?_test(same(Expected, F, Args))}
+     || {Name, Expected, F, Args} <-
+            [{"power", [[1, 7], [0, 1]], fun(T) -> tessera:matrix_power(T, 7) end, [A]},
+             {"power of 0", [[1, 0], [0, 1]], fun(T) -> tessera:matrix_power(T, 0) end, [M]},
+             {"negative power", [[1.0, -3.0], [0.0, 1.0]], fun(T) -> tessera:matrix_power(T, -3) end, [A]},
+             {"a vector's least squares", [2.0], fun tessera:lstsq/2, [t([[1], [1]]), t([1, 3])]},
+             {"ranks", [0, 1], fun tessera:matrix_rank/1, [t([[[0, 0]], [[0, 3]]])]},
+             {"norm", 5.0, fun tessera:norm/1, [t([3, 4])]},
+             {"sums of sizes", [7.0, 5.0], norm(#{order => 1, axes => [1]}), [M]},
+             {"largest", [[3.0, 5.0]], norm(#{order => infinity, axes => [0], keep_axes => true}), [M]},
+             {"smallest", 0.0, norm(#{order => neg_infinity}), [M]},
+             {"how many", 3.0, norm(#{order => 0}), [M]},
+             {"spectral", [3.0], norm(#{order => spectral}), [t([[[3, 0], [0, -2]]])]},
+             {"nuclear", [[[5.0]]], norm(#{order => nuclear, keep_axes => true}), [t([[[3, 0], [0, -2]]])]}]].
+
+norm(Options) -> fun(T) -> tessera:norm(T, Options) end.
 
 close(Expected, Actual) -> near(flat(Expected), flat(Actual), 1.0e-9).
 
@@ -130,6 +200,17 @@ gradients_test_() ->
              {inverse, fun tessera:inverse/1, X}, {determinant, fun tessera:determinant/1, X},
              {determinants, fun(T) -> tessera:determinant(tessera:stack([T, tessera:sin(T)])) end, X}] ++
             [{{lu, Which}, fun(T) -> element(Which, tessera:lu(T)) end, X} || Which <- [2, 3]] ++
+            [{{qr, Which}, fun(T) -> element(Which, tessera:qr(T)) end, Y} || Which <- [1, 2], Y <- [X, B]] ++
+            [{{eigh, Which}, fun(T) -> element(Which, tessera:eigh(tessera:add(T, transposed(T)))) end, X} || Which <- [1, 2]] ++
+            [{{svd, Which}, fun(T) -> element(Which, tessera:svd(T)) end, Y}
+             || Which <- [1, 2, 3], Y <- [X, B, tessera:transpose(B)]] ++
+            [{"all of svd", fun(T) ->
+                                    {U, S, Vt} = tessera:svd(tessera:stack([T, tessera:sin(T)])),
+                                    tessera:add(tessera:multiply(U, as_row(S)), Vt)
+                            end, X},
+             {pinv, fun tessera:pinv/1, B}, {lstsq, fun(T) -> tessera:lstsq(T, t([1.0, 2.0, -1.0], f64)) end, B},
+             {power, fun(T) -> tessera:matrix_power(T, 3) end, X}, {norm, fun tessera:norm/1, X},
+             {nuclear, norm(#{order => nuclear}), B}] ++
             [{"all of lu", fun(T) ->
                                    {P, L, U} = tessera:lu(tessera:stack([T, tessera:sin(T)])),
                                    tessera:add(tessera:multiply(L, U), P)

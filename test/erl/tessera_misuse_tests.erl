@@ -74,7 +74,11 @@ calls() ->
      {dot, [X, {operand, tessera:iota({3, 2})}]},
      {dot, [X, {axes, [0]}, V, {axes, [0]}]},
      {dot, [X, {axes, [1]}, {axes, [0]}, X, {axes, [1]}, {axes, [0]}]}, {outer, [V, V]},
-     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {triangular_solve, [S, V2]},
+     {cholesky, [S]}, {solve, [S, V2]}, {inverse, [S]}, {determinant, [S]}, {lu, [S]}, {eigh, [S]}, {pinv, [S]}, {lstsq, [S, V2]},
+     {matrix_power, [S, {power, 3}]}, {matrix_rank, [S]}, {norm, [{operand, tessera:iota({2, 3})}]},
+     {norm, [{operand, tessera:iota({2, 3})}, {{options, [{axes, axes}, {keep_axes, boolean}, {order, order}]}, #{}}]},
+     {qr, [S]}, {svd, [S]}, {qr, [S, {{options, [{full, boolean}]}, #{}}]}, {svd, [S, {{options, [{full, boolean}]}, #{}}]},
+     {triangular_solve, [S, V2]},
      {triangular_solve, [S, V2, {{options, [{lower, boolean}, {left_side, boolean}, {transpose, boolean},
                                             {unit_diagonal, boolean}]}, #{lower => false}}]},
      {stop_grad, [X]},
@@ -170,6 +174,8 @@ bad(function1) -> [foo, fun() -> 1 end, fun(_) -> foo end, fun(_, _) -> 1 end, 1
 bad(function2) -> [foo, fun() -> 1 end, fun(_, _) -> foo end, fun(_, _) -> tessera:iota({3}) end, 1, self()];
 bad(boolean) -> [foo, 1, [], "true"];
 bad(any) -> [foo, 17, [], <<>>];
+bad(power) -> [1.5, foo, [], <<>>, self()];
+bad(order) -> [foo, [], <<>>, #{}, self()];
 bad({options, Options}) ->
     [foo, [], 5, #{bogus => 1}, #{"axis" => 1} | [#{Name => Value} || {Name, Kind} <- Options, Value <- bad(Kind)]].
 

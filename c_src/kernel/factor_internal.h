@@ -1,0 +1,60 @@
+/* What the files of kernel/factor.h share. A matrix is held by columns, which are dense rows of memory here: `line`. */
+#ifndef TS_KERNEL_FACTOR_INTERNAL_H
+#define TS_KERNEL_FACTOR_INTERNAL_H
+
+#include "base/cancel.h"
+#include "kernel/factor.h"
+#include "kernel/linalg.h"
+
+typedef struct factor {
+  const ts_factor_spec *spec;
+  const ts_linalg_vector *v;
+  int size; /* bytes of an element */
+  const void *matrix;
+  void *const *results;
+  char *workspace;
+  const _Atomic bool *cancel;
+} factor;
+
+static inline double factor_get(const factor *f, const void *from, int64_t i) {
+  return f->size == 4 ? (double)((const float *)from)[i] : ((const double *)from)[i];
+}
+static inline void factor_set(const factor *f, void *to, int64_t i, double x) {
+  if (f->size == 4)
+    ((float *)to)[i] = (float)x;
+  else
+    ((double *)to)[i] = x;
+}
+static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
+
+/* Lines of `length` elements, one behind the other. */
+typedef struct factor_lines {
+  char *data;
+  int64_t count, length;
+} factor_lines;
+
+static inline char *factor_line(const factor *f, const factor_lines *l, int64_t i) {
+  return l->data + i * l->length * f->size;
+}
+static inline char *factor_at(const factor *f, char *line, int64_t i) { return line + i * f->size; }
+
+/* A reflector I - tau v v' of `length` elements of x, in place of them, with v[0] = 1: it makes x a multiple, which is
+ * returned, of the first unit vector. */
+double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
+/* Applies it to a line. */
+void factor_reflect(const factor *f, char *line, const char *v, int64_t length, double tau);
+/* The reflectors of the first `steps` lines, in place; diagonal and tau have an entry for each. */
+ts_status factor_columns(const factor *f, const factor_lines *a, int64_t steps, double *diagonal, double *tau);
+/* The product of `steps` reflectors, number j of which stands in line j of `a` from element j + offset on: its first
+ * `q->count` columns. */
+ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,
+                         const factor_lines *q);
+/* True when the element of largest size, the first of equals, is negative. */
+bool factor_is_turned(const factor *f, const char *line, int64_t count);
+void factor_fill(const factor *f, char *line, int64_t count, double x);
+ts_status factor_qr(const factor *f);
+/* False in `out_converged` where the iteration does not converge. */
+ts_status factor_eigh(const factor *f, bool *out_converged);
+ts_status factor_svd(const factor *f, bool *out_converged);
+
+#endif
