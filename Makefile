@@ -95,7 +95,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters format run bench accuracy fuzz fuzz-run
-.PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-rebar3 test-mix test-xla example doc
+.PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -278,7 +278,18 @@ EUNIT_PASSED := build/test-erl/passed
 EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
-test-erl: all
+# Plugins for tests: the example of docs/plugins.md, and some that are refused.
+WRONG_PLUGINS := SYMBOL NOTHING VERSION UNNAMED LIES TWICE TAKEN NORUN TARGET
+PLUGINS := build/plugin/example.so $(WRONG_PLUGINS:%=build/plugin/%.so)
+plugins: $(PLUGINS)
+build/plugin/example.so: test/plugin/example.c include/tessera_plugin.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -Iinclude -fPIC -shared -fvisibility=hidden -o $@ $<
+build/plugin/%.so: test/plugin/wrong.c include/tessera_plugin.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -O2 -Wall -Wextra -Werror -Wno-unused -Iinclude -fPIC -shared -fvisibility=hidden -DWRONG=$* -o $@ $<
+
+test-erl: all plugins
 	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))

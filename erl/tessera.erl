@@ -133,7 +133,7 @@
          svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
-         explain/1, explain/2, to_text/2, to_text/3, run_text/2]).
+         explain/1, explain/2, to_text/2, to_text/3, run_text/2, load_plugin/1, custom_call/3, custom_call/4]).
 %% the runtime
 -export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
@@ -1951,6 +1951,27 @@ to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form).
 %% '''
 -spec run_text(binary(), [tensor()]) -> [tensor()].
 run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
+
+%% ---- plugins
+
+%% @doc Loads a shared object with native calls (include/tessera_plugin.h, docs/plugins.md), and returns the names of its
+%% targets. A plugin that is loaded already is not loaded again; it stays until the VM ends. Raises with the file's name if
+%% there is none, if it is no plugin or one of another version, and if another plugin has a target of the same name. The
+%% plugin is native code: a fault in it is a fault of the VM.
+-spec load_plugin(file:name_all()) -> [binary()].
+load_plugin(Path) -> tessera_plugin:load(Path).
+
+%% @doc What a target of a loaded plugin makes of the operands. The results are templates, {@link template/2}: one gives a
+%% tensor, a list of them a list of tensors. Works at once and in traced functions, and has no gradient.
+-spec custom_call(atom() | binary() | string(), [operand()], Results) -> Results when Results :: tensor() | [tensor()].
+custom_call(Target, Operands, Results) -> custom_call(Target, Operands, Results, #{}).
+
+%% @doc What a target of a loaded plugin makes of the operands and of attributes: a map of integers, floats, booleans,
+%% binaries, atoms and lists of integers by names. The results are templates, {@link template/2}: one gives a tensor, a list of
+%% them a list of tensors. Works at once and in traced functions, and has no gradient. The plugin may refuse types,
+%% shapes and attributes when the call is compiled.
+-spec custom_call(atom() | binary() | string(), [operand()], Results, map()) -> Results when Results :: tensor() | [tensor()].
+custom_call(Target, Operands, Results, Attributes) -> tessera_plugin:call(Target, Operands, Results, Attributes).
 
 %% ---- the runtime
 

@@ -7,7 +7,7 @@
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, callback/4, inline_region/3, ops/3, finish/2, signature/1, digest/2, digest_more/2, expression_read/2,
+         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/3, ops/3, finish/2, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
@@ -79,6 +79,8 @@ region_leave(_Builder) -> ?STUB.
 region_finish(_Builder, _Results) -> ?STUB.
 control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
 callback(_Builder, _Index, _Types, _Operands) -> ?STUB.
+custom_call(_Builder, _Text, _Types, _Operands) -> ?STUB.
+load_plugin(_Path) -> ?STUB.
 inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.

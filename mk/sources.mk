@@ -139,6 +139,8 @@ BUILTIN_SRC := c_src/jit/session/builtin_main.c
 KERNEL_SRC := \
   c_src/kernel/cholesky.c \
   c_src/kernel/conv.c \
+  c_src/kernel/custom.c \
+  c_src/kernel/custom_text.c \
   c_src/kernel/fft.c \
   c_src/kernel/fft_core.c \
   c_src/kernel/fft_plan.c \

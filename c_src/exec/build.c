@@ -221,6 +221,10 @@ static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
     if (!b->options->no_fusion && ts_whole_supported(b->graph, id)) return ts_builder_whole(b, block, id);
     return ts_builder_control(b, block, id);
   case TS_OP_CALLBACK: return ts_builder_callback(b, block, op);
+  case TS_OP_CUSTOM_CALL: {
+    bool done;
+    return ts_builder_routine(b, block, id, &ts_custom_routine, &done);
+  }
   case TS_OP_CALL: return inline_region(b, block, op, op->attrs->regions.regions[0]);
   case TS_OP_FUSION: {
     ts_status status = kernel_step(b, block, id);

@@ -149,6 +149,11 @@ bool ts_attrs_equal(ts_attr_kind kind, const ts_attrs *a, const ts_attrs *b) {
   return true;
 }
 
+ts_buffer *ts_attrs_buffer(ts_opcode code, const ts_attrs *attrs) {
+  if (code == TS_OP_LITERAL) return attrs->literal.buffer;
+  return code == TS_OP_CUSTOM_CALL ? attrs->custom.call : NULL;
+}
+
 /* ---- regions ---- */
 
 /* The field that names regions; NULL when there is none. */

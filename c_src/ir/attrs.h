@@ -34,6 +34,9 @@ size_t ts_attrs_words(ts_attr_kind kind, const ts_attrs *attrs, uint64_t *out);
 size_t ts_attrs_count_words(ts_attr_kind kind, const ts_attrs *attrs);
 bool ts_attrs_equal(ts_attr_kind kind, const ts_attrs *a, const ts_attrs *b);
 
+/* The buffer that the attributes of a literal or of a custom call hold, of which a graph has a reference; else NULL. */
+ts_buffer *ts_attrs_buffer(ts_opcode code, const ts_attrs *attrs);
+
 /* Writes the regions that attributes name; returns their number. */
 size_t ts_attrs_regions(ts_opcode code, const ts_attrs *attrs, ts_region_id out[2]);
 

@@ -56,7 +56,7 @@ void ts_graph_destroy(ts_graph *graph) {
   if (!graph) return;
   for (size_t i = 0; i < graph->ops.count; i++) {
     const ts_op *op = &graph->ops.data[i];
-    if (op->code == TS_OP_LITERAL) ts_buffer_release(op->attrs->literal.buffer);
+    ts_buffer_release(ts_attrs_buffer(op->code, op->attrs));
   }
   TS_VEC_FREE(&graph->values);
   TS_VEC_FREE(&graph->ops);
@@ -324,7 +324,8 @@ static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode cod
                                                 .operands = new->operands,
                                                 .attrs = new->attrs};
   owner->ops.data[owner->ops.count++] = id;
-  if (code == TS_OP_LITERAL) ts_buffer_retain(new->attrs->literal.buffer);
+  ts_buffer *held = ts_attrs_buffer(code, new->attrs);
+  if (held) ts_buffer_retain(held);
   return first;
 }
 

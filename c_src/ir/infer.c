@@ -343,7 +343,7 @@ static ts_status check_call(const ts_infer_call *call) {
   if (wanted >= 0 && call->count != (size_t)wanted)
     return ts_infer_error(call, "%zu operands, expected %d", call->count, wanted);
   if (wanted < 0 && call->count == 0 && call->code != TS_OP_CALL && call->code != TS_OP_FUSION &&
-      call->code != TS_OP_CALLBACK)
+      call->code != TS_OP_CALLBACK && call->code != TS_OP_CUSTOM_CALL)
     return ts_infer_error(call, "no operands, expected at least one");
   if (ts_op_attr_kind(call->code) != TS_ATTR_NONE && !call->attrs) return ts_infer_error(call, "expected attributes");
   return check_complex(call);

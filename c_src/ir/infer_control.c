@@ -88,13 +88,26 @@ static ts_status infer_call(const ts_infer_call *call, ts_region_id id, size_t m
   return give_results(call, body, max_results, out_types, out_count);
 }
 
-static ts_status infer_callback(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
+static ts_status infer_types(const ts_infer_call *call, ts_region_id id, size_t max_results, ts_type *out_types,
+                             size_t *out_count) {
   const ts_region *types = NULL;
-  TS_TRY(get_region(call, "region of types", call->attrs->callback.types, &types));
+  TS_TRY(get_region(call, "region of types", id, &types));
   if (types->params.count > 0)
     return ts_infer_error(call, "the region of types has %zu parameters, expected none", types->params.count);
   if (types->has_effect) return ts_infer_error(call, "the region of types calls back");
   return give_results(call, types, max_results, out_types, out_count);
+}
+
+/* The call's text stands between quotation marks in one line of a program's text. kernel/custom.c reads it. */
+static ts_status infer_custom(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
+  const ts_buffer *text = call->attrs->custom.call;
+  if (!text || text->dtype != TS_U8 || text->shape.rank != 1 || text->bytes == 0)
+    return ts_infer_error(call, "expected the text of a call as u8[n]");
+  for (int64_t i = 0; i < text->bytes; i++) {
+    uint8_t c = ((const uint8_t *)text->data)[i];
+    if (c < ' ' || c == '"') return ts_infer_error(call, "the call's text has the character %u", c);
+  }
+  return infer_types(call, call->attrs->custom.types, max_results, out_types, out_count);
 }
 
 ts_status ts_infer_control(const ts_infer_call *call, size_t max_results, ts_type *out_types, size_t *out_count) {
@@ -103,7 +116,8 @@ ts_status ts_infer_control(const ts_infer_call *call, size_t max_results, ts_typ
   case TS_OP_COND: return infer_cond(call, max_results, out_types, out_count);
   case TS_OP_CALL: return infer_call(call, call->attrs->regions.regions[0], max_results, out_types, out_count);
   case TS_OP_FUSION: return infer_call(call, call->attrs->fusion.region, max_results, out_types, out_count);
-  case TS_OP_CALLBACK: return infer_callback(call, max_results, out_types, out_count);
+  case TS_OP_CALLBACK: return infer_types(call, call->attrs->callback.types, max_results, out_types, out_count);
+  case TS_OP_CUSTOM_CALL: return infer_custom(call, max_results, out_types, out_count);
   }
   return ts_infer_unknown(call);
 }

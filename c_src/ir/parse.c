@@ -273,6 +273,13 @@ static ts_status make_literal(const op_text *op, const ts_type *type, ts_buffer 
   return ts_token_error(op->value, "expected hexadecimal digits");
 }
 
+static ts_status make_call_text(const op_text *op, ts_buffer **out) {
+  ts_shape shape = {.rank = 1, .dims = {(int64_t)op->value.length}};
+  TS_TRY(ts_buffer_create(ts_pool_default(), TS_U8, &shape, out));
+  memcpy((*out)->data, op->value.text, op->value.length);
+  return TS_SUCCESS;
+}
+
 /* Sets the attributes that the text states only by the result's type. */
 static ts_status attrs_from_type(op_text *op) {
   const ts_type *type = &op->types.data[0];
@@ -280,7 +287,8 @@ static ts_status attrs_from_type(op_text *op) {
     void *at = ts_attr_at(&op->attrs, field);
     if (field->type == TS_FIELD_DTYPE) *(ts_dtype *)at = type->dtype;
     if (field->type == TS_FIELD_RESULT_SHAPE) ts_shape_copy(at, &type->shape);
-    if (field->type == TS_FIELD_BUFFER) TS_TRY(make_literal(op, type, at));
+    if (field->type == TS_FIELD_BUFFER)
+      TS_TRY(op->code == TS_OP_LITERAL ? make_literal(op, type, at) : make_call_text(op, at));
     if (field->type == TS_FIELD_SCALAR && !ts_scalar_parse(type->dtype, op->value.text, op->value.length, at))
       return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
   }
@@ -319,6 +327,7 @@ static ts_status parse_op_text(parser *p, op_text *op) {
   if (op->code == TS_OP_COUNT) return ts_token_error(op->at, "expected an op");
   TS_TRY(parse_data(p, op));
   TS_TRY(parse_uses(p, op));
+  if (op->code == TS_OP_CUSTOM_CALL) TS_TRY(take(p, TS_TOKEN_STRING, "the text of a call", &op->value));
   TS_TRY(parse_fields(p, op));
   TS_TRY(parse_op_regions(p, op));
   TS_TRY(punct(p, ":"));
@@ -361,7 +370,7 @@ static ts_status parse_op(parser *p, ts_region_id region) {
   op_text op = {.code = TS_OP_COUNT};
   ts_status status = parse_op_text(p, &op);
   if (!status) status = build_op(p, region, &op);
-  if (op.code == TS_OP_LITERAL) ts_buffer_release(op.attrs.literal.buffer);
+  if (op.code < TS_OP_COUNT) ts_buffer_release(ts_attrs_buffer(op.code, &op.attrs));
   TS_VEC_FREE(&op.names);
   TS_VEC_FREE(&op.operands);
   TS_VEC_FREE(&op.types);

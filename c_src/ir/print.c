@@ -73,6 +73,13 @@ static void print_bytes(printer *p, const ts_buffer *buffer) {
   ts_text_append(p->out, "\"");
 }
 
+/* Inference has checked that it has no quotation marks. */
+static void print_call_text(printer *p, const ts_buffer *call) {
+  ts_text_append(p->out, " \"");
+  if (call) ts_text_append_n(p->out, call->data, (size_t)call->bytes);
+  ts_text_append(p->out, "\"");
+}
+
 static void print_field(printer *p, const ts_attr_field *field, const ts_attrs *attrs) {
   const void *at = ts_attr_in(attrs, field);
   ts_text_append(p->out, field->name);
@@ -91,6 +98,7 @@ static void print_attrs(printer *p, const ts_op *op) {
   const char *before = " {";
   if (!op->attrs) return;
   if (op->code == TS_OP_LITERAL && op->attrs->literal.buffer) print_bytes(p, op->attrs->literal.buffer);
+  if (op->code == TS_OP_CUSTOM_CALL) print_call_text(p, op->attrs->custom.call);
   if (op->code == TS_OP_CONSTANT) {
     ts_text_append(p->out, " ");
     ts_scalar_print(p->out, op->attrs->constant.dtype, op->attrs->constant.value);

@@ -108,6 +108,7 @@ static ts_status print_control(hlo *h, const ts_op *op) {
   case TS_OP_COND: return print_cond(h, op);
   case TS_OP_CALL:
   case TS_OP_FUSION: return print_call(h, op);
+  case TS_OP_CUSTOM_CALL:
   case TS_OP_CALLBACK: break;
   }
   return ts_error(TS_UNIMPLEMENTED, "%s has no form in StableHLO", ts_op_name(op->code));

@@ -1,6 +1,7 @@
 #include "kernel/ref.h"
 
 #include "base/deep.h"
+#include "kernel/custom.h"
 #include "kernel/ref_internal.h"
 
 typedef ts_ref_state interpreter;
@@ -49,6 +50,15 @@ done:
   return status;
 }
 
+/* The meaning of a custom call is the plugin's function. */
+static ts_status run_custom(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
+  for (uint32_t i = 0; i < op->result_count; i++) {
+    const ts_value *value = ts_graph_value(in->graph, op->first_result + i);
+    TS_TRY(ts_buffer_create(in->pool, value->dtype, value->shape, &results[i]));
+  }
+  return ts_custom_compute(&(ts_custom_values){in->graph, op, operands, results}, in->pool, in->cancel);
+}
+
 static ts_status run_control(interpreter *in, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {
   switch ((ts_ops_CONTROL)op->code) {
   case TS_IN_CLASS_WHILE: return run_while(in, op, operands, results);
@@ -61,6 +71,7 @@ static ts_status run_control(interpreter *in, const ts_op *op, ts_buffer *const 
     return ts_error(TS_FAILED_PRECONDITION, "the interpreter has no caller that could answer callback %u",
                     op->attrs->callback.index);
   case TS_IN_CLASS_CALL: return run_region(in, op->attrs->regions.regions[0], operands, results);
+  case TS_IN_CLASS_CUSTOM_CALL: return run_custom(in, op, operands, results);
   }
   return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(op->code));
 }

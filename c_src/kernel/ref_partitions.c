@@ -241,6 +241,7 @@ static ts_status run_control(partitions *ps, const ts_op *op, ts_buffer *const *
   case TS_OP_COND: return run_cond(ps, op, operands, results);
   case TS_OP_CALL: return run_in_step(ps, op->attrs->regions.regions[0], operands, results);
   case TS_OP_FUSION: return run_in_step(ps, op->attrs->fusion.region, operands, results);
+  case TS_OP_CUSTOM_CALL: /* its region never has an effect */
   case TS_OP_CALLBACK: break;
   }
   return ts_error(TS_FAILED_PRECONDITION, "%s: a program with partitions cannot call back", ts_op_name(op->code));

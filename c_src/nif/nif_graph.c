@@ -596,22 +596,55 @@ static ts_status add_types(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list,
   return status;
 }
 
-static ts_status callback(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_value_id *values, first = 0;
-  ts_attrs attrs = {0};
+/* Adds an op whose region `types` says the types of its results. */
+static ts_status add_typed(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, const ts_attrs *attrs,
+                           ERL_NIF_TERM operands, ts_value_id *out) {
+  ts_value_id *values;
   size_t count;
+  TS_TRY(get_values(env, b, operands, &values, &count));
+  ts_status status = ts_graph_add_op(b->graph, b->current, code, values, count, attrs, out);
+  ts_free(values);
+  return status;
+}
+
+static ERL_NIF_TERM typed_results(ErlNifEnv *env, ts_nif_builder *b, ts_region_id types, ts_value_id first) {
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = ts_graph_region(b->graph, types)->results.count; i-- > 0;)
+    list = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), list);
+  return list;
+}
+
+static ts_status callback(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+  ts_value_id first = 0;
+  ts_attrs attrs = {0};
   unsigned index;
   if (!enif_get_uint(env, args[0], &index)) return ts_nif_expected(env, "a callback's number", args[0]);
   attrs.callback.index = index;
   TS_TRY(add_types(env, b, args[1], &attrs.callback.types));
-  TS_TRY(get_values(env, b, args[2], &values, &count));
-  ts_status status = ts_graph_add_op(b->graph, b->current, TS_OP_CALLBACK, values, count, &attrs, &first);
-  ts_free(values);
-  if (status) return status;
-  size_t results = ts_graph_region(b->graph, attrs.callback.types)->results.count;
-  *out = enif_make_list(env, 0);
-  for (size_t i = results; i-- > 0;) *out = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), *out);
+  TS_TRY(add_typed(env, b, TS_OP_CALLBACK, &attrs, args[2], &first));
+  *out = typed_results(env, b, attrs.callback.types, first);
   return TS_SUCCESS;
+}
+
+static ts_status custom_call(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+  ts_value_id first = 0;
+  ts_attrs attrs = {0};
+  ErlNifBinary text;
+  if (!enif_inspect_binary(env, args[0], &text)) return ts_nif_expected(env, "the text of a call", args[0]);
+  TS_TRY(add_types(env, b, args[1], &attrs.custom.types));
+  ts_shape shape = {.rank = 1, .dims = {(int64_t)text.size}};
+  TS_TRY(ts_buffer_create(ts_pool_default(), TS_U8, &shape, &attrs.custom.call));
+  if (text.size > 0) memcpy(attrs.custom.call->data, text.data, text.size);
+  ts_status status = add_typed(env, b, TS_OP_CUSTOM_CALL, &attrs, args[2], &first);
+  ts_buffer_release(attrs.custom.call);
+  if (!status) *out = typed_results(env, b, attrs.custom.types, first);
+  return status;
+}
+
+ERL_NIF_TERM ts_nif_custom_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: what a plugin's target makes of the operands */
+  (void)argc;
+  return with_builder(env, argv, custom_call);
 }
 
 ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

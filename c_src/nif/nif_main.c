@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "exec/pool.h"
 #include "jit/jit.h"
+#include "kernel/custom.h"
 
 #include <string.h>
 
@@ -92,6 +93,25 @@ static ERL_NIF_TERM jit_configure(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   TS_NIF_TRY(env, ts_nif_get_int(env, argv[1], "a number of bytes", &bytes));
   ts_jit_configure(&(ts_jit_options){.cache_dir = has_dir ? path : NULL, .disk_cache_bytes = bytes});
   return ts_atom.ok_;
+}
+
+static ERL_NIF_TERM load_plugin(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* load_plugin(Path :: binary()) -> [Target :: binary()] */
+  ErlNifBinary given;
+  char path[4096];
+  const tessera_plugin *plugin;
+  (void)argc;
+  if (!enif_inspect_binary(env, argv[0], &given) || given.size >= sizeof path || memchr(given.data, 0, given.size))
+    return ts_nif_error(env, ts_nif_expected(env, "a path", argv[0]));
+  memcpy(path, given.data, given.size);
+  path[given.size] = '\0';
+  TS_NIF_TRY(env, ts_custom_load(path, &plugin));
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (uint32_t i = plugin->target_count; i-- > 0;) {
+    const char *name = plugin->targets[i].name;
+    list = enif_make_list_cell(env, ts_nif_binary(env, name, strlen(name)), list);
+  }
+  return list;
 }
 
 static ERL_NIF_TERM inject_fatal(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -224,6 +244,8 @@ static ErlNifFunc functions[] = {
     {"region_finish", 2, ts_nif_region_finish, 0},
     {"control", 5, ts_nif_control, 0},
     {"callback", 4, ts_nif_callback, 0},
+    {"custom_call", 4, ts_nif_custom_call, 0},
+    {"load_plugin", 1, load_plugin, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"inline_region", 3, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},

@@ -270,7 +270,14 @@ combiner(?NODE(_, 'fun', [_, Body, _]), Type, #st{program = Program, in_function
 %% ---- blocks
 
 lower_block(Struct, Args, Default, Node, St) ->
-    {Values, St1} = get_all([A || A <- Args, tessera_nx_expr:is_node(A)], St),
+    Inputs = [A || A <- Args, tessera_nx_expr:is_node(A)],
+    {Values, St1} = get_all(Inputs, St),
+    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program) of
+        skip -> lower_native(Struct, Values, Default, Node, St1);
+        Results -> {like(Node, Results), St1}
+    end.
+
+lower_native(Struct, Values, Default, Node, St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
             {like(Node, conform(St1#st.program, Default, tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs))), St1};

@@ -588,6 +588,8 @@ START_TEST(branches_and_calls)
       "%r = call { body() { %1 = eye : s8[2,2] return %1 } } : s8[2,2]",
       "%r, %t = callback %s {index = 3} { types() { %1 = eye : s8[2,2] %2 = eye : u8[1,1] return %1, %2 } } : s8[2,2], "
       "u8[1,1]",
+      "%r, %t = custom_call %s \"t(a = 1)\" { types() { %1 = eye : s8[2,2] %2 = eye : u8[1,1] return %1, %2 } } : "
+      "s8[2,2], u8[1,1]",
       "%r = callback {index = 0} { types() { %1 = eye : s8[2,2] return %1 } } : s8[2,2]",
       "%r = fusion %s, %n {kind = 4294967295} { body(%1: f32[], %2: s32[]) { return %2 } } : s32[]",
   };
@@ -612,6 +614,10 @@ START_TEST(branches_and_calls)
        "callback(f32[]): the region of types has 1 parameters, expected none"},
       {"%r = callback %s {index = 0} { types() { return } } : f32[]",
        "the region has no results, expected at least one"},
+      {"%r = custom_call %s \"t\" { types(%1: f32[]) { return %1 } } : f32[]",
+       "custom_call(f32[]): the region of types has 1 parameters, expected none"},
+      {"%r = custom_call %s \"\" { types() { %1 = constant 0.0 : f32[] return %1 } } : f32[]",
+       "custom_call(f32[]): expected the text of a call as u8[n]"},
       {"%r = fusion %s {kind = 0} { body(%1: f64[]) { return %1 } } : f64[]",
        "fusion(f32[]): parameter 0 of the body is f64[], expected f32[]"},
   };

@@ -122,7 +122,8 @@ END_TEST
 /* Every op but the fuse pass's own occurs within a few hundred programs. */
 START_TEST(covers_all_ops)
 {
-  bool seen[TS_OP_COUNT] = {[TS_OP_PARAMETER] = true, [TS_OP_FUSION] = true, [TS_OP_CALLBACK] = true};
+  bool seen[TS_OP_COUNT] = {
+      [TS_OP_PARAMETER] = true, [TS_OP_FUSION] = true, [TS_OP_CALLBACK] = true, [TS_OP_CUSTOM_CALL] = true};
   for (uint64_t seed = 1; seed <= 600; seed++) {
     ts_graph *graph;
     ck_assert_ok(ts_random_graph(seed, NULL, &graph));

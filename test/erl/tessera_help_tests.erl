@@ -4,7 +4,7 @@
 
 -define(PUBLIC, [tessera, tessera_random, tessera_transform]).
 -define(NX, ['Elixir.Tessera', 'Elixir.Tessera.Backend', 'Elixir.Tessera.Client', 'Elixir.Tessera.DeviceBuffer',
-             'Elixir.Tessera.Typespec']).
+             'Elixir.Tessera.Typespec', 'Elixir.Tessera.CustomCall', 'Elixir.Tessera.CustomCall.Spec']).
 
 module_test_() ->
     [{atom_to_list(Module), fun() -> ?assertMatch([_, _ | _], paragraphs(help([Module]))) end} || Module <- ?PUBLIC].

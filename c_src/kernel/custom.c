@@ -1,0 +1,308 @@
+/* Plugins and their calls, as a routine and in the interpreter. */
+#include "kernel/custom.h"
+
+#include "base/alloc.h"
+#include "base/cancel.h"
+#include "base/vec.h"
+#include "kernel/routine.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- plugins ---- */
+
+typedef struct known_target {
+  const tessera_plugin *plugin;
+  const tessera_target *target;
+} known_target;
+
+/* Never freed: programs point into plugins. */
+static struct {
+  pthread_mutex_t lock;
+  TS_VEC(known_target) list;
+} targets = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const known_target *find(const char *name) {
+  for (size_t i = 0; i < targets.list.count; i++)
+    if (strcmp(targets.list.data[i].target->name, name) == 0) return &targets.list.data[i];
+  return NULL;
+}
+
+static bool is_name(const char *name) {
+  if (!name || !*name) return false;
+  for (const char *c = name; *c; c++) {
+    bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+    if (!letter && (c == name || !((*c >= '0' && *c <= '9') || *c == '.'))) return false;
+  }
+  return true;
+}
+
+static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
+  if (!plugin) return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives no plugin", path);
+  if (plugin->version != TESSERA_PLUGIN_VERSION)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin is of version %u of tessera_plugin.h, expected version %d",
+                    path, plugin->version, TESSERA_PLUGIN_VERSION);
+  if (!is_name(plugin->name)) return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin has no name", path);
+  if (plugin->call_bytes != sizeof(tessera_call))
+    return ts_error(TS_INVALID_ARGUMENT,
+                    "%s: plugin %s has calls of %u bytes, expected %zu: it says a version that is not its own", path,
+                    plugin->name, plugin->call_bytes, sizeof(tessera_call));
+  if (plugin->target_count > 0 && !plugin->targets)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s has no targets", path, plugin->name);
+  return TS_SUCCESS;
+}
+
+static ts_status check_target(const char *path, const tessera_plugin *plugin, uint32_t i) {
+  const tessera_target *target = &plugin->targets[i];
+  if (!is_name(target->name))
+    return ts_error(TS_INVALID_ARGUMENT, "%s: target %u of plugin %s has no name", path, i + 1, plugin->name);
+  if (!target->run)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: target %s of plugin %s cannot run", path, target->name, plugin->name);
+  for (uint32_t k = 0; k < i; k++)
+    if (strcmp(plugin->targets[k].name, target->name) == 0)
+      return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s has target %s twice", path, plugin->name, target->name);
+  const known_target *known = find(target->name);
+  if (known && known->plugin != plugin)
+    return ts_error(TS_FAILED_PRECONDITION, "%s: plugin %s has target %s, which is of plugin %s already", path,
+                    plugin->name, target->name, known->plugin->name);
+  return TS_SUCCESS;
+}
+
+/* All targets or none. */
+static ts_status add_targets(const char *path, const tessera_plugin *plugin) {
+  for (uint32_t i = 0; i < plugin->target_count; i++) TS_TRY(check_target(path, plugin, i));
+  TS_TRY(TS_VEC_RESERVE(&targets.list, targets.list.count + plugin->target_count));
+  for (uint32_t i = 0; i < plugin->target_count; i++)
+    if (!find(plugin->targets[i].name))
+      targets.list.data[targets.list.count++] = (known_target){plugin, &plugin->targets[i]};
+  return TS_SUCCESS;
+}
+
+typedef const tessera_plugin *(*get_plugin)(void);
+
+static ts_status load(const char *path, void *object, const tessera_plugin **out) {
+  get_plugin get;
+  *(void **)&get = dlsym(object, "tessera_plugin_get");
+  if (!get) return ts_error(TS_INVALID_ARGUMENT, "%s has no function tessera_plugin_get", path);
+  *out = get();
+  TS_TRY(check_plugin(path, *out));
+  pthread_mutex_lock(&targets.lock);
+  ts_status status = add_targets(path, *out);
+  pthread_mutex_unlock(&targets.lock);
+  return status;
+}
+
+ts_status ts_custom_load(const char *path, const tessera_plugin **out) {
+  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!object) return ts_error(TS_INVALID_ARGUMENT, "the plugin cannot be loaded: %s", dlerror());
+  ts_status status = load(path, object, out);
+  if (status) dlclose(object); /* a refused plugin has no calls */
+  return status;
+}
+
+static ts_status find_target(const char *name, known_target *out) {
+  pthread_mutex_lock(&targets.lock);
+  const known_target *known = find(name);
+  if (known) *out = *known;
+  pthread_mutex_unlock(&targets.lock);
+  if (known) return TS_SUCCESS;
+  return ts_error(TS_FAILED_PRECONDITION,
+                  "custom_call: no loaded plugin has the target %s; tessera:load_plugin/1 loads one", name);
+}
+
+/* ---- calls ---- */
+
+/* What a plan knows of a call: pointers are set for each run. */
+typedef struct custom_plan {
+  known_target known;
+  tessera_call call;
+  tessera_needs needs;
+} custom_plan;
+
+/* `core` of a call. */
+typedef struct running_call {
+  const _Atomic bool *cancel;
+  const ts_parallel *parallel;
+  char error[512];
+} running_call;
+
+static void set_error(const tessera_call *call, const char *text) {
+  running_call *running = call->core;
+  snprintf(running->error, sizeof running->error, "%s", text ? text : "");
+}
+
+static bool is_cancelled(const tessera_call *call) {
+  const running_call *running = call->core;
+  return running->cancel && atomic_load_explicit(running->cancel, memory_order_relaxed);
+}
+
+static void run_parts(const tessera_call *call, int64_t count, void (*part)(void *, int64_t, int), void *arg) {
+  const running_call *running = call->core;
+  ts_parallel_run(running->parallel, count, part, arg);
+}
+
+static const tessera_core core = {set_error, is_cancelled, run_parts};
+
+static tessera_type type_of(ts_dtype dtype) {
+  switch (dtype) {
+  case TS_S8: return TESSERA_S8;
+  case TS_S16: return TESSERA_S16;
+  case TS_S32: return TESSERA_S32;
+  case TS_S64: return TESSERA_S64;
+  case TS_U8: return TESSERA_U8;
+  case TS_U16: return TESSERA_U16;
+  case TS_U32: return TESSERA_U32;
+  case TS_U64: return TESSERA_U64;
+  case TS_F16: return TESSERA_F16;
+  case TS_BF16: return TESSERA_BF16;
+  case TS_F32: return TESSERA_F32;
+  case TS_F64: return TESSERA_F64;
+  case TS_C64: return TESSERA_C64;
+  case TS_C128: return TESSERA_C128;
+  default: return TESSERA_OTHER;
+  }
+}
+
+static ts_status describe(const ts_graph *g, ts_arena *arena, ts_value_id id, tessera_tensor *out) {
+  const ts_value *v = ts_graph_value(g, id);
+  void *dims;
+  TS_TRY(ts_arena_copy(arena, v->shape->dims, (size_t)v->shape->rank * sizeof *v->shape->dims, &dims));
+  *out = (tessera_tensor){.type = type_of(v->dtype),
+                          .rank = v->shape->rank,
+                          .dims = dims,
+                          .elements = ts_shape_elements(v->shape),
+                          .bytes = ts_shape_bytes(v->shape, v->dtype)};
+  return TS_SUCCESS;
+}
+
+static ts_status describe_all(const ts_graph *g, const ts_op *op, ts_arena *arena, tessera_call *out) {
+  tessera_tensor *tensors;
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)op->operand_count + op->result_count, &tensors));
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(describe(g, arena, op->operands[i], &tensors[i]));
+  out->operands = tensors;
+  out->operand_count = (int32_t)op->operand_count;
+  tensors += op->operand_count;
+  for (uint32_t i = 0; i < op->result_count; i++) TS_TRY(describe(g, arena, op->first_result + i, &tensors[i]));
+  out->results = tensors;
+  out->result_count = (int32_t)op->result_count;
+  return TS_SUCCESS;
+}
+
+static ts_status failed(const known_target *known, ts_code code, const running_call *running) {
+  return ts_error(code, "custom_call: %s of plugin %s: %s", known->target->name, known->plugin->name,
+                  running->error[0] ? running->error : "it failed without a reason");
+}
+
+static ts_status check_call(custom_plan *plan) {
+  running_call running = {.parallel = &ts_parallel_serial};
+  tessera_call call = plan->call;
+  call.threads = 1;
+  call.core = &running;
+  if (!plan->known.target->check) return TS_SUCCESS;
+  if (plan->known.target->check(&core, &call, &plan->needs) != TESSERA_OK)
+    return failed(&plan->known, TS_INVALID_ARGUMENT, &running);
+  if (plan->needs.workspace < 0)
+    return ts_error(TS_OUT_OF_RANGE, "custom_call: %s of plugin %s asks for %lld bytes of workspace",
+                    plan->known.target->name, plan->known.plugin->name, (long long)plan->needs.workspace);
+  plan->call.workspace_bytes = plan->needs.workspace;
+  return TS_SUCCESS;
+}
+
+static ts_status make_plan(const ts_graph *g, const ts_op *op, ts_arena *arena, custom_plan *out) {
+  const ts_buffer *text = op->attrs->custom.call;
+  TS_TRY(ts_custom_parse(arena, text->data, (size_t)text->bytes, &out->call));
+  TS_TRY(find_target(out->call.target, &out->known));
+  TS_TRY(describe_all(g, op, arena, &out->call));
+  return check_call(out);
+}
+
+/* Where the values of a run are. */
+typedef struct places {
+  const tessera_tensor *tensors; /* operands, then results, with data */
+  void *workspace;
+  const ts_parallel *parallel;
+  const _Atomic bool *cancel;
+} places;
+
+static ts_status run_call(const custom_plan *plan, const places *at) {
+  running_call running = {.cancel = at->cancel, .parallel = at->parallel};
+  tessera_call call = plan->call;
+  call.operands = at->tensors;
+  call.results = at->tensors + call.operand_count;
+  call.threads = at->parallel->width;
+  call.workspace = at->workspace;
+  call.core = &running;
+  int failure = plan->known.target->run(&core, &call);
+  TS_TRY(ts_check_cancelled(at->cancel, "the run"));
+  return failure == TESSERA_OK ? TS_SUCCESS : failed(&plan->known, TS_FAILED_PRECONDITION, &running);
+}
+
+/* A copy of the tensors' descriptions, to which each run adds its pointers. */
+static ts_status copy_tensors(const tessera_call *call, tessera_tensor **out) {
+  size_t operands = (size_t)call->operand_count, results = (size_t)call->result_count;
+  TS_TRY(TS_NEW_ARRAY(operands + results + 1, out));
+  if (operands > 0) memcpy(*out, call->operands, operands * sizeof **out);
+  if (results > 0) memcpy(*out + operands, call->results, results * sizeof **out);
+  return TS_SUCCESS;
+}
+
+/* ---- the routine ---- */
+
+/* Of a call that does not say how long it takes: a run with it leaves the scheduler, so that it can be cancelled. */
+enum { UNKNOWN_NS = 10 * 1000 * 1000 };
+
+static ts_status custom_plan_make(const ts_routine_request *request, ts_routine_plan *out) {
+  const ts_op *op = ts_graph_op(request->graph, request->op);
+  custom_plan *plan;
+  TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &plan));
+  TS_TRY(make_plan(request->graph, op, request->arena, plan));
+  out->state = plan;
+  out->cost_ns = plan->needs.nanoseconds > 0 ? plan->needs.nanoseconds : UNKNOWN_NS;
+  out->workspace = plan->needs.workspace;
+  return TS_SUCCESS;
+}
+
+static ts_status custom_run(const ts_routine_plan *plan, const ts_routine_run *run) {
+  const custom_plan *custom = plan->state;
+  tessera_tensor *tensors;
+  TS_TRY(copy_tensors(&custom->call, &tensors));
+  for (int32_t i = 0; i < custom->call.operand_count; i++)
+    tensors[i].data = (void *)(uintptr_t)ts_routine_operand(run, (uint32_t)i);
+  for (int32_t i = 0; i < custom->call.result_count; i++)
+    tensors[custom->call.operand_count + i].data = ts_routine_result(run, (uint32_t)i);
+  ts_status status = run_call(custom, &(places){tensors, run->workspace, run->parallel, run->cancel});
+  ts_free(tensors);
+  return status;
+}
+
+const ts_routine ts_custom_routine = {"custom_call", custom_plan_make, NULL, custom_run, NULL};
+
+/* ---- the interpreter ---- */
+
+static ts_status compute(const ts_custom_values *values, const custom_plan *plan, void *workspace,
+                         const _Atomic bool *cancel) {
+  tessera_tensor *tensors;
+  TS_TRY(copy_tensors(&plan->call, &tensors));
+  for (int32_t i = 0; i < plan->call.operand_count; i++) tensors[i].data = values->operands[i]->data;
+  for (int32_t i = 0; i < plan->call.result_count; i++)
+    tensors[plan->call.operand_count + i].data = values->results[i]->data;
+  ts_status status = run_call(plan, &(places){tensors, workspace, &ts_parallel_serial, cancel});
+  ts_free(tensors);
+  return status;
+}
+
+ts_status ts_custom_compute(const ts_custom_values *values, ts_pool *pool, const _Atomic bool *cancel) {
+  ts_arena arena;
+  custom_plan plan = {0};
+  ts_buffer *workspace = NULL;
+  ts_arena_init(&arena);
+  ts_status status = make_plan(values->graph, values->op, &arena, &plan);
+  if (!status && plan.needs.workspace > 0)
+    status = ts_buffer_create(pool, TS_U8, &(ts_shape){.rank = 1, .dims = {plan.needs.workspace}}, &workspace);
+  if (!status) status = compute(values, &plan, workspace ? workspace->data : NULL, cancel);
+  ts_buffer_release(workspace);
+  ts_arena_deinit(&arena);
+  return status;
+}

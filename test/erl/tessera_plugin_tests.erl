@@ -1,0 +1,150 @@
+%% Plugins and their calls: the example of docs/plugins.md, and plugins that are refused (test/plugin). make builds them.
+-module(tessera_plugin_tests).
+-include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [raises/3]).
+
+file(Name) -> filename:join([filename:dirname(code:which(?MODULE)), "..", "plugin", Name ++ ".so"]).
+
+loaded(Test) -> {setup, fun() -> {ok, _} = application:ensure_all_started(tessera), tessera:load_plugin(file("example")) end, Test}.
+
+f32(Shape) -> tessera:template(f32, Shape).
+
+scale(X, Factor) -> tessera:custom_call(scale, [X], X, #{factor => Factor}).
+
+%% ---- loading
+
+load_test_() ->
+    Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>],
+    loaded([?_assertEqual(Targets, tessera:load_plugin(file("example"))),
+            ?_assertEqual(Targets, tessera:load_plugin(unicode:characters_to_binary(file("example")))),
+            ?_test(raises(invalid_argument, "none.so", fun() -> tessera:load_plugin("/none/none.so") end)),
+            ?_test(raises(invalid_argument, "expected a file's name", fun() -> tessera:load_plugin({1}) end)),
+            ?_test(raises(invalid_argument, "cannot be loaded", fun() -> tessera:load_plugin(?FILE) end))] ++
+           [?_test(begin
+                       raises(Code, Words, fun() -> tessera:load_plugin(file(Name)) end),
+                       raises(Code, Name ++ ".so", fun() -> tessera:load_plugin(file(Name)) end)
+                   end)
+            || {Name, Code, Words} <-
+                   [{"SYMBOL", invalid_argument, "has no function tessera_plugin_get"},
+                    {"NOTHING", invalid_argument, "gives no plugin"},
+                    {"VERSION", invalid_argument, "of version 2 of tessera_plugin.h, expected version 1"},
+                    {"UNNAMED", invalid_argument, "the plugin has no name"},
+                    {"LIES", invalid_argument, "it says a version that is not its own"},
+                    {"TWICE", invalid_argument, "plugin wrong has target twice twice"},
+                    {"TAKEN", failed_precondition, "target scale, which is of plugin example already"},
+                    {"NORUN", invalid_argument, "target no_run of plugin wrong cannot run"},
+                    {"TARGET", invalid_argument, "target 1 of plugin wrong has no name"}]] ++
+           %% a refused plugin leaves none of its targets
+           [?_test(raises(failed_precondition, "no loaded plugin has the target fresh",
+                          fun() -> tessera:custom_call(fresh, [], f32({})) end))]).
+
+%% ---- calls
+
+call_test_() ->
+    loaded([?_assertEqual([2.0, 4.0, 6.0], tessera:to_list(scale(tessera:tensor([1.0, 2.0, 3.0]), 2))),
+            ?_assertEqual([0.5, 1.0], tessera:to_list(scale(tessera:tensor([1.0, 2.0], f64), 0.5))),
+            ?_assertEqual([[]], tessera:to_list(scale(tessera:zeros({1, 0}), 0.5))),
+            ?_assertEqual([1.5], tessera:to_list(tessera:custom_call("scale", [tessera:tensor([1.0])], f32({1}), #{<<"factor">> => 1.5}))),
+            ?_test(begin %% among fused ops, twice, in a loop; and many parts on all threads
+                       F = tessera:jit(fun(X) ->
+                           Y = tessera:add(scale(tessera:multiply(X, 3), 2), 1),
+                           {Y, scale(Y, 10), tessera:while(X, fun(Z) -> tessera:less(tessera:reduce_max(Z), 100) end, fun(Z) -> scale(Z, 2) end)}
+                       end),
+                       {A, B, C} = F(tessera:tensor([1.0, 2.0])),
+                       ?assertEqual({[7.0, 13.0], [70.0, 130.0], [64.0, 128.0]},
+                                    {tessera:to_list(A), tessera:to_list(B), tessera:to_list(C)}),
+                       Large = tessera:iota({1000, 1001}, f32),
+                       ?assertEqual(tessera:to_binary(tessera:multiply(Large, 3)), tessera:to_binary(scale(Large, 3)))
+                   end),
+            ?_test(begin %% several results, and a workspace
+                       S = tessera:template(s32, {}),
+                       [Least, Greatest] = tessera:custom_call(extremes, [tessera:tensor([3, -7, 12, 5])], [S, S]),
+                       ?assertEqual({-7, 12}, {tessera:to_number(Least), tessera:to_number(Greatest)})
+                   end),
+            ?_test(begin %% attributes as the plugin reads them, by name in order
+                       Given = #{a => 42, b => -1.5, c => true, d => false, e => <<"ab">>, f => [1, -2, 3], g => [], h => infinity,
+                                 i => mode, j => -(1 bsl 63), k => 1.0e-300},
+                       Read = tessera:custom_call(attributes, [], tessera:template(f64, {11, 4}), Given),
+                       ?assertEqual([[1.0, 42.0, 0.0, 0.0], [2.0, -1.5, 0.0, 0.0], [3.0, 1.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0],
+                                     [4.0, 0.0, 2.0, 195.0], [5.0, 0.0, 3.0, 2.0], [5.0, 0.0, 0.0, 0.0],
+                                     [2.0, infinity, 0.0, 0.0], [4.0, 0.0, 4.0, 421.0], [1.0, -9.223372036854775808e18, 0.0, 0.0],
+                                     [2.0, 1.0e-300, 0.0, 0.0]], tessera:to_list(Read))
+                   end)]).
+
+%% A program's text has the call, and gives the same program.
+text_test_() ->
+    loaded(fun() ->
+        X = tessera:tensor([1.0, 2.0]),
+        Text = tessera:to_text(fun(A) -> scale(A, 2.5) end, [X]),
+        ?assertNotEqual(nomatch, string:find(Text, "custom_call %0 \"scale(factor = 2.5)\"")),
+        ?assertEqual([[2.5, 5.0]], [tessera:to_list(T) || T <- tessera:run_text(Text, [X])])
+    end).
+
+bad_text_test_() ->
+    loaded([?_test(raises(invalid_argument, Words, fun() -> tessera:run_text(text(Call), [tessera:tensor([1.0])]) end))
+            || {Call, Words} <- [{"", "expected the text of a call"}, {"scale(", "expected a name at character 7"},
+                                 {"scale(factor)", "expected '='"}, {"scale(factor = )", "expected a value"},
+                                 {"scale(factor = 'x", "a text's end"}, {"scale(factor = [1, )", "expected an integer"},
+                                 {"scale(factor = 99999999999999999999)", "an integer of 64 bits"},
+                                 {"scale(factor = 1) more", "expected the end"}, {"1scale", "expected a name"}]]).
+
+text(Call) ->
+    iolist_to_binary(["graph @main(%0: f32[1]) -> (f32[1]) {\n  %1 = custom_call %0 \"", Call,
+     "\" {\n    types() {\n      %2 = constant 0.0 : f32[1]\n      return %2\n    }\n  } : f32[1]\n  return %1\n}\n"]).
+
+%% ---- faults
+
+errors_test_() ->
+    X = fun() -> tessera:tensor([1, 2]) end,
+    S = tessera:template(s32, {}),
+    loaded([?_test(raises(Code, Words, F))
+            || {Code, Words, F} <-
+                   [{failed_precondition, "no loaded plugin has the target missing", fun() -> tessera:custom_call(missing, [], f32({})) end},
+                    {invalid_argument, "scale of plugin example: expected f32 or f64, got type 3 of rank 1", fun() -> scale(X(), 2) end},
+                    {invalid_argument, "the result has another form", fun() -> tessera:custom_call(scale, [tessera:tensor([1.0])], f32({2}), #{factor => 2}) end},
+                    {invalid_argument, "expected one operand and one result", fun() -> tessera:custom_call(scale, [], f32({2}), #{factor => 2}) end},
+                    {invalid_argument, "expected a number as attribute factor",
+                     fun() -> tessera:custom_call(scale, [tessera:tensor([1.0])], f32({1}), #{factor => <<"2">>}) end},
+                    {failed_precondition, "fail of plugin example: the moon is full", fun() -> tessera:custom_call(fail, [X()], S) end},
+                    {failed_precondition, "silent of plugin example: it failed without a reason", fun() -> tessera:custom_call(silent, [X()], S) end},
+                    {out_of_range, "asks for -1 bytes of workspace", fun() -> tessera:custom_call(greedy, [X()], S) end},
+                    {resource_exhausted, "", fun() -> tessera:custom_call(extremes, [X()], [S, S], #{extra => 1 bsl 50}) end},
+                    {invalid_argument, "a list of operands", fun() -> tessera:custom_call(scale, X(), S) end},
+                    {invalid_argument, "expected a tensor or a number", fun() -> tessera:custom_call(scale, [x], S) end},
+                    {invalid_argument, "as results", fun() -> tessera:custom_call(scale, [X()], []) end},
+                    {invalid_argument, "a target's name of letters", fun() -> tessera:custom_call("a b", [X()], S) end},
+                    {invalid_argument, "an attribute's name", fun() -> tessera:custom_call(scale, [X()], S, #{"a=" => 1}) end},
+                    {invalid_argument, "without quotation marks", fun() -> tessera:custom_call(scale, [X()], S, #{a => <<"it's">>}) end},
+                    {invalid_argument, "an attribute that is an integer of 64 bits", fun() -> tessera:custom_call(scale, [X()], S, #{a => 1 bsl 64}) end},
+                    {unimplemented, "the gradient through custom_call is not supported",
+                     fun() -> (tessera:grad(fun(Y) -> tessera:sum(scale(Y, 2)) end))(tessera:tensor([1.0])) end}]]).
+
+%% A caller that dies ends the run of a call that asks whether it was cancelled.
+cancel_test_() ->
+    loaded({timeout, 60, fun() ->
+        Live = maps:get(live, tessera:memory()),
+        {Pid, Monitor} = spawn_monitor(fun() -> tessera:custom_call(wait, [tessera:tensor([1.0])], f32({})) end),
+        receive {'DOWN', Monitor, process, Pid, _} = Down -> ?assertEqual(still_running, Down) after 200 -> ok end,
+        exit(Pid, kill),
+        receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end,
+        freed(Live)
+    end}).
+
+freed(Live) ->
+    case erlang:garbage_collect() andalso maps:get(live, tessera:memory()) =< Live of
+        true -> ok;
+        false -> timer:sleep(10), freed(Live)
+    end.
+
+%% Many callers at once, while the plugin is loaded again.
+concurrent_test_() ->
+    loaded({timeout, 60, fun() ->
+        Work = fun(N) -> fun() ->
+                   [begin
+                        [_ | _] = tessera:load_plugin(file("example")),
+                        [R] = tessera:to_list(scale(tessera:tensor([1.0 * N]), I)),
+                        R = 1.0 * N * I
+                    end || I <- lists:seq(1, 20)], exit(done) end end,
+        Monitors = [element(2, spawn_monitor(Work(N))) || N <- lists:seq(1, 20)],
+        [receive {'DOWN', M, process, _, Reason} -> ?assertEqual(done, Reason) end || M <- Monitors]
+    end}).

@@ -1,0 +1,40 @@
+/* Plugins that are refused; WRONG says why. */
+#include "tessera_plugin.h"
+
+#define SYMBOL 1
+#define NOTHING 2
+#define VERSION 3
+#define UNNAMED 4
+#define LIES 5
+#define TWICE 6
+#define TAKEN 7
+#define NORUN 8
+#define TARGET 9
+
+#if WRONG == SYMBOL
+__attribute__((visibility("default"))) int tessera_plugin_other;
+#else
+static int run(const tessera_core *core, const tessera_call *call) {
+  (void)core, (void)call;
+  return TESSERA_OK;
+}
+
+static const tessera_target targets[] = {
+#if WRONG == TWICE
+    {"twice", 0, run}, {"twice", 0, run},
+#elif WRONG == TAKEN
+    {"fresh", 0, run}, {"scale", 0, run},
+#elif WRONG == NORUN
+    {"no_run", 0, 0},
+#else
+    {"two words", 0, run},
+#endif
+};
+
+const tessera_plugin *tessera_plugin_get(void) {
+  static const tessera_plugin plugin = {
+      WRONG == VERSION ? 2 : TESSERA_PLUGIN_VERSION, WRONG == UNNAMED ? 0 : "wrong",
+      WRONG == LIES ? sizeof(tessera_call) - 8 : sizeof(tessera_call), sizeof targets / sizeof *targets, targets};
+  return WRONG == NOTHING ? 0 : &plugin;
+}
+#endif
