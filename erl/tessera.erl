@@ -50,6 +50,7 @@
 %% {@link qr/2}, {@link eigh/1}, {@link svd/2}, {@link pinv/1}, {@link lstsq/2}, {@link matrix_power/2}, {@link matrix_rank/1},
 %% {@link norm/2},
 %% {@link triangular_solve/3}</li>
+%% <li>Fourier transforms: {@link fft/2}, {@link ifft/2}, {@link rfft/2}, {@link irfft/2}, {@link fft2/2}, {@link fftn/2}</li>
 %% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
 %% {@link unique/1}</li>
 %% <li>random numbers: the module {@link tessera_random}</li>
@@ -131,6 +132,9 @@
 %% linear algebra
 -export([cholesky/1, triangular_solve/2, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/1, qr/2, eigh/1, svd/1,
          svd/2, pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/1, norm/2]).
+%% Fourier transforms
+-export([fft/1, fft/2, ifft/1, ifft/2, rfft/1, rfft/2, irfft/1, irfft/2, fft2/1, fft2/2, ifft2/1, ifft2/2, fftn/1, fftn/2,
+         ifftn/1, ifftn/2]).
 %% functions
 -export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2, load_plugin/1, custom_call/3, custom_call/4]).
@@ -1849,6 +1853,155 @@ norm(Tensor) -> norm(Tensor, #{}).
 %% '''
 -spec norm(tensor(), options()) -> tensor().
 norm(Tensor, Options) -> tessera_linalg:norm(Tensor, Options).
+
+%% ---- Fourier transforms
+
+%% @doc The discrete Fourier transform along the last axis, as {@link fft/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:fft(tessera:tensor([1, 1, 0, 0]))).
+%% [{complex,2.0,0.0},{complex,1.0,-1.0},{complex,0.0,0.0},{complex,1.0,1.0}]
+%% '''
+-spec fft(operand()) -> tensor().
+fft(X) -> fft(X, #{}).
+
+%% @doc The discrete Fourier transform of lines of `N' numbers: element `K' of the result is the sum of `X[I] * exp(-2 pi i I K / N)'.
+%% Options: `axis' (-1), the axis of the lines; `length', their `N', by default the axis's size: an integer, or `power_of_two' for
+%% the first power of two that is not less than that. Shorter lines are padded with zeros at the end, longer ones are cut. The
+%% result is `c64', or `c128' for `f64' and `c128'; the axis has size `N'.
+%%
+%% Any length takes time in proportion to `N * log(N)', least where its prime factors are at most 13. The error is within `3 * log2(N)'
+%% units of precision of each line, measured by the root of the sum of squares. A line with a NaN or an infinity gives NaNs and
+%% infinities, other lines do not change. Raises for a length below 1 or above 2147483647, and for one whose constants do not fit
+%% into memory (67,108,864 points).
+%% ```
+%% 1> tessera:to_list(tessera:fft(tessera:tensor([[1, 2], [3, 4]]), #{axis => 0})).
+%% [[{complex,4.0,0.0},{complex,6.0,0.0}],[{complex,-2.0,0.0},{complex,-2.0,0.0}]]
+%% 2> tessera:shape(tessera:fft(tessera:ones({3}), #{length => power_of_two})).
+%% {4}
+%% '''
+-spec fft(operand(), options()) -> tensor().
+fft(X, Options) -> tessera_fft:fft(X, Options).
+
+%% @doc The inverse of {@link fft/1} along the last axis, as {@link ifft/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:ifft(tessera:tensor([4, 0]))).
+%% [{complex,2.0,0.0},{complex,2.0,0.0}]
+%% '''
+-spec ifft(operand()) -> tensor().
+ifft(X) -> ifft(X, #{}).
+
+%% @doc The inverse discrete Fourier transform: element `K' of a line of `N' numbers is the sum of `X[I] * exp(2 pi i I K / N)',
+%% divided by `N'. Options, types and errors are those of {@link fft/2}.
+%% ```
+%% 1> tessera:to_list(tessera:ifft(tessera:tensor([[2], [0]]), #{axis => 0})).
+%% [[{complex,1.0,0.0}],[{complex,1.0,0.0}]]
+%% '''
+-spec ifft(operand(), options()) -> tensor().
+ifft(X, Options) -> tessera_fft:ifft(X, Options).
+
+%% @doc The Fourier transform of real numbers along the last axis, as {@link rfft/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:rfft(tessera:tensor([1, 1, 0, 0]))).
+%% [{complex,2.0,0.0},{complex,1.0,-1.0},{complex,0.0,0.0}]
+%% '''
+-spec rfft(operand()) -> tensor().
+rfft(X) -> rfft(X, #{}).
+
+%% @doc The first `N div 2 + 1' elements of the Fourier transform of lines of `N' real numbers: the others are the conjugates of these.
+%% It takes half of the time of {@link fft/2}. Options as those of {@link fft/2}. Raises for complex numbers.
+%% ```
+%% 1> tessera:shape(tessera:rfft(tessera:ones({2, 10}))).
+%% {2,6}
+%% 2> tessera:to_list(tessera:rfft(tessera:tensor([1, 2, 3]), #{length => 2})).
+%% [{complex,3.0,0.0},{complex,-1.0,0.0}]
+%% '''
+-spec rfft(operand(), options()) -> tensor().
+rfft(X, Options) -> tessera_fft:rfft(X, Options).
+
+%% @doc The inverse of {@link rfft/1} along the last axis, as {@link irfft/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:irfft(tessera:tensor([4, 0, 0]))).
+%% [1.0,1.0,1.0,1.0]
+%% '''
+-spec irfft(operand()) -> tensor().
+irfft(X) -> irfft(X, #{}).
+
+%% @doc The `N' real numbers whose Fourier transform begins with a line of X. Options: `axis' (-1); `length', the `N', by default
+%% `2 * (Size - 1)' for an axis of `Size' elements: an odd `N' must be given. Of each line `N div 2 + 1' elements are used, and
+%% zeros in place of those that it lacks. The imaginary part of the first is taken for 0, of an even `N' also that of the last. The
+%% result is `f32', or `f64' for `f64' and `c128'.
+%% ```
+%% 1> tessera:to_list(tessera:irfft(tessera:tensor([3, 0]), #{length => 3})).
+%% [1.0,1.0,1.0]
+%% '''
+-spec irfft(operand(), options()) -> tensor().
+irfft(X, Options) -> tessera_fft:irfft(X, Options).
+
+%% @doc The Fourier transform along the last two axes, as {@link fft2/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:fft2(tessera:tensor([[1, 2], [3, 4]]))).
+%% [[{complex,10.0,0.0},{complex,-2.0,0.0}],[{complex,-4.0,0.0},{complex,0.0,0.0}]]
+%% '''
+-spec fft2(operand()) -> tensor().
+fft2(X) -> fft2(X, #{}).
+
+%% @doc The Fourier transform along two axes, the second one first. Options: `axes' ([-2, -1]); `lengths', a list of two, in the
+%% order of the axes, each as the `length' of {@link fft/2}.
+%% ```
+%% 1> tessera:shape(tessera:fft2(tessera:ones({5, 6, 7}), #{axes => [0, 2], lengths => [4, 8]})).
+%% {4,6,8}
+%% '''
+-spec fft2(operand(), options()) -> tensor().
+fft2(X, Options) -> tessera_fft:fft2(X, Options).
+
+%% @doc The inverse of {@link fft2/1}, as {@link ifft2/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:ifft2(tessera:tensor([[4, 0], [0, 0]]))).
+%% [[{complex,1.0,0.0},{complex,1.0,0.0}],[{complex,1.0,0.0},{complex,1.0,0.0}]]
+%% '''
+-spec ifft2(operand()) -> tensor().
+ifft2(X) -> ifft2(X, #{}).
+
+%% @doc The inverse Fourier transform along two axes. Options as those of {@link fft2/2}.
+%% ```
+%% 1> tessera:shape(tessera:ifft2(tessera:ones({5, 6}), #{axes => [1, 0]})).
+%% {5,6}
+%% '''
+-spec ifft2(operand(), options()) -> tensor().
+ifft2(X, Options) -> tessera_fft:ifft2(X, Options).
+
+%% @doc The Fourier transform along all axes, as {@link fftn/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:fftn(tessera:tensor([[[1, 2]], [[3, 4]]]))).
+%% [[[{complex,10.0,0.0},{complex,-2.0,0.0}]],[[{complex,-4.0,0.0},{complex,0.0,0.0}]]]
+%% '''
+-spec fftn(operand()) -> tensor().
+fftn(X) -> fftn(X, #{}).
+
+%% @doc The Fourier transform along some axes, the last one first. Options: `axes', an axis or a list of different ones, by default
+%% `all'; `lengths', a list in the order of the axes, each as the `length' of {@link fft/2}.
+%% ```
+%% 1> tessera:shape(tessera:fftn(tessera:ones({5, 6, 7}), #{axes => [0, 1]})).
+%% {5,6,7}
+%% '''
+-spec fftn(operand(), options()) -> tensor().
+fftn(X, Options) -> tessera_fft:fftn(X, Options).
+
+%% @doc The inverse of {@link fftn/1}, as {@link ifftn/2} without options.
+%% ```
+%% 1> tessera:to_list(tessera:ifftn(tessera:fftn(tessera:tensor([[1, 2]])))).
+%% [[{complex,1.0,0.0},{complex,2.0,0.0}]]
+%% '''
+-spec ifftn(operand()) -> tensor().
+ifftn(X) -> ifftn(X, #{}).
+
+%% @doc The inverse Fourier transform along some axes. Options as those of {@link fftn/2}.
+%% ```
+%% 1> tessera:shape(tessera:ifftn(tessera:ones({2, 3}), #{axes => 1, lengths => [4]})).
+%% {2,4}
+%% '''
+-spec ifftn(operand(), options()) -> tensor().
+ifftn(X, Options) -> tessera_fft:ifftn(X, Options).
 
 %% ---- functions
 

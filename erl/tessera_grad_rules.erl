@@ -117,6 +117,8 @@ one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, 
 one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
 one(window_max, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_max, C, X, Window) end;
 one(window_min, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_min, C, X, Window) end;
+one(Op, X, _, C, Attrs) when Op =:= fft; Op =:= ifft; Op =:= rfft; Op =:= irfft ->
+    fun() -> tessera_fft:share(Op, X, Attrs, C) end;
 one(cholesky, _, R, C, _) -> fun() -> tessera_linalg:cholesky_share(R, C) end;
 one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
 one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
@@ -249,12 +251,12 @@ interleave(A, B, Axis) ->
 %% ---- several operands
 
 many(add, _, _, C, _) -> [fun() -> C end, fun() -> C end];
+many(complex, _, _, C, _) -> [fun() -> tessera:real(C) end, fun() -> neg(tessera:imag(C)) end];
 many(subtract, _, _, C, _) -> [fun() -> C end, fun() -> neg(C) end];
 many(multiply, [X, Y], _, C, _) -> [fun() -> mul(C, Y) end, fun() -> mul(C, X) end];
 many(divide, [_, Y], R, C, _) -> [fun() -> dv(C, Y) end, fun() -> neg(dv(mul(C, R), Y)) end];
 many(remainder, [X, Y], R, C, _) -> [fun() -> C end, fun() -> neg(mul(C, dv(sub(X, R), Y))) end];
 many(pow, [X, Y], R, C, _) -> [fun() -> pow_base(C, X, Y) end, fun() -> pow_exponent(C, X, R) end];
-many(complex, _, _, C, _) -> [fun() -> tessera:real(C) end, fun() -> neg(tessera:imag(C)) end];
 many(atan2, [Y, X], _, C, _) ->
     [fun() -> dv(mul(C, X), add(square(X), square(Y))) end, fun() -> neg(dv(mul(C, Y), add(square(X), square(Y)))) end];
 many(max, [X, Y], _, C, _) -> either(tessera:greater(X, Y), C);

@@ -34,6 +34,7 @@ IR_SRC := \
   c_src/ir/graph.c \
   c_src/ir/infer.c \
   c_src/ir/infer_control.c \
+  c_src/ir/infer_fft.c \
   c_src/ir/infer_linalg.c \
   c_src/ir/infer_mesh.c \
   c_src/ir/infer_shape.c \
@@ -47,6 +48,7 @@ IR_SRC := \
   c_src/ir/print.c \
   c_src/ir/stablehlo.c \
   c_src/ir/stablehlo_elementwise.c \
+  c_src/ir/stablehlo_fft.c \
   c_src/ir/stablehlo_linalg.c \
   c_src/ir/stablehlo_mesh.c \
   c_src/ir/stablehlo_reduce.c \
@@ -145,6 +147,7 @@ KERNEL_SRC := \
   c_src/kernel/fft_core.c \
   c_src/kernel/fft_plan.c \
   c_src/kernel/fft_roots.c \
+  c_src/kernel/fft_routine.c \
   c_src/kernel/fft_vector_avx2.c \
   c_src/kernel/fft_vector_avx512.c \
   c_src/kernel/fft_vector_base.c \
@@ -167,6 +170,7 @@ KERNEL_SRC := \
   c_src/kernel/ref_complex.c \
   c_src/kernel/ref_dot.c \
   c_src/kernel/ref_elementwise.c \
+  c_src/kernel/ref_fft.c \
   c_src/kernel/ref_linalg.c \
   c_src/kernel/ref_partitions.c \
   c_src/kernel/ref_reduce.c \

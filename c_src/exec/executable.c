@@ -70,6 +70,7 @@ static bool folds_exactly(const ts_graph *graph, const ts_op *op) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: return false;
   case TS_CLASS_SOURCE:
   case TS_CLASS_UNARY:

@@ -62,6 +62,13 @@ static void reduce_types(ts_opcode code, const ts_operand *operands, size_t coun
   if (count > 0 && (code == TS_OP_REDUCE_SUM || code == TS_OP_REDUCE_PRODUCT)) out[0] = ts_dtype_aggregate(out[0]);
 }
 
+/* f32 or f64, or complex numbers of those. */
+static void fft_types(ts_opcode code, const ts_operand *operands, ts_dtype *out) {
+  merge_range(operands, 0, 1, out);
+  out[0] = ts_dtype_accumulator(ts_dtype_to_float(out[0]));
+  if (code == TS_OP_IRFFT) out[0] = ts_dtype_to_complex(out[0]);
+}
+
 ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype *out) {
   int wanted = ts_op_operands(code);
   if (wanted >= 0 && count != (size_t)wanted)
@@ -73,6 +80,7 @@ ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t
     merge_range(operands, 0, count, out);
     for (size_t i = 0; i < count; i++) out[i] = ts_dtype_to_float(out[i]);
     return TS_SUCCESS;
+  case TS_CLASS_FFT: fft_types(code, operands, out); return TS_SUCCESS;
   case TS_CLASS_SELECT:
     out[0] = own_type(&operands[0]);
     merge_range(operands, 1, count, out);

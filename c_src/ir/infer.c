@@ -261,6 +261,7 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_SHAPE:
   case TS_CLASS_INDEXED:
   case TS_CLASS_CONTROL: return true;
+  case TS_CLASS_FFT:
   case TS_CLASS_PREDICATE: return true;
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
   case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS;
@@ -314,6 +315,7 @@ static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   case TS_CLASS_LINALG: return ts_infer_linalg(call, out);
   case TS_CLASS_COLLECTIVE: return ts_infer_collective(call, out);
   case TS_CLASS_COMPLEX: return infer_complex(call, out);
+  case TS_CLASS_FFT: return ts_infer_fft(call, out);
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:

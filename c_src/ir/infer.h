@@ -46,6 +46,7 @@ ts_status ts_infer_window(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_linalg(const ts_infer_call *call, ts_type *out);
 ts_status ts_infer_collective(const ts_infer_call *call, ts_type *out);
+ts_status ts_infer_fft(const ts_infer_call *call, ts_type *out);
 #ifdef TS_TEST_ROWS
 ts_status ts_infer_test(const ts_infer_call *call, ts_type *out); /* test/rows/test_ir.c */
 #endif

@@ -128,6 +128,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_WINDOW: return hlo_window(call, out);
   case TS_CLASS_DOT: return call->op->code == TS_OP_CONV ? hlo_conv(call, out) : hlo_dot(call, out);
   case TS_CLASS_LINALG: return hlo_linalg(call, out);
+  case TS_CLASS_FFT: return hlo_fft(call, out);
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:

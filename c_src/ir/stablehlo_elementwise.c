@@ -187,6 +187,7 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   return hlo_no_form(call);

@@ -115,6 +115,8 @@ ts_status hlo_linalg(const hlo_call *call, hlo_value *out);
 ts_status hlo_collective(hlo *h, const ts_op *op); /* names the results itself */
 void hlo_print_mesh(hlo *h);                       /* sdy.mesh; nothing without a mesh */
 void hlo_print_sharding(hlo *h, ts_root_side side, size_t index, int32_t rank);
+/* ---- stablehlo_fft.c ---- */
+ts_status hlo_fft(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo.c ---- */
 /* The error for an op that StableHLO cannot express. */
 ts_status hlo_no_form(const hlo_call *call);

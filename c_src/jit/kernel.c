@@ -94,6 +94,7 @@ static bool op_types_fit(const ts_kernel_desc *d, const ts_kernel_node *n) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   return false;

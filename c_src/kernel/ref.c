@@ -126,6 +126,7 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   case TS_CLASS_WINDOW: return ts_ref_window(call);
   case TS_CLASS_DOT: (call->op->code == TS_OP_CONV ? ts_ref_conv : ts_ref_dot)(call); return TS_SUCCESS;
   case TS_CLASS_LINALG: return ts_ref_linalg(call);
+  case TS_CLASS_FFT: return ts_ref_fft(call);
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:

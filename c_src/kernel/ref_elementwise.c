@@ -108,6 +108,7 @@ ts_status ts_ref_elementwise(const ts_ref_call *call) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   return ts_ref_unknown(call);

@@ -60,7 +60,8 @@ ts_scalar ts_ref_complex_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, t
 /* ref.c: any op without regions, by its class. */
 ts_status ts_ref_compute(const ts_ref_call *call);
 
-/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_sort.c, ref_window.c, ref_dot.c, ref_linalg.c: one op each call. */
+/* ref_elementwise.c, ref_shape.c, ref_reduce.c, ref_sort.c, ref_window.c, ref_dot.c, ref_linalg.c, ref_fft.c: one op
+ * each call. */
 ts_status ts_ref_elementwise(const ts_ref_call *call);
 ts_status ts_ref_source(const ts_ref_call *call);
 ts_status ts_ref_shape_op(const ts_ref_call *call);
@@ -73,6 +74,7 @@ ts_status ts_ref_window(const ts_ref_call *call);
 void ts_ref_conv(const ts_ref_call *call);
 void ts_ref_dot(const ts_ref_call *call);
 ts_status ts_ref_linalg(const ts_ref_call *call);
+ts_status ts_ref_fft(const ts_ref_call *call);
 /* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by
  * itself, and overflows by itself. */
 ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc);

@@ -299,6 +299,7 @@ bool ts_ref_has_meaning(ts_opcode code, ts_dtype type) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: return true;
   }
   return false;

@@ -405,6 +405,7 @@ static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out)
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   return decline(ts_op_name(op->code));

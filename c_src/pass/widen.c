@@ -61,6 +61,7 @@ static widening get_widening(const ts_op *op, ts_dtype type) {
   case TS_CLASS_SORT: return (widening){.type = op->code == TS_OP_ARGSORT};
   case TS_CLASS_WINDOW: return widen_window(op, type);
   case TS_CLASS_COLLECTIVE: /* each combines its elements in the accumulator of their type */
+  case TS_CLASS_FFT:        /* of wide types only */
   case TS_CLASS_COMPLEX:
   case TS_CLASS_CONVERT:
   case TS_CLASS_SELECT:

@@ -309,6 +309,10 @@ native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Solve'}, [A, B]) -> {solve, [A,
 native(#{'__struct__' := 'Elixir.Nx.Block.LinAlg.Determinant'}, [#tessera{shape = Shape} = A])
   when element(tuple_size(Shape), Shape) > 3 -> % what Nx writes for smaller ones becomes one kernel
     {determinant, [A]};
+native(#{'__struct__' := 'Elixir.Nx.Block.FFT2', lengths := Lengths, axes := Axes}, [A]) -> {fft2, [A, Lengths, Axes]};
+native(#{'__struct__' := 'Elixir.Nx.Block.IFFT2', lengths := Lengths, axes := Axes}, [A]) -> {ifft2, [A, Lengths, Axes]};
+native(#{'__struct__' := 'Elixir.Nx.Block.RFFT', length := Length, axis := Axis}, [A]) -> {rfft, [A, Length, Axis]};
+native(#{'__struct__' := 'Elixir.Nx.Block.IRFFT', length := Length, axis := Axis}, [A]) -> {irfft, [A, Length, Axis]};
 native(_, _) -> none.
 
 cumulative(Op, #{axis := Axis, reverse := Reverse}, A) -> {Op, [A, Axis, Reverse]}.

@@ -34,6 +34,14 @@ apply_op(P, Name, Operands, Attrs) ->
                                   fun(Cause) -> tessera_nx_error:from_core(Name, Cause) end)
     end.
 
+%% Fourier transforms along axes, the last one first, that give complex numbers of a type, or their real parts.
+fourier(Op, P, Type, #tessera{type = Own} = A, Attrs) ->
+    Operand = case ?IS_COMPLEX(Own) of
+                  true -> cast(P, A, Type);
+                  false -> cast(P, A, tessera_type:part(Type))
+              end,
+    lists:foldr(fun(Each, Acc) -> op(P, Op, [Acc], Each) end, Operand, Attrs).
+
 -spec cast(program(), tessera:tensor(), tessera:type()) -> tessera:tensor().
 cast(_, #tessera{type = Type} = Value, Type) -> Value;
 cast(P, Value, Type) -> op(P, convert, [Value], Type).
@@ -200,6 +208,16 @@ lower(Cumulative, P, _, {Type, _}, [A, Axis, Reverse])
 lower(sort, P, _, {Type, _}, [A, Options]) ->
     {Axis, Descending} = order(Options),
     op(P, sort, [cast(P, A, Type)], {Axis, Descending});
+lower(Op, P, _, {Type, _}, [A, Options]) when Op =:= fft; Op =:= ifft ->
+    {length, Length} = lists:keyfind(length, 1, Options),
+    {axis, Axis} = lists:keyfind(axis, 1, Options),
+    fourier(Op, P, Type, A, [{Axis, Length}]);
+lower(fft2, P, _, {Type, _}, [A, Lengths, Axes]) -> fourier(fft, P, Type, A, lists:zip(Axes, Lengths));
+lower(ifft2, P, _, {Type, _}, [A, Lengths, Axes]) -> fourier(ifft, P, Type, A, lists:zip(Axes, Lengths));
+lower(rfft, P, _, {Type, _}, [A, Length, Axis]) -> fourier(rfft, P, Type, A, [{Axis, Length}]);
+lower(irfft, P, _, {Type, _}, [A, Length, Axis]) ->
+    Complex = tessera_type:merge(Type, c64),
+    cast(P, fourier(irfft, P, Complex, cast(P, A, Complex), [{Axis, Length}]), Type);
 lower(argsort, P, _, {Type, _}, [A, Options]) ->
     {Axis, Descending} = order(Options),
     op(P, argsort, [A], {Axis, Descending, index_type(Type)});

@@ -425,6 +425,26 @@ START_TEST(linear_algebra)
 }
 END_TEST
 
+START_TEST(fourier)
+{
+  static const char *const good[] = {
+      "%r = fft %f {axis = 1, length = 8} : c64[2,8]",
+      "%r = ifft %d {axis = 0, length = 1} : c128[1,3]",
+      "%r = rfft %f {axis = 1, length = 5} : c64[2,3]",
+      "%r = irfft %h {axis = 1, length = 7} : f32[2,7]",
+  };
+  static const error_case bad[] = {
+      {"%r = fft %f {axis = 2, length = 8} : c64[2,8]", "axis"},
+      {"%r = fft %i {axis = 1, length = 3} : c64[2,3]", "expected f32, f64 or complex numbers"},
+      {"%r = ifft %f {axis = 1, length = 0} : c64[2,0]", "length 0, expected at least 1"},
+      {"%r = rfft %h {axis = 1, length = 3} : c64[2,2]", "expected f32 or f64"},
+      {"%r = irfft %f {axis = 1, length = 3} : f32[2,3]", "expected complex numbers"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
 /* ---- reductions, scans, contraction */
 
 START_TEST(reductions)
@@ -706,6 +726,7 @@ int main(void) {
   tcase_add_test(tests, windows);
   tcase_add_test(tests, convolutions);
   tcase_add_test(tests, linear_algebra);
+  tcase_add_test(tests, fourier);
   tcase_add_test(tests, reductions);
   tcase_add_test(tests, general_reduce);
   tcase_add_test(tests, arg_reductions_and_scans);

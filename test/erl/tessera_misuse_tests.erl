@@ -61,6 +61,10 @@ calls() ->
     [{Name, [X | Options]} || Name <- [cumulative_sum, cumulative_product, cumulative_min, cumulative_max],
                               Options <- [[], [{{options, [{axis, axis}, {reverse, boolean}]}, #{}}]]] ++
     window_calls(X, F2) ++
+    [{Name, [X | Options]} || Name <- [fft, ifft, rfft, irfft],
+                              Options <- [[], [{{options, [{axis, axis}, {length, any}]}, #{}}]]] ++
+    [{Name, [X | Options]} || Name <- [fft2, ifft2, fftn, ifftn],
+                              Options <- [[], [{{options, [{axes, axes}, {lengths, any}]}, #{}}]]] ++
     [{Name, [X | Options]} || {Name, More} <- [{sort, []}, {argsort, [{type, integer_type}]}],
                               Options <- [[], [{{options, [{axis, axis}, {descending, boolean} | More]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [median, mode],

@@ -214,7 +214,7 @@ same_errors_test_() ->
                 ?assertMatch({_, _}, binary:match(Error, Named)),
                 ?assertEqual(error_of(fun() -> tessera_nx_plan:text([Node], [{f32, {2}}, {f32, {3}}], []) end), Error)
             end)
-     || {Named, Node} <- [{<<"fft">>, node(fft, {2}, [X, [{length, 2}, {axis, 0}]])}, {<<"add">>, node(add, {2}, [X, Y])},
+     || {Named, Node} <- [{<<"no_such_op">>, node(no_such_op, {2}, [X, [{length, 2}, {axis, 0}]])}, {<<"add">>, node(add, {2}, [X, Y])},
                           {<<"Nx expected">>, node(exp, {3}, [X])}]].
 
 error_of(F) ->

@@ -446,6 +446,7 @@ static ts_status emit_class(ts_emit *e, ts_opcode op, ts_dtype type, const ts_v 
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   return TS_SUCCESS;

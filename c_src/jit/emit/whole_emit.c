@@ -217,6 +217,7 @@ static bool is_exact(const ts_graph *g, const ts_op *op) {
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
   case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT:
   case TS_CLASS_CONTROL: break;
   }
   ts_region_id regions[2];

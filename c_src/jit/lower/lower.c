@@ -344,7 +344,8 @@ static ts_status lower_any(ts_lowering *l) {
   case TS_CLASS_WINDOW:
   case TS_CLASS_DOT:
   case TS_CLASS_LINALG:
-  case TS_CLASS_COLLECTIVE: break;
+  case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_FFT: break;
   case TS_CLASS_CONTROL:
     if (l->op->code == TS_OP_FUSION) return lower_fusion(l);
     break;

@@ -176,5 +176,9 @@ graph @main(%0: f32[2,3], %1: f32[2,3], %2: s32[2,3], %3: s32[2,3], %4: f32[], %
   %172 = eye : f32[2,2]
   %173 = cholesky %172 : f32[2,2]
   %174 = triangular_solve %173, %0 {left = true, lower = true, transpose = false, unit = true} : f32[2,3]
+  %175 = fft %0 {axis = 1, length = 3} : c64[2,3]
+  %176 = ifft %0 {axis = 0, length = 4} : c64[4,3]
+  %177 = rfft %0 {axis = 1, length = 2} : c64[2,2]
+  %178 = irfft %175 {axis = 1, length = 4} : f32[2,4]
   return %150, %149
 }
