@@ -38,14 +38,18 @@ host_devices() ->
             case os:getenv("TESSERA_HOST_DEVICES", "") of
                 "" -> 1;
                 Text ->
-                    try counted(list_to_integer(Text))
-                    catch error:badarg -> counted(Text)
+                    case string:to_integer(Text) of
+                        {Count, []} -> counted(Count);
+                        _ -> no_count(Text)
                     end
             end
     end.
 
 counted(Count) when is_integer(Count), Count > 0 -> Count;
-counted(Other) ->
+counted(Other) -> no_count(Other).
+
+-spec no_count(term()) -> no_return().
+no_count(Other) ->
     Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 on, got ~tp", [Other]),
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 

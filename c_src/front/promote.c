@@ -211,7 +211,7 @@ enum { FEW = 8 };
 ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_operand *operands, size_t count,
                       const ts_attrs *attrs, ts_value_id *out) {
   ts_value_id few_values[FEW], *values = few_values;
-  ts_dtype few_types[FEW], *types = few_types;
+  ts_dtype few_types[FEW] = {0}, *types = few_types;
   if (count <= FEW) return build(graph, region, code, operands, count, attrs, types, values, out);
   TS_TRY(TS_NEW_ARRAY(count, &values));
   ts_status status = TS_NEW_ARRAY(count, &types);

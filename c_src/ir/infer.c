@@ -260,7 +260,7 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_SELECT:
   case TS_CLASS_SHAPE:
   case TS_CLASS_INDEXED:
-  case TS_CLASS_CONTROL: return true;
+  case TS_CLASS_CONTROL:
   case TS_CLASS_FFT:
   case TS_CLASS_PREDICATE: return true;
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;

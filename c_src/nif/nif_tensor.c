@@ -295,8 +295,8 @@ static ERL_NIF_TERM from_binary_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TE
 }
 
 ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()[, {Client, Number} | undefined]) -> Tensor: elements of fewer
-   * than 8 bits are packed, and the last byte is padded with zeros */
+  /* from_binary(Binary, Type, Shape, MustCopy :: boolean()[, {Client, Number} | undefined]) -> Tensor: elements of
+   * fewer than 8 bits are packed, and the last byte is padded with zeros */
   contents c;
   ts_buffer *buffer = NULL;
   TS_NIF_TRY(env, get_contents(env, argc, argv, &c));

@@ -16,7 +16,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 static int32_t new_factor(ts_factors *f) { return f->count++; }
 
 static void bind(ts_factors *f, int32_t tensor, int32_t dim, int32_t factor) {
-  f->of[tensor][dim] = (int8_t)factor;
+  f->of[tensor][dim] = (int16_t)factor;
   f->sizes[factor] = common_divisor(f->shapes[tensor]->dims[dim], f->sizes[factor]);
 }
 

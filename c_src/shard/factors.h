@@ -15,7 +15,7 @@ typedef struct ts_factors {
   uint64_t reduced;                          /* a bit for each factor */
   ts_opcode reduction;                       /* the collective that makes partial results whole */
   bool wide;                                 /* partial results are computed in the accumulator's type */
-  int8_t of[TS_FACTOR_TENSORS][TS_MAX_RANK]; /* by tensor and dim: a factor, or -1 */
+  int16_t of[TS_FACTOR_TENSORS][TS_MAX_RANK]; /* by tensor and dim: a factor, or -1 */
   const ts_shape *shapes[TS_FACTOR_TENSORS];
 } ts_factors;
 

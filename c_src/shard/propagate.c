@@ -45,7 +45,7 @@ static int64_t parts_of(const ts_mesh *mesh, const uint8_t *axes, int32_t count)
 /* Appends the axes that the factor does not have yet, if it has those before them. */
 static void extend(const ts_mesh *mesh, const ts_factors *f, int32_t factor, const uint8_t *axes, int32_t count,
                    ts_assignment *a, unsigned *used) {
-  int8_t have = a->factors[factor].count;
+  int32_t have = a->factors[factor].count;
   if (count <= have || memcmp(axes, a->factors[factor].axes, (size_t)have) != 0) return;
   for (int32_t i = have; i < count; i++) {
     int64_t parts = parts_of(mesh, axes, i + 1);

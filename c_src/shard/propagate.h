@@ -29,7 +29,7 @@ ts_status ts_shardings_intern(ts_shardings *shardings, const ts_sharding *shardi
 /* The mesh axes that cut each factor of an op. */
 typedef struct ts_assignment {
   struct {
-    int8_t count;
+    uint8_t count;
     uint8_t axes[TS_MAX_MESH_AXES];
   } factors[TS_MAX_FACTORS];
 } ts_assignment;

@@ -51,7 +51,8 @@ reshape(P, Value, Shape) -> op(P, reshape, [Value], Shape).
 
 %% A number, or one of the atoms nan, infinity, neg_infinity, in every element. What runs at once gets the number as a
 %% value: in the program it would make a program of its own for each number.
--spec constant(program(), form(), number() | atom() | map()) -> tessera:tensor().
+-spec constant(program(), form(), number() | atom() | map() | {complex, number() | atom(), number() | atom()}) ->
+    tessera:tensor().
 constant(P, Form, #{'__struct__' := 'Elixir.Complex', re := Re, im := Im}) ->
     constant(P, Form, {complex, whole(Re), whole(Im)});
 constant(undefined, {Type, {}}, Number) ->

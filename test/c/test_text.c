@@ -60,7 +60,7 @@ START_TEST(every_op_round_trips)
     /* these have no form in StableHLO, which the file is written in, too */
     bool elsewhere = op == TS_OP_PARAMETER || op == TS_OP_CALLBACK || op == TS_OP_SOLVE || op == TS_OP_DETERMINANT ||
                      op == TS_OP_LU || op == TS_OP_QR || op == TS_OP_EIGH || op == TS_OP_SVD;
-    elsewhere |= op == TS_OP_CUSTOM_CALL; /* test/erl/tessera_plugin_tests.erl */
+    elsewhere |= op == TS_OP_CUSTOM_CALL;                               /* test/erl/tessera_plugin_tests.erl */
     elsewhere |= ts_op_get_class((ts_opcode)op) == TS_CLASS_COLLECTIVE; /* collectives.ts */
     ck_assert_msg(elsewhere || strstr(text, name), "no %s in the file", name);
   }
