@@ -10,11 +10,11 @@
 #define TS_FACTOR_TENSORS 16
 
 typedef struct ts_factors {
-  int32_t count, operands, tensors;          /* tensors are the operands, then the results */
-  int64_t sizes[TS_MAX_FACTORS];             /* what the parts of a factor must divide; 0: anything */
-  uint64_t reduced;                          /* a bit for each factor */
-  ts_opcode reduction;                       /* the collective that makes partial results whole */
-  bool wide;                                 /* partial results are computed in the accumulator's type */
+  int32_t count, operands, tensors;           /* tensors are the operands, then the results */
+  int64_t sizes[TS_MAX_FACTORS];              /* what the parts of a factor must divide; 0: anything */
+  uint64_t reduced;                           /* a bit for each factor */
+  ts_opcode reduction;                        /* the collective that makes partial results whole */
+  bool wide;                                  /* partial results are computed in the accumulator's type */
   int16_t of[TS_FACTOR_TENSORS][TS_MAX_RANK]; /* by tensor and dim: a factor, or -1 */
   const ts_shape *shapes[TS_FACTOR_TENSORS];
 } ts_factors;

@@ -31,11 +31,19 @@ impl_for(_) -> first(['Elixir.Any']).
 
 first([]) -> nil;
 first([For | Others]) ->
-    Module = 'Elixir.Module':concat(?MODULE, For),
+    Module = implementation(For),
     case erlang:function_exported(Module, '__impl__', 1) orelse is_loadable(Module) of
         true -> Module;
         false -> first(Others)
     end.
+
+%% As Elixir's `Module.concat/2' names it. A longer name than an atom can have is of no module.
+implementation(For) ->
+    Name = case atom_to_list(For) of
+               "Elixir." ++ Short -> Short;
+               Whole -> Whole
+           end,
+    list_to_atom(lists:sublist(atom_to_list(?MODULE) ++ "." ++ Name, 255)).
 
 %% The search for a module that does not exist reads every folder of the code path, and a program may have many blocks: what
 %% was not found is searched again a second later.

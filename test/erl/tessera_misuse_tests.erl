@@ -62,7 +62,7 @@ calls() ->
                               Options <- [[], [{{options, [{axis, axis}, {reverse, boolean}]}, #{}}]]] ++
     window_calls(X, F2) ++
     [{Name, [X | Options]} || Name <- [fft, ifft, rfft, irfft],
-                              Options <- [[], [{{options, [{axis, axis}, {length, any}]}, #{}}]]] ++
+                              Options <- [[], [{{options, [{axis, axis}, {length, count}]}, #{}}]]] ++
     [{Name, [X | Options]} || Name <- [fft2, ifft2, fftn, ifftn],
                               Options <- [[], [{{options, [{axes, axes}, {lengths, any}]}, #{}}]]] ++
     [{Name, [X | Options]} || {Name, More} <- [{sort, []}, {argsort, [{type, integer_type}]}],
@@ -115,11 +115,11 @@ binary_calls(X, I) ->
                                 greater, less, greater_equal, less_equal, logical_and, logical_or, logical_xor]] ++
     [{Name, [I, I]} || Name <- [quotient, bitwise_and, bitwise_or, bitwise_xor, left_shift, right_shift]].
 
-%% Functions that take any term, or that faults_tests or client_tests look at.
+%% Functions that take any term, or that tests of faults, clients or plugins look at.
 others() ->
     [tensor, template, type, shape, rank, size, is_tensor, print, jit, compile, grad, value_and_grad, explain, to_text,
      run_text, memory, reset_peak_memory, set_memory_limit, trim, clear_cache, version,
-     clients, open_client, devices, device, to_device].
+     clients, open_client, devices, device, to_device, load_plugin, custom_call].
 
 is_complete_test() ->
     Named = [{Name, length(Args)} || {Name, Args} <- calls()],

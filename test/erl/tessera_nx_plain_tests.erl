@@ -199,7 +199,7 @@ other_test() ->
                  [node(elem, {2}, [X, 0])], [node(elem, {2}, [X])], [node(elem, {2}, [X, x])], [1], [x], [#{}], [#{data => 1}],
                  [Exp#{data := Data#{args := none}}], [Exp#{data := Data#{args := [X | X]}}], [X | X],
                  [node(block, {2}, [mine, [X | X]])], [Exp#{data := Data#{op := 'cond'}}],
-                 [Exp#{type := {c, 64}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
+                 [Exp#{type := {c, 32}}], [Exp#{type := f32}], [Exp#{shape := [2]}], [Exp#{shape := {-1}}],
                  [Exp#{vectorized_axes := [x]}], [Exp#{vectorized_axes := x}], [Exp#{shape := erlang:make_tuple(65, 1)}],
                  [Exp#{data := Data#{'__struct__' := other}}], [Exp#{data := Data#{args := [{X}]}}],
                  [Exp#{data := Data#{args := [[X | X]]}}], [Exp#{data := Data#{args := [#{}]}}],
