@@ -132,7 +132,7 @@ START_TEST(covers_all_ops)
   }
 #ifdef TS_TEST_ROWS /* what no layer knows, and what has an order */
   seen[TS_OP_TEST_MATH] = seen[TS_OP_TEST_UNARY] = seen[TS_OP_TEST_BINARY] = seen[TS_OP_TEST_COMPARE] = true;
-  seen[TS_OP_TEST_SHAPE] = seen[TS_OP_TEST_ORDERED] = true;
+  seen[TS_OP_TEST_SHAPE] = seen[TS_OP_TEST_REDUCE] = seen[TS_OP_TEST_ORDERED] = true;
 #endif
   /* The last digits of their operands decide about signs and order: test_factors. */
   seen[TS_OP_QR] = seen[TS_OP_EIGH] = seen[TS_OP_SVD] = true;
