@@ -1791,8 +1791,8 @@ svd(A) -> svd(A, #{}).
 %% results that are not `full', is not finite where two singular values are equal or one is 0.
 %% ```
 %% 1> {U, S, Vt} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]]), #{full => true}).
-%% 2> {tessera:shape(U), tessera:to_list(Vt)}.
-%% {{3,3},[[0.0,1.0],[1.0,0.0]]}
+%% 2> {tessera:shape(U), tessera:to_list(S), tessera:shape(Vt)}.
+%% {{3,3},[2.0,1.0],{2,2}}
 %% '''
 -spec svd(tensor(), options()) -> {tensor(), tensor(), tensor()}.
 svd(A, Options) -> tessera_linalg:svd(A, Options).
@@ -1884,8 +1884,8 @@ fft(X, Options) -> tessera_fft:fft(X, Options).
 
 %% @doc The inverse of {@link fft/1} along the last axis, as {@link ifft/2} without options.
 %% ```
-%% 1> tessera:to_list(tessera:ifft(tessera:tensor([4, 0]))).
-%% [{complex,2.0,0.0},{complex,2.0,0.0}]
+%% 1> tessera:to_list(tessera:real(tessera:ifft(tessera:tensor([4, 0])))).
+%% [2.0,2.0]
 %% '''
 -spec ifft(operand()) -> tensor().
 ifft(X) -> ifft(X, #{}).
@@ -1893,8 +1893,8 @@ ifft(X) -> ifft(X, #{}).
 %% @doc The inverse discrete Fourier transform: element `K' of a line of `N' numbers is the sum of `X[I] * exp(2 pi i I K / N)',
 %% divided by `N'. Options, types and errors are those of {@link fft/2}.
 %% ```
-%% 1> tessera:to_list(tessera:ifft(tessera:tensor([[2], [0]]), #{axis => 0})).
-%% [[{complex,1.0,0.0}],[{complex,1.0,0.0}]]
+%% 1> tessera:to_list(tessera:real(tessera:ifft(tessera:tensor([[2], [0]]), #{axis => 0}))).
+%% [[1.0],[1.0]]
 %% '''
 -spec ifft(operand(), options()) -> tensor().
 ifft(X, Options) -> tessera_fft:ifft(X, Options).
@@ -1956,8 +1956,8 @@ fft2(X, Options) -> tessera_fft:fft2(X, Options).
 
 %% @doc The inverse of {@link fft2/1}, as {@link ifft2/2} without options.
 %% ```
-%% 1> tessera:to_list(tessera:ifft2(tessera:tensor([[4, 0], [0, 0]]))).
-%% [[{complex,1.0,0.0},{complex,1.0,0.0}],[{complex,1.0,0.0},{complex,1.0,0.0}]]
+%% 1> tessera:to_list(tessera:real(tessera:ifft2(tessera:tensor([[4, 0], [0, 0]])))).
+%% [[1.0,1.0],[1.0,1.0]]
 %% '''
 -spec ifft2(operand()) -> tensor().
 ifft2(X) -> ifft2(X, #{}).

@@ -114,17 +114,18 @@ is_ours(Module) ->
                           tessera_kind, tessera_traced_error]).
 
 %% Called by erl_error when such an exception is printed.
--spec format_error(term(), erlang:stacktrace()) -> #{general := string(), reason := string()}.
+%% Binaries: Elixir takes nothing else.
+-spec format_error(term(), erlang:stacktrace()) -> #{general := binary(), reason := binary()}.
 format_error(_Reason, [{_, _, _, Location} | _]) ->
     #{cause := #{code := Code, message := Message}} = proplists:get_value(error_info, Location),
-    #{general => unicode:characters_to_list(Message), reason => code_text(Code)}.
+    #{general => Message, reason => code_text(Code)}.
 
-code_text(invalid_argument) -> "invalid argument";
-code_text(out_of_range) -> "out of range";
-code_text(resource_exhausted) -> "resource exhausted";
-code_text(failed_precondition) -> "failed precondition";
-code_text(unimplemented) -> "not implemented";
-code_text(cancelled) -> "cancelled";
-code_text(data_loss) -> "data loss";
-code_text(unavailable) -> "unavailable";
-code_text(internal) -> "internal error of Tessera".
+code_text(invalid_argument) -> <<"invalid argument">>;
+code_text(out_of_range) -> <<"out of range">>;
+code_text(resource_exhausted) -> <<"resource exhausted">>;
+code_text(failed_precondition) -> <<"failed precondition">>;
+code_text(unimplemented) -> <<"not implemented">>;
+code_text(cancelled) -> <<"cancelled">>;
+code_text(data_loss) -> <<"data loss">>;
+code_text(unavailable) -> <<"unavailable">>;
+code_text(internal) -> <<"internal error of Tessera">>.

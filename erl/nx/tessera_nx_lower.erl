@@ -278,7 +278,7 @@ lower_block(Struct, Args, Default, Node, St) ->
     end.
 
 lower_native(Struct, Values, Default, Node, St1) ->
-    case native(Struct, Values) of
+    case native_op(Struct, Values) of
         {results, Op, Operands, Attrs} ->
             {like(Node, conform(St1#st.program, Default, tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs))), St1};
         {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
@@ -291,6 +291,15 @@ lower_native(Struct, Values, Default, Node, St1) ->
 conform(Program, Default, Results) ->
     [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
      || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
+
+%% The core factors and solves real matrices only. Nx's own algorithms take complex ones.
+native_op(#{'__struct__' := Name} = Struct, Values) ->
+    IsLinAlg = lists:prefix("Elixir.Nx.Block.LinAlg.", atom_to_list(Name)),
+    case IsLinAlg andalso lists:any(fun(#tessera{type = Type}) -> Type =:= c64 orelse Type =:= c128 end, Values) of
+        true -> none;
+        false -> native(Struct, Values)
+    end;
+native_op(Struct, Values) -> native(Struct, Values).
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};

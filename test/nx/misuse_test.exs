@@ -35,7 +35,7 @@ defmodule Tessera.MisuseTest do
     refused([
       {"expected a Tessera.Client, as fetch!/1 gives it, got: :host", fn -> place.(bytes, spec, :host, 0) end},
       {"expected a Tessera.Client, as fetch!/1 gives it, got: nil", fn -> place.(bytes, spec, nil, 0) end},
-      {"device_id 9 of client :host is not there, it has 1 device. Several devices come with the device mesh", fn -> place.(bytes, spec, client, 9) end},
+      {"device_id 9 of client :host is not there, it has 1 device. :device_count in the client's configuration, or host_devices in that of :tessera, says how many it has", fn -> place.(bytes, spec, client, 9) end},
       {"device_id :a of client :host is not there", fn -> place.(bytes, spec, client, :a) end},
       {"device_id -1 of client :host is not there", fn -> place.(bytes, spec, client, -1) end},
       {"f32[2] takes 8 bytes, got a binary of 4", fn -> place.(<<0::32>>, spec, client, 0) end},
