@@ -55,6 +55,7 @@ static void put_sorted(ts_dims *out, const ts_dims *in) {
 
 static ts_scalar cut_to_width(ts_scalar value, ts_dtype dtype) {
   int bits = 8 * (int)ts_dtype_size(dtype);
+  if (ts_dtype_bits(dtype) < 8) return ts_scalar_from_u64(dtype, value.bits);
   if (bits <= 64) value.words[1] = 0;
   if (bits < 64) value.bits &= (UINT64_C(1) << bits) - 1;
   return value;

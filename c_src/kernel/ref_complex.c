@@ -6,6 +6,10 @@
 #include <complex.h>
 #include <math.h>
 
+#ifndef CMPLX /* glibc has it for GCC only */
+#define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
+#endif
+
 typedef double complex number;
 
 static number load(ts_dtype type, ts_scalar x) { return CMPLX(ts_scalar_to_f64(type, x), ts_scalar_imag(type, x)); }
