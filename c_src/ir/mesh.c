@@ -58,8 +58,14 @@ int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partitio
 
 /* ---- shardings ---- */
 
-/* Inserts behind the cuts of the same dim and of dims before it. */
-static void add_cut(ts_sharding *sharding, ts_cut cut) {
+int32_t ts_sharding_axes(const ts_sharding *sharding, int32_t dim, uint8_t out[TS_MAX_MESH_AXES]) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < sharding->count; i++)
+    if (sharding->cuts[i].dim == dim) out[count++] = sharding->cuts[i].axis;
+  return count;
+}
+
+void ts_sharding_add(ts_sharding *sharding, ts_cut cut) {
   int32_t at = sharding->count++;
   for (; at > 0 && sharding->cuts[at - 1].dim > cut.dim; at--) sharding->cuts[at] = sharding->cuts[at - 1];
   sharding->cuts[at] = cut;
@@ -100,7 +106,7 @@ ts_status ts_sharding_make(const ts_mesh *mesh, const ts_dims *axes, const ts_di
       return ts_error(TS_INVALID_ARGUMENT, "a sharding has mesh axis %lld twice, expected distinct axes",
                       (long long)axes->dims[i]);
     seen |= 1u << axes->dims[i];
-    add_cut(out, (ts_cut){(uint8_t)axes->dims[i], (uint8_t)dims->dims[i]});
+    ts_sharding_add(out, (ts_cut){(uint8_t)axes->dims[i], (uint8_t)dims->dims[i]});
   }
   return check_parts(mesh, out, shape);
 }

@@ -46,6 +46,10 @@ int32_t ts_mesh_group(const ts_mesh *mesh, const ts_dims *axes, int32_t partitio
 ts_status ts_sharding_make(const ts_mesh *mesh, const ts_dims *axes, const ts_dims *dims, const ts_shape *shape,
                            ts_sharding *out);
 ts_status ts_sharding_check(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape);
+/* The axes that cut a dim, in order; returns how many. */
+int32_t ts_sharding_axes(const ts_sharding *sharding, int32_t dim, uint8_t out[TS_MAX_MESH_AXES]);
+/* Inserts a cut behind those of the same dim and of dims before it. */
+void ts_sharding_add(ts_sharding *sharding, ts_cut cut);
 bool ts_sharding_equal(const ts_sharding *a, const ts_sharding *b);
 /* The shape of one part. */
 void ts_sharding_part(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape, ts_shape *out);

@@ -28,14 +28,6 @@ void ts_shardings_deinit(ts_shardings *s) {
 
 /* ---- assignments ---- */
 
-/* The axes of a dim, in order. */
-static int32_t axes_of(const ts_sharding *sharding, int32_t dim, uint8_t out[TS_MAX_MESH_AXES]) {
-  int32_t count = 0;
-  for (int32_t i = 0; i < sharding->count; i++)
-    if (sharding->cuts[i].dim == dim) out[count++] = sharding->cuts[i].axis;
-  return count;
-}
-
 static int64_t parts_of(const ts_mesh *mesh, const uint8_t *axes, int32_t count) {
   int64_t parts = 1;
   for (int32_t i = 0; i < count; i++) parts *= mesh->sizes[axes[i]];
@@ -61,7 +53,7 @@ static void join_tensor(const ts_mesh *mesh, const ts_factors *f, int32_t tensor
   for (int32_t i = 0; i < sharding->count; i++) {
     int32_t dim = sharding->cuts[i].dim, factor = f->of[tensor][dim];
     if (i > 0 && sharding->cuts[i - 1].dim == dim) continue;
-    if (factor >= 0) extend(mesh, f, factor, axes, axes_of(sharding, dim, axes), a, used);
+    if (factor >= 0) extend(mesh, f, factor, axes, ts_sharding_axes(sharding, dim, axes), a, used);
   }
 }
 
@@ -119,7 +111,7 @@ static void grow(const ts_sharding *now, const ts_sharding *wanted, int32_t rank
   for (int32_t i = 0; i < now->count; i++) used |= 1u << now->cuts[i].axis;
   for (int32_t d = 0; d < rank; d++) {
     uint8_t have[TS_MAX_MESH_AXES], more[TS_MAX_MESH_AXES];
-    int32_t count = axes_of(now, d, have), wants = axes_of(wanted, d, more);
+    int32_t count = ts_sharding_axes(now, d, have), wants = ts_sharding_axes(wanted, d, more);
     for (int32_t i = 0; i < count; i++) out->cuts[out->count++] = (ts_cut){have[i], (uint8_t)d};
     if (wants <= count || memcmp(have, more, (size_t)count) != 0) continue;
     for (int32_t i = count; i < wants && !(used >> more[i] & 1); i++) {

@@ -10,13 +10,6 @@ typedef struct plan {
   int32_t count;
 } plan;
 
-static int32_t axes_of(const ts_sharding *s, int32_t dim, uint8_t out[TS_MAX_MESH_AXES]) {
-  int32_t count = 0;
-  for (int32_t i = 0; i < s->count; i++)
-    if (s->cuts[i].dim == dim) out[count++] = s->cuts[i].axis;
-  return count;
-}
-
 static bool is_free(const ts_sharding *s, uint8_t axis) {
   for (int32_t i = 0; i < s->count; i++)
     if (s->cuts[i].axis == axis) return false;
@@ -30,17 +23,10 @@ static void remove_axis(ts_sharding *s, uint8_t axis) {
   s->count = kept;
 }
 
-/* Behind the dim's other cuts. */
-static void add_axis(ts_sharding *s, uint8_t axis, int32_t dim) {
-  int32_t at = s->count++;
-  for (; at > 0 && s->cuts[at - 1].dim > dim; at--) s->cuts[at] = s->cuts[at - 1];
-  s->cuts[at] = (ts_cut){axis, (uint8_t)dim};
-}
-
 /* The number of cuts of a dim that are there already and are wanted. */
 static int32_t common(const plan *p, int32_t dim) {
   uint8_t a[TS_MAX_MESH_AXES] = {0}, b[TS_MAX_MESH_AXES] = {0};
-  int32_t n = axes_of(&p->now, dim, a), m = axes_of(&p->to, dim, b), i = 0;
+  int32_t n = ts_sharding_axes(&p->now, dim, a), m = ts_sharding_axes(&p->to, dim, b), i = 0;
   while (i < n && i < m && a[i] == b[i]) i++;
   return i;
 }
@@ -57,12 +43,12 @@ static ts_reshard_step *add_step(plan *p, ts_reshard_kind kind, int32_t dim) {
 /* A dim whose cuts are all wanted gets the next ones that are free. */
 static void slice_dim(plan *p, int32_t dim) {
   uint8_t now[TS_MAX_MESH_AXES] = {0}, to[TS_MAX_MESH_AXES] = {0};
-  int32_t n = axes_of(&p->now, dim, now), m = axes_of(&p->to, dim, to);
+  int32_t n = ts_sharding_axes(&p->now, dim, now), m = ts_sharding_axes(&p->to, dim, to);
   if (common(p, dim) != n || n >= m || !is_free(&p->now, to[n])) return;
   ts_reshard_step *step = add_step(p, TS_RESHARD_SLICE, dim);
   for (int32_t i = n; i < m && is_free(&p->now, to[i]); i++) {
     step->axes.dims[step->axes.rank++] = to[i];
-    add_axis(&p->now, to[i], dim);
+    ts_sharding_add(&p->now, (ts_cut){to[i], (uint8_t)dim});
   }
   step->after = p->now;
 }
@@ -74,14 +60,15 @@ static void slices(plan *p) {
 /* The last cut of a dim is the next one that another dim wants. */
 static bool exchange(plan *p, int32_t dim, int32_t to) {
   uint8_t from[TS_MAX_MESH_AXES] = {0}, now[TS_MAX_MESH_AXES] = {0}, wanted[TS_MAX_MESH_AXES] = {0};
-  int32_t n = axes_of(&p->now, dim, from), k = axes_of(&p->now, to, now), m = axes_of(&p->to, to, wanted);
+  int32_t n = ts_sharding_axes(&p->now, dim, from), k = ts_sharding_axes(&p->now, to, now),
+          m = ts_sharding_axes(&p->to, to, wanted);
   if (dim == to || n == 0 || n == common(p, dim) || common(p, to) != k || k == m || wanted[k] != from[n - 1])
     return false;
   ts_reshard_step *step = add_step(p, TS_RESHARD_EXCHANGE, dim);
   step->to = to;
   step->axes.dims[step->axes.rank++] = from[n - 1];
   remove_axis(&p->now, from[n - 1]);
-  add_axis(&p->now, from[n - 1], to);
+  ts_sharding_add(&p->now, (ts_cut){from[n - 1], (uint8_t)to});
   step->after = p->now;
   return true;
 }
@@ -95,7 +82,7 @@ static bool exchange_any(plan *p) {
 
 static void gather_dim(plan *p, int32_t dim) {
   uint8_t now[TS_MAX_MESH_AXES] = {0};
-  int32_t n = axes_of(&p->now, dim, now), keep = common(p, dim);
+  int32_t n = ts_sharding_axes(&p->now, dim, now), keep = common(p, dim);
   if (n == keep) return;
   ts_reshard_step *step = add_step(p, TS_RESHARD_GATHER, dim);
   for (int32_t i = keep; i < n; i++) {

@@ -1,6 +1,7 @@
 #include "tensors.h"
 
 #include "compare.h"
+#include "kernel/gemm.h"
 #include "kernel/ref.h"
 
 #include <check.h>
@@ -120,6 +121,16 @@ static int64_t pool_live(void) {
 void test_leaks_begin(void) {
   live_bytes = pool_live(); /* first: it may make the pool */
   live_blocks = ts_alloc_live();
+}
+
+void test_leaks_begin_after_products(void) {
+  static const ts_dtype dtypes[] = {TS_F32, TS_F64};
+  for (int i = 0; i < 2; i++) {
+    ts_gemm *gemm;
+    test_ok(ts_gemm_get(dtypes[i], NULL, &gemm));
+    ts_gemm_release(gemm);
+  }
+  test_leaks_begin();
 }
 
 void test_leaks_end(void) {

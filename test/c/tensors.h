@@ -53,6 +53,8 @@ void test_close(ts_buffer *actual, ts_buffer *expected, int64_t ulp_tolerance);
 
 /* A fixture's setup and teardown: the test leaves no memory behind. */
 void test_leaks_begin(void);
+/* After the parts of products of f32 and f64 are made, which stay for the process. */
+void test_leaks_begin_after_products(void);
 void test_leaks_end(void);
 
 #endif

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "exec/executable.h"
 #include "exec/pool.h"
-#include "kernel/gemm.h"
 #include "kernel/ref.h"
 #include "kernel/routine.h"
 #include "lesser_isa.h"
@@ -542,17 +541,6 @@ START_TEST(every_allocation_failing)
 }
 END_TEST
 
-/* The parts of products, once made, stay for the process. */
-static void leaks_begin(void) {
-  static const ts_dtype dtypes[] = {TS_F32, TS_F64};
-  for (int i = 0; i < 2; i++) {
-    ts_gemm *gemm;
-    ck_assert_ok(ts_gemm_get(dtypes[i], NULL, &gemm));
-    ts_gemm_release(gemm);
-  }
-  test_leaks_begin();
-}
-
 int main(void) {
   Suite *suite = suite_create("linalg");
   TCase *bits = tcase_create("bits"), *values = tcase_create("values"), *memory = tcase_create("memory");
@@ -573,7 +561,7 @@ int main(void) {
   tcase_add_loop_test(values, not_positive_definite, 0, 16);
   tcase_add_loop_test(values, semidefinite, 0, 5);
   tcase_add_loop_test(values, special_values, 0, 4);
-  tcase_add_checked_fixture(memory, leaks_begin, test_leaks_end);
+  tcase_add_checked_fixture(memory, test_leaks_begin_after_products, test_leaks_end);
   tcase_add_loop_test(memory, a_cancelled_run_ends, 0, 8);
   tcase_add_loop_test(memory, donated_operands, 0, 3);
   tcase_add_loop_test(memory, every_allocation_failing, 0, 8);
