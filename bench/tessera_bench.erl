@@ -3,8 +3,8 @@
 %%   make bench [ONLY=name,name] [BUDGET=seconds] [JSON=FILE] [PEERS=python]
 %%
 %% ONLY takes workloads whose name contains one of these; `latency' is the set
-%% of tessera_latency. BUDGET is the time for each workload. PEERS is a Python
-%% with jax, torch and numpy: each workload then runs in Tessera and in the
+%% of tessera_latency, `mesh' and `cluster' those of tessera_mesh_bench. BUDGET is
+%% the time for each workload. PEERS is a Python with jax, torch and numpy: each workload then runs in Tessera and in the
 %% peers one after the other, and ratios of the medians are printed. Of several
 %% such runs, summary.py makes one table from their JSON.
 -module(tessera_bench).
@@ -47,11 +47,12 @@ run(#{only := Only, python := Python} = Options) ->
     Results = maps:from_list(lists:append([workload(W, Peers, Options) || W <- Workloads])),
     _ = [port_close(Port) || {_, Port} <- Peers],
     Peers =/= [] andalso print_ratios(Workloads, Results),
-    Latency = case wanted("latency", Only) of
-                  true -> tessera_latency:run();
-                  false -> []
-              end,
+    Latency = lists:append([Run() || {Name, Run} <- sets(), wanted(Name, Only)]),
     write_json(Options, Workloads, Results, Latency).
+
+%% Sets of figures by a module of their own. A cluster needs MPI, without which there is none.
+sets() -> [{"latency", fun tessera_latency:run/0}, {"mesh", fun tessera_mesh_bench:mesh/0}]
+              ++ [{"cluster", fun tessera_mesh_bench:cluster/0} || filelib:is_regular("priv/tessera_mpi.so")].
 
 wanted(_, []) -> true;
 wanted(Name, Only) -> lists:any(fun(Part) -> string:find(Name, Part) =/= nomatch end, Only).

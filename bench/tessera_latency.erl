@@ -5,6 +5,7 @@
 %%   make bench ONLY=latency
 -module(tessera_latency).
 -export([run/0, child/1]).
+-import(tessera_timing, [per_call/1, times/2, microseconds/1, now_ns/0, median/1]).
 
 -define(REPEATS, 5).
 
@@ -148,30 +149,3 @@ calls_per_second(Call, Processes) ->
           end || _ <- [1, 2, 3]]).
 
 best(Values) -> lists:max(Values).
-
-%% In a process of its own, so that what lives elsewhere is not collected again and again; the median of rounds.
-per_call(Call) ->
-    Self = self(),
-    {Pid, Monitor} = spawn_monitor(
-        fun() ->
-                times(1000, Call),
-                Self ! {self(), median([microseconds(fun() -> times(1000, Call) end) / 1000 || _ <- lists:seq(1, 50)])}
-        end),
-    receive
-        {Pid, Time} -> erlang:demonitor(Monitor, [flush]), Time;
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
-    end.
-
-times(0, _) -> ok;
-times(N, Call) ->
-    _ = Call(),
-    times(N - 1, Call).
-
-microseconds(F) ->
-    Start = now_ns(),
-    _ = F(),
-    (now_ns() - Start) / 1000.
-
-now_ns() -> erlang:monotonic_time(nanosecond).
-
-median(Values) -> lists:nth((length(Values) + 1) div 2, lists:sort(Values)).

@@ -14,7 +14,7 @@
 %% Plain numbers alone make `s32', `s64' or `u64' as they need, or `f32'. Where
 %% no type has room, and where the type is given, as in {@link tensor/2} and
 %% {@link full/3}, an integer out of its range is refused, and so is a float in an
-%% integer type. Floats round to their type, beyond its range to an infinity.
+%% integer type. Floats round to their type, beyond its range to an infinity, and to NaN in `f8_e4m3fn', which has none.
 %%
 %% Arithmetic of integers wraps. An unsigned 64-bit integer that meets a signed one
 %% is read as `s64', so that values from 2^63 on become negative. {@link mean/2},
@@ -54,7 +54,7 @@
 %% <li>order: {@link sort/2}, {@link argsort/2}, {@link top_k/2}, {@link median/2}, {@link quantile/3}, {@link mode/2},
 %% {@link unique/1}</li>
 %% <li>random numbers: the module {@link tessera_random}</li>
-%% <li>functions: {@link jit/2}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
+%% <li>functions: {@link jit/2}, {@link shard_jit/3}, {@link compile/3}, {@link grad/1}, {@link while/3}, {@link 'cond'/3};
 %% looking at them: {@link explain/2}, {@link to_text/3}</li>
 %% <li>the runtime: {@link memory/0}, {@link set_memory_limit/1}, {@link clear_cache/0}</li>
 %% </ul>
@@ -136,9 +136,11 @@
 -export([fft/1, fft/2, ifft/1, ifft/2, rfft/1, rfft/2, irfft/1, irfft/2, fft2/1, fft2/2, ifft2/1, ifft2/2, fftn/1, fftn/2,
          ifftn/1, ifftn/2]).
 %% functions
--export([jit/1, jit/2, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
+-export([jit/1, jit/2, shard_jit/3, compile/2, compile/3, while/3, 'cond'/3, grad/1, value_and_grad/1, stop_grad/1,
          explain/1, explain/2, to_text/2, to_text/3, run_text/2, load_plugin/1, custom_call/3, custom_call/4]).
 %% the runtime
+-export([sharding_constraint/2, shard_map/4, shard_map/5, all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3,
+         broadcast_from/3, barrier/2, vary/2, axis_index/1, axis_size/1]).
 -export([clients/0, open_client/2, devices/0, devices/1, device/1, to_device/2, memory/1, set_memory_limit/2]).
 -export([memory/0, reset_peak_memory/0, set_memory_limit/1, trim/0, clear_cache/0, version/0]).
 -export_type([tensor/0, operand/0, real/0, type/0, shape/0, axes/0, window/0, options/0, device/0]).
@@ -345,7 +347,7 @@ to_binary(Tensor) -> contents(to_binary, Tensor, fun read_binary/1).
 
 read_binary(#tessera{ref = Ref, type = Type, shape = Shape}) ->
     case tessera_remote:read(Ref, -1) of
-        Binary when is_binary(Binary) -> tessera_bits:trim(Binary, Type, tessera_type:elements(Shape));
+        Binary when is_binary(Binary) -> tessera_bits:of_tensor(Binary, Type, Shape);
         Error -> Error
     end.
 
@@ -564,7 +566,7 @@ sqrt(X) -> tessera_trace:op(sqrt, [X], []).
 -spec rsqrt(operand()) -> tensor().
 rsqrt(X) -> tessera_trace:op(rsqrt, [X], []).
 
-%% @doc The cube root of X.
+%% @doc The cube root of X; of a complex number the one whose angle is a third of that of X.
 -spec cbrt(operand()) -> tensor().
 cbrt(X) -> tessera_trace:op(cbrt, [X], []).
 
@@ -724,7 +726,7 @@ pow(A, B) -> tessera_ops:pow(A, B).
 
 %% @doc The angle of the point with the coordinates x = B and y = A, from -pi to pi.
 -spec atan2(operand(), operand()) -> tensor().
-atan2(A, B) -> tessera_trace:op(atan2, [A, B], []).
+atan2(A, B) -> tessera_complex:atan2(A, B).
 
 %% @doc The smaller of A and B; NaN if either is NaN.
 %% ```
@@ -1671,7 +1673,8 @@ outer(A, B) -> tessera_ops:outer(A, B).
 %% @doc The lower triangular `L' of positive semidefinite matrices `A = L L\'', which are the last two axes; zeros are above.
 %% Of `A' the lower triangle is read. The factor of a matrix that is not positive semidefinite is NaN on and below its
 %% diagonal; others of the batch are not touched by it. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
-%% The gradient is symmetric, as it is for symmetric matrices.
+%% Of complex matrices `L\'' is the adjoint, and of the diagonal of `A' the real parts are read. The gradient is symmetric, as it is
+%% for symmetric matrices.
 %% ```
 %% 1> tessera:to_list(tessera:cholesky(tessera:tensor([[4, 12], [12, 37]]))).
 %% [[2.0,0.0],[6.0,1.0]]
@@ -1689,8 +1692,8 @@ triangular_solve(A, B) -> triangular_solve(A, B, #{}).
 
 %% @doc The `X' of `A X = B' for triangular matrices `A', which are the last two axes. `B' has as many rows, or is a vector;
 %% axes before are broadcast. Options, true or false: `lower' (true), whether `A' is lower triangular: the other triangle is not
-%% read; `left_side' (true), else the `X' of `X A = B'; `transpose' (false), for the transpose of `A'; `unit_diagonal' (false),
-%% to take ones for the diagonal, which is then not read. A zero on the diagonal gives infinities and NaNs. Integers give `f32';
+%% read; `left_side' (true), else the `X' of `X A = B'; `transpose' (false), for the transpose of `A', or `conjugate' for its adjoint;
+%% `unit_diagonal' (false), to take ones for the diagonal, which is then not read. A zero on the diagonal gives infinities and NaNs. Integers give `f32';
 %% `f16' and `bf16' are computed in `f32'.
 %% ```
 %% 1> U = tessera:tensor([[2, 4], [0, 8]]).
@@ -1754,7 +1757,9 @@ qr(A) -> qr(A, #{}).
 %% @doc `{Q, R}' of matrices `A = Q R', which are the last two axes: the columns of `Q' are orthonormal, `R' is upper triangular.
 %% Of m x n matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. The diagonal of `R' is not
 %% negative, but for its last element unless m is greater than n. By Householder reflections; NaN or infinity in a matrix makes its results
-%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. The gradient needs a square `R'.
+%% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices the diagonal of `R' has the phases of
+%% Householder's reflections, and only functions that do not depend on these phases have gradients. The gradient needs a square
+%% `R'.
 %% ```
 %% 1> {Q, R} = tessera:qr(tessera:tensor([[3, 1], [4, 3], [0, 2]]), #{full => true}).
 %% 2> {tessera:shape(Q), tessera:shape(R)}.
@@ -1766,7 +1771,8 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 %% @doc `{Values, Vectors}' of symmetric matrices, which are the last two axes and of which the lower triangle is read: the
 %% eigenvalues in descending order of size, and eigenvectors as the columns of a matrix, of which the element of largest size
 %% is positive. NaN or infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
-%% The gradient is symmetric; it is not finite where two eigenvalues are equal.
+%% Of complex Hermitian matrices the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not
+%% finite where two eigenvalues are equal, and that of complex vectors is right for functions that do not depend on their phases.
 %% ```
 %% 1> {Values, Vectors} = tessera:eigh(tessera:tensor([[1, 0], [0, -3]])).
 %% 2> [tessera:to_list(T) || T <- [Values, Vectors]].
@@ -1787,8 +1793,9 @@ svd(A) -> svd(A, #{}).
 %% @doc `{U, S, Vt}' of matrices `A = U S Vt', which are the last two axes: the columns of `U' and the rows of `Vt' are
 %% orthonormal, `S' has the singular values in descending order. Of m x n matrices there are k = min(m, n) of each; with the
 %% option `full => true' `U' has m columns and `Vt' n rows. The element of largest size of each row of `Vt' is positive. NaN or
-%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. The gradient, of
-%% results that are not `full', is not finite where two singular values are equal or one is 0.
+%% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices
+%% `S' is real. The gradient, of results that are not `full', is not finite where two singular values are equal or one is 0; that
+%% of complex matrices is right for functions that do not depend on the phases of singular vectors.
 %% ```
 %% 1> {U, S, Vt} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]]), #{full => true}).
 %% 2> {tessera:shape(U), tessera:to_list(S), tessera:shape(Vt)}.
@@ -2024,6 +2031,33 @@ jit(F) -> jit(F, #{}).
 -spec jit(Function, options()) -> Function when Function :: function().
 jit(F, Options) -> tessera_jit:jit(F, Options).
 
+%% @doc A function that runs compiled on all devices of a mesh. F is written for whole tensors. The function that is returned
+%% takes one list of argument lists, one for each partition, with that partition's parts of the arguments; it returns a list of
+%% results, one for each partition, whose tensors are parts, too, and are on that partition's device. {@link tessera_mesh} says
+%% what meshes, partitions and shardings are, and cuts tensors into parts. Types and shapes of the parts are the same in all
+%% partitions. A shape of F's argument is that of a part times the sizes of the axes that cut it.
+%%
+%% Options: `input_shardings', a list with one sharding for each argument (needed): a container has one for all its tensors, or
+%% a container of shardings of the same form; `output_shardings', the same for the result (otherwise they follow from the
+%% program): one that does not cut a dim evenly is shortened to the longest prefix of its axes that does; `client', whose
+%% device I runs partition I (`host'); `donate', `threads', `fuse' and `simplify' as in {@link jit/2}.
+%%
+%% A tensor that F holds is on every device as a whole. Replicas of an argument should be equal; that is not checked. Sums over a dim
+%% that is cut add in another order than on one device, which the mesh alone decides.
+%% ```
+%% 1> tessera:open_client(two_devices, #{device_count => 2}).
+%% ok
+%% 2> F = tessera:shard_jit(fun(X, W) -> {tessera:multiply(X, W), tessera:sum(X)} end, #{shape => {2}},
+%% 2>                       #{input_shardings => [#{0 => [0]}, #{}], client => two_devices}).
+%% 3> [{Y0, _}, {Y1, Sum}] = F([[tessera:tensor([1, 2]), 10], [tessera:tensor([3, 4]), 10]]).
+%% 4> {tessera:to_list(Y0), tessera:to_list(Y1), tessera:to_number(Sum)}.
+%% {[10,20],[30,40],10}
+%% 5> tessera:device(Y1).
+%% {two_devices,1}
+%% '''
+-spec shard_jit(function(), tessera_mesh:mesh(), options()) -> fun(([[term()]]) -> [term()]).
+shard_jit(F, Mesh, Options) -> tessera_shard:jit(F, Mesh, Options).
+
 %% @doc Compiles a function now, for arguments like these: a list of tensors, templates and containers of them. The
 %% compiled function accepts only arguments of these types and shapes.
 %% ```
@@ -2104,6 +2138,108 @@ to_text(F, Args, Form) -> tessera_jit:text(F, Args, Form).
 %% '''
 -spec run_text(binary(), [tensor()]) -> [tensor()].
 run_text(Text, Args) -> tessera_jit:run_text(Text, Args).
+
+%% ---- functions of parts
+
+%% @doc In a function of {@link shard_jit/3}: its argument, cut as the sharding says (see {@link tessera_mesh}); `#{}' is
+%% replicated. What the function computes stays the same; the sharding holds also where another would send fewer bytes, and
+%% values made of it tend to be cut like it. The argument is a tensor, a number or a container of them, which are all cut in
+%% that way. Its gradient is cut like it. A cut must divide its dim. Elsewhere it is an error, since there is no mesh.
+%% ```
+%% 1> tessera:open_client(two, #{device_count => 2}).
+%% ok
+%% 2> Outer = fun(X, Y) -> tessera:sharding_constraint(tessera:outer(X, Y), #{1 => [rows]}) end.
+%% 3> F = tessera:shard_jit(Outer, #{shape => {2}, axes => [rows]}, #{input_shardings => [#{}, #{}], client => two}).
+%% 4> Vectors = [tessera:tensor([1, 2]), tessera:tensor([3, 4])].
+%% 5> [tessera:to_list(Part) || Part <- F([Vectors, Vectors])].
+%% [[[3],[6]],[[4],[8]]]
+%% '''
+-spec sharding_constraint(Term, tessera_mesh:sharding()) -> Term.
+sharding_constraint(Term, Sharding) -> tessera_constraint:constrain(Term, Sharding).
+
+%% @doc A function of the parts of tensors: {@link shard_map/5} without options.
+-spec shard_map(function(), tessera_mesh:mesh(), [term()], term()) -> fun(([[term()]]) -> [term()]).
+shard_map(F, Mesh, InShardings, OutShardings) -> shard_map(F, Mesh, InShardings, OutShardings, #{}).
+
+%% @doc A function of the parts of tensors on a mesh of devices (see {@link tessera_mesh}). F is the program of one
+%% partition: its tensors are parts, and {@link all_reduce/3}, {@link all_gather/3} and the other collectives name the mesh
+%% axes over which partitions work together. The returned function takes a list with the arguments of each partition and
+%% returns a list with the results of each. All partitions run at the same time.
+%%
+%% There is a sharding for each argument, and one for the result; `#{}' is replicated. For a container it is the sharding
+%% of all its tensors, or a container of shardings. Shardings say how parts make up whole tensors, and over which axes a
+%% value may differ between partitions: gradients by {@link grad/1} are summed over the other axes, and a result that
+%% differs where its sharding says that it is replicated is an error.
+%%
+%% Options: `client', whose device I has partition I; `threads'; `donate', as for {@link jit/2}; `check', `false' to allow
+%% results that differ where they are replicated.
+%% ```
+%% 1> tessera:open_client(two, #{device_count => 2}).
+%% ok
+%% 2> Mean = fun(X) -> tessera:all_reduce(tessera:mean(X), mean, rows) end.
+%% 3> F = tessera:shard_map(Mean, #{shape => {2}, axes => [rows]}, [#{0 => [rows]}], #{}, #{client => two}).
+%% 4> [tessera:to_number(R) || R <- F([[tessera:tensor([1.0, 2.0])], [tessera:tensor([3.0, 6.0])]])].
+%% [3.0,3.0]
+%% '''
+-spec shard_map(function(), tessera_mesh:mesh(), [term()], term(), options()) -> fun(([[term()]]) -> [term()]).
+shard_map(F, Mesh, InShardings, OutShardings, Options) ->
+    tessera_shard:map(F, Mesh, InShardings, OutShardings, Options).
+
+%% @doc In a function of {@link shard_map/4}: each element combined over the partitions along a mesh axis, which is a
+%% name, a number or a list of those. All of them get the result. The first argument is a tensor, a number or a container
+%% of them, which is sent as one message. `mean' gives floats; `and' and `or' are of the bits. Floats are combined in a
+%% balanced tree, so the bits do not depend on threads; f16 and bf16 are summed in f32.
+-spec all_reduce(Term, sum | mean | product | min | max | 'and' | 'or', tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+all_reduce(Term, Operation, Axis) -> tessera_collective:all_reduce(Term, Operation, Axis).
+
+%% @doc In a function of {@link shard_map/4}: the tensors of all partitions along a mesh axis, joined along a dim. Also of
+%% a container.
+-spec all_gather(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+all_gather(Term, Dim, Axis) -> tessera_collective:all_gather(Term, Dim, Axis).
+
+%% @doc In a function of {@link shard_map/4}: the sum over the partitions along a mesh axis, of which each gets its part
+%% of a dim. The number of partitions must divide the dim. Also of a container.
+-spec reduce_scatter(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+reduce_scatter(Term, Dim, Axis) -> tessera_collective:reduce_scatter(Term, Dim, Axis).
+
+%% @doc In a function of {@link shard_map/4}: cuts the dim Split into one part for each partition along a mesh axis, sends
+%% each its part, and joins what comes along the dim Concat. The number of partitions must divide the dim Split. Also of a
+%% container.
+-spec all_to_all(Term, integer(), integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+all_to_all(Term, Split, Concat, Axis) -> tessera_collective:all_to_all(Term, Split, Concat, Axis).
+
+%% @doc In a function of {@link shard_map/4}: for each `{From, To}' the partition with index To along a mesh axis gets
+%% what From has. A partition to which nothing is sent gets zeros. Also of a container.
+-spec permute(Term, [{non_neg_integer(), non_neg_integer()}], tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+permute(Term, Pairs, Axis) -> tessera_collective:permute(Term, Pairs, Axis).
+
+%% @doc In a function of {@link shard_map/4}: what the partition By places before has, in a ring along a mesh axis. Also
+%% of a container.
+-spec shift(Term, integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+shift(Term, By, Axis) -> tessera_collective:shift(Term, By, Axis).
+
+%% @doc In a function of {@link shard_map/4}: what the partition with index Root along a mesh axis has. Also of a
+%% container.
+-spec broadcast_from(Term, non_neg_integer(), tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+broadcast_from(Term, Root, Axis) -> tessera_collective:broadcast_from(Term, Root, Axis).
+
+%% @doc In a function of {@link shard_map/4}: its argument, but not before all partitions along a mesh axis have come here.
+-spec barrier(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+barrier(Term, Axis) -> tessera_collective:barrier(Term, Axis).
+
+%% @doc In a function of {@link shard_map/4}: its argument, as one that may differ between the partitions along a mesh
+%% axis. Gradients with respect to it are not summed over that axis.
+-spec vary(Term, tessera_mesh:axis() | [tessera_mesh:axis()]) -> Term.
+vary(Term, Axis) -> tessera_collective:vary(Term, Axis).
+
+%% @doc In a function of {@link shard_map/4}: the index of the partition along a mesh axis, a scalar s32; of several axes
+%% in row-major order.
+-spec axis_index(tessera_mesh:axis() | [tessera_mesh:axis()]) -> tensor().
+axis_index(Axis) -> tessera_collective:axis_index(Axis).
+
+%% @doc In a function of {@link shard_map/4}: the number of partitions along a mesh axis, or along several: an integer.
+-spec axis_size(tessera_mesh:axis() | [tessera_mesh:axis()]) -> pos_integer().
+axis_size(Axis) -> tessera_collective:axis_size(Axis).
 
 %% ---- plugins
 
@@ -2195,7 +2331,7 @@ devices(Client) ->
 %% '''
 -spec device(tensor()) -> device().
 device(#tessera{ref = Ref} = Tensor) when is_reference(Ref) ->
-    tessera_trace:check(device, [Tensor], tessera_nif:device(Ref));
+    tessera_trace:check(device, [Tensor], tessera_remote:device(Ref));
 device(Other) -> no_tensor(device, Other).
 
 %% @doc The tensor on a device. It is the same tensor if it is there; on another device of its client it shares the memory;
@@ -2210,14 +2346,7 @@ device(Other) -> no_tensor(device, Other).
 %% '''
 -spec to_device(tensor(), device()) -> tensor().
 to_device(#tessera{ref = Ref} = Tensor, Device) when is_reference(Ref) ->
-    Move = fun() ->
-                   case tessera_nif:to_device(Ref, Device, false) of
-                       Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};
-                       {pressure, Moved} -> {pressure, Tensor#tessera{ref = Moved}};
-                       Error -> Error
-                   end
-           end,
-    tessera_memory:made(to_device, [Tensor, Device], Move);
+    tessera_memory:made(to_device, [Tensor, Device], fun() -> tessera_remote:to_device(Tensor, Device) end);
 to_device(Other, _) -> no_tensor(to_device, Other).
 
 %% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of that of `host' if it has no

@@ -2,7 +2,7 @@
 %% reads and writes whole bytes, the last one padded with zeros.
 -module(tessera_bits).
 -include("tessera.hrl").
--export([make/4, make/5, trim/3, first/2]).
+-export([make/4, make/5, of_tensor/3, trim/3, first/2]).
 
 %% As tessera_nif:from_binary/4, from a bitstring.
 -spec make(bitstring(), tessera:type(), tessera:shape(), boolean()) ->
@@ -37,6 +37,19 @@ trim(Binary, Type, Elements) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:
     <<Bits:Size/bitstring, _/bitstring>> = Binary,
     Bits;
 trim(Binary, _, _) -> Binary.
+
+%% The same of all elements of a tensor. Type and shape are what its record says, which may be forged.
+-spec of_tensor(binary(), term(), term()) -> bitstring() | tessera_nif:error().
+of_tensor(Binary, Type, Shape) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
+    Size = case tessera_type:is_shape(Shape) of
+               true -> tessera_type:bits(Type) * tessera_type:elements(Shape);
+               false -> infinity
+           end,
+    case Size =< bit_size(Binary) of
+        true -> trim(Binary, Type, tessera_type:elements(Shape));
+        false -> {error, #{code => invalid_argument, message => <<"the record of the tensor is not its own">>}}
+    end;
+of_tensor(Binary, _, _) -> Binary.
 
 %% How many elements are read when at most Limit are asked for; all when it is negative.
 -spec first(integer(), tessera:shape()) -> non_neg_integer().

@@ -8,7 +8,7 @@
 %% a value that would be too large is not cached (tessera_digest).
 -module(tessera_cache).
 -behaviour(gen_server).
--export([start_link/0, find/1, fetch/2, fetch/3, make/2, make/3, clear/0, size/0]).
+-export([start_link/0, find/1, fetch/2, fetch/3, make/2, make/3, run_current/2, clear/0, size/0]).
 -export_type([weigh/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -112,6 +112,17 @@ give_up(Key, Message) ->
         [{_, _, true}] -> gen_server:cast(?MODULE, Message);
         _ -> ok
     catch error:badarg -> ok        % the server is gone, and the cache with it
+    end.
+
+%% Runs the program that `Find' gives, from the cache or newly made. A stale one has an executable of another node, or of an
+%% earlier load of the library, which was purged and loaded again; then the cache is cleared.
+-spec run_current(fun((Program) -> Result | stale), fun(() -> Program)) -> Result.
+run_current(Run, Find) ->
+    case Run(Find()) of
+        stale ->
+            ok = clear(),
+            run_current(Run, Find);
+        Result -> Result
     end.
 
 %% Inserts the value before its entry in the order, so that clear/0 leaves no value

@@ -1,6 +1,6 @@
 %% @private Functions of complex numbers and their parts. The API in tessera.erl documents them.
 -module(tessera_complex).
--export([complex/2, real/1, imag/1, conjugate/1, phase/1]).
+-export([complex/2, real/1, imag/1, conjugate/1, phase/1, atan2/2, atan2/3]).
 
 -spec complex(tessera:operand(), tessera:operand()) -> tessera:tensor().
 complex(Re, Im) ->
@@ -56,3 +56,28 @@ conjugate(X) ->
 
 -spec phase(tessera:operand()) -> tessera:tensor().
 phase(X) -> tessera_trace:op(phase, atan2, [imag(phase, X), real(phase, X)], []).
+
+-spec atan2(tessera:operand(), tessera:operand()) -> tessera:tensor().
+atan2(Y, X) ->
+    [TypeY, TypeX] = Types = [tessera_ops:type_of(tessera_ops:operand(atan2, Z)) || Z <- [Y, X]],
+    case lists:any(fun tessera_type:is_complex_type/1, Types) of
+        true ->
+            Common = tessera_type:merge(TypeY, TypeX),
+            atan2(fun(Op, Args, Attrs) -> tessera_trace:op(atan2, Op, Args, Attrs) end,
+                  tessera_ops:as_type(atan2, Y, Common), tessera_ops:as_type(atan2, X, Common));
+        false -> tessera_trace:op(atan2, [Y, X], [])
+    end.
+
+%% Of complex numbers of one type: -i log((X + iY) / sqrt(X^2 + Y^2)), as in StableHLO; of real numbers their own. Ops gives an
+%% op's result.
+-spec atan2(fun((atom(), [tessera:operand()], term()) -> tessera:tensor()), tessera:tensor(), tessera:tensor()) ->
+          tessera:tensor().
+atan2(Ops, Y, X) ->
+    Op = fun(Name, Operands) -> Ops(Name, Operands, []) end,
+    [Yr, Yi, Xr, Xi] = [Op(Part, [Z]) || Z <- [Y, X], Part <- [real, imag]],
+    Sum = Op(complex, [Op(subtract, [Xr, Yi]), Op(add, [Xi, Yr])]),
+    Norm = Op(sqrt, [Op(add, [Op(multiply, [X, X]), Op(multiply, [Y, Y])])]),
+    Log = Op(log, [Op(divide, [Sum, Norm])]),
+    IsReal = Op(logical_and, [Op(equal, [Yi, 0.0]), Op(equal, [Xi, 0.0])]),
+    Op(complex, [Op(select, [IsReal, Op(atan2, [Yr, Xr]), Op(imag, [Log])]),
+                 Op(select, [IsReal, Yi, Op(negate, [Op(real, [Log])])])]).

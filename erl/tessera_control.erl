@@ -23,19 +23,57 @@ while(Initial, Condition, Body) ->
 trace_while(Initial, Condition, Body) ->
     {Signature, Leaves} = tessera_tree:flatten(Initial),
     Carried = [tessera_trace:value(while, Leaf) || Leaf <- Leaves],
-    Types = [tessera_tree:leaf_type(Value) || Value <- Carried],
     Carried =/= [] orelse tessera_error:raise(while, [Initial], invalid_argument, "while: nothing is carried", []),
-    {Test, _} = tessera_trace:in_region(
-        Types, undefined,
-        fun(Params) -> [predicate(on_carried(Condition, Signature, Params))] end,
-        fun tessera_trace:close_region/2),
-    {Step, _} = tessera_trace:in_region(
-        Types, Test,
-        fun(Params) -> next(Signature, Types, on_carried(Body, Signature, Params)) end,
-        fun tessera_trace:close_region/2),
+    {Test, Step} = trace_loop(Signature, Carried, varying(Carried), Condition, Body),
     Program = tessera_trace:current(),
     Results = tessera_trace:check(while, [Initial], tessera_nif:control(Program, while, Test, Step, Carried)),
     tessera_tree:unflatten(Signature, Results).
+
+%% The regions of the condition and of the body. On a mesh (docs/distribution.md) a loop variable has one set of axes over which it
+%% varies: when the body gives a larger one, both functions are traced again.
+trace_loop(Signature, Carried, Sets, Condition, Body) ->
+    Types = [tessera_tree:leaf_type(Value) || Value <- Carried],
+    {Test, [Predicate]} = tessera_trace:in_region(
+        Types, undefined,
+        fun(Params) -> [predicate(on_carried(Condition, Signature, marked(Params, Sets)))] end,
+        fun tessera_trace:close_region/2),
+    {Step, Next} = tessera_trace:in_region(
+        Types, Test,
+        fun(Params) -> next(Signature, Types, on_carried(Body, Signature, marked(Params, Sets))) end,
+        fun tessera_trace:close_region/2),
+    case grown(Sets, varying([Predicate]), varying(Next)) of
+        Sets ->
+            check_predicate(while, Predicate, [Test, Step]),
+            {Test, Step};
+        Larger -> trace_loop(Signature, Carried, Larger, Condition, Body)
+    end.
+
+%% ---- on a mesh; without one there are no sets
+
+varying(Values) ->
+    case tessera_collective:is_local() of
+        true -> tessera_collective:varying(Values);
+        false -> []
+    end.
+
+marked(Params, []) -> Params;
+marked(Params, Sets) -> lists:zipwith(fun tessera_collective:marked/2, Params, Sets).
+
+grown([], _, _) -> [];
+grown(Sets, [Predicate], Next) -> lists:zipwith(fun(Set, Given) -> Set bor Given bor Predicate end, Sets, Next).
+
+%% Partitions that do not come to a collective would be waited for.
+check_predicate(Name, Predicate, Regions) ->
+    Together = tessera_collective:is_local() andalso
+        lists:any(fun(Region) -> tessera_trace:check(Name, [], tessera_nif:has_collective(tessera_trace:current(), Region)) end,
+                  Regions),
+    case Together andalso varying([Predicate]) of
+        [Set] when Set =/= 0 ->
+            tessera_error:raise(Name, [], invalid_argument,
+                                "~s: the predicate varies over ~ts, and there is a collective under it, to which only some "
+                                "partitions would come; reduce the predicate first", [Name, tessera_collective:names(Set)]);
+        _ -> ok
+    end.
 
 on_carried(F, Signature, Params) -> tessera_trace:call(while, F, [tessera_tree:unflatten(Signature, Params)]).
 
@@ -133,6 +171,7 @@ trace_cond(Predicate, True, False, Form) ->
     Types = lists:zipwith(fun(T, F) -> common_type(Predicate, T, F) end, TrueLeaves, FalseLeaves),
     finish(TrueRegion, TrueLeaves, Types),
     finish(FalseRegion, FalseLeaves, Types),
+    check_predicate('cond', Chooser, [TrueRegion, FalseRegion]),
     Results = tessera_trace:check('cond', [Predicate], tessera_nif:control(tessera_trace:current(), 'cond', TrueRegion,
                                                                            FalseRegion, [Chooser])),
     tessera_tree:unflatten(TrueSignature, Results).

@@ -7,8 +7,12 @@
 -include("tessera.hrl").
 -export([grad/1, value_and_grad/1, pullback/3]).
 
-%% What is known so far of the gradient of each value, by the value's number.
--type cotangents() :: #{non_neg_integer() => tessera:tensor()}.
+%% What is known so far of the gradient of each value, by the value's number: summands, each with the set of mesh axes over
+%% which it must still be summed (docs/distribution.md). Without a mesh there is one, with the empty set.
+-type summand() :: {tessera_collective:set(), tessera:tensor()}.
+-type cotangents() :: #{non_neg_integer() => [summand()]}.
+%% The sets of axes over which values vary; of a program without a mesh there are none.
+-type sets() :: #{non_neg_integer() => tessera_collective:set()}.
 
 -spec grad(function()) -> function().
 grad(F) -> differentiated(F, fun({_, Gradient}) -> Gradient end).
@@ -28,7 +32,7 @@ differentiated(F, _) ->
 
 trace(F, [First | Rest]) ->
     {Signature, Leaves} = tessera_tree:flatten(First),
-    %% Values of their own, so that other uses of the same value count as constants.
+    %% New values, so that other uses of the same value count as constants.
     Wrt = [own_value(Leaf) || Leaf <- Leaves],
     Result = check_result(F, tessera_trace:call(grad, F, [tessera_tree:unflatten(Signature, Wrt) | Rest])),
     One = tessera:full({}, 1, tessera:type(Result)),
@@ -51,8 +55,9 @@ check_result(F, Result) ->
 bad_result(F, What) ->
     tessera_error:raise(grad, [F], invalid_argument, "grad: the function returns ~s, expected one float", [What]).
 
-%% From the gradients with respect to Results to those with respect to Wrt, both of the current region.
--spec pullback([tessera:tensor()], [tessera:tensor()], [tessera:tensor()]) -> [tessera:tensor()].
+%% From the gradients with respect to Results to those with respect to Wrt, both of the current region. Gradients that come
+%% with sets vary over those: they are summed over the axes over which their results do not.
+-spec pullback([tessera:tensor()], [tessera:tensor()], [tessera:tensor() | summand()]) -> [tessera:tensor()].
 pullback([], _, _) -> [];
 pullback(Wrt, Results, Gradients) ->
     Ids = [id(Value) || Value <- Wrt],
@@ -62,10 +67,26 @@ pullback(Wrt, Results, Gradients) ->
     %% The ops that made Wrt are not to be walked through.
     Inner = [Op || {_, _, Made, _} = Op <- Ops, not lists:any(fun(V) -> lists:member(id(V), Ids) end, Made)],
     Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, is_float_value(V)]), Inner),
-    Seeds = lists:foldl(fun({Value, G}, Cotangents) -> accumulate(Value, G, Cotangents) end, #{},
-                        lists:zip(Results, Gradients)),
-    Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Known) end, Seeds, Inner),
-    [maps:get(id(Value), Cotangents, zero(Value)) || Value <- Wrt].
+    Sets = sets(Wrt ++ Results, Inner),
+    Seeds = lists:foldl(fun({Value, G}, Cotangents) -> seed(Value, G, Sets, Cotangents) end, #{}, lists:zip(Results, Gradients)),
+    Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Sets, Known) end, Seeds, Inner),
+    summed([{Value, maps:get(id(Value), Cotangents, [])} || Value <- Wrt]).
+
+-spec sets([tessera:tensor()], [tuple()]) -> sets().
+sets(Values, Ops) ->
+    case tessera_collective:is_local() of
+        false -> #{};
+        true ->
+            All = Values ++ lists:append([Operands ++ Results || {_, Operands, Results, _} <- Ops]),
+            maps:from_list(lists:zip([id(Value) || Value <- All], tessera_collective:varying(All)))
+    end.
+
+-spec set_of(tessera:tensor(), sets()) -> tessera_collective:set().
+set_of(Value, Sets) -> maps:get(id(Value), Sets, 0).
+
+seed(Value, {Set, Gradient}, Sets, Cotangents) ->
+    accumulate(Value, Gradient, Set band bnot set_of(Value, Sets), Cotangents);
+seed(Value, Gradient, _, Cotangents) -> accumulate(Value, Gradient, 0, Cotangents).
 
 id(#tessera{ref = [_ | Id]}) -> Id.
 
@@ -81,26 +102,90 @@ activate({_, Operands, [First | _] = Results, _}, Active) ->
         false -> Active
     end.
 
--spec backward(tuple(), #{non_neg_integer() => true}, cotangents()) -> cotangents().
-backward({Name, Operands, Results, Attrs}, Active, Cotangents) ->
-    Gradients = [maps:get(id(R), Cotangents, none) || R <- Results, is_map_key(id(R), Active)],
-    case lists:any(fun(G) -> G =/= none end, Gradients) of
-        false -> Cotangents;
-        true ->
-            All = [maps:get(id(R), Cotangents, none) || R <- Results],
+-spec backward(tuple(), #{non_neg_integer() => true}, sets(), cotangents()) -> cotangents().
+backward({Name, Operands, Results, Attrs} = Op, Active, Sets, Cotangents) ->
+    Known = [case is_map_key(id(R), Active) of
+                 true -> maps:get(id(R), Cotangents, []);
+                 false -> []
+             end || R <- Results],
+    case lists:all(fun(Summands) -> Summands =:= [] end, Known) of
+        true -> Cotangents;
+        false ->
             Needed = [is_map_key(id(Operand), Active) || Operand <- Operands],
-            Shares = tessera_grad_rules:shares(Name, Operands, Results, Attrs, All, Needed),
-            lists:foldl(fun add_share/2, Cotangents, lists:zip3(Operands, Needed, Shares))
+            case tessera_collective_grad:is_collective(Name) of
+                true -> through_collective(Op, Known, Needed, Sets, Cotangents);
+                false ->
+                    {Partial, All} = joined(Name, Known, [Operand || {Operand, true} <- lists:zip(Operands, Needed)], Results),
+                    Shares = tessera_grad_rules:shares(Name, Operands, Results, Attrs, All, Needed),
+                    Set = lists:foldl(fun(R, Union) -> Union bor set_of(R, Sets) end, Partial, Results),
+                    add_shares(lists:zip3(Operands, Needed, Shares), Set, Sets, Cotangents)
+            end
     end.
 
-%% Shares are functions, so that only those that are needed add ops.
-add_share({Operand, true, Share}, Cotangents) when is_function(Share) -> accumulate(Operand, Share(), Cotangents);
-add_share(_, Cotangents) -> Cotangents.
+%% Each operand has a result of its own.
+through_collective({Name, Operands, _, Attrs}, Known, Needed, Sets, Cotangents) ->
+    lists:foldl(
+        fun({Operand, [_ | _] = Summands, true}, Sum) ->
+                {Set, Share} = tessera_collective_grad:share(Name, Operand, Attrs, set_of(Operand, Sets), common(Summands)),
+                accumulate(Operand, Share, Set band bnot set_of(Operand, Sets), Sum);
+           (_, Sum) -> Sum
+        end, Cotangents, lists:zip3(Operands, Known, Needed)).
 
-accumulate(_, none, Cotangents) -> Cotangents;
-accumulate(Value, Gradient, Cotangents) ->
+%% One cotangent for each result, none where there is none, and the set of axes over which all of them are partial.
+joined(_, [[{0, Gradient}]], _, _) -> {0, [Gradient]};
+joined(Name, Known, Operands, Results) ->
+    Sets = [Set || Summands <- Known, {Set, _} <- Summands],
+    Partial = case Name =:= 'cond' orelse elements(Operands) > 2 * elements(Results) of
+                  true -> 0;
+                  false -> lists:foldl(fun erlang:'band'/2, hd(Sets), Sets)
+              end,
+    {Partial, [joined_summands(Summands, Partial) || Summands <- Known]}.
+
+joined_summands([], _) -> none;
+joined_summands(Summands, Partial) ->
+    [First | Rest] = [hd(tessera_collective:sum_over([Gradient], Set band bnot Partial)) || {Set, Gradient} <- Summands],
+    lists:foldl(fun(Next, Sum) -> tessera:add(Sum, Next) end, First, Rest).
+
+%% The summands of one value as one.
+common([Summand]) -> Summand;
+common(Summands) ->
+    Partial = lists:foldl(fun({Set, _}, Sets) -> Set band Sets end, element(1, hd(Summands)), Summands),
+    {Partial, joined_summands(Summands, Partial)}.
+
+elements(Values) -> lists:sum([tessera_type:elements(Shape) || #tessera{shape = Shape} <- Values]).
+
+%% Shares are functions, so that only the shares that are used add ops.
+add_shares(Shares, Set, Sets, Cotangents) ->
+    lists:foldl(fun({Operand, true, Share}, Sum) when is_function(Share) ->
+                        accumulate(Operand, Share(), Set band bnot set_of(Operand, Sets), Sum);
+                   (_, Sum) -> Sum
+                end, Cotangents, Shares).
+
+accumulate(_, none, _, Cotangents) -> Cotangents;
+accumulate(Value, Gradient, Set, Cotangents) ->
     Id = id(Value),
-    case Cotangents of
-        #{Id := Other} -> Cotangents#{Id := tessera:add(Other, Gradient)};
-        _ -> Cotangents#{Id => Gradient}
-    end.
+    Summands = maps:get(Id, Cotangents, []),
+    Cotangents#{Id => case lists:keyfind(Set, 1, Summands) of
+                          {Set, Other} -> lists:keyreplace(Set, 1, Summands, {Set, tessera:add(Other, Gradient)});
+                          false -> [{Set, Gradient} | Summands]
+                      end}.
+
+%% The gradients of all values. Those that must be summed over the same axes are one message.
+summed(Pairs) ->
+    Sets = lists:usort([Set || {_, Summands} <- Pairs, {Set, _} <- Summands, Set =/= 0]),
+    Done = lists:foldl(fun sum_over/2, Pairs, Sets),
+    [case Summands of
+         [] -> zero(Value);
+         _ -> joined_summands(Summands, 0)
+     end || {Value, Summands} <- Done].
+
+sum_over(Set, Pairs) ->
+    Sums = tessera_collective:sum_over([Gradient || {_, Summands} <- Pairs, {Own, Gradient} <- Summands, Own =:= Set], Set),
+    {Done, []} = lists:mapfoldl(
+        fun({Value, Summands}, Left) ->
+                case lists:keymember(Set, 1, Summands) of
+                    true -> {{Value, lists:keyreplace(Set, 1, Summands, {0, hd(Left)})}, tl(Left)};
+                    false -> {{Value, Summands}, Left}
+                end
+        end, Sums, Pairs),
+    Done.

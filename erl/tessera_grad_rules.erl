@@ -43,7 +43,7 @@ unsupported(Name, Operands) ->
     tessera_error:raise(grad, Operands, unimplemented, "grad: the gradient through ~s is not supported~s",
                         [Name, instead(Name)]).
 
-%% What to write in its place.
+%% The replacement that the error message suggests.
 instead(while) ->
     "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
     "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
@@ -69,6 +69,7 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 
 %% ---- one operand: X, result R, gradient C of R
 
+one(sharding_constraint, _, _, C, Attrs) -> fun() -> tessera_constraint:cut_like(C, Attrs) end;
 one(exp, _, R, C, _) -> fun() -> mul(C, R) end;
 one(expm1, _, R, C, _) -> fun() -> mul(C, add(R, 1)) end;
 one(log, X, _, C, _) -> fun() -> dv(C, X) end;
@@ -138,7 +139,7 @@ unbroadcast(C, R, #tessera{shape = Shape} = X, Axes) ->
              end,
     tessera:reshape(Summed, Shape).
 
-%% Back to where the elements came from, zeros between.
+%% Moves the elements back to their positions in the operand, with zeros between.
 unslice(C, X, R, {Starts, _, Strides}) ->
     Config = [{Start, Dim - Start - covered(Count, Stride), Stride - 1}
               || {Start, Stride, Dim, Count} <- zip4(Starts, Strides, dims(X), dims(R))],
@@ -150,7 +151,7 @@ covered(Count, Stride) -> (Count - 1) * Stride + 1.
 zip4([A | As], [B | Bs], [C | Cs], [D | Ds]) -> [{A, B, C, D} | zip4(As, Bs, Cs, Ds)];
 zip4([], [], [], []) -> [].
 
-%% A result of a reduction, to all elements that it was made of.
+%% Broadcasts a reduction's result to the elements that were reduced.
 spread(C, #tessera{shape = Shape} = X, Axes) -> tessera:broadcast(C, Shape, tessera_type:dims(rank(X)) -- Axes).
 
 share_among_equals(C, X, R, Axes) ->
@@ -196,7 +197,7 @@ reversed(F, X, Axis) -> tessera:reverse(F(tessera:reverse(X, Axis)), Axis).
 %% For each element the product of those before it along an axis.
 products_before(X, Axis) -> tessera:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
 
-%% Moved along an axis, with ones where nothing comes from.
+%% Shifts along an axis and fills with ones.
 shift(#tessera{shape = Shape} = X, Axis, By) ->
     case element(Axis + 1, Shape) of
         0 -> X;
@@ -349,9 +350,13 @@ arrange(Product, Axes) ->
 %% ---- cond: another cond, whose branches run the old ones again and go back through them
 
 cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) ->
-    Cotangents = [case G of none -> zeros_like(R); _ -> G end || {G, R} <- lists:zip(Gradients, Results),
-                                                                tessera_type:is_float_type(R#tessera.type)],
-    Branch = fun(Region) -> fun() -> branch(Region, Captured, Cotangents, Needed) end end,
+    Sets = case tessera_collective:is_local() of
+               true -> tessera_collective:varying(Results);
+               false -> [0 || _ <- Results]
+           end,
+    Cotangents = [{Set, case G of none -> zeros_like(R); _ -> G end}
+                  || {G, R, Set} <- lists:zip3(Gradients, Results, Sets), tessera_type:is_float_type(R#tessera.type)],
+    Branch = fun(Region) -> fun() -> branch(Region, Captured, Cotangents, Needed, lists:foldl(fun erlang:'bor'/2, 0, Sets)) end end,
     case lists:member(true, Needed) of
         false -> [none | [none || _ <- Captured]];
         true ->
@@ -359,13 +364,14 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
             [none | spread_out(Made, Needed)]
     end.
 
-branch(Region, Captured, Cotangents, Needed) ->
-    Own = [tessera_trace:op(grad, reshape, [V], V#tessera.shape) || V <- Captured],
+%% Set: what the op's results vary over. Sums over mesh axes are made outside.
+branch(Region, Captured, Cotangents, Needed, Set) ->
+    Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
     Copies = tessera_trace:check(grad, [], tessera_nif:inline_region(tessera_trace:current(), Region, Own)),
     Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.
     Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],
-    Shares = tessera_grad:pullback(Own, Results, [tessera_trace:value(grad, C) || C <- Cotangents]),
+    Shares = tessera_grad:pullback(Own, Results, [{Varies, tessera_trace:value(grad, C)} || {Varies, C} <- Cotangents]),
     [Share || {Share, true} <- lists:zip(Shares, Needed)].
 
 spread_out([Share | Shares], [true | Needed]) -> [fun() -> Share end | spread_out(Shares, Needed)];

@@ -97,15 +97,10 @@ call(#jit{function = F} = Jit, Args) ->
             run(Jit, program(Jit, Signature, Args), Signature, Args, Leaves)
     end.
 
-%% The executable may belong to another node or to an earlier load of the library, which was purged and loaded again.
-%% Then the cache may have a current one; if its entry is as old, it is of no use either.
 run(Jit, Program, Signature, Args, Leaves) ->
     case run(Jit, Program, Leaves) of
-        stale ->
-            case run(Jit, program(Jit, Signature, Args), Leaves) of
-                stale -> run(Jit, renew(Jit, Signature, Args), Leaves);
-                Result -> Result
-            end;
+        stale -> tessera_cache:run_current(fun(Current) -> run(Jit, Current, Leaves) end,
+                                           fun() -> program(Jit, Signature, Args) end);
         Result -> Result
     end.
 
@@ -115,10 +110,6 @@ program(#jit{id = Id} = Jit, Signature, Args) ->
         {ok, Program} -> Program;
         error -> tessera_cache:make(Key, fun() -> make(Jit, Signature, Args) end, fun tessera_digest:weigh/1)
     end.
-
-renew(Jit, Signature, Args) ->
-    ok = tessera_cache:clear(),
-    program(Jit, Signature, Args).
 
 make(#jit{compile = Options, device = Device} = Jit, Signature, Args) ->
     {Traced, Result, Hidden} = trace(Jit, Signature),
@@ -146,7 +137,7 @@ donated(#jit{donate = Donate}, Args) ->
                       end,
                 {Position + 1, First + Count, Bits bor Own}
         end, {1, 0, 0}, Args),
-    Bits band 16#ffffffffffffffff.
+    Bits.
 
 run(#jit{threads = Threads, environment = Environment},
     #program{executable = Executable, result = Result, hidden = Hidden, donated = Donated}, Leaves) ->
@@ -216,8 +207,12 @@ format_signature(Signature) ->
 
 -spec explain(function(), [term()]) -> binary().
 explain(F, Args) ->
-    #program{executable = Executable} = program_of(explain, F, Args),
-    tessera_trace:check(explain, [F], tessera_nif:explain(Executable)).
+    case tessera_shard:explain(F, Args) of
+        none ->
+            #program{executable = Executable} = program_of(explain, F, Args),
+            tessera_trace:check(explain, [F], tessera_nif:explain(Executable));
+        Text -> Text
+    end.
 
 %% Numbers about the program: steps, kernels, bytes, estimated cost.
 -spec info(function(), [term()]) -> map().
@@ -269,26 +264,30 @@ text(F, Args, Form) ->
                                          "to_text: expected tessera or stablehlo, got ~ts", [tessera_error:show(Form)])
             end,
     check_arguments(to_text, F, Args),
-    Jit = case made_by_us(F) of
-              {#jit{} = Ours, _} -> Ours;
-              none -> new(F, #{})
-          end,
-    {Signature, _} = tessera_tree:flatten(Args),
-    {Program, _, _} = trace(Jit, Signature),
-    tessera_trace:check(to_text, [F, Args], Print(Program)).
+    tessera_trace:check(to_text, [F, Args], Print(traced(F, Args))).
+
+traced(F, Args) ->
+    case tessera_shard:whole(F, Args) of
+        none ->
+            Jit = case made_by_us(F) of
+                      {#jit{} = Ours, _} -> Ours;
+                      none -> new(F, #{})
+                  end,
+            {Signature, _} = tessera_tree:flatten(Args),
+            {Program, _, _} = trace(Jit, Signature),
+            Program;
+        Program -> Program
+    end.
 
 %% Parses, compiles and runs; programs in text are cached like traced ones.
 -spec run_text(binary(), [tessera:tensor()]) -> [tessera:tensor()].
 run_text(Text, Args) when is_binary(Text) ->
     Fail = fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end,
-    Executable = tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end),
-    Run = fun(Here) -> tessera_nif:run(Executable, Here, 0, 0) end,
-    case Run(Args) of
-        stale ->
-            ok = tessera_cache:clear(),
-            run_text(Text, Args);
-        Results -> tessera_remote:result(Results, Args, Run, Fail)
-    end;
+    Find = fun() -> tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end) end,
+    Run = fun(Here) ->
+                  tessera_cache:run_current(fun(Executable) -> tessera_nif:run(Executable, Here, 0, 0) end, Find)
+          end,
+    tessera_remote:result(Run(Args), Args, Run, Fail);
 run_text(Text, Args) ->
     tessera_error:raise(run_text, [Text, Args], invalid_argument, "run_text: expected a binary, got ~ts",
                         [tessera_error:show(Text)]).

@@ -1,12 +1,16 @@
-%% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops.
+%% @private Linear algebra: matrices are the last two axes, any axes before them are a batch. Gradients of its ops:
+%% those of complex matrices are written for the gradients of real parts plus i times those of imaginary parts, which
+%% are the conjugates of ours (docs/complex.md).
 -module(tessera_linalg).
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
--export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2]).
+-export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, epsilon/1]).
 -export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/3,
          eigh_share/3, svd_share/2]).
 
 -type options() :: map().
+-define(IS_COMPLEX(Type), (Type =:= c64 orelse Type =:= c128)).
+
 -type attrs() :: {boolean(), boolean(), boolean(), boolean()}. % left, lower, transpose, unit
 
 %% ---- the API
@@ -17,11 +21,19 @@ cholesky(A) -> op(cholesky, [matrices(cholesky, [A], A)], []).
 -spec triangular_solve(tessera:tensor(), tessera:tensor(), options()) -> tessera:tensor().
 triangular_solve(A, B, Options) ->
     Args = [A, B, Options],
+    Plain = case Options of
+                #{transpose := conjugate} -> Options#{transpose := true};
+                _ -> Options
+            end,
     #{lower := Lower, left_side := Left, transpose := Transpose, unit_diagonal := Unit} =
-        tessera_ops:options(triangular_solve, Args, Options,
+        tessera_ops:options(triangular_solve, Args, Plain,
                             #{lower => true, left_side => true, transpose => false, unit_diagonal => false}),
+    Conjugate = Plain =/= Options,
     with_right_side(triangular_solve, Args, Left,
-                    fun(Matrix, Right) -> op(triangular_solve, [Matrix, Right], {Left, Lower, Transpose, Unit}) end).
+                    fun(Matrix, Right) ->
+                            A1 = case Conjugate of true -> conjugated(Matrix); false -> Matrix end,
+                            op(triangular_solve, [A1, Right], {Left, Lower, Transpose, Unit})
+                    end).
 
 -spec solve(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 solve(A, B) -> with_right_side(solve, [A, B], true, fun(Matrix, Right) -> op(solve, [Matrix, Right], []) end).
@@ -56,7 +68,7 @@ full(Name, A, Options) ->
 -spec pinv(tessera:tensor()) -> tessera:tensor().
 pinv(A) ->
     {U, Inverses, V} = inverted(pinv, [A], A),
-    product(tessera:multiply(V, Inverses), transposed(U)).
+    product(tessera:multiply(V, Inverses), adjoint(U)).
 
 -spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 lstsq(A, B) ->
@@ -66,8 +78,9 @@ lstsq(A, B) ->
     #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, U#tessera.type)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
-                    [Left, Scale, Other] = [tessera:as_type(T, Type) || T <- [U, Inverses, V]],
-                    product(tessera:multiply(Other, Scale), product(transposed(Left), Columns))
+                    [Left, Other] = [tessera:as_type(T, Type) || T <- [U, V]],
+                    Scale = tessera:as_type(Inverses, tessera_type:part(Type)),
+                    product(tessera:multiply(Other, Scale), product(adjoint(Left), Columns))
             end,
     case dims(Right) of
         Vector ->
@@ -92,7 +105,7 @@ inverted(Name, Args, A) ->
     Counts = tessera:greater(S, least(U, S, Vt)),
     Safe = tessera:select(Counts, S, tessera:full({}, 1, S#tessera.type)),
     Inverses = tessera:select(Counts, tessera:divide(1, Safe), tessera:full({}, 0, S#tessera.type)),
-    {U, row(Inverses), transposed(Vt)}.
+    {U, row(Inverses), adjoint(Vt)}.
 
 %% The largest singular value that counts as 0.
 least(_, #tessera{shape = Shape} = S, _) when element(tuple_size(Shape), Shape) =:= 0 -> S;
@@ -101,6 +114,8 @@ least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
     {_, [_, N]} = parts(Vt),
     tessera:multiply(tessera:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
 
+%% The distance of 1 to the next number of a type.
+-spec epsilon(tessera:type()) -> float().
 epsilon(f64) -> math:pow(2, -52);
 epsilon(f32) -> math:pow(2, -23);
 epsilon(f16) -> math:pow(2, -10);
@@ -256,6 +271,12 @@ transposed(A) ->
     Rank = length(dims(A)),
     tessera:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
 
+%% Of real matrices the transposed ones.
+adjoint(A) -> conjugated(transposed(A)).
+
+conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera:conjugate(A);
+conjugated(A) -> A.
+
 %% What Keep says of row and column indices, zeros elsewhere.
 part(Keep, #tessera{shape = Shape, type = Type} = A) ->
     Rank = tuple_size(Shape),
@@ -268,11 +289,12 @@ part(Keep, #tessera{shape = Shape, type = Type} = A) ->
 %% although one triangle is read.
 -spec cholesky_share(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 cholesky_share(L, C) ->
-    Product = product(transposed(L), C),
+    Product = product(adjoint(L), conjugated(C)),
     Half = tessera:multiply(tessera:add(part(greater_equal, Product), part(greater, Product)), 0.5),
-    Left = op(triangular_solve, [L, Half], {true, true, true, false}),
-    Both = op(triangular_solve, [L, Left], {false, true, false, false}),
-    tessera:multiply(tessera:add(Both, transposed(Both)), 0.5).
+    Left = op(triangular_solve, [conjugated(L), Half], {true, true, true, false}),
+    conjugated(hermitian(op(triangular_solve, [L, Left], {false, true, false, false}))).
+
+hermitian(A) -> tessera:multiply(tessera:add(A, adjoint(A)), 0.5).
 
 %% Of op(A) X = B, or X op(A) = B, with result X.
 -spec triangular_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), attrs()) ->
@@ -313,24 +335,27 @@ lu_share([P, L, U], CL, CU) ->
     Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
     product(P, op(triangular_solve, [U, Left], {false, false, true, false})).
 
-%% Of Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019).
+%% Of Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of
+%% complex matrices for functions that do not depend on the phases of Q's columns.
 -spec qr_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 qr_share([Q, R], CQ0, CR0) ->
-    [CQ, CR] = [or_zeros(C, Like) || {C, Like} <- [{CQ0, Q}, {CR0, R}]],
-    M = tessera:subtract(product(R, transposed(CR)), product(transposed(CQ), Q)),
-    Symmetric = tessera:add(part(greater_equal, M), transposed(part(greater, M))),
-    op(triangular_solve, [R, tessera:add(CQ, product(Q, Symmetric))], {false, false, true, false}).
+    [CQ, CR] = [conjugated(or_zeros(C, Like)) || {C, Like} <- [{CQ0, Q}, {CR0, R}]],
+    M = tessera:subtract(product(R, adjoint(CR)), product(adjoint(CQ), Q)),
+    Symmetric = tessera:add(part(greater_equal, M), adjoint(part(greater, M))),
+    Right = tessera:add(CQ, product(Q, Symmetric)),
+    conjugated(op(triangular_solve, [conjugated(R), Right], {false, false, true, false})).
 
 or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 0, Type);
 or_zeros(C, _) -> C.
 
-%% Of eigenvalues and vectors; the gradient is symmetric, although one triangle is read.
+%% Of eigenvalues and vectors; the gradient is symmetric, although one triangle is read. Of complex matrices for
+%% functions that do not depend on the phases of vectors, here and below.
 -spec eigh_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 eigh_share([Values, Vectors], CValues, CVectors) ->
-    Inner = tessera:multiply(inverse_differences(Values), product(transposed(Vectors), or_zeros(CVectors, Vectors))),
-    Middle = tessera:add(Inner, diagonal(or_zeros(CValues, Values))),
-    Share = product(Vectors, product(Middle, transposed(Vectors))),
-    tessera:multiply(tessera:add(Share, transposed(Share)), 0.5).
+    [ToValues, ToVectors] = [conjugated(or_zeros(C, Like)) || {C, Like} <- [{CValues, Values}, {CVectors, Vectors}]],
+    Inner = tessera:multiply(inverse_differences(Values), product(adjoint(Vectors), ToVectors)),
+    Middle = tessera:add(Inner, diagonal(ToValues)),
+    conjugated(hermitian(product(Vectors, product(Middle, adjoint(Vectors))))).
 
 %% 1 / (X[j] - X[i]) at row i and column j; 0 on the diagonal.
 inverse_differences(X) ->
@@ -345,12 +370,18 @@ diagonal(#tessera{shape = Shape} = X) ->
 %% decomposition", 2016).
 -spec svd_share([tessera:tensor()], [tessera:tensor() | none]) -> tessera:tensor().
 svd_share([U, S, Vt] = Results, Gradients) ->
-    [CU, CS, CVt] = [or_zeros(C, Like) || {C, Like} <- lists:zip(Gradients, Results)],
+    [CU, CS, CVt] = [conjugated(or_zeros(C, Like)) || {C, Like} <- lists:zip(Gradients, Results)],
     F = inverse_differences(tessera:multiply(S, S)),
-    [Turned, TurnedV] = [tessera:multiply(F, tessera:subtract(P, transposed(P)))
-                         || P <- [product(transposed(U), CU), product(Vt, transposed(CVt))]],
+    [Turning, TurningV] = [tessera:subtract(P, adjoint(P)) || P <- [product(adjoint(U), CU), product(Vt, adjoint(CVt))]],
+    [Turned, TurnedV] = [tessera:multiply(F, T) || T <- [Turning, TurningV]],
     Middle = tessera:add(tessera:add(tessera:multiply(Turned, row(S)), tessera:multiply(TurnedV, column(S))), diagonal(CS)),
-    OutsideU = tessera:subtract(CU, product(U, product(transposed(U), CU))),
-    OutsideV = tessera:subtract(CVt, product(product(CVt, transposed(Vt)), Vt)),
-    Both = product(tessera:add(product(U, Middle), tessera:divide(OutsideU, row(S))), Vt),
-    tessera:add(Both, product(U, tessera:divide(OutsideV, column(S)))).
+    OutsideU = tessera:subtract(CU, product(U, product(adjoint(U), CU))),
+    OutsideV = tessera:subtract(CVt, product(product(CVt, adjoint(Vt)), Vt)),
+    Inner = product(U, with_phases(Middle, S, Turning)),
+    Both = product(tessera:add(Inner, tessera:divide(OutsideU, row(S))), Vt),
+    conjugated(tessera:add(Both, product(U, tessera:divide(OutsideV, column(S))))).
+
+%% Of real matrices the diagonal of what turns the vectors is 0.
+with_phases(Middle, S, #tessera{type = Type} = Turning) when ?IS_COMPLEX(Type) ->
+    tessera:add(Middle, part(equal, tessera:divide(tessera:multiply(Turning, 0.5), row(S))));
+with_phases(Middle, _, _) -> Middle.

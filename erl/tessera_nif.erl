@@ -7,9 +7,13 @@
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/0,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/3, ops/3, finish/2, signature/1, digest/2, digest_more/2, expression_read/2,
+         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/3, ops/3, finish/2, local_view/1,
+         local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
-         compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, executable_info/1, executable_kernels/1, explain/1,
+         set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
+         compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
+         run_rank/5, run_refuse/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
+         rank_open/3, rank_isa/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
@@ -18,7 +22,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 11).
+-define(ABI, 14).
 -endif.
 
 -type builder() :: reference().
@@ -84,6 +88,13 @@ load_plugin(_Path) -> ?STUB.
 inline_region(_Builder, _Region, _Operands) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
+local_view(_Builder) -> ?STUB.
+local_sharding(_Builder, _Side, _Index, _Axes, _Dims) -> ?STUB.
+coordinates(_Builder) -> ?STUB.
+varying(_Builder, _Values) -> ?STUB.
+vary(_Builder, _Value, _Axes) -> ?STUB.
+has_collective(_Builder, _Region) -> ?STUB.
+combine(_Builder) -> ?STUB.
 signature(_Containers) -> ?STUB.
 digest(_Term, _Mode) -> ?STUB.
 digest_more(_Unfinished, _Codes) -> ?STUB.
@@ -95,11 +106,32 @@ graph_text(_Builder) -> ?STUB.
 describe(_Builder) -> ?STUB.
 graph_stablehlo(_Builder) -> ?STUB.
 parse(_Text) -> ?STUB.
+set_mesh(_Builder, _Sizes, _Names) -> ?STUB.
+set_shardings(_Builder, _Params, _Results) -> ?STUB.
+partition(_Builder) -> ?STUB.
+cut(_Ref, _Sizes, _Cuts, _Client) -> ?STUB.
+join(_Refs, _Sizes, _Cuts, _Device) -> ?STUB.
+interpret(_Builder, _Lists, _Client) -> ?STUB.
 compile(_Builder, _Options) -> ?STUB.
 on_device(_Executable, _Device) -> ?STUB.
 run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
 run_answer(_Run, _Results) -> ?STUB.
 run_abandon(_Run) -> ?STUB.
+run_group(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
+run_resume(_Run) -> ?STUB.
+run_rank(_Executable, _Arguments, _Threads, _Donated, _Run) -> ?STUB.
+run_refuse(_Executable, _Run, _Code, _Text) -> ?STUB.
+place(_Owner, _Rank, _About, _Enough) -> ?STUB.
+place_is_full(_Place) -> ?STUB.
+place_collected(_Place) -> ?STUB.
+proxy(_Place, _Id, _Bytes) -> ?STUB.
+is_proxy(_Term) -> ?STUB.
+proxy_info(_Ref) -> ?STUB.
+proxy_take(_Ref) -> ?STUB.
+rank_open(_Path, _Milliseconds, _Version) -> ?STUB.
+rank_isa() -> ?STUB.
+rank_close(_Milliseconds) -> ?STUB.
+rank_exit(_Status) -> ?STUB.
 executable_info(_Executable) -> ?STUB.
 executable_kernels(_Executable) -> ?STUB.
 explain(_Executable) -> ?STUB.

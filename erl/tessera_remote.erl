@@ -1,20 +1,31 @@
-%% @private Tensors of other nodes. A handle of another node is only a name: each use here reads the
-%% tensor from its node, as long as a process there keeps it.
+%% @private Tensors of other nodes, and of ranks of a cluster. A handle of another node is only a name: each use here reads the
+%% tensor from its node, as long as a process there keeps it. A proxy (tessera_cluster_proxy) is read from its rank.
 %%
 %% Calls of the native library refuse such handles, so operands are inspected only after a refusal.
 -module(tessera_remote).
 -include("tessera.hrl").
--export([is_elsewhere/1, read/2, fetch/1, result/4, result/5, deallocate/1]).
+-export([is_elsewhere/1, read/2, fetch/1, result/4, result/5, deallocate/1, device/1, to_device/2]).
 
 -spec is_elsewhere(term()) -> boolean().
-is_elsewhere(#tessera{ref = Ref}) -> is_reference(Ref) andalso node(Ref) =/= node();
+is_elsewhere(#tessera{ref = Ref}) -> is_reference(Ref) andalso (node(Ref) =/= node() orelse tessera_nif:is_proxy(Ref));
 is_elsewhere(_) -> false.
 
-%% The first bytes of a tensor of any node; all bytes if the number of elements is
+%% The first bytes of a tensor, wherever it is; all bytes if the number of elements is
 %% negative.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
-read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, to_binary, [Ref, Elements]);
-read(Ref, Elements) -> tessera_nif:to_binary(Ref, Elements).
+read(Ref, Elements) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, read, [Ref, Elements]);
+read(Ref, Elements) ->
+    case tessera_nif:to_binary(Ref, Elements) of
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:read(Ref, Elements) end);
+        Bytes -> Bytes
+    end.
+
+%% What the native library refuses may be a proxy.
+of_proxy(Ref, Refusal, Call) ->
+    case tessera_nif:is_proxy(Ref) of
+        true -> Call();
+        false -> Refusal
+    end.
 
 %% The tensor with a handle of this node.
 -spec fetch(tessera:tensor()) -> tessera:tensor() | tessera_nif:error().
@@ -59,12 +70,40 @@ here(Operand, Fetch, Fail) ->
 
 -spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 deallocate(Ref) when is_reference(Ref), node(Ref) =/= node() -> ask(Ref, deallocate, [Ref]);
-deallocate(Ref) -> tessera_nif:deallocate(Ref).
+deallocate(Ref) ->
+    case tessera_nif:deallocate(Ref) of
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:deallocate(Ref) end);
+        Done -> Done
+    end.
 
-%% Calls the native library of the tensor's node.
+%% The client and number of the tensor's device, or the cluster and rank.
+-spec device(reference()) -> {atom() | pid(), non_neg_integer()} | tessera_nif:error().
+device(Ref) ->
+    case tessera_nif:device(Ref) of
+        {error, _} = Error -> of_proxy(Ref, Error, fun() -> tessera_cluster_proxy:device(Ref) end);
+        Device -> Device
+    end.
+
+%% The tensor on a device of this node.
+-spec to_device(tessera:tensor(), tessera:device()) -> tessera:tensor() | {pressure, tessera:tensor()} | tessera_nif:error().
+to_device(#tessera{ref = Ref} = Tensor, Device) ->
+    case tessera_nif:to_device(Ref, Device, false) of
+        Moved when is_reference(Moved) -> Tensor#tessera{ref = Moved};
+        {pressure, Moved} -> {pressure, Tensor#tessera{ref = Moved}};
+        Refusal -> fetched_to(Device, Tensor, Refusal)
+    end.
+
+fetched_to(Device, Tensor, Refusal) ->
+    case is_elsewhere(Tensor) andalso fetch(Tensor) of
+        false -> Refusal;
+        #tessera{} = Here -> to_device(Here, Device);
+        Error -> Error
+    end.
+
+%% Calls this module on the tensor's node.
 ask(Ref, Function, Args) ->
     Node = node(Ref),
-    try erpc:call(Node, tessera_nif, Function, Args) of
+    try erpc:call(Node, ?MODULE, Function, Args) of
         {error, #{code := invalid_argument}} -> failed("the node ~s has the tensor no more: no process there kept it", [Node]);
         Answer -> Answer
     catch

@@ -3,17 +3,14 @@
 %%   make example E=kmeans
 -module(kmeans).
 -export([main/0]).
+-export([problem/0, fit/2]). % of mesh_kmeans, too
 
 -define(POINTS, 20000).
 -define(CLUSTERS, 5).
 
 main() ->
     {ok, _} = application:ensure_all_started(tessera),
-    _ = rand:seed(exsss, {4, 5, 6}),
-    True = [{8 * rand:uniform() - 4, 8 * rand:uniform() - 4} || _ <- lists:seq(1, ?CLUSTERS)],
-    Points = tessera:tensor([point(lists:nth(rand:uniform(?CLUSTERS), True)) || _ <- lists:seq(1, ?POINTS)], f32),
-    %% one point near each true centre to start from, so that no two clusters start in one place
-    Guess = tessera:tensor([[X + 0.7, Y - 0.7] || {X, Y} <- True], f32),
+    {True, Points, Guess} = problem(),
     Fit = tessera:jit(fun fit/2),
     {First, _} = timer:tc(fun() -> Fit(Points, Guess) end),
     {Again, {Centres, Steps}} = timer:tc(fun() -> Fit(Points, Guess) end),
@@ -22,6 +19,14 @@ main() ->
     [io:format("  found (~6.3f, ~6.3f)   true (~6.3f, ~6.3f)~n", [X, Y, TX, TY])
      || {[X, Y], {TX, TY}} <- lists:zip(tessera:to_list(Centres), True)],
     ok.
+
+%% The true centres, the points around them, and centres to start from.
+problem() ->
+    _ = rand:seed(exsss, {4, 5, 6}),
+    True = [{8 * rand:uniform() - 4, 8 * rand:uniform() - 4} || _ <- lists:seq(1, ?CLUSTERS)],
+    Points = tessera:tensor([point(lists:nth(rand:uniform(?CLUSTERS), True)) || _ <- lists:seq(1, ?POINTS)], f32),
+    %% one point near each true centre to start from, so that no two clusters start in one place
+    {True, Points, tessera:tensor([[X + 0.7, Y - 0.7] || {X, Y} <- True], f32)}.
 
 point({X, Y}) -> [X + 0.4 * rand:normal(), Y + 0.4 * rand:normal()].
 

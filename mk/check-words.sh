@@ -12,6 +12,7 @@ BEGIN {
   instead["everybody"] = "name the threads or callers"
   instead["whoever"] = instead["somebody"]
   instead["at hand"] = "current, cached, in memory"
+  instead["goes"] = "name the action: is freed, is written, is passed to, continues"
   instead["hasty"] = "give the cost or the order"
 }
 # The part of a line that is a comment.

@@ -10,7 +10,7 @@ skipped() {
   echo "lint: $1"
   [ -z "${TESSERA_CI:-}" ] || failed=1
 }
-files=$(find c_src test/c test/fuzz include -name '*.[ch]' 2>/dev/null | sort)
+files=$(find c_src test/c test/fuzz test/plugin include -name '*.[ch]' 2>/dev/null | sort)
 
 # Releases of clang-format differ in details. The sources have the form of this one, Debian 12's.
 format_release=14

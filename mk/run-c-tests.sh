@@ -3,7 +3,7 @@
 # one's summary line when it ends; a failure prints all of its output. Exits 1 when any failed or none was given.
 case ${BUILD:-normal} in
   tsan) export CK_FORK=no TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ;;
-  asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
+  *asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
 esac
 
 # A busy machine may need more time than a test asks for.
@@ -16,7 +16,7 @@ one() {
   # large randomisation range hands out.
   without_aslr=
   case ${BUILD:-normal} in
-    asan | tsan | fuzz) if setarch -R true 2>/dev/null; then without_aslr="setarch -R"; fi ;;
+    *asan | tsan | fuzz) if setarch -R true 2>/dev/null; then without_aslr="setarch -R"; fi ;;
   esac
   name=$(basename "$1")
   output=$($without_aslr timeout -k 10 3000 ${RUNNER:-} "$1" 2>&1)

@@ -86,11 +86,19 @@ PASS_SRC := \
 
 SHARD_SRC := \
   c_src/shard/combine.c \
+  c_src/shard/control.c \
   c_src/shard/factors.c \
+  c_src/shard/halo.c \
+  c_src/shard/masked.c \
+  c_src/shard/moved.c \
+  c_src/shard/partial.c \
   c_src/shard/partition.c \
+  c_src/shard/parts.c \
   c_src/shard/propagate.c \
   c_src/shard/report.c \
-  c_src/shard/reshard.c
+  c_src/shard/reshard.c \
+  c_src/shard/values.c \
+  c_src/shard/varying.c
 
 JIT_SRC := \
   c_src/jit/emit/emit.c \
@@ -156,6 +164,11 @@ KERNEL_SRC := \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
   c_src/kernel/factor.c \
+  c_src/kernel/factor_complex.c \
+  c_src/kernel/factor_complex_eigh.c \
+  c_src/kernel/factor_complex_qr.c \
+  c_src/kernel/factor_complex_solve.c \
+  c_src/kernel/factor_complex_svd.c \
   c_src/kernel/factor_eigh.c \
   c_src/kernel/factor_qr.c \
   c_src/kernel/factor_routine.c \
@@ -201,13 +214,20 @@ EXEC_SRC := \
   c_src/exec/assign.c \
   c_src/exec/build.c \
   c_src/exec/build_control.c \
+  c_src/exec/build_mesh.c \
   c_src/exec/build_routine.c \
+  c_src/exec/carrier.c \
   c_src/exec/choose.c \
+  c_src/exec/collective.c \
+  c_src/exec/collective_reduce.c \
   c_src/exec/epilogue.c \
   c_src/exec/executable.c \
+  c_src/exec/group.c \
   c_src/exec/plan.c \
   c_src/exec/pool.c \
+  c_src/exec/ranks.c \
   c_src/exec/run.c \
+  c_src/exec/shares.c \
   c_src/exec/single.c \
   c_src/exec/slices.c \
   c_src/exec/tasks.c \
@@ -215,18 +235,22 @@ EXEC_SRC := \
 
 DEVICE_SRC := \
   c_src/device/client.c \
+  c_src/device/group.c \
   c_src/device/host.c \
   c_src/device/loaded.c \
   c_src/device/transfer.c
 
 FRONT_SRC := \
+  c_src/front/call.c \
   c_src/front/expr.c \
   c_src/front/expr_kept.c \
   c_src/front/expr_make.c \
   c_src/front/expr_pack.c \
   c_src/front/number.c \
   c_src/front/programs.c \
-  c_src/front/promote.c
+  c_src/front/promote.c \
+  c_src/front/tracer.c \
+  c_src/front/tracer_local.c
 
 NIF_SRC := \
   c_src/nif/nif_attrs.c \
@@ -244,12 +268,18 @@ NIF_SRC := \
   c_src/nif/nif_expr_rule.c \
   c_src/nif/nif_expr_source.c \
   c_src/nif/nif_graph.c \
+  c_src/nif/nif_group.c \
   c_src/nif/nif_list.c \
+  c_src/nif/nif_local.c \
   c_src/nif/nif_main.c \
+  c_src/nif/nif_mesh.c \
   c_src/nif/nif_pointer.c \
+  c_src/nif/nif_proxy.c \
+  c_src/nif/nif_rank.c \
   c_src/nif/nif_signature.c \
   c_src/nif/nif_tensor.c \
-  c_src/nif/nif_util.c
+  c_src/nif/nif_util.c \
+  c_src/nif/nif_watch.c
 
 TOOL_SRC := \
   c_src/tool/opt_run.c \
@@ -257,6 +287,7 @@ TOOL_SRC := \
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
+  test/c/bounds.c \
   test/c/compare.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
@@ -270,6 +301,7 @@ TEST_SUPPORT_SRC := \
   test/c/random_graph.c \
   test/c/random_move.c \
   test/c/random_reduce.c \
+  test/c/shard_run.c \
   test/c/tensors.c
 
 # test/c/<name>.c each, with its own main().
@@ -286,9 +318,11 @@ C_TESTS := \
   test_gemm \
   test_exec \
   test_factors \
+  test_factors_complex \
   test_fft \
   test_front \
   test_graph \
+  test_group \
   test_infer \
   test_emit_memory \
   test_epilogue \
@@ -307,6 +341,7 @@ C_TESTS := \
   test_pool \
   test_program \
   test_random \
+  test_ranks \
   test_ref \
   test_ref_reduce \
   test_ref_scalar \
@@ -314,12 +349,14 @@ C_TESTS := \
   test_scan \
   test_scatter \
   test_search \
+  test_rules \
   test_small \
   test_shard \
   test_sort \
   test_sort_op \
   test_tensor \
   test_text \
+  test_tracer \
   test_vecmath \
   test_whole \
   test_window
@@ -332,10 +369,13 @@ TSAN_TESTS := \
   test_epilogue \
   test_pool \
   test_factors \
+  test_factors_complex \
   test_gemm \
+  test_group \
   test_jit \
   test_jit_disk \
   test_linalg \
+  test_ranks \
   test_sort \
   test_tensor
 

@@ -1,5 +1,5 @@
 /* Host memory for metadata (tensor data comes from tensor/pool.h). Every
- * allocation in the core goes through here, so that tests can make the n-th one
+ * allocation in the core is made here, so that tests can make the n-th one
  * fail. Thread-safe. Sizes are checked: a product that overflows is an error. */
 #ifndef TS_BASE_ALLOC_H
 #define TS_BASE_ALLOC_H

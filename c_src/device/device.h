@@ -4,7 +4,7 @@
 #define TS_DEVICE_DEVICE_H
 
 #include "base/slots.h"
-#include "exec/executable.h"
+#include "exec/group.h"
 #include "tensor/buffer.h"
 
 enum { TS_MAX_CLIENTS = 32, TS_MAX_DEVICES = 64, TS_CLIENT_NAME_BYTES = 1024 };
@@ -15,8 +15,10 @@ typedef struct ts_device ts_device;
 /* An executable of a client. Immutable but for `refs`. */
 typedef struct ts_loaded {
   _Atomic uint32_t refs;
-  bool is_short;   /* short enough for a normal scheduler: ts_executable_is_short() */
-  bool calls_back; /* only a resumable run can run it */
+  bool is_short;      /* short enough for a normal scheduler: ts_executable_is_short() */
+  bool calls_back;    /* only a resumable run can run it */
+  bool coordinates;   /* the last parameter is a partition's coordinates, which a group provides */
+  int32_t partitions; /* that run it together; 1: a run by itself */
   ts_client *client;
   void *own; /* the platform's */
   size_t param_count, result_count;
@@ -43,7 +45,8 @@ typedef struct ts_platform {
   void (*get_stats)(const void *own, ts_executable_stats *out); /* optional */
   ts_status (*explain)(const void *own, ts_text *out);          /* optional */
 
-  /* As ts_executable_run(); `options` is not NULL, and its pool and device are set. */
+  /* As ts_executable_run(); `options` is not NULL, its device is set, and its pool is the client's; NULL: the host's.
+   */
   ts_status (*run)(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options, ts_buffer **out_results);
   /* Resumable runs, as ts_execution_create() and what follows it. All optional together. */
   ts_status (*begin)(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options, void **out_run);
@@ -52,6 +55,12 @@ typedef struct ts_platform {
   const void *(*operand)(const void *run, uint32_t i);
   ts_status (*answer)(void *run, ts_buffer *const *results, size_t count); /* results in host memory */
   ts_status (*end)(void *run, ts_buffer **out_results);
+  /* Groups of partitions, as ts_group_create() and what follows it. All optional together; `partitions` and
+   * `coordinates` of an executable are set by platforms that have them. */
+  ts_status (*begin_group)(const ts_loaded *loaded, ts_run_args args, const ts_group_options *options,
+                           void **out_group);
+  ts_status (*advance_group)(void *group, ts_run_state *out_state);
+  ts_status (*end_group)(void *group, ts_buffer **out_results);
 
   /* For platforms that are elsewhere. A copy on the device of a buffer in host memory: */
   ts_status (*from_host)(ts_device *device, const ts_buffer *host, ts_buffer **out);
@@ -158,10 +167,9 @@ ts_status ts_loaded_explain(const ts_loaded *loaded, ts_text *out);
  * first. */
 ts_device *ts_loaded_device(const ts_loaded *loaded, ts_device *bound, ts_run_args args);
 
-/* As ts_executable_run(), on `options->device`, which may be NULL: then ts_loaded_device() chooses it. The pool of
- * the options is ignored. */
-ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
-                        ts_buffer **out_results);
+/* As ts_executable_run(), on `options->device`, which may be NULL: then ts_loaded_device() chooses it. Sets the
+ * device and pool of the options, and the number of threads that the client allows. */
+ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, ts_run_options *options, ts_buffer **out_results);
 
 /* A resumable run; as ts_execution_create() and what follows it. A platform without them runs the program in
  * ts_device_run_advance(). */
@@ -173,5 +181,17 @@ void ts_device_run_get_call(const ts_device_run *run, ts_run_call *out);
 const void *ts_device_run_operand(const ts_device_run *run, uint32_t i);
 ts_status ts_device_run_answer(ts_device_run *run, ts_buffer *const *results, size_t count);
 ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results); /* `run` may be NULL */
+
+/* The partitions that this process has: all without a carrier. */
+int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier);
+
+/* A run of all partitions that this process has, the i-th on device i of the executable's client; as ts_group_create()
+ * and what follows it. `args` has the arguments of the first, then those of the second, and so on. The pool and the
+ * devices of the options are ignored. */
+typedef struct ts_device_group ts_device_group;
+ts_status ts_device_group_create(const ts_loaded *loaded, ts_run_args args, const ts_group_options *options,
+                                 ts_device_group **out);
+ts_status ts_device_group_advance(ts_device_group *group, ts_run_state *out_state);
+ts_status ts_device_group_end(ts_device_group *group, ts_buffer **out_results); /* `group` may be NULL */
 
 #endif

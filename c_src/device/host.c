@@ -14,6 +14,8 @@ static ts_status host_compile(ts_client *client, const ts_graph *graph, const ts
   out->result_types = ts_executable_result_types(exe);
   out->is_short = ts_executable_is_short(exe);
   out->calls_back = ts_executable_calls_back(exe);
+  out->partitions = ts_executable_partitions(exe);
+  out->coordinates = ts_executable_has_coordinates(exe);
   out->cost_ns = ts_executable_cost_ns(exe);
   return TS_SUCCESS;
 }
@@ -24,24 +26,31 @@ static void host_get_stats(const void *own, ts_executable_stats *out) { ts_execu
 
 static ts_status host_explain(const void *own, ts_text *out) { return ts_executable_explain(own, out); }
 
-static ts_status check_bytes(ts_run_args args) {
+/* The first argument whose bytes the host cannot read; `args.count` when there is none. */
+static inline size_t first_elsewhere(ts_run_args args) {
+  size_t i = 0;
+  while (i < args.count && !args.buffers[i]->elsewhere) i++;
+  return i;
+}
+
+/* Cold, so that the runs below save no registers for it. */
+__attribute__((cold)) static ts_status refuse(ts_run_args args, size_t index) {
   void *bytes;
-  for (size_t i = 0; i < args.count; i++)
-    if (args.buffers[i]->elsewhere)
-      return ts_error_context(ts_device_bytes(args.buffers[i], &bytes), "argument %zu", i + 1);
-  return TS_SUCCESS;
+  return ts_error_context(ts_device_bytes(args.buffers[index], &bytes), "argument %zu", index + 1);
 }
 
 static ts_status host_run(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
                           ts_buffer **out_results) {
-  TS_TRY(check_bytes(args));
+  size_t wrong = first_elsewhere(args);
+  if (wrong < args.count) return refuse(args, wrong);
   return ts_executable_run(loaded->own, args.buffers, args.count, options, out_results);
 }
 
 static ts_status host_begin(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options, void **out_run) {
   ts_execution *execution;
   *out_run = NULL;
-  TS_TRY(check_bytes(args));
+  size_t wrong = first_elsewhere(args);
+  if (wrong < args.count) return refuse(args, wrong);
   TS_TRY(ts_execution_create(loaded->own, args.buffers, args.count, options, &execution));
   *out_run = execution;
   return TS_SUCCESS;
@@ -59,6 +68,22 @@ static ts_status host_answer(void *run, ts_buffer *const *results, size_t count)
 
 static ts_status host_end(void *run, ts_buffer **out_results) { return ts_execution_end(run, out_results); }
 
+static ts_status host_begin_group(const ts_loaded *loaded, ts_run_args args, const ts_group_options *options,
+                                  void **out_group) {
+  ts_group *group;
+  *out_group = NULL;
+  size_t wrong = first_elsewhere(args);
+  if (wrong < args.count) return refuse(args, wrong);
+  TS_TRY(ts_group_create(loaded->own, args.buffers, args.count / (size_t)ts_device_group_size(loaded, options->carrier),
+                         options, &group));
+  *out_group = group;
+  return TS_SUCCESS;
+}
+
+static ts_status host_advance_group(void *group, ts_run_state *out_state) { return ts_group_advance(group, out_state); }
+
+static ts_status host_end_group(void *group, ts_buffer **out_results) { return ts_group_end(group, out_results); }
+
 const ts_platform ts_platform_host = {.name = "host",
                                       .compile = host_compile,
                                       .release = host_release,
@@ -70,4 +95,7 @@ const ts_platform ts_platform_host = {.name = "host",
                                       .get_call = host_get_call,
                                       .operand = host_operand,
                                       .answer = host_answer,
-                                      .end = host_end};
+                                      .end = host_end,
+                                      .begin_group = host_begin_group,
+                                      .advance_group = host_advance_group,
+                                      .end_group = host_end_group};

@@ -10,6 +10,7 @@ ts_status ts_loaded_create(ts_client *client, const ts_graph *graph, const ts_co
   TS_TRY(TS_NEW(&loaded));
   atomic_init(&loaded->refs, 1);
   loaded->client = client;
+  loaded->partitions = 1;
   ts_status status = client->platform->compile(client, graph, options, loaded);
   if (status || !loaded->own)
     ts_free(loaded);
@@ -50,27 +51,29 @@ ts_device *ts_loaded_device(const ts_loaded *loaded, ts_device *bound, ts_run_ar
   return loaded->client->devices[0];
 }
 
-/* The options of a run on its device. */
-static ts_run_options with_device(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options) {
-  ts_run_options o = *options;
-  o.device = ts_loaded_device(loaded, o.device, args);
-  o.pool = ts_client_pool(o.device->client);
-  int most = atomic_load_explicit(&o.device->client->threads, memory_order_relaxed);
-  if (most && (!o.threads || o.threads > most)) o.threads = most;
-  return o;
+/* Sets the device of a run, and what its client says of runs. */
+static inline void set_device(const ts_loaded *loaded, ts_run_args args, ts_run_options *o) {
+  if (!o->device) o->device = ts_loaded_device(loaded, NULL, args);
+  const ts_client *client = o->device->client;
+  o->pool = atomic_load_explicit(&client->pool, memory_order_acquire);
+  int most = atomic_load_explicit(&client->threads, memory_order_relaxed);
+  if (most && (!o->threads || o->threads > most)) o->threads = most;
 }
 
-static ts_status check_group(const ts_loaded *loaded, const ts_device *device) {
-  if (device->client->group == loaded->client->group) return TS_SUCCESS;
+static bool is_of_group(const ts_loaded *loaded, const ts_device *device) {
+  return device->client->group == loaded->client->group;
+}
+
+static ts_status wrong_group(const ts_loaded *loaded, const ts_device *device) {
   return ts_error(TS_INVALID_ARGUMENT, "a program compiled for client %s cannot run on %s", loaded->client->name,
                   TS_DEVICE_STR(device));
 }
 
-ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
-                        ts_buffer **out_results) {
-  ts_run_options o = with_device(loaded, args, options);
-  TS_TRY(check_group(loaded, o.device));
-  return loaded->client->platform->run(loaded, args, &o, out_results);
+/* In the path of every eager op: the options are not copied, and the platform's function is a tail call. */
+ts_status ts_loaded_run(const ts_loaded *loaded, ts_run_args args, ts_run_options *options, ts_buffer **out_results) {
+  set_device(loaded, args, options);
+  if (!is_of_group(loaded, options->device)) return wrong_group(loaded, options->device);
+  return loaded->client->platform->run(loaded, args, options, out_results);
 }
 
 /* ---- resumable runs */
@@ -86,7 +89,8 @@ struct ts_device_run {
 };
 
 static ts_status begin(ts_device_run *run) {
-  TS_TRY(check_group(run->loaded, run->options.device));
+  set_device(run->loaded, run->args, &run->options);
+  if (!is_of_group(run->loaded, run->options.device)) return wrong_group(run->loaded, run->options.device);
   if (run->platform->begin) return run->platform->begin(run->loaded, run->args, &run->options, &run->own);
   return TS_SUCCESS;
 }
@@ -96,10 +100,7 @@ ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const 
   ts_device_run *run;
   *out = NULL;
   TS_TRY(TS_NEW(&run));
-  *run = (ts_device_run){.loaded = loaded,
-                         .platform = loaded->client->platform,
-                         .args = args,
-                         .options = with_device(loaded, args, options)};
+  *run = (ts_device_run){.loaded = loaded, .platform = loaded->client->platform, .args = args, .options = *options};
   ts_status status = begin(run);
   if (status)
     ts_free(run);
@@ -113,7 +114,7 @@ ts_status ts_device_run_create(const ts_loaded *loaded, ts_run_args args, const 
 static ts_status run_whole(ts_device_run *run) {
   ts_run_options options = run->options;
   ts_buffer **results;
-  options.donated = 0;
+  options.donated = (ts_bits){0};
   if (run->results) return TS_SUCCESS;
   TS_TRY(TS_NEW_ARRAY(run->loaded->result_count, &results));
   ts_status status = run->platform->run(run->loaded, run->args, &options, results);
@@ -163,8 +164,8 @@ ts_status ts_device_run_answer(ts_device_run *run, ts_buffer *const *results, si
 
 static void hand_out(ts_device_run *run, ts_buffer **out_results) {
   for (size_t i = 0; i < run->loaded->result_count; i++) out_results[i] = run->results[i];
-  for (size_t i = 0; i < run->args.count && i < 64; i++)
-    if (run->options.donated >> i & 1) ts_buffer_release(run->args.buffers[i]);
+  for (size_t i = 0; i < run->args.count; i++)
+    if (ts_bits_has(run->options.donated, i)) ts_buffer_release(run->args.buffers[i]);
 }
 
 ts_status ts_device_run_end(ts_device_run *run, ts_buffer **out_results) {

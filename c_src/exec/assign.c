@@ -144,7 +144,7 @@ static ts_status merge_step(void *context, ts_step *step) {
 
 /* Finds an argument of the result's size whose live range ends before the result's begins. */
 static void find_donor(ts_builder *b, ts_storage *result) {
-  for (size_t p = 0; p < b->exe->param_count && p < 64 && result->donor < 0; p++) {
+  for (size_t p = 0; p < b->exe->param_count && result->donor < 0; p++) {
     ts_storage *a = ts_builder_storage(b, (ts_storage_id)p);
     if (a->bytes == result->bytes && a->last < result->first) give(a, result);
   }
@@ -245,13 +245,13 @@ static ts_status place(ts_builder *b, ts_usage *usages, ts_room *rooms, ts_memor
   int32_t room_count = collect_rooms(b, rooms, hosts), temps = (int32_t)exe->temp_count;
   TS_TRY(ts_plan_live_peak(usages, (int32_t)count, &stats->live_peak_bytes));
   TS_TRY(keep_lifetimes(exe, usages));
-  TS_TRY(ts_plan_rooms(usages, temps, rooms, room_count, &exe->block_bytes[TS_LAYOUT_HOSTED]));
+  TS_TRY(ts_plan_rooms(usages, temps, rooms, room_count, &exe->block_bytes[TS_TEMPS_HOSTED]));
   TS_TRY(TS_ARENA_ARRAY(&exe->arena, exe->temp_count, &exe->temps));
   for (int32_t i = 0; i < temps; i++) {
     int32_t room = usages[i].room;
     exe->temps[i] = (ts_temp){.offset = usages[i].offset, .host = room >= 0 ? hosts[room] : TS_NO_ID};
   }
-  stats->temp_bytes = exe->block_bytes[TS_LAYOUT_HOSTED];
+  stats->temp_bytes = exe->block_bytes[TS_TEMPS_HOSTED];
   stats->planned_peak_bytes = stats->temp_bytes + stats->result_bytes;
   for (size_t i = 0; i < exe->param_count; i++) stats->planned_peak_bytes += b->storages.data[i].bytes;
   return TS_SUCCESS;
@@ -287,7 +287,7 @@ static ts_status place_in_block(ts_executable *exe, ts_usage *usages, int64_t *o
     const ts_lifetime *l = &exe->lifetimes[i];
     usages[i] = (ts_usage){.first = l->first, .last = l->last, .bytes = l->bytes};
   }
-  TS_TRY(ts_plan_offsets(usages, count, &exe->block_bytes[TS_LAYOUT_BLOCK]));
+  TS_TRY(ts_plan_offsets(usages, count, &exe->block_bytes[TS_TEMPS_BLOCK]));
   for (int32_t i = 0; i < count; i++) offsets[i] = usages[i].offset;
   return TS_SUCCESS;
 }

@@ -182,6 +182,10 @@ static bool have_kernels(const ts_graph *g, const ts_op *op) {
   return true;
 }
 
+static ts_dtype type_of_first(const ts_builder *b, const ts_op *op) {
+  return ts_graph_value(b->graph, op->operands[0])->dtype;
+}
+
 static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   if (op->code == TS_OP_LITERAL) return hold_constant(b, op, op->attrs->literal.buffer);
@@ -190,7 +194,7 @@ static ts_status plain_op(ts_builder *b, ts_block *block, ts_op_id id) {
     b->map[op->first_result] = b->map[op->operands[0]];
     return TS_SUCCESS;
   }
-  const ts_routine *routine = ts_routine_of(op->code);
+  const ts_routine *routine = op->operand_count == 0 ? NULL : ts_routine_of(op->code, type_of_first(b, op));
   bool done = false;
   if (routine && have_kernels(b->graph, op)) TS_TRY(ts_builder_routine(b, block, id, routine, &done));
   if (done) return TS_SUCCESS;
@@ -211,9 +215,7 @@ static ts_status inline_region(ts_builder *b, ts_block *block, const ts_op *op, 
 
 static ts_status build_op(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
-  if (ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE)
-    return ts_error(TS_UNIMPLEMENTED, "%s: the program has %d partitions, which are not compiled yet",
-                    ts_op_name(op->code), ts_mesh_partitions(&b->graph->mesh));
+  if (ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE) return ts_builder_collective(b, block, op);
   if (ts_op_get_class(op->code) != TS_CLASS_CONTROL) return plain_op(b, block, id);
   switch ((ts_ops_CONTROL)op->code) {
   case TS_OP_WHILE:
@@ -321,11 +323,13 @@ static ts_status make_room(ts_builder *b) {
 static ts_status build(ts_builder *b) {
   ts_executable *exe = b->exe;
   TS_TRY(make_room(b));
+  TS_TRY(ts_builder_mesh(b));
   TS_TRY(bind_params(b));
   int64_t start = ts_system_ns();
   TS_TRY(ts_builder_region(b, TS_ROOT, &exe->root));
   TS_TRY(bind_results(b));
   TS_TRY(ts_assign(b));
+  if (b->collectives > 0) TS_TRY(ts_builder_share(b));
   int64_t lowered = ts_system_ns();
   TS_TRY(take_kernels(b));
   exe->stats.lower_ns = lowered - start;

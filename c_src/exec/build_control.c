@@ -141,7 +141,9 @@ ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id) {
   const ts_op *op = ts_graph_op(b->graph, id);
   bool loop = op->code == TS_OP_WHILE;
   TS_TRY(ts_builder_start(b, loop ? TS_STEP_WHILE : TS_STEP_COND, op, 0, &step));
+  size_t collectives = b->collectives;
   ts_status status = loop ? fill_while(b, &step, op) : fill_cond(b, &step, op);
+  step.agrees = b->collectives > collectives;
   if (!status) status = TS_VEC_PUSH(&block->steps, step);
   if (status) ts_step_deinit(&step);
   return status;
@@ -173,14 +175,11 @@ ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id) {
   TS_TRY(ts_builder_start(b, TS_STEP_WHOLE, op, 0, &step));
   step.cost_ns = ts_whole_cost_ns(b->graph, op);
   step.whole.words = (int32_t)b->exe->words.count;
-  ts_kernel_source source;
-  const int64_t *constants;
-  int32_t constant_count;
-  char *text;
-  TS_TRY(ts_whole_lower(b->graph, id, &b->exe->arena, &text, &source, &constants, &constant_count));
-  TS_TRY(ts_choose_source(&b->chooser, text, &source, &step.whole.kernel));
+  ts_whole_kernel whole;
+  TS_TRY(ts_whole_lower(b->graph, id, &b->exe->arena, &whole));
+  TS_TRY(ts_choose_source(&b->chooser, whole.text, &whole.source, &step.whole.kernel));
   for (uint32_t i = 0; i < step.operand_count + step.result_count + 1; i++) TS_TRY(TS_VEC_PUSH(&b->exe->words, 0));
-  for (int32_t i = 0; i < constant_count; i++) TS_TRY(TS_VEC_PUSH(&b->exe->words, constants[i]));
+  for (int32_t i = 0; i < whole.constant_count; i++) TS_TRY(TS_VEC_PUSH(&b->exe->words, whole.constants[i]));
   b->wholes++;
   return TS_VEC_PUSH(&block->steps, step);
 }

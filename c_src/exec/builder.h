@@ -42,6 +42,7 @@ typedef struct ts_builder {
   TS_VEC(ts_storage) storages;
   int32_t position; /* of the next step */
   size_t wholes;    /* steps that are compiled whole */
+  size_t collectives;
   ts_chooser chooser;
   TS_VEC(ts_planned) planned;
   TS_VEC(uint32_t) readers; /* operands of the current op that read one routine's result */
@@ -101,6 +102,14 @@ ts_status ts_builder_control(ts_builder *b, ts_block *block, ts_op_id id);
 ts_status ts_builder_callback(ts_builder *b, ts_block *block, const ts_op *op);
 /* Adds a step that runs the control flow op as one native function. */
 ts_status ts_builder_whole(ts_builder *b, ts_block *block, ts_op_id id);
+
+/* ---- meshes: build_mesh.c ---- */
+/* Keeps the mesh, and the coordinates of its partitions. */
+ts_status ts_builder_mesh(ts_builder *b);
+/* Adds a step at which the run stops until the other partitions are there. */
+ts_status ts_builder_collective(ts_builder *b, ts_block *block, const ts_op *op);
+/* Once memory is assigned: finds the results of collectives that all members may have in one memory. */
+ts_status ts_builder_share(ts_builder *b);
 
 /* ---- assign.c ---- */
 /* Assigns memory: coalesces storages where an op may work in place, numbers them, places temporaries, and writes the

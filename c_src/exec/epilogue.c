@@ -15,13 +15,16 @@ bool ts_epilogue_fits(const ts_epilogue_space *space, const ts_launch *launch, c
   return launch->desc.kind == TS_KERNEL_MAP || rows_fit(space, launch);
 }
 
-static void run_part(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
+static void run_part(void *context, const ts_epilogue_part *of, int worker) {
   const ts_epilogue_run *run = context;
   const ts_work *work = run->step->routine.epilogue;
   const ts_step_launch *l = work->launches;
   const ts_epilogue_space *space = run->step->routine.plan->epilogue;
-  ts_launch_part part = {
-      .pitch = space->cols, .row = batch * space->rows + row, .rows = rows, .col = col, .cols = cols};
+  ts_launch_part part = {.pitch = space->cols,
+                         .row = of->batch * space->rows + of->row,
+                         .rows = of->rows,
+                         .col = of->col,
+                         .cols = of->cols};
   ts_launch_run_part(l->launch, l->entry, run->words, &part, run->scratch + worker * work->scratch_bytes);
 }
 

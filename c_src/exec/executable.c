@@ -110,11 +110,11 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
 /* ---- creation ---- */
 
 static bool is_short(const ts_executable *exe) {
-  int64_t loops = 0;
-  if (exe->stats.cost_ns > SHORT_LOOP_NS) return false;
+  int64_t loops = 0, partitions = ts_executable_partitions(exe);
+  if (exe->stats.cost_ns > SHORT_LOOP_NS / partitions) return false;
   for (size_t i = 0; i < exe->root.steps.count; i++)
     if (exe->root.steps.data[i].kind == TS_STEP_WHOLE) loops += exe->root.steps.data[i].cost_ns;
-  return exe->stats.cost_ns - loops <= SHORT_NS;
+  return exe->stats.cost_ns - loops <= SHORT_NS / partitions;
 }
 
 /* Of the results that share a RESULT, the last one takes over its buffer; the earlier ones add references. */
@@ -224,6 +224,8 @@ void ts_executable_release(ts_executable *exe) {
   TS_VEC_FREE(&exe->plans);
   TS_VEC_FREE(&exe->constants);
   TS_VEC_FREE(&exe->words);
+  for (int32_t p = 0; exe->coordinates && p < ts_mesh_partitions(&exe->mesh); p++)
+    ts_buffer_release(exe->coordinates[p]);
   ts_free(exe->block_offsets);
   ts_arena_deinit(&exe->arena);
   ts_free(exe);
@@ -236,6 +238,12 @@ size_t ts_executable_result_count(const ts_executable *exe) { return exe->result
 const ts_type *const *ts_executable_param_types(const ts_executable *exe) { return exe->param_types; }
 const ts_type *const *ts_executable_result_types(const ts_executable *exe) { return exe->result_types; }
 void ts_executable_get_stats(const ts_executable *exe, ts_executable_stats *out) { *out = exe->stats; }
+int32_t ts_executable_partitions(const ts_executable *exe) {
+  return exe->collective || exe->mesh.partitioned ? ts_mesh_partitions(&exe->mesh) : 1;
+}
+
+bool ts_executable_has_coordinates(const ts_executable *exe) { return exe->mesh.coordinates; }
+
 bool ts_executable_calls_back(const ts_executable *exe) { return exe->calls_back; }
 int64_t ts_executable_cost_ns(const ts_executable *exe) { return exe->stats.cost_ns; }
 bool ts_executable_is_short(const ts_executable *exe) { return exe->is_short; }
@@ -290,7 +298,7 @@ static void explain_work(const ts_executable *exe, const ts_work *work, bool epi
 }
 
 static const char *step_name(const ts_step *step) {
-  static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "whole"};
+  static const char *const kinds[] = {"launch", "routine", "copy", "while", "cond", "callback", "collective", "whole"};
   return step->kind == TS_STEP_ROUTINE ? step->routine.plan->routine->name : kinds[step->kind];
 }
 

@@ -3,6 +3,7 @@
 #ifndef TS_EXEC_EXECUTABLE_H
 #define TS_EXEC_EXECUTABLE_H
 
+#include "base/bits.h"
 #include "base/text.h"
 #include "ir/graph.h"
 #include "tensor/buffer.h"
@@ -29,8 +30,8 @@ typedef struct ts_run_control {
 typedef struct ts_run_options {
   const ts_run_control *control; /* may be NULL */
   int threads;                   /* at most this many; 0: all */
-  uint64_t donated;              /* bit i: argument i's memory may become a result's, if it is unique; the
-                                    run takes the reference of a donated argument on success */
+  ts_bits donated;               /* argument i's memory may become a result's, if it is unique; the run takes the
+                                    reference of a donated argument on success */
   ts_pool *pool;                 /* NULL: the default */
   struct ts_device *device;      /* the device of the results; only a donated argument on it may become a result */
   bool checked;                  /* the arguments are known to have the parameters' types and shapes */
@@ -62,8 +63,13 @@ void ts_executable_get_stats(const ts_executable *executable, ts_executable_stat
 int64_t ts_executable_cost_ns(const ts_executable *executable); /* ts_executable_stats.cost_ns */
 /* True when some step is a callback: then only a ts_execution can run the program. */
 bool ts_executable_calls_back(const ts_executable *executable);
+/* The partitions that run the program together, each on a device of its own: 1 for programs without a partitioned mesh
+ * or collectives. More of them run as a group (exec/group.h). */
+int32_t ts_executable_partitions(const ts_executable *executable);
+/* True when the last parameter is a partition's coordinates, which a group provides. */
+bool ts_executable_has_coordinates(const ts_executable *executable);
 /* True when a run is short enough for a normal scheduler (tens of microseconds, more for a loop over single
- * elements). */
+ * elements). Of partitions the sum counts, since one thread may have to run all of them. */
 bool ts_executable_is_short(const ts_executable *executable);
 /* Appends kernels, costs and memory plan as readable text. */
 ts_status ts_executable_explain(const ts_executable *executable, ts_text *out);
@@ -80,8 +86,10 @@ typedef struct ts_execution ts_execution;
 /* Why ts_execution_advance returned. Between two calls a run holds no thread. */
 typedef enum ts_run_state {
   TS_RUN_DONE,
-  TS_RUN_PAUSED,  /* it was asked to pause; the next ts_execution_advance resumes it */
-  TS_RUN_CALLBACK /* it waits for ts_execution_answer */
+  TS_RUN_PAUSED,     /* it was asked to pause; the next ts_execution_advance resumes it */
+  TS_RUN_CALLBACK,   /* it waits for ts_execution_answer */
+  TS_RUN_COLLECTIVE, /* one partition of a group: it waits for the others (group.c) */
+  TS_RUN_WAITING     /* a group: it waits for the other ranks (exec/group.h) */
 } ts_run_state;
 
 /* A callback that the caller of a run must answer. Valid until the answer. */

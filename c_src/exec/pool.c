@@ -1,7 +1,7 @@
 /* Work sharing: a parallel run is a job on its caller's stack, linked into a list while it accepts helpers. An idle
  * worker joins the first job with tasks left and fewer helpers than its width. The caller executes tasks itself and
  * never waits for a helper to join; it waits only for helpers that are in the middle of a task when no tasks are
- * left. */
+ * left: it spins for a short time, then it sleeps, since a task may be all of a partition's work. */
 #include "exec/pool.h"
 
 #include "base/fp_env.h"
@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,9 +34,12 @@ typedef struct job {
   int64_t tasks;
   int width;
   _Atomic int64_t next_task;
-  int helpers;            /* joined so far; under pool.lock */
-  _Atomic int32_t active; /* helpers at work now; the caller waits for 0 */
+  int helpers;             /* joined so far; under pool.lock */
+  _Atomic uint32_t active; /* futex word: helpers at work now; with CALLER_SLEEPS, the caller sleeps until 0 */
 } job;
+
+#define CALLER_SLEEPS (UINT32_C(1) << 31)
+#define WAIT_SPINS 4096
 
 static struct {
   pthread_mutex_t lock;
@@ -125,6 +127,28 @@ static job *join(int *worker) {
   return j;
 }
 
+/* A helper's last access to a job. */
+static void leave(job *j) {
+  _Atomic uint32_t *active = &j->active;
+  /* release: the caller must see the tasks' writes when it reads 0. After this the job is no longer valid; to wake
+   * sleepers at its address is harmless then. */
+  uint32_t before = atomic_fetch_sub_explicit(active, 1, memory_order_release);
+  if (before == (CALLER_SLEEPS | 1)) futex_wake(active, 1);
+}
+
+/* Waits until the helpers have left. acquire: pairs with their release. */
+static void wait_for_helpers(job *j) {
+  for (int spins = 0; spins < WAIT_SPINS; spins++) {
+    if (atomic_load_explicit(&j->active, memory_order_acquire) == 0) return;
+    ts_relax();
+  }
+  uint32_t helpers = atomic_fetch_or_explicit(&j->active, CALLER_SLEEPS, memory_order_acquire) | CALLER_SLEEPS;
+  while (helpers != CALLER_SLEEPS) {
+    futex_wait(&j->active, helpers);
+    helpers = atomic_load_explicit(&j->active, memory_order_acquire);
+  }
+}
+
 static void *worker_main(void *unused) {
   static _Atomic int started;
   (void)unused;
@@ -138,8 +162,7 @@ static void *worker_main(void *unused) {
     job *j = join(&worker);
     if (j) {
       work(j, worker);
-      /* release: the caller must see the tasks' writes when it reads 0. After this the job is no longer valid. */
-      atomic_fetch_sub_explicit(&j->active, 1, memory_order_release);
+      leave(j);
       continue;
     }
     int64_t end = ts_system_ns() + SPIN_NS;
@@ -185,13 +208,7 @@ static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, vo
   pthread_mutex_lock(&pool.lock);
   if (j.helpers >= 0) unlink_job(&j); /* after this no worker can join */
   pthread_mutex_unlock(&pool.lock);
-  /* acquire: pairs with the helpers' release */
-  for (int spins = 0; atomic_load_explicit(&j.active, memory_order_acquire) != 0; spins++) {
-    if (spins < 4096)
-      ts_relax();
-    else
-      sched_yield();
-  }
+  wait_for_helpers(&j);
 }
 
 static ts_parallel shared[MAX_THREADS + 1];

@@ -1,36 +1,14 @@
 /* One run of an executable. Its context holds a pointer for every piece of memory and a private copy of the launches'
  * argument words. A while swaps the pointers of a loop variable and its next value after each iteration. The position
  * of a run is a stack of blocks instead of C frames, so that a run can return between any two steps and be resumed. */
+#include "exec/run.h"
 #include "base/cancel.h"
 #include "base/fp_env.h"
 #include "base/system.h"
+#include "exec/collective.h"
 #include "exec/pool.h"
-#include "exec/steps.h"
 
 #include <string.h>
-
-/* A block that is being executed. `loop` is the while whose condition or body it is. */
-typedef struct frame {
-  const ts_block *block;
-  size_t next;         /* of its steps */
-  const ts_step *loop; /* NULL: the block of a cond's branch or of the program */
-  void **home;         /* the base pointers of the while's results before any swap */
-} frame;
-
-typedef struct ts_run {
-  const ts_executable *exe;
-  void **base; /* of each piece of memory */
-  int64_t *words;
-  char *block;
-  int64_t block_bytes;
-  const ts_run_control *control;
-  const ts_parallel *parallel;
-  ts_pool *pool;
-  bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
-  const ts_step *asking;   /* a CALLBACK that has no answer yet */
-  frame *frames, few[4];
-  size_t depth, room;
-} ts_run;
 
 static const _Atomic bool *cancel_flag(const ts_run *run) { return run->control ? &run->control->cancel : NULL; }
 
@@ -51,13 +29,7 @@ static void context_init(const ts_executable *exe, ts_run *run) {
   for (size_t i = 0; i < exe->constants.count; i++) run->base[exe->param_count + i] = exe->constants.data[i]->data;
 }
 
-/* Contexts of at most this size live in the ts_execution itself. */
-typedef union small_context {
-  ts_run run;
-  char bytes[768];
-} small_context;
-
-static ts_status context_create(const ts_executable *exe, small_context *small, ts_run **out) {
+static ts_status context_create(const ts_executable *exe, ts_small_context *small, ts_run **out) {
   size_t bytes = context_bytes(exe);
   *out = &small->run;
   if (bytes > sizeof *small) TS_TRY(ts_alloc(bytes, (void **)out));
@@ -65,7 +37,7 @@ static ts_status context_create(const ts_executable *exe, small_context *small, 
   return TS_SUCCESS;
 }
 
-static void context_destroy(const small_context *small, ts_run *run) {
+static void context_destroy(const ts_small_context *small, ts_run *run) {
   if (run != &small->run) ts_free(run);
 }
 
@@ -174,14 +146,14 @@ static void settle(ts_run *run, const ts_step *step, void *const *home) {
 
 static ts_status push(ts_run *run, const ts_block *block, const ts_step *loop, void **home) {
   if (run->depth == run->room) {
-    frame *more = NULL;
+    ts_frame *more = NULL;
     TS_TRY(TS_NEW_ARRAY(run->room * 2, &more));
     memcpy(more, run->frames, run->depth * sizeof *more);
     if (run->frames != run->few) ts_free(run->frames);
     run->frames = more;
     run->room *= 2;
   }
-  run->frames[run->depth++] = (frame){block, 0, loop, home};
+  run->frames[run->depth++] = (ts_frame){block, 0, loop, home};
   return TS_SUCCESS;
 }
 
@@ -208,20 +180,41 @@ static void swap_carried(ts_run *run, const ts_step *step) {
   }
 }
 
+/* The condition of a while, or the predicate of a cond. */
+static bool predicate(const ts_run *run, const ts_step *step) {
+  ts_memory_id id = step->kind == TS_STEP_WHILE ? step->loop->condition_result : *step->ids;
+  return *(const uint8_t *)run->base[id];
+}
+
+static ts_status begin_branch(ts_run *run, const ts_step *step) {
+  return push(run, &step->branches[predicate(run, step) ? 0 : 1], NULL, NULL);
+}
+
+/* Continues after the condition of the innermost while. */
+static void end_condition(ts_run *run) {
+  ts_frame *f = &run->frames[run->depth - 1];
+  const ts_step *step = f->loop;
+  if (predicate(run, step)) {
+    *f = (ts_frame){&step->loop->body, 0, step, f->home};
+  } else {
+    settle(run, step, f->home);
+    pop(run);
+  }
+}
+
 /* Continues after the last step of the innermost block. */
 static void end_block(ts_run *run) {
-  frame *f = &run->frames[run->depth - 1];
+  ts_frame *f = &run->frames[run->depth - 1];
   const ts_step *step = f->loop;
   if (!step) {
     pop(run);
   } else if (f->block == &step->loop->body) {
     swap_carried(run, step);
-    *f = (frame){&step->loop->condition, 0, step, f->home};
-  } else if (*(const uint8_t *)run->base[step->loop->condition_result]) {
-    *f = (frame){&step->loop->body, 0, step, f->home};
+    *f = (ts_frame){&step->loop->condition, 0, step, f->home};
+  } else if (step->agrees) {
+    run->asking = step;
   } else {
-    settle(run, step, f->home);
-    pop(run);
+    end_condition(run);
   }
 }
 
@@ -240,6 +233,11 @@ static void run_whole(ts_run *run, const ts_step *step) {
   if (run->resumed) run->frames[run->depth - 1].next--;
 }
 
+static ts_status stop_at(ts_run *run, const ts_step *step) {
+  run->asking = step;
+  return TS_SUCCESS;
+}
+
 static ts_status run_step(ts_run *run, const ts_step *step) {
   switch ((ts_step_kind)step->kind) {
   case TS_STEP_LAUNCH:
@@ -250,8 +248,9 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
     copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
     return TS_SUCCESS;
   case TS_STEP_WHILE: return begin_while(run, step);
-  case TS_STEP_COND: return push(run, &step->branches[*(const uint8_t *)run->base[*step->ids] ? 0 : 1], NULL, NULL);
-  case TS_STEP_CALLBACK: run->asking = step; return TS_SUCCESS;
+  case TS_STEP_COND: return step->agrees ? stop_at(run, step) : begin_branch(run, step);
+  case TS_STEP_CALLBACK:
+  case TS_STEP_COLLECTIVE: return stop_at(run, step);
   case TS_STEP_WHOLE: run_whole(run, step); return TS_SUCCESS;
   }
   return ts_error(TS_INTERNAL, "unknown step");
@@ -263,11 +262,11 @@ static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
   while (run->depth > 0) {
     TS_TRY(ts_check_cancelled(cancel_flag(run), "the run"));
     if (run->asking) {
-      *out_state = TS_RUN_CALLBACK;
+      *out_state = run->asking->kind == TS_STEP_CALLBACK ? TS_RUN_CALLBACK : TS_RUN_COLLECTIVE;
       return TS_SUCCESS;
     }
     if (must_pause(run)) return TS_SUCCESS;
-    frame *f = &run->frames[run->depth - 1];
+    ts_frame *f = &run->frames[run->depth - 1];
     if (f->next < f->block->steps.count)
       TS_TRY(run_step(run, &f->block->steps.data[f->next++]));
     else
@@ -279,17 +278,7 @@ static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
 
 /* ---- arguments and results ---- */
 
-struct ts_execution {
-  const ts_executable *exe;
-  ts_run *run;
-  ts_buffer *const *args;
-  ts_run_options options;
-  ts_run_state state;
-  ts_buffer **made, *few_made[8];
-  small_context small;
-};
-
-static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count) {
+ts_status ts_executable_check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count) {
   if (arg_count != exe->param_count)
     return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", exe->param_count, arg_count);
   for (size_t i = 0; i < arg_count; i++) {
@@ -301,11 +290,9 @@ static ts_status check_args(const ts_executable *exe, ts_buffer *const *args, si
   return TS_SUCCESS;
 }
 
-static bool is_donated(const ts_run_options *o, size_t arg) { return arg < 64 && (o->donated >> arg & 1); }
-
 static bool may_take(const ts_executable *exe, int32_t donor, const ts_type *type, ts_buffer *const *args,
                      const ts_run_options *options) {
-  if (donor < 0 || !is_donated(options, (size_t)donor) || !ts_buffer_is_unique(args[donor])) return false;
+  if (donor < 0 || !ts_bits_has(options->donated, (size_t)donor) || !ts_buffer_is_unique(args[donor])) return false;
   if (args[donor]->device != options->device) return false;
   for (size_t i = 0; i < exe->param_count; i++)
     if (args[i] == args[donor] && i != (size_t)donor) return false; /* passed twice */
@@ -375,7 +362,7 @@ static void take_back(const ts_executable *exe, size_t r, ts_buffer **made, ts_b
     ts_buffer_release(result);
 }
 
-static ts_status hand_out_all(const ts_execution *x, ts_buffer **out_results) {
+ts_status ts_execution_hand_out(ts_execution *x, ts_buffer **out_results) {
   for (size_t r = 0; r < x->exe->result_count; r++) {
     ts_status status = hand_out(x, r, &out_results[r]);
     if (!status) continue;
@@ -383,6 +370,10 @@ static ts_status hand_out_all(const ts_execution *x, ts_buffer **out_results) {
     return status;
   }
   return TS_SUCCESS;
+}
+
+void ts_execution_take_back(ts_execution *x, ts_buffer **results) {
+  for (size_t r = x->exe->result_count; r-- > 0;) take_back(x->exe, r, x->made, results[r]);
 }
 
 /* Sets the addresses of temporaries. `offsets` are in the block; NULL: as in exe->temps. */
@@ -401,13 +392,13 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[i] = args[i]->data;
   TS_TRY(make_results(run, args, options, made));
-  ts_layout layout = options->donated && exe->has_donors ? TS_LAYOUT_BLOCK : TS_LAYOUT_HOSTED;
-  if (layout == TS_LAYOUT_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));
-  run->block_bytes = exe->block_bytes[layout];
+  ts_temps_plan plan = options->donated.words && exe->has_donors ? TS_TEMPS_BLOCK : TS_TEMPS_HOSTED;
+  if (plan == TS_TEMPS_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));
+  run->block_bytes = exe->block_bytes[plan];
   void *block = NULL;
   if (run->block_bytes) TS_TRY(ts_pool_alloc(run->pool, run->block_bytes, &block));
   run->block = block;
-  place_temps(run, layout == TS_LAYOUT_BLOCK ? exe->block_offsets : NULL);
+  place_temps(run, plan == TS_TEMPS_BLOCK ? exe->block_offsets : NULL);
   return TS_SUCCESS;
 }
 
@@ -417,7 +408,7 @@ static void let_go(const ts_executable *exe, ts_buffer *const *args, const ts_ru
   for (uint32_t i = 0; i < exe->made_count; i++)
     if (made[i] && !is_argument(exe, i, args, made)) ts_buffer_release(made[i]);
   for (size_t i = 0; i < exe->param_count && succeeded; i++)
-    if (is_donated(options, i)) ts_buffer_release(args[i]);
+    if (ts_bits_has(options->donated, i)) ts_buffer_release(args[i]);
 }
 
 /* ---- a run ---- */
@@ -435,30 +426,31 @@ static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->room = sizeof run->few / sizeof *run->few;
 }
 
-/* Frees the run. NULL for `out_results` abandons it. */
-static ts_status finish(ts_execution *x, ts_buffer **out_results) {
+void ts_execution_close(ts_execution *x, bool succeeded) {
   ts_run *run = x->run;
   while (run->depth > 0) pop(run);
   if (run->frames != run->few) ts_free(run->frames);
   if (run->block) ts_pool_free(run->pool, run->block, run->block_bytes);
-  ts_status status = out_results ? hand_out_all(x, out_results) : TS_SUCCESS;
-  let_go(x->exe, x->args, &x->options, x->made, out_results && !status);
+  let_go(x->exe, x->args, &x->options, x->made, succeeded);
   if (x->made != x->few_made) ts_free(x->made);
   context_destroy(&x->small, run);
+}
+
+/* NULL for `out_results` abandons the run. */
+static ts_status finish(ts_execution *x, ts_buffer **out_results) {
+  ts_status status = out_results ? ts_execution_hand_out(x, out_results) : TS_SUCCESS;
+  ts_execution_close(x, out_results && !status);
   return status;
 }
 
-/* After a failure there is no run to finish. */
-static ts_status begin(ts_execution *x, const ts_executable *exe, ts_buffer *const *args, size_t arg_count,
-                       const ts_run_options *options, bool may_pause) {
-  static const ts_run_options defaults = {0};
+ts_status ts_execution_begin(ts_execution *x, const ts_executable *exe, ts_buffer *const *args,
+                             const ts_run_options *options, bool may_pause) {
   x->exe = exe;
   x->args = args;
-  x->options = options ? *options : defaults;
+  x->options = *options;
   x->state = TS_RUN_PAUSED;
   x->made = x->few_made;
   memset(x->few_made, 0, sizeof x->few_made);
-  if (!x->options.checked) TS_TRY(check_args(exe, args, arg_count));
   TS_TRY(context_create(exe, &x->small, &x->run));
   reset(x->run, &x->options, may_pause);
   if (exe->made_count > 8) {
@@ -470,8 +462,20 @@ static ts_status begin(ts_execution *x, const ts_executable *exe, ts_buffer *con
   }
   ts_status status = place(x->run, args, &x->options, x->made);
   if (!status) status = push(x->run, &exe->root, NULL, NULL);
-  if (status) (void)finish(x, NULL);
+  if (status) ts_execution_close(x, false);
   return status;
+}
+
+/* Begins a run by itself, whose arguments are checked unless the options say that they are known. */
+static ts_status begin(ts_execution *x, const ts_executable *exe, ts_buffer *const *args, size_t arg_count,
+                       const ts_run_options *options, bool may_pause) {
+  static const ts_run_options defaults = {0};
+  if (!options) options = &defaults;
+  if (exe->collective)
+    return ts_error(TS_FAILED_PRECONDITION, "%s: the program has %d partitions, which only run together",
+                    ts_op_name(exe->collective), ts_mesh_partitions(&exe->mesh));
+  if (!options->checked) TS_TRY(ts_executable_check_args(exe, args, arg_count));
+  return ts_execution_begin(x, exe, args, options, may_pause);
 }
 
 static ts_status advance(ts_execution *x) {
@@ -485,8 +489,8 @@ static ts_status advance(ts_execution *x) {
 ts_status ts_executable_run(const ts_executable *executable, ts_buffer *const *args, size_t arg_count,
                             const ts_run_options *options, ts_buffer **out_results) {
   ts_execution x;
-  if (executable->is_single && !(options && (options->control || options->donated))) {
-    if (!(options && options->checked)) TS_TRY(check_args(executable, args, arg_count));
+  if (executable->is_single && !(options && (options->control || options->donated.words))) {
+    if (!(options && options->checked)) TS_TRY(ts_executable_check_args(executable, args, arg_count));
     return ts_single_run(executable, args, options, out_results);
   }
   if (executable->calls_back)
@@ -549,6 +553,48 @@ ts_status ts_execution_answer(ts_execution *x, ts_buffer *const *results, size_t
     copy_bytes(x->run, x->run->base[ts_step_results(step)[i]], results[i]->data, results[i]->bytes);
   x->run->asking = NULL;
   return TS_SUCCESS;
+}
+
+/* ---- runs that stop together ---- */
+
+bool ts_execution_predicate(const ts_execution *x) { return predicate(x->run, x->run->asking); }
+
+void ts_execution_share(ts_execution *x, const ts_execution *owner, uint32_t i) {
+  ts_memory_id id = ts_step_results(x->run->asking)[i];
+  uint32_t made;
+  ts_buffer *alias;
+  (void)ts_memory_kind_of(x->exe, id, &made);
+  ts_buffer *own = x->made[made], *from = owner->made[made];
+  if (is_argument(x->exe, made, x->args, x->made) ||
+      !ts_status_consume_ok(ts_buffer_alias(from, from->dtype, &from->shape, &alias)))
+    return;
+  alias->device = own->device;
+  ts_buffer_release(own);
+  x->made[made] = alias;
+  x->run->base[id] = alias->data;
+}
+
+ts_status ts_execution_go_on(ts_execution *x) {
+  const ts_step *step = x->run->asking;
+  x->run->asking = NULL;
+  if (step->kind == TS_STEP_COND) return begin_branch(x->run, step);
+  if (step->kind == TS_STEP_WHILE) end_condition(x->run);
+  return TS_SUCCESS;
+}
+
+static bool may_stop(const ts_step *step) { return step->kind == TS_STEP_COLLECTIVE || step->agrees; }
+
+int64_t ts_execution_ahead_ns(const ts_execution *x, int64_t enough) {
+  const ts_run *run = x->run;
+  int64_t sum = 0;
+  if (run->depth == 0) return 0;
+  const ts_frame *f = &run->frames[run->depth - 1];
+  for (size_t i = f->next; i < f->block->steps.count && sum < enough; i++) {
+    const ts_step *step = &f->block->steps.data[i];
+    if (may_stop(step)) break;
+    sum = step->cost_ns >= enough ? enough : sum + step->cost_ns;
+  }
+  return sum;
 }
 
 ts_status ts_execution_end(ts_execution *execution, ts_buffer **out_results) {

@@ -23,18 +23,18 @@ typedef enum ts_memory_kind {
   TS_MEMORY_TEMP    /* a range of the run's block, or of a result before the result's first write */
 } ts_memory_kind;
 
-/* Where temporaries are. HOSTED places some in the memory of results that are not yet written. BLOCK uses none of it
- * and is for runs in which a result takes a donated argument's memory. Such runs are rare, so BLOCK is planned at the
- * first of them. */
-typedef enum ts_layout { TS_LAYOUT_HOSTED, TS_LAYOUT_BLOCK } ts_layout;
+/* The two plans of temporaries. HOSTED places some in the memory of results that are not yet written. BLOCK uses none
+ * of it and is for runs in which a result takes a donated argument's memory. Such runs are rare, so BLOCK is planned at
+ * the first of them. */
+typedef enum ts_temps_plan { TS_TEMPS_HOSTED, TS_TEMPS_BLOCK } ts_temps_plan;
 
-/* A temporary in TS_LAYOUT_HOSTED. */
+/* A temporary in TS_TEMPS_HOSTED. */
 typedef struct ts_temp {
   int64_t offset;
   ts_memory_id host; /* the result in whose memory it is; TS_NO_ID: in the block */
 } ts_temp;
 
-/* The live range of a temporary, from which TS_LAYOUT_BLOCK is planned. */
+/* The live range of a temporary, from which TS_TEMPS_BLOCK is planned. */
 typedef struct ts_lifetime {
   int64_t bytes;
   int32_t first, last; /* positions of the first write and the last use */
@@ -47,7 +47,8 @@ typedef enum ts_step_kind {
   TS_STEP_WHILE,
   TS_STEP_COND,
   TS_STEP_CALLBACK,
-  TS_STEP_WHOLE /* control flow as one native function */
+  TS_STEP_COLLECTIVE, /* what partitions do together: collective.h */
+  TS_STEP_WHOLE       /* control flow as one native function */
 } ts_step_kind;
 
 typedef struct ts_step_launch {
@@ -92,6 +93,7 @@ typedef struct ts_step_call {
 /* One cache line. */
 typedef struct ts_step {
   uint8_t kind;  /* ts_step_kind */
+  bool agrees;   /* WHILE, COND: it has collectives inside, so the partitions' predicates must be equal */
   uint16_t code; /* ts_opcode */
   int32_t position;
   uint32_t operand_count, result_count;
@@ -110,7 +112,8 @@ typedef struct ts_step {
     int64_t copy_bytes;
     ts_step_loop *loop;       /* WHILE */
     const ts_step_call *call; /* CALLBACK */
-    ts_block *branches;       /* COND: two, the true one first; operand 0 is the predicate */
+    const struct ts_collective *collective;
+    ts_block *branches; /* COND: two, the true one first; operand 0 is the predicate */
     struct {
       ts_kernel_fn entry;
       uint32_t kernel;
@@ -139,20 +142,23 @@ struct ts_executable {
   uint32_t made_count, temp_count; /* numbers of RESULTs and of TEMPs */
   ts_temp *temps;
   ts_lifetime *lifetimes; /* live ranges of temporaries; NULL when no result has a donor */
-  int64_t *block_offsets; /* offsets of temporaries in TS_LAYOUT_BLOCK, once planned */
+  int64_t *block_offsets; /* offsets of temporaries in TS_TEMPS_BLOCK, once planned */
   int32_t *donors;        /* of each RESULT: the argument whose memory it may take when donated; -1 */
   TS_VEC(ts_buffer *) constants;
   ts_block root;
   ts_memory_id *results;  /* memory of each result */
   bool *moves;            /* of each result: whether it is the last one in its RESULT, which takes the buffer */
   TS_VEC(int64_t) words;  /* template of the argument words of all launches */
-  int64_t block_bytes[2]; /* by layout */
+  int64_t block_bytes[2]; /* by plan */
   bool has_donors;        /* some result may take an argument's memory */
-  _Atomic bool has_block; /* TS_LAYOUT_BLOCK is planned */
+  _Atomic bool has_block; /* TS_TEMPS_BLOCK is planned */
   bool is_short;
-  bool calls_back; /* some step is a CALLBACK */
-  uint32_t levels; /* depth of nested blocks */
-  bool is_single;  /* ts_single_fits */
+  bool calls_back;         /* some step is a CALLBACK */
+  ts_mesh mesh;            /* the program's; partitions of one run the executable together */
+  ts_opcode collective;    /* of the first COLLECTIVE; 0: there is none, and any partition runs by itself */
+  ts_buffer **coordinates; /* of each partition, when mesh.coordinates says that the last parameter is that */
+  uint32_t levels;         /* depth of nested blocks */
+  bool is_single;          /* ts_single_fits */
   ts_executable_stats stats;
   TS_VEC(ts_kernel *) kernels;     /* one reference each */
   TS_VEC(ts_routine_plan *) plans; /* in the arena, deinitialized with the executable */
@@ -207,10 +213,11 @@ void ts_tasks_run(const ts_step_launch *launch, const int64_t *words, char *scra
 int64_t ts_whole_cost_ns(const ts_graph *graph, const ts_op *op);
 
 /* ---- assign.c ---- */
-/* Plans TS_LAYOUT_BLOCK on its first use. Thread-safe; the rest of the executable does not change. */
+/* Plans TS_TEMPS_BLOCK on its first use. Thread-safe; the rest of the executable does not change. */
 ts_status ts_assign_block(ts_executable *exe);
 
 /* ---- run.c ---- */
+ts_status ts_executable_check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count);
 /* The memory that a launch's pointers refer to. */
 typedef struct ts_places {
   const ts_memory_id *operands, *results, *temps;

@@ -63,11 +63,11 @@ static void run_task(void *context, int64_t task, int worker) {
   char *scratch = j->scratch + worker * j->scratch_bytes;
   int64_t units = l->launch->units, begin = task / l->pieces * l->units_per_task, end = begin + l->units_per_task;
   if (end > units) end = units;
+  ts_launch_piece piece = {begin, end, task % l->pieces * l->columns_per_piece, l->columns_per_piece};
   if (l->pieces == 1)
     l->entry(j->words, begin, end, scratch);
   else
-    ts_launch_run_piece(l->launch, l->entry, j->words, begin, end, task % l->pieces * l->columns_per_piece,
-                        l->columns_per_piece, scratch);
+    ts_launch_run_piece(l->launch, l->entry, j->words, &piece, scratch);
 }
 
 void ts_tasks_run(const ts_step_launch *l, const int64_t *words, char *scratch, int64_t scratch_bytes,

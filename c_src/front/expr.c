@@ -13,6 +13,14 @@ void ts_expr_deinit(ts_expr *e) {
   TS_VEC_FREE(&e->forms);
   TS_VEC_FREE(&e->keys);
   TS_VEC_FREE(&e->origins);
+  TS_VEC_FREE(&e->cuts[TS_PARAMS]);
+  TS_VEC_FREE(&e->cuts[TS_RESULTS]);
+}
+
+const ts_mesh *ts_expr_mesh(const ts_expr *e, const ts_expr_rule *rules) {
+  for (uint32_t i = 0; e->mesh.rank == 0 && i < e->rule_count; i++)
+    if (rules[i].graph->mesh.rank > 0) return &rules[i].graph->mesh;
+  return &e->mesh;
 }
 
 /* ---- forms ---- */

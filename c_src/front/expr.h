@@ -63,6 +63,8 @@ typedef struct ts_expr {
   ts_graph *constants;
   TS_VEC(ts_type) forms;
   uint32_t rule_count;
+  ts_mesh mesh;                     /* rank 0: that of the rules' programs, or none */
+  TS_VEC(ts_root_sharding) cuts[2]; /* by ts_root_side: of the first parameters and results */
 } ts_expr;
 
 void ts_expr_deinit(ts_expr *e);
@@ -81,6 +83,9 @@ ts_status ts_expr_add_constant(ts_expr *e, const ts_type *form, ts_scalar value,
 
 /* Checks that each rule has the parameters and results of its values; TS_INTERNAL where one does not. */
 ts_status ts_expr_check_rules(const ts_expr *e, const ts_expr_rule *rules);
+
+/* The mesh of the program; rank 0 without one. */
+const ts_mesh *ts_expr_mesh(const ts_expr *e, const ts_expr_rule *rules);
 
 /* The finished program. Operands must have the types of the rules' parameters. */
 ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out);

@@ -88,11 +88,26 @@ static ts_status new_graph(const ts_expr *e, const ts_expr_rule *rules, ts_graph
   return e->rule_count ? ts_graph_create_from(rules[0].graph, out) : ts_graph_create(out);
 }
 
+/* The rules' root shardings are of their own parameters. */
+static ts_status set_mesh(const ts_expr *e, const ts_expr_rule *rules, ts_graph *graph) {
+  graph->param_shardings.count = graph->result_shardings.count = 0;
+  return ts_graph_set_mesh(graph, ts_expr_mesh(e, rules));
+}
+
+static ts_status set_cuts(const ts_expr *e, ts_root_side side, ts_graph *graph) {
+  for (size_t i = 0; i < e->cuts[side].count; i++)
+    if (e->cuts[side].data[i].given) TS_TRY(ts_graph_set_sharding(graph, side, i, &e->cuts[side].data[i].sharding));
+  return TS_SUCCESS;
+}
+
 ts_status ts_expr_make(const ts_expr *e, const ts_expr_rule *rules, ts_graph **out) {
   maker m = {.e = e, .rules = rules};
   ts_status status = new_graph(e, rules, &m.graph);
+  if (!status) status = set_mesh(e, rules, m.graph);
   if (!status) status = add_params(e, m.graph);
   if (!status) status = make_values(&m);
+  if (!status) status = set_cuts(e, TS_PARAMS, m.graph);
+  if (!status) status = set_cuts(e, TS_RESULTS, m.graph);
   TS_VEC_FREE(&m.parts);
   ts_free(m.made);
   ts_free(m.map);

@@ -1,6 +1,7 @@
 /* Packed programs: a mark, the numbers of rules, parameters, values and results; the forms; each rule as the text of a
  * program, or a constant; then words: the form of each parameter, the rule and operands of each value, or its
- * parameter, and the results. The bytes may have any origin. */
+ * parameter, and the results. A mesh follows, if there is one: its sizes and names, and for each parameter and result
+ * how it is cut. The bytes may have any origin. */
 #include "front/expr_kept.h"
 #include "ir/infer.h"
 
@@ -23,6 +24,11 @@ static const char mark[8] = {'\0', 'T', 'S', 'X', 'P', 'R', '3', '\n'};
 /* In place of a rule's length: a constant, given by form and bits instead of text. Printing and parsing a number takes
  * longest in the key of a short program. */
 #define CONSTANT UINT32_MAX
+
+/* In place of the number of cuts, and bits of a mesh. */
+#define NOT_GIVEN UINT32_MAX
+#define PARTITIONED UINT32_C(1)
+#define COORDINATES UINT32_C(2)
 
 /* Room for a type's name. */
 enum { TYPE_BYTES = 8 };
@@ -97,6 +103,36 @@ static void put_value(ts_text *out, const ts_expr *e, const ts_expr_value *v) {
   if (v->count) put_words(out, e->uses.data + v->first, v->count);
 }
 
+static void put_string(ts_text *out, const char *text) {
+  put_word(out, (uint32_t)strlen(text));
+  ts_text_append(out, text);
+}
+
+/* The number of cuts, or NOT_GIVEN, and each cut. */
+static void put_sharding(ts_text *out, const ts_expr *e, ts_root_side side, size_t i) {
+  const ts_root_sharding *cuts = i < e->cuts[side].count ? &e->cuts[side].data[i] : NULL;
+  if (!cuts || !cuts->given) {
+    put_word(out, NOT_GIVEN);
+    return;
+  }
+  put_word(out, (uint32_t)cuts->sharding.count);
+  for (int32_t k = 0; k < cuts->sharding.count; k++)
+    put_word(out, (uint32_t)cuts->sharding.cuts[k].axis << 8 | cuts->sharding.cuts[k].dim);
+}
+
+static void put_mesh(ts_text *out, const ts_expr *e, const ts_mesh *mesh) {
+  if (mesh->rank == 0) return;
+  put_word(out, (uint32_t)mesh->rank);
+  put_word(out, (mesh->partitioned ? PARTITIONED : 0) | (mesh->coordinates ? COORDINATES : 0));
+  put_string(out, mesh->name);
+  for (int32_t i = 0; i < mesh->rank; i++) {
+    put_word(out, (uint32_t)mesh->sizes[i]);
+    put_string(out, mesh->axis_names[i]);
+  }
+  for (size_t i = 0; i < e->params.count; i++) put_sharding(out, e, TS_PARAMS, i);
+  for (size_t i = 0; i < e->results.count; i++) put_sharding(out, e, TS_RESULTS, i);
+}
+
 ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, const ts_expr_owner *owner, ts_text *out) {
   ts_text_reserve(out, 4 * (e->values.count + e->uses.count + e->params.count + e->results.count) +
                            200 * (size_t)e->rule_count);
@@ -111,6 +147,7 @@ ts_status ts_expr_pack(const ts_expr *e, const ts_expr_rule *rules, const ts_exp
   put_words(out, e->params.data, e->params.count);
   for (size_t i = 0; i < e->values.count; i++) put_value(out, e, &e->values.data[i]);
   put_words(out, e->results.data, e->results.count);
+  put_mesh(out, e, ts_expr_mesh(e, rules));
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
 }
 
@@ -291,6 +328,80 @@ static ts_status get_value(unpacker *u) {
   return TS_VEC_PUSH(&u->e.values, ((ts_expr_value){rule, form, first, (uint32_t)region->params.count}));
 }
 
+/* ---- reading a mesh ---- */
+
+/* A name; an empty one is none. */
+static ts_status get_name(unpacker *u, char out[TS_MESH_NAME]) {
+  uint32_t length;
+  TS_TRY(get_word(u, &length));
+  if (length == 0) return TS_SUCCESS;
+  if (length > (size_t)(u->end - u->at)) return damaged();
+  TS_TRY(ts_error_context(ts_mesh_set_name(out, u->at, length), "a packed program"));
+  u->at += length;
+  return TS_SUCCESS;
+}
+
+static ts_status get_axes(unpacker *u) {
+  ts_mesh *mesh = &u->e.mesh;
+  uint32_t rank, bits, size;
+  TS_TRY(get_word(u, &rank));
+  TS_TRY(get_word(u, &bits));
+  if (rank == 0 || rank > TS_MAX_MESH_AXES) return damaged();
+  mesh->partitioned = bits & PARTITIONED;
+  mesh->coordinates = bits & COORDINATES;
+  TS_TRY(get_name(u, mesh->name));
+  for (mesh->rank = 0; mesh->rank < (int32_t)rank; mesh->rank++) {
+    TS_TRY(get_word(u, &size));
+    if (size > TS_MAX_PARTITIONS) return damaged();
+    mesh->sizes[mesh->rank] = (int32_t)size;
+    TS_TRY(get_name(u, mesh->axis_names[mesh->rank]));
+  }
+  ts_status status = ts_mesh_check(mesh);
+  return status ? ts_error_context(status, "a packed program") : TS_SUCCESS;
+}
+
+/* Parts of a partitioned program say nothing about what a cut must divide. */
+static ts_status get_sharding(unpacker *u, ts_root_side side, uint32_t form) {
+  ts_root_sharding root = {0};
+  ts_dims axes = {0}, dims = {0};
+  ts_shape whole;
+  uint32_t count, cut;
+  TS_TRY(get_word(u, &count));
+  if (count == NOT_GIVEN) return TS_VEC_PUSH(&u->e.cuts[side], root);
+  if (count > TS_MAX_MESH_AXES) return damaged();
+  axes.rank = dims.rank = (int32_t)count;
+  for (uint32_t i = 0; i < count; i++) {
+    TS_TRY(get_word(u, &cut));
+    axes.dims[i] = cut >> 8;
+    dims.dims[i] = cut & 0xff;
+  }
+  ts_shape_copy(&whole, &u->e.forms.data[form].shape);
+  for (int32_t d = 0; u->e.mesh.partitioned && d < whole.rank; d++) whole.dims[d] = 0;
+  root.given = true;
+  ts_status status = ts_sharding_make(&u->e.mesh, &axes, &dims, &whole, &root.sharding);
+  return status ? ts_error_context(status, "a packed program") : TS_VEC_PUSH(&u->e.cuts[side], root);
+}
+
+/* Collectives of rules are of the program's mesh. */
+static ts_status check_meshes(const unpacker *u) {
+  const ts_mesh *mesh = ts_expr_mesh(&u->e, u->rules);
+  for (uint32_t i = 0; i < u->e.rule_count; i++) {
+    const ts_mesh *own = &u->rules[i].graph->mesh;
+    if (own->rank > 0 && (own->rank != mesh->rank || memcmp(own->sizes, mesh->sizes, sizeof own->sizes) != 0))
+      return damaged();
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status get_mesh(unpacker *u) {
+  if (u->at == u->end) return check_meshes(u);
+  TS_TRY(get_axes(u));
+  for (uint32_t i = 0; i < u->param_count; i++) TS_TRY(get_sharding(u, TS_PARAMS, u->e.params.data[i]));
+  for (uint32_t i = 0; i < u->result_count; i++)
+    TS_TRY(get_sharding(u, TS_RESULTS, u->e.values.data[u->e.results.data[i]].form));
+  return check_meshes(u);
+}
+
 static ts_status get_expression(unpacker *u) {
   if ((size_t)(u->end - u->at) < sizeof mark || memcmp(u->at, mark, sizeof mark) != 0) return damaged();
   u->at += sizeof mark;
@@ -308,13 +419,22 @@ static ts_status get_expression(unpacker *u) {
     TS_TRY(get_use(u, &use));
     TS_TRY(TS_VEC_PUSH(&u->e.results, use));
   }
+  TS_TRY(get_mesh(u));
   return u->at == u->end ? TS_SUCCESS : damaged();
+}
+
+/* Without a mesh the types of rules are all there is to check. */
+static ts_status make_checked(const unpacker *u, ts_graph **out) {
+  TS_TRY(ts_expr_make(&u->e, u->rules, out));
+  ts_status status = (*out)->mesh.rank > 0 ? ts_graph_verify(*out) : TS_SUCCESS;
+  if (status) ts_graph_destroy(*out);
+  return status ? ts_error_context(status, "a packed program") : TS_SUCCESS;
 }
 
 ts_status ts_expr_unpack(const void *bytes, size_t size, ts_graph **out) {
   unpacker u = {.at = bytes, .end = (const char *)bytes + size};
   ts_status status = get_expression(&u);
-  if (!status) status = ts_expr_make(&u.e, u.rules, out);
+  if (!status) status = make_checked(&u, out);
   for (size_t i = 0; i < u.graphs.count; i++) ts_graph_destroy(u.graphs.data[i]);
   TS_VEC_FREE(&u.graphs);
   TS_VEC_FREE(&u.rule_forms);

@@ -127,16 +127,16 @@ bool ts_eager_program_find(const void *key, size_t size, ts_eager_use *out) {
   uint64_t hash = ts_hash64(key, size);
   ts_eager_recent *recent = &recents[ts_slot()];
   bool locked = ts_spin_try(&recent->lock);
-  ts_eager_program **place = &recent->programs[hash % RECENT], *before = NULL;
+  ts_eager_program **entry = &recent->programs[hash % RECENT], *before = NULL;
   *out = (ts_eager_use){.recent = locked ? recent : NULL};
-  if (locked && has_key(*place, hash, key, size)) {
-    out->program = *place;
+  if (locked && has_key(*entry, hash, key, size)) {
+    out->program = *entry;
     return true;
   }
   out->program = get_shared(key, size);
   if (locked && out->program) {
-    before = *place;
-    *place = out->program;
+    before = *entry;
+    *entry = out->program;
   } else if (locked) {
     ts_spin_unlock(&recent->lock);
   }

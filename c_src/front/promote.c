@@ -69,7 +69,9 @@ static void fft_types(ts_opcode code, const ts_operand *operands, ts_dtype *out)
   if (code == TS_OP_IRFFT) out[0] = ts_dtype_to_complex(out[0]);
 }
 
-ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype *out) {
+ts_status ts_op_operand_types(ts_opcode code, ts_operands all, ts_dtype *out) {
+  const ts_operand *operands = all.data;
+  size_t count = all.count;
   int wanted = ts_op_operands(code);
   if (wanted >= 0 && count != (size_t)wanted)
     return ts_error(TS_INVALID_ARGUMENT, "%s takes %d operands, got %zu", ts_op_name(code), wanted, count);
@@ -176,7 +178,7 @@ static ts_status truth(ts_graph *graph, ts_region_id region, const ts_operand *o
   }
   TS_TRY(ts_op_place(graph, region, operand, dtype, operand->shape, &pair[0]));
   TS_TRY(ts_graph_constant(graph, region, dtype, operand->shape, (ts_scalar){0}, &pair[1]));
-  return ts_graph_add_op(graph, region, TS_OP_NOT_EQUAL, pair, 2, NULL, out);
+  return ts_graph_add_op(graph, region, TS_OP_NOT_EQUAL, (ts_values){pair, 2}, NULL, out);
 }
 
 ts_status ts_op_predicate(ts_graph *graph, ts_region_id region, const ts_operand *operand, ts_value_id *out) {
@@ -186,39 +188,46 @@ ts_status ts_op_predicate(ts_graph *graph, ts_region_id region, const ts_operand
   return truth(graph, region, operand, out);
 }
 
-static ts_status build(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_operand *operands, size_t count,
-                       const ts_attrs *attrs, ts_dtype *types, ts_value_id *values, ts_value_id *out) {
+/* A select's condition, which may be of any type, as one of u8. */
+static ts_status make_condition(ts_graph *graph, ts_region_id region, ts_operand *operand) {
+  ts_operand condition = {.dtype = TS_U8, .shape = operand->shape};
+  TS_TRY(truth(graph, region, operand, &condition.value));
+  *operand = condition;
+  return TS_SUCCESS;
+}
+
+/* `types` and `values` have room for one of each operand. The values are of the op's types and shapes. */
+static ts_status place_all(ts_graph *graph, ts_region_id region, ts_opcode code, ts_operands operands, ts_dtype *types,
+                           ts_value_id *values) {
   ts_shape common;
+  size_t count = operands.count;
   bool broadcast = broadcasts(code) && count > 0;
-  TS_TRY(ts_op_operand_types(code, operands, count, types));
-  if (count > 0) TS_TRY(check_integers(code, operands, count, types[0]));
-  if (broadcast) TS_TRY(broadcast_shape(code, operands, count, &common));
+  TS_TRY(ts_op_operand_types(code, operands, types));
+  if (count > 0) TS_TRY(check_integers(code, operands.data, count, types[0]));
+  if (broadcast) TS_TRY(broadcast_shape(code, operands.data, count, &common));
   for (size_t i = 0; i < count; i++) {
-    ts_operand truth_value = {.dtype = TS_U8, .shape = operands[i].shape};
-    const ts_operand *o = &operands[i];
+    ts_operand o = operands.data[i];
     if (code == TS_OP_SELECT && i == 0) {
-      TS_TRY(truth(graph, region, o, &truth_value.value));
-      types[0] = TS_U8;
-      o = &truth_value;
+      TS_TRY(make_condition(graph, region, &o));
+      types[i] = TS_U8;
     }
-    TS_TRY(ts_op_place(graph, region, o, types[i], broadcast ? &common : o->shape, &values[i]));
+    TS_TRY(ts_op_place(graph, region, &o, types[i], broadcast ? &common : o.shape, &values[i]));
   }
-  return ts_graph_add_op(graph, region, code, values, count, attrs, out);
+  return TS_SUCCESS;
 }
 
 enum { FEW = 8 };
 
-ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_operand *operands, size_t count,
-                      const ts_attrs *attrs, ts_value_id *out) {
+ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, ts_operands operands, const ts_attrs *attrs,
+                      ts_value_id *out) {
   ts_value_id few_values[FEW], *values = few_values;
   ts_dtype few_types[FEW] = {0}, *types = few_types;
-  if (count <= FEW) return build(graph, region, code, operands, count, attrs, types, values, out);
-  TS_TRY(TS_NEW_ARRAY(count, &values));
-  ts_status status = TS_NEW_ARRAY(count, &types);
-  if (!status) {
-    status = build(graph, region, code, operands, count, attrs, types, values, out);
-    ts_free(types);
-  }
-  ts_free(values);
+  size_t count = operands.count;
+  if (count > FEW) TS_TRY(TS_NEW_ARRAY(count, &values));
+  ts_status status = count > FEW ? TS_NEW_ARRAY(count, &types) : TS_SUCCESS;
+  if (!status) status = place_all(graph, region, code, operands, types, values);
+  if (!status) status = ts_graph_add_op(graph, region, code, (ts_values){values, count}, attrs, out);
+  if (types != few_types) ts_free(types);
+  if (values != few_values) ts_free(values);
   return status;
 }

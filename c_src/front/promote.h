@@ -16,11 +16,16 @@ typedef struct ts_operand {
   ts_number number;
 } ts_operand;
 
-/* The type to which each operand is converted; `out` has `count` entries. */
-ts_status ts_op_operand_types(ts_opcode code, const ts_operand *operands, size_t count, ts_dtype *out);
+typedef struct ts_operands {
+  const ts_operand *data;
+  size_t count;
+} ts_operands;
+
+/* The type to which each operand is converted; `out` has an entry for each. */
+ts_status ts_op_operand_types(ts_opcode code, ts_operands operands, ts_dtype *out);
 /* Adds the op to the region, after the converts and broadcasts that its operands need. Numbers become constants. */
-ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_operand *operands, size_t count,
-                      const ts_attrs *attrs, ts_value_id *out);
+ts_status ts_op_build(ts_graph *graph, ts_region_id region, ts_opcode code, ts_operands operands, const ts_attrs *attrs,
+                      ts_value_id *out);
 /* Adds a number or value as an operand of that type and shape. */
 ts_status ts_op_place(ts_graph *graph, ts_region_id region, const ts_operand *operand, ts_dtype dtype,
                       const ts_shape *shape, ts_value_id *out);

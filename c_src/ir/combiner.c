@@ -28,3 +28,22 @@ ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type) {
   }
   return ts_scalar_from_s64(type, 0);
 }
+
+ts_opcode ts_collective_combines(ts_opcode code) {
+  switch ((ts_ops_COLLECTIVE)code) {
+  case TS_OP_ALL_REDUCE_SUM:
+  case TS_OP_REDUCE_SCATTER: return TS_OP_ADD;
+  case TS_OP_ALL_REDUCE_PRODUCT: return TS_OP_MULTIPLY;
+  case TS_OP_ALL_REDUCE_MIN: return TS_OP_MIN;
+  case TS_OP_ALL_REDUCE_MAX: return TS_OP_MAX;
+  case TS_OP_ALL_REDUCE_AND: return TS_OP_AND;
+  case TS_OP_ALL_REDUCE_OR: return TS_OP_OR;
+  case TS_OP_SHARDING_CONSTRAINT:
+  case TS_OP_ALL_GATHER:
+  case TS_OP_ALL_TO_ALL:
+  case TS_OP_COLLECTIVE_PERMUTE:
+  case TS_OP_COLLECTIVE_BROADCAST:
+  case TS_OP_BARRIER: break;
+  }
+  return TS_OP_COUNT;
+}

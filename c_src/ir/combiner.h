@@ -1,4 +1,4 @@
-/* What reductions, scans and windows combine elements by: one table for all layers. Thread-safe. */
+/* What reductions, scans, windows and collectives combine elements by: one table for all layers. Thread-safe. */
 #ifndef TS_IR_COMBINER_H
 #define TS_IR_COMBINER_H
 
@@ -25,5 +25,8 @@ typedef struct ts_combiner {
 const ts_combiner *ts_combiner_of(ts_opcode code);
 /* The value that changes no other: the result without elements, and where a fold starts. */
 ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type);
+/* The binary op by which a collective combines its members' elements: TS_OP_AND and TS_OP_OR on the bits of any type.
+ * TS_OP_COUNT for a collective that moves elements. */
+ts_opcode ts_collective_combines(ts_opcode code);
 
 #endif

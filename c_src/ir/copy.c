@@ -32,7 +32,8 @@ static ts_status copy_op(const ts_graph *from, ts_op_id id, ts_graph *to, ts_reg
   TS_TRY(TS_NEW_ARRAY(op.operand_count, &operands));
   ts_status status = map_values(from, op.operands, op.operand_count, map, operands);
   if (!status)
-    status = ts_graph_add_op(to, target, op.code, operands, op.operand_count, op.attrs ? &attrs : NULL, &first);
+    status =
+        ts_graph_add_op(to, target, op.code, (ts_values){operands, op.operand_count}, op.attrs ? &attrs : NULL, &first);
   ts_free(operands);
   if (status) return status;
   for (uint32_t i = 0; i < op.result_count; i++) map[op.first_result + i] = first + i;

@@ -102,11 +102,21 @@ const ts_sharding *ts_graph_sharding(const ts_graph *graph, ts_root_side side, s
   return at->given ? &at->sharding : NULL;
 }
 
+const ts_dims *ts_op_mesh_axes(const ts_op *op) {
+  switch (ts_op_attr_kind(op->code)) {
+  case TS_ATTR_ALONG: return &op->attrs->along.axes;
+  case TS_ATTR_EXCHANGE: return &op->attrs->exchange.axes;
+  case TS_ATTR_PERMUTE: return &op->attrs->permute.axes;
+  case TS_ATTR_ROOTED: return &op->attrs->rooted.axes;
+  default: return &op->attrs->axes;
+  }
+}
+
 /* ---- regions and parameters ---- */
 
 #define MAKE_ROOM(v, more) TS_VEC_RESERVE((v), (v)->count + (more))
 
-/* A region's lists are in the arena: what they grow out of stays there unused. */
+/* A region's lists are in the arena, which does not free the smaller list that a grown one replaces. */
 static ts_status grow_ids(ts_graph *graph, uint32_t **data, size_t *capacity, size_t count, size_t more) {
   size_t wanted, size;
   uint32_t *grown;
@@ -277,13 +287,13 @@ static ts_status make_attrs(ts_graph *graph, ts_opcode code, const ts_attrs *att
   return TS_SUCCESS;
 }
 
-/* Those of an op of another graph, which are canonical. */
+/* Attributes of another graph's op, which are canonical. */
 static ts_status keep_attrs(ts_graph *graph, const ts_op *op, const ts_attrs **out) {
   *out = NULL;
   return op->attrs ? ts_intern_attrs_of(graph->intern, op->code, op->attrs, out) : TS_SUCCESS;
 }
 
-/* Whether there is room for an op with one result: then nothing has to be checked. */
+/* True when an op with one result needs no allocation and no new check of ids. */
 static inline bool has_room(const ts_graph *graph, const ts_region *owner) {
   return graph->ops.count < graph->ops.capacity && graph->values.count < graph->values.capacity &&
          owner->ops.count < owner->ops.capacity && graph->values.count < TS_NO_ID - 1 &&
@@ -329,7 +339,7 @@ static ts_value_id commit_op(ts_graph *graph, ts_region_id region, ts_opcode cod
   return first;
 }
 
-/* There is room for it. */
+/* Cannot fail: make_room has made room. */
 static void commit_result(ts_graph *graph, ts_region_id region, uint32_t index, ts_dtype dtype, const ts_shape *shape) {
   graph->values.data[graph->values.count++] = (ts_value){
       .shape = shape, .dtype = dtype, .op = (ts_op_id)graph->ops.count - 1, .index = index, .region = region};
@@ -345,6 +355,14 @@ static void take_regions(ts_graph *graph, ts_region_id region, ts_op_id op, uint
   if (ts_graph_has_effect(graph, ts_graph_op(graph, op))) owner->has_effect = true;
 }
 
+/* The arguments of ts_graph_add_op. */
+typedef struct new_call {
+  ts_region_id region;
+  ts_opcode code;
+  ts_values operands;
+  const ts_attrs *attrs;
+} new_call;
+
 static ts_status intern_shapes(ts_graph *graph, const ts_type *types, size_t count, const ts_shape **few, new_op *new) {
   new->shapes = few;
   if (count > 1) TS_TRY(ts_arena_alloc_array(&graph->arena, count, sizeof *few, (void **)&new->shapes));
@@ -352,20 +370,20 @@ static ts_status intern_shapes(ts_graph *graph, const ts_type *types, size_t cou
   return TS_SUCCESS;
 }
 
-static ts_status add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
-                        size_t operand_count, const ts_attrs *attrs, size_t max_results, ts_type *types,
-                        ts_value_id *out) {
-  size_t result_count;
+/* `types` has room for the results. */
+static ts_status add_op(ts_graph *graph, const new_call *c, ts_result_types *types, ts_value_id *out) {
   uint32_t height;
   const ts_shape *one;
   new_op new;
-  TS_TRY(ts_infer(graph, code, operands, operand_count, attrs, max_results, types, &result_count));
-  TS_TRY(check_regions(graph, region, code, attrs, &height));
-  TS_TRY(make_attrs(graph, code, attrs, &new.attrs));
-  TS_TRY(intern_shapes(graph, types, result_count, &one, &new));
-  TS_TRY(prepare_op(graph, region, operands, operand_count, result_count, &new));
-  *out = commit_op(graph, region, code, &new, operand_count, result_count);
-  for (size_t i = 0; i < result_count; i++) commit_result(graph, region, (uint32_t)i, types[i].dtype, new.shapes[i]);
+  ts_region_id region = c->region;
+  TS_TRY(ts_infer(graph, c->code, c->operands, c->attrs, types));
+  TS_TRY(check_regions(graph, region, c->code, c->attrs, &height));
+  TS_TRY(make_attrs(graph, c->code, c->attrs, &new.attrs));
+  TS_TRY(intern_shapes(graph, types->data, types->count, &one, &new));
+  TS_TRY(prepare_op(graph, region, c->operands.data, c->operands.count, types->count, &new));
+  *out = commit_op(graph, region, c->code, &new, c->operands.count, types->count);
+  for (size_t i = 0; i < types->count; i++)
+    commit_result(graph, region, (uint32_t)i, types->data[i].dtype, new.shapes[i]);
   take_regions(graph, region, (ts_op_id)graph->ops.count - 1, height);
   return TS_SUCCESS;
 }
@@ -384,20 +402,19 @@ static size_t most_results(const ts_graph *graph, ts_opcode code, size_t operand
   return most;
 }
 
-ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
-                          size_t operand_count, const ts_attrs *attrs, ts_value_id *out) {
+ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, ts_values operands,
+                          const ts_attrs *attrs, ts_value_id *out) {
+  const new_call call = {region, code, operands, attrs};
+  ts_type one;
+  ts_result_types types = {.data = &one, .room = 1};
   TS_TRY(check_open(graph, region));
-  for (size_t i = 0; i < operand_count; i++)
-    TS_TRY(check_value(graph, region, operands[i], ts_op_name(code), "operand", i));
-  size_t max_results = most_results(graph, code, operand_count, attrs);
-  if (max_results == 1) {
-    ts_type type;
-    return add_op(graph, region, code, operands, operand_count, attrs, 1, &type, out);
-  }
-  ts_type *types;
-  TS_TRY(TS_NEW_ARRAY(max_results, &types));
-  ts_status status = add_op(graph, region, code, operands, operand_count, attrs, max_results, types, out);
-  ts_free(types);
+  for (size_t i = 0; i < operands.count; i++)
+    TS_TRY(check_value(graph, region, operands.data[i], ts_op_name(code), "operand", i));
+  types.room = most_results(graph, code, operands.count, attrs);
+  if (types.room == 1) return add_op(graph, &call, &types, out);
+  TS_TRY(TS_NEW_ARRAY(types.room, &types.data));
+  ts_status status = add_op(graph, &call, &types, out);
+  ts_free(types.data);
   return status;
 }
 
@@ -430,7 +447,7 @@ ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph
   return TS_SUCCESS;
 }
 
-/* Those of the fusion that the region belongs to, or new ones. */
+/* The attributes of the fusion that holds the region, or new ones. */
 static ts_status fusion_attrs(ts_graph *graph, ts_region_id region, ts_region_id body, uint32_t *out_height,
                               const ts_attrs **out) {
   if (is_of_fusion(graph, body)) {
@@ -478,7 +495,7 @@ ts_status ts_graph_constant(ts_graph *graph, ts_region_id region, ts_dtype dtype
                             ts_scalar value, ts_value_id *out) {
   ts_attrs attrs;
   ts_attrs_set_constant(&attrs, dtype, shape, value);
-  return ts_graph_add_op(graph, region, TS_OP_CONSTANT, NULL, 0, &attrs, out);
+  return ts_graph_add_op(graph, region, TS_OP_CONSTANT, (ts_values){0}, &attrs, out);
 }
 
 ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_id value, const ts_shape *shape,
@@ -499,7 +516,7 @@ ts_status ts_graph_broadcast_to(ts_graph *graph, ts_region_id region, ts_value_i
   ts_shape_copy(&attrs.broadcast.shape, shape);
   attrs.broadcast.axes.rank = operand->shape->rank;
   for (int32_t i = 0; i < operand->shape->rank; i++) attrs.broadcast.axes.dims[i] = lead + i;
-  return ts_graph_add_op(graph, region, TS_OP_BROADCAST, &value, 1, &attrs, out);
+  return ts_graph_add_op(graph, region, TS_OP_BROADCAST, (ts_values){&value, 1}, &attrs, out);
 }
 
 ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id value, ts_dtype dtype, ts_value_id *out) {
@@ -508,7 +525,7 @@ ts_status ts_graph_convert(ts_graph *graph, ts_region_id region, ts_value_id val
     *out = value;
     return TS_SUCCESS;
   }
-  return ts_graph_add_op(graph, region, TS_OP_CONVERT, &value, 1, &(ts_attrs){.dtype = dtype}, out);
+  return ts_graph_add_op(graph, region, TS_OP_CONVERT, (ts_values){&value, 1}, &(ts_attrs){.dtype = dtype}, out);
 }
 
 /* ---- reading ---- */

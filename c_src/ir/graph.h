@@ -1,7 +1,7 @@
-/* A program: pure ops on typed, shaped values, in nested regions. Values, ops
- * and regions are ids into the graph's arrays; everything lives in the graph's
- * arena and goes at once (literals' buffers are released then). Not
- * thread-safe while it is built; read-only use from many threads is fine.
+/* A graph: ops on typed, shaped values, in nested regions. Values, ops
+ * and regions are ids into the graph's arrays. The graph's arena holds their
+ * lists and is freed with the graph, which then releases literals' buffers. Not
+ * thread-safe while it is built; many threads may read it.
  *
  * Every op belongs to one region and comes after the ops whose results it uses.
  * Regions are closed: an op uses only values of its own region (its parameters
@@ -21,6 +21,12 @@ typedef uint32_t ts_value_id;
 typedef uint32_t ts_op_id;
 typedef uint32_t ts_region_id;
 #define TS_NO_ID UINT32_MAX
+
+/* A list of values, such as an op's operands. */
+typedef struct ts_values {
+  const ts_value_id *data;
+  size_t count;
+} ts_values;
 /* Levels of regions below the program that a front end may make, and that there may be with the loops and fusions of
  * passes. They bound every recursion over regions, which base/deep.h finds the stack for. */
 #define TS_MAX_NESTING 1000
@@ -72,7 +78,7 @@ typedef struct ts_attrs {
 typedef struct ts_value {
   const ts_shape *shape; /* of the graph's; values of one graph with equal shapes mostly share it */
   ts_dtype dtype;
-  ts_op_id op;    /* who makes it; TS_NO_ID for a region parameter */
+  ts_op_id op;    /* the op that defines it; TS_NO_ID for a region parameter */
   uint32_t index; /* which result or parameter it is */
   ts_region_id region;
 } ts_value;
@@ -119,8 +125,8 @@ typedef struct ts_graph {
 
 /* ---- making ---- */
 ts_status ts_graph_create(ts_graph **out);
-/* A new, empty graph that is going to be made from another one: what it has of that one's shapes and attributes is not
- * copied. Either may go first; nothing may be added to `from` while another thread adds to the new one. */
+/* An empty graph, to be made from another one: they share interned shapes and attributes. Either may be destroyed
+ * first; nothing may be added to `from` while another thread adds to the new one. */
 ts_status ts_graph_create_from(const ts_graph *from, ts_graph **out);
 void ts_graph_destroy(ts_graph *graph); /* NULL is fine */
 ts_status ts_graph_set_name(ts_graph *graph, const char *name);
@@ -157,8 +163,8 @@ ts_status ts_graph_add_params_like(ts_graph *graph, ts_region_id region, const t
  * TS_ATTR_NONE; a literal's buffer is retained. `out` gets the first result; the others follow it.
  * Regions in the attributes must be finished. Errors name the op, the
  * operands' types and shapes, and what was expected; the graph is then as before. */
-ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_value_id *operands,
-                          size_t operand_count, const ts_attrs *attrs, ts_value_id *out);
+ts_status ts_graph_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, ts_values operands,
+                          const ts_attrs *attrs, ts_value_id *out);
 /* Adds an op without regions that another graph has, on operands of the same types: so nothing is inferred
  * or checked again. `out` gets the first result. */
 ts_status ts_graph_add_like(ts_graph *graph, ts_region_id region, const ts_graph *from, ts_op_id like,
@@ -198,10 +204,10 @@ static inline const ts_value *ts_graph_value(const ts_graph *g, ts_value_id v) {
 static inline const ts_op *ts_graph_op(const ts_graph *g, ts_op_id o) { return &g->ops.data[o]; }
 static inline ts_region *ts_graph_region(const ts_graph *g, ts_region_id r) { return &g->regions.data[r]; }
 size_t ts_attrs_size(ts_attr_kind kind);
-/* Whether the op, or what it runs, must happen once and in order: no pass may drop, share or reorder it. */
-/* False for ops on types without kernels, and for arithmetic on small and complex types, of which passes make ops on
- * others (pass/widen.c, pass/complex.c). */
+/* False for ops on types without kernels, and for arithmetic on small and complex types, which passes turn into ops on
+ * other types (pass/widen.c, pass/complex.c). */
 bool ts_graph_has_kernel_types(const ts_graph *graph, const ts_op *op);
+/* True when the op, or one in its regions, must happen once and in order: no pass may drop, share or reorder it. */
 bool ts_graph_has_effect(const ts_graph *graph, const ts_op *op);
 static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const ts_shape *shape, ts_scalar value) {
   attrs->constant.dtype = dtype;
@@ -210,6 +216,8 @@ static inline void ts_attrs_set_constant(ts_attrs *attrs, ts_dtype dtype, const 
 }
 /* All of an op's attributes; zeros when it has none. */
 ts_attrs ts_op_copy_attrs(const ts_op *op);
+/* The mesh axes of a collective. */
+const ts_dims *ts_op_mesh_axes(const ts_op *op);
 /* Levels of regions that an op of the graph holds. */
 uint32_t ts_op_height(const ts_graph *graph, const ts_op *op);
 /* Writes the regions an op holds (at most 2), returns how many. */
@@ -231,13 +239,22 @@ typedef struct ts_type {
   ts_dtype dtype;
   ts_shape shape;
 } ts_type;
+typedef struct ts_types {
+  const ts_type *data;
+  size_t count;
+} ts_types;
 static inline void ts_type_set(ts_type *out, ts_dtype dtype, const ts_shape *shape) {
   out->dtype = dtype;
   ts_shape_copy(&out->shape, shape);
 }
-/* `out_types` has room for `max_results`; `*out_count` is how many there are. */
-ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
-                   const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count);
+/* The types of an op's results: `count` of `room`. */
+typedef struct ts_result_types {
+  ts_type *data;
+  size_t room, count;
+} ts_result_types;
+/* An error when there is too little room. */
+ts_status ts_infer(const ts_graph *graph, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+                   ts_result_types *out);
 
 /* ---- verify.c ---- */
 /* Everything the other parts rely on: ids in range, order, closedness, types

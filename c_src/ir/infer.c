@@ -262,14 +262,15 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_INDEXED:
   case TS_CLASS_CONTROL:
   case TS_CLASS_FFT:
+  case TS_CLASS_LINALG:
   case TS_CLASS_PREDICATE: return true;
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
   case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS;
   case TS_CLASS_BINARY:
     return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY || code == TS_OP_POW;
   case TS_CLASS_BINARY_FLOAT: return code == TS_OP_DIVIDE;
-  case TS_CLASS_UNARY_FLOAT: return code != TS_OP_CBRT && (code < TS_OP_ERF || code > TS_OP_ERF_INV);
-  case TS_CLASS_DOT: return true;
+  case TS_CLASS_UNARY_FLOAT: return code < TS_OP_ERF || code > TS_OP_ERF_INV;
+  case TS_CLASS_DOT: return code != TS_OP_WIDE_DOT;
   case TS_CLASS_SCAN: return code == TS_OP_CUMULATIVE_SUM || code == TS_OP_CUMULATIVE_PRODUCT;
   case TS_CLASS_WINDOW: return code == TS_OP_WINDOW_SUM || code == TS_OP_WINDOW_PRODUCT;
   case TS_CLASS_COMPARE:
@@ -281,7 +282,6 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_CLAMP:
   case TS_CLASS_ARG_REDUCE:
   case TS_CLASS_SORT:
-  case TS_CLASS_LINALG:
 #ifdef TS_TEST_ROWS
   case TS_CLASS_TEST:
 #endif
@@ -351,16 +351,16 @@ static ts_status check_call(const ts_infer_call *call) {
   return check_complex(call);
 }
 
-ts_status ts_infer(const ts_graph *graph, ts_opcode code, const ts_value_id *operands, size_t operand_count,
-                   const ts_attrs *attrs, size_t max_results, ts_type *out_types, size_t *out_count) {
-  ts_infer_call call = {graph, code, operands, operand_count, attrs};
+ts_status ts_infer(const ts_graph *graph, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+                   ts_result_types *out) {
+  ts_infer_call call = {graph, code, operands.data, operands.count, attrs};
   TS_TRY(check_call(&call));
-  if (ts_op_get_class(code) == TS_CLASS_CONTROL) return ts_infer_control(&call, max_results, out_types, out_count);
-  *out_count = ts_op_results(code) < 0 ? operand_count : (size_t)ts_op_results(code);
-  if (max_results < *out_count) return ts_error(TS_INTERNAL, "%s: no room for the results' types", ts_op_name(code));
-  TS_TRY(infer_one(&call, out_types));
-  for (size_t i = 0; i < *out_count; i++) {
-    ts_status status = ts_infer_check_type(out_types[i].dtype, &out_types[i].shape);
+  if (ts_op_get_class(code) == TS_CLASS_CONTROL) return ts_infer_control(&call, out->room, out->data, &out->count);
+  out->count = ts_op_results(code) < 0 ? operands.count : (size_t)ts_op_results(code);
+  if (out->room < out->count) return ts_error(TS_INTERNAL, "%s: no room for the results' types", ts_op_name(code));
+  TS_TRY(infer_one(&call, out->data));
+  for (size_t i = 0; i < out->count; i++) {
+    ts_status status = ts_infer_check_type(out->data[i].dtype, &out->data[i].shape);
     if (status) return ts_error_context(status, "%s", ts_op_name(code));
   }
   return TS_SUCCESS;

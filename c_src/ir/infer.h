@@ -24,9 +24,9 @@ static inline const ts_value *ts_infer_operand(const ts_infer_call *call, size_t
   return ts_graph_value(call->graph, call->operands[i]);
 }
 
-/* The type exists and the compiler handles it. */
-/* What has no case. */
+/* The error for an op of a class without a function here. */
 ts_status ts_infer_unknown(const ts_infer_call *call);
+/* The type exists and the compiler supports it. */
 ts_status ts_infer_check_dtype(ts_dtype dtype);
 /* A type and shape that a value may have. */
 ts_status ts_infer_check_type(ts_dtype dtype, const ts_shape *shape);

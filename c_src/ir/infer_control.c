@@ -1,5 +1,5 @@
-/* Inference of the ops that hold regions: what a region takes and gives must
- * agree with the op's operands and results. */
+/* Inference of the ops that hold regions: the types of a region's parameters and results must agree with the op's
+ * operands and results. */
 #include "ir/infer.h"
 
 static ts_status get_region(const ts_infer_call *call, const char *role, ts_region_id id, const ts_region **out) {
@@ -14,13 +14,14 @@ static bool same_type(const ts_value *a, const ts_value *b) {
   return a->dtype == b->dtype && ts_shape_equal(a->shape, b->shape);
 }
 
-/* `actual` have the types of the `expected`: the words are for the message. */
-static ts_status check_values(const ts_infer_call *call, const char *role, const char *what, const ts_value_id *actual,
-                              size_t actual_count, const ts_value_id *expected, size_t expected_count) {
-  if (actual_count != expected_count)
-    return ts_infer_error(call, "the %s has %zu %ss, expected %zu", role, actual_count, what, expected_count);
-  for (size_t i = 0; i < actual_count; i++) {
-    const ts_value *a = ts_graph_value(call->graph, actual[i]), *e = ts_graph_value(call->graph, expected[i]);
+/* The values have equal types. `role` and `what` are for the message. */
+static ts_status check_values(const ts_infer_call *call, const char *role, const char *what, ts_values actual,
+                              ts_values expected) {
+  if (actual.count != expected.count)
+    return ts_infer_error(call, "the %s has %zu %ss, expected %zu", role, actual.count, what, expected.count);
+  for (size_t i = 0; i < actual.count; i++) {
+    const ts_value *a = ts_graph_value(call->graph, actual.data[i]);
+    const ts_value *e = ts_graph_value(call->graph, expected.data[i]);
     if (!same_type(a, e))
       return ts_infer_error(call, "%s %zu of the %s is %s, expected %s", what, i, role,
                             TS_SHAPE_STR(a->dtype, a->shape), TS_SHAPE_STR(e->dtype, e->shape));
@@ -32,8 +33,8 @@ static ts_status check_params(const ts_infer_call *call, const char *role, const
                               size_t first_operand) {
   if (call->count < first_operand) return ts_infer_error(call, "expected at least %zu operands", first_operand);
   const ts_value_id *operands = call->count ? call->operands + first_operand : NULL; /* NULL + 0 is undefined */
-  return check_values(call, role, "parameter", region->params.data, region->params.count, operands,
-                      call->count - first_operand);
+  return check_values(call, role, "parameter", (ts_values){region->params.data, region->params.count},
+                      (ts_values){operands, call->count - first_operand});
 }
 
 /* The op's results are the region's. */
@@ -56,7 +57,8 @@ static ts_status infer_while(const ts_infer_call *call, size_t max_results, ts_t
   TS_TRY(get_region(call, "body", call->attrs->regions.regions[1], &body));
   TS_TRY(check_params(call, "condition", condition, 0));
   TS_TRY(check_params(call, "body", body, 0));
-  TS_TRY(check_values(call, "body", "result", body->results.data, body->results.count, call->operands, call->count));
+  TS_TRY(check_values(call, "body", "result", (ts_values){body->results.data, body->results.count},
+                      (ts_values){call->operands, call->count}));
   if (condition->results.count != 1)
     return ts_infer_error(call, "the condition has %zu results, expected 1", condition->results.count);
   const ts_value *decision = ts_graph_value(call->graph, condition->results.data[0]);
@@ -75,8 +77,8 @@ static ts_status infer_cond(const ts_infer_call *call, size_t max_results, ts_ty
   TS_TRY(get_region(call, "false branch", call->attrs->regions.regions[1], &on_false));
   TS_TRY(check_params(call, "true branch", on_true, 1));
   TS_TRY(check_params(call, "false branch", on_false, 1));
-  TS_TRY(check_values(call, "false branch", "result", on_false->results.data, on_false->results.count,
-                      on_true->results.data, on_true->results.count));
+  TS_TRY(check_values(call, "false branch", "result", (ts_values){on_false->results.data, on_false->results.count},
+                      (ts_values){on_true->results.data, on_true->results.count}));
   return give_results(call, on_true, max_results, out_types, out_count);
 }
 
@@ -130,7 +132,9 @@ ts_status ts_infer_reduce_region(const ts_infer_call *call) {
   TS_TRY(ts_infer_same_dtype(call));
   if (init->shape->rank != 0) return ts_infer_error(call, "expected a scalar initial value");
   TS_TRY(get_region(call, "combiner", call->attrs->reduce.region, &region));
-  if (region->has_effect) return ts_infer_error(call, "the combiner calls back");
-  TS_TRY(check_values(call, "combiner", "parameter", region->params.data, region->params.count, scalars, 2));
-  return check_values(call, "combiner", "result", region->results.data, region->results.count, scalars, 1);
+  if (region->has_effect) return ts_infer_error(call, "the combiner calls back or has a collective");
+  TS_TRY(check_values(call, "combiner", "parameter", (ts_values){region->params.data, region->params.count},
+                      (ts_values){scalars, 2}));
+  return check_values(call, "combiner", "result", (ts_values){region->results.data, region->results.count},
+                      (ts_values){scalars, 1});
 }

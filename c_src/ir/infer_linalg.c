@@ -1,10 +1,11 @@
 /* Linear algebra: matrices are the last two dims. */
 #include "ir/infer.h"
 
-/* Operand `i` is a batch of matrices of floats. */
+/* Operand `i` is a batch of matrices of floats or complex numbers. */
 static ts_status check_matrices(const ts_infer_call *call, size_t i) {
   const ts_value *value = ts_infer_operand(call, i);
-  if (!ts_dtype_is_float(value->dtype)) return ts_infer_error(call, "expected floats");
+  if (!ts_dtype_is_float(value->dtype) && !ts_dtype_is_complex(value->dtype))
+    return ts_infer_error(call, "expected floats or complex numbers");
   if (value->shape->rank < 2)
     return ts_infer_error(call, "operand %zu has rank %d, expected at least 2", i + 1, value->shape->rank);
   return TS_SUCCESS;
@@ -88,8 +89,8 @@ static void set_matrices(const ts_value *a, int64_t rows, int64_t cols, ts_type 
 }
 
 /* A vector of these elements for each matrix. */
-static void set_vectors(const ts_value *a, int64_t elements, ts_type *out) {
-  ts_type_set(out, a->dtype, a->shape);
+static void set_vectors(const ts_value *a, ts_dtype dtype, int64_t elements, ts_type *out) {
+  ts_type_set(out, dtype, a->shape);
   out->shape.rank--;
   out->shape.dims[out->shape.rank - 1] = elements;
 }
@@ -108,7 +109,7 @@ static ts_status infer_eigh(const ts_infer_call *call, ts_type *out) {
   const ts_value *a = ts_infer_operand(call, 0);
   TS_TRY(check_matrices(call, 0));
   TS_TRY(check_square(call));
-  set_vectors(a, a->shape->dims[a->shape->rank - 1], &out[0]);
+  set_vectors(a, a->dtype, a->shape->dims[a->shape->rank - 1], &out[0]);
   ts_type_set(&out[1], a->dtype, a->shape);
   return TS_SUCCESS;
 }
@@ -119,7 +120,7 @@ static ts_status infer_svd(const ts_infer_call *call, ts_type *out) {
   const int64_t m = a->shape->dims[a->shape->rank - 2], n = a->shape->dims[a->shape->rank - 1];
   const int64_t k = m < n ? m : n;
   set_matrices(a, m, call->attrs->factors.full ? m : k, &out[0]);
-  set_vectors(a, k, &out[1]);
+  set_vectors(a, ts_dtype_part(a->dtype), k, &out[1]);
   set_matrices(a, call->attrs->factors.full ? n : k, n, &out[2]);
   return TS_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* Inference of collectives: each operand's result by itself. Axes are those of the graph's mesh. */
+/* Inference of collectives, for each operand by itself. Axes are those of the graph's mesh. */
 #include "ir/infer.h"
 
 static ts_status check_mesh_axes(const ts_infer_call *call, const ts_dims *axes) {
@@ -82,7 +82,7 @@ static ts_status infer_rooted(const ts_infer_call *call) {
                                    : ts_infer_error(call, "root is %d, expected one of [0, %d)", root, count);
 }
 
-/* `out` is the operand's type at first. */
+/* `out` is the operand's type, which becomes the result's. */
 static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   const ts_attrs *attrs = call->attrs;
   switch ((ts_ops_COLLECTIVE)call->code) {

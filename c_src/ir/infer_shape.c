@@ -296,16 +296,23 @@ static bool append_free(const ts_shape *from, const ts_dims *contract, const ts_
   return true;
 }
 
+static ts_status check_wide(const ts_infer_call *call) {
+  ts_dtype type = call->attrs->wide_dot.dtype;
+  if (!ts_dtype_is_complex(type) && ts_dtype_size(type) >= 4) return TS_SUCCESS;
+  return ts_infer_error(call, "the result is %s, expected a real type of 32 or 64 bits", ts_dtype_name(type));
+}
+
 ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out) {
   const ts_value *lhs = ts_infer_operand(call, 0), *rhs = ts_infer_operand(call, 1);
   const ts_dims *lhs_contract = &call->attrs->dot.lhs_contract, *lhs_batch = &call->attrs->dot.lhs_batch;
   const ts_dims *rhs_contract = &call->attrs->dot.rhs_contract, *rhs_batch = &call->attrs->dot.rhs_batch;
-  TS_TRY(ts_infer_same_dtype(call));
+  bool wide = call->code == TS_OP_WIDE_DOT;
+  TS_TRY(wide ? check_wide(call) : ts_infer_same_dtype(call));
   TS_TRY(check_dot_side(call, "the left side", 0, lhs_contract, lhs_batch));
   TS_TRY(check_dot_side(call, "the right side", 1, rhs_contract, rhs_batch));
   TS_TRY(check_dot_pairs(call, "contracted", lhs_contract, rhs_contract));
   TS_TRY(check_dot_pairs(call, "batch", lhs_batch, rhs_batch));
-  ts_type_set(out, lhs->dtype, &ts_shape_scalar);
+  ts_type_set(out, wide ? call->attrs->wide_dot.dtype : lhs->dtype, &ts_shape_scalar);
   for (int32_t i = 0; i < lhs_batch->rank; i++)
     out->shape.dims[out->shape.rank++] = lhs->shape->dims[lhs_batch->dims[i]];
   if (!append_free(lhs->shape, lhs_contract, lhs_batch, &out->shape) ||

@@ -1,5 +1,34 @@
 #include "ir/mesh.h"
 
+#include <stdio.h>
+#include <string.h>
+
+ts_status ts_mesh_set_name(char out[TS_MESH_NAME], const char *name, size_t length) {
+  if (length == 0 || length >= TS_MESH_NAME || memchr(name, 0, length))
+    return ts_error(TS_INVALID_ARGUMENT, "a name of a mesh or axis has %zu bytes, expected 1 to %d, none of them 0",
+                    length, TS_MESH_NAME - 1);
+  memcpy(out, name, length);
+  out[length] = '\0';
+  return TS_SUCCESS;
+}
+
+const char *ts_mesh_axis_name(const ts_mesh *mesh, int32_t axis, char room[TS_MESH_NAME]) {
+  if (*mesh->axis_names[axis]) return mesh->axis_names[axis];
+  snprintf(room, TS_MESH_NAME, "axis_%d", axis);
+  return room;
+}
+
+static ts_status check_names(const ts_mesh *mesh) {
+  for (int32_t i = 1; i < mesh->rank; i++) {
+    if (!*mesh->axis_names[i] != !*mesh->axis_names[0])
+      return ts_error(TS_INVALID_ARGUMENT, "some axes of the mesh have names, expected all or none");
+    for (int32_t k = 0; k < i && *mesh->axis_names[i]; k++)
+      if (strcmp(mesh->axis_names[i], mesh->axis_names[k]) == 0)
+        return ts_error(TS_INVALID_ARGUMENT, "two axes of the mesh have the name '%s'", mesh->axis_names[i]);
+  }
+  return TS_SUCCESS;
+}
+
 ts_status ts_mesh_check(const ts_mesh *mesh) {
   int64_t devices = 1;
   if (mesh->rank < 0 || mesh->rank > TS_MAX_MESH_AXES)
@@ -11,7 +40,7 @@ ts_status ts_mesh_check(const ts_mesh *mesh) {
     if (devices > TS_MAX_PARTITIONS)
       return ts_error(TS_INVALID_ARGUMENT, "the mesh has more than %d devices", TS_MAX_PARTITIONS);
   }
-  return TS_SUCCESS;
+  return check_names(mesh);
 }
 
 int32_t ts_mesh_partitions(const ts_mesh *mesh) {
@@ -135,6 +164,14 @@ bool ts_sharding_equal(const ts_sharding *a, const ts_sharding *b) {
 void ts_sharding_part(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape, ts_shape *out) {
   ts_shape_copy(out, shape);
   for (int32_t i = 0; i < sharding->count; i++) out->dims[sharding->cuts[i].dim] /= mesh->sizes[sharding->cuts[i].axis];
+}
+
+void ts_sharding_whole(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, ts_shape *out) {
+  ts_shape_copy(out, part);
+  for (int32_t i = 0; i < sharding->count; i++) {
+    int64_t *dim = &out->dims[sharding->cuts[i].dim], size = mesh->sizes[sharding->cuts[i].axis];
+    if (__builtin_mul_overflow(*dim, size, dim)) *dim = INT64_MAX;
+  }
 }
 
 void ts_sharding_start(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, int32_t partition,

@@ -12,12 +12,15 @@
 
 #define TS_MAX_MESH_AXES 8
 #define TS_MAX_PARTITIONS 64
+#define TS_MESH_NAME 64 /* bytes of a name, with the end */
 
 typedef struct ts_mesh {
   int32_t rank; /* the number of axes; 0: there is no mesh */
   int32_t sizes[TS_MAX_MESH_AXES];
   bool partitioned; /* values are parts, of which the root's shardings tell how they make up the whole */
   bool coordinates; /* the root's last parameter is s32[rank]: a partition's coordinates, which a run provides */
+  char name[TS_MESH_NAME];
+  char axis_names[TS_MAX_MESH_AXES][TS_MESH_NAME]; /* of all axes, or of none; they change no bits */
 } ts_mesh;
 
 typedef struct ts_cut {
@@ -30,8 +33,13 @@ typedef struct ts_sharding {
   ts_cut cuts[TS_MAX_MESH_AXES];
 } ts_sharding;
 
-/* Checks the number of axes and of devices. */
+/* Checks the number of axes and of devices, and that the names of axes differ. */
 ts_status ts_mesh_check(const ts_mesh *mesh);
+/* Copies a name of 1 to TS_MESH_NAME - 1 bytes, none of them 0. */
+ts_status ts_mesh_set_name(char out[TS_MESH_NAME], const char *name, size_t length);
+/* The name of an axis: "axis_0" for the first one of a mesh without names. `room` is for that. */
+const char *ts_mesh_axis_name(const ts_mesh *mesh, int32_t axis, char room[TS_MESH_NAME]);
+static inline const char *ts_mesh_name(const ts_mesh *mesh) { return *mesh->name ? mesh->name : "mesh"; }
 int32_t ts_mesh_partitions(const ts_mesh *mesh); /* 1 without a mesh */
 /* The coordinates of a partition. */
 void ts_mesh_coordinates(const ts_mesh *mesh, int32_t partition, int32_t out[TS_MAX_MESH_AXES]);
@@ -53,6 +61,8 @@ void ts_sharding_add(ts_sharding *sharding, ts_cut cut);
 bool ts_sharding_equal(const ts_sharding *a, const ts_sharding *b);
 /* The shape of one part. */
 void ts_sharding_part(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *shape, ts_shape *out);
+/* The shape of which that is one part; dims may overflow, which ts_shape_check finds. */
+void ts_sharding_whole(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, ts_shape *out);
 /* Where a partition's part begins. */
 void ts_sharding_start(const ts_mesh *mesh, const ts_sharding *sharding, const ts_shape *part, int32_t partition,
                        ts_shape *out);

@@ -128,16 +128,95 @@ static ts_status parse_types(parser *p, op_text *op) {
   return TS_SUCCESS;
 }
 
+/* ---- names ---- */
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Parses `count` bytes from pairs of hexadecimal digits. */
+static bool parse_hex(const char *text, size_t count, uint8_t *out) {
+  for (size_t i = 0; i < count; i++) {
+    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    out[i] = (uint8_t)(high << 4 | low);
+  }
+  return true;
+}
+
+/* A quoted name has \xx for characters that are not printable. The caller frees it. */
+static ts_status unquote(ts_token token, char **out) {
+  size_t length = 0;
+  TS_TRY(ts_alloc(token.length + 1, (void **)out));
+  for (size_t i = 0; i < token.length; i++) {
+    uint8_t c = (uint8_t)token.text[i];
+    if (c == '\\' && (token.length - i < 3 || !parse_hex(token.text + i + 1, 1, &c) || c == 0)) {
+      ts_free(*out);
+      return ts_token_error(token, "expected two hexadecimal digits after a backslash");
+    }
+    i += token.text[i] == '\\' ? 2 : 0;
+    (*out)[length++] = (char)c;
+  }
+  (*out)[length] = '\0';
+  return TS_SUCCESS;
+}
+
+/* "..." */
+static ts_status take_string(parser *p, const char *what, char **out) {
+  ts_token token;
+  TS_TRY(take(p, TS_TOKEN_STRING, what, &token));
+  return unquote(token, out);
+}
+
+/* @name or @"...". Neither has a backslash unless it is quoted. */
+static ts_status take_name(parser *p, const char *what, const char *what_or_other, char **out) {
+  ts_token token;
+  if (accept_punct(p, "@")) return take_string(p, what, out);
+  TS_TRY(take(p, TS_TOKEN_SYMBOL, what_or_other, &token));
+  return unquote(token, out);
+}
+
+/* ---- meshes and shardings ---- */
+
+/* A name in the mesh; frees it. */
+static ts_status keep_name(ts_token at, char *name, char *out) {
+  ts_status status = at_token(at, ts_mesh_set_name(out, name, strlen(name)));
+  ts_free(name);
+  return status;
+}
+
+/* A size, or "name"=size. */
+static ts_status parse_mesh_axis(parser *p, ts_mesh *mesh) {
+  ts_token at = p->token;
+  char *name;
+  int64_t size = 0;
+  if (mesh->rank == TS_MAX_MESH_AXES) return ts_token_error(at, "expected at most %d axes", TS_MAX_MESH_AXES);
+  if (at.kind == TS_TOKEN_STRING) {
+    TS_TRY(take_string(p, "the name of an axis", &name));
+    TS_TRY(keep_name(at, name, mesh->axis_names[mesh->rank]));
+    TS_TRY(punct(p, "="));
+  }
+  TS_TRY(parse_integer(p, INT64_MIN, INT64_MAX, &size));
+  mesh->sizes[mesh->rank++] = size > INT32_MAX || size < 0 ? 0 : (int32_t)size;
+  return TS_SUCCESS;
+}
+
 static ts_status parse_mesh(parser *p) {
   ts_mesh mesh = {0};
-  ts_dims sizes;
   ts_token at = p->token;
+  char *name;
   if (!accept(p, TS_TOKEN_NAME, "mesh")) return TS_SUCCESS;
-  TS_TRY(parse_dims(p, &sizes));
-  for (int32_t i = 0; i < sizes.rank && i < TS_MAX_MESH_AXES; i++)
-    mesh.sizes[i] = sizes.dims[i] > INT32_MAX || sizes.dims[i] < 0 ? 0 : (int32_t)sizes.dims[i];
-  if (sizes.rank == 0) return ts_token_error(at, "expected at least one axis of the mesh");
-  mesh.rank = sizes.rank;
+  if (!ts_token_is(p->token, TS_TOKEN_PUNCT, "[")) {
+    TS_TRY(take_name(p, "the mesh's name", "the mesh's name, as @mesh, or its axes", &name));
+    TS_TRY(keep_name(at, name, mesh.name));
+  }
+  TS_TRY(punct(p, "["));
+  if (ts_token_is(p->token, TS_TOKEN_PUNCT, "]")) return ts_token_error(at, "expected at least one axis of the mesh");
+  do TS_TRY(parse_mesh_axis(p, &mesh));
+  while (accept_punct(p, ","));
+  TS_TRY(punct(p, "]"));
   mesh.partitioned = accept(p, TS_TOKEN_NAME, "partitioned");
   mesh.coordinates = accept(p, TS_TOKEN_NAME, "coordinates");
   return at_token(at, ts_graph_set_mesh(p->graph, &mesh));
@@ -245,22 +324,6 @@ static ts_status parse_data(parser *p, op_text *op) {
   return TS_SUCCESS;
 }
 
-static int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* Parses `count` bytes from pairs of hexadecimal digits. */
-static bool parse_hex(const char *text, size_t count, uint8_t *out) {
-  for (size_t i = 0; i < count; i++) {
-    int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    out[i] = (uint8_t)(high << 4 | low);
-  }
-  return true;
-}
-
 static ts_status make_literal(const op_text *op, const ts_type *type, ts_buffer **out) {
   int64_t bytes = ts_shape_bytes(&type->shape, type->dtype);
   if (op->value.length % 2 || op->value.length / 2 != (size_t)bytes)
@@ -359,8 +422,8 @@ static ts_status check_results(parser *p, const op_text *op, ts_value_id first) 
 
 static ts_status build_op(parser *p, ts_region_id region, const op_text *op) {
   ts_value_id first;
-  TS_TRY(at_token(
-      op->at, ts_graph_add_op(p->graph, region, op->code, op->operands.data, op->operands.count, &op->attrs, &first)));
+  TS_TRY(at_token(op->at, ts_graph_add_op(p->graph, region, op->code,
+                                          (ts_values){op->operands.data, op->operands.count}, &op->attrs, &first)));
   TS_TRY(check_results(p, op, first));
   for (size_t i = 0; i < op->names.count; i++) TS_TRY(define(p, op->names.data[i], first + (ts_value_id)i));
   return TS_SUCCESS;
@@ -416,36 +479,12 @@ static ts_status parse_region(parser *p, ts_region_id region) {
   return TS_SUCCESS;
 }
 
-/* A quoted name has \xx for characters that are not printable. */
-static ts_status parse_quoted_name(parser *p, ts_token token) {
+static ts_status parse_name(parser *p) {
   char *name;
-  size_t length = 0;
-  ts_status status = TS_SUCCESS;
-  TS_TRY(ts_alloc(token.length + 1, (void **)&name));
-  for (size_t i = 0; i < token.length && !status; i++) {
-    uint8_t c = (uint8_t)token.text[i];
-    if (c == '\\' && (token.length - i < 3 || !parse_hex(token.text + i + 1, 1, &c) || c == 0))
-      status = ts_token_error(token, "expected two hexadecimal digits after a backslash");
-    i += token.text[i] == '\\' ? 2 : 0;
-    name[length++] = (char)c;
-  }
-  if (!status) status = ts_graph_set_name(p->graph, name);
+  TS_TRY(take_name(p, "the graph's name", "the graph's name, as @main", &name));
+  ts_status status = ts_graph_set_name(p->graph, name);
   ts_free(name);
   return status;
-}
-
-static ts_status parse_name(parser *p) {
-  ts_token token = p->token;
-  char name[128];
-  if (accept_punct(p, "@")) {
-    TS_TRY(take(p, TS_TOKEN_STRING, "the graph's name", &token));
-    return parse_quoted_name(p, token);
-  }
-  TS_TRY(take(p, TS_TOKEN_SYMBOL, "the graph's name, as @main", &token));
-  if (token.length >= sizeof name) return parse_quoted_name(p, token);
-  memcpy(name, token.text, token.length);
-  name[token.length] = '\0';
-  return ts_graph_set_name(p->graph, name);
 }
 
 static ts_status parse_signature(parser *p, op_text *results) {

@@ -209,15 +209,9 @@ static void print_region(printer *p, ts_region_id id, int depth) {
 
 /* ---- the graph ---- */
 
-static void print_name(printer *p, const char *name) {
-  const char *c = name;
-  while (ts_syntax_is_name(*c)) c++;
-  if (*name && !*c) {
-    ts_text_append(p->out, name);
-    return;
-  }
+static void print_string(printer *p, const char *text) {
   ts_text_append(p->out, "\"");
-  for (c = name; *c; c++) {
+  for (const char *c = text; *c; c++) {
     if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') {
       ts_text_format(p->out, "\\%02x", (unsigned)(unsigned char)*c);
     } else {
@@ -227,10 +221,35 @@ static void print_name(printer *p, const char *name) {
   ts_text_append(p->out, "\"");
 }
 
+static void print_name(printer *p, const char *name) {
+  const char *c = name;
+  while (ts_syntax_is_name(*c)) c++;
+  if (*name && !*c)
+    ts_text_append(p->out, name);
+  else
+    print_string(p, name);
+}
+
+static void print_mesh_axis(printer *p, int32_t axis) {
+  const ts_mesh *mesh = &p->graph->mesh;
+  if (axis > 0) ts_text_append(p->out, ",");
+  if (*mesh->axis_names[axis]) {
+    print_string(p, mesh->axis_names[axis]);
+    ts_text_append(p->out, "=");
+  }
+  ts_text_format(p->out, "%d", mesh->sizes[axis]);
+}
+
 static void print_mesh(printer *p) {
   const ts_mesh *mesh = &p->graph->mesh;
-  ts_text_append(p->out, " mesh [");
-  for (int32_t i = 0; i < mesh->rank; i++) ts_text_format(p->out, i ? ",%d" : "%d", mesh->sizes[i]);
+  ts_text_append(p->out, " mesh ");
+  if (*mesh->name) {
+    ts_text_append(p->out, "@");
+    print_name(p, mesh->name);
+    ts_text_append(p->out, " ");
+  }
+  ts_text_append(p->out, "[");
+  for (int32_t i = 0; i < mesh->rank; i++) print_mesh_axis(p, i);
   ts_text_append(p->out, "]");
   if (mesh->partitioned) ts_text_append(p->out, " partitioned");
   if (mesh->coordinates) ts_text_append(p->out, " coordinates");

@@ -206,8 +206,7 @@ static ts_status print_return(hlo *h, const ts_region *root) {
 static ts_status print_module(void *context) {
   hlo *h = context;
   const ts_region *root = ts_graph_region(h->graph, TS_ROOT);
-  ts_text_append(h->out, "module {\n");
-  hlo_print_mesh(h);
+  hlo_print_module_begin(h);
   TS_TRY(print_signature(h, root));
   TS_TRY(print_ops(h, root));
   TS_TRY(print_return(h, root));

@@ -17,7 +17,7 @@ hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
   bool one_bit = a.element == HLO_I1;
   ts_dtype type = one_bit ? TS_U8 : (ts_dtype)a.element;
   const char *kind = ts_dtype_is_float(type) ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
-  return hlo_op_with(h, "stablehlo.compare", HLO_I1, &a.shape, (hlo_value[]){a, b}, 2,
+  return hlo_op_with(h, "stablehlo.compare", (hlo_type){HLO_I1, &a.shape}, (hlo_values){(hlo_value[]){a, b}, 2},
                      "comparison_direction = #stablehlo<comparison_direction %s>, "
                      "compare_type = #stablehlo<comparison_type %s>",
                      direction, kind);

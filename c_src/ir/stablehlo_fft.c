@@ -3,12 +3,13 @@
 #include "ir/stablehlo_internal.h"
 
 static const char *type_of(ts_opcode code) {
-  switch (code) {
+  switch ((ts_ops_FFT)code) {
+  case TS_OP_FFT: return "FFT";
   case TS_OP_IFFT: return "IFFT";
   case TS_OP_RFFT: return "RFFT";
   case TS_OP_IRFFT: return "IRFFT";
-  default: return "FFT";
   }
+  return "";
 }
 
 /* The operand with so many points along the axis. */
@@ -19,14 +20,14 @@ static hlo_value fitted(const hlo_call *call, hlo_value x, int32_t axis, int64_t
   shape.dims[axis] = points;
   for (int32_t d = 0; d < x.shape.rank; d++) stride.dims[d] = 1;
   if (points < x.shape.dims[axis])
-    return hlo_op_with(call->h, "stablehlo.slice", x.element, &shape, &x, 1,
+    return hlo_op_with(call->h, "stablehlo.slice", (hlo_type){x.element, &shape}, (hlo_values){&x, 1},
                        "start_indices = %s, limit_indices = %s, strides = %s", HLO_ARRAY(&start), HLO_ARRAY(&shape),
                        HLO_ARRAY(&stride));
   if (points == x.shape.dims[axis]) return x;
   high.dims[axis] = points - x.shape.dims[axis];
   operands[0] = x;
   operands[1] = hlo_integer(call->h, (ts_dtype)x.element, &ts_shape_scalar, 0);
-  return hlo_op_with(call->h, "stablehlo.pad", x.element, &shape, operands, 2,
+  return hlo_op_with(call->h, "stablehlo.pad", (hlo_type){x.element, &shape}, (hlo_values){operands, 2},
                      "edge_padding_low = %s, edge_padding_high = %s, interior_padding = %s", HLO_ARRAY(&start),
                      HLO_ARRAY(&high), HLO_ARRAY(&start));
 }
@@ -42,7 +43,8 @@ static hlo_value exchanged(const hlo_call *call, hlo_value x, int32_t axis) {
   order.dims[last] = axis;
   shape.dims[axis] = x.shape.dims[last];
   shape.dims[last] = x.shape.dims[axis];
-  return hlo_op_with(call->h, "stablehlo.transpose", x.element, &shape, &x, 1, "permutation = %s", HLO_ARRAY(&order));
+  return hlo_op_with(call->h, "stablehlo.transpose", (hlo_type){x.element, &shape}, (hlo_values){&x, 1},
+                     "permutation = %s", HLO_ARRAY(&order));
 }
 
 ts_status hlo_fft(const hlo_call *call, hlo_value *out) {
@@ -53,7 +55,7 @@ ts_status hlo_fft(const hlo_call *call, hlo_value *out) {
   x = exchanged(call, x, axis);
   ts_shape shape = x.shape;
   shape.dims[shape.rank - 1] = call->shape->dims[axis];
-  x = hlo_op_with(call->h, "stablehlo.fft", call->element, &shape, &x, 1,
+  x = hlo_op_with(call->h, "stablehlo.fft", (hlo_type){call->element, &shape}, (hlo_values){&x, 1},
                   "fft_type = #stablehlo<fft_type %s>, fft_length = array<i64: %d>", type_of(code), length);
   *out = exchanged(call, x, axis);
   return TS_SUCCESS;

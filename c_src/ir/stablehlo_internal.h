@@ -44,9 +44,17 @@ hlo_value hlo_operand(const hlo_call *call, uint32_t i);
 /* Prints an op with one result. */
 hlo_value hlo_op(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
                  size_t count);
+typedef struct hlo_type {
+  hlo_element element;
+  const ts_shape *shape;
+} hlo_type;
+typedef struct hlo_values {
+  const hlo_value *data;
+  size_t count;
+} hlo_values;
 /* The same with properties: "dimension = 0 : i64". */
-hlo_value hlo_op_with(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
-                      size_t count, const char *properties, ...) __attribute__((format(printf, 7, 8)));
+hlo_value hlo_op_with(hlo *h, const char *name, hlo_type type, hlo_values operands, const char *properties, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* Prints an op with regions: begin, regions, end. */
 hlo_name hlo_begin(hlo *h, const char *name, size_t results, const hlo_value *operands, size_t count);
@@ -113,7 +121,7 @@ ts_status hlo_test(const hlo_call *call, hlo_value *out); /* test/rows/test_ir.c
 ts_status hlo_linalg(const hlo_call *call, hlo_value *out);
 /* ---- stablehlo_mesh.c ---- */
 ts_status hlo_collective(hlo *h, const ts_op *op); /* names the results itself */
-void hlo_print_mesh(hlo *h);                       /* sdy.mesh; nothing without a mesh */
+void hlo_print_module_begin(hlo *h);               /* with sdy.mesh where there is a mesh */
 void hlo_print_sharding(hlo *h, ts_root_side side, size_t index, int32_t rank);
 /* ---- stablehlo_fft.c ---- */
 ts_status hlo_fft(const hlo_call *call, hlo_value *out);

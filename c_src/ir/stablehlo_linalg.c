@@ -9,7 +9,8 @@ static hlo_value cholesky(const hlo_call *call) {
   hlo *h = call->h;
   const int32_t rank = call->shape->rank;
   hlo_value a = hlo_operand(call, 0);
-  hlo_value factor = hlo_op_with(h, "stablehlo.cholesky", call->element, call->shape, &a, 1, "lower = true");
+  hlo_value factor =
+      hlo_op_with(h, "stablehlo.cholesky", (hlo_type){call->element, call->shape}, (hlo_values){&a, 1}, "lower = true");
   hlo_value row = hlo_iota(h, TS_S64, call->shape, rank - 2), col = hlo_iota(h, TS_S64, call->shape, rank - 1);
   hlo_value operands[] = {hlo_compare(h, "GE", row, col), factor,
                           hlo_constant(h, (ts_dtype)call->element, call->shape, zero)};
@@ -19,7 +20,8 @@ static hlo_value cholesky(const hlo_call *call) {
 static hlo_value triangular_solve(const hlo_call *call) {
   const ts_attrs *attrs = call->op->attrs;
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
-  return hlo_op_with(call->h, "stablehlo.triangular_solve", call->element, call->shape, operands, 2,
+  return hlo_op_with(call->h, "stablehlo.triangular_solve", (hlo_type){call->element, call->shape},
+                     (hlo_values){operands, 2},
                      "left_side = %s, lower = %s, unit_diagonal = %s, transpose_a = #stablehlo<transpose %s>",
                      truth(attrs->triangular.left), truth(attrs->triangular.lower), truth(attrs->triangular.unit),
                      attrs->triangular.transpose ? "TRANSPOSE" : "NO_TRANSPOSE");

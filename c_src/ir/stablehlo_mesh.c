@@ -1,22 +1,69 @@
-/* Meshes, shardings and collectives in StableHLO. Axes of the mesh are named a0, a1, ... */
+/* Meshes, shardings and collectives in StableHLO: sdy's mesh and shardings for a program that is to be partitioned, and
+ * for a partitioned one an SPMD module of so many partitions with StableHLO's collectives. */
+#include "ir/combiner.h"
 #include "ir/stablehlo_internal.h"
+#include "ir/syntax.h"
 
-void hlo_print_mesh(hlo *h) {
+#include <string.h>
+
+/* ---- meshes and shardings ---- */
+
+static void print_string(hlo *h, const char *text) {
+  ts_text_append(h->out, "\"");
+  for (const char *c = text; *c; c++) {
+    if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+      ts_text_format(h->out, "\\%02X", (unsigned)(unsigned char)*c);
+    else
+      ts_text_append_n(h->out, c, 1);
+  }
+  ts_text_append(h->out, "\"");
+}
+
+/* A name that begins with a digit is in quotes, as others that are no identifiers. */
+static void print_mesh_name(hlo *h) {
+  const char *name = ts_mesh_name(&h->graph->mesh), *c = name;
+  while (ts_syntax_is_name(*c)) c++;
+  ts_text_append(h->out, "@");
+  if (*c || (*name >= '0' && *name <= '9'))
+    print_string(h, name);
+  else
+    ts_text_append(h->out, name);
+}
+
+static void print_axis(hlo *h, int32_t axis) {
+  char room[TS_MESH_NAME];
+  print_string(h, ts_mesh_axis_name(&h->graph->mesh, axis, room));
+}
+
+void hlo_print_module_begin(hlo *h) {
   const ts_mesh *mesh = &h->graph->mesh;
-  if (mesh->rank == 0) return;
-  ts_text_append(h->out, "  sdy.mesh @mesh = <[");
-  for (int32_t i = 0; i < mesh->rank; i++) ts_text_format(h->out, "%s\"a%d\"=%d", i ? ", " : "", i, mesh->sizes[i]);
+  ts_text_append(h->out, "module ");
+  if (mesh->partitioned)
+    ts_text_format(h->out, "attributes {mhlo.num_partitions = %d : i32} ", ts_mesh_partitions(mesh));
+  ts_text_append(h->out, "{\n");
+  if (mesh->rank == 0 || mesh->partitioned) return;
+  ts_text_append(h->out, "  sdy.mesh ");
+  print_mesh_name(h);
+  ts_text_append(h->out, " = <[");
+  for (int32_t i = 0; i < mesh->rank; i++) {
+    if (i > 0) ts_text_append(h->out, ", ");
+    print_axis(h, i);
+    ts_text_format(h->out, "=%d", mesh->sizes[i]);
+  }
   ts_text_append(h->out, "]>\n");
 }
 
 static void print_dims(hlo *h, const ts_sharding *sharding, int32_t rank) {
-  ts_text_append(h->out, "#sdy.sharding<@mesh, [");
+  ts_text_append(h->out, "#sdy.sharding<");
+  print_mesh_name(h);
+  ts_text_append(h->out, ", [");
   for (int32_t d = 0; d < rank; d++) {
     const char *before = "";
     ts_text_append(h->out, d ? ", {" : "{");
     for (int32_t i = 0; i < sharding->count; i++) {
       if (sharding->cuts[i].dim != d) continue;
-      ts_text_format(h->out, "%s\"a%d\"", before, sharding->cuts[i].axis);
+      ts_text_append(h->out, before);
+      print_axis(h, sharding->cuts[i].axis);
       before = ", ";
     }
     ts_text_append(h->out, "}");
@@ -26,16 +73,15 @@ static void print_dims(hlo *h, const ts_sharding *sharding, int32_t rank) {
 
 void hlo_print_sharding(hlo *h, ts_root_side side, size_t index, int32_t rank) {
   const ts_sharding *sharding = ts_graph_sharding(h->graph, side, index);
-  if (!sharding || h->graph->mesh.rank == 0) return;
+  if (!sharding || h->graph->mesh.rank == 0 || h->graph->mesh.partitioned) return;
   ts_text_append(h->out, " {sdy.sharding = ");
   print_dims(h, sharding, rank);
   ts_text_append(h->out, "}");
 }
 
-ts_status hlo_collective(hlo *h, const ts_op *op) {
+static ts_status print_constraint(hlo *h, const ts_op *op) {
   hlo_value operand = hlo_get(h, op->operands[0]);
   ts_sharding sharding;
-  if (op->code != TS_OP_SHARDING_CONSTRAINT) return hlo_no_form(&(hlo_call){.h = h, .op = op});
   TS_TRY(ts_sharding_make(&h->graph->mesh, &op->attrs->sharding.axes, &op->attrs->sharding.dims, &operand.shape,
                           &sharding));
   h->names[op->first_result] = hlo_begin(h, "sdy.sharding_constraint", 1, &operand, 1);
@@ -43,5 +89,150 @@ ts_status hlo_collective(hlo *h, const ts_op *op) {
   print_dims(h, &sharding, operand.shape.rank);
   ts_text_append(h->out, "}>");
   hlo_end(h, &operand, 1, &operand, 1);
+  return TS_SUCCESS;
+}
+
+/* ---- collectives ---- */
+
+/* Each group of partitions once, that of its member 0; `first` is the member that is named first. */
+static void print_groups(hlo *h, const ts_dims *axes, int32_t first) {
+  const ts_mesh *mesh = &h->graph->mesh;
+  int32_t members[TS_MAX_PARTITIONS], size = ts_mesh_group_size(mesh, axes), groups = 0;
+  ts_text_append(h->out, "replica_groups = dense<[");
+  for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
+    if (ts_mesh_group(mesh, axes, p, members) != 0) continue;
+    ts_text_append(h->out, groups++ ? ", [" : "[");
+    for (int32_t m = 0; m < size; m++) {
+      int32_t which = m == 0 ? first : m <= first ? m - 1 : m;
+      ts_text_format(h->out, m ? ", %d" : "%d", members[which]);
+    }
+    ts_text_append(h->out, "]");
+  }
+  ts_text_format(h->out, "]> : tensor<%dx%dxi64>", groups, size);
+}
+
+/* Members of all groups are exchanged alike. */
+static void print_pairs(hlo *h, const ts_attrs *a) {
+  const ts_mesh *mesh = &h->graph->mesh;
+  int32_t members[TS_MAX_PARTITIONS], pairs = 0;
+  ts_text_append(h->out, "source_target_pairs = dense<[");
+  for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
+    if (ts_mesh_group(mesh, &a->permute.axes, p, members) != 0) continue;
+    for (int32_t i = 0; i < a->permute.sources.rank; i++)
+      ts_text_format(h->out, "%s[%d, %d]", pairs++ ? ", " : "", members[a->permute.sources.dims[i]],
+                     members[a->permute.targets.dims[i]]);
+  }
+  ts_text_format(h->out, "]> : tensor<%dx2xi64>", pairs);
+}
+
+/* Each collective has a channel of its own: the number of its result is as good as any. */
+static void print_channel(hlo *h) {
+  ts_text_format(h->out, ", channel_handle = #stablehlo.channel_handle<handle = %u, type = 1>", h->next);
+}
+
+/* NULL for collectives that move elements. */
+static const char *combine_name(ts_opcode code) {
+  switch (ts_collective_combines(code)) {
+  case TS_OP_ADD: return "stablehlo.add";
+  case TS_OP_MULTIPLY: return "stablehlo.multiply";
+  case TS_OP_MIN: return "stablehlo.minimum";
+  case TS_OP_MAX: return "stablehlo.maximum";
+  case TS_OP_AND: return "stablehlo.and";
+  case TS_OP_OR: return "stablehlo.or";
+  default: return NULL;
+  }
+}
+
+static void print_combiner(hlo *h, const char *name, hlo_element element) {
+  hlo_value params[2];
+  for (int i = 0; i < 2; i++) params[i] = hlo_new_value(h, element, &ts_shape_scalar);
+  hlo_region_begin(h, true, params, 2);
+  hlo_value result = hlo_binary(h, name, params[0], params[1]);
+  hlo_region_end(h, true, &result, 1);
+}
+
+static const char *collective_name(ts_opcode code) {
+  switch ((ts_ops_COLLECTIVE)code) {
+  case TS_OP_ALL_REDUCE_SUM:
+  case TS_OP_ALL_REDUCE_PRODUCT:
+  case TS_OP_ALL_REDUCE_MIN:
+  case TS_OP_ALL_REDUCE_MAX:
+  case TS_OP_ALL_REDUCE_AND:
+  case TS_OP_ALL_REDUCE_OR: return "stablehlo.all_reduce";
+  case TS_OP_ALL_GATHER: return "stablehlo.all_gather";
+  case TS_OP_REDUCE_SCATTER: return "stablehlo.reduce_scatter";
+  case TS_OP_ALL_TO_ALL: return "stablehlo.all_to_all";
+  case TS_OP_COLLECTIVE_PERMUTE: return "stablehlo.collective_permute";
+  case TS_OP_COLLECTIVE_BROADCAST: return "stablehlo.collective_broadcast";
+  case TS_OP_SHARDING_CONSTRAINT: /* see hlo_collective */
+  case TS_OP_BARRIER: break;
+  }
+  return "";
+}
+
+/* Dims, groups and what else the op says. */
+static void print_properties(hlo *h, const ts_op *op) {
+  const ts_attrs *a = op->attrs;
+  const ts_mesh *mesh = &h->graph->mesh;
+  ts_text_append(h->out, " <{");
+  switch ((int)op->code) {
+  case TS_OP_ALL_GATHER: ts_text_format(h->out, "all_gather_dim = %d : i64, ", a->along.dim); break;
+  case TS_OP_REDUCE_SCATTER: ts_text_format(h->out, "scatter_dimension = %d : i64, ", a->along.dim); break;
+  case TS_OP_ALL_TO_ALL:
+    ts_text_format(h->out, "split_dimension = %d : i64, concat_dimension = %d : i64, split_count = %d : i64, ",
+                   a->exchange.split, a->exchange.concat, ts_mesh_group_size(mesh, &a->exchange.axes));
+    break;
+  default: break;
+  }
+  if (op->code == TS_OP_COLLECTIVE_PERMUTE)
+    print_pairs(h, a);
+  else
+    print_groups(h, ts_op_mesh_axes(op), op->code == TS_OP_COLLECTIVE_BROADCAST ? a->rooted.root : 0);
+  print_channel(h);
+  if (combine_name(op->code) || op->code == TS_OP_ALL_GATHER) ts_text_append(h->out, ", use_global_device_ids");
+  ts_text_append(h->out, "}>");
+}
+
+static hlo_value print_one(hlo *h, const ts_op *op, hlo_value x, const ts_shape *shape) {
+  hlo_value result = {.element = x.element, .shape = *shape};
+  result.name = hlo_begin(h, collective_name(op->code), 1, &x, 1);
+  print_properties(h, op);
+  if (combine_name(op->code)) print_combiner(h, combine_name(op->code), x.element);
+  hlo_end(h, &x, 1, &result, 1);
+  return result;
+}
+
+static bool is_on_bits(const ts_op *op) { return op->code == TS_OP_ALL_REDUCE_AND || op->code == TS_OP_ALL_REDUCE_OR; }
+
+/* The type in which an operand is combined: half types are summed in f32, bits are those of integers. */
+static ts_dtype combined_type(const ts_op *op, ts_dtype dtype) {
+  if (is_on_bits(op))
+    return ts_dtype_is_integer(dtype) ? dtype : ts_dtype_of_bits(TS_KIND_UNSIGNED, ts_dtype_bits(dtype));
+  return combine_name(op->code) && ts_dtype_is_float(dtype) ? ts_dtype_accumulator(dtype) : dtype;
+}
+
+static hlo_value recast(hlo *h, const ts_op *op, hlo_value x, ts_dtype to) {
+  if (x.element == (hlo_element)to || !is_on_bits(op)) return hlo_convert(h, x, to);
+  return hlo_op(h, "stablehlo.bitcast_convert", to, &x.shape, &x, 1);
+}
+
+static ts_status print_collective(hlo *h, const ts_op *op, uint32_t i) {
+  hlo_value x = hlo_get(h, op->operands[i]);
+  ts_dtype dtype = (ts_dtype)x.element, combined = combined_type(op, dtype);
+  if (combined == TS_DTYPE_NONE) return hlo_no_form(&(hlo_call){.h = h, .op = op});
+  x = print_one(h, op, recast(h, op, x, combined), ts_graph_value(h->graph, op->first_result + i)->shape);
+  h->names[op->first_result + i] = recast(h, op, x, dtype).name;
+  return TS_SUCCESS;
+}
+
+/* A barrier has no form; it changes no value. */
+ts_status hlo_collective(hlo *h, const ts_op *op) {
+  if (op->code == TS_OP_SHARDING_CONSTRAINT) return print_constraint(h, op);
+  for (uint32_t i = 0; i < op->operand_count; i++) {
+    if (op->code == TS_OP_BARRIER)
+      h->names[op->first_result + i] = h->names[op->operands[i]];
+    else
+      TS_TRY(print_collective(h, op, i));
+  }
   return TS_SUCCESS;
 }

@@ -243,9 +243,12 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   hlo *h = call->h;
   hlo_element element = accumulator(call->element);
   hlo_value operands[2];
-  for (uint32_t i = 0; i < 2; i++) operands[i] = hlo_convert(h, hlo_operand(call, i), element);
+  for (uint32_t i = 0; i < 2; i++) {
+    hlo_value wide = hlo_convert(h, hlo_operand(call, i), call->element); /* of wide_dot_general */
+    operands[i] = hlo_convert(h, wide, element);
+  }
   *out =
-      hlo_op_with(h, "stablehlo.dot_general", element, call->shape, operands, 2,
+      hlo_op_with(h, "stablehlo.dot_general", (hlo_type){element, call->shape}, (hlo_values){operands, 2},
                   "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = %s, rhs_batching_dimensions = %s, "
                   "lhs_contracting_dimensions = %s, rhs_contracting_dimensions = %s>, "
                   "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]",

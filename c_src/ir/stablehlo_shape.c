@@ -58,7 +58,9 @@ hlo_value hlo_reshape(hlo *h, hlo_value x, const ts_shape *shape) {
 }
 
 hlo_value hlo_iota(hlo *h, ts_dtype dtype, const ts_shape *shape, int32_t axis) {
-  if (axis >= 0) return hlo_op_with(h, "stablehlo.iota", dtype, shape, NULL, 0, "iota_dimension = %d : i64", axis);
+  if (axis >= 0)
+    return hlo_op_with(h, "stablehlo.iota", (hlo_type){dtype, shape}, (hlo_values){0}, "iota_dimension = %d : i64",
+                       axis);
   ts_shape flat = {.rank = 1, .dims = {ts_shape_elements(shape)}};
   return hlo_reshape(h, hlo_iota(h, dtype, &flat, 0), shape);
 }
@@ -88,7 +90,7 @@ ts_status hlo_source(const hlo_call *call, hlo_value *out) {
 static hlo_value pad(const hlo_call *call) {
   const ts_attrs *attrs = call->op->attrs;
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, 1)};
-  return hlo_op_with(call->h, "stablehlo.pad", call->element, call->shape, operands, 2,
+  return hlo_op_with(call->h, "stablehlo.pad", (hlo_type){call->element, call->shape}, (hlo_values){operands, 2},
                      "edge_padding_low = %s, edge_padding_high = %s, interior_padding = %s", HLO_ARRAY(&attrs->pad.low),
                      HLO_ARRAY(&attrs->pad.high), HLO_ARRAY(&attrs->pad.interior));
 }
@@ -96,22 +98,23 @@ static hlo_value pad(const hlo_call *call) {
 static hlo_value slice(const hlo_call *call) {
   const ts_attrs *attrs = call->op->attrs;
   hlo_value x = hlo_operand(call, 0);
-  return hlo_op_with(call->h, "stablehlo.slice", call->element, call->shape, &x, 1,
+  return hlo_op_with(call->h, "stablehlo.slice", (hlo_type){call->element, call->shape}, (hlo_values){&x, 1},
                      "start_indices = %s, limit_indices = %s, strides = %s", HLO_ARRAY(&attrs->slice.start),
                      HLO_ARRAY(&attrs->slice.limit), HLO_ARRAY(&attrs->slice.stride));
 }
 
 static hlo_value with_axes(const hlo_call *call, const char *name, const char *property, const ts_dims *axes) {
   hlo_value x = hlo_operand(call, 0);
-  return hlo_op_with(call->h, name, call->element, call->shape, &x, 1, "%s = %s", property, HLO_ARRAY(axes));
+  return hlo_op_with(call->h, name, (hlo_type){call->element, call->shape}, (hlo_values){&x, 1}, "%s = %s", property,
+                     HLO_ARRAY(axes));
 }
 
 static ts_status concatenate(const hlo_call *call, hlo_value *out) {
   hlo_value *operands;
   TS_TRY(TS_NEW_ARRAY(call->op->operand_count, &operands));
   for (uint32_t i = 0; i < call->op->operand_count; i++) operands[i] = hlo_operand(call, i);
-  *out = hlo_op_with(call->h, "stablehlo.concatenate", call->element, call->shape, operands, call->op->operand_count,
-                     "dimension = %d : i64", call->op->attrs->axis);
+  *out = hlo_op_with(call->h, "stablehlo.concatenate", (hlo_type){call->element, call->shape},
+                     (hlo_values){operands, call->op->operand_count}, "dimension = %d : i64", call->op->attrs->axis);
   ts_free(operands);
   return TS_SUCCESS;
 }
@@ -150,8 +153,8 @@ static ts_status at_starts(const hlo_call *call, uint32_t first, hlo_value *out)
     operands[i] = i < first ? operand : hlo_signed_index(call->h, operand);
   }
   if (call->op->code == TS_OP_DYNAMIC_SLICE)
-    *out = hlo_op_with(call->h, "stablehlo.dynamic_slice", call->element, call->shape, operands, count,
-                       "slice_sizes = %s", HLO_ARRAY(call->shape));
+    *out = hlo_op_with(call->h, "stablehlo.dynamic_slice", (hlo_type){call->element, call->shape},
+                       (hlo_values){operands, count}, "slice_sizes = %s", HLO_ARRAY(call->shape));
   else
     *out = hlo_op(call->h, "stablehlo.dynamic_update_slice", call->element, call->shape, operands, count);
   ts_free(operands);
@@ -170,7 +173,8 @@ static ts_dims dims_between(int32_t from, int32_t to, int32_t except) {
 /* Each index is a vector of length one, along an implicit dimension of `indices`. */
 static hlo_value gather(const hlo_call *call, const char *dimensions, const ts_dims *sizes) {
   hlo_value x = hlo_operand(call, 0), indices = hlo_signed_index(call->h, hlo_operand(call, 1));
-  return hlo_op_with(call->h, "stablehlo.gather", call->element, call->shape, (hlo_value[]){x, indices}, 2,
+  return hlo_op_with(call->h, "stablehlo.gather", (hlo_type){call->element, call->shape},
+                     (hlo_values){(hlo_value[]){x, indices}, 2},
                      "dimension_numbers = #stablehlo.gather<%s, index_vector_dim = %d>, slice_sizes = %s", dimensions,
                      indices.shape.rank, HLO_ARRAY(sizes));
 }

@@ -49,7 +49,7 @@ static void sort_with_positions(const hlo_call *call, int32_t axis, bool descend
 static hlo_value first_of(const hlo_call *call, hlo_value x) {
   ts_dims start = {.rank = x.shape.rank}, stride = start;
   for (int32_t d = 0; d < x.shape.rank; d++) start.dims[d] = 0, stride.dims[d] = 1;
-  return hlo_op_with(call->h, "stablehlo.slice", x.element, call->shape, &x, 1,
+  return hlo_op_with(call->h, "stablehlo.slice", (hlo_type){x.element, call->shape}, (hlo_values){&x, 1},
                      "start_indices = %s, limit_indices = %s, strides = %s", HLO_ARRAY(&start), HLO_ARRAY(call->shape),
                      HLO_ARRAY(&stride));
 }

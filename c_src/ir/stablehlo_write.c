@@ -120,16 +120,16 @@ hlo_value hlo_op(hlo *h, const char *name, hlo_element element, const ts_shape *
   return result;
 }
 
-hlo_value hlo_op_with(hlo *h, const char *name, hlo_element element, const ts_shape *shape, const hlo_value *operands,
-                      size_t count, const char *properties, ...) {
+hlo_value hlo_op_with(hlo *h, const char *name, hlo_type type, hlo_values operands, const char *properties, ...) {
   char text[4 * HLO_DIMS_TEXT];
   va_list list;
-  hlo_value result = {.name = hlo_begin(h, name, 1, operands, count), .element = element, .shape = *shape};
+  hlo_value result = {
+      .name = hlo_begin(h, name, 1, operands.data, operands.count), .element = type.element, .shape = *type.shape};
   va_start(list, properties);
   vsnprintf(text, sizeof text, properties, list);
   va_end(list);
   ts_text_format(h->out, " <{%s}>", text);
-  hlo_end(h, operands, count, &result, 1);
+  hlo_end(h, operands.data, operands.count, &result, 1);
   return result;
 }
 

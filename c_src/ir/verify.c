@@ -40,19 +40,18 @@ static ts_status define(verifier *v, ts_value_id id, ts_op_id op, size_t index, 
 
 /* Checks the results' types against inference. */
 static ts_status check_types(const verifier *v, const ts_op *op) {
-  ts_type *types;
-  size_t count = 0;
-  TS_TRY(TS_NEW_ARRAY(op->result_count, &types));
-  ts_status status =
-      ts_infer(v->graph, op->code, op->operands, op->operand_count, op->attrs, op->result_count, types, &count);
-  if (!status && count != op->result_count) status = broken("has another number of results than inferred");
-  for (size_t i = 0; !status && i < count; i++) {
+  ts_result_types types = {.room = op->result_count};
+  TS_TRY(TS_NEW_ARRAY(types.room, &types.data));
+  ts_status status = ts_infer(v->graph, op->code, (ts_values){op->operands, op->operand_count}, op->attrs, &types);
+  if (!status && types.count != op->result_count) status = broken("has another number of results than inferred");
+  for (size_t i = 0; !status && i < types.count; i++) {
     const ts_value *value = ts_graph_value(v->graph, op->first_result + (ts_value_id)i);
-    if (value->dtype != types[i].dtype || !ts_shape_equal(value->shape, &types[i].shape))
+    const ts_type *type = &types.data[i];
+    if (value->dtype != type->dtype || !ts_shape_equal(value->shape, &type->shape))
       status = ts_error(TS_INTERNAL, "result %zu is %s, inferred %s", i, TS_SHAPE_STR(value->dtype, value->shape),
-                        TS_SHAPE_STR(types[i].dtype, &types[i].shape));
+                        TS_SHAPE_STR(type->dtype, &type->shape));
   }
-  ts_free(types);
+  ts_free(types.data);
   return status;
 }
 

@@ -6,6 +6,8 @@
 #include "jit/emit/emit.h"
 #include "jit/emit/gemm_emit.h"
 
+#include <string.h>
+
 typedef struct gemm_emit {
   ts_emit *e;
   LLVMBuilderRef b;
@@ -60,7 +62,33 @@ static inline ts_v splat(gemm_emit *m, LLVMTypeRef type, ts_v scalar) {
                                 LLVMConstNull(LLVMVectorType(i32, LLVMGetVectorSize(type))), "");
 }
 
+#ifndef __x86_64__
+/* One half of each element, as an integer of 32 bits. */
+static inline ts_v half_of_pair(gemm_emit *m, ts_v pairs, bool high) {
+  ts_v sixteen = splat(m, LLVMTypeOf(pairs), LLVMConstInt(m->element, 16, false));
+  return LLVMBuildAShr(m->b, high ? pairs : LLVMBuildShl(m->b, pairs, sixteen, ""), sixteen, "");
+}
+#endif
+
+/* The sums of the products of both halves. */
+static inline ts_v multiply_pairs(gemm_emit *m, ts_v a, ts_v b) {
+#ifdef __x86_64__
+  const char *name = m->g->lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
+                     : m->g->lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
+                                        : "llvm.x86.sse2.pmadd.wd";
+  LLVMTypeRef halves = LLVMVectorType(LLVMInt16TypeInContext(m->e->context), 2 * (unsigned)m->g->lanes);
+  ts_v args[] = {LLVMBuildBitCast(m->b, a, halves, ""), LLVMBuildBitCast(m->b, b, halves, "")};
+  unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+  LLVMTypeRef type = LLVMIntrinsicGetType(m->e->context, id, NULL, 0);
+  return LLVMBuildCall2(m->b, type, LLVMGetIntrinsicDeclaration(m->e->module, id, NULL, 0), args, 2, "");
+#else
+  ts_v low = mul(m, half_of_pair(m, a, false), half_of_pair(m, b, false));
+  return add(m, low, mul(m, half_of_pair(m, a, true), half_of_pair(m, b, true)));
+#endif
+}
+
 static inline ts_v multiply_add(gemm_emit *m, ts_v a, ts_v b, ts_v sum) {
+  if (m->g->compute == TS_GEMM_PAIRS) return add(m, multiply_pairs(m, a, b), sum);
   if (m->g->compute >= TS_GEMM_I32) return add(m, mul(m, a, b), sum);
   if (!m->g->fma) return LLVMBuildFAdd(m->b, LLVMBuildFMul(m->b, a, b, ""), sum, "");
   ts_v args[] = {a, b, sum};

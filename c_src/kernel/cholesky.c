@@ -20,9 +20,9 @@ typedef struct cholesky_state {
   int size;                /* bytes of an element that is computed */
   int64_t batch, n;
   const ts_linalg_vector *vector;
-  ts_gemm *gemm;       /* NULL where one block is all */
-  bool groups;         /* one matrix a lane */
-  int64_t group_tasks; /* units of a task: groups, or matrices */
+  ts_gemm *gemm;    /* NULL where one block is all */
+  bool groups;      /* one matrix a lane */
+  int64_t per_task; /* groups, or matrices, of a task */
   int64_t matrix_ns;
   int64_t thread_bytes;
 } cholesky_state;
@@ -65,7 +65,13 @@ static ts_status sum_before(const cholesky_panel *p) {
                          .rhs_col = s->n,
                          .out_row = p->rows};
   if (p->at == 0) return TS_SUCCESS;
-  return ts_gemm_run(s->gemm, &shape, lhs, lhs, p->sums, NULL, p->r->inner, p->r->run->pool, p->r->run->cancel);
+  return ts_gemm_run(s->gemm, &shape,
+                     &(ts_gemm_call){.lhs = lhs,
+                                     .rhs = lhs,
+                                     .out = p->sums,
+                                     .parallel = p->r->inner,
+                                     .pool = p->r->run->pool,
+                                     .cancel = p->r->run->cancel});
 }
 
 static ts_linalg_block block_of(const cholesky_panel *p, int64_t from) {
@@ -176,9 +182,11 @@ static char *workspace_of(const cholesky_run *r, int worker) {
   return r->run->thread_workspace + worker * r->s->thread_bytes;
 }
 
-static void run_group(const cholesky_run *r, int64_t first, int worker) {
+/* As many matrices as a vector has lanes. */
+static ts_status run_group(void *arg, int64_t which, int worker) {
+  const cholesky_run *r = arg;
   const cholesky_state *s = r->s;
-  int64_t step = s->n * s->n, at = first * step * s->size;
+  int64_t first = which * s->vector->lanes, step = s->n * s->n, at = first * step * s->size;
   ts_linalg_group group = {.matrix = r->in + at,
                            .out = r->out + at,
                            .matrix_step = step,
@@ -186,27 +194,14 @@ static void run_group(const cholesky_run *r, int64_t first, int worker) {
                            .n = (int)s->n,
                            .count = (int)ts_linalg_min(s->vector->lanes, s->batch - first)};
   s->vector->factor_group(&group, workspace_of(r, worker));
+  return TS_SUCCESS;
 }
 
-static ts_status run_matrix(const cholesky_run *r, int64_t which, int worker) {
+static ts_status run_matrix(void *arg, int64_t which, int worker) {
+  const cholesky_run *r = arg;
   int64_t bytes = r->s->n * r->s->n * r->s->size, at = which * bytes;
   ts_copy_bytes(r->out + at, r->in + at, bytes, r->run->cancel);
   return factor_matrix(r, r->out + at, workspace_of(r, worker));
-}
-
-static ts_status matrices_task(void *arg, int64_t task, int worker) {
-  const cholesky_run *r = arg;
-  const cholesky_state *s = r->s;
-  int64_t step = s->groups ? s->vector->lanes : 1, first = task * s->group_tasks * step;
-  int64_t end = ts_linalg_min(s->batch, first + s->group_tasks * step);
-  for (int64_t i = first; i < end; i += step) {
-    TS_TRY(ts_check_cancelled(r->run->cancel, "cholesky"));
-    if (s->groups)
-      run_group(r, i, worker);
-    else
-      TS_TRY(run_matrix(r, i, worker));
-  }
-  return TS_SUCCESS;
 }
 
 /* Few large matrices are shared by the threads, one after the other. */
@@ -217,12 +212,18 @@ static bool is_shared(const cholesky_state *s, const ts_parallel *parallel) {
 static ts_status run_all(cholesky_run *r) {
   const cholesky_state *s = r->s;
   const ts_parallel *parallel = r->run->parallel;
-  int64_t step = (s->groups ? s->vector->lanes : 1) * s->group_tasks;
+  int64_t step = s->groups ? s->vector->lanes : 1;
+  ts_linalg_units units = {.count = (s->batch + step - 1) / step,
+                           .per_task = s->per_task,
+                           .run = s->groups ? run_group : run_matrix,
+                           .arg = r,
+                           .cancel = r->run->cancel,
+                           .op = TS_OP_CHOLESKY};
   if (is_shared(s, parallel)) {
     r->inner = parallel;
     parallel = &ts_parallel_serial;
   }
-  return ts_linalg_run_tasks(parallel, (s->batch + step - 1) / step, matrices_task, r);
+  return ts_linalg_run_units(parallel, &units);
 }
 
 static ts_status cholesky_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
@@ -249,7 +250,7 @@ static double matrix_ns(const cholesky_state *s) {
 
 static void plan_tasks(cholesky_state *s) {
   double ns = matrix_ns(s) * (s->groups ? s->vector->lanes : 1);
-  s->group_tasks = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
+  s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   s->matrix_ns = (int64_t)ts_linalg_min((int64_t)1 << 40, (int64_t)matrix_ns(s));
 }
 

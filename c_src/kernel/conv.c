@@ -1,7 +1,8 @@
-/* Convolution as a product: a row of its left side is what the kernel meets at one place of the output, found and
- * packed as the product goes, so that it is never in memory as a whole; the right side is the kernel as it lies. Where
- * channels are few the operand is padded once, so that what a row of the kernel meets is one run. Of one channel a
- * group and one feature a channel (depthwise) channels are in the lanes of vectors, without a product. */
+/* Convolution as a matrix product. A row of lhs has the elements of the operand that the kernel's taps read for one
+ * output position. Rows are packed block by block while the product runs, so lhs is never in memory as a whole; rhs is
+ * the kernel, unchanged. With few channels the operand is first copied with its padding, so that the taps of one row of
+ * the kernel read contiguous memory. A depthwise convolution (one channel a group, one feature a channel) computes with
+ * channels in the lanes of vectors, without a product. */
 #include "base/cancel.h"
 #include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
@@ -10,11 +11,11 @@
 
 #include <string.h>
 
-/* Spatial dims that are not of one element; of more the interpreter does it. */
+/* Spatial dims that are not of one element. The interpreter computes convolutions with more. */
 enum { MAX_SPATIAL = 4 };
 /* Shorter runs of channels are worth a padded copy. */
 #define SHORT_RUN_BYTES 64
-/* Bytes of a padded copy that one task makes, and elements read by a task of a depthwise convolution, about. */
+/* Approximate size of a task: bytes of a padded copy, elements that a depthwise convolution reads. */
 #define COPY_BYTES (INT64_C(256) << 10)
 #define TASK_ELEMENTS (INT64_C(128) << 10)
 
@@ -27,17 +28,17 @@ typedef struct conv_state {
   ts_dtype type;
   int64_t size, batch, channels, groups;
   int32_t rank;
-  conv_dim dims[MAX_SPATIAL];        /* as the product walks them */
+  conv_dim dims[MAX_SPATIAL];        /* of the operand or of its padded copy, which taps read */
   conv_dim source[MAX_SPATIAL];      /* of the operand, when it is copied */
-  bool copies, inside;               /* into the workspace; no place of the kernel is outside */
-  int64_t source_bytes, batch_bytes; /* of an element of the batch: of the operand, and as it is walked */
-  int64_t run;                       /* elements that one place of the kernel meets */
-  int64_t places;                    /* of the kernel, as it is walked */
-  int64_t outputs;                   /* places of the output, of one element of the batch */
-  const int64_t *distances;          /* of each place of the kernel from its first, in each dim, with dilation */
-  const int64_t *moved;              /* the same in bytes */
-  const char *zeros;                 /* a run of them */
-  ts_window_dot_fn dot;              /* depthwise; NULL: a product */
+  bool copies, inside;               /* makes a padded copy; all taps are in bounds */
+  int64_t source_bytes, batch_bytes; /* of an element of the batch: in the operand, in what taps read */
+  int64_t run;                       /* elements that one tap reads */
+  int64_t taps;                      /* of the kernel; a row of taps that read one run counts as one */
+  int64_t outputs;                   /* output positions of one element of the batch */
+  const int64_t *distances;          /* of each tap from the first one, in each dim, with dilation */
+  const int64_t *distance_bytes;
+  const char *zeros;    /* `run` of them */
+  ts_window_dot_fn dot; /* depthwise; NULL: a product */
   ts_gemm_shape shape;
   ts_gemm *gemm;
   ts_kernel_source kernel;
@@ -47,23 +48,23 @@ typedef struct conv_state {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* ---- what the kernel meets */
+/* ---- what taps read */
 
 typedef struct conv_run {
   const conv_state *s;
-  const char *x, *kernel; /* the operand as it is walked */
+  const char *x, *kernel; /* x: the operand, or its padded copy */
   const char *source;
   char *copy, *out, *workers;
   int64_t worker_bytes, step; /* of a task: rows */
   const _Atomic bool *cancel;
 } conv_run;
 
-/* Where the kernel lies for some rows: of the batch and the group, and its first place in each spatial dim. */
+/* The position of the kernel for each of some rows of lhs. */
 typedef struct row_state {
   int64_t count;
-  const char *base[TS_GEMM_MAX_ROWS];  /* of the element of the batch, and the group */
-  const char *start[TS_GEMM_MAX_ROWS]; /* what the first place meets, where all places meet something; else NULL */
-  int64_t first[TS_GEMM_MAX_ROWS][MAX_SPATIAL];
+  const char *base[TS_GEMM_MAX_ROWS];           /* first element of the batch element and the group */
+  const char *start[TS_GEMM_MAX_ROWS];          /* what the first tap reads; NULL when a tap is out of bounds */
+  int64_t first[TS_GEMM_MAX_ROWS][MAX_SPATIAL]; /* index of the first tap in each dim */
 } row_state;
 _Static_assert(sizeof(row_state) <= TS_GEMM_ROW_STATE, "no room for the state of rows");
 
@@ -102,12 +103,12 @@ static void start_rows(const void *context, int64_t group, int64_t row, int64_t 
   }
 }
 
-/* Bytes from the base to what is met at `first + place`; -1 where that is padding. */
-static int64_t met_bytes(const conv_state *s, const int64_t *first, const int64_t *place) {
+/* Bytes from the base to the element at index first + distance; -1 for padding. */
+static int64_t element_bytes(const conv_state *s, const int64_t *first, const int64_t *distance) {
   int64_t bytes = 0;
   for (int32_t d = 0; d < s->rank; d++) {
     const conv_dim *dim = &s->dims[d];
-    int64_t at = first[d] + place[d];
+    int64_t at = first[d] + distance[d];
     if (at < 0) return -1;
     if (dim->input_dilation > 1) {
       if (at % dim->input_dilation != 0) return -1;
@@ -119,10 +120,10 @@ static int64_t met_bytes(const conv_state *s, const int64_t *first, const int64_
   return bytes;
 }
 
-/* Where the elements are that one place of the kernel meets, from `offset` bytes on. */
-static const char *find_row(const conv_state *s, const row_state *r, int64_t row, int64_t place, int64_t offset) {
-  if (r->start[row]) return r->start[row] + s->moved[place] + offset;
-  int64_t bytes = met_bytes(s, r->first[row], s->distances + place * s->rank);
+/* The address of the run that a tap reads, plus `offset` bytes. */
+static const char *find_row(const conv_state *s, const row_state *r, int64_t row, int64_t tap, int64_t offset) {
+  if (r->start[row]) return r->start[row] + s->distance_bytes[tap] + offset;
+  int64_t bytes = element_bytes(s, r->first[row], s->distances + tap * s->rank);
   return bytes < 0 ? s->zeros + offset : r->base[row] + bytes + offset;
 }
 
@@ -130,8 +131,8 @@ static int64_t find_rows(const void *context, const void *state, int64_t k, cons
   const conv_run *run = context;
   const conv_state *s = run->s;
   const row_state *r = state;
-  int64_t place = k / s->run, within = k % s->run;
-  for (int64_t u = 0; u < r->count; u++) out[u] = find_row(s, r, u, place, within * s->size);
+  int64_t tap = k / s->run, within = k % s->run;
+  for (int64_t u = 0; u < r->count; u++) out[u] = find_row(s, r, u, tap, within * s->size);
   return s->run - within;
 }
 
@@ -152,7 +153,7 @@ static void copy_line(const conv_state *s, const char *from, char *to) {
   }
 }
 
-/* Where a line of the copy comes from; NULL for padding. */
+/* The operand's line for a line of the copy; NULL for padding. */
 static const char *source_line(const conv_run *run, int64_t line) {
   const conv_state *s = run->s;
   int64_t bytes = 0;
@@ -195,19 +196,22 @@ static void make_copy(conv_run *run, const ts_parallel *parallel) {
 static void depthwise_task(void *arg, int64_t task, int worker) {
   const conv_run *run = arg;
   const conv_state *s = run->s;
-  const char **taps = (const char **)(void *)(run->workers + worker * run->worker_bytes);
-  int64_t end = min_of((task + 1) * run->step, s->batch * s->outputs);
-  for (int64_t row = task * run->step; row < end && !ts_cancelled(run->cancel); row++) {
+  const ts_window_weights weights = {run->kernel, s->taps, s->channels};
+  const char **addresses = (const char **)(void *)(run->workers + worker * run->worker_bytes);
+  int64_t end = min_of((task + 1) * run->step, s->batch * s->outputs), count;
+  for (int64_t row = task * run->step; row < end && !ts_cancelled(run->cancel); row += count) {
     row_state r;
-    start_rows(run, 0, row, 1, &r);
-    for (int64_t t = 0; t < s->places; t++) taps[t] = find_row(s, &r, 0, t, 0);
-    s->dot(taps, s->places, run->kernel, s->channels, run->out + row * s->channels * s->size);
+    count = min_of(end - row, TS_WINDOW_DOTS);
+    start_rows(run, 0, row, count, &r);
+    for (int64_t t = 0; t < s->taps; t++)
+      for (int64_t u = 0; u < count; u++) addresses[t * TS_WINDOW_DOTS + u] = find_row(s, &r, u, t, 0);
+    s->dot(addresses, (int)count, &weights, run->out + row * s->channels * s->size);
   }
 }
 
 static void run_depthwise(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
-  run->step = ceil_div(TASK_ELEMENTS, s->channels * (s->places > 0 ? s->places : 1));
+  run->step = ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
   int64_t tasks = ceil_div(s->batch * s->outputs, run->step);
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, depthwise_task, run);
 }
@@ -231,13 +235,19 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
     return ts_check_cancelled(run->cancel, "a convolution");
   }
   const ts_gemm_rows rows = {&r, start_rows, find_rows};
-  return ts_gemm_run_rows(s->gemm, &s->shape, &rows, r.kernel, r.out, run->epilogue, run->parallel, run->pool,
-                          run->cancel);
+  return ts_gemm_run_rows(s->gemm, &s->shape,
+                          &(ts_gemm_call){.rows = &rows,
+                                          .rhs = r.kernel,
+                                          .out = r.out,
+                                          .epilogue = run->epilogue,
+                                          .parallel = run->parallel,
+                                          .pool = run->pool,
+                                          .cancel = run->cancel});
 }
 
 /* ---- the plan */
 
-/* False when there are too many spatial dims. Those of one element that nothing is done to are left out. */
+/* False when there are too many spatial dims. Dims of one element without padding are left out. */
 static bool fill_dims(conv_state *s, const ts_op *op, const ts_shape *x, const ts_shape *kernel, const ts_shape *out) {
   const ts_attrs *a = op->attrs;
   for (int32_t d = 0; d < x->rank - 2; d++) {
@@ -271,7 +281,7 @@ static bool needs_padding(const conv_state *s) {
   return false;
 }
 
-/* The dims of the padded copy; false when it would be out of all proportion. */
+/* The dims of the padded copy; false when it would be several times as large as the operand. */
 static bool pad_dims(conv_state *s) {
   double before = 1, after = 1;
   memcpy(s->source, s->dims, sizeof s->dims);
@@ -288,7 +298,7 @@ static bool pad_dims(conv_state *s) {
   return false;
 }
 
-/* The last spatial dim's places of the kernel and their channels are one run, if all is inside. */
+/* The taps of the last spatial dim, with their channels, read one run when all taps are in bounds. */
 static void plan_runs(conv_state *s) {
   conv_dim *last = s->rank > 0 ? &s->dims[s->rank - 1] : NULL;
   bool joins = !s->dot && last && s->groups == 1 && last->kernel_dilation == 1 && last->kernel > 1;
@@ -303,29 +313,29 @@ static void plan_runs(conv_state *s) {
 }
 
 static void fill_counts(conv_state *s) {
-  s->places = s->outputs = 1;
+  s->taps = s->outputs = 1;
   for (int32_t d = 0; d < s->rank; d++) {
-    s->places *= s->dims[d].kernel;
+    s->taps *= s->dims[d].kernel;
     s->outputs *= s->dims[d].out;
   }
 }
 
-/* Tables of the kernel's places, so that none is found by divisions. An empty kernel may have any number of them. */
-static ts_status plan_places(conv_state *s, bool is_empty, ts_arena *arena) {
-  int64_t *distances, *moved, at[MAX_SPATIAL] = {0}, places = is_empty ? 0 : s->places;
-  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)(places * s->rank) + 1, &distances));
-  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)places + 1, &moved));
-  for (int64_t t = 0; t < places; t++) {
-    moved[t] = 0;
+/* Tables of the taps, which save divisions. An empty kernel may have dims of any size. */
+static ts_status plan_taps(conv_state *s, bool is_empty, ts_arena *arena) {
+  int64_t *distances, *bytes, at[MAX_SPATIAL] = {0}, taps = is_empty ? 0 : s->taps;
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)(taps * s->rank) + 1, &distances));
+  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)taps + 1, &bytes));
+  for (int64_t t = 0; t < taps; t++) {
+    bytes[t] = 0;
     for (int32_t d = 0; d < s->rank; d++) {
       distances[t * s->rank + d] = at[d] * s->dims[d].kernel_dilation;
-      /* A place that is never inside may be anywhere. */
-      moved[t] = (int64_t)((uint64_t)moved[t] + (uint64_t)distances[t * s->rank + d] * (uint64_t)s->dims[d].step);
+      /* May wrap for a tap that is never in bounds. */
+      bytes[t] = (int64_t)((uint64_t)bytes[t] + (uint64_t)distances[t * s->rank + d] * (uint64_t)s->dims[d].step);
     }
     for (int32_t d = s->rank - 1; d >= 0 && ++at[d] == s->dims[d].kernel; d--) at[d] = 0;
   }
   s->distances = distances;
-  s->moved = moved;
+  s->distance_bytes = bytes;
   return TS_SUCCESS;
 }
 
@@ -343,7 +353,7 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
   s->shape = (ts_gemm_shape){.batch = s->groups,
                              .m = s->batch * s->outputs,
                              .n = group,
-                             .k = s->places * s->run,
+                             .k = s->taps * s->run,
                              .rhs_batch = s->groups > 1 ? group : 0,
                              .rhs_row = features,
                              .rhs_col = 1,
@@ -377,13 +387,14 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
   if (s->run == 1 && features == channels) s->dot = ts_window_lanes_host()->dots[s->type];
   plan_runs(s);
   fill_counts(s);
-  TS_TRY(plan_places(s, ts_shape_elements(kernel->shape) == 0, request->arena));
+  TS_TRY(plan_taps(s, ts_shape_elements(kernel->shape) == 0, request->arena));
   TS_TRY(plan_zeros(s, request->arena));
   out->state = s;
   if (s->copies) out->workspace = s->batch * s->batch_bytes;
   if (!s->dot) return plan_product(s, features, out);
-  out->thread_workspace = (s->places * (int64_t)sizeof(char *) + 64) / 64 * 64;
-  out->cost_ns = 100 + (int64_t)((double)(s->batch * s->outputs) * (double)(s->channels * s->places) / 8);
+  int64_t addresses = ts_shape_elements(kernel->shape) == 0 ? 0 : s->taps * TS_WINDOW_DOTS;
+  out->thread_workspace = (addresses * (int64_t)sizeof(char *) + 64) / 64 * 64;
+  out->cost_ns = 100 + (int64_t)((double)(s->batch * s->outputs) * (double)(s->channels * s->taps) / 8);
   return TS_SUCCESS;
 }
 

@@ -218,24 +218,24 @@ static ts_status make_plan(const ts_graph *g, const ts_op *op, ts_arena *arena, 
   return check_call(out);
 }
 
-/* Where the values of a run are. */
-typedef struct places {
+/* The memory and the threads of one run. */
+typedef struct call_run {
   const tessera_tensor *tensors; /* operands, then results, with data */
   void *workspace;
   const ts_parallel *parallel;
   const _Atomic bool *cancel;
-} places;
+} call_run;
 
-static ts_status run_call(const custom_plan *plan, const places *at) {
-  running_call running = {.cancel = at->cancel, .parallel = at->parallel};
+static ts_status run_call(const custom_plan *plan, const call_run *run) {
+  running_call running = {.cancel = run->cancel, .parallel = run->parallel};
   tessera_call call = plan->call;
-  call.operands = at->tensors;
-  call.results = at->tensors + call.operand_count;
-  call.threads = at->parallel->width;
-  call.workspace = at->workspace;
+  call.operands = run->tensors;
+  call.results = run->tensors + call.operand_count;
+  call.threads = run->parallel->width;
+  call.workspace = run->workspace;
   call.core = &running;
   int failure = plan->known.target->run(&core, &call);
-  TS_TRY(ts_check_cancelled(at->cancel, "the run"));
+  TS_TRY(ts_check_cancelled(run->cancel, "the run"));
   return failure == TESSERA_OK ? TS_SUCCESS : failed(&plan->known, TS_FAILED_PRECONDITION, &running);
 }
 
@@ -272,7 +272,7 @@ static ts_status custom_run(const ts_routine_plan *plan, const ts_routine_run *r
     tensors[i].data = (void *)(uintptr_t)ts_routine_operand(run, (uint32_t)i);
   for (int32_t i = 0; i < custom->call.result_count; i++)
     tensors[custom->call.operand_count + i].data = ts_routine_result(run, (uint32_t)i);
-  ts_status status = run_call(custom, &(places){tensors, run->workspace, run->parallel, run->cancel});
+  ts_status status = run_call(custom, &(call_run){tensors, run->workspace, run->parallel, run->cancel});
   ts_free(tensors);
   return status;
 }
@@ -288,7 +288,7 @@ static ts_status compute(const ts_custom_values *values, const custom_plan *plan
   for (int32_t i = 0; i < plan->call.operand_count; i++) tensors[i].data = values->operands[i]->data;
   for (int32_t i = 0; i < plan->call.result_count; i++)
     tensors[plan->call.operand_count + i].data = values->results[i]->data;
-  ts_status status = run_call(plan, &(places){tensors, workspace, &ts_parallel_serial, cancel});
+  ts_status status = run_call(plan, &(call_run){tensors, workspace, &ts_parallel_serial, cancel});
   ts_free(tensors);
   return status;
 }

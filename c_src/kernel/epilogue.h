@@ -6,10 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `run` is called once for each part with final values: rows [row, row + rows) and columns [col, col + cols) of batch
- * `batch`, on thread `worker`. It may write to that part. Thread-safe for different workers. */
+/* Rows [row, row + rows) and columns [col, col + cols) of one matrix. */
+typedef struct ts_epilogue_part {
+  int64_t batch, row, rows, col, cols;
+} ts_epilogue_part;
+
+/* `run` is called once for each part with final values, on thread `worker`. It may write to that part. Thread-safe for
+ * different workers. */
 typedef struct ts_epilogue {
-  void (*run)(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker);
+  void (*run)(void *context, const ts_epilogue_part *part, int worker);
   void *context;
   bool whole_rows; /* parts must be whole rows */
 } ts_epilogue;

@@ -1,40 +1,86 @@
-#include "kernel/factor_internal.h"
+#include "kernel/factor_complex.h"
 
 #include <math.h>
 
-ts_factor_spec ts_factor_spec_of(const ts_op *op, ts_dtype type, const ts_shape *shape) {
-  return (ts_factor_spec){.op = op->code,
-                          .type = ts_dtype_accumulator(type),
-                          .rows = shape->dims[shape->rank - 2],
-                          .cols = shape->dims[shape->rank - 1],
-                          .full = op->code != TS_OP_EIGH && op->attrs->factors.full};
+static ts_dtype computed_type(ts_dtype type) {
+  return ts_dtype_is_complex(type) ? TS_C128 : ts_dtype_accumulator(type);
 }
 
-int64_t ts_factor_elements(const ts_factor_spec *s, int result) {
+static bool has_factors(ts_opcode op) { return op == TS_OP_QR || op == TS_OP_SVD; }
+
+static void set_triangular(const ts_op *op, ts_factor_spec *spec) {
+  spec->triangular.left = op->attrs->triangular.left;
+  spec->triangular.lower = op->attrs->triangular.lower;
+  spec->triangular.transpose = op->attrs->triangular.transpose;
+  spec->triangular.unit = op->attrs->triangular.unit;
+}
+
+ts_factor_spec ts_factor_spec_of(const ts_op *op, ts_dtype type, const ts_shape *first, const ts_shape *last) {
+  const int64_t *dims = first->dims + first->rank - 2, *right = last->dims + last->rank - 2;
+  ts_factor_spec spec = {.op = op->code, .type = computed_type(type), .rows = dims[0], .cols = dims[1]};
+  if (has_factors(op->code)) spec.full = op->attrs->factors.full;
+  if (op->code == TS_OP_SOLVE) spec.right = right[1];
+  if (op->code == TS_OP_TRIANGULAR_SOLVE) {
+    set_triangular(op, &spec);
+    spec.right = right[spec.triangular.left ? 1 : 0];
+  }
+  return spec;
+}
+
+int64_t ts_factor_operand_elements(const ts_factor_spec *s, int operand) {
+  return s->rows * (operand == 0 ? s->cols : s->right);
+}
+
+static int64_t factor_elements(const ts_factor_spec *s, int result) {
   const int64_t least = ts_linalg_min(s->rows, s->cols);
-  if (s->op == TS_OP_EIGH) return result == 0 ? s->rows : s->rows * s->rows;
   if (result == 0) return s->rows * (s->full ? s->rows : least);
   if (s->op == TS_OP_SVD && result == 1) return least;
   return s->cols * (s->op == TS_OP_SVD && s->full ? s->cols : s->op == TS_OP_QR && s->full ? s->rows : least);
 }
 
-/* A matrix, up to two that are as large as its longer side is square, and eight numbers for each line. */
-ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
+int64_t ts_factor_elements(const ts_factor_spec *s, int result) {
+  if (has_factors(s->op)) return factor_elements(s, result);
+  if (s->op == TS_OP_DETERMINANT) return 1;
+  if (s->op == TS_OP_SOLVE || s->op == TS_OP_TRIANGULAR_SOLVE) return s->rows * s->right;
+  return s->op == TS_OP_EIGH && result == 0 ? s->rows : s->rows * s->rows;
+}
+
+ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
+  return s->type == TS_C128 && s->op == TS_OP_SVD && result == 1 ? TS_F64 : s->type;
+}
+
+/* A matrix, up to two that are as large as its longer side is square, the right side, and eight numbers for each line.
+ * Elements have at most as many bytes as `size` says. */
+static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
-  int64_t lines, elements, bytes;
-  if (ts_add_i64(s->full ? most : least, 2 * least + 1, &lines) && ts_mul_i64(lines, most, &elements) &&
-      ts_add_i64(elements, 8 * (most + 8), &elements) && ts_mul_i64(elements, 8, &bytes) &&
-      ts_add_i64(bytes, 63, &bytes)) {
-    *out = bytes / 64 * 64;
-    return TS_SUCCESS;
+  int64_t lines, bytes;
+  return ts_add_i64(s->full ? most : least, 2 * least + 1, &lines) && ts_add_i64(lines, s->right, &lines) &&
+         ts_mul_i64(lines, most, &bytes) && ts_add_i64(bytes, 8 * (most + 8), &bytes) &&
+         ts_mul_i64(bytes, size, &bytes) && ts_add_i64(bytes, 63, out);
+}
+
+ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
+  if (!workspace_bytes(s, s->type == TS_C128 ? 16 : 8, out))
+    return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
+  *out = *out / 64 * 64;
+  return TS_SUCCESS;
+}
+
+/* Times n^3 / 2, of an op in real numbers. */
+static double cost_factor(ts_opcode op) {
+  switch (op) {
+  case TS_OP_EIGH: return 4;
+  case TS_OP_SVD: return 12;
+  case TS_OP_CHOLESKY: return 0.25;
+  case TS_OP_TRIANGULAR_SOLVE: return 0;
+  default: return op == TS_OP_QR ? 1 : 0.5;
   }
-  return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
 }
 
 double ts_factor_cost(const ts_factor_spec *s) {
-  const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n;
-  const double each = s->op == TS_OP_QR ? 1 : s->op == TS_OP_EIGH ? 4 : 12;
-  return 500 + 20 * m * n + each * m * n * least * 0.5;
+  const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n, right = (double)s->right;
+  const double plain = 20 * m * n + (cost_factor(s->op) * m * n * least + n * n * right) * 0.5;
+  return 500 + (s->type == TS_C128 ? 5 * plain : plain);
 }
 
 /* ---- what the factorizations share ---- */
@@ -108,8 +154,12 @@ ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset,
 
 /* ---- one matrix ---- */
 
+static int64_t parts_of(const factor *f, ts_dtype type, int64_t elements) {
+  return elements * (int64_t)ts_dtype_size(type) / f->size;
+}
+
 static bool is_finite(const factor *f) {
-  const int64_t count = f->spec->rows * f->spec->cols;
+  const int64_t count = parts_of(f, f->spec->type, f->spec->rows * f->spec->cols);
   bool finite = true;
   for (int64_t i = 0; i < count; i++) finite &= isfinite(factor_get(f, f->matrix, i)) != 0;
   return finite;
@@ -117,23 +167,46 @@ static bool is_finite(const factor *f) {
 
 static void fill_with_nan(const factor *f) {
   for (int i = 0; i < ts_op_results(f->spec->op); i++)
-    factor_fill(f, f->results[i], ts_factor_elements(f->spec, i), (double)NAN);
+    factor_fill(f, f->results[i], parts_of(f, ts_factor_result_type(f->spec, i), ts_factor_elements(f->spec, i)),
+                (double)NAN);
 }
 
-ts_status ts_factor_run(const ts_factor_spec *spec, const void *matrix, void *const *results, char *workspace,
+static ts_status run_real(const factor *f, bool *out_good) {
+  switch (f->spec->op) {
+  case TS_OP_QR: return factor_qr(f);
+  case TS_OP_EIGH: return factor_eigh(f, out_good);
+  default: return factor_svd(f, out_good);
+  }
+}
+
+static ts_status run_complex(const factor *f, bool *out_good) {
+  switch (f->spec->op) {
+  case TS_OP_QR: return factor_complex_qr(f);
+  case TS_OP_EIGH: return factor_complex_eigh(f, out_good);
+  case TS_OP_SVD: return factor_complex_svd(f, out_good);
+  case TS_OP_CHOLESKY: return factor_complex_cholesky(f);
+  case TS_OP_TRIANGULAR_SOLVE: return factor_complex_triangular(f);
+  default: return factor_complex_lu(f);
+  }
+}
+
+static bool wants_finite(ts_opcode op) { return has_factors(op) || op == TS_OP_EIGH; }
+
+ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const _Atomic bool *cancel) {
+  const bool is_complex = spec->type == TS_C128;
+  const ts_dtype part = is_complex ? TS_F64 : spec->type;
   const factor f = {.spec = spec,
-                    .v = ts_linalg_vector_of(spec->type),
-                    .size = (int)ts_dtype_size(spec->type),
-                    .matrix = matrix,
+                    .v = ts_linalg_vector_of(part),
+                    .size = (int)ts_dtype_size(part),
+                    .matrix = operands[0],
+                    .right = spec->right > 0 ? operands[1] : NULL,
                     .results = results,
                     .workspace = workspace,
                     .cancel = cancel};
-  bool good = is_finite(&f);
+  bool good = !wants_finite(spec->op) || is_finite(&f);
   TS_TRY(ts_check_cancelled(cancel, ts_op_name(spec->op)));
-  if (good && spec->op == TS_OP_QR) TS_TRY(factor_qr(&f));
-  if (good && spec->op == TS_OP_EIGH) TS_TRY(factor_eigh(&f, &good));
-  if (good && spec->op == TS_OP_SVD) TS_TRY(factor_svd(&f, &good));
+  if (good) TS_TRY(is_complex ? run_complex(&f, &good) : run_real(&f, &good));
   if (!good) fill_with_nan(&f);
   return TS_SUCCESS;
 }

@@ -10,9 +10,10 @@
 typedef struct eigh {
   const factor *f;
   int64_t n;
-  double *d, *e, *tau; /* diagonal, beside it, of the reflectors */
-  factor_lines a, z;   /* the matrix; eigenvectors */
-  char *w;             /* a line */
+  factor_tridiagonal t; /* with the eigenvectors */
+  double *tau;          /* of the reflectors */
+  factor_lines a;       /* the matrix */
+  char *w;              /* a line */
 } eigh;
 
 /* The lower triangle and its mirror image, times a power of two that makes its largest element about 1. */
@@ -51,15 +52,15 @@ static ts_status make_tridiagonal(const eigh *s) {
   for (int64_t j = 0; j < s->n; j++) {
     char *row = factor_line(f, &s->a, j);
     TS_TRY(ts_check_cancelled(f->cancel, "eigh"));
-    s->d[j] = factor_get(f, row, j);
-    s->e[j] = j + 1 < s->n ? factor_reflector(f, factor_at(f, row, j + 1), s->n - j - 1, &s->tau[j]) : 0;
+    s->t.d[j] = factor_get(f, row, j);
+    s->t.e[j] = j + 1 < s->n ? factor_reflector(f, factor_at(f, row, j + 1), s->n - j - 1, &s->tau[j]) : 0;
     if (j + 1 < s->n && s->tau[j] != 0) update(s, j + 1, factor_at(f, row, j + 1), s->tau[j]);
   }
   return TS_SUCCESS;
 }
 
 /* The first place from l on at which the matrix comes apart. */
-static int64_t find_part(const eigh *s, int64_t l) {
+static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
   const double epsilon = factor_epsilon(s->f);
   int64_t m = l;
   for (; m + 1 < s->n; m++)
@@ -68,7 +69,7 @@ static int64_t find_part(const eigh *s, int64_t l) {
 }
 
 /* One QL step of rows l to m. */
-static void step(const eigh *s, int64_t l, int64_t m) {
+static void step(const factor_tridiagonal *s, int64_t l, int64_t m) {
   double *d = s->d, *e = s->e, g = (d[l + 1] - d[l]) / (2 * e[l]), sine = 1, cosine = 1, p = 0;
   g = d[m] - d[l] + e[l] / (g + copysign(hypot(g, 1), g));
   for (int64_t i = m - 1; i >= l; i--) {
@@ -86,14 +87,15 @@ static void step(const eigh *s, int64_t l, int64_t m) {
     p = sine * t;
     d[i + 1] = g + p;
     g = cosine * t - b;
-    s->f->v->rotate(factor_line(s->f, &s->z, i + 1), factor_line(s->f, &s->z, i), cosine, sine, s->n);
+    s->f->v->rotate(factor_line(s->f, &s->z, i + 1), factor_line(s->f, &s->z, i), cosine, sine, s->z.length);
   }
   d[l] -= p;
   e[l] = g;
   e[m] = 0;
 }
 
-static ts_status iterate(const eigh *s, bool *out_converged) {
+ts_status factor_diagonalize(const factor_tridiagonal *s, bool *out_converged) {
+  *out_converged = true;
   for (int64_t l = 0; l < s->n; l++) {
     int steps = 0;
     for (int64_t m = find_part(s, l); m > l; m = find_part(s, l)) {
@@ -109,10 +111,10 @@ static ts_status iterate(const eigh *s, bool *out_converged) {
 /* In descending order of size; of equal sizes the positive one is first. */
 static bool is_before(double a, double b) { return fabs(a) > fabs(b) || (fabs(a) == fabs(b) && a > b); }
 
-static void sort(const eigh *s, int64_t *order) {
-  for (int64_t i = 0; i < s->n; i++) {
+void factor_sort_by_size(const double *values, int64_t count, int64_t *order) {
+  for (int64_t i = 0; i < count; i++) {
     int64_t at = i;
-    for (; at > 0 && is_before(s->d[i], s->d[order[at - 1]]); at--) order[at] = order[at - 1];
+    for (; at > 0 && is_before(values[i], values[order[at - 1]]); at--) order[at] = order[at - 1];
     order[at] = i;
   }
 }
@@ -120,27 +122,26 @@ static void sort(const eigh *s, int64_t *order) {
 static void put(const eigh *s, const int64_t *order, int scale) {
   const factor *f = s->f;
   for (int64_t c = 0; c < s->n; c++) {
-    const char *line = factor_line(f, &s->z, order[c]);
+    const char *line = factor_line(f, &s->t.z, order[c]);
     const double sign = factor_is_turned(f, line, s->n) ? -1 : 1;
-    factor_set(f, f->results[0], c, ldexp(s->d[order[c]], scale));
+    factor_set(f, f->results[0], c, ldexp(s->t.d[order[c]], scale));
     for (int64_t i = 0; i < s->n; i++) factor_set(f, f->results[1], i * s->n + c, sign * factor_get(f, line, i));
   }
 }
 
 ts_status factor_eigh(const factor *f, bool *out_converged) {
   const int64_t n = f->spec->rows;
-  eigh s = {.f = f, .n = n, .d = (double *)(void *)f->workspace};
-  s.e = s.d + n;
-  s.tau = s.e + n;
-  int64_t *order = (int64_t *)(void *)(s.tau + n);
+  double *at = (double *)(void *)f->workspace;
+  eigh s = {.f = f, .n = n, .t = {.f = f, .n = n, .d = at, .e = at + n}, .tau = at + 2 * n};
+  int64_t *order = (int64_t *)(void *)(at + 3 * n);
   s.w = (char *)(order + n);
   s.a = (factor_lines){s.w + n * 8, n, n};
-  s.z = (factor_lines){s.a.data + n * n * f->size, n, n};
+  s.t.z = (factor_lines){s.a.data + n * n * f->size, n, n};
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
-  TS_TRY(factor_product(f, &s.a, 1, n - 1, s.tau, &s.z));
-  TS_TRY(iterate(&s, out_converged));
-  sort(&s, order);
+  TS_TRY(factor_product(f, &s.a, 1, n - 1, s.tau, &s.t.z));
+  TS_TRY(factor_diagonalize(&s.t, out_converged));
+  factor_sort_by_size(s.t.d, n, order);
   if (*out_converged) put(&s, order, scale);
   return TS_SUCCESS;
 }

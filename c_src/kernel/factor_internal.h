@@ -9,8 +9,8 @@
 typedef struct factor {
   const ts_factor_spec *spec;
   const ts_linalg_vector *v;
-  int size; /* bytes of an element */
-  const void *matrix;
+  int size;                   /* bytes of an element */
+  const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
   const _Atomic bool *cancel;
@@ -52,6 +52,43 @@ ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset,
 /* True when the element of largest size, the first of equals, is negative. */
 bool factor_is_turned(const factor *f, const char *line, int64_t count);
 void factor_fill(const factor *f, char *line, int64_t count, double x);
+
+/* A real symmetric tridiagonal matrix, and lines of any length that are rotated as its eigenvectors. */
+typedef struct factor_tridiagonal {
+  const factor *f;
+  int64_t n;
+  double *d, *e; /* its diagonal; the elements beside it, and 0 */
+  factor_lines z;
+} factor_tridiagonal;
+
+/* The eigenvalues, in d; false in `out_converged` where the iteration does not converge. */
+ts_status factor_diagonalize(const factor_tridiagonal *t, bool *out_converged);
+/* In descending order of size; of equal sizes the positive one is first. */
+void factor_sort_by_size(const double *values, int64_t count, int64_t *order);
+
+/* Jacobi's rotations of rows until they are orthogonal. */
+typedef struct factor_jacobi {
+  const factor *f;
+  int64_t n;       /* rows, and their length */
+  double *squares; /* of each row, by `measure` and the rotations */
+  int64_t *order;  /* of the rows, from the longest on */
+  void (*measure)(const void *rows);
+  bool (*rotate)(const void *rows, int64_t p, int64_t q); /* false when they are orthogonal; rows of zeros are */
+  const void *rows;
+} factor_jacobi;
+
+/* False in `out_converged` where the iteration does not converge. */
+ts_status factor_jacobi_run(const factor_jacobi *j, bool *out_converged);
+
+/* Of two rows of n elements, with their product and their squares, which are those after it. */
+typedef struct factor_rotation {
+  double cosine, sine;
+} factor_rotation;
+
+/* False when the rows are orthogonal. */
+bool factor_jacobi_rotation(const factor *f, int64_t n, double product, double *square_p, double *square_q,
+                            factor_rotation *out);
+
 ts_status factor_qr(const factor *f);
 /* False in `out_converged` where the iteration does not converge. */
 ts_status factor_eigh(const factor *f, bool *out_converged);

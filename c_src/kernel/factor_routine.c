@@ -1,82 +1,123 @@
-/* qr, eigh and svd of batches: one matrix a task, or several small ones. */
+/* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several small ones. */
 #include "kernel/factor.h"
 #include "kernel/linalg.h"
 
 #define TASK_NS 50000
 #define MOST_RESULTS 3
+#define MOST_OPERANDS 2
 
 typedef struct factors_state {
   ts_factor_spec spec;
   ts_dtype type; /* as it is stored */
   int64_t batch, per_task;
   int64_t thread_bytes;
-  int results;
+  int operands, results;
 } factors_state;
 
 typedef struct factors_run {
   const factors_state *s;
   const ts_routine_run *run;
-  const char *in;
+  const char *in[MOST_OPERANDS];
   char *out[MOST_RESULTS];
 } factors_run;
 
-static int64_t element_count(const factors_state *s) { return s->batch * s->spec.rows * s->spec.cols; }
+static int64_t operand_bytes(const factors_state *s, int i) {
+  return ts_factor_operand_elements(&s->spec, i) * (int64_t)ts_dtype_size(s->spec.type);
+}
+
+static int64_t result_bytes(const factors_state *s, int i) {
+  return ts_factor_elements(&s->spec, i) * (int64_t)ts_dtype_size(ts_factor_result_type(&s->spec, i));
+}
+
+static ts_status run_matrix(const factors_run *r, int64_t which, char *workspace) {
+  const factors_state *s = r->s;
+  const void *in[MOST_OPERANDS] = {NULL};
+  void *out[MOST_RESULTS];
+  for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
+  for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
+  return ts_factor_run(&s->spec, in, out, workspace, r->run->cancel);
+}
 
 static ts_status run_task(void *arg, int64_t task, int worker) {
   const factors_run *r = arg;
   const factors_state *s = r->s;
-  const int64_t size = (int64_t)ts_dtype_size(s->spec.type), first = task * s->per_task;
-  for (int64_t b = first; b < ts_linalg_min(s->batch, first + s->per_task); b++) {
-    void *out[MOST_RESULTS];
-    for (int i = 0; i < s->results; i++) out[i] = r->out[i] + b * ts_factor_elements(&s->spec, i) * size;
-    TS_TRY(ts_factor_run(&s->spec, r->in + b * s->spec.rows * s->spec.cols * size, out,
-                         r->run->thread_workspace + worker * s->thread_bytes, r->run->cancel));
-  }
+  const int64_t first = task * s->per_task;
+  char *workspace = r->run->thread_workspace + worker * s->thread_bytes;
+  for (int64_t b = first; b < ts_linalg_min(s->batch, first + s->per_task); b++) TS_TRY(run_matrix(r, b, workspace));
   return TS_SUCCESS;
+}
+
+/* ---- types that are stored narrower than they are computed ---- */
+
+static void widen_operand(const factors_state *s, const void *from, int64_t count, void *to) {
+  if (s->type != TS_C64) {
+    ts_linalg_widen(s->type, from, count, to);
+    return;
+  }
+  const float *x = from;
+  double *y = to;
+  for (int64_t i = 0; i < 2 * count; i++) y[i] = (double)x[i];
+}
+
+static void narrow_result(const factors_state *s, int result, const void *from, void *to) {
+  const int64_t count = s->batch * ts_factor_elements(&s->spec, result);
+  if (s->type != TS_C64) {
+    ts_linalg_narrow(s->type, from, count, to);
+    return;
+  }
+  const int64_t parts = ts_factor_result_type(&s->spec, result) == TS_C128 ? 2 * count : count;
+  const double *x = from;
+  float *y = to;
+  for (int64_t i = 0; i < parts; i++) y[i] = (float)x[i];
 }
 
 static void widen(factors_run *r) {
   const factors_state *s = r->s;
-  float *at = (float *)(void *)r->run->workspace;
-  ts_linalg_widen(s->type, r->in, element_count(s), at);
-  r->in = r->run->workspace;
-  at += element_count(s);
+  char *at = r->run->workspace;
+  for (int i = 0; i < s->operands; i++) {
+    widen_operand(s, r->in[i], s->batch * ts_factor_operand_elements(&s->spec, i), at);
+    r->in[i] = at;
+    at += s->batch * operand_bytes(s, i);
+  }
   for (int i = 0; i < s->results; i++) {
-    r->out[i] = (char *)at;
-    at += s->batch * ts_factor_elements(&s->spec, i);
+    r->out[i] = at;
+    at += s->batch * result_bytes(s, i);
   }
 }
 
 static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const factors_state *s = plan->state;
-  factors_run r = {.s = s, .run = run, .in = ts_routine_operand(run, 0)};
+  const bool narrow = s->type != s->spec.type;
+  factors_run r = {.s = s, .run = run};
+  for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
   if (s->batch == 0) return TS_SUCCESS;
-  if (s->type != s->spec.type) widen(&r);
+  if (narrow) widen(&r);
   TS_TRY(ts_linalg_run_tasks(run->parallel, (s->batch + s->per_task - 1) / s->per_task, run_task, &r));
-  for (int i = 0; s->type != s->spec.type && i < s->results; i++)
-    ts_linalg_narrow(s->type, (const float *)(const void *)r.out[i], s->batch * ts_factor_elements(&s->spec, i),
-                     ts_routine_result(run, (uint32_t)i));
+  for (int i = 0; narrow && i < s->results; i++) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
   return TS_SUCCESS;
 }
 
-/* Of half types: the operand and the results in f32. */
+/* Of narrower types: the operands and the results as they are computed. */
 static ts_status plan_workspace(const factors_state *s, ts_routine_plan *out) {
-  int64_t elements = s->spec.rows * s->spec.cols;
+  int64_t bytes = 0;
   if (s->type == s->spec.type) return TS_SUCCESS;
-  for (int i = 0; i < s->results; i++) elements += ts_factor_elements(&s->spec, i);
-  if (ts_mul_i64(elements, s->batch, &elements) && ts_mul_i64(elements, 4, &out->workspace)) return TS_SUCCESS;
+  for (int i = 0; i < s->operands; i++) bytes += operand_bytes(s, i);
+  for (int i = 0; i < s->results; i++) bytes += result_bytes(s, i);
+  if (ts_mul_i64(bytes, s->batch, &out->workspace)) return TS_SUCCESS;
   return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->spec.op));
 }
 
 static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *a = ts_graph_value(request->graph, op->operands[0]);
+  const ts_value *last = ts_graph_value(request->graph, op->operands[op->operand_count - 1]);
   factors_state *s;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
-  *s = (factors_state){.spec = ts_factor_spec_of(op, a->dtype, a->shape),
+  *s = (factors_state){.spec = ts_factor_spec_of(op, a->dtype, a->shape, last->shape),
                        .type = a->dtype,
                        .batch = ts_linalg_batch(a->shape),
+                       .operands = (int)op->operand_count,
                        .results = ts_op_results(op->code)};
   out->state = s;
   const double ns = ts_factor_cost(&s->spec), all = 200 + ns * (double)s->batch;

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-#define MOST_SWEEPS 60 /* 6 to 10 are usual */
+/* Jacobi's rotations; 6 to 10 are usual. */
+#define MOST_SWEEPS 60
 
 typedef struct svd {
   const factor *f;
@@ -16,6 +17,54 @@ typedef struct svd {
   int64_t *order;                 /* of the rows, from the longest on */
   factor_lines a, r, q;
 } svd;
+
+/* ---- Jacobi's rotations, of complex rows, too */
+
+bool factor_jacobi_rotation(const factor *f, int64_t n, double product, double *square_p, double *square_q,
+                            factor_rotation *out) {
+  const double most = sqrt(*square_p) * sqrt(*square_q);
+  if (fabs(product) <= 4 * sqrt((double)n) * factor_epsilon(f) * most) return false;
+  const double zeta = (*square_q - *square_p) / (2 * product);
+  const double t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t);
+  *out = (factor_rotation){cosine, cosine * t};
+  *square_p -= t * product;
+  *square_q += t * product;
+  return true;
+}
+
+static void sort(const factor_jacobi *j) {
+  for (int64_t i = 0; i < j->n; i++) {
+    int64_t at = i;
+    for (; at > 0 && j->squares[i] > j->squares[j->order[at - 1]]; at--) j->order[at] = j->order[at - 1];
+    j->order[at] = i;
+  }
+}
+
+/* Once over all pairs, the longer row of each first. */
+static ts_status sweep(const factor_jacobi *j, bool *out_rotated) {
+  *out_rotated = false;
+  j->measure(j->rows);
+  sort(j);
+  for (int64_t i = 0; i < j->n; i++) {
+    TS_TRY(ts_check_cancelled(j->f->cancel, "svd"));
+    for (int64_t k = i + 1; k < j->n; k++) {
+      const int64_t p = j->order[i], q = j->order[k];
+      if (j->squares[p] <= 0 || j->squares[q] <= 0) continue;
+      *out_rotated |= j->rotate(j->rows, p, q);
+    }
+  }
+  return TS_SUCCESS;
+}
+
+ts_status factor_jacobi_run(const factor_jacobi *j, bool *out_converged) {
+  bool rotated = true;
+  for (int i = 0; rotated && i < MOST_SWEEPS; i++) TS_TRY(sweep(j, &rotated));
+  sort(j);
+  *out_converged = !rotated;
+  return TS_SUCCESS;
+}
+
+/* ---- the factors */
 
 /* The matrix by columns, times a power of two that makes its largest element about 1. */
 static void load(svd *s) {
@@ -40,7 +89,8 @@ static void take_r(const svd *s, const double *diagonal) {
 }
 
 /* Rows so short that their squares are not exact are zeros: they are far below the error of the others. */
-static void measure(const svd *s) {
+static void measure(const void *rows) {
+  const svd *s = rows;
   const factor *f = s->f;
   const double least = f->size == 4 ? 0x1p-100 : 0x1p-960;
   for (int64_t i = 0; i < s->n; i++) {
@@ -52,47 +102,15 @@ static void measure(const svd *s) {
   }
 }
 
-/* Makes rows p and q orthogonal; false when they are. */
-static bool rotate(const svd *s, int64_t p, int64_t q) {
+static bool rotate(const void *rows, int64_t p, int64_t q) {
+  const svd *s = rows;
   const factor *f = s->f;
   char *x = factor_line(f, &s->r, p), *y = factor_line(f, &s->r, q);
-  if (s->squares[p] <= 0 || s->squares[q] <= 0) return false;
-  const double product = f->v->dot(x, y, s->n), most = sqrt(s->squares[p]) * sqrt(s->squares[q]);
-  if (fabs(product) <= 4 * sqrt((double)s->n) * factor_epsilon(f) * most) return false;
-  const double zeta = (s->squares[q] - s->squares[p]) / (2 * product);
-  const double t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t), sine = cosine * t;
-  f->v->rotate(y, x, cosine, sine, s->n);
-  f->v->rotate(factor_line(f, &s->q, q), factor_line(f, &s->q, p), cosine, sine, s->m);
-  s->squares[p] -= t * product;
-  s->squares[q] += t * product;
+  factor_rotation r;
+  if (!factor_jacobi_rotation(f, s->n, f->v->dot(x, y, s->n), &s->squares[p], &s->squares[q], &r)) return false;
+  f->v->rotate(y, x, r.cosine, r.sine, s->n);
+  f->v->rotate(factor_line(f, &s->q, q), factor_line(f, &s->q, p), r.cosine, r.sine, s->m);
   return true;
-}
-
-static void sort(const svd *s) {
-  for (int64_t i = 0; i < s->n; i++) {
-    int64_t at = i;
-    for (; at > 0 && s->squares[i] > s->squares[s->order[at - 1]]; at--) s->order[at] = s->order[at - 1];
-    s->order[at] = i;
-  }
-}
-
-/* One sweep over all pairs, the longer row of each first. */
-static ts_status sweep(const svd *s, bool *out_rotated) {
-  *out_rotated = false;
-  measure(s);
-  sort(s);
-  for (int64_t i = 0; i < s->n; i++) {
-    TS_TRY(ts_check_cancelled(s->f->cancel, "svd"));
-    for (int64_t k = i + 1; k < s->n; k++) *out_rotated |= rotate(s, s->order[i], s->order[k]);
-  }
-  return TS_SUCCESS;
-}
-
-static ts_status iterate(const svd *s, bool *out_converged) {
-  bool rotated = true;
-  for (int i = 0; rotated && i < MOST_SWEEPS; i++) TS_TRY(sweep(s, &rotated));
-  *out_converged = !rotated;
-  return TS_SUCCESS;
 }
 
 /* Takes from a line what it has of the first `count` rows in order, twice; returns what is left of its length. */
@@ -159,9 +177,9 @@ ts_status factor_svd(const factor *f, bool *out_converged) {
   TS_TRY(factor_columns(f, &s.a, n, s.values, s.tau));
   take_r(&s, s.values);
   TS_TRY(factor_product(f, &s.a, 0, n, s.tau, &s.q));
-  TS_TRY(iterate(&s, out_converged));
+  const factor_jacobi j = {f, n, s.squares, s.order, measure, rotate, &s};
+  TS_TRY(factor_jacobi_run(&j, out_converged));
   if (!*out_converged) return TS_SUCCESS;
-  sort(&s);
   normalize(&s);
   put(&s);
   return TS_SUCCESS;

@@ -3,12 +3,13 @@
 #include "kernel/routine.h"
 
 static ts_fft_kind kind_of(ts_opcode code) {
-  switch (code) {
+  switch ((ts_ops_FFT)code) {
+  case TS_OP_FFT: break;
   case TS_OP_IFFT: return TS_FFT_INVERSE;
   case TS_OP_RFFT: return TS_FFT_REAL;
   case TS_OP_IRFFT: return TS_FFT_REAL_INVERSE;
-  default: return TS_FFT_FORWARD;
   }
+  return TS_FFT_FORWARD;
 }
 
 static ts_fft_request request_of(const ts_op *op, const ts_value *operand) {

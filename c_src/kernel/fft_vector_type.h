@@ -280,17 +280,18 @@ static void NAME(split)(const void *from, int64_t step, int64_t rows, int64_t co
   ((const T *)from + 2 * i * step, columns, (T *)out->re + i * out->row, (T *)out->im + i * out->row);
 }
 
+/* A factor below 0 would give imaginary parts of -0 where there are none. */
 INLINE void NAME(join_row)(const T *re, const T *im, int64_t columns, const T *factors, T *to) {
-  const T x = factors[0], y = factors[1];
+  const T x = factors[0], y = factors[1], none = 0;
   int64_t c = 0;
   for (; c + LANES <= columns; c += LANES) {
-    V a = NAME(load)(re + c) * x, b = NAME(load)(im + c) * y;
+    V a = NAME(load)(re + c) * x, b = NAME(load)(im + c) * y + none;
     NAME(store)(to + 2 * c, LOW(a, b));
     NAME(store)(to + 2 * c + LANES, HIGH(a, b));
   }
   for (; c < columns; c++) {
     to[2 * c] = re[c] * x;
-    to[2 * c + 1] = im[c] * y;
+    to[2 * c + 1] = im[c] * y + none;
   }
 }
 

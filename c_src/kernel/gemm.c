@@ -7,21 +7,39 @@
 
 /* ---- compiled parts ---- */
 
-static ts_status create(ts_dtype dtype, ts_gemm **out) {
-  if (!ts_gemm_has_type(dtype)) return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(dtype));
+static ts_gemm_types all_of(ts_dtype dtype) { return (ts_gemm_types){dtype, dtype, dtype}; }
+
+static bool fits(ts_dtype operand, ts_dtype out) { return operand == out || ts_dtype_widens_to(operand, out); }
+
+bool ts_gemm_has_types(const ts_gemm_types *t) {
+  return ts_gemm_has_type(t->out) && fits(t->lhs, t->out) && fits(t->rhs, t->out);
+}
+
+static bool fits_pair(ts_dtype type) { return type == TS_S8 || type == TS_U8 || type == TS_S16; }
+
+static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
+  if (!ts_gemm_has_types(types))
+    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
   TS_TRY(TS_NEW(out));
-  (*out)->dtype = dtype;
-  (*out)->size = (int)ts_dtype_size(dtype);
-  ts_gemm_compute compute;
-  (*out)->native = ts_gemm_is_native(dtype, &compute);
-  ts_gemm_get_geometry(compute, ts_target_host(), &(*out)->geometry);
+  ts_gemm *gemm = *out;
+  gemm->types = *types;
+  gemm->lhs_size = (int)ts_dtype_size(types->lhs);
+  gemm->rhs_size = (int)ts_dtype_size(types->rhs);
+  gemm->size = (int)ts_dtype_size(types->out);
+  gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
+  bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
+  gemm->depth = pairs ? 2 : 1;
+  ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
   return TS_SUCCESS;
 }
 
-/* Tile kernels read packed operands, which are widened already, so they have no narrow types. */
-static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_gemm_request *request, ts_kernel_source *out) {
-  ts_dtype x = gemm->native || kernel == TS_GEMM_TILE ? TS_DTYPE_NONE : gemm->dtype;
-  ts_gemm_make_source(gemm->geometry.compute, kernel, x, ts_target_host(), request, out);
+/* Tile kernels read packed operands, which are widened already, so they have no narrow types. `x` is the type of the
+ * matrix that the others read. */
+static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
+                        ts_kernel_source *out) {
+  bool tile = kernel == TS_GEMM_TILE;
+  if (tile || ts_dtype_size(x) >= 4) x = TS_DTYPE_NONE;
+  ts_gemm_make_source(tile ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(), request, out);
 }
 
 static ts_status get_all_kernels(ts_gemm *gemm) {
@@ -30,7 +48,7 @@ static ts_status get_all_kernels(ts_gemm *gemm) {
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   int count = 0;
   for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
-    make_source(gemm, (ts_gemm_kernel)i, &requests[count], &sources[count]);
+    make_source(gemm, (ts_gemm_kernel)i, gemm->types.lhs, &requests[count], &sources[count]);
     count++;
   }
   TS_TRY(ts_jit_get_kernels(sources, (size_t)count, kernels));
@@ -38,18 +56,20 @@ static ts_status get_all_kernels(ts_gemm *gemm) {
   return TS_SUCCESS;
 }
 
-ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source) {
+ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
+                          ts_kernel_source *out_source) {
   *out = NULL;
-  TS_TRY(create(dtype, out));
+  TS_TRY(create(types, true, out));
   ts_gemm *gemm = *out;
-  make_source(gemm, ts_gemm_pick_kernel(gemm, shape), &gemm->request, out_source);
+  make_source(gemm, ts_gemm_pick_kernel(gemm, shape), ts_gemm_matrix_type(gemm, shape), &gemm->request, out_source);
   return TS_SUCCESS;
 }
 
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
+  ts_gemm_types types = all_of(dtype);
   *out = NULL;
-  TS_TRY(create(dtype, out));
-  make_source(*out, TS_GEMM_TILE, &(*out)->request, out_source);
+  TS_TRY(create(&types, false, out)); /* the rows' runs of elements may be odd */
+  make_source(*out, TS_GEMM_TILE, dtype, &(*out)->request, out_source);
   return TS_SUCCESS;
 }
 
@@ -60,13 +80,15 @@ void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
 
 static ts_status get_one_kernel(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   ts_kernel_source source;
-  TS_TRY(ts_gemm_prepare(dtype, shape, out, &source));
+  ts_gemm_types types = all_of(dtype);
+  TS_TRY(ts_gemm_prepare(&types, shape, out, &source));
   return ts_jit_get_kernels(&source, 1, &(*out)->kernels[(*out)->request.kernel]);
 }
 
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
   *out = NULL;
-  ts_status status = shape ? get_one_kernel(dtype, shape, out) : create(dtype, out);
+  ts_gemm_types types = all_of(dtype);
+  ts_status status = shape ? get_one_kernel(dtype, shape, out) : create(&types, true, out);
   if (!status && !shape) status = get_all_kernels(*out);
   if (!status) return TS_SUCCESS;
   ts_gemm_release(*out);
@@ -105,7 +127,9 @@ typedef struct plan {
   const gemm_run *run;
   const ts_parallel *parallel; /* serial for small products */
   const ts_gemm_geometry *g;
-  ts_gemm_shape shape; /* of this pass */
+  ts_gemm_shape shape; /* of this pass; k and its strides count steps of `depth` */
+  int depth;           /* the gemm's */
+  int64_t k;           /* the product's */
   const char *lhs, *rhs;
   int64_t first_batch, first_col; /* first ones of this pass */
   int64_t tile_cols;              /* full tile width */
@@ -141,8 +165,9 @@ static bool is_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= 
 /* True when rhs is small enough for all tasks to read it unpacked. */
 static bool is_direct(const plan *p) {
   const ts_gemm_shape *s = &p->shape;
-  bool contiguous = p->run->gemm->native && s->rhs_col == 1 && s->rhs_row >= 0;
-  return contiguous && s->k * s->rhs_row * p->run->gemm->size <= ts_target_host()->l2_bytes / 2;
+  const ts_gemm *gemm = p->run->gemm;
+  bool contiguous = gemm->native && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
+  return contiguous && s->k * s->rhs_row * gemm->size <= ts_target_host()->l2_bytes / 2;
 }
 
 static bool is_own_rhs(const ts_gemm_shape *s) { return s->rhs_batch != 0 || s->batch == 1; }
@@ -228,14 +253,24 @@ static ts_status plan_make(plan *p) {
   plan_rhs(p);
   plan_phases(p);
   const ts_gemm_shape *s = &p->shape;
-  p->pack_lhs = (gemm_pack){gemm->dtype, s->lhs_row, s->lhs_col, p->g->rows[0], p->g->panel};
-  p->pack_rhs = (gemm_pack){gemm->dtype, s->rhs_col, s->rhs_row, (int)p->tile_cols, (int)p->tile_cols};
+  const int cols = (int)p->tile_cols;
+  const ts_gemm_compute compute = p->g->compute;
+  p->pack_lhs = (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel};
+  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols};
   bool parts = p->col_tasks > 1 || s->n < p->run->shape.n;
   p->shows_rows = parts && p->run->epilogue && p->run->epilogue->whole_rows;
   return plan_space(p);
 }
 
+/* The elements of k in `steps` steps from step k on. */
+static int64_t elements_of(const plan *p, int64_t k, int64_t steps) {
+  return gemm_min(steps * p->depth, p->k - k * p->depth);
+}
+
 /* ---- shared packing of rhs ---- */
+
+/* Bytes of a packed panel of rhs. */
+static int64_t panel_bytes(const plan *p, int64_t kc) { return kc * p->tile_cols * p->g->element_size; }
 
 static char *shared_panel(const plan *p, int64_t batch, int64_t k, int64_t panel, int64_t kc) {
   int64_t before = (batch * p->phase_k + k - p->phase) * p->col_panels + panel * kc;
@@ -255,9 +290,9 @@ static void pack_task(void *arg, int64_t task, int worker) {
   int64_t batch = task / groups / blocks, k = p->phase + task / groups % blocks * p->kc;
   int64_t kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
-  const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->size;
-  int64_t panel_bytes = kc * p->tile_cols * p->g->element_size;
-  ts_gemm_pack(&p->pack_rhs, from, cols, kc, shared_panel(p, batch, k, panel, kc), panel_bytes);
+  const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->rhs_size;
+  ts_gemm_pack(&p->pack_rhs, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc),
+               panel_bytes(p, kc));
 }
 
 /* ---- tiles ---- */
@@ -299,7 +334,7 @@ typedef struct task {
 static const char *rhs_address(const task *t, int64_t col) {
   const ts_gemm_shape *s = &t->p->shape;
   int64_t at = t->batch * s->rhs_batch + t->k * s->rhs_row + (t->col + col) * s->rhs_col;
-  return t->p->rhs + at * t->p->run->gemm->size;
+  return t->p->rhs + at * t->p->run->gemm->rhs_size;
 }
 
 /* Rows that lie anywhere, panel by panel. */
@@ -326,14 +361,15 @@ static void pack_block(const task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
   int size = p->g->element_size;
-  const char *lhs = p->lhs + (t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col) * p->run->gemm->size;
+  int64_t at = t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col, k = elements_of(p, t->k, t->kc);
   if (p->run->rows)
     pack_rows(t);
   else
-    ts_gemm_pack(&p->pack_lhs, lhs, t->rows, t->kc, t->lhs_space, t->kc * p->g->panel * size);
-  int64_t panel_bytes = t->kc * p->tile_cols * size, rest = t->cols % p->tile_cols;
+    ts_gemm_pack(&p->pack_lhs, p->lhs + at * p->run->gemm->lhs_size, t->rows, k, t->lhs_space,
+                 t->kc * p->g->panel * size);
+  int64_t rest = t->cols % p->tile_cols;
   if (p->mode == RHS_DIRECT && rest)
-    ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, t->kc, t->rhs_space, panel_bytes);
+    ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, k, t->rhs_space, panel_bytes(p, t->kc));
 }
 
 /* Packs the rhs of one group of columns. */
@@ -341,8 +377,8 @@ static void pack_group(task *t, int64_t first, int64_t end) {
   const plan *p = t->p;
   t->group = first;
   if (p->mode == RHS_PRIVATE)
-    ts_gemm_pack(&p->pack_rhs, rhs_address(t, first), end - first, t->kc, t->rhs_space,
-                 t->kc * p->tile_cols * p->g->element_size);
+    ts_gemm_pack(&p->pack_rhs, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space,
+                 panel_bytes(p, t->kc));
 }
 
 /* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
@@ -394,12 +430,12 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
   for (int64_t r = row; r < row + rows && !run->gemm->native; r++) {
     int64_t at = batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col + first;
     const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
-    ts_gemm_narrow(run->gemm->dtype, from, end - first, run->out + at * run->gemm->size);
+    ts_gemm_narrow(run->gemm->types.out, from, end - first, run->out + at * run->gemm->size);
   }
   if (!run->epilogue || p->shows_rows) return;
   if (run->epilogue->whole_rows && end < t->cols) return;
   if (run->epilogue->whole_rows) first = 0;
-  gemm_show(run, batch, t->row + row, rows, col + first, end - first, worker);
+  gemm_show(run, (ts_epilogue_part){batch, t->row + row, rows, col + first, end - first}, worker);
 }
 
 /* Computes one group of columns for one block of k. */
@@ -491,8 +527,10 @@ static void show_task(void *arg, int64_t index, int worker) {
   const shown_rows *s = arg;
   int64_t row = index % s->chunks * s->rows;
   if (gemm_cancelled(s->run)) return;
-  gemm_show(s->run, s->first_batch + index / s->chunks, row, gemm_min(s->rows, s->run->shape.m - row), 0,
-            s->run->shape.n, worker);
+  gemm_show(s->run,
+            (ts_epilogue_part){s->first_batch + index / s->chunks, row, gemm_min(s->rows, s->run->shape.m - row), 0,
+                               s->run->shape.n},
+            worker);
 }
 
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel) {
@@ -505,13 +543,17 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
 /* Computes batches [b, b + batches), in several passes over the columns if their packed rhs would be too large. */
 static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
   const ts_gemm_shape *s = &run->shape;
+  const ts_gemm *gemm = run->gemm;
   plan p = {0};
   for (int64_t j = 0; j < s->n; j += cols) {
-    p = (plan){.run = run, .shape = *s, .first_batch = b, .first_col = j};
+    p = (plan){.run = run, .shape = *s, .depth = gemm->depth, .k = s->k, .first_batch = b, .first_col = j};
+    p.shape.k = gemm_ceil_div(s->k, p.depth);
+    p.shape.lhs_col *= p.depth;
+    p.shape.rhs_row *= p.depth;
     p.shape.batch = batches;
     p.shape.n = gemm_min(cols, s->n - j);
-    p.lhs = run->lhs + b * s->lhs_batch * run->gemm->size;
-    p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * run->gemm->size;
+    p.lhs = run->lhs + b * s->lhs_batch * gemm->lhs_size;
+    p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * gemm->rhs_size;
     TS_TRY(plan_make(&p));
     TS_TRY(run_pass(&p));
   }
@@ -536,16 +578,29 @@ static void run_zeros(const gemm_run *run) {
   for (int64_t b = 0; b < s->batch; b++) {
     for (int64_t i = 0; i < s->m; i++)
       memset(run->out + (b * s->out_batch + i * s->out_row) * run->gemm->size, 0, (size_t)(s->n * run->gemm->size));
-    if (run->epilogue) gemm_show(run, b, 0, s->m, 0, s->n, 0);
+    if (run->epilogue) gemm_show(run, (ts_epilogue_part){b, 0, s->m, 0, s->n}, 0);
   }
 }
 
-ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
-                      const _Atomic bool *cancel) {
-  gemm_run run = {gemm, *shape, lhs, rhs, NULL, out, epilogue, parallel, pool, cancel};
-  if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
-  TS_TRY(ts_check_cancelled(cancel, "a matrix product"));
+static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  return (gemm_run){.gemm = gemm,
+                    .shape = *shape,
+                    .lhs = call->lhs,
+                    .rhs = call->rhs,
+                    .rows = call->rows,
+                    .out = call->out,
+                    .epilogue = call->epilogue,
+                    .parallel = call->parallel,
+                    .pool = call->pool,
+                    .cancel = call->cancel};
+}
+
+static bool is_empty(const ts_gemm_shape *shape) { return shape->batch <= 0 || shape->m <= 0 || shape->n <= 0; }
+
+ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  gemm_run run = make_run(gemm, shape, call);
+  if (is_empty(shape)) return TS_SUCCESS;
+  TS_TRY(ts_check_cancelled(call->cancel, "a matrix product"));
   if (shape->k <= 0) {
     run_zeros(&run);
     return TS_SUCCESS;
@@ -556,12 +611,11 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const voi
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);
 }
 
-ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_rows *lhs, const void *rhs,
-                           void *out, const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
-                           const _Atomic bool *cancel) {
-  gemm_run run = {gemm, *shape, rhs, rhs, lhs, out, epilogue, parallel, pool, cancel};
-  if (shape->batch <= 0 || shape->m <= 0 || shape->n <= 0) return TS_SUCCESS;
-  TS_TRY(ts_check_cancelled(cancel, "a convolution"));
+ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  gemm_run run = make_run(gemm, shape, call);
+  run.lhs = run.rhs; /* any address: offsets of 0 are added to it */
+  if (is_empty(shape)) return TS_SUCCESS;
+  TS_TRY(ts_check_cancelled(call->cancel, "a convolution"));
   if (shape->k > 0) return run_passes(&run);
   run_zeros(&run);
   return TS_SUCCESS;

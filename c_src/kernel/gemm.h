@@ -27,6 +27,13 @@ typedef struct ts_gemm_shape {
   int64_t out_batch, out_row;
 } ts_gemm_shape;
 
+/* The types of a product. The operands' are `out`, or narrower: then `out` is f32, s32 or u32, and the elements are
+ * converted while they are read (ts_dtype_widens_to). Products of s8, u8 and s16 multiply pairs of 16 bits. */
+typedef struct ts_gemm_types {
+  ts_dtype lhs, rhs, out;
+} ts_gemm_types;
+bool ts_gemm_has_types(const ts_gemm_types *types);
+
 /* The compiled kernels for one element type: those that `shape` takes, or all when it is NULL. Owned by the caller. */
 typedef struct ts_gemm ts_gemm;
 ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out);
@@ -35,15 +42,9 @@ void ts_gemm_release(ts_gemm *gemm);
 /* The same in two steps, so that a program can request all of its kernels together: `out_source` is the one kernel that
  * `shape` takes (its text and description live as long as the gemm), and ts_gemm_adopt gives the gemm a reference to
  * it. */
-ts_status ts_gemm_prepare(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out, ts_kernel_source *out_source);
+ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
+                          ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
-
-/* Memory for packing comes from `pool`. `epilogue` and `cancel` may be NULL; when `cancel` becomes true the product
- * stops early with TS_CANCELLED. `out` must not overlap the operands. TS_FAILED_PRECONDITION for a shape whose kernels
- * `gemm` was not created with. */
-ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, const void *rhs, void *out,
-                      const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
-                      const _Atomic bool *cancel);
 
 /* A left side whose rows lie anywhere: they are found as they are packed. */
 enum { TS_GEMM_MAX_ROWS = 64 };
@@ -57,16 +58,29 @@ typedef struct ts_gemm_rows {
 } ts_gemm_rows;
 #define TS_GEMM_ROW_STATE 4096
 
-/* ts_gemm_prepare, and a run, of such a product: the shape's strides of lhs are 0. */
+/* One product. `out` must not overlap the operands. */
+typedef struct ts_gemm_call {
+  const void *lhs;          /* not used with `rows` */
+  const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
+  const void *rhs;
+  void *out;
+  const ts_epilogue *epilogue; /* may be NULL */
+  const ts_parallel *parallel;
+  ts_pool *pool;              /* for packed operands */
+  const _Atomic bool *cancel; /* when it becomes true, the product stops early with TS_CANCELLED; may be NULL */
+} ts_gemm_call;
+
+/* TS_FAILED_PRECONDITION for a shape whose kernels `gemm` was not created with. */
+ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
+
+/* ts_gemm_prepare, and a run, of a product whose left side is `rows`: the shape's strides of lhs are 0. */
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
-ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_rows *lhs, const void *rhs,
-                           void *out, const ts_epilogue *epilogue, const ts_parallel *parallel, ts_pool *pool,
-                           const _Atomic bool *cancel);
+ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
 
 /* True when the product is worth more than one thread. */
 bool ts_gemm_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);
 
-/* Estimated time on one thread, in nanoseconds. */
+/* Estimated time on one thread, in nanoseconds, of a product of that type. */
 int64_t ts_gemm_cost(ts_dtype dtype, const ts_gemm_shape *shape);
 
 #endif

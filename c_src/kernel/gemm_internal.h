@@ -7,9 +7,11 @@
 #include "kernel/gemm.h"
 
 struct ts_gemm {
-  ts_dtype dtype;
-  bool native; /* operands are computed in their own type; else in 32 bits */
-  int size;    /* bytes of an element of the operands and of out */
+  ts_gemm_types types;
+  bool native;                  /* results are computed in their own type; else in 32 bits */
+  int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
+  int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
+  ts_gemm_compute compute;      /* of AXPY and DOT; that of tiles is in the geometry */
   ts_gemm_geometry geometry;
   ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
   ts_gemm_request request; /* of ts_gemm_prepare */
@@ -31,9 +33,8 @@ typedef struct gemm_run {
 static inline bool gemm_cancelled(const gemm_run *run) { return ts_cancelled(run->cancel); }
 
 /* Runs the epilogue on a part of `out` with final values. */
-static inline void gemm_show(const gemm_run *run, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                             int worker) {
-  run->epilogue->run(run->epilogue->context, batch, row, rows, col, cols, worker);
+static inline void gemm_show(const gemm_run *run, ts_epilogue_part part, int worker) {
+  run->epilogue->run(run->epilogue->context, &part, worker);
 }
 
 static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -48,9 +49,11 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
 /* ---- gemm_pack.c ---- */
 
 /* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for each k, `width` >=
- * step elements of the compute type; those past the last unit are undefined. */
+ * step elements of the compute type; those past the last unit are undefined. TS_GEMM_PAIRS: for each two k; the last
+ * one of an odd k is joined by 0. */
 typedef struct gemm_pack {
   ts_dtype dtype;
+  ts_gemm_compute compute;
   int64_t unit_stride, k_stride; /* elements */
   int step, width;
 } gemm_pack;
@@ -69,6 +72,8 @@ void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out
 
 /* Chooses the kernel for the product: AXPY and DOT are for a matrix times a few vectors, on either side. */
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape);
+/* The type of the matrix that AXPY and DOT read. */
+ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape);
 /* Runs a product by AXPY or DOT. */
 ts_status ts_gemm_run_vector(const gemm_run *run);
 bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape);

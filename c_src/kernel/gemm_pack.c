@@ -58,23 +58,48 @@ DEFINE_PACK(s16, int16_t, uint32_t, widen_s16)
 DEFINE_PACK(u16, uint16_t, uint32_t, widen_u16)
 DEFINE_PACK(f16, uint16_t, uint32_t, widen_f16)
 DEFINE_PACK(bf16, uint16_t, uint32_t, widen_bf16)
+DEFINE_PACK(s8_f32, int8_t, float, (float))
+DEFINE_PACK(u8_f32, uint8_t, float, (float))
+DEFINE_PACK(s16_f32, int16_t, float, (float))
+DEFINE_PACK(u16_f32, uint16_t, float, (float))
 
-static void pack_any(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) {
-  switch (p->dtype) {
-  case TS_S8: pack_s8(p, source, units, k, panel); break;
-  case TS_U8: pack_u8(p, source, units, k, panel); break;
-  case TS_S16: pack_s16(p, source, units, k, panel); break;
-  case TS_U16: pack_u16(p, source, units, k, panel); break;
-  case TS_F16: pack_f16(p, source, units, k, panel); break;
-  case TS_BF16: pack_bf16(p, source, units, k, panel); break;
-  case TS_S32:
-  case TS_U32:
-  case TS_F32: pack_4(p, source, units, k, panel); break;
+#define DEFINE_PACK_PAIRS(name, source_type)                                                                \
+  static void pairs_##name(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
+    const source_type *from = (const source_type *)(const void *)source;                                    \
+    uint32_t *to = (uint32_t *)(void *)panel;                                                               \
+    for (int64_t i = 0; i < k; i += 2, to += p->width)                                                      \
+      for (int64_t u = 0; u < units; u++) {                                                                 \
+        const source_type *at = from + i * p->k_stride + u * p->unit_stride;                                \
+        uint32_t high = i + 1 < k ? (uint16_t)(int16_t)at[p->k_stride] : 0;                                 \
+        to[u] = (uint16_t)(int16_t)at[0] | high << 16;                                                      \
+      }                                                                                                     \
+  }
+
+DEFINE_PACK_PAIRS(s8, int8_t)
+DEFINE_PACK_PAIRS(u8, uint8_t)
+DEFINE_PACK_PAIRS(s16, int16_t)
+
+typedef void (*pack_fn)(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel);
+
+static pack_fn pack_to_pairs(ts_dtype type) { return type == TS_S8 ? pairs_s8 : type == TS_U8 ? pairs_u8 : pairs_s16; }
+
+static pack_fn pack_to_elements(ts_dtype type, bool to_float) {
+  switch (type) {
+  case TS_S8: return to_float ? pack_s8_f32 : pack_s8;
+  case TS_U8: return to_float ? pack_u8_f32 : pack_u8;
+  case TS_S16: return to_float ? pack_s16_f32 : pack_s16;
+  case TS_U16: return to_float ? pack_u16_f32 : pack_u16;
+  case TS_F16: return pack_f16;
+  case TS_BF16: return pack_bf16;
   case TS_S64:
   case TS_U64:
-  case TS_F64: pack_8(p, source, units, k, panel); break;
-  default: break; /* no type of products (ts_gemm_has_type) */
+  case TS_F64: return pack_8;
+  default: return pack_4; /* of 32 bits: ts_gemm_has_types */
   }
+}
+
+static pack_fn find_pack(const gemm_pack *p) {
+  return p->compute == TS_GEMM_PAIRS ? pack_to_pairs(p->dtype) : pack_to_elements(p->dtype, p->compute == TS_GEMM_F32);
 }
 
 /* ---- units contiguous: rows are copied ---- */
@@ -83,9 +108,9 @@ static void pack_any(const gemm_pack *p, const char *source, int64_t units, int6
 #define ROWS_AHEAD 8
 
 /* Copies row by row across all whole panels, so that memory is read in order. */
-static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, int size, char *to,
+static void copy_rows(const gemm_pack *p, const char *source, int64_t panels, int64_t k, char *to,
                       int64_t panel_bytes) {
-  int64_t step = (int64_t)p->step * size, width = (int64_t)p->width * size;
+  int64_t size = (int64_t)ts_dtype_size(p->dtype), step = p->step * size, width = p->width * size;
   for (int64_t i = 0; i < k; i++) {
     const char *from = source + i * p->k_stride * size;
     char *row = to + i * width;
@@ -215,20 +240,31 @@ static bool has_16x16(void) { return false; }
 
 #define MAX_WIDTH 64
 
-/* Transposes a cache line of each of `count` rows. */
-static void transpose_lines(const char *const *rows, int64_t count, int64_t at, int size, bool wide, char *to,
-                            int64_t width) {
-  int block = wide ? 16 : 16 / size;
-  for (int64_t u = 0; u < count; u += block) {
-    if (wide) {
-      transpose_16x16(rows + u, at, to + u * size, width);
+/* The rows of a panel, up to whole blocks. */
+typedef struct row_list {
+  const char *const *rows;
+  int64_t count;
+  int size;  /* bytes of an element: 4 or 8 */
+  bool wide; /* in blocks of 16 */
+} row_list;
+
+static row_list list_rows(const char *const *rows, int64_t count, int size) {
+  return (row_list){rows, count, size, size == 4 && count % 16 == 0 && has_16x16()};
+}
+
+/* Transposes a cache line of each row, from byte `at` on. */
+static void transpose_lines(const row_list *l, int64_t at, char *to, int64_t width) {
+  int size = l->size, block = l->wide ? 16 : 16 / size;
+  for (int64_t u = 0; u < l->count; u += block) {
+    if (l->wide) {
+      transpose_16x16(l->rows + u, at, to + u * size, width);
       continue;
     }
     for (int64_t n = 0; n < 64; n += 16) {
       if (size == 4) {
-        transpose_4x4(rows + u, at + n, to + n / 4 * width + u * size, width);
+        transpose_4x4(l->rows + u, at + n, to + n / 4 * width + u * size, width);
       } else {
-        transpose_2x2(rows + u, at + n, to + n / 8 * width + u * size, width);
+        transpose_2x2(l->rows + u, at + n, to + n / 8 * width + u * size, width);
       }
     }
   }
@@ -240,10 +276,10 @@ static void transpose_panel(const gemm_pack *p, const char *source, int64_t unit
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
   const char *rows[MAX_WIDTH];
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
-  bool wide = size == 4 && filled % 16 == 0 && has_16x16();
+  row_list all = list_rows(rows, filled, size);
   int64_t i = 0, line = 64 / size;
   /* one cache line of each row at a time: rows with large strides compete for one cache set */
-  for (; i + line <= k; i += line) transpose_lines(rows, filled, i * size, size, wide, panel + i * width, width);
+  for (; i + line <= k; i += line) transpose_lines(&all, i * size, panel + i * width, width);
   for (; i < k; i++)
     for (int64_t u = 0; u < filled; u++) memcpy(panel + i * width + u * size, rows[u] + i * size, (size_t)size);
 }
@@ -291,8 +327,8 @@ void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, 
   int64_t width = (int64_t)pack->width * size, line = 64 / size;
   for (int64_t u = units; u < filled; u++) rows[u] = rows[units - 1];
   if (size >= 4 && filled <= pack->width) {
-    bool wide = size == 4 && filled % 16 == 0 && has_16x16();
-    for (; i + line <= k; i += line) transpose_lines(rows, filled, i * size, size, wide, panel + i * width, width);
+    row_list all = list_rows(rows, filled, size);
+    for (; i + line <= k; i += line) transpose_lines(&all, i * size, panel + i * width, width);
     for (; i + block <= k; i += block)
       for (int64_t u = 0; u < filled; u += block)
         (size == 4 ? transpose_4x4 : transpose_2x2)(rows + u, i * size, panel + i * width + u * size, width);
@@ -306,9 +342,10 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
   bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
   if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;
   int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
+  const pack_fn element_by_element = find_pack(pack);
   if (copies) {
     panel = units / pack->step;
-    copy_rows(pack, source, panel, k, size, panels, panel_bytes);
+    copy_rows(pack, source, panel, k, panels, panel_bytes);
   }
   for (; panel < count; panel++) {
     const char *from = source + panel * pack->step * pack->unit_stride * size;
@@ -318,7 +355,7 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
     } else if (transposes) {
       transpose_panel(pack, from, here, k, size, panels + panel * panel_bytes);
     } else {
-      pack_any(pack, from, here, k, panels + panel * panel_bytes);
+      element_by_element(pack, from, here, k, panels + panel * panel_bytes);
     }
   }
 }

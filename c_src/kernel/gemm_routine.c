@@ -60,17 +60,19 @@ static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
 
 static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
-  ts_dtype dtype = ts_graph_value(request->graph, op->operands[0])->dtype;
+  ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
+                         ts_graph_value(request->graph, op->operands[1])->dtype,
+                         ts_graph_value(request->graph, op->first_result)->dtype};
   ts_gemm_shape shape;
   gemm_state *state;
-  if (!ts_gemm_has_type(dtype) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (!ts_gemm_has_types(&types) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   state->shape = shape;
   out->state = state;
-  TS_TRY(ts_gemm_prepare(dtype, &shape, &state->gemm, &state->source));
+  TS_TRY(ts_gemm_prepare(&types, &shape, &state->gemm, &state->source));
   state->space = (ts_epilogue_space){
       .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
-  out->cost_ns = ts_gemm_cost(dtype, &shape);
+  out->cost_ns = ts_gemm_cost(types.out, &shape);
   out->epilogue = &state->space;
   out->kernel = &state->source;
   return TS_SUCCESS;
@@ -82,8 +84,14 @@ static void gemm_adopt(const ts_routine_plan *plan, ts_kernel *kernel) {
 
 static ts_status gemm_run(const ts_routine_plan *plan, const ts_routine_run *run) {
   const gemm_state *state = plan->state;
-  return ts_gemm_run(state->gemm, &state->shape, ts_routine_operand(run, 0), ts_routine_operand(run, 1),
-                     ts_routine_result(run, 0), run->epilogue, run->parallel, run->pool, run->cancel);
+  return ts_gemm_run(state->gemm, &state->shape,
+                     &(ts_gemm_call){.lhs = ts_routine_operand(run, 0),
+                                     .rhs = ts_routine_operand(run, 1),
+                                     .out = ts_routine_result(run, 0),
+                                     .epilogue = run->epilogue,
+                                     .parallel = run->parallel,
+                                     .pool = run->pool,
+                                     .cancel = run->cancel});
 }
 
 static void gemm_deinit(ts_routine_plan *plan) {

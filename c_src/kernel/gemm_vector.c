@@ -5,29 +5,38 @@
 
 #include <string.h>
 
+/* One operand: of lhs the units are rows, of rhs columns. */
+typedef struct side {
+  const char *at; /* NULL where only a plan is made */
+  ts_dtype type;
+  int64_t size;           /* bytes of an element */
+  int64_t batch, unit, k; /* strides, in elements */
+} side;
+
 /* out[i, r] = sum of v[i, k] * x[r, k]: the same form for products with the matrix on either side. */
 typedef struct vector_form {
   int64_t items, results, k;
-  const char *x, *v;
-  int64_t x_batch, x_result, x_k; /* elements */
-  int64_t v_batch, v_item, v_k;
+  side x, v;
   int64_t out_item, out_result;
 } vector_form;
 
-static vector_form as_vectors(const ts_gemm_shape *s, const void *lhs, const void *rhs) {
-  if (s->n <= s->m)
-    return (vector_form){s->n,       s->m,         s->k,       lhs,        rhs, s->lhs_batch, s->lhs_row,
-                         s->lhs_col, s->rhs_batch, s->rhs_col, s->rhs_row, 1,   s->out_row};
-  return (vector_form){s->m,         s->n,       s->k,       rhs,        lhs, s->rhs_batch, s->rhs_col, s->rhs_row,
-                       s->lhs_batch, s->lhs_row, s->lhs_col, s->out_row, 1};
+static vector_form as_vectors(const ts_gemm *gemm, const ts_gemm_shape *s, const void *lhs_at, const void *rhs_at) {
+  side lhs = {lhs_at, gemm->types.lhs, gemm->lhs_size, s->lhs_batch, s->lhs_row, s->lhs_col};
+  side rhs = {rhs_at, gemm->types.rhs, gemm->rhs_size, s->rhs_batch, s->rhs_col, s->rhs_row};
+  if (s->n <= s->m) return (vector_form){s->n, s->m, s->k, lhs, rhs, 1, s->out_row};
+  return (vector_form){s->m, s->n, s->k, rhs, lhs, s->out_row, 1};
+}
+
+ts_dtype ts_gemm_matrix_type(const ts_gemm *gemm, const ts_gemm_shape *shape) {
+  return as_vectors(gemm, shape, NULL, NULL).x.type;
 }
 
 /* AXPY: machine vectors run along results that are contiguous in x: out += v[k] * x[k, :]. */
-static bool can_axpy(const vector_form *f) { return f->x_result == 1 || f->results == 1; }
+static bool can_axpy(const vector_form *f) { return f->x.unit == 1 || f->results == 1; }
 
 /* DOT: machine vectors are made from rows of x that are contiguous along k. */
 static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
-  return f->x_k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
+  return f->x.k == 1 && f->results >= gemm->geometry.lanes && f->k * gemm->geometry.element_size >= 16;
 }
 
 /* With several vectors it pays where packing x would cost more than the product, unless x is in cache and can be read
@@ -35,11 +44,11 @@ static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
-  return !gemm->native || f->x_k == 1 || f->k * f->results * gemm->size > ts_target_host()->l2_bytes / 2;
+  return f->x.size < 4 || f->x.k == 1 || f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
 }
 
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
-  vector_form f = as_vectors(shape, NULL, NULL);
+  vector_form f = as_vectors(gemm, shape, NULL, NULL);
   if (!pays(gemm, &f)) return TS_GEMM_TILE;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
@@ -68,7 +77,7 @@ typedef struct vector_plan {
 } vector_plan;
 
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
-  const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->run->gemm->size);
+  const int64_t unit = TS_GEMM_MAX_LANES, row = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
   int64_t tasks = TASKS_PER_WORKER * (int64_t)p->run->parallel->width,
           share = p->f.results / gemm_max(1, tasks / batch);
   return gemm_min(DOT_RESULTS, gemm_max(unit, gemm_max(TASK_BYTES / row, share) / unit * unit));
@@ -77,7 +86,7 @@ static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
 /* The last task may have nearly twice as many results as the others, which is the most that an item has memory for. */
 static int64_t axpy_chunk(const vector_plan *p) {
   int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
-  int64_t column = gemm_min(TASK_BYTES, p->f.k * p->run->gemm->size);
+  int64_t column = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
   int64_t wanted = TASK_BYTES / column / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
   return gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
 }
@@ -93,8 +102,8 @@ static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
   int64_t size = p->run->gemm->geometry.element_size;
   for (p->items = 1; p->items < f->items;) p->items *= 2;
-  p->packed = p->items > 1 || f->v_k != 1 || !p->run->gemm->native;
-  p->v_batches = f->v_batch == 0 ? 1 : p->run->shape.batch;
+  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < 4;
+  p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
   p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
   if (!p->packed) return TS_SUCCESS;
   if (!ts_mul_i64(f->k, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
@@ -104,19 +113,19 @@ static ts_status plan_space(vector_plan *p) {
   return TS_SUCCESS;
 }
 
-static bool is_large(const ts_gemm *gemm, const ts_gemm_shape *shape, const vector_form *f) {
-  return shape->batch * f->results >= PARALLEL_MIN_BYTES / gemm->size / f->k;
+static bool is_large(const ts_gemm_shape *shape, const vector_form *f) {
+  return shape->batch * f->results >= PARALLEL_MIN_BYTES / f->x.size / f->k;
 }
 
 bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
-  vector_form f = as_vectors(shape, NULL, NULL);
-  return is_large(gemm, shape, &f);
+  vector_form f = as_vectors(gemm, shape, NULL, NULL);
+  return is_large(shape, &f);
 }
 
 static ts_status plan_make(vector_plan *p) {
   p->dot = ts_gemm_pick_kernel(p->run->gemm, &p->run->shape) == TS_GEMM_DOT;
   plan_chunks(p);
-  bool small = p->run->shape.batch * p->chunks == 1 || !is_large(p->run->gemm, &p->run->shape, &p->f);
+  bool small = p->run->shape.batch * p->chunks == 1 || !is_large(&p->run->shape, &p->f);
   p->parallel = small ? &ts_parallel_serial : p->run->parallel;
   return plan_space(p);
 }
@@ -127,22 +136,22 @@ static void pack_task(void *arg, int64_t index, int worker) {
   (void)worker;
   const vector_plan *p = arg;
   const vector_form *f = &p->f;
-  int64_t size = p->run->gemm->size, blocks = gemm_ceil_div(f->k, PACK_STEPS);
+  int64_t blocks = gemm_ceil_div(f->k, PACK_STEPS);
   int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
-  gemm_pack pack = {p->run->gemm->dtype, f->v_item, f->v_k, p->items, p->items};
+  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items};
   char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
-  ts_gemm_pack(&pack, f->v + (batch * f->v_batch + k * f->v_k) * size, f->items, steps, to, 0);
+  ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
 }
 
 /* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
  * the rows before it. */
 static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out) {
   const vector_form *f = &p->f;
-  int64_t size = p->run->gemm->size, lanes = p->run->gemm->geometry.lanes;
+  int64_t lanes = p->run->gemm->geometry.lanes;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = f->k,
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)v,
                                 [TS_GEMM_RHS] = (int64_t)(intptr_t)x,
-                                [TS_GEMM_RHS_STRIDE] = (p->dot ? f->x_result : f->x_k) * size,
+                                [TS_GEMM_RHS_STRIDE] = (p->dot ? f->x.unit : f->x.k) * f->x.size,
                                 [TS_GEMM_OUT] = (int64_t)(intptr_t)out,
                                 [TS_GEMM_ITEMS] = p->items};
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[p->dot ? TS_GEMM_DOT : TS_GEMM_AXPY]);
@@ -171,7 +180,7 @@ static void narrow_results(const vector_form *f, ts_dtype dtype, const char *fro
 static void copy_results(const vector_form *f, const ts_gemm *gemm, const char *from, int64_t count, char *out) {
   int size = gemm->size;
   if (!gemm->native) {
-    narrow_results(f, gemm->dtype, from, count, out);
+    narrow_results(f, gemm->types.out, from, count, out);
     return;
   }
   if (f->out_result == 1) {
@@ -189,9 +198,9 @@ static void show_epilogue(const vector_plan *p, int64_t batch, int64_t first, in
   const vector_form *f = &p->f;
   if (run->epilogue->whole_rows && has_parts(p)) return;
   if (run->shape.n <= run->shape.m)
-    gemm_show(run, batch, first, count, 0, f->items, worker);
+    gemm_show(run, (ts_epilogue_part){batch, first, count, 0, f->items}, worker);
   else
-    gemm_show(run, batch, 0, f->items, first, count, worker);
+    gemm_show(run, (ts_epilogue_part){batch, 0, f->items, first, count}, worker);
 }
 
 static void vector_task(void *arg, int64_t index, int worker) {
@@ -203,9 +212,9 @@ static void vector_task(void *arg, int64_t index, int worker) {
   int64_t batch = index / p->chunks, chunk = index % p->chunks, first = chunk * p->chunk;
   int64_t count = chunk + 1 == p->chunks ? f->results - first : p->chunk;
   char *out = run->out + (batch * run->shape.out_batch + first * f->out_result) * size;
-  const char *v = f->v + batch * f->v_batch * size;
-  if (p->packed) v = p->v_space + (f->v_batch == 0 ? 0 : batch) * p->v_bytes;
-  const char *x = f->x + (batch * f->x_batch + first * f->x_result) * size;
+  const char *v = f->v.at + batch * f->v.batch * f->v.size;
+  if (p->packed) v = p->v_space + (f->v.batch == 0 ? 0 : batch) * p->v_bytes;
+  const char *x = f->x.at + (batch * f->x.batch + first * f->x.unit) * f->x.size;
   bool in_place = run->gemm->native && p->items == 1 && (f->out_result == 1 || count == 1);
   char *aside = p->workers + worker * p->worker_bytes;
   run_kernel(p, x, v, count, in_place ? out : aside);
@@ -215,7 +224,7 @@ static void vector_task(void *arg, int64_t index, int worker) {
 }
 
 ts_status ts_gemm_run_vector(const gemm_run *run) {
-  vector_plan p = {.run = run, .f = as_vectors(&run->shape, run->lhs, run->rhs)};
+  vector_plan p = {.run = run, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
   TS_TRY(plan_make(&p));
   int64_t bytes = p.packed_bytes + p.worker_bytes * p.parallel->width;
   void *memory;

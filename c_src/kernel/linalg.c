@@ -1,5 +1,6 @@
 #include "kernel/linalg.h"
 
+#include "base/cancel.h"
 #include "jit/session/target.h"
 
 #include <stdatomic.h>
@@ -85,4 +86,20 @@ ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_lin
   task_run run = {.fn = fn, .arg = arg};
   ts_parallel_run(parallel, tasks, run_task, &run);
   return atomic_load(&run.failed);
+}
+
+static ts_status run_units(void *arg, int64_t task, int worker) {
+  const ts_linalg_units *units = arg;
+  int64_t first = task * units->per_task, end = ts_linalg_min(units->count, first + units->per_task);
+  for (int64_t i = first; i < end; i++) {
+    TS_TRY(ts_check_cancelled(units->cancel, ts_op_name(units->op)));
+    TS_TRY(units->run(units->arg, i, worker));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units) {
+  int64_t tasks = (units->count + units->per_task - 1) / units->per_task;
+  ts_linalg_units copy = *units;
+  return ts_linalg_run_tasks(parallel, tasks, run_units, &copy);
 }

@@ -55,6 +55,16 @@ ts_status ts_linalg_solve(const ts_linalg_solver *solver, const ts_linalg_system
 typedef ts_status (*ts_linalg_task_fn)(void *arg, int64_t task, int worker);
 ts_status ts_linalg_run_tasks(const ts_parallel *parallel, int64_t tasks, ts_linalg_task_fn fn, void *arg);
 
+/* Equal units of work, such as matrices or groups of them, of which a task has several. `run` takes a unit's number. */
+typedef struct ts_linalg_units {
+  int64_t count, per_task;
+  ts_linalg_task_fn run;
+  void *arg;
+  const _Atomic bool *cancel; /* read before each unit */
+  ts_opcode op;               /* for the error of a cancelled run */
+} ts_linalg_units;
+ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units);
+
 static inline char *ts_linalg_at(const ts_linalg_view *view, int64_t row, int64_t col, int size) {
   return view->data + (row * view->row + col * view->col) * size;
 }

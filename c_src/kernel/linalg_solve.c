@@ -18,8 +18,13 @@ static ts_status sum_before(const ts_linalg_solver *s, const ts_linalg_system *p
                          .rhs_col = p->x.col,
                          .out_row = p->cols};
   if (at == 0) return TS_SUCCESS;
-  return ts_gemm_run(s->gemm, &shape, ts_linalg_at(&p->a, at, 0, s->size), p->x.data, sums, NULL, s->parallel, s->pool,
-                     s->cancel);
+  return ts_gemm_run(s->gemm, &shape,
+                     &(ts_gemm_call){.lhs = ts_linalg_at(&p->a, at, 0, s->size),
+                                     .rhs = p->x.data,
+                                     .out = sums,
+                                     .parallel = s->parallel,
+                                     .pool = s->pool,
+                                     .cancel = s->cancel});
 }
 
 static ts_linalg_view from_row(const ts_linalg_view *view, int64_t row, int size) {

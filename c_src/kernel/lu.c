@@ -102,8 +102,13 @@ static ts_status sum_panel(const lu_run *r, const lu_memory *m, int64_t at, cons
                          .out_row = p->row};
   memset(p->sums, 0, (size_t)(p->width * p->row * s->size));
   if (at == 0) return TS_SUCCESS;
-  return ts_gemm_run(s->gemm, &shape, m->factors + at * s->size, m->factors + at * s->n * s->size, p->sums, NULL,
-                     r->inner, r->run->pool, r->run->cancel);
+  return ts_gemm_run(s->gemm, &shape,
+                     &(ts_gemm_call){.lhs = m->factors + at * s->size,
+                                     .rhs = m->factors + at * s->n * s->size,
+                                     .out = p->sums,
+                                     .parallel = r->inner,
+                                     .pool = r->run->pool,
+                                     .cancel = r->run->cancel});
 }
 
 static ts_status factor_panel(const lu_run *r, const lu_memory *m, int64_t at) {
@@ -206,8 +211,11 @@ static int64_t result_step(const lu_state *s) {
   return s->op == TS_OP_SOLVE ? s->n * s->cols : s->op == TS_OP_LU ? s->n * s->n : 1;
 }
 
-static void run_group(const lu_run *r, int64_t first, int worker) {
+/* As many matrices as a vector has lanes. */
+static ts_status run_group(void *arg, int64_t which, int worker) {
+  const lu_run *r = arg;
   const lu_state *s = r->s;
+  const int64_t first = which * s->vector->lanes;
   const int64_t matrix = s->n * s->n, right = s->n * s->cols, out = result_step(s);
   ts_linalg_group group = {.matrix = r->a + first * matrix * s->size,
                            .rhs = r->b + first * right * s->size,
@@ -224,9 +232,11 @@ static void run_group(const lu_run *r, int64_t first, int worker) {
   (s->op == TS_OP_SOLVE ? s->vector->solve_full_group
    : s->op == TS_OP_LU  ? s->vector->lu_group
                         : s->vector->determinant_group)(&group, workspace);
+  return TS_SUCCESS;
 }
 
-static ts_status run_matrix(const lu_run *r, int64_t which, int worker) {
+static ts_status run_matrix(void *arg, int64_t which, int worker) {
+  const lu_run *r = arg;
   lu_memory m = memory_of(r, worker);
   TS_TRY(factor(r, &m, which));
   if (r->s->op == TS_OP_SOLVE) return solve_matrix(r, &m, which);
@@ -237,30 +247,21 @@ static ts_status run_matrix(const lu_run *r, int64_t which, int worker) {
   return TS_SUCCESS;
 }
 
-static ts_status matrices_task(void *arg, int64_t task, int worker) {
-  const lu_run *r = arg;
-  const lu_state *s = r->s;
-  int64_t step = s->groups ? s->vector->lanes : 1, first = task * s->per_task * step;
-  int64_t end = ts_linalg_min(s->batch, first + s->per_task * step);
-  for (int64_t i = first; i < end; i += step) {
-    TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->op)));
-    if (s->groups)
-      run_group(r, i, worker);
-    else
-      TS_TRY(run_matrix(r, i, worker));
-  }
-  return TS_SUCCESS;
-}
-
 static ts_status run_all(lu_run *r) {
   const lu_state *s = r->s;
   const ts_parallel *parallel = r->run->parallel;
-  int64_t step = (s->groups ? s->vector->lanes : 1) * s->per_task;
+  int64_t step = s->groups ? s->vector->lanes : 1;
+  ts_linalg_units units = {.count = (s->batch + step - 1) / step,
+                           .per_task = s->per_task,
+                           .run = s->groups ? run_group : run_matrix,
+                           .arg = r,
+                           .cancel = r->run->cancel,
+                           .op = s->op};
   if (!s->groups && s->n >= SHARED_ROWS && s->batch < parallel->width) {
     r->inner = parallel;
     parallel = &ts_parallel_serial;
   }
-  return ts_linalg_run_tasks(parallel, (s->batch + step - 1) / step, matrices_task, r);
+  return ts_linalg_run_units(parallel, &units);
 }
 
 static int64_t result_count(const lu_state *s) { return s->batch * result_step(s); }

@@ -58,6 +58,14 @@ static number log1p_of(number z) {
   return CMPLX(log1p(square) / 2, atan2(y, 1 + x));
 }
 
+/* The root whose angle is a third of that of z. An angle of 0 stays, also of an infinity. */
+static number cube_root(number z) {
+  const double small = fmax(fabs(creal(z)), fabs(cimag(z))) < 0x1p-960 ? 0x1p120 : 0x1p-6;
+  const double size = cbrt(hypot(creal(z) * small, cimag(z) * small)) * (small > 1 ? 0x1p-40 : 0x1p2);
+  const double angle = carg(z) / 3;
+  return CMPLX(size * cos(angle), angle == 0 ? angle : size * sin(angle));
+}
+
 /* exp(z) / (1 + exp(z)) left of 0, 1 / (1 + exp(-z)) elsewhere: the exponential never overflows. */
 static number logistic(number z) {
   bool left = creal(z) < 0;
@@ -89,7 +97,7 @@ static bool function(ts_opcode code, number z, number *out) {
   case TS_OP_ATANH: *out = catanh(z); return true;
   case TS_OP_SQRT: *out = csqrt(z); return true;
   case TS_OP_RSQRT: *out = divide(1, csqrt(z)); return true;
-  case TS_OP_CBRT:
+  case TS_OP_CBRT: *out = cube_root(z); return true;
   case TS_OP_ERF:
   case TS_OP_ERFC:
   case TS_OP_ERF_INV: break;

@@ -46,16 +46,18 @@ ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar
 static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64_t lhs_base, const dot_side *rhs,
                              int64_t rhs_base) {
   const ts_buffer *l = call->operands[0], *r = call->operands[1];
-  ts_dtype type = ts_dtype_accumulator(l->dtype);
+  ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
   ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(&lhs->contract));
        k++, ts_ref_next(&lhs->contract, index)) {
     ts_scalar x = ts_ref_get(l, lhs_base + ts_ref_offset(lhs->contract.rank, index, lhs->contract_strides));
     ts_scalar y = ts_ref_get(r, rhs_base + ts_ref_offset(rhs->contract.rank, index, rhs->contract_strides));
-    acc = ts_ref_multiply_add(type, ts_scalar_convert(l->dtype, x, type), ts_scalar_convert(r->dtype, y, type), acc);
+    x = ts_scalar_convert(given, ts_scalar_convert(l->dtype, x, given), type);
+    y = ts_scalar_convert(given, ts_scalar_convert(r->dtype, y, given), type);
+    acc = ts_ref_multiply_add(type, x, y, acc);
   }
-  return ts_scalar_convert(type, acc, call->result->dtype);
+  return ts_scalar_convert(type, acc, given);
 }
 
 /* The result's dims: batch, free dims of lhs, free dims of rhs. */
@@ -77,15 +79,15 @@ void ts_ref_dot(const ts_ref_call *call) {
 
 /* ---- convolution */
 
-/* The element of the operand that a place of the kernel meets; -1 for padding, and between dilated elements. */
-static int64_t met_element(const ts_ref_call *call, const int64_t *output, const int64_t *place, int32_t spatial) {
+/* The element of the operand that a tap of the kernel reads; -1 for padding, and between dilated elements. */
+static int64_t tap_element(const ts_ref_call *call, const int64_t *output, const int64_t *tap, int32_t spatial) {
   const ts_attrs *a = call->op->attrs;
   const ts_shape *x = &call->operands[0]->shape;
   int64_t element = output[0];
   for (int32_t d = 0; d < spatial; d++) {
     int64_t dilation = a->conv.input_dilation.dims[d];
     int64_t at =
-        output[1 + d] * a->conv.strides.dims[d] - a->conv.low.dims[d] + place[d] * a->conv.kernel_dilation.dims[d];
+        output[1 + d] * a->conv.strides.dims[d] - a->conv.low.dims[d] + tap[d] * a->conv.kernel_dilation.dims[d];
     if (at < 0 || at % dilation != 0 || at / dilation >= x->dims[1 + d]) return -1;
     element = element * x->dims[1 + d] + at / dilation;
   }
@@ -95,14 +97,14 @@ static int64_t met_element(const ts_ref_call *call, const int64_t *output, const
 static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
   const ts_buffer *x = call->operands[0], *kernel = call->operands[1];
   int32_t spatial = x->shape.rank - 2;
-  ts_shape places = {.rank = spatial};
+  ts_shape taps = {.rank = spatial};
   ts_dtype type = ts_dtype_accumulator(x->dtype);
-  int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], place[TS_MAX_RANK] = {0};
+  int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], tap[TS_MAX_RANK] = {0};
   int64_t feature = output[spatial + 1], group = feature / (features / call->op->attrs->conv.groups), k = 0;
   ts_scalar acc = {.bits = 0};
-  for (int32_t d = 0; d < spatial; d++) places.dims[d] = kernel->shape.dims[d];
-  for (int64_t p = 0; ts_ref_goes_on(call, p, ts_shape_elements(&places)); p++, ts_ref_next(&places, place)) {
-    int64_t element = met_element(call, output, place, spatial);
+  for (int32_t d = 0; d < spatial; d++) taps.dims[d] = kernel->shape.dims[d];
+  for (int64_t t = 0; ts_ref_goes_on(call, t, ts_shape_elements(&taps)); t++, ts_ref_next(&taps, tap)) {
+    int64_t element = tap_element(call, output, tap, spatial);
     for (int64_t c = 0; ts_ref_goes_on(call, c, channels); c++, k++) {
       ts_scalar l = {.bits = 0}, r = ts_scalar_convert(x->dtype, ts_ref_get(kernel, k * features + feature), type);
       if (element >= 0) l = ts_scalar_convert(x->dtype, ts_ref_get(x, element + group * channels + c), type);

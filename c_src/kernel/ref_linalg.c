@@ -1,5 +1,5 @@
 /* Linear algebra: the meaning of each op on one matrix after the other, which are the last two dims. Half types are
- * computed in f32 and rounded once. */
+ * computed in f32, c64 in c128, and rounded once. */
 #include "base/alloc.h"
 #include "kernel/factor.h"
 #include "kernel/ref_internal.h"
@@ -238,52 +238,74 @@ static ts_status by_lu(const ts_ref_call *call) {
   return TS_SUCCESS;
 }
 
-/* ---- qr, eigh, svd ---- */
+/* ---- qr, eigh, svd; all of complex matrices ---- */
 
-/* The memory of one matrix and its results as they are computed, and the workspace. */
+/* The memory of one matrix, a right side and the results as they are computed, and the workspace. */
 typedef struct ref_factors {
   ts_factor_spec spec;
-  char *in, *out[3], *workspace;
+  char *in[2], *out[3], *workspace;
 } ref_factors;
 
-static void load_matrix(const ts_ref_call *call, const ref_factors *m, int64_t which) {
-  const int64_t count = m->spec.rows * m->spec.cols, size = (int64_t)ts_dtype_size(m->spec.type);
-  for (int64_t i = 0; i < count; i++)
-    ts_scalar_store(m->spec.type, get(call->operands[0], which * count + i), m->in + i * size);
+static void load_operands(const ts_ref_call *call, const ref_factors *m, int64_t which) {
+  const ts_dtype type = m->spec.type;
+  for (uint32_t o = 0; o < call->op->operand_count; o++) {
+    const int64_t count = ts_factor_operand_elements(&m->spec, (int)o);
+    const ts_buffer *from = call->operands[o];
+    for (int64_t i = 0; i < count; i++)
+      ts_scalar_store(type, ts_scalar_convert(from->dtype, ts_ref_get(from, which * count + i), type),
+                      m->in[o] + (size_t)i * ts_dtype_size(type));
+  }
 }
 
 static ts_status factor_matrix(const ts_ref_call *call, const ref_factors *m, int64_t which) {
-  const int64_t size = (int64_t)ts_dtype_size(m->spec.type);
+  const void *in[] = {m->in[0], m->in[1]};
   void *out[] = {m->out[0], m->out[1], m->out[2]};
-  load_matrix(call, m, which);
-  TS_TRY(ts_factor_run(&m->spec, m->in, out, m->workspace, call->cancel));
+  load_operands(call, m, which);
+  TS_TRY(ts_factor_run(&m->spec, in, out, m->workspace, call->cancel));
   for (int r = 0; r < (int)call->op->result_count; r++) {
     const int64_t count = ts_factor_elements(&m->spec, r);
+    const ts_dtype type = ts_factor_result_type(&m->spec, r);
     for (int64_t i = 0; i < count; i++)
-      put(call, r, m->spec.type, which * count + i, ts_scalar_load(m->spec.type, m->out[r] + i * size));
+      put(call, r, type, which * count + i, ts_scalar_load(type, m->out[r] + (size_t)i * ts_dtype_size(type)));
   }
   return TS_SUCCESS;
 }
 
+static void lay_out(const ts_ref_call *call, ref_factors *m, char *at) {
+  for (uint32_t o = 0; o < call->op->operand_count; o++) {
+    m->in[o] = at;
+    at += ts_factor_operand_elements(&m->spec, (int)o) * (int64_t)ts_dtype_size(m->spec.type);
+  }
+  for (uint32_t r = 0; r < call->op->result_count; r++) {
+    m->out[r] = at;
+    at += ts_factor_elements(&m->spec, (int)r) * (int64_t)ts_dtype_size(ts_factor_result_type(&m->spec, (int)r));
+  }
+}
+
+static int64_t operands_and_results(const ts_ref_call *call, const ts_factor_spec *spec) {
+  int64_t bytes = 0;
+  for (uint32_t o = 0; o < call->op->operand_count; o++)
+    bytes += ts_factor_operand_elements(spec, (int)o) * (int64_t)ts_dtype_size(spec->type);
+  for (uint32_t r = 0; r < call->op->result_count; r++)
+    bytes += ts_factor_elements(spec, (int)r) * (int64_t)ts_dtype_size(ts_factor_result_type(spec, (int)r));
+  return bytes;
+}
+
 static ts_status by_factors(const ts_ref_call *call) {
-  const ts_buffer *a = call->operands[0];
-  ref_factors m = {.spec = ts_factor_spec_of(call->op, a->dtype, &a->shape)};
-  const int64_t size = (int64_t)ts_dtype_size(m.spec.type);
+  const ts_buffer *a = call->operands[0], *last = call->operands[call->op->operand_count - 1];
+  ref_factors m = {.spec = ts_factor_spec_of(call->op, a->dtype, &a->shape, &last->shape)};
   int64_t bytes;
   ts_status status = TS_SUCCESS;
   TS_TRY(ts_factor_workspace(&m.spec, &bytes));
-  int64_t total = bytes + m.spec.rows * m.spec.cols * size + 64;
-  for (int r = 0; r < (int)call->op->result_count; r++) total += ts_factor_elements(&m.spec, r) * size;
-  TS_TRY(TS_NEW_ARRAY((size_t)total, &m.workspace));
-  m.in = m.workspace + bytes;
-  m.out[0] = m.in + m.spec.rows * m.spec.cols * size;
-  for (int r = 1; r < 3; r++) m.out[r] = m.out[r - 1] + ts_factor_elements(&m.spec, r - 1) * size;
+  TS_TRY(TS_NEW_ARRAY((size_t)(bytes + operands_and_results(call, &m.spec) + 64), &m.workspace));
+  lay_out(call, &m, m.workspace + bytes);
   for (int64_t i = 0; !status && i < batch_of(&a->shape); i++) status = factor_matrix(call, &m, i);
   ts_free(m.workspace);
   return status;
 }
 
 ts_status ts_ref_linalg(const ts_ref_call *call) {
+  if (ts_dtype_is_complex(call->operands[0]->dtype)) return by_factors(call);
   switch ((ts_ops_LINALG)call->op->code) {
   case TS_OP_CHOLESKY: return cholesky(call);
   case TS_OP_TRIANGULAR_SOLVE: return triangular_solve(call);

@@ -1,5 +1,6 @@
 /* The partitions of a program in step: op by op, each partition by itself, and collectives over all of them. */
 #include "base/deep.h"
+#include "ir/combiner.h"
 #include "kernel/ref.h"
 #include "kernel/ref_internal.h"
 
@@ -48,15 +49,6 @@ static void copy_box(ts_buffer *to, const int64_t *to_start, const ts_buffer *fr
   }
 }
 
-static ts_opcode operation(ts_opcode code) {
-  switch (code) {
-  case TS_OP_ALL_REDUCE_PRODUCT: return TS_OP_MULTIPLY;
-  case TS_OP_ALL_REDUCE_MIN: return TS_OP_MIN;
-  case TS_OP_ALL_REDUCE_MAX: return TS_OP_MAX;
-  default: return TS_OP_ADD;
-  }
-}
-
 /* Pairs, then pairs of the results; the last one waits when it has no partner. */
 static ts_scalar combine(ts_opcode code, ts_dtype type, ts_scalar *values, int32_t count) {
   for (; count > 1; count = (count + 1) / 2) {
@@ -71,7 +63,7 @@ static void reduce_numbers(const exchange *x, ts_buffer *out) {
   for (int64_t i = 0; i < ts_shape_elements(&out->shape); i++) {
     ts_scalar values[TS_MAX_PARTITIONS];
     for (int32_t m = 0; m < x->count; m++) values[m] = ts_scalar_convert(type, ts_ref_get(x->members[m], i), wide);
-    ts_scalar sum = combine(operation(x->op->code), wide, values, x->count);
+    ts_scalar sum = combine(ts_collective_combines(x->op->code), wide, values, x->count);
     ts_ref_set(out, i, ts_scalar_convert(wide, sum, type));
   }
 }
@@ -149,21 +141,11 @@ static ts_status compute(const exchange *x, ts_pool *pool) {
   return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(x->op->code));
 }
 
-static const ts_dims *axes_of(const ts_op *op) {
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_ALONG: return &op->attrs->along.axes;
-  case TS_ATTR_EXCHANGE: return &op->attrs->exchange.axes;
-  case TS_ATTR_PERMUTE: return &op->attrs->permute.axes;
-  case TS_ATTR_ROOTED: return &op->attrs->rooted.axes;
-  default: return &op->attrs->axes;
-  }
-}
-
 static ts_status run_for(partitions *ps, const ts_op *op, uint32_t operand, int32_t partition) {
   int32_t members[TS_MAX_PARTITIONS];
-  exchange x = {.op = op, .count = ts_mesh_group_size(&ps->graph->mesh, axes_of(op))};
+  exchange x = {.op = op, .count = ts_mesh_group_size(&ps->graph->mesh, ts_op_mesh_axes(op))};
   const ts_value *value = ts_graph_value(ps->graph, op->first_result + operand);
-  x.own = ts_mesh_group(&ps->graph->mesh, axes_of(op), partition, members);
+  x.own = ts_mesh_group(&ps->graph->mesh, ts_op_mesh_axes(op), partition, members);
   for (int32_t m = 0; m < x.count; m++) x.members[m] = ps->each[members[m]].values[op->operands[operand]];
   TS_TRY(ts_buffer_create(ps->pool, value->dtype, value->shape, &x.result));
   ts_status status = compute(&x, ps->pool);

@@ -1,12 +1,12 @@
 #include "ir/combiner.h"
 #include "kernel/ref_internal.h"
 
-/* The elements of one window that are inside of the operand. */
+/* The elements of one window that are in bounds of the operand. */
 typedef struct window {
   const ts_ref_call *call;
   const ts_buffer *x;
   int64_t strides[TS_MAX_RANK]; /* of the operand */
-  int64_t first[TS_MAX_RANK];   /* the first element inside, of each dim */
+  int64_t first[TS_MAX_RANK];   /* index of the first such element in each dim */
   ts_shape inside;              /* how many there are */
 } window;
 
@@ -16,7 +16,7 @@ static window make_window(const ts_ref_call *call) {
   return w;
 }
 
-static void place(window *w, const int64_t *output) {
+static void move_window(window *w, const int64_t *output) {
   const ts_attrs *a = w->call->op->attrs;
   for (int32_t d = 0; d < w->inside.rank; d++) {
     int64_t first = output[d] * a->window.strides.dims[d] - a->window.low.dims[d], size = a->window.sizes.dims[d];
@@ -55,7 +55,7 @@ static void folds(const ts_ref_call *call) {
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
-    place(&w, index);
+    move_window(&w, index);
     ts_ref_set(call->result, i, fold(&w));
   }
 }
@@ -88,7 +88,7 @@ static void scatter(const ts_ref_call *call) {
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&out->shape)); i++) ts_ref_set(out, i, initial);
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
-    place(&w, index);
+    move_window(&w, index);
     int64_t to = pick(&w);
     if (to >= 0) ts_ref_set(out, to, rounded_sum(out->dtype, ts_ref_get(out, to), ts_ref_get(call->operands[1], i)));
   }

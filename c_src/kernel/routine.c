@@ -2,6 +2,7 @@
 
 static const ts_routine *const routines[TS_OP_COUNT] = {
     [TS_OP_DOT] = &ts_gemm_routine,
+    [TS_OP_WIDE_DOT] = &ts_gemm_routine,
     [TS_OP_CONV] = &ts_conv_routine,
     [TS_OP_CHOLESKY] = &ts_cholesky_routine,
     [TS_OP_SOLVE] = &ts_lu_routine,
@@ -35,4 +36,7 @@ static const ts_routine *const routines[TS_OP_COUNT] = {
 #endif
 };
 
-const ts_routine *ts_routine_of(ts_opcode op) { return op < TS_OP_COUNT ? routines[op] : NULL; }
+const ts_routine *ts_routine_of(ts_opcode op, ts_dtype type) {
+  if (op >= TS_OP_COUNT) return NULL;
+  return ts_dtype_is_complex(type) && ts_op_get_class(op) == TS_CLASS_LINALG ? &ts_factor_routine : routines[op];
+}

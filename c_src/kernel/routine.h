@@ -69,8 +69,8 @@ typedef struct ts_routine {
   void (*deinit)(ts_routine_plan *plan);
 } ts_routine;
 
-/* The routine to prefer over a kernel for an op; NULL when there is none. */
-const ts_routine *ts_routine_of(ts_opcode op);
+/* The routine to prefer over a kernel for an op whose first operand has that type; NULL when there is none. */
+const ts_routine *ts_routine_of(ts_opcode op, ts_dtype type);
 /* The interpreter, which never declines: for ops that neither a routine nor a kernel can compute. */
 extern const ts_routine ts_reference_routine;
 

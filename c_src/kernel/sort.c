@@ -6,7 +6,7 @@
 
 /* Work for one task. */
 #define TASK_NS 100000
-/* Lines of so many elements are shared by threads: of any number of lines, or when there are few. */
+/* From these lengths on, threads share a line: always, or when there are at most FEW_LINES. */
 #define SPLIT_ALWAYS (INT64_C(1) << 20)
 #define SPLIT_FEW (INT64_C(1) << 15)
 #define FEW_LINES 16
@@ -57,7 +57,7 @@ static double group_ns(const ts_sort_lanes_row *row, int64_t n) {
   return 20 + 0.3 * (double)n * row->lanes + row->ns * comparators(n);
 }
 
-/* With passes over all bits of the keys: the worst case. */
+/* Estimated for passes over all bits of the keys, the worst case. */
 static double radix_ns(const ts_sort_plan *plan) {
   if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) return 5000 + 1.5 * plan->width * (double)plan->n;
   double element = plan->index_size ? plan->width == 3 ? 2 : 1.3 : 1.1;

@@ -1,12 +1,12 @@
-/* Long lines of 32- and 64-bit values: their keys are moved to buckets of about equal size in the right order, and the
- * buckets are sorted many at once, one in each lane of a vector. A key's bucket is read from a table by its cell, the
- * highest CELL_BITS that vary; where many keys have one cell, as doubles of one exponent do, by SUB_BITS more. The
- * table is made from a sample. One key that many elements have takes a bucket for itself. Where a bucket is too large
- * nevertheless, the line is sorted by radix. */
+/* Long lines of 32- and 64-bit values: a sample sort. Keys are moved to buckets of about equal size, which are in
+ * order, and the buckets are sorted many at once, one in each lane of a vector. A table gives a key's bucket. Its index
+ * is the key's cell, the highest CELL_BITS that vary, with SUB_BITS more in cells with many keys (such as doubles of
+ * one exponent). The table is made from a sample. A key that many elements have gets a bucket of its own. If a bucket
+ * is too large, the line is sorted by radix instead. */
 #include "kernel/sort_buckets.h"
 
 #define MEAN 2048     /* elements of a bucket, if that gives fewer than MOST */
-#define MOST 512      /* buckets that are aimed for: each is a stream of stores */
+#define MOST 512      /* target number of buckets: each is a stream of stores */
 #define LONGEST 65536 /* elements of a bucket on average */
 #define PER_BUCKET 32 /* elements of the sample */
 #define CHECK 65536
@@ -24,11 +24,11 @@ static sizes sizes_of(int64_t n) {
   return (sizes){aim, 3 * (n / aim)};
 }
 
-/* At most so many buckets: one that is closed by its size, and one before each that is a single cell. */
+/* An upper bound of the buckets: a bucket ends when it has its size, and before one of a single table entry. */
 static int64_t most_buckets(int64_t aim) { return 2 * aim + 2; }
-/* Each cell has a place, one with MANY elements of the sample has 2^SUB_BITS. */
+/* The table has an entry for each cell, and 2^SUB_BITS for a cell with MANY elements of the sample. */
 #define MANY (PER_BUCKET / 2)
-static int64_t most_places(int64_t aim) { return CELLS + (aim * PER_BUCKET / MANY << SUB_BITS); }
+static int64_t most_entries(int64_t aim) { return CELLS + (aim * PER_BUCKET / MANY << SUB_BITS); }
 
 bool ts_sort_buckets_suit(int width, int index_size, int64_t n) {
   return width >= 2 && !index_size && n >= 4 * MEAN && n <= (int64_t)MOST * LONGEST &&
@@ -42,18 +42,19 @@ static int64_t bytes64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 /* The buckets, the counts of each chunk, the cells, the sample's counts, the table, the elements' buckets. */
 int64_t ts_sort_buckets_workspace(int64_t n, int64_t chunks) {
   int64_t aim = sizes_of(n).aim, most = most_buckets(aim);
-  return bytes64(most * (int64_t)sizeof(ts_sort_bucket) + chunks * most * 8 + CELLS * 4 + most_places(aim) * 6 + n * 2);
+  return bytes64(most * (int64_t)sizeof(ts_sort_bucket) + chunks * most * 8 + CELLS * 4 + most_entries(aim) * 6 +
+                 n * 2);
 }
 
 typedef struct buckets {
   const ts_sort_buckets_request *with;
   sizes sizes;
   int shift, sub_shift;
-  uint32_t *cell;   /* its first place in the table << SUB_BITS | which bits below the cell's are added to it */
-  uint16_t *table;  /* a place's bucket */
-  uint16_t *ids;    /* an element's bucket */
-  uint32_t *sample; /* how many of each cell, later of each place */
-  int64_t places;
+  uint32_t *cell;   /* its first entry << SUB_BITS | mask of the bits below the cell's that are added to that */
+  uint16_t *table;  /* the bucket of each entry */
+  uint16_t *ids;    /* the bucket of each element */
+  uint32_t *sample; /* elements of each cell, later of each entry */
+  int64_t entries;
   ts_sort_bucket *bucket;
   int64_t *counts;
   int64_t count, sorted; /* buckets; those that are sorted, which come first after they are moved */
@@ -67,12 +68,12 @@ static uint64_t key_at(const buckets *b, int64_t i) {
 
 static int64_t cell_of(const buckets *b, uint64_t key) { return (int64_t)(key >> b->shift & (CELLS - 1)); }
 
-static int64_t place_of(const buckets *b, uint64_t key) {
+static int64_t entry_of(const buckets *b, uint64_t key) {
   uint32_t cell = b->cell[cell_of(b, key)];
   return (cell >> SUB_BITS) + (key >> b->sub_shift & cell & ((1 << SUB_BITS) - 1));
 }
 
-/* Counts some elements, one from each stretch of the line, the same ones every time. */
+/* Counts the elements of the sample: a pseudorandom one from each stretch of the line, the same ones in each call. */
 static void take_sample(buckets *b, int64_t (*where)(const buckets *b, uint64_t key)) {
   int64_t taken = b->sizes.aim * PER_BUCKET, stretch = b->with->job->n / taken;
   uint64_t random = 1;
@@ -87,20 +88,20 @@ static void make_cells(buckets *b) {
   take_sample(b, cell_of);
   for (int64_t cell = 0; cell < CELLS; cell++) {
     uint32_t sub = b->sample[cell] >= MANY ? (1U << (b->shift - b->sub_shift)) - 1 : 0;
-    b->cell[cell] = (uint32_t)b->places << SUB_BITS | sub;
-    b->places += sub + 1;
+    b->cell[cell] = (uint32_t)b->entries << SUB_BITS | sub;
+    b->entries += sub + 1;
   }
 }
 
 static void make_table(buckets *b) {
   int64_t bucket = 0, filled = 0;
-  memset(b->sample, 0, (size_t)b->places * sizeof(*b->sample));
-  take_sample(b, place_of);
-  for (int64_t place = 0; place < b->places; place++) {
-    bool alone = b->sample[place] >= PER_BUCKET;
+  memset(b->sample, 0, (size_t)b->entries * sizeof(*b->sample));
+  take_sample(b, entry_of);
+  for (int64_t entry = 0; entry < b->entries; entry++) {
+    bool alone = b->sample[entry] >= PER_BUCKET;
     if (filled >= PER_BUCKET || (alone && filled)) bucket++, filled = 0;
-    b->table[place] = (uint16_t)bucket;
-    filled += b->sample[place];
+    b->table[entry] = (uint16_t)bucket;
+    filled += b->sample[entry];
   }
   b->count = bucket + 1;
 }
@@ -122,11 +123,11 @@ static void make_table(buckets *b) {
       counts[id]++;                                                                                       \
     }                                                                                                     \
   }                                                                                                       \
-  static void move_##BITS(const buckets *b, int64_t begin, int64_t end, int64_t *places) {                \
+  static void move_##BITS(const buckets *b, int64_t begin, int64_t end, int64_t *offsets) {               \
     const uint##BITS##_t *keys = b->with->keys;                                                           \
     const uint16_t *ids = b->ids;                                                                         \
     uint##BITS##_t *to = b->with->moved;                                                                  \
-    for (int64_t i = begin; i < end; i++) to[places[ids[i]]++] = keys[i];                                 \
+    for (int64_t i = begin; i < end; i++) to[offsets[ids[i]]++] = keys[i];                                \
   }                                                                                                       \
   static bool all_equal_##BITS(const buckets *b, const ts_sort_bucket *one) {                             \
     const uint##BITS##_t *keys = (const uint##BITS##_t *)b->with->moved + one->first;                     \
@@ -169,8 +170,8 @@ static void move_task(void *arg, int64_t chunk, int worker) {
   in_parts(b, chunk, b->with->job->width == 3 ? move_64 : move_32);
 }
 
-/* Turns the chunks' counts into places. */
-static void place(buckets *b) {
+/* Turns the chunks' counts into offsets. */
+static void set_offsets(buckets *b) {
   int64_t at = 0;
   for (int64_t i = 0; i < b->count; i++) {
     b->bucket[i].first = at;
@@ -185,8 +186,8 @@ static void place(buckets *b) {
 
 /* ---- sorting the buckets */
 
-/* The longest first (Shell's method). A lane is as busy as the longest of its group, so groups are made of buckets of
- * nearly one length. */
+/* Sorts the buckets by length, the longest first (Shell's method). A group takes as long as its longest bucket, so
+ * groups have buckets of similar length. */
 static void order_by_length(ts_sort_bucket *b, int64_t count) {
   for (int64_t gap = 364; gap > 0; gap /= 3)
     for (int64_t i = gap; i < count; i++) {
@@ -197,7 +198,7 @@ static void order_by_length(ts_sort_bucket *b, int64_t count) {
     }
 }
 
-/* Those that are too long and have one key are first then. False: one has more. */
+/* Buckets past the limit, which must have one key each, come first. False when one has several keys. */
 static bool order(buckets *b) {
   order_by_length(b->bucket, b->count);
   int64_t i = 0;
@@ -235,8 +236,8 @@ static void lay_out(buckets *b, char *memory) {
   b->counts = (int64_t *)(b->bucket + most);
   b->cell = (uint32_t *)(b->counts + b->with->chunks * most);
   b->sample = b->cell + CELLS;
-  b->table = (uint16_t *)(b->sample + most_places(b->sizes.aim));
-  b->ids = b->table + most_places(b->sizes.aim);
+  b->table = (uint16_t *)(b->sample + most_entries(b->sizes.aim));
+  b->ids = b->table + most_entries(b->sizes.aim);
 }
 
 ts_sort_outcome ts_sort_buckets(const ts_sort_buckets_request *with) {
@@ -251,7 +252,7 @@ ts_sort_outcome ts_sort_buckets(const ts_sort_buckets_request *with) {
   memset(b.counts, 0, (size_t)(with->chunks * b.count) * sizeof(*b.counts));
   ts_parallel_run(with->parallel, with->chunks, count_task, &b);
   if (b.stopped) return TS_SORT_CANCELLED;
-  place(&b);
+  set_offsets(&b);
   ts_parallel_run(with->parallel, with->chunks, move_task, &b);
   if (b.stopped) return TS_SORT_CANCELLED;
   if (!order(&b)) return TS_SORT_DECLINED;

@@ -72,7 +72,7 @@ static inline void ts_sort_put_index(void *out, int64_t at, int size, uint64_t i
 
 /* ---- zeros and NaNs (sort_special.c) */
 
-/* Counts of a part of a line, then the places of its zeros and NaNs in the sorted line. */
+/* Counts of a part of a line, then the offsets of its zeros and NaNs in the sorted line. */
 typedef struct ts_sort_special {
   int64_t less; /* than zero, in the wanted order */
   int64_t zeros, nans;
@@ -82,10 +82,10 @@ typedef struct ts_sort_special {
  * bits, in the operand's order. */
 void ts_sort_specials(const ts_sort_job *job, int64_t line);
 
-/* The same by parts of a line whose first element is `base`: parts are counted, then placed in their order, then put.
- */
+/* The same by parts of a line whose first element is `base`: counts of all parts become offsets, at which
+ * each part writes. */
 void ts_sort_specials_count(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *counts);
-void ts_sort_specials_place(const ts_sort_job *job, ts_sort_special *parts, int64_t count);
-void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *places);
+void ts_sort_specials_offsets(const ts_sort_job *job, ts_sort_special *parts, int64_t count);
+void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *offsets);
 
 #endif

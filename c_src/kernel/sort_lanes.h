@@ -6,15 +6,15 @@
 #include "kernel/sort_internal.h"
 
 /* Sorts lines first .. first+count-1, count <= lanes, through a workspace of ts_sort_lanes_padded(n) vectors, aligned
- * to 64 bytes. Returns whether one of them holds NaN or -0, which must then be put right (ts_sort_specials). */
+ * to 64 bytes. Returns whether one of them holds NaN or -0, whose bits ts_sort_specials must then restore. */
 typedef bool (*ts_sort_lanes_fn)(const ts_sort_job *job, int64_t first, int count, void *workspace);
 
 typedef struct ts_sort_lanes_row {
   ts_sort_lanes_fn fn;
   int lanes;     /* lines of a group */
   int record;    /* bytes of a lane: a key, or a key and an index */
-  int64_t limit; /* of longer lines there is none; at most 65536, as some indices have 16 bits */
-  float ns;      /* of a comparator of two vectors, about */
+  int64_t limit; /* the longest line; at most 65536, as some indices have 16 bits */
+  float ns;      /* estimated, of a comparator of two vectors */
 } ts_sort_lanes_row;
 
 /* Part of a line: its keys are neighbours, and its sorted values belong in the same place of the result. */

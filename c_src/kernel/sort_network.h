@@ -92,7 +92,7 @@ static void NET(clean16)(V *v) {
   STORE_LAST8(v);
 }
 
-/* clean8 of a block of which the first `have` vectors are there: those past the end change nothing. */
+/* clean8 of a block that ends after `have` vectors: the absent ones are infinite and stay in place. */
 static void NET(clean8_part)(V *v, int64_t q, int64_t have) {
   for (int64_t distance = 4 * q; distance >= q; distance /= 2)
     for (int64_t i = 0; i < have - distance; i++)

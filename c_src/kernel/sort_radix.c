@@ -8,7 +8,7 @@
 #define CHUNK_ELEMENTS 65536 /* at least, when threads share a line */
 #define MAX_CHUNKS 32
 #define DIGIT_BITS 8
-/* Elements between two looks at the flag that cancels. */
+/* Elements between two checks of the cancel flag. */
 #define CHECK 65536
 /* Elements whose keys are made together. */
 #define BLOCK 512
@@ -30,7 +30,7 @@ typedef struct radix_kind {
   int record_size;
   void (*make)(radix *r, int64_t begin, int64_t end);
   void (*count)(const radix *r, const span *s);
-  void (*move)(const radix *r, const span *s); /* the counts have become places */
+  void (*move)(const radix *r, const span *s); /* the counts have become offsets */
   void (*finish)(const radix *r, const span *s);
 } radix_kind;
 
@@ -171,8 +171,8 @@ static bool run_phase(radix *r, phase_fn fn) {
   return !atomic_load_explicit(&r->stopped, memory_order_relaxed);
 }
 
-/* Turns counts into places: of each digit the streams one after the other. */
-static void place(radix *r) {
+/* Turns counts into offsets, ordered by digit, then by stream. */
+static void set_offsets(radix *r) {
   int64_t digits = INT64_C(1) << r->bits, at = 0;
   for (int64_t d = 0; d < digits; d++) {
     for (int64_t stream = 0; stream < 2 * r->chunks; stream++) {
@@ -186,7 +186,7 @@ static void place(radix *r) {
 static bool pass(radix *r, phase_fn move) {
   memset(r->counts, 0, (2 * (size_t)r->chunks << r->bits) * sizeof(*r->counts));
   if (!run_phase(r, count_span)) return false;
-  place(r);
+  set_offsets(r);
   return run_phase(r, move);
 }
 
@@ -207,7 +207,7 @@ static bool all_passes(radix *r, void *buffers[2]) {
   return true;
 }
 
-/* ---- zeros and NaNs, by the same chunks; their counts take the place of the digits' */
+/* ---- zeros and NaNs, by the same chunks; their counts overwrite the digits' */
 
 static ts_sort_special *specials_of(const radix *r, const span *s) {
   return (ts_sort_special *)r->counts + (s->counts - r->counts);
@@ -220,9 +220,9 @@ static void count_specials(radix *r, const span *s) {
 }
 
 static void put_specials(radix *r, const span *s) {
-  ts_sort_special *places = specials_of(r, s);
-  ts_sort_specials_put(r->job, r->line, s->first, s->first + s->left, places);
-  ts_sort_specials_put(r->job, r->line, s->second, s->second + s->right, places + 1);
+  ts_sort_special *offsets = specials_of(r, s);
+  ts_sort_specials_put(r->job, r->line, s->first, s->first + s->left, offsets);
+  ts_sort_specials_put(r->job, r->line, s->second, s->second + s->right, offsets + 1);
 }
 
 static bool specials(radix *r) {
@@ -231,7 +231,7 @@ static bool specials(radix *r) {
   r->bits = 0;
   memset(parts, 0, (size_t)streams * sizeof(*parts));
   if (!run_phase(r, count_specials)) return false;
-  ts_sort_specials_place(r->job, parts, streams);
+  ts_sort_specials_offsets(r->job, parts, streams);
   return run_phase(r, put_specials);
 }
 

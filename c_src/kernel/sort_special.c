@@ -1,5 +1,6 @@
-/* Keys do not tell -0 from +0, nor one NaN from another. Where a line holds any, its zeros and NaNs are written again:
- * each are neighbours in the result, and in a stable sort they are in the operand's order. */
+/* Keys do not tell -0 from +0, nor one NaN from another. So the zeros and NaNs of a line that has any are written
+ * again: the zeros are contiguous in the result, so are the NaNs, and a stable sort keeps both in the operand's order.
+ */
 #include "kernel/sort_internal.h"
 
 #define DEFINE_SPECIALS(BITS)                                                                                     \
@@ -41,7 +42,7 @@ void ts_sort_specials_count(const ts_sort_job *job, int64_t base, int64_t begin,
   }
 }
 
-void ts_sort_specials_place(const ts_sort_job *job, ts_sort_special *parts, int64_t count) {
+void ts_sort_specials_offsets(const ts_sort_job *job, ts_sort_special *parts, int64_t count) {
   ts_sort_special at = {0};
   for (int64_t i = 0; i < count; i++) at.zeros += parts[i].less, at.nans += parts[i].nans;
   at.nans = job->key.nan ? job->n - at.nans : 0; /* last, or first */
@@ -52,12 +53,12 @@ void ts_sort_specials_place(const ts_sort_job *job, ts_sort_special *parts, int6
   }
 }
 
-void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *places) {
+void ts_sort_specials_put(const ts_sort_job *job, int64_t base, int64_t begin, int64_t end, ts_sort_special *offsets) {
   switch (job->width) {
-  case 0: put_8(job, base, begin, end, places); break;
-  case 1: put_16(job, base, begin, end, places); break;
-  case 2: put_32(job, base, begin, end, places); break;
-  default: put_64(job, base, begin, end, places); break;
+  case 0: put_8(job, base, begin, end, offsets); break;
+  case 1: put_16(job, base, begin, end, offsets); break;
+  case 2: put_32(job, base, begin, end, offsets); break;
+  default: put_64(job, base, begin, end, offsets); break;
   }
 }
 
@@ -65,6 +66,6 @@ void ts_sort_specials(const ts_sort_job *job, int64_t line) {
   int64_t base = ts_sort_line(job, line);
   ts_sort_special part = {0};
   ts_sort_specials_count(job, base, 0, job->n, &part);
-  ts_sort_specials_place(job, &part, 1);
+  ts_sort_specials_offsets(job, &part, 1);
   ts_sort_specials_put(job, base, 0, job->n, &part);
 }

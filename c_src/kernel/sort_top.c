@@ -7,14 +7,14 @@
 #define TASK_NS 100000
 /* Elements whose keys are made together. */
 #define BLOCK 512
-/* Elements between two looks at the flag that cancels. */
+/* Elements between two checks of the cancel flag. */
 #define CHECK 65536
 
 typedef struct candidate {
   uint64_t key, index;
 } candidate;
 
-/* As a number: no two are equal, since indices are not. */
+/* Key and index as one number: no two are equal, since indices differ. */
 static unsigned __int128 rank_of(candidate c) { return (unsigned __int128)c.key << 64 | c.index; }
 
 /* ---- plan */

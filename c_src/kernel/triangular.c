@@ -69,8 +69,15 @@ static ts_status solve_part(const triangular_run *r, int64_t which, int64_t firs
 
 /* ---- all matrices ---- */
 
-static void solve_group(const triangular_run *r, int64_t first, char *workspace) {
+static char *workspace_of(const triangular_run *r, int worker) {
+  return r->run->thread_workspace + worker * r->s->thread_bytes;
+}
+
+/* As many matrices as a vector has lanes. */
+static ts_status run_group(void *arg, int64_t which, int worker) {
+  const triangular_run *r = arg;
   const triangular_state *s = r->s;
+  const int64_t first = which * s->vector->lanes;
   ts_linalg_view a = matrix_view(r, first), b = values_view(r, r->b, first), x = values_view(r, r->x, first);
   ts_linalg_group group = {.matrix = a.data,
                            .rhs = b.data,
@@ -88,25 +95,13 @@ static void solve_group(const triangular_run *r, int64_t first, char *workspace)
                            .cols = (int)s->cols,
                            .count = (int)ts_linalg_min(s->vector->lanes, s->batch - first),
                            .unit = s->unit};
-  s->vector->solve_group(&group, workspace);
-}
-
-static ts_status groups_task(void *arg, int64_t task, int worker) {
-  const triangular_run *r = arg;
-  const int64_t step = r->s->vector->lanes, first = task * r->s->per_task * step;
-  int64_t end = ts_linalg_min(r->s->batch, first + r->s->per_task * step);
-  TS_TRY(ts_check_cancelled(r->run->cancel, "triangular_solve"));
-  for (int64_t i = first; i < end; i += step) solve_group(r, i, r->run->thread_workspace + worker * r->s->thread_bytes);
+  s->vector->solve_group(&group, workspace_of(r, worker));
   return TS_SUCCESS;
 }
 
-static ts_status parts_task(void *arg, int64_t task, int worker) {
+static ts_status run_part(void *arg, int64_t which, int worker) {
   const triangular_run *r = arg;
-  int64_t units = r->s->batch * r->parts, first = task * r->s->per_task;
-  for (int64_t i = first; i < ts_linalg_min(units, first + r->s->per_task); i++)
-    TS_TRY(
-        solve_part(r, i / r->parts, i % r->parts * r->columns, r->run->thread_workspace + worker * r->s->thread_bytes));
-  return TS_SUCCESS;
+  return solve_part(r, which / r->parts, which % r->parts * r->columns, workspace_of(r, worker));
 }
 
 /* Few matrices are cut into ranges of columns, so that there is one for each thread. */
@@ -120,9 +115,14 @@ static void plan_parts(triangular_run *r) {
 
 static ts_status run_all(triangular_run *r) {
   const triangular_state *s = r->s;
-  const int64_t units = s->groups ? (s->batch + s->vector->lanes - 1) / s->vector->lanes : s->batch * r->parts;
-  const int64_t tasks = (units + s->per_task - 1) / s->per_task;
-  return ts_linalg_run_tasks(r->run->parallel, tasks, s->groups ? groups_task : parts_task, r);
+  ts_linalg_units units = {.count =
+                               s->groups ? (s->batch + s->vector->lanes - 1) / s->vector->lanes : s->batch * r->parts,
+                           .per_task = s->per_task,
+                           .run = s->groups ? run_group : run_part,
+                           .arg = r,
+                           .cancel = r->run->cancel,
+                           .op = TS_OP_TRIANGULAR_SOLVE};
+  return ts_linalg_run_units(r->run->parallel, &units);
 }
 
 static ts_status triangular_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {

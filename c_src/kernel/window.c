@@ -1,7 +1,7 @@
-/* Folds over windows, and the addition of sources at the places that windows select. Dims that no window spans are one
- * with their neighbours; behind the last dim with windows they are `inner` elements, which are in the lanes of vectors,
- * and where there are none neighbouring windows are. Each window keeps its order, so no number of threads or vectors
- * changes a bit. */
+/* Folds over windows, and scatters of sources to the elements that windows select. A tap is an element position of a
+ * window. Dims that no window spans are merged with their neighbours. Those after the last dim with windows are `inner`
+ * elements, which are in the lanes of vectors; without them, neighbouring windows are in the lanes. Each window is
+ * folded in its own order, so the number of threads or lanes changes no bit. */
 #include "kernel/window_lanes.h"
 
 #include "base/cancel.h"
@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-/* Elements read by one task, about. */
+/* Approximate number of elements that a task reads. */
 #define TASK_ELEMENTS (INT64_C(128) << 10)
-/* Inner elements of a task of a scatter, at least. */
+/* Minimum of inner elements for a task of a scatter. */
 #define MIN_COLUMNS 64
-/* Places of a window up to which each is asked which of the windows selected it. */
+/* With at most so many taps, a scatter visits each tap for all windows; with more, each window's selected tap. */
 #define FEW_TAPS 16
 
 typedef struct window_dim {
@@ -29,9 +29,9 @@ typedef struct window_state {
   int32_t rank; /* of the outer dims */
   window_dim outer[TS_MAX_RANK], last;
   int64_t inner;
-  int64_t interior, interior_end; /* windows along `last` that are inside of it */
-  int64_t rows, row_taps;         /* of the outer dims: windows, and places of one at most */
-  int64_t taps;                   /* places of a window at most */
+  int64_t interior, interior_end; /* windows along `last` whose taps are all in bounds */
+  int64_t rows, row_taps;         /* of the outer dims: windows, and the most taps of one */
+  int64_t taps;                   /* of one window, at most */
   int64_t elements;               /* of the operand */
   ts_window_fold_fn fold;
   ts_window_pick_fn pick;
@@ -42,7 +42,7 @@ typedef struct window_state {
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The first element of window o that is inside, and how many are; 0 when none is. */
+/* The first element of window o that is in bounds, and how many are; 0 when none is. */
 static int64_t clip(const window_dim *d, int64_t o, int64_t *out_count) {
   int64_t first = o * d->stride - d->low, before = 0;
   if (first < 0) before = min_of(d->size, -(first / d->dilation) + (first % d->dilation != 0));
@@ -73,8 +73,8 @@ static int64_t find_rows(const window_state *s, int64_t row, const char *in, con
   return rows;
 }
 
-/* The places of window o along the last dim; all windows of the interior have places at the same distances. */
-static void place(const window_state *s, int64_t o, ts_window_taps *taps) {
+/* The taps of window o along the last dim; those of all interior windows have the same distances. */
+static void set_taps(const window_state *s, int64_t o, ts_window_taps *taps) {
   taps->offset = clip(&s->last, o, &taps->steps) * s->last.step;
   taps->step = taps->steps > 1 ? s->last.dilation * s->last.step : s->last.step; /* else it may be of any size */
 }
@@ -101,7 +101,7 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
   for (int64_t o = first; o < end;) {
     bool inside = o >= s->interior && o < s->interior_end;
     int64_t count = inside ? min_of(end, s->interior_end) - o : 1;
-    place(s, o, taps);
+    set_taps(s, o, taps);
     s->fold(taps, s->last.stride, count, out + o * s->size);
     o += count;
   }
@@ -109,7 +109,7 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
 
 static void fold_points(const window_state *s, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
   for (int64_t o = first; o < end; o++) {
-    place(s, o, taps);
+    set_taps(s, o, taps);
     s->fold(taps, 1, s->inner, out + o * s->inner * s->size);
   }
 }
@@ -140,8 +140,8 @@ static void run_folds(window_run *run, const ts_parallel *parallel) {
 
 /* ---- scatter */
 
-/* Adds the source's elements where their windows' selected places are. Along a row, a place is reached by its last
- * window first: so the places of a window are walked from its end. */
+/* Adds the source's elements to those that their windows selected. The first of several windows that share an element
+ * reads it by its last tap: so taps are visited from the last to the first. */
 static void add_few(const window_run *run, const ts_window_taps *taps, const int32_t *best, const char *source,
                     int64_t stride, int64_t count) {
   for (int64_t k = taps->steps; k-- > 0;)
@@ -164,11 +164,11 @@ static void add_each(const window_run *run, const ts_window_taps *taps, const in
 static void scatter_some(const window_run *run, ts_window_taps *taps, const char *source, int64_t stride,
                          int64_t count) {
   int32_t best[TS_WINDOW_PICKS];
-  int64_t places = taps->row_count * taps->steps, size = run->s->size;
-  for (int64_t i = 0; places > 0 && i < count; i += TS_WINDOW_PICKS) {
+  int64_t count_taps = taps->row_count * taps->steps, size = run->s->size;
+  for (int64_t i = 0; count_taps > 0 && i < count; i += TS_WINDOW_PICKS) {
     int64_t n = min_of(TS_WINDOW_PICKS, count - i);
     run->s->pick(taps, stride, n, best);
-    (places > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);
+    (count_taps > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);
     taps->offset += n * stride * size;
   }
 }
@@ -179,7 +179,7 @@ static void scatter_row(const window_run *run, ts_window_taps *taps, int64_t col
   for (int64_t o = 0; o < s->last.out;) {
     bool inside = s->inner == 1 && o >= s->interior && o < s->interior_end;
     int64_t count = inside ? s->interior_end - o : 1;
-    place(s, o, taps);
+    set_taps(s, o, taps);
     taps->offset += column * s->size;
     scatter_some(run, taps, source + (o * s->inner + column) * s->size, inside ? s->last.stride : 1,
                  s->inner == 1 ? count : columns);

@@ -1,6 +1,6 @@
 /* Loops over windows for one instruction set, which defines VECTOR_BYTES and ISA(name), the name of something of this
  * instruction set, and FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum. Windows that are neighbours are in
- * the lanes of vectors; each keeps the order of its places. */
+ * the lanes of vectors; each keeps the order of its taps. */
 #include "kernel/window_lanes.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -218,7 +218,7 @@ DEFINE_FLOAT(f64, double, int64_t, DEFINE_FOLD_8)
 DEFINE_HALF(f16)
 DEFINE_HALF(bf16)
 
-/* ---- the selected places */
+/* ---- the selected taps */
 
 /* KEEPS: the operator by which the selected element stays. */
 #define DEFINE_PICK(NAME, T, A, LOAD, KEEPS)                                                          \
@@ -320,37 +320,54 @@ static void add_f32(void *to, int64_t stride, const void *from, const int32_t *b
 
 /* FMA_32 and FMA_64 round once where the machine can; else the product rounds by itself. ONE_FMA: the same of elements.
  */
-#define DEFINE_DOT(NAME, T, V, A, LOAD, STORE, LOADS, STORES, FMA, ONE_FMA)                                           \
-  static void dot_##NAME(const char *const *taps, int64_t tap_count, const void *weights, int64_t count, void *out) { \
-    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T);                               \
-    const char *w0 = weights;                                                                                         \
-    T *to = out;                                                                                                      \
-    int64_t i = 0;                                                                                                    \
-    for (; i + 4 * lanes <= count; i += 4 * lanes) {                                                                  \
-      V a = {0}, b = {0}, c = {0}, d = {0};                                                                           \
-      for (int64_t t = 0; t < tap_count; t++) {                                                                       \
-        const char *x = taps[t] + i * size, *w = w0 + (t * count + i) * size;                                         \
-        a = FMA(LOADS(x), LOADS(w), a);                                                                               \
-        b = FMA(LOADS(x + lanes * size), LOADS(w + lanes * size), b);                                                 \
-        c = FMA(LOADS(x + 2 * lanes * size), LOADS(w + 2 * lanes * size), c);                                         \
-        d = FMA(LOADS(x + 3 * lanes * size), LOADS(w + 3 * lanes * size), d);                                         \
-      }                                                                                                               \
-      STORES(to + i, a), STORES(to + i + lanes, b), STORES(to + i + 2 * lanes, c), STORES(to + i + 3 * lanes, d);     \
-    }                                                                                                                 \
-    for (; i + lanes <= count; i += lanes) {                                                                          \
-      V a = {0};                                                                                                      \
-      for (int64_t t = 0; t < tap_count; t++)                                                                         \
-        a = FMA(LOADS(taps[t] + i * size), LOADS(w0 + (t * count + i) * size), a);                                    \
-      STORES(to + i, a);                                                                                              \
-    }                                                                                                                 \
-    for (; i < count; i++) {                                                                                          \
-      A a = 0;                                                                                                        \
-      for (int64_t t = 0; t < tap_count; t++) {                                                                       \
-        A x = LOAD(((const T *)(const void *)taps[t])[i]), w = LOAD(((const T *)weights)[t * count + i]);             \
-        a = ONE_FMA(x, w, a);                                                                                         \
-      }                                                                                                               \
-      to[i] = STORE(a);                                                                                               \
-    }                                                                                                                 \
+/* Some channels of four places of the output from channel i on, which share the loads of weights; two vectors of
+ * channels while there are so many. */
+#define DEFINE_DOT(NAME, T, V, A, LOAD, STORE, LOADS, STORES, FMA, ONE_FMA)                                        \
+  INLINE int64_t dot_four_##NAME(const char *const *taps, const ts_window_weights *weights, T *to) {               \
+    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T), count = weights->count;    \
+    int64_t i = 0;                                                                                                 \
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {                                                               \
+      V sums[TS_WINDOW_DOTS][2] = {{{0}}};                                                                         \
+      for (int64_t t = 0; t < weights->taps; t++) {                                                                \
+        const char *at = weights->data + (t * count + i) * size;                                                   \
+        V w = LOADS(at), next = LOADS(at + lanes * size);                                                          \
+        for (int r = 0; r < TS_WINDOW_DOTS; r++) {                                                                 \
+          const char *x = taps[t * TS_WINDOW_DOTS + r] + i * size;                                                 \
+          sums[r][0] = FMA(LOADS(x), w, sums[r][0]);                                                               \
+          sums[r][1] = FMA(LOADS(x + lanes * size), next, sums[r][1]);                                             \
+        }                                                                                                          \
+      }                                                                                                            \
+      for (int r = 0; r < TS_WINDOW_DOTS; r++)                                                                     \
+        STORES(to + r * count + i, sums[r][0]), STORES(to + r * count + i + lanes, sums[r][1]);                    \
+    }                                                                                                              \
+    return i;                                                                                                      \
+  }                                                                                                                \
+  INLINE int64_t dot_vectors_##NAME(const char *const *taps, const ts_window_weights *weights, int64_t i, T *to) { \
+    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), size = (int64_t)sizeof(T), count = weights->count;    \
+    for (; i + lanes <= count; i += lanes) {                                                                       \
+      V sum = {0};                                                                                                 \
+      for (int64_t t = 0; t < weights->taps; t++)                                                                  \
+        sum = FMA(LOADS(taps[t * TS_WINDOW_DOTS] + i * size), LOADS(weights->data + (t * count + i) * size), sum); \
+      STORES(to + i, sum);                                                                                         \
+    }                                                                                                              \
+    return i;                                                                                                      \
+  }                                                                                                                \
+  INLINE A dot_channel_##NAME(const char *const *taps, const ts_window_weights *weights, int64_t i) {              \
+    A sum = 0;                                                                                                     \
+    for (int64_t t = 0; t < weights->taps; t++) {                                                                  \
+      A x = LOAD(((const T *)(const void *)taps[t * TS_WINDOW_DOTS])[i]);                                          \
+      A w = LOAD(((const T *)(const void *)weights->data)[t * weights->count + i]);                                \
+      sum = ONE_FMA(x, w, sum);                                                                                    \
+    }                                                                                                              \
+    return sum;                                                                                                    \
+  }                                                                                                                \
+  static void dot_##NAME(const char *const *taps, int places, const ts_window_weights *weights, void *out) {       \
+    int64_t first = places == TS_WINDOW_DOTS ? dot_four_##NAME(taps, weights, out) : 0;                            \
+    for (int r = 0; r < places; r++) {                                                                             \
+      T *to = (T *)out + r * weights->count;                                                                       \
+      int64_t i = dot_vectors_##NAME(taps + r, weights, first, to);                                                \
+      for (; i < weights->count; i++) to[i] = STORE(dot_channel_##NAME(taps + r, weights, i));                     \
+    }                                                                                                              \
   }
 
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES)));

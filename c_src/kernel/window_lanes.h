@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The places of windows inside of the operand, in row-major order: rows[r] + offset + s * step, in bytes. */
+/* The taps of a window that are in bounds, in row-major order: rows[r] + offset + s * step, in bytes. */
 typedef struct ts_window_taps {
   const char *const *rows;
   int64_t row_count, offset, steps, step;
@@ -18,16 +18,24 @@ typedef struct ts_window_taps {
 /* Folds `count` windows whose elements are `stride` elements apart, into `out`. */
 typedef void (*ts_window_fold_fn)(const ts_window_taps *taps, int64_t stride, int64_t count, void *out);
 
-/* The place that each of `count` <= TS_WINDOW_PICKS windows selects, by its number among the taps. */
+/* The number of the tap that each of `count` <= TS_WINDOW_PICKS windows selects. */
 typedef void (*ts_window_pick_fn)(const ts_window_taps *taps, int64_t stride, int64_t count, int32_t *best);
 
 /* to[i * stride] += from[i] where best[i] is `tap`, in order. */
 typedef void (*ts_window_add_fn)(void *to, int64_t stride, const void *from, const int32_t *best, int32_t tap,
                                  int64_t count);
 
-/* out[i] = fma chain over the taps of taps[t][i] * weights[t * count + i], from +0. */
-typedef void (*ts_window_dot_fn)(const char *const *taps, int64_t tap_count, const void *weights, int64_t count,
-                                 void *out);
+enum { TS_WINDOW_DOTS = 4 };
+
+/* Weights of a depthwise convolution: of each tap a row of one for each channel. */
+typedef struct ts_window_weights {
+  const char *data;
+  int64_t taps, count; /* count: channels */
+} ts_window_weights;
+
+/* For up to TS_WINDOW_DOTS places of the output: out[r * count + i] = fma chain over the taps t of
+ * taps[t * TS_WINDOW_DOTS + r][i] * weights[t * count + i], from +0. */
+typedef void (*ts_window_dot_fn)(const char *const *taps, int places, const ts_window_weights *weights, void *out);
 
 enum { TS_WINDOW_PICKS = 256 };
 

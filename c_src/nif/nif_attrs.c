@@ -88,8 +88,7 @@ static int count_fields(ts_attr_kind kind) {
 /* Ops that Erlang cannot name: the core adds them, or they have NIFs of their own. */
 static bool is_internal(ts_opcode code) {
   ts_op_class op_class = ts_op_get_class(code);
-  return op_class == TS_CLASS_CONTROL || op_class == TS_CLASS_COLLECTIVE || code == TS_OP_PARAMETER ||
-         code == TS_OP_LITERAL;
+  return op_class == TS_CLASS_CONTROL || code == TS_OP_PARAMETER || code == TS_OP_LITERAL;
 }
 
 ts_status ts_nif_get_attrs(ErlNifEnv *env, ts_opcode code, ERL_NIF_TERM term, ts_attrs *out) {

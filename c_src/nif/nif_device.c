@@ -130,7 +130,7 @@ ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
   ERL_NIF_TERM list = enif_make_list(env, 0);
-  int64_t now = 0; /* the sum over the list, so that both agree: tensors are made and freed meanwhile */
+  int64_t now = 0; /* of the list, not held_by: both agree, although tensors are made and freed meanwhile */
   for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;) {
     int64_t held = ts_device_held(client->devices[i]);
     now += held;

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-/* Terms that are read in a millisecond or little more; for longer ones there are dirty schedulers. */
+/* Limit for a normal scheduler: such terms take about a millisecond. Longer ones move to a dirty scheduler. */
 enum { SHORT = 48 * 1024 };
 
 static ErlNifResourceType *digest_type;
@@ -81,7 +81,8 @@ static void complete(const ts_digest *d) {
 
 /* ---- rounds ---- */
 
-/* What a function is, by its number; the first round is about the term itself. */
+/* Stores the name of a term that was read: in the first round the caller's term, later the code and environment of the
+ * function with that number. */
 static ts_status answer(ts_digest *d, size_t number, const ts_digest_part *part) {
   if (d->rounds.count == 0)
     d->root = *part;
@@ -105,7 +106,7 @@ static ts_status read_all(ErlNifEnv *env, ts_digest *d, ts_digest_walk *walk, ER
   return TS_SUCCESS;
 }
 
-/* The functions that were met have the next numbers. */
+/* Numbers the functions of the round, after those of earlier rounds. */
 static ts_status end_round(ts_digest *d, size_t met) {
   d->answered = d->functions.count;
   TS_TRY(TS_VEC_RESERVE(&d->functions, d->answered + met));
@@ -113,7 +114,7 @@ static ts_status end_round(ts_digest *d, size_t met) {
   return TS_SUCCESS;
 }
 
-/* What a round added, for one that has to begin again. */
+/* The sizes before a round, to which a round that begins again returns. */
 typedef struct mark {
   size_t opens, names, holes, tensors;
   uint64_t bytes;
@@ -134,7 +135,7 @@ static void go_back(ts_digest *d, const mark *to) {
   }
 }
 
-/* What Erlang is told of a round: terms of this call. */
+/* The results of a round for Erlang: terms of this call. */
 typedef struct round {
   ERL_NIF_TERM functions, tensors;
   size_t work;
@@ -159,7 +160,7 @@ static ts_status try_round(ErlNifEnv *env, ts_digest *d, ERL_NIF_TERM terms, siz
   return status;
 }
 
-/* Reductions for what was read. */
+/* Charges reductions for the terms that were read. */
 static void consume(ErlNifEnv *env, size_t work) {
   if (work > SHORT / 100) enif_consume_timeslice(env, work < SHORT ? (int)(100 * work / SHORT) : 100);
 }
@@ -185,7 +186,7 @@ static ts_status get_mode(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_mode *out
   return TS_SUCCESS;
 }
 
-/* The resource takes the digest over. */
+/* Moves the digest into the resource. */
 static ts_status hand_over(ErlNifEnv *env, ts_digest *d, const round *r, ERL_NIF_TERM *out) {
   unfinished *u = enif_alloc_resource(digest_type, sizeof *u);
   if (!u) return ts_error_no_memory();
@@ -222,8 +223,8 @@ static ERL_NIF_TERM begin_long(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
 ERL_NIF_TERM ts_nif_digest(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* digest(Term, plain | tensors | forms) -> {Digest :: <<_:128>>, Words, Bytes, Tensors} | {more, Unfinished,
-   * [Function], Tensors} Words is what a copy of the term takes. Of the functions digest_more/2 wants to know what they
-   * are. Tensors are those that count by number, in the order of their numbers, which goes on from call to call. */
+   * [Function], Tensors}. Words is the size of a copy of the term. digest_more/2 needs the code and environment of each
+   * function. Tensors are those that count by number, in the order of their numbers; each call numbers new ones. */
   ERL_NIF_TERM term;
   bool is_long;
   ts_status status = begin(env, argv, SHORT, &is_long, &term);

@@ -1,5 +1,5 @@
-/* Digests of terms: between nif_digest_walk.c, which walks terms, and
- * nif_digest.c, which puts together what waited for functions. */
+/* The interface between nif_digest_walk.c, which walks terms, and nif_digest.c, which completes the names of terms that
+ * hold functions. */
 #ifndef TS_NIF_DIGEST_INTERNAL_H
 #define TS_NIF_DIGEST_INTERNAL_H
 
@@ -12,25 +12,25 @@ enum { TS_DIGEST_CLOSED = UINT32_MAX, TS_DIGEST_LARGE_BINARY = 65 };
 /* What is known of a term. */
 typedef struct ts_digest_part {
   ts_hash128 name;
-  uint64_t words; /* that a copy takes, in which nothing but large binaries is shared */
-  uint32_t open;  /* CLOSED, or else the number of what has to be known first: then there is no name yet */
+  uint64_t words; /* size of a copy that shares large binaries only */
+  uint32_t open;  /* CLOSED, or the number of the open term or function that must be named first */
 } ts_digest_part;
 
-/* A place among the names of an open term. */
+/* A name that an open term lacks: names[at] is that of the open term or function number `open`. */
 typedef struct ts_digest_hole {
   uint32_t at;
   uint32_t open;
 } ts_digest_hole;
 
-/* A function, or a term that holds one. The digest of a function is that of its code and environment, which only
- * Erlang can tell. */
+/* An open term: a function, or a term that holds one. The digest of a function is that of its code and environment,
+ * which only Erlang can read. */
 typedef enum ts_digest_kind { TS_DIGEST_TERM, TS_DIGEST_PAIRS, TS_DIGEST_FUNCTION } ts_digest_kind;
 
 typedef struct ts_digest_open {
   ts_digest_kind kind;
   size_t first, count; /* among `names`; of a function its number */
   size_t hole, hole_count;
-  ts_digest_part part; /* complete at the end; before, the words of all but the holes */
+  ts_digest_part part; /* until it is closed: the words without those of the holes */
 } ts_digest_open;
 
 typedef enum ts_digest_mode {
@@ -39,15 +39,15 @@ typedef enum ts_digest_mode {
   TS_DIGEST_FORMS    /* those of Nx count by type and shape */
 } ts_digest_mode;
 
-/* A digest in the making. Terms are read in rounds: each reads what the functions that the one before met are made
- * of. Terms may move between two rounds, so nothing here refers to them. */
+/* The state of a digest. Terms are read in rounds: each round reads code and environment of the functions that the
+ * round before it found. Terms may move between two rounds, so nothing here points to them. */
 typedef struct ts_digest {
   ts_digest_mode mode;
-  TS_VEC(ts_digest_open) opens; /* each after what it waits for in its own round */
+  TS_VEC(ts_digest_open) opens; /* each after those that it depends on in its round */
   TS_VEC(ts_hash128) names;
   TS_VEC(ts_digest_hole) holes;
-  TS_VEC(ts_digest_part) functions; /* by number: what Erlang said of it, in the next round */
-  TS_VEC(size_t) rounds;            /* the first of `opens` of each but the first, which begins at 0 */
+  TS_VEC(ts_digest_part) functions; /* by number: the answer of Erlang, read in the next round */
+  TS_VEC(size_t) rounds;            /* the first of `opens` of each round from the second on */
   size_t answered;                  /* of the functions */
   ts_digest_part root;
   uint64_t bytes; /* of large binaries */
@@ -61,13 +61,13 @@ typedef struct ts_digest_walk ts_digest_walk;
 
 ts_status ts_digest_walk_take(ErlNifEnv *env, ts_digest *digest, ts_digest_walk **out);
 void ts_digest_walk_give(ts_digest_walk *walk);
-/* The kept ones go. */
+/* Frees the walks that are kept for later calls. */
 void ts_digest_walk_forget(void);
-/* Reads a term. Fails with *out_long set when there is more than `limit`, which counts terms, and large ones as
- * several. */
+/* Reads a term. Fails with *out_long set when the work is more than `limit`: a unit for each term, several for a large
+ * one. */
 ts_status ts_digest_walk_term(ts_digest_walk *walk, ERL_NIF_TERM term, size_t limit, bool *out_long,
                               ts_digest_part *out);
-/* What this walk met: functions by number, from `answered` on, and tensors that are new. */
+/* What this walk found: functions by number, from `answered` on, and new tensors. */
 ERL_NIF_TERM ts_digest_walk_functions(const ts_digest_walk *walk);
 size_t ts_digest_walk_function_count(const ts_digest_walk *walk);
 ERL_NIF_TERM ts_digest_walk_tensors(const ts_digest_walk *walk);
@@ -77,7 +77,7 @@ void ts_digest_walk_init(ErlNifEnv *env);
 
 /* ---- names */
 
-/* What a name is of. */
+/* Which kind of term a name is of. */
 typedef enum ts_digest_tag {
   TS_TAG_ATOM,
   TS_TAG_NIL,
@@ -103,25 +103,25 @@ void ts_digest_plain_init(void);
 
 extern uint64_t ts_digest_tags[TS_TAGS];
 
-/* The value itself, with what no hash has beside it. */
+/* The value itself, and a tag with which no hash is equal. */
 static inline ts_hash128 ts_digest_plain_name(ts_digest_tag tag, uint64_t value) {
   return (ts_hash128){value, ts_digest_tags[tag]};
 }
 
 ts_hash128 ts_digest_of_bytes(ts_digest_tag tag, const void *data, size_t size);
-/* The name of a term by the names of its parts, the first of which says what it is. */
+/* The name of a term from its head and the names of its parts. */
 ts_hash128 ts_digest_name(const ts_hash128 *names, size_t count);
-/* The same of pairs, after the first, in whatever order. */
+/* The same for pairs of names, whose order does not matter. */
 ts_hash128 ts_digest_name_of_pairs(const ts_hash128 *names, size_t count);
 ts_hash128 ts_digest_name_of_function(ts_hash128 code);
 
-/* ---- terms that are not made of others */
+/* ---- terms without parts */
 
 ts_status ts_digest_integer(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_part *out);
 ts_status ts_digest_float(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_part *out);
 void ts_digest_reference(ERL_NIF_TERM ref, ts_digest_part *out);
 ts_status ts_digest_bits(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_part *out, size_t *out_size);
-/* By its bytes for other nodes: of what the VM has no other exact words for. */
+/* By the external term format, for terms that no other function reads. */
 ts_status ts_digest_other(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_part *out, size_t *out_size);
 
 /* ---- maps */
@@ -134,7 +134,7 @@ typedef struct ts_digest_pairs {
 } ts_digest_pairs;
 
 void ts_digest_map_init(ErlNifEnv *env);
-/* The pairs of a small map, by an iterator that stands on the first one. */
+/* The pairs of a small map, from an iterator at its first pair. */
 void ts_digest_get_pairs(ErlNifEnv *env, ErlNifMapIterator *at, size_t size, ts_digest_pairs *out);
 
 static inline ts_digest_part ts_digest_closed(ts_hash128 name, uint64_t words) {

@@ -1,7 +1,6 @@
-/* The pairs of small maps. To ask an iterator for each takes most of the time in
- * which a node of Nx is read. The VM's iterators have arrays of keys and values,
- * of which the header says that they may change; so it is looked whether they are
- * what they seem, once for all sizes and again for each map. */
+/* The pairs of small maps. Calls of the VM's iterator would take most of the time for a node of Nx. An iterator holds
+ * pointers to the map's arrays of keys and values, which erl_nif.h does not document. So they are read directly only if
+ * they have the expected contents, which is checked at start for each size, and again for each map. */
 #include "nif/nif_digest_internal.h"
 
 static bool has_arrays;

@@ -1,4 +1,4 @@
-/* Names, and the digests of terms that are not made of others. */
+/* Names, and the digests of terms without parts. */
 #include "nif/nif_digest_internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ uint64_t ts_digest_tags[TS_TAGS];
 
 /* ---- names ---- */
 
-/* Once: when the library is loaded again digests stay what they are. */
+/* Once for the process: digests stay the same when the library is loaded again. */
 void ts_digest_plain_init(void) {
   if (ts_digest_tags[0]) return;
   ts_hash_key_init(&key);
@@ -83,8 +83,8 @@ ts_status ts_digest_bits(ErlNifEnv *env, ERL_NIF_TERM term, ts_digest_part *out,
   return TS_SUCCESS;
 }
 
-/* The VM gives nothing of a reference but its external form, which takes longer to make than the rest of a node of Nx
- * takes to read, and hashes of 32 bits. Two of those with different salts are as good as one of 64. */
+/* The VM offers the external form of a reference, which takes longer to make than the rest of a node of Nx takes to
+ * read, and hashes of 32 bits. Two hashes with different salts have the collision rate of one of 64 bits. */
 void ts_digest_reference(ERL_NIF_TERM ref, ts_digest_part *out) {
   uint32_t low = (uint32_t)enif_hash(ERL_NIF_INTERNAL_HASH, ref, salts[0]);
   uint32_t high = (uint32_t)enif_hash(ERL_NIF_INTERNAL_HASH, ref, salts[1]);

@@ -1,6 +1,6 @@
-/* Walking terms. Terms do not move during a call, so a term that was met before
- * is known by its word. A stack of frames stands for the terms that are being
- * read; the names of their parts are a stack, too. */
+/* Traversal of terms, without recursion: a stack of frames for the terms that are being read, and a stack of the names
+ * (hashes) of their parts. Terms do not move during a call, so a term that occurs again is found by its address, the
+ * word that represents it. */
 #include "nif/nif_digest_internal.h"
 
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 static struct { ERL_NIF_TERM nil, struct_, nx_tensor, type, shape, data, args, id; } atom;
 
-/* Of a part that is still a term. No tag is 0. */
+/* The tag of a part that is still a term; no other tag is 0. */
 enum { UNREAD = 0 };
 
 enum { RECENT_ATOMS = 256, RECENT_KEYS = 16, RECENT_TUPLES = 64, LIST_PART = 8, PLAIN_TUPLE = 4 };
@@ -28,7 +28,7 @@ typedef struct seen {
   uint32_t generation, part;
 } seen;
 
-/* What the keys of a small map say, where all of them are atoms. A key that is not there has the place `size`. */
+/* The keys of a small map, all of them atoms. `data`, `args` and `id` are indices of these keys; `size` when absent. */
 typedef struct map_keys {
   bool are_known;
   size_t size, data, args, id;
@@ -36,13 +36,13 @@ typedef struct map_keys {
   ERL_NIF_TERM keys[TS_DIGEST_FEW_PAIRS];
 } map_keys;
 
-/* A short tuple of atoms and small integers, which are words that mean the same in every walk. */
+/* A short tuple of atoms and small integers, whose words have the same meaning in every walk. */
 typedef struct plain_tuple {
   bool is_known;
   size_t count;
   ERL_NIF_TERM elements[PLAIN_TUPLE];
   ts_hash128 name;
-  ERL_NIF_TERM term; /* the last one that was read; of any walk */
+  ERL_NIF_TERM term; /* the last such tuple that any walk read */
 } plain_tuple;
 
 struct ts_digest_walk {
@@ -51,12 +51,12 @@ struct ts_digest_walk {
   size_t work, limit;
   bool is_long;
   uint32_t generation;
-  ERL_NIF_TERM atoms[RECENT_ATOMS];  /* met lately; also the empty list */
-  map_keys keys[RECENT_KEYS];        /* met lately; they hold for later walks, as atoms do */
+  ERL_NIF_TERM atoms[RECENT_ATOMS];  /* a cache of words that are atoms, or the empty list */
+  map_keys keys[RECENT_KEYS];        /* a cache, valid for later walks as atoms are */
   plain_tuple tuples[RECENT_TUPLES]; /* likewise */
   seen *seen;
   size_t seen_capacity;
-  TS_VEC(ts_digest_part) parts; /* of the terms that were seen */
+  TS_VEC(ts_digest_part) parts; /* of the terms in `seen` */
   TS_VEC(frame) frames;
   TS_VEC(ts_hash128) names;
   TS_VEC(ts_digest_hole) holes; /* of the frames */
@@ -77,9 +77,9 @@ void ts_digest_walk_init(ErlNifEnv *env) {
   atom.id = enif_make_atom(env, "id");
 }
 
-/* ---- terms that were met ---- */
+/* ---- terms that occur again ---- */
 
-/* Terms that were made one after the other have slots beside each other; memory far apart is spread. */
+/* Terms that were allocated together have neighbouring slots; the product spreads distant addresses. */
 static inline size_t slot_of(const walk *w, ERL_NIF_TERM term) {
   return ((term >> 4) + (term >> 16) * UINT64_C(0x9E3779B97F4A7C15)) & (w->seen_capacity - 1);
 }
@@ -148,14 +148,14 @@ static ts_status read_function(walk *w, ERL_NIF_TERM term, ts_digest_part *out) 
 
 static inline frame *last_frame(const walk *w) { return &w->frames.data[w->frames.count - 1]; }
 
-/* Words of atoms differ above their tag of six bits, that of the empty list in it. */
+/* Words of atoms differ above their tag of six bits; that of the empty list differs within the tag. */
 static inline size_t slot_of_atom(ERL_NIF_TERM term) { return (term >> 6 ^ term >> 4) & (RECENT_ATOMS - 1); }
 
 static inline bool is_known_atom(const walk *w, ERL_NIF_TERM term) { return w->atoms[slot_of_atom(term)] == term; }
 
 static inline void know_atom(walk *w, ERL_NIF_TERM term) { w->atoms[slot_of_atom(term)] = term; }
 
-/* Of the empty list, too, which has a word of its own, as atoms have. */
+/* Also true for the empty list, which is a constant word like an atom. */
 static inline bool is_atom(walk *w, ERL_NIF_TERM term) {
   if (is_known_atom(w, term)) return true;
   if (!enif_is_atom(w->env, term) && term != atom.nil) return false;
@@ -171,7 +171,7 @@ static inline ts_status put_unread(walk *w, const ERL_NIF_TERM *terms, size_t co
   return TS_SUCCESS;
 }
 
-/* The parts follow, about so many. The head is what tells terms with the same parts apart. */
+/* `parts` is an estimate. `head` makes the names of different terms with equal parts differ. */
 static inline ts_status open_frame(walk *w, ERL_NIF_TERM term, ts_digest_tag tag, uint64_t head, size_t parts,
                                    uint64_t words) {
   frame f = {.term = term, .first = w->names.count, .hole = w->holes.count, .words = words};
@@ -181,7 +181,7 @@ static inline ts_status open_frame(walk *w, ERL_NIF_TERM term, ts_digest_tag tag
   return TS_VEC_PUSH(&w->names, ts_digest_plain_name(tag, head));
 }
 
-/* They are there, the last of the names. */
+/* The last `count` names are the parts of the last frame. */
 static inline void set_parts(walk *w, size_t count) {
   frame *f = last_frame(w);
   f->end = w->names.count;
@@ -196,7 +196,7 @@ static inline ts_status open_parts(walk *w, ERL_NIF_TERM term, ts_digest_tag tag
   return TS_SUCCESS;
 }
 
-/* {tessera, Ref, Type, Shape}, where those count by number. */
+/* {tessera, Ref, Type, Shape}, in the mode in which tensors count by their number. */
 static bool is_tensor(const walk *w, const ERL_NIF_TERM *f, int count) {
   return w->digest->mode == TS_DIGEST_TENSORS && count == 4 && f[0] == ts_atom.tessera_ && enif_is_ref(w->env, f[1]);
 }
@@ -222,7 +222,7 @@ static ts_status open_tensor(walk *w, ERL_NIF_TERM term, const ERL_NIF_TERM *f) 
   return TS_SUCCESS;
 }
 
-/* Every VM of 64 bits has such an integer in the word itself, and larger ones perhaps behind a pointer. */
+/* Every 64-bit VM stores such an integer in the word itself; a larger one may be behind a pointer. */
 static bool is_small(const walk *w, ERL_NIF_TERM term, int64_t *out) {
   ErlNifSInt64 number;
   if (!enif_get_int64(w->env, term, &number)) return false;
@@ -269,8 +269,8 @@ static bool find_plain_tuple(walk *w, const ERL_NIF_TERM *f, size_t count, plain
   return true;
 }
 
-/* Types and shapes, which need no frame. Each node of Nx has a type of its own, so a tuple gets a place among the terms
- * that were met only where it is read a second time. */
+/* Types and shapes need no frame. Each node of Nx has its own copy of its type, so a tuple is added to `seen` only when
+ * it is read a second time. */
 static ts_status read_plain_tuple(walk *w, ERL_NIF_TERM term, plain_tuple *t, ts_digest_part *out) {
   bool is_shared = t->term == term;
   t->term = term;
@@ -278,7 +278,7 @@ static ts_status read_plain_tuple(walk *w, ERL_NIF_TERM term, plain_tuple *t, ts
   return is_shared ? see(w, term, *out) : TS_SUCCESS;
 }
 
-/* Sets *out_frame where it opens one. */
+/* Sets *out_frame when it opens a frame. */
 static ts_status read_tuple(walk *w, ERL_NIF_TERM term, ts_digest_part *out, bool *out_frame) {
   const ERL_NIF_TERM *f;
   int count;
@@ -290,7 +290,7 @@ static ts_status read_tuple(walk *w, ERL_NIF_TERM term, ts_digest_part *out, boo
   return open_parts(w, term, TS_TAG_TUPLE, f, (size_t)count, (uint64_t)count + 1);
 }
 
-/* The first few elements, and what follows them. */
+/* Its parts are the first few elements and the rest of the list. */
 static ts_status open_list(walk *w, ERL_NIF_TERM list) {
   ERL_NIF_TERM parts[LIST_PART + 1];
   size_t count = 0;
@@ -300,7 +300,7 @@ static ts_status open_list(walk *w, ERL_NIF_TERM list) {
   return open_parts(w, list, TS_TAG_LIST, parts, count + 1, 2 * (uint64_t)count);
 }
 
-/* A tensor of Nx by what it is, not by what is in it. */
+/* A tensor of Nx, in the mode in which it counts by type and shape only. */
 static bool is_form(const walk *w, ERL_NIF_TERM map, ERL_NIF_TERM *out_type, ERL_NIF_TERM *out_shape) {
   ERL_NIF_TERM name;
   return w->digest->mode == TS_DIGEST_FORMS && enif_get_map_value(w->env, map, atom.struct_, &name) &&
@@ -311,8 +311,8 @@ static bool is_form(const walk *w, ERL_NIF_TERM map, ERL_NIF_TERM *out_type, ERL
 typedef struct small_map {
   ts_digest_pairs pairs;
   size_t size;
-  size_t data, args, id; /* places of those keys */
-  ts_hash128 name;       /* of all keys, where they are atoms */
+  size_t data, args, id; /* as in map_keys */
+  ts_hash128 name;       /* of all keys, if they are atoms */
 } small_map;
 
 static bool has_atoms(walk *w, const small_map *m) {
@@ -321,7 +321,7 @@ static bool has_atoms(walk *w, const small_map *m) {
   return true;
 }
 
-/* The place of a key, the map's size where it is not there. */
+/* The index of a key, the map's size when it is absent. */
 static size_t index_of(const small_map *m, ERL_NIF_TERM key) {
   size_t i = 0;
   while (i < m->size && m->pairs.keys[i] != key) i++;
@@ -340,7 +340,7 @@ static bool know_keys(walk *w, const small_map *m, map_keys *out) {
   return true;
 }
 
-/* They are few: a call of memcmp takes longer. */
+/* A loop, because a call of memcmp takes longer for a few words. */
 static inline bool are_keys_of(const map_keys *keys, const small_map *m) {
   if (!keys->are_known || keys->size != m->size) return false;
   for (size_t i = 0; i < m->size; i++)
@@ -348,7 +348,7 @@ static inline bool are_keys_of(const map_keys *keys, const small_map *m) {
   return true;
 }
 
-/* Maps with the same keys have them in the same order. Where those are atoms one name stands for all of them. */
+/* Maps with the same keys have them in the same order. If all keys are atoms, they have one name together. */
 static bool get_keys(walk *w, small_map *m) {
   size_t slot = m->size ? (m->pairs.keys[m->size - 1] >> 6) + m->size : 0;
   map_keys *keys = &w->keys[slot % RECENT_KEYS];
@@ -371,13 +371,13 @@ static bool get_small_map(const walk *w, ERL_NIF_TERM map, size_t size, small_ma
 
 /* ---- nodes of Nx ---- */
 
-/* A node is a tensor whose data is an expression, which has a reference and a list of arguments. All are read as one
- * term: each would take a frame, a place among the terms that were met, and a hash that waits for that of the next one.
+/* A node is a tensor whose data is an expression, which has a reference and a list of arguments. All of it is read as
+ * one term, since each of its terms would take a frame, an entry in `seen`, and a hash that depends on the next one's.
  */
 typedef struct node {
   small_map expression;
   ts_digest_part id;
-  size_t count; /* of arguments, and of what follows the first few of them */
+  size_t count; /* of `arguments`, the rest of the list included */
   bool has_tail;
   ERL_NIF_TERM arguments[LIST_PART + 1];
 } node;
@@ -458,7 +458,7 @@ static ts_status open_small_map(walk *w, ERL_NIF_TERM map, size_t size) {
   return TS_SUCCESS;
 }
 
-/* Of large ones the VM does not say in which order. */
+/* The order of a large map's pairs is not defined. */
 static ts_status put_pairs(walk *w, ErlNifMapIterator *at) {
   ERL_NIF_TERM pair[2];
   for (; enif_map_iterator_get_pair(w->env, at, &pair[0], &pair[1]); enif_map_iterator_next(w->env, at))
@@ -491,7 +491,7 @@ static void read_atom(walk *w, ERL_NIF_TERM term, ts_digest_part *out) {
   *out = ts_digest_closed(ts_digest_plain_name(TS_TAG_ATOM, term), 0);
 }
 
-/* Of terms that have no parts. */
+/* Reads a term without parts. */
 static ts_status read_plain(walk *w, ErlNifTermType type, ERL_NIF_TERM term, ts_digest_part *out) {
   switch (type) {
   case ERL_NIF_TERM_TYPE_ATOM: read_atom(w, term, out); return TS_SUCCESS;
@@ -518,8 +518,8 @@ static ts_status read_term(walk *w, ERL_NIF_TERM term, ts_digest_part *out, bool
   return type == ERL_NIF_TERM_TYPE_LIST ? open_list(w, term) : open_map(w, term);
 }
 
-/* What is known of a part, in the frame that has it. */
-static inline ts_status place(walk *w, frame *f, ts_digest_part part) {
+/* Stores a part that was read in its frame. */
+static inline ts_status put_part(walk *w, frame *f, ts_digest_part part) {
   size_t at = f->at++;
   f->words = ts_digest_add(f->words, part.words);
   w->names.data[at] = part.name;
@@ -527,8 +527,8 @@ static inline ts_status place(walk *w, frame *f, ts_digest_part part) {
   return TS_VEC_PUSH(&w->holes, ((ts_digest_hole){(uint32_t)(at - f->first), part.open}));
 }
 
-/* Goes past the parts that are known: atoms, and what was met before. Returns what was met and waits for functions,
- * where it ends at such a part. */
+/* Names the next parts as long as they are known: atoms, and terms in `seen`. Stops at a term in `seen` that is open
+ * (it holds functions without a name), and returns it. */
 static inline const seen *pass_known(const walk *w, frame *f) {
   ts_hash128 *restrict name = w->names.data + f->at;
   const ts_hash128 *end = w->names.data + f->end;
@@ -554,7 +554,7 @@ static inline const seen *pass_known(const walk *w, frame *f) {
   return open;
 }
 
-/* Reads on until all parts are read, or one of them has a frame of its own. */
+/* Reads parts until all are read, or one of them has opened a frame. */
 static ts_status read_parts(walk *w, bool *out_frame) {
   ts_digest_part part;
   for (*out_frame = false;;) {
@@ -566,11 +566,11 @@ static ts_status read_parts(walk *w, bool *out_frame) {
     else
       TS_TRY(read_term(w, w->names.data[f->at].lo, &part, out_frame));
     if (*out_frame) return TS_SUCCESS;
-    TS_TRY(place(w, f, part));
+    TS_TRY(put_part(w, f, part));
   }
 }
 
-/* Keeps a term that waits for functions. */
+/* Stores an open term, which is named when its functions have names. */
 static ts_status keep_open(walk *w, const frame *f, ts_digest_part *out) {
   ts_digest *d = w->digest;
   ts_digest_open o = {.kind = f->kind,
@@ -589,7 +589,7 @@ static ts_status keep_open(walk *w, const frame *f, ts_digest_part *out) {
   return TS_VEC_PUSH(&d->opens, o);
 }
 
-/* Ends a term, all of whose parts are read. */
+/* Names a term whose parts are all read. */
 static inline ts_status close_frame(walk *w, ts_digest_part *out) {
   frame f = *last_frame(w);
   const ts_hash128 *names = w->names.data + f.first;
@@ -612,7 +612,7 @@ static ts_status walk_frames(walk *w, ts_digest_part *out) {
     if (has_frame) continue;
     TS_TRY(close_frame(w, out));
     if (w->frames.count == 0) return TS_SUCCESS;
-    TS_TRY(place(w, last_frame(w), *out));
+    TS_TRY(put_part(w, last_frame(w), *out));
   }
 }
 
@@ -639,7 +639,7 @@ size_t ts_digest_walk_work(const walk *w) { return w->work; }
 
 /* ---- the memory of walks ---- */
 
-/* Some are kept for the next walks, as fresh memory costs more than to read a small term; and two large ones. */
+/* The memory of some walks, two of them large, is kept: allocating it costs more than reading a small term. */
 enum { KEPT = 8, KEPT_BYTES = 1 << 18, KEPT_LARGE = 2, KEPT_LARGE_BYTES = 16 << 20 };
 
 static _Atomic(walk *) kept[KEPT];

@@ -1,7 +1,7 @@
 #include "nif/nif_eager.h"
 
+#include "front/call.h"
 #include "front/programs.h"
-#include "ir/attrs.h"
 #include "nif/nif_digest.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
@@ -19,15 +19,11 @@ ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 
 enum { FEW = 4 };
 
-/* The operands of an op, decoded from the arguments of op/4. Tensors are pinned; an operand without a tensor is a
- * number. */
+/* A call, and what its terms hold: tensors are pinned. */
 typedef struct call {
-  ts_opcode code;
-  ts_device *device; /* of the first tensor; the default where there is none */
-  ts_attrs attrs;
+  ts_call of;
   ts_nif_args args;
-  ts_number *numbers;
-  ts_number few[FEW];
+  ts_number *numbers, few[FEW];
 } call;
 
 static ts_status get_operand(ErlNifEnv *env, ERL_NIF_TERM term, call *c) {
@@ -49,10 +45,12 @@ static void free_call(call *c) {
   if (c->numbers != c->few) ts_free(c->numbers);
 }
 
-static ts_device *device_of(const ts_nif_args *args) {
-  for (size_t i = 0; i < args->count; i++)
-    if (args->tensors[i]) return args->buffers[i]->device;
-  return ts_device_default();
+/* After the operands were decoded. */
+static void set_operands(call *c) {
+  c->of.buffers = c->args.buffers;
+  c->of.numbers = c->numbers;
+  c->of.count = c->args.count;
+  c->of.device = ts_call_device(c->args.buffers, c->args.count);
 }
 
 static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count, call *c) {
@@ -60,9 +58,9 @@ static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count,
   if (count > FEW) TS_TRY(TS_NEW_ARRAY(count, &c->numbers));
   for (unsigned i = 0; i < count && enif_get_list_cell(env, list, &head, &list); i++) {
     ts_status status = get_operand(env, head, c);
-    if (status) return ts_error_context(status, "%s, operand %u", ts_op_name(c->code), i + 1);
+    if (status) return ts_error_context(status, "%s, operand %u", ts_op_name(c->of.code), i + 1);
   }
-  c->device = device_of(&c->args);
+  set_operands(c);
   return TS_SUCCESS;
 }
 
@@ -70,8 +68,8 @@ static ts_status get_operands(ErlNifEnv *env, ERL_NIF_TERM list, unsigned count,
 static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], call *out) {
   unsigned count;
   out->numbers = out->few;
-  TS_TRY(ts_nif_get_opcode(env, argv[1], &out->code));
-  TS_TRY(ts_nif_get_attrs(env, out->code, argv[3], &out->attrs));
+  TS_TRY(ts_nif_get_opcode(env, argv[1], &out->of.code));
+  TS_TRY(ts_nif_get_attrs(env, out->of.code, argv[3], &out->of.attrs));
   if (!enif_get_list_length(env, argv[2], &count)) return ts_nif_expected(env, "a list of operands", argv[2]);
   TS_TRY(ts_nif_args_init(&out->args, count));
   ts_status status = get_operands(env, argv[2], count, out);
@@ -79,90 +77,8 @@ static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], call *out) 
   return status;
 }
 
-/* The key of the program: everything in the call except the values. */
-typedef struct key {
-  size_t words;
-  uint64_t *data;
-  uint64_t few[32];
-} key;
-
-/* The class of the number, on which ts_op_operand_types depends. */
-static uint64_t number_word(const ts_number *n) { return UINT64_C(1) << 63 | ts_number_class(n); }
-
-static ts_status make_key(const call *c, key *k) {
-  ts_attr_kind kind = ts_op_attr_kind(c->code);
-  size_t count = c->args.count, bound = 1 + count + (kind == TS_ATTR_NONE ? 0 : ts_attrs_count_words(kind, &c->attrs));
-  for (size_t i = 0; i < count; i++)
-    if (c->args.tensors[i]) bound += (size_t)c->args.buffers[i]->shape.rank;
-  k->words = 0;
-  k->data = k->few;
-  if (bound > sizeof k->few / sizeof *k->few) TS_TRY(TS_NEW_ARRAY(bound, &k->data));
-  k->data[k->words++] = (uint64_t)c->device->client->group << 48 | (uint64_t)c->code << 32 | count;
-  for (size_t i = 0; i < count; i++) {
-    if (!c->args.tensors[i]) {
-      k->data[k->words++] = number_word(&c->numbers[i]);
-      continue;
-    }
-    const ts_buffer *b = c->args.buffers[i];
-    k->data[k->words++] = (uint64_t)b->dtype << 32 | (uint64_t)b->shape.rank;
-    for (int32_t d = 0; d < b->shape.rank; d++) k->data[k->words++] = (uint64_t)b->shape.dims[d];
-  }
-  if (kind != TS_ATTR_NONE) k->words += ts_attrs_words(kind, &c->attrs, k->data + k->words);
-  return TS_SUCCESS;
-}
-
-static void free_key(key *k) {
-  if (k->data != k->few) ts_free(k->data);
-}
-
-static bool find_program(const key *k, ts_eager_use *out) {
+static bool find_program(const ts_call_key *k, ts_eager_use *out) {
   return ts_eager_program_find(k->data, k->words * sizeof *k->data, out);
-}
-
-/* ---- compiling ---- */
-
-static ts_operand operand(const call *c, size_t i) {
-  const ts_buffer *b = c->args.buffers[i];
-  if (c->args.tensors[i]) return (ts_operand){.dtype = b->dtype, .shape = &b->shape};
-  return (ts_operand){
-      .is_number = true, .number = c->numbers[i], .dtype = ts_number_dtype(&c->numbers[i]), .shape = &ts_shape_scalar};
-}
-
-/* Every operand is a parameter; a number is a scalar one, since its value is not part of the program. */
-static ts_status add_params(ts_graph *graph, ts_opcode code, ts_operand *operands, ts_dtype *types, size_t count) {
-  TS_TRY(ts_op_operand_types(code, operands, count, types));
-  for (size_t i = 0; i < count; i++) {
-    ts_operand *o = &operands[i];
-    if (o->is_number) *o = (ts_operand){.dtype = types[i], .shape = &ts_shape_scalar};
-    TS_TRY(ts_graph_add_param(graph, TS_ROOT, o->dtype, o->shape, &o->value));
-  }
-  return TS_SUCCESS;
-}
-
-static ts_status build_program(ts_graph *graph, const call *c) {
-  size_t count = c->args.count;
-  ts_operand *operands;
-  ts_dtype *types = NULL;
-  ts_value_id results[TS_MAX_RESULTS];
-  TS_TRY(TS_NEW_ARRAY(count, &operands));
-  ts_status status = TS_NEW_ARRAY(count, &types);
-  for (size_t i = 0; !status && i < count; i++) operands[i] = operand(c, i);
-  if (!status) status = add_params(graph, c->code, operands, types, count);
-  if (!status) status = ts_op_build(graph, TS_ROOT, c->code, operands, count, &c->attrs, results);
-  for (int i = 1; !status && i < ts_op_results(c->code); i++) results[i] = results[0] + (ts_value_id)i;
-  if (!status) status = ts_graph_set_results(graph, TS_ROOT, results, (size_t)ts_op_results(c->code));
-  ts_free(types);
-  ts_free(operands);
-  return status;
-}
-
-static ts_status compile_call(const call *c, ts_loaded **out) {
-  ts_graph *graph;
-  TS_TRY(ts_graph_create(&graph));
-  ts_status status = build_program(graph, c);
-  if (!status) status = ts_loaded_create(c->device->client, graph, NULL, out);
-  ts_graph_destroy(graph);
-  return status;
 }
 
 /* ---- running ---- */
@@ -189,26 +105,18 @@ static ts_status run_call(ErlNifEnv *env, const ts_loaded *executable, call *c, 
   c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
-  TS_TRY(ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->device}, watched, results));
+  TS_TRY(ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->of.device}, watched, results));
   return make_results(env, results, executable->result_count, out);
 }
 
-/* A reshape is a view of the same memory. */
-static bool is_alias(const call *c) {
-  if (c->code != TS_OP_RESHAPE || c->args.count != 1 || !c->args.tensors[0]) return false;
-  const ts_buffer *b = c->args.buffers[0];
-  return ts_status_consume_ok(ts_shape_check(&c->attrs.shape, b->dtype)) &&
-         ts_shape_elements(&c->attrs.shape) == ts_shape_elements(&b->shape);
-}
-
-static ts_status make_alias(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
-  ts_buffer *alias, *base = c->args.buffers[0];
-  TS_TRY(ts_buffer_alias(base, base->dtype, &c->attrs.shape, &alias));
-  return ts_nif_tensor_make(env, alias, out);
+static ts_status make_view(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
+  ts_buffer *view, *base = c->args.buffers[0];
+  TS_TRY(ts_buffer_alias(base, base->dtype, &c->of.attrs.shape, &view));
+  return ts_nif_tensor_make(env, view, out);
 }
 
 /* On a dirty scheduler, where compiling and long runs are allowed. */
-static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *out) {
+static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ERL_NIF_TERM *out) {
   ts_loaded *executable;
   ts_eager_use use;
   if (find_program(k, &use)) {
@@ -216,7 +124,7 @@ static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *
     ts_loaded_retain(executable); /* a cache use is for short programs only */
     ts_eager_program_done(&use);
   } else {
-    TS_TRY(compile_call(c, &executable));
+    TS_TRY(ts_call_compile(&c->of, &executable));
     ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
   }
   ts_status status = run_call(env, executable, c, true, out);
@@ -225,7 +133,7 @@ static ts_status run_dirty(ErlNifEnv *env, call *c, const key *k, ERL_NIF_TERM *
 }
 
 /* *out_done is false when the call must move to a dirty scheduler. */
-static ts_status run_here(ErlNifEnv *env, call *c, const key *k, bool *out_done, ERL_NIF_TERM *out) {
+static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *out_done, ERL_NIF_TERM *out) {
   ts_eager_use use;
   ts_status status = TS_SUCCESS;
   *out_done = false;
@@ -243,15 +151,15 @@ static ts_status run_here(ErlNifEnv *env, call *c, const key *k, bool *out_done,
 /* `out_done` is NULL on a dirty scheduler. */
 static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool *out_done, ERL_NIF_TERM *out) {
   call c;
-  key k;
+  ts_call_key k;
   TS_TRY(get_call(env, argv, &c));
   ts_status status;
-  if (is_alias(&c)) {
+  if (ts_call_is_view(&c.of)) {
     if (out_done) *out_done = true;
-    status = make_alias(env, &c, out);
-  } else if (!(status = make_key(&c, &k))) {
+    status = make_view(env, &c, out);
+  } else if (!(status = ts_call_key_init(&c.of, &k))) {
     status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, out);
-    free_key(&k);
+    ts_call_key_deinit(&k);
   }
   free_call(&c);
   return status;
@@ -293,20 +201,20 @@ static bool get_handles(ErlNifEnv *env, int count, const ERL_NIF_TERM *refs, ts_
 
 /* *out_done is false when the caller must use op/4. */
 static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM *out) {
-  key k;
+  ts_call_key k;
   ts_eager_use use;
   ts_buffer *result;
-  c->device = device_of(&c->args);
-  TS_TRY(make_key(c, &k));
+  set_operands(c);
+  TS_TRY(ts_call_key_init(&c->of, &k));
   bool found = find_program(&k, &use);
-  free_key(&k);
+  ts_call_key_deinit(&k);
   if (!found) return TS_SUCCESS;
   const ts_loaded *executable = ts_eager_program_executable(&use);
   ts_status status = TS_SUCCESS;
   *out_done = ts_eager_program_is_like(&use);
   if (*out_done) {
     c->args.checked = true;
-    status = ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->device}, false, &result);
+    status = ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->of.device}, false, &result);
     if (!status) status = ts_nif_tensor_make_handle(env, result, out);
     ts_nif_spend(env, executable);
   }
@@ -321,7 +229,7 @@ ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   call c;
   ERL_NIF_TERM ref = ts_atom.false_;
   bool done = false;
-  if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.code)) || ts_op_attr_kind(c.code) != TS_ATTR_NONE)
+  if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.of.code)) || ts_op_attr_kind(c.of.code) != TS_ATTR_NONE)
     return ts_atom.false_;
   c.numbers = c.few;
   (void)ts_nif_args_init(&c.args, FEW); /* cannot fail: so few need no allocation */

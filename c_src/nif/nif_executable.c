@@ -2,6 +2,7 @@
 
 #include "exec/slices.h"
 #include "nif/nif_graph.h"
+#include "nif/nif_run.h"
 
 #include <string.h>
 
@@ -16,15 +17,20 @@ enum { SHORT_PROGRAM = 400 };
 
 ts_status ts_nif_args_init(ts_nif_args *args, size_t count) {
   args->count = 0;
-  args->donated = 0;
+  args->donates = false;
+  args->few_donated = 0;
+  args->donated = &args->few_donated;
   args->checked = false;
   args->block = NULL;
   args->buffers = args->few_buffers;
   args->tensors = args->few_tensors;
   if (count <= sizeof args->few_buffers / sizeof *args->few_buffers) return TS_SUCCESS;
-  TS_TRY(ts_alloc_array(count, sizeof(ts_buffer *) + sizeof(ts_nif_tensor *), &args->block));
+  size_t words = ts_bits_words(count), each = sizeof(ts_buffer *) + sizeof(ts_nif_tensor *);
+  if (count > SIZE_MAX / 32) return ts_error_no_memory();
+  TS_TRY(ts_alloc(count * each + words * sizeof *args->donated, &args->block));
   args->buffers = args->block;
   args->tensors = (ts_nif_tensor **)(args->buffers + count);
+  args->donated = (uint64_t *)(args->tensors + count);
   return TS_SUCCESS;
 }
 
@@ -45,36 +51,37 @@ void ts_nif_args_add_buffer(ts_nif_args *args, ts_buffer *buffer) {
 }
 
 ts_status ts_nif_args_add_tensor(ts_nif_args *args, ts_nif_tensor *tensor, bool donate) {
-  if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor))
-    args->donated |= UINT64_C(1) << args->count;
-  else
+  if (donate && !atomic_load(&tensor->deallocated) && ts_nif_tensor_take(tensor)) {
+    ts_bits_set(args->donated, args->count);
+    args->donates = true;
+  } else {
     TS_TRY(ts_nif_tensor_pin(tensor));
+  }
   args->tensors[args->count] = tensor;
   args->buffers[args->count++] = tensor->buffer;
   return TS_SUCCESS;
 }
 
-static ts_status get_arg(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type, uint64_t donate, ts_nif_args *args) {
+ts_status ts_nif_args_add(ErlNifEnv *env, ERL_NIF_TERM term, const ts_type *type, bool donate, ts_nif_args *args) {
   ERL_NIF_TERM ref;
   ts_nif_tensor *tensor;
   ts_number number;
   ts_buffer *buffer;
-  bool donated = args->count < 64 && (donate >> args->count & 1);
   if (ts_nif_tessera_get(env, term, &ref) && ts_nif_tensor_get(env, ref, &tensor))
-    return ts_nif_args_add_tensor(args, tensor, donated);
+    return ts_nif_args_add_tensor(args, tensor, donate);
   if (!ts_nif_get_number(env, term, &number)) return ts_nif_expected(env, "a tensor or a number", term);
   TS_TRY(ts_nif_number_buffer(&number, type, &buffer));
   ts_nif_args_add_buffer(args, buffer);
   return TS_SUCCESS;
 }
 
-ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count, uint64_t donate,
-                          ts_nif_args *args) {
+ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *const *types, size_t count,
+                          const ts_nif_set *donate, ts_nif_args *args) {
   ERL_NIF_TERM head;
   TS_TRY(ts_nif_args_init(args, count));
   for (size_t i = 0; i < count; i++) {
     ts_status status = enif_get_list_cell(env, list, &head, &list)
-                           ? get_arg(env, head, types[i], donate, args)
+                           ? ts_nif_args_add(env, head, types[i], donate && ts_nif_set_has(donate, i), args)
                            : ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", count, i);
     if (!status) continue;
     ts_nif_args_done(args, false);
@@ -87,7 +94,7 @@ ts_status ts_nif_args_get(ErlNifEnv *env, ERL_NIF_TERM list, const ts_type *cons
 
 void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
   for (size_t i = 0; i < args->count; i++) {
-    bool donated = i < 64 && (args->donated >> i & 1);
+    bool donated = args->donates && (args->donated[i / 64] >> i % 64 & 1);
     if (!args->tensors[i])
       ts_buffer_release(args->buffers[i]);
     else if (!donated)
@@ -102,42 +109,69 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded) {
   args->block = NULL;
 }
 
-/* ---- runs ---- */
+/* ---- sets ---- */
 
-/* A run or compilation that may take long. As a resource it is notified when its caller dies. A paused run is the only
- * reference to the call until it is resumed, so it keeps the call's arguments alive. */
-typedef struct run {
-  ts_run_control control;
-  ErlNifMonitor monitor;
-  bool watching;
-  ts_loaded *executable;
-  ts_nif_args args;
-  ts_device_run *execution; /* NULL after the end, and for a run that cannot pause */
-  _Atomic bool asks;        /* it waits for a callback's answer; the call that clears this flag may resume it */
-} run;
+enum { EXTERNAL_VERSION = 131, SMALL_BIG = 110, LARGE_BIG = 111 };
+
+/* A large integer in the external format: its length in one or four bytes, its sign, its bytes. */
+static bool find_bytes(ts_nif_set *set) {
+  const unsigned char *t = set->text.data;
+  if (set->text.size < 8 || t[0] != EXTERNAL_VERSION || (t[1] != SMALL_BIG && t[1] != LARGE_BIG)) return false;
+  size_t sign = t[1] == SMALL_BIG ? 3 : 6;
+  set->at = sign + 1;
+  set->count = set->text.size - set->at;
+  return t[sign] == 0;
+}
+
+ts_status ts_nif_set_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_set *out) {
+  ErlNifUInt64 small;
+  *out = (ts_nif_set){0};
+  if (enif_get_uint64(env, term, &small)) {
+    out->small = small;
+    return TS_SUCCESS;
+  }
+  if (!enif_is_number(env, term)) return ts_nif_expected(env, "a set of arguments", term);
+  if (!enif_term_to_binary(env, term, &out->text)) return ts_error_no_memory();
+  if (find_bytes(out)) return TS_SUCCESS;
+  enif_release_binary(&out->text);
+  return ts_nif_expected(env, "a set of arguments", term);
+}
+
+bool ts_nif_set_has(const ts_nif_set *set, size_t i) {
+  if (!set->count) return i < 64 && (set->small >> i & 1);
+  return i / 8 < set->count && (set->text.data[set->at + i / 8] >> i % 8 & 1);
+}
+
+void ts_nif_set_done(ts_nif_set *set) {
+  if (set->count) enif_release_binary(&set->text);
+  set->count = 0;
+}
+
+/* ---- runs ---- */
 
 static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor *monitor) {
   (void)env, (void)pid, (void)monitor;
-  atomic_store(&((run *)object)->control.cancel, true);
+  atomic_store(&((ts_nif_long_run *)object)->control.cancel, true);
 }
 
-static run *new_run(ErlNifEnv *env) {
+static ts_nif_long_run *new_run(ErlNifEnv *env) {
   ErlNifPid self;
-  run *r = enif_alloc_resource(run_type, sizeof *r);
+  ts_nif_long_run *r = enif_alloc_resource(run_type, sizeof *r);
   if (!r) return NULL;
   memset(r, 0, sizeof *r);
   r->watching = enif_self(env, &self) && enif_monitor_process(env, r, &self, &r->monitor) == 0;
+  if (r->watching) r->caller = self;
   return r;
 }
 
-static void unwatch(ErlNifEnv *env, run *r) {
+static void unwatch(ErlNifEnv *env, ts_nif_long_run *r) {
   if (r->watching) enif_demonitor_process(env, r, &r->monitor);
   r->watching = false;
 }
 
 static ts_status run_watched(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              ts_buffer **out) {
-  run *r = new_run(env);
+  ts_nif_long_run *r = new_run(env);
   if (!r) return ts_error_no_memory();
   options->control = &r->control;
   ts_status status = ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
@@ -148,7 +182,7 @@ static ts_status run_watched(ErlNifEnv *env, const ts_loaded *executable, ts_nif
 
 ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              bool watched, ts_buffer **out) {
-  options->donated = args->donated;
+  options->donated = ts_nif_args_donated(args);
   options->checked = args->checked;
   ts_status status = watched ? run_watched(env, executable, args, options, out)
                              : ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
@@ -157,17 +191,21 @@ ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif
 }
 
 /* Keeps the arguments and the executable alive while the run pauses, since their handles may be collected. */
-static void hold_args(run *r, ts_loaded *executable, const ts_nif_args *args) {
+static void hold_args(ts_nif_long_run *r, ts_loaded *executable, const ts_nif_args *args) {
   bool few = args->buffers == args->few_buffers;
   r->args = *args;
-  if (few) r->args.buffers = r->args.few_buffers, r->args.tensors = r->args.few_tensors;
+  if (few) {
+    r->args.buffers = r->args.few_buffers;
+    r->args.tensors = r->args.few_tensors;
+    r->args.donated = &r->args.few_donated;
+  }
   for (size_t i = 0; i < args->count; i++)
     if (args->tensors[i]) enif_keep_resource(args->tensors[i]);
   ts_loaded_retain(executable);
   r->executable = executable;
 }
 
-static void let_go_args(run *r, bool succeeded) {
+static void let_go_args(ts_nif_long_run *r, bool succeeded) {
   ts_nif_tensor *few[FEW], **kept = r->args.count <= FEW ? few : r->args.tensors;
   size_t count = r->args.count;
   void *block = r->args.block;
@@ -182,10 +220,12 @@ static void let_go_args(run *r, bool succeeded) {
 }
 
 /* Ends the run. NULL for `out_results` abandons it. A second call has no effect. */
-static ts_status end_run(run *r, ts_buffer **out_results) {
+static ts_status end_run(ts_nif_long_run *r, ts_buffer **out_results) {
   if (!r->executable) return TS_SUCCESS;
-  ts_status status = ts_device_run_end(r->execution, out_results);
+  ts_status status =
+      r->partitions ? ts_device_group_end(r->group, out_results) : ts_device_run_end(r->execution, out_results);
   r->execution = NULL;
+  r->group = NULL;
   let_go_args(r, out_results && !status);
   return status;
 }
@@ -230,8 +270,11 @@ static ts_status get_executable(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **o
   return TS_SUCCESS;
 }
 
-/* True for a reference that is not an executable of this library: the module was purged and loaded again since. */
-static bool is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
+ts_status ts_nif_executable_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **out) {
+  return get_executable(env, term, out);
+}
+
+bool ts_nif_executable_is_stale(ErlNifEnv *env, ERL_NIF_TERM term) {
   void *object;
   return enif_is_ref(env, term) && !enif_get_resource(env, term, executable_type, &object);
 }
@@ -281,7 +324,7 @@ static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   ts_loaded *executable;
   ERL_NIF_TERM term;
   (void)argc;
-  run *r = new_run(env);
+  ts_nif_long_run *r = new_run(env);
   if (!r) return ts_nif_error(env, ts_error_no_memory());
   ts_status status = compile(env, argv, &r->control.cancel, &executable);
   unwatch(env, r);
@@ -318,43 +361,73 @@ ERL_NIF_TERM ts_nif_on_device(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 
 /* ---- running ---- */
 
-/* Memory for the results of a program. */
+/* Memory for the results of a program: of each partition `each`, of a run by itself once. */
 typedef struct results {
-  size_t count;
+  size_t count, each, lists; /* of a group: a list for each partition */
   ts_buffer **buffers, *few[FEW];
 } results;
 
-static ts_status results_init(results *r, const ts_loaded *executable) {
-  r->count = executable->result_count;
+static ts_status results_init(results *r, const ts_loaded *executable, int32_t partitions) {
+  r->each = executable->result_count;
+  r->lists = (size_t)partitions;
+  r->count = r->each * (partitions ? r->lists : 1);
   r->buffers = r->few;
   return r->count > FEW ? TS_NEW_ARRAY(r->count, &r->buffers) : TS_SUCCESS;
 }
 
-/* Makes a tensor of every result, or of none after an error. */
-static ts_status make_list(ErlNifEnv *env, const results *r, ERL_NIF_TERM *out) {
-  ts_status status = TS_SUCCESS;
+/* Makes a tensor of every buffer, or of none after an error. */
+static ts_status make_list(ErlNifEnv *env, ts_buffer *const *buffers, size_t count, ts_status status,
+                           ERL_NIF_TERM *out) {
   *out = enif_make_list(env, 0);
-  for (size_t i = r->count; i-- > 0;) {
+  for (size_t i = count; i-- > 0;) {
     ERL_NIF_TERM term;
     if (status)
-      ts_buffer_release(r->buffers[i]);
-    else if (!(status = ts_nif_tensor_make(env, r->buffers[i], &term)))
+      ts_buffer_release(buffers[i]);
+    else if (!(status = ts_nif_tensor_make(env, buffers[i], &term)))
       *out = enif_make_list_cell(env, term, *out);
+  }
+  return status;
+}
+
+/* A list of tensors; of a group one such list for each partition. */
+static ts_status make_lists(ErlNifEnv *env, const results *r, ERL_NIF_TERM *out) {
+  ERL_NIF_TERM list;
+  ts_status status = TS_SUCCESS;
+  if (r->lists == 0) return make_list(env, r->buffers, r->count, TS_SUCCESS, out);
+  *out = enif_make_list(env, 0);
+  for (size_t p = r->lists; p-- > 0;) {
+    status = make_list(env, r->buffers + p * r->each, r->each, status, &list);
+    *out = enif_make_list_cell(env, list, *out);
   }
   return status;
 }
 
 /* Returns the list if the run that filled the results succeeded, else its status. */
 static ts_status results_to_list(ErlNifEnv *env, results *r, ts_status status, ERL_NIF_TERM *out) {
-  if (!status) status = make_list(env, r, out);
+  if (!status) status = make_lists(env, r, out);
   if (r->buffers != r->few) ts_free(r->buffers);
   return status;
+}
+
+ts_status ts_nif_run_group_now(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, int threads,
+                               ERL_NIF_TERM *out) {
+  results r;
+  ts_run_state state;
+  ts_device_group *group = NULL;
+  ts_group_options options = {.threads = threads, .donated = ts_nif_args_donated(args)};
+  ts_status status = results_init(&r, executable, executable->partitions);
+  if (!status) status = ts_device_group_create(executable, (ts_run_args){args->buffers, args->count}, &options, &group);
+  if (!status) status = ts_device_group_advance(group, &state);
+  ts_status ended = ts_device_group_end(group, status ? NULL : r.buffers);
+  if (!status) status = ended;
+  ts_nif_args_done(args, !status);
+  return results_to_list(env, &r, status, out);
 }
 
 static ts_status run_to_list(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
                              ERL_NIF_TERM *out) {
   results r;
-  ts_status status = results_init(&r, executable);
+  ts_status status = results_init(&r, executable, 0);
   if (!status) status = ts_nif_run_program(env, executable, args, options, false, r.buffers);
   ts_nif_args_done(args, false); /* if it never began */
   return results_to_list(env, &r, status, out);
@@ -363,36 +436,59 @@ static ts_status run_to_list(ErlNifEnv *env, const ts_loaded *executable, ts_nif
 /* The arguments of run/4. */
 static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], bound *out, ts_run_options *out_options,
                           ts_nif_args *out_args) {
-  int64_t threads;
-  ErlNifUInt64 donate;
+  int threads;
+  ts_nif_set donate;
   TS_TRY(get_bound(env, argv[0], out));
-  TS_TRY(ts_nif_get_int(env, argv[2], "a number of threads", &threads));
-  if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", argv[2]);
-  if (!enif_get_uint64(env, argv[3], &donate)) return ts_nif_expected(env, "a set of arguments", argv[3]);
-  *out_options = (ts_run_options){.threads = (int)threads, .device = out->device};
-  return ts_nif_args_get(env, argv[1], out->loaded->param_types, out->loaded->param_count, donate, out_args);
+  TS_TRY(ts_nif_get_threads(env, argv[2], &threads));
+  TS_TRY(ts_nif_set_get(env, argv[3], &donate));
+  *out_options = (ts_run_options){.threads = threads, .device = out->device};
+  ts_status status =
+      ts_nif_args_get(env, argv[1], out->loaded->param_types, out->loaded->param_count, &donate, out_args);
+  ts_nif_set_done(&donate);
+  return status;
 }
 
 /* ---- long runs ---- */
 
-static ts_status end_to_list(ErlNifEnv *env, run *r, ERL_NIF_TERM *out) {
+static ts_status end_to_list(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM *out) {
   results made;
-  ts_status status = results_init(&made, r->executable);
+  ts_status status = results_init(&made, r->executable, r->partitions);
   if (!status) status = end_run(r, made.buffers);
   return results_to_list(env, &made, status, out);
 }
 
 /* Releases what a run still holds, after its end or in its place. */
-static void abandon(ErlNifEnv *env, run *r) {
+static void abandon(ErlNifEnv *env, ts_nif_long_run *r) {
   (void)end_run(r, NULL);
   unwatch(env, r);
 }
 
+/* A group that waits is referred to until it is ready. */
+static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
+  if (!r->partitions) return ts_device_run_advance(r->execution, out_state);
+  enif_keep_resource(r);
+  ts_status status = ts_device_group_advance(r->group, out_state);
+  if (status || *out_state != TS_RUN_WAITING) enif_release_resource(r);
+  return status;
+}
+
+/* Called by the carrier's thread. */
+static void tell_ready(void *context) {
+  ts_nif_long_run *r = context;
+  ErlNifEnv *env = enif_alloc_env();
+  atomic_store(&r->is_ready, true);
+  if (env) {
+    (void)enif_send(NULL, &r->caller, env, enif_make_tuple2(env, ts_atom.ready_, enif_make_resource(env, r)));
+    enif_free_env(env);
+  }
+  enif_release_resource(r);
+}
+
 /* Runs for one time slice. Unless *out_state is TS_RUN_DONE the run must be resumed. */
-static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
+static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
   ts_slice slice;
   ts_slice_begin(&slice, &r->control);
-  ts_status status = ts_device_run_advance(r->execution, out_state);
+  ts_status status = advance(r, out_state);
   ts_slice_end(&slice);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
@@ -401,7 +497,7 @@ static ts_status run_slice(ErlNifEnv *env, run *r, ts_run_state *out_state, ERL_
 }
 
 /* {callback, Run, Index, [Binary]}: the contents of the operands, as to_binary gives them. */
-static ts_status make_call(ErlNifEnv *env, run *r, ERL_NIF_TERM term, ERL_NIF_TERM *out) {
+static ts_status make_call(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term, ERL_NIF_TERM *out) {
   ts_run_call call;
   ERL_NIF_TERM binary, list = enif_make_list(env, 0);
   ts_device_run_get_call(r->execution, &call);
@@ -425,13 +521,15 @@ static ts_status make_call(ErlNifEnv *env, run *r, ERL_NIF_TERM term, ERL_NIF_TE
 
 static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
-static ERL_NIF_TERM go_on(ErlNifEnv *env, run *r, ERL_NIF_TERM term) {
+static ERL_NIF_TERM go_on(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term) {
   ts_run_state state;
-  ERL_NIF_TERM list, call;
+  ERL_NIF_TERM list, call = term;
   TS_NIF_TRY(env, run_slice(env, r, &state, &list));
   switch (state) {
   case TS_RUN_DONE: return ts_nif_with_pressure(env, list);
   case TS_RUN_CALLBACK: TS_NIF_TRY(env, make_call(env, r, term, &call)); return call;
+  case TS_RUN_WAITING: return enif_make_tuple2(env, ts_atom.waiting_, term);
+  case TS_RUN_COLLECTIVE:
   case TS_RUN_PAUSED: break;
   }
   return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, &term);
@@ -445,34 +543,66 @@ static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   return go_on(env, object, argv[0]);
 }
 
-static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
-                           run **out) {
+/* Begins a run that outlives this call, and takes the arguments over. */
+static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call,
+                           ts_nif_long_run **out) {
   *out = new_run(env);
   if (!*out) return ts_error_no_memory();
-  run *r = *out;
-  options->control = &r->control;
-  options->donated = args->donated;
+  ts_nif_long_run *r = *out;
+  r->partitions = call->partitions;
   hold_args(r, executable, args);
-  args->count = 0; /* the run has taken them over */
+  args->count = 0;
   args->block = NULL;
-  return ts_device_run_create(executable, (ts_run_args){r->args.buffers, r->args.count}, options, &r->execution);
+  ts_run_args given = {r->args.buffers, r->args.count};
+  if (call->partitions)
+    return ts_device_group_create(executable, given,
+                                  &(ts_group_options){.control = &r->control,
+                                                      .threads = call->threads,
+                                                      .donated = ts_nif_args_donated(&r->args),
+                                                      .carrier = call->carrier,
+                                                      .run = call->run,
+                                                      .ready = tell_ready,
+                                                      .context = r},
+                                  &r->group);
+  return ts_device_run_create(executable, given,
+                              &(ts_run_options){.control = &r->control,
+                                                .threads = call->threads,
+                                                .donated = ts_nif_args_donated(&r->args),
+                                                .device = call->device},
+                              &r->execution);
 }
 
-static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  bound program;
-  ts_run_options options;
-  ts_nif_args args;
-  run *r;
-  (void)argc;
-  TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
-  ts_status status = begin_run(env, program.loaded, &args, &options, &r);
-  ts_nif_args_done(&args, false);
+ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call) {
+  ts_nif_long_run *r;
+  ts_status status = begin_run(env, executable, args, call, &r);
+  ts_nif_args_done(args, false);
   if (!r) return ts_nif_error(env, status);
   ERL_NIF_TERM term = enif_make_resource(env, r);
   enif_release_resource(r);
   if (!status) return go_on(env, r, term);
   abandon(env, r);
   return ts_nif_error(env, status);
+}
+
+static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  bound program;
+  ts_run_options options;
+  ts_nif_args args;
+  (void)argc;
+  TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
+  return ts_nif_run_long(env, program.loaded, &args,
+                         &(ts_nif_call){.threads = options.threads, .device = options.device});
+}
+
+ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_resume(Run) -> as run_group/4: resumes a group after the message {ready, Run} */
+  void *object;
+  (void)argc;
+  if (!enif_get_resource(env, argv[0], run_type, &object))
+    return ts_nif_error(env, ts_nif_expected(env, "a run", argv[0]));
+  if (!atomic_exchange(&((ts_nif_long_run *)object)->is_ready, false))
+    return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the run is not ready to be resumed"));
+  return enif_schedule_nif(env, "run_group", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
 }
 
 /* ---- callbacks ---- */
@@ -512,7 +642,7 @@ static ts_status get_results(ErlNifEnv *env, ERL_NIF_TERM list, const ts_run_cal
   return ts_error(TS_INVALID_ARGUMENT, "expected %u results of a callback, got more", call->result_count);
 }
 
-static ts_status take_answer(ErlNifEnv *env, run *r, ERL_NIF_TERM list) {
+static ts_status take_answer(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM list) {
   ts_run_call call;
   ts_buffer **given;
   ts_device_run_get_call(r->execution, &call);
@@ -526,7 +656,7 @@ static ts_status take_answer(ErlNifEnv *env, run *r, ERL_NIF_TERM list) {
   return status;
 }
 
-static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, run **out) {
+static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_long_run **out) {
   void *object;
   if (!enif_get_resource(env, term, run_type, &object)) return ts_nif_expected(env, "a run", term);
   *out = object;
@@ -537,7 +667,7 @@ static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, run **out) {
 ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_answer(Run, [Tensor | number()]) -> as run/4: passes the results of the callback for which the run waits, and
    * resumes it. A wrong answer ends the run. */
-  run *r;
+  ts_nif_long_run *r;
   (void)argc;
   TS_NIF_TRY(env, get_asking(env, argv[0], &r));
   ts_status status = take_answer(env, r, argv[1]);
@@ -551,7 +681,7 @@ ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
 
 ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_abandon(Run) -> ok: ends the run instead of answering; its arguments and memory are released at once */
-  run *r;
+  ts_nif_long_run *r;
   (void)argc;
   TS_NIF_TRY(env, get_asking(env, argv[0], &r));
   abandon(env, r);
@@ -559,7 +689,8 @@ ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
 }
 
 void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable) {
-  int percent = (int)(executable->cost_ns / 10000); /* of about a millisecond; a short run is less */
+  /* of about a millisecond; a short run is less */
+  int percent = (int)(executable->cost_ns * executable->partitions / 10000);
   if (percent > 0) (void)enif_consume_timeslice(env, percent < 100 ? percent : 100);
 }
 
@@ -573,7 +704,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   ts_nif_args args;
   ERL_NIF_TERM list;
   (void)argc;
-  if (is_stale(env, argv[0])) return ts_atom.stale_;
+  if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
   if (!executable->is_short) return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
   if (executable->calls_back) return run_dirty(env, argc, argv);

@@ -115,7 +115,7 @@ static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF
   ts_expr *e = enif_alloc_resource(expression_type, sizeof *e);
   if (!e) return ts_error_no_memory();
   memset(e, 0, sizeof *e);
-  ts_status status = ts_expr_read(reader, argv[0], argv[1], limit, e, &terms, outcome);
+  ts_status status = ts_expr_read(reader, &(ts_expr_request){argv[0], argv[1], limit}, e, &terms, outcome);
   if (!status && *outcome == TS_EXPR_READ) status = read_term(env, e, terms, out);
   enif_release_resource(e);
   return status;

@@ -23,9 +23,15 @@ typedef struct ts_expr_reader ts_expr_reader;
 ts_status ts_expr_reader_create(ErlNifEnv *env, ts_expr_reader **out);
 void ts_expr_reader_destroy(ts_expr_reader *reader);
 
-/* Reads a list of nodes. OTHER: there is an op among `scoped` or anything else that is not a plain step; LONG: there
- * are more nodes than `limit`. The reader owns the terms. */
-ts_status ts_expr_read(ts_expr_reader *reader, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
+typedef struct ts_expr_request {
+  ERL_NIF_TERM roots;  /* a list of nodes */
+  ERL_NIF_TERM scoped; /* a list of names of ops */
+  size_t limit;        /* of nodes */
+} ts_expr_request;
+
+/* Reads an expression. OTHER: there is an op among `scoped` or anything else that is not a plain step; LONG: there are
+ * more nodes than `limit`. The reader owns the terms. */
+ts_status ts_expr_read(ts_expr_reader *reader, const ts_expr_request *request, ts_expr *e,
                        const ts_expr_terms **out_terms, ts_expr_outcome *out);
 
 #endif

@@ -173,23 +173,28 @@ static ts_status get_result(reader *r, ts_expr_frame *f, ERL_NIF_TERM node) {
   return get_form(r, node, &f->form);
 }
 
+/* The parts of a node's term, and its id's hash. */
+typedef struct node_parts {
+  ERL_NIF_TERM node, op, args, id;
+  uint32_t hash;
+} node_parts;
+
 /* Starts a new node: *out is its value if it is a leaf, else the node has a frame on the stack. */
-static ts_status enter(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM op, ERL_NIF_TERM args, ERL_NIF_TERM id, uint32_t hash,
-                       uint32_t *out) {
-  ERL_NIF_TERM leaf;
+static ts_status enter(reader *r, const node_parts *n, uint32_t *out) {
+  ERL_NIF_TERM leaf, op = n->op, args = n->args;
   if (is_scoped(r, op)) return ts_expr_stop(r, TS_EXPR_OTHER);
   TS_TRY(TS_VEC_RESERVE(&r->frames, r->frames.count + 1));
   ts_expr_frame *f = &r->frames.data[r->frames.count];
   f->kind = kind_of(op);
-  TS_TRY(get_result(r, f, node));
-  TS_TRY(begin_known(r, id, hash, &f->known));
+  TS_TRY(get_result(r, f, n->node));
+  TS_TRY(begin_known(r, n->id, n->hash, &f->known));
   if (op == atom.parameter_ || op == atom.tensor_) {
     if (!enif_get_list_cell(r->env, args, &leaf, &args)) return ts_expr_stop(r, TS_EXPR_OTHER);
     TS_TRY(add_leaf(r, f->form, leaf, false, out));
     r->known.data[f->known].value = *out;
     return TS_SUCCESS;
   }
-  f->node = node;
+  f->node = n->node;
   return begin(r, f, op, args);
 }
 
@@ -207,7 +212,7 @@ static ts_status visit_step(reader *r, ERL_NIF_TERM node, ERL_NIF_TERM data, ERL
     *out = k->value;
     return TS_SUCCESS;
   }
-  return enter(r, node, op, args, id, hash, out);
+  return enter(r, &(node_parts){node, op, args, id, hash}, out);
 }
 
 /* The place for the value of the parameter at a position; NULL when the position is out of range. */
@@ -323,11 +328,11 @@ static ts_status get_scoped(reader *r, ERL_NIF_TERM ops) {
   return TS_SUCCESS;
 }
 
-ts_status ts_expr_read(ts_expr_reader *r, ERL_NIF_TERM roots, ERL_NIF_TERM scoped, size_t limit, ts_expr *e,
-                       const ts_expr_terms **out_terms, ts_expr_outcome *out) {
-  r->limit = limit;
-  ts_status status = get_scoped(r, scoped);
-  if (!status) status = read_roots(r, roots);
+ts_status ts_expr_read(ts_expr_reader *r, const ts_expr_request *request, ts_expr *e, const ts_expr_terms **out_terms,
+                       ts_expr_outcome *out) {
+  r->limit = request->limit;
+  ts_status status = get_scoped(r, request->scoped);
+  if (!status) status = read_roots(r, request->roots);
   if (!status) {
     *e = r->e;
     r->e = (ts_expr){0};

@@ -2,51 +2,20 @@
 
 #include "base/map.h"
 #include "ir/stablehlo.h"
+#include "nif/nif_graph_internal.h"
 
 #include <string.h>
 
 static ErlNifResourceType *builder_type;
-
-/* A value of the enclosing region, and the parameter that brings it in. */
-typedef struct capture {
-  ts_value_id outer, param;
-} capture;
-
-/* What is known of a region besides the graph's own record. */
-typedef struct region_info {
-  ts_region_id parent; /* where it was opened; TS_NO_ID for the root and for copies */
-  uint32_t depth;      /* of regions around it */
-  TS_VEC(capture) captures;
-} region_info;
-
-/* A tensor that the traced function's environment holds: a parameter once it is used. */
-typedef struct hidden {
-  ts_nif_tensor *tensor;
-  ts_value_id value;
-} hidden;
-
-struct ts_nif_builder {
-  ErlNifMutex *lock;
-  ERL_NIF_TERM self; /* the builder as its caller has it, while the lock is held */
-  ts_graph *graph;
-  ts_region_id current;
-  bool finished;
-  TS_VEC(region_info) regions; /* by id; may be shorter than the graph's */
-  TS_VEC(hidden) hidden;
-  TS_VEC(uint32_t) used; /* indices into `hidden`, in the order of their parameters */
-};
 
 /* ---- life ---- */
 
 static void builder_destroy(ErlNifEnv *env, void *object) {
   ts_nif_builder *b = object;
   (void)env;
-  for (size_t i = 0; i < b->regions.count; i++) TS_VEC_FREE(&b->regions.data[i].captures);
-  for (size_t i = 0; i < b->hidden.count; i++) enif_release_resource(b->hidden.data[i].tensor);
-  TS_VEC_FREE(&b->regions);
-  TS_VEC_FREE(&b->hidden);
-  TS_VEC_FREE(&b->used);
-  ts_graph_destroy(b->graph);
+  ts_tracer_deinit(&b->tracer);
+  for (size_t i = 0; i < b->tensors.count; i++) enif_release_resource(b->tensors.data[i]);
+  TS_VEC_FREE(&b->tensors);
   if (b->lock) enif_mutex_destroy(b->lock);
 }
 
@@ -63,12 +32,12 @@ static ts_status get_builder(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder *
   return ts_nif_builder_get(env, term, out) ? TS_SUCCESS : ts_nif_expected(env, "a program that is traced", term);
 }
 
-static ts_status add_hidden(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list) {
+static ts_status add_tensors(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list) {
   ERL_NIF_TERM head;
   ts_nif_tensor *tensor;
   while (enif_get_list_cell(env, list, &head, &list)) {
     if (!ts_nif_tensor_get(env, head, &tensor)) return ts_nif_expected(env, "a tensor", head);
-    TS_TRY(TS_VEC_PUSH(&b->hidden, ((hidden){tensor, TS_NO_ID})));
+    TS_TRY(TS_VEC_PUSH(&b->tensors, tensor));
     enif_keep_resource(tensor);
   }
   return TS_SUCCESS;
@@ -88,9 +57,8 @@ ERL_NIF_TERM ts_nif_builder_new(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_nif_builder *b = NULL;
   (void)argc;
   ts_status status = new_builder(&b);
-  if (!status) status = ts_graph_create(&b->graph);
-  if (!status) status = TS_VEC_PUSH(&b->regions, (region_info){.parent = TS_NO_ID});
-  if (!status) status = add_hidden(env, b, argv[0]);
+  if (!status) status = add_tensors(env, b, argv[0]);
+  if (!status) status = ts_tracer_init(&b->tracer, b->tensors.count);
   ERL_NIF_TERM term = status ? ts_nif_error(env, status) : enif_make_resource(env, b);
   if (b) enif_release_resource(b);
   return term;
@@ -100,8 +68,7 @@ ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out) 
   ts_nif_builder *b = NULL;
   ts_status status = new_builder(&b);
   if (!status) {
-    b->graph = graph;
-    b->finished = true;
+    ts_tracer_init_finished(&b->tracer, graph);
     *out = enif_make_resource(env, b);
   } else {
     ts_graph_destroy(graph);
@@ -111,129 +78,83 @@ ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out) 
 }
 
 ts_status ts_nif_builder_graph(ts_nif_builder *b, const ts_graph **out) {
-  if (!b->finished) return ts_error(TS_FAILED_PRECONDITION, "the program is still being traced");
-  *out = b->graph;
+  if (!b->tracer.finished) return ts_error(TS_FAILED_PRECONDITION, "the program is still being traced");
+  *out = b->tracer.graph;
   return TS_SUCCESS;
 }
 
-static ts_status check_tracing(const ts_nif_builder *b) {
-  if (!b->finished) return TS_SUCCESS;
-  return ts_error(TS_FAILED_PRECONDITION, "a traced value was used after its function had returned");
+ts_status ts_nif_builder_edit(ts_nif_builder *b, ts_status (*edit)(ts_graph *, void *), void *context) {
+  enif_mutex_lock(b->lock);
+  ts_status status = edit(b->tracer.graph, context);
+  enif_mutex_unlock(b->lock);
+  return status;
 }
 
-/* ---- values and regions ---- */
-
-/* The record of a region; the graph may have more regions than we have records. */
-static ts_status info_of(ts_nif_builder *b, ts_region_id region, region_info **out) {
-  while (b->regions.count <= region) TS_TRY(TS_VEC_PUSH(&b->regions, (region_info){.parent = TS_NO_ID}));
-  *out = &b->regions.data[region];
-  return TS_SUCCESS;
-}
-
-/* Whether `region` is the current one or around it. */
-static bool is_open(const ts_nif_builder *b, ts_region_id region) {
-  for (ts_region_id r = b->current; r != TS_NO_ID; r = r < b->regions.count ? b->regions.data[r].parent : TS_NO_ID)
-    if (r == region) return true;
-  return false;
-}
-
-static ts_status bring_in(ts_nif_builder *b, ts_region_id region, ts_value_id outer, ts_value_id *out) {
-  region_info *info = &b->regions.data[region];
-  ts_value v = *ts_graph_value(b->graph, outer);
-  for (size_t i = 0; i < info->captures.count; i++) {
-    if (info->captures.data[i].outer != outer) continue;
-    *out = info->captures.data[i].param;
-    return TS_SUCCESS;
-  }
-  /* Room first: a parameter without its record would be one too many. */
-  TS_TRY(TS_VEC_RESERVE(&info->captures, info->captures.count + 1));
-  TS_TRY(ts_graph_add_param(b->graph, region, v.dtype, v.shape, out));
-  info->captures.data[info->captures.count++] = (capture){outer, *out};
-  return TS_SUCCESS;
-}
-
-/* `value` as a value of `region`, which is inside its own or the same. */
-static ts_status resolve(ts_nif_builder *b, ts_region_id region, ts_value_id value, ts_value_id *out) {
-  ts_value v = *ts_graph_value(b->graph, value);
-  ts_scalar scalar;
-  ts_region_id through[TS_MAX_NESTING + 1]; /* from `region` outwards */
-  size_t count = 0;
-  *out = value;
-  if (v.region == region) return TS_SUCCESS;
-  if (ts_graph_is_constant(b->graph, value, &scalar))
-    return ts_graph_constant(b->graph, region, v.dtype, v.shape, scalar, out);
-  for (; region != v.region; region = b->regions.data[region].parent) {
-    if (region == TS_NO_ID) return ts_error(TS_INTERNAL, "a value's region does not enclose its user");
-    through[count++] = region;
-  }
-  while (count-- > 0) TS_TRY(bring_in(b, through[count], *out, out));
-  return TS_SUCCESS;
-}
-
-static ts_status use_value(ts_nif_builder *b, ts_value_id value, ts_value_id *out) {
-  if (value >= b->graph->values.count) return ts_error(TS_INVALID_ARGUMENT, "no value %u in this program", value);
-  if (!is_open(b, ts_graph_value(b->graph, value)->region))
-    return ts_error(TS_INVALID_ARGUMENT, "a traced value was used outside of the function that made it");
-  return resolve(b, b->current, value, out);
-}
+/* ---- values ---- */
 
 /* The reference is the caller's own: a fresh one for each value would be work for each garbage collection. */
-static ERL_NIF_TERM value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id) {
-  const ts_value *v = ts_graph_value(b->graph, id);
+ERL_NIF_TERM ts_nif_value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id) {
+  const ts_value *v = ts_graph_value(b->tracer.graph, id);
   ERL_NIF_TERM ref = enif_make_list_cell(env, b->self, enif_make_uint(env, id));
   return enif_make_tuple4(env, ts_atom.tessera_, ref, ts_nif_dtype(v->dtype), ts_nif_shape(env, v->shape));
 }
 
+static ERL_NIF_TERM value_list(ErlNifEnv *env, ts_nif_builder *b, const ts_value_id *ids, size_t count) {
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;) list = enif_make_list_cell(env, ts_nif_value_term(env, b, ids[i]), list);
+  return list;
+}
+
+/* Values with consecutive ids. */
+static ERL_NIF_TERM result_list(ErlNifEnv *env, ts_nif_builder *b, ts_value_id first, size_t count) {
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;)
+    list = enif_make_list_cell(env, ts_nif_value_term(env, b, first + (ts_value_id)i), list);
+  return list;
+}
+
+static const ts_op *op_of(const ts_nif_builder *b, ts_value_id result) {
+  return ts_graph_op(b->tracer.graph, ts_graph_value(b->tracer.graph, result)->op);
+}
+
 /* Of an op with one result the value, of another one a list of its values. */
 static ERL_NIF_TERM results_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id first) {
-  uint32_t count = ts_graph_op(b->graph, ts_graph_value(b->graph, first)->op)->result_count;
-  if (count == 1) return value_term(env, b, first);
-  ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (uint32_t i = count; i-- > 0;) list = enif_make_list_cell(env, value_term(env, b, first + i), list);
-  return list;
+  uint32_t count = op_of(b, first)->result_count;
+  return count == 1 ? ts_nif_value_term(env, b, first) : result_list(env, b, first, count);
 }
 
 /* ---- operands ---- */
 
-/* `buffer` is in host memory. */
-static ts_status add_literal(ts_nif_builder *b, ts_buffer *buffer, ts_value_id *out) {
-  if (ts_shape_elements(&buffer->shape) == 1)
-    return ts_graph_constant(b->graph, b->current, buffer->dtype, &buffer->shape,
-                             ts_scalar_load(buffer->dtype, buffer->data), out);
-  ts_attrs attrs = {.literal = {.buffer = buffer}};
-  return ts_graph_add_op(b->graph, b->current, TS_OP_LITERAL, NULL, 0, &attrs, out);
+/* A tensor of the environment is a hidden argument; any other one is a constant. */
+static ts_status use_tensor(ts_nif_builder *b, ts_nif_tensor *tensor, ts_value_id *out) {
+  for (size_t i = 0; i < b->tensors.count; i++)
+    if (b->tensors.data[i] == tensor) return ts_tracer_hidden(&b->tracer, i, tensor->buffer, out);
+  return ts_tracer_constant(&b->tracer, tensor->buffer, out);
 }
 
-/* A tensor of the environment is a hidden parameter of the root; any other one is a literal. */
-static ts_status use_tensor(ts_nif_builder *b, ts_nif_tensor *tensor, ts_value_id *out) {
-  ts_buffer *buffer = tensor->buffer;
-  for (size_t i = 0; i < b->hidden.count; i++) {
-    hidden *h = &b->hidden.data[i];
-    if (h->tensor != tensor) continue;
-    if (h->value == TS_NO_ID) {
-      ts_value_id param;
-      TS_TRY(TS_VEC_RESERVE(&b->used, b->used.count + 1));
-      TS_TRY(ts_graph_add_param(b->graph, TS_ROOT, buffer->dtype, &buffer->shape, &param));
-      b->used.data[b->used.count++] = (uint32_t)i;
-      h->value = param;
-    }
-    return resolve(b, b->current, h->value, out);
-  }
-  TS_TRY(ts_device_fetch(buffer, &buffer));
-  ts_status status = add_literal(b, buffer, out);
-  ts_buffer_release(buffer);
-  return status;
+/* Of the value `term`, whose reference is `ref`. */
+static ts_status get_id(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ERL_NIF_TERM ref, ts_value_id *out) {
+  ERL_NIF_TERM head, tail;
+  ts_nif_builder *owner;
+  if (!enif_get_list_cell(env, ref, &head, &tail) || !ts_nif_builder_get(env, head, &owner) ||
+      !enif_get_uint(env, tail, out))
+    return ts_nif_expected(env, "a tensor or a number", term);
+  if (owner == b) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "a traced value was used outside of the function that made it");
+}
+
+ts_status ts_nif_value_id(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_value_id *out) {
+  ERL_NIF_TERM ref;
+  if (!ts_nif_tessera_get(env, term, &ref)) return ts_nif_expected(env, "a traced value", term);
+  TS_TRY(get_id(env, b, term, ref, out));
+  if (*out < b->tracer.graph->values.count) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "no value %u in this program", *out);
 }
 
 static ts_status get_traced(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ERL_NIF_TERM ref, ts_value_id *out) {
-  ERL_NIF_TERM head, tail;
-  ts_nif_builder *owner;
-  unsigned id;
-  if (!enif_get_list_cell(env, ref, &head, &tail) || !ts_nif_builder_get(env, head, &owner) ||
-      !enif_get_uint(env, tail, &id))
-    return ts_nif_expected(env, "a tensor or a number", term);
-  if (owner != b) return ts_error(TS_INVALID_ARGUMENT, "a traced value was used outside of the function that made it");
-  return use_value(b, id, out);
+  ts_value_id id;
+  TS_TRY(get_id(env, b, term, ref, &id));
+  return ts_tracer_value(&b->tracer, id, out);
 }
 
 /* Of a record of the API, which holds ref. */
@@ -248,81 +169,83 @@ static ts_status get_value(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term,
 
 static ts_status get_operand(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_operand *out) {
   ERL_NIF_TERM ref;
+  ts_value_id value;
   *out = (ts_operand){.is_number = true, .shape = &ts_shape_scalar};
   if (ts_nif_get_number(env, term, &out->number)) return TS_SUCCESS;
   if (!ts_nif_tessera_get(env, term, &ref)) return ts_nif_expected(env, "a tensor or a number", term);
-  out->is_number = false;
-  TS_TRY(get_value(env, b, term, ref, &out->value));
-  const ts_value *v = ts_graph_value(b->graph, out->value);
-  out->dtype = v->dtype;
-  out->shape = v->shape;
+  TS_TRY(get_value(env, b, term, ref, &value));
+  *out = ts_tracer_operand(&b->tracer, value);
   return TS_SUCCESS;
 }
 
 enum { FEW = 4 };
 
-/* A list of operands, in `few` when they fit, else the caller frees *out. */
-static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_operand few[FEW],
-                              ts_operand **out, size_t *count) {
+/* Operands as decoded; `all` is `few` or an array of its own. */
+typedef struct operand_list {
+  ts_operand few[FEW], *all;
+  size_t count;
+} operand_list;
+
+static void free_operands(operand_list *o) {
+  if (o->all != o->few) ts_free(o->all);
+}
+
+static ts_operands operands_of(const operand_list *o) { return (ts_operands){o->all, o->count}; }
+
+/* On success the caller must free the operands. */
+static ts_status get_operands(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, operand_list *out) {
   unsigned length;
   ERL_NIF_TERM head;
-  *out = few;
+  ts_status status = TS_SUCCESS;
+  out->all = out->few;
+  out->count = 0;
   if (!enif_get_list_length(env, list, &length)) return ts_nif_expected(env, "a list of operands", list);
-  if (length > FEW) TS_TRY(ts_alloc_array(length, sizeof **out, (void **)out));
-  for (*count = 0; *count < length && enif_get_list_cell(env, list, &head, &list); ++*count) {
-    ts_status status = get_operand(env, b, head, &(*out)[*count]);
-    if (!status) continue;
-    if (*out != few) ts_free(*out);
-    *out = few;
-    return status;
-  }
-  return TS_SUCCESS;
-}
-
-/* Numbers become scalars of their own types. */
-static ts_status place_own(ts_nif_builder *b, const ts_operand *o, ts_value_id *out) {
-  ts_dtype dtype = o->is_number ? ts_number_dtype(&o->number) : o->dtype;
-  return ts_op_place(b->graph, b->current, o, dtype, o->shape, out);
-}
-
-/* A list of operands as values of the current region; the caller frees *out. */
-static ts_status get_values(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_value_id **out, size_t *count) {
-  ts_operand few[FEW], *operands;
-  *out = NULL;
-  TS_TRY(get_operands(env, b, list, few, &operands, count));
-  ts_status status = TS_NEW_ARRAY(*count, out);
-  for (size_t i = 0; !status && i < *count; i++) status = place_own(b, &operands[i], &(*out)[i]);
-  if (operands != few) ts_free(operands);
-  if (status) {
-    ts_free(*out);
-    *out = NULL;
-  }
+  if (length > FEW) TS_TRY(TS_NEW_ARRAY(length, &out->all));
+  while (!status && out->count < length && enif_get_list_cell(env, list, &head, &list))
+    status = get_operand(env, b, head, &out->all[out->count++]);
+  if (status) free_operands(out);
   return status;
 }
 
-/* ---- ops ---- */
+/* ---- types ---- */
 
-/* A combiner is called once per element: what it uses must be its own. */
-static ts_status check_combiner(ts_nif_builder *b, ts_opcode code, const ts_attrs *attrs) {
-  region_info *info;
-  if (code != TS_OP_REDUCE || attrs->reduce.region >= b->graph->regions.count) return TS_SUCCESS;
-  TS_TRY(info_of(b, attrs->reduce.region, &info));
-  if (info->captures.count == 0) return TS_SUCCESS;
-  return ts_error(TS_INVALID_ARGUMENT, "reduce: the function uses a value from outside, expected only its arguments "
-                                       "and numbers");
+typedef TS_VEC(ts_type) type_list;
+
+static ts_status get_type(ErlNifEnv *env, ERL_NIF_TERM term, ts_type *out) {
+  const ERL_NIF_TERM *pair;
+  int arity;
+  if (!enif_get_tuple(env, term, &arity, &pair) || arity != 2) return ts_nif_expected(env, "{Type, Shape}", term);
+  TS_TRY(ts_nif_get_dtype(env, pair[0], &out->dtype));
+  return ts_nif_get_shape(env, pair[1], &out->shape);
 }
 
-static ts_status add_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ERL_NIF_TERM operand_list,
-                        ERL_NIF_TERM attr_term, ts_value_id *out) {
-  ts_operand few[FEW], *operands;
+/* On success the caller must free the types. */
+static ts_status get_types(ErlNifEnv *env, ERL_NIF_TERM list, type_list *out) {
+  ERL_NIF_TERM head;
+  ts_status status = TS_SUCCESS;
+  *out = (type_list){0};
+  while (!status && enif_get_list_cell(env, list, &head, &list)) {
+    ts_type type;
+    status = get_type(env, head, &type);
+    if (!status) status = TS_VEC_PUSH(out, type);
+  }
+  if (status) TS_VEC_FREE(out);
+  return status;
+}
+
+static ts_types types_of(const type_list *types) { return (ts_types){types->data, types->count}; }
+
+/* ---- ops ---- */
+
+static ts_status add_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, const ERL_NIF_TERM argv[],
+                        ts_value_id *out) {
+  operand_list operands;
   ts_attrs attrs;
-  size_t count;
-  TS_TRY(check_tracing(b));
-  TS_TRY(ts_nif_get_attrs(env, code, attr_term, &attrs));
-  TS_TRY(check_combiner(b, code, &attrs));
-  TS_TRY(get_operands(env, b, operand_list, few, &operands, &count));
-  ts_status status = ts_op_build(b->graph, b->current, code, operands, count, &attrs, out);
-  if (operands != few) ts_free(operands);
+  TS_TRY(ts_tracer_check(&b->tracer));
+  TS_TRY(ts_nif_get_attrs(env, code, argv[3], &attrs));
+  TS_TRY(get_operands(env, b, argv[2], &operands));
+  ts_status status = ts_tracer_op(&b->tracer, code, operands_of(&operands), &attrs, out);
+  free_operands(&operands);
   return status;
 }
 
@@ -330,116 +253,74 @@ ERL_NIF_TERM ts_nif_builder_op(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code
   ts_value_id value;
   enif_mutex_lock(b->lock);
   b->self = argv[0];
-  ts_status status = add_op(env, b, code, argv[2], argv[3], &value);
+  ts_status status = add_op(env, b, code, argv, &value);
   ERL_NIF_TERM term = status ? ts_nif_error(env, status) : results_term(env, b, value);
   enif_mutex_unlock(b->lock);
   return term;
 }
 
-/* The shape of all NIFs below: under the lock, with a status and a term. */
-typedef ts_status (*builder_fn)(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out);
-
-static ERL_NIF_TERM with_builder(ErlNifEnv *env, const ERL_NIF_TERM argv[], builder_fn fn) {
+ERL_NIF_TERM ts_nif_with_builder(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_nif_builder_fn fn) {
   ts_nif_builder *b;
   ERL_NIF_TERM term = ts_atom.ok_;
   TS_NIF_TRY(env, get_builder(env, argv[0], &b));
   enif_mutex_lock(b->lock);
   b->self = argv[0];
-  ts_status status = check_tracing(b);
+  ts_status status = ts_tracer_check(&b->tracer);
   if (!status) status = fn(env, b, argv + 1, &term);
   enif_mutex_unlock(b->lock);
   return status ? ts_nif_error(env, status) : term;
 }
 
 static ts_status param(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_dtype dtype;
-  ts_shape shape;
+  ts_type type;
   ts_value_id value;
-  TS_TRY(ts_nif_get_dtype(env, args[0], &dtype));
-  TS_TRY(ts_nif_get_shape(env, args[1], &shape));
-  TS_TRY(ts_graph_add_param(b->graph, TS_ROOT, dtype, &shape, &value));
-  *out = value_term(env, b, value);
+  TS_TRY(ts_nif_get_dtype(env, args[0], &type.dtype));
+  TS_TRY(ts_nif_get_shape(env, args[1], &type.shape));
+  TS_TRY(ts_tracer_param(&b->tracer, &type, &value));
+  *out = ts_nif_value_term(env, b, value);
   return TS_SUCCESS;
 }
 
 ERL_NIF_TERM ts_nif_param(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* param(Builder, Type, Shape) -> Traced */
   (void)argc;
-  return with_builder(env, argv, param);
+  return ts_nif_with_builder(env, argv, param);
 }
 
 static ts_status value(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_operand operand;
   ts_value_id id;
   TS_TRY(get_operand(env, b, args[0], &operand));
-  TS_TRY(place_own(b, &operand, &id));
-  *out = value_term(env, b, id);
+  TS_TRY(ts_tracer_place(&b->tracer, &operand, &id));
+  *out = ts_nif_value_term(env, b, id);
   return TS_SUCCESS;
 }
 
 ERL_NIF_TERM ts_nif_value(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* value(Builder, Operand) -> Traced: the operand as a value of the current region */
   (void)argc;
-  return with_builder(env, argv, value);
-}
-
-static ERL_NIF_TERM value_list(ErlNifEnv *env, ts_nif_builder *b, const ts_value_id *ids, size_t count) {
-  ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (size_t i = count; i-- > 0;) list = enif_make_list_cell(env, value_term(env, b, ids[i]), list);
-  return list;
+  return ts_nif_with_builder(env, argv, value);
 }
 
 /* ---- regions ---- */
 
-static ts_status add_param_like(ErlNifEnv *env, ts_nif_builder *b, ts_region_id region, ERL_NIF_TERM term) {
-  const ERL_NIF_TERM *f;
-  int count;
-  ts_dtype dtype;
-  ts_shape shape;
-  ts_value_id id;
-  if (!enif_get_tuple(env, term, &count, &f) || count != 2) return ts_nif_expected(env, "{Type, Shape}", term);
-  TS_TRY(ts_nif_get_dtype(env, f[0], &dtype));
-  TS_TRY(ts_nif_get_shape(env, f[1], &shape));
-  return ts_graph_add_param(b->graph, region, dtype, &shape, &id);
-}
-
 static ts_status get_region(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_region_id *out) {
   unsigned id;
-  if (!enif_get_uint(env, term, &id) || id == TS_ROOT || id >= b->graph->regions.count)
-    return ts_nif_expected(env, "a region of the program", term);
-  region_info *info;
+  if (!enif_get_uint(env, term, &id)) return ts_nif_expected(env, "a region of the program", term);
   *out = id;
-  return info_of(b, id, &info);
-}
-
-/* Takes over what another region captured, in the same order, so that both can hang on one op. */
-static ts_status capture_like(ts_nif_builder *b, ts_region_id region, ts_region_id like, size_t from) {
-  region_info *model;
-  ts_value_id id;
-  TS_TRY(info_of(b, like, &model));
-  for (size_t i = from; i < model->captures.count; i++) TS_TRY(bring_in(b, region, model->captures.data[i].outer, &id));
-  return TS_SUCCESS;
+  return ts_tracer_check_region(&b->tracer, id);
 }
 
 static ts_status region_open(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_region_id region, like = TS_NO_ID;
-  region_info *info;
-  ERL_NIF_TERM head, tail = args[0];
-  uint32_t depth = b->regions.data[b->current].depth + 1;
-  if (depth > TS_MAX_NESTING)
-    return ts_error(TS_OUT_OF_RANGE, "functions of control ops are nested more than %d deep", TS_MAX_NESTING);
-  TS_TRY(ts_graph_add_region(b->graph, &region));
-  TS_TRY(info_of(b, region, &info));
-  info->parent = b->current;
-  info->depth = depth;
-  while (enif_get_list_cell(env, tail, &head, &tail)) TS_TRY(add_param_like(env, b, region, head));
-  size_t own = ts_graph_region(b->graph, region)->params.count;
-  if (!enif_is_identical(args[1], ts_atom.undefined_)) {
-    TS_TRY(get_region(env, b, args[1], &like));
-    TS_TRY(capture_like(b, region, like, 0));
-  }
-  b->current = region;
-  ERL_NIF_TERM params = value_list(env, b, ts_graph_region(b->graph, region)->params.data, own);
+  type_list types;
+  if (!enif_is_identical(args[1], ts_atom.undefined_)) TS_TRY(get_region(env, b, args[1], &like));
+  TS_TRY(get_types(env, args[0], &types));
+  ts_status status = ts_tracer_open(&b->tracer, types_of(&types), like, &region);
+  size_t own = types.count;
+  TS_VEC_FREE(&types);
+  if (status) return status;
+  ERL_NIF_TERM params = value_list(env, b, ts_graph_region(b->tracer.graph, region)->params.data, own);
   *out = enif_make_tuple2(env, enif_make_uint(env, region), params);
   return TS_SUCCESS;
 }
@@ -448,259 +329,158 @@ ERL_NIF_TERM ts_nif_region_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   /* region_open(Builder, [{Type, Shape}], LikeRegion | undefined) -> {Region, [Traced]}: and makes it the current one
    */
   (void)argc;
-  return with_builder(env, argv, region_open);
+  return ts_nif_with_builder(env, argv, region_open);
 }
 
 static ts_status region_enter(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_region_id region = TS_NO_ID;
   (void)out;
   TS_TRY(get_region(env, b, args[0], &region));
-  if (b->regions.data[region].parent != b->current)
-    return ts_error(TS_FAILED_PRECONDITION, "region %u was not opened in the current one", region);
-  b->current = region;
-  return TS_SUCCESS;
+  return ts_tracer_enter(&b->tracer, region);
 }
 
 ERL_NIF_TERM ts_nif_region_enter(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* region_enter(Builder, Region) -> ok: the current one again */
   (void)argc;
-  return with_builder(env, argv, region_enter);
-}
-
-static ts_status leave(ts_nif_builder *b) {
-  ts_region_id parent = b->current < b->regions.count ? b->regions.data[b->current].parent : TS_NO_ID;
-  if (parent == TS_NO_ID) return ts_error(TS_FAILED_PRECONDITION, "no region is open");
-  b->current = parent;
-  return TS_SUCCESS;
+  return ts_nif_with_builder(env, argv, region_enter);
 }
 
 static ts_status region_leave(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   (void)env, (void)args, (void)out;
-  return leave(b);
+  return ts_tracer_leave(&b->tracer);
 }
 
 ERL_NIF_TERM ts_nif_region_leave(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* region_leave(Builder) -> ok: back to the region around it */
   (void)argc;
-  return with_builder(env, argv, region_leave);
+  return ts_nif_with_builder(env, argv, region_leave);
 }
 
 static ts_status region_finish(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_value_id *values;
-  size_t count;
+  operand_list results;
   (void)out;
-  TS_TRY(get_values(env, b, args[0], &values, &count));
-  ts_status status = ts_graph_set_results(b->graph, b->current, values, count);
-  ts_free(values);
-  if (status) return status;
-  return leave(b);
+  TS_TRY(get_operands(env, b, args[0], &results));
+  ts_status status = ts_tracer_close(&b->tracer, operands_of(&results));
+  free_operands(&results);
+  return status;
 }
 
 ERL_NIF_TERM ts_nif_region_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* region_finish(Builder, [Operand]) -> ok: gives the current region its results and leaves it */
   (void)argc;
-  return with_builder(env, argv, region_finish);
+  return ts_nif_with_builder(env, argv, region_finish);
 }
 
-/* ---- control ops ---- */
-
-/* What a while captures stays as it is: the body returns it. */
-static ts_status pass_captures_on(ts_nif_builder *b, ts_region_id body) {
-  ts_region *region = ts_graph_region(b->graph, body);
-  size_t captured = b->regions.data[body].captures.count, count = region->results.count;
-  ts_value_id *results;
-  TS_TRY(TS_NEW_ARRAY(count + captured, &results));
-  memcpy(results, region->results.data, count * sizeof *results);
-  for (size_t i = 0; i < captured; i++) results[count + i] = b->regions.data[body].captures.data[i].param;
-  ts_status status = ts_graph_set_results(b->graph, body, results, count + captured);
-  ts_free(results);
-  return status;
-}
-
-/* The operands, and after them what the regions captured. */
-static ts_status with_captures(ts_nif_builder *b, ts_region_id region, ts_value_id **values, size_t *count) {
-  size_t captured = b->regions.data[region].captures.count;
-  TS_TRY(ts_realloc_array(*count + captured, sizeof **values, (void **)values));
-  for (size_t i = 0; i < captured; i++) (*values)[*count + i] = b->regions.data[region].captures.data[i].outer;
-  *count += captured;
-  return TS_SUCCESS;
-}
-
-static ts_status add_control(ts_nif_builder *b, ts_opcode code, const ts_region_id regions[2], ts_value_id **values,
-                             size_t *count, ts_value_id *out) {
-  ts_attrs attrs = {.regions = {{regions[0], regions[1]}}};
-  /* The second region began with the first one's captures; the first now gets the second's further ones. */
-  TS_TRY(capture_like(b, regions[0], regions[1], b->regions.data[regions[0]].captures.count));
-  if (code == TS_OP_WHILE) TS_TRY(pass_captures_on(b, regions[1]));
-  TS_TRY(with_captures(b, regions[1], values, count));
-  return ts_graph_add_op(b->graph, b->current, code, *values, *count, &attrs, out);
-}
-
-/* A cond's predicate may be of any type. */
-static ts_status get_control_operands(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ERL_NIF_TERM list,
-                                      ts_value_id **out, size_t *count) {
-  if (code == TS_OP_WHILE) return get_values(env, b, list, out, count);
-  ERL_NIF_TERM head;
-  ts_operand predicate;
-  if (!enif_get_list_cell(env, list, &head, &list)) return ts_nif_expected(env, "a predicate", list);
-  TS_TRY(get_operand(env, b, head, &predicate));
-  TS_TRY(TS_NEW_ARRAY(1, out));
-  *count = 1;
-  return ts_error_context(ts_op_predicate(b->graph, b->current, &predicate, *out), "cond");
-}
+/* ---- ops with regions ---- */
 
 static ts_status control(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   ts_region_id regions[2] = {TS_NO_ID, TS_NO_ID};
-  ts_value_id *values = NULL, first;
+  operand_list operands;
+  ts_value_id first;
   ts_opcode code = enif_is_identical(args[0], ts_atom.while_) ? TS_OP_WHILE : TS_OP_COND;
-  size_t count = 0;
+  size_t own;
   TS_TRY(get_region(env, b, args[1], &regions[0]));
   TS_TRY(get_region(env, b, args[2], &regions[1]));
-  size_t own = ts_graph_region(b->graph, regions[1])->results.count;
-  ts_status status = get_control_operands(env, b, code, args[3], &values, &count);
-  if (!status) status = add_control(b, code, regions, &values, &count, &first);
-  ts_free(values);
-  if (status) return status;
-  ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (size_t i = own; i-- > 0;) list = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), list);
-  *out = list;
-  return TS_SUCCESS;
+  TS_TRY(get_operands(env, b, args[3], &operands));
+  ts_status status = ts_tracer_control(&b->tracer, code, regions, operands_of(&operands), &first, &own);
+  free_operands(&operands);
+  if (!status) *out = result_list(env, b, first, own);
+  return status;
 }
 
 ERL_NIF_TERM ts_nif_control(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* control(Builder, while, Condition, Body, [Operand]) -> [Traced]
    * control(Builder, 'cond', True, False, [Predicate]) -> [Traced] */
   (void)argc;
-  return with_builder(env, argv, control);
+  return ts_nif_with_builder(env, argv, control);
 }
 
-/* A finished region that returns a zero of each type. */
-static ts_status add_types(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM list, ts_region_id *out) {
-  ERL_NIF_TERM head;
-  const ERL_NIF_TERM *pair;
-  int arity;
-  TS_VEC(ts_value_id) values = {0};
-  ts_status status = ts_graph_add_region(b->graph, out);
-  while (!status && enif_get_list_cell(env, list, &head, &list)) {
-    ts_dtype dtype;
-    ts_shape shape;
-    ts_value_id value;
-    if (!enif_get_tuple(env, head, &arity, &pair) || arity != 2) status = ts_nif_expected(env, "{Type, Shape}", head);
-    if (!status) status = ts_nif_get_dtype(env, pair[0], &dtype);
-    if (!status) status = ts_nif_get_shape(env, pair[1], &shape);
-    if (!status) status = ts_graph_constant(b->graph, *out, dtype, &shape, (ts_scalar){0}, &value);
-    if (!status) status = TS_VEC_PUSH(&values, value);
+/* Adds an op whose results have the types of `args[1]`, on the operands of `args[2]`. */
+static ts_status add_typed(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, ts_attrs *attrs, const ERL_NIF_TERM *args,
+                           ERL_NIF_TERM *out) {
+  type_list types;
+  operand_list operands;
+  ts_value_id first = 0;
+  TS_TRY(get_types(env, args[1], &types));
+  ts_status status = get_operands(env, b, args[2], &operands);
+  if (!status) {
+    status = ts_tracer_typed(&b->tracer, code, attrs, types_of(&types), operands_of(&operands), &first);
+    free_operands(&operands);
   }
-  if (!status) status = ts_graph_set_results(b->graph, *out, values.data, values.count);
-  TS_VEC_FREE(&values);
+  if (!status) *out = result_list(env, b, first, types.count);
+  TS_VEC_FREE(&types);
   return status;
-}
-
-/* Adds an op whose region `types` says the types of its results. */
-static ts_status add_typed(ErlNifEnv *env, ts_nif_builder *b, ts_opcode code, const ts_attrs *attrs,
-                           ERL_NIF_TERM operands, ts_value_id *out) {
-  ts_value_id *values;
-  size_t count;
-  TS_TRY(get_values(env, b, operands, &values, &count));
-  ts_status status = ts_graph_add_op(b->graph, b->current, code, values, count, attrs, out);
-  ts_free(values);
-  return status;
-}
-
-static ERL_NIF_TERM typed_results(ErlNifEnv *env, ts_nif_builder *b, ts_region_id types, ts_value_id first) {
-  ERL_NIF_TERM list = enif_make_list(env, 0);
-  for (size_t i = ts_graph_region(b->graph, types)->results.count; i-- > 0;)
-    list = enif_make_list_cell(env, value_term(env, b, first + (ts_value_id)i), list);
-  return list;
 }
 
 static ts_status callback(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_value_id first = 0;
   ts_attrs attrs = {0};
   unsigned index;
   if (!enif_get_uint(env, args[0], &index)) return ts_nif_expected(env, "a callback's number", args[0]);
   attrs.callback.index = index;
-  TS_TRY(add_types(env, b, args[1], &attrs.callback.types));
-  TS_TRY(add_typed(env, b, TS_OP_CALLBACK, &attrs, args[2], &first));
-  *out = typed_results(env, b, attrs.callback.types, first);
-  return TS_SUCCESS;
+  return add_typed(env, b, TS_OP_CALLBACK, &attrs, args, out);
 }
 
 static ts_status custom_call(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_value_id first = 0;
   ts_attrs attrs = {0};
   ErlNifBinary text;
   if (!enif_inspect_binary(env, args[0], &text)) return ts_nif_expected(env, "the text of a call", args[0]);
-  TS_TRY(add_types(env, b, args[1], &attrs.custom.types));
   ts_shape shape = {.rank = 1, .dims = {(int64_t)text.size}};
   TS_TRY(ts_buffer_create(ts_pool_default(), TS_U8, &shape, &attrs.custom.call));
   if (text.size > 0) memcpy(attrs.custom.call->data, text.data, text.size);
-  ts_status status = add_typed(env, b, TS_OP_CUSTOM_CALL, &attrs, args[2], &first);
+  ts_status status = add_typed(env, b, TS_OP_CUSTOM_CALL, &attrs, args, out);
   ts_buffer_release(attrs.custom.call);
-  if (!status) *out = typed_results(env, b, attrs.custom.types, first);
   return status;
 }
 
 ERL_NIF_TERM ts_nif_custom_call(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* custom_call(Builder, Text, [{Type, Shape}], [Operand]) -> [Traced]: what a plugin's target makes of the operands */
   (void)argc;
-  return with_builder(env, argv, custom_call);
+  return ts_nif_with_builder(env, argv, custom_call);
 }
 
 ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* callback(Builder, Index, [{Type, Shape}], [Operand]) -> [Traced]: results of those types, from the caller of a run
    */
   (void)argc;
-  return with_builder(env, argv, callback);
+  return ts_nif_with_builder(env, argv, callback);
 }
 
 static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_region_id source = TS_NO_ID;
-  ts_value_id *values, *map = NULL;
-  size_t count;
-  TS_TRY(get_region(env, b, args[0], &source));
-  TS_TRY(get_values(env, b, args[1], &values, &count));
-  ts_status status = TS_NEW_ARRAY(b->graph->values.count, &map);
-  const ts_region *region = ts_graph_region(b->graph, source);
-  if (!status && region->params.count != count)
-    status = ts_error(TS_INTERNAL, "the region takes %zu values, got %zu", region->params.count, count);
-  for (size_t i = 0; !status && i < count; i++) map[region->params.data[i]] = values[i];
-  if (!status) status = ts_graph_copy_ops(b->graph, source, b->graph, b->current, map);
-  if (!status) {
-    region = ts_graph_region(b->graph, source);
-    *out = enif_make_list(env, 0);
-    for (size_t i = region->results.count; i-- > 0;)
-      *out = enif_make_list_cell(env, value_term(env, b, map[region->results.data[i]]), *out);
-  }
-  ts_free(values);
-  ts_free(map);
-  return status;
+  ts_region_id region = TS_NO_ID;
+  operand_list arguments;
+  ts_value_id *results;
+  TS_TRY(get_region(env, b, args[0], &region));
+  TS_TRY(get_operands(env, b, args[1], &arguments));
+  ts_status status = ts_tracer_inline(&b->tracer, region, operands_of(&arguments), &results);
+  free_operands(&arguments);
+  if (status) return status;
+  *out = value_list(env, b, results, ts_graph_region(b->tracer.graph, region)->results.count);
+  ts_free(results);
+  return TS_SUCCESS;
 }
 
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* inline_region(Builder, Region, [Operand]) -> [Traced]: a copy of its ops on these arguments */
   (void)argc;
-  return with_builder(env, argv, inline_region);
+  return ts_nif_with_builder(env, argv, inline_region);
 }
 
 /* ---- reading ---- */
 
 static ERL_NIF_TERM op_term(ErlNifEnv *env, ts_nif_builder *b, const ts_op *op) {
-  ERL_NIF_TERM results = enif_make_list(env, 0);
-  for (uint32_t i = op->result_count; i-- > 0;)
-    results = enif_make_list_cell(env, value_term(env, b, op->first_result + i), results);
-  return enif_make_tuple4(env, ts_nif_opcode(op->code), value_list(env, b, op->operands, op->operand_count), results,
-                          ts_nif_attrs(env, op));
+  return enif_make_tuple4(env, ts_nif_opcode(op->code), value_list(env, b, op->operands, op->operand_count),
+                          result_list(env, b, op->first_result, op->result_count), ts_nif_attrs(env, op));
 }
 
 static ts_status ops(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
   unsigned from, to;
   if (!enif_get_uint(env, args[0], &from)) return ts_nif_expected(env, "a value's number", args[0]);
   if (!enif_get_uint(env, args[1], &to)) return ts_nif_expected(env, "a value's number", args[1]);
-  const ts_region *region = ts_graph_region(b->graph, b->current);
+  const ts_graph *graph = b->tracer.graph;
+  const ts_region *region = ts_graph_region(graph, b->tracer.current);
   ERL_NIF_TERM list = enif_make_list(env, 0);
   for (size_t i = region->ops.count; i-- > 0;) {
-    const ts_op *op = ts_graph_op(b->graph, region->ops.data[i]);
+    const ts_op *op = ts_graph_op(graph, region->ops.data[i]);
     if (op->first_result < from) break;
     if (op->first_result <= to) list = enif_make_list_cell(env, op_term(env, b, op), list);
   }
@@ -712,21 +492,19 @@ ERL_NIF_TERM ts_nif_ops(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* ops(Builder, FirstId, LastId) -> [{Op, [Operand], [Result], Attrs}]
    * Those of the current region that made the values between, in order. */
   (void)argc;
-  return with_builder(env, argv, ops);
+  return ts_nif_with_builder(env, argv, ops);
 }
 
 static ts_status finish(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
-  ts_value_id *values;
-  size_t count;
-  if (b->current != TS_ROOT) return ts_error(TS_FAILED_PRECONDITION, "a region is still open");
-  TS_TRY(get_values(env, b, args[0], &values, &count));
-  ts_status status = ts_graph_set_results(b->graph, TS_ROOT, values, count);
-  ts_free(values);
+  operand_list results;
+  const ts_tracer *t = &b->tracer;
+  TS_TRY(get_operands(env, b, args[0], &results));
+  ts_status status = ts_tracer_finish(&b->tracer, operands_of(&results));
+  free_operands(&results);
   if (status) return status;
-  b->finished = true;
   *out = enif_make_list(env, 0);
-  for (size_t i = b->used.count; i-- > 0;)
-    *out = enif_make_list_cell(env, enif_make_uint(env, b->used.data[i] + 1), *out);
+  for (size_t i = t->used.count; i-- > 0;)
+    *out = enif_make_list_cell(env, enif_make_uint(env, t->used.data[i] + 1), *out);
   return TS_SUCCESS;
 }
 
@@ -734,7 +512,7 @@ ERL_NIF_TERM ts_nif_finish(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   /* finish(Builder, [Operand]) -> [Index]
    * Sets the program's results. The indices say which of builder_new's tensors are its hidden arguments, from 1. */
   (void)argc;
-  return with_builder(env, argv, finish);
+  return ts_nif_with_builder(env, argv, finish);
 }
 
 static ERL_NIF_TERM print_finished(ErlNifEnv *env, ERL_NIF_TERM term, ts_status (*print)(const ts_graph *, ts_text *)) {
@@ -779,8 +557,8 @@ static ERL_NIF_TERM describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 ERL_NIF_TERM ts_nif_describe(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* describe(Builder) -> {Text :: binary(), Hash :: <<_:128>>}: the text of a finished program and what tells it from
-   * others. Goes to a dirty scheduler when it is long. */
+  /* describe(Builder) -> {Text :: binary(), Hash :: <<_:128>>}: the text of a finished program and its hash. A long
+   * program is printed on a dirty scheduler. */
   ts_nif_builder *b;
   const ts_graph *graph;
   TS_NIF_TRY(env, get_builder(env, argv[0], &b));

@@ -1,10 +1,9 @@
-/* A program while it is traced, as a resource: a graph, the region to which ops are added, and the tensors from
- * outside. In Erlang its values are {tessera, [Builder | Id], Type, Shape}. A value of an outer region may be used
- * anywhere: it becomes a parameter of the regions between. Thread-safe: each program has a lock. */
+/* A program while it is traced (front/tracer.h), as a resource with a lock. In Erlang its values are
+ * {tessera, [Builder | Id], Type, Shape}. Thread-safe. */
 #ifndef TS_NIF_GRAPH_H
 #define TS_NIF_GRAPH_H
 
-#include "front/promote.h"
+#include "front/tracer.h"
 #include "nif/nif_attrs.h"
 #include "nif/nif_tensor.h"
 
@@ -14,6 +13,9 @@ bool ts_nif_builder_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 bool ts_nif_builder_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_builder **out);
 /* The graph, after tracing has ended. It lives as long as the builder. */
 ts_status ts_nif_builder_graph(ts_nif_builder *builder, const ts_graph **out);
+/* Calls `edit` on the graph, whether tracing has ended or not, while no other call adds to it. */
+ts_status ts_nif_builder_edit(ts_nif_builder *builder, ts_status (*edit)(ts_graph *graph, void *context),
+                              void *context);
 /* A builder with a finished graph, which it owns; on failure the graph is destroyed. */
 ts_status ts_nif_builder_of(ErlNifEnv *env, ts_graph *graph, ERL_NIF_TERM *out);
 /* {Text, Hash}: the program as text, from which it can be made again, and its hash. */

@@ -4,8 +4,14 @@
 #include "nif/nif_eager.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
+#include "nif/nif_group.h"
+#include "nif/nif_local.h"
+#include "nif/nif_mesh.h"
 #include "nif/nif_pointer.h"
+#include "nif/nif_proxy.h"
+#include "nif/nif_rank.h"
 #include "nif/nif_signature.h"
+#include "nif/nif_watch.h"
 
 #include "base/log.h"
 #include "exec/pool.h"
@@ -16,7 +22,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 11
+#define TS_NIF_ABI 14
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -154,7 +160,8 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   ts_nif_signature_init(env);
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
-         ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) && ts_nif_executable_init(env, flags);
+         ts_nif_watch_init(env, flags) && ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) &&
+         ts_nif_proxy_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -249,6 +256,13 @@ static ErlNifFunc functions[] = {
     {"inline_region", 3, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
+    {"local_view", 1, ts_nif_local_view, 0},
+    {"local_sharding", 5, ts_nif_local_sharding, 0},
+    {"coordinates", 1, ts_nif_coordinates, 0},
+    {"varying", 2, ts_nif_varying, 0},
+    {"vary", 3, ts_nif_vary, 0},
+    {"has_collective", 2, ts_nif_has_collective, 0},
+    {"combine", 1, ts_nif_combine, CPU},
     {"digest", 2, ts_nif_digest, 0},
     {"digest_more", 2, ts_nif_digest_more, 0},
     {"signature", 1, ts_nif_signature, 0},
@@ -260,11 +274,32 @@ static ErlNifFunc functions[] = {
     {"describe", 1, ts_nif_describe, 0},
     {"graph_stablehlo", 1, ts_nif_graph_stablehlo, CPU},
     {"parse", 1, ts_nif_parse, CPU},
+    {"set_mesh", 3, ts_nif_set_mesh, 0},
+    {"set_shardings", 3, ts_nif_set_shardings, 0},
+    {"partition", 1, ts_nif_partition, CPU},
+    {"cut", 4, ts_nif_cut, 0},
+    {"join", 4, ts_nif_join, 0},
+    {"interpret", 3, ts_nif_interpret, CPU},
     {"on_device", 2, ts_nif_on_device, 0},
     {"compile", 2, ts_nif_compile, 0},
     {"run", 4, ts_nif_run, 0},
     {"run_answer", 2, ts_nif_run_answer, 0},
     {"run_abandon", 1, ts_nif_run_abandon, 0},
+    {"run_group", 4, ts_nif_run_group, 0},
+    {"run_resume", 1, ts_nif_run_resume, 0},
+    {"run_rank", 5, ts_nif_run_rank, CPU},
+    {"run_refuse", 4, ts_nif_run_refuse, 0},
+    {"place", 4, ts_nif_place, 0},
+    {"place_is_full", 1, ts_nif_place_is_full, 0},
+    {"place_collected", 1, ts_nif_place_collected, 0},
+    {"proxy", 3, ts_nif_proxy, 0},
+    {"is_proxy", 1, ts_nif_is_proxy, 0},
+    {"proxy_info", 1, ts_nif_proxy_info, 0},
+    {"proxy_take", 1, ts_nif_proxy_take, 0},
+    {"rank_open", 3, ts_nif_rank_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"rank_isa", 0, ts_nif_rank_isa, 0},
+    {"rank_close", 1, ts_nif_rank_close, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"rank_exit", 1, ts_nif_rank_exit, 0},
     {"executable_info", 1, ts_nif_executable_info, 0},
     {"executable_kernels", 1, ts_nif_executable_kernels, 0},
     {"explain", 1, ts_nif_explain, CPU},

@@ -230,12 +230,25 @@ int64_t ts_nif_packed_bytes(ts_dtype dtype, int64_t elements) {
   return (elements / in_byte + (elements % in_byte > 0)) * (int64_t)ts_dtype_size(dtype);
 }
 
-void ts_nif_pack(ts_dtype dtype, const void *elements, int64_t count, unsigned char *out) {
-  const unsigned char *in = elements;
+static void pack(ts_dtype dtype, const unsigned char *in, int64_t begin, int64_t end, unsigned char *out) {
   int bits = ts_dtype_bits(dtype), in_byte = 8 / bits;
-  memset(out, 0, (size_t)ts_nif_packed_bytes(dtype, count));
-  for (int64_t i = 0; i < count; i++)
+  for (int64_t i = begin; i < end; i++)
     out[i / in_byte] |= (unsigned char)((in[i] & ((1 << bits) - 1)) << (8 - bits * (1 + (int)(i % in_byte))));
+}
+
+void ts_nif_pack(ts_dtype dtype, const void *elements, int64_t count, unsigned char *out) {
+  memset(out, 0, (size_t)ts_nif_packed_bytes(dtype, count));
+  pack(dtype, elements, 0, count, out);
+}
+
+/* A piece takes whole bytes of the result. */
+static ts_status pack_pieces(ErlNifEnv *env, ts_dtype dtype, const void *elements, int64_t count, unsigned char *out) {
+  memset(out, 0, (size_t)ts_nif_packed_bytes(dtype, count));
+  for (int64_t at = 0; at < count; at += PACK_PIECE) {
+    if (at > 0 && !enif_is_current_process_alive(env)) return ts_nif_caller_died();
+    pack(dtype, elements, at, count - at < PACK_PIECE ? count : at + PACK_PIECE, out);
+  }
+  return TS_SUCCESS;
 }
 
 /* Copies in pieces of a few milliseconds, and stops when the calling process has died. */
@@ -329,9 +342,9 @@ static ts_status packed_binary(ErlNifEnv *env, ts_buffer *buffer, int64_t elemen
   ts_buffer *host;
   TS_TRY(ts_device_fetch(buffer, &host));
   unsigned char *bytes = enif_make_new_binary(env, (size_t)ts_nif_packed_bytes(buffer->dtype, elements), out);
-  ts_nif_pack(buffer->dtype, host->data, elements, bytes);
+  ts_status status = pack_pieces(env, buffer->dtype, host->data, elements, bytes);
   ts_buffer_release(host);
-  return TS_SUCCESS;
+  return status;
 }
 
 static ERL_NIF_TERM to_packed_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

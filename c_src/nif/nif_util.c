@@ -106,15 +106,21 @@ static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *tex
 /* The number of characters that snprintf wrote. */
 static size_t written(int n, size_t size) { return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1; }
 
-/* Prints the items of a tuple, or of a list when `items` is NULL. */
-static size_t print_items(ErlNifEnv *env, const ERL_NIF_TERM *items, int count, ERL_NIF_TERM list, int depth,
-                          char *text, size_t size) {
-  ERL_NIF_TERM head = list;
+/* The items of a tuple, or those of a list when `tuple` is NULL. */
+typedef struct term_items {
+  const ERL_NIF_TERM *tuple;
+  int count;
+  ERL_NIF_TERM list;
+} term_items;
+
+static size_t print_items(ErlNifEnv *env, const term_items *items, int depth, char *text, size_t size) {
+  ERL_NIF_TERM list = items->list, head = list;
+  const ERL_NIF_TERM *tuple = items->tuple;
   size_t used = 0;
-  for (int i = 0; items ? i < count : enif_get_list_cell(env, list, &head, &list) != 0; i++) {
+  for (int i = 0; tuple ? i < items->count : enif_get_list_cell(env, list, &head, &list) != 0; i++) {
     if (i > 0) used += written(snprintf(text + used, size - used, i == TERM_ITEMS ? ",..." : ","), size - used);
     if (i == TERM_ITEMS) break;
-    used += print_term(env, items ? items[i] : head, depth, text + used, size - used);
+    used += print_term(env, tuple ? tuple[i] : head, depth, text + used, size - used);
   }
   return used;
 }
@@ -142,7 +148,7 @@ static size_t print_term(ErlNifEnv *env, ERL_NIF_TERM term, int depth, char *tex
   if (depth == TERM_DEPTH || !(is_tuple || is_plain_list(env, term)))
     return written(enif_snprintf(text, size, "%T", term), size);
   size_t used = written(snprintf(text, size, is_tuple ? "{" : "["), size);
-  used += print_items(env, is_tuple ? items : NULL, count, term, depth + 1, text + used, size - used);
+  used += print_items(env, &(term_items){is_tuple ? items : NULL, count, term}, depth + 1, text + used, size - used);
   return used + written(snprintf(text + used, size - used, is_tuple ? "}" : "]"), size - used);
 }
 
@@ -197,6 +203,14 @@ ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, in
   ErlNifSInt64 value;
   if (!enif_get_int64(env, term, &value)) return ts_nif_expected(env, what, term);
   *out = value;
+  return TS_SUCCESS;
+}
+
+ts_status ts_nif_get_threads(ErlNifEnv *env, ERL_NIF_TERM term, int *out) {
+  int64_t threads;
+  TS_TRY(ts_nif_get_int(env, term, "a number of threads", &threads));
+  if (threads < 0 || threads > INT16_MAX) return ts_nif_expected(env, "a number of threads", term);
+  *out = (int)threads;
   return TS_SUCCESS;
 }
 

@@ -17,7 +17,8 @@
   X(reused) X(evicted) X(code_bytes) X(compile_ns) X(link_ns) X(failed_threads) X(steps) X(kernels_compiled)       \
   X(temp_bytes) X(result_bytes) X(live_peak_bytes) X(planned_peak_bytes) X(cost_ns) X(pass_ns) X(lower_ns)         \
   X(kernel_ns) X(is_short) X(no_fusion) X(no_simplify) X(threads) X(donate) X(tessera_log) X(requested)            \
-  X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host) X(callback) X(client)
+  X(parameter) X(hidden) X(while) X(cond) X(deallocated) X(stale) X(host) X(callback) X(client) X(waiting) X(ready) \
+  X(freed)
 /* clang-format on */
 
 typedef struct ts_nif_atoms {
@@ -50,6 +51,8 @@ ts_status ts_nif_get_dtype(ErlNifEnv *env, ERL_NIF_TERM term, ts_dtype *out);
 ts_status ts_nif_get_shape(ErlNifEnv *env, ERL_NIF_TERM term, ts_shape *out);
 ts_status ts_nif_get_dims(ErlNifEnv *env, ERL_NIF_TERM term, ts_dims *out); /* from a list */
 ts_status ts_nif_get_int(ErlNifEnv *env, ERL_NIF_TERM term, const char *what, int64_t *out);
+/* A limit for the threads of a run; 0: none. */
+ts_status ts_nif_get_threads(ErlNifEnv *env, ERL_NIF_TERM term, int *out);
 /* An invalid-argument error: `expected`, then "got <term>", shortened. */
 ts_status ts_nif_expected(ErlNifEnv *env, const char *expected, ERL_NIF_TERM got) __attribute__((returns_nonnull));
 #ifdef __clang_analyzer__

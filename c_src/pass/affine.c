@@ -51,16 +51,16 @@ bool ts_affine_split(const ts_loops *loops, const ts_affine *x, int64_t size, ts
   return highest < size;
 }
 
-/* Splits the linear index over dims [first, last] of `to` into one expression for each dim. */
-static bool peel(const ts_loops *loops, ts_affine linear, const ts_shape *to, int32_t first, int32_t last,
-                 ts_affine *out, ts_refine *refine) {
-  for (int32_t d = last; d > first; d--) {
+/* Splits the linear index over `rank` dims into one expression for each dim. */
+static bool peel(const ts_loops *loops, ts_affine linear, const int64_t *dims, int32_t rank, ts_affine *out,
+                 ts_refine *refine) {
+  for (int32_t d = rank - 1; d > 0; d--) {
     ts_affine outer;
-    if (to->dims[d] == 1) continue;
-    if (!ts_affine_split(loops, &linear, to->dims[d], &outer, &out[d], refine)) return false;
+    if (dims[d] == 1) continue;
+    if (!ts_affine_split(loops, &linear, dims[d], &outer, &out[d], refine)) return false;
     linear = outer;
   }
-  out[first] = linear;
+  out[0] = linear;
   return true;
 }
 
@@ -90,7 +90,7 @@ bool ts_affine_reshape(const ts_loops *loops, const ts_shape *from, const ts_aff
     ts_affine linear = {0};
     int64_t stride = 1;
     for (int32_t d = i_end - 1; d >= i; stride *= from->dims[d--]) ts_affine_add(&linear, &map[d], stride);
-    if (!peel(loops, linear, to, j, j_end - 1, out, refine)) return false;
+    if (!peel(loops, linear, to->dims + j, j_end - j, out + j, refine)) return false;
   }
   return true;
 }

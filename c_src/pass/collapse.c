@@ -113,7 +113,7 @@ static ts_status reshape(const ts_rule_call *s, ts_value_id value, const ts_shap
 }
 
 static ts_status apply(const ts_rule_call *s, const ts_value_id *operands, const ts_attrs *attrs, ts_value_id *out) {
-  TS_TRY(ts_rules_add(s->rules, s->target, s->op->code, operands, s->op->operand_count, attrs, out));
+  TS_TRY(ts_rules_add(s->rules, s->target, s->op->code, (ts_values){operands, s->op->operand_count}, attrs, out));
   return reshape(s, *out, s->shape, out);
 }
 

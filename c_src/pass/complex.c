@@ -11,7 +11,8 @@ ts_value_id ts_formula_add(ts_formula *f, ts_opcode code, const ts_value_id *ope
   static const ts_attrs none;
   ts_value_id out = TS_NO_ID;
   if (failed(f)) return TS_NO_ID;
-  f->status = ts_rules_add(f->call->rules, f->call->target, code, operands, count, attrs ? attrs : &none, &out);
+  f->status =
+      ts_rules_add(f->call->rules, f->call->target, code, (ts_values){operands, count}, attrs ? attrs : &none, &out);
   return out;
 }
 

@@ -181,6 +181,17 @@ static ts_parts square_root(ts_formula *f, ts_parts z) {
   return (ts_parts){re, pick(f, both(f, up, lost), z.im, im)};
 }
 
+/* The root whose angle is a third of that of z, of z times 2^-6 or 2^120 where |z| could leave the range of f64. */
+static ts_parts cube_root(ts_formula *f, ts_parts z) {
+  val small = less(f, larger(f, absolute(f, z.re), absolute(f, z.im)), number(f, 0x1p-960));
+  val factor = pick(f, small, number(f, 0x1p120), number(f, 0x1p-6));
+  val size = ts_complex_modulus(f, (ts_parts){multiply(f, z.re, factor), multiply(f, z.im, factor)});
+  val root = multiply(f, unary(f, TS_OP_CBRT, size), pick(f, small, number(f, 0x1p-40), number(f, 4)));
+  val angle = divide(f, ts_formula_binary(f, TS_OP_ATAN2, z.im, z.re), number(f, 3));
+  val im = pick(f, equals(f, angle, 0), angle, multiply(f, root, unary(f, TS_OP_SIN, angle)));
+  return (ts_parts){multiply(f, root, unary(f, TS_OP_COS, angle)), im};
+}
+
 /* log |z|: near |z| = 1 by log1p of |z|^2 - 1, which is exact enough beside the angle. */
 static val log_modulus(ts_formula *f, ts_parts z) {
   val x = absolute(f, z.re), y = absolute(f, z.im), swap = less(f, x, y);
@@ -367,7 +378,7 @@ bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *ou
   case TS_OP_ATANH: *out = hyperbolic_arc_tangent(f, z); return true;
   case TS_OP_SQRT: *out = square_root(f, z); return true;
   case TS_OP_RSQRT: *out = ts_complex_quotient(f, one, square_root(f, z)); return true;
-  case TS_OP_CBRT:
+  case TS_OP_CBRT: *out = cube_root(f, z); return true;
   case TS_OP_ERF:
   case TS_OP_ERFC:
   case TS_OP_ERF_INV: break;

@@ -1,7 +1,9 @@
 /* Brings contractions into the form of a matrix product: the batch, free and contracted dims of each operand are one
  * strided dim each. A transpose of an operand is dropped where the product can read through its strides; an operand
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
- * gets its operands exchanged instead. The order of contraction does not change, so no bit does. */
+ * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
+ * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
+ * faster. */
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -47,6 +49,27 @@ static void read_through_transpose(const ts_graph *g, side *s) {
   *s = (side){op->operands[0], apply(&op->attrs->axes, &s->batch), apply(&op->attrs->axes, &s->contract)};
 }
 
+static const ts_op *maker(const ts_graph *g, ts_value_id value, ts_opcode code) {
+  ts_op_id op = ts_graph_value(g, value)->op;
+  return op != TS_NO_ID && ts_graph_op(g, op)->code == code ? ts_graph_op(g, op) : NULL;
+}
+
+/* The value whose conversion this is, if a product of the conversion's type reads it as well. */
+static ts_value_id before_widening(const ts_graph *g, ts_value_id value) {
+  const ts_op *convert = maker(g, value, TS_OP_CONVERT);
+  if (!convert) return TS_NO_ID;
+  ts_dtype from = ts_graph_value(g, convert->operands[0])->dtype;
+  return ts_dtype_widens_to(from, ts_graph_value(g, value)->dtype) ? convert->operands[0] : TS_NO_ID;
+}
+
+static void read_through(const ts_graph *g, side *s) {
+  read_through_transpose(g, s);
+  ts_value_id narrow = before_widening(g, s->value);
+  if (narrow == TS_NO_ID) return;
+  s->value = narrow;
+  read_through_transpose(g, s);
+}
+
 static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_dims *dims) {
   int64_t expected = -1;
   for (int32_t i = dims->rank - 1; i >= 0; i--) {
@@ -81,18 +104,22 @@ static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
   append(&attrs.axes, &s->batch, &out.batch);
   append(&attrs.axes, &free, &kept);
   append(&attrs.axes, &s->contract, &out.contract);
-  TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, &s->value, 1, &attrs, &out.value));
+  TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&s->value, 1}, &attrs, &out.value));
   *s = out;
   return TS_SUCCESS;
 }
 
 static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rhs, ts_value_id *out) {
-  read_through_transpose(rules->to, &lhs);
-  read_through_transpose(rules->to, &rhs);
+  ts_dtype type = ts_graph_value(rules->to, lhs.value)->dtype;
+  read_through(rules->to, &lhs);
+  read_through(rules->to, &rhs);
   TS_TRY(make_strided(rules, target, &lhs));
   TS_TRY(make_strided(rules, target, &rhs));
-  ts_attrs attrs = {.dot = {lhs.contract, lhs.batch, rhs.contract, rhs.batch}};
-  return ts_rules_add(rules, target, TS_OP_DOT, (ts_value_id[]){lhs.value, rhs.value}, 2, &attrs, out);
+  ts_value_id operands[] = {lhs.value, rhs.value};
+  bool wide = false;
+  for (int i = 0; i < 2; i++) wide |= ts_graph_value(rules->to, operands[i])->dtype != type;
+  ts_attrs attrs = {.wide_dot = {lhs.contract, lhs.batch, rhs.contract, rhs.batch, wide ? type : 0}};
+  return ts_rules_add(rules, target, wide ? TS_OP_WIDE_DOT : TS_OP_DOT, (ts_values){operands, 2}, &attrs, out);
 }
 
 static side lhs_of(const ts_rewrite *rw, const ts_op *dot) {
@@ -125,14 +152,13 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   return exchanges(&transpose->attrs->axes, batch, lhs_free) ? dot : NULL;
 }
 
-static bool makes(const ts_graph *g, ts_value_id value, ts_opcode code) {
-  ts_op_id op = ts_graph_value(g, value)->op;
-  return op != TS_NO_ID && ts_graph_op(g, op)->code == code;
+static bool is_read_through(const ts_graph *g, ts_value_id value) {
+  return maker(g, value, TS_OP_TRANSPOSE) || before_widening(g, value) != TS_NO_ID;
 }
 
 /* True when a product of two values has the form already. */
 static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
-  return !makes(g, lhs, TS_OP_TRANSPOSE) && !makes(g, rhs, TS_OP_TRANSPOSE) &&
+  return !is_read_through(g, lhs) && !is_read_through(g, rhs) &&
          is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&
          is_strided(ts_graph_value(g, rhs)->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
 }
@@ -160,9 +186,9 @@ bool ts_dots_applies(const ts_graph *g) {
   const ts_op *last = NULL;
   for (size_t i = 0; i < g->ops.count; i++) {
     const ts_op *op = &g->ops.data[i];
-    if (op->code == TS_OP_TRANSPOSE && makes(g, op->operands[0], TS_OP_DOT)) return true;
+    if (op->code == TS_OP_TRANSPOSE && maker(g, op->operands[0], TS_OP_DOT)) return true;
     if (op->code != TS_OP_DOT) continue;
-    if (makes(g, op->operands[0], TS_OP_TRANSPOSE) || makes(g, op->operands[1], TS_OP_TRANSPOSE)) return true;
+    if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
     if ((!last || !is_alike(g, last, op)) && !has_form(g, op->operands[0], op->operands[1], op->attrs)) return true;
     last = op;
   }

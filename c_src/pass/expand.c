@@ -24,9 +24,9 @@ static bool is_liftable(const ts_graph *g, const ts_region *region) {
   return true;
 }
 
-static ts_status add(expansion *e, ts_region_id region, ts_opcode code, const ts_value_id *operands, size_t count,
-                     const ts_attrs *attrs, ts_value_id *out) {
-  return ts_rules_add(e->rules, region, code, operands, count, attrs, out);
+static ts_status add(expansion *e, ts_region_id region, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+                     ts_value_id *out) {
+  return ts_rules_add(e->rules, region, code, operands, attrs, out);
 }
 
 static ts_status add_index(expansion *e, ts_region_id region, int64_t value, ts_value_id *out) {
@@ -55,9 +55,9 @@ static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) 
     e->lines *= shape->dims[d];
   }
   if (!is_liftable(e->rw->from, e->combine)) e->rows = (ts_shape){.rank = 2, .dims = {e->elements, e->lines}};
-  TS_TRY(add(e, target, TS_OP_TRANSPOSE, &operand, 1, &attrs, &moved));
+  TS_TRY(add(e, target, TS_OP_TRANSPOSE, (ts_values){&operand, 1}, &attrs, &moved));
   attrs = (ts_attrs){.shape = e->rows};
-  return add(e, target, TS_OP_RESHAPE, &moved, 1, &attrs, out);
+  return add(e, target, TS_OP_RESHAPE, (ts_values){&moved, 1}, &attrs, out);
 }
 
 /* Opens a region of the loop. Its parameters: 0 an index, 1 of the given shape, 2 the rows, and 3 another index with
@@ -75,14 +75,14 @@ static ts_status make_condition(expansion *e, const ts_shape *shape, bool inner,
   ts_value_id params[4], limit, more;
   TS_TRY(open_region(e, shape, inner, out, params));
   TS_TRY(add_index(e, *out, count, &limit));
-  TS_TRY(add(e, *out, TS_OP_LESS, (ts_value_id[]){params[0], limit}, 2, NULL, &more));
+  TS_TRY(add(e, *out, TS_OP_LESS, (ts_values){(ts_value_id[]){params[0], limit}, 2}, NULL, &more));
   return ts_graph_set_results(e->rw->to, *out, &more, 1);
 }
 
 static ts_status add_one(expansion *e, ts_region_id region, ts_value_id index, ts_value_id *out) {
   ts_value_id one;
   TS_TRY(add_index(e, region, 1, &one));
-  return add(e, region, TS_OP_ADD, (ts_value_id[]){index, one}, 2, NULL, out);
+  return add(e, region, TS_OP_ADD, (ts_values){(ts_value_id[]){index, one}, 2}, NULL, out);
 }
 
 /* rows[index, ...], or rows[index, line] */
@@ -96,9 +96,9 @@ static ts_status read_row(expansion *e, ts_region_id body, const ts_value_id par
     operands[2] = params[3];
     attrs.shape.dims[1] = 1;
   }
-  TS_TRY(add(e, body, TS_OP_DYNAMIC_SLICE, operands, 1 + (size_t)e->rows.rank, &attrs, &row));
+  TS_TRY(add(e, body, TS_OP_DYNAMIC_SLICE, (ts_values){operands, 1 + (size_t)e->rows.rank}, &attrs, &row));
   attrs = (ts_attrs){.shape = inner ? (ts_shape){0} : e->kept};
-  return add(e, body, TS_OP_RESHAPE, &row, 1, &attrs, out);
+  return add(e, body, TS_OP_RESHAPE, (ts_values){&row, 1}, &attrs, out);
 }
 
 /* Adds one op of the combiner, applied to tensors of the result's shape. */
@@ -108,7 +108,8 @@ static ts_status lift(expansion *e, ts_region_id body, ts_op_id id) {
   ts_attrs attrs = ts_op_copy_attrs(op);
   if (op->code == TS_OP_CONSTANT) attrs.constant.shape = e->kept;
   for (uint32_t i = 0; i < op->operand_count; i++) operands[i] = e->rw->map[op->operands[i]];
-  return add(e, body, op->code, operands, op->operand_count, op->attrs ? &attrs : NULL, &e->rw->map[op->first_result]);
+  return add(e, body, op->code, (ts_values){operands, op->operand_count}, op->attrs ? &attrs : NULL,
+             &e->rw->map[op->first_result]);
 }
 
 /* acc = region(acc, x), with x a slice or an element. */
@@ -133,7 +134,7 @@ static ts_status add_loop(expansion *e, ts_region_id target, const ts_shape *sha
   ts_attrs attrs = {0};
   TS_TRY(make_condition(e, shape, inner, e->elements, &attrs.regions.regions[0]));
   TS_TRY(make_fold(e, shape, inner, &attrs.regions.regions[1]));
-  TS_TRY(add(e, target, TS_OP_WHILE, initial, inner ? 4 : 3, &attrs, out));
+  TS_TRY(add(e, target, TS_OP_WHILE, (ts_values){initial, inner ? 4 : 3}, &attrs, out));
   *out += 1;
   return TS_SUCCESS;
 }
@@ -145,13 +146,14 @@ static ts_status make_line(expansion *e, const ts_shape *lines, ts_region_id *ou
   ts_attrs attrs = {.shape = {.rank = 1, .dims = {1}}};
   TS_TRY(open_region(e, lines, false, out, params));
   TS_TRY(add_index(e, *out, 0, &initial[0]));
-  TS_TRY(add(e, *out, TS_OP_DYNAMIC_SLICE, (ts_value_id[]){params[1], params[0]}, 2, &attrs, &acc));
-  TS_TRY(add(e, *out, TS_OP_RESHAPE, &acc, 1, &(ts_attrs){.shape = {0}}, &initial[1]));
+  TS_TRY(add(e, *out, TS_OP_DYNAMIC_SLICE, (ts_values){(ts_value_id[]){params[1], params[0]}, 2}, &attrs, &acc));
+  TS_TRY(add(e, *out, TS_OP_RESHAPE, (ts_values){&acc, 1}, &(ts_attrs){.shape = {0}}, &initial[1]));
   initial[2] = params[2];
   initial[3] = params[0];
   TS_TRY(add_loop(e, *out, &ts_shape_scalar, true, initial, &folded));
-  TS_TRY(add(e, *out, TS_OP_RESHAPE, &folded, 1, &attrs, &update));
-  TS_TRY(add(e, *out, TS_OP_PUT_SLICE, (ts_value_id[]){params[1], update, params[0]}, 3, NULL, &results[1]));
+  TS_TRY(add(e, *out, TS_OP_RESHAPE, (ts_values){&folded, 1}, &attrs, &update));
+  TS_TRY(
+      add(e, *out, TS_OP_PUT_SLICE, (ts_values){(ts_value_id[]){params[1], update, params[0]}, 3}, NULL, &results[1]));
   TS_TRY(add_one(e, *out, params[0], &results[0]));
   results[2] = params[2];
   return ts_graph_set_results(e->rw->to, *out, results, 3);
@@ -163,9 +165,9 @@ static ts_status fold_lines(expansion *e, ts_region_id target, const ts_value_id
   ts_attrs attrs = {0};
   TS_TRY(make_condition(e, &lines, false, e->lines, &attrs.regions.regions[0]));
   TS_TRY(make_line(e, &lines, &attrs.regions.regions[1]));
-  TS_TRY(add(e, target, TS_OP_WHILE, initial, 3, &attrs, &first));
+  TS_TRY(add(e, target, TS_OP_WHILE, (ts_values){initial, 3}, &attrs, &first));
   folded = first + 1;
-  return add(e, target, TS_OP_RESHAPE, &folded, 1, &(ts_attrs){.shape = e->kept}, out);
+  return add(e, target, TS_OP_RESHAPE, (ts_values){&folded, 1}, &(ts_attrs){.shape = e->kept}, out);
 }
 
 /* Broadcasts a scalar to the shape. */
@@ -173,7 +175,7 @@ static ts_status spread(expansion *e, ts_region_id target, ts_value_id scalar, c
                         ts_value_id *out) {
   ts_attrs attrs = {.broadcast = {.shape = *shape}};
   *out = scalar;
-  return shape->rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, &scalar, 1, &attrs, out);
+  return shape->rank == 0 ? TS_SUCCESS : add(e, target, TS_OP_BROADCAST, (ts_values){&scalar, 1}, &attrs, out);
 }
 
 ts_status ts_expand_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_id target) {

@@ -45,7 +45,7 @@ static ts_status copy_operand(const ts_graph *from, ts_graph *g, ts_value_id ope
   const ts_op *op = ts_graph_op(from, ts_graph_value(from, operand)->op);
   ts_attrs attrs = ts_op_copy_attrs(op);
   if (scalar) attrs.constant.shape = (ts_shape){0};
-  return ts_graph_add_op(g, TS_ROOT, op->code, NULL, 0, &attrs, out);
+  return ts_graph_add_op(g, TS_ROOT, op->code, (ts_values){0}, &attrs, out);
 }
 
 static ts_status fill_closed(const ts_rule_call *call, bool scalar, ts_graph *g) {
@@ -55,7 +55,8 @@ static ts_status fill_closed(const ts_rule_call *call, bool scalar, ts_graph *g)
   ts_status status = TS_SUCCESS;
   for (uint32_t i = 0; !status && i < op->operand_count; i++)
     status = copy_operand(call->rules->to, g, op->operands[i], scalar, &operands[i]);
-  if (!status) status = ts_graph_add_op(g, TS_ROOT, op->code, operands, op->operand_count, op->attrs, results);
+  if (!status)
+    status = ts_graph_add_op(g, TS_ROOT, op->code, (ts_values){operands, op->operand_count}, op->attrs, results);
   for (uint32_t i = 1; !status && i < op->result_count; i++) results[i] = results[0] + i;
   if (!status) status = ts_graph_set_results(g, TS_ROOT, results, op->result_count);
   ts_free(operands);
@@ -84,7 +85,7 @@ static ts_status add_splat(const ts_rule_call *call, const ts_buffer *buffer, ts
 
 static ts_status add_literal(const ts_rule_call *call, ts_buffer *buffer, ts_value_id *out) {
   ts_attrs attrs = {.literal = {.buffer = buffer}};
-  return ts_rules_add(call->rules, call->target, TS_OP_LITERAL, NULL, 0, &attrs, out);
+  return ts_rules_add(call->rules, call->target, TS_OP_LITERAL, (ts_values){0}, &attrs, out);
 }
 
 ts_status ts_fold(const ts_rule_call *call, ts_value_id *out) {

@@ -164,7 +164,7 @@ static ts_status visit(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   if (state->alone) return ts_rewrite_copy(rw, id, target);
   if (state->group == TS_NO_GROUP) return TS_SUCCESS;
   const ts_fuse_group *group = &f->plan.groups.data[state->group];
-  if (group->place != id) return TS_SUCCESS;
+  if (group->position != id) return TS_SUCCESS;
   return is_single(f, rw->from, group) ? ts_rewrite_copy(rw, id, target) : make_fusion(rw, state->group, target);
 }
 

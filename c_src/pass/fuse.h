@@ -34,7 +34,7 @@ typedef struct ts_fuse_kernel {
 
 typedef struct ts_fuse_group {
   ts_op_id root;           /* its last op */
-  ts_op_id place;          /* the op at whose position the kernel runs: the root, but for joined siblings */
+  ts_op_id position;       /* the op at whose position the kernel runs: the root, but for joined siblings */
   ts_op_id first;          /* members in graph order, linked by `next` */
   ts_op_id reduction;      /* one of its reductions; TS_NO_ID: none */
   int64_t points;          /* size of its iteration space */

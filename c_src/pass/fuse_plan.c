@@ -152,7 +152,7 @@ static void add_member(ts_fuse_plan *p, uint32_t id, ts_op_id op_id) {
 
 static ts_status start_group(ts_fuse_plan *p, ts_op_id op_id) {
   const ts_op *op = ts_graph_op(p->graph, op_id);
-  ts_fuse_group group = {.root = op_id, .place = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
+  ts_fuse_group group = {.root = op_id, .position = op_id, .first = TS_NO_ID, .reduction = TS_NO_ID, .inputs = 1};
   group.points = elements_of(p, op->first_result);
   group.writes_parts = writes_parts(op->code);
   group.has_points = true;
@@ -303,7 +303,7 @@ void ts_fuse_merge(ts_fuse_plan *p, uint32_t into, uint32_t from) {
     *next = *tail;
   }
   if (gone->root > to->root) to->root = gone->root;
-  to->place = to->root;
+  to->position = to->root;
   to->members += gone->members;
   to->inputs += gone->inputs;
   to->composite = true;

@@ -52,51 +52,52 @@ static ts_status find_readers(ts_fuse_plan *p) {
   return TS_SUCCESS;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static bool is_member(const ts_fuse_op *op) { return op->group != TS_NO_GROUP; }
 
-static ts_op_id place_of(const ts_fuse_plan *p, ts_op_id op) {
-  return is_member(&p->ops[op]) ? p->groups.data[p->ops[op].group].place : op;
+static ts_op_id position_of(const ts_fuse_plan *p, ts_op_id op) {
+  return is_member(&p->ops[op]) ? p->groups.data[p->ops[op].group].position : op;
 }
 
-/* True when a value is available before `place` or computed by one of the two groups. */
-static bool is_there(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t own, uint32_t beside,
-                     int depth) {
+/* True when a value is available before `position` or computed by one of the two groups. */
+static bool is_available(const ts_fuse_plan *p, ts_value_id value, ts_op_id position, uint32_t own, uint32_t beside,
+                         int depth) {
   ts_op_id maker = ts_graph_value(p->graph, value)->op;
   if (maker == TS_NO_ID) return true;
   const ts_fuse_op *state = &p->ops[maker];
   if (is_member(state) && (state->group == own || state->group == beside)) return true;
-  if (!state->inlined) return place_of(p, maker) < place;
+  if (!state->inlined) return position_of(p, maker) < position;
   if (depth == MAX_DEPTH) return false;
   const ts_op *op = ts_graph_op(p->graph, maker);
   for (uint32_t i = 0; i < op->operand_count; i++) {
-    if (!is_there(p, op->operands[i], place, own, beside, depth + 1)) return false;
+    if (!is_available(p, op->operands[i], position, own, beside, depth + 1)) return false;
   }
   return true;
 }
 
 /* True when all operands of the later group are available at the earlier one's position. */
 static bool can_come_forward(const ts_fuse_plan *p, uint32_t later, uint32_t earlier) {
-  ts_op_id place = p->groups.data[earlier].place;
+  ts_op_id position = p->groups.data[earlier].position;
   for (ts_op_id id = p->groups.data[later].first; id != TS_NO_ID; id = p->ops[id].next) {
     const ts_op *op = ts_graph_op(p->graph, id);
     for (uint32_t i = 0; i < op->operand_count; i++) {
-      if (!is_there(p, op->operands[i], place, later, earlier, 0)) return false;
+      if (!is_available(p, op->operands[i], position, later, earlier, 0)) return false;
     }
   }
   return true;
 }
 
-/* True when all readers of a value are after `place`, or in one of two groups. */
-static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id place, uint32_t a, uint32_t b, int depth) {
+/* True when all readers of a value are after `position`, or in one of two groups. */
+static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id position, uint32_t a, uint32_t b,
+                          int depth) {
   for (uint32_t u = p->use_start[value]; u < p->use_start[value + 1]; u++) {
     ts_op_id reader = p->use_ops[u];
     const ts_fuse_op *state = &p->ops[reader];
-    if (is_member(state) && state->group != a && state->group != b && place_of(p, reader) <= place) return false;
-    if (state->alone && reader <= place) return false;
+    if (is_member(state) && state->group != a && state->group != b && position_of(p, reader) <= position) return false;
+    if (state->alone && reader <= position) return false;
     if (!state->inlined) continue;
-    if (depth == MAX_DEPTH || !is_read_after(p, ts_graph_op(p->graph, reader)->first_result, place, a, b, depth + 1))
+    if (depth == MAX_DEPTH || !is_read_after(p, ts_graph_op(p->graph, reader)->first_result, position, a, b, depth + 1))
       return false;
   }
   return true;
@@ -104,10 +105,10 @@ static bool is_read_after(const ts_fuse_plan *p, ts_value_id value, ts_op_id pla
 
 /* True when no op reads the earlier group's results before the later one's position. */
 static bool can_wait(const ts_fuse_plan *p, uint32_t earlier, uint32_t later) {
-  ts_op_id place = p->groups.data[later].place;
+  ts_op_id position = p->groups.data[later].position;
   for (ts_op_id id = p->groups.data[earlier].first; id != TS_NO_ID; id = p->ops[id].next) {
     if (!p->ops[id].is_output) continue;
-    if (!is_read_after(p, ts_graph_op(p->graph, id)->first_result, place, earlier, later, 0)) return false;
+    if (!is_read_after(p, ts_graph_op(p->graph, id)->first_result, position, earlier, later, 0)) return false;
   }
   return true;
 }
@@ -152,7 +153,7 @@ static void find_outputs(ts_fuse_plan *p, uint32_t group) {
 
 /* `kernel` was measured for both groups together. An output that was dropped is still computed inside, so the kernel
  * reads the same. */
-static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place, const ts_fuse_kernel *kernel) {
+static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id position, const ts_fuse_kernel *kernel) {
   ts_fuse_group *a = &p->groups.data[into], *b = &p->groups.data[from];
   if (!is_reduction_group(a)) {
     a->reduction = b->reduction;
@@ -160,7 +161,7 @@ static void join(ts_fuse_plan *p, uint32_t into, uint32_t from, ts_op_id place, 
   }
   a->has_points = a->has_points || b->has_points;
   ts_fuse_merge(p, into, from);
-  a->place = place;
+  a->position = position;
   a->measured = true;
   a->kernel = *kernel;
   find_outputs(p, into);
@@ -174,12 +175,12 @@ static bool may_pair(const ts_fuse_plan *p, uint32_t a, uint32_t b) {
 static ts_status try_pair(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
   *out = false;
   if (!may_pair(p, a, b)) return TS_SUCCESS;
-  uint32_t early = p->groups.data[a].place < p->groups.data[b].place ? a : b, late = early == a ? b : a;
+  uint32_t early = p->groups.data[a].position < p->groups.data[b].position ? a : b, late = early == a ? b : a;
   bool forward = can_come_forward(p, late, early);
   if (!forward && !can_wait(p, early, late)) return TS_SUCCESS;
   ts_fuse_kernel both;
   TS_TRY(pays(p, a, b, &both, out));
-  if (*out) join(p, a, b, p->groups.data[forward ? early : late].place, &both);
+  if (*out) join(p, a, b, p->groups.data[forward ? early : late].position, &both);
   return TS_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* Builds the loop nest of a region: walks from the roots to the operands and carries for each value the index map at
- * which it is read, one affine expression for each dim. Shape ops only change the index map. A `place` is the number of
- * an index map. */
+ * which it is read, one affine expression for each dim. Shape ops only change the index map. Index maps are interned: a
+ * value that is read twice at one map is computed once. */
 #include "pass/program.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@
 #define BUCKETS 128
 #define MAX_MAPS 4096
 
-typedef struct place {
+typedef struct index_map {
   int32_t rank;
   const ts_affine *dims;
-} place;
+} index_map;
 
 /* A value that was computed at some index map. */
 typedef struct instance {
   ts_value_id value;
-  uint32_t place;
+  uint32_t map; /* its number among the index maps */
   int32_t node;
   int32_t next; /* next in the bucket, -1 at the end */
 } instance;
@@ -26,7 +26,7 @@ typedef struct builder {
   const ts_graph *graph;
   ts_arena *arena;
   ts_program *program;
-  TS_VEC(place) places;
+  TS_VEC(index_map) maps;
   TS_VEC(instance) instances;
   int32_t buckets[BUCKETS];
   ts_refine refine; /* the loop to split before the next attempt */
@@ -43,21 +43,21 @@ typedef struct builder {
 
 static ts_status decline(const char *why) { return ts_error(TS_UNIMPLEMENTED, "no single kernel: %s", why); }
 
-/* ---- places ---- */
+/* ---- index maps ---- */
 
 static ts_status intern(builder *b, int32_t rank, const ts_affine *dims, uint32_t *out) {
-  for (size_t i = 0; i < b->places.count; i++) {
-    const place *p = &b->places.data[i];
+  for (size_t i = 0; i < b->maps.count; i++) {
+    const index_map *p = &b->maps.data[i];
     if (p->rank == rank && (rank == 0 || memcmp(p->dims, dims, (size_t)rank * sizeof(*dims)) == 0)) {
       *out = (uint32_t)i;
       return TS_SUCCESS;
     }
   }
-  if (b->places.count == MAX_MAPS) return decline("too many index maps");
-  place fresh = {.rank = rank};
+  if (b->maps.count == MAX_MAPS) return decline("too many index maps");
+  index_map fresh = {.rank = rank};
   if (rank > 0) TS_TRY(ts_arena_copy(b->arena, dims, (size_t)rank * sizeof(*dims), (void **)&fresh.dims));
-  *out = (uint32_t)b->places.count;
-  return TS_VEC_PUSH(&b->places, fresh);
+  *out = (uint32_t)b->maps.count;
+  return TS_VEC_PUSH(&b->maps, fresh);
 }
 
 /* The index map of a value of shape `to` whose reshape to `from` is read at `map`. */
@@ -181,17 +181,17 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out);
 
 /* Adds the start of a slice: at once when it is known, else as a term of the address at launch. */
 static ts_status add_start(builder *b, ts_value_id start, int64_t limit, int64_t stride, ts_dynamic_term *terms,
-                           int32_t *count, int64_t *offset) {
+                           ts_access *access) {
   ts_dtype dtype = ts_graph_value(b->graph, start)->dtype;
   ts_scalar known;
   uint32_t operand;
   if (limit == 0) return TS_SUCCESS;
   if (as_constant(b, start, &known)) {
-    *offset += ts_dynamic_clamp(dtype, known, limit) * stride;
+    access->at.offset += ts_dynamic_clamp(dtype, known, limit) * stride;
     return TS_SUCCESS;
   }
   if (!as_operand(b, start, &operand)) return decline("a start that is computed inside");
-  terms[(*count)++] = (ts_dynamic_term){operand, dtype, limit, stride};
+  terms[access->term_count++] = (ts_dynamic_term){operand, dtype, limit, stride};
   return TS_SUCCESS;
 }
 
@@ -205,8 +205,7 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
   ts_shape_strides(from->shape, strides);
   for (int32_t d = 0; d < from->shape->rank; d++) {
     int64_t limit = from->shape->dims[d] - op->attrs->shape.dims[d];
-    TS_TRY(add_start(b, op->operands[1 + d], limit, strides[d] * (int64_t)ts_dtype_size(from->dtype), terms,
-                     &access.term_count, &access.at.offset));
+    TS_TRY(add_start(b, op->operands[1 + d], limit, strides[d] * (int64_t)ts_dtype_size(from->dtype), terms, &access));
   }
   access.terms = terms;
   int32_t slot;
@@ -307,7 +306,7 @@ static void split_space(const builder *b, ts_shape *kept, ts_shape *row) {
 }
 
 /* The index map of a reduction's operand within the current row. */
-static OWN_FRAME ts_status row_place(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
+static OWN_FRAME ts_status row_map(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
   const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced, row, outer;
   ts_affine row_dims[TS_MAX_RANK], inner[TS_MAX_RANK];
@@ -341,7 +340,7 @@ static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, 
   if (op->code == TS_OP_REDUCE || !b->program->reduces || computes_complex(b, op)) return decline("a reduction here");
   node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
   if (arg) node.b = op->attrs->arg.high;
-  TS_TRY(row_place(b, op, map, &at));
+  TS_TRY(row_map(b, op, map, &at));
   TS_TRY(eval(b, op->operands[0], at, &node.a));
   return ts_program_add_node(b->program, node, out);
 }
@@ -361,7 +360,7 @@ static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int3
   return ts_program_add_node(b->program, node, out);
 }
 
-static OWN_FRAME ts_status shape_op_place(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
+static OWN_FRAME ts_status shape_op_map(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
   ts_affine inner[TS_MAX_RANK];
   TS_TRY(map_shape_op(b, op, map, inner));
   return intern(b, ts_graph_value(b->graph, op->operands[0])->shape->rank, inner, out);
@@ -369,12 +368,12 @@ static OWN_FRAME ts_status shape_op_place(builder *b, const ts_op *op, const ts_
 
 static ts_status eval_shape_op(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   uint32_t at;
-  TS_TRY(shape_op_place(b, op, map, &at));
+  TS_TRY(shape_op_map(b, op, map, &at));
   return eval(b, op->operands[0], at, out);
 }
 
 static ts_status eval_op(builder *b, const ts_op *op, uint32_t at, int32_t *out) {
-  const ts_affine *map = b->places.data[at].dims;
+  const ts_affine *map = b->maps.data[at].dims;
   switch (ts_op_get_class(op->code)) {
   case TS_CLASS_SOURCE:
     if (computes_complex(b, op)) return decline("an op on complex numbers");
@@ -416,7 +415,7 @@ static ts_status eval_fresh(builder *b, ts_value_id value, uint32_t at, int32_t 
   ts_scalar known;
   uint32_t operand;
   if (as_constant(b, value, &known)) return add_scalar_node(b, v->dtype, known, out);
-  if (as_operand(b, value, &operand)) return load_operand(b, value, operand, b->places.data[at].dims, out);
+  if (as_operand(b, value, &operand)) return load_operand(b, value, operand, b->maps.data[at].dims, out);
   if (v->op == TS_NO_ID) return decline("a parameter that is no operand");
   return eval_op(b, ts_graph_op(b->graph, v->op), at, out);
 }
@@ -428,7 +427,7 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) 
   for (int32_t i = *bucket; i >= 0; i = b->instances.data[i].next) {
     const instance *known_instance = &b->instances.data[i];
     *out = known_instance->node;
-    if (known_instance->value == value && known_instance->place == at) return TS_SUCCESS;
+    if (known_instance->value == value && known_instance->map == at) return TS_SUCCESS;
   }
   if (b->instances.count >= 4 * TS_PROGRAM_MAX_NODES) return decline("too many ops");
   TS_TRY(eval_fresh(b, value, at, out));
@@ -458,7 +457,7 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
 }
 
 /* The index maps at which a root is read and written. */
-static OWN_FRAME ts_status root_place(builder *b, const ts_program_root *root, ts_affine *to, uint32_t *out) {
+static OWN_FRAME ts_status root_maps(builder *b, const ts_program_root *root, ts_affine *to, uint32_t *out) {
   const ts_value *v = ts_graph_value(b->graph, root->value);
   ts_affine map[TS_MAX_RANK];
   int64_t size = (int64_t)ts_dtype_size(v->dtype);
@@ -475,7 +474,7 @@ static ts_status build_root(builder *b, const ts_program_root *root) {
   ts_dtype dtype = ts_graph_value(b->graph, root->value)->dtype;
   ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = dtype}};
   uint32_t at;
-  TS_TRY(root_place(b, root, &store.to.at, &at));
+  TS_TRY(root_maps(b, root, &store.to.at, &at));
   TS_TRY(eval(b, root->value, at, &store.node));
   return TS_VEC_PUSH(&b->program->stores, store);
 }
@@ -540,7 +539,7 @@ static void set_space_map(builder *b) {
 static void start_over(builder *b) {
   ts_program *p = b->program;
   p->nodes.count = p->loads.count = p->stores.count = p->indices.count = p->scalars.count = 0;
-  b->places.count = b->instances.count = 0;
+  b->maps.count = b->instances.count = 0;
   b->refine = (ts_refine){0};
   for (int i = 0; i < BUCKETS; i++) b->buckets[i] = -1;
 }
@@ -549,7 +548,7 @@ static ts_status build_once(builder *b) {
   uint32_t everywhere;
   start_over(b);
   set_space_map(b);
-  TS_TRY(intern(b, 0, NULL, &everywhere)); /* place 0: of rank-0 values */
+  TS_TRY(intern(b, 0, NULL, &everywhere)); /* map 0: of rank-0 values */
   for (size_t i = 0; i < b->spec->root_count; i++) TS_TRY(build_root(b, &b->spec->roots[i]));
   const ts_program *p = b->program;
   if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS)
@@ -573,7 +572,7 @@ ts_status ts_program_build(const ts_program_spec *spec, ts_arena *arena, ts_prog
   set_space(&b);
   ts_status status = set_loops(&b);
   if (!status) status = build_refining(&b);
-  TS_VEC_FREE(&b.places);
+  TS_VEC_FREE(&b.maps);
   TS_VEC_FREE(&b.instances);
   if (status) ts_program_deinit(out);
   return status;

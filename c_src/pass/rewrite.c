@@ -52,7 +52,7 @@ static ts_status copy_with_regions(ts_rewrite *rw, const ts_op *op, const ts_val
   ts_attrs attrs = ts_op_copy_attrs(op);
   for (size_t i = 0; i < count; i++) TS_TRY(ts_rewrite_region(rw, regions[i], &copies[i]));
   ts_attrs_set_regions(op->code, &attrs, copies);
-  return ts_graph_add_op(rw->to, target, op->code, operands, op->operand_count, &attrs, out);
+  return ts_graph_add_op(rw->to, target, op->code, (ts_values){operands, op->operand_count}, &attrs, out);
 }
 
 ts_status ts_rewrite_copy(ts_rewrite *rw, ts_op_id id, ts_region_id target) {

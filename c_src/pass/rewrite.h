@@ -42,6 +42,9 @@ static inline ts_status ts_rewrite_operands(const ts_rewrite *rw, const ts_op *o
 /* Counts the uses of each value by live ops and by regions' results (dce.c). An op with effects is live; a while keeps
  * all of its loop variables alive. The caller frees with ts_free. */
 ts_status ts_liveness_count(const ts_graph *graph, uint32_t **out);
+/* The same with another rule for ops that are live without uses. */
+typedef bool (*ts_must_stay)(const ts_graph *graph, const ts_op *op);
+ts_status ts_liveness_count_but(const ts_graph *graph, ts_must_stay must_stay, uint32_t **out);
 
 /* Makes `value` of the new graph the counterpart of result 0 of `op`. */
 static inline ts_status ts_rewrite_set(ts_rewrite *rw, ts_op_id op, ts_value_id value) {

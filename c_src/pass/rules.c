@@ -209,29 +209,32 @@ ts_status ts_rules_probe(ts_rules *r, ts_op_id id) {
   return r->changes ? TS_SUCCESS : remember(r, &a, op->region, op, false, &op->first_result);
 }
 
-ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
-                       const ts_attrs *attrs, ts_value_id *out) {
-  ts_op op = {
-      .code = code, .operand_count = (uint32_t)count, .operands = (ts_value_id *)(uintptr_t)operands, .attrs = attrs};
+ts_status ts_rules_add(ts_rules *r, ts_region_id target, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+                       ts_value_id *out) {
+  ts_op op = {.code = code,
+              .operand_count = (uint32_t)operands.count,
+              .operands = (ts_value_id *)(uintptr_t)operands.data,
+              .attrs = attrs};
   ts_type types[TS_MAX_RESULTS];
+  ts_result_types inferred = {.data = types, .room = TS_MAX_RESULTS};
   ts_value results[TS_MAX_RESULTS];
-  size_t result_count;
   asked a;
   *out = TS_NO_ID;
   if (r->probing) {
     r->changes = true;
     return TS_SUCCESS;
   }
-  if (ts_op_has_regions(code)) return ts_graph_add_op(r->to, target, code, operands, count, attrs, out);
-  TS_TRY(ts_infer(r->to, code, operands, count, attrs, TS_MAX_RESULTS, types, &result_count));
-  for (size_t i = 0; i < result_count; i++) results[i] = (ts_value){.dtype = types[i].dtype, .shape = &types[i].shape};
-  op.result_count = (uint32_t)result_count;
+  if (ts_op_has_regions(code)) return ts_graph_add_op(r->to, target, code, operands, attrs, out);
+  TS_TRY(ts_infer(r->to, code, operands, attrs, &inferred));
+  for (size_t i = 0; i < inferred.count; i++)
+    results[i] = (ts_value){.dtype = types[i].dtype, .shape = &types[i].shape};
+  op.result_count = (uint32_t)inferred.count;
   TS_TRY(ts_graph_keep_attrs(r->to, code, attrs, &op.attrs));
   TS_TRY(ask(r, target, &op, &a, out));
   if (a.known) return TS_SUCCESS;
   TS_TRY(try_rules(&(ts_rule_call){r, target, &op, types->dtype, &types->shape, results}, out));
   bool replaced = *out != TS_NO_ID;
-  if (!replaced) TS_TRY(ts_graph_add_op(r->to, target, code, operands, count, op.attrs, out));
+  if (!replaced) TS_TRY(ts_graph_add_op(r->to, target, code, operands, op.attrs, out));
   if (!replaced) follow(out, op.result_count);
   return remember(r, &a, target, &op, replaced, out);
 }
@@ -240,5 +243,5 @@ ts_status ts_rules_constant(ts_rules *r, ts_region_id target, ts_dtype dtype, co
                             ts_value_id *out) {
   ts_attrs attrs;
   ts_attrs_set_constant(&attrs, dtype, shape, value);
-  return ts_rules_add(r, target, TS_OP_CONSTANT, NULL, 0, &attrs, out);
+  return ts_rules_add(r, target, TS_OP_CONSTANT, (ts_values){0}, &attrs, out);
 }

@@ -50,8 +50,8 @@ ts_status ts_rules_copy(ts_rules *rules, ts_region_id target, const ts_graph *fr
 ts_status ts_rules_probe(ts_rules *rules, ts_op_id op);
 /* Adds any op. Ops with regions are not passed to the rules. `out` has an entry for each result, but only one, for the
  * first result, if the op has regions. */
-ts_status ts_rules_add(ts_rules *rules, ts_region_id target, ts_opcode code, const ts_value_id *operands, size_t count,
-                       const ts_attrs *attrs, ts_value_id *out);
+ts_status ts_rules_add(ts_rules *rules, ts_region_id target, ts_opcode code, ts_values operands, const ts_attrs *attrs,
+                       ts_value_id *out);
 ts_status ts_rules_constant(ts_rules *rules, ts_region_id target, ts_dtype dtype, const ts_shape *shape,
                             ts_scalar value, ts_value_id *out);
 

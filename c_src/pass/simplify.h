@@ -19,7 +19,7 @@ static inline const ts_op *ts_simplify_maker(const ts_rule_call *s, ts_value_id 
 
 static inline ts_status ts_simplify_add(const ts_rule_call *s, ts_opcode code, ts_value_id operand,
                                         const ts_attrs *attrs, ts_value_id *out) {
-  return ts_rules_add(s->rules, s->target, code, &operand, 1, attrs, out);
+  return ts_rules_add(s->rules, s->target, code, (ts_values){&operand, 1}, attrs, out);
 }
 
 #endif

@@ -50,7 +50,7 @@ static ts_value_id simplify_binary(const ts_rule_call *s) {
 /* ---- powers ---- */
 
 static ts_status add_binary(const ts_rule_call *s, ts_opcode code, ts_value_id a, ts_value_id b, ts_value_id *out) {
-  return ts_rules_add(s->rules, s->target, code, (const ts_value_id[]){a, b}, 2, &(ts_attrs){0}, out);
+  return ts_rules_add(s->rules, s->target, code, (ts_values){(const ts_value_id[]){a, b}, 2}, &(ts_attrs){0}, out);
 }
 
 static ts_status add_constant(const ts_rule_call *s, double number, ts_value_id *out) {
@@ -77,7 +77,7 @@ static ts_status add_root(const ts_rule_call *s, ts_value_id x, ts_value_id *out
   TS_TRY(add_binary(s, TS_OP_ADD, x, zero, &positive));
   TS_TRY(ts_simplify_add(s, TS_OP_SQRT, positive, &(ts_attrs){0}, &root));
   const ts_value_id choice[] = {is_low, infinity, root};
-  return ts_rules_add(s->rules, s->target, TS_OP_SELECT, choice, 3, &(ts_attrs){0}, out);
+  return ts_rules_add(s->rules, s->target, TS_OP_SELECT, (ts_values){choice, 3}, &(ts_attrs){0}, out);
 }
 
 /* Exponents for which pow is defined by other ops. */

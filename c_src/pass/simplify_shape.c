@@ -136,7 +136,7 @@ static ts_status simplify_concatenate(const ts_rule_call *s, ts_value_id *out) {
   if (count == 1)
     *out = kept[0];
   else if (count < s->op->operand_count)
-    status = ts_rules_add(s->rules, s->target, TS_OP_CONCATENATE, kept, count, s->op->attrs, out);
+    status = ts_rules_add(s->rules, s->target, TS_OP_CONCATENATE, (ts_values){kept, count}, s->op->attrs, out);
   ts_free(kept);
   return status;
 }

@@ -85,7 +85,7 @@ static bool applies(const ts_rule_call *call, const widening *w) {
 static ts_status convert(const ts_rule_call *call, ts_value_id value, ts_dtype to, ts_value_id *out) {
   *out = value;
   if (ts_graph_value(call->rules->to, value)->dtype == to) return TS_SUCCESS;
-  return ts_rules_add(call->rules, call->target, TS_OP_CONVERT, &value, 1, &(ts_attrs){.dtype = to}, out);
+  return ts_rules_add(call->rules, call->target, TS_OP_CONVERT, (ts_values){&value, 1}, &(ts_attrs){.dtype = to}, out);
 }
 
 static ts_status with_constant(const ts_rule_call *call, ts_opcode code, ts_value_id x, ts_scalar number,
@@ -93,7 +93,7 @@ static ts_status with_constant(const ts_rule_call *call, ts_opcode code, ts_valu
   ts_value value = *ts_graph_value(call->rules->to, x);
   ts_value_id operands[2] = {x};
   TS_TRY(ts_rules_constant(call->rules, call->target, value.dtype, value.shape, number, &operands[1]));
-  return ts_rules_add(call->rules, call->target, code, operands, 2, NULL, out);
+  return ts_rules_add(call->rules, call->target, code, (ts_values){operands, 2}, NULL, out);
 }
 
 /* Bits are counted in u8, where those above the type are zero. */
@@ -102,7 +102,7 @@ static ts_status count_bits(const ts_rule_call *call, ts_value_id *out) {
   int bits = ts_dtype_bits(call->dtype);
   TS_TRY(convert(call, x, TS_U8, &x));
   TS_TRY(with_constant(call, TS_OP_AND, x, (ts_scalar){.bits = (1u << bits) - 1}, &x));
-  TS_TRY(ts_rules_add(call->rules, call->target, call->op->code, &x, 1, NULL, &counted));
+  TS_TRY(ts_rules_add(call->rules, call->target, call->op->code, (ts_values){&x, 1}, NULL, &counted));
   if (call->op->code == TS_OP_CLZ)
     TS_TRY(with_constant(call, TS_OP_SUBTRACT, counted, (ts_scalar){.bits = 8 - (unsigned)bits}, &counted));
   return convert(call, counted, call->dtype, out);
@@ -113,7 +113,9 @@ static void widen_type(const ts_op *op, ts_attrs *attrs) {
   case TS_OP_IOTA: attrs->iota.dtype = wide_of(attrs->iota.dtype); return;
   case TS_OP_EYE: attrs->shaped.dtype = wide_of(attrs->shaped.dtype); return;
   case TS_OP_ARGSORT: attrs->argsort.dtype = wide_of(attrs->argsort.dtype); return;
-  default: attrs->arg.dtype = wide_of(attrs->arg.dtype); return;
+  case TS_OP_ARGMAX:
+  case TS_OP_ARGMIN: attrs->arg.dtype = wide_of(attrs->arg.dtype); return;
+  default: return; /* then inference finds that the types differ */
   }
 }
 
@@ -141,7 +143,8 @@ static ts_status add_wide(const ts_rule_call *call, const widening *w, ts_value_
     TS_TRY(convert(call, op->operands[i], is_widened(w, i) ? wide_of(type) : type, &operands[i]));
   }
   if (w->type) widen_type(op, &attrs);
-  return ts_rules_add(call->rules, call->target, op->code, operands, op->operand_count, op->attrs ? &attrs : NULL, out);
+  return ts_rules_add(call->rules, call->target, op->code, (ts_values){operands, op->operand_count},
+                      op->attrs ? &attrs : NULL, out);
 }
 
 ts_status ts_widen(const ts_rule_call *call, ts_value_id *out) {

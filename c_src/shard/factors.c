@@ -1,5 +1,6 @@
 #include "shard/factors.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- making ---- */
@@ -13,7 +14,13 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-static int32_t new_factor(ts_factors *f) { return f->count++; }
+static int32_t new_factor(ts_factors *f) {
+  f->sizes[f->count] = 0;
+  return f->count++;
+}
+
+static void set_moved(ts_factors *f, int32_t factor) { f->moved |= UINT64_C(1) << factor; }
+static void set_reduced(ts_factors *f, int32_t factor) { f->reduced |= UINT64_C(1) << factor; }
 
 static void bind(ts_factors *f, int32_t tensor, int32_t dim, int32_t factor) {
   f->of[tensor][dim] = (int16_t)factor;
@@ -25,6 +32,22 @@ static void bind_pair(ts_factors *f, int32_t operand, int32_t dim, int32_t resul
   int32_t factor = new_factor(f);
   bind(f, operand, dim, factor);
   bind(f, result, result_dim, factor);
+}
+
+/* The same where parts of the result need more than parts of the operand; not for dims without elements. */
+static void bind_moved(ts_factors *f, int32_t operand, int32_t dim, int32_t result, int32_t result_dim) {
+  if (f->shapes[operand]->dims[dim] == 0 || f->shapes[result]->dims[result_dim] == 0) return;
+  set_moved(f, f->count);
+  bind_pair(f, operand, dim, result, result_dim);
+}
+
+/* A dim of an operand of which the result has some elements, from one partition each. */
+static void bind_masked(ts_factors *f, int32_t operand, int32_t dim) {
+  int32_t factor = new_factor(f);
+  set_moved(f, factor);
+  set_reduced(f, factor);
+  f->reduction = TS_OP_ALL_REDUCE_OR;
+  bind(f, operand, dim, factor);
 }
 
 /* Dims that all of the first `count` tensors have alike, but for those in `whole`. */
@@ -80,20 +103,37 @@ static bool reshape(ts_factors *f) {
   return true;
 }
 
-static uint64_t mask_if(bool condition, int32_t dim) { return condition ? UINT64_C(1) << dim : 0; }
-
 static void slice(ts_factors *f, const ts_attrs *a) {
-  uint64_t whole = 0;
-  for (int32_t d = 0; d < rank_of(f, 0); d++)
-    whole |= mask_if(a->slice.start.dims[d] != 0 || a->slice.limit.dims[d] != f->shapes[0]->dims[d] ||
-                         a->slice.stride.dims[d] != 1,
-                     d);
-  bind_alike(f, 0, 2, rank_of(f, 0), whole);
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (a->slice.start.dims[d] == 0 && a->slice.limit.dims[d] == f->shapes[0]->dims[d] && a->slice.stride.dims[d] == 1)
+      bind_pair(f, 0, d, 1, d);
+    else
+      bind_moved(f, 0, d, 1, d);
+  }
 }
 
 static void pad(ts_factors *f, const ts_attrs *a) {
-  for (int32_t d = 0; d < rank_of(f, 0); d++)
-    if (a->pad.low.dims[d] == 0 && a->pad.high.dims[d] == 0 && a->pad.interior.dims[d] == 0) bind_pair(f, 0, d, 2, d);
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (a->pad.interior.dims[d] != 0) continue;
+    if (a->pad.low.dims[d] == 0 && a->pad.high.dims[d] == 0)
+      bind_pair(f, 0, d, 2, d);
+    else
+      bind_moved(f, 0, d, 2, d);
+  }
+}
+
+static void reverse(ts_factors *f, uint64_t axes) {
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (axes >> d & 1)
+      bind_moved(f, 0, d, 1, d);
+    else
+      bind_pair(f, 0, d, 1, d);
+  }
+}
+
+static void concatenate(ts_factors *f, int32_t axis) {
+  bind_alike(f, 0, f->tensors, rank_of(f, 0), 0);
+  if (f->operands > 1) set_moved(f, f->of[0][axis]);
 }
 
 static bool shape_op(ts_factors *f, const ts_op *op) {
@@ -104,29 +144,35 @@ static bool shape_op(ts_factors *f, const ts_op *op) {
   case TS_OP_TRANSPOSE:
     for (int32_t d = 0; d < a->axes.rank; d++) bind_pair(f, 0, (int32_t)a->axes.dims[d], 1, d);
     return true;
-  case TS_OP_REVERSE: bind_alike(f, 0, 2, rank_of(f, 0), ts_dims_mask(&a->axes)); return true;
+  case TS_OP_REVERSE: reverse(f, ts_dims_mask(&a->axes)); return true;
   case TS_OP_SLICE: slice(f, a); return true;
   case TS_OP_PAD: pad(f, a); return true;
-  case TS_OP_CONCATENATE: bind_alike(f, 0, f->tensors, rank_of(f, 0), UINT64_C(1) << a->axis); return true;
+  case TS_OP_CONCATENATE: concatenate(f, a->axis); return true;
   default: return false;
   }
 }
 
 /* ---- indexed ---- */
 
-/* Dims in which the slice is whole. */
+/* Where the slice is not whole, its elements come from one partition each. */
 static void dynamic_slice(ts_factors *f) {
   int32_t result = f->tensors - 1;
-  for (int32_t d = 0; d < rank_of(f, 0); d++)
-    if (f->shapes[0]->dims[d] == f->shapes[result]->dims[d]) bind_pair(f, 0, d, result, d);
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (f->shapes[0]->dims[d] == f->shapes[result]->dims[d])
+      bind_pair(f, 0, d, result, d);
+    else if (f->shapes[result]->dims[d] > 0)
+      bind_masked(f, 0, d);
+  }
 }
 
 static void put_slice(ts_factors *f) {
   int32_t result = f->tensors - 1;
   for (int32_t d = 0; d < rank_of(f, 0); d++) {
-    if (f->shapes[0]->dims[d] != f->shapes[1]->dims[d]) continue;
+    int64_t size = f->shapes[1]->dims[d];
+    if (size == 0) continue;
+    if (size < f->shapes[0]->dims[d]) set_moved(f, f->count);
     bind_pair(f, 0, d, result, d);
-    bind(f, 1, d, f->of[0][d]);
+    if (size == f->shapes[0]->dims[d]) bind(f, 1, d, f->of[0][d]);
   }
 }
 
@@ -135,16 +181,51 @@ static void take(ts_factors *f, int32_t axis) {
   for (int32_t d = 0; d < axis; d++) bind_pair(f, 0, d, 2, d);
   for (int32_t d = 0; d < index_rank; d++) bind_pair(f, 1, d, 2, axis + d);
   for (int32_t d = axis + 1; d < rank_of(f, 0); d++) bind_pair(f, 0, d, 2, d + index_rank - 1);
+  if (f->shapes[0]->dims[axis] > 0) bind_masked(f, 0, axis);
 }
 
-static bool indexed(ts_factors *f, const ts_op *op) {
-  switch (op->code) {
+static void take_along(ts_factors *f, int32_t axis) {
+  bind_alike(f, 0, 3, rank_of(f, 0), UINT64_C(1) << axis);
+  bind_pair(f, 1, axis, 2, axis);
+  if (f->shapes[0]->dims[axis] > 0) bind_masked(f, 0, axis);
+}
+
+/* Where rows of a sum are cut, results are terms. The last of two puts wins: its rows stay together. */
+static void indexed_rows(ts_factors *f, const ts_op *op, ts_dtype dtype) {
+  int32_t factor = f->count;
+  if (op->code != TS_OP_INDEXED_ADD || ts_dtype_accumulator(dtype) != dtype) return;
+  new_factor(f);
+  set_moved(f, factor);
+  set_reduced(f, factor);
+  f->reduction = TS_OP_ALL_REDUCE_SUM;
+  f->wide = true;
+  bind(f, 1, 0, factor);
+  bind(f, 2, 0, factor);
+}
+
+static void indexed_update(ts_factors *f, const ts_graph *graph, const ts_op *op) {
+  uint64_t axes = ts_dims_mask(&op->attrs->axes);
+  for (int32_t d = 0, u = 1; d < rank_of(f, 0); d++) {
+    if (axes >> d & 1) {
+      bind_moved(f, 0, d, 3, d);
+    } else {
+      bind_pair(f, 0, d, 3, d);
+      bind(f, 2, u++, f->of[0][d]);
+    }
+  }
+  indexed_rows(f, op, ts_graph_value(graph, op->operands[0])->dtype);
+}
+
+static bool indexed(ts_factors *f, const ts_graph *graph, const ts_op *op) {
+  switch ((ts_ops_INDEXED)op->code) {
   case TS_OP_DYNAMIC_SLICE: dynamic_slice(f); return true;
   case TS_OP_PUT_SLICE: put_slice(f); return true;
   case TS_OP_TAKE: take(f, op->attrs->axis); return true;
-  case TS_OP_TAKE_ALONG: bind_alike(f, 0, 3, rank_of(f, 0), UINT64_C(1) << op->attrs->axis); return true;
-  default: return false;
+  case TS_OP_TAKE_ALONG: take_along(f, op->attrs->axis); return true;
+  case TS_OP_INDEXED_ADD:
+  case TS_OP_INDEXED_PUT: indexed_update(f, graph, op); return true;
   }
+  return false;
 }
 
 /* ---- reductions ---- */
@@ -163,24 +244,40 @@ static bool set_reduction(ts_factors *f, ts_opcode code) {
   }
 }
 
+/* Dims that a region combines are whole. */
+static void reduce_by_region(ts_factors *f, uint64_t reduced) {
+  for (int32_t d = 0, kept = 0; d < rank_of(f, 0); d++)
+    if (!(reduced >> d & 1)) bind_pair(f, 0, d, 2, kept++);
+}
+
 static bool reduce(ts_factors *f, const ts_op *op) {
   uint64_t reduced;
+  if (op->code == TS_OP_REDUCE) {
+    reduce_by_region(f, ts_dims_mask(&op->attrs->reduce.axes));
+    return true;
+  }
   if (!set_reduction(f, op->code)) return false;
   reduced = ts_dims_mask(&op->attrs->axes);
   for (int32_t d = 0, kept = 0; d < rank_of(f, 0); d++) {
     int32_t factor = new_factor(f);
     bind(f, 0, d, factor);
     if (reduced >> d & 1)
-      f->reduced |= UINT64_C(1) << factor;
+      set_reduced(f, factor);
     else
       bind(f, 1, kept++, factor);
   }
   return true;
 }
 
-static void drop_axis(ts_factors *f, int32_t axis) {
+/* Of all elements: the first dim that is cut can be the first one of more than one element, since parts of it are
+ * consecutive elements. */
+static void arg_reduce(ts_factors *f, int32_t axis) {
+  int32_t cut = axis >= 0 ? axis : leading(f->shapes[0], 0, rank_of(f, 0));
+  if (cut < 0 || ts_shape_elements(f->shapes[0]) == 0) return;
   for (int32_t d = 0; axis >= 0 && d < rank_of(f, 0); d++)
     if (d != axis) bind_pair(f, 0, d, 1, d < axis ? d : d - 1);
+  set_moved(f, f->count);
+  bind(f, 0, cut, new_factor(f));
 }
 
 static bool sort(ts_factors *f, const ts_op *op) {
@@ -213,52 +310,113 @@ static bool dot(ts_factors *f, const ts_attrs *a) {
   return set_reduction(f, TS_OP_DOT);
 }
 
-/* The batch, and the features where there is one group. */
+/* Channels are contracted; of several groups each has its own channels and features. */
+static void conv_channels(ts_factors *f, int64_t groups) {
+  int32_t last = rank_of(f, 0) - 1, factor = new_factor(f);
+  bind(f, 0, last, factor);
+  if (groups == 1) {
+    set_reduced(f, factor);
+    bind(f, 1, last - 1, factor);
+    bind_pair(f, 1, last, 2, last);
+  } else {
+    bind(f, 1, last, factor);
+    bind(f, 2, last, factor);
+    f->sizes[factor] = common_divisor(groups, f->sizes[factor]);
+  }
+}
+
 static bool conv(ts_factors *f, const ts_attrs *a) {
   bind_pair(f, 0, 0, 2, 0);
-  if (a->conv.groups == 1) bind_pair(f, 1, rank_of(f, 1) - 1, 2, rank_of(f, 2) - 1);
-  return true;
+  for (int32_t d = 0; d < a->conv.strides.rank; d++)
+    if (a->conv.input_dilation.dims[d] == 1) bind_moved(f, 0, d + 1, 2, d + 1);
+  if (f->shapes[0]->dims[rank_of(f, 0) - 1] > 0) conv_channels(f, a->conv.groups);
+  return set_reduction(f, TS_OP_DOT);
 }
 
-/* Dims that no window spans. */
-static bool window(ts_factors *f, const ts_op *op) {
-  const ts_attrs *a = op->attrs;
-  if (op->operand_count != 1) return false;
-  for (int32_t d = 0; d < rank_of(f, 0); d++)
-    if (a->window.sizes.dims[d] == 1 && a->window.strides.dims[d] == 1 && a->window.low.dims[d] == 0 &&
-        a->window.high.dims[d] == 0)
-      bind_pair(f, 0, d, 1, d);
-  return true;
+/* Windows of one element each. */
+static bool is_plain(const ts_attrs *a, int32_t d) {
+  return a->window.sizes.dims[d] == 1 && a->window.strides.dims[d] == 1 && a->window.low.dims[d] == 0 &&
+         a->window.high.dims[d] == 0;
 }
 
-/* Dims before the matrices. */
-static bool linalg(ts_factors *f, const ts_op *op) {
-  if (op->code != TS_OP_CHOLESKY && op->code != TS_OP_TRIANGULAR_SOLVE) return false;
-  for (int32_t d = 0; d < rank_of(f, 0) - 2; d++) {
-    int32_t factor = new_factor(f);
-    for (int32_t t = 0; t < f->tensors; t++) bind(f, t, d, factor);
+/* Windows that begin and end in one part, when the dim is cut. */
+static bool is_tiled(const ts_factors *f, const ts_attrs *a, int32_t d) {
+  return a->window.low.dims[d] == 0 && a->window.high.dims[d] == 0 &&
+         a->window.sizes.dims[d] <= a->window.strides.dims[d] &&
+         f->shapes[0]->dims[d] == f->shapes[1]->dims[d] * a->window.strides.dims[d];
+}
+
+static void window_scatter(ts_factors *f, const ts_attrs *a) {
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (!is_tiled(f, a, d)) continue;
+    bind_pair(f, 0, d, 3, d);
+    bind(f, 1, d, f->of[0][d]);
   }
+}
+
+/* What is not there of a window can be the identity, but of products of complex numbers, where 1 changes infinities. */
+static void window_fold(ts_factors *f, const ts_op *op, ts_dtype dtype) {
+  for (int32_t d = 0; d < rank_of(f, 0); d++) {
+    if (is_plain(op->attrs, d))
+      bind_pair(f, 0, d, 1, d);
+    else if (op->code != TS_OP_WINDOW_PRODUCT || !ts_dtype_is_complex(dtype))
+      bind_moved(f, 0, d, 1, d);
+  }
+}
+
+static bool window(ts_factors *f, const ts_graph *graph, const ts_op *op) {
+  if (op->operand_count == 1)
+    window_fold(f, op, ts_graph_value(graph, op->operands[0])->dtype);
+  else
+    window_scatter(f, op->attrs);
+  return true;
+}
+
+/* Dims before the matrices; and the right sides of systems of equations. */
+static bool linalg(ts_factors *f, const ts_op *op) {
+  int32_t rank = rank_of(f, 0);
+  bind_alike(f, 0, f->tensors, rank - 2, 0);
+  if (op->code == TS_OP_SOLVE) bind_pair(f, 1, rank - 1, 2, rank - 1);
+  if (op->code != TS_OP_TRIANGULAR_SOLVE) return true;
+  int32_t dim = op->attrs->triangular.left ? rank - 1 : rank - 2;
+  bind_pair(f, 1, dim, 2, dim);
   return true;
 }
 
 /* ---- the dispatch ---- */
 
-static bool find(ts_factors *f, const ts_op *op) {
+static bool find(ts_factors *f, const ts_graph *graph, const ts_op *op) {
   if (ts_op_is_elementwise(op->code) || op->code == TS_OP_SHARDING_CONSTRAINT) {
     bind_alike(f, 0, f->tensors, rank_of(f, 0), 0);
     return true;
   }
   switch (ts_op_get_class(op->code)) {
   case TS_CLASS_SHAPE: return shape_op(f, op);
-  case TS_CLASS_INDEXED: return indexed(f, op);
+  case TS_CLASS_INDEXED: return indexed(f, graph, op);
   case TS_CLASS_REDUCE: return reduce(f, op);
-  case TS_CLASS_ARG_REDUCE: drop_axis(f, op->attrs->arg.axis); return true;
+  case TS_CLASS_ARG_REDUCE: arg_reduce(f, op->attrs->arg.axis); return true;
   case TS_CLASS_SCAN: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->scan.axis); return true;
   case TS_CLASS_SORT: return sort(f, op);
-  case TS_CLASS_WINDOW: return window(f, op);
-  case TS_CLASS_DOT: return op->code == TS_OP_DOT ? dot(f, op->attrs) : op->code == TS_OP_CONV && conv(f, op->attrs);
+  case TS_CLASS_WINDOW: return window(f, graph, op);
+  case TS_CLASS_DOT: return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
   case TS_CLASS_LINALG: return linalg(f, op);
+  case TS_CLASS_FFT: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->fft.axis); return true;
   default: return false; /* every class to come is replicated until it has a rule */
+  }
+}
+
+/* The first of equals stays first. */
+static void sort_by_size(ts_factors *f) {
+  int64_t sizes[TS_FACTOR_TENSORS];
+  for (int32_t t = 0; t < f->tensors; t++) {
+    int64_t size = ts_shape_elements(f->shapes[t]);
+    int32_t at = t;
+    for (; at > 0 && sizes[at - 1] < size; at--) {
+      sizes[at] = sizes[at - 1];
+      f->by_size[at] = f->by_size[at - 1];
+    }
+    sizes[at] = size;
+    f->by_size[at] = (uint8_t)t;
   }
 }
 
@@ -267,17 +425,18 @@ bool ts_factors_of(const ts_graph *graph, const ts_op *op, ts_factors *out) {
   out->count = 0;
   out->operands = (int32_t)op->operand_count;
   out->tensors = (int32_t)(op->operand_count + op->result_count);
-  out->reduced = 0;
+  out->reduced = out->moved = 0;
   out->wide = false;
-  memset(out->sizes, 0, sizeof out->sizes);
-  memset(out->of, -1, sizeof out->of);
+  out->reduction = TS_OP_COUNT;
+  memset(out->of, -1, (size_t)out->tensors * sizeof out->of[0]);
   for (uint32_t i = 0; i < op->operand_count; i++) out->shapes[i] = ts_graph_value(graph, op->operands[i])->shape;
   for (uint32_t i = 0; i < op->result_count; i++)
     out->shapes[op->operand_count + i] = ts_graph_value(graph, op->first_result + i)->shape;
-  return fits(out) && find(out, op);
+  sort_by_size(out);
+  return fits(out) && find(out, graph, op);
 }
 
-void ts_factors_localize(const ts_op *op, const ts_shape *part, ts_attrs *inout) {
+void ts_factors_localize(const ts_op *op, const ts_shape *whole, const ts_shape *part, ts_attrs *inout) {
   switch (op->code) {
   case TS_OP_CONSTANT: ts_shape_copy(&inout->constant.shape, part); return;
   case TS_OP_IOTA: ts_shape_copy(&inout->iota.shape, part); return;
@@ -286,8 +445,11 @@ void ts_factors_localize(const ts_op *op, const ts_shape *part, ts_attrs *inout)
   case TS_OP_BROADCAST: ts_shape_copy(&inout->broadcast.shape, part); return;
   case TS_OP_SLICE:
     for (int32_t d = 0; d < part->rank; d++)
-      if (inout->slice.start.dims[d] == 0 && inout->slice.stride.dims[d] == 1)
-        inout->slice.limit.dims[d] = part->dims[d];
+      if (part->dims[d] < whole->dims[d]) inout->slice.limit.dims[d] = part->dims[d];
+    return;
+  case TS_OP_CONV:
+    if (inout->conv.groups > 1 && part->dims[part->rank - 1] > 0)
+      inout->conv.groups /= (int32_t)(whole->dims[part->rank - 1] / part->dims[part->rank - 1]);
     return;
   default: return;
   }
@@ -296,4 +458,43 @@ void ts_factors_localize(const ts_op *op, const ts_shape *part, ts_attrs *inout)
 bool ts_factors_pass_through(const ts_op *op) {
   return ts_op_is_elementwise(op->code) || op->code == TS_OP_TRANSPOSE || op->code == TS_OP_RESHAPE ||
          op->code == TS_OP_SHARDING_CONSTRAINT;
+}
+
+/* A divisor that makes of each term of a sum a term of the quotient: a number that is not 0, NaN or infinite. */
+static bool is_finite_constant(const ts_graph *graph, ts_value_id value) {
+  const ts_value *v = ts_graph_value(graph, value);
+  ts_scalar scalar;
+  while (v->op != TS_NO_ID && ts_graph_op(graph, v->op)->code == TS_OP_BROADCAST) {
+    value = ts_graph_op(graph, v->op)->operands[0];
+    v = ts_graph_value(graph, value);
+  }
+  if (!ts_dtype_is_float(v->dtype) || !ts_graph_is_constant(graph, value, &scalar)) return false;
+  double number = ts_scalar_to_f64(v->dtype, scalar);
+  return number != 0 && isfinite(number);
+}
+
+static bool is_widening(const ts_graph *graph, const ts_op *op) {
+  ts_dtype from = ts_graph_value(graph, op->operands[0])->dtype, to = op->attrs->dtype;
+  return ts_dtype_is_float(from) && ts_dtype_is_float(to) && ts_dtype_precision(to) >= ts_dtype_precision(from) &&
+         ts_dtype_size(to) > ts_dtype_size(from);
+}
+
+bool ts_factors_is_linear(const ts_graph *graph, const ts_op *op, uint32_t operands) {
+  switch ((int)op->code) {
+  case TS_OP_ADD:
+  case TS_OP_SUBTRACT: return operands == 3;
+  case TS_OP_MULTIPLY:
+  case TS_OP_DOT:
+  case TS_OP_CONV: return operands == 1 || operands == 2;
+  case TS_OP_DIVIDE: return operands == 1 && is_finite_constant(graph, op->operands[1]);
+  case TS_OP_CONVERT: return operands == 1 && is_widening(graph, op);
+  case TS_OP_NEGATE:
+  case TS_OP_RESHAPE:
+  case TS_OP_BROADCAST:
+  case TS_OP_TRANSPOSE:
+  case TS_OP_REVERSE:
+  case TS_OP_SLICE:
+  case TS_OP_REDUCE_SUM: return operands == 1;
+  default: return false;
+  }
 }

@@ -11,10 +11,23 @@ typedef struct ts_shardings {
   ts_arena arena;
   TS_VEC(const ts_sharding *) distinct;
   const ts_sharding *whole; /* replicated */
-  const ts_sharding **of;   /* by value; those of nested regions are replicated */
+  const ts_sharding **of;   /* by value */
   bool *closed;             /* by value: given, so it does not change */
+  uint32_t changes;         /* how many there were */
+  uint32_t *changed;        /* by value: the number of its last change; 0: never */
+  ts_factors **rules;       /* by op, of the regions that were visited; NULL: none */
   const ts_mesh *mesh;
 } ts_shardings;
+
+/* True for loops, branches and calls whose regions are partitioned; deeper ones are replicated. */
+#define TS_SHARD_LEVELS 16
+static inline bool ts_shardings_are_inside(const ts_graph *graph, const ts_op *op) {
+  return (op->code == TS_OP_WHILE || op->code == TS_OP_COND || op->code == TS_OP_CALL) &&
+         ts_op_height(graph, op) <= TS_SHARD_LEVELS;
+}
+
+/* The rule of an op of a region that was visited; NULL when it has none. */
+static inline const ts_factors *ts_shardings_rule(const ts_shardings *s, ts_op_id op) { return s->rules[op]; }
 
 /* Arguments and constrained values have what was given, results with a sharding begin with it. In three rounds of
  * growing scope, each to a fixpoint, shardings move along factors in both directions. They only grow, so this ends. */

@@ -1,23 +1,11 @@
-/* What a partitioned program does together, and what propagation found; and parts of tensors. */
+/* What a partitioned program does together, and what propagation found. */
 #include "shard/propagate.h"
 #include "shard/shard.h"
 
-#include <string.h>
-
 /* ---- the report ---- */
 
-static const ts_dims *axes_of(const ts_op *op) {
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_ALONG: return &op->attrs->along.axes;
-  case TS_ATTR_EXCHANGE: return &op->attrs->exchange.axes;
-  case TS_ATTR_PERMUTE: return &op->attrs->permute.axes;
-  case TS_ATTR_ROOTED: return &op->attrs->rooted.axes;
-  default: return &op->attrs->axes;
-  }
-}
-
 static void print_collective(const ts_graph *graph, const ts_op *op, ts_text *out, int64_t *inout_bytes) {
-  const ts_dims *axes = axes_of(op);
+  const ts_dims *axes = ts_op_mesh_axes(op);
   int64_t bytes = 0;
   for (uint32_t i = 0; i < op->operand_count; i++) {
     const ts_value *value = ts_graph_value(graph, op->operands[i]);
@@ -34,6 +22,24 @@ static bool is_collective(const ts_op *op) {
   return ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE && op->code != TS_OP_SHARDING_CONSTRAINT;
 }
 
+static void print_op(const char *before, const ts_reported_op *op, const char *after, ts_text *out) {
+  ts_text_format(out, "%s%%%u = %s%s", before, op->result, ts_op_name(op->code), after);
+}
+
+static void print_findings(const ts_shard_report *report, ts_text *out) {
+  for (size_t i = 0; i < report->replicated.count; i++)
+    print_op("replicated for want of a rule: ", &report->replicated.data[i], "\n", out);
+  for (size_t i = 0; i < report->gathered.count; i++) {
+    const ts_reported_op *op = &report->gathered.data[i];
+    print_op("gathered for want of a rule: ", op, "", out);
+    ts_text_format(out, ", dim %d of operand %d\n", (int)op->dim, (int)op->operand);
+  }
+  for (size_t i = 0; i < report->split.count; i++)
+    print_op(i == 0 ? "float reductions are split: " : ", ", &report->split.data[i], "", out);
+  if (report->split.count > 0) ts_text_append(out, "\n");
+  if (report->values.length > 0) ts_text_append_n(out, report->values.data, report->values.length);
+}
+
 ts_status ts_shard_print_report(const ts_graph *partitioned, const ts_shard_report *report, ts_text *out) {
   int64_t bytes = 0;
   size_t count = 0;
@@ -45,10 +51,15 @@ ts_status ts_shard_print_report(const ts_graph *partitioned, const ts_shard_repo
   }
   ts_text_format(out, "%zu collective%s, %lld bytes of each of %d partitions\n", count, count == 1 ? "" : "s",
                  (long long)bytes, ts_mesh_partitions(&partitioned->mesh));
-  for (size_t i = 0; report && i < report->replicated.count; i++)
-    ts_text_format(out, "replicated for want of a rule: %s\n", ts_op_name(report->replicated.data[i]));
-  if (report && report->splits_float_reductions) ts_text_append(out, "float reductions are split\n");
+  if (report) print_findings(report, out);
   return out->failed ? ts_error_no_memory() : TS_SUCCESS;
+}
+
+void ts_shard_report_deinit(ts_shard_report *report) {
+  TS_VEC_FREE(&report->split);
+  TS_VEC_FREE(&report->replicated);
+  TS_VEC_FREE(&report->gathered);
+  ts_text_deinit(&report->values);
 }
 
 /* ---- the shardings of values ---- */
@@ -61,7 +72,7 @@ static ts_status constrain(ts_graph *to, const ts_sharding *sharding, ts_value_i
     attrs.sharding.dims.dims[i] = sharding->cuts[i].dim;
   }
   if (sharding->count == 0) return TS_SUCCESS;
-  return ts_graph_add_op(to, TS_ROOT, TS_OP_SHARDING_CONSTRAINT, inout, 1, &attrs, inout);
+  return ts_graph_add_op(to, TS_ROOT, TS_OP_SHARDING_CONSTRAINT, (ts_values){inout, 1}, &attrs, inout);
 }
 
 static ts_status annotate_ops(const ts_graph *in, const ts_shardings *s, ts_graph *to, ts_value_id *map) {
@@ -113,44 +124,4 @@ ts_status ts_shard_annotate(const ts_graph *in, ts_graph **out) {
   ts_graph_destroy(*out);
   *out = NULL;
   return status;
-}
-
-/* ---- parts of tensors ---- */
-
-/* Copies between a part and its place in the whole. */
-static void copy_part(const ts_buffer *whole, const ts_shape *start, const ts_buffer *part, bool to_part) {
-  int64_t strides[TS_MAX_RANK], index[TS_MAX_RANK] = {0};
-  size_t size = ts_dtype_size(part->dtype);
-  ts_shape_strides(&whole->shape, strides);
-  for (int64_t i = 0; i < ts_shape_elements(&part->shape); i++) {
-    int64_t at = 0;
-    for (int32_t d = 0; d < part->shape.rank; d++) at += (start->dims[d] + index[d]) * strides[d];
-    char *in_whole = (char *)whole->data + (size_t)at * size, *in_part = (char *)part->data + (size_t)i * size;
-    memcpy(to_part ? in_part : in_whole, to_part ? in_whole : in_part, size);
-    for (int32_t d = part->shape.rank - 1; d >= 0 && ++index[d] == part->shape.dims[d]; d--) index[d] = 0;
-  }
-}
-
-ts_status ts_shard_cut(const ts_mesh *mesh, const ts_sharding *sharding, const ts_buffer *whole, int32_t partition,
-                       ts_pool *pool, ts_buffer **out) {
-  ts_shape part, start;
-  ts_sharding_part(mesh, sharding, &whole->shape, &part);
-  ts_sharding_start(mesh, sharding, &part, partition, &start);
-  TS_TRY(ts_buffer_create(pool, whole->dtype, &part, out));
-  copy_part(whole, &start, *out, true);
-  return TS_SUCCESS;
-}
-
-ts_status ts_shard_join(const ts_mesh *mesh, const ts_sharding *sharding, ts_buffer *const *parts, ts_pool *pool,
-                        ts_buffer **out) {
-  ts_shape whole, start;
-  ts_shape_copy(&whole, &parts[0]->shape);
-  for (int32_t i = 0; i < sharding->count; i++)
-    whole.dims[sharding->cuts[i].dim] *= mesh->sizes[sharding->cuts[i].axis];
-  TS_TRY(ts_buffer_create(pool, parts[0]->dtype, &whole, out));
-  for (int32_t p = 0; p < ts_mesh_partitions(mesh); p++) {
-    ts_sharding_start(mesh, sharding, &parts[0]->shape, p, &start);
-    copy_part(*out, &start, parts[p], false);
-  }
-  return TS_SUCCESS;
 }

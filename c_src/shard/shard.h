@@ -7,10 +7,20 @@
 
 #include <stdatomic.h>
 
-/* What the partitioner did. Freed by ts_shard_report_deinit. */
+/* An op of the whole program, and its first result. */
+typedef struct ts_reported_op {
+  ts_opcode code;
+  ts_value_id result;
+  int32_t operand, dim; /* of `gathered` */
+} ts_reported_op;
+
+/* What the partitioner did; all zeros before. Values are those of the whole program. Freed by ts_shard_report_deinit.
+ */
 typedef struct ts_shard_report {
-  bool splits_float_reductions; /* so results may differ from those of the whole program */
-  TS_VEC(ts_opcode) replicated; /* ops on tensors with shardings that were made whole for want of a rule */
+  TS_VEC(ts_reported_op) split;      /* reductions of floats, so results may differ from those of the whole program */
+  TS_VEC(ts_reported_op) replicated; /* for want of a rule, of operands that are cut */
+  TS_VEC(ts_reported_op) gathered;   /* a dim of an operand is cut, and the op's rule has it whole */
+  ts_text values; /* a line for each argument and result of an op that is cut, or left as terms of a sum */
 } ts_shard_report;
 void ts_shard_report_deinit(ts_shard_report *report);
 
@@ -19,7 +29,8 @@ void ts_shard_report_deinit(ts_shard_report *report);
  * Collectives and callbacks in `in` are an error. `cancel` and `report` may be NULL. */
 ts_status ts_shard_partition(const ts_graph *in, const _Atomic bool *cancel, ts_shard_report *report, ts_graph **out);
 
-/* Joins all_reduces that do not wait for each other (combine.c). Part of ts_shard_partition. */
+/* Joins all_reduces that do not wait for each other, and does what a loop repeats before it (combine.c). Part of
+ * ts_shard_partition. */
 ts_status ts_shard_combine(const ts_graph *in, ts_graph **out);
 
 /* The program with the shardings that propagation finds: constraints on all values that are cut, and shardings of all
@@ -27,9 +38,15 @@ ts_status ts_shard_combine(const ts_graph *in, ts_graph **out);
 ts_status ts_shard_annotate(const ts_graph *in, ts_graph **out);
 
 /* Appends a line for each collective: its axes, how many tensors it has, and the bytes of one partition that it sends;
- * then the sum, and what `report` (which may be NULL) says. */
+ * then the sum, and what `report` (which may be NULL) says: how each value is cut, and what is replicated. */
 ts_status ts_shard_print_report(const ts_graph *partitioned, const ts_shard_report *report, ts_text *out);
 
+/* Copies a partition's part out of a tensor, or into its place there. Both are in host memory. */
+typedef enum ts_part_copy { TS_PART_OUT, TS_PART_IN } ts_part_copy;
+void ts_shard_copy_part(const ts_mesh *mesh, const ts_sharding *sharding, ts_buffer *whole, ts_buffer *part,
+                        int32_t partition, ts_part_copy way);
+/* The first partition that has the same part: `partition` itself, unless the tensor is replicated. */
+int32_t ts_shard_first_like(const ts_mesh *mesh, const ts_sharding *sharding, int32_t partition);
 /* A partition's part of a tensor, and the tensor of all parts. New buffers. */
 ts_status ts_shard_cut(const ts_mesh *mesh, const ts_sharding *sharding, const ts_buffer *whole, int32_t partition,
                        ts_pool *pool, ts_buffer **out);

@@ -11,14 +11,14 @@ static int64_t header_bytes(const ts_shape *shape) {
   return (int64_t)((bytes + TS_POOL_ALIGNMENT - 1) / TS_POOL_ALIGNMENT * TS_POOL_ALIGNMENT);
 }
 
-static void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape) {
+static inline void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape, int64_t bytes) {
   atomic_init(&buffer->refs, 1);
   buffer->dtype = dtype;
   buffer->together = false;
   buffer->elsewhere = false;
   ts_shape_copy(&buffer->shape, shape);
   buffer->data = NULL;
-  buffer->bytes = ts_shape_bytes(shape, dtype);
+  buffer->bytes = bytes;
   buffer->device = NULL;
   buffer->release = NULL;
   buffer->pool = NULL;
@@ -48,7 +48,7 @@ ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape,
   ts_status status =
       together ? create_together(pool, shape, bytes, &buffer) : create_apart(pool, bytes, &buffer, &data);
   if (status) return ts_error_context(status, "%s", TS_SHAPE_STR(dtype, shape));
-  init(buffer, dtype, shape);
+  init(buffer, dtype, shape, bytes);
   buffer->pool = pool;
   buffer->together = together;
   buffer->data = together ? (char *)buffer + header_bytes(shape) : data;
@@ -61,7 +61,7 @@ ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_r
   *out = NULL;
   TS_TRY(ts_shape_check(shape, dtype));
   TS_TRY(TS_NEW(out));
-  init(*out, dtype, shape);
+  init(*out, dtype, shape, ts_shape_bytes(shape, dtype));
   (*out)->data = data;
   (*out)->release = release;
   (*out)->context = context;

@@ -58,6 +58,11 @@ static int nx_kind(ts_dtype type) {
   return 0;
 }
 
+bool ts_dtype_widens_to(ts_dtype from, ts_dtype to) {
+  if (ts_dtype_is_complex(from) || ts_dtype_is_small(from) || ts_dtype_size(from) > 2) return false;
+  return to == TS_F32 || ((to == TS_S32 || to == TS_U32) && !ts_dtype_is_float(from));
+}
+
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b) {
   if (nx_kind(a) < nx_kind(b)) {
     ts_dtype higher = b;

@@ -104,7 +104,11 @@ static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dt
 /* The complex type that has room for a real type's values; a complex type itself. */
 ts_dtype ts_dtype_to_complex(ts_dtype type);
 
-/* Nx's promotion of two types: c > f > bf > s > u (NX_CONTRACT section 4). */
+/* True for types that products of type `to` read without a widened copy: integers and floats of 8 and 16 bits, where
+ * the conversion to f32 is exact, or that to s32 or u32 modulo 2^32. */
+bool ts_dtype_widens_to(ts_dtype from, ts_dtype to);
+
+/* Nx's promotion of two types: c > f > bf > s > u. */
 ts_dtype ts_dtype_merge(ts_dtype a, ts_dtype b);
 /* The type in which math functions and division compute: integers become f32. */
 ts_dtype ts_dtype_to_float(ts_dtype type);

@@ -8,6 +8,7 @@
 #include "kernel/ref.h"
 #include "pass/pass.h"
 #include "shard/shard.h"
+#include "shard/varying.h"
 #include "tool/opt_run.h"
 
 #include <errno.h>
@@ -82,12 +83,21 @@ static ts_status report_partition(ts_graph **inout) {
   return status;
 }
 
+static ts_status report_combined(ts_graph **inout) {
+  ts_graph *next = NULL;
+  TS_TRY(ts_varying_check(*inout));
+  TS_TRY(ts_shard_combine(*inout, &next));
+  replace(inout, next);
+  return print_report(next, NULL);
+}
+
 static const step steps[] = {
     {"print", "print the graph here too", print_graph},
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
     {"propagate", "find the shardings of all values of a program with a mesh", propagate},
     {"partition", "make the program of one partition, with collectives", partition},
     {"report", "the same, and print what is sent and what is replicated", report_partition},
+    {"combine", "join the messages of a program of one partition, and print what is sent", report_combined},
 };
 
 enum { STEP_COUNT = sizeof steps / sizeof steps[0] };

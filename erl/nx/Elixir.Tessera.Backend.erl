@@ -154,8 +154,11 @@ inspect(#{data := #{buffer := Buffer}} = Tensor, #{limit := Limit} = Options) ->
 deallocated(#{'donatable?' := true}) -> <<"Deallocated due to buffer donation">>;
 deallocated(_) -> <<"Deallocated">>.
 
+client(Cluster) when is_pid(Cluster) -> pid_to_list(Cluster);
+client(Name) -> Name.
+
 %% Adds the tensor's device on a line of its own.
 signed(#{client_name := Client, device_id := Device, ref := Ref}, Text) ->
     "#Ref<" ++ Name = ref_to_list(Ref),
-    Line = unicode:characters_to_binary(io_lib:format("Tessera.Backend<~ts:~b, ~s", [Client, Device, Name])),
+    Line = unicode:characters_to_binary(io_lib:format("Tessera.Backend<~ts:~b, ~s", [client(Client), Device, Name])),
     'Elixir.Inspect.Algebra':concat([Line, 'Elixir.Inspect.Algebra':line(), Text]).

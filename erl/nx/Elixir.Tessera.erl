@@ -66,13 +66,31 @@ compile(Fun, Templates) -> compile(Fun, Templates, []).
 -spec compile(function(), [term()], options()) -> function().
 compile(Fun, Templates, Options) -> 'Elixir.Nx.Defn':compile(Fun, Templates, with_compiler(Options)).
 
-?DOC("A function that raises when it is called: there is no device mesh yet.").
+?DOC("A function over a mesh of devices without arguments that are cut: `shard_jit/3` with no options.").
 -spec shard_jit(function(), map()) -> function().
 shard_jit(Fun, Mesh) -> shard_jit(Fun, Mesh, []).
 
-?DOC("A function that raises when it is called: there is no device mesh yet.").
+?DOC("A function that runs compiled on all devices of a mesh, an `Nx.Mesh`. `fun` is written for whole tensors. The returned function\n"
+     "takes one list of argument lists, one for each partition of the mesh in row-major order, with that partition's parts; it returns\n"
+     "the list of the partitions' results. Partition `i` runs on device `i` of the client, and its results are there. The client may be\n"
+     "a cluster (`Tessera.Cluster`).\n"
+     "\n"
+     "    mesh = %Nx.Mesh{name: \"mesh\", shape: {2}}\n"
+     "    fun = Tessera.shard_jit(&Nx.add(&1, &1), mesh, input_shardings: [%{0 => [0]}])\n"
+     "    fun.([[Nx.tensor([1, 2])], [Nx.tensor([3, 4])]])\n"
+     "\n"
+     "Options, in addition to the module's:\n"
+     "\n"
+     "  * `:input_shardings` - a list with one sharding for each argument: a map from dims (numbers, negative ones, names, names of\n"
+     "    vectorized axes) to lists of mesh axes (numbers); a dim that is not in the map is not cut. A container has one sharding\n"
+     "    for all its tensors, a list with one for each, or a container of its form\n"
+     "  * `:output_shardings` - the same for the result; otherwise it follows from the program\n"
+     "\n"
+     "Donated arguments, containers and vectorized tensors work as in `jit/2`; functions that call Elixir (`io_call`, hooks,\n"
+     "`runtime_call`) are refused. `Tessera.Mesh` cuts tensors into parts and joins them.").
 -spec shard_jit(function(), map(), options()) -> function().
-shard_jit(Fun, Mesh, Options) -> 'Elixir.Nx.Defn':shard_jit(Fun, Mesh, with_compiler(Options)).
+shard_jit(Fun, #{'__struct__' := 'Elixir.Nx.Mesh'} = Mesh, Options) -> 'Elixir.Nx.Defn':shard_jit(Fun, Mesh, with_compiler(Options));
+shard_jit(_, Other, _) -> tessera_nx_error:expected("an Nx.Mesh", Other).
 
 ?DOC("Whether a compiled program is in the cache for `fun` and arguments of these types and shapes.\n"
      "\n"
@@ -101,14 +119,19 @@ to_mlir_module(Fun, Args) -> to_mlir_module(Fun, Args, []).
      "`used_inputs` is the list of their positions, from 0.\n"
      "\n"
      "`within_defn_compiler: true` says that the arguments are a `defn` compiler's own: the variables, and the function of\n"
-     "them. The module's documentation lists the other options.").
+     "them. With `:mesh` and `:input_shardings`, as in `shard_jit/3`, the arguments are a list of argument lists, and the module has\n"
+     "the mesh and the shardings as attributes of the dialect `sdy`. The module's documentation lists the other options.").
 -spec to_mlir_module(function(), [term()], options()) -> map().
 to_mlir_module(Fun, Args, Options) ->
     case lists:keytake(within_defn_compiler, 1, Options) of
         {value, {_, true}, Rest} -> tessera_nx_compiler:to_mlir(Args, Fun, Rest);
-        _ -> tessera_nx_compiler:ask_mlir(fun(Asking) -> compile(Fun, Args, Asking) end,
+        _ -> tessera_nx_compiler:ask_mlir(asked(Fun, Args, lists:keyfind(mesh, 1, Options)),
                                           lists:keydelete(within_defn_compiler, 1, Options))
     end.
+
+%% With a mesh the arguments are lists, one for each partition.
+asked(Fun, Args, {_, Mesh}) when Mesh =/= nil -> fun(Asking) -> (shard_jit(Fun, Mesh, Asking))(Args) end;
+asked(Fun, Args, _) -> fun(Asking) -> compile(Fun, Args, Asking) end.
 
 with_compiler(Options) when is_list(Options) -> lists:keystore(compiler, 1, Options, {compiler, ?MODULE});
 with_compiler(Other) -> tessera_nx_error:expected("options as a keyword list", Other).
@@ -137,9 +160,5 @@ with_compiler(Other) -> tessera_nx_error:expected("options as a keyword list", O
     {'Elixir.Tessera.Backend', [{client, Client}, {device_id, Device}]}.
 
 ?INTERNAL.
--spec '__shard_jit__'(function(), map(), [term()], function(), [list()], options()) -> no_return().
-'__shard_jit__'(_Key, _Mesh, Vars, _Fun, _Args, _Options) ->
-    lists:any(fun tessera_nx_tensor:is_donatable/1, tessera_nx_tensor:flatten(list_to_tuple(Vars))) andalso
-        tessera_nx_error:argument("buffer donation is not currently supported with sharded execution", []),
-    tessera_nx_error:argument("Tessera does not have sharding yet: it comes with the device mesh, as do clients of "
-                              "several devices", []).
+-spec '__shard_jit__'(term(), map(), [term()], function(), [list()], options()) -> [term()].
+'__shard_jit__'(Key, Mesh, Vars, Fun, Args, Options) -> tessera_nx_compiler:shard_jit(Key, Mesh, Vars, Fun, Args, Options).

@@ -8,7 +8,8 @@
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([compile/4, jit/5, is_cached/2, ask_mlir/2, to_mlir/3]).
+-export([compile/4, jit/5, shard_jit/6, is_cached/2, ask_mlir/2, to_mlir/3, key/2, var_keys/1, trace/2, donated/3]).
+-export([report/5, debug/2, ran/3, executes/1]).
 
 -define(ASK, '$tessera_is_cached').
 -define(ASK_MLIR, '$tessera_to_mlir').
@@ -40,6 +41,14 @@ compile(Key, Vars, Fun, Options) ->
     Told = told(Key, Checked),
     fun([Args]) -> run(Told, Compiled, Args, Checked) end.
 
+-spec shard_jit(term(), map(), [term()], fun(([term()]) -> term()), [[fun(() -> map())]], [{atom(), term()}]) -> [term()].
+shard_jit(Key, Mesh, Vars, Fun, Lists, Options) ->
+    _ = options(tessera_nx_shard:without_cluster(lists:keydelete(input_shardings, 1, Options))),
+    case lists:keyfind(?ASK_MLIR, 1, Options) of
+        {_, Tag} -> throw({Tag, tessera_nx_shard:to_mlir(Mesh, Vars, Fun, Options)});
+        false -> tessera_nx_shard:jit(Key, Mesh, Vars, Fun, Lists, Options)
+    end.
+
 %% A compiled function may be sent to other nodes: it holds the original function only if runs emit
 %% events.
 told(Key, #options{execution = true}) -> Key;
@@ -59,7 +68,7 @@ options(List) ->
                        debug = Get(debug, false) =:= true,
                        client = Client, device = Device, lazy = Get(lazy_transfers, opt_in),
                        precision = Get(precision, default),
-                       execution = Get(execution_telemetry, application:get_env(tessera, execution_telemetry, false))},
+                       execution = executes(List)},
     lists:member(Options#options.lazy, [always, never, opt_in]) orelse
         tessera_nx_error:argument(":lazy_transfers must be either :always or :never, got: ~ts",
                                   [tessera_nx_error:inspect(Options#options.lazy)]),
@@ -70,6 +79,14 @@ options(List) ->
         {_, [_ | _]} ->
             tessera_nx_error:argument("input sharding configuration provided but no device mesh was provided", []);
         _ -> Options
+    end.
+
+%% Whether each run emits an event.
+-spec executes([{atom(), term()}]) -> term().
+executes(Options) ->
+    case lists:keyfind(execution_telemetry, 1, Options) of
+        {_, Given} -> Given;
+        false -> application:get_env(tessera, execution_telemetry, false)
     end.
 
 cache(Cache) when is_boolean(Cache); is_binary(Cache); Cache =:= nil -> Cache;
@@ -98,11 +115,11 @@ compiled(Key, Vars, Fun, #options{cache = Path, debug = Debug} = Options) when i
                               end),
     Packed#compiled{plan = tessera_nx_plan:unpack(Plan)};
 compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Off =:= nil ->
-    report(miss, Key, make(Vars, Fun, Options), Options);
+    reported(miss, Key, make(Vars, Fun, Options), Options);
 compiled(Key, Vars, Fun, Options) ->
     CacheKey = cache_key(Key, Vars, Options),
     case tessera_cache:find(CacheKey) of
-        {ok, {_, Compiled}} -> report(hit, Key, Compiled, Options);
+        {ok, {_, Compiled}} -> reported(hit, Key, Compiled, Options);
         error -> compiled_once(CacheKey, Key, Vars, Fun, Options)
     end.
 
@@ -111,8 +128,8 @@ compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     case tessera_cache:make(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end, fun weigh/1) of
         {Self, Compiled} ->
             check_recompilation(Key, Vars, Compiled),
-            report(miss, Key, Compiled, Options);
-        {_, Compiled} -> report(hit, Key, Compiled, Options)
+            reported(miss, Key, Compiled, Options);
+        {_, Compiled} -> reported(hit, Key, Compiled, Options)
     end.
 
 %% The size of the copy that a table would hold: the program and the tensors of the
@@ -126,6 +143,10 @@ weigh({_, #compiled{plan = Plan} = Compiled}) ->
 %% Containers count with their keys, which the function may read.
 cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {nx, function_key(Key), signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+
+%% What stands for a function and its arguments in keys.
+-spec key(term(), [term()]) -> term().
+key(Key, Vars) -> {function_key(Key), signature(Vars)}.
 
 %% A function without environment is its own key, with the version of its module if it is named only.
 function_key(F) when is_function(F) ->
@@ -151,7 +172,11 @@ signature(Vars) ->
 
 %% The rest of the key, in terms that are also valid on other nodes.
 variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
-    {[var_key(Var) || Var <- Vars], Client, Device, maps:keys(Hooks), Lazy}.
+    {var_keys(Vars), Client, Device, maps:keys(Hooks), Lazy}.
+
+%% What a program depends on of the arguments, in terms that are also valid on other nodes.
+-spec var_keys([term()]) -> [term()].
+var_keys(Vars) -> [var_key(Var) || Var <- Vars].
 
 var_key(#{'__struct__' := ?TENSOR} = Leaf) -> leaf_key(Leaf);
 var_key(Var) -> tessera_nx_tensor:rebuild(Var, [leaf_key(Leaf) || Leaf <- tessera_nx_tensor:flatten(Var)]).
@@ -214,6 +239,7 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
               compile = CompileTime, kernels = tessera_program:kernels([tessera_nx_plan:code(Plan)])}.
 
+-spec trace(fun(([term()]) -> term()), [term()]) -> term().
 %% Traced on one scheduler, so that the nodes' references are in order of creation; see tessera_nx_lower.
 trace(Fun, Vars) ->
     Old = bind_scheduler(erlang:system_info(scheduler_id)),
@@ -238,6 +264,7 @@ output(Root, Place) ->
     end.
 
 %% Each donated leaf needs a result of its own with the same type and shape.
+-spec donated([map()], [non_neg_integer() | held], [map()]) -> non_neg_integer().
 donated(Leaves, Used, Roots) ->
     case lists:any(fun tessera_nx_tensor:is_donatable/1, Leaves) of
         true -> donations(Leaves, Used, Roots);
@@ -270,14 +297,18 @@ position(I, [_ | Rest], N) -> position(I, Rest, N + 1).
 
 %% ---- telling
 
-report(hit, _, Compiled, #options{debug = false}) -> Compiled;
-report(hit, Key, Compiled, _) ->
-    log_compiled(Key, hit, {0, 0}),
-    Compiled;
-report(miss, Key, #compiled{eval = Eval, compile = Compile, kernels = Kernels} = Compiled, #options{debug = Debug}) ->
-    Debug =/= true orelse log_compiled(Key, miss, {Eval, Compile}),
-    tell_compilation(Key, Eval, Compile, Kernels),
+reported(HitOrMiss, Key, #compiled{eval = Eval, compile = Compile, kernels = Kernels} = Compiled, #options{debug = Debug}) ->
+    ok = report(HitOrMiss, Key, {Eval, Compile}, Kernels, Debug),
     Compiled.
+
+%% Of a function whose program was found or made: microseconds of tracing and of compiling, kernels that were compiled and
+%% found.
+-spec report(hit | miss, term(), {integer(), integer()}, {non_neg_integer(), non_neg_integer()}, boolean()) -> ok.
+report(hit, _, _, _, false) -> ok;
+report(hit, Key, _, _, true) -> log_compiled(Key, hit, {0, 0});
+report(miss, Key, {Eval, Compile}, Kernels, Debug) ->
+    Debug =/= true orelse log_compiled(Key, miss, {Eval, Compile}),
+    tell_compilation(Key, Eval, Compile, Kernels).
 
 log_compiled(Key, HitOrMiss, {Eval, Compile}) ->
     debug("Tessera defn evaluation ~ts cache ~s in ~sms", [tessera_nx_error:inspect(Key), HitOrMiss, ms(Eval)]),
@@ -285,6 +316,8 @@ log_compiled(Key, HitOrMiss, {Eval, Compile}) ->
 
 ms(Microseconds) -> io_lib:format("~.1f", [Microseconds / 1000]).
 
+%% A line for the option `debug'.
+-spec debug(io:format(), [term()]) -> ok.
 debug(Format, Values) ->
     logger:debug("~ts", [unicode:characters_to_binary(io_lib:format(Format, Values))]).
 
@@ -327,13 +360,17 @@ run(Key, Compiled, Args, #options{debug = true, device = Device} = Options) ->
     debug("Tessera device ~b lock in 0.0ms", [Device]),
     debug("Tessera execution on device ~b in ~sms", [Device, ms(Time)]),
     Result;
-run(Key, Compiled, Args, #options{execution = true} = Options) ->
-    Start = erlang:monotonic_time(),
-    Result = execute(Compiled, Args, Options),
-    telemetry(execution, #{duration => erlang:monotonic_time() - Start},
-              #{key => Key, client => Options#options.client, device_id => Options#options.device}),
-    Result;
+run(Key, Compiled, Args, #options{execution = true, client = Client, device = Device} = Options) ->
+    ran(Key, #{client => Client, device_id => Device}, fun() -> execute(Compiled, Args, Options) end);
 run(_, Compiled, Args, Options) -> execute(Compiled, Args, Options).
+
+%% The result of Run, and an event with its duration and that metadata.
+-spec ran(term(), map(), fun(() -> Result)) -> Result.
+ran(Key, Metadata, Run) ->
+    Start = erlang:monotonic_time(),
+    Result = Run(),
+    _ = telemetry(execution, #{duration => erlang:monotonic_time() - Start}, Metadata#{key => Key}),
+    Result.
 
 execute(#compiled{plan = Plan, outputs = Outputs, donated = Donated}, Args, #options{hooks = Hooks} = Options) ->
     Leaves = list_to_tuple(Args),

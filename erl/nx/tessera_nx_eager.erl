@@ -60,13 +60,15 @@ place(Args) ->
         Place -> Place
     end.
 
-%% One device, or a list of several with the last one as its head. Tensors of other nodes do not count, since they are
+%% One device, or a list of several with the last one as its head. Tensors of other nodes and of clusters do not count, since they are
 %% fetched to this node.
 places([#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}} | Args], Places) when node(Ref) =/= node() ->
     places(Args, Places);
-places([#{data := #{'__struct__' := ?BACKEND, buffer := Buffer}} | Args], Places) ->
-    #{client_name := Client, device_id := Device} = Buffer,
-    places(Args, add_place({Client, Device}, Places));
+places([#{data := #{'__struct__' := ?BACKEND, buffer := #{client_name := Client, device_id := Device}}} | Args], Places) ->
+    case Client =/= host andalso tessera_cluster:is_cluster(Client) of
+        true -> places(Args, Places);
+        false -> places(Args, add_place({Client, Device}, Places))
+    end;
 places([[#{} | _] = List | Args], Places) -> places(Args, places(List, Places));
 places([_ | Args], Places) -> places(Args, Places);
 places([], Places) -> Places.

@@ -83,7 +83,7 @@ lower(?NODE(Id, Op, Args) = Node, #st{memo = Memo, effects = Effects} = St) ->
         #{Id := Value} -> {Value, St};
         _ ->
             {Value, St1} = case Effects of
-                               #{Id := _} when St#st.in_function -> cannot_call();
+                               #{Id := _} when St#st.in_function; Op =:= 'fun' -> cannot_call();
                                #{Id := _} -> effect(Op, Args, Node, St);
                                _ -> node(Op, Args, Node, St)
                            end,
@@ -112,7 +112,13 @@ node(attach_token, [Token, Passed], _, St) ->
     lower(Passed, St1);
 node(optional, [?NODE(_, _, Args), Default, _], Node, St) -> lower_block(none, Args, Default, Node, St);
 node('cond', _, Node, St) -> lower_cond(Node, St);
-node(while, [Initial, _, Condition, Body], Node, St) -> lower_while(Initial, Condition, Body, Node, St);
+node(while, [Initial, _, Condition, Body], Node, St) ->
+    case St#st.factors andalso tessera_nx_known:loop(Node) of
+        None when is_atom(None) -> lower_while(Initial, Condition, Body, Node, St);
+        Factors ->
+            {Values, St1} = get_all(tessera_nx_expr:leaves(Initial), St),
+            {like(Node, tessera_nx_known:lower(St1#st.program, Factors, Values)), St1}
+    end;
 node(block, [Struct, Args, Default, _], Node, St) -> lower_block(Struct, Args, Default, Node, St);
 node(reduce, [A, Initial, Options, F], Node, St) ->
     {ValueA, St1} = get(A, St),
@@ -278,9 +284,10 @@ lower_block(Struct, Args, Default, Node, St) ->
     end.
 
 lower_native(Struct, Values, Default, Node, St1) ->
-    case native_op(Struct, Values) of
+    case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            {like(Node, conform(St1#st.program, Default, tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs))), St1};
+            Results = tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs),
+            {like(Node, conform(St1#st.program, Default, cleared(St1#st.program, Op, Operands, Results))), St1};
         {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
@@ -292,14 +299,18 @@ conform(Program, Default, Results) ->
     [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
      || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
 
-%% The core factors and solves real matrices only. Nx's own algorithms take complex ones.
-native_op(#{'__struct__' := Name} = Struct, Values) ->
-    IsLinAlg = lists:prefix("Elixir.Nx.Block.LinAlg.", atom_to_list(Name)),
-    case IsLinAlg andalso lists:any(fun(#tessera{type = Type}) -> Type =:= c64 orelse Type =:= c128 end, Values) of
-        true -> none;
-        false -> native(Struct, Values)
-    end;
-native_op(Struct, Values) -> native(Struct, Values).
+%% Singular values that are rounding errors of the largest one are 0: Nx's are, and its pinv and rank compare them with a
+%% constant.
+cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = Shape} = S, Vt])
+  when element(tuple_size(Shape), Shape) > 0 ->
+    Last = tuple_size(Shape) - 1,
+    Sides = [element(tuple_size(Matrices) - I, Matrices) || I <- [0, 1]],
+    Largest = tessera_nx_ops:op(P, reduce_max, [S], [Last]),
+    Least = tessera_nx_ops:op(P, multiply, [Largest, lists:max(Sides) * tessera_linalg:epsilon(Type)], []),
+    Spread = tessera_nx_ops:op(P, broadcast, [Least], {Shape, tessera_type:dims(Last)}),
+    IsNoise = tessera_nx_ops:op(P, less_equal, [S, Spread], []),
+    [U, tessera_nx_ops:op(P, select, [IsNoise, tessera_nx_ops:constant(P, {Type, Shape}, 0.0), S], []), Vt];
+cleared(_, _, _, Results) -> Results.
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};

@@ -8,6 +8,7 @@
              handled = []  :: [atom()],
              is_cached = true :: boolean(),           % whether programs may be known already
              holds = true  :: boolean(),              % tensors in functions are arguments, not literals
+             factors = true :: boolean(),             % whether Nx's loops that factor a matrix become ops
              calls = []    :: [term()],               % callbacks, last first; an index counts from the first one
              held = #{}    :: #{tessera_nx_ops:form() => [{binary() | none, term()}]},
              inputs = []   :: [term()],               % names of inputs that the program has, last first

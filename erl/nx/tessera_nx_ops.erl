@@ -49,8 +49,8 @@ cast(P, Value, Type) -> op(P, convert, [Value], Type).
 reshape(_, #tessera{shape = Shape} = Value, Shape) -> Value;
 reshape(P, Value, Shape) -> op(P, reshape, [Value], Shape).
 
-%% A number, or one of the atoms nan, infinity, neg_infinity, in every element. What runs at once gets the number as a
-%% value: in the program it would make a program of its own for each number.
+%% A number, or one of the atoms nan, infinity, neg_infinity, in every element. Eager ops take the number as an operand: as a
+%% constant it would need a program for each number.
 -spec constant(program(), form(), number() | atom() | map() | {complex, number() | atom(), number() | atom()}) ->
     tessera:tensor().
 constant(P, Form, #{'__struct__' := 'Elixir.Complex', re := Re, im := Im}) ->
@@ -91,7 +91,7 @@ saturate({_, Largest}, infinity) -> Largest;
 saturate({Least, _}, neg_infinity) -> Least;
 saturate({Least, Largest}, Number) -> max(Least, min(Largest, trunc(Number))).
 
-%% The result as Nx declared it: another shape is an error of one of both sides.
+%% Checks the result against the shape that Nx declared: a difference is a fault of Nx or of Tessera.
 -spec conform(program(), form(), tessera:tensor()) -> tessera:tensor().
 conform(_, {Type, Shape}, #tessera{type = Type, shape = Shape} = Value) -> Value;
 conform(P, {Type, Shape} = Form, #tessera{shape = Own} = Value) ->
@@ -137,6 +137,8 @@ kind(Op) -> Op.
 %% ---- elementwise
 
 lower(unary, P, abs, {Type, _}, [#tessera{type = Own} = A]) when ?IS_COMPLEX(Own) -> cast(P, op(P, abs, [A], []), Type);
+lower(binary, P, atan2, {Type, _}, [Y, X]) when ?IS_COMPLEX(Type) ->
+    tessera_complex:atan2(ops(P), cast(P, Y, Type), cast(P, X, Type));
 lower(unary, P, Op, {Type, _}, [A]) -> op(P, Op, [cast(P, A, Type)], []);
 lower(plain, P, Op, _, Operands) -> op(P, Op, Operands, []);
 lower(in_out_type, P, Op, {Type, _}, [A, B]) -> op(P, Op, [cast(P, A, Type), cast(P, B, Type)], []);
@@ -256,8 +258,13 @@ lower(determinant, P, _, {Type, _}, [A]) -> op(P, determinant, [cast(P, A, Type)
 lower(solve, P, _, {Type, _}, [A, B]) -> op(P, solve, [cast(P, A, Type), right_side(P, A, cast(P, B, Type), true)], []);
 lower(triangular_solve, P, _, {Type, _}, [A, B, Options]) ->
     Left = proplists:get_value(left_side, Options, true),
-    op(P, triangular_solve, [cast(P, A, Type), right_side(P, A, cast(P, B, Type), Left)],
-       {Left, proplists:get_value(lower, Options, true), proplists:get_value(transform_a, Options) =:= transpose, false});
+    Transform = proplists:get_value(transform_a, Options),
+    Matrix = case Transform of
+                 conjugate when ?IS_COMPLEX(Type) -> lower(conjugate, P, conjugate, {Type, {}}, [A]);
+                 _ -> cast(P, A, Type)
+             end,
+    op(P, triangular_solve, [Matrix, right_side(P, A, cast(P, B, Type), Left)],
+       {Left, proplists:get_value(lower, Options, true), Transform =:= transpose, false});
 
 lower(_, _, Op, _, _) -> tessera_nx_error:no_op(Op).
 
@@ -269,7 +276,7 @@ axes(#tessera{shape = Shape}, Options) ->
         _ -> tessera_type:dims(tuple_size(Shape))
     end.
 
-%% The order is stable whether that is asked for or not.
+%% Sorting is always stable, so the option is ignored.
 order(Options) -> {proplists:get_value(axis, Options), proplists:get_value(direction, Options) =:= desc}.
 
 %% Nx takes any type for positions.
@@ -297,7 +304,7 @@ new_axis(P, #tessera{shape = Shape} = Value, Axis) ->
     {Before, After} = lists:split(Axis, tuple_to_list(Shape)),
     reshape(P, Value, list_to_tuple(Before ++ [1 | After])).
 
-%% A vector for each matrix is one of one column, or row.
+%% A batch of vectors becomes matrices of one column or row.
 right_side(P, #tessera{shape = Matrices}, #tessera{shape = Shape} = B, Left) when tuple_size(Shape) < tuple_size(Matrices) ->
     new_axis(P, B, tuple_size(Shape) - case Left of true -> 0; false -> 1 end);
 right_side(_, _, B, _) -> B.
@@ -305,7 +312,7 @@ right_side(_, _, B, _) -> B.
 %% Ops of the core in the program.
 ops(P) -> fun(Name, Operands, Attrs) -> op(P, Name, Operands, Attrs) end.
 
-%% Starts are clamped; a stride steps within the window. Of what runs at once the starts are values.
+%% Starts are clamped; a stride steps within the window. Eager ops take the starts as operands.
 slice(P, #tessera{shape = Shape} = A, Starts, Lengths, Strides) ->
     case P =/= undefined andalso lists:all(fun erlang:is_integer/1, Starts) of
         true -> static_slice(P, A, lists:zipwith3(fun clamp_start/3, Starts, tuple_to_list(Shape), Lengths),

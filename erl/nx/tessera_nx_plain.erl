@@ -74,7 +74,11 @@ rule(Rules, {?NODE(_, Op, Args) = Node, Forms}, Handled) ->
             Region
     end.
 
-results(Rules, true, _, _, Node, Params, Handled) -> tessera_nx_lower:closed(Node, Params, Rules, Handled);
+results(Rules, true, Op, _, Node, Params, Handled) ->
+    case Op =:= while andalso tessera_nx_known:loop(Node) of
+        {_, _} -> undefined;        % how its state begins matters, and a rule is one for all loops that differ in that only
+        _ -> tessera_nx_lower:closed(Node, Params, Rules, Handled)
+    end;
 results(Rules, false, Op, Args, Node, Params, _) ->
     {Values, []} = lists:mapfoldl(fun value/2, Params, Args),
     [lower(Rules, Op, tessera_nx_tensor:form(Node), Values)].

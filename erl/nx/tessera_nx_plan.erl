@@ -6,8 +6,9 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/4, on_device/2, text/3, stablehlo/3, run/4, code/1, held_bytes/1, pack/1, unpack/1]).
--export_type([plan/0]).
+-export([build/4, on_device/2, whole/3, text/3, stablehlo/3, run/4, code/1, held_bytes/1, pack/1, unpack/1,
+         pack_source/1, unpack_source/1]).
+-export_type([plan/0, source/0]).
 
 %% The source of a parameter's value: the leaf of an argument, or a tensor in the function's
 %% environment. In a packed plan the tensor is its type, shape and bytes.
@@ -50,6 +51,16 @@ build_scoped(Roots, Args, Handled, IsCached) ->
     #plan{code = check(tessera_program:new(Program, [], IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
+%% The finished program of all of the expression, and the sources of its parameters. Tensors that the function holds are
+%% parameters or, unless Holds, literals. Nothing may call back.
+-spec whole([map()], [tessera_nx_ops:form()], boolean()) -> {tessera_nif:builder(), [source()]}.
+whole(Roots, Args, Holds) ->
+    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], #st{holds = Holds}),
+    Calls =:= [] orelse tessera_nx_error:argument("outfeed is not supported for sharded execution yet: the function calls Elixir "
+                                                  "(io_call, hook, runtime_call)", []),
+    _ = check(tessera_nif:finish(Program, Values)),
+    {Program, inputs(St)}.
+
 used(Sources) -> [case Source of
                       {arg, I} -> I;
                       _ -> held
@@ -71,19 +82,22 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 %% are literals. A program numbers its parameters in order of use, so that order is determined first.
 -spec stablehlo([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.
 stablehlo(Roots, Args, Handled) ->
-    {_, Used} = one_program(Roots, Args, Handled, []),
-    {Program, Sorted} = one_program(Roots, Args, Handled, lists:sort(Used)),
+    {_, Used} = one_program(Roots, Args, [], stablehlo(Handled)),
+    {Program, Sorted} = one_program(Roots, Args, lists:sort(Used), stablehlo(Handled)),
     {check(tessera_nif:graph_stablehlo(Program)), Sorted}.
+
+%% StableHLO has no factorizations but Cholesky's.
+stablehlo(Handled) -> #st{handled = Handled, holds = false, factors = false}.
 
 %% The same as Tessera's own text.
 -spec text([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.
 text(Roots, Args, Handled) ->
-    {Program, Used} = one_program(Roots, Args, Handled, []),
+    {Program, Used} = one_program(Roots, Args, [], #st{handled = Handled, holds = false}),
     {check(tessera_nif:graph_text(Program)), Used}.
 
 %% First are the arguments that become parameters before others.
-one_program(Roots, Args, Handled, First) ->
-    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, First, #st{handled = Handled, holds = false}),
+one_program(Roots, Args, First, Options) ->
+    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, First, Options),
     Calls =:= [] orelse
         tessera_nx_error:argument("a function that calls Elixir (io_call, hook, runtime_call) has no StableHLO", []),
     _ = check(tessera_nif:finish(Program, Values)),
@@ -175,6 +189,7 @@ held_bytes(#plan{args = Args}) ->
 pack(#plan{code = Code, args = Args} = Plan) ->
     Plan#plan{code = tessera_program:portable(Code), args = [pack_source(Arg) || Arg <- Args]}.
 
+-spec pack_source(source()) -> source().
 pack_source({held, #tessera{ref = Ref, type = Type, shape = Shape}}) ->
     {held, {Type, Shape, check(tessera_nif:to_binary(Ref, -1))}};
 pack_source(Arg) -> Arg.
@@ -183,5 +198,6 @@ pack_source(Arg) -> Arg.
 unpack(#plan{code = Code, args = Args} = Plan) ->
     Plan#plan{code = check(tessera_program:ready(Code)), args = [unpack_source(Arg) || Arg <- Args]}.
 
+-spec unpack_source(source()) -> source().
 unpack_source({held, {Type, Shape, Binary}}) -> {held, check(tessera_nif:from_binary(Binary, Type, Shape, true))};
 unpack_source(Arg) -> Arg.

@@ -2,7 +2,7 @@
 -module(tessera_nx_tensor).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([core_type/1, form/1, shape/1, value/1, local/1, is_donatable/1, data/2, with_value/2,
+-export([core_type/1, form/1, shape/1, value/1, anywhere/1, local/1, is_donatable/1, data/2, on_rank/2, with_value/2,
          with_ref/2, at/2, template/1, flatten/1, rebuild/2, compatible/2]).
 
 %% {f, 32} is f32. Types that the core does not support are refused.
@@ -21,30 +21,37 @@ form(#{type := Type} = T) -> {core_type(Type), shape(T)}.
 shape(#{shape := Shape, vectorized_axes := []}) -> Shape;
 shape(#{shape := Shape, vectorized_axes := Axes}) -> list_to_tuple([D || {_, D} <- Axes] ++ tuple_to_list(Shape)).
 
-%% A tensor of any backend as one of the core.
+%% A tensor of any backend as one of the core, on this node. Those of ranks of a cluster are never of the client host.
 -spec value(map()) -> tessera:tensor().
-value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}, type := Type} = T) ->
-    local(#tessera{ref = Ref, type = core_type(Type), shape = shape(T)});
-value(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T) -> import(T, Binary);
-value(#{data := #{'__struct__' := ?EXPR}} = T) ->
+value(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref, client_name := host}}} = T) when node(Ref) =:= node() -> anywhere(T);
+value(T) -> local(anywhere(T)).
+
+%% The same, but a tensor of the core stays on its node or rank.
+-spec anywhere(map()) -> tessera:tensor().
+anywhere(#{data := #{'__struct__' := ?BACKEND, buffer := #{ref := Ref}}, type := Type} = T) ->
+    #tessera{ref = Ref, type = core_type(Type), shape = shape(T)};
+anywhere(#{data := #{'__struct__' := ?BINARY, state := Binary}} = T) -> import(T, Binary);
+anywhere(#{data := #{'__struct__' := ?EXPR}} = T) ->
     tessera_nx_error:argument("cannot pass a tensor expression as argument to defn, got: ~ts",
                               [tessera_nx_error:inspect(T)]);
-value(#{'__struct__' := ?TENSOR} = T) -> import(T, 'Elixir.Nx':to_binary(T)).
+anywhere(#{'__struct__' := ?TENSOR} = T) -> import(T, 'Elixir.Nx':to_binary(T)).
 
 import(T, Binary) ->
     {Type, Shape} = form(T),
     Make = fun() -> tessera_bits:make(Binary, Type, Shape, false) end,
     tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(from_binary, Cause) end).
 
-%% A tensor of the core on this node; a tensor of another node is read from
+%% A tensor of the core on this node; a tensor of another node, or of a rank of a cluster, is read from
 %% there.
 -spec local(tessera:tensor()) -> tessera:tensor().
-local(#tessera{ref = Ref} = Tensor) when node(Ref) =:= node() -> Tensor;
 local(Tensor) ->
-    case tessera_remote:fetch(Tensor) of
-        {error, Cause} -> tessera_nx_error:from_core(read, Cause);
-        Here -> Here
+    case tessera_remote:is_elsewhere(Tensor) of
+        false -> Tensor;
+        true -> fetched(tessera_remote:fetch(Tensor))
     end.
+
+fetched({error, Cause}) -> tessera_nx_error:from_core(read, Cause);
+fetched(Here) -> Here.
 
 %% Tensors of the released Nx 0.13 have no such mark.
 -spec is_donatable(map()) -> boolean().
@@ -52,8 +59,11 @@ is_donatable(Tensor) -> maps:get('donatable?', Tensor, false).
 
 %% The field `data' of a tensor of Tessera.Backend.
 -spec data(tessera:tensor(), {atom(), non_neg_integer()}) -> map().
-data(#tessera{ref = Made, type = Type, shape = Shape}, {Client, Device}) ->
-    Ref = at(Made, Client, Device),
+data(#tessera{ref = Made} = Tensor, {Client, Device} = Place) -> on_rank(Tensor#tessera{ref = at(Made, Client, Device)}, Place).
+
+%% The same of a tensor that is where it should be: of a cluster's result, the cluster and the partition.
+-spec on_rank(tessera:tensor(), {atom() | pid(), non_neg_integer()}) -> map().
+on_rank(#tessera{ref = Ref, type = Type, shape = Shape}, {Client, Device}) ->
     Typespec = #{'__struct__' => ?TYPESPEC, type => tessera_type:kind(Type), shape => Shape},
     #{'__struct__' => ?BACKEND,
       buffer => #{'__struct__' => ?BUFFER, ref => Ref, client_name => Client, device_id => Device,

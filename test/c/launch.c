@@ -249,7 +249,7 @@ static void run_control(const runner *r, const ts_op *op, ts_buffer *const *oper
 
 /* Ops that have a routine or a type without kernels are the only ones that do not lower. */
 static bool may_not_lower(const runner *r, const ts_op *op) {
-  return ts_routine_of(op->code) || !ts_graph_has_kernel_types(r->graph, op);
+  return ts_routine_of(op->code, TS_F32) || !ts_graph_has_kernel_types(r->graph, op);
 }
 
 static void run_reference(const runner *r, const ts_op *op, ts_buffer *const *operands, ts_buffer **results) {

@@ -90,9 +90,9 @@ static ts_status compile(ts_client *client, const ts_graph *graph, const ts_comp
 
 static void release(void *own) { ts_platform_host.release(own); }
 
-static void take_donated(ts_run_args args, uint64_t donated) {
-  for (size_t i = 0; i < args.count && i < 64; i++)
-    if (donated >> i & 1) ts_buffer_release(args.buffers[i]);
+static void take_donated(ts_run_args args, ts_bits donated) {
+  for (size_t i = 0; i < args.count; i++)
+    if (ts_bits_has(donated, i)) ts_buffer_release(args.buffers[i]);
 }
 
 static ts_status run(const ts_loaded *loaded, ts_run_args args, const ts_run_options *options,
@@ -118,7 +118,7 @@ typedef struct masked_run {
   ts_device *device;
   ts_execution *execution;
   ts_run_args given;
-  uint64_t donated;
+  ts_bits donated;
   ts_buffer **host;
 } masked_run;
 

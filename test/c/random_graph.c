@@ -54,6 +54,8 @@ bool fits(const generator *g, const ts_shape *shape) {
 }
 
 static int64_t random_dim(generator *g) {
+  static const int64_t even[] = {2, 3, 4, 6, 6, 8, 12, 12, 24};
+  if (g->options.even && rng_chance(&g->random, 95)) return RNG_PICK(&g->random, even);
   static const int64_t common[] = {1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48, 64, 65, 100, 129};
   return rng_chance(&g->random, g->flavour == EMPTIES ? 20 : 4) ? 0 : RNG_PICK(&g->random, common);
 }
@@ -83,7 +85,7 @@ ts_type type_of(const generator *g, ts_value_id value) {
 
 ts_status add_op(generator *g, scope *s, ts_opcode code, const ts_attrs *attrs, const ts_value_id *operands,
                  size_t count, ts_value_id *out) {
-  return ts_graph_add_op(g->graph, s->region, code, operands, count, attrs, out);
+  return ts_graph_add_op(g->graph, s->region, code, (ts_values){operands, count}, attrs, out);
 }
 
 ts_status add_unary(generator *g, scope *s, ts_opcode code, ts_value_id x, ts_value_id *out) {
@@ -197,10 +199,16 @@ static int64_t total_weight(void) {
   return total;
 }
 
+static production random_sum(generator *g) {
+  static const production sums[] = {make_reduce, make_reduce, make_siblings, make_row_program, make_dot, make_dot};
+  return RNG_PICK(&g->random, sums);
+}
+
 static production random_production(generator *g, const scope *s) {
   bool loops = g->flavour == LOOPS || g->flavour == SCALARS;
   int max_depth = loops ? 3 : 2;
   if (loops && s->depth < max_depth && !g->options.no_control && rng_chance(&g->random, 15)) return make_control;
+  if (g->options.sums > 0 && rng_chance(&g->random, g->options.sums)) return random_sum(g);
   for (;;) {
     int64_t at = rng_below(&g->random, total_weight());
     size_t i = 0;

@@ -14,6 +14,8 @@ typedef struct ts_random_options {
   bool exact_only;      /* just ops whose bits are defined: no transcendental functions */
   bool no_control;      /* no while, cond, call, nor reduce with a region */
   bool no_dot;
+  int32_t sums; /* percent of the productions that are reductions or contractions, beyond those by chance */
+  bool even;    /* most dims are multiples of small numbers, so that parts of a mesh are equal */
 } ts_random_options;
 
 /* Unless exact_only, transcendental functions occur, but nothing is done with

@@ -233,6 +233,18 @@ static void rotate(dot_plan *plan, int64_t by) {
   }
 }
 
+/* A product of converted operands: converted before, or by the product. */
+static ts_status add_wide_product(generator *g, scope *s, const dot_plan *plan, const ts_value_id *operands,
+                                  ts_value_id *out) {
+  static const ts_dtype types[] = {TS_F32, TS_F32, TS_F64, TS_S32, TS_S32, TS_U32, TS_S64};
+  ts_attrs to = {.dtype = types[rng_below(&g->random, sizeof types / sizeof *types)]}, attrs = plan->attrs;
+  ts_value_id converted[2];
+  attrs.wide_dot.dtype = to.dtype;
+  if (rng_chance(&g->random, 50)) return add_op(g, s, TS_OP_WIDE_DOT, &attrs, operands, 2, out);
+  for (int i = 0; i < 2; i++) TS_TRY(add_op(g, s, TS_OP_CONVERT, &to, &operands[i], 1, &converted[i]));
+  return add_op(g, s, TS_OP_DOT, &plan->attrs, converted, 2, out);
+}
+
 ts_status make_dot(generator *g, scope *s) {
   enum { MAX_WORK = 200000 };
   ts_value_id operands[2] = {pick(g, s)}, y;
@@ -242,7 +254,10 @@ ts_status make_dot(generator *g, scope *s) {
   if (!small || !fits(g, &plan.result) || !fits(g, &plan.rhs)) return make_reduce(g, s);
   if (plan.rhs.rank > 0) rotate(&plan, rng_below(&g->random, plan.rhs.rank));
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
-  TS_TRY(add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, &y));
+  if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 40))
+    TS_TRY(add_wide_product(g, s, &plan, operands, &y));
+  else
+    TS_TRY(add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, &y));
   return offer(s, y, false);
 }
 

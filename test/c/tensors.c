@@ -51,7 +51,7 @@ ts_graph *test_graph(void) {
 ts_value_id test_add_op(ts_graph *graph, ts_region_id region, ts_opcode code, const ts_attrs *attrs,
                         const ts_value_id *operands, size_t count) {
   ts_value_id value;
-  test_ok(ts_graph_add_op(graph, region, code, operands, count, attrs, &value));
+  test_ok(ts_graph_add_op(graph, region, code, (ts_values){operands, count}, attrs, &value));
   return value;
 }
 

@@ -38,6 +38,7 @@ START_TEST(status_message_and_context)
   ck_assert_str_eq(ts_status_message(status), "op slice: index 7 of x");
   ck_assert(!ts_status_consume_ok(status));
   ck_assert_str_eq(ts_code_name(TS_DATA_LOSS), "data_loss");
+  ck_assert_str_eq(ts_code_name(TS_UNAVAILABLE), "unavailable");
 }
 END_TEST
 

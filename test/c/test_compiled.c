@@ -55,7 +55,7 @@ static void copy_args(const program *p, ts_buffer **args) {
 
 /* With copies of the arguments, of which those in the set are donated and the others must stay what they are. */
 static void run_donated(const program *p, const ts_compile_options *options, uint64_t donated, ts_buffer **out) {
-  ts_run_options run = {.donated = donated};
+  ts_run_options run = {.donated = TS_BITS(donated)};
   ts_buffer *args[64];
   char message[TS_COMPARE_TEXT];
   copy_args(p, args);

@@ -122,7 +122,7 @@ START_TEST(the_same_bits_on_any_number_of_threads)
   for (int width = 1; width <= 33; width += width < 4 ? 1 : 10) {
     ts_arena arena;
     ts_arena_init(&arena);
-    ts_routine_plan plan = {.routine = ts_routine_of(TS_OP_CONV), .operand_count = 2};
+    ts_routine_plan plan = {.routine = ts_routine_of(TS_OP_CONV, TS_F32), .operand_count = 2};
     ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
     if (plan.kernel) {
       ts_kernel *kernel;

@@ -198,8 +198,8 @@ START_TEST(results_that_are_arguments_change_their_device)
     ts_buffer *args[] = {put(device_of(host, 0), VECTOR(TS_F32, 1, 2, 3)),
                          put(device_of(host, 1), VECTOR(TS_F32, 4, 5, 6))};
     ts_buffer *out[2];
-    ck_assert_ok(
-        ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.device = target, .donated = donated}, out));
+    ck_assert_ok(ts_loaded_run(loaded, (ts_run_args){args, 2},
+                               &(ts_run_options){.device = target, .donated = TS_BITS(donated)}, out));
     for (int i = 0; i < 2; i++) {
       ck_assert_ptr_eq(out[i]->device, target);
       if (!(donated >> i & 1)) ts_buffer_release(args[i]);
@@ -339,7 +339,7 @@ static ts_buffer **run_on(const program *p, ts_device *device, bool resumable) {
   ts_buffer **results, **args = on_device(p, device);
   ck_assert_ok(ts_loaded_create(device->client, p->graph, NULL, &loaded));
   ck_assert_ok(TS_NEW_ARRAY(p->result_count, &results));
-  ts_run_options options = {.device = device, .donated = resumable ? UINT64_C(0x9249249249249249) : 0};
+  ts_run_options options = {.device = device, .donated = TS_BITS(resumable ? UINT64_C(0x9249249249249249) : 0)};
   ts_run_args given = {args, p->arg_count};
   if (resumable) {
     ts_device_run *r;
@@ -352,7 +352,7 @@ static ts_buffer **run_on(const program *p, ts_device *device, bool resumable) {
     ck_assert_ok(ts_loaded_run(loaded, given, &options, results));
   }
   for (size_t i = 0; i < p->arg_count; i++)
-    if (i >= 64 || !(options.donated >> i & 1)) ts_buffer_release(args[i]);
+    if (!ts_bits_has(options.donated, i)) ts_buffer_release(args[i]);
   ts_free(args);
   ts_loaded_release(loaded);
   return results;
@@ -436,12 +436,12 @@ START_TEST(each_transfer_may_fail)
     ts_buffer *args[] = {put(devices[d], VECTOR(TS_F32, 1, 2, 3)), put(devices[d], VECTOR(TS_F32, 4, 5, 6))}, *out[2];
     for (int64_t n = 0; n < 4; n++) {
       test_masked_fail_after(n);
-      ck_assert_error(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = 3}, out),
+      ck_assert_error(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = TS_BITS(3)}, out),
                       TS_RESOURCE_EXHAUSTED, "the masked device refuses a transfer");
       ck_assert_int_eq(test_masked_live(), 2);
     }
     test_masked_fail_after(-1);
-    ck_assert_ok(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = 3}, out));
+    ck_assert_ok(ts_loaded_run(loaded, (ts_run_args){args, 2}, &(ts_run_options){.donated = TS_BITS(3)}, out));
     ck_assert_int_eq(test_masked_live(), 2);
     test_equal(get(out[0]), VECTOR(TS_F32, 5, 7, 9));
     test_equal(get(out[1]), VECTOR(TS_F32, -5, -7, -9));

@@ -145,7 +145,7 @@ enum { MAX_ARGS = 8, MAX_RESULTS = 4 };
 
 static void run(const ts_executable *exe, ts_buffer *const *args, size_t count, int threads, bool donated,
                 ts_buffer **out) {
-  ts_run_options options = {.threads = threads, .donated = donated ? UINT64_MAX : 0};
+  ts_run_options options = {.threads = threads, .donated = TS_BITS(donated ? UINT64_MAX : 0)};
   ts_buffer *copies[MAX_ARGS];
   ck_assert_uint_le(count, MAX_ARGS);
   for (size_t i = 0; donated && i < count; i++) {

@@ -7,182 +7,45 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include <glob.h>
 #include <pthread.h>
 #include <string.h>
 
-typedef struct program {
-  const char *name, *text;
-} program;
+/* Of test/golden/exec: programs of any kind; those with so few and so long rows that tasks are pieces of rows; and
+ * those that one kernel serves, although they have several launches, or a constant. */
+static glob_t programs, long_rows, one_kernel;
 
-/* The exponents that pow is defined for by other ops, as constants and as data. */
-#define POW(result, exponent, type) "  " result " = pow %0, " exponent " : " type "[999]\n"
-#define POWERS(type)                                                                                                  \
-  "graph @main(%0: " type "[999]) -> (" type "[999], " type "[999], " type "[999], " type "[999], " type "[999]) {\n" \
-  "  %1 = constant 0 : " type "[999]\n  %2 = constant 1 : " type "[999]\n"                                            \
-  "  %3 = constant 2 : " type "[999]\n  %4 = constant 3 : " type "[999]\n"                                            \
-  "  %5 = iota {axis = 0} : s32[999]\n  %6 = constant 3 : s32[999]\n  %7 = bitwise_and %5, %6 : s32[999]\n"           \
-  "  %8 = convert %7 : " type "[999]\n" POW("%9", "%1", type) POW("%10", "%2", type) POW("%11", "%3", type)           \
-      POW("%12", "%4", type) POW("%13", "%8", type) "  return %9, %10, %11, %12, %13\n}\n"
-#define ROOTS(type)                                                                                         \
-  "graph @main(%0: " type "[999]) -> (" type "[999], " type "[999], " type "[999]) {\n"                     \
-  "  %1 = constant 0.5 : " type "[999]\n  %2 = constant -1 : " type "[999]\n"                               \
-  "  %3 = iota {axis = 0} : s32[999]\n  %4 = constant 3 : s32[999]\n  %5 = bitwise_and %3, %4 : s32[999]\n" \
-  "  %6 = equal %5, %4 : u8[999]\n  %7 = select %6, %1, %2 : " type "[999]\n" POW("%8", "%1", type)         \
-      POW("%9", "%2", type) POW("%10", "%7", type) "  return %8, %9, %10\n}\n"
+static void find_programs(const char *pattern, glob_t *out) {
+  if (glob(pattern, 0, NULL, out) == 0) return;
+  fprintf(stderr, "no %s: run this from the repository's root\n", pattern);
+  exit(EXIT_FAILURE);
+}
 
-static const program programs[] = {
-    {"add",
-     "graph @main(%0: f32[1000], %1: f32[1000]) -> (f32[1000]) {\n  %2 = add %0, %1 : f32[1000]\n  return %2\n}\n"},
-    {"scalar", "graph @main(%0: f32[], %1: f32[]) -> (f32[]) {\n  %2 = multiply %0, %1 : f32[]\n  return %2\n}\n"},
-    {"same_result_twice",
-     "graph @main(%0: s32[5]) -> (s32[5], s32[5], s32[5]) {\n  %1 = negate %0 : s32[5]\n  return %1, %1, %0\n}\n"},
-    {"empty", "graph @main(%0: f32[0,3]) -> (f32[0,3]) {\n  %1 = abs %0 : f32[0,3]\n  return %1\n}\n"},
-    {"reshape_of_result", "graph @main(%0: s32[2,3]) -> (s32[2,3], s32[6]) {\n  %1 = negate %0 : s32[2,3]\n"
-                          "  %2 = reshape %1 {shape = [6]} : s32[6]\n  return %1, %2\n}\n"},
-    {"powers, f16", POWERS("f16")},
-    {"powers, bf16", POWERS("bf16")},
-    {"powers, f32", POWERS("f32")},
-    {"powers, f64", POWERS("f64")},
-    {"powers, s8", POWERS("s8")},
-    {"powers, u64", POWERS("u64")},
-    {"roots, f16", ROOTS("f16")},
-    {"roots, bf16", ROOTS("bf16")},
-    {"roots, f32", ROOTS("f32")},
-    {"roots, f64", ROOTS("f64")},
-    {"passthrough_reshaped",
-     "graph @main(%0: s32[2,3]) -> (s32[6]) {\n  %1 = reshape %0 {shape = [6]} : s32[6]\n  return %1\n}\n"},
-    {"sum", "graph @main(%0: f32[37,1000]) -> (f32[37], f32[1000], f32[]) {\n"
-            "  %1 = reduce_sum %0 {axes = [1]} : f32[37]\n  %2 = reduce_sum %0 {axes = [0]} : f32[1000]\n"
-            "  %3 = reduce_sum %0 {axes = [0,1]} : f32[]\n  return %1, %2, %3\n}\n"},
-    /* no product overflows: without FMA hardware its rounding would show, which test_gemm knows of */
-    {"dot",
-     "graph @main(%0: f32[17,33], %1: f32[33,9]) -> (f32[17,9]) {\n"
-     "  %2 = convert %0 : s8[17,33]\n  %3 = convert %1 : s8[33,9]\n"
-     "  %4 = convert %2 : f32[17,33]\n  %5 = convert %3 : f32[33,9]\n"
-     "  %6 = dot_general %4, %5 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[17,9]\n"
-     "  return %6\n}\n"},
-    {"cumulative", "graph @main(%0: f32[19,45]) -> (f32[19,45], f32[19,45]) {\n"
-                   "  %1 = cumulative_sum %0 {axis = 1, reverse = false} : f32[19,45]\n"
-                   "  %2 = cumulative_max %0 {axis = 0, reverse = true} : f32[19,45]\n  return %1, %2\n}\n"},
-    {"sorted", "graph @main(%0: f32[19,450]) -> (f32[19,450], s32[19,450]) {\n"
-               "  %1 = sort %0 {axis = 1, descending = false} : f32[19,450]\n"
-               "  %2 = argsort %1 {axis = 0, descending = true} : s32[19,450]\n  return %1, %2\n}\n"},
-    {"top_k", "graph @main(%0: f32[19,450]) -> (f32[19,7], s32[19,7]) {\n"
-              "  %1, %2 = top_k %0 {k = 7} : f32[19,7], s32[19,7]\n  return %1, %2\n}\n"},
-    {"while_whole",
-     "graph @main(%0: f32[]) -> (s32[], f32[]) {\n  %1 = constant 0 : s32[]\n  %2, %3 = while %1, %0 {\n"
-     "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant 100 : s32[]\n      %7 = less %4, %6 : u8[]\n      "
-     "return %7\n    }\n"
-     "    body(%8: s32[], %9: f32[]) {\n      %10 = constant 1 : s32[]\n      %11 = add %8, %10 : s32[]\n"
-     "      %12 = constant 0.5 : f32[]\n      %13 = multiply %9, %12 : f32[]\n      %14 = add %13, %12 : f32[]\n"
-     "      return %11, %14\n    }\n  } : s32[], f32[]\n  return %2, %3\n}\n"},
-    /* swapped, passed through, duplicated and updated carried values */
-    {"while_steps",
-     "graph @main(%0: s32[40], %1: s32[40], %2: s32[40]) -> (s32[], s32[40], s32[40], s32[40], s32[40]) {\n"
-     "  %3 = constant 0 : s32[]\n"
-     "  %4, %5, %6, %7, %8 = while %3, %0, %1, %2, %0 {\n"
-     "    condition(%9: s32[], %10: s32[40], %11: s32[40], %12: s32[40], %13: s32[40]) {\n"
-     "      %14 = constant 7 : s32[]\n      %15 = less %9, %14 : u8[]\n      return %15\n    }\n"
-     "    body(%16: s32[], %17: s32[40], %18: s32[40], %19: s32[40], %20: s32[40]) {\n"
-     "      %21 = constant 1 : s32[]\n      %22 = add %16, %21 : s32[]\n"
-     "      %23 = add %20, %17 : s32[40]\n      %24 = reverse %23 {axes = [0]} : s32[40]\n"
-     "      return %22, %18, %17, %19, %24\n    }\n  } : s32[], s32[40], s32[40], s32[40], s32[40]\n"
-     "  return %4, %5, %6, %7, %8\n}\n"},
-    {"cond_steps", "graph @main(%0: u8[], %1: f32[33], %2: f32[33]) -> (f32[33], f32[33]) {\n"
-                   "  %3, %4 = cond %0, %1, %2 {\n    true(%5: f32[33], %6: f32[33]) {\n      %7 = add %5, %6 : "
-                   "f32[33]\n      return %7, %5\n    }\n"
-                   "    false(%8: f32[33], %9: f32[33]) {\n      %10 = subtract %8, %9 : f32[33]\n      return %9, "
-                   "%10\n    }\n  } : f32[33], f32[33]\n"
-                   "  return %3, %4\n}\n"},
-    {"fold_with_cond", "graph @main(%0: s32[3,5,2], %1: s32[]) -> (s32[3,2]) {\n"
-                       "  %2 = reduce %0, %1 {axes = [1]} {\n"
-                       "    combine(%3: s32[], %4: s32[]) {\n"
-                       "      %5 = less %3, %4 : u8[]\n"
-                       "      %6 = cond %5, %3, %4 {\n"
-                       "        true(%7: s32[], %8: s32[]) {\n"
-                       "          %9 = add %7, %8 : s32[]\n"
-                       "          return %9\n"
-                       "        }\n"
-                       "        false(%10: s32[], %11: s32[]) {\n"
-                       "          %12 = subtract %10, %11 : s32[]\n"
-                       "          return %12\n"
-                       "        }\n"
-                       "      } : s32[]\n"
-                       "      return %6\n"
-                       "    }\n"
-                       "  } : s32[3,2]\n"
-                       "  return %2\n"
-                       "}\n"},
-    {"fold_of_folds", "graph @main(%0: s32[7], %1: s32[], %2: s32[0,4], %3: s32[4,0]) -> (s32[], s32[4], s32[0]) {\n"
-                      "  %4 = reduce %0, %1 {axes = [0]} {\n"
-                      "    combine(%5: s32[], %6: s32[]) {\n"
-                      "      %7 = broadcast %6 {shape = [3], axes = []} : s32[3]\n"
-                      "      %8 = reduce %7, %5 {axes = [0]} {\n"
-                      "        combine(%9: s32[], %10: s32[]) {\n"
-                      "          %11 = subtract %10, %9 : s32[]\n"
-                      "          return %11\n"
-                      "        }\n"
-                      "      } : s32[]\n"
-                      "      return %8\n"
-                      "    }\n"
-                      "  } : s32[]\n"
-                      "  %12 = reduce %2, %1 {axes = [0]} {\n"
-                      "    combine(%13: s32[], %14: s32[]) {\n"
-                      "      %15 = reshape %13 {shape = [1]} : s32[1]\n"
-                      "      %16 = reshape %15 {shape = []} : s32[]\n"
-                      "      return %16\n"
-                      "    }\n"
-                      "  } : s32[4]\n"
-                      "  %17 = reduce %3, %1 {axes = [0]} {\n"
-                      "    combine(%18: s32[], %19: s32[]) {\n"
-                      "      %20 = reshape %19 {shape = [1]} : s32[1]\n"
-                      "      %21 = reshape %20 {shape = []} : s32[]\n"
-                      "      return %21\n"
-                      "    }\n"
-                      "  } : s32[0]\n"
-                      "  return %4, %12, %17\n"
-                      "}\n"},
-    /* more dimensions than a kernel has, none of which go together */
-    {"many_dims", "graph @main(%0: f32[2,3,2,1,2,3,2,2,2,2]) -> (f32[2,2,2,2,3,2,1,2,3,2], f32[2,2,2,2,2]) {\n"
-                  "  %1 = transpose %0 {axes = [9,8,7,6,5,4,3,2,1,0]} : f32[2,2,2,2,3,2,1,2,3,2]\n"
-                  "  %2 = reduce_max %0 {axes = [1,3,5,7,9]} : f32[2,2,2,2,2]\n"
-                  "  return %1, %2\n"
-                  "}\n"},
-};
+static ts_graph *read_program(const char *path) {
+  ts_graph *graph;
+  char *text = testing_read(path);
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  free(text);
+  return graph;
+}
 
-/* A result for each point, and reductions of it over a row of several blocks: one walk. */
-#define POINTS_AND_SUMS(n)                                                                    \
-  "graph @main(%0: f32[" n "]) -> (f32[" n "], f32[], s32[]) {\n  %1 = abs %0 : f32[" n "]\n" \
-  "  %2 = subtract %0, %1 : f32[" n "]\n  %3 = reduce_sum %2 {axes = [0]} : f32[]\n"          \
-  "  %4 = argmax %2 {axis = 0, high = true} : s32[]\n  return %2, %3, %4\n}\n"
+static ts_executable *compile_program(const char *path) {
+  ts_graph *graph = read_program(path);
+  ts_executable *exe;
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ts_graph_destroy(graph);
+  return exe;
+}
 
-/* So few and so long rows that tasks are pieces of them. */
-static const program long_rows[] = {
-    {"map", "graph @main(%0: f32[2,150001], %1: f32[2]) -> (f32[2,150001]) {\n"
-            "  %2 = broadcast %1 {shape = [2,150001], axes = [0]} : f32[2,150001]\n"
-            "  %3 = iota {axis = 1} : f32[2,150001]\n  %4 = multiply %0, %2 : f32[2,150001]\n"
-            "  %5 = add %4, %3 : f32[2,150001]\n  return %5\n}\n"},
-    {"strided", "graph @main(%0: s16[3,400003]) -> (s16[3,200002]) {\n"
-                "  %1 = slice %0 {start = [0,0], limit = [3,400003], stride = [1,2]} : s16[3,200002]\n"
-                "  %2 = reverse %1 {axes = [1]} : s16[3,200002]\n  return %2\n}\n"},
-    {"tile", "graph @main(%0: s32[40003,17]) -> (s32[17,40003]) {\n"
-             "  %1 = transpose %0 {axes = [1,0]} : s32[17,40003]\n  return %1\n}\n"},
-    {"points and sums", POINTS_AND_SUMS("40001")},
-    {"points and sums of whole blocks", POINTS_AND_SUMS("49152")},
-    {"points that are alike", "graph @main(%0: f32[], %1: f32[40001]) -> (f32[40001], f32[], f32[40001]) {\n"
-                              "  %2 = broadcast %0 {shape = [40001], axes = []} : f32[40001]\n"
-                              "  %3 = negate %2 : f32[40001]\n  %4 = sin %3 : f32[40001]\n"
-                              "  %5 = round %4 : f32[40001]\n  %6 = multiply %5, %5 : f32[40001]\n"
-                              "  %7 = reduce_sum %6 {axes = [0]} : f32[]\n  %8 = multiply %5, %1 : f32[40001]\n"
-                              "  return %5, %7, %8\n}\n"},
-};
+/* Two vectors of 1000 f32. */
+static const char add_text[] =
+    "graph @main(%0: f32[1000], %1: f32[1000]) -> (f32[1000]) {\n  %2 = add %0, %1 : f32[1000]\n  return %2\n}\n";
 
 static const ts_compile_options modes[] = {
     {.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}, {.general_kernels = true}};
 
-static void check_program(const program *p, const ts_compile_options *options, uint64_t seed) {
-  ts_graph *graph;
-  ck_assert_ok(ts_graph_parse(p->text, strlen(p->text), &graph));
+static void check_program(const char *path, const ts_compile_options *options, uint64_t seed) {
+  ts_graph *graph = read_program(path);
   size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
          results = ts_graph_region(graph, TS_ROOT)->results.count;
   ts_buffer **args, *expected[16], *got[16];
@@ -197,7 +60,7 @@ static void check_program(const program *p, const ts_compile_options *options, u
     ck_assert_ok(ts_executable_run(exe, args, params, &ways[round % 3], got));
     for (size_t i = 0; i < results; i++) {
       char message[TS_COMPARE_TEXT];
-      ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", p->name, i, message);
+      ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", path, i, message);
       ts_buffer_release(got[i]);
     }
   }
@@ -210,7 +73,7 @@ static void check_program(const program *p, const ts_compile_options *options, u
 START_TEST(programs_match_the_interpreter)
 {
   for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
-    for (uint64_t seed = 1; seed <= 3; seed++) check_program(&programs[_i], &modes[m], seed);
+    for (uint64_t seed = 1; seed <= 3; seed++) check_program(programs.gl_pathv[_i], &modes[m], seed);
 }
 END_TEST
 
@@ -225,13 +88,13 @@ static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
 
 START_TEST(long_rows_match_the_interpreter)
 {
-  for (size_t m = 1; m < sizeof modes / sizeof *modes; m++) check_program(&long_rows[_i], &modes[m], 1);
+  for (size_t m = 1; m < sizeof modes / sizeof *modes; m++) check_program(long_rows.gl_pathv[_i], &modes[m], 1);
 }
 END_TEST
 
 START_TEST(wrong_arguments_are_refused)
 {
-  ts_executable *exe = test_compile(programs[0].text);
+  ts_executable *exe = test_compile(add_text);
   ts_buffer *good = filled(TS_F32, 1000, 1), *bad = filled(TS_F32, 999, 1), *type = filled(TS_S32, 1000, 1), *out[1];
   ts_buffer *args[] = {good, bad};
   ck_assert_error(ts_executable_run(exe, args, 2, NULL, out), TS_INVALID_ARGUMENT, "argument 2 is f32[999]");
@@ -250,7 +113,7 @@ START_TEST(results_are_of_the_pool_that_is_asked_for)
   ts_pool *pool;
   ts_pool_stats stats;
   ck_assert_ok(ts_pool_create(1 << 20, &pool));
-  ts_executable *exe = test_compile(programs[0].text);
+  ts_executable *exe = test_compile(add_text);
   ts_buffer *a = filled(TS_F32, 1000, 1), *args[] = {a, a}, *out;
   ts_run_options options = {.pool = pool};
   ck_assert_ok(ts_executable_run(exe, args, 2, &options, &out));
@@ -310,10 +173,10 @@ END_TEST
 
 START_TEST(a_donated_argument_gives_its_memory)
 {
-  ts_executable *exe = test_compile(programs[0].text);
+  ts_executable *exe = test_compile(add_text);
   ts_buffer *a = filled(TS_F32, 1000, 1), *b = filled(TS_F32, 1000, 2), *args[] = {a, b}, *out[1];
   void *memory = a->data;
-  ts_run_options options = {.donated = 1};
+  ts_run_options options = {.donated = TS_BITS(1)};
   ck_assert_ok(ts_executable_run(exe, args, 2, &options, out));
   ck_assert_ptr_eq(out[0]->data, memory);
   ck_assert(((float *)out[0]->data)[999] == 3.0f);
@@ -336,15 +199,47 @@ START_TEST(a_donated_argument_gives_its_memory)
 }
 END_TEST
 
+/* A set of arguments has no limit: 200 results take the memory of 200 arguments. */
+START_TEST(many_donated_arguments)
+{
+  enum { MANY = 200 };
+  uint64_t donated[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+  ts_buffer *args[MANY], *out[MANY];
+  ts_value_id values[MANY];
+  void *memory[MANY];
+  ts_graph *graph = test_graph();
+  for (int i = 0; i < MANY; i++) {
+    args[i] = VECTOR(TS_F32, i, i + 1);
+    memory[i] = args[i]->data;
+    values[i] = test_add_param(graph, TS_ROOT, TS_F32, SHAPE(2));
+  }
+  for (int i = 0; i < MANY; i++) values[i] = OP(graph, TS_ROOT, TS_OP_NEGATE, NULL, values[i]);
+  ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, values, MANY));
+  ts_executable *exe;
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ts_graph_destroy(graph);
+  donated[2] &= ~UINT64_C(1); /* all but argument 128 */
+  ts_run_options options = {.donated = {donated, 0, MANY}};
+  ck_assert_ok(ts_executable_run(exe, args, MANY, &options, out));
+  for (int i = 0; i < MANY; i++) {
+    ck_assert_float_eq(*(float *)out[i]->data, -(float)i);
+    ck_assert_int_eq(out[i]->data == memory[i], i != 128);
+    ts_buffer_release(out[i]);
+  }
+  ts_buffer_release(args[128]);
+  ts_executable_release(exe);
+}
+END_TEST
+
 START_TEST(a_result_beside_sums_takes_a_donated_argument)
 {
-  ts_executable *exe = test_compile(POINTS_AND_SUMS("40001"));
+  ts_executable *exe = compile_program("test/golden/exec/long_rows/points_and_sums.ts");
   ts_executable_stats stats;
   ts_executable_get_stats(exe, &stats);
   ck_assert_int_eq(stats.steps, 1);
   ts_buffer *x = filled(TS_F32, 40001, -3), *out[3];
   void *memory = x->data;
-  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = 1}, out));
+  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = TS_BITS(1)}, out));
   ck_assert_ptr_eq(out[0]->data, memory);
   ck_assert(((float *)out[0]->data)[40000] == -6.0f && *(float *)out[1]->data == -240006.0f);
   ck_assert_int_eq(*(int32_t *)out[2]->data, 40000);
@@ -475,7 +370,7 @@ static void *call_often(void *arg) {
 
 START_TEST(many_threads_run_one_executable)
 {
-  ts_executable *exe = test_compile(programs[0].text);
+  ts_executable *exe = test_compile(add_text);
   caller callers[8];
   pthread_t threads[8];
   for (int i = 0; i < 8; i++) {
@@ -517,7 +412,7 @@ static void *donate_often(void *arg) {
   for (int i = 0; i < 20; i++) {
     ts_buffer *x = small_matrix(), *out = NULL;
     void *memory = x ? x->data : NULL;
-    if (!x || !ts_status_consume_ok(ts_executable_run(d->exe, &x, 1, &(ts_run_options){.donated = 1}, &out))) {
+    if (!x || !ts_status_consume_ok(ts_executable_run(d->exe, &x, 1, &(ts_run_options){.donated = TS_BITS(1)}, &out))) {
       d->wrong++;
       continue;
     }
@@ -549,31 +444,14 @@ START_TEST(many_threads_donate_at_once)
 }
 END_TEST
 
-/* Programs that one kernel serves, though they have more launches than one or a constant beside it. */
-static const program single_kernels[] = {
-    {"both steps of a sum", "graph @main(%0: f64[2000003]) -> (f64[]) {\n  %1 = reduce_sum %0 {axes = [0]} : f64[]\n"
-                            "  return %1\n}\n"},
-    {"what a loop begins with",
-     "graph @main(%0: f32[]) -> (s32[], f32[]) {\n  %1 = constant 3 : s32[]\n  %2, %3 = while %1, %0 {\n"
-     "    condition(%4: s32[], %5: f32[]) {\n      %6 = constant 90 : s32[]\n      %7 = less %4, %6 : u8[]\n      "
-     "return %7\n    }\n"
-     "    body(%8: s32[], %9: f32[]) {\n      %10 = constant 2 : s32[]\n      %11 = add %8, %10 : s32[]\n"
-     "      %12 = multiply %9, %9 : f32[]\n      return %11, %12\n    }\n  } : s32[], f32[]\n  return %2, %3\n}\n"},
-    {"an argument of a product",
-     "graph @main(%0: f32[3,4]) -> (f32[3,5]) {\n  %1 = constant 2 : f32[4,5]\n"
-     "  %2 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]\n"
-     "  return %2\n}\n"},
-};
-
 START_TEST(one_kernel_is_enough)
 {
-  const program *p = &single_kernels[_i];
-  ts_executable *exe = test_compile(p->text);
+  ts_executable *exe = compile_program(one_kernel.gl_pathv[_i]);
   ts_executable_stats stats;
   ts_executable_get_stats(exe, &stats);
-  ck_assert_msg(stats.kernels == 1, "%s: %d kernels", p->name, (int)stats.kernels);
+  ck_assert_msg(stats.kernels == 1, "%s: %d kernels", one_kernel.gl_pathv[_i], (int)stats.kernels);
   ts_executable_release(exe);
-  check_program(p, &(ts_compile_options){0}, 1);
+  check_program(one_kernel.gl_pathv[_i], &(ts_compile_options){0}, 1);
 }
 END_TEST
 
@@ -698,9 +576,7 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-  const char *text = programs[_i].text;
-  ts_graph *graph;
-  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  ts_graph *graph = read_program(programs.gl_pathv[_i]);
   ts_buffer **args, *out[16];
   size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
          results = ts_graph_region(graph, TS_ROOT)->results.count;
@@ -734,14 +610,18 @@ END_TEST
 static Suite *suite(void) {
   Suite *s = suite_create("exec");
   TCase *t = tcase_create("exec");
-  int n = (int)(sizeof programs / sizeof *programs);
+  find_programs("test/golden/exec/*.ts", &programs);
+  find_programs("test/golden/exec/long_rows/*.ts", &long_rows);
+  find_programs("test/golden/exec/one_kernel/*.ts", &one_kernel);
+  int n = (int)programs.gl_pathc;
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
-  tcase_add_loop_test(t, long_rows_match_the_interpreter, 0, (int)(sizeof long_rows / sizeof *long_rows));
+  tcase_add_loop_test(t, long_rows_match_the_interpreter, 0, (int)long_rows.gl_pathc);
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, alike_layers_share_what_is_kept_of_them);
   tcase_add_test(t, a_donated_argument_gives_its_memory);
+  tcase_add_test(t, many_donated_arguments);
   tcase_add_test(t, a_result_beside_sums_takes_a_donated_argument);
   tcase_add_loop_test(t, large_sums_are_whole, 0, 2);
   tcase_add_loop_test(t, large_moves_are_whole, 0, 2);
@@ -749,7 +629,7 @@ static Suite *suite(void) {
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, many_threads_donate_at_once);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
-  tcase_add_loop_test(t, one_kernel_is_enough, 0, sizeof single_kernels / sizeof *single_kernels);
+  tcase_add_loop_test(t, one_kernel_is_enough, 0, (int)one_kernel.gl_pathc);
   tcase_add_test(t, a_constant_result_is_fresh);
   tcase_add_test(t, at_hand_needs_known_kernels);
   tcase_add_test(t, at_hand_folds_little);

@@ -369,7 +369,7 @@ static ts_status run_with(const factors *f, const ts_parallel *parallel, const _
                           ts_buffer *const *out) {
   ts_arena arena;
   ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(f->c.op), .operand_count = 1};
+  ts_routine_plan plan = {.routine = ts_routine_of(f->c.op, f->c.type), .operand_count = 1};
   ck_assert_ok(plan.routine->plan(&(ts_routine_request){f->graph, 0, &arena}, &plan));
   void *base[1 + MOST_RESULTS] = {f->a->data};
   for (size_t i = 0; i < f->count; i++) base[1 + i] = out[i]->data;

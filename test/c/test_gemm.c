@@ -159,7 +159,10 @@ static void free_product(product *p) {
 }
 
 static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel *parallel) {
-  return ts_gemm_run(gemm, &p->shape, p->lhs.origin, p->rhs.origin, p->out, NULL, parallel, ts_pool_default(), NULL);
+  return ts_gemm_run(
+      gemm, &p->shape,
+      &(ts_gemm_call){
+          .lhs = p->lhs.origin, .rhs = p->rhs.origin, .out = p->out, .parallel = parallel, .pool = ts_pool_default()});
 }
 
 /* `stride`: only every so many elements of out are compared. */
@@ -223,6 +226,84 @@ START_TEST(layouts)
         check(gemm, type, 1 + (lhs + rhs) % 2 * 2, d[0], d[1], d[2], (layout)lhs, (layout)rhs, &ts_parallel_serial, 1);
       }
   ts_gemm_release(gemm);
+}
+END_TEST
+
+/* ---- narrow operands of a wide product ---- */
+
+static const ts_gemm_types wide_types[] = {
+    {TS_S8, TS_S8, TS_S32},  {TS_U8, TS_S8, TS_S32},   {TS_S16, TS_U8, TS_U32},   {TS_U16, TS_S8, TS_S32},
+    {TS_S32, TS_U8, TS_S32}, {TS_F32, TS_F16, TS_F32}, {TS_BF16, TS_F32, TS_F32}, {TS_F16, TS_BF16, TS_F32},
+    {TS_S8, TS_F32, TS_F32}, {TS_F32, TS_U8, TS_F32},  {TS_U16, TS_S16, TS_F32},
+};
+
+/* The operand with all its elements, `count` in all, of another type. */
+static operand converted(const operand *o, ts_dtype from, ts_dtype to, int64_t count) {
+  int64_t size = (int64_t)ts_dtype_size(from), wide = (int64_t)ts_dtype_size(to);
+  operand out = *o;
+  out.memory = malloc((size_t)(count * wide) + 1);
+  for (int64_t i = 0; i < count; i++) {
+    ts_scalar x = ts_scalar_load(from, o->memory + i * size);
+    ts_scalar_store(to, ts_scalar_convert(from, x, to), out.memory + i * wide);
+  }
+  out.origin = out.memory + (o->origin - o->memory) / size * wide;
+  return out;
+}
+
+static ts_status get_wide(const ts_gemm_types *t, const ts_gemm_shape *shape, ts_gemm **out) {
+  ts_kernel_source source;
+  ts_kernel *kernel;
+  TS_TRY(ts_gemm_prepare(t, shape, out, &source));
+  TS_TRY(ts_jit_get_kernels(&source, 1, &kernel));
+  ts_gemm_adopt(*out, kernel);
+  ts_kernel_release(kernel);
+  return TS_SUCCESS;
+}
+
+typedef struct wide_case {
+  int64_t batch, m, n, k;
+  layout lhs, rhs;
+} wide_case;
+
+/* As a product of operands that were converted before. */
+static void check_wide(const ts_gemm_types *t, const wide_case *c) {
+  product p = make_product(t->out, c->batch, c->m, c->n, c->k, NORMAL, NORMAL), narrow = p;
+  free(p.lhs.memory);
+  free(p.rhs.memory);
+  narrow.lhs = make_operand(t->lhs, c->lhs, c->batch, c->m, c->k);
+  narrow.rhs = make_operand(t->rhs, c->rhs, c->batch, c->k, c->n);
+  p.lhs = converted(&narrow.lhs, t->lhs, t->out, c->batch * narrow.lhs.batch);
+  p.rhs = converted(&narrow.rhs, t->rhs, t->out, c->batch * narrow.rhs.batch);
+  narrow.shape = (ts_gemm_shape){c->batch,  c->m,        c->n,      c->k,      p.lhs.batch,       p.lhs.row,
+                                 p.lhs.col, p.rhs.batch, p.rhs.row, p.rhs.col, p.shape.out_batch, p.shape.out_row};
+  p.shape = narrow.shape;
+  narrow.out = malloc((size_t)p.out_bytes + 1);
+  memset(narrow.out, OUT_FILL, (size_t)p.out_bytes + 1);
+  ts_gemm *gemm, *plain;
+  ck_assert_ok(get_wide(t, &p.shape, &gemm));
+  ck_assert_ok(ts_gemm_get(t->out, &p.shape, &plain));
+  ck_assert_ok(run_product(gemm, &narrow, &threaded));
+  ck_assert_ok(run_product(plain, &p, &ts_parallel_serial));
+  ck_assert_msg(!memcmp(p.out, narrow.out, (size_t)p.out_bytes), "%s by %s in %s: %d x %d x %d x %d, layouts %d, %d",
+                ts_dtype_name(t->lhs), ts_dtype_name(t->rhs), ts_dtype_name(t->out), (int)c->batch, (int)c->m,
+                (int)c->n, (int)c->k, (int)c->lhs, (int)c->rhs);
+  ts_gemm_release(gemm);
+  ts_gemm_release(plain);
+  free_product(&p);
+  free_product(&narrow);
+}
+
+START_TEST(narrow_operands)
+{
+  static const wide_case cases[] = {
+      {1, 33, 71, 41, NORMAL, NORMAL},        {3, 19, 37, 21, TRANSPOSED, TRANSPOSED},
+      {1, 150, 170, 1001, NORMAL, PADDED},    {1, 1, 700, 451, NORMAL, NORMAL},
+      {1, 900, 1, 460, NORMAL, NORMAL},       {1, 5, 2100, 303, NORMAL, TRANSPOSED},
+      {2, 300, 6, 77, STRIDED, NORMAL},       {1, 70, 65, 1, REVERSED, STRIDED},
+      {2, 40, 50, 2, ROW_REPEATED, REVERSED}, {1, 9, 1300, 701, NORMAL, NORMAL},
+      {1, 14, 32, 64, NORMAL, COL_REPEATED},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) check_wide(&wide_types[_i], &cases[c]);
 }
 END_TEST
 
@@ -370,13 +451,13 @@ typedef struct seen {
   _Atomic int calls;
 } seen;
 
-static void negate(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
+static void negate(void *context, const ts_epilogue_part *part, int worker) {
   seen *s = context;
   ck_assert(worker >= 0 && worker < WIDTH);
-  ck_assert(!s->whole_rows || (col == 0 && cols == s->p->shape.n));
-  float *out = (float *)(void *)s->p->out + batch * s->p->shape.out_batch;
-  for (int64_t i = row; i < row + rows; i++)
-    for (int64_t j = col; j < col + cols; j++) out[i * s->p->shape.out_row + j] *= -1;
+  ck_assert(!s->whole_rows || (part->col == 0 && part->cols == s->p->shape.n));
+  float *out = (float *)(void *)s->p->out + part->batch * s->p->shape.out_batch;
+  for (int64_t i = part->row; i < part->row + part->rows; i++)
+    for (int64_t j = part->col; j < part->col + part->cols; j++) out[i * s->p->shape.out_row + j] *= -1;
   atomic_fetch_add(&s->calls, 1);
 }
 
@@ -388,8 +469,13 @@ static void check_epilogue(const ts_gemm *gemm, const int64_t *d, bool whole_row
   memset(p.out, OUT_FILL, (size_t)p.out_bytes);
   seen s = {.p = &p, .whole_rows = whole_rows};
   ts_epilogue ending = {negate, &s, whole_rows};
-  ck_assert_ok(
-      ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), NULL));
+  ck_assert_ok(ts_gemm_run(gemm, &p.shape,
+                           &(ts_gemm_call){.lhs = p.lhs.origin,
+                                           .rhs = p.rhs.origin,
+                                           .out = p.out,
+                                           .epilogue = &ending,
+                                           .parallel = &threaded,
+                                           .pool = ts_pool_default()}));
   ck_assert_int_gt(atomic_load(&s.calls), 0);
   for (int64_t at = 0; at < d[0] * d[1] * p.shape.out_row; at++) {
     float before = ((float *)(void *)plain)[at], after = ((float *)(void *)p.out)[at];
@@ -450,12 +536,22 @@ START_TEST(cancelled)
   for (int i = 0; i < 4; i++) {
     product p = make_product(TS_F32, 1, shapes[i][0], shapes[i][1], 50, NORMAL, NORMAL);
     _Atomic bool cancel = true;
-    ck_assert_error(
-        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, &threaded, ts_pool_default(), &cancel),
-        TS_CANCELLED, "cancelled");
+    ck_assert_error(ts_gemm_run(gemm, &p.shape,
+                                &(ts_gemm_call){.lhs = p.lhs.origin,
+                                                .rhs = p.rhs.origin,
+                                                .out = p.out,
+                                                .parallel = &threaded,
+                                                .pool = ts_pool_default(),
+                                                .cancel = &cancel}),
+                    TS_CANCELLED, "cancelled");
     cancel = false;
-    ck_assert_ok(
-        ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, NULL, &threaded, ts_pool_default(), &cancel));
+    ck_assert_ok(ts_gemm_run(gemm, &p.shape,
+                             &(ts_gemm_call){.lhs = p.lhs.origin,
+                                             .rhs = p.rhs.origin,
+                                             .out = p.out,
+                                             .parallel = &threaded,
+                                             .pool = ts_pool_default(),
+                                             .cancel = &cancel}));
     check_product(TS_F32, &p, 1);
     free_product(&p);
   }
@@ -464,8 +560,8 @@ START_TEST(cancelled)
 END_TEST
 
 /* The flag is set from the epilogue, in the middle of the work. */
-static void cancel_now(void *context, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols, int worker) {
-  (void)batch, (void)row, (void)rows, (void)col, (void)cols, (void)worker;
+static void cancel_now(void *context, const ts_epilogue_part *part, int worker) {
+  (void)part, (void)worker;
   atomic_store((_Atomic bool *)context, true);
 }
 
@@ -476,9 +572,15 @@ START_TEST(cancelled_midway)
   product p = make_product(TS_F32, 50, 60, 60, 60, NORMAL, NORMAL);
   _Atomic bool cancel = false;
   ts_epilogue ending = {.run = cancel_now, .context = &cancel};
-  ck_assert_error(
-      ts_gemm_run(gemm, &p.shape, p.lhs.origin, p.rhs.origin, p.out, &ending, &threaded, ts_pool_default(), &cancel),
-      TS_CANCELLED, "cancelled");
+  ck_assert_error(ts_gemm_run(gemm, &p.shape,
+                              &(ts_gemm_call){.lhs = p.lhs.origin,
+                                              .rhs = p.rhs.origin,
+                                              .out = p.out,
+                                              .epilogue = &ending,
+                                              .parallel = &threaded,
+                                              .pool = ts_pool_default(),
+                                              .cancel = &cancel}),
+                  TS_CANCELLED, "cancelled");
   ck_assert_int_eq(p.out[p.out_bytes - 1], OUT_FILL);
   free_product(&p);
   ts_gemm_release(gemm);
@@ -530,6 +632,7 @@ static Suite *suite(void) {
   Suite *s = suite_create("gemm");
   TCase *t = tcase_create("products");
   tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, narrow_operands, 0, sizeof wide_types / sizeof *wide_types);
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);

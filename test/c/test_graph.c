@@ -34,7 +34,7 @@ static ts_region_id add_identity(ts_graph *graph) {
 static ts_status add_call(ts_graph *graph, ts_region_id target, ts_value_id operand, ts_region_id body,
                           ts_value_id *out) {
   ts_attrs attrs = {.regions = {{body, TS_NO_ID}}};
-  return ts_graph_add_op(graph, target, TS_OP_CALL, &operand, 1, &attrs, out);
+  return ts_graph_add_op(graph, target, TS_OP_CALL, (ts_values){&operand, 1}, &attrs, out);
 }
 
 static ts_graph *parse(const char *text) {
@@ -67,7 +67,7 @@ START_TEST(values_and_ops)
   ts_graph *graph = new_graph();
   ts_value_id x = add_param(graph, TS_ROOT, TS_F32, &matrix), y;
   ts_value_id pair[2] = {x, x};
-  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, pair, 2, NULL, &y));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, (ts_values){pair, 2}, NULL, &y));
   ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, &y, 1));
   ck_assert_ok(ts_graph_verify(graph));
   const ts_value *value = ts_graph_value(graph, y);
@@ -94,16 +94,18 @@ START_TEST(ids_from_anywhere)
   ts_value_id x = add_param(graph, TS_ROOT, TS_F32, &matrix), out;
   ts_value_id bad[2] = {x, 99}, none[2] = {TS_NO_ID, x};
   size_t values = graph->values.count, ops = graph->ops.count;
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, bad, 2, NULL, &out), TS_INVALID_ARGUMENT,
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, (ts_values){bad, 2}, NULL, &out), TS_INVALID_ARGUMENT,
                   "add: operand 1 is no value of the graph");
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, none, 2, NULL, &out), TS_INVALID_ARGUMENT, "operand 0");
-  ck_assert_error(ts_graph_add_op(graph, 7, TS_OP_ADD, bad, 2, NULL, &out), TS_INVALID_ARGUMENT, "no region 7");
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, (ts_opcode)1000, &x, 1, NULL, &out), TS_INVALID_ARGUMENT,
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_ADD, (ts_values){none, 2}, NULL, &out), TS_INVALID_ARGUMENT,
+                  "operand 0");
+  ck_assert_error(ts_graph_add_op(graph, 7, TS_OP_ADD, (ts_values){bad, 2}, NULL, &out), TS_INVALID_ARGUMENT,
+                  "no region 7");
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, (ts_opcode)1000, (ts_values){&x, 1}, NULL, &out), TS_INVALID_ARGUMENT,
                   "op number 1000");
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_TRANSPOSE, &x, 1, NULL, &out), TS_INVALID_ARGUMENT,
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_TRANSPOSE, (ts_values){&x, 1}, NULL, &out), TS_INVALID_ARGUMENT,
                   "transpose(f32[2,3]): expected attributes");
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_LITERAL, NULL, 0, &(ts_attrs){0}, &out), TS_INVALID_ARGUMENT,
-                  "there is no data, expected a buffer");
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_LITERAL, (ts_values){0}, &(ts_attrs){0}, &out),
+                  TS_INVALID_ARGUMENT, "there is no data, expected a buffer");
   ck_assert_error(ts_graph_set_results(graph, TS_ROOT, bad, 2), TS_INVALID_ARGUMENT, "return: result 1");
   ck_assert_error(ts_graph_set_results(graph, TS_NO_ID, bad, 2), TS_INVALID_ARGUMENT, "no region");
   ck_assert_error(ts_graph_add_param(graph, 12, TS_F32, &matrix, &out), TS_INVALID_ARGUMENT, "no region 12");
@@ -128,18 +130,18 @@ START_TEST(types_from_anywhere)
   ck_assert(!ts_status_consume_ok(ts_graph_add_param(graph, TS_ROOT, TS_F32, &deep, &out)));
   ck_assert(!ts_status_consume_ok(ts_graph_add_param(graph, TS_ROOT, TS_F32, &huge, &out)));
   ts_attrs attrs = {.constant = {.dtype = TS_F32, .shape = huge}};
-  ck_assert(!ts_status_consume_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_CONSTANT, NULL, 0, &attrs, &out)));
+  ck_assert(!ts_status_consume_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_CONSTANT, (ts_values){0}, &attrs, &out)));
   static const ts_opcode with_dims[] = {TS_OP_RESHAPE,    TS_OP_BROADCAST, TS_OP_TRANSPOSE, TS_OP_REVERSE, TS_OP_SLICE,
                                         TS_OP_REDUCE_SUM, TS_OP_IOTA,      TS_OP_EYE,       TS_OP_CONSTANT};
   for (size_t i = 0; i < sizeof with_dims / sizeof with_dims[0]; i++) {
     int operands = ts_op_operands(with_dims[i]);
     ts_attrs garbage;
     memset(&garbage, 0x7f, sizeof garbage);
-    ck_assert(
-        !ts_status_consume_ok(ts_graph_add_op(graph, TS_ROOT, with_dims[i], &x, (size_t)operands, &garbage, &out)));
+    ck_assert(!ts_status_consume_ok(
+        ts_graph_add_op(graph, TS_ROOT, with_dims[i], (ts_values){&x, (size_t)operands}, &garbage, &out)));
     memset(&garbage, 0xff, sizeof garbage);
-    ck_assert(
-        !ts_status_consume_ok(ts_graph_add_op(graph, TS_ROOT, with_dims[i], &x, (size_t)operands, &garbage, &out)));
+    ck_assert(!ts_status_consume_ok(
+        ts_graph_add_op(graph, TS_ROOT, with_dims[i], (ts_values){&x, (size_t)operands}, &garbage, &out)));
   }
   for (int type = 0; type < TS_DTYPE_COUNT; type++) {
     ts_status status = ts_graph_convert(graph, TS_ROOT, x, (ts_dtype)type, &out);
@@ -160,7 +162,7 @@ START_TEST(attributes_are_canonical)
     attrs[i].axes.rank = 2;
     attrs[i].axes.dims[0] = i;
     attrs[i].axes.dims[1] = !i;
-    ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_REDUCE_MAX, &x, 1, &attrs[i], &out[i]));
+    ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_REDUCE_MAX, (ts_values){&x, 1}, &attrs[i], &out[i]));
   }
   const ts_op *a = ts_graph_op(graph, 0), *b = ts_graph_op(graph, 1);
   ck_assert_ptr_eq(a->attrs, b->attrs);
@@ -189,13 +191,13 @@ START_TEST(regions_have_one_owner)
   ck_assert_error(add_call(graph, TS_ROOT, param, body, &out), TS_INVALID_ARGUMENT, "belongs to another region");
   ts_attrs twice = {.regions = {{body, body}}};
   ts_value_id predicate = add_param(graph, TS_ROOT, TS_U8, &scalar), operands[2] = {predicate, x};
-  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_COND, operands, 2, &twice, &out), TS_INVALID_ARGUMENT,
-                  "has an owner already");
+  ck_assert_error(ts_graph_add_op(graph, TS_ROOT, TS_OP_COND, (ts_values){operands, 2}, &twice, &out),
+                  TS_INVALID_ARGUMENT, "has an owner already");
   ck_assert_ok(add_call(graph, TS_ROOT, x, body, &out));
   ck_assert_error(add_call(graph, TS_ROOT, x, body, &out), TS_INVALID_ARGUMENT, "has an owner already");
   ck_assert_error(ts_graph_add_param(graph, body, TS_F32, &scalar, &out), TS_FAILED_PRECONDITION, "an op holds it");
   ck_assert_error(ts_graph_set_results(graph, body, &param, 1), TS_FAILED_PRECONDITION, "an op holds it");
-  ck_assert_error(ts_graph_add_op(graph, body, TS_OP_EXP, &param, 1, NULL, &out), TS_FAILED_PRECONDITION,
+  ck_assert_error(ts_graph_add_op(graph, body, TS_OP_EXP, (ts_values){&param, 1}, NULL, &out), TS_FAILED_PRECONDITION,
                   "an op holds it");
   ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, &out, 1));
   ck_assert_ok(ts_graph_verify(graph));
@@ -288,8 +290,8 @@ static ts_graph *transposed(const ts_graph *from, ts_value_id out[3]) {
   ck_assert_ok(from ? ts_graph_create_from(from, &graph) : ts_graph_create(&graph));
   ts_attrs axes = {.axes = {2, {1, 0}}}, shape = {.shape = {1, {6}}};
   out[0] = add_param(graph, TS_ROOT, TS_F32, &matrix);
-  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_TRANSPOSE, &out[0], 1, &axes, &out[1]));
-  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_RESHAPE, &out[1], 1, &shape, &out[2]));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_TRANSPOSE, (ts_values){&out[0], 1}, &axes, &out[1]));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_RESHAPE, (ts_values){&out[1], 1}, &shape, &out[2]));
   return graph;
 }
 

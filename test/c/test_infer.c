@@ -541,6 +541,26 @@ END_TEST
   "%r = dot_general " operands " {lhs_contract = " lc ", lhs_batch = " lb ", rhs_contract = " rc ", rhs_batch = " rb \
   "} : " type
 
+#define WIDE_DOT(operands, lc, rc, type)                                                          \
+  "%r = wide_dot_general " operands " {lhs_contract = " lc ", lhs_batch = [], rhs_contract = " rc \
+  ", rhs_batch = []} : " type
+
+START_TEST(wide_contraction)
+{
+  static const char *const good[] = {WIDE_DOT("%f, %d", "[1]", "[1]", "f64[2,2]"),
+                                     WIDE_DOT("%u, %i", "[0]", "[0]", "s32[3,3]"),
+                                     WIDE_DOT("%f, %f", "[0]", "[0]", "f32[3,3]")};
+  static const error_case bad[] = {
+      {WIDE_DOT("%u, %u", "[1]", "[1]", "s16[2,2]"), "the result is s16, expected a real type of 32 or 64 bits"},
+      {WIDE_DOT("%f, %f", "[1]", "[1]", "c64[2,2]"), "the result is c64, expected a real type of 32 or 64 bits"},
+      {WIDE_DOT("%u, %w", "[1]", "[1]", "f32[2,3]"),
+       "contracted axes 1 and 1 have sizes 3 and 2, expected equal sizes"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
 START_TEST(contraction)
 {
   static const char *const good[] = {
@@ -732,6 +752,7 @@ int main(void) {
   tcase_add_test(tests, arg_reductions_and_scans);
   tcase_add_test(tests, sorts);
   tcase_add_test(tests, contraction);
+  tcase_add_test(tests, wide_contraction);
   tcase_add_test(tests, loops);
   tcase_add_test(tests, branches_and_calls);
   tcase_add_test(tests, collectives);

@@ -362,25 +362,27 @@ START_TEST(vanished_for_good)
 }
 END_TEST
 
-static void *get_some(void *arg) {
+/* Gets kernels [first, first + count) and runs them; false when one is not had. */
+static bool get_some(int32_t first, int32_t count) {
   ts_kernel *kernel;
-  int32_t first = *(const int32_t *)arg;
-  for (int32_t k = first; k < first + 20; k++) {
+  for (int32_t k = first; k < first + count; k++) {
     adder a;
     adder_init(&a, k);
-    if (!ts_status_consume_ok(ts_jit_get_kernels(&a.source, 1, &kernel))) return arg;
+    if (!ts_status_consume_ok(ts_jit_get_kernels(&a.source, 1, &kernel))) return false;
     adder_check(kernel, k);
     ts_kernel_release(kernel);
   }
-  return NULL;
+  return true;
 }
+
+static void *get_twenty(void *first) { return get_some(*(const int32_t *)first, 20) ? NULL : first; }
 
 START_TEST(vanishing_while_many_write)
 {
   pthread_t threads[3];
   int32_t firsts[] = {0, 10, 100};
   void *failed;
-  for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, get_some, &firsts[i]), 0);
+  for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, get_twenty, &firsts[i]), 0);
   for (int i = 0; i < 10; i++) {
     (void)remove_cache(); /* fails when a file has just come */
     usleep(5000);
@@ -403,17 +405,7 @@ START_TEST(processes_share_it)
   pid_t children[4];
   for (int i = 0; i < 4; i++) {
     children[i] = fork();
-    if (children[i] == 0) {
-      ts_kernel *kernel;
-      for (int32_t k = 0; k < 10; k++) {
-        adder a;
-        adder_init(&a, k);
-        if (!ts_status_consume_ok(ts_jit_get_kernels(&a.source, 1, &kernel))) _exit(1);
-        adder_check(kernel, k);
-        ts_kernel_release(kernel);
-      }
-      _exit(0);
-    }
+    if (children[i] == 0) _exit(get_some(0, 10) ? 0 : 1);
   }
   for (int i = 0; i < 4; i++) {
     int status;

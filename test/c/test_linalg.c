@@ -408,7 +408,7 @@ static ts_status run_with(const ts_graph *graph, ts_buffer **args, const ts_para
                           const _Atomic bool *cancel, void *out) {
   ts_arena arena;
   ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code),
+  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, args[0]->dtype),
                           .operand_count = (uint32_t)arg_count(graph)};
   ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
   void *base[] = {args[0]->data, arg_count(graph) > 1 ? args[1]->data : NULL, out};
@@ -504,7 +504,8 @@ START_TEST(donated_operands)
       const void *memory = args[which]->data;
       ck_assert_ok(ts_ref_run(graph, args, arg_count(graph), ts_pool_default(), &expected));
       ck_assert_ok(ts_executable_create(graph, NULL, &exe));
-      ck_assert_ok(ts_executable_run(exe, args, arg_count(graph), &(ts_run_options){.donated = which ? 3 : 1}, &out));
+      ck_assert_ok(
+          ts_executable_run(exe, args, arg_count(graph), &(ts_run_options){.donated = TS_BITS(which ? 3 : 1)}, &out));
       ck_assert_ptr_eq(out->data, memory);
       test_equal(out, expected);
       ts_executable_release(exe);

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { TASKS = 1000 };
 
@@ -96,6 +98,46 @@ START_TEST(many_callers_at_once)
 }
 END_TEST
 
+/* A helper has a long task when the caller has nothing left to do: the caller sleeps. */
+typedef struct uneven {
+  _Atomic bool helper_came;
+  _Atomic int32_t long_tasks;
+} uneven;
+
+static void uneven_task(void *arg, int64_t task, int worker) {
+  uneven *u = arg;
+  (void)task;
+  if (worker != 0) {
+    atomic_store(&u->helper_came, true);
+    usleep(100000);
+    atomic_fetch_add(&u->long_tasks, 1);
+  }
+  for (int i = 0; worker == 0 && i < 5000 && !atomic_load(&u->helper_came); i++) usleep(1000);
+}
+
+static int64_t own_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+START_TEST(a_waiting_caller_sleeps)
+{
+  if (ts_cpu_count() < 2) {
+    puts("a_waiting_caller_sleeps: left out, since there is one CPU and no helper");
+    return;
+  }
+  for (int i = 0; i < 3; i++) {
+    uneven u = {0};
+    int64_t before = own_ns();
+    ts_parallel_run(ts_pool_parallel(2), 2, uneven_task, &u);
+    if (!atomic_load(&u.helper_came)) continue; /* the machine gave it no CPU for seconds */
+    ck_assert_int_ge(atomic_load(&u.long_tasks), 1);
+    ck_assert_int_lt(own_ns() - before, 50000000);
+  }
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("pool");
   TCase *t = tcase_create("pool");
@@ -105,6 +147,7 @@ static Suite *suite(void) {
   tcase_add_test(t, tasks_may_run_tasks);
   tcase_add_test(t, width_is_what_was_asked_for);
   tcase_add_test(t, many_callers_at_once);
+  tcase_add_test(t, a_waiting_caller_sleeps);
   suite_add_tcase(s, t);
   return s;
 }

@@ -237,8 +237,12 @@ START_TEST(dot_is_what_products_are)
     ts_buffer *product = TENSOR(types[t], SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
     ts_gemm *gemm;
     ck_assert_ok(ts_gemm_get(types[t], &shape, &gemm));
-    ck_assert_ok(ts_gemm_run(gemm, &shape, lhs->data, rhs->data, product->data, NULL, &ts_parallel_serial,
-                             ts_pool_default(), NULL));
+    ck_assert_ok(ts_gemm_run(gemm, &shape,
+                             &(ts_gemm_call){.lhs = lhs->data,
+                                             .rhs = rhs->data,
+                                             .out = product->data,
+                                             .parallel = &ts_parallel_serial,
+                                             .pool = ts_pool_default()}));
     ts_gemm_release(gemm);
     test_equal(RUN(TS_OP_DOT, &attrs, lhs, rhs), product);
   }

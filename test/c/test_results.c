@@ -78,7 +78,8 @@ START_TEST(a_copy_has_all_results)
   for (int i = 0; i < 2; i++) {
     const ts_graph *from = i ? other : graph;
     ck_assert_ok(ts_graph_add_like(other, TS_ROOT, from, 0, params, &first));
-    ck_assert_ok(ts_graph_add_op(other, TS_ROOT, TS_OP_NEGATE, (ts_value_id[]){first + 1}, 1, NULL, &after));
+    ck_assert_ok(
+        ts_graph_add_op(other, TS_ROOT, TS_OP_NEGATE, (ts_values){(ts_value_id[]){first + 1}, 1}, NULL, &after));
     ck_assert_uint_eq(after, first + 3);
   }
   ck_assert_ok(ts_graph_set_results(other, TS_ROOT, (ts_value_id[]){first + 2, after}, 2));
@@ -328,7 +329,7 @@ START_TEST(donated_arguments_give_their_memory)
   ts_executable *exe;
   ts_buffer *results[MOST];
   ck_assert_ok(ts_executable_create(r.graph, NULL, &exe));
-  ck_assert_ok(ts_executable_run(exe, r.args, r.arg_count, &(ts_run_options){.donated = 7}, results));
+  ck_assert_ok(ts_executable_run(exe, r.args, r.arg_count, &(ts_run_options){.donated = TS_BITS(7)}, results));
   check_results(&r, results, p->name);
   ts_executable_release(exe);
   ts_free(r.args);
@@ -343,7 +344,7 @@ START_TEST(each_result_may_have_the_memory_of_an_operand)
   ts_buffer *results[MOST];
   const void *first = r.args[0]->data, *second = r.args[1]->data;
   ck_assert_ok(ts_executable_create(r.graph, NULL, &exe));
-  ck_assert_ok(ts_executable_run(exe, r.args, 2, &(ts_run_options){.donated = 3}, results));
+  ck_assert_ok(ts_executable_run(exe, r.args, 2, &(ts_run_options){.donated = TS_BITS(3)}, results));
   ck_assert_ptr_eq(results[0]->data, first);
   ck_assert_ptr_eq(results[1]->data, second);
   check_results(&r, results, "donated");

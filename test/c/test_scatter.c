@@ -95,7 +95,7 @@ static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel 
                      ts_status expected, void *out) {
   ts_arena arena;
   ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code), .operand_count = 3};
+  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, TS_F32), .operand_count = 3};
   ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
   void *base[] = {args[0]->data, args[1]->data, args[2]->data, out};
   const uint32_t ids[] = {0, 1, 2, 3};
@@ -181,8 +181,8 @@ START_TEST(a_donated_target_is_updated_in_place)
   ts_buffer *target = VECTOR(TS_F32, 1, 2, 3, 4, 5), *updates = VECTOR(TS_F32, 10, 20, 30, 40, 50);
   ts_buffer *indices = TENSOR(TS_S32, SHAPE(5, 1), 4, 0, 4, 5, -1);
   const void *memory = target->data;
-  ck_assert_ok(
-      ts_executable_run(exe, (ts_buffer *[]){target, indices, updates}, 3, &(ts_run_options){.donated = 7}, &out));
+  ck_assert_ok(ts_executable_run(exe, (ts_buffer *[]){target, indices, updates}, 3,
+                                 &(ts_run_options){.donated = TS_BITS(7)}, &out));
   ck_assert_ptr_eq(out->data, memory);
   test_equal(out, VECTOR(TS_F32, 21, 2, 3, 4, 45));
   ts_executable_release(exe);

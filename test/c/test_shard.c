@@ -1,13 +1,13 @@
 /* Partitioned programs give what the whole ones give: random programs on random meshes, with random shardings.
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which. */
-#include "compare.h"
+#include "bounds.h"
 #include "graph_text.h"
-#include "kernel/ref.h"
-#include "random_internal.h"
 #include "shard/shard.h"
+#include "shard/varying.h"
+#include "shard_run.h"
 #include "testing.h"
 
-enum { DEFAULT_COUNT = 600 };
+enum { DEFAULT_COUNT = 2000 };
 
 static const ts_mesh meshes[] = {
     {.rank = 1, .sizes = {2}},       {.rank = 1, .sizes = {4}}, {.rank = 2, .sizes = {2, 2}},
@@ -19,101 +19,15 @@ static uint64_t from_environment(const char *name, uint64_t otherwise) {
   return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* Each axis cuts a dim that it divides, or none. */
-static void random_sharding(rng *r, const ts_mesh *mesh, const ts_shape *shape, ts_sharding *out) {
-  ts_dims axes = {0}, dims = {0};
-  out->count = 0;
-  for (int32_t axis = 0; axis < mesh->rank; axis++) {
-    ts_sharding more;
-    if (shape->rank == 0 || rng_chance(r, 30)) continue;
-    axes.dims[axes.rank++] = axis;
-    dims.dims[dims.rank++] = rng_below(r, shape->rank);
-    if (ts_status_consume_ok(ts_sharding_make(mesh, &axes, &dims, shape, &more)))
-      *out = more;
-    else
-      axes.rank--, dims.rank--;
-  }
-}
-
-static ts_status add_shardings(rng *r, ts_graph *graph, ts_root_side side, int percent) {
-  const ts_region *root = ts_graph_region(graph, TS_ROOT);
-  size_t count = side == TS_PARAMS ? root->params.count : root->results.count;
-  for (size_t i = 0; i < count; i++) {
-    ts_sharding sharding;
-    ts_value_id value = side == TS_PARAMS ? root->params.data[i] : root->results.data[i];
-    random_sharding(r, &graph->mesh, ts_graph_value(graph, value)->shape, &sharding);
-    if (rng_chance(r, percent)) TS_TRY(ts_graph_set_sharding(graph, side, i, &sharding));
-  }
-  return TS_SUCCESS;
-}
-
-/* Half of the programs have integers only: nothing in them depends on the order of a reduction. */
 static ts_status make_graph(uint64_t seed, int steps, int64_t elements, ts_graph **out) {
-  static const uint32_t integers = 1u << TS_U8 | 1u << TS_S8 | 1u << TS_S32 | 1u << TS_S64;
-  ts_random_options options = {.steps = steps, .max_elements = elements, .dtypes = seed % 2 ? integers : 0};
-  rng r = {.state = seed ^ UINT64_C(0x9E3779B97F4A7C15)};
-  TS_TRY(ts_random_graph(seed, &options, out));
-  ts_status status = ts_graph_set_mesh(*out, &meshes[seed / 2 % (sizeof meshes / sizeof *meshes)]);
-  if (!status) status = add_shardings(&r, *out, TS_PARAMS, 80);
-  if (!status) status = add_shardings(&r, *out, TS_RESULTS, 40);
-  return status;
-}
-
-/* ---- running all partitions ---- */
-
-typedef struct tensors {
-  ts_buffer **data;
-  size_t count;
-} tensors;
-
-static void release(tensors *t) {
-  for (size_t i = 0; t->data && i < t->count; i++) ts_buffer_release(t->data[i]);
-  ts_free(t->data);
-}
-
-static ts_status make(size_t count, tensors *out) {
-  out->count = count;
-  return TS_NEW_ARRAY(count + 1, &out->data);
-}
-
-static ts_status cut_all(const ts_graph *g, const tensors *args, tensors *out) {
-  TS_TRY(make(args->count * (size_t)ts_mesh_partitions(&g->mesh), out));
-  for (size_t i = 0; i < out->count; i++)
-    TS_TRY(ts_shard_cut(&g->mesh, ts_graph_sharding(g, TS_PARAMS, i % args->count), args->data[i % args->count],
-                        (int32_t)(i / args->count), ts_pool_default(), &out->data[i]));
-  return TS_SUCCESS;
-}
-
-static ts_status join_all(const ts_graph *g, const tensors *parts, tensors *out) {
-  for (size_t i = 0; i < out->count; i++) {
-    ts_buffer *all[TS_MAX_PARTITIONS];
-    for (int32_t p = 0; p < ts_mesh_partitions(&g->mesh); p++) all[p] = parts->data[(size_t)p * out->count + i];
-    TS_TRY(ts_shard_join(&g->mesh, ts_graph_sharding(g, TS_RESULTS, i), all, ts_pool_default(), &out->data[i]));
-  }
-  return TS_SUCCESS;
-}
-
-static ts_status run_partitions(const ts_graph *partitioned, const tensors *args, tensors *out) {
-  tensors parts = {0}, results = {0};
-  size_t count = ts_graph_region(partitioned, TS_ROOT)->results.count;
-  ts_status status = make(count, out);
-  if (!status) status = cut_all(partitioned, args, &parts);
-  if (!status) status = make(count * (size_t)ts_mesh_partitions(&partitioned->mesh), &results);
-  if (!status) status = ts_ref_run_partitions(partitioned, parts.data, args->count, ts_pool_default(), results.data);
-  if (!status) status = join_all(partitioned, &results, out);
-  release(&parts);
-  release(&results);
-  return status;
-}
-
-static ts_status run_whole(const ts_graph *graph, const tensors *args, tensors *out) {
-  TS_TRY(make(ts_graph_region(graph, TS_ROOT)->results.count, out));
-  return ts_ref_run(graph, args->data, args->count, ts_pool_default(), out->data);
+  ts_random_options size = {.steps = steps, .max_elements = elements};
+  return random_sharded_graph(seed, &size, meshes, sizeof meshes / sizeof *meshes, out);
 }
 
 /* ---- random programs ---- */
 
 static int64_t seen[TS_OP_COUNT], split, exact;
+static bound_counts elements; /* of the programs with split reductions */
 
 static void count_ops(const ts_graph *graph) {
   for (size_t i = 0; i < graph->ops.count; i++) seen[graph->ops.data[i].code]++;
@@ -133,38 +47,87 @@ static void check_text(uint64_t seed, const ts_graph *graph) {
   ts_graph_destroy(parsed);
 }
 
-static void check_seed(uint64_t seed) {
-  ts_graph *graph, *partitioned, *annotated;
-  ts_shard_report report = {0};
-  tensors args = {0}, whole = {0}, parts = {0};
-  char message[TS_COMPARE_TEXT];
-  unsigned long long number = seed;
-  ck_assert_ok(make_graph(seed, 8, 1024, &graph));
-  ck_assert_ok(ts_graph_verify(graph));
-  ts_status status = ts_shard_partition(graph, NULL, &report, &partitioned);
-  ck_assert_msg(!status, "seed %llu: %s", number, ts_status_message(status));
-  status = ts_graph_verify(partitioned);
-  ck_assert_msg(!status, "seed %llu: %s", number, ts_status_message(status));
+/* A random program, whole and partitioned, with what both give. */
+typedef struct random_case {
+  ts_graph *graph, *partitioned;
+  ts_shard_report report;
+  tensors args, parts;
+} random_case;
+
+static void set_plain(uint64_t seed, ts_buffer *b) {
+  rng r = {.state = seed};
+  for (int64_t k = 0; ts_dtype_is_float(b->dtype) && k < ts_shape_elements(&b->shape); k++)
+    ts_scalar_store(b->dtype, ts_scalar_from_f64(b->dtype, (double)rng_between(&r, -2000, 2000) / 1000),
+                    (char *)b->data + (size_t)k * ts_dtype_size(b->dtype));
+}
+
+static void case_init(uint64_t seed, random_case *out) {
+  *out = (random_case){0};
+  ck_assert_ok(make_graph(seed, 8, 1024, &out->graph));
+  ck_assert_ok(ts_graph_verify(out->graph));
+  ts_status status = ts_shard_partition(out->graph, NULL, &out->report, &out->partitioned);
+  if (!status) status = ts_graph_verify(out->partitioned);
+  if (!status) status = ts_varying_check(out->partitioned);
+  ck_assert_msg(!status, "seed %llu: %s", (unsigned long long)seed, ts_status_message(status));
+  out->args.count = ts_graph_region(out->graph, TS_ROOT)->params.count;
+  ck_assert_ok(ts_random_args(seed, out->graph, ts_pool_default(), &out->args.data));
+  for (size_t i = 0; random_has_sums(seed) && i < out->args.count; i++) set_plain(seed + i, out->args.data[i]);
+}
+
+static void case_deinit(random_case *c) {
+  tensors_release(&c->args);
+  tensors_release(&c->parts);
+  ts_shard_report_deinit(&c->report);
+  ts_graph_destroy(c->graph);
+  ts_graph_destroy(c->partitioned);
+}
+
+/* To the bit where no float reduction is split, and within its bound elsewhere. */
+static bool parts_hold(const random_case *c, bound_counts *counts, char message[TS_COMPARE_TEXT]) {
+  bound *bounds;
+  bool holds = true;
+  ck_assert_ok(TS_NEW_ARRAY(c->parts.count + 1, &bounds));
+  ck_assert_ok(bounds_run(c->graph, &c->args, &c->report, bounds));
+  for (size_t i = 0; holds && i < c->parts.count; i++)
+    holds = bounds_hold(&bounds[i], c->parts.data[i], counts, message);
+  bounds_release(bounds, c->parts.count);
+  ts_free(bounds);
+  return holds;
+}
+
+static void check_annotated(const ts_graph *graph) {
+  ts_graph *annotated;
   ck_assert_ok(ts_shard_annotate(graph, &annotated));
   ck_assert_ok(ts_graph_verify(annotated));
-  check_text(seed, partitioned);
-  count_ops(partitioned);
-  args.count = ts_graph_region(graph, TS_ROOT)->params.count;
-  ck_assert_ok(ts_random_args(seed, graph, ts_pool_default(), &args.data));
-  ck_assert_ok(run_whole(graph, &args, &whole));
-  status = run_partitions(partitioned, &args, &parts);
-  ck_assert_msg(!status, "seed %llu: %s", number, ts_status_message(status));
-  for (size_t i = 0; i < whole.count && !report.splits_float_reductions; i++)
-    ck_assert_msg(ts_compare_buffers(parts.data[i], whole.data[i], 0, message), "seed %llu, result %zu: %s", number, i,
-                  message);
-  report.splits_float_reductions ? split++ : exact++;
-  release(&args);
-  release(&whole);
-  release(&parts);
-  ts_shard_report_deinit(&report);
-  ts_graph_destroy(graph);
-  ts_graph_destroy(partitioned);
   ts_graph_destroy(annotated);
+}
+
+static void check_seed(uint64_t seed) {
+  random_case c;
+  char message[TS_COMPARE_TEXT];
+  bound_counts counts = {0};
+  case_init(seed, &c);
+  check_annotated(c.graph);
+  check_text(seed, c.partitioned);
+  count_ops(c.partitioned);
+  ts_status status = run_partitions(c.partitioned, &c.args, &c.parts);
+  ck_assert_msg(!status, "seed %llu: %s", (unsigned long long)seed, ts_status_message(status));
+  bool splits = c.report.split.count > 0;
+  ck_assert_msg(parts_hold(&c, splits ? &elements : &counts, message), "seed %llu: %s", (unsigned long long)seed,
+                message);
+  ck_assert(counts.bounded + counts.unknown == 0);
+  splits ? split++ : exact++;
+  case_deinit(&c);
+}
+
+static void print_seen(uint64_t first, uint64_t count) {
+  printf("seeds %llu to %llu: %lld exact, %lld split;", (unsigned long long)first,
+         (unsigned long long)(first + count - 1), (long long)exact, (long long)split);
+  for (ts_opcode code = TS_FIRST_COLLECTIVE; code <= TS_LAST_COLLECTIVE; code++)
+    if (seen[code] > 0) printf(" %lld %s", (long long)seen[code], ts_op_name(code));
+  printf(" %lld while %lld cond; elements of split ones: %lld exact, %lld bounded, %lld unknown\n",
+         (long long)seen[TS_OP_WHILE], (long long)seen[TS_OP_COND], (long long)elements.exact,
+         (long long)elements.bounded, (long long)elements.unknown);
 }
 
 START_TEST(partitions_give_the_whole)
@@ -172,11 +135,53 @@ START_TEST(partitions_give_the_whole)
   uint64_t first = from_environment("TESSERA_RANDOM_SEED", 1);
   uint64_t count = from_environment("TESSERA_RANDOM_COUNT", DEFAULT_COUNT);
   for (uint64_t seed = first; seed < first + count; seed++) check_seed(seed);
+  print_seen(first, count);
   if (count < DEFAULT_COUNT) return;
-  ck_assert_int_gt(exact, (int64_t)count * 3 / 4);
-  ck_assert_int_gt(split, 5);
+  ck_assert_int_gt(exact, (int64_t)count / 2);
+  ck_assert_int_gt(split, (int64_t)count / 20);
+  ck_assert_int_gt(elements.bounded, elements.unknown);
   ck_assert(seen[TS_OP_ALL_GATHER] > 20 && seen[TS_OP_ALL_TO_ALL] > 5 && seen[TS_OP_ALL_REDUCE_SUM] > 5);
-  ck_assert(seen[TS_OP_DYNAMIC_SLICE] > 20);
+  ck_assert(seen[TS_OP_DYNAMIC_SLICE] > 20 && seen[TS_OP_COLLECTIVE_PERMUTE] > 5);
+  ck_assert(seen[TS_OP_WHILE] > 20 && seen[TS_OP_COND] > 20);
+}
+END_TEST
+
+/* ---- the bounds find what is wrong ---- */
+
+/* The partitioned program with the largest of the terms in place of their sum. */
+static ts_graph *without_sums(const ts_graph *partitioned) {
+  static const char sum[] = "all_reduce_sum", max[] = "all_reduce_max";
+  char *text = graph_text(partitioned);
+  ts_graph *wrong;
+  for (char *at = text; (at = strstr(at, sum)); at++) memcpy(at, max, sizeof max - 1);
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &wrong));
+  ts_free(text);
+  return wrong;
+}
+
+/* Whether wrong sums are found in a program with split reductions; of programs without *out_split stays. */
+static bool finds_wrong_sums(uint64_t seed, int64_t *out_split) {
+  random_case c;
+  char message[TS_COMPARE_TEXT];
+  bound_counts counts = {0};
+  case_init(seed, &c);
+  ts_graph *wrong = without_sums(c.partitioned);
+  bool splits = c.report.split.count > 0;
+  ck_assert_ok(run_partitions(wrong, &c.args, &c.parts));
+  bool found = splits && !parts_hold(&c, &counts, message);
+  *out_split += splits && counts.bounded + counts.exact > 0;
+  ts_graph_destroy(wrong);
+  case_deinit(&c);
+  return found;
+}
+
+START_TEST(wrong_sums_are_found)
+{
+  int64_t found = 0, tried = 0;
+  for (uint64_t seed = 3; seed < 900; seed += 3) found += finds_wrong_sums(seed, &tried);
+  printf("wrong sums: found in %lld of %lld programs\n", (long long)found, (long long)tried);
+  ck_assert_int_gt(tried, 5);
+  ck_assert_int_gt(found, tried / 3);
 }
 END_TEST
 
@@ -197,7 +202,7 @@ static void check_bound(const char *mesh, const char *cut, const char *type, int
            mesh, type, cut, type, type, type, type, type, type, type);
   ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
   ck_assert_ok(ts_shard_partition(graph, NULL, &report, &partitioned));
-  ck_assert(report.splits_float_reductions);
+  ck_assert_uint_ge(report.split.count, 2);
   ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args.data));
   args.count = 2;
   for (size_t i = 0; i < args.count; i++) {
@@ -211,9 +216,9 @@ static void check_bound(const char *mesh, const char *cut, const char *type, int
   for (size_t i = 0; i < whole.count; i++)
     ck_assert_msg(ts_compare_buffers(parts.data[i], whole.data[i], ulps, message), "%s %s %s, result %zu: %s", mesh,
                   cut, type, i, message);
-  release(&args);
-  release(&whole);
-  release(&parts);
+  tensors_release(&args);
+  tensors_release(&whole);
+  tensors_release(&parts);
   ts_shard_report_deinit(&report);
   ts_graph_destroy(graph);
   ts_graph_destroy(partitioned);
@@ -301,6 +306,7 @@ int main(void) {
   TCase *cases = tcase_create("shard");
   tcase_set_timeout(cases, 0);
   tcase_add_test(cases, partitions_give_the_whole);
+  tcase_add_test(cases, wrong_sums_are_found);
   tcase_add_test(cases, split_reductions_keep_their_bound);
   tcase_add_test(cases, failing_allocations_leak_nothing);
   tcase_add_test(cases, what_cannot_be_partitioned);

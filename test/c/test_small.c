@@ -123,7 +123,7 @@ static void check_op(const op_case *c) {
   char message[TS_COMPARE_TEXT];
   for (size_t i = 0; i < c->count; i++)
     ck_assert_ok(ts_graph_add_param(graph, TS_ROOT, c->args[i]->dtype, &c->args[i]->shape, &params[i]));
-  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, c->code, params, c->count, c->attrs, &out));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, c->code, (ts_values){params, c->count}, c->attrs, &out));
   size_t results = ts_graph_op(graph, ts_graph_value(graph, out)->op)->result_count;
   ts_value_id outs[TS_MAX_RESULTS] = {out, out + 1, out + 2, out + 3};
   ck_assert_ok(ts_graph_set_results(graph, TS_ROOT, outs, results));

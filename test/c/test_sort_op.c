@@ -167,7 +167,7 @@ START_TEST(a_donated_operand_is_kept)
   ts_executable *exe = test_compile(
       "graph @main(%0: f32[6]) -> (f32[6]) {\n  %1 = sort %0 {axis = 0, descending = true} : f32[6]\n  return %1\n}\n");
   ts_buffer *x = VECTOR(TS_F32, 3, 6, 5, 1, 2, 4), *out;
-  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = 1}, &out));
+  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = TS_BITS(1)}, &out));
   test_equal(out, VECTOR(TS_F32, 6, 5, 4, 3, 2, 1));
   ts_executable_release(exe);
 }

@@ -81,22 +81,18 @@ END_TEST
 typedef struct lowered {
   ts_graph *graph;
   ts_arena arena;
-  ts_kernel_source source;
-  char *text;
-  const int64_t *constants;
-  int32_t count;
+  ts_whole_kernel whole;
 } lowered;
 
 static ts_status lower(ts_graph *graph, lowered *out) {
   ts_arena_init(&out->arena);
-  ts_status status =
-      ts_whole_lower(graph, last_op(graph), &out->arena, &out->text, &out->source, &out->constants, &out->count);
+  ts_status status = ts_whole_lower(graph, last_op(graph), &out->arena, &out->whole);
   if (status) ts_arena_deinit(&out->arena);
   return status;
 }
 
 static void free_lowered(lowered *l) {
-  ts_free(l->text);
+  ts_free(l->whole.text);
   ts_arena_deinit(&l->arena);
 }
 
@@ -104,8 +100,8 @@ static bool texts_agree(const char *a, const char *b) {
   lowered x = {.graph = parse(a)}, y = {.graph = parse(b)};
   ck_assert_ok(lower(x.graph, &x));
   ck_assert_ok(lower(y.graph, &y));
-  bool agree = strcmp(x.source.text, y.source.text) == 0;
-  ck_assert_uint_eq(x.source.length, strlen(x.source.text));
+  bool agree = strcmp(x.whole.source.text, y.whole.source.text) == 0;
+  ck_assert_uint_eq(x.whole.source.length, strlen(x.whole.source.text));
   free_lowered(&x);
   free_lowered(&y);
   ts_graph_destroy(x.graph);
@@ -117,9 +113,9 @@ START_TEST(constants_are_arguments)
 {
   lowered l = {.graph = parse(COUNT("s32", "10", "3"))};
   ck_assert_ok(lower(l.graph, &l));
-  ck_assert_int_eq(l.count, 2);
-  ck_assert_int_eq((int32_t)l.constants[0], 10);
-  ck_assert_int_eq((int32_t)l.constants[1], 3);
+  ck_assert_int_eq(l.whole.constant_count, 2);
+  ck_assert_int_eq((int32_t)l.whole.constants[0], 10);
+  ck_assert_int_eq((int32_t)l.whole.constants[1], 3);
   free_lowered(&l);
   ts_graph_destroy(l.graph);
   ck_assert(texts_agree(COUNT("s32", "10", "3"), COUNT("s32", "99", "-1")));

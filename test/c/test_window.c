@@ -77,7 +77,7 @@ static void windows_of(const window_case *c, char *out) {
     for (const char *p = texts[i]; *p; p += strcspn(p, ","), p += *p == ',')
       lists[i]->dims[lists[i]->rank++] = strtoll(p, NULL, 10);
   ts_value_id id = 0;
-  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_WINDOW_SUM, &id, 1, &attrs, &id));
+  ck_assert_ok(ts_graph_add_op(graph, TS_ROOT, TS_OP_WINDOW_SUM, (ts_values){&id, 1}, &attrs, &id));
   const ts_shape *windows = ts_graph_value(graph, id)->shape;
   *out = '\0';
   for (int32_t d = 0; d < windows->rank; d++) out += sprintf(out, "%s%lld", d ? "," : "", (long long)windows->dims[d]);
@@ -158,7 +158,7 @@ static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel 
   size_t count = ts_graph_region(graph, TS_ROOT)->params.count;
   ts_arena arena;
   ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code), .operand_count = (uint32_t)count};
+  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, TS_F32), .operand_count = (uint32_t)count};
   ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
   void *base[4] = {args[0]->data, count > 1 ? args[1]->data : NULL, count > 1 ? args[2]->data : NULL, out}, *space;
   const uint32_t ids[] = {0, 1, 2, 3};

@@ -44,6 +44,22 @@
     }                                                                                        \
   } while (0)
 
+/* What a file below the repository's root says, to be freed by free(). */
+static inline char *testing_read(const char *path) {
+  FILE *file = fopen(path, "rb");
+  ck_assert_msg(file != NULL, "no %s: run this from the repository's root", path);
+  ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+  long length = ftell(file);
+  ck_assert_int_ge(length, 0);
+  rewind(file);
+  char *text = malloc((size_t)length + 1);
+  ck_assert_ptr_nonnull(text);
+  ck_assert_uint_eq(fread(text, 1, (size_t)length, file), (size_t)length);
+  text[length] = '\0';
+  fclose(file);
+  return text;
+}
+
 /* A suite's main(): runs what `suite()` gives and exits 1 on failure. */
 static inline int testing_run(Suite *suite) {
   SRunner *runner = srunner_create(suite);

@@ -145,6 +145,10 @@ functions_test_() ->
          {atanh, fun(Z) -> tessera:tanh(tessera:atanh(Z)) end, Id},
          {sqrt, fun(Z) -> Square(tessera:sqrt(Z)) end, Id},
          {rsqrt, fun(Z) -> tessera:divide(1, Square(tessera:rsqrt(Z))) end, Id},
+         {cbrt, fun(Z) -> tessera:multiply(tessera:cbrt(Z), Square(tessera:cbrt(Z))) end, Id},
+         {"angle of cbrt", fun(Z) -> tessera:as_type(tessera:multiply(tessera:phase(tessera:cbrt(Z)), 3), tessera:type(Z)) end,
+          fun(Z) -> tessera:as_type(tessera:phase(Z), tessera:type(Z)) end},
+         {atan2, fun(Z) -> tessera:tan(tessera:atan2(Z, {complex, 2, 0.5})) end, fun(Z) -> tessera:divide(Z, {complex, 2, 0.5}) end},
          {expm1, fun(Z) -> tessera:add(tessera:expm1(Z), 1) end, Exp},
          {log1p, fun(Z) -> tessera:subtract(Exp(tessera:log1p(Z)), 1) end, Id},
          {sigmoid, fun tessera:sigmoid/1, fun(Z) -> tessera:divide(1, tessera:add(Exp(Minus(Z)), 1)) end},
@@ -153,6 +157,12 @@ functions_test_() ->
          {abs, fun(Z) -> Square(tessera:abs(Z)) end, fun(Z) -> tessera:real(tessera:multiply(Z, tessera:conjugate(Z))) end},
          {phase, fun(Z) -> tessera:multiply(tessera:abs(Z), Exp(Turn(tessera:as_type(tessera:phase(Z), tessera:type(Z))))) end, Id}],
     [{lists:concat([Name, " ", Type]), Same(F, G, Type)} || {Name, F, G} <- Pairs, Type <- ?TYPES].
+
+%% Of real numbers it is theirs.
+atan2_test_() ->
+    [?_assertEqual({complex, math:atan2(Y, X), 0.0},
+                   tessera:to_number(tessera:atan2(tessera:tensor({complex, Y, 0}, c128), X)))
+     || Y <- [0.0, 7.0, -1.5], X <- [0.0, 2.0, -2.0]].
 
 close(As, Bs, Type) ->
     Tolerance = case Type of
@@ -178,7 +188,9 @@ special_test_() ->
              {sqrt, {complex, -0.0, -0.0}, {complex, 0.0, -0.0}}, {asin, {complex, 2.0, 0.0}, {complex, Pi / 2, math:acosh(2.0)}},
              {acosh, {complex, 1.0, -0.0}, {complex, 0.0, -0.0}}, {abs, {complex, nan, neg_infinity}, infinity},
              {abs, {complex, 0.0, nan}, nan}, {tanh, {complex, infinity, 1.0}, {complex, 1.0, 0.0}},
-             {atanh, {complex, 1.0, 0.0}, {complex, infinity, 0.0}}, {sinh, {complex, -0.0, 0.0}, {complex, -0.0, 0.0}},
+             {cbrt, {complex, -0.0, -0.0}, {complex, 0.0, -0.0}}, {cbrt, {complex, infinity, -2.0}, {complex, infinity, -0.0}},
+             {cbrt, {complex, neg_infinity, 0.0}, {complex, infinity, infinity}}, {cbrt, {complex, 1.0e300, 0.0}, {complex, 1.0e100, 0.0}},
+             {cbrt, {complex, nan, 1.0}, {complex, nan, nan}}, {atanh, {complex, 1.0, 0.0}, {complex, infinity, 0.0}}, {sinh, {complex, -0.0, 0.0}, {complex, -0.0, 0.0}},
              {cosh, {complex, 0.0, -0.0}, {complex, 1.0, -0.0}}, {abs, {complex, 3.0e300, 4.0e300}, 5.0e300}]].
 
 %% ---- sums and products

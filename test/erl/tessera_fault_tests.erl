@@ -61,6 +61,24 @@ killed_fold_test_() ->
         ?assert(spent_after_kill(F, X) < 250)
     end}.
 
+%% The packing of few-bit elements ends with its caller, too: less than half of what the whole takes is done after that.
+killed_packing_test_() ->
+    {timeout, 60, fun() ->
+        X = tessera:full({1 bsl 27}, 1, s4),
+        Pack = fun() -> spawn_monitor(fun() -> exit(bit_size(tessera:to_binary(X))) end) end,
+        Start = cpu(),
+        {First, Ref} = Pack(),
+        receive {'DOWN', Ref, process, First, Bits} -> ?assertEqual(4 bsl 27, Bits) end,
+        Whole = cpu() - Start,
+        Before = cpu(),
+        {Pid, _} = Pack(),
+        eventually(fun() -> cpu() - Before > 30 end),
+        exit(Pid, kill),
+        Killed = cpu(),
+        eventually(fun() -> cpu_ms(400) =< 20 end, 10),
+        ?assert(cpu() - Killed < Whole div 2)
+    end}.
+
 killed_scan_test_() ->
     {timeout, 30, fun() ->
         F = tessera:jit(fun(X) -> tessera:while(X, fun(_) -> 1 end, fun tessera:cumulative_max/1) end),

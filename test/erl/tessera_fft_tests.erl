@@ -171,6 +171,12 @@ gradients_test_() ->
                                     Both(tessera:ifft(tessera:multiply(Z, Z)))
                             end}]].
 
+%% The inverse of real numbers has no -0.0 where it has no imaginary part: its printed form is that of the forward transform.
+no_negative_zeros_test_() ->
+    [?_assertEqual(binary:copy(<<0>>, N * tessera_type:bits(Type) div 8),
+                   tessera:to_binary(tessera:at(tessera:imag(tessera:ifft(tessera:full({3, N}, 1, Type), #{axis => 1})), [0])))
+     || Type <- [f32, f64], N <- [1, 2, 4, 16]].
+
 %% ---- processes
 
 same_bits_test() ->

@@ -55,6 +55,49 @@ damaged_text_test_() ->
         ?assert(lists:member(error, Outcomes))
     end}.
 
+%% ---- text of programs on a mesh, whole and partitioned
+
+mesh_texts() ->
+    ok = tessera:open_client(hostile, #{device_count => 4}),
+    F = tessera:shard_jit(fun(X, W) ->
+                                  Y = tessera:sharding_constraint(tessera:dot(X, W), #{0 => [<<"b">>], 1 => [<<"a">>]}),
+                                  {_, Z} = tessera:while({0, Y}, fun({I, _}) -> tessera:less(I, 3) end,
+                                                         fun({I, Z}) -> {tessera:add(I, 1), tessera:add(Z, tessera:sum(Z))} end),
+                                  {tessera:sort(Z, #{axis => 0}), tessera:sum(Z), tessera:take(Z, tessera:tensor([0, 5]))}
+                          end, #{shape => {2, 2}, axes => [a, b]},
+                          #{input_shardings => [#{0 => [a], 1 => [b]}, #{0 => [b]}], client => hostile}),
+    Whole = tessera:to_text(F, [lists:duplicate(4, [tessera:template(f32, {2, 2}), tessera:template(f32, {2, 4})])]),
+    {Part, _, _, _} = tessera_nif:partition(tessera_nif:parse(Whole)),
+    [Whole, tessera_nif:graph_text(Part)].
+
+%% The same for a program that may be partitioned.
+mesh_outcome(Text) ->
+    case tessera_nif:parse(Text) of
+        {error, #{code := Code, message := Message}} when is_atom(Code), is_binary(Message) -> error;
+        Program ->
+            case tessera_nif:partition(Program) of
+                {error, #{message := Message}} when is_binary(Message) -> outcome(Text);
+                {Part, _, _, Report} when is_binary(Report) -> outcome(tessera_nif:graph_text(Part))
+            end
+    end.
+
+cut_mesh_text_test_() ->
+    {timeout, 120, fun() ->
+        [begin
+             ?assertEqual(ok, mesh_outcome(Whole)),
+             Text = string:trim(Whole, trailing),
+             [?assertEqual({error, N}, {mesh_outcome(binary:part(Text, 0, N)), N}) || N <- lists:seq(0, byte_size(Text) - 1)]
+         end || Whole <- mesh_texts()]
+    end}.
+
+damaged_mesh_text_test_() ->
+    {timeout, 300, fun() ->
+        _ = rand:seed(exsss, {1, 2, 3}),
+        Count = case os:getenv("TESSERA_SANITIZER") of false -> 600; _ -> 150 end,
+        Outcomes = [mesh_outcome(damaged(Text, rand:uniform(3))) || Text <- mesh_texts(), _ <- lists:seq(1, Count)],
+        ?assert(lists:member(error, Outcomes))
+    end}.
+
 damaged(Text, 0) -> Text;
 damaged(Text, N) ->
     At = rand:uniform(byte_size(Text)) - 1,

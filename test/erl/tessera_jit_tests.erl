@@ -148,6 +148,13 @@ donated_beside_product_test() ->
     Expected = tessera:to_list(F(W, A, A)),
     ?assertEqual(Expected, tessera:to_list(Step(W, A, A))).
 
+%% More than 64 tensors: all of them are donated.
+many_donated_test() ->
+    F = tessera:jit(fun(Xs) -> [tessera:negate(X) || X <- Xs] end, #{donate => [1]}),
+    Xs = [tessera:tensor([1.0 * I]) || I <- lists:seq(1, 100)],
+    ?assertEqual([[-1.0 * I] || I <- lists:seq(1, 100)], [tessera:to_list(Y) || Y <- F(Xs)]),
+    [?assertError({failed_precondition, _}, tessera:to_list(X)) || X <- Xs].
+
 donated_twice_test() ->
     F = tessera:jit(fun(X, Y) -> tessera:add(X, Y) end, #{donate => [1, 2]}),
     X = tessera:add(tessera:iota({1000}), 1),

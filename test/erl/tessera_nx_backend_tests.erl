@@ -37,14 +37,17 @@ place_test_() ->
                                 {{alone, 1}, [{alone, 0}, {alone, 1}]},
                                 {{alone, 0}, [{alone, 1}, {host, 0}, {alone, 0}, {other, 0}]}]]}.
 
-%% A sharded function that is given an argument to donate is refused for that, else because there is no mesh.
+%% What is wrong with a sharded function's options, before anything is traced.
 sharded_test() ->
-    Run = fun(Donatable) ->
-                  Var = (out({1}))#{'donatable?' := Donatable},
-                  'Elixir.Tessera':'__shard_jit__'(fun(X) -> X end, #{}, [Var], fun([X]) -> X end, [[]], [])
+    Mesh = #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {1}},
+    Run = fun(Given, Options) ->
+                  'Elixir.Tessera':'__shard_jit__'(fun(X) -> X end, Given, [out({1})], fun([X]) -> X end, [[]], Options)
           end,
-    ?assertError(#{message := <<"buffer donation is not currently supported with sharded execution">>}, Run(true)),
-    ?assertError(#{message := <<"Tessera does not have sharding yet: it comes with the device mesh", _/binary>>}, Run(false)).
+    ?assertError(#{message := <<"input_shardings are required for sharding", _/binary>>}, Run(Mesh, [])),
+    ?assertError(#{message := <<"expected 1 input sharding configuration(s), got 0">>}, Run(Mesh, [{input_shardings, []}])),
+    ?assertError(#{message := <<"expected input sharding to be a map, got: ", _/binary>>}, Run(Mesh, [{input_shardings, [7]}])),
+    ?assertError(#{message := <<"the mesh has the shape {0}, expected sizes of at least 1">>},
+                 Run(Mesh#{shape := {0}}, [{input_shardings, [#{}]}])).
 
 complex_test() ->
     Number = #{'__struct__' => 'Elixir.Complex', re => 1, im => neg_infinity},

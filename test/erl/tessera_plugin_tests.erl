@@ -38,6 +38,21 @@ load_test_() ->
            [?_test(raises(failed_precondition, "no loaded plugin has the target fresh",
                           fun() -> tessera:custom_call(fresh, [], f32({})) end))]).
 
+%% ---- on a mesh: of the whole in each partition, since no rule says how to cut a call, or of the part that shard_map has
+
+mesh_test_() ->
+    loaded([?_test(begin
+                       ok = tessera:open_client(plugin_mesh, #{device_count => 2}),
+                       Scale = fun(X) -> scale(X, 2.5) end,
+                       [Mesh, Cut, Lists] = [#{shape => {2}}, #{0 => [0]}, [[tessera:tensor([1.0])], [tessera:tensor([2.0])]]],
+                       Global = tessera:shard_jit(Scale, Mesh, #{input_shardings => [Cut], output_shardings => Cut, client => plugin_mesh}),
+                       Local = tessera:shard_map(Scale, Mesh, [Cut], Cut, #{client => plugin_mesh}),
+                       [?assertEqual([[2.5], [5.0]], [tessera:to_list(P) || P <- F(Lists)]) || F <- [Global, Local]],
+                       [?assertMatch({match, _}, re:run(tessera:explain(Global, [Lists]), Part))
+                        || Part <- ["1 collective,", "replicated for want of a rule: %[0-9]+ = custom_call"]],
+                       ?assertMatch({match, _}, re:run(tessera:explain(Local, [Lists]), "0 collectives,"))
+                   end)]).
+
 %% ---- calls
 
 call_test_() ->

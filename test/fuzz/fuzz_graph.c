@@ -66,7 +66,8 @@ static ts_status step(input *in, ts_graph *graph) {
   if (what < 0x60) return ts_graph_set_results(graph, region, values, count < 4 ? count : 4);
   ts_opcode code = (ts_opcode)(take(in) % (TS_OP_COUNT + 2));
   take_attrs(in, code, &attrs);
-  return ts_graph_add_op(graph, region, code, values, count < 4 ? count : 4, what & 1 ? &attrs : NULL, &value);
+  return ts_graph_add_op(graph, region, code, (ts_values){values, count < 4 ? count : 4}, what & 1 ? &attrs : NULL,
+                         &value);
 }
 
 static void check(const ts_graph *graph) {

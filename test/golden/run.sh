@@ -6,6 +6,9 @@
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
+#   // checks passes: fuse      the compiled graph must give what the interpreter gives, too
+#   // checks                   only that: there is no FILE.out
+# A line "// sends: 1 collective, 4 bytes" says what a program on a mesh communicates, which UPDATE does not change.
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
 #   TESSERA_OPT=path  the program to test
@@ -42,12 +45,24 @@ compare() {
   fi
 }
 
+# check INPUT: the compiled graph gives what the interpreter gives.
+check() {
+  total=$((total + 1))
+  "$opt" --check "$1" >"$actual" 2>&1 && [ "$(tail -n 1 "$actual")" = 'the interpreter agrees' ] && return
+  fail "$1" 'the interpreter does not agree'
+  head -n 5 "$actual"
+}
+
 for file in "$@"; do
   first=$(head -n 1 "$file")
+  case $first in '// checks'*) check "$file" ;; esac
+  [ "$first" != '// checks' ] || continue
   wanted=0 passes=
   case $first in '// fails'*) wanted=1 ;; esac
   case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
   compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
+  sends=$(sed -n 's,^// sends: ,,p' "$file")
+  [ -z "$sends" ] || grep -q "^$sends of each of" "${file%.ts}.out" || fail "$file" "does not send $sends"
   [ ! -f "${file%.ts}.stablehlo" ] || compare "$file" "${file%.ts}.stablehlo" 0 --stablehlo --pass=
 done
 echo "golden: $((total - failed)) passed, $failed failed"

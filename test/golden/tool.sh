@@ -58,7 +58,7 @@ END
 expect 0 '^result 0: s32\[2\] = 4 8$' --partitions --input=1,1,1,1,2,2,2,2
 expect 0 '^the interpreter agrees' --partitions --check
 expect 0 '^all_reduce_sum over \[0\]: 1 tensor, 8 bytes' --pass=report
-expect 0 'sdy.sharding = #sdy.sharding<@mesh, \[{}, {"a0"}\]>' --stablehlo
+expect 0 'sdy.sharding = #sdy.sharding<@mesh, \[{}, {"axis_0"}\]>' --stablehlo
 mv "$work/graph.ts" "$work/gone"
 expect 1 "cannot open $work/graph.ts: No such file" --run
 echo "tessera-opt: $((total - failed)) passed, $failed failed"

@@ -130,10 +130,21 @@ defmodule Tessera.CompilerTest do
   # Not there in every version of Nx, so not known when this is compiled.
   defp donatable(tensor), do: apply(Nx, :donatable, [tensor])
 
-  test "functions that complex numbers do not have are named" do
-    assert_raise ArgumentError, "cbrt is not implemented for complex numbers", fn ->
-      Tessera.jit(&Nx.cbrt/1).(Complex.new(1, 2))
-    end
+  test "cube roots and angles of complex numbers" do
+    %Complex{re: re, im: im} = Nx.to_number(Tessera.jit(&Nx.cbrt/1).(Nx.tensor(Complex.new(-8, 0), type: :c128)))
+    assert_in_delta re, 1, 1.0e-12
+    assert_in_delta im, :math.sqrt(3), 1.0e-12
+    assert Nx.to_number(Tessera.jit(&Nx.atan2/2).(Complex.new(7, 0), 2.0)) == Complex.new(Nx.to_number(Nx.atan2(7, 2.0)), 0.0)
+  end
+
+  test "singular values that are rounding errors are zero" do
+    for {type, rank} <- [f32: 2, f64: 2], do: assert singular(type) |> Enum.count(&(&1 > 0)) == rank
+  end
+
+  defp singular(type) do
+    a = Nx.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], type: type)
+    {_, s, _} = Tessera.jit(&Nx.LinAlg.svd/1).(a)
+    Nx.to_flat_list(s)
   end
 
   test "options" do

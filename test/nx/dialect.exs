@@ -3,6 +3,7 @@
 defmodule Tessera.Dialect do
   def has_io_call?, do: macro_or_function?(Nx.Defn.Kernel, :io_call, 2)
   def has_donation?, do: function_exported?(Nx, :donatable, 1)
+  def has_mesh?, do: Enum.all?([Nx.Mesh, Nx.Defn], &Code.ensure_loaded?/1) and function_exported?(Nx.Defn, :shard_jit, 3)
   def has_blocks?, do: function_exported?(Nx, :block, 4)
 
   @doc "The release that this Nx is, as in \"0.13\", or \"head\" where it is newer."
@@ -16,7 +17,7 @@ defmodule Tessera.Dialect do
 
   def excluded do
     Enum.each([Nx, Nx.Defn.Kernel], &Code.ensure_loaded!/1)
-    for {tag, false} <- [donation: has_donation?(), blocks: has_blocks?()], do: tag
+    for {tag, false} <- [donation: has_donation?(), blocks: has_blocks?(), mesh: has_mesh?()], do: tag
   end
 
   # Passes the value on and calls the hook of that name, if there is one.

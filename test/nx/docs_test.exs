@@ -31,6 +31,8 @@ defmodule Tessera.DocsTest do
     if page == "docs/elixir.md", do: @tag(:donation)
 
     test page do
+      # As the page says.
+      if @page == "docs/distribution.md", do: Application.put_env(:tessera, :host_devices, 4)
       @root |> Path.join(@page) |> blocks() |> Enum.reduce({[], environment()}, &run/2)
     end
   end

@@ -4,7 +4,7 @@
 {:ok, _} = Application.ensure_all_started(:nx)
 {:ok, _} = Application.ensure_all_started(:tessera)
 Application.put_env(:tessera, :add_backend_on_inspect, false)
-Application.put_env(:tessera, :clients, host: [platform: :host], other: [platform: :host])
+Application.put_env(:tessera, :clients, host: [platform: :host], other: [platform: :host], shards: [platform: :host, device_count: 8])
 Code.require_file("dialect.exs", __DIR__)
 excluded = Tessera.Dialect.excluded()
 # What a test logs is shown where it fails.

@@ -1,4 +1,5 @@
-# Runs EXLA's suites, with the module renamed, and Nx's own, through a shim, on Tessera, and compares with the lists in suites/:
+# Runs EXLA's and Torchx's suites, with the module renamed, and Nx's own, through a shim, on Tessera, and compares with the lists in
+# suites/:
 #
 #     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin test/nx/suites.exs NX_REPOSITORY [SUITE...]
 #
@@ -11,8 +12,8 @@ defmodule Tessera.Suites do
   @moduledoc false
   alias Tessera.Suites.{Judge, Shim, ShimCompiler}
 
-  # name, how it is run, file. In :exla EXLA's file is renamed. In :eager the shim is the backend, under Nx's own evaluator;
-  # in :compiled it is the compiler, beside the binary backend.
+  # name, how it is run, file. In :exla and :torchx the file is renamed; EXLA's use the compiler, Torchx's the backend. In :eager
+  # the shim is the backend, under Nx's own evaluator; in :compiled it is the compiler, beside the binary backend.
   @suites [
     {"exla.expr", :exla, "exla/test/exla/defn/expr_test.exs"},
     {"exla.vectorize", :exla, "exla/test/exla/defn/vectorize_test.exs"},
@@ -28,11 +29,14 @@ defmodule Tessera.Suites do
     {"exla.memory_tracking", :exla, "exla/test/exla/memory_tracking_test.exs"},
     {"exla.device_buffer", :exla, "exla/test/exla/device_buffer_test.exs"},
     {"exla.client", :exla, "exla/test/exla/client_test.exs"},
+    {"exla.sharding", :exla, "exla/test/exla/defn/sharding_test.exs"},
+    {"exla.linalg", :exla, "exla/test/exla/nx_linalg_doctest_test.exs"},
     {"exla.device_memory_sharing", :exla, "exla/test/exla/device_memory_sharing_test.exs"},
     {"nx.nx", :eager, "nx/test/nx_test.exs"},
     {"nx.doctest", :eager, "nx/test/nx/doctest_test.exs"},
     {"nx.non_finite", :eager, "nx/test/nx/non_finite_test.exs"},
     {"nx.complex", :eager, "nx/test/nx/complex_test.exs"},
+    {"nx.lin_alg", :eager, "nx/test/nx/lin_alg_test.exs"},
     {"nx.vectorize", :eager, "nx/test/nx/vectorize_test.exs"},
     {"nx.vectorize.compiled", :compiled, "nx/test/nx/vectorize_test.exs"},
     {"nx.grad", :compiled, "nx/test/nx/defn/grad_test.exs"},
@@ -41,7 +45,13 @@ defmodule Tessera.Suites do
     {"nx.serving", :compiled, "nx/test/nx/serving_test.exs"},
     {"nx.donation", :compiled, "nx/test/nx/defn/donation_test.exs"},
     {"nx.kernel", :compiled, "nx/test/nx/defn/kernel_test.exs"},
-    {"nx.graph", :compiled, "nx/test/nx/defn/graph_test.exs"}
+    {"nx.graph", :compiled, "nx/test/nx/defn/graph_test.exs"},
+    {"torchx.nx", :torchx, "torchx/test/torchx/nx_test.exs"},
+    {"torchx.linalg", :torchx, "torchx/test/torchx/nx_linalg_test.exs"},
+    {"torchx.complex", :torchx, "torchx/test/torchx/complex_test.exs"},
+    {"torchx.block", :torchx, "torchx/test/torchx/nx_block_test.exs"},
+    {"torchx.random", :torchx, "torchx/test/torchx/random_test.exs"},
+    {"torchx.defn", :torchx, "torchx/test/torchx/defn_test.exs"}
   ]
 
   # Accelerators, and long tests that EXLA's and Nx's own helpers leave out, too.
@@ -114,10 +124,17 @@ defmodule Tessera.Suites do
     File.cd!(Path.join(repository, project))
     helpers = helpers |> Path.wildcard() |> Enum.map(&Path.expand/1)
     for node <- [node() | Node.list(:connected)], do: :erpc.call(node, __MODULE__, :enter, [mode, helpers])
+    if name == "exla.sharding", do: set_devices(4)
     again(if(name in @racy, do: 3, else: 1), fn ->
       load(Path.relative_to(file, project), mode)
       Judge.during(name, &ExUnit.run/0)
     end)
+  end
+
+  # Meshes of up to so many devices.
+  defp set_devices(count) do
+    clients = Application.get_env(:tessera, :clients)
+    Application.put_env(:tessera, :clients, put_in(clients, [:host, :device_count], count))
   end
 
   defp again(times, fun) do
@@ -128,7 +145,7 @@ defmodule Tessera.Suites do
   @doc "Makes a node ready for suites of this mode."
   def enter(mode, helpers) do
     Logger.configure(level: if(mode == :exla, do: :debug, else: :error))
-    Nx.global_default_backend(if mode == :eager, do: Shim, else: Nx.BinaryBackend)
+    Nx.global_default_backend(Map.get(%{eager: Shim, torchx: Tessera.Backend}, mode, Nx.BinaryBackend))
     Nx.Defn.global_default_options(if mode == :exla, do: [compiler: Tessera], else: [])
     ShimCompiler.replace_evaluator(mode == :compiled)
     Enum.each(helpers, &load(&1, mode))
@@ -137,10 +154,12 @@ defmodule Tessera.Suites do
   # What the compiler has to say of their files is theirs.
   defp load(file, mode) do
     source = File.read!(file)
-    Code.with_diagnostics(fn -> Code.compile_string(if(mode == :exla, do: rename(source), else: source), file) end)
+    Code.with_diagnostics(fn -> Code.compile_string(rename(source, mode), file) end)
   end
 
-  defp rename(source), do: source |> String.replace("EXLA", "Tessera") |> String.replace(~r/\bexla\b/, "tessera")
+  defp rename(source, :exla), do: source |> String.replace("EXLA", "Tessera") |> String.replace(~r/\bexla\b/, "tessera")
+  defp rename(source, :torchx), do: source |> String.replace("Torchx", "Tessera") |> String.replace(~r/\btorchx\b/, "tessera")
+  defp rename(source, _), do: source
 end
 
 # On the other nodes nothing runs by itself.

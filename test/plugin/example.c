@@ -20,10 +20,13 @@ static bool same_form(const tessera_tensor *a, const tessera_tensor *b) {
 static int scale_check(const tessera_core *core, const tessera_call *call, tessera_needs *needs) {
   const tessera_attribute *factor = tessera_find(call, "factor");
   char text[100];
-  if (call->operand_count != 1 || call->result_count != 1) return refuse(core, call, "expected one operand and one result");
-  if (!same_form(&call->operands[0], &call->results[0])) return refuse(core, call, "the result has another form than the operand");
+  if (call->operand_count != 1 || call->result_count != 1)
+    return refuse(core, call, "expected one operand and one result");
+  if (!same_form(&call->operands[0], &call->results[0]))
+    return refuse(core, call, "the result has another form than the operand");
   if (call->operands[0].type != TESSERA_F32 && call->operands[0].type != TESSERA_F64) {
-    snprintf(text, sizeof text, "expected f32 or f64, got type %d of rank %d", call->operands[0].type, call->operands[0].rank);
+    snprintf(text, sizeof text, "expected f32 or f64, got type %d of rank %d", call->operands[0].type,
+             call->operands[0].rank);
     return refuse(core, call, text);
   }
   if (!factor || factor->kind > TESSERA_NUMBER) return refuse(core, call, "expected a number as attribute factor");
@@ -59,10 +62,12 @@ static int scale_run(const tessera_core *core, const tessera_call *call) {
 /* ---- extremes: the least and the greatest element of s32, through a workspace ---- */
 
 static int extremes_check(const tessera_core *core, const tessera_call *call, tessera_needs *needs) {
-  if (call->operand_count != 1 || call->operands[0].type != TESSERA_S32 || call->operands[0].elements == 0 || call->result_count != 2)
+  if (call->operand_count != 1 || call->operands[0].type != TESSERA_S32 || call->operands[0].elements == 0 ||
+      call->result_count != 2)
     return refuse(core, call, "expected one operand of s32 with elements, and two results");
   for (int i = 0; i < 2; i++)
-    if (call->results[i].type != TESSERA_S32 || call->results[i].rank != 0) return refuse(core, call, "expected results s32[]");
+    if (call->results[i].type != TESSERA_S32 || call->results[i].rank != 0)
+      return refuse(core, call, "expected results s32[]");
   const tessera_attribute *extra = tessera_find(call, "extra");
   needs->workspace = call->operands[0].bytes + (extra ? extra->integer : 0);
   return TESSERA_OK;
@@ -96,14 +101,17 @@ static int attributes_run(const tessera_core *core, const tessera_call *call) {
     to[1] = a->kind == TESSERA_INTEGER || a->kind == TESSERA_BOOLEAN ? (double)a->integer : a->number;
     to[2] = (double)a->count;
     to[3] = 0;
-    for (int64_t k = 0; k < a->count; k++) to[3] += a->kind == TESSERA_TEXT ? (double)(unsigned char)a->text[k] : (double)a->integers[k];
+    for (int64_t k = 0; k < a->count; k++)
+      to[3] += a->kind == TESSERA_TEXT ? (double)(unsigned char)a->text[k] : (double)a->integers[k];
   }
   return TESSERA_OK;
 }
 
 /* ---- fail, silent, wait: what goes wrong ---- */
 
-static int fail_run(const tessera_core *core, const tessera_call *call) { return refuse(core, call, "the moon is full"); }
+static int fail_run(const tessera_core *core, const tessera_call *call) {
+  return refuse(core, call, "the moon is full");
+}
 
 static int silent_run(const tessera_core *core, const tessera_call *call) {
   (void)core, (void)call;
@@ -112,8 +120,7 @@ static int silent_run(const tessera_core *core, const tessera_call *call) {
 
 /* Until it is cancelled. */
 static int wait_run(const tessera_core *core, const tessera_call *call) {
-  while (!core->is_cancelled(call)) {
-  }
+  while (!core->is_cancelled(call)) {}
   return refuse(core, call, "cancelled");
 }
 

@@ -21,9 +21,11 @@ static int run(const tessera_core *core, const tessera_call *call) {
 
 static const tessera_target targets[] = {
 #if WRONG == TWICE
-    {"twice", 0, run}, {"twice", 0, run},
+    {"twice", 0, run},
+    {"twice", 0, run},
 #elif WRONG == TAKEN
-    {"fresh", 0, run}, {"scale", 0, run},
+    {"fresh", 0, run},
+    {"scale", 0, run},
 #elif WRONG == NORUN
     {"no_run", 0, 0},
 #else
@@ -32,9 +34,9 @@ static const tessera_target targets[] = {
 };
 
 const tessera_plugin *tessera_plugin_get(void) {
-  static const tessera_plugin plugin = {
-      WRONG == VERSION ? 2 : TESSERA_PLUGIN_VERSION, WRONG == UNNAMED ? 0 : "wrong",
-      WRONG == LIES ? sizeof(tessera_call) - 8 : sizeof(tessera_call), sizeof targets / sizeof *targets, targets};
+  static const tessera_plugin plugin = {WRONG == VERSION ? 2 : TESSERA_PLUGIN_VERSION, WRONG == UNNAMED ? 0 : "wrong",
+                                        WRONG == LIES ? sizeof(tessera_call) - 8 : sizeof(tessera_call),
+                                        sizeof targets / sizeof *targets, targets};
   return WRONG == NOTHING ? 0 : &plugin;
 }
 #endif

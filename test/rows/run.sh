@@ -2,11 +2,14 @@
 # Ops that the table has and no layer knows (TS_TEST_ROWS in c_src/ir/op.def): what follows from the table works, the
 # rest refuses them by name, and in a usual build they would not compile. (The class of ops that all layers know is
 # tested by test/c/test_results.c and tessera_results_tests.erl.)
-# usage: test/rows/run.sh TESSERA_OPT 'COMPILER FLAGS'
+# usage: test/rows/run.sh TESSERA_OPT 'COMPILER FLAGS'     BUILD=rows-asan: the variant of TESSERA_OPT
 cd "$(dirname "$0")/../.." || exit 2
 opt=$1 compile=$2 total=0 failed=0
 text=$(mktemp) || exit 2
 trap 'rm -f "$text"' EXIT
+# As in mk/run-c-tests.sh.
+without_aslr=
+case ${BUILD:-} in *asan) if setarch -R true 2>/dev/null; then without_aslr="setarch -R"; fi ;; esac
 
 fail() {
   echo "  rows: $1"
@@ -18,7 +21,7 @@ expect() {
   words=$1
   shift
   total=$((total + 1))
-  if output=$("$opt" "$@" "$text" 2>&1); then
+  if output=$($without_aslr "$opt" "$@" "$text" 2>&1); then
     fail "tessera-opt $* takes what it should not know"
   else
     case $output in *"$words"*) ;; *) fail "tessera-opt $*: '$output', expected '$words'" ;; esac
@@ -28,7 +31,7 @@ expect() {
 # prints OP: the text is read and printed as it is.
 prints() {
   total=$((total + 1))
-  "$opt" "$text" 2>&1 | grep -q "$1" || fail "$1 is not printed"
+  $without_aslr "$opt" "$text" 2>&1 | grep -q "$1" || fail "$1 is not printed"
 }
 
 # check OP RESULT OPERANDS [ATTRIBUTES]
@@ -79,12 +82,12 @@ every_op() {
       END { printf "%s-> (%s) {\n%s  return %s\n}\n", head, substr(types, 3), lines, substr(values, 3) }'
 }
 every_op bf16 >"$text"
-expected=$("$opt" --run --ref "$text" 2>&1)
+expected=$($without_aslr "$opt" --run --ref "$text" 2>&1)
 every_op t16 >"$text"
 for way in --ref ''; do
   total=$((total + 1))
   # shellcheck disable=SC2086
-  output=$("$opt" --run $way "$text" 2>&1 | sed 's/\bt16\b/bf16/g')
+  output=$($without_aslr "$opt" --run $way "$text" 2>&1 | sed 's/\bt16\b/bf16/g')
   [ "$output" = "$expected" ] && [ "$(echo "$output" | grep -c '^result')" -gt 100 ] || {
     fail "t16 $way differs from bf16"
     [ -z "$V" ] || { echo "$expected" >"$text.a"; echo "$output" | diff "$text.a" -; rm -f "$text.a"; }
@@ -96,7 +99,7 @@ expect 'type t16 has no form in StableHLO' --stablehlo
 total=$((total + 1))
 printf 'graph @t(%%0: t16[4], %%1: t16[4]) -> (t16[4], t16[4]) {\n  %%2 = multiply %%0, %%0 : t16[4]
   %%3 = multiply %%0, %%1 : t16[4]\n  return %%2, %%3\n}\n' >"$text"
-"$opt" --check "$text" >/dev/null 2>&1 || fail 'x * x and x * y share a plan'
+$without_aslr "$opt" --check "$text" >/dev/null 2>&1 || fail 'x * x and x * y share a plan'
 
 echo "rows: $((total - failed)) passed, $failed failed"
 [ $failed -eq 0 ]

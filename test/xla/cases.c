@@ -346,8 +346,9 @@ static ts_status add_result(cutter *c, ts_value_id id) {
 static ts_status add_scale(cutter *c, const ts_op *op) {
   ts_value_id operands[2], scale;
   for (uint32_t i = 0; i < op->operand_count; i++)
-    TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, TS_OP_ABS, &c->map[op->operands[i]], 1, NULL, &operands[i]));
-  TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, op->code, operands, op->operand_count, op->attrs, &scale));
+    TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, TS_OP_ABS, (ts_values){&c->map[op->operands[i]], 1}, NULL,
+                           &operands[i]));
+  TS_TRY(ts_graph_add_op(c->to->graph, TS_ROOT, op->code, (ts_values){operands, op->operand_count}, op->attrs, &scale));
   c->scales.data[c->scales.count - 1] = (uint32_t)c->results.count;
   return add_result(c, scale);
 }

@@ -15,7 +15,7 @@ static ts_v float_to_integer(ts_emit *e, ts_dtype to, ts_v x) {
   int bits = ts_dtype_bits(to);
   bool is_signed = ts_dtype_is_signed(to);
   if (bits >= 32) return saturate(e, is_signed, to, x);
-  /* There are few instructions for small types, so this goes through s32. */
+  /* There are few instructions for small types, so this converts through s32. */
   int64_t high = is_signed ? (INT64_C(1) << (bits - 1)) - 1 : (INT64_C(1) << bits) - 1;
   int64_t low = is_signed ? -high - 1 : 0;
   ts_v wide = saturate(e, true, TS_S32, x);

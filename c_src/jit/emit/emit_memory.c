@@ -89,11 +89,15 @@ static void loop_end(ts_emit *e, lane_loop *loop, ts_v count) {
   LLVMPositionBuilderAtEnd(e->b, loop->after);
 }
 
-/* Copies `count` elements; strides in bytes. */
-static void copy_elements(ts_emit *e, ts_dtype type, ts_v to, ts_v to_stride, ts_v from, ts_v from_stride, ts_v count) {
+/* Elements in memory, `stride` bytes apart. */
+typedef struct element_list {
+  ts_v address, stride;
+} element_list;
+
+static void copy_elements(ts_emit *e, ts_dtype type, element_list to, element_list from, ts_v count) {
   lane_loop loop = loop_begin(e, count);
-  ts_v source = byte_offset(e, from, LLVMBuildMul(e->b, loop.lane, from_stride, ""));
-  ts_v target = byte_offset(e, to, LLVMBuildMul(e->b, loop.lane, to_stride, ""));
+  ts_v source = byte_offset(e, from.address, LLVMBuildMul(e->b, loop.lane, from.stride, ""));
+  ts_v target = byte_offset(e, to.address, LLVMBuildMul(e->b, loop.lane, to.stride, ""));
   store_aligned(e, element_load(e, type, source), target, ts_dtype_alignment(type));
   loop_end(e, &loop, count);
 }
@@ -161,14 +165,14 @@ static void masked_store(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, t
 static ts_v load_elements(ts_emit *e, ts_dtype type, ts_v address, ts_v stride, ts_v count) {
   LLVMTypeRef vector = memory_vector(e, type);
   ts_v slot = zeroed_slot(e, vector);
-  copy_elements(e, type, slot, element_stride(e, type), address, stride, count);
+  copy_elements(e, type, (element_list){slot, element_stride(e, type)}, (element_list){address, stride}, count);
   return load_aligned(e, vector, slot, 64);
 }
 
 static void store_elements(ts_emit *e, ts_dtype type, ts_v memory, ts_v address, ts_v stride, ts_v count) {
   ts_v slot = ts_emit_alloca(e, LLVMTypeOf(memory));
   store_aligned(e, memory, slot, 64);
-  copy_elements(e, type, address, stride, slot, element_stride(e, type), count);
+  copy_elements(e, type, (element_list){address, stride}, (element_list){slot, element_stride(e, type)}, count);
 }
 
 ts_v ts_emit_load_tail(ts_emit *e, ts_dtype type, ts_v address, ts_v part) {

@@ -327,20 +327,25 @@ static ts_v integer_binary(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v
   return NULL;
 }
 
-static ts_v compare(ts_emit *e, ts_dtype type, LLVMRealPredicate real, LLVMIntPredicate of_signed,
-                    LLVMIntPredicate of_unsigned, ts_v a, ts_v b) {
-  if (ts_dtype_is_float(type)) return LLVMBuildFCmp(e->b, real, a, b, "");
-  return LLVMBuildICmp(e->b, ts_dtype_is_signed(type) ? of_signed : of_unsigned, a, b, "");
+/* LLVM's predicates of a comparison, by the kind of type. */
+typedef struct predicates {
+  LLVMRealPredicate of_float;
+  LLVMIntPredicate of_signed, of_unsigned;
+} predicates;
+
+static ts_v compare(ts_emit *e, ts_dtype type, predicates p, ts_v a, ts_v b) {
+  if (ts_dtype_is_float(type)) return LLVMBuildFCmp(e->b, p.of_float, a, b, "");
+  return LLVMBuildICmp(e->b, ts_dtype_is_signed(type) ? p.of_signed : p.of_unsigned, a, b, "");
 }
 
 static ts_v compare_mask(ts_emit *e, ts_opcode op, ts_dtype type, ts_v a, ts_v b) {
   switch ((ts_ops_COMPARE)op) {
-  case TS_OP_EQUAL: return compare(e, type, LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ, a, b);
-  case TS_OP_NOT_EQUAL: return compare(e, type, LLVMRealUNE, LLVMIntNE, LLVMIntNE, a, b);
-  case TS_OP_GREATER: return compare(e, type, LLVMRealOGT, LLVMIntSGT, LLVMIntUGT, a, b);
-  case TS_OP_LESS: return compare(e, type, LLVMRealOLT, LLVMIntSLT, LLVMIntULT, a, b);
-  case TS_OP_GREATER_EQUAL: return compare(e, type, LLVMRealOGE, LLVMIntSGE, LLVMIntUGE, a, b);
-  case TS_OP_LESS_EQUAL: return compare(e, type, LLVMRealOLE, LLVMIntSLE, LLVMIntULE, a, b);
+  case TS_OP_EQUAL: return compare(e, type, (predicates){LLVMRealOEQ, LLVMIntEQ, LLVMIntEQ}, a, b);
+  case TS_OP_NOT_EQUAL: return compare(e, type, (predicates){LLVMRealUNE, LLVMIntNE, LLVMIntNE}, a, b);
+  case TS_OP_GREATER: return compare(e, type, (predicates){LLVMRealOGT, LLVMIntSGT, LLVMIntUGT}, a, b);
+  case TS_OP_LESS: return compare(e, type, (predicates){LLVMRealOLT, LLVMIntSLT, LLVMIntULT}, a, b);
+  case TS_OP_GREATER_EQUAL: return compare(e, type, (predicates){LLVMRealOGE, LLVMIntSGE, LLVMIntUGE}, a, b);
+  case TS_OP_LESS_EQUAL: return compare(e, type, (predicates){LLVMRealOLE, LLVMIntSLE, LLVMIntULE}, a, b);
   case TS_OP_LOGICAL_AND: return LLVMBuildAnd(e->b, ts_emit_mask(e, type, a), ts_emit_mask(e, type, b), "");
   case TS_OP_LOGICAL_OR: return LLVMBuildOr(e->b, ts_emit_mask(e, type, a), ts_emit_mask(e, type, b), "");
   case TS_OP_LOGICAL_XOR: return LLVMBuildXor(e->b, ts_emit_mask(e, type, a), ts_emit_mask(e, type, b), "");

@@ -183,7 +183,8 @@ static LLVMTypeRef compute_type(LLVMContextRef context, ts_gemm_compute compute)
   switch (compute) {
   case TS_GEMM_F32: return LLVMFloatTypeInContext(context);
   case TS_GEMM_F64: return LLVMDoubleTypeInContext(context);
-  case TS_GEMM_I32: return LLVMInt32TypeInContext(context);
+  case TS_GEMM_I32:
+  case TS_GEMM_PAIRS: return LLVMInt32TypeInContext(context);
   case TS_GEMM_I64: return LLVMInt64TypeInContext(context);
   case TS_GEMM_COMPUTE_COUNT: break;
   }
@@ -235,7 +236,7 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64"};
+  static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64", "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;
@@ -273,11 +274,14 @@ bool ts_gemm_is_native(ts_dtype dtype, ts_gemm_compute *out) {
 }
 
 void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out) {
-  const int native = TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT;
+  const int native = TS_GEMM_ELEMENT_COUNT * TS_GEMM_KERNEL_COUNT;
   ts_gemm_compute compute = (ts_gemm_compute)(index / TS_GEMM_KERNEL_COUNT);
   ts_gemm_kernel kernel = (ts_gemm_kernel)(index % TS_GEMM_KERNEL_COUNT);
   ts_dtype x = TS_DTYPE_NONE;
-  if (index >= native) {
+  if (index == TS_GEMM_BUILTINS - 1) {
+    compute = TS_GEMM_PAIRS;
+    kernel = TS_GEMM_TILE;
+  } else if (index >= native) {
     x = narrow_types[(index - native) / 2];
     kernel = (index - native) % 2 ? TS_GEMM_DOT : TS_GEMM_AXPY;
     ts_gemm_is_native(x, &compute);

@@ -13,6 +13,10 @@ typedef enum ts_gemm_compute {
   TS_GEMM_F64,
   TS_GEMM_I32,
   TS_GEMM_I64,
+  TS_GEMM_ELEMENT_COUNT, /* types of elements, in which every kernel computes */
+  /* Only tiles: an element is two steps of k in 16 bits each, whose products are summed in 32 bits. Exact modulo 2^32
+   * for elements of s16 and narrower ones. */
+  TS_GEMM_PAIRS = TS_GEMM_ELEMENT_COUNT,
   TS_GEMM_COMPUTE_COUNT
 } ts_gemm_compute;
 
@@ -85,8 +89,8 @@ void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtyp
 /* Number of types of x that are widened. */
 #define TS_GEMM_NARROW_TYPES 6
 
-/* The source of built-in kernel number `index`. */
-#define TS_GEMM_BUILTINS (TS_GEMM_COMPUTE_COUNT * TS_GEMM_KERNEL_COUNT + TS_GEMM_NARROW_TYPES * 2)
+/* The source of built-in kernel number `index`. The last one is the tile of pairs. */
+#define TS_GEMM_BUILTINS (TS_GEMM_ELEMENT_COUNT * TS_GEMM_KERNEL_COUNT + TS_GEMM_NARROW_TYPES * 2 + 1)
 void ts_gemm_make_builtin(int index, const ts_target *target, ts_gemm_request *request, ts_kernel_source *out);
 
 #endif

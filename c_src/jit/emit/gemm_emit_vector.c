@@ -6,6 +6,12 @@
 
 #define SPAN_VALUES 8
 
+typedef struct range {
+  ts_v first;
+  int64_t step;
+  ts_v end;
+} range;
+
 typedef struct span {
   loop l;
   LLVMBasicBlockRef from, skip;
@@ -15,15 +21,15 @@ typedef struct span {
 } span;
 
 /* `values` become the phis at the start of a step. */
-static void span_begin(gemm_emit *m, span *s, ts_v first, int64_t step, ts_v end, ts_v *values, int count) {
-  s->first = first;
-  s->step = i64_const(m, step);
-  s->end = add(m, end, i64_const(m, 1 - step));
+static void span_begin(gemm_emit *m, span *s, range of, ts_v *values, int count) {
+  s->first = of.first;
+  s->step = i64_const(m, of.step);
+  s->end = add(m, of.end, i64_const(m, 1 - of.step));
   s->count = count;
   s->from = LLVMGetInsertBlock(m->b);
-  s->skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, first, s->end, ""));
+  s->skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, of.first, s->end, ""));
   LLVMBasicBlockRef before = LLVMGetInsertBlock(m->b);
-  loop_begin(m, "span", first, &s->l);
+  loop_begin(m, "span", of.first, &s->l);
   for (int i = 0; i < count; i++) {
     s->before[i] = values[i];
     values[i] = s->phi[i] = loop_phi(m, before, values[i]);
@@ -83,6 +89,7 @@ static ts_v widen_f16_emulated(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
 static ts_v widen(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
   LLVMTypeRef words = like(type, LLVMInt32TypeInContext(m->e->context));
   LLVMTypeRef halves = like(type, LLVMHalfTypeInContext(m->e->context));
+  bool is_float = m->g->compute == TS_GEMM_F32;
   switch (m->x) {
   case TS_BF16: {
     ts_v high = LLVMBuildShl(m->b, LLVMBuildZExt(m->b, bits, words, ""), word(m, words, 16), "");
@@ -93,9 +100,9 @@ static ts_v widen(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
       return widen_f16_emulated(m, type, bits); /* machines without FMA have no instruction for it either */
     return LLVMBuildFPExt(m->b, LLVMBuildBitCast(m->b, bits, halves, ""), type, "");
   case TS_S8:
-  case TS_S16: return LLVMBuildSExt(m->b, bits, type, "");
+  case TS_S16: return is_float ? LLVMBuildSIToFP(m->b, bits, type, "") : LLVMBuildSExt(m->b, bits, type, "");
   case TS_U8:
-  case TS_U16: return LLVMBuildZExt(m->b, bits, type, "");
+  case TS_U16: return is_float ? LLVMBuildUIToFP(m->b, bits, type, "") : LLVMBuildZExt(m->b, bits, type, "");
   default: break; /* no narrow type of products (ts_gemm_has_type) */
   }
   return LLVMGetPoison(type);
@@ -138,9 +145,8 @@ typedef struct axpy {
   ts_v v, x, stride, out, begin, middle, end; /* whole machine vectors up to `middle` */
 } axpy;
 
-/* One pass over [first, end) in steps of `type`, adding rows k .. k + rows - 1. */
-static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, int step, ts_v first, ts_v end, ts_v k,
-                       int rows) {
+/* One pass over a range in steps of `type`, adding rows k .. k + rows - 1. */
+static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, range of, ts_v k, int rows) {
   int size = m->g->element_size;
   ts_v factors = offset(m, a->v, mul(m, k, i64_const(m, (int64_t)a->items * size)));
   ts_v factor[AXPY_ROWS], row[AXPY_ROWS], sum[TS_GEMM_MAX_ITEMS];
@@ -149,7 +155,7 @@ static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, int step, 
     if (a->items == 1) factor[r] = load_factor(m, type, factors, 1, r, 0); /* kept in registers */
   }
   span s;
-  span_begin(m, &s, first, step, end, NULL, 0);
+  span_begin(m, &s, of, NULL, 0);
   ts_v out = offset(m, a->out, mul(m, s.l.index, i64_const(m, size)));
   ts_v bytes = mul(m, s.l.index, i64_const(m, m->x_size));
   for (int i = 0; i < a->items; i++) sum[i] = load(m, type, offset_const(m, out, (int64_t)i * TS_GEMM_ITEM_BYTES));
@@ -167,9 +173,9 @@ static void axpy_sweep(gemm_emit *m, const axpy *a, LLVMTypeRef type, int step, 
 /* Processes rows of x from `first` on, `rows` at a time while so many are left; returns the first remaining row. */
 static ts_v axpy_rows(gemm_emit *m, const axpy *a, ts_v first, ts_v k, int rows) {
   span s;
-  span_begin(m, &s, first, rows, k, NULL, 0);
-  axpy_sweep(m, a, m->vector, m->g->lanes, a->begin, a->middle, s.l.index, rows);
-  axpy_sweep(m, a, m->element, 1, a->middle, a->end, s.l.index, rows);
+  span_begin(m, &s, (range){first, rows, k}, NULL, 0);
+  axpy_sweep(m, a, m->vector, (range){a->begin, m->g->lanes, a->middle}, s.l.index, rows);
+  axpy_sweep(m, a, m->element, (range){a->middle, 1, a->end}, s.l.index, rows);
   return span_end(m, &s, NULL);
 }
 
@@ -300,7 +306,7 @@ static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum)
 static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v *sum) {
   int size = m->g->element_size, piece = 16 / size, line = DOT_LINE / size;
   span s;
-  span_begin(m, &s, i64_const(m, 0), line, d->k, sum, sum_count(d));
+  span_begin(m, &s, (range){i64_const(m, 0), line, d->k}, sum, sum_count(d));
   ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
   for (int r = 0; r < d->groups * m->g->lanes; r++) ts_emit_prefetch(m->e, offset(m, d->rows[r], ahead), false);
   for (int at = 0; at < line; at += piece) dot_piece(m, d, add(m, s.l.index, i64_const(m, at)), NULL, sum);
@@ -312,7 +318,7 @@ static void dot_chain(gemm_emit *m, const dot *d, ts_v *sum) {
   int piece = 16 / m->g->element_size, count = sum_count(d);
   for (int i = 0; i < count; i++) sum[i] = LLVMConstNull(m->vector);
   span s;
-  span_begin(m, &s, dot_lines(m, d, sum), piece, d->k, sum, count);
+  span_begin(m, &s, (range){dot_lines(m, d, sum), piece, d->k}, sum, count);
   dot_piece(m, d, s.l.index, NULL, sum);
   ts_v left = span_end(m, &s, sum), rest[SPAN_VALUES] = {0};
   for (int i = 0; i < count; i++) rest[i] = sum[i];
@@ -333,7 +339,7 @@ static ts_v dot_groups(gemm_emit *m, dot *d, int groups, ts_v first, ts_v end) {
   ts_v out = arg_pointer(m, TS_GEMM_OUT, "out"), sum[SPAN_VALUES] = {0};
   d->groups = groups;
   span s;
-  span_begin(m, &s, first, (int64_t)groups * lanes, end, NULL, 0);
+  span_begin(m, &s, (range){first, (int64_t)groups * lanes, end}, NULL, 0);
   d->rows[0] = offset(m, d->x, mul(m, s.l.index, d->stride));
   for (int r = 1; r < groups * lanes; r++) d->rows[r] = offset(m, d->rows[r - 1], d->stride);
   dot_chain(m, d, sum);

@@ -108,23 +108,22 @@ static ts_status print_whole(printer *p, ts_op_id id) {
   return print_op(p, op);
 }
 
-ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, char **out_text, ts_kernel_source *out,
-                         const int64_t **out_constants, int32_t *out_constant_count) {
+ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_whole_kernel *out) {
   ts_text text = {0};
   printer p = {.g = graph, .out = &text, .arena = arena};
   ts_status status = print_whole(&p, id);
   ts_whole *whole = NULL;
   if (!status) status = ts_arena_alloc(arena, sizeof *whole, (void **)&whole);
   if (!status)
-    status = ts_arena_copy(arena, p.constants.data, p.constants.count * sizeof(int64_t), (void **)out_constants);
-  *out_constant_count = (int32_t)p.constants.count;
-  if (!status) status = ts_text_finish(&text, out_text);
+    status = ts_arena_copy(arena, p.constants.data, p.constants.count * sizeof(int64_t), (void **)&out->constants);
+  out->constant_count = (int32_t)p.constants.count;
+  if (!status) status = ts_text_finish(&text, &out->text);
   ts_text_deinit(&text);
   ts_free(p.numbers);
   TS_VEC_FREE(&p.constants);
   if (status) return status;
   *whole = (ts_whole){graph, id};
-  *out =
-      (ts_kernel_source){.text = *out_text, .length = strlen(*out_text), .emit = ts_whole_emit, .description = whole};
+  out->source =
+      (ts_kernel_source){.text = out->text, .length = strlen(out->text), .emit = ts_whole_emit, .description = whole};
   return TS_SUCCESS;
 }

@@ -184,8 +184,8 @@ static ts_status row_point(void *context, ts_loop *loop, const ts_point *at, ts_
     const col_reduce *r = &c->reduces[k];
     ts_v x = loop->value[loop->d->nodes[r->node].a];
     ts_acc acc = load_acc(loop, r, &r->at, at->index);
-    bool arg = r->reducer.kind == TS_NODE_ARG;
-    TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, x, arg ? s32_splat(loop, c->row) : NULL, NULL, &acc));
+    ts_v row = r->reducer.kind == TS_NODE_ARG ? s32_splat(loop, c->row) : NULL;
+    TS_TRY(ts_reducer_step(loop->e, &r->reducer, acc, (ts_acc){x, row}, NULL, &acc));
     store_acc(loop, r, &r->at, at->index, acc);
   }
   return TS_SUCCESS;

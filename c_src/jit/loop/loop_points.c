@@ -47,23 +47,29 @@ static void copy_values(ts_v *to, const ts_v *from, int count) {
 
 /* ---- vectors ---- */
 
-/* A loop over vectors from `from` on that start before `stop`. */
-static ts_status vectors(ts_loop *loop, ts_v from, ts_v stop, ts_point at, ts_v *carried, int count, ts_point_fn fn,
-                         void *context) {
+/* What a loop contains, and the values that it carries. */
+typedef struct loop_body {
+  ts_v *carried;
+  int count;
+  ts_point_fn fn;
+  void *context;
+} loop_body;
+
+/* A loop over whole vectors. */
+static ts_status vectors(ts_loop *loop, const ts_span *span, const loop_body *body) {
   LLVMBuilderRef b = loop->e->b;
   ts_v phis[TS_LOOP_MAX_CARRIED] = {0}, after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  ts_counter counter = ts_loop_count(loop, from, stop, lanes_of(loop));
-  add_phis(loop, phis, carried, count, before);
-  copy_values(inside, phis, count);
-  at.index = counter.index;
-  TS_TRY(fn(context, loop, &at, inside));
+  ts_counter counter = ts_loop_count(loop, span->from, span->middle, lanes_of(loop));
+  add_phis(loop, phis, body->carried, body->count, before);
+  copy_values(inside, phis, body->count);
+  TS_TRY(body->fn(body->context, loop, &(ts_point){.index = counter.index}, inside));
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
-  add_phis(loop, phis, inside, count, here);
+  add_phis(loop, phis, inside, body->count, here);
   ts_loop_count_end(loop, &counter);
-  add_phis(loop, after, carried, count, before);
-  add_phis(loop, after, inside, count, here);
-  copy_values(carried, after, count);
+  add_phis(loop, after, body->carried, body->count, before);
+  add_phis(loop, after, inside, body->count, here);
+  copy_values(body->carried, after, body->count);
   return TS_SUCCESS;
 }
 
@@ -71,7 +77,7 @@ static ts_status vectors(ts_loop *loop, ts_v from, ts_v stop, ts_point at, ts_v 
 static ts_status emit_twice(ts_loop *loop, const ts_span *span, ts_v *carried, int count, ts_point_fn fn,
                             void *context) {
   LLVMBuilderRef b = loop->e->b;
-  TS_TRY(vectors(loop, span->from, span->middle, (ts_point){0}, carried, count, fn, context));
+  TS_TRY(vectors(loop, span, &(loop_body){carried, count, fn, context}));
   ts_v after[TS_LOOP_MAX_CARRIED] = {0}, inside[TS_LOOP_MAX_CARRIED];
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b), rest = ts_loop_block(loop, "rest");
   LLVMBasicBlockRef done = ts_loop_block(loop, "rest_done");

@@ -93,17 +93,17 @@ static ts_vm numbers_of(ts_emit *e, const ts_reducer *r) {
   return ts_vm_begin(e, r->type == TS_F64, (unsigned)e->lanes);
 }
 
-ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_v mask, ts_acc *out) {
+ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_acc x, ts_v mask, ts_acc *out) {
   if (has_extreme(e, r)) {
     ts_vm m = numbers_of(e, r);
-    *out = (ts_acc){ts_vm_avx512_extreme(&m, r->by->kind == TS_COMBINE_MAX, acc.value, x, mask), NULL};
+    *out = (ts_acc){ts_vm_avx512_extreme(&m, r->by->kind == TS_COMBINE_MAX, acc.value, x.value, mask), NULL};
     return TS_SUCCESS;
   }
-  if (r->by && r->by->logical) x = ts_emit_truth(e, ts_emit_mask(e, r->operand, x));
+  if (r->by && r->by->logical) x.value = ts_emit_truth(e, ts_emit_mask(e, r->operand, x.value));
   if (r->kind == TS_NODE_ARG)
-    *out = take_if(e, replaces(e, r, x, acc.value), (ts_acc){x, at}, acc);
+    *out = take_if(e, replaces(e, r, x.value, acc.value), x, acc);
   else
-    TS_TRY(ts_reducer_combine(e, r, acc, (ts_acc){x, NULL}, out));
+    TS_TRY(ts_reducer_combine(e, r, acc, x, out));
   if (mask) *out = only_in(e, mask, *out, acc);
   return TS_SUCCESS;
 }

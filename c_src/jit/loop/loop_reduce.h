@@ -30,7 +30,7 @@ static inline bool ts_reducer_needs_tree(const ts_reducer *r) {
 ts_acc ts_reducer_identity(ts_emit *e, const ts_reducer *r, ts_v first);
 /* Adds operand `x` (register form of the node's operand) to an accumulator, at index `at` (i32 vector, ARG), which is
  * later than all indices before. Only in the lanes of `mask`, if that is not NULL. */
-ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_v x, ts_v at, ts_v mask, ts_acc *out);
+ts_status ts_reducer_step(ts_emit *e, const ts_reducer *r, ts_acc acc, ts_acc x, ts_v mask, ts_acc *out);
 ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out);
 /* Combines `count` (a power of two) accumulators, then their lanes by halving; the result is in all lanes. */
 ts_status ts_reducer_collapse(ts_emit *e, const ts_reducer *r, ts_acc *accs, int count, ts_v *out);

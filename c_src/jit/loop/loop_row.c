@@ -91,7 +91,7 @@ static ts_status reduce_step(ts_loop *loop, const row_reduce *r, const ts_point 
   bool arg = r->reducer.kind == TS_NODE_ARG;
   ts_v x = loop->value[loop->d->nodes[r->node].a];
   ts_v index = arg ? index_at(loop, at->index) : NULL, mask = at->part ? ts_emit_lane_mask(e, at->part) : NULL;
-  TS_TRY(ts_reducer_step(e, &r->reducer, old, x, index, mask, &acc));
+  TS_TRY(ts_reducer_step(e, &r->reducer, old, (ts_acc){x, index}, mask, &acc));
   for (int i = 0; i + 1 < r->accs; i++) set_carried_acc(r, carried, i, carried_acc(r, carried, i + 1));
   set_carried_acc(r, carried, r->accs - 1, acc);
   return TS_SUCCESS;

@@ -93,11 +93,11 @@ static void run_points(const runner *r, int64_t first, int64_t count) {
   if (end > first && end % inner) run_inner(r, end / inner, end / inner + 1, 0, end % inner);
 }
 
-void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
-                         int64_t first, int64_t count, void *scratch) {
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words,
+                         const ts_launch_piece *piece, void *scratch) {
   runner r = {launch, entry, words, scratch};
-  int64_t columns = words[launch->desc.rank - 1];
-  run_inner(&r, begin, end, first, count < columns - first ? count : columns - first);
+  int64_t left = words[launch->desc.rank - 1] - piece->first;
+  run_inner(&r, piece->begin, piece->end, piece->first, piece->count < left ? piece->count : left);
 }
 
 void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,

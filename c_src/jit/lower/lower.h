@@ -62,12 +62,15 @@ typedef struct ts_launch_part {
 void ts_launch_run_part(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, const ts_launch_part *part,
                         void *scratch);
 
-/* Runs units [begin, end), in each only `count` points from `first` on, or up to the unit's end. `first` is a multiple
- * of the vector's lanes and of a cache line's elements. Only for launches that have pieces: those that compute each
- * point independently. */
+/* Units [begin, end), in each only `count` points from `first` on, or up to the unit's end. `first` is a multiple of
+ * the vector's lanes and of a cache line's elements. Only for launches that have pieces: those that compute each point
+ * independently. */
+typedef struct ts_launch_piece {
+  int64_t begin, end, first, count;
+} ts_launch_piece;
 bool ts_launch_has_pieces(const ts_launch *launch);
-void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words, int64_t begin, int64_t end,
-                         int64_t first, int64_t count, void *scratch);
+void ts_launch_run_piece(const ts_launch *launch, ts_kernel_fn entry, const int64_t *words,
+                         const ts_launch_piece *piece, void *scratch);
 
 /* True when result and operand have the same bytes (reshape and other ops that move no data); exec then makes no
  * copy. */
@@ -80,9 +83,13 @@ bool ts_lower_is_alias(const ts_graph *graph, ts_op_id id);
 #define TS_WHOLE_MAX_LEVELS 32 /* nesting of loops and branches */
 bool ts_whole_supported(const ts_graph *graph, ts_op_id id);
 /* Arguments of the kernel: addresses of the operands, then of the results, then of the cancel flag (_Atomic bool, read
- * on every back edge; when true, the loop ends early), then constants as words. begin/end/scratch are not used. The
- * caller owns `text` (ts_free); constants are written to `arena`. */
-ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, char **out_text, ts_kernel_source *out,
-                         const int64_t **out_constants, int32_t *out_constant_count);
+ * on every back edge; when true, the loop ends early), then constants as words. begin/end/scratch are not used. */
+typedef struct ts_whole_kernel {
+  char *text; /* the caller's, to be freed by ts_free */
+  ts_kernel_source source;
+  const int64_t *constants; /* in the arena */
+  int32_t constant_count;
+} ts_whole_kernel;
+ts_status ts_whole_lower(const ts_graph *graph, ts_op_id id, ts_arena *arena, ts_whole_kernel *out);
 
 #endif

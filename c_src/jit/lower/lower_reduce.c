@@ -17,8 +17,8 @@ typedef struct partial {
   int32_t node;
   uint32_t temp;
   ts_dtype dtype;
-  bool finds;      /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
-  uint32_t places; /* and this their indices in the blocks, as s32 */
+  bool finds;       /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
+  uint32_t indices; /* and this their indices in the blocks, as s32 */
 } partial;
 
 typedef struct stage {
@@ -49,8 +49,8 @@ static ts_program_node op_node(ts_program_kind kind, ts_opcode op, ts_dtype dtyp
 }
 
 /* The index map of (row, column `start` + index of loop `column`) in a dense temporary of `width` columns. */
-static ts_affine temp_place(const ts_loops *loops, int32_t kept, int32_t column, int64_t start, int64_t width,
-                            int64_t size) {
+static ts_affine temp_map(const ts_loops *loops, int32_t kept, int32_t column, int64_t start, int64_t width,
+                          int64_t size) {
   ts_affine at = {.offset = start * size};
   int64_t step = width * size;
   for (int32_t l = kept - 1; l >= 0; l--) {
@@ -91,8 +91,8 @@ static ts_status store_blocks(ts_program *p, ts_program_node reduce, uint32_t te
   ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = temp, .dtype = reduce.dtype},
                             .node = (int32_t)p->nodes.count};
   TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
-  store.to.at = temp_place(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
-                           (int64_t)ts_dtype_size(reduce.dtype));
+  store.to.at = temp_map(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
+                         (int64_t)ts_dtype_size(reduce.dtype));
   return TS_VEC_PUSH(&p->stores, store);
 }
 
@@ -102,7 +102,7 @@ static ts_status store_partial(ts_program *p, const partial *part, int64_t row_e
     ts_opcode best = reduce.op == TS_OP_ARGMAX ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN;
     TS_TRY(store_blocks(p, op_node(TS_PROGRAM_REDUCE, best, part->dtype, reduce.a), part->temp, row_extent, full));
     reduce.dtype = TS_S32;
-    return store_blocks(p, reduce, part->places, row_extent, full);
+    return store_blocks(p, reduce, part->indices, row_extent, full);
   }
   if (p->nodes.data[reduce.a].dtype != part->dtype && reduce.op != TS_OP_REDUCE_ALL && reduce.op != TS_OP_REDUCE_ANY) {
     TS_TRY(TS_VEC_PUSH(&p->nodes, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, part->dtype, reduce.a)));
@@ -157,7 +157,7 @@ static const partial *find_partial(const stage *s, int32_t node) {
 /* Adds a read of a temporary of `width` columns: along the reduced loop, or at the start of each row. */
 static ts_status add_read(ts_program *p, uint32_t temp, ts_dtype dtype, bool row, int64_t width, int32_t *out_slot) {
   ts_access access = {.place = TS_PLACE_TEMP, .index = temp, .dtype = dtype};
-  access.at = temp_place(&p->loops, p->kept, row ? p->kept : -1, 0, width, (int64_t)ts_dtype_size(dtype));
+  access.at = temp_map(&p->loops, p->kept, row ? p->kept : -1, 0, width, (int64_t)ts_dtype_size(dtype));
   *out_slot = (int32_t)p->loads.count;
   return TS_VEC_PUSH(&p->loads, access);
 }
@@ -168,11 +168,11 @@ static ts_status add_number(ts_program *p, int64_t value, ts_program_node *node)
 }
 
 /* Computes the index in the row of a block's best element from the number of the block. */
-static ts_status add_place(ts_program *p, const partial *part, int64_t width, int32_t block, int32_t *out) {
+static ts_status add_index(ts_program *p, const partial *part, int64_t width, int32_t block, int32_t *out) {
   ts_program_node gather = op_node(TS_PROGRAM_GATHER, TS_OP_TAKE, TS_S32, block), number;
   ts_program_node first = op_node(TS_PROGRAM_OP, TS_OP_MULTIPLY, TS_S64, block);
   ts_program_node sum = op_node(TS_PROGRAM_OP, TS_OP_ADD, TS_S64, -1);
-  TS_TRY(add_read(p, part->places, TS_S32, false, width, &gather.slot));
+  TS_TRY(add_read(p, part->indices, TS_S32, false, width, &gather.slot));
   TS_TRY(add_number(p, width, &number));
   gather.b = number.slot;
   TS_TRY(add_number(p, (int64_t)ts_dtype_size(TS_S32), &number));
@@ -193,7 +193,7 @@ static ts_status reload(ts_program *p, const partial *part, ts_program_node redu
   if (reduce.kind == TS_PROGRAM_REDUCE && ts_dtype_accumulator(wanted) == part->dtype) reduce.dtype = part->dtype;
   if (part->finds) reduce.dtype = TS_S64;
   TS_TRY(ts_program_add_node(p, reduce, out));
-  if (part->finds) TS_TRY(add_place(p, part, width, *out, out));
+  if (part->finds) TS_TRY(add_index(p, part, width, *out, out));
   if (reduce.dtype == wanted) return TS_SUCCESS;
   return ts_program_add_node(p, op_node(TS_PROGRAM_OP, TS_OP_CONVERT, wanted, *out), out);
 }
@@ -251,7 +251,7 @@ static ts_status collect(stage *s, int64_t width, bool whole) {
     part->dtype = whole || part->finds ? s->program->nodes.data[node->a].dtype : ts_dtype_accumulator(node->dtype);
     TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(part->dtype), &part->temp));
     if (!part->finds) continue;
-    TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(TS_S32), &part->places));
+    TS_TRY(ts_lowering_add_temp(s->lowering, s->kept * width * (int64_t)ts_dtype_size(TS_S32), &part->indices));
   }
   return TS_SUCCESS;
 }
@@ -278,7 +278,7 @@ static ts_status reduce_from_copy(stage *s) {
     ts_program_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype},
                               .node = p.nodes.data[part->node].a};
     int64_t size = (int64_t)ts_dtype_size(part->dtype);
-    store.to.at = temp_place(&p.loops, p.loops.count, -1, 0, 1, size);
+    store.to.at = temp_map(&p.loops, p.loops.count, -1, 0, 1, size);
     status = TS_VEC_PUSH(&p.stores, store);
   }
   if (!status) status = ts_lowering_add_launch(s->lowering, &p);

@@ -34,15 +34,20 @@ static LLVMValueRef declare(ts_vm *m, const char *name, LLVMTypeRef type) {
   return function;
 }
 
+/* A function of vectors of `width` lanes. */
+typedef struct library_function {
+  LLVMTypeRef type;
+  LLVMValueRef value;
+  unsigned width;
+} library_function;
+
 /* Splits a vector in halves until they have the width of the library's registers. */
-static ts_v call_parts(ts_vm *m, LLVMTypeRef type, LLVMValueRef function, ts_v x, ts_v y, unsigned lanes,
-                       unsigned width) {
-  if (lanes == width) return LLVMBuildCall2(m->b, type, function, (ts_v[]){x, y}, y ? 2 : 1, "");
+static ts_v call_parts(ts_vm *m, const library_function *f, ts_v x, ts_v y, unsigned lanes) {
+  if (lanes == f->width) return LLVMBuildCall2(m->b, f->type, f->value, (ts_v[]){x, y}, y ? 2 : 1, "");
   unsigned half = lanes / 2;
   ts_v parts[2];
   for (unsigned i = 0; i < 2; i++) {
-    parts[i] = call_parts(m, type, function, l_lanes(m, x, i * half, half), y ? l_lanes(m, y, i * half, half) : NULL,
-                          half, width);
+    parts[i] = call_parts(m, f, l_lanes(m, x, i * half, half), y ? l_lanes(m, y, i * half, half) : NULL, half);
   }
   return l_join(m, parts[0], parts[1]);
 }
@@ -54,7 +59,7 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
            accuracy, m->e->target->sleef_suffix);
   LLVMTypeRef vector = LLVMVectorType(m->scalar, width);
   LLVMTypeRef type = LLVMFunctionType(vector, (LLVMTypeRef[]){vector, vector}, y ? 2 : 1, false);
-  return call_parts(m, type, declare(m, symbol, type), x, y, m->lanes, width);
+  return call_parts(m, &(library_function){type, declare(m, symbol, type), width}, x, y, m->lanes);
 }
 
 /* ---- addresses ---- */

@@ -1,6 +1,8 @@
 #include "jit/session/target.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +77,7 @@ const ts_target *ts_target_all(size_t *out_count) {
 }
 
 static ts_target host;
+static _Atomic int limit = INT_MAX;
 
 /* TESSERA_ISA can only lower the class: a higher one would end in SIGILL. */
 static size_t wanted_class(size_t best) {
@@ -90,8 +93,15 @@ static int64_t system_value(int name, int64_t otherwise) {
   return value > 0 ? value : otherwise;
 }
 
+int ts_target_level(void) {
+  int level = (int)wanted_class(best_class()), most = atomic_load(&limit);
+  return level < most ? level : most;
+}
+
+const char *ts_target_level_name(int level) { return isa_names[level]; }
+
 static void detect(void) {
-  host = classes[wanted_class(best_class())];
+  host = classes[ts_target_level()];
   host.page_size = system_value(_SC_PAGESIZE, 4096);
   host.l1_bytes = system_value(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
   host.l2_bytes = system_value(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
@@ -102,4 +112,11 @@ const ts_target *ts_target_host(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, detect);
   return &host;
+}
+
+bool ts_target_limit(int level) {
+  atomic_store(&limit, level);
+  bool is_taken = ts_target_host()->isa == classes[level].isa;
+  if (!is_taken) atomic_store(&limit, INT_MAX);
+  return is_taken;
 }

@@ -29,6 +29,14 @@ typedef struct ts_target {
 /* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. */
 const ts_target *ts_target_host(void);
 
+/* The instruction sets of an architecture are classes, numbered from 0; all machines of one class run the same code,
+ * with the same bits. A job takes the least class of its ranks. The name is as in TESSERA_ISA. */
+int ts_target_level(void); /* of ts_target_host(), which it does not fix yet */
+const char *ts_target_level_name(int level);
+/* Lowers ts_target_host() to a level. Must come before its first use: false when the process has another level already.
+ */
+bool ts_target_limit(int level);
+
 /* Every class of machine of this architecture; sizes of pages and caches are 0. */
 const ts_target *ts_target_all(size_t *out_count);
 

@@ -23,11 +23,35 @@ check.("errors", match?(%RuntimeError{message: "read was called on deleted" <> _
 check.("defimpl", describe(tensor) == "tensor in Tessera.DeviceBuffer" and describe(client) == "Tessera.Client" and describe(1) == "something")
 check.("consolidation", Protocol.consolidated?(User.Describe) and Protocol.consolidated?(Inspect))
 
+# A cluster of ranks without MPI, in a supervisor, with what config.exs says of it.
+alias Tessera.Cluster
+raised = fn fun -> try do fun.() rescue e -> e end end
+check.("child_spec", match?(%{id: {Cluster, :ranks}, start: {Cluster, :start_link, [[name: :ranks]]}}, Cluster.child_spec(name: :ranks)))
+{:ok, supervisor} = Supervisor.start_link([{Cluster, name: :ranks, devices: 2}], strategy: :one_for_one)
+%{state: :up, ranks: ranks} = Cluster.info(:ranks)
+check.("cluster", match?([%{rank: 0, devices: 2, threads: 1}, %{rank: 1, devices: 2, threads: 1}], ranks))
+check.("a function on ranks", Cluster.map(:ranks, &User.twice/1) == [0, 2])
+check.("environment of ranks", Cluster.map(:ranks, &User.setting/1) == ["7", "7"])
+check.("an error on a rank", match?(%RuntimeError{message: "rank 1 on " <> _}, raised.(fn -> Cluster.map(:ranks, &User.fail/1) end)))
+{:module, script, _, _} = defmodule(User.Script, do: def(run(rank), do: rank))
+check.("a function that ranks cannot load", match?(%RuntimeError{message: "no file has the module 'Elixir.User.Script'" <> _},
+  raised.(fn -> Cluster.map(:ranks, &script.run/1) end)))
+check.("a cluster is no client of tensors", raised.(fn -> Client.fetch!(:ranks) end).message =~ ":ranks is a cluster")
+mesh = %{__struct__: Nx.Mesh, name: "mesh", shape: {3}}
+check.("a mesh that is too large", raised.(fn ->
+  Tessera.__shard_jit__(:key, mesh, [], fn [] -> 1 end, [[], [], []], client: :ranks, input_shardings: [])
+end).message =~ "the mesh has 3 partitions, and the cluster has 2 ranks of 2 devices")
+check.("wrong options", for options <- [[name: :ranks, ranks: 0], [rank: 1], [:ranks], :ranks] do
+  {:error, {:invalid_argument, "tessera_cluster: " <> _}} = Cluster.start_link(options)
+end != [])
+:ok = Supervisor.stop(supervisor)
+check.("no rank is left", not Enum.any?(ranks, &File.exists?("/proc/#{&1.os_pid}")))
+
 {:docs_v1, _, :erlang, "application/erlang+html", %{"en" => _}, _, entries} = Code.fetch_docs(:tessera)
 check.("h :tessera", Enum.any?(entries, &match?({{:function, :add, 2}, _, _, %{"en" => _}, _}, &1)))
 
 if System.otp_release() >= "27" do
-  for module <- [Tessera, Backend, Client, DeviceBuffer, Typespec] do
+  for module <- [Tessera, Backend, Client, Cluster, DeviceBuffer, Tessera.Mesh, Typespec] do
     {:docs_v1, _, :erlang, _, %{"en" => text}, _, functions} = Code.fetch_docs(module)
     documented = for {{:function, _, _}, _, _, %{"en" => _}, _} <- functions, do: 1
     check.("h #{inspect(module)}", text != "" and (module == Backend or documented != []))

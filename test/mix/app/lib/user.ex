@@ -18,4 +18,10 @@ defmodule User do
   def move(%Backend{buffer: %DeviceBuffer{} = buffer} = backend, device) do
     %{backend | buffer: %DeviceBuffer{buffer | device_id: device}}
   end
+
+  # What a rank of a cluster does.
+  def twice(rank), do: 2 * rank
+  def setting(_rank), do: System.get_env("user_value")
+  def fail(1), do: raise(ArgumentError, "not here")
+  def fail(rank), do: rank
 end

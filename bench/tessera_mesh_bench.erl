@@ -1,0 +1,170 @@
+%% What a mesh of devices of one VM, and a cluster of ranks on this host, cost beside the same program on one device. Pairs are
+%% timed in turn, so that both see the same machine; medians are printed.
+%%
+%%   make bench ONLY=mesh        the mesh
+%%   make bench ONLY=cluster     the cluster, where MPI is built
+-module(tessera_mesh_bench).
+-export([mesh/0, cluster/0]).
+-import(tessera_timing, [per_call/1, microseconds/1, now_ns/0, median/1]).
+
+-define(MESH, #{name => <<"m">>, shape => {4}, axes => [<<"batch">>]}).
+-define(CUT, #{0 => [<<"batch">>]}).
+
+-type figures() :: [{string(), float()}].
+
+-spec mesh() -> figures().
+mesh() ->
+    io:format("~nmesh of 4 devices~n"),
+    ok = tessera:open_client(bench_mesh, #{device_count => 4}),
+    lists:append([nothing_to_do(), all_reduce(), compute_bound(), first_calls()]).
+
+options() -> #{client => bench_mesh}.
+options(Options) -> maps:merge(options(), Options).
+
+show(Name, Value, Unit) ->
+    io:format("~-58s ~12.3f ~s~n", [Name, float(Value), Unit]),
+    {Name, float(Value)}.
+
+nothing_to_do() ->
+    F = tessera:shard_jit(fun(X) -> X end, ?MESH, options(#{input_shardings => [?CUT]})),
+    Parts = tessera_mesh:shard(floats({8}), ?MESH, ?CUT, bench_mesh),
+    Args = [[Part] || Part <- Parts],
+    _ = F(Args),
+    [show("sharded call with nothing to do", per_call(fun() -> F(Args) end), "us")].
+
+%% 64 MB on each device. What it is compared with reads four inputs and writes one output, which is what the result is: the same
+%% buffer for each device.
+all_reduce() ->
+    Sum = tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, <<"batch">>) end, ?MESH, [?CUT], #{}, options()),
+    Whole = floats({4 * 16 bsl 20}),
+    Parts = tessera_mesh:shard(Whole, ?MESH, ?CUT, bench_mesh),
+    Args = [[Part] || Part <- Parts],
+    Add = tessera:jit(fun(A, B, C, D) -> tessera:add(tessera:add(A, B), tessera:add(C, D)) end),
+    Hosts = [tessera:slice(Whole, [I * (16 bsl 20)], [16 bsl 20]) || I <- lists:seq(0, 3)],
+    {Reduced, Added} = in_turn(31, fun() -> Sum(Args) end, fun() -> apply(Add, Hosts) end),
+    [show("all_reduce of 64 MB", Reduced, "ms"), show("the sum of four such tensors on one device", Added, "ms"),
+     show("ratio", Reduced / Added, "")].
+
+%% A training step of a 784-512-512-10 MLP with a batch of 4096, cut by the batch.
+compute_bound() ->
+    Params = [floats(S) || S <- [{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}]],
+    {X, Y} = {floats({4096, 784}), floats({4096, 10})},
+    One = tessera:jit(fun step/8),
+    Shardings = [#{} || _ <- Params] ++ [?CUT, ?CUT],
+    Cut = tessera:shard_jit(fun step/8, ?MESH, options(#{input_shardings => Shardings})),
+    Parts = fun(T, Sharding) -> tessera_mesh:shard(T, ?MESH, Sharding, bench_mesh) end,
+    Args = transpose([Parts(P, #{}) || P <- Params] ++ [Parts(X, ?CUT), Parts(Y, ?CUT)]),
+    {Sharded, Unsharded} = in_turn(9, fun() -> Cut(Args) end, fun() -> apply(One, Params ++ [X, Y]) end),
+    Products = tessera:jit(fun products/2),
+    W = floats({1024, 1024}),
+    Rows = floats({2048, 1024}),
+    CutProducts = tessera:shard_jit(fun products/2, ?MESH, options(#{input_shardings => [?CUT, #{}]})),
+    ProductArgs = transpose([Parts(Rows, ?CUT), Parts(W, #{})]),
+    {ShardedProducts, WholeProducts} = in_turn(9, fun() -> CutProducts(ProductArgs) end, fun() -> Products(Rows, W) end),
+    [show("training step of an MLP, sharded", Sharded, "ms"), show("training step of an MLP, one device", Unsharded, "ms"),
+     show("ratio", Sharded / Unsharded, ""),
+     show("four products with tanh, sharded", ShardedProducts, "ms"), show("four products with tanh, one device", WholeProducts, "ms"),
+     show("ratio", ShardedProducts / WholeProducts, "")].
+
+products(X, W) -> lists:foldl(fun(_, A) -> tessera:tanh(tessera:dot(A, W)) end, X, [1, 2, 3, 4]).
+
+step(W1, B1, W2, B2, W3, B3, X, Y) ->
+    Loss = fun({A1, C1, A2, C2, A3, C3}) ->
+                   H1 = tessera:relu(tessera:add(tessera:dot(X, A1), C1)),
+                   H2 = tessera:relu(tessera:add(tessera:dot(H1, A2), C2)),
+                   Logits = tessera:add(tessera:dot(H2, A3), C3),
+                   tessera:negate(tessera:mean(tessera:sum(tessera:multiply(Y, tessera:log_softmax(Logits, #{axes => [1]})),
+                                                           #{axes => [1]})))
+           end,
+    Params = {W1, B1, W2, B2, W3, B3},
+    {Value, Gradients} = (tessera:value_and_grad(Loss))(Params),
+    {Value, [tessera:subtract(P, tessera:multiply(0.1, G))
+             || {P, G} <- lists:zip(tuple_to_list(Params), tuple_to_list(Gradients))]}.
+
+%% Of programs that no cache knows: each has constants of its own.
+first_calls() ->
+    X = floats({512, 256}),
+    W = floats({256, 256}),
+    Parts = transpose([tessera_mesh:shard(X, ?MESH, ?CUT, bench_mesh), tessera_mesh:shard(W, ?MESH, #{}, bench_mesh)]),
+    Layers = fun(Seed) -> fun(A, B) -> lists:foldl(fun(I, V) -> layer(V, B, Seed + I / 64) end, A, lists:seq(0, 19)) end end,
+    Sharded = fun(Seed) -> tessera:shard_jit(Layers(Seed), ?MESH, options(#{input_shardings => [?CUT, #{}]})) end,
+    Times = [{microseconds(fun() -> (Sharded(2.0 * Seed))(Parts) end),
+              microseconds(fun() -> (tessera:jit(Layers(2.0 * Seed + 1)))(X, W) end)} || Seed <- lists:seq(1, 9)],
+    {Cut, One} = lists:unzip(Times),
+    [show("first sharded call of 20 layers", median(Cut) / 1000, "ms"), show("first call of 20 layers", median(One) / 1000, "ms"),
+     show("ratio", median(Cut) / median(One), "")].
+
+layer(X, W, C) -> tessera:multiply(tessera:tanh(tessera:add(tessera:dot(X, W), C)), 0.5).
+
+%% ---- a cluster ----
+
+-spec cluster() -> figures().
+cluster() ->
+    io:format("~ncluster of ranks on this host~n"),
+    lists:append([start_time(), calls(), reductions()]).
+
+start_time() ->
+    Times = [begin
+                 Start = now_ns(),
+                 {ok, Cluster} = tessera_cluster:start_link(#{ranks => 4}),
+                 Time = (now_ns() - Start) / 1.0e9,
+                 ok = tessera_cluster:stop(Cluster),
+                 Time
+             end || _ <- lists:seq(1, 5)],
+    [show("start of 4 ranks, best of 5", lists:min(Times), "s"), show("start of 4 ranks, median", median(Times), "s")].
+
+calls() ->
+    {ok, Cluster} = tessera_cluster:start_link(#{ranks => 4, threads => 1, name => bench_ranks}),
+    Times = [microseconds(fun() -> tessera_cluster:noop(Cluster) end) || _ <- lists:seq(1, 500)],
+    ok = tessera_cluster:stop(Cluster),
+    [show("call of 4 ranks with nothing to do, median", median(Times), "us")].
+
+%% Beside MPI_Allreduce of as many processes, started alike (peer_mpi.c).
+reductions() -> [Figure || Ranks <- [2, 4], Bytes <- [4, 1 bsl 20, 4 bsl 20, 64 bsl 20], Figure <- reduction(Ranks, Bytes)].
+
+%% Ours is what reductions one after the other cost beside one program of a single one.
+reduction(Ranks, Bytes) ->
+    {ok, Cluster} = tessera_cluster:start_link(#{ranks => Ranks, threads => 1, devices => 1, name => bench_ranks}),
+    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    {Few, Many} = {1, if Bytes =< 4096 -> 101; true -> 11 end},
+    Run = fun(Count) ->
+                  F = tessera:shard_map(fun(X) -> chain(Count, X, Bytes div 4) end, Mesh, [#{}], #{}, #{client => bench_ranks}),
+                  Args = lists:duplicate(Ranks, [floats({})]),
+                  _ = F(Args),
+                  fun() -> F(Args) end
+          end,
+    {More, Less} = in_turn(7, Run(Many), Run(Few)),
+    ok = tessera_cluster:stop(Cluster),
+    Ours = (More - Less) * 1000 / (Many - Few),
+    Theirs = mpi(Ranks, Bytes),
+    Name = io_lib:format("all_reduce of ~b bytes, ~b ranks", [Bytes, Ranks]),
+    [show(Name, Ours, "us"), show(["MPI_Allreduce, ", Name], Theirs, "us"), show("ratio", Ours / Theirs, "")].
+
+%% The tensor is made on the ranks from a scalar, so that no argument of its size travels. Each reduction needs the one before;
+%% the barrier keeps the sums of equal tensors from being rewritten.
+chain(Count, X, Length) ->
+    Start = tessera:vary(tessera:broadcast(X, {Length}), <<"batch">>),
+    Next = fun(_, A) -> tessera:all_reduce(tessera:vary(A, <<"batch">>), max, <<"batch">>) end,
+    tessera:reduce_max(lists:foldl(Next, Start, lists:seq(1, Count))).
+
+mpi(Ranks, Bytes) ->
+    {ok, {_, Version}} = tessera_cluster_command:version("mpirun"),
+    Command = io_lib:format("mpirun -np ~b --allow-run-as-root --bind-to none --oversubscribe --mca pml ob1 "
+                            "--mca btl self,~s,tcp build/bench/peer_mpi ~b", [Ranks, lists:nth(Version - 3, ["vader", "sm"]), Bytes]),
+    [_, Time] = string:lexemes(os:cmd(lists:flatten(Command)), " \n"),
+    list_to_float(Time).
+
+%% ---- timing ----
+
+%% Medians in ms of two functions that are called in turn.
+in_turn(Rounds, A, B) ->
+    _ = {A(), B()},
+    {As, Bs} = lists:unzip([{microseconds(A), microseconds(B)} || _ <- lists:seq(1, Rounds)]),
+    {median(As) / 1000, median(Bs) / 1000}.
+
+transpose([[] | _]) -> [];
+transpose(Lists) -> [[hd(L) || L <- Lists] | transpose([tl(L) || L <- Lists])].
+
+floats(Shape) ->
+    N = lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)),
+    tessera:from_binary(binary:copy(<<0.25:32/float-native>>, N), f32, Shape).

@@ -1,0 +1,564 @@
+#include "comm/mpi.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum {
+  HEADER_TAG = 0,
+  TAGS = 32767,      /* MPI allows at least these */
+  CHUNK = 1 << 30,   /* bytes of a message, which MPI counts as an int */
+  SPIN_NS = 50000,   /* how long nothing may arrive before the thread sleeps between polls */
+  SLEEP_NS = 50000,  /* between two polls */
+  SPIN_BYTES_NS = 4, /* a nanosecond more for so many bytes that are on their way */
+  LOOKS = 16,        /* at the clock, in the time that a rank may be silent */
+  IDLE_MS = 100,     /* between two polls where nothing is on its way, at most */
+};
+
+/* What a message is: a header of an exchange, a question for a sign of life, or its answer. */
+typedef enum message_kind { HEADER, ASK, ANSWER } message_kind;
+
+/* A header as it is sent, with the tag of the sender's blocks. */
+typedef struct message {
+  ts_carrier_header header;
+  int32_t tag;
+  int32_t kind;
+} message;
+
+/* What is known of another rank's life. */
+typedef struct life {
+  int64_t asked_ns;    /* when the first question was sent that has no answer; 0: none */
+  MPI_Request request; /* of `pulse`, one at a time */
+  message pulse;
+} life;
+
+/* A header that came before its exchange was posted here. */
+typedef struct early {
+  struct early *next;
+  int32_t from;
+  message message;
+} early;
+
+/* An exchange on its way. */
+typedef struct slot {
+  struct slot *next;
+  ts_exchange *exchange;
+  message out;
+  bool has_blocks;       /* all headers are there, and blocks are on their way */
+  bool complete;         /* all headers are there */
+  int32_t heard;         /* headers of other ranks */
+  int32_t *tags;         /* of each rank's blocks; -1: its header is not there */
+  MPI_Request *requests; /* of headers that are sent, then of blocks */
+  int32_t *peers;        /* of each request */
+  int count, capacity;
+  int64_t bytes;
+} slot;
+
+typedef struct job {
+  ts_carrier carrier;
+  ts_mpi_core core;
+  ts_mpi_options *options; /* the caller's, while it is opened */
+  int64_t patience_ns;
+  MPI_Comm comm;
+  char version[TS_MPI_VERSION_TEXT];
+  pthread_mutex_t lock;
+  pthread_cond_t wake;       /* the thread: posted or closing */
+  pthread_cond_t changed;    /* its callers: opened or closed */
+  ts_exchange *first, *last; /* posted; linked by `carrier` */
+  bool opened, closing, closed;
+  ts_status failed; /* of opening */
+  /* The thread's own. */
+  slot *active;
+  early *early;
+  life *lives;
+  int64_t looked_ns; /* at the clock */
+  int32_t next_tag;
+  bool broken;
+  char why[160];
+} job;
+
+/* ---- the end of exchanges */
+
+static void free_slot(slot *s) { free(s->tags), free(s->requests), free(s->peers), free(s); }
+
+static ts_status broken_error(const job *j) { return j->core.error(TS_UNAVAILABLE, "%s", j->why); }
+
+static void finish(slot *s, ts_status status) {
+  ts_exchange *exchange = s->exchange;
+  free_slot(s);
+  exchange->done(exchange, status);
+}
+
+/* From now on no function of MPI is called: the memory of blocks may be gone. */
+static void break_job(job *j, const char *what, int32_t rank) {
+  if (j->broken) return;
+  j->broken = true;
+  if (rank < 0)
+    snprintf(j->why, sizeof j->why, "MPI: %s", what);
+  else
+    snprintf(j->why, sizeof j->why, "rank %d %s", rank, what);
+}
+
+static bool is_good(job *j, int code) {
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length;
+  if (code == MPI_SUCCESS) return true;
+  MPI_Error_string(code, text, &length);
+  break_job(j, text, -1);
+  return false;
+}
+
+static void fail_all(job *j) {
+  while (j->active) {
+    slot *s = j->active;
+    j->active = s->next;
+    finish(s, broken_error(j));
+  }
+}
+
+/* ---- messages */
+
+static bool reserve(job *j, slot *s, int more) {
+  int needed = s->count + more;
+  if (needed <= s->capacity) return true;
+  MPI_Request *requests = realloc(s->requests, (size_t)needed * sizeof *requests);
+  if (requests) s->requests = requests;
+  int32_t *peers = realloc(s->peers, (size_t)needed * sizeof *peers);
+  if (peers) s->peers = peers;
+  if (requests && peers)
+    s->capacity = needed;
+  else
+    break_job(j, "no memory for an exchange", -1);
+  return requests && peers;
+}
+
+static int chunks(int64_t bytes) { return (int)((bytes + CHUNK - 1) / CHUNK); }
+
+/* A block from or to a rank, in messages that arrive in their order. */
+static void move_block(job *j, slot *s, int32_t peer, char *receive, const char *send, int64_t bytes) {
+  if (!reserve(j, s, chunks(bytes))) return;
+  for (int64_t at = 0; at < bytes && !j->broken; at += CHUNK) {
+    int size = (int)(bytes - at < CHUNK ? bytes - at : CHUNK);
+    MPI_Request *request = &s->requests[s->count];
+    if (!is_good(j, receive ? MPI_Irecv(receive + at, size, MPI_BYTE, peer, s->tags[peer], j->comm, request)
+                            : MPI_Isend(send + at, size, MPI_BYTE, peer, s->out.tag, j->comm, request)))
+      return;
+    s->peers[s->count++] = peer;
+  }
+  s->bytes += bytes;
+}
+
+/* Each rank begins with the next one, so that not all send to the same. */
+static int32_t nth_peer(const job *j, int32_t n) { return (j->carrier.rank + n) % j->carrier.ranks; }
+
+static void move_blocks(job *j, slot *s) {
+  ts_exchange *e = s->exchange;
+  for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
+    int32_t from = nth_peer(j, j->carrier.ranks - n), to = nth_peer(j, n);
+    move_block(j, s, from, e->receive + e->receive_at[from], NULL, e->receive_bytes[from]);
+    if (!j->broken) move_block(j, s, to, NULL, e->send + e->send_at[to], e->send_bytes[to]);
+  }
+}
+
+static void send_headers(job *j, slot *s) {
+  if (!reserve(j, s, j->carrier.ranks - 1)) return;
+  for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
+    int32_t to = nth_peer(j, n);
+    if (!is_good(j, MPI_Isend(&s->out, sizeof s->out, MPI_BYTE, to, HEADER_TAG, j->comm, &s->requests[s->count])))
+      return;
+    s->peers[s->count++] = to;
+  }
+}
+
+/* ---- headers that arrive */
+
+static void take_header(slot *s, int32_t from, const message *m) {
+  s->exchange->headers[from] = m->header;
+  s->tags[from] = m->tag;
+  s->heard++;
+}
+
+static slot *find_slot(const job *j, int32_t from, uint64_t run) {
+  for (slot *s = j->active; s; s = s->next)
+    if (s->out.header.run == run && s->tags[from] < 0) return s;
+  return NULL;
+}
+
+static void keep_early(job *j, int32_t from, const message *m) {
+  early **end = &j->early, *e = malloc(sizeof *e);
+  if (!e) {
+    break_job(j, "no memory for a header", -1);
+    return;
+  }
+  *e = (early){.from = from, .message = *m};
+  while (*end) end = &(*end)->next;
+  *end = e;
+}
+
+/* The first of each rank, of those that came early. */
+static void take_early(job *j, slot *s) {
+  for (early **at = &j->early; *at;) {
+    early *e = *at;
+    if (e->message.header.run == s->out.header.run && s->tags[e->from] < 0) {
+      take_header(s, e->from, &e->message);
+      *at = e->next;
+      free(e);
+    } else {
+      at = &e->next;
+    }
+  }
+}
+
+/* While one is on its way to that rank it is not sent again: it says the same. */
+static void send_pulse(job *j, int32_t to, message_kind kind) {
+  life *p = &j->lives[to];
+  int sent = 1;
+  if (p->request != MPI_REQUEST_NULL && !is_good(j, MPI_Test(&p->request, &sent, MPI_STATUS_IGNORE))) return;
+  if (!sent) return;
+  p->pulse = (message){.kind = kind};
+  is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
+}
+
+static void take_message(job *j, int32_t from, const message *m) {
+  slot *s = m->kind == HEADER ? find_slot(j, from, m->header.run) : NULL;
+  j->lives[from].asked_ns = 0;
+  if (s)
+    take_header(s, from, m);
+  else if (m->kind == HEADER)
+    keep_early(j, from, m);
+  else if (m->kind == ASK)
+    send_pulse(j, from, ANSWER);
+}
+
+static bool receive_headers(job *j) {
+  bool any = false;
+  for (int found = 1; found && !j->broken;) {
+    MPI_Status status;
+    message m;
+    if (!is_good(j, MPI_Iprobe(MPI_ANY_SOURCE, HEADER_TAG, j->comm, &found, &status)) || !found) break;
+    if (!is_good(j, MPI_Recv(&m, sizeof m, MPI_BYTE, status.MPI_SOURCE, HEADER_TAG, j->comm, &status))) break;
+    take_message(j, status.MPI_SOURCE, &m);
+    any |= m.kind == HEADER;
+  }
+  return any;
+}
+
+/* ---- exchanges */
+
+static bool is_taken(const job *j, int32_t tag) {
+  for (slot *s = j->active; s; s = s->next)
+    if (s->out.tag == tag) return true;
+  return false;
+}
+
+static int32_t new_tag(job *j) {
+  for (int32_t tries = 0; tries < TAGS; tries++) {
+    j->next_tag = j->next_tag % TAGS + 1;
+    if (!is_taken(j, j->next_tag)) return j->next_tag;
+  }
+  break_job(j, "too many exchanges at a time", -1);
+  return 0;
+}
+
+static slot *new_slot(const job *j, ts_exchange *exchange) {
+  slot *s = calloc(1, sizeof *s);
+  int32_t *tags = malloc((size_t)j->carrier.ranks * sizeof *tags);
+  if (!s || !tags) {
+    free(s), free(tags);
+    return NULL;
+  }
+  for (int32_t r = 0; r < j->carrier.ranks; r++) tags[r] = -1;
+  *s = (slot){.exchange = exchange, .tags = tags, .out = {.header = exchange->header}};
+  exchange->headers[j->carrier.rank] = exchange->header;
+  return s;
+}
+
+/* Without memory here, other ranks would wait: so that ends the job. */
+static void begin(job *j, ts_exchange *exchange) {
+  slot *s = new_slot(j, exchange);
+  if (!s) break_job(j, "no memory for an exchange", -1);
+  if (s && !j->broken) s->out.tag = new_tag(j);
+  if (!s || j->broken) {
+    if (s) free_slot(s);
+    exchange->done(exchange, broken_error(j));
+    return;
+  }
+  s->next = j->active;
+  j->active = s;
+  send_headers(j, s);
+  take_early(j, s);
+}
+
+static int32_t find_silent(const job *j, const slot *s) {
+  for (int32_t n = 1; n < j->carrier.ranks; n++)
+    if (s->tags[nth_peer(j, n)] < 0) return nth_peer(j, n);
+  for (int i = 0; i < s->count; i++)
+    if (s->requests[i] != MPI_REQUEST_NULL) return s->peers[i];
+  return nth_peer(j, 1);
+}
+
+/* Continues one exchange; returns whether something arrived. */
+static bool advance(job *j, slot *s, bool *out_done) {
+  int left = 0, some = 0, indices[64];
+  bool moved = false;
+  *out_done = false;
+  if (!s->complete && s->heard == j->carrier.ranks - 1) {
+    s->complete = moved = true;
+    s->has_blocks = j->core.agrees(s->exchange->headers, j->carrier.ranks);
+    if (s->has_blocks) move_blocks(j, s);
+  }
+  for (int at = 0; at < s->count && !j->broken; at += 64) {
+    int size = s->count - at < 64 ? s->count - at : 64;
+    if (!is_good(j, MPI_Testsome(size, s->requests + at, &some, indices, MPI_STATUSES_IGNORE))) return true;
+    if (some > 0) moved = true;
+  }
+  for (int i = 0; i < s->count; i++) left += s->requests[i] != MPI_REQUEST_NULL;
+  *out_done = s->complete && left == 0 && !j->broken;
+  return moved;
+}
+
+/* ---- signs of life */
+
+static bool is_awaited(const job *j, int32_t rank) {
+  for (const slot *s = j->active; s; s = s->next) {
+    if (s->tags[rank] < 0) return true;
+    for (int i = 0; i < s->count; i++)
+      if (s->peers[i] == rank && s->requests[i] != MPI_REQUEST_NULL) return true;
+  }
+  return false;
+}
+
+/* send_pulse tests its last request: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
+static void look_at(job *j, int32_t rank, int64_t now) {
+  life *p = &j->lives[rank];
+  if (p->asked_ns == 0) {
+    p->asked_ns = now;
+    send_pulse(j, rank, ASK);
+  } else if (now - p->asked_ns > j->patience_ns) {
+    break_job(j, "did not answer before the deadline", rank);
+  }
+}
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
+
+/* A look that is late, because this process was stopped or had no CPU, judges no rank: answers may have come that are
+ * not received yet. */
+static void look_at_peers(job *j) {
+  int64_t now = j->core.now_ns(), passed = now - j->looked_ns;
+  if (!j->patience_ns || j->broken || passed < j->patience_ns / LOOKS) return;
+  j->looked_ns = now;
+  for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
+    int32_t rank = nth_peer(j, n);
+    if (passed > j->patience_ns / 2) j->lives[rank].asked_ns = 0;
+    if (is_awaited(j, rank)) look_at(j, rank, now);
+  }
+}
+
+static bool advance_all(job *j) {
+  bool moved = receive_headers(j), done;
+  int64_t now = j->core.now_ns();
+  for (slot **at = &j->active; *at && !j->broken;) {
+    slot *s = *at;
+    moved |= advance(j, s, &done);
+    if (done) {
+      *at = s->next;
+      finish(s, TS_SUCCESS);
+    } else {
+      if (now > s->exchange->deadline_ns) break_job(j, "did not answer before the deadline", find_silent(j, s));
+      at = &s->next;
+    }
+  }
+  return moved;
+}
+
+/* ---- the thread */
+
+static int64_t bytes_on_the_way(const job *j) {
+  int64_t bytes = 0;
+  for (const slot *s = j->active; s; s = s->next) bytes += s->bytes;
+  return bytes;
+}
+
+static ts_exchange *take_posted(job *j) {
+  ts_exchange *first = j->first;
+  j->first = j->last = NULL;
+  return first;
+}
+
+/* How long to sleep; 0: until something is posted. Where ranks may be asked for a sign of life, a rank without
+ * exchanges polls, too. */
+static int64_t nap_ns(const job *j) {
+  int64_t idle = j->patience_ns / LOOKS, most = (int64_t)IDLE_MS * 1000000;
+  return j->active ? SLEEP_NS : idle < most ? idle : most;
+}
+
+/* Sleeps until something is posted, or for that time. The lock is held. */
+static void sleep_locked(job *j) {
+  struct timespec until;
+  int64_t ns = nap_ns(j);
+  if (j->first) return;
+  if (ns == 0) {
+    pthread_cond_wait(&j->wake, &j->lock);
+    return;
+  }
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += ns;
+  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+  pthread_cond_timedwait(&j->wake, &j->lock, &until);
+}
+
+static void begin_all(job *j, ts_exchange *posted) {
+  while (posted) {
+    ts_exchange *next = posted->carrier;
+    posted->carrier = NULL;
+    begin(j, posted);
+    posted = next;
+  }
+}
+
+/* Until it is closed and nothing is on its way. */
+static void serve(job *j) {
+  int64_t moved_at = 0;
+  for (;;) {
+    int64_t now = j->core.now_ns();
+    bool idle = now - moved_at > SPIN_NS + bytes_on_the_way(j) / SPIN_BYTES_NS;
+    pthread_mutex_lock(&j->lock);
+    if (j->closing && !j->first && !j->active) break;
+    if (idle || !j->active) sleep_locked(j);
+    ts_exchange *posted = take_posted(j);
+    pthread_mutex_unlock(&j->lock);
+    if (posted) moved_at = j->core.now_ns();
+    begin_all(j, posted);
+    if (!j->broken && advance_all(j)) moved_at = j->core.now_ns();
+    look_at_peers(j);
+    if (j->broken) fail_all(j);
+  }
+  pthread_mutex_unlock(&j->lock);
+}
+
+/* All ranks get the least level; their versions are equal if the least is the largest. */
+static ts_status agree(job *j) {
+  int64_t version = j->options->version, own[3] = {j->options->level, version, -version}, least[3];
+  if (MPI_Allreduce(own, least, 3, MPI_INT64_T, MPI_MIN, j->comm) != MPI_SUCCESS)
+    return j->core.error(TS_UNAVAILABLE, "MPI does not reach all ranks");
+  j->options->level = (int32_t)least[0];
+  if (least[1] == -least[2]) return TS_SUCCESS;
+  return j->core.error(TS_FAILED_PRECONDITION,
+                       "the ranks have different versions of Tessera, or different architectures");
+}
+
+static ts_status meet(job *j) {
+  if (j->carrier.ranks > TS_MAX_RANKS)
+    return j->core.error(TS_UNIMPLEMENTED, "%d ranks of MPI: at most %d can exchange", j->carrier.ranks, TS_MAX_RANKS);
+  j->lives = calloc((size_t)j->carrier.ranks, sizeof *j->lives);
+  if (!j->lives) return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
+  for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
+  return agree(j);
+}
+
+static ts_status initialize(job *j) {
+  int provided, ranks, rank, length;
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    return j->core.error(TS_FAILED_PRECONDITION, "MPI does not start");
+  MPI_Comm_dup(MPI_COMM_WORLD, &j->comm);
+  MPI_Comm_set_errhandler(j->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_size(j->comm, &ranks);
+  MPI_Comm_rank(j->comm, &rank);
+  MPI_Get_library_version(version, &length);
+  snprintf(j->version, sizeof j->version, "%.*s", (int)strcspn(version, ",\n"), version);
+  j->carrier.rank = rank, j->carrier.ranks = ranks;
+  return meet(j);
+}
+
+static void note(job *j, bool *event) {
+  pthread_mutex_lock(&j->lock);
+  *event = true;
+  pthread_cond_broadcast(&j->changed);
+  pthread_mutex_unlock(&j->lock);
+}
+
+static void *main_of_thread(void *arg) {
+  job *j = arg;
+  prctl(PR_SET_TIMERSLACK, 1000UL); /* else a short sleep takes twice its time */
+  j->failed = initialize(j);
+  note(j, &j->opened);
+  if (j->failed) return NULL;
+  serve(j);
+  if (!j->broken) MPI_Finalize();
+  note(j, &j->closed);
+  return NULL;
+}
+
+/* ---- what callers use */
+
+static void post(ts_carrier *self, ts_exchange *exchange) {
+  job *j = self->context;
+  exchange->carrier = NULL;
+  pthread_mutex_lock(&j->lock);
+  if (j->last)
+    j->last->carrier = exchange;
+  else
+    j->first = exchange;
+  j->last = exchange;
+  pthread_cond_signal(&j->wake);
+  pthread_mutex_unlock(&j->lock);
+}
+
+static job *new_job(const ts_mpi_core *core, ts_mpi_options *options) {
+  pthread_condattr_t monotonic;
+  job *j = calloc(1, sizeof *j);
+  if (!j) return NULL;
+  j->core = *core;
+  j->options = options;
+  j->patience_ns = options->patience_ns;
+  j->carrier = (ts_carrier){.post = post, .context = j};
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_mutex_init(&j->lock, NULL);
+  pthread_cond_init(&j->wake, &monotonic);
+  pthread_cond_init(&j->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  return j;
+}
+
+static ts_status open_job(const ts_mpi_core *core, ts_mpi_options *options, ts_carrier **out) {
+  static job *only;
+  pthread_t thread;
+  if (only) return core->error(TS_FAILED_PRECONDITION, "MPI was started before in this process");
+  job *j = only = new_job(core, options);
+  if (!j) return core->error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
+  if (pthread_create(&thread, NULL, main_of_thread, j)) return core->error(TS_RESOURCE_EXHAUSTED, "no thread for MPI");
+  pthread_detach(thread);
+  pthread_mutex_lock(&j->lock);
+  while (!j->opened) pthread_cond_wait(&j->changed, &j->lock);
+  pthread_mutex_unlock(&j->lock);
+  *out = &j->carrier;
+  return j->failed;
+}
+
+static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
+  job *j = carrier->context;
+  struct timespec until;
+  int result = 0;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += (time_t)(timeout_ns / 1000000000) + 1;
+  pthread_mutex_lock(&j->lock);
+  j->closing = true;
+  pthread_cond_signal(&j->wake);
+  while (!j->closed && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
+  bool closed = j->closed;
+  pthread_mutex_unlock(&j->lock);
+  return closed ? TS_SUCCESS : j->core.error(TS_FAILED_PRECONDITION, "MPI was not finalized in time");
+}
+
+static const char *version(ts_carrier *carrier) { return ((job *)carrier->context)->version; }
+
+#pragma GCC visibility push(default)
+extern const ts_mpi_library ts_mpi_table;
+const ts_mpi_library ts_mpi_table = {TS_MPI_ABI, open_job, close_job, version};
+#pragma GCC visibility pop

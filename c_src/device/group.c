@@ -1,0 +1,62 @@
+/* Runs of all partitions of a program, each on a device of its own. */
+#include "base/alloc.h"
+#include "device/device.h"
+
+struct ts_device_group {
+  const ts_platform *platform;
+  void *own;
+  ts_device *devices[TS_MAX_DEVICES];
+};
+
+int32_t ts_device_group_size(const ts_loaded *loaded, const ts_carrier *carrier) {
+  return loaded->partitions / (carrier && carrier->ranks > 0 ? carrier->ranks : 1);
+}
+
+static ts_status check(const ts_loaded *loaded, ts_run_args args, int32_t here) {
+  const ts_client *client = loaded->client;
+  int32_t devices = atomic_load_explicit(&client->device_count, memory_order_acquire);
+  if (!client->platform->begin_group)
+    return ts_error(TS_UNIMPLEMENTED, "platform %s of client %s cannot run partitions together", client->platform->name,
+                    client->name);
+  if (here < 1)
+    return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, which is less than one for each rank",
+                    loaded->partitions);
+  if (here > devices)
+    return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, client %s has %d devices", here, client->name,
+                    devices);
+  if (args.count % (size_t)here == 0) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "%zu arguments are not as many for each of %d partitions", args.count, here);
+}
+
+ts_status ts_device_group_create(const ts_loaded *loaded, ts_run_args args, const ts_group_options *options,
+                                 ts_device_group **out) {
+  ts_device_group *g;
+  ts_group_options o = *options;
+  *out = NULL;
+  int32_t here = ts_device_group_size(loaded, options->carrier);
+  TS_TRY(check(loaded, args, here));
+  TS_TRY(TS_NEW(&g));
+  g->platform = loaded->client->platform;
+  for (int32_t p = 0; p < here; p++) g->devices[p] = loaded->client->devices[p];
+  o.devices = g->devices;
+  o.pool = ts_client_pool(loaded->client);
+  int most = atomic_load_explicit(&loaded->client->threads, memory_order_relaxed);
+  if (most && (!o.threads || o.threads > most)) o.threads = most;
+  ts_status status = g->platform->begin_group(loaded, args, &o, &g->own);
+  if (status)
+    ts_free(g);
+  else
+    *out = g;
+  return status;
+}
+
+ts_status ts_device_group_advance(ts_device_group *group, ts_run_state *out_state) {
+  return group->platform->advance_group(group->own, out_state);
+}
+
+ts_status ts_device_group_end(ts_device_group *group, ts_buffer **out_results) {
+  if (!group) return TS_SUCCESS;
+  ts_status status = group->platform->end_group(group->own, out_results);
+  ts_free(group);
+  return status;
+}

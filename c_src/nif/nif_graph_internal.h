@@ -1,0 +1,24 @@
+/* What nif_graph.c shares with the files of further NIFs on programs that are traced. */
+#ifndef TS_NIF_GRAPH_INTERNAL_H
+#define TS_NIF_GRAPH_INTERNAL_H
+
+#include "nif/nif_graph.h"
+
+struct ts_nif_builder {
+  ErlNifMutex *lock;
+  ERL_NIF_TERM self; /* the builder as its caller has it, while the lock is held */
+  ts_tracer tracer;
+  TS_VEC(ts_nif_tensor *) tensors; /* of the function's environment: the tracer's hidden arguments */
+};
+
+/* The body of a NIF whose first argument is a program that is traced; it gets the other arguments, under the lock.
+ * `out` is the atom ok at first. */
+typedef ts_status (*ts_nif_builder_fn)(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out);
+ERL_NIF_TERM ts_nif_with_builder(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_nif_builder_fn fn);
+
+/* {tessera, [Builder | Id], Type, Shape}. */
+ERL_NIF_TERM ts_nif_value_term(ErlNifEnv *env, ts_nif_builder *b, ts_value_id id);
+/* The number of a value of this program, of whichever region. */
+ts_status ts_nif_value_id(ErlNifEnv *env, ts_nif_builder *b, ERL_NIF_TERM term, ts_value_id *out);
+
+#endif

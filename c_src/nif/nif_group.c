@@ -1,0 +1,149 @@
+#include "nif/nif_group.h"
+
+#include "nif/nif_rank.h"
+#include "nif/nif_run.h"
+
+#include <string.h>
+
+typedef struct group_call {
+  ts_loaded *executable;
+  int threads;
+  ts_nif_set donate;
+  size_t each;        /* arguments of a partition */
+  int32_t partitions; /* that are run here */
+} group_call;
+
+/* One argument of a partition, from its list. */
+static ts_status get_arg(ErlNifEnv *env, const group_call *call, size_t i, ERL_NIF_TERM *list, ts_nif_args *args) {
+  ERL_NIF_TERM head;
+  if (enif_get_list_cell(env, *list, &head, list))
+    return ts_nif_args_add(env, head, call->executable->param_types[i], ts_nif_set_has(&call->donate, i), args);
+  return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got %zu", call->each, i);
+}
+
+static ts_status get_list(ErlNifEnv *env, const group_call *call, ERL_NIF_TERM list, ts_nif_args *args) {
+  for (size_t i = 0; i < call->each; i++)
+    TS_TRY(ts_error_context(get_arg(env, call, i, &list, args), "argument %zu", i + 1));
+  if (enif_is_empty_list(env, list)) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the program takes %zu arguments, got more", call->each);
+}
+
+static ts_status get_lists(ErlNifEnv *env, const group_call *call, ERL_NIF_TERM lists, ts_nif_args *args) {
+  unsigned given;
+  int32_t partitions = call->partitions;
+  ERL_NIF_TERM head;
+  if (!enif_get_list_length(env, lists, &given))
+    return ts_nif_expected(env, "a list of arguments for each partition", lists);
+  if (given != (unsigned)partitions)
+    return ts_error(TS_INVALID_ARGUMENT, "the program has %d partitions, got %u lists of arguments", partitions, given);
+  for (int32_t p = 0; enif_get_list_cell(env, lists, &head, &lists); p++)
+    TS_TRY(ts_error_context(get_list(env, call, head, args), "partition %d", p));
+  return TS_SUCCESS;
+}
+
+static ts_status get_options(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_carrier *carrier, group_call *out) {
+  TS_TRY(ts_nif_executable_get(env, argv[0], &out->executable));
+  TS_TRY(ts_nif_get_threads(env, argv[2], &out->threads));
+  out->partitions = ts_device_group_size(out->executable, carrier);
+  out->each = out->executable->param_count - (out->executable->coordinates ? 1 : 0);
+  return ts_nif_set_get(env, argv[3], &out->donate);
+}
+
+static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_carrier *carrier, group_call *out,
+                          ts_nif_args *out_args) {
+  TS_TRY(get_options(env, argv, carrier, out));
+  ts_status status = ts_nif_args_init(out_args, out->each * (size_t)out->partitions);
+  if (!status) status = get_lists(env, out, argv[1], out_args);
+  if (status) ts_nif_args_done(out_args, false);
+  ts_nif_set_done(&out->donate);
+  return status;
+}
+
+static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  group_call call;
+  ts_nif_args args;
+  (void)argc;
+  TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
+  return ts_nif_run_long(env, call.executable, &args,
+                         &(ts_nif_call){.threads = call.threads, .partitions = call.partitions});
+}
+
+ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_group(Executable, [[Tensor | number()]], Threads, Donated) -> [[Tensor]] | stale: runs all partitions, with one
+   * list of arguments and of results for each, whose results are on the device of its number. Donated is a set of
+   * arguments of each partition, bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
+  group_call call;
+  ts_nif_args args;
+  ts_loaded *executable;
+  ERL_NIF_TERM lists;
+  if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
+  TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
+  if (!executable->is_short)
+    return enif_schedule_nif(env, "run_group", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
+  TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
+  TS_NIF_TRY(env, ts_nif_run_group_now(env, call.executable, &args, call.threads, &lists));
+  ts_nif_spend(env, executable);
+  return ts_nif_with_pressure(env, lists);
+}
+
+static ts_status get_run(ErlNifEnv *env, ERL_NIF_TERM number, ts_nif_call *out) {
+  ErlNifUInt64 run;
+  out->carrier = ts_nif_rank_carrier();
+  if (!out->carrier) return ts_error(TS_FAILED_PRECONDITION, "this process is no rank of a job of MPI");
+  if (!enif_get_uint64(env, number, &run)) return ts_nif_expected(env, "the number of a run", number);
+  out->run = run;
+  return TS_SUCCESS;
+}
+
+/* In place of a run: it ends on all ranks with this error. Others get as much of the text as a header has. */
+static void refuse(const ts_loaded *executable, const ts_nif_call *call, ts_code code, const char *text) {
+  ts_device_group *group;
+  ts_status_free(ts_device_group_create(
+      executable, (ts_run_args){0},
+      &(ts_group_options){.carrier = call->carrier, .run = call->run, .refusal = text, .refusal_code = code}, &group));
+}
+
+ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Run) -> as run_group/4, or {waiting,
+   * Run}: runs the partitions of this rank of a job; the others call it with the same number of the run, which no other
+   * run of the job has. On a dirty scheduler. */
+  group_call call;
+  ts_nif_args args;
+  ts_nif_call long_call = {0};
+  ts_loaded *executable;
+  (void)argc;
+  if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
+  TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
+  TS_NIF_TRY(env, get_run(env, argv[4], &long_call));
+  ts_status status = get_call(env, argv, long_call.carrier, &call, &args);
+  if (status) {
+    refuse(executable, &long_call, ts_status_code(status), ts_status_message(status));
+    return ts_nif_error(env, status);
+  }
+  long_call.threads = call.threads;
+  long_call.partitions = call.partitions;
+  return ts_nif_run_long(env, call.executable, &args, &long_call);
+}
+
+/* The code of that name. */
+static ts_code get_code(ErlNifEnv *env, ERL_NIF_TERM name) {
+  for (int code = TS_INVALID_ARGUMENT; code < TS_INTERNAL; code++)
+    if (enif_is_identical(name, enif_make_atom(env, ts_code_name((ts_code)code)))) return (ts_code)code;
+  return TS_INTERNAL;
+}
+
+ERL_NIF_TERM ts_nif_run_refuse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* run_refuse(Executable, Run, Code :: atom(), Text :: binary()) -> ok: in place of run_rank/5, where
+   * this rank cannot begin: the run ends on all ranks with that error */
+  ts_nif_call call = {0};
+  ts_loaded *executable;
+  ErlNifBinary given;
+  char text[TS_CARRIER_TEXT] = {0};
+  (void)argc;
+  TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
+  TS_NIF_TRY(env, get_run(env, argv[1], &call));
+  if (!enif_inspect_binary(env, argv[3], &given)) return ts_nif_error(env, ts_nif_expected(env, "a text", argv[3]));
+  memcpy(text, given.data, given.size < sizeof text ? given.size : sizeof text - 1);
+  refuse(executable, &call, get_code(env, argv[2]), text);
+  return ts_atom.ok_;
+}

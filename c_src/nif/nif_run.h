@@ -1,0 +1,39 @@
+/* Runs that may take long, of one program (nif_executable.c) or of the partitions of one (nif_group.c). */
+#ifndef TS_NIF_RUN_H
+#define TS_NIF_RUN_H
+
+#include "nif/nif_executable.h"
+
+/* A run or compilation that may take long. As a resource it is notified when its caller dies. A paused run is the only
+ * reference to the call until it is resumed, so it keeps the call's arguments alive. */
+typedef struct ts_nif_long_run {
+  ts_run_control control;
+  ErlNifMonitor monitor;
+  bool watching;
+  int32_t partitions; /* of a group here; 0: a run by itself */
+  ErlNifPid caller;
+  ts_loaded *executable;
+  ts_nif_args args;
+  ts_device_run *execution; /* NULL after the end, and for a run that cannot pause */
+  ts_device_group *group;
+  _Atomic bool is_ready; /* it waited for other ranks, which are there */
+  _Atomic bool asks;     /* it waits for a callback's answer; the call that clears this flag may resume it */
+} ts_nif_long_run;
+
+typedef struct ts_nif_call {
+  int threads;
+  int32_t partitions; /* of a group here, whose arguments are one list after the other; 0: a run by itself */
+  ts_device *device;  /* of a run by itself; NULL: its arguments decide */
+  /* Of a group of several ranks; see ts_group_options. It returns {waiting, Run} where it waits for them; the caller
+   * gets the message {ready, Run} and resumes it with run_resume/1. */
+  ts_carrier *carrier;
+  uint64_t run;
+} ts_nif_call;
+
+/* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. Takes the arguments over. */
+ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call);
+/* On the calling scheduler: a group that is short. */
+ts_status ts_nif_run_group_now(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, int threads,
+                               ERL_NIF_TERM *out);
+
+#endif

@@ -1,0 +1,401 @@
+/* Ops on neighbouring elements whose dims are cut: slices, pads, reversals, concatenations, windows, convolutions.
+ *
+ * The results of a partition need consecutive elements of an operand: partition i those of [first + i * step, + length)
+ * of the dim, which other partitions may have. From the neighbours at each distance a collective_permute brings the
+ * most elements that any partition reads of them; joined, they are a stretch in which each partition finds its elements
+ * at a place that depends on its coordinates only. What is not in the dim is zeros there, or becomes another value.
+ * With two parts of four and one element of the next one:
+ *
+ *     part 0: 0 1 2 3          4 <- from 1        [0 1 2 3 4]
+ *     part 1: 4 5 6 7          zeros              [4 5 6 7 -] */
+#include "ir/combiner.h"
+#include "shard/partitioner.h"
+
+#include <string.h>
+
+/* What each of `parts` partitions needs of a dim of parts of size `part`. */
+typedef struct need {
+  int64_t parts, part, first, step, length;
+} need;
+
+/* The stretch: pieces from distance `low` to `high`, of which the first begins `cut` elements after its part and the
+ * last ends at `end` of its part; `before` and `after` zeros around it. Partition i reads from place i * step + offset.
+ */
+typedef struct stretch {
+  int64_t low, high, cut, end, before, after, step, offset;
+} stretch;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t need_begin(const need *n, int64_t i) { return n->first + i * n->step; }
+static int64_t need_end(const need *n, int64_t i) { return n->first + i * n->step + n->length; }
+
+/* Partition i needs elements of part i + distance. */
+static bool is_pair(const need *n, int64_t i, int64_t distance) {
+  int64_t from = i + distance;
+  return i >= 0 && from >= 0 && i < n->parts && from < n->parts && need_begin(n, i) < (from + 1) * n->part &&
+         need_end(n, i) > from * n->part;
+}
+
+static bool has_pair(const need *n, int64_t distance) {
+  for (int64_t i = 0; i < n->parts; i++)
+    if (is_pair(n, i, distance)) return true;
+  return false;
+}
+
+/* The distances at which there are pairs: one's own part when there are none. */
+static void find_distances(const need *n, stretch *s) {
+  s->low = n->parts;
+  s->high = -n->parts;
+  for (int64_t i = 0; i < n->parts; i++) {
+    int64_t begin = most(need_begin(n, i), 0), end = least(need_end(n, i), n->parts * n->part);
+    if (begin >= end) continue;
+    s->low = least(s->low, begin / n->part - i);
+    s->high = most(s->high, (end - 1) / n->part - i);
+  }
+  if (s->low > s->high) s->low = s->high = 0;
+}
+
+/* What is not needed of the outer pieces. */
+static void find_ends(const need *n, stretch *s) {
+  s->cut = n->part;
+  s->end = 0;
+  for (int64_t i = 0; i < n->parts; i++) {
+    if (is_pair(n, i, s->low)) s->cut = least(s->cut, most(0, need_begin(n, i) - (i + s->low) * n->part));
+    if (is_pair(n, i, s->high)) s->end = most(s->end, least(n->part, need_end(n, i) - (i + s->high) * n->part));
+  }
+  if (s->end > 0 && (s->low < s->high || s->cut < s->end)) return;
+  s->cut = 0; /* no pairs */
+  s->end = n->part;
+}
+
+static void find_zeros(const need *n, stretch *s) {
+  s->before = s->after = 0;
+  for (int64_t i = 0; i < n->parts; i++) {
+    s->before = most(s->before, (i + s->low) * n->part + s->cut - need_begin(n, i));
+    s->after = most(s->after, need_end(n, i) - (i + s->high) * n->part - s->end);
+  }
+  s->step = n->step - n->part;
+  s->offset = n->first - s->low * n->part - s->cut + s->before;
+}
+
+static void plan(const need *n, stretch *s) {
+  find_distances(n, s);
+  find_ends(n, s);
+  find_zeros(n, s);
+}
+
+static int64_t piece_begin(const stretch *s, int64_t distance) { return distance == s->low ? s->cut : 0; }
+static int64_t piece_end(const need *n, const stretch *s, int64_t distance) {
+  return distance == s->high ? s->end : n->part;
+}
+
+/* Elements of the dim that a partition receives. */
+static int64_t received(const need *n) {
+  stretch s;
+  int64_t count = 0;
+  plan(n, &s);
+  for (int64_t d = s.low; d <= s.high; d++)
+    if (d != 0 && has_pair(n, d)) count += piece_end(n, &s, d) - piece_begin(&s, d);
+  return count;
+}
+
+/* ---- making the stretch ---- */
+
+/* A dim of a value in parts, and the axes that cut it. */
+typedef struct cut_dim {
+  ts_partitioner *p;
+  int32_t dim;
+  const ts_dims *axes;
+} cut_dim;
+
+static ts_status permute(const cut_dim *c, const need *n, int64_t distance, ts_value_id x, ts_value_id *out) {
+  ts_attrs attrs;
+  int32_t count = 0;
+  ts_shape_copy(&attrs.permute.axes, c->axes);
+  for (int64_t i = 0; i < n->parts; i++) {
+    if (!is_pair(n, i, distance)) continue;
+    attrs.permute.sources.dims[count] = i + distance;
+    attrs.permute.targets.dims[count++] = i;
+  }
+  attrs.permute.sources.rank = attrs.permute.targets.rank = count;
+  return ts_part_add(c->p, TS_OP_COLLECTIVE_PERMUTE, &x, 1, &attrs, out);
+}
+
+static ts_status make_piece(const cut_dim *c, const need *n, const stretch *s, int64_t distance, ts_value_id *inout) {
+  int64_t from = piece_begin(s, distance), to = piece_end(n, s, distance);
+  TS_TRY(ts_part_slice(c->p, *inout, c->dim, from, to, inout));
+  if (distance == 0) return TS_SUCCESS;
+  if (has_pair(n, distance)) return permute(c, n, distance, *inout, inout);
+  ts_dtype dtype = ts_graph_value(c->p->to, *inout)->dtype;
+  return ts_part_constant_like(c->p, *inout, dtype, (ts_scalar){.bits = 0}, inout);
+}
+
+static ts_status join_pieces(const cut_dim *c, const need *n, const stretch *s, ts_value_id x, ts_value_id *out) {
+  ts_value_id pieces[2 * TS_MAX_PARTITIONS] = {x};
+  size_t count = 0;
+  for (int64_t d = s->low; d <= s->high; d++) {
+    pieces[count] = x;
+    TS_TRY(make_piece(c, n, s, d, &pieces[count++]));
+  }
+  *out = pieces[0];
+  if (count == 1) return TS_SUCCESS;
+  return ts_part_add(c->p, TS_OP_CONCATENATE, pieces, count, &(ts_attrs){.axis = c->dim}, out);
+}
+
+static ts_status add_zeros(const cut_dim *c, const stretch *s, ts_value_id *inout) {
+  ts_attrs attrs;
+  ts_value_id operands[2] = {*inout};
+  const ts_value *v = ts_graph_value(c->p->to, *inout);
+  if (s->before == 0 && s->after == 0) return TS_SUCCESS;
+  attrs.pad.low.rank = attrs.pad.high.rank = attrs.pad.interior.rank = v->shape->rank;
+  for (int32_t d = 0; d < v->shape->rank; d++)
+    attrs.pad.low.dims[d] = attrs.pad.high.dims[d] = attrs.pad.interior.dims[d] = 0;
+  attrs.pad.low.dims[c->dim] = s->before;
+  attrs.pad.high.dims[c->dim] = s->after;
+  TS_TRY(ts_graph_constant(c->p->to, c->p->scope->region, v->dtype, &ts_shape_scalar, (ts_scalar){.bits = 0},
+                           &operands[1]));
+  return ts_part_add(c->p, TS_OP_PAD, operands, 2, &attrs, inout);
+}
+
+static ts_status gather_need(const cut_dim *c, const need *n, ts_value_id x, ts_value_id *out) {
+  stretch s;
+  ts_value_id start;
+  plan(n, &s);
+  TS_TRY(join_pieces(c, n, &s, x, out));
+  TS_TRY(add_zeros(c, &s, out));
+  if (ts_graph_value(c->p->to, *out)->shape->dims[c->dim] == n->length) return TS_SUCCESS;
+  if (s.step == 0) return ts_part_slice(c->p, *out, c->dim, s.offset, s.offset + n->length, out);
+  TS_TRY(ts_part_position(c->p, c->axes, s.step, s.offset, &start));
+  return ts_part_slice_at(c->p, *out, c->dim, start, n->length, out);
+}
+
+/* u8: which elements that a partition needs are in [low, high) of the dim. */
+static ts_status mask_inside(const cut_dim *c, const need *n, ts_value_id x, int64_t low, int64_t high,
+                             ts_value_id *out) {
+  ts_value_id start, index;
+  TS_TRY(ts_part_position(c->p, c->axes, n->step, n->first, &start));
+  TS_TRY(ts_part_indices(c->p, ts_graph_value(c->p->to, x)->shape, c->dim, start, &index));
+  return ts_part_between(c->p, index, low, high, out);
+}
+
+static bool needs_outside(const need *n) {
+  return need_begin(n, 0) < 0 || need_begin(n, n->parts - 1) < 0 || need_end(n, 0) > n->parts * n->part ||
+         need_end(n, n->parts - 1) > n->parts * n->part;
+}
+
+/* Puts `value`, a scalar of the type, where an element is not in the dim. */
+static ts_status fill_outside(const cut_dim *c, const need *n, ts_value_id value, ts_value_id *inout) {
+  ts_value_id inside, other;
+  if (!needs_outside(n)) return TS_SUCCESS;
+  TS_TRY(mask_inside(c, n, *inout, 0, n->parts * n->part, &inside));
+  TS_TRY(ts_part_spread(c->p, value, ts_graph_value(c->p->to, *inout)->shape, &other));
+  return ts_part_select(c->p, inside, *inout, other, inout);
+}
+
+/* ---- what ops need ---- */
+
+static int64_t parts_of(const ts_mesh *mesh, const ts_dims *axes) { return ts_mesh_group_size(mesh, axes); }
+
+/* Of a dim of operand 0 whose results are computed from the elements [o * stride - low, + reach). */
+static need window_need(const ts_factors *f, int64_t parts, int32_t dim, int64_t stride, int64_t low, int64_t reach) {
+  int64_t results = f->shapes[f->operands]->dims[dim] / parts;
+  return (need){.parts = parts,
+                .part = f->shapes[0]->dims[dim] / parts,
+                .first = -low,
+                .step = results * stride,
+                .length = (results - 1) * stride + reach};
+}
+
+/* False for ops that need no neighbours but move all. */
+static bool find_need(const ts_op *op, const ts_factors *f, int64_t parts, int32_t d, need *out) {
+  const ts_attrs *a = op->attrs;
+  switch ((int)op->code) {
+  case TS_OP_SLICE: *out = window_need(f, parts, d, a->slice.stride.dims[d], -a->slice.start.dims[d], 1); return true;
+  case TS_OP_PAD: *out = window_need(f, parts, d, 1, a->pad.low.dims[d], 1); return true;
+  case TS_OP_CONV:
+    *out = window_need(f, parts, d, a->conv.strides.dims[d - 1], a->conv.low.dims[d - 1],
+                       (f->shapes[1]->dims[d - 1] - 1) * a->conv.kernel_dilation.dims[d - 1] + 1);
+    return true;
+  case TS_OP_WINDOW_SUM:
+  case TS_OP_WINDOW_PRODUCT:
+  case TS_OP_WINDOW_MAX:
+  case TS_OP_WINDOW_MIN:
+    *out = window_need(f, parts, d, a->window.strides.dims[d], a->window.low.dims[d],
+                       (a->window.sizes.dims[d] - 1) * a->window.dilation.dims[d] + 1);
+    return true;
+  default: return false;
+  }
+}
+
+/* Of operand `i` of a concatenation, which begins at `at` of the result. */
+static need concatenate_need(const ts_factors *f, int64_t parts, int32_t axis, int32_t i, int64_t at) {
+  int64_t results = f->shapes[f->operands]->dims[axis] / parts;
+  return (need){
+      .parts = parts, .part = f->shapes[i]->dims[axis] / parts, .first = -at, .step = results, .length = results};
+}
+
+/* ---- cost ---- */
+
+/* Bytes of an operand's part, for one element of a dim. */
+static int64_t line_bytes(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a,
+                          int32_t operand, int32_t dim) {
+  ts_sharding sharding;
+  ts_shape part;
+  ts_assignment_sharding(f, a, operand, &sharding);
+  ts_sharding_part(ts_part_mesh(p), &sharding, f->shapes[operand], &part);
+  part.dims[dim] = 1;
+  return ts_shape_bytes(&part, ts_graph_value(p->in, op->operands[operand])->dtype);
+}
+
+static int64_t concatenate_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a) {
+  int32_t axis = op->attrs->axis;
+  int64_t at = 0, cost = 0;
+  ts_dims axes;
+  ts_split_moved_axes(f, a, 0, axis, &axes);
+  for (int32_t i = 0; i < f->operands; at += f->shapes[i++]->dims[axis]) {
+    need n = concatenate_need(f, parts_of(ts_part_mesh(p), &axes), axis, i, at);
+    cost += received(&n) * line_bytes(p, op, f, a, i, axis);
+  }
+  return cost;
+}
+
+int64_t ts_split_halo_cost(const ts_partitioner *p, const ts_op *op, const ts_factors *f, const ts_assignment *a) {
+  int64_t cost = 0;
+  if (op->code == TS_OP_CONCATENATE) return concatenate_cost(p, op, f, a);
+  for (int32_t d = 0; d < f->shapes[0]->rank; d++) {
+    ts_dims axes;
+    need n;
+    ts_split_moved_axes(f, a, 0, d, &axes);
+    if (axes.rank == 0) continue;
+    int64_t parts = parts_of(ts_part_mesh(p), &axes), bytes = line_bytes(p, op, f, a, 0, d);
+    cost += find_need(op, f, parts, d, &n) ? received(&n) * bytes : f->shapes[0]->dims[d] / parts * bytes;
+  }
+  return cost;
+}
+
+/* ---- ops ---- */
+
+/* Operand 0 with what its cut dims need; `value` (or TS_NO_ID: zeros) where there is nothing. `out_dims` has a bit for
+ * each such dim. */
+static ts_status gather_dims(const ts_split *s, ts_value_id value, ts_value_id *out, uint64_t *out_dims) {
+  *out = s->operands[0];
+  *out_dims = 0;
+  for (int32_t d = 0; d < s->f->shapes[0]->rank; d++) {
+    ts_dims axes;
+    need n;
+    cut_dim c = {s->p, d, &axes};
+    ts_split_moved_axes(s->f, s->a, 0, d, &axes);
+    if (axes.rank == 0 || !find_need(s->op, s->f, parts_of(ts_part_mesh(s->p), &axes), d, &n)) continue;
+    *out_dims |= UINT64_C(1) << d;
+    TS_TRY(gather_need(&c, &n, *out, out));
+    if (value != TS_NO_ID) TS_TRY(fill_outside(&c, &n, value, out));
+  }
+  return TS_SUCCESS;
+}
+
+static ts_status slice(const ts_split *s, ts_value_id *out) {
+  ts_attrs attrs = ts_op_copy_attrs(s->op);
+  uint64_t done;
+  TS_TRY(gather_dims(s, TS_NO_ID, out, &done));
+  const ts_shape *shape = ts_graph_value(s->p->to, *out)->shape;
+  for (int32_t d = 0; d < shape->rank; d++) {
+    if (done >> d & 1) attrs.slice.start.dims[d] = 0;
+    if (done >> d & 1 || attrs.slice.limit.dims[d] > shape->dims[d]) attrs.slice.limit.dims[d] = shape->dims[d];
+  }
+  return ts_part_add(s->p, TS_OP_SLICE, out, 1, &attrs, out);
+}
+
+static ts_status pad(const ts_split *s, ts_value_id *out) {
+  ts_attrs attrs = ts_op_copy_attrs(s->op);
+  ts_value_id operands[2] = {TS_NO_ID, s->operands[1]};
+  ts_scalar value;
+  uint64_t done;
+  bool zero = ts_graph_is_constant(s->p->in, s->op->operands[1], &value) && value.words[0] == 0 && value.words[1] == 0;
+  TS_TRY(gather_dims(s, zero ? TS_NO_ID : operands[1], &operands[0], &done));
+  for (int32_t d = 0; d < attrs.pad.low.rank; d++)
+    if (done >> d & 1) attrs.pad.low.dims[d] = attrs.pad.high.dims[d] = 0;
+  return ts_part_add(s->p, TS_OP_PAD, operands, 2, &attrs, out);
+}
+
+static ts_status reverse(const ts_split *s, ts_value_id *out) {
+  *out = s->operands[0];
+  for (int32_t d = 0; d < s->f->shapes[0]->rank; d++) {
+    ts_attrs attrs;
+    ts_split_moved_axes(s->f, s->a, 0, d, &attrs.permute.axes);
+    if (attrs.permute.axes.rank == 0) continue;
+    int32_t parts = (int32_t)parts_of(ts_part_mesh(s->p), &attrs.permute.axes);
+    attrs.permute.sources.rank = attrs.permute.targets.rank = parts;
+    for (int32_t i = 0; i < parts; i++) {
+      attrs.permute.sources.dims[i] = i;
+      attrs.permute.targets.dims[i] = parts - 1 - i;
+    }
+    TS_TRY(ts_part_add(s->p, TS_OP_COLLECTIVE_PERMUTE, out, 1, &attrs, out));
+  }
+  return ts_part_add(s->p, TS_OP_REVERSE, out, 1, s->op->attrs, out);
+}
+
+/* Elements that are not there are the fold's identity, which changes no result. */
+static ts_status window(const ts_split *s, ts_value_id *out) {
+  ts_attrs attrs = ts_op_copy_attrs(s->op);
+  ts_dtype dtype = ts_graph_value(s->p->in, s->op->operands[0])->dtype;
+  ts_scalar identity = ts_combiner_identity(ts_combiner_of(s->op->code), dtype);
+  ts_value_id value = TS_NO_ID;
+  uint64_t done;
+  if (identity.words[0] != 0 || identity.words[1] != 0)
+    TS_TRY(ts_graph_constant(s->p->to, s->p->scope->region, dtype, &ts_shape_scalar, identity, &value));
+  TS_TRY(gather_dims(s, value, out, &done));
+  for (int32_t d = 0; d < attrs.window.low.rank; d++)
+    if (done >> d & 1) attrs.window.low.dims[d] = attrs.window.high.dims[d] = 0;
+  return ts_part_add(s->p, s->op->code, out, 1, &attrs, out);
+}
+
+/* What is around the operand is 0 for the op, too. */
+static ts_status conv(const ts_split *s, ts_value_id *out) {
+  ts_attrs attrs = ts_op_copy_attrs(s->op);
+  ts_value_id operands[2] = {TS_NO_ID, s->operands[1]};
+  ts_shape part;
+  uint64_t done;
+  TS_TRY(gather_dims(s, TS_NO_ID, &operands[0], &done));
+  for (int32_t d = 0; d < attrs.conv.low.rank; d++)
+    if (done >> (d + 1) & 1) attrs.conv.low.dims[d] = attrs.conv.high.dims[d] = 0;
+  ts_split_part(s, 2, &part);
+  ts_factors_localize(s->op, s->f->shapes[2], &part, &attrs);
+  return ts_part_add(s->p, TS_OP_CONV, operands, 2, &attrs, out);
+}
+
+/* Each operand in its place among zeros: of a partition's elements only one operand has each. */
+static ts_status concatenate(const ts_split *s, ts_value_id *out) {
+  int32_t axis = s->op->attrs->axis;
+  int64_t at = 0;
+  ts_dims axes;
+  cut_dim c = {s->p, axis, &axes};
+  ts_split_moved_axes(s->f, s->a, 0, axis, &axes);
+  for (int32_t i = 0; i < s->f->operands; at += s->f->shapes[i++]->dims[axis]) {
+    need n = concatenate_need(s->f, parts_of(ts_part_mesh(s->p), &axes), axis, i, at);
+    int64_t size = s->f->shapes[i]->dims[axis];
+    ts_value_id part, own;
+    TS_TRY(gather_need(&c, &n, s->operands[i], &part));
+    if (i > 0) {
+      TS_TRY(mask_inside(&c, &n, part, 0, size, &own));
+      TS_TRY(ts_part_select(s->p, own, part, *out, &part));
+    }
+    *out = part;
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_split_halo(const ts_split *s, ts_value_id *out) {
+  switch ((int)s->op->code) {
+  case TS_OP_SLICE: return slice(s, out);
+  case TS_OP_PAD: return pad(s, out);
+  case TS_OP_REVERSE: return reverse(s, out);
+  case TS_OP_CONCATENATE: return concatenate(s, out);
+  case TS_OP_CONV: return conv(s, out);
+  case TS_OP_WINDOW_SUM:
+  case TS_OP_WINDOW_PRODUCT:
+  case TS_OP_WINDOW_MAX:
+  case TS_OP_WINDOW_MIN: return window(s, out);
+  default: return ts_error(TS_INTERNAL, "%s has no neighbours", ts_op_name(s->op->code));
+  }
+}

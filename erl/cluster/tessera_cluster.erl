@@ -1,0 +1,342 @@
+%% @doc Clusters: one program over the ranks of an MPI job, from a normal node. docs/cluster.md tells how they are used, docs/distribution.md
+%% how they work.
+-module(tessera_cluster).
+-behaviour(gen_server).
+-include("tessera.hrl").
+-export([start_link/1, stop/1, info/1, child_spec/1, noop/1, noop/2, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
+-export([call/2, connections/1, options/1, is_cluster/1, why/3]).
+-export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export_type([cluster/0, options/0, connections/0]).
+
+-type cluster() :: pid() | atom().
+%% `ranks' is required. `hosts': names, or names with slots; `devices' and `threads' of each rank; `mpirun': its name or path, or
+%% `none' for ranks of this host without MPI; `mca' and `env' for mpirun; `memory_limit' in bytes for each rank; `deadline' in
+%% milliseconds, after which a silent rank is lost; `listen': the address to which ranks connect; `start_timeout' in milliseconds;
+%% `restarts': so many in so many seconds; `name': the cluster is registered with it; `directory': where the file with the key
+%% is, which all hosts must see; `max_message' in bytes; `tree': more ranks than the first number are connected through leaders, each
+%% of which has so many ranks as the second one says, itself included.
+-type options() :: #{ranks := pos_integer(), hosts => [string() | {string(), pos_integer()}], devices => pos_integer(),
+                     threads => pos_integer(), mpirun => string() | none, mca => [{string(), string()}],
+                     env => [{string(), string()}], memory_limit => pos_integer(), deadline => pos_integer(),
+                     listen => inet:ip_address(), start_timeout => pos_integer(),
+                     restarts => {non_neg_integer(), pos_integer()}, name => atom(), directory => string(),
+                     max_message => pos_integer(), tree => {pos_integer(), pos_integer()}} | [{atom(), term()}].
+
+%% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
+%% values of each rank are; and a table of what the ranks have.
+-type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), table := ets:table()}.
+
+%% Milliseconds for what a rank says of itself.
+-define(INFO, 5000).
+%% Milliseconds within which a stopped cluster has ended all processes.
+-define(STOP, 10000).
+
+%% Jobs whose errors are kept.
+-define(ENDED, 16).
+
+-record(state, {options   :: map(),
+                parent    :: pid(),
+                job = none :: none | pid(),
+                launchers = #{} :: #{reference() => pid()},       % those that have not ended
+                connections = none :: none | connections(),
+                infos = [] :: [map()],
+                waiting = [] :: [gen_server:from()],
+                failed = none :: none | map(),                    % the error of the last job
+                ended = [] :: [{pid(), map()}],                   % the queues of the last jobs, and their errors
+                asking = [] :: [{pid(), gen_server:from()}],      % those who ask why a job has ended
+                restarts = [] :: [integer()]}).                   % when, in seconds
+
+%% @doc Starts the ranks and waits until all are ready. The cluster is linked to the caller. When a rank is lost, all are started again.
+-spec start_link(options()) -> {ok, pid()} | {error, {atom(), binary()}}.
+start_link(Options) ->
+    case tessera_cluster_options:check(Options) of
+        {ok, Checked} -> proc_lib:start_link(?MODULE, start_process, [self(), Checked]);
+        Error -> Error
+    end.
+
+%% @doc Ends the ranks, then the cluster. Returns when no process of it is left.
+-spec stop(cluster()) -> ok.
+stop(Cluster) -> gen_server:stop(Cluster, normal, infinity).
+
+%% @doc For supervisors.
+-spec child_spec(options()) -> supervisor:child_spec().
+child_spec(Options) ->
+    Map = maps:merge(#{name => undefined}, maps:from_list(case is_map(Options) of true -> maps:to_list(Options); false -> Options end)),
+    #{id => {?MODULE, maps:get(name, Map)}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
+
+%% @doc What the cluster is and does: its state, its ranks (rank, host, pid, to whom it is connected, devices, threads, CPUs, versions, bytes of memory of its VM and
+%% its tensors, bytes moved, milliseconds since the last sign of life), how often it was restarted, and its last error.
+-spec info(cluster()) -> #{state := up | starting, ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}.
+info(Cluster) ->
+    #{links := Links, infos := Infos} = Info = gen_server:call(Cluster, info),
+    Ranks = [maps:merge(Static, now(Link)) || {Static, Link} <- lists:zip(Infos, tuple_to_list(Links))],
+    maps:without([links, infos], Info#{ranks => Ranks}).
+
+now(Link) ->
+    Memory = case one(Link, memory, ?INFO) of
+                 {ok, #{vm := _, live := _, peak := _} = Bytes} -> #{memory => Bytes};
+                 _ -> #{}
+             end,
+    try maps:merge(Memory, tessera_cluster_link:statistics(Link))
+    catch exit:_ -> Memory
+    end.
+
+%% @doc A call of all ranks that does nothing, for measurements.
+-spec noop(cluster()) -> ok.
+noop(Cluster) -> noop(Cluster, 1).
+
+%% @doc So many of them, one after the other.
+-spec noop(cluster(), pos_integer()) -> ok.
+noop(Cluster, Count) ->
+    _ = [call(Cluster, noop) || _ <- lists:seq(1, Count)],
+    ok.
+
+%% @doc Calls F with the number of the rank, on all ranks at once: the results, in the order of ranks. So each rank can read its own part
+%% of a file. The module of F must be in the code path of this node. Results are terms whose atoms this node knows; tensors in
+%% them stay on their ranks, as those of runs do. Raises the first error, with the rank and its host.
+-spec map(cluster(), fun((Rank :: non_neg_integer()) -> Result)) -> [Result].
+map(Cluster, F) when is_function(F, 1) ->
+    ok = check_module(erlang:fun_info(F, module)),
+    mapped(tessera_cluster_values:apply_all(connections(Cluster), F, none)).
+
+%% @doc The same with an argument for each rank. Tensors in an argument that are on that rank are not moved; others are copied to it.
+-spec map(cluster(), fun((Rank :: non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
+map(Cluster, F, Args) when is_function(F, 2), is_list(Args) ->
+    ok = check_module(erlang:fun_info(F, module)),
+    #{links := Links} = Connections = connections(Cluster),
+    length(Args) =:= tuple_size(Links) orelse
+        refuse_argument("map: got ~b arguments, and the cluster has ~b ranks", [length(Args), tuple_size(Links)]),
+    mapped(tessera_cluster_values:apply_all(Connections, F, Args)).
+
+mapped({ok, Results}) -> Results;
+mapped({error, Error}) -> tessera_cluster_error:raise(Error).
+
+%% Ranks load it from where this node would: a module of a script or of a shell is in memory only.
+check_module({module, Module}) ->
+    case code:which(Module) =:= preloaded orelse code:get_object_code(Module) =/= error of
+        true -> ok;
+        false -> tessera_cluster_error:raise(
+                   tessera_cluster_error:new(failed_precondition, "map: no file has the module ~tp of the function, from which ranks "
+                                             "could load it: compile it to a file in the code path", [Module]))
+    end.
+
+%% @doc Puts tensors on the ranks, where they stay as long as they are referred to: a list with a container of tensors and numbers for each
+%% partition of a mesh, as the argument lists of {@link tessera:shard_jit/3}. A tensor that several partitions of a rank have is there
+%% once, and one that is there already is not moved.
+-spec put(cluster(), [Container]) -> [Container].
+put(Cluster, Parts) ->
+    tessera_type:is_proper(Parts) orelse refuse_argument("put: expected a list with a container for each partition, got ~ts", [tessera_error:show(Parts)]),
+    ok = tessera_cluster_run:check(Cluster, length(Parts), fun(_, _) -> refuse_count(Cluster, length(Parts)) end),
+    Flat = [tessera_tree:flatten(Part) || Part <- Parts],
+    case tessera_cluster_run:put(Cluster, [Leaves || {_, Leaves} <- Flat]) of
+        {error, Error} -> tessera_cluster_error:raise(Error);
+        Lists -> [tessera_tree:unflatten(Signature, List) || {{Signature, _}, List} <- lists:zip(Flat, Lists)]
+    end.
+
+%% @doc Saves a container of tensors and numbers for each partition of a mesh, as runs return them. Each rank writes what it has to the file
+%% `Path.N.R', of save N and rank R; then the index, a file at Path, is written, and replaces an earlier one with its files. All
+%% hosts must see the folder. An error leaves an earlier save as it was. Raises `resource_exhausted' where the disk is full.
+-spec save(file:name_all(), [term()]) -> ok.
+save(Path, Parts) -> tessera_cluster_save:save(cluster_of(Parts), Path, Parts, none).
+
+%% @doc The same with the mesh, and the shardings of the container's tensors, as {@link tessera_mesh:results/2} tells them: parts that are
+%% equal are saved once, and {@link load/3} can cut the tensors for another mesh.
+-spec save(file:name_all(), [term()], tessera_mesh:mesh(), term()) -> ok.
+save(Path, Parts, Mesh, Shardings) -> tessera_cluster_save:save(cluster_of(Parts), Path, Parts, {Mesh, Shardings}).
+
+%% @doc What was saved, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
+%% one that saved. Raises `data_loss' where a file is damaged.
+-spec load(cluster(), file:name_all()) -> [term()].
+load(Cluster, Path) -> tessera_cluster_save:load(Cluster, Path, none).
+
+%% @doc The same in a mesh of other sizes, if it was saved with its mesh and shardings. Each rank reads what it needs.
+-spec load(cluster(), file:name_all(), tessera_mesh:mesh()) -> [term()].
+load(Cluster, Path, Mesh) -> tessera_cluster_save:load(Cluster, Path, Mesh).
+
+%% Of the first tensor that is on a rank.
+cluster_of(Parts) ->
+    {_, Found} = tessera_cluster_terms:fold(fun(#tessera{ref = Ref} = Tensor, none) -> {Tensor, tessera_cluster_proxy:cluster(Ref)};
+                                               (Tensor, Found) -> {Tensor, Found}
+                                            end, none, Parts),
+    Found =/= none orelse refuse_argument("save: no tensor is on a rank of a cluster", []),
+    Found.
+
+-spec refuse_count(cluster(), non_neg_integer()) -> no_return().
+refuse_count(Cluster, Count) ->
+    #{ranks := Ranks, devices := Devices} = options(Cluster),
+    refuse_argument("put: got ~b lists, and the cluster has ~b ranks of ~b devices: each rank has as many, at most one for each device",
+                    [Count, Ranks, Devices]).
+
+-spec refuse_argument(io:format(), [term()]) -> no_return().
+refuse_argument(Format, Values) -> tessera_cluster_error:raise(tessera_cluster_error:new(invalid_argument, Format, Values)).
+
+%% @private Asks all ranks; the results in their order. Raises the first error.
+-spec call(cluster(), term()) -> [term()].
+call(Cluster, Request) ->
+    #{links := Links} = connections(Cluster),
+    case tessera_cluster_calls:all(Links, Request) of
+        {ok, Results} -> Results;
+        {error, Error} -> tessera_cluster_error:raise(Error)
+    end.
+
+%% @private Whether a client's name is a cluster's.
+-spec is_cluster(term()) -> boolean().
+is_cluster(Client) when is_pid(Client) -> true;
+is_cluster(Client) -> is_atom(Client) andalso persistent_term:get({?MODULE, Client}, false).
+
+%% @private The checked options.
+-spec options(cluster()) -> map().
+options(Cluster) -> gen_server:call(Cluster, options).
+
+%% @private Why the job with that queue has ended, as far as it is known; else the other error.
+-spec why(pid(), pid(), map()) -> map().
+why(Cluster, Queue, Other) ->
+    try gen_server:call(Cluster, {why, Queue}, ?STOP) of
+        unknown -> Other;
+        Error -> Error
+    catch exit:_ -> Other
+    end.
+
+%% @private The connections to the ranks; waits while they are started again.
+-spec connections(cluster()) -> connections().
+connections(Cluster) ->
+    try gen_server:call(Cluster, connections, infinity) of
+        {ok, Connections} -> Connections;
+        {error, Error} -> tessera_cluster_error:raise(Error)
+    catch exit:_ -> tessera_cluster_error:raise(tessera_cluster_error:lost(noproc))
+    end.
+
+one(Link, Request, Timeout) -> tessera_cluster_calls:one(Link, Request, Timeout).
+
+%% ---- the process: it starts jobs, one after the other
+
+%% @private
+-spec start_process(pid(), map()) -> no_return().
+start_process(Parent, #{name := Name} = Options) ->
+    process_flag(trap_exit, true),
+    case registered(Name) of
+        true -> first_start(start_job(#state{options = Options, parent = Parent}));
+        false -> refuse(Parent, tessera_cluster_error:new(failed_precondition, "the name ~0tp is taken", [Name]))
+    end.
+
+registered(undefined) -> true;
+registered(Name) ->
+    try register(Name, self()) of
+        true ->
+            persistent_term:put({?MODULE, Name}, true),
+            true
+    catch error:badarg -> false
+    end.
+
+%% A start that fails is the result of start_link/1, and no exit signal.
+refuse(Parent, #{code := Code, message := Message}) ->
+    true = unlink(Parent),
+    proc_lib:init_ack(Parent, {error, {Code, Message}}),
+    exit(normal).
+
+first_start(#state{parent = Parent, job = Job} = State) ->
+    receive
+        {up, Job, Connections, Infos} ->
+            proc_lib:init_ack(Parent, {ok, self()}),
+            gen_server:enter_loop(?MODULE, [], State#state{connections = Connections#{table => new_table()}, infos = Infos});
+        {launcher, Job, Launcher} -> first_start(launched(Launcher, State));
+        {'EXIT', Job, Reason} ->
+            ok = wait_for_launchers(State),
+            refuse(Parent, tessera_cluster_error:lost(Reason));
+        {'EXIT', Parent, Reason} ->
+            terminate(Reason, State),
+            exit(Reason)
+    end.
+
+%% What the ranks of this job have.
+new_table() -> ets:new(?MODULE, [public, {read_concurrency, true}]).
+
+start_job(#state{options = Options} = State) ->
+    {ok, Job} = tessera_cluster_job:start_link(self(), Options),
+    State#state{job = Job, connections = none, infos = []}.
+
+launched(Launcher, #state{launchers = Launchers} = State) ->
+    State#state{launchers = Launchers#{monitor(process, Launcher) => Launcher}}.
+
+init(State) -> {ok, State}.
+
+handle_call(connections, _, #state{connections = Connections} = State) when Connections =/= none -> {reply, {ok, Connections}, State};
+handle_call(connections, From, #state{waiting = Waiting} = State) -> {noreply, State#state{waiting = [From | Waiting]}};
+handle_call({why, Queue}, From, State) -> why_ended(Queue, From, State);
+handle_call(options, _, #state{options = Options} = State) -> {reply, Options, State};
+handle_call(info, _, State) -> {reply, info_of(State), State};
+handle_call(_, _, State) -> {reply, error, State}.
+
+handle_cast(_, State) -> {noreply, State}.
+
+handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
+    Connections = Made#{table => new_table()},
+    _ = [gen_server:reply(From, {ok, Connections}) || From <- Waiting],
+    {noreply, State#state{connections = Connections, infos = Infos, waiting = []}};
+handle_info({launcher, Job, Launcher}, #state{job = Job} = State) -> {noreply, launched(Launcher, State)};
+handle_info({'EXIT', Job, Reason}, #state{job = Job} = State) -> job_ended(tessera_cluster_error:lost(Reason), State);
+handle_info({'EXIT', Parent, Reason}, #state{parent = Parent} = State) -> {stop, Reason, State};
+handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = State) when is_map_key(Monitor, Launchers) ->
+    again(State#state{launchers = maps:remove(Monitor, Launchers)});
+handle_info(_, State) -> {noreply, State}.
+
+terminate(Reason, #state{options = #{name := Name}} = State) ->
+    _ = persistent_term:erase({?MODULE, Name}),
+    end_job(Reason, State).
+
+end_job(_, #state{job = none} = State) -> wait_for_launchers(State);
+end_job(_, #state{job = Job, waiting = Waiting} = State) ->
+    _ = [gen_server:reply(From, {error, tessera_cluster_error:lost(stopped)}) || From <- Waiting],
+    ok = tessera_cluster_job:stop(Job),
+    receive {'EXIT', Job, _} -> ok
+    after ?STOP -> exit(Job, kill)
+    end,
+    wait_for_launchers(State).
+
+%% Processes of the system end before the cluster does, or is started again.
+wait_for_launchers(#state{launchers = Launchers}) -> wait(maps:keys(Launchers)).
+
+wait([]) -> ok;
+wait([Monitor | Rest]) ->
+    receive {'DOWN', Monitor, process, _, _} -> wait(Rest)
+    after ?STOP -> wait(Rest)
+    end.
+
+info_of(#state{connections = none} = State) -> info_of(starting, {}, [], State);
+info_of(#state{connections = #{links := Links}, infos = Infos} = State) -> info_of(up, Links, Infos, State).
+
+info_of(Name, Links, Infos, #state{failed = Failed, restarts = Restarts}) ->
+    Last = case Failed of
+               none -> none;
+               #{code := Code, message := Message} -> {Code, Message}
+           end,
+    #{state => Name, links => Links, infos => Infos, restarts => length(Restarts), last_error => Last}.
+
+%% Who asks has found a job ending: its end is on the way here.
+why_ended(Queue, From, #state{connections = #{queue := Queue}, asking = Asking} = State) ->
+    {noreply, State#state{asking = [{Queue, From} | Asking]}};
+why_ended(Queue, _, #state{ended = Ended} = State) ->
+    {reply, case lists:keyfind(Queue, 1, Ended) of {_, Error} -> Error; false -> unknown end, State}.
+
+note_end(_, #state{connections = none} = State) -> State;
+note_end(Error, #state{connections = #{table := Table, queue := Queue}, ended = Ended, asking = Asking} = State) ->
+    true = ets:delete(Table),
+    _ = [gen_server:reply(From, Error) || {_, From} <- Asking],
+    State#state{ended = lists:sublist([{Queue, Error} | Ended], ?ENDED), asking = []}.
+
+%% Those who wait get the error of a start that failed, too.
+job_ended(#{message := Message} = Error, #state{options = #{restarts := {Most, Seconds}}, restarts = Restarts} = State) ->
+    logger:error("tessera_cluster: ~ts", [Message]),
+    Noted = note_end(Error, State),
+    Now = erlang:monotonic_time(second),
+    Recent = [Now | [Time || Time <- Restarts, Time > Now - Seconds]],
+    Down = Noted#state{job = none, connections = none, infos = [], failed = Error},
+    case length(Recent) > Most of
+        true ->
+            _ = [gen_server:reply(From, {error, Error}) || From <- State#state.waiting],
+            {stop, {shutdown, {lost, Error}}, Down#state{waiting = []}};
+        false -> again(Down#state{restarts = Recent})
+    end.
+
+again(#state{job = none, launchers = Launchers} = State) when Launchers =:= #{} -> {noreply, start_job(State)};
+again(State) -> {noreply, State}.

@@ -1,0 +1,41 @@
+%% @private Requests to ranks and their replies, in the calling process.
+-module(tessera_cluster_calls).
+-export([all/2, each/2, some/1, one/3]).
+
+%% The same request to all ranks, encoded once.
+-spec all(tuple(), term()) -> {ok, [term()]} | {error, map()}.
+all(Links, Request) ->
+    Body = term_to_iovec(Request),
+    Id = erlang:unique_integer([positive]),
+    Requests = [tessera_cluster_link:send_to_all(Link, Id, Body) || Link <- lists:reverse(tuple_to_list(Links))],
+    collect(lists:reverse(Requests), [], none).
+
+%% A request to each rank of its own, with what it does with values.
+-spec each(tuple(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
+each(Links, Requests) -> some([{Link, Head, Request} || {Link, {Head, Request}} <- lists:zip(tuple_to_list(Links), Requests)]).
+
+%% Requests to some ranks, at once.
+-spec some([{pid(), tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
+some(Requests) -> gather([{Link, Head, term_to_iovec(Request)} || {Link, Head, Request} <- Requests]).
+
+-spec one(pid(), term(), timeout()) -> {ok, term()} | {error, map()} | timeout.
+one(Link, Request, Timeout) ->
+    Sent = tessera_cluster_link:send_request(Link, term_to_iovec(Request)),
+    case tessera_cluster_link:collect(Sent, Timeout) of
+        timeout ->
+            ok = tessera_cluster_link:cancel(Link, Sent),
+            timeout;
+        Reply -> Reply
+    end.
+
+gather(Bodies) -> collect([tessera_cluster_link:send_request(Link, Head, Body) || {Link, Head, Body} <- Bodies], [], none).
+
+%% All replies are taken; the first error is the result.
+collect([], Results, none) -> {ok, lists:reverse(Results)};
+collect([], _, Error) -> {error, Error};
+collect([Request | Rest], Results, Error) ->
+    case tessera_cluster_link:collect(Request, infinity) of
+        {ok, Result} -> collect(Rest, [Result | Results], Error);
+        {error, First} when Error =:= none -> collect(Rest, Results, First);
+        {error, _} -> collect(Rest, Results, Error)
+    end.

@@ -1,0 +1,171 @@
+%% @private Files of saved tensors: one that a rank writes, with the bytes of its tensors, and the index, which the driver writes when all
+%% ranks have written theirs. A file is written under a name of its own, and then renamed, so a file under its name is whole.
+%%
+%%     file of a rank: "tessera tensors 1\n", the number of the save (16 bytes), then the tensors' bytes
+%%     index:          "tessera index 1\n", CRC-32 of the rest, and a term (index())
+%%
+%% Checksums find damage, not forgery.
+-module(tessera_cluster_files).
+-include("tessera.hrl").
+-export([write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, remove/2]).
+-export_type([index/0, piece/0, source/0]).
+
+-define(TENSORS, "tessera tensors 1\n").
+-define(INDEX, "tessera index 1\n").
+
+%% Where the bytes of a tensor are: the number of the file, from 0.
+-type piece() :: {File :: non_neg_integer(), Offset :: non_neg_integer(), Size :: non_neg_integer(), Crc :: non_neg_integer()}.
+%% `parts' has a piece for each leaf of each partition, or a number; `mesh' the sizes of its axes; `leaves' their types and cuts.
+-type index() :: #{save := binary(), endian := little | big, files := pos_integer(), signature := tessera_tree:signature(),
+                   mesh := none | [pos_integer()], leaves := [{tessera:type(), tessera:shape(), tessera_mesh:cuts()}],
+                   parts := [[piece() | {number, term()}]]}.
+%% A saved tensor, and where it begins in the whole one.
+-type source() :: {file:filename_all(), piece(), Start :: [non_neg_integer()], tessera:shape()}.
+
+%% The file of a rank, or another file of a save.
+-spec name(file:name_all(), binary(), non_neg_integer()) -> file:filename_all().
+name(Path, Save, File) -> unicode:characters_to_list([Path, $., binary:encode_hex(binary:part(Save, 0, 4)), $., integer_to_list(File)]).
+
+%% ---- on a rank
+
+%% Writes the tensors of this rank; their offsets, sizes and checksums.
+-spec write(Rank :: non_neg_integer(), {file:name_all(), binary(), [tessera:tensor()]}) -> [piece()].
+write(Rank, {Path, Save, Tensors}) ->
+    Contents = [binary(Tensor) || Tensor <- Tensors],
+    ok = whole(name(Path, Save, Rank), [[?TENSORS, Save] | Contents]),
+    {Pieces, _} = lists:mapfoldl(fun(Bytes, Offset) ->
+                                         {{Rank, Offset, byte_size(Bytes), erlang:crc32(Bytes)}, Offset + byte_size(Bytes)}
+                                 end, header_size(), Contents),
+    Pieces.
+
+header_size() -> length(?TENSORS) + 16.
+
+%% With the padding of small types.
+binary(#tessera{ref = Ref}) ->
+    case tessera_remote:read(Ref, -1) of
+        {error, #{code := Code, message := Text}} -> error({Code, Text});
+        Bytes -> Bytes
+    end.
+
+%% The tensors that cover these boxes of saved ones: type, start, shape, and what it is made of.
+-spec read(Rank :: non_neg_integer(), {binary(), [{tessera:type(), Start :: [non_neg_integer()], tessera:shape(), [source()]}]}) ->
+          [tessera:tensor()].
+read(_, {Save, Boxes}) -> [box(Save, Box) || Box <- Boxes].
+
+box(Save, {Type, Start, Shape, [{_, _, Start, Shape} = Same]}) -> tensor(Save, Type, Same);
+box(Save, {Type, Start, Shape, Sources}) ->
+    lists:foldl(fun(Source, Box) -> filled(Box, Start, Source, tensor(Save, Type, Source)) end,
+                tessera:broadcast(tessera:tensor(0, Type), Shape), Sources).
+
+filled(#tessera{shape = Shape} = Box, Start, {_, _, Begin, _}, #tessera{shape = Saved} = Tensor) ->
+    Overlap = overlap(Start, Shape, Begin, Saved),
+    Piece = tessera:slice(Tensor, [First - From || {{First, _}, From} <- lists:zip(Overlap, Begin)], [Length || {_, Length} <- Overlap]),
+    tessera:put_slice(Box, [First - From || {{First, _}, From} <- lists:zip(Overlap, Start)], Piece).
+
+%% What two boxes have in common: where it begins and how long it is, in each dim; a length below 1 where they have nothing.
+-spec overlap([non_neg_integer()], tessera:shape(), [non_neg_integer()], tessera:shape()) -> [{non_neg_integer(), integer()}].
+overlap(StartA, ShapeA, StartB, ShapeB) ->
+    [{max(A, B), min(A + SizeA, B + SizeB) - max(A, B)}
+     || {A, SizeA, {B, SizeB}} <- lists:zip3(StartA, tuple_to_list(ShapeA), lists:zip(StartB, tuple_to_list(ShapeB)))].
+
+tensor(Save, Type, {Path, {File, Offset, Size, Crc}, _, Shape}) ->
+    Name = name(Path, Save, File),
+    Bytes = contents(Name, Save, Offset, Size),
+    erlang:crc32(Bytes) =:= Crc orelse damaged(Name, "its bytes from ~b to ~b have another checksum", [Offset, Offset + Size]),
+    case tessera_nif:from_binary(Bytes, Type, Shape, false) of
+        #tessera{} = Tensor -> Tensor;
+        {pressure, Tensor} -> tessera_memory:relieved(Tensor);
+        {error, #{code := Code, message := Text}} -> error({Code, Text})
+    end.
+
+contents(Name, Save, Offset, Size) ->
+    Device = done(Name, file:open(Name, [read, raw, binary])),
+    try file:pread(Device, [{0, header_size()}, {Offset, Size}]) of
+        {ok, [<<?TENSORS, Save:16/binary>>, Bytes]} when is_binary(Bytes), byte_size(Bytes) =:= Size -> Bytes;
+        {ok, [<<?TENSORS, Save:16/binary>>, eof]} when Size =:= 0 -> <<>>;
+        {ok, [<<?TENSORS, Save:16/binary>>, _]} -> damaged(Name, "it ends before byte ~b", [Offset + Size]);
+        {ok, [<<?TENSORS, _:16/binary>>, _]} -> damaged(Name, "it belongs to another save", []);
+        {ok, _} -> damaged(Name, "it is no file of tensors of this version", []);
+        {error, Reason} -> failed(Name, Reason)
+    after file:close(Device)
+    end.
+
+%% ---- the index
+
+-spec write_index(file:name_all(), index()) -> ok.
+write_index(Path, Index) ->
+    Term = term_to_binary(Index),
+    whole(Path, [[?INDEX, <<(erlang:crc32(Term)):32>>, Term]]).
+
+-spec read_index(file:name_all()) -> index().
+read_index(Path) ->
+    case done(Path, file:read_file(Path)) of
+        <<?INDEX, Crc:32, Term/binary>> ->
+            erlang:crc32(Term) =:= Crc orelse damaged(Path, "it has another checksum", []),
+            checked(Path, tessera_cluster_wire:decode(Term));
+        <<"tessera index ", _/binary>> -> error({failed_precondition, text("~ts was saved by another version of Tessera", [Path])});
+        _ -> damaged(Path, "it is no index of saved tensors", [])
+    end.
+
+checked(Path, error) ->
+    error({failed_precondition, text("~ts has an atom that this node does not know: load the modules that use it first", [Path])});
+checked(Path, {ok, #{save := _, files := _, signature := _, mesh := _, leaves := _, parts := _, endian := Endian} = Index}) ->
+    Endian =:= endian() orelse error({failed_precondition, text("~ts was saved on machines of another byte order", [Path])}),
+    Index;
+checked(Path, _) -> damaged(Path, "it has no index of this version", []).
+
+%% The byte order of this machine.
+-spec endian() -> little | big.
+endian() ->
+    case <<1:16/native>> of
+        <<1:16/little>> -> little;
+        _ -> big
+    end.
+
+%% Removes the files of an earlier save; what cannot be removed stays.
+-spec remove(file:name_all(), #{save := binary(), files := pos_integer(), _ => _}) -> ok.
+remove(Path, #{save := Save, files := Files}) ->
+    _ = [file:delete(name(Path, Save, File)) || File <- lists:seq(0, Files - 1)],
+    ok.
+
+%% ---- files
+
+%% Writes a file under a name of its own, to the disk, and renames it.
+whole(Name, Chunks) ->
+    Temporary = unicode:characters_to_list([Name, ".", integer_to_list(erlang:unique_integer([positive])), ".tmp"]),
+    Device = done(Temporary, file:open(Temporary, [write, raw, binary])),
+    Written = try written(Device, Chunks)
+              after file:close(Device)
+              end,
+    case Written =:= ok andalso file:rename(Temporary, Name) of
+        ok -> ok;
+        Error ->
+            _ = file:delete(Temporary),
+            {error, Reason} = case Error of false -> Written; _ -> Error end,
+            failed(Name, Reason)
+    end.
+
+written(Device, [Chunk | Chunks]) ->
+    case file:write(Device, Chunk) of
+        ok -> written(Device, Chunks);
+        Error -> Error
+    end;
+written(Device, []) -> file:datasync(Device).
+
+done(_, {ok, Result}) -> Result;
+done(Name, {error, Reason}) -> failed(Name, Reason).
+
+-spec failed(file:name_all(), term()) -> no_return().
+failed(Name, Reason) ->
+    Code = case Reason of
+               enospc -> resource_exhausted;
+               edquot -> resource_exhausted;
+               efbig -> resource_exhausted;
+               _ -> failed_precondition
+           end,
+    error({Code, text("~ts: ~ts", [Name, file:format_error(Reason)])}).
+
+-spec damaged(file:name_all(), io:format(), [term()]) -> no_return().
+damaged(Name, Format, Values) -> error({data_loss, text("~ts is damaged: " ++ Format, [Name | Values])}).
+
+text(Format, Values) -> unicode:characters_to_binary(io_lib:format(Format, Values)).

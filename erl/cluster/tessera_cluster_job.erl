@@ -1,0 +1,294 @@
+%% @private One start of a cluster's ranks: the key, the listening socket, mpirun, a link to each rank. Tells its manager when all ranks are
+%% ready, and ends with the error when one is lost.
+-module(tessera_cluster_job).
+-behaviour(gen_server).
+-export([start_link/2, stop/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+%% Handshakes at a time, besides those of the ranks.
+-define(STRANGERS, 64).
+%% Milliseconds that ranks have for leaving when they are asked to.
+-define(LEAVE, 2000).
+%% Milliseconds from the end of a process until a connection must have told which rank is lost.
+-define(NAMED, 1000).
+
+-record(state, {manager  :: pid(),
+                options  :: map(),
+                key = <<>> :: binary(),
+                folder = none :: none | file:filename_all(),
+                listen = none :: none | gen_tcp:socket(),
+                acceptor = none :: none | pid(),
+                launcher = none :: none | pid(),
+                queue = none :: none | pid(),
+                ranks = #{} :: #{non_neg_integer() => {pid(), map()}},
+                infos = #{} :: #{non_neg_integer() => map()},
+                tree      :: tessera_cluster_tree:tree(),
+                listening = #{} :: #{non_neg_integer() => {inet:ip_address(), inet:port_number()}},   % leaders
+                strangers = 0 :: non_neg_integer(),
+                stopping = false :: boolean()}).
+
+%% Sends {up, Job, Connections, Infos} and {launcher, Job, Pid} to the manager; ends with {shutdown, stopped} or {shutdown, {lost, Error}}.
+-spec start_link(pid(), map()) -> {ok, pid()}.
+start_link(Manager, Options) -> gen_server:start_link(?MODULE, {Manager, Options}, []).
+
+%% The ranks leave, then the job ends.
+-spec stop(pid()) -> ok.
+stop(Job) -> gen_server:cast(Job, stop).
+
+init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Options}) ->
+    process_flag(trap_exit, true),
+    _ = erlang:send_after(Timeout, self(), start_over),
+    {ok, #state{manager = Manager, options = Options, tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
+
+handle_continue(start, State) ->
+    Steps = [fun check_crypto/1, fun make_key/1, fun listen/1, fun launch/1],
+    case lists:foldl(fun(Step, {ok, Now}) -> Step(Now); (_, Error) -> Error end, {ok, State}, Steps) of
+        {ok, Started} -> {noreply, Started};
+        {error, Error, Reached} -> {stop, {shutdown, {lost, Error}}, Reached}
+    end.
+
+handle_call(_, _, State) -> {reply, error, State}.
+
+handle_cast(stop, State) -> leave(State);
+handle_cast(_, State) -> {noreply, State}.
+
+handle_info({hello, Link, Hello}, State) -> joined(Link, Hello, State);
+handle_info({ready, Link, Rank, Info}, State) -> ready(Link, Rank, Info, State);
+handle_info({listening, _, Rank, Where}, State) -> {noreply, listening(Rank, Where, State)};
+handle_info({lost_below, _, Rank, Text}, #state{ranks = Ranks, stopping = false} = State) when is_map_key(Rank, Ranks) ->
+    #{Rank := {_, #{host := Host}}} = Ranks,
+    {stop, {shutdown, {lost, new("rank ~b on ~ts: ~ts", [Rank, Host, Text])}}, State};
+handle_info({stranger, _, Peer, Why}, #state{strangers = Count} = State) ->
+    %% The log is not a stranger's to fill.
+    _ = [logger:warning("tessera_cluster: refused a connection from ~0p: ~ts", [Peer, Why]) || Count < 100],
+    {noreply, State#state{strangers = Count + 1}};
+handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks} = State) ->
+    case {State#state.stopping, Ranks} of
+        {true, _} -> {noreply, State};
+        {false, #{Rank := {Link, _}}} -> {stop, {shutdown, {lost, Error}}, State};
+        {false, _} -> {noreply, State}
+    end;
+handle_info({ended, Launcher, Status, Lines}, #state{launcher = Launcher, stopping = false} = State) ->
+    _ = erlang:send_after(patience(State), self(), {give_up, ended(Status, Lines, State)}),
+    {noreply, State};
+handle_info({give_up, Error}, #state{stopping = false} = State) -> {stop, {shutdown, {lost, Error}}, State};
+handle_info({'EXIT', Launcher, _}, #state{launcher = Launcher, stopping = true} = State) -> {stop, {shutdown, stopped}, State};
+handle_info({'EXIT', Launcher, normal}, #state{launcher = Launcher} = State) -> {noreply, State#state{launcher = none}}; % after {ended, ...}
+handle_info({'EXIT', Launcher, Reason}, #state{launcher = Launcher} = State) ->
+    {stop, {shutdown, {lost, new("~0p, which starts the ranks, ended: ~0tP", [Launcher, Reason, 20])}}, State};
+handle_info({'EXIT', Queue, Reason}, #state{queue = Queue, stopping = false} = State) when is_pid(Queue) -> queue_ended(Reason, State);
+handle_info({'EXIT', Manager, _}, #state{manager = Manager, stopping = false} = State) -> leave(State);
+handle_info({'DOWN', _, process, Link, Reason}, #state{stopping = false} = State) -> link_down(Link, Reason, State);
+handle_info(start_over, #state{options = #{ranks := Count}, infos = Infos} = State) when map_size(Infos) < Count ->
+    {stop, {shutdown, {lost, late(State)}}, State};
+handle_info(_, State) -> {noreply, State}.
+
+terminate(_, #state{launcher = Launcher} = State) ->
+    _ = close(State),
+    _ = [tessera_cluster_launcher:finish(Launcher, 0) || is_pid(Launcher)],
+    ok.
+
+new(Format, Values) -> tessera_cluster_error:new(unavailable, Format, Values).
+
+%% ---- the start
+
+%% What ranks send is decoded with the atoms that are there: those of their modules, too.
+check_crypto(State) ->
+    _ = [code:ensure_loaded(Module) || Module <- [tessera_rank, tessera_rank_work]],
+    case code:ensure_loaded(crypto) of
+        {module, _} -> {ok, State};
+        _ -> {error, new("clusters need Erlang's application crypto (Debian's package erlang-crypto), which is not here", []), State}
+    end.
+
+%% The folder is ours alone before the file is in it.
+make_key(#state{options = Options} = State) ->
+    Key = tessera_cluster_wire:key(),
+    Folder = filename:join(directory(Options), "tessera-" ++ binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(8)))),
+    Steps = [fun() -> filelib:ensure_dir(Folder) end, fun() -> file:make_dir(Folder) end, fun() -> file:change_mode(Folder, 8#700) end,
+             fun() -> file:write_file(key_file(Folder), <<>>, [exclusive]) end,
+             fun() -> file:change_mode(key_file(Folder), 8#600) end, fun() -> file:write_file(key_file(Folder), Key) end],
+    Made = State#state{key = Key, folder = Folder},
+    case lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps) of
+        ok -> {ok, Made};
+        {error, Reason} -> {error, new("no file for the key in ~ts: ~ts", [Folder, file:format_error(Reason)]), Made}
+    end.
+
+key_file(Folder) -> filename:join(Folder, "key").
+
+%% Ranks of other hosts read the file, too, so it is in a folder that hosts share.
+directory(#{directory := undefined, hosts := []}) -> os:getenv("TMPDIR", "/tmp");
+directory(#{directory := undefined}) -> filename:basedir(user_cache, "tessera");
+directory(#{directory := Given}) -> Given.
+
+listen(#state{options = #{listen := Address, ranks := Ranks} = Options, key = Key} = State) ->
+    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
+    case gen_tcp:listen(0, [Family, {ip, Address}, {backlog, Ranks + ?STRANGERS} | tessera_cluster_socket:options()]) of
+        {ok, Listen} ->
+            Job = self(),
+            Config = maps:with([deadline, max_message], Options),
+            Acceptor = spawn_link(fun() -> accept(Listen, Job, #{key => Key, config => Config}, Ranks + ?STRANGERS) end),
+            {ok, State#state{listen = Listen, acceptor = Acceptor}};
+        {error, Reason} -> {error, new("no socket on ~s: ~ts", [inet:ntoa(Address), inet:format_error(Reason)]), State}
+    end.
+
+launch(#state{options = #{listen := Address} = Options, listen = Listen, folder = Folder, manager = Manager} = State) ->
+    {ok, Port} = inet:port(Listen),
+    case tessera_cluster_command:commands(Options, {Address, Port, key_file(Folder)}) of
+        {ok, Commands} ->
+            Launcher = tessera_cluster_launcher:start_link(self(), Commands),
+            Manager ! {launcher, self(), Launcher},
+            {ok, State#state{launcher = Launcher}};
+        {error, Error} -> {error, Error, State}
+    end.
+
+%% At most so many connections are in their handshake; others wait in the backlog.
+accept(Listen, Job, Connection, 0) ->
+    receive {'DOWN', _, process, _, _} -> accept(Listen, Job, Connection, 1) end;
+accept(Listen, Job, Connection, Free) ->
+    case gen_tcp:accept(Listen) of
+        {ok, Socket} ->
+            {ok, Link} = tessera_cluster_link:start(Job, Connection#{socket => Socket}),
+            _ = monitor(process, Link),
+            _ = gen_tcp:controlling_process(Socket, Link),
+            Link ! 'begin',
+            accept(Listen, Job, Connection, ended(Free - 1));
+        {error, closed} -> ok;
+        {error, _} ->
+            timer:sleep(20), % out of descriptors, or a peer that left
+            accept(Listen, Job, Connection, ended(Free))
+    end.
+
+ended(Free) ->
+    receive {'DOWN', _, process, _, _} -> ended(Free + 1)
+    after 0 -> Free
+    end.
+
+%% ---- ranks
+
+%% Those who know the key may not lie: that is an error of the start.
+joined(Link, #{rank := Rank, host := Host} = Hello, #state{ranks = Ranks} = State) ->
+    _ = monitor(process, Link),
+    case refusal(Hello, State) of
+        none -> {noreply, admit(Rank, State#state{ranks = Ranks#{Rank => {Link, Hello}}})};
+        Why -> {stop, {shutdown, {lost, new("a process on ~ts says that it is rank ~p: ~ts", [Host, Rank, Why])}}, State}
+    end.
+
+%% A rank below a leader is configured when its leader listens.
+admit(Rank, #state{tree = Tree, listening = Listening, ranks = Ranks} = State) ->
+    #{Rank := {Link, _}} = Ranks,
+    case tessera_cluster_tree:parent(Rank, Tree) of
+        driver -> ok = tessera_cluster_link:accepted(Link, config(Rank, State), none);
+        Parent when is_map_key(Parent, Listening) ->
+            {Address, Port} = maps:get(Parent, Listening),
+            Where = #{parent => {Parent, Address, Port}},
+            ok = tessera_cluster_link:accepted(Link, maps:merge(config(Rank, State), Where), root(Parent, State));
+        _ -> ok
+    end,
+    State.
+
+%% The link of the rank that is connected to the driver.
+root(Rank, #state{tree = Tree, ranks = Ranks} = State) ->
+    case tessera_cluster_tree:parent(Rank, Tree) of
+        driver -> element(1, maps:get(Rank, Ranks));
+        Parent -> root(Parent, State)
+    end.
+
+listening(Rank, Where, #state{tree = Tree, ranks = Ranks, listening = Listening} = State) ->
+    Below = [Child || Child <- tessera_cluster_tree:children(Rank, Tree), is_map_key(Child, Ranks)],
+    lists:foldl(fun admit/2, State#state{listening = Listening#{Rank => Where}}, Below).
+
+config(Rank, #state{options = #{ranks := Count, tree := Tree} = Options}) ->
+    (maps:with([deadline, max_message, devices, threads, memory_limit], Options))#{tree => {Count, Tree}, rank => Rank}.
+
+refusal(#{rank := Rank}, #state{options = #{ranks := Count}}) when Rank < 0; Rank >= Count ->
+    io_lib:format("the cluster has ~b", [Count]);
+refusal(#{rank := Rank} = Hello, #state{options = #{ranks := Count}, ranks = Ranks}) ->
+    case {Ranks, Hello} of
+        {#{Rank := {_, #{host := Other}}}, _} -> io_lib:format("a process on ~ts is that rank", [Other]);
+        {_, #{size := Count, version := Version, cpu := Cpu}} ->
+            case tessera_rank:version() of
+                Version -> other_cpu(Cpu, maps:values(Ranks));
+                Own -> io_lib:format("its version is ~0p, and this node's is ~0p", [Version, Own])
+            end;
+        {_, #{size := Size}} -> io_lib:format("it belongs to ~0p ranks and not to ~b: is its library of MPI that of mpirun?", [Size, Count]);
+        _ -> "its greeting is incomplete"
+    end.
+
+%% CPUs of one kind may have other instruction sets: the ranks agree on the least.
+other_cpu(Cpu, Joined) ->
+    case [{Host, Other} || {_, #{host := Host, cpu := Other}} <- Joined, Other =/= Cpu] of
+        [] -> none;
+        [{Host, Other} | _] ->
+            io_lib:format("its CPU is ~ts, and that of a rank on ~ts is ~ts: programs would not give the same on both", [Cpu, Host, Other])
+    end.
+
+ready(Link, Rank, Info, #state{ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
+    case Ranks of
+        #{Rank := {Link, _}} when map_size(Infos) + 1 =:= Count -> {noreply, all_ready(State#state{infos = Infos#{Rank => Info}})};
+        #{Rank := {Link, _}} -> {noreply, State#state{infos = Infos#{Rank => Info}}}
+    end.
+
+%% No socket listens, and no key is on disk, from now on.
+all_ready(#state{manager = Manager, ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
+    Links = [element(1, maps:get(Rank, Ranks)) || Rank <- lists:seq(0, Count - 1)],
+    Hellos = [(maps:merge(element(2, maps:get(Rank, Ranks)), maps:get(Rank, Infos)))#{parent => tessera_cluster_tree:parent(Rank, State#state.tree)}
+              || Rank <- lists:seq(0, Count - 1)],
+    {ok, Queue} = tessera_cluster_queue:start_link(list_to_tuple(Links)),
+    Places = [place(Link, Queue, Hello, State) || {Link, Hello} <- lists:zip(Links, Hellos)],
+    Closed = close(State),
+    Manager ! {up, self(), #{links => list_to_tuple(Links), queue => Queue, places => list_to_tuple(Places), compilers => compilers(Links, Hellos)},
+               Hellos},
+    Closed#state{queue = Queue}.
+
+%% The first rank of each host, which compiles for the others: they find the code on the host's disk.
+compilers(Links, Hellos) ->
+    maps:values(maps:from_list(lists:reverse([{Host, Link} || {Link, #{host := Host}} <- lists:zip(Links, Hellos)]))).
+
+place(Link, Queue, #{rank := Rank, host := Host}, #state{manager = Manager, options = #{name := Name} = Options}) ->
+    Place = tessera_cluster_proxy:place({Manager, Name, Queue, Link, Host}, Rank, Queue, Options),
+    ok = tessera_cluster_link:placed(Link, Place),
+    Place.
+
+close(#state{listen = Listen, folder = Folder} = State) ->
+    _ = [gen_tcp:close(Listen) || Listen =/= none],
+    _ = [{file:delete(key_file(Folder)), file:del_dir(Folder)} || Folder =/= none],
+    State#state{listen = none, folder = none}.
+
+%% ---- the end
+
+leave(#state{ranks = Ranks, launcher = Launcher} = State) ->
+    _ = [tessera_cluster_link:leave(Link) || {Link, _} <- maps:values(Ranks)],
+    case Launcher of
+        none -> {stop, {shutdown, stopped}, State};
+        _ ->
+            ok = tessera_cluster_launcher:finish(Launcher, ?LEAVE),
+            {noreply, State#state{stopping = true}}
+    end.
+
+link_down(Link, Reason, #state{ranks = Ranks} = State) ->
+    case {[Rank || {Rank, {Joined, _}} <- maps:to_list(Ranks), Joined =:= Link], Reason} of
+        {[], _} -> {noreply, State};
+        {_, {shutdown, {lost, _}}} -> {stop, Reason, State};
+        {[Rank | _], _} -> {stop, {shutdown, {lost, new("the connection to rank ~b ended: ~0tP", [Rank, Reason, 20])}}, State}
+    end.
+
+queue_ended({shutdown, {lost, _}} = Reason, State) -> {stop, Reason, State};
+queue_ended(Reason, State) -> {stop, {shutdown, {lost, new("the process that sends runs ended: ~0tP", [Reason, 20])}}, State}.
+
+ended(Status, Lines, #state{options = #{mpirun := Mpirun}} = State) ->
+    What = case Mpirun of none -> "a rank"; _ -> Mpirun end,
+    new("~ts ended with status ~b~s~ts", [What, Status, phase(State), said(Lines)]).
+
+%% A rank that is lost is named by its connection, or by its leader's, of which this node may hear a little later.
+patience(#state{queue = none}) -> 0;
+patience(_) -> ?NAMED.
+
+phase(#state{infos = Infos, options = #{ranks := Count}}) when map_size(Infos) < Count -> " before all ranks were ready";
+phase(_) -> "".
+
+said([]) -> "";
+said(Lines) -> [": " | lists:join("; ", [Line || Line <- Lines, Line =/= <<>>])].
+
+late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, options = #{ranks := Count, start_timeout := Timeout}}) ->
+    new("~b of ~b ranks were ready after ~b ms; ~b had joined; ~b connections were refused",
+        [map_size(Infos), Count, Timeout, map_size(Ranks), Strangers]).

@@ -1,0 +1,307 @@
+%% @private The driver's end of the connection to one rank: the handshake, then requests and their replies. Ends with its
+%% job, and ends its job when the rank is lost. A rank below a leader is told in its handshake to connect to that one; from then on
+%% the link's frames pass through the link of the rank that is connected to the driver. docs/distribution.md has the protocol.
+-module(tessera_cluster_link).
+-behaviour(gen_server).
+-export([start/2, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/3, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export_type([request/0]).
+
+%% Milliseconds for the whole handshake.
+-define(HANDSHAKE, 10000).
+%% Milliseconds between two looks at the clock, at most.
+-define(LOOK, 500).
+
+-record(state, {job       :: pid(),
+                key       :: tessera_cluster_wire:key(),
+                config    :: map(),                       % of the job
+                socket    :: gen_tcp:socket(),
+                step      :: hello | joining | starting | up,
+                nonce     :: binary(),
+                theirs = <<>> :: binary(),                % the rank's nonce
+                rank = none :: none | non_neg_integer(),
+                host = <<"?">> :: binary(),
+                peer = none :: none | inet:ip_address(),  % the rank's address
+                root = none :: none | pid(),              % the link that this one's frames pass through
+                below = #{} :: #{non_neg_integer() => pid()},  % the links whose frames pass through this one
+                writer = none :: none | pid(),            % with a root it is the root's
+                place = none :: none | reference(),       % of proxies of the rank's values
+                reader    :: tessera_cluster_wire:reader(),
+                seen = 0  :: integer(),                   % when the last frame came, in milliseconds
+                checked = 0 :: integer(),                 % when the clock was last looked at
+                waiting = #{} :: #{pos_integer() => {reference(), reference()}}, % the caller's alias, and its monitor
+                sent = 0  :: non_neg_integer(),
+                received = 0 :: non_neg_integer()}).
+
+-type request() :: reference().
+
+%% Starts the handshake with what has connected. The socket is then given to the process, and `begin' is sent to it.
+-spec start(pid(), #{key := binary(), socket := gen_tcp:socket(), config := map()}) -> {ok, pid()}.
+start(Job, Connection) -> gen_server:start(?MODULE, {Job, Connection}, []).
+
+%% Called by the job: the rank may be configured. Root is the link that its frames pass through.
+-spec accepted(pid(), map(), none | pid()) -> ok.
+accepted(Link, Config, Root) -> gen_server:cast(Link, {accepted, Config, Root}).
+
+%% Called by the job when all ranks are ready.
+-spec placed(pid(), reference()) -> ok.
+placed(Link, Place) -> gen_server:cast(Link, {placed, Place}).
+
+%% Sends an encoded body; the reply comes to the caller's collect/2.
+-spec send_request(pid(), iodata()) -> request().
+send_request(Link, Body) -> send_request(Link, #{}, Body).
+
+-spec send_request(pid(), tessera_cluster_wire:head(), iodata()) -> request().
+send_request(Link, Head, Body) -> send_request(Link, one, Head, Body).
+
+%% One of the requests with that number and body to all links of a job, which are sent to the highest rank first: those connected to the
+%% driver come after those below them, and carry the body for them, too.
+-spec send_to_all(pid(), pos_integer(), iodata()) -> request().
+send_to_all(Link, Id, Body) -> send_request(Link, {all, Id}, #{}, Body).
+
+send_request(Link, To, Head, Body) ->
+    Request = monitor(process, Link, [{alias, demonitor}]),
+    Link ! {request, {Request, self()}, To, Head, Body},
+    Request.
+
+%% Ends the request; its reply is dropped.
+-spec cancel(pid(), request()) -> ok.
+cancel(Link, Request) ->
+    true = demonitor(Request, [flush]),
+    Link ! {cancel, Request},
+    receive {Request, _, _, _, _} -> ok after 0 -> ok end.
+
+%% The rank drops these values.
+-spec forget(pid(), [integer()]) -> ok.
+forget(Link, Ids) -> gen_server:cast(Link, {message, {free, Ids}}).
+
+%% The rank finishes and leaves.
+-spec leave(pid()) -> ok.
+leave(Link) -> gen_server:cast(Link, {message, leave}).
+
+%% Bytes moved and the age of the last sign of life.
+-spec statistics(pid()) -> map().
+statistics(Link) -> gen_server:call(Link, statistics).
+
+%% The reply to a request, or the error of the rank, or that with which the cluster was lost. Tensors in a reply are proxies.
+-spec collect(request(), timeout()) -> {ok, term()} | {error, map()} | timeout.
+collect(Request, Timeout) ->
+    receive
+        {Request, Rank, Host, Proxies, Reply} ->
+            true = demonitor(Request, [flush]),
+            with_proxies(decoded(tessera_cluster_wire:decode(Reply), name(Rank, Host)), Proxies);
+        {'DOWN', Request, process, _, Reason} -> {error, tessera_cluster_error:lost(Reason)}
+    after Timeout -> timeout
+    end.
+
+with_proxies({ok, Reply}, [_ | _] = Proxies) -> {ok, tessera_cluster_proxy:in_reply(Reply, list_to_tuple(Proxies))};
+with_proxies(Reply, _) -> Reply.
+
+decoded({ok, {ok, _} = Ok}, _) -> Ok;
+decoded({ok, {error, Code, Text}}, Name) when is_atom(Code), is_binary(Text) ->
+    {error, tessera_cluster_error:new(Code, "~ts: ~ts", [Name, Text])};
+decoded(_, Name) ->
+    {error, tessera_cluster_error:new(failed_precondition, "the reply of ~ts has an atom or a fun that this node does not know",
+                                      [Name])}.
+
+%% ---- the process
+
+init({Job, #{key := Key, socket := Socket, config := #{max_message := Limit} = Config}}) ->
+    _ = monitor(process, Job),
+    _ = erlang:send_after(?HANDSHAKE, self(), handshake_over),
+    {ok, #state{job = Job, key = Key, socket = Socket, step = hello, nonce = tessera_cluster_wire:nonce(), config = Config,
+                reader = tessera_cluster_wire:new(Limit)}}.
+
+handle_call(statistics, _, #state{sent = Sent, received = Received, root = Root} = State) ->
+    {reply, #{sent_bytes => Sent, received_bytes => Received, heard_ms => now_ms() - seen(Root, State)}, State};
+handle_call(seen, _, #state{seen = Seen} = State) -> {reply, Seen, State};
+handle_call(_, _, State) -> {reply, error, State}.
+
+handle_cast({accepted, Config, none}, #state{step = joining} = State) -> configure(Config, State);
+handle_cast({accepted, Config, Root}, #state{step = joining} = State) -> redirect(Config, State#state{root = Root});
+handle_cast({placed, Place}, State) -> {noreply, State#state{place = Place}};
+handle_cast({message, Message}, #state{writer = Writer} = State) when is_pid(Writer) -> {noreply, send(Message, State)};
+handle_cast(_, State) -> {noreply, State}.
+
+handle_info({tcp, Socket, Frame}, #state{socket = Socket, received = Received} = State) ->
+    received(Frame, State#state{seen = now_ms(), received = Received + byte_size(Frame)});
+handle_info({tcp_closed, _}, #state{root = Root} = State) when Root =/= none -> {noreply, State};
+handle_info({tcp_closed, _}, State) -> lost("its connection was closed", [], State);
+handle_info({tcp_error, _, emsgsize}, State) -> lost("it sent an oversized frame", [], State);
+handle_info({tcp_error, _, Reason}, State) -> lost("its connection failed: ~0p", [Reason], State);
+handle_info({request, From, To, Head, Body}, State) -> {noreply, request(From, To, Head, Body, State)};
+handle_info({routed, Frame}, #state{received = Received} = State) -> framed(Frame, State#state{received = Received + byte_size(Frame)});
+handle_info({below, Rank, Link}, #state{below = Below, writer = Writer} = State) ->
+    Link ! {root, Writer},
+    {noreply, State#state{below = Below#{Rank => Link}}};
+handle_info({root, Writer}, State) -> {noreply, State#state{writer = Writer, step = starting}};
+handle_info({cancel, Request}, State) -> {noreply, cancelled(fun({Alias, _}) -> Alias =:= Request end, State)};
+handle_info({'DOWN', _, process, Job, Reason}, #state{job = Job} = State) -> {stop, job_reason(Reason), State};
+handle_info({'DOWN', Monitor, process, _, _}, State) -> {noreply, cancelled(fun({_, M}) -> M =:= Monitor end, State)};
+handle_info(check, State) -> check(State);
+handle_info('begin', #state{socket = Socket, nonce = Nonce} = State) ->
+    _ = gen_tcp:send(Socket, tessera_cluster_wire:greeting(Nonce)),
+    _ = inet:setopts(Socket, [{active, once}]),
+    {noreply, State};
+handle_info(handshake_over, #state{step = hello} = State) ->
+    lost("no handshake in ~b ms", [?HANDSHAKE], State);
+handle_info({'EXIT', Writer, {shutdown, {send, timeout}}}, #state{writer = Writer, config = #{deadline := Deadline}} = State) ->
+    lost("it took nothing for ~b ms", [Deadline], State);
+handle_info({'EXIT', Writer, _}, #state{writer = Writer} = State) -> lost("its connection was closed", [], State);
+handle_info(_, State) -> {noreply, State}.
+
+terminate(_, #state{socket = Socket}) -> tessera_cluster_socket:close(Socket).
+
+job_reason({shutdown, {lost, _}} = Reason) -> Reason;
+job_reason({shutdown, _} = Reason) -> Reason;
+job_reason(_) -> {shutdown, stopped}.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+%% ---- frames
+
+received(Frame, #state{step = hello, key = Key, nonce = Nonce, job = Job} = State) ->
+    case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
+        {ok, Theirs, #{rank := Rank, host := Host} = Hello} when is_integer(Rank), is_binary(Host) ->
+            {ok, {Peer, _}} = inet:peername(State#state.socket),
+            Job ! {hello, self(), Hello},
+            {noreply, State#state{step = joining, theirs = Theirs, rank = Rank, host = Host, peer = Peer}};
+        _ -> lost("its handshake is wrong", [], State)
+    end;
+received(Frame, #state{below = Below} = State) ->
+    case tessera_cluster_wire:address(Frame) of
+        own -> again(framed(Frame, State));
+        {rank, Rank, Inner} when is_map_key(Rank, Below) ->
+            maps:get(Rank, Below) ! {routed, Inner},
+            again({noreply, State});
+        _ -> lost("it sent a frame of a rank that is not below it", [], State)
+    end.
+
+framed(Frame, #state{reader = Reader} = State) ->
+    case tessera_cluster_wire:read(Frame, Reader) of
+        {message, Message, Next} -> message(Message, State#state{reader = Next});
+        {error, What} -> lost("it sent ~s", [What], State);
+        {_, Next} -> {noreply, State#state{reader = Next}}
+    end.
+
+again({noreply, #state{socket = Socket}} = Result) ->
+    _ = inet:setopts(Socket, [{active, once}]),
+    Result;
+again(Stop) -> Stop.
+
+configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, config = #{deadline := Deadline}} = State) ->
+    process_flag(trap_exit, true),
+    _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
+    _ = tessera_cluster_socket:authenticated(Socket),
+    Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline),
+    self() ! check,
+    again({noreply, State#state{step = starting, writer = Writer, seen = now_ms()}}).
+
+%% The rank connects to its leader; it closes this connection when it has read where that is.
+redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, root = Root, rank = Rank} = State) ->
+    Root ! {below, Rank, self()},
+    _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
+    _ = inet:setopts(Socket, [{active, once}]),
+    {noreply, State}.
+
+seen(none, #state{seen = Seen}) -> Seen;
+seen(Root, _) -> gen_server:call(Root, seen).
+
+%% The caller decodes a reply: a large one does not stop the link.
+message(Message, State) ->
+    case tessera_cluster_wire:decode_message(Message) of
+        {ok, {reply, Id, Values, Reply}} -> {noreply, replied(Id, Values, Reply, State)};
+        {ok, {unneeded, Id}} -> {noreply, unneeded(Id, State)};
+        {ok, {ready, Info}} when is_map(Info), State#state.step =:= starting ->
+            State#state.job ! {ready, self(), State#state.rank, Info},
+            {noreply, State#state{step = up}};
+        {ok, {failed, Code, Text}} when is_atom(Code), is_binary(Text) -> lost_as(Code, "~ts", [Text], State);
+        {ok, {listening, Port}} when is_integer(Port), State#state.step =:= starting ->
+            State#state.job ! {listening, self(), State#state.rank, {State#state.peer, Port}},
+            {noreply, State};
+        {ok, {lost_below, Rank, Text}} when is_integer(Rank), is_binary(Text) ->
+            State#state.job ! {lost_below, self(), Rank, Text},
+            {noreply, State};
+        _ -> lost("it sent a malformed message", [], State)
+    end.
+
+%% Values that came for a caller that is gone are freed: by their proxies, or here.
+replied(Id, Values, Reply, #state{waiting = Waiting, rank = Rank, host = Host} = State) ->
+    case maps:take(Id, Waiting) of
+        {{Alias, Monitor}, Rest} ->
+            true = demonitor(Monitor, [flush]),
+            Alias ! {Alias, Rank, Host, [tessera_nif:proxy(State#state.place, Value, Bytes) || {Value, Bytes} <- Values], Reply},
+            State#state{waiting = Rest};
+        error when Values =:= [] -> State;
+        error -> send({free, [Value || {Value, _} <- Values]}, State)
+    end.
+
+%% The rank holds none of a request's results any more.
+unneeded(Id, #state{waiting = Waiting} = State) ->
+    _ = [Alias ! {Alias, unneeded} || #{Id := {Alias, _}} <- [Waiting]],
+    State.
+
+%% ---- requests
+
+request({Alias, Caller}, To, Head, Body, #state{waiting = Waiting} = State) ->
+    Id = case To of
+             {all, Given} -> Given;
+             one -> erlang:unique_integer([positive])
+         end,
+    Waits = State#state{waiting = Waiting#{Id => {Alias, monitor(process, Caller)}}},
+    case To of
+        one -> send({request, Id, Head, Body}, Waits);
+        {all, _} -> send_all({request, Id, Head, Body}, Waits)
+    end.
+
+%% Ends the requests that Is selects: at most one for an alias, all of a caller that died.
+cancelled(Is, #state{waiting = Waiting} = State) ->
+    Ids = [Id || {Id, Request} <- maps:to_list(Waiting), Is(Request)],
+    lists:foldl(fun(Id, #state{waiting = Left} = Now) ->
+                        {_, Monitor} = maps:get(Id, Left),
+                        true = demonitor(Monitor, [flush]),
+                        send({cancel, Id}, Now#state{waiting = maps:remove(Id, Left)})
+                end, State, Ids).
+
+send(Message, #state{writer = Writer, sent = Sent, root = Root, rank = Rank} = State) ->
+    Encoded = tessera_cluster_wire:encode(Message),
+    ok = case Root of
+             none -> tessera_cluster_socket:send(Writer, Encoded);
+             _ -> tessera_cluster_socket:send_to(Writer, Rank, Encoded)
+         end,
+    State#state{sent = Sent + iolist_size(Encoded)}.
+
+send_all(_, #state{root = Root} = State) when Root =/= none -> State;
+send_all(Message, #state{below = Below} = State) when Below =:= #{} -> send(Message, State);
+send_all(Message, #state{writer = Writer, sent = Sent} = State) ->
+    Encoded = tessera_cluster_wire:encode(Message),
+    ok = tessera_cluster_socket:send_to_all(Writer, Encoded),
+    State#state{sent = Sent + iolist_size(Encoded)}.
+
+%% ---- the end
+
+%% Looks at the clock six times in a deadline, and twice in a second. A look that is late, because this node was stopped or busy, judges nothing: frames may
+%% have come that are not read yet.
+check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} = State) ->
+    Now = now_ms(),
+    case Now - Seen > Deadline andalso Now - Checked < Deadline div 2 of
+        true -> lost("nothing was heard of it for ~b ms", [Deadline], State);
+        false ->
+            _ = erlang:send_after(min(?LOOK, max(1, Deadline div 6)), self(), check),
+            {noreply, State#state{checked = Now}}
+    end.
+
+lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
+
+%% Before the rank has joined this is a stranger, whose end is no error of the job.
+lost_as(_, Format, Values, #state{step = hello, job = Job, socket = Socket} = State) ->
+    Job ! {stranger, self(), inet:peername(Socket), unicode:characters_to_binary(io_lib:format(Format, Values))},
+    {stop, {shutdown, stranger}, State};
+lost_as(Code, Format, Values, State) ->
+    Error = tessera_cluster_error:new(Code, "~ts: " ++ Format, [name(State) | Values]),
+    State#state.job ! {lost, self(), State#state.rank, Error},
+    {stop, {shutdown, {lost, Error}}, State}.
+
+name(#state{rank = Rank, host = Host}) -> name(Rank, Host).
+
+name(Rank, Host) -> io_lib:format("rank ~p on ~ts", [Rank, Host]).

@@ -1,0 +1,87 @@
+%% @private The options of a cluster: checked, with defaults.
+-module(tessera_cluster_options).
+-export([check/1]).
+
+-define(DEFAULTS, #{hosts => [], devices => 1, threads => undefined, mpirun => "mpirun", mca => [], env => [],
+                    memory_limit => undefined, deadline => 10000, start_timeout => 60000, listen => {127, 0, 0, 1},
+                    max_message => 1 bsl 32, tree => {64, 32}, restarts => {3, 60}, name => undefined, directory => undefined}).
+
+-spec check(map() | [{atom(), term()}]) -> {ok, map()} | {error, {atom(), binary()}}.
+check(Options) when is_list(Options) ->
+    try maps:from_list(Options) of
+        Map -> check(Map)
+    catch error:badarg -> refused("expected a map or a list of pairs, got ~0tP", [Options, 20])
+    end;
+check(#{ranks := _} = Options) ->
+    All = maps:merge(?DEFAULTS, Options),
+    case [Pair || {Name, Value} = Pair <- maps:to_list(All), is_wrong(Name, Value)] of
+        [] -> checked(All);
+        [{Name, Value} | _] -> wrong(Name, Value)
+    end;
+check(Options) when is_map(Options) -> refused("the option ranks is missing", []);
+check(Other) -> refused("expected a map or a list of pairs, got ~0tP", [Other, 20]).
+
+checked(#{hosts := [_ | _], listen := {127, _, _, _}}) ->
+    refused("the option hosts needs listen, an address of this host that the ranks on other hosts can reach", []);
+checked(#{hosts := [_ | _], mpirun := none}) -> refused("the option hosts needs mpirun", []);
+checked(#{ranks := Ranks, threads := undefined} = All) -> {ok, All#{threads := default_threads(Ranks, All)}};
+checked(All) -> {ok, All}.
+
+%% The CPUs of this host shared out, as if the hosts were alike.
+default_threads(Ranks, #{hosts := Hosts}) ->
+    OnHost = (Ranks + max(1, length(Hosts)) - 1) div max(1, length(Hosts)),
+    max(1, tessera_nif:cpu_count() div OnHost).
+
+is_wrong(Name, Value) ->
+    case expected(Name) of
+        {_, Is} -> not Is(Value);
+        unknown -> true
+    end.
+
+wrong(Name, Value) ->
+    case expected(Name) of
+        unknown ->
+            refused("unknown option ~0tp, the options are ~0tp", [Name, lists:sort([ranks | maps:keys(?DEFAULTS)])]);
+        {What, _} -> refused("the option ~s: expected ~s, got ~0tP", [Name, What, Value, 20])
+    end.
+
+refused(Format, Values) ->
+    {error, {invalid_argument, unicode:characters_to_binary(io_lib:format("tessera_cluster: " ++ Format, Values))}}.
+
+expected(ranks) -> {"a number from 1 to 4096", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 4096 end};
+expected(devices) -> {"a number from 1 to 64", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 64 end};
+expected(threads) -> {"a number from 1 on", fun(N) -> N =:= undefined orelse is_integer(N) andalso N >= 1 end};
+expected(memory_limit) -> {"a number of bytes", fun(N) -> N =:= undefined orelse is_integer(N) andalso N >= 1 end};
+expected(max_message) -> {"a number of bytes from 65536 on", fun(N) -> is_integer(N) andalso N >= 65536 end};
+expected(deadline) -> {"milliseconds from 100 on", fun(N) -> is_integer(N) andalso N >= 100 end};
+expected(start_timeout) -> {"milliseconds from 100 on", fun(N) -> is_integer(N) andalso N >= 100 end};
+expected(mpirun) -> {"the name or path of mpirun, or none", fun(M) -> M =:= none orelse is_text(M) end};
+expected(hosts) -> {"a list of names or of {Name, Slots}", fun(L) -> is_list_of(fun is_host/1, L) end};
+expected(mca) -> {"a list of {Name, Value} of texts", fun(L) -> is_list_of(fun is_pair/1, L) end};
+expected(env) -> {"a list of {Name, Value} of texts", fun(L) -> is_list_of(fun is_pair/1, L) end};
+expected(listen) -> {"an address as {127,0,0,1}", fun(A) -> inet:is_ip_address(A) end};
+expected(tree) -> {"{Direct, Radix}, numbers from 1 and from 2 on", fun is_tree/1};
+expected(restarts) -> {"{Count, Seconds}", fun is_restarts/1};
+expected(name) -> {"an atom", fun erlang:is_atom/1};
+expected(directory) -> {"a path", fun(D) -> D =:= undefined orelse is_text(D) end};
+expected(_) -> unknown.
+
+is_restarts({Count, Seconds}) -> is_integer(Count) andalso Count >= 0 andalso is_integer(Seconds) andalso Seconds >= 1;
+is_restarts(_) -> false.
+
+is_tree({Direct, Radix}) -> is_integer(Direct) andalso Direct >= 1 andalso is_integer(Radix) andalso Radix >= 2;
+is_tree(_) -> false.
+
+is_host({Name, Slots}) -> is_text(Name) andalso is_integer(Slots) andalso Slots >= 1;
+is_host(Name) -> is_text(Name).
+
+is_pair({Name, Value}) -> is_text(Name) andalso is_text(Value);
+is_pair(_) -> false.
+
+is_list_of(Is, [Item | Rest]) -> Is(Item) andalso is_list_of(Is, Rest);
+is_list_of(_, Rest) -> Rest =:= [].
+
+%% A zero byte would end the text for the system.
+is_text([_ | _] = Text) -> io_lib:char_list(Text) andalso not lists:member(0, Text);
+is_text(<<_, _/binary>> = Text) -> binary:match(Text, <<0>>) =:= nomatch andalso is_list(unicode:characters_to_list(Text));
+is_text(_) -> false.

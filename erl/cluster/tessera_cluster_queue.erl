@@ -1,0 +1,123 @@
+%% @private Runs of a job, on their way: one process sends each run to all ranks, so that no rank misses a run whose caller is killed,
+%% and all get the runs in the same order. What else concerns values that runs use passes here, too: a value is not freed before
+%% the requests that were made while it was there.
+-module(tessera_cluster_queue).
+-behaviour(gen_server).
+-export([start_link/1, run/2, free/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% Runs of one process that may be on their way. Then it waits for the oldest.
+-define(WINDOW, 16).
+%% Values that are freed with one message.
+-define(BATCH, 256).
+
+-record(state, {links    :: tuple(),
+                requests = #{} :: #{tessera_cluster_link:request() => reference()},   % the run of each
+                runs = #{}     :: #{reference() => run()},
+                lanes = #{}    :: #{pid() => {Runs :: pos_integer(), Waiting :: [gen_server:from()]}}}).
+
+-type run() :: {Caller :: pid(), [tessera_cluster_link:request()], Left :: non_neg_integer(), Unneeded :: non_neg_integer()}.
+
+%% The process is linked to the caller, the job, and ends as it does.
+-spec start_link(tuple()) -> {ok, pid()}.
+start_link(Links) -> gen_server:start_link(?MODULE, Links, []).
+
+%% Sends these requests, one to each rank. Returns when they are on their way. They are cancelled when no rank needs their results.
+-spec run(pid(), [{tessera_cluster_wire:head(), term()}]) -> ok | {error, map()}.
+run(Queue, Requests) ->
+    Encoded = [{Head, term_to_iovec(Request)} || {Head, Request} <- Requests],
+    try gen_server:call(Queue, {run, Encoded}, infinity)
+    catch exit:{Reason, _} -> {error, tessera_cluster_error:lost(Reason)}
+    end.
+
+%% Frees values of a rank, as the end of their proxies does.
+-spec free(pid(), [{Rank :: non_neg_integer(), Id :: pos_integer()}]) -> ok.
+free(Queue, Values) ->
+    _ = [Queue ! {freed, Rank, Id} || {Rank, Id} <- Values],
+    ok.
+
+init(Links) -> {ok, #state{links = Links}}.
+
+handle_call({run, Requests}, {Caller, _} = From, State) ->
+    case in_lane(From, begun(Caller, Requests, State)) of
+        {true, Next} -> {reply, ok, Next};
+        {false, Next} -> {noreply, Next}
+    end;
+handle_call(_, _, State) -> {reply, error, State}.
+
+handle_cast(_, State) -> {noreply, State}.
+
+handle_info({freed, Rank, Id}, State) -> {noreply, freed(?BATCH, #{Rank => [Id]}, State)};
+handle_info({Request, unneeded}, State) -> {noreply, unneeded(Request, State)};
+handle_info({'DOWN', _, process, _, Reason}, State) -> {stop, {shutdown, {lost, tessera_cluster_error:lost(Reason)}}, State};
+handle_info({Request, _, _, _, _}, State) ->
+    true = demonitor(Request, [flush]),
+    {noreply, replied(Request, State)};
+handle_info(_, State) -> {noreply, State}.
+
+%% ---- values
+
+%% Those that are freed at once with this one.
+freed(0, Ids, State) -> forget(Ids, State);
+freed(Left, Ids, State) ->
+    receive {freed, Rank, Id} -> freed(Left - 1, maps:update_with(Rank, fun(Others) -> [Id | Others] end, [Id], Ids), State)
+    after 0 -> forget(Ids, State)
+    end.
+
+forget(Ids, #state{links = Links} = State) ->
+    _ = [tessera_cluster_link:forget(element(Rank + 1, Links), Own) || {Rank, Own} <- maps:to_list(Ids)],
+    State.
+
+%% ---- runs
+
+begun(Caller, Requests, #state{links = Links, requests = Known, runs = Runs} = State) ->
+    Sent = [tessera_cluster_link:send_request(Link, Head#{lane => erlang:phash2(Caller)}, Body)
+            || {Link, {Head, Body}} <- lists:zip(tuple_to_list(Links), Requests)],
+    Run = make_ref(),
+    State#state{requests = maps:merge(Known, maps:from_list([{Request, Run} || Request <- Sent])),
+                runs = Runs#{Run => {Caller, Sent, length(Sent), 0}}}.
+
+%% Whether the caller may go on. Its requests are sent in any case, since what concerns their values comes after them.
+in_lane({Caller, _} = From, #state{lanes = Lanes} = State) ->
+    case Lanes of
+        #{Caller := {Count, Waiting}} when Count >= ?WINDOW ->
+            {false, State#state{lanes = Lanes#{Caller := {Count + 1, Waiting ++ [From]}}}};
+        #{Caller := {Count, Waiting}} -> {true, State#state{lanes = Lanes#{Caller := {Count + 1, Waiting}}}};
+        #{} -> {true, State#state{lanes = Lanes#{Caller => {1, []}}}}
+    end.
+
+replied(Request, State) ->
+    with_run(Request, State, fun(Run, {Caller, Sent, Left, Unneeded}, #state{runs = Runs, requests = Requests} = Now) ->
+        Fewer = Now#state{requests = maps:remove(Request, Requests)},
+        case Left of
+            1 -> ended(Run, Caller, Fewer);
+            _ -> Fewer#state{runs = Runs#{Run := {Caller, Sent, Left - 1, Unneeded}}}
+        end
+    end).
+
+%% Each rank says so once.
+unneeded(Request, #state{links = Links} = State) ->
+    with_run(Request, State, fun(Run, {Caller, Sent, Left, Unneeded}, #state{runs = Runs, requests = Requests} = Now) ->
+        case Unneeded + 1 =:= tuple_size(Links) of
+            true ->
+                _ = [tessera_cluster_link:cancel(Link, Each) || {Link, Each} <- lists:zip(tuple_to_list(Links), Sent)],
+                ended(Run, Caller, Now#state{requests = maps:without(Sent, Requests)});
+            false -> Now#state{runs = Runs#{Run := {Caller, Sent, Left, Unneeded + 1}}}
+        end
+    end).
+
+with_run(Request, #state{requests = Requests, runs = Runs} = State, Change) ->
+    case Requests of
+        #{Request := Run} -> Change(Run, maps:get(Run, Runs), State);
+        #{} -> State
+    end.
+
+ended(Run, Caller, #state{runs = Runs, lanes = Lanes} = State) ->
+    Left = case maps:get(Caller, Lanes) of
+               {1, []} -> maps:remove(Caller, Lanes);
+               {Count, []} -> Lanes#{Caller := {Count - 1, []}};
+               {Count, [First | Waiting]} ->
+                   gen_server:reply(First, ok),
+                   Lanes#{Caller := {Count - 1, Waiting}}
+           end,
+    State#state{runs = maps:remove(Run, Runs), lanes = Left}.

@@ -1,0 +1,211 @@
+%% @private Runs of sharded programs on the ranks of a cluster: the program is sent once, arguments go to the ranks that have their
+%% partitions, and results stay there. A call returns when the run is on its way.
+-module(tessera_cluster_run).
+-include("tessera.hrl").
+-export([check/3, program/3, run/5, put/2]).
+-export_type([program/0]).
+
+-record(program, {fingerprint :: binary(), source :: binary(), options :: [atom()],
+                  results     :: [{tessera:type(), tessera:shape()}]}).   % of a partition
+-opaque program() :: #program{}.
+
+%% What one rank gets: values of its own that it uses, those that are donated to it, and new ones.
+-record(share, {rank       :: non_neg_integer(),
+                queue      :: pid(),
+                donated    :: non_neg_integer(),           % positions of operands, as bits
+                device = 0 :: non_neg_integer(),           % of the partition
+                uses = []  :: [pos_integer()],
+                takes = #{} :: #{pos_integer() => reference()},
+                new = #{}  :: #{reference() => {pos_integer(), tuple()}}}).
+
+%% Whether the ranks can have so many partitions; else why not.
+-spec check(tessera_cluster:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
+check(Cluster, Partitions, Refuse) ->
+    #{links := Links} = tessera_cluster:connections(Cluster),
+    #{devices := Devices} = tessera_cluster:options(Cluster),
+    case fits(Partitions, tuple_size(Links), Devices) of
+        true -> ok;
+        false -> Refuse("the mesh has ~b partitions, and the cluster has ~b ranks of ~b devices: each rank has as many partitions, "
+                        "at most one for each device", [Partitions, tuple_size(Links), Devices])
+    end.
+
+fits(Partitions, Ranks, Devices) -> Partitions > 0 andalso Partitions rem Ranks =:= 0 andalso Partitions div Ranks =< Devices.
+
+%% A partitioned program as it is sent, and the types of a partition's results.
+-spec program(tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) -> program() | tessera_nif:error().
+program(Part, Options, Results) ->
+    case tessera_nif:describe(Part) of
+        {error, _} = Error -> Error;
+        {Source, Hash} -> #program{fingerprint = <<Hash/binary, (erlang:md5(term_to_binary(Options)))/binary>>, source = Source,
+                                   options = Options, results = Results}
+    end.
+
+%% The results of all partitions, in lists as the arguments: proxies, of which an error of the run is an error of their use.
+-spec run(tessera_cluster:cluster(), program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
+          [[tessera:tensor()]] | {error, map()}.
+run(Cluster, Program, Lists, Threads, Donated) ->
+    Job = tessera_cluster:connections(Cluster),
+    case send_program(Job, Program) of
+        {ok, _} -> submit(Job, Program, shared_out(Job, Lists, Donated), Threads);
+        {error, _} = Error -> Error
+    end.
+
+%% The table is the job's: a new job has no programs. It may be gone, as the job's ranks are.
+send_program(#{links := Links, table := Table, compilers := Compilers},
+             #program{fingerprint = Fingerprint, source = Source, options = Options}) ->
+    case known(Table, Fingerprint) of
+        true -> {ok, known};
+        false ->
+            Sent = compiled(Links, Compilers, {program, Fingerprint, Source, Options}),
+            _ = [note(Table, Fingerprint) || {ok, _} <- [Sent]],
+            Sent
+    end.
+
+%% One rank of each host compiles, then the others find its code on the disk.
+compiled(Links, Compilers, Request) when length(Compilers) =:= tuple_size(Links) -> tessera_cluster_calls:all(Links, Request);
+compiled(Links, Compilers, Request) ->
+    case tessera_cluster_calls:some([{Link, #{}, Request} || Link <- Compilers]) of
+        {ok, _} -> tessera_cluster_calls:all(Links, Request);
+        Error -> Error
+    end.
+
+known(Table, Fingerprint) ->
+    try ets:member(Table, Fingerprint)
+    catch error:badarg -> false
+    end.
+
+note(Table, Fingerprint) ->
+    try ets:insert(Table, {Fingerprint})
+    catch error:badarg -> false
+    end.
+
+%% Rank R has the partitions [R P / R, (R + 1) P / R).
+shared_out(#{links := Links, queue := Queue}, Lists, Donated) ->
+    Ranks = tuple_size(Links),
+    Each = length(Lists) div Ranks,
+    [share(#share{rank = Rank, queue = Queue, donated = Donated}, lists:sublist(Lists, Rank * Each + 1, Each))
+     || Rank <- lists:seq(0, Ranks - 1)].
+
+%% The operands of a rank's partitions, and what the rank needs for them.
+share(Share, Lists) ->
+    lists:mapfoldl(fun(List, #share{device = Device} = Before) ->
+                           {Operands, After} = operands(List, 0, Before),
+                           {Operands, After#share{device = Device + 1}}
+                   end, Share, Lists).
+
+operands([Operand | Operands], Position, Share) ->
+    {First, Next} = operand(Operand, Share#share.donated bsr Position band 1, Share),
+    {Rest, Last} = operands(Operands, Position + 1, Next),
+    {[First | Rest], Last};
+operands([], _, Share) -> {[], Share}.
+
+%% A value of this rank stays where it is; others come from here. What several partitions have is sent once.
+operand(#tessera{ref = Ref} = Tensor, Donated, #share{rank = Rank, queue = Queue} = Share) when is_reference(Ref) ->
+    case tessera_cluster_proxy:info(Ref) of
+        {Rank, Id, {_, _, Queue, _, _}} -> {{id, Id}, used(Id, Ref, Donated, Share)};
+        {error, Error} -> tessera_cluster_error:raise(Error);
+        _ -> new(Tensor, Share)
+    end;
+operand(#tessera{} = Tensor, _, Share) -> new(Tensor, Share);
+operand(Number, _, Share) -> {Number, Share}.
+
+used(Id, _, 0, #share{uses = Uses} = Share) -> Share#share{uses = [Id | Uses]};
+used(Id, Ref, 1, #share{takes = Takes} = Share) -> Share#share{takes = Takes#{Id => Ref}}.
+
+new(#tessera{ref = Ref, type = Type, shape = Shape}, #share{new = New, device = Device} = Share) ->
+    case New of
+        #{Ref := {Index, _}} -> {{new, Index}, Share};
+        #{} ->
+            Index = map_size(New) + 1,
+            {{new, Index}, Share#share{new = New#{Ref => {Index, {Type, Shape, bytes(Ref), Device}}}}}
+    end.
+
+bytes(Ref) ->
+    case tessera_remote:read(Ref, -1) of
+        {error, Error} -> tessera_cluster_error:raise(Error);
+        Bytes -> Bytes
+    end.
+
+values(#share{new = New}) -> [Value || {_, Value} <- lists:sort(maps:values(New))].
+
+%% ---- runs
+
+submit(#{queue := Queue} = Job, #program{fingerprint = Fingerprint, results = Results}, Shares, Threads) ->
+    Run = erlang:unique_integer([positive]),
+    {Lists, _} = hd(Shares),
+    Made = length(Lists) * length(Results),
+    First = numbers(Job, Made),
+    Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],
+    ok = take([Share || {_, Share} <- Shares]),
+    Requests = [{head(Share, First, Made), {run, Fingerprint, Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
+    case tessera_cluster_queue:run(Queue, Requests) of
+        ok -> relieved(Job, lists:append(Proxies));
+        {error, _} = Error -> Error
+    end.
+
+options(Operands, #share{donated = Donated} = Share, Threads) ->
+    #{lists => Operands, values => values(Share), threads => Threads, donated => Donated}.
+
+head(#share{uses = Uses, takes = Takes}, First, Count) -> #{makes => {First, Count}, uses => Uses, takes => maps:keys(Takes)}.
+
+places(#{places := Places}) -> tuple_to_list(Places).
+
+%% The same numbers on all ranks.
+numbers(#{table := Table}, Count) ->
+    try ets:update_counter(Table, numbers, Count, {numbers, 1}) - Count
+    catch error:badarg -> 1 % the job has ended, as sending will tell
+    end.
+
+%% Of each partition of a rank.
+proxies(Place, First, Partitions, Types) ->
+    Numbered = lists:zip(lists:seq(0, length(Types) - 1), Types),
+    [[tessera_cluster_proxy:make(Place, First + Partition * length(Types) + I, Type, Shape) || {I, {Type, Shape}} <- Numbered]
+     || Partition <- lists:seq(0, Partitions - 1)].
+
+%% Donated values are the run's from now on. If another call has taken one of them, those that were taken here are lost.
+take(Shares) ->
+    Taken = [{Rank, Id, Queue, tessera_cluster_proxy:take(Ref)}
+             || #share{rank = Rank, queue = Queue, takes = Takes} <- Shares, {Id, Ref} <- maps:to_list(Takes)],
+    case [Other || {_, _, _, Other} <- Taken, Other =/= ok] of
+        [] -> ok;
+        _ ->
+            _ = [tessera_cluster_queue:free(Queue, [{Rank, Id}]) || {Rank, Id, Queue, ok} <- Taken],
+            error({failed_precondition, <<"the tensor was deallocated or donated">>})
+    end.
+
+%% The caller holds the results, and perhaps garbage.
+relieved(Job, Results) ->
+    case lists:any(fun tessera_cluster_proxy:is_full/1, places(Job)) of
+        true -> tessera_cluster_proxy:relieve(places(Job));
+        false -> ok
+    end,
+    Results.
+
+%% ---- values
+
+%% Lists of tensors, one for each partition, on the ranks of their partitions.
+-spec put(tessera_cluster:cluster(), [[tessera:tensor()]]) -> [[tessera:tensor()]] | {error, map()}.
+put(Cluster, Lists) ->
+    #{links := Links} = Job = tessera_cluster:connections(Cluster),
+    Shares = shared_out(Job, Lists, 0),
+    Numbered = [{numbers(Job, maps:size(Share#share.new)), Operands, Share} || {Operands, Share} <- Shares],
+    Results = lists:append([placed(Place, First, Operands, Share, Own)
+                            || {Place, {First, Operands, Share}, Own} <- lists:zip3(places(Job), Numbered, by_rank(Lists, tuple_size(Links)))]),
+    Requests = [{#{makes => {First, maps:size(Share#share.new)}}, {put, values(Share)}} || {First, _, Share} <- Numbered],
+    case tessera_cluster_calls:each(Links, Requests) of
+        {ok, _} -> relieved(Job, Results);
+        {error, _} = Error -> Error
+    end.
+
+by_rank(Lists, Ranks) ->
+    Each = length(Lists) div Ranks,
+    [lists:sublist(Lists, Rank * Each + 1, Each) || Rank <- lists:seq(0, Ranks - 1)].
+
+%% A tensor of which the rank has a proxy stays as it is. One proxy stands for each new value.
+placed(Place, First, Operands, #share{new = New}, Lists) ->
+    Proxies = maps:from_list([{Index, tessera_cluster_proxy:make(Place, First + Index - 1, Type, Shape)}
+                              || {Index, {Type, Shape, _, _}} <- maps:values(New)]),
+    [[case Operand of
+          {new, Index} -> maps:get(Index, Proxies);
+          _ -> Tensor
+      end || {Operand, Tensor} <- lists:zip(List, Own)] || {List, Own} <- lists:zip(Operands, Lists)].

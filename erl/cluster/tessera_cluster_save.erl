@@ -1,0 +1,153 @@
+%% @private Saving and loading tensors of a cluster: the driver's part. Ranks write and read files (tessera_cluster_files).
+-module(tessera_cluster_save).
+-include("tessera.hrl").
+-export([save/4, load/3]).
+
+%% A container for each partition. With a mesh and shardings, equal parts are saved once, and can be loaded in another mesh.
+-spec save(tessera_cluster:cluster(), file:name_all(), [term()], none | {tessera_mesh:mesh(), term()}) -> ok.
+save(Cluster, Given, Parts, Layout) ->
+    Path = filename:absname(Given),
+    {Signature, Leaves} = flattened(Parts),
+    {Sizes, Cuts} = layout(Layout, Signature, length(Parts)),
+    #{links := Links} = Connections = tessera_cluster:connections(Cluster),
+    Ranks = tuple_size(Links),
+    length(Parts) rem Ranks =:= 0 orelse
+        refuse("save: got ~b containers, and the cluster has ~b ranks: a container for each partition of a mesh", [length(Parts), Ranks]),
+    Save = crypto:strong_rand_bytes(16),
+    Keyed = keyed(Leaves, Sizes, Cuts, tessera_tree:types(Signature)),
+    Shared = shared_out(Ranks, Keyed),
+    Written = written(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:write/2,
+                                                       [{Path, Save, [Tensor || {_, Tensor} <- Own]} || Own <- Shared]),
+                      Path, #{save => Save, files => Ranks}),
+    Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- lists:zip(Shared, Written), {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
+    Old = earlier(Path),
+    ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Signature, Sizes, Cuts, pieces(Keyed, Where))),
+    _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
+    ok.
+
+%% What some ranks have written is of no use without the others.
+written({ok, Pieces}, _, _) -> Pieces;
+written({error, Error}, Path, Files) ->
+    ok = tessera_cluster_files:remove(Path, Files),
+    tessera_cluster_error:raise(Error).
+
+flattened(Parts) ->
+    tessera_type:is_proper(Parts) andalso Parts =/= [] orelse
+        refuse("save: expected a list with a container for each partition, got ~ts", [tessera_error:show(Parts)]),
+    [{Signature, _} | Rest] = Flat = [tessera_tree:flatten(Part) || Part <- Parts],
+    [refuse("save: the containers of two partitions differ in form, types or shapes", []) || {Other, _} <- Rest, Other =/= Signature],
+    {Signature, [Leaves || {_, Leaves} <- Flat]}.
+
+%% The sizes of the mesh, and the cuts of each leaf.
+layout(none, Signature, _) -> {none, [[] || _ <- tessera_tree:types(Signature)]};
+layout({Mesh, Shardings}, Signature, Count) ->
+    Checked = tessera_mesh:check(save, [], Mesh),
+    tessera_mesh:count(Checked) =:= Count orelse
+        refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_mesh:format(Checked)]),
+    {tessera_mesh:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
+
+%% Each leaf of each partition, with a key that tells it from those that are other tensors: which leaf it is, and where it begins in the
+%% whole one. Without a mesh each partition has its own.
+keyed(Leaves, Sizes, Cuts, Types) ->
+    [[{{I, start(Sizes, Own, Shape, P)}, Leaf} || {I, {Leaf, Own, {_, Shape}}} <- numbered(lists:zip3(List, Cuts, Types))]
+     || {P, List} <- numbered(Leaves)].
+
+start(none, _, _, P) -> {partition, P};
+start(Sizes, Cuts, Shape, P) -> tessera_mesh:start(Sizes, Cuts, Shape, P).
+
+%% What each rank writes: [{Key, Tensor}], each once, by the first rank that has it.
+shared_out(Ranks, Keyed) ->
+    Each = length(Keyed) div Ranks,
+    All = [{P div Each, Own} || {P, List} <- numbered(Keyed), {_, #tessera{}} = Own <- List],
+    {Kept, _} = lists:foldl(fun({_, {Key, _}} = Own, {Kept, Seen}) ->
+                                    case Seen of
+                                        #{Key := _} -> {Kept, Seen};
+                                        #{} -> {[Own | Kept], Seen#{Key => true}}
+                                    end
+                            end, {[], #{}}, All),
+    [[Own || {R, Own} <- lists:reverse(Kept), R =:= Rank] || Rank <- lists:seq(0, Ranks - 1)].
+
+numbered(List) -> lists:zip(lists:seq(0, length(List) - 1), List).
+
+pieces(Keyed, Where) ->
+    [[case Leaf of
+          #tessera{} -> maps:get(Key, Where);
+          Number -> {number, Number}
+      end || {Key, Leaf} <- List] || List <- Keyed].
+
+index(Save, Ranks, Signature, Sizes, Cuts, Pieces) ->
+    #{save => Save, endian => tessera_cluster_files:endian(), files => Ranks, signature => Signature, mesh => Sizes, parts => Pieces,
+      leaves => [{Type, Shape, Own} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Signature), Cuts)]}.
+
+%% The index that is replaced.
+earlier(Path) ->
+    try [tessera_cluster_files:read_index(Path)]
+    catch error:_ -> []
+    end.
+
+%% ---- loading
+
+%% The containers by partition, on the ranks of a cluster that may have another number of them; in the mesh of the save, or another
+%% one with as many axes.
+-spec load(tessera_cluster:cluster(), file:name_all(), none | tessera_mesh:mesh()) -> [term()].
+load(Cluster, Given, Mesh) ->
+    Path = filename:absname(Given),
+    #{signature := Signature, parts := Parts, mesh := Saved, save := Save} = Index = tessera_cluster_files:read_index(Path),
+    Sizes = sizes(Path, Mesh, Saved),
+    Count = case Sizes of none -> length(Parts); _ -> lists:foldl(fun erlang:'*'/2, 1, Sizes) end,
+    Refuse = fun(Format, Values) -> refuse("load: " ++ Format, Values) end,
+    ok = tessera_cluster_run:check(Cluster, Count, Refuse),
+    #{links := Links} = Connections = tessera_cluster:connections(Cluster),
+    Each = Count div tuple_size(Links),
+    Boxes = [[leaf(Path, Index, Sizes, P, I) || {I, _} <- numbered(hd(Parts))] || P <- lists:seq(0, Count - 1)],
+    Plans = [lists:usort([Box || List <- lists:sublist(Boxes, Rank * Each + 1, Each), {box, Box} <- List])
+             || Rank <- lists:seq(0, tuple_size(Links) - 1)],
+    Read = raised(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:read/2, [{Save, Plan} || Plan <- Plans])),
+    Made = [maps:from_list(lists:zip(Plan, Tensors)) || {Plan, Tensors} <- lists:zip(Plans, Read)],
+    [container(Signature, List, lists:nth(P div Each + 1, Made)) || {P, List} <- numbered(Boxes)].
+
+container(Signature, List, Tensors) ->
+    Leaves = [case Leaf of
+                  {box, Box} -> maps:get(Box, Tensors);
+                  {number, Number} -> Number
+              end || Leaf <- List],
+    tessera_tree:unflatten(Signature, Leaves).
+
+sizes(_, none, Saved) -> Saved;
+sizes(Path, _, none) -> refuse("load: ~ts was saved without a mesh, so it can be loaded only with as many partitions", [Path]);
+sizes(Path, Mesh, Saved) ->
+    Sizes = tessera_mesh:sizes(tessera_mesh:check(load, [], Mesh)),
+    length(Sizes) =:= length(Saved) orelse
+        refuse("load: ~ts was saved in a mesh of ~b axes, and this one has ~b", [Path, length(Saved), length(Sizes)]),
+    Sizes.
+
+%% What partition P gets of leaf I.
+leaf(Path, #{parts := Parts, leaves := Leaves, mesh := Saved}, Sizes, P, I) ->
+    {Type, Shape, Cuts} = lists:nth(I + 1, Leaves),
+    case {lists:nth(I + 1, hd(Parts)), Sizes} of
+        {{number, _}, _} -> lists:nth(I + 1, lists:nth(P rem length(Parts) + 1, Parts));
+        {_, none} ->
+            Start = [0 || _ <- tuple_to_list(Shape)],
+            {box, {Type, Start, Shape, [{Path, lists:nth(I + 1, lists:nth(P + 1, Parts)), Start, Shape}]}};
+        _ -> {box, box({Type, tessera_mesh:whole(Saved, Cuts, Shape), Cuts}, Sizes, P, sources(Path, Parts, Saved, Cuts, Shape, I))}
+    end.
+
+sources(Path, Parts, Saved, Cuts, Shape, I) ->
+    lists:usort([{Path, lists:nth(I + 1, List), tessera_mesh:start(Saved, Cuts, Shape, P), Shape} || {P, List} <- numbered(Parts)]).
+
+box({Type, Whole, Cuts}, Sizes, P, Sources) ->
+    tessera_mesh:even(Sizes, Cuts, Whole) =:= Cuts orelse
+        refuse("load: a mesh of the sizes ~0p does not cut ~ts into equal parts", [Sizes, tessera_type:format(Type, Whole)]),
+    Shape = tessera_mesh:part(Sizes, Cuts, Whole),
+    Start = tessera_mesh:start(Sizes, Cuts, Shape, P),
+    {Type, Start, Shape, [Source || {_, _, Begin, Saved} = Source <- Sources, overlaps(Start, Shape, Begin, Saved)]}.
+
+overlaps(Start, Shape, Start, Shape) -> true;
+overlaps(StartA, ShapeA, StartB, ShapeB) ->
+    lists:all(fun({_, Length}) -> Length > 0 end, tessera_cluster_files:overlap(StartA, ShapeA, StartB, ShapeB)).
+
+raised({ok, Results}) -> Results;
+raised({error, Error}) -> tessera_cluster_error:raise(Error).
+
+-spec refuse(io:format(), [term()]) -> no_return().
+refuse(Format, Values) -> tessera_cluster_error:raise(tessera_cluster_error:new(invalid_argument, Format, Values)).

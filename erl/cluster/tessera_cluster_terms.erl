@@ -1,0 +1,39 @@
+%% @private Tensors in terms of any form: what is in lists, tuples and values of maps, also in those of structs. While a term is
+%% sent, a stand-in is in the place of a tensor.
+-module(tessera_cluster_terms).
+-include("tessera.hrl").
+-export([replace/2, fold/3, stand_in/2]).
+-export_type([stand_in/0]).
+
+-define(STAND_IN, '$tessera_on_rank').
+
+-opaque stand_in() :: {?STAND_IN, term(), tessera:type(), tessera:shape()}.
+
+%% In the place of a tensor; What is seen by replace/2 as the handle.
+-spec stand_in(term(), tessera:tensor()) -> stand_in().
+stand_in(What, #tessera{type = Type, shape = Shape}) -> {?STAND_IN, What, Type, Shape}.
+
+%% The term with each stand-in replaced by what F makes of it.
+-spec replace(fun((What :: term(), tessera:type(), tessera:shape()) -> term()), term()) -> term().
+replace(F, Term) ->
+    {Replaced, none} = fold(fun({?STAND_IN, What, Type, Shape}, none) -> {F(What, Type, Shape), none};
+                               (Tensor, none) -> {Tensor, none}
+                            end, none, Term),
+    Replaced.
+
+%% The term with each tensor and stand-in replaced, and an accumulator, from left to right.
+-spec fold(fun((tessera:tensor() | stand_in(), Acc) -> {term(), Acc}), Acc, term()) -> {term(), Acc}.
+fold(F, Acc, {?STAND_IN, _, _, _} = StandIn) -> F(StandIn, Acc);
+fold(F, Acc, #tessera{} = Tensor) -> F(Tensor, Acc);
+fold(F, Acc, [Head | Tail]) ->
+    {NewHead, Next} = fold(F, Acc, Head),
+    {NewTail, Last} = fold(F, Next, Tail),
+    {[NewHead | NewTail], Last};
+fold(F, Acc, Tuple) when is_tuple(Tuple) ->
+    {Items, Last} = fold(F, Acc, tuple_to_list(Tuple)),
+    {list_to_tuple(Items), Last};
+fold(F, Acc, Map) when is_map(Map) ->
+    {Keys, Values} = lists:unzip(maps:to_list(Map)),
+    {Items, Last} = fold(F, Acc, Values),
+    {maps:from_list(lists:zip(Keys, Items)), Last};
+fold(_, Acc, Other) -> {Other, Acc}.

@@ -1,0 +1,117 @@
+%% @private A rank's end of the connections to the ranks that are connected to the driver through it. A process listens until all have
+%% joined; each connection has a reader, which passes frames on to the leader's own writer and reads no further before they are
+%% sent, and a writer. They are linked, so all end with the rank. docs/distribution.md has the protocol.
+-module(tessera_rank_leader).
+-export([start_link/1]).
+
+%% Milliseconds for each step of the handshake.
+-define(HANDSHAKE, 10000).
+
+%% `writer' sends to the driver, or to the next leader; `address' is the one on which to listen.
+-type options() :: #{key := tessera_cluster_wire:key(), address := inet:ip_address(), deadline := pos_integer(), rank := non_neg_integer(),
+                     tree := tessera_cluster_tree:tree(), children := [non_neg_integer()], writer := pid()}.
+
+%% Sends the caller {below, Rank, Writer} when a child has joined, and {lost_below, Rank, Text} when one is lost.
+-spec start_link(options()) -> {ok, pid(), inet:port_number()}.
+start_link(#{address := Address, children := Children} = Options) ->
+    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
+    {ok, Listen} = gen_tcp:listen(0, [Family, {ip, Address}, {backlog, length(Children) + 8} | tessera_cluster_socket:options()]),
+    {ok, Port} = inet:port(Listen),
+    Owner = self(),
+    Leader = spawn_link(fun() -> lead(Listen, Options#{owner => Owner}) end),
+    ok = gen_tcp:controlling_process(Listen, Leader),
+    {ok, Leader, Port}.
+
+%% Connections are accepted beside the process that knows who has joined.
+lead(Listen, #{owner := Owner, children := Children} = Options) ->
+    process_flag(trap_exit, true),
+    Leader = self(),
+    _ = spawn_link(fun() -> accept(Listen, Leader, Options) end),
+    wait(Listen, Owner, Children, #{}).
+
+accept(Listen, Leader, Options) ->
+    case gen_tcp:accept(Listen) of
+        {ok, Socket} ->
+            Child = spawn(fun() -> receive 'begin' -> greet(Socket, Leader, Options) end end),
+            _ = gen_tcp:controlling_process(Socket, Child),
+            Child ! 'begin',
+            accept(Listen, Leader, Options);
+        {error, closed} -> ok;
+        {error, _} ->
+            timer:sleep(20), % out of descriptors, or a peer that left
+            accept(Listen, Leader, Options)
+    end.
+
+%% No socket listens when all have joined.
+wait(Listen, Owner, Missing, Joined) ->
+    _ = [gen_tcp:close(Listen) || Missing =:= []],
+    receive
+        {joins, Child, Rank} ->
+            Child ! {joins, lists:member(Rank, Missing)},
+            case lists:member(Rank, Missing) of
+                true ->
+                    true = link(Child),
+                    wait(Listen, Owner, lists:delete(Rank, Missing), Joined#{Child => Rank});
+                false -> wait(Listen, Owner, Missing, Joined)
+            end;
+        {'EXIT', Owner, _} -> exit(shutdown);
+        {'EXIT', Child, Reason} when is_map_key(Child, Joined) ->
+            Owner ! {lost_below, maps:get(Child, Joined), text(Reason)},
+            wait(Listen, Owner, Missing, Joined);
+        {'EXIT', _, _} -> wait(Listen, Owner, Missing, Joined)
+    end.
+
+text({lost, Text}) -> unicode:characters_to_binary(Text);
+text({shutdown, {send, timeout}}) -> <<"it took nothing from its leader within the deadline">>;
+text({shutdown, {send, _}}) -> closed();
+text(Reason) -> unicode:characters_to_binary(io_lib:format("its connection to its leader ended: ~0tP", [Reason, 20])).
+
+closed() -> <<"its connection to its leader was closed">>.
+
+%% ---- a child, which ends with its writer and with the leader
+
+greet(Socket, Leader, #{key := Key} = Options) ->
+    Nonce = tessera_cluster_wire:nonce(),
+    _ = gen_tcp:send(Socket, tessera_cluster_wire:greeting(Nonce)),
+    case gen_tcp:recv(Socket, 0, ?HANDSHAKE) of
+        {ok, Frame} ->
+            case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
+                {ok, Theirs, #{rank := Rank}} -> joins(Socket, Leader, Rank, {Nonce, Theirs}, Options);
+                _ -> ok % a stranger, whose end is no error
+            end;
+        {error, _} -> ok
+    end.
+
+joins(Socket, Leader, Rank, {Nonce, Theirs}, #{key := Key, deadline := Deadline, owner := Owner} = Options) ->
+    Leader ! {joins, self(), Rank},
+    receive
+        {joins, true} ->
+            _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, #{})),
+            _ = tessera_cluster_socket:authenticated(Socket),
+            Owner ! {below, Rank, tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline)},
+            read(Socket, Rank, Options);
+        {joins, false} -> ok
+    end.
+
+read(Socket, Rank, #{deadline := Deadline} = Options) ->
+    case gen_tcp:recv(Socket, 0, Deadline) of
+        {ok, Frame} ->
+            ok = pass_up(tessera_cluster_wire:address(Frame), Frame, Rank, Options),
+            read(Socket, Rank, Options);
+        {error, timeout} -> exit({lost, io_lib:format("its leader heard nothing of it for ~b ms", [Deadline])});
+        {error, emsgsize} -> exit({lost, "it sent an oversized frame"});
+        {error, _} -> exit({lost, closed()})
+    end.
+
+%% The beats of a child are for its leader.
+pass_up(own, Frame, Rank, #{writer := Writer}) ->
+    case Frame =:= iolist_to_binary(tessera_cluster_wire:beat()) of
+        true -> ok;
+        false -> tessera_cluster_socket:pass_on(Writer, tessera_cluster_wire:route(Rank, Frame))
+    end;
+pass_up({rank, Of, _}, Frame, Rank, #{writer := Writer, rank := Own, tree := Tree}) ->
+    case tessera_cluster_tree:towards(Own, Of, Tree) of
+        Rank -> tessera_cluster_socket:pass_on(Writer, Frame);
+        _ -> exit({lost, io_lib:format("it sent a frame of rank ~b", [Of])})
+    end;
+pass_up({all, _}, _, _, _) -> exit({lost, "it sent a malformed frame"}).

@@ -1,0 +1,95 @@
+%% @private The values of a rank: tensors under numbers, some of which are still being made. The rank's main process counts who needs a
+%% value, in the order in which the driver's requests arrive: the driver itself, and each request that uses it. Any process may read
+%% values and set what they became.
+-module(tessera_rank_values).
+-include("tessera.hrl").
+-export([new/0, expect/3, retain/1, release/1, add/1, set/2, fail/2, await/1, count/1]).
+-export_type([id/0]).
+
+-define(VALUES, tessera_rank_values).    % {Id, pending | {ready, Tensor} | {failed, Error}, Count, Maker}
+-define(WAITING, tessera_rank_waiting).  % {Id, Process}
+%% Numbers from here on are the rank's own.
+-define(OWN, (1 bsl 62)).
+
+-type id() :: pos_integer().
+-type cause() :: {Code :: atom(), Text :: binary()}.
+
+-spec new() -> ok.
+new() ->
+    ?VALUES = ets:new(?VALUES, [named_table, public, {read_concurrency, true}]),
+    ?WAITING = ets:new(?WAITING, [named_table, public, bag]),
+    ok.
+
+%% ---- by the main process
+
+%% Values that a request will make; the driver needs each once.
+-spec expect(id(), non_neg_integer(), Request :: pos_integer()) -> ok.
+expect(First, Count, Request) ->
+    true = ets:insert(?VALUES, [{Id, pending, 1, Request} || Id <- lists:seq(First, First + Count - 1)]),
+    ok.
+
+-spec retain([id()]) -> ok.
+retain(Ids) ->
+    _ = [ets:update_counter(?VALUES, Id, {3, 1}, {Id, {failed, {internal, <<"the value is not here">>}}, 0, none}) || Id <- Ids],
+    ok.
+
+%% The requests of those that none needs any more, one for each value.
+-spec release([id()]) -> [Request :: pos_integer()].
+release(Ids) -> [Maker || Id <- Ids, Maker <- drop(Id), Maker =/= none].
+
+drop(Id) ->
+    try ets:update_counter(?VALUES, Id, {3, -1}) of
+        0 ->
+            true = ets:delete(?WAITING, Id),
+            [Maker || {_, _, _, Maker} <- ets:take(?VALUES, Id)];
+        _ -> []
+    catch error:badarg -> []
+    end.
+
+%% ---- by any process
+
+%% A value that the rank made by itself, for the driver.
+-spec add(tessera:tensor()) -> id().
+add(Tensor) ->
+    Id = ?OWN + erlang:unique_integer([positive]),
+    true = ets:insert(?VALUES, {Id, {ready, Tensor}, 1, none}),
+    Id.
+
+%% The value that was expected, unless none needs it by now.
+-spec set(id(), tessera:tensor()) -> ok.
+set(Id, Tensor) -> become(Id, {ready, Tensor}).
+
+%% Those of them that were not made will not be.
+-spec fail([id()], cause()) -> ok.
+fail(Ids, Cause) -> lists:foreach(fun(Id) -> become(Id, {failed, Cause}) end, [Id || Id <- Ids, is_pending(Id)]).
+
+is_pending(Id) -> lists:member(pending, [Value || {_, Value, _, _} <- ets:lookup(?VALUES, Id)]).
+
+become(Id, Value) ->
+    _ = ets:update_element(?VALUES, Id, {2, Value}),
+    _ = [Process ! {?MODULE, Id} || {_, Process} <- ets:take(?WAITING, Id)],
+    ok.
+
+%% Waits until the value was made. Raises why it was not. The caller leaves when it gets `cancel'.
+-spec await(id()) -> tessera:tensor().
+await(Id) ->
+    case ets:lookup(?VALUES, Id) of
+        [{_, {ready, Tensor}, _, _}] -> Tensor;
+        [{_, {failed, Cause}, _, _}] -> error(Cause);
+        [{_, pending, _, _}] ->
+            true = ets:insert(?WAITING, {Id, self()}),
+            _ = [wait(Id) || is_pending(Id)],
+            true = ets:delete_object(?WAITING, {Id, self()}),
+            await(Id);
+        [] -> error({internal, <<"the value is not here">>})
+    end.
+
+wait(Id) ->
+    receive
+        {?MODULE, Id} -> ok;
+        cancel -> error({cancelled, <<"the run was cancelled">>})
+    end.
+
+%% How many need it.
+-spec count(id()) -> non_neg_integer().
+count(Id) -> ets:lookup_element(?VALUES, Id, 3).

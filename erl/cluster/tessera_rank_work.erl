@@ -1,0 +1,215 @@
+%% @private What a rank does for the driver: one function for each request, which a process of its own calls. Programs are in a table of
+%% the rank's main process, values in tessera_rank_values.
+-module(tessera_rank_work).
+-include("tessera.hrl").
+-export([configure/1, handle/3, finish/0]).
+
+-define(PROGRAMS, tessera_rank_programs).
+%% Milliseconds for finalizing MPI.
+-define(FINISH, 1000).
+
+%% Sets the rank up as the driver says; what is there. Called by the main process.
+-spec configure(map()) -> {ok, map()} | {error, map()}.
+configure(#{devices := Devices, threads := Threads} = Config) ->
+    ok = tessera_rank_values:new(),
+    ?PROGRAMS = ets:new(?PROGRAMS, [named_table, public, {read_concurrency, true}]),
+    Mpi = start_mpi(Config),
+    ok = application:set_env(tessera, host_devices, Devices),
+    _ = [application:set_env(tessera, memory_limit, Limit) || #{memory_limit := Limit} <- [Config], is_integer(Limit)],
+    case application:ensure_all_started(tessera) of
+        {ok, _} ->
+            case tessera_client:open(host, #{device_count => Devices, threads => Threads}) of
+                ok -> with_mpi(Mpi, Config, info(Config));
+                {error, Error} -> {error, Error}
+            end;
+        {error, Reason} -> failed("the application does not start: ~0tP", [Reason, 20])
+    end.
+
+info(#{devices := Devices, threads := Threads}) ->
+    #{devices => Devices, threads => Threads, cpus => tessera_nif:cpu_count(), mpi => none}.
+
+failed(Format, Values) -> {error, tessera_cluster_error:new(failed_precondition, Format, Values)}.
+
+%% MPI starts beside the application: both take time. Only under mpirun, and where Tessera was built with MPI.
+start_mpi(#{deadline := Deadline}) ->
+    Path = filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so"),
+    case os:getenv("OMPI_COMM_WORLD_SIZE") =/= false andalso filelib:is_regular(Path) of
+        true ->
+            Self = self(),
+            Ref = make_ref(),
+            _ = spawn(fun() -> Self ! {Ref, tessera_nif:rank_open(unicode:characters_to_binary(Path), Deadline,
+                                                                tessera_rank:version_number())} end),
+            Ref;
+        false -> none
+    end.
+
+with_mpi(none, _, Info) -> {ok, Info#{isa => isa()}};
+with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
+    receive
+        {Ref, {Rank, Ranks, Version}} -> {ok, Info#{mpi => Version, isa => isa()}};
+        {Ref, {error, Error}} -> {error, Error};
+        {Ref, {Other, Count, Version}} ->
+            failed("~ts says that this is rank ~b of ~b: is it the library of the mpirun that started it?", [Version, Other, Count])
+    end.
+
+%% The instruction set of this rank's programs: with MPI the least of all ranks'.
+isa() -> element(2, tessera_nif:rank_isa()).
+
+%% The values that were made for the reply, and the reply, encoded. An error of the user's program is a reply, too. The turn has the
+%% worker that has to end first, and the main process.
+-spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()}.
+handle({run, Fingerprint, Run, Options}, Head, Turn) ->
+    Results = results(Head),
+    Reply = attempt(fun() -> run({Fingerprint, Run, Options}, Head, Turn) end),
+    {[], term_to_iovec(noted(Reply, Results))};
+handle({put, Values}, Head, _) ->
+    Results = results(Head),
+    Reply = attempt(fun() -> [made(Value) || Value <- Values] end),
+    {[], term_to_iovec(noted(Reply, Results))};
+handle({apply, Fun, Args}, _, _) ->
+    case attempt(fun() -> apply(binary_to_term(Fun), with_values(binary_to_term(Args))) end) of
+        {ok, Result} ->
+            {Reply, Values} = for_driver(Result),
+            {Values, term_to_iovec({ok, Reply})};
+        Error -> {[], term_to_iovec(Error)}
+    end;
+handle(Request, _, _) -> {[], term_to_iovec(attempt(fun() -> request(Request) end))}.
+
+results(#{makes := {First, Count}}) -> lists:seq(First, First + Count - 1).
+
+%% The results of a request become values.
+noted({ok, Tensors}, Ids) when length(Tensors) =:= length(Ids) ->
+    lists:foreach(fun({Id, Tensor}) -> tessera_rank_values:set(Id, Tensor) end, lists:zip(Ids, Tensors)),
+    {ok, ok};
+noted({ok, Tensors}, Ids) ->
+    noted({error, internal, text("~b results, expected ~b", [length(Tensors), length(Ids)])}, Ids);
+noted({error, Code, Text} = Error, Ids) ->
+    ok = tessera_rank_values:fail(Ids, {Code, Text}),
+    Error.
+
+attempt(F) ->
+    try done(F())
+    catch
+        exit:({tessera_rank_lost, _} = Lost) -> exit(Lost);   % no program can run in this job any more
+        error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, Code, Message};
+        Class:Reason:Trace -> {error, internal, text("~0tP", [{Class, Reason, Trace}, 30])}
+    end.
+
+done({error, #{code := Code, message := Text}}) -> {error, Code, Text};
+done(Result) -> {ok, Result}.
+
+text(Format, Values) -> unicode:characters_to_binary(io_lib:format(Format, Values)).
+
+request(noop) -> ok;
+request(memory) ->
+    #{live := Live, peak := Peak} = tessera_nif:memory(),
+    #{vm => erlang:memory(total), live => Live, peak => Peak};
+request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
+request({program, Fingerprint, Source, Options}) ->
+    case ets:member(?PROGRAMS, Fingerprint) of
+        true -> ok;
+        false -> compiled(Fingerprint, Source, Options)
+    end;
+request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.
+
+contents(#tessera{ref = Ref}, Elements) -> raised(tessera_nif:to_binary(Ref, Elements)).
+
+raised({error, #{code := Code, message := Message}}) -> error({Code, Message});
+raised(Result) -> Result.
+
+made({Type, Shape, Bytes, Device}) ->
+    tessera_memory:made(put, [], fun() -> tessera_nif:from_binary(Bytes, Type, Shape, true, {host, Device}) end).
+
+%% Two requests for one program at a time compile it twice, which is no error.
+compiled(Fingerprint, Source, Options) ->
+    case program(Source) of
+        {error, _} = Error -> Error;
+        Builder ->
+            case tessera_nif:compile(Builder, Options) of
+                {error, _} = Error -> Error;
+                Executable ->
+                    true = ets:insert(?PROGRAMS, {Fingerprint, Executable}),
+                    ok
+            end
+    end.
+
+%% No program text begins with a zero byte.
+program(<<0, _/binary>> = Packed) -> tessera_nif:expression_unpack(Packed);
+program(Text) -> tessera_nif:parse(Text).
+
+%% ---- terms of functions with tensors in them
+
+%% Values in a term, as tensors.
+with_values(Term) -> tessera_cluster_terms:replace(fun with_value/3, Term).
+
+with_value({value, Id}, _, _) -> tessera_rank_values:await(Id);
+with_value({bytes, Bytes}, Type, Shape) -> made({Type, Shape, Bytes, 0}).
+
+%% Tensors in a term become values of the driver's: places in a list of them.
+for_driver(Term) ->
+    {Reply, Values} = tessera_cluster_terms:fold(fun for_driver/2, [], Term),
+    {Reply, lists:reverse(Values)}.
+
+for_driver(#tessera{ref = Ref} = Tensor, Values) when is_reference(Ref) ->
+    Value = {tessera_rank_values:add(Tensor), tessera:byte_size(Tensor)},
+    {tessera_cluster_terms:stand_in(length(Values) + 1, Tensor), [Value | Values]};
+for_driver(Other, Values) -> {Other, Values}.
+
+%% ---- runs
+
+%% The results of the partitions here, one after the other. Where this rank cannot begin, the others are told.
+run({Fingerprint, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
+    [{_, Executable}] = ets:lookup(?PROGRAMS, Fingerprint),
+    try
+        ok = after_worker(Before),
+        operands(What, Head)
+    of {Lists, Donated} ->
+            Main ! {begun, self()},
+            lists:append(finished(tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run)))
+    catch error:Reason ->
+            {Code, Text} = cause(Reason),
+            _ = tessera_nif:run_refuse(Executable, Run, Code, Text),
+            error({Code, Text})
+    end.
+
+cause({Code, Text} = Cause) when is_atom(Code), is_binary(Text) -> Cause;
+cause(Other) -> {internal, text("~0tP", [Other, 30])}.
+
+after_worker(none) -> ok;
+after_worker(Worker) ->
+    Monitor = monitor(process, Worker),
+    receive
+        {'DOWN', Monitor, process, _, _} -> ok;
+        cancel -> error({cancelled, <<"the run was cancelled">>})
+    end.
+
+%% What other requests use is not donated.
+operands({_, _, #{lists := Lists, values := Values, donated := Donated}}, Head) ->
+    New = list_to_tuple([made(Value) || Value <- Values]),
+    Operands = [[operand(Operand, New) || Operand <- List] || List <- Lists],
+    Shared = [Id || Id <- maps:get(takes, Head, []), tessera_rank_values:count(Id) > 1],
+    {Operands, lists:foldl(fun(List, Bits) -> Bits band bnot bits(List, Shared) end, Donated, Lists)}.
+
+operand({id, Id}, _) -> tessera_rank_values:await(Id);
+operand({new, Index}, New) -> element(Index, New);
+operand(Number, _) -> Number.
+
+%% The positions of these values.
+bits(List, Ids) ->
+    lists:sum([1 bsl Position || {Position, {id, Id}} <- lists:zip(lists:seq(0, length(List) - 1), List), lists:member(Id, Ids)]).
+
+%% Memory may be collected, but the run is not begun again: the others see that it has begun. The process waits, and no thread, while
+%% other ranks compute.
+finished({waiting, Run}) ->
+    receive
+        {ready, Run} -> finished(tessera_nif:run_resume(Run));
+        cancel -> error({cancelled, <<"the run was cancelled">>})
+    end;
+finished({error, #{code := unavailable, message := Text}}) -> exit({tessera_rank_lost, Text});
+finished({pressure, Lists}) -> tessera_memory:relieved(Lists);
+finished(Result) -> raised(Result).
+
+-spec finish() -> ok.
+finish() ->
+    _ = tessera_nif:rank_close(?FINISH),
+    ok.

@@ -1,0 +1,83 @@
+-module('Elixir.Tessera.Cluster').
+-include("tessera_nx_doc.hrl").
+?MODULEDOC("Clusters: one program over several processes of one or many hosts, which Open MPI starts, from a normal node.\n"
+     "\n"
+     "    # config/config.exs\n"
+     "    config :tessera, clusters: [ranks: [ranks: 4, threads: 2]]\n"
+     "\n"
+     "    # in the application's supervisor\n"
+     "    children = [{Tessera.Cluster, name: :ranks}]\n"
+     "\n"
+     "    Tessera.shard_jit(&Nx.add(&1, &1), mesh, client: :ranks, input_shardings: [%{0 => [0]}])\n"
+     "\n"
+     "A cluster is a client of `Tessera.shard_jit/3` and `Tessera.Mesh.shard/4`, by its name or its pid, and of nothing else. Rank `r` of\n"
+     "`R` has the partitions from `r * P / R` to `(r + 1) * P / R - 1` of a mesh of `P`. Results stay on their ranks, where the next call\n"
+     "uses them; other functions fetch them.\n"
+     "\n"
+     "Options are `:ranks`, `:hosts`, `:devices`, `:threads`, `:mpirun`, `:mca`, `:env`, `:memory_limit` (bytes), `:deadline` and\n"
+     "`:start_timeout` (milliseconds), `:listen`, `:restarts`, `:name`, `:directory` and the others of docs/cluster.md, which says what\n"
+     "they mean. Texts are strings or charlists; the names in `:mca` and `:env` may be atoms: `mca: [pml: \"ucx\"]`. What\n"
+     "`config :tessera, clusters: ...` has for a `:name` are its defaults.").
+-export(['__info__'/1, child_spec/1, start_link/1, stop/1, info/1, map/2]).
+
+?INTERNAL.
+-spec '__info__'(atom()) -> term().
+'__info__'(Item) -> tessera_nx_struct:info(?MODULE, #{}, Item).
+
+?DOC("For supervisors: `{Tessera.Cluster, options}`. The id has the cluster's name, so a supervisor may have several.").
+-spec child_spec(map() | [{atom(), term()}]) -> supervisor:child_spec().
+child_spec(Options) ->
+    Name = case options(Options) of
+               #{name := Given} -> Given;
+               _ -> nil
+           end,
+    (tessera_cluster:child_spec(#{ranks => 1}))#{id := {?MODULE, Name}, start := {?MODULE, start_link, [Options]}}.
+
+?DOC("Starts the ranks and waits until all are ready. The cluster is linked to the caller. An error is `{:error, {code, message}}`.\n"
+     "\n"
+     "    {:ok, cluster} = Tessera.Cluster.start_link(ranks: 4, name: :ranks)").
+-spec start_link(map() | [{atom(), term()}]) -> {ok, pid()} | {error, {atom(), binary()}}.
+start_link(Options) -> tessera_cluster:start_link(options(Options)).
+
+?DOC("Ends the ranks, then the cluster. Returns when no process of it is left.").
+-spec stop(tessera_cluster:cluster()) -> ok.
+stop(Cluster) -> tessera_cluster:stop(Cluster).
+
+?DOC("What the cluster is and does: `:state` (`:up` or `:starting`), `:ranks`, `:restarts`, `:last_error`. Each of the ranks is a map with\n"
+     "its `:rank`, `:host`, `:os_pid`, `:devices`, `:threads`, `:cpus`, versions, `:memory` in bytes, bytes moved, and milliseconds since the\n"
+     "last sign of life.").
+-spec info(tessera_cluster:cluster()) -> map().
+info(Cluster) -> tessera_cluster:info(Cluster).
+
+?DOC("Calls the function with the number of the rank on all ranks at once; the results in the order of ranks. So each rank can read\n"
+     "its own part of a file. The module in which the function is written must be compiled to a file. Raises the first error, with rank\n"
+     "and host.\n"
+     "\n"
+     "    Tessera.Cluster.map(:ranks, fn rank -> rank * 2 end)").
+-spec map(tessera_cluster:cluster(), fun((non_neg_integer()) -> Result)) -> [Result].
+map(Cluster, Fun) when is_function(Fun, 1) -> tessera_nx_shard:core(fun() -> tessera_cluster:map(Cluster, Fun) end);
+map(_, Other) -> tessera_nx_error:expected("a function of one argument", Other).
+
+%% ---- options
+
+%% Those given, over those that are configured for the name. What is no list of pairs is refused by start_link/1.
+options(Given) ->
+    try {plain(Given), application:get_env(tessera, clusters, [])} of
+        {#{name := Name} = Own, Configured} -> maps:merge(plain(proplists:get_value(Name, Configured, [])), Own);
+        {Own, _} -> Own
+    catch error:_ -> Given
+    end.
+
+plain(Options) when is_map(Options) -> plain(maps:to_list(Options));
+plain(Options) -> maps:from_list([{Name, value(Name, Value)} || {Name, Value} <- proper(Options), Value =/= nil]).
+
+proper(Options) ->
+    true = lists:all(fun(Pair) -> is_tuple(Pair) andalso tuple_size(Pair) =:= 2 end, Options),
+    Options.
+
+value(Name, Pairs) when (Name =:= mca orelse Name =:= env), is_map(Pairs) -> value(Name, maps:to_list(Pairs));
+value(Name, Pairs) when (Name =:= mca orelse Name =:= env), is_list(Pairs) -> [pair(Pair) || Pair <- Pairs];
+value(_, Value) -> Value.
+
+pair({Name, Value}) when is_atom(Name) -> {atom_to_binary(Name), Value};
+pair(Pair) -> Pair.

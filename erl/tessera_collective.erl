@@ -1,0 +1,256 @@
+%% @private The local view of a program on a mesh: collectives by the names of axes, and over which axes a traced value
+%% varies (docs/distribution.md). A set of axes is an integer, with bit I for axis I.
+-module(tessera_collective).
+-include("tessera.hrl").
+-export([all_reduce/3, all_gather/3, reduce_scatter/3, all_to_all/4, permute/3, shift/3, broadcast_from/3, barrier/2, vary/2,
+         axis_index/1, axis_size/1]).
+%% for those who trace
+-export([on_mesh/2, mesh/0, is_local/0, varying/1, sum_over/2, own_part/3, on_member/3, marked/2, set/1, axes_of/1, names/1]).
+-export_type([set/0, axes/0]).
+
+-type set() :: non_neg_integer().
+-type axes() :: tessera_mesh:axis() | [tessera_mesh:axis()].
+
+%% In the process dictionary while the function of a shard_map is traced: its program and its mesh.
+-define(KEY, '$tessera_local').
+
+%% ---- the mesh
+
+%% Calls F, which is traced, as the program of one partition.
+-spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
+on_mesh(Mesh, F) ->
+    Program = tessera_trace:current(),
+    ok = tessera_trace:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
+    ok = tessera_trace:check(shard_map, [], tessera_nif:local_view(Program)),
+    Outer = put(?KEY, {Program, Mesh}),
+    try F()
+    after
+        case Outer of
+            undefined -> erase(?KEY);
+            _ -> put(?KEY, Outer)
+        end
+    end.
+
+%% Of the program that is traced.
+-spec mesh() -> tessera_mesh:checked() | undefined.
+mesh() ->
+    case get(?KEY) of
+        {Program, Mesh} ->
+            case tessera_trace:current() of
+                Program -> Mesh;
+                _ -> undefined
+            end;
+        undefined -> undefined
+    end.
+
+-spec is_local() -> boolean().
+is_local() -> mesh() =/= undefined.
+
+-spec mesh(atom(), [term()]) -> tessera_mesh:checked().
+mesh(Name, Args) ->
+    case mesh() of
+        undefined ->
+            tessera_error:raise(Name, Args, failed_precondition,
+                                "~s: expected to be called inside of a function of tessera:shard_map/4, which has a mesh", [Name]);
+        Mesh -> Mesh
+    end.
+
+%% The numbers of axes that a user names: one, or a list of several.
+-spec axes(atom(), [term()], axes()) -> [non_neg_integer()].
+axes(Name, Args, Axes) when is_list(Axes) ->
+    Mesh = mesh(Name, Args),
+    tessera_type:is_proper(Axes) orelse bad(Name, Args, "expected a list of mesh axes, got ~ts", [tessera_error:show(Axes)]),
+    Numbers = [tessera_mesh:axis(Name, Args, Mesh, Axis) || Axis <- Axes],
+    Numbers =/= [] orelse bad(Name, Args, "expected at least one mesh axis", []),
+    length(lists:usort(Numbers)) =:= length(Numbers) orelse
+        bad(Name, Args, "a mesh axis occurs twice in ~ts", [tessera_error:show(Axes)]),
+    Numbers;
+axes(Name, Args, Axis) -> axes(Name, Args, [Axis]).
+
+-spec bad(atom(), [term()], io:format(), [term()]) -> no_return().
+bad(Name, Args, Format, Values) ->
+    tessera_error:raise(Name, Args, invalid_argument, "~s: " ++ Format, [Name | Values]).
+
+group_size(Axes) -> product([lists:nth(Axis + 1, tessera_mesh:sizes(mesh())) || Axis <- Axes]).
+
+product(Numbers) -> lists:foldl(fun erlang:'*'/2, 1, Numbers).
+
+%% ---- sets of axes
+
+-spec set([non_neg_integer()]) -> set().
+set(Axes) -> lists:foldl(fun(Axis, Set) -> Set bor (1 bsl Axis) end, 0, Axes).
+
+-spec axes_of(set()) -> [non_neg_integer()].
+axes_of(Set) -> [Axis || Axis <- lists:seq(0, 7), Set band (1 bsl Axis) =/= 0].
+
+%% The names of the axes of a set, for errors.
+-spec names(set()) -> iolist().
+names(Set) ->
+    [_ | Names] = tessera_mesh:names(mesh()),
+    lists:join(", ", [lists:nth(Axis + 1, Names) || Axis <- axes_of(Set)]).
+
+%% The sets of traced values, of any region.
+-spec varying([tessera:tensor()]) -> [set()].
+varying([]) -> [];
+varying(Values) -> tessera_trace:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
+
+%% The value counts as one that varies over these axes, too, for what is made of it from now on.
+-spec marked(tessera:tensor(), set()) -> tessera:tensor().
+marked(Value, 0) -> Value;
+marked(Value, Set) ->
+    ok = tessera_trace:check(vary, [], tessera_nif:vary(tessera_trace:current(), Value, Set)),
+    Value.
+
+%% ---- containers
+
+%% Applies an op to all tensors and numbers of a container. Those with equal attributes are one op, and so one message.
+on_leaves(Name, Op, Term, Attrs) ->
+    {Signature, Leaves} = tessera_tree:flatten(Term),
+    Leaves =/= [] orelse bad(Name, [Term], "expected a tensor, a number or a container of them, got ~ts",
+                             [tessera_error:show(Term)]),
+    Values = [tessera_trace:value(Name, Leaf) || Leaf <- Leaves],
+    tessera_tree:unflatten(leaves_of(Signature), in_one(Name, Op, [{Value, Attrs(Value)} || Value <- Values])).
+
+in_one(Name, Op, [{_, Attrs} | _] = Pairs) ->
+    case lists:all(fun({_, Own}) -> Own =:= Attrs end, Pairs) of
+        true -> apply_op(Name, Op, [Value || {Value, _} <- Pairs], Attrs);
+        false -> lists:append([apply_op(Name, Op, [Value], Own) || {Value, Own} <- Pairs])
+    end.
+
+apply_op(Name, Op, [_] = Values, Attrs) -> [tessera_trace:op(Name, Op, Values, Attrs)];
+apply_op(Name, Op, Values, Attrs) -> tessera_trace:results(Name, Op, Values, Attrs).
+
+%% Without leaves' types, which change; numbers become tensors.
+leaves_of({map, Keys, Signatures}) -> {map, Keys, [leaves_of(S) || S <- Signatures]};
+leaves_of({Kind, Signatures}) when Kind =:= tuple; Kind =:= list -> {Kind, [leaves_of(S) || S <- Signatures]};
+leaves_of(Leaf) -> Leaf.
+
+dim(Name, Args, #tessera{shape = Shape}, Dim) -> tessera_type:axis(Name, Args, Dim, tuple_size(Shape)).
+
+%% ---- collectives
+
+-spec all_reduce(term(), sum | mean | product | min | max | 'and' | 'or', axes()) -> term().
+all_reduce(Term, mean, Axis) ->
+    Count = float(group_size(axes(all_reduce, [Term, mean, Axis], Axis))),
+    {Signature, Leaves} = tessera_tree:flatten(all_reduce(Term, sum, Axis)),
+    tessera_tree:unflatten(Signature, [mean_of(Leaf, Count) || Leaf <- Leaves]);
+all_reduce(Term, Operation, Axis) ->
+    Args = [Term, Operation, Axis],
+    Axes = axes(all_reduce, Args, Axis),
+    on_leaves(all_reduce, operation(Args, Operation), Term, fun(_) -> Axes end).
+
+mean_of(Leaf, Count) -> tessera:divide(Leaf, Count).
+
+operation(_, sum) -> all_reduce_sum;
+operation(_, product) -> all_reduce_product;
+operation(_, min) -> all_reduce_min;
+operation(_, max) -> all_reduce_max;
+operation(_, 'and') -> all_reduce_and;
+operation(_, 'or') -> all_reduce_or;
+operation(Args, Other) ->
+    bad(all_reduce, Args, "the operation is ~ts, expected sum, mean, product, min, max, 'and' or 'or'", [tessera_error:show(Other)]).
+
+-spec all_gather(term(), integer(), axes()) -> term().
+all_gather(Term, Dim, Axis) -> along(all_gather, Term, Dim, Axis).
+
+-spec reduce_scatter(term(), integer(), axes()) -> term().
+reduce_scatter(Term, Dim, Axis) -> along(reduce_scatter, Term, Dim, Axis).
+
+along(Name, Term, Dim, Axis) ->
+    Args = [Term, Dim, Axis],
+    Axes = axes(Name, Args, Axis),
+    on_leaves(Name, Name, Term, fun(Value) -> {Axes, dim(Name, Args, Value, Dim)} end).
+
+-spec all_to_all(term(), integer(), integer(), axes()) -> term().
+all_to_all(Term, Split, Concat, Axis) ->
+    Args = [Term, Split, Concat, Axis],
+    Axes = axes(all_to_all, Args, Axis),
+    on_leaves(all_to_all, all_to_all, Term,
+              fun(Value) -> {Axes, dim(all_to_all, Args, Value, Split), dim(all_to_all, Args, Value, Concat)} end).
+
+-spec permute(term(), [{non_neg_integer(), non_neg_integer()}], axes()) -> term().
+permute(Term, Pairs, Axis) -> permute(permute, [Term, Pairs, Axis], Term, Pairs, Axis).
+
+permute(Name, Args, Term, Pairs, Axis) ->
+    Axes = axes(Name, Args, Axis),
+    tessera_type:is_proper(Pairs) andalso lists:all(fun is_pair/1, Pairs) orelse
+        bad(Name, Args, "expected a list of {From, To}, got ~ts", [tessera_error:show(Pairs)]),
+    {From, To} = lists:unzip(Pairs),
+    Attrs = {Axes, members(Name, Args, From, Axes, "from"), members(Name, Args, To, Axes, "to")},
+    on_leaves(Name, collective_permute, Term, fun(_) -> Attrs end).
+
+is_pair({From, To}) -> is_integer(From) andalso is_integer(To);
+is_pair(_) -> false.
+
+members(Name, Args, Members, Axes, What) ->
+    Count = group_size(Axes),
+    [Member >= 0 andalso Member < Count orelse
+         bad(Name, Args, "~b is no partition of an axis of size ~b", [Member, Count]) || Member <- Members],
+    length(lists:usort(Members)) =:= length(Members) orelse
+        bad(Name, Args, "two pairs go ~s one partition: ~w", [What, Members]),
+    Members.
+
+-spec shift(term(), integer(), axes()) -> term().
+shift(Term, By, Axis) ->
+    Args = [Term, By, Axis],
+    Count = group_size(axes(shift, Args, Axis)),
+    is_integer(By) orelse bad(shift, Args, "expected a number of places, got ~ts", [tessera_error:show(By)]),
+    permute(shift, Args, Term, [{From, ((From + By) rem Count + Count) rem Count} || From <- lists:seq(0, Count - 1)], Axis).
+
+-spec broadcast_from(term(), non_neg_integer(), axes()) -> term().
+broadcast_from(Term, Root, Axis) ->
+    Args = [Term, Root, Axis],
+    Axes = axes(broadcast_from, Args, Axis),
+    is_integer(Root) andalso Root >= 0 andalso Root < group_size(Axes) orelse
+        bad(broadcast_from, Args, "the root is ~ts, expected a number below ~b", [tessera_error:show(Root), group_size(Axes)]),
+    on_leaves(broadcast_from, collective_broadcast, Term, fun(_) -> {Axes, Root} end).
+
+-spec barrier(term(), axes()) -> term().
+barrier(Term, Axis) ->
+    Axes = axes(barrier, [Term, Axis], Axis),
+    on_leaves(barrier, barrier, Term, fun(_) -> Axes end).
+
+-spec vary(term(), axes()) -> term().
+vary(Term, Axis) ->
+    Set = set(axes(vary, [Term, Axis], Axis)),
+    {Signature, Leaves} = tessera_tree:flatten(Term),
+    tessera_tree:unflatten(Signature, [varied(tessera_trace:value(vary, Leaf), Set) || Leaf <- Leaves]).
+
+varied(#tessera{shape = Shape} = Value, Set) -> marked(tessera_trace:op(vary, reshape, [Value], Shape), Set).
+
+%% ---- where a partition is
+
+-spec axis_size(axes()) -> pos_integer().
+axis_size(Axis) -> group_size(axes(axis_size, [Axis], Axis)).
+
+-spec axis_index(axes()) -> tessera:tensor().
+axis_index(Axis) -> index(axes(axis_index, [Axis], Axis)).
+
+%% In row-major order over several axes.
+index(Axes) ->
+    Coordinates = tessera_trace:check(axis_index, [], tessera_nif:coordinates(tessera_trace:current())),
+    [First | Rest] = [{Axis, coordinate(Coordinates, Axis)} || Axis <- Axes],
+    lists:foldl(fun({Axis, Own}, Index) -> tessera:add(tessera:multiply(Index, group_size([Axis])), Own) end,
+                element(2, First), Rest).
+
+coordinate(Coordinates, Axis) ->
+    tessera_trace:op(axis_index, reshape, [tessera:slice(Coordinates, [Axis], [1])], {}).
+
+%% ---- for gradients
+
+%% The sums over a set of axes, as one message.
+-spec sum_over([tessera:tensor()], set()) -> [tessera:tensor()].
+sum_over([], _) -> [];
+sum_over(Values, 0) -> Values;
+sum_over(Values, Set) -> apply_op(grad, all_reduce_sum, Values, axes_of(Set)).
+
+%% The part of a partition along a dim.
+-spec own_part(tessera:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera:tensor().
+own_part(#tessera{shape = Shape} = Value, Dim, Axes) ->
+    Size = element(Dim + 1, Shape) div group_size(Axes),
+    Starts = [case I of Dim -> tessera:multiply(index(Axes), Size); _ -> 0 end || I <- tessera_type:dims(tuple_size(Shape))],
+    tessera_trace:op(grad, dynamic_slice, [Value | Starts], setelement(Dim + 1, Shape, Size)).
+
+%% The value on one member of each group, and zeros on the others.
+-spec on_member(tessera:tensor(), non_neg_integer(), [non_neg_integer()]) -> tessera:tensor().
+on_member(Value, Member, Axes) -> tessera:select(tessera:equal(index(Axes), Member), Value, 0).

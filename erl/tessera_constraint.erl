@@ -1,0 +1,52 @@
+%% @private tessera:sharding_constraint/2: how a value inside of a function of shard_jit is cut.
+-module(tessera_constraint).
+-include("tessera.hrl").
+-export([on_mesh/2, constrain/2, cut_like/2]).
+
+%% In the process dictionary while the function of a shard_jit is traced: its program and its mesh.
+-define(KEY, '$tessera_global').
+
+%% Calls F, which is traced on whole tensors, in a program that has this mesh.
+-spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
+on_mesh(Mesh, F) ->
+    Outer = put(?KEY, {tessera_trace:current(), Mesh}),
+    try F()
+    after
+        case Outer of
+            undefined -> erase(?KEY);
+            _ -> put(?KEY, Outer)
+        end
+    end.
+
+-spec mesh([term()]) -> tessera_mesh:checked().
+mesh(Args) ->
+    case {get(?KEY), tessera_trace:current()} of
+        {{Program, Mesh}, Program} -> Mesh;
+        _ -> no_mesh(tessera_collective:is_local(), Args)
+    end.
+
+-spec no_mesh(boolean(), [term()]) -> no_return().
+no_mesh(true, Args) ->
+    tessera_error:raise(sharding_constraint, Args, failed_precondition,
+                        "sharding_constraint: in a function of tessera:shard_map/4 tensors are parts, which are not cut "
+                        "further; expected a function of tessera:shard_jit/3", []);
+no_mesh(false, Args) ->
+    tessera_error:raise(sharding_constraint, Args, failed_precondition,
+                        "sharding_constraint: expected to be called inside of a function of tessera:shard_jit/3, which has a "
+                        "mesh", []).
+
+-spec constrain(Term, tessera_mesh:sharding()) -> Term.
+constrain(Term, Sharding) ->
+    Args = [Term, Sharding],
+    Mesh = mesh(Args),
+    {Signature, Leaves} = tessera_tree:flatten(Term),
+    Values = [tessera_trace:value(sharding_constraint, Leaf) || Leaf <- Leaves],
+    Cut = [cut_like(Value, attrs(Args, Mesh, Sharding, Value)) || Value <- Values],
+    tessera_tree:unflatten(Signature, Cut).
+
+attrs(Args, Mesh, Sharding, #tessera{shape = Shape}) ->
+    lists:unzip(tessera_mesh:cuts(sharding_constraint, Args, Mesh, Sharding, tuple_size(Shape))).
+
+%% The value, cut as the attributes of such an op say; the gradient is cut like the value.
+-spec cut_like(tessera:tensor(), {[non_neg_integer()], [non_neg_integer()]}) -> tessera:tensor().
+cut_like(Value, Attrs) -> tessera_trace:op(sharding_constraint, [Value], Attrs).

@@ -1,0 +1,685 @@
+/* Linear algebra of complex matrices, compiled against interpreted bit for bit, and by the products of its results:
+ * every op, c64 and c128, sizes around those at which another way is taken, batches, each side and triangle; matrices
+ * of low rank, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
+ * allocations that fail. */
+#include "base/alloc.h"
+#include "exec/executable.h"
+#include "exec/pool.h"
+#include "kernel/ref.h"
+#include "kernel/routine.h"
+#include "lesser_isa.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include "compare.h"
+
+#include <complex.h>
+#include <math.h>
+
+typedef double complex number;
+enum { MOST_OPERANDS = 2, MOST_RESULTS = 3 };
+
+static const ts_dtype types[] = {TS_C64, TS_C128};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* ---- programs ---- */
+
+typedef struct sides {
+  bool left, lower, transpose, unit;
+} sides;
+
+typedef struct complex_case {
+  ts_opcode op;
+  ts_dtype type;
+  int batch, rows, cols;
+  int right; /* columns of the right side of solve; rows or columns of that of triangular_solve */
+  bool full;
+  sides sides;
+} complex_case;
+
+typedef struct program {
+  complex_case c;
+  ts_graph *graph;
+  ts_executable *exe;
+  ts_buffer *args[MOST_OPERANDS], *results[MOST_RESULTS];
+  size_t arg_count, count;
+} program;
+
+static double noise(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
+}
+
+static char *element_of(const ts_buffer *buffer, int64_t element) {
+  return (char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype);
+}
+
+static void set(ts_buffer *buffer, int64_t element, number z) {
+  ts_scalar_store(buffer->dtype, ts_scalar_complex(buffer->dtype, creal(z), cimag(z)), element_of(buffer, element));
+}
+
+static number at(const ts_buffer *buffer, int64_t element) {
+  const ts_scalar x = ts_scalar_load(buffer->dtype, element_of(buffer, element));
+  return ts_scalar_to_f64(buffer->dtype, x) + ts_scalar_imag(buffer->dtype, x) * I;
+}
+
+/* Hermitian and positive definite as a lower triangle, or noise with larger numbers on the diagonal. */
+static double diagonal_of(ts_opcode op, int n) {
+  return op == TS_OP_CHOLESKY ? 2.0 * n + 1 : op == TS_OP_TRIANGULAR_SOLVE ? n + 3 : 0;
+}
+
+static void fill(const complex_case *c, ts_buffer *buffer, uint64_t seed, bool is_matrix) {
+  for (int64_t i = 0; i < ts_shape_elements(&buffer->shape); i++) {
+    const double re = noise(&seed), im = noise(&seed);
+    const bool on_diagonal = is_matrix && i / c->cols % c->rows == i % c->cols;
+    set(buffer, i, re + im * I + (on_diagonal ? diagonal_of(c->op, c->rows) : 0));
+  }
+}
+
+static ts_attrs attrs_of(const complex_case *c) {
+  ts_attrs attrs = {0};
+  if (c->op == TS_OP_QR || c->op == TS_OP_SVD) attrs.factors.full = c->full;
+  if (c->op != TS_OP_TRIANGULAR_SOLVE) return attrs;
+  attrs.triangular.left = c->sides.left;
+  attrs.triangular.lower = c->sides.lower;
+  attrs.triangular.transpose = c->sides.transpose;
+  attrs.triangular.unit = c->sides.unit;
+  return attrs;
+}
+
+static ts_shape shape_of(const complex_case *c, size_t operand) {
+  if (operand == 0) return SHAPE(c->batch, c->rows, c->cols);
+  const bool turned = c->op == TS_OP_TRIANGULAR_SOLVE && !c->sides.left;
+  return turned ? SHAPE(c->batch, c->right, c->rows) : SHAPE(c->batch, c->rows, c->right);
+}
+
+static program make(const complex_case *c) {
+  program p = {.c = *c, .arg_count = (size_t)ts_op_operands(c->op), .count = (size_t)ts_op_results(c->op)};
+  ts_value_id params[MOST_OPERANDS], results[MOST_RESULTS];
+  const ts_attrs attrs = attrs_of(c);
+  p.graph = test_graph();
+  for (size_t i = 0; i < p.arg_count; i++) {
+    const ts_shape shape = shape_of(c, i);
+    params[i] = test_add_param(p.graph, TS_ROOT, c->type, shape);
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), c->type, &shape, &p.args[i]));
+    fill(c, p.args[i], 17 + i, i == 0);
+  }
+  const ts_value_id first = test_add_op(p.graph, TS_ROOT, c->op, &attrs, params, p.arg_count);
+  for (size_t i = 0; i < p.count; i++) results[i] = first + (ts_value_id)i;
+  ck_assert_ok(ts_graph_set_results(p.graph, TS_ROOT, results, p.count));
+  ck_assert_ok(ts_executable_create(p.graph, NULL, &p.exe));
+  return p;
+}
+
+static void drop_results(program *p) {
+  for (size_t i = 0; i < p->count; i++) {
+    ts_buffer_release(p->results[i]);
+    p->results[i] = NULL;
+  }
+}
+
+static void drop(program *p) {
+  drop_results(p);
+  for (size_t i = 0; i < p->arg_count; i++) ts_buffer_release(p->args[i]);
+  ts_executable_release(p->exe);
+  ts_graph_destroy(p->graph);
+}
+
+static void run(program *p) {
+  drop_results(p);
+  ck_assert_ok(ts_executable_run(p->exe, p->args, p->arg_count, NULL, p->results));
+}
+
+static void check_bits(const program *p) {
+  ts_buffer *expected[MOST_RESULTS];
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_ref_run(p->graph, p->args, p->arg_count, ts_pool_default(), expected));
+  for (size_t i = 0; i < p->count; i++) {
+    ck_assert_msg(ts_compare_buffers(p->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
+                  ts_op_name(p->c.op), TS_SHAPE_STR(p->c.type, &p->args[0]->shape), i, message);
+    ts_buffer_release(expected[i]);
+  }
+}
+
+/* ---- matrices of double complex ---- */
+
+typedef struct matrix {
+  int64_t rows, cols;
+  number *data;
+} matrix;
+
+static number *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }
+
+static matrix make_matrix(int64_t rows, int64_t cols) {
+  matrix m = {rows, cols, calloc((size_t)(rows * cols + 1), sizeof(number))};
+  ck_assert_ptr_nonnull(m.data);
+  return m;
+}
+
+static matrix take(const ts_buffer *buffer, int64_t which) {
+  const int64_t *last = buffer->shape.dims + buffer->shape.rank - 2;
+  matrix m = make_matrix(last[0], last[1]);
+  for (int64_t i = 0; i < m.rows * m.cols; i++) m.data[i] = at(buffer, which * m.rows * m.cols + i);
+  return m;
+}
+
+/* Frees its operands. */
+static matrix product(matrix a, matrix b) {
+  matrix m = make_matrix(a.rows, b.cols);
+  ck_assert_int_eq(a.cols, b.rows);
+  for (int64_t i = 0; i < m.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++)
+      for (int64_t j = 0; j < m.cols; j++) *cell(&m, i, j) += *cell(&a, i, k) * *cell(&b, k, j);
+  free(a.data);
+  free(b.data);
+  return m;
+}
+
+static matrix turned(matrix a, bool conjugate) {
+  matrix m = make_matrix(a.cols, a.rows);
+  for (int64_t i = 0; i < a.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++) *cell(&m, k, i) = conjugate ? conj(*cell(&a, i, k)) : *cell(&a, i, k);
+  free(a.data);
+  return m;
+}
+
+static matrix adjoint(matrix a) { return turned(a, true); }
+
+static matrix identity(int64_t n) {
+  matrix m = make_matrix(n, n);
+  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = 1;
+  return m;
+}
+
+static matrix diagonal(const ts_buffer *buffer, int64_t which, int64_t rows, int64_t cols) {
+  const int64_t n = buffer->shape.dims[buffer->shape.rank - 1];
+  matrix m = make_matrix(rows, cols);
+  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = at(buffer, which * n + i);
+  return m;
+}
+
+/* The lower triangle, and above it its mirror image, or zeros. */
+static matrix lower_of(const ts_buffer *a, int64_t which, bool mirror) {
+  matrix m = take(a, which);
+  for (int64_t i = 0; i < m.rows; i++) {
+    if (mirror) *cell(&m, i, i) = creal(*cell(&m, i, i));
+    for (int64_t k = i + 1; k < m.cols; k++) *cell(&m, i, k) = mirror ? conj(*cell(&m, k, i)) : 0;
+  }
+  return m;
+}
+
+static double epsilon(ts_dtype type) { return type == TS_C64 ? 0x1p-23 : 0x1p-52; }
+
+static double norm(const matrix *m) {
+  double sum = 0;
+  for (int64_t i = 0; i < m->rows * m->cols; i++) sum += creal(m->data[i] * conj(m->data[i]));
+  return sqrt(sum);
+}
+
+/* The norm of the difference is at most 10 n epsilon times `scale`. Frees both. */
+static void check_within(const program *p, double scale, matrix a, matrix b) {
+  const int64_t n = a.rows > a.cols ? a.rows : a.cols;
+  const double most = 10 * (double)n * epsilon(p->c.type) * scale;
+  ck_assert(a.rows == b.rows && a.cols == b.cols);
+  for (int64_t i = 0; i < a.rows * a.cols; i++) a.data[i] -= b.data[i];
+  ck_assert_msg(norm(&a) <= most, "%s of %s: off by %g, at most %g", ts_op_name(p->c.op),
+                TS_SHAPE_STR(p->c.type, &p->args[0]->shape), norm(&a), most);
+  free(a.data);
+  free(b.data);
+}
+
+static void check_near(const program *p, matrix a, matrix b) { check_within(p, norm(&a), a, b); }
+
+/* ---- what results must be ---- */
+
+static void check_orthogonal(const program *p, const ts_buffer *buffer, int64_t which) {
+  matrix m = take(buffer, which);
+  const int64_t n = m.cols;
+  check_near(p, identity(n), product(adjoint(take(buffer, which)), m));
+}
+
+static void check_triangle(const matrix *m, bool lower) {
+  for (int64_t i = 0; i < m->rows; i++)
+    for (int64_t k = 0; k < m->cols; k++)
+      if (lower ? k > i : k < i) ck_assert(*cell(m, i, k) == 0);
+}
+
+static void check_cholesky(const program *p, int64_t which) {
+  matrix l = take(p->results[0], which);
+  check_triangle(&l, true);
+  for (int64_t i = 0; i < l.rows; i++) ck_assert(creal(*cell(&l, i, i)) >= 0 && cimag(*cell(&l, i, i)) == 0);
+  check_near(p, lower_of(p->args[0], which, true), product(l, adjoint(take(p->results[0], which))));
+}
+
+/* The triangle that is read, as the op applies it. */
+static matrix coefficients(const program *p, int64_t which) {
+  matrix a = take(p->args[0], which);
+  for (int64_t i = 0; i < a.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++) {
+      if (p->c.sides.lower ? k > i : k < i) *cell(&a, i, k) = 0;
+      if (p->c.sides.unit && k == i) *cell(&a, i, k) = 1;
+    }
+  return p->c.sides.transpose ? turned(a, false) : a;
+}
+
+/* The backward error, against the norms of both factors. */
+static void check_system(const program *p, int64_t which) {
+  const bool is_full = p->c.op == TS_OP_SOLVE, left = is_full || p->c.sides.left;
+  matrix a = is_full ? take(p->args[0], which) : coefficients(p, which), x = take(p->results[0], which);
+  const double scale = norm(&a) * norm(&x);
+  check_within(p, scale, take(p->args[1], which), left ? product(a, x) : product(x, a));
+}
+
+static void check_lu(const program *p, int64_t which) {
+  matrix q = take(p->results[0], which), l = take(p->results[1], which), u = take(p->results[2], which);
+  check_triangle(&l, true);
+  check_triangle(&u, false);
+  for (int64_t i = 0; i < q.rows; i++) {
+    number row = 0, col = 0;
+    ck_assert(*cell(&l, i, i) == 1);
+    for (int64_t k = 0; k < q.rows; k++) {
+      row += *cell(&q, i, k);
+      col += *cell(&q, k, i);
+      ck_assert(*cell(&q, i, k) == 0 || *cell(&q, i, k) == 1);
+      ck_assert_double_le(cabs(*cell(&l, i, k)), 1 + 4 * epsilon(p->c.type));
+    }
+    ck_assert(row == 1 && col == 1);
+  }
+  check_near(p, take(p->args[0], which), product(q, product(l, u)));
+}
+
+/* By elimination with the largest pivots, in long double. */
+static number determinant_of(matrix m) {
+  long double complex product = 1;
+  for (int64_t j = 0; j < m.rows; j++) {
+    int64_t best = j;
+    for (int64_t i = j; i < m.rows; i++)
+      if (cabs(*cell(&m, i, j)) > cabs(*cell(&m, best, j))) best = i;
+    for (int64_t k = 0; best != j && k < m.cols; k++) {
+      const number kept = *cell(&m, j, k);
+      *cell(&m, j, k) = *cell(&m, best, k);
+      *cell(&m, best, k) = kept;
+    }
+    product *= best != j ? -*cell(&m, j, j) : *cell(&m, j, j);
+    for (int64_t i = j + 1; *cell(&m, j, j) != 0 && i < m.rows; i++) {
+      const number by = *cell(&m, i, j) / *cell(&m, j, j);
+      for (int64_t k = j; k < m.cols; k++) *cell(&m, i, k) -= by * *cell(&m, j, k);
+    }
+  }
+  free(m.data);
+  return (number)product;
+}
+
+static void check_determinant(const program *p, int64_t which) {
+  const number expected = determinant_of(take(p->args[0], which)), got = at(p->results[0], which);
+  const double scale = fmax(cabs(expected), 1e-30), n = p->c.rows;
+  if (cabs(expected) > 1e30) return; /* of c64 it may overflow */
+  ck_assert_msg(cabs(got - expected) <= 100 * (n + 1) * (n + 1) * epsilon(p->c.type) * scale,
+                "determinant of %d rows: %g%+gi, expected %g%+gi", p->c.rows, creal(got), cimag(got), creal(expected),
+                cimag(expected));
+}
+
+static void check_qr(const program *p, int64_t which) {
+  matrix r = take(p->results[1], which);
+  check_triangle(&r, false);
+  check_orthogonal(p, p->results[0], which);
+  check_near(p, take(p->args[0], which), product(take(p->results[0], which), r));
+}
+
+/* The element of largest size of each column is positive, but where others are as large up to rounding. */
+static void check_phases(const program *p, matrix m) {
+  const double slack = 16 * epsilon(p->c.type);
+  for (int64_t c = 0; c < m.cols; c++) {
+    double most = 0, positive = 0;
+    for (int64_t i = 0; i < m.rows; i++) {
+      const number z = *cell(&m, i, c);
+      most = fmax(most, cabs(z));
+      if (fabs(cimag(z)) <= slack) positive = fmax(positive, creal(z));
+    }
+    ck_assert_double_ge(positive, most * (1 - slack));
+  }
+  free(m.data);
+}
+
+static void check_eigh(const program *p, int64_t which) {
+  const int64_t n = p->c.rows;
+  for (int64_t i = 0; i < n; i++) {
+    ck_assert(cimag(at(p->results[0], which * n + i)) == 0);
+    if (i > 0) ck_assert_double_ge(cabs(at(p->results[0], which * n + i - 1)), cabs(at(p->results[0], which * n + i)));
+  }
+  check_phases(p, take(p->results[1], which));
+  check_orthogonal(p, p->results[1], which);
+  check_near(p, lower_of(p->args[0], which, true),
+             product(product(take(p->results[1], which), diagonal(p->results[0], which, n, n)),
+                     adjoint(take(p->results[1], which))));
+}
+
+static void check_svd(const program *p, int64_t which) {
+  matrix u = take(p->results[0], which), vt = take(p->results[2], which);
+  const int64_t k = p->results[1]->shape.dims[1], rows = vt.rows, cols = u.cols;
+  ck_assert_int_eq(p->results[1]->dtype, ts_dtype_part(p->c.type));
+  for (int64_t i = 0; i < k; i++) {
+    const double s = creal(at(p->results[1], which * k + i));
+    ck_assert_double_ge(s, 0);
+    if (i > 0) ck_assert_double_le(s, creal(at(p->results[1], which * k + i - 1)));
+  }
+  check_orthogonal(p, p->results[0], which);
+  check_near(p, identity(rows), product(take(p->results[2], which), adjoint(take(p->results[2], which))));
+  check_phases(p, turned(take(p->results[2], which), false));
+  check_near(p, take(p->args[0], which), product(product(u, diagonal(p->results[1], which, cols, rows)), vt));
+}
+
+static void check_one(const program *p, int64_t b) {
+  switch (p->c.op) {
+  case TS_OP_CHOLESKY: check_cholesky(p, b); break;
+  case TS_OP_LU: check_lu(p, b); break;
+  case TS_OP_DETERMINANT: check_determinant(p, b); break;
+  case TS_OP_QR: check_qr(p, b); break;
+  case TS_OP_EIGH: check_eigh(p, b); break;
+  case TS_OP_SVD: check_svd(p, b); break;
+  default: check_system(p, b); break;
+  }
+}
+
+static void check_result(const program *p) {
+  for (int64_t b = 0; b < p->c.batch; b++) check_one(p, b);
+}
+
+/* ---- values ---- */
+
+static void check_case(const complex_case *c) {
+  program p = make(c);
+  run(&p);
+  check_bits(&p);
+  check_result(&p);
+  drop(&p);
+}
+
+static const ts_opcode ops[] = {TS_OP_CHOLESKY, TS_OP_LU,   TS_OP_DETERMINANT, TS_OP_SOLVE,
+                                TS_OP_QR,       TS_OP_EIGH, TS_OP_SVD,         TS_OP_TRIANGULAR_SOLVE};
+enum { OPS = sizeof ops / sizeof *ops };
+
+static const int sizes[] = {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 90};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static complex_case square(ts_opcode op, ts_dtype type, int batch, int n) {
+  const sides lower = {.left = true, .lower = true};
+  const bool is_system = op == TS_OP_SOLVE || op == TS_OP_TRIANGULAR_SOLVE;
+  return (complex_case){op, type, batch, n, n, .right = is_system ? 1 + n % 4 : 0, .sides = lower};
+}
+
+START_TEST(every_size)
+{
+  static const int batches[] = {0, 1, 2, 9};
+  for (int i = 0; i < SIZES; i++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+      if (sizes[i] > 17 && batches[b] != 1) continue;
+      const complex_case c = square(ops[_i / TYPES], types[_i % TYPES], batches[b], sizes[i]);
+      check_case(&c);
+    }
+}
+END_TEST
+
+START_TEST(factors_of_every_shape)
+{
+  static const int shapes[][2] = {{0, 3}, {3, 0}, {1, 4}, {4, 1}, {2, 3}, {3, 2}, {7, 5}, {5, 7}, {40, 9}, {9, 40}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int full = 0; full < 2; full++)
+      for (int which = 0; which < 2; which++)
+        check_case(&(complex_case){which ? TS_OP_SVD : TS_OP_QR, types[_i], 1 + which, shapes[s][0], shapes[s][1],
+                                   .full = full});
+}
+END_TEST
+
+/* What is not in the triangle is not read. */
+static void spoil(program *p) {
+  const int n = p->c.rows;
+  for (int64_t e = 0; e < ts_shape_elements(&p->args[0]->shape); e++) {
+    const int64_t i = e / n % n, k = e % n;
+    if ((p->c.sides.lower ? k > i : k < i) || (p->c.sides.unit && k == i)) set(p->args[0], e, NAN);
+  }
+}
+
+START_TEST(systems_of_every_kind)
+{
+  static const int columns[] = {0, 1, 3, 20};
+  for (int kind = 0; kind < 16; kind++)
+    for (int i = kind % 2; i < SIZES; i += 2)
+      for (int c = 0; c < 4; c++) {
+        const sides s = {kind & 1, kind & 2, kind & 4, kind & 8};
+        /* Ones on the diagonal make solutions grow as 2^n. */
+        if (s.unit && sizes[i] > 9) continue;
+        program p = make(&(complex_case){TS_OP_TRIANGULAR_SOLVE, types[_i], 1 + c % 2, sizes[i], sizes[i],
+                                         .right = columns[c], .sides = s});
+        spoil(&p);
+        run(&p);
+        check_bits(&p);
+        check_result(&p);
+        drop(&p);
+      }
+}
+END_TEST
+
+static double degenerate(int kind, int64_t i, int64_t k) {
+  switch (kind) {
+  case 0: return 0;
+  case 1: return i == k;
+  case 2: return 1;
+  case 3: return (double)(i + k);
+  case 4: return i == k ? (i % 3 == 0 ? -2 : 2) : 0;
+  case 5: return k % 2 ? 0 : 1.0 / (double)(i + k + 1);
+  case 6: return ldexp(1.0 / (double)(i + k + 1), -100);
+  case 7: return ldexp(1.0 / (double)(i + k + 1), 100);
+  case 8: return ldexp(i == k, (int)(-8 * i) > -100 ? (int)(-8 * i) : -100);
+  default: return i == k + 1 || k == i + 1;
+  }
+}
+
+/* Of low rank, with repeated values, columns that are zeros or far from 1; times phases of rows and columns. */
+START_TEST(degenerate_matrices)
+{
+  static const int shapes[][2] = {{1, 1}, {2, 2}, {6, 6}, {30, 30}, {9, 4}, {4, 9}};
+  static const ts_opcode decompositions[] = {TS_OP_LU, TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int o = 0; o < 4; o++)
+      for (int t = 0; t < TYPES; t++) {
+        const int m = shapes[s][0], n = shapes[s][1];
+        const ts_opcode op = decompositions[o];
+        if (m != n && (op == TS_OP_LU || op == TS_OP_EIGH)) continue;
+        program p = make(&(complex_case){op, types[t], 1, m, n, .full = t && op != TS_OP_EIGH && op != TS_OP_LU});
+        for (int64_t e = 0; e < (int64_t)m * n; e++) {
+          const int64_t i = e / n, k = e % n;
+          set(p.args[0], e, degenerate(_i, i, k) * cexp(I * (double)(i - k)));
+        }
+        run(&p);
+        check_bits(&p);
+        check_result(&p);
+        drop(&p);
+      }
+}
+END_TEST
+
+static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
+
+/* A matrix with NaN or infinities ends like any other, and harms no other of its batch. */
+START_TEST(special_values)
+{
+  static const double special[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e-45, 3e38};
+  static const int ns[] = {1, 2, 5, 20};
+  const ts_opcode op = ops[_i];
+  for (int i = 0; i < 4; i++)
+    for (int v = 0; v < 7; v++)
+      for (int many = 0; many < 2; many++) {
+        const complex_case c = square(op, TS_C64, 3, ns[i]);
+        const int64_t size = (int64_t)ns[i] * ns[i];
+        program p = make(&c);
+        for (int64_t e = many ? 0 : size - 1; e < size; e++)
+          set(p.args[0], size + e, many ? special[v] : 1 + special[v] * I);
+        run(&p);
+        check_bits(&p);
+        check_one(&p, 0);
+        check_one(&p, 2);
+        for (size_t r = 0; v < 3 && (op == TS_OP_QR || op == TS_OP_EIGH || op == TS_OP_SVD) && r < p.count; r++) {
+          const int64_t elements = ts_shape_elements(&p.results[r]->shape) / 3;
+          for (int64_t e = 0; e < elements; e++) ck_assert(is_nan(at(p.results[r], elements + e)));
+        }
+        drop(&p);
+      }
+}
+END_TEST
+
+/* NaN in the lower triangle, where a pivot is negative or 0 with a rest below it; a pivot of 0 alone is none. */
+START_TEST(not_positive_definite)
+{
+  static const double last[] = {-1, NAN, 0};
+  for (int v = 0; v < 3; v++)
+    for (int n = 1; n < 20; n += 6) {
+      const complex_case c = square(TS_OP_CHOLESKY, types[_i], 2, n);
+      program p = make(&c);
+      for (int k = 0; k < n; k++) set(p.args[0], (int64_t)n * n - n + k, k == n - 1 ? last[v] : 0);
+      run(&p);
+      check_one(&p, 1);
+      for (int64_t e = 0; e < (int64_t)n * n; e++)
+        ck_assert_int_eq(is_nan(at(p.results[0], e)), last[v] != 0 && e % n <= e / n);
+      drop(&p);
+    }
+}
+END_TEST
+
+START_TEST(known_values)
+{
+  program p = make(&(complex_case){TS_OP_CHOLESKY, types[_i], 1, 2, 2, .right = 0});
+  static const number a[] = {4, 100, 2 - 2 * I, 6 + 5 * I}, l[] = {2, 0, 1 - I, 2};
+  for (int i = 0; i < 4; i++) set(p.args[0], i, a[i]);
+  run(&p);
+  for (int i = 0; i < 4; i++) ck_assert(at(p.results[0], i) == l[i]);
+  drop(&p);
+  p = make(&(complex_case){TS_OP_EIGH, types[_i], 1, 2, 2, .right = 0});
+  static const number h[] = {2, NAN, I, 2}; /* [[2, -i], [i, 2]] */
+  for (int i = 0; i < 4; i++) set(p.args[0], i, h[i]);
+  set(p.args[0], 1, 7);
+  run(&p);
+  ck_assert_double_eq_tol(creal(at(p.results[0], 0)), 3, 4 * epsilon(types[_i]));
+  ck_assert_double_eq_tol(creal(at(p.results[0], 1)), 1, 4 * epsilon(types[_i]));
+  drop(&p);
+  p = make(&(complex_case){TS_OP_QR, types[_i], 1, 2, 1, .right = 0});
+  set(p.args[0], 0, 3 * I);
+  set(p.args[0], 1, 4);
+  run(&p);
+  ck_assert_double_le(cabs(at(p.results[1], 0) + 5 * I), 16 * epsilon(types[_i]));
+  drop(&p);
+}
+END_TEST
+
+/* ---- threads, memory ---- */
+
+/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+static ts_status run_with(const program *p, const ts_parallel *parallel, const _Atomic bool *cancel,
+                          ts_buffer *const *out) {
+  ts_arena arena;
+  ts_arena_init(&arena);
+  ts_routine_plan plan = {.routine = ts_routine_of(p->c.op, p->c.type), .operand_count = (uint32_t)p->arg_count};
+  ck_assert_ok(plan.routine->plan(&(ts_routine_request){p->graph, 0, &arena}, &plan));
+  void *base[MOST_OPERANDS + MOST_RESULTS] = {p->args[0]->data, p->arg_count > 1 ? p->args[1]->data : NULL};
+  for (size_t i = 0; i < p->count; i++) base[MOST_OPERANDS + i] = out[i]->data;
+  const uint32_t ids[] = {0, 1, 2, 3, 4};
+  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),
+       *thread_workspace = aligned_alloc(64, (size_t)(plan.thread_workspace * parallel->width + 64) / 64 * 64);
+  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
+                                                                .operands = ids,
+                                                                .results = ids + MOST_OPERANDS,
+                                                                .workspace = workspace,
+                                                                .thread_workspace = thread_workspace,
+                                                                .parallel = parallel,
+                                                                .pool = ts_pool_default(),
+                                                                .cancel = cancel});
+  free(workspace);
+  free(thread_workspace);
+  ts_arena_deinit(&arena);
+  return status;
+}
+
+static complex_case shared_case(int i) { return square(ops[i], types[i % TYPES], i % 3 == 0 ? 1 : 40, i % 3 ? 7 : 60); }
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{
+  const complex_case c = shared_case(_i);
+  program p = make(&c);
+  ts_buffer *got[MOST_RESULTS];
+  run(&p);
+  for (size_t i = 0; i < p.count; i++)
+    ck_assert_ok(ts_buffer_create(ts_pool_default(), p.results[i]->dtype, &p.results[i]->shape, &got[i]));
+  for (int width = 1; width <= 33; width += width < 4 ? 1 : 9) {
+    const ts_parallel backwards = {.width = width, .run = run_backwards};
+    for (size_t i = 0; i < p.count; i++) memset(got[i]->data, 0xff, (size_t)got[i]->bytes);
+    ck_assert_ok(run_with(&p, width == 1 ? ts_pool_parallel(0) : &backwards, NULL, got));
+    for (size_t i = 0; i < p.count; i++) ck_assert_mem_eq(got[i]->data, p.results[i]->data, (size_t)got[i]->bytes);
+  }
+  for (size_t i = 0; i < p.count; i++) ts_buffer_release(got[i]);
+  drop(&p);
+}
+END_TEST
+
+START_TEST(a_cancelled_run_ends)
+{
+  const _Atomic bool cancel = true;
+  const complex_case c = shared_case(_i);
+  program p = make(&c);
+  run(&p);
+  ts_status status = run_with(&p, ts_pool_parallel(0), &cancel, p.results);
+  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
+  ts_status_free(status);
+  drop(&p);
+}
+END_TEST
+
+static void run_short_of_memory(program *p, int64_t n, bool *out_failed) {
+  ts_executable *exe = NULL;
+  ts_buffer *out[MOST_RESULTS] = {NULL};
+  ts_alloc_fail_after(n, true);
+  ts_status status = ts_executable_create(p->graph, NULL, &exe);
+  if (!status) status = ts_executable_run(exe, p->args, p->arg_count, NULL, out);
+  ts_alloc_fail_after(0, false);
+  *out_failed = status != TS_SUCCESS;
+  if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
+  ts_status_free(status);
+  for (size_t i = 0; i < p->count; i++) ts_buffer_release(out[i]);
+  ts_executable_release(exe);
+}
+
+START_TEST(every_allocation_failing)
+{
+  const complex_case c = shared_case(_i);
+  program p = make(&c);
+  bool failed = true;
+  for (int64_t n = 1; failed && n < 2000; n++) run_short_of_memory(&p, n, &failed);
+  ck_assert(!failed);
+  drop(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("factors_complex");
+  TCase *values = tcase_create("values"), *memory = tcase_create("memory");
+  tcase_set_timeout(values, 120);
+  tcase_set_timeout(memory, 60);
+  tcase_add_loop_test(values, every_size, 0, OPS * TYPES);
+  tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
+  tcase_add_loop_test(values, systems_of_every_kind, 0, TYPES);
+  tcase_add_loop_test(values, degenerate_matrices, 0, 10);
+  tcase_add_loop_test(values, special_values, 0, OPS);
+  tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
+  tcase_add_loop_test(values, known_values, 0, TYPES);
+  tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, OPS);
+  test_add_lesser_isas(values);
+  tcase_add_checked_fixture(memory, test_leaks_begin_after_products, test_leaks_end);
+  tcase_add_loop_test(memory, a_cancelled_run_ends, 0, OPS);
+  tcase_add_loop_test(memory, every_allocation_failing, 0, OPS);
+  suite_add_tcase(suite, values);
+  suite_add_tcase(suite, memory);
+  return testing_run(suite);
+}

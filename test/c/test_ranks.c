@@ -1,0 +1,630 @@
+/* Groups of several ranks: as many groups of this process, with a carrier that copies. A mesh of 8 gives the same bits
+ * with any number of ranks; failures of one rank reach all; nothing hangs or leaks. */
+#include "base/system.h"
+#include "compare.h"
+#include "exec/group.h"
+#include "exec/shares.h"
+#include "kernel/ref.h"
+#include "random_graph.h"
+#include "shard_run.h"
+#include "tensors.h"
+#include "testing.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+enum { RANKS = 8 };
+
+/* ---- the carrier ---- */
+
+/* An exchange of a run, which is complete when all ranks have posted. */
+typedef struct network {
+  pthread_mutex_t lock;
+  int32_t ranks, lost; /* lost: the rank of which the next exchange is dropped; -1 */
+  ts_exchange *posted[RANKS];
+  ts_carrier carriers[RANKS];
+  int64_t exchanges, bytes;
+  bool broken;
+} network;
+
+/* Copies what one rank gets. */
+static void deliver(network *n, ts_exchange *const *all, int32_t to) {
+  ts_exchange *x = all[to];
+  for (int32_t r = 0; r < n->ranks; r++) x->headers[r] = all[r]->header;
+  if (!ts_carrier_agrees(x->headers, n->ranks)) return;
+  for (int32_t r = 0; r < n->ranks; r++) {
+    ck_assert_int_eq(all[r]->send_bytes[to], x->receive_bytes[r]);
+    if (x->receive_bytes[r])
+      memcpy(x->receive + x->receive_at[r], all[r]->send + all[r]->send_at[to], (size_t)x->receive_bytes[r]);
+    n->bytes += x->receive_bytes[r];
+  }
+}
+
+/* Takes all exchanges if they are complete. The lock is held. */
+static bool take_complete(network *n, ts_exchange **out) {
+  for (int32_t r = 0; r < n->ranks; r++)
+    if (!n->posted[r]) return false;
+  memcpy(out, n->posted, sizeof n->posted);
+  memset(n->posted, 0, sizeof n->posted);
+  for (int32_t r = 0; r < n->ranks; r++) deliver(n, out, r);
+  n->exchanges++;
+  return true;
+}
+
+static void post(ts_carrier *self, ts_exchange *x) {
+  network *n = self->context;
+  ts_exchange *all[RANKS];
+  pthread_mutex_lock(&n->lock);
+  bool broken = n->broken;
+  if (!broken) n->posted[self->rank] = x;
+  bool complete = !broken && n->lost != self->rank && take_complete(n, all);
+  pthread_mutex_unlock(&n->lock);
+  if (broken) x->done(x, ts_error(TS_INTERNAL, "the job is broken"));
+  for (int32_t r = 0; complete && r < n->ranks; r++) all[r]->done(all[r], TS_SUCCESS);
+}
+
+/* Ends what has passed its deadline. */
+static void expire(network *n) {
+  ts_exchange *late[RANKS] = {NULL};
+  int64_t now = ts_system_ns();
+  pthread_mutex_lock(&n->lock);
+  for (int32_t r = 0; r < n->ranks; r++)
+    if (n->posted[r] && now >= n->posted[r]->deadline_ns) n->broken = true;
+  if (n->broken) {
+    memcpy(late, n->posted, sizeof late);
+    memset(n->posted, 0, sizeof n->posted);
+  }
+  pthread_mutex_unlock(&n->lock);
+  for (int32_t r = 0; r < n->ranks; r++)
+    if (late[r]) late[r]->done(late[r], ts_error(TS_INTERNAL, "rank %d did not answer in time", n->lost));
+}
+
+static void open_network(network *n, int32_t ranks) {
+  *n = (network){.ranks = ranks, .lost = -1};
+  pthread_mutex_init(&n->lock, NULL);
+  for (int32_t r = 0; r < ranks; r++)
+    n->carriers[r] = (ts_carrier){.rank = r, .ranks = ranks, .post = post, .context = n};
+}
+
+/* No exchange is left when all groups have ended. */
+static void close_network(network *n) {
+  for (int32_t r = 0; r < n->ranks; r++) ck_assert_ptr_null(n->posted[r]);
+  pthread_mutex_destroy(&n->lock);
+}
+
+/* ---- ranks in turn ---- */
+
+typedef struct job {
+  network net;
+  const ts_executable *exe;
+  ts_group *groups[RANKS];
+  ts_status failed[RANKS];
+  ts_run_state states[RANKS];
+  ts_run_control controls[RANKS];
+  tensors results;
+  size_t args_each, results_each; /* of a partition */
+  int32_t partitions, each;       /* partitions of a rank */
+  int64_t timeout_ns;
+  const char *refusals[RANKS];
+} job;
+
+static void open_job(job *j, const ts_executable *exe, int32_t ranks) {
+  *j = (job){.exe = exe, .partitions = ts_executable_partitions(exe)};
+  open_network(&j->net, ranks);
+  j->each = j->partitions / ranks;
+  j->results_each = ts_executable_result_count(exe);
+  ck_assert_ok(tensors_make(j->results_each * (size_t)j->partitions, &j->results));
+}
+
+static void create(job *j, const tensors *args, int32_t rank) {
+  size_t args_each = args->count / (size_t)j->partitions;
+  ts_group_options options = {.control = &j->controls[rank],
+                              .carrier = &j->net.carriers[rank],
+                              .run = 7,
+                              .threads = 1,
+                              .timeout_ns = j->timeout_ns,
+                              .refusal = j->refusals[rank],
+                              .refusal_code = TS_RESOURCE_EXHAUSTED};
+  j->failed[rank] =
+      ts_group_create(j->exe, args->data + (size_t)(rank * j->each) * args_each, args_each, &options, &j->groups[rank]);
+}
+
+static bool is_over(const job *j, int32_t rank) { return !j->groups[rank]; }
+
+static void step(job *j, int32_t rank) {
+  if (is_over(j, rank)) return;
+  j->failed[rank] = ts_group_advance(j->groups[rank], &j->states[rank]);
+  if (!j->failed[rank] && j->states[rank] != TS_RUN_DONE) return;
+  ts_buffer **out = j->results.data + (size_t)(rank * j->each) * j->results_each;
+  ts_status ended = ts_group_end(j->groups[rank], j->failed[rank] ? NULL : out);
+  if (!j->failed[rank]) j->failed[rank] = ended;
+  j->groups[rank] = NULL;
+}
+
+/* Steps the ranks in turn until all have ended. */
+static void run_job(job *j) {
+  for (int rounds = 0;; rounds++) {
+    bool over = true;
+    for (int32_t r = 0; r < j->net.ranks; r++) {
+      step(j, r);
+      over &= is_over(j, r);
+    }
+    if (over) return;
+    expire(&j->net);
+    if (rounds > 1000) usleep(100); /* for a deadline */
+    ck_assert_int_lt(rounds, 100000);
+  }
+}
+
+static void close_job(job *j) {
+  for (int32_t r = 0; r < j->net.ranks; r++) {
+    ts_group_end(j->groups[r], NULL);
+    ts_status_free(j->failed[r]);
+  }
+  tensors_release(&j->results);
+  close_network(&j->net);
+}
+
+static void start_job(job *j, const ts_executable *exe, const tensors *args, int32_t ranks) {
+  open_job(j, exe, ranks);
+  for (int32_t r = 0; r < ranks; r++) create(j, args, r);
+}
+
+/* ---- equal bits ---- */
+
+static void make_args(const ts_graph *graph, tensors *out) {
+  size_t each = ts_graph_region(graph, TS_ROOT)->params.count - (graph->mesh.coordinates ? 1 : 0);
+  size_t partitions = (size_t)ts_mesh_partitions(&graph->mesh);
+  ck_assert_ok(tensors_make(each * partitions, out));
+  for (size_t p = 0; p < partitions; p++) {
+    ts_buffer **args;
+    size_t all = ts_graph_region(graph, TS_ROOT)->params.count;
+    ck_assert_ok(ts_random_args(5 + p, graph, ts_pool_default(), &args));
+    memcpy(out->data + p * each, args, each * sizeof *args);
+    for (size_t i = each; i < all; i++) ts_buffer_release(args[i]);
+    ts_free(args);
+  }
+}
+
+static void check_ranks(const ts_executable *exe, const tensors *args, const tensors *expected, int32_t ranks) {
+  char message[TS_COMPARE_TEXT];
+  job j;
+  start_job(&j, exe, args, ranks);
+  run_job(&j);
+  for (int32_t r = 0; r < ranks; r++) ck_assert_ok(j.failed[r]);
+  for (size_t i = 0; i < expected->count; i++)
+    ck_assert_msg(ts_compare_buffers(j.results.data[i], expected->data[i], 0, message), "%d ranks, result %zu: %s",
+                  ranks, i, message);
+  close_job(&j);
+}
+
+static void check_text(const char *text) {
+  tensors args = {0}, expected = {0};
+  ts_graph *graph;
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  size_t partitions = (size_t)ts_mesh_partitions(&graph->mesh);
+  make_args(graph, &args);
+  ck_assert_ok(tensors_make(ts_graph_region(graph, TS_ROOT)->results.count * partitions, &expected));
+  ck_assert_ok(ts_ref_run_partitions(graph, args.data, args.count / partitions, ts_pool_default(), expected.data));
+  ts_executable *exe = test_compile(text);
+  for (int32_t ranks = 1; ranks <= RANKS; ranks *= 2) check_ranks(exe, &args, &expected, ranks);
+  ts_executable_release(exe);
+  tensors_release(&args);
+  tensors_release(&expected);
+  ts_graph_destroy(graph);
+}
+
+static void check_op(const char *op, const char *type, const char *in, const char *out) {
+  static const char *const meshes[] = {"[8]", "[2,4]", "[4,2]", "[2,1,2,2]"};
+  for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+    char text[512];
+    if (i == 0 && strstr(op, "1]")) continue; /* it has one axis */
+    snprintf(text, sizeof text, "graph @t mesh %s (%%0: %s%s) -> (%s%s) {\n  %%1 = %s : %s%s\n  return %%1\n}\n",
+             meshes[i], type, in, type, out, op, type, out);
+    check_text(text);
+  }
+}
+
+START_TEST(sums)
+{
+  check_op("all_reduce_sum %0 {axes = [0]}", "f32", "[37]", "[37]");
+  check_op("all_reduce_sum %0 {axes = [0]}", "f32", "[20011]", "[20011]"); /* in two rounds */
+  check_op("all_reduce_sum %0 {axes = [0,1]}", "bf16", "[20011]", "[20011]");
+  check_op("all_reduce_sum %0 {axes = [0,1]}", "c64", "[3001]", "[3001]");
+  check_op("all_reduce_max %0 {axes = [0]}", "f64", "[3,7]", "[3,7]");
+  check_op("all_reduce_product %0 {axes = [0]}", "s16", "[]", "[]");
+  check_op("all_reduce_or %0 {axes = [0]}", "u8", "[9001]", "[9001]");
+  check_op("all_reduce_sum %0 {axes = [0]}", "f32", "[0]", "[0]");
+}
+END_TEST
+
+START_TEST(moves)
+{
+  check_op("collective_broadcast %0 {axes = [0], root = 1}", "f32", "[100]", "[100]");
+  check_op("collective_permute %0 {axes = [0], sources = [1], targets = [0]}", "f32", "[100]", "[100]");
+  check_op("barrier %0 {axes = [0]}", "s8", "[100]", "[100]");
+  check_text("graph @t mesh [8] (%0: f32[3,4]) -> (f32[3,32]) {\n"
+             "  %1 = all_gather %0 {axes = [0], dim = 1} : f32[3,32]\n  return %1\n}\n");
+  check_text("graph @t mesh [2,4] (%0: f32[3,4]) -> (f32[12,4]) {\n"
+             "  %1 = all_gather %0 {axes = [1], dim = 0} : f32[12,4]\n  return %1\n}\n");
+  check_text("graph @t mesh [4,2] (%0: f32[3,32]) -> (f32[3,4]) {\n"
+             "  %1 = reduce_scatter %0 {axes = [1,0], dim = 1} : f32[3,4]\n  return %1\n}\n");
+  check_text("graph @t mesh [8] (%0: f16[2000,16]) -> (f16[2000,2]) {\n"
+             "  %1 = reduce_scatter %0 {axes = [0], dim = 1} : f16[2000,2]\n  return %1\n}\n");
+  check_text("graph @t mesh [8] (%0: s32[16,3,2]) -> (s32[2,3,16]) {\n"
+             "  %1 = all_to_all %0 {axes = [0], split = 0, concat = 2} : s32[2,3,16]\n  return %1\n}\n");
+  check_text("graph @t mesh [4,2] (%0: s32[6,3,8]) -> (s32[24,3,2]) {\n"
+             "  %1 = all_to_all %0 {axes = [0], split = 2, concat = 0} : s32[24,3,2]\n  return %1\n}\n");
+}
+END_TEST
+
+/* Loops, branches, several operands, coordinates, results that feed the next collective. */
+static const char program_text[] =
+    "graph @t mesh [2,4] partitioned coordinates (%0: s32[5000], %1: f32[], %c: s32[2]) -> (s32[5000], f32[], s32[2]) "
+    "{\n"
+    "  %2, %3 = all_reduce_sum %0, %1 {axes = [1]} : s32[5000], f32[]\n"
+    "  %z = constant 0 : s32[]\n"
+    "  %4, %5 = while %z, %2 {\n"
+    "    condition(%6: s32[], %7: s32[5000]) {\n      %8 = constant 3 : s32[]\n      %9 = less %6, %8 : u8[]\n"
+    "      return %9\n    }\n"
+    "    body(%10: s32[], %11: s32[5000]) {\n      %12 = constant 1 : s32[]\n      %13 = add %10, %12 : s32[]\n"
+    "      %14 = collective_permute %11 {axes = [0,1], sources = [0,1,2,3,4,5,6,7], targets = [1,2,3,4,5,6,7,0]} : "
+    "s32[5000]\n      %15 = all_reduce_max %14 {axes = [0]} : s32[5000]\n      return %13, %15\n    }\n"
+    "  } : s32[], s32[5000]\n"
+    "  return %5, %3, %c\n}\n";
+
+START_TEST(a_program)
+{ check_text(program_text); }
+END_TEST
+
+/* ---- faults ---- */
+
+static void fill(tensors *args, double limit) {
+  ck_assert_ok(tensors_make(16, args));
+  for (int p = 0; p < 8; p++) {
+    args->data[2 * p] = VECTOR(TS_S32, p, 1, 2);
+    args->data[2 * p + 1] = SCALAR(TS_S32, limit);
+  }
+}
+
+static const char loop_text[] =
+    "graph @t mesh [8] (%0: s32[3], %l: s32[]) -> (s32[3]) {\n  %1, %2 = while %0, %l {\n"
+    "    condition(%3: s32[3], %4: s32[]) {\n      %6 = reduce_max %3 {axes = [0]} : s32[]\n"
+    "      %7 = less %6, %4 : u8[]\n      return %7\n    }\n"
+    "    body(%8: s32[3], %9: s32[]) {\n      %10 = all_reduce_sum %8 {axes = [0]} : s32[3]\n      return %10, %9\n"
+    "    }\n  } : s32[3], s32[]\n  return %1\n}\n";
+
+/* All ranks end with that error. */
+static void check_failed(job *j, ts_code code, const char *message) {
+  for (int32_t r = 0; r < j->net.ranks; r++) {
+    ck_assert_msg(ts_status_code(j->failed[r]) == code && strstr(ts_status_message(j->failed[r]), message),
+                  "rank %d: %s, expected %s", r, ts_status_message(j->failed[r]), message);
+  }
+}
+
+/* The predicate differs between ranks: rank 3 is at the end while the others are at a collective. */
+START_TEST(ranks_at_different_places)
+{
+  tensors args = {0};
+  job j;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 1000);
+  ts_buffer_release(args.data[15]);
+  args.data[15] = SCALAR(TS_S32, -1);
+  start_job(&j, exe, &args, 8);
+  run_job(&j);
+  check_failed(&j, TS_FAILED_PRECONDITION, "ranks 0 and 7 are at different places of the program");
+  close_job(&j);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(a_rank_with_wrong_arguments)
+{
+  tensors args = {0};
+  job j;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 1000);
+  ts_buffer_release(args.data[4]);
+  args.data[4] = VECTOR(TS_S32, 1, 2);
+  start_job(&j, exe, &args, 4);
+  run_job(&j);
+  check_failed(&j, TS_INVALID_ARGUMENT, "partition 2: argument 1 is s32[2]");
+  ck_assert(strstr(ts_status_message(j.failed[0]), "rank 1: "));
+  close_job(&j);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(a_cancelled_rank)
+{
+  for (int after = 0; after < 6; after++) {
+    tensors args = {0};
+    job j;
+    ts_executable *exe = test_compile(loop_text);
+    fill(&args, 1e9);
+    start_job(&j, exe, &args, 4);
+    for (int i = 0; i < after; i++)
+      for (int32_t r = 0; r < 4; r++) step(&j, r);
+    atomic_store(&j.controls[2].cancel, true);
+    run_job(&j);
+    check_failed(&j, TS_CANCELLED, "cancelled");
+    close_job(&j);
+    tensors_release(&args);
+    ts_executable_release(exe);
+  }
+}
+END_TEST
+
+/* A rank whose group is freed in the middle: before, in and after an exchange. */
+START_TEST(an_abandoned_rank)
+{
+  for (int after = 0; after < 6; after++) {
+    tensors args = {0};
+    job j;
+    ts_executable *exe = test_compile(loop_text);
+    fill(&args, 1e9);
+    start_job(&j, exe, &args, 4);
+    for (int i = 0; i < after; i++) step(&j, i % 2 ? 1 : 3);
+    ck_assert_ok(ts_group_end(j.groups[1], NULL));
+    j.groups[1] = NULL;
+    run_job(&j);
+    j.failed[1] = ts_error(TS_CANCELLED, "abandoned");
+    check_failed(&j, TS_CANCELLED, "abandoned");
+    close_job(&j);
+    tensors_release(&args);
+    ts_executable_release(exe);
+  }
+}
+END_TEST
+
+/* A rank that cannot begin, before the others have begun or after. It may have no arguments. */
+START_TEST(a_refusing_rank)
+{
+  for (int32_t refusing = 0; refusing < 4; refusing += 3) {
+    tensors args = {0}, none = {.data = args.data, .count = 0};
+    job j;
+    ts_executable *exe = test_compile(loop_text);
+    fill(&args, 1000);
+    open_job(&j, exe, 4);
+    j.refusals[refusing] = "argument 1 was not made";
+    for (int32_t r = 0; r < 4; r++) create(&j, r == refusing ? &none : &args, r);
+    run_job(&j);
+    check_failed(&j, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
+    close_job(&j);
+    tensors_release(&args);
+    ts_executable_release(exe);
+  }
+}
+END_TEST
+
+START_TEST(a_lost_message)
+{
+  tensors args = {0};
+  job j;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 1e9);
+  open_job(&j, exe, 4);
+  j.timeout_ns = 20 * 1000 * 1000;
+  for (int32_t r = 0; r < 4; r++) create(&j, &args, r);
+  for (int32_t r = 0; r < 4; r++) step(&j, r);
+  j.net.lost = 3;
+  run_job(&j);
+  check_failed(&j, TS_INTERNAL, "rank 3 did not answer in time");
+  close_job(&j);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+static void try_job(const ts_executable *exe, const tensors *args) {
+  job j = {.exe = exe, .partitions = 8, .each = 4, .results_each = ts_executable_result_count(exe)};
+  open_network(&j.net, 2);
+  ts_status status = tensors_make(j.results_each * 8, &j.results);
+  for (int32_t r = 0; !status && r < 2; r++) {
+    create(&j, args, r);
+    /* A rank that cannot begin posts no exchange: those of the others end at their deadline. */
+    if (j.failed[r] && !j.groups[r] && !j.net.posted[r]) j.net.broken = true;
+  }
+  if (!status) run_job(&j);
+  ts_status_free(status);
+  close_job(&j);
+}
+
+START_TEST(failing_allocations_leak_nothing)
+{
+  tensors args = {0};
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 300);
+  try_job(exe, &args);
+  CK_FAIL_EACH_ALLOCATION(try_job(exe, &args));
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+START_TEST(wrong_numbers_of_ranks)
+{
+  tensors args = {0};
+  network net;
+  ts_group *group;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 10);
+  open_network(&net, 3);
+  ck_assert_error(ts_group_create(exe, args.data, 2, &(ts_group_options){.carrier = &net.carriers[0]}, &group),
+                  TS_INVALID_ARGUMENT, "the program has 8 partitions, which 3 ranks cannot share");
+  net.carriers[0].rank = 3;
+  ck_assert_error(ts_group_create(exe, args.data, 2, &(ts_group_options){.carrier = &net.carriers[0]}, &group),
+                  TS_INVALID_ARGUMENT, "rank 3 of 3");
+  close_network(&net);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+/* ---- what ranks send ---- */
+
+/* A collective over one axis with a partition, or several, on each rank; its operand is a vector. */
+typedef struct plan {
+  ts_collective collective;
+  ts_type type;
+  const ts_type *types;
+  uint8_t members[TS_MAX_PARTITIONS];
+} plan;
+
+static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t elements) {
+  ts_shape shape = {.rank = 1, .dims = {elements}};
+  ts_type_set(&p->type, TS_F32, &shape);
+  p->types = &p->type;
+  for (int32_t i = 0; i < partitions; i++) p->members[i] = (uint8_t)i;
+  p->collective = (ts_collective){.code = code,
+                                  .count = 1,
+                                  .partitions = partitions,
+                                  .size = partitions,
+                                  .members = p->members,
+                                  .places = p->members,
+                                  .types = &p->types,
+                                  .bytes = 8 * elements};
+  memset(p->collective.senders, code == TS_OP_COLLECTIVE_BROADCAST ? 0 : TS_NO_MEMBER, sizeof p->collective.senders);
+  for (int32_t i = 0; i < partitions && code == TS_OP_COLLECTIVE_PERMUTE; i++)
+    p->collective.senders[i] = (uint8_t)((i + 1) % partitions);
+}
+
+/* Bytes that a rank sends in all rounds. What one sends is what the other gets. */
+static int64_t count_sent(const ts_collective *c, int32_t rank, int32_t ranks) {
+  int64_t send[TS_MAX_RANKS], receive[TS_MAX_RANKS], other_send[TS_MAX_RANKS], other_receive[TS_MAX_RANKS], sum = 0;
+  ts_shares own = {c, rank, ranks}, other = {c, (rank + 1) % ranks, ranks};
+  for (int32_t round = 0; round < ts_shares_rounds(&own); round++) {
+    ts_shares_count(&own, round, send, receive);
+    ts_shares_count(&other, round, other_send, other_receive);
+    ck_assert_int_eq(send[other.rank], other_receive[rank]);
+    for (int32_t r = 0; r < ranks; r++) sum += send[r];
+  }
+  return sum;
+}
+
+static void check_sent(ts_opcode code, int32_t ranks, int32_t each, int64_t bytes, int64_t rounds, int64_t expected) {
+  plan p;
+  make_plan(&p, code, ranks * each, bytes / 4);
+  ts_shares s = {&p.collective, 0, ranks};
+  ck_assert_int_eq(ts_shares_rounds(&s), rounds);
+  ck_assert_int_eq(count_sent(&p.collective, 0, ranks), expected);
+  if (code != TS_OP_COLLECTIVE_BROADCAST) ck_assert_int_eq(count_sent(&p.collective, ranks - 1, ranks), expected);
+}
+
+/* The formulas of docs/distribution.md, for a partition on each rank and for four. */
+START_TEST(bytes_and_steps)
+{
+  for (int32_t ranks = 8; ranks <= TS_MAX_RANKS; ranks *= 2) {
+    int64_t n = 1 << 20, others = ranks - 1;
+    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 1, n, 2, 2 * n * others / ranks);
+    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 1, 4096, 1, 4096 * others);
+    check_sent(TS_OP_ALL_GATHER, ranks, 1, n, 1, n * others);
+    check_sent(TS_OP_REDUCE_SCATTER, ranks, 1, n, 1, n * others / ranks);
+    check_sent(TS_OP_ALL_TO_ALL, ranks, 1, n, 1, n * others / ranks);
+    check_sent(TS_OP_COLLECTIVE_BROADCAST, ranks, 1, n, 1, n * others);
+    check_sent(TS_OP_COLLECTIVE_PERMUTE, ranks, 1, n, 1, n);
+    if (ranks * 4 > TS_MAX_PARTITIONS) continue;
+    check_sent(TS_OP_ALL_REDUCE_SUM, ranks, 4, n, 2, (4 + 1) * n * others / ranks);
+    check_sent(TS_OP_ALL_GATHER, ranks, 4, n, 1, 4 * 4 * n * others);
+  }
+}
+END_TEST
+
+/* ---- ranks as threads ---- */
+
+typedef struct rank_thread {
+  job *j;
+  const tensors *args;
+  pthread_mutex_t lock;
+  pthread_cond_t wake;
+  int32_t rank;
+  bool is_ready;
+} rank_thread;
+
+static void set_ready(void *context) {
+  rank_thread *t = context;
+  pthread_mutex_lock(&t->lock);
+  t->is_ready = true;
+  pthread_cond_signal(&t->wake);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void wait_ready(rank_thread *t) {
+  pthread_mutex_lock(&t->lock);
+  while (!t->is_ready) pthread_cond_wait(&t->wake, &t->lock);
+  t->is_ready = false;
+  pthread_mutex_unlock(&t->lock);
+}
+
+static void *rank_main(void *context) {
+  rank_thread *t = context;
+  job *j = t->j;
+  size_t each = t->args->count / (size_t)j->partitions;
+  ts_group_options options = {
+      .carrier = &j->net.carriers[t->rank], .run = 9, .threads = 1, .ready = set_ready, .context = t};
+  ck_assert_ok(
+      ts_group_create(j->exe, t->args->data + (size_t)(t->rank * j->each) * each, each, &options, &j->groups[t->rank]));
+  while (!is_over(j, t->rank)) {
+    step(j, t->rank);
+    if (!is_over(j, t->rank)) wait_ready(t);
+  }
+  return NULL;
+}
+
+START_TEST(ranks_in_threads)
+{
+  tensors args = {0}, expected = {0};
+  ts_graph *graph;
+  rank_thread threads[RANKS];
+  pthread_t ids[RANKS];
+  ck_assert_ok(ts_graph_parse(program_text, strlen(program_text), &graph));
+  ts_executable *exe = test_compile(program_text);
+  make_args(graph, &args);
+  ck_assert_ok(tensors_make(24, &expected));
+  ck_assert_ok(ts_ref_run_partitions(graph, args.data, 2, ts_pool_default(), expected.data));
+  for (int times = 0; times < 20; times++) {
+    job j;
+    char message[TS_COMPARE_TEXT];
+    open_job(&j, exe, 8);
+    for (int32_t r = 0; r < 8; r++) {
+      threads[r] = (rank_thread){.j = &j, .args = &args, .rank = r};
+      pthread_mutex_init(&threads[r].lock, NULL);
+      pthread_cond_init(&threads[r].wake, NULL);
+      pthread_create(&ids[r], NULL, rank_main, &threads[r]);
+    }
+    for (int32_t r = 0; r < 8; r++) pthread_join(ids[r], NULL);
+    for (int32_t r = 0; r < 8; r++) ck_assert_ok(j.failed[r]);
+    for (size_t i = 0; i < expected.count; i++)
+      ck_assert_msg(ts_compare_buffers(j.results.data[i], expected.data[i], 0, message), "result %zu: %s", i, message);
+    close_job(&j);
+  }
+  ts_executable_release(exe);
+  tensors_release(&args);
+  tensors_release(&expected);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
+int main(void) {
+  Suite *all = suite_create("ranks");
+  TCase *cases = tcase_create("ranks");
+  tcase_set_timeout(cases, 0);
+  tcase_add_test(cases, sums);
+  tcase_add_test(cases, moves);
+  tcase_add_test(cases, a_program);
+  tcase_add_test(cases, ranks_at_different_places);
+  tcase_add_test(cases, a_rank_with_wrong_arguments);
+  tcase_add_test(cases, a_cancelled_rank);
+  tcase_add_test(cases, an_abandoned_rank);
+  tcase_add_test(cases, a_refusing_rank);
+  tcase_add_test(cases, a_lost_message);
+  tcase_add_test(cases, failing_allocations_leak_nothing);
+  tcase_add_test(cases, wrong_numbers_of_ranks);
+  tcase_add_test(cases, bytes_and_steps);
+  tcase_add_test(cases, ranks_in_threads);
+  suite_add_tcase(all, cases);
+  return testing_run(all);
+}

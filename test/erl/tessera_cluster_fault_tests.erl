@@ -1,0 +1,351 @@
+%% Faults of clusters while programs run on them, what strangers and wrong ranks can do, and what others can see. Each test ends with a
+%% call that works: on the same ranks where the job must live, else on new ones.
+-module(tessera_cluster_fault_tests).
+-include_lib("eunit/include/eunit.hrl").
+-import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, until/1, on_ranks/2, fake/3, ranks/2, in_folder/1,
+                                listening/1]).
+-export([log/2]).
+
+%% On an idle machine a report that waits for another timer than the one that is tested is later than the slack: the least of those is
+%% the default deadline of 10 s.
+-define(SLACK, 3000).
+-define(KILLED, 2000).
+-define(WITHIN, 60000).
+
+%% ---- faults while programs run, which need MPI
+
+runs_test_() ->
+    [{lists:concat([Name, " by ", Launcher]), {timeout, 200, fun() -> Test(Launcher) end}}
+     || Launcher <- launchers(), Launcher =/= none,
+        {Name, Test} <- [{"killed ranks", fun killed/1}, {"a stopped rank", fun stopped/1}, {"dead callers", fun dead_callers/1},
+                         {"one rank fails", fun one_fails/1}, {"jobs at once", fun at_once/1},
+                         {"instruction sets", fun instruction_sets/1}, {"listeners", fun listeners/1}]].
+
+%% Partitions on a mesh of one axis, each with its own argument.
+on_parts(Cluster, F, Ranks) -> tessera:shard_map(F, #{shape => {Ranks}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
+
+%% Local work and a sum over the ranks, again and again: Work iterations that need no other rank come before each sum.
+endless(Cluster, Ranks, Work) ->
+    Local = fun(X) ->
+                    {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, Work) end,
+                                           fun({I, Y}) -> {tessera:add(I, 1), tessera:tanh(Y)} end),
+                    Y
+            end,
+    on_parts(Cluster, fun(X) ->
+                              {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1000000000) end,
+                                                     fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(Local(Y), mean, 0)} end),
+                              Y
+                      end, Ranks).
+
+sums(Cluster, Ranks) -> on_parts(Cluster, fun(X) -> tessera:all_reduce(X, sum, 0) end, Ranks).
+
+%% Every rank gets the sum 1 + 2 + ... of the ranks' numbers.
+check_sums(Cluster, Ranks) ->
+    Sum = Ranks * (Ranks + 1) / 2,
+    ?assertEqual([[Sum] || _ <- lists:seq(1, Ranks)],
+                 [tessera:to_list(Y) || Y <- (sums(Cluster, Ranks))([[tessera:tensor([float(I)])] || I <- lists:seq(1, Ranks)])]).
+
+%% Results stay on the ranks until they are read.
+read(Results) -> [tessera:to_binary(Result) || Result <- Results].
+
+%% The error of a call that runs on all ranks when the fault begins, and milliseconds from then to the report.
+report(Call, Fault) ->
+    {Caller, Monitor} = spawn_monitor(Call),
+    timer:sleep(700),   % it runs
+    Began = erlang:monotonic_time(millisecond),
+    Fault(),
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} -> {Text, erlang:monotonic_time(millisecond) - Began}
+    after ?WITHIN -> error(no_report)
+    end.
+
+said(Name, Ms, Bar) ->
+    io:format(user, "cluster faults: ~ts: reported after ~b ms, the bar is ~b~n", [Name, Ms, Bar]),
+    ?assert(Ms =< Bar + slack()).
+
+%% Milliseconds beyond a bar: SLACK for the test's own processes, and as much again for each process that a CPU has to run besides.
+slack() ->
+    {ok, Text} = file:read_file("/proc/loadavg"),
+    Load = binary_to_float(hd(binary:split(Text, <<" ">>))),
+    ?SLACK + ceil(?SLACK * Load / erlang:system_info(schedulers_online)).
+
+killed(Launcher) ->
+    {Cluster, _} = started(Launcher, #{ranks => 2, threads => 1, restarts => {10, 600}}),
+    check_sums(Cluster, 2),
+    [begin
+         [_, Second] = Pids = pids(Cluster),
+         Endless = endless(Cluster, 2, Work),
+         {Text, Ms} = report(fun() -> read(Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]])) end, fun() -> signal("KILL", Second) end),
+         ?assertMatch({match, _}, re:run(Text, "rank [01] on [^ ]+: ")),
+         said(["a rank killed ", Where], Ms, ?KILLED),
+         gone(Pids),
+         check_sums(Cluster, 2)
+     end || {Where, Elements, Work} <- [{"before the first collective", 4096, 2000000000}, {"in a collective", 4000000, 0},
+                                        {"between collectives", 1000, 10000}]],
+    ?assertMatch(#{restarts := 3}, tessera_cluster:info(Cluster)),
+    stop(Cluster, pids(Cluster)).
+
+stopped(Launcher) ->
+    Deadline = 4000,
+    {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2, threads => 1, deadline => Deadline}),
+    Endless = endless(Cluster, 2, 100),
+    {Text, Ms} = report(fun() -> read(Endless([[tessera:broadcast(1.0, {100})] || _ <- [1, 2]])) end, fun() -> signal("STOP", First) end),
+    %% the driver sees it, or the rank that waits for it
+    ?assertMatch({match, _}, re:run(Text, "(rank 0 on [^ ]+: nothing was heard of it for 4000 ms|rank 1 on [^ ]+: rank 0 did not answer)")),
+    ?assert(Ms >= Deadline div 2),
+    said("a stopped rank", Ms, Deadline + 1000),
+    gone(Pids),
+    check_sums(Cluster, 2),
+    stop(Cluster, pids(Cluster)).
+
+%% Callers that die before, in and between collectives: the ranks end their work and stay.
+dead_callers(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 2, threads => 1}),
+    [begin
+         Endless = endless(Cluster, 2, Work),
+         {Caller, Monitor} = spawn_monitor(fun() -> read(Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]])) end),
+         timer:sleep(500),
+         exit(Caller, kill),
+         receive {'DOWN', Monitor, process, Caller, killed} -> ok end,
+         until(fun() -> lists:all(fun is_idle/1, Pids) end),
+         check_sums(Cluster, 2)
+     end || {Elements, Work} <- [{4096, 2000000000}, {4000000, 0}, {1000, 10000}]],
+    ?assertEqual(Pids, pids(Cluster)),
+    stop(Cluster, Pids).
+
+%% Less than a fifth of one CPU.
+is_idle(Pid) ->
+    Before = ticks(Pid),
+    timer:sleep(300),
+    ticks(Pid) - Before =< 6.
+
+%% Hundredths of a second of CPU.
+ticks(Pid) ->
+    {ok, Text} = file:read_file("/proc/" ++ binary_to_list(Pid) ++ "/stat"),
+    Fields = binary:split(lists:last(binary:split(Text, <<") ">>, [global])), <<" ">>, [global]),
+    binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields)).
+
+%% Only one rank has no memory for the program: the caller gets that error, and the job lives.
+one_fails(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 3, threads => 1}),
+    Large = on_parts(Cluster, fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, 3),
+    Arguments = [[tessera:tensor([float(I)])] || I <- [1, 2, 3]],
+    Limit = fun(Bytes) -> tessera_cluster:map(Cluster, fun(1) -> tessera:set_memory_limit(Bytes); (_) -> ok end) end,
+    [_, #{live := Live}, _] = tessera_cluster:map(Cluster, fun(_) -> tessera:memory() end),
+    _ = Limit(Live + (1 bsl 20)),
+    ?assertError({resource_exhausted, _}, read(Large(Arguments))),
+    check_sums(Cluster, 3),
+    _ = Limit(1 bsl 40),
+    ?assertEqual([3.0, 3.0, 3.0], [tessera:to_number(tessera:reduce_max(Y)) || Y <- Large(Arguments)]),
+    ?assertEqual(Pids, pids(Cluster)),
+    stop(Cluster, Pids).
+
+%% Four callers with programs of their own on four ranks, and two clusters, at the same time.
+at_once(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 4, threads => 1}),
+    {Other, Others} = started(Launcher, #{ranks => 2, threads => 1}),
+    Call = fun(On, Ranks, K) ->
+                   F = on_parts(On, fun(X) ->
+                                            {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 20) end,
+                                                                   fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(tessera:multiply(Y, 0.1 * K), sum, 0)} end),
+                                            Y
+                                    end, Ranks),
+                   Lists = [[tessera:broadcast(float(I), {1000 * K})] || I <- lists:seq(1, Ranks)],
+                   fun() -> [tessera:to_binary(Y) || Y <- F(Lists)] end
+           end,
+    Calls = [Call(Cluster, 4, K) || K <- [1, 2, 3, 4]] ++ [Call(Other, 2, K) || K <- [1, 2]],
+    Expected = [C() || C <- Calls],
+    Self = self(),
+    Workers = [spawn_link(fun() -> Self ! {self(), [C() || _ <- lists:seq(1, 5)]} end) || C <- Calls],
+    [receive {Worker, Results} -> ?assertEqual([Value], lists:usort(Results))
+     after ?WITHIN * 2 -> error(no_result)
+     end || {Worker, Value} <- lists:zip(Workers, Expected)],
+    stop(Other, Others),
+    check_sums(Cluster, 4),
+    stop(Cluster, Pids).
+
+%% A rank with a lesser instruction set: all take it, and a program has the bits that it has there.
+instruction_sets(Launcher) ->
+    (in_folder(fun(Folder) -> instruction_sets(Launcher, Folder) end))().
+
+instruction_sets(Launcher, Folder) ->
+    case {erlang:system_info(system_architecture), os:getenv("TESSERA_ISA")} of
+        {"x86_64" ++ _, false} ->
+            {Alike, First} = started(Launcher, #{ranks => 2, threads => 1, env => [{"TESSERA_ISA", "sse4"}]}),
+            Expected = tanhs(Alike),
+            stop(Alike, First),
+            Mixed = launch_with(Folder, Launcher, "[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || export TESSERA_ISA=sse4"),
+            {Cluster, Pids} = started(Mixed, #{ranks => 2, threads => 1}),
+            ?assertMatch(#{ranks := [#{isa := <<"sse4">>}, #{isa := <<"sse4">>}]}, tessera_cluster:info(Cluster)),
+            ?assertEqual(Expected, tanhs(Cluster)),
+            stop(Cluster, Pids);
+        Other -> io:format(user, "cluster faults: instruction sets that differ: left out: ~0p~n", [Other])
+    end.
+
+tanhs(Cluster) ->
+    F = on_parts(Cluster, fun(X) -> tessera:all_reduce(tessera:tanh(X), sum, 0) end, 2),
+    [tessera:to_binary(Y) || Y <- F([[tessera:divide(tessera:iota({1001}), float(I))] || I <- [777, 555]])].
+
+%% A script that calls the real mpirun, whose ranks do this first.
+launch_with(Folder, Launcher, Line) ->
+    Rank = tessera_cluster_tests:script(Folder, "rank", [Line, "\nexec \"$@\"\n"]),
+    tessera_cluster_tests:script(Folder, "launch",
+                                 ["[ \"$1\" != --version ] || exec ", Launcher, " --version\n",
+                                  "n=$#; for a; do case $a in */erl) set -- \"$@\" ", Rank, " ;; esac; set -- \"$@\" \"$a\"; done\n",
+                                  "shift $n\nexec ", Launcher, " \"$@\"\n"]).
+
+%% Driver and ranks of one host have no socket that another host could reach. That of mpirun for its daemons cannot be bound to an
+%% address in Open MPI 4.1.
+listeners(Launcher) ->
+    Own = listening_sockets(os:getpid()),
+    {Cluster, Pids} = started(Launcher, #{ranks => 2, threads => 1}),
+    check_sums(Cluster, 2),
+    ?assertEqual(Own, listening_sockets(os:getpid())),
+    ?assertEqual([], [{Pid, Address} || Pid <- Pids, Address <- listening_sockets(binary_to_list(Pid)), not is_loopback(Address)]),
+    stop(Cluster, Pids).
+
+is_loopback(<<"0100007F:", _/binary>>) -> true;
+is_loopback(<<"00000000000000000000000001000000:", _/binary>>) -> true;
+is_loopback(_) -> false.
+
+%% The addresses, as the kernel prints them, on which a process listens.
+listening_sockets(Process) ->
+    Folder = "/proc/" ++ Process ++ "/fd",
+    {ok, Names} = file:list_dir(Folder),
+    Inodes = [Inode || Name <- Names, {ok, "socket:[" ++ Inode} <- [file:read_link(filename:join(Folder, Name))]],
+    lists:sort([Address || File <- ["tcp", "tcp6"], {Address, Inode} <- listeners_in("/proc/" ++ Process ++ "/net/" ++ File),
+                           lists:member(Inode ++ "]", Inodes)]).
+
+listeners_in(File) ->
+    {ok, Text} = file:read_file(File),
+    [{Address, binary_to_list(lists:nth(10, Fields))}
+     || Line <- tl(binary:split(Text, <<"\n">>, [global])), [_, Address, _, <<"0A">> | _] = Fields <- [binary:split(Line, <<" ">>, [global, trim_all])]].
+
+%% ---- wrong ranks
+
+versions_test_() -> {timeout, 120, in_folder(fun versions/1)}.
+
+%% One rank finds another version of a module first.
+versions(Folder) ->
+    {ok, Source} = file:read_file(filename:join([filename:dirname(code:which(tessera_cluster)), "..", "erl", "cluster", "tessera_cluster_wire.erl"])),
+    Changed = filename:join(Folder, "tessera_cluster_wire.erl"),
+    ok = file:write_file(Changed, string:replace([Source, "another() -> ok.\n"], "-export", "-export([another/0]).\n-export")),
+    {ok, _} = compile:file(Changed, [{outdir, Folder}]),
+    Lines = ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
+             "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & ERL_FLAGS=\"-pa ", Folder, "\" TESSERA_RANK=1 TESSERA_RANKS=2 \"$@\" & wait\n"],
+    {error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => fake(Folder, "other", Lines)}),
+    ?assertMatch({match, _}, re:run(Text, "^a process on [^ ]+ says that it is rank 1: its version is .*, and this node's is ")).
+
+authenticated_test_() -> {timeout, 120, in_folder(fun authenticated/1)}.
+
+%% What has the key and then breaks the protocol, or has another kind of CPU, ends the start with an error that names it.
+authenticated(Folder) ->
+    Sleeps = fake(Folder, "sleeps", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 60"]),
+    Start = fun(Change, Bytes) ->
+                    Self = self(),
+                    {Starter, Monitor} = spawn_monitor(fun() -> Self ! {self(), tessera_cluster:start_link(
+                        #{ranks => 2, directory => Folder, mpirun => Sleeps, max_message => 1 bsl 20})} end),
+                    {Port, KeyFile} = listening(Folder),
+                    {ok, Key} = file:read_file(KeyFile),
+                    Socket = impostor(Port, Key, Change),
+                    [_ = gen_tcp:send(Socket, B) || B <- Bytes],
+                    {error, {unavailable, Text}} = receive {Starter, Result} -> Result after ?WITHIN -> error(no_end) end,
+                    receive {'DOWN', Monitor, process, Starter, _} -> ok end,
+                    ok = gen_tcp:close(Socket),
+                    ok = file:delete(Folder ++ "/args"),
+                    binary_to_list(Text)
+            end,
+    Frame = fun(Bytes) -> [<<(iolist_size(Bytes)):32>>, Bytes] end,
+    Bad = fun(Bytes) -> Start(#{}, [Frame(Bytes)]) end,
+    ?assertEqual("rank 0 on impostor: it sent a malformed message", Bad([2, 0, <<131>>])),
+    ?assertEqual("rank 0 on impostor: it sent a malformed message", Bad([2, 0, term_to_binary({ready, 7})])),
+    ?assertEqual("rank 0 on impostor: it sent a malformed message", Bad([2, 0, <<131, 119, 21, "tessera_atom_unheard_">>])),
+    ?assertEqual("rank 0 on impostor: it sent a malformed frame", Bad([9])),
+    ?assertEqual("rank 0 on impostor: it sent an oversized frame", Start(#{}, [<<(1 bsl 21):32>>, <<0:8000>>])),
+    ?assertEqual("rank 0 on impostor: it sent a message of more than 1048576 bytes",
+                 Start(#{}, [Frame([1, binary:copy(<<1>>, 1000000)]), Frame([1, binary:copy(<<1>>, 1000000)])])),
+    ?assertEqual("a process on impostor says that it is rank 7: the cluster has 2", Start(#{rank => 7}, [])),
+    ?assertMatch("a process on impostor says that it is rank 0: it belongs to none ranks and not to 2" ++ _, Start(#{size => none}, [])).
+
+%% Has the key, and says what it is told to.
+impostor(Port, Key, Change) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {packet, 4}, {active, false}]),
+    {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),
+    {ok, Driver} = tessera_cluster_wire:read_greeting(Greeting),
+    Hello = #{rank => 0, size => 2, host => <<"impostor">>, os_pid => <<"1">>, version => tessera_rank:version(), otp_release => <<"27">>,
+              cpu => element(1, tessera_nif:rank_isa())},
+    ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Driver, tessera_cluster_wire:nonce(), maps:merge(Hello, Change))),
+    _ = gen_tcp:recv(Socket, 0, 1000),
+    ok = inet:setopts(Socket, [{packet, raw}]),
+    Socket.
+
+cpus_test_() -> {timeout, 120, in_folder(fun cpus/1)}.
+
+cpus(Folder) ->
+    Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 60"]),
+    Self = self(),
+    Starter = spawn_link(fun() -> Self ! {self(), tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => Waits})} end),
+    {Port, KeyFile} = listening(Folder),
+    {ok, Key} = file:read_file(KeyFile),
+    First = impostor(Port, Key, #{cpu => <<"pdp11">>}),
+    Second = impostor(Port, Key, #{rank => 1}),
+    receive {Starter, {error, {unavailable, Text}}} ->
+            ?assertMatch({match, _}, re:run(Text, "^a process on impostor says that it is rank 1: its CPU is [^ ]+, and that of a rank on impostor is pdp11"))
+    after ?WITHIN -> error(no_end)
+    end,
+    [ok = gen_tcp:close(Socket) || Socket <- [First, Second]].
+
+%% ---- secrets
+
+secrets_test_() -> {timeout, 120, in_folder(fun secrets/1)}.
+
+%% The key is in no command line, no environment and no line of the log, at any level, while ranks start and when they are there.
+secrets(Folder) ->
+    #{level := Level} = logger:get_primary_config(),
+    Table = ets:new(log, [public, ordered_set]),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{table => Table}, level => all}),
+    ok = logger:set_primary_config(level, all),
+    try
+        Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; echo waits\n",
+                                       "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
+        Self = self(),
+        Starter = spawn_link(fun() ->
+                                     {Cluster, Pids} = started(Waits, #{directory => Folder}),
+                                     Self ! {self(), Pids},
+                                     receive stop -> stop(Cluster, Pids) end,
+                                     Self ! {self(), stopped}
+                             end),
+        {_, KeyFile} = listening(Folder),
+        {ok, Key} = file:read_file(KeyFile),
+        ?assert(byte_size(Key) >= 32),
+        no_secret(Key),
+        ok = file:write_file(Folder ++ "/go", <<>>),
+        Pids = receive {Starter, There} -> There end,
+        no_secret(Key),
+        ?assert(lists:all(fun tessera_cluster_tests:is_running/1, Pids)),
+        Starter ! stop,
+        receive {Starter, stopped} -> ok end,
+        ?assert(ets:info(Table, size) > 0),
+        Lines = [Line || {_, Line} <- ets:tab2list(Table)],
+        [?assertEqual(nomatch, binary:match(Line, Secret)) || Line <- Lines, Secret <- forms(Key)]
+    after
+        ok = logger:set_primary_config(level, Level),
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+%% As a handler of the log.
+log(Event, #{config := #{table := Table}}) ->
+    Line = unicode:characters_to_binary(io_lib:format("~tp", [Event])),
+    ets:insert(Table, {erlang:unique_integer([monotonic]), Line}).
+
+%% As it is, and as it would be printed.
+forms(<<Key:32/binary, _/binary>>) ->
+    Printed = unicode:characters_to_binary(io_lib:format("~w", [Key])),
+    [Key, binary:encode_hex(Key), string:lowercase(binary:encode_hex(Key)), base64:encode(Key),
+     binary:part(Printed, 2, byte_size(Printed) - 4)].
+
+no_secret(Key) ->
+    {ok, Names} = file:list_dir("/proc"),
+    Texts = [Text || Name <- Names, hd(Name) =< $9, File <- ["cmdline", "environ"],
+                     {ok, Text} <- [file:read_file(filename:join(["/proc", Name, File]))]],
+    ?assert(length(Texts) > 4),
+    [?assertEqual(nomatch, binary:match(Text, Secret)) || Text <- Texts, Secret <- forms(Key)].

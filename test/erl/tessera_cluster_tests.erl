@@ -1,0 +1,508 @@
+%% Clusters: the handshake, the control plane and its faults. Ranks are started directly, and by mpirun where it is installed; some
+%% tests put a script in the place of mpirun, which starts the ranks when it is told to.
+-module(tessera_cluster_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
+-export([driver/1]).
+%% For other modules of tests.
+-export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, until/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3,
+         in_folder/1]).
+
+%% Milliseconds for what takes far less on a machine that is not busy.
+-define(WITHIN, 60000).
+
+%% ---- pure parts
+
+handshake_test() ->
+    Key = tessera_cluster_wire:key(),
+    [Driver, Rank] = [tessera_cluster_wire:nonce() || _ <- [1, 2]],
+    ?assertEqual({ok, Driver}, tessera_cluster_wire:read_greeting(tessera_cluster_wire:greeting(Driver))),
+    ?assertEqual(error, tessera_cluster_wire:read_greeting(<<"tessera cluster 0\n", Driver/binary>>)),
+    Hello = iolist_to_binary(tessera_cluster_wire:hello(Key, Driver, Rank, #{rank => 1})),
+    ?assertEqual({ok, Rank, #{rank => 1}}, tessera_cluster_wire:read_hello(Key, Driver, Hello)),
+    Config = iolist_to_binary(tessera_cluster_wire:config(Key, Driver, Rank, #{deadline => 7})),
+    ?assertEqual({ok, #{deadline => 7}}, tessera_cluster_wire:read_config(Key, Driver, Rank, Config)),
+    %% a recording, another key, the other side's proof, a changed byte, a part
+    Other = tessera_cluster_wire:nonce(),
+    ?assertEqual(error, tessera_cluster_wire:read_hello(Key, Other, Hello)),
+    ?assertEqual(error, tessera_cluster_wire:read_hello(tessera_cluster_wire:key(), Driver, Hello)),
+    ?assertEqual(error, tessera_cluster_wire:read_config(Key, Driver, Other, Config)),
+    ?assertEqual(error, tessera_cluster_wire:read_config(Key, Driver, Rank, binary:part(Hello, 32, byte_size(Hello) - 32))),
+    [?assertEqual(error, tessera_cluster_wire:read_hello(Key, Driver, flipped(Hello, At))) || At <- [0, 31, 32, 63, 64, byte_size(Hello) - 1]],
+    [?assertEqual(error, tessera_cluster_wire:read_hello(Key, Driver, binary:part(Hello, 0, Size))) || Size <- [0, 1, 63, 64]].
+
+flipped(Binary, At) ->
+    <<Head:At/binary, Byte, Tail/binary>> = Binary,
+    <<Head/binary, (Byte bxor 1), Tail/binary>>.
+
+%% Messages of sizes about that of a part come out whole, with beats between the parts.
+frames_test() ->
+    [begin
+         Term = {free, binary:copy(<<7>>, Size)},
+         Frames = [iolist_to_binary(Frame) || Frame <- tessera_cluster_wire:frames(tessera_cluster_wire:encode(Term))],
+         ?assert(lists:all(fun(Frame) -> byte_size(Frame) =< 1048577 end, Frames)),
+         Beats = lists:append([[iolist_to_binary(tessera_cluster_wire:beat()), Frame] || Frame <- Frames]),
+         ?assertEqual({ok, Term}, tessera_cluster_wire:decode_message(read_all(Beats, tessera_cluster_wire:new(4000000))))
+     end || Size <- [0, 1, 1048500, 1048576, 1048577, 3000000]].
+
+read_all([Frame | Frames], Reader) ->
+    case tessera_cluster_wire:read(Frame, Reader) of
+        {message, Message, _} when Frames =:= [] -> Message;
+        {_, Next} -> read_all(Frames, Next)
+    end.
+
+limit_test() ->
+    Whole = fun(Limit) -> tessera_cluster_wire:read(<<2, 1, 2, 3>>, tessera_cluster_wire:new(Limit)) end,
+    ?assertMatch({message, <<1, 2, 3>>, _}, Whole(3)),
+    ?assertMatch({error, <<"a message of more than 2 bytes">>}, Whole(2)),
+    {more, Reader} = tessera_cluster_wire:read(<<1, 1, 2>>, tessera_cluster_wire:new(3)),
+    ?assertMatch({error, _}, tessera_cluster_wire:read(<<1, 3, 4>>, Reader)),
+    [?assertMatch({error, _}, tessera_cluster_wire:read(Frame, tessera_cluster_wire:new(9))) || Frame <- [<<>>, <<3>>, <<0, 1>>, <<255, 0>>]].
+
+%% Another node's atoms are not made here.
+safe_test() ->
+    ?assertEqual(error, tessera_cluster_wire:decode(<<131, 119, 21, "tessera_atom_unheard_">>)),
+    ?assertEqual(error, tessera_cluster_wire:decode_message(<<>>)),
+    ?assertEqual(error, tessera_cluster_wire:decode_message(<<0, 131>>)),
+    ?assertEqual(error, tessera_cluster_wire:decode_message(<<1, 0>>)).
+
+options_test() ->
+    Refused = fun(Options) ->
+                      {error, {invalid_argument, Text}} = tessera_cluster:start_link(Options),
+                      binary_to_list(Text)
+              end,
+    ?assertMatch("tessera_cluster: the option ranks is missing", Refused(#{})),
+    ?assertMatch("tessera_cluster: unknown option rank, the options are [" ++ _, Refused(#{ranks => 2, rank => 2})),
+    [?assertMatch("tessera_cluster: the option " ++ _, Refused(#{ranks => 2, Name => Value}))
+     || {Name, Value} <- [{ranks, 0}, {ranks, 4097}, {ranks, two}, {devices, 0}, {devices, 65}, {threads, 0}, {memory_limit, 0}, {deadline, 99},
+                          {start_timeout, -1}, {mpirun, ""}, {mpirun, [0]}, {hosts, [""]}, {hosts, [{"a", 0}]}, {hosts, ["a" | b]},
+                          {hosts, ["a"]}, {mca, [{"a", 1}]}, {env, [a]}, {listen, {1, 2}}, {listen, "127.0.0.1"}, {restarts, 3},
+                          {restarts, {1, 0}}, {name, "a"}, {directory, 1}, {max_message, 1}]],
+    ?assertMatch("tessera_cluster: expected a map" ++ _, Refused([{ranks, 2} | a])).
+
+command_test_() -> in_folder(fun command/1).
+
+%% What mpirun is told, for both versions: no more processes on a core than there are, and nothing secret.
+command(Folder) ->
+    [begin
+         Fake = script(Folder, "fake", ["echo 'mpirun (Open MPI) ", Version, "'"]),
+         {ok, Options} = tessera_cluster_options:check(#{ranks => 3, mpirun => Fake, threads => 2, hosts => ["a", {"b", 2}], listen => {10, 0, 0, 1},
+                                                          mca => [{"pml", "ucx"}], env => [{"OMP_NUM_THREADS", "1"}]}),
+         {ok, [{Fake, Args, Env}]} = tessera_cluster_command:commands(Options, {{10, 0, 0, 1}, 99, "/a/key"}),
+         Line = unicode:characters_to_list(lists:join(" ", Args)),
+         [?assertNotEqual(nomatch, string:find(Line, Part))
+          || Part <- ["-np 3 ", "--bind-to none", "--mca pml ucx", ["--mca btl self,", Memory, ",tcp"], "--host a,b:2", "-x OMP_NUM_THREADS",
+                      "+S 2:2", "tessera_rank main 10.0.0.1 99 /a/key"]],
+         ?assertEqual("1", proplists:get_value("OMP_NUM_THREADS", Env)),
+         ?assertEqual(false, proplists:get_value("ERL_AFLAGS", Env))
+     end || {Version, Memory} <- [{"4.1.4", "vader"}, {"5.0.7", "sm"}]].
+
+%% ---- clusters
+
+cluster_test_() ->
+    [{lists:concat([Name, " by ", case Launcher of none -> "itself"; _ -> Launcher end]), {timeout, 120, fun() -> Test(Launcher) end}}
+     || Launcher <- launchers(),
+        {Name, Test} <- [{"calls", fun calls/1}, {"killed rank", fun killed/1}, {"stopped rank", fun stopped/1},
+                         {"killed driver", fun killed_driver/1}, {"dead caller", fun dead_caller/1}, {"large messages", fun large/1}]].
+
+%% Without mpirun the same tests run on ranks that are started directly.
+launchers() ->
+    case {os:find_executable("mpirun"), os:getenv("TESSERA_CI")} of
+        {false, Ci} when Ci =:= false; Ci =:= "" ->
+            io:format(user, "clusters by mpirun are not tested: no mpirun here (./setup --mpi)~n", []),
+            [none];
+        _ -> [none, "mpirun"]
+    end.
+
+started(Launcher, Options) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    {ok, Cluster} = tessera_cluster:start_link(maps:merge(#{ranks => 2, mpirun => Launcher}, Options)),
+    {Cluster, pids(Cluster)}.
+
+pids(Cluster) -> [Pid || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))].
+
+stop(Cluster, Pids) ->
+    ok = tessera_cluster:stop(Cluster),
+    [?assertNot(is_running(Pid)) || Pid <- Pids].
+
+is_running(Pid) -> status(Pid) =/= "".
+
+%% The letter of the kernel, "" when there is no such process. The program ps hangs where a sanitizer is preloaded.
+status(Pid) ->
+    case file:read_file("/proc/" ++ binary_to_list(Pid) ++ "/stat") of
+        {ok, Text} ->
+            <<" ", State, _/binary>> = lists:last(binary:split(Text, <<")">>, [global])),
+            [State];
+        {error, _} -> ""
+    end.
+
+signal(Name, Pid) -> "" = os:cmd("kill -" ++ Name ++ " " ++ binary_to_list(Pid)).
+
+calls(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 3, devices => 2, threads => 1, memory_limit => 1 bsl 28, name => tessera_cluster_test}),
+    ?assertEqual([ok, ok, ok], tessera_cluster:call(tessera_cluster_test, noop)),
+    ?assertEqual(Pids, [list_to_binary(Pid) || Pid <- on_ranks(Cluster, fun os:getpid/0)]),
+    ?assertEqual([0.0, 2.0, 4.0], tessera_cluster:map(Cluster, fun(Rank) -> tessera:to_number(tessera:multiply(2.0, Rank)) end)),
+    ?assertEqual([nonode@nohost], lists:usort(on_ranks(Cluster, fun erlang:node/0))),
+    ?assertEqual([2], lists:usort(on_ranks(Cluster, fun() -> tessera_nif:client_devices(host) end))),
+    ?assertEqual([1 bsl 28], lists:usort(on_ranks(Cluster, fun() -> maps:get(limit, tessera:memory()) end))),
+    ?assertMatch(#{state := up, restarts := 0, last_error := none,
+                   ranks := [#{rank := 0, devices := 2, threads := 1}, #{rank := 1}, #{rank := 2, sent_bytes := Sent, heard_ms := _, memory := #{vm := _, live := _}}]}
+                   when Sent > 0, tessera_cluster:info(Cluster)),
+    %% an error of one rank, a rank that knows an atom that this node does not
+    ?assertError({out_of_range, <<"rank 1 on ", _/binary>>},
+                 on_ranks(Cluster, fun() -> [error({out_of_range, <<"here">>}) || os:getenv("TESSERA_RANK", os:getenv("OMPI_COMM_WORLD_RANK")) =:= "1"] end)),
+    ?assertError({failed_precondition, <<"the reply of rank 0 on ", _/binary>>},
+                 on_ranks(Cluster, fun() -> list_to_atom("unheard_of_" ++ os:getpid()) end)),
+    ?assertEqual({error, {failed_precondition, <<"the name tessera_cluster_test is taken">>}},
+                 tessera_cluster:start_link(#{ranks => 1, mpirun => none, name => tessera_cluster_test})),
+    {Second, Others} = started(Launcher, #{ranks => 1}),
+    ?assertEqual([ok], tessera_cluster:call(Second, noop)),
+    stop(Second, Others),
+    ?assertEqual([ok, ok, ok], tessera_cluster:call(Cluster, noop)),
+    stop(Cluster, Pids),
+    ?assertError({unavailable, _}, tessera_cluster:call(Cluster, noop)).
+
+on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([])}).
+
+%% A caller who waits gets the rank and its host; the cluster is there again for the next.
+killed(Launcher) ->
+    {Cluster, [_, Second] = Pids} = started(Launcher, #{}),
+    {Caller, Monitor} = spawn_monitor(fun() -> on_ranks(Cluster, fun() -> timer:sleep(60000) end) end),
+    timer:sleep(100),
+    signal("KILL", Second),
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->
+            ?assertMatch({match, _}, re:run(Text, "^rank 1 on [^ ]+: its connection was closed"))
+    end,
+    ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)),
+    gone(Pids),
+    ?assertMatch(#{restarts := 1, last_error := {unavailable, <<"rank 1 on ", _/binary>>}}, tessera_cluster:info(Cluster)),
+    stop(Cluster, pids(Cluster)).
+
+%% Too many restarts end the cluster, and only the cluster.
+stopped(Launcher) ->
+    process_flag(trap_exit, true),
+    {Cluster, [First, _] = Pids} = started(Launcher, #{deadline => 3000, restarts => {0, 60}}),
+    signal("STOP", First),
+    until(fun() -> hd(status(First)) =:= $T end),   % a busy machine takes its time for that
+    try tessera_cluster:call(Cluster, noop) of
+        Results -> error({reached, Results})
+    catch error:{unavailable, Text} ->
+            ?assertMatch({match, _}, re:run(Text, "^rank 0 on [^ ]+: nothing was heard of it for 3000 ms$"))
+    end,
+    receive {'EXIT', Cluster, Reason} -> ?assertMatch({shutdown, {lost, #{message := <<"rank 0 on ", _/binary>>}}}, Reason)
+    after ?WITHIN -> error(cluster_lives)
+    end,
+    gone(Pids),
+    process_flag(trap_exit, false).
+
+gone(Pids) -> gone(Pids, erlang:monotonic_time(millisecond) + ?WITHIN).
+
+gone(Pids, Until) ->
+    case lists:filter(fun is_running/1, Pids) of
+        [] -> ok;
+        Left ->
+            ?assert(erlang:monotonic_time(millisecond) < Until),
+            timer:sleep(50),
+            gone(Left, Until)
+    end.
+
+killed_driver(Launcher) ->
+    Paths = lists:append([["-pa", filename:dirname(code:which(Module))] || Module <- [tessera, ?MODULE]]),
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, ["-noshell", "-noinput" | Paths] ++ ["-run", atom_to_list(?MODULE), "driver", atom_to_list(maybe_atom(Launcher))]},
+                      {line, 1000}, exit_status]),
+    Pids = receive {Port, {data, {eol, "ranks " ++ Line}}} -> [list_to_binary(Pid) || Pid <- string:lexemes(Line, " ")]
+           after ?WITHIN * 2 -> error(no_driver)
+           end,
+    ?assertEqual([true, true], [is_running(Pid) || Pid <- Pids]),
+    {os_pid, Driver} = erlang:port_info(Port, os_pid),
+    signal("KILL", integer_to_binary(Driver)),
+    gone(Pids).
+
+maybe_atom(none) -> none;
+maybe_atom(Text) -> list_to_atom(Text).
+
+%% What the driver that is killed does.
+driver([Launcher]) ->
+    {_, Pids} = started(case Launcher of "none" -> none; _ -> Launcher end, #{}),
+    io:format("ranks ~s~n", [lists:join(" ", Pids)]),
+    timer:sleep(infinity).
+
+%% The rank ends what a dead caller has asked for.
+dead_caller(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{}),
+    Caller = spawn(fun() -> on_ranks(Cluster, fun() -> register(tessera_cluster_test_work, self()), timer:sleep(60000) end) end),
+    Works = fun() -> [is_pid(Pid) || Pid <- on_ranks(Cluster, fun() -> whereis(tessera_cluster_test_work) end)] end,
+    until(fun() -> Works() =:= [true, true] end),
+    exit(Caller, kill),
+    until(fun() -> Works() =:= [false, false] end),
+    stop(Cluster, Pids).
+
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?WITHIN).
+
+until(Is, Until) ->
+    case Is() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Until),
+            timer:sleep(10),
+            until(Is, Until)
+    end.
+
+%% Both directions at once, with a deadline that a stalled socket would pass; then more than is allowed.
+large(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{max_message => 1 bsl 25, deadline => 10000}),
+    Bytes = rand:bytes(1 bsl 23),
+    Echo = fun(Sent) -> Sent end,
+    Results = tessera_cluster:call(Cluster, {apply, term_to_binary(Echo), term_to_binary([Bytes])}),
+    ?assertEqual([Bytes, Bytes], Results),
+    ?assertError({unavailable, _}, on_ranks(Cluster, fun() -> rand:bytes((1 bsl 25) + 1) end)),
+    ?assertMatch(#{last_error := {unavailable, <<"rank ", _, " on ", _/binary>>}}, tessera_cluster:info(Cluster)),
+    gone(Pids),
+    ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)),
+    stop(Cluster, pids(Cluster)).
+
+%% ---- sharded programs, which need MPI
+
+sharded_test_() ->
+    [{lists:concat([Name, " by ", Launcher]), {timeout, 200, fun() -> Test(Launcher) end}}
+     || Launcher <- launchers(), Launcher =/= none,
+        {Name, Test} <- [{"bits", fun same_bits/1}, {"refusals", fun refusals/1}, {"memory", fun little_memory/1},
+                         {"a function of defn", fun defn/1}, {"a rank killed in a run", fun killed_in_run/1}]].
+
+%% A layer and its gradient, data-parallel over one axis and the contraction split over another: collectives in and across ranks. The
+%% mesh fixes the bits, whatever ranks and devices of a rank there are.
+same_bits(Launcher) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    ok = tessera:open_client(tessera_cluster_host, #{device_count => 4}),
+    Here = results(tessera_cluster_host),
+    ?assertEqual(4, length(Here)),
+    [begin
+         {Cluster, Pids} = started(Launcher, #{ranks => Ranks, devices => Devices, threads => 1, name => tessera_cluster_ranks}),
+         ?assertEqual(Here, results(tessera_cluster_ranks)),
+         ?assertEqual(Here, results(Cluster)),
+         ?assertMatch([_ | _], binary_to_list(hd([Mpi || #{mpi := Mpi} <- maps:get(ranks, tessera_cluster:info(Cluster))]))),
+         stop(Cluster, Pids)
+     end || {Ranks, Devices} <- [{1, 4}, {2, 2}, {4, 1}]].
+
+results(Client) ->
+    F = tessera:shard_jit(tessera:value_and_grad(fun loss/2), #{shape => {2, 2}},
+                          #{client => Client, input_shardings => [#{0 => [1], 1 => [0]}, #{0 => [0]}]}),
+    [{tessera:to_binary(Loss), [tessera:to_binary(G) || G <- gradients(Gradient)]} || {Loss, Gradient} <- F(arguments())].
+
+gradients(Gradient) when is_tuple(Gradient), element(1, Gradient) =/= tessera -> tuple_to_list(Gradient);
+gradients(Gradient) -> [Gradient].
+
+loss(W, X) -> tessera:sum(tessera:tanh(tessera:dot(X, W))).
+
+%% Parts of w f32[16,12], which the axes 1 and 0 cut, and of x f32[10,16], whose rows axis 0 cuts; any values will do.
+arguments() -> [[counted({8, 6}, 7.0 + P), counted({5, 16}, 100.0 + P div 2)] || P <- [0, 1, 2, 3]].
+
+counted({Rows, Columns} = Shape, By) ->
+    tessera:reshape(tessera:tensor([I / By || I <- lists:seq(1, Rows * Columns)], f32), Shape).
+
+refusals(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 2, devices => 2}),
+    Sum = fun(Shape) -> tessera:shard_jit(fun(X) -> tessera:sum(X) end, #{shape => Shape}, #{client => Cluster, input_shardings => [#{0 => [0]}]}) end,
+    [?assertError({invalid_argument, <<"shard_jit: the mesh has ", _, " partitions, and the cluster has 2 ranks of 2 devices", _/binary>>}, Sum({Size}))
+     || Size <- [1, 3, 6]],
+    F = Sum({4}),
+    ?assertError({invalid_argument, _}, F([[tessera:tensor([1.0])]])),
+    ?assertEqual([10.0, 10.0, 10.0, 10.0], [tessera:to_number(S) || S <- F([[tessera:tensor([float(I)])] || I <- [1, 2, 3, 4]])]),
+    stop(Cluster, Pids),
+    ?assertError({unavailable, _}, F([[tessera:tensor([float(I)])] || I <- [1, 2, 3, 4]])).
+
+%% Elixir's shard_jit, with an expression as Nx makes it: x * sum(x) of a vector whose parts the ranks have. Its axis is a vectorized
+%% one, of whose name Nx is not asked.
+defn(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 2, name => tessera_cluster_ranks}),
+    X = nx(node, {4}, [parameter, [0]]),
+    Vectorized = fun(T) -> T#{shape := {}, names := [], vectorized_axes := [{rows, 2}]} end,
+    F = fun(_) -> nx(node, {4}, [multiply, [X, nx(node, {}, [sum, [X, [{axes, [0]}, {keep_axes, false}]]])]]) end,
+    Run = fun(Client) ->
+                  'Elixir.Tessera':'__shard_jit__'(F, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], F,
+                                                   [[fun() -> Vectorized(nx(floats, {2}, [Numbers])) end] || Numbers <- [[1, 2], [3, 4]]],
+                                                   [{client, Client}, {input_shardings, [#{rows => [0]}]}])
+          end,
+    Read = fun(#{data := #{buffer := Buffer}}) -> 'Elixir.Tessera.DeviceBuffer':read(Buffer) end,
+    Expected = [<< <<(10.0 * I):32/float-native>> || I <- Part >> || Part <- [[1, 2], [3, 4]]],
+    [begin
+         Parts = Run(Client),
+         ?assertEqual([{Client, 0}, {Client, 1}], [{Name, Device} || #{data := #{buffer := #{client_name := Name, device_id := Device}}} <- Parts]),
+         ?assertEqual(Expected, [Read(Part) || Part <- Parts])
+     end || Client <- [tessera_cluster_ranks, Cluster, Cluster]],
+    %% parts stay on their ranks and are arguments there; ops of this node fetch them
+    [First, Second] = Run(tessera_cluster_ranks),
+    Twice = fun(_) -> nx(node, {4}, [add, [X, X]]) end,
+    Again = 'Elixir.Tessera':'__shard_jit__'(Twice, #{'__struct__' => 'Elixir.Nx.Mesh', name => <<"mesh">>, shape => {2}}, [Vectorized(X)], Twice,
+                                             [[fun() -> Vectorized(Part) end] || Part <- [First, Second]],
+                                             [{client, tessera_cluster_ranks}, {input_shardings, [#{rows => [0]}]}]),
+    ?assertEqual([<<20.0:32/float-native, 40.0:32/float-native>>, <<60.0:32/float-native, 80.0:32/float-native>>], [Read(Part) || Part <- Again]),
+    Sum = 'Elixir.Tessera.Backend':add(nx_tensor({2}, nil), First, Second),
+    ?assertEqual(<<40.0:32/float-native, 60.0:32/float-native>>, Read(Sum)),
+    ?assertMatch(#{data := #{buffer := #{client_name := host, device_id := 0}}}, Sum),
+    ?assertError(#{message := <<"tessera_cluster_ranks is a cluster, which only ", _/binary>>}, 'Elixir.Tessera.Client':'fetch!'(tessera_cluster_ranks)),
+    stop(Cluster, Pids).
+
+nx(node, Shape, [Op, Args]) ->
+    nx_tensor(Shape, #{'__struct__' => 'Elixir.Nx.Defn.Expr', id => make_ref(), op => Op, args => Args, context => root});
+nx(floats, Shape, [Numbers]) ->
+    nx_tensor(Shape, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => << <<N:32/float-native>> || N <- Numbers >>}).
+
+nx_tensor(Shape, Data) ->
+    #{'__struct__' => 'Elixir.Nx.Tensor', data => Data, type => {f, 32}, shape => Shape,
+      names => lists:duplicate(tuple_size(Shape), nil), vectorized_axes => [], 'donatable?' => false}.
+
+%% A rank without memory for its arguments, and then for a value of the program: the job lives.
+little_memory(Launcher) ->
+    {Cluster, Pids} = started(Launcher, #{ranks => 2, memory_limit => 1 bsl 24}),
+    Sum = tessera:shard_jit(fun(X) -> tessera:sum(X) end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{0 => [0]}]}),
+    Large = tessera:shard_jit(fun(X) -> tessera:sum(tessera:sort(tessera:broadcast(X, {4000000, 2}))) end, #{shape => {2}},
+                              #{client => Cluster, input_shardings => [#{0 => [0]}]}),
+    Lists = fun(Elements) -> [[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2]] end,
+    Numbers = fun(Results) -> [tessera:to_binary(Result) || Result <- Results] end,
+    ?assertError({resource_exhausted, <<_/binary>>}, Numbers(Sum(Lists(8000000)))),
+    ?assertError({resource_exhausted, <<_/binary>>}, Numbers(Large(Lists(1)))),
+    ?assertEqual([2000.0, 2000.0], [tessera:to_number(S) || S <- Sum(Lists(1000))]),
+    ?assertEqual(Pids, pids(Cluster)),
+    stop(Cluster, Pids).
+
+%% The caller learns which rank it was; the next call finds new ranks, to which the program is sent again.
+killed_in_run(Launcher) ->
+    {Cluster, [First, _] = Pids} = started(Launcher, #{ranks => 2}),
+    Long = tessera:shard_jit(fun(X) ->
+                                     tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 100000000) end,
+                                                   fun({I, Y}) -> {tessera:add(I, 1), tessera:add(Y, tessera:sum(Y))} end)
+                             end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{0 => [0]}]}),
+    Sum = tessera:shard_jit(fun(X) -> tessera:sum(X) end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{0 => [0]}]}),
+    Arguments = [[tessera:tensor([0.0])], [tessera:tensor([0.0])]],
+    ?assertEqual([0.0, 0.0], [tessera:to_number(S) || S <- Sum(Arguments)]),
+    {Caller, Monitor} = spawn_monitor(fun() -> [tessera:to_list(Number) || {Number, _} <- Long(Arguments)] end),
+    timer:sleep(500),
+    signal("KILL", First),
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} ->
+            ?assertMatch({match, _}, re:run(Text, "rank [01] on [^ ]+: its connection was closed"))
+    end,
+    ?assertEqual([0.0, 0.0], [tessera:to_number(S) || S <- Sum(Arguments)]),
+    gone(Pids),
+    stop(Cluster, pids(Cluster)).
+
+%% ---- starts that fail, and strangers
+
+failing_test_() -> {timeout, 120, in_folder(fun failing/1)}.
+
+failing(Folder) ->
+    Start = fun(Options) ->
+                    {error, {Code, Text}} = tessera_cluster:start_link(maps:merge(#{ranks => 2, directory => Folder}, Options)),
+                    {Code, binary_to_list(Text)}
+            end,
+    ?assertMatch({failed_precondition, "there is no /no/mpirun here: install Open MPI" ++ _}, Start(#{mpirun => "/no/mpirun"})),
+    Other = script(Folder, "other", ["echo HYDRA build details:"]),
+    {failed_precondition, Version} = Start(#{mpirun => Other}),
+    ?assertEqual(Other ++ " is not Open MPI 4.1 or 5.0: it says HYDRA build details:", Version),
+    Fails = fake(Folder, "fails", ["echo there are not enough slots; exit 3"]),
+    ?assertEqual({unavailable, Fails ++ " ended with status 3 before all ranks were ready: there are not enough slots"}, Start(#{mpirun => Fails})),
+    Sleeps = fake(Folder, "sleeps", ["exec sleep 30"]),
+    ?assertEqual({unavailable, "0 of 2 ranks were ready after 300 ms; 0 had joined; 0 connections were refused"},
+                 Start(#{mpirun => Sleeps, start_timeout => 300})),
+    ?assertMatch({unavailable, "no file for the key in " ++ _}, Start(#{mpirun => none, directory => "/proc/no"})),
+    ?assertMatch({unavailable, "no socket on 192.0.2.1: " ++ _}, Start(#{mpirun => none, listen => {192, 0, 2, 1}})),
+    %% no key is left, and nothing runs
+    ?assertEqual(["fails", "other", "sleeps"], lists:sort(element(2, file:list_dir(Folder)))).
+
+strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
+
+%% While the socket listens: a scan, bytes of another protocol, an oversized frame, a wrong key, a replayed handshake. None of it disturbs
+%% the start. The key's file is for its owner alone; neither it nor its contents are in what other users can see.
+strangers(Folder) ->
+    Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args\n",
+                                   "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
+    Self = self(),
+    Starter = spawn_link(fun() ->
+                                 {Cluster, Pids} = started(Waits, #{directory => Folder}),
+                                 Self ! {self(), Cluster, Pids},
+                                 receive stop -> stop(Cluster, Pids) end,
+                                 Self ! {self(), stopped}
+                         end),
+    {Port, KeyFile} = listening(Folder),
+    {ok, #file_info{mode = Mode}} = file:read_file_info(KeyFile),
+    ?assertEqual(8#600, Mode band 8#777),
+    {ok, #file_info{mode = FolderMode}} = file:read_file_info(filename:dirname(KeyFile)),
+    ?assertEqual(8#700, FolderMode band 8#777),
+    {ok, Key} = file:read_file(KeyFile),
+    {ok, Args} = file:read_file(Folder ++ "/args"),
+    [?assertEqual(nomatch, binary:match(Args, Secret)) || Secret <- [Key, binary:encode_hex(Key), base64:encode(Key)]],
+    ok = gen_tcp:close(connect(Port, [])),
+    refused(Port, [], <<"GET / HTTP/1.0\r\n\r\n">>),
+    refused(Port, [], <<-1:32, 0:8000>>),
+    refused(Port, [{packet, 4}], <<0:40000>>),
+    refused(Port, [{packet, 4}], iolist_to_binary(tessera_cluster_wire:hello(tessera_cluster_wire:key(), <<0:256>>, <<0:256>>, #{rank => 0, host => <<"a">>}))),
+    Replayed = iolist_to_binary(tessera_cluster_wire:hello(Key, <<0:256>>, <<0:256>>, #{rank => 0, host => <<"a">>})),
+    refused(Port, [{packet, 4}], Replayed),
+    ok = file:write_file(Folder ++ "/go", <<>>),
+    receive {Starter, Cluster, _} -> ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)) end,
+    %% now nothing listens, and the key is gone
+    ?assertEqual({error, econnrefused}, gen_tcp:connect({127, 0, 0, 1}, Port, [])),
+    ?assertEqual({error, enoent}, file:read_file_info(filename:dirname(KeyFile))),
+    Starter ! stop,
+    receive {Starter, stopped} -> ok end.
+
+connect(Port, Options) ->
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Options]),
+    Socket.
+
+%% The driver's greeting is all that a stranger gets.
+refused(Port, Options, Bytes) ->
+    Socket = connect(Port, [{packet, 4} | Options]),
+    {ok, <<"tessera cluster 1\n", _:32/binary>>} = gen_tcp:recv(Socket, 0, ?WITHIN),
+    ok = inet:setopts(Socket, [{packet, raw} | Options]),
+    _ = gen_tcp:send(Socket, Bytes),
+    _ = gen_tcp:shutdown(Socket, write),
+    ?assertMatch({error, _}, gen_tcp:recv(Socket, 0, ?WITHIN)),
+    ok = gen_tcp:close(Socket).
+
+%% The port and the file with the key, from the arguments of the script.
+listening(Folder) ->
+    until(fun() -> filelib:is_regular(Folder ++ "/args") end),
+    {ok, Args} = file:read_file(Folder ++ "/args"),
+    {match, [Port, KeyFile]} = re:run(Args, "main 127\\.0\\.0\\.1 ([0-9]+) ([^ ]+)", [{capture, all_but_first, list}]),
+    {list_to_integer(Port), KeyFile}.
+
+liars_test_() -> {timeout, 120, in_folder(fun liars/1)}.
+
+%% Those who have the key and are not whom they should be end the start.
+liars(Folder) ->
+    Start = fun(Name, Lines) ->
+                    {error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => fake(Folder, Name, Lines)}),
+                    binary_to_list(Text)
+            end,
+    [?assertMatch({match, _}, re:run(Start(Name, Lines), ["^a process on [^ ]+ says that it is rank ", Says]))
+     || {Name, Lines, Says} <- [{"twice", ranks(2, "r=1"), "1: a process on [^ ]+ is that rank$"},
+                                {"large", ranks(2, "r=$((r + 2))"), "[23]: the cluster has 2$"},
+                                {"singles", ranks(2, "n=1"), "[01]: it belongs to 1 ranks and not to 2: "}]].
+
+%% ---- scripts in the place of mpirun
+
+%% A script that says it is mpirun, and does this when it should start ranks.
+fake(Folder, Name, Lines) -> script(Folder, Name, ["[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n", Lines]).
+
+%% Starts ranks r of n, after Change; the arguments before the ranks' program are mpirun's.
+ranks(Count, Change) ->
+    ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
+     "for r in ", lists:join(" ", [integer_to_list(Rank) || Rank <- lists:seq(0, Count - 1)]), "; do n=", integer_to_list(Count), "; ", Change,
+     "\nTESSERA_RANK=$r TESSERA_RANKS=$n \"$@\" & done; wait\n"].
+
+script(Folder, Name, Lines) ->
+    Path = filename:join(Folder, Name),
+    ok = file:write_file(Path, ["#!/bin/sh\n" | Lines]),
+    ok = file:change_mode(Path, 8#700),
+    Path.
+
+in_folder(Test) ->
+    fun() ->
+            Folder = string:trim(os:cmd("mktemp -d")),
+            try Test(Folder)
+            after ok = file:del_dir_r(Folder)
+            end
+    end.

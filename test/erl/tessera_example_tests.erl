@@ -1,0 +1,109 @@
+%% Programs in examples/: the spectrogram; those that start clusters, and the script for Slurm with programs of Slurm's names in
+%% its path, which need Open MPI.
+-module(tessera_example_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+examples_test_() ->
+    case {os:find_executable("mpirun"), os:getenv("TESSERA_CI")} of
+        {false, Ci} when Ci =:= false; Ci =:= "" ->
+            io:format(user, "the examples of clusters are not tested: no mpirun here (./setup --mpi)~n", []),
+            [];
+        _ -> {setup, fun compiled/0, fun removed/1, fun(Folder) -> tests(Folder) end}
+    end.
+
+spectrogram_test_() ->
+    {setup, fun compiled/0, fun removed/1,
+     [{timeout, 60, fun drawn/0}, {timeout, 60, fun pitch_of_the_whistle/0}, {timeout, 60, fun strokes_of_the_bell/0}]}.
+
+%% A row for each band of frequencies, and under them the time.
+drawn() ->
+    {Printed, ok} = tessera_doc_tests:capture(fun spectrogram:main/0),
+    [Head, "" | Lines] = string:split(string:trim(Printed, trailing, "\n"), "\n", all),
+    ?assertMatch({match, _}, re:run(Head, "^74 windows of 512 samples, 257 frequencies up to 4000 Hz")),
+    Rows = [Row || Line <- Lines, [_, Row] <- [string:split(Line, "Hz |")]],
+    ?assertEqual([74], lists:usort([length(Row) || Row <- Rows])),
+    ?assertEqual(32, length(Rows)),
+    ?assert(lists:member($@, lists:append(Rows))).
+
+%% Before the bell, the loudest frequency of each window is that of the chirp in its middle.
+pitch_of_the_whistle() ->
+    Loudest = tessera:to_list(tessera:argmax(spectrogram:spectrum(spectrogram:signal()), #{axis => 1})),
+    [begin
+         Middle = (Window * 320 + 256) / 8000,
+         ?assert(abs(Bin * 8000 / 512 - (300 + 1000 * Middle)) < 2 * 8000 / 512)
+     end || {Window, Bin} <- lists:zip(lists:seq(0, 12), lists:sublist(Loudest, 13))].
+
+%% The highest partial, of 2790 Hz, is heard right after a stroke and not before.
+strokes_of_the_bell() ->
+    Levels = tessera:to_list(tessera:flatten(tessera:slice(spectrogram:spectrum(spectrogram:signal()), [0, round(2790 * 512 / 8000)], [74, 1]))),
+    [?assert(lists:nth(Window - 2, Levels) < -50 andalso lists:nth(Window + 2, Levels) > -30)
+     || Seconds <- [0.6, 1.8], Window <- [round(Seconds * 8000 / 320)]].
+
+tests(Folder) ->
+    [{lists:concat([Name]), {timeout, 300, fun() -> says(Name, Texts) end}}
+     || {Name, Texts} <- [{cluster_digits, ["rank 3: process ", "\repoch 20/20  loss ", "\ntest accuracy 9"]},
+                          {cluster_product, ["one rank: ", "the limit is 25165824", "four ranks: done", "the product is right"]}]]
+        ++ [{"a rank killed in training", {timeout, 300, fun resumed/0}}]
+        ++ [{"the script for Slurm", {timeout, 300, fun() -> slurm(Folder) end}}].
+
+%% With the rank's end and without it the parameters are the same.
+resumed() ->
+    Plain = says(cluster_resume, ["epoch 6  loss "]),
+    ?assertEqual(nomatch, string:find(Plain, "going on")),
+    true = os:putenv("KILL", "2"),
+    try says(cluster_resume, ["ending rank 2", "going on after epoch 1", "epoch 6  loss "]) of
+        Resumed -> ?assertEqual(string:find(Plain, "test accuracy"), string:find(Resumed, "test accuracy"))
+    after
+        os:unsetenv("KILL")
+    end.
+
+%% In a folder where ranks find the modules, too.
+compiled() ->
+    {ok, _} = application:ensure_all_started(tessera),
+    Folder = string:trim(os:cmd("mktemp -d")),
+    [{ok, _} = compile:file(File, [{outdir, Folder}, {i, filename:join(root(), "include")}, debug_info])
+     || File <- filelib:wildcard(filename:join([root(), "examples", "*.erl"]))],
+    true = code:add_patha(Folder),
+    Folder.
+
+removed(Folder) ->
+    true = code:del_path(Folder),
+    ok = file:del_dir_r(Folder).
+
+root() -> filename:absname(filename:join(filename:dirname(code:which(tessera)), "..")).
+
+says(Name, Texts) ->
+    {Printed, ok} = tessera_doc_tests:capture(fun Name:main/0),
+    [?assertNotEqual({nomatch, Text, Printed}, {string:find(Printed, Text), Text, Printed}) || Text <- Texts],
+    Printed.
+
+%% One node, of which the script needs no names; two, whose names and addresses become options.
+slurm(Folder) ->
+    Script = filename:join([root(), "examples", "cluster.slurm"]),
+    Bin = filename:join(Folder, "bin"),
+    ok = filelib:ensure_dir(filename:join(Bin, "x")),
+    executable(Bin, "scontrol", "test \"$1 $2\" = 'show hostnames' && echo $3 | tr , '\\n'\n"),
+    executable(Bin, "getent", "test \"$1\" = ahostsv4 && printf '127.0.1.1 STREAM a\\n10.0.0.7 STREAM a\\n'\n"),
+    executable(Bin, "make", "echo \"$*: $RANKS ranks of $THREADS threads, hosts ${HOSTS-none}, listen ${LISTEN-none}\"\n"),
+    Run = fun(Nodes, Tasks) ->
+                  Environment = lists:join(" ", [["PATH=", Bin, ":$PATH"], "SLURM_CPUS_PER_TASK=3", ["SLURM_JOB_NODELIST=", Nodes],
+                                                 ["SLURM_NTASKS=", Tasks], ["SLURM_SUBMIT_DIR=", root()]]),
+                  string:trim(os:cmd(lists:flatten(["env ", Environment, " bash ", Script, " 2>&1"])))
+          end,
+    ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts none, listen none", Run("a", "4")),
+    ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts a:2,b:2, listen 10.0.0.7", Run("a,b", "4")),
+    %% what make would start
+    true = os:putenv("RANKS", "2"),
+    true = os:putenv("THREADS", "1"),
+    try
+        Cluster = cluster_digits:start(#{ranks => 4}),
+        ?assertMatch(#{ranks := [#{threads := 1}, #{threads := 1}]}, tessera_cluster:info(Cluster)),
+        ok = tessera_cluster:stop(Cluster)
+    after
+        [os:unsetenv(Name) || Name <- ["RANKS", "THREADS"]]
+    end.
+
+executable(Folder, Name, Lines) ->
+    Path = filename:join(Folder, Name),
+    ok = file:write_file(Path, ["#!/bin/sh\n", Lines]),
+    ok = file:change_mode(Path, 8#700).

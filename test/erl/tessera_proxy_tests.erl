@@ -1,0 +1,509 @@
+%% Tensors that stay on the ranks of a cluster. Ranks are started directly where no program runs on a mesh, else by mpirun.
+-module(tessera_proxy_tests).
+-include_lib("eunit/include/eunit.hrl").
+-include("tessera.hrl").
+-export([hold/0, use/1]).
+
+%% Milliseconds for what takes far less on a machine that is not busy.
+-define(WITHIN, 60000).
+
+proxy_test_() ->
+    [{Name, {timeout, 120, fun() -> with(none, Options, Test) end}}
+     || {Name, Options, Test} <- [{"put", #{devices => 2}, fun put/2}, {"map", #{}, fun map/2}, {"use", #{}, fun use/2},
+                                  {"other processes", #{}, fun other_processes/2}, {"memory", #{}, fun memory/2},
+                                  {"pressure", #{memory_limit => 1 bsl 22}, fun pressure/2}, {"lost", #{}, fun lost/2},
+                                  {"save", #{devices => 2}, fun save/2}, {"damaged", #{}, fun damaged/2}, {"full disk", #{}, fun full_disk/2}]].
+
+run_test_() ->
+    [{Name, {timeout, 120, fun() -> with("mpirun", Options, Test) end}}
+     || has_mpirun(),
+        {Name, Options, Test} <- [{"runs", #{devices => 2}, fun runs/2}, {"donated", #{}, fun donated/2}, {"pipeline", #{}, fun pipeline/2},
+                                  {"errors", #{memory_limit => 1 bsl 24}, fun errors/2}, {"cancelled", #{}, fun cancelled/2},
+                                  {"concurrent", #{ranks => 4}, fun concurrent/2}]]
+        ++ [{"compiled once", {timeout, 120, fun compiled_once/0}} || has_mpirun()].
+
+has_mpirun() ->
+    case {os:find_executable("mpirun"), os:getenv("TESSERA_CI")} of
+        {false, Ci} when Ci =:= false; Ci =:= "" ->
+            io:format(user, "programs on tensors of ranks are not tested: no mpirun here (./setup --mpi)~n", []),
+            false;
+        _ -> true
+    end.
+
+with(Launcher, Options, Test) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    {ok, Cluster} = tessera_cluster:start_link(maps:merge(#{ranks => 2, threads => 1, mpirun => Launcher}, Options)),
+    try Test(Cluster, Options)
+    after is_process_alive(Cluster) andalso tessera_cluster:stop(Cluster)
+    end.
+
+live(Cluster) -> [Live || #{memory := #{live := Live}} <- maps:get(ranks, tessera_cluster:info(Cluster))].
+
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?WITHIN).
+
+until(Is, Until) ->
+    case Is() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Until),
+            timer:sleep(10),
+            until(Is, Until)
+    end.
+
+%% ---- without programs
+
+put(Cluster, _) ->
+    X = tessera:tensor([1.0, 2.0, 3.0]),
+    Lists = [[X, #{a => P}, {tessera:tensor(P, u8), 7}] || P <- [0, 1, 2, 3]],
+    Placed = tessera_cluster:put(Cluster, Lists),
+    [begin
+         ?assertMatch([#tessera{type = f32, shape = {3}}, #{a := P}, {#tessera{}, 7}], List),
+         [There, _, {Number, _}] = List,
+         ?assertEqual({Cluster, P div 2}, tessera:device(There)),
+         ?assertEqual([1.0, 2.0, 3.0], tessera:to_list(There)),
+         ?assertEqual(P, tessera:to_number(Number))
+     end || {P, List} <- lists:zip([0, 1, 2, 3], Placed)],
+    %% what the partitions of a rank share is there once, and what is there stays
+    [[A | _], [B | _], [C | _], _] = Placed,
+    ?assertEqual(A, B),
+    ?assertNotEqual(A, C),
+    ?assertEqual([[A], [B], [C], [C]], tessera_cluster:put(Cluster, [[A], [B], [C], [C]])),
+    %% another rank's is copied
+    [[Moved], _] = tessera_cluster:put(Cluster, [[C], [C]]),
+    ?assertEqual({{Cluster, 0}, [1.0, 2.0, 3.0]}, {tessera:device(Moved), tessera:to_list(Moved)}),
+    ?assertError({invalid_argument, <<"put: got 3 lists", _/binary>>}, tessera_cluster:put(Cluster, [[A], [B], [C]])),
+    ?assertError({invalid_argument, <<"put: ", _/binary>>}, tessera_cluster:put(Cluster, A)).
+
+%% Each rank makes its own part, and it stays there; a function on the ranks gets it again.
+map(Cluster, _) ->
+    Parts = tessera_cluster:map(Cluster, fun(Rank) -> #{rank => Rank, part => [tessera:iota({2, 3}), tessera:tensor(Rank)]} end),
+    [?assertMatch(#{rank := Rank, part := [#tessera{shape = {2, 3}}, #tessera{}]}, Part) || {Rank, Part} <- lists:zip([0, 1], Parts)],
+    [?assertEqual({{Cluster, Rank}, Rank}, {tessera:device(Number), tessera:to_number(Number)})
+     || #{rank := Rank, part := [_, Number]} <- Parts],
+    Sums = tessera_cluster:map(Cluster, fun(Rank, #{part := [Matrix, Number]}) -> {Rank, tessera:to_number(tessera:sum(tessera:add(Matrix, Number)))} end,
+                               Parts),
+    ?assertEqual([{0, 15}, {1, 21}], Sums),
+    Other = tessera:tensor([5, 6]),
+    ?assertEqual([[5, 6], [5, 6]], tessera_cluster:map(Cluster, fun(_, T) -> tessera:to_list(T) end, [Other, Other])),
+    ?assertError({out_of_range, <<"rank 1 on ", _/binary>>},
+                 tessera_cluster:map(Cluster, fun(Rank) -> [error({out_of_range, <<"here">>}) || Rank =:= 1], tessera:iota({4}) end)).
+
+%% Wherever a tensor may be used.
+use(Cluster, _) ->
+    [T, _] = tessera_cluster:map(Cluster, fun(Rank) -> tessera:add(tessera:iota({2, 2}), Rank) end),
+    ?assertEqual({s32, {2, 2}, 2, 4, 16}, {tessera:type(T), tessera:shape(T), tessera:rank(T), tessera:size(T), tessera:byte_size(T)}),
+    ?assertEqual([[0, 1], [2, 3]], tessera:to_list(T)),
+    ?assertEqual("s32[2,2]\n[\n  [0, 1],\n  [2, 3]\n]", lists:flatten(tessera:format(T))),
+    ?assertEqual([[0, 2], [4, 6]], tessera:to_list(tessera:add(T, T))),
+    ?assertEqual([[1, 2], [3, 4]], tessera:to_list((tessera:jit(fun(X) -> tessera:add(X, 1) end))(T))),
+    ?assertEqual([[1, 2], [3, 4]], tessera:to_list((tessera:jit(fun(X) -> tessera:add(X, T) end))(tessera:broadcast(1, {2, 2})))),
+    ?assertEqual([[0, 1], [2, 3]], tessera:to_list(tessera:to_device(T, {host, 0}))),
+    ?assertEqual({host, 0}, tessera:device(tessera:to_device(T, {host, 0}))),
+    ?assertEqual([[0, 2], [1, 3]], tessera:to_list(tessera:transpose(T))),
+    %% a tensor of packed elements, and one without any
+    [Nibbles, _] = tessera_cluster:map(Cluster, fun(_) -> tessera:tensor([1, 2, 3], u4) end),
+    ?assertEqual(<<1:4, 2:4, 3:4>>, tessera:to_binary(Nibbles)),
+    [Empty, _] = tessera_cluster:map(Cluster, fun(_) -> tessera:zeros({0, 3}) end),
+    ?assertEqual([], tessera:to_list(Empty)),
+    %% freed by hand
+    ?assertEqual(ok, tessera:deallocate(T)),
+    ?assertEqual(already_deallocated, tessera:deallocate(T)),
+    ?assertError({failed_precondition, <<"to_list: the tensor was deallocated or donated">>}, tessera:to_list(T)),
+    ?assertError({failed_precondition, _}, tessera:add(T, 1)),
+    %% a record that says something else
+    [_, Other] = tessera_cluster:map(Cluster, fun(_) -> tessera:iota({2}) end),
+    ?assertError({invalid_argument, _}, tessera:add(Other#tessera{shape = {3}}, 1)),
+    ?assertError({invalid_argument, _}, tessera:add(Other#tessera{type = f64}, 1)).
+
+%% A tensor outlives the process that made it as long as another has it.
+other_processes(Cluster, _) ->
+    Self = self(),
+    [Before, _] = live(Cluster),
+    Maker = spawn_link(fun() -> Self ! {self(), hd(tessera_cluster:map(Cluster, fun(_) -> tessera:broadcast(1.5, {1000}) end))} end),
+    Keeper = spawn_link(fun() -> keep(receive T -> T end) end),
+    receive {Maker, T} -> Keeper ! T end,
+    garbage_collect(),
+    Keeper ! {read, self()},
+    receive {Keeper, Sum} -> ?assertEqual(1500.0, Sum) end,
+    Keeper ! stop,
+    until(fun() -> garbage_collect(), hd(live(Cluster)) =< Before end).
+
+keep(T) ->
+    receive
+        {read, From} ->
+            From ! {self(), tessera:to_number(tessera:sum(T))},
+            keep(T);
+        stop -> tessera:type(T)
+    end.
+
+%% The memory of values is freed with their last reference.
+memory(Cluster, _) ->
+    X = tessera:broadcast(1.0, {256}),
+    _ = tessera_cluster:put(Cluster, [[X], [X]]),
+    garbage_collect(),
+    timer:sleep(100),
+    Before = live(Cluster),
+    lists:foreach(fun(_) -> [[_], [_]] = tessera_cluster:put(Cluster, [[X], [X]]) end, lists:seq(1, 5000)),
+    until(fun() -> garbage_collect(), lists:all(fun({Now, Then}) -> Now =< Then end, lists:zip(live(Cluster), Before)) end),
+    Kept = [tessera_cluster:put(Cluster, [[X], [X]]) || _ <- lists:seq(1, 100)],
+    ?assert(lists:all(fun({Now, Then}) -> Now >= Then + 100 * 1024 end, lists:zip(live(Cluster), Before))),
+    ?assertEqual(100, length(Kept)),
+    %% of a process that is killed, too
+    Self = self(),
+    {Holder, Monitor} = spawn_monitor(fun() ->
+                                              Self ! {self(), length([tessera_cluster:put(Cluster, [[X], [X]]) || _ <- lists:seq(1, 100)])},
+                                              timer:sleep(infinity)
+                                      end),
+    receive {Holder, 100} -> exit(Holder, kill) end,
+    receive {'DOWN', Monitor, process, Holder, killed} -> ok end,
+    ?assertEqual(100, length(Kept)),
+    until(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
+
+%% A caller that drops its tensors without collecting garbage does not fill the ranks.
+pressure(Cluster, _) ->
+    Loop = fun Loop(0, _) -> ok;
+               Loop(N, _) -> Loop(N - 1, tessera_cluster:put(Cluster, [[tessera:broadcast(1.0, {50000})], [tessera:broadcast(2.0, {50000})]]))
+           end,
+    ?assertEqual(ok, Loop(100, none)).
+
+%% Tensors of ranks that have ended say so, with the rank that was lost; those of the new ranks are others.
+lost(Cluster, _) ->
+    [A, B] = Tensors = tessera_cluster:map(Cluster, fun(Rank) -> tessera:tensor(Rank) end),
+    Reader = spawn_monitor(fun() -> tessera_cluster:map(Cluster, fun(_, _) -> timer:sleep(infinity) end, Tensors) end),
+    [_, Pid] = [Pid || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))],
+    "" = os:cmd("kill -KILL " ++ binary_to_list(Pid)),
+    {Process, Monitor} = Reader,
+    receive {'DOWN', Monitor, process, Process, {{unavailable, Text}, _}} -> ?assertMatch(<<"rank 1 on ", _/binary>>, Text) end,
+    [begin
+         ?assertError({unavailable, _}, tessera:to_list(T)),
+         try tessera:to_list(T) catch error:{unavailable, Why} ->
+                 ?assertMatch({match, _}, re:run(Why, ["^to_list: the tensor was on rank ", Rank, " on [^ ]+, and is lost with the cluster's "
+                                                       "ranks: rank 1 on [^ ]+: its connection was closed"]))
+         end,
+         ?assertError({unavailable, _}, tessera:add(T, 1)),
+         ?assertError({unavailable, _}, tessera_cluster:put(Cluster, [[T], [T]]))
+     end || {T, Rank} <- [{A, "0"}, {B, "1"}]],
+    ?assertMatch([#tessera{}, #tessera{}], tessera_cluster:map(Cluster, fun(Rank) -> tessera:tensor(Rank) end)),
+    ?assertError({unavailable, _}, tessera:to_list(A)).
+
+%% ---- files
+
+in_folder(Test) ->
+    Folder = string:trim(os:cmd("mktemp -d")),
+    try Test(Folder)
+    after ok = file:del_dir_r(Folder)
+    end.
+
+%% Saved by 2 ranks of 2 devices, loaded on 4 ranks, on one, and in other meshes.
+save(Cluster, _) -> in_folder(fun(Folder) -> save_in(Cluster, Folder ++ "/model") end).
+
+save_in(Cluster, Path) ->
+    Mesh = #{shape => {2, 2}},
+    Shardings = {#{0 => [0], 1 => [1]}, #{b => #{0 => [1]}, n => #{}}, #{}},
+    Matrix = tessera:reshape(tessera:iota({64}, f32), {8, 8}),
+    Bias = tessera:tensor([1, 2, 3, 4], s8),
+    Whole = {Matrix, Bias, tessera:tensor([nan, -0.0, infinity], bf16)},
+    Parts = parts(Cluster, Mesh, Shardings, Whole),
+    ok = tessera_cluster:save(Path, Parts, Mesh, Shardings),
+    Contents = contents(Parts),
+    ?assertEqual(Contents, contents(tessera_cluster:load(Cluster, Path))),
+    Files = element(2, file:list_dir(filename:dirname(Path))),
+    ?assertMatch([_, _, _], Files),
+    %% what is replicated is there once
+    ?assert(lists:sum([filelib:file_size(filename:join(filename:dirname(Path), File)) || File <- Files]) < 2000),
+    [with(none, Options, fun(Other, _) ->
+         ?assertEqual(Contents, contents(tessera_cluster:load(Other, Path))),
+         [begin
+              Loaded = tessera_cluster:load(Other, Path, New),
+              ?assertEqual(contents(parts(Other, New, Shardings, Whole)), contents(Loaded)),
+              ?assertEqual(lists:usort([Rank || {_, Rank} <- [tessera:device(M) || {M, _, _} <- Loaded]]), lists:seq(0, maps:get(ranks, Options) - 1))
+          end || New <- [#{shape => {4, 1}}, #{shape => {1, 4}}, #{shape => {2, 2}}]]
+     end) || Options <- [#{ranks => 4}, #{ranks => 1, devices => 4}]],
+    with(none, #{ranks => 1, devices => 2}, fun(Other, _) ->
+        [?assertEqual(contents(parts(Other, New, Shardings, Whole)), contents(tessera_cluster:load(Other, Path, New)))
+         || New <- [#{shape => {2, 1}}, #{shape => {1, 2}}, #{shape => {1, 1}}]],
+        ?assertError({invalid_argument, <<"load: the mesh has 4 partitions", _/binary>>}, tessera_cluster:load(Other, Path)),
+        ?assertError({invalid_argument, <<"load: ", _/binary>>}, tessera_cluster:load(Other, Path, #{shape => {1}}))
+    end),
+    ?assertError({invalid_argument, <<"load: a mesh of the sizes [4,1]", _/binary>>},
+                 begin
+                     ok = tessera_cluster:save(Path, [{tessera:zeros({1}), M} || {M, _, _} <- Parts], Mesh, {#{0 => [0]}, #{0 => [0], 1 => [1]}}),
+                     tessera_cluster:load(Cluster, Path, #{shape => {4, 1}})
+                 end),
+    %% the earlier save's files are gone, and without a mesh each partition has its own
+    ?assertMatch({ok, [_, _, _]}, file:list_dir(filename:dirname(Path))),
+    Own = tessera_cluster:put(Cluster, [#{p => P, t => tessera:tensor(P)} || P <- [0, 1, 2, 3]]),
+    ok = tessera_cluster:save(Path, Own),
+    ?assertMatch([{0, 0}, {1, 1}, {2, 2}, {3, 3}], [{P, tessera:to_number(T)} || #{p := P, t := T} <- tessera_cluster:load(Cluster, Path)]),
+    ?assertError({invalid_argument, _}, tessera_cluster:load(Cluster, Path, Mesh)),
+    [?assertError({invalid_argument, <<"save: ", _/binary>>}, tessera_cluster:save(Path, Wrong))
+     || Wrong <- [[], no_list, [tessera:tensor(1)], tl(Own), [1.0 | tl(Own)]]],
+    ?assertError({failed_precondition, <<"rank 0 on ", _/binary>>}, tessera_cluster:save("/proc/no/such", Own)).
+
+%% The parts of a container of three tensors.
+parts(Cluster, Mesh, {A, #{b := B}, C}, {Matrix, Bias, Numbers}) ->
+    [{M, #{b => Own, n => 7}, N}
+     || {M, Own, N} <- lists:zip3(tessera_mesh:shard(Matrix, Mesh, A, Cluster), tessera_mesh:shard(Bias, Mesh, B, Cluster),
+                                  tessera_mesh:shard(Numbers, Mesh, C, Cluster))].
+
+contents(Parts) -> [{tessera:shape(M), tessera:to_binary(M), tessera:to_binary(B), N, tessera:to_binary(O)} || {M, #{b := B, n := N}, O} <- Parts].
+
+%% Files that are cut off, changed, missing, mixed, of another version.
+damaged(Cluster, _) -> in_folder(fun(Folder) -> damaged_in(Cluster, Folder ++ "/model") end).
+
+damaged_in(Cluster, Path) ->
+    Parts = tessera_cluster:put(Cluster, [tessera:broadcast(1.5, {100}), tessera:broadcast(2.5, {100})]),
+    ok = tessera_cluster:save(Path, Parts),
+    [First, Second] = lists:sort(filelib:wildcard(Path ++ ".*")),
+    Changed = fun(File, Change) ->
+                      {ok, Bytes} = file:read_file(File),
+                      ok = file:write_file(File, Change(Bytes)),
+                      try tessera_cluster:load(Cluster, Path) of
+                          Loaded -> {loaded, Loaded}
+                      catch error:Reason -> Reason
+                      after ok = file:write_file(File, Bytes)
+                      end
+              end,
+    Cut = fun(Bytes) -> binary:part(Bytes, 0, byte_size(Bytes) - 1) end,
+    Flip = fun(Bytes) -> flipped(Bytes, byte_size(Bytes) - 2) end,
+    ?assertMatch({data_loss, <<"rank 0 on ", _/binary>>}, Changed(First, Cut)),
+    ?assertMatch({data_loss, <<"rank 1 on ", _/binary>>}, Changed(Second, Flip)),
+    {data_loss, Text} = Changed(Second, Flip),
+    ?assertNotEqual(nomatch, binary:match(Text, <<"is damaged: its bytes from ">>)),
+    ?assertMatch({data_loss, _}, Changed(First, fun(Bytes) -> flipped(Bytes, 3) end)),
+    ?assertMatch({data_loss, _}, Changed(First, fun(Bytes) -> flipped(Bytes, 20) end)),
+    ?assertMatch({data_loss, _}, Changed(First, fun(_) -> <<>> end)),
+    ?assertMatch({data_loss, _}, Changed(Path, Cut)),
+    ?assertMatch({data_loss, _}, Changed(Path, Flip)),
+    ?assertMatch({data_loss, _}, Changed(Path, fun(_) -> <<"something else">> end)),
+    ?assertMatch({failed_precondition, <<_/binary>>}, Changed(Path, fun(<<"tessera index 1", Rest/binary>>) -> <<"tessera index 2", Rest/binary>> end)),
+    ?assertMatch([_, _], tessera_cluster:load(Cluster, Path)),
+    ok = file:delete(Second),
+    ?assertError({failed_precondition, <<"rank 1 on ", _/binary>>}, tessera_cluster:load(Cluster, Path)),
+    ?assertError({failed_precondition, <<_/binary>>}, tessera_cluster:load(Cluster, Path ++ "_not")).
+
+flipped(Binary, At) ->
+    <<Head:At/binary, Byte, Tail/binary>> = Binary,
+    <<Head/binary, (Byte bxor 1), Tail/binary>>.
+
+%% An earlier save survives one for which there is no room.
+full_disk(Cluster, _) ->
+    in_folder(fun(Folder) ->
+        case os:cmd("mount -t tmpfs -o size=1m tmpfs " ++ Folder) of
+            "" ->
+                try full_disk_in(Cluster, Folder ++ "/model")
+                after "" = os:cmd("umount " ++ Folder)
+                end;
+            Why -> io:format(user, "saving on a full disk is not tested, as a file system cannot be mounted here: ~ts", [Why])
+        end
+    end).
+
+full_disk_in(Cluster, Path) ->
+    [Small, Large] = [tessera_cluster:put(Cluster, [tessera:broadcast(1.0, {N}), tessera:broadcast(2.0, {N})]) || N <- [100, 1000000]],
+    ok = tessera_cluster:save(Path, Small),
+    {ok, Files} = file:list_dir(filename:dirname(Path)),
+    try tessera_cluster:save(Path, Large) of
+        ok -> error(saved)
+    catch error:{resource_exhausted, Text} -> ?assertMatch({match, _}, re:run(Text, "^rank [01] on [^ ]+: .*no space left"))
+    end,
+    {ok, Left} = file:list_dir(filename:dirname(Path)),
+    ?assertEqual(lists:sort(Files), lists:sort(Left)),
+    ?assertEqual([100, 100], [tessera:size(T) || T <- tessera_cluster:load(Cluster, Path)]).
+
+%% ---- programs
+
+rows(Cluster, F) -> rows(Cluster, F, #{}).
+
+rows(Cluster, F, Options) ->
+    {arity, Arity} = erlang:fun_info(F, arity),
+    #{ranks := Ranks} = tessera_cluster:options(Cluster),
+    tessera:shard_jit(F, #{shape => {Ranks}}, Options#{client => Cluster, input_shardings => lists:duplicate(Arity, #{0 => [0]})}).
+
+%% Results are arguments of the next run, which sends nothing of them.
+runs(Cluster, _) ->
+    Mesh = #{shape => {4}},
+    F = tessera:shard_jit(fun(X, W) -> {tessera:add(X, tessera:sum(X)), tessera:dot(X, W)} end, Mesh,
+                          #{client => Cluster, input_shardings => [#{0 => [0]}, #{}]}),
+    Here = tessera:jit(fun(X, W) -> {tessera:add(X, tessera:sum(X)), tessera:dot(X, W)} end),
+    X = tessera:reshape(tessera:iota({8 * 64}, f32), {8, 64}),
+    W = tessera:broadcast(0.5, {64, 64}),
+    Xs = tessera_mesh:shard(X, Mesh, #{0 => [0]}, Cluster),
+    ?assertEqual([{Cluster, P div 2} || P <- [0, 1, 2, 3]], [tessera:device(Part) || Part <- Xs]),
+    Weights = tessera_cluster:put(Cluster, lists:duplicate(4, W)),
+    First = F([[Part, Own] || {Part, Own} <- lists:zip(Xs, Weights)]),
+    Sent = sent(Cluster),
+    Second = F([[Sum, Own] || {{Sum, _}, Own} <- lists:zip(First, Weights)]),
+    Whole = fun(Results, I, Sharding) -> tessera:to_binary(tessera_mesh:gather([element(I, Result) || Result <- Results], Mesh, Sharding)) end,
+    {Sum1, _} = Here(X, W),
+    {Sum2, Dot2} = Here(Sum1, W),
+    ?assertEqual(tessera:to_binary(Sum2), Whole(Second, 1, #{0 => [0]})),
+    ?assertEqual(tessera:to_binary(Dot2), Whole(Second, 2, #{0 => [0]})),
+    ?assertEqual({#{0 => [0]}, #{0 => [0]}}, tessera_mesh:results(F, [[A, B] || {{A, _}, B} <- lists:zip(Second, Weights)])),
+    ?assert(lists:max([Now - Then || {Now, Then} <- lists:zip(sent(Cluster), Sent)]) < 4000).
+
+sent(Cluster) -> [Sent || #{sent_bytes := Sent} <- maps:get(ranks, tessera_cluster:info(Cluster))].
+
+%% A donated value is the run's, unless another run uses it, too; after that it is no tensor.
+donated(Cluster, _) ->
+    F = rows(Cluster, fun(X) -> tessera:add(X, 1.0) end, #{donate => [1]}),
+    Sum = rows(Cluster, fun(X) -> tessera:sum(X) end),
+    Big = tessera:broadcast(1.0, {1000000}),
+    [[A], [B]] = tessera_cluster:put(Cluster, [[Big], [Big]]),
+    Sums = Sum([[A], [B]]),
+    [A1, B1] = F([[A], [B]]),
+    ?assertError({failed_precondition, <<"to_list: the tensor was deallocated or donated">>}, tessera:to_list(A)),
+    ?assertError({failed_precondition, _}, F([[A], [B]])),
+    ?assertError({failed_precondition, _}, Sum([[A1], [B]])),
+    ?assertEqual([2.0e6, 2.0e6], [tessera:to_number(S) || S <- Sums]),
+    ?assertEqual([2.0, 2.0], [tessera:to_number(tessera:reduce_max(T)) || T <- [A1, B1]]),
+    garbage_collect(),
+    until(fun() -> lists:all(fun(Live) -> Live < 6000000 end, live(Cluster)) end),
+    %% many steps in the same memory
+    [A2, _] = lists:foldl(fun(_, [P, Q]) -> F([[P], [Q]]) end, [A1, B1], lists:seq(1, 50)),
+    ?assertEqual(52.0, tessera:to_number(tessera:reduce_max(A2))),
+    ?assert(lists:all(fun(#{memory := #{peak := Peak}}) -> Peak < 40000000 end, maps:get(ranks, tessera_cluster:info(Cluster)))).
+
+%% Calls return before their runs are done, and not more than a few runs ahead.
+pipeline(Cluster, _) ->
+    F = rows(Cluster, fun(X) -> tessera:add(X, tessera:multiply(0.0, slow(X))) end),
+    Start = tessera_cluster:put(Cluster, [tessera:tensor([1.0]), tessera:tensor([2.0])]),
+    Next = F([[T] || T <- Start]),
+    _ = [tessera:to_list(T) || T <- Next],
+    Time = fun(Steps) ->
+                   From = erlang:monotonic_time(microsecond),
+                   Results = lists:foldl(fun(_, Ts) -> F([[T] || T <- Ts]) end, Next, lists:seq(1, Steps)),
+                   Called = erlang:monotonic_time(microsecond),
+                   Values = [tessera:to_list(T) || T <- Results],
+                   ?assertEqual([[1.0], [2.0]], Values),
+                   {Called - From, erlang:monotonic_time(microsecond) - From}
+           end,
+    %% another program may keep the driver from calling, not five times
+    ?assert(lists:any(fun(_) -> {Called, Done} = Time(8), Called < Done div 2 end, lists:seq(1, 5))),
+    {Bounded, All} = Time(64),
+    ?assert(Bounded > All div 2),
+    %% a process that ends without having used its results
+    {Pid, Monitor} = spawn_monitor(fun() -> Time(1) end),
+    receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end.
+
+%% Ten milliseconds or more.
+slow(X) ->
+    {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 100000) end,
+                           fun({I, Y}) -> {tessera:add(I, 1), tessera:sin(tessera:add(Y, 1.0))} end),
+    Y.
+
+%% A run that fails fails where its results are used, also by other runs, with the first error. The ranks stay.
+errors(Cluster, _) ->
+    Pids = [Pid || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))],
+    Large = rows(Cluster, fun(X) -> tessera:sum(tessera:sort(tessera:broadcast(X, {4000000, 2}))) end),
+    Add = rows(Cluster, fun(X) -> tessera:add(X, 1.0) end),
+    Bad = Large([[tessera:tensor([1.0])], [tessera:tensor([1.0])]]),
+    Worse = Add([[tessera:reshape(T, {1})] || T <- Add([[tessera:tensor([1.0])], [tessera:tensor([1.0])]])]),
+    ?assertEqual([[3.0], [3.0]], [tessera:to_list(T) || T <- Worse]),
+    Square = tessera:shard_jit(fun(X) -> tessera:add(X, 1.0) end, #{shape => {2}}, #{client => Cluster, input_shardings => [#{}]}),
+    Then = Square([[T] || T <- Bad]),
+    [?assertError({resource_exhausted, <<"to_list: rank ", _/binary>>}, tessera:to_list(T)) || T <- Bad ++ Then],
+    %% a value that only one rank cannot have
+    [Good, _] = tessera_cluster:put(Cluster, [tessera:tensor(1.0), tessera:tensor(2.0)]),
+    Mixed = Square([[Good], [lists:last(Bad)]]),
+    [?assertError({resource_exhausted, _}, tessera:to_list(T)) || T <- Mixed],
+    ?assertEqual([2.0, 2.0], [tessera:to_number(T) || T <- Square([[Good], [tessera:tensor(1.0)]])]),
+    ?assertEqual(Pids, [Pid || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))]).
+
+%% A run is cancelled when no process has its results any more, and so is a run that waits for them; other runs go on.
+cancelled(Cluster, _) ->
+    Long = rows(Cluster, fun(X) ->
+                                 {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 100000000) end,
+                                                        fun({I, Y}) -> {tessera:add(I, 1), tessera:add(Y, tessera:sum(Y))} end),
+                                 Y
+                         end),
+    Add = rows(Cluster, fun(X) -> tessera:add(X, 1.0) end),
+    Arguments = [[tessera:tensor([0.0])], [tessera:tensor([0.0])]],
+    Self = self(),
+    Caller = spawn(fun() ->
+                           Second = Long([[T] || T <- Long(Arguments)]),
+                           Self ! {self(), begun},
+                           [tessera:to_list(T) || T <- Second]
+                   end),
+    receive {Caller, begun} -> ok end,
+    timer:sleep(300),
+    %% other processes are not delayed
+    ?assertEqual([[1.0], [1.0]], [tessera:to_list(T) || T <- Add(Arguments)]),
+    ?assertMatch([_ | _], runs_of(Cluster)),
+    exit(Caller, kill),
+    until(fun() -> runs_of(Cluster) =:= [] end),
+    %% one result that is kept keeps the run
+    [Kept, _] = Add([[T] || T <- Add(Arguments)]),
+    garbage_collect(),
+    ?assertEqual([2.0], tessera:to_list(Kept)),
+    ?assertMatch(#{state := up, restarts := 0}, tessera_cluster:info(Cluster)).
+
+%% Runs that are on their way, as the process that sends them knows.
+runs_of(Cluster) ->
+    #{queue := Queue} = tessera_cluster:connections(Cluster),
+    maps:keys(element(4, sys:get_state(Queue))).
+
+%% Several processes, each with its own chain of runs, whose order on the ranks may differ from the order of calls.
+concurrent(Cluster, _) ->
+    F = rows(Cluster, fun(X) -> tessera:add(X, tessera:sum(X)) end),
+    Chain = fun(Base) ->
+                    Start = [[tessera:tensor([Base + P])] || P <- [0.0, 1.0, 2.0, 3.0]],
+                    [tessera:to_list(T) || [T] <- lists:foldl(fun(_, Lists) -> [[T] || T <- F(Lists)] end, Start, lists:seq(1, 10))]
+            end,
+    Alone = [Chain(Base) || Base <- [1.0, 2.0, 3.0, 4.0]],
+    Self = self(),
+    Pids = [spawn_link(fun() -> Self ! {self(), Chain(Base)} end) || Base <- [1.0, 2.0, 3.0, 4.0]],
+    ?assertEqual(Alone, [receive {Pid, Result} -> Result end || Pid <- Pids]).
+
+%% One rank of a host compiles a program; the others load its kernels.
+compiled_once() ->
+    in_folder(fun(Folder) ->
+        with("mpirun", #{ranks => 3, env => [{"TESSERA_CACHE_DIR", Folder}]}, fun(Cluster, _) ->
+            Stats = fun() -> tessera_cluster:map(Cluster, fun(_) -> maps:with([compiled, loaded], tessera_nif:jit_stats()) end) end,
+            F = rows(Cluster, fun(X) -> tessera:sum(tessera:sin(tessera:multiply(tessera:exp(X), tessera:add(X, 1.25)))) end),
+            Before = Stats(),
+            _ = [tessera:to_number(S) || S <- F([[tessera:iota({1, 7}, f32)] || _ <- [1, 2, 3]])],
+            [{First, _} | Others] = [{After - Then, Loaded - Old} || {#{compiled := Then, loaded := Old}, #{compiled := After, loaded := Loaded}}
+                                                                     <- lists:zip(Before, Stats())],
+            ?assert(First > 0),
+            ?assertEqual([{0, First}, {0, First}], Others)
+        end)
+    end).
+
+%% ---- other nodes
+
+%% A node reads the tensors of a cluster that another node has.
+nodes_test_() -> {timeout, 120, fun() -> tessera_peers:with(2, fun nodes/1) end}.
+
+nodes([A, B]) ->
+    true = tessera_peers:call(A, net_kernel, connect_node, [tessera_peers:node_of(B)]),
+    {Holder, T} = tessera_peers:call(A, ?MODULE, hold, []),
+    On = fun(Peer, F) -> tessera_peers:call(Peer, ?MODULE, use, [F]) end,
+    ?assertEqual([0, 1, 2], On(B, fun() -> tessera:to_list(T) end)),
+    ?assertEqual([5, 6, 7], On(B, fun() -> tessera:to_list(tessera:add(T, 5)) end)),
+    ?assertMatch(<<"s32[3]", _/binary>>, On(B, fun() -> iolist_to_binary(tessera:format(T)) end)),
+    ?assertEqual(ok, On(B, fun() -> tessera:deallocate(T) end)),
+    ?assertMatch({failed_precondition, _}, On(B, fun() -> tessera:to_list(T) end)),
+    ?assertMatch({failed_precondition, _}, On(A, fun() -> tessera:to_list(T) end)),
+    ok = On(A, fun() ->
+                       Monitor = monitor(process, Holder),
+                       Holder ! stop,
+                       receive {'DOWN', Monitor, process, _, _} -> ok end
+               end).
+
+%% A process with a cluster, and a tensor on its second rank.
+hold() ->
+    Self = self(),
+    Holder = spawn(fun() ->
+                           {ok, _} = application:ensure_all_started(tessera),
+                           {ok, Cluster} = tessera_cluster:start_link(#{ranks => 2, threads => 1, mpirun => none}),
+                           [_, T] = tessera_cluster:map(Cluster, fun(_) -> tessera:iota({3}) end),
+                           Self ! {self(), T},
+                           receive stop -> tessera_cluster:stop(Cluster) end,
+                           tessera:type(T)
+                   end),
+    receive {Holder, T} -> {Holder, T} after ?WITHIN div 2 -> exit(no_cluster) end.
+
+use(F) ->
+    try F()
+    catch error:Reason -> Reason
+    end.

@@ -1,0 +1,31 @@
+// passes: combine
+// sends: 2 collectives, 512 bytes
+graph @main mesh @mesh ["model"=4] partitioned (%0: f32[64,256] sharded [[],[0]], %1: f32[256] sharded [[0]], %2: f32[256] sharded [[0]]) -> (f32[64,256] sharded [[],[0]]) {
+  %3 = reduce_sum %0 {axes = [1]} : f32[64]
+  %4 = reshape %3 {shape = [64,1]} : f32[64,1]
+  %5 = constant 256.0 : f32[64,1]
+  %6 = divide %4, %5 : f32[64,1]
+  %7 = all_reduce_sum %6 {axes = [0]} : f32[64,1]
+  %8 = constant 4.0 : f32[64,1]
+  %9 = divide %7, %8 : f32[64,1]
+  %10 = broadcast %9 {shape = [64,256], axes = [0,1]} : f32[64,256]
+  %11 = subtract %0, %10 : f32[64,256]
+  %12 = multiply %11, %11 : f32[64,256]
+  %13 = reduce_sum %12 {axes = [1]} : f32[64]
+  %14 = reshape %13 {shape = [64,1]} : f32[64,1]
+  %15 = constant 256.0 : f32[64,1]
+  %16 = divide %14, %15 : f32[64,1]
+  %17 = all_reduce_sum %16 {axes = [0]} : f32[64,1]
+  %18 = constant 4.0 : f32[64,1]
+  %19 = divide %17, %18 : f32[64,1]
+  %20 = constant 1e-05 : f32[64,1]
+  %21 = add %19, %20 : f32[64,1]
+  %22 = rsqrt %21 : f32[64,1]
+  %23 = broadcast %22 {shape = [64,256], axes = [0,1]} : f32[64,256]
+  %24 = multiply %11, %23 : f32[64,256]
+  %25 = broadcast %1 {shape = [64,256], axes = [1]} : f32[64,256]
+  %26 = multiply %24, %25 : f32[64,256]
+  %27 = broadcast %2 {shape = [64,256], axes = [1]} : f32[64,256]
+  %28 = add %26, %27 : f32[64,256]
+  return %28
+}

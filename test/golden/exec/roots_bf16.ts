@@ -1,0 +1,14 @@
+// checks
+graph @main(%0: bf16[999]) -> (bf16[999], bf16[999], bf16[999]) {
+  %1 = constant 0.5 : bf16[999]
+  %2 = constant -1 : bf16[999]
+  %3 = iota {axis = 0} : s32[999]
+  %4 = constant 3 : s32[999]
+  %5 = bitwise_and %3, %4 : s32[999]
+  %6 = equal %5, %4 : u8[999]
+  %7 = select %6, %1, %2 : bf16[999]
+  %8 = pow %0, %1 : bf16[999]
+  %9 = pow %0, %2 : bf16[999]
+  %10 = pow %0, %7 : bf16[999]
+  return %8, %9, %10
+}

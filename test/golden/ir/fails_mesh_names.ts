@@ -1,0 +1,4 @@
+// fails
+graph @t mesh ["x"=2,"x"=2] (%0: f32[2]) -> (f32[2]) {
+  return %0
+}

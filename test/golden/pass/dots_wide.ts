@@ -1,0 +1,18 @@
+// passes: dots,dce
+// A product does exact conversions to 32 bits of its operands itself, also behind a transpose, and of one operand only.
+// Conversions that round, and those to 64 bits, stay.
+graph @main(%0: s8[3,4], %1: u8[4,5], %2: bf16[4,5], %3: f32[3,4], %4: s64[3,4]) -> (s32[3,5], f32[3,5], f32[3,3], f64[3,5]) {
+  %5 = convert %0 : s32[3,4]
+  %6 = convert %1 : s32[4,5]
+  %7 = dot_general %5, %6 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : s32[3,5]
+  %8 = convert %2 : f32[4,5]
+  %9 = dot_general %3, %8 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %10 = convert %0 : f32[3,4]
+  %11 = transpose %10 {axes = [1,0]} : f32[4,3]
+  %12 = convert %4 : f32[3,4]
+  %13 = dot_general %12, %11 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,3]
+  %14 = convert %3 : f64[3,4]
+  %15 = convert %2 : f64[4,5]
+  %16 = dot_general %14, %15 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f64[3,5]
+  return %7, %9, %13, %16
+}

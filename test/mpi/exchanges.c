@@ -1,0 +1,253 @@
+/* The carrier over MPI, in each rank of mpirun: exchanges LIBRARY CASE. Rank 0 prints that the case is well; a rank
+ * that finds an error aborts, which ends all. */
+#include "open.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RUNS = 6, STEPS = 5, LATENCIES = 2000, PATIENCE_S = 2 };
+
+static ts_carrier *carrier;
+static const ts_mpi_library *library;
+
+/* One run's exchange, with its memory. */
+typedef struct exchange {
+  ts_exchange e;
+  ts_carrier_header headers[TS_MAX_RANKS];
+  int64_t send_at[TS_MAX_RANKS], send_bytes[TS_MAX_RANKS], receive_at[TS_MAX_RANKS], receive_bytes[TS_MAX_RANKS];
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool is_done;
+  ts_status status;
+} exchange;
+
+static void note_done(ts_exchange *self, ts_status status) {
+  exchange *x = self->context;
+  pthread_mutex_lock(&x->lock);
+  x->status = status;
+  x->is_done = true;
+  pthread_cond_signal(&x->changed);
+  pthread_mutex_unlock(&x->lock);
+}
+
+/* Bytes from one rank to another: none, few, or more than a message that MPI keeps. */
+static int64_t length(uint64_t run, uint32_t step, int32_t from, int32_t to) {
+  static const int64_t lengths[] = {0, 1, 4, 1000, 70000, 2500000};
+  return from == to ? 0 : lengths[(run * 7 + step * 3 + (uint32_t)from * 5 + (uint32_t)to) % 6];
+}
+
+static char byte(uint64_t run, uint32_t step, int32_t from, int32_t to, int64_t i) {
+  return (char)(run * 31 + step * 17 + (uint32_t)from * 13 + (uint32_t)to * 7 + (uint64_t)i * 3 + (uint64_t)i / 251);
+}
+
+static int64_t lay_out(int64_t *at, const int64_t *bytes) {
+  int64_t sum = 0;
+  for (int32_t r = 0; r < carrier->ranks; r++) at[r] = sum, sum += bytes[r];
+  return sum;
+}
+
+static exchange *new_exchange(uint64_t run, uint32_t step) {
+  exchange *x = calloc(1, sizeof *x);
+  CHECK(x);
+  for (int32_t r = 0; r < carrier->ranks; r++) {
+    x->send_bytes[r] = length(run, step, carrier->rank, r);
+    x->receive_bytes[r] = length(run, step, r, carrier->rank);
+  }
+  char *send = malloc((size_t)lay_out(x->send_at, x->send_bytes) + 1);
+  char *receive = malloc((size_t)lay_out(x->receive_at, x->receive_bytes) + 1);
+  CHECK(send && receive);
+  memset(receive, 0x55, (size_t)x->receive_at[carrier->ranks - 1] + (size_t)x->receive_bytes[carrier->ranks - 1]);
+  for (int32_t r = 0; r < carrier->ranks; r++)
+    for (int64_t i = 0; i < x->send_bytes[r]; i++) send[x->send_at[r] + i] = byte(run, step, carrier->rank, r, i);
+  pthread_mutex_init(&x->lock, NULL);
+  pthread_cond_init(&x->changed, NULL);
+  x->e = (ts_exchange){{.run = run, .sequence = step},
+                       x->headers,
+                       send,
+                       x->send_at,
+                       x->send_bytes,
+                       receive,
+                       x->receive_at,
+                       x->receive_bytes,
+                       INT64_MAX,
+                       note_done,
+                       x,
+                       NULL};
+  return x;
+}
+
+static void wait_for(exchange *x) {
+  pthread_mutex_lock(&x->lock);
+  while (!x->is_done) pthread_cond_wait(&x->changed, &x->lock);
+  pthread_mutex_unlock(&x->lock);
+}
+
+static void free_exchange(exchange *x) {
+  ts_status_free(x->status);
+  free((char *)x->e.send), free(x->e.receive), free(x);
+}
+
+static void check_blocks(const exchange *x, uint64_t run, uint32_t step) {
+  CHECK(!x->status);
+  for (int32_t r = 0; r < carrier->ranks; r++) {
+    CHECK(x->headers[r].run == run && x->headers[r].sequence == step);
+    for (int64_t i = 0; i < x->receive_bytes[r]; i++)
+      CHECK(x->e.receive[x->receive_at[r] + i] == byte(run, step, r, carrier->rank, i));
+  }
+}
+
+static void check_untouched(const exchange *x) {
+  for (int32_t r = 0; r < carrier->ranks; r++)
+    for (int64_t i = 0; i < x->receive_bytes[r]; i++) CHECK(x->e.receive[x->receive_at[r] + i] == 0x55);
+}
+
+/* Several runs at once, which each rank posts in an order of its own. */
+static void test_exchanges(void) {
+  for (uint32_t step = 0; step < STEPS; step++) {
+    exchange *all[RUNS];
+    for (uint64_t i = 0; i < RUNS; i++) {
+      uint64_t run = (i + (uint64_t)carrier->rank * 2) % RUNS;
+      all[run] = new_exchange(run, step);
+      carrier->post(carrier, &all[run]->e);
+    }
+    for (uint64_t run = 0; run < RUNS; run++) {
+      wait_for(all[run]);
+      check_blocks(all[run], run, step);
+      free_exchange(all[run]);
+    }
+  }
+}
+
+static int compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of an exchange of four bytes. */
+static void print_latency(void) {
+  int64_t times[LATENCIES];
+  for (uint32_t i = 0; i < LATENCIES; i++) {
+    exchange *x = new_exchange(1000, i);
+    for (int32_t r = 0; r < carrier->ranks; r++)
+      x->send_bytes[r] = x->receive_bytes[r] = r == carrier->rank ? 0 : 4, x->send_at[r] = x->receive_at[r] = 0;
+    x->e.send = realloc((char *)x->e.send, 8), x->e.receive = realloc(x->e.receive, 8);
+    times[i] = ts_system_ns();
+    carrier->post(carrier, &x->e);
+    wait_for(x);
+    times[i] = ts_system_ns() - times[i];
+    CHECK(!x->status);
+    free_exchange(x);
+  }
+  qsort(times, LATENCIES, sizeof *times, compare);
+  if (carrier->rank == 0)
+    fprintf(stderr, "4 bytes: best %.1f us, median %.1f us\n", (double)times[0] / 1e3,
+            (double)times[LATENCIES / 2] / 1e3);
+}
+
+/* A rank that has failed sends nothing, and all get its header; so do ranks at other places. The job goes on. */
+static void test_failures(void) {
+  for (int32_t bad = 0; bad < carrier->ranks; bad++) {
+    exchange *x = new_exchange(100 + (uint64_t)bad, 1);
+    if (carrier->rank == bad) {
+      x->e.header.code = TS_RESOURCE_EXHAUSTED;
+      strcpy(x->e.header.text, "no memory");
+      memset(x->send_bytes, 0, sizeof x->send_bytes);
+    }
+    carrier->post(carrier, &x->e);
+    wait_for(x);
+    CHECK(!x->status && x->headers[bad].code == TS_RESOURCE_EXHAUSTED && !strcmp(x->headers[bad].text, "no memory"));
+    check_untouched(x);
+    free_exchange(x);
+    exchange *y = new_exchange(200 + (uint64_t)bad, 2);
+    if (carrier->rank == bad) y->e.header.path = 9;
+    carrier->post(carrier, &y->e);
+    wait_for(y);
+    CHECK(!y->status && y->headers[bad].path == 9);
+    check_untouched(y);
+    free_exchange(y);
+  }
+  test_exchanges();
+}
+
+/* The last rank takes no part: the others get an error that names it, and every later exchange fails at once. */
+static void test_silence(void) {
+  int32_t silent = carrier->ranks - 1;
+  char expected[64];
+  if (carrier->rank == silent) {
+    sleep(3);
+    return;
+  }
+  snprintf(expected, sizeof expected, "rank %d did not answer before the deadline", silent);
+  for (int i = 0; i < 2; i++) {
+    exchange *x = new_exchange(7, (uint32_t)i);
+    x->e.deadline_ns = i == 0 ? ts_system_ns() + 300000000 : INT64_MAX;
+    carrier->post(carrier, &x->e);
+    wait_for(x);
+    CHECK(x->status && !strcmp(ts_status_message(x->status), expected));
+    free_exchange(x);
+  }
+}
+
+/* Continues the process after so many seconds. */
+static void continue_after(unsigned seconds) {
+  pid_t self = getpid();
+  if (fork() != 0) return;
+  sleep(seconds);
+  kill(self, SIGCONT);
+  _exit(0);
+}
+
+/* A rank that computes for longer than a rank may be silent is waited for. One that is stopped is not: the others get
+ * an error that names it, after the patience and less than a second. */
+static void test_signs_of_life(void) {
+  int32_t last = carrier->ranks - 1;
+  char expected[64];
+  if (carrier->rank == last) sleep(2 * PATIENCE_S);
+  exchange *x = new_exchange(7, 0);
+  carrier->post(carrier, &x->e);
+  wait_for(x);
+  check_blocks(x, 7, 0);
+  free_exchange(x);
+  if (carrier->rank == last) {
+    continue_after(PATIENCE_S + 4);
+    raise(SIGSTOP);
+    return;
+  }
+  snprintf(expected, sizeof expected, "rank %d did not answer before the deadline", last);
+  usleep(200000); /* until it is stopped */
+  int64_t begun = ts_system_ns();
+  x = new_exchange(8, 0);
+  carrier->post(carrier, &x->e);
+  wait_for(x);
+  int64_t ms = (ts_system_ns() - begun) / 1000000;
+  CHECK(x->status && !strcmp(ts_status_message(x->status), expected));
+  CHECK(ms >= PATIENCE_S * 1000 && ms < PATIENCE_S * 1000 + 1000);
+  free_exchange(x);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) return 2;
+  bool signs = !strcmp(argv[2], "signs");
+  ts_status status = test_open_carrier(argv[1], signs ? PATIENCE_S * (int64_t)1000000000 : 0, &library, &carrier);
+  if (status) {
+    fprintf(stderr, "%s\n", ts_status_message(status));
+    return 1;
+  }
+  bool silence = signs || !strcmp(argv[2], "silence"); /* so MPI cannot be finalized */
+  if (signs)
+    test_signs_of_life();
+  else if (silence)
+    test_silence();
+  else if (!strcmp(argv[2], "failures"))
+    test_failures();
+  else
+    test_exchanges(), print_latency();
+  if (!silence) CHECK(ts_status_consume_ok(library->close(carrier, 20000000000)));
+  if (carrier->rank == 0) printf("%s on %d ranks: ok\n", argv[2], carrier->ranks);
+  fflush(stdout);
+  if (silence) sleep(carrier->rank == 0 ? 1 : 2); /* until rank 0 has printed */
+  _exit(0);
+}

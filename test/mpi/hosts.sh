@@ -1,0 +1,46 @@
+#!/bin/sh
+# Clusters over two hosts: hosts.sh, with Tessera built and the module tessera_hosts in build/test-mpi. A host is a
+# network namespace with a name of its own; two cables join them, one for Tessera's sockets and mpirun's, one for the
+# bytes of collectives. Needs root, and a system that allows namespaces; else says why it does nothing. Leaves nothing.
+left_out() { echo "MPI tests on two hosts: left out: $1"; exit "${2:-0}"; }
+in_ci=0
+[ -z "${TESSERA_CI:-}" ] || in_ci=1
+
+command -v mpirun >/dev/null || left_out "no Open MPI here (./setup --mpi)" $in_ci
+command -v ip >/dev/null || left_out "no program ip here: Debian's package iproute2 (./setup --mpi)" $in_ci
+[ "$(id -u)" = 0 ] || left_out "needs root"
+a=tsa$$ b=tsb$$ folder=$(mktemp -d)
+
+# Only what runs in the namespaces, by pid.
+end_all() {
+  for host in $a $b; do
+    for pid in $(ip netns pids $host 2>/dev/null); do kill -KILL "$pid" 2>/dev/null; done
+    ip netns del $host 2>/dev/null
+  done
+  rm -rf "$folder"
+}
+trap end_all EXIT
+trap 'exit 1' INT TERM
+
+for host in $a $b; do
+  ip netns add $host 2>"$folder/why" || left_out "no network namespaces here: $(tail -n 1 "$folder/why")"
+  ip -n $host link set lo up || exit 1
+done
+unshare --uts true 2>/dev/null || left_out "no names of hosts of their own here"
+for cable in control data; do
+  [ $cable = control ] && net=10.213.1 || net=10.213.2
+  ip -n $a link add $cable type veth peer name $cable netns $b 2>"$folder/why" || left_out "no veth here: $(tail -n 1 "$folder/why")"
+  ip -n $a addr add $net.1/24 dev $cable && ip -n $b addr add $net.2/24 dev $cable &&
+    ip -n $a link set $cable up && ip -n $b link set $cable up || exit 1
+done
+
+# What mpirun starts in the place of ssh: agent HOST COMMAND...
+cat >"$folder/agent" <<'END'
+#!/bin/sh
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c 'hostname "$1" && shift && eval "$*"' sh "$host" "$@"
+END
+chmod 700 "$folder/agent"
+
+timeout -k 10 500 "$folder/agent" $a exec "${ERL:-erl}" -noshell -noinput -pa ebin build/test-mpi -run tessera_hosts main $a $b "$folder"

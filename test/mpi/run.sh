@@ -1,0 +1,47 @@
+#!/bin/sh
+# Runs the carrier's tests on 1 to 4 ranks, and random programs on 1 to 8: run.sh FOLDER LIBRARY, with mpi_exchanges and
+# mpi_graphs in the folder. Without Open MPI it says so. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs.
+if [ $# -ne 2 ] || ! command -v mpirun >/dev/null; then
+  echo "MPI tests: left out: no Open MPI here (./setup --mpi)"
+  [ -z "${TESSERA_CI:-}" ]
+  exit
+fi
+folder=$1 library=$2
+# mpirun refuses root without these.
+[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+shared=vader
+case $(mpirun --version) in *"Open MPI) 5"*) shared=sm ;; esac
+passed=0 failed=0
+
+# run_ranks RANKS EXPECTED PROGRAM ARGUMENTS...: a line of the output begins with what is expected. A broken job leaves
+# without finalizing MPI, which mpirun reports as a failure, so its status says nothing.
+run_ranks() {
+  ranks=$1 expected=$2
+  shift 2
+  output=$(timeout -k 10 600 mpirun -np "$ranks" --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,$shared,tcp" "$@" 2>&1)
+  status=$?
+  if printf '%s\n' "$output" | grep -q "^$expected"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'MPI test %s on %s ranks FAILED with status %s\n%s\n' "$*" "$ranks" $status "$output"
+  fi
+}
+
+for case in exchanges failures silence; do
+  for ranks in 1 2 3 4; do
+    [ $case = exchanges ] || [ $ranks -gt 1 ] || continue
+    run_ranks $ranks "$case on $ranks ranks: ok" "$folder/mpi_exchanges" "$library" $case
+  done
+done
+run_ranks 3 "signs on 3 ranks: ok" "$folder/mpi_exchanges" "$library" signs
+# The same programs, of 12 partitions and then of 8, on other numbers of ranks.
+first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-24}
+for ranks in 1 2 3 4; do
+  run_ranks $ranks "$count programs on $ranks ranks: ok" "$folder/mpi_graphs" "$library" 12 "$first" "$count"
+done
+for ranks in 1 2 4 8; do
+  run_ranks $ranks "$count programs on $ranks ranks: ok" "$folder/mpi_graphs" "$library" 8 "$first" "$count"
+done
+echo "MPI tests: $passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
