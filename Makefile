@@ -327,7 +327,7 @@ test-erl: all plugins
 	$(if $(filter-out $(EUNIT_MODULES),$(T)),$(error tessera: test/erl has no $(filter-out $(EUNIT_MODULES),$(T))))
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
-	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin)
+	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
 	$(Q)rm -f $(EUNIT_PASSED)
 	$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
 
