@@ -398,7 +398,7 @@ ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_
   return TS_SUCCESS;
 }
 
-/* ---- scratch and cost ---- */
+/* ---- workspace and cost ---- */
 
 void ts_kernel_scratch(const ts_kernel_desc *desc, int64_t *out_fixed, int64_t *out_per_element) {
   *out_fixed = 0, *out_per_element = 0;

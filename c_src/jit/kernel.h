@@ -24,8 +24,8 @@
  * args, all int64: extents [rank]; then per operand (inputs, then outputs, then indices) an address
  * (an index operand: its start value) and byte strides [rank] (an index operand: steps); then one word per
  * scalar with its bits, memory form. Strides of class ZERO and UNIT are present and ignored.
- * A `stream` output is larger than a cache that a later reader could find it in. Its last dim is UNIT, its address and
- * its other strides are multiples of 64 bytes, and in a MAP of rank 1 ranges begin at multiples of `lanes`.
+ * The stores of a `stream` output bypass the caches, since it is larger than they are. Its last dim is UNIT, its
+ * address and its other strides are multiples of 64 bytes, and in a MAP of rank 1 ranges begin at multiples of `lanes`.
  *
  * An output may be at the same address as an input whose map equals its own; no other overlap. */
 #ifndef TS_JIT_KERNEL_H

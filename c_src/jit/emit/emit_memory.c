@@ -26,7 +26,7 @@ static bool has_masked_moves(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 ? e->target->masked : e->target->masked_small;
 }
 
-/* Of elements of 4 and 8 bytes. */
+/* The instruction sets have gathers of 4 and 8 bytes only. */
 static bool has_gather(const ts_emit *e, ts_dtype type) {
   return ts_dtype_size(type) >= 4 && ts_dtype_size(type) <= 8 && e->target->masked;
 }

@@ -17,7 +17,7 @@ static ts_v ones_of(ts_v x) { return LLVMConstAllOnes(LLVMTypeOf(x)); }
 
 static ts_v choose(ts_emit *e, ts_v mask, ts_v a, ts_v b) { return LLVMBuildSelect(e->b, mask, a, b, ""); }
 
-/* ---- truth ---- */
+/* ---- truth values ---- */
 
 ts_v ts_emit_mask(ts_emit *e, ts_dtype type, ts_v x) {
   if (LLVMIsAZExtInst(x)) {
@@ -187,7 +187,7 @@ static void loop_end(ts_emit *e, lane_loop *loop, const ts_v *next, int count, t
 
 /* ---- float remainder ---- */
 
-/* The leading bits of a quotient that is too large to be exact, less `less` units of the last of them. */
+/* The quotient without its lowest `cleared` bits, minus `less` units of the lowest bit that is left. */
 static ts_v leading_bits(ts_emit *e, ts_v q, int cleared, uint64_t less) {
   ts_v bits = LLVMBuildBitCast(e->b, q, ts_emit_vector_type(e, TS_U64), "");
   bits = LLVMBuildAnd(e->b, bits, ts_emit_const_bits(e, TS_U64, ~UINT64_C(0) << cleared), "");
@@ -195,7 +195,7 @@ static ts_v leading_bits(ts_emit *e, ts_v q, int cleared, uint64_t less) {
   return LLVMBuildBitCast(e->b, bits, ts_emit_vector_type(e, TS_F64), "");
 }
 
-/* r - n y. `from_f32`: both have 24 bits, and n no more, so that their product is exact. */
+/* r - n y. `from_f32`: n and y have at most 24 bits each, so that their product is exact in f64. */
 static ts_v take_off(ts_emit *e, ts_v r, ts_v n, ts_v y, bool from_f32) {
   if (from_f32) return LLVMBuildFSub(e->b, r, LLVMBuildFMul(e->b, n, y, ""), "");
   return ts_emit_intrinsic(e, "llvm.fma", NULL, (ts_v[]){LLVMBuildFNeg(e->b, n, ""), y, r}, 3);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what the host wants ---- */
+/* ---- geometry: tile sizes for a target ---- */
 
 /* Accumulators use all registers except for a row of rhs, one element of lhs and a spare one. */
 static void choose_tile(const ts_target *target, ts_gemm_geometry *g) {

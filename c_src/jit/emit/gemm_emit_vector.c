@@ -54,7 +54,7 @@ static ts_v span_end(gemm_emit *m, span *s, ts_v *values) {
   return left;
 }
 
-/* ---- both ---- */
+/* ---- loads, shared by AXPY and DOT ---- */
 
 /* Element `item` of the vectors at k + `step`; `factors` is the address of those at k. */
 static ts_v load_factor(gemm_emit *m, LLVMTypeRef type, ts_v factors, int items, int step, int item) {
@@ -266,9 +266,9 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
 }
 
 #define DOT_ROWS TS_GEMM_MAX_LANES /* rows of x that are processed together: their addresses fill the registers */
-#define DOT_LINE                                                                                                    \
-  64 /* bytes of a row (of what it is computed in) that are taken before the next row's turn: large strides share a \
-        set of L1 */
+#define DOT_LINE                                                                                                     \
+  64 /* bytes of a row, in the compute type, that are processed before the next row: rows a large stride apart share \
+        a set of L1 */
 #define DOT_AHEAD 192 /* prefetch distance in bytes of a row: hardware follows only a few streams */
 
 typedef struct dot {

@@ -54,7 +54,8 @@ bool ts_whole_supported(const ts_graph *graph, ts_op_id id) {
   return ts_op_height(graph, op) <= TS_WHOLE_MAX_LEVELS && op_supported(graph, op, &budget);
 }
 
-/* ---- canonical text: values are numbered as they come, constants by their place in the arguments ---- */
+/* ---- canonical text: values are numbered in the order of their definitions, constants by their index in the
+ * arguments ---- */
 
 typedef struct printer {
   const ts_graph *g;

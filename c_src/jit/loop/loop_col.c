@@ -35,7 +35,7 @@ typedef struct col {
 
 static int32_t lanes_of(const ts_reducer *r) { return ts_reducer_needs_tree(r) ? TS_REDUCE_LANES : EXACT_LANES; }
 
-/* Places the next accumulator at `*offset` and advances that. */
+/* Assigns the next accumulator the workspace from `*offset` on, and advances `*offset`. */
 static col_reduce place_reduce(const ts_kernel_desc *desc, int32_t node, int64_t *offset) {
   col_reduce r = {.node = node, .reducer = ts_reducer_of(desc, node), .values = *offset};
   r.lanes = lanes_of(&r.reducer);

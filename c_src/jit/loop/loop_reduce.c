@@ -67,7 +67,7 @@ static ts_acc better_of(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b) {
   return take_if(e, LLVMBuildOr(e->b, strictly, LLVMBuildAnd(e->b, equal, first, ""), ""), b, a);
 }
 
-/* ---- both ---- */
+/* ---- combiners and ARG ---- */
 
 ts_status ts_reducer_combine(ts_emit *e, const ts_reducer *r, ts_acc a, ts_acc b, ts_acc *out) {
   if (r->kind == TS_NODE_ARG) {

@@ -25,7 +25,7 @@ typedef struct row_pass {
   bool *wanted; /* nodes of this pass, before the saved ones are excluded */
 } row_pass;
 
-/* ---- scratch ---- */
+/* ---- workspace ---- */
 
 static ts_v scratch_address(ts_loop *loop, const row_pass *pass, int32_t id, ts_v index) {
   ts_v row = ts_loop_mul(loop, pass->row_capacity, ts_loop_number(loop, loop->plan.saved[id]));

@@ -32,7 +32,7 @@ static ts_v lanes(ts_loop *loop) { return ts_loop_number(loop, loop->e->lanes); 
 
 static ts_v stride_of(ts_loop *loop, int32_t input, int32_t dim) { return loop->stride[input * loop->d->rank + dim]; }
 
-/* ---- turning ---- */
+/* ---- transposition in registers ---- */
 
 /* Swaps the off-diagonal blocks of size `by` of rows a (above) and b. */
 static void swap_blocks(ts_emit *e, ts_v *a, ts_v *b, int by) {

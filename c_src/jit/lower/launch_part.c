@@ -6,7 +6,7 @@
 /* Launches with more argument words, which are rare, cannot be run in parts. */
 #define MAX_WORDS 384
 
-/* ---- what can ---- */
+/* ---- which launches can run in parts ---- */
 
 static bool reads_in_order(const ts_launch *launch, int32_t input) {
   const ts_kernel_desc *d = &launch->desc;
@@ -53,7 +53,7 @@ bool ts_launch_has_pieces(const ts_launch *launch) {
   return points && ts_kernel_arg_count(d) <= MAX_WORDS;
 }
 
-/* ---- running ---- */
+/* ---- runs of a part ---- */
 
 typedef struct runner {
   const ts_launch *launch;

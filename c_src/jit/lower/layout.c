@@ -8,7 +8,7 @@
  * without vectors. */
 #define SMALL_POINTS 32768
 
-/* ---- reading ---- */
+/* ---- reading a layout from canonical text ---- */
 
 static const char *skip_word(const char *at) {
   while (*at && *at != ' ' && *at != '\n') at++;
@@ -61,7 +61,7 @@ bool ts_layout_parse(const char *text, ts_kernel_layout *out) {
   }
 }
 
-/* ---- matching ---- */
+/* ---- matching a launch and a layout ---- */
 
 typedef struct matcher {
   const ts_launch *launch;
@@ -161,7 +161,7 @@ bool ts_layout_match(const ts_launch *launch, const ts_kernel_layout *layout, in
   return fits;
 }
 
-/* ---- applying ---- */
+/* ---- a launch in another layout ---- */
 
 static void set_classes(const ts_kernel_layout *layout, int32_t operand, ts_kernel_operand *to) {
   memcpy(to->stride, layout->stride[operand], sizeof(to->stride));

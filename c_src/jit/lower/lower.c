@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- what is inside ---- */
+/* ---- which values of the graph are operands of the launches ---- */
 
 /* Of a single op: its operands come from outside. */
 static bool operand_of_op(const void *context, ts_value_id value, uint32_t *out) {
@@ -59,7 +59,7 @@ ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out) {
   return TS_VEC_PUSH(&l->temps, bytes);
 }
 
-/* ---- ops that write parts ---- */
+/* ---- ops whose launches each write a part of the result ---- */
 
 static ts_status lower_concatenate(ts_lowering *l, const ts_op *op) {
   const ts_shape *result = ts_graph_value(l->graph, op->first_result)->shape;
@@ -146,7 +146,7 @@ static ts_status lower_put_slice(ts_lowering *l) {
   return status;
 }
 
-/* ---- reductions over nothing ---- */
+/* ---- reductions of empty rows ---- */
 
 static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   const ts_value *result = ts_graph_value(l->graph, op->first_result);
@@ -335,7 +335,7 @@ static void find_inplace(const ts_lowering *l, bool *inplace) {
   }
 }
 
-/* ---- */
+/* ---- the choice of a lowering ---- */
 
 static ts_status lower_any(ts_lowering *l) {
   switch (ts_op_get_class(l->op->code)) {
@@ -405,7 +405,7 @@ ts_status ts_lower_op(const ts_graph *graph, ts_op_id id, ts_arena *arena, const
   return status;
 }
 
-/* ---- ops that move nothing ---- */
+/* ---- ops that move no data ---- */
 
 static bool broadcast_keeps_order(const ts_shape *from, const ts_dims *axes) {
   int64_t last = -1;

@@ -18,7 +18,7 @@ typedef struct partial {
   uint32_t temp;
   ts_dtype dtype;
   bool finds;       /* an argmax or argmin by blocks: `temp` holds the blocks' best elements */
-  uint32_t indices; /* and this their indices in the blocks, as s32 */
+  uint32_t indices; /* the temporary of those elements' indices in their blocks, s32 */
 } partial;
 
 typedef struct stage {
@@ -237,7 +237,7 @@ static ts_status add_rest(const stage *s, int64_t width) {
   return status;
 }
 
-/* ---- choosing ---- */
+/* ---- reduction in blocks, or of a copy of the rows ---- */
 
 static ts_status collect(stage *s, int64_t width, bool whole) {
   for (size_t i = 0; i < s->program->nodes.count; i++) {

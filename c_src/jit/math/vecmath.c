@@ -60,7 +60,7 @@ ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count) {
   return sum;
 }
 
-/* ---- choice ---- */
+/* ---- bounds and selection ---- */
 
 ts_v l_at_most(ts_vm *m, ts_v a, double bound) {
   ts_v limit = l_const(m, bound);

@@ -42,7 +42,7 @@ ts_v l_copysign(ts_vm *m, ts_v magnitude, ts_v sign);
 ts_v l_poly(ts_vm *m, ts_v x, const double *coefficients, int count);
 #define L_POLY(m, x, array) l_poly(m, x, array, (int)(sizeof(array) / sizeof((array)[0])))
 
-/* ---- choice ---- */
+/* ---- bounds and selection ---- */
 static inline ts_v l_cmp(ts_vm *m, LLVMRealPredicate p, ts_v a, ts_v b) { return LLVMBuildFCmp(m->b, p, a, b, ""); }
 static inline ts_v l_select(ts_vm *m, ts_v c, ts_v a, ts_v b) { return LLVMBuildSelect(m->b, c, a, b, ""); }
 /* Bounds that preserve NaN. */

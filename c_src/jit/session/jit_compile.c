@@ -88,7 +88,7 @@ void ts_compiler_destroy(ts_compiler *compiler) {
   ts_free(compiler);
 }
 
-/* ---- what LLVM has to say ---- */
+/* ---- LLVM's diagnostics ---- */
 
 typedef struct complaint {
   char text[400]; /* of the first error; empty: none */

@@ -54,7 +54,7 @@ void ts_compiler_set_fatal_handler(void (*handler)(const char *reason));
 
 /* ---- jit_threads.c ---- */
 
-/* Owned by its submitter, who may not access it until `done` was called, and may free it then. */
+/* Owned by its submitter, which may not access it until `done` was called, and may free it then. */
 typedef struct ts_compile_job {
   const ts_kernel_source *source;
   const char *name;

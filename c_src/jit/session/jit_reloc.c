@@ -99,7 +99,7 @@ static ts_status apply_arm(uint32_t type, const ts_reloc_place *place, const ts_
   }
 }
 
-/* ---- either ---- */
+/* ---- entry points for any machine ---- */
 
 void ts_reloc_write_stub(uint16_t machine, uint8_t *stub, uint64_t address) {
   static const uint8_t x86_jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc};       /* jmp *2(%rip) */

@@ -48,7 +48,7 @@ int64_t ts_jit_clock(void) {
 
 /* ---- kernels: creation, the LRU list, references. The lock is held. ---- */
 
-/* "tessera_map_0123456789abcdef": the text's first word tells perf and gdb what it is. */
+/* "tessera_map_0123456789abcdef": the text's first word tells users of perf and gdb the kernel's kind. */
 void ts_kernel_make_name(const char *text, size_t length, char out[TS_KERNEL_NAME_BYTES]) {
   char word[24];
   size_t n = 0;
