@@ -2369,11 +2369,13 @@ set_memory_limit(Client, Bytes) ->
 trim() -> tessera_nif:trim().
 
 %% @doc Forgets all compiled programs: of functions, of texts and of eager ops, and what is kept of how Nx's expressions
-%% are lowered. Programs that run or that a function of {@link compile/2} holds live on. Kernels stay in memory and on
-%% disk, so programs that are compiled anew find them.
+%% are lowered; also those that the ranks of this node's clusters keep for it ({@link tessera_cluster:clear_cache/1} clears
+%% the ranks' own caches, too). Programs that run or that a function of {@link compile/2} holds live on. Kernels stay in memory
+%% and on disk, so programs that are compiled anew find them.
 -spec clear_cache() -> ok.
 clear_cache() ->
     ok = tessera_nif:eager_clear(),
+    ok = tessera_cluster_programs:clear(),
     tessera_cache:clear().
 
 %% @doc The version of Tessera, such as `"0.1.0"'.

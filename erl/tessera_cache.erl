@@ -8,7 +8,7 @@
 %% a value that would be too large is not cached (tessera_digest).
 -module(tessera_cache).
 -behaviour(gen_server).
--export([start_link/0, find/1, fetch/2, fetch/3, make/2, make/3, run_current/2, clear/0, size/0]).
+-export([start_link/0, find/1, fetch/2, fetch/3, make/2, make/3, run_current/2, clear/0, size/0, max_programs/0]).
 -export_type([weigh/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -172,7 +172,7 @@ start() ->
     catch exit:_ -> ok
     end.
 
-%% The server, with its tables, may end at any time.
+%% no_server when the server has ended, which it may at any time.
 call(Request) ->
     try gen_server:call(?MODULE, Request, infinity)
     catch exit:{_, {gen_server, call, _}} -> no_server
@@ -191,10 +191,14 @@ size() ->
         Size -> Size
     end.
 
+%% The setting that bounds this cache and the programs of a cluster's ranks.
+-spec max_programs() -> pos_integer().
+max_programs() -> application:get_env(tessera, max_programs, ?DEFAULT_LIMIT).
+
 init([]) ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
     ?ORDER = ets:new(?ORDER, [named_table, public, ordered_set]),
-    ok = persistent_term:put(?BOUNDS, {application:get_env(tessera, max_programs, ?DEFAULT_LIMIT),
+    ok = persistent_term:put(?BOUNDS, {max_programs(),
                                        application:get_env(tessera, max_key_bytes, ?DEFAULT_KEY_BYTES),
                                        counters:new(1, [])}),
     _ = 'Elixir.Tessera.Defn.LockedCache':new(),

@@ -11,7 +11,7 @@ bool ts_nif_digest_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 ERL_NIF_TERM ts_nif_digest(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_digest_more(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 
-/* Frees the walks and digests that are kept for later calls. */
+/* Frees the walks that are kept for later calls. */
 void ts_nif_digest_forget(void);
 
 #endif

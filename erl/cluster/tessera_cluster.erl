@@ -3,7 +3,7 @@
 -module(tessera_cluster).
 -behaviour(gen_server).
 -include("tessera.hrl").
--export([start_link/1, stop/1, info/1, child_spec/1, noop/1, noop/2, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
+-export([start_link/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
 -export([call/2, connections/1, options/1, is_cluster/1, why/3]).
 -export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([cluster/0, options/0, connections/0]).
@@ -23,10 +23,10 @@
                      max_message => pos_integer(), tree => {pos_integer(), pos_integer()}} | [{atom(), term()}].
 
 %% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
-%% values of each rank are; and a table of what the ranks have.
+%% values of each rank are; and the table of the programs that the ranks have.
 -type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), table := ets:table()}.
 
-%% Milliseconds for what a rank says of itself.
+%% Milliseconds for a rank's reply to info/1.
 -define(INFO, 5000).
 %% Milliseconds within which a stopped cluster has ended all processes.
 -define(STOP, 10000).
@@ -43,7 +43,7 @@
                 waiting = [] :: [gen_server:from()],
                 failed = none :: none | map(),                    % the error of the last job
                 ended = [] :: [{pid(), map()}],                   % the queues of the last jobs, and their errors
-                asking = [] :: [{pid(), gen_server:from()}],      % those who ask why a job has ended
+                asking = [] :: [{pid(), gen_server:from()}],      % callers of why/3
                 restarts = [] :: [integer()]}).                   % when, in seconds
 
 %% @doc Starts the ranks and waits until all are ready. The cluster is linked to the caller. When a rank is lost, all are started again.
@@ -85,10 +85,20 @@ now(Link) ->
 -spec noop(cluster()) -> ok.
 noop(Cluster) -> noop(Cluster, 1).
 
-%% @doc So many of them, one after the other.
+%% @doc The same, Count times, one after the other.
 -spec noop(cluster(), pos_integer()) -> ok.
 noop(Cluster, Count) ->
     _ = [call(Cluster, noop) || _ <- lists:seq(1, Count)],
+    ok.
+
+%% @doc Drops the compiled programs that the ranks keep, and clears the caches of their VMs, as {@link tessera:clear_cache/0} does.
+%% Programs that runs on their way use live until those have ended. A program that is called again is sent and compiled again; its
+%% kernels are found in memory or on disk. Raises the first error of a rank.
+-spec clear_cache(cluster()) -> ok.
+clear_cache(Cluster) ->
+    #{table := Table} = connections(Cluster),
+    ok = tessera_cluster_programs:clear(Table),
+    _ = call(Cluster, clear_cache),
     ok.
 
 %% @doc Calls F with the number of the rank, on all ranks at once: the results, in the order of ranks. So each rank can read its own part
@@ -153,7 +163,7 @@ load(Cluster, Path) -> tessera_cluster_save:load(Cluster, Path, none).
 -spec load(cluster(), file:name_all(), tessera_mesh:mesh()) -> [term()].
 load(Cluster, Path, Mesh) -> tessera_cluster_save:load(Cluster, Path, Mesh).
 
-%% Of the first tensor that is on a rank.
+%% The cluster of the first tensor that is on a rank.
 cluster_of(Parts) ->
     {_, Found} = tessera_cluster_terms:fold(fun(#tessera{ref = Ref} = Tensor, none) -> {Tensor, tessera_cluster_proxy:cluster(Ref)};
                                                (Tensor, Found) -> {Tensor, Found}
@@ -238,7 +248,7 @@ first_start(#state{parent = Parent, job = Job} = State) ->
     receive
         {up, Job, Connections, Infos} ->
             proc_lib:init_ack(Parent, {ok, self()}),
-            gen_server:enter_loop(?MODULE, [], State#state{connections = Connections#{table => new_table()}, infos = Infos});
+            gen_server:enter_loop(?MODULE, [], State#state{connections = with_table(Connections), infos = Infos});
         {launcher, Job, Launcher} -> first_start(launched(Launcher, State));
         {'EXIT', Job, Reason} ->
             ok = wait_for_launchers(State),
@@ -248,8 +258,8 @@ first_start(#state{parent = Parent, job = Job} = State) ->
             exit(Reason)
     end.
 
-%% What the ranks of this job have.
-new_table() -> ets:new(?MODULE, [public, {read_concurrency, true}]).
+%% A new job has no programs.
+with_table(#{links := Links, queue := Queue} = Made) -> Made#{table => tessera_cluster_programs:new(Queue, tuple_size(Links))}.
 
 start_job(#state{options = Options} = State) ->
     {ok, Job} = tessera_cluster_job:start_link(self(), Options),
@@ -270,7 +280,7 @@ handle_call(_, _, State) -> {reply, error, State}.
 handle_cast(_, State) -> {noreply, State}.
 
 handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
-    Connections = Made#{table => new_table()},
+    Connections = with_table(Made),
     _ = [gen_server:reply(From, {ok, Connections}) || From <- Waiting],
     {noreply, State#state{connections = Connections, infos = Infos, waiting = []}};
 handle_info({launcher, Job, Launcher}, #state{job = Job} = State) -> {noreply, launched(Launcher, State)};
@@ -312,7 +322,7 @@ info_of(Name, Links, Infos, #state{failed = Failed, restarts = Restarts}) ->
            end,
     #{state => Name, links => Links, infos => Infos, restarts => length(Restarts), last_error => Last}.
 
-%% Who asks has found a job ending: its end is on the way here.
+%% The caller has seen the end of a job, of which this process is not told yet.
 why_ended(Queue, From, #state{connections = #{queue := Queue}, asking = Asking} = State) ->
     {noreply, State#state{asking = [{Queue, From} | Asking]}};
 why_ended(Queue, _, #state{ended = Ended} = State) ->
@@ -324,7 +334,7 @@ note_end(Error, #state{connections = #{table := Table, queue := Queue}, ended = 
     _ = [gen_server:reply(From, Error) || {_, From} <- Asking],
     State#state{ended = lists:sublist([{Queue, Error} | Ended], ?ENDED), asking = []}.
 
-%% Those who wait get the error of a start that failed, too.
+%% Callers that wait for connections get the error of a start that failed, too.
 job_ended(#{message := Message} = Error, #state{options = #{restarts := {Most, Seconds}}, restarts = Restarts} = State) ->
     logger:error("tessera_cluster: ~ts", [Message]),
     Noted = note_end(Error, State),

@@ -1,16 +1,20 @@
 %% @private Requests to ranks and their replies, in the calling process.
 -module(tessera_cluster_calls).
--export([all/2, each/2, some/1, one/3]).
+-export([all/2, all/3, each/2, some/1, one/3]).
 
 %% The same request to all ranks, encoded once.
 -spec all(tuple(), term()) -> {ok, [term()]} | {error, map()}.
-all(Links, Request) ->
+all(Links, Request) -> all(Links, #{}, Request).
+
+%% The same with a head, which says which values the request makes and uses.
+-spec all(tuple(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
+all(Links, Head, Request) ->
     Body = term_to_iovec(Request),
     Id = erlang:unique_integer([positive]),
-    Requests = [tessera_cluster_link:send_to_all(Link, Id, Body) || Link <- lists:reverse(tuple_to_list(Links))],
+    Requests = [tessera_cluster_link:send_to_all(Link, Id, Head, Body) || Link <- lists:reverse(tuple_to_list(Links))],
     collect(lists:reverse(Requests), [], none).
 
-%% A request to each rank of its own, with what it does with values.
+%% A request and head of its own for each rank.
 -spec each(tuple(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
 each(Links, Requests) -> some([{Link, Head, Request} || {Link, {Head, Request}} <- lists:zip(tuple_to_list(Links), Requests)]).
 

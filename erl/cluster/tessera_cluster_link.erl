@@ -3,7 +3,7 @@
 %% the link's frames pass through the link of the rank that is connected to the driver. docs/distribution.md has the protocol.
 -module(tessera_cluster_link).
 -behaviour(gen_server).
--export([start/2, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/3, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
+-export([start/2, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/4, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([request/0]).
 
@@ -56,8 +56,8 @@ send_request(Link, Head, Body) -> send_request(Link, one, Head, Body).
 
 %% One of the requests with that number and body to all links of a job, which are sent to the highest rank first: those connected to the
 %% driver come after those below them, and carry the body for them, too.
--spec send_to_all(pid(), pos_integer(), iodata()) -> request().
-send_to_all(Link, Id, Body) -> send_request(Link, {all, Id}, #{}, Body).
+-spec send_to_all(pid(), pos_integer(), tessera_cluster_wire:head(), iodata()) -> request().
+send_to_all(Link, Id, Head, Body) -> send_request(Link, {all, Id}, Head, Body).
 
 send_request(Link, To, Head, Body) ->
     Request = monitor(process, Link, [{alias, demonitor}]),

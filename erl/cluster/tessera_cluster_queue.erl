@@ -1,9 +1,9 @@
 %% @private Runs of a job, on their way: one process sends each run to all ranks, so that no rank misses a run whose caller is killed,
-%% and all get the runs in the same order. What else concerns values that runs use passes here, too: a value is not freed before
-%% the requests that were made while it was there.
+%% and all get the runs in the same order. Frees of values pass through it, too: so a value is not freed before the runs that were
+%% called while it was there.
 -module(tessera_cluster_queue).
 -behaviour(gen_server).
--export([start_link/1, run/2, free/2]).
+-export([start_link/1, run/3, free/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% Runs of one process that may be on their way. Then it waits for the oldest.
@@ -22,11 +22,12 @@
 -spec start_link(tuple()) -> {ok, pid()}.
 start_link(Links) -> gen_server:start_link(?MODULE, Links, []).
 
-%% Sends these requests, one to each rank. Returns when they are on their way. They are cancelled when no rank needs their results.
--spec run(pid(), [{tessera_cluster_wire:head(), term()}]) -> ok | {error, map()}.
-run(Queue, Requests) ->
+%% Sends these requests, one to each rank, to run that program, unless it was dropped. Returns when they are on their way. They are
+%% cancelled when no rank needs their results.
+-spec run(pid(), tessera_cluster_programs:sent(), [{tessera_cluster_wire:head(), term()}]) -> ok | dropped | {error, map()}.
+run(Queue, Program, Requests) ->
     Encoded = [{Head, term_to_iovec(Request)} || {Head, Request} <- Requests],
-    try gen_server:call(Queue, {run, Encoded}, infinity)
+    try gen_server:call(Queue, {run, Program, Encoded}, infinity)
     catch exit:{Reason, _} -> {error, tessera_cluster_error:lost(Reason)}
     end.
 
@@ -38,10 +39,10 @@ free(Queue, Values) ->
 
 init(Links) -> {ok, #state{links = Links}}.
 
-handle_call({run, Requests}, {Caller, _} = From, State) ->
-    case in_lane(From, begun(Caller, Requests, State)) of
-        {true, Next} -> {reply, ok, Next};
-        {false, Next} -> {noreply, Next}
+handle_call({run, Program, Requests}, From, State) ->
+    case tessera_cluster_programs:is_current(Program) of
+        true -> run_of(From, Requests, State);
+        false -> {reply, dropped, State}
     end;
 handle_call(_, _, State) -> {reply, error, State}.
 
@@ -57,7 +58,7 @@ handle_info(_, State) -> {noreply, State}.
 
 %% ---- values
 
-%% Those that are freed at once with this one.
+%% Collects the values that are freed at the same time, for one message to each rank.
 freed(0, Ids, State) -> forget(Ids, State);
 freed(Left, Ids, State) ->
     receive {freed, Rank, Id} -> freed(Left - 1, maps:update_with(Rank, fun(Others) -> [Id | Others] end, [Id], Ids), State)
@@ -70,6 +71,12 @@ forget(Ids, #state{links = Links} = State) ->
 
 %% ---- runs
 
+run_of({Caller, _} = From, Requests, State) ->
+    case in_lane(From, begun(Caller, Requests, State)) of
+        {true, Next} -> {reply, ok, Next};
+        {false, Next} -> {noreply, Next}
+    end.
+
 begun(Caller, Requests, #state{links = Links, requests = Known, runs = Runs} = State) ->
     Sent = [tessera_cluster_link:send_request(Link, Head#{lane => erlang:phash2(Caller)}, Body)
             || {Link, {Head, Body}} <- lists:zip(tuple_to_list(Links), Requests)],
@@ -77,7 +84,7 @@ begun(Caller, Requests, #state{links = Links, requests = Known, runs = Runs} = S
     State#state{requests = maps:merge(Known, maps:from_list([{Request, Run} || Request <- Sent])),
                 runs = Runs#{Run => {Caller, Sent, length(Sent), 0}}}.
 
-%% Whether the caller may go on. Its requests are sent in any case, since what concerns their values comes after them.
+%% Whether the caller may continue. Its requests are sent in any case, since frees of their values come after them.
 in_lane({Caller, _} = From, #state{lanes = Lanes} = State) ->
     case Lanes of
         #{Caller := {Count, Waiting}} when Count >= ?WINDOW ->

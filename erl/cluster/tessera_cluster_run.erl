@@ -18,7 +18,7 @@
                 takes = #{} :: #{pos_integer() => reference()},
                 new = #{}  :: #{reference() => {pos_integer(), tuple()}}}).
 
-%% Whether the ranks can have so many partitions; else why not.
+%% Calls Refuse, with the reason, for a number of partitions that the ranks cannot have.
 -spec check(tessera_cluster:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
 check(Cluster, Partitions, Refuse) ->
     #{links := Links} = tessera_cluster:connections(Cluster),
@@ -45,38 +45,24 @@ program(Part, Options, Results) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
     Job = tessera_cluster:connections(Cluster),
-    case send_program(Job, Program) of
-        {ok, _} -> submit(Job, Program, shared_out(Job, Lists, Donated), Threads);
+    case on_ranks(Job, Program) of
+        {ok, _, _} = Sent -> submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads);
         {error, _} = Error -> Error
     end.
 
-%% The table is the job's: a new job has no programs. It may be gone, as the job's ranks are.
-send_program(#{links := Links, table := Table, compilers := Compilers},
-             #program{fingerprint = Fingerprint, source = Source, options = Options}) ->
-    case known(Table, Fingerprint) of
-        true -> {ok, known};
-        false ->
-            Sent = compiled(Links, Compilers, {program, Fingerprint, Source, Options}),
-            _ = [note(Table, Fingerprint) || {ok, _} <- [Sent]],
-            Sent
-    end.
+%% The program on the ranks, which compile it if they do not have it.
+on_ranks(#{links := Links, table := Table, compilers := Compilers},
+         #program{fingerprint = Fingerprint, source = Source, options = Options}) ->
+    tessera_cluster_programs:fetch(Table, Fingerprint,
+                                   fun(Id) -> compiled(Links, Compilers, #{makes => {Id, 1}}, {program, Source, Options}) end).
 
-%% One rank of each host compiles, then the others find its code on the disk.
-compiled(Links, Compilers, Request) when length(Compilers) =:= tuple_size(Links) -> tessera_cluster_calls:all(Links, Request);
-compiled(Links, Compilers, Request) ->
-    case tessera_cluster_calls:some([{Link, #{}, Request} || Link <- Compilers]) of
-        {ok, _} -> tessera_cluster_calls:all(Links, Request);
+%% One rank of each host compiles, then the others find its code on the disk. A rank that has compiled the program does nothing when
+%% it gets the request again.
+compiled(Links, Compilers, Head, Request) when length(Compilers) =:= tuple_size(Links) -> tessera_cluster_calls:all(Links, Head, Request);
+compiled(Links, Compilers, Head, Request) ->
+    case tessera_cluster_calls:some([{Link, Head, Request} || Link <- Compilers]) of
+        {ok, _} -> tessera_cluster_calls:all(Links, Head, Request);
         Error -> Error
-    end.
-
-known(Table, Fingerprint) ->
-    try ets:member(Table, Fingerprint)
-    catch error:badarg -> false
-    end.
-
-note(Table, Fingerprint) ->
-    try ets:insert(Table, {Fingerprint})
-    catch error:badarg -> false
     end.
 
 %% Rank R has the partitions [R P / R, (R + 1) P / R).
@@ -86,7 +72,7 @@ shared_out(#{links := Links, queue := Queue}, Lists, Donated) ->
     [share(#share{rank = Rank, queue = Queue, donated = Donated}, lists:sublist(Lists, Rank * Each + 1, Each))
      || Rank <- lists:seq(0, Ranks - 1)].
 
-%% The operands of a rank's partitions, and what the rank needs for them.
+%% The operands of a rank's partitions, and the rank's share.
 share(Share, Lists) ->
     lists:mapfoldl(fun(List, #share{device = Device} = Before) ->
                            {Operands, After} = operands(List, 0, Before),
@@ -99,7 +85,7 @@ operands([Operand | Operands], Position, Share) ->
     {[First | Rest], Last};
 operands([], _, Share) -> {[], Share}.
 
-%% A value of this rank stays where it is; others come from here. What several partitions have is sent once.
+%% A value of this rank stays there; other tensors are sent. A tensor that several partitions have is sent once.
 operand(#tessera{ref = Ref} = Tensor, Donated, #share{rank = Rank, queue = Queue} = Share) when is_reference(Ref) ->
     case tessera_cluster_proxy:info(Ref) of
         {Rank, Id, {_, _, Queue, _, _}} -> {{id, Id}, used(Id, Ref, Donated, Share)};
@@ -130,18 +116,28 @@ values(#share{new = New}) -> [Value || {_, Value} <- lists:sort(maps:values(New)
 
 %% ---- runs
 
-submit(#{queue := Queue} = Job, #program{fingerprint = Fingerprint, results = Results}, Shares, Threads) ->
+submit(Job, {#program{results = Results} = Program, Sent}, Shares, Threads) ->
     Run = erlang:unique_integer([positive]),
     {Lists, _} = hd(Shares),
     Made = length(Lists) * length(Results),
     First = numbers(Job, Made),
     Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],
     ok = take([Share || {_, Share} <- Shares]),
-    Requests = [{head(Share, First, Made), {run, Fingerprint, Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
-    case tessera_cluster_queue:run(Queue, Requests) of
+    Requests = [{head(Share, First, Made), {Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
+    case start(Sent, Job, Program, Requests) of
         ok -> relieved(Job, lists:append(Proxies));
         {error, _} = Error -> Error
     end.
+
+%% A program that was dropped before its run could be sent is sent again.
+start({ok, Id, Sent}, #{queue := Queue} = Job, Program, Requests) ->
+    case tessera_cluster_queue:run(Queue, Sent, [{uses(Id, Head), {run, Id, Run, Options}} || {Head, {Run, Options}} <- Requests]) of
+        dropped -> start(on_ranks(Job, Program), Job, Program, Requests);
+        Result -> Result
+    end;
+start({error, _} = Error, _, _, _) -> Error.
+
+uses(Id, #{uses := Uses} = Head) -> Head#{uses := [Id | Uses]}.
 
 options(Operands, #share{donated = Donated} = Share, Threads) ->
     #{lists => Operands, values => values(Share), threads => Threads, donated => Donated}.
@@ -151,12 +147,9 @@ head(#share{uses = Uses, takes = Takes}, First, Count) -> #{makes => {First, Cou
 places(#{places := Places}) -> tuple_to_list(Places).
 
 %% The same numbers on all ranks.
-numbers(#{table := Table}, Count) ->
-    try ets:update_counter(Table, numbers, Count, {numbers, 1}) - Count
-    catch error:badarg -> 1 % the job has ended, as sending will tell
-    end.
+numbers(#{table := Table}, Count) -> tessera_cluster_programs:numbers(Table, Count).
 
-%% Of each partition of a rank.
+%% The proxies of the results, for each partition of a rank.
 proxies(Place, First, Partitions, Types) ->
     Numbered = lists:zip(lists:seq(0, length(Types) - 1), Types),
     [[tessera_cluster_proxy:make(Place, First + Partition * length(Types) + I, Type, Shape) || {I, {Type, Shape}} <- Numbered]

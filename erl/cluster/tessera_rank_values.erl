@@ -1,17 +1,18 @@
-%% @private The values of a rank: tensors under numbers, some of which are still being made. The rank's main process counts who needs a
-%% value, in the order in which the driver's requests arrive: the driver itself, and each request that uses it. Any process may read
+%% @private The values of a rank: tensors and compiled programs under numbers, some of which are still being made. The rank's main process keeps the use
+%% count of each value, in the order in which the driver's requests arrive: 1 for the driver, and 1 for each request that uses it. Any process may read
 %% values and set what they became.
 -module(tessera_rank_values).
 -include("tessera.hrl").
--export([new/0, expect/3, retain/1, release/1, add/1, set/2, fail/2, await/1, count/1]).
+-export([new/0, expect/3, retain/1, release/1, add/1, set/2, fail/2, is_pending/1, await/1, count/1]).
 -export_type([id/0]).
 
--define(VALUES, tessera_rank_values).    % {Id, pending | {ready, Tensor} | {failed, Error}, Count, Maker}
+-define(VALUES, tessera_rank_values).    % {Id, pending | {ready, Value} | {failed, Error}, Count, Maker}
 -define(WAITING, tessera_rank_waiting).  % {Id, Process}
 %% Numbers from here on are the rank's own.
 -define(OWN, (1 bsl 62)).
 
 -type id() :: pos_integer().
+-type value() :: tessera:tensor() | tessera_nif:executable().
 -type cause() :: {Code :: atom(), Text :: binary()}.
 
 -spec new() -> ok.
@@ -22,10 +23,10 @@ new() ->
 
 %% ---- by the main process
 
-%% Values that a request will make; the driver needs each once.
+%% Values that a request will make, with the driver's use. A request for a program may come twice.
 -spec expect(id(), non_neg_integer(), Request :: pos_integer()) -> ok.
 expect(First, Count, Request) ->
-    true = ets:insert(?VALUES, [{Id, pending, 1, Request} || Id <- lists:seq(First, First + Count - 1)]),
+    _ = ets:insert_new(?VALUES, [{Id, pending, 1, Request} || Id <- lists:seq(First, First + Count - 1)]),
     ok.
 
 -spec retain([id()]) -> ok.
@@ -33,7 +34,7 @@ retain(Ids) ->
     _ = [ets:update_counter(?VALUES, Id, {3, 1}, {Id, {failed, {internal, <<"the value is not here">>}}, 0, none}) || Id <- Ids],
     ok.
 
-%% The requests of those that none needs any more, one for each value.
+%% Ends a use of each. Returns the requests that make the values which are freed by that, one for each value.
 -spec release([id()]) -> [Request :: pos_integer()].
 release(Ids) -> [Maker || Id <- Ids, Maker <- drop(Id), Maker =/= none].
 
@@ -55,14 +56,15 @@ add(Tensor) ->
     true = ets:insert(?VALUES, {Id, {ready, Tensor}, 1, none}),
     Id.
 
-%% The value that was expected, unless none needs it by now.
--spec set(id(), tessera:tensor()) -> ok.
-set(Id, Tensor) -> become(Id, {ready, Tensor}).
+%% Sets a value that was expected; has no effect if it was freed meanwhile.
+-spec set(id(), value()) -> ok.
+set(Id, Value) -> become(Id, {ready, Value}).
 
-%% Those of them that were not made will not be.
+%% Those that are pending become failed.
 -spec fail([id()], cause()) -> ok.
 fail(Ids, Cause) -> lists:foreach(fun(Id) -> become(Id, {failed, Cause}) end, [Id || Id <- Ids, is_pending(Id)]).
 
+-spec is_pending(id()) -> boolean().
 is_pending(Id) -> lists:member(pending, [Value || {_, Value, _, _} <- ets:lookup(?VALUES, Id)]).
 
 become(Id, Value) ->
@@ -70,11 +72,11 @@ become(Id, Value) ->
     _ = [Process ! {?MODULE, Id} || {_, Process} <- ets:take(?WAITING, Id)],
     ok.
 
-%% Waits until the value was made. Raises why it was not. The caller leaves when it gets `cancel'.
--spec await(id()) -> tessera:tensor().
+%% Waits until the value is made. Raises the cause of one that failed, and `cancelled' when the caller gets the message `cancel'.
+-spec await(id()) -> value().
 await(Id) ->
     case ets:lookup(?VALUES, Id) of
-        [{_, {ready, Tensor}, _, _}] -> Tensor;
+        [{_, {ready, Value}, _, _}] -> Value;
         [{_, {failed, Cause}, _, _}] -> error(Cause);
         [{_, pending, _, _}] ->
             true = ets:insert(?WAITING, {Id, self()}),
@@ -90,6 +92,6 @@ wait(Id) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end.
 
-%% How many need it.
+%% The use count.
 -spec count(id()) -> non_neg_integer().
 count(Id) -> ets:lookup_element(?VALUES, Id, 3).

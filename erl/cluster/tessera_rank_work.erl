@@ -1,18 +1,16 @@
-%% @private What a rank does for the driver: one function for each request, which a process of its own calls. Programs are in a table of
-%% the rank's main process, values in tessera_rank_values.
+%% @private What a rank does for the driver: one function for each request, which a process of its own calls. Tensors and compiled
+%% programs are values in tessera_rank_values.
 -module(tessera_rank_work).
 -include("tessera.hrl").
 -export([configure/1, handle/3, finish/0]).
 
--define(PROGRAMS, tessera_rank_programs).
 %% Milliseconds for finalizing MPI.
 -define(FINISH, 1000).
 
-%% Sets the rank up as the driver says; what is there. Called by the main process.
+%% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions. Called by the main process.
 -spec configure(map()) -> {ok, map()} | {error, map()}.
 configure(#{devices := Devices, threads := Threads} = Config) ->
     ok = tessera_rank_values:new(),
-    ?PROGRAMS = ets:new(?PROGRAMS, [named_table, public, {read_concurrency, true}]),
     Mpi = start_mpi(Config),
     ok = application:set_env(tessera, host_devices, Devices),
     _ = [application:set_env(tessera, memory_limit, Limit) || #{memory_limit := Limit} <- [Config], is_integer(Limit)],
@@ -58,14 +56,21 @@ isa() -> element(2, tessera_nif:rank_isa()).
 %% The values that were made for the reply, and the reply, encoded. An error of the user's program is a reply, too. The turn has the
 %% worker that has to end first, and the main process.
 -spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()}.
-handle({run, Fingerprint, Run, Options}, Head, Turn) ->
+handle({run, Program, Run, Options}, Head, Turn) ->
     Results = results(Head),
-    Reply = attempt(fun() -> run({Fingerprint, Run, Options}, Head, Turn) end),
+    Reply = attempt(fun() -> run({Program, Run, Options}, Head, Turn) end),
     {[], term_to_iovec(noted(Reply, Results))};
 handle({put, Values}, Head, _) ->
     Results = results(Head),
     Reply = attempt(fun() -> [made(Value) || Value <- Values] end),
     {[], term_to_iovec(noted(Reply, Results))};
+handle({program, Source, Options}, Head, _) ->
+    [Id] = results(Head),
+    Reply = case tessera_rank_values:is_pending(Id) of
+                true -> noted(attempt(fun() -> [compiled(Source, Options)] end), [Id]);
+                false -> {ok, ok}   % this rank has compiled it already for the others of its host
+            end,
+    {[], term_to_iovec(Reply)};
 handle({apply, Fun, Args}, _, _) ->
     case attempt(fun() -> apply(binary_to_term(Fun), with_values(binary_to_term(Args))) end) of
         {ok, Result} ->
@@ -78,11 +83,11 @@ handle(Request, _, _) -> {[], term_to_iovec(attempt(fun() -> request(Request) en
 results(#{makes := {First, Count}}) -> lists:seq(First, First + Count - 1).
 
 %% The results of a request become values.
-noted({ok, Tensors}, Ids) when length(Tensors) =:= length(Ids) ->
-    lists:foreach(fun({Id, Tensor}) -> tessera_rank_values:set(Id, Tensor) end, lists:zip(Ids, Tensors)),
+noted({ok, Results}, Ids) when length(Results) =:= length(Ids) ->
+    lists:foreach(fun({Id, Result}) -> tessera_rank_values:set(Id, Result) end, lists:zip(Ids, Results)),
     {ok, ok};
-noted({ok, Tensors}, Ids) ->
-    noted({error, internal, text("~b results, expected ~b", [length(Tensors), length(Ids)])}, Ids);
+noted({ok, Results}, Ids) ->
+    noted({error, internal, text("~b results, expected ~b", [length(Results), length(Ids)])}, Ids);
 noted({error, Code, Text} = Error, Ids) ->
     ok = tessera_rank_values:fail(Ids, {Code, Text}),
     Error.
@@ -104,12 +109,8 @@ request(noop) -> ok;
 request(memory) ->
     #{live := Live, peak := Peak} = tessera_nif:memory(),
     #{vm => erlang:memory(total), live => Live, peak => Peak};
+request(clear_cache) -> tessera:clear_cache();
 request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
-request({program, Fingerprint, Source, Options}) ->
-    case ets:member(?PROGRAMS, Fingerprint) of
-        true -> ok;
-        false -> compiled(Fingerprint, Source, Options)
-    end;
 request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.
 
 contents(#tessera{ref = Ref}, Elements) -> raised(tessera_nif:to_binary(Ref, Elements)).
@@ -120,18 +121,7 @@ raised(Result) -> Result.
 made({Type, Shape, Bytes, Device}) ->
     tessera_memory:made(put, [], fun() -> tessera_nif:from_binary(Bytes, Type, Shape, true, {host, Device}) end).
 
-%% Two requests for one program at a time compile it twice, which is no error.
-compiled(Fingerprint, Source, Options) ->
-    case program(Source) of
-        {error, _} = Error -> Error;
-        Builder ->
-            case tessera_nif:compile(Builder, Options) of
-                {error, _} = Error -> Error;
-                Executable ->
-                    true = ets:insert(?PROGRAMS, {Fingerprint, Executable}),
-                    ok
-            end
-    end.
+compiled(Source, Options) -> raised(tessera_nif:compile(raised(program(Source)), Options)).
 
 %% No program text begins with a zero byte.
 program(<<0, _/binary>> = Packed) -> tessera_nif:expression_unpack(Packed);
@@ -158,8 +148,8 @@ for_driver(Other, Values) -> {Other, Values}.
 %% ---- runs
 
 %% The results of the partitions here, one after the other. Where this rank cannot begin, the others are told.
-run({Fingerprint, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
-    [{_, Executable}] = ets:lookup(?PROGRAMS, Fingerprint),
+run({Program, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
+    Executable = tessera_rank_values:await(Program),
     try
         ok = after_worker(Before),
         operands(What, Head)
@@ -183,7 +173,7 @@ after_worker(Worker) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end.
 
-%% What other requests use is not donated.
+%% A value that other requests use is not donated.
 operands({_, _, #{lists := Lists, values := Values, donated := Donated}}, Head) ->
     New = list_to_tuple([made(Value) || Value <- Values]),
     Operands = [[operand(Operand, New) || Operand <- List] || List <- Lists],

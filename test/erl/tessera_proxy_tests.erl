@@ -19,7 +19,8 @@ run_test_() ->
      || has_mpirun(),
         {Name, Options, Test} <- [{"runs", #{devices => 2}, fun runs/2}, {"donated", #{}, fun donated/2}, {"pipeline", #{}, fun pipeline/2},
                                   {"errors", #{memory_limit => 1 bsl 24}, fun errors/2}, {"cancelled", #{}, fun cancelled/2},
-                                  {"concurrent", #{ranks => 4}, fun concurrent/2}]]
+                                  {"concurrent", #{ranks => 4}, fun concurrent/2},
+                                  {"programs", #{}, fun programs/2}, {"few programs", #{}, fun few_programs/2}]]
         ++ [{"compiled once", {timeout, 120, fun compiled_once/0}} || has_mpirun()].
 
 has_mpirun() ->
@@ -453,6 +454,101 @@ concurrent(Cluster, _) ->
     Self = self(),
     Pids = [spawn_link(fun() -> Self ! {self(), Chain(Base)} end) || Base <- [1.0, 2.0, 3.0, 4.0]],
     ?assertEqual(Alone, [receive {Pid, Result} -> Result end || Pid <- Pids]).
+
+%% Ranks keep as many programs as the setting says, those that were used last, and all of them the same ones.
+programs(Cluster, _) ->
+    with_most_programs(2, fun() ->
+        [F, G, H] = Fs = [rows(Cluster, fun(X) -> tessera:add(X, N) end) || N <- [1.0, 2.0, 3.0]],
+        Ids = fun() -> lists:usort(tessera_cluster:map(Cluster, fun program_ids/1)) end,
+        ?assertEqual({2.0, 3.0}, {plus(F), plus(G)}),
+        [[First, Second]] = Ids(),
+        ?assertEqual({2.0, 4.0}, {plus(F), plus(H)}),
+        ok = until(fun() -> case Ids() of [[First, Third]] -> Third > Second; _ -> false end end),
+        ?assertEqual([3.0, 2.0, 4.0], [plus(Each) || Each <- [G, F, H]]),
+        %% runs on their way keep a program that is dropped
+        Slow = rows(Cluster, fun(X) -> tessera:add(X, slow(X)) end),
+        Lists = [[tessera:tensor([1.0])] || _ <- [1, 2]],
+        [_, _] = Expected = [tessera:to_list(T) || T <- Slow(Lists)],
+        Results = Slow(Lists),
+        ok = tessera:clear_cache(),
+        ok = until(fun() -> Ids() =:= [[]] end),
+        ?assertEqual(Expected, [tessera:to_list(T) || T <- Results]),
+        ?assertEqual([2.0, 3.0, 4.0], [plus(Each) || Each <- Fs]),
+        ok = tessera_cluster:clear_cache(Cluster),
+        ok = until(fun() -> Ids() =:= [[]] end),
+        ?assertEqual(2.0, plus(F))
+    end).
+
+%% Callers that together use more programs than the ranks may keep.
+few_programs(Cluster, _) ->
+    with_most_programs(1, fun() ->
+        Fs = [rows(Cluster, fun(X) -> tessera:add(X, N) end) || N <- [1.0, 2.0, 3.0]],
+        Call = fun() -> [[plus(F) || F <- Fs] || _ <- lists:seq(1, 10)] end,
+        Self = self(),
+        Pids = [spawn_link(fun() -> Self ! {self(), Call()} end) || _ <- lists:seq(1, 4)],
+        [?assertEqual([[2.0, 3.0, 4.0]], lists:usort(receive {Pid, Results} -> Results end)) || Pid <- Pids],
+        ok = until(fun() -> [1] =:= lists:usort([length(Ids) || Ids <- tessera_cluster:map(Cluster, fun program_ids/1)]) end)
+    end).
+
+plus(F) ->
+    [[Number], [Number]] = [tessera:to_list(T) || T <- F([[tessera:tensor([1.0])] || _ <- [1, 2]])],
+    Number.
+
+program_ids(_) -> lists:sort([Id || {Id, {ready, Program}, _, _} <- ets:tab2list(tessera_rank_values), is_reference(Program)]).
+
+with_most_programs(Most, Test) ->
+    Before = application:get_env(tessera, max_programs),
+    ok = application:set_env(tessera, max_programs, Most),
+    try Test()
+    after case Before of
+              {ok, Value} -> application:set_env(tessera, max_programs, Value);
+              undefined -> application:unset_env(tessera, max_programs)
+          end
+    end.
+
+%% The driver's table alone: this process is the queue, of two ranks.
+program_table_test() ->
+    with_most_programs(2, fun() ->
+        Table = tessera_cluster_programs:new(self(), 2),
+        Send = fun(_) -> {ok, []} end,
+        Freed = fun(Id) -> [receive {freed, Rank, Id} -> ok after ?WITHIN -> error({not_freed, Id}) end || Rank <- [0, 1]] end,
+        {ok, 1, A} = tessera_cluster_programs:fetch(Table, <<"a">>, Send),
+        {ok, 1, A} = tessera_cluster_programs:fetch(Table, <<"a">>, fun(_) -> error(sent_again) end),
+        ?assert(tessera_cluster_programs:is_current(A)),
+        %% a program that could not be compiled
+        {error, #{}} = tessera_cluster_programs:fetch(Table, <<"b">>, fun(2) -> {error, #{}} end),
+        Freed(2),
+        %% another caller has sent it in the meantime
+        {ok, 3, Late} = tessera_cluster_programs:fetch(Table, <<"c">>, fun(3) ->
+            {ok, 4, _} = tessera_cluster_programs:fetch(Table, <<"c">>, Send),
+            {ok, []}
+        end),
+        Freed(3),
+        ?assertNot(tessera_cluster_programs:is_current(Late)),
+        %% a caller that is killed while it sends leaves a program that is dropped like the others
+        Self = self(),
+        {Killed, Monitor} = spawn_monitor(fun() -> tessera_cluster_programs:fetch(Table, <<"d">>, fun(5) -> Self ! sends, receive never -> ok end end) end),
+        receive sends -> exit(Killed, kill) end,
+        receive {'DOWN', Monitor, process, Killed, killed} -> ok end,
+        {ok, 6, _} = tessera_cluster_programs:fetch(Table, <<"e">>, Send),
+        Freed(1),
+        Freed(4),
+        ?assertNot(tessera_cluster_programs:is_current(A)),
+        {ok, 7, _} = tessera_cluster_programs:fetch(Table, <<"f">>, Send),
+        Freed(5),
+        %% one that is dropped while it is sent
+        {ok, 8, _} = tessera_cluster_programs:fetch(Table, <<"g">>, fun(8) ->
+            ok = tessera_cluster_programs:clear(Table),
+            [Freed(Id) || Id <- [6, 7, 8]],
+            {ok, []}
+        end),
+        Freed(8),
+        true = ets:delete(Table),
+        ?assertEqual(none, tessera_cluster_programs:find(Table, <<"a">>)),
+        ?assertEqual(ok, tessera_cluster_programs:clear(Table)),
+        ?assertMatch({ok, 1, _}, tessera_cluster_programs:fetch(Table, <<"a">>, Send)),
+        receive {freed, _, _} = More -> error(More) after 0 -> ok end
+    end).
 
 %% One rank of a host compiles a program; the others load its kernels.
 compiled_once() ->
