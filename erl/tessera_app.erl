@@ -5,7 +5,7 @@
 -behaviour(application).
 -export([start/2, stop/1]).
 
-%% An invalid setting, or a library that cannot be loaded, is the reason that start returns.
+%% start/2 returns an invalid setting, or a library that cannot be loaded, as the reason of its error.
 start(_Type, _Args) ->
     try configure() of
         ok -> tessera_sup:start_link()

@@ -30,7 +30,7 @@ make_packed(Bits, Type, Shape, Device) ->
             {error, #{code => invalid_argument, message => unicode:characters_to_binary(Message)}}
     end.
 
-%% The bits of the elements in what the native library wrote.
+%% The bits of the elements in the bytes that the native library wrote.
 -spec trim(binary(), tessera:type(), non_neg_integer()) -> bitstring().
 trim(Binary, Type, Elements) when Type =:= s4; Type =:= u4; Type =:= s2; Type =:= u2 ->
     Size = tessera_type:bits(Type) * Elements,
@@ -51,7 +51,7 @@ of_tensor(Binary, Type, Shape) when Type =:= s4; Type =:= u4; Type =:= s2; Type 
     end;
 of_tensor(Binary, _, _) -> Binary.
 
-%% How many elements are read when at most Limit are asked for; all when it is negative.
+%% The number of elements to read when the caller asks for at most Limit; all when it is negative.
 -spec first(integer(), tessera:shape()) -> non_neg_integer().
 first(Limit, Shape) when Limit < 0 -> tessera_type:elements(Shape);
 first(Limit, Shape) -> min(Limit, tessera_type:elements(Shape)).

@@ -181,7 +181,7 @@ result(Id, Kinds, #{code := Code} = Source) ->
     catch _:_ -> none
     end.
 
-%% ---- as text
+%% ---- texts of warnings
 
 -spec format(tessera_flow:finding()) -> iolist().
 format({Place, Why, Expr, Ours}) ->

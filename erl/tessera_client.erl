@@ -1,4 +1,4 @@
-%% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md tells the rest.
+%% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
 -export([configure/0, open/2, ensure/2, host_devices/0, device/2, bind/2, to_device/3]).
@@ -53,7 +53,7 @@ no_count(Other) ->
     Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 on, got ~tp", [Other]),
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 
-%% Opens a client of the host; for an open one, adds devices and sets what is given.
+%% Opens a client of the host. For an open one, adds devices and changes the given options.
 -spec open(atom(), map()) -> ok | tessera_nif:error().
 open(Name, Options) ->
     case maps:keys(Options) -- ?OPTIONS of

@@ -31,7 +31,7 @@ on_mesh(Mesh, F) ->
         end
     end.
 
-%% Of the program that is traced.
+%% The mesh of the program that is traced.
 -spec mesh() -> tessera_mesh:checked() | undefined.
 mesh() ->
     case get(?KEY) of
@@ -94,7 +94,7 @@ names(Set) ->
 varying([]) -> [];
 varying(Values) -> tessera_trace:check(varying, [], tessera_nif:varying(tessera_trace:current(), Values)).
 
-%% The value counts as one that varies over these axes, too, for what is made of it from now on.
+%% The value counts as varying over these axes, too, in all ops that read it from now on.
 -spec marked(tessera:tensor(), set()) -> tessera:tensor().
 marked(Value, 0) -> Value;
 marked(Value, Set) ->
@@ -120,7 +120,7 @@ in_one(Name, Op, [{_, Attrs} | _] = Pairs) ->
 apply_op(Name, Op, [_] = Values, Attrs) -> [tessera_trace:op(Name, Op, Values, Attrs)];
 apply_op(Name, Op, Values, Attrs) -> tessera_trace:results(Name, Op, Values, Attrs).
 
-%% Without leaves' types, which change; numbers become tensors.
+%% The container's form without the types of its leaves, which the op changes; numbers become tensors.
 leaves_of({map, Keys, Signatures}) -> {map, Keys, [leaves_of(S) || S <- Signatures]};
 leaves_of({Kind, Signatures}) when Kind =:= tuple; Kind =:= list -> {Kind, [leaves_of(S) || S <- Signatures]};
 leaves_of(Leaf) -> Leaf.

@@ -54,7 +54,7 @@ user_name(all_reduce_min) -> "all_reduce min";
 user_name(all_reduce_max) -> "all_reduce max";
 user_name(Name) -> atom_to_list(Name).
 
-%% Summed over those of the axes over which it is partial.
+%% Sums the gradient over those of the axes over which it is partial.
 summed({Partial, Gradient}, Axes) ->
     Set = tessera_collective:set(Axes),
     {Partial band bnot Set, hd(tessera_collective:sum_over([Gradient], Partial band Set))}.

@@ -17,7 +17,7 @@ complex(Re, Im) ->
 -spec real(tessera:operand()) -> tessera:tensor().
 real(X) -> real(real, X).
 
-%% For the function Name of the API.
+%% The real part, or a real operand itself, as a float; for the API function Name.
 real(Name, X) ->
     Type = tessera_ops:type_of(tessera_ops:operand(Name, X)),
     case tessera_type:is_complex_type(Type) of

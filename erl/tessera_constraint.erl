@@ -47,6 +47,6 @@ constrain(Term, Sharding) ->
 attrs(Args, Mesh, Sharding, #tessera{shape = Shape}) ->
     lists:unzip(tessera_mesh:cuts(sharding_constraint, Args, Mesh, Sharding, tuple_size(Shape))).
 
-%% The value, cut as the attributes of such an op say; the gradient is cut like the value.
+%% Adds the op with these attributes to the value; the gradient rule cuts the gradient like the value.
 -spec cut_like(tessera:tensor(), {[non_neg_integer()], [non_neg_integer()]}) -> tessera:tensor().
 cut_like(Value, Attrs) -> tessera_trace:op(sharding_constraint, [Value], Attrs).

@@ -62,7 +62,7 @@ marked(Params, Sets) -> lists:zipwith(fun tessera_collective:marked/2, Params, S
 grown([], _, _) -> [];
 grown(Sets, [Predicate], Next) -> lists:zipwith(fun(Set, Given) -> Set bor Given bor Predicate end, Sets, Next).
 
-%% Partitions that do not come to a collective would be waited for.
+%% A partition that does not reach a collective would make the others wait for ever.
 check_predicate(Name, Predicate, Regions) ->
     Together = tessera_collective:is_local() andalso
         lists:any(fun(Region) -> tessera_trace:check(Name, [], tessera_nif:has_collective(tessera_trace:current(), Region)) end,
@@ -82,7 +82,7 @@ predicate(Value) ->
     _ = operand(while, "what the condition gives", Value),
     tessera_trace:op(while, not_equal, [Value, 0], []).
 
-%% What must be one tensor or number.
+%% The condition or element, which must be one tensor or number.
 operand(Name, What, #tessera{ref = Ref, type = Type, shape = Shape} = Value) when Ref =/= undefined ->
     tessera_type:is_type(Type) andalso tessera_type:is_shape(Shape) orelse no_operand(Name, What, Value),
     Value;
@@ -250,7 +250,7 @@ trace_reduce(Name, Tensor, Initial, F, Axes) ->
     tessera_trace:op(Name, reduce, [tessera_ops:as_type(Name, Tensor, Common), as_scalar(Name, Initial, Common)],
                      {Axes, Region}).
 
-%% What is not of the accumulator's type would lose something with each element.
+%% A result of another type than the accumulator's would lose precision with each element.
 combined(Name, #tessera{type = Own} = Value, Type) ->
     tessera_type:merge(Own, Type) =:= Type orelse
         tessera_error:raise(Name, [], invalid_argument,

@@ -69,7 +69,7 @@ conv(Operand, Kernel, Options) ->
     [A, B] = [tessera_ops:as_type(conv, T, Type) || T <- [X, K]],
     lower(fun(Core, Operands, Attrs) -> tessera_trace:op(conv, Core, Operands, Attrs) end, A, B, Full).
 
-%% {Size with room between its elements, span of the kernel, stride} of each spatial axis.
+%% {Dilated size of the operand, dilated size of the kernel, stride} of each spatial axis.
 axes(#tessera{shape = Shape}, #tessera{shape = KernelShape}, [_, _ | InX], [_, _ | InKernel],
      #{strides := Strides, input_dilation := InputDilation, kernel_dilation := KernelDilation}) ->
     Sizes = [covered(element(Axis + 1, Shape), D) || {Axis, D} <- lists:zip(InX, InputDilation)],
@@ -107,7 +107,7 @@ covered(Count, Step) -> (Count - 1) * Step + 1.
 
 %% ---- gradients: C is the result's, X and K as the core has them
 
-%% A convolution of C, whose elements are as far apart as the strides, by the kernel with its places reversed.
+%% A convolution of C, dilated by the strides, with the kernel reversed along its spatial axes.
 -spec input_share(tessera:tensor(), tessera:tensor(), tessera:tensor(), tuple()) -> tessera:tensor().
 input_share(C, X, K, {Strides, Low, _, InputDilation, KernelDilation, Groups}) ->
     Spatial = spatial(K, 0),
@@ -158,7 +158,8 @@ kernel_share(C, X, K, Strides, Low, InputDilation, KernelDilation, Groups) ->
 
 op(Operands, Attrs) -> tessera_trace:op(grad, conv, Operands, Attrs).
 
-%% Few places, of which each is a sum over products of two slices: groups of one channel would be products of one column.
+%% Each tap is a sum over the products of two slices, and there are few taps. As a grouped convolution, groups of one channel would
+%% be products with one column.
 -define(FEW_PLACES, 64).
 is_depthwise(X, K, {_, _, _, InputDilation, _, Groups}) ->
     Places = lists:foldl(fun erlang:'*'/2, 1, spatial(K, 0)),
@@ -187,5 +188,5 @@ places_of([Size | Sizes]) -> [[I | Place] || I <- tessera_type:dims(Size), Place
 
 zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 
-%% The spatial axes' sizes; Before: axes before them.
+%% The sizes of the spatial axes, which follow `Before' other axes.
 spatial(#tessera{shape = Shape}, Before) -> lists:sublist(tuple_to_list(Shape), Before + 1, tuple_size(Shape) - 2).

@@ -1,10 +1,10 @@
 %% @private Digests of terms, in 128 bits: equal terms have the same
 %% digest and others another one, in this VM and while it lives.
 %%
-%% A term may be shared inside, as expressions are: where it lies it is small, and
-%% unfolded it would not fit into any memory. To compare it, to hash it, to send it
-%% or to keep it in a table unfolds it. A digest does not, so that is what stands
-%% for users' functions and terms in keys.
+%% A term may share its parts, as expressions do: in memory it is small, but a copy
+%% without sharing would not fit into any memory. Comparing, hashing or sending a term,
+%% or inserting it into a table, loses the sharing. A digest keeps it, so keys contain
+%% digests of users' functions and terms.
 -module(tessera_digest).
 -export([of_term/1, of_function/1, weigh/1, is_small/1, outline/1, with_tensors/1, form/1, version/1]).
 -export_type([digest/0]).

@@ -77,7 +77,7 @@ operands_of([#tessera{type = Type, shape = Shape} | Rest], Left) when is_atom(Ty
 operands_of([_ | Rest], Left) -> operands_of(Rest, Left);
 operands_of(_, _) -> []. % also where a list ends in something else
 
-%% A term as people write it, tensors by type and shape, cut where it is long.
+%% A term in Erlang's syntax, with tensors by type and shape; a long one is truncated.
 -spec show(term()) -> iolist().
 show(Term) -> show_part(tessera_digest:outline(Term)).
 

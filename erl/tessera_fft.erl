@@ -39,7 +39,7 @@ along_axis(Name, Operand, Options, Default) ->
 
 transform(Name, Op, Tensor, Attrs) -> tessera_trace:op(Name, Op, [Tensor], Attrs).
 
-%% The length that an option says.
+%% The length, from the option or the axis.
 points(Name, Args, default, Size, Default) ->
     Default >= 1 orelse
         tessera_error:raise(Name, Args, invalid_argument,
@@ -90,10 +90,11 @@ lengths(Name, Args, Lengths, Count) ->
 
 %% ---- gradients
 
-%% Transforms are symmetric matrices, so their transposes are transforms again, and what was cut or padded is padded or cut.
+%% Transforms are symmetric matrices, so their transposes are transforms again; an axis that was truncated is padded, and the other way
+%% round.
 -spec share(atom(), tessera:tensor(), attrs(), tessera:tensor()) -> tessera:tensor().
 share(Op, X, {Axis, _} = Attrs, C) when Op =:= fft; Op =:= ifft -> like(X, Axis, transform(grad, Op, C, Attrs));
-%% The half that is not there has no gradient.
+%% The half of the spectrum that a real transform leaves out has no gradient.
 share(rfft, X, {Axis, _} = Attrs, C) -> like(X, Axis, transform(grad, fft, C, Attrs));
 %% An element of the half stands for its conjugate, too, unless it has none.
 share(irfft, X, {Axis, Length} = Attrs, C) ->
@@ -109,7 +110,7 @@ weight(0, _) -> 1;
 weight(K, Length) when 2 * K =:= Length -> 1;
 weight(_, _) -> 2.
 
-%% With X's size along the axis, and its type.
+%% The gradient with X's size along the axis, and X's type.
 like(#tessera{type = Type, shape = Shape}, Axis, #tessera{shape = Own} = G) ->
     Size = element(Axis + 1, Shape),
     Real = case tessera_type:is_complex_type(Type) of

@@ -706,7 +706,7 @@ erlang_call(Name, [Kind], S) ->
     end;
 erlang_call(_, Kinds, S) -> {any, call_all(Kinds, S)}.
 
-%% ---- what is found
+%% ---- reports
 
 report(Why, Anno, Expr, Ours, #s{file = File, found = Found} = S) ->
     Finding = {{File, erl_anno:line(Anno)}, Why, text(Expr), Ours},

@@ -1,13 +1,13 @@
 %% @private Reverse-mode differentiation of traced programs. The function is
 %% traced as it is; then its ops are read back and walked from the last to the
-%% first, each adding ops that compute how its operands share in the result. As
-%% those are ordinary ops, gradients of gradients need nothing more. The rule of
+%% first, each adding ops that compute the gradients of its operands. Those are
+%% ordinary ops, so gradients can be differentiated again. The rule of
 %% each op is in tessera_grad_rules.
 -module(tessera_grad).
 -include("tessera.hrl").
 -export([grad/1, value_and_grad/1, pullback/3]).
 
-%% What is known so far of the gradient of each value, by the value's number: summands, each with the set of mesh axes over
+%% The summands found so far of the gradient of each value, by the value's number, each with the set of mesh axes over
 %% which it must still be summed (docs/distribution.md). Without a mesh there is one, with the empty set.
 -type summand() :: {tessera_collective:set(), tessera:tensor()}.
 -type cotangents() :: #{non_neg_integer() => [summand()]}.
@@ -94,7 +94,7 @@ is_float_value(#tessera{type = Type}) -> tessera_type:is_float_type(Type) orelse
 
 zero(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 
-%% A float or complex number made of something that depends on what we differentiate by does so itself.
+%% A float or complex result depends on Wrt if one of its operands does.
 activate({_, Operands, [First | _] = Results, _}, Active) ->
     Depends = lists:any(fun(Operand) -> is_map_key(id(Operand), Active) end, Operands),
     case Depends andalso not tessera_trace:is_stopped(First) of
@@ -131,7 +131,7 @@ through_collective({Name, Operands, _, Attrs}, Known, Needed, Sets, Cotangents) 
            (_, Sum) -> Sum
         end, Cotangents, lists:zip3(Operands, Known, Needed)).
 
-%% One cotangent for each result, none where there is none, and the set of axes over which all of them are partial.
+%% One cotangent for each result, or `none', and the set of axes over which all of them are partial.
 joined(_, [[{0, Gradient}]], _, _) -> {0, [Gradient]};
 joined(Name, Known, Operands, Results) ->
     Sets = [Set || Summands <- Known, {Set, _} <- Summands],

@@ -7,7 +7,7 @@
 
 -type share() :: fun(() -> tessera:tensor() | none) | none.
 
-%% For each operand what makes its gradient; `Gradients' are the results', none where nothing depends on one.
+%% A function for each operand that makes its gradient. `Gradients' are those of the results; `none' for a result that is not used.
 -spec shares(atom(), [tessera:tensor()], [tessera:tensor()], term(), [tessera:tensor() | none], [boolean()]) ->
           [share()].
 shares('cond', [_ | Captured] = Operands, Results, [True, False], Gradients, [_ | Needed]) ->
@@ -160,8 +160,8 @@ share_among_equals(C, X, R, Axes) ->
     Count = tessera:sum(tessera:as_type(Equal, wide(Type)), #{axes => Axes}),
     mul(tessera:as_type(Equal, Type), spread(tessera:as_type(dv(C, Count), Type), X, Axes)).
 
-%% Products are multiplied again, without the element that they are differentiated by, in a type of a larger range.
-%% Nothing is divided, so that zeros and products that underflow are no exceptions.
+%% The gradient of a product by an element is the product of the other elements, computed in a type of a larger range.
+%% There is no division, so zeros and products that underflow are no special cases.
 wide(f64) -> f64;
 wide(f32) -> f64;
 wide(_) -> f32.
@@ -197,7 +197,7 @@ reversed(F, X, Axis) -> tessera:reverse(F(tessera:reverse(X, Axis)), Axis).
 %% For each element the product of those before it along an axis.
 products_before(X, Axis) -> tessera:cumulative_product(shift(X, Axis, 1), #{axis => Axis}).
 
-%% Shifts along an axis and fills with ones.
+%% Shifts the elements along an axis, with ones in place of those that are missing.
 shift(#tessera{shape = Shape} = X, Axis, By) ->
     case element(Axis + 1, Shape) of
         0 -> X;
@@ -292,7 +292,7 @@ many(_, _, _, _, _) -> unknown.
 %% The first where the predicate holds, else the second.
 either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P, 0, C) end].
 
-%% 0 where the exponent is, whatever the base.
+%% 0 where the exponent is 0, for any base.
 pow_base(C, X, Y) ->
     mul(C, tessera:select(tessera:equal(Y, 0), 0, mul(Y, tessera:pow(X, sub(Y, 1))))).
 
@@ -302,7 +302,7 @@ pow_exponent(C, X, R) ->
 
 dynamic_slice(C, Starts, #tessera{shape = Shape}) -> tessera_trace:op(grad, dynamic_slice, [C | Starts], Shape).
 
-%% What was padded away at an end had no share; negative padding puts zeros there.
+%% Elements that negative padding removed have the gradient 0.
 pad_shares(C, X, R, {Lows, Highs, Interiors}) ->
     Inner = fun() ->
                     Whole = tessera:pad(C, 0, [{-Low, -High, 0} || {Low, High} <- lists:zip(Lows, Highs)]),
@@ -337,7 +337,7 @@ dot_shares(C, A, B, {ContractA, BatchA, ContractB, BatchB}) ->
              arrange(Product, BatchB ++ FreeB ++ partners(ContractA, ContractB))
      end].
 
-%% The axes that belong to the other operand's contracted ones in their order.
+%% The contracted axes, in the order of the other operand's.
 partners(Others, Own) -> [Axis || {_, Axis} <- lists:sort(lists:zip(Others, Own))].
 
 %% Axis I of the product becomes axis number I of the list.
@@ -347,7 +347,7 @@ arrange(Product, Axes) ->
         _ -> tessera:transpose(Product, inverse(Axes))
     end.
 
-%% ---- cond: another cond, whose branches run the old ones again and go back through them
+%% ---- cond: another cond, whose branches recompute the forward branches and differentiate them
 
 cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) ->
     Sets = case tessera_collective:is_local() of

@@ -114,7 +114,7 @@ dims(#tessera{shape = Shape}) -> tuple_to_list(Shape).
 
 zeros_like(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 
-%% Each read element gets its share of the gradient, at the index after clamping.
+%% The gradient is added at the clamped indices from which the elements were read.
 -spec untake(tessera:tensor(), tessera:tensor(), tessera:tensor(), non_neg_integer()) -> tessera:tensor().
 untake(C, X, Indices, Axis) ->
     {Before, [Size | After]} = lists:split(Axis, dims(X)),

@@ -203,7 +203,7 @@ accept_all(_, _) -> false.
 format_signature(Signature) ->
     lists:join(", ", [tessera_type:format(Type, Shape) || {Type, Shape} <- tessera_tree:types(Signature)]).
 
-%% ---- looking
+%% ---- inspection
 
 -spec explain(function(), [term()]) -> binary().
 explain(F, Args) ->

@@ -99,7 +99,7 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
 
-%% U, the inverses of the singular values as a row, of which those that count as zeros have 0, and V.
+%% U, V, and the inverses of the singular values as a row; singular values below the tolerance have 0 there.
 inverted(Name, Args, A) ->
     {U, S, Vt} = list_to_tuple(tessera_trace:results(Name, svd, [any_matrices(Name, Args, A)], false)),
     Counts = tessera:greater(S, least(U, S, Vt)),
@@ -271,13 +271,13 @@ transposed(A) ->
     Rank = length(dims(A)),
     tessera:transpose(A, tessera_type:dims(Rank - 2) ++ [Rank - 1, Rank - 2]).
 
-%% Of real matrices the transposed ones.
+%% The conjugate transposes; the transposes of real matrices.
 adjoint(A) -> conjugated(transposed(A)).
 
 conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera:conjugate(A);
 conjugated(A) -> A.
 
-%% What Keep says of row and column indices, zeros elsewhere.
+%% The elements for whose row and column index Keep gives true, zeros elsewhere.
 part(Keep, #tessera{shape = Shape, type = Type} = A) ->
     Rank = tuple_size(Shape),
     [Row, Column] = [tessera:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
@@ -308,7 +308,7 @@ triangle(true, true) -> greater;
 triangle(false, false) -> less_equal;
 triangle(false, true) -> less.
 
-%% What op(A)'s element at a row and column multiplies, as A has it.
+%% The outer product of G and X, transposed where op(A) is.
 outer(true, false, G, X) -> product(G, transposed(X));
 outer(true, true, G, X) -> product(X, transposed(G));
 outer(false, false, G, X) -> product(transposed(X), G);
@@ -381,7 +381,7 @@ svd_share([U, S, Vt] = Results, Gradients) ->
     Both = product(tessera:add(Inner, tessera:divide(OutsideU, row(S))), Vt),
     conjugated(tessera:add(Both, product(U, tessera:divide(OutsideV, column(S))))).
 
-%% Of real matrices the diagonal of what turns the vectors is 0.
+%% For real matrices the diagonal of the rotation of the vectors is 0.
 with_phases(Middle, S, #tessera{type = Type} = Turning) when ?IS_COMPLEX(Type) ->
     tessera:add(Middle, part(equal, tessera:divide(tessera:multiply(Turning, 0.5), row(S))));
 with_phases(Middle, _, _) -> Middle.

@@ -69,7 +69,7 @@ same_name(Name, Names) ->
         false -> none
     end.
 
-%% What to write instead of an Erlang function, for an error; none if there is nothing.
+%% The API function to name in an error in place of an Erlang function; none if there is no such function.
 -spec instead(module(), atom(), arity()) -> string() | none.
 instead(erlang, float, 1) -> "tessera:as_type/2";
 instead(erlang, trunc, 1) -> "tessera:as_type/2";

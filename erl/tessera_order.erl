@@ -1,4 +1,4 @@
-%% @private Sorting, and what is made of sorted tensors. The API in tessera.erl documents it.
+%% @private Sorting, and functions of sorted tensors. The API in tessera.erl documents it.
 -module(tessera_order).
 -include("tessera.hrl").
 -export([sort/2, argsort/2, top_k/3, median/2, quantile/3, mode/2, unique/2]).
@@ -6,7 +6,7 @@
 -type options() :: map().
 -type fractions() :: number() | [number()] | tessera:tensor().
 
-%% Positions in s32 where it has them all.
+%% The type of positions: s32 where it can represent all of them.
 -define(S32_SIZES, 16#80000000).
 
 -spec sort(tessera:tensor(), options()) -> tessera:tensor().
@@ -72,7 +72,7 @@ quantile(Name, Args, Operand, Fractions, Options) ->
     Values = between(Name, sorted(Name, Lines, Axis, false), Axis, Positions, Method),
     arrange(Values, Axis, Count, Tensor, Axes, Keep).
 
-%% How many fractions there are, `one' when they are no list, and the places at which they lie among N elements in order.
+%% The number of fractions, `one' when they are no list, and their positions among N sorted elements.
 positions(Name, Args, #tessera{shape = Shape} = Fractions, N) when tuple_size(Shape) < 2 ->
     Wide = tessera:clip(tessera_ops:as_type(Name, Fractions, f64), 0, 1),
     Count = case Shape of {} -> one; {Size} -> Size end,
@@ -133,7 +133,7 @@ interpolate(Name, Sorted, Axis, Positions, Method) ->
 
 at(Sorted, Axis, Positions) -> tessera:take(Sorted, tessera:as_type(Positions, s64), #{axis => Axis}).
 
-%% Halves to the even one.
+%% Rounds to the nearest integer, and halves to even.
 nearest(Positions) ->
     Floor = tessera:floor(Positions),
     Above = tessera:subtract(Positions, Floor),

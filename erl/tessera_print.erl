@@ -56,7 +56,7 @@ number(_, N) when is_integer(N) -> integer_to_list(N);
 number(f64, N) -> io_lib:format("~p", [N]);
 number(Type, N) -> shortest(N, Type, 1).
 
-%% What stands before the imaginary part, and the part without its sign, which is there for -0.0, too.
+%% The sign of the imaginary part, also of -0.0, and the part without it.
 sign(neg_infinity) -> $-;
 sign(Im) when is_float(Im) ->
     <<Sign:1, _/bits>> = <<Im/float>>,

@@ -104,8 +104,7 @@ portable(Code) -> Code#code{executable = undefined, is_new = false}.
 -spec ready(code()) -> code() | tessera_nif:error().
 ready(Code) -> with_executable(Code, here(Code)).
 
-%% How many kernels of newly compiled programs had to be compiled, and how many were
-%% found.
+%% The numbers of kernels of newly compiled programs that were compiled and that were found in a cache.
 -spec kernels([code()]) -> {non_neg_integer(), non_neg_integer()}.
 kernels(Codes) ->
     lists:foldl(fun(#code{executable = Executable} = Code, {Compiled, Reused}) ->

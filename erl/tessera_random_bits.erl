@@ -107,7 +107,7 @@ float_bits(bf16) -> {16, 7, 16#3F80}.
 
 %% ---- running
 
-%% What F makes of a part of the key and of the tensors, with the next key.
+%% The result of F for one half of the split key and the tensors, with the next key.
 -spec draw(tessera:tensor(), [tessera:tensor()], fun((tessera:tensor(), [tessera:tensor()]) -> Made)) ->
           {Made, tessera:tensor()}.
 draw(Key, Tensors, F) ->

@@ -1,4 +1,4 @@
-%% @private Distributions: what a key, parameters of the result's type, and a form {Type, Shape} make. Gradients pass
+%% @private Distributions: samples from a key, parameters of the result's type, and a form {Type, Shape}. Gradients pass
 %% from a sample to the parameters of its distribution, the random bits being fixed (D. P. Kingma, M. Welling,
 %% "Auto-encoding variational Bayes", 2013), except where a sample is found by rejection.
 -module(tessera_random_draw).
@@ -148,7 +148,7 @@ unsigned(64) -> u64.
 
 %% ---- by rejection: all elements are tried until each has a sample
 
-%% Try makes candidates and tells which are accepted, of a key.
+%% Try(Key) makes candidates and the mask of those that are accepted.
 -spec rejection(tensor(), form(), fun((tensor()) -> {tensor(), tensor()})) -> tensor().
 rejection(Key, {Type, Shape}, Try) ->
     {_, Samples, _} = tessera:while(
@@ -240,7 +240,7 @@ poisson(Key, [Rate0], {f64, Shape} = Form) ->
     select(greater_equal(Rate, 0), select(tessera:equal(Rate, infinity), infinity, select(Small, Few, Many)), nan).
 
 %% The first count whose distribution exceeds a uniform number; Next is the probability of a count by that of the one
-%% before. The distributions in question have no part beyond 1000 that a number of f64 could show.
+%% before. For the means that use it, the probability beyond 1000 is below the precision of f64.
 inversion(Key, First, Next, {Type, Shape}) ->
     Uniform = tessera_random_bits:unit(Key, Type, Shape),
     {_, _, _, Counts} = tessera:while(

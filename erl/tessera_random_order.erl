@@ -5,7 +5,7 @@
 
 -type sample() :: {tessera:tensor(), tessera:tensor()}.
 
-%% The axis sorted by random numbers, so often that equal ones among them hardly matter, as JAX does.
+%% Sorts the axis by random numbers, several times, so that equal keys are improbable, as JAX does.
 -spec shuffle(tessera:tensor(), tessera:tensor(), non_neg_integer(), boolean()) -> sample().
 shuffle(Key, Tensor, Axis, true) -> sort_rounds(rounds(tessera:size(Tensor)), Key, Tensor, Axis);
 shuffle(Key, #tessera{shape = Shape} = Tensor, Axis, false) ->

@@ -20,7 +20,7 @@ read(Ref, Elements) ->
         Bytes -> Bytes
     end.
 
-%% What the native library refuses may be a proxy.
+%% A handle that the native library refuses may be a proxy.
 of_proxy(Ref, Refusal, Call) ->
     case tessera_nif:is_proxy(Ref) of
         true -> Call();

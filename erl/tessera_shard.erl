@@ -35,7 +35,7 @@
                 hidden     :: [pos_integer()],       % which tensors of the environment follow the arguments
                 donated    :: non_neg_integer()}).   % arguments of each partition, bit I for the I-th leaf from 0
 
-%% ---- making
+%% ---- functions of shard_jit and shard_map
 
 -spec jit(function(), tessera_mesh:mesh(), map()) -> fun(([[term()]]) -> [term()]).
 jit(F, Mesh, Options) ->
@@ -210,7 +210,7 @@ make(#shard{name = Name, client = Client, compile = Passes} = Shard, Signature, 
     Executable = tessera_trace:check(Name, [Args], compile(Part, Client, Passes, part_types(Shard, Result, Cuts))),
     #split{executable = Executable, result = Result, cuts = Cuts, hidden = Hidden, donated = donated(Shard, Args)}.
 
-%% The program of one partition, the cuts of its results, and what partitions do together.
+%% The program of one partition, the cuts of its results, and its collectives as text.
 part(#shard{name = shard_jit}, Traced, Args) ->
     {Part, _, Cuts, Report} = tessera_trace:check(shard_jit, [Args], tessera_nif:partition(Traced)),
     {Part, Cuts, Report};
@@ -270,8 +270,8 @@ output_cuts(#shard{outputs = Outputs, mesh = Mesh} = Shard, Result) ->
 
 on(#shard{name = Name, mesh = Mesh}) -> {Name, Mesh}.
 
-%% One sharding is that of all leaves; else the term has the container's form.
-%% For the API function and the mesh.
+%% The cuts of a container's leaves, for the API function and the mesh. The sharding is one for all leaves, or has the container's
+%% form.
 -spec leaf_cuts({atom(), tessera_mesh:checked()}, {argument, pos_integer()} | result, term(), tessera_tree:signature()) ->
           [tessera_mesh:cuts() | undefined].
 leaf_cuts(_, result, undefined, Signature) -> [undefined || _ <- tessera_tree:types(Signature)];
@@ -335,7 +335,7 @@ donated(#shard{donate = Donate}, Args) ->
         end, {1, 0, 0}, Args),
     Bits.
 
-%% ---- looking
+%% ---- inspection
 
 %% The record of a function that jit/3 or map/5 returned.
 made_by_us(F) when is_function(F, 1) ->

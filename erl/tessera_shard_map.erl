@@ -1,11 +1,11 @@
 %% @private How the function of a tessera:shard_map is traced: as the program of one partition, whose arguments and results have
-%% shardings (docs/distribution.md). The rest is in tessera_shard.
+%% shardings (docs/distribution.md). tessera_shard compiles and calls it.
 -module(tessera_shard_map).
 -include("tessera.hrl").
 -export([trace/5]).
 
 %% Calls the function Call, whose parameters have these cuts, in the program that is traced. ResultCuts tells the cuts of the
-%% result's leaves; if Check, what varies where it is replicated is an error.
+%% result's leaves; if Check, a leaf that varies over an axis over which it is replicated is an error.
 -spec trace(tessera_mesh:checked(), [tessera_mesh:cuts()],
             fun((tessera_tree:signature()) -> [tessera_mesh:cuts()]), boolean(), fun(() -> term())) -> term().
 trace(Mesh, Cuts, ResultCuts, Check, Call) ->

@@ -17,7 +17,7 @@
 -spec op(atom(), [tessera:operand()], term()) -> tessera:tensor().
 op(Name, Operands, Attrs) -> op(Name, Name, Operands, Attrs).
 
-%% The same for an op that users know by another name.
+%% The same for an op whose API function has another name.
 -spec op(atom(), atom(), [tessera:operand()], term()) -> tessera:tensor().
 op(User, Name, Operands, Attrs) -> apply_op(User, Name, Operands, Attrs).
 

@@ -17,7 +17,7 @@ raise(Name, F, Args, Reason, Trace) ->
         _ -> erlang:raise(error, Reason, Trace)
     end.
 
-%% ---- code and text of what it is about, or none
+%% ---- the code and text of the API's error, or none
 
 explain(badarith, [{erlang, Op, Args, _} | _] = Trace, _, _) when is_list(Args) -> in_call(erlang, Op, Args, Trace);
 explain(badarith, Trace, F, Args) -> unsaid(arithmetic, Trace, F, Args);
@@ -142,7 +142,7 @@ about(Terms, Text, Instead) ->
 sentences(Text, Why, "") -> [Text, ". ", Why];
 sentences(Text, Why, Instead) -> [Text, ". ", Why, $\s, Instead, $.].
 
-%% ---- words
+%% ---- texts
 
 %% Traced values have no contents yet; other tensors have contents, but Erlang cannot read them.
 code(Tensors) ->
@@ -191,7 +191,7 @@ shown(Terms) -> lists:join(", ", [show(Term) || Term <- Terms]).
 
 show(Term) -> tessera_error:show(Term).
 
-%% ---- where
+%% ---- locations
 
 %% " at foo.erl:12", of the first frame of the user's.
 place(Trace) ->

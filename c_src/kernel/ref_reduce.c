@@ -5,13 +5,13 @@
 
 ts_ref_split ts_ref_split_dims(const ts_shape *shape, const ts_dims *axes) {
   ts_ref_split split = {0};
-  bool goes[TS_MAX_RANK] = {false};
+  bool is_reduced[TS_MAX_RANK] = {false};
   int64_t strides[TS_MAX_RANK];
   ts_shape_strides(shape, strides);
-  for (int32_t i = 0; i < axes->rank; i++) goes[axes->dims[i]] = true;
+  for (int32_t i = 0; i < axes->rank; i++) is_reduced[axes->dims[i]] = true;
   for (int32_t d = 0; d < shape->rank; d++) {
-    ts_shape *part = goes[d] ? &split.reduced : &split.kept;
-    int64_t *part_strides = goes[d] ? split.reduced_strides : split.kept_strides;
+    ts_shape *part = is_reduced[d] ? &split.reduced : &split.kept;
+    int64_t *part_strides = is_reduced[d] ? split.reduced_strides : split.kept_strides;
     part_strides[part->rank] = strides[d];
     part->dims[part->rank++] = shape->dims[d];
   }

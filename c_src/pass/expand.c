@@ -37,19 +37,19 @@ static ts_status add_index(expansion *e, ts_region_id region, int64_t value, ts_
 static ts_status make_rows(expansion *e, ts_region_id target, ts_value_id *out) {
   const ts_shape *shape = ts_graph_value(e->rw->from, e->op->operands[0])->shape;
   const ts_dims *axes = &e->op->attrs->reduce.axes;
-  bool goes[TS_MAX_RANK] = {0};
+  bool is_reduced[TS_MAX_RANK] = {0};
   ts_attrs attrs = {0};
   ts_value_id operand = ts_rewrite_operand(e->rw, e->op, 0), moved;
   e->elements = e->lines = 1;
   for (int32_t i = 0; i < axes->rank; i++) {
-    goes[axes->dims[i]] = true;
+    is_reduced[axes->dims[i]] = true;
     attrs.axes.dims[attrs.axes.rank++] = axes->dims[i];
     e->elements *= shape->dims[axes->dims[i]];
   }
   e->rows = (ts_shape){.rank = 1, .dims = {e->elements}};
   e->kept = (ts_shape){0};
   for (int32_t d = 0; d < shape->rank; d++) {
-    if (goes[d]) continue;
+    if (is_reduced[d]) continue;
     attrs.axes.dims[attrs.axes.rank++] = d;
     e->kept.dims[e->kept.rank++] = e->rows.dims[e->rows.rank++] = shape->dims[d];
     e->lines *= shape->dims[d];

@@ -85,14 +85,15 @@ typedef struct rows {
 static rows rows_of(const ts_fuse_plan *p, const ts_op *op) {
   const ts_shape *shape = ts_graph_value(p->graph, op->operands[0])->shape;
   rows r = {.points = ts_shape_elements(shape), .rows = ts_shape_elements(result_of(p, op)->shape), .adjacent = true};
-  bool goes[TS_MAX_RANK] = {0}, reduced = false, kept_after = false;
+  bool is_reduced[TS_MAX_RANK] = {0}, reduced = false, kept_after = false;
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
-  for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
-  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) goes[op->attrs->axes.dims[i]] = true;
+  for (int32_t d = 0; d < shape->rank; d++)
+    is_reduced[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
+  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) is_reduced[op->attrs->axes.dims[i]] = true;
   for (int32_t d = 0; d < shape->rank; d++) {
     if (shape->dims[d] == 1) continue;
-    if (goes[d] && kept_after) r.adjacent = false;
-    if (goes[d])
+    if (is_reduced[d] && kept_after) r.adjacent = false;
+    if (is_reduced[d])
       reduced = true;
     else
       kept_after = kept_after || reduced;

@@ -284,17 +284,18 @@ static ts_status eval_eye(builder *b, const ts_op *op, const ts_affine *map, int
 
 /* ---- reductions ---- */
 
-static void reduced_axes(const ts_graph *graph, const ts_op *op, bool *goes) {
+static void reduced_axes(const ts_graph *graph, const ts_op *op, bool *is_reduced) {
   const ts_shape *shape = ts_graph_value(graph, op->operands[0])->shape;
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
-  for (int32_t d = 0; d < shape->rank; d++) goes[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
-  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) goes[op->attrs->axes.dims[i]] = true;
+  for (int32_t d = 0; d < shape->rank; d++)
+    is_reduced[d] = arg && (op->attrs->arg.axis < 0 || op->attrs->arg.axis == d);
+  for (int32_t i = 0; !arg && i < op->attrs->axes.rank; i++) is_reduced[op->attrs->axes.dims[i]] = true;
 }
 
-static void split_shape(const ts_shape *shape, const bool *goes, ts_shape *kept, ts_shape *reduced) {
+static void split_shape(const ts_shape *shape, const bool *is_reduced, ts_shape *kept, ts_shape *reduced) {
   kept->rank = reduced->rank = 0;
   for (int32_t d = 0; d < shape->rank; d++) {
-    ts_shape *part = goes[d] ? reduced : kept;
+    ts_shape *part = is_reduced[d] ? reduced : kept;
     part->dims[part->rank++] = shape->dims[d];
   }
 }
@@ -310,17 +311,17 @@ static OWN_FRAME ts_status row_map(builder *b, const ts_op *op, const ts_affine 
   const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced, row, outer;
   ts_affine row_dims[TS_MAX_RANK], inner[TS_MAX_RANK];
-  bool goes[TS_MAX_RANK];
+  bool is_reduced[TS_MAX_RANK];
   split_space(b, &outer, &row);
-  reduced_axes(b->graph, op, goes);
-  split_shape(shape, goes, &kept, &reduced);
+  reduced_axes(b->graph, op, is_reduced);
+  split_shape(shape, is_reduced, &kept, &reduced);
   ts_affine have = ts_affine_linear(&kept, map), want = ts_affine_linear(&outer, b->space_map);
   if (!ts_affine_equal(&have, &want) || ts_shape_elements(&kept) != ts_shape_elements(&outer) ||
       ts_shape_elements(&reduced) != ts_shape_elements(&row)) {
     return decline("reductions over different rows");
   }
   TS_TRY(reshape_map(b, &row, b->space_map + b->space_kept, &reduced, row_dims));
-  for (int32_t d = 0, k = 0, r = 0; d < shape->rank; d++) inner[d] = goes[d] ? row_dims[r++] : map[k++];
+  for (int32_t d = 0, k = 0, r = 0; d < shape->rank; d++) inner[d] = is_reduced[d] ? row_dims[r++] : map[k++];
   return intern(b, shape->rank, inner, out);
 }
 
@@ -489,9 +490,9 @@ static void set_space(builder *b) {
   const ts_op *op = ts_graph_op(b->graph, spec->reduce);
   const ts_shape *shape = ts_graph_value(b->graph, op->operands[0])->shape;
   ts_shape kept, reduced;
-  bool goes[TS_MAX_RANK];
-  reduced_axes(b->graph, op, goes);
-  split_shape(shape, goes, &kept, &reduced);
+  bool is_reduced[TS_MAX_RANK];
+  reduced_axes(b->graph, op, is_reduced);
+  split_shape(shape, is_reduced, &kept, &reduced);
   ts_shape_copy(&b->space, &kept);
   b->space_kept = kept.rank;
   for (int32_t d = 0; d < reduced.rank; d++) b->space.dims[b->space.rank++] = reduced.dims[d];

@@ -24,7 +24,7 @@ known(Path, Output) ->
 
 new(Format, Values) -> tessera_cluster_error:new(failed_precondition, Format, Values).
 
-%% What starts the ranks, which connect to that address and port and read the key in that file.
+%% The command that starts the ranks, which connect to that address and port and read the key in that file.
 -spec commands(map(), {inet:ip_address(), inet:port_number(), file:filename_all()}) -> {ok, [command()]} | {error, map()}.
 commands(#{mpirun := none, ranks := Ranks} = Options, Where) ->
     [Erl | Args] = rank(Options, Where),
@@ -49,7 +49,7 @@ shared_memory(5) -> "sm".
 between([]) -> "";
 between(_) -> ",tcp".
 
-%% What is given comes after the defaults and replaces them.
+%% The given parameters come after the defaults and replace them.
 mca(Pairs) ->
     Last = maps:from_list([{text(Name), text(Value)} || {Name, Value} <- Pairs]),
     lists:append([["--mca", Name, Value] || {Name, Value} <- maps:to_list(Last)]).

@@ -47,7 +47,7 @@ binary(#tessera{ref = Ref}) ->
         Bytes -> Bytes
     end.
 
-%% The tensors that cover these boxes of saved ones: type, start, shape, and what it is made of.
+%% The tensors of these boxes of saved ones: type, start, shape, and the saved parts that overlap the box.
 -spec read(Rank :: non_neg_integer(), {binary(), [{tessera:type(), Start :: [non_neg_integer()], tessera:shape(), [source()]}]}) ->
           [tessera:tensor()].
 read(_, {Save, Boxes}) -> [box(Save, Box) || Box <- Boxes].
@@ -62,7 +62,7 @@ filled(#tessera{shape = Shape} = Box, Start, {_, _, Begin, _}, #tessera{shape = 
     Piece = tessera:slice(Tensor, [First - From || {{First, _}, From} <- lists:zip(Overlap, Begin)], [Length || {_, Length} <- Overlap]),
     tessera:put_slice(Box, [First - From || {{First, _}, From} <- lists:zip(Overlap, Start)], Piece).
 
-%% What two boxes have in common: where it begins and how long it is, in each dim; a length below 1 where they have nothing.
+%% The intersection of two boxes: start and length in each dim; a length is below 1 where they are disjoint.
 -spec overlap([non_neg_integer()], tessera:shape(), [non_neg_integer()], tessera:shape()) -> [{non_neg_integer(), integer()}].
 overlap(StartA, ShapeA, StartB, ShapeB) ->
     [{max(A, B), min(A + SizeA, B + SizeB) - max(A, B)}
@@ -122,7 +122,7 @@ endian() ->
         _ -> big
     end.
 
-%% Removes the files of an earlier save; what cannot be removed stays.
+%% Removes the files of an earlier save. A file that cannot be removed stays, which is no error.
 -spec remove(file:name_all(), #{save := binary(), files := pos_integer(), _ => _}) -> ok.
 remove(Path, #{save := Save, files := Files}) ->
     _ = [file:delete(name(Path, Save, File)) || File <- lists:seq(0, Files - 1)],

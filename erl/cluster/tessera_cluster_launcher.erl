@@ -3,7 +3,7 @@
 -module(tessera_cluster_launcher).
 -export([start_link/2, output/3, finish/2]).
 
-%% Milliseconds until what was asked to end is sent TERM, and then KILL.
+%% Milliseconds until a process that was asked to end is sent TERM, and then KILL.
 -define(GRACE, 1500).
 -define(TERM, 3000).
 %% Lines of output that are kept for an error.
@@ -18,7 +18,7 @@ start_link(Job, Commands) ->
                        loop(#{job => Job, ports => Ports, lines => [], timer => none})
                end).
 
-%% They should end by themselves; after so many milliseconds, and a grace, they are made to.
+%% Waits for the processes to end by themselves; after so many milliseconds, and a grace, they are killed.
 -spec finish(pid(), non_neg_integer()) -> ok.
 finish(Launcher, Patience) ->
     Launcher ! {finish, Patience},
@@ -57,7 +57,7 @@ loop(#{job := Job, ports := Ports, lines := Lines} = State) ->
         _ -> loop(State)
     end.
 
-%% The first to ask decides when.
+%% The first request to stop sets the time.
 armed(Patience, #{timer := none} = State) -> State#{timer := erlang:send_after(Patience + ?GRACE, self(), term)};
 armed(_, State) -> State.
 
@@ -69,7 +69,7 @@ signal(Name, Ports) ->
             ok
     end.
 
-%% What a short program prints.
+%% The output of a short program.
 -spec output(file:filename_all(), [unicode:chardata()], [{string(), string() | false}]) -> unicode:chardata().
 output(Path, Args, Env) ->
     Arguments = [unicode:characters_to_binary(Arg) || Arg <- Args],

@@ -25,7 +25,7 @@ save(Cluster, Given, Parts, Layout) ->
     _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
     ok.
 
-%% What some ranks have written is of no use without the others.
+%% If one rank fails, the files of the others are removed.
 written({ok, Pieces}, _, _) -> Pieces;
 written({error, Error}, Path, Files) ->
     ok = tessera_cluster_files:remove(Path, Files),
@@ -46,8 +46,8 @@ layout({Mesh, Shardings}, Signature, Count) ->
         refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_mesh:format(Checked)]),
     {tessera_mesh:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
 
-%% Each leaf of each partition, with a key that tells it from those that are other tensors: which leaf it is, and where it begins in the
-%% whole one. Without a mesh each partition has its own.
+%% Each leaf of each partition, with a key that is equal for equal parts: the number of the leaf, and its start in the whole tensor.
+%% Without a mesh the parts of all partitions differ.
 keyed(Leaves, Sizes, Cuts, Types) ->
     [[{{I, start(Sizes, Own, Shape, P)}, Leaf} || {I, {Leaf, Own, {_, Shape}}} <- numbered(lists:zip3(List, Cuts, Types))]
      || {P, List} <- numbered(Leaves)].
@@ -55,7 +55,7 @@ keyed(Leaves, Sizes, Cuts, Types) ->
 start(none, _, _, P) -> {partition, P};
 start(Sizes, Cuts, Shape, P) -> tessera_mesh:start(Sizes, Cuts, Shape, P).
 
-%% What each rank writes: [{Key, Tensor}], each once, by the first rank that has it.
+%% The tensors that each rank writes: [{Key, Tensor}], each once, by the first rank that has it.
 shared_out(Ranks, Keyed) ->
     Each = length(Keyed) div Ranks,
     All = [{P div Each, Own} || {P, List} <- numbered(Keyed), {_, #tessera{}} = Own <- List],
@@ -121,7 +121,7 @@ sizes(Path, Mesh, Saved) ->
         refuse("load: ~ts was saved in a mesh of ~b axes, and this one has ~b", [Path, length(Saved), length(Sizes)]),
     Sizes.
 
-%% What partition P gets of leaf I.
+%% Leaf I of partition P: a number, or a box with the saved parts that overlap it.
 leaf(Path, #{parts := Parts, leaves := Leaves, mesh := Saved}, Sizes, P, I) ->
     {Type, Shape, Cuts} = lists:nth(I + 1, Leaves),
     case {lists:nth(I + 1, hd(Parts)), Sizes} of

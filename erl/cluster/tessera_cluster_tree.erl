@@ -19,7 +19,7 @@ levels(Count, Direct, Radix) -> 1 + levels((Count + Radix - 1) div Radix, Direct
 -spec depth(tree()) -> pos_integer().
 depth({_, _, Levels}) -> Levels + 1.
 
-%% To whom a rank is connected.
+%% The leader of a rank, or the driver.
 -spec parent(rank(), tree()) -> driver | rank().
 parent(Rank, {_, Radix, Levels}) ->
     case level(Rank, Radix, Levels) of
@@ -27,13 +27,13 @@ parent(Rank, {_, Radix, Levels}) ->
         Level -> Rank - Rank rem power(Radix, Level + 1)
     end.
 
-%% What is connected to a rank, in order.
+%% The ranks that are connected to a rank, in order.
 -spec children(rank(), tree()) -> [rank()].
 children(Rank, {Ranks, Radix, Levels}) ->
     lists:append([[Child || I <- lists:seq(1, Radix - 1), Child <- [Rank + I * power(Radix, Level)], Child < Ranks]
                   || Level <- lists:seq(0, level(Rank, Radix, Levels) - 1)]).
 
-%% Which child of a rank leads to another one below it, or is it; none for a rank that is not below it.
+%% The child of rank From that is rank To or through which it is reached; none when To is not below From.
 -spec towards(rank(), rank(), tree()) -> rank() | none.
 towards(From, To, Tree) ->
     case parent(To, Tree) of

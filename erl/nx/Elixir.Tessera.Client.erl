@@ -87,7 +87,7 @@ unknown(Name) ->
                               [tessera_nx_error:inspect(Name),
                                tessera_nx_error:inspect([Known || {Known, _} <- clients()])]).
 
-%% As in EXLA, where the process that would have started the client ends.
+%% An exit, as in EXLA, whose clients are processes.
 refuse(Name, Platform) ->
     lists:member(Platform, ?ELSEWHERE) orelse
         tessera_nx_error:argument("unknown Tessera platform: ~ts", [tessera_nx_error:inspect(Platform)]),

@@ -60,7 +60,7 @@ map(_, Other) -> tessera_nx_error:expected("a function of one argument", Other).
 
 %% ---- options
 
-%% Those given, over those that are configured for the name. What is no list of pairs is refused by start_link/1.
+%% The given options, which replace those that are configured for the name. start_link/1 refuses a term that is no list of pairs.
 options(Given) ->
     try {plain(Given), application:get_env(tessera, clusters, [])} of
         {#{name := Name} = Own, Configured} -> maps:merge(plain(proplists:get_value(Name, Configured, [])), Own);

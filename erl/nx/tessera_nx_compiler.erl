@@ -1,10 +1,11 @@
 %% @private The callbacks of Nx.Defn.Compiler: options, cache, calls.
 %%
 %% There are two cache keys. A plan is found by the function with its environment, the arguments'
-%% types, shapes, names, vectorized axes and donation, and the relevant options: then nothing is
-%% traced. What functions hold may be shared inside, so it is in keys by its digest (tessera_digest).
-%% What was traced anew finds its program by what that is (tessera_program), in which tensors that the
-%% function holds are hidden arguments: so a changed value compiles nothing.
+%% types, shapes, names, vectorized axes and donation, and the relevant options: a hit saves the
+%% tracing. The key has the digest of a function's environment, whose terms may be shared
+%% (tessera_digest). A function that is traced anew finds its executable by its packed program
+%% (tessera_program), in which the tensors of the environment are hidden arguments: so a changed value
+%% compiles nothing.
 -module(tessera_nx_compiler).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
@@ -144,7 +145,7 @@ weigh({_, #compiled{plan = Plan} = Compiled}) ->
 cache_key(Key, Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {nx, function_key(Key), signature(Vars), Client, Device, maps:keys(Hooks), Lazy}.
 
-%% What stands for a function and its arguments in keys.
+%% The part of a key for a function and its arguments.
 -spec key(term(), [term()]) -> term().
 key(Key, Vars) -> {function_key(Key), signature(Vars)}.
 
@@ -170,11 +171,11 @@ signature(Vars) ->
         Signature -> Signature
     end.
 
-%% The rest of the key, in terms that are also valid on other nodes.
+%% The other parts of the key, in terms that are also valid on other nodes.
 variant(Vars, #options{client = Client, device = Device, hooks = Hooks, lazy = Lazy}) ->
     {var_keys(Vars), Client, Device, maps:keys(Hooks), Lazy}.
 
-%% What a program depends on of the arguments, in terms that are also valid on other nodes.
+%% The properties of the arguments on which a program depends, in terms that are also valid on other nodes.
 -spec var_keys([term()]) -> [term()].
 var_keys(Vars) -> [var_key(Var) || Var <- Vars].
 
@@ -224,7 +225,7 @@ to_mlir(Vars, Fun, Options) ->
                                              [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], maps:keys(Hooks)),
     #{mlir_module => Text, used_inputs => Used, output_container => Traced}.
 
-%% ---- making a program
+%% ---- tracing and compiling
 
 make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device = Device}) ->
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
@@ -295,14 +296,14 @@ position(_, [], _) -> none;
 position(I, [I | _], N) -> N;
 position(I, [_ | Rest], N) -> position(I, Rest, N + 1).
 
-%% ---- telling
+%% ---- reports of compilations
 
 reported(HitOrMiss, Key, #compiled{eval = Eval, compile = Compile, kernels = Kernels} = Compiled, #options{debug = Debug}) ->
     ok = report(HitOrMiss, Key, {Eval, Compile}, Kernels, Debug),
     Compiled.
 
-%% Of a function whose program was found or made: microseconds of tracing and of compiling, kernels that were compiled and
-%% found.
+%% Reports a compilation: microseconds of tracing and of compiling, and the numbers of kernels that were compiled and that were
+%% found in a cache.
 -spec report(hit | miss, term(), {integer(), integer()}, {non_neg_integer(), non_neg_integer()}, boolean()) -> ok.
 report(hit, _, _, _, false) -> ok;
 report(hit, Key, _, _, true) -> log_compiled(Key, hit, {0, 0});

@@ -9,7 +9,7 @@ argument(Format, Values) -> raise('Elixir.ArgumentError', Format, Values).
 -spec runtime(io:format(), [term()]) -> no_return().
 runtime(Format, Values) -> raise('Elixir.RuntimeError', Format, Values).
 
-%% An argument is not what it should be.
+%% An argument has another form than What says.
 -spec expected(iodata(), term()) -> no_return().
 expected(What, Given) -> argument("expected ~ts, got: ~ts", [What, inspect(Given)]).
 

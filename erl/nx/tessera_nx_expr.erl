@@ -1,5 +1,5 @@
-%% @private Reading expression graphs of Nx: what a node uses, which nodes
-%% belong to a scope, and which reach back into Elixir.
+%% @private Reading expression graphs of Nx: the operands of a node, the nodes
+%% of a scope, and the nodes that call functions of Elixir.
 %%
 %% Bodies of while, functions, blocks and optionals are closed scopes. Branches of cond see
 %% the scope around them; what is used in one branch only belongs to it, so that

@@ -97,7 +97,7 @@ start(Kind, State) ->
     {Digests, _} = parts(State, maps:from_list(Matrices)),
     erlang:md5(term_to_binary(Digests)).
 
-%% What of the state is given: the matrix, or its four quarters.
+%% The parts of the state from which the others follow: the matrix, or its four quarters.
 matrices(cholesky) -> [3];
 matrices(qr) -> [3];
 matrices(lu) -> [4];
@@ -110,7 +110,7 @@ digest(?NODE(Id, Op, Args) = Node, Memo) ->
     Digest = erlang:md5(term_to_binary({Op, form(Node), Parts})),
     {Digest, Memo1#{Id => Digest}}.
 
-%% Arguments without what varies between two traces of one function, or follows from the rest.
+%% A node's arguments without those that vary between two traces of one function, or follow from the others.
 essence(while, [Initial, _, Condition, Body]) -> [Initial, Condition, Body];
 essence(block, [Struct, Args | _]) -> [Struct, Args];
 essence('fun', [_, Body, _]) -> [Body];
@@ -150,7 +150,7 @@ lower(P, {eigh, {K, N, _}}, [I, Tl, Br, _, _, _, _, Norm, Off, Tr, Bl, Round]) -
 
 op(P, Name, Operands, Attrs) -> tessera_nx_ops:op(P, Name, Operands, Attrs).
 
-%% Of numbers that have no imaginary parts.
+%% Complex numbers without imaginary parts.
 real_of(P, #tessera{type = Type} = A) ->
     case tessera_type:is_complex_type(Type) of
         true -> op(P, real, [A], []);

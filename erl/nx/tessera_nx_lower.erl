@@ -1,7 +1,7 @@
 %% @private Nodes of Nx expressions as ops of a program.
 %%
 %% Every node is lowered once per scope. A cond or while becomes one op with
-%% regions. What calls Elixir becomes an op callback, in the order in which the
+%% regions. A node that calls Elixir becomes an op callback, in the order in which the
 %% callbacks were written; tessera_nx_plan answers them during a run.
 -module(tessera_nx_lower).
 -include("tessera.hrl").

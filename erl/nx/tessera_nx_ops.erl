@@ -1,4 +1,4 @@
-%% @private The operations of Nx by those of the core. One table serves traced
+%% @private The lowering of Nx's operations to ops of the core. One table serves traced
 %% programs and eager ops: with a program the ops are added to it, with
 %% `undefined' they run at once.
 %%
@@ -63,7 +63,7 @@ constant(undefined, {Type, Shape}, Number) ->
     op(undefined, broadcast, [constant(undefined, {Type, {}}, Number)], {Shape, []});
 constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type, Number)}).
 
-%% The core refuses what does not fit: integers wrap, as they do in a binary, and floats are cut to the range.
+%% The core refuses numbers out of a type's range: here integers wrap, as they do in a binary, and floats are clamped.
 fit(Type, N) when is_integer(N) ->
     case tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type) of
         true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
@@ -286,7 +286,7 @@ index_type(Type) ->
         false -> Type
     end.
 
-%% Broadcasts where all operands together would not give the shape.
+%% Broadcasts the operand where the operands' common shape is not the result's.
 fill(_, #tessera{shape = Shape} = Value, Shape) -> Value;
 fill(P, #tessera{shape = Own} = Value, Shape) ->
     Lead = tuple_size(Shape) - tuple_size(Own),

@@ -1,8 +1,8 @@
 %% @private Programs of plain expressions: without cond and callbacks. The core
-%% reads the nodes and finds the steps that differ in more than their operands;
-%% each of those is lowered once, as a region of a program that is never run, and
-%% the core builds the program from copies. Loops and blocks are steps with a
-%% rule of their own.
+%% reads the nodes and finds their node rules: nodes that differ in their operands
+%% only share one. Each rule is lowered once, to a region of a program that is never
+%% run, and the core builds the program from copies. A loop or block has a rule of
+%% its own.
 -module(tessera_nx_plain).
 -include("tessera_nx.hrl").
 -export([read/2, describe/1, program/1]).
@@ -53,7 +53,7 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 
 %% ---- rules
 
-%% Lowers each step to a region; undefined if one cannot be.
+%% Lowers each rule to a region; undefined if one of them cannot be lowered.
 rules(Rules, [Step | Steps], Handled) ->
     case rule(Rules, Step, Handled) of
         undefined -> undefined;

@@ -51,7 +51,7 @@ build_scoped(Roots, Args, Handled, IsCached) ->
     #plan{code = check(tessera_program:new(Program, [], IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
-%% The finished program of all of the expression, and the sources of its parameters. Tensors that the function holds are
+%% The finished program of the whole expression, and the sources of its parameters. Tensors that the function holds are
 %% parameters or, unless Holds, literals. Nothing may call back.
 -spec whole([map()], [tessera_nx_ops:form()], boolean()) -> {tessera_nif:builder(), [source()]}.
 whole(Roots, Args, Holds) ->

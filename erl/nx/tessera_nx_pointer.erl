@@ -1,6 +1,6 @@
-%% @private Nx.Pointer: tensors of which others see the memory, by its address in
-%% this VM or by a name in other processes of the machine, and the other way
-%% round. The maker of a pointer keeps its tensor while the pointer is used.
+%% @private Nx.Pointer: gives other code a tensor's memory, by its address in this
+%% VM or by a name to other processes of the machine, and makes tensors of such
+%% memory. The maker of a pointer keeps its tensor while the pointer is used.
 -module(tessera_nx_pointer).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").

@@ -14,7 +14,7 @@
                 outputs :: term(),
                 client :: atom() | pid()}).          % a cluster may be one
 
-%% What does not change the program.
+%% The options that do not change the program.
 -record(how, {cache     :: boolean() | binary(),     % a file
               debug     :: boolean(),
               execution :: term()}).                 % true: each run emits an event
@@ -165,7 +165,7 @@ parallel_cuts(Mesh, Shardings, Container)
     lists:append([leaf_cuts(Mesh, maps:get(Key, Shardings), Item) || {Key, Item} <- lists:sort(maps:to_list(Container))]);
 parallel_cuts(_, Shardings, _) -> no_form(Shardings).
 
-%% What a struct holds of a container, in its own order.
+%% The leaves of a struct's container, in the struct's order.
 items(Struct) -> lists:reverse('Elixir.Nx.Container':reduce(Struct, [], fun(Item, Items) -> [Item | Items] end)).
 
 -spec no_form(term()) -> no_return().
@@ -297,7 +297,7 @@ told(HitOrMiss, #how{debug = Debug}, Key, #split{times = Times, kernels = Kernel
     ok = tessera_nx_compiler:report(HitOrMiss, Key, Times, Kernels, Debug),
     Split.
 
-%% The program of one partition, and what is kept.
+%% The program of one partition, as a cache entry.
 make(Shard, Vars, Fun) ->
     Large = enlarged(Shard, Vars),
     {Eval, Traced} = timer:tc(fun() -> tessera_nx_compiler:trace(Fun, Large) end),
@@ -325,7 +325,7 @@ compile(Part, Client, Types) ->
         false -> tessera_nif:compile(Part, [{client, Client}])
     end.
 
-%% How many were compiled and found; those of a cluster's ranks are not known here.
+%% The numbers of kernels that were compiled and found; the driver does not know those of a cluster's ranks.
 kernels(Executable, Client) ->
     case tessera_cluster:is_cluster(Client) of
         true -> {0, 0};
@@ -348,7 +348,7 @@ whole(#shard{mesh = Mesh, inputs = Inputs} = Shard, Large, Traced, Holds) ->
 
 %% ---- in a file
 
-%% What the file must have been written for. A cluster that is started again is another process.
+%% The keys for which the file must have been written. A cluster that is started again is another process.
 keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Vars) ->
     Client = case tessera_cluster:is_cluster(Given) of
                  true -> cluster;
