@@ -1,4 +1,4 @@
-# The first call of a deep network through defn: where the time goes.
+# The first call of a deep network through defn: where its time is spent.
 #
 #     ERL_LIBS=<folder of nx, complex, telemetry> elixir -pa ebin bench/nx_first.exs [LAYERS [RUNS]]
 #

@@ -108,7 +108,7 @@ median(Values) ->
 %% ---- a machine for each in turn ----
 
 %% Waits until the CPUs are idle, for a second at most: NumPy's threads look for more work for 0.11 s after a product,
-%% and took half a core from whoever came next.
+%% and took half a core from the next workload.
 settle() -> settle(20).
 
 settle(0) -> ok;

@@ -1,5 +1,5 @@
 %% Training that survives its ranks: the parameters are saved after each epoch, and when a rank is lost all ranks are started again and
-%% training goes on from the last checkpoint. Each epoch has its own seed, so the result has the same bits as without the loss.
+%% training continues from the last checkpoint. Each epoch has its own seed, so the result has the same bits as without the loss.
 %%
 %%   ./setup --mpi && make example E=cluster_resume
 %%   KILL=3 make example E=cluster_resume           ends rank 2 in the middle of epoch 3

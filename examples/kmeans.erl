@@ -41,7 +41,7 @@ fit(Points, Guess) ->
         end),
     {Centres, Steps}.
 
-%% Every centre goes to the mean of the points that are nearest to it.
+%% Every centre moves to the mean of the points that are nearest to it.
 move(Points, Centres) ->
     {N, D} = tessera:shape(Points),
     {K, D} = tessera:shape(Centres),

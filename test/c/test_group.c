@@ -414,7 +414,7 @@ START_TEST(a_cancelled_group)
 }
 END_TEST
 
-/* Asked to pause at all times, a group makes no step; resumed, it goes on where it was. */
+/* Asked to pause at all times, a group makes no step; resumed, it continues where it was. */
 START_TEST(a_paused_group)
 {
   tensors args = {0}, results = {0};

@@ -14,7 +14,7 @@ static const char prologue[] =
     " %m: f32[" ONES_16 "," ONES_16 "," ONES_16 "," ONES_16
     "], %q: u64[], %ff: f32[2,4], %i1: s32[2], %z: f32[3,5], %z1: f32[5], %z3: f32[5,3], %q3: f32[5,3,3], %b3: "
     "f32[5,3,2], %c3: f32[5,2,3]) -> () {\n"
-    /* free regions would belong to nobody, so each case writes its own */
+    /* regions outside of an op have no owner, so each case writes its own */
     "  ";
 
 static bool seen_ok[TS_OP_COUNT], seen_error[TS_OP_COUNT];

@@ -70,7 +70,7 @@ static void get(int32_t constant, origin expected) {
   ck_assert_int_eq(stats().loaded - before.loaded, expected == LOADED);
 }
 
-/* Counts files and bytes; the path of some file goes to `path`. */
+/* Counts files and bytes; writes the path of one of the files to `path`. */
 static int count_files(const char *dir, char *path, size_t path_size, int64_t *bytes) {
   DIR *d = opendir(dir);
   int n = 0;

@@ -136,7 +136,7 @@ static const char *const nothing_to_do[] = {
     /* the same op twice, at the end */
     "graph @main(%0: f32[8]) -> (f32[8], f32[8]) {\n%1 = tanh %0 : f32[8]\n%2 = exp %1 : f32[8]\n"
     "%3 = exp %1 : f32[8]\nreturn %2, %3\n}\n",
-    /* an op that goes; one that becomes another one; one that is dead */
+    /* an op that is simplified away; one that becomes another op; one that is dead */
     "graph @main(%0: s32[8]) -> (s32[8]) {\n%1 = negate %0 : s32[8]\n%2 = negate %1 : s32[8]\nreturn %2\n}\n",
     "graph @main(%0: f32[2,3]) -> (f32[3,2]) {\n%1 = transpose %0 {axes = [1,0]} : f32[3,2]\n"
     "%2 = transpose %1 {axes = [1,0]} : f32[2,3]\n%3 = transpose %2 {axes = [1,0]} : f32[3,2]\nreturn %3\n}\n",

@@ -231,7 +231,7 @@ END_TEST
 
 START_TEST(halves_round_once)
 {
-  /* 2049 is halfway between 2048 and 2050 in f16: to even. 2051 goes to 2052. */
+  /* 2049 is halfway between 2048 and 2050 in f16 and rounds to even; 2051 rounds to 2052. */
   test_equal(RUN(TS_OP_ADD, NULL, VECTOR(TS_F16, 2048, 2050), VECTOR(TS_F16, 1, 1)), VECTOR(TS_F16, 2048, 2052));
   test_equal(RUN(TS_OP_MULTIPLY, NULL, VECTOR(TS_F16, 300), VECTOR(TS_F16, 300)), VECTOR(TS_F16, INFINITY));
   test_equal(RUN(TS_OP_ADD, NULL, VECTOR(TS_BF16, 256, 258), VECTOR(TS_BF16, 1, 1)), VECTOR(TS_BF16, 256, 260));

@@ -106,7 +106,7 @@ order_is_that_of_values() ->
     ?assertEqual([{Key, I} || I <- lists:seq(1, 300)],
                  lists:sort([K || {_, K, _} <- ets:tab2list(tessera_cache_order)])).
 
-%% Makers that succeed, fail and die, and those who wait for them: everybody gets an answer.
+%% Makers that succeed, fail and die, and the callers that wait for them: each caller gets an answer.
 many() ->
     Self = self(),
     Keys = [key() || _ <- lists:seq(1, 20)],

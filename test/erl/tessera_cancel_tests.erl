@@ -32,7 +32,7 @@ time({_, Prepare, Work}, KillAfter) ->
     gone(Held),
     erlang:monotonic_time(microsecond) - Ended.
 
-%% A process that is killed in a NIF is no process any more. Its heap goes when the NIF has ended, and with it the
+%% A process that is killed in a NIF is no process any more. Its heap is freed when the NIF has ended, and with it the
 %% tensors in it.
 gone(Held) -> held() =< Held orelse begin timer:sleep(1), gone(Held) end.
 

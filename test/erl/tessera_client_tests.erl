@@ -55,7 +55,7 @@ misuse_test() ->
     ?raises(failed_precondition, "deallocated", tessera:device(T)),
     ?raises(failed_precondition, "deallocated", tessera:to_device(T, {host, 0})).
 
-%% ---- where things are
+%% ---- the devices of tensors and programs
 
 %% Ops compute where their first tensor is.
 ops_test() ->

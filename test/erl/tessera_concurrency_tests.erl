@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -export([halting/1]).
 
-%% Bytes of tensors and blocks of metadata, when everybody who died is gone and nothing is cached.
+%% Bytes of tensors and blocks of metadata, when the killed processes have ended and the caches are empty.
 in_use() ->
     ok = tessera:clear_cache(),
     [garbage_collect(P) || P <- processes()],
@@ -37,7 +37,7 @@ killed_compilers_test_() ->
          end || Round <- lists:seq(1, 8)]
     end}.
 
-%% Processes that do all kinds of things are killed at random times; what they had comes back.
+%% Processes that compile, run and free tensors are killed at random times; all of their memory is freed.
 killed_anywhere_test_() ->
     {timeout, 120, fun() ->
         Loop = tessera:jit(fun(X) -> tessera:while(X, fun(A) -> tessera:less(tessera:sum(A), 1.0e6) end,

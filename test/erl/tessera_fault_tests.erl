@@ -1,4 +1,4 @@
-%% What goes wrong ends in a clear error, with the VM up and nothing leaked.
+%% Every fault ends in a clear error, and the VM lives on and leaks nothing.
 -module(tessera_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").

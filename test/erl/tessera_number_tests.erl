@@ -127,7 +127,7 @@ merge_number_test_() ->
              {f32, f32, 1}, {f32, f32, 1.0}, {f64, f64, 1.0}, {bf16, bf16, 1 bsl 40}, {u32, u8, 65536}, {u64, u8, 1 bsl 32},
              {s64, s32, 1 bsl 31}, {s64, u32, -1}, {s64, s64, 1 bsl 62}, {f32, u8, nan}, {f16, f16, infinity}]].
 
-%% Every op that takes tensors and numbers goes by it, on both sides, at once and traced.
+%% Every op that takes tensors and numbers follows this rule, for both operands, eager and traced.
 every_op_widens_test_() ->
     Arithmetic = [add, subtract, multiply, remainder, min, max, quotient, bitwise_and, bitwise_or, bitwise_xor,
                   left_shift, right_shift],
@@ -445,7 +445,7 @@ wrap(Type, N) ->
     Size = Largest - Least + 1,
     Least + ((((N - Least) rem Size) + Size) rem Size).
 
-%% One list for each element; one number goes with all.
+%% One list for each element; a single number belongs to all elements.
 zip_all(Columns) ->
     [[case Column of [One] -> One; _ -> lists:nth(I, Column) end || Column <- Columns]
      || I <- lists:seq(1, lists:max([length(C) || C <- Columns]))].

@@ -458,7 +458,7 @@ raised(F) ->
     catch error:Reason -> Reason
     end.
 
-%% Of operands in several places one counts from which tensors do not go by themselves; such a one is no argument
+%% Of operands on several devices, the device counts from which tensors do not move by themselves; such a tensor is no argument
 %% of a function of another place.
 places() ->
     ok = application:set_env(tessera, clients, [{host, []}, {other, [{device_count, 2}]}, {fast, [{automatic_transfers, false}]}]),

@@ -52,7 +52,7 @@ no_share_test() ->
     ?assertEqual([1, 2, 3], tessera:to_list(T)),
     ?assertMatch({error, _}, tessera_nif:share((tessera:zeros({0}))#tessera.ref, 8#400)).
 
-%% The name goes with the tensor, and all names with the process.
+%% A name is removed with its tensor, and all names with the process.
 names_test_() -> {timeout, 60, fun names/0}.
 
 names() ->

@@ -12,7 +12,7 @@ endless() ->
      {fun(X) -> tessera:while(X, fun(A) -> tessera:greater_equal(tessera:sum(A), 0) end,
                               fun(A) -> tessera:multiply(A, 1.0) end) end, fun() -> tessera:ones({100000}) end}].
 
-%% Of unknown length as well, so that it goes to a dirty scheduler. It must be exact after any number of slices.
+%% Also of unknown length, so that the run moves to a dirty scheduler. It must be exact after any number of slices.
 counting() ->
     tessera:jit(fun(N) ->
         tessera:while({0, 1, N}, fun({I, _, Limit}) -> tessera:less(I, Limit) end,

@@ -16,7 +16,7 @@ wrap(Type, N) ->
         _ -> M
     end.
 
-%% Every value, written by bit syntax, goes in and out.
+%% Every value, written by bit syntax, is read and written.
 binary_test_() ->
     [{atom_to_list(Type),
       fun() ->

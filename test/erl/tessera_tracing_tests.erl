@@ -396,7 +396,7 @@ at_the_end_test_() ->
 
 %% ---- errors: those of Erlang that a traced value causes are ours
 
-%% {Line, Code, Words, how the stacktrace goes on, F, Args}: F runs traced.
+%% {Line, Code, Words, the next frames of the stacktrace, F, Args}: F is called while it is traced.
 -define(RAISES(Words, Next, F, Args), {?LINE, failed_precondition, Words, Next, F, Args}).
 
 %% Without the warnings, which are of the same functions.
@@ -455,7 +455,7 @@ number(N) when is_number(N) -> N.
 
 pair(X) -> {X, X}.
 
-%% An error of ours, whose stacktrace goes on with that of the original one and comes to the line.
+%% An error of Tessera, whose stacktrace continues with the original one and has the line.
 becomes_ours(Line, Code, Words, Next, F, Args) ->
     try apply(F, Args) of
         Value -> ?assertEqual({error_at, Line}, {value, Value})

@@ -147,7 +147,7 @@ static void print_latency(void) {
             (double)times[LATENCIES / 2] / 1e3);
 }
 
-/* A rank that has failed sends nothing, and all get its header; so do ranks at other places. The job goes on. */
+/* A rank that has failed sends nothing, and all get its header; so do ranks at other places. The job lives on. */
 static void test_failures(void) {
   for (int32_t bad = 0; bad < carrier->ranks; bad++) {
     exchange *x = new_exchange(100 + (uint64_t)bad, 1);
