@@ -9,9 +9,8 @@
 #include <string.h>
 
 #define BLOCK TS_LINALG_BLOCK
-/* Columns of a task where one matrix is shared by threads, and rows from which on that pays. */
+/* Columns of a task where one matrix is shared by threads. */
 #define TASK_COLUMNS 256
-#define SHARED_ROWS 256
 /* Work for one task, where tasks are matrices. */
 #define TASK_NS 50000
 
@@ -204,26 +203,15 @@ static ts_status run_matrix(void *arg, int64_t which, int worker) {
   return factor_matrix(r, r->out + at, workspace_of(r, worker));
 }
 
-/* Few large matrices are shared by the threads, one after the other. */
-static bool is_shared(const cholesky_state *s, const ts_parallel *parallel) {
-  return !s->groups && s->n >= SHARED_ROWS && s->batch < parallel->width;
-}
-
 static ts_status run_all(cholesky_run *r) {
   const cholesky_state *s = r->s;
-  const ts_parallel *parallel = r->run->parallel;
-  int64_t step = s->groups ? s->vector->lanes : 1;
-  ts_linalg_units units = {.count = (s->batch + step - 1) / step,
-                           .per_task = s->per_task,
-                           .run = s->groups ? run_group : run_matrix,
-                           .arg = r,
-                           .cancel = r->run->cancel,
-                           .op = TS_OP_CHOLESKY};
-  if (is_shared(s, parallel)) {
-    r->inner = parallel;
-    parallel = &ts_parallel_serial;
-  }
-  return ts_linalg_run_units(parallel, &units);
+  const ts_linalg_units matrices = {.count = s->batch,
+                                    .per_task = s->per_task,
+                                    .run = s->groups ? run_group : run_matrix,
+                                    .arg = r,
+                                    .cancel = r->run->cancel,
+                                    .op = TS_OP_CHOLESKY};
+  return ts_linalg_run_matrices(r->run->parallel, &matrices, s->n, s->groups ? s->vector->lanes : 0, &r->inner);
 }
 
 static ts_status cholesky_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {

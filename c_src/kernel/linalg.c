@@ -5,6 +5,9 @@
 
 #include <stdatomic.h>
 
+/* Rows from which on several threads compute one matrix faster than one thread. */
+#define SHARED_ROWS 256
+
 bool ts_linalg_has_type(ts_dtype type) { return type == TS_F16 || type == TS_BF16 || type == TS_F32 || type == TS_F64; }
 
 const ts_linalg_vector *ts_linalg_vector_of(ts_dtype type) {
@@ -102,4 +105,16 @@ ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units
   int64_t tasks = (units->count + units->per_task - 1) / units->per_task;
   ts_linalg_units copy = *units;
   return ts_linalg_run_tasks(parallel, tasks, run_units, &copy);
+}
+
+ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
+                                 const ts_parallel **inner) {
+  ts_linalg_units units = *matrices;
+  if (lanes > 0) {
+    units.count = (matrices->count + lanes - 1) / lanes;
+  } else if (n >= SHARED_ROWS && matrices->count < parallel->width) {
+    *inner = parallel;
+    parallel = &ts_parallel_serial;
+  }
+  return ts_linalg_run_units(parallel, &units);
 }

@@ -65,6 +65,11 @@ typedef struct ts_linalg_units {
 } ts_linalg_units;
 ts_status ts_linalg_run_units(const ts_parallel *parallel, const ts_linalg_units *units);
 
+/* The same for n x n matrices, of which a unit is a group of `lanes`, or a single one (0). Few large matrices are
+ * computed one after the other; then all threads compute the parts of one, and `inner` becomes `parallel`. */
+ts_status ts_linalg_run_matrices(const ts_parallel *parallel, const ts_linalg_units *matrices, int64_t n, int lanes,
+                                 const ts_parallel **inner);
+
 static inline char *ts_linalg_at(const ts_linalg_view *view, int64_t row, int64_t col, int size) {
   return view->data + (row * view->row + col * view->col) * size;
 }

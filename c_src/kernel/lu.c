@@ -10,7 +10,6 @@
 /* Elements that rows of a panel are padded to: whole vectors of every instruction set. */
 #define PAD 16
 #define TASK_NS 50000
-#define SHARED_ROWS 256
 #define MAX_COLUMNS 1024
 
 typedef struct lu_state {
@@ -249,19 +248,13 @@ static ts_status run_matrix(void *arg, int64_t which, int worker) {
 
 static ts_status run_all(lu_run *r) {
   const lu_state *s = r->s;
-  const ts_parallel *parallel = r->run->parallel;
-  int64_t step = s->groups ? s->vector->lanes : 1;
-  ts_linalg_units units = {.count = (s->batch + step - 1) / step,
-                           .per_task = s->per_task,
-                           .run = s->groups ? run_group : run_matrix,
-                           .arg = r,
-                           .cancel = r->run->cancel,
-                           .op = s->op};
-  if (!s->groups && s->n >= SHARED_ROWS && s->batch < parallel->width) {
-    r->inner = parallel;
-    parallel = &ts_parallel_serial;
-  }
-  return ts_linalg_run_units(parallel, &units);
+  const ts_linalg_units matrices = {.count = s->batch,
+                                    .per_task = s->per_task,
+                                    .run = s->groups ? run_group : run_matrix,
+                                    .arg = r,
+                                    .cancel = r->run->cancel,
+                                    .op = s->op};
+  return ts_linalg_run_matrices(r->run->parallel, &matrices, s->n, s->groups ? s->vector->lanes : 0, &r->inner);
 }
 
 static int64_t result_count(const lu_state *s) { return s->batch * result_step(s); }
