@@ -14,6 +14,9 @@
 
 #include <math.h>
 
+typedef double number;
+#include "matrices.h"
+
 static const ts_dtype types[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
 enum { TYPES = sizeof types / sizeof *types, MOST_RESULTS = 3 };
 
@@ -33,11 +36,6 @@ typedef struct factors {
   ts_buffer *a, *results[MOST_RESULTS];
   size_t count;
 } factors;
-
-static double noise(uint64_t *state) {
-  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
-}
 
 static void set(ts_buffer *buffer, int64_t element, double value) {
   ts_scalar_store(buffer->dtype, ts_scalar_from_f64(buffer->dtype, value),
@@ -98,39 +96,6 @@ static void check_bits(const factors *f) {
 
 /* ---- matrices of double ---- */
 
-typedef struct matrix {
-  int64_t rows, cols;
-  double *data;
-} matrix;
-
-static double *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }
-
-static matrix make_matrix(int64_t rows, int64_t cols) {
-  matrix m = {rows, cols, calloc((size_t)(rows * cols + 1), sizeof(double))};
-  ck_assert_ptr_nonnull(m.data);
-  return m;
-}
-
-/* Matrix `which` of a batch. */
-static matrix take(const ts_buffer *buffer, int64_t which) {
-  const int64_t *last = buffer->shape.dims + buffer->shape.rank - 2;
-  matrix m = make_matrix(last[0], last[1]);
-  for (int64_t i = 0; i < m.rows * m.cols; i++) m.data[i] = at(buffer, which * m.rows * m.cols + i);
-  return m;
-}
-
-/* Frees its operands. */
-static matrix product(matrix a, matrix b) {
-  matrix m = make_matrix(a.rows, b.cols);
-  ck_assert_int_eq(a.cols, b.rows);
-  for (int64_t i = 0; i < m.rows; i++)
-    for (int64_t k = 0; k < a.cols; k++)
-      for (int64_t j = 0; j < m.cols; j++) *cell(&m, i, j) += *cell(&a, i, k) * *cell(&b, k, j);
-  free(a.data);
-  free(b.data);
-  return m;
-}
-
 static double epsilon(ts_dtype type) {
   return type == TS_F32 ? 0x1p-23 : type == TS_F64 ? 0x1p-52 : type == TS_F16 ? 0x1p-10 : 0x1p-7;
 }
@@ -158,14 +123,6 @@ static matrix transpose(matrix a) {
   for (int64_t i = 0; i < a.rows; i++)
     for (int64_t k = 0; k < a.cols; k++) *cell(&m, k, i) = *cell(&a, i, k);
   free(a.data);
-  return m;
-}
-
-/* A vector of a batch on the diagonal of a matrix. */
-static matrix diagonal(const ts_buffer *buffer, int64_t which, int64_t rows, int64_t cols) {
-  const int64_t n = buffer->shape.dims[buffer->shape.rank - 1];
-  matrix m = make_matrix(rows, cols);
-  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = at(buffer, which * n + i);
   return m;
 }
 

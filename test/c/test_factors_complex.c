@@ -17,6 +17,8 @@
 #include <math.h>
 
 typedef double complex number;
+#include "matrices.h"
+
 enum { MOST_OPERANDS = 2, MOST_RESULTS = 3 };
 
 static const ts_dtype types[] = {TS_C64, TS_C128};
@@ -44,11 +46,6 @@ typedef struct program {
   ts_buffer *args[MOST_OPERANDS], *results[MOST_RESULTS];
   size_t arg_count, count;
 } program;
-
-static double noise(uint64_t *state) {
-  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
-}
 
 static char *element_of(const ts_buffer *buffer, int64_t element) {
   return (char *)buffer->data + (size_t)element * ts_dtype_size(buffer->dtype);
@@ -143,38 +140,6 @@ static void check_bits(const program *p) {
 
 /* ---- matrices of double complex ---- */
 
-typedef struct matrix {
-  int64_t rows, cols;
-  number *data;
-} matrix;
-
-static number *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }
-
-static matrix make_matrix(int64_t rows, int64_t cols) {
-  matrix m = {rows, cols, calloc((size_t)(rows * cols + 1), sizeof(number))};
-  ck_assert_ptr_nonnull(m.data);
-  return m;
-}
-
-static matrix take(const ts_buffer *buffer, int64_t which) {
-  const int64_t *last = buffer->shape.dims + buffer->shape.rank - 2;
-  matrix m = make_matrix(last[0], last[1]);
-  for (int64_t i = 0; i < m.rows * m.cols; i++) m.data[i] = at(buffer, which * m.rows * m.cols + i);
-  return m;
-}
-
-/* Frees its operands. */
-static matrix product(matrix a, matrix b) {
-  matrix m = make_matrix(a.rows, b.cols);
-  ck_assert_int_eq(a.cols, b.rows);
-  for (int64_t i = 0; i < m.rows; i++)
-    for (int64_t k = 0; k < a.cols; k++)
-      for (int64_t j = 0; j < m.cols; j++) *cell(&m, i, j) += *cell(&a, i, k) * *cell(&b, k, j);
-  free(a.data);
-  free(b.data);
-  return m;
-}
-
 static matrix turned(matrix a, bool conjugate) {
   matrix m = make_matrix(a.cols, a.rows);
   for (int64_t i = 0; i < a.rows; i++)
@@ -188,13 +153,6 @@ static matrix adjoint(matrix a) { return turned(a, true); }
 static matrix identity(int64_t n) {
   matrix m = make_matrix(n, n);
   for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = 1;
-  return m;
-}
-
-static matrix diagonal(const ts_buffer *buffer, int64_t which, int64_t rows, int64_t cols) {
-  const int64_t n = buffer->shape.dims[buffer->shape.rank - 1];
-  matrix m = make_matrix(rows, cols);
-  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = at(buffer, which * n + i);
   return m;
 }
 

@@ -1,0 +1,61 @@
+/* Dense matrices of `number`, which the test defines as double or double complex before it includes this: to check the
+ * results of linear algebra by their products. A matrix owns its elements; functions that take one by value free it. */
+#ifndef TS_TEST_MATRICES_H
+#define TS_TEST_MATRICES_H
+
+#include "tensors.h"
+#include "testing.h"
+
+#include <stdlib.h>
+
+typedef struct matrix {
+  int64_t rows, cols;
+  number *data;
+} matrix;
+
+/* Defined by the test: the element of a buffer. */
+static number at(const ts_buffer *buffer, int64_t element);
+
+/* In [-1, 1). */
+static inline double noise(uint64_t *state) {
+  *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
+}
+
+static inline number *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }
+
+/* Zeros. */
+static inline matrix make_matrix(int64_t rows, int64_t cols) {
+  matrix m = {rows, cols, calloc((size_t)(rows * cols + 1), sizeof(number))};
+  ck_assert_ptr_nonnull(m.data);
+  return m;
+}
+
+/* Matrix `which` of a batch. */
+static inline matrix take(const ts_buffer *buffer, int64_t which) {
+  const int64_t *last = buffer->shape.dims + buffer->shape.rank - 2;
+  matrix m = make_matrix(last[0], last[1]);
+  for (int64_t i = 0; i < m.rows * m.cols; i++) m.data[i] = at(buffer, which * m.rows * m.cols + i);
+  return m;
+}
+
+/* Vector `which` of a batch, on the diagonal of a matrix. */
+static inline matrix diagonal(const ts_buffer *buffer, int64_t which, int64_t rows, int64_t cols) {
+  const int64_t n = buffer->shape.dims[buffer->shape.rank - 1];
+  matrix m = make_matrix(rows, cols);
+  for (int64_t i = 0; i < n; i++) *cell(&m, i, i) = at(buffer, which * n + i);
+  return m;
+}
+
+static inline matrix product(matrix a, matrix b) {
+  matrix m = make_matrix(a.rows, b.cols);
+  ck_assert_int_eq(a.cols, b.rows);
+  for (int64_t i = 0; i < m.rows; i++)
+    for (int64_t k = 0; k < a.cols; k++)
+      for (int64_t j = 0; j < m.cols; j++) *cell(&m, i, j) += *cell(&a, i, k) * *cell(&b, k, j);
+  free(a.data);
+  free(b.data);
+  return m;
+}
+
+#endif
