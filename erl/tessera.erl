@@ -1755,8 +1755,9 @@ lu(A) -> tessera_linalg:lu(A).
 qr(A) -> qr(A, #{}).
 
 %% @doc `{Q, R}' of matrices `A = Q R', which are the last two axes: the columns of `Q' are orthonormal, `R' is upper triangular.
-%% Of m x n matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. The diagonal of `R' is not
-%% negative, but for its last element unless m is greater than n. By Householder reflections; NaN or infinity in a matrix makes its results
+%% Of m x n matrices `Q' has k = min(m, n) columns and `R' k rows; with the option `full => true' m. By Householder reflections: one
+%% makes an element of the diagonal of `R' positive. A column that the reflections before have left with nothing below the diagonal is
+%% not reflected and keeps its sign there; so does the last one unless m is greater than n. NaN or infinity in a matrix makes its results
 %% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices the diagonal of `R' has the phases of
 %% Householder's reflections, and only functions that do not depend on these phases have gradients. The gradient needs a square
 %% `R'.

@@ -98,8 +98,7 @@ void factor_fill(const factor *f, char *line, int64_t count, double x) {
   for (int64_t i = 0; i < count; i++) factor_set(f, line, i, x);
 }
 
-/* The norm, also where squares overflow or underflow. */
-static double norm_of(const factor *f, const char *x, int64_t length) {
+double factor_norm(const factor *f, const char *x, int64_t length) {
   const double low = f->size == 4 ? 1e-25 : 1e-280, high = f->size == 4 ? 1e35 : 1e300;
   const double squares = f->v->dot(x, x, length);
   double most = 0, sum = 0;
@@ -113,7 +112,7 @@ static double norm_of(const factor *f, const char *x, int64_t length) {
 }
 
 double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
-  const double first = factor_get(f, x, 0), below = norm_of(f, factor_at(f, x, 1), length - 1);
+  const double first = factor_get(f, x, 0), below = factor_norm(f, factor_at(f, x, 1), length - 1);
   *out_tau = 0;
   if (below == 0) return first;
   const double norm = hypot(first, below), target = first > 0 ? -norm : norm, v0 = first - target;

@@ -1,42 +1,73 @@
-/* QR factors by Householder's reflectors. */
+/* QR factors by Householder's reflectors, with the signs of Nx's. */
 #include "kernel/factor_internal.h"
 
-/* Which rows of R to negate, so that its diagonal is not negative. Where the last reflector has one element and is
- * therefore none, an even number of rows is negated. */
-static void find_turned(const factor *f, const double *diagonal, double *sign) {
-  const int64_t m = f->spec->rows, n = f->spec->cols, steps = ts_linalg_min(m, n);
-  bool odd = false;
-  for (int64_t j = 0; j < steps; j++) {
-    const bool last = m <= n && j == steps - 1, turned = last ? odd : diagonal[j] < 0;
-    odd ^= turned;
-    sign[j] = turned ? -1 : 1;
-  }
+#include <math.h>
+
+/* Of each step. */
+typedef struct qr_steps {
+  double *diagonal, *tau, *sign;
+} qr_steps;
+
+/* A column has nothing below its first element where the rest is no longer than this part of it: rounding leaves as
+ * much of zeros. */
+#define NOTHING 1e-5
+
+/* The reflector of factor_reflector which makes x a positive multiple. Where the first element is above 0, it less the
+ * norm is computed without cancellation; it is no shorter than about 5e-11 of the norm, as there is something below. */
+static double reflect_to_positive(const factor *f, char *x, int64_t length, double *out_tau) {
+  const double first = factor_get(f, x, 0), below = factor_norm(f, factor_at(f, x, 1), length - 1);
+  if (first <= 0) return factor_reflector(f, x, length, out_tau);
+  const double norm = hypot(first, below), part = below / (first + norm), v0 = -below * part;
+  for (int64_t i = 1; i < length; i++) factor_set(f, x, i, factor_get(f, x, i) / v0);
+  factor_set(f, x, 0, 1);
+  *out_tau = 2 * part * part / (1 + part * part);
+  return norm;
 }
 
-static void put_r(const factor *f, const factor_lines *a, const double *diagonal, const double *sign) {
+static bool has_nothing_below(const factor *f, const char *x, int64_t length) {
+  return factor_norm(f, x + f->size, length - 1) <= NOTHING * fabs(factor_get(f, x, 0));
+}
+
+/* The reflectors of the columns. The rows of R which `sign` has as -1 are to be negated: where there is nothing to
+ * reflect, a reflector and that change of sign are together near to the identity. */
+static ts_status reflect_columns(const factor *f, const factor_lines *a, int64_t steps, const qr_steps *out) {
+  for (int64_t j = 0; j < steps; j++) {
+    const int64_t length = a->length - j;
+    char *v = factor_at(f, factor_line(f, a, j), j);
+    const bool keep = has_nothing_below(f, v, length);
+    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
+    out->diagonal[j] = (keep ? factor_reflector : reflect_to_positive)(f, v, length, &out->tau[j]);
+    out->sign[j] = keep && out->tau[j] != 0 ? -1 : 1;
+    for (int64_t c = j + 1; c < a->count; c++)
+      factor_reflect(f, factor_at(f, factor_line(f, a, c), j), v, length, out->tau[j]);
+  }
+  return TS_SUCCESS;
+}
+
+static void put_r(const factor *f, const factor_lines *a, const qr_steps *s) {
   const int64_t m = a->length, n = a->count, steps = ts_linalg_min(m, n), rows = f->spec->full ? m : steps;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < n; k++) {
-      double x = k < i || i >= steps ? 0 : k == i ? diagonal[i] : factor_get(f, factor_line(f, a, k), i);
-      factor_set(f, f->results[1], i * n + k, x != 0 ? x * sign[i] : 0);
+      double x = k < i || i >= steps ? 0 : k == i ? s->diagonal[i] : factor_get(f, factor_line(f, a, k), i);
+      factor_set(f, f->results[1], i * n + k, x != 0 ? x * s->sign[i] : 0);
     }
 }
 
 ts_status factor_qr(const factor *f) {
   const int64_t m = f->spec->rows, n = f->spec->cols, steps = ts_linalg_min(m, n);
-  double *diagonal = (double *)(void *)f->workspace, *tau = diagonal + steps, *sign = tau + steps;
-  const factor_lines a = {(char *)(sign + steps), n, m};
+  double *diagonal = (double *)(void *)f->workspace;
+  const qr_steps s = {diagonal, diagonal + steps, diagonal + 2 * steps};
+  const factor_lines a = {(char *)(s.sign + steps), n, m};
   const factor_lines q = {a.data + n * m * f->size, f->spec->full ? m : steps, m};
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, 1, n}, to = {a.data, m, 1};
   ts_linalg_copy(&from, &to, n, m, f->size);
-  TS_TRY(factor_columns(f, &a, steps, diagonal, tau));
-  find_turned(f, diagonal, sign);
-  TS_TRY(factor_product(f, &a, 0, steps, tau, &q));
+  TS_TRY(reflect_columns(f, &a, steps, &s));
+  TS_TRY(factor_product(f, &a, 0, steps, s.tau, &q));
   for (int64_t c = 0; c < steps; c++)
-    for (int64_t i = 0; sign[c] < 0 && i < m; i++)
+    for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)
       factor_set(f, factor_line(f, &q, c), i, -factor_get(f, factor_line(f, &q, c), i));
   const ts_linalg_view columns = {q.data, 1, m}, out = {f->results[0], q.count, 1};
   ts_linalg_copy(&columns, &out, m, q.count, f->size);
-  put_r(f, &a, diagonal, sign);
+  put_r(f, &a, &s);
   return TS_SUCCESS;
 }
