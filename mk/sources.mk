@@ -148,6 +148,7 @@ BUILTIN_SRC := c_src/jit/session/builtin_main.c
 
 KERNEL_SRC := \
   c_src/kernel/cholesky.c \
+  c_src/kernel/complex_reduce.c \
   c_src/kernel/conv.c \
   c_src/kernel/custom.c \
   c_src/kernel/custom_text.c \
@@ -313,6 +314,7 @@ C_TESTS := \
   test_cgroup \
   test_compare \
   test_compiled \
+  test_complex_reduce \
   test_conv \
   test_device \
   test_gemm \

@@ -38,5 +38,7 @@ static const ts_routine *const routines[TS_OP_COUNT] = {
 
 const ts_routine *ts_routine_of(ts_opcode op, ts_dtype type) {
   if (op >= TS_OP_COUNT) return NULL;
-  return ts_dtype_is_complex(type) && ts_op_get_class(op) == TS_CLASS_LINALG ? &ts_factor_routine : routines[op];
+  if (!ts_dtype_is_complex(type)) return routines[op];
+  if (op == TS_OP_REDUCE_PRODUCT) return &ts_complex_reduce_routine;
+  return ts_op_get_class(op) == TS_CLASS_LINALG ? &ts_factor_routine : routines[op];
 }

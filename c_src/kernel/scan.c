@@ -5,6 +5,7 @@
 
 #include "base/cancel.h"
 #include "ir/combiner.h"
+#include "kernel/complex_number.h"
 #include "kernel/routine.h"
 
 /* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
@@ -127,6 +128,12 @@ DEFINE_FLOAT(f16, uint16_t, float, ts_f16_to_f32, ts_f32_to_f16)
 DEFINE_FLOAT(bf16, uint16_t, float, ts_bf16_to_f32, ts_f32_to_bf16)
 DEFINE_FLOAT(f32, float, float, SAME, SAME)
 DEFINE_FLOAT(f64, double, double, SAME, SAME)
+/* From the identity, as in the meaning: 1 times a number may change a zero's sign, and infinities. */
+#define FROM_C64(x) (ts_c64_product(1, x))
+#define FROM_C128(x) (ts_c128_product(1, x))
+#define DEFINE_COMPLEX(NAME, T, FIRST) DEFINE_SCAN(product_##NAME, T, T, SAME, SAME, T##_product, FIRST)
+DEFINE_COMPLEX(c64, ts_c64, FROM_C64)
+DEFINE_COMPLEX(c128, ts_c128, FROM_C128)
 
 #define ROW(E, N)                                      \
   [TS_##E] = {{rows_sum_##N, columns_sum_##N},         \
@@ -134,10 +141,13 @@ DEFINE_FLOAT(f64, double, double, SAME, SAME)
               {rows_max_##N, columns_max_##N},         \
               {rows_min_##N, columns_min_##N}}
 
+#define PRODUCTS(E, N) [TS_##E] = {[TS_COMBINE_PRODUCT] = {rows_product_##N, columns_product_##N}}
+
 /* by type, ts_combine, and whether the axis is the last */
 static const scan_fn table[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS][2] = {
-    ROW(S8, s8),   ROW(S16, s16), ROW(S32, s32), ROW(S64, s64),   ROW(U8, u8),   ROW(U16, u16),
-    ROW(U32, u32), ROW(U64, u64), ROW(F16, f16), ROW(BF16, bf16), ROW(F32, f32), ROW(F64, f64)};
+    ROW(S8, s8),   ROW(S16, s16), ROW(S32, s32),      ROW(S64, s64),       ROW(U8, u8),
+    ROW(U16, u16), ROW(U32, u32), ROW(U64, u64),      ROW(F16, f16),       ROW(BF16, bf16),
+    ROW(F32, f32), ROW(F64, f64), PRODUCTS(C64, c64), PRODUCTS(C128, c128)};
 
 typedef struct scan_call {
   scan_fn fn;
@@ -192,7 +202,7 @@ static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *o
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   ts_scan *state;
-  if (!table[operand->dtype][0][0]) return TS_SUCCESS;
+  if (!table[operand->dtype][ts_combiner_of(op->code)->kind][0]) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   *state = (ts_scan){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
   out->state = state;

@@ -342,7 +342,7 @@ static ts_status window_plan(const ts_routine_request *request, ts_routine_plan 
   s->fold = lanes->folds[s->type][by ? by->kind : TS_COMBINE_SUM];
   s->pick = lanes->picks[s->type][op->code == TS_OP_WINDOW_SCATTER_MIN];
   s->add = lanes->adds[s->type];
-  if (!s->fold || !s->pick || !s->add) return TS_SUCCESS;
+  if (by ? !s->fold : !s->pick || !s->add) return TS_SUCCESS;
   fill_dims(s, op->attrs, operand->shape, windows->shape);
   fill_counts(s);
   if (s->taps > INT32_MAX) return TS_SUCCESS;

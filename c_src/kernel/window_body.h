@@ -1,6 +1,7 @@
 /* Loops over windows for one instruction set, which defines VECTOR_BYTES and ISA(name), the name of something of this
  * instruction set, and FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum. Windows that are neighbours are in
  * the lanes of vectors; each keeps the order of its taps. */
+#include "kernel/complex_number.h"
 #include "kernel/window_lanes.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -215,6 +216,13 @@ DEFINE_FOLD_8(max_u64, uint64_t, int64_t, INTEGER_MAX, ONE_MAX, 0)
 DEFINE_FOLD_8(min_u64, uint64_t, int64_t, INTEGER_MIN, ONE_MIN, UINT64_MAX)
 DEFINE_FLOAT(f32, float, int32_t, DEFINE_FOLD_4)
 DEFINE_FLOAT(f64, double, int64_t, DEFINE_FOLD_8)
+#define C64_PRODUCT(A, M, a, b) (ts_c64_product(a, b))
+#define C128_PRODUCT(A, M, a, b) (ts_c128_product(a, b))
+#define DEFINE_COMPLEX(NAME, T, OP)                    \
+  DEFINE_SOME(product_##NAME, T, T, SAME, SAME, OP, 1) \
+  DEFINE_FOLD(product_##NAME, T, 0)
+DEFINE_COMPLEX(c64, ts_c64, C64_PRODUCT)
+DEFINE_COMPLEX(c128, ts_c128, C128_PRODUCT)
 DEFINE_HALF(f16)
 DEFINE_HALF(bf16)
 
@@ -409,7 +417,9 @@ const ts_window_lanes ISA(ts_window_lanes) = {
               [TS_F16] = FOLDS(f16, f16),
               [TS_BF16] = FOLDS(bf16, bf16),
               [TS_F32] = FOLDS(f32, f32),
-              [TS_F64] = FOLDS(f64, f64)},
+              [TS_F64] = FOLDS(f64, f64),
+              [TS_C64] = {[TS_COMBINE_PRODUCT] = fold_product_c64},
+              [TS_C128] = {[TS_COMBINE_PRODUCT] = fold_product_c128}},
     .picks = {[TS_S8] = PICKS(s8),
               [TS_S16] = PICKS(s16),
               [TS_S32] = PICKS(s32),

@@ -40,7 +40,7 @@ typedef void (*ts_window_dot_fn)(const char *const *taps, int places, const ts_w
 enum { TS_WINDOW_PICKS = 256 };
 
 typedef struct ts_window_lanes {
-  ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS]; /* by ts_combine */
+  ts_window_fold_fn folds[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS]; /* by ts_combine; of complex numbers the product */
   ts_window_pick_fn picks[TS_DTYPE_COUNT][2];                  /* max, min */
   ts_window_add_fn adds[TS_DTYPE_COUNT];
   ts_window_dot_fn dots[TS_DTYPE_COUNT]; /* floats only */

@@ -24,8 +24,18 @@ static bool elements_agree(ts_dtype type, ts_scalar a, ts_scalar b, int64_t ulp_
   return ts_dtype_is_float(type) && ulp_tolerance > 0 && ts_ulp_distance(type, a, b) <= ulp_tolerance;
 }
 
+/* A complex number is two elements, its parts: each may be a NaN of any bits. */
+static ts_dtype element_type(const ts_buffer *buffer) {
+  return ts_dtype_is_complex(buffer->dtype) ? ts_dtype_part(buffer->dtype) : buffer->dtype;
+}
+
+static int64_t count_elements(const ts_buffer *buffer) {
+  return ts_shape_elements(&buffer->shape) * (ts_dtype_is_complex(buffer->dtype) ? 2 : 1);
+}
+
 static ts_scalar element(const ts_buffer *buffer, int64_t i) {
-  return ts_scalar_load(buffer->dtype, (const char *)buffer->data + (size_t)i * ts_dtype_size(buffer->dtype));
+  const ts_dtype type = element_type(buffer);
+  return ts_scalar_load(type, (const char *)buffer->data + (size_t)i * ts_dtype_size(type));
 }
 
 static void format_element(ts_dtype type, ts_scalar x, char *out, size_t size) {
@@ -38,13 +48,14 @@ static void format_element(ts_dtype type, ts_scalar x, char *out, size_t size) {
 
 static void describe(const ts_buffer *a, const ts_buffer *b, int64_t first, int64_t differing, char *out) {
   char left[64], right[64];
+  const ts_dtype type = element_type(a);
   ts_scalar x = element(a, first), y = element(b, first);
-  format_element(a->dtype, x, left, sizeof left);
-  format_element(a->dtype, y, right, sizeof right);
-  long long ulps = ts_dtype_is_float(a->dtype) ? (long long)ts_ulp_distance(a->dtype, x, y) : 0;
+  format_element(type, x, left, sizeof left);
+  format_element(type, y, right, sizeof right);
+  long long ulps = ts_dtype_is_float(type) ? (long long)ts_ulp_distance(type, x, y) : 0;
   snprintf(out, TS_COMPARE_TEXT, "%s: %lld of %lld elements differ, first at %lld: %s and %s, %lld ulp",
-           TS_SHAPE_STR(a->dtype, &a->shape), (long long)differing, (long long)ts_shape_elements(&a->shape),
-           (long long)first, left, right, ulps);
+           TS_SHAPE_STR(a->dtype, &a->shape), (long long)differing, (long long)count_elements(a), (long long)first,
+           left, right, ulps);
 }
 
 bool ts_compare_buffers(const ts_buffer *a, const ts_buffer *b, int64_t ulp_tolerance,
@@ -55,8 +66,8 @@ bool ts_compare_buffers(const ts_buffer *a, const ts_buffer *b, int64_t ulp_tole
     return false;
   }
   int64_t first = -1, differing = 0;
-  for (int64_t i = 0; i < ts_shape_elements(&a->shape); i++) {
-    if (elements_agree(a->dtype, element(a, i), element(b, i), ulp_tolerance)) continue;
+  for (int64_t i = 0; i < count_elements(a); i++) {
+    if (elements_agree(element_type(a), element(a, i), element(b, i), ulp_tolerance)) continue;
     if (first < 0) first = i;
     differing++;
   }

@@ -7,7 +7,7 @@
 #define TS_COMPARE_TEXT 512
 
 /* True when type and shape agree and each pair of elements does: any two NaNs
- * agree; with tolerance 0 others need equal bits (-0 is not +0), else floats
+ * agree, and complex numbers do part by part; with tolerance 0 others need equal bits (-0 is not +0), else floats
  * may be that many units in the last place apart (-0 and +0 are 0 apart, the
  * largest finite value and infinity 1). Integers always need equal bits.
  * When false, `out_message` says where and how. */
