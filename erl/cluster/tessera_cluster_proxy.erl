@@ -2,7 +2,7 @@
 %% A proxy knows its rank, the job, and the number of the value there. The last reference to it frees the value.
 -module(tessera_cluster_proxy).
 -include("tessera.hrl").
--export([place/4, make/4, is_full/1, relieve/1, in_reply/2, info/1, take/1, read/2, device/1, cluster/1, deallocate/1]).
+-export([place/4, make/4, is_full/1, relieve/1, in_reply/2, info/1, take/1, keep/1, read/2, device/1, cluster/1, deallocate/1]).
 -export_type([about/0, place/0]).
 
 %% Bytes on a rank up to which no caller collects garbage, where the ranks have no limit of their own.
@@ -49,12 +49,20 @@ info(Ref) -> tessera_nif:proxy_info(Ref).
 -spec take(reference()) -> ok | deallocated | tessera_nif:error().
 take(Ref) -> tessera_nif:proxy_take(Ref).
 
+%% Called after requests that use the values of a term's proxies were sent: until then the caller refers to them, so that its garbage
+%% collection does not free the values first.
+-spec keep(term()) -> ok.
+keep(_) -> ok.
+
 %% The first bytes of the value, once it is made; all if the number of elements is negative. Not for what is no proxy.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
 read(Ref, Elements) ->
     case info(Ref) of
         {error, _} = Error -> Error;
-        {_, Id, {_, _, _, Link, _}} = Info -> answered(tessera_cluster_calls:some([{Link, #{uses => [Id]}, {read, Id, Elements}}]), Info)
+        {_, Id, {_, _, _, Link, _}} = Info ->
+            Answer = tessera_cluster_calls:some([{Link, #{uses => [Id]}, {read, Id, Elements}}]),
+            ok = ?MODULE:keep(Ref),
+            answered(Answer, Info)
     end.
 
 answered({ok, [Bytes]}, _) when is_binary(Bytes) -> Bytes;

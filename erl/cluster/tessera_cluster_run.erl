@@ -46,7 +46,10 @@ program(Part, Options, Results) ->
 run(Cluster, Program, Lists, Threads, Donated) ->
     Job = tessera_cluster:connections(Cluster),
     case on_ranks(Job, Program) of
-        {ok, _, _} = Sent -> submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads);
+        {ok, _, _} = Sent ->
+            Results = submit(Job, {Program, Sent}, shared_out(Job, Lists, Donated), Threads),
+            ok = tessera_cluster_proxy:keep(Lists),
+            relieved(Job, Results);
         {error, _} = Error -> Error
     end.
 
@@ -125,7 +128,7 @@ submit(Job, {#program{results = Results} = Program, Sent}, Shares, Threads) ->
     ok = take([Share || {_, Share} <- Shares]),
     Requests = [{head(Share, First, Made), {Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
     case start(Sent, Job, Program, Requests) of
-        ok -> relieved(Job, lists:append(Proxies));
+        ok -> lists:append(Proxies);
         {error, _} = Error -> Error
     end.
 
@@ -167,6 +170,7 @@ take(Shares) ->
     end.
 
 %% The caller holds the results, and perhaps garbage.
+relieved(_, {error, _} = Error) -> Error;
 relieved(Job, Results) ->
     case lists:any(fun tessera_cluster_proxy:is_full/1, places(Job)) of
         true -> tessera_cluster_proxy:relieve(places(Job));

@@ -9,7 +9,10 @@ apply_all(#{links := Links, queue := Queue}, F, Args) ->
     Fun = term_to_binary(F),
     Ranks = lists:seq(0, tuple_size(Links) - 1),
     try [request(Fun, arguments(Rank, Args), {Rank, Queue}) || Rank <- Ranks] of
-        Requests -> tessera_cluster_calls:each(Links, Requests)
+        Requests ->
+            Replies = tessera_cluster_calls:each(Links, Requests),
+            ok = tessera_cluster_proxy:keep(Args),
+            Replies
     catch throw:{error, _} = Error -> Error
     end.
 
