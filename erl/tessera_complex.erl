@@ -68,8 +68,8 @@ atan2(Y, X) ->
         false -> tessera_trace:op(atan2, [Y, X], [])
     end.
 
-%% Of complex numbers of one type: -i log((X + iY) / sqrt(X^2 + Y^2)), as in StableHLO; of real numbers their own. Ops gives an
-%% op's result.
+%% atan2 of complex numbers of one type: -i log((X + iY) / sqrt(X^2 + Y^2)), as in StableHLO; where
+%% both are real, atan2 of the real parts. Ops(Op, Operands, Attributes) adds an op.
 -spec atan2(fun((atom(), [tessera:operand()], term()) -> tessera:tensor()), tessera:tensor(), tessera:tensor()) ->
           tessera:tensor().
 atan2(Ops, Y, X) ->

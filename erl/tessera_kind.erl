@@ -88,7 +88,7 @@ is_number_kind(number) -> true;
 is_number_kind({term, Number}) -> is_number(Number);
 is_number_kind(_) -> false.
 
-%% Of a term without tensors.
+%% Whether terms of the kind have no tensors.
 -spec is_plain(kind()) -> boolean().
 is_plain(Kind) -> Kind =:= static orelse Kind =:= number orelse is_tuple(Kind) andalso element(1, Kind) =:= term.
 

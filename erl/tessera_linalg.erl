@@ -296,7 +296,7 @@ cholesky_share(L, C) ->
 
 hermitian(A) -> tessera:multiply(tessera:add(A, adjoint(A)), 0.5).
 
-%% Of op(A) X = B, or X op(A) = B, with result X.
+%% The gradients of A and B for op(A) X = B, or X op(A) = B, with result X.
 -spec triangular_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), attrs()) ->
           [fun(() -> tessera:tensor())].
 triangular_shares(A, X, C, {Left, Lower, Transpose, Unit}) ->
@@ -314,7 +314,7 @@ outer(true, true, G, X) -> product(X, transposed(G));
 outer(false, false, G, X) -> product(transposed(X), G);
 outer(false, true, G, X) -> product(transposed(G), X).
 
-%% Of A X = B.
+%% The gradients of A and B for A X = B.
 -spec solve_shares(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> [fun(() -> tessera:tensor())].
 solve_shares(A, X, C) ->
     Right = fun() -> op(solve, [transposed(A), C], []) end,
@@ -326,7 +326,7 @@ determinant_share(#tessera{shape = Shape, type = Type} = A, D, C) ->
     Scale = tessera:broadcast(tessera:multiply(C, D), Shape, tessera_type:dims(tuple_size(Shape) - 2)),
     tessera:multiply(Scale, op(solve, [transposed(A), tessera:eye(Shape, Type)], [])).
 
-%% Of P, L and U, where L and U have gradients; none is zeros.
+%% The gradient of A for P, L and U. L and U have gradients, where `none' stands for zeros.
 -spec lu_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 lu_share([P, L, U], CL, CU) ->
     Lower = [part(greater, product(transposed(L), CL)) || CL =/= none],
@@ -335,7 +335,7 @@ lu_share([P, L, U], CL, CU) ->
     Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
     product(P, op(triangular_solve, [U, Left], {false, false, true, false})).
 
-%% Of Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of
+%% The gradient of A for Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of
 %% complex matrices for functions that do not depend on the phases of Q's columns.
 -spec qr_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 qr_share([Q, R], CQ0, CR0) ->
@@ -348,7 +348,7 @@ qr_share([Q, R], CQ0, CR0) ->
 or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 0, Type);
 or_zeros(C, _) -> C.
 
-%% Of eigenvalues and vectors; the gradient is symmetric, although one triangle is read. Of complex matrices for
+%% The gradient of A for its eigenvalues and vectors. It is symmetric, although one triangle is read. Of complex matrices for
 %% functions that do not depend on the phases of vectors, here and below.
 -spec eigh_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 eigh_share([Values, Vectors], CValues, CVectors) ->
@@ -366,7 +366,7 @@ diagonal(#tessera{shape = Shape} = X) ->
     N = element(tuple_size(Shape), Shape),
     part(equal, tessera:broadcast(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N]))).
 
-%% Of U, S and V', of as many columns and rows as S has elements (J. Townsend, "Differentiating the singular value
+%% The gradient of A for U, S and V' with as many columns and rows as S has elements (J. Townsend, "Differentiating the singular value
 %% decomposition", 2016).
 -spec svd_share([tessera:tensor()], [tessera:tensor() | none]) -> tessera:tensor().
 svd_share([U, S, Vt] = Results, Gradients) ->

@@ -61,7 +61,7 @@
 -type options() :: map() | tessera:shape() | non_neg_integer().
 %% Options by name, such as `#{shape => {3}, type => f64}', or a shape.
 -type sample() :: {tessera:tensor(), key()}.
-%% What was drawn, and the key for what is drawn next.
+%% A sample, and the key for the next one.
 
 %% ---- keys
 

@@ -316,7 +316,7 @@ try_binomial(Key, N, P, Form) ->
 %% k! (n - k)!, as a logarithm.
 log_ways(N, K) -> add(log_factorial(K), log_factorial(subtract(N, K))).
 
-%% Of whole numbers from 0 on: Stirling's series at x + 1, from 8 on, where its first terms are exact to 1e-12.
+%% The logarithm of the factorial of whole numbers: Stirling's series at x + 1, from 8 on, where its first terms are exact to 1e-12.
 log_factorial(K) ->
     Low = less(K, 7),
     X = add(select(Low, 7, K), 1),

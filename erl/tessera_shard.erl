@@ -10,7 +10,7 @@
 
 -define(NO_OPTIONS, #{input_shardings => undefined, output_shardings => undefined, threads => 0, donate => [], client => host,
                       fuse => true, simplify => true}).
-%% Of shard_map: check, whether results may vary that are replicated.
+%% Options of shard_map. `check': a result that varies where it is replicated is an error.
 -define(NO_MAP_OPTIONS, (maps:without([input_shardings, output_shardings], ?NO_OPTIONS))#{check => true}).
 
 %% A function as jit/3 or map/5 returns it; immutable.
@@ -260,7 +260,7 @@ input_cuts(#shard{inputs = Inputs} = Shard, {list, Signatures}) ->
     lists:append([leaf_cuts(on(Shard), {argument, I}, Sharding, Signature)
                   || {I, Sharding, Signature} <- lists:zip3(lists:seq(1, length(Inputs)), Inputs, Signatures)]).
 
-%% Those of the results; where a cut does not divide, the longest prefix of whole axes does.
+%% The cuts of the results. Where the axes of a dim do not divide its size, their longest prefix that divides it is used.
 output_cuts(#shard{outputs = undefined}, _) -> [];
 output_cuts(#shard{outputs = Outputs, mesh = Mesh} = Shard, Result) ->
     [case Cuts of
@@ -370,7 +370,7 @@ whole(F, Args) ->
             Whole
     end.
 
-%% What partitions do together, how each value is cut, and the steps of one partition; none for other functions.
+%% Text: the collectives, the cuts of each value, and the steps of one partition; none for other functions.
 -spec explain(function(), [term()]) -> binary() | none.
 explain(F, Args) ->
     case made_by_us(F) of

@@ -42,10 +42,10 @@
             function       :: {atom(), arity()} | undefined,
             defined = []   :: [{atom(), arity()}],   % functions of the module and those that it imports
             records = []   :: [tuple()],
-            lifts = false  :: boolean(),             % whether what is walked over is lifted
-            count = 0      :: non_neg_integer()}).   % of variables that were made
+            lifts = false  :: boolean(),             % whether the current function is lifted
+            count = 0      :: non_neg_integer()}).   % of generated variables
 
-%% What is known where an expression stands: variables that are bound, those used afterwards, whether its value is.
+%% The context of an expression: the bound variables, those used afterwards, whether its value is used.
 -record(c, {bound = [] :: ordsets:ordset(atom()), live = [] :: ordsets:ordset(atom()), used = true :: boolean()}).
 
 -define(TAKE_FUNCTIONS, [jit, compile, grad, value_and_grad, explain, to_text, while, 'cond', reduce]).
@@ -73,7 +73,7 @@ format_error({undefined, {Name, Arity}}) -> io_lib:format("-tessera names ~tw/~b
 format_error({attribute, Value}) ->
     io_lib:format("-tessera(~tp): expected all, or functions such as [f/1, g/2]", [Value]).
 
-%% ---- what is lifted
+%% ---- which functions are lifted
 
 wanted(Forms, Defined) ->
     {_, Found} = lists:foldl(fun(Form, Acc) -> attribute(Form, Defined, Acc) end, {"", []}, Forms),
@@ -136,7 +136,7 @@ exprs([Expr | Exprs], Done, #c{bound = Bound, live = Live} = C, T) ->
     exprs(Exprs, [Expr1 | Done], C#c{bound = ordsets:union(Bound, binds(Expr))}, T1);
 exprs([], Done, _, T) -> {lists:reverse(Done), T}.
 
-%% One whose value is used.
+%% An expression whose value is used.
 value(Expr, C, T) -> expr(Expr, C#c{used = true}, T).
 
 values(Exprs, C, T) -> lists:mapfoldl(fun(Expr, T0) -> value(Expr, C, T0) end, T, Exprs).
@@ -415,7 +415,7 @@ bound_in_all(Clauses) ->
     [First | Rest] = [ordsets:union(variables(Patterns), binds(Body)) || {clause, _, Patterns, _, Body} <- Clauses],
     lists:foldl(fun ordsets:intersection/2, First, Rest).
 
-%% What the clauses give: the value, where it is used, and the variables that are used afterwards.
+%% The result of the clauses: the value, if it is used, and the variables that are used afterwards.
 result(_, Call, [], _, T) -> {Call, T};
 result(Anno, Call, Exported, false, T) -> {{match, Anno, exported(Anno, Exported), Call}, T};
 result(Anno, Call, Exported, true, T) ->
@@ -438,7 +438,7 @@ lifted_clause({clause, Anno, Patterns, Guard, Body} = Clause, Before, Subjects, 
     Chosen = {tuple, Anno, [conjunction(Anno, Tests ++ Holds), thunk(Anno, Body1)]},
     {thunk(Anno, matched(Anno, Patterns1, Subjects, Chosen)), T3}.
 
-%% `false' after `true', or the other way round, is all that is left of a tensor.
+%% After a clause with `true', a clause with `false' matches every tensor that is left, and the other way round.
 is_the_other({clause, _, [{atom, _, Truth} = Pattern], [], _}, Before) when is_boolean(Truth) ->
     case [Other || {clause, _, [{atom, _, Other}], [], _} <- Before, Other =:= not Truth] of
         [] -> false;
@@ -534,7 +534,7 @@ tested(Anno, Expected, {Tests, Seen, T}) ->
     {Variable, T1} = fresh(Anno, T),
     {Variable, {[call(Anno, match, [Variable, Expected]) | Tests], Seen, T1}}.
 
-%% What `?=' matches with a number or a truth has to be known.
+%% A value that `?=' matches with a number or a truth has to be known while tracing.
 looked_at(_, Expr, _, #t{lifts = false}) -> Expr;
 looked_at(Pattern, Expr, #c{bound = Bound}, T) ->
     case pattern(Pattern, Bound, {[], [], T}) of
@@ -546,7 +546,7 @@ looked_at(Pattern, Expr, #c{bound = Bound}, T) ->
 
 %% ---- variables
 
-%% All that are named in an expression, a pattern or several.
+%% All variables that are named in an expression, a pattern or several.
 variables(Term) -> ordsets:from_list(variables(Term, [])).
 
 variables({var, _, '_'}, Acc) -> Acc;
@@ -555,7 +555,7 @@ variables(Tuple, Acc) when is_tuple(Tuple) -> variables(tuple_to_list(Tuple), Ac
 variables([Head | Tail], Acc) -> variables(Tail, variables(Head, Acc));
 variables(_, Acc) -> Acc.
 
-%% Those that an expression binds for what follows.
+%% The variables that an expression binds for the next ones.
 binds({match, _, Pattern, Expr}) -> ordsets:union(variables(Pattern), binds(Expr));
 binds({maybe_match, _, Pattern, Expr}) -> ordsets:union(variables(Pattern), binds(Expr));
 binds({'if', _, Clauses}) -> bound_in_all(Clauses);
@@ -574,7 +574,7 @@ binds(_) -> [].
 
 fresh(Anno, #t{count = Count} = T) -> {{var, Anno, fresh_name('', T)}, T#t{count = Count + 1}}.
 
-%% No name that is written in a source.
+%% A name that no source can have.
 fresh_name(Like, #t{count = Count}) -> list_to_atom(lists:concat([Like, "@tessera", Count])).
 
 %% ---- code

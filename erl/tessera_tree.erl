@@ -46,7 +46,7 @@ flatten_list([Term | Terms], List, Signatures, Before, Leaves) ->
 flatten_list([], _List, Signatures, _Before, Leaves) -> {{list, lists:reverse(Signatures)}, Leaves};
 flatten_list(_, List, _Signatures, Before, _Leaves) -> {{static, List}, Before}.
 
-%% The inverse, with one new leaf for each.
+%% The container with that signature and these leaves.
 -spec unflatten(signature(), [leaf()]) -> term().
 unflatten([_ | _], [Leaf]) -> Leaf;
 unflatten(Signature, Leaves) ->

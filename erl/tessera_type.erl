@@ -12,7 +12,7 @@ is_type(Type) -> class(Type) =/= undefined.
 -spec is_float_type(term()) -> boolean().
 is_float_type(Type) -> class(Type) =:= float.
 
-%% Of an element in a binary. In memory it takes whole bytes.
+%% The bits of an element in a binary. In memory it takes whole bytes.
 -spec bits(tessera:type()) -> pos_integer().
 bits(Type) ->
     {_, Bits} = kind(Type),

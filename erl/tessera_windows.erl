@@ -13,7 +13,7 @@
 %% Sizes, strides, padding before and after, dilation: for each axis, as the core has them.
 -type window() :: {[pos_integer()], [pos_integer()], [integer()], [integer()], [pos_integer()]}.
 
-%% Of a window that is unfolded: each is a slice.
+%% Limit for the elements of a window that is unfolded: each is a slice.
 -define(MOST_PLACES, 65536).
 
 %% ---- by ops of the core
@@ -23,7 +23,7 @@ attributes(Sizes, Strides, Padding, Dilation) ->
     {Low, High} = lists:unzip(Padding),
     {Sizes, Strides, Low, High, Dilation}.
 
-%% The elements of each window along a new first axis, in their order; Outside is what there is outside of the tensor.
+%% The elements of each window along a new first axis, in their order; Outside is the value of the padding.
 -spec unfold(op(), tessera:tensor(), tessera:operand(), window()) -> tessera:tensor().
 unfold(Op, #tessera{shape = Shape} = X, Outside, {Sizes, Strides, Low, High, Dilation}) ->
     Count = lists:foldl(fun erlang:'*'/2, 1, Sizes),
@@ -49,13 +49,13 @@ count(Dim, Size, Stride, Dilation) ->
         Room -> (Room - 1) div Stride + 1
     end.
 
-%% In row-major order.
+%% The positions in a window, in row-major order.
 places([]) -> [[]];
 places([Size | Sizes]) ->
     Rest = places(Sizes),
     [[I | Place] || I <- tessera_type:dims(Size), Place <- Rest].
 
-%% One element of each window.
+%% The element at one position of each window.
 part(Op, X, Place, Counts, Strides, Dilation) ->
     None = [0 || _ <- Counts],
     Part = case lists:member(0, Counts) of
@@ -76,11 +76,11 @@ fold(Name, Operand, Sizes, Options) ->
     Window = window(Name, [Operand, Sizes, Options], X, Sizes, Options),
     tessera_trace:op(Name, [tessera_ops:as_type(Name, X, fold_type(Name, X#tessera.type))], Window).
 
-%% As sum/2 and product/2 widen.
+%% The type in which windows are folded, as by sum/2 and product/2.
 fold_type(Name, Type) when Name =:= window_sum; Name =:= window_product -> tessera_type:sum_type(Type);
 fold_type(_, Type) -> Type.
 
-%% The sum over the number of places, in a type that neither wraps nor overflows.
+%% The sum divided by the number of elements of a window, in a type that neither wraps nor overflows.
 -spec mean(tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
 mean(Operand, Sizes, Options) ->
     #tessera{type = Type} = X = tessera_ops:tensor(window_mean, Operand),
@@ -154,8 +154,7 @@ padding(Name, Args, Axes, Given) ->
 
 %% ---- gradients: C is the result's
 
-%% Each element has a share of all windows that it is in: those are a window of C, between whose elements the strides leave
-%% room.
+%% The gradient of an element is the sum over the windows that it is in: a window of C, dilated by the strides.
 -spec sum_share(tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
 sum_share(#tessera{shape = Windows} = C, #tessera{shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
     Wide = case lists:all(fun(Stride) -> Stride =:= 1 end, Strides) of
@@ -170,7 +169,7 @@ sum_share(#tessera{shape = Windows} = C, #tessera{shape = Shape}, {Sizes, Stride
 covered(0, _) -> 0;
 covered(Count, Stride) -> (Count - 1) * Stride + 1.
 
-%% Of a largest or smallest element: the last of equals has the share.
+%% The gradient of a window's maximum or minimum belongs to its selected element: the last of equal ones.
 -spec choice_share(atom(), tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
 choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Window) ->
     lists:all(fun(D) -> D =:= 1 end, Dilation) orelse
@@ -178,7 +177,7 @@ choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Win
                             [case Scatter of window_scatter_max -> window_max; _ -> window_min end]),
     tessera_trace:op(grad, Scatter, [X, C, tessera:full({}, 0, Type)], Window).
 
-%% The source has the share of the place where it was added; the first value has all.
+%% The gradient of the source is C at the selected element; that of the initial value is the sum of C.
 -spec scatter_shares(atom(), tessera:tensor(), tessera:tensor(), tessera:tensor(), window()) ->
           [none | fun(() -> tessera:tensor())].
 scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Window) ->

@@ -86,12 +86,12 @@ outermost([_ | Nodes], Seen) -> outermost(Nodes, Seen).
 
 %% ---- digests of structure
 
-%% Of the test and the step, which use nothing but the state.
+%% The digest of a loop's condition and body, which use nothing but the state.
 body(Node) ->
     {Digest, _} = parts(tessera_nx_expr:bodies(Node), #{}),
     erlang:md5(term_to_binary(Digest)).
 
-%% Of the first state, as computed from the matrices.
+%% The digest of the first state, as computed from the matrices.
 start(Kind, State) ->
     Matrices = [{Id, {matrix, I}} || I <- matrices(Kind), ?NODE(Id, _, _) <- [lists:nth(I, State)]],
     {Digests, _} = parts(State, maps:from_list(Matrices)),

@@ -189,7 +189,7 @@ once({Dim, Name, _}, Seen) ->
                                   [tessera_nx_error:inspect(Name), Dim]),
     [Dim | Seen].
 
-%% Of a vectorized axis its name, else what Nx knows an axis by.
+%% The axis of Nx: a vectorized one by its name, another one by its number or name.
 dim(#{vectorized_axes := Vectorized} = Leaf, Name) ->
     case position(Name, Vectorized, 0) of
         none -> length(Vectorized) + 'Elixir.Nx':axis_index(Leaf, Name);
@@ -281,7 +281,7 @@ split(Shard, #how{cache = true} = How, Key, Vars, Fun) ->
         error -> split_once(CacheKey, Shard, How, Key, Vars, Fun)
     end.
 
-%% Of several callers one makes it.
+%% One of several callers makes the program.
 split_once(CacheKey, Shard, How, Key, Vars, Fun) ->
     Self = make_ref(),
     Make = fun() ->

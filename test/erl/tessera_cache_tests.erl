@@ -37,7 +37,7 @@ failures_are_not_kept() ->
     ?assertThrow(second, tessera_cache:fetch(Key, fun() -> throw(second) end)),
     ?assertEqual(third, tessera_cache:fetch(Key, fun() -> third end)).
 
-%% Each that fails does so for itself; the first that does not makes it for the rest.
+%% A caller that fails gets its own error; the first that succeeds makes the value for the others.
 next_one_tries() ->
     Key = key(),
     Self = self(),
@@ -76,7 +76,7 @@ dead_makers_leave_nothing() ->
     _ = tessera_cache:size(),
     ?assert(ets:info(tessera_cache_claims, size) < 64).
 
-%% What is made meanwhile is there afterwards or is not; either way it is made again when it is asked for.
+%% A value that is made while the cache is cleared may be in it afterwards or not; a later call gets it in either case.
 clear_while_made() ->
     Self = self(),
     Key = key(),
@@ -95,7 +95,7 @@ clear_until_done() ->
     after 0 -> clear_until_done()
     end.
 
-%% Each value that many made at once has one place in the order in which they go.
+%% A value that many callers ask for at once has one entry in the order of eviction.
 order_is_that_of_values() ->
     ok = tessera_cache:clear(),
     Key = key(),
@@ -136,7 +136,7 @@ got() ->
     after 0 -> []
     end.
 
-%% Calls while the application stops and starts: each gives what it gives otherwise.
+%% Calls while the application stops and starts have the same results as otherwise.
 stops_and_starts() ->
     Self = self(),
     quietly(fun() ->

@@ -1,9 +1,9 @@
-%% What is not a run ends with its caller, too: lists, copies and compiles. How soon is compared with how long the
-%% whole would have taken.
+%% Work outside of runs ends with its caller, too: lists, copies and compiles. The time until its end is compared with the time of
+%% the whole.
 -module(tessera_cancel_tests).
 -include_lib("eunit/include/eunit.hrl").
 
-%% What a process prepares, and what it then does.
+%% The preparation of a process, and its work.
 works() ->
     [{"to_list", fun() -> tessera:full({20000000}, 1, u8) end, fun tessera:to_list/1},
      {"to_list of lists", fun() -> tessera:full({5000000, 2}, 1, u8) end, fun tessera:to_list/1},

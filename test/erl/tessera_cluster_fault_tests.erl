@@ -1,4 +1,4 @@
-%% Faults of clusters while programs run on them, what strangers and wrong ranks can do, and what others can see. Each test ends with a
+%% Faults of clusters while programs run on them, strangers and wrong ranks, and secrets. Each test ends with a
 %% call that works: on the same ranks where the job must live, else on new ones.
 -module(tessera_cluster_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -237,7 +237,7 @@ versions(Folder) ->
 
 authenticated_test_() -> {timeout, 120, in_folder(fun authenticated/1)}.
 
-%% What has the key and then breaks the protocol, or has another kind of CPU, ends the start with an error that names it.
+%% A rank that has the key and breaks the protocol, or has another kind of CPU, ends the start with an error that names it.
 authenticated(Folder) ->
     Sleeps = fake(Folder, "sleeps", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 60"]),
     Start = fun(Change, Bytes) ->
@@ -266,7 +266,7 @@ authenticated(Folder) ->
     ?assertEqual("a process on impostor says that it is rank 7: the cluster has 2", Start(#{rank => 7}, [])),
     ?assertMatch("a process on impostor says that it is rank 0: it belongs to none ranks and not to 2" ++ _, Start(#{size => none}, [])).
 
-%% Has the key, and says what it is told to.
+%% A rank that has the key and sends the given messages.
 impostor(Port, Key, Change) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {packet, 4}, {active, false}]),
     {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),

@@ -82,7 +82,7 @@ options_test() ->
 
 command_test_() -> in_folder(fun command/1).
 
-%% What mpirun is told, for both versions: no more processes on a core than there are, and nothing secret.
+%% The command line of mpirun, for both versions: ranks share no core, and it has no secret.
 command(Folder) ->
     [begin
          Fake = script(Folder, "fake", ["echo 'mpirun (Open MPI) ", Version, "'"]),
@@ -165,7 +165,7 @@ calls(Launcher) ->
 
 on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([])}).
 
-%% A caller who waits gets the rank and its host; the cluster is there again for the next.
+%% A caller that waits gets an error with the rank and its host; the next call finds the cluster started again.
 killed(Launcher) ->
     {Cluster, [_, Second] = Pids} = started(Launcher, #{}),
     {Caller, Monitor} = spawn_monitor(fun() -> on_ranks(Cluster, fun() -> timer:sleep(60000) end) end),
@@ -223,7 +223,7 @@ killed_driver(Launcher) ->
 maybe_atom(none) -> none;
 maybe_atom(Text) -> list_to_atom(Text).
 
-%% What the driver that is killed does.
+%% The program of the driver that is killed.
 driver([Launcher]) ->
     {_, Pids} = started(case Launcher of "none" -> none; _ -> Launcher end, #{}),
     io:format("ranks ~s~n", [lists:join(" ", Pids)]),
@@ -471,7 +471,7 @@ listening(Folder) ->
 
 liars_test_() -> {timeout, 120, in_folder(fun liars/1)}.
 
-%% Those who have the key and are not whom they should be end the start.
+%% A process that has the key and another rank number or version than expected ends the start.
 liars(Folder) ->
     Start = fun(Name, Lines) ->
                     {error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => fake(Folder, Name, Lines)}),

@@ -18,7 +18,7 @@ form_test() ->
                  [{Sockets(New(Ranks), Ranks), length(tessera_cluster_tree:children(0, New(Ranks)))} || Ranks <- [8, 64, 128, 512, 2048, 4096]]),
     ?assertEqual([driver, 0, 0, 32, 1024, driver], [tessera_cluster_tree:parent(Rank, New(4096)) || Rank <- [0, 1, 32, 33, 1056, 1024]]).
 
-%% Everyone is reached from the driver, through as many sockets as it says at most, and has few children.
+%% Each rank is reached from the driver, through at most depth/1 sockets, and has few children.
 check(Ranks, {Direct, Radix} = Limits) ->
     Tree = tessera_cluster_tree:new(Ranks, Limits),
     All = lists:seq(0, Ranks - 1),
@@ -107,7 +107,7 @@ light_test_() ->
     [{lists:concat([Ranks, " light ranks"]), {timeout, 200, fun() -> light(Ranks, Tree, Direct) end}}
      || {Ranks, Tree, Direct} <- [{144, {64, 32}, 5}, {144, {3, 5}, 2}]].
 
-%% The driver has few sockets, and sends what is for all to those alone.
+%% The driver has few sockets, and sends a request to all ranks over these only.
 light(Ranks, Tree, Direct) ->
     {ok, _} = application:ensure_all_started(tessera),
     Folder = string:trim(os:cmd("mktemp -d")),

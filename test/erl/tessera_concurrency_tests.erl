@@ -1,5 +1,5 @@
-%% Many processes at once, and processes that die wherever they happen to be:
-%% nothing is lost, no caller waits for a dead one.
+%% Many processes at once, and processes that are killed at any time: no value is
+%% lost, and no caller waits for a dead one.
 -module(tessera_concurrency_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([halting/1]).
@@ -56,7 +56,7 @@ killed_anywhere_test_() ->
             timer:sleep(30),
             [begin timer:sleep(rand:uniform(3)), exit(Pid, kill) end || Pid <- Pids]
         end,
-        Round(), % what is made once and kept
+        Round(), % fills the caches
         Before = in_use(),
         [Round() || _ <- lists:seq(1, 5)],
         eventually(fun() -> at_most(Before, in_use()) end)

@@ -33,7 +33,7 @@ expression(Args) -> expression(Args, list_to_ref("#Ref<0.1.2.3>")).
 
 expression(Args, Id) -> #{shape => {2}, data => #{op => add, args => Args, id => Id, context => root}}.
 
-%% ---- what is told apart
+%% ---- terms with different digests
 
 different_test() ->
     Ref = make_ref(),
@@ -118,7 +118,7 @@ maps_test() ->
     Small = maps:with(lists:sublist(Keys, 20), C),
     ?assertEqual(digest(maps:from_list([{K, v} || K <- lists:sublist(Keys, 20)])), digest(Small)).
 
-%% ---- what is shared
+%% ---- shared terms
 
 shared_test() ->
     [begin
@@ -151,7 +151,7 @@ ladders_test_() ->
 suffixes([]) -> [];
 suffixes([_ | Tail] = List) -> [List | suffixes(Tail)].
 
-%% ---- what is odd or large
+%% ---- improper and large terms
 
 hostile_test_() ->
     [{timeout, 60, fun() ->
@@ -175,7 +175,7 @@ hostile_test_() ->
                  fun() -> <<(binary:copy(<<7>>, 1000000))/binary, 5:5>> end,
                  fun() -> 1 bsl 1000000 end]].
 
-%% What is long is read by a dirty scheduler: the only other one has time for what comes meanwhile.
+%% A dirty scheduler reads a long term: the only normal one runs other processes meanwhile.
 does_not_block_test_() ->
     {timeout, 60, fun() ->
         Term = list_to_tuple([{I, I} || I <- lists:seq(1, 2000000)]),
@@ -209,7 +209,7 @@ version(N) ->
     {module, Module} = code:load_binary(Module, "", Code),
     {digest(fun tessera_digest_version:f/0), digest(tessera_digest_version:make(x))}.
 
-%% What a module that was loaded anew has are other functions.
+%% A module that was loaded anew has new functions.
 versions_test() ->
     {F1, G1} = version(1),
     {F2, G2} = version(2),
@@ -261,7 +261,7 @@ forms_test() ->
                     Form(#{'__struct__' => other, type => a, shape => b, data => 2})),
     ?assertEqual(Form(dag(100, fun(X) -> {X, X} end, nx({f, 32}, {}, 1))), Form(dag(100, fun(X) -> {X, X} end, nx({f, 32}, {}, 2)))).
 
-%% ---- what a copy takes
+%% ---- sizes of copies
 
 weigh_test() ->
     [begin
@@ -275,7 +275,7 @@ weigh_test() ->
     ?assert(tessera_digest:weigh({Binary, Binary}) =< 101 * 1024 * 1024),
     [?assertEqual(infinity, tessera_digest:weigh(dag(100, Join))) || Join <- joins(), doubles(Join)].
 
-%% A function holds once what is there twice in it.
+%% A term that occurs twice in a function counts once.
 doubles(Join) -> not is_function(Join(x)).
 
 outline_test() ->

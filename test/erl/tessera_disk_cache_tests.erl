@@ -1,5 +1,5 @@
-%% The disk cache of kernels in every bad state: what it cannot give is
-%% compiled, and no state of it makes a program fail or differ. Each case runs
+%% The disk cache of kernels in every bad state: a kernel that cannot be read is
+%% compiled, and no state makes a program fail or changes its results. Each case runs
 %% in a VM of its own.
 -module(tessera_disk_cache_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -68,7 +68,7 @@ corrupt_test_() ->
         {Names, Contents} = lists:unzip(Intact),
         [ok = file:write_file(F, B) || {F, B} <- lists:zip(Names, tl(Contents) ++ [hd(Contents)])],
         ?assertEqual({Results, Count, 0}, run(Dir)),
-        %% What is no file.
+        %% Entries that are no files.
         [begin ok = file:delete(F), ok = file:make_symlink("/dev/zero", F) end || F <- Names],
         ?assertEqual({Results, Count, 0}, run(Dir)),
         [begin ok = file:delete(F), ok = file:make_dir(F) end || F <- Names],

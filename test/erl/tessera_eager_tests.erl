@@ -1,5 +1,5 @@
-%% Ops called one at a time: the programs behind them are found again, by many
-%% processes at once, and what is made does not pile up.
+%% Eager ops: many processes find their programs in the cache, and the memory of
+%% their results is freed in time.
 -module(tessera_eager_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -72,7 +72,7 @@ backend_test() ->
     #{data := #{buffer := Buffer}} = 'Elixir.Tessera.Backend':add(Wide, A, A),
     ?assertEqual(<<2.0/float-native, 8.0/float-native, 18.0/float-native>>, 'Elixir.Tessera.DeviceBuffer':read(Buffer)).
 
-%% A result is where the first operand is, and counts there.
+%% A result is on the device of the first operand, and counts in its account.
 backend_place_test() ->
     Place = {eager_tests, 1},
     A = nx({f, 32}, {1000}, tessera:full({1000}, 1.0, f32), Place),
@@ -85,7 +85,7 @@ backend_place_test() ->
     [ok = 'Elixir.Tessera.Backend':backend_deallocate(Sum) || Sum <- [A | Sums]],
     ?assertEqual(#{0 => 0, 1 => 0}, Held()).
 
-%% Memory that is short is found, and the error is the same on either way.
+%% Near the memory limit garbage is collected, and the error is the same on either path.
 backend_limit_test() ->
     #{live := Live, limit := Limit} = tessera:memory(),
     Add = fun(X) -> 'Elixir.Tessera.Backend':add(X, X, X) end,

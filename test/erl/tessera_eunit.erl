@@ -43,11 +43,11 @@ scaled(Test) when is_function(Test, 0) -> limited(Test);
 scaled({Line, Test}) when is_integer(Line), is_function(Test, 0) -> limited({Line, Test});
 scaled({[_ | _] = Title, Tests}) -> {Title, scaled(Tests)}.
 
-%% Of what was set up, or not.
+%% The tests of a fixture; those of a function get the result of its setup.
 made(Tests) when is_function(Tests, 1) -> fun(Made) -> scaled(Tests(Made)) end;
 made(Tests) -> scaled(Tests).
 
-%% Of what has a limit already.
+%% Tests that have a limit already.
 inside({[_ | _] = Title, Test}) -> {Title, inside(Test)};
 inside({Line, Test}) when is_integer(Line) -> {lists:concat([name(Test), ", line ", Line]), logged(Test)};
 inside(Test) when is_function(Test, 0) -> {name(Test), logged(Test)};

@@ -251,7 +251,7 @@ other_copy_test_() ->
         ?assertMatch({{{error, on_load_failure}, [2, 3]}, _}, answer(filename:dirname(code:which(tessera)), Eval))
     end)}.
 
-%% What another VM answers.
+%% The answer of another VM.
 answer(Ebin, Eval) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     tessera_test:answer(open_port({spawn_executable, Erl}, [{args, ["-noinput", "-pa", Ebin, "-eval", Eval]}, exit_status, binary,

@@ -124,7 +124,7 @@ noise(Shape) ->
     tessera:complex(tessera:sin(tessera:multiply(tessera:iota(Shape, f64), 12.9898)),
                     tessera:cos(tessera:multiply(tessera:iota(Shape, f64), 78.233))).
 
-%% ---- what is refused
+%% ---- errors
 
 refused_test_() ->
     [?_test(raises(invalid_argument, Words, F))

@@ -99,8 +99,8 @@ matrix_test_() ->
 
 %% ---- ops of several results
 
-%% Values that a gradient is asked for end the way back, also where they are the second result of the op that made them:
-%% a loop, which has no gradient of its own, is not reached, and a cond does not give its share to what it read.
+%% The walk from the last op to the first ends at the values of Wrt, also where these are the second result of their op: it does
+%% not reach a loop, which has no gradient, and adds nothing to the gradients of a cond's operands.
 second_result_test_() ->
     Cond = fun(Y) -> tessera:'cond'(tessera:greater(tessera:sum(Y), 0), fun() -> {tessera:exp(Y), tessera:sin(Y)} end,
                                     fun() -> {Y, tessera:cos(Y)} end) end,
@@ -243,7 +243,7 @@ refused_test_() ->
      ?_test(raises(invalid_argument, "no arguments", fun() -> tessera:grad(fun() -> 1.0 end) end)),
      ?_test(raises(invalid_argument, "function", fun() -> tessera:grad(foo) end))].
 
-%% What the message says.
+%% The text of the error.
 instead_of_while_test() ->
     Unrolled = fun(X) -> lists:foldl(fun(_, Y) -> tessera:multiply(Y, 2) end, X, lists:seq(1, 2)) end,
     near(4.0, tessera:to_number((tessera:grad(Unrolled))(1.0))).

@@ -140,9 +140,9 @@ text_arguments_test() ->
      1]]],
     [raises(invalid_argument, fun() -> tessera:run_text(Other, [A, A]) end) || Other <- [foo, "text", 1, <<1:3>>]].
 
-%% ---- traced values and programs out of place
+%% ---- traced values and programs outside of their scope
 
-%% What a traced function let out of itself: a value of its program, which is complete.
+%% A traced value that is used after its function has returned: its program is complete.
 leaked() ->
     Unique = make_ref(), % or else the program is in the cache
     F = tessera:jit(fun(X) -> put(leak, {Unique, tessera:add(X, 1)}), X end),
@@ -208,7 +208,7 @@ dead_builder_test() ->
 
 %% ---- functions that misbehave while they are traced
 
-%% What they raise comes through, and the process can go on.
+%% The caller gets the exception that they raise, and can continue.
 raising_test_() ->
     [?_test(begin
          ?assertError(Reason, (tessera:jit(F))(tessera:tensor([1.0]))),

@@ -47,7 +47,7 @@ single_flight_test() ->
     [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers],
     ?assertEqual(1, counters:get(Counter, 1)).
 
-%% When the one who compiles fails or dies, another one takes over.
+%% When the caller that compiles fails or dies, another one compiles.
 failing_compile_test() ->
     F = tessera:jit(fun(X) -> timer:sleep(20), exit({oops, tessera:shape(X)}) end),
     Workers = [spawn_monitor(fun() -> F(2) end) || _ <- lists:seq(1, 5)],
@@ -221,7 +221,7 @@ bounded_cache_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
-%% What its documentation says: programs of every kind go, kernels stay, and so does a program that is held.
+%% clear_cache/0 as documented: programs of every kind are dropped; kernels stay, and so does a program that is held.
 clear_cache_test() ->
     A = tessera:tensor([[1.0, 2.0], [3.0, 4.0]]),
     F = tessera:jit(fun(X) -> tessera:multiply(tessera:tanh(X), 3.0) end),

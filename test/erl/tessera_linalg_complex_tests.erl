@@ -1,4 +1,4 @@
-%% Linear algebra of complex matrices: what it gives, at once and compiled; what is made of it; what is refused; gradients
+%% Linear algebra of complex matrices: values, eager and compiled; functions of factorizations; errors; gradients
 %% against differences in the real and imaginary parts; many processes, and callers that are killed.
 -module(tessera_linalg_complex_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -209,7 +209,7 @@ many_processes_test_() ->
         [receive {'DOWN', Ref, process, Pid, Result} -> ?assertEqual(Expected, Result) end || {Pid, Ref} <- Pids]
     end}.
 
-%% A caller that is killed inside of a long op: its run ends, what it held is freed, and others go on.
+%% A caller that is killed inside of a long op: its run ends, its memory is freed, and other runs continue.
 killed_callers_test_() ->
     Large = z({600, 600}, c128),
     [{timeout, 60, {atom_to_list(Name), fun() -> killed(F, Large) end}}

@@ -1,4 +1,4 @@
-%% Linear algebra: known values, at once and compiled; what is refused; gradients against differences; many processes, and
+%% Linear algebra: known values, eager and compiled; errors; gradients against differences; many processes, and
 %% callers that are killed.
 -module(tessera_linalg_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -121,7 +121,7 @@ as_row(T) ->
     {Batch, [N]} = lists:split(tessera:rank(T) - 1, tuple_to_list(tessera:shape(T))),
     tessera:reshape(T, list_to_tuple(Batch ++ [1, N])).
 
-%% What is made of singular values: of any rank.
+%% Functions of singular values, of matrices of any rank.
 pseudoinverse_test_() ->
     [{lists:flatten(io_lib:format("~0p", [Shape])),
       fun() ->
@@ -238,7 +238,7 @@ many_processes_test_() ->
         [receive {'DOWN', Ref, process, Pid, Result} -> ?assertEqual(Expected, Result) end || {Pid, Ref} <- Pids]
     end}.
 
-%% A caller that is killed inside of a long factorization: its run ends, what it held is freed, and others go on.
+%% A caller that is killed inside of a long factorization: its run ends, its memory is freed, and other runs continue.
 killed_callers_test_() ->
     {timeout, 60, fun() ->
         A = tessera:add(tessera:full({3000, 3000}, 0.5), tessera:multiply(tessera:eye(3000), 3000)),

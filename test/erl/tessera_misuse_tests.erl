@@ -1,6 +1,6 @@
-%% Every function of the API with every argument replaced by what cannot stand
-%% there: each call must raise an error of ours that names the function, run at
-%% once and traced alike. A new function of the API must be added to calls/0 or
+%% Every function of the API with every argument replaced by invalid terms: each
+%% call must raise an error of Tessera that names the function, both eager and
+%% traced. A new function of the API must be added to calls/0 or
 %% to others/0.
 -module(tessera_misuse_tests).
 -include_lib("eunit/include/eunit.hrl").
@@ -132,7 +132,7 @@ is_complete_test() ->
 calls_work_test_() ->
     [{atom_to_list(Name), fun() -> apply(tessera, Name, [Arg || {_, Arg} <- Args]) end} || {Name, Args} <- calls()].
 
-%% ---- what cannot stand there
+%% ---- invalid arguments
 
 terms() ->
     <<_:8, Sub/binary>> = binary:copy(<<7>>, 200),

@@ -1,5 +1,5 @@
 %% The defn compiler without Nx: expressions are maps that are made here, as Nx
-%% makes them. What is cached and when, what is told, other nodes, callbacks.
+%% makes them. Caches, reports, other nodes, callbacks.
 -module(tessera_nx_compiler_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([meet/1, log/2, twice/2]).
@@ -112,7 +112,7 @@ bytes_are_bounded_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
-%% ---- what tells the arguments of calls apart
+%% ---- arguments in keys
 
 leaf(Type, Shape, Names, Axes) ->
     #{'__struct__' => 'Elixir.Nx.Tensor', type => Type, shape => Shape, names => Names, vectorized_axes => Axes,
@@ -166,7 +166,7 @@ locked_values_test() ->
     ?assertEqual(1, 'Elixir.Tessera.Defn.LockedCache':count(Key)),
     ?assertEqual(2, 'Elixir.Tessera.Defn.LockedCache':count({element(1, Key), doubled(100, x)})).
 
-%% ---- what is shared in functions and in what they give
+%% ---- shared terms in functions and their results
 
 %% 2^Depth leaves: to copy, hash or compare it would not end.
 doubled(Depth, Leaf) -> lists:foldl(fun(_, X) -> {X, X} end, Leaf, lists:seq(1, Depth)).
@@ -290,7 +290,7 @@ held_bytes_are_bounded_test() ->
         {ok, _} = application:ensure_all_started(tessera)
     end.
 
-%% ---- what is logged
+%% ---- the log
 
 recompilation_warning_test() ->
     ok = application:set_env(tessera, check_recompilation, 5),

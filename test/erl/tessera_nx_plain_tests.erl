@@ -68,7 +68,7 @@ layers_have_rules_once_test() ->
     ?assertEqual([[{f32, {4, 8}}, {f32, {8, 8}}], [{f32, {4, 8}}, {f32, {8}}], [{f32, {4, 8}}]],
                  [Forms || {_, Forms} <- Rules]).
 
-%% What a rule is told by, beside its op.
+%% The parts of a rule's key, beside its op.
 rules_differ_test() ->
     X = parameter(0, {4, 8}),
     Sum = fun(Axes) -> node(sum, {4}, [X, [{axes, Axes}, {keep_axes, false}]]) end,
@@ -188,7 +188,7 @@ metadata_test() ->
     {Program, [1]} = program([node(exp, {2}, [node(metadata, {2}, [X, #{inspect => X}])])]),
     ?assertMatch({_, _}, binary:match(tessera_nif:graph_text(Program), <<"exp %0">>)).
 
-%% ---- what is left to others, and errors
+%% ---- expressions that the core does not read, and errors
 
 other_test() ->
     X = parameter(0, {2}),

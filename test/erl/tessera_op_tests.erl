@@ -1,4 +1,4 @@
-%% Ops against what plain Erlang says of small tensors. That each op is right for
+%% Ops against plain Erlang on small tensors. That each op is right for
 %% every type and shape is tested in C; here it is types, broadcasting, options
 %% and errors, eagerly and compiled.
 -module(tessera_op_tests).

@@ -1,4 +1,4 @@
-%% sort, argsort, top_k and what is made of them: against the same by lists, at once and compiled; and their gradients.
+%% sort, argsort, top_k and functions of them: against lists, eager and compiled; and their gradients.
 -module(tessera_order_tests).
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_test, [raises/3, near/2, check_gradient/2]).

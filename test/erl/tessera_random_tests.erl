@@ -259,7 +259,7 @@ forms_test_() ->
              {s64, {3}, fun() -> ?R:poisson(key(), Vector, #{type => s64}) end}, {f32, {3}, fun() -> ?R:poisson(key(), Vector, #{type => f32}) end},
              {s64, {}, fun() -> ?R:randint(key(), 0, 1 bsl 40) end}, {u8, {2}, fun() -> ?R:bits(key(), #{type => u8, shape => 2}) end}]].
 
-%% What a distribution does not have.
+%% Parameters out of a distribution's range.
 invalid_values_test() ->
     P = tessera:tensor([-1.0, nan, 0.0, infinity], f64),
     List = fun({X, _}) -> tessera:to_list(X) end,

@@ -9,7 +9,7 @@ check([A, B]) ->
     true = tessera_peers:call(A, net_kernel, connect_node, [tessera_peers:node_of(B)]),
     [read(A, B), operands(A, B), traced(A, B), functions(A, B), nx(A, B), gone(A, B), deallocated(A, B), lost(A, B)].
 
-%% ---- what peers do
+%% ---- calls on peers
 
 %% A tensor that a process of this node keeps, and that process.
 make(Numbers) ->
@@ -35,7 +35,7 @@ made(Peer, Numbers) ->
 
 on(Peer, F) -> tessera_peers:call(Peer, ?MODULE, use, [F]).
 
-%% ---- what is seen of it
+%% ---- tensors of another node
 
 read(A, B) ->
     T = made(A, [1, 2, 3]),
@@ -116,7 +116,7 @@ nx_tensor(Numbers) ->
     _ = spawn(fun() -> receive Stop -> {Stop, Made} end end),
     Made.
 
-%% Adds what it holds.
+%% A function that adds a tensor of its environment.
 nx_compiled() ->
     Node = fun(Op, Args) ->
                    nx_template(2, #{'__struct__' => 'Elixir.Nx.Defn.Expr', id => make_ref(), op => Op, args => Args})

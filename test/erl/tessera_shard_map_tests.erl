@@ -261,7 +261,7 @@ second_derivatives_test() ->
     Local = fun(X1, W1) -> tessera:all_reduce(F(X1, W1), sum, a) end,
     close((mapped(Twice(Local), Mesh, [#{0 => [a]}, #{}], #{}))([X, W]), (Twice(F))(X, W), 1.0e-4).
 
-%% Training in a loop: what is carried starts replicated and stays so.
+%% Training in a loop: the loop variables are replicated before and after each iteration.
 training_loop_test() ->
     Mesh = mesh({4}, [a]),
     Train = fun(Sum) ->
@@ -314,7 +314,7 @@ branches_test_() ->
                 end
         end,
     Sum = fun(L) -> tessera:all_reduce(L, sum, a) end,
-    Each = fun(W, X, Own) -> %% the sum of what each part gives
+    Each = fun(W, X, Own) -> %% the sum over the parts
                    [A, B] = [(F(fun(L) -> L end, Own))(W, tessera:slice(X, [I], [1])) || I <- [0, 1]],
                    tessera:add(A, B)
            end,
@@ -495,7 +495,7 @@ wrong_calls_test_() ->
              {"the sharding of argument 1", fun() -> (tessera:shard_map(Id, Mesh, [foo], #{}, #{client => ?CLIENT}))([[V], [V]]) end},
              {"the sharding of the result", fun() -> (tessera:shard_map(Id, Mesh, [#{}], {#{}, #{}}, #{client => ?CLIENT}))([[V], [V]]) end}]].
 
-%% Each argument of each function replaced by what cannot stand there: an error that names the function.
+%% Each argument of each function replaced by invalid terms: an error that names the function.
 misuse_test_() ->
     Mesh = mesh({2}, [a]),
     Bad = [foo, <<1>>, <<1:3>>, "text", [1 | 2], self(), make_ref(), fun() -> 1 end, #{foo => bar}, {}, 1 bsl 80, -1, 1.5, [], [foo | bar],
@@ -508,7 +508,7 @@ misuse_test_() ->
      || {Name, Args} <- Calls].
 
 misuse(Mesh, Name, Args, N, Term) ->
-    put(?MODULE, Term), % what a function holds must be tensors
+    put(?MODULE, Term), % a function's environment may have tensors only
     F = fun(P) ->
                 Given = [case I of
                              N -> get(?MODULE);
@@ -527,7 +527,7 @@ misuse(Mesh, Name, Args, N, Term) ->
 
 %% ---- text, and callers that die
 
-%% The trace as it is, and what partitions do together.
+%% The traced program, and its collectives.
 looking_test() ->
     Mesh = mesh({2}, [a]),
     Map = tessera:shard_map(fun(X) -> {tessera:all_reduce(X, sum, a), tessera:all_reduce(tessera:sum(X), sum, a)} end, Mesh,

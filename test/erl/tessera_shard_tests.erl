@@ -1,5 +1,5 @@
-%% tessera:shard_jit: what partitions compute, against the same function on whole tensors and against the interpreter of
-%% partitions; its errors; what is left behind.
+%% tessera:shard_jit: results of partitions, against the same function on whole tensors and against the interpreter of
+%% partitions; errors; leaks.
 -module(tessera_shard_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -57,7 +57,7 @@ same(F, Shape, Args, Shardings, Options) ->
     [check_replicas(Shape, Parts, Own) || {Parts, Own} <- lists:zip(transposed(Results), Cuts)],
     Cuts.
 
-%% Every part is what cutting the whole gives.
+%% Every part equals the slice of the whole tensor.
 check_replicas(Shape, Parts, Sharding) ->
     Whole = tessera_mesh:gather(Parts, #{shape => Shape}, Sharding),
     ?assertEqual(bits(parts(Shape, Whole, Sharding)), bits(Parts)).
@@ -73,7 +73,7 @@ values(Terms) -> [tessera:to_list(T) || T <- Terms].
 iota(Shape) -> iota(Shape, f32).
 iota(Shape, Type) -> tessera:as_type(tessera:subtract(tessera:remainder(tessera:iota(Shape), 7), 2), Type).
 
-%% ---- what is computed
+%% ---- results
 
 check_flow() ->
     Product = fun(X, W) -> [tessera:dot(X, W), tessera:sum(X), tessera:add(tessera:dot(X, W), 1), tessera:transpose(X)] end,
@@ -129,7 +129,7 @@ check_hidden() ->
     same(F, {2, 2}, [iota({4, 4})], [#{0 => [0], 1 => [1]}]),
     same(F, {4}, [iota({4, 4})], [#{1 => [0]}]).
 
-%% Replicas are not made equal: each partition computes with what it was given.
+%% Replicas are not made equal: each partition computes with its own argument.
 check_replicas() ->
     F = sharded(fun(X) -> tessera:add(X, X) end, {2, 2}, #{input_shardings => [#{0 => [0]}]}),
     ?assertEqual([[2], [4], [6], [8]], values(F([[tessera:tensor([N])] || N <- [1, 2, 3, 4]]))).
@@ -200,7 +200,7 @@ check_constrained_container() ->
     [#{x := {A, [B, C]}}, _] = F([[tessera:tensor([1])], [tessera:tensor([2])]]),
     ?assertEqual([[1, 2], [2, 3], 2], values([A, B]) ++ [tessera:to_number(C)]).
 
-%% The cotangent of what is constrained is constrained, too.
+%% The cotangent of a constrained value is constrained, too.
 check_constrained_gradient() ->
     Loss = fun(Constrain) -> fun(W, X) -> tessera:sum(tessera:multiply(Constrain(tessera:dot(X, W)), tessera:dot(X, W))) end end,
     Constrain = fun(Y) -> tessera:sharding_constraint(Y, #{1 => [1]}) end,
@@ -571,7 +571,7 @@ difference(A, B) ->
     Most = fun(T) -> tessera:to_number(tessera:reduce_max(tessera:abs(T))) end,
     Most(tessera:subtract(A, B)) / Most(B).
 
-%% What has no rule is named, and so is a dim that an op needs whole.
+%% The error names an op without a factor rule, and a dim that an op needs whole.
 check_reported() ->
     Lines = fun(F, Sharding) ->
                     Text = tessera:explain(sharded(F, {2}, #{input_shardings => [Sharding]}),

@@ -1,5 +1,5 @@
 %% Long runs take turns: some that never end do not keep others from their end,
-%% and go with their callers wherever these are killed.
+%% and end with their callers wherever these are killed.
 -module(tessera_slices_tests).
 -include_lib("eunit/include/eunit.hrl").
 -export([beside_endless/1]).
@@ -23,7 +23,7 @@ count(F, N) ->
     {I, A, _} = F(tessera:tensor(N)),
     {tessera:to_number(I), tessera:to_number(A)}.
 
-%% The CPU time in ms that the whole VM takes meanwhile, so that what else the machine does makes no difference.
+%% The CPU time in ms that the whole VM takes meanwhile, on which other load of the machine has no effect.
 ms(F) ->
     Before = cpu(),
     Result = F(),
@@ -47,7 +47,7 @@ beside_endless(Count) ->
                     Pids
             end,
     Kill = fun(Pids) -> [exit(Pid, kill) || Pid <- Pids], ms(fun() -> idle(100) end) end,
-    _ = Kill(Spawn(3)), % what is made once and kept
+    _ = Kill(Spawn(3)), % fills the caches
     Held = held(),
     Blocks = tessera_nif:live_blocks(),
     Pids = Spawn(Count),
@@ -96,7 +96,7 @@ fair_test_() ->
         ?assertMatch({Ms, _} when Ms < 500 * Cpus, {KillMs, kill})
      end} || Flags <- [["+SDcpu", "1:1"], []]].
 
-%% A long run gives what it gives in one piece, alone and beside others.
+%% A run that is paused and resumed has the same result as one that is not, alone and beside others.
 exact_test_() ->
     {timeout, 60, fun() ->
         F = counting(),

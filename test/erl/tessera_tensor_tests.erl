@@ -51,7 +51,7 @@ copied_in_test() ->
          ?assertEqual(Part, tessera:to_binary(T))
      end || {Part, Type} <- [{Misaligned, s32}, {Small, s32}, {Half, f32}]].
 
-%% Appending to a binary may move it; what was made of it stays.
+%% Appending to a binary may move it; a tensor made of it does not change.
 appended_binary_test() ->
     Binary = lists:foldl(fun(N, B) -> <<B/binary, N:64>> end, <<>>, lists:seq(1, 1000)),
     T = tessera:from_binary(Binary, u8, {8000}),
@@ -170,7 +170,7 @@ long_copies_test_() ->
         after erlang:system_flag(scheduler_wall_time, Before) end
     end}.
 
-%% What the dirty schedulers have worked.
+%% The work of the dirty schedulers.
 dirty_time() ->
     First = erlang:system_info(schedulers) + 1,
     Last = erlang:system_info(schedulers) + erlang:system_info(dirty_cpu_schedulers),

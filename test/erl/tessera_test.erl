@@ -1,4 +1,4 @@
-%% What the tests share.
+%% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
 -export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, resident/0, temporary/1, quoted/1, answer/1, client/1]).

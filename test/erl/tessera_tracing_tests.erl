@@ -1,5 +1,5 @@
-%% What a traced function may not do: warnings where Erlang itself looks at a tensor, and errors of ours in place of
-%% Erlang's where a tensor is what they are about.
+%% Invalid traced functions: warnings where Erlang itself inspects a tensor, and errors of Tessera in place of Erlang's where these
+%% are about a tensor.
 -module(tessera_tracing_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -10,7 +10,7 @@
 
 -define(PLAIN, "-module(tracing_plain).\n-export([f/1]).\nf(X) -> if X > 0 -> X; true -> 0 end.\n").
 
-%% ---- warnings: what is found, and on which line
+%% ---- warnings: their texts and lines
 
 %% Each function is found to look at a tensor on the line where it stands, by an expression with these words.
 -define(FOUND(Words, F, Args), {?LINE, Words, F, Args}).
@@ -101,7 +101,7 @@ funs_of_one_line_test() ->
     ?assertEqual([], findings(Good1, [T])),
     ?assertEqual([], findings(Good2, [T])).
 
-%% ---- no warning about what is known while tracing
+%% ---- no warning about terms that are known while tracing
 
 quiet_test_() ->
     T = tessera:tensor(1.0),
@@ -143,7 +143,7 @@ quiet_test_() ->
         {?LINE, fun(X) -> <<N:8, _/binary>> = <<5, 1>>, if N > 2 -> X; true -> 0 end end, [T]},
         {?LINE, fun(X, Y) -> case {X, Y} of {Z, Z} -> Z; _ -> Y end end, [T, T]}]].
 
-%% ---- what is warned of, and when
+%% ---- which functions are warned of, and when
 
 warnings_test_() ->
     {foreach, fun listen/0, fun ignore/1,
@@ -152,7 +152,7 @@ warnings_test_() ->
       fun(_) -> {"all that take functions", fun everywhere/0} end,
       fun(_) -> {"no code", fun nothing_said/0} end, fun(_) -> {"a new version", fun new_version/0} end]}.
 
-%% Our handler gets what is logged; the default one, where there is one, stays silent.
+%% This module's handler gets the log; the default one, if there is one, prints nothing.
 listen() ->
     {ok, _} = application:ensure_all_started(tessera),
     Level = case logger:get_handler_config(default) of
@@ -177,7 +177,7 @@ log(#{level := warning, msg := {Format, Args}}, #{config := Pid}) ->
 log(#{level := error, msg := Message}, #{config := Pid}) -> Pid ! {error, Message};
 log(_, _) -> ok.
 
-%% What was logged of this module or of that word. EUnit runs a test in another process than its set-up.
+%% The log with this module's name or that word. EUnit runs a test in another process than its set-up.
 logged(F) -> logged(F, "tessera_tracing_tests").
 
 logged(F, Word) ->
@@ -265,7 +265,7 @@ everywhere() ->
                   catch tessera:'cond'(1, fun() -> Y = tessera:exp(X), if Y > 38 -> 1; true -> 1 end end, fun() -> 1 end)
               end]].
 
-%% Where there is no code, nothing is said of that.
+%% A function without code causes no warning.
 nothing_said() ->
     in_module(?PLAIN, [], fun(M) -> ?assertEqual([], logged(fun() -> (tessera:jit(fun M:f/1))(1) end, "")) end),
     in_module(?PLAIN, [debug_info], fun(M) ->
@@ -287,7 +287,7 @@ new_version() ->
         ?assertNotEqual(nomatch, string:find(Text, "tracing_version.erl:4: "))
     end).
 
-%% ---- where there is nothing to look at, nothing happens
+%% ---- functions that cannot be searched
 
 in_module(Text, Options, F) ->
     Dir = tessera_test:temporary("tracing"),
@@ -376,7 +376,7 @@ stopped_test() ->
         ok = logger:set_primary_config(level, Level)
     end.
 
-%% What was asked for is said before a node that is stopped has gone.
+%% Warnings of requested checks are logged before a stopping node ends.
 at_the_end_test_() ->
     {timeout, 60, fun() ->
         Eval = ["{ok, _} = application:ensure_all_started(tessera),"
@@ -394,7 +394,7 @@ at_the_end_test_() ->
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "X > 0 compares a tensor")})
     end}.
 
-%% ---- errors: those of Erlang that a traced value causes are ours
+%% ---- errors: Tessera's in place of Erlang's that a traced value causes
 
 %% {Line, Code, Words, the next frames of the stacktrace, F, Args}: F is called while it is traced.
 -define(RAISES(Words, Next, F, Args), {?LINE, failed_precondition, Words, Next, F, Args}).
@@ -474,7 +474,7 @@ goes_on(here, Line, [{?MODULE, _, _, Location} | _]) -> ?assertEqual(Line, at_li
 goes_on({Module, Function}, _, [{Module, Function, _, _} | _]) -> ok;
 goes_on(Next, _, Original) -> ?assertEqual(Next, Original).
 
-%% A function may go over two lines.
+%% A function may have two lines.
 at_line(Line, Location) ->
     case proplists:get_value(line, Location) of
         Next when Next =:= Line + 1 -> Line;
@@ -524,7 +524,7 @@ unsaid_operands_test() ->
         raises(failed_precondition, "Erlang cannot compute", fun() -> (tessera:jit(fun M:f/1))(1) end)
     end).
 
-%% What has nothing to do with tensors passes as it is, with its stacktrace.
+%% Errors that are not about tensors are not changed, nor is their stacktrace.
 unchanged_test_() ->
     T = tessera:iota({2}, f32),
     Zero = zero(),
@@ -561,7 +561,7 @@ caught_inside_test() ->
     F = tessera:jit(fun(X) -> try [1 * X] catch error:badarith -> tessera:add(X, 1) end end),
     ?assertEqual(3, tessera:to_number(F(2))).
 
-%% An error of ours in a function of a function stays what it is.
+%% An error of Tessera in a function of a function is not changed.
 nested_test() ->
     raises(invalid_argument, "add", fun() ->
         (tessera:jit(fun(X) -> tessera:while(X, fun(_) -> 0 end, fun(I) -> tessera:add(I, foo) end) end))(1)

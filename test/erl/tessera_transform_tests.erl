@@ -43,7 +43,7 @@ parsed([{dot, _} = Dot | Tokens], Form) ->
     [Parsed | parsed(Tokens, [])];
 parsed([Token | Tokens], Form) -> parsed(Tokens, [Token | Form]).
 
-%% ---- what functions give
+%% ---- results of functions
 
 %% Numbers in, numbers out: plain, at once on tensors, and traced.
 three(F, Args) ->
@@ -190,7 +190,7 @@ functions_test_() ->
 
 function(M, Arity) -> fun M:f/Arity.
 
-%% The compiler warns of nothing that was made.
+%% The compiler does not warn of generated code.
 no_warnings_test_() ->
     [{Title, fun() ->
          {ok, Module, _, Warnings} = compiled([transform(), "-tessera(all).\n", Functions, "\n"], [return]),
@@ -303,7 +303,7 @@ number() -> integer_to_list(rand:uniform(9) - 5).
 
 pick(List) -> lists:nth(rand:uniform(length(List)), List).
 
-%% ---- what is lifted
+%% ---- which functions are lifted
 
 scope_test_() ->
     F = "f(X) -> X + 1.\n",
@@ -327,7 +327,7 @@ calls_other(M) ->
     ?assertEqual([2], M:g(1)),
     raises(failed_precondition, "Erlang cannot compute", fun() -> (tessera:jit(fun M:g/1))(1) end).
 
-%% Funs that are written as arguments of ours, wherever they stand; not those around them.
+%% Funs that are written as arguments of the API, anywhere in the module; not the functions around them.
 funs_given_test() ->
     Functions = "jit() -> tessera:jit(fun(X) when X > 0 -> X * 2; (X) -> -X end).\n"
                 "options() -> tessera:jit(fun(X) -> X + 1 end, #{threads => 1}).\n"
@@ -363,7 +363,7 @@ nothing_to_lift_test() ->
                   "f(X) when X > 0 -> [Y || Y <- X, Y > 1]; f(_) -> if true -> fun(Z) -> Z + 1 end end.\n"),
     ?assertEqual(Forms, tessera_transform:parse_transform(Forms, [])).
 
-%% What a local function of that name does is its own.
+%% A local function of that name keeps its meaning.
 own_functions_test() ->
     Functions = "-compile({no_auto_import, [abs/1, max/2]}).\nabs(X) -> {mine, X}.\nmax(X, Y) -> [X, Y].\n"
                 "f(X) -> {abs(X), max(X, 1), erlang:abs(X)}.\n",
@@ -439,7 +439,7 @@ recursion_test() ->
         ?assertEqual([], [Key || {Key, _} <- get(), is_tuple(Key), element(1, Key) =:= '$tessera_nested'])
     end).
 
-%% ---- what cannot be is said, and where
+%% ---- errors of the transform, with their lines
 
 traced_errors_test_() ->
     [{Title, fun() ->
