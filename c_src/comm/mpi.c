@@ -20,7 +20,7 @@ enum {
   IDLE_MS = 100,     /* between two polls where nothing is on its way, at most */
 };
 
-/* What a message is: a header of an exchange, a question for a sign of life, or its answer. */
+/* The kinds of messages: a header of an exchange, a question for a sign of life, or its answer. */
 typedef enum message_kind { HEADER, ASK, ANSWER } message_kind;
 
 /* A header as it is sent, with the tag of the sender's blocks. */
@@ -30,7 +30,7 @@ typedef struct message {
   int32_t kind;
 } message;
 
-/* What is known of another rank's life. */
+/* The signs of life of another rank. */
 typedef struct life {
   int64_t asked_ns;    /* when the first question was sent that has no answer; 0: none */
   MPI_Request request; /* of `pulse`, one at a time */
@@ -493,7 +493,7 @@ static void *main_of_thread(void *arg) {
   return NULL;
 }
 
-/* ---- what callers use */
+/* ---- the carrier's functions ---- */
 
 static void post(ts_carrier *self, ts_exchange *exchange) {
   job *j = self->context;

@@ -1,5 +1,5 @@
-/* What priv/tessera_mpi.so gives: a carrier over MPI (exec/carrier.h). It is a library of its own, loaded on demand, so
- * that nothing else needs MPI. It calls Tessera through the table ts_mpi_core and exports one symbol.
+/* The interface of priv/tessera_mpi.so: a carrier over MPI (exec/carrier.h). It is a library of its own, loaded on
+ * demand, so that nothing else needs MPI. It calls Tessera through the table ts_mpi_core and exports one symbol.
  *
  * All of MPI is called by one thread, which `open` starts. It waits for posted exchanges, sends their headers and
  * blocks as messages between two ranks, and sleeps between polls when nothing arrives for some time. A rank that waits
@@ -22,7 +22,7 @@ typedef struct ts_mpi_core {
   bool (*agrees)(const ts_carrier_header *headers, int32_t ranks);
 } ts_mpi_core;
 
-/* What all ranks have to agree on. */
+/* The properties that must be equal on all ranks. */
 typedef struct ts_mpi_options {
   int64_t patience_ns; /* how long a rank that is waited for may be silent; 0: for ever */
   int64_t version;     /* of the programs that ranks exchange: not negative, the same on all ranks */

@@ -1,4 +1,4 @@
-/* What partitions of a mesh have beyond a program by itself: coordinates, and steps for collectives. */
+/* The parts of an executable that only programs on a mesh have: coordinates, and steps for collectives. */
 #include "exec/builder.h"
 #include "exec/collective.h"
 
@@ -24,7 +24,7 @@ ts_status ts_builder_mesh(ts_builder *b) {
 
 /* ---- collectives ---- */
 
-/* What one partition has from a collective, and a constraint: the operands. */
+/* True when the results are the operands: of a constraint, and of a collective of one partition. */
 static bool is_identity(const ts_builder *b, const ts_op *op) {
   return op->code == TS_OP_SHARDING_CONSTRAINT || ts_mesh_partitions(&b->graph->mesh) == 1;
 }

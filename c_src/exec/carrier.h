@@ -14,8 +14,8 @@
  * a sends to b has the length that b expects. Of a failed rank (its header's `code` is not TS_OK) all blocks are empty,
  * while other ranks still expect theirs: so step 2 has to wait for all headers.
  *
- * Who owns what: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
- * was called. A carrier outlives its groups, and may be called by `done`. Who waits: `post` only hands the exchange
+ * Ownership: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
+ * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` only hands the exchange
  * over, and must not block; `done` is called exactly once for each posted exchange, from any thread, also within
  * `post`. A group has one exchange at a time. Several groups may use one carrier at once: exchanges belong together by
  * `header.run`, and of one run by the order in which they are posted, which `header.sequence` counts from 0. A carrier

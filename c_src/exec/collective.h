@@ -1,4 +1,4 @@
-/* What partitions of a mesh compute together, in memory that this process can read: each operand of each group of
+/* The arithmetic of collectives, in memory that this process can read: each operand of each group of
  * partitions by itself. The meaning, to the bit, is kernel/ref_partitions.c. A result may be written while other
  * members' operands are read, so no result shares memory with an operand. Pure functions on memory of the caller's. */
 #ifndef TS_EXEC_COLLECTIVE_H
@@ -70,7 +70,7 @@ typedef struct ts_move {
 /* All of a tensor. */
 static inline ts_move ts_move_whole(int64_t bytes) { return (ts_move){.run = bytes, .count = {1, 1}}; }
 static inline int64_t ts_move_bytes(const ts_move *m) { return m->run * m->count[0] * m->count[1]; }
-/* What member `own` has from the operand of member `from` in gathers, scatters, exchanges and copies; for a
+/* The part of the operand of member `from` that member `own` receives in gathers, scatters, exchanges and copies; for a
  * reduce_scatter, of each term of its sum. Its bytes are 0 when it has nothing. */
 ts_move ts_collective_move(const ts_collective *c, uint32_t operand, int32_t own, int32_t from);
 /* Copies the bytes [first, last). */

@@ -98,7 +98,7 @@ static void combine_scalars(const ts_reduction *r, char *out, const char *a, con
   }
 }
 
-/* ---- how a type is combined ---- */
+/* ---- the combiner of a type ---- */
 
 typedef struct plan {
   const ts_reduction *of;

@@ -159,7 +159,7 @@ ts_status ts_ranks_post(ts_ranks *r, ts_phase phase, const ts_shares *shares, co
   return TS_SUCCESS;
 }
 
-/* ---- taking ---- */
+/* ---- results of exchanges ---- */
 
 ts_phase ts_ranks_phase(const ts_ranks *r) { return r->phase; }
 
@@ -200,8 +200,8 @@ static void destroy(ts_ranks *r) {
   ts_free(r);
 }
 
-/* What is left to do without a group: the others are told, and all is freed when they know. The owner is this thread.
- */
+/* Ends an exchange without a group: tells the other ranks, and frees everything when they know. The owner is this
+ * thread. */
 static void settle(ts_ranks *r) {
   if (r->phase != TS_PHASE_NONE) ts_status_free(take(r));
   if (r->over) {

@@ -10,7 +10,7 @@
 
 typedef struct ts_ranks ts_ranks;
 
-/* What is being exchanged. */
+/* The kind of the exchange that is on its way. */
 typedef enum ts_phase {
   TS_PHASE_NONE,
   TS_PHASE_TERMS,  /* round 0 of a collective */

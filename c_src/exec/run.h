@@ -53,7 +53,7 @@ void ts_execution_take_back(ts_execution *x, ts_buffer **results);
 /* Ends the run. `succeeded`: its results were handed out, and the donated arguments are released. */
 void ts_execution_close(ts_execution *x, bool succeeded);
 
-/* ---- of runs that stop together (group.c) ---- */
+/* ---- runs of a group (group.c) ---- */
 /* After TS_RUN_COLLECTIVE: whether the run continues in the loop's body, or the first branch. Not for collectives. */
 bool ts_execution_predicate(const ts_execution *x);
 /* Has result i of the collective at which both are in the memory of `owner`. Without memory for that it keeps its own.

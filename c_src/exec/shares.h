@@ -1,4 +1,4 @@
-/* What the ranks of a job send to each other for a collective, and what each does with it. All ranks compute the same
+/* The blocks that the ranks of a job send to each other for a collective, and their use. All ranks compute the same
  * lists from the collective and the number of ranks, so blocks need no description. Pure functions.
  *
  * Rank r of R has the partitions [r P / R, (r + 1) P / R). In round 0 a rank gets, of what its partitions read, what

@@ -12,7 +12,7 @@ typedef struct ts_capture {
   ts_value_id outer, param;
 } ts_capture;
 
-/* What is known of a region besides the graph's own record. */
+/* The tracer's record of a region, besides the graph's own. */
 typedef struct ts_tracer_region {
   ts_region_id parent; /* where it was opened; TS_NO_ID for the root and for copies */
   uint32_t depth;      /* of regions around it */

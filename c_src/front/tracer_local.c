@@ -31,7 +31,7 @@ void ts_tracer_move_coordinates(ts_tracer *t) {
 
 /* ---- axes ---- */
 
-/* What a parameter captures; captures come after a region's own parameters. */
+/* The value that a parameter captures; captures come after a region's own parameters. */
 static ts_value_id captured(const void *context, ts_value_id param) {
   const ts_tracer *t = context;
   const ts_value *value = ts_graph_value(t->graph, param);

@@ -27,7 +27,7 @@ static inline const void *ts_attr_in(const ts_attrs *attrs, const ts_attr_field 
 /* Sets the kind's fields of `out` from `in`, with sets of axes sorted. `in` must have passed inference. */
 void ts_attrs_canonicalize(ts_opcode code, const ts_attrs *in, ts_attrs *out);
 
-/* What attributes say, as words: equal ones have equal words. `out` has room for ts_attrs_max_words; returns how many
+/* Attributes as words: equal attributes have equal words. `out` has room for ts_attrs_max_words; returns how many
  * there are. The attributes' lists have no more than TS_MAX_RANK entries. */
 #define TS_ATTRS_MAX_WORDS (2 + 5 * (1 + TS_MAX_RANK))
 size_t ts_attrs_words(ts_attr_kind kind, const ts_attrs *attrs, uint64_t *out);

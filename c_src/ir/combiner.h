@@ -1,4 +1,4 @@
-/* What reductions, scans, windows and collectives combine elements by: one table for all layers. Thread-safe. */
+/* The combiners of reductions, scans, windows and collectives: one table for all layers. Thread-safe. */
 #ifndef TS_IR_COMBINER_H
 #define TS_IR_COMBINER_H
 

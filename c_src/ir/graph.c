@@ -265,7 +265,7 @@ static ts_status check_regions(const ts_graph *graph, ts_region_id region, ts_op
   return TS_SUCCESS;
 }
 
-/* What is allocated for an op before the graph changes. */
+/* The memory of an op, which is allocated before the graph changes. */
 typedef struct new_op {
   ts_value_id *operands;
   const ts_attrs *attrs;

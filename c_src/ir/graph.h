@@ -123,7 +123,7 @@ typedef struct ts_graph {
 
 #define TS_ROOT ((ts_region_id)0)
 
-/* ---- making ---- */
+/* ---- creation ---- */
 ts_status ts_graph_create(ts_graph **out);
 /* An empty graph, to be made from another one: they share interned shapes and attributes. Either may be destroyed
  * first; nothing may be added to `from` while another thread adds to the new one. */

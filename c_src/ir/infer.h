@@ -1,4 +1,4 @@
-/* What the files of inference share: one call's inputs, and checks that read
+/* Shared by the files of inference: one call's inputs, and checks that read
  * like a list of rules. Internal to ir/. Pure, thread-safe. */
 #ifndef TS_IR_INFER_H
 #define TS_IR_INFER_H

@@ -124,7 +124,7 @@ ts_status ts_intern_shape(ts_intern *in, const ts_shape *shape, const ts_shape *
   return keep(in, hash, kept, size, kept);
 }
 
-/* ---- what others keep ---- */
+/* ---- interned objects of other graphs ---- */
 
 /* The memo's entry for an address; NULL when there is no memory for the memo. */
 static struct ts_foreign *place_of(ts_intern *in, const void *other) {

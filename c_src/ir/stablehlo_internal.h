@@ -28,7 +28,7 @@ typedef struct hlo {
   int depth;
 } hlo;
 
-/* What an op of the graph becomes; control ops name their results themselves. */
+/* The lowering of one op of the graph; control ops name their results themselves. */
 typedef struct hlo_call {
   hlo *h;
   const ts_op *op;

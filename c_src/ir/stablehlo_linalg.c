@@ -3,7 +3,7 @@
 
 static const char *truth(bool value) { return value ? "true" : "false"; }
 
-/* What is above the diagonal is for the implementation to choose: zeros. */
+/* StableHLO leaves the elements above the diagonal to the implementation; ours are zeros. */
 static hlo_value cholesky(const hlo_call *call) {
   static const ts_scalar zero = {.bits = 0};
   hlo *h = call->h;

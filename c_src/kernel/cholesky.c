@@ -50,7 +50,7 @@ static ts_linalg_view view(const void *data, int64_t row, int64_t col) {
   return (ts_linalg_view){(char *)(uintptr_t)data, row, col};
 }
 
-/* What is known of the block's columns: products with all columns before. */
+/* Sums the products with all columns before, for the block's columns. */
 static ts_status sum_before(const cholesky_panel *p) {
   const cholesky_state *s = p->r->s;
   const char *lhs = p->out + p->at * s->n * s->size;

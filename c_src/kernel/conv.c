@@ -48,7 +48,7 @@ typedef struct conv_state {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* ---- what taps read */
+/* ---- the elements that taps read */
 
 typedef struct conv_run {
   const conv_state *s;

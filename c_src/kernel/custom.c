@@ -114,7 +114,7 @@ static ts_status find_target(const char *name, known_target *out) {
 
 /* ---- calls ---- */
 
-/* What a plan knows of a call: pointers are set for each run. */
+/* The part of a call that its plan keeps: pointers are set for each run. */
 typedef struct custom_plan {
   known_target known;
   tessera_call call;

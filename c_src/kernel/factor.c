@@ -83,7 +83,7 @@ double ts_factor_cost(const ts_factor_spec *s) {
   return 500 + (s->type == TS_C128 ? 5 * plain : plain);
 }
 
-/* ---- what the factorizations share ---- */
+/* ---- shared by the factorizations ---- */
 
 bool factor_is_turned(const factor *f, const char *line, int64_t count) {
   double most = 0, found = 0;

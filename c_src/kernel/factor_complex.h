@@ -1,4 +1,4 @@
-/* What the files of kernel/factor.h share for complex matrices: lines of f64, first all real parts, then all imaginary
+/* Shared by the files of kernel/factor.h for complex matrices: lines of f64, first all real parts, then all imaginary
  * ones, so that the loops are those of real numbers. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_COMPLEX_H
 #define TS_KERNEL_FACTOR_COMPLEX_H

@@ -1,4 +1,4 @@
-/* What the files of kernel/factor.h share. A matrix is held by columns, which are dense rows of memory here: `line`. */
+/* Shared by the files of kernel/factor.h. A matrix is held by columns, which are dense rows of memory here: `line`. */
 #ifndef TS_KERNEL_FACTOR_INTERNAL_H
 #define TS_KERNEL_FACTOR_INTERNAL_H
 

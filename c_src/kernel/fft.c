@@ -288,7 +288,7 @@ static void run_columns(const fft_job *job, int64_t block, const fft_lines *w) {
                     r->inner);
 }
 
-/* ---- all ---- */
+/* ---- tasks ---- */
 
 static void run_task(void *arg, int64_t task, int worker) {
   const fft_job *job = arg;

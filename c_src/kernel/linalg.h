@@ -1,4 +1,4 @@
-/* What the routines of linear algebra share. Matrices are the last two dims of an operand. Half types are computed in
+/* Shared by the routines of linear algebra. Matrices are the last two dims of an operand. Half types are computed in
  * f32 and rounded once at the end. Thread-safe. */
 #ifndef TS_KERNEL_LINALG_H
 #define TS_KERNEL_LINALG_H
@@ -34,7 +34,7 @@ typedef struct ts_linalg_system {
   bool unit;
 } ts_linalg_system;
 
-/* What solving needs; `gemm` may be NULL up to TS_LINALG_BLOCK rows. */
+/* The kernels for solving a triangular system; `gemm` may be NULL up to TS_LINALG_BLOCK rows. */
 typedef struct ts_linalg_solver {
   const ts_linalg_vector *vector;
   const ts_gemm *gemm;

@@ -68,7 +68,7 @@ static void exchange(char *a, char *b, int64_t bytes) {
   }
 }
 
-/* What the panel did to its rows, for the columns beside it. */
+/* Applies the panel's row exchanges to the columns beside it. */
 static void exchange_rows(const lu_state *s, const lu_memory *m, int64_t at, int64_t width) {
   int64_t row = s->n * s->size, behind = at + width;
   for (int64_t i = at; i < behind; i++) {

@@ -206,7 +206,7 @@ static bool integer_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_sca
   return false;
 }
 
-/* ---- both ---- */
+/* ---- the choice by class ---- */
 
 static bool unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar *out) {
   double number = 0;

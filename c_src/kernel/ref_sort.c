@@ -41,7 +41,7 @@ static void sort_line(sorter *s, int64_t count) {
   }
 }
 
-/* What an op says of its lines. */
+/* The lines of an op, from its attributes. */
 typedef struct line_spec {
   int32_t axis;
   bool descending;

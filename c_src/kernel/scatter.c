@@ -130,7 +130,7 @@ typedef struct scatter_run {
   const _Atomic bool *cancel;
 } scatter_run;
 
-/* What one task does: inner columns [column, column + columns) of rows that begin in [first, last). */
+/* The work of one task: inner columns [column, column + columns) of rows that begin in [first, last). */
 typedef struct scatter_part {
   int64_t column, columns, first, last;
 } scatter_part;

@@ -49,7 +49,7 @@ typedef struct ts_sort_plan {
   int64_t per_task;        /* groups of lines, or lines */
 } ts_sort_plan;
 
-/* What a run works with. Both workspaces are aligned to 64 bytes; the second has a part for each worker. */
+/* The state of a run. Both workspaces are aligned to 64 bytes; the second has a part for each worker. */
 typedef struct ts_sort_resources {
   const ts_parallel *parallel;
   char *workspace, *thread_workspace;

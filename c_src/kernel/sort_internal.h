@@ -1,4 +1,4 @@
-/* What the parts of sort.c share: keys, and where the lines of a tensor are. */
+/* Shared by the parts of sort.c: keys, and where the lines of a tensor are. */
 #ifndef TS_KERNEL_SORT_INTERNAL_H
 #define TS_KERNEL_SORT_INTERNAL_H
 

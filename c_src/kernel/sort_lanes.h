@@ -40,7 +40,7 @@ typedef struct ts_sort_lanes {
   int vector; /* bytes */
 } ts_sort_lanes;
 
-/* Those of the instruction set that is in use. */
+/* The functions for the instruction set of the host. */
 const ts_sort_lanes *ts_sort_lanes_host(void);
 
 extern const ts_sort_lanes ts_sort_lanes_base;

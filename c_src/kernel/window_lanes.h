@@ -46,7 +46,7 @@ typedef struct ts_window_lanes {
   ts_window_dot_fn dots[TS_DTYPE_COUNT]; /* floats only */
 } ts_window_lanes;
 
-/* Those of the instruction set that is in use. */
+/* The functions for the instruction set of the host. */
 const ts_window_lanes *ts_window_lanes_host(void);
 
 extern const ts_window_lanes ts_window_lanes_base;

@@ -9,7 +9,7 @@
 
 enum { TS_DIGEST_CLOSED = UINT32_MAX, TS_DIGEST_LARGE_BINARY = 65 };
 
-/* What is known of a term. */
+/* The digest and size of a term. */
 typedef struct ts_digest_part {
   ts_hash128 name;
   uint64_t words; /* size of a copy that shares large binaries only */
@@ -67,7 +67,7 @@ void ts_digest_walk_forget(void);
  * one. */
 ts_status ts_digest_walk_term(ts_digest_walk *walk, ERL_NIF_TERM term, size_t limit, bool *out_long,
                               ts_digest_part *out);
-/* What this walk found: functions by number, from `answered` on, and new tensors. */
+/* The results of this walk: functions by number, from `answered` on, and new tensors. */
 ERL_NIF_TERM ts_digest_walk_functions(const ts_digest_walk *walk);
 size_t ts_digest_walk_function_count(const ts_digest_walk *walk);
 ERL_NIF_TERM ts_digest_walk_tensors(const ts_digest_walk *walk);

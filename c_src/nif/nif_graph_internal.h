@@ -1,4 +1,4 @@
-/* What nif_graph.c shares with the files of further NIFs on programs that are traced. */
+/* Shared by nif_graph.c and the files of other NIFs on traced programs. */
 #ifndef TS_NIF_GRAPH_INTERNAL_H
 #define TS_NIF_GRAPH_INTERNAL_H
 

@@ -178,7 +178,7 @@ typedef struct parts {
   ts_buffer *of[TS_MAX_PARTITIONS]; /* by partition; NULL from the first on that could not be made */
 } parts;
 
-/* What one device gets: the whole, another device's part, or a new one. `whole` is in host memory. */
+/* The tensor of one device: the whole, another device's part, or a new one. `whole` is in host memory. */
 static ts_status cut_one(parts *p, ts_buffer *whole, int32_t partition) {
   ts_device *device;
   ts_buffer *part;

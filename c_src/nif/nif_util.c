@@ -17,7 +17,7 @@ void ts_nif_util_init(ErlNifEnv *env) {
   for (int t = 0; t < TS_DTYPE_COUNT; t++) dtype_atoms[t] = enif_make_atom(env, ts_dtype_name((ts_dtype)t));
 }
 
-/* ---- making terms ---- */
+/* ---- terms ---- */
 
 ERL_NIF_TERM ts_nif_binary(ErlNifEnv *env, const char *bytes, size_t length) {
   ERL_NIF_TERM term;

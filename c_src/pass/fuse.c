@@ -23,7 +23,7 @@ static void set_inside(fuse *f, ts_value_id value, ts_value_id inside) {
 
 static bool is_inlined(const fuse *f, const ts_value *v) { return v->op != TS_NO_ID && f->plan.ops[v->op].inlined; }
 
-/* ---- what a group is ---- */
+/* ---- keys of groups ---- */
 
 /* Builds a group's key: values are numbered in order of appearance, and the key holds the type of each value from
  * outside and the code and attributes of each op. Groups with equal keys share a region. Also collects the values from

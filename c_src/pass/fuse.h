@@ -25,7 +25,7 @@ typedef struct ts_fuse_op {
   ts_op_id reduction; /* the reduction from which its elements derive, one from one; TS_NO_ID: none */
 } ts_fuse_op;
 
-/* What the program analysis finds about one kernel for a group, or for two groups together. */
+/* The result of the analysis of one kernel for a group, or for two groups together. */
 typedef struct ts_fuse_kernel {
   bool fits;
   int64_t bytes;        /* read from memory */

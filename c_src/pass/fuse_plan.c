@@ -38,7 +38,7 @@ void ts_fuse_plan_deinit(ts_fuse_plan *plan) {
 
 int32_t ts_fuse_weight(ts_opcode op) { return ts_op_get_cost(op)->again; }
 
-/* ---- what ops are like ---- */
+/* ---- classes of ops ---- */
 
 static bool is_reduction(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_ROWS; }
 static bool writes_parts(ts_opcode code) { return ts_op_rows[code].fusion & TS_FUSION_PARTS; }

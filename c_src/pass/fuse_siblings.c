@@ -184,7 +184,7 @@ static ts_status try_pair(ts_fuse_plan *p, uint32_t a, uint32_t b, bool *out) {
   return TS_SUCCESS;
 }
 
-/* ---- what a group reads ---- */
+/* ---- the operands of a group ---- */
 
 typedef struct inputs {
   ts_value_id values[MAX_INPUTS];

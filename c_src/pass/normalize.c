@@ -48,7 +48,7 @@ static ts_status visit_plain(ts_rewrite *rw, ts_op_id id, ts_region_id target) {
   return status;
 }
 
-/* What one partition has from a collective, and a constraint: the operands. */
+/* True when the results are the operands: of a constraint, and of a collective of one partition. */
 static bool is_identity(const ts_graph *graph, const ts_op *op) {
   return ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE &&
          (op->code == TS_OP_SHARDING_CONSTRAINT || ts_mesh_partitions(&graph->mesh) == 1);

@@ -10,7 +10,7 @@ void ts_rules_deinit(ts_rules *rules) {
   ts_arena_deinit(&rules->arena);
 }
 
-/* ---- what is known ---- */
+/* ---- the table of ops, for common subexpression elimination ---- */
 
 enum { FIRST_CAPACITY = 256, BY_CONTENT = 4096 /* bytes of the largest literal that is compared by content */ };
 

@@ -141,7 +141,7 @@ static ts_status simplify_concatenate(const ts_rule_call *s, ts_value_id *out) {
   return status;
 }
 
-/* ---- all of them ---- */
+/* ---- the choice by op ---- */
 
 /* Ops that only move elements turn a splat into a splat. */
 static bool moves_elements(ts_opcode code) { return code != TS_OP_PAD && code != TS_OP_CONCATENATE; }

@@ -10,7 +10,7 @@ static ts_dtype wide_of(ts_dtype type) {
   return ts_dtype_is_float(type) ? ts_dtype_compute(type) : ts_dtype_carrier(type);
 }
 
-/* What of an op is computed in wider types. */
+/* The parts of an op that get wider types. */
 typedef struct widening {
   uint64_t operands; /* a bit for each; those from 63 on share the last */
   bool type;         /* the type in the attributes */

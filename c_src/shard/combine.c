@@ -148,7 +148,7 @@ static bool is_invariant(const combiner *c, const ts_region *body, const ts_op *
   return true;
 }
 
-/* What is done before a loop: its results, which become variables, by value of the loop's body. */
+/* The ops that move before a loop: their results, which become loop variables, by value of the loop's body. */
 typedef struct hoist {
   TS_VEC(ts_value_id) inside, outside;
 } hoist;

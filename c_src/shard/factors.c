@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- construction ---- */
 
 static int64_t common_divisor(int64_t a, int64_t b) {
   while (b != 0) {
@@ -354,7 +354,8 @@ static void window_scatter(ts_factors *f, const ts_attrs *a) {
   }
 }
 
-/* What is not there of a window can be the identity, but of products of complex numbers, where 1 changes infinities. */
+/* Padding by the identity does not change a window's result, but of products of complex numbers, where 1 changes
+ * infinities. */
 static void window_fold(ts_factors *f, const ts_op *op, ts_dtype dtype) {
   for (int32_t d = 0; d < rank_of(f, 0); d++) {
     if (is_plain(op->attrs, d))

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* What each of `parts` partitions needs of a dim of parts of size `part`. */
+/* The elements that each of `parts` partitions needs of a dim whose parts have the size `part`. */
 typedef struct need {
   int64_t parts, part, first, step, length;
 } need;
@@ -56,7 +56,7 @@ static void find_distances(const need *n, stretch *s) {
   if (s->low > s->high) s->low = s->high = 0;
 }
 
-/* What is not needed of the outer pieces. */
+/* The elements of the outer pieces that no partition needs. */
 static void find_ends(const need *n, stretch *s) {
   s->cut = n->part;
   s->end = 0;
@@ -100,7 +100,7 @@ static int64_t received(const need *n) {
   return count;
 }
 
-/* ---- making the stretch ---- */
+/* ---- the stretch of a partition ---- */
 
 /* A dim of a value in parts, and the axes that cut it. */
 typedef struct cut_dim {
@@ -193,7 +193,7 @@ static ts_status fill_outside(const cut_dim *c, const need *n, ts_value_id value
   return ts_part_select(c->p, inside, *inout, other, inout);
 }
 
-/* ---- what ops need ---- */
+/* ---- the needs of ops ---- */
 
 static int64_t parts_of(const ts_mesh *mesh, const ts_dims *axes) { return ts_mesh_group_size(mesh, axes); }
 
@@ -350,7 +350,7 @@ static ts_status window(const ts_split *s, ts_value_id *out) {
   return ts_part_add(s->p, s->op->code, out, 1, &attrs, out);
 }
 
-/* What is around the operand is 0 for the op, too. */
+/* The padding of a convolution is 0, as the elements that neighbours do not have. */
 static ts_status conv(const ts_split *s, ts_value_id *out) {
   ts_attrs attrs = ts_op_copy_attrs(s->op);
   ts_value_id operands[2] = {TS_NO_ID, s->operands[1]};

@@ -47,7 +47,7 @@ static ts_status keep_own(const ts_split *s, ts_value_id mask, int32_t dim, ts_v
   return ts_part_select(s->p, mask, *inout, zeros, inout);
 }
 
-/* ---- taking ---- */
+/* ---- take, and slices at dynamic starts ---- */
 
 /* Indices of the part from those of the dim; `out_own`: which are the partition's. */
 static ts_status localize(const ts_split *s, const ts_dims *axes, int64_t size, ts_value_id *inout,
@@ -117,7 +117,7 @@ static ts_status widen_update(const ts_split *s, int32_t dim, const ts_dims *axe
   return ts_part_add(s->p, TS_OP_TAKE, operands, 2, &(ts_attrs){.axis = dim}, update);
 }
 
-/* What is at the place of a slice of that shape; starts are the op's. */
+/* The slice of that shape at the op's starts. */
 static ts_status read_slice(const ts_split *s, const ts_shape *shape, ts_value_id *out) {
   ts_value_id operands[1 + TS_MAX_RANK];
   ts_attrs attrs;

@@ -61,7 +61,7 @@ static void predict(ts_partitioner *p, const ts_op *op, const ts_factors *f) {
   p->deferral.partial[op->first_result] = own;
 }
 
-/* ---- where sums are cheapest ---- */
+/* ---- the cheapest position of a sum ---- */
 
 static int64_t part_bytes(const ts_partitioner *p, ts_value_id id) {
   const ts_value *v = ts_graph_value(p->in, id);
@@ -74,7 +74,7 @@ static void need_sums(ts_partitioner *p, const ts_value_id *values, size_t count
   for (size_t i = 0; i < count; i++) p->deferral.whole[values[i]] = true;
 }
 
-/* What the sums of an op's operands cost when it works on terms. */
+/* The cost of the sums of an op's operands when it works on terms. */
 static void settle(ts_partitioner *p, const ts_op *op) {
   ts_deferral *d = &p->deferral;
   uint64_t axes;

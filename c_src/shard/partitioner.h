@@ -1,4 +1,4 @@
-/* What the files of the partitioner share: the program that is being made, and the parts of the values of the whole
+/* Shared by the files of the partitioner: the program that is being made, and the parts of the values of the whole
  * program in it. Internal to shard/. Used by one thread; the call of ts_shard_partition owns all of it. */
 #ifndef TS_SHARD_PARTITIONER_H
 #define TS_SHARD_PARTITIONER_H

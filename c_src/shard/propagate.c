@@ -84,8 +84,8 @@ void ts_assignment_sharding(const ts_factors *f, const ts_assignment *a, int32_t
 
 /* ---- propagation ---- */
 
-/* What is being found. `round`: 0 only through ops that pass shardings on, 1 also through the others, 2 also from the
- * operand of a broadcast to its result. */
+/* The state of propagation. `round`: 0 only through ops that pass shardings on, 1 also through the others, 2 also from
+ * the operand of a broadcast to its result. */
 typedef struct finder {
   const ts_graph *graph;
   ts_region_id region;
@@ -261,7 +261,7 @@ static ts_status run_rounds(finder *p) {
   return TS_SUCCESS;
 }
 
-/* ---- what is given ---- */
+/* ---- given shardings ---- */
 
 static ts_status set_given(ts_shardings *s, ts_value_id value, const ts_sharding *sharding, bool close) {
   if (s->closed[value]) return TS_SUCCESS;

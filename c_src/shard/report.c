@@ -1,4 +1,4 @@
-/* What a partitioned program does together, and what propagation found. */
+/* Text about a partitioned program: its collectives, and the shardings that propagation found. */
 #include "shard/propagate.h"
 #include "shard/shard.h"
 

@@ -14,7 +14,8 @@ typedef struct ts_reported_op {
   int32_t operand, dim; /* of `gathered` */
 } ts_reported_op;
 
-/* What the partitioner did; all zeros before. Values are those of the whole program. Freed by ts_shard_report_deinit.
+/* A report of the partitioner; all zeros before. Values are those of the whole program. Freed by
+ * ts_shard_report_deinit.
  */
 typedef struct ts_shard_report {
   TS_VEC(ts_reported_op) split;      /* reductions of floats, so results may differ from those of the whole program */

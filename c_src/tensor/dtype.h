@@ -99,7 +99,7 @@ int ts_dtype_precision(ts_dtype type);
 ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits);
 /* The type of a complex type's real and imaginary parts; a real type itself. */
 static inline ts_dtype ts_dtype_part(ts_dtype t) { return t == TS_C64 ? TS_F32 : t == TS_C128 ? TS_F64 : t; }
-/* What memory of the type must be aligned to: a complex number is aligned as its parts are. */
+/* The alignment of memory of the type: a complex number is aligned as its parts are. */
 static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dtype_part(t)); }
 /* The complex type that has room for a real type's values; a complex type itself. */
 ts_dtype ts_dtype_to_complex(ts_dtype type);

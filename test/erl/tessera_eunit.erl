@@ -1,5 +1,5 @@
 %% Runs EUnit's tests with more time than they ask for, as the machine may be busy: EUnit itself can
-%% be told so from OTP 26 on. What has no limit of its own has five seconds of EUnit's, times the factor.
+%% be told so from OTP 26 on. A test without a limit of its own has EUnit's five seconds, times the factor.
 %%
 %% What is logged while a test runs is printed only when the test fails. This module is a handler of logger for that,
 %% and a listener of EUnit, and keeps what is logged in a table until the test's end.

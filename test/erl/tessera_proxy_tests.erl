@@ -20,6 +20,7 @@ run_test_() ->
         {Name, Options, Test} <- [{"runs", #{devices => 2}, fun runs/2}, {"donated", #{}, fun donated/2}, {"pipeline", #{}, fun pipeline/2},
                                   {"errors", #{memory_limit => 1 bsl 24}, fun errors/2}, {"cancelled", #{}, fun cancelled/2},
                                   {"concurrent", #{ranks => 4}, fun concurrent/2},
+                                  {"in a tree", #{ranks => 4, tree => {2, 2}}, fun concurrent/2},
                                   {"programs", #{}, fun programs/2}, {"few programs", #{}, fun few_programs/2}]]
         ++ [{"compiled once", {timeout, 120, fun compiled_once/0}} || has_mpirun()].
 
@@ -474,8 +475,10 @@ programs(Cluster, _) ->
         ok = until(fun() -> Ids() =:= [[]] end),
         ?assertEqual(Expected, [tessera:to_list(T) || T <- Results]),
         ?assertEqual([2.0, 3.0, 4.0], [plus(Each) || Each <- Fs]),
+        ?assertEqual([true, true], [Size > 0 || Size <- tessera_cluster:map(Cluster, fun cached_on_rank/1)]),
         ok = tessera_cluster:clear_cache(Cluster),
         ok = until(fun() -> Ids() =:= [[]] end),
+        ?assertEqual([0, 0], tessera_cluster:map(Cluster, fun(_) -> tessera_cache:size() end)),
         ?assertEqual(2.0, plus(F))
     end).
 
@@ -495,6 +498,11 @@ plus(F) ->
     Number.
 
 program_ids(_) -> lists:sort([Id || {Id, {ready, Program}, _, _} <- ets:tab2list(tessera_rank_values), is_reference(Program)]).
+
+%% A function of `map' that fills the cache of its rank.
+cached_on_rank(_) ->
+    2 = tessera:to_number((tessera:jit(fun(X) -> tessera:add(X, 1) end))(tessera:tensor(1))),
+    tessera_cache:size().
 
 with_most_programs(Most, Test) ->
     Before = application:get_env(tessera, max_programs),

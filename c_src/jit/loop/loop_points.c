@@ -47,7 +47,7 @@ static void copy_values(ts_v *to, const ts_v *from, int count) {
 
 /* ---- vectors ---- */
 
-/* What a loop contains, and the values that it carries. */
+/* The body of a loop, and its loop variables. */
 typedef struct loop_body {
   ts_v *carried;
   int count;

@@ -65,7 +65,7 @@ ts_v ts_vm_library(ts_vm *m, const char *name, const char *accuracy, ts_v x, ts_
 /* ---- addresses ---- */
 
 /* clang-format off */
-/* What the emitters call: the same set at every width. */
+/* The functions that emitters call: the same set at every width. */
 #define FUNCTIONS(X, kind, w, isa)                                                                              \
   X(sin, kind, w, u10, isa) X(cos, kind, w, u10, isa) X(tan, kind, w, u10, isa) X(asin, kind, w, u10, isa)      \
   X(acos, kind, w, u10, isa) X(atan, kind, w, u10, isa) X(atan2, kind, w, u10, isa) X(asinh, kind, w, u10, isa) \
