@@ -38,7 +38,7 @@ static void *cancel_and_note(void *context) {
 }
 
 /* The CPU time that the run's thread took from when it was cancelled. At most: where the canceller loses its CPU after
- * it has read the clock, the run goes on meanwhile. */
+ * it has read the clock, the run continues meanwhile. */
 static int64_t ms_to_end(const ts_executable *exe, ts_buffer *arg, int threads) {
   ts_buffer *out[1];
   ts_run_control control = {0};

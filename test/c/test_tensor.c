@@ -53,7 +53,7 @@ END_TEST
 
 /* ---- half precision */
 
-/* Every finite half is its own nearest, and what lies between two neighbours goes to the nearer
+/* Every finite half is its own nearest, and a number between two neighbours is rounded to the nearer
  * or, in the middle, to the even one. `to_f32` widens; `narrow` is under test. */
 static void check_rounding(uint16_t infinity, float (*to_f32)(uint16_t), uint16_t (*narrow)(double)) {
   for (uint16_t bits = 0; bits < infinity; bits++) {
