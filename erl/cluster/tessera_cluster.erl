@@ -31,6 +31,10 @@
 %% Milliseconds within which a stopped cluster has ended all processes.
 -define(STOP, 10000).
 
+%% Milliseconds until the start after one that failed; it doubles with each, up to the longest.
+-define(PAUSE, 500).
+-define(LONGEST_PAUSE, 16000).
+
 %% Jobs whose errors are kept.
 -define(ENDED, 16).
 
@@ -44,7 +48,9 @@
                 failed = none :: none | map(),                    % the error of the last job
                 ended = [] :: [{pid(), map()}],                   % the queues of the last jobs, and their errors
                 asking = [] :: [{pid(), gen_server:from()}],      % callers of why/3
-                restarts = [] :: [integer()]}).                   % when, in seconds
+                restarts = [] :: [integer()],                     % when, in seconds
+                pause = ?PAUSE :: pos_integer(),                  % after the next start, if it fails
+                pausing = none :: none | reference()}).
 
 %% @doc Starts the ranks and waits until all are ready. The cluster is linked to the caller. When a rank is lost, all are started again.
 -spec start_link(options()) -> {ok, pid()} | {error, {atom(), binary()}}.
@@ -282,7 +288,8 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
     Connections = with_table(Made),
     _ = [gen_server:reply(From, {ok, Connections}) || From <- Waiting],
-    {noreply, State#state{connections = Connections, infos = Infos, waiting = []}};
+    {noreply, State#state{connections = Connections, infos = Infos, waiting = [], pause = ?PAUSE}};
+handle_info({timeout, Timer, start}, #state{pausing = Timer} = State) -> again(State#state{pausing = none});
 handle_info({launcher, Job, Launcher}, #state{job = Job} = State) -> {noreply, launched(Launcher, State)};
 handle_info({'EXIT', Job, Reason}, #state{job = Job} = State) -> job_ended(tessera_cluster_error:lost(Reason), State);
 handle_info({'EXIT', Parent, Reason}, #state{parent = Parent} = State) -> {stop, Reason, State};
@@ -345,8 +352,14 @@ job_ended(#{message := Message} = Error, #state{options = #{restarts := {Most, S
         true ->
             _ = [gen_server:reply(From, {error, Error}) || From <- State#state.waiting],
             {stop, {shutdown, {lost, Error}}, Down#state{waiting = []}};
-        false -> again(Down#state{restarts = Recent})
+        false -> again(pause(State#state.connections, Down#state{restarts = Recent}))
     end.
 
-again(#state{job = none, launchers = Launchers} = State) when Launchers =:= #{} -> {noreply, start_job(State)};
+%% What keeps ranks from starting, such as a network that is down, often outlives several starts: without pauses they would use up
+%% all restarts at once.
+pause(none, #state{pause = Pause} = State) ->
+    State#state{pause = min(2 * Pause, ?LONGEST_PAUSE), pausing = erlang:start_timer(Pause, self(), start)};
+pause(_, State) -> State.
+
+again(#state{job = none, launchers = Launchers, pausing = none} = State) when Launchers =:= #{} -> {noreply, start_job(State)};
 again(State) -> {noreply, State}.

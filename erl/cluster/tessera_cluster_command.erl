@@ -38,7 +38,7 @@ commands(#{mpirun := Mpirun} = Options, Where) ->
 
 mpirun(Major, #{ranks := Ranks, hosts := Hosts, mca := Mca, env := Env}) ->
     ["-np", integer_to_list(Ranks), "--bind-to", "none", "--oversubscribe"]
-        ++ mca([{"pml", "ob1"}, {"btl", ["self,", shared_memory(Major), between(Hosts)]} | Mca])
+        ++ mca([{"mpi_yield_when_idle", "0"}, {"pml", "ob1"}, {"btl", ["self,", shared_memory(Major), between(Hosts)]} | Mca])
         ++ hosts(Hosts)
         ++ lists:append([["-x", text(Name)] || {Name, _} <- Env]).
 
@@ -60,11 +60,12 @@ hosts(Hosts) -> ["--host", lists:join(",", [host(Host) || Host <- Hosts])].
 host({Name, Slots}) -> [text(Name), $:, integer_to_list(Slots)];
 host(Name) -> text(Name).
 
-%% A small VM: no distribution, and as many schedulers as threads compute.
+%% A small VM: no distribution, and as many schedulers as threads compute. Its schedulers do not busy-wait: where ranks share CPUs that
+%% takes time from those that compute, and many calls of sched_yield() keep Linux 6.18 from running other processes for seconds.
 rank(#{threads := Threads, start_timeout := Timeout}, {Address, Port, KeyFile}) ->
     Schedulers = integer_to_list(Threads) ++ ":" ++ integer_to_list(Threads),
-    [erl(), "+S", Schedulers, "+SDcpu", Schedulers, "+SDio", "2", "+A", "1", "-noshell", "-noinput",
-     "-boot", "no_dot_erlang"]
+    [erl(), "+S", Schedulers, "+SDcpu", Schedulers, "+SDio", "2", "+A", "1", "+sbwt", "none", "+sbwtdcpu", "none",
+     "+sbwtdio", "none", "-noshell", "-noinput", "-boot", "no_dot_erlang"]
         ++ lists:append([["-pa", Path] || Path <- paths()])
         ++ ["-run", "tessera_rank", "main", inet:ntoa(Address), integer_to_list(Port), text(KeyFile), integer_to_list(Timeout)].
 

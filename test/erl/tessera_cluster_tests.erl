@@ -411,6 +411,21 @@ failing(Folder) ->
     %% no key is left, and nothing runs
     ?assertEqual(["fails", "other", "sleeps"], lists:sort(element(2, file:list_dir(Folder)))).
 
+pauses_test_() -> {timeout, 120, in_folder(fun pauses/1)}.
+
+%% Three starts after a rank's end fail at once: the fourth comes at least 0.5, 1 and 2 s later.
+pauses(Folder) ->
+    Counts = ["n=$(cat ", Folder, "/starts 2>/dev/null || echo 0); n=$((n + 1)); echo $n >", Folder, "/starts\n"],
+    Fails = fake(Folder, "sometimes", [Counts, "[ $n -lt 2 ] || [ $n -gt 4 ] || exit 3\n", ranks(2, "")]),
+    {Cluster, [First | _] = Pids} = started(Fails, #{directory => Folder, restarts => {4, 600}}),
+    Began = erlang:monotonic_time(millisecond),
+    signal("KILL", First),
+    until(fun() -> maps:get(restarts, tessera_cluster:info(Cluster)) > 0 end),
+    ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)),
+    ?assert(erlang:monotonic_time(millisecond) - Began >= 3500),
+    ?assertMatch(#{restarts := 4, state := up}, tessera_cluster:info(Cluster)),
+    stop(Cluster, Pids ++ pids(Cluster)).
+
 strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
 
 %% While the socket listens: a scan, bytes of another protocol, an oversized frame, a wrong key, a replayed handshake. None of it disturbs

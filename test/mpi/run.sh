@@ -18,7 +18,7 @@ passed=0 failed=0
 run_ranks() {
   ranks=$1 expected=$2
   shift 2
-  output=$(timeout -k 10 600 mpirun -np "$ranks" --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,$shared,tcp" "$@" 2>&1)
+  output=$(timeout -k 10 600 mpirun -np "$ranks" --oversubscribe --bind-to none --mca mpi_yield_when_idle 0 --mca pml ob1 --mca btl "self,$shared,tcp" "$@" 2>&1)
   status=$?
   if printf '%s\n' "$output" | grep -q "^$expected"; then
     passed=$((passed + 1))

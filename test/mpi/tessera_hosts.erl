@@ -4,7 +4,7 @@
 -export([main/1, driver/1]).
 
 -define(SLACK, 3000).
--define(DEADLINE, 3000).
+-define(DEADLINE, 6000).
 -define(WITHIN, 60000).
 
 main([A, B, Folder]) ->
@@ -32,7 +32,7 @@ start({A, B, Folder}) ->
     _ = [tessera_cluster:stop(?MODULE) || is_pid(whereis(?MODULE))],
     {ok, Cluster} = tessera_cluster:start_link(
         #{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
-          restarts => {5, 600}, mca => [{"btl_tcp_if_include", "10.213.2.0/24"}, {"oob_tcp_if_include", "10.213.1.0/24"}],
+          restarts => {10, 600}, mca => [{"btl_tcp_if_include", "10.213.2.0/24"}, {"oob_tcp_if_include", "10.213.1.0/24"}],
           env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}),
     Cluster.
 
