@@ -3,7 +3,7 @@
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
  * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
  * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
- * faster. */
+ * faster. Where no sum of widened integers exceeds 32 bits, a product of 64 bits is one of 32 that is widened. */
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -70,6 +70,44 @@ static void read_through(const ts_graph *g, side *s) {
   read_through_transpose(g, s);
 }
 
+/* ---- products of 64 bits that fit 32 ---- */
+
+/* The largest size of a number of an integer type of at most 16 bits; 0 for other types. */
+static int64_t largest(ts_dtype type) {
+  if (ts_dtype_is_small(type) || !ts_dtype_is_integer(type) || ts_dtype_size(type) > 2) return 0;
+  const int bits = ts_dtype_bits(type);
+  return ts_dtype_is_signed(type) ? INT64_C(1) << (bits - 1) : (INT64_C(1) << bits) - 1;
+}
+
+/* Reads through the conversion of the operand to 64 bits; returns the largest size of its elements, and 0 if it is not
+ * such a conversion. */
+static int64_t read_narrow(const ts_graph *g, side *s) {
+  read_through_transpose(g, s);
+  const ts_op *convert = maker(g, s->value, TS_OP_CONVERT);
+  if (!convert) return 0;
+  s->value = convert->operands[0];
+  read_through_transpose(g, s);
+  return largest(ts_graph_value(g, s->value)->dtype);
+}
+
+/* True when the product of two integers of 64 bits is exact in s32: the operands are conversions of narrow ones, and so
+ * few terms are added that no sum overflows. Then both sides are read through the conversions. */
+static bool read_as_s32(const ts_graph *g, side *lhs, side *rhs) {
+  const ts_dtype type = ts_graph_value(g, lhs->value)->dtype;
+  const ts_shape *shape = ts_graph_value(g, lhs->value)->shape;
+  side l = *lhs, r = *rhs;
+  int64_t terms = 1, largest_product = 0;
+  if (type != TS_S64 && type != TS_U64) return false;
+  for (int32_t i = 0; i < lhs->contract.rank; i++) terms *= shape->dims[lhs->contract.dims[i]];
+  largest_product = read_narrow(g, &l) * read_narrow(g, &r);
+  if (largest_product == 0 || terms > INT32_MAX / largest_product) return false;
+  *lhs = l;
+  *rhs = r;
+  return true;
+}
+
+/* ---- strides ---- */
+
 static bool is_one_dim(const ts_shape *shape, const int64_t *strides, const ts_dims *dims) {
   int64_t expected = -1;
   for (int32_t i = dims->rank - 1; i >= 0; i--) {
@@ -110,7 +148,8 @@ static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
 }
 
 static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rhs, ts_value_id *out) {
-  ts_dtype type = ts_graph_value(rules->to, lhs.value)->dtype;
+  const ts_dtype result = ts_graph_value(rules->to, lhs.value)->dtype;
+  const ts_dtype type = read_as_s32(rules->to, &lhs, &rhs) ? TS_S32 : result;
   read_through(rules->to, &lhs);
   read_through(rules->to, &rhs);
   TS_TRY(make_strided(rules, target, &lhs));
@@ -119,7 +158,10 @@ static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rh
   bool wide = false;
   for (int i = 0; i < 2; i++) wide |= ts_graph_value(rules->to, operands[i])->dtype != type;
   ts_attrs attrs = {.wide_dot = {lhs.contract, lhs.batch, rhs.contract, rhs.batch, wide ? type : 0}};
-  return ts_rules_add(rules, target, wide ? TS_OP_WIDE_DOT : TS_OP_DOT, (ts_values){operands, 2}, &attrs, out);
+  TS_TRY(ts_rules_add(rules, target, wide ? TS_OP_WIDE_DOT : TS_OP_DOT, (ts_values){operands, 2}, &attrs, out));
+  const ts_value_id product = *out;
+  if (type == result) return TS_SUCCESS;
+  return ts_rules_add(rules, target, TS_OP_CONVERT, (ts_values){&product, 1}, &(ts_attrs){.dtype = result}, out);
 }
 
 static side lhs_of(const ts_rewrite *rw, const ts_op *dot) {
@@ -156,9 +198,15 @@ static bool is_read_through(const ts_graph *g, ts_value_id value) {
   return maker(g, value, TS_OP_TRANSPOSE) || before_widening(g, value) != TS_NO_ID;
 }
 
+static bool fits_s32(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
+  side l = {lhs, attrs->dot.lhs_batch, attrs->dot.lhs_contract},
+       r = {rhs, attrs->dot.rhs_batch, attrs->dot.rhs_contract};
+  return read_as_s32(g, &l, &r);
+}
+
 /* True when a product of two values has the form already. */
 static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
-  return !is_read_through(g, lhs) && !is_read_through(g, rhs) &&
+  return !is_read_through(g, lhs) && !is_read_through(g, rhs) && !fits_s32(g, lhs, rhs, attrs) &&
          is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&
          is_strided(ts_graph_value(g, rhs)->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
 }
@@ -189,6 +237,7 @@ bool ts_dots_applies(const ts_graph *g) {
     if (op->code == TS_OP_TRANSPOSE && maker(g, op->operands[0], TS_OP_DOT)) return true;
     if (op->code != TS_OP_DOT) continue;
     if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
+    if (fits_s32(g, op->operands[0], op->operands[1], op->attrs)) return true;
     if ((!last || !is_alike(g, last, op)) && !has_form(g, op->operands[0], op->operands[1], op->attrs)) return true;
     last = op;
   }

@@ -234,6 +234,21 @@ longer(X, A) -> tessera:'cond'(tessera:equal(tessera:remainder(X, 2), 0), fun() 
 
 halved(X, A) -> tessera:while(tessera:add(X, A), fun(Y) -> tessera:greater(Y, 10) end, fun(Y) -> tessera:multiply(Y, 0.5) end).
 
+%% Products of 64 bits are computed in 32 where no sum of the widened numbers can overflow: at that bound and one past it.
+narrow_dot_test_() ->
+    [{lists:flatten(io_lib:format("~p, ~p to ~s, ~b terms", [X, Y, To, Terms])),
+      fun() ->
+              Full = fun(Type, Number) -> tessera:full({1, Terms}, Number, Type) end,
+              F = fun(L, R) -> tessera:dot(tessera:as_type(L, To), [1], tessera:as_type(R, To), [1]) end,
+              Sum = Terms * element(2, X) * element(2, Y),
+              Expected = case To of u64 -> Sum band 16#ffffffffffffffff; s64 -> Sum end,
+              [A, B] = [Full(Type, Number) || {Type, Number} <- [X, Y]],
+              ?assertEqual([[Expected]], to_list((tessera:jit(F))(A, B)))
+      end}
+     || {X, Y, Least} <- [{{s8, -128}, {s8, -128}, 131071}, {{s8, -128}, {u8, 255}, 65793}, {{u8, 255}, {u8, 255}, 33025},
+                          {{s16, -32768}, {s8, -128}, 511}, {{u16, 65535}, {s8, -128}, 256}, {{u16, 65535}, {u16, 65535}, 1}],
+        To <- [s64, u64], Terms <- [Least, Least + 1]].
+
 dot_test_() ->
     A = t([[1.0, 2.0], [3.0, 4.0]]), V = t([1.0, 10.0]),
     [?_test(same(Expected, fun tessera:dot/2, Args))
