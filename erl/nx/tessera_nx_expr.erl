@@ -27,7 +27,8 @@ operands(?NODE(_, 'cond', [[{Predicate, _} | _], _])) -> [Predicate];
 operands(?NODE(_, while, [Initial | _])) -> leaves(Initial);
 operands(?NODE(_, block, [_, Args | _])) -> [A || A <- Args, is_node(A)];
 operands(?NODE(_, 'fun', _)) -> [];
-operands(?NODE(_, hook, [Container, {token_hook, Hooked, _} | _])) -> leaves(Container) ++ leaves(Hooked);
+operands(?NODE(_, Op, [Container, {token_hook, Hooked, _} | _])) when Op =:= io_call; Op =:= hook ->
+    leaves(Container) ++ leaves(Hooked);
 operands(?NODE(_, token, [#{hooks := Hooks}])) -> lists:append([leaves(Hooked) || #{expr := Hooked} <- Hooks]);
 operands(?NODE(_, optional, [?NODE(_, _, Args) | _])) -> [A || A <- Args, is_node(A)];
 operands(?NODE(_, Op, [Container | _])) when Op =:= metadata; Op =:= io_call; Op =:= runtime_call; Op =:= hook ->

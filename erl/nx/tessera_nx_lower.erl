@@ -159,7 +159,7 @@ like(_, [Value]) -> Value.
 %% ---- callbacks
 
 %% Nodes that call Elixir themselves, or in a region.
-effect(hook, [Container, {token_hook, Hooked, Spec} | _], Node, St) ->
+effect(Op, [Container, {token_hook, Hooked, Spec} | _], Node, St) when Op =:= io_call; Op =:= hook ->
     {Values, St1} = get_all(tessera_nx_expr:leaves(Container), io_call(Spec, Hooked, St)),
     {like(Node, Values), St1};
 effect(token, [#{hooks := Hooks}], _, #st{handled = Handled} = St) ->

@@ -396,7 +396,10 @@ told() ->
 
 %% ---- nodes of older versions of Nx
 
-tokens_test() ->
+%% What `attach_token' makes has had two names.
+tokens_test_() -> [{atom_to_list(Op), fun() -> tokens(Op) end} || Op <- [hook, io_call]].
+
+tokens(Op) ->
     Self = self(),
     Hook = fun(Name) -> fun(T) -> Self ! {Name, numbers(T)} end end,
     F = fun(X) ->
@@ -405,7 +408,7 @@ tokens_test() ->
                                            hooks => [#{name => unheard, callback => nil, expr => X},
                                                      #{name => double, callback => Hook(double), expr => Double}]}]),
                 Passed = node(attach_token, [Token, X]),
-                node(hook, [Passed, {token_hook, Double, {fn, Hook(old)}}, Double, make_ref()])
+                node(Op, [Passed, {token_hook, Double, {fn, Hook(old)}}, Double, make_ref()])
         end,
     ?assertEqual([1.0, 2.0, 3.0, 4.0], call(F, [1, 2, 3, 4])),
     ?assertEqual([[2.0, 4.0, 6.0, 8.0], [2.0, 4.0, 6.0, 8.0]],
