@@ -9,7 +9,8 @@ same names, so that both can be compared in one sitting on one machine:
     python3 peers.py --list
 
 Each figure is the minimum and the median wall time of one call in
-milliseconds, inputs already on the device, result waited for.  All inputs are f32 and come from `data`, a closed form
+milliseconds, inputs already on the device, result waited for.  Inputs are f32,
+or c64 and integers that are made likewise, and come from `data`, a closed form
 that any language can reproduce bit by bit.  "first-call extra" is what the
 first call costs beyond a warm one: tracing, compiling, first allocations.
 """
@@ -37,6 +38,11 @@ def data(*shape, seed=1):
     """Values in [-1, 1): hash32 / 2^31 - 1, rounded to f32."""
     u = hash32(int(np.prod(shape)), seed)
     return (u.astype(np.float64) / 2.0**31 - 1.0).astype(np.float32).reshape(shape)
+
+
+def complex_data(*shape, seed=1):
+    """c64 with real parts of this seed and imaginary parts of the next."""
+    return (data(*shape, seed=seed) + 1j * data(*shape, seed=seed + 1)).astype(np.complex64)
 
 
 def index_data(n, bound, seed=1):
@@ -163,8 +169,21 @@ workload("solve_512", spd(512), data(512, 8, seed=2))(lambda P, a, b: P.solve(a,
 workload("qr_512", data(512, 512))(lambda P, a: P.qr(a))
 workload("eigh_512", spd(512))(lambda P, a: P.eigh(a))
 workload("svd_256", data(256, 256))(lambda P, a: P.svd(a))
-workload("fft_1024x1024", data(1024, 1024))(lambda P, x: P.fft(x))
-workload("fft_1000x1000", data(1000, 1000))(lambda P, x: P.fft(x))
+workload("lu_512", data(512, 512))(lambda P, a: P.lu(a))
+for count, rows in ((8192, 8), (2048, 16)):
+    workload(f"solve_{count}x{rows}", spd(count, rows), data(count, rows, 1, seed=2))(lambda P, a, b: P.solve(a, b))
+    workload(f"qr_{count}x{rows}", data(count, rows, rows))(lambda P, a: P.qr(a))
+    workload(f"eigh_{count}x{rows}", spd(count, rows))(lambda P, a: P.eigh(a))
+    workload(f"svd_{count}x{rows}", data(count, rows, rows))(lambda P, a: P.svd(a))
+for n in (1024, 1000, 1021):  # a power of 2, small factors, a prime
+    workload(f"fft_{n}x{n}", data(n, n))(lambda P, x: P.fft(x))
+workload("fft2_1024", data(1024, 1024))(lambda P, x: P.fft2(x))
+
+# ---- complex numbers -------------------------------------------------------
+workload("complex_matmul_512", complex_data(512, 512), complex_data(512, 512, seed=3))(lambda P, a, b: a @ b)
+workload("complex_multiply_4m", complex_data(4 * M), complex_data(4 * M, seed=3))(lambda P, a, b: a * b)
+workload("complex_chain_1m", complex_data(M), complex_data(M, seed=3))(
+    lambda P, a, b: P.exp(a * b) * a - b / (a + 2.0))
 
 # ---- control flow, random numbers, overhead ---------------------------------
 workload("while_100k", np.float32(1.0))(lambda P, x: P.loop(100_000, x))
@@ -206,7 +225,9 @@ class Jax:
         self.sigmoid, self.erf = jax.nn.sigmoid, jax.lax.erf
         self.relu = lambda x: jnp.maximum(x, 0)
         self.cholesky, self.qr, self.eigh = jnp.linalg.cholesky, jnp.linalg.qr, jnp.linalg.eigh
-        self.svd, self.solve, self.fft = jnp.linalg.svd, jnp.linalg.solve, jnp.fft.fft
+        self.svd, self.solve, self.fft, self.fft2 = jnp.linalg.svd, jnp.linalg.solve, jnp.fft.fft, jnp.fft.fft2
+        from jax.scipy.linalg import lu
+        self.lu = lu
         self.triangular_solve = lambda a, b: jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
 
     def mean(self, x, a, k=False): return self.jnp.mean(x, a, keepdims=k)
@@ -252,6 +273,7 @@ class Torch:
             setattr(self, f, getattr(torch, f))
         L = torch.linalg
         self.cholesky, self.qr, self.eigh, self.svd, self.solve, self.fft = L.cholesky, L.qr, L.eigh, L.svd, L.solve, torch.fft.fft
+        self.lu, self.fft2 = L.lu, torch.fft.fft2
         self.triangular_solve = lambda a, b: L.solve_triangular(a, b, upper=False)
 
     def softmax(self, x): return self.t.softmax(x, -1)
@@ -312,7 +334,8 @@ class Numpy:
         from scipy.special import erf
         self.erf = erf
 
-        from scipy.linalg import solve_triangular
+        from scipy.linalg import lu, solve_triangular
+        self.lu, self.fft2 = lu, np.fft.fft2
         self.triangular_solve = lambda a, b: solve_triangular(a, b, lower=True)
 
     def sigmoid(self, x): return 1 / (1 + np.exp(-x))
@@ -346,12 +369,14 @@ class Numpy:
     def wait(self, r): return r
 
 
+# What a compiler only calls.
+LIBRARY = ("cholesky_512", "solve_", "qr_", "lu_", "eigh_", "svd_", "fft", "complex_matmul_512")
 PEERS = {"jax": Jax, "torch": Torch, "torch_compile": lambda: Torch(True), "numpy": Numpy}
 SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "depthwise_16x56x56x64_3x3",
                   "conv2d_grads_16x56x56x64_3x3", "maxpool_16x112x112x64", "maxpool_grad_16x112x112x64",
                   "while_100k", "mlp_train_256", "triangular_solve_8192x8"},
-        "torch_compile": {"while_100k", "eigh_512", "svd_256", "qr_512", "cholesky_512", "solve_512",
-                          "fft_1024x1024", "fft_1000x1000", "random_normal_4m"},
+        "torch_compile": {"while_100k",
+                          "random_normal_4m"} | {n for n in W if n.startswith(LIBRARY)},
         "torch": set(), "jax": {"sort_1m_s64"}}  # jax makes s32 of s64
 
 

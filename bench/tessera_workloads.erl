@@ -8,7 +8,8 @@
 %% {Name, what makes the inputs, what is timed}.
 -spec all() -> [{string(), fun(() -> [tessera:tensor()]), function()}].
 all() ->
-    elementwise() ++ reductions() ++ contractions() ++ windows() ++ movement() ++ order() ++ linear_algebra() ++ others().
+    elementwise() ++ reductions() ++ contractions() ++ windows() ++ movement() ++ order() ++ linear_algebra() ++ transforms() ++
+        complex_numbers() ++ others().
 
 %% ---- inputs ----
 
@@ -167,7 +168,39 @@ linear_algebra() ->
     [{lists:flatten(io_lib:format("cholesky_~bx~b", [Count, Rows])), fun() -> [definite({Count, Rows, Rows})] end,
       fun tessera:cholesky/1} || {Count, Rows} <- [{32768, 4}, {8192, 8}, {2048, 16}, {512, 32}]] ++
     [{"triangular_solve_512", fun() -> [definite({512, 512}), data({512, 512}, 2)] end, fun tessera:triangular_solve/2},
-     {"triangular_solve_8192x8", fun() -> [definite({8192, 8, 8}), data({8192, 8, 1}, 2)] end, fun tessera:triangular_solve/2}].
+     {"triangular_solve_8192x8", fun() -> [definite({8192, 8, 8}), data({8192, 8, 1}, 2)] end, fun tessera:triangular_solve/2},
+     {"solve_512", fun() -> [definite({512, 512}), data({512, 8}, 2)] end, fun tessera:solve/2},
+     {"qr_512", inputs([{512, 512}]), fun tessera:qr/1},
+     {"eigh_512", fun() -> [definite({512, 512})] end, fun tessera:eigh/1},
+     {"svd_256", inputs([{256, 256}]), fun tessera:svd/1},
+     {"lu_512", inputs([{512, 512}]), fun tessera:lu/1}] ++
+    lists:append([small_matrices(Count, Rows) || {Count, Rows} <- [{8192, 8}, {2048, 16}]]).
+
+small_matrices(Count, Rows) ->
+    Name = fun(Op) -> lists:flatten(io_lib:format("~s_~bx~b", [Op, Count, Rows])) end,
+    Shape = {Count, Rows, Rows},
+    [{Name(solve), fun() -> [definite(Shape), data({Count, Rows, 1}, 2)] end, fun tessera:solve/2},
+     {Name(qr), inputs([Shape]), fun tessera:qr/1},
+     {Name(eigh), fun() -> [definite(Shape)] end, fun tessera:eigh/1},
+     {Name(svd), inputs([Shape]), fun tessera:svd/1}].
+
+%% Lengths: a power of 2, of small factors, a prime.
+transforms() ->
+    [{lists:flatten(io_lib:format("fft_~bx~b", [N, N])), inputs([{N, N}]), fun tessera:fft/1} || N <- [1024, 1000, 1021]] ++
+    [{"fft2_1024", inputs([{1024, 1024}]), fun tessera:fft2/1}].
+
+complex_numbers() ->
+    [{"complex_matmul_512", complex_inputs([{512, 512}, {512, 512}]), fun tessera:dot/2},
+     {"complex_multiply_4m", complex_inputs([{4 * ?M}, {4 * ?M}]), fun tessera:multiply/2},
+     {"complex_chain_1m", complex_inputs([{?M}, {?M}]), fun complex_chain/2}].
+
+complex_chain(A, B) ->
+    tessera:subtract(tessera:multiply(tessera:exp(tessera:multiply(A, B)), A), tessera:divide(B, tessera:add(A, 2.0))).
+
+%% c64: real parts of seeds 1, 3, ..., imaginary parts of the seeds after them.
+complex_inputs(Shapes) ->
+    fun() -> [tessera:complex(data(Shape, Seed), data(Shape, Seed + 1))
+              || {Shape, Seed} <- lists:zip(Shapes, lists:seq(1, 2 * length(Shapes), 2))] end.
 
 %% Positive definite matrices.
 definite(Shape) ->
