@@ -334,8 +334,9 @@ test-erl: all plugins
 # Tests that time how soon a lost rank is reported: ranks take many times as long with a sanitizer.
 TIMED_MODULES := tessera_cluster_fault_tests
 
+# Fewer random programs than without it: each takes many times as long.
 asan:
-	$(Q)$(MAKE) BUILD=asan test-c
+	$(Q)TESSERA_RANDOM_COUNT=$${TESSERA_RANDOM_COUNT:-100} $(MAKE) BUILD=asan test-c
 	$(Q)$(MAKE) BUILD=asan test-rows
 	@echo "Erlang tests with AddressSanitizer: left out, as they measure times: $(TIMED_MODULES)"
 	$(Q)$(MAKE) BUILD=asan test-erl T="$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES))"
