@@ -276,14 +276,21 @@ launched(Launcher, #state{launchers = Launchers} = State) ->
 
 init(State) -> {ok, State}.
 
-handle_call(connections, _, #state{connections = Connections} = State) when Connections =/= none -> {reply, {ok, Connections}, State};
-handle_call(connections, From, #state{waiting = Waiting} = State) -> {noreply, State#state{waiting = [From | Waiting]}};
+handle_call(connections, From, #state{connections = Connections, waiting = Waiting} = State) ->
+    case is_connected(Connections) of
+        true -> {reply, {ok, Connections}, State};
+        false -> {noreply, State#state{waiting = [From | Waiting]}}
+    end;
 handle_call({why, Queue}, From, State) -> why_ended(Queue, From, State);
 handle_call(options, _, #state{options = Options} = State) -> {reply, Options, State};
 handle_call(info, _, State) -> {reply, info_of(State), State};
 handle_call(_, _, State) -> {reply, error, State}.
 
 handle_cast(_, State) -> {noreply, State}.
+
+%% When a link has ended, so has its job, of which this process may hear later than the link's callers.
+is_connected(none) -> false;
+is_connected(#{links := Links}) -> lists:all(fun erlang:is_process_alive/1, tuple_to_list(Links)).
 
 handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
     Connections = with_table(Made),
