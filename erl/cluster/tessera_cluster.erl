@@ -14,13 +14,14 @@
 %% milliseconds, after which a silent rank is lost; `listen': the address to which ranks connect; `start_timeout' in milliseconds;
 %% `restarts': so many in so many seconds; `name': the cluster is registered with it; `directory': where the file with the key
 %% is, which all hosts must see; `max_message' in bytes; `tree': more ranks than the first number are connected through leaders, each
-%% of which has so many ranks as the second one says, itself included.
+%% of which has so many ranks as the second one says, itself included; `tls': the connections between this node and the ranks are
+%% encrypted, which is the default with `hosts'.
 -type options() :: #{ranks := pos_integer(), hosts => [string() | {string(), pos_integer()}], devices => pos_integer(),
                      threads => pos_integer(), mpirun => string() | none, mca => [{string(), string()}],
                      env => [{string(), string()}], memory_limit => pos_integer(), deadline => pos_integer(),
                      listen => inet:ip_address(), start_timeout => pos_integer(),
                      restarts => {non_neg_integer(), pos_integer()}, name => atom(), directory => string(),
-                     max_message => pos_integer(), tree => {pos_integer(), pos_integer()}} | [{atom(), term()}].
+                     max_message => pos_integer(), tree => {pos_integer(), pos_integer()}, tls => boolean()} | [{atom(), term()}].
 
 %% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
 %% values of each rank are; and the table of the programs that the ranks have.
@@ -70,9 +71,10 @@ child_spec(Options) ->
     Map = maps:merge(#{name => undefined}, maps:from_list(case is_map(Options) of true -> maps:to_list(Options); false -> Options end)),
     #{id => {?MODULE, maps:get(name, Map)}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
 
-%% @doc What the cluster is and does: its state, its ranks (rank, host, pid, to whom it is connected, devices, threads, CPUs, versions, bytes of memory of its VM and
-%% its tensors, bytes moved, milliseconds since the last sign of life), how often it was restarted, and its last error.
--spec info(cluster()) -> #{state := up | starting, ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}.
+%% @doc What the cluster is and does: its state, whether its connections are encrypted, its ranks (rank, host, pid, to whom it is
+%% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes moved, milliseconds since the last sign
+%% of life), how often it was restarted, and its last error.
+-spec info(cluster()) -> #{state := up | starting, tls := boolean(), ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}.
 info(Cluster) ->
     #{links := Links, infos := Infos} = Info = gen_server:call(Cluster, info),
     Ranks = [maps:merge(Static, now(Link)) || {Static, Link} <- lists:zip(Infos, tuple_to_list(Links))],
@@ -329,12 +331,12 @@ wait([Monitor | Rest]) ->
 info_of(#state{connections = none} = State) -> info_of(starting, {}, [], State);
 info_of(#state{connections = #{links := Links}, infos = Infos} = State) -> info_of(up, Links, Infos, State).
 
-info_of(Name, Links, Infos, #state{failed = Failed, restarts = Restarts}) ->
+info_of(Name, Links, Infos, #state{options = #{tls := Tls}, failed = Failed, restarts = Restarts}) ->
     Last = case Failed of
                none -> none;
                #{code := Code, message := Message} -> {Code, Message}
            end,
-    #{state => Name, links => Links, infos => Infos, restarts => length(Restarts), last_error => Last}.
+    #{state => Name, tls => Tls, links => Links, infos => Infos, restarts => length(Restarts), last_error => Last}.
 
 %% The caller has seen the end of a job, of which this process is not told yet.
 why_ended(Queue, From, #state{connections = #{queue := Queue}, asking = Asking} = State) ->

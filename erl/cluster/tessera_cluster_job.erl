@@ -14,9 +14,9 @@
 
 -record(state, {manager  :: pid(),
                 options  :: map(),
-                key = <<>> :: binary(),
+                credentials = {<<0:256>>, none} :: tessera_cluster_tls:credentials(),
                 folder = none :: none | file:filename_all(),
-                listen = none :: none | gen_tcp:socket(),
+                listen = none :: none | tessera_cluster_socket:socket(),
                 acceptor = none :: none | pid(),
                 launcher = none :: none | pid(),
                 queue = none :: none | pid(),
@@ -41,7 +41,7 @@ init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Optio
     {ok, #state{manager = Manager, options = Options, tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
 
 handle_continue(start, State) ->
-    Steps = [fun check_crypto/1, fun make_key/1, fun listen/1, fun launch/1],
+    Steps = [fun check_crypto/1, fun check_tls/1, fun make_key/1, fun listen/1, fun launch/1],
     case lists:foldl(fun(Step, {ok, Now}) -> Step(Now); (_, Error) -> Error end, {ok, State}, Steps) of
         {ok, Started} -> {noreply, Started};
         {error, Error, Reached} -> {stop, {shutdown, {lost, Error}}, Reached}
@@ -100,18 +100,29 @@ check_crypto(State) ->
         _ -> {error, new("clusters need Erlang's application crypto (Debian's package erlang-crypto), which is not here", []), State}
     end.
 
-%% The folder is ours alone before the file is in it.
-make_key(#state{options = Options} = State) ->
-    Key = tessera_cluster_wire:key(),
+check_tls(#state{options = #{tls := false}} = State) -> {ok, State};
+check_tls(State) ->
+    case tessera_cluster_tls:available() of
+        ok -> {ok, State};
+        {error, Needed} ->
+            {error, new("encrypted connections need ~ts; set the option tls to false where the network is trusted", [Needed]), State}
+    end.
+
+%% The folder is ours alone before the files are in it.
+make_key(#state{options = #{tls := Tls} = Options} = State) ->
     Folder = filename:join(directory(Options), "tessera-" ++ binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(8)))),
-    Steps = [fun() -> filelib:ensure_dir(Folder) end, fun() -> file:make_dir(Folder) end, fun() -> file:change_mode(Folder, 8#700) end,
-             fun() -> file:write_file(key_file(Folder), <<>>, [exclusive]) end,
-             fun() -> file:change_mode(key_file(Folder), 8#600) end, fun() -> file:write_file(key_file(Folder), Key) end],
-    Made = State#state{key = Key, folder = Folder},
+    {Credentials, Files} = tessera_cluster_tls:new(key_file(Folder), Tls),
+    Steps = [fun() -> filelib:ensure_dir(Folder) end, fun() -> file:make_dir(Folder) end, fun() -> file:change_mode(Folder, 8#700) end
+             | lists:append([write_steps(File, Contents) || {File, Contents} <- Files])],
+    Made = State#state{credentials = Credentials, folder = Folder},
     case lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps) of
         ok -> {ok, Made};
         {error, Reason} -> {error, new("no file for the key in ~ts: ~ts", [Folder, file:format_error(Reason)]), Made}
     end.
+
+write_steps(File, Contents) ->
+    [fun() -> file:write_file(File, <<>>, [exclusive]) end, fun() -> file:change_mode(File, 8#600) end,
+     fun() -> file:write_file(File, Contents) end].
 
 key_file(Folder) -> filename:join(Folder, "key").
 
@@ -120,20 +131,18 @@ directory(#{directory := undefined, hosts := []}) -> os:getenv("TMPDIR", "/tmp")
 directory(#{directory := undefined}) -> filename:basedir(user_cache, "tessera");
 directory(#{directory := Given}) -> Given.
 
-listen(#state{options = #{listen := Address, ranks := Ranks} = Options, key = Key} = State) ->
-    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
-    case gen_tcp:listen(0, [Family, {ip, Address}, {backlog, Ranks + ?STRANGERS} | tessera_cluster_socket:options()]) of
+listen(#state{options = #{listen := Address, ranks := Ranks} = Options, credentials = Credentials} = State) ->
+    case tessera_cluster_socket:listen(Address, Ranks + ?STRANGERS) of
         {ok, Listen} ->
             Job = self(),
             Config = maps:with([deadline, max_message], Options),
-            Acceptor = spawn_link(fun() -> accept(Listen, Job, #{key => Key, config => Config}, Ranks + ?STRANGERS) end),
+            Acceptor = spawn_link(fun() -> accept(Listen, Job, #{credentials => Credentials, config => Config}, Ranks + ?STRANGERS) end),
             {ok, State#state{listen = Listen, acceptor = Acceptor}};
         {error, Reason} -> {error, new("no socket on ~s: ~ts", [inet:ntoa(Address), inet:format_error(Reason)]), State}
     end.
 
 launch(#state{options = #{listen := Address} = Options, listen = Listen, folder = Folder, manager = Manager} = State) ->
-    {ok, Port} = inet:port(Listen),
-    case tessera_cluster_command:commands(Options, {Address, Port, key_file(Folder)}) of
+    case tessera_cluster_command:commands(Options, {Address, tessera_cluster_socket:port(Listen), key_file(Folder)}) of
         {ok, Commands} ->
             Launcher = tessera_cluster_launcher:start_link(self(), Commands),
             Manager ! {launcher, self(), Launcher},
@@ -145,11 +154,11 @@ launch(#state{options = #{listen := Address} = Options, listen = Listen, folder 
 accept(Listen, Job, Connection, 0) ->
     receive {'DOWN', _, process, _, _} -> accept(Listen, Job, Connection, 1) end;
 accept(Listen, Job, Connection, Free) ->
-    case gen_tcp:accept(Listen) of
+    case tessera_cluster_socket:accept(Listen) of
         {ok, Socket} ->
             {ok, Link} = tessera_cluster_link:start(Job, Connection#{socket => Socket}),
             _ = monitor(process, Link),
-            _ = gen_tcp:controlling_process(Socket, Link),
+            _ = tessera_cluster_socket:give(Socket, Link),
             Link ! 'begin',
             accept(Listen, Job, Connection, ended(Free - 1));
         {error, closed} -> ok;
@@ -250,8 +259,8 @@ place(Link, Queue, #{rank := Rank, host := Host}, #state{manager = Manager, opti
     Place.
 
 close(#state{listen = Listen, folder = Folder} = State) ->
-    _ = [gen_tcp:close(Listen) || Listen =/= none],
-    _ = [{file:delete(key_file(Folder)), file:del_dir(Folder)} || Folder =/= none],
+    _ = [tessera_cluster_socket:close(Listen) || Listen =/= none],
+    _ = [{tessera_cluster_tls:remove(key_file(Folder)), file:del_dir(Folder)} || Folder =/= none],
     State#state{listen = none, folder = none}.
 
 %% ---- the end

@@ -14,14 +14,15 @@
 
 -record(state, {job       :: pid(),
                 key       :: tessera_cluster_wire:key(),
+                identity  :: tessera_cluster_socket:identity(),
                 config    :: map(),                       % of the job
-                socket    :: gen_tcp:socket(),
+                socket    :: tessera_cluster_socket:socket(),
                 step      :: hello | joining | starting | up,
                 nonce     :: binary(),
                 theirs = <<>> :: binary(),                % the rank's nonce
                 rank = none :: none | non_neg_integer(),
                 host = <<"?">> :: binary(),
-                peer = none :: none | inet:ip_address(),  % the rank's address
+                peer = {error, none} :: {ok, {inet:ip_address(), inet:port_number()}} | {error, term()},
                 root = none :: none | pid(),              % the link that this one's frames pass through
                 below = #{} :: #{non_neg_integer() => pid()},  % the links whose frames pass through this one
                 writer = none :: none | pid(),            % with a root it is the root's
@@ -36,7 +37,7 @@
 -type request() :: reference().
 
 %% Starts the handshake with what has connected. The socket is then given to the process, and `begin' is sent to it.
--spec start(pid(), #{key := binary(), socket := gen_tcp:socket(), config := map()}) -> {ok, pid()}.
+-spec start(pid(), #{credentials := tessera_cluster_tls:credentials(), socket := tessera_cluster_socket:socket(), config := map()}) -> {ok, pid()}.
 start(Job, Connection) -> gen_server:start(?MODULE, {Job, Connection}, []).
 
 %% Called by the job: the rank may be configured. Root is the link that its frames pass through.
@@ -106,10 +107,10 @@ decoded(_, Name) ->
 
 %% ---- the process
 
-init({Job, #{key := Key, socket := Socket, config := #{max_message := Limit} = Config}}) ->
+init({Job, #{credentials := {Key, Identity}, socket := Socket, config := #{max_message := Limit} = Config}}) ->
     _ = monitor(process, Job),
     _ = erlang:send_after(?HANDSHAKE, self(), handshake_over),
-    {ok, #state{job = Job, key = Key, socket = Socket, step = hello, nonce = tessera_cluster_wire:nonce(), config = Config,
+    {ok, #state{job = Job, key = Key, identity = Identity, socket = Socket, step = hello, nonce = tessera_cluster_wire:nonce(), config = Config,
                 reader = tessera_cluster_wire:new(Limit)}}.
 
 handle_call(statistics, _, #state{sent = Sent, received = Received, root = Root} = State) ->
@@ -123,12 +124,6 @@ handle_cast({placed, Place}, State) -> {noreply, State#state{place = Place}};
 handle_cast({message, Message}, #state{writer = Writer} = State) when is_pid(Writer) -> {noreply, send(Message, State)};
 handle_cast(_, State) -> {noreply, State}.
 
-handle_info({tcp, Socket, Frame}, #state{socket = Socket, received = Received} = State) ->
-    received(Frame, State#state{seen = now_ms(), received = Received + byte_size(Frame)});
-handle_info({tcp_closed, _}, #state{root = Root} = State) when Root =/= none -> {noreply, State};
-handle_info({tcp_closed, _}, State) -> lost("its connection was closed", [], State);
-handle_info({tcp_error, _, emsgsize}, State) -> lost("it sent an oversized frame", [], State);
-handle_info({tcp_error, _, Reason}, State) -> lost("its connection failed: ~0p", [Reason], State);
 handle_info({request, From, To, Head, Body}, State) -> {noreply, request(From, To, Head, Body, State)};
 handle_info({routed, Frame}, #state{received = Received} = State) -> framed(Frame, State#state{received = Received + byte_size(Frame)});
 handle_info({below, Rank, Link}, #state{below = Below, writer = Writer} = State) ->
@@ -139,16 +134,27 @@ handle_info({cancel, Request}, State) -> {noreply, cancelled(fun({Alias, _}) -> 
 handle_info({'DOWN', _, process, Job, Reason}, #state{job = Job} = State) -> {stop, job_reason(Reason), State};
 handle_info({'DOWN', Monitor, process, _, _}, State) -> {noreply, cancelled(fun({_, M}) -> M =:= Monitor end, State)};
 handle_info(check, State) -> check(State);
-handle_info('begin', #state{socket = Socket, nonce = Nonce} = State) ->
-    _ = gen_tcp:send(Socket, tessera_cluster_wire:greeting(Nonce)),
-    _ = inet:setopts(Socket, [{active, once}]),
-    {noreply, State};
+handle_info('begin', #state{socket = Socket, identity = Identity} = State) ->
+    ok = tessera_cluster_socket:start_securing(Socket, Identity, ?HANDSHAKE),
+    {noreply, State#state{peer = tessera_cluster_socket:peername(Socket)}};
+handle_info({secured, {ok, Socket}}, #state{nonce = Nonce} = State) ->
+    _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:greeting(Nonce)),
+    again({noreply, State#state{socket = Socket}});
+handle_info({secured, {error, Reason}}, State) -> lost("its TLS handshake failed: ~0tP", [Reason, 20], State);
 handle_info(handshake_over, #state{step = hello} = State) ->
     lost("no handshake in ~b ms", [?HANDSHAKE], State);
 handle_info({'EXIT', Writer, {shutdown, {send, timeout}}}, #state{writer = Writer, config = #{deadline := Deadline}} = State) ->
     lost("it took nothing for ~b ms", [Deadline], State);
 handle_info({'EXIT', Writer, _}, #state{writer = Writer} = State) -> lost("its connection was closed", [], State);
-handle_info(_, State) -> {noreply, State}.
+handle_info(Message, #state{socket = Socket} = State) -> event(tessera_cluster_socket:event(Message, Socket), State).
+
+event({frame, Frame}, #state{received = Received} = State) ->
+    received(Frame, State#state{seen = now_ms(), received = Received + byte_size(Frame)});
+event(closed, #state{root = Root} = State) when Root =/= none -> {noreply, State};
+event(closed, State) -> lost("its connection was closed", [], State);
+event({error, emsgsize}, State) -> lost("it sent an oversized frame", [], State);
+event({error, Reason}, State) -> lost("its connection failed: ~0p", [Reason], State);
+event(none, State) -> {noreply, State}.
 
 terminate(_, #state{socket = Socket}) -> tessera_cluster_socket:close(Socket).
 
@@ -163,9 +169,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 received(Frame, #state{step = hello, key = Key, nonce = Nonce, job = Job} = State) ->
     case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
         {ok, Theirs, #{rank := Rank, host := Host} = Hello} when is_integer(Rank), is_binary(Host) ->
-            {ok, {Peer, _}} = inet:peername(State#state.socket),
             Job ! {hello, self(), Hello},
-            {noreply, State#state{step = joining, theirs = Theirs, rank = Rank, host = Host, peer = Peer}};
+            {noreply, State#state{step = joining, theirs = Theirs, rank = Rank, host = Host}};
         _ -> lost("its handshake is wrong", [], State)
     end;
 received(Frame, #state{below = Below} = State) ->
@@ -185,13 +190,13 @@ framed(Frame, #state{reader = Reader} = State) ->
     end.
 
 again({noreply, #state{socket = Socket}} = Result) ->
-    _ = inet:setopts(Socket, [{active, once}]),
+    ok = tessera_cluster_socket:next(Socket),
     Result;
 again(Stop) -> Stop.
 
 configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, config = #{deadline := Deadline}} = State) ->
     process_flag(trap_exit, true),
-    _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
+    _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline),
     self() ! check,
@@ -200,9 +205,8 @@ configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = The
 %% The rank connects to its leader; it closes this connection when it has read where that is.
 redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, root = Root, rank = Rank} = State) ->
     Root ! {below, Rank, self()},
-    _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
-    _ = inet:setopts(Socket, [{active, once}]),
-    {noreply, State}.
+    _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
+    again({noreply, State}).
 
 seen(none, #state{seen = Seen}) -> Seen;
 seen(Root, _) -> gen_server:call(Root, seen).
@@ -217,7 +221,8 @@ message(Message, State) ->
             {noreply, State#state{step = up}};
         {ok, {failed, Code, Text}} when is_atom(Code), is_binary(Text) -> lost_as(Code, "~ts", [Text], State);
         {ok, {listening, Port}} when is_integer(Port), State#state.step =:= starting ->
-            State#state.job ! {listening, self(), State#state.rank, {State#state.peer, Port}},
+            {ok, {Address, _}} = State#state.peer,
+            State#state.job ! {listening, self(), State#state.rank, {Address, Port}},
             {noreply, State};
         {ok, {lost_below, Rank, Text}} when is_integer(Rank), is_binary(Text) ->
             State#state.job ! {lost_below, self(), Rank, Text},
@@ -294,8 +299,8 @@ check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} =
 lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
 
 %% Before the rank has joined this is a stranger, whose end is no error of the job.
-lost_as(_, Format, Values, #state{step = hello, job = Job, socket = Socket} = State) ->
-    Job ! {stranger, self(), inet:peername(Socket), unicode:characters_to_binary(io_lib:format(Format, Values))},
+lost_as(_, Format, Values, #state{step = hello, job = Job, peer = Peer} = State) ->
+    Job ! {stranger, self(), Peer, unicode:characters_to_binary(io_lib:format(Format, Values))},
     {stop, {shutdown, stranger}, State};
 lost_as(Code, Format, Values, State) ->
     Error = tessera_cluster_error:new(Code, "~ts: " ++ Format, [name(State) | Values]),

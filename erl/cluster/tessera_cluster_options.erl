@@ -4,7 +4,8 @@
 
 -define(DEFAULTS, #{hosts => [], devices => 1, threads => undefined, mpirun => "mpirun", mca => [], env => [],
                     memory_limit => undefined, deadline => 10000, start_timeout => 60000, listen => {127, 0, 0, 1},
-                    max_message => 1 bsl 32, tree => {64, 32}, restarts => {3, 60}, name => undefined, directory => undefined}).
+                    max_message => 1 bsl 32, tree => {64, 32}, restarts => {3, 60}, name => undefined, directory => undefined,
+                    tls => undefined}).
 
 -spec check(map() | [{atom(), term()}]) -> {ok, map()} | {error, {atom(), binary()}}.
 check(Options) when is_list(Options) ->
@@ -24,6 +25,7 @@ check(Other) -> refused("expected a map or a list of pairs, got ~0tP", [Other, 2
 checked(#{hosts := [_ | _], listen := {127, _, _, _}}) ->
     refused("the option hosts needs listen, an address of this host that the ranks on other hosts can reach", []);
 checked(#{hosts := [_ | _], mpirun := none}) -> refused("the option hosts needs mpirun", []);
+checked(#{hosts := Hosts, tls := undefined} = All) -> checked(All#{tls := Hosts =/= []});   % loopback needs none
 checked(#{ranks := Ranks, threads := undefined} = All) -> {ok, All#{threads := default_threads(Ranks, All)}};
 checked(All) -> {ok, All}.
 
@@ -64,6 +66,7 @@ expected(tree) -> {"{Direct, Radix}, numbers from 1 and from 2 on", fun is_tree/
 expected(restarts) -> {"{Count, Seconds}", fun is_restarts/1};
 expected(name) -> {"an atom", fun erlang:is_atom/1};
 expected(directory) -> {"a path", fun(D) -> D =:= undefined orelse is_text(D) end};
+expected(tls) -> {"true or false", fun(T) -> T =:= undefined orelse is_boolean(T) end};
 expected(_) -> unknown.
 
 is_restarts({Count, Seconds}) -> is_integer(Count) andalso Count >= 0 andalso is_integer(Seconds) andalso Seconds >= 1;

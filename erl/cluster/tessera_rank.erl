@@ -12,7 +12,7 @@
                      ranks := pos_integer(), timeout := pos_integer(), work := module(), leave := fun((non_neg_integer()) -> no_return())}.
 
 -record(state, {options  :: options(),
-                socket   :: gen_tcp:socket(),
+                socket   :: tessera_cluster_socket:socket(),
                 writer   :: pid(),
                 reader   :: tessera_cluster_wire:reader(),
                 patience :: pos_integer(),                % milliseconds without a frame after which the rank leaves
@@ -98,34 +98,48 @@ watchdog(Timeout, Leave) ->
 
 start(#{key_file := KeyFile, address := Address, port := Port} = Options) ->
     Hello = hello(Options), % takes time, which the handshake has not
-    case file:read_file(KeyFile) of
-        {ok, Key} -> joined(join(Key, Hello, {Address, Port}, Options), Key, Hello, Options);
-        {error, Reason} -> {error, io_lib:format("cannot read the key's file ~ts: ~ts", [KeyFile, file:format_error(Reason)])}
+    case credentials(KeyFile) of
+        {ok, Credentials} -> joined(join(Credentials, Hello, {Address, Port}, Options), Credentials, Hello, Options);
+        Error -> Error
+    end.
+
+credentials(KeyFile) ->
+    case tessera_cluster_tls:read(KeyFile) of
+        {ok, {_, none}} = Plain -> Plain;
+        {ok, _} = Encrypted ->
+            case tessera_cluster_tls:available() of
+                ok -> Encrypted;
+                {error, Needed} -> {error, io_lib:format("encrypted connections need ~ts", [Needed])}
+            end;
+        Error -> Error
     end.
 
 %% A rank below a leader learns from the driver where its leader listens.
-joined({ok, Socket, #{parent := {_, Address, Port}} = Config}, Key, Hello, Options) ->
-    {ok, {Own, _}} = inet:sockname(Socket),
-    ok = gen_tcp:close(Socket),
-    case join(Key, Hello, {Address, Port}, Options) of
-        {ok, Up, _} -> configure(Config, Key, Own, Up, Options);
+joined({ok, Socket, #{parent := {_, Address, Port}} = Config}, Credentials, Hello, Options) ->
+    {ok, {Own, _}} = tessera_cluster_socket:sockname(Socket),
+    ok = tessera_cluster_socket:close(Socket),
+    case join(Credentials, Hello, {Address, Port}, Options) of
+        {ok, Up, _} -> configure(Config, Credentials, Own, Up, Options);
         Error -> Error
     end;
-joined({ok, Socket, Config}, Key, _, Options) ->
-    {ok, {Own, _}} = inet:sockname(Socket),
-    configure(Config, Key, Own, Socket, Options);
+joined({ok, Socket, Config}, Credentials, _, Options) ->
+    {ok, {Own, _}} = tessera_cluster_socket:sockname(Socket),
+    configure(Config, Credentials, Own, Socket, Options);
 joined(Error, _, _, _) -> Error.
 
 %% The connection, and what the other side, which has proved that it knows the key, says.
-join(Key, Hello, {Ip, Port}, #{timeout := Timeout}) ->
-    Family = case tuple_size(Ip) of 4 -> inet; 8 -> inet6 end,
-    case gen_tcp:connect(Ip, Port, [Family | tessera_cluster_socket:options()], ?HANDSHAKE) of
-        {ok, Socket} -> handshake(Key, Hello, Socket, Timeout);
+join({Key, Identity}, Hello, {Ip, Port}, #{timeout := Timeout}) ->
+    case tessera_cluster_socket:connect(Ip, Port, ?HANDSHAKE) of
+        {ok, Socket} ->
+            case tessera_cluster_socket:secure(Socket, client, Identity, ?HANDSHAKE) of
+                {ok, Secured} -> handshake(Key, Hello, Secured, Timeout);
+                {error, Reason} -> {error, io_lib:format("the TLS handshake with ~s:~b failed: ~0tP", [inet:ntoa(Ip), Port, Reason, 20])}
+            end;
         {error, Reason} -> {error, io_lib:format("cannot connect to ~s:~b: ~s", [inet:ntoa(Ip), Port, inet:format_error(Reason)])}
     end.
 
 handshake(Key, Hello, Socket, Timeout) ->
-    case gen_tcp:recv(Socket, 0, ?HANDSHAKE) of
+    case tessera_cluster_socket:read(Socket, ?HANDSHAKE) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_greeting(Frame) of
                 {ok, Driver} -> introduce(Key, Driver, Hello, Socket, Timeout);
@@ -137,8 +151,8 @@ handshake(Key, Hello, Socket, Timeout) ->
 %% The configuration comes when the leader of this rank listens.
 introduce(Key, Driver, Hello, Socket, Timeout) ->
     Own = tessera_cluster_wire:nonce(),
-    _ = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Driver, Own, Hello)),
-    case gen_tcp:recv(Socket, 0, Timeout) of
+    _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:hello(Key, Driver, Own, Hello)),
+    case tessera_cluster_socket:read(Socket, Timeout) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_config(Key, Driver, Own, Frame) of
                 {ok, Config} -> {ok, Socket, Config};
@@ -172,12 +186,12 @@ number(Name) ->
     end.
 
 %% Beats begin before what takes time; so do the ranks below this one.
-configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} = Config, Key, Address, Socket, #{work := Work} = Options) ->
+configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} = Config, Credentials, Address, Socket, #{work := Work} = Options) ->
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), 2 * Deadline),
     State = #state{options = Options, socket = Socket, writer = Writer, reader = tessera_cluster_wire:new(Limit), patience = 2 * Deadline,
                    tree = tessera_cluster_tree:new(Count, Tree)},
-    Leads = lead(Key, Address, Deadline, State),
+    Leads = lead(Credentials, Address, Deadline, State),
     case Work:configure(maps:merge(Config, maps:with([rank, ranks], Options))) of
         {ok, Info} -> {ok, send({ready, Info}, Leads)};
         {error, #{code := Code, message := Text}} ->
@@ -186,11 +200,11 @@ configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} =
             {error, Text}
     end.
 
-lead(Key, Address, Deadline, #state{options = #{rank := Rank}, tree = Tree, writer = Writer} = State) ->
+lead(Credentials, Address, Deadline, #state{options = #{rank := Rank}, tree = Tree, writer = Writer} = State) ->
     case tessera_cluster_tree:children(Rank, Tree) of
         [] -> State;
         Children ->
-            {ok, Leader, Port} = tessera_rank_leader:start_link(#{key => Key, address => Address, deadline => Deadline, rank => Rank, tree => Tree,
+            {ok, Leader, Port} = tessera_rank_leader:start_link(#{credentials => Credentials, address => Address, deadline => Deadline, rank => Rank, tree => Tree,
                                                                   children => Children, writer => Writer}),
             send({listening, Port}, State#state{leader = Leader})
     end.
@@ -198,19 +212,23 @@ lead(Key, Address, Deadline, #state{options = #{rank := Rank}, tree = Tree, writ
 %% ---- requests
 
 loop(#state{socket = Socket, patience = Patience} = State) ->
-    _ = inet:setopts(Socket, [{active, once}]),
+    ok = tessera_cluster_socket:next(Socket),
     wait(State, erlang:monotonic_time(millisecond) + Patience).
 
 %% Until the next frame.
 wait(#state{socket = Socket} = State, Until) ->
     receive
-        {tcp, Socket, Frame} -> received(Frame, State);
-        {tcp_closed, Socket} -> disconnected(0, State);
-        {tcp_error, Socket, _} -> disconnected(1, State);
         {below, Rank, Writer} -> wait(State#state{below = (State#state.below)#{Rank => Writer}}, Until);
         {lost_below, Rank, Text} -> wait(send({lost_below, Rank, Text}, State), Until);
         {'EXIT', Pid, Reason} -> wait(ended(Pid, Reason, State), Until);
-        {begun, Worker} -> wait(begun(Worker, State), Until)
+        {begun, Worker} -> wait(begun(Worker, State), Until);
+        Message ->
+            case tessera_cluster_socket:event(Message, Socket) of
+                {frame, Frame} -> received(Frame, State);
+                closed -> disconnected(0, State);
+                {error, _} -> disconnected(1, State);
+                none -> wait(State, Until)
+            end
     after max(0, Until - erlang:monotonic_time(millisecond)) ->
             ok = say(State#state.options, "nothing was heard of the driver for ~b ms", [State#state.patience]),
             disconnected(1, State)

@@ -8,19 +8,17 @@
 -define(HANDSHAKE, 10000).
 
 %% `writer' sends to the driver, or to the next leader; `address' is the one on which to listen.
--type options() :: #{key := tessera_cluster_wire:key(), address := inet:ip_address(), deadline := pos_integer(), rank := non_neg_integer(),
+-type options() :: #{credentials := tessera_cluster_tls:credentials(), address := inet:ip_address(), deadline := pos_integer(), rank := non_neg_integer(),
                      tree := tessera_cluster_tree:tree(), children := [non_neg_integer()], writer := pid()}.
 
 %% Sends the caller {below, Rank, Writer} when a child has joined, and {lost_below, Rank, Text} when one is lost.
 -spec start_link(options()) -> {ok, pid(), inet:port_number()}.
 start_link(#{address := Address, children := Children} = Options) ->
-    Family = case tuple_size(Address) of 4 -> inet; 8 -> inet6 end,
-    {ok, Listen} = gen_tcp:listen(0, [Family, {ip, Address}, {backlog, length(Children) + 8} | tessera_cluster_socket:options()]),
-    {ok, Port} = inet:port(Listen),
+    {ok, Listen} = tessera_cluster_socket:listen(Address, length(Children) + 8),
     Owner = self(),
     Leader = spawn_link(fun() -> lead(Listen, Options#{owner => Owner}) end),
-    ok = gen_tcp:controlling_process(Listen, Leader),
-    {ok, Leader, Port}.
+    ok = tessera_cluster_socket:give(Listen, Leader),
+    {ok, Leader, tessera_cluster_socket:port(Listen)}.
 
 %% Connections are accepted beside the process that knows who has joined.
 lead(Listen, #{owner := Owner, children := Children} = Options) ->
@@ -30,10 +28,10 @@ lead(Listen, #{owner := Owner, children := Children} = Options) ->
     wait(Listen, Owner, Children, #{}).
 
 accept(Listen, Leader, Options) ->
-    case gen_tcp:accept(Listen) of
+    case tessera_cluster_socket:accept(Listen) of
         {ok, Socket} ->
-            Child = spawn(fun() -> receive 'begin' -> greet(Socket, Leader, Options) end end),
-            _ = gen_tcp:controlling_process(Socket, Child),
+            Child = spawn(fun() -> receive 'begin' -> secure(Socket, Leader, Options) end end),
+            _ = tessera_cluster_socket:give(Socket, Child),
             Child ! 'begin',
             accept(Listen, Leader, Options);
         {error, closed} -> ok;
@@ -44,7 +42,7 @@ accept(Listen, Leader, Options) ->
 
 %% No socket listens when all have joined.
 wait(Listen, Owner, Missing, Joined) ->
-    _ = [gen_tcp:close(Listen) || Missing =:= []],
+    _ = [tessera_cluster_socket:close(Listen) || Missing =:= []],
     receive
         {joins, Child, Rank} ->
             Child ! {joins, lists:member(Rank, Missing)},
@@ -70,23 +68,30 @@ closed() -> <<"its connection to its leader was closed">>.
 
 %% ---- a child, which ends with its writer and with the leader
 
-greet(Socket, Leader, #{key := Key} = Options) ->
+%% A stranger's end is no error.
+secure(Socket, Leader, #{credentials := {_, Identity}} = Options) ->
+    case tessera_cluster_socket:secure(Socket, server, Identity, ?HANDSHAKE) of
+        {ok, Secured} -> greet(Secured, Leader, Options);
+        {error, _} -> ok
+    end.
+
+greet(Socket, Leader, #{credentials := {Key, _}} = Options) ->
     Nonce = tessera_cluster_wire:nonce(),
-    _ = gen_tcp:send(Socket, tessera_cluster_wire:greeting(Nonce)),
-    case gen_tcp:recv(Socket, 0, ?HANDSHAKE) of
+    _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:greeting(Nonce)),
+    case tessera_cluster_socket:read(Socket, ?HANDSHAKE) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
                 {ok, Theirs, #{rank := Rank}} -> joins(Socket, Leader, Rank, {Nonce, Theirs}, Options);
-                _ -> ok % a stranger, whose end is no error
+                _ -> ok
             end;
         {error, _} -> ok
     end.
 
-joins(Socket, Leader, Rank, {Nonce, Theirs}, #{key := Key, deadline := Deadline, owner := Owner} = Options) ->
+joins(Socket, Leader, Rank, {Nonce, Theirs}, #{credentials := {Key, _}, deadline := Deadline, owner := Owner} = Options) ->
     Leader ! {joins, self(), Rank},
     receive
         {joins, true} ->
-            _ = gen_tcp:send(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, #{})),
+            _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, #{})),
             _ = tessera_cluster_socket:authenticated(Socket),
             Owner ! {below, Rank, tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline)},
             read(Socket, Rank, Options);
@@ -94,7 +99,7 @@ joins(Socket, Leader, Rank, {Nonce, Theirs}, #{key := Key, deadline := Deadline,
     end.
 
 read(Socket, Rank, #{deadline := Deadline} = Options) ->
-    case gen_tcp:recv(Socket, 0, Deadline) of
+    case tessera_cluster_socket:read(Socket, Deadline) of
         {ok, Frame} ->
             ok = pass_up(tessera_cluster_wire:address(Frame), Frame, Rank, Options),
             read(Socket, Rank, Options);

@@ -15,7 +15,7 @@
      "uses them; other functions fetch them.\n"
      "\n"
      "Options are `:ranks`, `:hosts`, `:devices`, `:threads`, `:mpirun`, `:mca`, `:env`, `:memory_limit` (bytes), `:deadline` and\n"
-     "`:start_timeout` (milliseconds), `:listen`, `:restarts`, `:name`, `:directory` and the others of docs/cluster.md, which says what\n"
+     "`:start_timeout` (milliseconds), `:listen`, `:tls`, `:restarts`, `:name`, `:directory` and the others of docs/cluster.md, which says what\n"
      "they mean. Texts are strings or charlists; the names in `:mca` and `:env` may be atoms: `mca: [pml: \"ucx\"]`. What\n"
      "`config :tessera, clusters: ...` has for a `:name` are its defaults.").
 -export(['__info__'/1, child_spec/1, start_link/1, stop/1, info/1, map/2]).
@@ -43,7 +43,7 @@ start_link(Options) -> tessera_cluster:start_link(options(Options)).
 -spec stop(tessera_cluster:cluster()) -> ok.
 stop(Cluster) -> tessera_cluster:stop(Cluster).
 
-?DOC("What the cluster is and does: `:state` (`:up` or `:starting`), `:ranks`, `:restarts`, `:last_error`. Each of the ranks is a map with\n"
+?DOC("What the cluster is and does: `:state` (`:up` or `:starting`), `:tls`, `:ranks`, `:restarts`, `:last_error`. Each of the ranks is a map with\n"
      "its `:rank`, `:host`, `:os_pid`, `:devices`, `:threads`, `:cpus`, versions, `:memory` in bytes, bytes moved, and milliseconds since the\n"
      "last sign of life.").
 -spec info(tessera_cluster:cluster()) -> map().

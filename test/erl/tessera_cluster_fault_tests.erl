@@ -296,10 +296,11 @@ cpus(Folder) ->
 
 %% ---- secrets
 
-secrets_test_() -> {timeout, 120, in_folder(fun secrets/1)}.
+secrets_test_() ->
+    [{Name, {timeout, 120, in_folder(fun(Folder) -> secrets(Folder, Tls) end)}} || {Name, Tls} <- [{"secrets", false}, {"secrets with TLS", true}]].
 
 %% The key is in no command line, no environment and no line of the log, at any level, while ranks start and when they are there.
-secrets(Folder) ->
+secrets(Folder, Tls) ->
     #{level := Level} = logger:get_primary_config(),
     Table = ets:new(log, [public, ordered_set]),
     ok = logger:add_handler(?MODULE, ?MODULE, #{config => #{table => Table}, level => all}),
@@ -309,43 +310,55 @@ secrets(Folder) ->
                                        "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
         Self = self(),
         Starter = spawn_link(fun() ->
-                                     {Cluster, Pids} = started(Waits, #{directory => Folder}),
+                                     {Cluster, Pids} = started(Waits, #{directory => Folder, tls => Tls}),
                                      Self ! {self(), Pids},
                                      receive stop -> stop(Cluster, Pids) end,
                                      Self ! {self(), stopped}
                              end),
         {_, KeyFile} = listening(Folder),
-        {ok, Key} = file:read_file(KeyFile),
-        ?assert(byte_size(Key) >= 32),
-        no_secret(Key),
+        Secrets = secrets_in(KeyFile, Tls),
+        no_secret(Secrets),
         ok = file:write_file(Folder ++ "/go", <<>>),
         Pids = receive {Starter, There} -> There end,
-        no_secret(Key),
+        no_secret(Secrets),
         ?assert(lists:all(fun tessera_cluster_tests:is_running/1, Pids)),
         Starter ! stop,
         receive {Starter, stopped} -> ok end,
         ?assert(ets:info(Table, size) > 0),
         Lines = [Line || {_, Line} <- ets:tab2list(Table)],
-        [?assertEqual(nomatch, binary:match(Line, Secret)) || Line <- Lines, Secret <- forms(Key)]
+        [?assertEqual(nomatch, binary:match(Line, Secret)) || Line <- Lines, Secret <- forms(Secrets)]
     after
         ok = logger:set_primary_config(level, Level),
         ok = logger:remove_handler(?MODULE)
     end.
 
+%% The key of the proofs, and the private key of TLS.
+secrets_in(KeyFile, Tls) ->
+    {ok, <<Key:32/binary, Certificate/binary>>} = file:read_file(KeyFile),
+    ?assertEqual(Tls, Certificate =/= <<>>),
+    case file:read_file(filename:join(filename:dirname(KeyFile), "tls.pem")) of
+        {ok, Pem} ->
+            [{'Certificate', Certificate, _}, {'ECPrivateKey', PrivateKey, _}] = public_key:pem_decode(Pem),
+            [Key, element(3, public_key:der_decode('ECPrivateKey', PrivateKey))];
+        {error, enoent} when not Tls -> [Key]
+    end.
+
 %% As a handler of the log.
 log(Event, #{config := #{table := Table}}) ->
-    Line = unicode:characters_to_binary(io_lib:format("~tp", [Event])),
+    Line = unicode:characters_to_binary(io_lib:format("~0tp", [Event])),
     ets:insert(Table, {erlang:unique_integer([monotonic]), Line}).
 
-%% As it is, and as it would be printed.
-forms(<<Key:32/binary, _/binary>>) ->
-    Printed = unicode:characters_to_binary(io_lib:format("~w", [Key])),
-    [Key, binary:encode_hex(Key), string:lowercase(binary:encode_hex(Key)), base64:encode(Key),
+%% As they are, and as they would be printed.
+forms(Secrets) -> lists:append([printed(Secret) || Secret <- Secrets]).
+
+printed(Secret) ->
+    Printed = unicode:characters_to_binary(io_lib:format("~w", [Secret])),
+    [Secret, binary:encode_hex(Secret), string:lowercase(binary:encode_hex(Secret)), base64:encode(Secret),
      binary:part(Printed, 2, byte_size(Printed) - 4)].
 
-no_secret(Key) ->
+no_secret(Secrets) ->
     {ok, Names} = file:list_dir("/proc"),
     Texts = [Text || Name <- Names, hd(Name) =< $9, File <- ["cmdline", "environ"],
                      {ok, Text} <- [file:read_file(filename:join(["/proc", Name, File]))]],
     ?assert(length(Texts) > 4),
-    [?assertEqual(nomatch, binary:match(Text, Secret)) || Text <- Texts, Secret <- forms(Key)].
+    [?assertEqual(nomatch, binary:match(Text, Secret)) || Text <- Texts, Secret <- forms(Secrets)].

@@ -40,7 +40,9 @@ below(Rank, Depth, Tree) when Depth > 0 ->
 %% ---- ranks
 
 real_test_() ->
-    [{Title, {timeout, 120, Test}} || {Title, Test} <- [{"real ranks in a tree", fun real/0}, {"a leader killed", fun() -> killed(2) end},
+    [{Title, {timeout, 120, Test}} || {Title, Test} <- [{"real ranks in a tree", fun() -> real(#{}) end},
+                                                        {"real ranks in a tree with TLS", fun() -> real(#{tls => true}) end},
+                                                        {"a leader killed", fun() -> killed(2) end},
                                                         {"a rank below a leader of a leader killed", fun() -> killed(3) end},
                                                         {"a rank stopped", fun stopped/0}]].
 
@@ -50,8 +52,8 @@ started(Options) ->
     {ok, Cluster} = tessera_cluster:start_link(maps:merge(#{ranks => 7, mpirun => none, threads => 1, tree => {2, 2}}, Options)),
     Cluster.
 
-real() ->
-    Cluster = started(#{}),
+real(Options) ->
+    Cluster = started(Options),
     #{ranks := Ranks} = tessera_cluster:info(Cluster),
     ?assertEqual([driver, 0, 0, 2, driver, 4, 4], [Parent || #{parent := Parent} <- Ranks]),
     ?assertEqual(lists:duplicate(7, ok), tessera_cluster:call(Cluster, noop)),
@@ -104,15 +106,15 @@ until(Is, Until) ->
 %% ---- light ranks
 
 light_test_() ->
-    [{lists:concat([Ranks, " light ranks"]), {timeout, 200, fun() -> light(Ranks, Tree, Direct) end}}
-     || {Ranks, Tree, Direct} <- [{144, {64, 32}, 5}, {144, {3, 5}, 2}]].
+    [{lists:concat([Ranks, " light ranks, TLS: ", Tls]), {timeout, 200, fun() -> light(Ranks, #{tree => Tree, tls => Tls}, Direct) end}}
+     || {Ranks, Tree, Direct, Tls} <- [{144, {64, 32}, 5, false}, {144, {3, 5}, 2, false}, {144, {64, 32}, 5, true}]].
 
 %% The driver has few sockets, and sends a request to all ranks over these only.
-light(Ranks, Tree, Direct) ->
+light(Ranks, Options, Direct) ->
     {ok, _} = application:ensure_all_started(tessera),
     Folder = string:trim(os:cmd("mktemp -d")),
     Sockets = sockets(),
-    {ok, Cluster} = tessera_cluster:start_link(#{ranks => Ranks, threads => 1, tree => Tree, mpirun => launcher(Folder, Ranks, 3)}),
+    {ok, Cluster} = tessera_cluster:start_link(Options#{ranks => Ranks, threads => 1, mpirun => launcher(Folder, Ranks, 3)}),
     try
         until(fun() -> sockets() =:= Sockets + Direct end),
         ?assertEqual(lists:duplicate(Ranks, ok), tessera_cluster:call(Cluster, noop)),
