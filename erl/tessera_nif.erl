@@ -12,7 +12,7 @@
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
-         run_rank/5, run_refuse/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
+         run_rank/5, run_refuse/3, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
@@ -120,7 +120,7 @@ run_abandon(_Run) -> ?STUB.
 run_group(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
 run_resume(_Run) -> ?STUB.
 run_rank(_Executable, _Arguments, _Threads, _Donated, _Run) -> ?STUB.
-run_refuse(_Executable, _Run, _Code, _Text) -> ?STUB.
+run_refuse(_Run, _Code, _Text) -> ?STUB.
 place(_Owner, _Rank, _About, _Enough) -> ?STUB.
 place_is_full(_Place) -> ?STUB.
 place_collected(_Place) -> ?STUB.

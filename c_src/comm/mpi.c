@@ -367,7 +367,10 @@ static bool advance_all(job *j) {
       *at = s->next;
       finish(s, TS_SUCCESS);
     } else {
-      if (now > s->exchange->deadline_ns) break_job(j, "did not answer before the deadline", find_silent(j, s));
+      if (now > s->exchange->deadline_ns)
+        break_job(j,
+                  s->complete ? "did not answer before the deadline" : "did not make the same call before the deadline",
+                  find_silent(j, s));
       at = &s->next;
     }
   }
@@ -552,7 +555,8 @@ static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
   while (!j->closed && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
   bool closed = j->closed;
   pthread_mutex_unlock(&j->lock);
-  return closed ? TS_SUCCESS : j->core.error(TS_FAILED_PRECONDITION, "MPI was not finalized in time");
+  if (!closed) return j->core.error(TS_FAILED_PRECONDITION, "MPI was not finalized in time");
+  return j->broken ? broken_error(j) : TS_SUCCESS;
 }
 
 static const char *version(ts_carrier *carrier) { return ((job *)carrier->context)->version; }

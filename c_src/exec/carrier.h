@@ -39,7 +39,7 @@ typedef struct ts_carrier_header {
   uint64_t path;              /* hash of the collectives and predicates of the run so far, and of its program's */
   uint32_t sequence;          /* of the exchange within the run */
   uint32_t code;              /* ts_code: not TS_OK when the rank has failed or was cancelled */
-  char text[TS_CARRIER_TEXT]; /* the beginning of the error's message, with a 0 at the end */
+  char text[TS_CARRIER_TEXT]; /* the beginning of the error's message, or of the program's name; with a 0 at the end */
 } ts_carrier_header;
 
 _Static_assert(sizeof(ts_carrier_header) == 112, "no padding");

@@ -100,7 +100,7 @@ ts_status ts_group_create(const ts_executable *executable, ts_buffer *const *arg
   ts_group *g;
   *out = NULL;
   if (o->carrier) TS_TRY(ts_ranks_create(o, executable, &ranks));
-  ts_status status = o->refusal ? ts_error(o->refusal_code, "%s", o->refusal) : check_count(executable, args_of_each);
+  ts_status status = check_count(executable, args_of_each);
   if (!status) status = allocate(executable, o, ranks, &g);
   if (status) {
     ts_ranks_end(ranks, status);
@@ -112,6 +112,13 @@ ts_status ts_group_create(const ts_executable *executable, ts_buffer *const *arg
   else
     *out = g;
   return status;
+}
+
+ts_status ts_group_refuse(ts_carrier *carrier, uint64_t run, ts_status why) {
+  ts_ranks *ranks;
+  TS_TRY(ts_ranks_create(&(ts_group_options){.carrier = carrier, .run = run}, NULL, &ranks));
+  ts_ranks_end(ranks, why);
+  return TS_SUCCESS;
 }
 
 /* ---- advancing ---- */

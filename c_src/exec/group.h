@@ -18,13 +18,14 @@ typedef struct ts_group_options {
   struct ts_device *const *devices; /* of the results of each partition here; NULL: none */
   ts_carrier *carrier;              /* NULL: this process has all partitions */
   /* With a carrier: */
-  uint64_t run;                 /* the number of the run, the same on all ranks and for no other run of the job */
-  int64_t timeout_ns;           /* how long each exchange may take; 0: for ever */
+  uint64_t run;       /* the number of the run, the same on all ranks and for no other run of the job */
+  int64_t timeout_ns; /* how long each exchange may take; 0: for ever */
+  int64_t meet_ns;    /* how long the first may take; 0: as each */
+  uint64_t program;   /* what all ranks must have the same of, beside what the executable tells; 0: nothing */
+  const char *name;   /* what is run, for errors of ranks that run different programs; copied. NULL: nothing */
   void (*ready)(void *context); /* called by the carrier's thread once a group that waits may be advanced; it does not
                                    use the group. Not after ts_group_end has begun */
   void *context;
-  const char *refusal; /* not NULL: this rank cannot begin; ts_group_create fails, and with it the run on all ranks */
-  ts_code refusal_code;
 } ts_group_options;
 
 /* The ranks of a job run groups of one program. An error of any rank, also of ts_group_create, or the end of a group
@@ -36,6 +37,9 @@ typedef struct ts_group_options {
  * executable must live until ts_group_end. A donated buffer is no argument of another partition. */
 ts_status ts_group_create(const ts_executable *executable, ts_buffer *const *args, size_t args_of_each,
                           const ts_group_options *options, ts_group **out);
+/* In place of a group of this rank, which cannot begin: the run ends on all ranks with this error, which stays the
+ * caller's. Others get as much of the text as a header has. An error, of memory, leaves them waiting. */
+ts_status ts_group_refuse(ts_carrier *carrier, uint64_t run, ts_status why);
 /* Starts or resumes the group: until TS_RUN_DONE, TS_RUN_PAUSED when its control asks for that, or TS_RUN_WAITING:
  * then `ready` will be called once, and only then, where there is one, may the group be advanced again. After an error,
  * which is that of the first partition that has one, the group can only be ended. */

@@ -17,7 +17,7 @@ struct ts_ranks {
   ts_carrier *carrier;
   void (*ready)(void *context);
   void *context;
-  int64_t timeout_ns;
+  int64_t timeout_ns, meet_ns;
   ts_phase phase;
   ts_status failure; /* of this rank, while the others are told */
   bool over;         /* all ranks know that the run has ended, or cannot be told */
@@ -71,9 +71,9 @@ static uint64_t program_hash(const ts_executable *exe) {
 ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *exe, ts_ranks **out) {
   ts_ranks *r;
   *out = NULL;
-  TS_TRY(check_carrier(options->carrier, ts_executable_partitions(exe)));
+  TS_TRY(check_carrier(options->carrier, exe ? ts_executable_partitions(exe) : 0));
   TS_TRY(TS_NEW(&r));
-  r->exchange = (ts_exchange){.header = {.run = options->run, .path = program_hash(exe)},
+  r->exchange = (ts_exchange){.header = {.run = options->run, .path = exe ? program_hash(exe) : 0},
                               .headers = r->headers,
                               .send_at = r->send_at,
                               .send_bytes = r->send_bytes,
@@ -85,6 +85,9 @@ ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *
   r->ready = options->ready;
   r->context = options->context;
   r->timeout_ns = options->timeout_ns;
+  r->meet_ns = options->meet_ns;
+  if (options->program) ts_ranks_note(r, options->program);
+  if (options->name) snprintf(r->exchange.header.text, sizeof r->exchange.header.text, "%s", options->name);
   r->pool = options->pool ? options->pool : ts_pool_default();
   *out = r;
   return TS_SUCCESS;
@@ -101,9 +104,9 @@ void ts_ranks_release(ts_ranks *r) {
 
 static void post_as(ts_ranks *r, ts_phase phase, int owner) {
   ts_carrier *carrier = r->carrier;
-  int64_t now = ts_system_ns();
+  int64_t now = ts_system_ns(), most = r->exchange.header.sequence == 0 && r->meet_ns ? r->meet_ns : r->timeout_ns;
   r->phase = phase;
-  r->exchange.deadline_ns = r->timeout_ns > 0 && r->timeout_ns < INT64_MAX - now ? now + r->timeout_ns : INT64_MAX;
+  r->exchange.deadline_ns = most > 0 && most < INT64_MAX - now ? now + most : INT64_MAX;
   atomic_store(&r->owner, owner);
   carrier->post(carrier, &r->exchange);
 }

@@ -19,6 +19,7 @@ typedef enum ts_phase {
   TS_PHASE_FAILURE /* this rank has failed */
 } ts_phase;
 
+/* `exe` is NULL where this rank cannot begin. */
 ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *exe, ts_ranks **out);
 /* Ends the run on all ranks, unless they know that it has ended. `status` is why, for the others; it stays the
  * caller's. `ranks` may be NULL. */

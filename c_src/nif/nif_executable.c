@@ -561,6 +561,9 @@ static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *a
                                                       .donated = ts_nif_args_donated(&r->args),
                                                       .carrier = call->carrier,
                                                       .run = call->run,
+                                                      .program = call->program,
+                                                      .meet_ns = call->meet_ns,
+                                                      .name = call->name,
                                                       .ready = tell_ready,
                                                       .context = r},
                                   &r->group);

@@ -86,27 +86,47 @@ ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   return ts_nif_with_pressure(env, lists);
 }
 
-static ts_status get_run(ErlNifEnv *env, ERL_NIF_TERM number, ts_nif_call *out) {
+/* As much of a text as a header has. */
+static bool get_text(ErlNifEnv *env, ERL_NIF_TERM term, char out[static TS_CARRIER_TEXT]) {
+  ErlNifBinary given;
+  if (!enif_inspect_binary(env, term, &given)) return false;
+  size_t size = given.size < TS_CARRIER_TEXT ? given.size : TS_CARRIER_TEXT - 1;
+  memcpy(out, given.data, size);
+  out[size] = 0;
+  return true;
+}
+
+/* {Number, Program, Name, Milliseconds}. */
+static bool get_meeting(ErlNifEnv *env, ERL_NIF_TERM term, ERL_NIF_TERM *number, ts_nif_call *out) {
+  const ERL_NIF_TERM *items;
+  int arity;
+  ErlNifUInt64 program;
+  ErlNifSInt64 milliseconds;
+  if (!enif_get_tuple(env, term, &arity, &items) || arity != 4 || !enif_get_uint64(env, items[1], &program) ||
+      !get_text(env, items[2], out->name) || !enif_get_int64(env, items[3], &milliseconds) || milliseconds < 0)
+    return false;
+  *number = items[0];
+  out->program = program;
+  out->meet_ns = milliseconds < INT64_MAX / 1000000 ? milliseconds * 1000000 : INT64_MAX;
+  return true;
+}
+
+static ts_status get_run(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_call *out) {
   ErlNifUInt64 run;
+  ERL_NIF_TERM number = term;
   out->carrier = ts_nif_rank_carrier();
   if (!out->carrier) return ts_error(TS_FAILED_PRECONDITION, "this process is no rank of a job of MPI");
-  if (!enif_get_uint64(env, number, &run)) return ts_nif_expected(env, "the number of a run", number);
+  if ((enif_is_tuple(env, term) && !get_meeting(env, term, &number, out)) || !enif_get_uint64(env, number, &run))
+    return ts_nif_expected(env, "a run's number, or {Number, Program, Name, Milliseconds}", term);
   out->run = run;
   return TS_SUCCESS;
 }
 
-/* In place of a run: it ends on all ranks with this error. Others get as much of the text as a header has. */
-static void refuse(const ts_loaded *executable, const ts_nif_call *call, ts_code code, const char *text) {
-  ts_device_group *group;
-  ts_status_free(ts_device_group_create(
-      executable, (ts_run_args){0},
-      &(ts_group_options){.carrier = call->carrier, .run = call->run, .refusal = text, .refusal_code = code}, &group));
-}
-
 ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Run) -> as run_group/4, or {waiting,
-   * Run}: runs the partitions of this rank of a job; the others call it with the same number of the run, which no other
-   * run of the job has. On a dirty scheduler. */
+  /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Number | {Number, Program, Name, Milliseconds}) -> as
+   * run_group/4, or {waiting, Run}: runs the partitions of this rank of a job; the others call it with the same number
+   * of the run, which no other run of the job has, and the same number of the program. The others must come within so
+   * many milliseconds; 0: in any time. The name is for errors. On a dirty scheduler. */
   group_call call;
   ts_nif_args args;
   ts_nif_call long_call = {0};
@@ -117,7 +137,7 @@ ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
   TS_NIF_TRY(env, get_run(env, argv[4], &long_call));
   ts_status status = get_call(env, argv, long_call.carrier, &call, &args);
   if (status) {
-    refuse(executable, &long_call, ts_status_code(status), ts_status_message(status));
+    ts_status_free(ts_group_refuse(long_call.carrier, long_call.run, status));
     return ts_nif_error(env, status);
   }
   long_call.threads = call.threads;
@@ -133,17 +153,15 @@ static ts_code get_code(ErlNifEnv *env, ERL_NIF_TERM name) {
 }
 
 ERL_NIF_TERM ts_nif_run_refuse(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_refuse(Executable, Run, Code :: atom(), Text :: binary()) -> ok: in place of run_rank/5, where
-   * this rank cannot begin: the run ends on all ranks with that error */
+  /* run_refuse(Run, Code :: atom(), Text :: binary()) -> ok: in place of run_rank/5, where this rank cannot begin: the
+   * run ends on all ranks with that error */
   ts_nif_call call = {0};
-  ts_loaded *executable;
-  ErlNifBinary given;
-  char text[TS_CARRIER_TEXT] = {0};
+  char text[TS_CARRIER_TEXT];
   (void)argc;
-  TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
-  TS_NIF_TRY(env, get_run(env, argv[1], &call));
-  if (!enif_inspect_binary(env, argv[3], &given)) return ts_nif_error(env, ts_nif_expected(env, "a text", argv[3]));
-  memcpy(text, given.data, given.size < sizeof text ? given.size : sizeof text - 1);
-  refuse(executable, &call, get_code(env, argv[2]), text);
+  TS_NIF_TRY(env, get_run(env, argv[0], &call));
+  if (!get_text(env, argv[2], text)) return ts_nif_error(env, ts_nif_expected(env, "a text", argv[2]));
+  ts_status why = ts_error(get_code(env, argv[1]), "%s", text), status = ts_group_refuse(call.carrier, call.run, why);
+  ts_status_free(why);
+  TS_NIF_TRY(env, status);
   return ts_atom.ok_;
 }

@@ -27,7 +27,9 @@ typedef struct ts_nif_call {
   /* Of a group of several ranks; see ts_group_options. It returns {waiting, Run} where it waits for them; the caller
    * gets the message {ready, Run} and resumes it with run_resume/1. */
   ts_carrier *carrier;
-  uint64_t run;
+  uint64_t run, program;
+  int64_t meet_ns;
+  char name[TS_CARRIER_TEXT];
 } ts_nif_call;
 
 /* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. Takes the arguments over. */

@@ -158,7 +158,7 @@ run({Program, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
             lists:append(finished(tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run)))
     catch error:Reason ->
             {Code, Text} = cause(Reason),
-            _ = tessera_nif:run_refuse(Executable, Run, Code, Text),
+            _ = tessera_nif:run_refuse(Run, Code, Text),
             error({Code, Text})
     end.
 

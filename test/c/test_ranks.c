@@ -104,8 +104,9 @@ typedef struct job {
   tensors results;
   size_t args_each, results_each; /* of a partition */
   int32_t partitions, each;       /* partitions of a rank */
-  int64_t timeout_ns;
-  const char *refusals[RANKS];
+  int64_t timeout_ns, meet_ns;
+  const char *refusals[RANKS], *names[RANKS];
+  uint64_t programs[RANKS];
 } job;
 
 static void open_job(job *j, const ts_executable *exe, int32_t ranks) {
@@ -123,8 +124,14 @@ static void create(job *j, const tensors *args, int32_t rank) {
                               .run = 7,
                               .threads = 1,
                               .timeout_ns = j->timeout_ns,
-                              .refusal = j->refusals[rank],
-                              .refusal_code = TS_RESOURCE_EXHAUSTED};
+                              .meet_ns = j->meet_ns,
+                              .program = j->programs[rank],
+                              .name = j->names[rank]};
+  if (j->refusals[rank]) {
+    j->failed[rank] = ts_error(TS_RESOURCE_EXHAUSTED, "%s", j->refusals[rank]);
+    ck_assert_ok(ts_group_refuse(&j->net.carriers[rank], 7, j->failed[rank]));
+    return;
+  }
   j->failed[rank] =
       ts_group_create(j->exe, args->data + (size_t)(rank * j->each) * args_each, args_each, &options, &j->groups[rank]);
 }
@@ -314,6 +321,49 @@ START_TEST(ranks_at_different_places)
   start_job(&j, exe, &args, 8);
   run_job(&j);
   check_failed(&j, TS_FAILED_PRECONDITION, "ranks 0 and 7 are at different places of the program");
+  close_job(&j);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+/* Of the same types, so that only their numbers tell them apart. The error has their names. */
+START_TEST(ranks_with_different_programs)
+{
+  tensors args = {0};
+  job j;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 1000);
+  open_job(&j, exe, 4);
+  for (int32_t r = 0; r < 4; r++) {
+    j.programs[r] = r == 2 ? 6 : 5;
+    j.names[r] = r == 2 ? "the second" : "the first";
+    create(&j, &args, r);
+  }
+  run_job(&j);
+  check_failed(&j, TS_FAILED_PRECONDITION, "ranks 0 and 2 are at different places of the program: exchange 0 of run 7");
+  check_failed(&j, TS_FAILED_PRECONDITION, ", the first), and exchange 0 of run 7 (");
+  check_failed(&j, TS_FAILED_PRECONDITION, ", the second)");
+  close_job(&j);
+  tensors_release(&args);
+  ts_executable_release(exe);
+}
+END_TEST
+
+/* Ranks that come wait for it for so long, and for what comes later for any time. */
+START_TEST(a_rank_that_does_not_come)
+{
+  tensors args = {0};
+  job j;
+  ts_executable *exe = test_compile(loop_text);
+  fill(&args, 1000);
+  open_job(&j, exe, 4);
+  j.meet_ns = 20 * 1000 * 1000;
+  j.net.lost = 3;
+  for (int32_t r = 0; r < 3; r++) create(&j, &args, r);
+  j.failed[3] = ts_error(TS_INTERNAL, "rank 3 did not answer in time");
+  run_job(&j);
+  check_failed(&j, TS_INTERNAL, "rank 3 did not answer in time");
   close_job(&j);
   tensors_release(&args);
   ts_executable_release(exe);
@@ -616,6 +666,8 @@ int main(void) {
   tcase_add_test(cases, moves);
   tcase_add_test(cases, a_program);
   tcase_add_test(cases, ranks_at_different_places);
+  tcase_add_test(cases, ranks_with_different_programs);
+  tcase_add_test(cases, a_rank_that_does_not_come);
   tcase_add_test(cases, a_rank_with_wrong_arguments);
   tcase_add_test(cases, a_cancelled_rank);
   tcase_add_test(cases, an_abandoned_rank);

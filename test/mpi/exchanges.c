@@ -180,7 +180,7 @@ static void test_silence(void) {
     sleep(3);
     return;
   }
-  snprintf(expected, sizeof expected, "rank %d did not answer before the deadline", silent);
+  snprintf(expected, sizeof expected, "rank %d did not make the same call before the deadline", silent);
   for (int i = 0; i < 2; i++) {
     exchange *x = new_exchange(7, (uint32_t)i);
     x->e.deadline_ns = i == 0 ? ts_system_ns() + 300000000 : INT64_MAX;
