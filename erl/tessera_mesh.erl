@@ -56,8 +56,9 @@ shard(Tensor, Mesh, Sharding, Client) ->
     #tessera{ref = Ref, type = Type, shape = Shape} = Here = tensor(shard, Args, Tensor),
     Cuts = cuts(shard, Args, Checked, Sharding, tuple_size(Shape)),
     even(sizes(Checked), Cuts, Shape) =:= Cuts orelse uneven(Args, Checked, Cuts, {Type, Shape}),
-    case Is of
-        true -> tessera_cluster:put(Client, pieces(Here, Checked, Cuts));
+    case Is andalso tessera_cluster_joined:find(Client) of
+        none -> tessera_cluster:put(Client, pieces(Here, Checked, Cuts));
+        #{} = Joined -> tessera_cluster_joined:put(Joined, pieces(Here, Checked, Cuts));
         false -> result(shard, Args, fun() -> tessera_nif:cut(Ref, sizes(Checked), Cuts, Client) end)
     end.
 

@@ -115,15 +115,23 @@ call(#shard{name = Name} = Shard, Lists) ->
         tessera_error:raise(Name, [], failed_precondition,
                             "~s: a function over a mesh cannot be called while another function is traced; trace the "
                             "function that it was made from", [Name]),
-    {Signature, Leaves} = flatten(Shard, Lists),
-    run(Shard, split(Shard, Signature, Lists), Signature, Lists, Leaves).
+    tessera_cluster_joined:turn(Shard#shard.client, fun() -> title(Shard) end, fun() ->
+        {Signature, Leaves} = flatten(Shard, Lists),
+        run(Shard, split(Shard, Signature, Lists), Signature, Lists, Leaves)
+    end).
+
+%% For errors of ranks that call different functions.
+title(#shard{name = Name, function = F}) ->
+    [{_, Module}, {_, Function}, {_, Arity}] = [erlang:fun_info(F, Item) || Item <- [module, name, arity]],
+    io_lib:format("~s of ~ts:~ts/~b", [Name, Module, Function, Arity]).
 
 %% The signature of the arguments, which all partitions share, and the leaves of each.
-flatten(#shard{name = Name, mesh = Mesh} = Shard, Lists) ->
-    Count = tessera_mesh:count(Mesh),
+flatten(#shard{name = Name, mesh = Mesh, client = Client} = Shard, Lists) ->
+    All = tessera_mesh:count(Mesh),
+    Count = tessera_cluster_joined:own(Client, All),
     tessera_type:is_proper(Lists) andalso length(Lists) =:= Count orelse
-        raise(Name, [], "got ~ts, expected ~b argument lists, one for each partition of ~ts",
-              [count(Lists), Count, tessera_mesh:format(Mesh)]),
+        raise(Name, [], "got ~ts, expected ~b argument lists, one for each partition~s of ~ts",
+              [count(Lists), Count, [" of this rank" || Count =/= All], tessera_mesh:format(Mesh)]),
     {Signature, First} = flatten_one(Shard, 0, hd(Lists)),
     {Signature, [First | flatten_rest(Shard, Signature, hd(Lists), 1, tl(Lists))]}.
 
@@ -225,7 +233,7 @@ part_types(#shard{name = shard_map}, Result, _) -> tessera_tree:types(Result).
 %% The ranks of a cluster compile it.
 compile(Part, Client, Passes, Types) ->
     case tessera_cluster:is_cluster(Client) of
-        true -> tessera_cluster_run:program(Part, Passes, Types);
+        true -> tessera_cluster_run:program(Client, Part, Passes, Types);
         false -> tessera_nif:compile(Part, [{client, Client} | Passes])
     end.
 

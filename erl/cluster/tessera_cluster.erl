@@ -3,10 +3,10 @@
 -module(tessera_cluster).
 -behaviour(gen_server).
 -include("tessera.hrl").
--export([start_link/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
+-export([start_link/1, join/1, leave/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
 -export([call/2, connections/1, options/1, is_cluster/1, why/3]).
 -export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
--export_type([cluster/0, options/0, connections/0]).
+-export_type([cluster/0, options/0, join_options/0, connections/0]).
 
 -type cluster() :: pid() | atom().
 %% `ranks' is required. `hosts': names, or names with slots; `devices' and `threads' of each rank; `mpirun': its name or path, or
@@ -22,6 +22,11 @@
                      listen => inet:ip_address(), start_timeout => pos_integer(),
                      restarts => {non_neg_integer(), pos_integer()}, name => atom(), directory => string(),
                      max_message => pos_integer(), tree => {pos_integer(), pos_integer()}, tls => boolean()} | [{atom(), term()}].
+
+%% Of a node that joins: its `devices' and `threads'; `memory_limit' in bytes; `deadline' in milliseconds, after which a silent rank is lost;
+%% `start_timeout' for all ranks to join, `call_timeout' for all to make the same call; `name': the cluster is registered with it.
+-type join_options() :: #{devices => pos_integer(), threads => pos_integer(), memory_limit => pos_integer(), deadline => pos_integer(),
+                          start_timeout => pos_integer(), call_timeout => pos_integer() | infinity, name => atom()} | [{atom(), term()}].
 
 %% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
 %% values of each rank are; and the table of the programs that the ranks have.
@@ -61,7 +66,24 @@ start_link(Options) ->
         Error -> Error
     end.
 
-%% @doc Ends the ranks, then the cluster. Returns when no process of it is left.
+%% @doc Makes this node one rank of a cluster without a driver: `mpirun' or `srun' has started it, and the other ranks call this, too. It returns
+%% when all have. The cluster is a client of {@link tessera:shard_jit/3} and {@link tessera:shard_map/5}, whose functions then take and
+%% return lists for the partitions of this rank only: rank R of N has the partitions from R P / N on, of P. All ranks must make the same calls in the
+%% same order. Otherwise all get `failed_precondition', or `unavailable' when one has not called within `call_timeout'. An error of one rank is raised on all. A node can join
+%% once. Started by itself, a node is the only rank of its cluster.
+-spec join(join_options()) -> {ok, pid()} | {error, {atom(), binary()}}.
+join(Options) -> tessera_cluster_join:join(Options).
+
+%% @doc Leaves a cluster that was joined: waits until all ranks do, and finalizes MPI. Other ranks that call a program instead get
+%% `unavailable', as this one does when the cluster has ended by an error.
+-spec leave(cluster()) -> ok | {error, {atom(), binary()}}.
+leave(Cluster) ->
+    case tessera_cluster_joined:leave(Cluster) of
+        ok -> ok;
+        {error, #{code := Code, message := Message}} -> {error, {Code, Message}}
+    end.
+
+%% @doc Ends the ranks, then the cluster. Returns when no process of it is left. A cluster that was joined is left, as by {@link leave/1}.
 -spec stop(cluster()) -> ok.
 stop(Cluster) -> gen_server:stop(Cluster, normal, infinity).
 
@@ -73,10 +95,18 @@ child_spec(Options) ->
 
 %% @doc What the cluster is and does: its state, whether its connections are encrypted, its ranks (rank, host, pid, to whom it is
 %% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes moved, milliseconds since the last sign
-%% of life), how often it was restarted, and its last error.
--spec info(cluster()) -> #{state := up | starting, tls := boolean(), ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}.
+%% of life), how often it was restarted, and its last error. Of a cluster that was joined: its state, this node's `rank', the ranks (rank,
+%% host, pid, devices, threads, CPUs, instruction set), the version of MPI, and the last error.
+-spec info(cluster()) -> #{state := up | starting, tls := boolean(), ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}
+                       | #{state := up | down | left, rank := non_neg_integer(), ranks := [map()], mpi := none | binary(),
+                           last_error := none | {atom(), binary()}}.
 info(Cluster) ->
-    #{links := Links, infos := Infos} = Info = gen_server:call(Cluster, info),
+    case gen_server:call(Cluster, info) of
+        #{links := _} = Info -> info_of_ranks(Info);
+        Joined -> Joined
+    end.
+
+info_of_ranks(#{links := Links, infos := Infos} = Info) ->
     Ranks = [maps:merge(Static, now(Link)) || {Static, Link} <- lists:zip(Infos, tuple_to_list(Links))],
     maps:without([links, infos], Info#{ranks => Ranks}).
 

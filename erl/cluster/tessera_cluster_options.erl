@@ -1,6 +1,6 @@
 %% @private The options of a cluster: checked, with defaults.
 -module(tessera_cluster_options).
--export([check/1]).
+-export([check/1, expected/1]).
 
 -define(DEFAULTS, #{hosts => [], devices => 1, threads => undefined, mpirun => "mpirun", mca => [], env => [],
                     memory_limit => undefined, deadline => 10000, start_timeout => 60000, listen => {127, 0, 0, 1},
@@ -50,6 +50,8 @@ wrong(Name, Value) ->
 refused(Format, Values) ->
     {error, {invalid_argument, unicode:characters_to_binary(io_lib:format("tessera_cluster: " ++ Format, Values))}}.
 
+%% What an option's value has to be.
+-spec expected(atom()) -> {string(), fun((term()) -> boolean())} | unknown.
 expected(ranks) -> {"a number from 1 to 4096", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 4096 end};
 expected(devices) -> {"a number from 1 to 64", fun(N) -> is_integer(N) andalso N >= 1 andalso N =< 64 end};
 expected(threads) -> {"a number from 1 on", fun(N) -> N =:= undefined orelse is_integer(N) andalso N >= 1 end};

@@ -2,7 +2,7 @@
 %% partitions, and results stay there. A call returns when the run is on its way.
 -module(tessera_cluster_run).
 -include("tessera.hrl").
--export([check/3, program/3, run/5, put/2]).
+-export([check/3, program/4, run/5, put/2]).
 -export_type([program/0]).
 
 -record(program, {fingerprint :: binary(), source :: binary(), options :: [atom()],
@@ -21,6 +21,12 @@
 %% Calls Refuse, with the reason, for a number of partitions that the ranks cannot have.
 -spec check(tessera_cluster:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
 check(Cluster, Partitions, Refuse) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> check_driven(Cluster, Partitions, Refuse);
+        Joined -> tessera_cluster_joined:check(Joined, Partitions, Refuse)
+    end.
+
+check_driven(Cluster, Partitions, Refuse) ->
     #{links := Links} = tessera_cluster:connections(Cluster),
     #{devices := Devices} = tessera_cluster:options(Cluster),
     case fits(Partitions, tuple_size(Links), Devices) of
@@ -31,19 +37,33 @@ check(Cluster, Partitions, Refuse) ->
 
 fits(Partitions, Ranks, Devices) -> Partitions > 0 andalso Partitions rem Ranks =:= 0 andalso Partitions div Ranks =< Devices.
 
-%% A partitioned program as it is sent, and the types of a partition's results.
--spec program(tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) -> program() | tessera_nif:error().
-program(Part, Options, Results) ->
+%% A partitioned program as it is sent, and the types of a partition's results. Where this node is a rank, the program as it runs here.
+-spec program(tessera_cluster:cluster(), tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) ->
+          program() | tessera_cluster_joined:program() | tessera_nif:error().
+program(Cluster, Part, Options, Results) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> sent(Part, Options, Results);
+        _ -> tessera_cluster_joined:program(Part, Options)
+    end.
+
+sent(Part, Options, Results) ->
     case tessera_nif:describe(Part) of
         {error, _} = Error -> Error;
         {Source, Hash} -> #program{fingerprint = <<Hash/binary, (erlang:md5(term_to_binary(Options)))/binary>>, source = Source,
                                    options = Options, results = Results}
     end.
 
-%% The results of all partitions, in lists as the arguments: proxies, of which an error of the run is an error of their use.
--spec run(tessera_cluster:cluster(), program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
+%% The results of all partitions, in lists as the arguments: proxies, of which an error of the run is an error of their use. Where this
+%% node is a rank, arguments and results are those of its own partitions.
+-spec run(tessera_cluster:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> run_driven(Cluster, Program, {Lists, Donated}, Threads);
+        Joined -> tessera_cluster_joined:run(Joined, Program, Lists, {Threads, Donated})
+    end.
+
+run_driven(Cluster, Program, {Lists, Donated}, Threads) ->
     Job = tessera_cluster:connections(Cluster),
     case on_ranks(Job, Program) of
         {ok, _, _} = Sent ->

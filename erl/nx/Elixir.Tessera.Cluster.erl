@@ -18,7 +18,7 @@
      "`:start_timeout` (milliseconds), `:listen`, `:tls`, `:restarts`, `:name`, `:directory` and the others of docs/cluster.md, which says what\n"
      "they mean. Texts are strings or charlists; the names in `:mca` and `:env` may be atoms: `mca: [pml: \"ucx\"]`. What\n"
      "`config :tessera, clusters: ...` has for a `:name` are its defaults.").
--export(['__info__'/1, child_spec/1, start_link/1, stop/1, info/1, map/2]).
+-export(['__info__'/1, child_spec/1, start_link/1, join/1, leave/1, stop/1, info/1, map/2]).
 
 ?INTERNAL.
 -spec '__info__'(atom()) -> term().
@@ -39,13 +39,26 @@ child_spec(Options) ->
 -spec start_link(map() | [{atom(), term()}]) -> {ok, pid()} | {error, {atom(), binary()}}.
 start_link(Options) -> tessera_cluster:start_link(options(Options)).
 
+?DOC("Makes this node one rank of a cluster without a driver: `mpirun` or `srun` has started it, and the other ranks call this, too.\n"
+     "`Tessera.shard_jit/3` with this client then takes and returns lists for the partitions of this rank only. All ranks make the same calls\n"
+     "in the same order. Options are `:devices`, `:threads`, `:memory_limit` (bytes), `:deadline`, `:start_timeout` and `:call_timeout`\n"
+     "(milliseconds) and `:name`. An error is `{:error, {code, message}}`.\n"
+     "\n"
+     "    {:ok, cluster} = Tessera.Cluster.join(threads: 4)").
+-spec join(map() | [{atom(), term()}]) -> {ok, pid()} | {error, {atom(), binary()}}.
+join(Options) -> tessera_cluster:join(options(Options)).
+
+?DOC("Leaves a cluster that was joined: waits until all ranks do, and finalizes MPI.").
+-spec leave(tessera_cluster:cluster()) -> ok | {error, {atom(), binary()}}.
+leave(Cluster) -> tessera_cluster:leave(Cluster).
+
 ?DOC("Ends the ranks, then the cluster. Returns when no process of it is left.").
 -spec stop(tessera_cluster:cluster()) -> ok.
 stop(Cluster) -> tessera_cluster:stop(Cluster).
 
 ?DOC("What the cluster is and does: `:state` (`:up` or `:starting`), `:tls`, `:ranks`, `:restarts`, `:last_error`. Each of the ranks is a map with\n"
      "its `:rank`, `:host`, `:os_pid`, `:devices`, `:threads`, `:cpus`, versions, `:memory` in bytes, bytes moved, and milliseconds since the\n"
-     "last sign of life.").
+     "last sign of life. Of a cluster that was joined: `:state`, `:rank`, `:ranks`, `:mpi`, `:last_error`.").
 -spec info(tessera_cluster:cluster()) -> map().
 info(Cluster) -> tessera_cluster:info(Cluster).
 

@@ -35,10 +35,24 @@ jit(Key, Mesh, Vars, Fun, Lists, Options) ->
     Shard = new(Mesh, Vars, Options),
     How = how(Options),
     ok = check_devices(Shard#shard.mesh, Shard#shard.client),
-    ok = check_count(Shard, Lists),
-    Args = arguments(Vars, Lists),
-    tessera_cache:run_current(fun(Split) -> timed(Shard, How, Key, fun() -> run(Shard, Split, Args) end) end,
-                              fun() -> split(Shard, How, Key, Vars, Fun) end).
+    in_turn(Shard#shard.client, Key, fun() ->
+        ok = check_count(Shard, Lists),
+        Args = arguments(Vars, Lists),
+        tessera_cache:run_current(fun(Split) -> timed(Shard, How, Key, fun() -> run(Shard, Split, Args) end) end,
+                                  fun() -> split(Shard, How, Key, Vars, Fun) end)
+    end).
+
+in_turn(Client, Key, Call) ->
+    case tessera_cluster_joined:find(Client) of
+        none -> Call();
+        _ -> core(fun() -> tessera_cluster_joined:turn(Client, fun() -> title(Key) end, Call) end)
+    end.
+
+%% For errors of ranks that call different functions.
+title(Key) when is_function(Key) ->
+    [{_, Module}, {_, Name}, {_, Arity}] = [erlang:fun_info(Key, Item) || Item <- [module, name, arity]],
+    io_lib:format("shard_jit of ~ts:~ts/~b", [Module, Name, Arity]);
+title(_) -> "shard_jit".
 
 %% The program on whole tensors as StableHLO, with `sdy' attributes.
 -spec to_mlir(map(), [term()], fun(([term()]) -> term()), [{atom(), term()}]) -> map().
@@ -232,8 +246,8 @@ enlarged(#shard{mesh = Mesh, inputs = Inputs}, Vars) ->
 
 %% ---- arguments
 
-check_count(#shard{mesh = Mesh}, Lists) ->
-    Count = tessera_mesh:count(Mesh),
+check_count(#shard{mesh = Mesh, client = Client}, Lists) ->
+    Count = tessera_cluster_joined:own(Client, tessera_mesh:count(Mesh)),
     length(Lists) =:= Count orelse
         tessera_nx_error:runtime("Got ~b argument lists, expected ~b (num_replicas=1, num_partitions=~b)",
                                  [length(Lists), Count, Count]),
@@ -321,7 +335,7 @@ partitioned(#shard{mesh = Mesh, client = Client} = Shard, Vars, Large, Traced) -
 %% The ranks of a cluster compile it.
 compile(Part, Client, Types) ->
     case tessera_cluster:is_cluster(Client) of
-        true -> tessera_cluster_run:program(Part, [], Types);
+        true -> tessera_cluster_run:program(Client, Part, [], Types);
         false -> tessera_nif:compile(Part, [{client, Client}])
     end.
 
@@ -429,7 +443,8 @@ results(#split{outputs = Outputs}, #shard{client = Client}, {Partition, Results}
 %% The field `data' of a part. Results of a cluster stay on its ranks, and are read where they are used.
 -spec data(tessera:tensor(), atom() | pid(), non_neg_integer()) -> map().
 data(Part, Client, Partition) ->
-    case tessera_cluster:is_cluster(Client) of
-        true -> tessera_nx_tensor:on_rank(Part, {Client, Partition});
+    case tessera_cluster:is_cluster(Client) andalso tessera_cluster_joined:find(Client) of
+        none -> tessera_nx_tensor:on_rank(Part, {Client, Partition});
+        #{} -> tessera_nx_tensor:data(Part, {host, Partition});
         false -> tessera_nx_tensor:data(Part, {Client, Partition})
     end.

@@ -43,8 +43,20 @@ tests(Folder) ->
     [{lists:concat([Name]), {timeout, 300, fun() -> says(Name, Texts) end}}
      || {Name, Texts} <- [{cluster_digits, ["rank 3: process ", "\repoch 20/20  loss ", "\ntest accuracy 9"]},
                           {cluster_product, ["one rank: ", "the limit is 25165824", "four ranks: done", "the product is right"]}]]
+        ++ [{"cluster_spmd", {timeout, 300, fun() -> spmd(Folder) end}}]
         ++ [{"a rank killed in training", {timeout, 300, fun resumed/0}}]
         ++ [{"the script for Slurm", {timeout, 300, fun() -> slurm(Folder) end}}].
+
+%% On processes that mpirun starts, and on one without it: the same parameters.
+spmd(Folder) ->
+    [Alone | Others] = [begin
+                            {0, Printed} = tessera_cluster_joined_tests:program(Ranks, Folder, ["-s", "cluster_spmd", "main"]),
+                            {match, [Last]} = re:run(Printed, "test accuracy 9[0-9.]+ %, parameters [0-9]+", [{capture, first, binary}]),
+                            [?assertMatch({match, _}, re:run(Printed, io_lib:format("rank ~b of ~b: process ", [Rank, max(1, Ranks)])))
+                             || Rank <- lists:seq(0, Ranks - 1)],
+                            Last
+                        end || Ranks <- [0, 2, 4]],
+    ?assertEqual([Alone], lists:usort(Others)).
 
 %% With the rank's end and without it the parameters are the same.
 resumed() ->
