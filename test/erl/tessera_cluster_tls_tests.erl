@@ -324,7 +324,7 @@ without_ssl_test_() -> {timeout, 120, fun without_ssl/0}.
 
 %% On this node, in a VM of its own; and on a rank.
 without_ssl() ->
-    Paths = [["-pa ", filename:absname(filename:dirname(code:which(tessera)))]],
+    Paths = [["-pa ", tessera_test:quoted(filename:absname(filename:dirname(code:which(tessera))))]],
     Said = os:cmd(["erl -noshell -noinput ", Paths, " -eval 'true = code:del_path(ssl), {ok, _} = application:ensure_all_started(tessera), "
                    "{error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 1, mpirun => none, tls => true}), "
                    "io:put_chars(Text), halt().'"]),

@@ -142,7 +142,7 @@ sent(Cluster) -> lists:sum([Sent || #{sent_bytes := Sent} <- maps:get(ranks, tes
 %% In the place of mpirun: so many VMs with an equal part of the ranks each.
 launcher(Folder, Ranks, Vms) ->
     Path = filename:join(Folder, "launcher"),
-    Paths = [["-pa ", filename:absname(filename:dirname(code:which(Module))), " "] || Module <- [tessera, ?MODULE]],
+    Paths = [["-pa ", tessera_test:quoted(filename:absname(filename:dirname(code:which(Module)))), " "] || Module <- [tessera, ?MODULE]],
     Each = Ranks div Vms,
     ok = file:write_file(Path, ["#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n",
                                 "shift $(($# - 4))\n",

@@ -99,8 +99,8 @@ slurm(Folder) ->
     executable(Bin, "make", "echo \"$*: $RANKS ranks of $THREADS threads, hosts ${HOSTS-none}, listen ${LISTEN-none}\"\n"),
     Run = fun(Nodes, Tasks) ->
                   Environment = lists:join(" ", [["PATH=", Bin, ":$PATH"], "SLURM_CPUS_PER_TASK=3", ["SLURM_JOB_NODELIST=", Nodes],
-                                                 ["SLURM_NTASKS=", Tasks], ["SLURM_SUBMIT_DIR=", root()]]),
-                  string:trim(os:cmd(lists:flatten(["env ", Environment, " bash ", Script, " 2>&1"])))
+                                                 ["SLURM_NTASKS=", Tasks], ["SLURM_SUBMIT_DIR=", tessera_test:quoted(root())]]),
+                  string:trim(os:cmd(lists:flatten(["env ", Environment, " bash ", tessera_test:quoted(Script), " 2>&1"])))
           end,
     ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts none, listen none", Run("a", "4")),
     ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts a:2,b:2, listen 10.0.0.7", Run("a,b", "4")),
