@@ -342,6 +342,7 @@ asan:
 	$(Q)$(MAKE) BUILD=asan test-erl T="$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES))"
 
 tsan:
+	@echo "C tests with ThreadSanitizer: left out, as threads share the same data there: lesser instruction sets"
 	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
 
 # ---- programs

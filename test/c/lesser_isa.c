@@ -5,7 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
+/* Threads share the same data with any instruction set: ThreadSanitizer sees no more there, and takes minutes. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define HAS_LESSER_ISAS
+#endif
+
+#ifdef HAS_LESSER_ISAS
 static const char *const names[] = {"sse4", "avx2"};
 
 START_TEST(lesser_isa)
@@ -25,7 +30,7 @@ END_TEST
 #endif
 
 void test_add_lesser_isas(TCase *tests) {
-#if defined(__x86_64__)
+#ifdef HAS_LESSER_ISAS
   if (!getenv("TESSERA_ISA")) tcase_add_loop_test(tests, lesser_isa, 0, sizeof(names) / sizeof(names[0]));
 #else
   (void)tests;
