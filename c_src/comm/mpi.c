@@ -214,7 +214,7 @@ static void take_early(job *j, slot *s) {
   }
 }
 
-/* While one is on its way to that rank it is not sent again: it says the same. */
+/* While one is on its way to that rank another one is not sent; look_at() asks again. */
 static void send_pulse(job *j, int32_t to, message_kind kind) {
   life *p = &j->lives[to];
   int sent = 1;
