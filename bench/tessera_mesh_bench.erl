@@ -126,7 +126,7 @@ reductions() -> [Figure || Ranks <- [2, 4], Bytes <- [4, 1 bsl 20, 4 bsl 20, 64 
 reduction(Ranks, Bytes) ->
     {ok, Cluster} = tessera_cluster:start_link(#{ranks => Ranks, threads => 1, devices => 1, name => bench_ranks}),
     Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
-    {Few, Many} = {1, if Bytes =< 4096 -> 101; true -> 11 end},
+    {Few, Many} = {1, if Bytes =< 4096 -> 1001; Bytes =< 4 bsl 20 -> 101; true -> 11 end},
     Run = fun(Count) ->
                   F = tessera:shard_map(fun(X) -> chain(Count, X, Bytes div 4) end, Mesh, [#{}], #{}, #{client => bench_ranks}),
                   Args = lists:duplicate(Ranks, [floats({})]),

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum {
   HEADER_TAG = 0,
   TAGS = 32767,      /* MPI allows at least these */
   CHUNK = 1 << 30,   /* bytes of a message, which MPI counts as an int */
-  SPIN_NS = 50000,   /* how long nothing may arrive before the thread sleeps between polls */
+  SPIN_NS = 50000,   /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
   SLEEP_NS = 50000,  /* between two polls */
   SPIN_BYTES_NS = 4, /* a nanosecond more for so many bytes that are on their way */
   LOOKS = 16,        /* at the clock, in the time that a rank may be silent */
@@ -65,14 +66,20 @@ typedef struct job {
   ts_mpi_options *options; /* the caller's, while it is opened */
   int64_t patience_ns;
   MPI_Comm comm;
+  bool crowded;    /* this host has more ranks than CPUs */
+  bool can_change; /* another thread than the job's may call MPI while the job's does not */
   char version[TS_MPI_VERSION_TEXT];
   pthread_mutex_t lock;
-  pthread_cond_t wake;       /* the thread: posted or closing */
+  pthread_cond_t wake;       /* the job's thread: posted or closing */
   pthread_cond_t changed;    /* its callers: opened or closed */
+  pthread_cond_t handed;     /* the helper: the driver has stopped */
   ts_exchange *first, *last; /* posted; linked by `carrier` */
   bool opened, closing, closed;
   ts_status failed; /* of opening */
-  /* The thread's own. */
+  bool driven;      /* a thread, the driver, calls MPI without the lock */
+  bool has_helper;  /* a thread in post() is the driver, or will be next */
+  /* The driver's own, or, while there is none, the lock's. */
+  const ts_exchange *helped; /* the helper's, until it is done */
   slot *active;
   early *early;
   life *lives;
@@ -88,10 +95,15 @@ static void free_slot(slot *s) { free(s->tags), free(s->requests), free(s->peers
 
 static ts_status broken_error(const job *j) { return j->core.error(TS_UNAVAILABLE, "%s", j->why); }
 
-static void finish(slot *s, ts_status status) {
+static void end_exchange(job *j, ts_exchange *exchange, ts_status status) {
+  if (j->helped == exchange) j->helped = NULL;
+  exchange->done(exchange, status);
+}
+
+static void finish(job *j, slot *s, ts_status status) {
   ts_exchange *exchange = s->exchange;
   free_slot(s);
-  exchange->done(exchange, status);
+  end_exchange(j, exchange, status);
 }
 
 /* From now on no function of MPI is called: the memory of blocks may be gone. */
@@ -117,7 +129,7 @@ static void fail_all(job *j) {
   while (j->active) {
     slot *s = j->active;
     j->active = s->next;
-    finish(s, broken_error(j));
+    finish(j, s, broken_error(j));
   }
 }
 
@@ -224,6 +236,7 @@ static void send_pulse(job *j, int32_t to, message_kind kind) {
   is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
 }
 
+/* send_pulse tests its last request: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static void take_message(job *j, int32_t from, const message *m) {
   slot *s = m->kind == HEADER ? find_slot(j, from, m->header.run) : NULL;
   j->lives[from].asked_ns = 0;
@@ -234,6 +247,7 @@ static void take_message(job *j, int32_t from, const message *m) {
   else if (m->kind == ASK)
     send_pulse(j, from, ANSWER);
 }
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 static bool receive_headers(job *j) {
   bool any = false;
@@ -285,7 +299,7 @@ static void begin(job *j, ts_exchange *exchange) {
   if (s && !j->broken) s->out.tag = new_tag(j);
   if (!s || j->broken) {
     if (s) free_slot(s);
-    exchange->done(exchange, broken_error(j));
+    end_exchange(j, exchange, broken_error(j));
     return;
   }
   s->next = j->active;
@@ -333,7 +347,7 @@ static bool is_awaited(const job *j, int32_t rank) {
   return false;
 }
 
-/* send_pulse tests its last request: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
+/* As above: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static void look_at(job *j, int32_t rank, int64_t now) {
   life *p = &j->lives[rank];
   if (p->asked_ns == 0) p->asked_ns = now;
@@ -365,7 +379,7 @@ static bool advance_all(job *j) {
     moved |= advance(j, s, &done);
     if (done) {
       *at = s->next;
-      finish(s, TS_SUCCESS);
+      finish(j, s, TS_SUCCESS);
     } else {
       if (now > s->exchange->deadline_ns)
         break_job(j,
@@ -377,7 +391,9 @@ static bool advance_all(job *j) {
   return moved;
 }
 
-/* ---- the thread */
+/* ---- who calls MPI ----
+ * One thread at a time, the driver: the job's thread, or one in post(), the helper, because to wake two threads takes
+ * longer than a small exchange. The job's thread sleeps while there is a helper, and continues when it stops. */
 
 static int64_t bytes_on_the_way(const job *j) {
   int64_t bytes = 0;
@@ -391,26 +407,17 @@ static ts_exchange *take_posted(job *j) {
   return first;
 }
 
-/* How long to sleep; 0: until something is posted. Where ranks may be asked for a sign of life, a rank without
- * exchanges polls, too. */
-static int64_t nap_ns(const job *j) {
-  int64_t idle = j->patience_ns / LOOKS, most = (int64_t)IDLE_MS * 1000000;
-  return j->active ? SLEEP_NS : idle < most ? idle : most;
-}
-
-/* Sleeps until something is posted, or for that time. The lock is held. */
-static void sleep_locked(job *j) {
+/* Sleeps for that time, or until the condition is signalled; 0: only that. The lock is held. */
+static void sleep_locked(job *j, pthread_cond_t *condition, int64_t ns) {
   struct timespec until;
-  int64_t ns = nap_ns(j);
-  if (j->first) return;
   if (ns == 0) {
-    pthread_cond_wait(&j->wake, &j->lock);
+    pthread_cond_wait(condition, &j->lock);
     return;
   }
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += ns;
   if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-  pthread_cond_timedwait(&j->wake, &j->lock, &until);
+  pthread_cond_timedwait(condition, &j->lock, &until);
 }
 
 static void begin_all(job *j, ts_exchange *posted) {
@@ -422,24 +429,71 @@ static void begin_all(job *j, ts_exchange *posted) {
   }
 }
 
+/* Starts what was posted and continues all exchanges once; returns whether anything moved. The lock is held before and
+ * after, not meanwhile. */
+static bool drive_once(job *j) {
+  ts_exchange *posted = take_posted(j);
+  bool moved = posted != NULL;
+  j->driven = true;
+  pthread_mutex_unlock(&j->lock);
+  begin_all(j, posted);
+  if (!j->broken) moved |= advance_all(j);
+  look_at_peers(j);
+  if (j->broken) fail_all(j);
+  pthread_mutex_lock(&j->lock);
+  j->driven = false;
+  return moved;
+}
+
+/* A rank that polls takes the CPU of the one that it waits for, where they share it. */
+static int64_t spin_ns(const job *j) { return j->crowded ? 0 : SPIN_NS + bytes_on_the_way(j) / SPIN_BYTES_NS; }
+
+/* How long the job's thread sleeps; 0: until something is posted. Where ranks may be asked for a sign of life, a rank
+ * without exchanges polls, too. */
+static int64_t nap_ns(const job *j) {
+  int64_t idle = j->patience_ns / LOOKS, most = (int64_t)IDLE_MS * 1000000;
+  return j->active ? SLEEP_NS : idle < most ? idle : most;
+}
+
 /* Until it is closed and nothing is on its way. */
 static void serve(job *j) {
   int64_t moved_at = 0;
-  for (;;) {
-    int64_t now = j->core.now_ns();
-    bool idle = now - moved_at > SPIN_NS + bytes_on_the_way(j) / SPIN_BYTES_NS;
-    pthread_mutex_lock(&j->lock);
-    if (j->closing && !j->first && !j->active) break;
-    if (idle || !j->active) sleep_locked(j);
-    ts_exchange *posted = take_posted(j);
-    pthread_mutex_unlock(&j->lock);
-    if (posted) moved_at = j->core.now_ns();
-    begin_all(j, posted);
-    if (!j->broken && advance_all(j)) moved_at = j->core.now_ns();
-    look_at_peers(j);
-    if (j->broken) fail_all(j);
+  bool moved = false;
+  pthread_mutex_lock(&j->lock);
+  while (j->has_helper || !j->closing || j->first || j->active) {
+    if (j->has_helper) {
+      moved = false;
+      sleep_locked(j, &j->wake, (int64_t)IDLE_MS * 1000000);
+      continue;
+    }
+    bool idle = !moved && j->core.now_ns() - moved_at > spin_ns(j);
+    if ((idle || !j->active) && !j->first) sleep_locked(j, &j->wake, nap_ns(j));
+    if (j->has_helper) continue;
+    moved = drive_once(j);
+    if (moved) moved_at = j->core.now_ns();
+    if (j->has_helper) pthread_cond_signal(&j->handed);
   }
   pthread_mutex_unlock(&j->lock);
+}
+
+/* Drives until the posted exchange is done, nothing has arrived for some time, or the time is over. The lock is held.
+ */
+static void help(job *j, const ts_exchange *posted, int64_t ns) {
+  int64_t now = j->core.now_ns(), until = now + ns, moved_at = now;
+  j->has_helper = true;
+  while (j->driven) pthread_cond_wait(&j->handed, &j->lock);
+  j->helped = posted;
+  while (j->helped && now < until && (j->crowded || now - moved_at <= spin_ns(j))) {
+    bool moved = drive_once(j);
+    now = j->core.now_ns();
+    if (moved)
+      moved_at = now;
+    else if (j->crowded)
+      sleep_locked(j, &j->handed, SLEEP_NS);
+  }
+  j->helped = NULL;
+  j->has_helper = false;
+  if (j->active || j->first || j->closing) pthread_cond_signal(&j->wake);
 }
 
 /* All ranks get the least level; their versions are equal if the least is the largest. */
@@ -462,11 +516,22 @@ static ts_status meet(job *j) {
   return agree(j);
 }
 
+static bool has_more_ranks_than_cpus(MPI_Comm all) {
+  MPI_Comm host;
+  cpu_set_t cpus;
+  int ranks;
+  MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm_size(host, &ranks);
+  MPI_Comm_free(&host);
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && ranks > CPU_COUNT(&cpus);
+}
+
 static ts_status initialize(job *j) {
   int provided, ranks, rank, length;
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
     return j->core.error(TS_FAILED_PRECONDITION, "MPI does not start");
+  j->can_change = provided >= MPI_THREAD_SERIALIZED;
   MPI_Comm_dup(MPI_COMM_WORLD, &j->comm);
   MPI_Comm_set_errhandler(j->comm, MPI_ERRORS_RETURN);
   MPI_Comm_size(j->comm, &ranks);
@@ -474,6 +539,7 @@ static ts_status initialize(job *j) {
   MPI_Get_library_version(version, &length);
   snprintf(j->version, sizeof j->version, "%.*s", (int)strcspn(version, ",\n"), version);
   j->carrier.rank = rank, j->carrier.ranks = ranks;
+  j->crowded = has_more_ranks_than_cpus(j->comm);
   return meet(j);
 }
 
@@ -498,7 +564,7 @@ static void *main_of_thread(void *arg) {
 
 /* ---- the carrier's functions ---- */
 
-static void post(ts_carrier *self, ts_exchange *exchange) {
+static void post(ts_carrier *self, ts_exchange *exchange, int64_t help_ns) {
   job *j = self->context;
   exchange->carrier = NULL;
   pthread_mutex_lock(&j->lock);
@@ -507,7 +573,11 @@ static void post(ts_carrier *self, ts_exchange *exchange) {
   else
     j->first = exchange;
   j->last = exchange;
-  pthread_cond_signal(&j->wake);
+  if (help_ns > 0 && j->can_change && !j->has_helper) {
+    help(j, exchange, help_ns);
+  } else {
+    pthread_cond_signal(&j->wake);
+  }
   pthread_mutex_unlock(&j->lock);
 }
 
@@ -524,6 +594,7 @@ static job *new_job(const ts_mpi_core *core, ts_mpi_options *options) {
   pthread_mutex_init(&j->lock, NULL);
   pthread_cond_init(&j->wake, &monotonic);
   pthread_cond_init(&j->changed, &monotonic);
+  pthread_cond_init(&j->handed, &monotonic);
   pthread_condattr_destroy(&monotonic);
   return j;
 }

@@ -1,8 +1,9 @@
 /* The interface of priv/tessera_mpi.so: a carrier over MPI (exec/carrier.h). It is a library of its own, loaded on
  * demand, so that nothing else needs MPI. It calls Tessera through the table ts_mpi_core and exports one symbol.
  *
- * All of MPI is called by one thread, which `open` starts. It waits for posted exchanges, sends their headers and
- * blocks as messages between two ranks, and sleeps between polls when nothing arrives for some time. A rank that waits
+ * MPI is called by one thread at a time: the one which `open` starts, or one in `post` that helps. It takes posted
+ * exchanges, sends their headers and blocks as messages between two ranks, and sleeps between polls when nothing
+ * arrives for some time, at once where a host has more ranks than CPUs. A rank that waits
  * for another asks it for a sign of life, which that rank's thread gives while the rank computes: so a long computation
  * or transfer is no silence, and a stopped or cut off rank is found before an exchange's own deadline. `open` and
  * `close` may be called once in a process, by any thread; `post` by any thread. */
@@ -11,7 +12,7 @@
 
 #include "exec/carrier.h"
 
-enum { TS_MPI_ABI = 2, TS_MPI_VERSION_TEXT = 128 };
+enum { TS_MPI_ABI = 3, TS_MPI_VERSION_TEXT = 128 };
 
 #define TS_MPI_SYMBOL "ts_mpi_table"
 

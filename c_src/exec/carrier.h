@@ -15,9 +15,9 @@
  * while other ranks still expect theirs: so step 2 has to wait for all headers.
  *
  * Ownership: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
- * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` only hands the exchange
- * over, and must not block; `done` is called exactly once for each posted exchange, from any thread, also within
- * `post`. A group has one exchange at a time. Several groups may use one carrier at once: exchanges belong together by
+ * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` hands the exchange over; its
+ * thread may work for the carrier for the time that it gives, until the exchange is done at most. `done` is called
+ * exactly once for each posted exchange, from any thread, also within `post`; what it posts gives no time. A group has one exchange at a time. Several groups may use one carrier at once: exchanges belong together by
  * `header.run`, and of one run by the order in which they are posted, which `header.sequence` counts from 0. A carrier
  * that can keep only one run at a time must say so where it is made; its caller then runs one group at a time.
  *
@@ -61,8 +61,10 @@ typedef struct ts_exchange {
 
 typedef struct ts_carrier {
   int32_t rank, ranks; /* at most TS_MAX_RANKS */
-  void (*post)(struct ts_carrier *self, ts_exchange *exchange);
+  /* `help_ns`: how long this thread may work for the carrier; 0: it returns at once. */
+  void (*post)(struct ts_carrier *self, ts_exchange *exchange, int64_t help_ns);
   void *context;
+  _Atomic int32_t groups; /* of this rank that use it: the groups count themselves */
 } ts_carrier;
 
 /* TS_SUCCESS when the headers of all ranks belong to the same exchange of a run that no rank has failed: then the

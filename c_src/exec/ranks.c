@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How long a thread that posts an exchange works for the carrier: about a time slice. */
+enum { HELP_NS = 1000000 };
+
 /* The owner of the exchange. IDLE: it is not posted. */
 enum { IDLE, POSTED, WAITED_FOR, ARRIVED, ABANDONED };
 
@@ -89,6 +92,7 @@ ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *
   if (options->program) ts_ranks_note(r, options->program);
   if (options->name) snprintf(r->exchange.header.text, sizeof r->exchange.header.text, "%s", options->name);
   r->pool = options->pool ? options->pool : ts_pool_default();
+  atomic_fetch_add(&r->carrier->groups, 1);
   *out = r;
   return TS_SUCCESS;
 }
@@ -108,7 +112,9 @@ static void post_as(ts_ranks *r, ts_phase phase, int owner) {
   r->phase = phase;
   r->exchange.deadline_ns = most > 0 && most < INT64_MAX - now ? now + most : INT64_MAX;
   atomic_store(&r->owner, owner);
-  carrier->post(carrier, &r->exchange);
+  /* A thread that another group could use returns at once. */
+  bool helps = owner == POSTED && atomic_load(&carrier->groups) == 1;
+  carrier->post(carrier, &r->exchange, helps ? HELP_NS : 0);
 }
 
 void ts_ranks_note(ts_ranks *r, uint64_t what) { r->exchange.header.path = mix(r->exchange.header.path, what); }
@@ -200,6 +206,7 @@ ts_status ts_ranks_take(ts_ranks *r, const char **blocks) {
 static void destroy(ts_ranks *r) {
   ts_status_free(r->failure);
   ts_ranks_release(r);
+  atomic_fetch_sub(&r->carrier->groups, 1);
   ts_free(r);
 }
 

@@ -51,7 +51,8 @@ static bool take_complete(network *n, ts_exchange **out) {
   return true;
 }
 
-static void post(ts_carrier *self, ts_exchange *x) {
+static void post(ts_carrier *self, ts_exchange *x, int64_t help_ns) {
+  (void)help_ns;
   network *n = self->context;
   ts_exchange *all[RANKS];
   pthread_mutex_lock(&n->lock);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNS = 6, STEPS = 5, LATENCIES = 2000, PATIENCE_S = 2 };
+enum { RUNS = 6, STEPS = 5, LATENCIES = 2000, PATIENCE_S = 2, HELP_NS = 1000000 };
 
 static ts_carrier *carrier;
 static const ts_mpi_library *library;
@@ -111,7 +111,7 @@ static void test_exchanges(void) {
     for (uint64_t i = 0; i < RUNS; i++) {
       uint64_t run = (i + (uint64_t)carrier->rank * 2) % RUNS;
       all[run] = new_exchange(run, step);
-      carrier->post(carrier, &all[run]->e);
+      carrier->post(carrier, &all[run]->e, (int64_t)(run % 3) * 100000);
     }
     for (uint64_t run = 0; run < RUNS; run++) {
       wait_for(all[run]);
@@ -135,7 +135,7 @@ static void print_latency(void) {
       x->send_bytes[r] = x->receive_bytes[r] = r == carrier->rank ? 0 : 4, x->send_at[r] = x->receive_at[r] = 0;
     x->e.send = realloc((char *)x->e.send, 8), x->e.receive = realloc(x->e.receive, 8);
     times[i] = ts_system_ns();
-    carrier->post(carrier, &x->e);
+    carrier->post(carrier, &x->e, HELP_NS);
     wait_for(x);
     times[i] = ts_system_ns() - times[i];
     CHECK(!x->status);
@@ -156,14 +156,14 @@ static void test_failures(void) {
       strcpy(x->e.header.text, "no memory");
       memset(x->send_bytes, 0, sizeof x->send_bytes);
     }
-    carrier->post(carrier, &x->e);
+    carrier->post(carrier, &x->e, HELP_NS);
     wait_for(x);
     CHECK(!x->status && x->headers[bad].code == TS_RESOURCE_EXHAUSTED && !strcmp(x->headers[bad].text, "no memory"));
     check_untouched(x);
     free_exchange(x);
     exchange *y = new_exchange(200 + (uint64_t)bad, 2);
     if (carrier->rank == bad) y->e.header.path = 9;
-    carrier->post(carrier, &y->e);
+    carrier->post(carrier, &y->e, HELP_NS);
     wait_for(y);
     CHECK(!y->status && y->headers[bad].path == 9);
     check_untouched(y);
@@ -184,7 +184,7 @@ static void test_silence(void) {
   for (int i = 0; i < 2; i++) {
     exchange *x = new_exchange(7, (uint32_t)i);
     x->e.deadline_ns = i == 0 ? ts_system_ns() + 300000000 : INT64_MAX;
-    carrier->post(carrier, &x->e);
+    carrier->post(carrier, &x->e, HELP_NS);
     wait_for(x);
     CHECK(x->status && !strcmp(ts_status_message(x->status), expected));
     free_exchange(x);
@@ -207,7 +207,7 @@ static void test_signs_of_life(void) {
   char expected[64];
   if (carrier->rank == last) sleep(2 * PATIENCE_S);
   exchange *x = new_exchange(7, 0);
-  carrier->post(carrier, &x->e);
+  carrier->post(carrier, &x->e, HELP_NS);
   wait_for(x);
   check_blocks(x, 7, 0);
   free_exchange(x);
@@ -220,7 +220,7 @@ static void test_signs_of_life(void) {
   usleep(200000); /* until it is stopped */
   int64_t begun = ts_system_ns();
   x = new_exchange(8, 0);
-  carrier->post(carrier, &x->e);
+  carrier->post(carrier, &x->e, HELP_NS);
   wait_for(x);
   int64_t ms = (ts_system_ns() - begun) / 1000000;
   CHECK(x->status && !strcmp(ts_status_message(x->status), expected));
