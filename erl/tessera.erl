@@ -1818,7 +1818,7 @@ pinv(A) -> tessera_linalg:pinv(A).
 %% the last two axes, of any rank. `B' has m rows, or is a vector of m numbers. Axes before the last two are those of `A'. By
 %% singular values, of which small ones count as 0 as in {@link pinv/1}.
 %% ```
-%% 1> tessera:to_list(tessera:lstsq(tessera:tensor([[1], [1]]), tessera:tensor([1, 3]))).
+%% 1> tessera:to_list(tessera:lstsq(tessera:tensor([[0], [2]]), tessera:tensor([1, 4]))).
 %% [2.0]
 %% '''
 -spec lstsq(tensor(), tensor()) -> tensor().

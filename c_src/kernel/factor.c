@@ -60,10 +60,54 @@ static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out)
 }
 
 ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
+  if (ts_factor_is_small(s)) {
+    *out = ts_factor_group_workspace(s, ts_factor_vector(s, 1)) + 64;
+    return TS_SUCCESS;
+  }
   if (!workspace_bytes(s, s->type == TS_C128 ? 16 : 8, out))
     return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
   *out = *out / 64 * 64;
   return TS_SUCCESS;
+}
+
+/* ---- small matrices ---- */
+
+bool ts_factor_is_small(const ts_factor_spec *s) {
+  return s->type != TS_C128 && (has_factors(s->op) || s->op == TS_OP_EIGH) && s->rows > 0 && s->cols > 0 &&
+         ts_linalg_max(s->rows, s->cols) <= TS_LINALG_FACTOR_ROWS;
+}
+
+/* Vectors of 16 bytes take no longer than single numbers. */
+const ts_linalg_vector *ts_factor_vector(const ts_factor_spec *s, int64_t count) {
+  const ts_linalg_vector *base = &ts_linalg_vector_base[s->type == TS_F64];
+  return count <= base->lanes ? base : ts_linalg_vector_of(s->type);
+}
+
+int64_t ts_factor_group_workspace(const ts_factor_spec *s, const ts_linalg_vector *v) {
+  const int64_t bytes = ts_linalg_factors_vectors(s->rows, s->cols) * v->lanes * (int64_t)ts_dtype_size(s->type);
+  return (bytes + 63) / 64 * 64;
+}
+
+void ts_factor_run_group(const ts_factor_spec *s, const ts_linalg_vector *v, int64_t count, const void *matrices,
+                         void *const *results, char *workspace) {
+  ts_linalg_factors g = {.matrix = matrices,
+                         .matrix_step = s->rows * s->cols,
+                         .rows = (int)s->rows,
+                         .cols = (int)s->cols,
+                         .count = (int)count,
+                         .full = s->full};
+  for (int i = 0; i < ts_op_results(s->op); i++) {
+    g.results[i] = results[i];
+    g.steps[i] = ts_factor_elements(s, i);
+  }
+  (s->op == TS_OP_QR ? v->qr_group : s->op == TS_OP_EIGH ? v->eigh_group : v->svd_group)(&g, workspace);
+}
+
+/* Numbers are loaded and stored one by one. */
+double ts_factor_group_cost(const ts_factor_spec *s, const ts_linalg_vector *v) {
+  const double elements = (double)s->rows * (double)s->cols, least = (double)ts_linalg_min(s->rows, s->cols);
+  const double each = s->op == TS_OP_QR ? 2 : s->op == TS_OP_EIGH ? 4 : 9;
+  return 500 + elements * (1.2 * v->lanes + each * least);
 }
 
 /* Times n^3 / 2, of an op in real numbers. */
@@ -203,6 +247,12 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
                     .results = results,
                     .workspace = workspace,
                     .cancel = cancel};
+  if (ts_factor_is_small(spec)) {
+    char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
+    TS_TRY(ts_check_cancelled(cancel, ts_op_name(spec->op)));
+    ts_factor_run_group(spec, ts_factor_vector(spec, 1), 1, operands[0], results, aligned);
+    return TS_SUCCESS;
+  }
   bool good = !wants_finite(spec->op) || is_finite(&f);
   TS_TRY(ts_check_cancelled(cancel, ts_op_name(spec->op)));
   if (good) TS_TRY(is_complex ? run_complex(&f, &good) : run_real(&f, &good));

@@ -1,12 +1,13 @@
-/* QR factors, eigenvalues and singular values of one matrix in f32 or f64, and all of linear algebra of one complex
- * matrix, which is computed in f64. The loops are those of kernel/linalg_vector.h without fused multiply-adds and with
- * sums in a fixed order, so that the bits are the same on every machine; numbers that are not elements of matrices are
- * f64. Pure functions of their arguments; thread-safe. */
+/* QR factors, eigenvalues and singular values of one matrix in f32 or f64, or of several small ones, and all of linear
+ * algebra of one complex matrix, which is computed in f64. The loops are those of kernel/linalg_vector.h without fused
+ * multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; but for small matrices,
+ * numbers that are not elements of matrices are f64. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H
 
 #include "base/status.h"
 #include "ir/graph.h"
+#include "kernel/linalg_vector.h"
 #include "tensor/dtype.h"
 
 #include <stdatomic.h>
@@ -38,7 +39,18 @@ ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
  * may be NULL, becomes true. The workspace is aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const _Atomic bool *cancel);
-/* Estimated time on one thread, in nanoseconds. */
+/* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
+ * is computed alone has the same bits. */
+bool ts_factor_is_small(const ts_factor_spec *spec);
+/* For `count` of them, one behind the other: the loops, which have at least as many lanes if there are such, and the
+ * bytes of workspace, a multiple of 64. */
+const ts_linalg_vector *ts_factor_vector(const ts_factor_spec *spec, int64_t count);
+int64_t ts_factor_group_workspace(const ts_factor_spec *spec, const ts_linalg_vector *vector);
+/* The results of at most as many of them as the vectors have lanes. The workspace is aligned to 64 bytes. */
+void ts_factor_run_group(const ts_factor_spec *spec, const ts_linalg_vector *vector, int64_t count,
+                         const void *matrices, void *const *results, char *workspace);
+/* Estimated time on one thread, in nanoseconds: of a matrix, and of a group. */
 double ts_factor_cost(const ts_factor_spec *spec);
+double ts_factor_group_cost(const ts_factor_spec *spec, const ts_linalg_vector *vector);
 
 #endif

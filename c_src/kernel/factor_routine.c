@@ -1,4 +1,4 @@
-/* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several small ones. */
+/* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several; small ones in lanes. */
 #include "kernel/factor.h"
 #include "kernel/linalg.h"
 
@@ -8,9 +8,10 @@
 
 typedef struct factors_state {
   ts_factor_spec spec;
-  ts_dtype type; /* as it is stored */
-  int64_t batch, per_task;
+  ts_dtype type;                  /* as it is stored */
+  int64_t batch, units, per_task; /* a unit is a matrix, or a group of small ones */
   int64_t thread_bytes;
+  const ts_linalg_vector *vector; /* of groups, or NULL */
   int operands, results;
 } factors_state;
 
@@ -29,13 +30,17 @@ static int64_t result_bytes(const factors_state *s, int i) {
   return ts_factor_elements(&s->spec, i) * (int64_t)ts_dtype_size(ts_factor_result_type(&s->spec, i));
 }
 
-static ts_status run_matrix(const factors_run *r, int64_t which, char *workspace) {
+static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   const factors_state *s = r->s;
+  const int64_t lanes = s->vector ? s->vector->lanes : 1, which = unit * lanes;
   const void *in[MOST_OPERANDS] = {NULL};
   void *out[MOST_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
-  return ts_factor_run(&s->spec, in, out, workspace, r->run->cancel);
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, r->run->cancel);
+  TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
+  ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
+  return TS_SUCCESS;
 }
 
 static ts_status run_task(void *arg, int64_t task, int worker) {
@@ -43,7 +48,7 @@ static ts_status run_task(void *arg, int64_t task, int worker) {
   const factors_state *s = r->s;
   const int64_t first = task * s->per_task;
   char *workspace = r->run->thread_workspace + worker * s->thread_bytes;
-  for (int64_t b = first; b < ts_linalg_min(s->batch, first + s->per_task); b++) TS_TRY(run_matrix(r, b, workspace));
+  for (int64_t u = first; u < ts_linalg_min(s->units, first + s->per_task); u++) TS_TRY(run_unit(r, u, workspace));
   return TS_SUCCESS;
 }
 
@@ -93,7 +98,7 @@ static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_ru
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
   if (s->batch == 0) return TS_SUCCESS;
   if (narrow) widen(&r);
-  TS_TRY(ts_linalg_run_tasks(run->parallel, (s->batch + s->per_task - 1) / s->per_task, run_task, &r));
+  TS_TRY(ts_linalg_run_tasks(run->parallel, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
   for (int i = 0; narrow && i < s->results; i++) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
   return TS_SUCCESS;
 }
@@ -120,10 +125,17 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
                        .operands = (int)op->operand_count,
                        .results = ts_op_results(op->code)};
   out->state = s;
-  const double ns = ts_factor_cost(&s->spec), all = 200 + ns * (double)s->batch;
+  if (ts_factor_is_small(&s->spec)) s->vector = ts_factor_vector(&s->spec, s->batch);
+  const int64_t lanes = s->vector ? s->vector->lanes : 1;
+  s->units = (s->batch + lanes - 1) / lanes;
+  const double ns = s->vector ? ts_factor_group_cost(&s->spec, s->vector) : ts_factor_cost(&s->spec),
+               all = 200 + ns * (double)s->units;
   s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   out->cost_ns = all < 4e18 ? (int64_t)all : INT64_MAX / 2;
-  TS_TRY(ts_factor_workspace(&s->spec, &s->thread_bytes));
+  if (s->vector)
+    s->thread_bytes = ts_factor_group_workspace(&s->spec, s->vector);
+  else
+    TS_TRY(ts_factor_workspace(&s->spec, &s->thread_bytes));
   out->thread_workspace = s->thread_bytes;
   return plan_workspace(s, out);
 }

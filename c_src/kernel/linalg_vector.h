@@ -44,6 +44,25 @@ typedef struct ts_linalg_panel {
   int64_t *pivots;      /* out: element c of all columns was exchanged with pivots[c] */
 } ts_linalg_panel;
 
+/* The most rows and columns of what follows. */
+#define TS_LINALG_FACTOR_ROWS 16
+
+/* Dense matrices whose factors are computed, one in each lane, with no fused multiply-adds: the same bits everywhere,
+ * whatever the other lanes have. */
+typedef struct ts_linalg_factors {
+  const void *matrix;
+  void *results[3];
+  int64_t matrix_step, steps[3]; /* elements from one matrix to the next */
+  int rows, cols, count;         /* count: of matrices, at most `lanes` */
+  bool full;                     /* as ts_factor_spec's */
+} ts_linalg_factors;
+
+/* Vectors of workspace for them. */
+static inline int64_t ts_linalg_factors_vectors(int64_t rows, int64_t cols) {
+  const int64_t most = rows > cols ? rows : cols;
+  return 3 * most * most;
+}
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
@@ -64,6 +83,11 @@ typedef struct ts_linalg_vector {
   void (*determinant_group)(const ts_linalg_group *group, void *workspace);
   /* P in out, L in lower, U in upper, all dense. Workspace: n * n + n vectors. */
   void (*lu_group)(const ts_linalg_group *group, void *workspace);
+  /* Results of qr, eigh and svd; NaN where a matrix has an element that is not finite, or an iteration does not
+   * converge. Workspace: ts_linalg_factors_vectors, aligned to 64 bytes. */
+  void (*qr_group)(const ts_linalg_factors *group, void *workspace);
+  void (*eigh_group)(const ts_linalg_factors *group, void *workspace);
+  void (*svd_group)(const ts_linalg_factors *group, void *workspace);
   /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
   double (*dot)(const void *a, const void *b, int64_t count);
   /* y += factor * x */

@@ -6,6 +6,7 @@
  *   ISA(name)          the name of something of this instruction set */
 #include "kernel/linalg_vector.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Vectors of a row that are done together: as many chains as hide the latency of a fused multiply-add, while a block's
@@ -14,9 +15,13 @@
 
 typedef float lanes_f32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t lanes_s32 __attribute__((vector_size(VECTOR_BYTES)));
+typedef int64_t lanes_s64 __attribute__((vector_size(VECTOR_BYTES)));
 
 #define T float
 #define V lanes_f32
+#define W int32_t
+#define I lanes_s32
 #define NAME(name) name##_f32
 #define FMA FMA32
 #define SPLAT SPLAT32
@@ -25,6 +30,8 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 
 #define T double
 #define V lanes_f64
+#define W int64_t
+#define I lanes_s64
 #define NAME(name) name##_f64
 #define FMA FMA64
 #define SPLAT SPLAT64
@@ -34,7 +41,7 @@ typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));
 #define ROW(name, lanes)                                                                                            \
   {                                                                                                                 \
     lanes, (lanes)*WIDE, solve_##name, factor_##name, solve_group_##name, factor_group_##name, factor_panel_##name, \
-        solve_full_group_##name, determinant_group_##name, lu_group_##name, dot_##name, add_scaled_##name,          \
-        rotate_##name                                                                                               \
+        solve_full_group_##name, determinant_group_##name, lu_group_##name, qr_group_##name, eigh_group_##name,     \
+        svd_group_##name, dot_##name, add_scaled_##name, rotate_##name                                              \
   }
 const ts_linalg_vector ISA(ts_linalg_vector)[2] = {ROW(f32, VECTOR_BYTES / 4), ROW(f64, VECTOR_BYTES / 8)};

@@ -1,4 +1,5 @@
-/* The part of linalg_vector_body.h for one type: T, its vectors V, NAME, and FMA, SPLAT and SQRT of vectors. */
+/* The part of linalg_vector_body.h for one type: T, its vectors V, integers W as wide and their vectors I, NAME, and
+ * FMA, SPLAT and SQRT of vectors. */
 #define LANES ((int)(sizeof(V) / sizeof(T)))
 #define INLINE static inline __attribute__((always_inline))
 
@@ -205,11 +206,14 @@ static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) {
   }
 }
 
+#include "kernel/linalg_vector_factor.h"
 #include "kernel/linalg_vector_line.h"
 #include "kernel/linalg_vector_lu.h"
 
 #undef T
 #undef V
+#undef W
+#undef I
 #undef NAME
 #undef FMA
 #undef SPLAT

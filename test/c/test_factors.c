@@ -285,6 +285,32 @@ static double degenerate(int kind, int64_t i, int64_t k) {
   }
 }
 
+/* In lanes, one matrix is unlike the next, and one of them is not finite: each is as if it were alone. */
+START_TEST(neighbours_in_lanes)
+{
+  enum { KINDS = 10, BATCH = 2 * KINDS + 1 };
+  static const int shapes[][2] = {{1, 1}, {2, 2}, {16, 16}, {6, 13}, {16, 3}};
+  for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (int o = 1; o < OPS; o++) {
+      const int m = shapes[s][0], n = shapes[s][1], size = m * n;
+      if (m != n && ops[o] == TS_OP_EIGH) continue;
+      factors f = make(&(factors_case){ops[o], types[_i % 2], BATCH, m, n, _i / 2});
+      for (int b = 0; b < KINDS; b++)
+        for (int64_t i = 0; i < size; i++) set(f.a, (int64_t)2 * b * size + i, degenerate(b, i / n, i % n));
+      set(f.a, (int64_t)3 * size, NAN);
+      run(&f);
+      check_bits(&f);
+      for (int b = 0; b < BATCH; b++)
+        if (b != 3) check_one(&f, b);
+      for (size_t r = 0; r < f.count; r++) {
+        const int64_t elements = ts_shape_elements(&f.results[r]->shape) / BATCH;
+        for (int64_t e = 0; e < elements; e++) ck_assert(isnan(at(f.results[r], 3 * elements + e)));
+      }
+      drop(&f);
+    }
+}
+END_TEST
+
 START_TEST(degenerate_matrices)
 {
   static const int shapes[][2] = {{1, 1}, {2, 2}, {6, 6}, {40, 40}, {9, 4}, {4, 9}, {33, 20}};
@@ -415,7 +441,9 @@ static ts_status run_with(const factors *f, const ts_parallel *parallel, const _
 static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false}, {TS_OP_LU, TS_F16, 30, 7, 7, false},
                                       {TS_OP_QR, TS_F32, 70, 20, 12, true},   {TS_OP_QR, TS_BF16, 3, 60, 90, false},
                                       {TS_OP_EIGH, TS_F64, 3, 90, 90, false}, {TS_OP_EIGH, TS_F16, 90, 6, 6, false},
-                                      {TS_OP_SVD, TS_F32, 3, 70, 40, true},   {TS_OP_SVD, TS_F16, 90, 6, 8, false}};
+                                      {TS_OP_SVD, TS_F32, 3, 70, 40, true},   {TS_OP_SVD, TS_F16, 90, 6, 8, false},
+                                      {TS_OP_QR, TS_F64, 37, 16, 16, false},  {TS_OP_EIGH, TS_F32, 67, 16, 16, false},
+                                      {TS_OP_SVD, TS_F64, 67, 5, 16, true}};
 enum { SHARED = sizeof shared / sizeof *shared };
 
 START_TEST(the_same_bits_on_any_number_of_threads)
@@ -479,6 +507,7 @@ int main(void) {
   tcase_set_timeout(memory, 60);
   tcase_add_loop_test(values, factors_of_every_size, 0, OPS * TYPES);
   tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
+  tcase_add_loop_test(values, neighbours_in_lanes, 0, 4);
   tcase_add_loop_test(values, degenerate_matrices, 0, 10);
   tcase_add_loop_test(values, signs_are_those_of_reflectors, 0, sizeof signed_factors / sizeof *signed_factors);
   tcase_add_loop_test(values, special_values, 0, OPS);

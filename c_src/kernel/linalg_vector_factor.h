@@ -1,0 +1,537 @@
+/* QR factors, eigenvalues and singular values of small matrices, one in each lane: the part of linalg_vector_type.h
+ * with the algorithms of factor_qr.c, factor_eigh.c and factor_svd.c. No lane's bits depend on another lane or on how
+ * many there are: no fused multiply-adds, and what only some lanes do is selected.
+ *
+ * Lines are dense rows of vectors, as the columns of a matrix are; W is an integer as wide as T, and I are its vectors,
+ * of which a comparison has all bits in the lanes where it holds. */
+#define SIZE_BITS ((W)((sizeof(T) == 4 ? (uint64_t)0x7fffffff : (uint64_t)INT64_MAX)))
+#define EXPONENT ((W)(sizeof(T) == 4 ? 0x7f800000 : INT64_C(0x7ff0000000000000)))
+#define TWICE_BIAS ((W)(sizeof(T) == 4 ? 0x7f000000 : INT64_C(0x7fe0000000000000)))
+#define EPSILON ((T)(sizeof(T) == 4 ? 0x1p-24 : 0x1p-53))
+#define SELECT(mask, a, b) ((V)(((mask) & (I)(a)) | (~(mask) & (I)(b))))
+#define MOST_STEPS 60  /* for each eigenvalue; 2 or 3 are usual */
+#define MOST_SWEEPS 60 /* 6 to 10 are usual */
+
+INLINE V NAME(size)(V x) { return (V)((I)x & SIZE_BITS); }
+INLINE V NAME(larger)(V a, V b) { return SELECT(a > b, a, b); }
+
+/* A power of two by which numbers of this size become about 1, and its inverse; the latter is 0 where the size has no
+ * exponent. */
+INLINE V NAME(inverse_power)(V size) { return (V)(TWICE_BIAS - ((I)size & EXPONENT)); }
+INLINE V NAME(power)(V size) { return (V)((I)size & EXPONENT); }
+
+INLINE bool NAME(any)(I mask) {
+  uint64_t words[sizeof(I) / 8], all = 0;
+  memcpy(words, &mask, sizeof mask);
+  _Pragma("GCC unroll 8") for (size_t i = 0; i < sizeof words / sizeof *words; i++) all |= words[i];
+  return all != 0;
+}
+
+/* ---- reflectors I - tau v v' with v[0] = 1 */
+
+typedef struct NAME(reflector) {
+  V target, tau, sign;
+} NAME(reflector);
+
+/* That which makes x a multiple, `target`, of the first unit vector, in place of x. With `positive` the target is not
+ * negative where there is something to reflect (factor_qr.c). Elsewhere `sign` is -1: the row of R is to be negated. */
+INLINE NAME(reflector) NAME(reflector_of)(V *x, int length, bool positive) {
+  const V one = SPLAT(1), zero = SPLAT(0);
+  V most = NAME(size)(x[0]), squares = zero;
+  for (int i = 1; i < length; i++) most = NAME(larger)(most, NAME(size)(x[i]));
+  const V by = NAME(inverse_power)(most), first = x[0] * by;
+  for (int i = 1; i < length; i++) {
+    x[i] *= by;
+    squares += x[i] * x[i];
+  }
+  const V norm = SQRT(first * first + squares);
+  const I nothing = squares == zero;
+  I direct = first <= zero, kept = ~(I)zero;
+  if (positive) kept = SQRT(squares) <= SPLAT((T)1e-5) * NAME(size)(first);
+  const V target = SELECT(kept & ~direct, -norm, norm);
+  V v0 = first - target;
+  if (positive) v0 = SELECT(kept | direct, v0, -(squares / (first + norm)));
+  v0 = SELECT(nothing, one, v0);
+  const NAME(reflector) r = {SELECT(nothing, x[0], target * NAME(power)(most)), SELECT(nothing, zero, -v0 / target),
+                             SELECT(kept & ~nothing, -one, one)};
+  for (int i = 1; i < length; i++) x[i] = SELECT(nothing, zero, x[i] / v0);
+  x[0] = one;
+  return r;
+}
+
+INLINE void NAME(reflect_lines)(V *lines, int step, int count, const V *v, int length, V tau) {
+  V sum[4];
+  _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] = SPLAT(0);
+  for (int i = 0; i < length; i++)
+    _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] += v[i] * lines[c * step + i];
+  _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] *= tau;
+  for (int i = 0; i < length; i++)
+    _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) lines[c * step + i] -= sum[c] * v[i];
+}
+
+/* Applies a reflector to `count` lines. */
+static void NAME(reflect_group)(V *lines, int step, int count, const V *v, int length, V tau) {
+  int c = 0;
+  for (; c + 4 <= count; c += 4) NAME(reflect_lines)(lines + c * step, step, 4, v, length, tau);
+  for (; c < count; c++) NAME(reflect_lines)(lines + c * step, step, 1, v, length, tau);
+}
+
+/* The reflectors of the first `steps` of `count` lines, in place. */
+static void NAME(columns_group)(V *a, int count, int length, int steps, bool positive, NAME(reflector) * out) {
+  for (int j = 0; j < steps; j++) {
+    V *v = a + j * length + j;
+    out[j] = NAME(reflector_of)(v, length - j, positive);
+    NAME(reflect_group)(v + length, length, count - j - 1, v, length - j, out[j].tau);
+  }
+}
+
+/* The product of the reflectors, number j of which stands in line j of `a` from element j + offset on: its first
+ * `count` columns, of `length` elements. */
+static void NAME(product_group)(const V *a, int length, int offset, int steps, const NAME(reflector) * r, V *q,
+                                int count) {
+  for (int c = 0; c < count; c++)
+    for (int i = 0; i < length; i++) q[c * length + i] = SPLAT(i == c);
+  for (int j = steps - 1; j >= 0; j--) {
+    const int at = j + offset;
+    NAME(reflect_group)(q + at * length + at, length, count - at, a + j * length + at, length - at, r[j].tau);
+  }
+}
+
+/* ---- loads and stores */
+
+/* What is known of each lane. */
+typedef struct NAME(loaded) {
+  bool good[LANES]; /* all elements are finite */
+  int scale[LANES]; /* the largest element is about 2^scale */
+} NAME(loaded);
+
+/* The bits of the largest size. */
+INLINE W NAME(most_bits)(const T *from, int count) {
+  W most = 0;
+  for (int i = 0; i < count; i++) {
+    W bits;
+    memcpy(&bits, from + i, sizeof bits);
+    bits &= SIZE_BITS;
+    most = bits > most ? bits : most;
+  }
+  return most;
+}
+
+INLINE int NAME(scale_of)(W bits) {
+  T most;
+  int scale = 0;
+  memcpy(&most, &bits, sizeof most);
+  if (most > 0) (void)frexp((double)most, &scale);
+  return scale;
+}
+
+/* x * 2^-scale, in two steps, as the power may be out of range. */
+INLINE T NAME(scaled)(T x, const double by[2]) { return (T)((double)x * by[0] * by[1]); }
+
+/* Of lane m: element (i, k) stands at [k * rows + i], or the other way round. With `lower`, the upper triangle is the
+ * lower one's mirror image. Lanes that have no finite matrix have one of zeros. */
+INLINE void NAME(load_group)(const ts_linalg_factors *g, bool by_rows, bool lower, V *to, NAME(loaded) * out) {
+  const int rows = g->rows, cols = g->cols, row = by_rows ? cols : 1, col = by_rows ? 1 : rows;
+  memset(to, 0, (size_t)(rows * cols) * sizeof(V));
+  for (int m = 0; m < g->count; m++) {
+    const T *from = (const T *)g->matrix + m * g->matrix_step;
+    T *x = (T *)(void *)to + m;
+    W bits = NAME(most_bits)(from, rows * cols), some = 0;
+    out->good[m] = bits < EXPONENT;
+    for (int i = 0; lower && i < rows; i++) {
+      W most = NAME(most_bits)(from + i * cols, i + 1);
+      some = most > some ? most : some;
+    }
+    out->scale[m] = NAME(scale_of)(lower ? some : bits);
+    if (!out->good[m]) continue;
+    const double by[2] = {ldexp(1, -out->scale[m] / 2), ldexp(1, -out->scale[m] - -out->scale[m] / 2)};
+    for (int i = 0; i < rows; i++)
+      for (int k = 0; k < (lower ? i + 1 : cols); k++) {
+        const T y = NAME(scaled)(from[i * cols + k], by);
+        x[(i * row + k * col) * LANES] = y;
+        if (lower) x[(k * row + i * col) * LANES] = y;
+      }
+  }
+}
+
+INLINE void NAME(fill_line)(T *to, int count, T x) {
+  for (int i = 0; i < count; i++) to[i] = x;
+}
+
+/* True when the element of largest size, the first of equals, is negative. */
+INLINE bool NAME(is_turned)(const T *line, int count) {
+  T most = 0, found = 0;
+  for (int i = 0; i < count; i++) {
+    const T size = line[i * LANES] < 0 ? -line[i * LANES] : line[i * LANES];
+    if (size > most) most = size, found = line[i * LANES];
+  }
+  return found < 0;
+}
+
+/* ---- qr */
+
+/* Zeros are +0. */
+static void NAME(put_qr)(const ts_linalg_factors *g, const V *q, const V *a, const NAME(loaded) * l) {
+  const int m = g->rows, n = g->cols, steps = m < n ? m : n, count = g->full ? m : steps;
+  for (int lane = 0; lane < g->count; lane++) {
+    const T *from_q = (const T *)(const void *)q + lane, *from_r = (const T *)(const void *)a + lane;
+    T *to_q = (T *)g->results[0] + lane * g->steps[0], *to_r = (T *)g->results[1] + lane * g->steps[1];
+    if (!l->good[lane]) {
+      NAME(fill_line)(to_q, m * count, (T)NAN);
+      NAME(fill_line)(to_r, count * n, (T)NAN);
+      continue;
+    }
+    const double by[2] = {ldexp(1, l->scale[lane] / 2), ldexp(1, l->scale[lane] - l->scale[lane] / 2)};
+    for (int i = 0; i < m; i++)
+      for (int c = 0; c < count; c++) to_q[i * count + c] = from_q[(c * m + i) * LANES];
+    for (int i = 0; i < count; i++)
+      for (int k = 0; k < n; k++)
+        to_r[i * n + k] = k < i || i >= steps ? 0 : NAME(scaled)(from_r[(k * m + i) * LANES], by);
+  }
+}
+
+static void NAME(qr_group)(const ts_linalg_factors *g, void *workspace) {
+  const int m = g->rows, n = g->cols, steps = m < n ? m : n, count = g->full ? m : steps;
+  V *a = workspace, *q = a + m * n;
+  NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
+  NAME(loaded) l;
+  NAME(load_group)(g, false, false, a, &l);
+  NAME(columns_group)(a, n, m, steps, true, r);
+  NAME(product_group)(a, m, 0, steps, r, q, count);
+  for (int c = 0; c < count; c++)
+    for (int i = 0; i < m; i++) q[c * m + i] = (c < steps ? q[c * m + i] * r[c].sign : q[c * m + i]) + SPLAT(0);
+  for (int i = 0; i < steps; i++) {
+    a[i * m + i] = r[i].target;
+    for (int k = i; k < n; k++) a[k * m + i] = a[k * m + i] * r[i].sign + SPLAT(0);
+  }
+  NAME(put_qr)(g, q, a, &l);
+}
+
+/* ---- eigh */
+
+/* A -= v w' + w v' with w = tau A v - (tau^2 / 2) (v' A v) v, for the rows and columns from `at` on. */
+INLINE void NAME(update_group)(V *a, int n, int at, const V *v, V tau) {
+  V w[TS_LINALG_FACTOR_ROWS], inner = SPLAT(0);
+  const int count = n - at;
+  V *rows = a + at * n + at;
+  for (int i = 0; i < count; i++) {
+    V sum = SPLAT(0);
+    for (int k = 0; k < count; k++) sum += rows[i * n + k] * v[k];
+    w[i] = tau * sum;
+  }
+  for (int i = 0; i < count; i++) inner += w[i] * v[i];
+  inner *= tau * SPLAT((T)0.5);
+  for (int i = 0; i < count; i++) w[i] -= inner * v[i];
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k <= i; k++) rows[k * n + i] = rows[i * n + k] = rows[i * n + k] - (v[i] * w[k] + w[i] * v[k]);
+}
+
+typedef struct NAME(tridiagonal) {
+  int n;
+  V *z, d[TS_LINALG_FACTOR_ROWS], e[TS_LINALG_FACTOR_ROWS];
+} NAME(tridiagonal);
+
+/* The part of each lane's matrix that the next step is for: the first whose elements beside the diagonal are not
+ * small. */
+typedef struct NAME(part) {
+  I rotates[TS_LINALG_FACTOR_ROWS], begins[TS_LINALG_FACTOR_ROWS]; /* at i: rows i and i + 1; row i is the first */
+  V shift;
+} NAME(part);
+
+/* False when no lane has one. */
+INLINE bool NAME(find_part)(const NAME(tridiagonal) * t, NAME(part) * out) {
+  const V epsilon = SPLAT(EPSILON), zero = SPLAT(0), one = SPLAT(1);
+  I open = (I)zero, closed = (I)zero;
+  V first = zero, second = zero, beside = one, last = zero;
+  for (int i = 0; i + 1 < t->n; i++) {
+    const I small =
+        NAME(size)(t->e[i]) <= epsilon * (NAME(size)(t->d[i]) + NAME(size)(t->d[i + 1])) + epsilon * epsilon;
+    const I begins = ~open & ~small, ends = open & ~closed & small;
+    first = SELECT(begins, t->d[i], first);
+    second = SELECT(begins, t->d[i + 1], second);
+    beside = SELECT(begins, t->e[i], beside);
+    last = SELECT(ends, t->d[i], last);
+    open |= begins;
+    closed |= ends;
+    out->begins[i] = begins;
+    out->rotates[i] = open & ~closed;
+  }
+  last = SELECT(open & ~closed, t->d[t->n - 1], last);
+  const V g = (second - first) / (beside + beside), most = NAME(size)(g);
+  const V root = SELECT(most > SPLAT((T)0x1p30), most, SQRT(g * g + one));
+  out->shift = last - first + beside / (g + SELECT(g < zero, -root, root));
+  return NAME(any)(open);
+}
+
+INLINE void NAME(rotate_lines)(V *x, V *y, int count, V cosine, V sine) {
+  for (int k = 0; k < count; k++) {
+    const V u = x[k], v = y[k];
+    x[k] = cosine * u + sine * v;
+    y[k] = cosine * v - sine * u;
+  }
+}
+
+/* One QL step of every lane's part. A lane ends early where both parts of a rotation are 0. */
+INLINE void NAME(ql_step)(NAME(tridiagonal) * t, const NAME(part) * part) {
+  const V zero = SPLAT(0), one = SPLAT(1);
+  V sine = one, cosine = one, p = zero, g = part->shift, *d = t->d, *e = t->e;
+  I ended = (I)zero, before = (I)zero;
+  for (int i = t->n - 2; i >= 0; i--) {
+    const I rotates = part->rotates[i] & ~ended;
+    if (!NAME(any)(rotates)) {
+      before = part->rotates[i];
+      continue;
+    }
+    const V x = sine * e[i], b = cosine * e[i], most = NAME(larger)(NAME(size)(x), NAME(size)(g));
+    const V by = NAME(inverse_power)(most), scale = NAME(power)(most), xs = x * by, gs = g * by;
+    const V root = SQRT(xs * xs + gs * gs);
+    const I none = scale == zero, good = rotates & ~none;
+    e[i + 1] = SELECT(rotates, SELECT(before & ~none, root * scale, zero), e[i + 1]);
+    sine = SELECT(good, xs / root, sine);
+    cosine = SELECT(good, gs / root, cosine);
+    const V above = d[i + 1] - p, s = (d[i] - above) * sine + (cosine + cosine) * b, next = sine * s;
+    d[i + 1] = SELECT(good, above + next, SELECT(rotates, above, d[i + 1]));
+    p = SELECT(good, next, p);
+    g = SELECT(good, cosine * s - b, g);
+    NAME(rotate_lines)
+    (t->z + (i + 1) * t->n, t->z + i * t->n, t->n, SELECT(good, cosine, one), SELECT(good, sine, zero));
+    d[i] = SELECT(good & part->begins[i], d[i] - p, d[i]);
+    e[i] = SELECT(good & part->begins[i], g, e[i]);
+    ended |= rotates & none;
+    before = part->rotates[i];
+  }
+}
+
+/* The eigenvalues in d; returns the lanes that do not converge. */
+static I NAME(diagonalize_group)(NAME(tridiagonal) * t) {
+  NAME(part) part;
+  for (int i = 0; i < MOST_STEPS * t->n; i++) {
+    if (!NAME(find_part)(t, &part)) return (I)SPLAT(0);
+    NAME(ql_step)(t, &part);
+  }
+  I open = (I)SPLAT(0);
+  if (NAME(find_part)(t, &part))
+    for (int i = 0; i + 1 < t->n; i++) open |= part.rotates[i];
+  return open;
+}
+
+/* In descending order of size; of equal sizes the positive one is first. */
+INLINE bool NAME(is_before)(T a, T b) {
+  const T size_a = a < 0 ? -a : a, size_b = b < 0 ? -b : b;
+  return size_a > size_b || (size_a == size_b && a > b);
+}
+
+INLINE void NAME(sort_lane)(const T *values, int count, int *order) {
+  for (int i = 0; i < count; i++) {
+    int at = i;
+    for (; at > 0 && NAME(is_before)(values[i * LANES], values[order[at - 1] * LANES]); at--) order[at] = order[at - 1];
+    order[at] = i;
+  }
+}
+
+static void NAME(put_eigh)(const ts_linalg_factors *g, const NAME(tridiagonal) * t, I failed, const NAME(loaded) * l) {
+  const int n = g->rows;
+  int order[TS_LINALG_FACTOR_ROWS];
+  for (int lane = 0; lane < g->count; lane++) {
+    const T *d = (const T *)(const void *)t->d + lane, *z = (const T *)(const void *)t->z + lane;
+    T *values = (T *)g->results[0] + lane * g->steps[0], *vectors = (T *)g->results[1] + lane * g->steps[1];
+    if (!l->good[lane] || failed[lane]) {
+      NAME(fill_line)(values, n, (T)NAN);
+      NAME(fill_line)(vectors, n * n, (T)NAN);
+      continue;
+    }
+    NAME(sort_lane)(d, n, order);
+    for (int c = 0; c < n; c++) {
+      const T *line = z + order[c] * n * LANES, sign = NAME(is_turned)(line, n) ? -1 : 1;
+      values[c] = (T)ldexp((double)d[order[c] * LANES], l->scale[lane]);
+      for (int i = 0; i < n; i++) vectors[i * n + c] = sign * line[i * LANES] + 0;
+    }
+  }
+}
+
+static void NAME(eigh_group)(const ts_linalg_factors *g, void *workspace) {
+  const int n = g->rows;
+  V *a = workspace;
+  NAME(tridiagonal) t = {.n = n, .z = a + n * n};
+  NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
+  NAME(loaded) l;
+  NAME(load_group)(g, true, true, a, &l);
+  memset(r, 0, sizeof r);
+  for (int j = 0; j < n; j++) {
+    V *v = a + j * n + j + 1;
+    t.d[j] = v[-1];
+    t.e[j] = SPLAT(0);
+    if (j + 1 == n) break;
+    r[j] = NAME(reflector_of)(v, n - j - 1, false);
+    t.e[j] = r[j].target;
+    NAME(update_group)(a, n, j + 1, v, r[j].tau);
+  }
+  NAME(product_group)(a, n, 1, n - 1, r, t.z, n);
+  NAME(put_eigh)(g, &t, NAME(diagonalize_group)(&t), &l);
+}
+
+/* ---- svd */
+
+typedef struct NAME(jacobi) {
+  int m, n; /* m >= n */
+  V *r, *q, squares[TS_LINALG_FACTOR_ROWS], roots[TS_LINALG_FACTOR_ROWS];
+} NAME(jacobi);
+
+INLINE V NAME(inner)(const V *x, const V *y, int count) {
+  V sum[2] = {SPLAT(0), SPLAT(0)};
+  int k = 0;
+  for (; k + 2 <= count; k += 2) {
+    sum[0] += x[k] * y[k];
+    sum[1] += x[k + 1] * y[k + 1];
+  }
+  if (k < count) sum[0] += x[k] * y[k];
+  return sum[0] + sum[1];
+}
+
+/* Rows so short that their squares are not exact are zeros: they are far below the error of the others. */
+INLINE void NAME(measure_group)(NAME(jacobi) * j) {
+  const V least = SPLAT((T)(sizeof(T) == 4 ? 0x1p-100 : 0x1p-960)), zero = SPLAT(0);
+  for (int i = 0; i < j->n; i++) {
+    V *row = j->r + i * j->n;
+    const V square = NAME(inner)(row, row, j->n);
+    const I small = square < least;
+    for (int k = 0; NAME(any)(small) && k < j->n; k++) row[k] = SELECT(small, zero, row[k]);
+    j->squares[i] = SELECT(small, zero, square);
+    j->roots[i] = SQRT(j->squares[i]);
+  }
+}
+
+/* Makes two rows orthogonal, the longer of which becomes the first; returns the lanes in which they were not. */
+INLINE I NAME(rotate_pair)(NAME(jacobi) * j, int p, int q, V least) {
+  const V one = SPLAT(1), zero = SPLAT(0), sp = j->squares[p], sq = j->squares[q];
+  const V product = NAME(inner)(j->r + p * j->n, j->r + q * j->n, j->n);
+  const I rotates = (NAME(size)(product) > least * j->roots[p] * j->roots[q]) & (sp > zero) & (sq > zero);
+  if (!NAME(any)(rotates)) return rotates;
+  const V zeta = (sq - sp) / SELECT(rotates, product + product, one), most = NAME(size)(zeta);
+  const V root = SELECT(most > SPLAT((T)0x1p30), most, SQRT(zeta * zeta + one));
+  const V t = one / (zeta + SELECT(zeta < zero, -root, root)), cosine = one / SQRT(t * t + one), sine = cosine * t;
+  V square_p = sp - t * product, square_q = sq + t * product;
+  const I exchanged = square_q > square_p;
+  const V c = SELECT(rotates, SELECT(exchanged, sine, cosine), one);
+  const V s = SELECT(rotates, SELECT(exchanged, -cosine, sine), zero);
+  const V large = NAME(larger)(square_p, square_q), small = SELECT(exchanged, square_p, square_q);
+  j->squares[p] = SELECT(rotates, large, sp);
+  j->squares[q] = SELECT(rotates, NAME(larger)(small, zero), sq);
+  j->roots[p] = SQRT(j->squares[p]);
+  j->roots[q] = SQRT(j->squares[q]);
+  NAME(rotate_lines)(j->r + q * j->n, j->r + p * j->n, j->n, c, s);
+  NAME(rotate_lines)(j->q + q * j->m, j->q + p * j->m, j->m, c, s);
+  return rotates;
+}
+
+/* Returns the lanes that do not converge. */
+static I NAME(jacobi_group)(NAME(jacobi) * j) {
+  const V least = SPLAT((T)(4 * sqrt((double)j->n)) * EPSILON);
+  I rotated = ~(I)SPLAT(0);
+  for (int i = 0; i < MOST_SWEEPS && NAME(any)(rotated); i++) {
+    rotated = (I)SPLAT(0);
+    NAME(measure_group)(j);
+    for (int p = 0; p < j->n; p++)
+      for (int q = p + 1; q < j->n; q++) rotated |= NAME(rotate_pair)(j, p, q, least);
+  }
+  return rotated;
+}
+
+/* ---- the rest of a lane's singular values by itself: pointers are to the lane's first element */
+
+/* Takes from a row what it has of the first `count` rows in order, twice; returns the square of what is left. */
+static T NAME(take_rows)(T *rows, int n, int row, const int *order, int count) {
+  T *line = rows + row * n * LANES, square = 0;
+  for (int twice = 0; twice < 2; twice++)
+    for (int i = 0; i < count; i++) {
+      const T *other = rows + order[i] * n * LANES;
+      T sum = 0;
+      for (int k = 0; k < n; k++) sum += line[k * LANES] * other[k * LANES];
+      for (int k = 0; k < n; k++) line[k * LANES] -= sum * other[k * LANES];
+    }
+  for (int k = 0; k < n; k++) square += line[k * LANES] * line[k * LANES];
+  return square;
+}
+
+/* Rows of zeros become what is missing of an orthonormal basis: of all unit vectors one keeps at least the square root
+ * of 1/n of its length. */
+static void NAME(complete_rows)(T *rows, int n, const T *squares, const int *order) {
+  int next = 0;
+  for (int c = 0; c < n; c++) {
+    T *line = rows + order[c] * n * LANES, square = 0;
+    if (squares[order[c] * LANES] > 0) continue;
+    while (!(square * (T)(4 * n) >= 1) && next < n) {
+      for (int k = 0; k < n; k++) line[k * LANES] = k == next;
+      next++;
+      square = NAME(take_rows)(rows, n, order[c], order, c);
+    }
+    const T length = (T)sqrt((double)square);
+    for (int k = 0; k < n; k++) line[k * LANES] /= length;
+  }
+}
+
+/* The columns of U and the rows of V' of one lane. */
+static void NAME(put_lane)(const ts_linalg_factors *g, const NAME(jacobi) * j, int lane, int scale) {
+  const bool transposed = g->rows < g->cols;
+  const int lines = g->full ? j->m : j->n;
+  const int left_count = transposed ? j->n : lines, right_count = transposed ? lines : j->n;
+  T *r = (T *)(void *)j->r + lane, *q = (T *)(void *)j->q + lane;
+  const T *left = transposed ? r : q, *right = transposed ? q : r,
+          *squares = (const T *)(const void *)j->squares + lane;
+  T *u = (T *)g->results[0] + lane * g->steps[0], *values = (T *)g->results[1] + lane * g->steps[1],
+    *vt = (T *)g->results[2] + lane * g->steps[2];
+  int order[TS_LINALG_FACTOR_ROWS];
+  NAME(sort_lane)(squares, j->n, order);
+  NAME(complete_rows)(r, j->n, squares, order);
+  for (int c = 0; c < j->n; c++) values[c] = (T)ldexp(sqrt((double)squares[order[c] * LANES]), scale);
+  for (int c = 0; c < lines; c++) {
+    const int from = c < j->n ? order[c] : c;
+    const T *v = right + from * g->cols * LANES, *x = left + from * g->rows * LANES;
+    const T sign = c < right_count && NAME(is_turned)(v, g->cols) ? -1 : 1, other = c < j->n ? sign : 1;
+    for (int i = 0; c < left_count && i < g->rows; i++) u[i * left_count + c] = other * x[i * LANES] + 0;
+    for (int i = 0; c < right_count && i < g->cols; i++) vt[c * g->cols + i] = sign * v[i * LANES] + 0;
+  }
+}
+
+static void NAME(fill_lane)(const ts_linalg_factors *g, int lane) {
+  const int least = g->rows < g->cols ? g->rows : g->cols;
+  NAME(fill_line)((T *)g->results[0] + lane * g->steps[0], g->rows * (g->full ? g->rows : least), (T)NAN);
+  NAME(fill_line)((T *)g->results[1] + lane * g->steps[1], least, (T)NAN);
+  NAME(fill_line)((T *)g->results[2] + lane * g->steps[2], g->cols * (g->full ? g->cols : least), (T)NAN);
+}
+
+static void NAME(svd_group)(const ts_linalg_factors *g, void *workspace) {
+  const bool transposed = g->rows < g->cols;
+  const int m = transposed ? g->cols : g->rows, n = transposed ? g->rows : g->cols;
+  V *a = workspace;
+  NAME(jacobi) j = {.m = m, .n = n, .r = a + m * n, .q = a + m * n + n * n};
+  NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
+  NAME(loaded) l;
+  NAME(load_group)(g, transposed, false, a, &l);
+  NAME(columns_group)(a, n, m, n, false, r);
+  NAME(product_group)(a, m, 0, n, r, j.q, g->full ? m : n);
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < n; k++) {
+      j.r[i * n + k] = SPLAT(0);
+      if (k >= i) j.r[i * n + k] = k == i ? r[i].target : a[k * m + i];
+    }
+  const I failed = NAME(jacobi_group)(&j);
+  for (int i = 0; i < n; i++) {
+    const V length = SELECT(j.squares[i] > SPLAT(0), j.roots[i], SPLAT(1));
+    for (int k = 0; k < n; k++) j.r[i * n + k] /= length;
+  }
+  for (int lane = 0; lane < g->count; lane++) {
+    if (l.good[lane] && !failed[lane])
+      NAME(put_lane)(g, &j, lane, l.scale[lane]);
+    else
+      NAME(fill_lane)(g, lane);
+  }
+}
+
+#undef SIZE_BITS
+#undef EXPONENT
+#undef TWICE_BIAS
+#undef EPSILON
+#undef SELECT
+#undef MOST_STEPS
+#undef MOST_SWEEPS
