@@ -1,4 +1,5 @@
 /* qr, eigh and svd, and all ops of complex matrices, of batches: one matrix a task, or several; small ones in lanes. */
+#include "base/cancel.h"
 #include "kernel/factor.h"
 #include "kernel/linalg.h"
 
