@@ -119,21 +119,31 @@ now(Link) ->
     catch exit:_ -> Memory
     end.
 
-%% @doc A call of all ranks that does nothing, for measurements.
+%% @doc A call of all ranks that does nothing, for measurements. Of a cluster that was joined: returns when all ranks have called it.
 -spec noop(cluster()) -> ok.
 noop(Cluster) -> noop(Cluster, 1).
 
 %% @doc The same, Count times, one after the other.
 -spec noop(cluster(), pos_integer()) -> ok.
 noop(Cluster, Count) ->
-    _ = [call(Cluster, noop) || _ <- lists:seq(1, Count)],
-    ok.
+    Once = case tessera_cluster_joined:find(Cluster) of
+               none -> fun() -> call(Cluster, noop) end;
+               Joined -> fun() -> tessera_cluster_spmd:noop(Joined) end
+           end,
+    lists:foreach(fun(_) -> Once() end, lists:seq(1, Count)).
 
 %% @doc Drops the compiled programs that the ranks keep, and clears the caches of their VMs, as {@link tessera:clear_cache/0} does.
 %% Programs that runs on their way use live until those have ended. A program that is called again is sent and compiled again; its
-%% kernels are found in memory or on disk. Raises the first error of a rank.
+%% kernels are found in memory or on disk. Raises the first error of a rank. Of a cluster that was joined: clears the caches of this node,
+%% and no other rank takes part.
 -spec clear_cache(cluster()) -> ok.
 clear_cache(Cluster) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> clear_ranks(Cluster);
+        _ -> tessera:clear_cache()
+    end.
+
+clear_ranks(Cluster) ->
     #{table := Table} = connections(Cluster),
     ok = tessera_cluster_programs:clear(Table),
     _ = call(Cluster, clear_cache),
@@ -142,14 +152,30 @@ clear_cache(Cluster) ->
 %% @doc Calls F with the number of the rank, on all ranks at once: the results, in the order of ranks. So each rank can read its own part
 %% of a file. The module of F must be in the code path of this node. Results are terms whose atoms this node knows; tensors in
 %% them stay on their ranks, as those of runs do. Raises the first error, with the rank and its host.
+%%
+%% Of a cluster that was joined: all ranks call it with the same function. Each calls F with its own number, and gets a list with its own
+%% result, when F has returned on all.
 -spec map(cluster(), fun((Rank :: non_neg_integer()) -> Result)) -> [Result].
 map(Cluster, F) when is_function(F, 1) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> map_ranks(Cluster, F);
+        Joined -> tessera_cluster_spmd:map(Joined, F)
+    end.
+
+map_ranks(Cluster, F) ->
     ok = check_module(erlang:fun_info(F, module)),
     mapped(tessera_cluster_values:apply_all(connections(Cluster), F, none)).
 
-%% @doc The same with an argument for each rank. Tensors in an argument that are on that rank are not moved; others are copied to it.
+%% @doc The same with an argument for each rank. Tensors in an argument that are on that rank are not moved; others are copied to it. Of a
+%% cluster that was joined: a list with the argument of this rank.
 -spec map(cluster(), fun((Rank :: non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
 map(Cluster, F, Args) when is_function(F, 2), is_list(Args) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> map_ranks(Cluster, F, Args);
+        Joined -> tessera_cluster_spmd:map(Joined, F, Args)
+    end.
+
+map_ranks(Cluster, F, Args) ->
     ok = check_module(erlang:fun_info(F, module)),
     #{links := Links} = Connections = connections(Cluster),
     length(Args) =:= tuple_size(Links) orelse
@@ -170,10 +196,17 @@ check_module({module, Module}) ->
 
 %% @doc Puts tensors on the ranks, where they stay as long as they are referred to: a list with a container of tensors and numbers for each
 %% partition of a mesh, as the argument lists of {@link tessera:shard_jit/3}. A tensor that several partitions of a rank have is there
-%% once, and one that is there already is not moved.
+%% once, and one that is there already is not moved. Of a cluster that was joined: a container for each partition of this rank, whose
+%% tensors are then on its devices; no other rank takes part.
 -spec put(cluster(), [Container]) -> [Container].
 put(Cluster, Parts) ->
     tessera_type:is_proper(Parts) orelse refuse_argument("put: expected a list with a container for each partition, got ~ts", [tessera_error:show(Parts)]),
+    case tessera_cluster_joined:find(Cluster) of
+        none -> put_on_ranks(Cluster, Parts);
+        Joined -> tessera_cluster_spmd:put(Joined, Parts)
+    end.
+
+put_on_ranks(Cluster, Parts) ->
     ok = tessera_cluster_run:check(Cluster, length(Parts), fun(_, _) -> refuse_count(Cluster, length(Parts)) end),
     Flat = [tessera_tree:flatten(Part) || Part <- Parts],
     case tessera_cluster_run:put(Cluster, [Leaves || {_, Leaves} <- Flat]) of
@@ -184,30 +217,46 @@ put(Cluster, Parts) ->
 %% @doc Saves a container of tensors and numbers for each partition of a mesh, as runs return them. Each rank writes what it has to the file
 %% `Path.N.R', of save N and rank R; then the index, a file at Path, is written, and replaces an earlier one with its files. All
 %% hosts must see the folder. An error leaves an earlier save as it was. Raises `resource_exhausted' where the disk is full.
+%%
+%% On a node that has joined a cluster: all ranks call it, with the same path and a container for each partition of their own, and rank 0
+%% writes the index. It returns when that is there. The files are the same.
 -spec save(file:name_all(), [term()]) -> ok.
-save(Path, Parts) -> tessera_cluster_save:save(cluster_of(Parts), Path, Parts, none).
+save(Path, Parts) -> save_in(cluster_of(Parts), Path, Parts, none).
 
 %% @doc The same with the mesh, and the shardings of the container's tensors, as {@link tessera_mesh:results/2} tells them: parts that are
 %% equal are saved once, and {@link load/3} can cut the tensors for another mesh.
 -spec save(file:name_all(), [term()], tessera_mesh:mesh(), term()) -> ok.
-save(Path, Parts, Mesh, Shardings) -> tessera_cluster_save:save(cluster_of(Parts), Path, Parts, {Mesh, Shardings}).
+save(Path, Parts, Mesh, Shardings) -> save_in(cluster_of(Parts), Path, Parts, {Mesh, Shardings}).
+
+save_in(#{server := _} = Joined, Path, Parts, Layout) -> tessera_cluster_spmd:save(Joined, Path, Parts, Layout);
+save_in(Cluster, Path, Parts, Layout) -> tessera_cluster_save:save(Cluster, Path, Parts, Layout).
 
 %% @doc What was saved, as a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the
-%% one that saved. Raises `data_loss' where a file is damaged.
+%% one that saved. Raises `data_loss' where a file is damaged. Of a cluster that was joined: all ranks call it, and each gets the containers
+%% of its own partitions, on its devices.
 -spec load(cluster(), file:name_all()) -> [term()].
-load(Cluster, Path) -> tessera_cluster_save:load(Cluster, Path, none).
+load(Cluster, Path) -> load_in(Cluster, Path, none).
 
 %% @doc The same in a mesh of other sizes, if it was saved with its mesh and shardings. Each rank reads what it needs.
 -spec load(cluster(), file:name_all(), tessera_mesh:mesh()) -> [term()].
-load(Cluster, Path, Mesh) -> tessera_cluster_save:load(Cluster, Path, Mesh).
+load(Cluster, Path, Mesh) -> load_in(Cluster, Path, Mesh).
 
-%% The cluster of the first tensor that is on a rank.
+load_in(Cluster, Path, Mesh) ->
+    case tessera_cluster_joined:find(Cluster) of
+        none -> tessera_cluster_save:load(Cluster, Path, Mesh);
+        Joined -> tessera_cluster_spmd:load(Joined, Path, Mesh)
+    end.
+
+%% The cluster of the first tensor that is on a rank; else the one that this node has joined.
 cluster_of(Parts) ->
     {_, Found} = tessera_cluster_terms:fold(fun(#tessera{ref = Ref} = Tensor, none) -> {Tensor, tessera_cluster_proxy:cluster(Ref)};
                                                (Tensor, Found) -> {Tensor, Found}
                                             end, none, Parts),
-    Found =/= none orelse refuse_argument("save: no tensor is on a rank of a cluster", []),
-    Found.
+    case Found =:= none andalso tessera_cluster_joined:joined() of
+        false -> Found;
+        none -> refuse_argument("save: no tensor is on a rank of a cluster", []);
+        Joined -> Joined
+    end.
 
 -spec refuse_count(cluster(), non_neg_integer()) -> no_return().
 refuse_count(Cluster, Count) ->

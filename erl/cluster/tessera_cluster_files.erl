@@ -1,5 +1,5 @@
-%% @private Files of saved tensors: one that a rank writes, with the bytes of its tensors, and the index, which the driver writes when all
-%% ranks have written theirs. A file is written under a name of its own, and then renamed, so a file under its name is whole.
+%% @private Files of saved tensors: one that a rank writes, with the bytes of its tensors, and the index, which the driver, or else rank 0,
+%% writes when all ranks have written theirs. A file is written under a name of its own, and then renamed, so a file under its name is whole.
 %%
 %%     file of a rank: "tessera tensors 1\n", the number of the save (16 bytes), then the tensors' bytes
 %%     index:          "tessera index 1\n", CRC-32 of the rest, and a term (index())
@@ -7,8 +7,8 @@
 %% Checksums find damage, not forgery.
 -module(tessera_cluster_files).
 -include("tessera.hrl").
--export([write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, remove/2]).
--export_type([index/0, piece/0, source/0]).
+-export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, remove/2, remove_own/3]).
+-export_type([index/0, piece/0, source/0, box/0]).
 
 -define(TENSORS, "tessera tensors 1\n").
 -define(INDEX, "tessera index 1\n").
@@ -21,6 +21,16 @@
                    parts := [[piece() | {number, term()}]]}.
 %% A saved tensor, and where it begins in the whole one.
 -type source() :: {file:filename_all(), piece(), Start :: [non_neg_integer()], tessera:shape()}.
+
+%% A tensor to be read: its part of a saved one, and the saved parts that overlap it.
+-type box() :: {tessera:type(), Start :: [non_neg_integer()], tessera:shape(), [source()]}.
+
+%% The path that a function of that name was given.
+-spec absolute(save | load, term()) -> file:filename_all().
+absolute(Function, Path) ->
+    try filename:absname(Path)
+    catch error:_ -> error({invalid_argument, text("~s: expected the name of a file, got ~0tP", [Function, Path, 20])})
+    end.
 
 %% The file of a rank, or another file of a save.
 -spec name(file:name_all(), binary(), non_neg_integer()) -> file:filename_all().
@@ -47,9 +57,8 @@ binary(#tessera{ref = Ref}) ->
         Bytes -> Bytes
     end.
 
-%% The tensors of these boxes of saved ones: type, start, shape, and the saved parts that overlap the box.
--spec read(Rank :: non_neg_integer(), {binary(), [{tessera:type(), Start :: [non_neg_integer()], tessera:shape(), [source()]}]}) ->
-          [tessera:tensor()].
+%% The tensors of these boxes of saved ones.
+-spec read(Rank :: non_neg_integer(), {binary(), [box()]}) -> [tessera:tensor()].
 read(_, {Save, Boxes}) -> [box(Save, Box) || Box <- Boxes].
 
 box(Save, {Type, Start, Shape, [{_, _, Start, Shape} = Same]}) -> tensor(Save, Type, Same);
@@ -126,6 +135,12 @@ endian() ->
 -spec remove(file:name_all(), #{save := binary(), files := pos_integer(), _ => _}) -> ok.
 remove(Path, #{save := Save, files := Files}) ->
     _ = [file:delete(name(Path, Save, File)) || File <- lists:seq(0, Files - 1)],
+    ok.
+
+%% Removes the one that a rank has written.
+-spec remove_own(file:name_all(), binary(), non_neg_integer()) -> ok.
+remove_own(Path, Save, Rank) ->
+    _ = file:delete(name(Path, Save, Rank)),
     ok.
 
 %% ---- files

@@ -4,7 +4,7 @@
 %% run on the other ranks, with the error; so none waits for this one.
 -module(tessera_cluster_joined).
 -behaviour(gen_server).
--export([start_link/1, is_joined/0, find/1, introduce/3, own/2, turn/3, check/3, program/2, is_program/1, run/4, put/2, leave/1]).
+-export([start_link/1, is_joined/0, find/1, joined/0, introduce/3, own/2, turn/3, again/1, check/3, program/2, step/2, is_program/1, run/4, put/2, place/2, cause/2, leave/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([joined/0, program/0]).
 
@@ -12,6 +12,9 @@
 -define(CANCEL, 1000).
 %% Milliseconds for finalizing MPI, beyond the time that other ranks have to leave.
 -define(FINISH, 1000).
+
+%% Bytes of a text in a header (exec/carrier.h).
+-define(TEXT, 87).
 
 %% What any process may know: how to reach the process, and who this is.
 -type joined() :: #{server := pid(), name := atom(), rank := non_neg_integer(), ranks := pos_integer(), devices := pos_integer()}.
@@ -53,6 +56,10 @@ find(Client) ->
         _ -> none
     end.
 
+%% The cluster that this node has joined.
+-spec joined() -> joined() | none.
+joined() -> persistent_term:get(?MODULE, none).
+
 %% What all ranks have said of themselves; from now on the process is known as a client of so many devices.
 -spec introduce(pid(), [map()], pos_integer()) -> ok.
 introduce(Server, Infos, Devices) -> gen_server:call(Server, {introduce, Infos, Devices}).
@@ -65,8 +72,8 @@ own(Client, Partitions) ->
         none -> Partitions
     end.
 
-%% Calls F, which prepares one run and calls run/4, in a turn of the calling process. Of another client just calls F. The name is for
-%% errors.
+%% Calls F, which prepares one run and calls run/4, in a turn of the calling process. Before it prepares another one it calls again/1. Of
+%% another client just calls F. The name is for errors. A process that has the turn is refused another one.
 -spec turn(term(), fun(() -> iodata()), fun(() -> Result)) -> Result.
 turn(Client, Name, F) ->
     case find(Client) of
@@ -75,16 +82,30 @@ turn(Client, Name, F) ->
     end.
 
 in_turn(Server, Name, F) ->
-    ok = answered(Server, {turn, unicode:characters_to_binary(Name())}),
+    ok = answered(Server, {turn, short(unicode:characters_to_binary(Name()))}),
     try F()
     catch Class:Reason:Trace ->
             {Code, Text} = cause(Class, Reason),
-            _ = answered(Server, {refuse, Code, Text}),
+            _ = answered(Server, {refuse, Code, short(Text)}),
             erlang:raise(Class, Reason, Trace)
     after
         _ = answered(Server, done)
     end.
 
+%% As much of a text as headers have, in whole characters.
+short(Text) when byte_size(Text) =< ?TEXT -> Text;
+short(Text) ->
+    case unicode:characters_to_binary(binary:part(Text, 0, ?TEXT)) of
+        {_, Whole, _} -> Whole;
+        Whole -> Whole
+    end.
+
+%% The turn of the calling process has another run, if there was one.
+-spec again(joined()) -> ok.
+again(#{server := Server}) -> answered(Server, again).
+
+%% What other ranks are told of an exception.
+-spec cause(atom(), term()) -> {atom(), binary()}.
 cause(error, {Code, Text}) when is_atom(Code), is_binary(Text) -> {Code, Text};
 cause(error, #{'__struct__' := 'Elixir.ArgumentError', message := Text}) when is_binary(Text) -> {invalid_argument, Text};
 cause(error, #{'__exception__' := true, message := Text}) when is_binary(Text) -> {internal, Text};
@@ -120,17 +141,23 @@ program(Part, Options) ->
 compiled({error, _} = Error, _) -> Error;
 compiled(Executable, Number) -> #program{executable = Executable, number = Number}.
 
+%% The program as a step of a call: only ranks that run it as the same step run it together.
+-spec step(program(), term()) -> program().
+step(#program{number = Number} = Program, Step) ->
+    <<Other:64, _/bits>> = erlang:md5(term_to_binary({Number, Step})),
+    Program#program{number = max(1, Other)}.
+
 -spec is_program(term()) -> boolean().
 is_program(Program) -> is_record(Program, program).
 
 %% Runs the partitions of this rank; in a turn. Their results, in lists as the arguments. All ranks get the same error, so all
 %% collect garbage and begin again where one of them had no memory.
 -spec run(joined(), program(), [[tessera:operand()]], {non_neg_integer(), non_neg_integer()}) -> [[tessera:tensor()]] | {error, map()}.
-run(#{server := Server}, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
+run(#{server := Server} = Joined, #program{executable = Executable, number = Number}, Lists, {Threads, Donated}) ->
     Here = [[here(Operand) || Operand <- List] || List <- Lists],
     Run = fun() -> answered_run(Server, {run, {Executable, Here, Threads, Donated}, Number}) end,
     Again = fun() ->
-                    ok = answered(Server, again),
+                    ok = again(Joined),
                     Run()
             end,
     case Run() of
@@ -159,7 +186,11 @@ fetched(Tensor) -> Tensor.
 put(#{rank := Rank, ranks := Ranks}, Parts) ->
     Each = length(Parts) div Ranks,
     Own = lists:sublist(Parts, Rank * Each + 1, Each),
-    [tessera:to_device(Part, {host, Device}) || {Device, Part} <- lists:zip(lists:seq(0, Each - 1), Own)].
+    [place(Part, Device) || {Device, Part} <- lists:zip(lists:seq(0, Each - 1), Own)].
+
+%% A tensor on the device of the I-th partition of this rank, from 0.
+-spec place(tessera:tensor(), non_neg_integer()) -> tessera:tensor().
+place(Tensor, I) -> tessera:to_device(here(Tensor), {host, I}).
 
 %% Leaves when the calls before have ended; waits until all ranks leave, and finalizes MPI.
 -spec leave(pid() | atom()) -> ok | {error, map()}.
@@ -180,6 +211,7 @@ handle_call({introduce, Infos, Devices}, _, #state{options = #{name := Name}, ra
     {reply, ok, State#state{infos = Infos}};
 handle_call({turn, _}, _, #state{left = true} = State) -> {reply, {error, gone()}, State};
 handle_call({turn, _}, _, #state{failed = #{} = Error} = State) -> {reply, {error, Error}, State};
+handle_call({turn, Name}, {Caller, _}, #state{turn = {Caller, _, Other, _}} = State) -> {reply, {error, nested(Name, Other)}, State};
 handle_call({turn, Name}, From, #state{turn = none} = State) -> {noreply, taken(From, Name, State)};
 handle_call({turn, Name}, From, #state{waiting = Waiting} = State) -> {noreply, State#state{waiting = queue:in({From, Name}, Waiting)}};
 handle_call({run, Call, Program}, {Caller, _} = From, #state{turn = {Caller, Monitor, Name, prepares}} = State) ->
@@ -192,13 +224,13 @@ handle_call(done, {Caller, _}, #state{turn = {Caller, Monitor, _, _}} = State) -
     true = demonitor(Monitor, [flush]),
     {reply, ok, next(refused(internal, <<"the call ended without a run">>, State))};
 handle_call(leave, _, #state{left = true} = State) -> {reply, {error, gone()}, State};
+handle_call(leave, {Caller, _}, #state{turn = {Caller, _, Other, _}} = State) -> {reply, {error, nested(<<"leave">>, Other)}, State};
 handle_call(leave, From, #state{turn = none} = State) -> {noreply, leaving(From, State)};
 handle_call(leave, From, #state{waiting = Waiting} = State) -> {noreply, State#state{waiting = queue:in({From, leave}, Waiting)}};
 handle_call(info, _, State) -> {reply, info(State), State};
 handle_call(options, _, #state{options = Options} = State) -> {reply, Options, State};
 handle_call(connections, _, State) ->
-    {reply, {error, tessera_cluster_error:new(unimplemented, "this node has joined the cluster as one of its ranks, and is not its driver: "
-                                              "map, put, save and load are for drivers", [])}, State};
+    {reply, {error, tessera_cluster_error:new(unimplemented, "this node has joined the cluster as one of its ranks, and is not its driver", [])}, State};
 handle_call(_, _, State) -> {reply, ok, State}.   % of a turn that the end of the job has taken
 
 handle_cast(_, State) -> {noreply, State}.
@@ -243,6 +275,10 @@ without_run(State) -> State#state{turn = none}.
 taken({Caller, _} = From, Name, State) ->
     gen_server:reply(From, ok),
     State#state{turn = {Caller, monitor(process, Caller), Name, prepares}}.
+
+%% It would wait for itself.
+nested(Name, Other) ->
+    tessera_cluster_error:new(failed_precondition, "~ts: called within another call of the cluster, ~ts", [Name, Other]).
 
 %% The turn is free; the next one gets it.
 next(#state{waiting = Waiting, failed = Failed} = State) ->

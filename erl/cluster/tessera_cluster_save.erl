@@ -1,35 +1,65 @@
-%% @private Saving and loading tensors of a cluster: the driver's part. Ranks write and read files (tessera_cluster_files).
+%% @private Saving and loading tensors of a cluster: the driver's part, and what is planned in the same way where all ranks save or load
+%% (tessera_cluster_spmd). Ranks write and read files (tessera_cluster_files).
 -module(tessera_cluster_save).
 -include("tessera.hrl").
 -export([save/4, load/3]).
+-export([plan/3, keyed/3, shared_out/2, finish/4, opened/2, boxes/4, boxes_of/1, container/3]).
+-export_type([plan/0, key/0, keyed/0]).
+
+%% What is saved: the form of a partition's container, the sizes of the mesh, and the cuts of each leaf.
+-type plan() :: #{signature := tessera_tree:signature(), sizes := none | [pos_integer()], cuts := [tessera_mesh:cuts()]}.
+%% Equal for equal parts: the number of the leaf, and its start in the whole tensor. Without a mesh the parts of all partitions differ.
+-type key() :: {non_neg_integer(), {partition, non_neg_integer()} | [non_neg_integer()]}.
+%% The leaves of a partition: tensors (or the atom), and numbers.
+-type keyed() :: [{key(), tessera:tensor() | tensor | term()}].
+%% Of a partition that is loaded.
+-type leaf() :: {number, term()} | {box, tessera_cluster_files:box()}.
+-define(IS_TENSOR(Leaf), (Leaf =:= tensor orelse is_record(Leaf, tessera))).
 
 %% A container for each partition. With a mesh and shardings, equal parts are saved once, and can be loaded in another mesh.
 -spec save(tessera_cluster:cluster(), file:name_all(), [term()], none | {tessera_mesh:mesh(), term()}) -> ok.
 save(Cluster, Given, Parts, Layout) ->
-    Path = filename:absname(Given),
-    {Signature, Leaves} = flattened(Parts),
-    {Sizes, Cuts} = layout(Layout, Signature, length(Parts)),
+    Path = tessera_cluster_files:absolute(save, Given),
+    {Plan, Leaves} = plan(Parts, Layout, 1),
     #{links := Links} = Connections = tessera_cluster:connections(Cluster),
     Ranks = tuple_size(Links),
     length(Parts) rem Ranks =:= 0 orelse
         refuse("save: got ~b containers, and the cluster has ~b ranks: a container for each partition of a mesh", [length(Parts), Ranks]),
     Save = crypto:strong_rand_bytes(16),
-    Keyed = keyed(Leaves, Sizes, Cuts, tessera_tree:types(Signature)),
+    Keyed = keyed(Plan, Leaves, 0),
     Shared = shared_out(Ranks, Keyed),
     Written = written(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:write/2,
                                                        [{Path, Save, [Tensor || {_, Tensor} <- Own]} || Own <- Shared]),
                       Path, #{save => Save, files => Ranks}),
-    Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- lists:zip(Shared, Written), {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
-    Old = earlier(Path),
-    ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Signature, Sizes, Cuts, pieces(Keyed, Where))),
-    _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
-    ok.
+    finish({Path, Save}, Plan, Keyed, lists:zip(Shared, Written)).
 
 %% If one rank fails, the files of the others are removed.
 written({ok, Pieces}, _, _) -> Pieces;
 written({error, Error}, Path, Files) ->
     ok = tessera_cluster_files:remove(Path, Files),
     tessera_cluster_error:raise(Error).
+
+%% Writes the index, when each rank has written its share, and removes the files of an earlier save; or those of this one, if there is no
+%% index.
+-spec finish({file:name_all(), binary()}, plan(), [keyed()], [{Share :: keyed(), [tessera_cluster_files:piece()]}]) -> ok.
+finish({Path, Save}, Plan, Keyed, Written) ->
+    Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- Written, {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
+    Ranks = length(Written),
+    Old = earlier(Path),
+    try ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
+    catch Class:Reason:Trace ->
+            ok = tessera_cluster_files:remove(Path, #{save => Save, files => Ranks}),
+            erlang:raise(Class, Reason, Trace)
+    end,
+    _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
+    ok.
+
+%% The containers of all partitions, or of so many ranks those of one: what is saved, and the leaves of each.
+-spec plan([term()], none | {tessera_mesh:mesh(), term()}, pos_integer()) -> {plan(), [[tessera:tensor() | term()]]}.
+plan(Parts, Layout, Ranks) ->
+    {Signature, Leaves} = flattened(Parts),
+    {Sizes, Cuts} = layout(Layout, Signature, length(Parts) * Ranks),
+    {#{signature => Signature, sizes => Sizes, cuts => Cuts}, Leaves}.
 
 flattened(Parts) ->
     tessera_type:is_proper(Parts) andalso Parts =/= [] orelse
@@ -46,19 +76,21 @@ layout({Mesh, Shardings}, Signature, Count) ->
         refuse("save: got ~b containers, expected one for each partition of ~ts", [Count, tessera_mesh:format(Checked)]),
     {tessera_mesh:sizes(Checked), tessera_shard:leaf_cuts({save, Checked}, result, Shardings, Signature)}.
 
-%% Each leaf of each partition, with a key that is equal for equal parts: the number of the leaf, and its start in the whole tensor.
-%% Without a mesh the parts of all partitions differ.
-keyed(Leaves, Sizes, Cuts, Types) ->
-    [[{{I, start(Sizes, Own, Shape, P)}, Leaf} || {I, {Leaf, Own, {_, Shape}}} <- numbered(lists:zip3(List, Cuts, Types))]
+%% Each leaf of each partition, the first of which has that number, with its key.
+-spec keyed(plan(), [[term()]], non_neg_integer()) -> [keyed()].
+keyed(#{signature := Signature, sizes := Sizes, cuts := Cuts}, Leaves, First) ->
+    Types = tessera_tree:types(Signature),
+    [[{{I, start(Sizes, Own, Shape, First + P)}, Leaf} || {I, {Leaf, Own, {_, Shape}}} <- numbered(lists:zip3(List, Cuts, Types))]
      || {P, List} <- numbered(Leaves)].
 
 start(none, _, _, P) -> {partition, P};
 start(Sizes, Cuts, Shape, P) -> tessera_mesh:start(Sizes, Cuts, Shape, P).
 
-%% The tensors that each rank writes: [{Key, Tensor}], each once, by the first rank that has it.
+%% The tensors that each rank writes: each once, by the first rank that has it.
+-spec shared_out(pos_integer(), [keyed()]) -> [keyed()].
 shared_out(Ranks, Keyed) ->
     Each = length(Keyed) div Ranks,
-    All = [{P div Each, Own} || {P, List} <- numbered(Keyed), {_, #tessera{}} = Own <- List],
+    All = [{P div Each, Own} || {P, List} <- numbered(Keyed), {_, Leaf} = Own <- List, ?IS_TENSOR(Leaf)],
     {Kept, _} = lists:foldl(fun({_, {Key, _}} = Own, {Kept, Seen}) ->
                                     case Seen of
                                         #{Key := _} -> {Kept, Seen};
@@ -70,12 +102,12 @@ shared_out(Ranks, Keyed) ->
 numbered(List) -> lists:zip(lists:seq(0, length(List) - 1), List).
 
 pieces(Keyed, Where) ->
-    [[case Leaf of
-          #tessera{} -> maps:get(Key, Where);
-          Number -> {number, Number}
+    [[case ?IS_TENSOR(Leaf) of
+          true -> maps:get(Key, Where);
+          false -> {number, Leaf}
       end || {Key, Leaf} <- List] || List <- Keyed].
 
-index(Save, Ranks, Signature, Sizes, Cuts, Pieces) ->
+index(Save, Ranks, #{signature := Signature, sizes := Sizes, cuts := Cuts}, Pieces) ->
     #{save => Save, endian => tessera_cluster_files:endian(), files => Ranks, signature => Signature, mesh => Sizes, parts => Pieces,
       leaves => [{Type, Shape, Own} || {{Type, Shape}, Own} <- lists:zip(tessera_tree:types(Signature), Cuts)]}.
 
@@ -91,21 +123,37 @@ earlier(Path) ->
 %% one with as many axes.
 -spec load(tessera_cluster:cluster(), file:name_all(), none | tessera_mesh:mesh()) -> [term()].
 load(Cluster, Given, Mesh) ->
-    Path = filename:absname(Given),
-    #{signature := Signature, parts := Parts, mesh := Saved, save := Save} = Index = tessera_cluster_files:read_index(Path),
-    Sizes = sizes(Path, Mesh, Saved),
-    Count = case Sizes of none -> length(Parts); _ -> lists:foldl(fun erlang:'*'/2, 1, Sizes) end,
+    Path = tessera_cluster_files:absolute(load, Given),
+    {#{signature := Signature, save := Save} = Index, Sizes, Count} = opened(Path, Mesh),
     Refuse = fun(Format, Values) -> refuse("load: " ++ Format, Values) end,
     ok = tessera_cluster_run:check(Cluster, Count, Refuse),
     #{links := Links} = Connections = tessera_cluster:connections(Cluster),
     Each = Count div tuple_size(Links),
-    Boxes = [[leaf(Path, Index, Sizes, P, I) || {I, _} <- numbered(hd(Parts))] || P <- lists:seq(0, Count - 1)],
-    Plans = [lists:usort([Box || List <- lists:sublist(Boxes, Rank * Each + 1, Each), {box, Box} <- List])
-             || Rank <- lists:seq(0, tuple_size(Links) - 1)],
+    Boxes = boxes(Path, Index, Sizes, lists:seq(0, Count - 1)),
+    Plans = [boxes_of(lists:sublist(Boxes, Rank * Each + 1, Each)) || Rank <- lists:seq(0, tuple_size(Links) - 1)],
     Read = raised(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:read/2, [{Save, Plan} || Plan <- Plans])),
     Made = [maps:from_list(lists:zip(Plan, Tensors)) || {Plan, Tensors} <- lists:zip(Plans, Read)],
     [container(Signature, List, lists:nth(P div Each + 1, Made)) || {P, List} <- numbered(Boxes)].
 
+%% The index, the sizes of the mesh in which it is loaded, and the number of its partitions.
+-spec opened(file:name_all(), none | tessera_mesh:mesh()) -> {tessera_cluster_files:index(), none | [pos_integer()], pos_integer()}.
+opened(Path, Mesh) ->
+    #{parts := Parts, mesh := Saved} = Index = tessera_cluster_files:read_index(Path),
+    case sizes(Path, Mesh, Saved) of
+        none -> {Index, none, length(Parts)};
+        Sizes -> {Index, Sizes, lists:foldl(fun erlang:'*'/2, 1, Sizes)}
+    end.
+
+%% The leaves of each of these partitions.
+-spec boxes(file:name_all(), tessera_cluster_files:index(), none | [pos_integer()], [non_neg_integer()]) -> [[leaf()]].
+boxes(Path, #{parts := [First | _]} = Index, Sizes, Partitions) ->
+    [[leaf(Path, Index, Sizes, P, I) || {I, _} <- numbered(First)] || P <- Partitions].
+
+%% The distinct tensors of these partitions.
+-spec boxes_of([[leaf()]]) -> [tessera_cluster_files:box()].
+boxes_of(Boxes) -> lists:usort([Box || List <- Boxes, {box, Box} <- List]).
+
+-spec container(tessera_tree:signature(), [leaf()], #{tessera_cluster_files:box() => tessera:tensor()}) -> term().
 container(Signature, List, Tensors) ->
     Leaves = [case Leaf of
                   {box, Box} -> maps:get(Box, Tensors);

@@ -7,7 +7,7 @@
 %% For other modules of tests.
 -export([program/3]).
 %% What the processes run.
--export([errors/1, bits/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1]).
+-export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1]).
 
 -define(WITHIN, 600000).
 %% Variables by which a process could take itself for a rank.
@@ -19,6 +19,8 @@ jobs_test_() ->
     [{lists:concat([Name]), {timeout, 240, in_folder(Test)}}
      || Launcher <- launchers(), Launcher =/= none,
         {Name, Test} <- [{"errors that the job survives", fun errors_test_on/1}, {"the bits of one node", fun bits_test_on/1},
+                         {"functions and tensors", fun together_test_on/1}, {"saved tensors", fun saves_test_on/1},
+                         {"saves that differ", fun disagrees_test_on/1}, {"a full disk", fun fills_test_on/1}, {"a rank stopped in a save", fun halts_test_on/1},
                          {"a rank that leaves early", fun leaves_test_on/1}, {"a rank that never calls", fun waits_test_on/1},
                          {"a stopped rank", fun stops_test_on/1}, {"a killed rank", fun dies_test_on/1},
                          {"a program that fails", fun fails_test_on/1}, {"nodes that end", fun ends_test_on/1},
@@ -127,7 +129,6 @@ errors(_) ->
     attempt(lists, fun() -> Sums(Own(One, One ++ One)) end),
     attempt(mesh, fun() -> sums(joined, 3) end),
     attempt(devices, fun() -> sums(joined, 4) end),
-    attempt(map, fun() -> tessera_cluster:map(joined, fun(R) -> R end) end),
     attempt(sum, Sum),
     #{live := Live} = tessera:memory(),
     Large = on_parts(fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end),
@@ -196,14 +197,13 @@ both(Rank) ->
      {lists, invalid_argument, Others(1, "got 2 argument lists, expected 1 argument list")},
      {mesh, invalid_argument, "the mesh has 3 partitions, and the cluster has 2 ranks of 1 devices"},
      {devices, invalid_argument, "the mesh has 4 partitions, and the cluster has 2 ranks of 1 devices"},
-     {map, unimplemented, "has joined the cluster as one of its ranks"},
      {memory, resource_exhausted, Others(1, "")},
      {left, unavailable, "this rank has left the cluster"}].
 
 has(Key, Code, Text, All) ->
     ?assertMatch({Key, {Code, _}}, lists:keyfind(Key, 1, All)),
     {Key, {Code, Said}} = lists:keyfind(Key, 1, All),
-    ?assertMatch({{match, _}, _}, {re:run(Said, Text, [dotall]), Said}).
+    ?assertMatch({_, {match, _}, _}, {Key, re:run(Said, Text, [dotall]), Said}).
 
 %% The same programs on 1, 2 and 4 ranks, and on the devices of this node.
 bits(_) ->
@@ -237,6 +237,265 @@ bits_test_on(Folder) ->
          {0, _, All} = mpirun(Ranks, bits, Own),
          ?assertEqual({Ranks, Here}, {Ranks, [Pair || {P, _} = Pair <- lists:append(All), is_integer(P)]})
      end || Ranks <- [1, 2, 4]].
+
+%% Functions, tensors, and calls that have to be the same on all ranks.
+together(_) ->
+    {Cluster, Rank} = join(#{name => joined, devices => 2}),
+    Own = fun(First, Second) -> case Rank of 0 -> First; 1 -> Second end end,
+    Map = fun(F) -> fun() -> tessera_cluster:map(joined, F) end end,
+    Sum = fun() -> call(joined, Rank) end,
+    attempt(noop, fun() -> tessera_cluster:noop(joined, 3) end),
+    attempt(map, Map(fun(R) -> {R, self()} =:= {Rank, self()} andalso 10 * R end)),
+    attempt(map_args, fun() -> tessera_cluster:map(Cluster, fun(R, {A, T}) -> {R, A, tessera:to_list(T)} end, [{a, tessera:tensor([Rank])}]) end),
+    attempt(map_collective, Map(fun(_) -> Sum() end)),
+    Long = binary:copy(<<"0123456789">>, 300),
+    attempt(map_fails, Map(fun(1) -> error({data_loss, Long}); (R) -> R end)),
+    attempt(map_code, Map(fun(1) -> error({code_of_its_own, <<"why">>}); (R) -> R end)),
+    attempt(map_exits, fun() -> try (Map(fun(1) -> exit(stop_it); (R) -> R end))() catch exit:stop_it -> exited end end),
+    attempt(map_count, fun() -> tessera_cluster:map(joined, fun(_, A) -> A end, Own([1], [1, 2])) end),
+    attempt(map_others, Map(Own(fun lists:sort/1, fun lists:reverse/1))),
+    attempt(map_or_noop, Own(fun() -> tessera_cluster:noop(joined) end, Map(fun(R) -> R end))),
+    attempt(map_or_program, Own(Map(fun(R) -> R end), Sum)),
+    attempt(map_dies, fun() -> died(fun() -> (Map(fun(R) -> R =:= 0 andalso exit(self(), kill) end))() end) end),
+    attempt(sum, Sum),
+    Lists = tessera_cluster:put(joined, [#{x => tessera:tensor([float(2 * Rank + I)]), n => I} || I <- [0, 1]]),
+    attempt(put, fun() -> [{I, tessera:device(X)} || #{x := X, n := I} <- Lists] end),
+    attempt(put_used, fun() -> [tessera:to_list(Y) || Y <- (sums(joined, 4))([[X] || #{x := X} <- Lists])] end),
+    attempt(put_count, fun() -> tessera_cluster:put(joined, [1, 2, 3]) end),
+    attempt(put_none, fun() -> tessera_cluster:put(joined, []) end),
+    attempt(put_term, fun() -> tessera_cluster:put(joined, nonsense) end),
+    Traced = tessera:shard_map(fun(X) -> ok = tessera_cluster:noop(joined), X end, #{shape => {2}}, [#{0 => [0]}], #{0 => [0]}, #{client => joined}),
+    attempt(nested, fun() -> Traced([[tessera:tensor([1.0])]]) end),
+    attempt(clear_cache, fun() -> tessera_cluster:clear_cache(joined) end),
+    attempt(sum, Sum),
+    attempt(leave, fun() -> tessera_cluster:leave(joined) end),
+    attempt(left, Map(fun(R) -> R end)).
+
+%% What becomes of a call whose process is killed on rank 0.
+died(F) ->
+    {Pid, Monitor} = spawn_monitor(fun() -> exit({said, outcome(F)}) end),
+    receive {'DOWN', Monitor, process, Pid, Reason} -> Reason end.
+
+together_test_on(Folder) ->
+    {0, _, [Zero, One] = Both} = mpirun(2, together, Folder),
+    Get = fun(Key) -> [proplists:get_value(Key, All) || All <- Both] end,
+    ?assertEqual([{ok, ok}, {ok, ok}], Get(noop)),
+    ?assertEqual([{ok, [0]}, {ok, [10]}], Get(map)),
+    ?assertEqual([{ok, [{0, a, [0]}]}, {ok, [{1, a, [1]}]}], Get(map_args)),
+    [has(map_collective, failed_precondition, "shard_map of .*: called within another call of the cluster, map of", All) || All <- Both],
+    [Other, Itself] = Get(map_fails),
+    Long = binary:copy(<<"0123456789">>, 300),
+    ?assertEqual({data_loss, Long}, Itself),
+    ?assertMatch({{data_loss, _}, {match, _}}, {Other, re:run(element(2, Other), ["^rank 1 on [^ ]+: ", Long, "$"])}),
+    has(map_code, internal, "rank 1 on [^ ]+: code_of_its_own: why", Zero),
+    has(map_code, code_of_its_own, "^why", One),
+    has(map_exits, internal, "rank 1 on [^ ]+: .exit,stop_it.", Zero),
+    ?assertEqual({ok, exited}, proplists:get_value(map_exits, One)),
+    has(map_count, invalid_argument, "rank 1 on [^ ]+: map: got 2 arguments, expected one", Zero),
+    has(map_count, invalid_argument, "^map: got 2 arguments, expected one", One),
+    [has(Key, failed_precondition, Text, All)
+     || All <- Both,
+        {Key, Text} <- [{map_others, "ranks 0 and 1 are at different places of the program: .*map of lists:sort/1.*map of lists:reverse/1"},
+                        {map_or_noop, "ranks 0 and 1 are at different places of the program: .*noop.*map of tessera_cluster_joined_tests:"},
+                        {map_or_program, "ranks 0 and 1 are at different places of the program: .*map of .*shard_map of "}]],
+    ?assertMatch([{ok, killed}, {ok, {said, {cancelled, <<"rank 0 on ", _/binary>>}}}], Get(map_dies)),
+    ?assertEqual([{ok, [1.0]}], lists:usort([Sum || All <- Both, {sum, Sum} <- All])),
+    ?assertEqual([{ok, [{0, {host, 0}}, {1, {host, 1}}]} || _ <- Both], Get(put)),
+    ?assertEqual([{ok, [[6.0], [6.0]]} || _ <- Both], Get(put_used)),
+    [has(Key, invalid_argument, Text, All)
+     || All <- Both, {Key, Text} <- [{put_count, "put: got 3 lists, and this rank has 2 devices"}, {put_none, "put: got 0 lists"},
+                                     {put_term, "put: expected a list with a container for each partition"}]],
+    [has(nested, failed_precondition, "noop: called within another call of the cluster, shard_map of ", All) || All <- Both],
+    ?assertEqual([{ok, ok}, {ok, ok}], Get(clear_cache)),
+    ?assertEqual([{ok, ok}, {ok, ok}], Get(leave)),
+    [has(left, unavailable, "this rank has left the cluster", All) || All <- Both].
+
+%% ---- saved tensors
+
+-define(SAVED, {#{0 => [0], 1 => [1]}, #{b => #{0 => [1]}, n => #{}}, #{}}).
+
+whole() -> {tessera:reshape(tessera:iota({64}, f32), {8, 8}), tessera:tensor([1, 2, 3, 4], s8), tessera:tensor([nan, -0.0, infinity], bf16)}.
+
+%% The parts of a container of a client, cut for a mesh: of all partitions, or of those of this rank.
+parts(Client, Mesh) ->
+    {A, #{b := B}, C} = ?SAVED,
+    {Matrix, Bias, Numbers} = whole(),
+    [{M, #{b => Own, n => 7}, N} || {M, Own, N} <- lists:zip3(tessera_mesh:shard(Matrix, Mesh, A, Client), tessera_mesh:shard(Bias, Mesh, B, Client),
+                                                              tessera_mesh:shard(Numbers, Mesh, C, Client))].
+
+contents(Parts) ->
+    [erlang:phash2({tessera:shape(M), tessera:to_binary(M), tessera:to_binary(B), N, tessera:to_binary(O)}) || {M, #{b := B, n := N}, O} <- Parts].
+
+%% Loads what a driver has saved, in several meshes, and saves the same.
+saves(Folder) ->
+    {Cluster, _} = join(#{devices => 4}),
+    #{ranks := Ranks} = tessera_cluster:info(Cluster),
+    Path = filename:join(Folder, "by_ranks"),
+    Load = fun(From, Mesh) -> contents(tessera_cluster:load(Cluster, From, Mesh)) end,
+    attempt(driver, fun() -> contents(tessera_cluster:load(Cluster, filename:join(Folder, "../by_driver"))) end),
+    [attempt({driver, Shape}, fun() -> Load(filename:join(Folder, "../by_driver"), #{shape => Shape}) end) || Shape <- [{4, 1}, {1, 4}, {2, 2}]],
+    Mesh = #{shape => {2, 2}},
+    Parts = parts(Cluster, Mesh),
+    attempt(parts, fun() -> length(Parts) * length(Ranks) end),
+    attempt(save, fun() -> tessera_cluster:save(Path, Parts, Mesh, ?SAVED) end),
+    attempt(own, fun() -> contents(tessera_cluster:load(Cluster, Path)) end),
+    [attempt({own, Shape}, fun() -> Load(Path, #{shape => Shape}) end) || Shape <- [{4, 1}, {1, 4}, {2, 2}]],
+    %% without a mesh, over an earlier save
+    Plain = filename:join(Folder, "plain"),
+    [attempt(plain, fun() -> tessera_cluster:save(Plain, [{N, M} || {M, _, _} <- Parts]) end) || N <- [1, 2]],
+    attempt(plain_loaded, fun() -> [{N, tessera:to_binary(M)} || {N, M} <- tessera_cluster:load(Cluster, Plain)] =:= [{2, tessera:to_binary(M)} || {M, _, _} <- Parts] end),
+    attempt(devices, fun() -> [tessera:device(M) || {_, M} <- tessera_cluster:load(Cluster, Plain)] end),
+    tessera_cluster:leave(Cluster).
+
+saves_test_on(Folder) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    {ok, Driver} = tessera_cluster:start_link(#{ranks => 2, devices => 2, mpirun => none}),
+    Meshes = [{4, 1}, {1, 4}, {2, 2}],
+    Mesh = #{shape => {2, 2}},
+    Path = filename:join(Folder, "by_driver"),
+    ok = tessera_cluster:save(Path, parts(Driver, Mesh), Mesh, ?SAVED),
+    Expected = [{Shape, contents(parts(Driver, #{shape => Shape}))} || Shape <- Meshes],
+    [begin
+         Own = filename:join(Folder, integer_to_list(Ranks)),
+         ok = file:make_dir(Own),
+         {0, _, All} = mpirun(Ranks, saves, Own),
+         Loaded = fun(Key) -> lists:append([Parts || Rank <- All, {Found, {ok, Parts}} <- Rank, Found =:= Key]) end,
+         ?assertEqual({Ranks, [proplists:get_value({2, 2}, Expected) || _ <- [driver, own]]}, {Ranks, [Loaded(Key) || Key <- [driver, own]]}),
+         [?assertEqual({Ranks, By, Shape, Contents}, {Ranks, By, Shape, Loaded({By, Shape})}) || By <- [driver, own], {Shape, Contents} <- Expected],
+         [?assertEqual([{ok, ok}, {ok, ok}, {ok, ok}, {ok, 4}, {ok, true}],
+                       proplists:get_all_values(plain, Rank) ++ [proplists:get_value(Key, Rank) || Key <- [save, parts, plain_loaded]]) || Rank <- All],
+         ?assertEqual([{host, I} || _ <- All, I <- lists:seq(0, 4 div Ranks - 1)], Loaded(devices)),
+         By = filename:join(Own, "by_ranks"),
+         [?assertEqual({Ranks, Shape, Contents}, {Ranks, Shape, contents(tessera_cluster:load(Driver, By, #{shape => Shape}))}) || {Shape, Contents} <- Expected],
+         ?assertEqual([1.0, 1.0, 1.0, 1.0], [N / 2 || {N, _} <- tessera_cluster:load(Driver, filename:join(Own, "plain"))]),
+         ?assertEqual(2 * (Ranks + 1), length(element(2, file:list_dir(Own))) - Ranks),
+         Ranks =/= 2 orelse ?assertEqual(tensors_of(Path), tensors_of(By))
+     end || Ranks <- [1, 2, 4]],
+    ok = tessera_cluster:stop(Driver).
+
+%% The files of the ranks, without the number of the save, and the index without it.
+tensors_of(Path) ->
+    Index = tessera_cluster_files:read_index(Path),
+    Header = length("tessera tensors 1\n"),
+    {maps:remove(save, Index), [begin
+                                    {ok, <<Same:Header/binary, _:16/binary, Bytes/binary>>} = file:read_file(File),
+                                    {Same, Bytes}
+                                end || File <- lists:sort(files_of(Path, ".*"))]}.
+
+files_of(Path, Rest) -> [filename:join(filename:dirname(Path), File) || File <- filelib:wildcard(filename:basename(Path) ++ Rest, filename:dirname(Path))].
+
+%% What has to be the same on all ranks. An earlier save stays, and no file of another.
+disagrees(Folder) ->
+    {Cluster, Rank} = join(#{devices => 2}),
+    Own = fun(First, Second) -> case Rank of 0 -> First; 1 -> Second end end,
+    Path = filename:join(Folder, "model"),
+    Parts = tessera_cluster:put(Cluster, [tessera:tensor([float(Rank), float(I)]) || I <- [0, 1]]),
+    Save = fun(At, Given) -> fun() -> tessera_cluster:save(At, Given) end end,
+    Load = fun(At) -> fun() -> [tessera:to_list(T) || T <- tessera_cluster:load(Cluster, At)] end end,
+    Meshed = fun(Shape, Sharding) -> fun() -> tessera_cluster:save(Path, Parts, #{shape => Shape}, Sharding) end end,
+    attempt(saved, Save(Path, Parts)),
+    attempt(paths, Save(Own(Path, Path ++ "_other"), Parts)),
+    attempt(long_paths, Save(Own(Path, Path ++ lists:duplicate(100, $a)), Parts)),
+    attempt(counts, Save(Path, Own(Parts, tl(Parts)))),
+    attempt(forms, Save(Path, Own(Parts, [{T} || T <- Parts]))),
+    attempt(numbers, Save(Path, [1, Own(1, 1.0)])),
+    attempt(no_list, Save(Path, Own(Parts, nonsense))),
+    attempt(no_path, Save(Own(Path, {nonsense}), Parts)),
+    attempt(meshes, Own(Meshed({4}, #{0 => [0]}), Meshed({2, 2}, #{0 => [0]}))),
+    attempt(shardings, Own(Meshed({4}, #{0 => [0]}), Meshed({4}, #{}))),
+    attempt(mesh, Meshed({2}, #{0 => [0]})),
+    attempt(plain, Own(Save(Path, Parts), Meshed({4}, #{}))),
+    attempt(save_or_load, Own(Save(Path, Parts), Load(Path))),
+    attempt(save_or_program, Own(Save(Path, Parts), fun() -> (sums(Cluster, 2))([[hd(Parts)]]) end)),
+    attempt(unwritable, Save("/proc/no/such", Parts)),
+    attempt(missing, Load(Path ++ "_not")),
+    attempt(one_missing, Load(Own(Path, Path ++ "_not"))),
+    attempt(load_meshes, fun() -> tessera_cluster:load(Cluster, Path, #{shape => Own({4}, {2, 2})}) end),
+    attempt(load, Load(Path)),
+    attempt(files, fun() -> length(files_of(Path, "*")) end),
+    tessera_cluster:leave(Cluster).
+
+disagrees_test_on(Folder) ->
+    {0, _, [Zero, One] = Both} = mpirun(2, disagrees, Folder),
+    [?assertEqual({ok, ok}, proplists:get_value(saved, All)) || All <- Both],
+    [has(Key, Code, Text, All)
+     || All <- Both,
+        {Key, Code, Text} <- [{paths, failed_precondition, "save: ranks 0 and 1 differ: the paths are .*model and .*model_other"},
+                              {long_paths, failed_precondition, "save: ranks 0 and 1 differ: the paths are .*model and .*modelaaaaaaaaaa"},
+                              {counts, failed_precondition, "save: ranks 0 and 1 differ: they have 2 and 1 containers"},
+                              {forms, failed_precondition, "save: ranks 0 and 1 differ: their containers differ in form, types or shapes"},
+                              {no_list, invalid_argument, "save: expected a list with a container for each partition"},
+                              {no_path, invalid_argument, "save: expected the name of a file, got .nonsense."},
+                              {meshes, failed_precondition, "save: ranks 0 and 1 differ: the sizes of the mesh are .4. and .2,2."},
+                              {shardings, failed_precondition, "save: ranks 0 and 1 differ: the shardings"},
+                              {mesh, invalid_argument, "save: got 4 containers, expected one for each partition of "},
+                              {plain, failed_precondition, "save: ranks 0 and 1 differ: the sizes of the mesh are none and .4."},
+                              {save_or_load, failed_precondition, "ranks 0 and 1 are at different places of the program: .*save .*load "},
+                              {save_or_program, failed_precondition, "ranks 0 and 1 are at different places of the program: .*save .*shard_map"},
+                              {unwritable, failed_precondition, "/proc/no/such"},
+                              {missing, failed_precondition, "model_not: no such file"},
+                              {one_missing, failed_precondition, "model_not: no such file"},
+                              {load_meshes, invalid_argument, "was saved without a mesh"}]],
+    has(numbers, invalid_argument, "^save: the containers of two partitions differ", One),
+    has(numbers, invalid_argument, "^rank 1 on [^ ]+: save: the containers of two partitions differ", Zero),
+    has(one_missing, failed_precondition, "^rank 1 on ", Zero),
+    ?assertEqual([{ok, [[0.0, 0.0], [0.0, 1.0]]}, {ok, [[1.0, 0.0], [1.0, 1.0]]}], [proplists:get_value(load, All) || All <- Both]),
+    ?assertEqual([{ok, 3}, {ok, 3}], [proplists:get_value(files, All) || All <- Both]).
+
+%% An earlier save survives one for which there is no room.
+fills(Folder) ->
+    {Cluster, Rank} = join(#{}),
+    Path = filename:join([Folder, "disk", "model"]),
+    Put = fun(Size) -> tessera_cluster:put(Cluster, [tessera:broadcast(float(Rank), {Size})]) end,
+    Files = fun() -> lists:sort(filelib:wildcard("*", filename:dirname(Path))) end,
+    attempt(small, fun() -> tessera_cluster:save(Path, Put(100)) end),
+    Before = Files(),
+    attempt(large, fun() -> tessera_cluster:save(Path, Put(1000000)) end),
+    attempt(wait, fun() -> tessera_cluster:noop(Cluster) end),
+    attempt(files, fun() -> Files() =:= Before end),
+    attempt(load, fun() -> [tessera:shape(T) || T <- tessera_cluster:load(Cluster, Path)] end),
+    tessera_cluster:leave(Cluster).
+
+fills_test_on(Folder) ->
+    Disk = filename:join(Folder, "disk"),
+    ok = file:make_dir(Disk),
+    case os:cmd("mount -t tmpfs -o size=1m tmpfs " ++ tessera_test:quoted(Disk)) of
+        "" ->
+            try fills_on(Folder)
+            after "" = os:cmd("umount " ++ tessera_test:quoted(Disk))
+            end;
+        Why -> io:format(user, "saving on a full disk is not tested, as a file system cannot be mounted here: ~ts", [Why])
+    end.
+
+fills_on(Folder) ->
+    {0, _, Both} = mpirun(2, fills, Folder),
+    [begin
+         ?assertEqual({ok, ok}, proplists:get_value(small, All)),
+         has(large, resource_exhausted, "no space left", All),
+         ?assertEqual({ok, true}, proplists:get_value(files, All)),
+         ?assertEqual({ok, [{100}]}, proplists:get_value(load, All))
+     end || All <- Both].
+
+%% Rank 1 is stopped instead of saving.
+halts(Folder) ->
+    {Cluster, Rank} = join(#{deadline => 4000}),
+    Path = filename:join(Folder, "model"),
+    Parts = tessera_cluster:put(Cluster, [tessera:tensor([float(Rank)])]),
+    attempt(saved, fun() -> tessera_cluster:save(Path, Parts) end),
+    case Rank of
+        0 ->
+            attempt(save, fun() -> tessera_cluster:save(Path, Parts) end),
+            attempt(files, fun() -> length(filelib:wildcard("model*", Folder)) end),
+            erlang:halt(5);
+        1 -> os:cmd("kill -STOP " ++ os:getpid())
+    end.
+
+halts_test_on(Folder) ->
+    {5, _, [Zero, One]} = mpirun(2, halts, Folder),
+    ?assertEqual([{ok, ok}, {ok, ok}], [proplists:get_value(saved, All) || All <- [Zero, One]]),
+    has(save, unavailable, "rank 1 on [^ ]+ did not answer before the deadline", Zero),
+    ?assertEqual({ok, 3}, proplists:get_value(files, Zero)),
+    gone(pids([Zero, One])).
 
 %% Rank 1 leaves while rank 0 calls.
 leaves(_) ->
@@ -336,7 +595,7 @@ ends_test_on(Folder) ->
 %% ---- without mpirun
 
 %% The only rank of its cluster, which may be joined again.
-alone(_) ->
+alone(Folder) ->
     [begin
          {Cluster, 0} = join(#{devices => 2}),
          ok = write({info, tessera_cluster:info(Cluster)}),
@@ -344,6 +603,13 @@ alone(_) ->
          attempt(call, fun() -> [tessera:to_list(Y) || Y <- F([[tessera:tensor([I])] || I <- [1.0, 2.0]])] end),
          attempt(argument, fun() -> F([[nonsense], [1]]) end),
          attempt(mesh, fun() -> sums(Cluster, 3) end),
+         attempt(map, fun() -> ok = tessera_cluster:noop(Cluster), tessera_cluster:map(Cluster, fun(0) -> alone end) end),
+         attempt(map_fails, fun() -> tessera_cluster:map(Cluster, fun(0) -> error({data_loss, <<"lost">>}) end) end),
+         attempt(save, fun() ->
+                     Path = filename:join(Folder, "model"),
+                     ok = tessera_cluster:save(Path, tessera_cluster:put(Cluster, [{1, tessera:tensor([I])} || I <- [1, 2]])),
+                     [{N, tessera:to_list(T), tessera:device(T)} || {N, T} <- tessera_cluster:load(Cluster, Path)]
+                 end),
          attempt(twice, fun() -> tessera_cluster:join(#{}) end),
          attempt(leave, fun() -> tessera_cluster:leave(Cluster) end),
          ok = tessera_cluster:stop(Cluster)
@@ -354,6 +620,9 @@ alone_test_on(Folder) ->
     [All] = written(Folder, 0),
     ?assertMatch(#{rank := 0, ranks := [#{rank := 0, devices := 2}], mpi := none, state := up}, proplists:get_value(info, All)),
     ?assertEqual({ok, [[3.0], [3.0]]}, proplists:get_value(call, All)),
+    ?assertEqual({ok, [alone]}, proplists:get_value(map, All)),
+    ?assertEqual({data_loss, <<"lost">>}, proplists:get_value(map_fails, All)),
+    ?assertEqual([{ok, [{1, [1], {host, 0}}, {1, [2], {host, 1}}]} || _ <- [first, second]], proplists:get_all_values(save, All)),
     has(argument, invalid_argument, "nonsense", All),
     has(mesh, invalid_argument, "the cluster has 1 ranks of 2 devices", All),
     ?assertMatch({ok, {error, {failed_precondition, <<"this node has joined", _/binary>>}}}, proplists:get_value(twice, All)),
