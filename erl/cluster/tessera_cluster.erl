@@ -4,7 +4,7 @@
 -behaviour(gen_server).
 -include("tessera.hrl").
 -export([start_link/1, join/1, leave/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
--export([call/2, connections/1, options/1, is_cluster/1, why/3]).
+-export([map_as/4, call/2, connections/1, options/1, is_cluster/1, why/3]).
 -export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([cluster/0, options/0, join_options/0, connections/0]).
 
@@ -156,31 +156,25 @@ clear_ranks(Cluster) ->
 %% Of a cluster that was joined: all ranks call it with the same function. Each calls F with its own number, and gets a list with its own
 %% result, when F has returned on all.
 -spec map(cluster(), fun((Rank :: non_neg_integer()) -> Result)) -> [Result].
-map(Cluster, F) when is_function(F, 1) ->
-    case tessera_cluster_joined:find(Cluster) of
-        none -> map_ranks(Cluster, F);
-        Joined -> tessera_cluster_spmd:map(Joined, F)
-    end.
-
-map_ranks(Cluster, F) ->
-    ok = check_module(erlang:fun_info(F, module)),
-    mapped(tessera_cluster_values:apply_all(connections(Cluster), F, none)).
+map(Cluster, F) when is_function(F, 1) -> map_as(Cluster, F, F, none).
 
 %% @doc The same with an argument for each rank. Tensors in an argument that are on that rank are not moved; others are copied to it. Of a
 %% cluster that was joined: a list with the argument of this rank.
 -spec map(cluster(), fun((Rank :: non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
-map(Cluster, F, Args) when is_function(F, 2), is_list(Args) ->
+map(Cluster, F, Args) when is_function(F, 2), is_list(Args) -> map_as(Cluster, F, F, Args).
+
+%% @private The same for a function Call that calls F; F is the one that ranks have to know, and that errors name.
+-spec map_as(cluster(), function(), function(), none | [term()]) -> [term()].
+map_as(Cluster, F, Call, Args) ->
     case tessera_cluster_joined:find(Cluster) of
-        none -> map_ranks(Cluster, F, Args);
+        none ->
+            ok = check_module(erlang:fun_info(F, module)),
+            #{links := Links} = Connections = connections(Cluster),
+            Args =:= none orelse length(Args) =:= tuple_size(Links) orelse
+                refuse_argument("map: got ~b arguments, and the cluster has ~b ranks", [length(Args), tuple_size(Links)]),
+            mapped(tessera_cluster_values:apply_all(Connections, Call, Args));
         Joined -> tessera_cluster_spmd:map(Joined, F, Args)
     end.
-
-map_ranks(Cluster, F, Args) ->
-    ok = check_module(erlang:fun_info(F, module)),
-    #{links := Links} = Connections = connections(Cluster),
-    length(Args) =:= tuple_size(Links) orelse
-        refuse_argument("map: got ~b arguments, and the cluster has ~b ranks", [length(Args), tuple_size(Links)]),
-    mapped(tessera_cluster_values:apply_all(Connections, F, Args)).
 
 mapped({ok, Results}) -> Results;
 mapped({error, Error}) -> tessera_cluster_error:raise(Error).

@@ -3,7 +3,7 @@
 %% so an error of one is raised on all, and ranks that call different functions, or call one on different things, learn it by name.
 -module(tessera_cluster_spmd).
 -include("tessera.hrl").
--export([noop/1, map/2, map/3, put/2, save/4, load/3]).
+-export([noop/1, map/3, put/2, save/4, load/3]).
 
 %% Bytes of the first message of a step from each rank: the size of what it says, and its beginning.
 -define(FIRST, 1024).
@@ -28,22 +28,18 @@ turn(#{server := Server}, Name, F) -> tessera_cluster_joined:turn(Server, Name, 
 %% ---- functions
 
 %% The function is called in the turn, so others learn it when its process is killed; it cannot call the cluster itself.
--spec map(joined(), fun((non_neg_integer()) -> Result)) -> [Result].
-map(#{rank := Rank} = Joined, F) -> mapped(Joined, F, fun() -> F(Rank) end).
-
--spec map(joined(), fun((non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
-map(#{rank := Rank} = Joined, F, Args) -> mapped(Joined, F, fun() -> F(Rank, argument(Args)) end).
-
-argument([Arg]) -> Arg;
-argument(Args) -> refuse("map: got ~b arguments, expected one, for this rank", [length(Args)]).
-
-mapped(Joined, F, Call) ->
+-spec map(joined(), function(), none | [term()]) -> [term()].
+map(#{rank := Rank} = Joined, F, Args) ->
     [{_, Module}, {_, Name}, {_, Arity}] = [erlang:fun_info(F, Item) || Item <- [module, name, arity]],
     turn(Joined, fun() -> io_lib:format("map of ~ts:~ts/~b", [Module, Name, Arity]) end, fun() ->
-        Outcome = outcome(Call),
+        Outcome = outcome(fun() -> apply(F, [Rank | argument(Args)]) end),
         All = tell(Joined, {map, Module, Name, Arity}, told(Outcome, fun(_) -> [] end)),
         [own(Joined, Outcome, All)]
     end).
+
+argument(none) -> [];
+argument([_] = Args) -> Args;
+argument(Args) -> refuse("map: got ~b arguments, expected one, for this rank", [length(Args)]).
 
 %% ---- tensors
 

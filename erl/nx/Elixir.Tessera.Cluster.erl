@@ -12,13 +12,14 @@
      "\n"
      "A cluster is a client of `Tessera.shard_jit/3` and `Tessera.Mesh.shard/4`, by its name or its pid, and of nothing else. Rank `r` of\n"
      "`R` has the partitions from `r * P / R` to `(r + 1) * P / R - 1` of a mesh of `P`. Results stay on their ranks, where the next call\n"
-     "uses them; other functions fetch them.\n"
+     "uses them; other functions fetch them. `put/2`, `map/2` and `load/2` make such tensors, too, and `save/2` writes them to files.\n"
      "\n"
      "Options are `:ranks`, `:hosts`, `:devices`, `:threads`, `:mpirun`, `:mca`, `:env`, `:memory_limit` (bytes), `:deadline` and\n"
      "`:start_timeout` (milliseconds), `:listen`, `:tls`, `:restarts`, `:name`, `:directory` and the others of docs/cluster.md, which says what\n"
      "they mean. Texts are strings or charlists; the names in `:mca` and `:env` may be atoms: `mca: [pml: \"ucx\"]`. What\n"
      "`config :tessera, clusters: ...` has for a `:name` are its defaults.").
--export(['__info__'/1, child_spec/1, start_link/1, join/1, leave/1, stop/1, info/1, map/2]).
+-export(['__info__'/1, child_spec/1, start_link/1, join/1, leave/1, stop/1, info/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3,
+         clear_cache/1, noop/1, noop/2]).
 
 ?INTERNAL.
 -spec '__info__'(atom()) -> term().
@@ -63,13 +64,81 @@ stop(Cluster) -> tessera_cluster:stop(Cluster).
 info(Cluster) -> tessera_cluster:info(Cluster).
 
 ?DOC("Calls the function with the number of the rank on all ranks at once; the results in the order of ranks. So each rank can read\n"
-     "its own part of a file. The module in which the function is written must be compiled to a file. Raises the first error, with rank\n"
-     "and host.\n"
+     "its own part of a file. Tensors in a result stay on their rank. The module in which the function is written must be compiled to a\n"
+     "file. Raises the first error, with rank and host.\n"
      "\n"
-     "    Tessera.Cluster.map(:ranks, fn rank -> rank * 2 end)").
+     "    Tessera.Cluster.map(:ranks, fn rank -> rank * 2 end)\n"
+     "\n"
+     "Of a cluster that was joined all ranks call it with the same function, which is called here with the own rank. It returns a list with\n"
+     "this one result, when the function has returned on all ranks.").
 -spec map(tessera_cluster:cluster(), fun((non_neg_integer()) -> Result)) -> [Result].
-map(Cluster, Fun) when is_function(Fun, 1) -> tessera_nx_shard:core(fun() -> tessera_cluster:map(Cluster, Fun) end);
+map(Cluster, Fun) when is_function(Fun, 1) -> core(fun() -> tessera_nx_cluster:map(Cluster, Fun, none) end);
 map(_, Other) -> tessera_nx_error:expected("a function of one argument", Other).
+
+?DOC("The same with an argument for each rank. Tensors in an argument that are on its rank are not moved; others are copied to it. Of a\n"
+     "cluster that was joined: a list with the argument of this rank.\n"
+     "\n"
+     "    Tessera.Cluster.map(:ranks, fn _rank, {path, offset} -> read(path, offset) end, [{\"a\", 0}, {\"a\", 1000}])").
+-spec map(tessera_cluster:cluster(), fun((non_neg_integer(), Arg) -> Result), [Arg]) -> [Result].
+map(Cluster, Fun, Args) when is_function(Fun, 2), is_list(Args) -> core(fun() -> tessera_nx_cluster:map(Cluster, Fun, Args) end);
+map(_, Fun, Other) when is_function(Fun, 2) -> tessera_nx_error:expected("a list with an argument for each rank", Other);
+map(_, Other, _) -> tessera_nx_error:expected("a function of two arguments", Other).
+
+?DOC("Puts tensors on the ranks, where they stay as long as they are referred to: a list with a container for each partition of a mesh.\n"
+     "Containers are tensors and numbers in lists, tuples, maps and structs. A tensor that is there already is not moved.\n"
+     "\n"
+     "    [{w, b} | _] = Tessera.Cluster.put(:ranks, List.duplicate({w, b}, 4))\n"
+     "\n"
+     "Of a cluster that was joined: a container for each partition of this rank, whose tensors are then on its devices.").
+-spec put(tessera_cluster:cluster(), [term()]) -> [term()].
+put(Cluster, Parts) -> core(fun() -> tessera_nx_cluster:put(Cluster, Parts) end).
+
+?DOC("Saves a container for each partition of a mesh, as runs return them. Each rank writes what it has to the file `PATH.N.R`, of save `N` and\n"
+     "rank `R`; then the index, a file at the path, is written, and replaces an earlier one with its files. All hosts must see the folder.\n"
+     "An error leaves an earlier save as it was. `tessera_cluster:load/2` of Erlang loads it, too.\n"
+     "\n"
+     "    :ok = Tessera.Cluster.save(\"/shared/model\", parts)\n"
+     "\n"
+     "On a node that has joined a cluster all ranks call it, with the same path and a container for each partition of their own.").
+-spec save(file:name_all(), [term()]) -> ok.
+save(Path, Parts) -> core(fun() -> tessera_nx_cluster:save(Path, Parts, none) end).
+
+?DOC("The same with the mesh, an `Nx.Mesh`, and the shardings of the container's tensors: one for all of them, or a container of the same\n"
+     "form. Parts that are equal are saved once, and `load/3` can cut the tensors for another mesh.\n"
+     "\n"
+     "    :ok = Tessera.Cluster.save(\"/shared/model\", parts, mesh, {%{0 => [0]}, %{}})").
+-spec save(file:name_all(), [term()], map(), term()) -> ok.
+save(Path, Parts, Mesh, Shardings) -> core(fun() -> tessera_nx_cluster:save(Path, Parts, {Mesh, Shardings}) end).
+
+?DOC("What was saved: a list with a container for each partition, on the ranks of a cluster. It may have another number of ranks than the one\n"
+     "that saved. A damaged file raises an error that names it. The modules of structs in it, and those that have the names of tensors and the\n"
+     "keys of maps, must be loaded: it makes no atom.\n"
+     "\n"
+     "    parts = Tessera.Cluster.load(:ranks, \"/shared/model\")\n"
+     "\n"
+     "Of a cluster that was joined: all ranks call it, and each gets the containers of its own partitions.").
+-spec load(tessera_cluster:cluster(), file:name_all()) -> [term()].
+load(Cluster, Path) -> core(fun() -> tessera_nx_cluster:load(Cluster, Path, none) end).
+
+?DOC("The same in a mesh of other sizes, if it was saved with its mesh and shardings. Each rank reads what it needs.").
+-spec load(tessera_cluster:cluster(), file:name_all(), map()) -> [term()].
+load(Cluster, Path, Mesh) -> core(fun() -> tessera_nx_cluster:load(Cluster, Path, Mesh) end).
+
+?DOC("Drops the compiled programs that the ranks keep, and clears the caches of their VMs. A program that is called again is sent and compiled\n"
+     "again. Of a cluster that was joined: clears the caches of this node.").
+-spec clear_cache(tessera_cluster:cluster()) -> ok.
+clear_cache(Cluster) -> core(fun() -> tessera_cluster:clear_cache(Cluster) end).
+
+?DOC("A call of all ranks that does nothing, for measurements. Of a cluster that was joined: returns when all ranks have called it.").
+-spec noop(tessera_cluster:cluster()) -> ok.
+noop(Cluster) -> core(fun() -> tessera_cluster:noop(Cluster) end).
+
+?DOC("The same, so many times, one after the other.").
+-spec noop(tessera_cluster:cluster(), pos_integer()) -> ok.
+noop(Cluster, Count) -> core(fun() -> tessera_cluster:noop(Cluster, Count) end).
+
+%% The core's errors as exceptions.
+core(F) -> tessera_nx_shard:core(F).
 
 %% ---- options
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tessera in a Mix application, built with rebar3 where it is installed and with
-# make; then without Mix. Needs Elixir, no Nx, no network.
+# make; then without Mix, also on two ranks that join. Needs Elixir, no Nx, no network.
 # usage: test/mix/run.sh
 cd "$(dirname "$0")/../.." || exit 2
 PATH=$PATH:$PWD/.tools
@@ -70,4 +70,23 @@ END
 elixir -pa ebin "$work/plain.exs" >"$work/log" 2>&1 && [ "$(cat "$work/log")" = ran ] || fail "elixir -pa ebin fails"
 passed=$((passed + 1))
 echo "mix: elixir -pa ebin runs"
+
+# Ranks that join, without a driver; both print what they have checked.
+join() {
+  shared=vader
+  case $(mpirun --version) in *"Open MPI) 5"*) shared=sm ;; esac
+  # mpirun refuses root without these.
+  [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  timeout -k 10 240 mpirun -np 2 --oversubscribe --bind-to none --mca pml ob1 --mca btl "self,$shared" elixir -pa ebin test/mix/join.exs "$work/joined" \
+    >"$work/log" 2>&1 || fail "ranks that join fail"
+  checks=$(grep -c '^  rank [01]: ' "$work/log")
+  [ "$checks" -gt 0 ] && [ "$(grep -c '^  rank 0: ' "$work/log")" -eq "$(grep -c '^  rank 1: ' "$work/log")" ] || fail "a rank checks nothing"
+  passed=$((passed + checks))
+  echo "mix: 2 ranks join: $checks checks"
+}
+if command -v mpirun >/dev/null && [ -f priv/tessera_mpi.so ]; then
+  join
+else
+  left_out "ranks that join: no Open MPI here (./setup --mpi && make)"
+fi
 echo "mix: $passed passed, 0 failed"

@@ -44,7 +44,47 @@ end).message =~ "the mesh has 3 partitions, and the cluster has 2 ranks of 2 dev
 check.("wrong options", for options <- [[name: :ranks, ranks: 0], [rank: 1], [:ranks], :ranks] do
   {:error, {:invalid_argument, "tessera_cluster: " <> _}} = Cluster.start_link(options)
 end != [])
+
+# Tensors on ranks, and in files.
+parts = for p <- 0..3, do: {User.tensor([p, 10], client, [:rows]), %{n: p, list: [User.tensor([-p], client).data.buffer], name: "part"}}
+read = fn parts -> for {x, %{n: n, list: [y], name: "part"}} <- parts, do: {User.numbers(x), x.names, n, User.numbers(y)} end
+expected = for p <- 0..3, do: {[p, 10], [:rows], p, [-p]}
+placed = Cluster.put(:ranks, parts)
+check.("put", read.(placed) == expected)
+check.("where it is", for({x, _} <- placed, do: User.where(x.data)) == for(p <- 0..3, do: {:ranks, p}))
+check.("a wrong number of parts", raised.(fn -> Cluster.put(:ranks, tl(parts)) end).message =~ "got 3 lists, and the cluster has 2 ranks of 2 devices")
+check.("no list of parts", match?(%ArgumentError{}, raised.(fn -> Cluster.put(:ranks, :nonsense) end)))
+made = Cluster.map(:ranks, &User.own/1)
+check.("tensors of a function", for(%{rank: rank, tensor: t} <- made, do: {rank, User.numbers(t), t.names, User.where(t.data)}) ==
+  [{0, [0, 1], [:rows], {:ranks, 0}}, {1, [1, 2], [:rows], {:ranks, 1}}])
+check.("arguments of a function", Cluster.map(:ranks, &User.sum/2, Enum.zip(made, [10, 20])) == [11, 24])
+check.("too few arguments", raised.(fn -> Cluster.map(:ranks, &User.sum/2, [1]) end).message =~ "got 1 arguments, and the cluster has 2 ranks")
+check.("a function of one argument", for(wrong <- [&User.sum/2, :nonsense], do: match?(%ArgumentError{}, raised.(fn -> Cluster.map(:ranks, wrong) end))) == [true, true])
+check.("a function of two arguments", match?(%ArgumentError{}, raised.(fn -> Cluster.map(:ranks, &User.twice/1, [1, 2]) end)) and
+  match?(%ArgumentError{}, raised.(fn -> Cluster.map(:ranks, &User.sum/2, :nonsense) end)))
+folder = Path.join(System.tmp_dir!(), "tessera mix #{System.pid()}")
+File.mkdir!(folder)
+path = Path.join(folder, "model")
+check.("save", Cluster.save(path, placed) == :ok and length(File.ls!(folder)) == 3)
+check.("load", read.(Cluster.load(:ranks, path)) == expected)
+check.("load from Erlang", match?([{{Nx.Tensor, _, [:rows], []}, %{n: 0}} | _], :tessera_cluster.load(:ranks, path)))
+mesh4 = %{__struct__: Nx.Mesh, name: "mesh", shape: {4}}
+mesh2 = %{__struct__: Nx.Mesh, name: "mesh", shape: {2}}
+buffers = for {_, %{list: [y]}} <- placed, do: {y, 7}
+check.("save with a mesh", Cluster.save(path, buffers, mesh4, {%{0 => [0]}, %{}}) == :ok)
+check.("load in another mesh", for({y, 7} <- Cluster.load(:ranks, path, mesh2), do: User.numbers(y)) == [[0, -1], [-2, -3]])
+check.("one sharding for all", Cluster.save(path, for({y, _} <- buffers, do: [y]), mesh4, %{0 => [0]}) == :ok)
+check.("wrong shardings", for wrong <- [{%{0 => [0]}}, [%{}, %{}], %{a: %{0 => [0]}}, :nonsense] do
+  %ArgumentError{} = raised.(fn -> Cluster.save(path, buffers, mesh4, wrong) end)
+end != [])
+check.("no tensor to save", raised.(fn -> Cluster.save(path, [1, 2]) end).message == "no tensor is on a rank of a cluster")
+check.("no such file", match?(%RuntimeError{}, raised.(fn -> Cluster.load(:ranks, path <> "_not") end)))
+check.("no path", match?(%ArgumentError{}, raised.(fn -> Cluster.load(:ranks, {1}) end)))
+File.rm_rf!(folder)
+check.("clear_cache", Cluster.clear_cache(:ranks) == :ok)
+check.("noop", Cluster.noop(:ranks) == :ok and Cluster.noop(:ranks, 2) == :ok)
 :ok = Supervisor.stop(supervisor)
+check.("a cluster that has ended", match?(%RuntimeError{}, raised.(fn -> Cluster.noop(:ranks) end)))
 check.("no rank is left", not Enum.any?(ranks, &File.exists?("/proc/#{&1.os_pid}")))
 
 {:docs_v1, _, :erlang, "application/erlang+html", %{"en" => _}, _, entries} = Code.fetch_docs(:tessera)
