@@ -169,7 +169,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
--include $(B)/c_src/comm/mpi.d $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d
+-include $(B)/c_src/comm/mpi.d $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
 # ---- Erlang
@@ -263,9 +263,14 @@ test-mpi: $(MPI) $(MPI_TESTS)
 	@test/mpi/run.sh $(if $(MPI),$(B) $(MPI))
 	$(Q)$(MAKE) test-hosts
 
-test-hosts: all
+# A slow cable between hosts.
+$(B)/mpi_relay: $(B)/test/mpi/relay.o
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $<
+
+test-hosts: all $(B)/mpi_relay
 	$(call erl_compile,test/mpi,test-mpi)
-	@ERL=$(ERL) test/mpi/hosts.sh
+	@ERL=$(ERL) test/mpi/hosts.sh $(B)/mpi_relay
 
 # A table with ops that no layer knows, and with a class of ops that all know, in a build of its own.
 ROWS := rows$(if $(filter asan,$(BUILD)),-asan)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Clusters over two hosts: hosts.sh, with Tessera built and the module tessera_hosts in build/test-mpi. A host is a
-# network namespace with a name of its own; two cables join them, one for Tessera's sockets and mpirun's, one for the
-# bytes of collectives. Needs root, and a system that allows namespaces; else says why it does nothing. Leaves nothing.
+# Clusters over two hosts: hosts.sh RELAY, with Tessera built, the module tessera_hosts in build/test-mpi, and the path of
+# the program relay. A host is a network namespace with a name of its own; two cables join them, one for Tessera's sockets
+# and mpirun's, one for the bytes of collectives. The relay is a third one, which is slow, for one case. Needs root, and a system that allows namespaces; else says why it does nothing. Leaves nothing.
+relay=$(realpath "$1") || exit 2
 left_out() { echo "MPI tests on two hosts: left out: $1"; exit "${2:-0}"; }
 in_ci=0
 [ -z "${TESSERA_CI:-}" ] || in_ci=1
@@ -42,5 +43,6 @@ shift
 exec ip netns exec "$host" unshare --uts sh -c 'hostname "$1" && shift && eval "$*"' sh "$host" "$@"
 END
 chmod 700 "$folder/agent"
+ln -s "$relay" "$folder/relay"
 
 timeout -k 10 500 "$folder/agent" $a exec "${ERL:-erl}" -noshell -noinput -pa ebin build/test-mpi -run tessera_hosts main $a $b "$folder"

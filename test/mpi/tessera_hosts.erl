@@ -27,12 +27,15 @@ run(Name, Test, Hosts) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-start({A, B, Folder}) ->
+start(Hosts) -> start(Hosts, "10.213.2.0/24").
+
+%% With this network for the bytes of collectives.
+start({A, B, Folder}, Network) ->
     Agent = filename:join(Folder, "agent"),
     _ = [tessera_cluster:stop(?MODULE) || is_pid(whereis(?MODULE))],
     {ok, Cluster} = tessera_cluster:start_link(
         #{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
-          restarts => {10, 600}, mca => [{"btl_tcp_if_include", "10.213.2.0/24"}, {"oob_tcp_if_include", "10.213.1.0/24"}],
+          restarts => {10, 600}, mca => [{"btl_tcp_if_include", Network}, {"oob_tcp_if_include", "10.213.1.0/24"}],
           env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}),
     Cluster.
 
@@ -71,20 +74,45 @@ check_sums(Cluster, Elements) ->
     [10.0, 10.0, 10.0, 10.0] = [tessera:to_number(tessera:reduce_max(Y)) || Y <- Results],
     [10.0, 10.0, 10.0, 10.0] = [tessera:to_number(tessera:reduce_min(Y)) || Y <- Results].
 
-%% A collective that takes longer than the deadline, because its bytes come slowly, is no silence.
-slow({_, B, _} = Hosts) ->
-    Before = pids(Hosts),
-    case command(["ip netns exec ", B, " tc qdisc add dev data root netem delay 20ms rate 10mbit"]) of
-        "" ->
-            Cluster = start(Hosts),
-            Took = timed(fun() -> check_sums(Cluster, 1500000) end),
-            "" = command(["ip netns exec ", B, " tc qdisc del dev data root"]),
-            #{restarts := 0} = tessera_cluster:info(Cluster),
-            true = Took > ?DEADLINE,
-            ok = tessera_cluster:stop(Cluster),
-            nothing_left(Hosts, Before),
-            io_lib:format("; a collective took ~b ms, the deadline is ~b", [Took, ?DEADLINE]);
-        Why -> ["; left out, the kernel has no netem: ", string:trim(Why)]
+%% A collective that takes longer than the deadline, because its bytes come slowly, is no silence. They take a cable of 10 Mbit/s and 20 ms,
+%% which carries 12 MB each way: 2 ranks of a host give 2 others 6 MB each.
+slow({A, B, Folder} = Hosts) ->
+    Relay = open_port({spawn_executable, filename:join(Folder, "relay")},
+                      [{args, [A, B, "slow", "20", "10000000", "300"]}, {line, 1000}, exit_status, stderr_to_stdout]),
+    try
+        "ready" = line(Relay),
+        [[] = command(["ip -n ", Host, " addr add 10.213.3.", Own, "/24 dev slow && ip -n ", Host, " link set slow up"]) || {Host, Own} <- [{A, "1"}, {B, "2"}]],
+        Before = pids(Hosts),
+        Cluster = start(Hosts, "10.213.3.0/24"),
+        Took = timed(fun() -> check_sums(Cluster, 1500000) end),
+        #{restarts := 0, state := up} = tessera_cluster:info(Cluster),
+        Took > ?DEADLINE orelse error({not_slow, Took}),
+        check_sums(Cluster, 1000),
+        ok = tessera_cluster:stop(Cluster),
+        nothing_left(Hosts, Before),
+        true = port_command(Relay, "end"),
+        {Passed, 0} = rest(Relay, []),
+        [Less, _] = Bytes = lists:sort([list_to_integer(N) || Line <- Passed, {match, [N]} <- [re:run(Line, " ([0-9]+) bytes", [{capture, all_but_first, list}])]]),
+        Less > 12000000 orelse error({other_cable, Passed}),
+        [{Host, [_ | _]} = {Host, command(["ip -n ", Host, " link show slow 2>&1 | grep 'does not exist'"])} || Host <- [A, B]],
+        io_lib:format("; a collective took ~b ms, the deadline is ~b; bytes each way: ~0p", [Took, ?DEADLINE, Bytes])
+    after
+        catch port_close(Relay)   % whose input has ended then
+    end.
+
+line(Port) ->
+    receive
+        {Port, {data, {eol, Line}}} -> Line;
+        {Port, {exit_status, Status}} -> error({ended, Status})
+    after ?WITHIN -> error(no_line)
+    end.
+
+%% The lines until the end, and the status.
+rest(Port, Lines) ->
+    receive
+        {Port, {data, {eol, Line}}} -> rest(Port, Lines ++ [Line]);
+        {Port, {exit_status, Status}} -> {Lines, Status}
+    after ?WITHIN -> error({no_end, Lines})
     end.
 
 timed(F) ->
