@@ -166,33 +166,81 @@ double factor_reflector(const factor *f, char *x, int64_t length, double *out_ta
   return target;
 }
 
-void factor_reflect(const factor *f, char *line, const char *v, int64_t length, double tau) {
-  if (tau != 0) f->v->add_scaled(line, -tau * f->v->dot(v, line, length), v, length);
+/* ---- reflectors, by many threads: each line gets all of them in order, so its bits are the same by any number ---- */
+
+/* Reflectors that are applied to one line after the other while they are in cache, and lines of a task. */
+#define PANEL 32
+#define TASK_LINES 32
+/* Elements from which on a panel is applied by several threads. */
+#define SHARED_ELEMENTS 4096
+
+typedef struct reflections {
+  const factor *f;
+  const factor_lines *a, *to;
+  const double *tau;
+  int64_t offset, first, end; /* reflectors: first .. end - 1 */
+  int64_t from;               /* the first line of `to` */
+  bool backwards;             /* from the last reflector on, each from the line on at which it begins */
+} reflections;
+
+static void reflect(const reflections *r, int64_t j, int64_t line, int64_t end) {
+  const factor *f = r->f;
+  const int64_t at = j + r->offset, from = r->backwards ? ts_linalg_max(line, at) : line;
+  const ts_linalg_reflector v = {factor_at(f, factor_line(f, r->a, j), at), r->to->length - at, r->tau[j]};
+  if (from < end) f->v->reflect(&v, factor_at(f, factor_line(f, r->to, from), at), r->to->length, end - from);
 }
 
-ts_status factor_columns(const factor *f, const factor_lines *a, int64_t steps, double *diagonal, double *tau) {
-  for (int64_t j = 0; j < steps; j++) {
-    char *v = factor_at(f, factor_line(f, a, j), j);
-    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-    diagonal[j] = factor_reflector(f, v, a->length - j, &tau[j]);
-    for (int64_t c = j + 1; c < a->count; c++)
-      factor_reflect(f, factor_at(f, factor_line(f, a, c), j), v, a->length - j, tau[j]);
+static void reflect_panel(const reflections *r, int64_t first, int64_t end, int64_t line, int64_t last) {
+  for (; line < last; line += TS_LINALG_TOGETHER) {
+    const int64_t behind = ts_linalg_min(last, line + TS_LINALG_TOGETHER);
+    for (int64_t j = first; j < end; j++) reflect(r, r->backwards ? end - 1 - (j - first) : j, line, behind);
+  }
+}
+
+static void reflect_task(void *arg, int64_t task, int worker) {
+  const reflections *r = arg;
+  const int64_t line = r->from + task * TASK_LINES, last = ts_linalg_min(r->to->count, line + TASK_LINES);
+  (void)worker;
+  for (int64_t done = 0; done < r->end - r->first && !ts_cancelled(r->f->cancel); done += PANEL) {
+    const int64_t some = ts_linalg_min(PANEL, r->end - r->first - done);
+    const int64_t first = r->backwards ? r->end - done - some : r->first + done;
+    reflect_panel(r, first, first + some, line, last);
+  }
+}
+
+static ts_status run_reflections(const reflections *r) {
+  const int64_t lines = r->to->count - r->from;
+  reflections copy = *r;
+  if (lines <= 0) return TS_SUCCESS;
+  ts_parallel_run(lines * r->to->length < SHARED_ELEMENTS ? &ts_parallel_serial : r->f->parallel,
+                  (lines + TASK_LINES - 1) / TASK_LINES, reflect_task, &copy);
+  return ts_check_cancelled(r->f->cancel, ts_op_name(r->f->spec->op));
+}
+
+ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
+  for (int64_t first = 0; first < s->count; first += PANEL) {
+    const int64_t end = ts_linalg_min(s->count, first + PANEL), behind = ts_linalg_min(a->count, first + PANEL);
+    const reflections r = {.f = f, .a = a, .to = a, .tau = s->tau, .first = first, .end = end, .from = behind};
+    for (int64_t j = first; j < end; j++) {
+      TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
+      s->make(f, factor_at(f, factor_line(f, a, j), j), a->length - j, j, s);
+      reflect(&r, j, j + 1, behind);
+    }
+    TS_TRY(run_reflections(&r));
   }
   return TS_SUCCESS;
+}
+
+void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s) {
+  s->diagonal[j] = factor_reflector(f, x, length, &s->tau[j]);
 }
 
 ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,
                          const factor_lines *q) {
+  const reflections r = {.f = f, .a = a, .to = q, .tau = tau, .offset = offset, .end = steps, .backwards = true};
   factor_fill(f, q->data, q->count * q->length, 0);
   for (int64_t c = 0; c < q->count; c++) factor_set(f, factor_line(f, q, c), c, 1);
-  for (int64_t j = steps - 1; j >= 0; j--) {
-    const int64_t at = j + offset;
-    const char *v = factor_at(f, factor_line(f, a, j), at);
-    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-    for (int64_t c = at; c < q->count; c++)
-      factor_reflect(f, factor_at(f, factor_line(f, q, c), at), v, q->length - at, tau[j]);
-  }
-  return TS_SUCCESS;
+  return run_reflections(&r);
 }
 
 /* ---- one matrix ---- */
@@ -236,7 +284,7 @@ static ts_status run_complex(const factor *f, bool *out_good) {
 static bool wants_finite(ts_opcode op) { return has_factors(op) || op == TS_OP_EIGH; }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const _Atomic bool *cancel) {
+                        const ts_parallel *parallel, const _Atomic bool *cancel) {
   const bool is_complex = spec->type == TS_C128;
   const ts_dtype part = is_complex ? TS_F64 : spec->type;
   const factor f = {.spec = spec,
@@ -246,6 +294,7 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
                     .right = spec->right > 0 ? operands[1] : NULL,
                     .results = results,
                     .workspace = workspace,
+                    .parallel = parallel,
                     .cancel = cancel};
   if (ts_factor_is_small(spec)) {
     char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;

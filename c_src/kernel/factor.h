@@ -5,6 +5,7 @@
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "ir/graph.h"
 #include "kernel/linalg_vector.h"
@@ -35,10 +36,11 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
 /* Bytes of workspace, a multiple of 64. TS_RESOURCE_EXHAUSTED past 64 bits. */
 ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
 /* The operands, of which there may be one, and the results are dense. Results of qr, eigh and svd are NaN where an
- * element of the matrix is NaN or infinite, and where an iteration does not converge. TS_CANCELLED when `cancel`, which
+ * element of the matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any
+ * number of threads of `parallel`. TS_CANCELLED when `cancel`, which
  * may be NULL, becomes true. The workspace is aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const _Atomic bool *cancel);
+                        const ts_parallel *parallel, const _Atomic bool *cancel);
 /* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
  * is computed alone has the same bits. */
 bool ts_factor_is_small(const ts_factor_spec *spec);

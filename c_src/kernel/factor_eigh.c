@@ -71,9 +71,9 @@ static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
 /* One QL step of rows l to m. */
 static void step(const factor_tridiagonal *s, int64_t l, int64_t m) {
   double *d = s->d, *e = s->e, g = (d[l + 1] - d[l]) / (2 * e[l]), sine = 1, cosine = 1, p = 0;
-  g = d[m] - d[l] + e[l] / (g + copysign(hypot(g, 1), g));
+  g = d[m] - d[l] + e[l] / (g + copysign(factor_length(g, 1), g));
   for (int64_t i = m - 1; i >= l; i--) {
-    const double x = sine * e[i], b = cosine * e[i], r = hypot(x, g);
+    const double x = sine * e[i], b = cosine * e[i], r = factor_length(x, g);
     e[i + 1] = r;
     if (r == 0) {
       d[i + 1] -= p;

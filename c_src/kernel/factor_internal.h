@@ -6,6 +6,8 @@
 #include "kernel/factor.h"
 #include "kernel/linalg.h"
 
+#include <math.h>
+
 typedef struct factor {
   const ts_factor_spec *spec;
   const ts_linalg_vector *v;
@@ -13,6 +15,7 @@ typedef struct factor {
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
+  const ts_parallel *parallel;
   const _Atomic bool *cancel;
 } factor;
 
@@ -26,6 +29,12 @@ static inline void factor_set(const factor *f, void *to, int64_t i, double x) {
     ((double *)to)[i] = x;
 }
 static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
+
+/* The root of the sum of squares; the same bits everywhere where the squares neither overflow nor underflow. */
+static inline double factor_length(double x, double y) {
+  const double squares = x * x + y * y;
+  return squares > 1e-280 && squares < 1e280 ? sqrt(squares) : hypot(x, y);
+}
 
 /* Lines of `length` elements, one behind the other. */
 typedef struct factor_lines {
@@ -43,10 +52,17 @@ double factor_norm(const factor *f, const char *x, int64_t length);
 /* A reflector I - tau v v' of `length` elements of x, in place of them, with v[0] = 1: it makes x a multiple, which is
  * returned, of the first unit vector. */
 double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
-/* Applies it to a line. */
-void factor_reflect(const factor *f, char *line, const char *v, int64_t length, double tau);
-/* The reflectors of the first `steps` lines, in place; diagonal and tau have an entry for each. */
-ts_status factor_columns(const factor *f, const factor_lines *a, int64_t steps, double *diagonal, double *tau);
+/* The reflectors of the first `count` lines, in place; the others have an entry for each. `make` is called for each
+ * line in turn, with its elements from j on, and makes the reflector. */
+typedef struct factor_steps {
+  int64_t count;
+  double *diagonal, *tau, *sign;
+  void (*make)(const factor *f, char *x, int64_t length, int64_t j, const struct factor_steps *s);
+} factor_steps;
+
+ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *steps);
+/* A `make` by factor_reflector. */
+void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s);
 /* The product of `steps` reflectors, number j of which stands in line j of `a` from element j + offset on: its first
  * `q->count` columns. */
 ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,

@@ -3,11 +3,6 @@
 
 #include <math.h>
 
-/* Of each step. */
-typedef struct qr_steps {
-  double *diagonal, *tau, *sign;
-} qr_steps;
-
 /* A column has nothing below its first element where the rest is no longer than this part of it: rounding leaves as
  * much of zeros. */
 #define NOTHING 1e-5
@@ -28,23 +23,15 @@ static bool has_nothing_below(const factor *f, const char *x, int64_t length) {
   return factor_norm(f, x + f->size, length - 1) <= NOTHING * fabs(factor_get(f, x, 0));
 }
 
-/* The reflectors of the columns. The rows of R which `sign` has as -1 are to be negated: where there is nothing to
- * reflect, a reflector and that change of sign are together near to the identity. */
-static ts_status reflect_columns(const factor *f, const factor_lines *a, int64_t steps, const qr_steps *out) {
-  for (int64_t j = 0; j < steps; j++) {
-    const int64_t length = a->length - j;
-    char *v = factor_at(f, factor_line(f, a, j), j);
-    const bool keep = has_nothing_below(f, v, length);
-    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-    out->diagonal[j] = (keep ? factor_reflector : reflect_to_positive)(f, v, length, &out->tau[j]);
-    out->sign[j] = keep && out->tau[j] != 0 ? -1 : 1;
-    for (int64_t c = j + 1; c < a->count; c++)
-      factor_reflect(f, factor_at(f, factor_line(f, a, c), j), v, length, out->tau[j]);
-  }
-  return TS_SUCCESS;
+/* The rows of R which `sign` has as -1 are to be negated: where there is nothing to reflect, a reflector and that
+ * change of sign are together near to the identity. */
+static void reflect_column(const factor *f, char *v, int64_t length, int64_t j, const factor_steps *out) {
+  const bool keep = has_nothing_below(f, v, length);
+  out->diagonal[j] = (keep ? factor_reflector : reflect_to_positive)(f, v, length, &out->tau[j]);
+  out->sign[j] = keep && out->tau[j] != 0 ? -1 : 1;
 }
 
-static void put_r(const factor *f, const factor_lines *a, const qr_steps *s) {
+static void put_r(const factor *f, const factor_lines *a, const factor_steps *s) {
   const int64_t m = a->length, n = a->count, steps = ts_linalg_min(m, n), rows = f->spec->full ? m : steps;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t k = 0; k < n; k++) {
@@ -56,12 +43,12 @@ static void put_r(const factor *f, const factor_lines *a, const qr_steps *s) {
 ts_status factor_qr(const factor *f) {
   const int64_t m = f->spec->rows, n = f->spec->cols, steps = ts_linalg_min(m, n);
   double *diagonal = (double *)(void *)f->workspace;
-  const qr_steps s = {diagonal, diagonal + steps, diagonal + 2 * steps};
+  const factor_steps s = {steps, diagonal, diagonal + steps, diagonal + 2 * steps, reflect_column};
   const factor_lines a = {(char *)(s.sign + steps), n, m};
   const factor_lines q = {a.data + n * m * f->size, f->spec->full ? m : steps, m};
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, 1, n}, to = {a.data, m, 1};
   ts_linalg_copy(&from, &to, n, m, f->size);
-  TS_TRY(reflect_columns(f, &a, steps, &s));
+  TS_TRY(factor_columns(f, &a, &s));
   TS_TRY(factor_product(f, &a, 0, steps, s.tau, &q));
   for (int64_t c = 0; c < steps; c++)
     for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)

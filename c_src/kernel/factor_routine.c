@@ -4,6 +4,8 @@
 #include "kernel/linalg.h"
 
 #define TASK_NS 50000
+/* Few matrices of so many elements are computed one after the other, each by all threads. */
+#define SHARED_ELEMENTS 16384
 #define MOST_RESULTS 3
 #define MOST_OPERANDS 2
 
@@ -19,6 +21,7 @@ typedef struct factors_state {
 typedef struct factors_run {
   const factors_state *s;
   const ts_routine_run *run;
+  const ts_parallel *inner; /* for the parts of a matrix */
   const char *in[MOST_OPERANDS];
   char *out[MOST_RESULTS];
 } factors_run;
@@ -38,7 +41,7 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   void *out[MOST_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
-  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, r->run->cancel);
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, r->inner, r->run->cancel);
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
   ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
   return TS_SUCCESS;
@@ -94,12 +97,14 @@ static void widen(factors_run *r) {
 static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const factors_state *s = plan->state;
   const bool narrow = s->type != s->spec.type;
-  factors_run r = {.s = s, .run = run};
+  const bool shared = !s->vector && s->units < run->parallel->width && s->spec.rows * s->spec.cols >= SHARED_ELEMENTS;
+  factors_run r = {.s = s, .run = run, .inner = shared ? run->parallel : &ts_parallel_serial};
   for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
   if (s->batch == 0) return TS_SUCCESS;
   if (narrow) widen(&r);
-  TS_TRY(ts_linalg_run_tasks(run->parallel, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
+  const ts_parallel *outer = shared ? &ts_parallel_serial : run->parallel;
+  TS_TRY(ts_linalg_run_tasks(outer, (s->units + s->per_task - 1) / s->per_task, run_task, &r));
   for (int i = 0; narrow && i < s->results; i++) narrow_result(s, i, r.out[i], ts_routine_result(run, (uint32_t)i));
   return TS_SUCCESS;
 }

@@ -25,7 +25,7 @@ bool factor_jacobi_rotation(const factor *f, int64_t n, double product, double *
   const double most = sqrt(*square_p) * sqrt(*square_q);
   if (fabs(product) <= 4 * sqrt((double)n) * factor_epsilon(f) * most) return false;
   const double zeta = (*square_q - *square_p) / (2 * product);
-  const double t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t);
+  const double t = copysign(1, zeta) / (fabs(zeta) + factor_length(1, zeta)), cosine = 1 / factor_length(1, t);
   *out = (factor_rotation){cosine, cosine * t};
   *square_p -= t * product;
   *square_q += t * product;
@@ -174,7 +174,8 @@ ts_status factor_svd(const factor *f, bool *out_converged) {
   s.r = (factor_lines){s.a.data + n * m * f->size, n, n};
   s.q = (factor_lines){s.r.data + n * n * f->size, f->spec->full ? m : n, m};
   load(&s);
-  TS_TRY(factor_columns(f, &s.a, n, s.values, s.tau));
+  const factor_steps steps = {.count = n, .diagonal = s.values, .tau = s.tau, .make = factor_reflect_plainly};
+  TS_TRY(factor_columns(f, &s.a, &steps));
   take_r(&s, s.values);
   TS_TRY(factor_product(f, &s.a, 0, n, s.tau, &s.q));
   const factor_jacobi j = {f, n, s.squares, s.order, measure, rotate, &s};

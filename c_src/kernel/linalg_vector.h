@@ -63,6 +63,16 @@ static inline int64_t ts_linalg_factors_vectors(int64_t rows, int64_t cols) {
   return 3 * most * most;
 }
 
+/* I - tau v v' */
+typedef struct ts_linalg_reflector {
+  const void *v;
+  int64_t length;
+  double tau;
+} ts_linalg_reflector;
+
+/* Lines that are best reflected at once: their number is a multiple of this. */
+#define TS_LINALG_TOGETHER 8
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
@@ -90,6 +100,8 @@ typedef struct ts_linalg_vector {
   void (*svd_group)(const ts_linalg_factors *group, void *workspace);
   /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
   double (*dot)(const void *a, const void *b, int64_t count);
+  /* Applies a reflector to `count` lines that are `step` elements apart: the bits of add_scaled by -tau times `dot`. */
+  void (*reflect)(const ts_linalg_reflector *reflector, void *lines, int64_t step, int64_t count);
   /* y += factor * x */
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
   /* x, y = cosine * x + sine * y, cosine * y - sine * x */

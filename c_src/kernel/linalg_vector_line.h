@@ -2,24 +2,84 @@
 #define CHUNK ((int)(64 / sizeof(T))) /* elements of a chunk */
 #define PARTS (CHUNK / LANES)         /* vectors of a chunk */
 
+/* Up to LANES elements, zeros behind them. */
+INLINE V NAME(load_up_to)(const T *from, int64_t count) {
+  if (count >= LANES) return NAME(load)(from);
+  return count > 0 ? LOAD_SOME(from, count) : SPLAT(0);
+}
+
+/* The sum of a chunk, of which each half is added to the other again and again. */
+INLINE double NAME(sum_chunk)(V *sums) {
+  _Pragma("GCC unroll 4") for (int half = PARTS / 2; half > 0; half /= 2)
+      _Pragma("GCC unroll 4") for (int p = 0; p < half; p++) sums[p] += sums[p + half];
+  return (double)NAME(sum_lanes)(sums[0]);
+}
+
 static double NAME(dot)(const void *a, const void *b, int64_t count) {
   const T *x = a, *y = b;
   V sums[PARTS];
-  T lanes[CHUNK], rest[2][CHUNK] = {{0}};
   int64_t i = 0;
   _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] = SPLAT(0);
   for (; i + CHUNK <= count; i += CHUNK)
     _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] +=
         NAME(load)(x + i + p * LANES) * NAME(load)(y + i + p * LANES);
-  if (i < count) {
-    for (int64_t k = 0; k < count - i; k++) rest[0][k] = x[i + k], rest[1][k] = y[i + k];
-    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) sums[p] +=
-        NAME(load)(rest[0] + p * LANES) * NAME(load)(rest[1] + p * LANES);
+  for (int p = 0; i < count && p < PARTS; p++, i += LANES)
+    sums[p] += NAME(load_up_to)(x + i, count - i) * NAME(load_up_to)(y + i, count - i);
+  return NAME(sum_chunk)(sums);
+}
+
+/* Lines that a reflector is applied to at once: as many sums hide the latency of an addition. */
+#define TOGETHER (PARTS == 1 ? 8 : 4)
+
+/* The factors by which a vector is added to lines: -tau times their inner products, each with the bits of `dot`. */
+INLINE void NAME(reflections)(const T *lines, int64_t step, int count, const ts_linalg_reflector *r, T *out) {
+  const T *v = r->v;
+  V sums[TOGETHER * PARTS];
+  int64_t i = 0;
+  _Pragma("GCC unroll 16") for (int p = 0; p < count * PARTS; p++) sums[p] = SPLAT(0);
+  for (; i + CHUNK <= r->length; i += CHUNK) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
+      const V x = NAME(load)(v + i + p * LANES);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
+          x * NAME(load)(lines + c * step + i + p * LANES);
+    }
+  if (i < r->length) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++) {
+      const int64_t at = i + p * LANES, left = r->length - at;
+      const V x = NAME(load_up_to)(v + at, left);
+      _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) sums[c * PARTS + p] +=
+          x * NAME(load_up_to)(lines + c * step + at, left);
+    }
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) out[c] = (T)(-r->tau * NAME(sum_chunk)(sums + c * PARTS));
+}
+
+INLINE void NAME(reflect_some)(const ts_linalg_reflector *r, T *lines, int64_t step, int count) {
+  const T *v = r->v;
+  T factors[TOGETHER];
+  V by[TOGETHER];
+  int64_t i = 0;
+  NAME(reflections)(lines, step, count, r, factors);
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) by[c] = SPLAT(factors[c]);
+  for (; i + LANES <= r->length; i += LANES) {
+    const V x = NAME(load)(v + i);
+    _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
+      const V sum = NAME(load)(lines + c * step + i) + by[c] * x;
+      memcpy(lines + c * step + i, &sum, sizeof sum);
+    }
   }
-  memcpy(lanes, sums, sizeof lanes);
-  for (int step = CHUNK / 2; step > 0; step /= 2)
-    for (int k = 0; k < step; k++) lanes[k] += lanes[k + step];
-  return (double)lanes[0];
+  if (i == r->length) return;
+  const V x = LOAD_SOME(v + i, r->length - i);
+  _Pragma("GCC unroll 8") for (int c = 0; c < count; c++) {
+    const V sum = LOAD_SOME(lines + c * step + i, r->length - i) + by[c] * x;
+    STORE_SOME(lines + c * step + i, r->length - i, sum);
+  }
+}
+
+static void NAME(reflect)(const ts_linalg_reflector *r, void *to, int64_t step, int64_t count) {
+  T *lines = to;
+  int64_t c = 0;
+  if (r->tau == 0) return;
+  for (; c + TOGETHER <= count; c += TOGETHER) NAME(reflect_some)(r, lines + c * step, step, TOGETHER);
+  for (; c + 2 <= count; c += 2) NAME(reflect_some)(r, lines + c * step, step, 2);
+  if (c < count) NAME(reflect_some)(r, lines + c * step, step, 1);
 }
 
 static void NAME(add_scaled)(void *to, double by, const void *from, int64_t count) {
@@ -30,24 +90,26 @@ static void NAME(add_scaled)(void *to, double by, const void *from, int64_t coun
     V sum = NAME(load)(y + i) + SPLAT(factor) * NAME(load)(x + i);
     memcpy(y + i, &sum, sizeof sum);
   }
-  for (; i < count; i++) y[i] += factor * x[i];
+  if (i == count) return;
+  const V sum = LOAD_SOME(y + i, count - i) + SPLAT(factor) * LOAD_SOME(x + i, count - i);
+  STORE_SOME(y + i, count - i, sum);
 }
 
 static void NAME(rotate)(void *a, void *b, double cosine, double sine, int64_t count) {
-  const T c = (T)cosine, s = (T)sine;
+  const V c = SPLAT((T)cosine), s = SPLAT((T)sine);
   T *x = a, *y = b;
   int64_t i = 0;
   for (; i + LANES <= count; i += LANES) {
-    V u = NAME(load)(x + i), v = NAME(load)(y + i), p = SPLAT(c) * u + SPLAT(s) * v, q = SPLAT(c) * v - SPLAT(s) * u;
+    V u = NAME(load)(x + i), v = NAME(load)(y + i), p = c * u + s * v, q = c * v - s * u;
     memcpy(x + i, &p, sizeof p);
     memcpy(y + i, &q, sizeof q);
   }
-  for (; i < count; i++) {
-    const T u = x[i], v = y[i];
-    x[i] = c * u + s * v;
-    y[i] = c * v - s * u;
-  }
+  if (i == count) return;
+  const V u = LOAD_SOME(x + i, count - i), v = LOAD_SOME(y + i, count - i), p = c * u + s * v, q = c * v - s * u;
+  STORE_SOME(x + i, count - i, p);
+  STORE_SOME(y + i, count - i, q);
 }
 
 #undef CHUNK
 #undef PARTS
+#undef TOGETHER

@@ -218,5 +218,7 @@ static void NAME(solve_group)(const ts_linalg_group *g, void *workspace) {
 #undef FMA
 #undef SPLAT
 #undef SQRT
+#undef LOAD_SOME
+#undef STORE_SOME
 #undef LANES
 #undef INLINE

@@ -261,7 +261,7 @@ static ts_status factor_matrix(const ts_ref_call *call, const ref_factors *m, in
   const void *in[] = {m->in[0], m->in[1]};
   void *out[] = {m->out[0], m->out[1], m->out[2]};
   load_operands(call, m, which);
-  TS_TRY(ts_factor_run(&m->spec, in, out, m->workspace, call->cancel));
+  TS_TRY(ts_factor_run(&m->spec, in, out, m->workspace, &ts_parallel_serial, call->cancel));
   for (int r = 0; r < (int)call->op->result_count; r++) {
     const int64_t count = ts_factor_elements(&m->spec, r);
     const ts_dtype type = ts_factor_result_type(&m->spec, r);

@@ -438,12 +438,14 @@ static ts_status run_with(const factors *f, const ts_parallel *parallel, const _
   return status;
 }
 
-static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false}, {TS_OP_LU, TS_F16, 30, 7, 7, false},
-                                      {TS_OP_QR, TS_F32, 70, 20, 12, true},   {TS_OP_QR, TS_BF16, 3, 60, 90, false},
-                                      {TS_OP_EIGH, TS_F64, 3, 90, 90, false}, {TS_OP_EIGH, TS_F16, 90, 6, 6, false},
-                                      {TS_OP_SVD, TS_F32, 3, 70, 40, true},   {TS_OP_SVD, TS_F16, 90, 6, 8, false},
-                                      {TS_OP_QR, TS_F64, 37, 16, 16, false},  {TS_OP_EIGH, TS_F32, 67, 16, 16, false},
-                                      {TS_OP_SVD, TS_F64, 67, 5, 16, true}};
+static const factors_case shared[] = {
+    {TS_OP_LU, TS_F32, 1, 300, 300, false},   {TS_OP_LU, TS_F16, 30, 7, 7, false},
+    {TS_OP_QR, TS_F32, 70, 20, 12, true},     {TS_OP_QR, TS_BF16, 3, 60, 90, false},
+    {TS_OP_EIGH, TS_F64, 3, 90, 90, false},   {TS_OP_EIGH, TS_F16, 90, 6, 6, false},
+    {TS_OP_SVD, TS_F32, 3, 70, 40, true},     {TS_OP_SVD, TS_F16, 90, 6, 8, false},
+    {TS_OP_QR, TS_F64, 37, 16, 16, false},    {TS_OP_EIGH, TS_F32, 67, 16, 16, false},
+    {TS_OP_SVD, TS_F64, 67, 5, 16, true},     {TS_OP_QR, TS_F32, 1, 200, 150, true},
+    {TS_OP_EIGH, TS_F64, 1, 150, 150, false}, {TS_OP_SVD, TS_F32, 1, 150, 170, false}};
 enum { SHARED = sizeof shared / sizeof *shared };
 
 START_TEST(the_same_bits_on_any_number_of_threads)
