@@ -23,7 +23,7 @@
 -export_type([mesh/0, axis/0, sharding/0, checked/0, cuts/0]).
 
 -define(MAX_AXES, 8).
--define(MAX_PARTITIONS, 64).
+-define(MAX_PARTITIONS, 256).
 -define(MAX_NAME, 63).
 
 -type mesh() :: #{shape := tuple(), name => binary() | atom(), axes => [binary() | atom()]}.

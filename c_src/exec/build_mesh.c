@@ -40,8 +40,8 @@ static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
   for (int32_t p = 0; p < c->partitions; p++) {
     if (ts_mesh_group(mesh, ts_op_mesh_axes(op), p, members) != 0) continue; /* listed with its first member */
     for (int32_t m = 0; m < c->size; m++, at++) {
-      c->members[at] = (uint8_t)members[m];
-      c->places[members[m]] = (uint8_t)at;
+      c->members[at] = (uint16_t)members[m];
+      c->places[members[m]] = (uint16_t)at;
     }
   }
   return TS_SUCCESS;
@@ -49,20 +49,22 @@ static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
 
 static void set_attrs(const ts_op *op, ts_collective *c) {
   const ts_attrs *attrs = op->attrs;
-  memset(c->senders, TS_NO_MEMBER, sizeof c->senders);
+  for (int32_t m = 0; m < TS_MAX_PARTITIONS; m++) c->senders[m] = TS_NO_MEMBER;
   switch (ts_op_attr_kind(op->code)) {
   case TS_ATTR_ALONG: c->split = c->concat = attrs->along.dim; break;
   case TS_ATTR_EXCHANGE:
     c->split = attrs->exchange.split;
     c->concat = attrs->exchange.concat;
     break;
-  case TS_ATTR_ROOTED: memset(c->senders, attrs->rooted.root, (size_t)c->size); break;
+  case TS_ATTR_ROOTED:
+    for (int32_t m = 0; m < c->size; m++) c->senders[m] = (uint16_t)attrs->rooted.root;
+    break;
   case TS_ATTR_PERMUTE:
     for (int32_t i = 0; i < attrs->permute.targets.rank; i++)
-      c->senders[attrs->permute.targets.dims[i]] = (uint8_t)attrs->permute.sources.dims[i];
+      c->senders[attrs->permute.targets.dims[i]] = (uint16_t)attrs->permute.sources.dims[i];
     break;
   default:
-    for (int32_t m = 0; m < c->size; m++) c->senders[m] = (uint8_t)m;
+    for (int32_t m = 0; m < c->size; m++) c->senders[m] = (uint16_t)m;
   }
 }
 

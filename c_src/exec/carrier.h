@@ -31,7 +31,7 @@
 
 #include <stdint.h>
 
-enum { TS_MAX_RANKS = 64, TS_CARRIER_TEXT = 88 };
+enum { TS_MAX_RANKS = 256, TS_CARRIER_TEXT = 88 };
 
 /* The same size and layout on all ranks of a job, which are machines of one byte order. */
 typedef struct ts_carrier_header {

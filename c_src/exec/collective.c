@@ -138,7 +138,7 @@ static int64_t share(const call *k, int64_t total, int64_t piece, int64_t unit) 
 }
 
 static void copy_parts(const call *k, uint32_t i, int32_t partition, int64_t piece) {
-  const uint8_t *group = ts_collective_group(k->c, partition);
+  const uint16_t *group = ts_collective_group(k->c, partition);
   int32_t own = ts_collective_own(k->c, partition);
   for (int32_t m = 0; m < k->c->size; m++) {
     ts_move move = ts_collective_move(k->c, i, own, m);
@@ -182,7 +182,7 @@ void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atom
 }
 
 /* The sum of a part of all members' operands. */
-static void set_terms(const call *k, uint32_t i, const uint8_t *group, const ts_move *part, ts_sum *out) {
+static void set_terms(const call *k, uint32_t i, const uint16_t *group, const ts_move *part, ts_sum *out) {
   out->reduction = (ts_reduction){k->c->code, k->c->types[i]->dtype, k->c->size};
   out->part = *part;
   out->first = 0;
@@ -199,7 +199,7 @@ static void reduce_piece(const call *k, const ts_sum *sum, int64_t piece) {
 
 /* The group of the partition has one result, which its first member computes for all. */
 static void all_reduce_piece(const call *k, uint32_t i, int32_t partition, int64_t piece) {
-  const uint8_t *group = ts_collective_group(k->c, partition);
+  const uint16_t *group = ts_collective_group(k->c, partition);
   ts_move all = ts_move_whole(operand_bytes(k, i));
   ts_sum sum;
   if (group[0] != partition || all.run == 0) return;

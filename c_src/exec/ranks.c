@@ -27,8 +27,8 @@ struct ts_ranks {
   ts_pool *pool;
   char *block; /* sent, then received */
   int64_t block_bytes;
-  int64_t send_at[TS_MAX_RANKS], send_bytes[TS_MAX_RANKS], receive_at[TS_MAX_RANKS], receive_bytes[TS_MAX_RANKS];
-  ts_carrier_header headers[TS_MAX_RANKS];
+  int64_t *send_at, *send_bytes, *receive_at, *receive_bytes; /* by rank, behind `headers` */
+  ts_carrier_header headers[];
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
@@ -71,11 +71,23 @@ static uint64_t program_hash(const ts_executable *exe) {
   return hash;
 }
 
+/* With its arrays. */
+static ts_status allocate(size_t ranks, ts_ranks **out) {
+  ts_ranks *r;
+  TS_TRY(ts_alloc(sizeof *r + ranks * (sizeof *r->headers + 4 * sizeof(int64_t)), (void **)&r));
+  r->send_at = (int64_t *)(r->headers + ranks);
+  r->send_bytes = r->send_at + ranks;
+  r->receive_at = r->send_bytes + ranks;
+  r->receive_bytes = r->receive_at + ranks;
+  *out = r;
+  return TS_SUCCESS;
+}
+
 ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *exe, ts_ranks **out) {
   ts_ranks *r;
   *out = NULL;
   TS_TRY(check_carrier(options->carrier, exe ? ts_executable_partitions(exe) : 0));
-  TS_TRY(TS_NEW(&r));
+  TS_TRY(allocate((size_t)options->carrier->ranks, &r));
   r->exchange = (ts_exchange){.header = {.run = options->run, .path = exe ? program_hash(exe) : 0},
                               .headers = r->headers,
                               .send_at = r->send_at,
@@ -102,8 +114,8 @@ ts_status ts_ranks_create(const ts_group_options *options, const ts_executable *
 void ts_ranks_release(ts_ranks *r) {
   if (r->block) ts_pool_free(r->pool, r->block, r->block_bytes);
   r->block = NULL;
-  memset(r->send_bytes, 0, sizeof r->send_bytes);
-  memset(r->receive_bytes, 0, sizeof r->receive_bytes);
+  memset(r->send_bytes, 0, (size_t)r->carrier->ranks * sizeof *r->send_bytes);
+  memset(r->receive_bytes, 0, (size_t)r->carrier->ranks * sizeof *r->receive_bytes);
 }
 
 static void post_as(ts_ranks *r, ts_phase phase, int owner) {

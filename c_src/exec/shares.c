@@ -24,7 +24,7 @@ static int32_t partitions_each(const ts_shares *s) { return s->collective->parti
 static int32_t rank_of(const ts_shares *s, int32_t partition) { return partition / partitions_each(s); }
 
 /* The first member of the group on a rank; -1. */
-static int32_t member_on(const ts_shares *s, const uint8_t *group, int32_t rank) {
+static int32_t member_on(const ts_shares *s, const uint16_t *group, int32_t rank) {
   for (int32_t m = 0; m < s->collective->size; m++)
     if (rank_of(s, group[m]) == rank) return m;
   return -1;
@@ -46,7 +46,7 @@ int32_t ts_shares_rounds(const ts_shares *s) { return is_shared_out(s) ? 2 : 1; 
 /* ---- the lists ---- */
 
 /* The share of a rank of the elements of an all_reduce. */
-static void set_share(const ts_shares *s, const uint8_t *group, int32_t rank, transfer *t) {
+static void set_share(const ts_shares *s, const uint16_t *group, int32_t rank, transfer *t) {
   int64_t size = (int64_t)ts_dtype_size(s->collective->types[t->operand]->dtype), elements = t->part.run / size;
   int64_t count = 0, own = 0;
   for (int32_t r = 0; r < s->ranks; r++) {
@@ -65,7 +65,7 @@ static int64_t operand_bytes(const ts_collective *c, uint32_t i) {
 
 /* The terms that a rank sums of one group: of all, or of its share. */
 static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
-  const uint8_t *group = ts_collective_group(s->collective, t->to);
+  const uint16_t *group = ts_collective_group(s->collective, t->to);
   t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
   t->first = 0;
   t->last = t->part.run;
@@ -78,7 +78,7 @@ static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn 
 
 /* The sums of the other ranks' shares. */
 static void visit_shares(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
-  const uint8_t *group = ts_collective_group(s->collective, t->to);
+  const uint16_t *group = ts_collective_group(s->collective, t->to);
   t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
   for (int32_t r = 0; r < s->ranks; r++) {
     t->member = member_on(s, group, r);
@@ -107,7 +107,7 @@ static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn 
   int32_t first = rank * partitions_each(s), last = first + partitions_each(s);
   for (t.operand = 0; t.operand < c->count; t.operand++) {
     for (int32_t p = first; p < last; p++) {
-      const uint8_t *group = ts_collective_group(c, p);
+      const uint16_t *group = ts_collective_group(c, p);
       t.to = p;
       if (!ts_collective_is_all_reduce(c->code))
         visit_parts(s, &t, visit, context);
@@ -192,7 +192,7 @@ static void copy_one(walk *w, const transfer *t) {
 /* The results of the members that this rank has. */
 static void set_outs(walk *w, const transfer *t) {
   const ts_collective *c = w->s->collective;
-  const uint8_t *group = ts_collective_group(c, t->to);
+  const uint16_t *group = ts_collective_group(c, t->to);
   w->sum.out_count = 0;
   for (int32_t m = 0; m < c->size; m++)
     if (c->code == TS_OP_REDUCE_SCATTER ? group[m] == t->to : rank_of(w->s, group[m]) == w->s->rank)

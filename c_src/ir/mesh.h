@@ -11,7 +11,7 @@
 #include "tensor/shape.h"
 
 #define TS_MAX_MESH_AXES 8
-#define TS_MAX_PARTITIONS 64
+#define TS_MAX_PARTITIONS 256
 #define TS_MESH_NAME 64 /* bytes of a name, with the end */
 
 typedef struct ts_mesh {

@@ -18,7 +18,7 @@ static ts_status get_mesh(ErlNifEnv *env, ERL_NIF_TERM list, ts_mesh *out) {
     if (out->rank == TS_MAX_MESH_AXES)
       return ts_error(TS_INVALID_ARGUMENT, "the mesh has more than %d axes", TS_MAX_MESH_AXES);
     TS_TRY(ts_nif_get_int(env, head, "the size of a mesh axis", &size));
-    if (size < 1 || size > TS_MAX_PARTITIONS) return ts_nif_expected(env, "the size of a mesh axis, 1 to 64", head);
+    if (size < 1 || size > TS_MAX_PARTITIONS) return ts_nif_expected(env, "the size of a mesh axis, 1 to 256", head);
     out->sizes[out->rank++] = (int32_t)size;
   }
   if (!enif_is_empty_list(env, list)) return ts_nif_expected(env, "a list of sizes", list);

@@ -161,6 +161,23 @@ START_TEST(every_type)
 }
 END_TEST
 
+/* As many members as a group can have. */
+START_TEST(largest_mesh)
+{
+  static const char *const types[] = {"u4", "s32", "f16", "f32", "c128"};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    check_op("[256]", "all_reduce_sum %0 {axes = [0]}", types[i], "[37]", "[37]");
+    check_op("[2,128]", "all_reduce_sum %0 {axes = [1]}", types[i], "[37]", "[37]");
+    check_op("[256]", "reduce_scatter %0 {axes = [0], dim = 0}", types[i], "[512]", "[2]");
+    check_op("[256]", "all_gather %0 {axes = [0], dim = 0}", types[i], "[3]", "[768]");
+    check_op("[256]", "all_to_all %0 {axes = [0], split = 0, concat = 1}", types[i], "[256,1]", "[1,256]");
+    check_op("[256]", "collective_broadcast %0 {axes = [0], root = 255}", types[i], "[3]", "[3]");
+    check_op("[256]", "collective_permute %0 {axes = [0], sources = [0,255], targets = [255,254]}", types[i], "[3]",
+             "[3]");
+  }
+}
+END_TEST
+
 /* Where the parts of a tensor lie: each dim, split before, behind and at the joined one. */
 START_TEST(every_dim)
 {
@@ -584,6 +601,7 @@ int main(void) {
   tcase_set_timeout(cases, 0);
   tcase_add_test(cases, random_programs);
   tcase_add_test(cases, every_type);
+  tcase_add_test(cases, largest_mesh);
   tcase_add_test(cases, every_dim);
   tcase_add_test(cases, copies);
   tcase_add_test(cases, sizes);

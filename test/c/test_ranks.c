@@ -522,14 +522,14 @@ typedef struct plan {
   ts_collective collective;
   ts_type type;
   const ts_type *types;
-  uint8_t members[TS_MAX_PARTITIONS];
+  uint16_t members[TS_MAX_PARTITIONS];
 } plan;
 
 static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t elements) {
   ts_shape shape = {.rank = 1, .dims = {elements}};
   ts_type_set(&p->type, TS_F32, &shape);
   p->types = &p->type;
-  for (int32_t i = 0; i < partitions; i++) p->members[i] = (uint8_t)i;
+  for (int32_t i = 0; i < partitions; i++) p->members[i] = (uint16_t)i;
   p->collective = (ts_collective){.code = code,
                                   .count = 1,
                                   .partitions = partitions,
@@ -538,9 +538,10 @@ static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t eleme
                                   .places = p->members,
                                   .types = &p->types,
                                   .bytes = 8 * elements};
-  memset(p->collective.senders, code == TS_OP_COLLECTIVE_BROADCAST ? 0 : TS_NO_MEMBER, sizeof p->collective.senders);
-  for (int32_t i = 0; i < partitions && code == TS_OP_COLLECTIVE_PERMUTE; i++)
-    p->collective.senders[i] = (uint8_t)((i + 1) % partitions);
+  for (int32_t i = 0; i < partitions; i++)
+    p->collective.senders[i] = code == TS_OP_COLLECTIVE_BROADCAST ? 0
+                               : code == TS_OP_COLLECTIVE_PERMUTE ? (uint16_t)((i + 1) % partitions)
+                                                                  : TS_NO_MEMBER;
 }
 
 /* Bytes that a rank sends in all rounds. What one sends is what the other gets. */

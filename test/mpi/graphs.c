@@ -25,6 +25,11 @@ static const ts_mesh of_8[] = {{.rank = 1, .sizes = {8}},
                                {.rank = 2, .sizes = {4, 2}},
                                {.rank = 4, .sizes = {2, 1, 2, 2}}};
 
+static const ts_mesh of_72[] = {{.rank = 1, .sizes = {72}},
+                                {.rank = 2, .sizes = {8, 9}},
+                                {.rank = 2, .sizes = {9, 8}},
+                                {.rank = 3, .sizes = {2, 18, 2}}};
+
 static int64_t exchanges; /* that this rank waited for */
 
 /* Aborts with the seed's number. */
@@ -134,7 +139,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "%s\n", ts_status_message(status));
     return 1;
   }
-  const ts_mesh *meshes = atoi(argv[2]) == 8 ? of_8 : of_12;
+  int partitions = atoi(argv[2]);
+  const ts_mesh *meshes = partitions == 8 ? of_8 : partitions == 72 ? of_72 : of_12;
   uint64_t first = strtoull(argv[3], NULL, 10), count = strtoull(argv[4], NULL, 10);
   for (uint64_t seed = first; seed < first + count; seed++) {
     program p;
