@@ -126,9 +126,9 @@ ts_status ts_nif_tensor_make(ErlNifEnv *env, ts_buffer *buffer, ERL_NIF_TERM *ou
 }
 
 bool ts_nif_tensor_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_tensor **out) {
-  int type = own_type(); /* the type of most tensors that get here */
-  for (int i = 0; i < TENSOR_TYPES; i++)
-    if (enif_get_resource(env, term, tensor_types[(type + i) % TENSOR_TYPES], (void **)out)) return true;
+  static _Thread_local int last; /* the type of the last tensor: that of most which follow */
+  for (int i = 0; i < TENSOR_TYPES; i++, last = (last + 1) % TENSOR_TYPES)
+    if (enif_get_resource(env, term, tensor_types[last], (void **)out)) return true;
   return false;
 }
 
