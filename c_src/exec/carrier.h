@@ -17,9 +17,10 @@
  * Ownership: the exchange, its headers and its blocks belong to the group, and stay valid from `post` until `done`
  * was called. A carrier outlives its groups, and may be called by `done`. Waiting: `post` hands the exchange over; its
  * thread may work for the carrier for the time that it gives, until the exchange is done at most. `done` is called
- * exactly once for each posted exchange, from any thread, also within `post`; what it posts gives no time. A group has one exchange at a time. Several groups may use one carrier at once: exchanges belong together by
- * `header.run`, and of one run by the order in which they are posted, which `header.sequence` counts from 0. A carrier
- * that can keep only one run at a time must say so where it is made; its caller then runs one group at a time.
+ * exactly once for each posted exchange, from any thread, also within `post`; what it posts gives no time. A group has
+ * one exchange at a time. Several groups may use one carrier at once: exchanges belong together by `header.run`, and of
+ * one run by the order in which they are posted, which `header.sequence` counts from 0. A carrier that can keep only
+ * one run at a time must say so where it is made; its caller then runs one group at a time.
  *
  * An exchange that is not complete at its deadline is done with an error that names a rank that did not answer. Then,
  * and after any other error of the carrier (a lost connection), the job is broken: blocks of the exchange may be
