@@ -2351,13 +2351,14 @@ to_device(#tessera{ref = Ref} = Tensor, Device) when is_reference(Ref) ->
 to_device(Other, _) -> no_tensor(to_device, Other).
 
 %% @doc Figures of a client's memory, in bytes, as in {@link memory/0}: of its own memory, or of that of `host' if it has no
-%% limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' has the bytes
-%% of each device.
+%% limit of its own. `held' are the tensors on its devices; `peak_held' is the most there were, and `devices' and
+%% `device_peaks' have both for each device.
 -spec memory(atom()) -> #{live | peak | pooled | limit | held | peak_held | allocations := integer(),
-                          devices := #{non_neg_integer() => integer()}}.
+                          devices | device_peaks := #{non_neg_integer() => integer()}}.
 memory(Client) ->
     {Held, Peak, Devices} = tessera_trace:check(memory, [Client], tessera_nif:client_memory(Client)),
-    (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => maps:from_list(Devices)}.
+    (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => maps:from_list([{D, Bytes} || {D, Bytes, _} <- Devices]),
+                                  device_peaks => maps:from_list([{D, Most} || {D, _, Most} <- Devices])}.
 
 %% @doc Limits the memory of a client, in use and pooled together, to this number of bytes. A client that shared the memory of
 %% `host' has memory of its own from now on.

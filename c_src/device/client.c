@@ -176,9 +176,11 @@ void ts_device_hold(ts_device *device, int64_t bytes) {
   ts_client *client = device->client;
   (void)ts_counter_add(&device->untold, -n);
   atomic_fetch_add_explicit(&all_told, n, memory_order_relaxed);
-  atomic_fetch_add_explicit(&device->told, n, memory_order_relaxed);
+  int64_t here = atomic_fetch_add_explicit(&device->told, n, memory_order_relaxed) + n;
   int64_t held = atomic_fetch_add_explicit(&client->told, n, memory_order_relaxed) + n;
-  if (n > 0) raise_to(&client->peak, held);
+  if (n <= 0) return;
+  raise_to(&device->peak, here);
+  raise_to(&client->peak, held);
 }
 
 int64_t ts_device_held(ts_device *device) {
@@ -203,4 +205,15 @@ int64_t ts_devices_told(void) { return atomic_load_explicit(&all_told, memory_or
 
 void ts_client_note_peak(ts_client *client, int64_t held) { raise_to(&client->peak, held); }
 
-void ts_client_reset_peak(ts_client *client) { atomic_store(&client->peak, client_held(client)); }
+void ts_device_get_held(ts_client *client, int32_t id, int64_t *out_held, int64_t *out_peak) {
+  ts_device *device = client->devices[id];
+  *out_held = ts_device_held(device);
+  raise_to(&device->peak, *out_held);
+  *out_peak = atomic_load_explicit(&device->peak, memory_order_relaxed);
+}
+
+void ts_client_reset_peak(ts_client *client) {
+  int32_t count = atomic_load_explicit(&client->device_count, memory_order_acquire);
+  for (int32_t i = 0; i < count; i++) atomic_store(&client->devices[i]->peak, ts_device_held(client->devices[i]));
+  atomic_store(&client->peak, client_held(client));
+}

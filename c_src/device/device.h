@@ -73,7 +73,7 @@ struct ts_device {
   ts_client *client;
   int32_t id;
   /* Bytes that handles hold, as reported by the threads, and what they have not reported. */
-  _Atomic int64_t told;
+  _Atomic int64_t told, peak;
   ts_counter untold;
 };
 
@@ -125,8 +125,11 @@ void ts_device_hold(ts_device *device, int64_t bytes);
 int64_t ts_device_held(ts_device *device); /* exact */
 int64_t ts_devices_held(void);             /* of all clients, exact */
 int64_t ts_devices_told(void);             /* as reported by the threads, which costs nothing */
+/* Exact bytes that the client's device `id` holds, which is one of its devices, and the most that it held. */
+void ts_device_get_held(ts_client *client, int32_t id, int64_t *out_held, int64_t *out_peak);
 /* Takes what the client holds now into account for its peak; `held` as the caller has added it up. */
 void ts_client_note_peak(ts_client *client, int64_t held);
+/* Of the client and of its devices: what they hold now. */
 void ts_client_reset_peak(ts_client *client);
 
 /* ---- buffers */

@@ -125,16 +125,18 @@ ERL_NIF_TERM ts_nif_client_devices(ErlNifEnv *env, int argc, const ERL_NIF_TERM 
 /* ---- memory */
 
 ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* client_memory(Client) -> {Held, Peak, [{Device, Held}]} */
+  /* client_memory(Client) -> {Held, Peak, [{Device, Held, Peak}]} */
   ts_client *client;
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
   ERL_NIF_TERM list = enif_make_list(env, 0);
   int64_t now = 0; /* of the list, not held_by: both agree, although tensors are made and freed meanwhile */
   for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;) {
-    int64_t held = ts_device_held(client->devices[i]);
+    int64_t held, peak;
+    ts_device_get_held(client, i, &held, &peak);
     now += held;
-    list = enif_make_list_cell(env, enif_make_tuple2(env, enif_make_int(env, i), enif_make_int64(env, held)), list);
+    ERL_NIF_TERM number = enif_make_int(env, i), bytes = enif_make_int64(env, held);
+    list = enif_make_list_cell(env, enif_make_tuple3(env, number, bytes, enif_make_int64(env, peak)), list);
   }
   ts_client_note_peak(client, now);
   return enif_make_tuple3(env, enif_make_int64(env, now), enif_make_int64(env, atomic_load(&client->peak)), list);

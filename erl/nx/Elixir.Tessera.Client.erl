@@ -176,18 +176,20 @@ check_client(#{client_name := Name, device_id := Device}, {To, ToDevice}) ->
 -spec get_supported_platforms() -> #{host := pos_integer()}.
 get_supported_platforms() -> #{host => tessera_client:host_devices()}.
 
-?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and now `:per_device`.\n"
+?DOC("The bytes of the client's tensors: `:allocated` now, the most there have been (`:peak`), and both for each device:\n"
+     "`:per_device` and `:peak_per_device`.\n"
      "\n"
      "A tensor counts with its own size until it is deallocated, donated or garbage collected. The workspace of running\n"
      "functions does not count.").
--spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map()}.
+-spec get_memory_statistics(map()) -> #{allocated := integer(), peak := integer(), per_device := map(), peak_per_device := map()}.
 get_memory_statistics(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
     ok = tessera_client:ensure(Name, Count - 1),
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
-    #{allocated => Held, peak => Peak, per_device => maps:from_list(Devices)};
+    #{allocated => Held, peak => Peak, per_device => maps:from_list([{D, Bytes} || {D, Bytes, _} <- Devices]),
+      peak_per_device => maps:from_list([{D, Most} || {D, _, Most} <- Devices])};
 get_memory_statistics(Other) -> no_client(Other).
 
-?DOC("Sets the client's `:peak` of memory statistics to what is allocated now.\n"
+?DOC("Sets the peaks of memory statistics, the client's and its devices', to what is allocated now.\n"
      "\n"
      "    iex> Tessera.Client.reset_peak_memory(Tessera.Client.fetch!(:host))\n"
      "    :ok").
