@@ -1,12 +1,13 @@
-%% @private Requests to ranks and their replies, in the calling process.
+%% @private Sends requests to ranks and waits for their replies, in the calling process. Results are in the order of the ranks. When ranks
+%% fail, the result is the error of the first of them; all replies are waited for in any case.
 -module(tessera_cluster_calls).
 -export([all/2, all/3, each/2, some/1, one/3]).
 
-%% The same request to all ranks, encoded once.
+%% Sends one request to all ranks. It is encoded once.
 -spec all(tuple(), term()) -> {ok, [term()]} | {error, map()}.
 all(Links, Request) -> all(Links, #{}, Request).
 
-%% The same with a head, which says which values the request makes and uses.
+%% The same with a head, which says what values the request makes and uses.
 -spec all(tuple(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
 all(Links, Head, Request) ->
     Body = term_to_iovec(Request),
@@ -14,14 +15,15 @@ all(Links, Head, Request) ->
     Requests = [tessera_cluster_link:send_to_all(Link, Id, Head, Body) || Link <- lists:reverse(tuple_to_list(Links))],
     collect(lists:reverse(Requests), [], none).
 
-%% A request and head of its own for each rank.
+%% Sends each rank a request of its own.
 -spec each(tuple(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
 each(Links, Requests) -> some([{Link, Head, Request} || {Link, {Head, Request}} <- lists:zip(tuple_to_list(Links), Requests)]).
 
-%% Requests to some ranks, at once.
+%% Sends requests to some of the ranks, all before the first reply is waited for.
 -spec some([{pid(), tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
 some(Requests) -> gather([{Link, Head, term_to_iovec(Request)} || {Link, Head, Request} <- Requests]).
 
+%% Sends a request to one rank. It is cancelled when there is no reply within Timeout milliseconds.
 -spec one(pid(), term(), timeout()) -> {ok, term()} | {error, map()} | timeout.
 one(Link, Request, Timeout) ->
     Sent = tessera_cluster_link:send_request(Link, term_to_iovec(Request)),
@@ -34,7 +36,6 @@ one(Link, Request, Timeout) ->
 
 gather(Bodies) -> collect([tessera_cluster_link:send_request(Link, Head, Body) || {Link, Head, Body} <- Bodies], [], none).
 
-%% All replies are taken; the first error is the result.
 collect([], Results, none) -> {ok, lists:reverse(Results)};
 collect([], _, Error) -> {error, Error};
 collect([Request | Rest], Results, Error) ->

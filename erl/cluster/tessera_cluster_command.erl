@@ -1,12 +1,12 @@
-%% @private How ranks are started: the command line of mpirun, for the versions of Open MPI that are known, or of the ranks themselves.
-%% Nothing secret is in it: a rank gets the path of the file with the key.
+%% @private The commands that start ranks: one of mpirun, for Open MPI 4.1 and 5, or one for each rank. Other users of a host can read command lines, so
+%% a command has only the path of the key file.
 -module(tessera_cluster_command).
 -export([version/1, commands/2]).
 -export_type([command/0]).
 
 -type command() :: {file:filename_all(), [unicode:chardata()], [{string(), string() | false}]}.
 
-%% The path of mpirun and Open MPI's major version.
+%% The path of mpirun and Open MPI's major version, which differ in names of parameters.
 -spec version(file:name_all()) -> {ok, {file:filename_all(), 4 | 5}} | {error, map()}.
 version(Name) ->
     case os:find_executable(text(Name)) of
@@ -24,7 +24,7 @@ known(Path, Output) ->
 
 new(Format, Values) -> tessera_cluster_error:new(failed_precondition, Format, Values).
 
-%% The command that starts the ranks, which connect to that address and port and read the key in that file.
+%% The commands that start the ranks of a cluster with these checked options. Ranks connect to the address and port and read the key file.
 -spec commands(map(), {inet:ip_address(), inet:port_number(), file:filename_all()}) -> {ok, [command()]} | {error, map()}.
 commands(#{mpirun := none, ranks := Ranks} = Options, Where) ->
     [Erl | Args] = rank(Options, Where),
@@ -45,11 +45,11 @@ mpirun(Major, #{ranks := Ranks, hosts := Hosts, mca := Mca, env := Env}) ->
 shared_memory(4) -> "vader";
 shared_memory(5) -> "sm".
 
-%% On one host ranks need no sockets: this transport listens on all addresses.
+%% Open MPI's transport over TCP listens on all addresses, so it is left out where all ranks are on one host.
 between([]) -> "";
 between(_) -> ",tcp".
 
-%% The given parameters come after the defaults and replace them.
+%% Later pairs replace earlier ones of the same name: the user's come after the defaults.
 mca(Pairs) ->
     Last = maps:from_list([{text(Name), text(Value)} || {Name, Value} <- Pairs]),
     lists:append([["--mca", Name, Value] || {Name, Value} <- maps:to_list(Last)]).
@@ -76,16 +76,16 @@ erl() ->
         false -> filename:join([code:root_dir(), "erts-" ++ erlang:system_info(version), "bin", "erl"])
     end.
 
-%% Where this node finds code that is not OTP's.
+%% The folders of code of this node, without OTP's own. The current folder of a rank may be another one.
 paths() ->
     Otp = code:lib_dir(),
     [filename:absname(Path) || Path <- lists:reverse(code:get_path()), Path =/= ".", not lists:prefix(Otp, Path)].
 
-%% Settings of this node's VM are not for the ranks.
+%% Ranks do not inherit the flags of this node's VM, and get the variables of the option env.
 environment(#{env := Env}) ->
     [{Name, false} || Name <- ["ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"]] ++ [{text(Name), text(Value)} || {Name, Value} <- Env].
 
-%% Open MPI refuses to start as root without these. The owner of a process's folder is its user.
+%% Open MPI does not start as root without these variables. The owner of /proc/self is the user of this process.
 root() ->
     case file:read_file_info("/proc/self") of
         {ok, Info} when element(11, Info) =:= 0 -> [{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}];

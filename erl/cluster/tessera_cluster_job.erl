@@ -1,15 +1,15 @@
-%% @private One start of a cluster's ranks: the key, the listening socket, mpirun, a link to each rank. Tells its manager when all ranks are
-%% ready, and ends with the error when one is lost.
+%% @private A job: one start of a cluster's ranks. It owns the key file, the listening socket, the launcher (mpirun's process), a link
+%% for each rank, and the queue. It tells its manager, the process of the cluster, when all ranks are ready, and ends with an error when one is lost.
 -module(tessera_cluster_job).
 -behaviour(gen_server).
 -export([start_link/2, stop/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
-%% Handshakes at a time, besides those of the ranks.
+%% Connections that may be in their handshake at the same time, in addition to one for each rank.
 -define(STRANGERS, 64).
-%% Milliseconds that ranks have for leaving when they are asked to.
+%% Milliseconds that ranks have to end by themselves when the cluster is stopped.
 -define(LEAVE, 2000).
-%% Milliseconds from the end of a process until a connection must have told which rank is lost.
+%% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the rank that is lost.
 -define(NAMED, 1000).
 
 -record(state, {manager  :: pid(),
@@ -27,11 +27,12 @@
                 strangers = 0 :: non_neg_integer(),
                 stopping = false :: boolean()}).
 
-%% Sends {up, Job, Connections, Infos} and {launcher, Job, Pid} to the manager; ends with {shutdown, stopped} or {shutdown, {lost, Error}}.
+%% Starts the ranks. Sends {launcher, Job, Pid} to the manager when they were started, and {up, Job, Connections, Infos} when all are ready.
+%% Ends with {shutdown, stopped}, or with {shutdown, {lost, Error}}.
 -spec start_link(pid(), map()) -> {ok, pid()}.
 start_link(Manager, Options) -> gen_server:start_link(?MODULE, {Manager, Options}, []).
 
-%% The ranks leave, then the job ends.
+%% Asks the ranks to end; the job ends after them.
 -spec stop(pid()) -> ok.
 stop(Job) -> gen_server:cast(Job, stop).
 
@@ -59,7 +60,7 @@ handle_info({lost_below, _, Rank, Text}, #state{ranks = Ranks, stopping = false}
     #{Rank := {_, #{host := Host}}} = Ranks,
     {stop, {shutdown, {lost, new("rank ~b on ~ts: ~ts", [Rank, Host, Text])}}, State};
 handle_info({stranger, _, Peer, Why}, #state{strangers = Count} = State) ->
-    %% The log is not a stranger's to fill.
+    %% Others must not be able to fill the log.
     _ = [logger:warning("tessera_cluster: refused a connection from ~0p: ~ts", [Peer, Why]) || Count < 100],
     {noreply, State#state{strangers = Count + 1}};
 handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks} = State) ->
@@ -77,6 +78,8 @@ handle_info({'EXIT', Launcher, normal}, #state{launcher = Launcher} = State) -> 
 handle_info({'EXIT', Launcher, Reason}, #state{launcher = Launcher} = State) ->
     {stop, {shutdown, {lost, new("~0p, which starts the ranks, ended: ~0tP", [Launcher, Reason, 20])}}, State};
 handle_info({'EXIT', Queue, Reason}, #state{queue = Queue, stopping = false} = State) when is_pid(Queue) -> queue_ended(Reason, State);
+handle_info({'EXIT', Acceptor, Reason}, #state{acceptor = Acceptor, stopping = false} = State) when Reason =/= normal ->
+    {stop, {shutdown, {lost, new("the process that accepts connections ended: ~0tP", [Reason, 20])}}, State};
 handle_info({'EXIT', Manager, _}, #state{manager = Manager, stopping = false} = State) -> leave(State);
 handle_info({'DOWN', _, process, Link, Reason}, #state{stopping = false} = State) -> link_down(Link, Reason, State);
 handle_info(start_over, #state{options = #{ranks := Count}, infos = Infos} = State) when map_size(Infos) < Count ->
@@ -92,7 +95,7 @@ new(Format, Values) -> tessera_cluster_error:new(unavailable, Format, Values).
 
 %% ---- the start
 
-%% What ranks send is decoded with the atoms that are there: those of their modules, too.
+%% Replies are decoded without making atoms. Loading the ranks' modules makes the atoms that replies contain.
 check_crypto(State) ->
     _ = [code:ensure_loaded(Module) || Module <- [tessera_rank, tessera_rank_work]],
     case code:ensure_loaded(crypto) of
@@ -108,7 +111,7 @@ check_tls(State) ->
             {error, new("encrypted connections need ~ts; set the option tls to false where the network is trusted", [Needed]), State}
     end.
 
-%% The folder is ours alone before the files are in it.
+%% Only the user may read the folder, before the key is written into it.
 make_key(#state{options = #{tls := Tls} = Options} = State) ->
     Folder = filename:join(directory(Options), "tessera-" ++ binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(8)))),
     {Credentials, Files} = tessera_cluster_tls:new(key_file(Folder), Tls),
@@ -126,7 +129,7 @@ write_steps(File, Contents) ->
 
 key_file(Folder) -> filename:join(Folder, "key").
 
-%% Ranks of other hosts read the file, too, so it is in a folder that hosts share.
+%% Ranks on other hosts read the key file, too: then it is in a folder that hosts usually share, below the home directory.
 directory(#{directory := undefined, hosts := []}) -> os:getenv("TMPDIR", "/tmp");
 directory(#{directory := undefined}) -> filename:basedir(user_cache, "tessera");
 directory(#{directory := Given}) -> Given.
@@ -150,7 +153,7 @@ launch(#state{options = #{listen := Address} = Options, listen = Listen, folder 
         {error, Error} -> {error, Error, State}
     end.
 
-%% At most so many connections are in their handshake; others wait in the backlog.
+%% Free is how many more connections may be in their handshake. At 0, others wait in the backlog.
 accept(Listen, Job, Connection, 0) ->
     receive {'DOWN', _, process, _, _} -> accept(Listen, Job, Connection, 1) end;
 accept(Listen, Job, Connection, Free) ->
@@ -174,7 +177,7 @@ ended(Free) ->
 
 %% ---- ranks
 
-%% Those who know the key may not lie: that is an error of the start.
+%% The process has proved that it knows the key. So a wrong rank, size or version is an error of the start, not of a stranger.
 joined(Link, #{rank := Rank, host := Host} = Hello, #state{ranks = Ranks} = State) ->
     _ = monitor(process, Link),
     case refusal(Hello, State) of
@@ -182,7 +185,7 @@ joined(Link, #{rank := Rank, host := Host} = Hello, #state{ranks = Ranks} = Stat
         Why -> {stop, {shutdown, {lost, new("a process on ~ts says that it is rank ~p: ~ts", [Host, Rank, Why])}}, State}
     end.
 
-%% A rank below a leader is configured when its leader listens.
+%% Configures the rank, if it is connected to the driver or its leader listens already; else listening/3 does later.
 admit(Rank, #state{tree = Tree, listening = Listening, ranks = Ranks} = State) ->
     #{Rank := {Link, _}} = Ranks,
     case tessera_cluster_tree:parent(Rank, Tree) of
@@ -195,7 +198,7 @@ admit(Rank, #state{tree = Tree, listening = Listening, ranks = Ranks} = State) -
     end,
     State.
 
-%% The link of the rank that is connected to the driver.
+%% The link of the topmost leader above a rank: the one that is connected to the driver.
 root(Rank, #state{tree = Tree, ranks = Ranks} = State) ->
     case tessera_cluster_tree:parent(Rank, Tree) of
         driver -> element(1, maps:get(Rank, Ranks));
@@ -223,7 +226,7 @@ refusal(#{rank := Rank} = Hello, #state{options = #{ranks := Count}, ranks = Ran
         _ -> "its greeting is incomplete"
     end.
 
-%% CPUs of one kind may have other instruction sets: the ranks agree on the least.
+%% The architecture must be the same. Instruction sets may differ: over MPI the ranks agree on the least.
 other_cpu(Cpu, Joined) ->
     case [{Host, Other} || {_, #{host := Host, cpu := Other}} <- Joined, Other =/= Cpu] of
         [] -> none;
@@ -237,7 +240,7 @@ ready(Link, Rank, Info, #state{ranks = Ranks, infos = Infos, options = #{ranks :
         #{Rank := {Link, _}} -> {noreply, State#state{infos = Infos#{Rank => Info}}}
     end.
 
-%% No socket listens, and no key is on disk, from now on.
+%% Closes the listening socket and removes the key file: no other process can join from now on.
 all_ready(#state{manager = Manager, ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
     Links = [element(1, maps:get(Rank, Ranks)) || Rank <- lists:seq(0, Count - 1)],
     Hellos = [(maps:merge(element(2, maps:get(Rank, Ranks)), maps:get(Rank, Infos)))#{parent => tessera_cluster_tree:parent(Rank, State#state.tree)}
@@ -249,7 +252,7 @@ all_ready(#state{manager = Manager, ranks = Ranks, infos = Infos, options = #{ra
                Hellos},
     Closed#state{queue = Queue}.
 
-%% The first rank of each host, which compiles for the others: they find the code on the host's disk.
+%% The links of the first rank of each host, which compiles programs first: the others find the code in the host's disk cache.
 compilers(Links, Hellos) ->
     maps:values(maps:from_list(lists:reverse([{Host, Link} || {Link, #{host := Host}} <- lists:zip(Links, Hellos)]))).
 
@@ -288,7 +291,7 @@ ended(Status, Lines, #state{options = #{mpirun := Mpirun}} = State) ->
     What = case Mpirun of none -> "a rank"; _ -> Mpirun end,
     new("~ts ended with status ~b~s~ts", [What, Status, phase(State), said(Lines)]).
 
-%% A rank that is lost is named by its connection, or by its leader's, of which this node may hear a little later.
+%% The end of the launcher's process does not say which rank was lost. A link does, but its message may come a little later.
 patience(#state{queue = none}) -> 0;
 patience(_) -> ?NAMED.
 

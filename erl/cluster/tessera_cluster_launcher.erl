@@ -1,15 +1,16 @@
-%% @private Owns the processes of the system that a job started: mpirun, or the ranks. Ends them by their pids, and outlives
-%% the job until they have ended.
+%% @private The launcher: a process that owns the operating system's processes that a job started, mpirun or the ranks themselves. When the job
+%% ends, it ends them by signals to their pids, and ends itself after the last of them.
 -module(tessera_cluster_launcher).
 -export([start_link/2, output/3, finish/2]).
 
-%% Milliseconds until a process that was asked to end is sent TERM, and then KILL.
+%% Milliseconds from the end of the patience of finish/2 to SIGTERM, and from SIGTERM to SIGKILL.
 -define(GRACE, 1500).
 -define(TERM, 3000).
-%% Lines of output that are kept for an error.
+%% How many of the last lines of output an error shows.
 -define(LINES, 20).
 
-%% The launcher sends {ended, Launcher, Status, Lines} to the job when the first of the processes has ended, and exits when all have.
+%% Starts the commands. Whenever one of the processes has ended, {ended, Launcher, Status, Lines} is sent to the job. The launcher exits when all
+%% have ended.
 -spec start_link(pid(), [tessera_cluster_command:command()]) -> pid().
 start_link(Job, Commands) ->
     spawn_link(fun() ->
@@ -18,7 +19,7 @@ start_link(Job, Commands) ->
                        loop(#{job => Job, ports => Ports, lines => [], timer => none})
                end).
 
-%% Waits for the processes to end by themselves; after so many milliseconds, and a grace, they are killed.
+%% Ends the processes: they have Patience milliseconds, and a grace, to end by themselves; then they are killed.
 -spec finish(pid(), non_neg_integer()) -> ok.
 finish(Launcher, Patience) ->
     Launcher ! {finish, Patience},
@@ -57,7 +58,7 @@ loop(#{job := Job, ports := Ports, lines := Lines} = State) ->
         _ -> loop(State)
     end.
 
-%% The first request to stop sets the time.
+%% A later request to stop does not prolong the time that the first one has set.
 armed(Patience, #{timer := none} = State) -> State#{timer := erlang:send_after(Patience + ?GRACE, self(), term)};
 armed(_, State) -> State.
 
@@ -69,7 +70,7 @@ signal(Name, Ports) ->
             ok
     end.
 
-%% The output of a short program.
+%% Runs a program, and returns what it prints. After 5 seconds without output it is left alone.
 -spec output(file:filename_all(), [unicode:chardata()], [{string(), string() | false}]) -> unicode:chardata().
 output(Path, Args, Env) ->
     Arguments = [unicode:characters_to_binary(Arg) || Arg <- Args],

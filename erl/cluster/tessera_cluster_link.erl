@@ -1,6 +1,7 @@
-%% @private The driver's end of the connection to one rank: the handshake, then requests and their replies. Ends with its
-%% job, and ends its job when the rank is lost. A rank below a leader is told in its handshake to connect to that one; from then on
-%% the link's frames pass through the link of the rank that is connected to the driver. docs/distribution.md has the protocol.
+%% @private A link: the driver's process for one rank. It does the driver's part of the handshake, then sends requests and passes
+%% replies on to their callers. It ends with its job, and the job ends when a link reports its rank as lost. A rank that has a
+%% leader is told in the handshake to connect to that leader. From then on the link has no socket of its own: its frames pass through the
+%% link of the leader that is connected to the driver, here called its root. docs/distribution.md has the protocol.
 -module(tessera_cluster_link).
 -behaviour(gen_server).
 -export([start/2, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/4, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
@@ -9,13 +10,13 @@
 
 %% Milliseconds for the whole handshake.
 -define(HANDSHAKE, 10000).
-%% Milliseconds between two looks at the clock, at most.
+%% The longest time between two checks for a sign of life, in milliseconds.
 -define(LOOK, 500).
 
 -record(state, {job       :: pid(),
                 key       :: tessera_cluster_wire:key(),
                 identity  :: tessera_cluster_socket:identity(),
-                config    :: map(),                       % of the job
+                config    :: map(),                       % the job's `deadline' and `max_message'
                 socket    :: tessera_cluster_socket:socket(),
                 step      :: hello | joining | starting | up,
                 nonce     :: binary(),
@@ -23,40 +24,41 @@
                 rank = none :: none | non_neg_integer(),
                 host = <<"?">> :: binary(),
                 peer = {error, none} :: {ok, {inet:ip_address(), inet:port_number()}} | {error, term()},
-                root = none :: none | pid(),              % the link that this one's frames pass through
+                root = none :: none | pid(),              % none: the rank is connected to the driver
                 below = #{} :: #{non_neg_integer() => pid()},  % the links whose frames pass through this one
-                writer = none :: none | pid(),            % with a root it is the root's
-                place = none :: none | reference(),       % of proxies of the rank's values
+                writer = none :: none | pid(),            % the root's, where there is one
+                place = none :: none | reference(),       % for proxies of the rank's values
                 reader    :: tessera_cluster_wire:reader(),
                 seen = 0  :: integer(),                   % when the last frame came, in milliseconds
-                checked = 0 :: integer(),                 % when the clock was last looked at
+                checked = 0 :: integer(),                 % when check/1 last ran
                 waiting = #{} :: #{pos_integer() => {reference(), reference()}}, % the caller's alias, and its monitor
                 sent = 0  :: non_neg_integer(),
                 received = 0 :: non_neg_integer()}).
 
 -type request() :: reference().
 
-%% Starts the handshake with what has connected. The socket is then given to the process, and `begin' is sent to it.
+%% Starts a link for a connection that was accepted. The handshake begins with the message `begin': the caller sends it after it has made
+%% the link the owner of the socket.
 -spec start(pid(), #{credentials := tessera_cluster_tls:credentials(), socket := tessera_cluster_socket:socket(), config := map()}) -> {ok, pid()}.
 start(Job, Connection) -> gen_server:start(?MODULE, {Job, Connection}, []).
 
-%% Called by the job: the rank may be configured. Root is the link that its frames pass through.
+%% Called by the job: the rank may be configured. Root is the link through which its frames pass, or none.
 -spec accepted(pid(), map(), none | pid()) -> ok.
 accepted(Link, Config, Root) -> gen_server:cast(Link, {accepted, Config, Root}).
 
-%% Called by the job when all ranks are ready.
+%% Called by the job when all ranks are ready. Place is the place of the proxies that replies of this rank contain.
 -spec placed(pid(), reference()) -> ok.
 placed(Link, Place) -> gen_server:cast(Link, {placed, Place}).
 
-%% Sends an encoded body; the reply comes to the caller's collect/2.
+%% Sends a request with this encoded body to the rank. The reply is sent to the caller, which takes it by collect/2.
 -spec send_request(pid(), iodata()) -> request().
 send_request(Link, Body) -> send_request(Link, #{}, Body).
 
 -spec send_request(pid(), tessera_cluster_wire:head(), iodata()) -> request().
 send_request(Link, Head, Body) -> send_request(Link, one, Head, Body).
 
-%% One of the requests with that number and body to all links of a job, which are sent to the highest rank first: those connected to the
-%% driver come after those below them, and carry the body for them, too.
+%% The same for a request to all ranks. The caller calls this for each link of the job, with the same number and body, and from the highest rank to the
+%% lowest. So every link notes its request before the root does, which is the only one that sends: one frame for the rank and all below it.
 -spec send_to_all(pid(), pos_integer(), tessera_cluster_wire:head(), iodata()) -> request().
 send_to_all(Link, Id, Head, Body) -> send_request(Link, {all, Id}, Head, Body).
 
@@ -65,26 +67,27 @@ send_request(Link, To, Head, Body) ->
     Link ! {request, {Request, self()}, To, Head, Body},
     Request.
 
-%% Ends the request; its reply is dropped.
+%% Cancels the request on the rank, and drops its reply.
 -spec cancel(pid(), request()) -> ok.
 cancel(Link, Request) ->
     true = demonitor(Request, [flush]),
     Link ! {cancel, Request},
     receive {Request, _, _, _, _} -> ok after 0 -> ok end.
 
-%% The rank drops these values.
+%% Frees these values of the rank.
 -spec forget(pid(), [integer()]) -> ok.
 forget(Link, Ids) -> gen_server:cast(Link, {message, {free, Ids}}).
 
-%% The rank finishes and leaves.
+%% Asks the rank to finalize MPI and to end.
 -spec leave(pid()) -> ok.
 leave(Link) -> gen_server:cast(Link, {message, leave}).
 
-%% Bytes moved and the age of the last sign of life.
+%% Bytes sent and received, and the milliseconds since the last frame of the rank, or of its root.
 -spec statistics(pid()) -> map().
 statistics(Link) -> gen_server:call(Link, statistics).
 
-%% The reply to a request, or the error of the rank, or that with which the cluster was lost. Tensors in a reply are proxies.
+%% Waits up to Timeout milliseconds for the reply to a request of the caller, whose tensors are proxies. An error is that of the rank, or
+%% `unavailable' when the cluster was lost.
 -spec collect(request(), timeout()) -> {ok, term()} | {error, map()} | timeout.
 collect(Request, Timeout) ->
     receive
@@ -202,7 +205,7 @@ configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = The
     self() ! check,
     again({noreply, State#state{step = starting, writer = Writer, seen = now_ms()}}).
 
-%% The rank connects to its leader; it closes this connection when it has read where that is.
+%% The configuration has the leader's address. The rank closes this connection and connects to its leader.
 redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, root = Root, rank = Rank} = State) ->
     Root ! {below, Rank, self()},
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
@@ -211,7 +214,7 @@ redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Thei
 seen(none, #state{seen = Seen}) -> Seen;
 seen(Root, _) -> gen_server:call(Root, seen).
 
-%% The caller decodes a reply: a large one does not stop the link.
+%% A reply is decoded by its caller: a large one would keep the link from reading on.
 message(Message, State) ->
     case tessera_cluster_wire:decode_message(Message) of
         {ok, {reply, Id, Values, Reply}} -> {noreply, replied(Id, Values, Reply, State)};
@@ -230,7 +233,7 @@ message(Message, State) ->
         _ -> lost("it sent a malformed message", [], State)
     end.
 
-%% Values that came for a caller that is gone are freed: by their proxies, or here.
+%% If the caller has died, the values of the reply are freed: by their proxies if the message was sent, else here.
 replied(Id, Values, Reply, #state{waiting = Waiting, rank = Rank, host = Host} = State) ->
     case maps:take(Id, Waiting) of
         {{Alias, Monitor}, Rest} ->
@@ -241,7 +244,7 @@ replied(Id, Values, Reply, #state{waiting = Waiting, rank = Rank, host = Host} =
         error -> send({free, [Value || {Value, _} <- Values]}, State)
     end.
 
-%% The rank holds none of a request's results any more.
+%% All results of the request were freed on the rank: the queue may cancel the run.
 unneeded(Id, #state{waiting = Waiting} = State) ->
     _ = [Alias ! {Alias, unneeded} || #{Id := {Alias, _}} <- [Waiting]],
     State.
@@ -259,7 +262,7 @@ request({Alias, Caller}, To, Head, Body, #state{waiting = Waiting} = State) ->
         {all, _} -> send_all({request, Id, Head, Body}, Waits)
     end.
 
-%% Ends the requests that Is selects: at most one for an alias, all of a caller that died.
+%% Cancels the requests that Is selects: the one with an alias, or all of a caller that died.
 cancelled(Is, #state{waiting = Waiting} = State) ->
     Ids = [Id || {Id, Request} <- maps:to_list(Waiting), Is(Request)],
     lists:foldl(fun(Id, #state{waiting = Left} = Now) ->
@@ -285,8 +288,8 @@ send_all(Message, #state{writer = Writer, sent = Sent} = State) ->
 
 %% ---- the end
 
-%% Looks at the clock six times in a deadline, and twice in a second. A look that is late, because this node was stopped or busy, judges nothing: frames may
-%% have come that are not read yet.
+%% Runs at least six times in a deadline and twice in a second. A check that is late, because this node was stopped or busy, does not end the
+%% link: frames may have arrived that were not read yet.
 check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} = State) ->
     Now = now_ms(),
     case Now - Seen > Deadline andalso Now - Checked < Deadline div 2 of
@@ -298,7 +301,7 @@ check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} =
 
 lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
 
-%% Before the rank has joined this is a stranger, whose end is no error of the job.
+%% Before its handshake is verified the peer may be any process on the network, so its failure is no error of the job.
 lost_as(_, Format, Values, #state{step = hello, job = Job, peer = Peer} = State) ->
     Job ! {stranger, self(), Peer, unicode:characters_to_binary(io_lib:format(Format, Values))},
     {stop, {shutdown, stranger}, State};

@@ -1,29 +1,31 @@
-%% @private The compiled programs of a job's ranks, as the driver knows them: a table of the job. On the ranks a program is a value
-%% (tessera_rank_values) with the same number everywhere, so a program that is dropped here lives on there until the runs that use it
-%% have ended. The table keeps as many as `max_programs' says, and drops the least recently used.
+%% @private The driver's table of the programs that a job's ranks have compiled. On the ranks a program is a value (tessera_rank_values), with
+%% the same number on all. A program that is dropped here remains there until the runs that use it have ended. The table has at most
+%% `max_programs' programs, and drops the least recently used.
 %%
-%% A row is {{sent, Fingerprint}, Id, Used} when all ranks have the program, and {{pending, Id}, Id, Used} before. The row of a caller
-%% that was killed in between stays pending and is dropped as the others are.
+%% A row is {{sent, Fingerprint}, Id, Used} when all ranks have the program, and {{pending, Id}, Id, Used} before. If a caller is killed
+%% in between, its row remains pending until it is dropped as others are.
 -module(tessera_cluster_programs).
 -export([new/2, find/2, fetch/3, is_current/1, numbers/2, clear/0, clear/1]).
 -export_type([sent/0]).
 
 -opaque sent() :: {ets:table(), Fingerprint :: binary(), Id :: pos_integer()}.
 
+%% The table of a job. It belongs to the caller and ends with it.
 -spec new(Queue :: pid(), Ranks :: pos_integer()) -> ets:table().
 new(Queue, Ranks) ->
     Table = ets:new(?MODULE, [public, {read_concurrency, true}]),
     true = ets:insert(Table, [{job, Queue, Ranks}, {numbers, 0}]),
     Table.
 
-%% So many numbers of values that no rank has; returns the first. Without a table the job has ended, as the next request will tell.
+%% Reserves Count consecutive numbers for values of the ranks; returns the first. When the job has ended there is no table. Then the number does
+%% not matter, because the request that uses it fails.
 -spec numbers(ets:table(), non_neg_integer()) -> pos_integer().
 numbers(Table, Count) ->
     try ets:update_counter(Table, numbers, Count) - Count + 1
     catch error:badarg -> 1
     end.
 
-%% The program that all ranks have, and the number of its value.
+%% The number of a program's value, if all ranks have the program.
 -spec find(ets:table(), binary()) -> {ok, pos_integer(), sent()} | none.
 find(Table, Fingerprint) ->
     Key = {sent, Fingerprint},
@@ -33,7 +35,8 @@ find(Table, Fingerprint) ->
     catch error:badarg -> none
     end.
 
-%% The same; Send(Id) sends a program that the ranks do not have. Of two callers that send one program the second drops its own.
+%% The same, but if the ranks do not have the program, Send(Id) sends it as value Id. When two callers send a program at the same time, the second
+%% value is freed, and is_current/1 is false for it. An error is that of Send.
 -spec fetch(ets:table(), binary(), fun((pos_integer()) -> {ok, term()} | {error, map()})) -> {ok, pos_integer(), sent()} | {error, map()}.
 fetch(Table, Fingerprint, Send) ->
     case find(Table, Fingerprint) of
@@ -51,7 +54,7 @@ fetch(Table, Fingerprint, Send) ->
             end
     end.
 
-%% A pending row that is gone was dropped, perhaps before the program arrived at a rank. Then this frees it again.
+%% The pending row may have been dropped meanwhile, and the program freed before it arrived at a rank. So it is freed again.
 sent(Table, Fingerprint, Id) ->
     try ets:take(Table, {pending, Id}) =/= [] andalso ets:insert_new(Table, {{sent, Fingerprint}, Id, now_used()}) of
         true -> bound(Table, max(1, tessera_cache:max_programs()));
@@ -59,14 +62,15 @@ sent(Table, Fingerprint, Id) ->
     catch error:badarg -> ok
     end.
 
-%% A rank that compiled the program has it.
+%% One rank has failed; others may have compiled the program, which is freed there.
 not_sent(Table, Id) ->
     try ets:delete(Table, {pending, Id}) of
         true -> free(Table, [Id])
     catch error:badarg -> ok
     end.
 
-%% Whether the ranks still have it. When the queue asks and sends a run at once, the program is freed after the run has arrived.
+%% Whether the ranks still have the program. The queue asks and then sends the run; the frees of a drop pass through the queue, so they arrive after
+%% the run.
 -spec is_current(sent()) -> boolean().
 is_current({Table, Fingerprint, Id}) ->
     try ets:lookup_element(Table, {sent, Fingerprint}, 2) =:= Id
@@ -82,7 +86,7 @@ insert(Table, Row) ->
 
 %% ---- dropping
 
-%% Two rows are no programs.
+%% The two rows that new/2 inserts are no programs.
 bound(Table, Most) ->
     case ets:info(Table, size) of
         Size when is_integer(Size), Size - 2 > Most ->
@@ -95,7 +99,7 @@ by_use(Table) ->
     catch error:badarg -> []
     end.
 
-%% Of several callers that drop one program, the one that takes its row frees it.
+%% When several callers drop a program, only the one that takes its row frees it.
 drop(Table, Keys) ->
     try [Id || Key <- Keys, {_, Id, _} <- ets:take(Table, Key)] of
         Ids -> free(Table, Ids)
@@ -112,6 +116,6 @@ free(Table, Ids) ->
 -spec clear(ets:table()) -> ok.
 clear(Table) -> drop(Table, [Key || {_, Key} <- by_use(Table)]).
 
-%% Drops those of all clusters that this node drives.
+%% Drops the programs of all clusters that this node drives.
 -spec clear() -> ok.
 clear() -> lists:foreach(fun clear/1, [Table || Table <- ets:all(), ets:info(Table, name) =:= ?MODULE]).

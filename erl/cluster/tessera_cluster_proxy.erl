@@ -1,22 +1,23 @@
-%% @private Tensors that are on a rank of a cluster, as the driver has them: records of tensors whose handle is a proxy (nif/nif_proxy.h).
-%% A proxy knows its rank, the job, and the number of the value there. The last reference to it frees the value.
+%% @private Proxies: tensors of the driver whose memory is a value of a rank. The handle in such a #tessera{} is a resource (nif/nif_proxy.h) that
+%% knows the job, the rank and the value's number. The value is freed when the VM collects the last reference to the resource.
 -module(tessera_cluster_proxy).
 -include("tessera.hrl").
 -export([place/4, make/4, is_full/1, relieve/1, in_reply/2, info/1, take/1, keep/1, read/2, device/1, cluster/1, deallocate/1]).
 -export_type([about/0, place/0]).
 
-%% Bytes on a rank up to which no caller collects garbage, where the ranks have no limit of their own.
+%% If the ranks have no memory limit: the bytes of proxies on a rank from which on callers collect their garbage.
 -define(ENOUGH, (1 bsl 26)).
 
 -type place() :: reference().
-%% Where a value is: in the job of these processes.
+%% What a place tells about the job of its values.
 -type about() :: {Cluster :: pid(), Name :: atom(), Queue :: pid(), Link :: pid(), Host :: binary()}.
 
-%% The place of a rank's values; their ends are told to the queue.
+%% Makes the place of a rank's values. When a proxy of it is collected, the queue gets a message.
 -spec place(about(), non_neg_integer(), pid(), map()) -> place().
 place(About, Rank, Queue, #{memory_limit := Limit}) ->
     tessera_nif:place(Queue, Rank, About, case Limit of undefined -> ?ENOUGH; _ -> min(?ENOUGH, Limit div 4) end).
 
+%% A proxy for value Id, which a request that was or will be sent makes.
 -spec make(place(), pos_integer(), tessera:type(), tessera:shape()) -> tessera:tensor().
 make(Place, Id, Type, Shape) ->
     case tessera_nif:proxy(Place, Id, tessera_type:elements(Shape) * tessera_type:bytes(Type)) of
@@ -24,37 +25,37 @@ make(Place, Id, Type, Shape) ->
         Ref -> #tessera{ref = Ref, type = Type, shape = Shape}
     end.
 
-%% The caller may hold proxies that are garbage, of many bytes on their rank.
+%% Whether the proxies of this place keep so many bytes in use that callers should collect their garbage.
 -spec is_full(place()) -> boolean().
 is_full(Place) -> tessera_nif:place_is_full(Place).
 
-%% Collects the caller's garbage. Destructors run when the process is scheduled out.
+%% Collects the caller's garbage, and yields: destructors of resources run when the process is scheduled out.
 -spec relieve([place()]) -> ok.
 relieve(Places) ->
     true = garbage_collect(),
     erlang:yield(),
     lists:foreach(fun tessera_nif:place_collected/1, Places).
 
-%% A reply in which tensors have the positions of their proxies.
+%% A reply with proxies in the places of its stand-ins, each of which has the position, from 1, of its proxy in the tuple.
 -spec in_reply(term(), tuple()) -> term().
 in_reply(Reply, Proxies) ->
     tessera_cluster_terms:replace(fun(Position, Type, Shape) -> #tessera{ref = element(Position, Proxies), type = Type, shape = Shape} end,
                                   Reply).
 
-%% Where the value is; false for what is no proxy.
+%% The value of a proxy: its rank, its number and its job. False for another term; an error for a proxy whose value was taken.
 -spec info(term()) -> {Rank :: non_neg_integer(), Id :: pos_integer(), about()} | false | tessera_nif:error().
 info(Ref) -> tessera_nif:proxy_info(Ref).
 
-%% From now on the caller owns the value.
+%% Takes the value from the proxy: the caller has to free it. `deallocated' when it was taken before.
 -spec take(reference()) -> ok | deallocated | tessera_nif:error().
 take(Ref) -> tessera_nif:proxy_take(Ref).
 
-%% Called after requests that use the values of a term's proxies were sent: until then the caller refers to them, so that its garbage
-%% collection does not free the values first.
+%% Does nothing. A caller that sends requests with the numbers of proxies calls this with the proxies afterwards: so they are not garbage, and
+%% their values not freed, before the requests were sent.
 -spec keep(term()) -> ok.
 keep(_) -> ok.
 
-%% The first bytes of the value, once it is made; all if the number of elements is negative. Not for what is no proxy.
+%% The bytes of the value's first elements, or of all if their number is negative. Waits until the value is made. The handle must be a proxy.
 -spec read(reference(), integer()) -> binary() | tessera_nif:error().
 read(Ref, Elements) ->
     case info(Ref) of
@@ -75,7 +76,7 @@ answered({error, Error}, {Rank, _, {Cluster, _, Queue, Link, Host}}) ->
 lost(Rank, Host, #{message := Why}) ->
     tessera_cluster_error:new(unavailable, "the tensor was on rank ~b on ~ts, and is lost with the cluster's ranks: ~ts", [Rank, Host, Why]).
 
-%% The cluster, and the rank.
+%% The cluster's name, or its process if it has none, and the rank; false for a handle that is no proxy.
 -spec device(reference()) -> {atom() | pid(), non_neg_integer()} | false | tessera_nif:error().
 device(Ref) ->
     case info(Ref) of
@@ -84,7 +85,7 @@ device(Ref) ->
         Other -> Other
     end.
 
-%% The cluster of a proxy.
+%% The cluster's process; none for a handle that is no proxy.
 -spec cluster(term()) -> pid() | none.
 cluster(Ref) ->
     case info(Ref) of
@@ -93,6 +94,7 @@ cluster(Ref) ->
         false -> none
     end.
 
+%% Frees the value now, instead of when the proxy is collected.
 -spec deallocate(reference()) -> ok | deallocated | tessera_nif:error().
 deallocate(Ref) ->
     case {info(Ref), take(Ref)} of

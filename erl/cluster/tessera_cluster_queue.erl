@@ -1,29 +1,29 @@
-%% @private Runs of a job, on their way: one process sends each run to all ranks, so that no rank misses a run whose caller is killed,
-%% and all get the runs in the same order. Frees of values pass through it, too: so a value is not freed before the runs that were
-%% called while it was there.
+%% @private The queue of a job: the process that sends runs to all of its ranks. So all ranks get the same runs in the same order, also when a caller
+%% is killed meanwhile. Frees of values are sent by the same process: a run that was called while a value was there arrives at the rank before
+%% the value's free.
 -module(tessera_cluster_queue).
 -behaviour(gen_server).
 -export([start_link/1, run/3, free/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% Runs of one process that may be on their way. Then it waits for the oldest.
+%% How many unfinished runs a calling process may have. Its next call waits until one has finished.
 -define(WINDOW, 16).
-%% Values that are freed with one message.
+%% The most values that are freed by one message.
 -define(BATCH, 256).
 
 -record(state, {links    :: tuple(),
-                requests = #{} :: #{tessera_cluster_link:request() => reference()},   % the run of each
+                requests = #{} :: #{tessera_cluster_link:request() => reference()},   % the key in `runs' of each
                 runs = #{}     :: #{reference() => run()},
                 lanes = #{}    :: #{pid() => {Runs :: pos_integer(), Waiting :: [gen_server:from()]}}}).
 
 -type run() :: {Caller :: pid(), [tessera_cluster_link:request()], Left :: non_neg_integer(), Unneeded :: non_neg_integer()}.
 
-%% The process is linked to the caller, the job, and ends as it does.
+%% Called by the job, with the links of all ranks. The process ends with the job.
 -spec start_link(tuple()) -> {ok, pid()}.
 start_link(Links) -> gen_server:start_link(?MODULE, Links, []).
 
-%% Sends these requests, one to each rank, to run that program, unless it was dropped. Returns when they are on their way. They are
-%% cancelled when no rank needs their results.
+%% Sends the requests, one to each rank in order, that run the program; `dropped' when the ranks do not have it any more. Returns when they were
+%% sent. They are cancelled when all of their results were freed on every rank. An error means that the cluster was lost.
 -spec run(pid(), tessera_cluster_programs:sent(), [{tessera_cluster_wire:head(), term()}]) -> ok | dropped | {error, map()}.
 run(Queue, Program, Requests) ->
     Encoded = [{Head, term_to_iovec(Request)} || {Head, Request} <- Requests],
@@ -31,7 +31,7 @@ run(Queue, Program, Requests) ->
     catch exit:{Reason, _} -> {error, tessera_cluster_error:lost(Reason)}
     end.
 
-%% Frees values of a rank, as the end of their proxies does.
+%% Frees values of ranks. The destructor of a proxy sends the same message.
 -spec free(pid(), [{Rank :: non_neg_integer(), Id :: pos_integer()}]) -> ok.
 free(Queue, Values) ->
     _ = [Queue ! {freed, Rank, Id} || {Rank, Id} <- Values],
@@ -58,7 +58,7 @@ handle_info(_, State) -> {noreply, State}.
 
 %% ---- values
 
-%% Collects the values that are freed at the same time, for one message to each rank.
+%% Takes the other frees that are in the mailbox, too: one message to each rank for all of them.
 freed(0, Ids, State) -> forget(Ids, State);
 freed(Left, Ids, State) ->
     receive {freed, Rank, Id} -> freed(Left - 1, maps:update_with(Rank, fun(Others) -> [Id | Others] end, [Id], Ids), State)
@@ -84,7 +84,7 @@ begun(Caller, Requests, #state{links = Links, requests = Known, runs = Runs} = S
     State#state{requests = maps:merge(Known, maps:from_list([{Request, Run} || Request <- Sent])),
                 runs = Runs#{Run => {Caller, Sent, length(Sent), 0}}}.
 
-%% Whether the caller may continue. Its requests are sent in any case, since frees of their values come after them.
+%% Whether the caller may continue at once. Its requests were sent in either case, because frees of the values that they use may be the next messages.
 in_lane({Caller, _} = From, #state{lanes = Lanes} = State) ->
     case Lanes of
         #{Caller := {Count, Waiting}} when Count >= ?WINDOW ->
@@ -102,7 +102,7 @@ replied(Request, State) ->
         end
     end).
 
-%% Each rank says so once.
+%% Each rank reports once that all of the run's results were freed there.
 unneeded(Request, #state{links = Links} = State) ->
     with_run(Request, State, fun(Run, {Caller, Sent, Left, Unneeded}, #state{runs = Runs, requests = Requests} = Now) ->
         case Unneeded + 1 =:= tuple_size(Links) of

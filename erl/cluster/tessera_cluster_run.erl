@@ -1,24 +1,24 @@
-%% @private Runs of sharded programs on the ranks of a cluster: the program is sent once, arguments go to the ranks that have their
-%% partitions, and results stay there. A call returns when the run is on its way.
+%% @private Runs of sharded programs on the ranks of a cluster. A program is sent to all ranks once. Arguments are sent to the ranks of their
+%% partitions, unless they are there already; results stay there as proxies. A call returns when the run was sent.
 -module(tessera_cluster_run).
 -include("tessera.hrl").
 -export([check/3, program/4, run/5, put/2]).
 -export_type([program/0]).
 
 -record(program, {fingerprint :: binary(), source :: binary(), options :: [atom()],
-                  results     :: [{tessera:type(), tessera:shape()}]}).   % of a partition
+                  results     :: [{tessera:type(), tessera:shape()}]}).   % of one partition
 -opaque program() :: #program{}.
 
-%% What one rank gets: values of its own that it uses, those that are donated to it, and new ones.
+%% What a run uses on one rank: values that the rank has, those of them that are donated, and tensors that are sent with the request.
 -record(share, {rank       :: non_neg_integer(),
                 queue      :: pid(),
-                donated    :: non_neg_integer(),           % positions of operands, as bits
-                device = 0 :: non_neg_integer(),           % of the partition
+                donated    :: non_neg_integer(),           % bit I: operand I is donated
+                device = 0 :: non_neg_integer(),           % of the partition that share/2 visits
                 uses = []  :: [pos_integer()],
                 takes = #{} :: #{pos_integer() => reference()},
                 new = #{}  :: #{reference() => {pos_integer(), tuple()}}}).
 
-%% Calls Refuse, with the reason, for a number of partitions that the ranks cannot have.
+%% Calls Refuse with a format and its values when the ranks cannot have that many partitions.
 -spec check(tessera_cluster:cluster(), pos_integer(), fun((io:format(), [term()]) -> no_return())) -> ok.
 check(Cluster, Partitions, Refuse) ->
     case tessera_cluster_joined:find(Cluster) of
@@ -37,7 +37,8 @@ check_driven(Cluster, Partitions, Refuse) ->
 
 fits(Partitions, Ranks, Devices) -> Partitions > 0 andalso Partitions rem Ranks =:= 0 andalso Partitions div Ranks =< Devices.
 
-%% A partitioned program as it is sent, and the types of a partition's results. Where this node is a rank, the program as it runs here.
+%% A partitioned program to be run on the cluster, from its builder; Results are the types and shapes of one partition's results. Where this
+%% node is a rank of the cluster itself, the program as it runs here.
 -spec program(tessera_cluster:cluster(), tessera_nif:builder(), [atom()], [{tessera:type(), tessera:shape()}]) ->
           program() | tessera_cluster_joined:program() | tessera_nif:error().
 program(Cluster, Part, Options, Results) ->
@@ -53,8 +54,8 @@ sent(Part, Options, Results) ->
                                    options = Options, results = Results}
     end.
 
-%% The results of all partitions, in lists as the arguments: proxies, of which an error of the run is an error of their use. Where this
-%% node is a rank, arguments and results are those of its own partitions.
+%% Runs a program. Lists has a list of arguments for each partition, and the result a list of results: proxies. An error of the run is raised
+%% when a proxy is used. Bit I of Donated says that argument I is donated. Where this node is a rank, arguments and results are those of its own partitions.
 -spec run(tessera_cluster:cluster(), program() | tessera_cluster_joined:program(), [[tessera:operand()]], non_neg_integer(), non_neg_integer()) ->
           [[tessera:tensor()]] | {error, map()}.
 run(Cluster, Program, Lists, Threads, Donated) ->
@@ -73,14 +74,14 @@ run_driven(Cluster, Program, {Lists, Donated}, Threads) ->
         {error, _} = Error -> Error
     end.
 
-%% The program on the ranks, which compile it if they do not have it.
+%% The number of the program's value on the ranks, which compile it first if they do not have it.
 on_ranks(#{links := Links, table := Table, compilers := Compilers},
          #program{fingerprint = Fingerprint, source = Source, options = Options}) ->
     tessera_cluster_programs:fetch(Table, Fingerprint,
                                    fun(Id) -> compiled(Links, Compilers, #{makes => {Id, 1}}, {program, Source, Options}) end).
 
-%% One rank of each host compiles, then the others find its code on the disk. A rank that has compiled the program does nothing when
-%% it gets the request again.
+%% First one rank of each host compiles, then the others, which find the code in the host's disk cache. The first ones get the request twice; the second
+%% time they have the program.
 compiled(Links, Compilers, Head, Request) when length(Compilers) =:= tuple_size(Links) -> tessera_cluster_calls:all(Links, Head, Request);
 compiled(Links, Compilers, Head, Request) ->
     case tessera_cluster_calls:some([{Link, Head, Request} || Link <- Compilers]) of
@@ -95,7 +96,7 @@ shared_out(#{links := Links, queue := Queue}, Lists, Donated) ->
     [share(#share{rank = Rank, queue = Queue, donated = Donated}, lists:sublist(Lists, Rank * Each + 1, Each))
      || Rank <- lists:seq(0, Ranks - 1)].
 
-%% The operands of a rank's partitions, and the rank's share.
+%% The operands of a rank's partitions as they are sent, and the share with what they use.
 share(Share, Lists) ->
     lists:mapfoldl(fun(List, #share{device = Device} = Before) ->
                            {Operands, After} = operands(List, 0, Before),
@@ -108,7 +109,7 @@ operands([Operand | Operands], Position, Share) ->
     {[First | Rest], Last};
 operands([], _, Share) -> {[], Share}.
 
-%% A value of this rank stays there; other tensors are sent. A tensor that several partitions have is sent once.
+%% A value of this rank is named by its number; another tensor is sent, once for all partitions that have it.
 operand(#tessera{ref = Ref} = Tensor, Donated, #share{rank = Rank, queue = Queue} = Share) when is_reference(Ref) ->
     case tessera_cluster_proxy:info(Ref) of
         {Rank, Id, {_, _, Queue, _, _}} -> {{id, Id}, used(Id, Ref, Donated, Share)};
@@ -152,7 +153,7 @@ submit(Job, {#program{results = Results} = Program, Sent}, Shares, Threads) ->
         {error, _} = Error -> Error
     end.
 
-%% A program that was dropped before its run could be sent is sent again.
+%% Between on_ranks/2 and here another call may have dropped the program. Then it is sent again.
 start({ok, Id, Sent}, #{queue := Queue} = Job, Program, Requests) ->
     case tessera_cluster_queue:run(Queue, Sent, [{uses(Id, Head), {run, Id, Run, Options}} || {Head, {Run, Options}} <- Requests]) of
         dropped -> start(on_ranks(Job, Program), Job, Program, Requests);
@@ -169,16 +170,17 @@ head(#share{uses = Uses, takes = Takes}, First, Count) -> #{makes => {First, Cou
 
 places(#{places := Places}) -> tuple_to_list(Places).
 
-%% The same numbers on all ranks.
+%% The first of Count new numbers of values. A run's results have the same numbers on all ranks.
 numbers(#{table := Table}, Count) -> tessera_cluster_programs:numbers(Table, Count).
 
-%% The proxies of the results, for each partition of a rank.
+%% The proxies of the results: a list for each partition of a rank.
 proxies(Place, First, Partitions, Types) ->
     Numbered = lists:zip(lists:seq(0, length(Types) - 1), Types),
     [[tessera_cluster_proxy:make(Place, First + Partition * length(Types) + I, Type, Shape) || {I, {Type, Shape}} <- Numbered]
      || Partition <- lists:seq(0, Partitions - 1)].
 
-%% Donated values are the run's from now on. If another call has taken one of them, those that were taken here are lost.
+%% Takes the donated values from their proxies; the run frees them. When another call has taken one of them before, those that were taken here are
+%% freed: their proxies cannot get them back.
 take(Shares) ->
     Taken = [{Rank, Id, Queue, tessera_cluster_proxy:take(Ref)}
              || #share{rank = Rank, queue = Queue, takes = Takes} <- Shares, {Id, Ref} <- maps:to_list(Takes)],
@@ -189,7 +191,7 @@ take(Shares) ->
             error({failed_precondition, <<"the tensor was deallocated or donated">>})
     end.
 
-%% The caller holds the results, and perhaps garbage.
+%% The caller may hold proxies that are garbage. If they keep much memory of a rank in use, its garbage is collected now.
 relieved(_, {error, _} = Error) -> Error;
 relieved(Job, Results) ->
     case lists:any(fun tessera_cluster_proxy:is_full/1, places(Job)) of
@@ -200,7 +202,7 @@ relieved(Job, Results) ->
 
 %% ---- values
 
-%% Lists of tensors, one for each partition, on the ranks of their partitions.
+%% Copies tensors to the ranks: a list for each partition, all of the same length. Returns lists of proxies. An error is that of a rank.
 -spec put(tessera_cluster:cluster(), [[tessera:tensor()]]) -> [[tessera:tensor()]] | {error, map()}.
 put(Cluster, Lists) ->
     #{links := Links} = Job = tessera_cluster:connections(Cluster),
@@ -218,7 +220,7 @@ by_rank(Lists, Ranks) ->
     Each = length(Lists) div Ranks,
     [lists:sublist(Lists, Rank * Each + 1, Each) || Rank <- lists:seq(0, Ranks - 1)].
 
-%% A tensor of which the rank has a proxy stays as it is. One proxy stands for each new value.
+%% A tensor that is on the rank already remains the same proxy. Equal tensors that were sent once are one proxy.
 placed(Place, First, Operands, #share{new = New}, Lists) ->
     Proxies = maps:from_list([{Index, tessera_cluster_proxy:make(Place, First + Index - 1, Type, Shape)}
                               || {Index, {Type, Shape, _, _}} <- maps:values(New)]),

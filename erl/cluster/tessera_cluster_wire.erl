@@ -1,5 +1,5 @@
-%% @private The bytes between a cluster's driver and its ranks: the handshake, and messages in parts. Pure functions;
-%% docs/distribution.md has the protocol.
+%% @private The format of what a cluster's driver and ranks send each other: the handshake, messages, and the frames into which a message is
+%% split. Pure functions. docs/distribution.md has the protocol.
 -module(tessera_cluster_wire).
 -export([nonce/0, key/0, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
 -export([beat/0, encode/1, decode_message/1, frames/1, new/1, read/2, decode/1]).
@@ -9,29 +9,30 @@
 -define(VERSION, "tessera cluster 1\n").
 -define(NONCE, 32).
 -define(MAC, 32).
-%% A part's bytes: small enough that a beat is never late behind one.
+%% The most bytes of a message in one frame: a beat has to wait for at most one frame.
 -define(PART, 1048576).
 -define(BEAT, 0).
 -define(MORE, 1).
 -define(LAST, 2).
-%% A frame of, or for, a rank that is connected through another one; a frame for a rank and all below it.
+%% A frame from or for a rank that is connected through a leader; a frame for a rank and all ranks below it.
 -define(ROUTE, 3).
 -define(ALL, 4).
-%% What a message begins with.
+%% The first byte of a message.
 -define(TERM, 0).
 -define(REQUEST, 1).
 -define(REPLY, 2).
 
 -type nonce() :: <<_:256>>.
 -type key() :: <<_:256>>.
-%% What a request does with values, so that the rank's reader can note it in the order of requests: `makes' are the results, with
-%% consecutive numbers; `uses' are values that it reads; `takes' are donated to it. Requests of a lane are run one after the other.
+%% How a request uses values. The rank's main process counts uses in the order in which requests arrive, without decoding their bodies.
+%% `makes': the results, which have consecutive numbers; `uses': values that it reads; `takes': values that are donated to it. Requests with the
+%% same `lane' run one after the other.
 -type head() :: #{makes => {First :: pos_integer(), Count :: non_neg_integer()}, uses => [pos_integer()], takes => [pos_integer()],
                   lane => non_neg_integer()}.
 -type message() :: {request, pos_integer(), head(), iodata()}
                  | {reply, pos_integer(), [{Id :: pos_integer(), Bytes :: non_neg_integer()}], iodata()}
                  | term().
-%% The parts of a message that is not whole yet, their bytes, and the limit.
+%% The parts of an incomplete message, the last one first; how many bytes they have; the limit.
 -opaque reader() :: {[binary()], non_neg_integer(), pos_integer()}.
 
 -spec nonce() -> nonce().
@@ -49,18 +50,19 @@ greeting(Nonce) -> <<?VERSION, Nonce/binary>>.
 read_greeting(<<?VERSION, Nonce:?NONCE/binary>>) -> {ok, Nonce};
 read_greeting(_) -> error.
 
-%% What the rank says of itself, proved with the key.
+%% The rank's answer to the driver's greeting: its properties, and a MAC of both nonces that proves that it knows the key.
 -spec hello(key(), nonce(), nonce(), map()) -> iodata().
 hello(Key, Driver, Rank, Hello) ->
     Text = term_to_binary(Hello),
     [Rank, mac(Key, <<"rank">>, Driver, Rank, Text), Text].
 
+%% The rank's nonce and properties, if the MAC is right.
 -spec read_hello(key(), nonce(), binary()) -> {ok, nonce(), map()} | error.
 read_hello(Key, Driver, <<Rank:?NONCE/binary, Mac:?MAC/binary, Text/binary>>) ->
     proved(mac(Key, <<"rank">>, Driver, Rank, Text), Mac, Text, fun(Hello) -> {ok, Rank, Hello} end);
 read_hello(_, _, _) -> error.
 
-%% What the driver tells the rank, proved with the key.
+%% The driver's answer: the configuration, with a MAC that proves that the driver knows the key, too.
 -spec config(key(), nonce(), nonce(), map()) -> iodata().
 config(Key, Driver, Rank, Config) ->
     Text = term_to_binary(Config),
@@ -73,7 +75,7 @@ read_config(_, _, _, _) -> error.
 
 mac(Key, Who, Driver, Rank, Text) -> crypto:mac(hmac, sha256, Key, [Who, Driver, Rank, Text]).
 
-%% Nothing is decoded before it is proved.
+%% The term is decoded only when its MAC is right.
 proved(Own, Given, Text, Make) ->
     case crypto:hash_equals(Own, Given) andalso decode(Text) of
         {ok, Map} when is_map(Map) -> Make(Map);
@@ -85,8 +87,8 @@ proved(Own, Given, Text, Make) ->
 -spec beat() -> iodata().
 beat() -> <<?BEAT>>.
 
-%% The bytes of a message; binaries in it are not copied. The body of a request or reply is encoded before, once for all ranks.
-%% A reply comes with the values that were made for it, and their sizes.
+%% The bytes of a message; binaries in it are not copied. The body of a request or reply is encoded already, so a request to all ranks is encoded
+%% once. A reply lists the values that the rank made for it, with their sizes in bytes.
 -spec encode(message()) -> iodata().
 encode({request, Id, Head, Body}) ->
     Encoded = term_to_binary(Head),
@@ -106,7 +108,7 @@ decode_message(<<?REPLY, Id:64, Count:32, Values:(Count * 16)/binary, Body/binar
 decode_message(<<?TERM, Term/binary>>) -> decode(Term);
 decode_message(_) -> error.
 
-%% A message's frames, each for one send.
+%% Splits an encoded message into frames.
 -spec frames(iodata()) -> [iodata()].
 frames(Message) -> split(erlang:iolist_to_iovec(Message), [], 0).
 
@@ -117,24 +119,25 @@ split([Binary | Rest], Part, Size) ->
     <<Head:(?PART - Size)/binary, Tail/binary>> = Binary,
     [[?MORE | lists:reverse(Part, [Head])] | split([Tail | Rest], [], 0)].
 
-%% A frame as it passes between a leader and the driver, or another leader.
+%% A frame from or for a rank that is connected through a leader.
 -spec route(non_neg_integer(), iodata()) -> iodata().
 route(Rank, Frame) -> [<<?ROUTE, Rank:16>> | Frame].
 
+%% A frame for a rank and all that are connected through it.
 -spec to_all(iodata()) -> iodata().
 to_all(Frame) -> [?ALL | Frame].
 
-%% For whom, or of whom, a frame is.
+%% The rank that a frame is from or for: another one, the receiver and all below it, or the receiver or sender itself.
 -spec address(binary()) -> {rank, non_neg_integer(), binary()} | {all, binary()} | own.
 address(<<?ROUTE, Rank:16, Frame/binary>>) -> {rank, Rank, Frame};
 address(<<?ALL, Frame/binary>>) -> {all, Frame};
 address(_) -> own.
 
-%% A reader of messages of at most so many bytes.
+%% Puts frames together into messages of at most Limit bytes.
 -spec new(pos_integer()) -> reader().
 new(Limit) -> {[], 0, Limit}.
 
-%% The next frame: a beat, a part, a whole message, or something else.
+%% Takes the next frame, of address `own': a beat, a part of a message, or the last part of one. The error says what the peer sent.
 -spec read(binary(), reader()) -> {beat, reader()} | {more, reader()} | {message, binary(), reader()} | {error, binary()}.
 read(<<?BEAT>>, Reader) -> {beat, Reader};
 read(<<_, Part/binary>>, {_, Size, Limit}) when Size + byte_size(Part) > Limit ->
@@ -145,7 +148,7 @@ read(<<?LAST, Part/binary>>, {Parts, _, Limit}) ->
     {message, iolist_to_binary(lists:reverse(Parts, [Part])), new(Limit)};
 read(_, _) -> {error, <<"a malformed frame">>}.
 
-%% A term without new atoms.
+%% Decodes a term. Fails if it has atoms that do not exist here: a peer must not fill the table of atoms.
 -spec decode(binary()) -> {ok, term()} | error.
 decode(Binary) ->
     try {ok, binary_to_term(Binary, [safe])}

@@ -1,5 +1,5 @@
-%% @private The rank's side of a cluster: a small node that connects to the driver, proves that it has the key, and answers requests
-%% until the connection ends. docs/distribution.md has the protocol.
+%% @private The main process of a rank. It connects to the driver, proves that it has the key, and answers requests until the connection
+%% ends; then the VM ends. docs/distribution.md has the protocol.
 -module(tessera_rank).
 -export([main/1, run/1, version/0, version_number/0]).
 -export_type([options/0]).
@@ -7,7 +7,8 @@
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
 
-%% Where the driver is and what proves it; who this is; the module that does the requests; what ends the rank.
+%% `address' and `port' are the driver's; `timeout' is in milliseconds, for the whole start; `work' is the module that executes requests; `leave' ends
+%% the rank with a status.
 -type options() :: #{address := inet:ip_address(), port := inet:port_number(), key_file := file:filename_all(), rank := non_neg_integer(),
                      ranks := pos_integer(), timeout := pos_integer(), work := module(), leave := fun((non_neg_integer()) -> no_return())}.
 
@@ -17,20 +18,21 @@
                 reader   :: tessera_cluster_wire:reader(),
                 patience :: pos_integer(),                % milliseconds without a frame after which the rank leaves
                 tree     :: tessera_cluster_tree:tree(),
-                leader = none :: none | pid(),            % the process that has the ranks below this one
+                leader = none :: none | pid(),            % tessera_rank_leader, where ranks are connected to this one
                 below = #{} :: #{non_neg_integer() => pid()},   % their writers
                 workers = #{} :: #{pos_integer() => pid()},
                 requests = #{} :: #{pid() => request()},
-                lanes = #{} :: #{non_neg_integer() => pid()}}).    % the last worker of each
+                lanes = #{} :: #{non_neg_integer() => pid()}}).    % the worker of each lane's last request
 
-%% What a worker works for. `needed': results that are; a run is cancelled by a message until it has begun.
+%% The request that a worker executes. `needed': how many of its results the driver has not freed. `state': a request without a lane is plain; a run is
+%% waiting, begun when its worker says so, or cancelled while it was waiting.
 -record(request, {id      :: pos_integer(),
                   head    :: tessera_cluster_wire:head(),
                   needed  :: non_neg_integer(),
                   state   :: plain | waiting | begun | cancelled}).
 -type request() :: #request{}.
 
-%% What must be equal on the driver and all ranks.
+%% The version of Tessera, and a digest of the modules that must be the same on the driver and all ranks.
 -spec version() -> {binary(), binary()}.
 version() ->
     _ = application:load(tessera),
@@ -38,14 +40,14 @@ version() ->
     Digests = [Module:module_info(md5) || Module <- [?MODULE, tessera_rank_work, tessera_rank_values, tessera_cluster_wire, tessera_nif]],
     {list_to_binary(Vsn), binary:encode_hex(crypto:hash(md5, Digests))}.
 
-%% The same as a number for MPI, with the kind of CPU.
+%% A number of 62 bits for MPI, by which ranks find out that they have the same version and architecture.
 -spec version_number() -> non_neg_integer().
 version_number() ->
     {Architecture, _} = tessera_nif:rank_isa(),
     <<Number:62, _/bits>> = erlang:md5(term_to_binary({version(), Architecture})),
     Number.
 
-%% Started with -run: the driver's address and port, the file with the key, and milliseconds for the start.
+%% The program of a rank's VM, started with -run. Its arguments are the driver's address and port, the path of the key file, and the milliseconds for the start.
 -spec main([string()]) -> no_return().
 main([Address, Port, KeyFile, Timeout]) ->
     {ok, Ip} = inet:parse_address(Address),
@@ -53,7 +55,7 @@ main([Address, Port, KeyFile, Timeout]) ->
     run(#{address => Ip, port => list_to_integer(Port), key_file => KeyFile, rank => Rank, ranks => Ranks,
           timeout => list_to_integer(Timeout), work => tessera_rank_work, leave => fun leave/1}).
 
-%% The calling process is the rank.
+%% Runs a rank in the calling process. The rank ends by `leave': with status 0 when the driver has ended it, else with 1.
 -spec run(options()) -> no_return().
 run(#{timeout := Timeout, leave := Leave} = Options) ->
     process_flag(trap_exit, true),
@@ -66,21 +68,22 @@ run(#{timeout := Timeout, leave := Leave} = Options) ->
     catch Class:Reason:Trace -> fail(Options, "~0tp", [{Class, Reason, Trace}])
     end.
 
-%% mpirun passes this on to the driver.
+%% Prints the error, which mpirun or the launcher passes on to the driver, and ends the rank.
 -spec fail(options(), io:format(), [term()]) -> no_return().
 fail(#{leave := Leave} = Options, Format, Values) ->
     ok = say(Options, Format, Values),
-    timer:sleep(50), % the text is on its way to another process
+    timer:sleep(50), % until the process of the standard output has written the text
     Leave(1).
 
 say(#{rank := Rank}, Format, Values) -> io:format("rank ~0p: " ++ Format ++ "~n", [Rank | Values]).
 
-%% Destructors of libraries do not run: one that waits for another rank would never return.
+%% Ends the process without running destructors of libraries: MPI's would wait for ranks that are lost.
 -spec leave(non_neg_integer()) -> no_return().
 leave(Status) ->
     _ = [tessera_nif:rank_exit(Status) || erlang:module_loaded(tessera_nif)],
-    erlang:halt(Status, [{flush, false}]). % its library was not loaded
+    erlang:halt(Status, [{flush, false}]). % only if the NIF's library is not loaded
 
+%% Ends the rank when it has not started within Timeout milliseconds.
 watchdog(Timeout, Leave) ->
     Rank = self(),
     spawn(fun() ->
@@ -97,7 +100,7 @@ watchdog(Timeout, Leave) ->
 %% ---- the start
 
 start(#{key_file := KeyFile, address := Address, port := Port} = Options) ->
-    Hello = hello(Options), % takes time, which the handshake has not
+    Hello = hello(Options), % first, as it loads the NIF's library, and the handshake has a time limit
     case credentials(KeyFile) of
         {ok, Credentials} -> joined(join(Credentials, Hello, {Address, Port}, Options), Credentials, Hello, Options);
         Error -> Error
@@ -127,7 +130,7 @@ joined({ok, Socket, Config}, Credentials, _, Options) ->
     configure(Config, Credentials, Own, Socket, Options);
 joined(Error, _, _, _) -> Error.
 
-%% The connection, and what the other side, which has proved that it knows the key, says.
+%% Connects to the driver or a leader and does the rank's part of the handshake. Returns the socket and the other side's configuration.
 join({Key, Identity}, Hello, {Ip, Port}, #{timeout := Timeout}) ->
     case tessera_cluster_socket:connect(Ip, Port, ?HANDSHAKE) of
         {ok, Socket} ->
@@ -148,7 +151,7 @@ handshake(Key, Hello, Socket, Timeout) ->
         {error, Reason} -> no_driver(Reason)
     end.
 
-%% The configuration comes when the leader of this rank listens.
+%% For a rank below a leader the driver sends the configuration when the leader listens, so this may take longer than a handshake.
 introduce(Key, Driver, Hello, Socket, Timeout) ->
     Own = tessera_cluster_wire:nonce(),
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:hello(Key, Driver, Own, Hello)),
@@ -168,7 +171,7 @@ hello(#{rank := Rank, ranks := Size}) ->
     #{rank => Rank, size => Size, host => list_to_binary(Host), os_pid => list_to_binary(os:getpid()), version => version(),
       otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa())}.
 
-%% The rank and how many there are, as the launcher says.
+%% This rank's number and the count of ranks, from the environment: of a cluster without mpirun, of Open MPI, or of Slurm.
 numbers() -> numbers([{"TESSERA_RANK", "TESSERA_RANKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                       {"SLURM_PROCID", "SLURM_NTASKS"}]).
 
@@ -185,7 +188,8 @@ number(Name) ->
         _ -> none
     end.
 
-%% Beats begin before what takes time; so do the ranks below this one.
+%% The writer and the leader start first, because the work's configuration (MPI) may take long: the driver has to get beats meanwhile, and MPI waits for
+%% the ranks below this one.
 configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} = Config, Credentials, Address, Socket, #{work := Work} = Options) ->
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), 2 * Deadline),
@@ -215,7 +219,7 @@ loop(#state{socket = Socket, patience = Patience} = State) ->
     ok = tessera_cluster_socket:next(Socket),
     wait(State, erlang:monotonic_time(millisecond) + Patience).
 
-%% Until the next frame.
+%% Handles messages until the next frame has come. Without a frame by Until, the rank leaves.
 wait(#state{socket = Socket} = State, Until) ->
     receive
         {below, Rank, Writer} -> wait(State#state{below = (State#state.below)#{Rank => Writer}}, Until);
@@ -229,13 +233,18 @@ wait(#state{socket = Socket} = State, Until) ->
                 {error, _} -> disconnected(1, State);
                 none -> wait(State, Until)
             end
-    after max(0, Until - erlang:monotonic_time(millisecond)) ->
-            ok = say(State#state.options, "nothing was heard of the driver for ~b ms", [State#state.patience]),
-            disconnected(1, State)
+    after max(0, Until - erlang:monotonic_time(millisecond)) -> silent(State, Until, erlang:monotonic_time(millisecond))
     end.
 
-%% The job is over for this rank. MPI's daemon of this host may be cut off from mpirun as well, and would wait for it. It is the
-%% parent and belongs to this job alone.
+%% A timeout that is late means that this process was stopped or had no CPU. Frames may have arrived that were not read yet, and the driver may have been
+%% stopped as well, so the rank waits once more.
+silent(#state{patience = Patience} = State, Until, Now) when Now - Until > Patience div 4 -> wait(State, Now + Patience);
+silent(#state{patience = Patience, options = Options} = State, _, _) ->
+    ok = say(Options, "nothing was heard of the driver for ~b ms", [Patience]),
+    disconnected(1, State).
+
+%% Ends the rank, and the daemon of Open MPI on this host. A daemon that is cut off from mpirun, as this rank is from the driver, would wait for
+%% it for ever. It is the parent of this process and belongs to this job alone.
 -spec disconnected(0 | 1, #state{}) -> no_return().
 disconnected(Status, State) ->
     ok = end_daemon("TERM"),
@@ -250,7 +259,7 @@ end_daemon(Signal) ->
         none -> ok
     end.
 
-%% On mpirun's own host the parent is mpirun, which the driver ends.
+%% The pid of the daemon. On mpirun's own host there is none: the parent is mpirun, which the launcher ends.
 daemon() ->
     {ok, Text} = file:read_file("/proc/" ++ os:getpid() ++ "/stat"),
     [_, Parent | _] = string:lexemes(lists:last(binary:split(Text, <<") ">>, [global])), " "),
@@ -261,7 +270,7 @@ daemon() ->
 
 leave(Status, #state{options = #{leave := Leave}}) -> Leave(Status).
 
-%% A frame for a rank below this one is passed on as it is to the next leader, or as its own to that rank.
+%% A frame for a rank below this one is passed on: to the next leader with its address, to the rank itself without it.
 received(Frame, #state{options = #{rank := Own}, tree = Tree, below = Below} = State) ->
     case tessera_cluster_wire:address(Frame) of
         own -> framed(Frame, State);
@@ -296,8 +305,8 @@ message({ok, leave}, #state{options = #{work := Work}} = State) ->
     leave(0, State);
 message(_, #state{options = Options}) -> fail(Options, "the driver sent a malformed message", []).
 
-%% The worker sends its reply itself, so that a large one is not copied; the writer keeps the order. Values are counted here, in the
-%% order of requests.
+%% Starts a worker for the request. The worker gives its reply to the writer itself: on the way through this process a large one would be copied.
+%% Uses of values are counted here, so they are counted in the order in which requests arrive.
 request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, workers = Workers, requests = Requests} = State) ->
     {First, Count} = maps:get(makes, Head, {1, 0}),
     ok = tessera_rank_values:expect(First, Count, Id),
@@ -323,7 +332,8 @@ answer(Work, Head, Turn, Body) ->
         error -> {[], term_to_iovec({error, invalid_argument, <<"the request is malformed">>})}
     end.
 
-%% A run that has not begun tells the other ranks that it will not. One that has is ended with its process.
+%% The worker of a run that waits gets a message, and tells the other ranks that this one does not begin. Another worker is killed: the end of its
+%% process ends a run that has begun.
 cancelled(Worker, #state{requests = Requests} = State) ->
     case maps:get(Worker, Requests) of
         #request{state = waiting} = Request ->
@@ -344,7 +354,7 @@ begun(Worker, #state{requests = Requests} = State) ->
         #{} -> State
     end.
 
-%% The driver learns when none of a request's results is needed here.
+%% Ends uses of values. When all results of an unfinished run were freed, the driver is told: it may cancel the run.
 released(Ids, State) -> lists:foldl(fun released_of/2, State, tessera_rank_values:release(Ids)).
 
 released_of(Id, #state{workers = Workers, requests = Requests} = State) ->
@@ -356,12 +366,13 @@ released_of(Id, #state{workers = Workers, requests = Requests} = State) ->
         #{} -> State
     end.
 
-%% A worker that was cancelled has sent nothing, and its request has no caller any more.
+%% A process that is linked to this one has ended. The reply of a worker that was killed is an error, which the driver drops if it has cancelled the request.
 ended(Writer, _, #state{writer = Writer} = State) -> disconnected(0, State);
 ended(Leader, Reason, #state{leader = Leader, options = Options}) -> fail(Options, "~0tP", [Reason, 20]);
 ended(Pid, Reason, #state{workers = Workers, requests = Requests, lanes = Lanes} = State) ->
     case maps:take(Pid, Requests) of
         {#request{id = Id, head = Head}, Rest} ->
+            _ = [tessera_rank_values:drop_added(Pid) || Reason =/= {replied, ok}],
             Left = State#state{workers = maps:remove(Id, Workers), requests = Rest, lanes = without(Head, Pid, Lanes)},
             Replied = replied(Reason, Id, Head, Left),
             released(maps:get(uses, Head, []) ++ maps:get(takes, Head, []), Replied);

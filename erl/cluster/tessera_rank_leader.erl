@@ -1,17 +1,18 @@
-%% @private A rank's end of the connections to the ranks that are connected to the driver through it. A process listens until all have
-%% joined; each connection has a reader, which passes frames on to the leader's own writer and reads no further before they are
-%% sent, and a writer. They are linked, so all end with the rank. docs/distribution.md has the protocol.
+%% @private The leader's part of a rank: the connections to its children, the ranks that are connected to the driver through it. A process
+%% listens until all children have joined. Each connection has a writer and a reader. The reader passes frames on to the rank's own writer, and reads
+%% the next one when that has sent them. The processes are linked, so all end with the rank. docs/distribution.md has the protocol.
 -module(tessera_rank_leader).
 -export([start_link/1]).
 
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
 
-%% `writer' sends to the driver, or to the next leader; `address' is the one on which to listen.
+%% `address' is the one on which to listen; `writer' is the rank's own, which sends to the driver or to the rank's leader.
 -type options() :: #{credentials := tessera_cluster_tls:credentials(), address := inet:ip_address(), deadline := pos_integer(), rank := non_neg_integer(),
                      tree := tessera_cluster_tree:tree(), children := [non_neg_integer()], writer := pid()}.
 
-%% Sends the caller {below, Rank, Writer} when a child has joined, and {lost_below, Rank, Text} when one is lost.
+%% Listens on a free port, which is returned. The caller, the rank's main process, gets {below, Rank, Writer} when a child has joined, and
+%% {lost_below, Rank, Text} when one is lost.
 -spec start_link(options()) -> {ok, pid(), inet:port_number()}.
 start_link(#{address := Address, children := Children} = Options) ->
     {ok, Listen} = tessera_cluster_socket:listen(Address, length(Children) + 8),
@@ -20,7 +21,7 @@ start_link(#{address := Address, children := Children} = Options) ->
     ok = tessera_cluster_socket:give(Listen, Leader),
     {ok, Leader, tessera_cluster_socket:port(Listen)}.
 
-%% Connections are accepted beside the process that knows who has joined.
+%% Another process accepts connections, so that this one can receive messages.
 lead(Listen, #{owner := Owner, children := Children} = Options) ->
     process_flag(trap_exit, true),
     Leader = self(),
@@ -40,7 +41,7 @@ accept(Listen, Leader, Options) ->
             accept(Listen, Leader, Options)
     end.
 
-%% No socket listens when all have joined.
+%% Closes the listening socket when all children have joined.
 wait(Listen, Owner, Missing, Joined) ->
     _ = [tessera_cluster_socket:close(Listen) || Missing =:= []],
     receive
@@ -66,9 +67,9 @@ text(Reason) -> unicode:characters_to_binary(io_lib:format("its connection to it
 
 closed() -> <<"its connection to its leader was closed">>.
 
-%% ---- a child, which ends with its writer and with the leader
+%% ---- the reader of a child, which is linked to the child's writer and to the leader
 
-%% A stranger's end is no error.
+%% A connection that fails before its handshake is verified may be any process's, so that is no error.
 secure(Socket, Leader, #{credentials := {_, Identity}} = Options) ->
     case tessera_cluster_socket:secure(Socket, server, Identity, ?HANDSHAKE) of
         {ok, Secured} -> greet(Secured, Leader, Options);
@@ -99,16 +100,21 @@ joins(Socket, Leader, Rank, {Nonce, Theirs}, #{credentials := {Key, _}, deadline
     end.
 
 read(Socket, Rank, #{deadline := Deadline} = Options) ->
+    Begun = erlang:monotonic_time(millisecond),
     case tessera_cluster_socket:read(Socket, Deadline) of
         {ok, Frame} ->
             ok = pass_up(tessera_cluster_wire:address(Frame), Frame, Rank, Options),
             read(Socket, Rank, Options);
-        {error, timeout} -> exit({lost, io_lib:format("its leader heard nothing of it for ~b ms", [Deadline])});
+        {error, timeout} ->
+            %% A timeout that is late is that of a process that was stopped: the child may have been stopped as well.
+            erlang:monotonic_time(millisecond) - Begun > Deadline + Deadline div 2
+                orelse exit({lost, io_lib:format("its leader heard nothing of it for ~b ms", [Deadline])}),
+            read(Socket, Rank, Options);
         {error, emsgsize} -> exit({lost, "it sent an oversized frame"});
         {error, _} -> exit({lost, closed()})
     end.
 
-%% The beats of a child are for its leader.
+%% Passes a frame on. A beat only tells the leader that its child is alive.
 pass_up(own, Frame, Rank, #{writer := Writer}) ->
     case Frame =:= iolist_to_binary(tessera_cluster_wire:beat()) of
         true -> ok;

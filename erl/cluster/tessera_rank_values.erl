@@ -1,20 +1,21 @@
-%% @private The values of a rank: tensors and compiled programs under numbers, some of which are still being made. The rank's main process keeps the use
-%% count of each value, in the order in which the driver's requests arrive: 1 for the driver, and 1 for each request that uses it. Any process may read
-%% values and set what they became.
+%% @private The values of a rank: tensors and compiled programs under numbers, some of which are still being made. The rank's main process keeps
+%% the use count of each value, in the order in which the driver's requests arrive: 1 for the driver, and 1 for each request that uses it. Any process
+%% may read values, and set those that were expected.
 -module(tessera_rank_values).
 -include("tessera.hrl").
--export([new/0, expect/3, retain/1, release/1, add/1, set/2, fail/2, is_pending/1, await/1, count/1]).
+-export([new/0, expect/3, retain/1, release/1, add/1, drop_added/1, set/2, fail/2, is_pending/1, await/1, count/1]).
 -export_type([id/0]).
 
--define(VALUES, tessera_rank_values).    % {Id, pending | {ready, Value} | {failed, Error}, Count, Maker}
--define(WAITING, tessera_rank_waiting).  % {Id, Process}
-%% Numbers from here on are the rank's own.
+-define(VALUES, tessera_rank_values).    % {Id, pending | {ready, Value} | {failed, Error}, Count, Maker}: the request or process, or none
+-define(WAITING, tessera_rank_waiting).  % {Id, Process}: processes in await/1
+%% Numbers above this are given by the rank, others by the driver.
 -define(OWN, (1 bsl 62)).
 
 -type id() :: pos_integer().
 -type value() :: tessera:tensor() | tessera_nif:executable().
 -type cause() :: {Code :: atom(), Text :: binary()}.
 
+%% Makes the tables. They belong to the caller, the rank's main process.
 -spec new() -> ok.
 new() ->
     ?VALUES = ets:new(?VALUES, [named_table, public, {read_concurrency, true}]),
@@ -23,20 +24,21 @@ new() ->
 
 %% ---- by the main process
 
-%% Values that a request will make, with the driver's use. A request for a program may come twice.
+%% Notes the values that a request will make, with the driver's use. Those that are there remain: a request for a program may come twice.
 -spec expect(id(), non_neg_integer(), Request :: pos_integer()) -> ok.
 expect(First, Count, Request) ->
     _ = ets:insert_new(?VALUES, [{Id, pending, 1, Request} || Id <- lists:seq(First, First + Count - 1)]),
     ok.
 
+%% Adds a use to each. A value that is not there becomes one that has failed.
 -spec retain([id()]) -> ok.
 retain(Ids) ->
     _ = [ets:update_counter(?VALUES, Id, {3, 1}, {Id, {failed, {internal, <<"the value is not here">>}}, 0, none}) || Id <- Ids],
     ok.
 
-%% Ends a use of each. Returns the requests that make the values which are freed by that, one for each value.
+%% Ends a use of each, which frees a value without another one. Returns the request that was to make it for each value that was freed.
 -spec release([id()]) -> [Request :: pos_integer()].
-release(Ids) -> [Maker || Id <- Ids, Maker <- drop(Id), Maker =/= none].
+release(Ids) -> [Maker || Id <- Ids, Maker <- drop(Id), is_integer(Maker)].
 
 drop(Id) ->
     try ets:update_counter(?VALUES, Id, {3, -1}) of
@@ -47,20 +49,26 @@ drop(Id) ->
     catch error:badarg -> []
     end.
 
+%% Frees the values that a process has added, when it was ended before it told the driver of them.
+-spec drop_added(pid()) -> ok.
+drop_added(Process) ->
+    true = ets:match_delete(?VALUES, {'_', '_', '_', Process}),
+    ok.
+
 %% ---- by any process
 
-%% A value that the rank made by itself, for the driver.
+%% Adds a tensor that the calling process has made for the driver, under a number that the rank gives.
 -spec add(tessera:tensor()) -> id().
 add(Tensor) ->
     Id = ?OWN + erlang:unique_integer([positive]),
-    true = ets:insert(?VALUES, {Id, {ready, Tensor}, 1, none}),
+    true = ets:insert(?VALUES, {Id, {ready, Tensor}, 1, self()}),
     Id.
 
 %% Sets a value that was expected; has no effect if it was freed meanwhile.
 -spec set(id(), value()) -> ok.
 set(Id, Value) -> become(Id, {ready, Value}).
 
-%% Those that are pending become failed.
+%% Sets those that are pending to failed, with this cause.
 -spec fail([id()], cause()) -> ok.
 fail(Ids, Cause) -> lists:foreach(fun(Id) -> become(Id, {failed, Cause}) end, [Id || Id <- Ids, is_pending(Id)]).
 
@@ -92,6 +100,6 @@ wait(Id) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end.
 
-%% The use count.
+%% The use count of a value that is there.
 -spec count(id()) -> non_neg_integer().
 count(Id) -> ets:lookup_element(?VALUES, Id, 3).

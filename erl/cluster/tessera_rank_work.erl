@@ -1,10 +1,10 @@
-%% @private What a rank does for the driver: one function for each request, which a process of its own calls. Tensors and compiled
-%% programs are values in tessera_rank_values.
+%% @private Executes the driver's requests on a rank. Each request has a worker, a process that calls handle/3. Tensors and compiled programs are values
+%% in tessera_rank_values.
 -module(tessera_rank_work).
 -include("tessera.hrl").
 -export([configure/1, handle/3, finish/0]).
 
-%% Milliseconds for finalizing MPI.
+%% Milliseconds that MPI has to finalize.
 -define(FINISH, 1000).
 
 %% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions. Called by the main process.
@@ -28,7 +28,7 @@ info(#{devices := Devices, threads := Threads}) ->
 
 failed(Format, Values) -> {error, tessera_cluster_error:new(failed_precondition, Format, Values)}.
 
-%% MPI starts beside the application: both take time. Only under mpirun, and where Tessera was built with MPI.
+%% Starts MPI in a process of its own, as it takes as long as starting the application. Only under mpirun, and where Tessera was built with MPI.
 start_mpi(#{deadline := Deadline}) ->
     Path = filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so"),
     case os:getenv("OMPI_COMM_WORLD_SIZE") =/= false andalso filelib:is_regular(Path) of
@@ -50,11 +50,11 @@ with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
             failed("~ts says that this is rank ~b of ~b: is it the library of the mpirun that started it?", [Version, Other, Count])
     end.
 
-%% The instruction set of this rank's programs: with MPI the least of all ranks'.
+%% The instruction set for which this rank compiles: with MPI the least of all ranks.
 isa() -> element(2, tessera_nif:rank_isa()).
 
-%% The values that were made for the reply, and the reply, encoded. An error of the user's program is a reply, too. The turn has the
-%% worker that has to end first, and the main process.
+%% Executes a request. Returns the values that were made for the reply, with their sizes in bytes, and the encoded reply; an error of the user's program
+%% is a reply, too. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
 -spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()}.
 handle({run, Program, Run, Options}, Head, Turn) ->
     Results = results(Head),
@@ -82,7 +82,7 @@ handle(Request, _, _) -> {[], term_to_iovec(attempt(fun() -> request(Request) en
 
 results(#{makes := {First, Count}}) -> lists:seq(First, First + Count - 1).
 
-%% The results of a request become values.
+%% Sets the values of a request's results. Without a result for each, or with an error, all of them fail.
 noted({ok, Results}, Ids) when length(Results) =:= length(Ids) ->
     lists:foreach(fun({Id, Result}) -> tessera_rank_values:set(Id, Result) end, lists:zip(Ids, Results)),
     {ok, ok};
@@ -129,13 +129,13 @@ program(Text) -> tessera_nif:parse(Text).
 
 %% ---- terms of functions with tensors in them
 
-%% Values in a term, as tensors.
+%% Replaces the stand-ins in arguments by tensors.
 with_values(Term) -> tessera_cluster_terms:replace(fun with_value/3, Term).
 
 with_value({value, Id}, _, _) -> tessera_rank_values:await(Id);
 with_value({bytes, Bytes}, Type, Shape) -> made({Type, Shape, Bytes, 0}).
 
-%% Tensors in a term become values of the driver's: places in a list of them.
+%% Adds the tensors in a result to the values of this rank. In the reply each has a stand-in with its position, from 1, in the list of values.
 for_driver(Term) ->
     {Reply, Values} = tessera_cluster_terms:fold(fun for_driver/2, [], Term),
     {Reply, lists:reverse(Values)}.
@@ -147,13 +147,12 @@ for_driver(Other, Values) -> {Other, Values}.
 
 %% ---- runs
 
-%% The results of the partitions here, one after the other. Where this rank cannot begin, the others are told.
+%% The results of this rank's partitions, one after the other. If this rank cannot begin, it tells the others, which would wait for it.
 run({Program, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
-    Executable = tessera_rank_values:await(Program),
     try
         ok = after_worker(Before),
-        operands(What, Head)
-    of {Lists, Donated} ->
+        {tessera_rank_values:await(Program), operands(What, Head)}
+    of {Executable, {Lists, Donated}} ->
             Main ! {begun, self()},
             lists:append(finished(tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run)))
     catch error:Reason ->
@@ -173,7 +172,7 @@ after_worker(Worker) ->
         cancel -> error({cancelled, <<"the run was cancelled">>})
     end.
 
-%% A value that other requests use is not donated.
+%% The operands of each partition, and the bits of the donated ones. A value that another request uses as well is not donated.
 operands({_, _, #{lists := Lists, values := Values, donated := Donated}}, Head) ->
     New = list_to_tuple([made(Value) || Value <- Values]),
     Operands = [[operand(Operand, New) || Operand <- List] || List <- Lists],
@@ -184,12 +183,12 @@ operand({id, Id}, _) -> tessera_rank_values:await(Id);
 operand({new, Index}, New) -> element(Index, New);
 operand(Number, _) -> Number.
 
-%% The positions of these values.
+%% The bits of the positions that have these values.
 bits(List, Ids) ->
     lists:sum([1 bsl Position || {Position, {id, Id}} <- lists:zip(lists:seq(0, length(List) - 1), List), lists:member(Id, Ids)]).
 
-%% Memory may be collected, but the run is not begun again: the others see that it has begun. The process waits, and no thread, while
-%% other ranks compute.
+%% While other ranks compute, this process waits and holds no thread. When memory is short, garbage is collected, but the run is not repeated: the
+%% other ranks have seen it begin.
 finished({waiting, Run}) ->
     receive
         {ready, Run} -> finished(tessera_nif:run_resume(Run));
@@ -199,6 +198,7 @@ finished({error, #{code := unavailable, message := Text}}) -> exit({tessera_rank
 finished({pressure, Lists}) -> tessera_memory:relieved(Lists);
 finished(Result) -> raised(Result).
 
+%% Finalizes MPI, if it was started. If it takes too long the rank ends without that.
 -spec finish() -> ok.
 finish() ->
     _ = tessera_nif:rank_close(?FINISH),
