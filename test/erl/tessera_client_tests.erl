@@ -184,9 +184,8 @@ configured_test() ->
 %% The variable of the environment, in another VM.
 environment_test_() ->
     {timeout, 60, fun() ->
-        Code = filename:dirname(code:which(tessera)),
         Eval = "{ok, _} = application:ensure_all_started(tessera), io:format(\"~0p~n\", [tessera:devices()]), halt().",
-        Run = fun(Count) -> os:cmd("TESSERA_HOST_DEVICES=" ++ Count ++ " erl -noshell -pa " ++ tessera_test:quoted(Code)
+        Run = fun(Count) -> os:cmd("TESSERA_HOST_DEVICES=" ++ Count ++ " erl -noshell " ++ tessera_test:shell_paths()
                                    ++ " -eval " ++ tessera_test:quoted(Eval) ++ " 2>&1") end,
         ?assertEqual("[{host,0},{host,1},{host,2},{host,3}]\n", Run("4")),
         ?assertNotEqual(nomatch, string:find(Run("four"), "expected a number of devices from 1 on, got"))

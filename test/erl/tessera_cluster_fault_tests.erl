@@ -2,9 +2,9 @@
 %% call that works: on the same ranks where the job must live, else on new ones.
 -module(tessera_cluster_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, until/1, on_ranks/2, fake/3, ranks/2, in_folder/1,
-                                listening/1]).
--export([log/2]).
+-import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, on_ranks/2, fake/3, ranks/2, listening/1]).
+-import(tessera_test, [in_folder/1, until/1]).
+-export([log/2, driver/0]).
 
 %% On an idle machine a report that waits for another timer than the one that is tested is later than the slack: the least of those is
 %% the default deadline of 10 s.
@@ -221,6 +221,54 @@ listeners_in(File) ->
      || Line <- tl(binary:split(Text, <<"\n">>, [global])), [_, Address, _, <<"0A">> | _] = Fields <- [binary:split(Line, <<" ">>, [global, trim_all])]].
 
 %% ---- wrong ranks
+
+%% ---- stopped processes, without MPI
+
+paused_test_() -> {timeout, 120, fun paused/0}.
+
+%% The driver and all ranks are stopped for longer than any of them waits for another, as in a virtual machine that is paused. Then they go on.
+%% Ranks 0 and 2 are leaders.
+paused() ->
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, ["-noshell" | tessera_test:paths()] ++ ["-run", atom_to_list(?MODULE), "driver"]}, {line, 1000}, exit_status, stderr_to_stdout]),
+    Ranks = receive {Port, {data, {eol, "ranks " ++ Line}}} -> Line after 2 * ?WITHIN -> error(no_driver) end,
+    {os_pid, Driver} = erlang:port_info(Port, os_pid),
+    Signal = fun(Name) -> "" = os:cmd(["kill -", Name, " ", integer_to_list(Driver), " ", Ranks]) end,
+    Signal("STOP"),
+    timer:sleep(4500),
+    Signal("CONT"),
+    timer:sleep(1000),
+    true = port_command(Port, "go\n"),
+    receive {Port, {data, {eol, Last}}} -> ?assertEqual("the same: true", Last) after 2 * ?WITHIN -> error(no_answer) end,
+    receive {Port, {exit_status, Status}} -> ?assertEqual(0, Status) after ?WITHIN -> error(no_end) end.
+
+%% The program of the driver that is stopped.
+driver() ->
+    {Cluster, Pids} = started(none, #{ranks => 4, threads => 1, tree => {1, 2}, deadline => 1500}),
+    io:format("ranks ~s~n", [lists:join(" ", Pids)]),
+    _ = io:get_line(""),
+    [ok, ok, ok, ok] = tessera_cluster:call(Cluster, noop),
+    io:format("the same: ~p~n", [pids(Cluster) =:= Pids]),
+    stop(Cluster, Pids),
+    halt(0).
+
+acceptor_test_() -> {timeout, 120, in_folder(fun acceptor/1)}.
+
+%% The start ends with the process that accepts connections, not after its time limit.
+acceptor(Folder) ->
+    Sleeps = fake(Folder, "sleeps", ["exec sleep 60"]),
+    Self = self(),
+    Starter = spawn_link(fun() -> Self ! {self(), tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => Sleeps})} end),
+    until(fun() -> acceptors() =/= [] end),
+    [true = exit(Acceptor, kill) || Acceptor <- acceptors()],
+    receive {Starter, Result} ->
+            ?assertEqual({error, {unavailable, <<"the process that accepts connections ended: killed">>}}, Result)
+    after ?WITHIN div 2 -> error(no_end)
+    end.
+
+acceptors() ->
+    [Process || Process <- processes(), {current_stacktrace, Trace} <- [process_info(Process, current_stacktrace)],
+                {tessera_cluster_job, accept, _, _} <- Trace].
 
 versions_test_() -> {timeout, 120, in_folder(fun versions/1)}.
 

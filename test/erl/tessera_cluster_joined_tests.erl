@@ -2,7 +2,8 @@
 %% runs a function of this module, and writes what it has found into a file of its own.
 -module(tessera_cluster_joined_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [launchers/0, gone/1, in_folder/1, until/1]).
+-import(tessera_cluster_tests, [launchers/0, gone/1]).
+-import(tessera_test, [in_folder/1, until/1]).
 -export([main/1]).
 %% For other modules of tests.
 -export([program/3]).

@@ -5,8 +5,8 @@
 -include_lib("kernel/include/file.hrl").
 -export([driver/1]).
 %% For other modules of tests.
--export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, until/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3,
-         in_folder/1]).
+-export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3]).
+-import(tessera_test, [in_folder/1, until/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
 -define(WITHIN, 60000).
@@ -208,9 +208,8 @@ gone(Pids, Until) ->
     end.
 
 killed_driver(Launcher) ->
-    Paths = lists:append([["-pa", filename:dirname(code:which(Module))] || Module <- [tessera, ?MODULE]]),
     Port = open_port({spawn_executable, os:find_executable("erl")},
-                     [{args, ["-noshell", "-noinput" | Paths] ++ ["-run", atom_to_list(?MODULE), "driver", atom_to_list(maybe_atom(Launcher))]},
+                     [{args, ["-noshell", "-noinput" | tessera_test:paths()] ++ ["-run", atom_to_list(?MODULE), "driver", atom_to_list(maybe_atom(Launcher))]},
                       {line, 1000}, exit_status]),
     Pids = receive {Port, {data, {eol, "ranks " ++ Line}}} -> [list_to_binary(Pid) || Pid <- string:lexemes(Line, " ")]
            after ?WITHIN * 2 -> error(no_driver)
@@ -238,17 +237,6 @@ dead_caller(Launcher) ->
     exit(Caller, kill),
     until(fun() -> Works() =:= [false, false] end),
     stop(Cluster, Pids).
-
-until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?WITHIN).
-
-until(Is, Until) ->
-    case Is() of
-        true -> ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Until),
-            timer:sleep(10),
-            until(Is, Until)
-    end.
 
 %% Both directions at once, with a deadline that a stalled socket would pass; then more than is allowed.
 large(Launcher) ->
@@ -513,11 +501,3 @@ script(Folder, Name, Lines) ->
     ok = file:write_file(Path, ["#!/bin/sh\n" | Lines]),
     ok = file:change_mode(Path, 8#700),
     Path.
-
-in_folder(Test) ->
-    fun() ->
-            Folder = string:trim(os:cmd("mktemp -d")),
-            try Test(Folder)
-            after ok = file:del_dir_r(Folder)
-            end
-    end.

@@ -1,7 +1,8 @@
 %% Encrypted connections of clusters: the certificate, sockets with the right and with wrong sides, and clusters over them.
 -module(tessera_cluster_tls_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, until/1, fake/3, ranks/2, in_folder/1, listening/1]).
+-import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, fake/3, ranks/2, listening/1]).
+-import(tessera_test, [in_folder/1, until/1]).
 -export([log/2]).
 
 -define(WITHIN, 60000).
@@ -324,8 +325,7 @@ without_ssl_test_() -> {timeout, 120, fun without_ssl/0}.
 
 %% On this node, in a VM of its own; and on a rank.
 without_ssl() ->
-    Paths = [["-pa ", tessera_test:quoted(filename:absname(filename:dirname(code:which(tessera))))]],
-    Said = os:cmd(["erl -noshell -noinput ", Paths, " -eval 'true = code:del_path(ssl), {ok, _} = application:ensure_all_started(tessera), "
+    Said = os:cmd(["erl -noshell -noinput ", tessera_test:shell_paths(), " -eval 'true = code:del_path(ssl), {ok, _} = application:ensure_all_started(tessera), "
                    "{error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 1, mpirun => none, tls => true}), "
                    "io:put_chars(Text), halt().'"]),
     ?assertEqual("encrypted connections need Erlang's applications ssl and public_key, of Debian's packages erlang-ssl and erlang-public-key; "

@@ -1,6 +1,7 @@
 %% The tree of sockets: its form, real ranks in a small one, and more than a hundred light ranks (tessera_light_ranks).
 -module(tessera_cluster_tree_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [until/1]).
 -export([launcher/3]).
 
 -define(WITHIN, 60000).
@@ -92,17 +93,6 @@ stopped() ->
 
 is_running(Pid) -> filelib:is_dir("/proc/" ++ binary_to_list(Pid)).
 
-until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?WITHIN).
-
-until(Is, Until) ->
-    case Is() of
-        true -> ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Until),
-            timer:sleep(20),
-            until(Is, Until)
-    end.
-
 %% ---- light ranks
 
 light_test_() ->
@@ -142,11 +132,10 @@ sent(Cluster) -> lists:sum([Sent || #{sent_bytes := Sent} <- maps:get(ranks, tes
 %% In the place of mpirun: so many VMs with an equal part of the ranks each.
 launcher(Folder, Ranks, Vms) ->
     Path = filename:join(Folder, "launcher"),
-    Paths = [["-pa ", tessera_test:quoted(filename:absname(filename:dirname(code:which(Module)))), " "] || Module <- [tessera, ?MODULE]],
     Each = Ranks div Vms,
     ok = file:write_file(Path, ["#!/bin/sh\n[ \"$1\" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n",
                                 "shift $(($# - 4))\n",
-                                [["erl +S 1:1 -noshell -noinput ", Paths, "-run tessera_light_ranks main ", integer_to_list(Vm * Each), " ",
+                                [["erl +S 1:1 -noshell -noinput ", tessera_test:shell_paths(), " -run tessera_light_ranks main ", integer_to_list(Vm * Each), " ",
                                   integer_to_list(Each), " ", integer_to_list(Ranks), " \"$@\" &\n"] || Vm <- lists:seq(0, Vms - 1)],
                                 "wait\n"]),
     ok = file:change_mode(Path, 8#700),

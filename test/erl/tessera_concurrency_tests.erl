@@ -115,12 +115,8 @@ halted_after(Ms) -> halted({halt_while_compiling, Ms}).
 
 %% The environment of a port knows no empty value: "none" is what turns the cache off.
 halted(Work) ->
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
-    Eval = lists:flatten(io_lib:format("~s:halting(~0p).", [?MODULE, Work])),
-    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [{args, ["-noinput"] ++ Paths ++ ["-eval", Eval]}, exit_status, binary, stderr_to_stdout,
-                      {env, [{"TESSERA_CACHE_DIR", "none"}]}]),
-    exit_status(Port, <<>>).
+    Eval = io_lib:format("~s:halting(~0p).", [?MODULE, Work]),
+    exit_status(tessera_test:vm([], Eval, [{env, [{"TESSERA_CACHE_DIR", "none"}]}]), <<>>).
 
 exit_status(Port, Text) ->
     receive

@@ -23,11 +23,10 @@ start(Dir) -> start(Dir, "/bin/sh", "").
 start(Dir, Shell, Setup) -> start(Dir, Shell, Setup, "! ls " ++ quoted(Dir) ++ " 2>/dev/null | grep tmp-").
 
 start(Dir, Shell, Setup, Check) ->
-    Paths = [["-pa ", quoted(filename:absname(filename:dirname(code:which(M)))), " "] || M <- [tessera, ?MODULE]],
     Eval = io_lib:format("io:format(\"~~w.~~n\", [~s:work()]), halt(0).", [?MODULE]),
     Script = filename:join(tessera_test:temporary("script"), "run"),
     ok = file:write_file(Script,
-                         [Setup, "\n", quoted(filename:join([code:root_dir(), "bin", "erl"])), " -noinput ", Paths, "-eval ",
+                         [Setup, "\n", quoted(filename:join([code:root_dir(), "bin", "erl"])), " -noinput ", tessera_test:shell_paths(), " -eval ",
                           quoted(lists:flatten(Eval)), " || exit 1\n", Check, "\n"]),
     open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec " ++ Shell ++ " " ++ quoted(Script)]}, exit_status, binary,
                                               stderr_to_stdout, {env, [{"TESSERA_CACHE_DIR", Dir}]}]).

@@ -7,13 +7,10 @@ run(Body) ->
     Dir = tessera_test:temporary("eunit"),
     Source = filename:join(Dir, "some_tests.erl"),
     ok = file:write_file(Source, ["-module(some_tests).\n-compile([export_all, nowarn_export_all]).\n", Body]),
-    Eval = lists:flatten(io_lib:format(
+    Eval = io_lib:format(
         "{ok, some_tests, Beam} = compile:file(~p, [binary]), {module, _} = code:load_binary(some_tests, ~p, Beam), "
-        "Answer = {tessera_eunit:run([some_tests])}, io:format(\"~~w.~~n\", [Answer]), halt(0).", [Source, Source])),
-    Path = filename:absname(filename:dirname(code:which(tessera_eunit))),
-    {{Passed}, Text} =
-        tessera_test:answer(open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                                      [{args, ["-noinput", "-pa", Path, "-eval", Eval]}, exit_status, binary, stderr_to_stdout])),
+        "Answer = {tessera_eunit:run([some_tests])}, io:format(\"~~w.~~n\", [Answer]), halt(0).", [Source, Source]),
+    {{Passed}, Text} = tessera_test:answer(tessera_test:vm([], Eval, [])),
     {Passed, Text}.
 
 has(Text, Word) -> string:find(Text, Word) =/= nomatch.

@@ -9,20 +9,9 @@
 
 %% Runs Function of this module in a new VM and gives what it returns.
 in_node(Function, Args) ->
-    Text = lists:flatten(io_lib:format("io:format(\"~~w.~~n\", [apply(~p, ~p, ~p)]), halt(0).", [?MODULE, Function, Args])),
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
-    Erl = filename:join([code:root_dir(), "bin", "erl"]),
-    Port = open_port({spawn_executable, Erl}, [{args, ["-noinput"] ++ Paths ++ ["-eval", Text]}, exit_status, binary]),
-    {ok, Tokens, _} = erl_scan:string(collect(Port, [])),
-    {ok, Term} = erl_parse:parse_term(Tokens),
+    Eval = io_lib:format("io:format(\"~~w.~~n\", [{apply(~p, ~p, ~p)}]), halt(0).", [?MODULE, Function, Args]),
+    {{Term}, _} = tessera_test:answer(tessera_test:vm([], Eval, [])),
     Term.
-
-collect(Port, Acc) ->
-    receive
-        {Port, {data, Data}} -> collect(Port, [Data | Acc]);
-        {Port, {exit_status, 0}} -> lists:last(string:split(string:trim(binary_to_list(iolist_to_binary(lists:reverse(Acc)))), "\n", all));
-        {Port, {exit_status, Status}} -> error({node_failed, Status, iolist_to_binary(lists:reverse(Acc))})
-    end.
 
 %% ---- 10,000 tensors of 1 MB, made and dropped
 

@@ -526,10 +526,8 @@ aged(Code, Old) -> setelement(2, Code, Old).
 %% one dirty scheduler: so none of them may hold it.
 callbacks_hold_no_thread_test_() ->
     {timeout, 60, fun() ->
-        Options = "+SDcpu 1:1 -noshell -noinput",
-        Paths = [[" -pa ", tessera_test:quoted(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]],
-        Command = lists:flatten(["erl ", Options, Paths, " -eval '", atom_to_list(?MODULE), ":meet(16), halt(0).'"]),
-        ?assertEqual("16 runs met\n", os:cmd(Command))
+        Command = ["erl +SDcpu 1:1 -noshell -noinput ", tessera_test:shell_paths(), " -eval '", atom_to_list(?MODULE), ":meet(16), halt(0).'"],
+        ?assertEqual("16 runs met\n", os:cmd(lists:flatten(Command)))
     end}.
 
 meet(Count) ->

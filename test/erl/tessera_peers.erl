@@ -17,12 +17,11 @@ start() ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Port} = inet:port(Socket),
     ok = gen_tcp:close(Socket),
-    Paths = lists:append([["-pa", filename:dirname(code:which(M))] || M <- [tessera, ?MODULE]]),
     {ok, Pid, Node} =
         peer:start(#{name => "peer_" ++ os:getpid() ++ "_" ++ integer_to_list(Port), host => "127.0.0.1", longnames => true,
                      connection => standard_io, wait_boot => 60000,
                      args => ["-epmd_module", atom_to_list(?MODULE), "-start_epmd", "false", "-connect_all", "false",
-                              "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-setcookie", os:getpid() | Paths]}),
+                              "-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-setcookie", os:getpid() | tessera_test:paths()]}),
     {Pid, Node}.
 
 node_of({_, Node}) -> Node.

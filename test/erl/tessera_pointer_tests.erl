@@ -59,8 +59,7 @@ names() ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit(tessera_nif:share((tensor([1]))#tessera.ref, 8#400)) end),
     Name = receive {'DOWN', Monitor, process, Pid, {Shared, 4}} -> Shared end,
     gone(file(Name), 100),
-    Ebin = filename:dirname(code:which(tessera)),
-    Command = "erl -noshell -pa " ++ tessera_test:quoted(Ebin) ++ " -eval 'application:ensure_all_started(tessera), "
+    Command = "erl -noshell " ++ tessera_test:shell_paths() ++ " -eval 'application:ensure_all_started(tessera), "
         "T = {tessera, R, _, _} = tessera:tensor([1, 2]), {N, _} = tessera_nif:share(R, 384), "
         "true = filelib:is_file(filename:join(\"/dev/shm\", N)), io:put_chars(N), tessera:to_list(T), halt(0).'",
     <<"tessera-ipc-", _/binary>> = Other = list_to_binary(os:cmd(Command)),

@@ -2,6 +2,7 @@
 -module(tessera_proxy_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
+-import(tessera_test, [in_folder/1, until/1]).
 -export([hold/0, use/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
@@ -12,6 +13,7 @@ proxy_test_() ->
      || {Name, Options, Test} <- [{"put", #{devices => 2}, fun put/2}, {"map", #{}, fun map/2}, {"use", #{}, fun use/2},
                                   {"other processes", #{}, fun other_processes/2}, {"memory", #{}, fun memory/2},
                                   {"pressure", #{memory_limit => 1 bsl 22}, fun pressure/2}, {"lost", #{}, fun lost/2},
+                                  {"a reply that is not sent", #{}, fun not_sent/2},
                                   {"save", #{devices => 2}, fun save/2}, {"damaged", #{}, fun damaged/2}, {"full disk", #{}, fun full_disk/2}]].
 
 run_test_() ->
@@ -22,7 +24,7 @@ run_test_() ->
                                   {"concurrent", #{ranks => 4}, fun concurrent/2},
                                   {"in a tree", #{ranks => 4, tree => {2, 2}}, fun concurrent/2},
                                   {"programs", #{}, fun programs/2}, {"few programs", #{}, fun few_programs/2}]]
-        ++ [{"compiled once", {timeout, 120, fun compiled_once/0}} || has_mpirun()].
+        ++ [{"compiled once", {timeout, 120, in_folder(fun compiled_once/1)}} || has_mpirun()].
 
 has_mpirun() ->
     case {os:find_executable("mpirun"), os:getenv("TESSERA_CI")} of
@@ -40,17 +42,6 @@ with(Launcher, Options, Test) ->
     end.
 
 live(Cluster) -> [Live || #{memory := #{live := Live}} <- maps:get(ranks, tessera_cluster:info(Cluster))].
-
-until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?WITHIN).
-
-until(Is, Until) ->
-    case Is() of
-        true -> ok;
-        false ->
-            ?assert(erlang:monotonic_time(millisecond) < Until),
-            timer:sleep(10),
-            until(Is, Until)
-    end.
 
 %% ---- without programs
 
@@ -161,6 +152,16 @@ memory(Cluster, _) ->
     ?assertEqual(100, length(Kept)),
     until(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
 
+%% A caller dies after a rank has added the tensors of a reply to its values, and before the reply is encoded: the list after them takes the
+%% rank some tenths of a second.
+not_sent(Cluster, _) ->
+    Values = fun(_) -> ets:info(tessera_rank_values, size) end,
+    Before = tessera_cluster:map(Cluster, Values),
+    Caller = spawn(fun() -> tessera_cluster:map(Cluster, fun(_) -> [tessera:iota({10}) | lists:seq(1, 3000000)] end) end),
+    until(fun() -> tessera_cluster:map(Cluster, Values) =/= Before end),
+    exit(Caller, kill),
+    until(fun() -> tessera_cluster:map(Cluster, Values) =:= Before end).
+
 %% A caller that drops its tensors without collecting garbage does not fill the ranks.
 pressure(Cluster, _) ->
     Loop = fun Loop(0, _) -> ok;
@@ -190,14 +191,8 @@ lost(Cluster, _) ->
 
 %% ---- files
 
-in_folder(Test) ->
-    Folder = string:trim(os:cmd("mktemp -d")),
-    try Test(Folder)
-    after ok = file:del_dir_r(Folder)
-    end.
-
 %% Saved by 2 ranks of 2 devices, loaded on 4 ranks, on one, and in other meshes.
-save(Cluster, _) -> in_folder(fun(Folder) -> save_in(Cluster, Folder ++ "/model") end).
+save(Cluster, _) -> (in_folder(fun(Folder) -> save_in(Cluster, Folder ++ "/model") end))().
 
 save_in(Cluster, Path) ->
     Mesh = #{shape => {2, 2}},
@@ -251,7 +246,7 @@ parts(Cluster, Mesh, {A, #{b := B}, C}, {Matrix, Bias, Numbers}) ->
 contents(Parts) -> [{tessera:shape(M), tessera:to_binary(M), tessera:to_binary(B), N, tessera:to_binary(O)} || {M, #{b := B, n := N}, O} <- Parts].
 
 %% Files that are cut off, changed, missing, mixed, of another version.
-damaged(Cluster, _) -> in_folder(fun(Folder) -> damaged_in(Cluster, Folder ++ "/model") end).
+damaged(Cluster, _) -> (in_folder(fun(Folder) -> damaged_in(Cluster, Folder ++ "/model") end))().
 
 damaged_in(Cluster, Path) ->
     Parts = tessera_cluster:put(Cluster, [tessera:broadcast(1.5, {100}), tessera:broadcast(2.5, {100})]),
@@ -289,16 +284,16 @@ flipped(Binary, At) ->
     <<Head/binary, (Byte bxor 1), Tail/binary>>.
 
 %% An earlier save survives one for which there is no room.
-full_disk(Cluster, _) ->
-    in_folder(fun(Folder) ->
-        case os:cmd("mount -t tmpfs -o size=1m tmpfs " ++ Folder) of
-            "" ->
-                try full_disk_in(Cluster, Folder ++ "/model")
-                after "" = os:cmd("umount " ++ Folder)
-                end;
-            Why -> io:format(user, "saving on a full disk is not tested, as a file system cannot be mounted here: ~ts", [Why])
-        end
-    end).
+full_disk(Cluster, _) -> (in_folder(fun(Folder) -> full_disk_of(Cluster, Folder) end))().
+
+full_disk_of(Cluster, Folder) ->
+    case os:cmd("mount -t tmpfs -o size=1m tmpfs " ++ Folder) of
+        "" ->
+            try full_disk_in(Cluster, Folder ++ "/model")
+            after "" = os:cmd("umount " ++ Folder)
+            end;
+        Why -> io:format(user, "saving on a full disk is not tested, as a file system cannot be mounted here: ~ts", [Why])
+    end.
 
 full_disk_in(Cluster, Path) ->
     [Small, Large] = [tessera_cluster:put(Cluster, [tessera:broadcast(1.0, {N}), tessera:broadcast(2.0, {N})]) || N <- [100, 1000000]],
@@ -559,18 +554,16 @@ program_table_test() ->
     end).
 
 %% One rank of a host compiles a program; the others load its kernels.
-compiled_once() ->
-    in_folder(fun(Folder) ->
-        with("mpirun", #{ranks => 3, env => [{"TESSERA_CACHE_DIR", Folder}]}, fun(Cluster, _) ->
-            Stats = fun() -> tessera_cluster:map(Cluster, fun(_) -> maps:with([compiled, loaded], tessera_nif:jit_stats()) end) end,
-            F = rows(Cluster, fun(X) -> tessera:sum(tessera:sin(tessera:multiply(tessera:exp(X), tessera:add(X, 1.25)))) end),
-            Before = Stats(),
-            _ = [tessera:to_number(S) || S <- F([[tessera:iota({1, 7}, f32)] || _ <- [1, 2, 3]])],
-            [{First, _} | Others] = [{After - Then, Loaded - Old} || {#{compiled := Then, loaded := Old}, #{compiled := After, loaded := Loaded}}
-                                                                     <- lists:zip(Before, Stats())],
-            ?assert(First > 0),
-            ?assertEqual([{0, First}, {0, First}], Others)
-        end)
+compiled_once(Folder) ->
+    with("mpirun", #{ranks => 3, env => [{"TESSERA_CACHE_DIR", Folder}]}, fun(Cluster, _) ->
+        Stats = fun() -> tessera_cluster:map(Cluster, fun(_) -> maps:with([compiled, loaded], tessera_nif:jit_stats()) end) end,
+        F = rows(Cluster, fun(X) -> tessera:sum(tessera:sin(tessera:multiply(tessera:exp(X), tessera:add(X, 1.25)))) end),
+        Before = Stats(),
+        _ = [tessera:to_number(S) || S <- F([[tessera:iota({1, 7}, f32)] || _ <- [1, 2, 3]])],
+        [{First, _} | Others] = [{After - Then, Loaded - Old} || {#{compiled := Then, loaded := Old}, #{compiled := After, loaded := Loaded}}
+                                                                 <- lists:zip(Before, Stats())],
+        ?assert(First > 0),
+        ?assertEqual([{0, First}, {0, First}], Others)
     end).
 
 %% ---- other nodes

@@ -80,11 +80,8 @@ cpu() ->
     10 * (binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields))).
 
 in_node(Flags, Count) ->
-    Text = lists:flatten(io_lib:format("io:format(\"~~w.~~n\", [~p:beside_endless(~b)]), halt(0).", [?MODULE, Count])),
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(M)))] || M <- [tessera, ?MODULE]]),
-    Port = open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
-                     [{args, Flags ++ ["-noinput"] ++ Paths ++ ["-eval", Text]}, exit_status, binary]),
-    tessera_test:answer(Port).
+    Eval = io_lib:format("io:format(\"~~w.~~n\", [~p:beside_endless(~b)]), halt(0).", [?MODULE, Count]),
+    tessera_test:answer(tessera_test:vm(Flags, Eval, [])).
 
 %% Without turns the first two would never come back. A slice is 20 ms; each of the others may have one first.
 fair_test_() ->

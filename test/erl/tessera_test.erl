@@ -1,7 +1,8 @@
 %% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, resident/0, temporary/1, quoted/1, answer/1, client/1]).
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, resident/0, temporary/1, in_folder/1, until/1, quoted/1, paths/0,
+         shell_paths/0, vm/3, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
 raises(Code, F) -> raises(Code, "", F).
@@ -77,10 +78,42 @@ temporary(Name) ->
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     filename:absname(Dir).
 
+%% A test in a folder of its own, outside of the checkout, which only the user may read.
+in_folder(Test) ->
+    fun() ->
+            Folder = string:trim(os:cmd("mktemp -d")),
+            try Test(Folder)
+            after ok = file:del_dir_r(Folder)
+            end
+    end.
+
+%% Waits until Is() is true. A minute is more than enough, also on a busy machine.
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + 60000).
+
+until(Is, Until) ->
+    case Is() of
+        true -> ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Until),
+            timer:sleep(10),
+            until(Is, Until)
+    end.
+
 %% As one word for a shell.
 quoted(Text) -> "'" ++ lists:append([case C of $' -> "'\\''"; _ -> [C] end || C <- Text]) ++ "'".
 
-%% The term that another VM printed on a line of its own, and all that it said; it must end with status 0.
+%% The options of erl by which another VM finds Tessera and the tests.
+paths() -> lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))] || Module <- [tessera, ?MODULE]]).
+
+%% The same for a shell.
+shell_paths() -> lists:append(lists:join(" ", [quoted(Word) || Word <- paths()])).
+
+%% The port of another VM that evaluates a text, with these flags of erl and options of the port.
+vm(Flags, Eval, Options) ->
+    open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])},
+              [{args, ["-noinput" | Flags] ++ paths() ++ ["-eval", lists:flatten(Eval)]}, exit_status, binary, stderr_to_stdout | Options]).
+
+%% The term that another VM printed on a line of its own, and all that it printed; it must end with status 0.
 answer(Port) -> answer(Port, []).
 
 answer(Port, Acc) ->

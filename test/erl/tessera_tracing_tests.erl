@@ -385,12 +385,7 @@ at_the_end_test_() ->
                 "ok = logger:add_handler(x, logger_std_h, #{formatter => Format}),"
                 "_ = (tessera:jit(fun ", atom_to_list(?MODULE), ":external/1))(1.0),"
                 "io:format(\"{done}.~n\"), init:stop()."],
-        Erl = filename:join([code:root_dir(), "bin", "erl"]),
-        Port = open_port({spawn_executable, Erl},
-                         [{args, ["-noinput", "-pa", filename:absname(filename:dirname(code:which(tessera))),
-                                  filename:absname(filename:dirname(code:which(?MODULE))), "-eval", lists:append(Eval)]},
-                          exit_status, binary, stderr_to_stdout]),
-        {_, Text} = tessera_test:answer(Port),
+        {_, Text} = tessera_test:answer(tessera_test:vm([], Eval, [])),
         ?assertNotEqual({Text, nomatch}, {Text, string:find(Text, "X > 0 compares a tensor")})
     end}.
 
