@@ -302,6 +302,7 @@ TEST_SUPPORT_SRC := \
   test/c/random_graph.c \
   test/c/random_move.c \
   test/c/random_reduce.c \
+  test/c/routine_check.c \
   test/c/shard_run.c \
   test/c/tensors.c
 

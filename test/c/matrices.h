@@ -6,6 +6,7 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct matrix {
@@ -20,6 +21,23 @@ static number at(const ts_buffer *buffer, int64_t element);
 static inline double noise(uint64_t *state) {
   *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
   return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
+}
+
+/* Element (i, k) of a matrix of kind 0 to 9: of low rank, with repeated values, with columns that are zeros, or with
+ * elements around 2^±far. */
+static inline double degenerate(int kind, int64_t i, int64_t k, int far) {
+  switch (kind) {
+  case 0: return 0;
+  case 1: return i == k;
+  case 2: return 1;
+  case 3: return (double)(i + k);
+  case 4: return i == k ? (i % 3 == 0 ? -2 : 2) : 0;
+  case 5: return k % 2 ? 0 : 1.0 / (double)(i + k + 1);
+  case 6: return ldexp(1.0 / (double)(i + k + 1), -far);
+  case 7: return ldexp(1.0 / (double)(i + k + 1), far);
+  case 8: return ldexp(i == k, (int)(-8 * i) > -far ? (int)(-8 * i) : -far);
+  default: return i == k + 1 || k == i + 1;
+  }
 }
 
 static inline number *cell(const matrix *m, int64_t i, int64_t k) { return &m->data[i * m->cols + k]; }

@@ -1,11 +1,9 @@
 /* Products of complex numbers over axes against the interpreter, bit for bit: every shape of kept and reduced axes, no
  * elements, several blocks of the tree; special values; the same bits on any number of threads; cancelling; allocations
  * that fail. */
-#include "base/alloc.h"
 #include "exec/executable.h"
-#include "exec/pool.h"
 #include "kernel/ref.h"
-#include "kernel/routine.h"
+#include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -113,47 +111,11 @@ START_TEST(products_are_those_of_the_interpreter)
 }
 END_TEST
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
-static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
-}
-
-static ts_status run_with(const program *p, const ts_parallel *parallel, const _Atomic bool *cancel, void *out) {
-  ts_arena arena;
-  ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(TS_OP_REDUCE_PRODUCT, p->x->dtype), .operand_count = 1};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){p->graph, 0, &arena}, &plan));
-  ck_assert_ptr_nonnull(plan.state);
-  void *base[] = {p->x->data, out};
-  const uint32_t ids[] = {0, 1};
-  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64);
-  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
-                                                                .operands = ids,
-                                                                .results = ids + 1,
-                                                                .workspace = workspace,
-                                                                .parallel = parallel,
-                                                                .pool = ts_pool_default(),
-                                                                .cancel = cancel});
-  free(workspace);
-  ts_arena_deinit(&arena);
-  return status;
-}
-
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   for (int t = 0; t < TYPES; t++) {
     program p = make(types[t], &cases[_i], 0);
-    ts_buffer *expected, *got;
-    ck_assert_ok(ts_executable_run(p.exe, &p.x, 1, NULL, &expected));
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), types[t], &expected->shape, &got));
-    for (int width = 1; width <= 33; width += 8) {
-      const ts_parallel backwards = {.width = width, .run = run_backwards};
-      memset(got->data, 0xff, (size_t)got->bytes);
-      ck_assert_ok(run_with(&p, width == 1 ? ts_pool_parallel(0) : &backwards, NULL, got->data));
-      ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
-    }
-    ts_buffer_release(expected);
-    ts_buffer_release(got);
+    check_routine_threads(p.graph, &p.x);
     drop(&p);
   }
 }
@@ -161,14 +123,8 @@ END_TEST
 
 START_TEST(a_cancelled_run_ends)
 {
-  const _Atomic bool cancel = true;
   program p = make(TS_C64, &cases[_i], 0);
-  ts_buffer *out;
-  ck_assert_ok(ts_executable_run(p.exe, &p.x, 1, NULL, &out));
-  ts_status status = run_with(&p, ts_pool_parallel(0), &cancel, out->data);
-  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
-  ts_status_free(status);
-  ts_buffer_release(out);
+  check_routine_cancelled(p.graph, &p.x);
   drop(&p);
 }
 END_TEST
@@ -176,21 +132,7 @@ END_TEST
 START_TEST(every_allocation_failing)
 {
   program p = make(TS_C128, &cases[CASES - 1], 0);
-  bool failed = true;
-  for (int64_t n = 1; failed && n < 2000; n++) {
-    ts_executable *exe = NULL;
-    ts_buffer *out = NULL;
-    ts_alloc_fail_after(n, true);
-    ts_status status = ts_executable_create(p.graph, NULL, &exe);
-    if (!status) status = ts_executable_run(exe, &p.x, 1, NULL, &out);
-    ts_alloc_fail_after(0, false);
-    failed = status != TS_SUCCESS;
-    if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
-    ts_status_free(status);
-    ts_buffer_release(out);
-    ts_executable_release(exe);
-  }
-  ck_assert(!failed);
+  check_routine_allocations(p.graph, &p.x);
   drop(&p);
 }
 END_TEST

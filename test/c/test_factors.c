@@ -1,12 +1,10 @@
 /* lu, qr, eigh and svd against the interpreter, bit for bit, and by their products: every type of floats, sizes around
  * those at which another way is taken, batches; NaN and infinities; the same bits on any number of threads and with
  * every instruction set; cancelling; allocations that fail. */
-#include "base/alloc.h"
 #include "exec/executable.h"
-#include "exec/pool.h"
 #include "kernel/ref.h"
-#include "kernel/routine.h"
 #include "lesser_isa.h"
+#include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -269,22 +267,6 @@ START_TEST(factors_of_every_shape)
 }
 END_TEST
 
-/* Matrices of low rank, with repeated values, with columns that are zeros or far from 1. */
-static double degenerate(int kind, int64_t i, int64_t k) {
-  switch (kind) {
-  case 0: return 0;
-  case 1: return i == k;
-  case 2: return 1;
-  case 3: return (double)(i + k);
-  case 4: return i == k ? (i % 3 == 0 ? -2 : 2) : 0;
-  case 5: return k % 2 ? 0 : 1.0 / (double)(i + k + 1);
-  case 6: return ldexp(1.0 / (double)(i + k + 1), -120);
-  case 7: return ldexp(1.0 / (double)(i + k + 1), 120);
-  case 8: return ldexp(i == k, (int)(-8 * i) > -120 ? (int)(-8 * i) : -120);
-  default: return i == k + 1 || k == i + 1;
-  }
-}
-
 /* In lanes, one matrix is unlike the next, and one of them is not finite: each is as if it were alone. */
 START_TEST(neighbours_in_lanes)
 {
@@ -296,7 +278,7 @@ START_TEST(neighbours_in_lanes)
       if (m != n && ops[o] == TS_OP_EIGH) continue;
       factors f = make(&(factors_case){ops[o], types[_i % 2], BATCH, m, n, _i / 2});
       for (int b = 0; b < KINDS; b++)
-        for (int64_t i = 0; i < size; i++) set(f.a, (int64_t)2 * b * size + i, degenerate(b, i / n, i % n));
+        for (int64_t i = 0; i < size; i++) set(f.a, (int64_t)2 * b * size + i, degenerate(b, i / n, i % n, 120));
       set(f.a, (int64_t)3 * size, NAN);
       run(&f);
       check_bits(&f);
@@ -320,7 +302,7 @@ START_TEST(degenerate_matrices)
         const int m = shapes[s][0], n = shapes[s][1];
         if (m != n && (ops[o] == TS_OP_LU || ops[o] == TS_OP_EIGH)) continue;
         factors f = make(&(factors_case){ops[o], types[t], 1, m, n, t});
-        for (int64_t i = 0; i < (int64_t)m * n; i++) set(f.a, i, degenerate(_i, i / n, i % n));
+        for (int64_t i = 0; i < (int64_t)m * n; i++) set(f.a, i, degenerate(_i, i / n, i % n, 120));
         run(&f);
         check_result(&f);
         drop(&f);
@@ -406,38 +388,6 @@ START_TEST(special_values)
 }
 END_TEST
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
-static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
-}
-
-/* With memory that is to be freed. */
-static ts_status run_with(const factors *f, const ts_parallel *parallel, const _Atomic bool *cancel,
-                          ts_buffer *const *out) {
-  ts_arena arena;
-  ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(f->c.op, f->c.type), .operand_count = 1};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){f->graph, 0, &arena}, &plan));
-  void *base[1 + MOST_RESULTS] = {f->a->data};
-  for (size_t i = 0; i < f->count; i++) base[1 + i] = out[i]->data;
-  const uint32_t ids[] = {0, 1, 2, 3};
-  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),
-       *thread_workspace = aligned_alloc(64, (size_t)(plan.thread_workspace * parallel->width + 64) / 64 * 64);
-  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
-                                                                .operands = ids,
-                                                                .results = ids + 1,
-                                                                .workspace = workspace,
-                                                                .thread_workspace = thread_workspace,
-                                                                .parallel = parallel,
-                                                                .pool = ts_pool_default(),
-                                                                .cancel = cancel});
-  free(workspace);
-  free(thread_workspace);
-  if (plan.routine->deinit) plan.routine->deinit(&plan);
-  ts_arena_deinit(&arena);
-  return status;
-}
-
 static const factors_case shared[] = {
     {TS_OP_LU, TS_F32, 1, 300, 300, false},   {TS_OP_LU, TS_F16, 30, 7, 7, false},
     {TS_OP_QR, TS_F32, 70, 20, 12, true},     {TS_OP_QR, TS_BF16, 3, 60, 90, false},
@@ -451,53 +401,23 @@ enum { SHARED = sizeof shared / sizeof *shared };
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   factors f = make(&shared[_i]);
-  run(&f);
-  ts_buffer *got[MOST_RESULTS];
-  for (size_t i = 0; i < f.count; i++)
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), f.results[i]->dtype, &f.results[i]->shape, &got[i]));
-  for (int width = 1; width <= 33; width += width < 4 ? 1 : 9) {
-    const ts_parallel backwards = {.width = width, .run = run_backwards};
-    for (size_t i = 0; i < f.count; i++) memset(got[i]->data, 0xff, (size_t)got[i]->bytes);
-    ck_assert_ok(run_with(&f, width == 1 ? ts_pool_parallel(0) : &backwards, NULL, got));
-    for (size_t i = 0; i < f.count; i++) ck_assert_mem_eq(got[i]->data, f.results[i]->data, (size_t)got[i]->bytes);
-  }
-  for (size_t i = 0; i < f.count; i++) ts_buffer_release(got[i]);
+  check_routine_threads(f.graph, &f.a);
   drop(&f);
 }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
 {
-  const _Atomic bool cancel = true;
   factors f = make(&shared[_i]);
-  run(&f);
-  ts_status status = run_with(&f, ts_pool_parallel(0), &cancel, f.results);
-  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
-  ts_status_free(status);
+  check_routine_cancelled(f.graph, &f.a);
   drop(&f);
 }
 END_TEST
 
-static void run_short_of_memory(const factors *f, int64_t n, bool *out_failed) {
-  ts_executable *exe = NULL;
-  ts_buffer *out[MOST_RESULTS] = {NULL};
-  ts_alloc_fail_after(n, true);
-  ts_status status = ts_executable_create(f->graph, NULL, &exe);
-  if (!status) status = ts_executable_run(exe, &f->a, 1, NULL, out);
-  ts_alloc_fail_after(0, false);
-  *out_failed = status != TS_SUCCESS;
-  if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
-  ts_status_free(status);
-  for (size_t i = 0; i < f->count; i++) ts_buffer_release(out[i]);
-  ts_executable_release(exe);
-}
-
 START_TEST(every_allocation_failing)
 {
   factors f = make(&shared[_i]);
-  bool failed = true;
-  for (int64_t n = 1; failed && n < 2000; n++) run_short_of_memory(&f, n, &failed);
-  ck_assert(!failed);
+  check_routine_allocations(f.graph, &f.a);
   drop(&f);
 }
 END_TEST

@@ -2,12 +2,10 @@
  * every op, c64 and c128, sizes around those at which another way is taken, batches, each side and triangle; matrices
  * of low rank, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
  * allocations that fail. */
-#include "base/alloc.h"
 #include "exec/executable.h"
-#include "exec/pool.h"
 #include "kernel/ref.h"
-#include "kernel/routine.h"
 #include "lesser_isa.h"
+#include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -418,22 +416,7 @@ START_TEST(systems_of_every_kind)
 }
 END_TEST
 
-static double degenerate(int kind, int64_t i, int64_t k) {
-  switch (kind) {
-  case 0: return 0;
-  case 1: return i == k;
-  case 2: return 1;
-  case 3: return (double)(i + k);
-  case 4: return i == k ? (i % 3 == 0 ? -2 : 2) : 0;
-  case 5: return k % 2 ? 0 : 1.0 / (double)(i + k + 1);
-  case 6: return ldexp(1.0 / (double)(i + k + 1), -100);
-  case 7: return ldexp(1.0 / (double)(i + k + 1), 100);
-  case 8: return ldexp(i == k, (int)(-8 * i) > -100 ? (int)(-8 * i) : -100);
-  default: return i == k + 1 || k == i + 1;
-  }
-}
-
-/* Of low rank, with repeated values, columns that are zeros or far from 1; times phases of rows and columns. */
+/* Times phases of rows and columns. */
 START_TEST(degenerate_matrices)
 {
   static const int shapes[][2] = {{1, 1}, {2, 2}, {6, 6}, {30, 30}, {9, 4}, {4, 9}};
@@ -447,7 +430,7 @@ START_TEST(degenerate_matrices)
         program p = make(&(complex_case){op, types[t], 1, m, n, .full = t && op != TS_OP_EIGH && op != TS_OP_LU});
         for (int64_t e = 0; e < (int64_t)m * n; e++) {
           const int64_t i = e / n, k = e % n;
-          set(p.args[0], e, degenerate(_i, i, k) * cexp(I * (double)(i - k)));
+          set(p.args[0], e, degenerate(_i, i, k, 100) * cexp(I * (double)(i - k)));
         }
         run(&p);
         check_bits(&p);
@@ -531,91 +514,31 @@ END_TEST
 
 /* ---- threads, memory ---- */
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
-static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
-}
-
-static ts_status run_with(const program *p, const ts_parallel *parallel, const _Atomic bool *cancel,
-                          ts_buffer *const *out) {
-  ts_arena arena;
-  ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(p->c.op, p->c.type), .operand_count = (uint32_t)p->arg_count};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){p->graph, 0, &arena}, &plan));
-  void *base[MOST_OPERANDS + MOST_RESULTS] = {p->args[0]->data, p->arg_count > 1 ? p->args[1]->data : NULL};
-  for (size_t i = 0; i < p->count; i++) base[MOST_OPERANDS + i] = out[i]->data;
-  const uint32_t ids[] = {0, 1, 2, 3, 4};
-  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),
-       *thread_workspace = aligned_alloc(64, (size_t)(plan.thread_workspace * parallel->width + 64) / 64 * 64);
-  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
-                                                                .operands = ids,
-                                                                .results = ids + MOST_OPERANDS,
-                                                                .workspace = workspace,
-                                                                .thread_workspace = thread_workspace,
-                                                                .parallel = parallel,
-                                                                .pool = ts_pool_default(),
-                                                                .cancel = cancel});
-  free(workspace);
-  free(thread_workspace);
-  ts_arena_deinit(&arena);
-  return status;
-}
-
 static complex_case shared_case(int i) { return square(ops[i], types[i % TYPES], i % 3 == 0 ? 1 : 40, i % 3 ? 7 : 60); }
 
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   const complex_case c = shared_case(_i);
   program p = make(&c);
-  ts_buffer *got[MOST_RESULTS];
-  run(&p);
-  for (size_t i = 0; i < p.count; i++)
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), p.results[i]->dtype, &p.results[i]->shape, &got[i]));
-  for (int width = 1; width <= 33; width += width < 4 ? 1 : 9) {
-    const ts_parallel backwards = {.width = width, .run = run_backwards};
-    for (size_t i = 0; i < p.count; i++) memset(got[i]->data, 0xff, (size_t)got[i]->bytes);
-    ck_assert_ok(run_with(&p, width == 1 ? ts_pool_parallel(0) : &backwards, NULL, got));
-    for (size_t i = 0; i < p.count; i++) ck_assert_mem_eq(got[i]->data, p.results[i]->data, (size_t)got[i]->bytes);
-  }
-  for (size_t i = 0; i < p.count; i++) ts_buffer_release(got[i]);
+  check_routine_threads(p.graph, p.args);
   drop(&p);
 }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
 {
-  const _Atomic bool cancel = true;
   const complex_case c = shared_case(_i);
   program p = make(&c);
-  run(&p);
-  ts_status status = run_with(&p, ts_pool_parallel(0), &cancel, p.results);
-  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
-  ts_status_free(status);
+  check_routine_cancelled(p.graph, p.args);
   drop(&p);
 }
 END_TEST
-
-static void run_short_of_memory(program *p, int64_t n, bool *out_failed) {
-  ts_executable *exe = NULL;
-  ts_buffer *out[MOST_RESULTS] = {NULL};
-  ts_alloc_fail_after(n, true);
-  ts_status status = ts_executable_create(p->graph, NULL, &exe);
-  if (!status) status = ts_executable_run(exe, p->args, p->arg_count, NULL, out);
-  ts_alloc_fail_after(0, false);
-  *out_failed = status != TS_SUCCESS;
-  if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
-  ts_status_free(status);
-  for (size_t i = 0; i < p->count; i++) ts_buffer_release(out[i]);
-  ts_executable_release(exe);
-}
 
 START_TEST(every_allocation_failing)
 {
   const complex_case c = shared_case(_i);
   program p = make(&c);
-  bool failed = true;
-  for (int64_t n = 1; failed && n < 2000; n++) run_short_of_memory(&p, n, &failed);
-  ck_assert(!failed);
+  check_routine_allocations(p.graph, p.args);
   drop(&p);
 }
 END_TEST

@@ -2,12 +2,10 @@
  * around those at which another way is taken, batches, each side and triangle; the same bits on any number of threads
  * and with every instruction set; NaN, infinities, empty matrices; what may be overwritten; cancelling; allocations
  * that fail. */
-#include "base/alloc.h"
 #include "exec/executable.h"
-#include "exec/pool.h"
 #include "kernel/ref.h"
-#include "kernel/routine.h"
 #include "lesser_isa.h"
+#include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -398,38 +396,6 @@ END_TEST
 
 /* ---- threads ---- */
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
-static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
-}
-
-/* With memory that is to be freed. */
-static ts_status run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel *parallel,
-                          const _Atomic bool *cancel, void *out) {
-  ts_arena arena;
-  ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, args[0]->dtype),
-                          .operand_count = (uint32_t)arg_count(graph)};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
-  void *base[] = {args[0]->data, arg_count(graph) > 1 ? args[1]->data : NULL, out};
-  const uint32_t ids[] = {0, 1, 2};
-  char *workspace = aligned_alloc(64, (size_t)(plan.workspace + 64) / 64 * 64),
-       *thread_workspace = aligned_alloc(64, (size_t)(plan.thread_workspace * parallel->width + 64) / 64 * 64);
-  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
-                                                                .operands = ids,
-                                                                .results = ids + 2,
-                                                                .workspace = workspace,
-                                                                .thread_workspace = thread_workspace,
-                                                                .parallel = parallel,
-                                                                .pool = ts_pool_default(),
-                                                                .cancel = cancel});
-  free(workspace);
-  free(thread_workspace);
-  plan.routine->deinit(&plan);
-  ts_arena_deinit(&arena);
-  return status;
-}
-
 static const solve_case shared_solves[] = {{1, 100, 700, true, true, false, false},
                                            {3, 70, 130, false, true, false, false},
                                            {100, 6, 3, true, false, true, true}};
@@ -443,48 +409,23 @@ static ts_graph *shared_graph(int i, double *diagonal) {
                : cholesky_graph("f32", shared_factors[i - 3][0], shared_factors[i - 3][1]);
 }
 
-START_TEST(the_same_bits_on_any_number_of_threads)
-{
+/* Calls the check with a graph and its arguments. */
+static void check_shared(int i, void (*routine_check)(const ts_graph *, ts_buffer *const *)) {
   double diagonal;
-  ts_graph *graph = shared_graph(_i, &diagonal);
-  ts_buffer *args[2], *expected, *got;
-  const ts_value *type = ts_graph_value(graph, graph->ops.data[0].first_result);
+  ts_graph *graph = shared_graph(i, &diagonal);
+  ts_buffer *args[2];
   make_args(graph, diagonal, args);
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &expected));
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &got));
-  ck_assert_ok(run_with(graph, args, &ts_parallel_serial, NULL, expected->data));
-  for (int width = 1; width <= 33; width += width < 4 ? 1 : 9) {
-    const ts_parallel backwards = {.width = width, .run = run_backwards};
-    memset(got->data, 0xff, (size_t)got->bytes);
-    ck_assert_ok(run_with(graph, args, &backwards, NULL, got->data));
-    ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
-  }
-  memset(got->data, 0xff, (size_t)got->bytes);
-  ck_assert_ok(run_with(graph, args, ts_pool_parallel(0), NULL, got->data));
-  ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
-  ts_buffer_release(got);
-  ts_buffer_release(expected);
-  for (size_t i = 0; i < arg_count(graph); i++) ts_buffer_release(args[i]);
+  routine_check(graph, args);
+  for (size_t a = 0; a < arg_count(graph); a++) ts_buffer_release(args[a]);
   ts_graph_destroy(graph);
 }
+
+START_TEST(the_same_bits_on_any_number_of_threads)
+{ check_shared(_i, check_routine_threads); }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
-{
-  const _Atomic bool cancel = true;
-  double diagonal;
-  ts_graph *graph = shared_graph(_i, &diagonal);
-  ts_buffer *args[2], *out;
-  const ts_value *type = ts_graph_value(graph, graph->ops.data[0].first_result);
-  make_args(graph, diagonal, args);
-  ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &out));
-  ts_status status = run_with(graph, args, ts_pool_parallel(0), &cancel, out->data);
-  ck_assert_int_eq(ts_status_code(status), TS_CANCELLED);
-  ts_status_free(status);
-  ts_buffer_release(out);
-  for (size_t i = 0; i < arg_count(graph); i++) ts_buffer_release(args[i]);
-  ts_graph_destroy(graph);
-}
+{ check_shared(_i, check_routine_cancelled); }
 END_TEST
 
 /* ---- memory ---- */
@@ -514,32 +455,8 @@ START_TEST(donated_operands)
 }
 END_TEST
 
-static void run_short_of_memory(ts_graph *graph, ts_buffer **args, int64_t n, bool *out_failed) {
-  ts_executable *exe = NULL;
-  ts_buffer *out = NULL;
-  ts_alloc_fail_after(n, true);
-  ts_status status = ts_executable_create(graph, NULL, &exe);
-  if (!status) status = ts_executable_run(exe, args, arg_count(graph), NULL, &out);
-  ts_alloc_fail_after(0, false);
-  *out_failed = status != TS_SUCCESS;
-  if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
-  ts_status_free(status);
-  ts_buffer_release(out);
-  ts_executable_release(exe);
-}
-
 START_TEST(every_allocation_failing)
-{
-  double diagonal;
-  ts_graph *graph = shared_graph(_i, &diagonal);
-  ts_buffer *args[2];
-  bool failed = true;
-  make_args(graph, diagonal, args);
-  for (int64_t n = 1; failed && n < 2000; n++) run_short_of_memory(graph, args, n, &failed);
-  ck_assert(!failed);
-  for (size_t i = 0; i < arg_count(graph); i++) ts_buffer_release(args[i]);
-  ts_graph_destroy(graph);
-}
+{ check_shared(_i, check_routine_allocations); }
 END_TEST
 
 int main(void) {

@@ -310,101 +310,104 @@ static void check_failed(job *j, ts_code code, const char *message) {
   }
 }
 
+/* A job of loop_text, with its program and arguments. */
+typedef struct loop_case {
+  tensors args;
+  ts_executable *exe;
+  job job;
+} loop_case;
+
+static void open_loop(loop_case *c, double limit, int32_t ranks) {
+  *c = (loop_case){.exe = test_compile(loop_text)};
+  fill(&c->args, limit);
+  open_job(&c->job, c->exe, ranks);
+}
+
+static void create_all(loop_case *c) {
+  for (int32_t r = 0; r < c->job.net.ranks; r++) create(&c->job, &c->args, r);
+}
+
+static void close_loop(loop_case *c) {
+  close_job(&c->job);
+  tensors_release(&c->args);
+  ts_executable_release(c->exe);
+}
+
+/* Runs the job, of which all ranks end with that error. */
+static void check_failing(loop_case *c, ts_code code, const char *message) {
+  run_job(&c->job);
+  check_failed(&c->job, code, message);
+}
+
 /* The predicate differs between ranks: rank 3 is at the end while the others are at a collective. */
 START_TEST(ranks_at_different_places)
 {
-  tensors args = {0};
-  job j;
-  ts_executable *exe = test_compile(loop_text);
-  fill(&args, 1000);
-  ts_buffer_release(args.data[15]);
-  args.data[15] = SCALAR(TS_S32, -1);
-  start_job(&j, exe, &args, 8);
-  run_job(&j);
-  check_failed(&j, TS_FAILED_PRECONDITION, "ranks 0 and 7 are at different places of the program");
-  close_job(&j);
-  tensors_release(&args);
-  ts_executable_release(exe);
+  loop_case c;
+  open_loop(&c, 1000, 8);
+  ts_buffer_release(c.args.data[15]);
+  c.args.data[15] = SCALAR(TS_S32, -1);
+  create_all(&c);
+  check_failing(&c, TS_FAILED_PRECONDITION, "ranks 0 and 7 are at different places of the program");
+  close_loop(&c);
 }
 END_TEST
 
 /* Of the same types, so that only their numbers tell them apart. The error has their names. */
 START_TEST(ranks_with_different_programs)
 {
-  tensors args = {0};
-  job j;
-  ts_executable *exe = test_compile(loop_text);
-  fill(&args, 1000);
-  open_job(&j, exe, 4);
+  loop_case c;
+  open_loop(&c, 1000, 4);
   for (int32_t r = 0; r < 4; r++) {
-    j.programs[r] = r == 2 ? 6 : 5;
-    j.names[r] = r == 2 ? "the second" : "the first";
-    create(&j, &args, r);
+    c.job.programs[r] = r == 2 ? 6 : 5;
+    c.job.names[r] = r == 2 ? "the second" : "the first";
   }
-  run_job(&j);
-  check_failed(&j, TS_FAILED_PRECONDITION, "ranks 0 and 2 are at different places of the program: exchange 0 of run 7");
-  check_failed(&j, TS_FAILED_PRECONDITION, ", the first), and exchange 0 of run 7 (");
-  check_failed(&j, TS_FAILED_PRECONDITION, ", the second)");
-  close_job(&j);
-  tensors_release(&args);
-  ts_executable_release(exe);
+  create_all(&c);
+  check_failing(&c, TS_FAILED_PRECONDITION,
+                "ranks 0 and 2 are at different places of the program: exchange 0 of run 7");
+  check_failed(&c.job, TS_FAILED_PRECONDITION, ", the first), and exchange 0 of run 7 (");
+  check_failed(&c.job, TS_FAILED_PRECONDITION, ", the second)");
+  close_loop(&c);
 }
 END_TEST
 
-/* Ranks that come wait for it for so long, and for what comes later for any time. */
+/* The other ranks wait `meet_ns` for it, though they would wait for ever for what it does later. */
 START_TEST(a_rank_that_does_not_come)
 {
-  tensors args = {0};
-  job j;
-  ts_executable *exe = test_compile(loop_text);
-  fill(&args, 1000);
-  open_job(&j, exe, 4);
-  j.meet_ns = 20 * 1000 * 1000;
-  j.net.lost = 3;
-  for (int32_t r = 0; r < 3; r++) create(&j, &args, r);
-  j.failed[3] = ts_error(TS_INTERNAL, "rank 3 did not answer in time");
-  run_job(&j);
-  check_failed(&j, TS_INTERNAL, "rank 3 did not answer in time");
-  close_job(&j);
-  tensors_release(&args);
-  ts_executable_release(exe);
+  loop_case c;
+  open_loop(&c, 1000, 4);
+  c.job.meet_ns = 20 * 1000 * 1000;
+  c.job.net.lost = 3;
+  for (int32_t r = 0; r < 3; r++) create(&c.job, &c.args, r);
+  c.job.failed[3] = ts_error(TS_INTERNAL, "rank 3 did not answer in time");
+  check_failing(&c, TS_INTERNAL, "rank 3 did not answer in time");
+  close_loop(&c);
 }
 END_TEST
 
 START_TEST(a_rank_with_wrong_arguments)
 {
-  tensors args = {0};
-  job j;
-  ts_executable *exe = test_compile(loop_text);
-  fill(&args, 1000);
-  ts_buffer_release(args.data[4]);
-  args.data[4] = VECTOR(TS_S32, 1, 2);
-  start_job(&j, exe, &args, 4);
-  run_job(&j);
-  check_failed(&j, TS_INVALID_ARGUMENT, "partition 2: argument 1 is s32[2]");
-  ck_assert(strstr(ts_status_message(j.failed[0]), "rank 1: "));
-  close_job(&j);
-  tensors_release(&args);
-  ts_executable_release(exe);
+  loop_case c;
+  open_loop(&c, 1000, 4);
+  ts_buffer_release(c.args.data[4]);
+  c.args.data[4] = VECTOR(TS_S32, 1, 2);
+  create_all(&c);
+  check_failing(&c, TS_INVALID_ARGUMENT, "partition 2: argument 1 is s32[2]");
+  ck_assert(strstr(ts_status_message(c.job.failed[0]), "rank 1: "));
+  close_loop(&c);
 }
 END_TEST
 
 START_TEST(a_cancelled_rank)
 {
   for (int after = 0; after < 6; after++) {
-    tensors args = {0};
-    job j;
-    ts_executable *exe = test_compile(loop_text);
-    fill(&args, 1e9);
-    start_job(&j, exe, &args, 4);
+    loop_case c;
+    open_loop(&c, 1e9, 4);
+    create_all(&c);
     for (int i = 0; i < after; i++)
-      for (int32_t r = 0; r < 4; r++) step(&j, r);
-    atomic_store(&j.controls[2].cancel, true);
-    run_job(&j);
-    check_failed(&j, TS_CANCELLED, "cancelled");
-    close_job(&j);
-    tensors_release(&args);
-    ts_executable_release(exe);
+      for (int32_t r = 0; r < 4; r++) step(&c.job, r);
+    atomic_store(&c.job.controls[2].cancel, true);
+    check_failing(&c, TS_CANCELLED, "cancelled");
+    close_loop(&c);
   }
 }
 END_TEST
@@ -413,20 +416,16 @@ END_TEST
 START_TEST(an_abandoned_rank)
 {
   for (int after = 0; after < 6; after++) {
-    tensors args = {0};
-    job j;
-    ts_executable *exe = test_compile(loop_text);
-    fill(&args, 1e9);
-    start_job(&j, exe, &args, 4);
-    for (int i = 0; i < after; i++) step(&j, i % 2 ? 1 : 3);
-    ck_assert_ok(ts_group_end(j.groups[1], NULL));
-    j.groups[1] = NULL;
-    run_job(&j);
-    j.failed[1] = ts_error(TS_CANCELLED, "abandoned");
-    check_failed(&j, TS_CANCELLED, "abandoned");
-    close_job(&j);
-    tensors_release(&args);
-    ts_executable_release(exe);
+    loop_case c;
+    open_loop(&c, 1e9, 4);
+    create_all(&c);
+    for (int i = 0; i < after; i++) step(&c.job, i % 2 ? 1 : 3);
+    ck_assert_ok(ts_group_end(c.job.groups[1], NULL));
+    c.job.groups[1] = NULL;
+    run_job(&c.job);
+    c.job.failed[1] = ts_error(TS_CANCELLED, "abandoned");
+    check_failed(&c.job, TS_CANCELLED, "abandoned");
+    close_loop(&c);
   }
 }
 END_TEST
@@ -435,38 +434,27 @@ END_TEST
 START_TEST(a_refusing_rank)
 {
   for (int32_t refusing = 0; refusing < 4; refusing += 3) {
-    tensors args = {0}, none = {.data = args.data, .count = 0};
-    job j;
-    ts_executable *exe = test_compile(loop_text);
-    fill(&args, 1000);
-    open_job(&j, exe, 4);
-    j.refusals[refusing] = "argument 1 was not made";
-    for (int32_t r = 0; r < 4; r++) create(&j, r == refusing ? &none : &args, r);
-    run_job(&j);
-    check_failed(&j, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
-    close_job(&j);
-    tensors_release(&args);
-    ts_executable_release(exe);
+    loop_case c;
+    tensors none = {0};
+    open_loop(&c, 1000, 4);
+    c.job.refusals[refusing] = "argument 1 was not made";
+    for (int32_t r = 0; r < 4; r++) create(&c.job, r == refusing ? &none : &c.args, r);
+    check_failing(&c, TS_RESOURCE_EXHAUSTED, "argument 1 was not made");
+    close_loop(&c);
   }
 }
 END_TEST
 
 START_TEST(a_lost_message)
 {
-  tensors args = {0};
-  job j;
-  ts_executable *exe = test_compile(loop_text);
-  fill(&args, 1e9);
-  open_job(&j, exe, 4);
-  j.timeout_ns = 20 * 1000 * 1000;
-  for (int32_t r = 0; r < 4; r++) create(&j, &args, r);
-  for (int32_t r = 0; r < 4; r++) step(&j, r);
-  j.net.lost = 3;
-  run_job(&j);
-  check_failed(&j, TS_INTERNAL, "rank 3 did not answer in time");
-  close_job(&j);
-  tensors_release(&args);
-  ts_executable_release(exe);
+  loop_case c;
+  open_loop(&c, 1e9, 4);
+  c.job.timeout_ns = 20 * 1000 * 1000;
+  create_all(&c);
+  for (int32_t r = 0; r < 4; r++) step(&c.job, r);
+  c.job.net.lost = 3;
+  check_failing(&c, TS_INTERNAL, "rank 3 did not answer in time");
+  close_loop(&c);
 }
 END_TEST
 

@@ -1,10 +1,9 @@
 /* indexed_add and indexed_put against the interpreter: every type of elements and of indices, axes anywhere, equal
  * indices and such that are out of bounds; the same bits on any number of threads; donated targets; cancelling. */
 #include "exec/executable.h"
-#include "exec/pool.h"
 #include "kernel/ref.h"
-#include "kernel/routine.h"
 #include "random_graph.h"
+#include "routine_check.h"
 #include "tensors.h"
 #include "testing.h"
 
@@ -86,70 +85,28 @@ START_TEST(every_type_of_indices)
 }
 END_TEST
 
-/* As many workers as a large machine has, one after the other: what they do must not overlap or depend on the order. */
-static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
-}
-
-static void run_with(const ts_graph *graph, ts_buffer **args, const ts_parallel *parallel, const _Atomic bool *cancel,
-                     ts_status expected, void *out) {
-  ts_arena arena;
-  ts_arena_init(&arena);
-  ts_routine_plan plan = {.routine = ts_routine_of(graph->ops.data[0].code, TS_F32), .operand_count = 3};
-  ck_assert_ok(plan.routine->plan(&(ts_routine_request){graph, 0, &arena}, &plan));
-  void *base[] = {args[0]->data, args[1]->data, args[2]->data, out};
-  const uint32_t ids[] = {0, 1, 2, 3};
-  ts_status status = plan.routine->run(&plan, &(ts_routine_run){.base = base,
-                                                                .operands = ids,
-                                                                .results = ids + 3,
-                                                                .parallel = parallel,
-                                                                .pool = ts_pool_default(),
-                                                                .cancel = cancel});
-  ck_assert_int_eq(ts_status_code(status), ts_status_code(expected));
-  ts_status_free(status);
-  ts_arena_deinit(&arena);
+/* Calls the check with a graph and its arguments. */
+static void check_with(const char *op, const scatter_case *c, int rows,
+                       void (*routine_check)(const ts_graph *, ts_buffer *const *)) {
+  ts_graph *graph = make_graph(op, "f32", "s32", c, rows);
+  ts_buffer **args;
+  ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
+  set_indices(args[1]);
+  routine_check(graph, args);
+  ts_random_args_free(args, 3);
+  ts_graph_destroy(graph);
 }
 
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   static const scatter_case large[] = {{"100", "0", "", 1}, {"9,1000", "0", ",1000", 1}, {"7,3,64", "1", ",7,64", 1}};
   static const int rows[] = {100000, 300, 500};
-  for (int op = 0; op < 2; op++) {
-    ts_graph *graph = make_graph(op_of(op), "f32", "s32", &large[_i], rows[_i]);
-    ts_buffer **args, *expected, *got;
-    ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
-    set_indices(args[1]);
-    const ts_value *type = ts_graph_value(graph, graph->ops.data[0].first_result);
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &expected));
-    ck_assert_ok(ts_buffer_create(ts_pool_default(), type->dtype, type->shape, &got));
-    run_with(graph, args, &ts_parallel_serial, NULL, TS_SUCCESS, expected->data);
-    for (int width = 1; width <= 33; width += width < 8 ? 1 : 5) {
-      const ts_parallel backwards = {.width = width, .run = run_backwards};
-      memset(got->data, 0xff, (size_t)got->bytes);
-      run_with(graph, args, &backwards, NULL, TS_SUCCESS, got->data);
-      ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
-    }
-    ts_buffer_release(got);
-    ts_buffer_release(expected);
-    ts_random_args_free(args, 3);
-    ts_graph_destroy(graph);
-  }
+  for (int op = 0; op < 2; op++) check_with(op_of(op), &large[_i], rows[_i], check_routine_threads);
 }
 END_TEST
 
 START_TEST(a_cancelled_run_ends)
-{
-  const _Atomic bool cancel = true;
-  ts_graph *graph = make_graph("indexed_add", "f32", "s32", &cases[1], 40);
-  ts_buffer **args;
-  float out[35];
-  ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
-  ts_status cancelled = ts_error(TS_CANCELLED, "expected");
-  run_with(graph, args, ts_pool_parallel(0), &cancel, cancelled, out);
-  ts_status_free(cancelled);
-  ts_random_args_free(args, 3);
-  ts_graph_destroy(graph);
-}
+{ check_with("indexed_add", &cases[1], 40, check_routine_cancelled); }
 END_TEST
 
 /* Rules that know a splat must not take an update for a read. */
