@@ -22,14 +22,7 @@ on_mesh(Mesh, F) ->
     Program = tessera_trace:current(),
     ok = tessera_trace:check(shard_map, [], tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
     ok = tessera_trace:check(shard_map, [], tessera_nif:local_view(Program)),
-    Outer = put(?KEY, {Program, Mesh}),
-    try F()
-    after
-        case Outer of
-            undefined -> erase(?KEY);
-            _ -> put(?KEY, Outer)
-        end
-    end.
+    tessera_trace:with_entry(?KEY, {Program, Mesh}, F).
 
 %% The mesh of the program that is traced.
 -spec mesh() -> tessera_mesh:checked() | undefined.

@@ -8,15 +8,7 @@
 
 %% Calls F, which is traced on whole tensors, in a program that has this mesh.
 -spec on_mesh(tessera_mesh:checked(), fun(() -> Result)) -> Result.
-on_mesh(Mesh, F) ->
-    Outer = put(?KEY, {tessera_trace:current(), Mesh}),
-    try F()
-    after
-        case Outer of
-            undefined -> erase(?KEY);
-            _ -> put(?KEY, Outer)
-        end
-    end.
+on_mesh(Mesh, F) -> tessera_trace:with_entry(?KEY, {tessera_trace:current(), Mesh}, F).
 
 -spec mesh([term()]) -> tessera_mesh:checked().
 mesh(Args) ->

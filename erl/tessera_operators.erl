@@ -283,14 +283,7 @@ nested({File, Line, _} = Site, Choose) ->
         fail(Site, failed_precondition,
              ["the branch is inside of itself ", integer_to_list(?MAX_NESTED), " times: a function that calls itself "
               "under a condition that is traced has no end. Write tessera:while/3"]),
-    _ = put(Key, deeper(Outer)),
-    try Choose()
-    after
-        case Outer of
-            undefined -> erase(Key);
-            _ -> put(Key, Outer)
-        end
-    end.
+    tessera_trace:with_entry(Key, deeper(Outer), Choose).
 
 deeper(undefined) -> 1;
 deeper(Depth) -> Depth + 1.

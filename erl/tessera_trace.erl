@@ -4,7 +4,7 @@
 -module(tessera_trace).
 -include("tessera.hrl").
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
-         check_readable/2, stop_grad/1, is_stopped/1]).
+         check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
 %% those of other nodes with their local copies, and the values that gradients do not pass.
@@ -51,6 +51,18 @@ renamed(User, Name, #{message := Message} = Cause) ->
                 false -> Cause
             end;
         _ -> Cause
+    end.
+
+%% Calls F while the entry Key of the process dictionary is Value. Afterwards the entry is what it was before.
+-spec with_entry(term(), term(), fun(() -> Result)) -> Result.
+with_entry(Key, Value, F) ->
+    Outer = put(Key, Value),
+    try F()
+    after
+        case Outer of
+            undefined -> erase(Key);
+            _ -> put(Key, Outer)
+        end
     end.
 
 -spec current() -> tessera_nif:builder() | undefined.
