@@ -3,8 +3,8 @@
 #include "compare.h"
 #include "jit/session/target.h"
 #include "kernel/ref_internal.h"
+#include "testing.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -17,6 +17,9 @@ typedef struct matrix {
 /* Defined by the test: the element of a buffer. */
 static number at(const ts_buffer *buffer, int64_t element);
 
+/* Whether the results of a matrix of this size are compared: it costs many operations for each of its elements. */
+static inline bool is_compared(int64_t rows, int64_t cols) { return !TEST_CHECKS_MEMORY || rows <= 33 || cols <= 33; }
+
 /* In [-1, 1). */
 static inline double noise(uint64_t *state) {
   *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

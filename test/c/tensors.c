@@ -3,8 +3,8 @@
 #include "compare.h"
 #include "kernel/gemm.h"
 #include "kernel/ref.h"
+#include "testing.h"
 
-#include <check.h>
 #include <string.h>
 
 void test_ok(ts_status status) {

@@ -84,6 +84,7 @@ static void run(factors *f) {
 static void check_bits(const factors *f) {
   ts_buffer *expected[MOST_RESULTS];
   char message[TS_COMPARE_TEXT];
+  if (!is_compared(f->c.rows, f->c.cols)) return;
   ck_assert_ok(ts_ref_run(f->graph, &f->a, 1, ts_pool_default(), expected));
   for (size_t i = 0; i < f->count; i++) {
     ck_assert_msg(ts_compare_buffers(f->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
@@ -218,6 +219,7 @@ static void check_lu(const factors *f, int64_t which) {
 }
 
 static void check_one(const factors *f, int64_t b) {
+  if (!is_compared(f->c.rows, f->c.cols)) return;
   if (f->c.op == TS_OP_LU) check_lu(f, b);
   if (f->c.op == TS_OP_QR) check_qr(f, b);
   if (f->c.op == TS_OP_EIGH) check_eigh(f, b);
@@ -372,6 +374,7 @@ START_TEST(special_values)
     for (int b = 0; b < 2; b++)
       for (int v = 0; v < 7; v++)
         for (int many = 0; many < 2; many++) {
+          if (ns[i] > 33 && batches[b] > 1 && v > 0) continue; /* as small ones */
           factors f = make(&(factors_case){ops[_i], TS_F32, batches[b], ns[i], ns[i], false});
           const int64_t size = (int64_t)ns[i] * ns[i], place = batches[b] / 2 * size;
           for (int64_t e = many ? 0 : size / 2; e < (many ? size : size / 2 + 1); e++) set(f.a, place + e, special[v]);

@@ -128,6 +128,7 @@ static void run(program *p) {
 static void check_bits(const program *p) {
   ts_buffer *expected[MOST_RESULTS];
   char message[TS_COMPARE_TEXT];
+  if (!is_compared(p->c.rows, p->c.cols)) return;
   ck_assert_ok(ts_ref_run(p->graph, p->args, p->arg_count, ts_pool_default(), expected));
   for (size_t i = 0; i < p->count; i++) {
     ck_assert_msg(ts_compare_buffers(p->results[i], expected[i], 0, message), "%s of %s, result %zu: %s",
@@ -326,6 +327,7 @@ static void check_svd(const program *p, int64_t which) {
 }
 
 static void check_one(const program *p, int64_t b) {
+  if (!is_compared(p->c.rows, p->c.cols)) return;
   switch (p->c.op) {
   case TS_OP_CHOLESKY: check_cholesky(p, b); break;
   case TS_OP_LU: check_lu(p, b); break;

@@ -169,6 +169,7 @@ static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel 
 static void check_product(ts_dtype type, const product *p, int64_t stride) {
   const ts_gemm_shape *s = &p->shape;
   int64_t size = (int64_t)ts_dtype_size(type);
+  if (TEST_CHECKS_MEMORY) stride *= 17;
   for (int64_t at = 0; at < s->batch * s->m * s->out_row; at += stride) {
     int64_t j = at % s->out_row, i = at / s->out_row % s->m, b = at / s->out_batch;
     ts_scalar got = ts_scalar_load(type, p->out + at * size), want;

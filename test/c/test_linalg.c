@@ -108,15 +108,17 @@ static double at(const ts_buffer *buffer, int64_t element) {
 
 /* Takes the graph and the arguments. */
 static void check(const char *what, ts_graph *graph, ts_buffer **args) {
-  ts_buffer *expected, *got;
+  ts_buffer *expected = NULL, *got;
   ts_executable *exe;
   char message[TS_COMPARE_TEXT];
   size_t count = arg_count(graph);
-  ck_assert_ok(ts_ref_run(graph, args, count, ts_pool_default(), &expected));
+  const bool is_compared = !TEST_CHECKS_MEMORY || args[0]->shape.dims[args[0]->shape.rank - 1] <= 33;
+  if (is_compared) ck_assert_ok(ts_ref_run(graph, args, count, ts_pool_default(), &expected));
   ck_assert_ok(ts_executable_create(graph, NULL, &exe));
   ck_assert_ok(ts_executable_run(exe, args, count, NULL, &got));
-  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s, %s: %s", what,
-                TS_SHAPE_STR(args[0]->dtype, &args[0]->shape), message);
+  if (is_compared)
+    ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s, %s: %s", what,
+                  TS_SHAPE_STR(args[0]->dtype, &args[0]->shape), message);
   ts_buffer_release(got);
   ts_buffer_release(expected);
   for (size_t i = 0; i < count; i++) ts_buffer_release(args[i]);
@@ -188,6 +190,7 @@ START_TEST(full_systems_of_special_values)
   for (int v = 0; v < 7; v++)
     for (int batch = 1; batch < 20; batch += 8)
       for (int many = 0; many < 2; many++) {
+        if (n > 33 && batch > 1 && v > 0) continue; /* as small ones */
         ts_buffer *args[2];
         ts_graph *graph = full_graph("f32", batch, n, 3);
         make_args(graph, 0, args);
@@ -353,7 +356,10 @@ START_TEST(semidefinite)
         ts_graph *graph = cholesky_graph("f32", batches[b], n);
         ts_buffer *a, *got;
         make_args(graph, 0, &a);
-        for (int64_t i = 0; i < (int64_t)n * n; i++) set(a, i, fmin(fmin((double)(i / n), (double)(i % n)) + 1, rank));
+        for (int64_t i = 0; i < (int64_t)n * n; i++) {
+          const int64_t row = i / n, col = i % n;
+          set(a, i, fmin((double)(row < col ? row : col) + 1, rank));
+        }
         if (spoiled) set(a, (int64_t)n * n - n + rank, rank + 1e-3);
         got = run(cholesky_graph("f32", batches[b], n), &a);
         for (int64_t i = 0; i < (int64_t)n * n; i++)

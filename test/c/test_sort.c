@@ -82,8 +82,6 @@ static void backwards_init(backwards *b, int64_t left) {
   b->cancel = false;
 }
 
-/* Checks of single elements are plain: check writes to a file for each assertion. */
-
 /* ---- a sort, with memory of exactly the sizes that were asked for */
 
 static void *memory(int64_t bytes) {
@@ -137,6 +135,7 @@ static void check_both(ts_dtype type, ts_dtype index, const ts_shape *shape, int
     ck_assert_ok(run_sort(&spec, in, indices, parallel, NULL));
     int64_t n = shape->dims[axis], lines = elements ? elements / n : 0;
     for (int64_t i = 0; i < lines; i++) {
+      if (TEST_CHECKS_MEMORY && (n > 2000 || (i > 0 && i < lines - 1))) continue;
       line l = {type, in, i / inner * n * inner + i % inner, inner, descending, NULL};
       expect_line(&spec, &l, values, indices);
     }

@@ -5,9 +5,22 @@
 #include "base/alloc.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Check notes the line of each assertion that holds in a file, for the report of a crash. That takes longer than most
+ * assertions, of which there is one for each element of many a tensor. */
+#define _mark_point(file, line) ((void)0)
+
+/* Whether this build checks memory. Computing expected values takes ten times as long there, and tests leave those of
+ * large operands to the build without: what they run is the same. */
+#ifdef __SANITIZE_ADDRESS__
+#define TEST_CHECKS_MEMORY true
+#else
+#define TEST_CHECKS_MEMORY false
+#endif
 
 /* Fails with the error's message. */
 #define ck_assert_ok(expression)                                                      \
