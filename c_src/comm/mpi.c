@@ -476,21 +476,14 @@ static void serve(job *j) {
   pthread_mutex_unlock(&j->lock);
 }
 
-/* Drives until the posted exchange is done, nothing has arrived for some time, or the time is over. The lock is held.
- */
+/* Drives until the posted exchange is done, or the time is over. The lock is held. */
 static void help(job *j, const ts_exchange *posted, int64_t ns) {
-  int64_t now = j->core.now_ns(), until = now + ns, moved_at = now;
+  int64_t until = j->core.now_ns() + ns;
   j->has_helper = true;
   while (j->driven) pthread_cond_wait(&j->handed, &j->lock);
   j->helped = posted;
-  while (j->helped && now < until && (j->crowded || now - moved_at <= spin_ns(j))) {
-    bool moved = drive_once(j);
-    now = j->core.now_ns();
-    if (moved)
-      moved_at = now;
-    else if (j->crowded)
-      sleep_locked(j, &j->handed, SLEEP_NS);
-  }
+  while (j->helped && j->core.now_ns() < until)
+    if (!drive_once(j) && j->crowded) sleep_locked(j, &j->handed, SLEEP_NS);
   j->helped = NULL;
   j->has_helper = false;
   if (j->active || j->first || j->closing) pthread_cond_signal(&j->wake);
