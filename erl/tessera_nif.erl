@@ -22,7 +22,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 14).
+-define(ABI, 15).
 -endif.
 
 -type builder() :: reference().

@@ -472,13 +472,16 @@ static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
   return status;
 }
 
-/* Called by the carrier's thread. */
+/* Of the call in this thread that advances a run. */
+static _Thread_local ErlNifEnv *advancing;
+
+/* Called by the carrier's thread, or by one that advances another run and helps the carrier. */
 static void tell_ready(void *context) {
   ts_nif_long_run *r = context;
   ErlNifEnv *env = enif_alloc_env();
   atomic_store(&r->is_ready, true);
   if (env) {
-    (void)enif_send(NULL, &r->caller, env, enif_make_tuple2(env, ts_atom.ready_, enif_make_resource(env, r)));
+    (void)enif_send(advancing, &r->caller, env, enif_make_tuple2(env, ts_atom.ready_, enif_make_resource(env, r)));
     enif_free_env(env);
   }
   enif_release_resource(r);
@@ -488,7 +491,9 @@ static void tell_ready(void *context) {
 static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out_state, ERL_NIF_TERM *out) {
   ts_slice slice;
   ts_slice_begin(&slice, &r->control);
+  advancing = env;
   ts_status status = advance(r, out_state);
+  advancing = NULL;
   ts_slice_end(&slice);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
@@ -582,6 +587,10 @@ ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args 
   if (!r) return ts_nif_error(env, status);
   ERL_NIF_TERM term = enif_make_resource(env, r);
   enif_release_resource(r);
+  if (!status && call->carrier) {
+    atomic_store(&r->is_ready, true);
+    return enif_make_tuple2(env, ts_atom.waiting_, term);
+  }
   if (!status) return go_on(env, r, term);
   abandon(env, r);
   return ts_nif_error(env, status);
@@ -598,7 +607,8 @@ static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
 }
 
 ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_resume(Run) -> as run_group/4: resumes a group after the message {ready, Run} */
+  /* run_resume(Run) -> as run_group/4: resumes a group that run_rank/5 has begun, or one after the
+   * message {ready, Run} */
   void *object;
   (void)argc;
   if (!enif_get_resource(env, argv[0], run_type, &object))

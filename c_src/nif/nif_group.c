@@ -123,10 +123,11 @@ static ts_status get_run(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_call *out) {
 }
 
 ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Number | {Number, Program, Name, Milliseconds}) -> as
-   * run_group/4, or {waiting, Run}: runs the partitions of this rank of a job; the others call it with the same number
-   * of the run, which no other run of the job has, and the same number of the program. The others must come within so
-   * many milliseconds; 0: in any time. The name is for errors. On a dirty scheduler. */
+  /* run_rank(Executable, [[Tensor | number()]], Threads, Donated, Number | {Number, Program, Name, Milliseconds}) ->
+   * {waiting, Run}: begins a run of the partitions of this rank of a job, for run_resume/1, which then returns as
+   * run_group/4, or {waiting, Run}. If Run is dropped, the run ends on all ranks. The others call it with the same
+   * number of the run, which no other run of the job has, and the same number of the program. The others must come
+   * within so many milliseconds; 0: in any time. The name is for errors. On a dirty scheduler. */
   group_call call;
   ts_nif_args args;
   ts_nif_call long_call = {0};

@@ -22,7 +22,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 14
+#define TS_NIF_ABI 15
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */

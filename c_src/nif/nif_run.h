@@ -16,7 +16,7 @@ typedef struct ts_nif_long_run {
   ts_nif_args args;
   ts_device_run *execution; /* NULL after the end, and for a run that cannot pause */
   ts_device_group *group;
-  _Atomic bool is_ready; /* it waited for other ranks, which are there */
+  _Atomic bool is_ready; /* it may be resumed: it was begun, or waited for other ranks, which are there */
   _Atomic bool asks;     /* it waits for a callback's answer; the call that clears this flag may resume it */
 } ts_nif_long_run;
 
@@ -24,8 +24,9 @@ typedef struct ts_nif_call {
   int threads;
   int32_t partitions; /* of a group here, whose arguments are one list after the other; 0: a run by itself */
   ts_device *device;  /* of a run by itself; NULL: its arguments decide */
-  /* Of a group of several ranks; see ts_group_options. It returns {waiting, Run} where it waits for them; the caller
-   * gets the message {ready, Run} and resumes it with run_resume/1. */
+  /* Of a group of several ranks; see ts_group_options. It is only begun: it returns {waiting, Run}, which run_resume/1
+   * resumes. Where it waits for the others, that returns {waiting, Run} again, and the caller gets the message
+   * {ready, Run} and resumes it once more. */
   ts_carrier *carrier;
   uint64_t run, program;
   int64_t meet_ns;

@@ -338,7 +338,11 @@ start_worker(Call, Program, Name, #state{options = Options, number = Number, mpi
     spawn_monitor(fun() -> Server ! {ran, self(), finished(begun(Mpi, Call, Run))} end).
 
 begun(none, {Executable, Lists, Threads, Donated}, _) -> current(tessera_nif:run_group(Executable, Lists, Threads, Donated));
-begun(_, {Executable, Lists, Threads, Donated}, Run) -> current(tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run)).
+begun(_, {Executable, Lists, Threads, Donated}, Run) ->
+    case tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run) of
+        {waiting, Begun} -> tessera_nif:run_resume(Begun);
+        Failed -> current(Failed)
+    end.
 
 %% A program of an earlier load of the library, whose ranks are lost with it.
 current(stale) -> {error, tessera_cluster_error:new(failed_precondition, "the program was made before the library was loaded again", [])};

@@ -153,8 +153,9 @@ run({Program, Run, #{threads := Threads}} = What, Head, {Before, Main}) ->
         ok = after_worker(Before),
         {tessera_rank_values:await(Program), operands(What, Head)}
     of {Executable, {Lists, Donated}} ->
-            Main ! {begun, self()},
-            lists:append(finished(tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run)))
+            Begun = tessera_nif:run_rank(Executable, Lists, Threads, Donated, Run),
+            Main ! {begun, self()},   % from now on the end of this process ends the run on all ranks
+            lists:append(resumed(Begun))
     catch error:Reason ->
             {Code, Text} = cause(Reason),
             _ = tessera_nif:run_refuse(Run, Code, Text),
@@ -186,6 +187,10 @@ operand(Number, _) -> Number.
 %% The bits of the positions that have these values.
 bits(List, Ids) ->
     lists:sum([1 bsl Position || {Position, {id, Id}} <- lists:zip(lists:seq(0, length(List) - 1), List), lists:member(Id, Ids)]).
+
+%% A run that was just begun.
+resumed({waiting, Run}) -> finished(tessera_nif:run_resume(Run));
+resumed(Failed) -> finished(Failed).
 
 %% While other ranks compute, this process waits and holds no thread. When memory is short, garbage is collected, but the run is not repeated: the
 %% other ranks have seen it begin.

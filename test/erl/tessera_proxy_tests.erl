@@ -21,6 +21,7 @@ run_test_() ->
      || has_mpirun(),
         {Name, Options, Test} <- [{"runs", #{devices => 2}, fun runs/2}, {"donated", #{}, fun donated/2}, {"pipeline", #{}, fun pipeline/2},
                                   {"errors", #{memory_limit => 1 bsl 24}, fun errors/2}, {"cancelled", #{}, fun cancelled/2},
+                                  {"dropped", #{}, fun dropped/2},
                                   {"concurrent", #{ranks => 4}, fun concurrent/2},
                                   {"in a tree", #{ranks => 4, tree => {2, 2}}, fun concurrent/2},
                                   {"programs", #{}, fun programs/2}, {"few programs", #{}, fun few_programs/2}]]
@@ -359,6 +360,25 @@ donated(Cluster, _) ->
     [A2, _] = lists:foldl(fun(_, [P, Q]) -> F([[P], [Q]]) end, [A1, B1], lists:seq(1, 50)),
     ?assertEqual(52.0, tessera:to_number(tessera:reduce_max(A2))),
     ?assert(lists:all(fun(#{memory := #{peak := Peak}}) -> Peak < 40000000 end, maps:get(ranks, tessera_cluster:info(Cluster)))).
+
+%% Runs whose results are dropped at once are cancelled at any moment of theirs, on one rank earlier than on the other: both end, and
+%% nothing of them is left.
+dropped(Cluster, _) ->
+    Sum = fun(_, A) -> tessera:all_reduce(tessera:vary(A, 0), max, 0) end,
+    F = tessera:shard_map(fun(X) -> lists:foldl(Sum, tessera:broadcast(X, {1000}), lists:seq(1, 300)) end,
+                          #{shape => {2}}, [#{}], #{}, #{client => Cluster}),
+    Args = [[tessera:tensor(1.0)], [tessera:tensor(1.0)]],
+    Read = fun() -> [tessera:to_number(tessera:reduce_max(Y)) || Y <- F(Args)] end,
+    ?assertEqual([1.0, 1.0], Read()),
+    until(fun() -> garbage_collect(), lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end),
+    Drop = fun(Pause) ->
+                   _ = F(Args),
+                   garbage_collect(),
+                   timer:sleep(Pause)
+           end,
+    lists:foreach(Drop, lists:append(lists:duplicate(30, [0, 1, 5]))),
+    ?assertEqual([1.0, 1.0], Read()),
+    until(fun() -> garbage_collect(), lists:all(fun(Live) -> Live < 4000 end, live(Cluster)) end).
 
 %% Calls return before their runs are done, and not more than a few runs ahead.
 pipeline(Cluster, _) ->
