@@ -101,7 +101,7 @@ layer(X, W, C) -> tessera:multiply(tessera:tanh(tessera:add(tessera:dot(X, W), C
 -spec cluster() -> figures().
 cluster() ->
     io:format("~ncluster of ranks on this host~n"),
-    lists:append([start_time(), calls(), reductions()]).
+    lists:append([start_time(), calls(), training(), short_steps(2), short_steps(4), reductions()]).
 
 start_time() ->
     Times = [begin
@@ -119,26 +119,102 @@ calls() ->
     ok = tessera_cluster:stop(Cluster),
     [show("call of 4 ranks with nothing to do, median", median(Times), "us")].
 
+%% A training step of the MLP with a batch of 4096 that is cut over ranks of one thread, on which all data is; and in one process.
+training() ->
+    Given = {[floats(S) || S <- parameter_shapes()], [floats({4096, 784}), floats({4096, 10})]},
+    [One, Two] = [trained_on(Ranks, Given) || Ranks <- [1, 2]],
+    Alone = trained_here(Given),
+    Bytes = 4 * (1 + lists:sum([lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(S)) || S <- parameter_shapes()])),
+    Exchange = with_ranks(2, fun(_) -> reduction_time(2, Bytes) end),
+    [show("training step, 1 rank of 1 thread", One, "ms"), show("training step, 2 ranks of 1 thread", Two, "ms"),
+     show("ratio", One / Two, ""), show("training step, one process of 2 threads", Alone, "ms"),
+     show(["all_reduce of its ", integer_to_list(Bytes), " bytes, 2 ranks"], Exchange / 1000, "ms"),
+     show("its share of the step of 2 ranks", Exchange / 1000 / Two, "")].
+
+parameter_shapes() -> [{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}].
+
+%% Steps one after the other, each with the parameters of the last; the loss of the last is read.
+trained_on(Ranks, {Params, Data}) ->
+    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    with_ranks(Ranks, fun(Cluster) ->
+        Rows = [[tessera:slice(T, [Rank * (4096 div Ranks), 0], [4096 div Ranks, element(2, tessera:shape(T))]) || T <- Data]
+                || Rank <- lists:seq(0, Ranks - 1)],
+        Batches = tessera_cluster:put(Cluster, Rows),
+        Step = tessera:shard_jit(fun step/8, Mesh, #{client => bench_ranks, input_shardings => [#{} || _ <- Params] ++ [?CUT, ?CUT]}),
+        steps(fun(States) ->
+                      Results = Step([State ++ Batch || {State, Batch} <- lists:zip(States, Batches)]),
+                      {[New || {_, New} <- Results], element(1, hd(Results))}
+              end, tessera_cluster:put(Cluster, lists:duplicate(Ranks, Params)))
+    end).
+
+trained_here({Params, Data}) ->
+    Step = tessera:jit(fun step/8),
+    steps(fun(State) ->
+                  {Loss, New} = apply(Step, State ++ Data),
+                  {New, Loss}
+          end, Params).
+
+%% Milliseconds for a step: the median of rounds of ten.
+steps(Step, Start) ->
+    Round = fun() ->
+                    {_, Loss} = lists:foldl(fun(_, {State, _}) -> Step(State) end, {Start, none}, lists:seq(1, 10)),
+                    tessera:to_number(Loss)
+            end,
+    _ = Round(),
+    median([microseconds(Round) || _ <- lists:seq(1, 7)]) / 10000.
+
+%% Steps of some 5 ms, each needing the one before: what a step costs beyond a program that is ten such steps.
+short_steps(Ranks) ->
+    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    Options = #{client => bench_ranks, input_shardings => [?CUT]},
+    with_ranks(Ranks, fun(Cluster) ->
+        Few = tessera:shard_jit(fun(X) -> turns(1, X) end, Mesh, Options),
+        Many = tessera:shard_jit(fun(X) -> turns(10, X) end, Mesh, Options),
+        Start = [[T] || T <- tessera_cluster:put(Cluster, lists:duplicate(Ranks, floats({1 bsl 14})))],
+        Single = fun() -> read(lists:foldl(fun(_, Args) -> [[T] || T <- Few(Args)] end, Start, lists:seq(1, 100))) end,
+        Joined = fun() -> read(lists:foldl(fun(_, Args) -> [[T] || T <- Many(Args)] end, Start, lists:seq(1, 10))) end,
+        {Steps, Least} = in_turn(5, Single, Joined),
+        [show(["a step of ", integer_to_list(Ranks), " ranks"], Steps / 100, "ms"), show("the same in programs of ten steps", Least / 100, "ms"),
+         show("lost", 100 * (1 - Least / Steps), "%")]
+    end).
+
+read([[T] | _]) -> tessera:to_number(tessera:reduce_max(T)).
+
+%% Each turn is a loop of a fixed number of rounds.
+turns(Count, X) -> lists:foldl(fun(_, Y) -> turn(Y) end, X, lists:seq(1, Count)).
+
+turn(X) ->
+    {_, Y} = tessera:while({tessera:tensor(0, s32), X}, fun({I, _}) -> tessera:less(I, 400) end,
+                           fun({I, V}) -> {tessera:add(I, 1), tessera:tanh(tessera:multiply(V, 1.01))} end),
+    Y.
+
+with_ranks(Ranks, F) ->
+    {ok, Cluster} = tessera_cluster:start_link(#{ranks => Ranks, threads => 1, devices => 1, name => bench_ranks}),
+    try F(Cluster)
+    after tessera_cluster:stop(Cluster)
+    end.
+
 %% Beside MPI_Allreduce of as many processes, started alike (peer_mpi.c).
 reductions() -> [Figure || Ranks <- [2, 4], Bytes <- [4, 1 bsl 20, 4 bsl 20, 64 bsl 20], Figure <- reduction(Ranks, Bytes)].
 
-%% Ours is what reductions one after the other cost beside one program of a single one.
 reduction(Ranks, Bytes) ->
-    {ok, Cluster} = tessera_cluster:start_link(#{ranks => Ranks, threads => 1, devices => 1, name => bench_ranks}),
+    Ours = with_ranks(Ranks, fun(_) -> reduction_time(Ranks, Bytes) end),
+    Theirs = mpi(Ranks, Bytes),
+    Name = io_lib:format("all_reduce of ~b bytes, ~b ranks", [Bytes, Ranks]),
+    [show(Name, Ours, "us"), show(["MPI_Allreduce, ", Name], Theirs, "us"), show("ratio", Ours / Theirs, "")].
+
+%% Microseconds: what reductions one after the other cost beside one program of a single one.
+reduction_time(Ranks, Bytes) ->
     Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
     {Few, Many} = {1, if Bytes =< 4096 -> 1001; Bytes =< 4 bsl 20 -> 101; true -> 11 end},
     Run = fun(Count) ->
                   F = tessera:shard_map(fun(X) -> chain(Count, X, Bytes div 4) end, Mesh, [#{}], #{}, #{client => bench_ranks}),
                   Args = lists:duplicate(Ranks, [floats({})]),
-                  _ = F(Args),
-                  fun() -> [tessera:to_number(Y) || Y <- lists:flatten(F(Args))] end   % a run ends early when its results are dropped
+                  _ = [tessera:to_number(Y) || Y <- F(Args)],
+                  fun() -> [tessera:to_number(Y) || Y <- F(Args)] end   % a run ends early when its results are dropped
           end,
     {More, Less} = in_turn(7, Run(Many), Run(Few)),
-    ok = tessera_cluster:stop(Cluster),
-    Ours = (More - Less) * 1000 / (Many - Few),
-    Theirs = mpi(Ranks, Bytes),
-    Name = io_lib:format("all_reduce of ~b bytes, ~b ranks", [Bytes, Ranks]),
-    [show(Name, Ours, "us"), show(["MPI_Allreduce, ", Name], Theirs, "us"), show("ratio", Ours / Theirs, "")].
+    (More - Less) * 1000 / (Many - Few).
 
 %% The tensor is made on the ranks from a scalar, so that no argument of its size travels. Each reduction needs the one before;
 %% the barrier keeps the sums of equal tensors from being rewritten.
