@@ -127,7 +127,7 @@ ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
    * {waiting, Run}: begins a run of the partitions of this rank of a job, for run_resume/1, which then returns as
    * run_group/4, or {waiting, Run}. If Run is dropped, the run ends on all ranks. The others call it with the same
    * number of the run, which no other run of the job has, and the same number of the program. The others must come
-   * within so many milliseconds; 0: in any time. The name is for errors. On a dirty scheduler. */
+   * within so many milliseconds; 0: in any time. The name is for errors. */
   group_call call;
   ts_nif_args args;
   ts_nif_call long_call = {0};

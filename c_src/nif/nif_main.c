@@ -287,7 +287,7 @@ static ErlNifFunc functions[] = {
     {"run_abandon", 1, ts_nif_run_abandon, 0},
     {"run_group", 4, ts_nif_run_group, 0},
     {"run_resume", 1, ts_nif_run_resume, 0},
-    {"run_rank", 5, ts_nif_run_rank, CPU},
+    {"run_rank", 5, ts_nif_run_rank, 0},
     {"run_refuse", 3, ts_nif_run_refuse, 0},
     {"place", 4, ts_nif_place, 0},
     {"place_is_full", 1, ts_nif_place_is_full, 0},

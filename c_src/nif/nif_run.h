@@ -33,7 +33,8 @@ typedef struct ts_nif_call {
   char name[TS_CARRIER_TEXT];
 } ts_nif_call;
 
-/* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. Takes the arguments over. */
+/* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. On any: begins a group of several
+ * ranks. Takes the arguments over. */
 ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call);
 /* On the calling scheduler: a group that is short. */
 ts_status ts_nif_run_group_now(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, int threads,
