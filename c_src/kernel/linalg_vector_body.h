@@ -53,18 +53,6 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
   return x[0] + x[1];
 }
 
-#define T float
-#define V lanes_f32
-#define W int32_t
-#define I lanes_s32
-#define NAME(name) name##_f32
-#define FMA FMA32
-#define SPLAT SPLAT32
-#define SQRT SQRT32
-#define LOAD_SOME LOAD_SOME32
-#define STORE_SOME STORE_SOME32
-#include "kernel/linalg_vector_type.h"
-
 #define T double
 #define V lanes_f64
 #define W int64_t
@@ -75,6 +63,20 @@ static inline __attribute__((always_inline)) double sum_lanes_f64(lanes_f64 x) {
 #define SQRT SQRT64
 #define LOAD_SOME LOAD_SOME64
 #define STORE_SOME STORE_SOME64
+#define FOR_ALL_TYPES
+#include "kernel/linalg_vector_type.h"
+#undef FOR_ALL_TYPES
+
+#define T float
+#define V lanes_f32
+#define W int32_t
+#define I lanes_s32
+#define NAME(name) name##_f32
+#define FMA FMA32
+#define SPLAT SPLAT32
+#define SQRT SQRT32
+#define LOAD_SOME LOAD_SOME32
+#define STORE_SOME STORE_SOME32
 #include "kernel/linalg_vector_type.h"
 
 #define ROW(name, lanes)                                                                                            \

@@ -3,7 +3,12 @@
  * many there are: no fused multiply-adds, and what only some lanes do is selected.
  *
  * Lines are dense rows of vectors, as the columns of a matrix are; W is an integer as wide as T, and I are its vectors,
- * of which a comparison has all bits in the lanes where it holds. */
+ * of which a comparison has all bits in the lanes where it holds.
+ *
+ * Lengths, angles and the tridiagonal matrices of f32 are f64, in as many vectors as it takes: rotations whose cosine
+ * and sine have two errors of f32 each turn and stretch what they are applied to, and the errors of hundreds of them
+ * add up. What is for f64 only is compiled once, with T double, before that of f32. */
+#define WIDE_PARTS ((int)(sizeof(double) / sizeof(T))) /* vectors of f64 for one of T */
 #define SIZE_BITS ((W)((sizeof(T) == 4 ? (uint64_t)0x7fffffff : (uint64_t)INT64_MAX)))
 #define EXPONENT ((W)(sizeof(T) == 4 ? 0x7f800000 : INT64_C(0x7ff0000000000000)))
 #define TWICE_BIAS ((W)(sizeof(T) == 4 ? 0x7f000000 : INT64_C(0x7fe0000000000000)))
@@ -27,16 +32,64 @@ INLINE bool NAME(any)(I mask) {
   return all != 0;
 }
 
+/* ---- f64 for f32 */
+
+typedef T NAME(wide_part) __attribute__((vector_size(VECTOR_BYTES / 8 * sizeof(T))));
+
+INLINE void NAME(widen)(V x, lanes_f64 *out) {
+  NAME(wide_part) parts[WIDE_PARTS];
+  memcpy(parts, &x, sizeof x);
+  _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) out[p] = __builtin_convertvector(parts[p], lanes_f64);
+}
+
+INLINE V NAME(narrow)(const lanes_f64 *x) {
+  NAME(wide_part) parts[WIDE_PARTS];
+  V out;
+  _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) parts[p] =
+      __builtin_convertvector(x[p], NAME(wide_part));
+  memcpy(&out, parts, sizeof out);
+  return out;
+}
+
+INLINE V NAME(times)(V x, const lanes_f64 *by) {
+  lanes_f64 wide[WIDE_PARTS];
+  NAME(widen)(x, wide);
+  _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) wide[p] *= by[p];
+  return NAME(narrow)(wide);
+}
+
 /* ---- reflectors I - tau v v' with v[0] = 1 */
 
+#ifdef FOR_ALL_TYPES
+typedef struct reflection {
+  V target, tau, v0, sign;
+} reflection;
+
+/* Of a vector with this first element and this sum of squares of the others. */
+INLINE reflection reflection_of(V first, V squares, bool positive) {
+  const V one = SPLAT(1), zero = SPLAT(0), norm = SQRT(first * first + squares);
+  const I nothing = squares == zero;
+  I direct = first <= zero, kept = ~(I)zero;
+  if (positive) kept = SQRT(squares) <= SPLAT(1e-5) * NAME(size)(first);
+  const V target = SELECT(kept & ~direct, -norm, norm);
+  V v0 = first - target;
+  if (positive) v0 = SELECT(kept | direct, v0, -(squares / (first + norm)));
+  v0 = SELECT(nothing, one, v0);
+  return (reflection){target, SELECT(nothing, zero, -v0 / target), v0, SELECT(kept & ~nothing, -one, one)};
+}
+#endif
+
 typedef struct NAME(reflector) {
-  V target, tau, sign;
+  V target, sign;
+  lanes_f64 tau[WIDE_PARTS];
 } NAME(reflector);
 
 /* That which makes x a multiple, `target`, of the first unit vector, in place of x. With `positive` the target is not
  * negative where there is something to reflect (factor_qr.c). Elsewhere `sign` is -1: the row of R is to be negated. */
 INLINE NAME(reflector) NAME(reflector_of)(V *x, int length, bool positive) {
-  const V one = SPLAT(1), zero = SPLAT(0);
+  const V zero = SPLAT(0);
+  lanes_f64 firsts[WIDE_PARTS], sums[WIDE_PARTS], targets[WIDE_PARTS], signs[WIDE_PARTS], v0[WIDE_PARTS],
+      line[WIDE_PARTS];
   V most = NAME(size)(x[0]), squares = zero;
   for (int i = 1; i < length; i++) most = NAME(larger)(most, NAME(size)(x[i]));
   const V by = NAME(inverse_power)(most), first = x[0] * by;
@@ -44,33 +97,37 @@ INLINE NAME(reflector) NAME(reflector_of)(V *x, int length, bool positive) {
     x[i] *= by;
     squares += x[i] * x[i];
   }
-  const V norm = SQRT(first * first + squares);
   const I nothing = squares == zero;
-  I direct = first <= zero, kept = ~(I)zero;
-  if (positive) kept = SQRT(squares) <= SPLAT((T)1e-5) * NAME(size)(first);
-  const V target = SELECT(kept & ~direct, -norm, norm);
-  V v0 = first - target;
-  if (positive) v0 = SELECT(kept | direct, v0, -(squares / (first + norm)));
-  v0 = SELECT(nothing, one, v0);
-  const NAME(reflector) r = {SELECT(nothing, x[0], target * NAME(power)(most)), SELECT(nothing, zero, -v0 / target),
-                             SELECT(kept & ~nothing, -one, one)};
-  for (int i = 1; i < length; i++) x[i] = SELECT(nothing, zero, x[i] / v0);
-  x[0] = one;
-  return r;
+  NAME(reflector) out;
+  NAME(widen)(first, firsts);
+  NAME(widen)(squares, sums);
+  _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) {
+    const reflection r = reflection_of(firsts[p], sums[p], positive);
+    targets[p] = r.target, out.tau[p] = r.tau, signs[p] = r.sign, v0[p] = r.v0;
+  }
+  out.target = SELECT(nothing, x[0], NAME(narrow)(targets) * NAME(power)(most));
+  out.sign = NAME(narrow)(signs);
+  for (int i = 1; i < length; i++) {
+    NAME(widen)(x[i], line);
+    _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) line[p] /= v0[p];
+    x[i] = SELECT(nothing, zero, NAME(narrow)(line));
+  }
+  x[0] = SPLAT(1);
+  return out;
 }
 
-INLINE void NAME(reflect_lines)(V *lines, int step, int count, const V *v, int length, V tau) {
+INLINE void NAME(reflect_lines)(V *lines, int step, int count, const V *v, int length, const lanes_f64 *tau) {
   V sum[4];
   _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] = SPLAT(0);
   for (int i = 0; i < length; i++)
     _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] += v[i] * lines[c * step + i];
-  _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] *= tau;
+  _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) sum[c] = NAME(times)(sum[c], tau);
   for (int i = 0; i < length; i++)
     _Pragma("GCC unroll 4") for (int c = 0; c < count; c++) lines[c * step + i] -= sum[c] * v[i];
 }
 
 /* Applies a reflector to `count` lines. */
-static void NAME(reflect_group)(V *lines, int step, int count, const V *v, int length, V tau) {
+static void NAME(reflect_group)(V *lines, int step, int count, const V *v, int length, const lanes_f64 *tau) {
   int c = 0;
   for (; c + 4 <= count; c += 4) NAME(reflect_lines)(lines + c * step, step, 4, v, length, tau);
   for (; c < count; c++) NAME(reflect_lines)(lines + c * step, step, 1, v, length, tau);
@@ -210,40 +267,38 @@ static void NAME(qr_group)(const ts_linalg_factors *g, void *workspace) {
 /* ---- eigh */
 
 /* A -= v w' + w v' with w = tau A v - (tau^2 / 2) (v' A v) v, for the rows and columns from `at` on. */
-INLINE void NAME(update_group)(V *a, int n, int at, const V *v, V tau) {
+INLINE void NAME(update_group)(V *a, int n, int at, const V *v, const lanes_f64 *tau) {
   V w[TS_LINALG_FACTOR_ROWS], inner = SPLAT(0);
   const int count = n - at;
   V *rows = a + at * n + at;
   for (int i = 0; i < count; i++) {
     V sum = SPLAT(0);
     for (int k = 0; k < count; k++) sum += rows[i * n + k] * v[k];
-    w[i] = tau * sum;
+    w[i] = NAME(times)(sum, tau);
   }
   for (int i = 0; i < count; i++) inner += w[i] * v[i];
-  inner *= tau * SPLAT((T)0.5);
+  inner = NAME(times)(inner, tau) * SPLAT((T)0.5);
   for (int i = 0; i < count; i++) w[i] -= inner * v[i];
   for (int i = 0; i < count; i++)
     for (int k = 0; k <= i; k++) rows[k * n + i] = rows[i * n + k] = rows[i * n + k] - (v[i] * w[k] + w[i] * v[k]);
 }
 
-typedef struct NAME(tridiagonal) {
-  int n;
-  V *z, d[TS_LINALG_FACTOR_ROWS], e[TS_LINALG_FACTOR_ROWS];
-} NAME(tridiagonal);
-
-/* The part of each lane's matrix that the next step is for: the first whose elements beside the diagonal are not
- * small. */
-typedef struct NAME(part) {
+#ifdef FOR_ALL_TYPES
+/* The part of each lane's matrix that the next step is for is the first whose elements beside the diagonal are not
+ * small. The last members are what a step has come to. */
+typedef struct tridiagonal {
+  V d[TS_LINALG_FACTOR_ROWS], e[TS_LINALG_FACTOR_ROWS];
   I rotates[TS_LINALG_FACTOR_ROWS], begins[TS_LINALG_FACTOR_ROWS]; /* at i: rows i and i + 1; row i is the first */
-  V shift;
-} NAME(part);
+  V sine, cosine, p, g;
+  I ended, before;
+} tridiagonal;
 
-/* False when no lane has one. */
-INLINE bool NAME(find_part)(const NAME(tridiagonal) * t, NAME(part) * out) {
-  const V epsilon = SPLAT(EPSILON), zero = SPLAT(0), one = SPLAT(1);
+/* The lanes that have one. */
+INLINE I find_part(tridiagonal *t, int n, V epsilon) {
+  const V zero = SPLAT(0), one = SPLAT(1);
   I open = (I)zero, closed = (I)zero;
   V first = zero, second = zero, beside = one, last = zero;
-  for (int i = 0; i + 1 < t->n; i++) {
+  for (int i = 0; i + 1 < n; i++) {
     const I small =
         NAME(size)(t->e[i]) <= epsilon * (NAME(size)(t->d[i]) + NAME(size)(t->d[i + 1])) + epsilon * epsilon;
     const I begins = ~open & ~small, ends = open & ~closed & small;
@@ -253,15 +308,52 @@ INLINE bool NAME(find_part)(const NAME(tridiagonal) * t, NAME(part) * out) {
     last = SELECT(ends, t->d[i], last);
     open |= begins;
     closed |= ends;
-    out->begins[i] = begins;
-    out->rotates[i] = open & ~closed;
+    t->begins[i] = begins;
+    t->rotates[i] = open & ~closed;
   }
-  last = SELECT(open & ~closed, t->d[t->n - 1], last);
+  last = SELECT(open & ~closed, t->d[n - 1], last);
   const V g = (second - first) / (beside + beside), most = NAME(size)(g);
-  const V root = SELECT(most > SPLAT((T)0x1p30), most, SQRT(g * g + one));
-  out->shift = last - first + beside / (g + SELECT(g < zero, -root, root));
-  return NAME(any)(open);
+  const V root = SELECT(most > SPLAT(0x1p30), most, SQRT(g * g + one));
+  t->sine = t->cosine = one;
+  t->p = zero;
+  t->g = last - first + beside / (g + SELECT(g < zero, -root, root));
+  t->ended = t->before = (I)zero;
+  return open;
 }
+
+typedef struct angle {
+  V cosine, sine;
+} angle;
+
+/* A QL step of every lane's part comes to rows i and i + 1; gives the rotation of the vectors. A lane ends early where
+ * both parts of a rotation are 0. */
+INLINE angle ql_rotation(tridiagonal *t, int i) {
+  const V zero = SPLAT(0), one = SPLAT(1);
+  V *d = t->d, *e = t->e;
+  const I rotates = t->rotates[i] & ~t->ended;
+  const V x = t->sine * e[i], b = t->cosine * e[i], most = NAME(larger)(NAME(size)(x), NAME(size)(t->g));
+  const V by = NAME(inverse_power)(most), scale = NAME(power)(most), xs = x * by, gs = t->g * by;
+  const V root = SQRT(xs * xs + gs * gs);
+  const I none = scale == zero, good = rotates & ~none;
+  e[i + 1] = SELECT(rotates, SELECT(t->before & ~none, root * scale, zero), e[i + 1]);
+  const V sine = t->sine = SELECT(good, xs / root, t->sine), cosine = t->cosine = SELECT(good, gs / root, t->cosine);
+  const V above = d[i + 1] - t->p, s = (d[i] - above) * sine + (cosine + cosine) * b, next = sine * s;
+  d[i + 1] = SELECT(good, above + next, SELECT(rotates, above, d[i + 1]));
+  t->p = SELECT(good, next, t->p);
+  t->g = SELECT(good, cosine * s - b, t->g);
+  d[i] = SELECT(good & t->begins[i], d[i] - t->p, d[i]);
+  e[i] = SELECT(good & t->begins[i], t->g, e[i]);
+  t->ended |= rotates & none;
+  t->before = t->rotates[i];
+  return (angle){SELECT(good, cosine, one), SELECT(good, sine, zero)};
+}
+
+/* Of a rotation by this tangent. */
+INLINE angle angle_of(V tangent) {
+  const V cosine = SPLAT(1) / SQRT(tangent * tangent + SPLAT(1));
+  return (angle){cosine, cosine * tangent};
+}
+#endif
 
 INLINE void NAME(rotate_lines)(V *x, V *y, int count, V cosine, V sine) {
   for (int k = 0; k < count; k++) {
@@ -271,47 +363,41 @@ INLINE void NAME(rotate_lines)(V *x, V *y, int count, V cosine, V sine) {
   }
 }
 
-/* One QL step of every lane's part. A lane ends early where both parts of a rotation are 0. */
-INLINE void NAME(ql_step)(NAME(tridiagonal) * t, const NAME(part) * part) {
-  const V zero = SPLAT(0), one = SPLAT(1);
-  V sine = one, cosine = one, p = zero, g = part->shift, *d = t->d, *e = t->e;
-  I ended = (I)zero, before = (I)zero;
-  for (int i = t->n - 2; i >= 0; i--) {
-    const I rotates = part->rotates[i] & ~ended;
-    if (!NAME(any)(rotates)) {
-      before = part->rotates[i];
+/* The lanes in which the matrix is not yet diagonal. */
+INLINE bool NAME(find_parts)(tridiagonal *t, int n, I *out_open) {
+  lanes_f64 open[WIDE_PARTS];
+  const V zero = SPLAT(0);
+  _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) {
+    const lanes_s64 found = find_part(t + p, n, SPLAT64((double)EPSILON));
+    open[p] = (lanes_f64)(found & (lanes_s64)SPLAT64(1.0));
+  }
+  *out_open = NAME(narrow)(open) != zero;
+  return NAME(any)(*out_open);
+}
+
+/* One QL step of every lane's part. */
+INLINE void NAME(ql_step)(tridiagonal *t, V *z, int n) {
+  lanes_f64 cosines[WIDE_PARTS], sines[WIDE_PARTS];
+  for (int i = n - 2; i >= 0; i--) {
+    lanes_s64 rotates = t[0].rotates[i] & ~t[0].ended;
+    if (WIDE_PARTS == 2) rotates |= t[WIDE_PARTS - 1].rotates[i] & ~t[WIDE_PARTS - 1].ended;
+    if (!any_f64(rotates)) {
+      for (int p = 0; p < WIDE_PARTS; p++) t[p].before = t[p].rotates[i];
       continue;
     }
-    const V x = sine * e[i], b = cosine * e[i], most = NAME(larger)(NAME(size)(x), NAME(size)(g));
-    const V by = NAME(inverse_power)(most), scale = NAME(power)(most), xs = x * by, gs = g * by;
-    const V root = SQRT(xs * xs + gs * gs);
-    const I none = scale == zero, good = rotates & ~none;
-    e[i + 1] = SELECT(rotates, SELECT(before & ~none, root * scale, zero), e[i + 1]);
-    sine = SELECT(good, xs / root, sine);
-    cosine = SELECT(good, gs / root, cosine);
-    const V above = d[i + 1] - p, s = (d[i] - above) * sine + (cosine + cosine) * b, next = sine * s;
-    d[i + 1] = SELECT(good, above + next, SELECT(rotates, above, d[i + 1]));
-    p = SELECT(good, next, p);
-    g = SELECT(good, cosine * s - b, g);
-    NAME(rotate_lines)
-    (t->z + (i + 1) * t->n, t->z + i * t->n, t->n, SELECT(good, cosine, one), SELECT(good, sine, zero));
-    d[i] = SELECT(good & part->begins[i], d[i] - p, d[i]);
-    e[i] = SELECT(good & part->begins[i], g, e[i]);
-    ended |= rotates & none;
-    before = part->rotates[i];
+    _Pragma("GCC unroll 2") for (int p = 0; p < WIDE_PARTS; p++) {
+      const angle a = ql_rotation(t + p, i);
+      cosines[p] = a.cosine, sines[p] = a.sine;
+    }
+    NAME(rotate_lines)(z + (i + 1) * n, z + i * n, n, NAME(narrow)(cosines), NAME(narrow)(sines));
   }
 }
 
-/* The eigenvalues in d; returns the lanes that do not converge. */
-static I NAME(diagonalize_group)(NAME(tridiagonal) * t) {
-  NAME(part) part;
-  for (int i = 0; i < MOST_STEPS * t->n; i++) {
-    if (!NAME(find_part)(t, &part)) return (I)SPLAT(0);
-    NAME(ql_step)(t, &part);
-  }
-  I open = (I)SPLAT(0);
-  if (NAME(find_part)(t, &part))
-    for (int i = 0; i + 1 < t->n; i++) open |= part.rotates[i];
+/* The eigenvalues in the diagonals; returns the lanes that do not converge. */
+static I NAME(diagonalize_group)(tridiagonal *t, V *z, int n) {
+  I open;
+  for (int i = 0; i < MOST_STEPS * n && NAME(find_parts)(t, n, &open); i++) NAME(ql_step)(t, z, n);
+  (void)NAME(find_parts)(t, n, &open);
   return open;
 }
 
@@ -329,11 +415,12 @@ INLINE void NAME(sort_lane)(const T *values, int count, int *order) {
   }
 }
 
-static void NAME(put_eigh)(const ts_linalg_factors *g, const NAME(tridiagonal) * t, I failed, const NAME(loaded) * l) {
+static void NAME(put_eigh)(const ts_linalg_factors *g, const V *values_group, const V *vectors_group, I failed,
+                           const NAME(loaded) * l) {
   const int n = g->rows;
   int order[TS_LINALG_FACTOR_ROWS];
   for (int lane = 0; lane < g->count; lane++) {
-    const T *d = (const T *)(const void *)t->d + lane, *z = (const T *)(const void *)t->z + lane;
+    const T *d = (const T *)(const void *)values_group + lane, *z = (const T *)(const void *)vectors_group + lane;
     T *values = (T *)g->results[0] + lane * g->steps[0], *vectors = (T *)g->results[1] + lane * g->steps[1];
     if (!l->good[lane] || failed[lane]) {
       NAME(fill_line)(values, n, (T)NAN);
@@ -351,23 +438,29 @@ static void NAME(put_eigh)(const ts_linalg_factors *g, const NAME(tridiagonal) *
 
 static void NAME(eigh_group)(const ts_linalg_factors *g, void *workspace) {
   const int n = g->rows;
-  V *a = workspace;
-  NAME(tridiagonal) t = {.n = n, .z = a + n * n};
+  V *a = workspace, *z = a + n * n, values[TS_LINALG_FACTOR_ROWS];
+  tridiagonal t[WIDE_PARTS];
+  lanes_f64 wide[WIDE_PARTS];
   NAME(reflector) r[TS_LINALG_FACTOR_ROWS];
   NAME(loaded) l;
   NAME(load_group)(g, true, true, a, &l);
   memset(r, 0, sizeof r);
   for (int j = 0; j < n; j++) {
     V *v = a + j * n + j + 1;
-    t.d[j] = v[-1];
-    t.e[j] = SPLAT(0);
-    if (j + 1 == n) break;
-    r[j] = NAME(reflector_of)(v, n - j - 1, false);
-    t.e[j] = r[j].target;
-    NAME(update_group)(a, n, j + 1, v, r[j].tau);
+    NAME(widen)(v[-1], wide);
+    for (int p = 0; p < WIDE_PARTS; p++) t[p].d[j] = wide[p];
+    if (j + 1 < n) r[j] = NAME(reflector_of)(v, n - j - 1, false);
+    NAME(widen)(r[j].target, wide);
+    for (int p = 0; p < WIDE_PARTS; p++) t[p].e[j] = wide[p];
+    if (j + 1 < n) NAME(update_group)(a, n, j + 1, v, r[j].tau);
   }
-  NAME(product_group)(a, n, 1, n - 1, r, t.z, n);
-  NAME(put_eigh)(g, &t, NAME(diagonalize_group)(&t), &l);
+  NAME(product_group)(a, n, 1, n - 1, r, z, n);
+  const I failed = NAME(diagonalize_group)(t, z, n);
+  for (int i = 0; i < n; i++) {
+    for (int p = 0; p < WIDE_PARTS; p++) wide[p] = t[p].d[i];
+    values[i] = NAME(narrow)(wide);
+  }
+  NAME(put_eigh)(g, values, z, failed, &l);
 }
 
 /* ---- svd */
@@ -409,7 +502,14 @@ INLINE I NAME(rotate_pair)(NAME(jacobi) * j, int p, int q, V least) {
   if (!NAME(any)(rotates)) return rotates;
   const V zeta = (sq - sp) / SELECT(rotates, product + product, one), most = NAME(size)(zeta);
   const V root = SELECT(most > SPLAT((T)0x1p30), most, SQRT(zeta * zeta + one));
-  const V t = one / (zeta + SELECT(zeta < zero, -root, root)), cosine = one / SQRT(t * t + one), sine = cosine * t;
+  const V t = one / (zeta + SELECT(zeta < zero, -root, root));
+  lanes_f64 tangents[WIDE_PARTS], cosines[WIDE_PARTS], sines[WIDE_PARTS];
+  NAME(widen)(t, tangents);
+  _Pragma("GCC unroll 2") for (int i = 0; i < WIDE_PARTS; i++) {
+    const angle a = angle_of(tangents[i]);
+    cosines[i] = a.cosine, sines[i] = a.sine;
+  }
+  const V cosine = NAME(narrow)(cosines), sine = NAME(narrow)(sines);
   V square_p = sp - t * product, square_q = sq + t * product;
   const I exchanged = square_q > square_p;
   const V c = SELECT(rotates, SELECT(exchanged, sine, cosine), one);
@@ -528,6 +628,7 @@ static void NAME(svd_group)(const ts_linalg_factors *g, void *workspace) {
   }
 }
 
+#undef WIDE_PARTS
 #undef SIZE_BITS
 #undef EXPONENT
 #undef TWICE_BIAS
