@@ -89,7 +89,7 @@ first_calls() ->
     Layers = fun(Seed) -> fun(A, B) -> lists:foldl(fun(I, V) -> layer(V, B, Seed + I / 64) end, A, lists:seq(0, 19)) end end,
     Sharded = fun(Seed) -> tessera:shard_jit(Layers(Seed), ?MESH, options(#{input_shardings => [?CUT, #{}]})) end,
     Times = [{microseconds(fun() -> (Sharded(2.0 * Seed))(Parts) end),
-              microseconds(fun() -> (tessera:jit(Layers(2.0 * Seed + 1)))(X, W) end)} || Seed <- lists:seq(1, 9)],
+              microseconds(fun() -> (tessera:jit(Layers(2.0 * Seed + 1)))(X, W) end)} || Seed <- lists:seq(1, 41)],
     {Cut, One} = lists:unzip(Times),
     [show("first sharded call of 20 layers", median(Cut) / 1000, "ms"), show("first call of 20 layers", median(One) / 1000, "ms"),
      show("ratio", median(Cut) / median(One), "")].
