@@ -47,7 +47,7 @@ all_reduce() ->
 
 %% A training step of a 784-512-512-10 MLP with a batch of 4096, cut by the batch.
 compute_bound() ->
-    Params = [floats(S) || S <- [{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}]],
+    Params = [floats(S) || S <- parameter_shapes()],
     {X, Y} = {floats({4096, 784}), floats({4096, 10})},
     One = tessera:jit(fun step/8),
     Shardings = [#{} || _ <- Params] ++ [?CUT, ?CUT],
@@ -114,9 +114,7 @@ start_time() ->
     [show("start of 4 ranks, best of 5", lists:min(Times), "s"), show("start of 4 ranks, median", median(Times), "s")].
 
 calls() ->
-    {ok, Cluster} = tessera_cluster:start_link(#{ranks => 4, threads => 1, name => bench_ranks}),
-    Times = [microseconds(fun() -> tessera_cluster:noop(Cluster) end) || _ <- lists:seq(1, 500)],
-    ok = tessera_cluster:stop(Cluster),
+    Times = with_ranks(4, fun(Cluster) -> [microseconds(fun() -> tessera_cluster:noop(Cluster) end) || _ <- lists:seq(1, 500)] end),
     [show("call of 4 ranks with nothing to do, median", median(Times), "us")].
 
 %% A training step of the MLP with a batch of 4096 that is cut over ranks of one thread, on which all data is; and in one process.
@@ -124,18 +122,20 @@ training() ->
     Given = {[floats(S) || S <- parameter_shapes()], [floats({4096, 784}), floats({4096, 10})]},
     [One, Two] = [trained_on(Ranks, Given) || Ranks <- [1, 2]],
     Alone = trained_here(Given),
-    Bytes = 4 * (1 + lists:sum([lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(S)) || S <- parameter_shapes()])),
+    Bytes = 4 * (1 + lists:sum([elements(S) || S <- parameter_shapes()])),
     Exchange = with_ranks(2, fun(_) -> reduction_time(2, Bytes) end),
     [show("training step, 1 rank of 1 thread", One, "ms"), show("training step, 2 ranks of 1 thread", Two, "ms"),
      show("ratio", One / Two, ""), show("training step, one process of 2 threads", Alone, "ms"),
      show(["all_reduce of its ", integer_to_list(Bytes), " bytes, 2 ranks"], Exchange / 1000, "ms"),
      show("its share of the step of 2 ranks", Exchange / 1000 / Two, "")].
 
+mesh_of(Ranks) -> #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]}.
+
 parameter_shapes() -> [{784, 512}, {512}, {512, 512}, {512}, {512, 10}, {10}].
 
 %% Steps one after the other, each with the parameters of the last; the loss of the last is read.
 trained_on(Ranks, {Params, Data}) ->
-    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    Mesh = mesh_of(Ranks),
     with_ranks(Ranks, fun(Cluster) ->
         Rows = [[tessera:slice(T, [Rank * (4096 div Ranks), 0], [4096 div Ranks, element(2, tessera:shape(T))]) || T <- Data]
                 || Rank <- lists:seq(0, Ranks - 1)],
@@ -163,9 +163,9 @@ steps(Step, Start) ->
     _ = Round(),
     median([microseconds(Round) || _ <- lists:seq(1, 7)]) / 10000.
 
-%% Steps of some 5 ms, each needing the one before: what a step costs beyond a program that is ten such steps.
+%% Steps of some milliseconds, each needing the one before: what a step costs beyond a program that is ten such steps.
 short_steps(Ranks) ->
-    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    Mesh = mesh_of(Ranks),
     Options = #{client => bench_ranks, input_shardings => [?CUT]},
     with_ranks(Ranks, fun(Cluster) ->
         Few = tessera:shard_jit(fun(X) -> turns(1, X) end, Mesh, Options),
@@ -205,7 +205,7 @@ reduction(Ranks, Bytes) ->
 
 %% Microseconds: what reductions one after the other cost beside one program of a single one.
 reduction_time(Ranks, Bytes) ->
-    Mesh = #{name => <<"m">>, shape => {Ranks}, axes => [<<"batch">>]},
+    Mesh = mesh_of(Ranks),
     {Few, Many} = {1, if Bytes =< 4096 -> 1001; Bytes =< 4 bsl 20 -> 101; true -> 11 end},
     Run = fun(Count) ->
                   F = tessera:shard_map(fun(X) -> chain(Count, X, Bytes div 4) end, Mesh, [#{}], #{}, #{client => bench_ranks}),
@@ -242,5 +242,6 @@ transpose([[] | _]) -> [];
 transpose(Lists) -> [[hd(L) || L <- Lists] | transpose([tl(L) || L <- Lists])].
 
 floats(Shape) ->
-    N = lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)),
-    tessera:from_binary(binary:copy(<<0.25:32/float-native>>, N), f32, Shape).
+    tessera:from_binary(binary:copy(<<0.25:32/float-native>>, elements(Shape)), f32, Shape).
+
+elements(Shape) -> lists:foldl(fun erlang:'*'/2, 1, tuple_to_list(Shape)).

@@ -2357,8 +2357,8 @@ to_device(Other, _) -> no_tensor(to_device, Other).
                           devices | device_peaks := #{non_neg_integer() => integer()}}.
 memory(Client) ->
     {Held, Peak, Devices} = tessera_trace:check(memory, [Client], tessera_nif:client_memory(Client)),
-    (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => maps:from_list([{D, Bytes} || {D, Bytes, _} <- Devices]),
-                                  device_peaks => maps:from_list([{D, Most} || {D, _, Most} <- Devices])}.
+    {Now, Most} = tessera_client:by_device(Devices),
+    (tessera_nif:memory(Client))#{held => Held, peak_held => Peak, devices => Now, device_peaks => Most}.
 
 %% @doc Limits the memory of a client, in use and pooled together, to this number of bytes. A client that shared the memory of
 %% `host' has memory of its own from now on.

@@ -1,7 +1,7 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([configure/0, open/2, ensure/2, host_devices/0, device/2, bind/2, to_device/3]).
+-export([configure/0, open/2, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 
@@ -96,3 +96,8 @@ bind(Executable, Device) -> device(Device, fun() -> tessera_nif:on_device(Execut
 %% The handle of the tensor on a device, or of a copy.
 -spec to_device(reference(), tessera:device(), boolean()) -> reference() | {pressure, reference()} | tessera_nif:error().
 to_device(Ref, Device, Copy) -> device(Device, fun() -> tessera_nif:to_device(Ref, Device, Copy) end).
+
+%% By device, what tessera_nif:client_memory/1 lists: the bytes that each holds, and the most that it held.
+-spec by_device([{non_neg_integer(), integer(), integer()}]) -> {#{non_neg_integer() => integer()}, #{non_neg_integer() => integer()}}.
+by_device(List) ->
+    {maps:from_list([{Device, Held} || {Device, Held, _} <- List]), maps:from_list([{Device, Peak} || {Device, _, Peak} <- List])}.

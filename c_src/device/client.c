@@ -187,7 +187,7 @@ int64_t ts_device_held(ts_device *device) {
   return atomic_load_explicit(&device->told, memory_order_relaxed) + ts_counter_sum(&device->untold);
 }
 
-static int64_t client_held(ts_client *client) {
+int64_t ts_client_held(ts_client *client) {
   int64_t total = 0;
   int32_t count = atomic_load_explicit(&client->device_count, memory_order_acquire);
   for (int32_t i = 0; i < count; i++) total += ts_device_held(client->devices[i]);
@@ -197,7 +197,7 @@ static int64_t client_held(ts_client *client) {
 int64_t ts_devices_held(void) {
   int64_t total = 0;
   int32_t count = atomic_load_explicit(&client_count, memory_order_acquire);
-  for (int32_t i = 0; i < count; i++) total += client_held(clients[i]);
+  for (int32_t i = 0; i < count; i++) total += ts_client_held(clients[i]);
   return total;
 }
 
@@ -215,5 +215,5 @@ void ts_device_get_held(ts_client *client, int32_t id, int64_t *out_held, int64_
 void ts_client_reset_peak(ts_client *client) {
   int32_t count = atomic_load_explicit(&client->device_count, memory_order_acquire);
   for (int32_t i = 0; i < count; i++) atomic_store(&client->devices[i]->peak, ts_device_held(client->devices[i]));
-  atomic_store(&client->peak, client_held(client));
+  atomic_store(&client->peak, ts_client_held(client));
 }

@@ -123,6 +123,7 @@ void ts_clients_trim(void); /* ts_pool_trim() of every client's pool */
 /* Counts bytes that a handle on the device holds; negative when it ends. */
 void ts_device_hold(ts_device *device, int64_t bytes);
 int64_t ts_device_held(ts_device *device); /* exact */
+int64_t ts_client_held(ts_client *client); /* exact, of all its devices */
 int64_t ts_devices_held(void);             /* of all clients, exact */
 int64_t ts_devices_told(void);             /* as reported by the threads, which costs nothing */
 /* Exact bytes that the client's device `id` holds, which is one of its devices, and the most that it held. */

@@ -37,8 +37,8 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
 ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
 /* The operands, of which there may be one, and the results are dense. Results of qr, eigh and svd are NaN where an
  * element of the matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any
- * number of threads of `parallel`. TS_CANCELLED when `cancel`, which
- * may be NULL, becomes true. The workspace is aligned to 8 bytes. */
+ * number of threads of `parallel`. TS_CANCELLED when `cancel`, which may be NULL, becomes true. The workspace is
+ * aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_parallel *parallel, const _Atomic bool *cancel);
 /* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that

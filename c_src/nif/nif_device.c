@@ -130,7 +130,7 @@ ERL_NIF_TERM ts_nif_client_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   (void)argc;
   TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
   ERL_NIF_TERM list = enif_make_list(env, 0);
-  int64_t now = 0; /* of the list, not held_by: both agree, although tensors are made and freed meanwhile */
+  int64_t now = 0; /* of the list, not ts_client_held: both agree, although tensors are made and freed meanwhile */
   for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;) {
     int64_t held, peak;
     ts_device_get_held(client, i, &held, &peak);
@@ -151,13 +151,6 @@ ERL_NIF_TERM ts_nif_reset_client_peak(ErlNifEnv *env, int argc, const ERL_NIF_TE
   return ts_atom.ok_;
 }
 
-static int64_t held_by(ts_client *client) {
-  int64_t held = 0;
-  for (int i = atomic_load_explicit(&client->device_count, memory_order_acquire); i-- > 0;)
-    held += ts_device_held(client->devices[i]);
-  return held;
-}
-
 ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* memory(), memory(Client) -> #{live, peak, pooled, limit, held, allocations := integer()}: of the client's pool; and
    * what handles of all clients, or of this one, hold */
@@ -165,7 +158,7 @@ ERL_NIF_TERM ts_nif_memory(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) 
   ts_client *client = ts_client_host();
   if (argc) TS_NIF_TRY(env, ts_nif_get_client(env, argv[0], &client));
   ts_client_get_memory(client, &stats);
-  int64_t held = argc ? held_by(client) : ts_devices_held();
+  int64_t held = argc ? ts_client_held(client) : ts_devices_held();
   ERL_NIF_TERM map,
       keys[] = {ts_atom.live_, ts_atom.peak_, ts_atom.pooled_, ts_atom.limit_, ts_atom.held_, ts_atom.allocations_};
   ERL_NIF_TERM values[] = {enif_make_int64(env, stats.live),   enif_make_int64(env, stats.peak),

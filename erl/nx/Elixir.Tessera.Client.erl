@@ -185,8 +185,8 @@ get_supported_platforms() -> #{host => tessera_client:host_devices()}.
 get_memory_statistics(#{'__struct__' := ?MODULE, name := Name, device_count := Count}) ->
     ok = tessera_client:ensure(Name, Count - 1),
     {Held, Peak, Devices} = tessera_nif:client_memory(Name),
-    #{allocated => Held, peak => Peak, per_device => maps:from_list([{D, Bytes} || {D, Bytes, _} <- Devices]),
-      peak_per_device => maps:from_list([{D, Most} || {D, _, Most} <- Devices])};
+    {Now, Most} = tessera_client:by_device(Devices),
+    #{allocated => Held, peak => Peak, per_device => Now, peak_per_device => Most};
 get_memory_statistics(Other) -> no_client(Other).
 
 ?DOC("Sets the peaks of memory statistics, the client's and its devices', to what is allocated now.\n"

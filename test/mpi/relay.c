@@ -1,6 +1,6 @@
 /* A slow cable between two hosts that are network namespaces (hosts.sh): an Ethernet device in each, and this process,
- * which passes frames from one to the other. Each direction is a wire of so many bits a second, on which a frame is one
- * frame after the other, then a delay; frames that come while MAX_FRAMES wait are dropped, as a switch would.
+ * which passes frames from one to the other. Each direction is a wire: it takes one frame after the other, so many bits
+ * a second, and delivers each after a delay. Frames that come while MAX_FRAMES wait are dropped, as by a switch.
  *
  *     relay NAMESPACE NAMESPACE DEVICE DELAY_MS BITS_PER_SECOND LIFETIME_S
  *
