@@ -3,70 +3,16 @@
  * the kernel, unchanged. With few channels the operand is first copied with its padding, so that the taps of one row of
  * the kernel read contiguous memory. A depthwise convolution (one channel a group, one feature a channel) computes with
  * channels in the lanes of vectors, without a product. */
-#include "base/cancel.h"
-#include "jit/emit/gemm_emit.h"
-#include "kernel/gemm.h"
-#include "kernel/routine.h"
-#include "kernel/window_lanes.h"
+#include "kernel/conv_internal.h"
 
 #include <string.h>
 
-/* Spatial dims that are not of one element. The interpreter computes convolutions with more. */
-enum { MAX_SPATIAL = 4 };
 /* Shorter runs of channels are worth a padded copy. */
 #define SHORT_RUN_BYTES 64
-/* Approximate size of a task: bytes of a padded copy, elements that a depthwise convolution reads. */
+/* Approximate bytes of a task that makes a padded copy. */
 #define COPY_BYTES (INT64_C(256) << 10)
-#define TASK_ELEMENTS (INT64_C(128) << 10)
-
-typedef struct conv_dim {
-  int64_t n, kernel, stride, low, high, input_dilation, kernel_dilation, out;
-  int64_t step; /* bytes */
-} conv_dim;
-
-typedef struct conv_state {
-  ts_dtype type;
-  int64_t size, batch, channels, groups;
-  int32_t rank;
-  conv_dim dims[MAX_SPATIAL];        /* of the operand or of its padded copy, which taps read */
-  conv_dim source[MAX_SPATIAL];      /* of the operand, when it is copied */
-  bool copies, inside;               /* makes a padded copy; all taps are in bounds */
-  int64_t source_bytes, batch_bytes; /* of an element of the batch: in the operand, in what taps read */
-  int64_t run;                       /* elements that one tap reads */
-  int64_t taps;                      /* of the kernel; a row of taps that read one run counts as one */
-  int64_t outputs;                   /* output positions of one element of the batch */
-  const int64_t *distances;          /* of each tap from the first one, in each dim, with dilation */
-  const int64_t *distance_bytes;
-  const char *zeros;    /* `run` of them */
-  ts_window_dot_fn dot; /* depthwise; NULL: a product */
-  ts_gemm_shape shape;
-  ts_gemm *gemm;
-  ts_kernel_source kernel;
-  ts_epilogue_space space;
-} conv_state;
-
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- the elements that taps read */
-
-typedef struct conv_run {
-  const conv_state *s;
-  const char *x, *kernel; /* x: the operand, or its padded copy */
-  const char *source;
-  char *copy, *out, *workers;
-  int64_t worker_bytes, step; /* of a task: rows */
-  const _Atomic bool *cancel;
-} conv_run;
-
-/* The position of the kernel for each of some rows of lhs. */
-typedef struct row_state {
-  int64_t count;
-  const char *base[TS_GEMM_MAX_ROWS];           /* first element of the batch element and the group */
-  const char *start[TS_GEMM_MAX_ROWS];          /* what the first tap reads; NULL when a tap is out of bounds */
-  int64_t first[TS_GEMM_MAX_ROWS][MAX_SPATIAL]; /* index of the first tap in each dim */
-} row_state;
-_Static_assert(sizeof(row_state) <= TS_GEMM_ROW_STATE, "no room for the state of rows");
 
 static bool is_inside(const conv_state *s, const int64_t *first) {
   for (int32_t d = 0; d < s->rank; d++) {
@@ -83,11 +29,11 @@ static const char *get_start(const conv_state *s, const char *base, const int64_
   return base;
 }
 
-static void start_rows(const void *context, int64_t group, int64_t row, int64_t count, void *state) {
+void ts_conv_start_rows(const void *context, int64_t group, int64_t row, int64_t count, void *state) {
   const conv_run *run = context;
   const conv_state *s = run->s;
-  row_state *r = state;
-  int64_t at[MAX_SPATIAL] = {0}, batch = row / s->outputs, rest = row % s->outputs;
+  conv_rows *r = state;
+  int64_t at[CONV_SPATIAL] = {0}, batch = row / s->outputs, rest = row % s->outputs;
   for (int32_t d = s->rank - 1; d >= 0; d--) {
     at[d] = rest % s->dims[d].out;
     rest /= s->dims[d].out;
@@ -103,10 +49,9 @@ static void start_rows(const void *context, int64_t group, int64_t row, int64_t 
   }
 }
 
-/* Bytes from the base to the element at index first + distance; -1 for padding. */
-static int64_t element_bytes(const conv_state *s, const int64_t *first, const int64_t *distance) {
+int64_t ts_conv_element_bytes(const conv_state *s, int32_t rank, const int64_t *first, const int64_t *distance) {
   int64_t bytes = 0;
-  for (int32_t d = 0; d < s->rank; d++) {
+  for (int32_t d = 0; d < rank; d++) {
     const conv_dim *dim = &s->dims[d];
     int64_t at = first[d] + distance[d];
     if (at < 0) return -1;
@@ -120,19 +65,18 @@ static int64_t element_bytes(const conv_state *s, const int64_t *first, const in
   return bytes;
 }
 
-/* The address of the run that a tap reads, plus `offset` bytes. */
-static const char *find_row(const conv_state *s, const row_state *r, int64_t row, int64_t tap, int64_t offset) {
+const char *ts_conv_find_row(const conv_state *s, const conv_rows *r, int64_t row, int64_t tap, int64_t offset) {
   if (r->start[row]) return r->start[row] + s->distance_bytes[tap] + offset;
-  int64_t bytes = element_bytes(s, r->first[row], s->distances + tap * s->rank);
+  int64_t bytes = ts_conv_element_bytes(s, s->rank, r->first[row], s->distances + tap * s->rank);
   return bytes < 0 ? s->zeros + offset : r->base[row] + bytes + offset;
 }
 
 static int64_t find_rows(const void *context, const void *state, int64_t k, const char **out) {
   const conv_run *run = context;
   const conv_state *s = run->s;
-  const row_state *r = state;
+  const conv_rows *r = state;
   int64_t tap = k / s->run, within = k % s->run;
-  for (int64_t u = 0; u < r->count; u++) out[u] = find_row(s, r, u, tap, within * s->size);
+  for (int64_t u = 0; u < r->count; u++) out[u] = ts_conv_find_row(s, r, u, tap, within * s->size);
   return s->run - within;
 }
 
@@ -147,7 +91,7 @@ static void copy_line(const conv_state *s, const char *from, char *to) {
     int64_t at = i * d->input_dilation + d->low, count = 1;
     if (at < 0) continue;
     if (at >= padded->n) return;
-    if (d->input_dilation == 1) count = min_of(d->n - i, padded->n - at);
+    if (d->input_dilation == 1) count = conv_min(d->n - i, padded->n - at);
     memcpy(to + at * bytes, from + i * bytes, (size_t)(count * bytes));
     i += count - 1;
   }
@@ -172,7 +116,7 @@ static int64_t count_lines(const conv_state *s) { return s->batch * (s->batch_by
 static void copy_task(void *arg, int64_t task, int worker) {
   const conv_run *run = arg;
   const conv_state *s = run->s;
-  int64_t end = min_of((task + 1) * run->step, count_lines(s));
+  int64_t end = conv_min((task + 1) * run->step, count_lines(s));
   (void)worker;
   for (int64_t line = task * run->step; line < end && !ts_cancelled(run->cancel); line++) {
     const char *from = source_line(run, line);
@@ -186,34 +130,9 @@ static void copy_task(void *arg, int64_t task, int worker) {
 static void make_copy(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
   if (s->batch_bytes == 0 || s->batch == 0) return;
-  run->step = ceil_div(COPY_BYTES, line_bytes(s));
-  int64_t tasks = ceil_div(count_lines(s), run->step);
+  run->step = conv_ceil_div(COPY_BYTES, line_bytes(s));
+  int64_t tasks = conv_ceil_div(count_lines(s), run->step);
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, copy_task, run);
-}
-
-/* ---- depthwise */
-
-static void depthwise_task(void *arg, int64_t task, int worker) {
-  const conv_run *run = arg;
-  const conv_state *s = run->s;
-  const ts_window_weights weights = {run->kernel, s->taps, s->channels};
-  const char **addresses = (const char **)(void *)(run->workers + worker * run->worker_bytes);
-  int64_t end = min_of((task + 1) * run->step, s->batch * s->outputs), count;
-  for (int64_t row = task * run->step; row < end && !ts_cancelled(run->cancel); row += count) {
-    row_state r;
-    count = min_of(end - row, TS_WINDOW_DOTS);
-    start_rows(run, 0, row, count, &r);
-    for (int64_t t = 0; t < s->taps; t++)
-      for (int64_t u = 0; u < count; u++) addresses[t * TS_WINDOW_DOTS + u] = find_row(s, &r, u, t, 0);
-    s->dot(addresses, (int)count, &weights, run->out + row * s->channels * s->size);
-  }
-}
-
-static void run_depthwise(conv_run *run, const ts_parallel *parallel) {
-  const conv_state *s = run->s;
-  run->step = ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
-  int64_t tasks = ceil_div(s->batch * s->outputs, run->step);
-  ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, depthwise_task, run);
 }
 
 /* ---- runs */
@@ -231,10 +150,10 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
   r.x = s->copies ? r.copy : r.source;
   if (s->copies) make_copy(&r, run->parallel);
   if (s->dot) {
-    if (s->batch * s->outputs > 0 && s->channels > 0) run_depthwise(&r, run->parallel);
+    if (s->batch * s->outputs > 0 && s->channels > 0) ts_conv_run_depthwise(&r, run->parallel);
     return ts_check_cancelled(run->cancel, "a convolution");
   }
-  const ts_gemm_rows rows = {&r, start_rows, find_rows};
+  const ts_gemm_rows rows = {&r, ts_conv_start_rows, find_rows};
   return ts_gemm_run_rows(s->gemm, &s->shape,
                           &(ts_gemm_call){.rows = &rows,
                                           .rhs = r.kernel,
@@ -260,7 +179,7 @@ static bool fill_dims(conv_state *s, const ts_op *op, const ts_shape *x, const t
                     .kernel_dilation = a->conv.kernel_dilation.dims[d],
                     .out = out->dims[1 + d]};
     if (dim.n == 1 && dim.kernel == 1 && dim.low == 0 && dim.out == 1) continue;
-    if (s->rank == MAX_SPATIAL) return false;
+    if (s->rank == CONV_SPATIAL) return false;
     s->dims[s->rank++] = dim;
   }
   return true;
@@ -322,7 +241,7 @@ static void fill_counts(conv_state *s) {
 
 /* Tables of the taps, which save divisions. An empty kernel may have dims of any size. */
 static ts_status plan_taps(conv_state *s, bool is_empty, ts_arena *arena) {
-  int64_t *distances, *bytes, at[MAX_SPATIAL] = {0}, taps = is_empty ? 0 : s->taps;
+  int64_t *distances, *bytes, at[CONV_SPATIAL] = {0}, taps = is_empty ? 0 : s->taps;
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)(taps * s->rank) + 1, &distances));
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)taps + 1, &bytes));
   for (int64_t t = 0; t < taps; t++) {
@@ -368,6 +287,13 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
   return TS_SUCCESS;
 }
 
+/* Places of the output are neighbours along the last dim. */
+static void plan_depthwise(conv_state *s) {
+  s->dot = ts_window_lanes_host()->dots[s->type];
+  s->strip = ts_window_lanes_host()->strips[s->type];
+  if (s->dot && s->rank == 0) s->dims[s->rank++] = (conv_dim){1, 1, 1, 0, 0, 1, 1, 1, 0};
+}
+
 static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_graph *g = request->graph;
   const ts_op *op = ts_graph_op(g, request->op);
@@ -384,7 +310,7 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
                     .groups = op->attrs->conv.groups,
                     .run = channels / op->attrs->conv.groups};
   if (!fill_dims(s, op, x->shape, kernel->shape, result)) return TS_SUCCESS;
-  if (s->run == 1 && features == channels) s->dot = ts_window_lanes_host()->dots[s->type];
+  if (s->run == 1 && features == channels) plan_depthwise(s);
   plan_runs(s);
   fill_counts(s);
   TS_TRY(plan_taps(s, ts_shape_elements(kernel->shape) == 0, request->arena));
@@ -392,8 +318,7 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
   out->state = s;
   if (s->copies) out->workspace = s->batch * s->batch_bytes;
   if (!s->dot) return plan_product(s, features, out);
-  int64_t addresses = ts_shape_elements(kernel->shape) == 0 ? 0 : s->taps * TS_WINDOW_DOTS;
-  out->thread_workspace = (addresses * (int64_t)sizeof(char *) + 64) / 64 * 64;
+  out->thread_workspace = ts_conv_depthwise_bytes(s);
   out->cost_ns = 100 + (int64_t)((double)(s->batch * s->outputs) * (double)(s->channels * s->taps) / 8);
   return TS_SUCCESS;
 }

@@ -5,6 +5,8 @@
 #define FMA_64(a, b, c) ((doubles)_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))
 #define ONE_FMA_32(a, b, c) __builtin_fmaf(a, b, c)
 #define ONE_FMA_64(a, b, c) __builtin_fma(a, b, c)
+#define STREAM(p, v) _mm512_stream_si512((__m512i *)(void *)(p), (__m512i)(v))
+#define STREAM_END _mm_sfence
 #include "kernel/window_body.h"
 
 #include "kernel/isa_end.h"

@@ -1,4 +1,6 @@
 /* For every machine: vectors of 16 bytes by the compiler's own means. */
+#include <string.h>
+
 #define VECTOR_BYTES 16
 #define ISA(name) name##_base
 #if defined(__aarch64__)
@@ -13,4 +15,6 @@
 #define ONE_FMA_32 FMA_32
 #define ONE_FMA_64 FMA_32
 #endif
+#define STREAM(p, v) memcpy(p, &(v), sizeof(v))
+#define STREAM_END() ((void)0)
 #include "kernel/window_body.h"

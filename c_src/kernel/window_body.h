@@ -1,6 +1,7 @@
 /* Loops over windows for one instruction set, which defines VECTOR_BYTES and ISA(name), the name of something of this
- * instruction set, and FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum. Windows that are neighbours are in
- * the lanes of vectors; each keeps the order of its taps. */
+ * instruction set, and FMA_32, FMA_64, ONE_FMA_32, ONE_FMA_64, a product and a sum, and STREAM, a store to an aligned
+ * address that bypasses the caches where the machine can; STREAM_END orders such stores with later ones. Windows that
+ * are neighbours are in the lanes of vectors; each keeps the order of its taps. */
 #include "kernel/complex_number.h"
 #include "kernel/window_lanes.h"
 
@@ -398,6 +399,8 @@ DEFINE_DOT(f64, double, doubles, double, SAME, SAME, loads_f64, stores_f64, FMA_
 DEFINE_DOT(f16, uint16_t, floats, float, load_f16, store_f16, loads_f16, stores_f16, FMA_32, ONE_FMA_32)
 DEFINE_DOT(bf16, uint16_t, floats, float, load_bf16, store_bf16, loads_bf16, stores_bf16, FMA_32, ONE_FMA_32)
 
+#include "kernel/window_strips.h"
+
 /* ---- the table */
 
 #define FOLDS(SUMS, NAME) \
@@ -445,4 +448,5 @@ const ts_window_lanes ISA(ts_window_lanes) = {
              [TS_F32] = add_f32,
              [TS_F64] = add_f64},
     .dots = {[TS_F16] = dot_f16, [TS_BF16] = dot_bf16, [TS_F32] = dot_f32, [TS_F64] = dot_f64},
+    .strips = {[TS_F16] = strip_f16, [TS_BF16] = strip_bf16, [TS_F32] = strip_f32, [TS_F64] = strip_f64},
 };

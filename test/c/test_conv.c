@@ -40,6 +40,11 @@ static const conv_case cases[] = {
     {"2,8,9,131", "3,2,1,131", "2,4,7,131", "2,1", "1,0", "1,0", "1,1", "1,2", 131},
     {"2,8,9,6", "3,3,1,12", "2,8,9,12", "1,1", "1,1", "1,1", "1,1", "1,1", 6},
     {"2,4,5,6", "3,3,1,6", "2,8,10,6", "1,1", "2,2", "1,1", "2,2", "1,1", 6},
+    {"2,6,40,35", "3,3,1,35", "2,3,20,35", "2,2", "1,1", "0,0", "1,1", "1,1", 35},
+    {"2,6,40,35", "2,5,1,35", "2,7,40,35", "1,1", "1,2", "1,2", "1,1", "1,1", 35},
+    {"2,6,4,35", "3,3,1,35", "2,13,4,35", "1,1", "2,1", "2,1", "2,1", "1,1", 35},
+    {"3,40,20", "3,1,20", "3,36,20", "1", "-1", "-1", "1", "1", 20},
+    {"3,20", "1,20", "3,20", "", "", "", "", "", 20},
     {"2,6,7,1", "3,2,1,1", "2,6,6,1", "1,1", "1,0", "1,0", "1,1", "1,1", 1},
     {"2,6,7,1", "3,2,1,9", "2,6,8,9", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
     {"2,3,4,5,6", "2,2,2,6,7", "2,3,3,4,7", "1,1,1", "1,0,0", "0,0,0", "1,1,1", "1,1,1", 1},
@@ -110,12 +115,15 @@ static const conv_case large[] = {
     {"2,40,41,32", "3,3,32,48", "2,40,41,48", "1,1", "1,1", "1,1", "1,1", "1,1", 1},
     {"1,64,64,3", "7,7,3,64", "1,32,32,64", "2,2", "3,3", "2,2", "1,1", "1,1", 1},
     {"2,40,40,96", "3,3,1,96", "2,40,40,96", "1,1", "1,1", "1,1", "1,1", "1,1", 96},
+    {"1,70000,16", "3,1,16", "1,70000,16", "1", "1", "1", "1", "1", 16},
+    {"1,200000,16", "2,1,16", "1,200001,16", "1", "1", "1", "1", "1", 16},
 };
 
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   ts_graph *graph = make_graph("f32", &large[_i]);
   ts_buffer **args, *expected, *got;
+  char message[TS_COMPARE_TEXT];
   ck_assert_ok(ts_random_args(5, graph, ts_pool_default(), &args));
   ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
   ck_assert_ok(ts_buffer_create(ts_pool_default(), expected->dtype, &expected->shape, &got));
@@ -142,6 +150,10 @@ START_TEST(the_same_bits_on_any_number_of_threads)
                                                             .thread_workspace = space,
                                                             .parallel = &backwards,
                                                             .pool = ts_pool_default()}));
+    if (width == 1) { /* NaNs of the interpreter may have other bits, those of other numbers of threads may not */
+      ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "case %d: %s", _i, message);
+      memcpy(expected->data, got->data, (size_t)got->bytes);
+    }
     ck_assert_mem_eq(got->data, expected->data, (size_t)got->bytes);
     ts_pool_free(ts_pool_default(), space, bytes + 64);
     plan.routine->deinit(&plan);
@@ -190,7 +202,7 @@ int main(void) {
   tcase_set_timeout(conv, 120);
   tcase_add_loop_test(conv, every_type_and_shape, 0, TYPES);
   tcase_add_loop_test(conv, infinities_meet_padding, 0, 4);
-  tcase_add_loop_test(conv, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_loop_test(conv, the_same_bits_on_any_number_of_threads, 0, sizeof large / sizeof *large);
   tcase_add_test(conv, an_epilogue_is_joined);
   suite_add_tcase(suite, conv);
   return testing_run(suite);

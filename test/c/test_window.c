@@ -254,6 +254,78 @@ START_TEST(instruction_sets_agree)
       }
 }
 END_TEST
+
+enum { STRIP_ELEMENTS = 40, STRIP_CHANNELS = 128, STRIP_LINES = 2 };
+static _Alignas(64) char strip_x[STRIP_LINES][STRIP_ELEMENTS * STRIP_CHANNELS * 8];
+static _Alignas(64) char strip_w[STRIP_LINES * 3 * STRIP_CHANNELS * 8], strip_out[2][20 * STRIP_CHANNELS * 8];
+static const char strip_zeros[STRIP_CHANNELS * 8];
+
+static void fill_strip(ts_dtype type, char *to, size_t bytes, uint64_t seed) {
+  size_t size = ts_dtype_size(type);
+  for (size_t i = 0; i < bytes / size; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    ts_scalar_store(type, ts_scalar_from_f64(type, (double)(int32_t)(seed >> 32) * 0x1p-30), to + i * size);
+  }
+}
+
+/* What the strip has to give, place by place and tap by tap. */
+static void strip_by_dots(const ts_window_lanes *l, ts_dtype type, const ts_window_strip *s, int64_t places) {
+  int64_t row = s->weights->count * (int64_t)ts_dtype_size(type);
+  const char *taps[STRIP_LINES * 3 * TS_WINDOW_DOTS];
+  for (int64_t p = 0; p < places; p++) {
+    for (int64_t t = 0; t < s->weights->taps; t++) {
+      const char *line = s->lines[t / s->line_taps];
+      int64_t at = s->first + p * s->stride + t % s->line_taps * s->dilation;
+      taps[t * TS_WINDOW_DOTS] = line && at >= 0 && at < s->n ? line + at * row : strip_zeros;
+    }
+    l->dots[type](taps, 1, s->weights, strip_out[0] + p * row);
+  }
+}
+
+static void check_strip(const ts_window_lanes *l, ts_dtype type, const ts_window_strip *s, int64_t places) {
+  memset(strip_out, 0xee, sizeof strip_out);
+  strip_by_dots(l, type, s, places);
+  l->strips[type](s, places, strip_out[1]);
+  ck_assert_mem_eq(strip_out[0], strip_out[1], sizeof strip_out[0]);
+}
+
+/* Any number of places and channels, with padding before, behind and above; two and three taps, strides, dilation. */
+static void check_strips(const ts_window_lanes *l, ts_dtype type, int64_t channels, bool streams) {
+  const char *all[] = {strip_x[0], strip_x[1]}, *second[] = {NULL, strip_x[1]};
+  for (int64_t line_taps = 2; line_taps <= 3; line_taps++) {
+    const ts_window_weights weights = {strip_w, STRIP_LINES * line_taps, channels};
+    for (int i = 0; i < 16; i++)
+      for (int64_t places = 1; places <= 20; places += places < 10 ? 1 : 5)
+        check_strip(l, type,
+                    &(ts_window_strip){.lines = i & 1 ? second : all,
+                                       .line_count = STRIP_LINES,
+                                       .line_taps = line_taps,
+                                       .n = places + (i & 8 ? 20 : 1),
+                                       .first = i & 8 ? 0 : -2,
+                                       .stride = i & 2 ? 2 : 1,
+                                       .dilation = i & 4 ? 2 : 1,
+                                       .weights = &weights,
+                                       .streams = streams},
+                    places);
+  }
+}
+
+START_TEST(strips_are_dots_of_their_places)
+{
+  static const ts_dtype floats[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
+  static const int64_t channels[] = {1, 5, 17, 64, 67};
+  if (!has(_i)) {
+    printf("this machine lacks instruction set %d\n", _i);
+    return;
+  }
+  for (int t = 0; t < 4; t++) {
+    fill_strip(floats[t], strip_x[0], sizeof strip_x, 5);
+    fill_strip(floats[t], strip_w, sizeof strip_w, 6);
+    for (int c = 0; c < 5; c++) check_strips(lanes[_i], floats[t], channels[c], false);
+    check_strips(lanes[_i], floats[t], 64, true);
+  }
+}
+END_TEST
 #endif
 
 int main(void) {
@@ -266,6 +338,7 @@ int main(void) {
   tcase_add_loop_test(window, a_cancelled_run_ends, 0, 2);
 #if defined(__x86_64__)
   tcase_add_loop_test(window, instruction_sets_agree, 0, 3);
+  tcase_add_loop_test(window, strips_are_dots_of_their_places, 0, 3);
 #endif
   suite_add_tcase(suite, window);
   return testing_run(suite);

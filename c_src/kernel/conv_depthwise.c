@@ -1,0 +1,119 @@
+/* Depthwise convolution: channels are in the lanes of vectors. Neighbouring places of a row of outputs share the loads
+ * of weights, and of what they read (kernel/window_strips.h). An operand that is dilated along the last dim has padding
+ * between its elements, so each tap is found by itself. */
+#include "kernel/conv_internal.h"
+
+/* Approximate number of elements that a task reads. */
+#define TASK_ELEMENTS (INT64_C(128) << 10)
+
+static const conv_dim *last_dim(const conv_state *s) { return &s->dims[s->rank - 1]; }
+
+static bool has_strips(const conv_state *s) { return last_dim(s)->input_dilation == 1; }
+
+/* Rows of taps: those that differ in the last dim only. */
+static int64_t count_lines(const conv_state *s) { return last_dim(s)->kernel > 0 ? s->taps / last_dim(s)->kernel : 0; }
+
+int64_t ts_conv_depthwise_bytes(const conv_state *s) {
+  int64_t addresses = has_strips(s) ? count_lines(s) : s->taps * TS_WINDOW_DOTS;
+  if (last_dim(s)->kernel == 0) addresses = 0;
+  return (addresses * (int64_t)sizeof(char *) + 64) / 64 * 64;
+}
+
+static const char **worker_addresses(const conv_run *run, int worker) {
+  return (const char **)(void *)(run->workers + worker * run->worker_bytes);
+}
+
+static ts_window_weights get_weights(const conv_run *run) {
+  return (ts_window_weights){run->kernel, run->s->taps, run->s->channels};
+}
+
+/* ---- strips */
+
+/* The line that each row of taps reads for one row of outputs; NULL: padding. */
+static void find_lines(const conv_run *run, int64_t row, const char **out) {
+  const conv_state *s = run->s;
+  int64_t first[CONV_SPATIAL], lines = count_lines(s);
+  for (int32_t d = s->rank - 2; d >= 0; d--) {
+    first[d] = row % s->dims[d].out * s->dims[d].stride - s->dims[d].low;
+    row /= s->dims[d].out;
+  }
+  for (int64_t r = 0; r < lines; r++) {
+    const int64_t *distance = s->distances + r * last_dim(s)->kernel * s->rank;
+    int64_t bytes = ts_conv_element_bytes(s, s->rank - 1, first, distance);
+    out[r] = bytes < 0 ? NULL : run->x + row * s->batch_bytes + bytes;
+  }
+}
+
+/* Places [from, end) of a row of outputs. */
+static void run_strip(const conv_run *run, int64_t row, int64_t from, int64_t end, const char **lines) {
+  const conv_state *s = run->s;
+  const conv_dim *d = last_dim(s);
+  const ts_window_weights weights = get_weights(run);
+  find_lines(run, row, lines);
+  const ts_window_strip strip = {.lines = lines,
+                                 .line_count = count_lines(s),
+                                 .line_taps = d->kernel,
+                                 .n = d->n,
+                                 .first = from * d->stride - d->low,
+                                 .stride = d->stride,
+                                 .dilation = d->kernel_dilation,
+                                 .weights = &weights,
+                                 .streams = run->streams};
+  s->strip(&strip, end - from, run->out + (row * d->out + from) * s->channels * s->size);
+}
+
+static void strip_task(void *arg, int64_t task, int worker) {
+  const conv_run *run = arg;
+  const conv_state *s = run->s;
+  int64_t out = last_dim(s)->out, from = task % run->pieces * run->places, row = task / run->pieces * run->step;
+  int64_t end = conv_min(row + run->step, s->batch * (s->outputs / out));
+  for (; row < end && !ts_cancelled(run->cancel); row++)
+    run_strip(run, row, from, conv_min(from + run->places, out), worker_addresses(run, worker));
+}
+
+/* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
+ * before writing them. Measured: 12.8 MB each take 0.6 ms instead of 1. */
+#define STREAM_BYTES (INT64_C(24) << 20)
+
+static bool may_stream(const conv_run *run) {
+  const conv_state *s = run->s;
+  int64_t place = s->channels * s->size, bytes = s->batch * (s->batch_bytes + s->outputs * place);
+  return bytes >= STREAM_BYTES && place % 64 == 0 && (uintptr_t)run->out % 64 == 0;
+}
+
+/* Returns the number of tasks. */
+static int64_t plan_strips(conv_run *run, int64_t places) {
+  const conv_state *s = run->s;
+  int64_t out = last_dim(s)->out;
+  run->streams = may_stream(run);
+  run->places = conv_min(places, out);
+  run->pieces = conv_ceil_div(out, run->places);
+  run->step = places / out > 0 ? places / out : 1;
+  return conv_ceil_div(s->batch * (s->outputs / out), run->step) * run->pieces;
+}
+
+/* ---- tap by tap */
+
+static void dots_task(void *arg, int64_t task, int worker) {
+  const conv_run *run = arg;
+  const conv_state *s = run->s;
+  const ts_window_weights weights = get_weights(run);
+  const char **addresses = worker_addresses(run, worker);
+  int64_t end = conv_min((task + 1) * run->step, s->batch * s->outputs), count;
+  for (int64_t row = task * run->step; row < end && !ts_cancelled(run->cancel); row += count) {
+    conv_rows r;
+    count = conv_min(end - row, TS_WINDOW_DOTS);
+    ts_conv_start_rows(run, 0, row, count, &r);
+    for (int64_t t = 0; t < s->taps; t++)
+      for (int64_t u = 0; u < count; u++) addresses[t * TS_WINDOW_DOTS + u] = ts_conv_find_row(s, &r, u, t, 0);
+    s->dot(addresses, (int)count, &weights, run->out + row * s->channels * s->size);
+  }
+}
+
+void ts_conv_run_depthwise(conv_run *run, const ts_parallel *parallel) {
+  const conv_state *s = run->s;
+  int64_t places = conv_ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
+  run->step = places;
+  int64_t tasks = has_strips(s) ? plan_strips(run, places) : conv_ceil_div(s->batch * s->outputs, places);
+  ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, has_strips(s) ? strip_task : dots_task, run);
+}

@@ -1,0 +1,123 @@
+/* Strips of a depthwise convolution (ts_window_strip_fn), for one instruction set: a part of kernel/window_body.h,
+ * which defines what is used here. No include guard: each instruction set has its own. */
+
+/* Places whose sums are in registers together: they share the loads of weights. */
+enum { STRIP_PLACES = 8 };
+
+/* Element `at` of a line, from channel i on. `inside`: no tap of these places reads padding. */
+#define IN_LINE(s, line, at, inside) ((inside) || ((line) && (uint64_t)(at) < (uint64_t)(s)->n))
+
+/* Each function is inlined for constant P (places), SLIDES and `inside`. With SLIDES, rows have 3 taps without a stride
+ * or dilation, so that neighbouring places read the same elements, each of which is loaded once. */
+#define DEFINE_STRIP(NAME, T, V, A, LOAD, STORE, LOADS, STORES, STREAMS, FMA, ONE_FMA)                                 \
+  INLINE V strip_load_##NAME(const ts_window_strip *s, const char *line, int64_t at, int64_t i, bool inside) {         \
+    const int64_t size = (int64_t)sizeof(T);                                                                           \
+    return IN_LINE(s, line, at, inside) ? LOADS(line + (at * s->weights->count + i) * size) : (V){0};                  \
+  }                                                                                                                    \
+  INLINE void strip_slide_##NAME(const ts_window_strip *s, const char *line, const char *w, int64_t first, int64_t i,  \
+                                 bool inside, int P, V *sums) {                                                        \
+    const int64_t step = s->weights->count * (int64_t)sizeof(T);                                                       \
+    const V by[3] = {LOADS(w), LOADS(w + step), LOADS(w + 2 * step)};                                                  \
+    _Pragma("GCC unroll 10") for (int at = 0; at < P + 2; at++) {                                                      \
+      V x = strip_load_##NAME(s, line, first + at, i, inside);                                                         \
+      _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) if (at >= k && at - k < P) sums[at - k] =                    \
+          FMA(x, by[k], sums[at - k]);                                                                                 \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  INLINE void strip_taps_##NAME(const ts_window_strip *s, const char *line, const char *w, int64_t first, int64_t i,   \
+                                bool inside, int P, V *sums) {                                                         \
+    const int64_t step = s->weights->count * (int64_t)sizeof(T);                                                       \
+    for (int64_t k = 0; k < s->line_taps; k++, first += s->dilation, w += step) {                                      \
+      V by = LOADS(w);                                                                                                 \
+      _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) sums[p] =                                                    \
+          FMA(strip_load_##NAME(s, line, first + p * s->stride, i, inside), by, sums[p]);                              \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  /* A vector of channels. */                                                                                          \
+  INLINE void strip_vector_##NAME(const ts_window_strip *s, int64_t first, int64_t i, bool inside, bool slides, int P, \
+                                  T *to) {                                                                             \
+    const int64_t size = (int64_t)sizeof(T), count = s->weights->count;                                                \
+    const char *w = s->weights->data + i * size;                                                                       \
+    V sums[STRIP_PLACES] = {{0}};                                                                                      \
+    for (int64_t r = 0; r < s->line_count; r++, w += s->line_taps * count * size)                                      \
+      (slides ? strip_slide_##NAME : strip_taps_##NAME)(s, s->lines[r], w, first, i, inside, P, sums);                 \
+    if (s->streams) {                                                                                                  \
+      _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STREAMS(to + p * count + i, sums[p]);                        \
+    } else {                                                                                                           \
+      _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STORES(to + p * count + i, sums[p]);                         \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  /* The last vector may overlap the one before: then both compute the same. */                                        \
+  INLINE void strip_vectors_##NAME(const ts_window_strip *s, int64_t first, bool inside, bool slides, int P, T *to) {  \
+    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), count = s->weights->count;                                \
+    for (int64_t i = 0; i < count; i += lanes)                                                                         \
+      strip_vector_##NAME(s, first, i + lanes <= count ? i : count - lanes, inside, slides, P, to);                    \
+  }                                                                                                                    \
+  static A strip_one_##NAME(const ts_window_strip *s, int64_t first, int64_t i) {                                      \
+    const T *w = (const T *)(const void *)s->weights->data + i;                                                        \
+    A sum = 0;                                                                                                         \
+    for (int64_t r = 0; r < s->line_count; r++)                                                                        \
+      for (int64_t k = 0; k < s->line_taps; k++, w += s->weights->count) {                                             \
+        int64_t at = first + k * s->dilation;                                                                          \
+        const T *x = (const T *)(const void *)s->lines[r];                                                             \
+        A value = IN_LINE(s, x, at, false) ? LOAD(x[at * s->weights->count + i]) : 0;                                  \
+        sum = ONE_FMA(value, LOAD(*w), sum);                                                                           \
+      }                                                                                                                \
+    return sum;                                                                                                        \
+  }                                                                                                                    \
+  static void strip_ones_##NAME(const ts_window_strip *s, int64_t places, T *to) {                                     \
+    for (int64_t p = 0; p < places; p++)                                                                               \
+      for (int64_t i = 0; i < s->weights->count; i++)                                                                  \
+        to[p * s->weights->count + i] = (T)STORE(strip_one_##NAME(s, s->first + p * s->stride, i));                    \
+  }                                                                                                                    \
+  INLINE void strip_places_##NAME(const ts_window_strip *s, int64_t first, int P, T *to) {                             \
+    bool slides = s->stride == 1 && s->dilation == 1 && s->line_taps == 3;                                             \
+    bool inside = strip_is_inside(s, first, P);                                                                        \
+    if (slides && inside) {                                                                                            \
+      strip_vectors_##NAME(s, first, true, true, P, to);                                                               \
+    } else if (slides) {                                                                                               \
+      strip_vectors_##NAME(s, first, false, true, P, to);                                                              \
+    } else if (inside) {                                                                                               \
+      strip_vectors_##NAME(s, first, true, false, P, to);                                                              \
+    } else {                                                                                                           \
+      strip_vectors_##NAME(s, first, false, false, P, to);                                                             \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  static void strip_eight_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                     \
+    strip_places_##NAME(s, first, 8, to);                                                                              \
+  }                                                                                                                    \
+  static void strip_four_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                      \
+    strip_places_##NAME(s, first, 4, to);                                                                              \
+  }                                                                                                                    \
+  static void strip_single_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                    \
+    strip_places_##NAME(s, first, 1, to);                                                                              \
+  }                                                                                                                    \
+  /* The last places may overlap those before, like vectors. */                                                        \
+  static void strip_##NAME(const ts_window_strip *s, int64_t places, void *out) {                                      \
+    const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), count = s->weights->count;                                \
+    int64_t wide = places >= 8 ? 8 : places >= 4 ? 4 : 1;                                                              \
+    if (count < lanes) {                                                                                               \
+      strip_ones_##NAME(s, places, out);                                                                               \
+      return;                                                                                                          \
+    }                                                                                                                  \
+    for (int64_t p = 0; p < places; p += wide) {                                                                       \
+      int64_t at = p + wide <= places ? p : places - wide;                                                             \
+      (wide == 8   ? strip_eight_##NAME                                                                                \
+       : wide == 4 ? strip_four_##NAME                                                                                 \
+                   : strip_single_##NAME)(s, s->first + at * s->stride, (T *)out + at * count);                        \
+    }                                                                                                                  \
+    if (s->streams) STREAM_END();                                                                                      \
+  }
+
+static bool strip_is_inside(const ts_window_strip *s, int64_t first, int64_t places) {
+  int64_t last = first + (places - 1) * s->stride + (s->line_taps - 1) * s->dilation;
+  for (int64_t r = 0; r < s->line_count; r++)
+    if (!s->lines[r]) return false;
+  return first >= 0 && last < s->n;
+}
+
+DEFINE_STRIP(f32, float, floats, float, SAME, SAME, loads_f32, stores_f32, STREAM, FMA_32, ONE_FMA_32)
+DEFINE_STRIP(f64, double, doubles, double, SAME, SAME, loads_f64, stores_f64, STREAM, FMA_64, ONE_FMA_64)
+DEFINE_STRIP(f16, uint16_t, floats, float, load_f16, store_f16, loads_f16, stores_f16, stores_f16, FMA_32, ONE_FMA_32)
+DEFINE_STRIP(bf16, uint16_t, floats, float, load_bf16, store_bf16, loads_bf16, stores_bf16, stores_bf16, FMA_32,
+             ONE_FMA_32)
