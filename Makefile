@@ -119,8 +119,8 @@ $(JIT_SRC:%.c=$(B)/%.o) $(BUILTIN_OBJ): EXTRA_CFLAGS = $(LLVM_CFLAGS)
 $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 # Two words that were just written one by one wait when they are read as one vector: 12 % of a digest's time.
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
-# Loops over vectors of partitions, which -O2 leaves to one element at a time.
-$(B)/c_src/exec/collective_reduce.o: EXTRA_CFLAGS += -O3
+# Loops over vectors of partitions and over rows, which -O2 leaves to one element at a time.
+$(B)/c_src/exec/collective_reduce.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
 # Makefile is a prerequisite so that a change of flags rebuilds.

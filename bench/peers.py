@@ -149,6 +149,10 @@ workload("concat_2x8m", data(2048, 4096), data(2048, 4096, seed=2))(lambda P, a,
 workload("take_1m_of_100kx16", data(100_000, 16), index_data(M, 100_000))(lambda P, x, i: P.take(x, i))
 workload("scatter_add_1m_into_100k", data(100_000), index_data(M, 100_000), data(M, seed=2))(
     lambda P, x, i, u: P.scatter_add(x, i, u))
+workload("embedding_grad_100kx64", data(100_000, 64), index_data(100_000, 100_000))(
+    lambda P, x, i: P.squared_grads(lambda rows: P.take(rows, i), x))
+workload("put_100k_rows_of_64", data(100_000, 64), index_data(100_000, 100_000), data(100_000, 64, seed=2))(
+    lambda P, x, i, u: P.put_rows(x, i, u))
 workload("sort_1m", data(M))(lambda P, x: P.sort(x))
 workload("argsort_1m", data(M))(lambda P, x: P.argsort(x))
 workload("sort_rows_1000", data(1000, 1000))(lambda P, x: P.sort(x))
@@ -238,6 +242,7 @@ class Jax:
     def concat(self, a, b, ax): return self.jnp.concatenate((a, b), ax)
     def take(self, x, i): return self.jnp.take(x, i, axis=0)
     def scatter_add(self, x, i, u): return x.at[i].add(u)
+    def put_rows(self, x, i, u): return x.at[i].set(u)
     def top_k(self, x, k): return self.jax.lax.top_k(x, k)
     def maxpool2(self, x): return self.jax.lax.reduce_window(x, -np.inf, self.jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
@@ -283,6 +288,7 @@ class Torch:
     def concat(self, a, b, ax): return self.t.cat((a, b), ax)
     def take(self, x, i): return x[i.long()] if i.dtype != self.t.int32 else self.t.index_select(x, 0, i)
     def scatter_add(self, x, i, u): return x.index_add(0, i, u)
+    def put_rows(self, x, i, u): return x.index_put((i,), u)
     def top_k(self, x, k): return self.t.topk(x, k)
     def sort(self, x): return self.t.sort(x, -1)[0]
     def argsort(self, x): return self.t.sort(x, -1)[1]
@@ -363,6 +369,11 @@ class Numpy:
         np.add.at(r, i, u)
         return r
 
+    def put_rows(self, x, i, u):
+        r = x.copy()
+        r[i] = u
+        return r
+
     def normal(self, n): return np.random.default_rng(42).standard_normal(n, dtype=np.float32)
     def put(self, x): return x
     def build(self, f): return f
@@ -374,7 +385,7 @@ LIBRARY = ("cholesky_512", "solve_", "qr_", "lu_", "eigh_", "svd_", "fft", "comp
 PEERS = {"jax": Jax, "torch": Torch, "torch_compile": lambda: Torch(True), "numpy": Numpy}
 SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "depthwise_16x56x56x64_3x3",
                   "conv2d_grads_16x56x56x64_3x3", "maxpool_16x112x112x64", "maxpool_grad_16x112x112x64",
-                  "while_100k", "mlp_train_256", "triangular_solve_8192x8"},
+                  "embedding_grad_100kx64", "while_100k", "mlp_train_256", "triangular_solve_8192x8"},
         "torch_compile": {"while_100k",
                           "random_normal_4m"} | {n for n in W if n.startswith(LIBRARY)},
         "torch": set(), "jax": {"sort_1m_s64"}}  # jax makes s32 of s64

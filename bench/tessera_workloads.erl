@@ -146,7 +146,18 @@ movement() ->
     [{"transpose_4096", inputs([{4096, 4096}]), fun tessera:transpose/1},
      {"concat_2x8m", inputs([{2048, 4096}, {2048, 4096}]), fun(A, B) -> tessera:concatenate([A, B], 1) end},
      {"take_1m_of_100kx16", fun() -> [data({100000, 16}, 1), index_data(?M, 100000, 1)] end,
-      fun(X, I) -> tessera:take(X, I) end}].
+      fun(X, I) -> tessera:take(X, I) end}] ++ scatters().
+
+scatters() ->
+    Table = fun() -> [data({100000, 64}, 1), index_data(100000, 100000, 1)] end,
+    [{"scatter_add_1m_into_100k", fun() -> [data({100000}, 1), index_data(?M, 100000, 1), data({?M}, 2)] end,
+      fun(X, I, U) -> tessera:indexed_add(X, column(I), U) end},
+     {"embedding_grad_100kx64", Table,
+      fun(X, I) -> squared_grads(fun(Taken) -> tessera:take(Taken, I) end, X) end},
+     {"put_100k_rows_of_64", fun() -> Table() ++ [data({100000, 64}, 2)] end,
+      fun(X, I, U) -> tessera:indexed_put(X, column(I), U) end}].
+
+column(X) -> tessera:reshape(X, {tessera:size(X), 1}).
 
 %% ---- order ----
 

@@ -181,6 +181,10 @@ KERNEL_SRC := \
   c_src/kernel/linalg_vector_avx512.c \
   c_src/kernel/linalg_vector_base.c \
   c_src/kernel/lu.c \
+  c_src/kernel/pick.c \
+  c_src/kernel/pick_avx2.c \
+  c_src/kernel/pick_avx512.c \
+  c_src/kernel/pick_base.c \
   c_src/kernel/ref.c \
   c_src/kernel/ref_complex.c \
   c_src/kernel/ref_dot.c \
@@ -341,6 +345,7 @@ C_TESTS := \
   test_lower \
   test_partitions \
   test_pass \
+  test_pick \
   test_plan \
   test_pool \
   test_program \

@@ -1,27 +1,46 @@
 /* indexed_add and indexed_put. The rows of `updates` are applied in order, so that the last of two puts wins and sums
- * of floats have one order: a thread owns columns of the rows, or a range of the target where there are many threads,
- * and walks all rows, which gives the same bits as one thread. */
+ * of floats have one order: a thread owns a range of the target, or columns of the rows, and walks all rows, which
+ * gives the same bits as one thread. */
 #include "base/alloc.h"
 #include "base/cancel.h"
+#include "kernel/pick.h"
 #include "kernel/routine.h"
 
 #include <string.h>
 
-/* The number of rows whose offsets are computed together; the buffer of offsets stays in L1. */
+/* The number of rows whose offsets are computed together; their buffer stays in L1. */
 #define BLOCK_ROWS 256
 /* Minimum of a thread's share of a row's inner elements, in bytes: a smaller share is not worth a pass over all
  * indices. */
 #define MIN_COLUMN_BYTES 512
-/* From this number of threads on, each thread visits all indices for a range of the target. With fewer threads the
- * visits cost more than they save. */
-#define RANGE_THREADS 8
+/* The least rows of updates, or bytes of the target, for which threads take ranges of the target. */
 #define MIN_RANGE_ROWS 32768
+#define MIN_RANGE_BYTES (INT64_C(1) << 18)
+/* From so many bytes on, a row that is put is not worth the copy that it replaces. */
+#define PUT_ONCE_BYTES 64
+/* A thread's columns are whole vectors of any machine: of two NaNs, vectors and the loop behind them may take another.
+ */
+#define COLUMNS 64
+/* Rows between a prefetch and the update, and the most bytes of a row that are prefetched. */
+#define AHEAD 8
+#define AHEAD_BYTES 512
 
-/* Adds or copies `count` elements. */
-typedef void (*update_fn)(char *to, const char *from, int64_t count);
+/* The rows of one block that a task applies: row `row` of the updates changes that of the target which begins at
+ * element `at`. */
+typedef struct scatter_rows {
+  int64_t at[BLOCK_ROWS + TS_PICK_SLACK], count;
+  uint32_t row[BLOCK_ROWS + TS_PICK_SLACK];
+  int64_t columns; /* elements of a row's part that are changed */
+  int64_t stride;  /* elements from one row of the updates to the next */
+} scatter_rows;
+
+/* Adds or copies the rows. */
+typedef void (*update_fn)(char *to, const char *from, const scatter_rows *rows);
 
 typedef struct scatter_state {
   update_fn update;
+  const ts_pick *pick;
+  int direct; /* bytes of an index, where a row has one that is picked as it is; or 0 */
   void (*offsets)(const struct scatter_state *s, const char *indices, int64_t rows, int64_t *out);
   int64_t size;          /* of an element, bytes */
   int64_t rows, columns; /* of the indices */
@@ -37,43 +56,57 @@ typedef struct scatter_state {
 
 /* ---- updates ---- */
 
-#define DEFINE_ADD(NAME, T)                                           \
-  static void add_##NAME(char *to, const char *from, int64_t count) { \
-    T *x = (T *)(void *)to;                                           \
-    const T *y = (const T *)(const void *)from;                       \
-    for (int64_t i = 0; i < count; i++) x[i] = (T)(x[i] + y[i]);      \
-  }
-#define DEFINE_ADD_HALF(NAME, LOAD, STORE)                                     \
-  static void add_##NAME(char *to, const char *from, int64_t count) {          \
-    uint16_t *x = (uint16_t *)(void *)to;                                      \
-    const uint16_t *y = (const uint16_t *)(const void *)from;                  \
-    for (int64_t i = 0; i < count; i++) x[i] = STORE(LOAD(x[i]) + LOAD(y[i])); \
-  }
-#define DEFINE_ADD_F8(NAME)                                                                   \
-  static void add_##NAME(char *to, const char *from, int64_t count) {                         \
-    uint8_t *x = (uint8_t *)to;                                                               \
-    const uint8_t *y = (const uint8_t *)from;                                                 \
-    for (int64_t i = 0; i < count; i++)                                                       \
-      x[i] = ts_f64_to_##NAME((double)(ts_##NAME##_to_f32(x[i]) + ts_##NAME##_to_f32(y[i]))); \
-  }
-DEFINE_ADD(8, uint8_t)
-DEFINE_ADD(16, uint16_t)
-DEFINE_ADD(32, uint32_t)
-DEFINE_ADD(64, uint64_t)
-DEFINE_ADD(f32, float)
-DEFINE_ADD(f64, double)
-DEFINE_ADD_HALF(f16, ts_f16_to_f32, ts_f32_to_f16)
-DEFINE_ADD_HALF(bf16, ts_bf16_to_f32, ts_f32_to_bf16)
-DEFINE_ADD_F8(e5m2)
-DEFINE_ADD_F8(e4m3fn)
+static inline void prefetch_row(const char *row, int64_t bytes) {
+  for (int64_t at = 0; at < bytes && at < AHEAD_BYTES; at += 64) __builtin_prefetch(row + at, 1);
+}
 
-#define DEFINE_PUT(BITS) \
-  static void put_##BITS(char *to, const char *from, int64_t count) { memcpy(to, from, (size_t)count *(BITS / 8)); }
-DEFINE_PUT(8)
-DEFINE_PUT(16)
-DEFINE_PUT(32)
-DEFINE_PUT(64)
-DEFINE_PUT(128)
+/* Applies CHANGE to elements x and y of target and updates. Rows of one element have a loop of their own. */
+#define DEFINE_UPDATE(NAME, T, CHANGE)                                                               \
+  static void NAME(char *to, const char *from, const scatter_rows *rows) {                           \
+    const T *updates = (const T *)(const void *)from;                                                \
+    T *target = (T *)(void *)to;                                                                     \
+    if (rows->columns == 1) {                                                                        \
+      for (int64_t i = 0; i < rows->count; i++) {                                                    \
+        T *x = target + rows->at[i];                                                                 \
+        const T y = updates[rows->row[i] * rows->stride];                                            \
+        *x = CHANGE(*x, y);                                                                          \
+      }                                                                                              \
+      return;                                                                                        \
+    }                                                                                                \
+    for (int64_t i = 0; i < rows->count; i++) {                                                      \
+      T *x = target + rows->at[i];                                                                   \
+      const T *y = updates + rows->row[i] * rows->stride;                                            \
+      prefetch_row((const char *)(target + rows->at[i + AHEAD]), rows->columns *(int64_t)sizeof(T)); \
+      for (int64_t c = 0; c < rows->columns; c++) x[c] = CHANGE(x[c], y[c]);                         \
+    }                                                                                                \
+  }
+#define PLUS_8(x, y) (uint8_t)((x) + (y))
+#define PLUS_16(x, y) (uint16_t)((x) + (y))
+#define PLUS(x, y) ((x) + (y))
+#define PLUS_F16(x, y) ts_f32_to_f16(ts_f16_to_f32(x) + ts_f16_to_f32(y))
+#define PLUS_BF16(x, y) ts_f32_to_bf16(ts_bf16_to_f32(x) + ts_bf16_to_f32(y))
+#define PLUS_E5M2(x, y) ts_f64_to_e5m2((double)(ts_e5m2_to_f32(x) + ts_e5m2_to_f32(y)))
+#define PLUS_E4M3FN(x, y) ts_f64_to_e4m3fn((double)(ts_e4m3fn_to_f32(x) + ts_e4m3fn_to_f32(y)))
+#define SECOND(x, y) (y)
+DEFINE_UPDATE(add_8, uint8_t, PLUS_8)
+DEFINE_UPDATE(add_16, uint16_t, PLUS_16)
+DEFINE_UPDATE(add_32, uint32_t, PLUS)
+DEFINE_UPDATE(add_64, uint64_t, PLUS)
+DEFINE_UPDATE(add_f32, float, PLUS)
+DEFINE_UPDATE(add_f64, double, PLUS)
+DEFINE_UPDATE(add_f16, uint16_t, PLUS_F16)
+DEFINE_UPDATE(add_bf16, uint16_t, PLUS_BF16)
+DEFINE_UPDATE(add_e5m2, uint8_t, PLUS_E5M2)
+DEFINE_UPDATE(add_e4m3fn, uint8_t, PLUS_E4M3FN)
+
+typedef struct two_words {
+  uint64_t word[2];
+} two_words;
+DEFINE_UPDATE(put_8, uint8_t, SECOND)
+DEFINE_UPDATE(put_16, uint16_t, SECOND)
+DEFINE_UPDATE(put_32, uint32_t, SECOND)
+DEFINE_UPDATE(put_64, uint64_t, SECOND)
+DEFINE_UPDATE(put_128, two_words, SECOND)
 
 static update_fn pick_update(ts_opcode op, ts_dtype type) {
   static const update_fn adds[TS_DTYPE_COUNT] = {
@@ -123,10 +156,11 @@ DEFINE_OFFSETS(u64, uint64_t)
 
 typedef struct scatter_run {
   const scatter_state *s;
+  const char *from; /* the operand that the target's memory begins with */
   const char *indices, *updates;
   char *target;
-  int64_t column_step; /* inner elements of a task; all when tasks are ranges */
-  int64_t range;       /* elements of the target of a task */
+  uint32_t *last; /* of puts of long rows: workspace, a number for each row of the target; or NULL */
+  int64_t step;   /* of a task: inner elements, or elements of the target */
   const _Atomic bool *cancel;
 } scatter_run;
 
@@ -135,81 +169,159 @@ typedef struct scatter_part {
   int64_t column, columns, first, last;
 } scatter_part;
 
-static void apply_row(const scatter_run *run, const scatter_part *part, int64_t row, int64_t at) {
-  const scatter_state *s = run->s;
-  const char *from = run->updates + (row * s->outer_count * s->inner + part->column) * s->size;
-  char *to = run->target + (at + part->column) * s->size;
-  if (s->outer_count == 1) {
-    s->update(to, from, part->columns);
-    return;
+/* Indices of one column are picked before they become offsets: fewer are left. */
+static void pick_indices(const scatter_state *s, const scatter_part *part, const char *indices, scatter_rows *out) {
+  const int64_t stride = s->axis_strides[0], first = part->first / stride;
+  const int64_t last = s->outer_count > 1 ? s->axes.dims[0] : part->last / stride, span = last - first - 1;
+  if (s->direct == 4) {
+    uint32_t picked[BLOCK_ROWS + TS_PICK_SLACK];
+    out->count = s->pick->pick32((const uint32_t *)(const void *)indices, out->count, (uint32_t)first, (uint32_t)span,
+                                 picked, out->row);
+    for (int64_t i = 0; i < out->count; i++) out->at[i] = picked[i] * stride;
+  } else {
+    out->count = s->pick->pick64((const uint64_t *)(const void *)indices, out->count, (uint64_t)first, (uint64_t)span,
+                                 (uint64_t *)out->at, out->row);
+    for (int64_t i = 0; i < out->count; i++) out->at[i] *= stride;
   }
+}
+
+/* Those of a block's rows that begin in the part. */
+static void pick_rows(const scatter_state *s, const scatter_part *part, const char *indices, scatter_rows *out) {
+  int64_t offsets[BLOCK_ROWS];
+  s->offsets(s, indices, out->count, offsets);
+  out->count = s->pick->pick64((const uint64_t *)offsets, out->count, (uint64_t)part->first,
+                               (uint64_t)(part->last - part->first - 1), (uint64_t *)out->at, out->row);
+}
+
+/* What is prefetched past the last row is the first one. */
+static void pad_rows(scatter_rows *rows) {
+  for (int i = 0; i < AHEAD; i++) rows->at[rows->count + i] = rows->at[0];
+}
+
+/* Each part of a row for itself: an element belongs to one of them, whose rows are in order. */
+static void apply_rows(const scatter_run *run, const scatter_part *part, const char *updates,
+                       const scatter_rows *rows) {
+  const scatter_state *s = run->s;
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t o = 0; o < s->outer_count; o++) {
-    int64_t offset = 0;
+    int64_t offset = part->column;
     for (int32_t d = 0; d < s->outer.rank; d++) offset += index[d] * s->outer_strides[d];
-    s->update(to + offset * s->size, from + o * s->inner * s->size, part->columns);
+    s->update(run->target + offset * s->size, updates + (o * s->inner + part->column) * s->size, rows);
     for (int32_t d = s->outer.rank - 1; d >= 0 && ++index[d] == s->outer.dims[d]; d--) index[d] = 0;
   }
 }
 
+/* The rows of the block from `first` on that begin in the part. */
+static void find_rows(const scatter_run *run, const scatter_part *part, int64_t first, scatter_rows *rows) {
+  const scatter_state *s = run->s;
+  rows->count = s->rows - first < BLOCK_ROWS ? s->rows - first : BLOCK_ROWS;
+  (s->direct ? pick_indices : pick_rows)(s, part, run->indices + first * s->index_bytes, rows);
+}
+
 static void apply(const scatter_run *run, const scatter_part *part) {
   const scatter_state *s = run->s;
-  int64_t offsets[BLOCK_ROWS];
-  for (int64_t row = 0; row < s->rows; row += BLOCK_ROWS) {
-    int64_t rows = s->rows - row < BLOCK_ROWS ? s->rows - row : BLOCK_ROWS;
-    if (ts_cancelled(run->cancel)) return;
-    s->offsets(s, run->indices + row * s->index_bytes, rows, offsets);
-    for (int64_t r = 0; r < rows; r++) {
-      if (offsets[r] < part->first || offsets[r] >= part->last) continue;
-      apply_row(run, part, row + r, offsets[r]);
-    }
+  const int64_t stride = s->outer_count * s->inner;
+  scatter_rows rows;
+  rows.columns = part->columns;
+  rows.stride = stride;
+  for (int64_t first = 0; first < s->rows && !ts_cancelled(run->cancel); first += BLOCK_ROWS) {
+    find_rows(run, part, first, &rows);
+    pad_rows(&rows);
+    if (rows.count > 0) apply_rows(run, part, run->updates + first * stride * s->size, &rows);
   }
 }
 
 static void column_task(void *arg, int64_t task, int worker) {
   const scatter_run *run = arg;
-  int64_t column = task * run->column_step, left = run->s->inner - column;
+  int64_t column = task * run->step, left = run->s->inner - column;
   (void)worker;
-  apply(run, &(scatter_part){.column = column,
-                             .columns = left < run->column_step ? left : run->column_step,
-                             .last = run->s->target_elements});
+  apply(run, &(scatter_part){
+                 .column = column, .columns = left < run->step ? left : run->step, .last = run->s->target_elements});
 }
+
+/* ---- puts into ranges: every row of the result is written once ---- */
+
+/* The last row that each of the part's rows is given, counted from 1; 0: none. */
+static void find_last(const scatter_run *run, const scatter_part *part, uint32_t *last) {
+  const scatter_state *s = run->s;
+  scatter_rows rows;
+  memset(last, 0, (size_t)((part->last - part->first) / s->inner) * sizeof *last);
+  for (int64_t first = 0; first < s->rows && !ts_cancelled(run->cancel); first += BLOCK_ROWS) {
+    find_rows(run, part, first, &rows);
+    for (int64_t i = 0; i < rows.count; i++)
+      last[(rows.at[i] - part->first) / s->inner] = (uint32_t)(first + rows.row[i] + 1);
+  }
+}
+
+static void put_last(const scatter_run *run, const scatter_part *part, const uint32_t *last) {
+  const int64_t bytes = run->s->inner * run->s->size, first = part->first / run->s->inner;
+  const int64_t count = part->last / run->s->inner - first;
+  for (int64_t r = 0; r < count; r++) {
+    const uint32_t next = r + AHEAD < count ? last[r + AHEAD] : 0;
+    if (r % BLOCK_ROWS == 0 && ts_cancelled(run->cancel)) return;
+    if (next > 0) prefetch_row(run->updates + (next - 1) * bytes, bytes);
+    memcpy(run->target + (first + r) * bytes,
+           last[r] > 0 ? run->updates + (last[r] - 1) * bytes : run->from + (first + r) * bytes, (size_t)bytes);
+  }
+}
+
+/* A row that is put need not be copied before; one into the operand's own memory is. */
+static bool is_put_once(const scatter_run *run) { return run->last && run->target != run->from; }
 
 static void range_task(void *arg, int64_t task, int worker) {
   const scatter_run *run = arg;
+  const scatter_state *s = run->s;
+  const int64_t first = task * run->step, end = first + run->step;
+  const scatter_part part = {
+      .columns = s->inner, .first = first, .last = end < s->target_elements ? end : s->target_elements};
   (void)worker;
-  apply(run, &(scatter_part){.columns = run->s->inner, .first = task * run->range, .last = (task + 1) * run->range});
+  if (part.first >= part.last) return;
+  if (is_put_once(run)) {
+    find_last(run, &part, run->last + first / s->inner);
+    put_last(run, &part, run->last + first / s->inner);
+    return;
+  }
+  ts_copy_bytes(run->target + part.first * s->size, run->from + part.first * s->size,
+                (part.last - part.first) * s->size, run->cancel);
+  apply(run, &part);
 }
 
 /* Ranges require that each row stays within one range: true when rows are all of the dims behind the axes. */
-static bool goes_by_ranges(const scatter_state *s, int width) {
-  return width >= RANGE_THREADS && s->outer_count == 1 && s->rows >= MIN_RANGE_ROWS;
+static bool is_by_ranges(const scatter_state *s, int64_t width) {
+  return width > 1 && s->outer_count == 1 && (s->target_bytes >= MIN_RANGE_BYTES || s->rows >= MIN_RANGE_ROWS);
 }
 
-static void run_tasks(scatter_run *run, const ts_parallel *parallel) {
+static void run_ranges(scatter_run *run, const ts_parallel *parallel) {
   const scatter_state *s = run->s;
-  int64_t width = parallel->width, most = s->inner * s->size / MIN_COLUMN_BYTES;
-  int64_t parts = most < width ? most : width;
-  if (parts < 2 && goes_by_ranges(s, (int)width)) {
-    run->range = (s->target_elements / s->inner + width - 1) / width * s->inner;
-    ts_parallel_run(parallel, width, range_task, run);
-    return;
-  }
+  run->step = (s->target_elements / s->inner + parallel->width - 1) / parallel->width * s->inner;
+  ts_parallel_run(parallel, parallel->width, range_task, run);
+}
+
+static void run_columns(scatter_run *run, const ts_parallel *parallel) {
+  const scatter_state *s = run->s;
+  int64_t most = s->inner * s->size / MIN_COLUMN_BYTES, parts = most < parallel->width ? most : parallel->width;
   if (parts < 1) parts = 1;
-  run->column_step = (s->inner + parts - 1) / parts;
-  ts_parallel_run(parts == 1 ? &ts_parallel_serial : parallel, (s->inner + run->column_step - 1) / run->column_step,
-                  column_task, run);
+  ts_copy_bytes(run->target, run->from, s->target_bytes, run->cancel);
+  run->step = ((s->inner + parts - 1) / parts + COLUMNS - 1) / COLUMNS * COLUMNS;
+  ts_parallel_run(parts == 1 ? &ts_parallel_serial : parallel, (s->inner + run->step - 1) / run->step, column_task,
+                  run);
 }
 
 static ts_status scatter_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const scatter_state *s = plan->state;
   scatter_run r = {.s = s,
+                   .from = ts_routine_operand(run, 0),
                    .indices = ts_routine_operand(run, 1),
                    .updates = ts_routine_operand(run, 2),
                    .target = ts_routine_result(run, 0),
+                   .last = plan->workspace > 0 ? (uint32_t *)(void *)run->workspace : NULL,
                    .cancel = run->cancel};
-  ts_copy_bytes(r.target, ts_routine_operand(run, 0), s->target_bytes, run->cancel);
-  if (s->rows > 0 && s->target_elements > 0) run_tasks(&r, run->parallel);
+  if (s->rows == 0 || s->target_elements == 0)
+    ts_copy_bytes(r.target, r.from, s->target_bytes, run->cancel);
+  else if (is_by_ranges(s, run->parallel->width))
+    run_ranges(&r, run->parallel);
+  else
+    run_columns(&r, run->parallel);
   return ts_check_cancelled(run->cancel, ts_op_name(s->op));
 }
 
@@ -235,6 +347,21 @@ static void fill_dims(scatter_state *s, const ts_shape *target, const ts_dims *a
   s->axes.rank = axes->rank;
 }
 
+/* The numbers of rows by which puts write each row of the result once, where that is worth it: few rows are put into a
+ * copy. */
+static int64_t last_bytes(const scatter_state *s) {
+  if (s->op != TS_OP_INDEXED_PUT || s->outer_count > 1 || s->inner * s->size < PUT_ONCE_BYTES) return 0;
+  const int64_t target_rows = s->target_elements / s->inner;
+  return s->rows < UINT32_MAX && s->rows >= target_rows / 4 ? target_rows * (int64_t)sizeof(uint32_t) : 0;
+}
+
+/* Indices of 4 bytes cannot be compared with more of them. A dim without elements has no stride. */
+static int direct_bytes(const scatter_state *s) {
+  if (s->columns != 1 || s->inner == 0 || s->axis_strides[0] == 0) return 0;
+  if (s->index_bytes == 8) return 8;
+  return s->index_bytes == 4 && s->axes.dims[0] <= INT32_MAX ? 4 : 0;
+}
+
 static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan *out) {
   static void (*const offsets[TS_DTYPE_COUNT])(const scatter_state *, const char *, int64_t, int64_t *) = {
       [TS_S8] = offsets_s8, [TS_S16] = offsets_s16, [TS_S32] = offsets_s32, [TS_S64] = offsets_s64,
@@ -247,6 +374,7 @@ static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan
   if (!offsets[indices->dtype] || !pick_update(op->code, target->dtype)) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &s));
   *s = (scatter_state){.update = pick_update(op->code, target->dtype),
+                       .pick = ts_pick_host(),
                        .offsets = offsets[indices->dtype],
                        .size = (int64_t)ts_dtype_size(target->dtype),
                        .rows = indices->shape->dims[0],
@@ -256,10 +384,12 @@ static ts_status scatter_plan(const ts_routine_request *request, ts_routine_plan
                        .op = op->code};
   s->index_bytes = s->columns * (int64_t)ts_dtype_size(indices->dtype);
   fill_dims(s, target->shape, &op->attrs->axes);
+  s->direct = direct_bytes(s);
   out->state = s;
   out->cost_ns =
       100 + s->target_bytes / 10 + s->rows * (1 + s->columns + s->outer_count * (1 + s->inner * s->size / 8));
   out->inplace = in_place;
+  out->workspace = last_bytes(s);
   return TS_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
  * indices and such that are out of bounds; the same bits on any number of threads; donated targets; cancelling. */
 #include "exec/executable.h"
 #include "kernel/ref.h"
+#include "lesser_isa.h"
 #include "random_graph.h"
 #include "routine_check.h"
 #include "tensors.h"
@@ -99,8 +100,12 @@ static void check_with(const char *op, const scatter_case *c, int rows,
 
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
-  static const scatter_case large[] = {{"100", "0", "", 1}, {"9,1000", "0", ",1000", 1}, {"7,3,64", "1", ",7,64", 1}};
-  static const int rows[] = {100000, 300, 500};
+  static const scatter_case large[] = {{"100", "0", "", 1},
+                                       {"9,1000", "0", ",1000", 1},
+                                       {"7,3,64", "1", ",7,64", 1},
+                                       {"1001,70", "0", ",70", 1},
+                                       {"10,7", "0,1", "", 2}};
+  static const int rows[] = {100000, 300, 500, 900, 40000};
   for (int op = 0; op < 2; op++) check_with(op_of(op), &large[_i], rows[_i], check_routine_threads);
 }
 END_TEST
@@ -147,16 +152,41 @@ START_TEST(a_donated_target_is_updated_in_place)
 }
 END_TEST
 
+/* Long rows, which are put once into memory of their own, and in place where the target is donated. */
+START_TEST(long_rows_are_put_into_a_donated_target)
+{
+  ts_graph *graph = make_graph("indexed_put", "f32", "s32", &(scatter_case){"1001,70", "0", ",70", 1}, 900);
+  ts_executable *exe;
+  ts_buffer **args, *expected, *got;
+  char message[TS_COMPARE_TEXT];
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_random_args(3, graph, ts_pool_default(), &args));
+  set_indices(args[1]);
+  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &expected));
+  const void *memory = args[0]->data;
+  ck_assert_ok(ts_executable_run(exe, args, 3, &(ts_run_options){.donated = TS_BITS(1)}, &got));
+  args[0] = got;
+  ck_assert_ptr_eq(got->data, memory);
+  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s", message);
+  ts_random_args_free(args, 3);
+  ts_buffer_release(expected);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("scatter");
   TCase *scatter = tcase_create("scatter");
   tcase_set_timeout(scatter, 60);
   tcase_add_loop_test(scatter, every_type_and_shape, 0, 2);
   tcase_add_loop_test(scatter, every_type_of_indices, 0, 2);
-  tcase_add_loop_test(scatter, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_loop_test(scatter, the_same_bits_on_any_number_of_threads, 0, 5);
   tcase_add_test(scatter, known_operands);
   tcase_add_test(scatter, a_cancelled_run_ends);
   tcase_add_test(scatter, a_donated_target_is_updated_in_place);
+  tcase_add_test(scatter, long_rows_are_put_into_a_donated_target);
+  test_add_lesser_isas(scatter);
   suite_add_tcase(suite, scatter);
   return testing_run(suite);
 }
