@@ -166,6 +166,7 @@ KERNEL_SRC := \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
   c_src/kernel/factor.c \
+  c_src/kernel/factor_bidiagonal.c \
   c_src/kernel/factor_complex.c \
   c_src/kernel/factor_complex_eigh.c \
   c_src/kernel/factor_complex_qr.c \
@@ -175,6 +176,7 @@ KERNEL_SRC := \
   c_src/kernel/factor_qr.c \
   c_src/kernel/factor_routine.c \
   c_src/kernel/factor_svd.c \
+  c_src/kernel/factor_turns.c \
   c_src/kernel/linalg.c \
   c_src/kernel/linalg_solve.c \
   c_src/kernel/linalg_vector_avx2.c \

@@ -1,4 +1,5 @@
 #include "kernel/factor_complex.h"
+#include "kernel/factor_turns.h"
 
 #include <math.h>
 
@@ -7,6 +8,7 @@ static ts_dtype computed_type(ts_dtype type) {
 }
 
 static bool has_factors(ts_opcode op) { return op == TS_OP_QR || op == TS_OP_SVD; }
+static bool wants_finite(ts_opcode op) { return has_factors(op) || op == TS_OP_EIGH; }
 
 static void set_triangular(const ts_op *op, ts_factor_spec *spec) {
   spec->triangular.left = op->attrs->triangular.left;
@@ -49,14 +51,17 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
   return s->type == TS_C128 && s->op == TS_OP_SVD && result == 1 ? TS_F64 : s->type;
 }
 
-/* A matrix, up to two that are as large as its longer side is square, the right side, and eight numbers for each line.
- * Elements have at most as many bytes as `size` says. */
+/* A matrix, up to two that are as large as its longer side is square, one that is as large as its shorter side is, the
+ * right side, what a panel takes, and eight numbers for each line. Elements have at most as many bytes as `size` says.
+ */
 static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
+  const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + 8 * 64 : 63;
   int64_t lines, bytes;
-  return ts_add_i64(s->full ? most : least, 2 * least + 1, &lines) && ts_add_i64(lines, s->right, &lines) &&
-         ts_mul_i64(lines, most, &bytes) && ts_add_i64(bytes, 8 * (most + 8), &bytes) &&
-         ts_mul_i64(bytes, size, &bytes) && ts_add_i64(bytes, 63, out);
+  return ts_add_i64(s->full ? most : least, 3 * least + 2 * FACTOR_PANEL + 1, &lines) &&
+         ts_add_i64(lines, s->right, &lines) && ts_mul_i64(lines, most, &bytes) &&
+         ts_add_i64(bytes, 8 * (most + FACTOR_PANEL), &bytes) && ts_mul_i64(bytes, size, &bytes) &&
+         ts_add_i64(bytes, turns, out);
 }
 
 ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
@@ -173,6 +178,8 @@ double factor_reflector(const factor *f, char *x, int64_t length, double *out_ta
 #define TASK_LINES 32
 /* Elements from which on a panel is applied by several threads. */
 #define SHARED_ELEMENTS 4096
+/* Multiplications from which on sums and products of lines are. */
+#define SHARED_PRODUCTS 65536
 
 typedef struct reflections {
   const factor *f;
@@ -243,6 +250,150 @@ ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset,
   return run_reflections(&r);
 }
 
+/* ---- sums and products of many lines, by many threads ---- */
+
+typedef struct lines_task {
+  const factor *f;
+  const ts_linalg_sums *sums;
+  const ts_linalg_reflector *v;
+  char *lines, *out;
+  int64_t step, count;
+} lines_task;
+
+static void sums_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t first = task * TASK_LINES, some = ts_linalg_min(TASK_LINES, t->count - first);
+  ts_linalg_sums sums = *t->sums;
+  (void)worker;
+  sums.by = (const char *)sums.by + first * t->f->size;
+  t->f->v->take_sums(&sums, t->lines + first * t->step * t->f->size, t->step, some);
+}
+
+static void products_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t first = task * TASK_LINES, some = ts_linalg_min(TASK_LINES, t->count - first);
+  (void)worker;
+  t->f->v->products(t->v, t->lines + first * t->step * t->f->size, t->step, some, t->out + first * t->f->size);
+}
+
+static void run_lines(lines_task *t, int64_t length, ts_task_fn fn) {
+  const bool shared = t->count * length >= SHARED_PRODUCTS;
+  ts_parallel_run(shared ? t->f->parallel : &ts_parallel_serial, (t->count + TASK_LINES - 1) / TASK_LINES, fn, t);
+}
+
+void factor_take_sums(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count) {
+  lines_task t = {.f = f, .sums = sums, .lines = lines, .step = step, .count = count};
+  run_lines(&t, sums->length * sums->count, sums_task);
+}
+
+void factor_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step, int64_t count,
+                     char *out) {
+  lines_task t = {.f = f, .v = v, .lines = (char *)(uintptr_t)lines, .out = out, .step = step, .count = count};
+  run_lines(&t, v->length, products_task);
+}
+
+/* Elements of a line that are a task. */
+#define TASK_ELEMENTS 128
+
+static void columns_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t first = task * TASK_ELEMENTS;
+  ts_linalg_sums sums = *t->sums;
+  (void)worker;
+  sums.lines = (const char *)sums.lines + first * t->f->size;
+  sums.length = ts_linalg_min(TASK_ELEMENTS, sums.length - first);
+  t->f->v->take_sums(&sums, t->lines + first * t->f->size, 0, 1);
+}
+
+void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *line) {
+  const bool shared = sums->length * sums->count >= SHARED_PRODUCTS;
+  lines_task t = {.f = f, .sums = sums, .lines = line};
+  ts_parallel_run(shared ? f->parallel : &ts_parallel_serial, (sums->length + TASK_ELEMENTS - 1) / TASK_ELEMENTS,
+                  columns_task, &t);
+}
+
+void factor_scale_by_power(const factor *f, char *line, int64_t count, int power) {
+  const double by = ldexp(1, power / 2), rest = ldexp(1, power - power / 2);
+  for (int64_t i = 0; power != 0 && i < count; i++) factor_set(f, line, i, factor_get(f, line, i) * by * rest);
+}
+
+/* ---- results in another order ---- */
+
+static const char *ordered_line(const factor *f, const factor_ordered *o, int64_t c) {
+  return factor_line(f, o->lines, c < o->ordered ? o->order[c] : c);
+}
+
+static double ordered_sign(const factor_ordered *o, int64_t c) { return c < o->is_signed ? o->signs[c] : 1; }
+
+typedef struct ordered_task {
+  const factor *f;
+  const factor_ordered *o;
+  double *signs;
+  void *out;
+} ordered_task;
+
+static void run_ordered(ordered_task *t, ts_task_fn fn) {
+  const factor_lines *l = t->o->lines;
+  ts_parallel_run(l->count * l->length < SHARED_ELEMENTS ? &ts_parallel_serial : t->f->parallel,
+                  (l->count + TASK_LINES - 1) / TASK_LINES, fn, t);
+}
+
+static void signs_task(void *arg, int64_t task, int worker) {
+  const ordered_task *t = arg;
+  const int64_t end = ts_linalg_min(t->o->is_signed, (task + 1) * TASK_LINES);
+  (void)worker;
+  for (int64_t c = task * TASK_LINES; c < end; c++)
+    t->signs[c] = factor_is_turned(t->f, ordered_line(t->f, t->o, c), t->o->lines->length) ? -1 : 1;
+}
+
+void factor_take_signs(const factor *f, const factor_ordered *o, double *signs) {
+  run_ordered(&(ordered_task){.f = f, .o = o, .signs = signs}, signs_task);
+}
+
+/* Rows of the result, of which `count` columns are these lines. */
+#define DEFINE_PUT_COLUMNS(T, NAME)                                                   \
+  static void NAME(const ordered_task *t, int64_t first, int64_t count) {             \
+    const int64_t cols = t->o->lines->count, length = t->o->lines->length;            \
+    const T *lines[TASK_LINES];                                                       \
+    T signs[TASK_LINES], *out = (T *)t->out + first;                                  \
+    for (int64_t c = 0; c < count; c++) {                                             \
+      lines[c] = (const T *)(const void *)ordered_line(t->f, t->o, first + c);        \
+      signs[c] = (T)ordered_sign(t->o, first + c);                                    \
+    }                                                                                 \
+    for (int64_t i = 0; i < length; i++)                                              \
+      for (int64_t c = 0; c < count; c++) out[i * cols + c] = signs[c] * lines[c][i]; \
+  }
+DEFINE_PUT_COLUMNS(float, put_narrow_columns)
+DEFINE_PUT_COLUMNS(double, put_wide_columns)
+
+static void put_columns_task(void *arg, int64_t task, int worker) {
+  const ordered_task *t = arg;
+  const int64_t first = task * TASK_LINES, count = ts_linalg_min(TASK_LINES, t->o->lines->count - first);
+  (void)worker;
+  (t->f->size == 4 ? put_narrow_columns : put_wide_columns)(t, first, count);
+}
+
+void factor_put_columns(const factor *f, const factor_ordered *o, void *out) {
+  run_ordered(&(ordered_task){.f = f, .o = o, .out = out}, put_columns_task);
+}
+
+static void put_rows_task(void *arg, int64_t task, int worker) {
+  const ordered_task *t = arg;
+  const factor *f = t->f;
+  const int64_t end = ts_linalg_min(t->o->lines->count, (task + 1) * TASK_LINES), length = t->o->lines->length;
+  (void)worker;
+  for (int64_t c = task * TASK_LINES; c < end; c++) {
+    const char *line = ordered_line(f, t->o, c);
+    char *to = (char *)t->out + c * length * f->size;
+    const double sign = ordered_sign(t->o, c);
+    for (int64_t i = 0; i < length; i++) factor_set(f, to, i, sign * factor_get(f, line, i));
+  }
+}
+
+void factor_put_rows(const factor *f, const factor_ordered *o, void *out) {
+  run_ordered(&(ordered_task){.f = f, .o = o, .out = out}, put_rows_task);
+}
+
 /* ---- one matrix ---- */
 
 static int64_t parts_of(const factor *f, ts_dtype type, int64_t elements) {
@@ -280,8 +431,6 @@ static ts_status run_complex(const factor *f, bool *out_good) {
   default: return factor_complex_lu(f);
   }
 }
-
-static bool wants_finite(ts_opcode op) { return has_factors(op) || op == TS_OP_EIGH; }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
                         const ts_parallel *parallel, const _Atomic bool *cancel) {

@@ -89,6 +89,8 @@ ts_status factor_complex_eigh(const factor *f, bool *out_converged) {
   s.a = (factor_rows){at + 8 * n, n, n};
   s.z = (factor_rows){factor_rows_end(&s.a), n, n};
   s.t.z = (factor_lines){(char *)s.z.data, n, 2 * n};
+  s.t.parts = (char *)s.a.data;
+  s.t.room = (char *)factor_rows_end(&s.z);
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
   TS_TRY(factor_diagonalize(&s.t, out_converged));

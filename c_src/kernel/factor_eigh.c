@@ -1,6 +1,6 @@
 /* Eigenvalues of symmetric matrices: a tridiagonal matrix by reflectors, then implicit QL steps with Wilkinson's shift
  * (H. Bowdler, R. Martin, C. Reinsch, J. Wilkinson, "The QR and QL algorithms for symmetric matrices", 1968). */
-#include "kernel/factor_internal.h"
+#include "kernel/factor_turns.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,51 +13,81 @@ typedef struct eigh {
   factor_tridiagonal t; /* with the eigenvectors */
   double *tau;          /* of the reflectors */
   factor_lines a;       /* the matrix */
-  char *w;              /* a line */
+  char *w, *by;         /* a line for each reflector of a panel; a number for each of them */
 } eigh;
 
 /* The lower triangle and its mirror image, times a power of two that makes its largest element about 1. */
 static int load(const eigh *s) {
   const factor *f = s->f;
+  const int64_t n = s->n;
+  const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, n, 1}, to = {s->a.data, n, 1};
   double most = 0;
   int scale = 0;
-  for (int64_t i = 0; i < s->n; i++)
-    for (int64_t k = 0; k <= i; k++) most = fmax(most, fabs(factor_get(f, f->matrix, i * s->n + k)));
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k <= i; k++) most = fmax(most, fabs(factor_get(f, f->matrix, i * n + k)));
   if (most > 0) (void)frexp(most, &scale);
-  for (int64_t i = 0; i < s->n; i++)
-    for (int64_t k = 0; k <= i; k++) {
-      const double x = ldexp(factor_get(f, f->matrix, i * s->n + k), -scale);
-      factor_set(f, s->a.data, i * s->n + k, x);
-      factor_set(f, s->a.data, k * s->n + i, x);
-    }
+  ts_linalg_copy(&from, &to, n, n, f->size);
+  factor_scale_by_power(f, s->a.data, n * n, -scale);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < i; k++) factor_set(f, s->a.data, k * n + i, factor_get(f, s->a.data, i * n + k));
   return scale;
 }
 
-/* A -= v w' + w v' with w = tau A v - (tau^2 / 2) (v' A v) v, for the rows and columns from `at` on. */
-static void update(const eigh *s, int64_t at, const char *v, double tau) {
+/* The elements of line i from `from` on. */
+static char *row_of(const eigh *s, int64_t i, int64_t from) {
+  return factor_at(s->f, factor_line(s->f, &s->a, i), from);
+}
+/* Those of w of a panel's reflector k. */
+static char *w_of(const eigh *s, int64_t k, int64_t from) { return factor_at(s->f, s->w, k * s->n + from); }
+
+/* Takes v w' + w v' of `some` reflectors, the first of which is number `at`, from lines `from` .. from + count - 1. */
+static void update(const eigh *s, int64_t at, int64_t some, int64_t from, int64_t count) {
+  const char *v = row_of(s, at, from), *w = w_of(s, 0, from);
+  const ts_linalg_sums first = {w, v, s->n, s->n, some, s->n - from}, second = {v, w, s->n, s->n, some, s->n - from};
+  factor_take_sums(s->f, &first, row_of(s, from, from), s->n, count);
+  factor_take_sums(s->f, &second, row_of(s, from, from), s->n, count);
+}
+
+/* w = tau A v - (tau^2 / 2) (v' A v) v of reflector j, where A lacks the reflectors of the panel before it. */
+static void make_w(const eigh *s, int64_t at, int64_t j) {
   const factor *f = s->f;
-  const int64_t count = s->n - at;
-  for (int64_t i = 0; i < count; i++)
-    factor_set(f, s->w, i, tau * f->v->dot(factor_at(f, factor_line(f, &s->a, at + i), at), v, count));
-  f->v->add_scaled(s->w, -tau / 2 * f->v->dot(s->w, v, count), v, count);
-  for (int64_t i = 0; i < count; i++) {
-    char *row = factor_at(f, factor_line(f, &s->a, at + i), at);
-    f->v->add_scaled(row, -factor_get(f, v, i), s->w, count);
-    f->v->add_scaled(row, -factor_get(f, s->w, i), v, count);
-  }
+  const int64_t from = j + 1, count = s->n - from, before = j - at;
+  const double tau = s->tau[j];
+  const ts_linalg_reflector v = {row_of(s, j, from), count, -tau};
+  char *w = w_of(s, before, from), *by = s->by;
+  factor_products(f, &v, row_of(s, from, from), s->n, count, w);
+  f->v->products(&v, w_of(s, 0, from), s->n, before, by);
+  f->v->take_sums(&(ts_linalg_sums){row_of(s, at, from), by, s->n, 1, before, count}, w, s->n, 1);
+  f->v->products(&v, row_of(s, at, from), s->n, before, by);
+  f->v->take_sums(&(ts_linalg_sums){w_of(s, 0, from), by, s->n, 1, before, count}, w, s->n, 1);
+  f->v->add_scaled(w, -tau / 2 * f->v->dot(w, v.v, count), v.v, count);
+}
+
+static void reduce_row(const eigh *s, int64_t at, int64_t j) {
+  update(s, at, j - at, j, 1);
+  s->t.d[j] = factor_get(s->f, row_of(s, j, j), 0);
+  s->t.e[j] = 0;
+  if (j + 1 == s->n) return;
+  s->t.e[j] = factor_reflector(s->f, row_of(s, j, j + 1), s->n - j - 1, &s->tau[j]);
+  if (s->tau[j] != 0)
+    make_w(s, at, j);
+  else
+    factor_fill(s->f, w_of(s, j - at, 0), s->n, 0);
 }
 
 static ts_status make_tridiagonal(const eigh *s) {
-  const factor *f = s->f;
-  for (int64_t j = 0; j < s->n; j++) {
-    char *row = factor_line(f, &s->a, j);
-    TS_TRY(ts_check_cancelled(f->cancel, "eigh"));
-    s->t.d[j] = factor_get(f, row, j);
-    s->t.e[j] = j + 1 < s->n ? factor_reflector(f, factor_at(f, row, j + 1), s->n - j - 1, &s->tau[j]) : 0;
-    if (j + 1 < s->n && s->tau[j] != 0) update(s, j + 1, factor_at(f, row, j + 1), s->tau[j]);
+  for (int64_t at = 0; at < s->n; at += FACTOR_PANEL) {
+    const int64_t end = ts_linalg_min(s->n, at + FACTOR_PANEL);
+    for (int64_t j = at; j < end; j++) {
+      TS_TRY(ts_check_cancelled(s->f->cancel, "eigh"));
+      reduce_row(s, at, j);
+    }
+    update(s, at, end - at, end, s->n - end);
   }
   return TS_SUCCESS;
 }
+
+/* ---- QL steps ---- */
 
 /* The first place from l on at which the matrix comes apart. */
 static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
@@ -69,9 +99,10 @@ static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
 }
 
 /* One QL step of rows l to m. */
-static void step(const factor_tridiagonal *s, int64_t l, int64_t m) {
+static void step(const factor_tridiagonal *s, int64_t l, int64_t m, factor_batch *out) {
   double *d = s->d, *e = s->e, g = (d[l + 1] - d[l]) / (2 * e[l]), sine = 1, cosine = 1, p = 0;
   g = d[m] - d[l] + e[l] / (g + copysign(factor_length(g, 1), g));
+  factor_begin_wave(out, m, -1);
   for (int64_t i = m - 1; i >= l; i--) {
     const double x = sine * e[i], b = cosine * e[i], r = factor_length(x, g);
     e[i + 1] = r;
@@ -87,24 +118,39 @@ static void step(const factor_tridiagonal *s, int64_t l, int64_t m) {
     p = sine * t;
     d[i + 1] = g + p;
     g = cosine * t - b;
-    s->f->v->rotate(factor_line(s->f, &s->z, i + 1), factor_line(s->f, &s->z, i), cosine, sine, s->z.length);
+    factor_add_turn(s->f, out, cosine, sine);
   }
   d[l] -= p;
   e[l] = g;
   e[m] = 0;
 }
 
-ts_status factor_diagonalize(const factor_tridiagonal *s, bool *out_converged) {
-  *out_converged = true;
-  for (int64_t l = 0; l < s->n; l++) {
-    int steps = 0;
-    for (int64_t m = find_part(s, l); m > l; m = find_part(s, l)) {
-      TS_TRY(ts_check_cancelled(s->f->cancel, "eigh"));
-      *out_converged = steps++ < MOST_STEPS;
-      if (!*out_converged) return TS_SUCCESS;
-      step(s, l, m);
+typedef struct steps {
+  const factor_tridiagonal *t;
+  int64_t l; /* the first eigenvalue that is not found */
+  int taken; /* for it */
+  bool converged;
+} steps;
+
+static bool more_steps(void *state, factor_batch *const *batches) {
+  steps *s = state;
+  const factor_tridiagonal *t = s->t;
+  for (; s->l < t->n; s->l++, s->taken = 0)
+    for (int64_t m = find_part(t, s->l); m > s->l; m = find_part(t, s->l)) {
+      if (!factor_batch_has_room(batches[0], t->n)) return false;
+      s->converged = s->taken++ < MOST_STEPS;
+      if (!s->converged || ts_cancelled(t->f->cancel)) return true;
+      step(t, s->l, m, batches[0]);
     }
-  }
+  return true;
+}
+
+ts_status factor_diagonalize(const factor_tridiagonal *t, bool *out_converged) {
+  steps s = {.t = t, .converged = true};
+  factor_turns turns;
+  factor_turns_init(&turns, &t->z, t->parts, t->n, t->room);
+  TS_TRY(factor_turns_run(&(factor_turning){t->f, &turns, 1, &s, more_steps}));
+  *out_converged = s.converged;
   return TS_SUCCESS;
 }
 
@@ -121,12 +167,11 @@ void factor_sort_by_size(const double *values, int64_t count, int64_t *order) {
 
 static void put(const eigh *s, const int64_t *order, int scale) {
   const factor *f = s->f;
-  for (int64_t c = 0; c < s->n; c++) {
-    const char *line = factor_line(f, &s->t.z, order[c]);
-    const double sign = factor_is_turned(f, line, s->n) ? -1 : 1;
-    factor_set(f, f->results[0], c, ldexp(s->t.d[order[c]], scale));
-    for (int64_t i = 0; i < s->n; i++) factor_set(f, f->results[1], i * s->n + c, sign * factor_get(f, line, i));
-  }
+  double *signs = s->tau;
+  const factor_ordered vectors = {&s->t.z, order, signs, s->n, s->n};
+  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c, ldexp(s->t.d[order[c]], scale));
+  factor_take_signs(f, &vectors, signs);
+  factor_put_columns(f, &vectors, f->results[1]);
 }
 
 ts_status factor_eigh(const factor *f, bool *out_converged) {
@@ -134,9 +179,12 @@ ts_status factor_eigh(const factor *f, bool *out_converged) {
   double *at = (double *)(void *)f->workspace;
   eigh s = {.f = f, .n = n, .t = {.f = f, .n = n, .d = at, .e = at + n}, .tau = at + 2 * n};
   int64_t *order = (int64_t *)(void *)(at + 3 * n);
-  s.w = (char *)(order + n);
-  s.a = (factor_lines){s.w + n * 8, n, n};
-  s.t.z = (factor_lines){s.a.data + n * n * f->size, n, n};
+  s.t.room = (char *)(order + n);
+  s.by = s.t.room + factor_turns_bytes(n);
+  s.w = factor_aligned(s.by + FACTOR_PANEL * 8);
+  s.a = (factor_lines){factor_aligned(s.w + FACTOR_PANEL * n * f->size), n, n};
+  s.t.z = (factor_lines){factor_aligned(s.a.data + n * n * f->size), n, n};
+  s.t.parts = s.a.data;
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
   TS_TRY(factor_product(f, &s.a, 1, n - 1, s.tau, &s.t.z));

@@ -30,11 +30,18 @@ static inline void factor_set(const factor *f, void *to, int64_t i, double x) {
 }
 static inline double factor_epsilon(const factor *f) { return f->size == 4 ? 0x1p-24 : 0x1p-53; }
 
+typedef struct factor_rotation {
+  double cosine, sine;
+} factor_rotation;
+
 /* The root of the sum of squares; the same bits everywhere where the squares neither overflow nor underflow. */
 static inline double factor_length(double x, double y) {
   const double squares = x * x + y * y;
   return squares > 1e-280 && squares < 1e280 ? sqrt(squares) : hypot(x, y);
 }
+
+/* The first address from `at` on that is aligned to the vectors of every instruction set. */
+static inline char *factor_aligned(char *at) { return at + (64 - (uintptr_t)at % 64) % 64; }
 
 /* Lines of `length` elements, one behind the other. */
 typedef struct factor_lines {
@@ -67,8 +74,32 @@ void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j,
  * `q->count` columns. */
 ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,
                          const factor_lines *q);
+/* Takes sums of lines from `count` lines of `length` elements, by all threads. */
+void factor_take_sums(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
+/* -tau times the products of lines with v, by all threads. */
+void factor_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step, int64_t count,
+                     char *out);
+/* As factor_take_sums, from one line that gets many others: by parts of it. */
+void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *line);
+/* Times 2^power. */
+void factor_scale_by_power(const factor *f, char *line, int64_t count, int power);
+/* Columns whose reflectors are computed before the rest of a matrix is updated. */
+#define FACTOR_PANEL 32
 /* True when the element of largest size, the first of equals, is negative. */
 bool factor_is_turned(const factor *f, const char *line, int64_t count);
+/* Lines of which the first `ordered` are taken in this order, and the first `is_signed` times signs. */
+typedef struct factor_ordered {
+  const factor_lines *lines;
+  const int64_t *order;
+  const double *signs;
+  int64_t ordered, is_signed;
+} factor_ordered;
+
+/* -1 where a line is turned, else 1, for those that are signed. */
+void factor_take_signs(const factor *f, const factor_ordered *o, double *signs);
+/* As the columns, or the rows, of a dense matrix. */
+void factor_put_columns(const factor *f, const factor_ordered *o, void *out);
+void factor_put_rows(const factor *f, const factor_ordered *o, void *out);
 void factor_fill(const factor *f, char *line, int64_t count, double x);
 
 /* A real symmetric tridiagonal matrix, and lines of any length that are rotated as its eigenvectors. */
@@ -77,6 +108,8 @@ typedef struct factor_tridiagonal {
   int64_t n;
   double *d, *e; /* its diagonal; the elements beside it, and 0 */
   factor_lines z;
+  char *parts; /* room for them */
+  char *room;  /* factor_turns_bytes of n */
 } factor_tridiagonal;
 
 /* The eigenvalues, in d; false in `out_converged` where the iteration does not converge. */
@@ -84,28 +117,18 @@ ts_status factor_diagonalize(const factor_tridiagonal *t, bool *out_converged);
 /* In descending order of size; of equal sizes the positive one is first. */
 void factor_sort_by_size(const double *values, int64_t count, int64_t *order);
 
-/* Jacobi's rotations of rows until they are orthogonal. */
-typedef struct factor_jacobi {
+/* An upper bidiagonal matrix, and lines that are rotated as its singular vectors. */
+typedef struct factor_bidiagonal {
   const factor *f;
-  int64_t n;       /* rows, and their length */
-  double *squares; /* of each row, by `measure` and the rotations */
-  int64_t *order;  /* of the rows, from the longest on */
-  void (*measure)(const void *rows);
-  bool (*rotate)(const void *rows, int64_t p, int64_t q); /* false when they are orthogonal; rows of zeros are */
-  const void *rows;
-} factor_jacobi;
+  int64_t n;
+  double *d, *e;                  /* its diagonal; the elements above it, and 0 */
+  factor_lines left, right;       /* of the first, n lines are */
+  char *left_parts, *right_parts; /* room for them */
+  char *room;                     /* twice factor_turns_bytes of n */
+} factor_bidiagonal;
 
-/* False in `out_converged` where the iteration does not converge. */
-ts_status factor_jacobi_run(const factor_jacobi *j, bool *out_converged);
-
-/* Of two rows of n elements, with their product and their squares, which are those after it. */
-typedef struct factor_rotation {
-  double cosine, sine;
-} factor_rotation;
-
-/* False when the rows are orthogonal. */
-bool factor_jacobi_rotation(const factor *f, int64_t n, double product, double *square_p, double *square_q,
-                            factor_rotation *out);
+/* The singular values, in d, of which some may be negative; false in `out_converged` as above. */
+ts_status factor_bidiagonal_values(const factor_bidiagonal *b, bool *out_converged);
 
 ts_status factor_qr(const factor *f);
 /* False in `out_converged` where the iteration does not converge. */

@@ -73,6 +73,18 @@ typedef struct ts_linalg_reflector {
 /* Lines that are best reflected at once: their number is a multiple of this. */
 #define TS_LINALG_TOGETHER 8
 
+/* Sums of `count` lines that are `step` elements apart: that of line i has line k `by[k * by_step + i]` times. */
+typedef struct ts_linalg_sums {
+  const void *lines, *by;
+  int64_t step, by_step, count, length;
+} ts_linalg_sums;
+
+/* Rotations, each of one line with the next: pairs of a cosine and a sine. */
+typedef struct ts_linalg_turns {
+  const void *angles;
+  int64_t count;
+} ts_linalg_turns;
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
@@ -102,6 +114,12 @@ typedef struct ts_linalg_vector {
   double (*dot)(const void *a, const void *b, int64_t count);
   /* Applies a reflector to `count` lines that are `step` elements apart: the bits of add_scaled by -tau times `dot`. */
   void (*reflect)(const ts_linalg_reflector *reflector, void *lines, int64_t step, int64_t count);
+  /* -tau times `dot` of v and each of `count` lines. */
+  void (*products)(const ts_linalg_reflector *v, const void *lines, int64_t step, int64_t count, void *out);
+  /* Takes from `count` lines their sums, one term after the other. */
+  void (*take_sums)(const ts_linalg_sums *sums, void *lines, int64_t step, int64_t count);
+  /* Rotates a line with that which is `step` elements behind it, that one with the next, and so on, as `rotate`. */
+  void (*turn)(const ts_linalg_turns *turns, void *line, int64_t step, int64_t length);
   /* y += factor * x */
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
   /* x, y = cosine * x + sine * y, cosine * y - sine * x */

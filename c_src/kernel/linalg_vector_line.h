@@ -82,6 +82,104 @@ static void NAME(reflect)(const ts_linalg_reflector *r, void *to, int64_t step, 
   if (c < count) NAME(reflect_some)(r, lines + c * step, step, 1);
 }
 
+static void NAME(products)(const ts_linalg_reflector *r, const void *from, int64_t step, int64_t count, void *to) {
+  const T *lines = from;
+  T *out = to;
+  int64_t c = 0;
+  for (; c + TOGETHER <= count; c += TOGETHER) NAME(reflections)(lines + c * step, step, TOGETHER, r, out + c);
+  for (; c + 2 <= count; c += 2) NAME(reflections)(lines + c * step, step, 2, r, out + c);
+  if (c < count) NAME(reflections)(lines + c * step, step, 1, r, out + c);
+}
+
+/* ---- sums of lines, which are taken from others */
+
+#define DEEP \
+  (VECTOR_BYTES == 64 ? 4 : 2) /* vectors of each of 4 lines that are summed at once; of one line twice as many */
+
+INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows,
+                               int vecs) {
+  const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
+  V sums[4 * DEEP];
+  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+      sums[r * vecs + v] = NAME(load)(to + r * step + i + v * LANES);
+  for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
+    V x[2 * DEEP];
+    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(from + v * LANES);
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+      const V factor = SPLAT(by[r]);
+      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] -= factor * x[v];
+    }
+  }
+  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+      memcpy(to + r * step + i + v * LANES, &sums[r * vecs + v], sizeof(V));
+}
+
+/* The last elements of a line, of which there are too few for a vector. */
+INLINE void NAME(take_rest)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows) {
+  const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
+  const int64_t some = s->length - i;
+  V sums[4];
+  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
+  for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
+    const V x = LOAD_SOME(from, some);
+    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) sums[r] -= SPLAT(by[r]) * x;
+  }
+  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
+}
+
+static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
+  T *to = lines;
+  int64_t i = 0;
+  for (; i + DEEP * LANES <= s->length; i += DEEP * LANES) {
+    int64_t c = 0;
+    for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, to + c * step, step, c, i, 4, DEEP);
+    for (; c < count; c++) NAME(take_vectors)(s, to + c * step, step, c, i, 1, DEEP);
+  }
+  for (; i < s->length; i += LANES)
+    for (int64_t c = 0; c < count; c++) {
+      if (i + LANES <= s->length)
+        NAME(take_vectors)(s, to + c * step, step, c, i, 1, 1);
+      else
+        NAME(take_rest)(s, to + c * step, step, c, i, 1);
+    }
+}
+
+/* ---- rotations of neighbours: the second line of each is the first one of the next, and stays in registers */
+
+#define HELD 4 /* vectors of a line */
+
+INLINE void NAME(turn_vectors)(const T *angles, int64_t count, T *line, int64_t step, int vecs) {
+  V x[HELD];
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(line + v * LANES);
+  for (int64_t k = 0; k < count; k++, line += step) {
+    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]);
+    _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) {
+      const V y = NAME(load)(line + step + v * LANES), p = c * x[v] + s * y;
+      memcpy(line + v * LANES, &p, sizeof p);
+      x[v] = c * y - s * x[v];
+    }
+  }
+  _Pragma("GCC unroll 4") for (int v = 0; v < vecs; v++) memcpy(line + v * LANES, &x[v], sizeof(V));
+}
+
+INLINE void NAME(turn_rest)(const T *angles, int64_t count, T *line, int64_t step, int64_t some) {
+  V x = LOAD_SOME(line, some);
+  for (int64_t k = 0; k < count; k++, line += step) {
+    const V c = SPLAT(angles[2 * k]), s = SPLAT(angles[2 * k + 1]), y = LOAD_SOME(line + step, some), p = c * x + s * y;
+    STORE_SOME(line, some, p);
+    x = c * y - s * x;
+  }
+  STORE_SOME(line, some, x);
+}
+
+static void NAME(turn)(const ts_linalg_turns *t, void *first, int64_t step, int64_t length) {
+  T *line = first;
+  int64_t i = 0;
+  for (; i + HELD * LANES <= length; i += HELD * LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, HELD);
+  for (; i + LANES <= length; i += LANES) NAME(turn_vectors)(t->angles, t->count, line + i, step, 1);
+  if (i < length) NAME(turn_rest)(t->angles, t->count, line + i, step, length - i);
+}
+
 static void NAME(add_scaled)(void *to, double by, const void *from, int64_t count) {
   const T *x = from, factor = (T)by;
   T *y = to;
@@ -113,3 +211,5 @@ static void NAME(rotate)(void *a, void *b, double cosine, double sine, int64_t c
 #undef CHUNK
 #undef PARTS
 #undef TOGETHER
+#undef DEEP
+#undef HELD

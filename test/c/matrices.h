@@ -26,8 +26,10 @@ static inline double noise(uint64_t *state) {
   return (double)(int64_t)(*state >> 33) / (double)(INT64_C(1) << 30) - 1;
 }
 
-/* Element (i, k) of a matrix of kind 0 to 9: of low rank, with repeated values, with columns that are zeros, or with
- * elements around 2^±far. */
+enum { DEGENERATE_KINDS = 12 };
+
+/* Element (i, k) of a matrix of a kind: of low rank, with repeated values, with columns that are zeros, bidiagonal,
+ * with rows that grow, or with elements around 2^±far. */
 static inline double degenerate(int kind, int64_t i, int64_t k, int far) {
   switch (kind) {
   case 0: return 0;
@@ -39,7 +41,9 @@ static inline double degenerate(int kind, int64_t i, int64_t k, int far) {
   case 6: return ldexp(1.0 / (double)(i + k + 1), -far);
   case 7: return ldexp(1.0 / (double)(i + k + 1), far);
   case 8: return ldexp(i == k, (int)(-8 * i) > -far ? (int)(-8 * i) : -far);
-  default: return i == k + 1 || k == i + 1;
+  case 9: return i == k + 1 || k == i + 1;
+  case 10: return i == k ? i % 3 != 1 : k == i + 1;
+  default: return ldexp(1.0 / (double)(i + k + 1), (int)(3 * (i < k ? i : k)) - far);
   }
 }
 

@@ -553,7 +553,7 @@ int main(void) {
   tcase_add_loop_test(values, every_size, 0, OPS * TYPES);
   tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
   tcase_add_loop_test(values, systems_of_every_kind, 0, TYPES);
-  tcase_add_loop_test(values, degenerate_matrices, 0, 10);
+  tcase_add_loop_test(values, degenerate_matrices, 0, DEGENERATE_KINDS);
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
   tcase_add_loop_test(values, known_values, 0, TYPES);
