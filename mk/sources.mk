@@ -151,6 +151,7 @@ KERNEL_SRC := \
   c_src/kernel/complex_reduce.c \
   c_src/kernel/conv.c \
   c_src/kernel/conv_depthwise.c \
+  c_src/kernel/conv_direct.c \
   c_src/kernel/custom.c \
   c_src/kernel/custom_text.c \
   c_src/kernel/fft.c \

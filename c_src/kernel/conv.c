@@ -1,9 +1,11 @@
 /* Convolution as a matrix product. A row of lhs has the elements of the operand that the kernel's taps read for one
  * output position. Rows are packed block by block while the product runs, so lhs is never in memory as a whole; rhs is
  * the kernel, unchanged. With few channels the operand is first copied with its padding, so that the taps of one row of
- * the kernel read contiguous memory. A depthwise convolution (one channel a group, one feature a channel) computes with
+ * the kernel read contiguous memory. Where the kernel is small, rows are not packed but read where they are
+ * (conv_direct.c). A depthwise convolution (one channel a group, one feature a channel) computes with
  * channels in the lanes of vectors, without a product. */
 #include "kernel/conv_internal.h"
+#include "kernel/gemm_internal.h"
 
 #include <string.h>
 
@@ -82,19 +84,19 @@ static int64_t find_rows(const void *context, const void *state, int64_t k, cons
 
 /* ---- the padded copy */
 
-/* One line along the last dim. */
-static void copy_line(const conv_state *s, const char *from, char *to) {
-  const conv_dim *d = &s->source[s->rank - 1], *padded = &s->dims[s->rank - 1];
-  int64_t bytes = s->channels * s->size;
-  memset(to, 0, (size_t)(padded->n * bytes));
+void ts_conv_copy_line(const conv_dim *d, int64_t wide, int64_t bytes, const char *from, char *to) {
+  int64_t done = 0; /* elements of `to` */
   for (int64_t i = 0; i < d->n; i++) {
     int64_t at = i * d->input_dilation + d->low, count = 1;
     if (at < 0) continue;
-    if (at >= padded->n) return;
-    if (d->input_dilation == 1) count = conv_min(d->n - i, padded->n - at);
+    if (at >= wide) break;
+    if (d->input_dilation == 1) count = conv_min(d->n - i, wide - at);
+    memset(to + done * bytes, 0, (size_t)((at - done) * bytes));
     memcpy(to + at * bytes, from + i * bytes, (size_t)(count * bytes));
+    done = at + count;
     i += count - 1;
   }
+  memset(to + done * bytes, 0, (size_t)((wide - done) * bytes));
 }
 
 /* The operand's line for a line of the copy; NULL for padding. */
@@ -121,7 +123,8 @@ static void copy_task(void *arg, int64_t task, int worker) {
   for (int64_t line = task * run->step; line < end && !ts_cancelled(run->cancel); line++) {
     const char *from = source_line(run, line);
     if (from)
-      copy_line(s, from, run->copy + line * line_bytes(s));
+      ts_conv_copy_line(&s->source[s->rank - 1], s->dims[s->rank - 1].n, s->channels * s->size, from,
+                        run->copy + line * line_bytes(s));
     else
       memset(run->copy + line * line_bytes(s), 0, (size_t)line_bytes(s));
   }
@@ -146,11 +149,16 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
                 .out = ts_routine_result(run, 0),
                 .workers = run->thread_workspace,
                 .worker_bytes = plan->thread_workspace,
+                .epilogue = run->epilogue,
                 .cancel = run->cancel};
   r.x = s->copies ? r.copy : r.source;
   if (s->copies) make_copy(&r, run->parallel);
   if (s->dot) {
     if (s->batch * s->outputs > 0 && s->channels > 0) ts_conv_run_depthwise(&r, run->parallel);
+    return ts_check_cancelled(run->cancel, "a convolution");
+  }
+  if (s->direct.used) {
+    ts_conv_run_direct(&r, run->parallel);
     return ts_check_cancelled(run->cancel, "a convolution");
   }
   const ts_gemm_rows rows = {&r, ts_conv_start_rows, find_rows};
@@ -220,7 +228,7 @@ static bool pad_dims(conv_state *s) {
 /* The taps of the last spatial dim, with their channels, read one run when all taps are in bounds. */
 static void plan_runs(conv_state *s) {
   conv_dim *last = s->rank > 0 ? &s->dims[s->rank - 1] : NULL;
-  bool joins = !s->dot && last && s->groups == 1 && last->kernel_dilation == 1 && last->kernel > 1;
+  bool joins = !s->dot && !s->direct.used && last && s->groups == 1 && last->kernel_dilation == 1 && last->kernel > 1;
   bool padding = needs_padding(s);
   if (joins && padding && s->run * s->size < SHORT_RUN_BYTES && pad_dims(s)) s->copies = true;
   s->source_bytes = fill_steps(s, s->copies ? s->source : s->dims);
@@ -278,12 +286,13 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
                              .rhs_col = 1,
                              .out_batch = group,
                              .out_row = features};
-  TS_TRY(ts_gemm_prepare_rows(s->type, &s->gemm, &s->kernel));
+  TS_TRY((s->direct.used ? ts_gemm_prepare_strided : ts_gemm_prepare_rows)(s->type, &s->gemm, &s->kernel));
   out->kernel = &s->kernel;
   out->cost_ns = ts_gemm_cost(s->type, &s->shape);
   s->space = (ts_epilogue_space){.batch = 1, .rows = s->shape.m, .cols = features};
   s->space.is_parallel = s->shape.k > 0 && s->shape.m * s->shape.n >= (768 << 10) / s->shape.k;
   if (s->groups == 1) out->epilogue = &s->space;
+  if (s->direct.used) out->thread_workspace = ts_conv_direct_bytes(s);
   return TS_SUCCESS;
 }
 
@@ -311,6 +320,8 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
                     .run = channels / op->attrs->conv.groups};
   if (!fill_dims(s, op, x->shape, kernel->shape, result)) return TS_SUCCESS;
   if (s->run == 1 && features == channels) plan_depthwise(s);
+  fill_steps(s, s->dims);
+  if (!s->dot) ts_conv_plan_direct(s, features);
   plan_runs(s);
   fill_counts(s);
   TS_TRY(plan_taps(s, ts_shape_elements(kernel->shape) == 0, request->arena));

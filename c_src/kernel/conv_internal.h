@@ -17,6 +17,14 @@ typedef struct conv_dim {
   int64_t step; /* bytes */
 } conv_dim;
 
+/* A convolution of one or two spatial dims whose rows of lhs are not packed (conv_direct.c). */
+typedef struct conv_direct {
+  bool used, copies;        /* copies: lines, with their padding */
+  conv_dim y, x;            /* y is of one element when there is one spatial dim */
+  int64_t wide;             /* elements of a line that taps read */
+  int64_t line_bytes, rows; /* of a line that taps read; rows of outputs in a task, at most */
+} conv_direct;
+
 typedef struct conv_state {
   ts_dtype type;
   int64_t size, batch, channels, groups;
@@ -33,6 +41,7 @@ typedef struct conv_state {
   const char *zeros;    /* `run` of them */
   ts_window_dot_fn dot; /* depthwise; NULL: a product */
   ts_window_strip_fn strip;
+  conv_direct direct;
   ts_gemm_shape shape;
   ts_gemm *gemm;
   ts_kernel_source kernel;
@@ -44,9 +53,11 @@ typedef struct conv_run {
   const char *x, *kernel; /* x: the operand, or its padded copy */
   const char *source;
   char *copy, *out, *workers;
-  int64_t worker_bytes, step; /* of a task: rows */
-  int64_t places, pieces;     /* depthwise: places of the last dim in a task; pieces of a row */
-  bool streams;               /* depthwise: stores bypass the caches */
+  int64_t worker_bytes, step;  /* of a task: rows */
+  int64_t places;              /* depthwise: places of the last dim in a task */
+  int64_t pieces;              /* depthwise: of a row; direct: of an element of the batch */
+  bool streams;                /* depthwise: stores bypass the caches */
+  const ts_epilogue *epilogue; /* direct; NULL: none */
   const _Atomic bool *cancel;
 } conv_run;
 
@@ -70,6 +81,17 @@ void ts_conv_start_rows(const void *context, int64_t group, int64_t row, int64_t
 const char *ts_conv_find_row(const conv_state *s, const conv_rows *r, int64_t row, int64_t tap, int64_t offset);
 /* Bytes from the base to the element at index first + distance in the first `rank` dims; -1 for padding. */
 int64_t ts_conv_element_bytes(const conv_state *s, int32_t rank, const int64_t *first, const int64_t *distance);
+
+/* One line along the last dim into `wide` elements of `bytes` each, with zeros for padding. */
+void ts_conv_copy_line(const conv_dim *d, int64_t wide, int64_t bytes, const char *from, char *to);
+
+/* ---- conv_direct.c ---- */
+
+/* False when packed rows are needed, or pay. The state has its dims with their steps; `used` says it afterwards. */
+bool ts_conv_plan_direct(conv_state *s, int64_t features);
+/* The workspace of each thread, when the gemm is there. */
+int64_t ts_conv_direct_bytes(const conv_state *s);
+void ts_conv_run_direct(conv_run *run, const ts_parallel *parallel);
 
 /* ---- conv_depthwise.c ---- */
 

@@ -33,13 +33,14 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
   return TS_SUCCESS;
 }
 
-/* Tile kernels read packed operands, which are widened already, so they have no narrow types. `x` is the type of the
- * matrix that the others read. */
+/* Tile kernels read packed operands, which are widened already, or operands of native types, so they have no narrow
+ * types. `x` is the type of the matrix that the others read. */
 static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
                         ts_kernel_source *out) {
-  bool tile = kernel == TS_GEMM_TILE;
+  bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED;
   if (tile || ts_dtype_size(x) >= 4) x = TS_DTYPE_NONE;
-  ts_gemm_make_source(tile ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(), request, out);
+  ts_gemm_make_source(kernel == TS_GEMM_TILE ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(),
+                      request, out);
 }
 
 static ts_status get_all_kernels(ts_gemm *gemm) {
@@ -70,6 +71,14 @@ ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *
   *out = NULL;
   TS_TRY(create(&types, false, out)); /* the rows' runs of elements may be odd */
   make_source(*out, TS_GEMM_TILE, dtype, &(*out)->request, out_source);
+  return TS_SUCCESS;
+}
+
+ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
+  ts_gemm_types types = all_of(dtype);
+  *out = NULL;
+  TS_TRY(create(&types, false, out));
+  make_source(*out, TS_GEMM_STRIDED, dtype, &(*out)->request, out_source);
   return TS_SUCCESS;
 }
 

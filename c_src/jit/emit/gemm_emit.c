@@ -30,6 +30,7 @@ void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_g
 
 typedef struct tile {
   int rows, vectors;
+  bool strided;
   ts_v k, lhs, rhs, rhs_stride;
   ts_v out[TS_GEMM_MAX_HEIGHT]; /* its rows */
   ts_v mask[2];
@@ -115,9 +116,14 @@ static void prefetch_out(gemm_emit *m, const tile *t) {
     for (int64_t at = width; at < 2 * width; at += 64) ts_emit_prefetch(m->e, offset_const(m, t->out[r], at), true);
 }
 
+/* The bytes from a row of rhs to the one that is prefetched. */
+static ts_v tile_ahead(gemm_emit *m, const tile *t) {
+  return mul(m, t->rhs_stride, i64_const(m, TILE_AHEAD / (t->rows * t->vectors)));
+}
+
 static void tile_loop(gemm_emit *m, tile *t) {
   int size = m->g->element_size;
-  ts_v ahead = mul(m, t->rhs_stride, i64_const(m, TILE_AHEAD / (t->rows * t->vectors)));
+  ts_v ahead = tile_ahead(m, t);
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v phi[TS_GEMM_MAX_HEIGHT][2];
   loop l;
@@ -141,6 +147,80 @@ static void tile_loop(gemm_emit *m, tile *t) {
   loop_end(m, &l, i64_const(m, 1), t->k);
 }
 
+/* ---- STRIDED ---- */
+
+/* Rows are addressed by a pointer for each group of them, and by distances that all groups share: registers for a
+ * pointer to each row would not suffice. */
+#define GROUP_ROWS 4
+#define MAX_GROUPS (TS_GEMM_MAX_HEIGHT / GROUP_ROWS)
+
+typedef struct strided_lhs {
+  int groups;
+  ts_v ahead, row[GROUP_ROWS], group[MAX_GROUPS]; /* bytes */
+  ts_v lhs[MAX_GROUPS], rhs;
+} strided_lhs;
+
+static void sums_begin(gemm_emit *m, LLVMBasicBlockRef from, tile *t, ts_v phi[TS_GEMM_MAX_HEIGHT][2]) {
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = phi[r][v] = loop_phi(m, from, t->sum[r][v]);
+}
+
+static void sums_end(gemm_emit *m, const tile *t, ts_v phi[TS_GEMM_MAX_HEIGHT][2]) {
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) loop_next(m, phi[r][v], t->sum[r][v]);
+}
+
+/* One k: a row of rhs by an element of each row of lhs. */
+static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, ts_v *lhs) {
+  ts_v right[2];
+  prefetch_rhs(m, t, offset(m, rhs, s->ahead));
+  for (int v = 0; v < t->vectors; v++) right[v] = load(m, m->vector, vector_address(m, rhs, v));
+  for (int r = 0; r < t->rows; r++) {
+    ts_v from = r % GROUP_ROWS ? offset(m, lhs[r / GROUP_ROWS], s->row[r % GROUP_ROWS]) : lhs[r / GROUP_ROWS];
+    ts_v left = splat(m, m->vector, load(m, m->element, from));
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = multiply_add(m, left, right[v], t->sum[r][v]);
+  }
+}
+
+/* The run whose rows begin at s->lhs; s->rhs moves behind it. */
+static void strided_run(gemm_emit *m, tile *t, strided_lhs *s) {
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  ts_v phi[TS_GEMM_MAX_HEIGHT][2], lhs[MAX_GROUPS];
+  loop l;
+  loop_begin(m, "k", i64_const(m, 0), &l);
+  ts_v rhs = loop_phi(m, from, s->rhs);
+  for (int g = 0; g < s->groups; g++) lhs[g] = loop_phi(m, from, s->lhs[g]);
+  sums_begin(m, from, t, phi);
+  strided_step(m, t, s, rhs, lhs);
+  sums_end(m, t, phi);
+  for (int g = 0; g < s->groups; g++) loop_next(m, lhs[g], offset_const(m, lhs[g], m->g->element_size));
+  s->rhs = offset(m, rhs, t->rhs_stride);
+  loop_next(m, rhs, s->rhs);
+  loop_end(m, &l, i64_const(m, 1), t->k);
+}
+
+static void strided_loop(gemm_emit *m, tile *t) {
+  strided_lhs s = {.groups = (t->rows + GROUP_ROWS - 1) / GROUP_ROWS, .ahead = tile_ahead(m, t)};
+  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), runs = arg(m, TS_GEMM_RUNS, "runs");
+  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), phi[TS_GEMM_MAX_HEIGHT][2];
+  for (int r = 0; r < GROUP_ROWS; r++) s.row[r] = mul(m, stride, i64_const(m, r));
+  for (int g = 0; g < s.groups; g++) s.group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  loop l;
+  loop_begin(m, "run", i64_const(m, 0), &l);
+  ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
+  sums_begin(m, from, t, phi);
+  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, lhs, s.group[g]);
+  s.rhs = rhs;
+  strided_run(m, t, &s);
+  sums_end(m, t, phi);
+  loop_next(m, rhs, s.rhs);
+  loop_next(m, lhs, offset(m, lhs, run_stride));
+  loop_end(m, &l, i64_const(m, 1), runs);
+}
+
+/* ---- both ---- */
+
 static void emit_tile_variant(gemm_emit *m, tile *t) {
   ts_v cols = arg(m, TS_GEMM_COLS, "cols"), stride = arg(m, TS_GEMM_OUT_STRIDE, "stride");
   ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
@@ -157,19 +237,20 @@ static void emit_tile_variant(gemm_emit *m, tile *t) {
     tile_start(m, t, go_on);
   }
   prefetch_out(m, t);
-  tile_loop(m, t);
+  (t->strided ? strided_loop : tile_loop)(m, t);
   for (int r = 0; r < t->rows; r++)
     for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
   LLVMBuildRetVoid(m->b);
 }
 
-static void emit_tile(gemm_emit *m) {
+static void emit_tile(gemm_emit *m, bool strided) {
   LLVMBasicBlockRef none = new_block(m, "none");
   ts_v choice = LLVMBuildSwitch(m->b, LLVMGetParam(m->e->function, 1), none, TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS);
   LLVMPositionBuilderAtEnd(m->b, none);
   LLVMBuildUnreachable(m->b);
   for (int i = 0; i < TS_GEMM_HEIGHTS * TS_GEMM_WIDTHS; i++) {
-    tile t = {.rows = m->g->rows[i / TS_GEMM_WIDTHS], .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors};
+    tile t = {
+        .rows = m->g->rows[i / TS_GEMM_WIDTHS], .vectors = i % TS_GEMM_WIDTHS ? 1 : m->g->vectors, .strided = strided};
     LLVMBasicBlockRef block = new_block(m, "tile");
     LLVMAddCase(choice, i64_const(m, i), block);
     LLVMPositionBuilderAtEnd(m->b, block);
@@ -220,7 +301,8 @@ static ts_status emit_kernel(ts_emit *e, const char *name, const void *descripti
   m.args = LLVMGetParam(e->function, 0);
   LLVMPositionBuilderAtEnd(m.b, new_block(&m, "entry"));
   switch (request->kernel) {
-  case TS_GEMM_TILE: emit_tile(&m); break;
+  case TS_GEMM_TILE: emit_tile(&m, false); break;
+  case TS_GEMM_STRIDED: emit_tile(&m, true); break;
   case TS_GEMM_AXPY: ts_gemm_emit_axpy(&m); break;
   case TS_GEMM_DOT: ts_gemm_emit_dot(&m); break;
   case TS_GEMM_KERNEL_COUNT: return ts_error(TS_INTERNAL, "no such kernel");
@@ -236,7 +318,8 @@ static ts_status copy_request(const void *description, void **out) {
 
 void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtype x, const ts_target *target,
                          ts_gemm_request *request, ts_kernel_source *out) {
-  static const char *const kernels[] = {"tile", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64", "pairs"};
+  static const char *const kernels[] = {"tile", "strided", "axpy", "dot"}, *const types[] = {"f32", "f64", "i32", "i64",
+                                                                                             "pairs"};
   ts_gemm_get_geometry(compute, target, &request->geometry);
   request->kernel = kernel;
   request->x = x;

@@ -41,6 +41,9 @@ void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_g
 typedef enum ts_gemm_kernel {
   /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). */
   TS_GEMM_TILE,
+  /* The same, but lhs is not packed: its rows are at one distance from each other, and k is TS_GEMM_RUNS runs of
+   * TS_GEMM_K elements, at one distance from each other. */
+  TS_GEMM_STRIDED,
   /* out[i][j] += sum over k of v[k][i] * x[k * stride + j] for j in [begin, end), i in [0, items): x is contiguous
    * across results. */
   TS_GEMM_AXPY,
@@ -66,6 +69,9 @@ enum {
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
   TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators start from out's elements, else from 0 */
   TS_GEMM_ITEMS,      /* AXPY, DOT */
+  TS_GEMM_LHS_STRIDE, /* STRIDED: from row to row of lhs */
+  TS_GEMM_RUNS,       /* STRIDED: >= 1 */
+  TS_GEMM_RUN_STRIDE, /* STRIDED: from run to run of lhs */
   TS_GEMM_ARGS
 };
 
