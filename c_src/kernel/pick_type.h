@@ -2,9 +2,7 @@
 
 static int64_t NAME(pick)(const T *x, int64_t n, T first, T span, T *values, uint32_t *places) {
   int64_t i = 0, count = 0;
-#if LANES > 1
   for (; i + LANES <= n; i += LANES) count += SOME(x + i, i, first, span, values + count, places + count);
-#endif
   for (; i < n; i++) {
     values[count] = x[i];
     places[count] = (uint32_t)i;

@@ -1,12 +1,15 @@
 #include "kernel/sort_top.h"
 
+#include "kernel/pick.h"
 #include "kernel/sort_lanes.h"
 
 /* Elements of the lines that are sorted at a time, when they are sorted. */
 #define SLAB_ELEMENTS (INT64_C(4) << 20)
 #define TASK_NS 100000
 /* Elements whose keys are made together. */
-#define BLOCK 512
+#define BLOCK 1024
+/* So many candidates are sorted by insertion. */
+#define FEW 64
 /* Elements between two checks of the cancel flag. */
 #define CHECK 65536
 
@@ -22,7 +25,7 @@ static unsigned __int128 rank_of(candidate c) { return (unsigned __int128)c.key 
 /* In a random order about k (1 + ln(n / k)) elements are among the first k so far. */
 static double select_ns(int64_t n, int64_t k) {
   int doublings = 64 - __builtin_clzll((unsigned long long)(n / k));
-  return 100 + 0.7 * (double)n + (double)k * (30 + 15 * doublings);
+  return 100 + 0.35 * (double)n + (double)k * (30 + 15 * doublings);
 }
 
 static int64_t room(int64_t k) { return 2 * k + BLOCK; }
@@ -129,58 +132,100 @@ static void heap_sort(candidate *c, int64_t n) {
 typedef struct selection {
   candidate *c; /* room for room(k) */
   int64_t k, count;
-  uint64_t bound; /* keys from here on are not among the first k */
+  uint64_t bound; /* greater keys are not among the first k */
+  bool over;      /* no other key is */
 } selection;
 
-/* Drops what is not among the first k. */
-static void trim(selection *s) {
-  if (s->count <= s->k) return;
-  partition(s->c, s->count, s->k);
-  s->count = s->k;
-  s->bound = 0;
-  for (int64_t i = 0; i < s->k; i++)
-    if (s->c[i].key > s->bound) s->bound = s->c[i].key;
+static void insertion_sort(candidate *c, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const candidate moved = c[i];
+    int64_t at = i;
+    for (; at > 0 && rank_of(c[at - 1]) > rank_of(moved); at--) c[at] = c[at - 1];
+    c[at] = moved;
+  }
 }
 
-/* An element whose key is the bound comes after all that are kept. */
-#define DEFINE_OFFER(BITS)                                                                           \
-  static void offer_##BITS(selection *s, const void *from, int64_t first, int64_t n, bool all) {     \
-    const uint##BITS##_t *keys = from;                                                               \
-    for (int64_t i = 0; i < n; i++)                                                                  \
-      if (all || keys[i] < s->bound) s->c[s->count++] = (candidate){keys[i], (uint64_t)(first + i)}; \
-  }
-DEFINE_OFFER(8)
-DEFINE_OFFER(16)
-DEFINE_OFFER(32)
-DEFINE_OFFER(64)
+/* Drops what is not among the first k. A later element with the key of the last comes after it. */
+static void trim(selection *s) {
+  uint64_t last = 0;
+  if (s->count < s->k) return;
+  if (s->count <= FEW)
+    insertion_sort(s->c, s->count);
+  else
+    partition(s->c, s->count, s->k);
+  s->count = s->k;
+  for (int64_t i = 0; i < s->k; i++) last = s->c[i].key > last ? s->c[i].key : last;
+  s->over = last == 0;
+  s->bound = last - 1;
+}
 
-static void offer(selection *s, int width, const void *keys, int64_t first, int64_t n, bool all) {
-  switch (width) {
-  case 0: offer_8(s, keys, first, n, all); break;
-  case 1: offer_16(s, keys, first, n, all); break;
-  case 2: offer_32(s, keys, first, n, all); break;
-  default: offer_64(s, keys, first, n, all); break;
+/* The keys of a block, and what was picked of them. */
+#define DEFINE_BLOCK(BITS)                                                                          \
+  typedef struct block_##BITS {                                                                     \
+    uint##BITS##_t keys[BLOCK], picked[BLOCK + TS_PICK_SLACK];                                      \
+    uint32_t places[BLOCK + TS_PICK_SLACK];                                                         \
+  } block_##BITS;                                                                                   \
+  static void offer_##BITS(selection *s, block_##BITS *block, int64_t first, int64_t n) {           \
+    const ts_pick *pick = ts_pick_host();                                                           \
+    uint##BITS##_t bound = (uint##BITS##_t)s->bound;                                                \
+    if (first == 0 && s->k <= n) bound = pick->bound##BITS(block->keys, n, s->k);                   \
+    const int64_t count = pick->pick##BITS(block->keys, n, 0, bound, block->picked, block->places); \
+    for (int64_t i = 0; i < count; i++)                                                             \
+      s->c[s->count++] = (candidate){block->picked[i], (uint64_t)(first + block->places[i])};       \
   }
+DEFINE_BLOCK(32)
+DEFINE_BLOCK(64)
+
+typedef struct keys {
+  union {
+    block_32 narrow;
+    block_64 wide;
+  } block;
+  uint16_t small[BLOCK]; /* of 8 or 16 bits, which are widened */
+} keys;
+
+static void widen(int width, keys *all, int64_t n) {
+  uint32_t *to = all->block.narrow.keys;
+  if (width == 0)
+    for (int64_t i = 0; i < n; i++) to[i] = ((const uint8_t *)all->small)[i];
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = all->small[i];
+}
+
+/* The n elements from element `first` of a line at `in`. */
+static void offer(selection *s, const ts_sort_job *job, const char *in, int64_t first, int64_t n) {
+  const ts_sort_keys_fn make = ts_sort_lanes_host()->keys[job->width];
+  uint64_t varying = 0;
+  keys all;
+  make(&job->key, in + (first << job->width), n, job->width < 2 ? (void *)all.small : &all.block, 0, &varying);
+  if (job->width < 2) widen(job->width, &all, n);
+  if (job->width < 3)
+    offer_32(s, &all.block.narrow, first, n);
+  else
+    offer_64(s, &all.block.wide, first, n);
+}
+
+static bool select_candidates(const ts_sort_job *job, int64_t line, selection *s) {
+  const char *in = (const char *)job->in + ((line * job->n) << job->width);
+  for (int64_t at = 0; at < job->n && !s->over; at += BLOCK) {
+    if (at % CHECK == 0 && ts_cancelled(job->cancel)) return false;
+    offer(s, job, in, at, job->n - at < BLOCK ? job->n - at : BLOCK);
+    if (at == 0 || s->count > 2 * s->k) trim(s);
+  }
+  return true;
 }
 
 static bool select_line(const top_run *run, int64_t line, candidate *memory) {
-  const ts_sort_job *job = &run->job;
-  selection s = {.c = memory, .k = run->plan->k};
-  ts_sort_keys_fn make = ts_sort_lanes_host()->keys[job->width];
-  uint64_t keys[BLOCK], varying = 0;
-  bool full = false; /* there are k, and a bound */
-  for (int64_t at = 0; at < job->n; at += BLOCK) {
-    if (at % CHECK == 0 && ts_cancelled(job->cancel)) return false;
-    int64_t n = job->n - at < BLOCK ? job->n - at : BLOCK;
-    make(&job->key, (const char *)job->in + ((line * job->n + at) << job->width), n, keys, 0, &varying);
-    offer(&s, job->width, keys, at, n, !full);
-    if (s.count > (full ? 2 * s.k : s.k)) trim(&s), full = true;
-  }
+  selection s = {.c = memory, .k = run->plan->k, .bound = UINT64_MAX};
+  if (!select_candidates(&run->job, line, &s)) return false;
   trim(&s);
-  heap_sort(s.c, s.k);
+  if (s.k > FEW)
+    heap_sort(s.c, s.k);
+  else
+    insertion_sort(s.c, s.k);
   for (int64_t i = 0; i < s.k; i++) {
     run->indices[line * s.k + i] = (int32_t)s.c[i].index;
-    copy_element(run, line * s.k + i, line * job->n + (int64_t)s.c[i].index);
+    copy_element(run, line * s.k + i, line * run->job.n + (int64_t)s.c[i].index);
   }
   return true;
 }
