@@ -5,6 +5,7 @@
 #include "nif/nif_digest.h"
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
+#include "nif/nif_run.h"
 
 ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* eager_clear() -> ok */
@@ -99,13 +100,15 @@ static ts_status make_results(ErlNifEnv *env, ts_buffer **results, size_t count,
 }
 
 /* Numbers get the types that the program has for them. Ends the use of the arguments. */
-static ts_status run_call(ErlNifEnv *env, const ts_loaded *executable, call *c, bool watched, ERL_NIF_TERM *out) {
+static ts_status run_call(ErlNifEnv *env, const ts_loaded *executable, call *c, ts_run_control *control,
+                          ERL_NIF_TERM *out) {
   const ts_type *const *types = executable->param_types;
   ts_buffer *results[TS_MAX_RESULTS];
   c->args.checked = true;
   for (size_t i = 0; i < c->args.count; i++)
     if (!c->args.buffers[i]) TS_TRY(ts_nif_number_buffer(&c->numbers[i], types[i], &c->args.buffers[i]));
-  TS_TRY(ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->of.device}, watched, results));
+  ts_run_options options = {.device = c->of.device, .control = control};
+  TS_TRY(ts_nif_run_program(executable, &c->args, &options, results));
   return make_results(env, results, executable->result_count, out);
 }
 
@@ -116,7 +119,7 @@ static ts_status make_view(ErlNifEnv *env, const call *c, ERL_NIF_TERM *out) {
 }
 
 /* On a dirty scheduler, where compiling and long runs are allowed. */
-static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ERL_NIF_TERM *out) {
+static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ts_run_control *control, ERL_NIF_TERM *out) {
   ts_loaded *executable;
   ts_eager_use use;
   if (find_program(k, &use)) {
@@ -127,7 +130,7 @@ static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ERL_NI
     TS_TRY(ts_call_compile(&c->of, &executable));
     ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
   }
-  ts_status status = run_call(env, executable, c, true, out);
+  ts_status status = run_call(env, executable, c, control, out);
   ts_loaded_release(executable);
   return status;
 }
@@ -141,15 +144,16 @@ static ts_status run_here(ErlNifEnv *env, call *c, const ts_call_key *k, bool *o
   const ts_loaded *executable = ts_eager_program_executable(&use);
   if (executable->is_short) {
     *out_done = true;
-    status = run_call(env, executable, c, false, out);
+    status = run_call(env, executable, c, NULL, out);
     ts_nif_spend(env, executable);
   }
   ts_eager_program_done(&use);
   return status;
 }
 
-/* `out_done` is NULL on a dirty scheduler. */
-static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool *out_done, ERL_NIF_TERM *out) {
+/* On a dirty scheduler `out_done` is NULL, else `control` is. */
+static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], ts_run_control *control, bool *out_done,
+                        ERL_NIF_TERM *out) {
   call c;
   ts_call_key k;
   TS_TRY(get_call(env, argv, &c));
@@ -158,18 +162,18 @@ static ts_status run_op(ErlNifEnv *env, const ERL_NIF_TERM argv[], bool *out_don
     if (out_done) *out_done = true;
     status = make_view(env, &c, out);
   } else if (!(status = ts_call_key_init(&c.of, &k))) {
-    status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, out);
+    status = out_done ? run_here(env, &c, &k, out_done, out) : run_dirty(env, &c, &k, control, out);
     ts_call_key_deinit(&k);
   }
   free_call(&c);
   return status;
 }
 
+/* The arguments of op/4, then a run that watches the caller. */
 static ERL_NIF_TERM op_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  ERL_NIF_TERM term;
-  (void)argc;
-  TS_NIF_TRY(env, run_op(env, argv, NULL, &term));
-  return ts_nif_with_pressure(env, term);
+  ERL_NIF_TERM term, run = argv[argc - 1];
+  ts_status status = run_op(env, argv, &ts_nif_run_get(env, run)->control, NULL, &term);
+  return ts_nif_run_return(env, run, status ? ts_nif_error(env, status) : ts_nif_with_pressure(env, term));
 }
 
 ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -184,9 +188,9 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
     TS_NIF_TRY(env, ts_nif_get_opcode(env, argv[1], &code));
     return ts_nif_builder_op(env, builder, code, argv);
   }
-  TS_NIF_TRY(env, run_op(env, argv, &done, &term));
+  TS_NIF_TRY(env, run_op(env, argv, NULL, &done, &term));
   if (done) return ts_nif_with_pressure(env, term);
-  return enif_schedule_nif(env, "op", ERL_NIF_DIRTY_JOB_CPU_BOUND, op_dirty, argc, argv);
+  return ts_nif_run_move(env, op_dirty, argc, argv);
 }
 
 /* ---- the short way ---- */
@@ -214,7 +218,7 @@ static ts_status run_like(ErlNifEnv *env, call *c, bool *out_done, ERL_NIF_TERM 
   *out_done = ts_eager_program_is_like(&use);
   if (*out_done) {
     c->args.checked = true;
-    status = ts_nif_run_program(env, executable, &c->args, &(ts_run_options){.device = c->of.device}, false, &result);
+    status = ts_nif_run_program(executable, &c->args, &(ts_run_options){.device = c->of.device}, &result);
     if (!status) status = ts_nif_tensor_make_handle(env, result, out);
     ts_nif_spend(env, executable);
   }

@@ -3,6 +3,7 @@
 #include "exec/slices.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_run.h"
+#include "nif/nif_watch.h"
 
 #include <string.h>
 
@@ -154,38 +155,50 @@ static void run_down(ErlNifEnv *env, void *object, ErlNifPid *pid, ErlNifMonitor
   atomic_store(&((ts_nif_long_run *)object)->control.cancel, true);
 }
 
-static ts_nif_long_run *new_run(ErlNifEnv *env) {
+ts_status ts_nif_run_new(ErlNifEnv *env, ERL_NIF_TERM *out) {
   ErlNifPid self;
   ts_nif_long_run *r = enif_alloc_resource(run_type, sizeof *r);
-  if (!r) return NULL;
+  if (!r) return ts_error_no_memory();
   memset(r, 0, sizeof *r);
   r->watching = enif_self(env, &self) && enif_monitor_process(env, r, &self, &r->monitor) == 0;
   if (r->watching) r->caller = self;
-  return r;
-}
-
-static void unwatch(ErlNifEnv *env, ts_nif_long_run *r) {
-  if (r->watching) enif_demonitor_process(env, r, &r->monitor);
-  r->watching = false;
-}
-
-static ts_status run_watched(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
-                             ts_buffer **out) {
-  ts_nif_long_run *r = new_run(env);
-  if (!r) return ts_error_no_memory();
-  options->control = &r->control;
-  ts_status status = ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
-  unwatch(env, r);
+  *out = enif_make_resource(env, r);
   enif_release_resource(r);
-  return status;
+  return TS_SUCCESS;
 }
 
-ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
-                             bool watched, ts_buffer **out) {
+ts_nif_long_run *ts_nif_run_get(ErlNifEnv *env, ERL_NIF_TERM term) {
+  void *object;
+  return enif_get_resource(env, term, run_type, &object) ? object : NULL;
+}
+
+static ERL_NIF_TERM unwatch(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  ts_nif_long_run *r = ts_nif_run_get(env, argv[0]);
+  (void)argc;
+  if (r && r->watching) {
+    r->watching = false;
+    (void)enif_demonitor_process(env, r, &r->monitor);
+  }
+  return argv[1];
+}
+
+ERL_NIF_TERM ts_nif_run_return(ErlNifEnv *env, ERL_NIF_TERM run, ERL_NIF_TERM result) {
+  const ERL_NIF_TERM argv[] = {run, result};
+  if (enif_thread_type() == ERL_NIF_THR_NORMAL_SCHEDULER) return unwatch(env, 2, argv);
+  return enif_schedule_nif(env, "run", 0, unwatch, 2, argv);
+}
+
+ERL_NIF_TERM ts_nif_run_move(ErlNifEnv *env, ts_nif_function *function, int argc, const ERL_NIF_TERM argv[]) {
+  ERL_NIF_TERM all[TS_NIF_MOST_MOVED + 1];
+  for (int i = 0; i < argc; i++) all[i] = argv[i];
+  TS_NIF_TRY(env, ts_nif_run_new(env, &all[argc]));
+  return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, function, argc + 1, all);
+}
+
+ts_status ts_nif_run_program(const ts_loaded *executable, ts_nif_args *args, ts_run_options *options, ts_buffer **out) {
   options->donated = ts_nif_args_donated(args);
   options->checked = args->checked;
-  ts_status status = watched ? run_watched(env, executable, args, options, out)
-                             : ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
+  ts_status status = ts_loaded_run(executable, (ts_run_args){args->buffers, args->count}, options, out);
   ts_nif_args_done(args, !status);
   return status;
 }
@@ -324,11 +337,10 @@ static ERL_NIF_TERM compile_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
   ts_loaded *executable;
   ERL_NIF_TERM term;
   (void)argc;
-  ts_nif_long_run *r = new_run(env);
-  if (!r) return ts_nif_error(env, ts_error_no_memory());
-  ts_status status = compile(env, argv, &r->control.cancel, &executable);
-  unwatch(env, r);
-  enif_release_resource(r);
+  ts_nif_watch *watch;
+  TS_NIF_TRY(env, ts_nif_watch_begin(env, &watch));
+  ts_status status = compile(env, argv, &watch->cancel, &executable);
+  ts_nif_watch_end(env, watch);
   TS_NIF_TRY(env, status);
   TS_NIF_TRY(env, make_executable(env, executable, NULL, &term));
   return term;
@@ -428,7 +440,7 @@ static ts_status run_to_list(ErlNifEnv *env, const ts_loaded *executable, ts_nif
                              ERL_NIF_TERM *out) {
   results r;
   ts_status status = results_init(&r, executable, 0);
-  if (!status) status = ts_nif_run_program(env, executable, args, options, false, r.buffers);
+  if (!status) status = ts_nif_run_program(executable, args, options, r.buffers);
   ts_nif_args_done(args, false); /* if it never began */
   return results_to_list(env, &r, status, out);
 }
@@ -455,12 +467,6 @@ static ts_status end_to_list(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM *o
   ts_status status = results_init(&made, r->executable, r->partitions);
   if (!status) status = end_run(r, made.buffers);
   return results_to_list(env, &made, status, out);
-}
-
-/* Releases what a run still holds, after its end or in its place. */
-static void abandon(ErlNifEnv *env, ts_nif_long_run *r) {
-  (void)end_run(r, NULL);
-  unwatch(env, r);
 }
 
 /* A group that waits is referred to until it is ready. */
@@ -497,7 +503,7 @@ static ts_status run_slice(ErlNifEnv *env, ts_nif_long_run *r, ts_run_state *out
   ts_slice_end(&slice);
   if (!status && *out_state != TS_RUN_DONE) return TS_SUCCESS;
   if (!status) status = end_to_list(env, r, out);
-  abandon(env, r);
+  (void)end_run(r, NULL); /* what it still holds after an error */
   return status;
 }
 
@@ -529,9 +535,10 @@ static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
 static ERL_NIF_TERM go_on(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term) {
   ts_run_state state;
   ERL_NIF_TERM list, call = term;
-  TS_NIF_TRY(env, run_slice(env, r, &state, &list));
+  ts_status status = run_slice(env, r, &state, &list);
+  if (status) return ts_nif_run_return(env, term, ts_nif_error(env, status));
   switch (state) {
-  case TS_RUN_DONE: return ts_nif_with_pressure(env, list);
+  case TS_RUN_DONE: return ts_nif_run_return(env, term, ts_nif_with_pressure(env, list));
   case TS_RUN_CALLBACK: TS_NIF_TRY(env, make_call(env, r, term, &call)); return call;
   case TS_RUN_WAITING: return enif_make_tuple2(env, ts_atom.waiting_, term);
   case TS_RUN_COLLECTIVE:
@@ -542,18 +549,13 @@ static ERL_NIF_TERM go_on(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM term)
 
 /* The run is the argument, which keeps it alive while it waits. */
 static ERL_NIF_TERM resume_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  void *object;
   (void)argc;
-  if (!enif_get_resource(env, argv[0], run_type, &object)) return ts_nif_error(env, ts_error_no_memory());
-  return go_on(env, object, argv[0]);
+  ts_nif_long_run *r = ts_nif_run_get(env, argv[0]);
+  return r ? go_on(env, r, argv[0]) : ts_nif_error(env, ts_error_no_memory());
 }
 
 /* Begins a run that outlives this call, and takes the arguments over. */
-static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call,
-                           ts_nif_long_run **out) {
-  *out = new_run(env);
-  if (!*out) return ts_error_no_memory();
-  ts_nif_long_run *r = *out;
+static ts_status begin_run(ts_nif_long_run *r, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call) {
   r->partitions = call->partitions;
   hold_args(r, executable, args);
   args->count = 0;
@@ -580,40 +582,39 @@ static ts_status begin_run(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *a
                               &r->execution);
 }
 
-ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call) {
-  ts_nif_long_run *r;
-  ts_status status = begin_run(env, executable, args, call, &r);
+ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ERL_NIF_TERM run, ts_loaded *executable, ts_nif_args *args,
+                             const ts_nif_call *call) {
+  ts_nif_long_run *r = ts_nif_run_get(env, run);
+  ts_status status = begin_run(r, executable, args, call);
   ts_nif_args_done(args, false);
-  if (!r) return ts_nif_error(env, status);
-  ERL_NIF_TERM term = enif_make_resource(env, r);
-  enif_release_resource(r);
-  if (!status && call->carrier) {
-    atomic_store(&r->is_ready, true);
-    return enif_make_tuple2(env, ts_atom.waiting_, term);
+  if (status) {
+    (void)end_run(r, NULL);
+    return ts_nif_run_return(env, run, ts_nif_error(env, status));
   }
-  if (!status) return go_on(env, r, term);
-  abandon(env, r);
-  return ts_nif_error(env, status);
+  if (!call->carrier) return go_on(env, r, run);
+  atomic_store(&r->is_ready, true);
+  return enif_make_tuple2(env, ts_atom.waiting_, run);
 }
 
+/* The arguments of run/4, then the run. */
 static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  bound program;
+  bound program = {0};
   ts_run_options options;
   ts_nif_args args;
-  (void)argc;
-  TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
-  return ts_nif_run_long(env, program.loaded, &args,
+  ERL_NIF_TERM run = argv[argc - 1];
+  ts_status status = get_call(env, argv, &program, &options, &args);
+  if (status) return ts_nif_run_return(env, run, ts_nif_error(env, status));
+  return ts_nif_run_long(env, run, program.loaded, &args,
                          &(ts_nif_call){.threads = options.threads, .device = options.device});
 }
 
 ERL_NIF_TERM ts_nif_run_resume(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* run_resume(Run) -> as run_group/4: resumes a group that run_rank/5 has begun, or one after the
    * message {ready, Run} */
-  void *object;
+  ts_nif_long_run *r = ts_nif_run_get(env, argv[0]);
   (void)argc;
-  if (!enif_get_resource(env, argv[0], run_type, &object))
-    return ts_nif_error(env, ts_nif_expected(env, "a run", argv[0]));
-  if (!atomic_exchange(&((ts_nif_long_run *)object)->is_ready, false))
+  if (!r) return ts_nif_error(env, ts_nif_expected(env, "a run", argv[0]));
+  if (!atomic_exchange(&r->is_ready, false))
     return ts_nif_error(env, ts_error(TS_FAILED_PRECONDITION, "the run is not ready to be resumed"));
   return enif_schedule_nif(env, "run_group", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
 }
@@ -670,9 +671,8 @@ static ts_status take_answer(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM li
 }
 
 static ts_status get_asking(ErlNifEnv *env, ERL_NIF_TERM term, ts_nif_long_run **out) {
-  void *object;
-  if (!enif_get_resource(env, term, run_type, &object)) return ts_nif_expected(env, "a run", term);
-  *out = object;
+  *out = ts_nif_run_get(env, term);
+  if (!*out) return ts_nif_expected(env, "a run", term);
   if (atomic_exchange(&(*out)->asks, false)) return TS_SUCCESS;
   return ts_error(TS_FAILED_PRECONDITION, "the run waits for no answer");
 }
@@ -685,8 +685,8 @@ ERL_NIF_TERM ts_nif_run_answer(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   TS_NIF_TRY(env, get_asking(env, argv[0], &r));
   ts_status status = take_answer(env, r, argv[1]);
   if (status) {
-    abandon(env, r);
-    return ts_nif_error(env, status);
+    (void)end_run(r, NULL);
+    return ts_nif_run_return(env, argv[0], ts_nif_error(env, status));
   }
   if (r->executable->is_short) return go_on(env, r, argv[0]);
   return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, resume_dirty, 1, argv);
@@ -697,8 +697,15 @@ ERL_NIF_TERM ts_nif_run_abandon(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_nif_long_run *r;
   (void)argc;
   TS_NIF_TRY(env, get_asking(env, argv[0], &r));
-  abandon(env, r);
-  return ts_atom.ok_;
+  (void)end_run(r, NULL);
+  return ts_nif_run_return(env, argv[0], ts_atom.ok_);
+}
+
+/* On this scheduler. */
+static ERL_NIF_TERM run_calling_back(ErlNifEnv *env, const ERL_NIF_TERM argv[]) {
+  ERL_NIF_TERM all[] = {argv[0], argv[1], argv[2], argv[3], 0};
+  TS_NIF_TRY(env, ts_nif_run_new(env, &all[4]));
+  return run_dirty(env, 5, all);
 }
 
 void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable) {
@@ -719,8 +726,8 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   (void)argc;
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
-  if (!executable->is_short) return enif_schedule_nif(env, "run", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
-  if (executable->calls_back) return run_dirty(env, argc, argv);
+  if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
+  if (executable->calls_back) return run_calling_back(env, argv);
   TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));
   TS_NIF_TRY(env, run_to_list(env, executable, &args, &options, &list));
   ts_nif_spend(env, executable);

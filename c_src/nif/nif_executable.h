@@ -53,10 +53,9 @@ void ts_nif_args_done(ts_nif_args *args, bool succeeded);
 
 bool ts_nif_executable_init(ErlNifEnv *env, ErlNifResourceFlags flags);
 
-/* Runs the program; `out` gets the results, and the use of the arguments ends. Of `options` the threads and the device
- * count. With `watched` the run is cancelled when the calling process dies. */
-ts_status ts_nif_run_program(ErlNifEnv *env, const ts_loaded *executable, ts_nif_args *args, ts_run_options *options,
-                             bool watched, ts_buffer **out);
+/* Runs the program; `out` gets the results, and the use of the arguments ends. Of `options` the threads, the device and
+ * the control count. */
+ts_status ts_nif_run_program(const ts_loaded *executable, ts_nif_args *args, ts_run_options *options, ts_buffer **out);
 
 ts_status ts_nif_executable_get(ErlNifEnv *env, ERL_NIF_TERM term, ts_loaded **out);
 /* True for a reference that is not an executable of this library: the module was purged and loaded again since. */

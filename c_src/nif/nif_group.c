@@ -59,12 +59,14 @@ static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], const ts_ca
   return status;
 }
 
+/* The arguments of run_group/4, then the run. */
 static ERL_NIF_TERM run_dirty(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   group_call call;
   ts_nif_args args;
-  (void)argc;
-  TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
-  return ts_nif_run_long(env, call.executable, &args,
+  ERL_NIF_TERM run = argv[argc - 1];
+  ts_status status = get_call(env, argv, NULL, &call, &args);
+  if (status) return ts_nif_run_return(env, run, ts_nif_error(env, status));
+  return ts_nif_run_long(env, run, call.executable, &args,
                          &(ts_nif_call){.threads = call.threads, .partitions = call.partitions});
 }
 
@@ -78,8 +80,7 @@ ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ERL_NIF_TERM lists;
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
-  if (!executable->is_short)
-    return enif_schedule_nif(env, "run_group", ERL_NIF_DIRTY_JOB_CPU_BOUND, run_dirty, argc, argv);
+  if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
   TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
   TS_NIF_TRY(env, ts_nif_run_group_now(env, call.executable, &args, call.threads, &lists));
   ts_nif_spend(env, executable);
@@ -132,18 +133,20 @@ ERL_NIF_TERM ts_nif_run_rank(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
   ts_nif_args args;
   ts_nif_call long_call = {0};
   ts_loaded *executable;
+  ERL_NIF_TERM run;
   (void)argc;
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
   TS_NIF_TRY(env, get_run(env, argv[4], &long_call));
-  ts_status status = get_call(env, argv, long_call.carrier, &call, &args);
+  ts_status status = ts_nif_run_new(env, &run);
+  if (!status) status = get_call(env, argv, long_call.carrier, &call, &args);
   if (status) {
     ts_status_free(ts_group_refuse(long_call.carrier, long_call.run, status));
     return ts_nif_error(env, status);
   }
   long_call.threads = call.threads;
   long_call.partitions = call.partitions;
-  return ts_nif_run_long(env, call.executable, &args, &long_call);
+  return ts_nif_run_long(env, run, call.executable, &args, &long_call);
 }
 
 /* The code of that name. */

@@ -33,9 +33,25 @@ typedef struct ts_nif_call {
   char name[TS_CARRIER_TEXT];
 } ts_nif_call;
 
+/* A run without a program, which watches the calling process. Only on a normal scheduler: while a dirty one executes
+ * the process, a monitor of it costs signals, for which the process's own scheduler and the VM's auxiliary thread wake
+ * up several times. */
+ts_status ts_nif_run_new(ErlNifEnv *env, ERL_NIF_TERM *out);
+/* NULL if the term is no run. */
+ts_nif_long_run *ts_nif_run_get(ErlNifEnv *env, ERL_NIF_TERM term);
+
+enum { TS_NIF_MOST_MOVED = 4 };
+typedef ERL_NIF_TERM ts_nif_function(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+/* Continues a call of at most TS_NIF_MOST_MOVED arguments on a dirty scheduler, with a new run as a further argument.
+ */
+ERL_NIF_TERM ts_nif_run_move(ErlNifEnv *env, ts_nif_function *function, int argc, const ERL_NIF_TERM argv[]);
+/* What the function of a run returns at its end: the result, once a normal scheduler has ended the watch. */
+ERL_NIF_TERM ts_nif_run_return(ErlNifEnv *env, ERL_NIF_TERM run, ERL_NIF_TERM result);
+
 /* On a dirty scheduler: runs in time slices and returns what run/4 or run_group/4 do. On any: begins a group of several
- * ranks. Takes the arguments over. */
-ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, const ts_nif_call *call);
+ * ranks. Takes the arguments over. The run is a new one. */
+ERL_NIF_TERM ts_nif_run_long(ErlNifEnv *env, ERL_NIF_TERM run, ts_loaded *executable, ts_nif_args *args,
+                             const ts_nif_call *call);
 /* On the calling scheduler: a group that is short. */
 ts_status ts_nif_run_group_now(ErlNifEnv *env, ts_loaded *executable, ts_nif_args *args, int threads,
                                ERL_NIF_TERM *out);
