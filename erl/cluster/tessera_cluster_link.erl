@@ -142,7 +142,7 @@ handle_info('begin', #state{socket = Socket, identity = Identity} = State) ->
     {noreply, State#state{peer = tessera_cluster_socket:peername(Socket)}};
 handle_info({secured, {ok, Socket}}, #state{nonce = Nonce} = State) ->
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:greeting(Nonce)),
-    again({noreply, State#state{socket = Socket}});
+    again(State#state{socket = Socket});
 handle_info({secured, {error, Reason}}, State) -> lost("its TLS handshake failed: ~0tP", [Reason, 20], State);
 handle_info(handshake_over, #state{step = hello} = State) ->
     lost("no handshake in ~b ms", [?HANDSHAKE], State);
@@ -178,10 +178,10 @@ received(Frame, #state{step = hello, key = Key, nonce = Nonce, job = Job} = Stat
     end;
 received(Frame, #state{below = Below} = State) ->
     case tessera_cluster_wire:address(Frame) of
-        own -> again(framed(Frame, State));
+        own -> framed(Frame, State);
         {rank, Rank, Inner} when is_map_key(Rank, Below) ->
             maps:get(Rank, Below) ! {routed, Inner},
-            again({noreply, State});
+            {noreply, State};
         _ -> lost("it sent a frame of a rank that is not below it", [], State)
     end.
 
@@ -192,24 +192,25 @@ framed(Frame, #state{reader = Reader} = State) ->
         {_, Next} -> {noreply, State#state{reader = Next}}
     end.
 
-again({noreply, #state{socket = Socket}} = Result) ->
+%% The next frame of the handshake.
+again(#state{socket = Socket} = State) ->
     ok = tessera_cluster_socket:next(Socket),
-    Result;
-again(Stop) -> Stop.
+    {noreply, State}.
 
 configure(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, config = #{deadline := Deadline}} = State) ->
     process_flag(trap_exit, true),
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), Deadline),
+    ok = tessera_cluster_socket:stream(Socket),
     self() ! check,
-    again({noreply, State#state{step = starting, writer = Writer, seen = now_ms()}}).
+    {noreply, State#state{step = starting, writer = Writer, seen = now_ms()}}.
 
 %% The configuration has the leader's address. The rank closes this connection and connects to its leader.
 redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Theirs, root = Root, rank = Rank} = State) ->
     Root ! {below, Rank, self()},
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:config(Key, Nonce, Theirs, Config)),
-    again({noreply, State}).
+    again(State).
 
 seen(none, #state{seen = Seen}) -> Seen;
 seen(Root, _) -> gen_server:call(Root, seen).

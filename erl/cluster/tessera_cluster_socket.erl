@@ -3,7 +3,7 @@
 %% started it and ends with the socket.
 -module(tessera_cluster_socket).
 -export([listen/2, port/1, accept/1, connect/3, secure/4, start_securing/3, give/2]).
--export([write/2, read/2, next/1, event/2, authenticated/1, peername/1, sockname/1, close/1]).
+-export([write/2, read/2, next/1, stream/1, event/2, authenticated/1, peername/1, sockname/1, close/1]).
 -export([start_writer/3, send/2, send_to/3, send_to_all/2, pass/2, pass_on/2, flush/1]).
 -export_type([socket/0, identity/0]).
 
@@ -11,6 +11,8 @@
 -define(HANDSHAKE, 4096).
 %% A frame of a message: a part and its tag; on the way through a leader also a rank.
 -define(FRAME, 1048580).
+%% Frames that may wait in the reader's mailbox.
+-define(WAITING, 64).
 
 -type socket() :: {tcp, gen_tcp:socket()} | {tls, ssl:sslsocket()}.
 -type identity() :: none | tessera_cluster_tls:identity().
@@ -98,26 +100,36 @@ read({tls, Socket}, Timeout) ->
 
 %% The next frame, or the end, comes as a message, which event/2 reads.
 -spec next(socket()) -> ok.
-next({tcp, Socket}) ->
-    _ = inet:setopts(Socket, [{active, once}]),
-    ok;
-next({tls, Socket}) ->
-    case ssl:setopts(Socket, [{active, once}]) of
-        ok -> ok;
-        {error, _} -> % the process of the connection has ended, and sends no message
-            self() ! {ssl_closed, Socket},
-            ok
-    end.
+next(Socket) -> ask(Socket, once).
+
+%% All frames from now on, and the end, come as messages, which event/2 reads. The VM stops to look at a socket that is not asked for frames, and
+%% begins anew costs a thread switch, so frames are asked for by the dozen. A reader that falls behind is sent no more of them.
+-spec stream(socket()) -> ok.
+stream(Socket) -> ask(Socket, ?WAITING).
+
+%% A connection that has ended may send no message of it any more.
+ask({Kind, Port} = Socket, Frames) ->
+    _ = [self() ! {closed(Kind), Port} || {error, _} <- [set(Socket, [{active, Frames}])]],
+    ok.
+
+closed(tcp) -> tcp_closed;
+closed(tls) -> ssl_closed.
 
 %% What a message says of the socket.
 -spec event(term(), socket()) -> {frame, binary()} | closed | {error, term()} | none.
 event({tcp, Socket, Frame}, {tcp, Socket}) -> {frame, Frame};
 event({tcp_closed, Socket}, {tcp, Socket}) -> closed;
 event({tcp_error, Socket, Reason}, {tcp, Socket}) -> {error, Reason};
+event({tcp_passive, Port}, {tcp, Port} = Socket) -> more(Socket);
 event({ssl, Socket, Frame}, {tls, Socket}) -> {frame, Frame};
 event({ssl_closed, Socket}, {tls, Socket}) -> closed;
 event({ssl_error, Socket, Reason}, {tls, Socket}) -> {error, reason(Reason)};
+event({ssl_passive, Port}, {tls, Port} = Socket) -> more(Socket);
 event(_, _) -> none.
+
+more(Socket) ->
+    ok = stream(Socket),
+    none.
 
 %% As gen_tcp calls it.
 reason({invalid_packet, _}) -> emsgsize;

@@ -63,6 +63,7 @@ run(#{timeout := Timeout, leave := Leave} = Options) ->
     try start(Options) of
         {ok, State} ->
             Watchdog ! started,
+            ok = tessera_cluster_socket:stream(State#state.socket),
             loop(State);
         {error, What} -> fail(Options, "~ts", [What])
     catch Class:Reason:Trace -> fail(Options, "~0tp", [{Class, Reason, Trace}])
@@ -215,9 +216,7 @@ lead(Credentials, Address, Deadline, #state{options = #{rank := Rank}, tree = Tr
 
 %% ---- requests
 
-loop(#state{socket = Socket, patience = Patience} = State) ->
-    ok = tessera_cluster_socket:next(Socket),
-    wait(State, erlang:monotonic_time(millisecond) + Patience).
+loop(#state{patience = Patience} = State) -> wait(State, erlang:monotonic_time(millisecond) + Patience).
 
 %% Handles messages until the next frame has come. Without a frame by Until, the rank leaves.
 wait(#state{socket = Socket} = State, Until) ->

@@ -122,6 +122,33 @@ sockets(Identity) ->
                                                         Read
                                                 end), secured(client, Identity, Write))).
 
+streams_test_() ->
+    {timeout, 120, in_folder(fun(Folder) -> [streams(Identity) || Identity <- [none, element(1, identity(Folder, "own"))]] end)}.
+
+%% A reader that is asked for a stream gets all frames in their order and then the end; while it takes none, the VM holds only some for it.
+streams(Identity) ->
+    Frames = [<<I:32>> || I <- lists:seq(1, 300)],
+    Write = fun(Socket) ->
+                    _ = [ok = tessera_cluster_socket:write(Socket, Frame) || Frame <- Frames],
+                    ok = tessera_cluster_socket:close(Socket)
+            end,
+    Read = fun({_, Inner} = Socket) ->
+                   ok = tessera_cluster_socket:stream(Socket),
+                   receive Passive when element(1, Passive) =:= tcp_passive; element(1, Passive) =:= ssl_passive -> self() ! Passive end,
+                   {messages, Waiting} = process_info(self(), messages),
+                   {length([Message || Message <- Waiting, element(2, Message) =:= Inner]), events(Socket)}
+           end,
+    {ok, {Waited, Events}} = both(secured(server, Identity, Write), secured(client, Identity, Read)),
+    ?assert(Waited < 100),
+    ?assertEqual([{frame, Frame} || Frame <- Frames] ++ [closed], Events).
+
+events(Socket) ->
+    case event(Socket) of
+        none -> events(Socket);
+        {frame, _} = Frame -> [Frame | events(Socket)];
+        Last -> [Last]
+    end.
+
 event({_, Inner} = Socket) ->
     receive Message when element(2, Message) =:= Inner -> tessera_cluster_socket:event(Message, Socket)
     after ?WITHIN -> error(no_event)
