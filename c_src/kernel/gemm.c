@@ -412,7 +412,7 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = t->kc,
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)lhs,
                                 [TS_GEMM_OUT_STRIDE] = t->out_stride,
-                                [TS_GEMM_CONTINUE] = t->k > 0};
+                                [TS_GEMM_CONTINUE] = t->k > 0 || p->run->adds};
   for (int64_t col = first; col < end; col += p->tile_cols) {
     int64_t cols = gemm_min(p->tile_cols, end - col);
     int narrow = cols <= g->lanes, variant = height * TS_GEMM_WIDTHS + narrow;
@@ -598,6 +598,7 @@ static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const 
                     .rhs = call->rhs,
                     .rows = call->rows,
                     .out = call->out,
+                    .adds = call->adds,
                     .epilogue = call->epilogue,
                     .parallel = call->parallel,
                     .pool = call->pool,
@@ -611,10 +612,10 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
   if (is_empty(shape)) return TS_SUCCESS;
   TS_TRY(ts_check_cancelled(call->cancel, "a matrix product"));
   if (shape->k <= 0) {
-    run_zeros(&run);
+    if (!call->adds) run_zeros(&run);
     return TS_SUCCESS;
   }
-  ts_gemm_kernel kernel = ts_gemm_pick_kernel(gemm, shape);
+  ts_gemm_kernel kernel = call->adds ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
   if (!gemm->kernels[kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);

@@ -64,6 +64,7 @@ typedef struct ts_gemm_call {
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
   void *out;
+  bool adds;                   /* the chains begin with what `out` has, which is of the type that is computed */
   const ts_epilogue *epilogue; /* may be NULL */
   const ts_parallel *parallel;
   ts_pool *pool;              /* for packed operands */

@@ -24,6 +24,7 @@ typedef struct gemm_run {
   const char *lhs, *rhs;
   const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
   char *out;
+  bool adds;
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;

@@ -5,6 +5,9 @@
 
 #define BLOCK TS_LINALG_BLOCK
 
+/* Columns for which packing would take longer than the product. */
+#define FEW_COLUMNS 16
+
 /* Products of the block's rows with all rows of X before. */
 static ts_status sum_before(const ts_linalg_solver *s, const ts_linalg_system *p, int64_t at, int64_t rows,
                             char *sums) {
@@ -17,7 +20,12 @@ static ts_status sum_before(const ts_linalg_solver *s, const ts_linalg_system *p
                          .rhs_row = p->x.row,
                          .rhs_col = p->x.col,
                          .out_row = p->cols};
+  const ts_linalg_few few = {ts_linalg_at(&p->a, at, 0, s->size), p->x.data, p->a.row, p->a.col, p->x.row, at, p->cols};
   if (at == 0) return TS_SUCCESS;
+  if (p->cols <= FEW_COLUMNS && p->x.col == 1) {
+    s->vector->multiply_few(&few, rows, sums);
+    return TS_SUCCESS;
+  }
   return ts_gemm_run(s->gemm, &shape,
                      &(ts_gemm_call){.lhs = ts_linalg_at(&p->a, at, 0, s->size),
                                      .rhs = p->x.data,

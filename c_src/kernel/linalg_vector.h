@@ -85,11 +85,20 @@ typedef struct ts_linalg_turns {
   int64_t count;
 } ts_linalg_turns;
 
+/* The product of a matrix, by element strides of any sign, and `count` rows of few columns, which are neighbours. */
+typedef struct ts_linalg_few {
+  const void *matrix, *rows;
+  int64_t matrix_row, matrix_col, row, count;
+  int64_t cols;
+} ts_linalg_few;
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
   /* Solves matrix * out = rhs for columns first .. first+count-1. */
   void (*solve)(const ts_linalg_block *block, int64_t first, int64_t count);
+  /* So many rows of a product, dense. */
+  void (*multiply_few)(const ts_linalg_few *few, int64_t rows, void *out);
   /* The rows of the transposed Cholesky factor, from their diagonal on, of a block whose rows from their diagonal on
    * are rhs. Ignores matrix. False when the matrix is not positive semidefinite. */
   bool (*factor)(const ts_linalg_block *block);

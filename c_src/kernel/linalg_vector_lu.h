@@ -14,29 +14,95 @@ INLINE void NAME(add_products)(const T *rows, int64_t stride, const T *factors, 
   memcpy(sums, sum, (size_t)vecs * sizeof(V));
 }
 
-/* The elements of U above the diagonal, and with them the sums of all others of column c. */
-INLINE void NAME(sum_column)(const ts_linalg_panel *p, int c) {
-  const T *rows = p->columns;
-  T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
-  const int64_t head = (p->width + LANES - 1) / LANES * LANES;
-  int64_t i = head;
-  for (int k = 0; k < c; k++) {
-    column[k] -= sums[k];
-    for (int64_t at = (k + 1) / LANES * LANES; at < head; at += LANES)
-      NAME(add_products)(rows + k * p->row + at, 0, column + k, 1, 1, sums + at);
+/* The same of `cols` rows of factors and of sums, which share what is loaded: DEEP vectors of each. */
+#define DEEP (VECTOR_BYTES == 64 ? 4 : 2)
+INLINE void NAME(add_block)(const ts_linalg_panel *p, int c, int count, int cols, int64_t at) {
+  const T *rows = (const T *)p->columns + at, *factors = (const T *)p->columns + c * p->row;
+  T *sums = (T *)p->sums + c * p->row + at;
+  V sum[4 * DEEP];
+  _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++)
+      sum[i * DEEP + v] = NAME(load)(sums + i * p->row + v * LANES);
+  for (int k = 0; k < count; k++, rows += p->row) {
+    V x[DEEP];
+    _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++) x[v] = NAME(load)(rows + v * LANES);
+    _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) {
+      const V factor = SPLAT(factors[i * p->row + k]);
+      _Pragma("GCC unroll 4") for (int v = 0; v < DEEP; v++) sum[i * DEEP + v] = FMA(x[v], factor, sum[i * DEEP + v]);
+    }
   }
-  for (; i + 4 * LANES <= p->rows; i += 4 * LANES) NAME(add_products)(rows + i, p->row, column, c, 4, sums + i);
-  for (; i < p->rows; i += LANES) NAME(add_products)(rows + i, p->row, column, c, 1, sums + i);
+  _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) memcpy(sums + i * p->row, sum + i * DEEP, DEEP * sizeof(V));
 }
 
-INLINE int64_t NAME(find_pivot)(const T *column, int64_t from, int64_t rows) {
-  int64_t best = from;
-  T most = column[from] < 0 ? -column[from] : column[from];
-  for (int64_t i = from + 1; i < rows; i++) {
-    T size = column[i] < 0 ? -column[i] : column[i];
-    if (size > most) most = size, best = i;
+/* Rows up to here have the elements of U. */
+INLINE int64_t NAME(head_of)(const ts_linalg_panel *p) { return (p->width + LANES - 1) / LANES * LANES; }
+
+/* The elements of U of column c in rows `first` to `end` - 1, and with them the sums of those below up to the head. */
+INLINE void NAME(sum_head)(const ts_linalg_panel *p, int c, int first, int end) {
+  const T *rows = p->columns;
+  T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
+  for (int k = first; k < end; k++) {
+    column[k] -= sums[k];
+    for (int64_t at = (k + 1) / LANES * LANES; at < NAME(head_of)(p); at += LANES)
+      NAME(add_products)(rows + k * p->row + at, 0, column + k, 1, 1, sums + at);
   }
-  return best;
+}
+
+/* The sums of column c below the head, over columns `first` to `end` - 1. */
+INLINE void NAME(sum_below)(const ts_linalg_panel *p, int c, int first, int end, int64_t from) {
+  const T *rows = (const T *)p->columns + first * p->row, *factors = (const T *)p->columns + c * p->row + first;
+  T *sums = (T *)p->sums + c * p->row;
+  int64_t i = from;
+  for (; i + 4 * LANES <= p->rows; i += 4 * LANES)
+    NAME(add_products)(rows + i, p->row, factors, end - first, 4, sums + i);
+  for (; i < p->rows; i += LANES) NAME(add_products)(rows + i, p->row, factors, end - first, 1, sums + i);
+}
+
+/* The sums of some columns over all before the first of them. */
+static void NAME(sum_columns)(const ts_linalg_panel *p, int c, int end) {
+  for (int i = c; i < end; i++) NAME(sum_head)(p, i, 0, c);
+  int64_t at = NAME(head_of)(p);
+  for (; end - c == 4 && at + DEEP * LANES <= p->rows; at += DEEP * LANES) NAME(add_block)(p, c, c, 4, at);
+  for (int i = c; i < end; i++) NAME(sum_below)(p, i, 0, c, at);
+}
+#undef DEEP
+
+/* Takes the sums from the elements of a column from c on; returns the largest size among them, NaN left out. */
+INLINE T NAME(take_column)(T *column, const T *sums, int64_t c, int64_t rows) {
+  V most = SPLAT(0);
+  T largest = 0;
+  int64_t i = c;
+  for (; i + LANES <= rows; i += LANES) {
+    const V x = NAME(load)(column + i) - NAME(load)(sums + i);
+    memcpy(column + i, &x, sizeof x);
+    most = NAME(larger)(NAME(size)(x), most);
+  }
+  for (; i < rows; i++) {
+    column[i] -= sums[i];
+    const T size = column[i] < 0 ? -column[i] : column[i];
+    if (size > largest) largest = size;
+  }
+  for (int k = 0; k < LANES; k++)
+    if (most[k] > largest) largest = most[k];
+  return largest;
+}
+
+/* The first element of the largest size, but the first of all where that is NaN. */
+INLINE int64_t NAME(find_pivot)(const T *column, int64_t from, int64_t rows, T largest) {
+  int64_t i = from;
+  if (column[from] != column[from]) return from;
+  for (; i + LANES <= rows && !NAME(any)(NAME(size)(NAME(load)(column + i)) == SPLAT(largest)); i += LANES) {}
+  for (; i < rows; i++)
+    if (column[i] == largest || column[i] == -largest) return i;
+  return from;
+}
+
+INLINE void NAME(divide_column)(T *column, int64_t from, int64_t rows, T by) {
+  int64_t i = from;
+  for (; i + LANES <= rows; i += LANES) {
+    const V x = NAME(load)(column + i) / SPLAT(by);
+    memcpy(column + i, &x, sizeof x);
+  }
+  for (; i < rows; i++) column[i] /= by;
 }
 
 INLINE void NAME(exchange)(T *a, T *b) {
@@ -45,20 +111,31 @@ INLINE void NAME(exchange)(T *a, T *b) {
   *b = kept;
 }
 
+INLINE void NAME(factor_column)(const ts_linalg_panel *p, int c) {
+  T *column = (T *)p->columns + c * p->row;
+  const T largest = NAME(take_column)(column, (const T *)p->sums + c * p->row, c, p->rows);
+  const int64_t pivot = p->pivots[c] = NAME(find_pivot)(column, c, p->rows, largest);
+  for (int k = 0; pivot != c && k < p->width; k++) {
+    NAME(exchange)((T *)p->columns + k * p->row + c, (T *)p->columns + k * p->row + pivot);
+    NAME(exchange)((T *)p->sums + k * p->row + c, (T *)p->sums + k * p->row + pivot);
+  }
+  if (column[c] != 0) NAME(divide_column)(column, c + 1, p->rows, column[c]);
+}
+
+/* Columns that read those before them at once. */
+#define SOME 4
 static void NAME(factor_panel)(const ts_linalg_panel *p) {
-  for (int c = 0; c < p->width; c++) {
-    T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
-    NAME(sum_column)(p, c);
-    for (int64_t i = c; i < p->rows; i++) column[i] -= sums[i];
-    int64_t pivot = NAME(find_pivot)(column, c, p->rows);
-    p->pivots[c] = pivot;
-    for (int k = 0; pivot != c && k < p->width; k++) {
-      NAME(exchange)((T *)p->columns + k * p->row + c, (T *)p->columns + k * p->row + pivot);
-      NAME(exchange)((T *)p->sums + k * p->row + c, (T *)p->sums + k * p->row + pivot);
+  for (int first = 0; first < p->width; first += SOME) {
+    const int end = p->width < first + SOME ? p->width : first + SOME;
+    NAME(sum_columns)(p, first, end);
+    for (int c = first; c < end; c++) {
+      NAME(sum_head)(p, c, first, c);
+      NAME(sum_below)(p, c, first, c, NAME(head_of)(p));
+      NAME(factor_column)(p, c);
     }
-    for (int64_t i = c + 1; column[c] != 0 && i < p->rows; i++) column[i] /= column[c];
   }
 }
+#undef SOME
 
 /* ---- matrices in lanes */
 

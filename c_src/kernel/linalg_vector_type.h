@@ -48,6 +48,30 @@ static void NAME(solve)(const ts_linalg_block *b, int64_t first, int64_t count) 
   for (; count > 0; first += LANES, count -= LANES) NAME(solve_chunk)(b, first, count < LANES ? count : LANES, 1);
 }
 
+/* Rows of a product that are computed at once: as many chains hide the latency of a multiply-add. */
+#define FEW 8
+
+INLINE void NAME(multiply_rows)(const ts_linalg_few *f, int64_t row, int64_t col, int rows, T *out) {
+  const T *a = (const T *)f->matrix + row * f->matrix_row, *x = (const T *)f->rows + col;
+  const int64_t some = f->cols - col < LANES ? f->cols - col : LANES;
+  V sums[FEW];
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = SPLAT(0);
+  for (int64_t k = 0; k < f->count; k++, a += f->matrix_col, x += f->row) {
+    const V v = LOAD_SOME(x, some);
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = FMA(SPLAT(a[r * f->matrix_row]), v, sums[r]);
+  }
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) STORE_SOME(out + (row + r) * f->cols + col, some, sums[r]);
+}
+
+static void NAME(multiply_few)(const ts_linalg_few *f, int64_t rows, void *out) {
+  for (int64_t col = 0; col < f->cols; col += LANES) {
+    int64_t row = 0;
+    for (; row + FEW <= rows; row += FEW) NAME(multiply_rows)(f, row, col, FEW, out);
+    for (; row < rows; row++) NAME(multiply_rows)(f, row, col, 1, out);
+  }
+}
+#undef FEW
+
 /* Adds the products of rows 0 .. j-1 with their element in column j. */
 INLINE void NAME(add_rows)(const T *rows, int j, int at, int vecs, T *inout) {
   V sum[4];

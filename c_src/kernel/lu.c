@@ -1,5 +1,6 @@
-/* lu, and solve and determinant by LU factors with partial pivoting, from the left as in cholesky.c: every element of
- * the factors is one chain of multiply-adds. Small matrices of a batch are done one in each lane of a vector. */
+/* lu, and solve and determinant by LU factors with partial pivoting: every element of the factors is one chain of
+ * multiply-adds, which each panel continues in memory beside the factors. Small matrices of a batch are done one in
+ * each lane of a vector. */
 #include "base/alloc.h"
 #include "base/cancel.h"
 #include "kernel/linalg.h"
@@ -37,18 +38,20 @@ typedef struct lu_run {
 /* The memory of a thread. */
 typedef struct lu_memory {
   char *factors;   /* n x n */
+  char *sums;      /* n x n: what is to be taken from each element that is not factored */
   int64_t *pivots; /* row i was exchanged with pivots[i] */
-  char *columns, *sums;
+  char *columns, *column_sums;
   char *solve;
 } lu_memory;
 
 static lu_memory memory_of(const lu_run *r, int worker) {
   const lu_state *s = r->s;
   lu_memory m = {.factors = r->run->thread_workspace + worker * s->thread_bytes};
-  m.pivots = (int64_t *)(void *)(m.factors + s->factor_bytes);
-  m.columns = m.factors + s->factor_bytes + s->pivot_bytes;
-  m.sums = m.columns + s->panel_bytes;
-  m.solve = m.sums + s->panel_bytes;
+  m.sums = m.factors + s->factor_bytes;
+  m.pivots = (int64_t *)(void *)(m.sums + s->factor_bytes);
+  m.columns = (char *)m.pivots + s->pivot_bytes;
+  m.column_sums = m.columns + s->panel_bytes;
+  m.solve = m.column_sums + s->panel_bytes;
   return m;
 }
 
@@ -68,63 +71,96 @@ static void exchange(char *a, char *b, int64_t bytes) {
   }
 }
 
+/* Element (row, col) of n x n. */
+static char *element(const lu_state *s, char *matrix, int64_t row, int64_t col) {
+  return matrix + (row * s->n + col) * s->size;
+}
+
 /* Applies the panel's row exchanges to the columns beside it. */
 static void exchange_rows(const lu_state *s, const lu_memory *m, int64_t at, int64_t width) {
-  int64_t row = s->n * s->size, behind = at + width;
+  const int64_t behind = at + width, right = (s->n - behind) * s->size;
   for (int64_t i = at; i < behind; i++) {
-    char *a = m->factors + i * row, *b = m->factors + m->pivots[i] * row;
-    if (a == b) continue;
-    exchange(a, b, at * s->size);
-    exchange(a + behind * s->size, b + behind * s->size, (s->n - behind) * s->size);
+    const int64_t pivot = m->pivots[i];
+    if (pivot == i) continue;
+    exchange(element(s, m->factors, i, 0), element(s, m->factors, pivot, 0), at * s->size);
+    exchange(element(s, m->factors, i, behind), element(s, m->factors, pivot, behind), right);
+    if (at > 0) exchange(element(s, m->sums, i, behind), element(s, m->sums, pivot, behind), right);
   }
 }
 
-/* U's rows above the block, in place. */
-static ts_status solve_above(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
-  const lu_state *s = r->s;
-  ts_linalg_solver solver = solver_of(r);
-  ts_linalg_view columns = {m->factors + at * s->size, s->n, 1};
-  ts_linalg_system system = {{m->factors, s->n, 1}, columns, columns, at, width, true};
-  return ts_linalg_solve(&solver, &system, m->solve);
+/* Columns of a task. */
+#define TASK_COLUMNS 64
+
+typedef struct beside_run {
+  const lu_state *s;
+  ts_linalg_block block;
+  int64_t cols;
+} beside_run;
+
+static void beside_task(void *arg, int64_t task, int worker) {
+  const beside_run *b = arg;
+  const int64_t first = task * TASK_COLUMNS;
+  (void)worker;
+  b->s->vector->solve(&b->block, first, ts_linalg_min(TASK_COLUMNS, b->cols - first));
 }
 
-static ts_status sum_panel(const lu_run *r, const lu_memory *m, int64_t at, const ts_linalg_panel *p) {
+/* U's rows beside the panel, in place. */
+static void solve_beside(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
   const lu_state *s = r->s;
-  ts_gemm_shape shape = {.batch = 1,
-                         .m = p->width,
-                         .n = p->rows,
-                         .k = at,
-                         .lhs_row = 1,
-                         .lhs_col = s->n,
-                         .rhs_row = 1,
-                         .rhs_col = s->n,
-                         .out_row = p->row};
-  memset(p->sums, 0, (size_t)(p->width * p->row * s->size));
-  if (at == 0) return TS_SUCCESS;
+  const int64_t behind = at + width, n = s->n;
+  const ts_linalg_view from = {element(s, m->factors, at, at), n, 1}, dense = {m->solve, width, 1};
+  char *rows = element(s, m->factors, at, behind), *sums = at > 0 ? element(s, m->sums, at, behind) : NULL;
+  beside_run b = {s, {m->solve, sums, rows, rows, n, n, n, (int)width, true}, n - behind};
+  ts_linalg_copy(&from, &dense, width, width, s->size);
+  ts_parallel_run(r->inner, (b.cols + TASK_COLUMNS - 1) / TASK_COLUMNS, beside_task, &b);
+}
+
+/* The sums of all elements below and behind the panel. */
+static ts_status add_products(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
+  const lu_state *s = r->s;
+  const int64_t behind = at + width, left = s->n - behind;
+  const ts_gemm_shape shape = {.batch = 1,
+                               .m = left,
+                               .n = left,
+                               .k = width,
+                               .lhs_row = s->n,
+                               .lhs_col = 1,
+                               .rhs_row = s->n,
+                               .rhs_col = 1,
+                               .out_row = s->n};
   return ts_gemm_run(s->gemm, &shape,
-                     &(ts_gemm_call){.lhs = m->factors + at * s->size,
-                                     .rhs = m->factors + at * s->n * s->size,
-                                     .out = p->sums,
+                     &(ts_gemm_call){.lhs = element(s, m->factors, behind, at),
+                                     .rhs = element(s, m->factors, at, behind),
+                                     .out = element(s, m->sums, behind, behind),
+                                     .adds = at > 0,
                                      .parallel = r->inner,
                                      .pool = r->run->pool,
                                      .cancel = r->run->cancel});
 }
 
+static void load_panel(const lu_state *s, const lu_memory *m, int64_t at, const ts_linalg_panel *p) {
+  const ts_linalg_view columns = {m->columns, p->row, 1}, sums = {m->column_sums, p->row, 1};
+  const ts_linalg_view from = {element(s, m->factors, at, at), 1, s->n}, other = {element(s, m->sums, at, at), 1, s->n};
+  memset(m->columns, 0, (size_t)(p->width * p->row * s->size));
+  memset(m->column_sums, 0, (size_t)(p->width * p->row * s->size));
+  ts_linalg_copy(&from, &columns, p->width, p->rows, s->size);
+  if (at > 0) ts_linalg_copy(&other, &sums, p->width, p->rows, s->size);
+}
+
 static ts_status factor_panel(const lu_run *r, const lu_memory *m, int64_t at) {
   const lu_state *s = r->s;
   const int64_t width = ts_linalg_min(BLOCK, s->n - at), rows = s->n - at, row = (rows + PAD - 1) / PAD * PAD;
-  ts_linalg_panel panel = {m->columns, m->sums, row, rows, (int)width, m->pivots + at};
-  ts_linalg_view place = {m->factors + (at * s->n + at) * s->size, 1, s->n}, columns = {m->columns, row, 1};
+  const ts_linalg_panel panel = {m->columns, m->column_sums, row, rows, (int)width, m->pivots + at};
+  const ts_linalg_view columns = {m->columns, row, 1}, place = {element(s, m->factors, at, at), 1, s->n};
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->op)));
-  TS_TRY(solve_above(r, m, at, width));
-  TS_TRY(sum_panel(r, m, at, &panel));
-  memset(m->columns, 0, (size_t)(width * row * s->size));
-  ts_linalg_copy(&place, &columns, width, rows, s->size);
+  load_panel(s, m, at, &panel);
   s->vector->factor_panel(&panel);
   ts_linalg_copy(&columns, &place, width, rows, s->size);
   for (int64_t i = 0; i < width; i++) panel.pivots[i] += at;
   exchange_rows(s, m, at, width);
-  return TS_SUCCESS;
+  if (at + width == s->n) return TS_SUCCESS;
+  solve_beside(r, m, at, width);
+  return add_products(r, m, at, width);
 }
 
 static ts_status factor(const lu_run *r, const lu_memory *m, int64_t which) {
@@ -316,7 +352,7 @@ static ts_status plan_workspace(lu_state *s, ts_routine_plan *out) {
   s->pivot_bytes = round_up(n * 8);
   s->panel_bytes = round_up(BLOCK * padded * s->size); /* also of n indices */
   s->thread_bytes =
-      s->factor_bytes + s->pivot_bytes + 2 * s->panel_bytes + ts_linalg_solve_elements(cols, false) * s->size;
+      2 * s->factor_bytes + s->pivot_bytes + 2 * s->panel_bytes + ts_linalg_solve_elements(cols, false) * s->size;
   if (s->groups) s->thread_bytes = round_up((n * n + n * (s->cols + 1)) * s->vector->lanes * s->size);
   out->thread_workspace = s->thread_bytes;
   if (s->type == s->computed) return TS_SUCCESS;
