@@ -219,6 +219,55 @@ def _(P, x, y, *p):
     return P.sgd(loss, x, y, p, 0.01)
 
 
+# ---- convolutional networks ---------------------------------------------------
+def one_hot(n, seed):
+    y = np.zeros((n, 10), np.float32)
+    y[np.arange(n), index_data(n, 10, seed=seed)] = 1
+    return y
+
+
+LENET = (data(5, 5, 1, 6, seed=2) * 0.2, data(6, seed=3) * 0.01, data(5, 5, 6, 16, seed=4) * 0.1, data(16, seed=5) * 0.01,
+         data(784, 120, seed=6) * 0.05, data(120, seed=7) * 0.01, data(120, 84, seed=8) * 0.1, data(84, seed=9) * 0.01,
+         data(84, 10, seed=10) * 0.1, data(10, seed=11) * 0.01)
+LENET = tuple(np.float32(p) for p in LENET)
+BLOCK = (data(3, 3, 64, 64, seed=2) * 0.05, data(64, seed=3), data(64, seed=4) * 0.1,
+         data(3, 3, 64, 64, seed=5) * 0.05, data(64, seed=6), data(64, seed=7) * 0.1)
+BLOCK = tuple(np.float32(p) for p in BLOCK)
+
+
+def lenet(P, x, k1, b1, k2, b2, w3, b3, w4, b4, w5, b5):
+    x = P.maps_max2(P.relu(P.maps_conv(x, k1) + b1))
+    x = P.maps_max2(P.relu(P.maps_conv(x, k2) + b2))
+    x = P.relu(x.reshape(128, 784) @ w3 + b3)
+    return P.relu(x @ w4 + b4) @ w5 + b5
+
+
+def lenet_loss(P, x, y, *p):
+    z = lenet(P, x, *p)
+    return -P.sum(y * (z - P.logsumexp(z))) / 128.0
+
+
+def block(P, normalised, x, k1, g1, b1, k2, g2, b2):
+    h = P.relu(normalised(P.maps_conv(x, k1)) * g1 + b1)
+    return P.relu(x + (normalised(P.maps_conv(h, k2)) * g2 + b2))
+
+
+def block_loss(P, x, _, *p):
+    def normalised(z):  # by the statistics of the batch
+        d = z - P.mean(z, (0, 1, 2), True)
+        return d / P.sqrt(P.mean(d * d, (0, 1, 2), True) + 1e-5)
+    y = block(P, normalised, x, *p)
+    return P.sum(y * y) / y.reshape(-1).shape[0]
+
+
+workload("lenet_forward_128", data(128, 28, 28, 1), *LENET)(lambda P, x, *p: lenet(P, x, *p))
+workload("lenet_train_128", data(128, 28, 28, 1), one_hot(128, 12), *LENET)(
+    lambda P, x, y, *p: P.sgd(lambda *a: lenet_loss(P, *a), x, y, p, 0.01))
+workload("resnet_block_forward", data(8, 56, 56, 64), *BLOCK)(lambda P, x, *p: block(P, lambda z: z, x, *p))
+workload("resnet_block_train", data(8, 56, 56, 64), *BLOCK)(
+    lambda P, x, *p: P.sgd(lambda *a: block_loss(P, *a), x, x, p, 0.01))
+
+
 # ---- adapters -----------------------------------------------------------------
 class Jax:
     def __init__(self):
@@ -248,6 +297,8 @@ class Jax:
 
     def conv2d(self, x, w, s=1):
         return self.jax.lax.conv_general_dilated(x, w, (s, s), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    maps_conv, maps_max2 = conv2d, maxpool2  # from channels last to channels last
 
     def depthwise(self, x, w):
         return self.jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
@@ -299,6 +350,9 @@ class Torch:
     def conv2d(self, x, w, s=1):
         p = (w.shape[0] - 1) // 2
         return self.t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), stride=s, padding=p)
+
+    def maps_conv(self, x, w): return self.conv2d(x, w).permute(0, 2, 3, 1)
+    def maps_max2(self, x): return self.maxpool2(x).permute(0, 2, 3, 1)
 
     def depthwise(self, x, w):
         return self.t.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1, groups=w.shape[3])

@@ -230,7 +230,7 @@ others() ->
     [{"while_100k", fun one/0, fun loop/1},
      {"random_normal_4m", fun() -> [] end, fun() -> normal(4 * ?M, {0, 42}) end},
      {"call_overhead_scalar", fun one/0, fun(X) -> tessera:add(X, 1.0) end},
-     {"mlp_train_256", fun mlp_inputs/0, fun mlp_step/3}].
+     {"mlp_train_256", fun mlp_inputs/0, fun mlp_step/3}] ++ networks().
 
 loop(X) ->
     Step = fun({I, Y}) -> {tessera:add(I, 1), tessera:add(tessera:multiply(Y, 0.999), 0.001)} end,
@@ -264,18 +264,78 @@ threefry_round(By, {X0, X1}) ->
     {Sum, tessera:bitwise_xor(Sum, Rotated)}.
 
 mlp_inputs() ->
-    Scaled = fun(Shape, Seed, By) -> tessera:multiply(data(Shape, Seed), By) end,
-    Params = {Scaled({784, 512}, 2, 0.05), Scaled({512}, 3, 0.01), Scaled({512, 512}, 4, 0.05),
-              Scaled({512}, 5, 0.01), Scaled({512, 10}, 6, 0.05), Scaled({10}, 7, 0.01)},
+    Params = {scaled({784, 512}, 2, 0.05), scaled({512}, 3, 0.01), scaled({512, 512}, 4, 0.05),
+              scaled({512}, 5, 0.01), scaled({512, 10}, 6, 0.05), scaled({10}, 7, 0.01)},
     [data({256, 784}, 1), tessera:one_hot(index_data(256, 10, 8), 10, f32), Params].
 
-mlp_step(X, Y, Params) ->
-    {Loss, Grads} = (tessera:value_and_grad(fun(P) -> mlp_loss(X, Y, P) end))(Params),
-    Moved = [tessera:subtract(P, tessera:multiply(0.01, G))
-             || {P, G} <- lists:zip(tuple_to_list(Params), tuple_to_list(Grads))],
-    {Loss, list_to_tuple(Moved)}.
+mlp_step(X, Y, Params) -> descend(fun(P) -> mlp_loss(X, Y, P) end, Params).
 
 mlp_loss(X, Y, {W1, B1, W2, B2, W3, B3}) ->
     Z = tessera:add(tessera:dot(dense(dense(X, W1, B1), W2, B2), W3), B3),
     LogP = tessera:subtract(Z, tessera:logsumexp(Z, #{axes => [1], keep_axes => true})),
     tessera:divide(tessera:negate(tessera:sum(tessera:multiply(Y, LogP))), 256.0).
+
+%% ---- convolutional networks ----
+
+networks() ->
+    [{"lenet_forward_128", fun() -> [X, _, Params] = lenet_inputs(), [X, Params] end, fun lenet/2},
+     {"lenet_train_128", fun lenet_inputs/0, fun lenet_step/3},
+     {"resnet_block_forward", fun block_inputs/0, fun block/2},
+     {"resnet_block_train", fun block_inputs/0, fun block_step/2}].
+
+lenet_inputs() ->
+    Params = {scaled({5, 5, 1, 6}, 2, 0.2), scaled({6}, 3, 0.01), scaled({5, 5, 6, 16}, 4, 0.1), scaled({16}, 5, 0.01),
+              scaled({784, 120}, 6, 0.05), scaled({120}, 7, 0.01), scaled({120, 84}, 8, 0.1), scaled({84}, 9, 0.01),
+              scaled({84, 10}, 10, 0.1), scaled({10}, 11, 0.01)},
+    [data({128, 28, 28, 1}, 1), tessera:one_hot(index_data(128, 10, 12), 10, f32), Params].
+
+scaled(Shape, Seed, By) -> tessera:multiply(data(Shape, Seed), By).
+
+lenet(X, {K1, B1, K2, B2, W3, B3, W4, B4, W5, B5}) ->
+    Maps = convolved(convolved(X, K1, B1), K2, B2),
+    Hidden = dense(dense(tessera:reshape(Maps, {128, 784}), W3, B3), W4, B4),
+    tessera:add(tessera:dot(Hidden, W5), B5).
+
+convolved(X, K, B) ->
+    Maps = tessera:relu(tessera:add(tessera:conv(X, K, #{padding => same}), B)),
+    tessera:window_max(Maps, {1, 2, 2, 1}, #{strides => {1, 2, 2, 1}}).
+
+lenet_step(X, Y, Params) ->
+    descend(fun(P) ->
+                    Z = lenet(X, P),
+                    LogP = tessera:subtract(Z, tessera:logsumexp(Z, #{axes => [1], keep_axes => true})),
+                    tessera:divide(tessera:negate(tessera:sum(tessera:multiply(Y, LogP))), 128.0)
+            end, Params).
+
+descend(Loss, Params) ->
+    {Value, Grads} = (tessera:value_and_grad(Loss))(Params),
+    Moved = [tessera:subtract(P, tessera:multiply(0.01, G))
+             || {P, G} <- lists:zip(tuple_to_list(Params), tuple_to_list(Grads))],
+    {Value, list_to_tuple(Moved)}.
+
+block_inputs() ->
+    Params = {scaled({3, 3, 64, 64}, 2, 0.05), data({64}, 3), scaled({64}, 4, 0.1),
+              scaled({3, 3, 64, 64}, 5, 0.05), data({64}, 6), scaled({64}, 7, 0.1)},
+    [data({8, 56, 56, 64}, 1), Params].
+
+%% With the scale and shift that normalisation by known statistics has.
+block(X, Params) -> block(X, Params, fun(Z) -> Z end).
+
+block(X, {K1, G1, B1, K2, G2, B2}, Normalised) ->
+    Conv = fun(Z, K, G, B) ->
+                   Maps = Normalised(tessera:conv(Z, K, #{padding => same})),
+                   tessera:add(tessera:multiply(Maps, G), B)
+           end,
+    tessera:relu(tessera:add(X, Conv(tessera:relu(Conv(X, K1, G1, B1)), K2, G2, B2))).
+
+%% By the statistics of the batch.
+normalised(Z) ->
+    All = #{axes => [0, 1, 2], keep_axes => true},
+    D = tessera:subtract(Z, tessera:mean(Z, All)),
+    tessera:divide(D, tessera:sqrt(tessera:add(tessera:mean(tessera:multiply(D, D), All), 1.0e-5))).
+
+block_step(X, Params) ->
+    descend(fun(P) ->
+                    Y = block(X, P, fun normalised/1),
+                    tessera:mean(tessera:multiply(Y, Y))
+            end, Params).
