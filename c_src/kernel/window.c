@@ -8,6 +8,7 @@
 #include "jit/session/target.h"
 #include "kernel/routine.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Approximate number of elements that a task reads. */
@@ -87,6 +88,7 @@ typedef struct window_run {
   int64_t row_step, last_step; /* of a task: rows, and windows along the last dim */
   int64_t columns;             /* of a task of a scatter: inner elements */
   int64_t last_tasks;          /* tasks of one row, or column tasks of one batch */
+  bool streams;                /* stores of folds bypass the caches */
   const _Atomic bool *cancel;
 } window_run;
 
@@ -121,15 +123,29 @@ static void fold_task(void *arg, int64_t task, int worker) {
   int64_t row = task / run->last_tasks * run->row_step, row_end = min_of(s->rows, row + run->row_step);
   int64_t first = task % run->last_tasks * run->last_step, end = min_of(s->last.out, first + run->last_step);
   for (; row < row_end && !ts_cancelled(run->cancel); row++) {
-    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows)};
+    ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows), .streams = run->streams};
     (s->inner == 1 ? fold_line : fold_points)(s, &taps, first, end, run->out + row * s->last.out * s->inner * s->size);
   }
+  /* Such stores are not ordered with those that publish the results to other threads. */
+  if (run->streams) atomic_thread_fence(memory_order_seq_cst);
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
+ * before writing them. */
+#define STREAM_BYTES (INT64_C(24) << 20)
+
+static bool may_stream(const window_run *run) {
+  const window_state *s = run->s;
+  int64_t results = s->rows * s->last.out * s->inner;
+  bool lines = s->inner * s->size % 64 == 0 && (uintptr_t)run->out % 64 == 0;
+  return lines && (s->elements + results) * s->size >= STREAM_BYTES;
+}
+
 static void run_folds(window_run *run, const ts_parallel *parallel) {
   const window_state *s = run->s;
+  run->streams = may_stream(run);
   int64_t windows = s->inner * s->taps > TASK_ELEMENTS ? 1 : TASK_ELEMENTS / (s->inner * s->taps);
   run->last_step = min_of(windows, s->last.out);
   run->row_step = windows / s->last.out > 0 ? windows / s->last.out : 1;

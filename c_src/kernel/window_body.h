@@ -63,6 +63,12 @@ INLINE floats loads_f16(const void *p) {
 /* NaN if either is; -0 below +0: of equal ones the bits of both. */
 #define FLOAT_MAX(A, M, a, b) PICK(A, M, (M)((a) > (b)) | (M)((a) != (a)), a, (M)(b) & ((M)(a) | ~(M)((a) == (b))))
 #define FLOAT_MIN(A, M, a, b) PICK(A, M, (M)((a) < (b)) | (M)((a) != (a)), a, (M)(b) | ((M)(a) & (M)((a) == (b))))
+#ifndef MAX_32 /* else by instructions of the machine, with the same bits */
+#define MAX_32 FLOAT_MAX
+#define MIN_32 FLOAT_MIN
+#define MAX_64 FLOAT_MAX
+#define MIN_64 FLOAT_MIN
+#endif
 #define WRAPPED_SUM(A, M, a, b) ((uint64_t)(a) + (uint64_t)(b))
 #define WRAPPED_PRODUCT(A, M, a, b) ((uint64_t)(a) * (uint64_t)(b))
 #define ONE_MAX(A, M, a, b) ((a) > (b) ? (a) : (b))
@@ -108,6 +114,10 @@ enum { SOME = 32 };
         a = OP(V, M, a, e), b = OP(V, M, b, f), c = OP(V, M, c, g), d = OP(V, M, d, h); \
       }                                                                                 \
       U *to = (U *)(void *)(out + i);                                                   \
+      if (taps->streams) {                                                              \
+        STREAM(to, a), STREAM(to + 1, b), STREAM(to + 2, c), STREAM(to + 3, d);         \
+        continue;                                                                       \
+      }                                                                                 \
       to[0] = a, to[1] = b, to[2] = c, to[3] = d;                                       \
     }                                                                                   \
     for (; i + lanes <= count; i += lanes) {                                            \
@@ -192,16 +202,16 @@ enum { SOME = 32 };
   DEFINE(product_##NAME, U, S, PRODUCT, WRAPPED_PRODUCT, 1)    \
   DEFINE(max_##NAME, T, S, INTEGER_MAX, ONE_MAX, LOWEST)       \
   DEFINE(min_##NAME, T, S, INTEGER_MIN, ONE_MIN, HIGHEST)
-#define DEFINE_FLOAT(NAME, T, S, DEFINE)                                  \
-  DEFINE(sum_##NAME, T, S, SUM, SUM, 0)                                   \
-  DEFINE(product_##NAME, T, S, PRODUCT, PRODUCT, 1)                       \
-  DEFINE(max_##NAME, T, S, FLOAT_MAX, ONE_FLOAT_MAX, -(T)__builtin_inf()) \
-  DEFINE(min_##NAME, T, S, FLOAT_MIN, ONE_FLOAT_MIN, (T)__builtin_inf())
-#define DEFINE_HALF(NAME)                                                                                            \
-  DEFINE_FOLD_HALF(sum_##NAME, load_##NAME, store_##NAME, loads_##NAME, SUM, SUM, 0.0f)                              \
-  DEFINE_FOLD_HALF(product_##NAME, load_##NAME, store_##NAME, loads_##NAME, PRODUCT, PRODUCT, 1.0f)                  \
-  DEFINE_FOLD_HALF(max_##NAME, load_##NAME, store_##NAME, loads_##NAME, FLOAT_MAX, ONE_FLOAT_MAX, -__builtin_inff()) \
-  DEFINE_FOLD_HALF(min_##NAME, load_##NAME, store_##NAME, loads_##NAME, FLOAT_MIN, ONE_FLOAT_MIN, __builtin_inff())
+#define DEFINE_FLOAT(NAME, T, S, DEFINE, MAX, MIN)                  \
+  DEFINE(sum_##NAME, T, S, SUM, SUM, 0)                             \
+  DEFINE(product_##NAME, T, S, PRODUCT, PRODUCT, 1)                 \
+  DEFINE(max_##NAME, T, S, MAX, ONE_FLOAT_MAX, -(T)__builtin_inf()) \
+  DEFINE(min_##NAME, T, S, MIN, ONE_FLOAT_MIN, (T)__builtin_inf())
+#define DEFINE_HALF(NAME)                                                                                         \
+  DEFINE_FOLD_HALF(sum_##NAME, load_##NAME, store_##NAME, loads_##NAME, SUM, SUM, 0.0f)                           \
+  DEFINE_FOLD_HALF(product_##NAME, load_##NAME, store_##NAME, loads_##NAME, PRODUCT, PRODUCT, 1.0f)               \
+  DEFINE_FOLD_HALF(max_##NAME, load_##NAME, store_##NAME, loads_##NAME, MAX_32, ONE_FLOAT_MAX, -__builtin_inff()) \
+  DEFINE_FOLD_HALF(min_##NAME, load_##NAME, store_##NAME, loads_##NAME, MIN_32, ONE_FLOAT_MIN, __builtin_inff())
 
 DEFINE_INTEGER(s8, int8_t, uint8_t, int8_t, DEFINE_FOLD_SMALL, INT8_MIN, INT8_MAX)
 DEFINE_INTEGER(s16, int16_t, uint16_t, int16_t, DEFINE_FOLD_SMALL, INT16_MIN, INT16_MAX)
@@ -215,8 +225,8 @@ DEFINE_FOLD_4(max_u32, uint32_t, int32_t, INTEGER_MAX, ONE_MAX, 0)
 DEFINE_FOLD_4(min_u32, uint32_t, int32_t, INTEGER_MIN, ONE_MIN, UINT32_MAX)
 DEFINE_FOLD_8(max_u64, uint64_t, int64_t, INTEGER_MAX, ONE_MAX, 0)
 DEFINE_FOLD_8(min_u64, uint64_t, int64_t, INTEGER_MIN, ONE_MIN, UINT64_MAX)
-DEFINE_FLOAT(f32, float, int32_t, DEFINE_FOLD_4)
-DEFINE_FLOAT(f64, double, int64_t, DEFINE_FOLD_8)
+DEFINE_FLOAT(f32, float, int32_t, DEFINE_FOLD_4, MAX_32, MIN_32)
+DEFINE_FLOAT(f64, double, int64_t, DEFINE_FOLD_8, MAX_64, MIN_64)
 #define C64_PRODUCT(A, M, a, b) (ts_c64_product(a, b))
 #define C128_PRODUCT(A, M, a, b) (ts_c128_product(a, b))
 #define DEFINE_COMPLEX(NAME, T, OP)                    \

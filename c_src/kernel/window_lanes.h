@@ -13,6 +13,7 @@
 typedef struct ts_window_taps {
   const char *const *rows;
   int64_t row_count, offset, steps, step;
+  bool streams; /* stores may bypass the caches: results are whole, aligned cache lines */
 } ts_window_taps;
 
 /* Folds `count` windows whose elements are `stride` elements apart, into `out`. */

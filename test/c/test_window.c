@@ -183,7 +183,8 @@ START_TEST(the_same_bits_on_any_number_of_threads)
 {
   static const window_case large[] = {{"4,40,40,70", "1,3,3,1", "1,2,2,1", "0,1,1,0", "0,1,1,0", "1,1,1,1"},
                                       {"12,300,300", "1,2,3", "1,2,1", "0,0,1", "0,0,1", "1,1,1"},
-                                      {"300000", "7", "2", "3", "3", "1"}};
+                                      {"300000", "7", "2", "3", "3", "1"},
+                                      {"6,112,112,64", "1,2,2,1", "1,2,2,1", "0,0,0,0", "0,0,0,0", "1,1,1,1"}};
   static const char *const ops[] = {"window_sum", "window_max", "window_scatter_max"};
   for (int op = 0; op < 3; op++) {
     ts_graph *graph = make_graph(ops[op], "f32", &large[_i]);
@@ -240,7 +241,7 @@ START_TEST(instruction_sets_agree)
   for (int r = 0; r < 3; r++)
     for (int i = 0; i < 1000; i++) x[r][i] = (float)((i * 7919 + r * 31) % 23) - 11;
   const char *rows[] = {(const char *)x[0], (const char *)x[1], (const char *)x[2]};
-  const ts_window_taps taps = {rows, 3, 4, 3, 4};
+  const ts_window_taps taps = {rows, 3, 4, 3, 4, false};
   for (int f = 0; f < TS_COMBINE_NUMBERS; f++)
     for (int64_t stride = 1; stride <= 3; stride++)
       for (int64_t n = 0; n <= 256; n += n < 70 ? 1 : 31) {
@@ -252,6 +253,42 @@ START_TEST(instruction_sets_agree)
         ck_assert_mem_eq(a, b, sizeof a);
         ck_assert_mem_eq(p, q, sizeof p);
       }
+}
+END_TEST
+
+/* The greatest and the least of numbers, zeros of both signs and NaNs with other bits, stored both ways. */
+static void check_best(ts_dtype type, int isa, int fold) {
+  static _Alignas(64) char x[3][4096], a[1024], b[1024];
+  int64_t size = (int64_t)ts_dtype_size(type);
+  static const double values[] = {0.0, -0.0, 1, -1, 0.0, -0.0, 2, -2};
+  uint64_t seed = 11;
+  for (int64_t i = 0; i < (int64_t)sizeof x / size; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    char *to = (char *)x + i * size;
+    ts_scalar_store(type, ts_scalar_from_f64(type, seed >> 33 & 7 ? values[seed >> 61] : __builtin_nan("")), to);
+    if (seed >> 33 & 8) to[0] ^= (char)(seed >> 40 & 3), to[size - 1] ^= (char)(seed >> 50 & 0x80);
+  }
+  const char *rows[] = {x[0], x[1], x[2]};
+  for (int streams = 0; streams < 2; streams++) {
+    const ts_window_taps taps = {rows, 3, 0, 3, 1024, streams};
+    memset(a, 0, sizeof a), memset(b, 0, sizeof b);
+    lanes[0]->folds[type][fold](&taps, 1, 1024 / size, a);
+    lanes[isa]->folds[type][fold](&taps, 1, 1024 / size, b);
+    ck_assert_mem_eq(a, b, sizeof a);
+  }
+}
+
+START_TEST(instruction_sets_agree_on_the_best)
+{
+  static const ts_dtype floats[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
+  if (!has(_i)) {
+    printf("this machine lacks instruction set %d\n", _i);
+    return;
+  }
+  for (int t = 0; t < 4; t++) {
+    check_best(floats[t], _i, TS_COMBINE_MAX);
+    check_best(floats[t], _i, TS_COMBINE_MIN);
+  }
 }
 END_TEST
 
@@ -334,10 +371,11 @@ int main(void) {
   tcase_set_timeout(window, 120);
   tcase_add_loop_test(window, folds_of_every_type_and_shape, 0, 4);
   tcase_add_loop_test(window, scatters_of_every_type_and_shape, 0, 2);
-  tcase_add_loop_test(window, the_same_bits_on_any_number_of_threads, 0, 3);
+  tcase_add_loop_test(window, the_same_bits_on_any_number_of_threads, 0, 4);
   tcase_add_loop_test(window, a_cancelled_run_ends, 0, 2);
 #if defined(__x86_64__)
   tcase_add_loop_test(window, instruction_sets_agree, 0, 3);
+  tcase_add_loop_test(window, instruction_sets_agree_on_the_best, 0, 3);
   tcase_add_loop_test(window, strips_are_dots_of_their_places, 0, 3);
 #endif
   suite_add_tcase(suite, window);
