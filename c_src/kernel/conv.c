@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Shorter runs of channels are worth a padded copy. */
-#define SHORT_RUN_BYTES 64
+#define SHORT_RUN_BYTES 128
 /* Approximate bytes of a task that makes a padded copy. */
 #define COPY_BYTES (INT64_C(256) << 10)
 
