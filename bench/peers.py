@@ -439,7 +439,8 @@ LIBRARY = ("cholesky_512", "solve_", "qr_", "lu_", "eigh_", "svd_", "fft", "comp
 PEERS = {"jax": Jax, "torch": Torch, "torch_compile": lambda: Torch(True), "numpy": Numpy}
 SKIP = {"numpy": {"conv2d_16x56x56x64_3x3", "conv2d_1x224x224x3_7x7_s2", "depthwise_16x56x56x64_3x3",
                   "conv2d_grads_16x56x56x64_3x3", "maxpool_16x112x112x64", "maxpool_grad_16x112x112x64",
-                  "embedding_grad_100kx64", "while_100k", "mlp_train_256", "triangular_solve_8192x8"},
+                  "embedding_grad_100kx64", "while_100k", "mlp_train_256", "triangular_solve_8192x8", "lenet_forward_128",
+                  "lenet_train_128", "resnet_block_forward", "resnet_block_train"},
         "torch_compile": {"while_100k",
                           "random_normal_4m"} | {n for n in W if n.startswith(LIBRARY)},
         "torch": set(), "jax": {"sort_1m_s64"}}  # jax makes s32 of s64
