@@ -92,34 +92,153 @@ factor_number factor_complex_reflector(const factor *f, factor_numbers x, int64_
   return (factor_number){-phase.re * norm, -phase.im * norm};
 }
 
-void factor_complex_reflect(const factor *f, factor_numbers line, factor_numbers v, int64_t length, double tau) {
-  if (tau == 0) return;
-  const factor_number sum = factor_inner(f, v, line, length);
-  factor_add_scaled(f, line, (factor_number){-tau * sum.re, -tau * sum.im}, v, length);
+/* Lines that are reflected at once. */
+#define TOGETHER 8
+
+/* The numbers -tau v^H x of lines x, which are `step` elements long, as pairs. */
+static void products_of(const factor *f, const factor_reflection *r, const double *lines, int64_t step, int64_t count,
+                        double *out) {
+  double re[2 * TOGETHER], im[2 * TOGETHER];
+  f->v->products(&(ts_linalg_reflector){r->v.re, r->length, r->tau}, lines, step, 2 * count, re);
+  f->v->products(&(ts_linalg_reflector){r->v.im, r->length, r->tau}, lines, step, 2 * count, im);
+  for (int64_t i = 0; i < 2 * count; i += 2) {
+    out[i] = re[i] + im[i + 1];
+    out[i + 1] = re[i + 1] - im[i];
+  }
+}
+
+/* Adds these multiples of v to lines. */
+static void add_multiples(const factor *f, const factor_reflection *r, const double *numbers, double *lines,
+                          int64_t step, int64_t count) {
+  double by[4 * TOGETHER];
+  for (int64_t i = 0; i < 2 * count; i += 2) {
+    by[i] = by[2 * TOGETHER + i + 1] = -numbers[i];
+    by[i + 1] = -numbers[i + 1];
+    by[2 * TOGETHER + i] = numbers[i + 1];
+  }
+  const ts_linalg_sums sums = {r->v.re, by, r->v.im - r->v.re, (int64_t)2 * TOGETHER, 2, r->length};
+  f->v->take_sums(&sums, lines, step, 2 * count);
+}
+
+/* Of lines `line` to `end` - 1, from element `at` on. */
+static void reflect_lines(const factor *f, const factor_reflection *r, const factor_rows *to, int64_t at, int64_t line,
+                          int64_t end) {
+  double numbers[2 * TOGETHER];
+  if (r->tau == 0) return;
+  for (; line < end; line += TOGETHER) {
+    const int64_t count = ts_linalg_min(TOGETHER, end - line);
+    double *lines = factor_row(to, line).re + at;
+    products_of(f, r, lines, to->length, count, numbers);
+    add_multiples(f, r, numbers, lines, to->length, count);
+  }
+}
+
+/* ---- by many threads: each line gets all reflectors in order, so its bits are the same by any number ---- */
+
+/* Reflectors that are applied to some lines while they are in cache, lines of a task, and elements from which on
+ * several threads apply them. */
+#define PANEL 16
+#define TASK_LINES 16
+#define SHARED_ELEMENTS 2048
+
+typedef struct reflections {
+  const factor *f;
+  const factor_rows *a, *to;
+  const double *tau;
+  int64_t offset, first, end; /* reflectors: first .. end - 1 */
+  int64_t from;               /* the first line of `to` */
+  bool backwards;             /* from the last reflector on, each from the line on at which it begins */
+} reflections;
+
+static void reflect(const reflections *r, int64_t j, int64_t line, int64_t end) {
+  const int64_t at = j + r->offset;
+  const factor_reflection v = {factor_from(factor_row(r->a, j), at), r->to->length - at, r->tau[j]};
+  reflect_lines(r->f, &v, r->to, at, r->backwards ? ts_linalg_max(line, at) : line, end);
+}
+
+static void reflect_task(void *arg, int64_t task, int worker) {
+  const reflections *r = arg;
+  const int64_t from = r->from + task * TASK_LINES, last = ts_linalg_min(r->to->count, from + TASK_LINES);
+  (void)worker;
+  for (int64_t first = r->first; first < r->end && !ts_cancelled(r->f->cancel); first += PANEL)
+    for (int64_t line = from; line < last; line += TOGETHER)
+      for (int64_t j = first; j < ts_linalg_min(r->end, first + PANEL); j++)
+        reflect(r, r->backwards ? r->first + r->end - 1 - j : j, line, ts_linalg_min(last, line + TOGETHER));
+}
+
+static ts_status run_reflections(reflections *r) {
+  const int64_t lines = r->to->count - r->from;
+  const bool shared = lines * r->to->length >= SHARED_ELEMENTS;
+  if (lines > 0)
+    ts_parallel_run(shared ? r->f->parallel : &ts_parallel_serial, (lines + TASK_LINES - 1) / TASK_LINES, reflect_task,
+                    r);
+  return ts_check_cancelled(r->f->cancel, ts_op_name(r->f->spec->op));
 }
 
 ts_status factor_complex_columns(const factor *f, const factor_rows *a, int64_t steps, factor_numbers diagonal,
                                  double *tau) {
-  for (int64_t j = 0; j < steps; j++) {
-    const factor_numbers v = factor_from(factor_row(a, j), j);
-    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-    factor_put_number(diagonal, j, factor_complex_reflector(f, v, a->length - j, &tau[j]));
-    for (int64_t c = j + 1; c < a->count; c++)
-      factor_complex_reflect(f, factor_from(factor_row(a, c), j), v, a->length - j, tau[j]);
+  for (int64_t first = 0; first < steps; first += PANEL) {
+    const int64_t end = ts_linalg_min(steps, first + PANEL), behind = ts_linalg_min(a->count, first + PANEL);
+    reflections r = {.f = f, .a = a, .to = a, .tau = tau, .first = first, .end = end, .from = behind};
+    for (int64_t j = first; j < end; j++) {
+      const factor_numbers v = factor_from(factor_row(a, j), j);
+      TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
+      factor_put_number(diagonal, j, factor_complex_reflector(f, v, a->length - j, &tau[j]));
+      reflect(&r, j, j + 1, behind);
+    }
+    TS_TRY(run_reflections(&r));
   }
   return TS_SUCCESS;
 }
 
 ts_status factor_complex_product(const factor *f, const factor_rows *a, int64_t offset, int64_t steps,
                                  const double *tau, const factor_rows *q) {
+  reflections r = {.f = f, .a = a, .to = q, .tau = tau, .offset = offset, .end = steps, .backwards = true};
   memset(q->data, 0, (size_t)(q->count * 2 * q->length) * sizeof *q->data);
   for (int64_t c = 0; c < q->count; c++) factor_row(q, c).re[c] = 1;
-  for (int64_t j = steps - 1; j >= 0; j--) {
-    const int64_t at = j + offset;
-    const factor_numbers v = factor_from(factor_row(a, j), at);
-    TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-    for (int64_t c = at; c < q->count; c++)
-      factor_complex_reflect(f, factor_from(factor_row(q, c), at), v, q->length - at, tau[j]);
-  }
-  return TS_SUCCESS;
+  return run_reflections(&r);
+}
+
+/* ---- products and sums of many lines ---- */
+
+#define SHARED_PRODUCTS 16384
+
+typedef struct lines_task {
+  const factor *f;
+  const factor_reflection *r;
+  const factor_rows *rows;
+  int64_t at;
+  double *numbers;
+} lines_task;
+
+static void products_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t line = t->at + task * TOGETHER, count = ts_linalg_min(TOGETHER, t->rows->count - line);
+  (void)worker;
+  products_of(t->f, t->r, factor_row(t->rows, line).re + t->at, t->rows->length, count,
+              t->numbers + 2 * (line - t->at));
+}
+
+static void add_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t line = t->at + task * TOGETHER, count = ts_linalg_min(TOGETHER, t->rows->count - line);
+  const double *numbers = t->numbers + 2 * (line - t->at);
+  (void)worker;
+  add_multiples(t->f, t->r, numbers, factor_row(t->rows, line).re + t->at, t->rows->length, count);
+}
+
+static void run_lines(lines_task *t, ts_task_fn fn) {
+  const int64_t lines = t->rows->count - t->at;
+  ts_parallel_run(lines * t->r->length >= SHARED_PRODUCTS ? t->f->parallel : &ts_parallel_serial,
+                  (lines + TOGETHER - 1) / TOGETHER, fn, t);
+}
+
+void factor_complex_products(const factor *f, const factor_reflection *r, const factor_rows *rows, int64_t at,
+                             double *out) {
+  run_lines(&(lines_task){f, r, rows, at, out}, products_task);
+}
+
+void factor_complex_add(const factor *f, const factor_reflection *r, double *numbers, const factor_rows *rows,
+                        int64_t at) {
+  run_lines(&(lines_task){f, r, rows, at, numbers}, add_task);
 }

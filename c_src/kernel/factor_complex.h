@@ -21,10 +21,10 @@ static inline factor_number factor_less(factor_number x, factor_number y) {
 }
 static inline double factor_size(factor_number z) { return hypot(z.re, z.im); }
 static inline bool factor_is_zero(factor_number z) { return z.re == 0 && z.im == 0; }
-/* z / |z|, and 1 for 0. */
+/* z / |z|, and 1 for 0; of size 1 also where z is so small that it has few digits. */
 static inline factor_number factor_phase(factor_number z) {
-  const double size = factor_size(z);
-  return size > 0 ? (factor_number){z.re / size, z.im / size} : (factor_number){1, 0};
+  const double by = factor_size(z) < 0x1p-960 ? 0x1p600 : 1, re = z.re * by, im = z.im * by, size = hypot(re, im);
+  return size > 0 ? (factor_number){re / size, im / size} : (factor_number){1, 0};
 }
 /* As the op divides: by Smith's method. */
 factor_number factor_quotient(factor_number x, factor_number y);
@@ -84,7 +84,17 @@ double factor_square(const factor *f, factor_numbers x, int64_t count);
 /* A reflector I - tau v v^H in place of x, with v[0] = 1 and a real tau: it makes x the multiple of the first unit
  * vector that is returned, of the phase opposite to that of x[0]. Nothing is reflected where x is 0. */
 factor_number factor_complex_reflector(const factor *f, factor_numbers x, int64_t length, double *out_tau);
-void factor_complex_reflect(const factor *f, factor_numbers line, factor_numbers v, int64_t length, double tau);
+typedef struct factor_reflection {
+  factor_numbers v;
+  int64_t length;
+  double tau;
+} factor_reflection;
+
+/* For lines `at` and on, of elements `at` and on, by all threads: the pairs -tau v^H x, and x += a v for pairs a. */
+void factor_complex_products(const factor *f, const factor_reflection *r, const factor_rows *rows, int64_t at,
+                             double *out);
+void factor_complex_add(const factor *f, const factor_reflection *r, double *numbers, const factor_rows *rows,
+                        int64_t at);
 /* The reflectors of the first `steps` lines, as factor_columns; `diagonal` has an entry for each. */
 ts_status factor_complex_columns(const factor *f, const factor_rows *a, int64_t steps, factor_numbers diagonal,
                                  double *tau);

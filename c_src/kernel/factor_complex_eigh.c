@@ -6,7 +6,7 @@ typedef struct hermitian {
   const factor *f;
   int64_t n;
   factor_tridiagonal t;
-  double *tau;
+  double *tau, *numbers; /* numbers: a pair for each line */
   factor_numbers phases, w;
   factor_rows a, z; /* the columns of the matrix; the eigenvectors */
 } hermitian;
@@ -28,22 +28,28 @@ static int load(const hermitian *s) {
   return scale;
 }
 
+/* Pairs -conj(x). */
+static void take_opposite(factor_numbers x, int64_t count, double *out) {
+  for (int64_t i = 0; i < count; i++) {
+    out[2 * i] = -x.re[i];
+    out[2 * i + 1] = x.im[i];
+  }
+}
+
 /* A -= v w^H + w v^H with w = tau A v - (tau^2 / 2) (v^H A v) v, for the rows and columns from `at` on. */
 static void update(const hermitian *s, int64_t at, factor_numbers v, double tau) {
   const factor *f = s->f;
   const int64_t count = s->n - at;
-  for (int64_t i = 0; i < count; i++) {
-    const factor_number sum = factor_inner(f, factor_from(factor_row(&s->a, at + i), at), v, count);
-    factor_put_number(s->w, i, (factor_number){tau * sum.re, tau * sum.im});
-  }
+  const factor_reflection by_v = {v, count, -tau}, by_w = {s->w, count, 0};
+  factor_complex_products(f, &by_v, &s->a, at, s->numbers);
+  for (int64_t i = 0; i < count; i++)
+    factor_put_number(s->w, i, (factor_number){s->numbers[2 * i], -s->numbers[2 * i + 1]});
   const double half = -tau / 2 * factor_inner(f, v, s->w, count).re;
   factor_add_scaled(f, s->w, (factor_number){half, 0}, v, count);
-  for (int64_t k = 0; k < count; k++) {
-    const factor_numbers column = factor_from(factor_row(&s->a, at + k), at);
-    const factor_number x = factor_number_at(v, k), y = factor_number_at(s->w, k);
-    factor_add_scaled(f, column, factor_negative(factor_conjugate(y)), v, count);
-    factor_add_scaled(f, column, factor_negative(factor_conjugate(x)), s->w, count);
-  }
+  take_opposite(s->w, count, s->numbers);
+  factor_complex_add(f, &by_v, s->numbers, &s->a, at);
+  take_opposite(v, count, s->numbers);
+  factor_complex_add(f, &by_w, s->numbers, &s->a, at);
 }
 
 /* Phase j + 1 is phase j times that of the element beside the diagonal. */
@@ -86,7 +92,8 @@ ts_status factor_complex_eigh(const factor *f, bool *out_converged) {
   int64_t *order = (int64_t *)(void *)(at + 3 * n);
   s.phases = (factor_numbers){at + 4 * n, at + 5 * n};
   s.w = (factor_numbers){at + 6 * n, at + 7 * n};
-  s.a = (factor_rows){at + 8 * n, n, n};
+  s.numbers = at + 8 * n;
+  s.a = (factor_rows){at + 10 * n, n, n};
   s.z = (factor_rows){factor_rows_end(&s.a), n, n};
   s.t.z = (factor_lines){(char *)s.z.data, n, 2 * n};
   s.t.parts = (char *)s.a.data;
