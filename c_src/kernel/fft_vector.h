@@ -46,6 +46,8 @@ typedef struct ts_fft_vector {
    * to the next. */
   void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);
   void (*join)(const ts_fft_rows *in, int64_t rows, int64_t columns, const double factors[2], void *to, int64_t step);
+  /* Joins the conjugates of elements count, count - 1, ... 1 of a line. */
+  void (*join_mirror)(const ts_fft_rows *in, int64_t count, const double factors[2], void *to);
   /* out = a * b for `count` elements; out may be a. */
   void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out);
   /* out[k] for 0 <= k <= half: the transform of 2 * half real numbers, of which z is that of pairs. */

@@ -302,6 +302,23 @@ static void NAME(join)(const ts_fft_rows *in, int64_t rows, int64_t columns, con
   ((const T *)in->re + i * in->row, (const T *)in->im + i * in->row, columns, both, (T *)to + 2 * i * step);
 }
 
+static void NAME(join_mirror)(const ts_fft_rows *in, int64_t count, const double factors[2], void *to) {
+  const T x = (T)factors[0], y = (T)factors[1], none = 0, *re = in->re, *im = in->im;
+  T *out = to;
+  int64_t i = 0;
+  for (; i + LANES <= count; i += LANES) {
+    V a = NAME(load)(re + count - i - LANES + 1), b = NAME(load)(im + count - i - LANES + 1);
+    a = BACKWARDS(a) * x;
+    b = -BACKWARDS(b) * y + none;
+    NAME(store)(out + 2 * i, LOW(a, b));
+    NAME(store)(out + 2 * i + LANES, HIGH(a, b));
+  }
+  for (; i < count; i++) {
+    out[2 * i] = re[count - i] * x;
+    out[2 * i + 1] = -im[count - i] * y + none;
+  }
+}
+
 /* ---- lines ---- */
 
 static void NAME(multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out) {
