@@ -198,28 +198,15 @@ static void store_real(const fft_job *job, const fft_lines *w, int64_t line, con
   line_done(job, w, line, fft->size);
 }
 
-/* The transform of a line of pairs becomes the first half of a real line's, whose elements past the middle are
- * conjugates of those before it. */
-static void store_pairs(const fft_job *job, const fft_lines *w, const ts_fft_rows *from, const double factors[2],
-                        char *to) {
-  const ts_fft *fft = job->fft;
-  const ts_fft_rows *half = &w->other;
-  copy_part(fft, from->re, fft->points, from->re, 0, 1);
-  copy_part(fft, from->im, fft->points, from->im, 0, 1);
-  fft->vector->unfold(&(ts_fft_half){*from, fft->half, *half, fft->points});
-  fft->vector->join(half, 1, fft->points + 1, factors, to, 0);
-  if (fft->request.kind != TS_FFT_REAL)
-    fft->vector->join_mirror(half, fft->points - 1, factors, to + (fft->points + 1) * 2 * fft->size);
-}
-
 /* The inverse of real numbers is the forward transform's conjugate. */
 static void store_complex(const fft_job *job, const fft_lines *w, int64_t line, const ts_fft_rows *from) {
   const ts_fft *fft = job->fft;
   const double factor = fft->request.kind == TS_FFT_INVERSE ? 1 / (double)fft->request.n : 1;
   const double factors[2] = {factor, fft->request.kind == TS_FFT_INVERSE && fft->request.real ? -factor : factor};
   char *to = line_out(job, w, line, 2 * fft->size);
+  const ts_fft_joined joined = {to, factors, fft->request.kind != TS_FFT_REAL};
   if (fft->pairs)
-    store_pairs(job, w, from, factors, to);
+    fft->vector->unfold(&(ts_fft_half){.z = *from, .w = fft->half, .half = fft->points}, &joined);
   else
     fft->vector->join(from, 1, fft->out_points, factors, to, 0);
   line_done(job, w, line, 2 * fft->size);

@@ -6,6 +6,7 @@
 
 #include "tensor/dtype.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Columns that are transformed at once, on every machine: 64 bytes of each part. */
@@ -34,6 +35,13 @@ typedef struct ts_fft_half {
   int64_t half;
 } ts_fft_half;
 
+/* Interleaved numbers that are stored, times factors for both parts. */
+typedef struct ts_fft_joined {
+  void *to;
+  const double *factors; /* two */
+  bool mirror;           /* of the transform of real numbers: also the conjugates after the middle */
+} ts_fft_joined;
+
 typedef struct ts_fft_vector {
   /* One pass over the columns; `in` and `out` do not overlap. */
   void (*pass)(const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out);
@@ -46,12 +54,10 @@ typedef struct ts_fft_vector {
    * to the next. */
   void (*split)(const void *from, int64_t step, int64_t rows, int64_t columns, const ts_fft_rows *out);
   void (*join)(const ts_fft_rows *in, int64_t rows, int64_t columns, const double factors[2], void *to, int64_t step);
-  /* Joins the conjugates of elements count, count - 1, ... 1 of a line. */
-  void (*join_mirror)(const ts_fft_rows *in, int64_t count, const double factors[2], void *to);
   /* out = a * b for `count` elements; out may be a. */
   void (*multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out);
-  /* out[k] for 0 <= k <= half: the transform of 2 * half real numbers, of which z is that of pairs. */
-  void (*unfold)(const ts_fft_half *half);
+  /* Elements 0 to half of the transform of 2 * half real numbers, of which z is that of pairs, or all of them. */
+  void (*unfold)(const ts_fft_half *half, const ts_fft_joined *joined);
   /* The inverse, 0 <= k < half, times 2: z is the transform of real numbers. */
   void (*fold)(const ts_fft_half *half);
 } ts_fft_vector;

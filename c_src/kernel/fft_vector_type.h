@@ -302,23 +302,6 @@ static void NAME(join)(const ts_fft_rows *in, int64_t rows, int64_t columns, con
   ((const T *)in->re + i * in->row, (const T *)in->im + i * in->row, columns, both, (T *)to + 2 * i * step);
 }
 
-static void NAME(join_mirror)(const ts_fft_rows *in, int64_t count, const double factors[2], void *to) {
-  const T x = (T)factors[0], y = (T)factors[1], none = 0, *re = in->re, *im = in->im;
-  T *out = to;
-  int64_t i = 0;
-  for (; i + LANES <= count; i += LANES) {
-    V a = NAME(load)(re + count - i - LANES + 1), b = NAME(load)(im + count - i - LANES + 1);
-    a = BACKWARDS(a) * x;
-    b = -BACKWARDS(b) * y + none;
-    NAME(store)(out + 2 * i, LOW(a, b));
-    NAME(store)(out + 2 * i + LANES, HIGH(a, b));
-  }
-  for (; i < count; i++) {
-    out[2 * i] = re[count - i] * x;
-    out[2 * i + 1] = -im[count - i] * y + none;
-  }
-}
-
 /* ---- lines ---- */
 
 static void NAME(multiply)(const ts_fft_rows *a, const ts_fft_rows *b, int64_t count, const ts_fft_rows *out) {
@@ -351,14 +334,57 @@ INLINE void NAME(store_half)(const ts_fft_half *h, int64_t k, C x) {
   NAME(store)((T *)h->out.im + k, x.im);
 }
 
-/* With e = (z[k] + conj z[half-k]) / 2 and d = (z[k] - conj z[half-k]) / 2: e - i w d. */
-static void NAME(unfold)(const ts_fft_half *h) {
-  for (int64_t k = 0; k <= h->half; k += LANES) {
-    C z, m, w;
-    NAME(load_half)(h, k, &z, &m, &w);
-    C e = {(z.re + m.re) * (T)0.5, (z.im - m.im) * (T)0.5}, d = {(z.re - m.re) * (T)0.5, (z.im + m.im) * (T)0.5};
-    NAME(store_half)(h, k, (C){e.re + (w.re * d.im + w.im * d.re), e.im - (w.re * d.re - w.im * d.im)});
-  }
+/* With e = (z[k] + conj z[half-k]) / 2, d = (z[k] - conj z[half-k]) / 2 and v = i w d, element k is e - v, and element
+ * half - k is the conjugate of e + v. */
+INLINE void NAME(unfold_one)(const ts_fft_half *h, int64_t k, const ts_fft_joined *joined) {
+  const T *re = h->z.re, *im = h->z.im, x = (T)joined->factors[0], y = (T)joined->factors[1], none = 0;
+  const int64_t back = k > 0 ? h->half - k : 0;
+  const T wr = ((const T *)h->w.re)[k], wi = ((const T *)h->w.im)[k];
+  const T er = (re[k] + re[back]) * (T)0.5, ei = (im[k] - im[back]) * (T)0.5;
+  const T dr = (re[k] - re[back]) * (T)0.5, di = (im[k] + im[back]) * (T)0.5;
+  const T p = wr * di + wi * dr, q = wr * dr - wi * di;
+  const T one[2] = {(er + p) * x, (ei - q) * y}, other[2] = {(er - p) * x, (-ei - q) * y};
+  T *to = joined->to, *from_half = to + 2 * h->half;
+  memcpy(to + 2 * k, (T[2]){one[0], one[1] + none}, sizeof one);
+  memcpy(from_half - 2 * k, (T[2]){other[0], other[1] + none}, sizeof one);
+  if (!joined->mirror || k == 0) return;
+  memcpy(from_half + 2 * (h->half - k), (T[2]){one[0], none - one[1]}, sizeof one);
+  memcpy(from_half + 2 * k, (T[2]){other[0], none - other[1]}, sizeof one);
+}
+
+INLINE void NAME(store_joined)(T *to, V re, V im) {
+  NAME(store)(to, LOW(re, im));
+  NAME(store)(to + LANES, HIGH(re, im));
+}
+
+/* Elements k to k + LANES - 1, and the others that their numbers make. */
+INLINE void NAME(unfold_some)(const ts_fft_half *h, int64_t k, const ts_fft_joined *joined) {
+  const T x = (T)joined->factors[0], y = (T)joined->factors[1], none = 0;
+  T *to = joined->to, *from_half = to + 2 * h->half;
+  const int64_t last = k + LANES - 1;
+  C z, m, w;
+  NAME(load_half)(h, k, &z, &m, &w);
+  C e = {(z.re + m.re) * (T)0.5, (z.im - m.im) * (T)0.5}, d = {(z.re - m.re) * (T)0.5, (z.im + m.im) * (T)0.5};
+  V p = w.re * d.im + w.im * d.re, q = w.re * d.re - w.im * d.im;
+  V one = (e.re + p) * x, one_im = (e.im - q) * y, other = (e.re - p) * x, other_im = (-e.im - q) * y;
+  NAME(store_joined)(to + 2 * k, one, one_im + none);
+  NAME(store_joined)(from_half - 2 * last, BACKWARDS(other), BACKWARDS(other_im) + none);
+  if (!joined->mirror) return;
+  NAME(store_joined)(from_half + 2 * k, other, none - other_im);
+  NAME(store_joined)(from_half + 2 * (h->half - last), BACKWARDS(one), none - BACKWARDS(one_im));
+}
+
+/* The last vector begins early: it makes some elements again. */
+static void NAME(unfold)(const ts_fft_half *h, const ts_fft_joined *joined) {
+  const int64_t last = h->half / 2;
+  NAME(unfold_one)(h, 0, joined);
+  int64_t k = 1;
+  for (; k + LANES - 1 <= last; k += LANES) NAME(unfold_some)(h, k, joined);
+  if (k > last) return;
+  if (last >= LANES)
+    NAME(unfold_some)(h, last - LANES + 1, joined);
+  else
+    for (; k <= last; k++) NAME(unfold_one)(h, k, joined);
 }
 
 /* e and d without the halves: e + i conj(w) d. */
