@@ -179,7 +179,7 @@ double factor_reflector(const factor *f, char *x, int64_t length, double *out_ta
 /* Elements from which on a panel is applied by several threads. */
 #define SHARED_ELEMENTS 4096
 /* Multiplications from which on sums and products of lines are. */
-#define SHARED_PRODUCTS 65536
+#define SHARED_PRODUCTS 262144
 
 typedef struct reflections {
   const factor *f;
@@ -302,12 +302,12 @@ static void columns_task(void *arg, int64_t task, int worker) {
   (void)worker;
   sums.lines = (const char *)sums.lines + first * t->f->size;
   sums.length = ts_linalg_min(TASK_ELEMENTS, sums.length - first);
-  t->f->v->take_sums(&sums, t->lines + first * t->f->size, 0, 1);
+  t->f->v->take_sums(&sums, t->lines + first * t->f->size, t->step, t->count);
 }
 
-void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *line) {
+void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count) {
   const bool shared = sums->length * sums->count >= SHARED_PRODUCTS;
-  lines_task t = {.f = f, .sums = sums, .lines = line};
+  lines_task t = {.f = f, .sums = sums, .lines = lines, .step = step, .count = count};
   ts_parallel_run(shared ? f->parallel : &ts_parallel_serial, (sums->length + TASK_ELEMENTS - 1) / TASK_ELEMENTS,
                   columns_task, &t);
 }

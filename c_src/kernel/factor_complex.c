@@ -201,14 +201,15 @@ ts_status factor_complex_product(const factor *f, const factor_rows *a, int64_t 
 
 /* ---- products and sums of many lines ---- */
 
-#define SHARED_PRODUCTS 16384
+#define SHARED_PRODUCTS 49152
 
 typedef struct lines_task {
   const factor *f;
   const factor_reflection *r;
   const factor_rows *rows;
-  int64_t at;
+  int64_t at; /* the first element, and the first line but of a reflection */
   double *numbers;
+  int64_t line;
 } lines_task;
 
 static void products_task(void *arg, int64_t task, int worker) {
@@ -227,18 +228,30 @@ static void add_task(void *arg, int64_t task, int worker) {
   add_multiples(t->f, t->r, numbers, factor_row(t->rows, line).re + t->at, t->rows->length, count);
 }
 
+static void reflect_lines_task(void *arg, int64_t task, int worker) {
+  const lines_task *t = arg;
+  const int64_t line = t->line + task * TOGETHER;
+  (void)worker;
+  reflect_lines(t->f, t->r, t->rows, t->at, line, ts_linalg_min(t->rows->count, line + TOGETHER));
+}
+
 static void run_lines(lines_task *t, ts_task_fn fn) {
-  const int64_t lines = t->rows->count - t->at;
+  const int64_t lines = t->rows->count - t->line;
   ts_parallel_run(lines * t->r->length >= SHARED_PRODUCTS ? t->f->parallel : &ts_parallel_serial,
                   (lines + TOGETHER - 1) / TOGETHER, fn, t);
 }
 
 void factor_complex_products(const factor *f, const factor_reflection *r, const factor_rows *rows, int64_t at,
                              double *out) {
-  run_lines(&(lines_task){f, r, rows, at, out}, products_task);
+  run_lines(&(lines_task){f, r, rows, at, out, at}, products_task);
 }
 
 void factor_complex_add(const factor *f, const factor_reflection *r, double *numbers, const factor_rows *rows,
                         int64_t at) {
-  run_lines(&(lines_task){f, r, rows, at, numbers}, add_task);
+  run_lines(&(lines_task){f, r, rows, at, numbers, at}, add_task);
+}
+
+void factor_complex_reflect(const factor *f, const factor_reflection *r, const factor_rows *rows, int64_t line,
+                            int64_t at) {
+  run_lines(&(lines_task){f, r, rows, at, NULL, line}, reflect_lines_task);
 }

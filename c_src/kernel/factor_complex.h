@@ -95,6 +95,9 @@ void factor_complex_products(const factor *f, const factor_reflection *r, const 
                              double *out);
 void factor_complex_add(const factor *f, const factor_reflection *r, double *numbers, const factor_rows *rows,
                         int64_t at);
+/* Lines from `line` on, of which only elements `at` and on, by all threads. */
+void factor_complex_reflect(const factor *f, const factor_reflection *r, const factor_rows *rows, int64_t line,
+                            int64_t at);
 /* The reflectors of the first `steps` lines, as factor_columns; `diagonal` has an entry for each. */
 ts_status factor_complex_columns(const factor *f, const factor_rows *a, int64_t steps, factor_numbers diagonal,
                                  double *tau);

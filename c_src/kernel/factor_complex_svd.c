@@ -1,26 +1,23 @@
-/* Singular values of complex matrices by Jacobi's rotations of the rows of R, of A = Q R, until they are orthogonal
- * (J. Demmel, K. Veselic, "Jacobi's method is more accurate than QR", 1992): the rows are then the right singular
- * vectors times the values, and Q with the same rotations the left ones. Before two rows are rotated, one of them is
- * multiplied by the phase that makes their product real, and the column of Q by its conjugate. A matrix with more
- * columns than rows is transposed. */
+/* Singular values of complex matrices: a bidiagonal matrix by reflectors from the left and the right in turn, made real
+ * by a phase for each column of their products, then the steps of factor_bidiagonal.c. A matrix with more columns than
+ * rows is transposed. */
 #include "kernel/factor_complex.h"
-
-#include <math.h>
+#include "kernel/factor_turns.h"
 
 #include <string.h>
-
-/* Jacobi's rotations; 6 to 10 are usual. */
-#define MOST_SWEEPS 60
 
 typedef struct complex_svd {
   const factor *f;
   int64_t m, n; /* m >= n */
   bool transposed;
   int scale;
-  double *squares, *tau, *values; /* of each row of R: its square */
-  factor_numbers diagonal;
-  int64_t *order; /* of the rows, from the longest on */
-  factor_rows a, r, q;
+  double *left_tau, *right_tau, *numbers; /* numbers: two pairs for each column */
+  factor_numbers diagonal, above;         /* of the bidiagonal matrix */
+  factor_numbers y;                       /* a column */
+  int64_t *order;                         /* of the values, from the largest on */
+  factor_rows a, u; /* the columns, then the reflectors from the left; those from the right, from element j + 1 on */
+  factor_rows q, r; /* the left and the right vectors */
+  factor_bidiagonal b;
 } complex_svd;
 
 /* The matrix by columns, or by rows where it is transposed, times a power of two that makes its largest part about 1.
@@ -32,126 +29,78 @@ static void load(complex_svd *s) {
   for (int64_t i = 0; i < 2 * s->m * s->n; i++) s->a.data[i] = ldexp(s->a.data[i], -s->scale);
 }
 
-static void take_r(const complex_svd *s) {
-  for (int64_t i = 0; i < s->n; i++)
-    for (int64_t k = 0; k < s->n; k++)
-      factor_put_number(factor_row(&s->r, i), k,
-                        k < i    ? (factor_number){0, 0}
-                        : k == i ? factor_number_at(s->diagonal, i)
-                                 : factor_number_at(factor_row(&s->a, k), i));
+/* The reflector that makes row j behind the diagonal, conjugated, a multiple of the first unit vector. */
+static factor_reflection reflect_row(const complex_svd *s, int64_t j) {
+  const int64_t from = j + 1, count = s->n - from;
+  const factor_numbers u = factor_from(factor_row(&s->u, j), from);
+  for (int64_t c = 0; c < count; c++)
+    factor_put_number(u, c, factor_conjugate(factor_number_at(factor_row(&s->a, from + c), j)));
+  factor_put_number(s->above, j, factor_conjugate(factor_complex_reflector(s->f, u, count, &s->right_tau[j])));
+  return (factor_reflection){u, count, s->right_tau[j]};
 }
 
-static void clear(factor_numbers x, int64_t count) {
-  memset(x.re, 0, (size_t)count * sizeof *x.re);
-  memset(x.im, 0, (size_t)count * sizeof *x.im);
-}
-
-/* Rows so short that their squares are not exact are zeros: they are far below the error of the others. */
-static void measure(const complex_svd *s) {
-  for (int64_t i = 0; i < s->n; i++) {
-    const factor_numbers row = factor_row(&s->r, i);
-    s->squares[i] = factor_square(s->f, row, s->n);
-    if (s->squares[i] >= 0x1p-960) continue;
-    s->squares[i] = 0;
-    clear(row, s->n);
+/* y = A u, for the rows and columns from `from` on: both parts of a column count for both parts of y. */
+static void multiply(const complex_svd *s, const factor_reflection *u, int64_t from) {
+  const int64_t length = s->m - from;
+  for (int64_t c = 0; c < u->length; c++) {
+    double *by = s->numbers + 4 * c;
+    by[0] = by[3] = -u->v.re[c];
+    by[1] = -u->v.im[c];
+    by[2] = u->v.im[c];
   }
+  memset(s->y.re, 0, (size_t)(2 * s->m) * sizeof *s->y.re);
+  const ts_linalg_sums sums = {factor_row(&s->a, from).re + from, s->numbers, s->m, 2, 2 * u->length, length};
+  factor_take_columns(s->f, &sums, (char *)s->y.re, s->m, 2);
 }
 
-/* Of two rows with their product and their squares, which are those after it. False when they are orthogonal. */
-static bool jacobi_rotation(const complex_svd *s, double product, double *square_p, double *square_q,
-                            factor_rotation *out) {
-  const double most = sqrt(*square_p) * sqrt(*square_q);
-  if (fabs(product) <= 4 * sqrt((double)s->n) * factor_epsilon(s->f) * most) return false;
-  const double zeta = (*square_q - *square_p) / (2 * product);
-  const double t = copysign(1, zeta) / (fabs(zeta) + factor_length(1, zeta)), cosine = 1 / factor_length(1, t);
-  *out = (factor_rotation){cosine, cosine * t};
-  *square_p -= t * product;
-  *square_q += t * product;
-  return true;
-}
-
-static void turn(const factor *f, factor_numbers x, factor_numbers y, factor_rotation r, int64_t count) {
-  f->v->rotate(x.re, y.re, r.cosine, r.sine, count);
-  f->v->rotate(x.im, y.im, r.cosine, r.sine, count);
-}
-
-static bool rotate(const complex_svd *s, int64_t p, int64_t q) {
-  const factor *f = s->f;
-  const factor_numbers x = factor_row(&s->r, p), y = factor_row(&s->r, q);
-  const factor_number inner = factor_inner(f, x, y, s->n), phase = factor_phase(inner);
-  factor_rotation r;
-  if (!jacobi_rotation(s, factor_size(inner), &s->squares[p], &s->squares[q], &r)) return false;
-  factor_scale(y, factor_conjugate(phase), s->n);
-  factor_scale(factor_row(&s->q, q), phase, s->m);
-  turn(f, y, x, r, s->n);
-  turn(f, factor_row(&s->q, q), factor_row(&s->q, p), r, s->m);
-  return true;
-}
-
-static void sort(const complex_svd *s) {
-  for (int64_t i = 0; i < s->n; i++) {
-    int64_t at = i;
-    for (; at > 0 && s->squares[i] > s->squares[s->order[at - 1]]; at--) s->order[at] = s->order[at - 1];
-    s->order[at] = i;
+/* A -= tau A u u^H, for the rows and columns behind j. */
+static void reduce_row(const complex_svd *s, int64_t j) {
+  const factor_reflection u = reflect_row(s, j);
+  if (u.tau == 0) return;
+  multiply(s, &u, j + 1);
+  for (int64_t c = 0; c < u.length; c++) {
+    s->numbers[2 * c] = -u.tau * u.v.re[c];
+    s->numbers[2 * c + 1] = u.tau * u.v.im[c];
   }
+  const factor_reflection y = {s->y, s->m - j - 1, 0};
+  factor_complex_add(s->f, &y, s->numbers, &s->a, j + 1);
 }
 
-/* Once over all pairs, the longer row of each first. */
-static ts_status sweep(const complex_svd *s, bool *out_rotated) {
-  *out_rotated = false;
-  measure(s);
-  sort(s);
-  for (int64_t i = 0; i < s->n; i++) {
+static ts_status make_bidiagonal(const complex_svd *s) {
+  for (int64_t j = 0; j < s->n; j++) {
+    const factor_numbers column = factor_from(factor_row(&s->a, j), j);
     TS_TRY(ts_check_cancelled(s->f->cancel, "svd"));
-    for (int64_t k = i + 1; k < s->n; k++) {
-      const int64_t p = s->order[i], q = s->order[k];
-      if (s->squares[p] > 0 && s->squares[q] > 0) *out_rotated |= rotate(s, p, q);
-    }
+    factor_put_number(s->diagonal, j, factor_complex_reflector(s->f, column, s->m - j, &s->left_tau[j]));
+    const factor_reflection v = {column, s->m - j, s->left_tau[j]};
+    factor_complex_reflect(s->f, &v, &s->a, j + 1, j);
+    if (j + 1 < s->n) reduce_row(s, j);
   }
   return TS_SUCCESS;
 }
 
-static ts_status run_sweeps(const complex_svd *s, bool *out_converged) {
-  bool rotated = true;
-  for (int i = 0; rotated && i < MOST_SWEEPS; i++) TS_TRY(sweep(s, &rotated));
-  sort(s);
-  *out_converged = !rotated;
-  return TS_SUCCESS;
-}
-
-/* Takes from a line what it has of the first `count` rows in order, twice; returns what is left of its length. */
-static double make_orthogonal(const complex_svd *s, factor_numbers line, int64_t count) {
-  for (int twice = 0; twice < 2; twice++)
-    for (int64_t i = 0; i < count; i++) {
-      const factor_numbers row = factor_row(&s->r, s->order[i]);
-      factor_add_scaled(s->f, line, factor_negative(factor_inner(s->f, row, line, s->n)), row, s->n);
-    }
-  return sqrt(factor_square(s->f, line, s->n));
-}
-
-/* A row of zeros becomes one that is missing of an orthonormal basis: of all unit vectors, from `*next` on, one keeps
- * at least the square root of 1/n of its length. */
-static double complete(const complex_svd *s, int64_t c, int64_t *next) {
-  const factor_numbers row = factor_row(&s->r, s->order[c]);
-  double length = 0;
-  while (length == 0 && *next < s->n) {
-    clear(row, s->n);
-    row.re[(*next)++] = 1;
-    length = make_orthogonal(s, row, c);
-    if (length < 0.5 / sqrt((double)s->n)) length = 0;
+/* Columns of both products times phases, so that the bidiagonal matrix is that of the sizes of its elements. */
+static void make_real(const complex_svd *s) {
+  factor_number right = {1, 0};
+  for (int64_t j = 0; j < s->n; j++) {
+    const factor_number d = factor_number_at(s->diagonal, j), e = factor_number_at(s->above, j);
+    const factor_number left = factor_phase(factor_times(d, right));
+    s->b.d[j] = factor_size(d);
+    s->b.e[j] = j + 1 < s->n ? factor_size(e) : 0;
+    factor_scale(factor_row(&s->q, j), left, s->m);
+    factor_scale(factor_row(&s->r, j), right, s->n);
+    if (j + 1 < s->n) right = factor_phase(factor_times(left, factor_conjugate(e)));
   }
-  return length;
 }
 
-static void normalize(const complex_svd *s) {
-  int64_t next = 0;
+/* A value that is negative changes its sign, and with it its right vector. Right vectors become rows of V^H. */
+static void order_values(const complex_svd *s) {
   for (int64_t c = 0; c < s->n; c++) {
-    const factor_numbers row = factor_row(&s->r, s->order[c]);
-    double length = sqrt(s->squares[s->order[c]]);
-    s->values[c] = ldexp(length, s->scale);
-    if (length == 0) length = complete(s, c, &next);
-    for (int64_t i = 0; i < s->n; i++) row.re[i] /= length, row.im[i] /= length;
+    const double sign = s->b.d[c] < 0 ? -1 : 1;
+    const factor_numbers v = factor_row(&s->r, c);
+    s->b.d[c] *= sign;
+    for (int64_t i = 0; i < s->n; i++) factor_put_number(v, i, (factor_number){sign * v.re[i], -sign * v.im[i]});
   }
+  factor_sort_by_size(s->b.d, s->n, s->order);
 }
 
 /* The columns of U and the rows of V^H are lines here; their phases follow V^H. */
@@ -159,7 +108,7 @@ static void put(const complex_svd *s) {
   const factor *f = s->f;
   const factor_rows *left = s->transposed ? &s->r : &s->q, *right = s->transposed ? &s->q : &s->r;
   const factor_view us = {f->results[0], 1, left->count}, vs = {f->results[2], right->length, 1};
-  memcpy(f->results[1], s->values, (size_t)s->n * sizeof *s->values);
+  for (int64_t c = 0; c < s->n; c++) ((double *)f->results[1])[c] = ldexp(s->b.d[s->order[c]], s->scale);
   for (int64_t c = 0; c < ts_linalg_max(left->count, right->count); c++) {
     const int64_t from = c < s->n ? s->order[c] : c;
     factor_number phase = {1, 0};
@@ -176,16 +125,32 @@ static void put(const complex_svd *s) {
   }
 }
 
+static void place_numbers(complex_svd *s) {
+  const int64_t n = s->n;
+  double *at = (double *)(void *)s->f->workspace;
+  s->b = (factor_bidiagonal){.f = s->f, .n = n, .d = at, .e = at + n};
+  s->left_tau = at + 2 * n;
+  s->right_tau = at + 3 * n;
+  s->diagonal = (factor_numbers){at + 4 * n, at + 5 * n};
+  s->above = (factor_numbers){at + 6 * n, at + 7 * n};
+  s->numbers = at + 8 * n;
+  s->order = (int64_t *)(void *)(at + 12 * n);
+  s->b.room = (char *)(s->order + n);
+}
+
 static void place(complex_svd *s) {
-  const int64_t n = s->n, m = s->m;
-  s->squares = (double *)(void *)s->f->workspace;
-  s->tau = s->squares + n;
-  s->values = s->tau + n;
-  s->diagonal = (factor_numbers){s->values + n, s->values + 2 * n};
-  s->order = (int64_t *)(void *)(s->values + 3 * n);
-  s->a = (factor_rows){s->values + 4 * n, n, m};
-  s->r = (factor_rows){factor_rows_end(&s->a), n, n};
+  const int64_t m = s->m, n = s->n;
+  place_numbers(s);
+  s->y.re = (double *)(void *)factor_aligned(s->b.room + 2 * factor_turns_bytes(n));
+  s->y.im = s->y.re + m;
+  s->a = (factor_rows){s->y.im + m, n, m};
+  s->u = (factor_rows){factor_rows_end(&s->a), n, n};
+  s->r = (factor_rows){factor_rows_end(&s->u), n, n};
   s->q = (factor_rows){factor_rows_end(&s->r), s->f->spec->full ? m : n, m};
+  s->b.left = (factor_lines){(char *)s->q.data, n, 2 * m};
+  s->b.right = (factor_lines){(char *)s->r.data, n, 2 * n};
+  s->b.left_parts = (char *)s->a.data;
+  s->b.right_parts = (char *)s->u.data;
 }
 
 ts_status factor_complex_svd(const factor *f, bool *out_converged) {
@@ -196,12 +161,13 @@ ts_status factor_complex_svd(const factor *f, bool *out_converged) {
                    .transposed = transposed};
   place(&s);
   load(&s);
-  TS_TRY(factor_complex_columns(f, &s.a, s.n, s.diagonal, s.tau));
-  take_r(&s);
-  TS_TRY(factor_complex_product(f, &s.a, 0, s.n, s.tau, &s.q));
-  TS_TRY(run_sweeps(&s, out_converged));
+  TS_TRY(make_bidiagonal(&s));
+  TS_TRY(factor_complex_product(f, &s.a, 0, s.n, s.left_tau, &s.q));
+  TS_TRY(factor_complex_product(f, &s.u, 1, ts_linalg_max(s.n - 1, 0), s.right_tau, &s.r));
+  make_real(&s);
+  TS_TRY(factor_bidiagonal_values(&s.b, out_converged));
   if (!*out_converged) return TS_SUCCESS;
-  normalize(&s);
+  order_values(&s);
   put(&s);
   return TS_SUCCESS;
 }

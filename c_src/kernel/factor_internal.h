@@ -79,8 +79,8 @@ void factor_take_sums(const factor *f, const ts_linalg_sums *sums, char *lines, 
 /* -tau times the products of lines with v, by all threads. */
 void factor_products(const factor *f, const ts_linalg_reflector *v, const char *lines, int64_t step, int64_t count,
                      char *out);
-/* As factor_take_sums, from one line that gets many others: by parts of it. */
-void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *line);
+/* As factor_take_sums, from few lines that get many others: by parts of them. */
+void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
 /* Times 2^power. */
 void factor_scale_by_power(const factor *f, char *line, int64_t count, int power);
 /* Columns whose reflectors are computed before the rest of a matrix is updated. */

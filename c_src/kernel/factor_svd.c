@@ -91,7 +91,7 @@ static void make_x(const svd *s, int64_t first, int64_t j) {
   const ts_linalg_view ys = {at(s, &s->y, 0, from), s->n, 1}, us = {at(s, &s->u, first, from), s->n, 1};
   char *x = at(s, &s->x, before, from);
   factor_fill(s->f, x, length, 0);
-  factor_take_columns(s->f, &(ts_linalg_sums){at(s, &s->a, from, from), u.v, s->m, 1, s->n - from, length}, x);
+  factor_take_columns(s->f, &(ts_linalg_sums){at(s, &s->a, from, from), u.v, s->m, 1, s->n - from, length}, x, 0, 1);
   for (int64_t i = 0; i < length; i++) factor_set(s->f, x, i, -s->right_tau[j] * factor_get(s->f, x, i));
   correct(s, &u, &ys,
           &(ts_linalg_sums){.lines = at(s, &s->a, first, from), .step = s->m, .count = before + 1, .length = length},

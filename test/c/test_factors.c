@@ -424,7 +424,7 @@ static const factors_case shared[] = {{TS_OP_LU, TS_F32, 1, 300, 300, false},   
                                       {TS_OP_QR, TS_F64, 37, 16, 16, false},    {TS_OP_EIGH, TS_F32, 67, 16, 16, false},
                                       {TS_OP_SVD, TS_F64, 67, 5, 16, true},     {TS_OP_QR, TS_F32, 1, 200, 150, true},
                                       {TS_OP_EIGH, TS_F64, 1, 150, 150, false}, {TS_OP_SVD, TS_F32, 1, 150, 170, false},
-                                      {TS_OP_EIGH, TS_F32, 1, 300, 300, false}, {TS_OP_SVD, TS_F64, 1, 320, 290, true}};
+                                      {TS_OP_EIGH, TS_F32, 1, 530, 530, false}, {TS_OP_SVD, TS_F64, 1, 540, 520, true}};
 enum { SHARED = sizeof shared / sizeof *shared };
 
 START_TEST(the_same_bits_on_any_number_of_threads)

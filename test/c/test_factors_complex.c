@@ -527,6 +527,30 @@ START_TEST(the_same_bits_on_any_number_of_threads)
 }
 END_TEST
 
+/* So large that all threads compute the parts of one matrix. */
+static complex_case large_case(int i) {
+  static const ts_opcode decompositions[] = {TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
+  return square(decompositions[i], TS_C128, 1, 240);
+}
+
+START_TEST(the_same_bits_of_a_large_matrix)
+{
+  const complex_case c = large_case(_i);
+  program p = make(&c);
+  check_routine_threads(p.graph, p.args);
+  drop(&p);
+}
+END_TEST
+
+START_TEST(a_large_cancelled_run_ends)
+{
+  const complex_case c = large_case(_i);
+  program p = make(&c);
+  check_routine_cancelled(p.graph, p.args);
+  drop(&p);
+}
+END_TEST
+
 START_TEST(a_cancelled_run_ends)
 {
   const complex_case c = shared_case(_i);
@@ -558,6 +582,8 @@ int main(void) {
   tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
   tcase_add_loop_test(values, known_values, 0, TYPES);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, OPS);
+  tcase_add_loop_test(values, the_same_bits_of_a_large_matrix, 0, 3);
+  tcase_add_loop_test(memory, a_large_cancelled_run_ends, 0, 3);
   test_add_lesser_isas(values);
   tcase_add_checked_fixture(memory, test_leaks_begin_after_products, test_leaks_end);
   tcase_add_loop_test(memory, a_cancelled_run_ends, 0, OPS);
