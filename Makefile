@@ -152,11 +152,11 @@ $(NIF): $(NIF_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
 
-$(B)/c_src/comm/mpi.o: EXTRA_CFLAGS = $(MPI_CFLAGS)
-$(APP)/priv/tessera_mpi.so: $(B)/c_src/comm/mpi.o
+$(B)/c_src/comm/mpi.o $(B)/c_src/comm/bells.o: EXTRA_CFLAGS = $(MPI_CFLAGS)
+$(APP)/priv/tessera_mpi.so: $(B)/c_src/comm/mpi.o $(B)/c_src/comm/bells.o
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $< $(MPI_LIBS) -lpthread && mv $@.tmp $@
+	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $^ $(MPI_LIBS) -lpthread && mv $@.tmp $@
 
 $(TOOL): $(TOOL_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
@@ -169,7 +169,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
--include $(B)/c_src/comm/mpi.d $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/relay.d
+-include $(B)/c_src/comm/mpi.d $(B)/c_src/comm/bells.d $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
 # ---- Erlang
@@ -254,12 +254,18 @@ test-golden: $(TOOL)
 
 # The carrier over MPI, and random programs on ranks, by mpirun.
 MPI_TESTS := $(if $(MPI),$(B)/mpi_exchanges $(B)/mpi_graphs)
+MPI_BELLS := $(if $(MPI),$(B)/mpi_bells)
 $(B)/test/mpi/graphs.o: EXTRA_CFLAGS = -Itest/c
 $(MPI_TESTS): $(B)/mpi_%: $(B)/test/mpi/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
-test-mpi: $(MPI) $(MPI_TESTS)
+$(B)/test/mpi/bells.o: EXTRA_CFLAGS = $(MPI_CFLAGS)
+$(MPI_BELLS): $(B)/test/mpi/bells.o $(B)/c_src/comm/bells.o
+	$(if $(V),,@echo "  LINK $@")
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(MPI_LIBS) -lpthread
+
+test-mpi: $(MPI) $(MPI_TESTS) $(MPI_BELLS)
 	@test/mpi/run.sh $(if $(MPI),$(B) $(MPI))
 	$(Q)$(MAKE) test-hosts
 

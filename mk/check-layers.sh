@@ -14,7 +14,7 @@ BEGIN {
   owner["^lapacke?\\.h$"] = "^c_src/kernel/"
   owner["^sleef\\.h$"] = "^c_src/(jit|kernel)/"
   owner["^xxhash\\.h$"] = "^c_src/base/"
-  owner["^mpi\\.h$"] = "^c_src/comm/mpi\\.c$"
+  owner["^mpi\\.h$"] = "^c_src/comm/"
   owner["^erl_nif\\.h$"] = "^c_src/nif/"
 }
 function report(text) {

@@ -1,5 +1,7 @@
 #include "comm/mpi.h"
 
+#include "comm/bells.h"
+
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -10,15 +12,21 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+/* Requests are kept, and tested by later calls, which the checker does not follow:
+ * NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
+
 enum {
   HEADER_TAG = 0,
-  TAGS = 32767,      /* MPI allows at least these */
-  CHUNK = 1 << 30,   /* bytes of a message, which MPI counts as an int */
-  SPIN_NS = 50000,   /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
-  SLEEP_NS = 50000,  /* between two polls */
-  SPIN_BYTES_NS = 4, /* a nanosecond more for so many bytes that are on their way */
-  LOOKS = 16,        /* at the clock, in the time that a rank may be silent */
-  IDLE_MS = 100,     /* between two polls where nothing is on its way, at most */
+  TAGS = 32767,         /* MPI allows at least these */
+  CHUNK = 1 << 30,      /* bytes of a message, which MPI counts as an int */
+  SPIN_NS = 50000,      /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
+  SLEEP_NS = 50000,     /* between two polls, where ranks are on other hosts, which have no bell here */
+  BLOCKS_NS = 200000,   /* where all are on this host: between two polls while blocks are on their way, of which a part
+                           may   arrive without a ring, */
+  HEADERS_NS = 1000000, /* and while headers are */
+  SPIN_BYTES_NS = 4,    /* a nanosecond more for so many bytes that are on their way */
+  LOOKS = 16,           /* at the clock, in the time that a rank may be silent */
+  IDLE_MS = 100,        /* between two polls where nothing is on its way, at most */
 };
 
 /* The kinds of messages: a header of an exchange, a question for a sign of life, or its answer. */
@@ -66,11 +74,13 @@ typedef struct job {
   ts_mpi_options *options; /* the caller's, while it is opened */
   int64_t patience_ns;
   MPI_Comm comm;
+  ts_bells bells;
+  bool *to_ring;   /* each rank: something was sent to it */
   bool crowded;    /* this host has more ranks than CPUs */
   bool can_change; /* another thread than the job's may call MPI while the job's does not */
   char version[TS_MPI_VERSION_TEXT];
   pthread_mutex_t lock;
-  pthread_cond_t wake;       /* the job's thread: posted or closing */
+  pthread_cond_t wake;       /* the job's thread: the helper has stopped */
   pthread_cond_t changed;    /* its callers: opened or closed */
   pthread_cond_t handed;     /* the helper: the driver has stopped */
   ts_exchange *first, *last; /* posted; linked by `carrier` */
@@ -161,6 +171,7 @@ static void move_block(job *j, slot *s, int32_t peer, char *receive, const char 
                             : MPI_Isend(send + at, size, MPI_BYTE, peer, s->out.tag, j->comm, request)))
       return;
     s->peers[s->count++] = peer;
+    j->to_ring[peer] = true;
   }
   s->bytes += bytes;
 }
@@ -184,6 +195,7 @@ static void send_headers(job *j, slot *s) {
     if (!is_good(j, MPI_Isend(&s->out, sizeof s->out, MPI_BYTE, to, HEADER_TAG, j->comm, &s->requests[s->count])))
       return;
     s->peers[s->count++] = to;
+    j->to_ring[to] = true;
   }
 }
 
@@ -233,10 +245,10 @@ static void send_pulse(job *j, int32_t to, message_kind kind) {
   if (p->request != MPI_REQUEST_NULL && !is_good(j, MPI_Test(&p->request, &sent, MPI_STATUS_IGNORE))) return;
   if (!sent) return;
   p->pulse = (message){.kind = kind};
+  j->to_ring[to] = true;
   is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
 }
 
-/* send_pulse tests its last request: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static void take_message(job *j, int32_t from, const message *m) {
   slot *s = m->kind == HEADER ? find_slot(j, from, m->header.run) : NULL;
   j->lives[from].asked_ns = 0;
@@ -247,7 +259,6 @@ static void take_message(job *j, int32_t from, const message *m) {
   else if (m->kind == ASK)
     send_pulse(j, from, ANSWER);
 }
-/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 static bool receive_headers(job *j) {
   bool any = false;
@@ -316,6 +327,12 @@ static int32_t find_silent(const job *j, const slot *s) {
   return nth_peer(j, 1);
 }
 
+/* Who sent a block has to hear that it was taken. Headers, the first requests, are answered by nothing. */
+static void note_ends(job *j, const slot *s, int at, const int *indices, int count) {
+  for (int i = 0; i < count; i++)
+    if (at + indices[i] >= j->carrier.ranks - 1) j->to_ring[s->peers[at + indices[i]]] = true;
+}
+
 /* Continues one exchange; returns whether something arrived. */
 static bool advance(job *j, slot *s, bool *out_done) {
   int left = 0, some = 0, indices[64];
@@ -330,6 +347,7 @@ static bool advance(job *j, slot *s, bool *out_done) {
     int size = s->count - at < 64 ? s->count - at : 64;
     if (!is_good(j, MPI_Testsome(size, s->requests + at, &some, indices, MPI_STATUSES_IGNORE))) return true;
     if (some > 0) moved = true;
+    if (some > 0) note_ends(j, s, at, indices, some);
   }
   for (int i = 0; i < s->count; i++) left += s->requests[i] != MPI_REQUEST_NULL;
   *out_done = s->complete && left == 0 && !j->broken;
@@ -347,7 +365,6 @@ static bool is_awaited(const job *j, int32_t rank) {
   return false;
 }
 
-/* As above: NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker) */
 static void look_at(job *j, int32_t rank, int64_t now) {
   life *p = &j->lives[rank];
   if (p->asked_ns == 0) p->asked_ns = now;
@@ -356,7 +373,6 @@ static void look_at(job *j, int32_t rank, int64_t now) {
   else
     send_pulse(j, rank, ASK); /* at each look: one that was not sent must not cost the rank its life */
 }
-/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */
 
 /* A look that is late, because this process was stopped or had no CPU, judges no rank: answers may have come that are
  * not received yet. */
@@ -407,17 +423,18 @@ static ts_exchange *take_posted(job *j) {
   return first;
 }
 
-/* Sleeps for that time, or until the condition is signalled; 0: only that. The lock is held. */
-static void sleep_locked(job *j, pthread_cond_t *condition, int64_t ns) {
-  struct timespec until;
-  if (ns == 0) {
-    pthread_cond_wait(condition, &j->lock);
-    return;
+/* The lock is held before and after, not meanwhile. */
+static void sleep_at_bell(job *j, uint32_t seen, int64_t ns) {
+  pthread_mutex_unlock(&j->lock);
+  ts_bells_sleep(&j->bells, seen, ns);
+  pthread_mutex_lock(&j->lock);
+}
+
+static void ring_others(job *j) {
+  for (int32_t r = 0; r < j->carrier.ranks; r++) {
+    if (j->to_ring[r]) ts_bells_ring(&j->bells, r);
+    j->to_ring[r] = false;
   }
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += ns;
-  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-  pthread_cond_timedwait(condition, &j->lock, &until);
 }
 
 static void begin_all(job *j, ts_exchange *posted) {
@@ -440,6 +457,7 @@ static bool drive_once(job *j) {
   if (!j->broken) moved |= advance_all(j);
   look_at_peers(j);
   if (j->broken) fail_all(j);
+  ring_others(j);
   pthread_mutex_lock(&j->lock);
   j->driven = false;
   return moved;
@@ -448,29 +466,40 @@ static bool drive_once(job *j) {
 /* A rank that polls takes the CPU of the one that it waits for, where they share it. */
 static int64_t spin_ns(const job *j) { return j->crowded ? 0 : SPIN_NS + bytes_on_the_way(j) / SPIN_BYTES_NS; }
 
-/* How long the job's thread sleeps; 0: until something is posted. Where ranks may be asked for a sign of life, a rank
- * without exchanges polls, too. */
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The longest sleep. Where ranks may be asked for a sign of life, a rank without exchanges polls, too. */
 static int64_t nap_ns(const job *j) {
-  int64_t idle = j->patience_ns / LOOKS, most = (int64_t)IDLE_MS * 1000000;
-  return j->active ? SLEEP_NS : idle < most ? idle : most;
+  int64_t most = (int64_t)IDLE_MS * 1000000;
+  if (!j->active) return j->patience_ns ? min_of(j->patience_ns / LOOKS, most) : most;
+  if (j->bells.ranks_here < j->carrier.ranks || j->bells.own == &j->bells.alone) return SLEEP_NS;
+  return bytes_on_the_way(j) > 0 ? BLOCKS_NS : HEADERS_NS;
+}
+
+/* Drives once; if nothing has moved for some time, twice, and sleeps until the bell rings. The lock is held. MPI_Iprobe
+ * looks before it takes in what has arrived, so only the second look after ts_bells_listen() finds all of that. */
+static void drive_or_sleep(job *j, int64_t *moved_at, int64_t most_ns) {
+  bool tired = j->core.now_ns() - *moved_at > spin_ns(j);
+  uint32_t seen = tired ? ts_bells_listen(&j->bells) : 0;
+  if (drive_once(j) || (tired && drive_once(j)))
+    *moved_at = j->core.now_ns();
+  else if (tired && !j->first)
+    sleep_at_bell(j, seen, min_of(nap_ns(j), most_ns));
+  if (tired) ts_bells_stop_listening(&j->bells);
 }
 
 /* Until it is closed and nothing is on its way. */
 static void serve(job *j) {
   int64_t moved_at = 0;
-  bool moved = false;
   pthread_mutex_lock(&j->lock);
   while (j->has_helper || !j->closing || j->first || j->active) {
     if (j->has_helper) {
-      moved = false;
-      sleep_locked(j, &j->wake, (int64_t)IDLE_MS * 1000000);
+      pthread_cond_wait(&j->wake, &j->lock);
       continue;
     }
-    bool idle = !moved && j->core.now_ns() - moved_at > spin_ns(j);
-    if ((idle || !j->active) && !j->first) sleep_locked(j, &j->wake, nap_ns(j));
+    if (!j->active && !j->first) sleep_at_bell(j, ts_bells_count(&j->bells), nap_ns(j));
     if (j->has_helper) continue;
-    moved = drive_once(j);
-    if (moved) moved_at = j->core.now_ns();
+    drive_or_sleep(j, &moved_at, INT64_MAX);
     if (j->has_helper) pthread_cond_signal(&j->handed);
   }
   pthread_mutex_unlock(&j->lock);
@@ -478,15 +507,15 @@ static void serve(job *j) {
 
 /* Drives until the posted exchange is done, or the time is over. The lock is held. */
 static void help(job *j, const ts_exchange *posted, int64_t ns) {
-  int64_t until = j->core.now_ns() + ns;
+  int64_t now = j->core.now_ns(), until = now + ns, moved_at = now;
   j->has_helper = true;
   while (j->driven) pthread_cond_wait(&j->handed, &j->lock);
   j->helped = posted;
-  while (j->helped && j->core.now_ns() < until)
-    if (!drive_once(j) && j->crowded) sleep_locked(j, &j->handed, SLEEP_NS);
+  while (j->helped && (now = j->core.now_ns()) < until) drive_or_sleep(j, &moved_at, until - now);
   j->helped = NULL;
   j->has_helper = false;
-  if (j->active || j->first || j->closing) pthread_cond_signal(&j->wake);
+  pthread_cond_signal(&j->wake);
+  if (j->active || j->first || j->closing) ts_bells_ring_own(&j->bells); /* its last sleep may be long */
 }
 
 /* All ranks get the least level; their versions are equal if the least is the largest. */
@@ -500,23 +529,21 @@ static ts_status agree(job *j) {
                        "the ranks have different versions of Tessera, or different architectures");
 }
 
+static bool has_more_ranks_than_cpus(const job *j) {
+  cpu_set_t cpus;
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && j->bells.ranks_here > CPU_COUNT(&cpus);
+}
+
 static ts_status meet(job *j) {
   if (j->carrier.ranks > TS_MAX_RANKS)
     return j->core.error(TS_UNIMPLEMENTED, "%d ranks of MPI: at most %d can exchange", j->carrier.ranks, TS_MAX_RANKS);
   j->lives = calloc((size_t)j->carrier.ranks, sizeof *j->lives);
-  if (!j->lives) return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
+  j->to_ring = calloc((size_t)j->carrier.ranks, sizeof *j->to_ring);
+  if (!j->lives || !j->to_ring || !ts_bells_open(&j->bells, j->comm))
+    return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
+  j->crowded = has_more_ranks_than_cpus(j);
   return agree(j);
-}
-
-static bool has_more_ranks_than_cpus(MPI_Comm all) {
-  MPI_Comm host;
-  cpu_set_t cpus;
-  int ranks;
-  MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-  MPI_Comm_size(host, &ranks);
-  MPI_Comm_free(&host);
-  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && ranks > CPU_COUNT(&cpus);
 }
 
 static ts_status initialize(job *j) {
@@ -532,7 +559,6 @@ static ts_status initialize(job *j) {
   MPI_Get_library_version(version, &length);
   snprintf(j->version, sizeof j->version, "%.*s", (int)strcspn(version, ",\n"), version);
   j->carrier.rank = rank, j->carrier.ranks = ranks;
-  j->crowded = has_more_ranks_than_cpus(j->comm);
   return meet(j);
 }
 
@@ -550,7 +576,10 @@ static void *main_of_thread(void *arg) {
   note(j, &j->opened);
   if (j->failed) return NULL;
   serve(j);
-  if (!j->broken) MPI_Finalize();
+  if (!j->broken) {
+    ts_bells_close(&j->bells);
+    MPI_Finalize();
+  }
   note(j, &j->closed);
   return NULL;
 }
@@ -569,7 +598,7 @@ static void post(ts_carrier *self, ts_exchange *exchange, int64_t help_ns) {
   if (help_ns > 0 && j->can_change && !j->has_helper) {
     help(j, exchange, help_ns);
   } else {
-    pthread_cond_signal(&j->wake);
+    ts_bells_ring_own(&j->bells);
   }
   pthread_mutex_unlock(&j->lock);
 }
@@ -615,7 +644,7 @@ static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
   until.tv_sec += (time_t)(timeout_ns / 1000000000) + 1;
   pthread_mutex_lock(&j->lock);
   j->closing = true;
-  pthread_cond_signal(&j->wake);
+  ts_bells_ring_own(&j->bells);
   while (!j->closed && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
   bool closed = j->closed;
   pthread_mutex_unlock(&j->lock);
@@ -629,3 +658,4 @@ static const char *version(ts_carrier *carrier) { return ((job *)carrier->contex
 extern const ts_mpi_library ts_mpi_table;
 const ts_mpi_library ts_mpi_table = {TS_MPI_ABI, open_job, close_job, version};
 #pragma GCC visibility pop
+/* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */

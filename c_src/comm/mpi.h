@@ -2,11 +2,11 @@
  * demand, so that nothing else needs MPI. It calls Tessera through the table ts_mpi_core and exports one symbol.
  *
  * MPI is called by one thread at a time: the one which `open` starts, or one in `post` that helps. It takes posted
- * exchanges, sends their headers and blocks as messages between two ranks, and sleeps between polls when nothing
- * arrives for some time, at once where a host has more ranks than CPUs. A rank that waits
- * for another asks it for a sign of life, which that rank's thread gives while the rank computes: so a long computation
- * or transfer is no silence, and a stopped or cut off rank is found before an exchange's own deadline. `open` and
- * `close` may be called once in a process, by any thread; `post` by any thread. */
+ * exchanges, sends their headers and blocks as messages between two ranks, and sleeps when nothing arrives for some
+ * time, at once where a host has more ranks than CPUs, until a rank of the host rings (comm/bells.h) or it is time to
+ * look again. A rank that waits for another asks it for a sign of life, which that rank's thread gives while the rank
+ * computes: so a long computation or transfer is no silence, and a stopped or cut off rank is found before an
+ * exchange's own deadline. `open` and `close` may be called once in a process, by any thread; `post` by any thread. */
 #ifndef TS_COMM_MPI_H
 #define TS_COMM_MPI_H
 

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a thread that posts an exchange works for the carrier: about a time slice. */
-enum { HELP_NS = 1000000 };
+/* How long a thread that posts an exchange works for the carrier. It keeps a dirty scheduler meanwhile, less long than
+ * a slice of a run does. */
+enum { HELP_NS = 5000000 };
 
 /* The owner of the exchange. IDLE: it is not posted. */
 enum { IDLE, POSTED, WAITED_FOR, ARRIVED, ABANDONED };

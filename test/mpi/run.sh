@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the carrier's tests on 1 to 4 ranks, and random programs on 1 to 8, and on 72: run.sh FOLDER LIBRARY, with mpi_exchanges and
-# mpi_graphs in the folder. Without Open MPI it says so. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs.
+# Runs the carrier's tests on 1 to 4 ranks, and random programs on 1 to 8, and on 72: run.sh FOLDER LIBRARY, with mpi_exchanges,
+# mpi_graphs and mpi_bells in the folder. Without Open MPI it says so. TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose the programs.
 if [ $# -ne 2 ] || ! command -v mpirun >/dev/null; then
   echo "MPI tests: left out: no Open MPI here (./setup --mpi)"
   [ -z "${TESSERA_CI:-}" ]
@@ -34,6 +34,7 @@ for case in exchanges failures silence; do
     run_ranks $ranks "$case on $ranks ranks: ok" "$folder/mpi_exchanges" "$library" $case
   done
 done
+for ranks in 1 2 4; do run_ranks $ranks "bells on $ranks ranks: ok" "$folder/mpi_bells"; done
 run_ranks 3 "signs on 3 ranks: ok" "$folder/mpi_exchanges" "$library" signs
 # The same programs, of 12 partitions and then of 8, on other numbers of ranks.
 first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-24}
