@@ -5,7 +5,7 @@
 %%   make bench ONLY=latency
 -module(tessera_latency).
 -export([run/0, child/1]).
--import(tessera_timing, [per_call/1, times/2, microseconds/1, now_ns/0, median/1]).
+-import(tessera_timing, [per_call/1, times/2, microseconds/1, now_ns/0, median/1, vm/2]).
 
 -define(REPEATS, 5).
 
@@ -50,16 +50,8 @@ both_caches(Command, Read) ->
 
 vm(Arguments, CacheDir, Read) ->
     Start = now_ns(),
-    Port = open_port({spawn, "erl -noshell " ++ Arguments},
-                     [{line, 4096}, exit_status, {env, [{"TESSERA_CACHE_DIR", CacheDir} || CacheDir =/= ""]}]),
-    Read(collect(Port, []), (now_ns() - Start) / 1.0e6).
-
-collect(Port, Lines) ->
-    receive
-        {Port, {data, {_, Line}}} -> collect(Port, [Line | Lines]);
-        {Port, {exit_status, 0}} -> Lines;
-        {Port, {exit_status, Status}} -> error({vm_ended, Status, lists:reverse(Lines)})
-    end.
+    Lines = vm(Arguments, [{"TESSERA_CACHE_DIR", CacheDir} || CacheDir =/= ""]),
+    Read(Lines, (now_ns() - Start) / 1.0e6).
 
 elapsed(_Lines, Time) -> Time.
 printed([Line | _], _Time) -> list_to_float(Line).

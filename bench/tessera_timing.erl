@@ -1,6 +1,6 @@
 %% How the sets of figures beside the workloads are timed.
 -module(tessera_timing).
--export([per_call/1, times/2, microseconds/1, now_ns/0, median/1]).
+-export([per_call/1, times/2, microseconds/1, now_ns/0, median/1, vm/2]).
 
 %% Microseconds of a call, in a process of its own, so that what lives elsewhere is not collected again and again; the median of rounds.
 -spec per_call(fun(() -> term())) -> float().
@@ -33,3 +33,15 @@ now_ns() -> erlang:monotonic_time(nanosecond).
 
 -spec median([Number]) -> Number.
 median(Values) -> lists:nth((length(Values) + 1) div 2, lists:sort(Values)).
+
+%% The lines that another VM prints, the last one first.
+-spec vm(string(), [{string(), string()}]) -> [string()].
+vm(Arguments, Environment) ->
+    collect(open_port({spawn, "erl -noshell " ++ Arguments}, [{line, 4096}, exit_status, {env, Environment}]), []).
+
+collect(Port, Lines) ->
+    receive
+        {Port, {data, {_, Line}}} -> collect(Port, [Line | Lines]);
+        {Port, {exit_status, 0}} -> Lines;
+        {Port, {exit_status, Status}} -> error({vm_ended, Status, lists:reverse(Lines)})
+    end.
