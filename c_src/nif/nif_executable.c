@@ -454,8 +454,8 @@ static ts_status get_call(ErlNifEnv *env, const ERL_NIF_TERM argv[], bound *out,
   TS_TRY(ts_nif_get_threads(env, argv[2], &threads));
   TS_TRY(ts_nif_set_get(env, argv[3], &donate));
   *out_options = (ts_run_options){.threads = threads, .device = out->device};
-  ts_status status =
-      ts_nif_args_get(env, argv[1], out->loaded->param_types, out->loaded->param_count, &donate, out_args);
+  const ts_loaded *loaded = out->loaded; /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): get_bound sets it */
+  ts_status status = ts_nif_args_get(env, argv[1], loaded->param_types, loaded->param_count, &donate, out_args);
   ts_nif_set_done(&donate);
   return status;
 }

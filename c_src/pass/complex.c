@@ -87,9 +87,14 @@ static ts_value_id split_unary(ts_formula *f) {
   return ts_formula_convert(f, ts_complex_modulus(f, widened(f, z)), f->call->dtype);
 }
 
-/* Functions compute in f64, also those of c64: no overflow or cancellation within them is seen in f32. */
+/* Functions compute in f64, also those of c64: no overflow or cancellation within them is seen in f32. exp, which has
+ * no cancellation, takes sine and cosine in f32. */
 static ts_value_id split_function(ts_formula *f) {
   ts_parts z = split(f, 0), result;
+  if (f->call->op->code == TS_OP_EXP && f->call->dtype == TS_C64) {
+    f->dtype = TS_F32;
+    return join(f, narrowed(f, ts_complex_short_exponential(f, z, ts_formula_convert(f, z.re, TS_F64))));
+  }
   f->dtype = TS_F64;
   if (!ts_complex_function(f, f->call->op->code, widened(f, z), &result)) return TS_NO_ID;
   return join(f, narrowed(f, result));

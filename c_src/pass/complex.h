@@ -31,6 +31,8 @@ ts_value_id ts_formula_convert(ts_formula *f, ts_value_id x, ts_dtype dtype);
 
 /* complex_math.c: an op of class UNARY_FLOAT on parts of type f64; false when complex numbers do not have it. */
 bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *out);
+/* exp of c64, from its parts of type f32 and the real part in f64; the result is in f64. */
+ts_parts ts_complex_short_exponential(ts_formula *f, ts_parts z, ts_value_id wide_re);
 ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b);
 ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_value_id ts_complex_modulus(ts_formula *f, ts_parts z);

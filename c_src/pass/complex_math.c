@@ -109,6 +109,20 @@ static ts_parts exponential(ts_formula *f, ts_parts z) {
   return (ts_parts){re, pick(f, none, z.im, im)};
 }
 
+/* The same without a shift, as the range of f64 holds every product that f32 does. Only the angle's sine and cosine
+ * have an error that is seen in f32, of a unit in the last place at most. In f64 they take most of the time. */
+ts_parts ts_complex_short_exponential(ts_formula *f, ts_parts z, val wide_re) {
+  val cosine = ts_formula_convert(f, unary(f, TS_OP_COS, z.im), TS_F64);
+  val sine = ts_formula_convert(f, unary(f, TS_OP_SIN, z.im), TS_F64), size = unary(f, TS_OP_EXP, wide_re);
+  val wild = negation(f, is_finite(f, z.im));
+  f->dtype = TS_F64;
+  val vanishes = both(f, equals(f, wide_re, -(double)INFINITY), wild);
+  val grows = both(f, equals(f, wide_re, (double)INFINITY), wild), none = equals(f, sine, 0);
+  val re = pick(f, vanishes, number(f, 0), pick(f, grows, infinity_of(f), multiply(f, size, cosine)));
+  val im = pick(f, none, sine, multiply(f, size, sine));
+  return (ts_parts){re, pick(f, vanishes, number(f, 0), im)};
+}
+
 /* (sinh x cos y, cosh x sin y) */
 static ts_parts hyperbolic_sine(ts_formula *f, ts_parts z) {
   shifted s = shift(f, z.re);

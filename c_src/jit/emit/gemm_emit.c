@@ -172,7 +172,7 @@ static void sums_end(gemm_emit *m, const tile *t, ts_v phi[TS_GEMM_MAX_HEIGHT][2
 
 /* One k: a row of rhs by an element of each row of lhs. */
 static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, ts_v *lhs) {
-  ts_v right[2];
+  ts_v right[2] = {NULL};
   prefetch_rhs(m, t, offset(m, rhs, s->ahead));
   for (int v = 0; v < t->vectors; v++) right[v] = load(m, m->vector, vector_address(m, rhs, v));
   for (int r = 0; r < t->rows; r++) {
@@ -185,7 +185,7 @@ static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, 
 /* The run whose rows begin at s->lhs; s->rhs moves behind it. */
 static void strided_run(gemm_emit *m, tile *t, strided_lhs *s) {
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
-  ts_v phi[TS_GEMM_MAX_HEIGHT][2], lhs[MAX_GROUPS];
+  ts_v phi[TS_GEMM_MAX_HEIGHT][2] = {{NULL}}, lhs[MAX_GROUPS] = {NULL};
   loop l;
   loop_begin(m, "k", i64_const(m, 0), &l);
   ts_v rhs = loop_phi(m, from, s->rhs);
@@ -202,7 +202,7 @@ static void strided_run(gemm_emit *m, tile *t, strided_lhs *s) {
 static void strided_loop(gemm_emit *m, tile *t) {
   strided_lhs s = {.groups = (t->rows + GROUP_ROWS - 1) / GROUP_ROWS, .ahead = tile_ahead(m, t)};
   ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), runs = arg(m, TS_GEMM_RUNS, "runs");
-  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), phi[TS_GEMM_MAX_HEIGHT][2];
+  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), phi[TS_GEMM_MAX_HEIGHT][2] = {{NULL}};
   for (int r = 0; r < GROUP_ROWS; r++) s.row[r] = mul(m, stride, i64_const(m, r));
   for (int g = 0; g < s.groups; g++) s.group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
