@@ -18,11 +18,13 @@
 enum {
   HEADER_TAG = 0,
   TAGS = 32767,         /* MPI allows at least these */
-  CHUNK = 1 << 30,      /* bytes of a message, which MPI counts as an int */
+  PART = 1 << 18,       /* bytes of a block that are a message: on a slow network it takes less than a deadline */
+  PART_HERE = 1 << 30,  /* where all ranks are on one host */
+  PARTS = 2,            /* messages of a block that are on their way: they arrive at about the same time */
   SPIN_NS = 50000,      /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
   SLEEP_NS = 50000,     /* between two polls, where ranks are on other hosts, which have no bell here */
   BLOCKS_NS = 200000,   /* where all are on this host: between two polls while blocks are on their way, of which a part
-                           may   arrive without a ring, */
+                           may arrive without a ring, */
   HEADERS_NS = 1000000, /* and while headers are */
   SPIN_BYTES_NS = 4,    /* a nanosecond more for so many bytes that are on their way */
   LOOKS = 16,           /* at the clock, in the time that a rank may be silent */
@@ -53,6 +55,14 @@ typedef struct early {
   message message;
 } early;
 
+/* What is left to start of the bytes from or to another rank. */
+typedef struct block {
+  int32_t peer;
+  char *receive;    /* NULL: it is sent */
+  const char *send; /* or where it is received NULL */
+  int64_t left;
+} block;
+
 /* An exchange on its way. */
 typedef struct slot {
   struct slot *next;
@@ -62,9 +72,10 @@ typedef struct slot {
   bool complete;         /* all headers are there */
   int32_t heard;         /* headers of other ranks */
   int32_t *tags;         /* of each rank's blocks; -1: its header is not there */
-  MPI_Request *requests; /* of headers that are sent, then of blocks */
-  int32_t *peers;        /* of each request */
-  int count, capacity;
+  MPI_Request *requests; /* of headers to each peer, nth_peer(), then of parts of blocks */
+  int32_t *owners;       /* the block of each request, but for headers */
+  block *blocks;
+  int count, block_count;
   int64_t bytes;
 } slot;
 
@@ -101,7 +112,7 @@ typedef struct job {
 
 /* ---- the end of exchanges */
 
-static void free_slot(slot *s) { free(s->tags), free(s->requests), free(s->peers), free(s); }
+static void free_slot(slot *s) { free(s->tags), free(s->requests), free(s->owners), free(s->blocks), free(s); }
 
 static ts_status broken_error(const job *j) { return j->core.error(TS_UNAVAILABLE, "%s", j->why); }
 
@@ -145,35 +156,31 @@ static void fail_all(job *j) {
 
 /* ---- messages */
 
-static bool reserve(job *j, slot *s, int more) {
-  int needed = s->count + more;
-  if (needed <= s->capacity) return true;
-  MPI_Request *requests = realloc(s->requests, (size_t)needed * sizeof *requests);
-  if (requests) s->requests = requests;
-  int32_t *peers = realloc(s->peers, (size_t)needed * sizeof *peers);
-  if (peers) s->peers = peers;
-  if (requests && peers)
-    s->capacity = needed;
-  else
-    break_job(j, "no memory for an exchange", -1);
-  return requests && peers;
+/* Starts the next part of a block with this request. Parts arrive in their order. */
+static void move_part(job *j, slot *s, int at) {
+  block *b = &s->blocks[s->owners[at]];
+  int most = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE, size = (int)(b->left < most ? b->left : most);
+  b->left -= size;
+  j->to_ring[b->peer] = true;
+  if (b->receive) {
+    is_good(j, MPI_Irecv(b->receive, size, MPI_BYTE, b->peer, s->tags[b->peer], j->comm, &s->requests[at]));
+    b->receive += size;
+  } else {
+    is_good(j, MPI_Isend(b->send, size, MPI_BYTE, b->peer, s->out.tag, j->comm, &s->requests[at]));
+    b->send += size;
+  }
 }
 
-static int chunks(int64_t bytes) { return (int)((bytes + CHUNK - 1) / CHUNK); }
-
-/* A block from or to a rank, in messages that arrive in their order. */
-static void move_block(job *j, slot *s, int32_t peer, char *receive, const char *send, int64_t bytes) {
-  if (!reserve(j, s, chunks(bytes))) return;
-  for (int64_t at = 0; at < bytes && !j->broken; at += CHUNK) {
-    int size = (int)(bytes - at < CHUNK ? bytes - at : CHUNK);
-    MPI_Request *request = &s->requests[s->count];
-    if (!is_good(j, receive ? MPI_Irecv(receive + at, size, MPI_BYTE, peer, s->tags[peer], j->comm, request)
-                            : MPI_Isend(send + at, size, MPI_BYTE, peer, s->out.tag, j->comm, request)))
-      return;
-    s->peers[s->count++] = peer;
-    j->to_ring[peer] = true;
+/* A block from or to a rank. */
+static void move_block(job *j, slot *s, block moved) {
+  s->bytes += moved.left;
+  s->blocks[s->block_count] = moved;
+  for (int n = 0; n < PARTS && s->blocks[s->block_count].left > 0 && !j->broken; n++) {
+    s->owners[s->count] = s->block_count;
+    s->requests[s->count] = MPI_REQUEST_NULL;
+    move_part(j, s, s->count++);
   }
-  s->bytes += bytes;
+  s->block_count++;
 }
 
 /* Each rank begins with the next one, so that not all send to the same. */
@@ -183,18 +190,18 @@ static void move_blocks(job *j, slot *s) {
   ts_exchange *e = s->exchange;
   for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
     int32_t from = nth_peer(j, j->carrier.ranks - n), to = nth_peer(j, n);
-    move_block(j, s, from, e->receive + e->receive_at[from], NULL, e->receive_bytes[from]);
-    if (!j->broken) move_block(j, s, to, NULL, e->send + e->send_at[to], e->send_bytes[to]);
+    move_block(j, s, (block){from, e->receive + e->receive_at[from], NULL, e->receive_bytes[from]});
+    move_block(j, s, (block){to, NULL, e->send + e->send_at[to], e->send_bytes[to]});
   }
 }
 
 static void send_headers(job *j, slot *s) {
-  if (!reserve(j, s, j->carrier.ranks - 1)) return;
   for (int32_t n = 1; n < j->carrier.ranks && !j->broken; n++) {
     int32_t to = nth_peer(j, n);
+    s->requests[s->count] = MPI_REQUEST_NULL;
     if (!is_good(j, MPI_Isend(&s->out, sizeof s->out, MPI_BYTE, to, HEADER_TAG, j->comm, &s->requests[s->count])))
       return;
-    s->peers[s->count++] = to;
+    s->count++;
     j->to_ring[to] = true;
   }
 }
@@ -292,13 +299,19 @@ static int32_t new_tag(job *j) {
 
 static slot *new_slot(const job *j, ts_exchange *exchange) {
   slot *s = calloc(1, sizeof *s);
-  int32_t *tags = malloc((size_t)j->carrier.ranks * sizeof *tags);
-  if (!s || !tags) {
-    free(s), free(tags);
+  size_t ranks = (size_t)j->carrier.ranks, peers = ranks - 1, requests = peers * (1 + 2 * PARTS);
+  if (!s) return NULL;
+  *s = (slot){.exchange = exchange,
+              .out = {.header = exchange->header},
+              .tags = malloc(ranks * sizeof *s->tags),
+              .requests = malloc(requests * sizeof *s->requests + 1),
+              .owners = malloc(requests * sizeof *s->owners + 1),
+              .blocks = malloc(peers * 2 * sizeof *s->blocks + 1)};
+  if (!s->tags || !s->requests || !s->owners || !s->blocks) {
+    free_slot(s);
     return NULL;
   }
-  for (int32_t r = 0; r < j->carrier.ranks; r++) tags[r] = -1;
-  *s = (slot){.exchange = exchange, .tags = tags, .out = {.header = exchange->header}};
+  for (size_t r = 0; r < ranks; r++) s->tags[r] = -1;
   exchange->headers[j->carrier.rank] = exchange->header;
   return s;
 }
@@ -319,18 +332,28 @@ static void begin(job *j, ts_exchange *exchange) {
   take_early(j, s);
 }
 
+/* The rank at the other end of a request. */
+static int32_t peer_of(const job *j, const slot *s, int request) {
+  return request < j->carrier.ranks - 1 ? nth_peer(j, request + 1) : s->blocks[s->owners[request]].peer;
+}
+
 static int32_t find_silent(const job *j, const slot *s) {
   for (int32_t n = 1; n < j->carrier.ranks; n++)
     if (s->tags[nth_peer(j, n)] < 0) return nth_peer(j, n);
   for (int i = 0; i < s->count; i++)
-    if (s->requests[i] != MPI_REQUEST_NULL) return s->peers[i];
+    if (s->requests[i] != MPI_REQUEST_NULL) return peer_of(j, s, i);
   return nth_peer(j, 1);
 }
 
-/* Who sent a block has to hear that it was taken. Headers, the first requests, are answered by nothing. */
-static void note_ends(job *j, const slot *s, int at, const int *indices, int count) {
-  for (int i = 0; i < count; i++)
-    if (at + indices[i] >= j->carrier.ranks - 1) j->to_ring[s->peers[at + indices[i]]] = true;
+/* Notes a request that has ended, and starts the next part of its block. Who sent a part has to hear that it was taken.
+ * Headers are answered by nothing. A part that arrived, or was taken, is a sign of life: questions and answers wait
+ * behind parts on a slow network. Of a rank that is stopped, the system takes some megabytes. */
+static void note_end(job *j, slot *s, int request) {
+  if (request < j->carrier.ranks - 1) return;
+  int32_t peer = peer_of(j, s, request);
+  j->to_ring[peer] = true;
+  j->lives[peer].asked_ns = 0;
+  if (s->blocks[s->owners[request]].left > 0 && !j->broken) move_part(j, s, request);
 }
 
 /* Continues one exchange; returns whether something arrived. */
@@ -347,7 +370,7 @@ static bool advance(job *j, slot *s, bool *out_done) {
     int size = s->count - at < 64 ? s->count - at : 64;
     if (!is_good(j, MPI_Testsome(size, s->requests + at, &some, indices, MPI_STATUSES_IGNORE))) return true;
     if (some > 0) moved = true;
-    if (some > 0) note_ends(j, s, at, indices, some);
+    for (int i = 0; i < some; i++) note_end(j, s, at + indices[i]);
   }
   for (int i = 0; i < s->count; i++) left += s->requests[i] != MPI_REQUEST_NULL;
   *out_done = s->complete && left == 0 && !j->broken;
@@ -360,7 +383,7 @@ static bool is_awaited(const job *j, int32_t rank) {
   for (const slot *s = j->active; s; s = s->next) {
     if (s->tags[rank] < 0) return true;
     for (int i = 0; i < s->count; i++)
-      if (s->peers[i] == rank && s->requests[i] != MPI_REQUEST_NULL) return true;
+      if (peer_of(j, s, i) == rank && s->requests[i] != MPI_REQUEST_NULL) return true;
   }
   return false;
 }

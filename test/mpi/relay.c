@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -161,6 +162,7 @@ int main(int argc, char *argv[]) {
   if (!bits || !lifetime) return fprintf(stderr, "relay: bits and the lifetime must not be 0\n"), 2;
   delay_ns = milliseconds * 1000000;
   alarm((unsigned)lifetime); /* whose signal ends the process */
+  if (setpriority(PRIO_PROCESS, 0, -15)) fail("setpriority"); /* a cable waits for no CPU */
   int a = device(argv[1], argv[3]), b = a < 0 ? -1 : device(argv[2], argv[3]);
   if (b < 0) return 1;
   wires[0].in = wires[1].out = a;
