@@ -12,6 +12,13 @@
 -define(HANDSHAKE, 10000).
 %% The longest time between two checks for a sign of life, in milliseconds.
 -define(LOOK, 500).
+%% A run is held back for more of its kind while the rank has so many requests before it,
+-define(DEEP, 8).
+%% if its body has at most so many bytes,
+-define(SMALL, 16384).
+%% and at most so many messages, frees among them, are held back for so many milliseconds.
+-define(HELD, 8).
+-define(HOLD, 2).
 
 -record(state, {job       :: pid(),
                 key       :: tessera_cluster_wire:key(),
@@ -32,6 +39,7 @@
                 seen = 0  :: integer(),                   % when the last frame came, in milliseconds
                 checked = 0 :: integer(),                 % when check/1 last ran
                 waiting = #{} :: #{pos_integer() => {reference(), reference()}}, % the caller's alias, and its monitor
+                held = [] :: [iodata()],                  % messages that wait to be sent together, the last one first
                 sent = 0  :: non_neg_integer(),
                 received = 0 :: non_neg_integer()}).
 
@@ -76,7 +84,7 @@ cancel(Link, Request) ->
 
 %% Frees these values of the rank.
 -spec forget(pid(), [integer()]) -> ok.
-forget(Link, Ids) -> gen_server:cast(Link, {message, {free, Ids}}).
+forget(Link, Ids) -> gen_server:cast(Link, {free, Ids}).
 
 %% Asks the rank to finalize MPI and to end.
 -spec leave(pid()) -> ok.
@@ -125,6 +133,7 @@ handle_cast({accepted, Config, none}, #state{step = joining} = State) -> configu
 handle_cast({accepted, Config, Root}, #state{step = joining} = State) -> redirect(Config, State#state{root = Root});
 handle_cast({placed, Place}, State) -> {noreply, State#state{place = Place}};
 handle_cast({message, Message}, #state{writer = Writer} = State) when is_pid(Writer) -> {noreply, send(Message, State)};
+handle_cast({free, _} = Message, #state{writer = Writer} = State) when is_pid(Writer) -> {noreply, hold(Message, State)};
 handle_cast(_, State) -> {noreply, State}.
 
 handle_info({request, From, To, Head, Body}, State) -> {noreply, request(From, To, Head, Body, State)};
@@ -136,6 +145,7 @@ handle_info({root, Writer}, State) -> {noreply, State#state{writer = Writer, ste
 handle_info({cancel, Request}, State) -> {noreply, cancelled(fun({Alias, _}) -> Alias =:= Request end, State)};
 handle_info({'DOWN', _, process, Job, Reason}, #state{job = Job} = State) -> {stop, job_reason(Reason), State};
 handle_info({'DOWN', Monitor, process, _, _}, State) -> {noreply, cancelled(fun({_, M}) -> M =:= Monitor end, State)};
+handle_info(release, State) -> {noreply, release(State)};
 handle_info(check, State) -> check(State);
 handle_info('begin', #state{socket = Socket, identity = Identity} = State) ->
     ok = tessera_cluster_socket:start_securing(Socket, Identity, ?HANDSHAKE),
@@ -219,6 +229,7 @@ seen(Root, _) -> gen_server:call(Root, seen).
 message(Message, State) ->
     case tessera_cluster_wire:decode_message(Message) of
         {ok, {reply, Id, Values, Reply}} -> {noreply, replied(Id, Values, Reply, State)};
+        {ok, {finished, Ids}} when is_list(Ids) -> {noreply, lists:foldl(fun(Id, Now) -> replied(Id, [], <<>>, Now) end, State, Ids)};
         {ok, {unneeded, Id}} -> {noreply, unneeded(Id, State)};
         {ok, {ready, Info}} when is_map(Info), State#state.step =:= starting ->
             State#state.job ! {ready, self(), State#state.rank, Info},
@@ -259,8 +270,15 @@ request({Alias, Caller}, To, Head, Body, #state{waiting = Waiting} = State) ->
          end,
     Waits = State#state{waiting = Waiting#{Id => {Alias, monitor(process, Caller)}}},
     case To of
+        one when is_map_key(lane, Head), map_size(Waiting) >= ?DEEP -> hold_small({request, Id, Head, Body}, Waits);
         one -> send({request, Id, Head, Body}, Waits);
-        {all, _} -> send_all({request, Id, Head, Body}, Waits)
+        {all, _} -> send_all({request, Id, Head, Body}, release(Waits))
+    end.
+
+hold_small({request, _, _, Body} = Request, State) ->
+    case iolist_size(Body) =< ?SMALL of
+        true -> hold(Request, State);
+        false -> send(Request, State)
     end.
 
 %% Cancels the requests that Is selects: the one with an alias, or all of a caller that died.
@@ -272,13 +290,26 @@ cancelled(Is, #state{waiting = Waiting} = State) ->
                         send({cancel, Id}, Now#state{waiting = maps:remove(Id, Left)})
                 end, State, Ids).
 
-send(Message, #state{writer = Writer, sent = Sent, root = Root, rank = Rank} = State) ->
-    Encoded = tessera_cluster_wire:encode(Message),
+%% Sends the message behind those that were held back: their order stays.
+send(Message, #state{held = Held} = State) -> release(State#state{held = [tessera_cluster_wire:encode(Message) | Held]}).
+
+%% Holds back a message that the rank does not need at once. Each send costs a thread switch on both sides, which many short runs share so.
+hold(Message, #state{held = Held} = State) ->
+    _ = [erlang:send_after(?HOLD, self(), release) || Held =:= []],
+    Holds = State#state{held = [tessera_cluster_wire:encode(Message) | Held]},
+    case length(Held) + 1 of
+        ?HELD -> release(Holds);
+        _ -> Holds
+    end.
+
+release(#state{held = []} = State) -> State;
+release(#state{held = Held, writer = Writer, sent = Sent, root = Root, rank = Rank} = State) ->
+    Bundle = tessera_cluster_wire:bundle(lists:reverse(Held)),
     ok = case Root of
-             none -> tessera_cluster_socket:send(Writer, Encoded);
-             _ -> tessera_cluster_socket:send_to(Writer, Rank, Encoded)
+             none -> tessera_cluster_socket:send(Writer, Bundle);
+             _ -> tessera_cluster_socket:send_to(Writer, Rank, Bundle)
          end,
-    State#state{sent = Sent + iolist_size(Encoded)}.
+    State#state{held = [], sent = Sent + iolist_size(Bundle)}.
 
 send_all(_, #state{root = Root} = State) when Root =/= none -> State;
 send_all(Message, #state{below = Below} = State) when Below =:= #{} -> send(Message, State);

@@ -150,7 +150,9 @@ submit(Job, {#program{results = Results} = Program, Sent}, Shares, Threads) ->
     Requests = [{head(Share, First, Made), {Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
     case start(Sent, Job, Program, Requests) of
         ok -> lists:append(Proxies);
-        {error, _} = Error -> Error
+        {error, _} = Error ->
+            free([{Rank, Id, Queue} || {_, #share{rank = Rank, queue = Queue, takes = Takes}} <- Shares, Id <- maps:keys(Takes)]),
+            Error
     end.
 
 %% Between on_ranks/2 and here another call may have dropped the program. Then it is sent again.
@@ -187,9 +189,12 @@ take(Shares) ->
     case [Other || {_, _, _, Other} <- Taken, Other =/= ok] of
         [] -> ok;
         _ ->
-            _ = [tessera_cluster_queue:free(Queue, [{Rank, Id}]) || {Rank, Id, Queue, ok} <- Taken],
+            free([{Rank, Id, Queue} || {Rank, Id, Queue, ok} <- Taken]),
             error({failed_precondition, <<"the tensor was deallocated or donated">>})
     end.
+
+%% Frees values that were taken from their proxies for a run that does not begin.
+free(Values) -> lists:foreach(fun({Rank, Id, Queue}) -> tessera_cluster_queue:free(Queue, [{Rank, Id}]) end, Values).
 
 %% The caller may hold proxies that are garbage. If they keep much memory of a rank in use, its garbage is collected now.
 relieved(_, {error, _} = Error) -> Error;

@@ -2,7 +2,7 @@
 %% split. Pure functions. docs/distribution.md has the protocol.
 -module(tessera_cluster_wire).
 -export([nonce/0, key/0, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
--export([beat/0, encode/1, decode_message/1, frames/1, new/1, read/2, decode/1]).
+-export([beat/0, encode/1, bundle/1, decode_message/1, frames/1, new/1, read/2, decode/1]).
 -export([route/2, to_all/1, address/1]).
 -export_type([reader/0, message/0, head/0]).
 
@@ -21,6 +21,7 @@
 -define(TERM, 0).
 -define(REQUEST, 1).
 -define(REPLY, 2).
+-define(BUNDLE, 3).
 
 -type nonce() :: <<_:256>>.
 -type key() :: <<_:256>>.
@@ -97,7 +98,13 @@ encode({reply, Id, Values, Body}) ->
     [<<?REPLY, Id:64, (length(Values)):32, << <<Value:64, Bytes:64>> || {Value, Bytes} <- Values >>/binary>> | Body];
 encode(Other) -> [<<?TERM>> | term_to_iovec(Other)].
 
--spec decode_message(binary()) -> {ok, message()} | error.
+%% One message with several encoded ones in it: one frame, and one switch to the reader's thread, in place of several.
+-spec bundle([iodata(), ...]) -> iodata().
+bundle([Message]) -> Message;
+bundle(Messages) -> [<<?BUNDLE>> | [[<<(iolist_size(Message)):32>> | Message] || Message <- Messages]].
+
+%% The messages of a bundle are not decoded.
+-spec decode_message(binary()) -> {ok, message() | {bundle, [binary()]}} | error.
 decode_message(<<?REQUEST, Id:64, Size:32, Encoded:Size/binary, Body/binary>>) ->
     case decode(Encoded) of
         {ok, Head} when is_map(Head) -> {ok, {request, Id, Head, Body}};
@@ -105,8 +112,17 @@ decode_message(<<?REQUEST, Id:64, Size:32, Encoded:Size/binary, Body/binary>>) -
     end;
 decode_message(<<?REPLY, Id:64, Count:32, Values:(Count * 16)/binary, Body/binary>>) ->
     {ok, {reply, Id, [{Value, Bytes} || <<Value:64, Bytes:64>> <= Values], Body}};
+decode_message(<<?BUNDLE, Messages/binary>>) ->
+    case parts(Messages, []) of
+        error -> error;
+        Parts -> {ok, {bundle, Parts}}
+    end;
 decode_message(<<?TERM, Term/binary>>) -> decode(Term);
 decode_message(_) -> error.
+
+parts(<<Size:32, Part:Size/binary, Rest/binary>>, Parts) -> parts(Rest, [Part | Parts]);
+parts(<<>>, Parts) -> lists:reverse(Parts);
+parts(_, _) -> error.
 
 %% Splits an encoded message into frames.
 -spec frames(iodata()) -> [iodata()].

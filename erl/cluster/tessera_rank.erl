@@ -6,6 +6,8 @@
 
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
+%% The driver is told of so many runs at once that have ended well, while others wait.
+-define(TOLD, 4).
 
 %% `address' and `port' are the driver's; `timeout' is in milliseconds, for the whole start; `work' is the module that executes requests; `leave' ends
 %% the rank with a status.
@@ -22,7 +24,8 @@
                 below = #{} :: #{non_neg_integer() => pid()},   % their writers
                 workers = #{} :: #{pos_integer() => pid()},
                 requests = #{} :: #{pid() => request()},
-                lanes = #{} :: #{non_neg_integer() => pid()}}).    % the worker of each lane's last request
+                lanes = #{} :: #{non_neg_integer() => pid()},      % the worker of each lane's last request
+                finished = [] :: [pos_integer()]}).                % runs that ended well, of which the driver was not told
 
 %% The request that a worker executes. `needed': how many of its results the driver has not freed. `state': a request without a lane is plain; a run is
 %% waiting, begun when its worker says so, or cancelled while it was waiting.
@@ -227,7 +230,7 @@ wait(#state{socket = Socket} = State, Until) ->
         {begun, Worker} -> wait(begun(Worker, State), Until);
         Message ->
             case tessera_cluster_socket:event(Message, Socket) of
-                {frame, Frame} -> received(Frame, State);
+                {frame, Frame} -> loop(received(Frame, State));
                 closed -> disconnected(0, State);
                 {error, _} -> disconnected(1, State);
                 none -> wait(State, Until)
@@ -282,23 +285,25 @@ received(Frame, #state{options = #{rank := Own}, tree = Tree, below = Below} = S
                 Child when is_map_key(Child, Below) -> tessera_cluster_socket:pass(maps:get(Child, Below), Frame);
                 _ -> ok % it has not joined, or is lost
             end,
-            loop(State)
+            State
     end.
 
 framed(Frame, #state{reader = Reader} = State) ->
     case tessera_cluster_wire:read(Frame, Reader) of
         {message, Message, Next} -> message(tessera_cluster_wire:decode_message(Message), State#state{reader = Next});
         {error, What} -> fail(State#state.options, "the driver sent ~s", [What]);
-        {_, Next} -> loop(State#state{reader = Next})
+        {_, Next} -> State#state{reader = Next}
     end.
 
-message({ok, {request, Id, Head, Body}}, State) -> loop(request(Id, Head, Body, State));
+message({ok, {request, Id, Head, Body}}, State) -> request(Id, Head, Body, State);
+message({ok, {bundle, Messages}}, State) ->
+    lists:foldl(fun(Message, Now) -> message(tessera_cluster_wire:decode_message(Message), Now) end, State, Messages);
 message({ok, {cancel, Id}}, #state{workers = Workers} = State) ->
     case Workers of
-        #{Id := Worker} -> loop(cancelled(Worker, State));
-        #{} -> loop(State)
+        #{Id := Worker} -> cancelled(Worker, State);
+        #{} -> State
     end;
-message({ok, {free, Ids}}, State) -> loop(released(Ids, State));
+message({ok, {free, Ids}}, State) -> released(Ids, State);
 message({ok, leave}, #state{options = #{work := Work}} = State) ->
     ok = Work:finish(),
     leave(0, State);
@@ -313,8 +318,12 @@ request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, worke
     {Before, Lanes} = lane(Head, State),
     Turn = {Before, self()},
     Worker = spawn_link(fun() ->
-                                {Values, Reply} = answer(Work, Head, Turn, Body),
-                                exit({replied, tessera_cluster_socket:send(Writer, tessera_cluster_wire:encode({reply, Id, Values, Reply}))})
+                                case answer(Work, Head, Turn, Body) of
+                                    finished -> exit(finished);
+                                    {Values, Reply} ->
+                                        Message = tessera_cluster_wire:encode({reply, Id, Values, Reply}),
+                                        exit({replied, tessera_cluster_socket:send(Writer, Message)})
+                                end
                         end),
     Request = #request{id = Id, head = Head, needed = Count, state = case Head of #{lane := _} -> waiting; #{} -> plain end},
     State#state{workers = Workers#{Id => Worker}, requests = Requests#{Worker => Request}, lanes = in_lane(Head, Worker, Lanes)}.
@@ -371,9 +380,9 @@ ended(Leader, Reason, #state{leader = Leader, options = Options}) -> fail(Option
 ended(Pid, Reason, #state{workers = Workers, requests = Requests, lanes = Lanes} = State) ->
     case maps:take(Pid, Requests) of
         {#request{id = Id, head = Head}, Rest} ->
-            _ = [tessera_rank_values:drop_added(Pid) || Reason =/= {replied, ok}],
+            _ = [tessera_rank_values:drop_added(Pid) || Reason =/= {replied, ok}, Reason =/= finished],
             Left = State#state{workers = maps:remove(Id, Workers), requests = Rest, lanes = without(Head, Pid, Lanes)},
-            Replied = replied(Reason, Id, Head, Left),
+            Replied = tell(replied(Reason, Id, Head, Left)),
             released(maps:get(uses, Head, []) ++ maps:get(takes, Head, []), Replied);
         error -> State
     end.
@@ -386,6 +395,7 @@ without(#{lane := Lane}, Pid, Lanes) ->
 without(_, _, Lanes) -> Lanes.
 
 replied({replied, ok}, _, _, State) -> State;
+replied(finished, Id, _, #state{finished = Finished} = State) -> State#state{finished = [Id | Finished]};
 replied({tessera_rank_lost, Text}, _, Head, State) ->   % the driver ends the job, and starts a new one
     ok = fail_values(Head, {unavailable, Text}),
     send({failed, unavailable, Text}, State);
@@ -393,6 +403,11 @@ replied(Reason, Id, Head, State) ->
     Text = text("the request ended: ~0tP", [Reason, 20]),
     ok = fail_values(Head, {internal, Text}),
     send({reply, Id, [], term_to_iovec({error, internal, Text})}, State).
+
+%% The driver hears of runs that ended well by several at once while others wait here: it has sent enough of them.
+tell(#state{finished = Finished, lanes = Lanes} = State) when length(Finished) >= ?TOLD; Finished =/= [], Lanes =:= #{} ->
+    send({finished, Finished}, State#state{finished = []});
+tell(State) -> State.
 
 fail_values(Head, Cause) ->
     {First, Count} = maps:get(makes, Head, {1, 0}),

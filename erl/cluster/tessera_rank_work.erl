@@ -54,12 +54,14 @@ with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
 isa() -> element(2, tessera_nif:rank_isa()).
 
 %% Executes a request. Returns the values that were made for the reply, with their sizes in bytes, and the encoded reply; an error of the user's program
-%% is a reply, too. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
--spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()}.
+%% is a reply, too. A run that ended well has no reply. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
+-spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()} | finished.
 handle({run, Program, Run, Options}, Head, Turn) ->
     Results = results(Head),
-    Reply = attempt(fun() -> run({Program, Run, Options}, Head, Turn) end),
-    {[], term_to_iovec(noted(Reply, Results))};
+    case noted(attempt(fun() -> run({Program, Run, Options}, Head, Turn) end), Results) of
+        {ok, ok} -> finished;
+        Error -> {[], term_to_iovec(Error)}
+    end;
 handle({put, Values}, Head, _) ->
     Results = results(Head),
     Reply = attempt(fun() -> [made(Value) || Value <- Values] end),

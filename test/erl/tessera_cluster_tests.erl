@@ -45,6 +45,17 @@ frames_test() ->
          ?assertEqual({ok, Term}, tessera_cluster_wire:decode_message(read_all(Beats, tessera_cluster_wire:new(4000000))))
      end || Size <- [0, 1, 1048500, 1048576, 1048577, 3000000]].
 
+%% A bundle has its messages in their order; one message is not wrapped. What is cut off or overlong is refused.
+bundle_test() ->
+    Messages = [{request, 7, #{lane => 1}, <<"body">>}, {free, [1, 2]}, {cancel, 3}],
+    Encoded = [tessera_cluster_wire:encode(Message) || Message <- Messages],
+    Bundle = iolist_to_binary(tessera_cluster_wire:bundle(Encoded)),
+    {ok, {bundle, Parts}} = tessera_cluster_wire:decode_message(Bundle),
+    ?assertEqual([{ok, Message} || Message <- Messages], [tessera_cluster_wire:decode_message(Part) || Part <- Parts]),
+    ?assertEqual(hd(Encoded), tessera_cluster_wire:bundle([hd(Encoded)])),
+    [?assertEqual(error, tessera_cluster_wire:decode_message(Malformed))
+     || Malformed <- [binary:part(Bundle, 0, byte_size(Bundle) - 1), <<Bundle/binary, 0>>, <<3, 0, 0, 0, 9, 1>>]].
+
 read_all([Frame | Frames], Reader) ->
     case tessera_cluster_wire:read(Frame, Reader) of
         {message, Message, _} when Frames =:= [] -> Message;

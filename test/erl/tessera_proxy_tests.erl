@@ -11,7 +11,7 @@
 proxy_test_() ->
     [{Name, {timeout, 120, fun() -> with(none, Options, Test) end}}
      || {Name, Options, Test} <- [{"put", #{devices => 2}, fun put/2}, {"map", #{}, fun map/2}, {"use", #{}, fun use/2},
-                                  {"other processes", #{}, fun other_processes/2}, {"memory", #{}, fun memory/2},
+                                  {"other processes", #{}, fun other_processes/2}, {"memory", #{}, fun memory/2}, {"a free alone", #{}, fun free_alone/2},
                                   {"pressure", #{memory_limit => 1 bsl 22}, fun pressure/2}, {"lost", #{}, fun lost/2},
                                   {"a reply that is not sent", #{}, fun not_sent/2},
                                   {"save", #{devices => 2}, fun save/2}, {"damaged", #{}, fun damaged/2}, {"full disk", #{}, fun full_disk/2}]].
@@ -152,6 +152,17 @@ memory(Cluster, _) ->
     receive {'DOWN', Monitor, process, Holder, killed} -> ok end,
     ?assertEqual(100, length(Kept)),
     until(fun() -> lists:all(fun({Now, Then}) -> Now < Then + 150 * 1024 end, lists:zip(live(Cluster), Before)) end).
+
+%% A free that is held back for company is sent without any, too. Other requests would take it along, so only bytes are looked at.
+free_alone(Cluster, _) ->
+    #{links := Links} = tessera_cluster:connections(Cluster),
+    Sent = fun() -> lists:sum([maps:get(sent_bytes, tessera_cluster_link:statistics(Link)) || Link <- tuple_to_list(Links)]) end,
+    X = tessera:tensor(1.0),
+    Holder = spawn_link(fun() -> Held = tessera_cluster:put(Cluster, [[X], [X]]), receive stop -> Held end end),
+    until(fun() -> lists:all(fun(Live) -> Live > 0 end, live(Cluster)) end),
+    Before = Sent(),
+    Holder ! stop,
+    until(fun() -> Sent() > Before end).
 
 %% A caller dies after a rank has added the tensors of a reply to its values, and before the reply is encoded: the list after them takes the
 %% rank some tenths of a second.
