@@ -22,7 +22,7 @@ made(Name, Args, Make) ->
 result({pressure, Made}, _Again, _Fail) ->
     relieved(Made);
 result({error, #{code := resource_exhausted}}, Again, Fail) ->
-    collect_self(),
+    collect_self(major),
     case Again() of
         {error, #{code := resource_exhausted}} ->
             collect_others(),
@@ -35,10 +35,11 @@ result({error, Cause}, _Again, Fail) ->
 result(Made, _Again, _Fail) ->
     Made.
 
-%% Collects garbage in the caller, since its result came with {pressure, Made}.
+%% Collects garbage in the caller, since its result came with {pressure, Made}. A minor collection costs little and is mostly enough: a loop drops
+%% its results soon.
 -spec relieved(Made) -> Made.
 relieved(Made) ->
-    collect_self(),
+    collect_self(minor) andalso collect_self(major),
     Made.
 
 after_collection(Again, Fail, [Wait | Waits]) ->
@@ -52,11 +53,11 @@ finally({error, Cause}, Fail) -> Fail(Cause);
 finally({pressure, Made}, _Fail) -> Made;
 finally(Made, _Fail) -> Made.
 
-%% Destructors run when the process is scheduled out.
-collect_self() ->
-    true = garbage_collect(),
+%% Destructors run when the process is scheduled out. Returns whether much is left that a major collection may free.
+collect_self(Type) ->
+    true = garbage_collect(self(), [{type, Type}]),
     erlang:yield(),
-    tessera_nif:collected().
+    tessera_nif:collected(Type).
 
 %% Collects garbage in other processes, which may hold tensors that they no
 %% longer use. One such collection runs at a time, in a process of its own, so
@@ -65,7 +66,7 @@ collect_others() ->
     Collect = fun() -> global:trans({?MODULE, self()}, fun collect_all/0, [node()]) end,
     {Pid, Monitor} = spawn_monitor(Collect),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
-    collect_self().
+    collect_self(major).
 
 collect_all() ->
     Asked = [{Pid, ask(Pid)} || Pid <- processes(), Pid =/= self()],

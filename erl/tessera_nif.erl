@@ -4,7 +4,7 @@
 -module(tessera_nif).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
          device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, client_open/4, client_devices/1, clients/0,
-         memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/0,
+         memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, callback/4, custom_call/4, load_plugin/1, inline_region/3, ops/3, finish/2, local_view/1,
@@ -22,7 +22,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 15).
+-define(ABI, 16).
 -endif.
 
 -type builder() :: reference().
@@ -69,7 +69,7 @@ set_limit(_Bytes) -> ?STUB.
 set_limit(_Client, _Bytes) -> ?STUB.
 reset_peak() -> ?STUB.
 trim() -> ?STUB.
-collected() -> ?STUB.
+collected(_Type) -> ?STUB.
 op(_Builder, _Name, _Operands, _Attrs) -> ?STUB.
 op_like(_Name, _Ref) -> ?STUB.
 op_like(_Name, _RefA, _RefB) -> ?STUB.

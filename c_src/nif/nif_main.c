@@ -22,7 +22,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 15
+#define TS_NIF_ABI 16
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -237,7 +237,7 @@ static ErlNifFunc functions[] = {
     {"set_limit", 2, ts_nif_set_limit, CPU},
     {"reset_peak", 0, ts_nif_reset_peak, 0},
     {"trim", 0, ts_nif_trim, CPU},
-    {"collected", 0, ts_nif_collected, 0},
+    {"collected", 1, ts_nif_collected, 0},
     {"op", 4, ts_nif_op, 0},
     {"op_like", 2, ts_nif_op_like, 0},
     {"op_like", 3, ts_nif_op_like, 0},

@@ -20,33 +20,55 @@ static ErlNifResourceType *tensor_types[TENSOR_TYPES], *view_type;
 static int own_type(void) { return ts_slot() % TENSOR_TYPES; }
 
 /* ---- memory pressure ----
- * Erlang's collector does not know how much a handle holds. So we count, and
- * ask the caller to collect when there is nearly half as much again as was live
- * after the last time. Destructors may be late then, so what is held may still
- * fall: the least that was seen since counts. */
+ * Erlang's collector does not know how much a handle holds. So we count, and ask the caller to collect. Two marks:
+ * - After MINOR_BYTES more than at the last collection, a minor one: it costs little, and frees the results of a loop
+ *   while the caches still have them, so that the next results take the same blocks.
+ * - What has survived two minor collections is freed by a major one only. The caller is asked for it when there is
+ *   nearly half as much again as was live after the last. A quarter of what minor collections have freed counts: the
+ *   results of a loop, which they free, do not keep older garbage for ever.
+ *
+ * Destructors may be late after either, so what is held may still fall: the least that was seen since counts. */
 
+#define MINOR_BYTES ((int64_t)3 << 20)
 #define MIN_THRESHOLD ((int64_t)64 << 20)
 
-static _Atomic int64_t least_held;
+static _Atomic int64_t least_held;  /* since the last major collection */
+static _Atomic int64_t least_minor; /* since the last collection of either kind */
+static _Atomic int64_t minor_freed; /* by minor collections since the last major one, at least */
 
 static void hold(ts_nif_tensor *tensor, int64_t bytes) { ts_device_hold(tensor->buffer->device, bytes); }
 
+/* The lesser of `held` and of what *least was. */
+static int64_t lowered(_Atomic int64_t *least, int64_t held) {
+  int64_t value = atomic_load_explicit(least, memory_order_relaxed);
+  if (held >= value) return value;
+  atomic_store_explicit(least, held, memory_order_relaxed);
+  return held;
+}
+
 static bool is_high(int64_t held) {
-  int64_t least = atomic_load_explicit(&least_held, memory_order_relaxed);
-  if (held < least) atomic_store_explicit(&least_held, held, memory_order_relaxed);
-  return held > MIN_THRESHOLD && held > least + least / 16 * 7;
+  int64_t least = lowered(&least_held, held), more = atomic_load_explicit(&minor_freed, memory_order_relaxed) / 4;
+  return held + more > MIN_THRESHOLD && held + more > least + least / 16 * 7;
 }
 
 ERL_NIF_TERM ts_nif_with_pressure(ErlNifEnv *env, ERL_NIF_TERM term) {
-  return is_high(ts_devices_told()) ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
+  int64_t held = ts_devices_told();
+  bool some = held > lowered(&least_minor, held) + MINOR_BYTES, much = is_high(held);
+  return some || much ? enif_make_tuple2(env, ts_atom.pressure_, term) : term;
 }
 
 ERL_NIF_TERM ts_nif_collected(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* collected() -> Held :: non_neg_integer(): the caller was garbage-collected, so what is held now counts as live. */
-  (void)argc, (void)argv;
-  int64_t held = ts_devices_held();
+  /* collected(major | minor) -> boolean(): the caller was garbage-collected, so what is held now counts as live.
+   * Returns whether a major collection should follow. */
+  int64_t held = ts_devices_held(), before = atomic_exchange(&least_minor, held) + MINOR_BYTES;
+  (void)env, (void)argc;
+  if (!enif_is_identical(argv[0], ts_atom.major_)) {
+    if (held < before) atomic_fetch_add(&minor_freed, before - held);
+    return is_high(held) ? ts_atom.true_ : ts_atom.false_;
+  }
   atomic_store(&least_held, held);
-  return enif_make_int64(env, held);
+  atomic_store(&minor_freed, 0);
+  return ts_atom.false_;
 }
 
 /* ---- turns ----
