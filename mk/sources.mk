@@ -164,6 +164,7 @@ KERNEL_SRC := \
   c_src/kernel/fft_vector_base.c \
   c_src/kernel/gemm.c \
   c_src/kernel/gemm_pack.c \
+  c_src/kernel/gemm_pack_complex.c \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
   c_src/kernel/factor.c \

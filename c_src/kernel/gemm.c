@@ -74,6 +74,30 @@ ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *
   return TS_SUCCESS;
 }
 
+ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source) {
+  ts_gemm_types types = all_of(part);
+  *out = NULL;
+  TS_TRY(create(&types, false, out));
+  (*out)->complex = true;
+  make_source(*out, TS_GEMM_TILE, part, &(*out)->request, out_source);
+  return TS_SUCCESS;
+}
+
+/* The strides of what is taken apart stay: gemm_pack_complex.c. A single k has no stride, and its parts are
+ * neighbours. */
+ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers) {
+  ts_gemm_shape s = *numbers;
+  if (s.k == 1) s.lhs_col = 1;
+  s.n *= 2;
+  s.k *= 2;
+  s.lhs_batch *= 2;
+  s.lhs_row *= 2;
+  s.rhs_batch *= 2;
+  s.out_batch *= 2;
+  s.out_row *= 2;
+  return s;
+}
+
 ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
   ts_gemm_types types = all_of(dtype);
   *out = NULL;
@@ -164,6 +188,7 @@ static void plan_k(plan *p) {
   int64_t most = gemm_max(64, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = gemm_ceil_div(p->shape.k, p->k_blocks);
+  if (p->run->gemm->complex) p->kc = round_up(p->kc, 2); /* blocks have whole numbers */
   p->lhs_panel_bytes = p->kc * p->g->panel * p->g->element_size;
   p->rhs_panel_bytes = p->kc * p->tile_cols * p->g->element_size;
   p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
@@ -175,7 +200,8 @@ static bool is_large(const ts_gemm_shape *s) { return s->batch * s->m * s->n >= 
 static bool is_direct(const plan *p) {
   const ts_gemm_shape *s = &p->shape;
   const ts_gemm *gemm = p->run->gemm;
-  bool contiguous = gemm->native && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
+  bool contiguous =
+      gemm->native && !gemm->complex && gemm->types.rhs == gemm->types.out && s->rhs_col == 1 && s->rhs_row >= 0;
   return contiguous && s->k * s->rhs_row * gemm->size <= ts_target_host()->l2_bytes / 2;
 }
 
@@ -264,8 +290,11 @@ static ts_status plan_make(plan *p) {
   const ts_gemm_shape *s = &p->shape;
   const int cols = (int)p->tile_cols;
   const ts_gemm_compute compute = p->g->compute;
-  p->pack_lhs = (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel};
-  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols};
+  p->pack_lhs =
+      (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel, GEMM_REAL};
+  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols, GEMM_REAL};
+  if (gemm->complex) p->pack_rhs.numbers = GEMM_RIGHT;
+  if (gemm->complex && s->lhs_col != 1) p->pack_lhs.numbers = GEMM_LEFT; /* else each row is one of parts */
   bool parts = p->col_tasks > 1 || s->n < p->run->shape.n;
   p->shows_rows = parts && p->run->epilogue && p->run->epilogue->whole_rows;
   return plan_space(p);

@@ -46,6 +46,11 @@ ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape
                           ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
+/* The same of complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
+ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source);
+/* The product of real numbers that a product of complex numbers is: an element is a part. */
+ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers);
+
 /* A left side whose rows lie anywhere: they are found as they are packed. */
 enum { TS_GEMM_MAX_ROWS = 64 };
 typedef struct ts_gemm_rows {

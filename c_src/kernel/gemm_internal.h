@@ -9,6 +9,7 @@
 struct ts_gemm {
   ts_gemm_types types;
   bool native;                  /* results are computed in their own type; else in 32 bits */
+  bool complex;                 /* of complex numbers, whose parts have the types */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; that of tiles is in the geometry */
@@ -52,6 +53,9 @@ ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_sourc
 
 /* ---- gemm_pack.c ---- */
 
+/* Whether the elements are parts of complex numbers, of lhs or of rhs, that are taken apart (gemm_pack_complex.c). */
+typedef enum gemm_numbers { GEMM_REAL, GEMM_LEFT, GEMM_RIGHT } gemm_numbers;
+
 /* One operand, cut into panels of `step` units (rows of lhs or columns of rhs). A panel holds, for each k, `width` >=
  * step elements of the compute type; those past the last unit are undefined. TS_GEMM_PAIRS: for each two k; the last
  * one of an odd k is joined by 0. */
@@ -60,6 +64,7 @@ typedef struct gemm_pack {
   ts_gemm_compute compute;
   int64_t unit_stride, k_stride; /* elements */
   int step, width;
+  gemm_numbers numbers;
 } gemm_pack;
 
 /* Packs `units` units and `k` steps from `source` on. Panels are `panel_bytes` apart. */
@@ -71,6 +76,12 @@ void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, 
 
 /* Rounds or truncates a row of 32-bit results to `dtype`. */
 void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
+
+/* ---- gemm_pack_complex.c ---- */
+
+/* ts_gemm_pack of numbers that are not GEMM_REAL. `units` of rhs and `k` count parts: they are even. */
+void ts_gemm_pack_complex(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panels,
+                          int64_t panel_bytes);
 
 /* ---- gemm_vector.c ---- */
 

@@ -338,6 +338,10 @@ void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, 
 
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                   int64_t panel_bytes) {
+  if (pack->numbers != GEMM_REAL) {
+    ts_gemm_pack_complex(pack, source, units, k, panels, panel_bytes);
+    return;
+  }
   int size = (int)ts_dtype_size(pack->dtype);
   bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
   if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;

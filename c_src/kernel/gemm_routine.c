@@ -63,17 +63,22 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
                          ts_graph_value(request->graph, op->operands[1])->dtype,
                          ts_graph_value(request->graph, op->first_result)->dtype};
+  const bool complex = ts_dtype_is_complex(types.out) && types.lhs == types.out && types.rhs == types.out;
   ts_gemm_shape shape;
   gemm_state *state;
-  if (!ts_gemm_has_types(&types) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (!(complex || ts_gemm_has_types(&types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (complex) shape = ts_gemm_shape_of_parts(&shape);
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   state->shape = shape;
   out->state = state;
-  TS_TRY(ts_gemm_prepare(&types, &shape, &state->gemm, &state->source));
+  if (complex)
+    TS_TRY(ts_gemm_prepare_complex(ts_dtype_part(types.out), &state->gemm, &state->source));
+  else
+    TS_TRY(ts_gemm_prepare(&types, &shape, &state->gemm, &state->source));
   state->space = (ts_epilogue_space){
       .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
-  out->cost_ns = ts_gemm_cost(types.out, &shape);
-  out->epilogue = &state->space;
+  out->cost_ns = ts_gemm_cost(ts_dtype_part(types.out), &shape);
+  out->epilogue = complex ? NULL : &state->space;
   out->kernel = &state->source;
   return TS_SUCCESS;
 }

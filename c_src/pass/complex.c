@@ -262,10 +262,29 @@ static ts_value_id rows(ts_formula *f, ts_parts z, const ts_shape *shape) {
   return reshaped(f, stacked(f, z.re, z.im, shape, shape->rank), &wide);
 }
 
+/* Rows or columns up to which a product is one with vectors, of which the kernels of real products are faster. */
+#define FEW 4
+
+/* True for a product of matrices, which takes complex numbers as they are (kernel/gemm_pack_complex.c). */
+static bool is_whole_product(const ts_formula *f) {
+  const ts_attrs *attrs = f->call->op->attrs;
+  const ts_dims *batch[2] = {&attrs->dot.lhs_batch, &attrs->dot.rhs_batch};
+  const ts_dims *contract[2] = {&attrs->dot.lhs_contract, &attrs->dot.rhs_contract};
+  for (uint32_t i = 0; i < 2; i++) {
+    const ts_shape *shape = value_of(f, f->call->op->operands[i])->shape;
+    uint64_t taken = ts_dims_mask(batch[i]) | ts_dims_mask(contract[i]);
+    int64_t units = 1;
+    for (int32_t d = 0; d < shape->rank; d++)
+      if (!(taken >> d & 1)) units *= shape->dims[d];
+    if (units <= FEW || operand_type(f, i) != f->call->dtype) return false;
+  }
+  return true;
+}
+
 static ts_value_id split_dot(ts_formula *f) {
   const ts_attrs *attrs = f->call->op->attrs;
   ts_shape left, right;
-  if (f->shape->rank == TS_MAX_RANK) return TS_NO_ID;
+  if (f->shape->rank == TS_MAX_RANK || is_whole_product(f)) return TS_NO_ID;
   ts_parts a = as_matrices(f, 0, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract, true, &left);
   ts_parts b = as_matrices(f, 1, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract, false, &right);
   const ts_value_id operands[2] = {rows(f, a, &left), blocks(f, b, &right)};

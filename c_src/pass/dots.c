@@ -187,7 +187,7 @@ static const ts_op *find_exchanged(const ts_rewrite *rw, const ts_op *transpose)
   const ts_value *product = ts_graph_value(rw->from, transpose->operands[0]);
   if (product->op == TS_NO_ID || rw->uses[transpose->operands[0]] != 1) return NULL;
   const ts_op *dot = ts_graph_op(rw->from, product->op);
-  if (dot->code != TS_OP_DOT) return NULL;
+  if (dot->code != TS_OP_DOT || ts_dtype_is_complex(product->dtype)) return NULL; /* im adds products in an order */
   int32_t batch = dot->attrs->dot.lhs_batch.rank;
   int32_t lhs_free =
       ts_graph_value(rw->from, dot->operands[0])->shape->rank - batch - dot->attrs->dot.lhs_contract.rank;

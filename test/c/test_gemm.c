@@ -1,5 +1,5 @@
 /* Matrix products against the plain chain, bit for bit: every type, shapes around
- * the tile edges, layouts, batches, threads; failing allocations and cancelling. */
+ * the tile edges, layouts, batches, threads; complex numbers; failing allocations and cancelling. */
 #include "jit/session/target.h"
 #include "kernel/gemm.h"
 #include "testing.h"
@@ -59,9 +59,12 @@ static uint64_t random_bits(void) {
   return random_state;
 }
 
+static double random_number(void) { return (double)(int64_t)random_bits() * 0x1p-63; }
+
 static ts_scalar random_scalar(ts_dtype type) {
+  if (ts_dtype_is_complex(type)) return ts_scalar_complex(type, random_number(), random_number());
   if (!ts_dtype_is_float(type)) return ts_scalar_from_u64(type, random_bits());
-  double value = (double)(int64_t)random_bits() * 0x1p-63;
+  double value = random_number();
   return ts_scalar_from_f64(type, random_bits() % 16 ? value : value * 0x1p-15);
 }
 
@@ -169,7 +172,7 @@ static ts_status run_product(const ts_gemm *gemm, product *p, const ts_parallel 
 static void check_product(ts_dtype type, const product *p, int64_t stride) {
   const ts_gemm_shape *s = &p->shape;
   int64_t size = (int64_t)ts_dtype_size(type);
-  if (TEST_CHECKS_MEMORY) stride *= 17;
+  if (TEST_IS_SANITIZED) stride *= 17;
   for (int64_t at = 0; at < s->batch * s->m * s->out_row; at += stride) {
     int64_t j = at % s->out_row, i = at / s->out_row % s->m, b = at / s->out_batch;
     ts_scalar got = ts_scalar_load(type, p->out + at * size), want;
@@ -500,6 +503,68 @@ START_TEST(epilogue)
 }
 END_TEST
 
+/* ---- complex numbers ---- */
+
+/* Each part's chain: re takes a's re with b's re, then a's im with -b's im; im takes b's im, then its re. */
+static ts_scalar expected_number(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  double re = 0, im = 0;
+  for (int64_t k = 0; k < s->k; k++) {
+    const ts_scalar a = ts_scalar_load(type, lhs + k * s->lhs_col * size),
+                    b = ts_scalar_load(type, rhs + k * s->rhs_row * size);
+    const double x = ts_scalar_to_f64(type, a), y = ts_scalar_imag(type, a);
+    const double u = ts_scalar_to_f64(type, b), v = ts_scalar_imag(type, b);
+    if (type == TS_C128) {
+      re = step_f64(y, -v, step_f64(x, u, re));
+      im = step_f64(y, u, step_f64(x, v, im));
+    } else {
+      re = step_f32((float)y, (float)-v, step_f32((float)x, (float)u, (float)re));
+      im = step_f32((float)y, (float)u, step_f32((float)x, (float)v, (float)im));
+    }
+  }
+  return ts_scalar_complex(type, re, im);
+}
+
+static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rhs) {
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  product p = make_product(type, 1 + (lhs + rhs) % 2 * 2, d[0], d[1], d[2], lhs, rhs);
+  const ts_gemm_shape s = p.shape;
+  ts_gemm *gemm;
+  ts_kernel_source source;
+  ts_kernel *kernel;
+  ck_assert_ok(ts_gemm_prepare_complex(ts_dtype_part(type), &gemm, &source));
+  ck_assert_ok(ts_jit_get_kernels(&source, 1, &kernel));
+  ts_gemm_adopt(gemm, kernel);
+  ts_kernel_release(kernel);
+  p.shape = ts_gemm_shape_of_parts(&s);
+  ck_assert_ok(run_product(gemm, &p, d[0] > 60 ? &threaded : &ts_parallel_serial));
+  for (int64_t at = 0; at < s.batch * s.m * s.out_row; at += TEST_IS_SANITIZED ? 17 : 1) {
+    const int64_t j = at % s.out_row, i = at / s.out_row % s.m, b = at / s.out_batch;
+    char want[16];
+    memset(want, OUT_FILL, sizeof want); /* between the rows nothing is written */
+    if (j < s.n)
+      ts_scalar_store(type,
+                      expected_number(type, &s, p.lhs.origin + (b * s.lhs_batch + i * s.lhs_row) * size,
+                                      p.rhs.origin + (b * s.rhs_batch + j * s.rhs_col) * size),
+                      want);
+    ck_assert_msg(memcmp(p.out + at * size, want, (size_t)size) == 0, "%s %d x %d x %d layouts %d,%d at %d,%d,%d",
+                  ts_dtype_name(type), (int)s.m, (int)s.n, (int)s.k, (int)lhs, (int)rhs, (int)b, (int)i, (int)j);
+  }
+  free_product(&p);
+  ts_gemm_release(gemm);
+}
+
+START_TEST(complex_numbers)
+{
+  static const int64_t shapes[][3] = {{5, 7, 1}, {1, 1, 9}, {19, 37, 21}, {16, 16, 16}, {65, 130, 1201}};
+  const ts_dtype type = _i == 0 ? TS_C64 : TS_C128;
+  for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
+    for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
+      for (int rhs = 0; rhs < LAYOUT_COUNT; rhs++)
+        if (shapes[s][2] < 1000 || lhs + rhs == 1) check_numbers(type, shapes[s], (layout)lhs, (layout)rhs);
+}
+END_TEST
+
 /* ---- failures ---- */
 
 START_TEST(allocations_fail)
@@ -643,6 +708,7 @@ static Suite *suite(void) {
   tcase_add_test(t, shared_operands);
   tcase_add_test(t, special_values);
   tcase_add_test(t, epilogue);
+  tcase_add_loop_test(t, complex_numbers, 0, 2);
   tcase_add_test(t, allocations_fail);
   tcase_add_test(t, cancelled);
   tcase_add_test(t, cancelled_midway);

@@ -218,7 +218,8 @@ sums_test_() ->
 %% Against real products of the parts, which are exact here.
 dot_test_() ->
     Part = fun(Shape, Seed) -> tessera:subtract(tessera:remainder(tessera:multiply(tessera:iota(Shape, f64), Seed), 7), 3) end,
-    Cases = [{{5, 4}, [1], {4, 3}, [0]}, {{4, 5}, [0], {3, 4}, [1]}, {{17, 33}, [1], {33, 20}, [0]}, {{7}, [0], {7}, [0]}],
+    Cases = [{{5, 4}, [1], {4, 3}, [0]}, {{4, 5}, [0], {3, 4}, [1]}, {{17, 33}, [1], {33, 20}, [0]},
+             {{33, 17}, [0], {20, 33}, [1]}, {{6, 3, 5}, [1, 2], {7, 3, 5}, [1, 2]}, {{6, 3, 5}, [2, 1], {7, 3, 5}, [2, 1]}, {{7}, [0], {7}, [0]}],
     [fun() ->
              [Ar, Ai] = [Part(A, S) || S <- [3, 5]],
              [Br, Bi] = [Part(B, S) || S <- [11, 13]],
