@@ -52,16 +52,17 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
 }
 
 /* A matrix, up to two that are as large as its longer side is square, one that is as large as its shorter side is, the
- * right side, what a panel takes, and eight numbers for each line. Elements have at most as many bytes as `size` says.
- */
+ * right side, what a panel takes, its reflectors, and eight numbers for each line. Elements have at most as many bytes
+ * as `size` says. */
 static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
   const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + 8 * 64 : 63;
   int64_t lines, bytes;
+  if (most > INT64_MAX / 1024) return false;
   return ts_add_i64(s->full ? most : least, 3 * least + 2 * FACTOR_PANEL + 1, &lines) &&
          ts_add_i64(lines, s->right, &lines) && ts_mul_i64(lines, most, &bytes) &&
-         ts_add_i64(bytes, 8 * (most + FACTOR_PANEL), &bytes) && ts_mul_i64(bytes, size, &bytes) &&
-         ts_add_i64(bytes, turns, out);
+         ts_add_i64(bytes, 8 * (most + FACTOR_PANEL) + factor_panels_elements(most), &bytes) &&
+         ts_mul_i64(bytes, size, &bytes) && ts_add_i64(bytes, turns, out);
 }
 
 ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
@@ -171,69 +172,26 @@ double factor_reflector(const factor *f, char *x, int64_t length, double *out_ta
   return target;
 }
 
-/* ---- reflectors, by many threads: each line gets all of them in order, so its bits are the same by any number ---- */
-
-/* Reflectors that are applied to one line after the other while they are in cache, and lines of a task. */
-#define PANEL 32
+/* Lines of a task. */
 #define TASK_LINES 32
-/* Elements from which on a panel is applied by several threads. */
+/* Elements from which on several threads take part. */
 #define SHARED_ELEMENTS 4096
 /* Multiplications from which on sums and products of lines are. */
 #define SHARED_PRODUCTS 262144
 
-typedef struct reflections {
-  const factor *f;
-  const factor_lines *a, *to;
-  const double *tau;
-  int64_t offset, first, end; /* reflectors: first .. end - 1 */
-  int64_t from;               /* the first line of `to` */
-  bool backwards;             /* from the last reflector on, each from the line on at which it begins */
-} reflections;
-
-static void reflect(const reflections *r, int64_t j, int64_t line, int64_t end) {
-  const factor *f = r->f;
-  const int64_t at = j + r->offset, from = r->backwards ? ts_linalg_max(line, at) : line;
-  const ts_linalg_reflector v = {factor_at(f, factor_line(f, r->a, j), at), r->to->length - at, r->tau[j]};
-  if (from < end) f->v->reflect(&v, factor_at(f, factor_line(f, r->to, from), at), r->to->length, end - from);
-}
-
-static void reflect_panel(const reflections *r, int64_t first, int64_t end, int64_t line, int64_t last) {
-  for (; line < last; line += TS_LINALG_TOGETHER) {
-    const int64_t behind = ts_linalg_min(last, line + TS_LINALG_TOGETHER);
-    for (int64_t j = first; j < end; j++) reflect(r, r->backwards ? end - 1 - (j - first) : j, line, behind);
-  }
-}
-
-static void reflect_task(void *arg, int64_t task, int worker) {
-  const reflections *r = arg;
-  const int64_t line = r->from + task * TASK_LINES, last = ts_linalg_min(r->to->count, line + TASK_LINES);
-  (void)worker;
-  for (int64_t done = 0; done < r->end - r->first && !ts_cancelled(r->f->cancel); done += PANEL) {
-    const int64_t some = ts_linalg_min(PANEL, r->end - r->first - done);
-    const int64_t first = r->backwards ? r->end - done - some : r->first + done;
-    reflect_panel(r, first, first + some, line, last);
-  }
-}
-
-static ts_status run_reflections(const reflections *r) {
-  const int64_t lines = r->to->count - r->from;
-  reflections copy = *r;
-  if (lines <= 0) return TS_SUCCESS;
-  ts_parallel_run(lines * r->to->length < SHARED_ELEMENTS ? &ts_parallel_serial : r->f->parallel,
-                  (lines + TASK_LINES - 1) / TASK_LINES, reflect_task, &copy);
-  return ts_check_cancelled(r->f->cancel, ts_op_name(r->f->spec->op));
-}
-
+/* Of the lines behind it, the panel's own get each reflector at once. */
 ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
-  for (int64_t first = 0; first < s->count; first += PANEL) {
-    const int64_t end = ts_linalg_min(s->count, first + PANEL), behind = ts_linalg_min(a->count, first + PANEL);
-    const reflections r = {.f = f, .a = a, .to = a, .tau = s->tau, .first = first, .end = end, .from = behind};
+  for (int64_t first = 0; first < s->count; first += FACTOR_PANEL) {
+    const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL),
+                  own = ts_linalg_min(a->count, first + FACTOR_PANEL);
     for (int64_t j = first; j < end; j++) {
+      char *x = factor_at(f, factor_line(f, a, j), j);
       TS_TRY(ts_check_cancelled(f->cancel, ts_op_name(f->spec->op)));
-      s->make(f, factor_at(f, factor_line(f, a, j), j), a->length - j, j, s);
-      reflect(&r, j, j + 1, behind);
+      s->make(f, x, a->length - j, j, s);
+      const ts_linalg_reflector v = {x, a->length - j, s->tau[j]};
+      f->v->reflect(&v, factor_at(f, x, a->length), a->length, own - j - 1);
     }
-    TS_TRY(run_reflections(&r));
+    TS_TRY(factor_reflect(&(factor_reflections){f, a, a, s->tau, s->room, 0, first, end, own, false, false}));
   }
   return TS_SUCCESS;
 }
@@ -242,12 +200,13 @@ void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j,
   s->diagonal[j] = factor_reflector(f, x, length, &s->tau[j]);
 }
 
-ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,
-                         const factor_lines *q) {
-  const reflections r = {.f = f, .a = a, .to = q, .tau = tau, .offset = offset, .end = steps, .backwards = true};
-  factor_fill(f, q->data, q->count * q->length, 0);
-  for (int64_t c = 0; c < q->count; c++) factor_set(f, factor_line(f, q, c), c, 1);
-  return run_reflections(&r);
+ts_status factor_product(const factor_reflections *r) {
+  const factor_lines *q = r->to;
+  factor_reflections all = *r;
+  all.backwards = all.fills = true;
+  factor_fill(r->f, q->data, q->count * q->length, 0);
+  for (int64_t c = 0; c < q->count; c++) factor_set(r->f, factor_line(r->f, q, c), c, 1);
+  return factor_reflect(&all);
 }
 
 /* ---- sums and products of many lines, by many threads ---- */

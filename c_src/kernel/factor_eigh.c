@@ -187,7 +187,8 @@ ts_status factor_eigh(const factor *f, bool *out_converged) {
   s.t.parts = s.a.data;
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
-  TS_TRY(factor_product(f, &s.a, 1, n - 1, s.tau, &s.t.z));
+  TS_TRY(factor_product(&(factor_reflections){
+      .f = f, .a = &s.a, .to = &s.t.z, .tau = s.tau, .room = factor_line(f, &s.t.z, n), .offset = 1, .end = n - 1}));
   TS_TRY(factor_diagonalize(&s.t, out_converged));
   factor_sort_by_size(s.t.d, n, order);
   if (*out_converged) put(&s, order, scale);

@@ -59,21 +59,39 @@ double factor_norm(const factor *f, const char *x, int64_t length);
 /* A reflector I - tau v v' of `length` elements of x, in place of them, with v[0] = 1: it makes x a multiple, which is
  * returned, of the first unit vector. */
 double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
+/* Reflectors `first` to `end` - 1, number j of which stands in line j of `a` from element j + offset on, for the lines
+ * of `to` from `from` on. With `fills` these begin as those of the identity, so reflector j changes no line before
+ * j + offset. */
+typedef struct factor_reflections {
+  const factor *f;
+  const factor_lines *a, *to;
+  const double *tau;
+  char *room; /* factor_panels_elements of a line's length */
+  int64_t offset, first, end, from;
+  bool backwards; /* from the last reflector on */
+  bool fills;
+} factor_reflections;
+
+/* Columns whose reflectors are computed before the rest of a matrix is updated. */
+#define FACTOR_PANEL 32
+
+int64_t factor_panels_elements(int64_t length);
+ts_status factor_reflect(const factor_reflections *r);
+
 /* The reflectors of the first `count` lines, in place; the others have an entry for each. `make` is called for each
  * line in turn, with its elements from j on, and makes the reflector. */
 typedef struct factor_steps {
   int64_t count;
   double *diagonal, *tau, *sign;
   void (*make)(const factor *f, char *x, int64_t length, int64_t j, const struct factor_steps *s);
+  char *room; /* as of reflections */
 } factor_steps;
 
 ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *steps);
 /* A `make` by factor_reflector. */
 void factor_reflect_plainly(const factor *f, char *x, int64_t length, int64_t j, const factor_steps *s);
-/* The product of `steps` reflectors, number j of which stands in line j of `a` from element j + offset on: its first
- * `q->count` columns. */
-ts_status factor_product(const factor *f, const factor_lines *a, int64_t offset, int64_t steps, const double *tau,
-                         const factor_lines *q);
+/* The product of all these reflectors, from the first on: the first columns of it, as many as `to` has lines. */
+ts_status factor_product(const factor_reflections *r);
 /* Takes sums of lines from `count` lines of `length` elements, by all threads. */
 void factor_take_sums(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
 /* -tau times the products of lines with v, by all threads. */
@@ -83,8 +101,6 @@ void factor_products(const factor *f, const ts_linalg_reflector *v, const char *
 void factor_take_columns(const factor *f, const ts_linalg_sums *sums, char *lines, int64_t step, int64_t count);
 /* Times 2^power. */
 void factor_scale_by_power(const factor *f, char *line, int64_t count, int power);
-/* Columns whose reflectors are computed before the rest of a matrix is updated. */
-#define FACTOR_PANEL 32
 /* True when the element of largest size, the first of equals, is negative. */
 bool factor_is_turned(const factor *f, const char *line, int64_t count);
 /* Lines of which the first `ordered` are taken in this order, and the first `is_signed` times signs. */

@@ -43,13 +43,14 @@ static void put_r(const factor *f, const factor_lines *a, const factor_steps *s)
 ts_status factor_qr(const factor *f) {
   const int64_t m = f->spec->rows, n = f->spec->cols, steps = ts_linalg_min(m, n);
   double *diagonal = (double *)(void *)f->workspace;
-  const factor_steps s = {steps, diagonal, diagonal + steps, diagonal + 2 * steps, reflect_column};
-  const factor_lines a = {(char *)(s.sign + steps), n, m};
-  const factor_lines q = {a.data + n * m * f->size, f->spec->full ? m : steps, m};
+  const factor_lines a = {(char *)(diagonal + 3 * steps), n, m};
+  const factor_lines q = {factor_line(f, &a, n), f->spec->full ? m : steps, m};
+  const factor_steps s = {
+      steps, diagonal, diagonal + steps, diagonal + 2 * steps, reflect_column, factor_line(f, &q, q.count)};
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, 1, n}, to = {a.data, m, 1};
   ts_linalg_copy(&from, &to, n, m, f->size);
   TS_TRY(factor_columns(f, &a, &s));
-  TS_TRY(factor_product(f, &a, 0, steps, s.tau, &q));
+  TS_TRY(factor_product(&(factor_reflections){.f = f, .a = &a, .to = &q, .tau = s.tau, .room = s.room, .end = steps}));
   for (int64_t c = 0; c < steps; c++)
     for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)
       factor_set(f, factor_line(f, &q, c), i, -factor_get(f, factor_line(f, &q, c), i));

@@ -199,8 +199,11 @@ ts_status factor_svd(const factor *f, bool *out_converged) {
   place(&s);
   load(&s);
   TS_TRY(make_bidiagonal(&s));
-  TS_TRY(factor_product(f, &s.a, 0, s.n, s.left_tau, &s.b.left));
-  TS_TRY(factor_product(f, &s.u, 1, ts_linalg_max(s.n - 1, 0), s.right_tau, &s.b.right));
+  char *room = end_of(f, &s.b.left);
+  TS_TRY(factor_product(
+      &(factor_reflections){.f = f, .a = &s.a, .to = &s.b.left, .tau = s.left_tau, .room = room, .end = s.n}));
+  TS_TRY(factor_product(&(factor_reflections){
+      .f = f, .a = &s.u, .to = &s.b.right, .tau = s.right_tau, .room = room, .offset = 1, .end = s.n - 1}));
   TS_TRY(factor_bidiagonal_values(&s.b, out_converged));
   if (!*out_converged) return TS_SUCCESS;
   order_values(&s);

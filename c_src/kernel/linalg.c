@@ -2,7 +2,9 @@
 
 #include "base/cancel.h"
 #include "jit/session/target.h"
+#include "kernel/gemm_internal.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 
 /* Rows from which on several threads compute one matrix faster than one thread. */
@@ -46,11 +48,40 @@ int64_t ts_linalg_batch(const ts_shape *shape) {
 DEFINE_COPY(32)
 DEFINE_COPY(64)
 
-void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+static void copy_elements(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
   if (size == 4)
     copy32(from, to, rows, cols);
   else
     copy64(from, to, rows, cols);
+}
+
+/* Columns of `from`, whose elements follow each other, become those of `to`, whose rows' do: whole squares of them, in
+ * registers. Returns the columns that are done. */
+static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
+                            int size) {
+  if (to->row < SQUARE || to->row > INT_MAX) return 0;
+  const gemm_pack pack = {.dtype = size == 4 ? TS_F32 : TS_F64, .step = SQUARE, .width = (int)to->row};
+  int64_t col = 0;
+  for (; col + SQUARE <= cols; col += SQUARE) {
+    const char *some[SQUARE];
+    for (int i = 0; i < SQUARE; i++) some[i] = ts_linalg_at(from, 0, col + i, size);
+    ts_gemm_pack_rows(&pack, some, SQUARE, rows, ts_linalg_at(to, 0, col, size));
+  }
+  return col;
+}
+
+void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size) {
+  if (from->row == 1 && to->col == 1) {
+    const int64_t done = turn_columns(from, to, rows, cols, size);
+    const ts_linalg_view source = {ts_linalg_at(from, 0, done, size), from->row, from->col};
+    const ts_linalg_view rest = {ts_linalg_at(to, 0, done, size), to->row, to->col};
+    copy_elements(&source, &rest, rows, cols - done, size);
+  } else if (from->col == 1 && to->row == 1) {
+    const ts_linalg_view source = {from->data, from->col, from->row}, turned = {to->data, to->col, to->row};
+    ts_linalg_copy(&source, &turned, cols, rows, size);
+  } else {
+    copy_elements(from, to, rows, cols, size);
+  }
 }
 
 void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to) {

@@ -100,17 +100,17 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int
                                int vecs) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
   V sums[4 * DEEP];
-  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
       sums[r * vecs + v] = NAME(load)(to + r * step + i + v * LANES);
   for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
     V x[2 * DEEP];
     _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) x[v] = NAME(load)(from + v * LANES);
-    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) {
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
       const V factor = SPLAT(by[r]);
       _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sums[r * vecs + v] -= factor * x[v];
     }
   }
-  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
       memcpy(to + r * step + i + v * LANES, &sums[r * vecs + v], sizeof(V));
 }
 
@@ -118,13 +118,31 @@ INLINE void NAME(take_vectors)(const ts_linalg_sums *s, T *to, int64_t step, int
 INLINE void NAME(take_rest)(const ts_linalg_sums *s, T *to, int64_t step, int64_t line, int64_t i, int rows) {
   const T *from = (const T *)s->lines + i, *by = (const T *)s->by + line;
   const int64_t some = s->length - i;
-  V sums[4];
-  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
+  V sums[8];
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] = LOAD_SOME(to + r * step + i, some);
   for (int64_t k = 0; k < s->count; k++, from += s->step, by += s->by_step) {
     const V x = LOAD_SOME(from, some);
-    _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) sums[r] -= SPLAT(by[r]) * x;
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) sums[r] -= SPLAT(by[r]) * x;
   }
-  _Pragma("GCC unroll 4") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) STORE_SOME(to + r * step + i, some, sums[r]);
+}
+
+/* A vector of eight lines at a time, so that their sums hide the latency of an addition. */
+static void NAME(take_last)(const ts_linalg_sums *s, T *to, int64_t step, int64_t count, int64_t i) {
+  const bool whole = i + LANES <= s->length;
+  int64_t c = 0;
+  for (; c + 8 <= count; c += 8) {
+    if (whole)
+      NAME(take_vectors)(s, to + c * step, step, c, i, 8, 1);
+    else
+      NAME(take_rest)(s, to + c * step, step, c, i, 8);
+  }
+  for (; c < count; c++) {
+    if (whole)
+      NAME(take_vectors)(s, to + c * step, step, c, i, 1, 1);
+    else
+      NAME(take_rest)(s, to + c * step, step, c, i, 1);
+  }
 }
 
 static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, int64_t count) {
@@ -135,13 +153,7 @@ static void NAME(take_sums)(const ts_linalg_sums *s, void *lines, int64_t step, 
     for (; c + 4 <= count; c += 4) NAME(take_vectors)(s, to + c * step, step, c, i, 4, DEEP);
     for (; c < count; c++) NAME(take_vectors)(s, to + c * step, step, c, i, 1, DEEP);
   }
-  for (; i < s->length; i += LANES)
-    for (int64_t c = 0; c < count; c++) {
-      if (i + LANES <= s->length)
-        NAME(take_vectors)(s, to + c * step, step, c, i, 1, 1);
-      else
-        NAME(take_rest)(s, to + c * step, step, c, i, 1);
-    }
+  for (; i < s->length; i += LANES) NAME(take_last)(s, to, step, count, i);
 }
 
 /* ---- rotations of neighbours: the second line of each is the first one of the next, and stays in registers */

@@ -76,43 +76,50 @@ static char *element(const lu_state *s, char *matrix, int64_t row, int64_t col) 
   return matrix + (row * s->n + col) * s->size;
 }
 
-/* Applies the panel's row exchanges to the columns beside it. */
-static void exchange_rows(const lu_state *s, const lu_memory *m, int64_t at, int64_t width) {
-  const int64_t behind = at + width, right = (s->n - behind) * s->size;
-  for (int64_t i = at; i < behind; i++) {
-    const int64_t pivot = m->pivots[i];
-    if (pivot == i) continue;
-    exchange(element(s, m->factors, i, 0), element(s, m->factors, pivot, 0), at * s->size);
-    exchange(element(s, m->factors, i, behind), element(s, m->factors, pivot, behind), right);
-    if (at > 0) exchange(element(s, m->sums, i, behind), element(s, m->sums, pivot, behind), right);
-  }
-}
-
 /* Columns of a task. */
 #define TASK_COLUMNS 64
 
 typedef struct beside_run {
   const lu_state *s;
+  const lu_memory *m;
+  int64_t at, width;
+  int64_t left; /* tasks left of the panel; the others are right of it */
   ts_linalg_block block;
-  int64_t cols;
 } beside_run;
 
-static void beside_task(void *arg, int64_t task, int worker) {
-  const beside_run *b = arg;
-  const int64_t first = task * TASK_COLUMNS;
-  (void)worker;
-  b->s->vector->solve(&b->block, first, ts_linalg_min(TASK_COLUMNS, b->cols - first));
+/* Applies the panel's row exchanges to some of the columns beside it. */
+static void exchange_rows(const beside_run *b, int64_t col, int64_t cols) {
+  const lu_state *s = b->s;
+  const bool has_sums = b->at > 0 && col > b->at;
+  for (int64_t i = b->at; i < b->at + b->width; i++) {
+    const int64_t pivot = b->m->pivots[i];
+    if (pivot == i) continue;
+    exchange(element(s, b->m->factors, i, col), element(s, b->m->factors, pivot, col), cols * s->size);
+    if (has_sums) exchange(element(s, b->m->sums, i, col), element(s, b->m->sums, pivot, col), cols * s->size);
+  }
 }
 
-/* U's rows beside the panel, in place. */
-static void solve_beside(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
+/* Right of the panel these are U's rows, which are then computed in place. */
+static void beside_task(void *arg, int64_t task, int worker) {
+  const beside_run *b = arg;
+  const bool is_left = task < b->left;
+  const int64_t behind = b->at + b->width, end = is_left ? b->at : b->s->n;
+  const int64_t first = is_left ? task * TASK_COLUMNS : behind + (task - b->left) * TASK_COLUMNS;
+  const int64_t cols = ts_linalg_min(TASK_COLUMNS, end - first);
+  (void)worker;
+  exchange_rows(b, first, cols);
+  if (!is_left) b->s->vector->solve(&b->block, first - behind, cols);
+}
+
+static void run_beside(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
   const lu_state *s = r->s;
   const int64_t behind = at + width, n = s->n;
   const ts_linalg_view from = {element(s, m->factors, at, at), n, 1}, dense = {m->solve, width, 1};
   char *rows = element(s, m->factors, at, behind), *sums = at > 0 ? element(s, m->sums, at, behind) : NULL;
-  beside_run b = {s, {m->solve, sums, rows, rows, n, n, n, (int)width, true}, n - behind};
+  const int64_t left = (at + TASK_COLUMNS - 1) / TASK_COLUMNS, right = (n - behind + TASK_COLUMNS - 1) / TASK_COLUMNS;
+  beside_run b = {s, m, at, width, left, {m->solve, sums, rows, rows, n, n, n, (int)width, true}};
   ts_linalg_copy(&from, &dense, width, width, s->size);
-  ts_parallel_run(r->inner, (b.cols + TASK_COLUMNS - 1) / TASK_COLUMNS, beside_task, &b);
+  ts_parallel_run(r->inner, left + right, beside_task, &b);
 }
 
 /* The sums of all elements below and behind the panel. */
@@ -157,9 +164,8 @@ static ts_status factor_panel(const lu_run *r, const lu_memory *m, int64_t at) {
   s->vector->factor_panel(&panel);
   ts_linalg_copy(&columns, &place, width, rows, s->size);
   for (int64_t i = 0; i < width; i++) panel.pivots[i] += at;
-  exchange_rows(s, m, at, width);
+  run_beside(r, m, at, width);
   if (at + width == s->n) return TS_SUCCESS;
-  solve_beside(r, m, at, width);
   return add_products(r, m, at, width);
 }
 
@@ -210,33 +216,57 @@ static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which
   memcpy(r->x + which * s->size, s->size == 4 ? (const void *)&narrow : &wide, (size_t)s->size);
 }
 
-#define DEFINE_PUT_FACTORS(T, NAME)                                                    \
-  static void NAME(const lu_run *r, const lu_memory *m, int64_t which) {               \
-    const int64_t n = r->s->n, *order = (const int64_t *)(const void *)m->columns;     \
-    const T *from = (const T *)(const void *)m->factors;                               \
-    T *p = (T *)(void *)r->x + which * n * n, *l = (T *)(void *)r->l + which * n * n;  \
-    T *u = (T *)(void *)r->u + which * n * n;                                          \
-    memset(p, 0, (size_t)(n * n) * sizeof(T));                                         \
-    for (int64_t i = 0; i < n; i++) {                                                  \
-      p[order[i] * n + i] = 1;                                                         \
-      for (int64_t k = 0; k < n; k++) l[i * n + k] = k < i ? from[i * n + k] : k == i; \
-      for (int64_t k = 0; k < n; k++) u[i * n + k] = k < i ? 0 : from[i * n + k];      \
-    }                                                                                  \
-  }
-DEFINE_PUT_FACTORS(float, put_narrow_factors)
-DEFINE_PUT_FACTORS(double, put_wide_factors)
+/* Rows of a task. */
+#define TASK_ROWS 32
 
-/* Which row of the matrix each row of the factors is, in place of the columns, which are factored. */
+typedef struct put_run {
+  const lu_run *r;
+  const lu_memory *m;
+  int64_t which;
+  const int64_t *places; /* which row of the factors each row of the matrix is */
+} put_run;
+
+static void put_one(char *at, int size) {
+  if (size == 4)
+    *(float *)(void *)at = 1;
+  else
+    *(double *)(void *)at = 1;
+}
+
+static void put_row(const put_run *p, int64_t i) {
+  const lu_run *r = p->r;
+  const int size = r->s->size;
+  const int64_t n = r->s->n, row = n * size, before = i * size, at = p->which * n * row + i * row;
+  const char *from = p->m->factors + i * row;
+  memset(r->x + at, 0, (size_t)row);
+  put_one(r->x + at + p->places[i] * size, size);
+  memcpy(r->l + at, from, (size_t)before);
+  memset(r->l + at + before, 0, (size_t)(row - before));
+  put_one(r->l + at + before, size);
+  memset(r->u + at, 0, (size_t)before);
+  memcpy(r->u + at + before, from + before, (size_t)(row - before));
+}
+
+static void put_task(void *arg, int64_t task, int worker) {
+  const put_run *p = arg;
+  const int64_t end = ts_linalg_min(p->r->s->n, (task + 1) * TASK_ROWS);
+  (void)worker;
+  for (int64_t i = task * TASK_ROWS; i < end; i++) put_row(p, i);
+}
+
+/* The orders are in place of the columns, which are factored. */
 static void put_factors(const lu_run *r, const lu_memory *m, int64_t which) {
   const int64_t n = r->s->n;
-  int64_t *order = (int64_t *)(void *)m->columns;
+  int64_t *order = (int64_t *)(void *)m->columns, *places = (int64_t *)(void *)m->column_sums;
   for (int64_t i = 0; i < n; i++) order[i] = i;
   for (int64_t i = 0; i < n; i++) {
     int64_t kept = order[i];
     order[i] = order[m->pivots[i]];
     order[m->pivots[i]] = kept;
   }
-  (r->s->size == 4 ? put_narrow_factors : put_wide_factors)(r, m, which);
+  for (int64_t i = 0; i < n; i++) places[order[i]] = i;
+  put_run p = {r, m, which, places};
+  ts_parallel_run(r->inner, (n + TASK_ROWS - 1) / TASK_ROWS, put_task, &p);
 }
 
 /* ---- all matrices ---- */

@@ -18,7 +18,7 @@ typedef struct matrix {
 static number at(const ts_buffer *buffer, int64_t element);
 
 /* Whether the results of a matrix of this size are compared: it costs many operations for each of its elements. */
-static inline bool is_compared(int64_t rows, int64_t cols) { return !TEST_CHECKS_MEMORY || rows <= 33 || cols <= 33; }
+static inline bool is_compared(int64_t rows, int64_t cols) { return !TEST_IS_SANITIZED || rows <= 33 || cols <= 33; }
 
 /* In [-1, 1). */
 static inline double noise(uint64_t *state) {

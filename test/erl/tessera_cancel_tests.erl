@@ -1,14 +1,23 @@
-%% Work outside of runs ends with its caller, too: lists, copies and compiles. The time until its end is compared with the time of
+%% Work outside of runs ends with its caller, too: lists, copies, compiles and factorizations. The time until its end is compared with the time of
 %% the whole.
 -module(tessera_cancel_tests).
 -include_lib("eunit/include/eunit.hrl").
 
 %% The preparation of a process, and its work.
 works() ->
+    Factors = [{"eigh", 700, f32, fun tessera:eigh/1}, {"svd", 500, f32, fun tessera:svd/1}, {"qr", 1200, f32, fun tessera:qr/1},
+               {"lu", 2000, f32, fun tessera:lu/1}, {"cholesky", 2500, f32, fun tessera:cholesky/1},
+               {"svd of c64", 250, c64, fun tessera:svd/1}],
     [{"to_list", fun() -> tessera:full({20000000}, 1, u8) end, fun tessera:to_list/1},
      {"to_list of lists", fun() -> tessera:full({5000000, 2}, 1, u8) end, fun tessera:to_list/1},
      {"from_list", fun() -> lists:duplicate(8000000, 1.0) end, fun tessera:tensor/1},
-     {"from_list of lists", fun() -> lists:duplicate(3000000, [1, 2]) end, fun(L) -> tessera:tensor(L, f32) end}].
+     {"from_list of lists", fun() -> lists:duplicate(3000000, [1, 2]) end, fun(L) -> tessera:tensor(L, f32) end}]
+        ++ [{Name, fun() -> matrix(N, Type) end, Work} || {Name, N, Type, Work} <- Factors].
+
+%% A symmetric matrix with a heavy diagonal, which all factorizations take.
+matrix(N, Type) ->
+    Some = tessera:sin(tessera:iota({N, N}, f32)),
+    tessera:as_type(tessera:add(tessera:add(Some, tessera:transpose(Some)), tessera:multiply(tessera:eye(N), 4.0 * N)), Type).
 
 %% Microseconds until nothing is left of a process, which is killed so many ms after it began; or its own time.
 time({_, Prepare, Work}, KillAfter) ->
