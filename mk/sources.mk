@@ -211,6 +211,7 @@ KERNEL_SRC := \
   c_src/kernel/sort_lanes_avx2.c \
   c_src/kernel/sort_lanes_avx512.c \
   c_src/kernel/sort_lanes_base.c \
+  c_src/kernel/sort_parts.c \
   c_src/kernel/sort_radix.c \
   c_src/kernel/sort_routine.c \
   c_src/kernel/sort_special.c \

@@ -193,6 +193,12 @@ static inline __attribute__((always_inline)) void FN(load_tile)(const U *const *
 }
 
 static inline void FN(store_some)(U *out, int64_t inner, int64_t left, T x) {
+#ifdef HAS_SPLIT
+  if (inner == 1) {
+    CAT(STORE, LANE)(out, left >= LANES ? (1U << LANES) - 1 : (1U << left) - 1, x);
+    return;
+  }
+#endif
   if (inner == 1 && left >= LANES)
     memcpy(out, &x, sizeof x);
   else
@@ -204,7 +210,7 @@ static void FN(store_tile)(const ts_sort_job *job, int64_t line, const ts_sort_b
   T t[LANES];
   _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) t[i] = FN(result)(job, v[at + i]);
   OF(transpose)(t);
-  for (int r = 0; r < count; r++)
+  for (int r = 0; r < count && b[r].length > at; r++)
     FN(store_some)((U *)job->out + line + (b[r].first + at) * job->inner, job->inner, b[r].length - at, t[r]);
 }
 

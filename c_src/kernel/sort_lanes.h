@@ -32,11 +32,24 @@ typedef void (*ts_sort_buckets_fn)(const ts_sort_job *job, const void *keys, int
 typedef bool (*ts_sort_keys_fn)(const ts_sort_key *key, const void *in, int64_t n, void *keys, uint64_t first,
                                 uint64_t *varying);
 
-/* By log2 of the element's bytes; buckets for 4 and 8 bytes. */
+/* Moves the keys that are less than the pivot to the front of `to`, the others behind them, and returns the former's
+ * count. */
+typedef int64_t (*ts_sort_split_fn)(const void *keys, int64_t n, uint64_t pivot, void *to);
+/* `count` - 1 pivots, ascending, that cut the keys into parts of about equal size, estimated from a sample of some rows
+ * of vectors, >= count, which is overwritten. It is aligned to 64 bytes. */
+typedef void (*ts_sort_pivots_fn)(void *sample, int64_t rows, int count, uint64_t *pivots);
+
+typedef struct ts_sort_splits {
+  ts_sort_split_fn split; /* NULL: this instruction set has no fast one */
+  ts_sort_pivots_fn pivots;
+} ts_sort_splits;
+
+/* By log2 of the element's bytes; buckets and splits for 4 and 8 bytes. */
 typedef struct ts_sort_lanes {
   ts_sort_lanes_row values[4], indices[4];
   ts_sort_buckets_fn buckets[4];
   ts_sort_keys_fn keys[4];
+  ts_sort_splits splits[4];
   int vector; /* bytes */
 } ts_sort_lanes;
 

@@ -19,6 +19,20 @@
     (a)->key = (lanes64)_mm512_min_epu64(ak, bk), (b)->key = (lanes64)_mm512_max_epu64(ak, bk);                 \
     (a)->index = SELECT64(more, bi, ai), (b)->index = SELECT64(more, ai, bi);                                   \
   } while (0)
+#define HAS_SPLIT
+#define LESS32(a, b) _mm512_cmplt_epu32_mask((__m512i)(a), (__m512i)(b))
+#define LESS64(a, b) _mm512_cmplt_epu64_mask((__m512i)(a), (__m512i)(b))
+/* In a register: compressing stores are slow on some machines. */
+#define COMPRESS32(m, a) (lanes32) _mm512_maskz_compress_epi32((__mmask16)(m), (__m512i)(a))
+#define COMPRESS64(m, a) (lanes64) _mm512_maskz_compress_epi64((__mmask8)(m), (__m512i)(a))
+#define REVERSE32(a) \
+  (lanes32)          \
+      _mm512_permutexvar_epi32(_mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), (__m512i)(a))
+#define REVERSE64(a) (lanes64) _mm512_permutexvar_epi64(_mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7), (__m512i)(a))
+#define LOAD32(from, m) (lanes32) _mm512_maskz_loadu_epi32((__mmask16)(m), from)
+#define LOAD64(from, m) (lanes64) _mm512_maskz_loadu_epi64((__mmask8)(m), from)
+#define STORE32(to, m, a) _mm512_mask_storeu_epi32(to, (__mmask16)(m), (__m512i)(a))
+#define STORE64(to, m, a) _mm512_mask_storeu_epi64(to, (__mmask8)(m), (__m512i)(a))
 #include "kernel/sort_lanes_body.h"
 
 #include "kernel/isa_end.h"

@@ -3,7 +3,8 @@
  *   MIN32 MAX32 MIN64 MAX64      of unsigned lanes
  *   EXCHANGE_PAIR(a, b)          of pairs, by key, then by index
  *   NS_32 NS_64 NS_PAIR          time of a comparator, for estimates
- *   ISA(name)                    the name of something of this instruction set */
+ *   ISA(name)                    the name of something of this instruction set
+ * and, if it can compress vectors, HAS_SPLIT and what sort_split.h needs for both kinds of lanes */
 #include "kernel/sort_lanes.h"
 
 #include <string.h>
@@ -114,6 +115,36 @@ static inline __attribute__((always_inline)) void exchange_pair(pair *a, pair *b
 #define INDEX 64
 #include "kernel/sort_group.h"
 
+/* ---- splitting keys by pivots */
+
+#ifdef HAS_SPLIT
+#define LANE 32
+#define LESS LESS32
+#define COMPRESS COMPRESS32
+#define REVERSE REVERSE32
+#define LOAD LOAD32
+#define STORE STORE32
+#define SORT_TILE sort16_32
+#include "kernel/sort_split.h"
+#define LANE 64
+#define LESS LESS64
+#define COMPRESS COMPRESS64
+#define REVERSE REVERSE64
+#define LOAD LOAD64
+#define STORE STORE64
+#define SORT_TILE sort8_64
+#include "kernel/sort_split.h"
+#define SPLITS                                               \
+  {                                                          \
+    {0}, {0}, {split_32, pivots_32}, { split_64, pivots_64 } \
+  }
+#else
+#define SPLITS           \
+  {                      \
+    {0}, {0}, {0}, { 0 } \
+  }
+#endif
+
 /* Vectors of a group. They need not fit into the second cache: only the first steps of the last merges span them all.
  */
 #define LIMIT(width) ((4 << 20) / (VECTOR_BYTES / (width)) / (width) > 65536 ? 65536 : (4 << 20) / VECTOR_BYTES)
@@ -127,4 +158,5 @@ const ts_sort_lanes ISA(ts_sort_lanes) = {
                 {indices_64_group, LANES64, 16, LIMIT(16) / 2, NS_PAIR}},
     .buckets = {NULL, NULL, values_32_buckets, values_64_buckets},
     .keys = {values_8_keys, values_16_keys, values_32_keys, values_64_keys},
+    .splits = SPLITS,
     .vector = VECTOR_BYTES};

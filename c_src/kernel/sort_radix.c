@@ -4,6 +4,7 @@
 #include "kernel/sort_radix.h"
 
 #include "kernel/sort_buckets.h"
+#include "kernel/sort_parts.h"
 
 #define CHUNK_ELEMENTS 65536 /* at least, when threads share a line */
 #define MAX_CHUNKS 32
@@ -51,6 +52,7 @@ struct radix {
 
 /* Values: the records are keys. */
 #define RECORD U
+#define DIRECT true
 #define KEY(x) (x)
 #define MAKE(key, i) (key)
 #define PUT(job, at, x) (((U *)(job)->out)[at] = CAT(ts_sort_value_, BITS)(&(job)->key, x))
@@ -67,12 +69,14 @@ struct radix {
 #define BITS 64
 #include "kernel/sort_radix_body.h"
 #undef RECORD
+#undef DIRECT
 #undef KEY
 #undef MAKE
 #undef PUT
 
 /* Indices below keys of up to 32 bits. */
 #define RECORD uint64_t
+#define DIRECT false
 #define KEY(x) ((x) >> 32)
 #define MAKE(key, i) ((uint64_t)(key) << 32 | (uint64_t)(i))
 #define PUT(job, at, x) ts_sort_put_index((job)->out, at, (job)->index_size, (uint32_t)(x))
@@ -86,12 +90,14 @@ struct radix {
 #define BITS 32
 #include "kernel/sort_radix_body.h"
 #undef RECORD
+#undef DIRECT
 #undef KEY
 #undef MAKE
 #undef PUT
 
 /* Indices beside keys of 64 bits. */
 #define RECORD record
+#define DIRECT false
 #define KEY(x) ((x).key)
 #define MAKE(key, i) ((record){key, (uint64_t)(i)})
 #define PUT(job, at, x) ts_sort_put_index((job)->out, at, (job)->index_size, (x).index)
@@ -116,7 +122,10 @@ ts_sort_radix_bytes ts_sort_radix_workspace(const ts_sort_plan *plan, bool split
   const radix_kind *kind = kind_of(plan->width, plan->index_size);
   int64_t chunks = chunks_of(plan->n, split), buffer = buffer_bytes(kind, plan->n);
   ts_sort_radix_bytes bytes = {2 * buffer + ((2 * chunks * (int64_t)sizeof(int64_t)) << DIGIT_BITS), 0};
-  if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) {
+  if (ts_sort_parts_suit(plan->width, plan->index_size, plan->n)) {
+    if (split) bytes.line += (ts_sort_parts_gaps() << plan->width) + ts_sort_parts_workspace(plan->width, plan->n);
+    bytes.thread = ts_sort_parts_thread(plan->width);
+  } else if (ts_sort_buckets_suit(plan->width, plan->index_size, plan->n)) {
     int64_t longest = ts_sort_lanes_padded(ts_sort_buckets_longest(plan->n));
     bytes.line += (longest << plan->width) + 64 + ts_sort_buckets_workspace(plan->n, chunks);
     bytes.thread = longest * ts_sort_lanes_host()->vector;
@@ -254,6 +263,34 @@ static ts_sort_outcome try_buckets(const radix *r, void *buffers[2], const ts_so
   return ts_sort_buckets(&request);
 }
 
+static void make_part(void *arg, int64_t begin, int64_t end) {
+  radix *r = arg;
+  r->kind->make(r, begin, end);
+}
+
+/* Keys are read past the end of the first buffer; the second is followed by room for gaps. */
+static bool by_parts(radix *r, void *buffers[2], const ts_sort_radix_request *with) {
+  const int64_t room = ts_sort_parts_gaps() << r->job->width;
+  ts_sort_parts_request request = {.job = r->job,
+                                   .line = r->line,
+                                   .make = make_part,
+                                   .arg = r,
+                                   .keys = buffers[0],
+                                   .moved = buffers[1],
+                                   .split = with->split,
+                                   .parallel = r->parallel,
+                                   .workspace = (char *)buffers[1] + buffer_bytes(r->kind, r->job->n) + room,
+                                   .thread_workspace = with->thread_workspace,
+                                   .thread_bytes = with->thread_bytes};
+  return ts_sort_parts(&request);
+}
+
+static bool by_digits(radix *r, void *buffers[2], const ts_sort_radix_request *with) {
+  if (!run_phase(r, make_span)) return false;
+  ts_sort_outcome outcome = try_buckets(r, buffers, with);
+  return outcome == TS_SORT_DECLINED ? all_passes(r, buffers) : outcome == TS_SORT_DONE;
+}
+
 bool ts_sort_radix(const ts_sort_job *job, int64_t line, const ts_sort_radix_request *with) {
   const radix_kind *kind = kind_of(job->width, job->index_size);
   int64_t chunks = chunks_of(job->n, with->split), bytes = buffer_bytes(kind, job->n);
@@ -266,9 +303,7 @@ bool ts_sort_radix(const ts_sort_job *job, int64_t line, const ts_sort_radix_req
              .chunks = (int)chunks,
              .to = buffers[0],
              .counts = (int64_t *)(with->workspace + 2 * bytes)};
-  if (!run_phase(&r, make_span)) return false;
-  ts_sort_outcome outcome = try_buckets(&r, buffers, with);
-  if (outcome == TS_SORT_DECLINED) outcome = all_passes(&r, buffers) ? TS_SORT_DONE : TS_SORT_CANCELLED;
-  if (outcome != TS_SORT_DONE) return false;
+  const bool parts = ts_sort_parts_suit(job->width, job->index_size, job->n);
+  if (!(parts ? by_parts : by_digits)(&r, buffers, with)) return false;
   return !r.special || job->index_size || specials(&r);
 }

@@ -3,6 +3,7 @@
  *   BITS     of an element
  *   RECORD   what is moved
  *   KEY      (record): its key
+ *   DIRECT   whether it is the key
  *   MAKE     (key, i): the record of element i
  *   PUT      (job, at, record): writes a result */
 #define CAT_(a, b) a##b
@@ -18,6 +19,10 @@ static void FN(make)(radix *r, int64_t begin, int64_t end) {
   uint64_t varying = 0, first = CAT(ts_sort_key_, BITS)(&job->key, in[0]);
   bool special = false;
   RECORD *to = r->to;
+  if (DIRECT && job->inner == 1) {
+    special = make(&job->key, in + begin, end - begin, to + begin, first, &varying);
+    begin = end;
+  }
   U x[BLOCK], keys[BLOCK];
   for (int64_t at = begin; at < end; at += BLOCK) {
     int64_t count = end - at < BLOCK ? end - at : BLOCK;

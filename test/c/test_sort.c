@@ -135,7 +135,7 @@ static void check_both(ts_dtype type, ts_dtype index, const ts_shape *shape, int
     ck_assert_ok(run_sort(&spec, in, indices, parallel, NULL));
     int64_t n = shape->dims[axis], lines = elements ? elements / n : 0;
     for (int64_t i = 0; i < lines; i++) {
-      if (TEST_CHECKS_MEMORY && (n > 2000 || (i > 0 && i < lines - 1))) continue;
+      if (TEST_IS_SANITIZED && (n > 2000 || (i > 0 && i < lines - 1))) continue;
       line l = {type, in, i / inner * n * inner + i % inner, inner, descending, NULL};
       expect_line(&spec, &l, values, indices);
     }
@@ -271,6 +271,39 @@ START_TEST(test_very_long_lines)
     backwards_init(&b, -1);
     check_shape(some[_i], TS_S32, &shape, hard[p], &b.parallel);
   }
+}
+END_TEST
+
+/* Lines that one thread splits in place, as they are longer than what it sets aside. */
+START_TEST(test_many_very_long_lines)
+{
+  static const ts_dtype some[] = {TS_F32, TS_S64};
+  static const pattern hard[] = {RANDOM_BITS, MOSTLY_ZERO};
+  for (size_t p = 0; p < sizeof hard / sizeof *hard; p++) {
+    const ts_shape shape = {.rank = 2, .dims = {17, 70007}};
+    void *in = operand(some[_i], hard[p], ts_shape_elements(&shape));
+    check_both(some[_i], TS_S32, &shape, 1, in, ts_pool_parallel(0));
+    free(in);
+  }
+}
+END_TEST
+
+/* Few keys, sorted ones, and keys whose range is wide but for one. */
+START_TEST(test_unfriendly_keys)
+{
+  const int64_t n = 300001;
+  uint64_t *wide = memory(n * 8);
+  uint32_t *narrow = memory(n * 4);
+  for (int64_t i = 0; i < n; i++) {
+    const uint64_t few = (uint64_t)(i * 40503 % 7), rising = (uint64_t)i, alike = i == n / 2 ? ~UINT64_C(0) : 5;
+    const uint64_t powers = UINT64_C(1) << (i * 48271 % 64), most = i % 3 ? ~UINT64_C(0) : (uint64_t)(n - i);
+    wide[i] = _i == 0 ? few : _i == 1 ? rising : _i == 2 ? alike : _i == 3 ? powers : most;
+    narrow[i] = (uint32_t)wide[i];
+  }
+  const ts_shape shape = {.rank = 1, .dims = {n}};
+  check_both(TS_U64, TS_S32, &shape, 0, wide, ts_pool_parallel(0));
+  check_both(TS_U32, TS_S32, &shape, 0, narrow, ts_pool_parallel(0));
+  free(wide), free(narrow);
 }
 END_TEST
 
@@ -458,6 +491,8 @@ int main(void) {
   tcase_add_loop_test(tests, test_lengths, 0, TYPES);
   tcase_add_loop_test(tests, test_long_lines, 0, TYPES * PATTERNS);
   tcase_add_loop_test(tests, test_very_long_lines, 0, 6);
+  tcase_add_loop_test(tests, test_many_very_long_lines, 0, 2);
+  tcase_add_loop_test(tests, test_unfriendly_keys, 0, 5);
   tcase_add_loop_test(tests, test_all_half_values, 0, 2);
   tcase_add_loop_test(tests, test_threads, 0, TYPES);
   tcase_add_loop_test(tests, test_cancelled, 0, 4);
