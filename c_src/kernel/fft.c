@@ -251,6 +251,19 @@ static void transform(const ts_fft *fft, const fft_lines *w, int64_t count) {
     ts_fft_core_run(fft, &w->scratch, &lines);
 }
 
+/* Bytes of a group's results that are asked for before they are stored. */
+#define AHEAD_BYTES (INT64_C(16) << 10)
+
+/* Asks for the lines of results, which arrive while the group is transformed: else each store waits for its own. */
+static void ask_for_results(const fft_job *job, int64_t first, int64_t count) {
+  const ts_fft *fft = job->fft;
+  const int bytes = fft->request.kind == TS_FFT_REAL_INVERSE ? fft->size : 2 * fft->size;
+  const char *to = line_start(job, job->run->out, first, fft->out_points, bytes);
+  if (fft->request.inner > 1) return;
+  for (int64_t i = 0; i < min_i64(AHEAD_BYTES, count * fft->out_points * bytes); i += 64)
+    __builtin_prefetch(to + i, 1, 2);
+}
+
 static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
   const ts_fft *fft = job->fft;
   const int64_t first = group * fft->group, count = min_i64(fft->group, job->lines - first);
@@ -258,6 +271,7 @@ static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
     ts_fft_rows line = line_of(fft, w, i);
     load(job, w, first + i, &line);
   }
+  ask_for_results(job, first, count);
   transform(fft, w, count);
   for (int64_t i = 0; i < count; i++) {
     ts_fft_rows line = line_of(fft, w, i);

@@ -89,6 +89,8 @@ typedef struct window_run {
   int64_t columns;             /* of a task of a scatter: inner elements */
   int64_t last_tasks;          /* tasks of one row, or column tasks of one batch */
   bool streams;                /* stores of folds bypass the caches */
+  const void *value;           /* the initial value of a scatter */
+  bool fills;                  /* tasks of a scatter fill their batches with it */
   const _Atomic bool *cancel;
 } window_run;
 
@@ -154,6 +156,46 @@ static void run_folds(window_run *run, const ts_parallel *parallel) {
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, fold_task, run);
 }
 
+/* ---- the initial value of a scatter */
+
+#define FILL_ELEMENTS (INT64_C(256) << 10)
+
+static void fill_bytes(const window_run *run, char *to, int64_t bytes) {
+  const char *value = run->value;
+  const int64_t size = run->s->size;
+  if (bytes <= 0) return;
+  if (memcmp(value, value + 1, (size_t)size - 1) == 0) {
+    memset(to, *value, (size_t)bytes);
+    return;
+  }
+  memcpy(to, value, (size_t)size);
+  for (int64_t done = size; done < bytes; done *= 2) memcpy(to + done, to, (size_t)min_of(done, bytes - done));
+}
+
+static void fill_task(void *arg, int64_t task, int worker) {
+  const window_run *run = arg;
+  int64_t first = task * FILL_ELEMENTS, count = min_of(FILL_ELEMENTS, run->s->elements - first);
+  (void)worker;
+  if (!ts_cancelled(run->cancel)) fill_bytes(run, run->out + first * run->s->size, count * run->s->size);
+}
+
+static void fill(window_run *run, const ts_parallel *parallel) {
+  ts_parallel_run(parallel, ceil_div(run->s->elements, FILL_ELEMENTS), fill_task, run);
+}
+
+/* Fills up to the last line that a row of windows reads: what is added to it next is in the caches then. Returns where
+ * the next begins. */
+static char *fill_lines(const window_run *run, const ts_window_taps *taps, char *filled) {
+  const int64_t bytes = run->s->last.n * run->s->inner * run->s->size;
+  char *end = filled;
+  for (int64_t r = 0; r < taps->row_count; r++) {
+    char *line_end = run->out + (taps->rows[r] - run->in) + bytes;
+    if (line_end > end) end = line_end;
+  }
+  fill_bytes(run, filled, end - filled);
+  return end;
+}
+
 /* ---- scatter */
 
 /* Adds the source's elements to those that their windows selected. The first of several windows that share an element
@@ -214,11 +256,15 @@ static void scatter_task(void *arg, int64_t task, int worker) {
   const window_state *s = run->s;
   const char **rows = worker_rows(run, worker);
   int64_t column = task % run->last_tasks * run->columns, columns = min_of(run->columns, s->inner - column);
-  int64_t first = task / run->last_tasks * run->row_step;
+  int64_t batch = task / run->last_tasks, first = batch * run->row_step;
+  int64_t bytes = s->elements / (s->rows / run->row_step) * s->size;
+  char *filled = run->out + batch * bytes, *end = filled + bytes;
   for (int64_t row = first; row < first + run->row_step && !ts_cancelled(run->cancel); row++) {
     ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows)};
+    if (run->fills) filled = fill_lines(run, &taps, filled);
     scatter_row(run, &taps, column, columns, run->source + row * s->last.out * s->inner * s->size);
   }
+  if (run->fills) fill_bytes(run, filled, end - filled);
 }
 
 static void run_scatter(window_run *run, const ts_parallel *parallel) {
@@ -230,33 +276,9 @@ static void run_scatter(window_run *run, const ts_parallel *parallel) {
   run->row_step = s->rows / batches;
   int64_t tasks = batches * run->last_tasks;
   bool small = s->elements < TASK_ELEMENTS / s->taps;
+  run->fills = run->last_tasks == 1 && (small || batches >= parallel->width);
+  if (!run->fills) fill(run, parallel);
   ts_parallel_run(small ? &ts_parallel_serial : parallel, tasks, scatter_task, run);
-}
-
-/* ---- the initial value of a scatter */
-
-#define FILL_ELEMENTS (INT64_C(256) << 10)
-
-typedef struct fill_run {
-  char *out;
-  const void *value;
-  int64_t elements, size;
-  const _Atomic bool *cancel;
-} fill_run;
-
-static void fill_task(void *arg, int64_t task, int worker) {
-  const fill_run *f = arg;
-  char *to = f->out + task * FILL_ELEMENTS * f->size;
-  int64_t bytes = min_of(FILL_ELEMENTS, f->elements - task * FILL_ELEMENTS) * f->size;
-  (void)worker;
-  if (ts_cancelled(f->cancel)) return;
-  memcpy(to, f->value, (size_t)f->size);
-  for (int64_t done = f->size; done < bytes; done *= 2) memcpy(to + done, to, (size_t)min_of(done, bytes - done));
-}
-
-static void fill(const window_run *run, const void *value, const ts_parallel *parallel) {
-  fill_run f = {run->out, value, run->s->elements, run->s->size, run->cancel};
-  ts_parallel_run(parallel, ceil_div(f.elements, FILL_ELEMENTS), fill_task, &f);
 }
 
 /* ---- runs */
@@ -274,8 +296,11 @@ static ts_status window_run_op(const ts_routine_plan *plan, const ts_routine_run
   bool scatter = is_scatter(s->op), windows = s->rows > 0 && s->last.out > 0 && s->inner > 0;
   if (scatter) {
     r.source = ts_routine_operand(run, 1);
-    if (s->elements > 0) fill(&r, ts_routine_operand(run, 2), run->parallel);
-    if (windows && s->elements > 0) run_scatter(&r, run->parallel);
+    r.value = ts_routine_operand(run, 2);
+    if (windows && s->elements > 0)
+      run_scatter(&r, run->parallel);
+    else if (s->elements > 0)
+      fill(&r, run->parallel);
   } else if (windows) {
     run_folds(&r, run->parallel);
   }

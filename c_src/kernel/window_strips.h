@@ -33,7 +33,7 @@ enum { STRIP_PLACES = 8 };
           FMA(strip_load_##NAME(s, line, first + p * s->stride, i, inside), by, sums[p]);                              \
     }                                                                                                                  \
   }                                                                                                                    \
-  /* A vector of channels. */                                                                                          \
+  /* A vector of channels. Half a cache line does not bypass the caches: its other half is stored too late. */         \
   INLINE void strip_vector_##NAME(const ts_window_strip *s, int64_t first, int64_t i, bool inside, bool slides, int P, \
                                   T *to) {                                                                             \
     const int64_t size = (int64_t)sizeof(T), count = s->weights->count;                                                \
@@ -41,7 +41,7 @@ enum { STRIP_PLACES = 8 };
     V sums[STRIP_PLACES] = {{0}};                                                                                      \
     for (int64_t r = 0; r < s->line_count; r++, w += s->line_taps * count * size)                                      \
       (slides ? strip_slide_##NAME : strip_taps_##NAME)(s, s->lines[r], w, first, i, inside, P, sums);                 \
-    if (s->streams) {                                                                                                  \
+    if (s->streams && VECTOR_BYTES == 64) {                                                                            \
       _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STREAMS(to + p * count + i, sums[p]);                        \
     } else {                                                                                                           \
       _Pragma("GCC unroll 8") for (int p = 0; p < P; p++) STORES(to + p * count + i, sums[p]);                         \
