@@ -179,7 +179,7 @@ check_arguments(Name, F, Args) ->
 call_compiled(#jit{function = F} = Jit, Program, Signature, Args) ->
     {Actual, Leaves} = tessera_tree:flatten(Args),
     accepts(Signature, Actual) orelse
-        tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~s), called with (~s)",
+        tessera_error:raise(compile, Args, invalid_argument, "the function was compiled for (~ts), called with (~ts)",
                             [format_signature(Signature), format_signature(Actual)]),
     case tessera_trace:is_tracing() of
         true -> tessera_trace:call(jit, F, Args);
@@ -200,8 +200,18 @@ accept_all([A | As], [B | Bs]) -> accepts(A, B) andalso accept_all(As, Bs);
 accept_all([], []) -> true;
 accept_all(_, _) -> false.
 
-format_signature(Signature) ->
-    lists:join(", ", [tessera_type:format(Type, Shape) || {Type, Shape} <- tessera_tree:types(Signature)]).
+%% The arguments as the caller wrote them, with types in place of tensors and numbers.
+format_signature({list, Arguments}) -> format_all(Arguments, fun format_part/1).
+
+format_part([Type | Shape]) -> tessera_type:format(Type, Shape);
+format_part({number, Type}) -> tessera_type:format(Type, {});
+format_part({list, Parts}) -> ["[", format_all(Parts, fun format_part/1), "]"];
+format_part({tuple, Parts}) -> ["{", format_all(Parts, fun format_part/1), "}"];
+format_part({map, Keys, Parts}) ->
+    ["#{", format_all(lists:zip(Keys, Parts), fun({Key, Part}) -> [tessera_error:show(Key), " => ", format_part(Part)] end), "}"];
+format_part({static, Term}) -> tessera_error:show(Term).
+
+format_all(Parts, Format) -> lists:join(", ", [Format(Part) || Part <- Parts]).
 
 %% ---- inspection
 

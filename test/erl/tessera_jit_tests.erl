@@ -169,6 +169,12 @@ compile_test() ->
     raises(invalid_argument, "compiled for", fun() -> F(tessera:iota({2}, f32), 1) end),
     raises(invalid_argument, "templates", fun() -> tessera:compile(fun(X) -> X end, []) end).
 
+%% The message shows the containers, too: these calls differ in nothing else.
+compiled_for_containers_test() ->
+    X = tessera:iota({2}),
+    F = tessera:compile(fun(A, _) -> A end, [X, #{scale => {1.0, [X]}}]),
+    raises(invalid_argument, "compiled for (s32[2], #{scale => {f32[], [s32[2]]}}), called with ([s32[2]], axis)", fun() -> F([X], axis) end).
+
 explain_test() ->
     F = tessera:compile(fun(X) -> tessera:sum(tessera:exp(X)) end, [tessera:template(f32, {10})]),
     [?assertNotEqual({Word, nomatch}, {Word, string:find(tessera:explain(F), Word)}) || Word <- ["1 parameters", "kernel", "cost"]],
