@@ -92,8 +92,12 @@ defmodule Tessera.NodesTest do
   setup_all do
     folder = Path.join(System.tmp_dir!(), "tessera_peers_#{System.pid()}")
     File.mkdir_p!(folder)
-    source = Path.expand("../erl/tessera_peers.erl", __DIR__)
-    {:ok, :tessera_peers} = :compile.file(to_charlist(source), outdir: to_charlist(folder))
+
+    for module <- [:tessera_peers, :tessera_test] do
+      source = Path.expand("../erl/#{module}.erl", __DIR__)
+      {:ok, ^module} = :compile.file(to_charlist(source), outdir: to_charlist(folder))
+    end
+
     true = Code.append_path(folder)
 
     on_exit(fn ->
