@@ -148,6 +148,19 @@ static ts_status join_parts(generator *g, scope *s, ts_value_id x, ts_value_id *
   return add_binary(g, s, TS_OP_COMPLEX, x, y, out);
 }
 
+/* The product with another tensor of complex numbers, or z if that would be large. */
+static ts_status complex_product(generator *g, scope *s, ts_value_id z, ts_value_id *out) {
+  const ts_type type = type_of(g, z);
+  const ts_dtype part = ts_dtype_part(type.dtype);
+  ts_value_id parts[2], operands[2] = {z};
+  dot_plan plan;
+  *out = z;
+  if (!random_dot_plan(g, &type.shape, &plan)) return TS_SUCCESS;
+  for (int i = 0; i < 2; i++) TS_TRY(pick_like(g, s, part, &plan.rhs, &parts[i]));
+  TS_TRY(add_binary(g, s, TS_OP_COMPLEX, parts[0], parts[1], &operands[1]));
+  return add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, out);
+}
+
 ts_status make_complex(generator *g, scope *s) {
   static const ts_opcode binary_codes[] = {TS_OP_ADD, TS_OP_SUBTRACT, TS_OP_MULTIPLY, TS_OP_DIVIDE};
   ts_value_id x, z, w, part;
@@ -159,6 +172,7 @@ ts_status make_complex(generator *g, scope *s) {
     TS_TRY(join_parts(g, s, x, &w));
     TS_TRY(add_binary(g, s, RNG_PICK(&g->random, binary_codes), z, w, &z));
   }
+  if (!g->options.no_dot && rng_chance(&g->random, 25)) TS_TRY(complex_product(g, s, z, &z));
   if (rng_chance(&g->random, 30)) TS_TRY(add_unary(g, s, TS_OP_NEGATE, z, &z));
   if (rng_chance(&g->random, 40)) TS_TRY(add_reshape(g, s, z, &z));
   TS_TRY(add_unary(g, s, rng_chance(&g->random, 50) ? TS_OP_REAL : TS_OP_IMAG, z, &part));

@@ -97,6 +97,16 @@ ts_status make_sort(generator *g, scope *s);
 ts_status make_windows(generator *g, scope *s);
 ts_status make_row_program(generator *g, scope *s);
 ts_status make_dot(generator *g, scope *s);
+
+typedef struct dot_plan {
+  ts_attrs attrs;
+  ts_shape rhs;
+  ts_shape result; /* its dims in some order */
+  int64_t work;    /* multiplications */
+} dot_plan;
+
+/* Random axes of a product with an operand of that shape, and the other operand's shape; false if it would be large. */
+bool random_dot_plan(generator *g, const ts_shape *lhs, dot_plan *out);
 ts_status make_conv(generator *g, scope *s);
 /* random_control.c */
 ts_status make_control(generator *g, scope *s);

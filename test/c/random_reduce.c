@@ -191,13 +191,6 @@ ts_status make_row_program(generator *g, scope *s) {
 
 /* ---- contraction ---- */
 
-typedef struct dot_plan {
-  ts_attrs attrs;
-  ts_shape rhs;
-  ts_shape result; /* its dims in some order */
-  int64_t work;    /* multiplications */
-} dot_plan;
-
 static void add_dim(ts_shape *shape, int64_t dim) { shape->dims[shape->rank++] = dim; }
 
 /* Gives each dim of lhs a role, and makes an rhs of those that are shared and some of its own. */
@@ -245,14 +238,20 @@ static ts_status add_wide_product(generator *g, scope *s, const dot_plan *plan, 
   return add_op(g, s, TS_OP_DOT, &plan->attrs, converted, 2, out);
 }
 
-ts_status make_dot(generator *g, scope *s) {
+bool random_dot_plan(generator *g, const ts_shape *lhs, dot_plan *out) {
   enum { MAX_WORK = 200000 };
+  *out = plan_dot(g, lhs);
+  bool small = out->work <= MAX_WORK && out->result.rank <= 8;
+  if (!small || !fits(g, &out->result) || !fits(g, &out->rhs)) return false;
+  if (out->rhs.rank > 0) rotate(out, rng_below(&g->random, out->rhs.rank));
+  return true;
+}
+
+ts_status make_dot(generator *g, scope *s) {
   ts_value_id operands[2] = {pick(g, s)}, y;
   ts_type lhs = type_of(g, operands[0]);
-  dot_plan plan = plan_dot(g, &lhs.shape);
-  bool small = plan.work <= MAX_WORK && plan.result.rank <= 8;
-  if (!small || !fits(g, &plan.result) || !fits(g, &plan.rhs)) return make_reduce(g, s);
-  if (plan.rhs.rank > 0) rotate(&plan, rng_below(&g->random, plan.rhs.rank));
+  dot_plan plan;
+  if (!random_dot_plan(g, &lhs.shape, &plan)) return make_reduce(g, s);
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
   if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 40))
     TS_TRY(add_wide_product(g, s, &plan, operands, &y));

@@ -14,12 +14,12 @@
  * assertions, of which there is one for each element of many a tensor. */
 #define _mark_point(file, line) ((void)0)
 
-/* Whether this build checks memory. Computing expected values takes ten times as long there, and tests leave those of
- * large operands to the build without: what they run is the same. */
-#ifdef __SANITIZE_ADDRESS__
-#define TEST_CHECKS_MEMORY true
+/* Whether this build checks memory or threads. Computing expected values takes ten times as long there, and tests leave
+ * those of large operands to the build without: what they run is the same. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_IS_SANITIZED true
 #else
-#define TEST_CHECKS_MEMORY false
+#define TEST_IS_SANITIZED false
 #endif
 
 /* Fails with the error's message. */
