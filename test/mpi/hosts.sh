@@ -11,6 +11,7 @@ command -v mpirun >/dev/null || left_out "no Open MPI here (./setup --mpi)" $in_
 command -v ip >/dev/null || left_out "no program ip here: Debian's package iproute2 (./setup --mpi)" $in_ci
 [ "$(id -u)" = 0 ] || left_out "needs root"
 a=tsa$$ b=tsb$$ folder=$(mktemp -d)
+export TMPDIR="$folder" # daemons of MPI that are killed leave folders
 
 # Only what runs in the namespaces, by pid.
 end_all() {
