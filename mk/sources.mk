@@ -366,6 +366,7 @@ C_TESTS := \
   test_scan \
   test_scatter \
   test_search \
+  test_routine_memory \
   test_rules \
   test_small \
   test_shard \

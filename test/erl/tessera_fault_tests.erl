@@ -218,6 +218,17 @@ failing_allocations_test_() ->
         end,
         [5, 4, 3, 1, 0, 2, 1] = Eager(),
         ?assert(failing_allocations(Eager, [5, 4, 3, 1, 0, 2, 1]) > 5)
+      end},
+     {timeout, 60, fun() ->
+        _ = tessera:load_plugin(filename:join([filename:dirname(code:which(?MODULE)), "..", "plugin", "example.so"])),
+        Custom = fun() ->
+            ok = tessera:clear_cache(),
+            Scale = fun(X) -> tessera:custom_call(scale, [X], X, #{factor => 2}) end,
+            X = tessera:tensor([1.0, 2.0]),
+            {tessera:to_list(Scale(X)), tessera:to_list((tessera:jit(fun(Y) -> tessera:add(Scale(Y), 1) end))(X))}
+        end,
+        {[2.0, 4.0], [3.0, 5.0]} = Custom(),
+        ?assert(failing_allocations(Custom, {[2.0, 4.0], [3.0, 5.0]}) > 20)
       end}].
 
 %% ---- LLVM gives up
