@@ -128,7 +128,7 @@ static void finish(job *j, slot *s, ts_status status) {
   end_exchange(j, exchange, status);
 }
 
-/* From now on no function of MPI is called: the memory of blocks may be gone. */
+/* MPI must not be called after this: the memory of its requests may be freed. */
 static void break_job(job *j, const char *what, int32_t rank) {
   if (j->broken) return;
   j->broken = true;
@@ -317,7 +317,7 @@ static slot *new_slot(const job *j, ts_exchange *exchange) {
   return s;
 }
 
-/* Without memory here, other ranks would wait: so that ends the job. */
+/* If this allocation fails the job is ended, since other ranks would wait for this one. */
 static void begin(job *j, ts_exchange *exchange) {
   slot *s = new_slot(j, exchange);
   if (!s) break_job(j, "no memory for an exchange", -1);

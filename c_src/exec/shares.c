@@ -100,7 +100,8 @@ static void visit_parts(const ts_shares *s, transfer *t, visit_fn visit, void *c
   }
 }
 
-/* Visits all that a rank reads, in an order that all ranks agree on: its own partitions' parts, too. */
+/* Visits every part that a rank reads, of its own partitions, too. Each rank computes the same order, as sender and
+ * receiver pack messages by it. */
 static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn visit, void *context) {
   const ts_collective *c = s->collective;
   transfer t;

@@ -59,7 +59,8 @@ static ts_status capture(ts_tracer *t, ts_region_id region, ts_value_id outer, t
     *out = record->captures.data[i].param;
     return TS_SUCCESS;
   }
-  /* Room first: a parameter without its record would be one too many. */
+  /* The record's memory comes first: after a failed allocation the region would have a parameter that no record names.
+   */
   TS_TRY(TS_VEC_RESERVE(&record->captures, record->captures.count + 1));
   TS_TRY(ts_graph_add_param(t->graph, region, v.dtype, v.shape, out));
   record->captures.data[record->captures.count++] = (ts_capture){outer, *out};

@@ -1,5 +1,7 @@
-%% @private Programs of plain expressions: without cond and callbacks. The core
-%% reads the nodes and finds their node rules: nodes that differ in their operands
+%% @private Programs of plain expressions: without cond, callbacks, functions of
+%% reductions, loops that hold a tensor, and Nx's loops that tessera_nx_known takes for
+%% factorizations. The others, sharded programs and StableHLO are lowered node by node by
+%% tessera_nx_plan. The core reads the nodes and finds their node rules: nodes that differ in their operands
 %% only share one. Each rule is lowered once, to a region of a program that is never
 %% run, and the core builds the program from copies. A loop or block has a rule of
 %% its own.
@@ -22,7 +24,7 @@
 -type source() :: non_neg_integer() | map().
 
 %% The expression, and the sources of its program's parameters; tensors of the same form and bytes share one.
-%% Undefined if there is a cond, a callback, or a tensor in a loop. Handled are the names of hooks.
+%% Undefined if the expression is not plain (see above). Handled are the names of hooks.
 -spec read([map()], [atom()]) -> {expression(), [source()]} | undefined.
 read(Roots, Handled) ->
     case check(tessera_nif:expression_read(Roots, tessera_nx_expr:scoped())) of
