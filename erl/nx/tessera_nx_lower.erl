@@ -283,12 +283,11 @@ lower_block(Struct, Args, Default, Node, St) ->
         Results -> {like(Node, Results), St1}
     end.
 
-lower_native(Struct, Values, Default, Node, St1) ->
+lower_native(Struct, Values, Default, Node, #st{program = Program} = St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            Results = tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs),
-            {like(Node, conform(St1#st.program, Default, cleared(St1#st.program, Op, Operands, Results))), St1};
-        {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
+            {like(Node, conform(Program, Default, block_results(Program, Op, Operands, Attrs))), St1};
+        {Op, OpArgs} -> {tessera_nx_ops:apply(Program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
             {like(Node, Results), St2}
@@ -299,9 +298,15 @@ conform(Program, Default, Results) ->
     [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
      || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
 
-%% Singular values that are rounding errors of the largest one are 0: Nx's are, and its pinv and rank compare them with a
-%% constant.
-cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = Shape} = S, Vt])
+%% Nx's pinv, least_squares and matrix_rank take the singular values from its reduced decomposition and compare them with a
+%% constant, so that in it those that are rounding errors of the largest one have to be 0. They are found in the type in which
+%% they are computed. The full decomposition keeps all values.
+block_results(P, svd, [#tessera{type = Type} = A], false) ->
+    Wide = tessera_linalg:computed_in(tessera_type:to_float(Type)),
+    cleared(P, A, tessera_nx_ops:results(P, svd, [tessera_nx_ops:conform(P, {Wide, A#tessera.shape}, A)], false));
+block_results(P, Op, Operands, Attrs) -> tessera_nx_ops:results(P, Op, Operands, Attrs).
+
+cleared(P, #tessera{shape = Matrices}, [U, #tessera{type = Type, shape = Shape} = S, Vt])
   when element(tuple_size(Shape), Shape) > 0 ->
     Last = tuple_size(Shape) - 1,
     Sides = [element(tuple_size(Matrices) - I, Matrices) || I <- [0, 1]],
@@ -310,7 +315,7 @@ cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = 
     Spread = tessera_nx_ops:op(P, broadcast, [Least], {Shape, tessera_type:dims(Last)}),
     IsNoise = tessera_nx_ops:op(P, less_equal, [S, Spread], []),
     [U, tessera_nx_ops:op(P, select, [IsNoise, tessera_nx_ops:constant(P, {Type, Shape}, 0.0), S], []), Vt];
-cleared(_, _, _, Results) -> Results.
+cleared(_, _, Results) -> Results.
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};
