@@ -176,6 +176,13 @@ defmodule Tessera.CompilerTest do
     assert Nx.to_flat_list(a) == Nx.to_flat_list(b)
   end
 
+  test "indices that only u64 holds are those of the last element" do
+    t = Nx.tensor([[1, 2], [3, 4]])
+    i = Nx.tensor([[0xFFFFFFFFFFFFFFFF, 0x8000000000000000]], type: :u64)
+    assert_equal(Tessera.jit(&Nx.gather/2).(t, i), Nx.tensor([4]))
+    assert_equal(Tessera.jit(&Nx.take/2).(t, i), Nx.tensor([[[3, 4], [3, 4]]]))
+  end
+
   test "options" do
     for option <- [precision: :bad, lazy_transfers: :maybe, client: :unknown] do
       assert_raise ArgumentError, fn -> Tessera.jit(&Nx.tan/1, [option]).(1.0) end
