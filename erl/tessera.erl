@@ -120,8 +120,8 @@
 %% windows
 -export([conv/2, conv/3]).
 -export([window_sum/2, window_sum/3, window_product/2, window_product/3, window_max/2, window_max/3, window_min/2,
-         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/5,
-         window_scatter_min/5]).
+         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/4,
+         window_scatter_max/5, window_scatter_min/4, window_scatter_min/5]).
 %% reductions and contraction
 -export([sum/1, sum/2, product/1, product/2, reduce_max/1, reduce_max/2, reduce_min/1, reduce_min/2,
          all/1, all/2, any/1, any/2, mean/1, mean/2, variance/1, variance/2, standard_deviation/1,
@@ -1591,6 +1591,10 @@ window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}
 -spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
 window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initial, Window, F, Options).
 
+%% @doc {@link window_scatter_max/5} for windows that slide by one element, without padding.
+-spec window_scatter_max(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_max(X, Source, Initial, Window) -> window_scatter_max(X, Source, Initial, Window, #{}).
+
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for
 %% {@link window_sum/3}; the source has an element for each window.
@@ -1602,6 +1606,10 @@ window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initi
 -spec window_scatter_max(operand(), operand(), operand(), window(), options()) -> tensor().
 window_scatter_max(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_max, X, Source, Initial, Window, Options).
+
+%% @doc {@link window_scatter_min/5} for windows that slide by one element, without padding.
+-spec window_scatter_min(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, Initial, Window, #{}).
 
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
