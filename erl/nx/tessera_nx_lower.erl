@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([take/2, scope/4, closed/4]).
+-export([take/2, scope/4, closed/5]).
 
 %% Every op has a result: that of a callback without a value only marks its end.
 -define(DONE, [{u8, {}}]).
@@ -56,13 +56,13 @@ scope(Roots, Params, Memo, #st{params = P, memo = M, here = H} = St) ->
 
 %% Adds a loop or block to a region whose parameters are its operands. Undefined if its body uses more:
 %% tensors in the function's environment, or callbacks.
--spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()]) -> [tessera:tensor()] | undefined.
-closed(Node, Params, Program, Handled) ->
+-spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()], atom()) -> [tessera:tensor()] | undefined.
+closed(Node, Params, Program, Handled, Client) ->
     Operands = [Id || ?NODE(Id, _, _) <- tessera_nx_expr:operands(Node)],
     case map_size(tessera_nx_expr:effects(lists:append(tessera_nx_expr:bodies(Node)), Handled)) of
         0 ->
             Memo = maps:from_list(lists:zip(Operands, Params)),
-            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled}) of
+            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled, client = Client}) of
                 {Values, #st{held = Held}} when map_size(Held) =:= 0 -> Values;
                 _ -> undefined
             end;
@@ -278,7 +278,7 @@ combiner(?NODE(_, 'fun', [_, Body, _]), Type, #st{program = Program, in_function
 lower_block(Struct, Args, Default, Node, St) ->
     Inputs = [A || A <- Args, tessera_nx_expr:is_node(A)],
     {Values, St1} = get_all(Inputs, St),
-    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program) of
+    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program, St1#st.client) of
         skip -> lower_native(Struct, Values, Default, Node, St1);
         Results -> {like(Node, Results), St1}
     end.
