@@ -599,7 +599,8 @@ abs(X) -> tessera_trace:op(abs, [X], []).
 -spec negate(operand()) -> tensor().
 negate(X) -> tessera_trace:op(negate, [X], []).
 
-%% @doc The sign of X: -1, 0 or 1. NaN gives NaN.
+%% @doc The sign of X: -1, 0 or 1. NaN gives NaN. Of a complex number X / |X|, and 0 of 0; a part that is infinite gives NaN, as in
+%% StableHLO.
 %% ```
 %% 1> tessera:to_list(tessera:sign(tessera:tensor([-0.5, 0.0, 7.0]))).
 %% [-1.0,0.0,1.0]

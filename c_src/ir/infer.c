@@ -265,7 +265,7 @@ static bool takes_complex(ts_opcode code) {
   case TS_CLASS_LINALG:
   case TS_CLASS_PREDICATE: return true;
   case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
-  case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS;
+  case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS || code == TS_OP_SIGN;
   case TS_CLASS_BINARY:
     return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY || code == TS_OP_POW;
   case TS_CLASS_BINARY_FLOAT: return code == TS_OP_DIVIDE;
