@@ -137,6 +137,13 @@ defmodule Tessera.CompilerTest do
     assert Nx.to_number(Tessera.jit(&Nx.atan2/2).(Complex.new(7, 0), 2.0)) == Complex.new(Nx.to_number(Nx.atan2(7, 2.0)), 0.0)
   end
 
+  test "signs of complex numbers" do
+    z = Nx.tensor([Complex.new(3, -4), Complex.new(0, 0), Complex.new(-1.0e300, 0)], type: :c128)
+    expected = [Complex.new(0.6, -0.8), Complex.new(0.0, 0.0), Complex.new(-1.0, 0.0)]
+    assert Nx.to_flat_list(Tessera.jit(&Nx.sign/1).(z)) == expected
+    assert Nx.to_flat_list(Nx.sign(Nx.backend_copy(z, Tessera.Backend))) == expected
+  end
+
   test "singular values of the reduced decomposition that are rounding errors are zero" do
     for {type, rank} <- [f32: 2, f64: 2], do: assert singular(type) |> Enum.count(&(&1 > 0)) == rank
   end
