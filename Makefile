@@ -323,11 +323,11 @@ EUNIT_PASSED := build/test-erl/passed
 EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
-# Plugins for tests: the example of docs/plugins.md, and some that are refused.
+# Plugins for tests: the example of docs/plugins.md, one of the first version, and some that are refused.
 WRONG_PLUGINS := SYMBOL NOTHING VERSION UNNAMED LIES TWICE TAKEN NORUN TARGET
-PLUGINS := build/plugin/example.so $(WRONG_PLUGINS:%=build/plugin/%.so)
+PLUGINS := build/plugin/example.so build/plugin/version1.so $(WRONG_PLUGINS:%=build/plugin/%.so)
 plugins: $(PLUGINS)
-build/plugin/example.so: test/plugin/example.c include/tessera_plugin.h
+build/plugin/example.so build/plugin/version1.so: build/plugin/%.so: test/plugin/%.c include/tessera_plugin.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -Iinclude -fPIC -shared -fvisibility=hidden -o $@ $<
 build/plugin/%.so: test/plugin/wrong.c include/tessera_plugin.h

@@ -120,8 +120,8 @@
 %% windows
 -export([conv/2, conv/3]).
 -export([window_sum/2, window_sum/3, window_product/2, window_product/3, window_max/2, window_max/3, window_min/2,
-         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/5,
-         window_scatter_min/5]).
+         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/4,
+         window_scatter_max/5, window_scatter_min/4, window_scatter_min/5]).
 %% reductions and contraction
 -export([sum/1, sum/2, product/1, product/2, reduce_max/1, reduce_max/2, reduce_min/1, reduce_min/2,
          all/1, all/2, any/1, any/2, mean/1, mean/2, variance/1, variance/2, standard_deviation/1,
@@ -599,7 +599,8 @@ abs(X) -> tessera_trace:op(abs, [X], []).
 -spec negate(operand()) -> tensor().
 negate(X) -> tessera_trace:op(negate, [X], []).
 
-%% @doc The sign of X: -1, 0 or 1. NaN gives NaN.
+%% @doc The sign of X: -1, 0 or 1. NaN gives NaN. Of a complex number X / |X|, and 0 of 0; a part that is infinite gives NaN, as in
+%% StableHLO.
 %% ```
 %% 1> tessera:to_list(tessera:sign(tessera:tensor([-0.5, 0.0, 7.0]))).
 %% [-1.0,0.0,1.0]
@@ -1591,6 +1592,10 @@ window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}
 -spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
 window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initial, Window, F, Options).
 
+%% @doc {@link window_scatter_max/5} for windows that slide by one element, without padding.
+-spec window_scatter_max(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_max(X, Source, Initial, Window) -> window_scatter_max(X, Source, Initial, Window, #{}).
+
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for
 %% {@link window_sum/3}; the source has an element for each window.
@@ -1602,6 +1607,10 @@ window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initi
 -spec window_scatter_max(operand(), operand(), operand(), window(), options()) -> tensor().
 window_scatter_max(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_max, X, Source, Initial, Window, Options).
+
+%% @doc {@link window_scatter_min/5} for windows that slide by one element, without padding.
+-spec window_scatter_min(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, Initial, Window, #{}).
 
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
@@ -1806,7 +1815,8 @@ svd(A) -> svd(A, #{}).
 svd(A, Options) -> tessera_linalg:svd(A, Options).
 
 %% @doc The pseudoinverses (Moore, Penrose) of matrices, which are the last two axes. Singular values up to max(m, n) times the
-%% type's epsilon times the largest one count as 0.
+%% largest one times the epsilon of the type in which they are computed count as 0: it is 2^-52 for `f64' and `c128', and 2^-23 for
+%% all others, also for floats of 16 and 8 bits, which are computed in `f32' and rounded once.
 %% ```
 %% 1> tessera:to_list(tessera:pinv(tessera:tensor([[2, 0], [0, 0], [0, 0]]))).
 %% [[0.5,0.0,0.0],[0.0,0.0,0.0]]
@@ -1833,8 +1843,8 @@ lstsq(A, B) -> tessera_linalg:lstsq(A, B).
 -spec matrix_power(tensor(), integer()) -> tensor().
 matrix_power(A, N) -> tessera_linalg:matrix_power(A, N).
 
-%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values are greater than max(m, n) times
-%% the type's epsilon times the largest one.
+%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values do not count as 0 by the
+%% tolerance of {@link pinv/1}.
 %% ```
 %% 1> tessera:to_list(tessera:matrix_rank(tessera:tensor([[1, 2], [2, 4]]))).
 %% 1

@@ -95,6 +95,14 @@ one(erfc, X, _, C, _) -> fun() -> neg(mul(C, bell(X))) end;
 one(erf_inv, _, R, C, _) -> fun() -> dv(C, bell(R)) end;
 one(abs, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
     fun() -> mul(C, dv(tessera:conjugate(X), tessera:select(tessera:equal(R, 0), 1, R))) end;
+%% What changes the size of X has no share; the rest is turned with it.
+one(sign, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
+    fun() ->
+            Along = mul(tessera:real(mul(C, R)), tessera:conjugate(R)),
+            Size = tessera:abs(X),
+            IsZero = tessera:equal(X, 0),
+            tessera:select(IsZero, tessera:full({}, 0, Type), dv(tessera:subtract(C, Along), tessera:select(IsZero, 1, Size)))
+    end;
 one(real, _, _, C, _) -> fun() -> tessera:complex(C, 0) end;
 one(imag, _, _, C, _) -> fun() -> tessera:complex(0, neg(C)) end;
 one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;

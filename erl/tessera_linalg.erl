@@ -4,7 +4,7 @@
 -module(tessera_linalg).
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
--export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, epsilon/1]).
+-export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, computed_in/1, epsilon/1]).
 -export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/3,
          eigh_share/3, svd_share/2]).
 
@@ -67,20 +67,20 @@ full(Name, A, Options) ->
 
 -spec pinv(tessera:tensor()) -> tessera:tensor().
 pinv(A) ->
-    {U, Inverses, V} = inverted(pinv, [A], A),
-    product(tessera:multiply(V, Inverses), adjoint(U)).
+    {Type, {U, Inverses, V}} = inverted(pinv, [A], A),
+    tessera:as_type(product(tessera:multiply(V, Inverses), adjoint(U)), Type).
 
 -spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 lstsq(A, B) ->
     Args = [A, B],
-    {#tessera{shape = Shape} = U, Inverses, V} = inverted(lstsq, Args, A),
+    {Factored, {#tessera{shape = Shape} = U, Inverses, V}} = inverted(lstsq, Args, A),
     {Batch, [M, _]} = parts(U),
-    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, U#tessera.type)], []),
+    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, Factored)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
-                    [Left, Other] = [tessera:as_type(T, Type) || T <- [U, V]],
-                    Scale = tessera:as_type(Inverses, tessera_type:part(Type)),
-                    product(tessera:multiply(Other, Scale), product(adjoint(Left), Columns))
+                    [Left, Other, Given] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
+                    Scale = tessera:as_type(Inverses, tessera_type:part(computed_in(Type))),
+                    tessera:as_type(product(tessera:multiply(Other, Scale), product(adjoint(Left), Given)), Type)
             end,
     case dims(Right) of
         Vector ->
@@ -99,13 +99,29 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
 
-%% U, V, and the inverses of the singular values as a row; singular values below the tolerance have 0 there.
+%% The type of the result, and U, V, and the inverses of the singular values as a row; singular values below the tolerance
+%% have 0 there.
 inverted(Name, Args, A) ->
-    {U, S, Vt} = list_to_tuple(tessera_trace:results(Name, svd, [any_matrices(Name, Args, A)], false)),
+    {Type, {U, S, Vt}} = decomposed(Name, Args, A),
     Counts = tessera:greater(S, least(U, S, Vt)),
     Safe = tessera:select(Counts, S, tessera:full({}, 1, S#tessera.type)),
     Inverses = tessera:select(Counts, tessera:divide(1, Safe), tessera:full({}, 0, S#tessera.type)),
-    {U, row(Inverses), adjoint(Vt)}.
+    {Type, {U, row(Inverses), adjoint(Vt)}}.
+
+%% The type of A as a float, and the factors in the type in which they are computed: in a narrower one their rounding would be
+%% larger than the singular values that count.
+decomposed(Name, Args, A) ->
+    #tessera{type = Given} = Matrix = any_matrices(Name, Args, A),
+    Type = tessera_type:to_float(Given),
+    {Type, list_to_tuple(tessera_trace:results(Name, svd, [tessera:as_type(Matrix, computed_in(Type))], false))}.
+
+%% The type in which matrices of a float type are factored.
+-spec computed_in(tessera:type()) -> tessera:type().
+computed_in(Type) ->
+    case tessera_type:is_float_type(Type) andalso tessera_type:bits(Type) < 32 of
+        true -> f32;
+        false -> Type
+    end.
 
 %% The largest singular value that counts as 0.
 least(_, #tessera{shape = Shape} = S, _) when element(tuple_size(Shape), Shape) =:= 0 -> S;
@@ -114,12 +130,10 @@ least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
     {_, [_, N]} = parts(Vt),
     tessera:multiply(tessera:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
 
-%% The distance of 1 to the next number of a type.
--spec epsilon(tessera:type()) -> float().
+%% The distance of 1 to the next number of a type in which matrices are factored.
+-spec epsilon(f32 | f64) -> float().
 epsilon(f64) -> math:pow(2, -52);
-epsilon(f32) -> math:pow(2, -23);
-epsilon(f16) -> math:pow(2, -10);
-epsilon(bf16) -> math:pow(2, -7).
+epsilon(f32) -> math:pow(2, -23).
 
 %% A vector of each matrix as a row, or a column.
 row(T) -> tessera:reshape(T, list_to_tuple(lists:droplast(dims(T)) ++ [1, lists:last(dims(T))])).
@@ -127,7 +141,7 @@ column(T) -> tessera:reshape(T, list_to_tuple(dims(T) ++ [1])).
 
 -spec matrix_rank(tessera:tensor()) -> tessera:tensor().
 matrix_rank(A) ->
-    {U, S, Vt} = list_to_tuple(tessera_trace:results(matrix_rank, svd, [any_matrices(matrix_rank, [A], A)], false)),
+    {_, {U, S, Vt}} = decomposed(matrix_rank, [A], A),
     Counts = tessera:as_type(tessera:greater(S, least(U, S, Vt)), s64),
     tessera:sum(Counts, #{axes => [length(dims(S)) - 1]}).
 

@@ -44,6 +44,15 @@ val ts_complex_modulus(ts_formula *f, ts_parts z) {
   return pick(f, infinite, infinity, multiply(f, large, root));
 }
 
+/* z / |z|, as kernel/ref_complex.c. */
+ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
+  val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
+  val scale = pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2));
+  ts_parts moved = {multiply(f, z.re, scale), multiply(f, z.im, scale)};
+  val size = ts_complex_modulus(f, moved), none = equals(f, size, 0), zero = number(f, 0);
+  return (ts_parts){pick(f, none, zero, divide(f, moved.re, size)), pick(f, none, zero, divide(f, moved.im, size))};
+}
+
 /* ---- exponentials ---- */
 
 static val unary(ts_formula *f, ts_opcode code, val x) { return ts_formula_unary(f, code, x); }

@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([take/2, scope/4, closed/4]).
+-export([take/2, scope/4, closed/5]).
 
 %% Every op has a result: that of a callback without a value only marks its end.
 -define(DONE, [{u8, {}}]).
@@ -56,13 +56,13 @@ scope(Roots, Params, Memo, #st{params = P, memo = M, here = H} = St) ->
 
 %% Adds a loop or block to a region whose parameters are its operands. Undefined if its body uses more:
 %% tensors in the function's environment, or callbacks.
--spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()]) -> [tessera:tensor()] | undefined.
-closed(Node, Params, Program, Handled) ->
+-spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()], atom()) -> [tessera:tensor()] | undefined.
+closed(Node, Params, Program, Handled, Client) ->
     Operands = [Id || ?NODE(Id, _, _) <- tessera_nx_expr:operands(Node)],
     case map_size(tessera_nx_expr:effects(lists:append(tessera_nx_expr:bodies(Node)), Handled)) of
         0 ->
             Memo = maps:from_list(lists:zip(Operands, Params)),
-            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled}) of
+            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled, client = Client}) of
                 {Values, #st{held = Held}} when map_size(Held) =:= 0 -> Values;
                 _ -> undefined
             end;
@@ -278,17 +278,16 @@ combiner(?NODE(_, 'fun', [_, Body, _]), Type, #st{program = Program, in_function
 lower_block(Struct, Args, Default, Node, St) ->
     Inputs = [A || A <- Args, tessera_nx_expr:is_node(A)],
     {Values, St1} = get_all(Inputs, St),
-    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program) of
+    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program, St1#st.client) of
         skip -> lower_native(Struct, Values, Default, Node, St1);
         Results -> {like(Node, Results), St1}
     end.
 
-lower_native(Struct, Values, Default, Node, St1) ->
+lower_native(Struct, Values, Default, Node, #st{program = Program} = St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            Results = tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs),
-            {like(Node, conform(St1#st.program, Default, cleared(St1#st.program, Op, Operands, Results))), St1};
-        {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
+            {like(Node, conform(Program, Default, block_results(Program, Op, Operands, Attrs))), St1};
+        {Op, OpArgs} -> {tessera_nx_ops:apply(Program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
             {like(Node, Results), St2}
@@ -299,9 +298,15 @@ conform(Program, Default, Results) ->
     [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
      || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
 
-%% Singular values that are rounding errors of the largest one are 0: Nx's are, and its pinv and rank compare them with a
-%% constant.
-cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = Shape} = S, Vt])
+%% Nx's pinv, least_squares and matrix_rank take the singular values from its reduced decomposition and compare them with a
+%% constant, so that in it those that are rounding errors of the largest one have to be 0. They are found in the type in which
+%% they are computed. The full decomposition keeps all values.
+block_results(P, svd, [#tessera{type = Type} = A], false) ->
+    Wide = tessera_linalg:computed_in(tessera_type:to_float(Type)),
+    cleared(P, A, tessera_nx_ops:results(P, svd, [tessera_nx_ops:conform(P, {Wide, A#tessera.shape}, A)], false));
+block_results(P, Op, Operands, Attrs) -> tessera_nx_ops:results(P, Op, Operands, Attrs).
+
+cleared(P, #tessera{shape = Matrices}, [U, #tessera{type = Type, shape = Shape} = S, Vt])
   when element(tuple_size(Shape), Shape) > 0 ->
     Last = tuple_size(Shape) - 1,
     Sides = [element(tuple_size(Matrices) - I, Matrices) || I <- [0, 1]],
@@ -310,7 +315,7 @@ cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = 
     Spread = tessera_nx_ops:op(P, broadcast, [Least], {Shape, tessera_type:dims(Last)}),
     IsNoise = tessera_nx_ops:op(P, less_equal, [S, Spread], []),
     [U, tessera_nx_ops:op(P, select, [IsNoise, tessera_nx_ops:constant(P, {Type, Shape}, 0.0), S], []), Vt];
-cleared(_, _, _, Results) -> Results.
+cleared(_, _, Results) -> Results.
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};

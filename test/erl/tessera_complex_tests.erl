@@ -193,6 +193,31 @@ special_test_() ->
              {cbrt, {complex, nan, 1.0}, {complex, nan, nan}}, {atanh, {complex, 1.0, 0.0}, {complex, infinity, 0.0}}, {sinh, {complex, -0.0, 0.0}, {complex, -0.0, 0.0}},
              {cosh, {complex, 0.0, -0.0}, {complex, 1.0, -0.0}}, {abs, {complex, 3.0e300, 4.0e300}, 5.0e300}]].
 
+%% The parts of sign have no more than the rounding of the size and of the quotient; zeros stay, and so do axes.
+sign_test_() ->
+    Root = math:sqrt(0.5),
+    Cases = [{{3.0, -4.0}, {0.6, -0.8}}, {{-2.0, 0.0}, {-1.0, 0.0}}, {{-2.0, -0.0}, {-1.0, -0.0}}, {{-0.0, 7.5}, {-0.0, 1.0}},
+             {{0.0, 0.0}, {0.0, 0.0}}, {{-0.0, -0.0}, {0.0, 0.0}}, {{0.1, -0.1}, {Root, -Root}}, {{1.0, 1.0e-30}, {1.0, 1.0e-30}},
+             {{nan, 1.0}, {nan, nan}}, {{0.0, nan}, {nan, nan}}, {{nan, infinity}, {nan, nan}},
+             {{infinity, 1.0}, {nan, 0.0}}, {{-1.0, infinity}, {-0.0, nan}}, {{neg_infinity, infinity}, {nan, nan}}],
+    Large = fun(c64) -> 3.0e38; (c128) -> 1.5e308 end,
+    Least = fun(c64) -> 1.401298464324817e-45; (c128) -> 5.0e-324 end,
+    [{lists:flatten(io_lib:format("~0p ~s", [Z, Type])),
+      fun() ->
+              T = tessera:full({3}, {complex, element(1, Z), element(2, Z)}, Type),
+              [begin
+                   [{complex, Re, Im} = One, One, One] = tessera:to_list(Got),
+                   [?assert(is_close(A, B, Type) orelse {expected, Expected, got, One}) || {A, B} <- lists:zip(tuple_to_list(Expected), [Re, Im])]
+               end || Got <- [tessera:sign(T), (tessera:jit(fun tessera:sign/1))(T)]]
+      end}
+     || Type <- ?TYPES,
+        {Z, Expected} <- Cases ++ [{{Large(Type), -Large(Type)}, {Root, -Root}}, {{Least(Type), Least(Type)}, {Root, Root}},
+                                   {{0.0, -Least(Type)}, {0.0, -1.0}}, {{Large(Type), Least(Type)}, {1.0, 0.0}}]].
+
+is_close(Same, Same, _) -> true;
+is_close(A, B, Type) when is_float(A), is_float(B) -> abs(A - B) =< case Type of c64 -> 6.0e-8; c128 -> 3.4e-16 end * abs(A);
+is_close(_, _, _) -> false.
+
 %% ---- sums and products
 
 sums_test_() ->
@@ -251,8 +276,20 @@ grad_test_() ->
      ?_assertEqual({complex, 0.0, 0.0}, Grad(fun tessera:abs/1, tessera:tensor({complex, 0, 0}, c128))),
      ?_assertEqual({complex, 1.0, 0.0}, Grad(fun tessera:real/1, Z)),
      ?_assertEqual({complex, 0.0, -1.0}, Grad(fun tessera:imag/1, Z)),
+     ?_assertEqual({complex, 0.0, 0.0}, Grad(fun(X) -> tessera:real(tessera:sign(X)) end, tessera:tensor({complex, 0, 0}, c128))),
+     [?_test(turns(F, {complex, Re, Im}))
+      || F <- [fun(X) -> tessera:real(tessera:multiply({complex, 0.7, -1.3}, tessera:sign(X))) end,
+               fun(X) -> tessera:imag(tessera:exp(tessera:sign(tessera:multiply(X, X)))) end],
+         {Re, Im} <- [{3.0, 4.0}, {-0.5, 0.2}, {0.0, -2.0}, {1.5, 0.0}]],
      ?_assertEqual({complex, 6.0, 8.0}, Grad(Real(fun(X) -> tessera:multiply(X, X) end), Z)),
      ?_assertEqual({complex, 6.0, -8.0}, Grad(Real(fun(X) -> tessera:multiply(X, tessera:conjugate(X)) end), Z)),
      ?_assertEqual({complex, 1.0, 0.0}, Grad(fun(X) -> tessera:as_type(X, f64) end, Z)),
      ?_assertEqual(6.0, Grad(fun(X) -> tessera:real(tessera:multiply(tessera:complex(X, 1), tessera:complex(X, 1))) end,
                              tessera:tensor(3, f64)))].
+
+%% The gradient against central differences by both parts.
+turns(F, {complex, Re, Im} = Z) ->
+    At = fun(A, B) -> tessera:to_number(F(tessera:tensor({complex, A, B}, c128))) end,
+    H = 1.0e-5,
+    {complex, Dx, Dy} = tessera:to_number((tessera:jit(tessera:grad(F)))(tessera:tensor(Z, c128))),
+    tessera_test:near([(At(Re + H, Im) - At(Re - H, Im)) / (2 * H), (At(Re, Im - H) - At(Re, Im + H)) / (2 * H)], [Dx, Dy], 1.0e-7).

@@ -140,6 +140,68 @@ pseudoinverse_test_() ->
               close(product(tessera:pinv(A), B), tessera:lstsq(A, B))
       end} || Shape <- [{1, 1}, {4, 2}, {2, 5, 3}]].
 
+%% In types of 16 and 8 bits singular values are compared as they are computed, in f32: those that count are far below the type's own
+%% epsilon times the largest one, or times the number of rows.
+narrow_types_test_() ->
+    [{lists:flatten(io_lib:format("~s, ~b", [Type, N])), {timeout, 60, fun() -> narrow(Type, N) end}}
+     || {Type, Sizes} <- [{bf16, [4, 36, 128, 1024]}, {f16, [4, 128, 1024]}, {f8, [4, 128]}, {f8_e4m3fn, [4, 128]}, {f32, [128]}],
+        N <- Sizes].
+
+narrow(Type, N) ->
+    Quarter = fun(Values) -> lists:append(lists:duplicate(N div 4, Values)) end,
+    Diagonal = fun(Values) -> tessera:multiply(tessera:eye(N, Type), t(Quarter(Values), Type)) end,
+    A = Diagonal([1.0, 0.125, 0.015625, 0.0]),
+    Inverse = tessera:pinv(A),
+    ?assertEqual(Type, tessera:type(Inverse)),
+    ?assertEqual(tessera:to_list(Diagonal([1.0, 8.0, 64.0, 0.0])), tessera:to_list(Inverse)),
+    ?assertEqual(3 * N div 4, tessera:to_list(tessera:matrix_rank(A))),
+    X = tessera:lstsq(A, tessera:full({N}, 1, Type)),
+    ?assertEqual({Type, Quarter([1.0, 8.0, 64.0, 0.0])}, {tessera:type(X), tessera:to_list(X)}),
+    ?assertEqual(N, tessera:to_list(tessera:matrix_rank(tessera:eye(N, Type)))),
+    ?assertEqual(1, tessera:to_list(tessera:matrix_rank(tessera:full({N, N}, 1, Type)))).
+
+%% Rounded once: the nearest numbers of the type to what f32 gives.
+narrow_rounding_test_() ->
+    [{atom_to_list(Type),
+      fun() ->
+              A = tessera:as_type(noise({5, 3}), Type),
+              B = tessera:as_type(noise({5}), Type),
+              [WideA, WideB] = [tessera:as_type(T, f32) || T <- [A, B]],
+              [?assertEqual(tessera:to_list(tessera:as_type(Wide, Type)), tessera:to_list(Got))
+               || {Wide, Got} <- [{tessera:pinv(WideA), tessera:pinv(A)}, {tessera:pinv(WideA), (tessera:jit(fun tessera:pinv/1))(A)},
+                                  {tessera:lstsq(WideA, WideB), tessera:lstsq(A, B)}]],
+              ?assertEqual(f64, tessera:type(tessera:lstsq(A, tessera:ones({5}, f64)))),
+              G = (tessera:grad(fun(T) -> tessera:sum(tessera:pinv(T)) end))(A),
+              ?assertEqual({Type, {5, 3}}, {tessera:type(G), tessera:shape(G)})
+      end} || Type <- [f16, bf16, f8, f8_e4m3fn]].
+
+%% Every function on floats of 8 bits.
+eight_bits_test_() ->
+    [{lists:flatten(io_lib:format("~s of ~s", [Name, Type])),
+      fun() ->
+              [same(Expected, F, [t(A, Type)]) || {A, Expected} <- Cases],
+              [?assertEqual(Type, tessera:type(T)) || {A, _} <- Cases, T <- results(F(t(A, Type)))]
+      end}
+     || Type <- [f8, f8_e4m3fn],
+        M <- [[[0, 2], [1, 0]]], S <- [[[4, 0], [0, 1]]],
+        {Name, F, Cases} <-
+            [{cholesky, fun tessera:cholesky/1, [{S, [[2.0, 0.0], [0.0, 1.0]]}]},
+             {inverse, fun tessera:inverse/1, [{M, [[0.0, 1.0], [0.5, 0.0]]}]},
+             {determinant, fun tessera:determinant/1, [{M, -2.0}]},
+             {solve, fun(T) -> tessera:solve(T, t([4, 3], Type)) end, [{M, [3.0, 2.0]}]},
+             {triangular_solve, fun(T) -> tessera:triangular_solve(T, t([4, 3], Type)) end, [{S, [1.0, 3.0]}]},
+             {lu, fun tessera:lu/1, [{M, {[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]}}]},
+             {qr, fun tessera:qr/1, [{S, {[[1.0, 0.0], [0.0, 1.0]], S}}]},
+             {eigh, fun tessera:eigh/1, [{S, {[4.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]}}]},
+             {svd, fun tessera:svd/1, [{S, {[[1.0, 0.0], [0.0, 1.0]], [4.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]}}]},
+             {pinv, fun tessera:pinv/1, [{M, [[0.0, 1.0], [0.5, 0.0]]}, {[[2, 0], [0, 0]], [[0.5, 0.0], [0.0, 0.0]]}]},
+             {lstsq, fun(T) -> tessera:lstsq(T, t([4, 3], Type)) end, [{M, [3.0, 2.0]}]},
+             {matrix_power, fun(T) -> tessera:matrix_power(T, 3) end, [{M, [[0.0, 4.0], [2.0, 0.0]]}]},
+             {norm, norm(#{order => nuclear}), [{M, 3.0}]}]].
+
+results(Results) when element(1, Results) =/= tessera -> tuple_to_list(Results);
+results(Tensor) -> [Tensor].
+
 made_of_others_test_() ->
     A = t([[1, 1], [0, 1]]),
     M = t([[3, -4], [0, 5]]),

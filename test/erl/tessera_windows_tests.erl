@@ -31,6 +31,8 @@ values_test_() ->
                                               #{strides => {2, 4}, padding => [{0, 1}, {0, 0}]}) end},
              {[[7, 17, 7, 7], [7, 7, 27, 7], [7, 7, 7, 7]],
               fun(T) -> tessera:window_scatter_max(T, t([[10, 20]]), 7, 2, #{strides => 2}) end},
+             {[[0, 20, 30, 50, 0], [0, 0, 0, 0, 40]],
+              fun(_) -> tessera:window_scatter_max(t([[1, 5, 5, 6, 2], [1, 2, 3, 4, 5]]), t([[20, 30, 40, 10], [0, 0, 0, 40]]), 0, {1, 2}) end},
              {[[20, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
               fun(T) -> tessera:window_scatter_min(tessera:abs(T), t([[10, 20]]), 0, {3, 2}, 
                                                               #{strides => {1, 2}, padding => [{0, 0}, {3, -3}]}) end}]].
