@@ -367,7 +367,7 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
 %% Set: what the op's results vary over. Sums over mesh axes are made outside.
 branch(Region, Captured, Cotangents, Needed, Set) ->
     Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
-    Copies = tessera_trace:check(grad, [], tessera_nif:inline_region(tessera_trace:current(), Region, Own)),
+    Copies = tessera_trace:inline(Region, Own),
     Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.
     Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],

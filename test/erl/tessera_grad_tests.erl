@@ -132,6 +132,17 @@ second_alone_test() ->
         end,
     near([math:cos(0.5), math:cos(2)], tessera:to_list((tessera:grad(F))(tessera:tensor([0.5, 2.0], f64)))).
 
+%% What a branch of a cond makes a constant is one; also in a cond inside of it, and where both branches read it.
+stopped_in_cond_test_() ->
+    Stopped = fun(X) -> tessera:multiply(tessera:stop_grad(X), X) end,
+    Cond = fun(X, F) -> tessera:'cond'(tessera:greater(X, 0), fun() -> F(X) end, fun() -> tessera:negate(F(X)) end) end,
+    Twice = fun(X) -> Cond(X, fun(Y) -> Cond(tessera:multiply(Y, 1), Stopped) end) end,
+    [[?_assertEqual(3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(X, Stopped) end))(3.0))),
+      ?_assertEqual(3.0, tessera:to_number((tessera:grad(Twice))(3.0))),
+      ?_assertEqual(-3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(tessera:negate(X), Stopped) end))(-3.0))),
+      %% The gradient of the gradient, which is the constant.
+      ?_assertEqual(0.0, tessera:to_number((tessera:grad(tessera:grad(Twice)))(3.0)))]].
+
 %% ---- products, where an element is 0 or the product underflows
 
 %% Any number of zeros, along every axis and both ways; against differences, which are exact to the tolerance for what is
