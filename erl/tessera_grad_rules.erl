@@ -84,7 +84,7 @@ one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
 one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(sub(1, square(X))))) end;
 one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(1, square(X)))) end;
 one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
-one(acosh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), 1))) end;
+one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera:rsqrt(sub(X, 1)), tessera:rsqrt(add(X, 1)))) end;
 one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(add(square(X), 1))) end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
 one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
@@ -164,6 +164,8 @@ share_among_equals(C, X, R, Axes) ->
 %% There is no division, so zeros and products that underflow are no special cases.
 wide(f64) -> f64;
 wide(f32) -> f64;
+wide(c64) -> c128;
+wide(c128) -> c128;
 wide(_) -> f32.
 
 %% The product of the others: of those before times those after.
@@ -296,6 +298,9 @@ either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P
 pow_base(C, X, Y) ->
     mul(C, tessera:select(tessera:equal(Y, 0), 0, mul(Y, tessera:pow(X, sub(Y, 1))))).
 
+pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 ->
+    Zero = tessera:equal(X, 0),
+    mul(C, tessera:select(Zero, 0, mul(R, tessera:log(tessera:select(Zero, 1, X)))));
 pow_exponent(C, X, R) ->
     Positive = tessera:greater(X, 0),
     mul(C, tessera:select(Positive, mul(R, tessera:log(tessera:select(Positive, X, 1))), 0)).

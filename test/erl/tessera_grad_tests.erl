@@ -143,6 +143,12 @@ stopped_in_cond_test_() ->
       %% The gradient of the gradient, which is the constant.
       ?_assertEqual(0.0, tessera:to_number((tessera:grad(tessera:grad(Twice)))(3.0)))]].
 
+%% Near 1 and where the square overflows.
+acosh_test_() ->
+    G = tessera:grad(fun tessera:acosh/1),
+    [?_test(near(1.0, Expected * tessera:to_number(G(tessera:tensor(X, f64)))))
+     || {X, Expected} <- [{1 + math:pow(2, -40), math:pow(2, -19.5)}, {1.0e200, 1.0e200}]].
+
 %% ---- products, where an element is 0 or the product underflows
 
 %% Any number of zeros, along every axis and both ways; against differences, which are exact to the tolerance for what is
