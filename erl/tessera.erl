@@ -1469,7 +1469,7 @@ cumulative_product(X, Options) -> tessera_ops:cumulative(cumulative_product, X, 
 cumulative_min(X) -> cumulative_min(X, #{}).
 
 %% @doc For each element, the smallest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
-%% the options.
+%% the options. Of equal elements the first has the gradient.
 -spec cumulative_min(operand(), options()) -> tensor().
 cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options).
 
@@ -1478,7 +1478,7 @@ cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options)
 cumulative_max(X) -> cumulative_max(X, #{}).
 
 %% @doc For each element, the largest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
-%% the options.
+%% the options. Of equal elements the first has the gradient.
 -spec cumulative_max(operand(), options()) -> tensor().
 cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options).
 

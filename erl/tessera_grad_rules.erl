@@ -48,8 +48,6 @@ instead(while) ->
     "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
     "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
 instead(reduce) -> "; sum/2, product/2, reduce_max/2 and reduce_min/2 have gradients";
-instead(Name) when Name =:= cumulative_max; Name =:= cumulative_min ->
-    "; tessera:stop_grad/1 of what it gives makes it a constant";
 instead(_) -> "".
 
 %% ---- arithmetic, short
@@ -112,6 +110,8 @@ one(reduce_min, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end
 one(cumulative_sum, _, _, C, {Axis, Reverse}) ->
     fun() -> tessera:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
 one(cumulative_product, X, _, C, {Axis, Reverse}) -> fun() -> uncumulate(C, X, Axis, Reverse) end;
+one(Name, X, R, C, {Axis, Reverse}) when Name =:= cumulative_max; Name =:= cumulative_min ->
+    fun() -> to_winners(C, X, R, Axis, Reverse) end;
 one(sort, X, _, C, {Axis, Descending}) ->
     fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
 one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
@@ -205,6 +205,21 @@ shift(#tessera{shape = Shape} = X, Axis, By) ->
         0 -> X;
         _ -> tessera:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
     end.
+
+%% To the element that each result is: the first of equal ones, as a new winner begins where the result differs from the one before. Of
+%% NaNs it is the first, too.
+to_winners(C, X, R, Axis, Reverse) ->
+    {By, Edge, Last} = case Reverse of
+                           false -> {1, 0, fun tessera:cumulative_max/2};
+                           true -> {-1, element(Axis + 1, X#tessera.shape) - 1, fun tessera:cumulative_min/2}
+                       end,
+    Before = shift(R, Axis, By),
+    Index = tessera:iota(X#tessera.shape, s64, Axis),
+    Same = tessera:logical_or(tessera:equal(R, Before), tessera:logical_and(tessera:is_nan(R), tessera:is_nan(Before))),
+    Begins = tessera:logical_or(tessera:equal(Index, Edge), tessera:logical_not(Same)),
+    %% The scan keeps the index of the last winner, since Edge is before all others.
+    Winners = Last(tessera:select(Begins, Index, Edge), #{axis => Axis, reverse => Reverse}),
+    tessera_indices:untake_along(C, X, Winners, Axis).
 
 %% s(i) = b(i) + a(i) s(i+1) along an axis, by halves: pairs of elements are one of a recurrence half as long, which
 %% gives the sums at even places, and those at odd places follow from them.
