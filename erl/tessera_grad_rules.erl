@@ -116,6 +116,8 @@ one(sort, X, _, C, {Axis, Descending}) ->
     fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
 one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
 one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
+one(window_product, X, _, C, Window) ->
+    fun() -> tessera_windows:product_share(C, X, Window, fun(G, Elements) -> unproduct(G, Elements, [0]) end) end;
 one(window_max, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_max, C, X, Window) end;
 one(window_min, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_min, C, X, Window) end;
 one(Op, X, _, C, Attrs) when Op =:= fft; Op =:= ifft; Op =:= rfft; Op =:= irfft ->

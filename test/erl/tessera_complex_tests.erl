@@ -280,6 +280,7 @@ gradients_test_() ->
          {"cumulative_product", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line) end},
          {"cumulative_product in reverse", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line#{reverse => true}) end},
          {"window_sum", fun(Z) -> tessera:window_sum(Z, {3}, #{strides => 2}) end},
+         {"window_product", fun(Z) -> tessera:window_product(Z, {3}, #{dilation => 2}) end},
          {"dot", fun(Z) -> tessera:dot(tessera:reshape(Z, {4, 4}), tessera:reshape(tessera:exp(Z), {4, 4})) end},
          {"conv", fun(Z) -> tessera:conv(tessera:reshape(Z, {1, 8, 2}), tessera:reshape(tessera:slice(Z, [2], [12]), {3, 2, 2})) end},
          {"fft", fun tessera:fft/1}, {"ifft", fun tessera:ifft/1},
