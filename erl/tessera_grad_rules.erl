@@ -17,13 +17,15 @@ shares(top_k, [_], _, _, [none, _], _) -> [none];
 shares(top_k, [X], [_, Indices], _, [C, _], _) -> [fun() -> tessera_indices:untake_along(C, X, Indices, rank(X) - 1) end];
 shares(lu, [_], _, _, [_, none, none], _) -> [none];
 shares(lu, [_], Results, _, [_, L, U], _) -> [fun() -> tessera_linalg:lu_share(Results, L, U) end];
-shares(qr, [_], [_, #tessera{shape = Shape}] = Results, _, [CQ, CR], _)
-  when element(tuple_size(Shape) - 1, Shape) =:= element(tuple_size(Shape), Shape) ->
-    [fun() -> tessera_linalg:qr_share(Results, CQ, CR) end];
+shares(qr, [A], [_, #tessera{shape = Shape}] = Results, _, [CQ, CR], _)
+  when element(tuple_size(Shape) - 1, Shape) =< element(tuple_size(Shape), Shape) ->
+    [fun() -> tessera_linalg:qr_share(A, Results, CQ, CR) end];
 shares(eigh, [_], Results, _, [CValues, CVectors], _) -> [fun() -> tessera_linalg:eigh_share(Results, CValues, CVectors) end];
-shares(svd, [_], [#tessera{shape = U}, #tessera{shape = S}, #tessera{shape = Vt}] = Results, _, Gradients, _)
-  when element(tuple_size(U), U) =:= element(tuple_size(S), S), element(tuple_size(S), Vt) =:= element(tuple_size(S), S) ->
-    [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
+shares(svd, [A], Results, _, Gradients, _) ->
+    case tessera_linalg:has_svd_share(Results, Gradients) of
+        true -> [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
+        false -> unsupported(svd, [A])
+    end;
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of
@@ -48,6 +50,7 @@ instead(while) ->
     "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
     "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
 instead(reduce) -> "; sum/2, product/2, reduce_max/2 and reduce_min/2 have gradients";
+instead(svd) -> " for vectors that only full => true gives; singular values, and vectors without that option, have gradients";
 instead(_) -> "".
 
 %% ---- arithmetic, short
@@ -299,6 +302,8 @@ many(take_along_axis, [X, Indices], _, C, Axis) ->
 many(indexed_add, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_add_shares(C, Indices, Updates, Axes);
 many(indexed_put, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_put_shares(C, Indices, Updates, Axes);
 many(solve, [A, _], R, C, _) -> tessera_linalg:solve_shares(A, R, C);
+many(pinv, [A, _, _, _], R, C, _) -> [fun() -> tessera_linalg:pinv_share(A, R, C) end, none, none, none];
+many(lstsq, [_, _ | Factors] = Operands, R, C, _) -> tessera_linalg:lstsq_shares(Operands, R, C) ++ [none || _ <- Factors];
 many(Scatter, [X, Source, _], _, C, Window) when Scatter =:= window_scatter_max; Scatter =:= window_scatter_min ->
     tessera_windows:scatter_shares(Scatter, C, X, Source, Window);
 many(conv, [X, K], _, C, Attrs) ->
