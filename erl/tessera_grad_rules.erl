@@ -82,11 +82,11 @@ one(tan, _, R, C, _) -> fun() -> mul(C, add(square(R), 1)) end;
 one(cosh, X, _, C, _) -> fun() -> mul(C, tessera:sinh(X)) end;
 one(sinh, X, _, C, _) -> fun() -> mul(C, tessera:cosh(X)) end;
 one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
-one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(sub(1, square(X))))) end;
-one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(1, square(X)))) end;
+one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(one_minus(square(X))))) end;
+one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(one_minus(square(X)))) end;
 one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
-one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera:rsqrt(sub(X, 1)), tessera:rsqrt(add(X, 1)))) end;
-one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(add(square(X), 1))) end;
+one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera:rsqrt(sub(X, 1)), tessera:rsqrt(sub(X, -1)))) end;
+one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), -1))) end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
 one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
 one(rsqrt, X, R, C, _) -> fun() -> dv(mul(mul(C, -0.5), R), X) end;
@@ -128,6 +128,11 @@ one(Op, X, _, C, Attrs) when Op =:= fft; Op =:= ifft; Op =:= rfft; Op =:= irfft 
 one(cholesky, _, R, C, _) -> fun() -> tessera_linalg:cholesky_share(R, C) end;
 one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
 one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
+
+%% Of a complex number with the sign of its imaginary part, also of a zero: it says on which side of a cut the number is. For the same
+%% reason a 1 is added by subtracting -1.
+one_minus(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 -> neg(sub(X, 1));
+one_minus(X) -> sub(1, X).
 
 %% The derivative of erf.
 bell(X) -> mul(tessera:exp(neg(square(X))), 2 / math:sqrt(math:pi())).

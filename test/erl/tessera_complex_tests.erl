@@ -305,6 +305,20 @@ differs_as(F, Z) ->
     tessera_test:near(tessera_test:differences(fun(X) -> Real(Make(X)) end, Parts),
                       tessera:to_list(tessera:concatenate([tessera:real(Gradient), tessera:negate(tessera:imag(Gradient))])), 1.0e-5).
 
+%% On a cut the gradient is that of the side which the sign of a zero says, as the value is.
+gradients_on_cuts_test_() ->
+    [?_test(begin
+                [On, Beside] = [tessera:to_number((tessera:grad(fun(Z) -> tessera:real(tessera:multiply(tessera:Name(Z), {complex, 1, 0.6})) end))
+                                                  (tessera:tensor(At, c128))) || At <- [Point(Zero), Point(Zero + Side)]],
+                {complex, Re, Im} = On,
+                {complex, Re1, Im1} = Beside,
+                tessera_test:near([Re1, Im1], [Re, Im], 1.0e-6)
+            end)
+     || {Zero, Side} <- [{0.0, 1.0e-9}, {-0.0, -1.0e-9}],
+        {Names, Points} <- [{[acos, asin, acosh, atanh, sqrt, log, rsqrt, cbrt, log1p], [fun(Y) -> {complex, X, Y} end || X <- [2.5, -2.5, -0.6]]},
+                            {[asinh, atan], [fun(X) -> {complex, X, Y} end || Y <- [2.5, -2.5]]}],
+        Name <- Names, Point <- Points].
+
 %% With zeros, where there is no quotient; and the precision of c128.
 products_test_() ->
     Of = fun(F, List, Type) -> tessera:to_list((tessera:grad(fun(Z) -> tessera:real(F(Z)) end))(tessera:tensor(List, Type))) end,
