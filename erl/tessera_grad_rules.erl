@@ -50,6 +50,7 @@ instead(while) ->
     "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
     "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
 instead(reduce) -> "; sum/2, product/2, reduce_max/2 and reduce_min/2 have gradients";
+instead(qr) -> " with full => true where there are more rows than columns; without that option it is";
 instead(svd) -> " for vectors that only full => true gives; singular values, and vectors without that option, have gradients";
 instead(_) -> "".
 

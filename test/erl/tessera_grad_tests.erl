@@ -281,6 +281,9 @@ refused_test_() ->
                    "is traced can be written with lists:foldl/3", fun() -> (tessera:grad(Loop))(1.0) end)),
      ?_test(raises(unimplemented, "tessera:stop_grad/1", fun() -> (tessera:grad(Loop))(1.0) end)),
      ?_test(raises(unimplemented, "through reduce is not supported; sum/2, product/2, reduce_max/2", fun() -> (tessera:grad(fun(X) -> tessera:reduce(X, 0, fun tessera:add/2) end))(tessera:tensor([1.0])) end)),
+     ?_test(raises(unimplemented, "through qr is not supported with full => true where there are more rows than columns", fun() ->
+         (tessera:grad(fun(X) -> tessera:sum(element(1, tessera:qr(X, #{full => true}))) end))(tessera:tensor([[1.0], [2.0]]))
+     end)),
      ?_test(raises(unimplemented, "through svd is not supported for vectors that only full => true gives", fun() ->
          (tessera:grad(fun(X) -> tessera:sum(element(1, tessera:svd(X, #{full => true}))) end))(tessera:tensor([[1.0], [2.0]]))
      end)),
