@@ -111,7 +111,14 @@ node(attach_token, [Token, Passed], _, St) ->
     {_, St1} = lower(Token, St),
     lower(Passed, St1);
 node(optional, [?NODE(_, _, Args), Default, _], Node, St) -> lower_block(none, Args, Default, Node, St);
-node('cond', _, Node, St) -> lower_cond(Node, St);
+node('cond', [_, Last], Node, St) ->
+    case St#st.factors andalso tessera_nx_known:choice(Node) of
+        None when is_atom(None) -> lower_cond(Node, St);
+        {svd, Matrix, Full} ->
+            {A, St1} = get(Matrix, St),
+            Results = tessera_nx_factors:results(St1#st.program, svd, [A], Full),
+            {like(Node, conform(St1#st.program, tessera_nx_expr:leaves(Last), Results)), St1}
+    end;
 node(while, [Initial, _, Condition, Body], Node, St) ->
     case St#st.factors andalso tessera_nx_known:loop(Node) of
         None when is_atom(None) -> lower_while(Initial, Condition, Body, Node, St);
@@ -286,31 +293,17 @@ lower_block(Struct, Args, Default, Node, St) ->
 lower_native(Struct, Values, Default, Node, St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            Results = tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs),
-            {like(Node, conform(St1#st.program, Default, cleared(St1#st.program, Op, Operands, Results))), St1};
+            Results = tessera_nx_factors:results(St1#st.program, Op, Operands, Attrs),
+            {like(Node, conform(St1#st.program, tessera_nx_expr:leaves(Default), Results)), St1};
         {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
             {like(Node, Results), St2}
     end.
 
-%% Results in the forms of the block's own.
-conform(Program, Default, Results) ->
-    [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
-     || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
-
-%% Singular values that are rounding errors of the largest one are 0: Nx's are, and its pinv and rank compare them with a
-%% constant.
-cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = Shape} = S, Vt])
-  when element(tuple_size(Shape), Shape) > 0 ->
-    Last = tuple_size(Shape) - 1,
-    Sides = [element(tuple_size(Matrices) - I, Matrices) || I <- [0, 1]],
-    Largest = tessera_nx_ops:op(P, reduce_max, [S], [Last]),
-    Least = tessera_nx_ops:op(P, multiply, [Largest, lists:max(Sides) * tessera_linalg:epsilon(Type)], []),
-    Spread = tessera_nx_ops:op(P, broadcast, [Least], {Shape, tessera_type:dims(Last)}),
-    IsNoise = tessera_nx_ops:op(P, less_equal, [S, Spread], []),
-    [U, tessera_nx_ops:op(P, select, [IsNoise, tessera_nx_ops:constant(P, {Type, Shape}, 0.0), S], []), Vt];
-cleared(_, _, _, Results) -> Results.
+%% Results in the forms of Nx's own.
+conform(Program, Leaves, Results) ->
+    [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result) || {Leaf, Result} <- lists:zip(Leaves, Results)].
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};
