@@ -203,7 +203,7 @@ templates(Container) ->
 lower_cond(Node, St) ->
     {Predicate, True, False} = clauses(Node),
     {P, St1} = get(Predicate, St),
-    St2 = hoist(True ++ False, St1),
+    St2 = hoist_common(tessera_nx_expr:bodies(Node), hoist(True ++ False, St1)),
     case True of
         [] -> {[], St2};
         _ ->
@@ -250,6 +250,23 @@ hoist_node(?NODE(Id, Op, _) = Node, {Seen, #st{memo = Memo, here = Here} = St} =
             hoist(tessera_nx_expr:operands(Node) ++ Inner, Seen#{Id => true}, St)
     end;
 hoist_node(_, Acc) -> Acc.
+
+%% Computes the conds and loops that every branch runs. In each they would be lowered again: a chain of conds, of which each uses
+%% the one before in all branches, as gradients do, would double with every cond.
+hoist_common(Bodies, #st{effects = Effects} = St) when map_size(Effects) =:= 0 ->
+    [First | Others] = [certain(Body, St) || Body <- Bodies],
+    Common = lists:foldl(fun(Nodes, Acc) -> maps:with(maps:keys(Nodes), Acc) end, First, Others),
+    lists:foldl(fun({_, Node}, S) -> {_, S1} = lower(Node, S), S1 end, St, lists:sort(maps:to_list(Common)));
+hoist_common(_, St) -> St.
+
+%% The conds and loops that these nodes run, whatever branches are taken, without those of the current scope.
+certain(Roots, #st{memo = Memo}) ->
+    maps:filter(fun(_, ?NODE(_, Op, _)) -> Op =:= 'cond' orelse Op =:= while end, reached(Roots, Memo, #{})).
+
+reached([?NODE(Id, _, _) = Node | Nodes], Memo, Seen) when not is_map_key(Id, Seen), not is_map_key(Id, Memo) ->
+    reached(Nodes, Memo, reached(tessera_nx_expr:operands(Node), Memo, Seen#{Id => Node}));
+reached([_ | Nodes], Memo, Seen) -> reached(Nodes, Memo, Seen);
+reached([], _, Seen) -> Seen.
 
 %% ---- while
 
