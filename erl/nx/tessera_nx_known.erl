@@ -4,7 +4,7 @@
 %% operands, and the loops in it factor the matrix step by step. Such a loop is recognised by its structure: Nx's function is
 %% traced once for the type and shape, and the digest of its loop is kept. A loop that has the same digest, and whose state
 %% begins in the same way, becomes the op. What a caller may say of precision and of the count of rounds is not compared, as
-%% the ops have none of it. Of `svd' it is the branch that holds the loops which becomes the op: so a gradient goes by the
+%% the ops have none of it. Of `svd' it is the branch that holds the loops which becomes the op: so a gradient is computed from the
 %% singular vectors that the block gives, with the same signs.
 %%
 %% A gradient of a gradient through `cholesky', `eigh', `lu' or `qr' has loops that this does not replace. There Nx differentiates
@@ -47,6 +47,7 @@ candidates([#{type := {Kind, _}} | _] = State) when Kind =:= s; Kind =:= u ->
 candidates(_) -> [].
 
 of_state([_, {T, {K, N, N}}, {T, {K, N, N}}]) -> any_numbers(cholesky, T, [{K, N, N}]);
+of_state([_, {{f, 32}, {K, N, N}}, {{Class, _} = T, {K, N, N}}]) when Class =:= s; Class =:= u -> [{cholesky, T, {K, N, N}}];
 of_state([_, {T, {K, M, M}}, {T, {K, M, N}}, _]) when M >= N -> any_numbers(qr, T, [{K, M, N}]);
 of_state([_, _, _, {T, {K, N, N}}, _, _]) -> any_numbers(lu, T, [{K, N, N}]);
 of_state([_, {T, {K, H, H}} = Part, Part, Part, Part, Part, Part, _, _, Part, Part, _]) ->
@@ -214,7 +215,8 @@ parts(Other, Memo) -> {Other, Memo}.
 
 %% The last state of the loop. Of eigh, the norms and the count of rounds stay what they were.
 -spec lower(tessera_nif:builder(), factors(), [tessera:tensor()]) -> [tessera:tensor()].
-lower(P, {cholesky, {_, N, _}}, [I, _, A]) -> [number(P, I, N), op(P, cholesky, [A], []), A];
+lower(P, {cholesky, {_, N, _} = Shape}, [I, #tessera{type = Type}, A]) ->
+    [number(P, I, N), op(P, cholesky, [tessera_nx_ops:conform(P, {Type, Shape}, A)], []), A];
 lower(P, {qr, {K, M, N}}, [I, Square, A, Rows]) when M < N ->
     [Q, R] = tessera_nx_ops:results(P, qr, [slice(P, A, [0, 0, 0], [K, M, N])], true),
     Rest = slice(P, Square, [0, M, M], [K, N - M, N - M]),

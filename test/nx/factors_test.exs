@@ -121,7 +121,8 @@ defmodule Tessera.FactorsTest do
   # The program, which is compiled as it is.
   defp text(fun, a) do
     roots = Nx.Defn.Composite.flatten_list([Nx.Defn.debug_expr(fun).(a)])
-    {text, [0]} = :tessera_nx_plan.text(roots, [{:f64, Nx.shape(a)}], [])
+    a = Nx.devectorize(a)
+    {text, [0]} = :tessera_nx_plan.text(roots, [{:tessera_nx_tensor.core_type(Nx.type(a)), Nx.shape(a)}], [])
     text
   end
 
@@ -164,6 +165,12 @@ defmodule Tessera.FactorsTest do
       grad = Tessera.jit_apply(gradient, [a])
       expected = Nx.Defn.jit_apply(gradient, [a], compiler: Nx.Defn.Evaluator)
       assert Nx.all_close(Nx.devectorize(Nx.backend_copy(grad, Nx.BinaryBackend)), Nx.devectorize(expected), rtol: 1.0e-3) |> Nx.to_number() == 1
+      refute text(gradient, a) =~ "while"
+    end
+
+    for type <- [:f16, :bf16, :f32, :s32, :u8], fun <- [&Nx.LinAlg.svd/1, &Nx.LinAlg.qr/1, &Nx.LinAlg.eigh/1, &Nx.LinAlg.lu/1] do
+      gradient = fn a -> Nx.Defn.grad(a, &sum(fun.(&1))) end
+      refute text(gradient, definite({3, 3}, type)) =~ "while"
     end
   end
 end
