@@ -129,13 +129,22 @@ compared(_) -> none.
 
 svd(#{type := Type} = Matrix, {_, M, N} = Shape, Sides, Node) ->
     Forms = [Full || {Full, Own} <- [{true, {M, N}}, {false, {min(M, N), min(M, N)}}], Own =:= Sides],
-    Found = [{svd, Matrix, Full} || tessera_nx_tensor:shape(Matrix) =:= Shape, Full <- Forms, Rounds <- rounds(Node),
+    Found = [{svd, unbatched(Matrix), Full} || tessera_nx_tensor:shape(Matrix) =:= Shape, Full <- Forms, Rounds <- rounds(Node),
                                     branches(Matrix, Node) =:= known_branches({svd, Full, Rounds}, Type, Shape)],
     case Found of
         [First | _] -> First;
         [] -> none
     end;
 svd(none, _, _, _) -> none.
+
+%% The matrices as they were before Nx made one axis of those of the batch: the block's operand, so that the op is one with the
+%% block's.
+unbatched(?NODE(_, reshape, [A | _]) = Matrix) ->
+    case {lists:reverse(tuple_to_list(tessera_nx_tensor:shape(A))), tessera_nx_tensor:shape(Matrix)} of
+        {[N, M | _], {_, M, N}} -> A;
+        _ -> Matrix
+    end;
+unbatched(Matrix) -> Matrix.
 
 %% How many rounds the eigenvectors in the branch may take.
 rounds(?NODE(_, 'cond', [_, Last])) ->
