@@ -48,6 +48,19 @@ defmodule Tessera.CompilerTest do
 
   defp param(i), do: Nx.Defn.Expr.parameter(Nx.template({2}, :s32), :root, i)
 
+  defn step(a, x, i), do: if(Nx.sum(a) > i, do: x + i, else: x * 2)
+
+  # Each cond uses the one before in both branches.
+  test "a chain of conds is lowered once" do
+    chain = fn a -> Enum.reduce(1..30, a, &step(a, &2, &1)) end
+    assert Nx.to_flat_list(Tessera.jit_apply(chain, [Nx.tensor([0.5, 0.0])])) == [2.0 ** 29, 0.0]
+    assert Nx.to_flat_list(Tessera.jit_apply(chain, [Nx.tensor([2.5, 0.0])])) == [5.5 * 2 ** 28, 3.0 * 2 ** 28]
+
+    [root] = Nx.Defn.Composite.flatten_list([Nx.Defn.debug_expr(chain).(Nx.template({2}, :f32))])
+    {text, [0]} = :tessera_nx_plan.text([root], [{:f32, {2}}], [])
+    assert length(Regex.scan(~r/\bcond\b/, text)) == 30
+  end
+
   test "compile takes templates" do
     fun = Tessera.compile(&Nx.dot/2, [Nx.template({2, 3}, :f32), Nx.template({3}, :f32)])
     assert Nx.to_flat_list(fun.(Nx.iota({2, 3}, type: :f32), Nx.tensor([1.0, 1.0, 1.0]))) == [3.0, 12.0]
