@@ -301,6 +301,7 @@ TOOL_SRC := \
 TEST_SUPPORT_SRC := \
   test/c/bounds.c \
   test/c/compare.c \
+  test/c/complex_check.c \
   test/c/jit_kernels.c \
   test/c/kernel_case.c \
   test/c/lesser_isa.c \
@@ -326,6 +327,7 @@ C_TESTS := \
   test_cgroup \
   test_compare \
   test_compiled \
+  test_complex \
   test_complex_reduce \
   test_conv \
   test_device \
@@ -364,6 +366,7 @@ C_TESTS := \
   test_scan \
   test_scatter \
   test_search \
+  test_routine_memory \
   test_rules \
   test_small \
   test_shard \

@@ -36,6 +36,9 @@ static ts_status ask_for_kernel(ts_builder *b, ts_planned *planned) {
   return ts_choose_source(&b->chooser, text, &source, &planned->kernel);
 }
 
+/* What takes long is not done at once: it ends as if it were cancelled. */
+static const _Atomic bool always = true;
+
 /* The executable owns the plan before it is filled, because a compile thread may read the source of its kernel from
  * then on. */
 static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine, ts_planned *out) {
@@ -45,7 +48,8 @@ static ts_status make_plan(ts_builder *b, ts_op_id id, const ts_routine *routine
   out->plan->routine = routine;
   out->plan->operand_count = ts_graph_op(b->graph, id)->operand_count;
   b->exe->plans.data[b->exe->plans.count++] = out->plan;
-  TS_TRY(routine->plan(&(ts_routine_request){b->graph, id, &b->exe->arena}, out->plan));
+  const _Atomic bool *cancel = b->options->at_hand ? &always : b->options->cancel;
+  TS_TRY(routine->plan(&(ts_routine_request){b->graph, id, &b->exe->arena, cancel}, out->plan));
   return out->plan->state && out->plan->kernel ? ask_for_kernel(b, out) : TS_SUCCESS;
 }
 

@@ -90,11 +90,12 @@ static ts_status build_program(ts_graph *graph, const ts_call *c) {
   return status;
 }
 
-ts_status ts_call_compile(const ts_call *call, ts_loaded **out) {
+ts_status ts_call_compile(const ts_call *call, const _Atomic bool *cancel, ts_loaded **out) {
+  const ts_compile_options options = {.cancel = cancel};
   ts_graph *graph;
   TS_TRY(ts_graph_create(&graph));
   ts_status status = build_program(graph, call);
-  if (!status) status = ts_loaded_create(call->device->client, graph, NULL, out);
+  if (!status) status = ts_loaded_create(call->device->client, graph, &options, out);
   ts_graph_destroy(graph);
   return status;
 }

@@ -306,6 +306,7 @@ static void run_task(void *arg, int64_t task, int worker) {
   const fft_job *job = arg;
   const int64_t first = task * job->per_task, end = min_i64(job->groups, first + job->per_task);
   fft_lines w = lines_at(job->fft, job->run->workspace + worker * job->fft->thread_bytes);
+  w.scratch.cancel = job->run->cancel;
   for (int64_t i = first; i < end && !ts_cancelled(job->run->cancel); i++) {
     if (job->fft->direct)
       run_columns(job, i, &w);

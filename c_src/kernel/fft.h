@@ -71,8 +71,9 @@ typedef struct ts_fft_run {
   const _Atomic bool *cancel; /* may be NULL */
 } ts_fft_run;
 
-/* TS_RESOURCE_EXHAUSTED where constants or workspace do not fit. */
-ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, ts_fft *out);
+/* TS_RESOURCE_EXHAUSTED where constants or workspace do not fit; TS_CANCELLED soon after `cancel`, which may be NULL,
+ * becomes true: constants of a long line take as long as its transform. */
+ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, const _Atomic bool *cancel, ts_fft *out);
 ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run);
 
 /* ---- fft_core.c, for fft.c and fft_plan.c ---- */
@@ -80,13 +81,14 @@ ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run);
 /* Workspace of the core for `lines` of `line` elements each: bytes; where its parts are. */
 typedef struct ts_fft_scratch {
   ts_fft_rows blocks[2], turned;
+  const _Atomic bool *cancel; /* may be NULL; read between blocks of columns of a long line */
 } ts_fft_scratch;
 
 static inline bool ts_fft_by_lanes(const ts_fft_core *core) { return core->n1 == 0; }
 /* Elements of the workspace for one call at a time. */
 int64_t ts_fft_scratch_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);
-/* Transforms lines in place: as many as columns (`by_lanes`), or one. */
+/* Transforms lines in place: as many as columns (`by_lanes`), or one. What a cancelled one leaves is no transform. */
 void ts_fft_core_run(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *lines);
 /* One block of columns by the first engine, from `in` to the block that is returned. */
 const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,

@@ -1,6 +1,7 @@
 /* Complex transforms of lines whose length has small factors only. A long line is n1 rows of n2 elements: transforms of
  * its columns, twiddles and a transposition, and transforms of columns again. So every step works on whole vectors, and
  * on blocks of columns that stay in the first caches. */
+#include "base/cancel.h"
 #include "kernel/fft.h"
 
 static void *at(void *data, int64_t elements, int size) { return (char *)data + elements * size; }
@@ -25,7 +26,7 @@ int64_t ts_fft_scratch_elements(const ts_fft *fft) {
 
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
   const int64_t block = 2 * block_rows(fft) * fft->columns, row = 2 * fft->columns;
-  ts_fft_scratch s;
+  ts_fft_scratch s = {.cancel = NULL};
   for (int i = 0; i < 2; i++) {
     s.blocks[i].re = at(memory, i * block, fft->size);
     s.blocks[i].im = at(s.blocks[i].re, fft->columns, fft->size);
@@ -88,8 +89,10 @@ static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const
 
 static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {
   const ts_fft_core *core = &fft->core;
-  for (int64_t block = 0; block * fft->columns < core->n2; block++) first_block(fft, scratch, line, block);
-  for (int64_t block = 0; block * fft->columns < core->n1; block++) second_block(fft, scratch, line, block);
+  for (int64_t block = 0; block * fft->columns < core->n2 && !ts_cancelled(scratch->cancel); block++)
+    first_block(fft, scratch, line, block);
+  for (int64_t block = 0; block * fft->columns < core->n1 && !ts_cancelled(scratch->cancel); block++)
+    second_block(fft, scratch, line, block);
 }
 
 /* The input is in the second block, to which the first pass does not write. */

@@ -1,5 +1,6 @@
 /* Plans of Fourier transforms: factors, constants and workspace. */
 #include "base/alloc.h"
+#include "base/cancel.h"
 #include "jit/session/target.h"
 #include "kernel/fft.h"
 
@@ -26,10 +27,21 @@ const ts_fft_vector *ts_fft_vector_of(ts_dtype type) {
 /* Elements before each line in the workspace, and at least so many after it. */
 #define SLACK 16
 
+/* Up to so many points of a line a plan takes less than a millisecond, and is made whatever its cancel flag is. */
+#define SHORT_POINTS 1024
+
 typedef struct planner {
   ts_arena *arena;
   ts_fft *fft;
+  const _Atomic bool *cancel;
+  bool *stopped;
 } planner;
+
+/* Whether the loop over constants ends before constant `i`, and the plan with an error. */
+static bool stopped(const planner *p, int64_t i) {
+  if (i % SHORT_POINTS == SHORT_POINTS - 1 && ts_cancelled(p->cancel)) *p->stopped = true;
+  return *p->stopped;
+}
 
 /* ---- factors ---- */
 
@@ -115,7 +127,7 @@ static ts_status pass_twiddles(const planner *p, ts_fft_pass *pass) {
   void *to;
   TS_TRY(constants(p, pass->length * (pass->radix - 1) * 2, &to));
   TS_TRY(ts_fft_roots_init(n, &roots));
-  for (int64_t at = 0, i = 0; i < pass->length; i++)
+  for (int64_t at = 0, i = 0; i < pass->length && !stopped(p, i); i++)
     for (int k = 1; k < pass->radix; k++) {
       ts_fft_root(&roots, i * k % n, root);
       put(p->fft, to, at++, root[0]);
@@ -151,7 +163,7 @@ static ts_status core_twiddles(const planner *p, ts_fft_core *core) {
   core->twiddles.row = 2 * width;
   TS_TRY(ts_fft_roots_init(core->n, &roots));
   for (int64_t b = 0; b < blocks; b++)
-    for (int64_t k = 0; k < core->n1; k++)
+    for (int64_t k = 0; k < core->n1 && !stopped(p, b * core->n1 + k); k++)
       for (int64_t c = 0; c < width; c++) {
         int64_t column = b * width + width <= core->n2 ? b * width + c : core->n2 - width + c;
         ts_fft_root(&roots, k * column, root);
@@ -187,7 +199,7 @@ static ts_status chirps(const planner *p, const ts_fft_rows *conjugate) {
   ts_fft_roots roots;
   long double root[2];
   TS_TRY(ts_fft_roots_init(2 * n, &roots));
-  for (int64_t k = 0, square = 0; k < n; k++) {
+  for (int64_t k = 0, square = 0; k < n && !stopped(p, k); k++) {
     ts_fft_root(&roots, square, root);
     put_root(p->fft, &p->fft->chirp, k, root);
     root[0] /= (long double)m;
@@ -204,14 +216,17 @@ static ts_status chirps(const planner *p, const ts_fft_rows *conjugate) {
 static ts_status transform_constant(const planner *p, const ts_fft_rows *line) {
   const ts_fft *fft = p->fft;
   char *memory;
+  if (stopped(p, 0)) return TS_SUCCESS;
   const int64_t lines = ts_fft_by_lanes(&fft->core) ? fft->columns : 1;
   const int64_t row = line->row, part = lines * row;
   TS_TRY(ts_alloc_array((size_t)(ts_fft_scratch_elements(fft) + 2 * part), (size_t)fft->size, (void **)&memory));
   ts_fft_rows all = {memory, memory + part * fft->size, row};
   ts_fft_scratch scratch = ts_fft_scratch_at(fft, memory + 2 * part * fft->size);
+  scratch.cancel = fft->points > SHORT_POINTS ? p->cancel : NULL;
   memcpy(all.re, line->re, (size_t)(row * fft->size));
   memcpy(all.im, line->im, (size_t)(row * fft->size));
   ts_fft_core_run(fft, &scratch, &all);
+  if (ts_cancelled(scratch.cancel)) *p->stopped = true;
   memcpy(line->re, all.re, (size_t)(row * fft->size));
   memcpy(line->im, all.im, (size_t)(row * fft->size));
   ts_free(memory);
@@ -233,7 +248,7 @@ static ts_status plan_half(const planner *p) {
   long double root[2];
   TS_TRY(constant_line(p, half + 1, &p->fft->half));
   TS_TRY(ts_fft_roots_init(2 * half, &roots));
-  for (int64_t k = 0; k <= half; k++) {
+  for (int64_t k = 0; k <= half && !stopped(p, k); k++) {
     ts_fft_root(&roots, k, root);
     put_root(p->fft, &p->fft->half, k, root);
   }
@@ -280,15 +295,18 @@ static void fill(const ts_fft_request *request, ts_fft *fft) {
                 is_smooth(request->n) && request->n <= DIRECT_POINTS;
 }
 
-ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, ts_fft *out) {
-  planner p = {arena, out};
+ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, const _Atomic bool *cancel, ts_fft *out) {
+  bool stopped = false;
+  const planner p = {arena, out, cancel, &stopped};
   if (request->n > INT64_MAX / 16) return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform of too many points");
   fill(request, out);
+  if (out->points > SHORT_POINTS) TS_TRY(ts_check_cancelled(cancel, "the plan of a Fourier transform"));
   if (is_smooth(out->points))
     TS_TRY(plan_core(&p, out->points, out->direct));
   else
     TS_TRY(plan_bluestein(&p));
   if (out->pairs) TS_TRY(plan_half(&p));
+  if (stopped) return ts_error(TS_CANCELLED, "the plan of a Fourier transform was cancelled");
   TS_TRY(plan_workspace(out));
   out->group_ns = estimate_ns(out);
   return TS_SUCCESS;

@@ -35,7 +35,7 @@ static ts_status fft_plan(const ts_routine_request *request, ts_routine_plan *ou
   const ts_fft_request r = request_of(op, ts_graph_value(request->graph, op->operands[0]));
   ts_fft *fft;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &fft));
-  TS_TRY(ts_fft_plan(&r, request->arena, fft));
+  TS_TRY(ts_fft_plan(&r, request->arena, request->cancel, fft));
   out->state = fft;
   out->thread_workspace = fft->thread_bytes;
   out->inplace = !r.real && r.kind != TS_FFT_REAL_INVERSE && r.in_points == r.n ? &in_place : NULL;

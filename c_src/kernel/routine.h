@@ -25,6 +25,8 @@ typedef struct ts_routine_request {
   const ts_graph *graph;
   ts_op_id op;
   ts_arena *arena;
+  const _Atomic bool
+      *cancel; /* of the compile; may be NULL. A long plan ends with TS_CANCELLED soon after it is true */
 } ts_routine_request;
 
 /* Made once by ts_routine.plan, then read-only. Owned by the executable. */

@@ -111,10 +111,21 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
   }
 }
 
-static void fold_points(const window_state *s, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
+/* Taps of all windows between two checks of the cancel flag: some milliseconds. */
+#define CHECK_ELEMENTS (INT64_C(4) << 20)
+
+/* Inner elements between two checks: whole vectors. */
+static int64_t inner_step(const window_state *s) {
+  return (CHECK_ELEMENTS / (s->taps + 1) + 1023) / 1024 * 1024 + 1024;
+}
+
+static void fold_points(const window_run *run, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
+  const window_state *s = run->s;
+  const int64_t step = inner_step(s);
   for (int64_t o = first; o < end; o++) {
     set_taps(s, o, taps);
-    s->fold(taps, 1, s->inner, out + o * s->inner * s->size);
+    for (int64_t i = 0; i < s->inner && !ts_cancelled(run->cancel); i += step, taps->offset += step * s->size)
+      s->fold(taps, 1, min_of(step, s->inner - i), out + (o * s->inner + i) * s->size);
   }
 }
 
@@ -126,7 +137,11 @@ static void fold_task(void *arg, int64_t task, int worker) {
   int64_t first = task % run->last_tasks * run->last_step, end = min_of(s->last.out, first + run->last_step);
   for (; row < row_end && !ts_cancelled(run->cancel); row++) {
     ts_window_taps taps = {.rows = rows, .row_count = find_rows(s, row, run->in, rows), .streams = run->streams};
-    (s->inner == 1 ? fold_line : fold_points)(s, &taps, first, end, run->out + row * s->last.out * s->inner * s->size);
+    char *out = run->out + row * s->last.out * s->inner * s->size;
+    if (s->inner == 1)
+      fold_line(s, &taps, first, end, out);
+    else
+      fold_points(run, &taps, first, end, out);
   }
   /* Such stores are not ordered with those that publish the results to other threads. */
   if (run->streams) atomic_thread_fence(memory_order_seq_cst);
@@ -223,7 +238,7 @@ static void scatter_some(const window_run *run, ts_window_taps *taps, const char
                          int64_t count) {
   int32_t best[TS_WINDOW_PICKS];
   int64_t count_taps = taps->row_count * taps->steps, size = run->s->size;
-  for (int64_t i = 0; count_taps > 0 && i < count; i += TS_WINDOW_PICKS) {
+  for (int64_t i = 0; count_taps > 0 && i < count && !ts_cancelled(run->cancel); i += TS_WINDOW_PICKS) {
     int64_t n = min_of(TS_WINDOW_PICKS, count - i);
     run->s->pick(taps, stride, n, best);
     (count_taps > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);

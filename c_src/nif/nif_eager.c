@@ -127,7 +127,7 @@ static ts_status run_dirty(ErlNifEnv *env, call *c, const ts_call_key *k, ts_run
     ts_loaded_retain(executable); /* a cache use is for short programs only */
     ts_eager_program_done(&use);
   } else {
-    TS_TRY(ts_call_compile(&c->of, &executable));
+    TS_TRY(ts_call_compile(&c->of, &control->cancel, &executable));
     ts_eager_program_add(k->data, k->words * sizeof *k->data, executable);
   }
   ts_status status = run_call(env, executable, c, control, out);

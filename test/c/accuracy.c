@@ -1,7 +1,9 @@
 /* Largest error of each vector math function, in ULP, as a markdown table (docs/accuracy.md):
  * f32, f16 and bf16 over all inputs for unary functions, f64 and functions of two arguments over
  * samples. The references are the C library's, in double for f32 and in long double for f64.
- *   accuracy [STRIDE [FUNCTION ...]]     STRIDE 1 takes all 2^32 inputs of f32: minutes a function */
+ *   accuracy [STRIDE [FUNCTION ...]]     STRIDE 1 takes all 2^32 inputs of f32: minutes a function
+ * Then, of complex functions at recorded points (complex_check.h), the same names select rows. */
+#include "complex_check.h"
 #include "jit/session/target.h"
 #include "math_check.h"
 
@@ -159,6 +161,46 @@ static void print_row(const math_function *f, uint64_t stride, long threads) {
   fflush(stdout);
 }
 
+/* ---- complex functions ---- */
+
+static void check(ts_status status) {
+  if (!status) return;
+  fprintf(stderr, "accuracy: %s\n", ts_status_message(status));
+  exit(EXIT_FAILURE);
+}
+
+static void print_complex_row(const complex_table *table, const complex_function *f) {
+  complex_worst narrow, wide;
+  check(complex_measure(table, f, TS_C64, &narrow));
+  check(complex_measure(table, f, TS_C128, &wide));
+  printf("| %s | %.3f | (%.9g, %.9g) | %.3f | (%.17g, %.17g) |\n", ts_op_name(f->op), narrow.error, narrow.re,
+         narrow.im, wide.error, wide.re, wide.im);
+}
+
+static void print_specials(void) {
+  int64_t points = 0, wrong = 0;
+  for (int i = 0; i < complex_special_function_count; i++)
+    for (int wide = 0; wide < 2; wide++) {
+      complex_specials s;
+      check(complex_check_specials(i, wide ? TS_C128 : TS_C64, &s));
+      points += s.points;
+      wrong += s.wrong;
+    }
+  printf("\nSpecial values of %d functions: %lld of %lld as the C library has them.\n", complex_special_function_count,
+         (long long)(points - wrong), (long long)points);
+}
+
+static void print_complex(int count, char **names) {
+  complex_table table;
+  check(complex_table_read(&table));
+  printf("\n| function | c64 | at | c128 | at |\n|---|---|---|---|---|\n");
+  for (int i = 0; i < table.function_count; i++)
+    if (wanted(ts_op_name(table.functions[i].op), count, names)) print_complex_row(&table, &table.functions[i]);
+  printf("\nAt %lld points of c64 and %lld of c128.\n", (long long)table.both, (long long)table.count);
+  complex_table_free(&table);
+  if (count == 0) print_specials();
+}
+
 int main(int argc, char **argv) {
   uint64_t stride = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   if (stride == 0) {
@@ -173,5 +215,6 @@ int main(int argc, char **argv) {
     const math_function *f = &math_functions[i];
     if (wanted(ts_op_name(f->op), argc - 2, argv + 2)) print_row(f, stride, threads);
   }
+  print_complex(argc - 2, argv + 2);
   return EXIT_SUCCESS;
 }

@@ -47,7 +47,7 @@ static void *allocate(int64_t bytes) {
 static void begin(const ts_fft_request *request, transform *out) {
   const ts_fft_request *r = request;
   ts_arena_init(&out->arena);
-  ck_assert_ok(ts_fft_plan(r, &out->arena, &out->fft));
+  ck_assert_ok(ts_fft_plan(r, &out->arena, NULL, &out->fft));
   const int size = out->fft.size;
   out->in_parts = r->kind == TS_FFT_REAL || r->real ? 1 : 2;
   out->out_parts = r->kind == TS_FFT_REAL_INVERSE ? 1 : 2;
@@ -313,13 +313,35 @@ START_TEST(test_cancelled)
 }
 END_TEST
 
+/* Constants of long lines take long: a compile that must not, or whose caller has ended, makes none. */
+START_TEST(test_cancelled_plan)
+{
+  static const struct {
+    int64_t n;
+    bool is_short;
+  } cases[] = {{1, true}, {1024, true}, {1021, true}, {1025, false}, {4096, false}, {1 << 20, false}, {1000003, false}};
+  const _Atomic bool cancel = true;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ts_arena arena;
+    ts_fft fft;
+    ts_arena_init(&arena);
+    ts_fft_request r = {TS_F32, TS_FFT_FORWARD, false, cases[i].n, cases[i].n, 1, 1};
+    if (cases[i].is_short)
+      ck_assert_ok(ts_fft_plan(&r, &arena, &cancel, &fft));
+    else
+      ck_assert_error(ts_fft_plan(&r, &arena, &cancel, &fft), TS_CANCELLED, "plan of a Fourier transform");
+    ts_arena_deinit(&arena);
+  }
+}
+END_TEST
+
 START_TEST(test_too_long)
 {
   ts_arena arena;
   ts_fft fft;
   ts_arena_init(&arena);
   ts_fft_request r = {TS_F32, TS_FFT_FORWARD, false, INT64_MAX / 2, 1, 1, 1};
-  ck_assert_error(ts_fft_plan(&r, &arena, &fft), TS_RESOURCE_EXHAUSTED, "Fourier");
+  ck_assert_error(ts_fft_plan(&r, &arena, NULL, &fft), TS_RESOURCE_EXHAUSTED, "Fourier");
   ts_arena_deinit(&arena);
 }
 END_TEST
@@ -334,6 +356,7 @@ int main(void) {
   tcase_add_loop_test(tests, test_long, 0, 7);
   tcase_add_test(tests, test_roots);
   tcase_add_test(tests, test_cancelled);
+  tcase_add_test(tests, test_cancelled_plan);
   tcase_add_test(tests, test_too_long);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);

@@ -164,7 +164,7 @@ START_TEST(a_call_is_compiled_for_its_types)
   ts_number numbers[2] = {twenty, twenty};
   ts_call call = binary_call(TS_OP_ADD, args, numbers);
   ts_loaded *loaded;
-  test_ok(ts_call_compile(&call, &loaded));
+  test_ok(ts_call_compile(&call, NULL, &loaded));
   test_ok(ts_loaded_run(loaded, (ts_run_args){given, 2}, &(ts_run_options){0}, &result));
   test_equal(result, VECTOR(TS_U8, 253, 254));
   ts_loaded_release(loaded);
@@ -175,7 +175,7 @@ END_TEST
 
 static void compile_and_drop(const ts_call *call) {
   ts_loaded *loaded;
-  if (ts_status_consume_ok(ts_call_compile(call, &loaded))) ts_loaded_release(loaded);
+  if (ts_status_consume_ok(ts_call_compile(call, NULL, &loaded))) ts_loaded_release(loaded);
 }
 
 START_TEST(every_allocation_of_a_call_may_fail)

@@ -1,5 +1,5 @@
-%% Work outside of runs ends with its caller, too: lists, copies, compiles and factorizations. The time until its end is compared with the time of
-%% the whole.
+%% Work outside of runs ends with its caller, too: lists, copies, compiles; and so do the routines of a run: factorizations, solutions,
+%% transforms, sorts, convolutions, scatters, windows, scans. The time until its end is compared with the time of the whole.
 -module(tessera_cancel_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -12,7 +12,39 @@ works() ->
      {"to_list of lists", fun() -> tessera:full({5000000, 2}, 1, u8) end, fun tessera:to_list/1},
      {"from_list", fun() -> lists:duplicate(8000000, 1.0) end, fun tessera:tensor/1},
      {"from_list of lists", fun() -> lists:duplicate(3000000, [1, 2]) end, fun(L) -> tessera:tensor(L, f32) end}]
-        ++ [{Name, fun() -> matrix(N, Type) end, Work} || {Name, N, Type, Work} <- Factors].
+        ++ [{Name, fun() -> matrix(N, Type) end, Work} || {Name, N, Type, Work} <- Factors ++ solvers()]
+        ++ [{Name, fun() -> waves(Shape, Type) end, Work} || {Name, Shape, Type, Work} <- lines() ++ windows()]
+        ++ [{"plan of a transform", fun() -> ok = tessera:clear_cache(), waves({2000003}, c64) end, fun tessera:fft/1},
+            {"convolution", fun() -> {waves({8, 56, 56, 64}, f32), waves({3, 3, 64, 256}, f32)} end,
+             fun({X, Kernel}) -> tessera:conv(X, Kernel) end},
+            {"convolution of a long line", fun() -> {waves({1, 100000, 1}, f32), waves({2001, 1, 1}, f32)} end,
+             fun({X, Kernel}) -> tessera:conv(X, Kernel) end},
+            {"scatter", fun scattered/0, fun({X, At, Updates}) -> tessera:indexed_add(X, At, Updates) end}].
+
+solvers() ->
+    [{"solve", 1800, f32, fun(A) -> tessera:solve(A, A) end}, {"solve of c64", 500, c64, fun(A) -> tessera:solve(A, A) end},
+     {"inverse", 1500, f64, fun tessera:inverse/1}, {"determinant", 3000, f32, fun tessera:determinant/1},
+     {"triangular_solve", 2500, f32, fun(A) -> tessera:triangular_solve(A, A) end}].
+
+%% Each is of one line, which no task but those of its routine cuts.
+lines() ->
+    [{"sort", {30000000}, f32, fun tessera:sort/1}, {"argsort", {20000000}, f64, fun tessera:argsort/1},
+     {"fft", {1 bsl 23}, c64, fun tessera:fft/1}, {"rfft", {1 bsl 23}, f64, fun tessera:rfft/1},
+     {"cumulative_sum", {60000000}, f32, fun tessera:cumulative_sum/1},
+     {"cumulative_product of c64", {6000000}, c64, fun tessera:cumulative_product/1}].
+
+%% One window each for all elements of an axis; windows of one line.
+windows() ->
+    [{"window_sum", {1000, 3000}, f32, fun(X) -> tessera:window_sum(X, {51, 51}) end},
+     {"window_max of columns", {2000, 200000}, f16, fun(X) -> tessera:window_max(X, {2000, 1}) end},
+     {"window_scatter_max", {500000}, f32,
+      fun(X) -> tessera:window_scatter_max(X, tessera:ones({499001}), 0.0, {1000}, #{strides => 1}) end}].
+
+scattered() ->
+    At = tessera:remainder(tessera:multiply(tessera:iota({20000000, 1}, s32), 7919), 999983),
+    {tessera:zeros({1000000}), tessera:abs(At), tessera:ones({20000000})}.
+
+waves(Shape, Type) -> tessera:as_type(tessera:multiply(tessera:sin(tessera:iota(Shape, f32)), 1000), Type).
 
 %% A symmetric matrix with a heavy diagonal, which all factorizations take.
 matrix(N, Type) ->

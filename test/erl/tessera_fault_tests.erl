@@ -119,6 +119,44 @@ thousand_callers_test_() ->
         [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers]
     end}.
 
+%% Linear algebra, transforms and sorting of a thousand processes at once: each has the bits that one caller has alone.
+thousand_callers_of_routines_test_() ->
+    {timeout, 300, fun() ->
+        Works = list_to_tuple([{Name, N, Work, bits(Work(N))} || {Name, Ns, Work} <- routine_works(), N <- Ns]),
+        Work = fun(I) ->
+            {Name, N, Do, Expected} = element(1 + I rem tuple_size(Works), Works),
+            ?assertEqual({Name, N, Expected}, {Name, N, bits(Do(N))})
+        end,
+        Workers = [spawn_monitor(fun() -> [Work(I + J) || J <- [0, 7, 14]] end) || I <- lists:seq(1, 1000)],
+        [receive {'DOWN', M, _, _, Reason} -> ?assertEqual(normal, Reason) end || {_, M} <- Workers],
+        ?assertEqual(3, n(tessera:add(1, 2)))
+    end}.
+
+%% The last size of each is computed by several threads.
+routine_works() ->
+    [{solve, [3, 40, 150], fun(N) -> tessera:solve(square(N, f32), square(N, f32)) end},
+     {inverse, [5, 64], fun(N) -> tessera:inverse(square(N, f64)) end},
+     {determinant, [4, 90], fun(N) -> tessera:determinant(square(N, f32)) end},
+     {triangular_solve, [7, 130], fun(N) -> tessera:triangular_solve(square(N, f32), square(N, f32)) end},
+     {cholesky, [6, 100], fun(N) -> tessera:cholesky(square(N, f32)) end},
+     {lu, [9, 120], fun(N) -> tessera:lu(square(N, f32)) end},
+     {qr, [2, 33, 100], fun(N) -> tessera:qr(square(N, f32)) end},
+     {eigh, [3, 17, 60], fun(N) -> tessera:eigh(square(N, f32)) end},
+     {svd, [1, 12, 50], fun(N) -> tessera:svd(square(N, f64)) end},
+     {complex_solve, [3, 40], fun(N) -> tessera:solve(square(N, c64), square(N, c64)) end},
+     {fft, [8, 97, 4096, 30000], fun(N) -> tessera:fft(tessera:sin(tessera:iota({3, N}, f32))) end},
+     {rfft, [30, 1000], fun(N) -> tessera:rfft(tessera:sin(tessera:iota({N}, f64))) end},
+     {sort, [10, 1000, 100000], fun(N) -> tessera:sort(tessera:sin(tessera:iota({N}, f32))) end},
+     {argsort, [17, 3000], fun(N) -> tessera:argsort(tessera:remainder(tessera:multiply(tessera:iota({N}, s32), 7919), 1000)) end}].
+
+%% Symmetric and positive definite.
+square(N, Type) ->
+    Some = tessera:sin(tessera:iota({N, N}, f32)),
+    tessera:as_type(tessera:add(tessera:add(Some, tessera:transpose(Some)), tessera:multiply(tessera:eye(N), 4.0 * N)), Type).
+
+bits(Tensors) when element(1, Tensors) =/= tessera -> [bits(T) || T <- tuple_to_list(Tensors)];
+bits(Tensor) -> binary:copy(tessera:to_binary(Tensor)).
+
 %% Ops on a tensor that another process deallocates meanwhile: done, or refused.
 deallocated_meanwhile_test_() ->
     {timeout, 60, fun() ->
@@ -180,6 +218,17 @@ failing_allocations_test_() ->
         end,
         [5, 4, 3, 1, 0, 2, 1] = Eager(),
         ?assert(failing_allocations(Eager, [5, 4, 3, 1, 0, 2, 1]) > 5)
+      end},
+     {timeout, 60, fun() ->
+        _ = tessera:load_plugin(filename:join([filename:dirname(code:which(?MODULE)), "..", "plugin", "example.so"])),
+        Custom = fun() ->
+            ok = tessera:clear_cache(),
+            Scale = fun(X) -> tessera:custom_call(scale, [X], X, #{factor => 2}) end,
+            X = tessera:tensor([1.0, 2.0]),
+            {tessera:to_list(Scale(X)), tessera:to_list((tessera:jit(fun(Y) -> tessera:add(Scale(Y), 1) end))(X))}
+        end,
+        {[2.0, 4.0], [3.0, 5.0]} = Custom(),
+        ?assert(failing_allocations(Custom, {[2.0, 4.0], [3.0, 5.0]}) > 20)
       end}].
 
 %% ---- LLVM gives up

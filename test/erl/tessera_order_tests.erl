@@ -140,3 +140,23 @@ gradients_test_() ->
     [?_assertEqual([3.0, 1.0, 2.0],
                    list((tessera:grad(fun(T) -> tessera:sum(tessera:multiply(tessera:sort(T), t([1.0, 2.0, 3.0]))) end))
                             (t([5.0, 4.0, 4.0]))))].
+
+%% ---- more than 2^31 elements, which take 9 GB and a minute: only where TESSERA_LARGE is set
+
+large_sort_test_() ->
+    [{timeout, 600, fun large_sort/0} || os:getenv("TESSERA_LARGE") =/= false].
+
+%% Each value 2^23 times, and the first five of the row once more.
+large_sort() ->
+    Row = tessera:multiply(tessera:iota({256}, u8), tessera:tensor(167, u8)),
+    Rows = fun(R) -> tessera:flatten(tessera:broadcast(R, {1 bsl 23, 256})) end,
+    X = (tessera:jit(fun(R) -> tessera:concatenate([Rows(R), tessera:slice(R, [0], [5])]) end))(Row),
+    ?assertEqual({(1 bsl 31) + 5}, tessera:shape(X)),
+    More = [(I * 167) rem 256 || I <- lists:seq(0, 4)],
+    Sorted = tessera:to_binary(tessera:sort(X)),
+    Expect = fun(Value, At) ->
+        Count = (1 bsl 23) + length([V || V <- More, V =:= Value]),
+        ?assertEqual({Value, true}, {Value, binary:part(Sorted, At, Count) =:= binary:copy(<<Value>>, Count)}),
+        At + Count
+    end,
+    ?assertEqual(byte_size(Sorted), lists:foldl(Expect, 0, lists:seq(0, 255))).
