@@ -311,6 +311,7 @@ TEST_SUPPORT_SRC := \
   test/c/random_args.c \
   test/c/random_control.c \
   test/c/random_elementwise.c \
+  test/c/random_factors.c \
   test/c/random_graph.c \
   test/c/random_move.c \
   test/c/random_reduce.c \

@@ -1,5 +1,7 @@
 #include "random_internal.h"
 
+#include <stdlib.h>
+
 /* ---- numbers ---- */
 
 uint64_t rng_next(rng *r) {
@@ -265,6 +267,20 @@ static void init(generator *g, uint64_t seed, const ts_random_options *options) 
   /* Past TS_REDUCE_BLOCK reductions have more than one block. */
   if (large) g->shapes[0] = (ts_shape){.rank = 1, .dims = {rng_between(&g->random, 16380, 50000)}};
   if (large) g->shapes[1] = (ts_shape){.rank = 2, .dims = {2, rng_between(&g->random, 16380, 25000)}};
+}
+
+/* Nothing is computed with them in regions. */
+void ts_random_transformed(const ts_graph *graph, bool *out) {
+  const ts_region *root = ts_graph_region(graph, TS_ROOT);
+  bool *from = calloc(graph->values.count, sizeof *from);
+  for (size_t i = 0; from && i < graph->ops.count; i++) {
+    const ts_op *op = &graph->ops.data[i];
+    bool is = ts_op_get_class(op->code) == TS_CLASS_FFT;
+    for (uint32_t o = 0; o < op->operand_count; o++) is |= from[op->operands[o]];
+    for (uint32_t r = 0; r < op->result_count; r++) from[op->first_result + r] = is;
+  }
+  for (size_t i = 0; i < root->results.count; i++) out[i] = from && from[root->results.data[i]];
+  free(from);
 }
 
 ts_status ts_random_graph(uint64_t seed, const ts_random_options *options, ts_graph **out) {

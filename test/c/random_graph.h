@@ -14,14 +14,21 @@ typedef struct ts_random_options {
   bool exact_only;      /* just ops whose bits are defined: no transcendental functions */
   bool no_control;      /* no while, cond, call, nor reduce with a region */
   bool no_dot;
-  int32_t sums; /* percent of the productions that are reductions or contractions, beyond those by chance */
-  bool even;    /* most dims are multiples of small numbers, so that parts of a mesh are equal */
+  bool no_library; /* no transforms, qr, eigh nor svd: for runs whose operands of these may differ in last digits */
+  int32_t sums;    /* percent of the productions that are reductions or contractions, beyond those by chance */
+  bool even;       /* most dims are multiples of small numbers, so that parts of a mesh are equal */
 } ts_random_options;
 
 /* Unless exact_only, transcendental functions occur, but nothing is done with
  * their results that could lose digits. So two runs with functions that are
  * good to 2 ULP agree within this many, and exactly where no function was. */
 #define TS_RANDOM_ULPS 64
+
+/* Results of Fourier transforms, and what is moved of them, are within this much times the type's epsilon: they are of
+ * lines of up to 64 numbers of at most 8. */
+#define TS_RANDOM_TRANSFORM 4096
+/* For each result of the root, whether it is one of those. */
+void ts_random_transformed(const ts_graph *graph, bool *out);
 
 /* NULL options: the defaults. */
 ts_status ts_random_graph(uint64_t seed, const ts_random_options *options, ts_graph **out);

@@ -88,6 +88,8 @@ ts_status make_indexed(generator *g, scope *s);
 ts_status make_window(generator *g, scope *s);
 /* A value in another shape of as many elements. */
 ts_status add_reshape(generator *g, scope *s, ts_value_id x, ts_value_id *out);
+/* random_factors.c: transforms, qr, eigh, svd */
+ts_status make_library(generator *g, scope *s);
 /* random_reduce.c */
 ts_status make_reduce(generator *g, scope *s);
 ts_status make_arg_reduce(generator *g, scope *s);

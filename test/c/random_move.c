@@ -302,6 +302,7 @@ static ts_status make_lu(generator *g, scope *s, ts_value_id a) {
 }
 
 ts_status make_linalg(generator *g, scope *s) {
+  if (!g->options.no_library && rng_chance(&g->random, 50)) return make_library(g, s);
   ts_dtype type = random_float_dtype(g);
   ts_shape square = {.rank = 2}, other;
   ts_value_id operands[2], y;

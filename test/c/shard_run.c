@@ -44,6 +44,7 @@ ts_status random_sharded_graph(uint64_t seed, const ts_random_options *size, con
   options.dtypes = seed % 3 == 1 ? integers : 0;
   if (sums) options.steps = 3, options.dtypes = floats, options.sums = 60;
   options.even = rng_chance(&r, 80);
+  options.no_library = true; /* of other lines and matrices than the whole */
   TS_TRY(ts_random_graph(seed, &options, out));
   ts_status status = ts_graph_set_mesh(*out, mesh);
   if (!status) status = random_shardings(&r, *out, TS_PARAMS, sums ? 100 : 80);

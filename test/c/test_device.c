@@ -317,7 +317,7 @@ typedef struct program {
 } program;
 
 static program make_program(uint64_t seed) {
-  ts_random_options options = {.max_elements = 2000};
+  ts_random_options options = {.max_elements = 2000, .no_library = true};
   program p = {.seed = seed};
   ck_assert_ok(ts_random_graph(seed, &options, &p.graph));
   ck_assert_ok(ts_random_args(seed, p.graph, ts_pool_default(), &p.args));

@@ -61,6 +61,7 @@ static const ts_mesh meshes[] = {
 
 static ts_status make_graph(uint64_t seed, ts_random_options options, ts_graph **out) {
   rng r = {.state = seed};
+  options.no_library = true;
   TS_TRY(ts_random_graph(seed, &options, out));
   ts_status status = ts_graph_set_mesh(*out, &meshes[seed / 2 % (sizeof meshes / sizeof *meshes)]);
   if (!status) status = random_shardings(&r, *out, TS_PARAMS, 80);

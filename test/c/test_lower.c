@@ -194,7 +194,7 @@ static bool has_general_reduce(const ts_graph *graph) {
 
 START_TEST(random_graphs)
 {
-  ts_random_options options = {.no_control = true};
+  ts_random_options options = {.no_control = true, .no_library = true};
   ts_graph *graph;
   uint64_t seed = 1000 + (uint64_t)_i;
   ck_assert_ok(ts_random_graph(seed, &options, &graph));

@@ -470,7 +470,7 @@ static ts_status op_program(void *out, const char *name, ts_graph *graph) {
 }
 
 static ts_status random_program(uint64_t seed, const char *out) {
-  ts_random_options options = {.exact_only = seed % 2 == 0, .max_elements = 600};
+  ts_random_options options = {.exact_only = seed % 2 == 0, .max_elements = 600, .no_library = true};
   program p = {0};
   char path[900];
   snprintf(path, sizeof path, "%s/seed-%llu", out, (unsigned long long)seed);
