@@ -84,7 +84,7 @@ typedef struct job {
   ts_carrier carrier;
   ts_mpi_core core;
   ts_mpi_options *options; /* the caller's, while it is opened */
-  int64_t patience_ns;
+  int64_t patience_ns, part_bytes;
   MPI_Comm comm;
   ts_bells bells;
   bool *to_ring;   /* each rank: something was sent to it */
@@ -160,7 +160,7 @@ static void fail_all(job *j) {
 /* Starts the next part of a block with this request. Parts arrive in their order. */
 static void move_part(job *j, slot *s, int at) {
   block *b = &s->blocks[s->owners[at]];
-  int most = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE, size = (int)(b->left < most ? b->left : most);
+  int size = (int)(b->left < j->part_bytes ? b->left : j->part_bytes);
   b->left -= size;
   j->to_ring[b->peer] = true;
   if (b->receive) {
@@ -593,6 +593,8 @@ static ts_status meet(job *j) {
     return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
   j->crowded = has_more_ranks_than_cpus(j);
+  j->part_bytes = j->options->part_bytes;
+  if (j->part_bytes == 0) j->part_bytes = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE;
   return agree(j);
 }
 
