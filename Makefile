@@ -40,7 +40,7 @@ ALL_CFLAGS = $(BASE_CFLAGS) $(CFLAGS) $(VARIANT_CFLAGS)
 
 # Answers of slow tools are kept in build/config.mk. Only goals that need no
 # compiler skip it.
-ifneq ($(filter-out clean clean-c check-layers check-words check-parameters check-tests check-names format test-harness,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean clean-c check-layers check-words check-parameters check-defaults check-tests check-names format test-harness,$(or $(MAKECMDGOALS),all)),)
 include build/config.mk
 endif
 
@@ -95,7 +95,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -323,11 +323,11 @@ EUNIT_PASSED := build/test-erl/passed
 EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN)))]) of \
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
-# Plugins for tests: the example of docs/plugins.md, and some that are refused.
+# Plugins for tests: the example of docs/plugins.md, one of the first version, and some that are refused.
 WRONG_PLUGINS := SYMBOL NOTHING VERSION UNNAMED LIES TWICE TAKEN NORUN TARGET
-PLUGINS := build/plugin/example.so $(WRONG_PLUGINS:%=build/plugin/%.so)
+PLUGINS := build/plugin/example.so build/plugin/version1.so $(WRONG_PLUGINS:%=build/plugin/%.so)
 plugins: $(PLUGINS)
-build/plugin/example.so: test/plugin/example.c include/tessera_plugin.h
+build/plugin/example.so build/plugin/version1.so: build/plugin/%.so: test/plugin/%.c include/tessera_plugin.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -Iinclude -fPIC -shared -fvisibility=hidden -o $@ $<
 build/plugin/%.so: test/plugin/wrong.c include/tessera_plugin.h
@@ -437,7 +437,7 @@ doc:
 
 # ---- checks of the sources
 
-lint: check-layers check-words check-parameters check-tests check-names
+lint: check-layers check-words check-parameters check-defaults check-tests check-names
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
 	$(Q)$(MAKE) erl
 	$(Q)mk/lint-erl.sh
@@ -450,6 +450,9 @@ check-words:
 
 check-parameters:
 	$(Q)mk/check-parameters.sh
+
+check-defaults:
+	$(Q)mk/check-defaults.sh
 
 check-tests:
 	$(Q)mk/check-tests.sh

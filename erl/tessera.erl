@@ -120,8 +120,8 @@
 %% windows
 -export([conv/2, conv/3]).
 -export([window_sum/2, window_sum/3, window_product/2, window_product/3, window_max/2, window_max/3, window_min/2,
-         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/5,
-         window_scatter_min/5]).
+         window_min/3, window_mean/2, window_mean/3, window_reduce/4, window_reduce/5, window_scatter_max/4,
+         window_scatter_max/5, window_scatter_min/4, window_scatter_min/5]).
 %% reductions and contraction
 -export([sum/1, sum/2, product/1, product/2, reduce_max/1, reduce_max/2, reduce_min/1, reduce_min/2,
          all/1, all/2, any/1, any/2, mean/1, mean/2, variance/1, variance/2, standard_deviation/1,
@@ -599,7 +599,8 @@ abs(X) -> tessera_trace:op(abs, [X], []).
 -spec negate(operand()) -> tensor().
 negate(X) -> tessera_trace:op(negate, [X], []).
 
-%% @doc The sign of X: -1, 0 or 1. NaN gives NaN.
+%% @doc The sign of X: -1, 0 or 1. NaN gives NaN. Of a complex number X / |X|, and 0 of 0; a part that is infinite gives NaN, as in
+%% StableHLO.
 %% ```
 %% 1> tessera:to_list(tessera:sign(tessera:tensor([-0.5, 0.0, 7.0]))).
 %% [-1.0,0.0,1.0]
@@ -1469,7 +1470,7 @@ cumulative_product(X, Options) -> tessera_ops:cumulative(cumulative_product, X, 
 cumulative_min(X) -> cumulative_min(X, #{}).
 
 %% @doc For each element, the smallest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
-%% the options.
+%% the options. Of equal elements the first has the gradient.
 -spec cumulative_min(operand(), options()) -> tensor().
 cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options).
 
@@ -1478,7 +1479,7 @@ cumulative_min(X, Options) -> tessera_ops:cumulative(cumulative_min, X, Options)
 cumulative_max(X) -> cumulative_max(X, #{}).
 
 %% @doc For each element, the largest of it and all elements before it along an axis. {@link cumulative_sum/2} lists
-%% the options.
+%% the options. Of equal elements the first has the gradient.
 -spec cumulative_max(operand(), options()) -> tensor().
 cumulative_max(X, Options) -> tessera_ops:cumulative(cumulative_max, X, Options).
 
@@ -1591,6 +1592,10 @@ window_reduce(X, Initial, Window, F) -> window_reduce(X, Initial, Window, F, #{}
 -spec window_reduce(tensor(), operand(), window(), fun((tensor(), tensor()) -> operand()), options()) -> tensor().
 window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initial, Window, F, Options).
 
+%% @doc {@link window_scatter_max/5} for windows that slide by one element, without padding.
+-spec window_scatter_max(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_max(X, Source, Initial, Window) -> window_scatter_max(X, Source, Initial, Window, #{}).
+
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the largest element of its window of `X', the last of equals. Options: `strides' and `padding', as for
 %% {@link window_sum/3}; the source has an element for each window.
@@ -1602,6 +1607,10 @@ window_reduce(X, Initial, Window, F, Options) -> tessera_windows:reduce(X, Initi
 -spec window_scatter_max(operand(), operand(), operand(), window(), options()) -> tensor().
 window_scatter_max(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_max, X, Source, Initial, Window, Options).
+
+%% @doc {@link window_scatter_min/5} for windows that slide by one element, without padding.
+-spec window_scatter_min(operand(), operand(), operand(), window()) -> tensor().
+window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, Initial, Window, #{}).
 
 %% @doc A tensor of the shape of `X' that holds the initial value, to which each element of the source is added at the place of
 %% the smallest element of its window of `X', the last of equals. Options as for {@link window_scatter_max/5}.
@@ -1724,8 +1733,8 @@ solve(A, B) -> tessera_linalg:solve(A, B).
 -spec inverse(tensor()) -> tensor().
 inverse(A) -> tessera_linalg:inverse(A).
 
-%% @doc The determinants of square matrices, which are the last two axes. Its gradient needs the inverse: it is NaN where the
-%% matrix is singular.
+%% @doc The determinants of square matrices, which are the last two axes. The gradient is the matrix of cofactors: by the inverse, and
+%% by singular values where a matrix is singular, which takes longer.
 %% ```
 %% 1> tessera:to_list(tessera:determinant(tessera:tensor([[0, 2], [1, 1]]))).
 %% -2.0
@@ -1759,8 +1768,8 @@ qr(A) -> qr(A, #{}).
 %% makes an element of the diagonal of `R' positive. A column that the reflections before have left with nothing below the diagonal is
 %% not reflected and keeps its sign there; so does the last one unless m is greater than n. NaN or infinity in a matrix makes its results
 %% NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices the diagonal of `R' has the phases of
-%% Householder's reflections, and only functions that do not depend on these phases have gradients. The gradient needs a square
-%% `R'.
+%% Householder's reflections, and only functions that do not depend on these phases have gradients. There is no gradient with
+%% `full => true' if m is greater than n.
 %% ```
 %% 1> {Q, R} = tessera:qr(tessera:tensor([[3, 1], [4, 3], [0, 2]]), #{full => true}).
 %% 2> {tessera:shape(Q), tessera:shape(R)}.
@@ -1773,7 +1782,8 @@ qr(A, Options) -> tessera_linalg:qr(A, Options).
 %% eigenvalues in descending order of size, and eigenvectors as the columns of a matrix, of which the element of largest size
 %% is positive. NaN or infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'.
 %% Of complex Hermitian matrices the eigenvalues are complex numbers without imaginary parts. The gradient is symmetric; it is not
-%% finite where two eigenvalues are equal, and that of complex vectors is right for functions that do not depend on their phases.
+%% finite where two eigenvalues are equal and the function depends on their vectors, and that of complex vectors is right for functions
+%% that do not depend on their phases.
 %% ```
 %% 1> {Values, Vectors} = tessera:eigh(tessera:tensor([[1, 0], [0, -3]])).
 %% 2> [tessera:to_list(T) || T <- [Values, Vectors]].
@@ -1795,8 +1805,9 @@ svd(A) -> svd(A, #{}).
 %% orthonormal, `S' has the singular values in descending order. Of m x n matrices there are k = min(m, n) of each; with the
 %% option `full => true' `U' has m columns and `Vt' n rows. The element of largest size of each row of `Vt' is positive. NaN or
 %% infinity in a matrix makes its results NaN. Integers give `f32'; `f16' and `bf16' are computed in `f32'. Of complex matrices
-%% `S' is real. The gradient, of results that are not `full', is not finite where two singular values are equal or one is 0; that
-%% of complex matrices is right for functions that do not depend on the phases of singular vectors.
+%% `S' is real. The gradient is not finite where a function depends on vectors whose singular values are equal, or 0 if m and n differ;
+%% it does not exist for vectors that only `full' adds. Of complex matrices it is right for functions that do not depend on the phases of
+%% singular vectors.
 %% ```
 %% 1> {U, S, Vt} = tessera:svd(tessera:tensor([[0, 2], [-1, 0], [0, 0]]), #{full => true}).
 %% 2> {tessera:shape(U), tessera:to_list(S), tessera:shape(Vt)}.
@@ -1806,7 +1817,9 @@ svd(A) -> svd(A, #{}).
 svd(A, Options) -> tessera_linalg:svd(A, Options).
 
 %% @doc The pseudoinverses (Moore, Penrose) of matrices, which are the last two axes. Singular values up to max(m, n) times the
-%% type's epsilon times the largest one count as 0.
+%% largest one times the epsilon of the type in which they are computed count as 0: it is 2^-52 for `f64' and `c128', and 2^-23 for
+%% all others, also for floats of 16 and 8 bits, which are computed in `f32' and rounded once. The gradient is that of changes
+%% which keep the rank.
 %% ```
 %% 1> tessera:to_list(tessera:pinv(tessera:tensor([[2, 0], [0, 0], [0, 0]]))).
 %% [[0.5,0.0,0.0],[0.0,0.0,0.0]]
@@ -1816,7 +1829,8 @@ pinv(A) -> tessera_linalg:pinv(A).
 
 %% @doc The `X' for which the norm of `A X - B' is least, and of all such the one of least norm: of m x n matrices `A', which are
 %% the last two axes, of any rank. `B' has m rows, or is a vector of m numbers. Axes before the last two are those of `A'. By
-%% singular values, of which small ones count as 0 as in {@link pinv/1}.
+%% singular values, of which small ones count as 0 as in {@link pinv/1}. The gradient with respect to `A' is that of changes which keep the
+%% rank.
 %% ```
 %% 1> tessera:to_list(tessera:lstsq(tessera:tensor([[0], [2]]), tessera:tensor([1, 4]))).
 %% [2.0]
@@ -1833,8 +1847,8 @@ lstsq(A, B) -> tessera_linalg:lstsq(A, B).
 -spec matrix_power(tensor(), integer()) -> tensor().
 matrix_power(A, N) -> tessera_linalg:matrix_power(A, N).
 
-%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values are greater than max(m, n) times
-%% the type's epsilon times the largest one.
+%% @doc The ranks of matrices, which are the last two axes, as `s64': how many singular values do not count as 0 by the
+%% tolerance of {@link pinv/1}.
 %% ```
 %% 1> tessera:to_list(tessera:matrix_rank(tessera:tensor([[1, 2], [2, 4]]))).
 %% 1
@@ -1853,7 +1867,7 @@ norm(Tensor) -> norm(Tensor, #{}).
 %% @doc Norms. Options: `order' (2), a number P for the P-th root of the sum of sizes to the power of P; 0 for how many are not 0;
 %% `infinity' or `neg_infinity' for the largest or smallest size; `spectral' or `nuclear' for the largest singular value of
 %% matrices, or the sum of all. `axes', over which a norm is taken (all; the last two for matrices, which have no option for
-%% that); `keep_axes' (false), whether these axes stay, with size 1.
+%% that); `keep_axes' (false), whether these axes stay, with size 1. Of no number the norm is 0, and `neg_infinity' gives infinity.
 %% ```
 %% 1> A = tessera:tensor([[3, -4], [0, 5]]).
 %% 2> tessera:to_list(tessera:norm(A, #{axes => [1], order => 1})).

@@ -63,7 +63,8 @@ pullback(Wrt, Results, Gradients) ->
     Ids = [id(Value) || Value <- Wrt],
     First = lists:min(Ids),
     Last = lists:max([id(Value) || Value <- Results]),
-    Ops = tessera_trace:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last)),
+    Ops = [tessera_trace:op_for_gradients(Op)
+           || Op <- tessera_trace:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last))],
     %% The ops that made Wrt are not to be walked through.
     Inner = [Op || {_, _, Made, _} = Op <- Ops, not lists:any(fun(V) -> lists:member(id(V), Ids) end, Made)],
     Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, is_float_value(V)]), Inner),

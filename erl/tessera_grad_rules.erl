@@ -17,13 +17,15 @@ shares(top_k, [_], _, _, [none, _], _) -> [none];
 shares(top_k, [X], [_, Indices], _, [C, _], _) -> [fun() -> tessera_indices:untake_along(C, X, Indices, rank(X) - 1) end];
 shares(lu, [_], _, _, [_, none, none], _) -> [none];
 shares(lu, [_], Results, _, [_, L, U], _) -> [fun() -> tessera_linalg:lu_share(Results, L, U) end];
-shares(qr, [_], [_, #tessera{shape = Shape}] = Results, _, [CQ, CR], _)
-  when element(tuple_size(Shape) - 1, Shape) =:= element(tuple_size(Shape), Shape) ->
-    [fun() -> tessera_linalg:qr_share(Results, CQ, CR) end];
+shares(qr, [A], [_, #tessera{shape = Shape}] = Results, _, [CQ, CR], _)
+  when element(tuple_size(Shape) - 1, Shape) =< element(tuple_size(Shape), Shape) ->
+    [fun() -> tessera_linalg:qr_share(A, Results, CQ, CR) end];
 shares(eigh, [_], Results, _, [CValues, CVectors], _) -> [fun() -> tessera_linalg:eigh_share(Results, CValues, CVectors) end];
-shares(svd, [_], [#tessera{shape = U}, #tessera{shape = S}, #tessera{shape = Vt}] = Results, _, Gradients, _)
-  when element(tuple_size(U), U) =:= element(tuple_size(S), S), element(tuple_size(S), Vt) =:= element(tuple_size(S), S) ->
-    [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
+shares(svd, [A], Results, _, Gradients, _) ->
+    case tessera_linalg:has_svd_share(Results, Gradients) of
+        true -> [fun() -> tessera_linalg:svd_share(Results, Gradients) end];
+        false -> unsupported(svd, [A])
+    end;
 shares(Name, [X], [R], Attrs, [C], _) -> [one(Name, X, R, C, Attrs)];
 shares(Name, Operands, [R], Attrs, [C], Needed) ->
     case many(Name, Operands, R, C, Attrs) of
@@ -48,8 +50,8 @@ instead(while) ->
     "; a loop whose length is known when the function is traced can be written with lists:foldl/3, which repeats its "
     "ops, and tessera:stop_grad/1 of what a loop gives makes it a constant";
 instead(reduce) -> "; sum/2, product/2, reduce_max/2 and reduce_min/2 have gradients";
-instead(Name) when Name =:= cumulative_max; Name =:= cumulative_min ->
-    "; tessera:stop_grad/1 of what it gives makes it a constant";
+instead(qr) -> " with full => true where there are more rows than columns; without that option it is";
+instead(svd) -> " for vectors that only full => true gives; singular values, and vectors without that option, have gradients";
 instead(_) -> "".
 
 %% ---- arithmetic, short
@@ -81,11 +83,11 @@ one(tan, _, R, C, _) -> fun() -> mul(C, add(square(R), 1)) end;
 one(cosh, X, _, C, _) -> fun() -> mul(C, tessera:sinh(X)) end;
 one(sinh, X, _, C, _) -> fun() -> mul(C, tessera:cosh(X)) end;
 one(tanh, _, R, C, _) -> fun() -> mul(C, sub(1, square(R))) end;
-one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(sub(1, square(X))))) end;
-one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(1, square(X)))) end;
+one(acos, X, _, C, _) -> fun() -> neg(mul(C, tessera:rsqrt(one_minus(square(X))))) end;
+one(asin, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(one_minus(square(X)))) end;
 one(atan, X, _, C, _) -> fun() -> dv(C, add(square(X), 1)) end;
-one(acosh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), 1))) end;
-one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(add(square(X), 1))) end;
+one(acosh, X, _, C, _) -> fun() -> mul(C, mul(tessera:rsqrt(sub(X, 1)), tessera:rsqrt(sub(X, -1)))) end;
+one(asinh, X, _, C, _) -> fun() -> mul(C, tessera:rsqrt(sub(square(X), -1))) end;
 one(atanh, X, _, C, _) -> fun() -> dv(C, sub(1, square(X))) end;
 one(sqrt, _, R, C, _) -> fun() -> dv(mul(C, 0.5), R) end;
 one(rsqrt, X, R, C, _) -> fun() -> dv(mul(mul(C, -0.5), R), X) end;
@@ -95,6 +97,14 @@ one(erfc, X, _, C, _) -> fun() -> neg(mul(C, bell(X))) end;
 one(erf_inv, _, R, C, _) -> fun() -> dv(C, bell(R)) end;
 one(abs, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
     fun() -> mul(C, dv(tessera:conjugate(X), tessera:select(tessera:equal(R, 0), 1, R))) end;
+%% What changes the size of X has no share; the rest is turned with it.
+one(sign, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 ->
+    fun() ->
+            Along = mul(tessera:real(mul(C, R)), tessera:conjugate(R)),
+            Size = tessera:abs(X),
+            IsZero = tessera:equal(X, 0),
+            tessera:select(IsZero, tessera:full({}, 0, Type), dv(tessera:subtract(C, Along), tessera:select(IsZero, 1, Size)))
+    end;
 one(real, _, _, C, _) -> fun() -> tessera:complex(C, 0) end;
 one(imag, _, _, C, _) -> fun() -> tessera:complex(0, neg(C)) end;
 one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;
@@ -112,10 +122,14 @@ one(reduce_min, X, R, C, Axes) -> fun() -> share_among_equals(C, X, R, Axes) end
 one(cumulative_sum, _, _, C, {Axis, Reverse}) ->
     fun() -> tessera:cumulative_sum(C, #{axis => Axis, reverse => not Reverse}) end;
 one(cumulative_product, X, _, C, {Axis, Reverse}) -> fun() -> uncumulate(C, X, Axis, Reverse) end;
+one(Name, X, R, C, {Axis, Reverse}) when Name =:= cumulative_max; Name =:= cumulative_min ->
+    fun() -> to_winners(C, X, R, Axis, Reverse) end;
 one(sort, X, _, C, {Axis, Descending}) ->
     fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
 one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
 one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
+one(window_product, X, _, C, Window) ->
+    fun() -> tessera_windows:product_share(C, X, Window, fun(G, Elements) -> unproduct(G, Elements, [0]) end) end;
 one(window_max, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_max, C, X, Window) end;
 one(window_min, X, _, C, Window) -> fun() -> tessera_windows:choice_share(window_scatter_min, C, X, Window) end;
 one(Op, X, _, C, Attrs) when Op =:= fft; Op =:= ifft; Op =:= rfft; Op =:= irfft ->
@@ -123,6 +137,11 @@ one(Op, X, _, C, Attrs) when Op =:= fft; Op =:= ifft; Op =:= rfft; Op =:= irfft 
 one(cholesky, _, R, C, _) -> fun() -> tessera_linalg:cholesky_share(R, C) end;
 one(Flat, _, _, _, _) when Flat =:= sign; Flat =:= ceil; Flat =:= floor; Flat =:= round -> none;
 one(Name, X, _, _, _) -> fun() -> unsupported(Name, [X]) end.
+
+%% Of a complex number with the sign of its imaginary part, also of a zero: it says on which side of a cut the number is. For the same
+%% reason a 1 is added by subtracting -1.
+one_minus(#tessera{type = Type} = X) when Type =:= c64; Type =:= c128 -> neg(sub(X, 1));
+one_minus(X) -> sub(1, X).
 
 %% The derivative of erf.
 bell(X) -> mul(tessera:exp(neg(square(X))), 2 / math:sqrt(math:pi())).
@@ -164,6 +183,8 @@ share_among_equals(C, X, R, Axes) ->
 %% There is no division, so zeros and products that underflow are no special cases.
 wide(f64) -> f64;
 wide(f32) -> f64;
+wide(c64) -> c128;
+wide(c128) -> c128;
 wide(_) -> f32.
 
 %% The product of the others: of those before times those after.
@@ -203,6 +224,21 @@ shift(#tessera{shape = Shape} = X, Axis, By) ->
         0 -> X;
         _ -> tessera:pad(X, 1, [case I of Axis -> {By, -By, 0}; _ -> {0, 0, 0} end || I <- tessera_type:dims(rank(X))])
     end.
+
+%% To the element that each result is: the first of equal ones, as a new winner begins where the result differs from the one before. Of
+%% NaNs it is the first, too.
+to_winners(C, X, R, Axis, Reverse) ->
+    {By, Edge, Last} = case Reverse of
+                           false -> {1, 0, fun tessera:cumulative_max/2};
+                           true -> {-1, element(Axis + 1, X#tessera.shape) - 1, fun tessera:cumulative_min/2}
+                       end,
+    Before = shift(R, Axis, By),
+    Index = tessera:iota(X#tessera.shape, s64, Axis),
+    Same = tessera:logical_or(tessera:equal(R, Before), tessera:logical_and(tessera:is_nan(R), tessera:is_nan(Before))),
+    Begins = tessera:logical_or(tessera:equal(Index, Edge), tessera:logical_not(Same)),
+    %% The scan keeps the index of the last winner, since Edge is before all others.
+    Winners = Last(tessera:select(Begins, Index, Edge), #{axis => Axis, reverse => Reverse}),
+    tessera_indices:untake_along(C, X, Winners, Axis).
 
 %% s(i) = b(i) + a(i) s(i+1) along an axis, by halves: pairs of elements are one of a recurrence half as long, which
 %% gives the sums at even places, and those at odd places follow from them.
@@ -280,6 +316,8 @@ many(take_along_axis, [X, Indices], _, C, Axis) ->
 many(indexed_add, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_add_shares(C, Indices, Updates, Axes);
 many(indexed_put, [_, Indices, Updates], _, C, Axes) -> tessera_indices:indexed_put_shares(C, Indices, Updates, Axes);
 many(solve, [A, _], R, C, _) -> tessera_linalg:solve_shares(A, R, C);
+many(pinv, [A, _, _, _], R, C, _) -> [fun() -> tessera_linalg:pinv_share(A, R, C) end, none, none, none];
+many(lstsq, [_, _ | Factors] = Operands, R, C, _) -> tessera_linalg:lstsq_shares(Operands, R, C) ++ [none || _ <- Factors];
 many(Scatter, [X, Source, _], _, C, Window) when Scatter =:= window_scatter_max; Scatter =:= window_scatter_min ->
     tessera_windows:scatter_shares(Scatter, C, X, Source, Window);
 many(conv, [X, K], _, C, Attrs) ->
@@ -296,6 +334,9 @@ either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P
 pow_base(C, X, Y) ->
     mul(C, tessera:select(tessera:equal(Y, 0), 0, mul(Y, tessera:pow(X, sub(Y, 1))))).
 
+pow_exponent(C, #tessera{type = Type} = X, R) when Type =:= c64; Type =:= c128 ->
+    Zero = tessera:equal(X, 0),
+    mul(C, tessera:select(Zero, 0, mul(R, tessera:log(tessera:select(Zero, 1, X)))));
 pow_exponent(C, X, R) ->
     Positive = tessera:greater(X, 0),
     mul(C, tessera:select(Positive, mul(R, tessera:log(tessera:select(Positive, X, 1))), 0)).
@@ -367,7 +408,7 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
 %% Set: what the op's results vary over. Sums over mesh axes are made outside.
 branch(Region, Captured, Cotangents, Needed, Set) ->
     Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
-    Copies = tessera_trace:check(grad, [], tessera_nif:inline_region(tessera_trace:current(), Region, Own)),
+    Copies = tessera_trace:inline(Region, Own),
     Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.
     Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],

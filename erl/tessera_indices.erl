@@ -25,12 +25,20 @@ gather(Op, #tessera{shape = Shape} = A, #tessera{shape = IndexShape} = Indices, 
 
 linear_index(Op, Indices, Batch, [_]) -> reshape(Op, Indices, Batch);
 linear_index(Op, Indices, Batch, Sizes) ->
-    Wide = Op(convert, [Indices], s64),
     {_, Index} = lists:foldl(
-        fun(Size, {I, Sum}) ->
-                {I + 1, add_scaled(Op, Sum, Size, Op(clamp, [column(Op, Wide, Batch, I), 0, max(0, Size - 1)], []))}
-        end, {0, none}, Sizes),
+        fun(Size, {I, Sum}) -> {I + 1, add_scaled(Op, Sum, Size, into(Op, column(Op, Indices, Batch, I), Size))} end,
+        {0, none}, Sizes),
     Index.
+
+%% Clamped to [0, Size) as s64. That type holds the bounds, which a narrower type may not, and all indices but those of u64, which
+%% are clamped first. An empty axis has nothing to read.
+into(Op, #tessera{type = u64} = Indices, Size) -> convert(Op, clamp(Op, Indices, Size), s64);
+into(Op, Indices, Size) -> clamp(Op, convert(Op, Indices, s64), Size).
+
+clamp(Op, Indices, Size) -> Op(clamp, [Indices, 0, max(0, Size - 1)], []).
+
+convert(_, #tessera{type = Type} = Value, Type) -> Value;
+convert(Op, Value, Type) -> Op(convert, [Value], Type).
 
 add_scaled(_, none, _, Index) -> Index;
 add_scaled(Op, Sum, Size, Index) -> Op(add, [Op(multiply, [Sum, Size], []), Index], []).
@@ -144,8 +152,7 @@ strides(Dims) ->
     {Strides, _} = lists:mapfoldr(fun(Dim, Stride) -> {Stride, Stride * Dim} end, 1, Dims),
     Strides.
 
-%% Clamped to [0, Size), in a type that holds the bounds. An empty axis has nothing to read.
-into(Indices, Size) -> tessera:clip(tessera:as_type(Indices, s64), 0, max(0, Size - 1)).
+into(Indices, Size) -> into(op(take), Indices, Size).
 
 %% Rows that were dropped get no gradient.
 -spec indexed_add_shares(tessera:tensor(), tessera:tensor(), tessera:tensor(), [non_neg_integer()]) ->
@@ -178,6 +185,7 @@ read(C, Indices, Axes) ->
         _ -> tessera:gather(C, Indices, #{axes => Axes})
     end.
 
+%% An index of u64 that s64 does not hold is negative there, so that it is outside.
 inside(Indices, Sizes) ->
     Wide = tessera:as_type(Indices, s64),
     Bounds = tessera:tensor([Sizes], s64),

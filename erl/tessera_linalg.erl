@@ -4,9 +4,9 @@
 -module(tessera_linalg).
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
--export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, epsilon/1]).
--export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/3,
-         eigh_share/3, svd_share/2]).
+-export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, computed_in/1, epsilon/1]).
+-export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/4,
+         eigh_share/3, svd_share/2, has_svd_share/2, pinv_share/3, lstsq_shares/3]).
 
 -type options() :: map().
 -define(IS_COMPLEX(Type), (Type =:= c64 orelse Type =:= c128)).
@@ -67,20 +67,23 @@ full(Name, A, Options) ->
 
 -spec pinv(tessera:tensor()) -> tessera:tensor().
 pinv(A) ->
-    {U, Inverses, V} = inverted(pinv, [A], A),
-    product(tessera:multiply(V, Inverses), adjoint(U)).
+    {Type, Matrix, {U, Inverses, V}} = inverted(pinv, [A], A),
+    tessera:as_type(pinv(Matrix, U, Inverses, V), Type).
+
+pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera:multiply(V, Inverses), adjoint(U)), [A, U, Inverses, V]).
 
 -spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 lstsq(A, B) ->
     Args = [A, B],
-    {#tessera{shape = Shape} = U, Inverses, V} = inverted(lstsq, Args, A),
+    {Factored, Matrix, {#tessera{shape = Shape} = U, Inverses, V}} = inverted(lstsq, Args, A),
     {Batch, [M, _]} = parts(U),
-    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, U#tessera.type)], []),
+    #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, Factored)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
-                    [Left, Other] = [tessera:as_type(T, Type) || T <- [U, V]],
-                    Scale = tessera:as_type(Inverses, tessera_type:part(Type)),
-                    product(tessera:multiply(Other, Scale), product(adjoint(Left), Columns))
+                    [Left, Other, Given] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
+                    Scale = tessera:as_type(Inverses, tessera_type:part(computed_in(Type))),
+                    X = product(tessera:multiply(Other, Scale), product(adjoint(Left), Given)),
+                    tessera:as_type(tessera_trace:made_by(lstsq, X, [Matrix, Given, U, Inverses, V]), Type)
             end,
     case dims(Right) of
         Vector ->
@@ -99,13 +102,30 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
 
-%% U, V, and the inverses of the singular values as a row; singular values below the tolerance have 0 there.
+%% The type of the result, A in the type in which it is factored, and U, V, and the inverses of the singular values as a row;
+%% singular values below the tolerance have 0 there.
 inverted(Name, Args, A) ->
-    {U, S, Vt} = list_to_tuple(tessera_trace:results(Name, svd, [any_matrices(Name, Args, A)], false)),
+    {Type, Matrix, {U, S, Vt}} = decomposed(Name, Args, A),
     Counts = tessera:greater(S, least(U, S, Vt)),
     Safe = tessera:select(Counts, S, tessera:full({}, 1, S#tessera.type)),
     Inverses = tessera:select(Counts, tessera:divide(1, Safe), tessera:full({}, 0, S#tessera.type)),
-    {U, row(Inverses), adjoint(Vt)}.
+    {Type, Matrix, {U, row(Inverses), adjoint(Vt)}}.
+
+%% The type of A as a float, and A and the factors in the type in which they are computed: in a narrower one their rounding would
+%% be larger than the singular values that count.
+decomposed(Name, Args, A) ->
+    #tessera{type = Given} = Whole = any_matrices(Name, Args, A),
+    Type = tessera_type:to_float(Given),
+    Matrix = tessera:as_type(Whole, computed_in(Type)),
+    {Type, Matrix, list_to_tuple(tessera_trace:results(Name, svd, [Matrix], false))}.
+
+%% The type in which matrices of a float type are factored.
+-spec computed_in(tessera:type()) -> tessera:type().
+computed_in(Type) ->
+    case tessera_type:is_float_type(Type) andalso tessera_type:bits(Type) < 32 of
+        true -> f32;
+        false -> Type
+    end.
 
 %% The largest singular value that counts as 0.
 least(_, #tessera{shape = Shape} = S, _) when element(tuple_size(Shape), Shape) =:= 0 -> S;
@@ -114,12 +134,10 @@ least(U, #tessera{type = Type, shape = Shape} = S, Vt) ->
     {_, [_, N]} = parts(Vt),
     tessera:multiply(tessera:reduce_max(S, #{axes => [tuple_size(Shape) - 1], keep_axes => true}), max(M, N) * epsilon(Type)).
 
-%% The distance of 1 to the next number of a type.
--spec epsilon(tessera:type()) -> float().
+%% The distance of 1 to the next number of a type in which matrices are factored.
+-spec epsilon(f32 | f64) -> float().
 epsilon(f64) -> math:pow(2, -52);
-epsilon(f32) -> math:pow(2, -23);
-epsilon(f16) -> math:pow(2, -10);
-epsilon(bf16) -> math:pow(2, -7).
+epsilon(f32) -> math:pow(2, -23).
 
 %% A vector of each matrix as a row, or a column.
 row(T) -> tessera:reshape(T, list_to_tuple(lists:droplast(dims(T)) ++ [1, lists:last(dims(T))])).
@@ -127,7 +145,7 @@ column(T) -> tessera:reshape(T, list_to_tuple(dims(T) ++ [1])).
 
 -spec matrix_rank(tessera:tensor()) -> tessera:tensor().
 matrix_rank(A) ->
-    {U, S, Vt} = list_to_tuple(tessera_trace:results(matrix_rank, svd, [any_matrices(matrix_rank, [A], A)], false)),
+    {_, _, {U, S, Vt}} = decomposed(matrix_rank, [A], A),
     Counts = tessera:as_type(tessera:greater(S, least(U, S, Vt)), s64),
     tessera:sum(Counts, #{axes => [length(dims(S)) - 1]}).
 
@@ -162,7 +180,7 @@ norm(Given, Options) ->
     X = tessera:as_type(Sizes, tessera_type:to_float(Type)),
     case Order of
         _ when (Order =:= spectral orelse Order =:= nuclear), Axes =:= all -> matrix_norm(Args, Tensor, Order, Keep);
-        infinity -> tessera:reduce_max(X, Over);
+        infinity -> largest(X, Over);
         neg_infinity -> tessera:reduce_min(X, Over);
         1 -> tessera:sum(X, Over);
         2 -> tessera:sqrt(tessera:sum(tessera:multiply(X, X), Over));
@@ -180,12 +198,19 @@ matrix_norm(Args, X, Order, Keep) ->
     Last = length(dims(S)) - 1,
     Over = #{axes => [Last], keep_axes => Keep},
     Norm = case Order of
-               spectral -> tessera:reduce_max(S, Over);
+               spectral -> largest(S, Over);
                nuclear -> tessera:sum(S, Over)
            end,
     case Keep of
         true -> column(Norm);
         false -> Norm
+    end.
+
+%% Of sizes: 0 where there is none.
+largest(#tessera{shape = Shape} = Sizes, #{axes := Axes} = Over) ->
+    case lists:any(fun(Axis) -> element(Axis + 1, Shape) =:= 0 end, Axes) of
+        true -> tessera:sum(Sizes, Over);
+        false -> tessera:reduce_max(Sizes, Over)
     end.
 
 op(Name, Operands, Attrs) -> tessera_trace:op(Name, Name, Operands, Attrs).
@@ -278,10 +303,12 @@ conjugated(#tessera{type = Type} = A) when ?IS_COMPLEX(Type) -> tessera:conjugat
 conjugated(A) -> A.
 
 %% The elements for whose row and column index Keep gives true, zeros elsewhere.
-part(Keep, #tessera{shape = Shape, type = Type} = A) ->
+part(Keep, A) -> part(Keep, A, 0).
+
+part(Keep, #tessera{shape = Shape, type = Type} = A, Else) ->
     Rank = tuple_size(Shape),
     [Row, Column] = [tessera:iota(Shape, s64, Axis) || Axis <- [Rank - 2, Rank - 1]],
-    tessera:select(tessera:Keep(Row, Column), A, tessera:full({}, 0, Type)).
+    tessera:select(tessera:Keep(Row, Column), A, tessera:full({}, Else, Type)).
 
 %% ---- gradients: C is the result's
 
@@ -320,11 +347,33 @@ solve_shares(A, X, C) ->
     Right = fun() -> op(solve, [transposed(A), C], []) end,
     [fun() -> tessera:negate(product(Right(), transposed(X))) end, Right].
 
-%% The determinant D times the transposed inverse, also of C.
+%% The determinant D times the transposed inverse, also of C: the cofactors. Of singular matrices, which have no inverse, they are made of
+%% singular values; these take much longer, and are computed only where a matrix of the batch is singular.
 -spec determinant_share(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 determinant_share(#tessera{shape = Shape, type = Type} = A, D, C) ->
-    Scale = tessera:broadcast(tessera:multiply(C, D), Shape, tessera_type:dims(tuple_size(Shape) - 2)),
+    Singular = tessera:equal(D, 0),
+    Batch = tessera_type:dims(tuple_size(Shape) - 2),
+    Cofactors = tessera:'cond'(tessera:any(Singular),
+                               fun() ->
+                                       Which = tessera:broadcast(Singular, Shape, Batch),
+                                       Regular = tessera:select(Which, tessera:eye(Shape, Type), A),
+                                       tessera:select(Which, cofactors(A), by_inverses(Regular, D))
+                               end,
+                               fun() -> by_inverses(A, D) end),
+    tessera:multiply(tessera:broadcast(C, Shape, Batch), Cofactors).
+
+by_inverses(#tessera{shape = Shape, type = Type} = A, D) ->
+    Scale = tessera:broadcast(D, Shape, tessera_type:dims(tuple_size(Shape) - 2)),
     tessera:multiply(Scale, op(solve, [transposed(A), tessera:eye(Shape, Type)], [])).
+
+%% Those of U S Vt are the product of the cofactors of the factors. Of a diagonal matrix they are products of the other elements.
+cofactors(#tessera{shape = Shape, type = Type} = A) ->
+    [U, S, Vt] = tessera_trace:results(svd, [A], false),
+    Rank = tuple_size(Shape),
+    Others = tessera:product(part(not_equal, repeated_rows(S), 1), #{axes => [Rank - 1]}),
+    Turns = tessera:multiply(op(determinant, [U], []), op(determinant, [Vt], [])),
+    Scaled = tessera:multiply(conjugated(U), row(tessera:as_type(Others, Type))),
+    tessera:multiply(tessera:broadcast(Turns, Shape, tessera_type:dims(Rank - 2)), product(Scaled, conjugated(Vt))).
 
 %% The gradient of A for P, L and U. L and U have gradients, where `none' stands for zeros.
 -spec lu_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
@@ -335,15 +384,33 @@ lu_share([P, L, U], CL, CU) ->
     Left = op(triangular_solve, [L, Middle], {true, true, true, true}),
     product(P, op(triangular_solve, [U, Left], {false, false, true, false})).
 
-%% The gradient of A for Q and a square R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of
-%% complex matrices for functions that do not depend on the phases of Q's columns.
--spec qr_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
-qr_share([Q, R], CQ0, CR0) ->
+%% The gradient of A for Q and R, by A = Q R (H.-J. Liao and others, "Differentiable programming tensor networks", 2019). Of complex
+%% matrices for functions that do not depend on the phases of Q's columns. Where A has more columns than rows, Q and R's first columns
+%% are the factors of A's first columns, and R's others are Q' times A's others.
+-spec qr_share(tessera:tensor(), [tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
+qr_share(A, [Q, R], CQ0, CR0) ->
     [CQ, CR] = [conjugated(or_zeros(C, Like)) || {C, Like} <- [{CQ0, Q}, {CR0, R}]],
+    case parts(R) of
+        {_, [K, K]} -> conjugated(square_qr_share(Q, R, CQ, CR));
+        {_, [K, N]} ->
+            [{R1, _}, {CR1, CR2}, {_, A2}] = [{columns(T, 0, K), columns(T, K, N - K)} || T <- [R, CR, A]],
+            First = square_qr_share(Q, R1, tessera:add(CQ, product(A2, adjoint(CR2))), CR1),
+            conjugated(tessera:concatenate([First, product(Q, CR2)], length(dims(A)) - 1))
+    end.
+
+square_qr_share(Q, R, CQ, CR) ->
     M = tessera:subtract(product(R, adjoint(CR)), product(adjoint(CQ), Q)),
     Symmetric = tessera:add(part(greater_equal, M), adjoint(part(greater, M))),
     Right = tessera:add(CQ, product(Q, Symmetric)),
-    conjugated(op(triangular_solve, [conjugated(R), Right], {false, false, true, false})).
+    op(triangular_solve, [conjugated(R), Right], {false, false, true, false}).
+
+columns(T, From, Count) ->
+    {Batch, [M, _]} = parts(T),
+    tessera:slice(T, [0 || _ <- Batch] ++ [0, From], Batch ++ [M, Count]).
+
+rows(T, Count) ->
+    {Batch, [_, N]} = parts(T),
+    tessera:slice(T, [0 || _ <- Batch] ++ [0, 0], Batch ++ [Count, N]).
 
 or_zeros(none, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 0, Type);
 or_zeros(C, _) -> C.
@@ -352,36 +419,98 @@ or_zeros(C, _) -> C.
 %% functions that do not depend on the phases of vectors, here and below.
 -spec eigh_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.
 eigh_share([Values, Vectors], CValues, CVectors) ->
-    [ToValues, ToVectors] = [conjugated(or_zeros(C, Like)) || {C, Like} <- [{CValues, Values}, {CVectors, Vectors}]],
-    Inner = tessera:multiply(inverse_differences(Values), product(adjoint(Vectors), ToVectors)),
-    Middle = tessera:add(Inner, diagonal(ToValues)),
-    conjugated(hermitian(product(Vectors, product(Middle, adjoint(Vectors))))).
+    OfValues = [diagonal(conjugated(CValues)) || CValues =/= none],
+    OfVectors = [over_differences(product(adjoint(Vectors), conjugated(CVectors)), Values) || CVectors =/= none],
+    conjugated(hermitian(product(Vectors, product(sum(OfValues ++ OfVectors), adjoint(Vectors))))).
 
-%% 1 / (X[j] - X[i]) at row i and column j; 0 on the diagonal.
-inverse_differences(X) ->
-    Differences = tessera:subtract(row(X), column(X)),
-    part(not_equal, tessera:divide(1, tessera:add(Differences, part(equal, tessera:full(Differences#tessera.shape, 1, X#tessera.type))))).
+sum([First | Rest]) -> lists:foldl(fun tessera:add/2, First, Rest).
 
-diagonal(#tessera{shape = Shape} = X) ->
+%% Each element at row i and column j divided by X[j] - X[i], with zeros on the diagonal.
+over_differences(T, X) -> over(part(not_equal, T), tessera:subtract(row(X), column(X))).
+
+%% Quotients, with 0 for 0 / 0: what does not depend on vectors has a gradient where these are not determined.
+over(T, By) ->
+    [Top, Bottom] = [tessera:broadcast(Each, tessera:shape(T)) || Each <- [T, By]],
+    Nothing = tessera:logical_and(tessera:equal(Top, 0), tessera:equal(Bottom, 0)),
+    tessera:divide(Top, tessera:select(Nothing, tessera:full({}, 1, By#tessera.type), Bottom)).
+
+diagonal(X) -> part(equal, repeated_rows(X)).
+
+%% Square matrices, of which each row is the vector.
+repeated_rows(#tessera{shape = Shape} = X) ->
     N = element(tuple_size(Shape), Shape),
-    part(equal, tessera:broadcast(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N]))).
+    tessera:broadcast(row(X), list_to_tuple(tuple_to_list(Shape) ++ [N])).
 
-%% The gradient of A for U, S and V' with as many columns and rows as S has elements (J. Townsend, "Differentiating the singular value
-%% decomposition", 2016).
+%% Whether only vectors have gradients of which there are as many as singular values: others are not determined by the matrix.
+-spec has_svd_share([tessera:tensor()], [tessera:tensor() | none]) -> boolean().
+has_svd_share([U, S, Vt], [CU, _, CVt]) ->
+    K = lists:last(dims(S)),
+    {_, [_, CountU]} = parts(U),
+    {_, [CountV, _]} = parts(Vt),
+    (CU =:= none orelse CountU =:= K) andalso (CVt =:= none orelse CountV =:= K).
+
+%% The gradient of A for U, S and V' (J. Townsend, "Differentiating the singular value decomposition", 2016).
 -spec svd_share([tessera:tensor()], [tessera:tensor() | none]) -> tessera:tensor().
-svd_share([U, S, Vt] = Results, Gradients) ->
-    [CU, CS, CVt] = [conjugated(or_zeros(C, Like)) || {C, Like} <- lists:zip(Gradients, Results)],
-    F = inverse_differences(tessera:multiply(S, S)),
-    [Turning, TurningV] = [tessera:subtract(P, adjoint(P)) || P <- [product(adjoint(U), CU), product(Vt, adjoint(CVt))]],
-    [Turned, TurnedV] = [tessera:multiply(F, T) || T <- [Turning, TurningV]],
-    Middle = tessera:add(tessera:add(tessera:multiply(Turned, row(S)), tessera:multiply(TurnedV, column(S))), diagonal(CS)),
-    OutsideU = tessera:subtract(CU, product(U, product(adjoint(U), CU))),
-    OutsideV = tessera:subtract(CVt, product(product(CVt, adjoint(Vt)), Vt)),
-    Inner = product(U, with_phases(Middle, S, Turning)),
-    Both = product(tessera:add(Inner, tessera:divide(OutsideU, row(S))), Vt),
-    conjugated(tessera:add(Both, product(U, tessera:divide(OutsideV, column(S))))).
+svd_share([U0, S, Vt0], [CU, CS, CVt]) ->
+    K = lists:last(dims(S)),
+    {U, Vt} = {columns(U0, 0, K), rows(Vt0, K)},
+    OfValues = [diagonal(CS) || CS =/= none],
+    Shares = [of_left(U, S, conjugated(CU)) || CU =/= none] ++ [of_right(Vt, S, conjugated(CVt)) || CVt =/= none],
+    Middle = tessera:as_type(sum(OfValues ++ [Inner || {Inner, _} <- Shares]), U#tessera.type),
+    Inside = product(U, product(Middle, Vt)),
+    conjugated(sum([Inside | [Out(U, Vt) || {_, Outside} <- Shares, Out <- Outside]])).
+
+%% What is multiplied by U and V' from its sides, and what else is added to the gradient.
+of_left(U, S, C) ->
+    {Turning, Turned} = turned(product(adjoint(U), C), S),
+    Inner = with_phases(tessera:multiply(Turned, row(S)), S, Turning),
+    {Inner, [fun(_, Vt) -> product(over(outside(U, C), row(S)), Vt) end || not is_square(U)]}.
+
+of_right(Vt, S, C) ->
+    {_, Turned} = turned(product(Vt, adjoint(C)), S),
+    {tessera:multiply(Turned, column(S)),
+     [fun(U, _) -> product(U, adjoint(over(outside(adjoint(Vt), adjoint(C)), row(S)))) end || not is_square(Vt)]}.
+
+turned(Product, S) ->
+    Turning = tessera:subtract(Product, adjoint(Product)),
+    {Turning, over_differences(Turning, tessera:multiply(S, S))}.
+
+%% The part of C that is orthogonal to U's columns.
+outside(U, C) -> tessera:subtract(C, product(U, product(adjoint(U), C))).
+
+is_square(T) ->
+    {_, [M, N]} = parts(T),
+    M =:= N.
 
 %% For real matrices the diagonal of the rotation of the vectors is 0.
 with_phases(Middle, S, #tessera{type = Type} = Turning) when ?IS_COMPLEX(Type) ->
-    tessera:add(Middle, part(equal, tessera:divide(tessera:multiply(Turning, 0.5), row(S))));
+    tessera:add(Middle, part(equal, over(tessera:multiply(Turning, 0.5), row(S))));
 with_phases(Middle, _, _) -> Middle.
+
+%% The gradient of A for its pseudoinverse P (G. Golub and V. Pereyra, "The differentiation of pseudo-inverses", 1973). It is finite where
+%% singular values are equal, and holds for changes of A that keep its rank.
+-spec pinv_share(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+pinv_share(#tessera{type = Type} = A, P, C0) ->
+    C = conjugated(C0),
+    [Pt, Ct] = [adjoint(P), adjoint(C)],
+    Rows = product(product(Ct, P), Pt),
+    Columns = product(Pt, product(P, Ct)),
+    Gradient = sum([tessera:negate(product(Pt, product(C, Pt))),
+                    tessera:subtract(Rows, product(A, product(P, Rows))),
+                    tessera:subtract(Columns, product(product(Columns, P), A))]),
+    tessera:as_type(conjugated(Gradient), Type).
+
+%% The gradients of A and B for X = P B, where P is A's pseudoinverse.
+-spec lstsq_shares([tessera:tensor()], tessera:tensor(), tessera:tensor()) -> [fun(() -> tessera:tensor())].
+lstsq_shares([#tessera{type = TypeA} = A0, B, U, Inverses, V], #tessera{type = Type} = X, C0) ->
+    [A, P] = [tessera:as_type(T, Type) || T <- [A0, pinv(A0, U, Inverses, V)]],
+    C = conjugated(C0),
+    Y = product(adjoint(P), C),
+    [fun() ->
+             Residue = tessera:subtract(B, product(A, X)),
+             Left = tessera:subtract(C, product(adjoint(A), Y)),
+             Gradient = sum([tessera:negate(product(Y, adjoint(X))), product(Residue, adjoint(product(P, Y))),
+                             product(product(adjoint(P), X), adjoint(Left))]),
+             tessera:as_type(conjugated(Gradient), TypeA)
+     end,
+     fun() -> conjugated(Y) end].

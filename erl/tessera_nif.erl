@@ -7,7 +7,7 @@
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
-         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/3, ops/3, finish/2, local_view/1,
+         control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, ops/3, finish/2, local_view/1,
          local_sharding/5, coordinates/1, varying/2, vary/3, has_collective/2, combine/1, signature/1, digest/2, digest_more/2, expression_read/2,
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
@@ -85,7 +85,7 @@ control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
 callback(_Builder, _Index, _Types, _Operands) -> ?STUB.
 custom_call(_Builder, _Text, _Types, _Operands) -> ?STUB.
 load_plugin(_Path) -> ?STUB.
-inline_region(_Builder, _Region, _Operands) -> ?STUB.
+inline_region(_Builder, _Region, _Operands, _Sought) -> ?STUB.
 ops(_Builder, _FirstId, _LastId) -> ?STUB.
 finish(_Builder, _Results) -> ?STUB.
 local_view(_Builder) -> ?STUB.

@@ -5,13 +5,17 @@
 -include("tessera.hrl").
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
+-export([made_by/3, op_for_gradients/1, inline/2]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
-%% those of other nodes with their local copies, and the values that gradients do not pass.
+%% those of other nodes with their local copies, and how gradients pass values, where not by the ops that made them: not at
+%% all, or as if an op of that name on these operands had.
 -define(KEY, '$tessera_program').
 -define(ENVIRONMENT, '$tessera_environment').
 -define(STAND_INS, '$tessera_stand_ins').
--define(STOPPED, '$tessera_stopped').
+-define(PASSED, '$tessera_passed').
+
+-type passed() :: stopped | {atom(), [tessera:tensor()]}.
 
 %% Applies an op of the core. Errors name the op as Name; operands are tensors and numbers.
 -spec op(atom(), [tessera:operand()], term()) -> tessera:tensor().
@@ -81,7 +85,7 @@ trace(F, Types, Environment) ->
     StandIns = maps:from_list([{Ref, Tensor} || {#tessera{ref = Ref}, Tensor} <- lists:zip(Environment, Here)]),
     Program = check(jit, [], tessera_nif:builder_new([Ref || #tessera{ref = Ref} <- Here])),
     Outer = [{Key, put(Key, Value)} || {Key, Value} <- [{?KEY, Program}, {?ENVIRONMENT, Environment},
-                                                        {?STAND_INS, StandIns}, {?STOPPED, #{}}]],
+                                                        {?STAND_INS, StandIns}, {?PASSED, #{}}]],
     try
         Params = [check(jit, [], tessera_nif:param(Program, Type, Shape)) || {Type, Shape} <- Types],
         {_, Leaves} = Flat = tessera_tree:flatten(F(Params)),
@@ -171,10 +175,46 @@ stop_grad(Operand) ->
         false -> tessera_ops:tensor(stop_grad, Operand);
         true ->
             Own = value(stop_grad, Operand),
-            #tessera{ref = [_ | Id]} = Value = op(stop_grad, reshape, [Own], tessera_ops:shape_of(Operand)),
-            put(?STOPPED, (get(?STOPPED))#{Id => true}),
-            Value
+            passed(op(stop_grad, reshape, [Own], tessera_ops:shape_of(Operand)), stopped)
     end.
 
+-spec passed(tessera:tensor(), passed()) -> tessera:tensor().
+passed(#tessera{ref = [_ | Id]} = Value, How) ->
+    put(?PASSED, (get(?PASSED))#{Id => How}),
+    Value.
+
 -spec is_stopped(tessera:tensor()) -> boolean().
-is_stopped(#tessera{ref = [_ | Id]}) -> is_map_key(Id, get(?STOPPED)).
+is_stopped(#tessera{ref = [_ | Id]}) -> maps:get(Id, get(?PASSED), none) =:= stopped.
+
+%% The value for whose gradient there is a rule of that name and these operands (tessera_grad_rules), in place of those of the ops that
+%% compute it. Of values that no gradient needs it is the value itself.
+-spec made_by(atom(), tessera:tensor(), [tessera:tensor()]) -> tessera:tensor().
+made_by(Name, Value, Operands) ->
+    case is_tracing() of
+        false -> Value;
+        true ->
+            [#tessera{shape = Shape} = Own | Own1] = [value(Name, T) || T <- [Value | Operands]],
+            passed(op(Name, reshape, [Own], Shape), {Name, Own1})
+    end.
+
+%% An op as gradients see it.
+-spec op_for_gradients(Op) -> Op when Op :: {atom(), [tessera:tensor()], [tessera:tensor()], term()}.
+op_for_gradients({_, _, [#tessera{ref = [_ | Id]} | _] = Results, _} = Op) ->
+    case get(?PASSED) of
+        #{Id := {Name, Operands}} -> {Name, Operands, Results, []};
+        _ -> Op
+    end.
+
+%% The results of a copy of a region's ops on these arguments. Gradients pass its values as those that were copied.
+-spec inline(non_neg_integer(), [tessera:tensor()]) -> [tessera:tensor()].
+inline(Region, Arguments) ->
+    All = maps:to_list(get(?PASSED)),
+    Operands = [Operand || {_, {_, Operands}} <- All, Operand <- Operands],
+    Sought = lists:usort([Id || {Id, _} <- All] ++ [Id || #tessera{ref = [_ | Id]} <- Operands]),
+    {Results, Copies} = check(grad, [], tessera_nif:inline_region(get(?KEY), Region, Arguments, Sought)),
+    Copied = maps:from_list([{Id, Copy} || {Id, #tessera{} = Copy} <- lists:zip(Sought, Copies)]),
+    _ = [passed(map_get(Id, Copied), copied(How, Copied)) || {Id, How} <- All, is_map_key(Id, Copied)],
+    Results.
+
+copied(stopped, _) -> stopped;
+copied({Name, Operands}, Copied) -> {Name, [map_get(Id, Copied) || #tessera{ref = [_ | Id]} <- Operands]}.

@@ -5,7 +5,7 @@
 -include("tessera.hrl").
 -export([unfold/4, attributes/4]).
 -export([fold/4, mean/3, reduce/5, scatter/6]).
--export([sum_share/3, choice_share/4, scatter_shares/5]).
+-export([sum_share/3, product_share/4, choice_share/4, scatter_shares/5]).
 -export([one_an_axis/5, padding/4]).
 
 -type op() :: fun((atom(), [tessera:operand()], term()) -> tessera:tensor()).
@@ -169,13 +169,55 @@ sum_share(#tessera{shape = Windows} = C, #tessera{shape = Shape}, {Sizes, Stride
 covered(0, _) -> 0;
 covered(Count, Stride) -> (Count - 1) * Stride + 1.
 
-%% The gradient of a window's maximum or minimum belongs to its selected element: the last of equal ones.
+%% Others(C, Elements) is the gradient of the elements of each window, along the first axis, for their product. It takes as much memory
+%% as all windows have elements.
+-spec product_share(tessera:tensor(), tessera:tensor(), window(), fun((tessera:tensor(), tessera:tensor()) -> tessera:tensor())) ->
+          tessera:tensor().
+product_share(C, #tessera{type = Type} = X, Window, Others) ->
+    folded_back(Others(C, unfold(op(grad), X, tessera:full({}, 1, Type), Window)), X, Window).
+
+%% The gradient of a window's maximum or minimum belongs to its selected element: the last of equal ones. With dilation it takes as
+%% much memory as all windows have elements.
 -spec choice_share(atom(), tessera:tensor(), tessera:tensor(), window()) -> tessera:tensor().
 choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Window) ->
-    lists:all(fun(D) -> D =:= 1 end, Dilation) orelse
-        tessera_error:raise(grad, [X], unimplemented, "grad: the gradient through ~s with dilation is not supported",
-                            [case Scatter of window_scatter_max -> window_max; _ -> window_min end]),
-    tessera_trace:op(grad, Scatter, [X, C, tessera:full({}, 0, Type)], Window).
+    case lists:all(fun(D) -> D =:= 1 end, Dilation) of
+        true -> tessera_trace:op(grad, Scatter, [X, C, tessera:full({}, 0, Type)], Window);
+        false ->
+            Best = best_places(Scatter, X, Window),
+            Places = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
+            Shape = setelement(1, Best#tessera.shape, Places),
+            Chosen = tessera:equal(tessera:iota(Shape, s64, 0), Best),
+            folded_back(tessera:select(Chosen, tessera:new_axis(C, 0), tessera:full({}, 0, Type)), X, Window)
+    end.
+
+%% The index of the selected element in each window, with a first axis of size 1.
+best_places(Scatter, #tessera{type = Type} = X, Window) ->
+    {Choose, Outside} = case Scatter of
+                            window_scatter_max -> {fun tessera:argmax/2, lowest(Type)};
+                            window_scatter_min -> {fun tessera:argmin/2, highest(Type)}
+                        end,
+    Choose(unfold(op(grad), X, Outside, Window), #{axis => 0, tie_break => high, keep_axis => true, type => s64}).
+
+%% The sum of all elements of windows that are a place of X; unfold makes such windows.
+folded_back(Elements, #tessera{type = Type, shape = Shape}, {Sizes, Strides, Low, _, Dilation}) ->
+    [_ | Counts] = tuple_to_list(Elements#tessera.shape),
+    None = tessera:full(Shape, 0, Type),
+    case lists:member(0, Counts) of
+        true -> None;
+        false ->
+            Add = fun({Index, Place}, Sum) ->
+                          Part = tessera:reshape(tessera:slice(Elements, [Index | [0 || _ <- Counts]], [1 | Counts]),
+                                                 list_to_tuple(Counts)),
+                          tessera:add(Sum, tessera:pad(Part, 0, spread(Place, tuple_to_list(Shape), Counts, Strides, Low, Dilation)))
+                  end,
+            lists:foldl(Add, None, lists:enumerate(0, places(Sizes)))
+    end.
+
+%% Where the elements at one place of the windows are, as padding around and between them.
+spread([], [], [], [], [], []) -> [];
+spread([At | Ats], [Dim | Dims], [Count | Counts], [Stride | Strides], [L | Low], [D | Dilation]) ->
+    Before = At * D - L,
+    [{Before, Dim - Before - covered(Count, Stride), Stride - 1} | spread(Ats, Dims, Counts, Strides, Low, Dilation)].
 
 %% The gradient of the source is C at the selected element; that of the initial value is the sum of C.
 -spec scatter_shares(atom(), tessera:tensor(), tessera:tensor(), tessera:tensor(), window()) ->
@@ -183,13 +225,8 @@ choice_share(Scatter, C, #tessera{type = Type} = X, {_, _, _, _, Dilation} = Win
 scatter_shares(Name, C, #tessera{type = Type} = X, #tessera{shape = Shape}, Window) ->
     [none,
      fun() ->
-             {Choose, Outside} = case Name of
-                                     window_scatter_max -> {fun tessera:argmax/2, lowest(Type)};
-                                     window_scatter_min -> {fun tessera:argmin/2, highest(Type)}
-                                 end,
-             Op = op(grad),
-             Best = Choose(unfold(Op, X, Outside, Window), #{axis => 0, tie_break => high, keep_axis => true}),
-             Read = tessera:take_along_axis(unfold(Op, C, tessera:full({}, 0, Type), Window), Best, #{axis => 0}),
+             Best = best_places(Name, X, Window),
+             Read = tessera:take_along_axis(unfold(op(grad), C, tessera:full({}, 0, Type), Window), Best, #{axis => 0}),
              tessera:reshape(Read, Shape)
      end,
      fun() -> tessera_ops:as_type(grad, tessera:sum(C), Type) end].

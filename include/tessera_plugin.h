@@ -14,8 +14,9 @@
 extern "C" {
 #endif
 
-/* Of this interface. A plugin of another version is refused. */
-#define TESSERA_PLUGIN_VERSION 1
+/* Of this interface. A plugin of a later version is refused. Those of version 1 are called as before: types that
+ * version 1 does not name, which are the last ones below, are TESSERA_OTHER for them. */
+#define TESSERA_PLUGIN_VERSION 2
 
 typedef enum tessera_type {
   TESSERA_OTHER = 0, /* a type that this version does not name */
@@ -32,7 +33,14 @@ typedef enum tessera_type {
   TESSERA_F32 = 11,
   TESSERA_F64 = 12,
   TESSERA_C64 = 13,
-  TESSERA_C128 = 14
+  TESSERA_C128 = 14,
+  /* Since version 2. Integers of 2 and 4 bits take a byte each, extended by their sign or by zeros. */
+  TESSERA_S2 = 15,
+  TESSERA_S4 = 16,
+  TESSERA_U2 = 17,
+  TESSERA_U4 = 18,
+  TESSERA_F8 = 19,       /* E5M2 */
+  TESSERA_F8_E4M3FN = 20 /* no infinities */
 } tessera_type;
 
 typedef struct tessera_tensor {

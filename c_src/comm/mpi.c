@@ -2,6 +2,7 @@
 
 #include "comm/bells.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -83,7 +84,7 @@ typedef struct job {
   ts_carrier carrier;
   ts_mpi_core core;
   ts_mpi_options *options; /* the caller's, while it is opened */
-  int64_t patience_ns;
+  int64_t patience_ns, part_bytes;
   MPI_Comm comm;
   ts_bells bells;
   bool *to_ring;   /* each rank: something was sent to it */
@@ -127,7 +128,7 @@ static void finish(job *j, slot *s, ts_status status) {
   end_exchange(j, exchange, status);
 }
 
-/* From now on no function of MPI is called: the memory of blocks may be gone. */
+/* MPI must not be called after this: the memory of its requests may be freed. */
 static void break_job(job *j, const char *what, int32_t rank) {
   if (j->broken) return;
   j->broken = true;
@@ -159,7 +160,7 @@ static void fail_all(job *j) {
 /* Starts the next part of a block with this request. Parts arrive in their order. */
 static void move_part(job *j, slot *s, int at) {
   block *b = &s->blocks[s->owners[at]];
-  int most = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE, size = (int)(b->left < most ? b->left : most);
+  int size = (int)(b->left < j->part_bytes ? b->left : j->part_bytes);
   b->left -= size;
   j->to_ring[b->peer] = true;
   if (b->receive) {
@@ -316,7 +317,7 @@ static slot *new_slot(const job *j, ts_exchange *exchange) {
   return s;
 }
 
-/* Without memory here, other ranks would wait: so that ends the job. */
+/* If this allocation fails the job is ended, since other ranks would wait for this one. */
 static void begin(job *j, ts_exchange *exchange) {
   slot *s = new_slot(j, exchange);
   if (!s) break_job(j, "no memory for an exchange", -1);
@@ -491,24 +492,47 @@ static int64_t spin_ns(const job *j) { return j->crowded ? 0 : SPIN_NS + bytes_o
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The longest sleep. Where ranks may be asked for a sign of life, a rank without exchanges polls, too. */
-static int64_t nap_ns(const job *j) {
+static bool all_have_bells(const job *j) {
+  return j->bells.ranks_here == j->carrier.ranks && j->bells.own != &j->bells.alone;
+}
+
+/* The longest time between two polls for questions: where ranks may be asked for a sign of life, a rank without
+ * exchanges answers, too. */
+static int64_t idle_ns(const job *j) {
   int64_t most = (int64_t)IDLE_MS * 1000000;
-  if (!j->active) return j->patience_ns ? min_of(j->patience_ns / LOOKS, most) : most;
-  if (j->bells.ranks_here < j->carrier.ranks || j->bells.own == &j->bells.alone) return SLEEP_NS;
+  return j->patience_ns ? min_of(j->patience_ns / LOOKS, most) : most;
+}
+
+/* The longest sleep at the bell. */
+static int64_t nap_ns(const job *j) {
+  if (!j->active) return idle_ns(j);
+  if (!all_have_bells(j)) return SLEEP_NS;
   return bytes_on_the_way(j) > 0 ? BLOCKS_NS : HEADERS_NS;
 }
 
 /* Drives once; if nothing has moved for some time, twice, and sleeps until the bell rings. The lock is held. MPI_Iprobe
- * looks before it takes in what has arrived, so only the second look after ts_bells_listen() finds all of that. */
+ * looks before it takes in what has arrived, so only the second look after ts_bells_listen() finds all of that. The
+ * job's thread does not look twice once there is a helper, whose exchange it would take. */
 static void drive_or_sleep(job *j, int64_t *moved_at, int64_t most_ns) {
-  bool tired = j->core.now_ns() - *moved_at > spin_ns(j);
+  bool helps = j->helped != NULL, tired = j->core.now_ns() - *moved_at > spin_ns(j);
   uint32_t seen = tired ? ts_bells_listen(&j->bells) : 0;
-  if (drive_once(j) || (tired && drive_once(j)))
+  bool moved = drive_once(j), is_other = j->has_helper && !helps;
+  if (!moved && tired && !is_other) moved = drive_once(j);
+  if (moved)
     *moved_at = j->core.now_ns();
-  else if (tired && !j->first)
+  else if (tired && !j->first && !is_other)
     sleep_at_bell(j, seen, min_of(nap_ns(j), most_ns));
   if (tired) ts_bells_stop_listening(&j->bells);
+}
+
+/* Waits until there is something to do for the job's thread, or the time is over, which it returns. It does not wait at
+ * the bell, which would wake it each time that another rank rings for the helper. The lock is held. */
+static bool rest(job *j) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  int64_t ns = until.tv_nsec + idle_ns(j);
+  until = (struct timespec){.tv_sec = until.tv_sec + (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+  return pthread_cond_timedwait(&j->wake, &j->lock, &until) == ETIMEDOUT;
 }
 
 /* Until it is closed and nothing is on its way. */
@@ -516,19 +540,23 @@ static void serve(job *j) {
   int64_t moved_at = 0;
   pthread_mutex_lock(&j->lock);
   while (j->has_helper || !j->closing || j->first || j->active) {
-    if (j->has_helper) {
-      pthread_cond_wait(&j->wake, &j->lock);
-      continue;
-    }
-    if (!j->active && !j->first) sleep_at_bell(j, ts_bells_count(&j->bells), nap_ns(j));
-    if (j->has_helper) continue;
-    drive_or_sleep(j, &moved_at, INT64_MAX);
+    if (!j->has_helper && (j->active || j->first))
+      drive_or_sleep(j, &moved_at, INT64_MAX);
+    else if (rest(j) && !j->has_helper)
+      drive_once(j);
     if (j->has_helper) pthread_cond_signal(&j->handed);
   }
   pthread_mutex_unlock(&j->lock);
 }
 
-/* Drives until the posted exchange is done, or the time is over. The lock is held. */
+/* The lock is held. */
+static void wake_thread(job *j) {
+  pthread_cond_signal(&j->wake);
+  ts_bells_ring_own(&j->bells); /* its last sleep may be long */
+}
+
+/* Drives until the posted exchange is done, or the time is over. The lock is held. Where bytes cross a network, the
+ * job's thread looks once more whether all have left. */
 static void help(job *j, const ts_exchange *posted, int64_t ns) {
   int64_t now = j->core.now_ns(), until = now + ns, moved_at = now;
   j->has_helper = true;
@@ -537,8 +565,7 @@ static void help(job *j, const ts_exchange *posted, int64_t ns) {
   while (j->helped && (now = j->core.now_ns()) < until) drive_or_sleep(j, &moved_at, until - now);
   j->helped = NULL;
   j->has_helper = false;
-  pthread_cond_signal(&j->wake);
-  if (j->active || j->first || j->closing) ts_bells_ring_own(&j->bells); /* its last sleep may be long */
+  if (j->active || j->first || j->closing || !all_have_bells(j)) wake_thread(j);
 }
 
 /* All ranks get the least level; their versions are equal if the least is the largest. */
@@ -566,6 +593,8 @@ static ts_status meet(job *j) {
     return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
   j->crowded = has_more_ranks_than_cpus(j);
+  j->part_bytes = j->options->part_bytes;
+  if (j->part_bytes == 0) j->part_bytes = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE;
   return agree(j);
 }
 
@@ -618,11 +647,10 @@ static void post(ts_carrier *self, ts_exchange *exchange, int64_t help_ns) {
   else
     j->first = exchange;
   j->last = exchange;
-  if (help_ns > 0 && j->can_change && !j->has_helper) {
+  if (help_ns > 0 && j->can_change && !j->has_helper)
     help(j, exchange, help_ns);
-  } else {
-    ts_bells_ring_own(&j->bells);
-  }
+  else
+    wake_thread(j);
   pthread_mutex_unlock(&j->lock);
 }
 
@@ -667,7 +695,7 @@ static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
   until.tv_sec += (time_t)(timeout_ns / 1000000000) + 1;
   pthread_mutex_lock(&j->lock);
   j->closing = true;
-  ts_bells_ring_own(&j->bells);
+  wake_thread(j);
   while (!j->closed && result == 0) result = pthread_cond_timedwait(&j->changed, &j->lock, &until);
   bool closed = j->closed;
   pthread_mutex_unlock(&j->lock);

@@ -47,25 +47,35 @@ static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
   return TS_SUCCESS;
 }
 
-static void set_attrs(const ts_op *op, ts_collective *c) {
+static ts_status set_attrs(const ts_op *op, ts_collective *c) {
   const ts_attrs *attrs = op->attrs;
   for (int32_t m = 0; m < TS_MAX_PARTITIONS; m++) c->senders[m] = TS_NO_MEMBER;
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_ALONG: c->split = c->concat = attrs->along.dim; break;
-  case TS_ATTR_EXCHANGE:
+  switch ((ts_ops_COLLECTIVE)op->code) {
+  case TS_OP_ALL_GATHER:
+  case TS_OP_REDUCE_SCATTER: c->split = c->concat = attrs->along.dim; return TS_SUCCESS;
+  case TS_OP_ALL_TO_ALL:
     c->split = attrs->exchange.split;
     c->concat = attrs->exchange.concat;
-    break;
-  case TS_ATTR_ROOTED:
+    return TS_SUCCESS;
+  case TS_OP_COLLECTIVE_BROADCAST:
     for (int32_t m = 0; m < c->size; m++) c->senders[m] = (uint16_t)attrs->rooted.root;
-    break;
-  case TS_ATTR_PERMUTE:
+    return TS_SUCCESS;
+  case TS_OP_COLLECTIVE_PERMUTE:
     for (int32_t i = 0; i < attrs->permute.targets.rank; i++)
       c->senders[attrs->permute.targets.dims[i]] = (uint16_t)attrs->permute.sources.dims[i];
-    break;
-  default:
+    return TS_SUCCESS;
+  case TS_OP_ALL_REDUCE_SUM:
+  case TS_OP_ALL_REDUCE_PRODUCT:
+  case TS_OP_ALL_REDUCE_MIN:
+  case TS_OP_ALL_REDUCE_MAX:
+  case TS_OP_ALL_REDUCE_AND:
+  case TS_OP_ALL_REDUCE_OR:
+  case TS_OP_BARRIER:
     for (int32_t m = 0; m < c->size; m++) c->senders[m] = (uint16_t)m;
+    return TS_SUCCESS;
+  case TS_OP_SHARDING_CONSTRAINT: break;
   }
+  return ts_error(TS_UNIMPLEMENTED, "%s is no collective of a run", ts_op_name(op->code));
 }
 
 /* A program that was parsed may have sizes whose sum is no number. */
@@ -81,7 +91,7 @@ static ts_status describe(ts_builder *b, const ts_op *op, ts_collective **out) {
   c->code = op->code;
   c->count = op->operand_count;
   TS_TRY(list_groups(b, op, c));
-  set_attrs(op, c);
+  TS_TRY(set_attrs(op, c));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->count, &c->types));
   for (uint32_t i = 0; i < c->count; i++) {
     TS_TRY(ts_builder_keep_type(b, op->operands[i], &c->types[i]));
@@ -111,7 +121,7 @@ ts_status ts_builder_collective(ts_builder *b, ts_block *block, const ts_op *op)
 
 typedef struct writes {
   const ts_executable *exe;
-  uint8_t *counts; /* of each RESULT, at most 2 */
+  uint8_t *counts; /* the writes of each RESULT, counted up to 2 */
 } writes;
 
 static void count_write(writes *w, ts_memory_id id) {

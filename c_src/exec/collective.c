@@ -121,7 +121,7 @@ typedef struct call {
   const ts_collective *c;
   const ts_collective_memory *memory;
   const _Atomic bool *cancel;
-  int64_t pieces; /* of each operand */
+  int64_t pieces; /* how many pieces each operand is moved in */
 } call;
 
 static char *operand_at(const call *k, int32_t partition, uint32_t i) {

@@ -223,8 +223,8 @@ static void destroy(ts_ranks *r) {
   ts_free(r);
 }
 
-/* Ends an exchange without a group: tells the other ranks, and frees everything when they know. The owner is this
- * thread. */
+/* Ends an exchange whose group was abandoned: tells the other ranks that the run failed, and frees `r` when they have
+ * been told. Only the thread that owns `r` calls it. */
 static void settle(ts_ranks *r) {
   if (r->phase != TS_PHASE_NONE) ts_status_free(take(r));
   if (r->over) {

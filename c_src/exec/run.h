@@ -14,7 +14,7 @@ typedef struct ts_frame {
 
 typedef struct ts_run {
   const ts_executable *exe;
-  void **base; /* of each piece of memory */
+  void **base; /* the address of each piece of memory */
   int64_t *words;
   char *block;
   int64_t block_bytes;

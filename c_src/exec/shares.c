@@ -1,6 +1,7 @@
 #include "exec/shares.h"
 
 #include "base/cancel.h"
+#include "exec/carrier.h"
 
 #include <string.h>
 
@@ -23,11 +24,21 @@ typedef void (*visit_fn)(void *context, const transfer *t);
 static int32_t partitions_each(const ts_shares *s) { return s->collective->partitions / s->ranks; }
 static int32_t rank_of(const ts_shares *s, int32_t partition) { return partition / partitions_each(s); }
 
-/* The first member of the group on a rank; -1. */
-static int32_t member_on(const ts_shares *s, const uint16_t *group, int32_t rank) {
-  for (int32_t m = 0; m < s->collective->size; m++)
-    if (rank_of(s, group[m]) == rank) return m;
-  return -1;
+/* The ranks of a group's members. Found once for all transfers of a group, of which a rank makes one for each rank. */
+typedef struct spread {
+  int32_t count;                /* ranks that have members */
+  int16_t first[TS_MAX_RANKS];  /* the first member on a rank; -1: none */
+  int16_t before[TS_MAX_RANKS]; /* lower ranks that have members */
+} spread;
+
+static void find_spread(const ts_shares *s, const uint16_t *group, spread *out) {
+  for (int32_t r = 0; r < s->ranks; r++) out->first[r] = -1;
+  for (int32_t m = s->collective->size; m-- > 0;) out->first[rank_of(s, group[m])] = (int16_t)m;
+  out->count = 0;
+  for (int32_t r = 0; r < s->ranks; r++) {
+    out->before[r] = (int16_t)out->count;
+    out->count += out->first[r] >= 0;
+  }
 }
 
 static bool is_shared_out(const ts_shares *s) {
@@ -46,17 +57,11 @@ int32_t ts_shares_rounds(const ts_shares *s) { return is_shared_out(s) ? 2 : 1; 
 /* ---- the lists ---- */
 
 /* The share of a rank of the elements of an all_reduce. */
-static void set_share(const ts_shares *s, const uint16_t *group, int32_t rank, transfer *t) {
+static void set_share(const ts_shares *s, const spread *on, int32_t rank, transfer *t) {
   int64_t size = (int64_t)ts_dtype_size(s->collective->types[t->operand]->dtype), elements = t->part.run / size;
-  int64_t count = 0, own = 0;
-  for (int32_t r = 0; r < s->ranks; r++) {
-    if (member_on(s, group, r) < 0) continue;
-    if (r < rank) own++;
-    count++;
-  }
-  if (count == 0) return; /* no rank has a member */
-  t->first = elements * own / count * size;
-  t->last = elements * (own + 1) / count * size;
+  int64_t own = on->before[rank];
+  t->first = elements * own / on->count * size;
+  t->last = elements * (own + 1) / on->count * size;
 }
 
 static int64_t operand_bytes(const ts_collective *c, uint32_t i) {
@@ -66,10 +71,14 @@ static int64_t operand_bytes(const ts_collective *c, uint32_t i) {
 /* The terms that a rank sums of one group: of all, or of its share. */
 static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
   const uint16_t *group = ts_collective_group(s->collective, t->to);
+  spread on;
   t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
   t->first = 0;
   t->last = t->part.run;
-  if (is_shared_out(s)) set_share(s, group, rank, t);
+  if (is_shared_out(s)) {
+    find_spread(s, group, &on);
+    set_share(s, &on, rank, t);
+  }
   for (t->member = 0; t->member < s->collective->size; t->member++) {
     t->from = group[t->member];
     visit(context, t);
@@ -79,14 +88,23 @@ static void visit_terms(const ts_shares *s, int32_t rank, transfer *t, visit_fn 
 /* The sums of the other ranks' shares. */
 static void visit_shares(const ts_shares *s, int32_t rank, transfer *t, visit_fn visit, void *context) {
   const uint16_t *group = ts_collective_group(s->collective, t->to);
+  spread on;
   t->part = ts_move_whole(operand_bytes(s->collective, t->operand));
+  find_spread(s, group, &on);
   for (int32_t r = 0; r < s->ranks; r++) {
-    t->member = member_on(s, group, r);
+    t->member = on.first[r];
     if (r == rank || t->member < 0) continue;
     t->from = group[t->member];
-    set_share(s, group, r, t);
+    set_share(s, &on, r, t);
     visit(context, t);
   }
+}
+
+/* Whether no earlier member of the partition's group is on the same rank. */
+static bool is_first_on_rank(const ts_shares *s, const uint16_t *group, int32_t partition) {
+  int32_t m = 0;
+  while (rank_of(s, group[m]) != rank_of(s, partition)) m++;
+  return group[m] == partition;
 }
 
 static void visit_parts(const ts_shares *s, transfer *t, visit_fn visit, void *context) {
@@ -100,7 +118,8 @@ static void visit_parts(const ts_shares *s, transfer *t, visit_fn visit, void *c
   }
 }
 
-/* Visits all that a rank reads, in an order that all ranks agree on: its own partitions' parts, too. */
+/* Visits every part that a rank reads, of its own partitions, too. Each rank computes the same order, as sender and
+ * receiver pack messages by it. */
 static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn visit, void *context) {
   const ts_collective *c = s->collective;
   transfer t;
@@ -111,7 +130,7 @@ static void visit_all(const ts_shares *s, int32_t round, int32_t rank, visit_fn 
       t.to = p;
       if (!ts_collective_is_all_reduce(c->code))
         visit_parts(s, &t, visit, context);
-      else if (group[member_on(s, group, rank)] != p || operand_bytes(c, t.operand) == 0)
+      else if (!is_first_on_rank(s, group, p) || operand_bytes(c, t.operand) == 0)
         continue; /* the group is visited with its first member on the rank */
       else if (round == 0)
         visit_terms(s, rank, &t, visit, context);

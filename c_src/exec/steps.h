@@ -149,7 +149,7 @@ struct ts_executable {
   ts_memory_id *results;  /* memory of each result */
   bool *moves;            /* of each result: whether it is the last one in its RESULT, which takes the buffer */
   TS_VEC(int64_t) words;  /* template of the argument words of all launches */
-  int64_t block_bytes[2]; /* by plan */
+  int64_t block_bytes[2]; /* size of the block of temporaries in each of the two plans */
   bool has_donors;        /* some result may take an argument's memory */
   _Atomic bool has_block; /* TS_TEMPS_BLOCK is planned */
   bool is_short;

@@ -58,7 +58,7 @@ typedef struct ts_expr {
   TS_VEC(uint32_t) results;       /* values */
   TS_VEC(uint32_t) params;        /* forms */
   TS_VEC(uint32_t) arities;       /* of each rule: how many results */
-  TS_VEC(ts_expr_origin) origins; /* of each rule */
+  TS_VEC(ts_expr_origin) origins; /* the origin of each rule */
   TS_VEC(uint64_t) keys;
   ts_graph *constants;
   TS_VEC(ts_type) forms;

@@ -59,7 +59,8 @@ static ts_status capture(ts_tracer *t, ts_region_id region, ts_value_id outer, t
     *out = record->captures.data[i].param;
     return TS_SUCCESS;
   }
-  /* Room first: a parameter without its record would be one too many. */
+  /* The record's memory comes first: after a failed allocation the region would have a parameter that no record names.
+   */
   TS_TRY(TS_VEC_RESERVE(&record->captures, record->captures.count + 1));
   TS_TRY(ts_graph_add_param(t->graph, region, v.dtype, v.shape, out));
   record->captures.data[record->captures.count++] = (ts_capture){outer, *out};
@@ -258,7 +259,8 @@ static ts_status copy_region(ts_tracer *t, ts_region_id source, const ts_value_i
   return TS_SUCCESS;
 }
 
-/* The arrays that a copy takes; the caller frees each, also after a failure. */
+/* The array `map` has an id for each value of the program, 0 for those that were not copied: a copy is never the first
+ * value. The caller frees it and `values`, also after a failure. */
 static ts_status inline_into(ts_tracer *t, ts_region_id source, ts_operands arguments, ts_value_id **values,
                              ts_value_id **map, ts_value_id *out) {
   TS_TRY(place_all(t, arguments, 0, values));
@@ -266,14 +268,25 @@ static ts_status inline_into(ts_tracer *t, ts_region_id source, ts_operands argu
   return copy_region(t, source, *values, *map, out);
 }
 
-ts_status ts_tracer_inline(ts_tracer *t, ts_region_id source, ts_operands arguments, ts_value_id **out) {
+static void find_copies(const ts_value_id *map, size_t known, ts_values sought, ts_value_id *out) {
+  for (size_t i = 0; i < sought.count; i++) {
+    ts_value_id copy = sought.data[i] < known ? map[sought.data[i]] : 0;
+    out[i] = copy == 0 ? TS_NO_ID : copy;
+  }
+}
+
+ts_status ts_tracer_inline(ts_tracer *t, ts_region_id source, ts_operands arguments, ts_values sought,
+                           ts_value_id **out) {
   ts_value_id *values = NULL, *map = NULL;
+  size_t known = t->graph->values.count;
   TS_TRY(ts_tracer_check_region(t, source));
   const ts_region *region = ts_graph_region(t->graph, source);
   if (region->params.count != arguments.count)
     return ts_error(TS_INTERNAL, "the region takes %zu values, got %zu", region->params.count, arguments.count);
-  TS_TRY(TS_NEW_ARRAY(region->results.count, out));
+  size_t results = region->results.count;
+  TS_TRY(TS_NEW_ARRAY(results + sought.count, out));
   ts_status status = inline_into(t, source, arguments, &values, &map, *out);
+  if (!status) find_copies(map, known, sought, *out + results);
   ts_free(values);
   ts_free(map);
   if (status) ts_free(*out);

@@ -103,13 +103,23 @@ const ts_sharding *ts_graph_sharding(const ts_graph *graph, ts_root_side side, s
 }
 
 const ts_dims *ts_op_mesh_axes(const ts_op *op) {
-  switch (ts_op_attr_kind(op->code)) {
-  case TS_ATTR_ALONG: return &op->attrs->along.axes;
-  case TS_ATTR_EXCHANGE: return &op->attrs->exchange.axes;
-  case TS_ATTR_PERMUTE: return &op->attrs->permute.axes;
-  case TS_ATTR_ROOTED: return &op->attrs->rooted.axes;
-  default: return &op->attrs->axes;
+  static const ts_dims none = {0};
+  switch ((ts_ops_COLLECTIVE)op->code) {
+  case TS_OP_ALL_REDUCE_SUM:
+  case TS_OP_ALL_REDUCE_PRODUCT:
+  case TS_OP_ALL_REDUCE_MIN:
+  case TS_OP_ALL_REDUCE_MAX:
+  case TS_OP_ALL_REDUCE_AND:
+  case TS_OP_ALL_REDUCE_OR:
+  case TS_OP_BARRIER: return &op->attrs->axes;
+  case TS_OP_ALL_GATHER:
+  case TS_OP_REDUCE_SCATTER: return &op->attrs->along.axes;
+  case TS_OP_ALL_TO_ALL: return &op->attrs->exchange.axes;
+  case TS_OP_COLLECTIVE_PERMUTE: return &op->attrs->permute.axes;
+  case TS_OP_COLLECTIVE_BROADCAST: return &op->attrs->rooted.axes;
+  case TS_OP_SHARDING_CONSTRAINT: break; /* partitions do it each by itself */
   }
+  return &none;
 }
 
 /* ---- regions and parameters ---- */

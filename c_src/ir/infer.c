@@ -252,48 +252,10 @@ static ts_status infer_sort(const ts_infer_call *call, ts_type *out) {
 
 /* ---- complex numbers ---- */
 
-/* Ops that only move elements, and those on complex numbers and their parts. */
-static bool takes_complex(ts_opcode code) {
-  switch (ts_op_get_class(code)) {
-  case TS_CLASS_SOURCE:
-  case TS_CLASS_COMPLEX:
-  case TS_CLASS_SELECT:
-  case TS_CLASS_SHAPE:
-  case TS_CLASS_INDEXED:
-  case TS_CLASS_CONTROL:
-  case TS_CLASS_FFT:
-  case TS_CLASS_LINALG:
-  case TS_CLASS_PREDICATE: return true;
-  case TS_CLASS_CONVERT: return code == TS_OP_CONVERT;
-  case TS_CLASS_UNARY: return code == TS_OP_NEGATE || code == TS_OP_ABS;
-  case TS_CLASS_BINARY:
-    return code == TS_OP_ADD || code == TS_OP_SUBTRACT || code == TS_OP_MULTIPLY || code == TS_OP_POW;
-  case TS_CLASS_BINARY_FLOAT: return code == TS_OP_DIVIDE;
-  case TS_CLASS_UNARY_FLOAT: return code < TS_OP_ERF || code > TS_OP_ERF_INV;
-  case TS_CLASS_DOT: return code != TS_OP_WIDE_DOT;
-  case TS_CLASS_SCAN: return code == TS_OP_CUMULATIVE_SUM || code == TS_OP_CUMULATIVE_PRODUCT;
-  case TS_CLASS_WINDOW: return code == TS_OP_WINDOW_SUM || code == TS_OP_WINDOW_PRODUCT;
-  case TS_CLASS_COMPARE:
-    return code == TS_OP_EQUAL || code == TS_OP_NOT_EQUAL || (code >= TS_OP_LOGICAL_AND && code <= TS_OP_LOGICAL_XOR);
-  case TS_CLASS_REDUCE: return code != TS_OP_REDUCE_MAX && code != TS_OP_REDUCE_MIN;
-  case TS_CLASS_COLLECTIVE: return code != TS_OP_ALL_REDUCE_MIN && code != TS_OP_ALL_REDUCE_MAX;
-  case TS_CLASS_UNARY_INTEGER:
-  case TS_CLASS_BINARY_INTEGER:
-  case TS_CLASS_CLAMP:
-  case TS_CLASS_ARG_REDUCE:
-  case TS_CLASS_SORT:
-#ifdef TS_TEST_ROWS
-  case TS_CLASS_TEST:
-#endif
-    break;
-  }
-  return false;
-}
-
 static ts_status check_complex(const ts_infer_call *call) {
   bool complex = call->code == TS_OP_BITCAST && ts_dtype_is_complex(call->attrs->dtype);
   for (size_t i = 0; i < call->count; i++) complex |= ts_dtype_is_complex(ts_infer_operand(call, i)->dtype);
-  if (!complex || takes_complex(call->code)) return TS_SUCCESS;
+  if (!complex || ts_op_takes_complex(call->code)) return TS_SUCCESS;
   return ts_error(TS_UNIMPLEMENTED, "%s is not implemented for complex numbers", ts_op_name(call->code));
 }
 

@@ -23,7 +23,7 @@ const ts_op_cost ts_op_costs[] = {
 /* Arrays for the results of an op without regions have a fixed size, and kernels make one value of an op. */
 #define TS_COST(...)
 #define TS_CLASS(class)
-#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion)              \
+#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion, numbers)     \
   _Static_assert((results) <= TS_MAX_RESULTS && (results) != 0, text " has too many results"); \
   _Static_assert((results) == 1 || TS_FUSION_##fusion == TS_FUSION_ALONE, text " cannot be fused");
 #define TS_CLASS_END(class)
@@ -33,12 +33,14 @@ const ts_op_cost ts_op_costs[] = {
 const ts_op_row ts_op_rows[TS_OP_COUNT + 1] = {
 #define TS_COST(...)
 #define TS_CLASS(class)
-#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion) \
-  {text, operands, results, TS_ATTR_##attrs, TS_EFFECT_##effect, TS_FUSION_##fusion, commutes, COST_##cost},
+#define TS_OP(op, text, operands, results, attrs, effect, commutes, cost, fusion, numbers) \
+  {text, operands, results, TS_ATTR_##attrs, TS_EFFECT_##effect, TS_FUSION_##fusion, commutes, numbers, COST_##cost},
 #define TS_CLASS_END(class)
 #define TS_REGIONS(...)
 #define COMMUTES true
 #define FIXED false
+#define COMPLEX true
+#define REAL false
 #include "ir/op.def"
     {.name = "?"},
 };

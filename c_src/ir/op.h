@@ -40,10 +40,6 @@ typedef enum ts_op_class {
 #define TS_REGIONS(...)
 #include "ir/op.def"
 
-/* True for classes with one result element from the operand elements at the same index; they are adjacent in the
- * table. */
-#define TS_CLASS_IS_ELEMENTWISE(class) ((class) >= TS_CLASS_UNARY_FLOAT && (class) <= TS_CLASS_CLAMP)
-
 typedef enum ts_op_effect { TS_EFFECT_PURE, TS_EFFECT_ORDERED } ts_op_effect;
 
 /* How a kernel can compute an op. */
@@ -76,7 +72,7 @@ typedef struct ts_op_row {
   const char *name;
   int8_t operands, results;      /* or TS_VARIES */
   uint8_t attrs, effect, fusion; /* ts_attr_kind, ts_op_effect, ts_op_fusion */
-  bool commutes;
+  bool commutes, takes_complex;
   uint8_t cost; /* index in ts_op_costs */
 } ts_op_row;
 
@@ -96,7 +92,43 @@ static inline int ts_op_results(ts_opcode op) { return ts_op_get_row(op)->result
 static inline ts_op_class ts_op_get_class(ts_opcode op) { return (ts_op_class)ts_op_classes[ts_op_index(op)]; }
 static inline ts_attr_kind ts_op_attr_kind(ts_opcode op) { return (ts_attr_kind)ts_op_get_row(op)->attrs; }
 static inline const ts_op_cost *ts_op_get_cost(ts_opcode op) { return &ts_op_costs[ts_op_get_row(op)->cost]; }
-static inline bool ts_op_is_elementwise(ts_opcode op) { return TS_CLASS_IS_ELEMENTWISE(ts_op_get_class(op)); }
+/* True where a result element is computed from the operand elements at the same index. */
+static inline bool ts_op_is_elementwise(ts_opcode op) {
+  switch (ts_op_get_class(op)) {
+  case TS_CLASS_UNARY_FLOAT:
+  case TS_CLASS_UNARY:
+  case TS_CLASS_UNARY_INTEGER:
+  case TS_CLASS_PREDICATE:
+  case TS_CLASS_COMPLEX:
+  case TS_CLASS_BINARY:
+  case TS_CLASS_BINARY_FLOAT:
+  case TS_CLASS_BINARY_INTEGER:
+  case TS_CLASS_COMPARE:
+  case TS_CLASS_CONVERT:
+  case TS_CLASS_SELECT:
+  case TS_CLASS_CLAMP: return true;
+  case TS_CLASS_SOURCE:
+  case TS_CLASS_SHAPE:
+  case TS_CLASS_INDEXED:
+  case TS_CLASS_REDUCE:
+  case TS_CLASS_ARG_REDUCE:
+  case TS_CLASS_SCAN:
+  case TS_CLASS_SORT:
+  case TS_CLASS_WINDOW:
+  case TS_CLASS_DOT:
+  case TS_CLASS_LINALG:
+  case TS_CLASS_FFT:
+  case TS_CLASS_COLLECTIVE:
+  case TS_CLASS_CONTROL:
+#ifdef TS_TEST_ROWS
+  case TS_CLASS_TEST:
+#endif
+    break;
+  }
+  return false;
+}
+/* True where operands may be complex numbers. */
+static inline bool ts_op_takes_complex(ts_opcode op) { return ts_op_get_row(op)->takes_complex; }
 /* Reduces over axes of one operand by a built-in op. */
 static inline bool ts_op_is_reduction(ts_opcode op) { return ts_op_get_row(op)->fusion == TS_FUSION_ROWS; }
 static inline const char *const *ts_op_region_names(ts_opcode op) { return ts_op_regions_of[ts_op_index(op)]; }

@@ -88,7 +88,7 @@ typedef struct ts_jit_stats {
   int64_t reused;     /* requests answered from memory */
   int64_t evicted;
   int64_t kernels;    /* in memory now */
-  int64_t code_bytes; /* of those */
+  int64_t code_bytes; /* size of these kernels' code */
   int64_t compile_ns; /* spent in LLVM, all threads */
   int64_t link_ns;
   int64_t failed_threads; /* stopped for good after a fatal LLVM error */

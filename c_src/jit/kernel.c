@@ -375,8 +375,9 @@ static ts_status emit_kernel(struct ts_emit *emit, const char *name, const void 
   case TS_KERNEL_MAP: return ts_loop_emit_map(emit, name, desc);
   case TS_KERNEL_ROW: return ts_loop_emit_row(emit, name, desc);
   case TS_KERNEL_TILE: return ts_loop_emit_tile(emit, name, desc);
-  default: return ts_loop_emit_col(emit, name, desc);
+  case TS_KERNEL_COL: return ts_loop_emit_col(emit, name, desc);
   }
+  return ts_error(TS_UNIMPLEMENTED, "kernels of kind %d cannot be emitted", (int)desc->kind);
 }
 
 ts_status ts_kernel_make_source(const ts_kernel_desc *desc, char **out_text, ts_kernel_source *out) {

@@ -1,4 +1,4 @@
-/* Depthwise convolution: channels are in the lanes of vectors. Neighbouring places of a row of outputs share the loads
+/* Depthwise convolution: channels are in the lanes of vectors. Neighbouring points of a row of outputs share the loads
  * of weights, and of what they read (kernel/window_strips.h). An operand that is dilated along the last dim has padding
  * between its elements, so each tap is found by itself. */
 #include "kernel/conv_internal.h"
@@ -44,7 +44,7 @@ static void find_lines(const conv_run *run, int64_t row, const char **out) {
   }
 }
 
-/* Places [from, end) of a row of outputs. */
+/* Points [from, end) of a row of outputs. */
 static void run_strip(const conv_run *run, int64_t row, int64_t from, int64_t end, const char **lines) {
   const conv_state *s = run->s;
   const conv_dim *d = last_dim(s);
@@ -65,10 +65,10 @@ static void run_strip(const conv_run *run, int64_t row, int64_t from, int64_t en
 static void strip_task(void *arg, int64_t task, int worker) {
   const conv_run *run = arg;
   const conv_state *s = run->s;
-  int64_t out = last_dim(s)->out, from = task % run->pieces * run->places, row = task / run->pieces * run->step;
+  int64_t out = last_dim(s)->out, from = task % run->pieces * run->points, row = task / run->pieces * run->step;
   int64_t end = conv_min(row + run->step, s->batch * (s->outputs / out));
   for (; row < end && !ts_cancelled(run->cancel); row++)
-    run_strip(run, row, from, conv_min(from + run->places, out), worker_addresses(run, worker));
+    run_strip(run, row, from, conv_min(from + run->points, out), worker_addresses(run, worker));
 }
 
 /* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines
@@ -77,18 +77,18 @@ static void strip_task(void *arg, int64_t task, int worker) {
 
 static bool may_stream(const conv_run *run) {
   const conv_state *s = run->s;
-  int64_t place = s->channels * s->size, bytes = s->batch * (s->batch_bytes + s->outputs * place);
-  return bytes >= STREAM_BYTES && place % 64 == 0 && (uintptr_t)run->out % 64 == 0;
+  int64_t point_bytes = s->channels * s->size, bytes = s->batch * (s->batch_bytes + s->outputs * point_bytes);
+  return bytes >= STREAM_BYTES && point_bytes % 64 == 0 && (uintptr_t)run->out % 64 == 0;
 }
 
 /* Returns the number of tasks. */
-static int64_t plan_strips(conv_run *run, int64_t places) {
+static int64_t plan_strips(conv_run *run, int64_t points) {
   const conv_state *s = run->s;
   int64_t out = last_dim(s)->out;
   run->streams = may_stream(run);
-  run->places = conv_min(places, out);
-  run->pieces = conv_ceil_div(out, run->places);
-  run->step = places / out > 0 ? places / out : 1;
+  run->points = conv_min(points, out);
+  run->pieces = conv_ceil_div(out, run->points);
+  run->step = points / out > 0 ? points / out : 1;
   return conv_ceil_div(s->batch * (s->outputs / out), run->step) * run->pieces;
 }
 
@@ -112,8 +112,8 @@ static void dots_task(void *arg, int64_t task, int worker) {
 
 void ts_conv_run_depthwise(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
-  int64_t places = conv_ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
-  run->step = places;
-  int64_t tasks = has_strips(s) ? plan_strips(run, places) : conv_ceil_div(s->batch * s->outputs, places);
+  int64_t points = conv_ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
+  run->step = points;
+  int64_t tasks = has_strips(s) ? plan_strips(run, points) : conv_ceil_div(s->batch * s->outputs, points);
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, has_strips(s) ? strip_task : dots_task, run);
 }

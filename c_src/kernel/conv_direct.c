@@ -1,4 +1,4 @@
-/* Convolutions whose taps are read where they are, without packed rows. Neighbouring places of a row of outputs are at
+/* Convolutions whose taps are read where they are, without packed rows. Neighbouring points of a row of outputs are at
  * one distance in the operand, and the taps of one line are behind one another, so a tile of a product reads its rows
  * from the lines themselves. Where there is padding, a task first copies its lines with it; that moves each element
  * once, while packing moves it once for each tap. */
@@ -85,7 +85,7 @@ typedef struct direct_task {
   const conv_state *s;
   const ts_gemm_geometry *g;
   int64_t batch, first, end; /* rows */
-  const char *lines;         /* what the first tap of the first row's first place reads */
+  const char *lines;         /* what the first tap of the first row's first point reads */
   char *packed;
   int worker;
 } direct_task;
@@ -132,8 +132,8 @@ static void pack_columns(const direct_task *t) {
 
 /* ---- tiles */
 
-/* The height of the tile at the first of `left` places of a row of `out`, and how many places before it begins: then it
- * computes these again. A row has at least as many places as the lowest tile. */
+/* The height of the tile at the first of `left` points of a row of `out`, and how many points before it begins: then it
+ * computes these again. A row has at least as many points as the lowest tile. */
 static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64_t *back) {
   int height = TS_GEMM_HEIGHTS - 1;
   while (height > 0 && g->rows[height] < left) height--;
@@ -146,32 +146,32 @@ static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64
 static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int narrow) {
   const conv_direct *d = &t->s->direct;
   ts_kernel_fn kernel = ts_kernel_entry(t->s->gemm->kernels[TS_GEMM_STRIDED]);
-  for (int64_t place = 0, back; place < d->x.out;) {
-    int height = pick_tile(t->g, d->x.out - place, d->x.out, &back), variant = height * TS_GEMM_WIDTHS + narrow;
-    args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (place - back) * args[TS_GEMM_LHS_STRIDE]);
-    args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (place - back) * args[TS_GEMM_OUT_STRIDE]);
+  for (int64_t point = 0, back; point < d->x.out;) {
+    int height = pick_tile(t->g, d->x.out - point, d->x.out, &back), variant = height * TS_GEMM_WIDTHS + narrow;
+    args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (point - back) * args[TS_GEMM_LHS_STRIDE]);
+    args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (point - back) * args[TS_GEMM_OUT_STRIDE]);
     kernel(args, variant, variant + 1, NULL);
-    place += t->g->rows[height] - back;
+    point += t->g->rows[height] - back;
   }
 }
 
 static void run_row(const direct_task *t, int64_t row) {
   const conv_state *s = t->s;
   const conv_direct *d = &s->direct;
-  const int64_t full = (int64_t)t->g->vectors * t->g->lanes, place = s->shape.n * s->size;
+  const int64_t full = (int64_t)t->g->vectors * t->g->lanes, point_bytes = s->shape.n * s->size;
   const char *lhs = t->lines + (row - t->first) * d->y.stride * d->line_bytes;
-  char *out = t->run->out + (t->batch * d->y.out + row) * d->x.out * place;
+  char *out = t->run->out + (t->batch * d->y.out + row) * d->x.out * point_bytes;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = d->x.kernel * s->channels,
                                 [TS_GEMM_RUNS] = d->y.kernel,
                                 [TS_GEMM_RUN_STRIDE] = d->y.kernel_dilation * d->line_bytes,
                                 [TS_GEMM_LHS_STRIDE] = d->x.stride * s->channels * s->size,
-                                [TS_GEMM_OUT_STRIDE] = place};
+                                [TS_GEMM_OUT_STRIDE] = point_bytes};
   for (int64_t col = 0; col < s->shape.n; col += full) {
     int64_t cols = conv_min(full, s->shape.n - col);
     bool packed = cols % t->g->lanes != 0;
     args[TS_GEMM_COLS] = cols;
     args[TS_GEMM_RHS] = (int64_t)(intptr_t)(packed ? t->packed : t->run->kernel + col * s->size);
-    args[TS_GEMM_RHS_STRIDE] = packed ? full * s->size : place;
+    args[TS_GEMM_RHS_STRIDE] = packed ? full * s->size : point_bytes;
     run_columns(t, lhs, out + col * s->size, args, cols <= t->g->lanes);
   }
 }

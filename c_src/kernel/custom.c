@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The first version of tessera_plugin.h, and the first one that names all types. */
+enum { FIRST_VERSION = 1, ALL_TYPES_VERSION = 2 };
+
 /* ---- plugins ---- */
 
 typedef struct known_target {
@@ -41,9 +44,10 @@ static bool is_name(const char *name) {
 
 static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
   if (!plugin) return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives no plugin", path);
-  if (plugin->version != TESSERA_PLUGIN_VERSION)
-    return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin is of version %u of tessera_plugin.h, expected version %d",
-                    path, plugin->version, TESSERA_PLUGIN_VERSION);
+  if (plugin->version < FIRST_VERSION || plugin->version > TESSERA_PLUGIN_VERSION)
+    return ts_error(TS_INVALID_ARGUMENT,
+                    "%s: the plugin is of version %u of tessera_plugin.h, expected version %d to %d", path,
+                    plugin->version, FIRST_VERSION, TESSERA_PLUGIN_VERSION);
   if (!is_name(plugin->name)) return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin has no name", path);
   if (plugin->call_bytes != sizeof(tessera_call))
     return ts_error(TS_INVALID_ARGUMENT,
@@ -145,8 +149,15 @@ static void run_parts(const tessera_call *call, int64_t count, void (*part)(void
 
 static const tessera_core core = {set_error, is_cancelled, run_parts};
 
-static tessera_type type_of(ts_dtype dtype) {
+static tessera_type type_of(ts_dtype dtype, const tessera_plugin *plugin) {
+  if (plugin->version < ALL_TYPES_VERSION && ts_dtype_is_small(dtype)) return TESSERA_OTHER;
   switch (dtype) {
+  case TS_S2: return TESSERA_S2;
+  case TS_S4: return TESSERA_S4;
+  case TS_U2: return TESSERA_U2;
+  case TS_U4: return TESSERA_U4;
+  case TS_F8: return TESSERA_F8;
+  case TS_F8E4M3FN: return TESSERA_F8_E4M3FN;
   case TS_S8: return TESSERA_S8;
   case TS_S16: return TESSERA_S16;
   case TS_S32: return TESSERA_S32;
@@ -165,11 +176,18 @@ static tessera_type type_of(ts_dtype dtype) {
   }
 }
 
-static ts_status describe(const ts_graph *g, ts_arena *arena, ts_value_id id, tessera_tensor *out) {
-  const ts_value *v = ts_graph_value(g, id);
+/* Where a call's tensors are described, for which plugin. */
+typedef struct description {
+  const ts_graph *graph;
+  ts_arena *arena;
+  const tessera_plugin *plugin;
+} description;
+
+static ts_status describe(const description *d, ts_value_id id, tessera_tensor *out) {
+  const ts_value *v = ts_graph_value(d->graph, id);
   void *dims;
-  TS_TRY(ts_arena_copy(arena, v->shape->dims, (size_t)v->shape->rank * sizeof *v->shape->dims, &dims));
-  *out = (tessera_tensor){.type = type_of(v->dtype),
+  TS_TRY(ts_arena_copy(d->arena, v->shape->dims, (size_t)v->shape->rank * sizeof *v->shape->dims, &dims));
+  *out = (tessera_tensor){.type = type_of(v->dtype, d->plugin),
                           .rank = v->shape->rank,
                           .dims = dims,
                           .elements = ts_shape_elements(v->shape),
@@ -177,14 +195,14 @@ static ts_status describe(const ts_graph *g, ts_arena *arena, ts_value_id id, te
   return TS_SUCCESS;
 }
 
-static ts_status describe_all(const ts_graph *g, const ts_op *op, ts_arena *arena, tessera_call *out) {
+static ts_status describe_all(const description *d, const ts_op *op, tessera_call *out) {
   tessera_tensor *tensors;
-  TS_TRY(TS_ARENA_ARRAY(arena, (size_t)op->operand_count + op->result_count, &tensors));
-  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(describe(g, arena, op->operands[i], &tensors[i]));
+  TS_TRY(TS_ARENA_ARRAY(d->arena, (size_t)op->operand_count + op->result_count, &tensors));
+  for (uint32_t i = 0; i < op->operand_count; i++) TS_TRY(describe(d, op->operands[i], &tensors[i]));
   out->operands = tensors;
   out->operand_count = (int32_t)op->operand_count;
   tensors += op->operand_count;
-  for (uint32_t i = 0; i < op->result_count; i++) TS_TRY(describe(g, arena, op->first_result + i, &tensors[i]));
+  for (uint32_t i = 0; i < op->result_count; i++) TS_TRY(describe(d, op->first_result + i, &tensors[i]));
   out->results = tensors;
   out->result_count = (int32_t)op->result_count;
   return TS_SUCCESS;
@@ -214,7 +232,7 @@ static ts_status make_plan(const ts_graph *g, const ts_op *op, ts_arena *arena, 
   const ts_buffer *text = op->attrs->custom.call;
   TS_TRY(ts_custom_parse(arena, text->data, (size_t)text->bytes, &out->call));
   TS_TRY(find_target(out->call.target, &out->known));
-  TS_TRY(describe_all(g, op, arena, &out->call));
+  TS_TRY(describe_all(&(description){g, arena, out->known.plugin}, op, &out->call));
   return check_call(out);
 }
 

@@ -33,27 +33,36 @@ int64_t ts_factor_operand_elements(const ts_factor_spec *s, int operand) {
   return s->rows * (operand == 0 ? s->cols : s->right);
 }
 
-static int64_t factor_elements(const ts_factor_spec *s, int result) {
+static int64_t qr_elements(const ts_factor_spec *s, int result) {
+  return (result == 0 ? s->rows : s->cols) * (s->full ? s->rows : ts_linalg_min(s->rows, s->cols));
+}
+
+static int64_t svd_elements(const ts_factor_spec *s, int result) {
   const int64_t least = ts_linalg_min(s->rows, s->cols);
-  if (result == 0) return s->rows * (s->full ? s->rows : least);
-  if (s->op == TS_OP_SVD && result == 1) return least;
-  return s->cols * (s->op == TS_OP_SVD && s->full ? s->cols : s->op == TS_OP_QR && s->full ? s->rows : least);
+  if (result == 1) return least;
+  return result == 0 ? s->rows * (s->full ? s->rows : least) : s->cols * (s->full ? s->cols : least);
 }
 
 int64_t ts_factor_elements(const ts_factor_spec *s, int result) {
-  if (has_factors(s->op)) return factor_elements(s, result);
-  if (s->op == TS_OP_DETERMINANT) return 1;
-  if (s->op == TS_OP_SOLVE || s->op == TS_OP_TRIANGULAR_SOLVE) return s->rows * s->right;
-  return s->op == TS_OP_EIGH && result == 0 ? s->rows : s->rows * s->rows;
+  switch ((ts_ops_LINALG)s->op) {
+  case TS_OP_QR: return qr_elements(s, result);
+  case TS_OP_SVD: return svd_elements(s, result);
+  case TS_OP_EIGH: return result == 0 ? s->rows : s->rows * s->rows;
+  case TS_OP_DETERMINANT: return 1;
+  case TS_OP_SOLVE:
+  case TS_OP_TRIANGULAR_SOLVE: return s->rows * s->right;
+  case TS_OP_CHOLESKY:
+  case TS_OP_LU: return s->rows * s->rows;
+  }
+  return 0; /* ts_factor_run refuses it */
 }
 
 ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
   return s->type == TS_C128 && s->op == TS_OP_SVD && result == 1 ? TS_F64 : s->type;
 }
 
-/* A matrix, up to two that are as large as its longer side is square, one that is as large as its shorter side is, the
- * right side, what a panel takes, its reflectors, and eight numbers for each line. Elements have at most as many bytes
- * as `size` says. */
+/* Workspace: the matrix, at most two squares of its longer side, one of its shorter side, the right side, a panel with
+ * its reflectors, and eight numbers for each line. An element has at most `size` bytes. */
 static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
   const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + 8 * 64 : 63;
@@ -118,13 +127,17 @@ double ts_factor_group_cost(const ts_factor_spec *s, const ts_linalg_vector *v) 
 
 /* Times n^3 / 2, of an op in real numbers. */
 static double cost_factor(ts_opcode op) {
-  switch (op) {
+  switch ((ts_ops_LINALG)op) {
   case TS_OP_EIGH: return 4;
   case TS_OP_SVD: return 12;
   case TS_OP_CHOLESKY: return 0.25;
   case TS_OP_TRIANGULAR_SOLVE: return 0;
-  default: return op == TS_OP_QR ? 1 : 0.5;
+  case TS_OP_QR: return 1;
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU: return 0.5;
   }
+  return 0; /* ts_factor_run refuses it */
 }
 
 double ts_factor_cost(const ts_factor_spec *s) {
@@ -179,7 +192,7 @@ double factor_reflector(const factor *f, char *x, int64_t length, double *out_ta
 /* Multiplications from which on sums and products of lines are. */
 #define SHARED_PRODUCTS 262144
 
-/* Of the lines behind it, the panel's own get each reflector at once. */
+/* Lines of the panel get each reflector at once; later lines get all of them after the panel. */
 ts_status factor_columns(const factor *f, const factor_lines *a, const factor_steps *s) {
   for (int64_t first = 0; first < s->count; first += FACTOR_PANEL) {
     const int64_t end = ts_linalg_min(s->count, first + FACTOR_PANEL),
@@ -372,23 +385,37 @@ static void fill_with_nan(const factor *f) {
                 (double)NAN);
 }
 
+static ts_status unknown(const factor *f) {
+  return ts_error(TS_UNIMPLEMENTED, "%s is not implemented for matrices of %s", ts_op_name(f->spec->op),
+                  ts_dtype_name(f->spec->type));
+}
+
 static ts_status run_real(const factor *f, bool *out_good) {
-  switch (f->spec->op) {
+  switch ((ts_ops_LINALG)f->spec->op) {
   case TS_OP_QR: return factor_qr(f);
   case TS_OP_EIGH: return factor_eigh(f, out_good);
-  default: return factor_svd(f, out_good);
+  case TS_OP_SVD: return factor_svd(f, out_good);
+  case TS_OP_CHOLESKY: /* they have routines of their own */
+  case TS_OP_TRIANGULAR_SOLVE:
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU: break;
   }
+  return unknown(f);
 }
 
 static ts_status run_complex(const factor *f, bool *out_good) {
-  switch (f->spec->op) {
+  switch ((ts_ops_LINALG)f->spec->op) {
   case TS_OP_QR: return factor_complex_qr(f);
   case TS_OP_EIGH: return factor_complex_eigh(f, out_good);
   case TS_OP_SVD: return factor_complex_svd(f, out_good);
   case TS_OP_CHOLESKY: return factor_complex_cholesky(f);
   case TS_OP_TRIANGULAR_SOLVE: return factor_complex_triangular(f);
-  default: return factor_complex_lu(f);
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU: return factor_complex_lu(f);
   }
+  return unknown(f);
 }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,

@@ -40,7 +40,7 @@ static double lesser_value(double f, double g, double h) {
   return 2 * (least * (1 / (sqrt(1 + x * x) + sqrt(1 + y * y)))) * ratio;
 }
 
-/* That which makes (x, y) a multiple, which is returned, of the first unit vector. */
+/* The Givens rotation that maps (x, y) to a multiple of e1; returns the multiple. */
 static double rotation_of(double x, double y, factor_rotation *out) {
   const double length = factor_length(x, y);
   *out = length == 0 ? (factor_rotation){1, 0} : (factor_rotation){x / length, y / length};

@@ -89,7 +89,7 @@ static ts_status make_tridiagonal(const eigh *s) {
 
 /* ---- QL steps ---- */
 
-/* The first place from l on at which the matrix comes apart. */
+/* The first index >= l whose off-diagonal element is negligible: the matrix is split there (deflation). */
 static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
   const double epsilon = factor_epsilon(s->f);
   int64_t m = l;

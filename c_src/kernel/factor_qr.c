@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* A column has nothing below its first element where the rest is no longer than this part of it: rounding leaves as
- * much of zeros. */
+/* A column counts as zero below the diagonal when its norm there is at most this fraction of it: rounding error. */
 #define NOTHING 1e-5
 
 /* The reflector of factor_reflector which makes x a positive multiple. Where the first element is above 0, it less the

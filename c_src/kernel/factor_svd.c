@@ -48,8 +48,7 @@ static void update_column(const svd *s, int64_t first, int64_t j) {
                      0, 1);
 }
 
-/* Takes from a vector `some` lines, from element `from` on, that many times as -tau says the lines `others` are long
- * in the direction of v. */
+/* Subtracts each line of `sums` from the vector `to`, times -v->tau * (the same line of `others` . v). */
 static void correct(const svd *s, const ts_linalg_reflector *v, const ts_linalg_view *others,
                     const ts_linalg_sums *sums, char *to) {
   ts_linalg_sums taken = *sums;

@@ -30,35 +30,35 @@ char *factor_turns_init(factor_turns *turns, const factor_lines *lines, char *pa
   return room;
 }
 
-/* ---- waves ---- */
+/* ---- waves: the rotations of one QL or QR step, of neighbouring lines in one direction ---- */
 
 typedef struct part {
   const factor *f;
   const factor_turns *turns;
   const factor_batch *batch; /* or NULL */
-  int64_t element, count;    /* of all lines */
-  char *data;                /* these elements of each line in turn */
+  int64_t element, count;    /* the first element of each line, and how many elements of it */
+  char *data;                /* these elements of each line, one line after the other */
 } part;
 
-/* Where along its direction a wave begins. */
-static int64_t place_of(const factor_wave *w) { return w->step * w->line; }
+/* The index along its direction at which a wave begins. */
+static int64_t start_of(const factor_wave *w) { return w->step * w->line; }
 
-/* The rotations of a wave at the places from `from` to `end` - 1. */
+/* The rotations of a wave at the indices from `from` to `end` - 1. */
 static void turn(const part *p, const factor_wave *w, int64_t from, int64_t end) {
-  const int64_t place = place_of(w), first = ts_linalg_max(from - place, 0),
-                last = ts_linalg_min(end - place, w->count);
+  const int64_t start = start_of(w), first = ts_linalg_max(from - start, 0),
+                last = ts_linalg_min(end - start, w->count);
   if (first >= last) return;
   const ts_linalg_turns t = {factor_at(p->f, p->batch->angles, 2 * (w->first + first)), last - first};
   char *line = factor_at(p->f, p->data, (w->line + w->step * first) * p->count);
   p->f->v->turn(&t, line, w->step * p->count, p->count);
 }
 
-/* Waves of one direction: each is behind the one before it by a place, so that it finds what that one has made. */
+/* Waves of one direction: each applies its rotation one index behind the previous wave, so it reads rotated lines. */
 static void turn_group(const part *p, const factor_wave *waves, int64_t count) {
   int64_t from = INT64_MAX, end = INT64_MIN;
   for (int64_t i = 0; i < count; i++) {
-    from = ts_linalg_min(from, place_of(&waves[i]));
-    end = ts_linalg_max(end, place_of(&waves[i]) + waves[i].count);
+    from = ts_linalg_min(from, start_of(&waves[i]));
+    end = ts_linalg_max(end, start_of(&waves[i]) + waves[i].count);
   }
   for (int64_t at = from; at < end + count; at += LINES)
     for (int64_t i = 0; i < count; i++) turn(p, &waves[i], at - i, at - i + LINES);
@@ -74,7 +74,7 @@ static void turn_part(const part *p, const factor_batch *b) {
   }
 }
 
-/* The elements of all lines to where they are together, or back. */
+/* Gathers elements of all lines into contiguous memory, or scatters them back. */
 static void move(const part *p, bool back) {
   const int64_t bytes = p->count * p->f->size;
   for (int64_t i = 0; i < p->turns->lines.count; i++) {
@@ -89,7 +89,6 @@ typedef struct turning {
   const factor_turning *t;
   int ready; /* the batches that are applied */
   bool done;
-  int64_t parts; /* of each matrix */
 } turning;
 
 static void compute(turning *r) {

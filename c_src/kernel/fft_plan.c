@@ -260,7 +260,8 @@ static ts_status plan_half(const planner *p) {
 
 static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Lines, one more for what cannot be done in place, one interleaved, and the core's. */
+/* Workspace: the lines of a group, one line for transforms that are not in place, one line of interleaved parts, and
+ * the scratch memory of the core transform. */
 static ts_status plan_workspace(ts_fft *fft) {
   const ts_fft_request *r = &fft->request;
   int64_t longest = max_i64(max_i64(fft->core.n, r->n), fft->points + 1), bytes;

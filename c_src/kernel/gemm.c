@@ -83,8 +83,9 @@ ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source
   return TS_SUCCESS;
 }
 
-/* The strides of what is taken apart stay: gemm_pack_complex.c. A single k has no stride, and its parts are
- * neighbours. */
+/* The product of the parts: n and k count real numbers. The strides along n of the right side and along k are still of
+ * complex numbers, which packing splits (gemm_pack_complex.c). With k = 1 that stride has no meaning, and the two parts
+ * of the left side are adjacent. */
 ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers) {
   ts_gemm_shape s = *numbers;
   if (s.k == 1) s.lhs_col = 1;
@@ -168,7 +169,7 @@ typedef struct plan {
   int64_t tile_cols;              /* full tile width */
   int64_t kc, k_blocks;
   int64_t phase, phase_k;         /* the blocks of k of one phase: the first k, and the number at most */
-  int64_t row_panels, col_panels; /* of all of out */
+  int64_t row_panels, col_panels; /* the panels of the whole result */
   int64_t row_tasks, col_tasks;
   int64_t task_rows, task_panels; /* limits of one task: rows in lhs panels, panels of rhs */
   int64_t group_panels;           /* panels of rhs that fit into L2 */

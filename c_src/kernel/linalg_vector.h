@@ -127,7 +127,7 @@ typedef struct ts_linalg_vector {
   void (*products)(const ts_linalg_reflector *v, const void *lines, int64_t step, int64_t count, void *out);
   /* Takes from `count` lines their sums, one term after the other. */
   void (*take_sums)(const ts_linalg_sums *sums, void *lines, int64_t step, int64_t count);
-  /* Rotates a line with that which is `step` elements behind it, that one with the next, and so on, as `rotate`. */
+  /* Applies rotations in order: line i with line i + 1, `step` elements apart; see `rotate`. */
   void (*turn)(const ts_linalg_turns *turns, void *line, int64_t step, int64_t length);
   /* y += factor * x */
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);

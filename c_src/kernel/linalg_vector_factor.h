@@ -84,8 +84,9 @@ typedef struct NAME(reflector) {
   lanes_f64 tau[WIDE_PARTS];
 } NAME(reflector);
 
-/* That which makes x a multiple, `target`, of the first unit vector, in place of x. With `positive` the target is not
- * negative where there is something to reflect (factor_qr.c). Elsewhere `sign` is -1: the row of R is to be negated. */
+/* The Householder reflector, in place of x, that maps x to `target` times e1. With `positive` the target is not
+ * negative where x has something below its first element (factor_qr.c). Elsewhere `sign` is -1: the row of R is to be
+ * negated. */
 INLINE NAME(reflector) NAME(reflector_of)(V *x, int length, bool positive) {
   const V zero = SPLAT(0);
   lanes_f64 firsts[WIDE_PARTS], sums[WIDE_PARTS], targets[WIDE_PARTS], signs[WIDE_PARTS], v0[WIDE_PARTS],
@@ -284,8 +285,8 @@ INLINE void NAME(update_group)(V *a, int n, int at, const V *v, const lanes_f64 
 }
 
 #ifdef FOR_ALL_TYPES
-/* The part of each lane's matrix that the next step is for is the first whose elements beside the diagonal are not
- * small. The last members are what a step has come to. */
+/* Each lane works on its first unreduced block: the first with off-diagonal elements that are not small. From `sine` on
+ * the members are the state of a step. */
 typedef struct tridiagonal {
   V d[TS_LINALG_FACTOR_ROWS], e[TS_LINALG_FACTOR_ROWS];
   I rotates[TS_LINALG_FACTOR_ROWS], begins[TS_LINALG_FACTOR_ROWS]; /* at i: rows i and i + 1; row i is the first */
@@ -537,9 +538,10 @@ static I NAME(jacobi_group)(NAME(jacobi) * j) {
   return rotated;
 }
 
-/* ---- the rest of a lane's singular values by itself: pointers are to the lane's first element */
+/* ---- what is left of the singular values, one lane at a time: pointers are to the lane's first element */
 
-/* Takes from a row what it has of the first `count` rows in order, twice; returns the square of what is left. */
+/* Orthogonalises a row against the first `count` rows in `order` (Gram-Schmidt, twice); returns the square of the
+ * remaining norm. */
 static T NAME(take_rows)(T *rows, int n, int row, const int *order, int count) {
   T *line = rows + row * n * LANES, square = 0;
   for (int twice = 0; twice < 2; twice++)
@@ -553,8 +555,8 @@ static T NAME(take_rows)(T *rows, int n, int row, const int *order, int count) {
   return square;
 }
 
-/* Rows of zeros become what is missing of an orthonormal basis: of all unit vectors one keeps at least the square root
- * of 1/n of its length. */
+/* Completes an orthonormal basis: rows of zeros are replaced by unit vectors that are orthogonalised. At least one of
+ * the n unit vectors keeps a norm of at least the root of 1/n. */
 static void NAME(complete_rows)(T *rows, int n, const T *squares, const int *order) {
   int next = 0;
   for (int c = 0; c < n; c++) {

@@ -223,7 +223,7 @@ typedef struct put_run {
   const lu_run *r;
   const lu_memory *m;
   int64_t which;
-  const int64_t *places; /* which row of the factors each row of the matrix is */
+  const int64_t *row_of; /* which row of the factors each row of the matrix is */
 } put_run;
 
 static void put_one(char *at, int size) {
@@ -239,7 +239,7 @@ static void put_row(const put_run *p, int64_t i) {
   const int64_t n = r->s->n, row = n * size, before = i * size, at = p->which * n * row + i * row;
   const char *from = p->m->factors + i * row;
   memset(r->x + at, 0, (size_t)row);
-  put_one(r->x + at + p->places[i] * size, size);
+  put_one(r->x + at + p->row_of[i] * size, size);
   memcpy(r->l + at, from, (size_t)before);
   memset(r->l + at + before, 0, (size_t)(row - before));
   put_one(r->l + at + before, size);
@@ -257,15 +257,15 @@ static void put_task(void *arg, int64_t task, int worker) {
 /* The orders are in place of the columns, which are factored. */
 static void put_factors(const lu_run *r, const lu_memory *m, int64_t which) {
   const int64_t n = r->s->n;
-  int64_t *order = (int64_t *)(void *)m->columns, *places = (int64_t *)(void *)m->column_sums;
+  int64_t *order = (int64_t *)(void *)m->columns, *row_of = (int64_t *)(void *)m->column_sums;
   for (int64_t i = 0; i < n; i++) order[i] = i;
   for (int64_t i = 0; i < n; i++) {
     int64_t kept = order[i];
     order[i] = order[m->pivots[i]];
     order[m->pivots[i]] = kept;
   }
-  for (int64_t i = 0; i < n; i++) places[order[i]] = i;
-  put_run p = {r, m, which, places};
+  for (int64_t i = 0; i < n; i++) row_of[order[i]] = i;
+  put_run p = {r, m, which, row_of};
   ts_parallel_run(r->inner, (n + TASK_ROWS - 1) / TASK_ROWS, put_task, &p);
 }
 

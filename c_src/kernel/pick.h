@@ -8,12 +8,12 @@
 /* What is written past the last number that was picked. */
 #define TS_PICK_SLACK 16
 
-/* The numbers from `first` to `first` + `span`, and the places of them in x. Returns their count; `values` and `places`
+/* The numbers from `first` to `first` + `span`, and their indices in x. Returns their count; `values` and `indices`
  * have room for n + TS_PICK_SLACK. */
 typedef int64_t (*ts_pick32_fn)(const uint32_t *x, int64_t n, uint32_t first, uint32_t span, uint32_t *values,
-                                uint32_t *places);
+                                uint32_t *indices);
 typedef int64_t (*ts_pick64_fn)(const uint64_t *x, int64_t n, uint64_t first, uint64_t span, uint64_t *values,
-                                uint32_t *places);
+                                uint32_t *indices);
 
 typedef struct ts_pick {
   ts_pick32_fn pick32;

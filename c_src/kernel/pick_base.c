@@ -11,14 +11,14 @@
 
 #define DEFINE_SOME(BITS)                                                                                         \
   static inline int64_t some##BITS(const uint##BITS##_t *x, int64_t i, uint##BITS##_t first, uint##BITS##_t span, \
-                                   uint##BITS##_t *values, uint32_t *places) {                                    \
+                                   uint##BITS##_t *values, uint32_t *indices) {                                   \
     int64_t count = 0;                                                                                            \
     bool any = false;                                                                                             \
     for (int64_t lane = 0; lane < LANES##BITS; lane++) any |= x[lane] - first <= span;                            \
     if (!any) return 0;                                                                                           \
     for (int64_t lane = 0; lane < LANES##BITS; lane++) {                                                          \
       values[count] = x[lane];                                                                                    \
-      places[count] = (uint32_t)(i + lane);                                                                       \
+      indices[count] = (uint32_t)(i + lane);                                                                      \
       count += x[lane] - first <= span;                                                                           \
     }                                                                                                             \
     return count;                                                                                                 \

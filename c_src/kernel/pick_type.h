@@ -1,11 +1,11 @@
 /* The part of pick_body.h for one type T, with vectors of LANES. */
 
-static int64_t NAME(pick)(const T *x, int64_t n, T first, T span, T *values, uint32_t *places) {
+static int64_t NAME(pick)(const T *x, int64_t n, T first, T span, T *values, uint32_t *indices) {
   int64_t i = 0, count = 0;
-  for (; i + LANES <= n; i += LANES) count += SOME(x + i, i, first, span, values + count, places + count);
+  for (; i + LANES <= n; i += LANES) count += SOME(x + i, i, first, span, values + count, indices + count);
   for (; i < n; i++) {
     values[count] = x[i];
-    places[count] = (uint32_t)i;
+    indices[count] = (uint32_t)i;
     count += (T)(x[i] - first) <= span;
   }
   return count;

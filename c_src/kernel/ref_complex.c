@@ -73,6 +73,13 @@ static number logistic(number z) {
   return divide(left ? e : 1, 1 + e);
 }
 
+/* z / |z|, part by part, and 0 for 0. Scaled by a power of two, so that |z| neither overflows nor loses digits. */
+static number direction(number z) {
+  const double scale = fmax(fabs(creal(z)), fabs(cimag(z))) < 1 ? 0x1p200 : 0x1p-2;
+  const double size = hypot(creal(z) * scale, cimag(z) * scale);
+  return size == 0 ? 0 : CMPLX(creal(z) * scale / size, cimag(z) * scale / size);
+}
+
 static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
 static bool is_infinity(number z) { return isinf(creal(z)) || isinf(cimag(z)); }
 
@@ -116,7 +123,10 @@ bool ts_ref_complex_unary(ts_opcode code, ts_dtype type, ts_scalar x, ts_scalar 
     *out = store(type, CMPLX(-creal(z), -cimag(z)));
     return true;
   }
-  if (!function(code, z, &result)) return false;
+  if (code == TS_OP_SIGN)
+    result = direction(z);
+  else if (!function(code, z, &result))
+    return false;
   *out = store(type, result);
   return true;
 }

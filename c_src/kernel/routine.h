@@ -39,7 +39,7 @@ typedef struct ts_routine_plan {
   int64_t thread_workspace; /* bytes for each thread in addition, a multiple of 64 */
   /* inplace[r * operand_count + o]: result r may be written over operand o, which has the same size. NULL: none. */
   const bool *inplace;
-  const ts_epilogue_space *epilogue; /* NULL: it takes no epilogue; always so with several results */
+  const ts_epilogue_space *epilogue; /* NULL: it takes no epilogue; always so with several results, as op.def says */
   const ts_kernel_source *kernel;    /* a kernel that runs use; NULL: none. Lives as long as the plan */
 } ts_routine_plan;
 

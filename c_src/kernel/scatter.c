@@ -18,8 +18,8 @@
 #define MIN_RANGE_BYTES (INT64_C(1) << 18)
 /* From so many bytes on, a row that is put is not worth the copy that it replaces. */
 #define PUT_ONCE_BYTES 64
-/* A thread's columns are whole vectors of any machine: of two NaNs, vectors and the loop behind them may take another.
- */
+/* A thread's columns are a multiple of every machine's vectors, so that no column is added in a tail in one split and
+ * in a vector in another: for a sum of two NaNs they may keep different ones. */
 #define COLUMNS 64
 /* Rows between a prefetch and the update, and the most bytes of a row that are prefetched. */
 #define AHEAD 8

@@ -17,7 +17,7 @@ typedef struct ts_sort_lanes_row {
   float ns;      /* estimated, of a comparator of two vectors */
 } ts_sort_lanes_row;
 
-/* Part of a line: its keys are neighbours, and its sorted values belong in the same place of the result. */
+/* Part of a line: its keys are neighbours, and its sorted values belong at the same indices of the result. */
 typedef struct ts_sort_bucket {
   int64_t first, length;
 } ts_sort_bucket;

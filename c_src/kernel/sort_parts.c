@@ -142,7 +142,7 @@ static void cut(const crew *c, const uint64_t *pivots, int count, int64_t *start
 
 /* ---- pivots */
 
-/* Where a row of a sample begins: a pseudorandom place in its share of the keys, the same in each call. */
+/* Where a row of a sample begins: a pseudorandom index in its share of the keys, the same in each call. */
 static int64_t row_at(int64_t row, int64_t rows, int64_t n, int64_t lanes) {
   const int64_t share = n / rows;
   const uint64_t random = (uint64_t)(row + 1) * UINT64_C(0x9E3779B97F4A7C15) >> 32;

@@ -198,8 +198,8 @@ static void fill(window_run *run, const ts_parallel *parallel) {
   ts_parallel_run(parallel, ceil_div(run->s->elements, FILL_ELEMENTS), fill_task, run);
 }
 
-/* Fills up to the last line that a row of windows reads: what is added to it next is in the caches then. Returns where
- * the next begins. */
+/* Fills the result from `filled` up to the end of the last line to which a row of windows adds, so that these lines are
+ * in the caches when it does. Returns the end. */
 static char *fill_lines(const window_run *run, const ts_window_taps *taps, char *filled) {
   const int64_t bytes = run->s->last.n * run->s->inner * run->s->size;
   char *end = filled;

@@ -339,7 +339,7 @@ static void add_f32(void *to, int64_t stride, const void *from, const int32_t *b
 
 /* FMA_32 and FMA_64 round once where the machine can; else the product rounds by itself. ONE_FMA: the same of elements.
  */
-/* Some channels of four places of the output from channel i on, which share the loads of weights; two vectors of
+/* Some channels of four points of the output from channel i on, which share the loads of weights; two vectors of
  * channels while there are so many. */
 #define DEFINE_DOT(NAME, T, V, A, LOAD, STORE, LOADS, STORES, FMA, ONE_FMA)                                        \
   INLINE int64_t dot_four_##NAME(const char *const *taps, const ts_window_weights *weights, T *to) {               \
@@ -380,9 +380,9 @@ static void add_f32(void *to, int64_t stride, const void *from, const int32_t *b
     }                                                                                                              \
     return sum;                                                                                                    \
   }                                                                                                                \
-  static void dot_##NAME(const char *const *taps, int places, const ts_window_weights *weights, void *out) {       \
-    int64_t first = places == TS_WINDOW_DOTS ? dot_four_##NAME(taps, weights, out) : 0;                            \
-    for (int r = 0; r < places; r++) {                                                                             \
+  static void dot_##NAME(const char *const *taps, int points, const ts_window_weights *weights, void *out) {       \
+    int64_t first = points == TS_WINDOW_DOTS ? dot_four_##NAME(taps, weights, out) : 0;                            \
+    for (int r = 0; r < points; r++) {                                                                             \
       T *to = (T *)out + r * weights->count;                                                                       \
       int64_t i = dot_vectors_##NAME(taps + r, weights, first, to);                                                \
       for (; i < weights->count; i++) to[i] = STORE(dot_channel_##NAME(taps + r, weights, i));                     \

@@ -34,22 +34,22 @@ typedef struct ts_window_weights {
   int64_t taps, count; /* count: channels */
 } ts_window_weights;
 
-/* For up to TS_WINDOW_DOTS places of the output: out[r * count + i] = fma chain over the taps t of
+/* For up to TS_WINDOW_DOTS points of the output: out[r * count + i] = fma chain over the taps t of
  * taps[t * TS_WINDOW_DOTS + r][i] * weights[t * count + i], from +0. */
-typedef void (*ts_window_dot_fn)(const char *const *taps, int places, const ts_window_weights *weights, void *out);
+typedef void (*ts_window_dot_fn)(const char *const *taps, int points, const ts_window_weights *weights, void *out);
 
-/* Places of the output of a depthwise convolution that are neighbours along the last dim. Elements of that dim are
+/* Points of the output of a depthwise convolution that are neighbours along the last dim. Elements of that dim are
  * channels apart. */
 typedef struct ts_window_strip {
   const char *const *lines;      /* what each row of taps reads, from the line's first element on; NULL: padding */
   int64_t line_count, line_taps; /* rows of taps; taps of a row */
-  int64_t n, first;              /* elements of a line; the one that the first tap of the first place reads */
-  int64_t stride, dilation;      /* elements from place to place, from tap to tap */
+  int64_t n, first;              /* elements of a line; the one that the first tap of the first point reads */
+  int64_t stride, dilation;      /* elements from point to point, from tap to tap */
   const ts_window_weights *weights;
   bool streams; /* stores bypass the caches: rows of channels are whole, aligned cache lines */
 } ts_window_strip;
 
-/* out[p * channels + i] for `count` places, as ts_window_dot_fn has it; elements outside of a line are 0. */
+/* out[p * channels + i] for `count` points, as ts_window_dot_fn has it; elements outside of a line are 0. */
 typedef void (*ts_window_strip_fn)(const ts_window_strip *strip, int64_t count, void *out);
 
 enum { TS_WINDOW_PICKS = 256 };

@@ -1,14 +1,14 @@
 /* Strips of a depthwise convolution (ts_window_strip_fn), for one instruction set: a part of kernel/window_body.h,
  * which defines what is used here. No include guard: each instruction set has its own. */
 
-/* Places whose sums are in registers together: they share the loads of weights. */
+/* Points whose sums are in registers together: they share the loads of weights. */
 enum { STRIP_PLACES = 8 };
 
-/* Element `at` of a line, from channel i on. `inside`: no tap of these places reads padding. */
+/* Element `at` of a line, from channel i on. `inside`: no tap of these points reads padding. */
 #define IN_LINE(s, line, at, inside) ((inside) || ((line) && (uint64_t)(at) < (uint64_t)(s)->n))
 
-/* Each function is inlined for constant P (places), SLIDES and `inside`. With SLIDES, rows have 3 taps without a stride
- * or dilation, so that neighbouring places read the same elements, each of which is loaded once. */
+/* Each function is inlined for constant P (points), SLIDES and `inside`. With SLIDES, rows have 3 taps without a stride
+ * or dilation, so that neighbouring points read the same elements, each of which is loaded once. */
 #define DEFINE_STRIP(NAME, T, V, A, LOAD, STORE, LOADS, STORES, STREAMS, FMA, ONE_FMA)                                 \
   INLINE V strip_load_##NAME(const ts_window_strip *s, const char *line, int64_t at, int64_t i, bool inside) {         \
     const int64_t size = (int64_t)sizeof(T);                                                                           \
@@ -65,12 +65,12 @@ enum { STRIP_PLACES = 8 };
       }                                                                                                                \
     return sum;                                                                                                        \
   }                                                                                                                    \
-  static void strip_ones_##NAME(const ts_window_strip *s, int64_t places, T *to) {                                     \
-    for (int64_t p = 0; p < places; p++)                                                                               \
+  static void strip_ones_##NAME(const ts_window_strip *s, int64_t points, T *to) {                                     \
+    for (int64_t p = 0; p < points; p++)                                                                               \
       for (int64_t i = 0; i < s->weights->count; i++)                                                                  \
         to[p * s->weights->count + i] = (T)STORE(strip_one_##NAME(s, s->first + p * s->stride, i));                    \
   }                                                                                                                    \
-  INLINE void strip_places_##NAME(const ts_window_strip *s, int64_t first, int P, T *to) {                             \
+  INLINE void strip_points_##NAME(const ts_window_strip *s, int64_t first, int P, T *to) {                             \
     bool slides = s->stride == 1 && s->dilation == 1 && s->line_taps == 3;                                             \
     bool inside = strip_is_inside(s, first, P);                                                                        \
     if (slides && inside) {                                                                                            \
@@ -84,24 +84,24 @@ enum { STRIP_PLACES = 8 };
     }                                                                                                                  \
   }                                                                                                                    \
   static void strip_eight_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                     \
-    strip_places_##NAME(s, first, 8, to);                                                                              \
+    strip_points_##NAME(s, first, 8, to);                                                                              \
   }                                                                                                                    \
   static void strip_four_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                      \
-    strip_places_##NAME(s, first, 4, to);                                                                              \
+    strip_points_##NAME(s, first, 4, to);                                                                              \
   }                                                                                                                    \
   static void strip_single_##NAME(const ts_window_strip *s, int64_t first, T *to) {                                    \
-    strip_places_##NAME(s, first, 1, to);                                                                              \
+    strip_points_##NAME(s, first, 1, to);                                                                              \
   }                                                                                                                    \
-  /* The last places may overlap those before, like vectors. */                                                        \
-  static void strip_##NAME(const ts_window_strip *s, int64_t places, void *out) {                                      \
+  /* The last points may overlap those before, like vectors. */                                                        \
+  static void strip_##NAME(const ts_window_strip *s, int64_t points, void *out) {                                      \
     const int64_t lanes = VECTOR_BYTES / (int64_t)sizeof(A), count = s->weights->count;                                \
-    int64_t wide = places >= 8 ? 8 : places >= 4 ? 4 : 1;                                                              \
+    int64_t wide = points >= 8 ? 8 : points >= 4 ? 4 : 1;                                                              \
     if (count < lanes) {                                                                                               \
-      strip_ones_##NAME(s, places, out);                                                                               \
+      strip_ones_##NAME(s, points, out);                                                                               \
       return;                                                                                                          \
     }                                                                                                                  \
-    for (int64_t p = 0; p < places; p += wide) {                                                                       \
-      int64_t at = p + wide <= places ? p : places - wide;                                                             \
+    for (int64_t p = 0; p < points; p += wide) {                                                                       \
+      int64_t at = p + wide <= points ? p : points - wide;                                                             \
       (wide == 8   ? strip_eight_##NAME                                                                                \
        : wide == 4 ? strip_four_##NAME                                                                                 \
                    : strip_single_##NAME)(s, s->first + at * s->stride, (T *)out + at * count);                        \
@@ -109,8 +109,8 @@ enum { STRIP_PLACES = 8 };
     if (s->streams) STREAM_END();                                                                                      \
   }
 
-static bool strip_is_inside(const ts_window_strip *s, int64_t first, int64_t places) {
-  int64_t last = first + (places - 1) * s->stride + (s->line_taps - 1) * s->dilation;
+static bool strip_is_inside(const ts_window_strip *s, int64_t first, int64_t points) {
+  int64_t last = first + (points - 1) * s->stride + (s->line_taps - 1) * s->dilation;
   for (int64_t r = 0; r < s->line_count; r++)
     if (!s->lines[r]) return false;
   return first >= 0 && last < s->n;

@@ -445,22 +445,56 @@ ERL_NIF_TERM ts_nif_callback(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
   return ts_nif_with_builder(env, argv, callback);
 }
 
-static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+typedef TS_VEC(ts_value_id) id_list;
+
+static ts_status get_ids(ErlNifEnv *env, ERL_NIF_TERM list, id_list *out) {
+  ERL_NIF_TERM head, tail = list;
+  unsigned id;
+  *out = (id_list){0};
+  while (enif_get_list_cell(env, tail, &head, &tail)) {
+    if (!enif_get_uint(env, head, &id)) return ts_nif_expected(env, "a value's number", head);
+    TS_TRY(TS_VEC_PUSH(out, id));
+  }
+  return enif_is_empty_list(env, tail) ? TS_SUCCESS : ts_nif_expected(env, "a list of values' numbers", list);
+}
+
+/* What `values` gives, or none for TS_NO_ID. */
+static ERL_NIF_TERM copy_list(ErlNifEnv *env, ts_nif_builder *b, const ts_value_id *ids, size_t count) {
+  ERL_NIF_TERM list = enif_make_list(env, 0);
+  for (size_t i = count; i-- > 0;) {
+    ERL_NIF_TERM copy = ids[i] == TS_NO_ID ? enif_make_atom(env, "none") : ts_nif_value_term(env, b, ids[i]);
+    list = enif_make_list_cell(env, copy, list);
+  }
+  return list;
+}
+
+static ts_status inline_with(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ts_values sought,
+                             ERL_NIF_TERM *out) {
   ts_region_id region = TS_NO_ID;
   operand_list arguments;
-  ts_value_id *results;
+  ts_value_id *values;
   TS_TRY(get_region(env, b, args[0], &region));
   TS_TRY(get_operands(env, b, args[1], &arguments));
-  ts_status status = ts_tracer_inline(&b->tracer, region, operands_of(&arguments), &results);
+  ts_status status = ts_tracer_inline(&b->tracer, region, operands_of(&arguments), sought, &values);
   free_operands(&arguments);
   if (status) return status;
-  *out = value_list(env, b, results, ts_graph_region(b->tracer.graph, region)->results.count);
-  ts_free(results);
+  size_t results = ts_graph_region(b->tracer.graph, region)->results.count;
+  *out = enif_make_tuple2(env, value_list(env, b, values, results), copy_list(env, b, values + results, sought.count));
+  ts_free(values);
   return TS_SUCCESS;
 }
 
+static ts_status inline_region(ErlNifEnv *env, ts_nif_builder *b, const ERL_NIF_TERM *args, ERL_NIF_TERM *out) {
+  id_list sought;
+  ts_status status = get_ids(env, args[2], &sought);
+  if (!status) status = inline_with(env, b, args, (ts_values){sought.data, sought.count}, out);
+  TS_VEC_FREE(&sought);
+  return status;
+}
+
 ERL_NIF_TERM ts_nif_inline_region(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* inline_region(Builder, Region, [Operand]) -> [Traced]: a copy of its ops on these arguments */
+  /* inline_region(Builder, Region, [Operand], [Id]) -> {[Traced], [Traced | none]}
+   * A copy of the region's ops on these arguments: its results, and the copies of the values with these ids. */
   (void)argc;
   return ts_nif_with_builder(env, argv, inline_region);
 }

@@ -253,7 +253,7 @@ static ErlNifFunc functions[] = {
     {"callback", 4, ts_nif_callback, 0},
     {"custom_call", 4, ts_nif_custom_call, 0},
     {"load_plugin", 1, load_plugin, ERL_NIF_DIRTY_JOB_IO_BOUND},
-    {"inline_region", 3, ts_nif_inline_region, 0},
+    {"inline_region", 4, ts_nif_inline_region, 0},
     {"ops", 3, ts_nif_ops, 0},
     {"finish", 2, ts_nif_finish, 0},
     {"local_view", 1, ts_nif_local_view, 0},

@@ -1,7 +1,7 @@
-/* Tensors that are on a rank of a cluster: of each, the driver's node has a proxy, in the place of the handle of a
- * tensor. A proxy knows a number and a *place*, which stands for one rank of one job; what the term `About` of a place
- * means is Erlang's affair. When the last reference to a proxy is dropped, the place's owner, a process, gets the
- * message {freed, Rank, Id}. NIFs that take tensors refuse proxies. Thread-safe. */
+/* Proxies of tensors on ranks of a cluster. On the driver's node a tensor has a proxy instead of a handle. A proxy has
+ * a number and a *place*, which stands for one rank of one job; C keeps the place's term `About` and does not read it.
+ * When the last reference to a proxy is dropped, the place's owner, a process, gets the message {freed, Rank, Id}. NIFs
+ * that take tensors refuse proxies. Thread-safe. */
 #ifndef TS_NIF_PROXY_H
 #define TS_NIF_PROXY_H
 

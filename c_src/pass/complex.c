@@ -82,8 +82,9 @@ static ts_value_id split_unary(ts_formula *f) {
   ts_opcode code = f->call->op->code;
   ts_parts z = split(f, 0);
   if (code == TS_OP_NEGATE) return join(f, each_part(f));
-  if (code != TS_OP_ABS) return TS_NO_ID;
   f->dtype = TS_F64;
+  if (code == TS_OP_SIGN) return join(f, narrowed(f, ts_complex_sign(f, widened(f, z))));
+  if (code != TS_OP_ABS) return TS_NO_ID;
   return ts_formula_convert(f, ts_complex_modulus(f, widened(f, z)), f->call->dtype);
 }
 

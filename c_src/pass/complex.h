@@ -36,5 +36,6 @@ ts_parts ts_complex_short_exponential(ts_formula *f, ts_parts z, ts_value_id wid
 ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b);
 ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b);
 ts_value_id ts_complex_modulus(ts_formula *f, ts_parts z);
+ts_parts ts_complex_sign(ts_formula *f, ts_parts z);
 
 #endif

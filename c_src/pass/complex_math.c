@@ -44,6 +44,15 @@ val ts_complex_modulus(ts_formula *f, ts_parts z) {
   return pick(f, infinite, infinity, multiply(f, large, root));
 }
 
+/* z / |z|, as kernel/ref_complex.c. */
+ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
+  val least = number(f, 1), x = absolute(f, z.re), y = absolute(f, z.im);
+  val scale = pick(f, both(f, less(f, x, least), less(f, y, least)), number(f, 0x1p200), number(f, 0x1p-2));
+  ts_parts moved = {multiply(f, z.re, scale), multiply(f, z.im, scale)};
+  val size = ts_complex_modulus(f, moved), none = equals(f, size, 0), zero = number(f, 0);
+  return (ts_parts){pick(f, none, zero, divide(f, moved.re, size)), pick(f, none, zero, divide(f, moved.im, size))};
+}
+
 /* ---- exponentials ---- */
 
 static val unary(ts_formula *f, ts_opcode code, val x) { return ts_formula_unary(f, code, x); }
@@ -366,9 +375,8 @@ static ts_parts hyperbolic_arc_tangent(ts_formula *f, ts_parts z) {
 
 /* ---- the table ---- */
 
-/* i z, and -i z */
-static ts_parts turned(ts_formula *f, ts_parts z) { return (ts_parts){negate(f, z.im), z.re}; }
-static ts_parts turned_back(ts_formula *f, ts_parts z) { return (ts_parts){z.im, negate(f, z.re)}; }
+static ts_parts times_i(ts_formula *f, ts_parts z) { return (ts_parts){negate(f, z.im), z.re}; }
+static ts_parts times_minus_i(ts_formula *f, ts_parts z) { return (ts_parts){z.im, negate(f, z.re)}; }
 
 bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *out) {
   const ts_parts one = {number(f, 1), number(f, 0)};
@@ -378,17 +386,17 @@ bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *ou
   case TS_OP_LOG: *out = logarithm(f, z); return true;
   case TS_OP_LOG1P: *out = logarithm_of_one_more(f, z); return true;
   case TS_OP_SIGMOID: *out = logistic(f, z); return true;
-  case TS_OP_COS: *out = hyperbolic_cosine(f, turned(f, z)); return true;
-  case TS_OP_SIN: *out = turned_back(f, hyperbolic_sine(f, turned(f, z))); return true;
-  case TS_OP_TAN: *out = turned_back(f, hyperbolic_tangent(f, turned(f, z))); return true;
+  case TS_OP_COS: *out = hyperbolic_cosine(f, times_i(f, z)); return true;
+  case TS_OP_SIN: *out = times_minus_i(f, hyperbolic_sine(f, times_i(f, z))); return true;
+  case TS_OP_TAN: *out = times_minus_i(f, hyperbolic_tangent(f, times_i(f, z))); return true;
   case TS_OP_COSH: *out = hyperbolic_cosine(f, z); return true;
   case TS_OP_SINH: *out = hyperbolic_sine(f, z); return true;
   case TS_OP_TANH: *out = hyperbolic_tangent(f, z); return true;
   case TS_OP_ACOS: *out = arc_cosine(f, z); return true;
   case TS_OP_ASIN: *out = arc_sine(f, z); return true;
-  case TS_OP_ATAN: *out = turned_back(f, hyperbolic_arc_tangent(f, turned(f, z))); return true;
+  case TS_OP_ATAN: *out = times_minus_i(f, hyperbolic_arc_tangent(f, times_i(f, z))); return true;
   case TS_OP_ACOSH: *out = hyperbolic_arc_cosine(f, z); return true;
-  case TS_OP_ASINH: *out = turned_back(f, arc_sine(f, turned(f, z))); return true;
+  case TS_OP_ASINH: *out = times_minus_i(f, arc_sine(f, times_i(f, z))); return true;
   case TS_OP_ATANH: *out = hyperbolic_arc_tangent(f, z); return true;
   case TS_OP_SQRT: *out = square_root(f, z); return true;
   case TS_OP_RSQRT: *out = ts_complex_quotient(f, one, square_root(f, z)); return true;
@@ -396,9 +404,6 @@ bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *ou
   case TS_OP_ERF:
   case TS_OP_ERFC:
   case TS_OP_ERF_INV: break;
-#ifdef TS_TEST_ROWS
-  case TS_OP_TEST_MATH: break;
-#endif
   }
   return false;
 }

@@ -35,8 +35,11 @@ static bool node_varies(const ts_program *program, const ts_program_node *node) 
   case TS_PROGRAM_GATHER: return nodes[node->a].varies || affine_varies(program, &program->loads.data[node->slot].at);
   case TS_PROGRAM_OP:
     return nodes[node->a].varies || (node->b >= 0 && nodes[node->b].varies) || (node->c >= 0 && nodes[node->c].varies);
-  default: return false;
+  case TS_PROGRAM_SCALAR:
+  case TS_PROGRAM_REDUCE:
+  case TS_PROGRAM_ARG: break;
   }
+  return false;
 }
 
 /* Such ops are interpreted; the pipeline leaves none (widen.c). */
@@ -48,8 +51,11 @@ static bool computes_in_small_type(const ts_program *program, const ts_program_n
   case TS_PROGRAM_ARG:
   case TS_PROGRAM_OP:
     return !moves && (ts_dtype_is_small(node->dtype) || ts_dtype_is_small(program->nodes.data[node->a].dtype));
-  default: return false;
+  case TS_PROGRAM_LOAD:
+  case TS_PROGRAM_SCALAR:
+  case TS_PROGRAM_GATHER: break;
   }
+  return false;
 }
 
 ts_status ts_program_add_node(ts_program *program, ts_program_node node, int32_t *out) {

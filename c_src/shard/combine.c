@@ -28,10 +28,28 @@ typedef struct schedule {
   uint32_t levels;
 } schedule;
 
-static bool is_combined(const ts_op *op) { return op->code >= TS_OP_ALL_REDUCE_SUM && op->code <= TS_OP_ALL_REDUCE_OR; }
-
 static bool is_collective(const ts_op *op) {
   return ts_op_get_class(op->code) == TS_CLASS_COLLECTIVE && op->code != TS_OP_SHARDING_CONSTRAINT;
+}
+
+static bool is_combined(const ts_op *op) {
+  if (!is_collective(op)) return false;
+  switch ((ts_ops_COLLECTIVE)op->code) {
+  case TS_OP_ALL_REDUCE_SUM:
+  case TS_OP_ALL_REDUCE_PRODUCT:
+  case TS_OP_ALL_REDUCE_MIN:
+  case TS_OP_ALL_REDUCE_MAX:
+  case TS_OP_ALL_REDUCE_AND:
+  case TS_OP_ALL_REDUCE_OR: return true;
+  case TS_OP_ALL_GATHER:
+  case TS_OP_REDUCE_SCATTER:
+  case TS_OP_ALL_TO_ALL:
+  case TS_OP_COLLECTIVE_PERMUTE:
+  case TS_OP_COLLECTIVE_BROADCAST:
+  case TS_OP_BARRIER:
+  case TS_OP_SHARDING_CONSTRAINT: break;
+  }
+  return false;
 }
 
 /* Without uses. A barrier's effect is that partitions wait. */
@@ -56,8 +74,8 @@ static uint32_t level_of(const combiner *c, const ts_op *op) {
   return level;
 }
 
-/* All live ops of a level, then its all_reduces: two places for each level. */
-static size_t place_of(const combiner *c, const ts_op *op) { return 2 * (size_t)level_of(c, op) + is_combined(op); }
+/* All live ops of a level, then its all_reduces: two stages for each level. */
+static size_t stage_of(const combiner *c, const ts_op *op) { return 2 * (size_t)level_of(c, op) + is_combined(op); }
 
 static uint32_t find_levels(combiner *c, const ts_region *region) {
   uint32_t most = 0;
@@ -71,15 +89,15 @@ static uint32_t find_levels(combiner *c, const ts_region *region) {
   return most + 1;
 }
 
-/* Counts, then puts each op where its place begins, in order. */
+/* Counts, then puts each op where its stage begins, in order. */
 static void sort_ops(const combiner *c, schedule *s) {
-  size_t places = 2 * (size_t)s->levels;
+  size_t stages = 2 * (size_t)s->levels;
   for (size_t i = 0; i < s->from->ops.count; i++)
-    if (is_live(c, s->from->ops.data[i])) s->begin[place_of(c, ts_graph_op(c->in, s->from->ops.data[i])) + 2]++;
-  for (size_t p = 2; p <= places + 1; p++) s->begin[p] += s->begin[p - 1];
+    if (is_live(c, s->from->ops.data[i])) s->begin[stage_of(c, ts_graph_op(c->in, s->from->ops.data[i])) + 2]++;
+  for (size_t p = 2; p <= stages + 1; p++) s->begin[p] += s->begin[p - 1];
   for (size_t i = 0; i < s->from->ops.count; i++)
     if (is_live(c, s->from->ops.data[i]))
-      s->ops[s->begin[place_of(c, ts_graph_op(c->in, s->from->ops.data[i])) + 1]++] = s->from->ops.data[i];
+      s->ops[s->begin[stage_of(c, ts_graph_op(c->in, s->from->ops.data[i])) + 1]++] = s->from->ops.data[i];
 }
 
 /* ---- all_reduces of a level ---- */

@@ -54,7 +54,8 @@ static ts_status finish_region(ts_partitioner *p, control *c, int which) {
   return status;
 }
 
-/* Both regions have the coordinates, when one needs them: so has the op, and a loop hands them on. */
+/* When one region needs the partition's coordinates, both get them as a parameter, the op as an operand, and a loop as
+ * a loop variable. */
 static ts_status share_coordinates(ts_partitioner *p, control *c) {
   bool needed = c->scopes[0].coordinates != TS_NO_ID || c->scopes[1].coordinates != TS_NO_ID;
   for (int i = 0; needed && i < 2; i++) TS_TRY(ts_part_need_coordinates(p, &c->scopes[i]));

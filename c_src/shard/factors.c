@@ -1,5 +1,7 @@
 #include "shard/factors.h"
 
+#include "ir/attrs.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -375,13 +377,22 @@ static bool window(ts_factors *f, const ts_graph *graph, const ts_op *op) {
 
 /* Dims before the matrices; and the right sides of systems of equations. */
 static bool linalg(ts_factors *f, const ts_op *op) {
-  int32_t rank = rank_of(f, 0);
-  bind_alike(f, 0, f->tensors, rank - 2, 0);
-  if (op->code == TS_OP_SOLVE) bind_pair(f, 1, rank - 1, 2, rank - 1);
-  if (op->code != TS_OP_TRIANGULAR_SOLVE) return true;
-  int32_t dim = op->attrs->triangular.left ? rank - 1 : rank - 2;
-  bind_pair(f, 1, dim, 2, dim);
-  return true;
+  const int32_t rank = rank_of(f, 0);
+  int32_t dim = rank - 1;
+  switch ((ts_ops_LINALG)op->code) {
+  case TS_OP_CHOLESKY:
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU:
+  case TS_OP_QR:
+  case TS_OP_EIGH:
+  case TS_OP_SVD: bind_alike(f, 0, f->tensors, rank - 2, 0); return true;
+  case TS_OP_TRIANGULAR_SOLVE: dim = op->attrs->triangular.left ? rank - 1 : rank - 2; /* fall through */
+  case TS_OP_SOLVE:
+    bind_alike(f, 0, f->tensors, rank - 2, 0);
+    bind_pair(f, 1, dim, 2, dim);
+    return true;
+  }
+  return false;
 }
 
 /* ---- the dispatch ---- */
@@ -437,22 +448,21 @@ bool ts_factors_of(const ts_graph *graph, const ts_op *op, ts_factors *out) {
   return fits(out) && find(out, graph, op);
 }
 
+/* A field of these types is the shape of the op's result (ir/attr.def). */
+static void localize_shapes(ts_attr_kind kind, const ts_shape *part, ts_attrs *inout) {
+  for (const ts_attr_field *field = ts_attr_fields(kind); field->name; field++) {
+    if (field->type == TS_FIELD_RESULT_SHAPE || field->type == TS_FIELD_SHAPE)
+      ts_shape_copy(ts_attr_at(inout, field), part);
+  }
+}
+
 void ts_factors_localize(const ts_op *op, const ts_shape *whole, const ts_shape *part, ts_attrs *inout) {
-  switch (op->code) {
-  case TS_OP_CONSTANT: ts_shape_copy(&inout->constant.shape, part); return;
-  case TS_OP_IOTA: ts_shape_copy(&inout->iota.shape, part); return;
-  case TS_OP_RESHAPE:
-  case TS_OP_DYNAMIC_SLICE: ts_shape_copy(&inout->shape, part); return;
-  case TS_OP_BROADCAST: ts_shape_copy(&inout->broadcast.shape, part); return;
-  case TS_OP_SLICE:
+  localize_shapes(ts_op_attr_kind(op->code), part, inout);
+  if (op->code == TS_OP_SLICE) {
     for (int32_t d = 0; d < part->rank; d++)
       if (part->dims[d] < whole->dims[d]) inout->slice.limit.dims[d] = part->dims[d];
-    return;
-  case TS_OP_CONV:
-    if (inout->conv.groups > 1 && part->dims[part->rank - 1] > 0)
-      inout->conv.groups /= (int32_t)(whole->dims[part->rank - 1] / part->dims[part->rank - 1]);
-    return;
-  default: return;
+  } else if (op->code == TS_OP_CONV && inout->conv.groups > 1 && part->dims[part->rank - 1] > 0) {
+    inout->conv.groups /= (int32_t)(whole->dims[part->rank - 1] / part->dims[part->rank - 1]);
   }
 }
 

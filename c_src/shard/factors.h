@@ -1,4 +1,5 @@
-/* Factor rules: which dims of an op's operands and results are cut together. All that the layer knows of ops.
+/* Factor rules: which dims of an op's operands and results are cut together. The partitioner's
+ * only knowledge of ops is in these rules.
  * A factor is an index of the op's loop nest, as in Shardy. A dim of an operand or result has a factor, or must be
  * whole. A reduced factor is in no result: when it is cut, results are partial. Where a moved factor is cut, the op on
  * parts is not enough: elements come from other partitions (halo.c) or are masked (masked.c). Pure, thread-safe. */

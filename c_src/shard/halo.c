@@ -2,8 +2,9 @@
  *
  * The results of a partition need consecutive elements of an operand: partition i those of [first + i * step, + length)
  * of the dim, which other partitions may have. From the neighbours at each distance a collective_permute brings the
- * most elements that any partition reads of them; joined, they are a stretch in which each partition finds its elements
- * at a place that depends on its coordinates only. What is not in the dim is zeros there, or becomes another value.
+ * most elements that any partition reads of them. Joined, they are a halo range, in which each partition finds its
+ * elements at an index that depends on its coordinates only. What is outside of the dim is zeros there, or becomes
+ * another value.
  * With two parts of four and one element of the next one:
  *
  *     part 0: 0 1 2 3          4 <- from 1        [0 1 2 3 4]
@@ -18,12 +19,12 @@ typedef struct need {
   int64_t parts, part, first, step, length;
 } need;
 
-/* The stretch: pieces from distance `low` to `high`, of which the first begins `cut` elements after its part and the
- * last ends at `end` of its part; `before` and `after` zeros around it. Partition i reads from place i * step + offset.
+/* The halo range: pieces from distance `low` to `high`, of which the first begins `cut` elements after its part and the
+ * last ends at `end` of its part; `before` and `after` zeros around it. Partition i reads from index i * step + offset.
  */
-typedef struct stretch {
+typedef struct halo_range {
   int64_t low, high, cut, end, before, after, step, offset;
-} stretch;
+} halo_range;
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -44,7 +45,7 @@ static bool has_pair(const need *n, int64_t distance) {
 }
 
 /* The distances at which there are pairs: one's own part when there are none. */
-static void find_distances(const need *n, stretch *s) {
+static void find_distances(const need *n, halo_range *s) {
   s->low = n->parts;
   s->high = -n->parts;
   for (int64_t i = 0; i < n->parts; i++) {
@@ -57,7 +58,7 @@ static void find_distances(const need *n, stretch *s) {
 }
 
 /* The elements of the outer pieces that no partition needs. */
-static void find_ends(const need *n, stretch *s) {
+static void find_ends(const need *n, halo_range *s) {
   s->cut = n->part;
   s->end = 0;
   for (int64_t i = 0; i < n->parts; i++) {
@@ -69,7 +70,7 @@ static void find_ends(const need *n, stretch *s) {
   s->end = n->part;
 }
 
-static void find_zeros(const need *n, stretch *s) {
+static void find_zeros(const need *n, halo_range *s) {
   s->before = s->after = 0;
   for (int64_t i = 0; i < n->parts; i++) {
     s->before = most(s->before, (i + s->low) * n->part + s->cut - need_begin(n, i));
@@ -79,20 +80,20 @@ static void find_zeros(const need *n, stretch *s) {
   s->offset = n->first - s->low * n->part - s->cut + s->before;
 }
 
-static void plan(const need *n, stretch *s) {
+static void plan(const need *n, halo_range *s) {
   find_distances(n, s);
   find_ends(n, s);
   find_zeros(n, s);
 }
 
-static int64_t piece_begin(const stretch *s, int64_t distance) { return distance == s->low ? s->cut : 0; }
-static int64_t piece_end(const need *n, const stretch *s, int64_t distance) {
+static int64_t piece_begin(const halo_range *s, int64_t distance) { return distance == s->low ? s->cut : 0; }
+static int64_t piece_end(const need *n, const halo_range *s, int64_t distance) {
   return distance == s->high ? s->end : n->part;
 }
 
 /* Elements of the dim that a partition receives. */
 static int64_t received(const need *n) {
-  stretch s;
+  halo_range s;
   int64_t count = 0;
   plan(n, &s);
   for (int64_t d = s.low; d <= s.high; d++)
@@ -100,7 +101,7 @@ static int64_t received(const need *n) {
   return count;
 }
 
-/* ---- the stretch of a partition ---- */
+/* ---- the halo range of a partition ---- */
 
 /* A dim of a value in parts, and the axes that cut it. */
 typedef struct cut_dim {
@@ -122,7 +123,8 @@ static ts_status permute(const cut_dim *c, const need *n, int64_t distance, ts_v
   return ts_part_add(c->p, TS_OP_COLLECTIVE_PERMUTE, &x, 1, &attrs, out);
 }
 
-static ts_status make_piece(const cut_dim *c, const need *n, const stretch *s, int64_t distance, ts_value_id *inout) {
+static ts_status make_piece(const cut_dim *c, const need *n, const halo_range *s, int64_t distance,
+                            ts_value_id *inout) {
   int64_t from = piece_begin(s, distance), to = piece_end(n, s, distance);
   TS_TRY(ts_part_slice(c->p, *inout, c->dim, from, to, inout));
   if (distance == 0) return TS_SUCCESS;
@@ -131,7 +133,7 @@ static ts_status make_piece(const cut_dim *c, const need *n, const stretch *s, i
   return ts_part_constant_like(c->p, *inout, dtype, (ts_scalar){.bits = 0}, inout);
 }
 
-static ts_status join_pieces(const cut_dim *c, const need *n, const stretch *s, ts_value_id x, ts_value_id *out) {
+static ts_status join_pieces(const cut_dim *c, const need *n, const halo_range *s, ts_value_id x, ts_value_id *out) {
   ts_value_id pieces[2 * TS_MAX_PARTITIONS] = {x};
   size_t count = 0;
   for (int64_t d = s->low; d <= s->high; d++) {
@@ -143,7 +145,7 @@ static ts_status join_pieces(const cut_dim *c, const need *n, const stretch *s, 
   return ts_part_add(c->p, TS_OP_CONCATENATE, pieces, count, &(ts_attrs){.axis = c->dim}, out);
 }
 
-static ts_status add_zeros(const cut_dim *c, const stretch *s, ts_value_id *inout) {
+static ts_status add_zeros(const cut_dim *c, const halo_range *s, ts_value_id *inout) {
   ts_attrs attrs;
   ts_value_id operands[2] = {*inout};
   const ts_value *v = ts_graph_value(c->p->to, *inout);
@@ -159,7 +161,7 @@ static ts_status add_zeros(const cut_dim *c, const stretch *s, ts_value_id *inou
 }
 
 static ts_status gather_need(const cut_dim *c, const need *n, ts_value_id x, ts_value_id *out) {
-  stretch s;
+  halo_range s;
   ts_value_id start;
   plan(n, &s);
   TS_TRY(join_pieces(c, n, &s, x, out));
@@ -276,8 +278,8 @@ int64_t ts_split_halo_cost(const ts_partitioner *p, const ts_op *op, const ts_fa
 
 /* ---- ops ---- */
 
-/* Operand 0 with what its cut dims need; `value` (or TS_NO_ID: zeros) where there is nothing. `out_dims` has a bit for
- * each such dim. */
+/* Operand 0 with the halo range of each of its cut dims. Elements outside of the operand are `value`, or zeros with
+ * TS_NO_ID. `out_dims` has a bit for each such dim. */
 static ts_status gather_dims(const ts_split *s, ts_value_id value, ts_value_id *out, uint64_t *out_dims) {
   *out = s->operands[0];
   *out_dims = 0;

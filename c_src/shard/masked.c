@@ -15,7 +15,7 @@ static ts_status spread_along(const ts_split *s, ts_value_id x, int32_t from, co
   return ts_part_add(s->p, TS_OP_BROADCAST, &x, 1, &attrs, out);
 }
 
-/* Indices as s64. Those past `high`, which u64 alone has where s64 has not, become it. */
+/* Indices as s64. Indices of type u64 are at most `high` before, as s64 cannot hold all of them. */
 static ts_status to_s64(const ts_split *s, ts_value_id x, int64_t high, ts_value_id *out) {
   *out = x;
   if (ts_graph_value(s->p->to, x)->dtype == TS_U64) {
@@ -38,7 +38,7 @@ static ts_status shift(const ts_split *s, ts_value_id offset, ts_value_id *inout
   return ts_part_binary(s->p, TS_OP_ADD, *inout, offset, inout);
 }
 
-/* Zeros where `mask`, which has the dims of x from `dim`, is not. */
+/* Elements become 0 where `mask` is false. The mask's dims are those of `inout` from `dim` on. */
 static ts_status keep_own(const ts_split *s, ts_value_id mask, int32_t dim, ts_value_id *inout) {
   ts_value_id zeros;
   ts_dtype dtype = ts_graph_value(s->p->to, *inout)->dtype;
@@ -203,7 +203,7 @@ static ts_status reshape(const ts_split *s, ts_value_id x, const ts_shape *shape
   return ts_part_add(s->p, TS_OP_RESHAPE, &x, 1, &attrs, out);
 }
 
-/* The place in each line of a dim, with the dim kept. */
+/* The index in each line of a dim, with the dim kept. */
 static ts_status find_in_line(const ts_split *s, ts_value_id x, int32_t axis, ts_value_id *out) {
   ts_attrs attrs;
   ts_shape one;

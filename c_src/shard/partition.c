@@ -24,7 +24,7 @@ static bool is_moved(const ts_factors *f, const ts_assignment *a) {
   return false;
 }
 
-/* Of a result, to where propagation wants it. */
+/* Bytes that resharding a result to the sharding that propagation chose moves. */
 static int64_t result_cost(const ts_partitioner *p, const ts_factors *f, const ts_assignment *a, const ts_dims *reduced,
                            ts_value_id id, int32_t tensor) {
   const ts_value *v = ts_graph_value(p->in, id);

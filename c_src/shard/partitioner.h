@@ -108,7 +108,7 @@ ts_status ts_part_between(ts_partitioner *p, ts_value_id x, int64_t low, int64_t
 /* min(max(x, low), high), of s64. */
 ts_status ts_part_clamp(ts_partitioner *p, ts_value_id x, int64_t low, int64_t high, ts_value_id *out);
 ts_status ts_part_select(ts_partitioner *p, ts_value_id mask, ts_value_id yes, ts_value_id no, ts_value_id *out);
-/* `size` elements of a dim from a place, which is an s64[] or a constant. */
+/* `size` elements of a dim from an index on, which is an s64[] or a constant. */
 ts_status ts_part_slice_at(ts_partitioner *p, ts_value_id x, int32_t dim, ts_value_id start, int64_t size,
                            ts_value_id *out);
 ts_status ts_part_slice(ts_partitioner *p, ts_value_id x, int32_t dim, int64_t from, int64_t to, ts_value_id *out);

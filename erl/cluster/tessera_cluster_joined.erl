@@ -111,7 +111,7 @@ cause(error, #{'__struct__' := 'Elixir.ArgumentError', message := Text}) when is
 cause(error, #{'__exception__' := true, message := Text}) when is_binary(Text) -> {internal, Text};
 cause(Class, Reason) -> {internal, unicode:characters_to_binary(io_lib:format("~0tP", [{Class, Reason}, 20]))}.
 
-%% Raises what it is refused with.
+%% Sends a request to the rank's server. An error in the reply is raised, and so is a server that is gone.
 answered(Server, Request) ->
     try gen_server:call(Server, Request, infinity) of
         {error, Error} -> tessera_cluster_error:raise(Error);

@@ -218,11 +218,11 @@ answer_mlir({_, Tag}, Vars, Fun, Options) -> throw({Tag, to_mlir(Vars, Fun, Opti
 
 -spec to_mlir([term()], fun(([term()]) -> term()), [{atom(), term()}]) -> map().
 to_mlir(Vars, Fun, Options) ->
-    #options{hooks = Hooks} = options(Options),
+    #options{hooks = Hooks, client = Client} = options(Options),
     Traced = trace(Fun, Vars),
     Leaves = lists:append([tessera_nx_tensor:flatten(Var) || Var <- Vars]),
     {Text, Used} = tessera_nx_plan:stablehlo(tessera_nx_tensor:flatten(Traced),
-                                             [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], maps:keys(Hooks)),
+                                             [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], maps:keys(Hooks), Client),
     #{mlir_module => Text, used_inputs => Used, output_container => Traced}.
 
 %% ---- tracing and compiling
@@ -233,8 +233,8 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
     Roots = tessera_nx_tensor:flatten(Traced),
     {CompileTime, {Plan, Used}} =
         timer:tc(fun() ->
-                         {Built, Reads} = tessera_nx_plan:build(Roots, Leaves, maps:keys(Hooks), Cache =:= true),
-                         {tessera_nx_plan:on_device(Built, {Client, Device}), Reads}
+                         tessera_nx_plan:build(Roots, Leaves, #{handled => maps:keys(Hooks), is_cached => Cache =:= true,
+                                                                device => {Client, Device}})
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
     #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,

@@ -2,24 +2,23 @@
 -module(tessera_nx_custom).
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
--export([lower/5]).
+-export([lower/6]).
 
 -define(PROTOCOL, 'Elixir.Tessera.CustomCall').
 -define(SPEC, 'Elixir.Tessera.CustomCall.Spec').
 
 %% The values of a block's results, or `skip'. Out is the default's expression, Inputs the nodes, Values their values in the
-%% program.
--spec lower(term(), term(), [map()], [tessera:tensor()], tessera_nif:builder()) -> [tessera:tensor()] | skip.
-lower(#{'__struct__' := _} = Struct, Out, Inputs, Values, Program) ->
+%% program, Client the name of the client for which it is compiled, `undefined' for the default one.
+-spec lower(term(), term(), [map()], [tessera:tensor()], tessera_nif:builder(), atom()) -> [tessera:tensor()] | skip.
+lower(#{'__struct__' := _} = Struct, Out, Inputs, Values, Program, Client) ->
     case ?PROTOCOL:impl_for(Struct) of
         nil -> skip;
-        Module -> answer(Module:call(Struct, Out, Inputs, client()), Out, Values, Program)
+        Module -> answer(Module:call(Struct, Out, Inputs, client(Client)), Out, Values, Program)
     end;
-lower(_, _, _, _, _) -> skip.
+lower(_, _, _, _, _, _) -> skip.
 
-client() ->
-    {Name, _} = ?CLIENT:place([]),
-    ?CLIENT:'fetch!'(Name).
+client(undefined) -> client(?CLIENT:default_name());
+client(Name) -> ?CLIENT:'fetch!'(Name).
 
 answer(skip, _, _, _) -> skip;
 answer({ok, #{'__struct__' := ?SPEC, call_target_name := Target, attributes := Attributes, operand_element_types := Types}},

@@ -7,7 +7,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([take/2, scope/4, closed/4]).
+-export([take/2, scope/4, closed/5]).
 
 %% Every op has a result: that of a callback without a value only marks its end.
 -define(DONE, [{u8, {}}]).
@@ -56,13 +56,13 @@ scope(Roots, Params, Memo, #st{params = P, memo = M, here = H} = St) ->
 
 %% Adds a loop or block to a region whose parameters are its operands. Undefined if its body uses more:
 %% tensors in the function's environment, or callbacks.
--spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()]) -> [tessera:tensor()] | undefined.
-closed(Node, Params, Program, Handled) ->
+-spec closed(map(), [tessera:tensor()], tessera_nif:builder(), [atom()], atom()) -> [tessera:tensor()] | undefined.
+closed(Node, Params, Program, Handled, Client) ->
     Operands = [Id || ?NODE(Id, _, _) <- tessera_nx_expr:operands(Node)],
     case map_size(tessera_nx_expr:effects(lists:append(tessera_nx_expr:bodies(Node)), Handled)) of
         0 ->
             Memo = maps:from_list(lists:zip(Operands, Params)),
-            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled}) of
+            case get_all([Node], #st{program = Program, memo = Memo, handled = Handled, client = Client}) of
                 {Values, #st{held = Held}} when map_size(Held) =:= 0 -> Values;
                 _ -> undefined
             end;
@@ -111,7 +111,14 @@ node(attach_token, [Token, Passed], _, St) ->
     {_, St1} = lower(Token, St),
     lower(Passed, St1);
 node(optional, [?NODE(_, _, Args), Default, _], Node, St) -> lower_block(none, Args, Default, Node, St);
-node('cond', _, Node, St) -> lower_cond(Node, St);
+node('cond', [_, Last], Node, St) ->
+    case St#st.factors andalso tessera_nx_known:choice(Node) of
+        None when is_atom(None) -> lower_cond(Node, St);
+        {svd, Matrix, Full} ->
+            {A, St1} = get(Matrix, St),
+            Results = tessera_nx_factors:results(St1#st.program, svd, [A], Full),
+            {like(Node, conform(St1#st.program, tessera_nx_expr:leaves(Last), Results)), St1}
+    end;
 node(while, [Initial, _, Condition, Body], Node, St) ->
     case St#st.factors andalso tessera_nx_known:loop(Node) of
         None when is_atom(None) -> lower_while(Initial, Condition, Body, Node, St);
@@ -196,7 +203,7 @@ templates(Container) ->
 lower_cond(Node, St) ->
     {Predicate, True, False} = clauses(Node),
     {P, St1} = get(Predicate, St),
-    St2 = hoist(True ++ False, St1),
+    St2 = hoist_common(tessera_nx_expr:bodies(Node), hoist(True ++ False, St1)),
     case True of
         [] -> {[], St2};
         _ ->
@@ -244,6 +251,23 @@ hoist_node(?NODE(Id, Op, _) = Node, {Seen, #st{memo = Memo, here = Here} = St} =
     end;
 hoist_node(_, Acc) -> Acc.
 
+%% Computes the conds and loops that every branch runs. In each they would be lowered again: a chain of conds, of which each uses
+%% the one before in all branches, as gradients do, would double with every cond.
+hoist_common(Bodies, #st{effects = Effects} = St) when map_size(Effects) =:= 0 ->
+    [First | Others] = [certain(Body, St) || Body <- Bodies],
+    Common = lists:foldl(fun(Nodes, Acc) -> maps:with(maps:keys(Nodes), Acc) end, First, Others),
+    lists:foldl(fun({_, Node}, S) -> {_, S1} = lower(Node, S), S1 end, St, lists:sort(maps:to_list(Common)));
+hoist_common(_, St) -> St.
+
+%% The conds and loops that these nodes run, whatever branches are taken, without those of the current scope.
+certain(Roots, #st{memo = Memo}) ->
+    maps:filter(fun(_, ?NODE(_, Op, _)) -> Op =:= 'cond' orelse Op =:= while end, reached(Roots, Memo, #{})).
+
+reached([?NODE(Id, _, _) = Node | Nodes], Memo, Seen) when not is_map_key(Id, Seen), not is_map_key(Id, Memo) ->
+    reached(Nodes, Memo, reached(tessera_nx_expr:operands(Node), Memo, Seen#{Id => Node}));
+reached([_ | Nodes], Memo, Seen) -> reached(Nodes, Memo, Seen);
+reached([], _, Seen) -> Seen.
+
 %% ---- while
 
 lower_while(Initial, Condition, Body, Node, St) ->
@@ -278,39 +302,25 @@ combiner(?NODE(_, 'fun', [_, Body, _]), Type, #st{program = Program, in_function
 lower_block(Struct, Args, Default, Node, St) ->
     Inputs = [A || A <- Args, tessera_nx_expr:is_node(A)],
     {Values, St1} = get_all(Inputs, St),
-    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program) of
+    case tessera_nx_custom:lower(Struct, Default, Inputs, Values, St1#st.program, St1#st.client) of
         skip -> lower_native(Struct, Values, Default, Node, St1);
         Results -> {like(Node, Results), St1}
     end.
 
-lower_native(Struct, Values, Default, Node, St1) ->
+lower_native(Struct, Values, Default, Node, #st{program = Program} = St1) ->
     case native(Struct, Values) of
         {results, Op, Operands, Attrs} ->
-            Results = tessera_nx_ops:results(St1#st.program, Op, Operands, Attrs),
-            {like(Node, conform(St1#st.program, Default, cleared(St1#st.program, Op, Operands, Results))), St1};
-        {Op, OpArgs} -> {tessera_nx_ops:apply(St1#st.program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
+            Results = tessera_nx_factors:results(Program, Op, Operands, Attrs),
+            {like(Node, conform(Program, tessera_nx_expr:leaves(Default), Results)), St1};
+        {Op, OpArgs} -> {tessera_nx_ops:apply(Program, Op, tessera_nx_tensor:form(Node), OpArgs), St1};
         none ->
             {Results, St2} = scope(tessera_nx_expr:leaves(Default), numbered(Values), #{}, St1),
             {like(Node, Results), St2}
     end.
 
-%% Results in the forms of the block's own.
-conform(Program, Default, Results) ->
-    [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result)
-     || {Leaf, Result} <- lists:zip(tessera_nx_expr:leaves(Default), Results)].
-
-%% Singular values that are rounding errors of the largest one are 0: Nx's are, and its pinv and rank compare them with a
-%% constant.
-cleared(P, svd, [#tessera{shape = Matrices}], [U, #tessera{type = Type, shape = Shape} = S, Vt])
-  when element(tuple_size(Shape), Shape) > 0 ->
-    Last = tuple_size(Shape) - 1,
-    Sides = [element(tuple_size(Matrices) - I, Matrices) || I <- [0, 1]],
-    Largest = tessera_nx_ops:op(P, reduce_max, [S], [Last]),
-    Least = tessera_nx_ops:op(P, multiply, [Largest, lists:max(Sides) * tessera_linalg:epsilon(Type)], []),
-    Spread = tessera_nx_ops:op(P, broadcast, [Least], {Shape, tessera_type:dims(Last)}),
-    IsNoise = tessera_nx_ops:op(P, less_equal, [S, Spread], []),
-    [U, tessera_nx_ops:op(P, select, [IsNoise, tessera_nx_ops:constant(P, {Type, Shape}, 0.0), S], []), Vt];
-cleared(_, _, _, Results) -> Results.
+%% Results in the forms of Nx's own.
+conform(Program, Leaves, Results) ->
+    [tessera_nx_ops:conform(Program, tessera_nx_tensor:form(Leaf), Result) || {Leaf, Result} <- lists:zip(Leaves, Results)].
 
 %% Blocks that are an op of the core, by Nx's arguments or, when it has several results, by the core's.
 native(#{'__struct__' := 'Elixir.Nx.Block.Take', axis := Axis}, [A, Indices]) -> {take, [A, Indices, Axis]};

@@ -6,6 +6,7 @@
              in_function = false :: boolean(),        % of a reduction: there nothing can call back
              effects = #{} :: tessera_nx_expr:ids(),
              handled = []  :: [atom()],
+             client        :: atom(),                 % the name of the one for which blocks are lowered; undefined: the default
              is_cached = true :: boolean(),           % whether programs may be known already
              holds = true  :: boolean(),              % tensors in functions are arguments, not literals
              factors = true :: boolean(),             % whether Nx's loops that factor a matrix become ops

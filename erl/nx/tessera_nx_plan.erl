@@ -6,7 +6,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/4, on_device/2, whole/3, text/3, stablehlo/3, run/4, code/1, held_bytes/1, pack/1, unpack/1,
+-export([build/3, whole/4, text/3, stablehlo/4, run/4, code/1, held_bytes/1, pack/1, unpack/1,
          pack_source/1, unpack_source/1]).
 -export_type([plan/0, source/0]).
 
@@ -24,38 +24,39 @@
 %% ---- building
 
 %% Builds a plan. Roots are the results; Leaves are the arguments'. Handled are the names of
-%% hooks. Also returns the used leaves, each at the position of its value among the plan's
-%% inputs.
--spec build([map()], [map()], [atom()], boolean()) -> {plan(), [non_neg_integer() | held]}.
-build(Roots, Leaves, Handled, IsCached) ->
-    Plan = case tessera_nx_plain:read(Roots, Handled) of
+%% hooks, the device is where it will run. Also returns the used leaves, each at the position of
+%% its value among the plan's inputs.
+-spec build([map()], [map()], #{handled := [atom()], is_cached := boolean(), device := tessera:device()}) ->
+          {plan(), [non_neg_integer() | held]}.
+build(Roots, Leaves, #{handled := Handled, is_cached := IsCached, device := {Client, _} = Device}) ->
+    Plan = case tessera_nx_plain:read(Roots, Handled, Client) of
                undefined ->
-                   build_scoped(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves], Handled, IsCached);
+                   build_scoped(Roots, [tessera_nx_tensor:form(Leaf) || Leaf <- Leaves],
+                                #st{handled = Handled, client = Client}, IsCached);
                {Expression, Sources} ->
                    Code = tessera_program:new(tessera_nx_plain:describe(Expression),
                                               fun() -> tessera_nx_plain:program(Expression) end, [], IsCached),
                    #plan{code = check(Code), args = [source(Source) || Source <- Sources]}
            end,
-    {Plan, used(Plan#plan.args)}.
+    {on_device(Plan, Device), used(Plan#plan.args)}.
 
 %% The plan, to be run on a device.
--spec on_device(plan(), tessera:device()) -> plan().
 on_device(#plan{code = Code} = Plan, Device) -> Plan#plan{code = check(tessera_program:on_device(Code, Device))}.
 
 source(Position) when is_integer(Position) -> {arg, Position};
 source(Tensor) -> {held, tessera_nx_tensor:value(Tensor)}.
 
-build_scoped(Roots, Args, Handled, IsCached) ->
-    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], #st{handled = Handled}),
+build_scoped(Roots, Args, Options, IsCached) ->
+    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], Options),
     _ = check(tessera_nif:finish(Program, Values)),
     #plan{code = check(tessera_program:new(Program, [], IsCached)), args = inputs(St),
           calls = list_to_tuple(lists:reverse(Calls))}.
 
 %% The finished program of the whole expression, and the sources of its parameters. Tensors that the function holds are
 %% parameters or, unless Holds, literals. Nothing may call back.
--spec whole([map()], [tessera_nx_ops:form()], boolean()) -> {tessera_nif:builder(), [source()]}.
-whole(Roots, Args, Holds) ->
-    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], #st{holds = Holds}),
+-spec whole([map()], [tessera_nx_ops:form()], atom(), boolean()) -> {tessera_nif:builder(), [source()]}.
+whole(Roots, Args, Client, Holds) ->
+    {Values, #st{program = Program, calls = Calls} = St} = lower(Roots, Args, [], #st{client = Client, holds = Holds}),
     Calls =:= [] orelse tessera_nx_error:argument("outfeed is not supported for sharded execution yet: the function calls Elixir "
                                                   "(io_call, hook, runtime_call)", []),
     _ = check(tessera_nif:finish(Program, Values)),
@@ -80,14 +81,13 @@ check(Result) -> tessera_nx_error:check(compile, Result).
 
 %% The plan as one StableHLO module, and the arguments that it takes, in order. Tensors in the function's environment
 %% are literals. A program numbers its parameters in order of use, so that order is determined first.
--spec stablehlo([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.
-stablehlo(Roots, Args, Handled) ->
-    {_, Used} = one_program(Roots, Args, [], stablehlo(Handled)),
-    {Program, Sorted} = one_program(Roots, Args, lists:sort(Used), stablehlo(Handled)),
+-spec stablehlo([map()], [tessera_nx_ops:form()], [atom()], atom()) -> {binary(), [non_neg_integer()]}.
+stablehlo(Roots, Args, Handled, Client) ->
+    %% StableHLO has no factorizations but Cholesky's.
+    Options = #st{handled = Handled, client = Client, holds = false, factors = false},
+    {_, Used} = one_program(Roots, Args, [], Options),
+    {Program, Sorted} = one_program(Roots, Args, lists:sort(Used), Options),
     {check(tessera_nif:graph_stablehlo(Program)), Sorted}.
-
-%% StableHLO has no factorizations but Cholesky's.
-stablehlo(Handled) -> #st{handled = Handled, holds = false, factors = false}.
 
 %% The same as Tessera's own text.
 -spec text([map()], [tessera_nx_ops:form()], [atom()]) -> {binary(), [non_neg_integer()]}.

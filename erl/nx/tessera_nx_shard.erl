@@ -349,9 +349,13 @@ kernels(Executable, Client) ->
     end.
 
 %% The finished program on whole tensors, with its mesh and shardings; the sources of its parameters.
-whole(#shard{mesh = Mesh, inputs = Inputs} = Shard, Large, Traced, Holds) ->
+whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Traced, Holds) ->
     Forms = [tessera_nx_tensor:form(Leaf) || Var <- Large, Leaf <- tessera_nx_tensor:flatten(Var)],
-    {Program, Sources} = tessera_nx_plan:whole(tessera_nx_tensor:flatten(Traced), Forms, Holds),
+    Client = case tessera_cluster:is_cluster(Given) of
+                 true -> undefined;        % its ranks are no client of this node
+                 false -> Given
+             end,
+    {Program, Sources} = tessera_nx_plan:whole(tessera_nx_tensor:flatten(Traced), Forms, Client, Holds),
     ok = check(tessera_nif:set_mesh(Program, tessera_mesh:sizes(Mesh), tessera_mesh:names(Mesh))),
     Params = [case Source of
                   {arg, I} -> lists:nth(I + 1, Inputs);

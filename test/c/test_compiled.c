@@ -1,11 +1,12 @@
 /* Random programs, compiled: fused = unfused = with more general kernels, bit for bit, and all = the
  * interpreter but for the last digits of transcendental functions. Donated arguments change nothing either, nor does
- * the same program on other arguments beside it.
+ * the same program on other arguments beside it. Signs of complex numbers, which are no part of random programs.
  * TESSERA_RANDOM_SEED and TESSERA_RANDOM_COUNT choose which programs. */
 #include "compare.h"
 #include "exec/executable.h"
 #include "kernel/ref.h"
 #include "random_graph.h"
+#include "tensors.h"
 #include "testing.h"
 
 #include <math.h>
@@ -225,11 +226,62 @@ START_TEST(compiled_agrees)
 }
 END_TEST
 
+/* Every pair of these parts: of a sign both are rounded from f64, so that the formula and the meaning differ by a
+ * digit. */
+static const double parts[] = {0.0,           -0.0,
+                               1.0,           -1.0,
+                               3.0,           -4.0,
+                               0.1,           1e-30,
+                               -1e-44,        5e-324,
+                               -5e-324,       2.5e-310,
+                               1e-308,        -1e-160,
+                               1e160,         3e38,
+                               -3.4028235e38, 1e308,
+                               -1.5e308,      1.7e308,
+                               0.999999,      INFINITY,
+                               -INFINITY,     (double)NAN,
+                               123456.75,     0x1.fffffffffffffp-1};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static void check_signs(ts_dtype part, const char *complex) {
+  const char *real = ts_dtype_name(part);
+  char text[400], message[TS_COMPARE_TEXT];
+  double re[PARTS * PARTS], im[PARTS * PARTS];
+  ts_buffer *expected, *got;
+  ts_graph *graph;
+  ts_executable *exe;
+  for (int i = 0; i < PARTS * PARTS; i++) re[i] = parts[i / PARTS], im[i] = parts[i % PARTS];
+  int length = snprintf(text, sizeof text,
+                        "graph @main(%%0: %s[%d], %%1: %s[%d]) -> (%s[%d]) {\n"
+                        "  %%2 = complex %%0, %%1 : %s[%d]\n  %%3 = sign %%2 : %s[%d]\n  return %%3\n}\n",
+                        real, PARTS * PARTS, real, PARTS * PARTS, complex, PARTS * PARTS, complex, PARTS * PARTS,
+                        complex, PARTS * PARTS);
+  ts_buffer *args[] = {test_vector(part, re, PARTS * PARTS), test_vector(part, im, PARTS * PARTS)};
+  ck_assert_ok(ts_graph_parse(text, (size_t)length, &graph));
+  ck_assert_ok(ts_ref_run(graph, args, 2, ts_pool_default(), &expected));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 2, NULL, &got));
+  ck_assert_msg(ts_compare_buffers(got, expected, 2, message), "%s: %s", complex, message);
+  ts_buffer_release(got);
+  ts_buffer_release(expected);
+  for (int i = 0; i < 2; i++) ts_buffer_release(args[i]);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+
+START_TEST(signs_of_complex_numbers)
+{
+  check_signs(TS_F32, "c64");
+  check_signs(TS_F64, "c128");
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("compiled");
   TCase *t = tcase_create("compiled");
   tcase_set_timeout(t, 0);
   tcase_add_test(t, compiled_agrees);
+  tcase_add_test(t, signs_of_complex_numbers);
   suite_add_tcase(s, t);
   return s;
 }

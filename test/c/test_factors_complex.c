@@ -2,8 +2,11 @@
  * every op, c64 and c128, sizes around those at which another way is taken, batches, each side and triangle; matrices
  * of low rank, NaN and infinities; the same bits on any number of threads and with every instruction set; cancelling;
  * allocations that fail. */
+#include "base/alloc.h"
 #include "exec/executable.h"
+#include "kernel/factor.h"
 #include "kernel/ref.h"
+#include "kernel/routine.h"
 #include "lesser_isa.h"
 #include "routine_check.h"
 #include "tensors.h"
@@ -518,6 +521,45 @@ END_TEST
 
 static complex_case shared_case(int i) { return square(ops[i], types[i % TYPES], i % 3 == 0 ? 1 : 40, i % 3 ? 7 : 60); }
 
+/* An op of other kernels, in place of a new one that has none here: no result is taken for computed. */
+START_TEST(an_op_without_factors_is_refused_by_name)
+{
+  static const struct {
+    ts_opcode op;
+    ts_dtype type;
+    const char *why;
+  } cases[] = {{TS_OP_FFT, TS_C128, "fft is not implemented for matrices of c128"},
+               {TS_OP_FFT, TS_F64, "fft is not implemented for matrices of f64"},
+               {TS_OP_CHOLESKY, TS_F64, "cholesky is not implemented for matrices of f64"}};
+  const ts_factor_spec spec = {.op = cases[_i].op, .type = cases[_i].type, .rows = 20, .cols = 20};
+  static double elements[2 * 20 * 20], out[MOST_RESULTS][2 * 20 * 20];
+  const void *in[] = {elements, NULL};
+  void *results[] = {out[0], out[1], out[2]};
+  int64_t bytes;
+  void *workspace;
+  for (int i = 0; i < 20; i++) elements[(spec.type == TS_C128 ? 2 : 1) * 21 * i] = 1;
+  ck_assert_ok(ts_factor_workspace(&spec, &bytes));
+  ck_assert_ok(ts_alloc((size_t)bytes, &workspace));
+  ts_status status = ts_factor_run(&spec, in, results, workspace, &ts_parallel_serial, NULL);
+  ck_assert_ptr_nonnull(status);
+  ck_assert_int_eq(ts_status_code(status), TS_UNIMPLEMENTED);
+  ck_assert_ptr_nonnull(strstr(ts_status_message(status), cases[_i].why));
+  ts_status_free(status);
+  ts_free(workspace);
+}
+END_TEST
+
+/* Each op on complex matrices has its routine in the table, and no op that inference refuses has one. */
+START_TEST(routines_of_complex_numbers)
+{
+  for (int op = 0; op < TS_OP_COUNT; op++) {
+    const ts_routine *routine = ts_routine_of((ts_opcode)op, TS_C64);
+    if (ts_op_get_class((ts_opcode)op) == TS_CLASS_LINALG) ck_assert_ptr_eq(routine, &ts_factor_routine);
+    if (routine) ck_assert_msg(ts_op_takes_complex((ts_opcode)op), "%s", ts_op_name((ts_opcode)op));
+  }
+}
+END_TEST
+
 START_TEST(the_same_bits_on_any_number_of_threads)
 {
   const complex_case c = shared_case(_i);
@@ -581,6 +623,8 @@ int main(void) {
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
   tcase_add_loop_test(values, known_values, 0, TYPES);
+  tcase_add_loop_test(values, an_op_without_factors_is_refused_by_name, 0, 3);
+  tcase_add_test(values, routines_of_complex_numbers);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, OPS);
   tcase_add_loop_test(values, the_same_bits_of_a_large_matrix, 0, 3);
   tcase_add_loop_test(memory, a_large_cancelled_run_ends, 0, 3);

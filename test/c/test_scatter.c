@@ -133,6 +133,38 @@ START_TEST(known_operands)
 }
 END_TEST
 
+static void check_ends(const char *op, ts_dtype index, const scatter_case *c, ts_buffer *indices, ts_buffer *expected) {
+  ts_graph *graph = make_graph(op, "f32", ts_dtype_name(index), c, 5);
+  ts_buffer *updates = VECTOR(TS_F32, 10, 20, 30, 40, 50), *target = TENSOR(TS_F32, expected->shape, 0, 0, 0, 0);
+  ts_buffer *args[] = {target, indices, updates}, *meant, *got;
+  ts_executable *exe;
+  ck_assert_ok(ts_ref_run(graph, args, 3, ts_pool_default(), &meant));
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &got));
+  ts_buffer_retain(expected);
+  test_equal(meant, expected);
+  test_equal(got, expected);
+  for (int i = 0; i < 3; i++) ts_buffer_release(args[i]);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+
+/* Rows at the ends of the widest types of indices are dropped, also where another index of the row is in bounds. */
+START_TEST(indices_at_the_ends_of_their_type)
+{
+  static const ts_dtype wide[] = {TS_S64, TS_U64};
+  static const scatter_case lines = {"4", "0", "", 1}, squares = {"2,2", "0,1", "", 2};
+  const int64_t least = INT64_MIN, most = INT64_MAX; /* least is 2^63 in u64, -1 is UINT64_MAX */
+  for (int i = 0; i < 2; i++) {
+    check_ends(op_of(_i), wide[i], &lines, INTEGERS(wide[i], SHAPE(5, 1), least, most, 3, -1, least + 1),
+               VECTOR(TS_F32, 0, 0, 0, 30));
+    check_ends(op_of(_i), wide[i], &squares,
+               INTEGERS(wide[i], SHAPE(5, 2), least, 0, 1, most, 1, 0, -1, -1, 0, least + 1),
+               TENSOR(TS_F32, SHAPE(2, 2), 0, 0, 30, 0));
+  }
+}
+END_TEST
+
 /* The result may take the target's memory, and no other operand's. */
 START_TEST(a_donated_target_is_updated_in_place)
 {
@@ -183,6 +215,7 @@ int main(void) {
   tcase_add_loop_test(scatter, every_type_of_indices, 0, 2);
   tcase_add_loop_test(scatter, the_same_bits_on_any_number_of_threads, 0, 5);
   tcase_add_test(scatter, known_operands);
+  tcase_add_loop_test(scatter, indices_at_the_ends_of_their_type, 0, 2);
   tcase_add_test(scatter, a_cancelled_run_ends);
   tcase_add_test(scatter, a_donated_target_is_updated_in_place);
   tcase_add_test(scatter, long_rows_are_put_into_a_donated_target);

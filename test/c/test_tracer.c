@@ -223,8 +223,13 @@ START_TEST(a_region_is_inlined_on_other_arguments)
   ts_operand p = use(&t, param_of(&t, square));
   ts_value_id product = add_op(&t, TS_OP_MULTIPLY, OPERANDS(p, p));
   test_ok(ts_tracer_close(&t, OPERANDS(use(&t, product))));
-  test_ok(ts_tracer_inline(&t, square, OPERANDS(use(&t, x)), &results));
-  ck_assert_error(ts_tracer_inline(&t, square, (ts_operands){0}, &results), TS_INTERNAL, "takes 1 values, got 0");
+  ts_values sought = {(ts_value_id[]){product, x, 1000000}, 3};
+  test_ok(ts_tracer_inline(&t, square, OPERANDS(use(&t, x)), sought, &results));
+  ck_assert_error(ts_tracer_inline(&t, square, (ts_operands){0}, sought, &results), TS_INTERNAL,
+                  "takes 1 values, got 0");
+  ck_assert_uint_eq(results[1], results[0]);
+  ck_assert_uint_eq(results[2], TS_NO_ID);
+  ck_assert_uint_eq(results[3], TS_NO_ID);
   ts_operand result = use(&t, results[0]);
   ts_free(results);
   check(&t, OPERANDS(result),
@@ -330,7 +335,7 @@ static ts_status trace_all(ts_tracer *t) {
   TS_TRY(ts_tracer_op(t, TS_OP_LESS, OPERANDS(p, ts_tracer_operand(t, out)), &(ts_attrs){0}, &less));
   TS_TRY(ts_tracer_close(t, OPERANDS(ts_tracer_operand(t, less))));
   TS_TRY(ts_tracer_open(t, TYPES(scalar), condition, &body));
-  TS_TRY(ts_tracer_inline(t, condition, OPERANDS(number(1), number(2)), &results));
+  TS_TRY(ts_tracer_inline(t, condition, OPERANDS(number(1), number(2)), (ts_values){0}, &results));
   ts_free(results);
   TS_TRY(ts_tracer_close(t, OPERANDS(number(2))));
   TS_TRY(ts_tracer_control(t, TS_OP_WHILE, (ts_region_id[]){condition, body}, OPERANDS(number(1)), &out, &own));

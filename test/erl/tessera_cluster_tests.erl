@@ -56,6 +56,14 @@ bundle_test() ->
     [?assertEqual(error, tessera_cluster_wire:decode_message(Malformed))
      || Malformed <- [binary:part(Bundle, 0, byte_size(Bundle) - 1), <<Bundle/binary, 0>>, <<3, 0, 0, 0, 9, 1>>]].
 
+%% More ranks than can exchange do not start MPI: they execute functions. In a node of its own, which keeps its configuration.
+many_ranks_test_() ->
+    {timeout, 60, fun() ->
+        Config = "#{rank => 0, ranks => 257, devices => 1, threads => 1, deadline => 6000}",
+        Eval = "os:putenv(\"OMPI_COMM_WORLD_SIZE\", \"257\"), io:format(\"~w.~n\", [tessera_rank_work:configure(" ++ Config ++ ")]), halt(0).",
+        {{ok, #{mpi := none, devices := 1}}, _} = tessera_test:answer(tessera_test:vm([], Eval, []))
+    end}.
+
 read_all([Frame | Frames], Reader) ->
     case tessera_cluster_wire:read(Frame, Reader) of
         {message, Message, _} when Frames =:= [] -> Message;

@@ -193,6 +193,31 @@ special_test_() ->
              {cbrt, {complex, nan, 1.0}, {complex, nan, nan}}, {atanh, {complex, 1.0, 0.0}, {complex, infinity, 0.0}}, {sinh, {complex, -0.0, 0.0}, {complex, -0.0, 0.0}},
              {cosh, {complex, 0.0, -0.0}, {complex, 1.0, -0.0}}, {abs, {complex, 3.0e300, 4.0e300}, 5.0e300}]].
 
+%% The parts of sign have no more than the rounding of the size and of the quotient; zeros stay, and so do axes.
+sign_test_() ->
+    Root = math:sqrt(0.5),
+    Cases = [{{3.0, -4.0}, {0.6, -0.8}}, {{-2.0, 0.0}, {-1.0, 0.0}}, {{-2.0, -0.0}, {-1.0, -0.0}}, {{-0.0, 7.5}, {-0.0, 1.0}},
+             {{0.0, 0.0}, {0.0, 0.0}}, {{-0.0, -0.0}, {0.0, 0.0}}, {{0.1, -0.1}, {Root, -Root}}, {{1.0, 1.0e-30}, {1.0, 1.0e-30}},
+             {{nan, 1.0}, {nan, nan}}, {{0.0, nan}, {nan, nan}}, {{nan, infinity}, {nan, nan}},
+             {{infinity, 1.0}, {nan, 0.0}}, {{-1.0, infinity}, {-0.0, nan}}, {{neg_infinity, infinity}, {nan, nan}}],
+    Large = fun(c64) -> 3.0e38; (c128) -> 1.5e308 end,
+    Least = fun(c64) -> 1.401298464324817e-45; (c128) -> 5.0e-324 end,
+    [{lists:flatten(io_lib:format("~0p ~s", [Z, Type])),
+      fun() ->
+              T = tessera:full({3}, {complex, element(1, Z), element(2, Z)}, Type),
+              [begin
+                   [{complex, Re, Im} = One, One, One] = tessera:to_list(Got),
+                   [?assert(is_close(A, B, Type) orelse {expected, Expected, got, One}) || {A, B} <- lists:zip(tuple_to_list(Expected), [Re, Im])]
+               end || Got <- [tessera:sign(T), (tessera:jit(fun tessera:sign/1))(T)]]
+      end}
+     || Type <- ?TYPES,
+        {Z, Expected} <- Cases ++ [{{Large(Type), -Large(Type)}, {Root, -Root}}, {{Least(Type), Least(Type)}, {Root, Root}},
+                                   {{0.0, -Least(Type)}, {0.0, -1.0}}, {{Large(Type), Least(Type)}, {1.0, 0.0}}]].
+
+is_close(Same, Same, _) -> true;
+is_close(A, B, Type) when is_float(A), is_float(B) -> abs(A - B) =< case Type of c64 -> 6.0e-8; c128 -> 3.4e-16 end * abs(A);
+is_close(_, _, _) -> false.
+
 %% ---- sums and products
 
 sums_test_() ->
@@ -251,8 +276,95 @@ grad_test_() ->
      ?_assertEqual({complex, 0.0, 0.0}, Grad(fun tessera:abs/1, tessera:tensor({complex, 0, 0}, c128))),
      ?_assertEqual({complex, 1.0, 0.0}, Grad(fun tessera:real/1, Z)),
      ?_assertEqual({complex, 0.0, -1.0}, Grad(fun tessera:imag/1, Z)),
+     ?_assertEqual({complex, 0.0, 0.0}, Grad(fun(X) -> tessera:real(tessera:sign(X)) end, tessera:tensor({complex, 0, 0}, c128))),
+     [?_test(turns(F, {complex, Re, Im}))
+      || F <- [fun(X) -> tessera:real(tessera:multiply({complex, 0.7, -1.3}, tessera:sign(X))) end,
+               fun(X) -> tessera:imag(tessera:exp(tessera:sign(tessera:multiply(X, X)))) end],
+         {Re, Im} <- [{3.0, 4.0}, {-0.5, 0.2}, {0.0, -2.0}, {1.5, 0.0}]],
      ?_assertEqual({complex, 6.0, 8.0}, Grad(Real(fun(X) -> tessera:multiply(X, X) end), Z)),
      ?_assertEqual({complex, 6.0, -8.0}, Grad(Real(fun(X) -> tessera:multiply(X, tessera:conjugate(X)) end), Z)),
      ?_assertEqual({complex, 1.0, 0.0}, Grad(fun(X) -> tessera:as_type(X, f64) end, Z)),
      ?_assertEqual(6.0, Grad(fun(X) -> tessera:real(tessera:multiply(tessera:complex(X, 1), tessera:complex(X, 1))) end,
                              tessera:tensor(3, f64)))].
+
+%% The gradient against central differences by both parts.
+turns(F, {complex, Re, Im} = Z) ->
+    At = fun(A, B) -> tessera:to_number(F(tessera:tensor({complex, A, B}, c128))) end,
+    H = 1.0e-5,
+    {complex, Dx, Dy} = tessera:to_number((tessera:jit(tessera:grad(F)))(tessera:tensor(Z, c128))),
+    tessera_test:near([(At(Re + H, Im) - At(Re - H, Im)) / (2 * H), (At(Re, Im - H) - At(Re, Im + H)) / (2 * H)], [Dx, Dy], 1.0e-7).
+
+%% Every function of a complex number that has a gradient, in all quadrants, against differences along both axes: f is made real by
+%% weights that tell its parts apart.
+gradients_test_() ->
+    Points = [{complex, Re, Im} || Re <- [1.7, 0.4, -0.6, -2.3], Im <- [1.3, 0.2, -0.5, -1.9]],
+    Other = {complex, 0.7, -1.2},
+    Unary = [exp, expm1, log, log1p, sigmoid, cos, sin, tan, cosh, sinh, tanh, acos, asin, atan, acosh, asinh, atanh, sqrt, rsqrt,
+             cbrt, abs, real, imag, conjugate, phase, negate],
+    Binary = [add, subtract, multiply, divide, pow, atan2],
+    Line = #{axis => 0},
+    Functions =
+        [{Name, fun(Z) -> tessera:Name(Z) end} || Name <- Unary] ++
+        [{{Name, left}, fun(Z) -> tessera:Name(Z, Other) end} || Name <- Binary] ++
+        [{{Name, right}, fun(Z) -> tessera:Name(Other, Z) end} || Name <- Binary] ++
+        [{{Name, both}, fun(Z) -> tessera:Name(Z, tessera:add(tessera:multiply(tessera:sin(Z), 0.4), 0.3)) end} || Name <- Binary] ++
+        [{"z to the power of z", fun(Z) -> tessera:pow(Z, Z) end},
+         {"power of a real number", fun(Z) -> tessera:pow(2.0, Z) end},
+         {"select", fun(Z) -> tessera:select(tessera:greater(tessera:real(Z), 0), tessera:exp(Z), tessera:sin(Z)) end},
+         {"sum", fun tessera:sum/1}, {"mean", fun tessera:mean/1}, {"product", fun(Z) -> tessera:product(tessera:slice(Z, [3], [6])) end},
+         {"variance", fun tessera:variance/1},
+         {"cumulative_sum", fun(Z) -> tessera:cumulative_sum(Z, Line) end},
+         {"cumulative_product", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line) end},
+         {"cumulative_product in reverse", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line#{reverse => true}) end},
+         {"window_sum", fun(Z) -> tessera:window_sum(Z, {3}, #{strides => 2}) end},
+         {"window_product", fun(Z) -> tessera:window_product(Z, {3}, #{dilation => 2}) end},
+         {"dot", fun(Z) -> tessera:dot(tessera:reshape(Z, {4, 4}), tessera:reshape(tessera:exp(Z), {4, 4})) end},
+         {"conv", fun(Z) -> tessera:conv(tessera:reshape(Z, {1, 8, 2}), tessera:reshape(tessera:slice(Z, [2], [12]), {3, 2, 2})) end},
+         {"fft", fun tessera:fft/1}, {"ifft", fun tessera:ifft/1},
+         {"take", fun(Z) -> tessera:take(Z, tessera:tensor([3, 3, 5])) end}, {"reverse", fun(Z) -> tessera:reverse(tessera:exp(Z)) end},
+         {"pad", fun(Z) -> tessera:pad(Z, tessera:sum(Z), [{1, -1, 2}]) end},
+         {"indexed_add", fun(Z) -> tessera:indexed_add(Z, tessera:tensor([[1], [1]]), tessera:slice(Z, [0], [2])) end}],
+    ?assertEqual(length(lists:usort(Functions)), length(Functions)),
+    [{lists:flatten(io_lib:format("~0p", [Name])), ?_test(differs_as(F, tessera:tensor(Points, c128)))} || {Name, F} <- Functions].
+
+differs_as(F, Z) ->
+    Size = tessera:size(Z),
+    Make = fun(X) -> tessera:complex(tessera:slice(X, [0], [Size]), tessera:slice(X, [Size], [Size])) end,
+    Weighed = fun(Y) ->
+                      Weights = tessera:sin(tessera:add(tessera:iota(tessera:shape(Y), f64), 1)),
+                      tessera:sum(tessera:add(tessera:multiply(Weights, tessera:real(Y)), tessera:multiply(tessera:cos(Weights), tessera:imag(Y))))
+              end,
+    Real = fun(T) -> Weighed(F(T)) end,
+    Parts = tessera:concatenate([tessera:real(Z), tessera:imag(Z)]),
+    Gradient = (tessera:grad(Real))(Z),
+    ?assertEqual(c128, tessera:type(Gradient)),
+    %% df/dx - i df/dy
+    tessera_test:near(tessera_test:differences(fun(X) -> Real(Make(X)) end, Parts),
+                      tessera:to_list(tessera:concatenate([tessera:real(Gradient), tessera:negate(tessera:imag(Gradient))])), 1.0e-5).
+
+%% On a cut the gradient is that of the side which the sign of a zero says, as the value is.
+gradients_on_cuts_test_() ->
+    [?_test(begin
+                [On, Beside] = [tessera:to_number((tessera:grad(fun(Z) -> tessera:real(tessera:multiply(tessera:Name(Z), {complex, 1, 0.6})) end))
+                                                  (tessera:tensor(At, c128))) || At <- [Point(Zero), Point(Zero + Side)]],
+                {complex, Re, Im} = On,
+                {complex, Re1, Im1} = Beside,
+                tessera_test:near([Re1, Im1], [Re, Im], 1.0e-6)
+            end)
+     || {Zero, Side} <- [{0.0, 1.0e-9}, {-0.0, -1.0e-9}],
+        {Names, Points} <- [{[acos, asin, acosh, atanh, sqrt, log, rsqrt, cbrt, log1p], [fun(Y) -> {complex, X, Y} end || X <- [2.5, -2.5, -0.6]]},
+                            {[asinh, atan], [fun(X) -> {complex, X, Y} end || Y <- [2.5, -2.5]]}],
+        Name <- Names, Point <- Points].
+
+%% With zeros, where there is no quotient; and the precision of c128.
+products_test_() ->
+    Of = fun(F, List, Type) -> tessera:to_list((tessera:grad(fun(Z) -> tessera:real(F(Z)) end))(tessera:tensor(List, Type))) end,
+    Last = fun(Z) -> tessera:at(tessera:cumulative_product(Z), [-1]) end,
+    Zero = {complex, 0, 0},
+    Small = {complex, 1.0e-30, 1.0e-30},
+    [[?_assertEqual(Expected, Of(F, List, Type)) || F <- [fun tessera:product/1, Last], Type <- ?TYPES]
+     || {Expected, List} <- [{[{complex, 3.0, 1.0}, {complex, 1.0, 2.0}], [{complex, 1, 2}, {complex, 3, 1}]},
+                             {[{complex, 0.0, 0.0}, {complex, -5.0, 5.0}, {complex, 0.0, 0.0}], [{complex, 1, 2}, Zero, {complex, 1, 3}]},
+                             {[{complex, 0.0, 0.0}, {complex, 0.0, 0.0}, {complex, 0.0, 0.0}], [{complex, 1, 2}, Zero, Zero]}]] ++
+    [?_assertMatch([_, _, {complex, 0.0, Im}] when abs(Im - 2) < 1.0e-6, Of(F, [{complex, 1.0e30, 1.0e30}, Small, {complex, 1, 0}], c64))
+     || F <- [fun tessera:product/1, Last]].

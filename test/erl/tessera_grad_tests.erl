@@ -132,6 +132,51 @@ second_alone_test() ->
         end,
     near([math:cos(0.5), math:cos(2)], tessera:to_list((tessera:grad(F))(tessera:tensor([0.5, 2.0], f64)))).
 
+%% What a branch of a cond makes a constant is one; also in a cond inside of it, and where both branches read it.
+stopped_in_cond_test_() ->
+    Stopped = fun(X) -> tessera:multiply(tessera:stop_grad(X), X) end,
+    Cond = fun(X, F) -> tessera:'cond'(tessera:greater(X, 0), fun() -> F(X) end, fun() -> tessera:negate(F(X)) end) end,
+    Twice = fun(X) -> Cond(X, fun(Y) -> Cond(tessera:multiply(Y, 1), Stopped) end) end,
+    [[?_assertEqual(3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(X, Stopped) end))(3.0))),
+      ?_assertEqual(3.0, tessera:to_number((tessera:grad(Twice))(3.0))),
+      ?_assertEqual(-3.0, tessera:to_number((tessera:grad(fun(X) -> Cond(tessera:negate(X), Stopped) end))(-3.0))),
+      %% The gradient of the gradient, which is the constant.
+      ?_assertEqual(0.0, tessera:to_number((tessera:grad(tessera:grad(Twice)))(3.0)))]].
+
+%% ---- cumulative maxima and minima: the gradient belongs to the first of equal elements, in the direction of the scan
+
+cumulative_choice_test_() ->
+    Numbers = [[[0.5, -1.2, 2.0, 1.9], [1.5, 0.3, -0.8, 2.5], [-0.4, 0.7, 2.2, 0.1]], [[3.0, 1.0, 2.0]], [[1.0], [2.0], [3.0]]],
+    [{lists:flatten(io_lib:format("~s ~p ~p", [Name, Axis, Reverse])),
+      [?_test(begin
+                  F = fun(X) -> tessera:Name(X, #{axis => Axis, reverse => Reverse}) end,
+                  check(F, List),
+                  check(tessera:grad(fun(X) -> weigh(tessera:pow(F(X), 3)) end), List)
+              end) || List <- Numbers]}
+     || Name <- [cumulative_max, cumulative_min], Axis <- [0, 1], Reverse <- [false, true]].
+
+equal_winners_test_() ->
+    Inf = infinity,
+    Gradient = fun(Name, List, Reverse, Type) ->
+                       G = tessera:grad(fun(X) -> tessera:sum(tessera:Name(X, #{axis => -1, reverse => Reverse})) end),
+                       tessera:to_list(G(tessera:tensor(List, Type)))
+               end,
+    [?_assertEqual(Expected, Gradient(Name, List, Reverse, Type))
+     || Type <- [f16, bf16, f32, f64],
+        {Expected, Name, List, Reverse} <-
+            [{[3.0, 0.0, 0.0], cumulative_max, [2.0, 2.0, 2.0], false}, {[0.0, 0.0, 3.0], cumulative_max, [2.0, 2.0, 2.0], true},
+             {[1.0, 3.0, 0.0, 0.0], cumulative_max, [2.0, nan, nan, 3.0], false},
+             {[0.0, 2.0, 0.0, 2.0], cumulative_min, [nan, nan, 5.0, 3.0], true},
+             {[1.0, 2.0, 0.0], cumulative_max, [-0.0, Inf, Inf], false}, {[3.0, 0.0, 0.0], cumulative_min, [0.0, -0.0, 0.0], false}]] ++
+    [?_assertEqual(Empty, Gradient(Name, Empty, Reverse, f32))
+     || Name <- [cumulative_max, cumulative_min], Reverse <- [false, true], Empty <- [[], [[], []]]].
+
+%% Near 1 and where the square overflows.
+acosh_test_() ->
+    G = tessera:grad(fun tessera:acosh/1),
+    [?_test(near(1.0, Expected * tessera:to_number(G(tessera:tensor(X, f64)))))
+     || {X, Expected} <- [{1 + math:pow(2, -40), math:pow(2, -19.5)}, {1.0e200, 1.0e200}]].
+
 %% ---- products, where an element is 0 or the product underflows
 
 %% Any number of zeros, along every axis and both ways; against differences, which are exact to the tolerance for what is
@@ -236,7 +281,12 @@ refused_test_() ->
                    "is traced can be written with lists:foldl/3", fun() -> (tessera:grad(Loop))(1.0) end)),
      ?_test(raises(unimplemented, "tessera:stop_grad/1", fun() -> (tessera:grad(Loop))(1.0) end)),
      ?_test(raises(unimplemented, "through reduce is not supported; sum/2, product/2, reduce_max/2", fun() -> (tessera:grad(fun(X) -> tessera:reduce(X, 0, fun tessera:add/2) end))(tessera:tensor([1.0])) end)),
-     ?_test(raises(unimplemented, "cumulative_max", fun() -> (tessera:grad(fun(X) -> tessera:sum(tessera:cumulative_max(X)) end))(tessera:tensor([1.0])) end)),
+     ?_test(raises(unimplemented, "through qr is not supported with full => true where there are more rows than columns", fun() ->
+         (tessera:grad(fun(X) -> tessera:sum(element(1, tessera:qr(X, #{full => true}))) end))(tessera:tensor([[1.0], [2.0]]))
+     end)),
+     ?_test(raises(unimplemented, "through svd is not supported for vectors that only full => true gives", fun() ->
+         (tessera:grad(fun(X) -> tessera:sum(element(1, tessera:svd(X, #{full => true}))) end))(tessera:tensor([[1.0], [2.0]]))
+     end)),
      ?_test(raises(invalid_argument, "f32[1]", fun() -> (tessera:grad(fun(X) -> X end))(tessera:tensor([1.0])) end)),
      ?_test(raises(invalid_argument, "s32[]", fun() -> (tessera:grad(fun(X) -> X end))(1) end)),
      ?_test(raises(invalid_argument, "ok", fun() -> (tessera:grad(fun(_) -> ok end))(1) end)),

@@ -188,7 +188,7 @@ dead_builder_test() ->
          tessera_nif:param(make_ref(), f32, {2}), tessera_nif:region_finish(B, [X]), tessera_nif:region_leave(B),
          tessera_nif:region_enter(B, 7), tessera_nif:region_enter(B, 0), tessera_nif:control(B, while, 7, 8, [X]),
          tessera_nif:control(B, foo, 0, 0, [X]), tessera_nif:finish(B, foo), tessera_nif:finish(B, [foo]),
-         tessera_nif:inline_region(B, 9, [X]), tessera_nif:op(B, foo, [X], []), tessera_nif:op(B, while, [X], []),
+         tessera_nif:inline_region(B, 9, [X], []), tessera_nif:inline_region(B, 9, [X], [a | b]), tessera_nif:op(B, foo, [X], []), tessera_nif:op(B, while, [X], []),
          tessera_nif:op(B, parameter, [], []), tessera_nif:op(B, fusion, [X], []), tessera_nif:op(B, literal, [], []),
          tessera_nif:op(B, reduce, [X, 0], {[0], 5}), tessera_nif:op(B, call, [X], []),
          tessera_nif:op(B, add, [X | X], []), tessera_nif:op(B, add, [], []), tessera_nif:op(B, exp, [X, X], []),

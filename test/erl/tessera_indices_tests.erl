@@ -50,6 +50,54 @@ misuse_test_() ->
              {"): expected updates of shape {1,3}", fun() -> tessera:indexed_add(X, t([[0]]), t([[1, 2]])) end},
              {"): expected updates of shape {2}", fun() -> tessera:indexed_put(X, t([[0, 0], [1, 1]]), t([1])) end}]].
 
+%% Indices at the ends of their types are read at the nearest element, and dropped by updates; so are they in gradients.
+ends_of_types_test_() ->
+    X = t([[1.0, 2.0], [3.0, 4.0]], f64),
+    [{lists:flatten(io_lib:format("~b in ~s", [Index, Type])),
+      fun() ->
+              I = fun(List) -> t(List, Type) end,
+              End = case Index < 0 of true -> 0; false -> 1 end,
+              [Corner, Row] = [case End of 0 -> First; 1 -> Last end || {First, Last} <- [{1.0, 4.0}, {[1.0, 2.0], [3.0, 4.0]}]],
+              OneAt = fun(Row0, Column) ->
+                              [[case {R, C} of {Row0, Column} -> 1.0; _ -> 0.0 end || C <- [0, 1]] || R <- [0, 1]]
+                      end,
+              Rows = [[case R of End -> 1.0; _ -> 0.0 end || _ <- [0, 1]] || R <- [0, 1]],
+              Ones = [[1.0, 1.0], [1.0, 1.0]],
+              Zeros = [[0.0, 0.0], [0.0, 0.0]],
+              [read(Expected, Gradient, F, X)
+               || {Expected, Gradient, F} <-
+                      [{Corner, OneAt(End, End), fun(T) -> tessera:gather(T, I([Index, Index])) end},
+                       {Row, Rows, fun(T) -> tessera:gather(T, I([Index])) end},
+                       {[Row], Rows, fun(T) -> tessera:take(T, I([Index])) end},
+                       {[hd(Row), 2.0], [[hd(hd(Rows)), 1.0], [1.0 - hd(hd(Rows)), 0.0]],
+                        fun(T) -> tessera:reshape(tessera:take_along_axis(T, I([[Index, 0]]), #{axis => 0}), {2}) end},
+                       {Corner, OneAt(End, End), fun(T) -> tessera:at(T, [I(Index), I(Index)]) end},
+                       {[Row], Rows, fun(T) -> tessera:slice(T, [I(Index), 0], [1, 2]) end},
+                       {lists:sublist([[1.0, 2.0], [3.0, 4.0]], End) ++ [[7.0, 7.0]] ++ lists:nthtail(End + 1, [[1.0, 2.0], [3.0, 4.0]]),
+                        [[1.0 - E || E <- R] || R <- Rows], fun(T) -> tessera:put_slice(T, [I(Index), 0], t([[7.0, 7.0]], f64)) end},
+                       {case End of 0 -> [[1.0, 2.0], [0.0, 0.0]]; 1 -> [[0.0, 0.0], [3.0, 4.0]] end, Rows,
+                        fun(T) -> tessera:put_slice(tessera:zeros({2, 2}, f64), [I(Index), 0], tessera:slice(T, [End, 0], [1, 2])) end},
+                       {[[1.0, 2.0], [3.0, 4.0]], Ones, fun(T) -> tessera:indexed_add(T, I([[Index]]), t([[7.0, 7.0]], f64)) end},
+                       {[[1.0, 2.0], [3.0, 4.0]], Ones, fun(T) -> tessera:indexed_put(T, I([[Index, Index]]), t([7.0], f64)) end},
+                       {Zeros, Zeros, fun(T) -> tessera:indexed_add(tessera:zeros({2, 2}, f64), I([[Index, 0], [1, Index]]), row(T)) end},
+                       {Zeros, Zeros, fun(T) -> tessera:indexed_put(tessera:zeros({2, 2}, f64), I([[Index], [Index]]), T) end}]]
+      end}
+     || {Type, Indices} <- [{s64, [-(1 bsl 63), -(1 bsl 63) + 1, (1 bsl 63) - 1]}, {u64, [(1 bsl 63) - 1, 1 bsl 63, (1 bsl 64) - 1]},
+                            {s8, [-128, 127]}, {u8, [255]}], Index <- Indices].
+
+row(T) -> tessera:at(T, [0]).
+
+read(Expected, Gradient, F, X) ->
+    same(Expected, F, [X]),
+    Sum = tessera:grad(fun(T) -> tessera:sum(F(T)) end),
+    same(Gradient, Sum, [X]).
+
+%% Axes that the type of the indices cannot count.
+narrow_indices_test() ->
+    X = tessera:iota({300, 300}),
+    same(255 * 300 + 7, fun(T) -> tessera:gather(T, t([255, 7], u8)) end, [X]),
+    same(127 * 300, fun(T) -> tessera:gather(T, t([127, -128], s8)) end, [X]).
+
 %% Against central differences: rows that are read or written twice, moved into range, or dropped.
 gradients_test_() ->
     X = t([[0.3, -0.7, 1.1], [0.9, 0.2, -0.4]], f64),

@@ -163,6 +163,23 @@ projected(V) ->
     Weights = tessera:tensor([1.0, -0.5, 2.0], f64),
     both(product(tessera:multiply(V, tessera:as_type(Weights, c128)), adjoint(V))).
 
+%% Of rank 2.
+low(A) ->
+    [Left, Right] = [tessera:slice(A, Start, Lengths) || {Start, Lengths} <- [{[0, 0], [3, 2]}, {[1, 0], [2, 3]}]],
+    product(Left, tessera:exp(Right)).
+
+%% The cofactors of a singular matrix, and the gradients of what does not depend on single vectors where all values are equal.
+singular_test_() ->
+    I = {complex, 0, 1},
+    One = tessera:eye(2, c128),
+    G = fun(F) -> tessera:grad(fun(A) -> both(tessera:sum(F(A))) end) end,
+    Scale = {complex, 1, -0.7}, % of the gradient of both
+    [?_test(close(tessera:multiply(tessera:tensor([[4, {complex, 0, -2}], [-2, I]], c128), Scale),
+                  (G(fun tessera:determinant/1))(tessera:tensor([[I, 2], [{complex, 0, 2}, 4]], c128)))),
+     ?_test(close(tessera:multiply(One, {complex, 1, 0}), (G(fun(A) -> element(2, tessera:svd(A)) end))(One))),
+     ?_test(close(One, (G(fun(A) -> tessera:real(element(1, tessera:eigh(A))) end))(One))),
+     ?_test(close(tessera:multiply(tessera:full({2, 2}, -1, c128), Scale), (G(fun tessera:pinv/1))(One)))].
+
 gradients_test_() ->
     B = z({3, 2}, c128),
     Hermitian = fun(A) -> tessera:add(A, adjoint(A)) end,
@@ -192,6 +209,19 @@ gradients_test_() ->
                             both(product(tessera:multiply(U, as_row(tessera:sin(S))), Vt))
                     end},
              {pinv, fun(A) -> both(tessera:pinv(tessera:slice(A, [0, 0], [3, 2]))) end},
+             {pinv_wide, fun(A) -> both(tessera:pinv(tessera:slice(A, [0, 0], [2, 3]))) end},
+             {pinv_low, fun(A) -> both(tessera:pinv(low(A))) end},
+             {lstsq, fun(A) -> both(tessera:lstsq(tessera:slice(A, [0, 0], [3, 2]), tessera:multiply(tessera:slice(A, [0, 1], [3, 2]), B))) end},
+             {lstsq_low, fun(A) -> both(tessera:lstsq(low(A), B)) end},
+             {lstsq_real, fun(A) -> both(tessera:lstsq(tessera:real(tessera:slice(A, [0, 0], [3, 2])), B)) end},
+             {determinant_low, fun(A) -> tessera:add(both(tessera:determinant(low(A))), 1) end},
+             {q_wide, fun(A) -> projected(element(1, tessera:qr(tessera:concatenate([A, tessera:sin(A)], 1)))) end},
+             {r_wide, fun(A) -> tessera:abs(element(2, tessera:qr(tessera:slice(A, [0, 0], [2, 3])))) end},
+             {values_of_full, fun(A) -> element(2, tessera:svd(tessera:slice(A, [0, 0], [2, 3]), #{full => true})) end},
+             {u_of_full, fun(A) ->
+                                 U = element(1, tessera:svd(tessera:slice(A, [0, 0], [2, 3]), #{full => true})),
+                                 both(product(tessera:multiply(U, tessera:tensor([1.0, -0.5], c128)), adjoint(U)))
+                         end},
              {power, fun(A) -> both(tessera:matrix_power(A, 3)) end},
              {norm, fun tessera:norm/1},
              {nuclear, fun(A) -> tessera:norm(A, #{order => nuclear}) end}] ++

@@ -140,6 +140,68 @@ pseudoinverse_test_() ->
               close(product(tessera:pinv(A), B), tessera:lstsq(A, B))
       end} || Shape <- [{1, 1}, {4, 2}, {2, 5, 3}]].
 
+%% In types of 16 and 8 bits singular values are compared as they are computed, in f32: those that count are far below the type's own
+%% epsilon times the largest one, or times the number of rows.
+narrow_types_test_() ->
+    [{lists:flatten(io_lib:format("~s, ~b", [Type, N])), {timeout, 60, fun() -> narrow(Type, N) end}}
+     || {Type, Sizes} <- [{bf16, [4, 36, 128, 1024]}, {f16, [4, 128, 1024]}, {f8, [4, 128]}, {f8_e4m3fn, [4, 128]}, {f32, [128]}],
+        N <- Sizes].
+
+narrow(Type, N) ->
+    Quarter = fun(Values) -> lists:append(lists:duplicate(N div 4, Values)) end,
+    Diagonal = fun(Values) -> tessera:multiply(tessera:eye(N, Type), t(Quarter(Values), Type)) end,
+    A = Diagonal([1.0, 0.125, 0.015625, 0.0]),
+    Inverse = tessera:pinv(A),
+    ?assertEqual(Type, tessera:type(Inverse)),
+    ?assertEqual(tessera:to_list(Diagonal([1.0, 8.0, 64.0, 0.0])), tessera:to_list(Inverse)),
+    ?assertEqual(3 * N div 4, tessera:to_list(tessera:matrix_rank(A))),
+    X = tessera:lstsq(A, tessera:full({N}, 1, Type)),
+    ?assertEqual({Type, Quarter([1.0, 8.0, 64.0, 0.0])}, {tessera:type(X), tessera:to_list(X)}),
+    ?assertEqual(N, tessera:to_list(tessera:matrix_rank(tessera:eye(N, Type)))),
+    ?assertEqual(1, tessera:to_list(tessera:matrix_rank(tessera:full({N, N}, 1, Type)))).
+
+%% Rounded once: the nearest numbers of the type to what f32 gives.
+narrow_rounding_test_() ->
+    [{atom_to_list(Type),
+      fun() ->
+              A = tessera:as_type(noise({5, 3}), Type),
+              B = tessera:as_type(noise({5}), Type),
+              [WideA, WideB] = [tessera:as_type(T, f32) || T <- [A, B]],
+              [?assertEqual(tessera:to_list(tessera:as_type(Wide, Type)), tessera:to_list(Got))
+               || {Wide, Got} <- [{tessera:pinv(WideA), tessera:pinv(A)}, {tessera:pinv(WideA), (tessera:jit(fun tessera:pinv/1))(A)},
+                                  {tessera:lstsq(WideA, WideB), tessera:lstsq(A, B)}]],
+              ?assertEqual(f64, tessera:type(tessera:lstsq(A, tessera:ones({5}, f64)))),
+              G = (tessera:grad(fun(T) -> tessera:sum(tessera:pinv(T)) end))(A),
+              ?assertEqual({Type, {5, 3}}, {tessera:type(G), tessera:shape(G)})
+      end} || Type <- [f16, bf16, f8, f8_e4m3fn]].
+
+%% Every function on floats of 8 bits.
+eight_bits_test_() ->
+    [{lists:flatten(io_lib:format("~s of ~s", [Name, Type])),
+      fun() ->
+              [same(Expected, F, [t(A, Type)]) || {A, Expected} <- Cases],
+              [?assertEqual(Type, tessera:type(T)) || {A, _} <- Cases, T <- results(F(t(A, Type)))]
+      end}
+     || Type <- [f8, f8_e4m3fn],
+        M <- [[[0, 2], [1, 0]]], S <- [[[4, 0], [0, 1]]],
+        {Name, F, Cases} <-
+            [{cholesky, fun tessera:cholesky/1, [{S, [[2.0, 0.0], [0.0, 1.0]]}]},
+             {inverse, fun tessera:inverse/1, [{M, [[0.0, 1.0], [0.5, 0.0]]}]},
+             {determinant, fun tessera:determinant/1, [{M, -2.0}]},
+             {solve, fun(T) -> tessera:solve(T, t([4, 3], Type)) end, [{M, [3.0, 2.0]}]},
+             {triangular_solve, fun(T) -> tessera:triangular_solve(T, t([4, 3], Type)) end, [{S, [1.0, 3.0]}]},
+             {lu, fun tessera:lu/1, [{M, {[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 2.0]]}}]},
+             {qr, fun tessera:qr/1, [{S, {[[1.0, 0.0], [0.0, 1.0]], S}}]},
+             {eigh, fun tessera:eigh/1, [{S, {[4.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]}}]},
+             {svd, fun tessera:svd/1, [{S, {[[1.0, 0.0], [0.0, 1.0]], [4.0, 1.0], [[1.0, 0.0], [0.0, 1.0]]}}]},
+             {pinv, fun tessera:pinv/1, [{M, [[0.0, 1.0], [0.5, 0.0]]}, {[[2, 0], [0, 0]], [[0.5, 0.0], [0.0, 0.0]]}]},
+             {lstsq, fun(T) -> tessera:lstsq(T, t([4, 3], Type)) end, [{M, [3.0, 2.0]}]},
+             {matrix_power, fun(T) -> tessera:matrix_power(T, 3) end, [{M, [[0.0, 4.0], [2.0, 0.0]]}]},
+             {norm, norm(#{order => nuclear}), [{M, 3.0}]}]].
+
+results(Results) when element(1, Results) =/= tessera -> tuple_to_list(Results);
+results(Tensor) -> [Tensor].
+
 made_of_others_test_() ->
     A = t([[1, 1], [0, 1]]),
     M = t([[3, -4], [0, 5]]),
@@ -156,6 +218,14 @@ made_of_others_test_() ->
              {"smallest", 0.0, norm(#{order => neg_infinity}), [M]},
              {"how many", 3.0, norm(#{order => 0}), [M]},
              {"spectral", [3.0], norm(#{order => spectral}), [t([[[3, 0], [0, -2]]])]},
+             {"largest of none", 0.0, norm(#{order => infinity}), [tessera:zeros({0})]},
+             {"largest of none in each row", [0.0, 0.0], norm(#{order => infinity, axes => [1]}), [tessera:zeros({2, 0})]},
+             {"no column has a largest", [], norm(#{order => infinity, axes => [0]}), [tessera:zeros({2, 0})]},
+             {"smallest of none", infinity, norm(#{order => neg_infinity}), [tessera:zeros({0})]},
+             {"spectral of none", 0.0, norm(#{order => spectral}), [tessera:zeros({0, 2})]},
+             {"spectral of none in a batch", [[[0.0]], [[0.0]]], norm(#{order => spectral, keep_axes => true}), [tessera:zeros({2, 3, 0})]},
+             {"nuclear of none", 0.0, norm(#{order => nuclear}), [tessera:zeros({0, 2})]},
+             {"spectral of NaN", nan, norm(#{order => spectral}), [t([[nan]])]},
              {"nuclear", [[[5.0]]], norm(#{order => nuclear, keep_axes => true}), [t([[[3, 0], [0, -2]]])]}]].
 
 norm(Options) -> fun(T) -> tessera:norm(T, Options) end.
@@ -220,6 +290,104 @@ gradients_test_() ->
             [{{right, O}, fun(T) -> tessera:triangular_solve(X, T, O) end, Side(Left)} || {Left, O} <- Solves] ++
             [{"a vector of a batch", fun(T) -> tessera:triangular_solve(tessera:stack([T, tessera:sin(T)]), t([1.0, 2.0, 3.0], f64)) end,
               X}]].
+
+%% Wide matrices, and results of `full' that the matrix determines.
+more_gradients_test_() ->
+    Wide = t([[1.3, -0.7, 0.4, 0.8], [0.9, 1.2, -0.4, 0.3]], f64),
+    Two = fun(F) -> fun(T) -> F(tessera:stack([T, tessera:sin(T)])) end end,
+    Qr = fun(Which) -> fun(T) -> element(Which, tessera:qr(T)) end end,
+    Full = fun(Which) -> fun(T) -> element(Which, tessera:svd(T, #{full => true})) end end,
+    [{lists:flatten(io_lib:format("~0p", [Name])), ?_test(check_gradient(F, X))}
+     || {Name, F, X} <-
+            [{{qr, Which}, Qr(Which), Wide} || Which <- [1, 2]] ++
+            [{"both of qr", Two(fun(T) -> {Q, R} = tessera:qr(T), product(Q, tessera:sin(R)) end), Wide},
+             {"qr of one row", Qr(2), t([[0.4, 1.1, -0.6]], f64)},
+             {"values of full", Full(2), Wide}, {"values of full", Full(2), transposed(Wide)},
+             {"left of full", Full(1), Wide}, {"right of full", Full(3), transposed(Wide)}]].
+
+%% Where singular values or eigenvalues are equal, or 0: what does not depend on single vectors has a gradient.
+equal_values_test_() ->
+    Eye = t([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+    I = [[1.0, 0.0], [0.0, 1.0]],
+    Sum = fun(F) -> fun(T) -> tessera:sum(F(T)) end end,
+    Half = [[0.5, 0.0], [0.0, 0.5]],
+    [{lists:flatten(io_lib:format("~s ~s", [Name, Type])),
+      ?_test(near(Expected, tessera:to_list((tessera:grad(Sum(F)))(tessera:as_type(X, Type)))))}
+     || Type <- [f32, f64],
+        {Name, Expected, F, X} <-
+            [{"singular values", tessera:to_list(Eye), fun(T) -> element(2, tessera:svd(T)) end, Eye},
+             {"singular values of full", tessera:to_list(Eye), fun(T) -> element(2, tessera:svd(T, #{full => true})) end, Eye},
+             {"eigenvalues", tessera:to_list(Eye), fun(T) -> element(1, tessera:eigh(T)) end, Eye},
+             {"vectors without weight", tessera:to_list(Eye), fun(T) ->
+                  {Values, Vectors} = tessera:eigh(T),
+                  tessera:add(tessera:sum(Values), tessera:multiply(tessera:sum(Vectors), 0))
+              end, Eye},
+             {"nuclear", I, norm(#{order => nuclear}), t(I)}, {"spectral", Half, norm(#{order => spectral}), t(I)},
+             {"pinv", [[-1.0, -1.0], [-1.0, -1.0]], fun tessera:pinv/1, t(I)},
+             {"pinv of 0", [[0.0, 0.0], [0.0, 0.0]], fun tessera:pinv/1, t([[0.0, 0.0], [0.0, 0.0]])},
+             {"lstsq", [[-2.0, -3.0], [-2.0, -3.0]], fun(T) -> tessera:lstsq(T, t([2.0, 3.0])) end, t(I)},
+             {"nuclear of a singular matrix", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], norm(#{order => nuclear}),
+              t([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])}]].
+
+%% Against differences, in directions that keep the rank of A; also gradients of gradients, of batches, and in a cond.
+pseudoinverse_gradients_test_() ->
+    Square = t([[1.3, -0.7, 0.4], [0.9, 1.2, -0.4], [0.3, 0.2, 1.7]], f64),
+    Tall = t([[0.3, -0.7], [1.1, 0.9], [0.2, -0.4]], f64),
+    Right = t([[1.0, 0.3], [2.0, -0.2], [-1.0, 0.8]], f64),
+    %% Products of matrices of rank 2 have rank 2.
+    Low = fun(T) -> product(T, tessera:transpose(tessera:sin(T))) end,
+    Two = fun(T) -> tessera:stack([T, tessera:cos(T)]) end,
+    Pinv = fun tessera:pinv/1,
+    Lstsq = fun(T) -> tessera:lstsq(T, tessera:slice(Right, [0, 0], [hd(tuple_to_list(tessera:shape(T))), 2])) end,
+    Vector = fun(T) -> tessera:lstsq(T, tessera:slice(t([1.0, 2.0, -1.0], f64), [0], [element(1, tessera:shape(T))])) end,
+    Functions = [{pinv, Pinv}, {lstsq, Lstsq}, {vector, Vector}, {low_pinv, fun(T) -> Pinv(Low(T)) end},
+                 {low_lstsq, fun(T) -> Lstsq(Low(T)) end},
+                 {in_cond, fun(T) -> tessera:'cond'(tessera:greater(tessera:sum(T), 0), fun() -> Pinv(T) end,
+                                                    fun() -> tessera:transpose(T) end) end},
+                 {twice, tessera:grad(weighed(Pinv))}, {lstsq_twice, tessera:grad(weighed(Lstsq))}],
+    [{lists:flatten(io_lib:format("~p ~0p", [Name, tessera:shape(X)])), ?_test(check_gradient(F, X))}
+     || {Name, F} <- Functions, X <- [Square, Tall, tessera:transpose(Tall)],
+        not (lists:member(Name, [low_pinv, low_lstsq]) andalso tessera:shape(X) =:= {2, 3})] ++
+    [{"of a batch", ?_test(check_gradient(fun(T) -> Pinv(Two(T)) end, Tall))},
+     {"of a batch", ?_test(check_gradient(fun(T) -> tessera:lstsq(Two(T), Two(Right)) end, Tall))},
+     {"the right side", ?_test(check_gradient(fun(T) -> tessera:lstsq(Low(Tall), T) end, Right))},
+     %% At the identity, where the branch of a cond is differentiated in another cond.
+     {"the identity in cond", ?_test(check_gradient(fun(T) ->
+         tessera:'cond'(tessera:greater(tessera:sum(T), 0), fun() -> Pinv(T) end, fun() -> tessera:transpose(T) end)
+     end, t([[1.0, 0.0], [0.0, 1.0]], f64)))},
+     {"the identity twice", ?_test(check_gradient(tessera:grad(weighed(Pinv)), t([[1.0, 0.0], [0.0, 1.0]], f64)))},
+     {"types are merged", ?_test(begin
+         Of = tessera:grad(fun(T) -> tessera:sum(tessera:lstsq(T, t([1.0, 2.0, -1.0], f64))) end),
+         G = Of(tessera:as_type(Tall, f32)),
+         ?assertEqual(f32, tessera:type(G)),
+         near(tessera:to_list(Of(Tall)), tessera:to_list(G), 1.0e-4)
+     end)}].
+
+%% The gradient of a determinant is the matrix of cofactors, also where there is no inverse.
+cofactors_test_() ->
+    G = tessera:grad(fun(T) -> tessera:sum(tessera:determinant(T)) end),
+    Regular = [[2.0, 1.0, 0.0], [0.5, 1.5, -1.0], [1.0, 0.0, 3.0]],
+    Zeros = lists:duplicate(3, [0.0, 0.0, 0.0]),
+    [{lists:flatten(io_lib:format("~0p ~s", [List, Type])), ?_test(near(Expected, tessera:to_list(G(t(List, Type))), Tolerance))}
+     || {Type, Tolerance} <- [{f32, 1.0e-5}, {f64, 1.0e-12}],
+        {Expected, List} <-
+            [{[[1.0]], [[0.0]]}, {[[0.0, -1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 0.0]]}, {[[4.0, -2.0], [-2.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]},
+             {[[-3.0, 6.0, -3.0], [6.0, -12.0, 6.0], [-3.0, 6.0, -3.0]], [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]},
+             {[[0.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]},
+             {Zeros, [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [-1.0, -2.0, -3.0]]}, {Zeros, Zeros}]] ++
+    [?_assertEqual([], tessera:to_list(G(tessera:zeros({0, 0})))),
+     %% A regular matrix has the same bits in a batch with a singular one.
+     ?_assertEqual(tessera:to_binary(G(t(Regular))), tessera:to_binary(tessera:at(G(t([Zeros, Regular])), [1]))),
+     ?_test(near(tessera:to_list(tessera:multiply(tessera:determinant(t(Regular, f64)), transposed(tessera:inverse(t(Regular, f64))))),
+                 tessera:to_list(G(t(Regular, f64))), 1.0e-12)),
+     %% Differences of what is computed by inverses of matrices that are almost singular have few digits.
+     [?_test(begin
+                 X = t(List, f64),
+                 Second = (tessera:grad(weighed(F)))(X),
+                 near(tessera_test:differences(weighed(F), X), flat(Second), 1.0e-3)
+             end)
+      || List <- [Regular, [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 1.0, 3.0]], [[0.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 0.0, 4.0]]],
+         F <- [G, fun(T) -> G(tessera:stack([T, t(Regular, f64)])) end]]].
 
 %% The gradient of what reads one triangle is symmetric.
 symmetric_gradient_test() ->

@@ -97,8 +97,8 @@ window_calls(X, F2) ->
     [{Name, [X, W | More]} || Name <- [window_sum, window_product, window_max, window_min, window_mean],
                               More <- [[], [Options]]] ++
     [{window_reduce, [X, {operand, 0}, W, F2 | More]} || More <- [[], [Options]]] ++
-    [{Name, [X, {operand, tessera:tensor([[8.0, 9.0], [7.0, 6.0]])}, {operand, 0}, W, {{options, Moved}, #{}}]}
-     || Name <- [window_scatter_max, window_scatter_min]] ++
+    [{Name, [X, {operand, tessera:tensor([[8.0, 9.0], [7.0, 6.0]])}, {operand, 0}, W | More]}
+     || Name <- [window_scatter_max, window_scatter_min], More <- [[], [{{options, Moved}, #{}}]]] ++
     [{conv, [{operand, tessera:iota({2, 4, 5, 3})}, {operand, tessera:iota({2, 2, 3, 4}, f32)} | More]}
      || More <- [[], [{{options, [{strides, window}, {padding, window_padding}, {input_dilation, window},
                                   {kernel_dilation, window}, {feature_groups, window}, {batch_groups, window},

@@ -8,7 +8,7 @@
 
 %% Raised is what Erlang says where there is no clause for such a term.
 outcome(Roots, Hooks) ->
-    try read(tessera_nx_plain:read(Roots, Hooks))
+    try read(tessera_nx_plain:read(Roots, Hooks, undefined))
     catch
         error:#{'__exception__' := true, message := Message} when is_binary(Message) -> error;
         error:Reason:Trace ->

@@ -7,7 +7,7 @@
 program(Roots) -> program(Roots, []).
 
 program(Roots, Handled) ->
-    case tessera_nx_plain:read(Roots, Handled) of
+    case tessera_nx_plain:read(Roots, Handled, undefined) of
         undefined -> undefined;
         {Expression, Sources} ->
             Program = tessera_nx_plain:program(Expression),
@@ -91,7 +91,7 @@ rules(Roots) ->
     length(Rules).
 
 packed_rules(Roots) ->
-    {Expression, _} = tessera_nx_plain:read(Roots, []),
+    {Expression, _} = tessera_nx_plain:read(Roots, [], undefined),
     {<<_:8/binary, Count:32/little, _/binary>>, _} = tessera_nx_plain:describe(Expression),
     Count.
 
@@ -131,7 +131,7 @@ kept_is_bounded_test_() ->
 long_loop(N) ->
     Step = fun(X) -> lists:foldl(fun(_, Y) -> node(tanh, {2}, [Y]) end, X, lists:seq(1, 400)) end,
     Loop = loop(parameter(0, {2}), parameter(1, {}), Step),
-    {Expression, _} = tessera_nx_plain:read([node(elem, {2}, [Loop, 0]), node(negate, {N}, [parameter(2, {N})])], []),
+    {Expression, _} = tessera_nx_plain:read([node(elem, {2}, [Loop, 0]), node(negate, {N}, [parameter(2, {N})])], [], undefined),
     Expression.
 
 %% The core makes constants itself, but for what wraps or is complex: as Erlang does.
@@ -344,7 +344,7 @@ not_plain_test() ->
 names_test() ->
     Sum = fun(Op, Held) -> node(Op, {2}, [parameter(3, {2}), node(tensor, {2}, [Held])]) end,
     Held = fun(Bytes) -> tensor({2}, #{'__struct__' => 'Elixir.Nx.BinaryBackend', state => Bytes}) end,
-    Name = fun(Roots) -> {E, _} = tessera_nx_plain:read(Roots, []), tessera_nx_plain:describe(E) end,
+    Name = fun(Roots) -> {E, _} = tessera_nx_plain:read(Roots, [], undefined), tessera_nx_plain:describe(E) end,
     Add = Sum(add, Held(<<0:64>>)),
     ?assertEqual(Name([Add]), Name([Sum(add, Held(<<1:64>>))])),
     Others = [Name([Sum(multiply, Held(<<0:64>>))]), Name([Add, Add]), Name([node(negate, {2}, [Add])]),
@@ -358,7 +358,7 @@ damaged() ->
     X = parameter(0, {2, 3}),
     Y = node(tanh, {2, 3}, [node(add, {2, 3}, [X, parameter(1, {3})])]),
     Sum = node(sum, {2}, [Y, [{axes, [1]}, {keep_axes, false}]]),
-    {Expression, _} = tessera_nx_plain:read([Y, node(elem, {2}, [loop(Sum, parameter(2, {})), 0])], []),
+    {Expression, _} = tessera_nx_plain:read([Y, node(elem, {2}, [loop(Sum, parameter(2, {})), 0])], [], undefined),
     {Packed, _} = tessera_nx_plain:describe(Expression),
     Size = byte_size(Packed),
     [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:expression_unpack(binary:part(Packed, 0, N)))

@@ -14,7 +14,7 @@ scale(X, Factor) -> tessera:custom_call(scale, [X], X, #{factor => Factor}).
 %% ---- loading
 
 load_test_() ->
-    Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>],
+    Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>, <<"type">>],
     loaded([?_assertEqual(Targets, tessera:load_plugin(file("example"))),
             ?_assertEqual(Targets, tessera:load_plugin(unicode:characters_to_binary(file("example")))),
             ?_test(raises(invalid_argument, "none.so", fun() -> tessera:load_plugin("/none/none.so") end)),
@@ -27,7 +27,7 @@ load_test_() ->
             || {Name, Code, Words} <-
                    [{"SYMBOL", invalid_argument, "has no function tessera_plugin_get"},
                     {"NOTHING", invalid_argument, "gives no plugin"},
-                    {"VERSION", invalid_argument, "of version 2 of tessera_plugin.h, expected version 1"},
+                    {"VERSION", invalid_argument, "of version 3 of tessera_plugin.h, expected version 1 to 2"},
                     {"UNNAMED", invalid_argument, "the plugin has no name"},
                     {"LIES", invalid_argument, "it says a version that is not its own"},
                     {"TWICE", invalid_argument, "plugin wrong has target twice twice"},
@@ -85,6 +85,23 @@ call_test_() ->
                                      [2.0, infinity, 0.0, 0.0], [4.0, 0.0, 4.0, 421.0], [1.0, -9.223372036854775808e18, 0.0, 0.0],
                                      [2.0, 1.0e-300, 0.0, 0.0]], tessera:to_list(Read))
                    end)]).
+
+%% Each type has a number of its own; a plugin of version 1 gets 0 for those that its header does not name.
+types_test_() ->
+    Numbers = #{s8 => 1, s16 => 2, s32 => 3, s64 => 4, u8 => 5, u16 => 6, u32 => 7, u64 => 8, f16 => 9, bf16 => 10, f32 => 11, f64 => 12,
+                c64 => 13, c128 => 14, s2 => 15, s4 => 16, u2 => 17, u4 => 18, f8 => 19, f8_e4m3fn => 20},
+    [loaded([?_assertEqual(lists:sort(tessera_type:all()), lists:sort(maps:keys(Numbers))),
+            ?_assertEqual([<<"type_of_version1">>], tessera:load_plugin(file("version1"))) |
+            [?_test(begin
+                        X = tessera:tensor([1, 1], Type),
+                        [Got, Bytes, _] = tessera:to_list(tessera:custom_call(type, [X], tessera:template(s32, {3}))),
+                        ?assertEqual({Number, tessera_type:bytes(Type)}, {Got, Bytes}),
+                        ?assertEqual(case Number > 14 of true -> 0; false -> Number end,
+                                     tessera:to_number(tessera:custom_call(type_of_version1, [X], tessera:template(s32, {}))))
+                    end) || {Type, Number} <- maps:to_list(Numbers)]])] ++
+    %% integers of fewer than 8 bits are extended
+    [loaded(?_assertEqual([1, Byte], tl(tessera:to_list(tessera:custom_call(type, [tessera:tensor([Value], Type)], tessera:template(s32, {3}))))))
+     || {Type, Value, Byte} <- [{s2, -2, 254}, {s4, -8, 248}, {u2, 3, 3}, {u4, 15, 15}]].
 
 %% A program's text has the call, and gives the same program.
 text_test_() ->

@@ -1,7 +1,7 @@
 %% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, resident/0, temporary/1, in_folder/1, until/1, quoted/1, paths/0,
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, until/1, quoted/1, paths/0,
          shell_paths/0, vm/3, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
@@ -51,6 +51,7 @@ check_gradient(F, X) ->
     ?assertEqual(tessera:shape(X), tessera:shape(Gradient)),
     near(differences(weighed(F), X), tessera:to_list(tessera:flatten(Gradient))).
 
+%% Of a function of a tensor of f64 with one number for its result.
 differences(F, X) ->
     Jitted = tessera:jit(F),
     Flat = tessera:flatten(X),

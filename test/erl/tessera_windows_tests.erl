@@ -31,6 +31,8 @@ values_test_() ->
                                               #{strides => {2, 4}, padding => [{0, 1}, {0, 0}]}) end},
              {[[7, 17, 7, 7], [7, 7, 27, 7], [7, 7, 7, 7]],
               fun(T) -> tessera:window_scatter_max(T, t([[10, 20]]), 7, 2, #{strides => 2}) end},
+             {[[0, 20, 30, 50, 0], [0, 0, 0, 0, 40]],
+              fun(_) -> tessera:window_scatter_max(t([[1, 5, 5, 6, 2], [1, 2, 3, 4, 5]]), t([[20, 30, 40, 10], [0, 0, 0, 40]]), 0, {1, 2}) end},
              {[[20, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]],
               fun(T) -> tessera:window_scatter_min(tessera:abs(T), t([[10, 20]]), 0, {3, 2}, 
                                                               #{strides => {1, 2}, padding => [{0, 0}, {3, -3}]}) end}]].
@@ -68,6 +70,17 @@ gradients_test_() ->
              {"max", fun(T) -> tessera:window_max(T, 2, #{strides => 2, padding => same}) end},
              {"max that overlap", fun(T) -> tessera:window_max(T, {3, 2}, #{padding => same}) end},
              {"min", fun(T) -> tessera:window_min(T, {2, 2}) end},
+             {"max dilated", fun(T) -> tessera:window_max(T, {2, 2}, #{dilation => {1, 2}, strides => {2, 1}, padding => [{1, 0}, {1, 2}]}) end},
+             {"max of less", fun(T) -> tessera:window_max(T, {2, 2}, #{dilation => 2, padding => [{0, 1}, {-1, 1}]}) end},
+             {"min dilated", fun(T) -> tessera:window_min(T, {2, 1}, #{dilation => {2, 3}}) end},
+             {"max of none", fun(T) -> tessera:window_max(T, {2, 3}, #{dilation => 3}) end},
+             {"product", fun(T) -> tessera:window_product(T, {2, 2}) end},
+             {"product with zeros", fun(T) -> tessera:window_product(tessera:multiply(T, tessera:greater(T, 0.3)), {2, 2}) end},
+             {"product dilated", fun(T) ->
+                 tessera:window_product(T, {2, 3}, #{strides => {2, 1}, padding => [{1, 0}, {-1, 2}], dilation => {1, 2}})
+             end},
+             {"product of none", fun(T) -> tessera:window_product(T, {4, 1}) end},
+             {"product twice", tessera:grad(fun(T) -> tessera:sum(tessera:window_product(T, {2, 2}, #{padding => same})) end)},
              {"reduce", fun(T) -> tessera:window_max(tessera:window_sum(T, {1, 2}), {2, 2}) end},
              {"scatter", fun(T) ->
                  Source = tessera:slice(T, [0, 0], [2, 2]),
@@ -76,3 +89,15 @@ gradients_test_() ->
              {"scatter min", fun(T) ->
                  tessera:window_scatter_min(tessera:stop_grad(T), T, 0, {2, 2}, #{padding => [{0, 1}, {1, 0}]})
              end}]].
+
+%% The last of equal elements, and a NaN, as without dilation.
+chosen_test_() ->
+    Gradient = fun(Name, List, Options) ->
+                       G = tessera:grad(fun(T) -> tessera:sum(tessera:Name(T, {2}, Options)) end),
+                       tessera:to_list(G(t(List)))
+               end,
+    [?_assertEqual(Expected, Gradient(Name, List, Options))
+     || {Expected, Name, List} <- [{[0.0, 0.0, 1.0], window_max, [1.0, 1.0, 1.0]}, {[1.0, 0.0, 0.0], window_max, [nan, 2.0, 3.0]},
+                                   {[0.0, 0.0, 1.0], window_min, [1.0, 1.0, 1.0]}, {[0.0, 0.0, 1.0], window_min, [1.0, 2.0, nan]}],
+        Options <- [#{dilation => 2}]] ++
+    [?_assertEqual([0.0, 1.0, 1.0], Gradient(window_max, [1.0, 1.0, 1.0], #{}))].

@@ -34,6 +34,12 @@ for case in exchanges failures silence; do
     run_ranks $ranks "$case on $ranks ranks: ok" "$folder/mpi_exchanges" "$library" $case
   done
 done
+# With blocks in parts, as between hosts: sizes that are multiples of a part, and others.
+for ranks in 2 4; do
+  for part in 1000 65536; do
+    run_ranks $ranks "exchanges on $ranks ranks: ok" env TESSERA_TEST_PART=$part "$folder/mpi_exchanges" "$library" exchanges
+  done
+done
 for ranks in 1 2 4; do run_ranks $ranks "bells on $ranks ranks: ok" "$folder/mpi_bells"; done
 run_ranks 3 "signs on 3 ranks: ok" "$folder/mpi_exchanges" "$library" signs
 # The same programs, of 12 partitions and then of 8, on other numbers of ranks.

@@ -48,6 +48,19 @@ defmodule Tessera.CompilerTest do
 
   defp param(i), do: Nx.Defn.Expr.parameter(Nx.template({2}, :s32), :root, i)
 
+  defn step(a, x, i), do: if(Nx.sum(a) > i, do: x + i, else: x * 2)
+
+  # Each cond uses the one before in both branches.
+  test "a chain of conds is lowered once" do
+    chain = fn a -> Enum.reduce(1..30, a, &step(a, &2, &1)) end
+    assert Nx.to_flat_list(Tessera.jit_apply(chain, [Nx.tensor([0.5, 0.0])])) == [2.0 ** 29, 0.0]
+    assert Nx.to_flat_list(Tessera.jit_apply(chain, [Nx.tensor([2.5, 0.0])])) == [5.5 * 2 ** 28, 3.0 * 2 ** 28]
+
+    [root] = Nx.Defn.Composite.flatten_list([Nx.Defn.debug_expr(chain).(Nx.template({2}, :f32))])
+    {text, [0]} = :tessera_nx_plan.text([root], [{:f32, {2}}], [])
+    assert length(Regex.scan(~r/\bcond\b/, text)) == 30
+  end
+
   test "compile takes templates" do
     fun = Tessera.compile(&Nx.dot/2, [Nx.template({2, 3}, :f32), Nx.template({3}, :f32)])
     assert Nx.to_flat_list(fun.(Nx.iota({2, 3}, type: :f32), Nx.tensor([1.0, 1.0, 1.0]))) == [3.0, 12.0]
@@ -137,14 +150,57 @@ defmodule Tessera.CompilerTest do
     assert Nx.to_number(Tessera.jit(&Nx.atan2/2).(Complex.new(7, 0), 2.0)) == Complex.new(Nx.to_number(Nx.atan2(7, 2.0)), 0.0)
   end
 
-  test "singular values that are rounding errors are zero" do
+  test "signs of complex numbers" do
+    z = Nx.tensor([Complex.new(3, -4), Complex.new(0, 0), Complex.new(-1.0e300, 0)], type: :c128)
+    expected = [Complex.new(0.6, -0.8), Complex.new(0.0, 0.0), Complex.new(-1.0, 0.0)]
+    assert Nx.to_flat_list(Tessera.jit(&Nx.sign/1).(z)) == expected
+    assert Nx.to_flat_list(Nx.sign(Nx.backend_copy(z, Tessera.Backend))) == expected
+  end
+
+  test "singular values of the reduced decomposition that are rounding errors are zero" do
     for {type, rank} <- [f32: 2, f64: 2], do: assert singular(type) |> Enum.count(&(&1 > 0)) == rank
   end
 
   defp singular(type) do
     a = Nx.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]], type: type)
-    {_, s, _} = Tessera.jit(&Nx.LinAlg.svd/1).(a)
+    {_, s, _} = Tessera.jit(&Nx.LinAlg.svd(&1, full_matrices?: false)).(a)
     Nx.to_flat_list(s)
+  end
+
+  test "the full decomposition keeps small singular values" do
+    {_, s, _} = Tessera.jit(&Nx.LinAlg.svd/1).(Nx.tensor([[1, 0], [0, 1.0e-7]]))
+    assert Nx.to_flat_list(s) == Nx.to_flat_list(Nx.tensor([1, 1.0e-7]))
+  end
+
+  @narrow [:bf16, :f16, {:f, 8}, {:f8_e4m3fn, 8}]
+
+  test "singular values of narrow types" do
+    for type <- @narrow, n <- [4, 128] ++ if(type in [:bf16, :f16], do: [1024], else: []) do
+      a = Nx.tensor([1, 0.125, 0.015625, 0], type: type) |> Nx.tile([div(n, 4)]) |> Nx.make_diagonal()
+      inverse = Nx.tensor([1, 8, 64, 0], type: type) |> Nx.tile([div(n, 4)])
+      ones = Nx.broadcast(Nx.tensor(1, type: type), {n})
+      assert_equal(Tessera.jit(&Nx.LinAlg.matrix_rank/1).(a), Nx.tensor(div(3 * n, 4)))
+      assert_equal(Tessera.jit(&Nx.LinAlg.matrix_rank/1).(Nx.eye(n, type: type)), Nx.tensor(n))
+      assert_equal(Tessera.jit(&Nx.LinAlg.pinv/1).(a), Nx.make_diagonal(inverse))
+      assert_equal(Tessera.jit(&Nx.LinAlg.least_squares/2).(a, ones), inverse)
+
+      for full <- [true, false] do
+        {_, s, _} = Tessera.jit(&Nx.LinAlg.svd(&1, full_matrices?: full)).(a)
+        assert_equal(s, Nx.sort(Nx.take_diagonal(a), direction: :desc))
+      end
+    end
+  end
+
+  defp assert_equal(a, b) do
+    assert Nx.type(a) == Nx.type(b) or Nx.shape(a) == {}
+    assert Nx.to_flat_list(a) == Nx.to_flat_list(b)
+  end
+
+  test "indices that only u64 holds are those of the last element" do
+    t = Nx.tensor([[1, 2], [3, 4]])
+    i = Nx.tensor([[0xFFFFFFFFFFFFFFFF, 0x8000000000000000]], type: :u64)
+    assert_equal(Tessera.jit(&Nx.gather/2).(t, i), Nx.tensor([4]))
+    assert_equal(Tessera.jit(&Nx.take/2).(t, i), Nx.tensor([[[3, 4], [3, 4]]]))
   end
 
   test "options" do

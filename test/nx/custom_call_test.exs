@@ -1,6 +1,7 @@
 defmodule Tessera.CustomCallTest do
   # Blocks that are calls of a plugin: test/plugin/example.c, which `make plugins` builds.
   use ExUnit.Case, async: true
+  import Nx.Defn, only: [defn: 2, deftransformp: 2]
 
   @plugin Path.expand("../../build/plugin/example.so", __DIR__)
 
@@ -29,6 +30,23 @@ defmodule Tessera.CustomCallTest do
   defimpl Tessera.CustomCall, for: Extremes do
     def call(_, {%{shape: {}}, %{shape: {}}}, [%{type: {:s, 32}}], _), do: {:ok, %Tessera.CustomCall.Spec{call_target_name: "extremes"}}
     def call(_, _, _, _), do: :skip
+  end
+
+  defmodule Where do
+    defstruct []
+  end
+
+  defimpl Tessera.CustomCall, for: Where do
+    # The factor says which client the implementation sees.
+    def call(_, _, [_], %{name: name, ref: name, device_count: count}) do
+      factor = case name do
+        :host -> 2
+        :other -> 3
+        :shards -> count
+      end
+
+      {:ok, %Tessera.CustomCall.Spec{call_target_name: "scale", attributes: [{"factor", factor}]}}
+    end
   end
 
   setup_all do
@@ -77,6 +95,33 @@ defmodule Tessera.CustomCallTest do
   test "the backend calls it, too" do
     t = Nx.tensor([1.0, 2.0], backend: Tessera.Backend)
     assert Nx.to_list(scale(t, %Scale{factor: 2})) == [2.0, 4.0]
+  end
+
+  deftransformp where(x), do: scale(x, %Where{})
+
+  # What has a cond is lowered scope by scope, what has none by rules.
+  defn scoped(x) do
+    if Nx.sum(x) > 0, do: where(x), else: x
+  end
+
+  test "an implementation sees the client for which the program is compiled" do
+    t = Nx.tensor([1.0, 2.0], backend: Tessera.Backend)
+
+    for _ <- 1..2, {client, expected} <- [host: [2.0, 4.0], other: [3.0, 6.0], shards: [8.0, 16.0]] do
+      for fun <- [&scale(&1, %Where{}), &scoped/1] do
+        assert Nx.to_list(Nx.Defn.jit_apply(fun, [t], compiler: Tessera, client: client)) == expected
+      end
+
+      there = Nx.backend_copy(t, {Tessera.Backend, client: client})
+      assert Nx.to_list(scale(there, %Where{})) == expected
+    end
+  end
+
+  @tag :mesh
+  test "on a mesh, too" do
+    sharded = Tessera.shard_jit(&scale(&1, %Where{}), struct!(Nx.Mesh, name: "mesh", shape: {2}), client: :shards, input_shardings: [%{}])
+    t = Nx.tensor([1.0, 2.0])
+    assert Enum.map(sharded.([[t], [t]]), &Nx.to_list/1) == [[8.0, 16.0], [8.0, 16.0]]
   end
 
   test "attributes as MLIR writes them" do

@@ -107,6 +107,20 @@ static int attributes_run(const tessera_core *core, const tessera_call *call) {
   return TESSERA_OK;
 }
 
+/* ---- type: of the operand, as s32, the number of its type and the bytes of its elements; then the first element's
+ * ---- */
+
+static int type_run(const tessera_core *core, const tessera_call *call) {
+  const tessera_tensor *operand = &call->operands[0], *result = &call->results[0];
+  int32_t *to = result->data;
+  if (call->operand_count != 1 || operand->elements == 0 || result->type != TESSERA_S32 || result->elements != 3)
+    return refuse(core, call, "expected an operand with elements, and s32[3] as result");
+  to[0] = operand->type;
+  to[1] = (int32_t)(operand->bytes / operand->elements);
+  to[2] = *(const uint8_t *)operand->data;
+  return TESSERA_OK;
+}
+
 /* ---- fail, silent, wait: what goes wrong ---- */
 
 static int fail_run(const tessera_core *core, const tessera_call *call) {
@@ -134,7 +148,7 @@ static const tessera_target targets[] = {
     {"scale", scale_check, scale_run},    {"extremes", extremes_check, extremes_run},
     {"attributes", NULL, attributes_run}, {"fail", NULL, fail_run},
     {"silent", NULL, silent_run},         {"wait", NULL, wait_run},
-    {"greedy", greedy_check, fail_run},
+    {"greedy", greedy_check, fail_run},   {"type", NULL, type_run},
 };
 
 const tessera_plugin *tessera_plugin_get(void) {

@@ -34,9 +34,9 @@ static const tessera_target targets[] = {
 };
 
 const tessera_plugin *tessera_plugin_get(void) {
-  static const tessera_plugin plugin = {WRONG == VERSION ? 2 : TESSERA_PLUGIN_VERSION, WRONG == UNNAMED ? 0 : "wrong",
-                                        WRONG == LIES ? sizeof(tessera_call) - 8 : sizeof(tessera_call),
-                                        sizeof targets / sizeof *targets, targets};
+  static const tessera_plugin plugin = {
+      WRONG == VERSION ? TESSERA_PLUGIN_VERSION + 1 : TESSERA_PLUGIN_VERSION, WRONG == UNNAMED ? 0 : "wrong",
+      WRONG == LIES ? sizeof(tessera_call) - 8 : sizeof(tessera_call), sizeof targets / sizeof *targets, targets};
   return WRONG == NOTHING ? 0 : &plugin;
 }
 #endif

@@ -34,10 +34,10 @@ prints() {
   $without_aslr "$opt" "$text" 2>&1 | grep -q "$1" || fail "$1 is not printed"
 }
 
-# check OP RESULT OPERANDS [ATTRIBUTES]
+# check OP RESULT OPERANDS [ATTRIBUTES [TYPE]]
 check() {
-  printf 'graph @t(%%0: f32[2,3], %%1: f32[2,3]) -> (%s) {\n  %%2 = %s %s%s : %s\n  return %%2\n}\n' \
-    "$2" "$1" "$3" "${4:-}" "$2" >"$text"
+  printf 'graph @t(%%0: %s[2,3], %%1: %s[2,3]) -> (%s) {\n  %%2 = %s %s%s : %s\n  return %%2\n}\n' \
+    "${5:-f32}" "${5:-f32}" "$2" "$1" "$3" "${4:-}" "$2" >"$text"
   prints "$1"
   expect "$1 has no meaning" --ref
   expect "$1" --run
@@ -53,6 +53,17 @@ check test_reduce 'f32[2]' '%0' ' {axes = [1]}'
 printf 'graph @t(%%0: f32[2,3]) -> (f32[2,3]) {\n  %%1 = test_shape %%0 {axes = [0]} : f32[2,3]\n  return %%1\n}\n' >"$text"
 expect "test_shape has no inference"
 
+# Complex numbers, which these rows take, have meanings and formulas of their own.
+check test_math 'c64[2,3]' '%0' '' c64
+check test_unary 'c64[2,3]' '%0' '' c64
+check test_binary 'c64[2,3]' '%0, %1' '' c64
+check test_compare 'u8[2,3]' '%0, %1' '' c64
+for type in f32 c64; do
+  printf 'graph @t(%%0: %s[3,3]) -> (%s[3,3]) {\n  %%1 = test_linalg %%0 : %s[3,3]\n  return %%1\n}\n' \
+    $type $type $type >"$text"
+  expect "test_linalg has no inference"
+done
+
 # Each layer's switch is one that the compiler checks. TS_FLOAT_T16 is the dummy type's case.
 checked() {
   total=$((total + 1))
@@ -62,7 +73,10 @@ checked() {
   case $output in *$1*) ;; *) fail "$2: '$output', expected an error that names $1" ;; esac
 }
 for file in c_src/ir/infer_shape.c c_src/ir/stablehlo_shape.c c_src/kernel/ref_scalar.c c_src/kernel/ref_shape.c \
-  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c; do
+  c_src/jit/emit/emit_op.c c_src/jit/math/vecmath.c c_src/kernel/ref_complex.c c_src/pass/complex_math.c \
+  c_src/ir/infer_linalg.c c_src/ir/stablehlo_linalg.c c_src/kernel/ref_linalg.c c_src/kernel/factor.c c_src/shard/factors.c \
+  c_src/ir/infer_mesh.c c_src/ir/stablehlo_mesh.c c_src/ir/graph.c c_src/shard/combine.c c_src/exec/build_mesh.c \
+  c_src/jit/loop/loop_plan.c; do
   checked TEST_ "$file"
 done
 checked TS_FLOAT_T16 c_src/ir/stablehlo_write.c

@@ -60,7 +60,7 @@ bool ts_whole_supported(const ts_graph *graph, ts_op_id id) {
 typedef struct printer {
   const ts_graph *g;
   ts_text *out;
-  uint32_t *numbers; /* of each value */
+  uint32_t *numbers; /* the number of each value in the text, by value */
   uint32_t next;
   ts_arena *arena;
   TS_VEC(int64_t) constants;

@@ -5,7 +5,7 @@ typedef struct writer {
   ts_emit *e;
   const ts_graph *g;
   ts_v args;
-  ts_v *values; /* of each value of the graph */
+  ts_v *values; /* the vector of each value of the graph */
   ts_v control; /* address of the two flags: cancel, pause */
   int depth;    /* nesting depth of whiles; the outermost is 1, or 2 where the whole is not a while */
   int32_t first_constant, next_constant;

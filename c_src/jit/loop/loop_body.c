@@ -423,8 +423,10 @@ static ts_status node_value(ts_loop *loop, int32_t id, const ts_point *at) {
   case TS_NODE_INDEX: loop->value[id] = index_value(loop, n, at); return TS_SUCCESS;
   case TS_NODE_GATHER: loop->value[id] = gather_value(loop, id, at); return TS_SUCCESS;
   case TS_NODE_OP: return op_value(loop, n, &loop->value[id]);
-  default: return TS_SUCCESS;
+  case TS_NODE_REDUCE: /* the loops over rows have made it */
+  case TS_NODE_ARG: return TS_SUCCESS;
   }
+  return ts_error(TS_UNIMPLEMENTED, "nodes of kind %d cannot be emitted", (int)n->kind);
 }
 
 ts_status ts_loop_nodes(ts_loop *loop, ts_level level, const ts_point *at) {

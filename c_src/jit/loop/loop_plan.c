@@ -9,6 +9,20 @@ static int32_t op_weight(ts_opcode op, ts_dtype type) {
   return cost->floats + (ts_dtype_is_narrow(type) ? cost->half : 0);
 }
 
+/* Of one vector. The greater and the lesser of floats are several instructions, because of NaN and -0. */
+static int32_t reduce_weight(ts_opcode op, ts_dtype type) {
+  switch ((ts_ops_REDUCE)op) {
+  case TS_OP_REDUCE_MAX:
+  case TS_OP_REDUCE_MIN: return ts_dtype_is_float(type) ? 4 : 1;
+  case TS_OP_REDUCE_SUM:
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_REDUCE_ALL: /* of truth values */
+  case TS_OP_REDUCE_ANY: return 1;
+  case TS_OP_REDUCE: break; /* ts_kernel_check refuses it */
+  }
+  return 1;
+}
+
 static int32_t node_weight(const ts_kernel_desc *d, const ts_kernel_node *n) {
   switch (n->kind) {
   case TS_NODE_SCALAR: return 0;
@@ -16,9 +30,10 @@ static int32_t node_weight(const ts_kernel_desc *d, const ts_kernel_node *n) {
   case TS_NODE_INDEX: return 2;
   case TS_NODE_GATHER: return 10;
   case TS_NODE_ARG: return 5;
-  case TS_NODE_REDUCE: return ts_dtype_is_float(n->dtype) && n->op >= TS_OP_REDUCE_MAX ? 4 : 1;
-  default: return op_weight(n->op, d->nodes[n->a].dtype);
+  case TS_NODE_REDUCE: return reduce_weight(n->op, n->dtype);
+  case TS_NODE_OP: return op_weight(n->op, d->nodes[n->a].dtype);
   }
+  return 0;
 }
 
 static uint8_t map_level(const ts_kernel_desc *d, const ts_kernel_operand *operand) {
