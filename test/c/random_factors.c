@@ -56,10 +56,9 @@ static ts_status transform(generator *g, scope *s, ts_opcode code, int32_t axis,
   return add_op(g, s, code, &attrs, x, 1, x);
 }
 
-/* The parts of a complex number. */
-static ts_status offer_parts(generator *g, scope *s, ts_value_id x) {
+/* A part of a complex number, which few other ops take. */
+static ts_status offer_part(generator *g, scope *s, ts_value_id x) {
   ts_value_id part;
-  TS_TRY(offer(s, x, true));
   TS_TRY(add_unary(g, s, rng_chance(&g->random, 50) ? TS_OP_REAL : TS_OP_IMAG, x, &part));
   return offer(s, part, true);
 }
@@ -76,14 +75,14 @@ static ts_status make_transform(generator *g, scope *s) {
   const bool back = rng_chance(&g->random, 40);
   if (rng_chance(&g->random, 40)) {
     TS_TRY(transform(g, s, TS_OP_RFFT, axis, length, &x));
-    if (!back) return offer_parts(g, s, x);
+    if (!back) return offer_part(g, s, x);
     TS_TRY(transform(g, s, TS_OP_IRFFT, axis, length, &x));
     return offer(s, x, true);
   }
   if (rng_chance(&g->random, 50)) TS_TRY(add_binary(g, s, TS_OP_COMPLEX, x, x, &x));
   TS_TRY(transform(g, s, TS_OP_FFT, axis, length, &x));
   if (back) TS_TRY(transform(g, s, TS_OP_IFFT, axis, length, &x));
-  return offer_parts(g, s, x);
+  return offer_part(g, s, x);
 }
 
 ts_status make_library(generator *g, scope *s) {

@@ -132,7 +132,7 @@ START_TEST(covers_all_ops)
   }
 #ifdef TS_TEST_ROWS /* what no layer knows, and what has an order */
   seen[TS_OP_TEST_MATH] = seen[TS_OP_TEST_UNARY] = seen[TS_OP_TEST_BINARY] = seen[TS_OP_TEST_COMPARE] = true;
-  seen[TS_OP_TEST_SHAPE] = seen[TS_OP_TEST_REDUCE] = seen[TS_OP_TEST_ORDERED] = true;
+  seen[TS_OP_TEST_SHAPE] = seen[TS_OP_TEST_REDUCE] = seen[TS_OP_TEST_ORDERED] = seen[TS_OP_TEST_LINALG] = true;
 #endif
   for (int code = TS_FIRST_COLLECTIVE; code <= TS_LAST_COLLECTIVE; code++) seen[code] = true; /* test_shard */
   for (int code = 0; code < TS_OP_COUNT; code++)
