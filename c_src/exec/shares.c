@@ -60,6 +60,7 @@ int32_t ts_shares_rounds(const ts_shares *s) { return is_shared_out(s) ? 2 : 1; 
 static void set_share(const ts_shares *s, const spread *on, int32_t rank, transfer *t) {
   int64_t size = (int64_t)ts_dtype_size(s->collective->types[t->operand]->dtype), elements = t->part.run / size;
   int64_t own = on->before[rank];
+  if (on->count == 0) return; /* no rank has a member */
   t->first = elements * own / on->count * size;
   t->last = elements * (own + 1) / on->count * size;
 }
