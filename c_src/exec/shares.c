@@ -59,10 +59,9 @@ int32_t ts_shares_rounds(const ts_shares *s) { return is_shared_out(s) ? 2 : 1; 
 /* The share of a rank of the elements of an all_reduce. */
 static void set_share(const ts_shares *s, const spread *on, int32_t rank, transfer *t) {
   int64_t size = (int64_t)ts_dtype_size(s->collective->types[t->operand]->dtype), elements = t->part.run / size;
-  int64_t own = on->before[rank];
-  if (on->count == 0) return; /* no rank has a member */
-  t->first = elements * own / on->count * size;
-  t->last = elements * (own + 1) / on->count * size;
+  int64_t own = on->before[rank], ranks = on->count > 0 ? on->count : 1; /* 0 only of a group without members */
+  t->first = elements * own / ranks * size;
+  t->last = elements * (own + 1) / ranks * size;
 }
 
 static int64_t operand_bytes(const ts_collective *c, uint32_t i) {
