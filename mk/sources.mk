@@ -174,10 +174,12 @@ KERNEL_SRC := \
   c_src/kernel/factor_complex_qr.c \
   c_src/kernel/factor_complex_solve.c \
   c_src/kernel/factor_complex_svd.c \
+  c_src/kernel/factor_divide.c \
   c_src/kernel/factor_eigh.c \
   c_src/kernel/factor_panels.c \
   c_src/kernel/factor_qr.c \
   c_src/kernel/factor_routine.c \
+  c_src/kernel/factor_secular.c \
   c_src/kernel/factor_svd.c \
   c_src/kernel/factor_turns.c \
   c_src/kernel/linalg.c \

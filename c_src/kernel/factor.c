@@ -65,9 +65,9 @@ ts_dtype ts_factor_result_type(const ts_factor_spec *s, int result) {
  * its reflectors, and eight numbers for each line. An element has at most `size` bytes. */
 static bool workspace_bytes(const ts_factor_spec *s, int64_t size, int64_t *out) {
   const int64_t most = ts_linalg_max(s->rows, s->cols), least = ts_linalg_min(s->rows, s->cols);
-  const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + 8 * 64 : 63;
   int64_t lines, bytes;
-  if (most > INT64_MAX / 1024) return false;
+  if (most > INT64_MAX / 8192) return false;
+  const int64_t turns = wants_finite(s->op) ? 2 * factor_turns_bytes(least) + factor_divide_bytes(least) + 10 * 64 : 63;
   return ts_add_i64(s->full ? most : least, 3 * least + 2 * FACTOR_PANEL + 1, &lines) &&
          ts_add_i64(lines, s->right, &lines) && ts_mul_i64(lines, most, &bytes) &&
          ts_add_i64(bytes, 8 * (most + FACTOR_PANEL) + factor_panels_elements(most), &bytes) &&

@@ -1,5 +1,7 @@
-/* Eigenvalues of symmetric matrices: a tridiagonal matrix by reflectors, then implicit QL steps with Wilkinson's shift
- * (H. Bowdler, R. Martin, C. Reinsch, J. Wilkinson, "The QR and QL algorithms for symmetric matrices", 1968). */
+/* Eigenvalues of symmetric matrices: a tridiagonal matrix by reflectors, then its values and vectors by
+ * factor_divide.c, and the reflectors' product with these. Here are also the implicit QL steps with Wilkinson's shift
+ * that solve small tridiagonal matrices, and those of Hermitian ones (H. Bowdler, R. Martin, C. Reinsch, J. Wilkinson,
+ * "The QR and QL algorithms for symmetric matrices", 1968). */
 #include "kernel/factor_turns.h"
 
 #include <float.h>
@@ -10,10 +12,10 @@
 typedef struct eigh {
   const factor *f;
   int64_t n;
-  factor_tridiagonal t; /* with the eigenvectors */
-  double *tau;          /* of the reflectors */
-  factor_lines a;       /* the matrix */
-  char *w, *by;         /* a line for each reflector of a panel; a number for each of them */
+  double *d, *e;     /* the tridiagonal matrix */
+  double *tau;       /* of the reflectors */
+  factor_lines a, z; /* the matrix; its eigenvectors */
+  char *w, *by;      /* a line for each reflector of a panel; a number for each of them */
 } eigh;
 
 /* The lower triangle and its mirror image, times a power of two that makes its largest element about 1. */
@@ -65,10 +67,10 @@ static void make_w(const eigh *s, int64_t at, int64_t j) {
 
 static void reduce_row(const eigh *s, int64_t at, int64_t j) {
   update(s, at, j - at, j, 1);
-  s->t.d[j] = factor_get(s->f, row_of(s, j, j), 0);
-  s->t.e[j] = 0;
+  s->d[j] = factor_get(s->f, row_of(s, j, j), 0);
+  s->e[j] = 0;
   if (j + 1 == s->n) return;
-  s->t.e[j] = factor_reflector(s->f, row_of(s, j, j + 1), s->n - j - 1, &s->tau[j]);
+  s->e[j] = factor_reflector(s->f, row_of(s, j, j + 1), s->n - j - 1, &s->tau[j]);
   if (s->tau[j] != 0)
     make_w(s, at, j);
   else
@@ -168,29 +170,30 @@ void factor_sort_by_size(const double *values, int64_t count, int64_t *order) {
 static void put(const eigh *s, const int64_t *order, int scale) {
   const factor *f = s->f;
   double *signs = s->tau;
-  const factor_ordered vectors = {&s->t.z, order, signs, s->n, s->n};
-  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c, ldexp(s->t.d[order[c]], scale));
+  const factor_ordered vectors = {&s->z, order, signs, s->n, s->n};
+  for (int64_t c = 0; c < s->n; c++) factor_set(f, f->results[0], c, ldexp(s->d[order[c]], scale));
   factor_take_signs(f, &vectors, signs);
   factor_put_columns(f, &vectors, f->results[1]);
 }
 
 ts_status factor_eigh(const factor *f, bool *out_converged) {
-  const int64_t n = f->spec->rows;
+  const int64_t n = f->spec->rows, square = n * n * f->size;
   double *at = (double *)(void *)f->workspace;
-  eigh s = {.f = f, .n = n, .t = {.f = f, .n = n, .d = at, .e = at + n}, .tau = at + 2 * n};
+  eigh s = {.f = f, .n = n, .d = at, .e = at + n, .tau = at + 2 * n};
   int64_t *order = (int64_t *)(void *)(at + 3 * n);
-  s.t.room = (char *)(order + n);
-  s.by = s.t.room + factor_turns_bytes(n);
+  char *room = (char *)(order + n);
+  s.by = room + factor_divide_bytes(n);
   s.w = factor_aligned(s.by + FACTOR_PANEL * 8);
   s.a = (factor_lines){factor_aligned(s.w + FACTOR_PANEL * n * f->size), n, n};
-  s.t.z = (factor_lines){factor_aligned(s.a.data + n * n * f->size), n, n};
-  s.t.parts = s.a.data;
+  s.z = (factor_lines){factor_aligned(s.a.data + square), n, n};
+  char *lines = factor_aligned(s.z.data + square), *by = factor_aligned(lines + square);
   const int scale = load(&s);
   TS_TRY(make_tridiagonal(&s));
-  TS_TRY(factor_product(&(factor_reflections){
-      .f = f, .a = &s.a, .to = &s.t.z, .tau = s.tau, .room = factor_line(f, &s.t.z, n), .offset = 1, .end = n - 1}));
-  TS_TRY(factor_diagonalize(&s.t, out_converged));
-  factor_sort_by_size(s.t.d, n, order);
-  if (*out_converged) put(&s, order, scale);
+  TS_TRY(factor_divide(&(factor_division){f, n, s.d, s.e, s.z, lines, by, room}, out_converged));
+  if (!*out_converged) return TS_SUCCESS;
+  TS_TRY(factor_reflect(&(factor_reflections){
+      .f = f, .a = &s.a, .to = &s.z, .tau = s.tau, .room = by + square, .offset = 1, .end = n - 1, .backwards = true}));
+  factor_sort_by_size(s.d, n, order);
+  put(&s, order, scale);
   return TS_SUCCESS;
 }

@@ -130,6 +130,34 @@ typedef struct factor_tridiagonal {
 
 /* The eigenvalues, in d; false in `out_converged` where the iteration does not converge. */
 ts_status factor_diagonalize(const factor_tridiagonal *t, bool *out_converged);
+
+/* The function 1 + the sum of weight / (pole - x) of ascending poles with positive weights. */
+typedef struct factor_secular {
+  const ts_linalg_vector *v; /* of any type */
+  int64_t count;
+  double epsilon; /* a value of the function is 0 where rounding of this size explains it */
+  const double *poles, *weights;
+  ts_linalg_point *roots; /* root j is between pole j and the next; the last is behind all */
+} factor_secular;
+
+/* Root j; false where it is not found. */
+bool factor_secular_root(const factor_secular *s, int64_t j);
+/* Weights first .. first + count - 1 for which these roots are exact, of any sign and times a common factor. */
+void factor_secular_weights(const factor_secular *s, int64_t first, int64_t count, double *out);
+
+/* A real symmetric tridiagonal matrix, whose eigenvectors are made in the lines of z; see factor_divide.c. */
+typedef struct factor_division {
+  const factor *f;
+  int64_t n;
+  double *d, *e; /* as of factor_tridiagonal */
+  factor_lines z;
+  char *lines, *by; /* room for n * n elements each */
+  char *room;       /* factor_divide_bytes of n, aligned to 8 bytes */
+} factor_division;
+
+int64_t factor_divide_bytes(int64_t n);
+/* The eigenvalues, in d in no order; false in `out_converged` as above. */
+ts_status factor_divide(const factor_division *s, bool *out_converged);
 /* In descending order of size; of equal sizes the positive one is first. */
 void factor_sort_by_size(const double *values, int64_t count, int64_t *order);
 

@@ -92,6 +92,17 @@ typedef struct ts_linalg_few {
   int64_t cols;
 } ts_linalg_few;
 
+/* The point origin + offset, from which distances to the origin's neighbours are exact to the last bit of `offset`. */
+typedef struct ts_linalg_point {
+  double origin, offset;
+} ts_linalg_point;
+
+/* Poles of a rational function, and their weights or factors. */
+typedef struct ts_linalg_poles {
+  const double *poles, *weights;
+  int64_t count;
+} ts_linalg_poles;
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
@@ -133,6 +144,13 @@ typedef struct ts_linalg_vector {
   void (*add_scaled)(void *y, double factor, const void *x, int64_t count);
   /* x, y = cosine * x + sine * y, cosine * y - sine * x */
   void (*rotate)(void *x, void *y, double cosine, double sine, int64_t count);
+  /* The next three are of f64 whatever the type, with t = (pole - origin) - offset for each pole; the same bits
+   * everywhere. The sums of weight / t and of weight / t^2. */
+  void (*pole_sums)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out_sum, double *out_slope);
+  /* out *= t / (pole - other) */
+  void (*pole_ratios)(const ts_linalg_poles *poles, const ts_linalg_point *at, double other, double *out);
+  /* out = weight / t */
+  void (*pole_terms)(const ts_linalg_poles *poles, const ts_linalg_point *at, double *out);
 } ts_linalg_vector;
 
 /* Of the instruction set in use; f32 or f64. */

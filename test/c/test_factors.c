@@ -338,6 +338,71 @@ START_TEST(degenerate_matrices)
 }
 END_TEST
 
+/* Matrices whose parts of 16 to 32 rows are merged: by kind, with known values in ascending order (kinds 0 to 2), with
+ * pairs that agree to the last bit (Wilkinson's), copies of one that are joined by almost nothing, few different
+ * values, values of very different sizes, parts that are not joined at all. */
+enum { MERGED_KINDS = 8 };
+
+static double merged(int kind, int64_t i, int64_t k, int64_t n) {
+  const bool beside = i == k + 1 || k == i + 1;
+  const int64_t low = i < k ? i : k;
+  switch (kind) {
+  case 0: return i == k ? 2 : beside ? -1 : 0;                                        /* 2 - 2 cos(pi j / (n + 1)) */
+  case 1: return i == k ? 0 : beside ? sqrt((double)((low + 1) * (n - 1 - low))) : 0; /* 1 - n, 3 - n .. n - 1 */
+  case 2: return (i == k) - 2.0 / (double)n;                                          /* a reflection: -1, 1, 1 .. */
+  case 3: return i == k ? fabs((double)(2 * i + 1 - n) / 2) : beside;
+  case 4: return i == k ? fabs((double)(i % 21 - 10)) : !beside ? 0 : low % 21 == 20 ? 1e-7 : 1;
+  case 5: return i == k ? (double)(i % 3) : 0.125 * beside * (double)(low % 5 == 0);
+  case 6: return beside || i == k ? ldexp(1 + 0.25 * beside, -(int)(low % 40)) : 0;
+  default: return i == k ? 1.0 / (double)(1 + i) : beside * (double)(low % 8 != 7);
+  }
+}
+
+static double known(int kind, int64_t j, int64_t n) {
+  switch (kind) {
+  case 0: return 2 - 2 * cos(3.141592653589793 * (double)(j + 1) / (double)(n + 1));
+  case 1: return (double)(2 * j + 1 - n);
+  default: return j == 0 ? -1 : 1;
+  }
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void check_known(const factors *f, int kind) {
+  const int64_t n = f->c.rows;
+  double values[200], most = 0;
+  ck_assert_int_le(n, 200);
+  for (int64_t j = 0; j < n; j++) {
+    values[j] = at(f->results[0], j);
+    most = fmax(most, fabs(values[j]));
+  }
+  qsort(values, (size_t)n, sizeof *values, by_value);
+  for (int64_t j = 0; j < n; j++)
+    ck_assert_msg(fabs(values[j] - known(kind, j, n)) <= 10 * sqrt((double)n) * epsilon(f->c.type) * most,
+                  "value %d of %d by %d, kind %d, is %.17g, not %.17g", (int)j, (int)n, (int)n, kind, values[j],
+                  known(kind, j, n));
+}
+
+START_TEST(merged_parts)
+{
+  static const int ns[] = {33, 64, 65, 100, 129, 200};
+  for (size_t s = 0; s < sizeof ns / sizeof *ns; s++)
+    for (int t = 0; t < 2; t++) {
+      const int64_t n = ns[s];
+      factors f = make(&(factors_case){TS_OP_EIGH, types[t], 1, ns[s], ns[s], false});
+      for (int64_t i = 0; i < n * n; i++) set(f.a, i, merged(_i, i / n, i % n, n));
+      run(&f);
+      check_bits(&f);
+      check_result(&f);
+      if (_i < 3) check_known(&f, _i);
+      drop(&f);
+    }
+}
+END_TEST
+
 /* The signs of Nx's reflectors: a column with nothing below its diagonal is not reflected, also where rounding leaves
  * something of that nothing, and so keeps the sign of its diagonal; any other gets a positive one. */
 typedef struct signs_case {
@@ -461,6 +526,7 @@ int main(void) {
   tcase_add_loop_test(values, neighbours_in_lanes, 0, 4);
   tcase_add_loop_test(values, errors_of_rotations_do_not_add_up, 0, 2);
   tcase_add_loop_test(values, degenerate_matrices, 0, DEGENERATE_KINDS);
+  tcase_add_loop_test(values, merged_parts, 0, MERGED_KINDS);
   tcase_add_loop_test(values, signs_are_those_of_reflectors, 0, sizeof signed_factors / sizeof *signed_factors);
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, SHARED);
