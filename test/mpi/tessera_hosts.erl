@@ -1,10 +1,12 @@
-%% Clusters over two hosts, which test/mpi/hosts.sh makes: the same bits as in one VM, slow and cut cables, a killed driver. Prints
-%% what each case took, and ends the node with 0 when all have passed.
+%% Clusters over two hosts, which test/mpi/hosts.sh makes: the same bits as in one VM, slow and cut cables, ranks of the second host that are
+%% killed, stopped or out of memory, callers and drivers that end, strangers at the leader's port, saved tensors and a full disk, and ranks
+%% that join without a driver. Prints what each case took, and ends the node with 0 when all have passed.
 -module(tessera_hosts).
--export([main/1, driver/1]).
+-export([main/1, driver/1, strange/1, joined/1]).
 
 -define(SLACK, 3000).
 -define(DEADLINE, 6000).
+-define(KILLED, 2000).
 -define(WITHIN, 60000).
 
 main([A, B, Folder]) ->
@@ -12,7 +14,12 @@ main([A, B, Folder]) ->
     {ok, _} = application:ensure_all_started(tessera),
     Hosts = {A, B, Folder},
     Results = [run(Name, Test, Hosts) || {Name, Test} <- [{"bits", fun bits/1}, {"slow cable", fun slow/1}, {"cut cables", fun cut/1},
-                                                          {"cut cable between ranks", fun cut_data/1}, {"killed driver", fun killed_driver/1}]],
+                                                          {"cut cable between ranks", fun cut_data/1}, {"killed driver", fun killed_driver/1},
+                                                          {"killed ranks", fun killed/1}, {"stopped rank", fun stopped/1},
+                                                          {"dead callers", fun dead_callers/1}, {"rank without memory", fun no_memory/1},
+                                                          {"strangers", fun strangers/1}, {"saved tensors", fun saved/1},
+                                                          {"full disk", fun full_disk/1}, {"joined ranks", fun joined_ranks/1},
+                                                          {"joined ranks, one killed", fun joined_killed/1}]],
     Failed = length([R || R <- Results, R =/= ok]),
     io:format("MPI tests on two hosts: ~b passed, ~b failed~n", [length(Results) - Failed, Failed]),
     halt(min(Failed, 1)).
@@ -30,14 +37,23 @@ now_ms() -> erlang:monotonic_time(millisecond).
 start(Hosts) -> start(Hosts, "10.213.2.0/24").
 
 %% With this network for the bytes of collectives.
-start({A, B, Folder}, Network) ->
+start(Hosts, Network) -> start(Hosts, Network, #{}).
+
+start({A, B, Folder}, Network, Options) ->
     Agent = filename:join(Folder, "agent"),
     _ = [tessera_cluster:stop(?MODULE) || is_pid(whereis(?MODULE))],
     {ok, Cluster} = tessera_cluster:start_link(
-        #{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
+        maps:merge(#{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
           restarts => {10, 600}, mca => [{"btl_tcp_if_include", Network}, {"oob_tcp_if_include", "10.213.1.0/24"}],
-          env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}),
+          env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}, Options)),
     Cluster.
+
+%% The processes of the ranks, as texts.
+os_pids(Cluster) -> [binary_to_list(Pid) || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))].
+
+stop(Cluster, Hosts, Before) ->
+    ok = tessera_cluster:stop(Cluster),
+    nothing_left(Hosts, Before).
 
 %% ---- cases
 
@@ -68,6 +84,26 @@ counted({Rows, Columns} = Shape, By) ->
     tessera:reshape(tessera:divide(tessera:iota({Rows * Columns}), By * 100), Shape).
 
 sums(Cluster) -> tessera:shard_map(fun(X) -> tessera:all_reduce(X, sum, 0) end, #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
+
+%% A process that runs this without an end: Work steps that need no other rank come before each collective.
+caller(Cluster, Elements, Work) ->
+    Endless = endless(Cluster, Work),
+    spawn_monitor(fun() -> [tessera:to_binary(Y) || Y <- Endless([[tessera:broadcast(1.0, {Elements})] || _ <- [1, 2, 3, 4]])] end).
+
+endless(Cluster, Work) -> endless(Cluster, Work, 4).
+
+endless(Cluster, Work, Ranks) ->
+    Local = fun(X) ->
+                    {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, Work) end,
+                                           fun({I, Y}) -> {tessera:add(I, 1), tessera:tanh(Y)} end),
+                    Y
+            end,
+    tessera:shard_map(
+        fun(X) ->
+                {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1000000000) end,
+                                       fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(Local(Y), mean, 0)} end),
+                Y
+        end, #{shape => {Ranks}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}).
 
 check_sums(Cluster, Elements) ->
     Results = (sums(Cluster))([[tessera:broadcast(float(I), {Elements})] || I <- [1, 2, 3, 4]]),
@@ -137,14 +173,8 @@ cut_data({A, B, _} = Hosts) ->
 cut({_, B, _} = Hosts, {Down, Up, Which}, Says) ->
     Before = pids(Hosts),
     Cluster = start(Hosts),
-    Ranks = [Pid || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))],
-    Endless = tessera:shard_map(
-        fun(X) ->
-                {_, Y} = tessera:while({0, X}, fun({I, _}) -> tessera:less(I, 1000000000) end,
-                                       fun({I, Y}) -> {tessera:add(I, 1), tessera:all_reduce(Y, mean, 0)} end),
-                Y
-        end, #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}),
-    {Caller, Monitor} = spawn_monitor(fun() -> [tessera:to_binary(Y) || Y <- Endless([[tessera:broadcast(1.0, {50000})] || _ <- [1, 2, 3, 4]])] end),
+    Ranks = os_pids(Cluster),
+    {Caller, Monitor} = caller(Cluster, 50000, 0),
     timer:sleep(1500),
     Cut = now_ms(),
     _ = Down(),
@@ -190,6 +220,281 @@ driver(Hosts) ->
     _ = start(list_to_tuple(Hosts)),
     io:format("ready~n"),
     timer:sleep(infinity).
+
+%% ---- faults of one rank, which is on the second host
+
+%% Ends the program of a caller by a fault: the error, and milliseconds from the fault to it.
+report({Caller, Monitor}, Fault) ->
+    timer:sleep(1500), % it runs
+    Began = now_ms(),
+    "" = Fault(),
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} -> {Text, now_ms() - Began}
+    after ?WITHIN -> error(no_report)
+    end.
+
+signal(Name, Pid) -> command(["kill -", Name, " ", Pid]).
+
+says(Text, Expected) -> match =:= re:run(Text, Expected, [{capture, none}]) orelse error({said, Text}).
+
+in_time(Ms, Bar, Text) -> Ms =< Bar + slack() orelse error({reported_after, Ms, Bar, Text}).
+
+%% Before, in and between collectives: an error with rank and host, no process of the job on either host, and the next call works.
+killed({A, B, _} = Hosts) ->
+    Before = pids(Hosts),
+    Cluster = start(Hosts),
+    Took = [begin
+                [_, _, _, Last] = Pids = os_pids(Cluster),
+                {Text, Ms} = report(caller(Cluster, Elements, Work), fun() -> signal("KILL", Last) end),
+                says(Text, ["rank [0-3] on (", A, "|", B, "): "]),
+                in_time(Ms, ?KILLED, Text),
+                until(fun() -> not lists:any(fun is_running/1, Pids) end),
+                check_sums(Cluster, 1000),
+                Ms
+            end || {Elements, Work} <- [{4096, 2000000000}, {4000000, 0}, {1000, 10000}]],
+    #{restarts := 3} = tessera_cluster:info(Cluster),
+    stop(Cluster, Hosts, Before),
+    io_lib:format("; before, in and between collectives reported after ~w ms, the bar is ~b", [Took, ?KILLED]).
+
+stopped(Hosts) ->
+    Before = pids(Hosts),
+    Cluster = start(Hosts),
+    [_, _, Third, _] = Pids = os_pids(Cluster),
+    {Text, Ms} = report(caller(Cluster, 1000, 100), fun() -> signal("STOP", Third) end),
+    says(Text, "rank 2 on [^ ]+: nothing was heard of it for 6000 ms|rank [013] on [^ ]+: rank 2 did not answer|heard nothing of it"),
+    in_time(Ms, ?DEADLINE + 1000, Text),
+    until(fun() -> not lists:any(fun is_running/1, Pids) end),
+    check_sums(Cluster, 1000),
+    stop(Cluster, Hosts, Before),
+    io_lib:format("; reported after ~b ms, the bar is ~b: ~ts", [Ms, ?DEADLINE + 1000, Text]).
+
+%% The ranks end their work and stay.
+dead_callers(Hosts) ->
+    Before = pids(Hosts),
+    Cluster = start(Hosts),
+    Pids = os_pids(Cluster),
+    [begin
+         {Caller, Monitor} = caller(Cluster, Elements, Work),
+         timer:sleep(1000),
+         exit(Caller, kill),
+         receive {'DOWN', Monitor, process, Caller, killed} -> ok end,
+         until(fun() -> lists:all(fun is_idle/1, Pids) end),
+         check_sums(Cluster, 1000)
+     end || {Elements, Work} <- [{4096, 2000000000}, {1000000, 0}, {1000, 10000}]],
+    Pids = os_pids(Cluster),
+    stop(Cluster, Hosts, Before),
+    "".
+
+%% Less than a fifth of one CPU.
+is_idle(Pid) ->
+    Was = ticks(Pid),
+    timer:sleep(300),
+    ticks(Pid) - Was =< 6.
+
+%% Hundredths of a second of CPU.
+ticks(Pid) ->
+    {ok, Text} = file:read_file(["/proc/", Pid, "/stat"]),
+    Fields = binary:split(lists:last(binary:split(Text, <<") ">>, [global])), <<" ">>, [global]),
+    binary_to_integer(lists:nth(12, Fields)) + binary_to_integer(lists:nth(13, Fields)).
+
+%% Only the last rank has no memory for the program: the caller gets that error, and the job lives.
+no_memory(Hosts) ->
+    Before = pids(Hosts),
+    Cluster = start(Hosts),
+    Pids = os_pids(Cluster),
+    Large = tessera:shard_map(fun(X) -> tessera:all_reduce(tessera:sort(tessera:broadcast(X, {1000000})), max, 0) end, #{shape => {4}},
+                              [#{0 => [0]}], #{0 => [0]}, #{client => Cluster}),
+    Run = fun() -> [tessera:to_number(tessera:reduce_max(Y)) || Y <- Large([[tessera:tensor([float(I)])] || I <- [1, 2, 3, 4]])] end,
+    Limit = fun(Bytes) -> tessera_cluster:map(Cluster, fun(3) -> tessera:set_memory_limit(Bytes); (_) -> ok end) end,
+    [_, _, _, #{live := Live}] = tessera_cluster:map(Cluster, fun(_) -> tessera:memory() end),
+    _ = Limit(Live + (1 bsl 20)),
+    {error, {resource_exhausted, Text}} = outcome(Run),
+    check_sums(Cluster, 1000),
+    _ = Limit(1 bsl 40),
+    [4.0, 4.0, 4.0, 4.0] = Run(),
+    Pids = os_pids(Cluster),
+    stop(Cluster, Hosts, Before),
+    io_lib:format("; ~ts", [Text]).
+
+outcome(F) ->
+    try {ok, F()}
+    catch error:{Code, Text} when is_atom(Code) -> {error, {Code, Text}}
+    end.
+
+%% ---- strangers
+
+%% A program on the second host finds the port of the driver while ranks start, and sends what it likes until the ranks are up.
+strangers({_, B, Folder} = Hosts) ->
+    Before = pids(Hosts),
+    Known = listening(),
+    Late = filename:join(Folder, "late"),
+    ok = file:write_file(Late, "#!/bin/sh\n[ \"$1\" = --version ] || sleep 3\nexec mpirun \"$@\"\n"),
+    ok = file:change_mode(Late, 8#700),
+    Self = self(),
+    _ = spawn_link(fun() ->
+                           Cluster = start(Hosts, "10.213.2.0/24", #{mpirun => Late}),
+                           Self ! {started, Cluster},
+                           receive stop -> ok end
+                   end),
+    Port = new_port(Known, now_ms() + ?WITHIN),
+    Stranger = open_port({spawn_executable, filename:join(Folder, "agent")},
+                         [{args, [B, "exec", "erl", "-noshell", "-noinput", "-pa", "ebin", "build/test-mpi", "-run", "tessera_hosts", "strange",
+                                  integer_to_list(Port)]}, {line, 1000}, exit_status]),
+    Cluster = receive {started, Started} -> Started after ?WITHIN -> error(not_started) end,
+    {[Answers], 0} = rest(Stranger, []),
+    check_sums(Cluster, 1000),
+    #{restarts := 0} = tessera_cluster:info(Cluster),
+    stop(Cluster, Hosts, Before),
+    io_lib:format("; ~ts", [Answers]).
+
+%% The ports on which this node listens for the second host.
+listening() -> [Port || Socket <- erlang:ports(), {ok, {{10, 213, 1, 1}, Port}} <- [inet:sockname(Socket)], {error, _} <- [inet:peername(Socket)]].
+
+new_port(Known, Until) ->
+    case listening() -- Known of
+        [Port] -> Port;
+        [] ->
+            now_ms() < Until orelse error(no_port),
+            timer:sleep(10),
+            new_port(Known, Until)
+    end.
+
+%% A scan, bytes of another protocol, of no protocol, a record and a frame that are too large, connections that stay and say nothing; until the
+%% port is closed. Prints how many there were, and the most bytes that were answered.
+strange([Text]) ->
+    Port = list_to_integer(Text),
+    Sent = [<<>>, <<"GET / HTTP/1.0\r\n\r\n">>, <<22, 3, 1, -1:16, 0:80000>>, <<-1:32, 0:8000>>, crypto:strong_rand_bytes(3000), silent],
+    Answers = strange(Port, Sent, [], [], now_ms() + ?WITHIN),
+    length(Answers) > 2 * length(Sent) orelse error({too_few, Answers}),
+    lists:max(Answers) < 100 orelse error({answered, lists:max(Answers)}),
+    io:format("~b connections of strangers, answered by at most ~b bytes~n", [length(Answers), lists:max(Answers)]),
+    halt(0).
+
+strange(Port, [Next | Rest], Answers, Open, Until) ->
+    now_ms() < Until orelse error(still_open),
+    case gen_tcp:connect({10, 213, 1, 1}, Port, [binary, {active, false}], 5000) of
+        {ok, Socket} when Next =:= silent -> strange(Port, Rest ++ [Next], [0 | Answers], [Socket | Open], Until);
+        {ok, Socket} ->
+            _ = gen_tcp:send(Socket, Next),
+            _ = gen_tcp:shutdown(Socket, write),
+            Bytes = answered(Socket, 0),
+            ok = gen_tcp:close(Socket),
+            timer:sleep(20),
+            strange(Port, Rest ++ [Next], [Bytes | Answers], Open, Until);
+        {error, _} -> Answers
+    end.
+
+answered(Socket, Bytes) ->
+    case gen_tcp:recv(Socket, 0, 5000) of
+        {ok, More} -> answered(Socket, Bytes + byte_size(More));
+        {error, _} -> Bytes
+    end.
+
+%% ---- files
+
+-define(SHARDING, #{0 => [0]}).
+
+%% Each rank writes its part, on whichever host it is; two ranks read what four have written.
+saved({A, B, Folder} = Hosts) ->
+    Before = pids(Hosts),
+    Path = filename:join(Folder, "model"),
+    Cluster = start(Hosts),
+    Whole = counted({64, 100}, 3.0),
+    Mesh = #{shape => {4}},
+    ok = tessera_cluster:save(Path, tessera_mesh:shard(Whole, Mesh, ?SHARDING, Cluster), Mesh, ?SHARDING),
+    Whole = same(Whole, tessera_cluster:load(Cluster, Path)),
+    stop(Cluster, Hosts, Before),
+    Fewer = start(Hosts, "10.213.2.0/24", #{ranks => 2, hosts => [{A, 1}, {B, 1}]}),
+    Whole = same(Whole, tessera_cluster:load(Fewer, Path, #{shape => {2}})),
+    stop(Fewer, Hosts, Before),
+    io_lib:format("; ~b files", [length(filelib:wildcard(Path ++ "*"))]).
+
+same(Whole, Parts) ->
+    Bytes = tessera:to_binary(Whole),
+    Bytes = iolist_to_binary([tessera:to_binary(Part) || Part <- Parts]),
+    Whole.
+
+%% The disk of the second host has room for a small save only: the error names it, and what was saved before can be loaded.
+full_disk({_, B, Folder} = Hosts) ->
+    Before = pids(Hosts),
+    Cluster = start(Hosts),
+    Path = filename:join([Folder, "disk", "model"]),
+    Put = fun(Size) -> tessera_cluster:put(Cluster, [tessera:broadcast(float(Rank), {Size}) || Rank <- [0, 1, 2, 3]]) end,
+    Files = fun() -> tessera_cluster:map(Cluster, fun(_) -> lists:sort(filelib:wildcard(Path ++ "*")) end) end,
+    ok = tessera_cluster:save(Path, Put(1000)),
+    [_, _, Other, Other] = Saved = Files(),
+    2 = length(Other),
+    {error, {resource_exhausted, Text}} = outcome(fun() -> tessera_cluster:save(Path, Put(1000000)) end),
+    says(Text, ["rank [23] on ", B, ": .*no space left"]),
+    Saved = Files(),
+    [0.0, 1.0, 2.0, 3.0] = [tessera:to_number(tessera:reduce_max(Part)) || Part <- tessera_cluster:load(Cluster, Path)],
+    stop(Cluster, Hosts, Before),
+    io_lib:format("; ~ts", [Text]).
+
+%% ---- ranks without a driver
+
+joined_ranks({A, B, Folder} = Hosts) ->
+    Before = pids(Hosts),
+    {0, _} = mpirun(Hosts, "sums"),
+    Results = written(Folder, "sums"),
+    [begin
+         #{rank := Rank, state := up, ranks := Infos} = Info,
+         [0, 0, 1, 1] = [case binary_to_list(Host) of A -> 0; B -> 1 end || #{host := Host} <- Infos],
+         [[10.0], [10.0]] = [Sum, Loaded]
+     end || {Rank, [Info, Sum, Loaded]} <- Results],
+    [0, 1, 2, 3] = [Rank || {Rank, _} <- Results],
+    nothing_left(Hosts, Before),
+    "".
+
+%% mpirun ends a job of which a rank ends by a signal.
+joined_killed({_, _, Folder} = Hosts) ->
+    Before = pids(Hosts),
+    {Status, _} = mpirun(Hosts, "killed"),
+    Status =/= 0 orelse error(no_error),
+    [0, 1, 2, 3] = [Rank || {Rank, [[10.0]]} <- written(Folder, "killed")],
+    nothing_left(Hosts, Before),
+    io_lib:format("; status ~b", [Status]).
+
+mpirun({A, B, Folder}, What) ->
+    Agent = filename:join(Folder, "agent"),
+    Port = open_port({spawn_executable, os:find_executable("mpirun")},
+                     [{args, ["-np", "4", "--host", lists:concat([A, ":2,", B, ":2"]), "--map-by", "slot", "--bind-to", "none", "--mca", "pml", "ob1",
+                              "--mca", "btl_tcp_if_include", "10.213.2.0/24", "--mca", "oob_tcp_if_include", "10.213.1.0/24",
+                              "--mca", "mpi_yield_when_idle", "0", filename:join([code:root_dir(), "bin", "erl"]), "+S", "1:1", "+sbwt", "none", "-noshell",
+                              "-noinput", "-pa", filename:absname("ebin"), filename:absname("build/test-mpi"), "-run", "tessera_hosts", "joined", What, Folder]},
+                      {env, [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}, {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                             {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}]},
+                      {line, 1000}, exit_status, stderr_to_stdout]),
+    {Lines, Status} = rest(Port, []),
+    Status =:= 0 orelse What =:= "killed" orelse error({status, Status, Lines}),
+    {Status, Lines}.
+
+%% What each rank has found, in the order of ranks.
+written(Folder, What) ->
+    [{Rank, Terms} || Rank <- [0, 1, 2, 3], {ok, Terms} <- [file:consult(filename:join(Folder, lists:concat([What, Rank])))]].
+
+joined([What, Folder]) ->
+    {ok, Cluster} = tessera_cluster:join(#{threads => 1, deadline => ?DEADLINE}),
+    #{rank := Rank} = Info = tessera_cluster:info(Cluster),
+    Write = fun(Terms) -> ok = file:write_file(filename:join(Folder, lists:concat([What, Rank])), [io_lib:format("~0p.~n", [Term]) || Term <- Terms]) end,
+    Sum = fun(Number) ->
+                  [Y] = (sums(Cluster))([[tessera:tensor([Number])]]),
+                  tessera:to_list(Y)
+          end,
+    joined(What, Cluster, Folder, {Rank, Info, Write, Sum}).
+
+joined("sums", Cluster, Folder, {Rank, Info, Write, Sum}) ->
+    Path = filename:join(Folder, "joined"),
+    ok = tessera_cluster:save(Path, tessera_cluster:put(Cluster, [tessera:tensor([Rank + 1.0])])),
+    [Loaded] = tessera_cluster:load(Cluster, Path),
+    ok = Write([Info, Sum(Rank + 1.0), Sum(tessera:to_number(tessera:squeeze(Loaded)))]),
+    ok = tessera_cluster:leave(Cluster),
+    halt(0);
+joined("killed", Cluster, _, {Rank, _, Write, Sum}) ->
+    ok = Write([Sum(Rank + 1.0)]),
+    _ = Sum(0.0), % all have written
+    Rank =:= 3 andalso signal("KILL", os:getpid()),
+    _ = [tessera:to_binary(Y) || Y <- (endless(Cluster, 10))([[tessera:tensor([1.0])]])],
+    halt(0).
 
 %% ---- processes
 
