@@ -5,7 +5,7 @@
 -include_lib("kernel/include/file.hrl").
 -export([driver/1]).
 %% For other modules of tests.
--export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3]).
+-export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3, connect/2, refused/3]).
 -import(tessera_test, [in_folder/1, until/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.

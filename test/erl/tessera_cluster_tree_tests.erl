@@ -1,7 +1,8 @@
 %% The tree of sockets: its form, real ranks in a small one, and more than a hundred light ranks (tessera_light_ranks).
 -module(tessera_cluster_tree_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_test, [until/1]).
+-import(tessera_cluster_tests, [connect/2, fake/3, listening/1, refused/3]).
+-import(tessera_test, [in_folder/1, until/1]).
 -export([launcher/3]).
 
 -define(WITHIN, 60000).
@@ -92,6 +93,65 @@ stopped() ->
     until(fun() -> not is_running(Pid) end).
 
 is_running(Pid) -> filelib:is_dir("/proc/" ++ binary_to_list(Pid)).
+
+%% While a leader waits for its last child, strangers find its port: a scan, one that says nothing, bytes of another protocol, an oversized frame,
+%% a wrong key, a replayed handshake; and processes that have the key, but are no child of it. The start goes on.
+strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
+
+strangers(Folder) ->
+    Late = fake(Folder, "late", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args\n",
+                                 "until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
+                                 "for r in 0 1 2 3 4 5 6; do [ $r != 6 ] || while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n",
+                                 "TESSERA_RANK=$r TESSERA_RANKS=7 \"$@\" & echo $! >", Folder, "/rank$r; done; wait\n"]),
+    Self = self(),
+    Starter = spawn_link(fun() ->
+                                 Cluster = started(#{mpirun => Late, directory => Folder}),
+                                 Self ! {self(), Cluster},
+                                 receive stop -> ok = tessera_cluster:stop(Cluster) end,
+                                 Self ! {self(), stopped}
+                         end),
+    {_, KeyFile} = listening(Folder),
+    {ok, Key} = file:read_file(KeyFile),
+    Leader = Folder ++ "/rank4",
+    until(fun() -> ports(Leader) =/= [] end),
+    [Port] = ports(Leader),
+    Silent = connect(Port, []),
+    ok = gen_tcp:close(connect(Port, [])),
+    Hello = fun(Own, Nonce, Rank) -> iolist_to_binary(tessera_cluster_wire:hello(Own, Nonce, <<0:256>>, #{rank => Rank})) end,
+    refused(Port, [], <<"GET / HTTP/1.0\r\n\r\n">>),
+    refused(Port, [], <<-1:32, 0:8000>>),
+    refused(Port, [{packet, 4}], Hello(tessera_cluster_wire:key(), <<0:256>>, 6)),
+    refused(Port, [{packet, 4}], Hello(Key, <<0:256>>, 6)),
+    [?assertEqual(refused, joined(Port, Key, Rank)) || Rank <- [0, 3, 4, 7, -1, a]],
+    ok = file:write_file(Folder ++ "/go", <<>>),
+    receive {Starter, Cluster} -> ?assertEqual(lists:duplicate(7, ok), tessera_cluster:call(Cluster, noop)) end,
+    ?assertMatch(#{restarts := 0}, tessera_cluster:info(Cluster)),
+    ?assertEqual([], ports(Leader)),
+    ok = gen_tcp:close(Silent),
+    Starter ! stop,
+    receive {Starter, stopped} -> ok end.
+
+%% On which a rank listens whose number is in a file.
+ports(File) ->
+    case file:read_file(File) of
+        {ok, Pid} when Pid =/= <<>> ->
+            [list_to_integer(Port, 16) || Address <- tessera_cluster_fault_tests:listening_sockets(string:trim(binary_to_list(Pid))),
+                                          Port <- [lists:last(string:lexemes(binary_to_list(Address), ":"))]];
+        _ -> []
+    end.
+
+%% What becomes of a process that proves that it has the key, and says that it is this rank.
+joined(Port, Key, Rank) ->
+    Socket = connect(Port, [{packet, 4}]),
+    {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),
+    {ok, Nonce} = tessera_cluster_wire:read_greeting(Greeting),
+    ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Nonce, <<1:256>>, #{rank => Rank})),
+    Answer = gen_tcp:recv(Socket, 0, ?WITHIN),
+    ok = gen_tcp:close(Socket),
+    case Answer of
+        {error, closed} -> refused;
+        {ok, _} -> joined
+    end.
 
 %% ---- light ranks
 
