@@ -82,6 +82,7 @@ PASS_SRC := \
   c_src/pass/widen.c \
   c_src/pass/complex.c \
   c_src/pass/complex_math.c \
+  c_src/pass/complex_power.c \
   c_src/pass/simplify_shape.c
 
 SHARD_SRC := \

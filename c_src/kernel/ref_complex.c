@@ -34,11 +34,15 @@ static number divide(number x, number y) {
   return CMPLX((first + second * ratio) / divisor, swap ? -im : im);
 }
 
-/* exp(y log x). A zero exponent gives 1; zero to a power with a positive real part is 0. */
+/* exp(y log x) with an exponent of more digits, as its error is one of the result. A zero exponent gives 1; zero to a
+ * power with a positive real part is 0. */
 static number power(number x, number y) {
+  typedef long double part;
   if (y == 0) return 1;
   if (x == 0 && creal(y) > 0) return 0;
-  return cexp(multiply(TS_C128, y, clog(x)));
+  const long double complex l = clogl(x);
+  const part a = creall(l), b = cimagl(l), c = creal(y), d = cimag(y);
+  return (number)cexpl(__builtin_complex((part)(a * c - b * d), (part)(a * d + b * c)));
 }
 
 /* exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin(y/2)^2, without cancellation near 0. */

@@ -121,7 +121,9 @@ static ts_value_id split_binary(ts_formula *f) {
     z.im = sum_of_products(f, TS_OP_ADD, a.re, b.im, a.im, b.re);
     return join(f, z);
   case TS_OP_DIVIDE: return join(f, narrowed(f, ts_complex_quotient(f, widened(f, a), widened(f, b))));
-  case TS_OP_POW: return join(f, narrowed(f, ts_complex_power(f, widened(f, a), widened(f, b))));
+  case TS_OP_POW:
+    z = (f->call->dtype == TS_C64 ? ts_complex_short_power : ts_complex_power)(f, widened(f, a), widened(f, b));
+    return join(f, narrowed(f, z));
   default: return TS_NO_ID;
   }
 }

@@ -1,24 +1,7 @@
 /* Functions of complex numbers as formulas on parts of type f64. */
-#include "pass/complex.h"
+#include "pass/complex_formula.h"
 
 #include <math.h>
-
-/* ---- short names ---- */
-
-typedef ts_value_id val;
-
-static val add(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_ADD, x, y); }
-static val subtract(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_SUBTRACT, x, y); }
-static val multiply(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_MULTIPLY, x, y); }
-static val divide(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_DIVIDE, x, y); }
-static val negate(ts_formula *f, val x) { return ts_formula_unary(f, TS_OP_NEGATE, x); }
-static val absolute(ts_formula *f, val x) { return ts_formula_unary(f, TS_OP_ABS, x); }
-static val number(ts_formula *f, double x) { return ts_formula_number(f, x); }
-static val less(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_LESS, x, y); }
-static val equals(ts_formula *f, val x, double y) { return ts_formula_binary(f, TS_OP_EQUAL, x, number(f, y)); }
-static val both(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_AND, x, y); }
-static val either(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_OR, x, y); }
-static val pick(ts_formula *f, val predicate, val x, val y) { return ts_formula_select(f, predicate, x, y); }
 
 /* ---- quotients ---- */
 
@@ -55,34 +38,14 @@ ts_parts ts_complex_sign(ts_formula *f, ts_parts z) {
 
 /* ---- exponentials ---- */
 
-static val unary(ts_formula *f, ts_opcode code, val x) { return ts_formula_unary(f, code, x); }
 static val root_of(ts_formula *f, val x) { return unary(f, TS_OP_SQRT, x); }
 static val larger(ts_formula *f, val x, val y) { return ts_formula_binary(f, TS_OP_MAX, x, y); }
-static val infinity_of(ts_formula *f) { return number(f, (double)INFINITY); }
-static val is_finite(ts_formula *f, val x) { return less(f, absolute(f, x), infinity_of(f)); }
 static val is_infinite(ts_formula *f, val x) { return unary(f, TS_OP_IS_INFINITY, x); }
 static val is_nan(ts_formula *f, val x) { return unary(f, TS_OP_IS_NAN, x); }
-/* Predicates are u8. */
-static val constant_like(ts_formula *f, ts_dtype dtype, double x) {
-  ts_dtype kept = f->dtype;
-  f->dtype = dtype;
-  val out = number(f, x);
-  f->dtype = kept;
-  return out;
-}
-
 static val negation(ts_formula *f, val predicate) {
   return ts_formula_binary(f, TS_OP_EQUAL, predicate, constant_like(f, TS_U8, 0));
 }
 static val wild_or_nan(ts_formula *f, val x) { return negation(f, is_finite(f, x)); }
-
-/* |x| with the sign of y, also of -0. */
-static val with_sign(ts_formula *f, val x, val y) {
-  ts_value_id bits[2] = {ts_formula_add(f, TS_OP_BITCAST, &y, 1, &(ts_attrs){.dtype = TS_S64}), TS_NO_ID};
-  bits[1] = constant_like(f, TS_S64, 0);
-  val size = absolute(f, x), negative = ts_formula_binary(f, TS_OP_LESS, bits[0], bits[1]);
-  return pick(f, negative, negate(f, size), size);
-}
 
 /* Beyond this exp and cosh overflow where their product with a sine or cosine may not: they are taken of a smaller
  * number, and the product is multiplied by exp(SHIFT). */
@@ -260,16 +223,12 @@ static ts_parts logistic(ts_formula *f, ts_parts z) {
   return ts_complex_quotient(f, above, (ts_parts){add(f, e.re, one.re), e.im});
 }
 
-/* exp(b log a); a zero exponent gives 1, and 0 to a power with a positive real part is 0. */
-ts_parts ts_complex_power(ts_formula *f, ts_parts a, ts_parts b) {
-  ts_parts l = logarithm(f, a), one = {number(f, 1), number(f, 0)};
+/* exp(b log a) */
+ts_parts ts_complex_short_power(ts_formula *f, ts_parts a, ts_parts b) {
+  ts_parts l = logarithm(f, a);
   ts_parts product = {subtract(f, multiply(f, b.re, l.re), multiply(f, b.im, l.im)),
                       add(f, multiply(f, b.re, l.im), multiply(f, b.im, l.re))};
-  ts_parts e = exponential(f, product);
-  val nothing = both(f, equals(f, b.re, 0), equals(f, b.im, 0));
-  val vanishes = both(f, both(f, equals(f, a.re, 0), equals(f, a.im, 0)), less(f, number(f, 0), b.re));
-  val re = pick(f, nothing, one.re, pick(f, vanishes, one.im, e.re));
-  return (ts_parts){re, pick(f, either(f, nothing, vanishes), one.im, e.im)};
+  return power_or_limit(f, a, b, exponential(f, product));
 }
 
 /* ---- inverse functions ---- */

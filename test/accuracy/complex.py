@@ -153,10 +153,10 @@ def tangent(z):
     return mpc(turned.imag, -turned.real)
 
 
-# The error grows with the exponent's size: points with a large one would say nothing but that.
+# Beyond this most results are out of the range of f64.
 def power(a, b):
     exponent = b * mp.log(a)
-    return exponential(exponent) if abs(exponent) <= 50 else mpc(mp.nan, mp.nan)
+    return exponential(exponent) if abs(exponent) <= 700 else mpc(mp.nan, mp.nan)
 
 
 UNARY = {

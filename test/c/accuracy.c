@@ -145,7 +145,7 @@ static bool wanted(const char *name, int count, char **names) {
   for (int i = 0; i < count; i++) {
     if (strcmp(names[i], name) == 0) return true;
   }
-  return count == 0;
+  return count <= 0;
 }
 
 static void print_row(const math_function *f, uint64_t stride, long threads) {
@@ -198,7 +198,7 @@ static void print_complex(int count, char **names) {
     if (wanted(ts_op_name(table.functions[i].op), count, names)) print_complex_row(&table, &table.functions[i]);
   printf("\nAt %lld points of c64 and %lld of c128.\n", (long long)table.both, (long long)table.count);
   complex_table_free(&table);
-  if (count == 0) print_specials();
+  if (count <= 0) print_specials();
 }
 
 int main(int argc, char **argv) {

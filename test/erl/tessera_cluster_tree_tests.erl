@@ -95,7 +95,7 @@ stopped() ->
 is_running(Pid) -> filelib:is_dir("/proc/" ++ binary_to_list(Pid)).
 
 %% While a leader waits for its last child, strangers find its port: a scan, one that says nothing, bytes of another protocol, an oversized frame,
-%% a wrong key, a replayed handshake; and processes that have the key, but are no child of it. The start goes on.
+%% a wrong key, a replayed handshake; and processes that have the key, but are no child of it. None of it disturbs the start.
 strangers_test_() -> {timeout, 120, in_folder(fun strangers/1)}.
 
 strangers(Folder) ->
