@@ -258,9 +258,13 @@ DEVICE_SRC := \
 FRONT_SRC := \
   c_src/front/call.c \
   c_src/front/expr.c \
+  c_src/front/expr_form.c \
   c_src/front/expr_kept.c \
+  c_src/front/expr_leaf.c \
   c_src/front/expr_make.c \
   c_src/front/expr_pack.c \
+  c_src/front/expr_read.c \
+  c_src/front/expr_rule.c \
   c_src/front/number.c \
   c_src/front/programs.c \
   c_src/front/promote.c \
@@ -277,11 +281,7 @@ NIF_SRC := \
   c_src/nif/nif_eager.c \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
-  c_src/nif/nif_expr_form.c \
-  c_src/nif/nif_expr_read.c \
-  c_src/nif/nif_expr_reader.c \
-  c_src/nif/nif_expr_rule.c \
-  c_src/nif/nif_expr_source.c \
+  c_src/nif/nif_expr_terms.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_group.c \
   c_src/nif/nif_list.c \
@@ -340,6 +340,7 @@ C_TESTS := \
   test_factors \
   test_factors_complex \
   test_fft \
+  test_expr_read \
   test_front \
   test_graph \
   test_group \

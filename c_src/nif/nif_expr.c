@@ -1,6 +1,8 @@
-#include "nif/nif_expr_internal.h"
+#include "nif/nif_expr.h"
 
 #include "front/expr_kept.h"
+#include "front/expr_reader.h"
+#include "nif/nif_expr_terms.h"
 #include "nif/nif_graph.h"
 
 #include <string.h>
@@ -17,7 +19,7 @@ static void expression_destroy(ErlNifEnv *env, void *object) {
 }
 
 bool ts_nif_expr_init(ErlNifEnv *env, ErlNifResourceFlags flags) {
-  ts_expr_atoms_init(env);
+  ts_nif_expr_terms_init(env);
   expression_type = enif_open_resource_type(env, NULL, "tessera_expression", expression_destroy, flags, NULL);
   return expression_type != NULL;
 }
@@ -100,7 +102,8 @@ static ERL_NIF_TERM rules_term(ErlNifEnv *env, const ts_expr *e, const ts_expr_t
 }
 
 static ts_status read_term(ErlNifEnv *env, ts_expr *e, const ts_expr_terms *terms, ERL_NIF_TERM *out) {
-  ERL_NIF_TERM sources = enif_make_list_from_array(env, terms->sources.data, (unsigned)terms->sources.count), third;
+  ERL_NIF_TERM sources = enif_make_list(env, 0), third;
+  for (size_t i = terms->sources.count; i-- > 0;) sources = enif_make_list_cell(env, terms->sources.data[i], sources);
   if (terms->nodes.count)
     third = rules_term(env, e, terms);
   else
@@ -109,24 +112,49 @@ static ts_status read_term(ErlNifEnv *env, ts_expr *e, const ts_expr_terms *term
   return TS_SUCCESS;
 }
 
-static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ERL_NIF_TERM argv[], size_t limit,
+typedef TS_VEC(ts_expr_term) terms_list;
+
+/* False when it is no proper list. */
+static ts_status get_list(ErlNifEnv *env, ERL_NIF_TERM list, terms_list *out, bool *out_proper) {
+  ERL_NIF_TERM head;
+  while (enif_get_list_cell(env, list, &head, &list)) TS_TRY(TS_VEC_PUSH(out, head));
+  *out_proper = enif_is_empty_list(env, list);
+  return TS_SUCCESS;
+}
+
+static ts_status read_with(ErlNifEnv *env, ts_expr_reader *reader, const ts_expr_request *request,
                            ts_expr_outcome *outcome, ERL_NIF_TERM *out) {
   const ts_expr_terms *terms;
   ts_expr *e = enif_alloc_resource(expression_type, sizeof *e);
   if (!e) return ts_error_no_memory();
   memset(e, 0, sizeof *e);
-  ts_status status = ts_expr_read(reader, &(ts_expr_request){argv[0], argv[1], limit}, e, &terms, outcome);
+  ts_status status = ts_expr_read(reader, request, e, &terms, outcome);
   if (!status && *outcome == TS_EXPR_READ) status = read_term(env, e, terms, out);
   enif_release_resource(e);
   return status;
 }
 
+static ts_status read_request(ErlNifEnv *env, const ts_expr_request *request, ts_expr_outcome *outcome,
+                              ERL_NIF_TERM *out) {
+  const ts_expr_source source = ts_nif_expr_source(env);
+  ts_expr_reader *reader;
+  TS_TRY(ts_expr_reader_create(&source, &reader));
+  ts_status status = read_with(env, reader, request, outcome, out);
+  ts_expr_reader_destroy(reader);
+  return status;
+}
+
 static ts_status read_expression(ErlNifEnv *env, const ERL_NIF_TERM argv[], size_t limit, ts_expr_outcome *outcome,
                                  ERL_NIF_TERM *out) {
-  ts_expr_reader *reader;
-  TS_TRY(ts_expr_reader_create(env, &reader));
-  ts_status status = read_with(env, reader, argv, limit, outcome, out);
-  ts_expr_reader_destroy(reader);
+  terms_list roots = {0}, scoped = {0};
+  bool is_proper, are_ops;
+  *outcome = TS_EXPR_OTHER;
+  ts_status status = get_list(env, argv[0], &roots, &is_proper);
+  if (!status) status = get_list(env, argv[1], &scoped, &are_ops);
+  const ts_expr_request request = {roots.data, scoped.data, roots.count, scoped.count, limit};
+  if (!status && is_proper) status = read_request(env, &request, outcome, out);
+  TS_VEC_FREE(&roots);
+  TS_VEC_FREE(&scoped);
   return status;
 }
 

@@ -56,7 +56,7 @@ text_test() ->
     Text = tessera:to_text(fun(A, B) -> exchange(A, B) end, [?A, ?B]),
     ?assertMatch({match, _}, re:run(Text, "%2, %3, %4 = test_exchange %0, %1 : s32\\[3\\], s32\\[3\\], s64\\[\\]")).
 
-%% As the core packs expressions (nif_expr_pack.c): one rule, which returns two of the op's results, used twice.
+%% As the core packs expressions (front/expr_pack.c): one rule, which returns two of the op's results, used twice.
 packed_test() ->
     Rule = <<"graph @main(%0: s32[3], %1: s32[3]) -> (s64[], s32[3]) {\n"
              "  %2, %3, %4 = test_exchange %0, %1 : s32[3], s32[3], s64[]\n"
