@@ -18,15 +18,15 @@ typedef struct argument {
 } argument;
 
 typedef struct node {
-  ts_expr_node_kind kind;
   ts_expr_term op;
-  int id; /* 0: its own */
   argument arguments[MOST_ARGUMENTS];
-  ts_dtype type;
   int64_t dim;       /* of a vector; 0: a scalar; -1: the core has no such form */
+  int id;            /* 0: its own */
   uint32_t results;  /* 0: one */
   uint32_t position; /* of a parameter; the index of an element */
   int bytes;         /* of a tensor: equal ones are equal; 0: not to be compared */
+  ts_expr_node_kind kind;
+  ts_dtype type;
 } node;
 
 typedef struct nodes {
