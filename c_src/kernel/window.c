@@ -114,10 +114,8 @@ static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first
 /* Taps of all windows between two checks of the cancel flag: some milliseconds. */
 #define CHECK_ELEMENTS (INT64_C(4) << 20)
 
-/* Inner elements between two checks: whole vectors. */
-static int64_t inner_step(const window_state *s) {
-  return (CHECK_ELEMENTS / (s->taps + 1) + 1023) / 1024 * 1024 + 1024;
-}
+/* Inner elements between two checks: whole cache lines. */
+static int64_t inner_step(const window_state *s) { return (CHECK_ELEMENTS / (s->taps + 1) + 64) / 64 * 64; }
 
 static void fold_points(const window_run *run, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
   const window_state *s = run->s;
@@ -238,8 +236,9 @@ static void scatter_some(const window_run *run, ts_window_taps *taps, const char
                          int64_t count) {
   int32_t best[TS_WINDOW_PICKS];
   int64_t count_taps = taps->row_count * taps->steps, size = run->s->size;
-  for (int64_t i = 0; count_taps > 0 && i < count && !ts_cancelled(run->cancel); i += TS_WINDOW_PICKS) {
-    int64_t n = min_of(TS_WINDOW_PICKS, count - i);
+  const int64_t most = min_of(TS_WINDOW_PICKS, CHECK_ELEMENTS / (count_taps + 1) + 1);
+  for (int64_t i = 0; count_taps > 0 && i < count && !ts_cancelled(run->cancel); i += most) {
+    int64_t n = min_of(most, count - i);
     run->s->pick(taps, stride, n, best);
     (count_taps > FEW_TAPS ? add_each : add_few)(run, taps, best, source + i * size, stride, n);
     taps->offset += n * stride * size;
