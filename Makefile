@@ -147,16 +147,20 @@ $(CORE): $(CORE_OBJ) $(B)/builtin_table.o mk/sources.mk
 	$(if $(V),,@echo "  AR   $@")
 	$(Q)rm -f $@ && ar rcs $@ $(CORE_OBJ) $(B)/builtin_table.o
 
+# By their build ids kernels on disk and ranks of a cluster are told from those of other builds: not all compilers ask for one.
+SHARED_FLAGS := -Wl,-z,nodelete -Wl,--build-id=sha1
+
 $(NIF): $(NIF_OBJ) $(CORE)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $(NIF_OBJ) $(CORE) $(LIBS) && mv $@.tmp $@
 
-$(B)/c_src/comm/mpi.o $(B)/c_src/comm/bells.o: EXTRA_CFLAGS = $(MPI_CFLAGS)
-$(APP)/priv/tessera_mpi.so: $(B)/c_src/comm/mpi.o $(B)/c_src/comm/bells.o
+COMM_OBJ := $(COMM_SRC:%.c=$(B)/%.o)
+$(COMM_OBJ): EXTRA_CFLAGS = $(MPI_CFLAGS)
+$(APP)/priv/tessera_mpi.so: $(COMM_OBJ)
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  LINK $@")
-	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-z,nodelete -o $@.tmp $^ $(MPI_LIBS) -lpthread && mv $@.tmp $@
+	$(Q)$(CC) $(ALL_CFLAGS) -shared $(SHARED_FLAGS) -o $@.tmp $^ $(MPI_LIBS) -lpthread && mv $@.tmp $@
 
 $(TOOL): $(TOOL_OBJ) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
@@ -169,7 +173,7 @@ $(TEST_BIN): $(B)/%: $(B)/test/c/%.o $(TEST_SUPPORT) $(CORE)
 	$(if $(V),,@echo "  LINK $@")
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $< $(TEST_SUPPORT) $(CORE) $(CHECK_LIBS) $(LIBS)
 
--include $(B)/c_src/comm/mpi.d $(B)/c_src/comm/bells.d $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
+-include $(COMM_OBJ:.o=.d) $(B)/test/mpi/exchanges.d $(B)/test/mpi/graphs.d $(B)/test/mpi/bells.d $(B)/test/mpi/relay.d
 -include $(CORE_OBJ:.o=.d) $(BUILTIN_OBJ:.o=.d) $(NIF_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_OBJ:.o=.d) $(TEST_SUPPORT_OBJ:.o=.d)
 
 # ---- Erlang

@@ -271,6 +271,12 @@ FRONT_SRC := \
   c_src/front/tracer.c \
   c_src/front/tracer_local.c
 
+# The library for MPI.
+COMM_SRC := \
+  c_src/comm/agree.c \
+  c_src/comm/bells.c \
+  c_src/comm/mpi.c
+
 NIF_SRC := \
   c_src/nif/nif_attrs.c \
   c_src/nif/nif_device.c \

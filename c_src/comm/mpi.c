@@ -1,5 +1,6 @@
 #include "comm/mpi.h"
 
+#include "comm/agree.h"
 #include "comm/bells.h"
 
 #include <errno.h>
@@ -568,17 +569,6 @@ static void help(job *j, const ts_exchange *posted, int64_t ns) {
   if (j->active || j->first || j->closing || !all_have_bells(j)) wake_thread(j);
 }
 
-/* All ranks get the least level; their versions are equal if the least is the largest. */
-static ts_status agree(job *j) {
-  int64_t version = j->options->version, own[3] = {j->options->level, version, -version}, least[3];
-  if (MPI_Allreduce(own, least, 3, MPI_INT64_T, MPI_MIN, j->comm) != MPI_SUCCESS)
-    return j->core.error(TS_UNAVAILABLE, "MPI does not reach all ranks");
-  j->options->level = (int32_t)least[0];
-  if (least[1] == -least[2]) return TS_SUCCESS;
-  return j->core.error(TS_FAILED_PRECONDITION,
-                       "the ranks have different versions of Tessera, or different architectures");
-}
-
 static bool has_more_ranks_than_cpus(const job *j) {
   cpu_set_t cpus;
   return sched_getaffinity(0, sizeof cpus, &cpus) == 0 && j->bells.ranks_here > CPU_COUNT(&cpus);
@@ -595,7 +585,7 @@ static ts_status meet(job *j) {
   j->crowded = has_more_ranks_than_cpus(j);
   j->part_bytes = j->options->part_bytes;
   if (j->part_bytes == 0) j->part_bytes = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE;
-  return agree(j);
+  return ts_mpi_agree(&j->core, j->comm, j->options);
 }
 
 static ts_status initialize(job *j) {

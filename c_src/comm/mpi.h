@@ -12,7 +12,7 @@
 
 #include "exec/carrier.h"
 
-enum { TS_MPI_ABI = 4, TS_MPI_VERSION_TEXT = 128 };
+enum { TS_MPI_ABI = 5, TS_MPI_VERSION_TEXT = 128 };
 
 #define TS_MPI_SYMBOL "ts_mpi_table"
 
@@ -23,10 +23,11 @@ typedef struct ts_mpi_core {
   bool (*agrees)(const ts_carrier_header *headers, int32_t ranks);
 } ts_mpi_core;
 
-/* The properties that must be equal on all ranks. */
+/* Properties that must be equal on all ranks, but for the level. */
 typedef struct ts_mpi_options {
   int64_t patience_ns; /* how long a rank that is waited for may be silent; 0: for ever */
   int64_t version;     /* of the programs that ranks exchange: not negative, the same on all ranks */
+  int64_t build;       /* of the C libraries: the same */
   int64_t part_bytes;  /* of a block that are one message, for tests; 0: by where the ranks are */
   int32_t level;       /* of this process's instruction set; becomes the least of all ranks */
 } ts_mpi_options;

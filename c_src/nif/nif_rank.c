@@ -1,7 +1,9 @@
 #include "nif/nif_rank.h"
 
+#include "base/map.h"
 #include "base/system.h"
 #include "comm/mpi.h"
+#include "jit/session/build_id.h"
 #include "jit/session/target.h"
 
 #include <dlfcn.h>
@@ -31,11 +33,20 @@ static ts_status take_level(int level) {
       ts_target_level_name(level), ts_target_level_name(level));
 }
 
+/* A number of 62 bits for the builds of both libraries. */
+static int64_t build_number(void) {
+  char of_mpi[TS_BUILD_ID_TEXT];
+  const char *own = ts_jit_build_id();
+  size_t length = ts_jit_build_id_of(library, of_mpi, sizeof of_mpi);
+  return (int64_t)((ts_hash64(own, strlen(own)) * 3 + ts_hash64(of_mpi, length)) >> 2);
+}
+
 static ts_status open_carrier(const char *path, ts_mpi_options *options) {
   static const ts_mpi_core core = {ts_error, ts_system_ns, ts_carrier_agrees};
   ts_carrier *opened;
   options->level = ts_target_level();
   TS_TRY(load_library(path, &library));
+  options->build = build_number();
   TS_TRY(library->open(&core, options, &opened));
   TS_TRY(take_level(options->level));
   atomic_store(&carrier, opened);
@@ -44,8 +55,8 @@ static ts_status open_carrier(const char *path, ts_mpi_options *options) {
 
 ERL_NIF_TERM ts_nif_rank_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* rank_open(Path, Milliseconds, Version) -> {Rank, Ranks, Mpi}: starts MPI, of this process of a job; waits for the
-   * other ranks, which must give the same Version. A rank may be silent for so long. All use the least instruction set
-   */
+   * other ranks, which must give the same Version, and have the same builds of the libraries. A rank may be silent for so
+   * long. All use the least instruction set */
   char path[4096];
   int64_t patience;
   ts_mpi_options options = {0};
@@ -70,6 +81,13 @@ ERL_NIF_TERM ts_nif_rank_isa(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
   const char *name = ts_target_level_name(ts_target_level()), *arch = is_arm ? "aarch64" : "x86_64";
   (void)argc, (void)argv;
   return enif_make_tuple2(env, ts_nif_binary(env, arch, strlen(arch)), ts_nif_binary(env, name, strlen(name)));
+}
+
+ERL_NIF_TERM ts_nif_rank_build(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* rank_build() -> Text: of another build of this library, or with another LLVM, it is another text */
+  const char *build = ts_jit_build_id();
+  (void)argc, (void)argv;
+  return ts_nif_binary(env, build, strlen(build));
 }
 
 ERL_NIF_TERM ts_nif_rank_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

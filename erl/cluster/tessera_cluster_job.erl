@@ -217,9 +217,9 @@ refusal(#{rank := Rank}, #state{options = #{ranks := Count}}) when Rank < 0; Ran
 refusal(#{rank := Rank} = Hello, #state{options = #{ranks := Count}, ranks = Ranks}) ->
     case {Ranks, Hello} of
         {#{Rank := {_, #{host := Other}}}, _} -> io_lib:format("a process on ~ts is that rank", [Other]);
-        {_, #{size := Count, version := Version, cpu := Cpu}} ->
+        {_, #{size := Count, version := Version, cpu := _, build := _}} ->
             case tessera_rank:version() of
-                Version -> other_cpu(Cpu, maps:values(Ranks));
+                Version -> other_cpu(Hello, maps:values(Ranks));
                 Own -> io_lib:format("its version is ~0p, and this node's is ~0p", [Version, Own])
             end;
         {_, #{size := Size}} -> io_lib:format("it belongs to ~0p ranks and not to ~b: is its library of MPI that of mpirun?", [Size, Count]);
@@ -227,11 +227,20 @@ refusal(#{rank := Rank} = Hello, #state{options = #{ranks := Count}, ranks = Ran
     end.
 
 %% The architecture must be the same. Instruction sets may differ: over MPI the ranks agree on the least.
-other_cpu(Cpu, Joined) ->
+other_cpu(#{cpu := Cpu} = Hello, Joined) ->
     case [{Host, Other} || {_, #{host := Host, cpu := Other}} <- Joined, Other =/= Cpu] of
-        [] -> none;
+        [] -> other_build(Hello, Joined);
         [{Host, Other} | _] ->
             io_lib:format("its CPU is ~ts, and that of a rank on ~ts is ~ts: programs would not give the same on both", [Cpu, Host, Other])
+    end.
+
+%% The build of the C library must be the same: what it reads, compiles and computes may differ in another one. This node's library has another
+%% build in any case where this node has another architecture.
+other_build(#{cpu := Cpu, build := Build}, Joined) ->
+    Own = [{"this node's", tessera_nif:rank_build()} || element(1, tessera_nif:rank_isa()) =:= Cpu],
+    case [Pair || {_, Other} = Pair <- Own ++ [{["that of a rank on ", Host], Other} || {_, #{host := Host, build := Other}} <- Joined], Other =/= Build] of
+        [] -> none;
+        [{Whose, Other} | _] -> io_lib:format("the build of its C library is ~ts, and ~ts is ~ts: build Tessera once for all hosts", [Build, Whose, Other])
     end.
 
 ready(Link, Rank, Info, #state{ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->

@@ -173,7 +173,7 @@ no_driver(Reason) -> {error, io_lib:format("the driver does not answer: ~0p", [R
 hello(#{rank := Rank, ranks := Size}) ->
     {ok, Host} = inet:gethostname(),
     #{rank => Rank, size => Size, host => list_to_binary(Host), os_pid => list_to_binary(os:getpid()), version => version(),
-      otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa())}.
+      otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build()}.
 
 %% This rank's number and the count of ranks, from the environment: of a cluster without mpirun, of Open MPI, or of Slurm.
 numbers() -> numbers([{"TESSERA_RANK", "TESSERA_RANKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},

@@ -283,6 +283,24 @@ versions(Folder) ->
     {error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => fake(Folder, "other", Lines)}),
     ?assertMatch({match, _}, re:run(Text, "^a process on [^ ]+ says that it is rank 1: its version is .*, and this node's is ")).
 
+builds_test_() ->
+    [{"one rank", {timeout, 120, in_folder(fun one_build/1)}}, {"ranks of another architecture", {timeout, 120, in_folder(fun other_builds/1)}}].
+
+%% One rank loads another build of the C library, with the same modules.
+one_build(Folder) ->
+    {Ebin, Build} = tessera_cluster_tests:other_build(Folder),
+    Lines = ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
+             "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & ERL_FLAGS=\"-pa ", Ebin, "\" TESSERA_RANK=1 TESSERA_RANKS=2 \"$@\" & wait\n"],
+    {error, {unavailable, Text}} = tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => fake(Folder, "other", Lines)}),
+    {match, [Said, Own]} = re:run(Text, "^a process on [^ ]+ says that it is rank 1: the build of its C library is (.*), and this node's is (.*): build ",
+                                  [{capture, all_but_first, binary}]),
+    ?assertEqual({Build, tessera_nif:rank_build()}, {Said, Own}).
+
+%% The driver's build says nothing of them, but they are compared with each other.
+other_builds(Folder) ->
+    ?assertMatch({match, _}, re:run(impostors(Folder, #{cpu => <<"pdp11">>, build => <<"a">>}, #{cpu => <<"pdp11">>, build => <<"b">>}),
+                                    "^a process on impostor says that it is rank 1: the build of its C library is b, and that of a rank on impostor is a: ")).
+
 authenticated_test_() -> {timeout, 120, in_folder(fun authenticated/1)}.
 
 %% A rank that has the key and breaks the protocol, or has another kind of CPU, ends the start with an error that names it.
@@ -320,7 +338,7 @@ impostor(Port, Key, Change) ->
     {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),
     {ok, Driver} = tessera_cluster_wire:read_greeting(Greeting),
     Hello = #{rank => 0, size => 2, host => <<"impostor">>, os_pid => <<"1">>, version => tessera_rank:version(), otp_release => <<"27">>,
-              cpu => element(1, tessera_nif:rank_isa())},
+              cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build()},
     ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Driver, tessera_cluster_wire:nonce(), maps:merge(Hello, Change))),
     _ = gen_tcp:recv(Socket, 0, 1000),
     ok = inet:setopts(Socket, [{packet, raw}]),
@@ -329,18 +347,22 @@ impostor(Port, Key, Change) ->
 cpus_test_() -> {timeout, 120, in_folder(fun cpus/1)}.
 
 cpus(Folder) ->
+    ?assertMatch({match, _}, re:run(impostors(Folder, #{cpu => <<"pdp11">>}, #{}),
+                                    "^a process on impostor says that it is rank 1: its CPU is [^ ]+, and that of a rank on impostor is pdp11")).
+
+%% The error of a start with two impostors, rank 0 and rank 1, whose greetings are changed so.
+impostors(Folder, First, Second) ->
     Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 60"]),
     Self = self(),
     Starter = spawn_link(fun() -> Self ! {self(), tessera_cluster:start_link(#{ranks => 2, directory => Folder, mpirun => Waits})} end),
     {Port, KeyFile} = listening(Folder),
     {ok, Key} = file:read_file(KeyFile),
-    First = impostor(Port, Key, #{cpu => <<"pdp11">>}),
-    Second = impostor(Port, Key, #{rank => 1}),
-    receive {Starter, {error, {unavailable, Text}}} ->
-            ?assertMatch({match, _}, re:run(Text, "^a process on impostor says that it is rank 1: its CPU is [^ ]+, and that of a rank on impostor is pdp11"))
-    after ?WITHIN -> error(no_end)
-    end,
-    [ok = gen_tcp:close(Socket) || Socket <- [First, Second]].
+    Sockets = [impostor(Port, Key, First), impostor(Port, Key, Second#{rank => 1})],
+    Said = receive {Starter, {error, {unavailable, Text}}} -> Text
+           after ?WITHIN -> error(no_end)
+           end,
+    [ok = gen_tcp:close(Socket) || Socket <- Sockets],
+    Said.
 
 %% ---- secrets
 

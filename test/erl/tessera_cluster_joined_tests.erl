@@ -8,7 +8,7 @@
 %% For other modules of tests.
 -export([program/3]).
 %% What the processes run.
--export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1]).
+-export([errors/1, bits/1, together/1, saves/1, disagrees/1, fills/1, halts/1, leaves/1, waits/1, stops/1, dies/1, fails/1, ends/1, alone/1, refused/1, differs/1]).
 
 -define(WITHIN, 600000).
 %% Variables by which a process could take itself for a rank.
@@ -25,6 +25,7 @@ jobs_test_() ->
                          {"a rank that leaves early", fun leaves_test_on/1}, {"a rank that never calls", fun waits_test_on/1},
                          {"a stopped rank", fun stops_test_on/1}, {"a killed rank", fun dies_test_on/1},
                          {"a program that fails", fun fails_test_on/1}, {"nodes that end", fun ends_test_on/1},
+                         {"another build of the C library", fun differs_test_on/1},
                          {"a launcher that MPI does not know", fun unknown_launcher/1}]].
 
 alone_test_() -> [{"alone", {timeout, 120, in_folder(fun alone_test_on/1)}}, {"without the library", {timeout, 120, in_folder(fun no_library/1)}}].
@@ -39,11 +40,15 @@ mpirun(Ranks, Function, Folder) ->
     {Status, Output} = launched(Ranks, arguments(Function, Folder)),
     {Status, Output, [Term || Rank <- lists:seq(0, Ranks - 1), Term <- written(Folder, Rank)]}.
 
-launched(Ranks, Arguments) ->
+launched(Ranks, Arguments) -> launched([{Ranks, Arguments}]).
+
+%% So many ranks with these arguments, then so many with others.
+launched(Parts) ->
     {ok, {Mpirun, Major}} = tessera_cluster_command:version("mpirun"),
     Shared = case Major of 4 -> "vader"; 5 -> "sm" end,
-    process(Mpirun, ["-np", integer_to_list(Ranks), "--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self," ++ Shared,
-                     erl() | Arguments], []).
+    Commands = [["-np", integer_to_list(Ranks), erl() | Arguments] || {Ranks, Arguments} <- Parts],
+    process(Mpirun, ["--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self," ++ Shared
+                     | lists:append(lists:join([":"], Commands))], []).
 
 %% The status and the output of so many ranks with these arguments of erl, and modules in the folder; 0: of one process without mpirun.
 program(0, Folder, Arguments) -> process(erl(), vm(filename:dirname(code:which(tessera)), Folder) ++ Arguments ++ ["-s", "init", "stop"], []);
@@ -643,6 +648,23 @@ no_library(Folder) ->
     ok = file:make_symlink(tessera_library:path() ++ ".so", filename:join(Priv, "tessera_nif.so")),
     {0, _} = process(erl(), arguments(refused, Folder, filename:join(Folder, "ebin")), [{"OMPI_COMM_WORLD_SIZE", "2"}]),
     has(refused, failed_precondition, "OMPI_COMM_WORLD_SIZE=2.*tessera_mpi.so is not there: Tessera was built without Open MPI", hd(written(Folder, 0))).
+
+%% Both ranks learn which one it is. Where MPI says so, it is not finalized, and the job fails.
+differs(Folder) ->
+    put(rank, os:getenv("OMPI_COMM_WORLD_RANK")),
+    Result = tessera_cluster:join(#{}),
+    ok = file:write_file(filename:join(Folder, get(rank)), io_lib:format("~0p.~n", [Result])),
+    halt(1).
+
+differs_test_on(Folder) ->
+    {Ebin, _} = tessera_cluster_tests:other_build(Folder),
+    {_, Output} = launched([{1, arguments(differs, Folder)}, {1, arguments(differs, Folder, Ebin)}]),
+    Said = written(Folder, 0) ++ written(Folder, 1),   % the first one that ends may end the other
+    ?assertNotEqual({[], Output}, {Said, Output}),
+    [begin
+         [{error, {failed_precondition, Text}}] = Terms,
+         ?assertMatch({match, _}, re:run(Text, "^rank 1 on [^ ]+ has another build of Tessera's C libraries than rank 0 on "))
+     end || Terms <- Said].
 
 %% Each process would be the only rank of a job of its own.
 unknown_launcher(Folder) ->

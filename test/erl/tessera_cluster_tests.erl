@@ -5,7 +5,8 @@
 -include_lib("kernel/include/file.hrl").
 -export([driver/1]).
 %% For other modules of tests.
--export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3, connect/2, refused/3]).
+-export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3, connect/2,
+         refused/3, other_build/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
@@ -503,6 +504,23 @@ liars(Folder) ->
      || {Name, Lines, Says} <- [{"twice", ranks(2, "r=1"), "1: a process on [^ ]+ is that rank$"},
                                 {"large", ranks(2, "r=$((r + 2))"), "[23]: the cluster has 2$"},
                                 {"singles", ranks(2, "n=1"), "[01]: it belongs to 1 ranks and not to 2: "}]].
+
+%% An application in the folder that has this one's modules, and another build of its C library: the folder of its modules, and the build.
+other_build(Folder) ->
+    {App, Priv} = {filename:join(Folder, "tessera"), filename:join([Folder, "tessera", "priv"])},
+    ok = filelib:ensure_dir(filename:join(Priv, "any")),
+    Ebin = filename:join(App, "ebin"),
+    ok = file:make_symlink(filename:absname(filename:dirname(code:which(tessera))), Ebin),
+    [ok = file:make_symlink(Mpi, filename:join(Priv, filename:basename(Mpi)))
+     || Mpi <- [filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so")], filelib:is_regular(Mpi)],
+    [Id, Llvm] = binary:split(tessera_nif:rank_build(), <<" ">>),
+    {ok, Library} = file:read_file(tessera_library:path() ++ ".so"),
+    <<First, Rest/binary>> = Bytes = binary:decode_hex(Id),
+    [{At, Size}] = binary:matches(Library, Bytes),
+    <<Before:At/binary, _:Size/binary, After/binary>> = Library,
+    Changed = <<(First bxor 1), Rest/binary>>,
+    ok = file:write_file(filename:join(Priv, "tessera_nif.so"), [Before, Changed, After]),
+    {Ebin, <<(string:lowercase(binary:encode_hex(Changed)))/binary, " ", Llvm/binary>>}.
 
 %% ---- scripts in the place of mpirun
 

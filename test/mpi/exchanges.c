@@ -228,10 +228,27 @@ static void test_signs_of_life(void) {
   free_exchange(x);
 }
 
+/* The last rank has another build of the libraries: no rank can exchange, and all learn which one it is. */
+static int test_builds(const char *path) {
+  int rank = atoi(getenv("OMPI_COMM_WORLD_RANK")), last = atoi(getenv("OMPI_COMM_WORLD_SIZE")) - 1;
+  char host[64] = "", expected[256];
+  ts_status status = test_open_carrier(path, 0, rank == last ? 2 : 1, &library, &carrier);
+  gethostname(host, sizeof host);
+  snprintf(expected, sizeof expected, "rank %d on %s has another build of Tessera's C libraries than rank 0 on %s", last,
+           host, host);
+  CHECK(status && ts_status_code(status) == TS_FAILED_PRECONDITION && !strcmp(ts_status_message(status), expected));
+  ts_status_free(status);
+  if (rank == 0) printf("builds on %d ranks: ok\n", last + 1);
+  fflush(stdout);
+  sleep(rank == 0 ? 1 : 2); /* until rank 0 has printed */
+  _exit(0);
+}
+
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
+  if (!strcmp(argv[2], "builds")) return test_builds(argv[1]);
   bool signs = !strcmp(argv[2], "signs");
-  ts_status status = test_open_carrier(argv[1], signs ? PATIENCE_S * (int64_t)1000000000 : 0, &library, &carrier);
+  ts_status status = test_open_carrier(argv[1], signs ? PATIENCE_S * (int64_t)1000000000 : 0, 1, &library, &carrier);
   if (status) {
     fprintf(stderr, "%s\n", ts_status_message(status));
     return 1;

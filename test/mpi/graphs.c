@@ -134,7 +134,7 @@ static void compare(const program *p) {
 
 int main(int argc, char **argv) {
   if (argc != 5) return 2;
-  ts_status status = test_open_carrier(argv[1], 0, &library, &carrier);
+  ts_status status = test_open_carrier(argv[1], 0, 1, &library, &carrier);
   if (status) {
     fprintf(stderr, "%s\n", ts_status_message(status));
     return 1;

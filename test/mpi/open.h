@@ -18,11 +18,12 @@
     }                                                                                         \
   } while (0)
 
-static inline ts_status test_open_carrier(const char *path, int64_t patience_ns, const ts_mpi_library **out_library,
-                                          ts_carrier **out) {
+static inline ts_status test_open_carrier(const char *path, int64_t patience_ns, int64_t build,
+                                          const ts_mpi_library **out_library, ts_carrier **out) {
   static const ts_mpi_core core = {ts_error, ts_system_ns, ts_carrier_agrees};
   const char *part = getenv("TESSERA_TEST_PART");
-  ts_mpi_options options = {.patience_ns = patience_ns, .version = 7, .part_bytes = part ? atoll(part) : 0};
+  ts_mpi_options options = {
+      .patience_ns = patience_ns, .version = 7, .build = build, .part_bytes = part ? atoll(part) : 0};
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) return ts_error(TS_FAILED_PRECONDITION, "%s", dlerror());
   *out_library = dlsym(handle, TS_MPI_SYMBOL);

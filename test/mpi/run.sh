@@ -28,7 +28,7 @@ run_ranks() {
   fi
 }
 
-for case in exchanges failures silence; do
+for case in exchanges failures silence builds; do
   for ranks in 1 2 3 4; do
     [ $case = exchanges ] || [ $ranks -gt 1 ] || continue
     run_ranks $ranks "$case on $ranks ranks: ok" "$folder/mpi_exchanges" "$library" $case

@@ -17,8 +17,13 @@ typedef struct note {
   size_t size;
 } note;
 
-static bool holds_us(const struct dl_phdr_info *object) {
-  uintptr_t here = (uintptr_t)text;
+typedef struct search {
+  const void *address; /* in the library */
+  note found;
+} search;
+
+static bool holds(const struct dl_phdr_info *object, const void *address) {
+  uintptr_t here = (uintptr_t)address;
   for (int i = 0; i < object->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &object->dlpi_phdr[i];
     if (p->p_type == PT_LOAD && here - (object->dlpi_addr + p->p_vaddr) < p->p_memsz) return true;
@@ -43,35 +48,38 @@ static note find_in_segment(const uint8_t *segment, size_t size) {
   return (note){0};
 }
 
-static int find_note(struct dl_phdr_info *object, size_t size, void *result) {
+static int find_note(struct dl_phdr_info *object, size_t size, void *context) {
   (void)size;
-  if (!holds_us(object)) return 0;
-  note *found = result;
-  for (int i = 0; i < object->dlpi_phnum && !found->bytes; i++) {
+  search *s = context;
+  if (!holds(object, s->address)) return 0;
+  for (int i = 0; i < object->dlpi_phnum && !s->found.bytes; i++) {
     const ElfW(Phdr) *p = &object->dlpi_phdr[i];
     if (p->p_type != PT_NOTE) continue;
-    *found = find_in_segment((const uint8_t *)(object->dlpi_addr + p->p_vaddr), p->p_memsz);
+    s->found = find_in_segment((const uint8_t *)(object->dlpi_addr + p->p_vaddr), p->p_memsz);
   }
   return 1;
 }
 
 /* Without a build id: size and modification time of the file. */
-static size_t print_file(char *out, size_t size) {
+static size_t print_file(const void *address, char *out, size_t size) {
   Dl_info info;
   struct stat s;
-  if (!dladdr(text, &info) || stat(info.dli_fname, &s) != 0) s = (struct stat){0};
+  if (!dladdr(address, &info) || stat(info.dli_fname, &s) != 0) s = (struct stat){0};
   return (size_t)snprintf(out, size, "%lld.%lld.%ld", (long long)s.st_size, (long long)s.st_mtim.tv_sec,
                           s.st_mtim.tv_nsec);
 }
 
-static void compute(void) {
-  note id = {0};
-  dl_iterate_phdr(find_note, &id);
+size_t ts_jit_build_id_of(const void *address, char *out, size_t size) {
+  search s = {.address = address};
+  dl_iterate_phdr(find_note, &s);
   size_t n = 0;
-  for (size_t i = 0; id.bytes && i < id.size && i < 32; i++) {
-    n += (size_t)snprintf(text + n, sizeof(text) - n, "%02x", id.bytes[i]);
-  }
-  if (n == 0) n = print_file(text, sizeof(text));
+  for (size_t i = 0; s.found.bytes && i < s.found.size && 2 * i + 2 < size; i++)
+    n += (size_t)snprintf(out + n, size - n, "%02x", s.found.bytes[i]);
+  return n > 0 ? n : print_file(address, out, size);
+}
+
+static void compute(void) {
+  size_t n = ts_jit_build_id_of(text, text, TS_BUILD_ID_TEXT);
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   snprintf(text + n, sizeof(text) - n, " LLVM %u.%u.%u", major, minor, patch);

@@ -1,0 +1,13 @@
+/* What the ranks of a job agree on before their first exchange. */
+#ifndef TS_COMM_AGREE_H
+#define TS_COMM_AGREE_H
+
+#include "comm/mpi.h"
+
+#include <mpi.h>
+
+/* Called by all ranks of the job together, by the thread that calls MPI. All get the least level. An error on all of
+ * them where versions or builds differ: it names a rank that differs from rank 0, and its host. */
+ts_status ts_mpi_agree(const ts_mpi_core *core, MPI_Comm comm, ts_mpi_options *options);
+
+#endif
