@@ -27,7 +27,7 @@ typedef struct ts_gemm_shape {
   int64_t out_batch, out_row;
 } ts_gemm_shape;
 
-/* The types of a product. The operands' are `out`, or narrower: then `out` is f32, s32 or u32, and the elements are
+/* The types of a product. The operands' are `out`, or narrower: then `out` is f32, f64, s32 or u32, and the elements are
  * converted while they are read (ts_dtype_widens_to). Products of s8, u8 and s16 multiply pairs of 16 bits. */
 typedef struct ts_gemm_types {
   ts_dtype lhs, rhs, out;

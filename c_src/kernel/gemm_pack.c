@@ -17,6 +17,9 @@ static uint32_t widen_f16(uint16_t v) {
   return ts_f32_bits(ts_f32_from_bits(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
 }
 
+static double widen_f16_to_f64(uint16_t v) { return (double)ts_f32_from_bits(widen_f16(v)); }
+static double widen_bf16_to_f64(uint16_t v) { return (double)ts_f32_from_bits(widen_bf16(v)); }
+
 static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
 static uint16_t narrow_16(uint32_t v) { return (uint16_t)v; }
 
@@ -62,6 +65,15 @@ DEFINE_PACK(s8_f32, int8_t, float, (float))
 DEFINE_PACK(u8_f32, uint8_t, float, (float))
 DEFINE_PACK(s16_f32, int16_t, float, (float))
 DEFINE_PACK(u16_f32, uint16_t, float, (float))
+DEFINE_PACK(s8_f64, int8_t, double, (double))
+DEFINE_PACK(u8_f64, uint8_t, double, (double))
+DEFINE_PACK(s16_f64, int16_t, double, (double))
+DEFINE_PACK(u16_f64, uint16_t, double, (double))
+DEFINE_PACK(s32_f64, int32_t, double, (double))
+DEFINE_PACK(u32_f64, uint32_t, double, (double))
+DEFINE_PACK(f32_f64, float, double, (double))
+DEFINE_PACK(f16_f64, uint16_t, double, widen_f16_to_f64)
+DEFINE_PACK(bf16_f64, uint16_t, double, widen_bf16_to_f64)
 
 #define DEFINE_PACK_PAIRS(name, source_type)                                                                \
   static void pairs_##name(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
@@ -92,14 +104,34 @@ static pack_fn pack_to_elements(ts_dtype type, bool to_float) {
   case TS_F16: return pack_f16;
   case TS_BF16: return pack_bf16;
   case TS_S64:
-  case TS_U64:
-  case TS_F64: return pack_8;
+  case TS_U64: return pack_8;
   default: return pack_4; /* of 32 bits: ts_gemm_has_types */
   }
 }
 
+static pack_fn pack_to_f64(ts_dtype type) {
+  switch (type) {
+  case TS_S8: return pack_s8_f64;
+  case TS_U8: return pack_u8_f64;
+  case TS_S16: return pack_s16_f64;
+  case TS_U16: return pack_u16_f64;
+  case TS_S32: return pack_s32_f64;
+  case TS_U32: return pack_u32_f64;
+  case TS_F16: return pack_f16_f64;
+  case TS_BF16: return pack_bf16_f64;
+  case TS_F32: return pack_f32_f64;
+  default: return pack_8; /* f64: ts_gemm_has_types */
+  }
+}
+
 static pack_fn find_pack(const gemm_pack *p) {
-  return p->compute == TS_GEMM_PAIRS ? pack_to_pairs(p->dtype) : pack_to_elements(p->dtype, p->compute == TS_GEMM_F32);
+  if (p->compute == TS_GEMM_PAIRS) return pack_to_pairs(p->dtype);
+  return p->compute == TS_GEMM_F64 ? pack_to_f64(p->dtype) : pack_to_elements(p->dtype, p->compute == TS_GEMM_F32);
+}
+
+/* True when elements are packed with the bits that they have in memory. */
+static bool keeps_bits(const gemm_pack *p, int size) {
+  return size == 8 || (size == 4 && p->compute != TS_GEMM_F64 && p->compute != TS_GEMM_I64);
 }
 
 /* ---- units contiguous: rows are copied ---- */
@@ -343,7 +375,8 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
     return;
   }
   int size = (int)ts_dtype_size(pack->dtype);
-  bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
+  bool whole = keeps_bits(pack, size);
+  bool copies = whole && pack->unit_stride == 1, transposes = whole && pack->k_stride == 1;
   if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;
   int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
   const pack_fn element_by_element = find_pack(pack);

@@ -44,7 +44,8 @@ static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
-  return f->x.size < 4 || f->x.k == 1 || f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
+  return f->x.size < gemm->geometry.element_size || f->x.k == 1 ||
+         f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
 }
 
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
@@ -102,7 +103,7 @@ static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
   int64_t size = p->run->gemm->geometry.element_size;
   for (p->items = 1; p->items < f->items;) p->items *= 2;
-  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < 4;
+  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < size;
   p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
   p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
   if (!p->packed) return TS_SUCCESS;

@@ -59,7 +59,9 @@ static int nx_kind(ts_dtype type) {
 }
 
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to) {
-  if (ts_dtype_is_complex(from) || ts_dtype_is_small(from) || ts_dtype_size(from) > 2) return false;
+  if (ts_dtype_is_complex(from) || ts_dtype_is_small(from)) return false;
+  if (to == TS_F64) return ts_dtype_size(from) <= 4;
+  if (ts_dtype_size(from) > 2) return false;
   return to == TS_F32 || ((to == TS_S32 || to == TS_U32) && !ts_dtype_is_float(from));
 }
 

@@ -105,7 +105,8 @@ static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dt
 ts_dtype ts_dtype_to_complex(ts_dtype type);
 
 /* True for types that products of type `to` read without a widened copy: integers and floats of 8 and 16 bits, where
- * the conversion to f32 is exact, or that to s32 or u32 modulo 2^32. */
+ * the conversion to f32 is exact, or that to s32 or u32 modulo 2^32; and those of up to 32 bits, where that to f64 is
+ * exact. */
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to);
 
 /* Nx's promotion of two types: c > f > bf > s > u. */
