@@ -167,6 +167,8 @@ KERNEL_SRC := \
   c_src/kernel/gemm_pack_complex.c \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
+  c_src/kernel/gemm_widen.c \
+  c_src/kernel/gemm_widen_avx2.c \
   c_src/kernel/factor.c \
   c_src/kernel/factor_bidiagonal.c \
   c_src/kernel/factor_complex.c \

@@ -17,9 +17,6 @@ static uint32_t widen_f16(uint16_t v) {
   return ts_f32_bits(ts_f32_from_bits(magnitude) * 0x1p112f) | special | (uint32_t)(v & 0x8000) << 16;
 }
 
-static double widen_f16_to_f64(uint16_t v) { return (double)ts_f32_from_bits(widen_f16(v)); }
-static double widen_bf16_to_f64(uint16_t v) { return (double)ts_f32_from_bits(widen_bf16(v)); }
-
 static uint8_t narrow_8(uint32_t v) { return (uint8_t)v; }
 static uint16_t narrow_16(uint32_t v) { return (uint16_t)v; }
 
@@ -59,21 +56,6 @@ DEFINE_PACK(s8, int8_t, uint32_t, widen_s8)
 DEFINE_PACK(u8, uint8_t, uint32_t, widen_u8)
 DEFINE_PACK(s16, int16_t, uint32_t, widen_s16)
 DEFINE_PACK(u16, uint16_t, uint32_t, widen_u16)
-DEFINE_PACK(f16, uint16_t, uint32_t, widen_f16)
-DEFINE_PACK(bf16, uint16_t, uint32_t, widen_bf16)
-DEFINE_PACK(s8_f32, int8_t, float, (float))
-DEFINE_PACK(u8_f32, uint8_t, float, (float))
-DEFINE_PACK(s16_f32, int16_t, float, (float))
-DEFINE_PACK(u16_f32, uint16_t, float, (float))
-DEFINE_PACK(s8_f64, int8_t, double, (double))
-DEFINE_PACK(u8_f64, uint8_t, double, (double))
-DEFINE_PACK(s16_f64, int16_t, double, (double))
-DEFINE_PACK(u16_f64, uint16_t, double, (double))
-DEFINE_PACK(s32_f64, int32_t, double, (double))
-DEFINE_PACK(u32_f64, uint32_t, double, (double))
-DEFINE_PACK(f32_f64, float, double, (double))
-DEFINE_PACK(f16_f64, uint16_t, double, widen_f16_to_f64)
-DEFINE_PACK(bf16_f64, uint16_t, double, widen_bf16_to_f64)
 
 #define DEFINE_PACK_PAIRS(name, source_type)                                                                \
   static void pairs_##name(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
@@ -95,43 +77,26 @@ typedef void (*pack_fn)(const gemm_pack *p, const char *source, int64_t units, i
 
 static pack_fn pack_to_pairs(ts_dtype type) { return type == TS_S8 ? pairs_s8 : type == TS_U8 ? pairs_u8 : pairs_s16; }
 
-static pack_fn pack_to_elements(ts_dtype type, bool to_float) {
+static pack_fn pack_to_elements(ts_dtype type) {
   switch (type) {
-  case TS_S8: return to_float ? pack_s8_f32 : pack_s8;
-  case TS_U8: return to_float ? pack_u8_f32 : pack_u8;
-  case TS_S16: return to_float ? pack_s16_f32 : pack_s16;
-  case TS_U16: return to_float ? pack_u16_f32 : pack_u16;
-  case TS_F16: return pack_f16;
-  case TS_BF16: return pack_bf16;
+  case TS_S8: return pack_s8;
+  case TS_U8: return pack_u8;
+  case TS_S16: return pack_s16;
+  case TS_U16: return pack_u16;
   case TS_S64:
-  case TS_U64: return pack_8;
+  case TS_U64:
+  case TS_F64: return pack_8;
   default: return pack_4; /* of 32 bits: ts_gemm_has_types */
   }
 }
 
-static pack_fn pack_to_f64(ts_dtype type) {
-  switch (type) {
-  case TS_S8: return pack_s8_f64;
-  case TS_U8: return pack_u8_f64;
-  case TS_S16: return pack_s16_f64;
-  case TS_U16: return pack_u16_f64;
-  case TS_S32: return pack_s32_f64;
-  case TS_U32: return pack_u32_f64;
-  case TS_F16: return pack_f16_f64;
-  case TS_BF16: return pack_bf16_f64;
-  case TS_F32: return pack_f32_f64;
-  default: return pack_8; /* f64: ts_gemm_has_types */
-  }
-}
-
 static pack_fn find_pack(const gemm_pack *p) {
-  if (p->compute == TS_GEMM_PAIRS) return pack_to_pairs(p->dtype);
-  return p->compute == TS_GEMM_F64 ? pack_to_f64(p->dtype) : pack_to_elements(p->dtype, p->compute == TS_GEMM_F32);
+  return p->compute == TS_GEMM_PAIRS ? pack_to_pairs(p->dtype) : pack_to_elements(p->dtype);
 }
 
-/* True when elements are packed with the bits that they have in memory. */
-static bool keeps_bits(const gemm_pack *p, int size) {
-  return size == 8 || (size == 4 && p->compute != TS_GEMM_F64 && p->compute != TS_GEMM_I64);
+/* True for floats that are computed in a wider type, and for integers that are computed as floats. */
+static bool becomes_float(const gemm_pack *p) {
+  return (p->compute == TS_GEMM_F32 && p->dtype != TS_F32) || (p->compute == TS_GEMM_F64 && p->dtype != TS_F64);
 }
 
 /* ---- units contiguous: rows are copied ---- */
@@ -270,8 +235,6 @@ static bool has_16x16(void) { return false; }
 
 #endif
 
-#define MAX_WIDTH 64
-
 /* The rows of a panel, up to whole blocks. */
 typedef struct row_list {
   const char *const *rows;
@@ -306,7 +269,7 @@ static void transpose_lines(const row_list *l, int64_t at, char *to, int64_t wid
 static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
   int block = 16 / size;
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
-  const char *rows[MAX_WIDTH];
+  const char *rows[TS_GEMM_MAX_UNITS];
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
   row_list all = list_rows(rows, filled, size);
   int64_t i = 0, line = 64 / size;
@@ -374,9 +337,12 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
     ts_gemm_pack_complex(pack, source, units, k, panels, panel_bytes);
     return;
   }
+  if (becomes_float(pack)) {
+    ts_gemm_pack_widened(pack, source, units, k, panels, panel_bytes);
+    return;
+  }
   int size = (int)ts_dtype_size(pack->dtype);
-  bool whole = keeps_bits(pack, size);
-  bool copies = whole && pack->unit_stride == 1, transposes = whole && pack->k_stride == 1;
+  bool copies = size >= 4 && pack->unit_stride == 1, transposes = size >= 4 && pack->k_stride == 1;
   if (transposes && gemm_ceil_div(pack->step, 16 / size) * (16 / size) > pack->width) transposes = false;
   int64_t panel = 0, count = gemm_ceil_div(units, pack->step);
   const pack_fn element_by_element = find_pack(pack);

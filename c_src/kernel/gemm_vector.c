@@ -50,7 +50,7 @@ static bool pays(const ts_gemm *gemm, const vector_form *f) {
 
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
-  if (gemm->complex || !pays(gemm, &f)) return TS_GEMM_TILE;
+  if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type) || !pays(gemm, &f)) return TS_GEMM_TILE;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
 
@@ -139,7 +139,8 @@ static void pack_task(void *arg, int64_t index, int worker) {
   const vector_form *f = &p->f;
   int64_t blocks = gemm_ceil_div(f->k, PACK_STEPS);
   int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
-  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL};
+  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL, NULL,
+                    0,         TS_DTYPE_NONE};
   char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
   ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
 }

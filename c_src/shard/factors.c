@@ -295,10 +295,11 @@ static bool sort(ts_factors *f, const ts_op *op) {
 
 /* Batch dims, then what is free of lhs and of rhs. */
 static bool dot(ts_factors *f, const ts_attrs *a) {
+  const int32_t result = f->operands;
   int32_t at = 0;
   for (int32_t i = 0; i < a->dot.lhs_batch.rank; i++, at++) {
-    bind_pair(f, 0, (int32_t)a->dot.lhs_batch.dims[i], 2, at);
-    bind(f, 1, (int32_t)a->dot.rhs_batch.dims[i], f->of[2][at]);
+    bind_pair(f, 0, (int32_t)a->dot.lhs_batch.dims[i], result, at);
+    bind(f, 1, (int32_t)a->dot.rhs_batch.dims[i], f->of[result][at]);
   }
   for (int32_t i = 0; i < a->dot.lhs_contract.rank; i++) {
     int32_t factor = new_factor(f);
@@ -308,8 +309,18 @@ static bool dot(ts_factors *f, const ts_attrs *a) {
   }
   for (int32_t t = 0; t < 2; t++)
     for (int32_t d = 0; d < rank_of(f, t); d++)
-      if (f->of[t][d] < 0) bind_pair(f, t, d, 2, at++);
+      if (f->of[t][d] < 0) bind_pair(f, t, d, result, at++);
   return set_reduction(f, TS_OP_DOT);
+}
+
+/* The scale is cut as the operand is whose elements it multiplies; dims of one element are whole. */
+static bool scaled_dot(ts_factors *f, const ts_attrs *a) {
+  const int32_t scaled = a->scaled_dot.operand;
+  const ts_dims *axes = &a->scaled_dot.axes;
+  if (!dot(f, a)) return false;
+  for (int32_t i = 0; i < axes->rank; i++)
+    if (f->shapes[2]->dims[i] == f->shapes[scaled]->dims[axes->dims[i]]) bind(f, 2, i, f->of[scaled][axes->dims[i]]);
+  return true;
 }
 
 /* Channels are contracted; of several groups each has its own channels and features. */
@@ -410,7 +421,9 @@ static bool find(ts_factors *f, const ts_graph *graph, const ts_op *op) {
   case TS_CLASS_SCAN: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->scan.axis); return true;
   case TS_CLASS_SORT: return sort(f, op);
   case TS_CLASS_WINDOW: return window(f, graph, op);
-  case TS_CLASS_DOT: return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
+  case TS_CLASS_DOT:
+    if (op->code == TS_OP_SCALED_DOT) return scaled_dot(f, op->attrs);
+    return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
   case TS_CLASS_LINALG: return linalg(f, op);
   case TS_CLASS_FFT: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->fft.axis); return true;
   default: return false; /* every class to come is replicated until it has a rule */
