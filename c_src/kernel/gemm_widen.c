@@ -23,33 +23,25 @@ static const gemm_widen *host(void) {
 typedef struct widening {
   const gemm_widen *with;
   const gemm_pack *pack;
-  float scales[TS_GEMM_MAX_UNITS]; /* of each unit, if the operand is scaled */
+  float scales[TS_GEMM_MAX_UNITS]; /* of each unit: ones if the operand is not scaled, which change no bit */
 } widening;
 
 static void set_scales(widening *w, int64_t first, int64_t units) {
   const gemm_pack *p = w->pack;
   const int64_t size = (int64_t)ts_dtype_size(p->scale_type);
-  if (!p->scale) return;
   for (int64_t u = 0; u < units; u++) {
-    const char *at = p->scale + (first + u) * p->scale_unit * size;
-    if (p->scale_type == TS_F32)
-      memcpy(&w->scales[u], at, sizeof(float));
-    else
-      w->with->to_f32(p->scale_type, at, 1, &w->scales[u]);
+    const char *at = p->scale ? p->scale + (first + u) * p->scale_unit * size : NULL;
+    w->scales[u] = at ? (float)ts_scalar_to_f64(p->scale_type, ts_scalar_load(p->scale_type, at)) : 1;
   }
 }
 
-/* Converts elements of neighbouring units, from `unit` on, or with step 0 of that one only. */
-static void convert(const widening *w, const char *from, int64_t unit, int step, int64_t count, char *out) {
+static void convert(const widening *w, const gemm_widen_rows *rows) {
   if (w->pack->compute == TS_GEMM_F64) {
-    w->with->to_f64(w->pack->dtype, from, count, out);
+    w->with->to_f64(rows);
     return;
   }
-  float *floats = (float *)(void *)out;
-  w->with->to_f32(w->pack->dtype, from, count, floats);
-  if (!w->pack->scale) return;
-  w->with->scale(w->scales + unit, step, count, floats);
-  w->with->round(w->pack->scale_type, count, floats);
+  w->with->to_f32(rows);
+  if (w->pack->scale) w->with->round(rows, w->pack->scale_type);
 }
 
 /* ---- panels ---- */
@@ -57,36 +49,48 @@ static void convert(const widening *w, const char *from, int64_t unit, int step,
 /* Units are contiguous: a row of the panel is converted at a time. */
 static void pack_units(const widening *w, const char *source, int64_t units, int64_t k, char *panel) {
   const gemm_pack *p = w->pack;
-  const int64_t from = p->k_stride * (int64_t)ts_dtype_size(p->dtype), size = p->compute == TS_GEMM_F64 ? 8 : 4;
-  for (int64_t i = 0; i < k; i++) {
-    char *row = panel + i * p->width * size;
-    convert(w, source + i * from, 0, 1, units, row);
-    if (units < p->step) memset(row + units * size, 0, (size_t)((p->width - units) * size));
-  }
+  const int64_t size = p->compute == TS_GEMM_F64 ? 8 : 4, row = p->width * size;
+  convert(w, &(gemm_widen_rows){.type = p->dtype,
+                                .from = source,
+                                .from_row = p->k_stride * (int64_t)ts_dtype_size(p->dtype),
+                                .rows = k,
+                                .count = units,
+                                .out = panel,
+                                .out_row = row,
+                                .scales = w->scales,
+                                .scale_step = 1});
+  for (int64_t i = 0; i < k && units < p->step; i++)
+    memset(panel + i * row + units * size, 0, (size_t)(row - units * size));
 }
 
 /* Steps of k of which all rows of a panel are converted before they are transposed. */
 #define BLOCK 64
 
-/* The elements of a unit, next to each other. */
-static const char *gather(const gemm_pack *p, const char *from, int64_t count, char *aside) {
+/* Brings the elements of each unit next to each other, into rows of BLOCK. */
+static void gather(const gemm_pack *p, const char *from, int64_t units, int64_t k, char *out) {
   const int64_t size = (int64_t)ts_dtype_size(p->dtype);
-  if (p->k_stride == 1) return from;
-  for (int64_t i = 0; i < count; i++) memcpy(aside + i * size, from + i * p->k_stride * size, (size_t)size);
-  return aside;
+  for (int64_t u = 0; u < units; u++)
+    for (int64_t i = 0; i < k; i++)
+      memcpy(out + (u * BLOCK + i) * size, from + (u * p->unit_stride + i * p->k_stride) * size, (size_t)size);
 }
 
 static void pack_block(const widening *w, const char *source, int64_t units, int64_t k, char *panel) {
   const gemm_pack *p = w->pack;
-  _Alignas(64) char wide[TS_GEMM_MAX_UNITS * BLOCK * 8], aside[BLOCK * 4];
-  const bool f64 = p->compute == TS_GEMM_F64;
+  _Alignas(64) char wide[TS_GEMM_MAX_UNITS * BLOCK * 8], aside[TS_GEMM_MAX_UNITS * BLOCK * 4];
+  const bool f64 = p->compute == TS_GEMM_F64, contiguous = p->k_stride == 1;
   const char *rows[TS_GEMM_MAX_UNITS + 3];
   const int64_t line = BLOCK * (f64 ? 8 : 4), size = (int64_t)ts_dtype_size(p->dtype);
+  if (!contiguous) gather(p, source, units, k, aside);
+  convert(w, &(gemm_widen_rows){.type = p->dtype,
+                                .from = contiguous ? source : aside,
+                                .from_row = (contiguous ? p->unit_stride : BLOCK) * size,
+                                .rows = units,
+                                .count = k,
+                                .out = wide,
+                                .out_row = line,
+                                .scales = w->scales});
+  for (int64_t u = 0; u < units; u++) rows[u] = wide + u * line;
   gemm_pack packed = *p;
-  for (int64_t u = 0; u < units; u++) {
-    convert(w, gather(p, source + u * p->unit_stride * size, k, aside), u, 0, k, wide + u * line);
-    rows[u] = wide + u * line;
-  }
   packed.dtype = f64 ? TS_F64 : TS_F32;
   ts_gemm_pack_rows(&packed, rows, units, k, panel);
 }
