@@ -297,9 +297,9 @@ static bool append_free(const ts_shape *from, const ts_dims *contract, const ts_
 }
 
 static ts_status check_wide(const ts_infer_call *call, ts_dtype type) {
-  const bool wide = ts_dtype_size(type) >= 4 || type == TS_F16 || type == TS_BF16;
+  const bool wide = ts_dtype_size(type) >= (ts_dtype_is_float(type) ? 2 : 4);
   if (!ts_dtype_is_complex(type) && wide) return TS_SUCCESS;
-  return ts_infer_error(call, "the result is %s, expected f16, bf16 or a real type of 32 or 64 bits",
+  return ts_infer_error(call, "the result is %s, expected a float of 16 bits or a real type of 32 or 64 bits",
                         ts_dtype_name(type));
 }
 

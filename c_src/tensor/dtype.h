@@ -105,8 +105,8 @@ static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dt
 ts_dtype ts_dtype_to_complex(ts_dtype type);
 
 /* True for types that products of type `to` read without a widened copy, as the conversion is exact, or modulo 2^32 for
- * s32 and u32: integers and floats of up to 8 bits for f16 and bf16, up to 16 bits for f32, and of 8 to 32 bits for f64;
- * integers of 8 and 16 bits for s32 and u32. */
+ * s32 and u32: integers and floats of up to 8 bits for f16 and bf16, up to 16 bits for f32, and of 8 to 32 bits for
+ * f64; integers of 8 and 16 bits for s32 and u32. */
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to);
 
 /* Nx's promotion of two types: c > f > bf > s > u. */

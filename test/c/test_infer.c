@@ -562,7 +562,7 @@ START_TEST(scaled_contraction)
       {SCALED_DOT("%u, %f, %v", "[1]", "[1]", "0", "[2]", "f32[2,2]"),
        "axes has axis 2, expected one of [0, 2) for rank 2"},
       {SCALED_DOT("%f, %f, %u", "[1]", "[1]", "0", "[0,1]", "u8[2,2]"),
-       "the result is u8, expected f16, bf16 or a real type of 32 or 64 bits"},
+       "the result is u8, expected a float of 16 bits or a real type of 32 or 64 bits"},
   };
   check_all_ok(good, COUNT(good));
   check_all_errors(bad, COUNT(bad));
@@ -576,9 +576,9 @@ START_TEST(wide_contraction)
                                      WIDE_DOT("%f, %f", "[0]", "[0]", "f32[3,3]")};
   static const error_case bad[] = {
       {WIDE_DOT("%u, %u", "[1]", "[1]", "s16[2,2]"),
-       "the result is s16, expected f16, bf16 or a real type of 32 or 64 bits"},
+       "the result is s16, expected a float of 16 bits or a real type of 32 or 64 bits"},
       {WIDE_DOT("%f, %f", "[1]", "[1]", "c64[2,2]"),
-       "the result is c64, expected f16, bf16 or a real type of 32 or 64 bits"},
+       "the result is c64, expected a float of 16 bits or a real type of 32 or 64 bits"},
       {WIDE_DOT("%u, %w", "[1]", "[1]", "f32[2,3]"),
        "contracted axes 1 and 1 have sizes 3 and 2, expected equal sizes"},
   };
