@@ -335,6 +335,7 @@ C_TESTS := \
   test_conv \
   test_device \
   test_gemm \
+  test_gemm_widen \
   test_exec \
   test_factors \
   test_factors_complex \
@@ -392,6 +393,7 @@ TSAN_TESTS := \
   test_factors \
   test_factors_complex \
   test_gemm \
+  test_gemm_widen \
   test_group \
   test_jit \
   test_jit_disk \

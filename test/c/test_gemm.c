@@ -327,8 +327,6 @@ START_TEST(narrow_operands)
 }
 END_TEST
 
-/* ---- a scaled operand ---- */
-
 typedef struct scaled_case {
   ts_gemm_types types;
   int operand;
@@ -353,12 +351,11 @@ static void scale_operand(ts_dtype type, char *origin, const int64_t extents[3],
 /* As a product of operands that were converted and scaled before. */
 static void check_scaled(const scaled_case *s) {
   const wide_case *c = &s->shape;
-  const ts_dtype type = s->types.out;
   product narrow, p = make_wide(&s->types, c, &narrow);
   const int64_t units = s->operand ? c->n : c->m, strides[2] = {s->along_batch ? units : 0, s->along_units ? 1 : 0};
-  operand scales = make_operand(type, NORMAL, 1, c->batch, units);
+  operand scales = make_operand(s->types.out, NORMAL, 1, c->batch, units);
   const operand *o = s->operand ? &p.rhs : &p.lhs;
-  scale_operand(type, o->origin, (int64_t[]){c->batch, units, c->k},
+  scale_operand(s->types.out, o->origin, (int64_t[]){c->batch, units, c->k},
                 (int64_t[]){o->batch, s->operand ? o->col : o->row, s->operand ? o->row : o->col}, scales.origin,
                 strides);
   ts_gemm *gemm = get_wide(&s->types, &p.shape, true);
@@ -372,23 +369,22 @@ static void check_scaled(const scaled_case *s) {
   check_same(&s->types, c, &p, &narrow);
 }
 
+static const scaled_case scaled_cases[] = {
+    {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 33, 71, 41, NORMAL, NORMAL}},
+    {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 1, 700, 451, NORMAL, TRANSPOSED}},
+    {{TS_F32, TS_U8, TS_F32}, 1, false, false, {1, 150, 170, 1001, NORMAL, PADDED}},
+    {{TS_F16, TS_F8, TS_F32}, 1, true, true, {3, 19, 37, 21, TRANSPOSED, STRIDED}},
+    {{TS_F32, TS_F16, TS_F32}, 1, true, true, {2, 5, 2100, 303, NORMAL, TRANSPOSED}},
+    {{TS_S4, TS_F32, TS_F32}, 0, true, true, {2, 300, 6, 77, NORMAL, NORMAL}},
+    {{TS_BF16, TS_F32, TS_F32}, 0, false, true, {1, 70, 1300, 65, REVERSED, STRIDED}},
+    {{TS_F16, TS_S8, TS_F16}, 1, false, true, {1, 150, 170, 300, NORMAL, NORMAL}},
+    {{TS_F16, TS_F8E4M3FN, TS_F16}, 1, true, true, {2, 9, 1300, 70, NORMAL, TRANSPOSED}},
+    {{TS_U8, TS_BF16, TS_BF16}, 0, false, true, {1, 900, 7, 460, TRANSPOSED, NORMAL}},
+    {{TS_BF16, TS_F8, TS_BF16}, 1, true, false, {3, 20, 250, 25, NORMAL, NORMAL}},
+};
+
 START_TEST(scaled_operands)
-{
-  static const scaled_case cases[] = {
-      {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 33, 71, 41, NORMAL, NORMAL}},
-      {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 1, 700, 451, NORMAL, TRANSPOSED}},
-      {{TS_F32, TS_U8, TS_F32}, 1, false, false, {1, 150, 170, 1001, NORMAL, PADDED}},
-      {{TS_F16, TS_F8, TS_F32}, 1, true, true, {3, 19, 37, 21, TRANSPOSED, STRIDED}},
-      {{TS_F32, TS_F16, TS_F32}, 1, true, true, {2, 5, 2100, 303, NORMAL, TRANSPOSED}},
-      {{TS_S4, TS_F32, TS_F32}, 0, true, true, {2, 300, 6, 77, NORMAL, NORMAL}},
-      {{TS_BF16, TS_F32, TS_F32}, 0, false, true, {1, 70, 1300, 65, REVERSED, STRIDED}},
-      {{TS_F16, TS_S8, TS_F16}, 1, false, true, {1, 150, 170, 300, NORMAL, NORMAL}},
-      {{TS_F16, TS_F8E4M3FN, TS_F16}, 1, true, true, {2, 9, 1300, 70, NORMAL, TRANSPOSED}},
-      {{TS_U8, TS_BF16, TS_BF16}, 0, false, true, {1, 900, 7, 460, TRANSPOSED, NORMAL}},
-      {{TS_BF16, TS_F8, TS_BF16}, 1, true, false, {3, 20, 250, 25, NORMAL, NORMAL}},
-  };
-  check_scaled(&cases[_i]);
-}
+{ check_scaled(&scaled_cases[_i]); }
 END_TEST
 
 /* Several blocks of k, tasks and threads. */
@@ -778,7 +774,7 @@ static Suite *suite(void) {
   Suite *s = suite_create("gemm");
   TCase *t = tcase_create("products");
   tcase_set_timeout(t, 120);
-  tcase_add_loop_test(t, scaled_operands, 0, 11);
+  tcase_add_loop_test(t, scaled_operands, 0, sizeof scaled_cases / sizeof *scaled_cases);
   tcase_add_loop_test(t, narrow_operands, 0, sizeof wide_types / sizeof *wide_types);
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
