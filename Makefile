@@ -121,6 +121,8 @@ $(NIF_OBJ): EXTRA_CFLAGS = $(ERL_CFLAGS) -fno-plt
 $(filter %/nif_digest_walk.o %/nif_digest_map.o,$(NIF_OBJ)): EXTRA_CFLAGS += -fno-tree-slp-vectorize
 # Loops over vectors of partitions and over rows, which -O2 leaves to one element at a time.
 $(B)/c_src/exec/collective_reduce.o $(B)/c_src/kernel/scatter.o: EXTRA_CFLAGS += -O3
+# A choice between two floats is made without a branch only where no one asks which of them raised an exception.
+$(B)/c_src/kernel/gemm_widen.o $(B)/c_src/kernel/gemm_widen_avx2.o: EXTRA_CFLAGS += -O3 -fno-trapping-math
 $(TEST_OBJ) $(TEST_SUPPORT_OBJ): EXTRA_CFLAGS = $(CHECK_CFLAGS) $(LLVM_CFLAGS)
 
 # Makefile is a prerequisite so that a change of flags rebuilds.

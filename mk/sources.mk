@@ -168,6 +168,8 @@ KERNEL_SRC := \
   c_src/kernel/gemm_pack_complex.c \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
+  c_src/kernel/gemm_widen.c \
+  c_src/kernel/gemm_widen_avx2.c \
   c_src/kernel/factor.c \
   c_src/kernel/factor_bidiagonal.c \
   c_src/kernel/factor_complex.c \
@@ -342,6 +344,7 @@ C_TESTS := \
   test_conv \
   test_device \
   test_gemm \
+  test_gemm_widen \
   test_exec \
   test_factors \
   test_factors_complex \
@@ -400,6 +403,7 @@ TSAN_TESTS := \
   test_factors \
   test_factors_complex \
   test_gemm \
+  test_gemm_widen \
   test_group \
   test_jit \
   test_jit_disk \

@@ -296,23 +296,52 @@ static bool append_free(const ts_shape *from, const ts_dims *contract, const ts_
   return true;
 }
 
-static ts_status check_wide(const ts_infer_call *call) {
-  ts_dtype type = call->attrs->wide_dot.dtype;
-  if (!ts_dtype_is_complex(type) && ts_dtype_size(type) >= 4) return TS_SUCCESS;
-  return ts_infer_error(call, "the result is %s, expected a real type of 32 or 64 bits", ts_dtype_name(type));
+static ts_status check_wide(const ts_infer_call *call, ts_dtype type) {
+  const bool wide = ts_dtype_size(type) >= (ts_dtype_is_float(type) ? 2 : 4);
+  if (!ts_dtype_is_complex(type) && wide) return TS_SUCCESS;
+  return ts_infer_error(call, "the result is %s, expected a float of 16 bits or a real type of 32 or 64 bits",
+                        ts_dtype_name(type));
+}
+
+static ts_status check_scale(const ts_infer_call *call) {
+  const ts_dims *axes = &call->attrs->scaled_dot.axes;
+  const int32_t which = call->attrs->scaled_dot.operand;
+  const ts_shape *scale = ts_infer_operand(call, 2)->shape;
+  if (which != 0 && which != 1) return ts_infer_error(call, "operand %d is scaled, expected 0 or 1", which);
+  const ts_shape *scaled = ts_infer_operand(call, (size_t)which)->shape;
+  TS_TRY(ts_infer_check_axes(call, "axes", axes, scaled->rank));
+  if (axes->rank != scale->rank)
+    return ts_infer_error(call, "%d axes, expected %d: one for each of the scale's dimensions", axes->rank,
+                          scale->rank);
+  for (int32_t i = 0; i < axes->rank; i++) {
+    const int64_t from = scale->dims[i], to = scaled->dims[axes->dims[i]];
+    if (from != 1 && from != to)
+      return ts_infer_error(call, "dimension %d of the scale has size %lld, expected 1 or %lld", i, (long long)from,
+                            (long long)to);
+  }
+  return TS_SUCCESS;
+}
+
+/* The type of the result, to which other operands than those of dot_general are converted. */
+static ts_status find_dot_type(const ts_infer_call *call, ts_dtype *out) {
+  *out = ts_infer_operand(call, 0)->dtype;
+  if (call->code == TS_OP_DOT) return ts_infer_same_dtype(call);
+  *out = call->code == TS_OP_SCALED_DOT ? ts_infer_operand(call, 2)->dtype : call->attrs->wide_dot.dtype;
+  TS_TRY(check_wide(call, *out));
+  return call->code == TS_OP_SCALED_DOT ? check_scale(call) : TS_SUCCESS;
 }
 
 ts_status ts_infer_dot(const ts_infer_call *call, ts_type *out) {
   const ts_value *lhs = ts_infer_operand(call, 0), *rhs = ts_infer_operand(call, 1);
   const ts_dims *lhs_contract = &call->attrs->dot.lhs_contract, *lhs_batch = &call->attrs->dot.lhs_batch;
   const ts_dims *rhs_contract = &call->attrs->dot.rhs_contract, *rhs_batch = &call->attrs->dot.rhs_batch;
-  bool wide = call->code == TS_OP_WIDE_DOT;
-  TS_TRY(wide ? check_wide(call) : ts_infer_same_dtype(call));
+  ts_dtype type;
+  TS_TRY(find_dot_type(call, &type));
   TS_TRY(check_dot_side(call, "the left side", 0, lhs_contract, lhs_batch));
   TS_TRY(check_dot_side(call, "the right side", 1, rhs_contract, rhs_batch));
   TS_TRY(check_dot_pairs(call, "contracted", lhs_contract, rhs_contract));
   TS_TRY(check_dot_pairs(call, "batch", lhs_batch, rhs_batch));
-  ts_type_set(out, wide ? call->attrs->wide_dot.dtype : lhs->dtype, &ts_shape_scalar);
+  ts_type_set(out, type, &ts_shape_scalar);
   for (int32_t i = 0; i < lhs_batch->rank; i++)
     out->shape.dims[out->shape.rank++] = lhs->shape->dims[lhs_batch->dims[i]];
   if (!append_free(lhs->shape, lhs_contract, lhs_batch, &out->shape) ||

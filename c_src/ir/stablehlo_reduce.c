@@ -238,6 +238,15 @@ ts_status hlo_window(const hlo_call *call, hlo_value *out) {
 
 /* ---- contraction ---- */
 
+/* The operand of scaled_dot_general that is multiplied by the scale. */
+static hlo_value scaled(const hlo_call *call, hlo_value x) {
+  const hlo_value scale = hlo_operand(call, 2);
+  const hlo_value wide =
+      hlo_op_with(call->h, "stablehlo.broadcast_in_dim", (hlo_type){x.element, &x.shape}, (hlo_values){&scale, 1},
+                  "broadcast_dimensions = %s", HLO_ARRAY(&call->op->attrs->scaled_dot.axes));
+  return hlo_binary(call->h, "stablehlo.multiply", x, wide);
+}
+
 ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   const ts_attrs *attrs = call->op->attrs;
   hlo *h = call->h;
@@ -245,6 +254,7 @@ ts_status hlo_dot(const hlo_call *call, hlo_value *out) {
   hlo_value operands[2];
   for (uint32_t i = 0; i < 2; i++) {
     hlo_value wide = hlo_convert(h, hlo_operand(call, i), call->element); /* of wide_dot_general */
+    if (call->op->code == TS_OP_SCALED_DOT && attrs->scaled_dot.operand == (int32_t)i) wide = scaled(call, wide);
     operands[i] = hlo_convert(h, wide, element);
   }
   *out =

@@ -125,7 +125,7 @@ static void place_lines(direct_task *t, char *space) {
 static void pack_columns(const direct_task *t) {
   const conv_state *s = t->s;
   const int cols = t->g->vectors * t->g->lanes;
-  const gemm_pack pack = {s->type, t->g->compute, 1, s->shape.n, cols, cols, GEMM_REAL};
+  const gemm_pack pack = {s->type, t->g->compute, 1, s->shape.n, cols, cols, GEMM_REAL, NULL, 0, TS_DTYPE_NONE};
   int64_t rest = packed_columns(s, t->g);
   if (rest) ts_gemm_pack(&pack, t->run->kernel + (s->shape.n - rest) * s->size, rest, s->shape.k, t->packed, 0);
 }

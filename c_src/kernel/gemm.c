@@ -38,7 +38,7 @@ static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out
 static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
                         ts_kernel_source *out) {
   bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED;
-  if (tile || ts_dtype_size(x) >= 4) x = TS_DTYPE_NONE;
+  if (tile || (int)ts_dtype_size(x) >= gemm->geometry.element_size) x = TS_DTYPE_NONE;
   ts_gemm_make_source(kernel == TS_GEMM_TILE ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(),
                       request, out);
 }
@@ -63,6 +63,16 @@ ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape
   TS_TRY(create(types, true, out));
   ts_gemm *gemm = *out;
   make_source(gemm, ts_gemm_pick_kernel(gemm, shape), ts_gemm_matrix_type(gemm, shape), &gemm->request, out_source);
+  return TS_SUCCESS;
+}
+
+ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
+                                 ts_kernel_source *out_source) {
+  (void)shape; /* of any one: tiles read packed operands */
+  *out = NULL;
+  TS_TRY(create(types, false, out));
+  (*out)->scaled = true;
+  make_source(*out, TS_GEMM_TILE, types->out, &(*out)->request, out_source);
   return TS_SUCCESS;
 }
 
@@ -291,9 +301,10 @@ static ts_status plan_make(plan *p) {
   const ts_gemm_shape *s = &p->shape;
   const int cols = (int)p->tile_cols;
   const ts_gemm_compute compute = p->g->compute;
-  p->pack_lhs =
-      (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel, GEMM_REAL};
-  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols, GEMM_REAL};
+  p->pack_lhs = (gemm_pack){gemm->types.lhs, compute, s->lhs_row, s->lhs_col / p->depth, p->g->rows[0], p->g->panel,
+                            GEMM_REAL,       NULL,    0,          TS_DTYPE_NONE};
+  p->pack_rhs = (gemm_pack){gemm->types.rhs, compute, s->rhs_col, s->rhs_row / p->depth, cols, cols,
+                            GEMM_REAL,       NULL,    0,          TS_DTYPE_NONE};
   if (gemm->complex) p->pack_rhs.numbers = GEMM_RIGHT;
   if (gemm->complex && s->lhs_col != 1) p->pack_lhs.numbers = GEMM_LEFT; /* else each row is one of parts */
   bool parts = p->col_tasks > 1 || s->n < p->run->shape.n;
@@ -319,6 +330,19 @@ static char *shared_panel(const plan *p, int64_t batch, int64_t k, int64_t panel
 static int64_t phase_end(const plan *p) { return gemm_min(p->phase + p->phase_k, p->shape.k); }
 static int64_t phase_blocks(const plan *p) { return gemm_ceil_div(phase_end(p) - p->phase, p->kc); }
 
+/* How operand 0 or 1 is packed, from a row or column of a batch on. */
+static gemm_pack scaled_from(const plan *p, int operand, int64_t batch, int64_t unit) {
+  const ts_gemm_scale *scale = p->run->scale;
+  gemm_pack pack = operand ? p->pack_rhs : p->pack_lhs;
+  if (!scale || scale->operand != operand) return pack;
+  if (operand) unit += p->first_col;
+  const int64_t at = (p->first_batch + batch) * scale->batch + unit * scale->unit;
+  pack.scale_type = p->run->gemm->types.out;
+  pack.scale_unit = scale->unit;
+  pack.scale = (const char *)scale->at + at * (int64_t)ts_dtype_size(pack.scale_type);
+  return pack;
+}
+
 static void pack_task(void *arg, int64_t task, int worker) {
   (void)worker;
   const plan *p = arg;
@@ -330,8 +354,8 @@ static void pack_task(void *arg, int64_t task, int worker) {
   int64_t kc = gemm_min(p->kc, s->k - k), col = panel * p->tile_cols;
   int64_t cols = gemm_min(PACK_PANELS * p->tile_cols, s->n - col);
   const char *from = p->rhs + (batch * s->rhs_batch + k * s->rhs_row + col * s->rhs_col) * p->run->gemm->rhs_size;
-  ts_gemm_pack(&p->pack_rhs, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc),
-               panel_bytes(p, kc));
+  const gemm_pack pack = scaled_from(p, 1, batch, col);
+  ts_gemm_pack(&pack, from, cols, elements_of(p, k, kc), shared_panel(p, batch, k, panel, kc), panel_bytes(p, kc));
 }
 
 /* ---- tiles ---- */
@@ -395,19 +419,23 @@ static void pack_rows(const task *t) {
   }
 }
 
+static void pack_lhs(const task *t, const char *from, int64_t k) {
+  const plan *p = t->p;
+  const gemm_pack pack = scaled_from(p, 0, t->batch, t->row);
+  ts_gemm_pack(&pack, from, t->rows, k, t->lhs_space, t->kc * p->g->panel * p->g->element_size);
+}
+
 /* Packs what the whole block of k needs that is not packed yet. */
 static void pack_block(const task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
-  int size = p->g->element_size;
   int64_t at = t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col, k = elements_of(p, t->k, t->kc);
   if (p->run->rows)
     pack_rows(t);
   else
-    ts_gemm_pack(&p->pack_lhs, p->lhs + at * p->run->gemm->lhs_size, t->rows, k, t->lhs_space,
-                 t->kc * p->g->panel * size);
+    pack_lhs(t, p->lhs + at * p->run->gemm->lhs_size, k);
   int64_t rest = t->cols % p->tile_cols;
-  if (p->mode == RHS_DIRECT && rest)
+  if (p->mode == RHS_DIRECT && rest) /* its type is that of the product: not scaled */
     ts_gemm_pack(&p->pack_rhs, rhs_address(t, t->cols - rest), rest, k, t->rhs_space, panel_bytes(p, t->kc));
 }
 
@@ -415,9 +443,10 @@ static void pack_block(const task *t) {
 static void pack_group(task *t, int64_t first, int64_t end) {
   const plan *p = t->p;
   t->group = first;
-  if (p->mode == RHS_PRIVATE)
-    ts_gemm_pack(&p->pack_rhs, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space,
-                 panel_bytes(p, t->kc));
+  if (p->mode != RHS_PRIVATE) return;
+  const gemm_pack pack = scaled_from(p, 1, t->batch, t->col + first);
+  ts_gemm_pack(&pack, rhs_address(t, first), end - first, elements_of(p, t->k, t->kc), t->rhs_space,
+               panel_bytes(p, t->kc));
 }
 
 /* The address of the panel that starts at the task's column `col`; also the bytes from k to k + 1. */
@@ -628,6 +657,7 @@ static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const 
                     .rhs = call->rhs,
                     .rows = call->rows,
                     .out = call->out,
+                    .scale = call->scale,
                     .adds = call->adds,
                     .epilogue = call->epilogue,
                     .parallel = call->parallel,

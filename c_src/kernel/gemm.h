@@ -27,8 +27,8 @@ typedef struct ts_gemm_shape {
   int64_t out_batch, out_row;
 } ts_gemm_shape;
 
-/* The types of a product. The operands' are `out`, or narrower: then `out` is f32, s32 or u32, and the elements are
- * converted while they are read (ts_dtype_widens_to). Products of s8, u8 and s16 multiply pairs of 16 bits. */
+/* The types of a product. The operands' are `out`, or narrower: the elements are converted while they are read
+ * (ts_dtype_widens_to). Products of s8, u8 and s16 multiply pairs of 16 bits. */
 typedef struct ts_gemm_types {
   ts_dtype lhs, rhs, out;
 } ts_gemm_types;
@@ -44,6 +44,9 @@ void ts_gemm_release(ts_gemm *gemm);
  * it. */
 ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
                           ts_kernel_source *out_source);
+/* The same of a product that ts_gemm_call.scale scales. */
+ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
+                                 ts_kernel_source *out_source);
 void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel);
 
 /* The same of complex numbers with parts of type `part`, f32 or f64. Runs take the shape of the parts. */
@@ -63,12 +66,21 @@ typedef struct ts_gemm_rows {
 } ts_gemm_rows;
 #define TS_GEMM_ROW_STATE 4096
 
+/* Scales of an operand whose elements are converted to the type of `out`, f16, bf16 or f32, and multiplied by the scale
+ * of their row of lhs (operand 0) or column of rhs (operand 1), rounded to the type. The scales have that type, too. */
+typedef struct ts_gemm_scale {
+  const void *at;
+  int operand;
+  int64_t batch, unit; /* strides in elements: from a batch, row or column to the next; 0: they share it */
+} ts_gemm_scale;
+
 /* One product. `out` must not overlap the operands. */
 typedef struct ts_gemm_call {
   const void *lhs;          /* not used with `rows` */
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
   void *out;
+  const ts_gemm_scale *scale;  /* for ts_gemm_prepare_scaled; else NULL */
   bool adds;                   /* the chains begin with what `out` has, which is of the type that is computed */
   const ts_epilogue *epilogue; /* may be NULL */
   const ts_parallel *parallel;

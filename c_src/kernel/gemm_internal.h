@@ -10,6 +10,7 @@ struct ts_gemm {
   ts_gemm_types types;
   bool native;                  /* results are computed in their own type; else in 32 bits */
   bool complex;                 /* of complex numbers, whose parts have the types */
+  bool scaled;                  /* an operand is scaled while it is packed: tiles only */
   int lhs_size, rhs_size, size; /* bytes of an element of the operands and of out */
   int depth;                    /* steps of k in one element of a packed operand: 2 for pairs, else 1 */
   ts_gemm_compute compute;      /* of AXPY and DOT; that of tiles is in the geometry */
@@ -25,6 +26,7 @@ typedef struct gemm_run {
   const char *lhs, *rhs;
   const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
   char *out;
+  const ts_gemm_scale *scale; /* NULL: none */
   bool adds;
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
@@ -65,7 +67,11 @@ typedef struct gemm_pack {
   int64_t unit_stride, k_stride; /* elements */
   int step, width;
   gemm_numbers numbers;
+  const char *scale; /* of the first unit; NULL: the operand is not scaled */
+  int64_t scale_unit;
+  ts_dtype scale_type; /* f16, bf16 or f32, to which scaled elements are rounded */
 } gemm_pack;
+enum { TS_GEMM_MAX_UNITS = 64 }; /* in a panel, with those that fill its last vector */
 
 /* Packs `units` units and `k` steps from `source` on. Panels are `panel_bytes` apart. */
 void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
@@ -76,6 +82,12 @@ void ts_gemm_pack_rows(const gemm_pack *pack, const char **rows, int64_t units, 
 
 /* Rounds or truncates a row of 32-bit results to `dtype`. */
 void ts_gemm_narrow(ts_dtype dtype, const void *source, int64_t count, void *out);
+
+/* ---- gemm_widen.c ---- */
+
+/* ts_gemm_pack of elements that are converted to f32 or f64, and perhaps scaled. */
+void ts_gemm_pack_widened(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
+                          int64_t panel_bytes);
 
 /* ---- gemm_pack_complex.c ---- */
 

@@ -56,12 +56,6 @@ DEFINE_PACK(s8, int8_t, uint32_t, widen_s8)
 DEFINE_PACK(u8, uint8_t, uint32_t, widen_u8)
 DEFINE_PACK(s16, int16_t, uint32_t, widen_s16)
 DEFINE_PACK(u16, uint16_t, uint32_t, widen_u16)
-DEFINE_PACK(f16, uint16_t, uint32_t, widen_f16)
-DEFINE_PACK(bf16, uint16_t, uint32_t, widen_bf16)
-DEFINE_PACK(s8_f32, int8_t, float, (float))
-DEFINE_PACK(u8_f32, uint8_t, float, (float))
-DEFINE_PACK(s16_f32, int16_t, float, (float))
-DEFINE_PACK(u16_f32, uint16_t, float, (float))
 
 #define DEFINE_PACK_PAIRS(name, source_type)                                                                \
   static void pairs_##name(const gemm_pack *p, const char *source, int64_t units, int64_t k, char *panel) { \
@@ -83,14 +77,12 @@ typedef void (*pack_fn)(const gemm_pack *p, const char *source, int64_t units, i
 
 static pack_fn pack_to_pairs(ts_dtype type) { return type == TS_S8 ? pairs_s8 : type == TS_U8 ? pairs_u8 : pairs_s16; }
 
-static pack_fn pack_to_elements(ts_dtype type, bool to_float) {
+static pack_fn pack_to_elements(ts_dtype type) {
   switch (type) {
-  case TS_S8: return to_float ? pack_s8_f32 : pack_s8;
-  case TS_U8: return to_float ? pack_u8_f32 : pack_u8;
-  case TS_S16: return to_float ? pack_s16_f32 : pack_s16;
-  case TS_U16: return to_float ? pack_u16_f32 : pack_u16;
-  case TS_F16: return pack_f16;
-  case TS_BF16: return pack_bf16;
+  case TS_S8: return pack_s8;
+  case TS_U8: return pack_u8;
+  case TS_S16: return pack_s16;
+  case TS_U16: return pack_u16;
   case TS_S64:
   case TS_U64:
   case TS_F64: return pack_8;
@@ -99,7 +91,12 @@ static pack_fn pack_to_elements(ts_dtype type, bool to_float) {
 }
 
 static pack_fn find_pack(const gemm_pack *p) {
-  return p->compute == TS_GEMM_PAIRS ? pack_to_pairs(p->dtype) : pack_to_elements(p->dtype, p->compute == TS_GEMM_F32);
+  return p->compute == TS_GEMM_PAIRS ? pack_to_pairs(p->dtype) : pack_to_elements(p->dtype);
+}
+
+/* True for floats that are computed in a wider type, and for integers that are computed as floats. */
+static bool becomes_float(const gemm_pack *p) {
+  return (p->compute == TS_GEMM_F32 && p->dtype != TS_F32) || (p->compute == TS_GEMM_F64 && p->dtype != TS_F64);
 }
 
 /* ---- units contiguous: rows are copied ---- */
@@ -238,8 +235,6 @@ static bool has_16x16(void) { return false; }
 
 #endif
 
-#define MAX_WIDTH 64
-
 /* The rows of a panel, up to whole blocks. */
 typedef struct row_list {
   const char *const *rows;
@@ -274,7 +269,7 @@ static void transpose_lines(const row_list *l, int64_t at, char *to, int64_t wid
 static void transpose_panel(const gemm_pack *p, const char *source, int64_t units, int64_t k, int size, char *panel) {
   int block = 16 / size;
   int64_t width = (int64_t)p->width * size, filled = gemm_ceil_div(p->step, block) * block;
-  const char *rows[MAX_WIDTH];
+  const char *rows[TS_GEMM_MAX_UNITS];
   for (int64_t u = 0; u < filled; u++) rows[u] = source + gemm_min(u, units - 1) * p->unit_stride * size;
   row_list all = list_rows(rows, filled, size);
   int64_t i = 0, line = 64 / size;
@@ -340,6 +335,10 @@ void ts_gemm_pack(const gemm_pack *pack, const char *source, int64_t units, int6
                   int64_t panel_bytes) {
   if (pack->numbers != GEMM_REAL) {
     ts_gemm_pack_complex(pack, source, units, k, panels, panel_bytes);
+    return;
+  }
+  if (becomes_float(pack)) {
+    ts_gemm_pack_widened(pack, source, units, k, panels, panel_bytes);
     return;
   }
   int size = (int)ts_dtype_size(pack->dtype);

@@ -1,4 +1,5 @@
-/* dot_general as a routine: contractions whose operands are batches of strided matrices. */
+/* The ops dot_general, wide_dot_general and scaled_dot_general as a routine: contractions whose operands are batches of
+ * strided matrices. */
 #include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
 #include "kernel/routine.h"
@@ -8,6 +9,8 @@ typedef struct gemm_state {
   ts_gemm *gemm;
   ts_kernel_source source;
   ts_epilogue_space space;
+  bool is_scaled;
+  ts_gemm_scale scale; /* without its address */
 } gemm_state;
 
 /* Merges a group of dims into one: its extent and stride; false when the strides do not allow it. */
@@ -58,23 +61,57 @@ static bool gemm_shape(const ts_graph *g, const ts_op *op, ts_gemm_shape *out) {
   return ok;
 }
 
+/* False when the scale is along a contracted dim, or its layout is not one of batches and units. */
+static bool gemm_scale(const ts_graph *g, const ts_op *op, ts_gemm_scale *out) {
+  const ts_attrs *a = op->attrs;
+  const int which = a->scaled_dot.operand;
+  const ts_shape *scaled = ts_graph_value(g, op->operands[which])->shape,
+                 *scale = ts_graph_value(g, op->operands[2])->shape;
+  const ts_dims *batch = which ? &a->dot.rhs_batch : &a->dot.lhs_batch;
+  const ts_dims *contract = which ? &a->dot.rhs_contract : &a->dot.lhs_contract;
+  const ts_dims free = free_dims(scaled->rank, batch, contract);
+  int64_t own[TS_MAX_RANK], strides[TS_MAX_RANK] = {0}, extent, k;
+  ts_shape_strides(scale, own);
+  for (int32_t i = 0; i < scale->rank; i++)
+    if (scale->dims[i] != 1) strides[a->scaled_dot.axes.dims[i]] = own[i];
+  *out = (ts_gemm_scale){.operand = which};
+  return collapse(scaled, strides, batch, &extent, &out->batch) &&
+         collapse(scaled, strides, &free, &extent, &out->unit) && collapse(scaled, strides, contract, &extent, &k) &&
+         k == 0;
+}
+
+/* Asks for the kernel of the product. */
+static ts_status prepare(gemm_state *state, const ts_gemm_types *types, bool complex) {
+  if (complex) return ts_gemm_prepare_complex(ts_dtype_part(types->out), &state->gemm, &state->source);
+  if (state->is_scaled) return ts_gemm_prepare_scaled(types, &state->shape, &state->gemm, &state->source);
+  return ts_gemm_prepare(types, &state->shape, &state->gemm, &state->source);
+}
+
+/* A scaled product computes its operand's elements in f32. */
+static bool has_types(const ts_op *op, const ts_gemm_types *types) {
+  if (!ts_gemm_has_types(types)) return false;
+  if (op->code != TS_OP_SCALED_DOT) return true;
+  const ts_dtype scaled = op->attrs->scaled_dot.operand ? types->rhs : types->lhs;
+  return (types->out == TS_F16 || types->out == TS_BF16 || types->out == TS_F32) && scaled != types->out;
+}
+
 static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
                          ts_graph_value(request->graph, op->operands[1])->dtype,
                          ts_graph_value(request->graph, op->first_result)->dtype};
   const bool complex = ts_dtype_is_complex(types.out) && types.lhs == types.out && types.rhs == types.out;
+  const bool is_scaled = op->code == TS_OP_SCALED_DOT;
   ts_gemm_shape shape;
+  ts_gemm_scale scale = {0};
   gemm_state *state;
-  if (!(complex || ts_gemm_has_types(&types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (!(complex || has_types(op, &types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
+  if (is_scaled && !gemm_scale(request->graph, op, &scale)) return TS_SUCCESS;
   if (complex) shape = ts_gemm_shape_of_parts(&shape);
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
-  state->shape = shape;
+  *state = (gemm_state){.shape = shape, .is_scaled = is_scaled, .scale = scale};
   out->state = state;
-  if (complex)
-    TS_TRY(ts_gemm_prepare_complex(ts_dtype_part(types.out), &state->gemm, &state->source));
-  else
-    TS_TRY(ts_gemm_prepare(&types, &shape, &state->gemm, &state->source));
+  TS_TRY(prepare(state, &types, complex));
   state->space = (ts_epilogue_space){
       .batch = shape.batch, .rows = shape.m, .cols = shape.n, .is_parallel = ts_gemm_is_large(state->gemm, &shape)};
   out->cost_ns = ts_gemm_cost(ts_dtype_part(types.out), &shape);
@@ -89,10 +126,13 @@ static void gemm_adopt(const ts_routine_plan *plan, ts_kernel *kernel) {
 
 static ts_status gemm_run(const ts_routine_plan *plan, const ts_routine_run *run) {
   const gemm_state *state = plan->state;
+  ts_gemm_scale scale = state->scale;
+  if (state->is_scaled) scale.at = ts_routine_operand(run, 2);
   return ts_gemm_run(state->gemm, &state->shape,
                      &(ts_gemm_call){.lhs = ts_routine_operand(run, 0),
                                      .rhs = ts_routine_operand(run, 1),
                                      .out = ts_routine_result(run, 0),
+                                     .scale = state->is_scaled ? &scale : NULL,
                                      .epilogue = run->epilogue,
                                      .parallel = run->parallel,
                                      .pool = run->pool,

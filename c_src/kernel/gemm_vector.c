@@ -44,12 +44,13 @@ static bool can_dot(const ts_gemm *gemm, const vector_form *f) {
 static bool pays(const ts_gemm *gemm, const vector_form *f) {
   if (f->items == 1) return true;
   if (f->items > TS_GEMM_MAX_ITEMS || f->results < 2 * gemm->geometry.lanes) return false;
-  return f->x.size < 4 || f->x.k == 1 || f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
+  return f->x.size < gemm->geometry.element_size || f->x.k == 1 ||
+         f->k * f->results * f->x.size > ts_target_host()->l2_bytes / 2;
 }
 
 ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *shape) {
   vector_form f = as_vectors(gemm, shape, NULL, NULL);
-  if (gemm->complex || !pays(gemm, &f)) return TS_GEMM_TILE;
+  if (gemm->complex || gemm->scaled || ts_dtype_is_small(f.x.type) || !pays(gemm, &f)) return TS_GEMM_TILE;
   return can_axpy(&f) ? TS_GEMM_AXPY : can_dot(gemm, &f) ? TS_GEMM_DOT : TS_GEMM_TILE;
 }
 
@@ -102,7 +103,7 @@ static ts_status plan_space(vector_plan *p) {
   const vector_form *f = &p->f;
   int64_t size = p->run->gemm->geometry.element_size;
   for (p->items = 1; p->items < f->items;) p->items *= 2;
-  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < 4;
+  p->packed = p->items > 1 || f->v.k != 1 || f->v.size < size;
   p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
   p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
   if (!p->packed) return TS_SUCCESS;
@@ -138,7 +139,8 @@ static void pack_task(void *arg, int64_t index, int worker) {
   const vector_form *f = &p->f;
   int64_t blocks = gemm_ceil_div(f->k, PACK_STEPS);
   int64_t batch = index / blocks, k = index % blocks * PACK_STEPS, steps = gemm_min(PACK_STEPS, f->k - k);
-  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL};
+  gemm_pack pack = {f->v.type, p->run->gemm->compute, f->v.unit, f->v.k, p->items, p->items, GEMM_REAL, NULL,
+                    0,         TS_DTYPE_NONE};
   char *to = p->v_space + batch * p->v_bytes + k * p->items * p->run->gemm->geometry.element_size;
   ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
 }

@@ -1,13 +1,13 @@
 /* The functions between this header and kernel/isa_end.h use AVX2: what ts_target_host requires of that class of
- * machine. Defines ISA, which ends their names, and the size of their vectors. No include guard: each file has its own
- * part. */
+ * machine, and conversions of f16, which every one of them has; generated code uses those, too. Defines ISA, which ends
+ * their names, and the size of their vectors. No include guard: each file has its own part. */
 #include <immintrin.h>
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,bmi,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,bmi,bmi2")
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2")
 #endif
 
 #define VECTOR_BYTES 32

@@ -16,11 +16,10 @@ static void take_dim(const ts_shape *shape, const int64_t *strides, int64_t dim,
   part->dims[part->rank++] = shape->dims[dim];
 }
 
-static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract) {
+static dot_side strided_side(const ts_shape *shape, const int64_t *strides, const ts_dims *batch,
+                             const ts_dims *contract) {
   dot_side side = {0};
-  int64_t strides[TS_MAX_RANK];
   bool taken[TS_MAX_RANK] = {false};
-  ts_shape_strides(shape, strides);
   for (int32_t i = 0; i < batch->rank; i++) {
     take_dim(shape, strides, batch->dims[i], &side.batch, side.batch_strides);
     taken[batch->dims[i]] = true;
@@ -35,6 +34,12 @@ static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_d
   return side;
 }
 
+static dot_side get_side(const ts_shape *shape, const ts_dims *batch, const ts_dims *contract) {
+  int64_t strides[TS_MAX_RANK];
+  ts_shape_strides(shape, strides);
+  return strided_side(shape, strides, batch, contract);
+}
+
 ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar acc) {
   if (ts_dtype_is_complex(type)) return ts_ref_complex_multiply_add(type, l, r, acc);
   bool fused = ts_target_host()->fma;
@@ -43,37 +48,71 @@ ts_scalar ts_ref_multiply_add(ts_dtype type, ts_scalar l, ts_scalar r, ts_scalar
   return ts_ref_binary(TS_OP_ADD, type, ts_ref_binary(TS_OP_MULTIPLY, type, l, r), acc);
 }
 
-static ts_scalar dot_element(const ts_ref_call *call, const dot_side *lhs, int64_t lhs_base, const dot_side *rhs,
-                             int64_t rhs_base) {
-  const ts_buffer *l = call->operands[0], *r = call->operands[1];
+/* One operand, and where its elements of a result begin. */
+typedef struct dot_operand {
+  const ts_buffer *buffer;
+  dot_side side;
+  int64_t base;
+} dot_operand;
+
+static int64_t base_of(const dot_side *side, const int64_t *batch, const int64_t *free) {
+  return ts_ref_offset(side->batch.rank, batch, side->batch_strides) +
+         ts_ref_offset(side->free.rank, free, side->free_strides);
+}
+
+/* The element at an index of the contracted dims, in the result's type. */
+static ts_scalar element_at(const ts_ref_call *call, const dot_operand *o, const int64_t *index) {
+  const int64_t at = o->base + ts_ref_offset(o->side.contract.rank, index, o->side.contract_strides);
+  return ts_scalar_convert(o->buffer->dtype, ts_ref_get(o->buffer, at), call->result->dtype);
+}
+
+/* operands: lhs, rhs, and the scale of scaled_dot_general. */
+static ts_scalar dot_element(const ts_ref_call *call, const dot_operand *operands) {
+  const ts_op *op = call->op;
+  const ts_shape *contract = &operands[0].side.contract;
   ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
   ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
   int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(&lhs->contract));
-       k++, ts_ref_next(&lhs->contract, index)) {
-    ts_scalar x = ts_ref_get(l, lhs_base + ts_ref_offset(lhs->contract.rank, index, lhs->contract_strides));
-    ts_scalar y = ts_ref_get(r, rhs_base + ts_ref_offset(rhs->contract.rank, index, rhs->contract_strides));
-    x = ts_scalar_convert(given, ts_scalar_convert(l->dtype, x, given), type);
-    y = ts_scalar_convert(given, ts_scalar_convert(r->dtype, y, given), type);
-    acc = ts_ref_multiply_add(type, x, y, acc);
+  for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(contract)); k++, ts_ref_next(contract, index)) {
+    ts_scalar x[2] = {element_at(call, &operands[0], index), element_at(call, &operands[1], index)};
+    if (op->code == TS_OP_SCALED_DOT) {
+      ts_scalar *scaled = &x[op->attrs->scaled_dot.operand];
+      *scaled = ts_ref_binary(TS_OP_MULTIPLY, given, *scaled, element_at(call, &operands[2], index));
+    }
+    acc = ts_ref_multiply_add(type, ts_scalar_convert(given, x[0], type), ts_scalar_convert(given, x[1], type), acc);
   }
   return ts_scalar_convert(type, acc, given);
+}
+
+/* The scale with the dims of the operand that it scales. */
+static dot_side get_scale(const ts_ref_call *call) {
+  const ts_attrs *a = call->op->attrs;
+  const ts_shape *scale = &call->operands[2]->shape;
+  const int32_t which = a->scaled_dot.operand;
+  int64_t own[TS_MAX_RANK], strides[TS_MAX_RANK] = {0};
+  ts_shape_strides(scale, own);
+  for (int32_t i = 0; i < scale->rank; i++)
+    if (scale->dims[i] != 1) strides[a->scaled_dot.axes.dims[i]] = own[i];
+  return strided_side(&call->operands[which]->shape, strides, which ? &a->dot.rhs_batch : &a->dot.lhs_batch,
+                      which ? &a->dot.rhs_contract : &a->dot.lhs_contract);
 }
 
 /* The result's dims: batch, free dims of lhs, free dims of rhs. */
 void ts_ref_dot(const ts_ref_call *call) {
   const ts_attrs *attrs = call->op->attrs;
-  dot_side lhs = get_side(&call->operands[0]->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
-  dot_side rhs = get_side(&call->operands[1]->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  const bool has_scale = call->op->code == TS_OP_SCALED_DOT;
+  dot_operand of[3] = {{.buffer = call->operands[0]}, {.buffer = call->operands[1]}};
+  dot_operand *lhs = &of[0], *rhs = &of[1];
+  lhs->side = get_side(&lhs->buffer->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
+  rhs->side = get_side(&rhs->buffer->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  if (has_scale) of[2] = (dot_operand){call->operands[2], get_scale(call), 0};
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
-    const int64_t *lhs_free = index + lhs.batch.rank, *rhs_free = lhs_free + lhs.free.rank;
-    int64_t lhs_base = ts_ref_offset(lhs.batch.rank, index, lhs.batch_strides) +
-                       ts_ref_offset(lhs.free.rank, lhs_free, lhs.free_strides);
-    int64_t rhs_base = ts_ref_offset(rhs.batch.rank, index, rhs.batch_strides) +
-                       ts_ref_offset(rhs.free.rank, rhs_free, rhs.free_strides);
-    ts_ref_set(call->result, i, dot_element(call, &lhs, lhs_base, &rhs, rhs_base));
+    const int64_t *free[2] = {index + lhs->side.batch.rank, index + lhs->side.batch.rank + lhs->side.free.rank};
+    for (int o = 0; o < 2; o++) of[o].base = base_of(&of[o].side, index, free[o]);
+    if (has_scale) of[2].base = base_of(&of[2].side, index, free[attrs->scaled_dot.operand]);
+    ts_ref_set(call->result, i, dot_element(call, of));
   }
 }
 

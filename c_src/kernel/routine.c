@@ -6,6 +6,7 @@ static const struct {
 } routines[TS_OP_COUNT] = {
     [TS_OP_DOT] = {&ts_gemm_routine, &ts_gemm_routine},
     [TS_OP_WIDE_DOT] = {&ts_gemm_routine, NULL},
+    [TS_OP_SCALED_DOT] = {&ts_gemm_routine, NULL},
     [TS_OP_CONV] = {&ts_conv_routine, &ts_conv_routine},
     [TS_OP_CHOLESKY] = {&ts_cholesky_routine, &ts_factor_routine},
     [TS_OP_SOLVE] = {&ts_lu_routine, &ts_factor_routine},

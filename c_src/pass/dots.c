@@ -3,13 +3,23 @@
  * whose dims do not collapse is transposed to [batch, free, contracted] first. A product that only a transpose reads
  * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
  * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
- * faster. Where no sum of widened integers exceeds 32 bits, a product of 64 bits is one of 32 that is widened. */
+ * faster; so is a scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits is
+ * one of 32 that is widened. */
 #include "pass/normalize.h"
 
 typedef struct side {
   ts_value_id value;
   ts_dims batch, contract;
+  /* What the converted value is multiplied by: a number, or a value whose dims are along `axes` of it. */
+  enum { UNSCALED, BY_NUMBER, BY_VALUE } scaled;
+  ts_value_id scale;
+  ts_scalar number;
+  ts_dims axes;
 } side;
+
+static side side_of(ts_value_id value, const ts_dims *batch, const ts_dims *contract) {
+  return (side){.value = value, .batch = *batch, .contract = *contract};
+}
 
 static bool contains(const ts_dims *dims, int64_t d) {
   for (int32_t i = 0; i < dims->rank; i++) {
@@ -46,7 +56,10 @@ static void read_through_transpose(const ts_graph *g, side *s) {
   const ts_op *op = ts_graph_op(g, v->op);
   ts_dims free = free_dims(&s->batch, &s->contract, v->shape->rank), moved = apply(&op->attrs->axes, &free);
   if (!is_ascending(&moved)) return;
-  *s = (side){op->operands[0], apply(&op->attrs->axes, &s->batch), apply(&op->attrs->axes, &s->contract)};
+  s->value = op->operands[0];
+  s->batch = apply(&op->attrs->axes, &s->batch);
+  s->contract = apply(&op->attrs->axes, &s->contract);
+  s->axes = apply(&op->attrs->axes, &s->axes);
 }
 
 static const ts_op *maker(const ts_graph *g, ts_value_id value, ts_opcode code) {
@@ -62,8 +75,10 @@ static ts_value_id before_widening(const ts_graph *g, ts_value_id value) {
   return ts_dtype_widens_to(from, ts_graph_value(g, value)->dtype) ? convert->operands[0] : TS_NO_ID;
 }
 
-static void read_through(const ts_graph *g, side *s) {
+/* Reads through transposes and a conversion to `type`; a value of another type is converted by the product already. */
+static void read_through(const ts_graph *g, ts_dtype type, side *s) {
   read_through_transpose(g, s);
+  if (ts_graph_value(g, s->value)->dtype != type) return;
   ts_value_id narrow = before_widening(g, s->value);
   if (narrow == TS_NO_ID) return;
   s->value = narrow;
@@ -134,26 +149,119 @@ static void append(ts_dims *to, const ts_dims *from, ts_dims *positions) {
   }
 }
 
+/* ---- scales ---- */
+
+/* Takes a factor that is a number or a broadcast value. */
+static bool take_scale(const ts_graph *g, ts_value_id factor, side *s) {
+  const ts_op *broadcast = maker(g, factor, TS_OP_BROADCAST);
+  s->scaled = BY_NUMBER;
+  s->axes.rank = 0;
+  if (ts_graph_is_constant(g, factor, &s->number)) return true;
+  if (!broadcast) return false;
+  s->scaled = BY_VALUE;
+  s->scale = broadcast->operands[0];
+  s->axes = broadcast->attrs->broadcast.axes;
+  return true;
+}
+
+/* True when the scale is one strided dim along the batch and along the free dims, and does not change along others. */
+static bool is_scale_strided(const ts_graph *g, const side *s) {
+  const ts_shape *shape = ts_graph_value(g, s->value)->shape;
+  const ts_dims free = free_dims(&s->batch, &s->contract, shape->rank);
+  int64_t own[TS_MAX_RANK], strides[TS_MAX_RANK] = {0};
+  if (s->scaled == BY_NUMBER) return true;
+  const ts_shape *scale = ts_graph_value(g, s->scale)->shape;
+  ts_shape_strides(scale, own);
+  for (int32_t i = 0; i < scale->rank; i++) {
+    if (scale->dims[i] == 1) continue;
+    if (contains(&s->contract, s->axes.dims[i])) return false;
+    strides[s->axes.dims[i]] = own[i];
+  }
+  return is_one_dim(shape, strides, &s->batch) && is_one_dim(shape, strides, &free);
+}
+
+/* Reads through the product of a widened value and a scale, whose elements are then computed while they are packed. */
+static bool read_scaled(const ts_graph *g, side *inout) {
+  side s = *inout;
+  read_through_transpose(g, &s);
+  const ts_dtype type = ts_graph_value(g, s.value)->dtype;
+  const ts_op *multiply = maker(g, s.value, TS_OP_MULTIPLY);
+  if (!multiply || (type != TS_F16 && type != TS_BF16 && type != TS_F32)) return false;
+  for (int i = 0; i < 2; i++) {
+    side narrow = s;
+    narrow.value = multiply->operands[i];
+    if (!take_scale(g, multiply->operands[1 - i], &narrow)) continue;
+    read_through_transpose(g, &narrow);
+    narrow.value = before_widening(g, narrow.value);
+    if (narrow.value == TS_NO_ID) continue;
+    read_through_transpose(g, &narrow);
+    if (!is_scale_strided(g, &narrow)) continue;
+    *inout = narrow;
+    return true;
+  }
+  return false;
+}
+
+/* Reads through the scale of one side, of the larger one if both have one. */
+static bool read_one_scaled(const ts_graph *g, side *lhs, side *rhs) {
+  const bool lhs_first =
+      ts_shape_elements(ts_graph_value(g, lhs->value)->shape) > ts_shape_elements(ts_graph_value(g, rhs->value)->shape);
+  return read_scaled(g, lhs_first ? lhs : rhs) || read_scaled(g, lhs_first ? rhs : lhs);
+}
+
+static ts_status make_scale(ts_rules *rules, ts_region_id target, ts_dtype type, side *s) {
+  if (s->scaled != BY_NUMBER) return TS_SUCCESS;
+  return ts_rules_constant(rules, target, type, &ts_shape_scalar, s->number, &s->scale);
+}
+
+/* ---- the product ---- */
+
+static ts_dims where(const ts_dims *axes, const ts_dims *dims) {
+  ts_dims out = {.rank = dims->rank};
+  for (int32_t i = 0; i < dims->rank; i++)
+    for (int32_t d = 0; d < axes->rank; d++)
+      if (axes->dims[d] == dims->dims[i]) out.dims[i] = d;
+  return out;
+}
+
 static ts_status make_strided(ts_rules *rules, ts_region_id target, side *s) {
   if (is_strided(ts_graph_value(rules->to, s->value)->shape, &s->batch, &s->contract)) return TS_SUCCESS;
   ts_dims free = free_dims(&s->batch, &s->contract, ts_graph_value(rules->to, s->value)->shape->rank), kept;
-  side out = {0};
+  side out = *s;
   ts_attrs attrs = {0};
   append(&attrs.axes, &s->batch, &out.batch);
   append(&attrs.axes, &free, &kept);
   append(&attrs.axes, &s->contract, &out.contract);
   TS_TRY(ts_rules_add(rules, target, TS_OP_TRANSPOSE, (ts_values){&s->value, 1}, &attrs, &out.value));
+  out.axes = where(&attrs.axes, &s->axes);
   *s = out;
   return TS_SUCCESS;
 }
 
+static ts_status add_scaled_dot(ts_rules *rules, ts_region_id target, const side *lhs, const side *rhs,
+                                ts_value_id *out) {
+  const side *scaled = lhs->scaled ? lhs : rhs;
+  ts_value_id operands[] = {lhs->value, rhs->value, scaled->scale};
+  ts_attrs attrs = {.scaled_dot = {.lhs_contract = lhs->contract,
+                                   .lhs_batch = lhs->batch,
+                                   .rhs_contract = rhs->contract,
+                                   .rhs_batch = rhs->batch,
+                                   .operand = scaled == rhs,
+                                   .axes = scaled->axes}};
+  return ts_rules_add(rules, target, TS_OP_SCALED_DOT, (ts_values){operands, 3}, &attrs, out);
+}
+
 static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rhs, ts_value_id *out) {
   const ts_dtype result = ts_graph_value(rules->to, lhs.value)->dtype;
-  const ts_dtype type = read_as_s32(rules->to, &lhs, &rhs) ? TS_S32 : result;
-  read_through(rules->to, &lhs);
-  read_through(rules->to, &rhs);
+  const bool is_scaled = read_one_scaled(rules->to, &lhs, &rhs);
+  const ts_dtype type = !is_scaled && read_as_s32(rules->to, &lhs, &rhs) ? TS_S32 : result;
+  TS_TRY(make_scale(rules, target, type, &lhs));
+  TS_TRY(make_scale(rules, target, type, &rhs));
+  read_through(rules->to, type, &lhs);
+  read_through(rules->to, type, &rhs);
   TS_TRY(make_strided(rules, target, &lhs));
   TS_TRY(make_strided(rules, target, &rhs));
+  if (is_scaled) return add_scaled_dot(rules, target, &lhs, &rhs, out);
   ts_value_id operands[] = {lhs.value, rhs.value};
   bool wide = false;
   for (int i = 0; i < 2; i++) wide |= ts_graph_value(rules->to, operands[i])->dtype != type;
@@ -165,11 +273,11 @@ static ts_status add_dot(ts_rules *rules, ts_region_id target, side lhs, side rh
 }
 
 static side lhs_of(const ts_rewrite *rw, const ts_op *dot) {
-  return (side){ts_rewrite_operand(rw, dot, 0), dot->attrs->dot.lhs_batch, dot->attrs->dot.lhs_contract};
+  return side_of(ts_rewrite_operand(rw, dot, 0), &dot->attrs->dot.lhs_batch, &dot->attrs->dot.lhs_contract);
 }
 
 static side rhs_of(const ts_rewrite *rw, const ts_op *dot) {
-  return (side){ts_rewrite_operand(rw, dot, 1), dot->attrs->dot.rhs_batch, dot->attrs->dot.rhs_contract};
+  return side_of(ts_rewrite_operand(rw, dot, 1), &dot->attrs->dot.rhs_batch, &dot->attrs->dot.rhs_contract);
 }
 
 /* True when the axes only move the free dims of rhs before those of lhs. */
@@ -198,15 +306,16 @@ static bool is_read_through(const ts_graph *g, ts_value_id value) {
   return maker(g, value, TS_OP_TRANSPOSE) || before_widening(g, value) != TS_NO_ID;
 }
 
-static bool fits_s32(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
-  side l = {lhs, attrs->dot.lhs_batch, attrs->dot.lhs_contract},
-       r = {rhs, attrs->dot.rhs_batch, attrs->dot.rhs_contract};
-  return read_as_s32(g, &l, &r);
+/* True when both sides fit 32 bits, or one is scaled. */
+static bool reads_operands(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
+  side l = side_of(lhs, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
+  side r = side_of(rhs, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
+  return read_as_s32(g, &l, &r) || read_one_scaled(g, &l, &r);
 }
 
 /* True when a product of two values has the form already. */
 static bool has_form(const ts_graph *g, ts_value_id lhs, ts_value_id rhs, const ts_attrs *attrs) {
-  return !is_read_through(g, lhs) && !is_read_through(g, rhs) && !fits_s32(g, lhs, rhs, attrs) &&
+  return !is_read_through(g, lhs) && !is_read_through(g, rhs) && !reads_operands(g, lhs, rhs, attrs) &&
          is_strided(ts_graph_value(g, lhs)->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract) &&
          is_strided(ts_graph_value(g, rhs)->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
 }
@@ -237,7 +346,7 @@ bool ts_dots_applies(const ts_graph *g) {
     if (op->code == TS_OP_TRANSPOSE && maker(g, op->operands[0], TS_OP_DOT)) return true;
     if (op->code != TS_OP_DOT) continue;
     if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
-    if (fits_s32(g, op->operands[0], op->operands[1], op->attrs)) return true;
+    if (reads_operands(g, op->operands[0], op->operands[1], op->attrs)) return true;
     if ((!last || !is_alike(g, last, op)) && !has_form(g, op->operands[0], op->operands[1], op->attrs)) return true;
     last = op;
   }

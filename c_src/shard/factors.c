@@ -295,10 +295,11 @@ static bool sort(ts_factors *f, const ts_op *op) {
 
 /* Batch dims, then what is free of lhs and of rhs. */
 static bool dot(ts_factors *f, const ts_attrs *a) {
+  const int32_t result = f->operands;
   int32_t at = 0;
   for (int32_t i = 0; i < a->dot.lhs_batch.rank; i++, at++) {
-    bind_pair(f, 0, (int32_t)a->dot.lhs_batch.dims[i], 2, at);
-    bind(f, 1, (int32_t)a->dot.rhs_batch.dims[i], f->of[2][at]);
+    bind_pair(f, 0, (int32_t)a->dot.lhs_batch.dims[i], result, at);
+    bind(f, 1, (int32_t)a->dot.rhs_batch.dims[i], f->of[result][at]);
   }
   for (int32_t i = 0; i < a->dot.lhs_contract.rank; i++) {
     int32_t factor = new_factor(f);
@@ -308,8 +309,36 @@ static bool dot(ts_factors *f, const ts_attrs *a) {
   }
   for (int32_t t = 0; t < 2; t++)
     for (int32_t d = 0; d < rank_of(f, t); d++)
-      if (f->of[t][d] < 0) bind_pair(f, t, d, 2, at++);
+      if (f->of[t][d] < 0) bind_pair(f, t, d, result, at++);
   return set_reduction(f, TS_OP_DOT);
+}
+
+/* The scale is cut as the operand is whose elements it multiplies; dims of one element are whole, and those that the
+ * operand must have whole. */
+static void bind_scale(ts_factors *f, const ts_attrs *a) {
+  const int32_t scaled = a->scaled_dot.operand;
+  const ts_dims *axes = &a->scaled_dot.axes;
+  for (int32_t i = 0; i < axes->rank; i++) {
+    const int64_t d = axes->dims[i];
+    if (f->shapes[2]->dims[i] == f->shapes[scaled]->dims[d] && f->of[scaled][d] >= 0) bind(f, 2, i, f->of[scaled][d]);
+  }
+}
+
+static void keep_whole(ts_factors *f, int32_t tensor, const ts_dims *dims) {
+  for (int32_t i = 0; i < dims->rank; i++) f->of[tensor][dims->dims[i]] = -1;
+}
+
+/* Products that convert their operands. Partial results would be of the accumulator's type, but the elements are first
+ * rounded to the result's: where the types differ the contracted dims are whole. */
+static bool converting_dot(ts_factors *f, const ts_graph *graph, const ts_op *op) {
+  const ts_attrs *a = op->attrs;
+  if (!dot(f, a)) return false;
+  if (ts_dtype_is_narrow(ts_graph_value(graph, op->first_result)->dtype)) {
+    keep_whole(f, 0, &a->dot.lhs_contract);
+    keep_whole(f, 1, &a->dot.rhs_contract);
+  }
+  if (op->code == TS_OP_SCALED_DOT) bind_scale(f, a);
+  return true;
 }
 
 /* Channels are contracted; of several groups each has its own channels and features. */
@@ -410,7 +439,9 @@ static bool find(ts_factors *f, const ts_graph *graph, const ts_op *op) {
   case TS_CLASS_SCAN: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->scan.axis); return true;
   case TS_CLASS_SORT: return sort(f, op);
   case TS_CLASS_WINDOW: return window(f, graph, op);
-  case TS_CLASS_DOT: return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
+  case TS_CLASS_DOT:
+    if (op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT) return converting_dot(f, graph, op);
+    return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
   case TS_CLASS_LINALG: return linalg(f, op);
   case TS_CLASS_FFT: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->fft.axis); return true;
   default: return false; /* every class to come is replicated until it has a rule */

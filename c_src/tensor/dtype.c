@@ -59,7 +59,11 @@ static int nx_kind(ts_dtype type) {
 }
 
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to) {
-  if (ts_dtype_is_complex(from) || ts_dtype_is_small(from) || ts_dtype_size(from) > 2) return false;
+  const bool small = ts_dtype_is_small(from);
+  if (ts_dtype_is_complex(from)) return false;
+  if (to == TS_F64) return ts_dtype_size(from) <= 4 && !small;
+  if (to == TS_F16 || to == TS_BF16) return ts_dtype_size(from) == 1;
+  if (ts_dtype_size(from) > 2 || !ts_dtype_has_kernels(from) || (small && to != TS_F32)) return false;
   return to == TS_F32 || ((to == TS_S32 || to == TS_U32) && !ts_dtype_is_float(from));
 }
 

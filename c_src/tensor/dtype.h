@@ -104,8 +104,9 @@ static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dt
 /* The complex type that has room for a real type's values; a complex type itself. */
 ts_dtype ts_dtype_to_complex(ts_dtype type);
 
-/* True for types that products of type `to` read without a widened copy: integers and floats of 8 and 16 bits, where
- * the conversion to f32 is exact, or that to s32 or u32 modulo 2^32. */
+/* True for types that products of type `to` read without a widened copy, as the conversion is exact, or modulo 2^32 for
+ * s32 and u32: integers and floats of up to 8 bits for f16 and bf16, up to 16 bits for f32, and of 8 to 32 bits for
+ * f64; integers of 8 and 16 bits for s32 and u32. */
 bool ts_dtype_widens_to(ts_dtype from, ts_dtype to);
 
 /* Nx's promotion of two types: c > f > bf > s > u. */

@@ -397,6 +397,7 @@ static rule rule_of_fold(const intervals *in, const ts_op *op, const ts_buffer *
   case TS_OP_WINDOW_SUM:
   case TS_OP_DOT:
   case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT:
   case TS_OP_CONV: return ts_dtype_is_float(result->dtype) ? SUM : NONE;
   case TS_OP_REDUCE_PRODUCT: return ts_dtype_is_float(result->dtype) && !any_wide(in, op) ? PRODUCT : NONE;
   default: return NONE;

@@ -226,10 +226,36 @@ static void rotate(dot_plan *plan, int64_t by) {
   }
 }
 
+/* A product of an operand that is converted and scaled: before, or by the product. */
+static ts_status add_scaled_product(generator *g, scope *s, const dot_plan *plan, const ts_value_id *operands,
+                                    ts_value_id *out) {
+  static const ts_dtype types[] = {TS_F32, TS_F32, TS_F16, TS_BF16, TS_F64, TS_S32};
+  ts_attrs to = {.dtype = types[rng_below(&g->random, sizeof types / sizeof *types)]}, attrs = plan->attrs;
+  const int which = (int)rng_below(&g->random, 2);
+  const ts_type scaled = type_of(g, operands[which]);
+  ts_attrs wide = {.broadcast = {.shape = scaled.shape}};
+  ts_shape scale = ts_shape_scalar;
+  ts_value_id of[3] = {operands[0], operands[1]}, factors[2];
+  for (int32_t d = 0; d < scaled.shape.rank; d++) {
+    if (!rng_chance(&g->random, 40)) continue;
+    add_dim(&wide.broadcast.axes, d);
+    scale.dims[scale.rank++] = rng_chance(&g->random, 80) ? scaled.shape.dims[d] : 1;
+  }
+  TS_TRY(pick_like(g, s, to.dtype, &scale, &of[2]));
+  attrs.scaled_dot.operand = which;
+  attrs.scaled_dot.axes = wide.broadcast.axes;
+  if (rng_chance(&g->random, 50)) return add_op(g, s, TS_OP_SCALED_DOT, &attrs, of, 3, out);
+  for (int i = 0; i < 2; i++) TS_TRY(add_op(g, s, TS_OP_CONVERT, &to, &operands[i], 1, &of[i]));
+  TS_TRY(add_op(g, s, TS_OP_BROADCAST, &wide, &of[2], 1, &factors[1]));
+  factors[0] = of[which];
+  TS_TRY(add_op(g, s, TS_OP_MULTIPLY, NULL, factors, 2, &of[which]));
+  return add_op(g, s, TS_OP_DOT, &plan->attrs, of, 2, out);
+}
+
 /* A product of converted operands: converted before, or by the product. */
 static ts_status add_wide_product(generator *g, scope *s, const dot_plan *plan, const ts_value_id *operands,
                                   ts_value_id *out) {
-  static const ts_dtype types[] = {TS_F32, TS_F32, TS_F64, TS_S32, TS_S32, TS_U32, TS_S64};
+  static const ts_dtype types[] = {TS_F32, TS_F32, TS_F64, TS_F16, TS_BF16, TS_S32, TS_S32, TS_U32, TS_S64};
   ts_attrs to = {.dtype = types[rng_below(&g->random, sizeof types / sizeof *types)]}, attrs = plan->attrs;
   ts_value_id converted[2];
   attrs.wide_dot.dtype = to.dtype;
@@ -253,7 +279,9 @@ ts_status make_dot(generator *g, scope *s) {
   dot_plan plan;
   if (!random_dot_plan(g, &lhs.shape, &plan)) return make_reduce(g, s);
   TS_TRY(pick_like(g, s, lhs.dtype, &plan.rhs, &operands[1]));
-  if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 40))
+  if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 25))
+    TS_TRY(add_scaled_product(g, s, &plan, operands, &y));
+  else if (!ts_dtype_is_complex(lhs.dtype) && rng_chance(&g->random, 40))
     TS_TRY(add_wide_product(g, s, &plan, operands, &y));
   else
     TS_TRY(add_op(g, s, TS_OP_DOT, &plan.attrs, operands, 2, &y));

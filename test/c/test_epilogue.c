@@ -250,6 +250,34 @@ START_TEST(no_memory_for_the_product)
 }
 END_TEST
 
+/* A widened and scaled weight is never in memory: beside the result there is nothing. */
+START_TEST(no_memory_for_a_scaled_weight)
+{
+  static const char *const weights[][2] = {{"s8[500,600]", "f32"}, {"f8[500,600]", "bf16"}, {"s4[500,600]", "f16"}};
+  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+    const char *weight = weights[i][0], *type = weights[i][1];
+    char text[1024];
+    ts_graph *graph;
+    ts_executable *exe;
+    ts_executable_stats stats;
+    snprintf(text, sizeof text,
+             "graph @main(%%0: %s[40,500], %%1: %s, %%2: %s[1,600]) -> (%s[40,600]) {\n"
+             "  %%3 = convert %%1 : %s[500,600]\n"
+             "  %%4 = broadcast %%2 {shape = [500,600], axes = [0,1]} : %s[500,600]\n"
+             "  %%5 = multiply %%3, %%4 : %s[500,600]\n"
+             "  %%6 = dot_general %%0, %%5 " MATRICES " : %s[40,600]\n  return %%6\n}\n",
+             type, weight, type, type, type, type, type, type);
+    check_program(&(program){"scaled weight", 0, text}, 3);
+    ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+    ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+    ts_executable_get_stats(exe, &stats);
+    ck_assert_int_eq(stats.temp_bytes, 0);
+    ts_executable_release(exe);
+    ts_graph_destroy(graph);
+  }
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("epilogue");
   TCase *t = tcase_create("epilogue");
@@ -257,6 +285,7 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, the_same_bits, 0, sizeof programs / sizeof programs[0]);
   tcase_add_test(t, any_size);
   tcase_add_test(t, no_memory_for_the_product);
+  tcase_add_test(t, no_memory_for_a_scaled_weight);
   suite_add_tcase(s, t);
   return s;
 }

@@ -236,9 +236,13 @@ END_TEST
 /* ---- narrow operands of a wide product ---- */
 
 static const ts_gemm_types wide_types[] = {
-    {TS_S8, TS_S8, TS_S32},  {TS_U8, TS_S8, TS_S32},   {TS_S16, TS_U8, TS_U32},   {TS_U16, TS_S8, TS_S32},
-    {TS_S32, TS_U8, TS_S32}, {TS_F32, TS_F16, TS_F32}, {TS_BF16, TS_F32, TS_F32}, {TS_F16, TS_BF16, TS_F32},
-    {TS_S8, TS_F32, TS_F32}, {TS_F32, TS_U8, TS_F32},  {TS_U16, TS_S16, TS_F32},
+    {TS_S8, TS_S8, TS_S32},        {TS_U8, TS_S8, TS_S32},    {TS_S16, TS_U8, TS_U32},   {TS_U16, TS_S8, TS_S32},
+    {TS_S32, TS_U8, TS_S32},       {TS_F32, TS_F16, TS_F32},  {TS_BF16, TS_F32, TS_F32}, {TS_F16, TS_BF16, TS_F32},
+    {TS_S8, TS_F32, TS_F32},       {TS_F32, TS_U8, TS_F32},   {TS_U16, TS_S16, TS_F32},  {TS_F32, TS_F64, TS_F64},
+    {TS_F64, TS_F16, TS_F64},      {TS_BF16, TS_F32, TS_F64}, {TS_F16, TS_S32, TS_F64},  {TS_S8, TS_F64, TS_F64},
+    {TS_F64, TS_U32, TS_F64},      {TS_S16, TS_U8, TS_F64},   {TS_U16, TS_F64, TS_F64},  {TS_F8, TS_F32, TS_F32},
+    {TS_S4, TS_F8E4M3FN, TS_F32},  {TS_F32, TS_U2, TS_F32},   {TS_F16, TS_S8, TS_F16},   {TS_U8, TS_BF16, TS_BF16},
+    {TS_F8E4M3FN, TS_F8, TS_BF16}, {TS_S2, TS_F16, TS_F16},
 };
 
 /* The operand with all its elements, `count` in all, of another type. */
@@ -254,14 +258,15 @@ static operand converted(const operand *o, ts_dtype from, ts_dtype to, int64_t c
   return out;
 }
 
-static ts_status get_wide(const ts_gemm_types *t, const ts_gemm_shape *shape, ts_gemm **out) {
+static ts_gemm *get_wide(const ts_gemm_types *t, const ts_gemm_shape *shape, bool is_scaled) {
   ts_kernel_source source;
   ts_kernel *kernel;
-  TS_TRY(ts_gemm_prepare(t, shape, out, &source));
-  TS_TRY(ts_jit_get_kernels(&source, 1, &kernel));
-  ts_gemm_adopt(*out, kernel);
+  ts_gemm *gemm;
+  ck_assert_ok((is_scaled ? ts_gemm_prepare_scaled : ts_gemm_prepare)(t, shape, &gemm, &source));
+  ck_assert_ok(ts_jit_get_kernels(&source, 1, &kernel));
+  ts_gemm_adopt(gemm, kernel);
   ts_kernel_release(kernel);
-  return TS_SUCCESS;
+  return gemm;
 }
 
 typedef struct wide_case {
@@ -269,32 +274,43 @@ typedef struct wide_case {
   layout lhs, rhs;
 } wide_case;
 
-/* As a product of operands that were converted before. */
-static void check_wide(const ts_gemm_types *t, const wide_case *c) {
-  product p = make_product(t->out, c->batch, c->m, c->n, c->k, NORMAL, NORMAL), narrow = p;
+/* A product of `narrow` operands, and the same of operands that are converted before. */
+static product make_wide(const ts_gemm_types *t, const wide_case *c, product *narrow) {
+  product p = make_product(t->out, c->batch, c->m, c->n, c->k, NORMAL, NORMAL);
   free(p.lhs.memory);
   free(p.rhs.memory);
-  narrow.lhs = make_operand(t->lhs, c->lhs, c->batch, c->m, c->k);
-  narrow.rhs = make_operand(t->rhs, c->rhs, c->batch, c->k, c->n);
-  p.lhs = converted(&narrow.lhs, t->lhs, t->out, c->batch * narrow.lhs.batch);
-  p.rhs = converted(&narrow.rhs, t->rhs, t->out, c->batch * narrow.rhs.batch);
-  narrow.shape = (ts_gemm_shape){c->batch,  c->m,        c->n,      c->k,      p.lhs.batch,       p.lhs.row,
-                                 p.lhs.col, p.rhs.batch, p.rhs.row, p.rhs.col, p.shape.out_batch, p.shape.out_row};
-  p.shape = narrow.shape;
-  narrow.out = malloc((size_t)p.out_bytes + 1);
-  memset(narrow.out, OUT_FILL, (size_t)p.out_bytes + 1);
-  ts_gemm *gemm, *plain;
-  ck_assert_ok(get_wide(t, &p.shape, &gemm));
-  ck_assert_ok(ts_gemm_get(t->out, &p.shape, &plain));
-  ck_assert_ok(run_product(gemm, &narrow, &threaded));
-  ck_assert_ok(run_product(plain, &p, &ts_parallel_serial));
-  ck_assert_msg(!memcmp(p.out, narrow.out, (size_t)p.out_bytes), "%s by %s in %s: %d x %d x %d x %d, layouts %d, %d",
+  *narrow = p;
+  narrow->lhs = make_operand(t->lhs, c->lhs, c->batch, c->m, c->k);
+  narrow->rhs = make_operand(t->rhs, c->rhs, c->batch, c->k, c->n);
+  p.lhs = converted(&narrow->lhs, t->lhs, t->out, c->batch * narrow->lhs.batch);
+  p.rhs = converted(&narrow->rhs, t->rhs, t->out, c->batch * narrow->rhs.batch);
+  p.shape = (ts_gemm_shape){c->batch,  c->m,        c->n,      c->k,      p.lhs.batch,       p.lhs.row,
+                            p.lhs.col, p.rhs.batch, p.rhs.row, p.rhs.col, p.shape.out_batch, p.shape.out_row};
+  narrow->shape = p.shape;
+  narrow->out = malloc((size_t)p.out_bytes + 1);
+  memset(narrow->out, OUT_FILL, (size_t)p.out_bytes + 1);
+  return p;
+}
+
+/* Runs the product of converted operands, compares, and frees both. */
+static void check_same(const ts_gemm_types *t, const wide_case *c, product *p, product *narrow) {
+  ts_gemm *plain;
+  ck_assert_ok(ts_gemm_get(t->out, &p->shape, &plain));
+  ck_assert_ok(run_product(plain, p, &ts_parallel_serial));
+  ck_assert_msg(!memcmp(p->out, narrow->out, (size_t)p->out_bytes), "%s by %s in %s: %d x %d x %d x %d, layouts %d, %d",
                 ts_dtype_name(t->lhs), ts_dtype_name(t->rhs), ts_dtype_name(t->out), (int)c->batch, (int)c->m,
                 (int)c->n, (int)c->k, (int)c->lhs, (int)c->rhs);
-  ts_gemm_release(gemm);
   ts_gemm_release(plain);
-  free_product(&p);
-  free_product(&narrow);
+  free_product(p);
+  free_product(narrow);
+}
+
+static void check_wide(const ts_gemm_types *t, const wide_case *c) {
+  product narrow, p = make_wide(t, c, &narrow);
+  ts_gemm *gemm = get_wide(t, &p.shape, false);
+  ck_assert_ok(run_product(gemm, &narrow, &threaded));
+  ts_gemm_release(gemm);
+  check_same(t, c, &p, &narrow);
 }
 
 START_TEST(narrow_operands)
@@ -309,6 +325,66 @@ START_TEST(narrow_operands)
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) check_wide(&wide_types[_i], &cases[c]);
 }
+END_TEST
+
+typedef struct scaled_case {
+  ts_gemm_types types;
+  int operand;
+  bool along_batch, along_units;
+  wide_case shape;
+} scaled_case;
+
+/* Scales an operand as an elementwise op does: [batch, units, k], of which `unit` and `k` are the strides. */
+static void scale_operand(ts_dtype type, char *origin, const int64_t extents[3], const int64_t strides[3],
+                          const char *scales, const int64_t scale_strides[2]) {
+  const int64_t size = (int64_t)ts_dtype_size(type);
+  for (int64_t b = 0; b < extents[0]; b++)
+    for (int64_t u = 0; u < extents[1]; u++)
+      for (int64_t i = 0; i < extents[2]; i++) {
+        char *at = origin + (b * strides[0] + u * strides[1] + i * strides[2]) * size;
+        const ts_scalar by = ts_scalar_load(type, scales + (b * scale_strides[0] + u * scale_strides[1]) * size);
+        const double x = ts_scalar_to_f64(type, ts_scalar_load(type, at)) * ts_scalar_to_f64(type, by);
+        ts_scalar_store(type, ts_scalar_from_f64(type, x), at); /* of 24 bits each: rounded once */
+      }
+}
+
+/* As a product of operands that were converted and scaled before. */
+static void check_scaled(const scaled_case *s) {
+  const wide_case *c = &s->shape;
+  product narrow, p = make_wide(&s->types, c, &narrow);
+  const int64_t units = s->operand ? c->n : c->m, strides[2] = {s->along_batch ? units : 0, s->along_units ? 1 : 0};
+  operand scales = make_operand(s->types.out, NORMAL, 1, c->batch, units);
+  const operand *o = s->operand ? &p.rhs : &p.lhs;
+  scale_operand(s->types.out, o->origin, (int64_t[]){c->batch, units, c->k},
+                (int64_t[]){o->batch, s->operand ? o->col : o->row, s->operand ? o->row : o->col}, scales.origin,
+                strides);
+  ts_gemm *gemm = get_wide(&s->types, &p.shape, true);
+  ts_gemm_call call = {.lhs = narrow.lhs.origin, .rhs = narrow.rhs.origin, .out = narrow.out};
+  call.scale = &(ts_gemm_scale){scales.origin, s->operand, strides[0], strides[1]};
+  call.parallel = &threaded;
+  call.pool = ts_pool_default();
+  ck_assert_ok(ts_gemm_run(gemm, &p.shape, &call));
+  ts_gemm_release(gemm);
+  free(scales.memory);
+  check_same(&s->types, c, &p, &narrow);
+}
+
+static const scaled_case scaled_cases[] = {
+    {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 33, 71, 41, NORMAL, NORMAL}},
+    {{TS_F32, TS_S8, TS_F32}, 1, false, true, {1, 1, 700, 451, NORMAL, TRANSPOSED}},
+    {{TS_F32, TS_U8, TS_F32}, 1, false, false, {1, 150, 170, 1001, NORMAL, PADDED}},
+    {{TS_F16, TS_F8, TS_F32}, 1, true, true, {3, 19, 37, 21, TRANSPOSED, STRIDED}},
+    {{TS_F32, TS_F16, TS_F32}, 1, true, true, {2, 5, 2100, 303, NORMAL, TRANSPOSED}},
+    {{TS_S4, TS_F32, TS_F32}, 0, true, true, {2, 300, 6, 77, NORMAL, NORMAL}},
+    {{TS_BF16, TS_F32, TS_F32}, 0, false, true, {1, 70, 1300, 65, REVERSED, STRIDED}},
+    {{TS_F16, TS_S8, TS_F16}, 1, false, true, {1, 150, 170, 300, NORMAL, NORMAL}},
+    {{TS_F16, TS_F8E4M3FN, TS_F16}, 1, true, true, {2, 9, 1300, 70, NORMAL, TRANSPOSED}},
+    {{TS_U8, TS_BF16, TS_BF16}, 0, false, true, {1, 900, 7, 460, TRANSPOSED, NORMAL}},
+    {{TS_BF16, TS_F8, TS_BF16}, 1, true, false, {3, 20, 250, 25, NORMAL, NORMAL}},
+};
+
+START_TEST(scaled_operands)
+{ check_scaled(&scaled_cases[_i]); }
 END_TEST
 
 /* Several blocks of k, tasks and threads. */
@@ -698,6 +774,7 @@ static Suite *suite(void) {
   Suite *s = suite_create("gemm");
   TCase *t = tcase_create("products");
   tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, scaled_operands, 0, sizeof scaled_cases / sizeof *scaled_cases);
   tcase_add_loop_test(t, narrow_operands, 0, sizeof wide_types / sizeof *wide_types);
   tcase_add_loop_test(t, edge_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);

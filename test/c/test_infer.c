@@ -545,14 +545,40 @@ END_TEST
   "%r = wide_dot_general " operands " {lhs_contract = " lc ", lhs_batch = [], rhs_contract = " rc \
   ", rhs_batch = []} : " type
 
+#define SCALED_DOT(operands, lc, rc, operand, axes, type)                                           \
+  "%r = scaled_dot_general " operands " {lhs_contract = " lc ", lhs_batch = [], rhs_contract = " rc \
+  ", rhs_batch = [], operand = " operand ", axes = " axes "} : " type
+
+START_TEST(scaled_contraction)
+{
+  static const char *const good[] = {SCALED_DOT("%u, %f, %v", "[1]", "[1]", "0", "[1]", "f32[2,2]"),
+                                     SCALED_DOT("%f, %u, %s", "[0]", "[0]", "1", "[]", "f32[3,3]")};
+  static const error_case bad[] = {
+      {SCALED_DOT("%u, %f, %i", "[1]", "[1]", "2", "[0,1]", "s32[2,2]"), "operand 2 is scaled, expected 0 or 1"},
+      {SCALED_DOT("%u, %f, %v", "[1]", "[1]", "0", "[]", "f32[2,2]"),
+       "0 axes, expected 1: one for each of the scale's dimensions"},
+      {SCALED_DOT("%u, %f, %v", "[1]", "[1]", "0", "[0]", "f32[2,2]"),
+       "dimension 0 of the scale has size 3, expected 1 or 2"},
+      {SCALED_DOT("%u, %f, %v", "[1]", "[1]", "0", "[2]", "f32[2,2]"),
+       "axes has axis 2, expected one of [0, 2) for rank 2"},
+      {SCALED_DOT("%f, %f, %u", "[1]", "[1]", "0", "[0,1]", "u8[2,2]"),
+       "the result is u8, expected a float of 16 bits or a real type of 32 or 64 bits"},
+  };
+  check_all_ok(good, COUNT(good));
+  check_all_errors(bad, COUNT(bad));
+}
+END_TEST
+
 START_TEST(wide_contraction)
 {
   static const char *const good[] = {WIDE_DOT("%f, %d", "[1]", "[1]", "f64[2,2]"),
                                      WIDE_DOT("%u, %i", "[0]", "[0]", "s32[3,3]"),
                                      WIDE_DOT("%f, %f", "[0]", "[0]", "f32[3,3]")};
   static const error_case bad[] = {
-      {WIDE_DOT("%u, %u", "[1]", "[1]", "s16[2,2]"), "the result is s16, expected a real type of 32 or 64 bits"},
-      {WIDE_DOT("%f, %f", "[1]", "[1]", "c64[2,2]"), "the result is c64, expected a real type of 32 or 64 bits"},
+      {WIDE_DOT("%u, %u", "[1]", "[1]", "s16[2,2]"),
+       "the result is s16, expected a float of 16 bits or a real type of 32 or 64 bits"},
+      {WIDE_DOT("%f, %f", "[1]", "[1]", "c64[2,2]"),
+       "the result is c64, expected a float of 16 bits or a real type of 32 or 64 bits"},
       {WIDE_DOT("%u, %w", "[1]", "[1]", "f32[2,3]"),
        "contracted axes 1 and 1 have sizes 3 and 2, expected equal sizes"},
   };
@@ -752,6 +778,7 @@ int main(void) {
   tcase_add_test(tests, arg_reductions_and_scans);
   tcase_add_test(tests, sorts);
   tcase_add_test(tests, contraction);
+  tcase_add_test(tests, scaled_contraction);
   tcase_add_test(tests, wide_contraction);
   tcase_add_test(tests, loops);
   tcase_add_test(tests, branches_and_calls);

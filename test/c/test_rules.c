@@ -86,6 +86,25 @@ static const op_case cases[] = {
     {"%0: f16[1,12,6]", "argmin %0 {axis = -1, high = false}", "s64[]", TS_OP_ALL_GATHER},
     {"%0: u8[24]", "argmax %0 {axis = -1, high = true}", "s32[]", TS_OP_ALL_GATHER},
     /* dims that pass */
+    {"%0: f32[12,6], %1: s8[6,24], %2: f32[24]",
+     "scaled_dot_general %0, %1, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = [], operand = "
+     "1, axes = [1]}",
+     "f32[12,24]", SUM},
+    {"%0: s4[6,4,12], %1: bf16[6,12,6], %2: bf16[6,1,12]",
+     "scaled_dot_general %0, %1, %2 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0], operand "
+     "= 0, axes = [0,1,2]}",
+     "bf16[6,4,6]", NONE},
+    {"%0: f16[12,6], %1: s8[6,24], %2: f16[6]",
+     "scaled_dot_general %0, %1, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = [], operand = "
+     "1, axes = [0]}",
+     "f16[12,24]", NONE},
+    {"%0: f32[12,6], %1: s8[6,24], %2: f32[6]",
+     "scaled_dot_general %0, %1, %2 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = [], operand = "
+     "1, axes = [0]}",
+     "f32[12,24]", SUM},
+    {"%0: u8[12,6], %1: f32[6,24]",
+     "wide_dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []}", "f16[12,24]",
+     NONE},
     {"%0: f32[12,6]", "cumulative_sum %0 {axis = 0, reverse = true}", "f32[12,6]", NONE},
     {"%0: f32[12,6]", "sort %0 {axis = 1, descending = false}", "f32[12,6]", NONE},
     {"%0: f32[12,6]", "argsort %0 {axis = 0, descending = true}", "s32[12,6]", NONE},

@@ -287,12 +287,17 @@ static bool is_narrow(ts_dtype type) {
   return false;
 }
 
+/* True for the types of x that AXPY and DOT convert to the compute type. */
+static bool is_widened(ts_dtype x, ts_gemm_compute compute) {
+  return is_narrow(x) || (compute == TS_GEMM_F64 && (x == TS_F32 || x == TS_S32 || x == TS_U32));
+}
+
 static ts_status emit_kernel(ts_emit *e, const char *name, const void *description) {
   const ts_gemm_request *request = description;
   gemm_emit m = {.e = e, .b = e->b, .g = &request->geometry, .x = request->x};
   m.x_size = m.x == TS_DTYPE_NONE ? m.g->element_size : (int)ts_dtype_size(m.x);
   m.i8 = LLVMInt8TypeInContext(e->context);
-  if (request->x != TS_DTYPE_NONE && !is_narrow(request->x))
+  if (request->x != TS_DTYPE_NONE && !is_widened(request->x, m.g->compute))
     return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(request->x));
   m.i64 = LLVMInt64TypeInContext(e->context);
   m.element = compute_type(e->context, m.g->compute);

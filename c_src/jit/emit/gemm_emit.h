@@ -76,8 +76,8 @@ enum {
 };
 
 /* Text and source of one kernel for `target`. `x` is the type of the matrix in memory for AXPY and DOT where it is
- * narrower than the compute type: an 8- or 16-bit type; else TS_DTYPE_NONE. `request` must outlive the request to the
- * JIT. */
+ * narrower than the compute type: an 8- or 16-bit type, or one of 32 bits for f64; else TS_DTYPE_NONE. `request` must
+ * outlive the request to the JIT. */
 #define TS_GEMM_TEXT_BYTES 96
 typedef struct ts_gemm_request {
   ts_gemm_geometry geometry;

@@ -85,27 +85,31 @@ static ts_v widen_f16_emulated(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
   return LLVMBuildBitCast(m->b, value, type, "");
 }
 
+/* Converts floats, loaded as integers of their width, to `type`, f32 or f64: exact. */
+static ts_v widen_float(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
+  LLVMTypeRef words = like(type, LLVMInt32TypeInContext(m->e->context));
+  LLVMTypeRef floats = like(type, LLVMFloatTypeInContext(m->e->context));
+  LLVMTypeRef halves = like(type, LLVMHalfTypeInContext(m->e->context));
+  ts_v value;
+  if (m->x == TS_F16 && !m->g->fma) /* machines without FMA have no instruction for it either */
+    value = widen_f16_emulated(m, floats, bits);
+  else if (m->x == TS_F16)
+    value = LLVMBuildFPExt(m->b, LLVMBuildBitCast(m->b, bits, halves, ""), floats, "");
+  else if (m->x == TS_BF16)
+    value = LLVMBuildBitCast(m->b, LLVMBuildShl(m->b, LLVMBuildZExt(m->b, bits, words, ""), word(m, words, 16), ""),
+                             floats, "");
+  else
+    value = LLVMBuildBitCast(m->b, bits, floats, "");
+  return m->g->compute == TS_GEMM_F64 ? LLVMBuildFPExt(m->b, value, type, "") : value;
+}
+
 /* Converts elements of x, loaded as integers of their width, to `type`: exact. */
 static ts_v widen(gemm_emit *m, LLVMTypeRef type, ts_v bits) {
-  LLVMTypeRef words = like(type, LLVMInt32TypeInContext(m->e->context));
-  LLVMTypeRef halves = like(type, LLVMHalfTypeInContext(m->e->context));
-  bool is_float = m->g->compute == TS_GEMM_F32;
-  switch (m->x) {
-  case TS_BF16: {
-    ts_v high = LLVMBuildShl(m->b, LLVMBuildZExt(m->b, bits, words, ""), word(m, words, 16), "");
-    return LLVMBuildBitCast(m->b, high, type, "");
-  }
-  case TS_F16:
-    if (!m->g->fma)
-      return widen_f16_emulated(m, type, bits); /* machines without FMA have no instruction for it either */
-    return LLVMBuildFPExt(m->b, LLVMBuildBitCast(m->b, bits, halves, ""), type, "");
-  case TS_S8:
-  case TS_S16: return is_float ? LLVMBuildSIToFP(m->b, bits, type, "") : LLVMBuildSExt(m->b, bits, type, "");
-  case TS_U8:
-  case TS_U16: return is_float ? LLVMBuildUIToFP(m->b, bits, type, "") : LLVMBuildZExt(m->b, bits, type, "");
-  default: break; /* no narrow type of products (ts_gemm_has_type) */
-  }
-  return LLVMGetPoison(type);
+  bool to_float = m->g->compute == TS_GEMM_F32 || m->g->compute == TS_GEMM_F64;
+  if (ts_dtype_is_float(m->x)) return widen_float(m, type, bits);
+  if (ts_dtype_is_signed(m->x))
+    return to_float ? LLVMBuildSIToFP(m->b, bits, type, "") : LLVMBuildSExt(m->b, bits, type, "");
+  return to_float ? LLVMBuildUIToFP(m->b, bits, type, "") : LLVMBuildZExt(m->b, bits, type, "");
 }
 
 static ts_v load_bits(gemm_emit *m, LLVMTypeRef type, ts_v address) {

@@ -181,5 +181,6 @@ graph @main(%0: f32[2,3], %1: f32[2,3], %2: s32[2,3], %3: s32[2,3], %4: f32[], %
   %177 = rfft %0 {axis = 1, length = 2} : c64[2,2]
   %178 = irfft %175 {axis = 1, length = 4} : f32[2,4]
   %179 = wide_dot_general %6, %2 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : f64[2]
+  %180 = scaled_dot_general %6, %2, %71 {lhs_contract = [1], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0], operand = 0, axes = [0]} : f32[2]
   return %150, %149
 }

@@ -1,6 +1,7 @@
 // passes: dots,dce
 // A product does exact conversions to 32 bits of its operands itself, also behind a transpose, and of one operand only.
-// Conversions that round, and those to 64 bits, stay; but products of 64 bits whose sums fit 32 bits are widened afterwards.
+// The same to f64 from up to 32 bits. Conversions that round, and those to integers of 64 bits, stay; but products of 64 bits whose sums
+// fit 32 bits are widened afterwards.
 graph @main(%0: s8[3,4], %1: u8[4,5], %2: bf16[4,5], %3: f32[3,4], %4: s64[3,4], %17: s8[2,131071], %18: s8[2,131072], %19: u16[4,5]) -> (s32[3,5], f32[3,5], f32[3,3], f64[3,5], u64[3,5], s64[2,2], s64[2,2], s64[3,5], s64[3,5]) {
   %5 = convert %0 : s32[3,4]
   %6 = convert %1 : s32[4,5]

@@ -1,0 +1,33 @@
+/* Conversions of contiguous elements while they are packed for matrix products; internal to these. Pure functions. */
+#ifndef TS_KERNEL_GEMM_WIDEN_H
+#define TS_KERNEL_GEMM_WIDEN_H
+
+#include "tensor/dtype.h"
+
+/* Rows of `count` contiguous elements each, and the floats that they become. Distances are in bytes. */
+typedef struct gemm_widen_rows {
+  ts_dtype type;
+  const char *from;
+  int64_t from_row;
+  int64_t rows, count;
+  char *out;
+  int64_t out_row;
+  const float *scales; /* factors of f32: of column i with scale_step 1, of row r with 0 */
+  int scale_step;
+} gemm_widen_rows;
+
+typedef struct gemm_widen {
+  /* Converts elements of a type that products of f32 or f64 read (ts_dtype_widens_to), which is exact; those of f32 are
+   * scaled. */
+  void (*to_f32)(const gemm_widen_rows *rows);
+  void (*to_f64)(const gemm_widen_rows *rows);
+  /* Rounds floats to numbers of f16 or bf16; nothing for other types. */
+  void (*round)(const gemm_widen_rows *rows, ts_dtype type);
+} gemm_widen;
+
+extern const gemm_widen ts_gemm_widen_base;
+#if defined(__x86_64__)
+extern const gemm_widen ts_gemm_widen_avx2;
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+// passes: dots,dce
+// A product scales a widened operand itself: by a number, along its columns or rows, behind transposes, along a batch. A scale along
+// the contracted dim, that of the smaller of two scaled operands, and that of a conversion that rounds stay.
+graph @main(%0: f32[3,4], %1: s8[4,5], %2: f32[5], %3: f32[1,5], %4: f8[5,4], %5: f32[4], %6: bf16[2,3,4], %7: s4[2,4,5], %8: bf16[2,5], %9: s8[3,4], %10: f32[3,1], %11: s32[4,5]) -> (f32[3,5], f32[3,5], f32[3,5], f32[3,5], f32[3,5], bf16[2,3,5], f32[3,5], f32[5,3], f32[3,5]) {
+  %20 = convert %1 : f32[4,5]
+  %21 = broadcast %2 {shape = [4,5], axes = [1]} : f32[4,5]
+  %22 = multiply %20, %21 : f32[4,5]
+  %23 = dot_general %0, %22 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %24 = broadcast %3 {shape = [4,5], axes = [0,1]} : f32[4,5]
+  %25 = multiply %24, %20 : f32[4,5]
+  %26 = dot_general %0, %25 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %27 = constant 0.125 : f32[4,5]
+  %28 = multiply %20, %27 : f32[4,5]
+  %29 = dot_general %0, %28 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %30 = convert %4 : f32[5,4]
+  %31 = broadcast %2 {shape = [5,4], axes = [0]} : f32[5,4]
+  %32 = multiply %30, %31 : f32[5,4]
+  %33 = transpose %32 {axes = [1,0]} : f32[4,5]
+  %34 = dot_general %0, %33 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %35 = broadcast %5 {shape = [4,5], axes = [0]} : f32[4,5]
+  %36 = multiply %20, %35 : f32[4,5]
+  %37 = dot_general %0, %36 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %38 = convert %7 : bf16[2,4,5]
+  %39 = broadcast %8 {shape = [2,4,5], axes = [0,2]} : bf16[2,4,5]
+  %40 = multiply %38, %39 : bf16[2,4,5]
+  %41 = dot_general %6, %40 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]} : bf16[2,3,5]
+  %42 = convert %9 : f32[3,4]
+  %43 = broadcast %10 {shape = [3,4], axes = [0,1]} : f32[3,4]
+  %44 = multiply %42, %43 : f32[3,4]
+  %45 = dot_general %44, %22 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  %46 = dot_general %22, %0 {lhs_contract = [0], lhs_batch = [], rhs_contract = [1], rhs_batch = []} : f32[5,3]
+  %47 = convert %11 : f32[4,5]
+  %48 = multiply %47, %21 : f32[4,5]
+  %49 = dot_general %0, %48 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]
+  return %23, %26, %29, %34, %37, %41, %45, %46, %49
+}
