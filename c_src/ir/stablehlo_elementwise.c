@@ -68,6 +68,9 @@ static const char *const names[TS_OP_COUNT] = {
     [TS_OP_NOT] = "stablehlo.not",
     [TS_OP_CLZ] = "stablehlo.count_leading_zeros",
     [TS_OP_POPCOUNT] = "stablehlo.popcnt",
+    [TS_OP_REAL] = "stablehlo.real",
+    [TS_OP_IMAG] = "stablehlo.imag",
+    [TS_OP_COMPLEX] = "stablehlo.complex",
     [TS_OP_ADD] = "stablehlo.add",
     [TS_OP_SUBTRACT] = "stablehlo.subtract",
     [TS_OP_MULTIPLY] = "stablehlo.multiply",
@@ -107,13 +110,25 @@ static hlo_value unary(const hlo_call *call, hlo_value x) {
   return hlo_unary(call->h, names[code], x);
 }
 
-static hlo_value predicate(const hlo_call *call, hlo_value x) {
+static hlo_value is_nan(const hlo_call *call, hlo_value x) {
+  if (!ts_dtype_is_float((ts_dtype)x.element)) return hlo_integer(call->h, TS_U8, &x.shape, 0);
+  return hlo_convert(call->h, hlo_compare(call->h, "NE", x, x), TS_U8);
+}
+
+static hlo_value is_infinity(const hlo_call *call, hlo_value x) {
   hlo *h = call->h;
   ts_dtype type = (ts_dtype)x.element;
   if (!ts_dtype_is_float(type)) return hlo_integer(h, TS_U8, &x.shape, 0);
-  if (call->op->code == TS_OP_IS_NAN) return hlo_convert(h, hlo_compare(h, "NE", x, x), TS_U8);
   hlo_value infinity = hlo_constant(h, type, &x.shape, ts_dtype_highest(type));
   return hlo_convert(h, hlo_compare(h, "EQ", hlo_unary(h, "stablehlo.abs", x), infinity), TS_U8);
+}
+
+static ts_status predicate(const hlo_call *call, hlo_value x, hlo_value *out) {
+  switch ((ts_ops_PREDICATE)call->op->code) {
+  case TS_OP_IS_NAN: *out = is_nan(call, x); return TS_SUCCESS;
+  case TS_OP_IS_INFINITY: *out = is_infinity(call, x); return TS_SUCCESS;
+  }
+  return hlo_no_form(call);
 }
 
 static hlo_value binary(const hlo_call *call, hlo_value a, hlo_value b) {
@@ -145,6 +160,14 @@ static hlo_value bitcast(const hlo_call *call) {
   return hlo_op(call->h, "stablehlo.bitcast_convert", call->element, call->shape, &x, 1);
 }
 
+static ts_status converted(const hlo_call *call, hlo_value *out) {
+  switch ((ts_ops_CONVERT)call->op->code) {
+  case TS_OP_CONVERT: *out = hlo_convert(call->h, hlo_operand(call, 0), call->element); return TS_SUCCESS;
+  case TS_OP_BITCAST: *out = bitcast(call); return TS_SUCCESS;
+  }
+  return hlo_no_form(call);
+}
+
 static hlo_value complex_op(const hlo_call *call) {
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, call->op->operand_count - 1)};
   return hlo_op(call->h, names[call->op->code], call->element, call->shape, operands, call->op->operand_count);
@@ -153,7 +176,10 @@ static hlo_value complex_op(const hlo_call *call) {
 ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
   ts_opcode code = call->op->code;
   switch (ts_op_get_class(code)) {
-  case TS_CLASS_COMPLEX: *out = complex_op(call); return TS_SUCCESS;
+  case TS_CLASS_COMPLEX:
+    if (!names[code]) return hlo_no_form(call);
+    *out = complex_op(call);
+    return TS_SUCCESS;
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
@@ -170,12 +196,10 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
     if (!names[code] && !directions[code]) return hlo_no_form(call);
     *out = compare(call, hlo_operand(call, 0), hlo_operand(call, 1));
     return TS_SUCCESS;
-  case TS_CLASS_PREDICATE: *out = predicate(call, hlo_operand(call, 0)); return TS_SUCCESS;
+  case TS_CLASS_PREDICATE: return predicate(call, hlo_operand(call, 0), out);
   case TS_CLASS_SELECT: *out = select(call); return TS_SUCCESS;
   case TS_CLASS_CLAMP: *out = clamp(call); return TS_SUCCESS;
-  case TS_CLASS_CONVERT:
-    *out = code == TS_OP_CONVERT ? hlo_convert(call->h, hlo_operand(call, 0), call->element) : bitcast(call);
-    return TS_SUCCESS;
+  case TS_CLASS_CONVERT: return converted(call, out);
   case TS_CLASS_SOURCE:
   case TS_CLASS_SHAPE:
   case TS_CLASS_INDEXED:
