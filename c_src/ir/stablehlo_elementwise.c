@@ -16,7 +16,8 @@ hlo_value hlo_convert(hlo *h, hlo_value x, hlo_element element) {
 hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
   bool one_bit = a.element == HLO_I1;
   ts_dtype type = one_bit ? TS_U8 : (ts_dtype)a.element;
-  const char *kind = ts_dtype_is_float(type) ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
+  bool is_integer = ts_dtype_is_integer(type);
+  const char *kind = !is_integer ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
   return hlo_op_with(h, "stablehlo.compare", (hlo_type){HLO_I1, &a.shape}, (hlo_values){(hlo_value[]){a, b}, 2},
                      "comparison_direction = #stablehlo<comparison_direction %s>, "
                      "compare_type = #stablehlo<comparison_type %s>",
@@ -96,9 +97,22 @@ static const char *const directions[TS_OP_COUNT] = {
     [TS_OP_LESS] = "LT",  [TS_OP_GREATER_EQUAL] = "GE", [TS_OP_LESS_EQUAL] = "LE",
 };
 
+/* XLA's cbrt takes real numbers only, and its power of 0 need not be 0. */
+static hlo_value complex_cube_root(hlo *h, hlo_value z) {
+  ts_dtype type = (ts_dtype)z.element;
+  hlo_value third = hlo_constant(h, type, &z.shape, ts_scalar_complex(type, 1.0 / 3, 0));
+  hlo_value is_zero = hlo_compare(h, "EQ", z, hlo_integer(h, type, &z.shape, 0));
+  hlo_value choices[] = {is_zero, z, hlo_binary(h, "stablehlo.power", z, third)};
+  return hlo_op(h, "stablehlo.select", z.element, &z.shape, choices, 3);
+}
+
 /* Ops that StableHLO supports for fewer types. */
 static hlo_value unary(const hlo_call *call, hlo_value x) {
   ts_opcode code = call->op->code;
+  if (ts_dtype_is_complex((ts_dtype)x.element)) {
+    if (code == TS_OP_CBRT) return complex_cube_root(call->h, x);
+    return hlo_op(call->h, names[code], call->element, &x.shape, &x, 1);
+  }
   bool is_float = ts_dtype_is_float((ts_dtype)x.element), is_signed = ts_dtype_is_signed((ts_dtype)x.element);
   if (code == TS_OP_CEIL || code == TS_OP_FLOOR || code == TS_OP_ROUND) {
     if (!is_float) return x;
@@ -108,6 +122,10 @@ static hlo_value unary(const hlo_call *call, hlo_value x) {
       return hlo_binary(call->h, "stablehlo.minimum", x, hlo_integer(call->h, (ts_dtype)x.element, &x.shape, 1));
   }
   return hlo_unary(call->h, names[code], x);
+}
+
+static hlo_value take_part(hlo *h, const char *name, hlo_value x) {
+  return hlo_op(h, name, ts_dtype_part((ts_dtype)x.element), &x.shape, &x, 1);
 }
 
 static hlo_value is_nan(const hlo_call *call, hlo_value x) {
@@ -124,11 +142,19 @@ static hlo_value is_infinity(const hlo_call *call, hlo_value x) {
 }
 
 static ts_status predicate(const hlo_call *call, hlo_value x, hlo_value *out) {
+  hlo_value (*find)(const hlo_call *, hlo_value) = NULL;
   switch ((ts_ops_PREDICATE)call->op->code) {
-  case TS_OP_IS_NAN: *out = is_nan(call, x); return TS_SUCCESS;
-  case TS_OP_IS_INFINITY: *out = is_infinity(call, x); return TS_SUCCESS;
+  case TS_OP_IS_NAN: find = is_nan; break;
+  case TS_OP_IS_INFINITY: find = is_infinity; break;
   }
-  return hlo_no_form(call);
+  if (!find) return hlo_no_form(call);
+  if (ts_dtype_is_complex((ts_dtype)x.element)) {
+    hlo_value re = find(call, take_part(call->h, "stablehlo.real", x));
+    *out = hlo_binary(call->h, "stablehlo.or", re, find(call, take_part(call->h, "stablehlo.imag", x)));
+  } else {
+    *out = find(call, x);
+  }
+  return TS_SUCCESS;
 }
 
 static hlo_value binary(const hlo_call *call, hlo_value a, hlo_value b) {
