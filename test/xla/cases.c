@@ -136,11 +136,11 @@ static nature own_nature(const ts_graph *g, const ts_op *op) {
     return complex_nature(op->code);
   switch (op->code) {
   case TS_OP_SQRT: return EXACT;
+  case TS_OP_POW: /* but for large exponents: judge */
   case TS_OP_CONV:
   case TS_OP_CHOLESKY:
-  case TS_OP_TRIANGULAR_SOLVE: return is_float ? APPROX : EXACT;
-  case TS_OP_POW: return is_float ? APPROX : EXACT; /* but for large exponents: judge */
-  case TS_OP_ATAN2: return is_float ? APPROX : EXACT;
+  case TS_OP_TRIANGULAR_SOLVE:
+  case TS_OP_ATAN2:
   case TS_OP_REDUCE_PRODUCT:
   case TS_OP_CUMULATIVE_PRODUCT:
   case TS_OP_WINDOW_PRODUCT: return is_float ? APPROX : EXACT;
