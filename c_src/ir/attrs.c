@@ -127,16 +127,28 @@ size_t ts_attrs_words(ts_attr_kind kind, const ts_attrs *attrs, uint64_t *out) {
   return count;
 }
 
-static bool is_list(ts_field_type type) {
-  return type == TS_FIELD_RESULT_SHAPE || type == TS_FIELD_SHAPE || type == TS_FIELD_DIMS || type == TS_FIELD_AXES;
+/* As many as put_words makes. */
+static size_t count_words(ts_field_type type, const void *in) {
+  switch (type) {
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: return 1 + (size_t)((const ts_dims *)in)->rank;
+  case TS_FIELD_SCALAR: return sizeof(ts_scalar) / sizeof(uint64_t);
+  case TS_FIELD_DTYPE:
+  case TS_FIELD_INT:
+  case TS_FIELD_UINT:
+  case TS_FIELD_BOOL:
+  case TS_FIELD_BUFFER:
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: return 1;
+  }
+  return 0;
 }
 
 size_t ts_attrs_count_words(ts_attr_kind kind, const ts_attrs *attrs) {
   size_t count = 0;
-  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++)
-    count += is_list(f->type)             ? 1 + (size_t)((const ts_dims *)ts_attr_in(attrs, f))->rank
-             : f->type == TS_FIELD_SCALAR ? sizeof(ts_scalar) / sizeof(uint64_t)
-                                          : 1;
+  for (const ts_attr_field *f = ts_attr_fields(kind); f->name; f++) count += count_words(f->type, ts_attr_in(attrs, f));
   return count;
 }
 
@@ -157,10 +169,28 @@ ts_buffer *ts_attrs_buffer(ts_opcode code, const ts_attrs *attrs) {
 
 /* ---- regions ---- */
 
+static bool names_regions(ts_field_type type) {
+  switch (type) {
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: return true;
+  case TS_FIELD_DTYPE:
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES:
+  case TS_FIELD_INT:
+  case TS_FIELD_UINT:
+  case TS_FIELD_BOOL:
+  case TS_FIELD_SCALAR:
+  case TS_FIELD_BUFFER: break;
+  }
+  return false;
+}
+
 /* The field that names regions; NULL when there is none. */
 static const ts_attr_field *region_field(ts_opcode code) {
   const ts_attr_field *f = ts_attr_fields(ts_op_attr_kind(code));
-  while (f->name && f->type != TS_FIELD_REGION && f->type != TS_FIELD_REGIONS) f++;
+  while (f->name && !names_regions(f->type)) f++;
   return f->name ? f : NULL;
 }
 

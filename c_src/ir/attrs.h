@@ -15,8 +15,21 @@ const ts_attr_field *ts_attr_fields(ts_attr_kind kind);
 
 /* True for fields that the text has as name = value between braces; it has the others elsewhere. */
 static inline bool ts_field_is_in_braces(ts_field_type type) {
-  return type == TS_FIELD_SHAPE || type == TS_FIELD_DIMS || type == TS_FIELD_AXES || type == TS_FIELD_INT ||
-         type == TS_FIELD_UINT || type == TS_FIELD_BOOL;
+  switch (type) {
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES:
+  case TS_FIELD_INT:
+  case TS_FIELD_UINT:
+  case TS_FIELD_BOOL: return true;
+  case TS_FIELD_DTYPE:
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SCALAR:
+  case TS_FIELD_BUFFER:
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: break;
+  }
+  return false;
 }
 
 static inline void *ts_attr_at(ts_attrs *attrs, const ts_attr_field *field) { return (char *)attrs + field->offset; }

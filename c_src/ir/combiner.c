@@ -5,17 +5,55 @@ static const ts_combiner sum = {TS_COMBINE_SUM, TS_OP_ADD, false},
                          max = {TS_COMBINE_MAX, TS_OP_MAX, false}, min = {TS_COMBINE_MIN, TS_OP_MIN, false},
                          all = {TS_COMBINE_ALL, TS_OP_AND, true}, any = {TS_COMBINE_ANY, TS_OP_OR, true};
 
-static const ts_combiner *const combiners[TS_OP_COUNT] = {
-    [TS_OP_REDUCE_SUM] = &sum,     [TS_OP_REDUCE_PRODUCT] = &product,
-    [TS_OP_REDUCE_MAX] = &max,     [TS_OP_REDUCE_MIN] = &min,
-    [TS_OP_REDUCE_ALL] = &all,     [TS_OP_REDUCE_ANY] = &any,
-    [TS_OP_CUMULATIVE_SUM] = &sum, [TS_OP_CUMULATIVE_PRODUCT] = &product,
-    [TS_OP_CUMULATIVE_MAX] = &max, [TS_OP_CUMULATIVE_MIN] = &min,
-    [TS_OP_WINDOW_SUM] = &sum,     [TS_OP_WINDOW_PRODUCT] = &product,
-    [TS_OP_WINDOW_MAX] = &max,     [TS_OP_WINDOW_MIN] = &min,
-};
+static const ts_combiner *of_reduce(ts_opcode code) {
+  switch ((ts_ops_REDUCE)code) {
+  case TS_OP_REDUCE_SUM: return &sum;
+  case TS_OP_REDUCE_PRODUCT: return &product;
+  case TS_OP_REDUCE_MAX: return &max;
+  case TS_OP_REDUCE_MIN: return &min;
+  case TS_OP_REDUCE_ALL: return &all;
+  case TS_OP_REDUCE_ANY: return &any;
+  case TS_OP_REDUCE: break; /* by its region */
+  }
+  return NULL;
+}
 
-const ts_combiner *ts_combiner_of(ts_opcode code) { return code < TS_OP_COUNT ? combiners[code] : NULL; }
+static const ts_combiner *of_scan(ts_opcode code) {
+  switch ((ts_ops_SCAN)code) {
+  case TS_OP_CUMULATIVE_SUM: return &sum;
+  case TS_OP_CUMULATIVE_PRODUCT: return &product;
+  case TS_OP_CUMULATIVE_MAX: return &max;
+  case TS_OP_CUMULATIVE_MIN: return &min;
+  }
+  return NULL;
+}
+
+static const ts_combiner *of_window(ts_opcode code) {
+  switch ((ts_ops_WINDOW)code) {
+  case TS_OP_WINDOW_SUM: return &sum;
+  case TS_OP_WINDOW_PRODUCT: return &product;
+  case TS_OP_WINDOW_MAX: return &max;
+  case TS_OP_WINDOW_MIN: return &min;
+  case TS_OP_WINDOW_SCATTER_MAX:
+  case TS_OP_WINDOW_SCATTER_MIN: break; /* they select */
+  }
+  return NULL;
+}
+
+const ts_combiner *ts_combiner_of(ts_opcode code) {
+  ts_op_class class = ts_op_get_class(code);
+  if (class == TS_CLASS_REDUCE) return of_reduce(code);
+  if (class == TS_CLASS_SCAN) return of_scan(code);
+  return class == TS_CLASS_WINDOW ? of_window(code) : NULL;
+}
+
+bool ts_arg_takes_largest(ts_opcode code) {
+  switch ((ts_ops_ARG_REDUCE)code) {
+  case TS_OP_ARGMAX: return true;
+  case TS_OP_ARGMIN: break;
+  }
+  return false;
+}
 
 ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type) {
   switch (combiner->kind) {

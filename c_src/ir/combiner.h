@@ -23,6 +23,8 @@ typedef struct ts_combiner {
 
 /* NULL for ops that combine by nothing or by a region. */
 const ts_combiner *ts_combiner_of(ts_opcode code);
+/* For argmax and argmin: whether the largest element is found, or the smallest. */
+bool ts_arg_takes_largest(ts_opcode code);
 /* The value that changes no other: the result without elements, and where a fold starts. */
 ts_scalar ts_combiner_identity(const ts_combiner *combiner, ts_dtype type);
 /* The binary op by which a collective combines its members' elements: TS_OP_AND and TS_OP_OR on the bits of any type.

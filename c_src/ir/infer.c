@@ -154,21 +154,30 @@ static ts_status infer_arithmetic(const ts_infer_call *call, ts_type *out) {
 static ts_status infer_complex(const ts_infer_call *call, ts_type *out) {
   ts_dtype dtype = ts_infer_operand(call, 0)->dtype;
   TS_TRY(ts_infer_same_dtype(call));
-  if (call->code != TS_OP_COMPLEX) {
+  switch ((ts_ops_COMPLEX)call->code) {
+  case TS_OP_REAL:
+  case TS_OP_IMAG:
     if (!ts_dtype_is_complex(dtype)) return ts_infer_error(call, "expected a complex type");
     return elementwise(call, ts_dtype_part(dtype), out);
+  case TS_OP_COMPLEX:
+    if (dtype != TS_F32 && dtype != TS_F64) return ts_infer_error(call, "expected parts of type f32 or f64");
+    return elementwise(call, ts_dtype_to_complex(dtype), out);
   }
-  if (dtype != TS_F32 && dtype != TS_F64) return ts_infer_error(call, "expected parts of type f32 or f64");
-  return elementwise(call, ts_dtype_to_complex(dtype), out);
+  return ts_infer_unknown(call);
 }
 
 static ts_status infer_convert(const ts_infer_call *call, ts_type *out) {
   ts_dtype from = ts_infer_operand(call, 0)->dtype, to = call->attrs->dtype;
   TS_TRY(ts_infer_check_dtype(to));
-  if (call->code == TS_OP_BITCAST && ts_dtype_bits(from) != ts_dtype_bits(to))
-    return ts_infer_error(call, "%s has %d bits, expected a type of %d", ts_dtype_name(to), ts_dtype_bits(to),
-                          ts_dtype_bits(from));
-  return elementwise(call, to, out);
+  switch ((ts_ops_CONVERT)call->code) {
+  case TS_OP_BITCAST:
+    if (ts_dtype_bits(from) != ts_dtype_bits(to))
+      return ts_infer_error(call, "%s has %d bits, expected a type of %d", ts_dtype_name(to), ts_dtype_bits(to),
+                            ts_dtype_bits(from));
+    return elementwise(call, to, out);
+  case TS_OP_CONVERT: return elementwise(call, to, out);
+  }
+  return ts_infer_unknown(call);
 }
 
 static ts_status infer_select(const ts_infer_call *call, ts_type *out) {
@@ -181,14 +190,27 @@ static ts_status infer_select(const ts_infer_call *call, ts_type *out) {
 
 /* ---- reductions and scans ---- */
 
+/* Results are truth values. */
+static bool reduces_truth(ts_opcode code) {
+  switch ((ts_ops_REDUCE)code) {
+  case TS_OP_REDUCE_ALL:
+  case TS_OP_REDUCE_ANY: return true;
+  case TS_OP_REDUCE_SUM:
+  case TS_OP_REDUCE_PRODUCT:
+  case TS_OP_REDUCE_MAX:
+  case TS_OP_REDUCE_MIN:
+  case TS_OP_REDUCE: break;
+  }
+  return false;
+}
+
 static ts_status infer_reduce(const ts_infer_call *call, ts_type *out) {
-  bool is_predicate = call->code == TS_OP_REDUCE_ALL || call->code == TS_OP_REDUCE_ANY;
   const ts_dims *axes = call->code == TS_OP_REDUCE ? &call->attrs->reduce.axes : &call->attrs->axes;
   const ts_value *operand = ts_infer_operand(call, 0);
   TS_TRY(ts_infer_check_axes(call, "axes", axes, operand->shape->rank));
   if (call->code == TS_OP_REDUCE) TS_TRY(ts_infer_reduce_region(call));
   uint64_t reduced = ts_dims_mask(axes);
-  ts_type_set(out, is_predicate ? TS_U8 : operand->dtype, &ts_shape_scalar);
+  ts_type_set(out, reduces_truth(call->code) ? TS_U8 : operand->dtype, &ts_shape_scalar);
   for (int32_t i = 0; i < operand->shape->rank; i++) {
     if (!(reduced >> i & 1)) out->shape.dims[out->shape.rank++] = operand->shape->dims[i];
   }
@@ -250,6 +272,18 @@ static ts_status infer_sort(const ts_infer_call *call, ts_type *out) {
   return ts_infer_unknown(call);
 }
 
+/* ---- products ---- */
+
+static ts_status infer_product(const ts_infer_call *call, ts_type *out) {
+  switch ((ts_ops_DOT)call->code) {
+  case TS_OP_DOT:
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: return ts_infer_dot(call, out);
+  case TS_OP_CONV: return ts_infer_conv(call, out);
+  }
+  return ts_infer_unknown(call);
+}
+
 /* ---- complex numbers ---- */
 
 static ts_status check_complex(const ts_infer_call *call) {
@@ -273,7 +307,7 @@ static ts_status infer_one(const ts_infer_call *call, ts_type *out) {
   case TS_CLASS_SCAN: return infer_scan(call, out);
   case TS_CLASS_SORT: return infer_sort(call, out);
   case TS_CLASS_WINDOW: return ts_infer_window(call, out);
-  case TS_CLASS_DOT: return call->code == TS_OP_CONV ? ts_infer_conv(call, out) : ts_infer_dot(call, out);
+  case TS_CLASS_DOT: return infer_product(call, out);
   case TS_CLASS_LINALG: return ts_infer_linalg(call, out);
   case TS_CLASS_COLLECTIVE: return ts_infer_collective(call, out);
   case TS_CLASS_COMPLEX: return infer_complex(call, out);

@@ -30,6 +30,10 @@ const ts_op_cost ts_op_costs[] = {
 #define TS_REGIONS(...)
 #include "ir/op.def"
 
+/* Layers treat these classes as one op each (infer.c, ref_elementwise.c, stablehlo_elementwise.c, emit_op.c). */
+_Static_assert(TS_FIRST_SELECT == TS_LAST_SELECT, "a second op of class SELECT: no layer tells the two apart");
+_Static_assert(TS_FIRST_CLAMP == TS_LAST_CLAMP, "a second op of class CLAMP: no layer tells the two apart");
+
 const ts_op_row ts_op_rows[TS_OP_COUNT + 1] = {
 #define TS_COST(...)
 #define TS_CLASS(class)

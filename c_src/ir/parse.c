@@ -273,24 +273,32 @@ static ts_status parse_params(parser *p, ts_region_id region) {
 
 /* ---- attributes ---- */
 
-static ts_status parse_field(parser *p, const ts_attr_field *field, ts_attrs *attrs) {
-  void *at = ts_attr_at(attrs, field);
+/* After "name =". */
+static ts_status parse_field(parser *p, const ts_attr_field *field, void *at) {
   int64_t number;
-  TS_TRY(expect(p, TS_TOKEN_NAME, field->name));
-  TS_TRY(punct(p, "="));
-  if (field->type == TS_FIELD_BOOL) {
+  switch (field->type) {
+  case TS_FIELD_BOOL:
     *(bool *)at = accept(p, TS_TOKEN_NAME, "true");
     return *(bool *)at ? TS_SUCCESS : expect(p, TS_TOKEN_NAME, "false");
-  }
-  if (field->type == TS_FIELD_INT) {
+  case TS_FIELD_INT:
     TS_TRY(parse_integer(p, INT32_MIN, INT32_MAX, &number));
     *(int32_t *)at = (int32_t)number;
     return TS_SUCCESS;
+  case TS_FIELD_UINT:
+    TS_TRY(parse_integer(p, 0, UINT32_MAX, &number));
+    *(uint32_t *)at = (uint32_t)number;
+    return TS_SUCCESS;
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: return parse_dims(p, at);
+  case TS_FIELD_DTYPE:
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SCALAR:
+  case TS_FIELD_BUFFER:
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: break; /* not in braces */
   }
-  if (field->type != TS_FIELD_UINT) return parse_dims(p, at);
-  TS_TRY(parse_integer(p, 0, UINT32_MAX, &number));
-  *(uint32_t *)at = (uint32_t)number;
-  return TS_SUCCESS;
+  return ts_error(TS_INTERNAL, "attribute %s has no text", field->name);
 }
 
 static ts_status parse_fields(parser *p, op_text *op) {
@@ -298,7 +306,9 @@ static ts_status parse_fields(parser *p, op_text *op) {
   for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++) {
     if (!ts_field_is_in_braces(field->type)) continue;
     TS_TRY(punct(p, before));
-    TS_TRY(parse_field(p, field, &op->attrs));
+    TS_TRY(expect(p, TS_TOKEN_NAME, field->name));
+    TS_TRY(punct(p, "="));
+    TS_TRY(parse_field(p, field, ts_attr_at(&op->attrs, field)));
     before = ",";
   }
   return *before == ',' ? punct(p, "}") : TS_SUCCESS;
@@ -343,18 +353,31 @@ static ts_status make_call_text(const op_text *op, ts_buffer **out) {
   return TS_SUCCESS;
 }
 
+static ts_status field_from_type(const op_text *op, ts_field_type field, void *at) {
+  const ts_type *type = &op->types.data[0];
+  switch (field) {
+  case TS_FIELD_DTYPE: *(ts_dtype *)at = type->dtype; return TS_SUCCESS;
+  case TS_FIELD_RESULT_SHAPE: ts_shape_copy(at, &type->shape); return TS_SUCCESS;
+  case TS_FIELD_BUFFER: return op->code == TS_OP_LITERAL ? make_literal(op, type, at) : make_call_text(op, at);
+  case TS_FIELD_SCALAR:
+    if (ts_scalar_parse(type->dtype, op->value.text, op->value.length, at)) return TS_SUCCESS;
+    return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES:
+  case TS_FIELD_INT:
+  case TS_FIELD_UINT:
+  case TS_FIELD_BOOL:
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: break; /* parsed before */
+  }
+  return TS_SUCCESS;
+}
+
 /* Sets the attributes that the text states only by the result's type. */
 static ts_status attrs_from_type(op_text *op) {
-  const ts_type *type = &op->types.data[0];
-  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++) {
-    void *at = ts_attr_at(&op->attrs, field);
-    if (field->type == TS_FIELD_DTYPE) *(ts_dtype *)at = type->dtype;
-    if (field->type == TS_FIELD_RESULT_SHAPE) ts_shape_copy(at, &type->shape);
-    if (field->type == TS_FIELD_BUFFER)
-      TS_TRY(op->code == TS_OP_LITERAL ? make_literal(op, type, at) : make_call_text(op, at));
-    if (field->type == TS_FIELD_SCALAR && !ts_scalar_parse(type->dtype, op->value.text, op->value.length, at))
-      return ts_token_error(op->value, "expected a number of type %s", ts_dtype_name(type->dtype));
-  }
+  for (const ts_attr_field *field = ts_attr_fields(ts_op_attr_kind(op->code)); field->name; field++)
+    TS_TRY(field_from_type(op, field->type, ts_attr_at(&op->attrs, field)));
   return TS_SUCCESS;
 }
 

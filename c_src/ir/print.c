@@ -84,14 +84,20 @@ static void print_field(printer *p, const ts_attr_field *field, const ts_attrs *
   const void *at = ts_attr_in(attrs, field);
   ts_text_append(p->out, field->name);
   ts_text_append_n(p->out, " = ", 3);
-  if (field->type == TS_FIELD_INT)
-    ts_text_int(p->out, *(const int32_t *)at);
-  else if (field->type == TS_FIELD_UINT)
-    ts_text_uint(p->out, *(const uint32_t *)at);
-  else if (field->type == TS_FIELD_BOOL)
-    ts_text_append(p->out, *(const bool *)at ? "true" : "false");
-  else
-    print_dims(p, at);
+  switch (field->type) {
+  case TS_FIELD_INT: ts_text_int(p->out, *(const int32_t *)at); return;
+  case TS_FIELD_UINT: ts_text_uint(p->out, *(const uint32_t *)at); return;
+  case TS_FIELD_BOOL: ts_text_append(p->out, *(const bool *)at ? "true" : "false"); return;
+  case TS_FIELD_SHAPE:
+  case TS_FIELD_DIMS:
+  case TS_FIELD_AXES: print_dims(p, at); return;
+  case TS_FIELD_DTYPE:
+  case TS_FIELD_RESULT_SHAPE:
+  case TS_FIELD_SCALAR:
+  case TS_FIELD_BUFFER:
+  case TS_FIELD_REGION:
+  case TS_FIELD_REGIONS: return; /* not in braces */
+  }
 }
 
 static void print_attrs(printer *p, const ts_op *op) {

@@ -116,6 +116,16 @@ static ts_status print_control(hlo *h, const ts_op *op) {
 
 /* ---- ops ---- */
 
+static ts_status print_product(const hlo_call *call, hlo_value *out) {
+  switch ((ts_ops_DOT)call->op->code) {
+  case TS_OP_DOT:
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: return hlo_dot(call, out);
+  case TS_OP_CONV: return hlo_conv(call, out);
+  }
+  return hlo_no_form(call);
+}
+
 static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   switch (ts_op_get_class(call->op->code)) {
   case TS_CLASS_SOURCE: return hlo_source(call, out);
@@ -126,7 +136,7 @@ static ts_status print_simple(const hlo_call *call, hlo_value *out) {
   case TS_CLASS_SCAN: return hlo_scan(call, out);
   case TS_CLASS_SORT: return hlo_sort(call, out);
   case TS_CLASS_WINDOW: return hlo_window(call, out);
-  case TS_CLASS_DOT: return call->op->code == TS_OP_CONV ? hlo_conv(call, out) : hlo_dot(call, out);
+  case TS_CLASS_DOT: return print_product(call, out);
   case TS_CLASS_LINALG: return hlo_linalg(call, out);
   case TS_CLASS_FFT: return hlo_fft(call, out);
   case TS_CLASS_UNARY_FLOAT:

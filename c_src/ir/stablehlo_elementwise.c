@@ -16,7 +16,8 @@ hlo_value hlo_convert(hlo *h, hlo_value x, hlo_element element) {
 hlo_value hlo_compare(hlo *h, const char *direction, hlo_value a, hlo_value b) {
   bool one_bit = a.element == HLO_I1;
   ts_dtype type = one_bit ? TS_U8 : (ts_dtype)a.element;
-  const char *kind = ts_dtype_is_float(type) ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
+  bool is_integer = ts_dtype_is_integer(type);
+  const char *kind = !is_integer ? "FLOAT" : ts_dtype_is_signed(type) ? "SIGNED" : "UNSIGNED";
   return hlo_op_with(h, "stablehlo.compare", (hlo_type){HLO_I1, &a.shape}, (hlo_values){(hlo_value[]){a, b}, 2},
                      "comparison_direction = #stablehlo<comparison_direction %s>, "
                      "compare_type = #stablehlo<comparison_type %s>",
@@ -68,6 +69,9 @@ static const char *const names[TS_OP_COUNT] = {
     [TS_OP_NOT] = "stablehlo.not",
     [TS_OP_CLZ] = "stablehlo.count_leading_zeros",
     [TS_OP_POPCOUNT] = "stablehlo.popcnt",
+    [TS_OP_REAL] = "stablehlo.real",
+    [TS_OP_IMAG] = "stablehlo.imag",
+    [TS_OP_COMPLEX] = "stablehlo.complex",
     [TS_OP_ADD] = "stablehlo.add",
     [TS_OP_SUBTRACT] = "stablehlo.subtract",
     [TS_OP_MULTIPLY] = "stablehlo.multiply",
@@ -93,9 +97,22 @@ static const char *const directions[TS_OP_COUNT] = {
     [TS_OP_LESS] = "LT",  [TS_OP_GREATER_EQUAL] = "GE", [TS_OP_LESS_EQUAL] = "LE",
 };
 
+/* XLA's cbrt takes real numbers only, and its power of 0 need not be 0. */
+static hlo_value complex_cube_root(hlo *h, hlo_value z) {
+  ts_dtype type = (ts_dtype)z.element;
+  hlo_value third = hlo_constant(h, type, &z.shape, ts_scalar_complex(type, 1.0 / 3, 0));
+  hlo_value is_zero = hlo_compare(h, "EQ", z, hlo_integer(h, type, &z.shape, 0));
+  hlo_value choices[] = {is_zero, z, hlo_binary(h, "stablehlo.power", z, third)};
+  return hlo_op(h, "stablehlo.select", z.element, &z.shape, choices, 3);
+}
+
 /* Ops that StableHLO supports for fewer types. */
 static hlo_value unary(const hlo_call *call, hlo_value x) {
   ts_opcode code = call->op->code;
+  if (ts_dtype_is_complex((ts_dtype)x.element)) {
+    if (code == TS_OP_CBRT) return complex_cube_root(call->h, x);
+    return hlo_op(call->h, names[code], call->element, &x.shape, &x, 1);
+  }
   bool is_float = ts_dtype_is_float((ts_dtype)x.element), is_signed = ts_dtype_is_signed((ts_dtype)x.element);
   if (code == TS_OP_CEIL || code == TS_OP_FLOOR || code == TS_OP_ROUND) {
     if (!is_float) return x;
@@ -107,13 +124,37 @@ static hlo_value unary(const hlo_call *call, hlo_value x) {
   return hlo_unary(call->h, names[code], x);
 }
 
-static hlo_value predicate(const hlo_call *call, hlo_value x) {
+static hlo_value take_part(hlo *h, const char *name, hlo_value x) {
+  return hlo_op(h, name, ts_dtype_part((ts_dtype)x.element), &x.shape, &x, 1);
+}
+
+static hlo_value is_nan(const hlo_call *call, hlo_value x) {
+  if (!ts_dtype_is_float((ts_dtype)x.element)) return hlo_integer(call->h, TS_U8, &x.shape, 0);
+  return hlo_convert(call->h, hlo_compare(call->h, "NE", x, x), TS_U8);
+}
+
+static hlo_value is_infinity(const hlo_call *call, hlo_value x) {
   hlo *h = call->h;
   ts_dtype type = (ts_dtype)x.element;
   if (!ts_dtype_is_float(type)) return hlo_integer(h, TS_U8, &x.shape, 0);
-  if (call->op->code == TS_OP_IS_NAN) return hlo_convert(h, hlo_compare(h, "NE", x, x), TS_U8);
   hlo_value infinity = hlo_constant(h, type, &x.shape, ts_dtype_highest(type));
   return hlo_convert(h, hlo_compare(h, "EQ", hlo_unary(h, "stablehlo.abs", x), infinity), TS_U8);
+}
+
+static ts_status predicate(const hlo_call *call, hlo_value x, hlo_value *out) {
+  hlo_value (*find)(const hlo_call *, hlo_value) = NULL;
+  switch ((ts_ops_PREDICATE)call->op->code) {
+  case TS_OP_IS_NAN: find = is_nan; break;
+  case TS_OP_IS_INFINITY: find = is_infinity; break;
+  }
+  if (!find) return hlo_no_form(call);
+  if (ts_dtype_is_complex((ts_dtype)x.element)) {
+    hlo_value re = find(call, take_part(call->h, "stablehlo.real", x));
+    *out = hlo_binary(call->h, "stablehlo.or", re, find(call, take_part(call->h, "stablehlo.imag", x)));
+  } else {
+    *out = find(call, x);
+  }
+  return TS_SUCCESS;
 }
 
 static hlo_value binary(const hlo_call *call, hlo_value a, hlo_value b) {
@@ -145,6 +186,14 @@ static hlo_value bitcast(const hlo_call *call) {
   return hlo_op(call->h, "stablehlo.bitcast_convert", call->element, call->shape, &x, 1);
 }
 
+static ts_status converted(const hlo_call *call, hlo_value *out) {
+  switch ((ts_ops_CONVERT)call->op->code) {
+  case TS_OP_CONVERT: *out = hlo_convert(call->h, hlo_operand(call, 0), call->element); return TS_SUCCESS;
+  case TS_OP_BITCAST: *out = bitcast(call); return TS_SUCCESS;
+  }
+  return hlo_no_form(call);
+}
+
 static hlo_value complex_op(const hlo_call *call) {
   hlo_value operands[] = {hlo_operand(call, 0), hlo_operand(call, call->op->operand_count - 1)};
   return hlo_op(call->h, names[call->op->code], call->element, call->shape, operands, call->op->operand_count);
@@ -153,7 +202,10 @@ static hlo_value complex_op(const hlo_call *call) {
 ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
   ts_opcode code = call->op->code;
   switch (ts_op_get_class(code)) {
-  case TS_CLASS_COMPLEX: *out = complex_op(call); return TS_SUCCESS;
+  case TS_CLASS_COMPLEX:
+    if (!names[code]) return hlo_no_form(call);
+    *out = complex_op(call);
+    return TS_SUCCESS;
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER:
@@ -170,12 +222,10 @@ ts_status hlo_elementwise(const hlo_call *call, hlo_value *out) {
     if (!names[code] && !directions[code]) return hlo_no_form(call);
     *out = compare(call, hlo_operand(call, 0), hlo_operand(call, 1));
     return TS_SUCCESS;
-  case TS_CLASS_PREDICATE: *out = predicate(call, hlo_operand(call, 0)); return TS_SUCCESS;
+  case TS_CLASS_PREDICATE: return predicate(call, hlo_operand(call, 0), out);
   case TS_CLASS_SELECT: *out = select(call); return TS_SUCCESS;
   case TS_CLASS_CLAMP: *out = clamp(call); return TS_SUCCESS;
-  case TS_CLASS_CONVERT:
-    *out = code == TS_OP_CONVERT ? hlo_convert(call->h, hlo_operand(call, 0), call->element) : bitcast(call);
-    return TS_SUCCESS;
+  case TS_CLASS_CONVERT: return converted(call, out);
   case TS_CLASS_SOURCE:
   case TS_CLASS_SHAPE:
   case TS_CLASS_INDEXED:

@@ -79,7 +79,7 @@ ts_status hlo_reduce(const hlo_call *call, hlo_value *out) {
 /* Whether x replaces y: it is better, or equal and closer to the preferred end. A NaN is better than any number. */
 static hlo_value replaces(const hlo_call *call, const hlo_value x[2], const hlo_value y[2]) {
   hlo *h = call->h;
-  hlo_value better = hlo_compare(h, call->op->code == TS_OP_ARGMAX ? "GT" : "LT", x[0], y[0]);
+  hlo_value better = hlo_compare(h, ts_arg_takes_largest(call->op->code) ? "GT" : "LT", x[0], y[0]);
   hlo_value equal = hlo_compare(h, "EQ", x[0], y[0]);
   if (ts_dtype_is_float((ts_dtype)x[0].element)) {
     hlo_value x_nan = hlo_compare(h, "NE", x[0], x[0]), y_number = hlo_compare(h, "EQ", y[0], y[0]);
@@ -116,7 +116,7 @@ ts_status hlo_arg_reduce(const hlo_call *call, hlo_value *out) {
   ts_dtype type = (ts_dtype)x.element;
   hlo_value index = hlo_iota(h, TS_S64, &x.shape, (int32_t)axes.dims[0]);
   int64_t extent = x.shape.dims[axes.dims[0]];
-  ts_scalar worst = call->op->code == TS_OP_ARGMAX ? ts_dtype_lowest(type) : ts_dtype_highest(type);
+  ts_scalar worst = ts_arg_takes_largest(call->op->code) ? ts_dtype_lowest(type) : ts_dtype_highest(type);
   hlo_value operands[] = {
       x,
       index,

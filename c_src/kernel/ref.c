@@ -114,6 +114,16 @@ ts_status ts_ref_unknown(const ts_ref_call *call) {
   return ts_error(TS_UNIMPLEMENTED, "%s has no meaning in the interpreter", ts_op_name(call->op->code));
 }
 
+static ts_status compute_product(const ts_ref_call *call) {
+  switch ((ts_ops_DOT)call->op->code) {
+  case TS_OP_DOT:
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: ts_ref_dot(call); return TS_SUCCESS;
+  case TS_OP_CONV: ts_ref_conv(call); return TS_SUCCESS;
+  }
+  return ts_ref_unknown(call);
+}
+
 ts_status ts_ref_compute(const ts_ref_call *call) {
   switch (ts_op_get_class(call->op->code)) {
   case TS_CLASS_SOURCE: return ts_ref_source(call);
@@ -124,7 +134,7 @@ ts_status ts_ref_compute(const ts_ref_call *call) {
   case TS_CLASS_SCAN: return ts_ref_scan(call);
   case TS_CLASS_SORT: return ts_ref_sort(call);
   case TS_CLASS_WINDOW: return ts_ref_window(call);
-  case TS_CLASS_DOT: (call->op->code == TS_OP_CONV ? ts_ref_conv : ts_ref_dot)(call); return TS_SUCCESS;
+  case TS_CLASS_DOT: return compute_product(call);
   case TS_CLASS_LINALG: return ts_ref_linalg(call);
   case TS_CLASS_FFT: return ts_ref_fft(call);
   case TS_CLASS_UNARY_FLOAT:

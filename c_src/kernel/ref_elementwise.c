@@ -11,15 +11,27 @@ static void unary(const ts_ref_call *call) {
   }
 }
 
-/* real, imag and complex */
-static void complex_parts(const ts_ref_call *call) {
+static void take_part(const ts_ref_call *call) {
   const ts_buffer *x = call->operands[0];
-  bool joins = call->op->code == TS_OP_COMPLEX;
   for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
-    ts_scalar value = joins ? ts_ref_complex_join(x->dtype, ts_ref_get(x, i), ts_ref_get(call->operands[1], i))
-                            : ts_ref_complex_part(call->op->code, x->dtype, ts_ref_get(x, i));
-    ts_ref_set(call->result, i, value);
+    ts_ref_set(call->result, i, ts_ref_complex_part(call->op->code, x->dtype, ts_ref_get(x, i)));
   }
+}
+
+static void join_parts(const ts_ref_call *call) {
+  const ts_buffer *re = call->operands[0], *im = call->operands[1];
+  for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
+    ts_ref_set(call->result, i, ts_ref_complex_join(re->dtype, ts_ref_get(re, i), ts_ref_get(im, i)));
+  }
+}
+
+static ts_status complex_parts(const ts_ref_call *call) {
+  switch ((ts_ops_COMPLEX)call->op->code) {
+  case TS_OP_REAL:
+  case TS_OP_IMAG: take_part(call); return TS_SUCCESS;
+  case TS_OP_COMPLEX: join_parts(call); return TS_SUCCESS;
+  }
+  return ts_ref_unknown(call);
 }
 
 static void predicate(const ts_ref_call *call) {
@@ -60,6 +72,14 @@ static void bitcast(const ts_ref_call *call) {
   ts_copy_bytes(call->result->data, call->operands[0]->data, call->result->bytes, call->cancel);
 }
 
+static ts_status converted(const ts_ref_call *call) {
+  switch ((ts_ops_CONVERT)call->op->code) {
+  case TS_OP_CONVERT: convert(call); return TS_SUCCESS;
+  case TS_OP_BITCAST: bitcast(call); return TS_SUCCESS;
+  }
+  return ts_ref_unknown(call);
+}
+
 static void select(const ts_ref_call *call) {
   const ts_buffer *predicates = call->operands[0];
   for (int64_t i = 0; ts_ref_goes_on(call, i, elements(call)); i++) {
@@ -83,17 +103,12 @@ ts_status ts_ref_elementwise(const ts_ref_call *call) {
   case TS_CLASS_UNARY_FLOAT:
   case TS_CLASS_UNARY:
   case TS_CLASS_UNARY_INTEGER: unary(call); return TS_SUCCESS;
-  case TS_CLASS_COMPLEX: complex_parts(call); return TS_SUCCESS;
+  case TS_CLASS_COMPLEX: return complex_parts(call);
   case TS_CLASS_PREDICATE: predicate(call); return TS_SUCCESS;
   case TS_CLASS_COMPARE: compare(call); return TS_SUCCESS;
   case TS_CLASS_SELECT: select(call); return TS_SUCCESS;
   case TS_CLASS_CLAMP: clamp(call); return TS_SUCCESS;
-  case TS_CLASS_CONVERT:
-    if (code == TS_OP_CONVERT)
-      convert(call);
-    else
-      bitcast(call);
-    return TS_SUCCESS;
+  case TS_CLASS_CONVERT: return converted(call);
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT:
   case TS_CLASS_BINARY_INTEGER: binary(call); return TS_SUCCESS;

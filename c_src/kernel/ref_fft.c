@@ -69,6 +69,16 @@ static void transform_lines(const ref_transform *t, int64_t lines) {
   }
 }
 
+static bool set_kind(ref_transform *t, ts_opcode code) {
+  switch ((ts_ops_FFT)code) {
+  case TS_OP_FFT:
+  case TS_OP_RFFT: return true;
+  case TS_OP_IRFFT: t->half = true; /* fall through */
+  case TS_OP_IFFT: t->inverse = true; return true;
+  }
+  return false;
+}
+
 ts_status ts_ref_fft(const ts_ref_call *call) {
   const ts_shape *in = &call->operands[0]->shape, *out = &call->result->shape;
   const int32_t axis = call->op->attrs->fft.axis;
@@ -76,8 +86,7 @@ ts_status ts_ref_fft(const ts_ref_call *call) {
   int64_t outer = 1;
   t.in_points = in->dims[axis];
   t.out_points = out->dims[axis];
-  t.half = call->op->code == TS_OP_IRFFT;
-  t.inverse = t.half || call->op->code == TS_OP_IFFT;
+  if (!set_kind(&t, call->op->code)) return ts_ref_unknown(call);
   for (int32_t d = 0; d < axis; d++) outer *= in->dims[d];
   for (int32_t d = axis + 1; d < in->rank; d++) t.inner *= in->dims[d];
   if (call->result->bytes == 0) return TS_SUCCESS;

@@ -102,7 +102,7 @@ static bool replaces(const ts_ref_call *call, int64_t candidate, int64_t best) {
   if (is_nan(x, best)) return high && is_nan(x, candidate);
   if (is_nan(x, candidate)) return true;
   ts_scalar a = ts_ref_get(x, candidate), b = ts_ref_get(x, best);
-  ts_opcode better = call->op->code == TS_OP_ARGMAX ? TS_OP_GREATER : TS_OP_LESS;
+  ts_opcode better = ts_arg_takes_largest(call->op->code) ? TS_OP_GREATER : TS_OP_LESS;
   return ts_ref_compare(better, x->dtype, a, b) || (high && ts_ref_compare(TS_OP_EQUAL, x->dtype, a, b));
 }
 

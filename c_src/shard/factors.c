@@ -424,6 +424,16 @@ static bool linalg(ts_factors *f, const ts_op *op) {
   return false;
 }
 
+static bool product(ts_factors *f, const ts_graph *graph, const ts_op *op) {
+  switch ((ts_ops_DOT)op->code) {
+  case TS_OP_DOT: return dot(f, op->attrs);
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: return converting_dot(f, graph, op);
+  case TS_OP_CONV: return conv(f, op->attrs);
+  }
+  return false;
+}
+
 /* ---- the dispatch ---- */
 
 static bool find(ts_factors *f, const ts_graph *graph, const ts_op *op) {
@@ -439,9 +449,7 @@ static bool find(ts_factors *f, const ts_graph *graph, const ts_op *op) {
   case TS_CLASS_SCAN: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->scan.axis); return true;
   case TS_CLASS_SORT: return sort(f, op);
   case TS_CLASS_WINDOW: return window(f, graph, op);
-  case TS_CLASS_DOT:
-    if (op->code == TS_OP_WIDE_DOT || op->code == TS_OP_SCALED_DOT) return converting_dot(f, graph, op);
-    return op->code == TS_OP_CONV ? conv(f, op->attrs) : dot(f, op->attrs);
+  case TS_CLASS_DOT: return product(f, graph, op);
   case TS_CLASS_LINALG: return linalg(f, op);
   case TS_CLASS_FFT: bind_alike(f, 0, 2, rank_of(f, 0), UINT64_C(1) << op->attrs->fft.axis); return true;
   default: return false; /* every class to come is replicated until it has a rule */

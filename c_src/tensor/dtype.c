@@ -9,6 +9,11 @@ const ts_dtype_row ts_dtype_rows[TS_DTYPE_COUNT + 1] = {
     [TS_DTYPE_COUNT] = {"?", 8, 1, TS_KIND_UNSIGNED, TS_DTYPE_NONE, TS_DTYPE_NONE, TS_LAYERS_NONE},
 };
 
+#define TS_DTYPE(type, text, bits, storage, kind, ...)                                                        \
+  _Static_assert((TS_KIND_##kind != TS_KIND_SIGNED && TS_KIND_##kind != TS_KIND_UNSIGNED) || (storage) <= 64, \
+                 text ": integers have at most 64 bits (ts_scalar, ts_scalar_to_s64)");
+#include "tensor/dtype.def"
+
 ts_dtype ts_dtype_from_name(const char *name, size_t length) {
   for (int i = 0; i < TS_DTYPE_COUNT; i++) {
     if (strlen(ts_dtype_rows[i].name) == length && memcmp(ts_dtype_rows[i].name, name, length) == 0) return (ts_dtype)i;
@@ -42,9 +47,24 @@ int ts_dtype_precision(ts_dtype type) {
   case TS_KIND_SIGNED: return ts_dtype_bits(type) - 1;
   case TS_KIND_UNSIGNED: return ts_dtype_bits(type);
   case TS_KIND_FLOAT: return float_precision(type);
-  case TS_KIND_COMPLEX: return float_precision(type == TS_C64 ? TS_F32 : TS_F64);
+  case TS_KIND_COMPLEX: return float_precision(ts_dtype_part(type));
   }
   return 0;
+}
+
+static int float_rank(ts_dtype type) {
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_BF16: return 2;
+  case TS_FLOAT_F8E4M3FN: return 3;
+  case TS_FLOAT_F8:
+  case TS_FLOAT_F16:
+  case TS_FLOAT_F32:
+  case TS_FLOAT_F64: return 4;
+#ifdef TS_TEST_ROWS
+  case TS_FLOAT_T16: return 2;
+#endif
+  }
+  return 4;
 }
 
 /* The order of kinds in Nx, where bf and f8_e4m3fn are kinds of their own. */
@@ -52,7 +72,7 @@ static int nx_kind(ts_dtype type) {
   switch (ts_dtype_get_kind(type)) {
   case TS_KIND_UNSIGNED: return 0;
   case TS_KIND_SIGNED: return 1;
-  case TS_KIND_FLOAT: return type == TS_BF16 ? 2 : type == TS_F8E4M3FN ? 3 : 4;
+  case TS_KIND_FLOAT: return float_rank(type);
   case TS_KIND_COMPLEX: return 5;
   }
   return 0;

@@ -29,6 +29,16 @@ typedef enum ts_float_type {
 #include "tensor/dtype.def"
 } ts_float_type;
 
+/* The complex types, in the same way. */
+#define TS_COMPLEX_SIGNED(type)
+#define TS_COMPLEX_UNSIGNED(type)
+#define TS_COMPLEX_FLOAT(type)
+#define TS_COMPLEX_COMPLEX(type) TS_COMPLEX_##type = TS_##type,
+typedef enum ts_complex_type {
+#define TS_DTYPE(type, text, bits, storage, kind, ...) TS_COMPLEX_##kind(type)
+#include "tensor/dtype.def"
+} ts_complex_type;
+
 /* The bytes of one element in memory, in the low bytes; the others are zero, but `words[1]` is set for c128 only. A
  * signed type of fewer than 8 bits has its sign extended to the byte. Native endianness. */
 typedef union ts_scalar {
@@ -98,7 +108,13 @@ int ts_dtype_precision(ts_dtype type);
 /* The type of a kind with so many bits; TS_DTYPE_NONE when there is none. Not for floats, which have several. */
 ts_dtype ts_dtype_of_bits(ts_dtype_kind kind, int bits);
 /* The type of a complex type's real and imaginary parts; a real type itself. */
-static inline ts_dtype ts_dtype_part(ts_dtype t) { return t == TS_C64 ? TS_F32 : t == TS_C128 ? TS_F64 : t; }
+static inline ts_dtype ts_dtype_part(ts_dtype t) {
+  switch ((ts_complex_type)t) {
+  case TS_COMPLEX_C64: return TS_F32;
+  case TS_COMPLEX_C128: return TS_F64;
+  }
+  return t;
+}
 /* The alignment of memory of the type: a complex number is aligned as its parts are. */
 static inline size_t ts_dtype_alignment(ts_dtype t) { return ts_dtype_size(ts_dtype_part(t)); }
 /* The complex type that has room for a real type's values; a complex type itself. */

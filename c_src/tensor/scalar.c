@@ -24,12 +24,15 @@ static ts_scalar scalar_from_f32(float value) {
 
 ts_scalar ts_scalar_complex(ts_dtype type, double re, double im) {
   ts_scalar scalar = {.words = {0, 0}};
-  if (type == TS_C64) {
+  switch ((ts_complex_type)type) {
+  case TS_COMPLEX_C64:
     scalar.c64.re = (float)re;
     scalar.c64.im = (float)im;
-  } else {
+    break;
+  case TS_COMPLEX_C128:
     scalar.c128.re = re;
     scalar.c128.im = im;
+    break;
   }
   return scalar;
 }
@@ -105,7 +108,10 @@ static int64_t sign_extend(ts_dtype type, uint64_t bits) {
 }
 
 double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
-  if (ts_dtype_is_complex(type)) return type == TS_C64 ? (double)value.c64.re : value.c128.re;
+  switch ((ts_complex_type)type) {
+  case TS_COMPLEX_C64: return (double)value.c64.re;
+  case TS_COMPLEX_C128: return value.c128.re;
+  }
   switch ((ts_float_type)type) {
   case TS_FLOAT_F64: return value.f64;
   case TS_FLOAT_F32: return (double)value.f32;
@@ -122,7 +128,11 @@ double ts_scalar_to_f64(ts_dtype type, ts_scalar value) {
 }
 
 double ts_scalar_imag(ts_dtype type, ts_scalar value) {
-  return type == TS_C64 ? (double)value.c64.im : type == TS_C128 ? value.c128.im : 0;
+  switch ((ts_complex_type)type) {
+  case TS_COMPLEX_C64: return (double)value.c64.im;
+  case TS_COMPLEX_C128: return value.c128.im;
+  }
+  return 0;
 }
 
 bool ts_scalar_same(ts_dtype type, ts_scalar a, ts_scalar b) {

@@ -3,6 +3,7 @@
 # rest refuses them by name, and in a usual build they would not compile. (The class of ops that all layers know is
 # tested by test/c/test_results.c and tessera_results_tests.erl.)
 # usage: test/rows/run.sh TESSERA_OPT 'COMPILER FLAGS'     BUILD=rows-asan: the variant of TESSERA_OPT
+#   UPDATE=1  rewrites test/rows/missing_*.txt, the places that do not compile without a row
 cd "$(dirname "$0")/../.." || exit 2
 opt=$1 compile=$2 total=0 failed=0
 text=$(mktemp) || exit 2
@@ -80,6 +81,88 @@ for file in c_src/ir/infer_shape.c c_src/ir/stablehlo_shape.c c_src/kernel/ref_s
   checked TEST_ "$file"
 done
 checked TS_FLOAT_T16 c_src/ir/stablehlo_write.c
+
+# A row without its entries: an op more in every class, a class more, a type more of every kind, a type of fields more.
+# Each place that tells them apart must not compile, and the error names the place and what it lacks. `missing` has the
+# tables with such a row, which the compiler finds before the right ones.
+missing=$(mktemp -d) || exit 2
+trap 'rm -rf "$text" "$missing"' EXIT
+mkdir -p "$missing/ops/ir" "$missing/types/tensor" "$missing/fields/ir"
+awk '/^TS_CLASS_END\(/ { class = $0; gsub(/^.*\(|\).*$/, "", class); row(class) }
+  { print }
+  /^TS_CLASS_END\(CONTROL\)/ { print "TS_CLASS(MISSING)"; row("ALONE"); print "TS_CLASS_END(MISSING)" }
+  function row(of) {
+    print "TS_OP(MISSING_" of ", \"missing_" of "\", 1, 1, NONE, PURE, FIXED, PLAIN, ALONE, COMPLEX)"
+  }' c_src/ir/op.def >"$missing/ops/ir/op.def"
+awk '/^#undef/ { row("SIGNED", 128); row("UNSIGNED", 128); row("FLOAT", 128); row("COMPLEX", 64) }
+  { print }
+  function row(kind, bits, name) {
+    name = "MISSING_" kind
+    print "TS_DTYPE(" name ", \"" name "\", " bits ", " bits ", " kind ", " name ", " name ", KERNELS)"
+  }' c_src/tensor/dtype.def >"$missing/types/tensor/dtype.def"
+sed 's/^TS_ATTRS_END(FFT/TS_ATTR(fft., missing, MISSING)\n&/' c_src/ir/attr.def >"$missing/fields/ir/attr.def"
+sed 's/^  TS_FIELD_SHAPE,/&\n  TS_FIELD_MISSING,/; s/^#define TS_C_INT .*/&\n#define TS_C_MISSING int32_t/' \
+  c_src/ir/graph.h >"$missing/fields/ir/graph.h"
+
+# refused TABLES: a line for each file, "PLACES FILE lacks WHAT"; assertions by what they say.
+refused() {
+  # shellcheck disable=SC2086,SC2046
+  grep -lrE 'switch \(|_Static_assert' c_src --include='*.c' | grep -v '^c_src/comm/' | sort |
+    LC_ALL=C xargs $compile -iquote "$missing/$1" $(sed -n 's/^\(LLVM\|ERL\)_CFLAGS := //p' build/config.mk) -fsyntax-only 2>&1 |
+    sed -n -e "s/^\(c_src[^ ]*\): error: enumeration value '\([^']*\)' not handled.*/\1 lacks \2/p" \
+      -e 's/^.* error: static.assert[^"]* "\([^"]*\)".*/asserts: \1/p' |
+    sort -u | sed '/^c_src/s/:[0-9:]*//' | sort | uniq -c | sed 's/^ *//'
+}
+for tables in ops types fields; do
+  total=$((total + 1))
+  refused $tables >"$text"
+  if [ -n "${UPDATE:-}" ]; then
+    cp "$text" test/rows/missing_$tables.txt
+  else
+    cmp -s "$text" test/rows/missing_$tables.txt || {
+      fail "places that do not compile without a row of $tables differ from test/rows/missing_$tables.txt:"
+      diff test/rows/missing_$tables.txt "$text"
+    }
+  fi
+done
+
+# Each class has such a place in these layers, but for those whose ops a layer treats alike: by one rule of types, by the
+# combiner (ir/combiner.c), by a name that is refused where there is none, or as one op (ir/op.c asserts that).
+tells() {
+  layer=$1 files=$2 alike=" $3 "
+  for class in $(sed -n 's/^TS_CLASS(\(.*\))/\1/p' c_src/ir/op.def); do
+    case $class,$alike in TEST,* | *" $class "*) continue ;; esac
+    total=$((total + 1))
+    grep -qE "c_src/$files[^ ]* lacks TS_IN_CLASS_MISSING_$class\$" test/rows/missing_ops.txt ||
+      fail "a new op of class $class compiles without an entry in $layer"
+  done
+}
+combined='REDUCE ARG_REDUCE SCAN' one='SELECT CLAMP'
+elementwise='UNARY_FLOAT UNARY UNARY_INTEGER BINARY BINARY_FLOAT BINARY_INTEGER COMPARE'
+tells inference ir/infer "$elementwise PREDICATE ARG_REDUCE SCAN $one"
+tells 'the interpreter' kernel/ref "$combined $one"
+tells StableHLO ir/stablehlo "$elementwise COMPLEX $combined $one"
+tells 'what combines' ir/combiner "$(sed -n 's/^TS_CLASS(\(.*\))/\1/p' c_src/ir/op.def | grep -vxE 'REDUCE|ARG_REDUCE|SCAN' | tr '\n' ' ')"
+tells emission jit/ "$(sed -n 's/^TS_CLASS(\(.*\))/\1/p' c_src/ir/op.def |
+  grep -vxE 'UNARY_FLOAT|UNARY|UNARY_INTEGER|PREDICATE|COMPLEX|BINARY|BINARY_FLOAT|BINARY_INTEGER|COMPARE' | tr '\n' ' ')"
+
+# A row without a column, and one with a cost or a kind of attributes that there is not.
+# short FILE SOURCE ROW COLUMN NEW WORDS: the row's column becomes NEW, or goes, and SOURCE's error says WORDS.
+short() {
+  total=$((total + 1))
+  mkdir -p "$missing/short/$(dirname "$1")"
+  sed "/^$3/s/$4/$5/" "c_src/$1" >"$missing/short/$1"
+  # shellcheck disable=SC2086
+  output=$(LC_ALL=C $compile -iquote "$missing/short" -fsyntax-only "$2" 2>&1) && fail "$1 compiles with a wrong row $3"
+  case $output in *"$6"*) ;; *) fail "$1, row $3: '$output', expected '$6'" ;; esac
+  rm -r "$missing/short"
+}
+short ir/op.def c_src/ir/op.c 'TS_OP(ADD,' 'PLAIN, ' '' 'TS_OP'
+short ir/op.def c_src/ir/op.c 'TS_OP(ADD,' 'PLAIN, ' 'UNHEARD, ' 'COST_UNHEARD'
+short ir/op.def c_src/ir/op.c 'TS_OP(ADD,' 'NONE, ' 'UNHEARD, ' 'TS_ATTR_UNHEARD'
+short tensor/dtype.def c_src/tensor/dtype.c 'TS_DTYPE(F32,' ', *KERNELS' '' 'TS_DTYPE'
+short tensor/dtype.def c_src/tensor/dtype.c 'TS_DTYPE(F32,' 'KERNELS' 'UNHEARD' 'TS_LAYERS_UNHEARD'
+short ir/attr.def c_src/ir/attrs.c 'TS_ATTR(iota., axis' 'INT' 'UNHEARD' 'TS_C_UNHEARD'
 
 # Every op on a type that has values and nothing else (t16, bf16 by another name): no kernel and no routine takes it for
 # a type that it knows, so the interpreter computes the same, and what needs more than values refuses it by name.

@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-typedef enum types { FLOATS = 1, INTEGERS = 2, ALL = 3, SAME_SIZE = 4 } types;
+typedef enum types { FLOATS = 1, INTEGERS = 2, REALS = 3, COMPLEX = 4, ALL = 7, SAME_SIZE = 8, WIDE_FLOATS = 16 } types;
 
 /* A program of one op: %9 = OP rest : result. In its text a `T` stands for each type of `types` in turn, and a `U`
- * for each of `others`, where there are any. */
+ * for each of `others`, where there are any, `P` for the type of T's parts, and `C` for complex numbers of T. */
 typedef struct recipe {
   ts_opcode code;
   types types, others;
@@ -16,13 +16,14 @@ typedef struct recipe {
 #define TWICE "(%10: T[3]) {\n %11 = add %10, %10 : T[3]\n return %11\n }\n"
 
 static const recipe recipes[] = {
-    {TS_OP_CONSTANT, ALL, 0, "", "T[3]", " 3"},
+    {TS_OP_CONSTANT, REALS, 0, "", "T[3]", " 1"},
+    {TS_OP_CONSTANT, COMPLEX, 0, "", "T[3]", " (1.5, -2)"},
     {TS_OP_LITERAL, ALL, 0, "", "", ""}, /* the text depends on the type: write_literal */
     {TS_OP_IOTA, ALL, 0, "", "T[3,4]", " {axis = 1}"},
     {TS_OP_IOTA, ALL, 0, "", "T[3,4]", " {axis = -1}"},
     {TS_OP_EYE, ALL, 0, "", "T[2,3,4]", ""},
     {TS_OP_CONVERT, ALL, ALL, "%0: T[40]", "U[40]", " %0"},
-    {TS_OP_BITCAST, ALL, SAME_SIZE, "%0: T[40]", "U[40]", " %0"},
+    {TS_OP_BITCAST, REALS, SAME_SIZE, "%0: T[40]", "U[40]", " %0"},
     {TS_OP_SELECT, ALL, 0, "%0: u8[40], %1: T[40], %2: T[40]", "T[40]", " %0, %1, %2"},
     {TS_OP_CLAMP, ALL, 0, "%0: T[40], %1: T[40], %2: T[40]", "T[40]", " %0, %1, %2"},
     {TS_OP_RESHAPE, ALL, 0, "%0: T[4,6]", "T[3,1,8]", " %0 {shape = [3,1,8]}"},
@@ -42,7 +43,7 @@ static const recipe recipes[] = {
     {TS_OP_TAKE_ALONG, INTEGERS, 0, "%0: f32[4,5], %1: T[3,5]", "f32[3,5]", " %0, %1 {axis = 0}"},
     {TS_OP_INDEXED_ADD, INTEGERS, 0, "%0: T[5,4], %1: s64[3,1], %2: T[3,4]", "T[5,4]", " %0, %1, %2 {axes = [0]}"},
     {TS_OP_INDEXED_PUT, ALL, 0, "%0: T[5,4], %1: s64[3,1], %2: T[3,5]", "T[5,4]", " %0, %1, %2 {axes = [1]}"},
-    {TS_OP_REDUCE, ALL, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("max")},
+    {TS_OP_REDUCE, REALS, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("max")},
     {TS_OP_REDUCE, INTEGERS, 0, "%0: T[5,3], %1: T[]", "T[3]", " %0, %1" COMBINE("add")},
     {TS_OP_ARGMAX, ALL, 0, "%0: T[4,9]", "s64[4]", " %0 {axis = 1, high = false}"},
     {TS_OP_ARGMAX, INTEGERS, 0, "%0: f32[4,9]", "T[9]", " %0 {axis = 0, high = true}"},
@@ -57,6 +58,24 @@ static const recipe recipes[] = {
      " %0, %1 {lhs_contract = [2], lhs_batch = [0], rhs_contract = [1], rhs_batch = [0]}"},
     {TS_OP_DOT, ALL, 0, "%0: T[3,5], %1: T[4,5,3]", "T[4]",
      " %0, %1 {lhs_contract = [0,1], lhs_batch = [], rhs_contract = [2,1], rhs_batch = []}"},
+    {TS_OP_WIDE_DOT, INTEGERS, 0, "%0: s8[3,5], %1: T[4,5]", "s64[3,4]",
+     " %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [1], rhs_batch = []}"},
+    {TS_OP_CONV, FLOATS | COMPLEX, 0, "%0: T[2,5,6,4], %1: T[2,3,2,6]", "T[2,3,5,6]",
+     " %0, %1 {strides = [2,1], low = [1,0], high = [0,1], input_dilation = [1,1], kernel_dilation = [1,1], groups = "
+     "2}"},
+    {TS_OP_REAL, COMPLEX, 0, "%0: T[40]", "P[40]", " %0"},
+    {TS_OP_IMAG, COMPLEX, 0, "%0: T[40]", "P[40]", " %0"},
+    {TS_OP_COMPLEX, WIDE_FLOATS, 0, "%0: T[40], %1: T[40]", "C[40]", " %0, %1"},
+    {TS_OP_CHOLESKY, FLOATS | COMPLEX, 0, "%0: T[2,4,4]", "T[2,4,4]", " %0"},
+    {TS_OP_TRIANGULAR_SOLVE, FLOATS | COMPLEX, 0, "%0: T[2,4,4], %1: T[2,4,3]", "T[2,4,3]",
+     " %0, %1 {left = true, lower = true, transpose = false, unit = false}"},
+    {TS_OP_TRIANGULAR_SOLVE, FLOATS | COMPLEX, 0, "%0: T[4,4], %1: T[3,4]", "T[3,4]",
+     " %0, %1 {left = false, lower = false, transpose = true, unit = true}"},
+    {TS_OP_FFT, COMPLEX, 0, "%0: T[3,12]", "T[3,10]", " %0 {axis = 1, length = 10}"},
+    {TS_OP_FFT, WIDE_FLOATS, 0, "%0: T[5,3]", "C[8,3]", " %0 {axis = 0, length = 8}"},
+    {TS_OP_IFFT, COMPLEX, 0, "%0: T[3,12]", "T[3,12]", " %0 {axis = 1, length = 12}"},
+    {TS_OP_RFFT, WIDE_FLOATS, 0, "%0: T[3,12]", "C[3,7]", " %0 {axis = 1, length = 12}"},
+    {TS_OP_IRFFT, COMPLEX, 0, "%0: T[3,7]", "P[3,12]", " %0 {axis = 1, length = 12}"},
     {TS_OP_WHILE, ALL, 0, "%0: s32[], %1: T[3]", "s32[], T[3]",
      " %0, %1 {\n condition(%10: s32[], %11: T[3]) {\n %12 = constant 2 : s32[]\n %13 = less %10, %12 : u8[]\n"
      " return %13\n }\n body(%14: s32[], %15: T[3]) {\n %16 = constant 2 : s32[]\n %17 = reverse %15 {axes = [0]} : "
@@ -72,12 +91,12 @@ static const recipe recipes[] = {
 static bool recipe_of_class(ts_opcode code, recipe *out) {
   const char *one = "%0: T[40]", *two = "%0: T[40], %1: T[40]", *line = "%0: T[3,5]";
   switch (ts_op_get_class(code)) {
-  case TS_CLASS_UNARY_FLOAT: *out = (recipe){code, FLOATS, 0, one, "T[40]", " %0"}; return true;
-  case TS_CLASS_UNARY: *out = (recipe){code, ALL, 0, one, "T[40]", " %0"}; return true;
+  case TS_CLASS_UNARY_FLOAT: *out = (recipe){code, FLOATS | COMPLEX, 0, one, "T[40]", " %0"}; return true;
+  case TS_CLASS_UNARY: *out = (recipe){code, ALL, 0, one, code == TS_OP_ABS ? "P[40]" : "T[40]", " %0"}; return true;
   case TS_CLASS_UNARY_INTEGER: *out = (recipe){code, INTEGERS, 0, one, "T[40]", " %0"}; return true;
   case TS_CLASS_PREDICATE: *out = (recipe){code, ALL, 0, one, "u8[40]", " %0"}; return true;
   case TS_CLASS_BINARY: *out = (recipe){code, ALL, 0, two, "T[40]", " %0, %1"}; return true;
-  case TS_CLASS_BINARY_FLOAT: *out = (recipe){code, FLOATS, 0, two, "T[40]", " %0, %1"}; return true;
+  case TS_CLASS_BINARY_FLOAT: *out = (recipe){code, FLOATS | COMPLEX, 0, two, "T[40]", " %0, %1"}; return true;
   case TS_CLASS_BINARY_INTEGER: *out = (recipe){code, INTEGERS, 0, two, "T[40]", " %0, %1"}; return true;
   case TS_CLASS_COMPARE: *out = (recipe){code, ALL, 0, two, "u8[40]", " %0, %1"}; return true;
   case TS_CLASS_SCAN: *out = (recipe){code, ALL, 0, line, "T[3,5]", " %0 {axis = 1, reverse = true}"}; return true;
@@ -103,17 +122,22 @@ static bool recipe_of_class(ts_opcode code, recipe *out) {
 
 static bool takes(types set, ts_dtype type, ts_dtype other) {
   if (!ts_dtype_supported(type)) return false;
-  if (set == SAME_SIZE) return ts_dtype_size(type) == ts_dtype_size(other);
+  if (set == SAME_SIZE) return !ts_dtype_is_complex(type) && ts_dtype_bits(type) == ts_dtype_bits(other);
+  if (set & WIDE_FLOATS && (type == TS_F32 || type == TS_F64)) return true;
+  if (ts_dtype_is_complex(type)) return set & COMPLEX;
   return set & (ts_dtype_is_float(type) ? FLOATS : INTEGERS);
 }
 
 /* Capital letters occur for types alone. */
 static void substitute(ts_text *out, const char *text, ts_dtype type, ts_dtype other) {
   for (; *text; text++) {
-    if (*text == 'T' || *text == 'U')
-      ts_text_append(out, ts_dtype_name(*text == 'T' ? type : other));
-    else
-      ts_text_append_n(out, text, 1);
+    switch (*text) {
+    case 'T': ts_text_append(out, ts_dtype_name(type)); break;
+    case 'U': ts_text_append(out, ts_dtype_name(other)); break;
+    case 'P': ts_text_append(out, ts_dtype_name(ts_dtype_part(type))); break;
+    case 'C': ts_text_append(out, ts_dtype_name(ts_dtype_to_complex(type))); break;
+    default: ts_text_append_n(out, text, 1);
+    }
   }
 }
 
@@ -161,12 +185,29 @@ static ts_status visit_one(visitor *v, const recipe *r, ts_dtype type, ts_dtype 
 static ts_status visit_types(visitor *v, const recipe *r) {
   for (int t = 0; t < TS_DTYPE_COUNT; t++) {
     ts_dtype type = (ts_dtype)t;
-    if (!takes(r->types, type, type)) continue;
+    if (!takes(r->types, type, type) || (ts_dtype_is_complex(type) && !ts_op_takes_complex(r->code))) continue;
     if (!r->others) TS_TRY(visit_one(v, r, type, type));
     for (int u = 0; u < TS_DTYPE_COUNT && r->others; u++)
       if (takes(r->others, (ts_dtype)u, type)) TS_TRY(visit_one(v, r, type, (ts_dtype)u));
   }
   return TS_SUCCESS;
+}
+
+/* What a program of one op cannot have: StableHLO has no form of some (test/golden/ir/fails_unsupported.ts),
+ * collectives need a mesh, and a custom call its plugin. Every program has parameters. */
+static bool has_no_program(ts_opcode code) {
+  switch (code) {
+  case TS_OP_PARAMETER:
+  case TS_OP_CALLBACK:
+  case TS_OP_CUSTOM_CALL:
+  case TS_OP_SOLVE:
+  case TS_OP_DETERMINANT:
+  case TS_OP_LU:
+  case TS_OP_QR:
+  case TS_OP_EIGH:
+  case TS_OP_SVD: return true;
+  default: return ts_op_get_class(code) == TS_CLASS_COLLECTIVE;
+  }
 }
 
 static ts_status visit_op(visitor *v, ts_opcode code) {
@@ -184,7 +225,6 @@ static ts_status visit_op(visitor *v, ts_opcode code) {
 ts_status xla_visit_ops(ts_status (*visit)(void *context, const char *name, ts_graph *graph), void *context) {
   visitor v = {visit, context, 0};
   for (int code = 0; code < TS_OP_COUNT; code++)
-    if (code != TS_OP_PARAMETER && code != TS_OP_CALLBACK) /* which every program has, and which XLA has not */
-      TS_TRY(visit_op(&v, (ts_opcode)code));
+    if (!has_no_program((ts_opcode)code)) TS_TRY(visit_op(&v, (ts_opcode)code));
   return TS_SUCCESS;
 }

@@ -21,14 +21,22 @@ from jax._src.lib.mlir import ir
 from jax.extend import backend
 from jaxlib import _jax, xla_client
 
-DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+          "c64": np.complex64, "c128": np.complex128}
+COMPLEX = {"c64": "f32", "c128": "f64"}  # and the types of their parts
 for bits in (8, 16, 32, 64):
     DTYPES["s%d" % bits] = np.dtype("int%d" % bits)
     DTYPES["u%d" % bits] = np.dtype("uint%d" % bits)
-FRACTION_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
-SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022}
+FRACTION_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52, "c64": 23, "c128": 52}
+SMALLEST_NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126, "f64": 2.0**-1022,
+                   "c64": 2.0**-126, "c128": 2.0**-1022}
 # Units in the last place that a function may be off, where not 16. XLA's own error is most of it.
 FUNCTION_UNITS = {"atanh": 64}
+# Ops whose elements mix those of a line or matrix: they differ by units of the result's largest element.
+MIXING = {"conv", "cholesky", "triangular_solve", "fft", "ifft", "rfft", "irfft"}
+# The same of complex numbers, whose products are differences.
+MIXING_COMPLEX = {"dot_general", "reduce_sum", "cumulative_sum", "window_sum", "reduce_product", "cumulative_product",
+                  "window_product"}
 
 
 class Case:
@@ -43,7 +51,7 @@ class Case:
         for line in open(path + ".txt"):
             if line.startswith("left out: "):
                 self.left_out = line[len("left out: "):].strip()
-                continue
+                return
             what, dtype, shape, *kind = line.split()
             shape = [] if shape == "-" else [int(d) for d in shape.split(",")]
             array = np.frombuffer(data, DTYPES[dtype], int(np.prod(shape)), at).reshape(shape)
@@ -66,18 +74,38 @@ def execute(client, case):
     return [np.asarray(result[0]) for result in results]
 
 
+def wide(array):
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+def magnitude(dtype, op, expected):
+    """What an error of a unit is a unit of: of complex numbers the modulus."""
+    size = abs(wide(expected))
+    if op in MIXING or (dtype in COMPLEX and op in MIXING_COMPLEX):
+        return np.max(size[np.isfinite(size)], initial=0.0)
+    return size
+
+
+def is_semidefinite(factor):
+    """The matrices whose factor has a 0 on its diagonal: XLA's are NaN there."""
+    zero = np.any(np.diagonal(wide(factor), axis1=-2, axis2=-1) == 0, axis=-1)
+    return np.broadcast_to(zero[..., None, None], factor.shape)
+
+
 def same(dtype, expected, got):
     """Where both are the same value. Any NaN is any other, and XLA flushes subnormal numbers to zero."""
     if dtype not in FRACTION_BITS:
         return expected == got
-    e, g = expected.astype(np.float64), got.astype(np.float64)
     tiny = SMALLEST_NORMAL[dtype]
+    if dtype in COMPLEX:
+        return same(COMPLEX[dtype], expected.real, got.real) & same(COMPLEX[dtype], expected.imag, got.imag)
+    e, g = expected.astype(np.float64), got.astype(np.float64)
     return (e == g) | (np.isnan(e) & np.isnan(g)) | ((abs(e) < tiny) & (abs(g) < tiny))
 
 
 def near(dtype, expected, got, bound):
     with np.errstate(invalid="ignore"):
-        distance = abs(expected.astype(np.float64) - got.astype(np.float64))
+        distance = abs(wide(expected) - wide(got))
     return same(dtype, expected, got) | (distance <= bound)
 
 
@@ -95,10 +123,15 @@ def differences(case, index, got, counts):
             good = same(dtype, expected, got)
         elif kind == "approx":
             units = FUNCTION_UNITS.get(detail[0], 16)
-            good = near(dtype, expected, got, units * unit * abs(expected.astype(np.float64)) + SMALLEST_NORMAL[dtype])
+            bound = units * unit * magnitude(dtype, detail[0], expected) + SMALLEST_NORMAL[dtype]
+            good = near(dtype, expected, got, bound)
+            if dtype in COMPLEX:  # which part of a product with an infinity is NaN depends on its order
+                good |= ~np.isfinite(wide(expected)) & ~np.isfinite(wide(got))
+            if detail[0] == "cholesky":
+                good |= is_semidefinite(expected)
             # A product that passes through infinity in one order need not in another.
             if detail[0] in ("reduce_product", "cumulative_product"):
-                good |= ~np.isfinite(expected.astype(np.float64)) | ~np.isfinite(got.astype(np.float64))
+                good |= ~np.isfinite(wide(expected)) | ~np.isfinite(wide(got))
         else:
             scale = case.results[int(detail[1])][1].astype(np.float64)
             good = near(dtype, expected, got, (2 + int(detail[0])) * unit * scale)

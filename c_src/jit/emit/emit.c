@@ -3,8 +3,14 @@
 #include <string.h>
 
 LLVMTypeRef ts_emit_memory_type(ts_emit *e, ts_dtype type) {
-  if (type == TS_F32) return LLVMFloatTypeInContext(e->context);
-  if (type == TS_F64) return LLVMDoubleTypeInContext(e->context);
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F32: return LLVMFloatTypeInContext(e->context);
+  case TS_FLOAT_F64: return LLVMDoubleTypeInContext(e->context);
+  case TS_FLOAT_F8: /* their bits (emit_small.c, emit_half.c) */
+  case TS_FLOAT_F8E4M3FN:
+  case TS_FLOAT_F16:
+  case TS_FLOAT_BF16: break;
+  }
   return LLVMIntTypeInContext(e->context, 8 * (unsigned)ts_dtype_size(type));
 }
 
@@ -32,9 +38,15 @@ static ts_v const_splat(ts_emit *e, ts_v scalar) {
 
 /* The value as the register form represents it: rounded to the type. */
 static double round_to(ts_dtype type, double value) {
-  if (type == TS_F16) return (double)ts_f16_to_f32(ts_f64_to_f16(value));
-  if (type == TS_BF16) return (double)ts_bf16_to_f32(ts_f64_to_bf16(value));
-  return type == TS_F32 ? (double)(float)value : value;
+  switch ((ts_float_type)type) {
+  case TS_FLOAT_F16: return (double)ts_f16_to_f32(ts_f64_to_f16(value));
+  case TS_FLOAT_BF16: return (double)ts_bf16_to_f32(ts_f64_to_bf16(value));
+  case TS_FLOAT_F32: return (double)(float)value;
+  case TS_FLOAT_F64:
+  case TS_FLOAT_F8: /* no constants of these (pass/widen.c) */
+  case TS_FLOAT_F8E4M3FN: break;
+  }
+  return value;
 }
 
 ts_v ts_emit_const_float(ts_emit *e, ts_dtype type, double value) {

@@ -13,7 +13,7 @@ ts_reducer ts_reducer_of(const ts_kernel_desc *desc, int32_t node) {
 
 static ts_scalar identity_of(const ts_reducer *r) {
   if (r->by) return ts_combiner_identity(r->by, r->type);
-  return r->op == TS_OP_ARGMAX ? ts_dtype_lowest(r->type) : ts_dtype_highest(r->type);
+  return ts_arg_takes_largest(r->op) ? ts_dtype_lowest(r->type) : ts_dtype_highest(r->type);
 }
 
 /* An empty lane must lose every tie: its index is after all real elements for the first of equals, and before them for
@@ -27,7 +27,7 @@ ts_acc ts_reducer_identity(ts_emit *e, const ts_reducer *r, ts_v first) {
 /* ---- ARG ---- */
 
 static ts_v compare(ts_emit *e, const ts_reducer *r, ts_v x, ts_v y, bool or_equal) {
-  bool largest = r->op == TS_OP_ARGMAX;
+  bool largest = ts_arg_takes_largest(r->op);
   if (ts_dtype_is_float(r->type)) {
     LLVMRealPredicate strict = largest ? LLVMRealUGT : LLVMRealULT, loose = largest ? LLVMRealUGE : LLVMRealULE;
     return LLVMBuildFCmp(e->b, or_equal ? loose : strict, x, y, "");

@@ -3,6 +3,7 @@
  * best element and that element's index in the block, so that the best of those elements selects the block, and the
  * block its element; among equals, the choice of the first or last is preserved. Where the row is not a single affine
  * loop, its elements are first computed into a temporary. */
+#include "ir/combiner.h"
 #include "jit/lower/lower_internal.h"
 
 #include <string.h>
@@ -99,7 +100,7 @@ static ts_status store_blocks(ts_program *p, ts_program_node reduce, uint32_t te
 static ts_status store_partial(ts_program *p, const partial *part, int64_t row_extent, bool full) {
   ts_program_node reduce = p->nodes.data[part->node];
   if (part->finds) {
-    ts_opcode best = reduce.op == TS_OP_ARGMAX ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN;
+    ts_opcode best = ts_arg_takes_largest(reduce.op) ? TS_OP_REDUCE_MAX : TS_OP_REDUCE_MIN;
     TS_TRY(store_blocks(p, op_node(TS_PROGRAM_REDUCE, best, part->dtype, reduce.a), part->temp, row_extent, full));
     reduce.dtype = TS_S32;
     return store_blocks(p, reduce, part->indices, row_extent, full);
