@@ -13,7 +13,7 @@
          set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
          run_rank/5, run_refuse/3, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
-         rank_open/3, rank_isa/0, rank_build/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
+         rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
 -export_type([builder/0, executable/0, error/0]).
@@ -131,6 +131,7 @@ proxy_take(_Ref) -> ?STUB.
 rank_open(_Path, _Milliseconds, _Version) -> ?STUB.
 rank_isa() -> ?STUB.
 rank_build() -> ?STUB.
+rank_moved() -> ?STUB.
 rank_close(_Milliseconds) -> ?STUB.
 rank_exit(_Status) -> ?STUB.
 executable_info(_Executable) -> ?STUB.

@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,7 @@
 enum {
   HEADER_TAG = 0,
   TAGS = 32767,         /* MPI allows at least these */
-  PART = 1 << 18,       /* bytes of a block that are a message: on a slow network it takes less than a deadline */
-  PART_HERE = 1 << 30,  /* where all ranks are on one host */
+  PART_HERE = 1 << 30,  /* bytes of a block that are a message, where all ranks are on one host */
   PARTS = 2,            /* messages of a block that are on their way: they arrive at about the same time */
   SPIN_NS = 50000,      /* how long nothing may arrive before the thread sleeps between polls, where ranks have CPUs */
   SLEEP_NS = 50000,     /* between two polls, where ranks are on other hosts, which have no bell here */
@@ -98,6 +98,7 @@ typedef struct job {
   pthread_cond_t handed;     /* the helper: the driver has stopped */
   ts_exchange *first, *last; /* posted; linked by `carrier` */
   bool opened, closing, closed;
+  bool ended;       /* its thread calls MPI no more, but to finalize it */
   ts_status failed; /* of opening */
   bool driven;      /* a thread, the driver, calls MPI without the lock */
   bool has_helper;  /* a thread in post() is the driver, or will be next */
@@ -108,6 +109,7 @@ typedef struct job {
   life *lives;
   int64_t looked_ns; /* at the clock */
   int32_t next_tag;
+  _Atomic int64_t sent, received; /* bytes */
   bool broken;
   char why[160];
 } job;
@@ -158,6 +160,11 @@ static void fail_all(job *j) {
 
 /* ---- messages */
 
+/* Only the driver writes. */
+static void count_bytes(_Atomic int64_t *count, int64_t bytes) {
+  atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + bytes, memory_order_relaxed);
+}
+
 /* Starts the next part of a block with this request. Parts arrive in their order. */
 static void move_part(job *j, slot *s, int at) {
   block *b = &s->blocks[s->owners[at]];
@@ -165,9 +172,11 @@ static void move_part(job *j, slot *s, int at) {
   b->left -= size;
   j->to_ring[b->peer] = true;
   if (b->receive) {
+    count_bytes(&j->received, size);
     is_good(j, MPI_Irecv(b->receive, size, MPI_BYTE, b->peer, s->tags[b->peer], j->comm, &s->requests[at]));
     b->receive += size;
   } else {
+    count_bytes(&j->sent, size);
     is_good(j, MPI_Isend(b->send, size, MPI_BYTE, b->peer, s->out.tag, j->comm, &s->requests[at]));
     b->send += size;
   }
@@ -204,6 +213,7 @@ static void send_headers(job *j, slot *s) {
     if (!is_good(j, MPI_Isend(&s->out, sizeof s->out, MPI_BYTE, to, HEADER_TAG, j->comm, &s->requests[s->count])))
       return;
     s->count++;
+    count_bytes(&j->sent, sizeof s->out);
     j->to_ring[to] = true;
   }
 }
@@ -254,6 +264,7 @@ static void send_pulse(job *j, int32_t to, message_kind kind) {
   if (p->request != MPI_REQUEST_NULL && !is_good(j, MPI_Test(&p->request, &sent, MPI_STATUS_IGNORE))) return;
   if (!sent) return;
   p->pulse = (message){.kind = kind};
+  count_bytes(&j->sent, sizeof p->pulse);
   j->to_ring[to] = true;
   is_good(j, MPI_Isend(&p->pulse, sizeof p->pulse, MPI_BYTE, to, HEADER_TAG, j->comm, &p->request));
 }
@@ -276,6 +287,7 @@ static bool receive_headers(job *j) {
     message m;
     if (!is_good(j, MPI_Iprobe(MPI_ANY_SOURCE, HEADER_TAG, j->comm, &found, &status)) || !found) break;
     if (!is_good(j, MPI_Recv(&m, sizeof m, MPI_BYTE, status.MPI_SOURCE, HEADER_TAG, j->comm, &status))) break;
+    count_bytes(&j->received, sizeof m);
     take_message(j, status.MPI_SOURCE, &m);
     any |= m.kind == HEADER;
   }
@@ -547,6 +559,7 @@ static void serve(job *j) {
       drive_once(j);
     if (j->has_helper) pthread_cond_signal(&j->handed);
   }
+  j->ended = true;
   pthread_mutex_unlock(&j->lock);
 }
 
@@ -584,7 +597,8 @@ static ts_status meet(job *j) {
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
   j->crowded = has_more_ranks_than_cpus(j);
   j->part_bytes = j->options->part_bytes;
-  if (j->part_bytes == 0) j->part_bytes = j->bells.ranks_here < j->carrier.ranks ? PART : PART_HERE;
+  const int32_t here = j->bells.ranks_here, elsewhere = j->carrier.ranks - here;
+  if (j->part_bytes == 0) j->part_bytes = elsewhere > 0 ? ts_mpi_part_bytes(here, elsewhere) : PART_HERE;
   return ts_mpi_agree(&j->core, j->comm, j->options);
 }
 
@@ -632,6 +646,11 @@ static void post(ts_carrier *self, ts_exchange *exchange, int64_t help_ns) {
   job *j = self->context;
   exchange->carrier = NULL;
   pthread_mutex_lock(&j->lock);
+  if (j->ended) {
+    pthread_mutex_unlock(&j->lock);
+    exchange->done(exchange, j->broken ? broken_error(j) : j->core.error(TS_UNAVAILABLE, "MPI was finalized"));
+    return;
+  }
   if (j->last)
     j->last->carrier = exchange;
   else
@@ -695,8 +714,14 @@ static ts_status close_job(ts_carrier *carrier, int64_t timeout_ns) {
 
 static const char *version(ts_carrier *carrier) { return ((job *)carrier->context)->version; }
 
+static ts_mpi_moved moved_by(ts_carrier *carrier) {
+  job *j = carrier->context;
+  return (ts_mpi_moved){atomic_load_explicit(&j->sent, memory_order_relaxed),
+                        atomic_load_explicit(&j->received, memory_order_relaxed)};
+}
+
 #pragma GCC visibility push(default)
 extern const ts_mpi_library ts_mpi_table;
-const ts_mpi_library ts_mpi_table = {TS_MPI_ABI, open_job, close_job, version};
+const ts_mpi_library ts_mpi_table = {TS_MPI_ABI, open_job, close_job, version, moved_by};
 #pragma GCC visibility pop
 /* NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker) */

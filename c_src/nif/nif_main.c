@@ -299,6 +299,7 @@ static ErlNifFunc functions[] = {
     {"rank_open", 3, ts_nif_rank_open, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"rank_isa", 0, ts_nif_rank_isa, 0},
     {"rank_build", 0, ts_nif_rank_build, 0},
+    {"rank_moved", 0, ts_nif_rank_moved, 0},
     {"rank_close", 1, ts_nif_rank_close, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"rank_exit", 1, ts_nif_rank_exit, 0},
     {"executable_info", 1, ts_nif_executable_info, 0},

@@ -55,8 +55,8 @@ static ts_status open_carrier(const char *path, ts_mpi_options *options) {
 
 ERL_NIF_TERM ts_nif_rank_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* rank_open(Path, Milliseconds, Version) -> {Rank, Ranks, Mpi}: starts MPI, of this process of a job; waits for the
-   * other ranks, which must give the same Version, and have the same builds of the libraries. A rank may be silent for so
-   * long. All use the least instruction set */
+   * other ranks, which must give the same Version, and have the same builds of the libraries. A rank may be silent for
+   * so long. All use the least instruction set */
   char path[4096];
   int64_t patience;
   ts_mpi_options options = {0};
@@ -88,6 +88,13 @@ ERL_NIF_TERM ts_nif_rank_build(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv
   const char *build = ts_jit_build_id();
   (void)argc, (void)argv;
   return ts_nif_binary(env, build, strlen(build));
+}
+
+ERL_NIF_TERM ts_nif_rank_moved(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
+  /* rank_moved() -> {Sent, Received}: bytes of MPI's messages with other ranks, with headers and signs of life */
+  const ts_mpi_moved moved = carrier ? library->moved(carrier) : (ts_mpi_moved){0};
+  (void)argc, (void)argv;
+  return enif_make_tuple2(env, enif_make_int64(env, moved.sent), enif_make_int64(env, moved.received));
 }
 
 ERL_NIF_TERM ts_nif_rank_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {

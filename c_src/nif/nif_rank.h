@@ -11,6 +11,7 @@ ts_carrier *ts_nif_rank_carrier(void);
 ERL_NIF_TERM ts_nif_rank_open(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_rank_isa(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_rank_build(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_rank_moved(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_rank_close(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 ERL_NIF_TERM ts_nif_rank_exit(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
 

@@ -94,11 +94,13 @@ child_spec(Options) ->
     #{id => {?MODULE, maps:get(name, Map)}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
 
 %% @doc What the cluster is and does: its state, whether its connections are encrypted, its ranks (rank, host, pid, to whom it is
-%% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes moved, milliseconds since the last sign
-%% of life), how often it was restarted, and its last error. Of a cluster that was joined: its state, this node's `rank', the ranks (rank,
-%% host, pid, devices, threads, CPUs, instruction set), the version of MPI, and the last error.
+%% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes that its socket sent and received, bytes that
+%% MPI sent to other ranks and received from them, milliseconds since the last sign of life), how often it was restarted, and its last error. Of a
+%% cluster that was joined: its state, this node's `rank', the ranks (rank, host, pid, devices, threads, CPUs, instruction set), the version of MPI,
+%% bytes that MPI has moved between this rank and others, and the last error.
 -spec info(cluster()) -> #{state := up | starting, tls := boolean(), ranks := [map()], restarts := non_neg_integer(), last_error := none | {atom(), binary()}}
                        | #{state := up | down | left, rank := non_neg_integer(), ranks := [map()], mpi := none | binary(),
+                           mpi_sent_bytes := non_neg_integer(), mpi_received_bytes := non_neg_integer(),
                            last_error := none | {atom(), binary()}}.
 info(Cluster) ->
     case gen_server:call(Cluster, info) of
@@ -112,7 +114,7 @@ info_of_ranks(#{links := Links, infos := Infos} = Info) ->
 
 now(Link) ->
     Memory = case one(Link, memory, ?INFO) of
-                 {ok, #{vm := _, live := _, peak := _} = Bytes} -> #{memory => Bytes};
+                 {ok, #{memory := _, mpi_sent_bytes := _, mpi_received_bytes := _} = Bytes} -> Bytes;
                  _ -> #{}
              end,
     try maps:merge(Memory, tessera_cluster_link:statistics(Link))

@@ -390,5 +390,6 @@ close(#state{options = #{call_timeout := Timeout}, failed = Failed}) ->
     end.
 
 info(#state{rank = Rank, mpi = Mpi, infos = Infos, left = Left, failed = Failed}) ->
-    #{state => if Left -> left; Failed =/= none -> down; true -> up end, rank => Rank, ranks => Infos, mpi => Mpi,
+    {Sent, Received} = tessera_nif:rank_moved(),
+    #{mpi_sent_bytes => Sent, mpi_received_bytes => Received, state => if Left -> left; Failed =/= none -> down; true -> up end, rank => Rank, ranks => Infos, mpi => Mpi,
       last_error => case Failed of none -> none; #{code := Code, message := Message} -> {Code, Message} end}.

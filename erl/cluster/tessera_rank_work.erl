@@ -114,7 +114,8 @@ text(Format, Values) -> unicode:characters_to_binary(io_lib:format(Format, Value
 request(noop) -> ok;
 request(memory) ->
     #{live := Live, peak := Peak} = tessera_nif:memory(),
-    #{vm => erlang:memory(total), live => Live, peak => Peak};
+    {Sent, Received} = tessera_nif:rank_moved(),
+    #{memory => #{vm => erlang:memory(total), live => Live, peak => Peak}, mpi_sent_bytes => Sent, mpi_received_bytes => Received};
 request(clear_cache) -> tessera:clear_cache();
 request({read, Id, Elements}) -> contents(tessera_rank_values:await(Id), Elements);
 request(Other) -> {error, tessera_cluster_error:new(unimplemented, "no such request: ~0tP", [Other, 10])}.

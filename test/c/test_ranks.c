@@ -1,6 +1,7 @@
 /* Groups of several ranks: as many groups of this process, with a carrier that copies. A mesh of 8 gives the same bits
  * with any number of ranks; failures of one rank reach all; nothing hangs or leaks. */
 #include "base/system.h"
+#include "comm/mpi.h"
 #include "compare.h"
 #include "exec/group.h"
 #include "exec/shares.h"
@@ -16,6 +17,23 @@
 enum { RANKS = 8 };
 
 /* ---- the carrier ---- */
+
+/* Parts of all pairs are 2 MB on their way at most, and no smaller than messages that cost little. */
+START_TEST(parts_shrink_with_pairs)
+{
+  ck_assert_int_eq(ts_mpi_part_bytes(1, 1), 1 << 18);
+  ck_assert_int_eq(ts_mpi_part_bytes(2, 2), 1 << 18);
+  ck_assert_int_eq(ts_mpi_part_bytes(2, 3), 1 << 17);
+  ck_assert_int_eq(ts_mpi_part_bytes(8, 8), 1 << 14);
+  ck_assert_int_eq(ts_mpi_part_bytes(64, 192), 1 << 13);
+  for (int32_t here = 1; here < 64; here++)
+    for (int32_t elsewhere = 1; elsewhere + here <= TS_MAX_RANKS; elsewhere++) {
+      const int64_t part = ts_mpi_part_bytes(here, elsewhere);
+      ck_assert(part == 8192 || part * 2 * here * elsewhere <= 2 << 20);
+      ck_assert(part == 1 << 18 || part * 2 * here * elsewhere > 1 << 20);
+    }
+}
+END_TEST
 
 /* An exchange of a run, which is complete when all ranks have posted. */
 typedef struct network {
@@ -652,6 +670,7 @@ int main(void) {
   Suite *all = suite_create("ranks");
   TCase *cases = tcase_create("ranks");
   tcase_set_timeout(cases, 0);
+  tcase_add_test(cases, parts_shrink_with_pairs);
   tcase_add_test(cases, sums);
   tcase_add_test(cases, moves);
   tcase_add_test(cases, a_program);

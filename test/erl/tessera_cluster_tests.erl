@@ -167,7 +167,7 @@ calls(Launcher) ->
     ?assertEqual([2], lists:usort(on_ranks(Cluster, fun() -> tessera_nif:client_devices(host) end))),
     ?assertEqual([1 bsl 28], lists:usort(on_ranks(Cluster, fun() -> maps:get(limit, tessera:memory()) end))),
     ?assertMatch(#{state := up, restarts := 0, last_error := none,
-                   ranks := [#{rank := 0, devices := 2, threads := 1}, #{rank := 1}, #{rank := 2, sent_bytes := Sent, heard_ms := _, memory := #{vm := _, live := _}}]}
+                   ranks := [#{rank := 0, devices := 2, threads := 1}, #{rank := 1}, #{rank := 2, sent_bytes := Sent, heard_ms := _, mpi_sent_bytes := _, mpi_received_bytes := _, memory := #{vm := _, live := _}}]}
                    when Sent > 0, tessera_cluster:info(Cluster)),
     %% an error of one rank, a rank that knows an atom that this node does not
     ?assertError({out_of_range, <<"rank 1 on ", _/binary>>},

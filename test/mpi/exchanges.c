@@ -228,14 +228,38 @@ static void test_signs_of_life(void) {
   free_exchange(x);
 }
 
+/* Bytes of headers and blocks, the same on both sides of each pair. */
+static void test_moved(void) {
+  const ts_mpi_moved before = library->moved(carrier);
+  exchange *x = new_exchange(2000, 0);
+  int64_t sent = 0, received = 0;
+  for (int32_t r = 0; r < carrier->ranks; r++) sent += x->send_bytes[r], received += x->receive_bytes[r];
+  carrier->post(carrier, &x->e, HELP_NS);
+  wait_for(x);
+  CHECK(!x->status);
+  free_exchange(x);
+  const ts_mpi_moved after = library->moved(carrier);
+  const int64_t headers = (carrier->ranks - 1) * (int64_t)(sizeof(ts_carrier_header) + 8);
+  CHECK(after.sent - before.sent == sent + headers && after.received - before.received >= received);
+}
+
+static void test_closed(void) {
+  exchange *x = new_exchange(3000, 0);
+  carrier->post(carrier, &x->e, HELP_NS);
+  wait_for(x);
+  CHECK(x->status && ts_status_code(x->status) == TS_UNAVAILABLE);
+  CHECK(!strcmp(ts_status_message(x->status), "MPI was finalized"));
+  free_exchange(x);
+}
+
 /* The last rank has another build of the libraries: no rank can exchange, and all learn which one it is. */
 static int test_builds(const char *path) {
   int rank = atoi(getenv("OMPI_COMM_WORLD_RANK")), last = atoi(getenv("OMPI_COMM_WORLD_SIZE")) - 1;
   char host[64] = "", expected[256];
   ts_status status = test_open_carrier(path, 0, rank == last ? 2 : 1, &library, &carrier);
   gethostname(host, sizeof host);
-  snprintf(expected, sizeof expected, "rank %d on %s has another build of Tessera's C libraries than rank 0 on %s", last,
-           host, host);
+  snprintf(expected, sizeof expected, "rank %d on %s has another build of Tessera's C libraries than rank 0 on %s",
+           last, host, host);
   CHECK(status && ts_status_code(status) == TS_FAILED_PRECONDITION && !strcmp(ts_status_message(status), expected));
   ts_status_free(status);
   if (rank == 0) printf("builds on %d ranks: ok\n", last + 1);
@@ -261,8 +285,9 @@ int main(int argc, char **argv) {
   else if (!strcmp(argv[2], "failures"))
     test_failures();
   else
-    test_exchanges(), print_latency();
+    test_exchanges(), print_latency(), test_moved();
   if (!silence) CHECK(ts_status_consume_ok(library->close(carrier, 20000000000)));
+  if (!silence) test_closed();
   if (carrier->rank == 0) printf("%s on %d ranks: ok\n", argv[2], carrier->ranks);
   fflush(stdout);
   if (silence) sleep(carrier->rank == 0 ? 1 : 2); /* until rank 0 has printed */
