@@ -51,14 +51,13 @@ static ts_status refuse(const ts_mpi_core *core, MPI_Comm comm, const ts_mpi_opt
 
 /* Numbers are equal if the least is the largest. */
 ts_status ts_mpi_agree(const ts_mpi_core *core, MPI_Comm comm, ts_mpi_options *options) {
-  enum { LEVEL, VERSION, NO_VERSION, BUILD, NO_BUILD, COUNT };
-  int64_t least[COUNT], own[COUNT] = {[LEVEL] = options->level,
-                                      [VERSION] = options->version,
-                                      [NO_VERSION] = -options->version,
-                                      [BUILD] = options->build,
-                                      [NO_BUILD] = -options->build};
+  enum { LEVEL, PART, VERSION, NO_VERSION, BUILD, NO_BUILD, COUNT };
+  int64_t least[COUNT],
+      own[COUNT] = {[LEVEL] = options->level,         [PART] = options->part_bytes, [VERSION] = options->version,
+                    [NO_VERSION] = -options->version, [BUILD] = options->build,     [NO_BUILD] = -options->build};
   if (MPI_Allreduce(own, least, COUNT, MPI_INT64_T, MPI_MIN, comm) != MPI_SUCCESS) return no_answer(core);
   options->level = (int32_t)least[LEVEL];
+  options->part_bytes = least[PART];
   if (least[VERSION] == -least[NO_VERSION] && least[BUILD] == -least[NO_BUILD]) return TS_SUCCESS;
   return refuse(core, comm, options);
 }

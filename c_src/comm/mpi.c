@@ -165,7 +165,8 @@ static void count_bytes(_Atomic int64_t *count, int64_t bytes) {
   atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
 
-/* Starts the next part of a block with this request. Parts arrive in their order. */
+/* Starts the next part of a block with this request. Parts arrive in their order. A send of a small one would end at
+ * once, before it has left; a synchronous one ends when it is received. */
 static void move_part(job *j, slot *s, int at) {
   block *b = &s->blocks[s->owners[at]];
   int size = (int)(b->left < j->part_bytes ? b->left : j->part_bytes);
@@ -177,7 +178,9 @@ static void move_part(job *j, slot *s, int at) {
     b->receive += size;
   } else {
     count_bytes(&j->sent, size);
-    is_good(j, MPI_Isend(b->send, size, MPI_BYTE, b->peer, s->out.tag, j->comm, &s->requests[at]));
+    const bool in_parts = j->part_bytes < PART_HERE;
+    is_good(j, (in_parts ? MPI_Issend : MPI_Isend)(b->send, size, MPI_BYTE, b->peer, s->out.tag, j->comm,
+                                                   &s->requests[at]));
     b->send += size;
   }
 }
@@ -596,10 +599,12 @@ static ts_status meet(job *j) {
     return j->core.error(TS_RESOURCE_EXHAUSTED, "no memory for MPI's carrier");
   for (int32_t r = 0; r < j->carrier.ranks; r++) j->lives[r].request = MPI_REQUEST_NULL;
   j->crowded = has_more_ranks_than_cpus(j);
-  j->part_bytes = j->options->part_bytes;
   const int32_t here = j->bells.ranks_here, elsewhere = j->carrier.ranks - here;
-  if (j->part_bytes == 0) j->part_bytes = elsewhere > 0 ? ts_mpi_part_bytes(here, elsewhere) : PART_HERE;
-  return ts_mpi_agree(&j->core, j->comm, j->options);
+  if (j->options->part_bytes == 0)
+    j->options->part_bytes = elsewhere > 0 ? ts_mpi_part_bytes(here, elsewhere) : PART_HERE;
+  TS_TRY(ts_mpi_agree(&j->core, j->comm, j->options));
+  j->part_bytes = j->options->part_bytes;
+  return TS_SUCCESS;
 }
 
 static ts_status initialize(job *j) {

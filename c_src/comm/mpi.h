@@ -24,12 +24,12 @@ typedef struct ts_mpi_core {
   bool (*agrees)(const ts_carrier_header *headers, int32_t ranks);
 } ts_mpi_core;
 
-/* Properties that must be equal on all ranks, but for the level. */
+/* Properties that must be equal on all ranks, but for the last two. */
 typedef struct ts_mpi_options {
   int64_t patience_ns; /* how long a rank that is waited for may be silent; 0: for ever */
   int64_t version;     /* of the programs that ranks exchange: not negative, the same on all ranks */
   int64_t build;       /* of the C libraries: the same */
-  int64_t part_bytes;  /* of a block that are one message, for tests; 0: by where the ranks are */
+  int64_t part_bytes;  /* of a block that are one message; 0: by where the ranks are. Becomes the least of all ranks */
   int32_t level;       /* of this process's instruction set; becomes the least of all ranks */
 } ts_mpi_options;
 
@@ -39,8 +39,8 @@ typedef struct ts_mpi_moved {
 } ts_mpi_moved;
 
 /* Bytes of a part of a block, which is one message, where ranks are on several hosts: so many ranks here and elsewhere.
- * Each pair of them may have two parts on the same network at a time. A sign of life waits behind all of these: up to
- * 2 MB, less than 2 s at 10 Mbit/s. */
+ * All ranks take the least of theirs. Each pair of them may have two parts on the same network at a time. A sign of
+ * life waits behind all of these: up to 2 MB, less than 2 s at 10 Mbit/s. */
 static inline int64_t ts_mpi_part_bytes(int32_t here, int32_t elsewhere) {
   const int64_t pairs = (int64_t)here * elsewhere;
   int64_t part = INT64_C(1) << 18;
