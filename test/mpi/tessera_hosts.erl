@@ -426,7 +426,7 @@ full_disk({_, B, Folder} = Hosts) ->
     {error, {resource_exhausted, Text}} = outcome(fun() -> tessera_cluster:save(Path, Put(1000000)) end),
     says(Text, ["rank [23] on ", B, ": .*no space left"]),
     Saved = Files(),
-    [0.0, 1.0, 2.0, 3.0] = [tessera:to_number(tessera:reduce_max(Part)) || Part <- tessera_cluster:load(Cluster, Path)],
+    [+0.0, 1.0, 2.0, 3.0] = [tessera:to_number(tessera:reduce_max(Part)) || Part <- tessera_cluster:load(Cluster, Path)],
     stop(Cluster, Hosts, Before),
     io_lib:format("; ~ts", [Text]).
 
