@@ -96,7 +96,7 @@ TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
 .PHONY: all core tool nif mpi erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
-.PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-rebar3 test-mix test-xla example doc plugins
+.PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
 
@@ -274,6 +274,7 @@ $(MPI_BELLS): $(B)/test/mpi/bells.o $(B)/c_src/comm/bells.o
 test-mpi: $(MPI) $(MPI_TESTS) $(MPI_BELLS)
 	@test/mpi/run.sh $(if $(MPI),$(B) $(MPI))
 	$(Q)$(MAKE) test-hosts
+	$(Q)$(MAKE) test-slurm
 
 # A slow cable between hosts.
 $(B)/mpi_relay: $(B)/test/mpi/relay.o
@@ -283,6 +284,10 @@ $(B)/mpi_relay: $(B)/test/mpi/relay.o
 test-hosts: all $(B)/mpi_relay
 	$(call erl_compile,test/mpi,test-mpi)
 	@ERL=$(ERL) test/mpi/hosts.sh $(B)/mpi_relay
+
+test-slurm: all
+	$(call erl_compile,test/mpi,test-mpi)
+	@ERL=$(ERL) test/mpi/slurm.sh
 
 # A table with ops that no layer knows, and with a class of ops that all know, in a build of its own.
 ROWS := rows$(if $(filter asan,$(BUILD)),-asan)
