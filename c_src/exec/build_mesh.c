@@ -138,11 +138,6 @@ static ts_status count_writes(void *context, ts_step *step) {
   return TS_SUCCESS;
 }
 
-/* All members of a group get the same. */
-static bool is_equal_in_all(ts_opcode code) {
-  return code == TS_OP_ALL_GATHER || code == TS_OP_COLLECTIVE_BROADCAST || ts_collective_is_all_reduce(code);
-}
-
 /* A result of the program that no other step writes stays what it is, whichever partition is ahead. */
 static ts_status share_results(ts_executable *exe, const ts_step *step, const uint8_t *counts) {
   ts_collective *c = (ts_collective *)(uintptr_t)step->collective;
@@ -161,7 +156,8 @@ ts_status ts_builder_share(ts_builder *b) {
   ts_status status = ts_block_walk(&exe->root, count_writes, &w);
   for (size_t i = 0; !status && i < exe->root.steps.count; i++) {
     const ts_step *step = &exe->root.steps.data[i];
-    if (step->kind == TS_STEP_COLLECTIVE && is_equal_in_all(step->code)) status = share_results(exe, step, w.counts);
+    if (step->kind == TS_STEP_COLLECTIVE && ts_collective_is_equal_in_all(step->code))
+      status = share_results(exe, step, w.counts);
   }
   ts_free(w.counts);
   return status;

@@ -164,28 +164,40 @@ static void copy_piece(const call *k, uint32_t i, int32_t partition, int64_t pie
   memset(result_at(k, partition, i) + first, 0, (size_t)(share(k, bytes, piece + 1, 1) - first));
 }
 
-void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel) {
+/* Of `bytes` bytes of elements of `size` bytes, the bytes that they take where they are partial, or are not. */
+static int64_t bytes_of(const ts_reduction *r, bool is_partial, int64_t bytes) {
+  return is_partial ? bytes / (int64_t)ts_dtype_size(r->type) * ts_reduction_partial_size(r->code, r->type) : bytes;
+}
+
+/* The bytes [at, at + n) of the part, of one run of it. */
+static void reduce_segment(const ts_sum *sum, int64_t at, int64_t n) {
   const ts_reduction *r = &sum->reduction;
-  int64_t size = (int64_t)ts_dtype_size(r->type), most = ts_reduction_segment(r) * size;
+  const char *in[TS_MAX_PARTITIONS];
+  int64_t whole = sum->part.from_at + at / sum->part.run * sum->part.from[1] + at % sum->part.run;
+  int64_t out = bytes_of(r, r->to_partial, at - sum->out_first);
+  for (int32_t m = 0; m < r->count; m++)
+    in[m] = sum->terms[m].at + (sum->terms[m].packed ? bytes_of(r, r->from_partial, at - sum->terms[m].first) : whole);
+  ts_reduction_run(r, in, sum->outs[0] + out, n / (int64_t)ts_dtype_size(r->type));
+  for (int32_t m = 1; m < sum->out_count; m++)
+    memcpy(sum->outs[m] + out, sum->outs[0] + out, (size_t)bytes_of(r, r->to_partial, n));
+}
+
+void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel) {
+  int64_t most = ts_reduction_segment(&sum->reduction) * (int64_t)ts_dtype_size(sum->reduction.type);
   for (int64_t at = range[0]; at < range[1] && !ts_cancelled(cancel);) {
-    const char *in[TS_MAX_PARTITIONS];
-    int64_t index = at / sum->part.run, offset = at % sum->part.run, n = sum->part.run - offset;
+    int64_t n = sum->part.run - at % sum->part.run;
     n = n < range[1] - at ? n : range[1] - at;
     n = n < most ? n : most;
-    for (int32_t m = 0; m < r->count; m++)
-      in[m] = sum->terms[m].at +
-              (sum->terms[m].packed ? at - sum->first : sum->part.from_at + index * sum->part.from[1] + offset);
-    ts_reduction_run(r, in, sum->outs[0] + at, n / size);
-    for (int32_t m = 1; m < sum->out_count; m++) memcpy(sum->outs[m] + at, sum->outs[0] + at, (size_t)n);
+    reduce_segment(sum, at, n);
     at += n;
   }
 }
 
 /* The sum of a part of all members' operands. */
 static void set_terms(const call *k, uint32_t i, const uint16_t *group, const ts_move *part, ts_sum *out) {
-  out->reduction = (ts_reduction){k->c->code, k->c->types[i]->dtype, k->c->size};
+  out->reduction = (ts_reduction){.code = k->c->code, .type = k->c->types[i]->dtype, .count = k->c->size};
   out->part = *part;
-  out->first = 0;
+  out->out_first = 0;
   for (int32_t m = 0; m < k->c->size; m++) {
     out->terms[m].at = operand_at(k, group[m], i);
     out->terms[m].packed = false;

@@ -52,6 +52,10 @@ bool ts_collective_reduces(ts_opcode code);
 static inline bool ts_collective_is_all_reduce(ts_opcode code) {
   return ts_collective_reduces(code) && code != TS_OP_REDUCE_SCATTER;
 }
+/* True for ops of which all members of a group get the same. */
+static inline bool ts_collective_is_equal_in_all(ts_opcode code) {
+  return code == TS_OP_ALL_GATHER || code == TS_OP_COLLECTIVE_BROADCAST || ts_collective_is_all_reduce(code);
+}
 
 /* Computes all results of these partitions, whose groups are complete. What would begin after a cancellation is
  * skipped. */
@@ -81,12 +85,16 @@ ts_move ts_move_unpack(const ts_move *m); /* from a block */
 
 /* ---- collective_reduce.c ---- */
 
-/* Combines `count` vectors of `elements` elements in a balanced tree over their index, into `out`. */
+/* Combines `count` vectors of `elements` elements in a balanced tree over their index, into `out`. Vectors that are
+ * partial are combinations of blocks of the tree: each of the same power of two of terms, the last of fewer. */
 typedef struct ts_reduction {
   ts_opcode code;
   ts_dtype type;
   int32_t count;
+  bool from_partial, to_partial;
 } ts_reduction;
+/* Bytes of an element of a partial vector: it has the type in which the tree is computed, not rounded yet. */
+int64_t ts_reduction_partial_size(ts_opcode code, ts_dtype type);
 /* At most so many elements at a time: they stay in the nearest cache with all intermediate results. */
 int64_t ts_reduction_segment(const ts_reduction *r);
 void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, int64_t elements);
@@ -94,14 +102,15 @@ void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, i
 /* A part of a tensor in all members of a group, and where its combination is written. */
 typedef struct ts_sum {
   ts_reduction reduction;
-  ts_move part;  /* of each term; its loop [0] has one iteration */
-  int64_t first; /* the byte with which packed terms begin */
+  ts_move part;      /* of each term; its loop [0] has one iteration */
+  int64_t out_first; /* the byte of the part with which results begin */
   struct {
-    const char *at; /* the whole tensor, or a block of the part's bytes from `first` on */
+    const char *at; /* the whole tensor, or packed the part's elements from byte `first` of it on */
+    int64_t first;
     bool packed;
   } terms[TS_MAX_PARTITIONS];
   int32_t out_count;
-  char *outs[TS_MAX_PARTITIONS]; /* all get the same bytes, at their number in the part */
+  char *outs[TS_MAX_PARTITIONS]; /* all get the same elements */
 } ts_sum;
 /* Combines the bytes [range[0], range[1]) of the part, which are whole elements. */
 void ts_collective_reduce(const ts_sum *sum, const int64_t range[2], const _Atomic bool *cancel);

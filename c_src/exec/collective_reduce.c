@@ -203,14 +203,17 @@ void ts_reduction_run(const ts_reduction *r, const char *const *in, char *out, i
   const char *at[TS_MAX_PARTITIONS];
   plan p = make_plan(r);
   int64_t slot = slot_bytes(r, &p);
+  bool widens = p.widens && !r->from_partial, narrows = p.widens && !r->to_partial;
   for (int32_t m = 0; m < r->count; m++) {
-    at[m] = p.widens ? scratch + m * slot : in[m];
-    if (p.widens) widen(r->type, in[m], (float *)(scratch + m * slot), elements);
+    at[m] = widens ? scratch + m * slot : in[m];
+    if (widens) widen(r->type, in[m], (float *)(scratch + m * slot), elements);
   }
-  char *to = p.widens ? scratch : out;
+  char *to = narrows ? scratch : out;
   combine(&p, at, scratch, to, elements);
-  if (p.widens)
-    narrow(r->type, (const float *)scratch, out, elements);
-  else if (r->count == 1)
-    memcpy(out, in[0], (size_t)elements * p.size);
+  if (r->count == 1 && at[0] != to) memcpy(to, at[0], (size_t)elements * p.size);
+  if (narrows) narrow(r->type, (const float *)scratch, out, elements);
+}
+
+int64_t ts_reduction_partial_size(ts_opcode code, ts_dtype type) {
+  return (int64_t)make_plan(&(ts_reduction){.code = code, .type = type}).size;
 }
