@@ -43,7 +43,7 @@ done
 for ranks in 1 2 4; do run_ranks $ranks "bells on $ranks ranks: ok" "$folder/mpi_bells"; done
 run_ranks 3 "signs on 3 ranks: ok" "$folder/mpi_exchanges" "$library" signs
 # The same programs, of 12 partitions and then of 8, on other numbers of ranks.
-first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-24}
+first=${TESSERA_RANDOM_SEED:-1} count=${TESSERA_RANDOM_COUNT:-500}
 for ranks in 1 2 3 4; do
   run_ranks $ranks "$count programs on $ranks ranks: ok" "$folder/mpi_graphs" "$library" 12 "$first" "$count"
 done
@@ -51,7 +51,7 @@ for ranks in 1 2 4 8; do
   run_ranks $ranks "$count programs on $ranks ranks: ok" "$folder/mpi_graphs" "$library" 8 "$first" "$count"
 done
 # More than 64 ranks, and than there are CPUs: most of the time is their start.
-few=$(((count + 3) / 4))
+few=$(((count + 19) / 20))
 run_ranks 72 "$few programs on 72 ranks: ok" "$folder/mpi_graphs" "$library" 72 "$first" "$few"
 echo "MPI tests: $passed passed, $failed failed"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
