@@ -24,6 +24,7 @@ TENSOR_SRC := \
   c_src/tensor/mapping.c \
   c_src/tensor/pages.c \
   c_src/tensor/pool.c \
+  c_src/tensor/prepared.c \
   c_src/tensor/scalar.c \
   c_src/tensor/shape.c
 
@@ -380,6 +381,7 @@ C_TESTS := \
   test_scan \
   test_scatter \
   test_search \
+  test_prepared \
   test_routine_memory \
   test_rules \
   test_small \

@@ -107,6 +107,32 @@ static ts_epilogue start_epilogue(ts_run *run, const ts_step *step, ts_epilogue_
   return ts_epilogue_start(context);
 }
 
+/* The buffer of an argument or a constant; NULL for other memory. */
+static ts_buffer *fixed_buffer(const ts_run *run, ts_memory_id id) {
+  uint32_t i;
+  ts_memory_kind kind = ts_memory_kind_of(run->exe, id, &i);
+  ts_buffer *b = kind == TS_MEMORY_CONST              ? run->exe->constants.data[i]
+                 : kind == TS_MEMORY_ARG && run->args ? run->args[i]
+                                                      : NULL;
+  return b ? (ts_buffer *)(uintptr_t)ts_buffer_root(b) : NULL;
+}
+
+/* Finds the copy of the routine's weights, or makes it, where there shall be one. */
+static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_routine_run *out) {
+  const ts_routine_plan *plan = step->routine.plan;
+  const ts_weights *weights = plan->weights;
+  ts_buffer *buffer = weights ? fixed_buffer(run, step->ids[weights->operand]) : NULL;
+  ts_prepared *claim;
+  void *to;
+  if (!buffer) return TS_SUCCESS;
+  out->prepared = ts_prepared_find(buffer, &weights->layout, weights->bytes, run->pool, &claim, &to);
+  if (!claim) return TS_SUCCESS;
+  ts_status status = weights->prepare(plan, out, to);
+  ts_prepared_end(claim, !status);
+  if (!status) out->prepared = to;
+  return status;
+}
+
 static ts_status run_routine(ts_run *run, const ts_step *step) {
   const ts_routine_plan *plan = step->routine.plan;
   bool has_epilogue = ts_step_has_epilogue(step);
@@ -114,16 +140,17 @@ static ts_status run_routine(ts_run *run, const ts_step *step) {
   ts_epilogue epilogue;
   if (has_epilogue) epilogue = start_epilogue(run, step, &context);
   char *workspace = scratch_at(run, ts_step_workspace(step));
-  return plan->routine->run(plan,
-                            &(ts_routine_run){.base = run->base,
-                                              .operands = step->ids,
-                                              .results = has_epilogue ? ts_step_inner(step) : ts_step_results(step),
-                                              .thread_workspace = workspace,
-                                              .workspace = workspace + plan->thread_workspace * ts_cpu_count(),
-                                              .epilogue = has_epilogue ? &epilogue : NULL,
-                                              .parallel = run->parallel,
-                                              .pool = run->pool,
-                                              .cancel = cancel_flag(run)});
+  ts_routine_run call = {.base = run->base,
+                         .operands = step->ids,
+                         .results = has_epilogue ? ts_step_inner(step) : ts_step_results(step),
+                         .thread_workspace = workspace,
+                         .workspace = workspace + plan->thread_workspace * ts_cpu_count(),
+                         .epilogue = has_epilogue ? &epilogue : NULL,
+                         .parallel = run->parallel,
+                         .pool = run->pool,
+                         .cancel = cancel_flag(run)};
+  TS_TRY(prepare_weights(run, step, &call));
+  return plan->routine->run(plan, &call);
 }
 
 static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t bytes) {
@@ -300,6 +327,12 @@ static bool may_take(const ts_executable *exe, int32_t donor, const ts_type *typ
   return given->dtype == type->dtype && ts_shape_equal(&given->shape, &type->shape);
 }
 
+/* Its bytes will be others. */
+static ts_buffer *take(ts_buffer *donated) {
+  ts_prepared_forget(donated);
+  return donated;
+}
+
 static ts_status create_result(ts_run *run, const ts_type *type, const ts_run_options *options, ts_buffer **out) {
   TS_TRY(ts_buffer_create(run->pool, type->dtype, &type->shape, out));
   (*out)->device = options->device;
@@ -321,7 +354,7 @@ static ts_status make_results(ts_run *run, ts_buffer *const *args, const ts_run_
     if (ts_memory_kind_of(exe, exe->results[r], &i) != TS_MEMORY_RESULT || made[i]) continue;
     const ts_type *t = exe->result_types[r];
     if (may_take(exe, exe->donors[i], t, args, options))
-      made[i] = args[exe->donors[i]];
+      made[i] = take(args[exe->donors[i]]);
     else
       TS_TRY(create_result(run, t, options, &made[i]));
     run->base[exe->results[r]] = made[i]->data;
@@ -391,6 +424,7 @@ static void place_temps(ts_run *run, const int64_t *offsets) {
 static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options *options, ts_buffer **made) {
   const ts_executable *exe = run->exe;
   for (size_t i = 0; i < exe->param_count; i++) run->base[i] = args[i]->data;
+  run->args = options->donated.words ? NULL : args;
   TS_TRY(make_results(run, args, options, made));
   ts_temps_plan plan = options->donated.words && exe->has_donors ? TS_TEMPS_BLOCK : TS_TEMPS_HOSTED;
   if (plan == TS_TEMPS_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));

@@ -21,6 +21,7 @@ typedef struct ts_run {
   const ts_run_control *control;
   const ts_parallel *parallel;
   ts_pool *pool;
+  ts_buffer *const *args;  /* NULL: results may take the memory of some, so that copies of them would not stay true */
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
   const ts_step *asking; /* a CALLBACK without an answer, a COLLECTIVE, or a WHILE or COND that agrees: the run stops */
   ts_frame *frames, few[4];

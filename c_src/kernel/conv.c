@@ -165,11 +165,19 @@ static ts_status conv_run_op(const ts_routine_plan *plan, const ts_routine_run *
   return ts_gemm_run_rows(s->gemm, &s->shape,
                           &(ts_gemm_call){.rows = &rows,
                                           .rhs = r.kernel,
+                                          .packed = run->prepared,
                                           .out = r.out,
                                           .epilogue = run->epilogue,
                                           .parallel = run->parallel,
                                           .pool = run->pool,
                                           .cancel = run->cancel});
+}
+
+static ts_status prepare_kernel(const ts_routine_plan *plan, const ts_routine_run *run, void *out) {
+  const conv_state *s = plan->state;
+  const ts_gemm_call call = {
+      .rhs = ts_routine_operand(run, 1), .parallel = run->parallel, .pool = run->pool, .cancel = run->cancel};
+  return ts_gemm_pack_weights(s->gemm, &s->shape, &call, out);
 }
 
 /* ---- the plan */
@@ -293,6 +301,9 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
   s->space.is_parallel = s->shape.k > 0 && s->shape.m * s->shape.n >= (768 << 10) / s->shape.k;
   if (s->groups == 1) out->epilogue = &s->space;
   if (s->direct.used) out->thread_workspace = ts_conv_direct_bytes(s);
+  s->weights = (ts_weights){.operand = 1, .prepare = prepare_kernel};
+  if (!s->direct.used && ts_gemm_packs_weights(s->gemm, &s->shape, &s->weights.layout, &s->weights.bytes))
+    out->weights = &s->weights;
   return TS_SUCCESS;
 }
 

@@ -46,6 +46,7 @@ typedef struct conv_state {
   ts_gemm *gemm;
   ts_kernel_source kernel;
   ts_epilogue_space space;
+  ts_weights weights; /* of a product of packed rows */
 } conv_state;
 
 typedef struct conv_run {

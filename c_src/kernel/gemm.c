@@ -251,13 +251,12 @@ static void plan_tasks(plan *p) {
 
 static void plan_rhs(plan *p) {
   const ts_gemm_shape *s = &p->shape;
-  if (is_direct(p)) {
+  p->mode = RHS_SHARED;
+  if (is_direct(p) && !p->run->packed) {
     p->mode = RHS_DIRECT;
-  } else if (p->row_tasks == 1 && is_own_rhs(s)) {
+  } else if (p->row_tasks == 1 && is_own_rhs(s) && !p->run->packed) {
     p->mode = RHS_PRIVATE;
     p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 8 / p->rhs_panel_bytes);
-  } else {
-    p->mode = RHS_SHARED;
   }
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
 }
@@ -265,7 +264,7 @@ static void plan_rhs(plan *p) {
 /* Partial results outside of `out` end with their task, which then has to cover all of k in one phase. */
 static void plan_phases(plan *p) {
   int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
-  if (p->mode == RHS_SHARED && p->run->gemm->native)
+  if (p->mode == RHS_SHARED && p->run->gemm->native && !p->run->packed)
     blocks = gemm_min(blocks, gemm_max(1, PHASE_BYTES / block / p->rhs_batches));
   p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
 }
@@ -283,7 +282,7 @@ static ts_status plan_space(plan *p) {
   p->partial_bytes = p->run->gemm->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
   p->partial_bytes = round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
-  if (p->mode != RHS_SHARED) return TS_SUCCESS;
+  if (p->mode != RHS_SHARED || p->run->packed) return TS_SUCCESS;
   int64_t row = p->col_panels * p->tile_cols * size;
   if (!ts_mul_i64(row, p->phase_k, &p->shared_bytes) || !ts_mul_i64(p->shared_bytes, p->rhs_batches, &p->shared_bytes))
     return ts_error(TS_RESOURCE_EXHAUSTED, "matrix product needs too much packing space");
@@ -577,9 +576,10 @@ static ts_status run_pass(plan *p) {
   TS_TRY(ts_pool_alloc(run->pool, space, &memory));
   p->shared = memory;
   p->workers = p->shared + p->shared_bytes;
+  if (run->packed) p->shared = (char *)(uintptr_t)run->packed;
   int64_t groups = gemm_ceil_div(p->col_panels, PACK_PANELS);
   for (p->phase = 0; p->phase < p->shape.k; p->phase += p->phase_k) {
-    if (p->mode == RHS_SHARED) ts_parallel_run(p->parallel, p->rhs_batches * phase_blocks(p) * groups, pack_task, p);
+    if (p->shared_bytes > 0) ts_parallel_run(p->parallel, p->rhs_batches * phase_blocks(p) * groups, pack_task, p);
     ts_parallel_run(p->parallel, tasks, product_task, p);
   }
   ts_pool_free(run->pool, memory, space);
@@ -608,36 +608,109 @@ void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches
   ts_parallel_run(parallel, batches * s.chunks, show_task, &s);
 }
 
-/* Computes batches [b, b + batches), in several passes over the columns if their packed rhs would be too large. */
-static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
+static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
+  return (gemm_run){.gemm = gemm,
+                    .shape = *shape,
+                    .lhs = call->lhs,
+                    .rhs = call->rhs,
+                    .rows = call->rows,
+                    .packed = call->packed,
+                    .out = call->out,
+                    .scale = call->scale,
+                    .adds = call->adds,
+                    .epilogue = call->epilogue,
+                    .parallel = call->parallel,
+                    .pool = call->pool,
+                    .cancel = call->cancel};
+}
+
+static bool is_empty(const ts_gemm_shape *shape) { return shape->batch <= 0 || shape->m <= 0 || shape->n <= 0; }
+
+/* The plan of batches from b on, and columns from j on. */
+static ts_status start_plan(plan *p, const gemm_run *run, int64_t b, int64_t batches, int64_t j, int64_t cols) {
   const ts_gemm_shape *s = &run->shape;
   const ts_gemm *gemm = run->gemm;
+  *p = (plan){.run = run, .shape = *s, .depth = gemm->depth, .k = s->k, .first_batch = b, .first_col = j};
+  p->shape.k = gemm_ceil_div(s->k, p->depth);
+  p->shape.lhs_col *= p->depth;
+  p->shape.rhs_row *= p->depth;
+  p->shape.batch = batches;
+  p->shape.n = gemm_min(cols, s->n - j);
+  p->lhs = run->lhs + b * s->lhs_batch * gemm->lhs_size;
+  p->rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * gemm->rhs_size;
+  return plan_make(p);
+}
+
+/* Computes batches [b, b + batches), in several passes over the columns if their packed rhs would be too large. */
+static ts_status run_batches(const gemm_run *run, int64_t b, int64_t batches, int64_t cols) {
   plan p = {0};
-  for (int64_t j = 0; j < s->n; j += cols) {
-    p = (plan){.run = run, .shape = *s, .depth = gemm->depth, .k = s->k, .first_batch = b, .first_col = j};
-    p.shape.k = gemm_ceil_div(s->k, p.depth);
-    p.shape.lhs_col *= p.depth;
-    p.shape.rhs_row *= p.depth;
-    p.shape.batch = batches;
-    p.shape.n = gemm_min(cols, s->n - j);
-    p.lhs = run->lhs + b * s->lhs_batch * gemm->lhs_size;
-    p.rhs = run->rhs + (b * s->rhs_batch + j * s->rhs_col) * gemm->rhs_size;
-    TS_TRY(plan_make(&p));
+  for (int64_t j = 0; j < run->shape.n; j += cols) {
+    TS_TRY(start_plan(&p, run, b, batches, j, cols));
     TS_TRY(run_pass(&p));
   }
   if (p.shows_rows) ts_gemm_show_rows(run, b, batches, p.parallel);
   return ts_check_cancelled(run->cancel, "a matrix product");
 }
 
+/* The batches and columns of one pass. */
+static void limit_pass(const ts_gemm *gemm, const ts_gemm_shape *s, int64_t *out_batch, int64_t *out_cols) {
+  int64_t unit = (int64_t)gemm->geometry.vectors * gemm->geometry.lanes;
+  int64_t row = gemm_max(1, SHARED_MAX_BYTES / gemm->geometry.element_size / s->k); /* columns that fit */
+  *out_cols = gemm_min(s->n, gemm_max(unit, row / unit * unit));
+  *out_batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / round_up(s->n, unit)));
+}
+
 /* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
 static ts_status run_passes(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
-  int64_t unit = (int64_t)run->gemm->geometry.vectors * run->gemm->geometry.lanes;
-  int64_t row = gemm_max(1, SHARED_MAX_BYTES / run->gemm->geometry.element_size / s->k); /* columns that fit */
-  int64_t cols = gemm_min(s->n, gemm_max(unit, row / unit * unit));
-  int64_t batch = s->rhs_batch == 0 ? s->batch : gemm_min(s->batch, gemm_max(1, row / round_up(s->n, unit)));
+  int64_t batch, cols;
+  limit_pass(run->gemm, s, &batch, &cols);
   for (int64_t b = 0; b < s->batch; b += batch) TS_TRY(run_batches(run, b, gemm_min(batch, s->batch - b), cols));
   return TS_SUCCESS;
+}
+
+/* ---- weights ---- */
+
+/* With more rows packing is less than a tenth of the product. */
+enum { WEIGHT_MAX_ROWS = 128 };
+/* To find smaller ones costs as much as to pack them. */
+enum { WEIGHT_MIN_ELEMENTS = 4096 };
+
+/* The plan of packing, which is that of any number of rows. */
+static ts_status plan_weights(plan *p, const gemm_run *run) {
+  TS_TRY(start_plan(p, run, 0, run->shape.batch, 0, run->shape.n));
+  p->phase_k = p->shape.k;
+  p->mode = RHS_SHARED;
+  return TS_SUCCESS;
+}
+
+static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
+  int64_t batch, cols;
+  if (s->m > WEIGHT_MAX_ROWS || s->k <= 0 || is_empty(s) || s->n * s->k < WEIGHT_MIN_ELEMENTS) return false;
+  if (gemm->complex || gemm->scaled || !gemm->native || gemm->types.rhs != gemm->types.out) return false;
+  if (gemm->depth > 1 || gemm->request.kernel != TS_GEMM_TILE) return false;
+  limit_pass(gemm, s, &batch, &cols);
+  return batch == s->batch && cols == s->n;
+}
+
+bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_layout *out, int64_t *out_bytes) {
+  gemm_run run = {.gemm = gemm, .shape = *shape, .parallel = &ts_parallel_serial};
+  plan p;
+  if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
+  *out = (ts_layout){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, p.shape.k,
+                      p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
+  *out_bytes = p.rhs_batches * p.shape.k * p.col_panels * p.tile_cols * p.g->element_size;
+  return true;
+}
+
+ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out) {
+  gemm_run run = make_run(gemm, shape, call);
+  plan p;
+  TS_TRY(plan_weights(&p, &run));
+  p.shared = out;
+  int64_t groups = gemm_ceil_div(p.col_panels, PACK_PANELS);
+  ts_parallel_run(run.parallel, p.rhs_batches * phase_blocks(&p) * groups, pack_task, &p);
+  return ts_check_cancelled(call->cancel, "a matrix product");
 }
 
 /* With k = 0 the sums are empty. */
@@ -649,23 +722,6 @@ static void run_zeros(const gemm_run *run) {
     if (run->epilogue) gemm_show(run, (ts_epilogue_part){b, 0, s->m, 0, s->n}, 0);
   }
 }
-
-static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
-  return (gemm_run){.gemm = gemm,
-                    .shape = *shape,
-                    .lhs = call->lhs,
-                    .rhs = call->rhs,
-                    .rows = call->rows,
-                    .out = call->out,
-                    .scale = call->scale,
-                    .adds = call->adds,
-                    .epilogue = call->epilogue,
-                    .parallel = call->parallel,
-                    .pool = call->pool,
-                    .cancel = call->cancel};
-}
-
-static bool is_empty(const ts_gemm_shape *shape) { return shape->batch <= 0 || shape->m <= 0 || shape->n <= 0; }
 
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
   gemm_run run = make_run(gemm, shape, call);

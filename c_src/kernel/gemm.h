@@ -14,6 +14,7 @@
 #include "kernel/epilogue.h"
 #include "tensor/dtype.h"
 #include "tensor/pool.h"
+#include "tensor/prepared.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -79,6 +80,7 @@ typedef struct ts_gemm_call {
   const void *lhs;          /* not used with `rows` */
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
+  const void *packed; /* rhs as ts_gemm_pack_weights has packed it for such a product; NULL: the run packs it */
   void *out;
   const ts_gemm_scale *scale;  /* for ts_gemm_prepare_scaled; else NULL */
   bool adds;                   /* the chains begin with what `out` has, which is of the type that is computed */
@@ -90,6 +92,12 @@ typedef struct ts_gemm_call {
 
 /* TS_FAILED_PRECONDITION for a shape whose kernels `gemm` was not created with. */
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call);
+
+/* How rhs is packed for all products with a few rows, whatever their number, so that it can be packed once for many
+ * runs; `*out_bytes` are those of the packed operand. False where that gains less than a tenth, or needs more memory
+ * than rhs has, in about: rhs is read as it is, or there are many rows, or it is widened. */
+bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_layout *out, int64_t *out_bytes);
+ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
 
 /* ts_gemm_prepare, and a run, of a product whose left side is `rows`: the shape's strides of lhs are 0. */
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);

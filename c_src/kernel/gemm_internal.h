@@ -25,6 +25,7 @@ typedef struct gemm_run {
   ts_gemm_shape shape;
   const char *lhs, *rhs;
   const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
+  const char *packed;       /* in place of rhs; NULL: rhs is strided */
   char *out;
   const ts_gemm_scale *scale; /* NULL: none */
   bool adds;

@@ -11,6 +11,7 @@ typedef struct gemm_state {
   ts_epilogue_space space;
   bool is_scaled;
   ts_gemm_scale scale; /* without its address */
+  ts_weights weights;
 } gemm_state;
 
 /* Merges a group of dims into one: its extent and stride; false when the strides do not allow it. */
@@ -95,6 +96,23 @@ static bool has_types(const ts_op *op, const ts_gemm_types *types) {
   return (types->out == TS_F16 || types->out == TS_BF16 || types->out == TS_F32) && scaled != types->out;
 }
 
+static ts_gemm_call gemm_call(const ts_routine_run *run) {
+  return (ts_gemm_call){.lhs = ts_routine_operand(run, 0),
+                        .rhs = ts_routine_operand(run, 1),
+                        .packed = run->prepared,
+                        .out = ts_routine_result(run, 0),
+                        .epilogue = run->epilogue,
+                        .parallel = run->parallel,
+                        .pool = run->pool,
+                        .cancel = run->cancel};
+}
+
+static ts_status gemm_prepare(const ts_routine_plan *plan, const ts_routine_run *run, void *out) {
+  const gemm_state *state = plan->state;
+  const ts_gemm_call call = gemm_call(run);
+  return ts_gemm_pack_weights(state->gemm, &state->shape, &call, out);
+}
+
 static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   ts_gemm_types types = {ts_graph_value(request->graph, op->operands[0])->dtype,
@@ -117,6 +135,9 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   out->cost_ns = ts_gemm_cost(ts_dtype_part(types.out), &shape);
   out->epilogue = complex ? NULL : &state->space;
   out->kernel = &state->source;
+  state->weights = (ts_weights){.operand = 1, .prepare = gemm_prepare};
+  if (ts_gemm_packs_weights(state->gemm, &shape, &state->weights.layout, &state->weights.bytes))
+    out->weights = &state->weights;
   return TS_SUCCESS;
 }
 
@@ -128,15 +149,9 @@ static ts_status gemm_run(const ts_routine_plan *plan, const ts_routine_run *run
   const gemm_state *state = plan->state;
   ts_gemm_scale scale = state->scale;
   if (state->is_scaled) scale.at = ts_routine_operand(run, 2);
-  return ts_gemm_run(state->gemm, &state->shape,
-                     &(ts_gemm_call){.lhs = ts_routine_operand(run, 0),
-                                     .rhs = ts_routine_operand(run, 1),
-                                     .out = ts_routine_result(run, 0),
-                                     .scale = state->is_scaled ? &scale : NULL,
-                                     .epilogue = run->epilogue,
-                                     .parallel = run->parallel,
-                                     .pool = run->pool,
-                                     .cancel = run->cancel});
+  ts_gemm_call call = gemm_call(run);
+  if (state->is_scaled) call.scale = &scale;
+  return ts_gemm_run(state->gemm, &state->shape, &call);
 }
 
 static void gemm_deinit(ts_routine_plan *plan) {

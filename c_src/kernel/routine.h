@@ -16,8 +16,19 @@
 #include "jit/jit.h"
 #include "kernel/epilogue.h"
 #include "tensor/pool.h"
+#include "tensor/prepared.h"
 
 struct ts_routine;
+struct ts_routine_plan;
+struct ts_routine_run;
+
+/* An operand that runs read faster in another layout: where it does not change between runs, it is copied once. */
+typedef struct ts_weights {
+  uint32_t operand;
+  ts_layout layout;
+  int64_t bytes; /* of the copy */
+  ts_status (*prepare)(const struct ts_routine_plan *plan, const struct ts_routine_run *run, void *out);
+} ts_weights;
 
 /* The op to plan, of a verified graph. What the plan keeps is allocated in `arena`, which lives as long as the plan;
  * `graph` does not. */
@@ -41,6 +52,7 @@ typedef struct ts_routine_plan {
   const bool *inplace;
   const ts_epilogue_space *epilogue; /* NULL: it takes no epilogue; always so with several results, as op.def says */
   const ts_kernel_source *kernel;    /* a kernel that runs use; NULL: none. Lives as long as the plan */
+  const ts_weights *weights;         /* NULL: none */
 } ts_routine_plan;
 
 /* The arguments of one run. Operands and results are at base[operands[i]] and base[results[i]]. Every result has
@@ -50,6 +62,7 @@ typedef struct ts_routine_run {
   const uint32_t *operands, *results;
   char *workspace, *thread_workspace; /* the latter has a part for each worker of `parallel` */
   const ts_epilogue *epilogue;        /* NULL: none */
+  const void *prepared;               /* the copy of the plan's weights; NULL: there is none */
   const ts_parallel *parallel;
   ts_pool *pool;              /* for memory whose size depends on the number of threads */
   const _Atomic bool *cancel; /* may be NULL; once it is true the run soon ends with TS_CANCELLED */

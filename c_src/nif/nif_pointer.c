@@ -25,6 +25,8 @@ ERL_NIF_TERM ts_nif_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   void *bytes;
   ts_status status = ts_device_bytes(tensor->buffer, &bytes);
   int64_t count = tensor->buffer->bytes;
+  ts_buffer *root = (ts_buffer *)(uintptr_t)ts_buffer_root(tensor->buffer); /* who has the address may write there */
+  atomic_store_explicit(&root->is_fixed, false, memory_order_relaxed);
   ts_nif_tensor_unpin(tensor);
   TS_NIF_TRY(env, status);
   return enif_make_tuple2(env, enif_make_uint64(env, (uintptr_t)bytes), enif_make_int64(env, count));

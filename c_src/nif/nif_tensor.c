@@ -222,6 +222,7 @@ static ts_status wrap_binary(ERL_NIF_TERM term, ts_dtype dtype, const ts_shape *
     *out = NULL;
   else
     status = ts_buffer_wrap(dtype, shape, binary.data, free_kept_env, keeper, out);
+  if (!status && *out) atomic_store_explicit(&(*out)->is_fixed, true, memory_order_relaxed); /* as all terms */
   if (status || !*out) enif_free_env(keeper);
   return status;
 }

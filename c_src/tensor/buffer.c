@@ -1,6 +1,7 @@
 #include "tensor/buffer.h"
 
 #include "base/alloc.h"
+#include "tensor/prepared.h"
 
 /* A small buffer is one block with the header before the bytes, which halves the allocations of a call on small
  * tensors. Larger ones have a separate header, so that sizes that are powers of two keep their class. */
@@ -16,6 +17,8 @@ static inline void init(ts_buffer *buffer, ts_dtype dtype, const ts_shape *shape
   buffer->dtype = dtype;
   buffer->together = false;
   buffer->elsewhere = false;
+  atomic_init(&buffer->is_fixed, false);
+  atomic_init(&buffer->has_prepared, false);
   ts_shape_copy(&buffer->shape, shape);
   buffer->data = NULL;
   buffer->bytes = bytes;
@@ -50,6 +53,7 @@ ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape,
   if (status) return ts_error_context(status, "%s", TS_SHAPE_STR(dtype, shape));
   init(buffer, dtype, shape, bytes);
   buffer->pool = pool;
+  atomic_init(&buffer->is_fixed, true);
   buffer->together = together;
   buffer->data = together ? (char *)buffer + header_bytes(shape) : data;
   *out = buffer;
@@ -104,6 +108,7 @@ const ts_buffer *ts_buffer_root(const ts_buffer *buffer) {
 void ts_buffer_retain(ts_buffer *buffer) { atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed); }
 
 static void destroy(ts_buffer *buffer) {
+  ts_prepared_forget(buffer);
   if (buffer->together) {
     ts_pool_free(buffer->pool, buffer, header_bytes(&buffer->shape) + buffer->bytes);
     return;
