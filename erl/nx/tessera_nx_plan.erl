@@ -199,5 +199,7 @@ unpack(#plan{code = Code, args = Args} = Plan) ->
     Plan#plan{code = check(tessera_program:ready(Code)), args = [unpack_source(Arg) || Arg <- Args]}.
 
 -spec unpack_source(source()) -> source().
-unpack_source({held, {Type, Shape, Binary}}) -> {held, check(tessera_nif:from_binary(Binary, Type, Shape, true))};
+unpack_source({held, {Type, Shape, Binary}}) ->
+    Make = fun() -> tessera_nif:from_binary(Binary, Type, Shape, true) end,
+    {held, tessera_memory:result(Make(), Make, fun(Cause) -> tessera_nx_error:from_core(compile, Cause) end)};
 unpack_source(Arg) -> Arg.

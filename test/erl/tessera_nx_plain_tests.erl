@@ -412,3 +412,10 @@ node(Op, Shape, Args) ->
 tensor(Shape, Data) ->
     #{'__struct__' => 'Elixir.Nx.Tensor', data => Data, type => {f, 32}, shape => Shape, names => [],
       vectorized_axes => []}.
+
+%% A tensor of the environment that is read while memory is scarce, when the core asks the caller to collect garbage.
+held_while_memory_is_scarce_test() ->
+    Binary = <<0:(8 bsl 20)/unit:8>>,
+    Read = fun() -> tessera_nx_plan:unpack_source({held, {f32, {2 bsl 20}, Binary}}) end,
+    Sources = [Read() || _ <- lists:seq(1, 20)],
+    ?assertEqual([2 bsl 20], lists:usort([tessera:size(T) || {held, T} <- Sources])).
