@@ -56,6 +56,7 @@ defmodule Tessera.ComplexFactorsTest do
   end
 
   # Without the loops of Nx's own algorithms.
+  @tag :factor_gradients
   test "gradients" do
     programs = [
       &Nx.LinAlg.cholesky/1,
@@ -74,6 +75,7 @@ defmodule Tessera.ComplexFactorsTest do
     end
   end
 
+  @tag :factor_gradients
   test "gradients of wide matrices" do
     for part <- [0, 1] do
       gradient = &Nx.Defn.grad(&1, fn a -> Nx.sum(Nx.real(elem(Nx.LinAlg.qr(a), part))) end)

@@ -15,9 +15,13 @@ defmodule Tessera.Dialect do
       else: :nx |> Application.spec(:vsn) |> to_string() |> String.replace(~r/^(\d+\.\d+).*/, "\\1")
   end
 
+  # Of QR and SVD, also of wide matrices, and second ones: Nx 0.13 raises there, under its evaluator, too.
+  def has_factor_gradients?, do: has_donation?()
+
   def excluded do
     Enum.each([Nx, Nx.Defn.Kernel], &Code.ensure_loaded!/1)
-    for {tag, false} <- [donation: has_donation?(), blocks: has_blocks?(), mesh: has_mesh?()], do: tag
+    has = [donation: has_donation?(), blocks: has_blocks?(), mesh: has_mesh?(), factor_gradients: has_factor_gradients?()]
+    for {tag, false} <- has, do: tag
   end
 
   # Passes the value on and calls the hook of that name, if there is one.

@@ -34,6 +34,8 @@ defmodule Tessera.FactorsTest do
     solve: {:definite, [{4, 4}]}
   ]
 
+  @new_gradients [:qr, :complete_qr, :precise_qr, :singular_values, :singular_vectors, :null_space, :thin_singular_vectors, :few_rounds]
+
   defp program(:cholesky), do: &Nx.LinAlg.cholesky/1
   defp program(:qr), do: &Nx.LinAlg.qr/1
   defp program(:complete_qr), do: &Nx.LinAlg.qr(&1, mode: :complete)
@@ -67,6 +69,7 @@ defmodule Tessera.FactorsTest do
 
   for {name, {kind, shapes}} <- @programs, shape <- shapes do
     @tag name: name, kind: kind, shape: shape
+    if name in @new_gradients, do: @tag(:factor_gradients)
     test "#{name} of #{inspect(shape)}", %{name: name, kind: kind, shape: shape} do
       fun = program(name)
       a = if kind == :matrix, do: matrix(shape, :f64), else: definite(shape, :f64)
@@ -85,6 +88,7 @@ defmodule Tessera.FactorsTest do
   # With their signs, which a gradient has to take as they are: against differences.
   for shape <- [{3, 3}, {4, 3}, {3, 4}, {2, 5}, {5, 2}, {1, 3}], full <- [true, false], part <- [0, 2] do
     @tag shape: shape, full: full, part: part
+    @tag :factor_gradients
     test "part #{part} of singular vectors of #{inspect(shape)}, full: #{full}", %{shape: shape, full: full, part: part} do
       {m, n} = shape
       k = min(m, n)
@@ -127,6 +131,7 @@ defmodule Tessera.FactorsTest do
   end
 
   # Nx differentiates its own algorithm, whose conds use one another.
+  @tag :factor_gradients
   test "gradients of gradients" do
     for fun <- [&Nx.LinAlg.determinant/1, &Nx.sum(elem(Nx.LinAlg.lu(&1), 2)), &Nx.sum(Nx.LinAlg.solve(&1, Nx.iota({4}, type: :f64)))] do
       second = fn a -> Nx.Defn.grad(a, fn a -> Nx.sum(Nx.multiply(Nx.Defn.grad(a, fun), Nx.iota({4, 4}))) end) end
@@ -153,6 +158,7 @@ defmodule Tessera.FactorsTest do
     assert_in_delta Nx.to_number(values[1]), -1.0e-20, 1.0e-25
   end
 
+  @tag :factor_gradients
   test "StableHLO has the loops, as it has no factorizations" do
     gradient = fn a -> Nx.Defn.grad(a, &Nx.sum(Nx.LinAlg.qr(&1) |> elem(1))) end
     assert Tessera.to_mlir_module(gradient, [matrix({3, 3}, :f32)]).mlir_module =~ "stablehlo.while"
