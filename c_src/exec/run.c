@@ -125,7 +125,7 @@ static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_rout
   ts_prepared *claim;
   void *to;
   if (!buffer) return TS_SUCCESS;
-  out->prepared = ts_prepared_find(buffer, &weights->layout, weights->bytes, run->pool, &claim, &to);
+  out->prepared = ts_prepared_find(buffer, &weights->key, weights->bytes, run->pool, &claim, &to);
   if (!claim) return TS_SUCCESS;
   ts_status status = weights->prepare(plan, out, to);
   ts_prepared_end(claim, !status);

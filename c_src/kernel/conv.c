@@ -302,7 +302,7 @@ static ts_status plan_product(conv_state *s, int64_t features, ts_routine_plan *
   if (s->groups == 1) out->epilogue = &s->space;
   if (s->direct.used) out->thread_workspace = ts_conv_direct_bytes(s);
   s->weights = (ts_weights){.operand = 1, .prepare = prepare_kernel};
-  if (!s->direct.used && ts_gemm_packs_weights(s->gemm, &s->shape, &s->weights.layout, &s->weights.bytes))
+  if (!s->direct.used && ts_gemm_packs_weights(s->gemm, &s->shape, &s->weights.key, &s->weights.bytes))
     out->weights = &s->weights;
   return TS_SUCCESS;
 }

@@ -693,12 +693,12 @@ static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
   return batch == s->batch && cols == s->n;
 }
 
-bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_layout *out, int64_t *out_bytes) {
+bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes) {
   gemm_run run = {.gemm = gemm, .shape = *shape, .parallel = &ts_parallel_serial};
   plan p;
   if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
-  *out = (ts_layout){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, p.shape.k,
-                      p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
+  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, p.shape.k,
+                            p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
   *out_bytes = p.rhs_batches * p.shape.k * p.col_panels * p.tile_cols * p.g->element_size;
   return true;
 }

@@ -96,7 +96,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
 /* How rhs is packed for all products with a few rows, whatever their number, so that it can be packed once for many
  * runs; `*out_bytes` are those of the packed operand. False where that gains less than a tenth, or needs more memory
  * than rhs has, in about: rhs is read as it is, or there are many rows, or it is widened. */
-bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_layout *out, int64_t *out_bytes);
+bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes);
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
 
 /* ts_gemm_prepare, and a run, of a product whose left side is `rows`: the shape's strides of lhs are 0. */

@@ -136,7 +136,7 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   out->epilogue = complex ? NULL : &state->space;
   out->kernel = &state->source;
   state->weights = (ts_weights){.operand = 1, .prepare = gemm_prepare};
-  if (ts_gemm_packs_weights(state->gemm, &shape, &state->weights.layout, &state->weights.bytes))
+  if (ts_gemm_packs_weights(state->gemm, &shape, &state->weights.key, &state->weights.bytes))
     out->weights = &state->weights;
   return TS_SUCCESS;
 }

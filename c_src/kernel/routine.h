@@ -22,10 +22,10 @@ struct ts_routine;
 struct ts_routine_plan;
 struct ts_routine_run;
 
-/* An operand that runs read faster in another layout: where it does not change between runs, it is copied once. */
+/* An operand that runs read faster in another order: where it does not change between runs, it is copied once. */
 typedef struct ts_weights {
   uint32_t operand;
-  ts_layout layout;
+  ts_prepared_key key;
   int64_t bytes; /* of the copy */
   ts_status (*prepare)(const struct ts_routine_plan *plan, const struct ts_routine_run *run, void *out);
 } ts_weights;

@@ -11,7 +11,7 @@ typedef enum state { NOTED, CLAIMED, READY, REFUSED } state;
 struct ts_prepared {
   ts_prepared *next; /* of the same list */
   const ts_buffer *buffer;
-  ts_layout layout;
+  ts_prepared_key key;
   state state;
   ts_pool *pool;
   void *data;
@@ -29,22 +29,22 @@ static ts_prepared **list_of(const ts_buffer *buffer) {
 }
 
 /* NULL: there is none. `*out_count`: of the buffer. */
-static ts_prepared *find(const ts_buffer *buffer, const ts_layout *layout, int *out_count) {
+static ts_prepared *find(const ts_buffer *buffer, const ts_prepared_key *key, int *out_count) {
   *out_count = 0;
   for (ts_prepared *p = *list_of(buffer); p; p = p->next) {
     if (p->buffer != buffer) continue;
-    if (memcmp(&p->layout, layout, sizeof *layout) == 0) return p;
+    if (memcmp(&p->key, key, sizeof *key) == 0) return p;
     ++*out_count;
   }
   return NULL;
 }
 
 /* Without memory the use is not noted. */
-static void note(ts_buffer *buffer, const ts_layout *layout) {
+static void note(ts_buffer *buffer, const ts_prepared_key *key) {
   ts_prepared *p;
   if (!ts_status_consume_ok(TS_NEW(&p))) return;
   ts_prepared **list = list_of(buffer);
-  *p = (ts_prepared){.next = *list, .buffer = buffer, .layout = *layout, .state = NOTED};
+  *p = (ts_prepared){.next = *list, .buffer = buffer, .key = *key, .state = NOTED};
   *list = p;
   atomic_store_explicit(&buffer->has_prepared, true, memory_order_relaxed);
 }
@@ -65,16 +65,16 @@ static bool claim(ts_prepared *p, int64_t bytes, ts_pool *pool) {
   return true;
 }
 
-const void *ts_prepared_find(ts_buffer *buffer, const ts_layout *layout, int64_t bytes, ts_pool *pool,
+const void *ts_prepared_find(ts_buffer *buffer, const ts_prepared_key *key, int64_t bytes, ts_pool *pool,
                              ts_prepared **out_claim, void **out_to) {
   const void *data = NULL;
   int count;
   *out_claim = NULL;
   if (!atomic_load_explicit(&buffer->is_fixed, memory_order_relaxed)) return NULL;
   pthread_mutex_lock(&lock);
-  ts_prepared *p = find(buffer, layout, &count);
+  ts_prepared *p = find(buffer, key, &count);
   if (!p && count < MOST_OF_A_BUFFER)
-    note(buffer, layout);
+    note(buffer, key);
   else if (p && p->state == READY)
     data = p->data;
   else if (p && p->state == NOTED && claim(p, bytes, pool)) {

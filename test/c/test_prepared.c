@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const ts_layout one = {{1}}, two = {{2}};
+static const ts_prepared_key one = {{1}}, two = {{2}};
 static ts_pool *pool;
 
 static void make_pool(void) { ck_assert_ok(ts_pool_create(1 << 20, &pool)); }
@@ -30,16 +30,16 @@ static ts_buffer *make_buffer(void) {
 /* What a use finds: nothing, a copy to make, or a copy. */
 typedef enum found { NOTHING, TO_MAKE, THERE } found;
 
-static found use(ts_buffer *buffer, const ts_layout *layout, ts_prepared **out_claim) {
+static found use(ts_buffer *buffer, const ts_prepared_key *key, ts_prepared **out_claim) {
   void *to;
-  const void *data = ts_prepared_find(buffer, layout, 1000, pool, out_claim, &to);
+  const void *data = ts_prepared_find(buffer, key, 1000, pool, out_claim, &to);
   if (*out_claim) memset(to, 7, 1000);
   return data ? THERE : *out_claim ? TO_MAKE : NOTHING;
 }
 
-static found make_copy(ts_buffer *buffer, const ts_layout *layout) {
+static found make_copy(ts_buffer *buffer, const ts_prepared_key *key) {
   ts_prepared *claim;
-  found first = use(buffer, layout, &claim), second = use(buffer, layout, &claim);
+  found first = use(buffer, key, &claim), second = use(buffer, key, &claim);
   if (claim) ts_prepared_end(claim, true);
   return first == NOTHING ? second : first;
 }
@@ -79,7 +79,8 @@ START_TEST(no_copy)
   ck_assert_int_eq(make_copy(wrapped, &one), NOTHING);
   ts_buffer_release(wrapped);
   buffer = make_buffer();
-  for (int64_t i = 0; i < 6; i++) ck_assert_int_eq(make_copy(buffer, &(ts_layout){{i}}), i < 4 ? TO_MAKE : NOTHING);
+  for (int64_t i = 0; i < 6; i++)
+    ck_assert_int_eq(make_copy(buffer, &(ts_prepared_key){{i}}), i < 4 ? TO_MAKE : NOTHING);
   ts_buffer_release(buffer);
   buffer = make_buffer();
   ts_pool_set_limit(pool, live() + 1500); /* half of what is left is less than the copy */
