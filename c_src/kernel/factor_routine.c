@@ -15,6 +15,7 @@ typedef struct factors_state {
   int64_t batch, units, per_task; /* a unit is a matrix, or a group of small ones */
   int64_t thread_bytes;
   const ts_linalg_vector *vector; /* of groups, or NULL */
+  ts_gemm *products;              /* as of ts_factor_means */
   int operands, results;
 } factors_state;
 
@@ -41,7 +42,8 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   void *out[MOST_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
-  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, r->inner, r->run->cancel);
+  const ts_factor_means means = {s->products, r->run->pool, r->inner, r->run->cancel};
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &means);
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
   ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
   return TS_SUCCESS;
@@ -97,7 +99,8 @@ static void widen(factors_run *r) {
 static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const factors_state *s = plan->state;
   const bool narrow = s->type != s->spec.type;
-  const bool shared = !s->vector && s->units < run->parallel->width && s->spec.rows * s->spec.cols >= SHARED_ELEMENTS;
+  const int64_t elements = s->spec.rows * (s->spec.cols + s->spec.right);
+  const bool shared = !s->vector && s->units < run->parallel->width && elements >= SHARED_ELEMENTS;
   factors_run r = {.s = s, .run = run, .inner = shared ? run->parallel : &ts_parallel_serial};
   for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
@@ -143,7 +146,12 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
   else
     TS_TRY(ts_factor_workspace(&s->spec, &s->thread_bytes));
   out->thread_workspace = s->thread_bytes;
-  return plan_workspace(s, out);
+  TS_TRY(plan_workspace(s, out));
+  return ts_factor_products(&s->spec, &s->products);
 }
 
-const ts_routine ts_factor_routine = {"factors", factors_plan, NULL, factors_run_op, NULL};
+static void factors_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((factors_state *)plan->state)->products);
+}
+
+const ts_routine ts_factor_routine = {"factors", factors_plan, NULL, factors_run_op, factors_deinit};
