@@ -89,10 +89,10 @@ ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
 
 /* ---- large complex matrices ---- */
 
-/* Rows from which on blocks are faster, and right sides of a triangular system, whose matrix is read once for up to 16
- * of them otherwise. */
-#define BLOCKED_ROWS 96
-#define BLOCKED_RIGHT 8
+/* Rows from which on there are blocks, which are faster by then, and right sides of a triangular system: fewer are
+ * limited by the time to read the matrix. */
+#define BLOCKED_ROWS 48
+#define BLOCKED_RIGHT 16
 
 bool ts_factor_is_blocked(const ts_factor_spec *s) {
   if (s->type != TS_C128 || s->rows < BLOCKED_ROWS || has_factors(s->op) || s->op == TS_OP_EIGH) return false;
@@ -161,8 +161,9 @@ static double cost_factor(ts_opcode op) {
 
 double ts_factor_cost(const ts_factor_spec *s) {
   const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n, right = (double)s->right;
-  const double plain = 20 * m * n + (cost_factor(s->op) * m * n * least + n * n * right) * 0.5;
-  return 500 + (s->type == TS_C128 ? 5 * plain : plain);
+  const double elements = m * n, products = cost_factor(s->op) * elements * least + n * n * right;
+  if (ts_factor_is_blocked(s)) return 500 + 20 * elements + 0.1 * products;
+  return 500 + (20 * elements + 0.5 * products) * (s->type == TS_C128 ? 5 : 1);
 }
 
 /* ---- shared by the factorizations ---- */

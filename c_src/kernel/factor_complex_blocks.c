@@ -54,13 +54,14 @@ typedef struct load_run {
   const factor_grid *g;
   const factor_view *from;
   int64_t first, end;
+  bool lower;
 } load_run;
 
 static void load_task(void *arg, int64_t task, int worker) {
   const load_run *r = arg;
   const int64_t n = r->g->n, first = r->first + task * FACTOR_BLOCK, end = ts_linalg_min(r->end, first + FACTOR_BLOCK);
   (void)worker;
-  for (int64_t row = 0; row < n && !ts_cancelled(r->g->f->cancel); row += SOME_ROWS)
+  for (int64_t row = r->lower ? first : 0; row < n && !ts_cancelled(r->g->f->cancel); row += SOME_ROWS)
     for (int64_t c = first; c < end; c++) {
       const factor_numbers line = factor_row(&r->g->a, c);
       for (int64_t i = row; i < ts_linalg_min(n, row + SOME_ROWS); i++)
@@ -68,9 +69,16 @@ static void load_task(void *arg, int64_t task, int worker) {
     }
 }
 
+static void run_load(load_run *r) {
+  ts_parallel_run(r->g->f->parallel, (r->end - r->first + FACTOR_BLOCK - 1) / FACTOR_BLOCK, load_task, r);
+}
+
 void factor_grid_load(const factor_grid *g, const factor_view *from, int64_t first, int64_t end) {
-  load_run r = {g, from, first, end};
-  ts_parallel_run(g->f->parallel, (end - first + FACTOR_BLOCK - 1) / FACTOR_BLOCK, load_task, &r);
+  run_load(&(load_run){g, from, first, end, false});
+}
+
+void factor_grid_load_lower(const factor_grid *g, const factor_view *from) {
+  run_load(&(load_run){g, from, 0, g->n, true});
 }
 
 /* ---- one column ---- */

@@ -3,6 +3,8 @@
  * rest. */
 #include "kernel/factor_complex_blocks.h"
 
+#include <string.h>
+
 typedef struct cholesky_run {
   const factor_grid *g;
   factor_block block;
@@ -77,25 +79,30 @@ static factor_view rows_of(const factor_grid *g, const void *matrix) {
   return (factor_view){(double *)(uintptr_t)matrix, g->n, 1};
 }
 
+/* Some rows of a column of the factor. */
+static void put_column(const cholesky_run *r, const factor_view *out, factor_block rows, int64_t c) {
+  const factor_number none = {(double)NAN, (double)NAN};
+  const factor_numbers x = factor_row(&r->g->a, c);
+  for (int64_t i = ts_linalg_max(c, rows.at); i < rows.at + rows.width; i++)
+    factor_view_put(out, i, c, r->good ? factor_number_at(x, i) : none);
+}
+
 static void put_task(void *arg, int64_t task, int worker) {
   const cholesky_run *r = arg;
-  const factor_grid *g = r->g;
-  const factor_view out = rows_of(g, g->f->results[0]);
-  const factor_block rows = factor_block_at(g, task * FACTOR_BLOCK);
-  const factor_number zero = {0, 0}, none = {(double)NAN, (double)NAN};
+  const int64_t n = r->g->n;
+  const factor_view out = rows_of(r->g, r->g->f->results[0]);
+  const factor_block rows = factor_block_at(r->g, task * FACTOR_BLOCK);
   (void)worker;
-  for (int64_t c = 0; c < g->n; c++)
-    for (int64_t i = rows.at; i < rows.at + rows.width; i++) {
-      const factor_number x = r->good ? factor_number_at(factor_row(&g->a, c), i) : none;
-      factor_view_put(&out, i, c, c > i ? zero : x);
-    }
+  for (int64_t c = 0; c < rows.at + rows.width; c++) put_column(r, &out, rows, c);
+  for (int64_t i = rows.at; i < rows.at + rows.width; i++)
+    memset(out.data + 2 * (i * n + i + 1), 0, (size_t)(2 * (n - i - 1)) * sizeof *out.data);
 }
 
 ts_status factor_blocked_cholesky(const factor *f) {
   const factor_grid g = factor_grid_of(f);
   const factor_view in = rows_of(&g, f->matrix);
   cholesky_run r = {.g = &g};
-  factor_grid_load(&g, &in, 0, g.n);
+  factor_grid_load_lower(&g, &in);
   TS_TRY(factor_grid_cholesky(&g, &r.good));
   ts_parallel_run(f->parallel, (g.n + FACTOR_BLOCK - 1) / FACTOR_BLOCK, put_task, &r);
   return TS_SUCCESS;
