@@ -41,6 +41,11 @@ void factor_begin_tile(const factor_grid *g, int64_t first, factor_tile *t) {
 /* Rows that are moved for each column in turn, so that a row of the view is read while it is in cache. */
 #define SOME_ROWS 8
 
+void factor_put_part(const factor_grid *g, int64_t column, int64_t first, int64_t end, const factor_view *to) {
+  const factor_numbers line = factor_row(&g->a, column);
+  for (int64_t i = first; i < end; i++) factor_view_put(to, i, column, factor_number_at(line, i));
+}
+
 static void store_tile(const factor_grid *g, const factor_view *to, const factor_tile *t) {
   for (int64_t row = 0; row < g->n; row += SOME_ROWS)
     for (int64_t c = t->first; c < t->first + t->count; c++) {

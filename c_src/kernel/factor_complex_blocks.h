@@ -43,6 +43,8 @@ void factor_begin_tile(const factor_grid *g, int64_t first, factor_tile *out);
 void factor_grid_load(const factor_grid *g, const factor_view *from, int64_t first, int64_t end);
 /* The lower triangle, and above it some numbers that stand there in the view. */
 void factor_grid_load_lower(const factor_grid *g, const factor_view *from);
+/* Stores elements `first` to `end` - 1 of a column in the column of that number. */
+void factor_put_part(const factor_grid *g, int64_t column, int64_t first, int64_t end, const factor_view *to);
 
 /* Takes from column j of a block, from row j of it on, u[k] times each column k < j of it. */
 void factor_take_panel(const factor_grid *g, factor_block b, int64_t j, const factor_number *u);

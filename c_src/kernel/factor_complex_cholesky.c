@@ -79,12 +79,8 @@ static factor_view rows_of(const factor_grid *g, const void *matrix) {
   return (factor_view){(double *)(uintptr_t)matrix, g->n, 1};
 }
 
-/* Some rows of a column of the factor. */
-static void put_column(const cholesky_run *r, const factor_view *out, factor_block rows, int64_t c) {
-  const factor_number none = {(double)NAN, (double)NAN};
-  const factor_numbers x = factor_row(&r->g->a, c);
-  for (int64_t i = ts_linalg_max(c, rows.at); i < rows.at + rows.width; i++)
-    factor_view_put(out, i, c, r->good ? factor_number_at(x, i) : none);
+static void put_nan(const factor_view *out, int64_t row) {
+  for (int64_t c = 0; c <= row; c++) factor_view_put(out, row, c, (factor_number){(double)NAN, (double)NAN});
 }
 
 static void put_task(void *arg, int64_t task, int worker) {
@@ -92,10 +88,13 @@ static void put_task(void *arg, int64_t task, int worker) {
   const int64_t n = r->g->n;
   const factor_view out = rows_of(r->g, r->g->f->results[0]);
   const factor_block rows = factor_block_at(r->g, task * FACTOR_BLOCK);
+  const int64_t end = rows.at + rows.width;
   (void)worker;
-  for (int64_t c = 0; c < rows.at + rows.width; c++) put_column(r, &out, rows, c);
-  for (int64_t i = rows.at; i < rows.at + rows.width; i++)
+  for (int64_t c = 0; r->good && c < end; c++) factor_put_part(r->g, c, ts_linalg_max(c, rows.at), end, &out);
+  for (int64_t i = rows.at; i < end; i++) {
+    if (!r->good) put_nan(&out, i);
     memset(out.data + 2 * (i * n + i + 1), 0, (size_t)(2 * (n - i - 1)) * sizeof *out.data);
+  }
 }
 
 ts_status factor_blocked_cholesky(const factor *f) {

@@ -113,26 +113,32 @@ static void exchange_task(void *arg, int64_t task, int worker) {
 
 static factor_view result(const factor_grid *g, int which) { return (factor_view){g->f->results[which], g->n, 1}; }
 
-/* Rows of L and U, which are columns of the grid. */
-static void put_rows(const factor_grid *g, factor_block rows) {
-  const factor_view l = result(g, 1), u = result(g, 2);
-  const factor_number zero = {0, 0}, one = {1, 0};
-  for (int64_t c = 0; c < g->n; c++)
-    for (int64_t i = rows.at; i < rows.at + rows.width; i++) {
-      const factor_number x = factor_number_at(factor_row(&g->a, c), i);
-      factor_view_put(&l, i, c, c < i ? x : c == i ? one : zero);
-      factor_view_put(&u, i, c, c < i ? zero : x);
-    }
+static void clear(const factor_view *v, int64_t row, int64_t first, int64_t end) {
+  memset(v->data + 2 * (row * v->row + first), 0, (size_t)(2 * (end - first)) * sizeof *v->data);
+}
+
+/* Row i of P, and what is not in columns of the grid. */
+static void put_row(const factor_grid *g, int64_t i) {
+  const factor_view p = result(g, 0), l = result(g, 1), u = result(g, 2);
+  const factor_number one = {1, 0};
+  clear(&p, i, 0, g->n);
+  factor_view_put(&p, i, g->order[i], one);
+  factor_view_put(&l, i, i, one);
+  clear(&l, i, i + 1, g->n);
+  clear(&u, i, 0, i);
 }
 
 static void put_task(void *arg, int64_t task, int worker) {
   const factor_grid *g = arg;
+  const factor_view l = result(g, 1), u = result(g, 2);
   const factor_block rows = factor_block_at(g, task * FACTOR_BLOCK);
-  const factor_view p = result(g, 0);
+  const int64_t end = rows.at + rows.width;
   (void)worker;
-  put_rows(g, rows);
-  memset(p.data + 2 * rows.at * g->n, 0, (size_t)(2 * rows.width * g->n) * sizeof *p.data);
-  for (int64_t i = rows.at; i < rows.at + rows.width; i++) factor_view_put(&p, i, g->order[i], (factor_number){1, 0});
+  for (int64_t c = 0; c < g->n; c++) {
+    factor_put_part(g, c, ts_linalg_max(c + 1, rows.at), end, &l);
+    factor_put_part(g, c, rows.at, ts_linalg_min(c + 1, end), &u);
+  }
+  for (int64_t i = rows.at; i < end; i++) put_row(g, i);
 }
 
 /* Which row of the factors each row of the matrix is. */
