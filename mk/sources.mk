@@ -174,10 +174,14 @@ KERNEL_SRC := \
   c_src/kernel/factor.c \
   c_src/kernel/factor_bidiagonal.c \
   c_src/kernel/factor_complex.c \
+  c_src/kernel/factor_complex_blocks.c \
+  c_src/kernel/factor_complex_cholesky.c \
   c_src/kernel/factor_complex_eigh.c \
+  c_src/kernel/factor_complex_lu.c \
   c_src/kernel/factor_complex_qr.c \
   c_src/kernel/factor_complex_solve.c \
   c_src/kernel/factor_complex_svd.c \
+  c_src/kernel/factor_complex_triangular.c \
   c_src/kernel/factor_divide.c \
   c_src/kernel/factor_eigh.c \
   c_src/kernel/factor_panels.c \

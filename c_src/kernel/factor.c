@@ -1,4 +1,5 @@
 #include "kernel/factor_complex.h"
+#include "kernel/factor_complex_blocks.h"
 #include "kernel/factor_turns.h"
 
 #include <math.h>
@@ -79,10 +80,28 @@ ts_status ts_factor_workspace(const ts_factor_spec *s, int64_t *out) {
     *out = ts_factor_group_workspace(s, ts_factor_vector(s, 1)) + 64;
     return TS_SUCCESS;
   }
-  if (!workspace_bytes(s, s->type == TS_C128 ? 16 : 8, out))
+  const bool blocked = ts_factor_is_blocked(s);
+  if (blocked ? !factor_grid_bytes(s, out) : !workspace_bytes(s, s->type == TS_C128 ? 16 : 8, out))
     return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->op));
   *out = *out / 64 * 64;
   return TS_SUCCESS;
+}
+
+/* ---- large complex matrices ---- */
+
+/* Rows from which on there are blocks, which are faster by then, and right sides of a triangular system: fewer are
+ * limited by the time to read the matrix. */
+#define BLOCKED_ROWS 48
+#define BLOCKED_RIGHT 16
+
+bool ts_factor_is_blocked(const ts_factor_spec *s) {
+  if (s->type != TS_C128 || s->rows < BLOCKED_ROWS || has_factors(s->op) || s->op == TS_OP_EIGH) return false;
+  return s->op != TS_OP_TRIANGULAR_SOLVE || s->right >= BLOCKED_RIGHT;
+}
+
+ts_status ts_factor_products(const ts_factor_spec *s, ts_gemm **out) {
+  *out = NULL;
+  return ts_factor_is_blocked(s) ? ts_gemm_get(TS_F64, NULL, out) : TS_SUCCESS;
 }
 
 /* ---- small matrices ---- */
@@ -142,8 +161,9 @@ static double cost_factor(ts_opcode op) {
 
 double ts_factor_cost(const ts_factor_spec *s) {
   const double m = (double)s->rows, n = (double)s->cols, least = m < n ? m : n, right = (double)s->right;
-  const double plain = 20 * m * n + (cost_factor(s->op) * m * n * least + n * n * right) * 0.5;
-  return 500 + (s->type == TS_C128 ? 5 * plain : plain);
+  const double elements = m * n, products = cost_factor(s->op) * elements * least + n * n * right;
+  if (ts_factor_is_blocked(s)) return 500 + 20 * elements + 0.1 * products;
+  return 500 + (20 * elements + 0.5 * products) * (s->type == TS_C128 ? 5 : 1);
 }
 
 /* ---- shared by the factorizations ---- */
@@ -405,21 +425,22 @@ static ts_status run_real(const factor *f, bool *out_good) {
 }
 
 static ts_status run_complex(const factor *f, bool *out_good) {
+  const bool blocked = ts_factor_is_blocked(f->spec);
   switch ((ts_ops_LINALG)f->spec->op) {
   case TS_OP_QR: return factor_complex_qr(f);
   case TS_OP_EIGH: return factor_complex_eigh(f, out_good);
   case TS_OP_SVD: return factor_complex_svd(f, out_good);
-  case TS_OP_CHOLESKY: return factor_complex_cholesky(f);
-  case TS_OP_TRIANGULAR_SOLVE: return factor_complex_triangular(f);
+  case TS_OP_CHOLESKY: return (blocked ? factor_blocked_cholesky : factor_complex_cholesky)(f);
+  case TS_OP_TRIANGULAR_SOLVE: return (blocked ? factor_blocked_triangular : factor_complex_triangular)(f);
   case TS_OP_SOLVE:
   case TS_OP_DETERMINANT:
-  case TS_OP_LU: return factor_complex_lu(f);
+  case TS_OP_LU: return (blocked ? factor_blocked_lu : factor_complex_lu)(f);
   }
   return unknown(f);
 }
 
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const ts_parallel *parallel, const _Atomic bool *cancel) {
+                        const ts_factor_means *means) {
   const bool is_complex = spec->type == TS_C128;
   const ts_dtype part = is_complex ? TS_F64 : spec->type;
   const factor f = {.spec = spec,
@@ -429,16 +450,18 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
                     .right = spec->right > 0 ? operands[1] : NULL,
                     .results = results,
                     .workspace = workspace,
-                    .parallel = parallel,
-                    .cancel = cancel};
+                    .products = means->products,
+                    .pool = means->pool,
+                    .parallel = means->parallel,
+                    .cancel = means->cancel};
   if (ts_factor_is_small(spec)) {
     char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
-    TS_TRY(ts_check_cancelled(cancel, ts_op_name(spec->op)));
+    TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
     ts_factor_run_group(spec, ts_factor_vector(spec, 1), 1, operands[0], results, aligned);
     return TS_SUCCESS;
   }
   bool good = !wants_finite(spec->op) || is_finite(&f);
-  TS_TRY(ts_check_cancelled(cancel, ts_op_name(spec->op)));
+  TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
   if (good) TS_TRY(is_complex ? run_complex(&f, &good) : run_real(&f, &good));
   if (!good) fill_with_nan(&f);
   return TS_SUCCESS;

@@ -1,13 +1,15 @@
 /* QR factors, eigenvalues and singular values of one matrix in f32 or f64, or of several small ones, and all of linear
  * algebra of one complex matrix, which is computed in f64. The loops are those of kernel/linalg_vector.h without fused
- * multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; but for small matrices,
- * numbers that are not elements of matrices are f64. Pure functions of their arguments; thread-safe. */
+ * multiply-adds and with sums in a fixed order, so that the bits are the same on every machine; but blocks of complex
+ * matrices are multiplied as kernel/gemm.h says. But for small matrices, numbers that are not elements of matrices are
+ * f64. Pure functions of their arguments; thread-safe. */
 #ifndef TS_KERNEL_FACTOR_H
 #define TS_KERNEL_FACTOR_H
 
 #include "base/parallel.h"
 #include "base/status.h"
 #include "ir/graph.h"
+#include "kernel/gemm.h"
 #include "kernel/linalg_vector.h"
 #include "tensor/dtype.h"
 
@@ -35,12 +37,23 @@ int64_t ts_factor_elements(const ts_factor_spec *spec, int result);
 ts_dtype ts_factor_result_type(const ts_factor_spec *spec, int result);
 /* Bytes of workspace, a multiple of 64. TS_RESOURCE_EXHAUSTED past 64 bits. */
 ts_status ts_factor_workspace(const ts_factor_spec *spec, int64_t *out);
+/* What a matrix is computed with, besides its workspace. */
+typedef struct ts_factor_means {
+  const ts_gemm *products; /* of ts_factor_products */
+  ts_pool *pool;
+  const ts_parallel *parallel;
+  const _Atomic bool *cancel; /* may be NULL */
+} ts_factor_means;
+
+/* True for systems and factors of complex matrices that are so large that they are computed by blocks. */
+bool ts_factor_is_blocked(const ts_factor_spec *spec);
+/* The products of real matrices that a matrix is computed by; NULL where it is by none. Owned by the caller. */
+ts_status ts_factor_products(const ts_factor_spec *spec, ts_gemm **out);
 /* The operands, of which there may be one, and the results are dense. Results of qr, eigh and svd are NaN where an
  * element of the matrix is NaN or infinite, and where an iteration does not converge. Their bits are the same by any
- * number of threads of `parallel`. TS_CANCELLED when `cancel`, which may be NULL, becomes true. The workspace is
- * aligned to 8 bytes. */
+ * number of threads of `parallel`. TS_CANCELLED when `cancel` becomes true. The workspace is aligned to 8 bytes. */
 ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands, void *const *results, char *workspace,
-                        const ts_parallel *parallel, const _Atomic bool *cancel);
+                        const ts_factor_means *means);
 /* True for real matrices that are so small that several of them, one in each lane, are computed at once. A matrix that
  * is computed alone has the same bits. */
 bool ts_factor_is_small(const ts_factor_spec *spec);

@@ -15,6 +15,8 @@ typedef struct factor {
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
+  const ts_gemm *products; /* of blocks; or NULL */
+  ts_pool *pool;           /* for them */
   const ts_parallel *parallel;
   const _Atomic bool *cancel;
 } factor;

@@ -11,10 +11,11 @@
 
 typedef struct factors_state {
   ts_factor_spec spec;
-  ts_dtype type;                  /* as it is stored */
-  int64_t batch, units, per_task; /* a unit is a matrix, or a group of small ones */
-  int64_t thread_bytes;
-  const ts_linalg_vector *vector; /* of groups, or NULL */
+  ts_dtype type;                    /* as it is stored */
+  int64_t batch, units, per_task;   /* a unit is a matrix, or a group of small ones */
+  int64_t stored_bytes, unit_bytes; /* of workspace: operands and results of narrower types; of a unit */
+  const ts_linalg_vector *vector;   /* of groups, or NULL */
+  ts_gemm *products;                /* as of ts_factor_means */
   int operands, results;
 } factors_state;
 
@@ -41,17 +42,24 @@ static ts_status run_unit(const factors_run *r, int64_t unit, char *workspace) {
   void *out[MOST_RESULTS];
   for (int i = 0; i < s->operands; i++) in[i] = r->in[i] + which * operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) out[i] = r->out[i] + which * result_bytes(s, i);
-  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, r->inner, r->run->cancel);
+  const ts_factor_means means = {s->products, r->run->pool, r->inner, r->run->cancel};
+  if (!s->vector) return ts_factor_run(&s->spec, in, out, workspace, &means);
   TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->spec.op)));
   ts_factor_run_group(&s->spec, s->vector, ts_linalg_min(lanes, s->batch - which), in[0], out, workspace);
   return TS_SUCCESS;
+}
+
+/* A single unit has the workspace of the run: those of all threads would be many times as large. */
+static char *workspace_of(const factors_run *r, int worker) {
+  const factors_state *s = r->s;
+  return s->units == 1 ? r->run->workspace + s->stored_bytes : r->run->thread_workspace + worker * s->unit_bytes;
 }
 
 static ts_status run_task(void *arg, int64_t task, int worker) {
   const factors_run *r = arg;
   const factors_state *s = r->s;
   const int64_t first = task * s->per_task;
-  char *workspace = r->run->thread_workspace + worker * s->thread_bytes;
+  char *workspace = workspace_of(r, worker);
   for (int64_t u = first; u < ts_linalg_min(s->units, first + s->per_task); u++) TS_TRY(run_unit(r, u, workspace));
   return TS_SUCCESS;
 }
@@ -97,7 +105,8 @@ static void widen(factors_run *r) {
 static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_run *run) {
   const factors_state *s = plan->state;
   const bool narrow = s->type != s->spec.type;
-  const bool shared = !s->vector && s->units < run->parallel->width && s->spec.rows * s->spec.cols >= SHARED_ELEMENTS;
+  const int64_t elements = s->spec.rows * (s->spec.cols + s->spec.right);
+  const bool shared = !s->vector && s->units < run->parallel->width && elements >= SHARED_ELEMENTS;
   factors_run r = {.s = s, .run = run, .inner = shared ? run->parallel : &ts_parallel_serial};
   for (int i = 0; i < s->operands; i++) r.in[i] = ts_routine_operand(run, (uint32_t)i);
   for (int i = 0; i < s->results; i++) r.out[i] = ts_routine_result(run, (uint32_t)i);
@@ -110,12 +119,21 @@ static ts_status factors_run_op(const ts_routine_plan *plan, const ts_routine_ru
 }
 
 /* Of narrower types: the operands and the results as they are computed. */
-static ts_status plan_workspace(const factors_state *s, ts_routine_plan *out) {
+static bool stored_bytes(const factors_state *s, int64_t *out) {
   int64_t bytes = 0;
-  if (s->type == s->spec.type) return TS_SUCCESS;
   for (int i = 0; i < s->operands; i++) bytes += operand_bytes(s, i);
   for (int i = 0; i < s->results; i++) bytes += result_bytes(s, i);
-  if (ts_mul_i64(bytes, s->batch, &out->workspace)) return TS_SUCCESS;
+  *out = 0;
+  if (s->type == s->spec.type) return true;
+  if (!ts_mul_i64(bytes, s->batch, out) || !ts_add_i64(*out, 63, out)) return false;
+  *out = *out / 64 * 64;
+  return true;
+}
+
+static ts_status plan_workspace(factors_state *s, ts_routine_plan *out) {
+  const int64_t own = s->units == 1 ? s->unit_bytes : 0;
+  out->thread_workspace = s->unit_bytes - own;
+  if (stored_bytes(s, &s->stored_bytes) && ts_add_i64(s->stored_bytes, own, &out->workspace)) return TS_SUCCESS;
   return ts_error(TS_RESOURCE_EXHAUSTED, "%s needs too much workspace", ts_op_name(s->spec.op));
 }
 
@@ -139,11 +157,15 @@ static ts_status factors_plan(const ts_routine_request *request, ts_routine_plan
   s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   out->cost_ns = all < 4e18 ? (int64_t)all : INT64_MAX / 2;
   if (s->vector)
-    s->thread_bytes = ts_factor_group_workspace(&s->spec, s->vector);
+    s->unit_bytes = ts_factor_group_workspace(&s->spec, s->vector);
   else
-    TS_TRY(ts_factor_workspace(&s->spec, &s->thread_bytes));
-  out->thread_workspace = s->thread_bytes;
-  return plan_workspace(s, out);
+    TS_TRY(ts_factor_workspace(&s->spec, &s->unit_bytes));
+  TS_TRY(plan_workspace(s, out));
+  return ts_factor_products(&s->spec, &s->products);
 }
 
-const ts_routine ts_factor_routine = {"factors", factors_plan, NULL, factors_run_op, NULL};
+static void factors_deinit(ts_routine_plan *plan) {
+  if (plan->state) ts_gemm_release(((factors_state *)plan->state)->products);
+}
+
+const ts_routine ts_factor_routine = {"factors", factors_plan, NULL, factors_run_op, factors_deinit};

@@ -243,6 +243,7 @@ static ts_status by_lu(const ts_ref_call *call) {
 /* The memory of one matrix, a right side and the results as they are computed, and the workspace. */
 typedef struct ref_factors {
   ts_factor_spec spec;
+  ts_gemm *products;
   char *in[2], *out[3], *workspace;
 } ref_factors;
 
@@ -261,7 +262,8 @@ static ts_status factor_matrix(const ts_ref_call *call, const ref_factors *m, in
   const void *in[] = {m->in[0], m->in[1]};
   void *out[] = {m->out[0], m->out[1], m->out[2]};
   load_operands(call, m, which);
-  TS_TRY(ts_factor_run(&m->spec, in, out, m->workspace, &ts_parallel_serial, call->cancel));
+  TS_TRY(ts_factor_run(&m->spec, in, out, m->workspace,
+                       &(ts_factor_means){m->products, ts_pool_default(), &ts_parallel_serial, call->cancel}));
   for (int r = 0; r < (int)call->op->result_count; r++) {
     const int64_t count = ts_factor_elements(&m->spec, r);
     const ts_dtype type = ts_factor_result_type(&m->spec, r);
@@ -295,11 +297,12 @@ static ts_status by_factors(const ts_ref_call *call) {
   const ts_buffer *a = call->operands[0], *last = call->operands[call->op->operand_count - 1];
   ref_factors m = {.spec = ts_factor_spec_of(call->op, a->dtype, &a->shape, &last->shape)};
   int64_t bytes;
-  ts_status status = TS_SUCCESS;
   TS_TRY(ts_factor_workspace(&m.spec, &bytes));
   TS_TRY(TS_NEW_ARRAY((size_t)(bytes + operands_and_results(call, &m.spec) + 64), &m.workspace));
   lay_out(call, &m, m.workspace + bytes);
+  ts_status status = ts_factor_products(&m.spec, &m.products);
   for (int64_t i = 0; !status && i < batch_of(&a->shape); i++) status = factor_matrix(call, &m, i);
+  ts_gemm_release(m.products);
   ts_free(m.workspace);
   return status;
 }

@@ -348,6 +348,8 @@ static void check_result(const program *p) {
 
 /* ---- values ---- */
 
+static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
+
 static void check_case(const complex_case *c) {
   program p = make(c);
   run(&p);
@@ -421,6 +423,165 @@ START_TEST(systems_of_every_kind)
 }
 END_TEST
 
+/* ---- blocks of large matrices ---- */
+
+static const ts_opcode blocked_ops[] = {TS_OP_CHOLESKY, TS_OP_LU, TS_OP_DETERMINANT, TS_OP_SOLVE,
+                                        TS_OP_TRIANGULAR_SOLVE};
+enum { BLOCKED_OPS = sizeof blocked_ops / sizeof *blocked_ops };
+
+static complex_case blocked(int op, ts_dtype type, int batch, int n, int right) {
+  complex_case c = square(blocked_ops[op], type, batch, n);
+  if (c.right > 0) c.right = right;
+  return c;
+}
+
+/* Around the size from which on there are blocks, and with a last block of every kind. */
+START_TEST(every_size_of_blocks)
+{
+  static const int large[] = {47, 48, 49, 63, 64, 65, 96, 97, 129, 191, 225};
+  for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+    for (int batch = 1; batch < (i % 3 == 1 ? 4 : 2); batch++) {
+      const complex_case c = blocked(_i / TYPES, types[_i % TYPES], batch, large[i], 15 + (int)i);
+      check_case(&c);
+    }
+}
+END_TEST
+
+/* Fewer right sides than make blocks, less and more than a tile, and more of them than rows. */
+START_TEST(right_sides_of_blocks)
+{
+  static const int rights[] = {1, 15, 16, 31, 32, 33, 65, 300};
+  for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
+    const complex_case c = blocked(3 + _i / TYPES, types[_i % TYPES], 1, 101, rights[i]);
+    check_case(&c);
+  }
+}
+END_TEST
+
+/* Small beside the diagonal, so that solutions with ones on it do not grow. */
+static void shrink(program *p) {
+  const int n = p->c.rows;
+  for (int64_t e = 0; e < ts_shape_elements(&p->args[0]->shape); e++)
+    if (e / n % n != e % n) set(p->args[0], e, at(p->args[0], e) / n);
+}
+
+START_TEST(blocked_systems_of_every_kind)
+{
+  const int kind = _i / TYPES;
+  for (int n = 64; n < 140; n += 33) {
+    program p = make(&(complex_case){TS_OP_TRIANGULAR_SOLVE, types[_i % TYPES], 2, n, n, .right = 41,
+                                     .sides = {kind & 1, kind & 2, kind & 4, kind & 8}});
+    shrink(&p);
+    spoil(&p);
+    run(&p);
+    check_bits(&p);
+    check_result(&p);
+    drop(&p);
+  }
+}
+END_TEST
+
+/* A pivot of each block is the only number in its column, from the last row on; some are small, and one is huge. */
+START_TEST(blocks_with_far_pivots)
+{
+  const int n = 130;
+  for (int far = 0; far < 2; far++) {
+    program p = make(&(complex_case){TS_OP_LU, types[_i], 1, n, n, .right = 0});
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t k = 0; k < n; k++) {
+        const double size = far && types[_i] == TS_C128 ? ldexp(1, k % 5 == 0 ? 600 : k % 5 == 1 ? -600 : 0) : 1;
+        set(p.args[0], i * n + k, i + k == n - 1 ? size * (1 + I) : 0);
+      }
+    run(&p);
+    check_bits(&p);
+    for (int64_t i = 0; i < n; i++) ck_assert(at(p.results[0], i * n + n - 1 - i) == 1);
+    for (int64_t i = 0; i < n; i++) ck_assert(at(p.results[2], i * n + i) == at(p.args[0], (n - 1 - i) * n + i));
+    drop(&p);
+  }
+}
+END_TEST
+
+/* Equal rows: the last pivots are rounding, or zeros. The other matrices of the batch are as ever. */
+START_TEST(singular_blocks)
+{
+  const int n = 120;
+  program p = make(&(complex_case){TS_OP_LU, types[_i], 3, n, n, .right = 0});
+  for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], (int64_t)n * n + e, e % n + 1);
+  run(&p);
+  check_bits(&p);
+  check_result(&p);
+  for (int64_t e = n; e < (int64_t)n * n; e++) ck_assert(at(p.results[2], (int64_t)n * n + e) == 0);
+  drop(&p);
+  p = make(&(complex_case){TS_OP_SOLVE, types[_i], 2, n, n, .right = 3});
+  for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], e, e / n == e % n && e / n < n - 1);
+  run(&p);
+  check_bits(&p);
+  check_one(&p, 1);
+  for (int64_t c = 0; c < 3; c++) ck_assert(!isfinite(cabs(at(p.results[0], (n - 1) * 3 + c))));
+  drop(&p);
+  p = make(&(complex_case){TS_OP_DETERMINANT, types[_i], 1, n, n, .right = 0});
+  for (int64_t e = 0; e < (int64_t)n * n; e++) set(p.args[0], e, 1);
+  run(&p);
+  ck_assert(at(p.results[0], 0) == 0);
+  drop(&p);
+}
+END_TEST
+
+/* A pivot that is negative, NaN, or 0 with and without a rest below it, in a block that is not the first. */
+START_TEST(indefinite_blocks)
+{
+  static const double pivots[] = {-1, NAN, 0, 0};
+  const int n = 110, bad = 70;
+  for (int v = 0; v < 4; v++) {
+    program p = make(&(complex_case){TS_OP_CHOLESKY, types[_i], 2, n, n, .right = 0});
+    for (int64_t k = 0; k < n; k++) {
+      set(p.args[0], (int64_t)bad * n + k, k == bad ? pivots[v] : 0);
+      if (k > bad) set(p.args[0], k * n + bad, v == 2 ? 1e-3 * I : 0);
+    }
+    run(&p);
+    check_bits(&p);
+    check_one(&p, 1);
+    if (v == 3) check_one(&p, 0);
+    for (int64_t e = 0; e < (int64_t)n * n; e++) ck_assert_int_eq(is_nan(at(p.results[0], e)), v < 3 && e % n <= e / n);
+    drop(&p);
+  }
+}
+END_TEST
+
+/* What is above the diagonal is not read. */
+START_TEST(the_upper_triangle_of_blocks_is_not_read)
+{
+  const int n = 131;
+  program p = make(&(complex_case){TS_OP_CHOLESKY, types[_i], 1, n, n, .right = 0});
+  for (int64_t e = 0; e < (int64_t)n * n; e++)
+    if (e % n > e / n) set(p.args[0], e, NAN);
+  run(&p);
+  check_bits(&p);
+  check_result(&p);
+  drop(&p);
+}
+END_TEST
+
+/* NaN and infinities spread, and harm no other matrix of the batch. */
+START_TEST(blocks_with_special_values)
+{
+  static const double special[] = {NAN, INFINITY, -INFINITY, 0, 3e38};
+  const int n = 100;
+  for (int v = 0; v < 5; v++) {
+    const complex_case c = blocked(_i, TS_C64, 3, n, 19);
+    program p = make(&c);
+    for (int64_t k = 0; k < n; k += 30) set(p.args[0], (int64_t)n * n + k * n + k / 2, special[v] + I);
+    run(&p);
+    check_bits(&p);
+    check_one(&p, 0);
+    check_one(&p, 2);
+    if (v == 0)
+      ck_assert(is_nan(at(p.results[p.count - 1], ts_shape_elements(&p.results[p.count - 1]->shape) / 3 * 2 - 1)));
+    drop(&p);
+  }
+}
+END_TEST
+
 /* Times phases of rows and columns. */
 START_TEST(degenerate_matrices)
 {
@@ -444,8 +605,6 @@ START_TEST(degenerate_matrices)
       }
 }
 END_TEST
-
-static bool is_nan(number z) { return isnan(creal(z)) || isnan(cimag(z)); }
 
 /* A matrix with NaN or infinities ends like any other, and harms no other of its batch. */
 START_TEST(special_values)
@@ -540,7 +699,7 @@ START_TEST(an_op_without_factors_is_refused_by_name)
   for (int i = 0; i < 20; i++) elements[(spec.type == TS_C128 ? 2 : 1) * 21 * i] = 1;
   ck_assert_ok(ts_factor_workspace(&spec, &bytes));
   ck_assert_ok(ts_alloc((size_t)bytes, &workspace));
-  ts_status status = ts_factor_run(&spec, in, results, workspace, &ts_parallel_serial, NULL);
+  ts_status status = ts_factor_run(&spec, in, results, workspace, &(ts_factor_means){.parallel = &ts_parallel_serial});
   ck_assert_ptr_nonnull(status);
   ck_assert_int_eq(ts_status_code(status), TS_UNIMPLEMENTED);
   ck_assert_ptr_nonnull(strstr(ts_status_message(status), cases[_i].why));
@@ -570,9 +729,11 @@ START_TEST(the_same_bits_on_any_number_of_threads)
 END_TEST
 
 /* So large that all threads compute the parts of one matrix. */
+enum { LARGE_CASES = 3 + BLOCKED_OPS };
+
 static complex_case large_case(int i) {
   static const ts_opcode decompositions[] = {TS_OP_QR, TS_OP_EIGH, TS_OP_SVD};
-  return square(decompositions[i], TS_C128, 1, 240);
+  return i < 3 ? square(decompositions[i], TS_C128, 1, 240) : blocked(i - 3, types[i % TYPES], 1, 205, 77);
 }
 
 START_TEST(the_same_bits_of_a_large_matrix)
@@ -619,6 +780,14 @@ int main(void) {
   tcase_add_loop_test(values, every_size, 0, OPS * TYPES);
   tcase_add_loop_test(values, factors_of_every_shape, 0, TYPES);
   tcase_add_loop_test(values, systems_of_every_kind, 0, TYPES);
+  tcase_add_loop_test(values, every_size_of_blocks, 0, BLOCKED_OPS * TYPES);
+  tcase_add_loop_test(values, right_sides_of_blocks, 0, 2 * TYPES);
+  tcase_add_loop_test(values, blocked_systems_of_every_kind, 0, 16 * TYPES);
+  tcase_add_loop_test(values, blocks_with_far_pivots, 0, TYPES);
+  tcase_add_loop_test(values, singular_blocks, 0, TYPES);
+  tcase_add_loop_test(values, indefinite_blocks, 0, TYPES);
+  tcase_add_loop_test(values, the_upper_triangle_of_blocks_is_not_read, 0, TYPES);
+  tcase_add_loop_test(values, blocks_with_special_values, 0, BLOCKED_OPS);
   tcase_add_loop_test(values, degenerate_matrices, 0, DEGENERATE_KINDS);
   tcase_add_loop_test(values, special_values, 0, OPS);
   tcase_add_loop_test(values, not_positive_definite, 0, TYPES);
@@ -626,8 +795,8 @@ int main(void) {
   tcase_add_loop_test(values, an_op_without_factors_is_refused_by_name, 0, 3);
   tcase_add_test(values, routines_of_complex_numbers);
   tcase_add_loop_test(values, the_same_bits_on_any_number_of_threads, 0, OPS);
-  tcase_add_loop_test(values, the_same_bits_of_a_large_matrix, 0, 3);
-  tcase_add_loop_test(memory, a_large_cancelled_run_ends, 0, 3);
+  tcase_add_loop_test(values, the_same_bits_of_a_large_matrix, 0, LARGE_CASES);
+  tcase_add_loop_test(memory, a_large_cancelled_run_ends, 0, LARGE_CASES);
   test_add_lesser_isas(values);
   tcase_add_checked_fixture(memory, test_leaks_begin_after_products, test_leaks_end);
   tcase_add_loop_test(memory, a_cancelled_run_ends, 0, OPS);
