@@ -354,6 +354,7 @@ TIMED_MODULES := tessera_cluster_fault_tests
 # Fewer random programs than without it: each takes many times as long.
 asan:
 	$(Q)TESSERA_RANDOM_COUNT=$${TESSERA_RANDOM_COUNT:-100} $(MAKE) BUILD=asan test-c
+	$(Q)$(MAKE) BUILD=asan test-golden
 	$(Q)$(MAKE) BUILD=asan test-rows
 	@echo "Erlang tests with AddressSanitizer: left out, as they measure times: $(TIMED_MODULES)"
 	$(Q)$(MAKE) BUILD=asan test-erl T="$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES))"
@@ -361,6 +362,7 @@ asan:
 tsan:
 	@echo "C tests with ThreadSanitizer: left out, as threads share the same data there: lesser instruction sets"
 	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
+	$(if $(T),,$(Q)$(MAKE) BUILD=tsan test-golden)
 
 # ---- programs
 

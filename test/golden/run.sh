@@ -6,8 +6,13 @@
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
+#   // same passes: fuse        the interpreter must give the same bits for both graphs, too
 #   // checks passes: fuse      the compiled graph must give what the interpreter gives, too
 #   // checks                   only that: there is no FILE.out
+#   // checks bits              the same bits, for numbers of any size, NaN and infinities, in each mode of compilation and
+#                               kind of run
+#   // checks bits of plain     the bits of the graph compiled without fusion and simplification
+# A line "// counts: steps 1, kernels 2" names lines of what --counts prints.
 # A line "// sends: 1 collective, 4 bytes" says what a program on a mesh communicates, which UPDATE does not change.
 # usage: test/golden/run.sh [FILE.ts ...]
 #   UPDATE=1          rewrites the outputs
@@ -45,21 +50,45 @@ compare() {
   fi
 }
 
-# check INPUT: the compiled graph gives what the interpreter gives.
+# check INPUT OPTION...: the results agree.
 check() {
+  input=$1
+  shift
   total=$((total + 1))
-  "$opt" --check "$1" >"$actual" 2>&1 && [ "$(tail -n 1 "$actual")" = 'the interpreter agrees' ] && return
-  fail "$1" 'the interpreter does not agree'
+  "$opt" "$@" "$input" >"$actual" 2>&1 && tail -n 1 "$actual" | grep -q ' agrees$' && return
+  fail "$input" "$*"
   head -n 5 "$actual"
+}
+
+# check_bits INPUT OPTION...: equal bits for each seed.
+check_bits() {
+  for seed in 1 2 3; do check "$@" --ulps=0 --special --seed=$seed; done
+}
+
+# count INPUT LINES: what --counts prints has these lines, which are separated by commas.
+count() {
+  total=$((total + 1))
+  "$opt" --counts "$1" >"$actual" 2>&1
+  missing=$(printf '%s\n' "$2" | sed 's/, */\n/g' | grep -vxFf "$actual") || return
+  fail "$1" "no $missing"
+  cat "$actual"
 }
 
 for file in "$@"; do
   first=$(head -n 1 "$file")
-  case $first in '// checks'*) check "$file" ;; esac
-  [ "$first" != '// checks' ] || continue
-  wanted=0 passes=
-  case $first in '// fails'*) wanted=1 ;; esac
+  passes=
   case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
+  counts=$(sed -n 's,^// counts: ,,p' "$file")
+  [ -z "$counts" ] || count "$file" "$counts"
+  case $first in
+    '// same'*) check_bits "$file" --check --ref --pass="$passes" ;;
+    '// checks bits of plain'*) check_bits "$file" --check=plain --modes ;;
+    '// checks bits'*) check_bits "$file" --check --modes ;;
+    '// checks'*) check "$file" --check ;;
+  esac
+  case $first in *passes:*) ;; '// checks'*) continue ;; esac
+  wanted=0
+  case $first in '// fails'*) wanted=1 ;; esac
   compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
   sends=$(sed -n 's,^// sends: ,,p' "$file")
   [ -z "$sends" ] || grep -q "^$sends of each of" "${file%.ts}.out" || fail "$file" "does not send $sends"
