@@ -124,9 +124,10 @@ static ts_status run(job *j) {
 
 static ts_status check(job *j) {
   bool plain = j->options->check == TS_OPT_PLAIN;
-  const ts_opt_expected expected = {&j->args, &j->expected, j->options->ulps};
+  int64_t ulps = plain && j->options->ulps == 0 ? TS_OPT_BITS : j->options->ulps;
+  const ts_opt_expected expected = {&j->args, &j->expected, ulps};
   TS_TRY((plain ? ts_opt_run_plain : interpret)(j->original, &j->args, &j->expected));
-  TS_TRY(ts_opt_compare(&j->results, &j->expected, j->options->ulps));
+  TS_TRY(ts_opt_compare(&j->results, &j->expected, ulps));
   if (j->options->modes) TS_TRY(ts_opt_check_modes(j->graph, &expected));
   puts(plain ? "the plain program agrees" : "the interpreter agrees");
   return TS_SUCCESS;

@@ -14,16 +14,16 @@ typedef enum ts_opt_check {
 } ts_opt_check;
 
 typedef struct ts_opt_run {
-  bool run;                    /* print the results */
-  bool explain;                /* print steps, kernels, costs and memory plan */
-  bool counts;                 /* print how many steps, kernels and bytes there are */
-  bool ref;                    /* use the interpreter's results */
-  bool partitions;             /* use those of all partitions, run by the interpreter */
-  bool modes;                  /* check each mode of compilation and each kind of run, too */
-  bool special;                /* generated arguments have NaN, infinities and limits of integers, too */
-  ts_opt_check check;          /* compare the results */
-  int64_t ulps;                /* the largest difference of floats; 0: equal bits, but any NaN equals another */
-  uint64_t seed;               /* for generated arguments */
+  bool run;           /* print the results */
+  bool explain;       /* print steps, kernels, costs and memory plan */
+  bool counts;        /* print how many steps, kernels and bytes there are */
+  bool ref;           /* use the interpreter's results */
+  bool partitions;    /* use those of all partitions, run by the interpreter */
+  bool modes;         /* check each mode of compilation and each kind of run, too */
+  bool special;       /* generated arguments have NaN, infinities and limits of integers, too */
+  ts_opt_check check; /* compare the results */
+  int64_t ulps;       /* the largest difference of floats; 0: equal bits (interpreter: but any NaN equals another) */
+  uint64_t seed;      /* for generated arguments */
   TS_VEC(const char *) inputs; /* numbers of the first arguments, separated by commas and repeated as needed */
 } ts_opt_run;
 

@@ -77,6 +77,8 @@ graph @main(%0: f32[4000]) -> (f32[4000]) {
 END
 expect 1 '^error: result 0, element [0-9]*: got .*, expected ' --check --ulps=0 --special --seed=4
 expect 0 '^the interpreter agrees$' --check --ulps=4 --special --seed=4
+cp test/golden/epilogue/bias_and_relu.ts "$work/graph.ts"
+expect 0 'on the parts of the product$' --explain
 mv "$work/graph.ts" "$work/gone"
 expect 1 "cannot open $work/graph.ts: No such file" --run
 echo "tessera-opt: $((total - failed)) passed, $failed failed"
