@@ -43,6 +43,15 @@ static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_grap
 
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
 
+/* As a comment, so that the output still is a graph's text. */
+static ts_status count_regions(ts_graph **inout) {
+  const ts_graph *graph = *inout;
+  size_t fusions = 0;
+  for (size_t i = 0; i < graph->ops.count; i++) fusions += graph->ops.data[i].code == TS_OP_FUSION;
+  printf("// %zu regions, %zu fusions\n", graph->regions.count, fusions);
+  return TS_SUCCESS;
+}
+
 static void replace(ts_graph **inout, ts_graph *next) {
   ts_graph_destroy(*inout);
   *inout = next;
@@ -94,6 +103,7 @@ static ts_status report_combined(ts_graph **inout) {
 static const step steps[] = {
     {"print", "print the graph here too", print_graph},
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
+    {"count", "print as a comment how many regions and fusions the graph has", count_regions},
     {"propagate", "find the shardings of all values of a program with a mesh", propagate},
     {"partition", "make the program of one partition, with collectives", partition},
     {"report", "the same, and print what is sent and what is replicated", report_partition},
@@ -108,7 +118,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
 }
 
 static ts_status run_pass(const ts_pass *pass, ts_graph **inout) {
-  ts_pass_options options = {.evaluate = evaluate};
+  ts_pass_options options = {.evaluate = evaluate, .verify = true};
   ts_graph *next;
   TS_TRY(ts_error_context(pass->run(*inout, &options, &next), "%s", pass->name));
   ts_graph_destroy(*inout);

@@ -1,17 +1,18 @@
 #!/bin/sh
 # Golden tests: each FILE.ts here or below goes through tessera-opt, and what
-# comes out must be FILE.out, byte for byte. Where there is a FILE.stablehlo,
+# comes out must be FILE.out, byte for byte. A graph there must be printed as it is read. Where there is a FILE.stablehlo,
 # that is what --stablehlo must give. The first line of FILE.ts says what to
 # run, and that it must fail when the output is an error message:
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
 #   // same passes: fuse        the interpreter must give the same bits for both graphs, too
-#   // checks passes: fuse      the compiled graph must give what the interpreter gives, too
+#   // checks passes: fuse      that, and the compiled graph must give what the interpreter gives
 #   // checks                   only that: there is no FILE.out
 #   // checks bits              the same bits, for numbers of any size, NaN and infinities, in each mode of compilation and
 #                               kind of run
 #   // checks bits of plain     the bits of the graph compiled without fusion and simplification
+# A line "// also passes: normalize,fuse" names passes that give the same FILE.out.
 # A line "// counts: steps 1, kernels 2" names lines of what --counts prints.
 # A line "// sends: 1 collective, 4 bytes" says what a program on a mesh communicates, which UPDATE does not change.
 # usage: test/golden/run.sh [FILE.ts ...]
@@ -74,14 +75,23 @@ count() {
   cat "$actual"
 }
 
+# read_back OUTPUT: a printed graph is read and printed again, without comments.
+read_back() {
+  grep -v '^//' "$1" | head -n 1 | grep -q '^graph ' || return
+  total=$((total + 1))
+  grep -v '^//' "$1" >"$actual"
+  "$opt" "$1" 2>&1 | cmp -s - "$actual" && return
+  fail "$1" 'is printed in another way'
+}
+
 for file in "$@"; do
   first=$(head -n 1 "$file")
   passes=
   case $first in '//'*passes:*) passes=$(printf '%s' "${first#*passes:}" | tr -d ' ') ;; esac
   counts=$(sed -n 's,^// counts: ,,p' "$file")
   [ -z "$counts" ] || count "$file" "$counts"
+  case $first in '// same'* | '// checks'*passes:*) check_bits "$file" --check --ref --pass="$passes" ;; esac
   case $first in
-    '// same'*) check_bits "$file" --check --ref --pass="$passes" ;;
     '// checks bits of plain'*) check_bits "$file" --check=plain --modes ;;
     '// checks bits'*) check_bits "$file" --check --modes ;;
     '// checks'*) check "$file" --check ;;
@@ -90,6 +100,9 @@ for file in "$@"; do
   wanted=0
   case $first in '// fails'*) wanted=1 ;; esac
   compare "$file" "${file%.ts}.out" "$wanted" --pass="$passes"
+  also=$(sed -n 's,^// also passes: ,,p' "$file")
+  [ -z "$also" ] || compare "$file" "${file%.ts}.out" "$wanted" --pass="$also"
+  read_back "${file%.ts}.out"
   sends=$(sed -n 's,^// sends: ,,p' "$file")
   [ -z "$sends" ] || grep -q "^$sends of each of" "${file%.ts}.out" || fail "$file" "does not send $sends"
   [ ! -f "${file%.ts}.stablehlo" ] || compare "$file" "${file%.ts}.stablehlo" 0 --stablehlo --pass=
