@@ -307,12 +307,14 @@ NIF_SRC := \
 TOOL_SRC := \
   c_src/tool/opt_args.c \
   c_src/tool/opt_check.c \
+  c_src/tool/opt_loops.c \
   c_src/tool/opt_run.c \
   c_src/tool/random_args.c \
   c_src/tool/tessera_opt.c
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
+  c_src/tool/opt_loops.c \
   c_src/tool/random_args.c \
   test/c/bounds.c \
   test/c/compare.c \

@@ -9,6 +9,7 @@
 #include "pass/pass.h"
 #include "shard/shard.h"
 #include "shard/varying.h"
+#include "tool/opt_loops.h"
 #include "tool/opt_run.h"
 
 #include <errno.h>
@@ -40,6 +41,8 @@ static ts_status print_as(const ts_graph *graph, ts_status (*print)(const ts_gra
 }
 
 static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_graph_print); }
+
+static ts_status print_loops(ts_graph **inout) { return print_as(*inout, ts_opt_print_loops); }
 
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
 
@@ -104,6 +107,7 @@ static const step steps[] = {
     {"print", "print the graph here too", print_graph},
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
     {"count", "print as a comment how many regions and fusions the graph has", count_regions},
+    {"loops", "print as comments the loop nest that the graph is: loops, reads, writes, scalar ops", print_loops},
     {"propagate", "find the shardings of all values of a program with a mesh", propagate},
     {"partition", "make the program of one partition, with collectives", partition},
     {"report", "the same, and print what is sent and what is replicated", report_partition},
