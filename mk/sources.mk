@@ -307,6 +307,7 @@ NIF_SRC := \
 TOOL_SRC := \
   c_src/tool/opt_args.c \
   c_src/tool/opt_check.c \
+  c_src/tool/opt_launches.c \
   c_src/tool/opt_loops.c \
   c_src/tool/opt_run.c \
   c_src/tool/random_args.c \

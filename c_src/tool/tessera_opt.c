@@ -9,6 +9,7 @@
 #include "pass/pass.h"
 #include "shard/shard.h"
 #include "shard/varying.h"
+#include "tool/opt_launches.h"
 #include "tool/opt_loops.h"
 #include "tool/opt_run.h"
 
@@ -43,6 +44,8 @@ static ts_status print_as(const ts_graph *graph, ts_status (*print)(const ts_gra
 static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_graph_print); }
 
 static ts_status print_loops(ts_graph **inout) { return print_as(*inout, ts_opt_print_loops); }
+
+static ts_status print_launches(ts_graph **inout) { return print_as(*inout, ts_opt_print_launches); }
 
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
 
@@ -108,6 +111,7 @@ static const step steps[] = {
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
     {"count", "print as a comment how many regions and fusions the graph has", count_regions},
     {"loops", "print as comments the loop nest that the graph is: loops, reads, writes, scalar ops", print_loops},
+    {"launches", "print as comments which kernels each op is lowered to", print_launches},
     {"propagate", "find the shardings of all values of a program with a mesh", propagate},
     {"partition", "make the program of one partition, with collectives", partition},
     {"report", "the same, and print what is sent and what is replicated", report_partition},
