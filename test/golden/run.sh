@@ -1,8 +1,7 @@
 #!/bin/sh
-# Golden tests: each FILE.ts here or below goes through tessera-opt, and what
-# comes out must be FILE.out, byte for byte. A graph there must be printed as it is read. Where there is a FILE.stablehlo,
-# that is what --stablehlo must give. The first line of FILE.ts says what to
-# run, and that it must fail when the output is an error message:
+# Golden tests: tessera-opt reads each FILE.ts here or below, and what it prints must be FILE.out, byte for byte. A graph
+# in FILE.out is read and printed again. Where there is a FILE.stablehlo, that is what --stablehlo must print. The first
+# line of FILE.ts says what to run and to check, and that it must fail when the output is an error message:
 #   // passes: simplify,cse
 #   // fails
 #   // fails passes: fuse
@@ -70,7 +69,7 @@ check_bits() {
 count() {
   total=$((total + 1))
   "$opt" --counts "$1" >"$actual" 2>&1
-  missing=$(printf '%s\n' "$2" | sed 's/, */\n/g' | grep -vxFf "$actual") || return
+  missing=$(printf '%s\n' "$2" | tr , '\n' | sed 's/^ *//' | grep -vxFf "$actual") || return
   fail "$1" "no $missing"
   cat "$actual"
 }
