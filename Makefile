@@ -253,10 +253,11 @@ test-harness:
 test-c: $(if $(T),$(T:%=$(B)/%),$(TEST_BIN))
 	@BUILD=$(BUILD) RUNNER="$(RUNNER)" mk/run-c-tests.sh $^
 
-# UPDATE=1 rewrites the expected outputs.
+# UPDATE=1 rewrites the expected outputs. The sanitizers' shadow memory clashes with some random addresses.
+WITHOUT_ASLR = $(if $(filter %asan tsan,$(BUILD)),$(shell setarch -R true 2>/dev/null && echo setarch -R))
 test-golden: $(TOOL)
-	@BUILD=$(BUILD) test/golden/run.sh
-	@BUILD=$(BUILD) test/golden/tool.sh
+	@BUILD=$(BUILD) $(WITHOUT_ASLR) test/golden/run.sh
+	@BUILD=$(BUILD) $(WITHOUT_ASLR) test/golden/tool.sh
 
 # The carrier over MPI, and random programs on ranks, by mpirun.
 MPI_TESTS := $(if $(MPI),$(B)/mpi_exchanges $(B)/mpi_graphs)
@@ -359,6 +360,7 @@ TIMED_MODULES := tessera_cluster_fault_tests
 # Fewer random programs than without it: each takes many times as long.
 asan:
 	$(Q)TESSERA_RANDOM_COUNT=$${TESSERA_RANDOM_COUNT:-100} $(MAKE) BUILD=asan test-c
+	$(Q)$(MAKE) BUILD=asan test-golden
 	$(Q)$(MAKE) BUILD=asan test-rows
 	@echo "Erlang tests with AddressSanitizer: left out, as they measure times: $(TIMED_MODULES)"
 	$(Q)$(MAKE) BUILD=asan test-erl T="$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES))"
@@ -366,6 +368,7 @@ asan:
 tsan:
 	@echo "C tests with ThreadSanitizer: left out, as threads share the same data there: lesser instruction sets"
 	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
+	$(if $(T),,$(Q)$(MAKE) BUILD=tsan test-golden)
 
 # ---- programs
 

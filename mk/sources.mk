@@ -310,11 +310,18 @@ NIF_SRC := \
   c_src/nif/nif_watch.c
 
 TOOL_SRC := \
+  c_src/tool/opt_args.c \
+  c_src/tool/opt_check.c \
+  c_src/tool/opt_launches.c \
+  c_src/tool/opt_loops.c \
   c_src/tool/opt_run.c \
+  c_src/tool/random_args.c \
   c_src/tool/tessera_opt.c
 
 # What several tests share; linked to each.
 TEST_SUPPORT_SRC := \
+  c_src/tool/opt_loops.c \
+  c_src/tool/random_args.c \
   test/c/bounds.c \
   test/c/compare.c \
   test/c/complex_check.c \
@@ -324,7 +331,6 @@ TEST_SUPPORT_SRC := \
   test/c/masked_client.c \
   test/c/math_check.c \
   test/c/launch.c \
-  test/c/random_args.c \
   test/c/random_control.c \
   test/c/random_elementwise.c \
   test/c/random_factors.c \

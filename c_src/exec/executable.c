@@ -152,6 +152,12 @@ static int64_t kept_bytes(const ts_executable *exe) {
                    exe->words.capacity * sizeof(int64_t));
 }
 
+static int64_t count_epilogues(const ts_block *block) {
+  int64_t count = 0;
+  for (size_t i = 0; i < block->steps.count; i++) count += ts_step_has_epilogue(&block->steps.data[i]);
+  return count;
+}
+
 typedef struct create_call {
   ts_executable *exe;
   const ts_graph *graph;
@@ -175,6 +181,7 @@ static ts_status create(void *context) {
   exe->is_single = ts_single_fits(exe);
   exe->stats.steps = (int64_t)exe->root.steps.count;
   exe->stats.kernels = (int64_t)exe->kernels.count;
+  exe->stats.epilogues = count_epilogues(&exe->root);
   exe->stats.kept_bytes = kept_bytes(exe);
   return TS_SUCCESS;
 }

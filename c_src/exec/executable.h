@@ -39,6 +39,7 @@ typedef struct ts_run_options {
 
 typedef struct ts_executable_stats {
   int64_t steps, kernels, kernels_compiled; /* compiled: not found in any cache */
+  int64_t epilogues;                        /* steps whose kernels run on the parts of a routine's result */
   int64_t temp_bytes;                       /* of one run, without arguments and results */
   int64_t result_bytes;
   int64_t live_peak_bytes;              /* largest sum of live bytes over the steps, arguments included */

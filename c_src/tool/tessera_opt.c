@@ -9,6 +9,8 @@
 #include "pass/pass.h"
 #include "shard/shard.h"
 #include "shard/varying.h"
+#include "tool/opt_launches.h"
+#include "tool/opt_loops.h"
 #include "tool/opt_run.h"
 
 #include <errno.h>
@@ -41,7 +43,20 @@ static ts_status print_as(const ts_graph *graph, ts_status (*print)(const ts_gra
 
 static ts_status print_graph(ts_graph **inout) { return print_as(*inout, ts_graph_print); }
 
+static ts_status print_loops(ts_graph **inout) { return print_as(*inout, ts_opt_print_loops); }
+
+static ts_status print_launches(ts_graph **inout) { return print_as(*inout, ts_opt_print_launches); }
+
 static ts_status verify_graph(ts_graph **inout) { return ts_graph_verify(*inout); }
+
+/* As a comment, so that the output still is a graph's text. */
+static ts_status count_regions(ts_graph **inout) {
+  const ts_graph *graph = *inout;
+  size_t fusions = 0;
+  for (size_t i = 0; i < graph->ops.count; i++) fusions += graph->ops.data[i].code == TS_OP_FUSION;
+  printf("// %zu regions, %zu fusions\n", graph->regions.count, fusions);
+  return TS_SUCCESS;
+}
 
 static void replace(ts_graph **inout, ts_graph *next) {
   ts_graph_destroy(*inout);
@@ -94,6 +109,9 @@ static ts_status report_combined(ts_graph **inout) {
 static const step steps[] = {
     {"print", "print the graph here too", print_graph},
     {"verify", "check the graph (done after reading it and at the end in any case)", verify_graph},
+    {"count", "print as a comment how many regions and fusions the graph has", count_regions},
+    {"loops", "print as comments the loop nest that the graph is: loops, reads, writes, scalar ops", print_loops},
+    {"launches", "print as comments which kernels each op is lowered to", print_launches},
     {"propagate", "find the shardings of all values of a program with a mesh", propagate},
     {"partition", "make the program of one partition, with collectives", partition},
     {"report", "the same, and print what is sent and what is replicated", report_partition},
@@ -108,7 +126,7 @@ static ts_status evaluate(void *context, const ts_graph *graph, ts_buffer **out_
 }
 
 static ts_status run_pass(const ts_pass *pass, ts_graph **inout) {
-  ts_pass_options options = {.evaluate = evaluate};
+  ts_pass_options options = {.evaluate = evaluate, .verify = true};
   ts_graph *next;
   TS_TRY(ts_error_context(pass->run(*inout, &options, &next), "%s", pass->name));
   ts_graph_destroy(*inout);
@@ -155,18 +173,26 @@ static ts_status read_file(const char *path, ts_text *out) {
 
 typedef struct options {
   const char *path, *passes, *dump;
-  bool stablehlo;
+  bool stablehlo, help;
   ts_opt_run run;
 } options;
 
-static bool runs(const options *o) { return o->run.run || o->run.check || o->run.explain || o->dump; }
+static bool runs(const options *o) { return o->run.run || o->run.check || o->run.explain || o->run.counts || o->dump; }
 
-static ts_status transform(ts_graph **inout, const options *o) {
-  TS_TRY(ts_graph_verify(*inout));
+static ts_status transform_copy(ts_graph **inout, const ts_graph *original, const options *o) {
   TS_TRY(run_steps(o->passes, inout));
   TS_TRY(ts_graph_verify(*inout));
-  if (runs(o)) return ts_opt_run_graph(*inout, &o->run);
+  if (runs(o)) return ts_opt_run_graph(*inout, original, &o->run);
   return print_as(*inout, o->stablehlo ? ts_graph_print_stablehlo : ts_graph_print);
+}
+
+static ts_status transform(const ts_graph *original, const options *o) {
+  ts_graph *graph;
+  TS_TRY(ts_graph_verify(original));
+  TS_TRY(ts_graph_clone(original, &graph));
+  ts_status status = transform_copy(&graph, original, o);
+  ts_graph_destroy(graph);
+  return status;
 }
 
 static ts_status process(const options *o) {
@@ -174,7 +200,7 @@ static ts_status process(const options *o) {
   ts_graph *graph = NULL;
   ts_status status = read_file(o->path, &text);
   if (!status) status = ts_graph_parse(text.data, text.length, &graph);
-  if (!status) status = transform(&graph, o);
+  if (!status) status = transform(graph, o);
   ts_graph_destroy(graph);
   ts_text_deinit(&text);
   return status;
@@ -185,15 +211,21 @@ static int usage(FILE *out, int code) {
         "Reads a graph's text (standard input without FILE), runs passes on it, and prints it, or:\n"
         "  --run             compile it, run it and print the results\n"
         "  --ref             the same by the interpreter, without compiling\n"
-        "  --check           compile it, run it and compare with the interpreter\n"
-        "  --partitions      run, or check, all partitions of a program with a mesh, by the interpreter\n"
+        "  --partitions      the same by all partitions of a program with a mesh, by the interpreter\n"
+        "  --check[=plain]   compile it, run it and compare with the interpreter's results of the graph before\n"
+        "                    the passes, or with those of that graph compiled without fusion and simplification;\n"
+        "                    with --ref or --partitions compare these\n"
+        "  --ulps=N          how many units in the last place floats may differ: 64 without it; 0: equal bits\n"
+        "  --modes           check other modes of compilation and kinds of runs, too\n"
         "  --stablehlo       print it as a module of StableHLO\n"
         "  --explain         compile it and print steps, kernels, costs and memory plan\n"
+        "  --counts          compile it and print how many steps, kernels and bytes there are\n"
         "  --dump=WHAT,...   compile it without caches and print what is named to standard error:\n"
         "                    graph, passes, kernels, llvm, asm, plan\n"
         "  --kernels         the same as --dump=kernels\n"
         "  --input=N,...     numbers of the next argument, repeated as needed; others are made up\n"
         "  --seed=N          of the made-up numbers\n"
+        "  --special         with NaN, infinities and limits of integers among them\n"
         "  --pass=NAME,...   passes to run before:\n",
         out);
   for (int i = 0; i < STEP_COUNT; i++) fprintf(out, "    %-9s %s\n", steps[i].name, steps[i].help);
@@ -219,41 +251,69 @@ static bool parse_dump(const char *list, const char **out) {
   }
 }
 
-static bool parse_seed(const char *text, uint64_t *out) {
+static bool parse_number(const char *text, uint64_t *out) {
   char *end;
   errno = 0;
   *out = strtoull(text, &end, 10);
   return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
-static bool parse_option(const char *arg, options *o) {
+static bool parse_ulps(const char *text, int64_t *out) {
+  uint64_t number;
+  if (!parse_number(text, &number) || number > INT32_MAX) return false;
+  *out = (int64_t)number;
+  return true;
+}
+
+/* Options that only set a flag. */
+static bool parse_flag(const char *arg, options *o) {
+  const struct {
+    const char *name;
+    bool *flag;
+  } flags[] = {{"--help", &o->help},           {"--run", &o->run.run},
+               {"--ref", &o->run.ref},         {"--partitions", &o->run.partitions},
+               {"--explain", &o->run.explain}, {"--counts", &o->run.counts},
+               {"--modes", &o->run.modes},     {"--special", &o->run.special},
+               {"--stablehlo", &o->stablehlo}};
+  for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+    if (strcmp(arg, flags[i].name) == 0) return *flags[i].flag = true;
+  return false;
+}
+
+static bool parse_check(const char *text, ts_opt_check *out) {
+  *out = *text ? TS_OPT_PLAIN : TS_OPT_INTERPRETER;
+  return !*text || strcmp(text, "=plain") == 0;
+}
+
+static bool set(const char **out, const char *text) {
+  *out = text;
+  return true;
+}
+
+/* Options with a word or a number. */
+static bool parse_setting(const char *arg, options *o) {
   const char *text;
-  if (strcmp(arg, "--run") == 0)
-    o->run.run = true;
-  else if (strcmp(arg, "--ref") == 0)
-    o->run.run = o->run.ref = true;
-  else if (strcmp(arg, "--check") == 0)
-    o->run.check = true;
-  else if (strcmp(arg, "--explain") == 0)
-    o->run.explain = true;
-  else if (strcmp(arg, "--partitions") == 0)
-    o->run.run = o->run.partitions = true;
-  else if (strcmp(arg, "--stablehlo") == 0)
-    o->stablehlo = true;
-  else if (strcmp(arg, "--kernels") == 0)
-    o->dump = "kernels";
-  else if ((text = after(arg, "--dump=")))
-    return parse_dump(text, &o->dump);
-  else if ((text = after(arg, "--pass=")))
-    o->passes = text;
-  else if ((text = after(arg, "--seed=")))
-    return parse_seed(text, &o->run.seed);
-  else if ((text = after(arg, "--input=")))
-    return ts_status_consume_ok(TS_VEC_PUSH(&o->run.inputs, text));
-  else if (o->path || (arg[0] == '-' && arg[1]))
-    return false;
-  else
-    o->path = arg;
+  if (strcmp(arg, "--kernels") == 0) return set(&o->dump, "kernels");
+  if ((text = after(arg, "--check"))) return parse_check(text, &o->run.check);
+  if ((text = after(arg, "--dump="))) return parse_dump(text, &o->dump);
+  if ((text = after(arg, "--pass="))) return set(&o->passes, text);
+  if ((text = after(arg, "--seed="))) return parse_number(text, &o->run.seed);
+  if ((text = after(arg, "--ulps="))) return parse_ulps(text, &o->run.ulps);
+  return (text = after(arg, "--input=")) && ts_status_consume_ok(TS_VEC_PUSH(&o->run.inputs, text));
+}
+
+static bool parse_option(const char *arg, options *o) {
+  if (arg[0] == '-' && arg[1]) return parse_flag(arg, o) || parse_setting(arg, o);
+  if (o->path) return false;
+  o->path = arg;
+  return true;
+}
+
+static bool parse_options(int argc, char **argv, options *o) {
+  for (int i = 1; i < argc; i++)
+    if (!parse_option(argv[i], o)) return false;
+  if (!o->path) o->path = "-";
+  o->run.run |= (o->run.ref || o->run.partitions) && !o->run.check;
   return true;
 }
 
@@ -271,16 +331,9 @@ static int run(const options *o) {
 }
 
 int main(int argc, char **argv) {
-  options o = {.passes = ""};
-  int code = -1;
-  for (int i = 1; i < argc && code < 0; i++) {
-    if (strcmp(argv[i], "--help") == 0)
-      code = usage(stdout, 0);
-    else if (!parse_option(argv[i], &o))
-      code = usage(stderr, 2);
-  }
-  if (!o.path) o.path = "-";
-  if (code < 0) code = run(&o);
+  options o = {.passes = "", .run.ulps = 64};
+  bool understood = parse_options(argc, argv, &o);
+  int code = understood && !o.help ? run(&o) : usage(understood ? stdout : stderr, understood ? 0 : 2);
   TS_VEC_FREE(&o.run.inputs);
   ts_jit_stop(); /* no thread may be in LLVM while exit() destroys LLVM's objects */
   return code;

@@ -6,6 +6,7 @@
 #define TS_TEST_RANDOM_GRAPH_H
 
 #include "ir/graph.h"
+#include "tool/random_args.h" /* for these programs */
 
 typedef struct ts_random_options {
   int32_t steps;        /* productions at the root, each of one to some twenty ops; 0: 10 */
@@ -32,10 +33,5 @@ void ts_random_transformed(const ts_graph *graph, bool *out);
 
 /* NULL options: the defaults. */
 ts_status ts_random_graph(uint64_t seed, const ts_random_options *options, ts_graph **out);
-
-/* One tensor for each of the root's parameters, many with NaN, infinities,
- * signed zeros, subnormals and integer limits. Free with ts_random_args_free. */
-ts_status ts_random_args(uint64_t seed, const ts_graph *graph, ts_pool *pool, ts_buffer ***out_args);
-void ts_random_args_free(ts_buffer **args, size_t count);
 
 #endif

@@ -2,7 +2,6 @@
  * any number of spatial dims; infinities in the kernel; the same bits on any number of threads; cancelling. */
 #include "exec/executable.h"
 #include "exec/pool.h"
-#include "exec/steps.h"
 #include "kernel/ref.h"
 #include "kernel/routine.h"
 #include "random_graph.h"
@@ -174,36 +173,6 @@ START_TEST(the_same_bits_on_any_number_of_threads)
 }
 END_TEST
 
-/* A bias and an activation are done with each part of the result. */
-START_TEST(an_epilogue_is_joined)
-{
-  static const char text[] =
-      "graph @main(%0: f32[2,20,20,16], %1: f32[3,3,16,32], %2: f32[32]) -> (f32[2,20,20,32]) {\n"
-      "  %3 = conv %0, %1 {strides = [1,1], low = [1,1], high = [1,1], input_dilation = [1,1], kernel_dilation = "
-      "[1,1], "
-      "groups = 1} : f32[2,20,20,32]\n"
-      "  %4 = broadcast %2 {shape = [2,20,20,32], axes = [3]} : f32[2,20,20,32]\n"
-      "  %5 = add %3, %4 : f32[2,20,20,32]\n  %6 = constant 0.0 : f32[2,20,20,32]\n"
-      "  %7 = max %5, %6 : f32[2,20,20,32]\n  return %7\n}\n";
-  ts_graph *graph;
-  ts_buffer **args, *expected, *got;
-  ts_executable *exe;
-  char message[TS_COMPARE_TEXT];
-  ck_assert_ok(ts_graph_parse(text, sizeof text - 1, &graph));
-  ck_assert_ok(ts_random_args(3, graph, ts_pool_default(), &args));
-  ck_assert_ok(ts_ref_run(graph, args, 3, ts_pool_default(), &expected));
-  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
-  ck_assert_ok(ts_executable_run(exe, args, 3, NULL, &got));
-  ck_assert_msg(ts_compare_buffers(got, expected, 0, message), "%s", message);
-  ck_assert_int_eq(exe->root.steps.count, 1);
-  ts_buffer_release(got);
-  ts_buffer_release(expected);
-  ts_executable_release(exe);
-  ts_random_args_free(args, 3);
-  ts_graph_destroy(graph);
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("conv");
   TCase *conv = tcase_create("conv");
@@ -211,7 +180,6 @@ int main(void) {
   tcase_add_loop_test(conv, every_type_and_shape, 0, TYPES);
   tcase_add_loop_test(conv, infinities_meet_padding, 0, 4);
   tcase_add_loop_test(conv, the_same_bits_on_any_number_of_threads, 0, sizeof large / sizeof *large);
-  tcase_add_test(conv, an_epilogue_is_joined);
   suite_add_tcase(suite, conv);
   return testing_run(suite);
 }

@@ -1,8 +1,7 @@
-/* Programs through the whole path against the interpreter, and what a run promises besides its numbers. */
+/* What a run promises besides its numbers, which tessera-opt checks (test/golden/exec). */
 #include "compare.h"
 #include "exec/executable.h"
 #include "jit/jit.h"
-#include "kernel/ref.h"
 #include "random_graph.h"
 #include "tensors.h"
 #include "testing.h"
@@ -11,71 +10,18 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Of test/golden/exec: programs of any kind; those with so few and so long rows that tasks are pieces of rows; and
- * those that one kernel serves, although they have several launches, or a constant. */
-static glob_t programs, long_rows, one_kernel;
+static glob_t programs; /* of test/golden/exec */
 
-static void find_programs(const char *pattern, glob_t *out) {
-  if (glob(pattern, 0, NULL, out) == 0) return;
+static void find_programs(void) {
+  static const char pattern[] = "test/golden/exec/*.ts";
+  if (glob(pattern, 0, NULL, &programs) == 0) return;
   fprintf(stderr, "no %s: run this from the repository's root\n", pattern);
   exit(EXIT_FAILURE);
-}
-
-static ts_graph *read_program(const char *path) {
-  ts_graph *graph;
-  char *text = testing_read(path);
-  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
-  free(text);
-  return graph;
-}
-
-static ts_executable *compile_program(const char *path) {
-  ts_graph *graph = read_program(path);
-  ts_executable *exe;
-  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
-  ts_graph_destroy(graph);
-  return exe;
 }
 
 /* Two vectors of 1000 f32. */
 static const char add_text[] =
     "graph @main(%0: f32[1000], %1: f32[1000]) -> (f32[1000]) {\n  %2 = add %0, %1 : f32[1000]\n  return %2\n}\n";
-
-static const ts_compile_options modes[] = {
-    {.no_fusion = true, .no_simplify = true}, {.no_fusion = true}, {0}, {.general_kernels = true}};
-
-static void check_program(const char *path, const ts_compile_options *options, uint64_t seed) {
-  ts_graph *graph = read_program(path);
-  size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
-         results = ts_graph_region(graph, TS_ROOT)->results.count;
-  ts_buffer **args, *expected[16], *got[16];
-  ck_assert_ok(ts_random_args(seed, graph, ts_pool_default(), &args));
-  ck_assert_ok(ts_ref_run(graph, args, params, ts_pool_default(), expected));
-  ts_executable *exe;
-  ck_assert_ok(ts_executable_create(graph, options, &exe));
-  /* what can be told to end takes the long way, also where it is a single launch */
-  const ts_run_control control = {0};
-  const ts_run_options ways[] = {{0}, {.control = &control}, {.checked = true}};
-  for (int round = 0; round < 6; round++) {
-    ck_assert_ok(ts_executable_run(exe, args, params, &ways[round % 3], got));
-    for (size_t i = 0; i < results; i++) {
-      char message[TS_COMPARE_TEXT];
-      ck_assert_msg(ts_compare_buffers(expected[i], got[i], 0, message), "%s, result %zu: %s", path, i, message);
-      ts_buffer_release(got[i]);
-    }
-  }
-  for (size_t i = 0; i < results; i++) ts_buffer_release(expected[i]);
-  ts_random_args_free(args, params);
-  ts_executable_release(exe);
-  ts_graph_destroy(graph);
-}
-
-START_TEST(programs_match_the_interpreter)
-{
-  for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
-    for (uint64_t seed = 1; seed <= 3; seed++) check_program(programs.gl_pathv[_i], &modes[m], seed);
-}
-END_TEST
 
 static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
   ts_shape shape = ts_shape_make(1, &n);
@@ -85,12 +31,6 @@ static ts_buffer *filled(ts_dtype type, int64_t n, int value) {
     ts_scalar_store(type, ts_scalar_from_s64(type, value), (char *)b->data + i * (int64_t)ts_dtype_size(type));
   return b;
 }
-
-START_TEST(long_rows_match_the_interpreter)
-{
-  for (size_t m = 1; m < sizeof modes / sizeof *modes; m++) check_program(long_rows.gl_pathv[_i], &modes[m], 1);
-}
-END_TEST
 
 START_TEST(wrong_arguments_are_refused)
 {
@@ -233,10 +173,9 @@ END_TEST
 
 START_TEST(a_result_beside_sums_takes_a_donated_argument)
 {
-  ts_executable *exe = compile_program("test/golden/exec/long_rows/points_and_sums.ts");
-  ts_executable_stats stats;
-  ts_executable_get_stats(exe, &stats);
-  ck_assert_int_eq(stats.steps, 1);
+  char *text = testing_read("test/golden/exec/long_rows/points_and_sums.ts");
+  ts_executable *exe = test_compile(text);
+  free(text);
   ts_buffer *x = filled(TS_F32, 40001, -3), *out[3];
   void *memory = x->data;
   ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = TS_BITS(1)}, out));
@@ -444,17 +383,6 @@ START_TEST(many_threads_donate_at_once)
 }
 END_TEST
 
-START_TEST(one_kernel_is_enough)
-{
-  ts_executable *exe = compile_program(one_kernel.gl_pathv[_i]);
-  ts_executable_stats stats;
-  ts_executable_get_stats(exe, &stats);
-  ck_assert_msg(stats.kernels == 1, "%s: %d kernels", one_kernel.gl_pathv[_i], (int)stats.kernels);
-  ts_executable_release(exe);
-  check_program(one_kernel.gl_pathv[_i], &(ts_compile_options){0}, 1);
-}
-END_TEST
-
 /* A constant that is a result belongs to the caller: writing to it does not change the program. */
 START_TEST(a_constant_result_is_fresh)
 {
@@ -576,8 +504,11 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-  ts_graph *graph = read_program(programs.gl_pathv[_i]);
+  ts_graph *graph;
   ts_buffer **args, *out[16];
+  char *text = testing_read(programs.gl_pathv[_i]);
+  ck_assert_ok(ts_graph_parse(text, strlen(text), &graph));
+  free(text);
   size_t params = ts_graph_region(graph, TS_ROOT)->params.count,
          results = ts_graph_region(graph, TS_ROOT)->results.count;
   ck_assert_ok(ts_random_args(1, graph, ts_pool_default(), &args));
@@ -610,13 +541,9 @@ END_TEST
 static Suite *suite(void) {
   Suite *s = suite_create("exec");
   TCase *t = tcase_create("exec");
-  find_programs("test/golden/exec/*.ts", &programs);
-  find_programs("test/golden/exec/long_rows/*.ts", &long_rows);
-  find_programs("test/golden/exec/one_kernel/*.ts", &one_kernel);
+  find_programs();
   int n = (int)programs.gl_pathc;
   tcase_set_timeout(t, 60);
-  tcase_add_loop_test(t, programs_match_the_interpreter, 0, n);
-  tcase_add_loop_test(t, long_rows_match_the_interpreter, 0, (int)long_rows.gl_pathc);
   tcase_add_test(t, wrong_arguments_are_refused);
   tcase_add_test(t, results_are_of_the_pool_that_is_asked_for);
   tcase_add_test(t, alike_layers_share_what_is_kept_of_them);
@@ -629,7 +556,6 @@ static Suite *suite(void) {
   tcase_add_test(t, many_threads_run_one_executable);
   tcase_add_test(t, many_threads_donate_at_once);
   tcase_add_test(t, a_batch_of_one_needs_no_compiler);
-  tcase_add_loop_test(t, one_kernel_is_enough, 0, (int)one_kernel.gl_pathc);
   tcase_add_test(t, a_constant_result_is_fresh);
   tcase_add_test(t, at_hand_needs_known_kernels);
   tcase_add_test(t, at_hand_folds_little);

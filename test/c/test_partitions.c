@@ -1,6 +1,5 @@
 /* Collectives: what each partition gets (kernel/ref_partitions.c), and what is refused. */
 #include "compare.h"
-#include "graph_text.h"
 #include "kernel/ref.h"
 #include "tensors.h"
 #include "testing.h"
@@ -150,23 +149,6 @@ END_TEST
 
 /* ---- text ---- */
 
-START_TEST(meshes_and_shardings_in_text)
-{
-  static const char text[] =
-      "graph @t mesh [2,1,3] (%0: f32[4,6] sharded [[0,1],[2]], %1: f32[]) -> (f32[4,6] sharded [[],[2,0]], f32[]) {\n"
-      "  return %0, %1\n}\n";
-  ts_graph *graph = parse(text), *clone;
-  ck_assert_ok(ts_graph_clone(graph, &clone));
-  char *first = graph_text(graph), *second = graph_text(clone);
-  ck_assert_str_eq(first, text);
-  ck_assert_str_eq(second, text);
-  ts_free(first);
-  ts_free(second);
-  ts_graph_destroy(graph);
-  ts_graph_destroy(clone);
-}
-END_TEST
-
 START_TEST(wrong_texts)
 {
   static const struct {
@@ -242,7 +224,6 @@ int main(void) {
   tcase_add_test(cases, sums_are_a_balanced_tree);
   tcase_add_test(cases, collectives_in_loops);
   tcase_add_test(cases, failing_allocations_leak_nothing);
-  tcase_add_test(cases, meshes_and_shardings_in_text);
   tcase_add_test(cases, wrong_texts);
   tcase_add_test(cases, one_partition_alone);
   suite_add_tcase(all, cases);

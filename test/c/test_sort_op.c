@@ -1,5 +1,6 @@
 /* sort, argsort and top_k as ops: what they mean by hand, and programs against the interpreter for every type, axis,
- * direction and result type; donated operands, cancelled runs. How lines are sorted is test_sort.c's. */
+ * direction and result type; cancelled runs. How lines are sorted is test_sort.c's, and donated operands are in
+ * test/golden/exec. */
 #include "exec/executable.h"
 #include "exec/pool.h"
 #include "kernel/ref.h"
@@ -161,18 +162,6 @@ START_TEST(all_half_values)
 }
 END_TEST
 
-/* Neither may write over its operand, which it reads till the end. */
-START_TEST(a_donated_operand_is_kept)
-{
-  ts_executable *exe = test_compile(
-      "graph @main(%0: f32[6]) -> (f32[6]) {\n  %1 = sort %0 {axis = 0, descending = true} : f32[6]\n  return %1\n}\n");
-  ts_buffer *x = VECTOR(TS_F32, 3, 6, 5, 1, 2, 4), *out;
-  ck_assert_ok(ts_executable_run(exe, &x, 1, &(ts_run_options){.donated = TS_BITS(1)}, &out));
-  test_equal(out, VECTOR(TS_F32, 6, 5, 4, 3, 2, 1));
-  ts_executable_release(exe);
-}
-END_TEST
-
 /* The positions of a sort undo it. */
 START_TEST(in_the_midst_of_kernels)
 {
@@ -202,7 +191,6 @@ int main(void) {
   tcase_add_loop_test(tests, every_type_and_axis, 0, TYPES);
   tcase_add_loop_test(tests, top_k_of_every_type, 0, TYPES);
   tcase_add_loop_test(tests, all_half_values, 0, 2);
-  tcase_add_test(tests, a_donated_operand_is_kept);
   tcase_add_test(tests, in_the_midst_of_kernels);
   suite_add_tcase(suite, tests);
   return testing_run(suite);

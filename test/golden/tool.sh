@@ -33,11 +33,20 @@ expect 2 '^usage:' --no-such-option
 expect 2 '^usage:' --dump=graph,llvms
 expect 2 '^usage:' --dump=
 expect 2 '^usage:' --check --seed=x
+expect 2 '^usage:' --check=nothing
+expect 2 '^usage:' --check --ulps=-1
+expect 2 '^usage:' --check --ulps=2147483648
 expect 2 '^usage:' --check --seed=99999999999999999999
 expect 0 '^result 0: s32\[2\] = 6 15$' --run --input=1,2,3,4,5,6 --input=0
 expect 0 '^result 1: f32\[\] = 0' --run --input=1,2,3,4,5,6 --input=0
 expect 0 '^result 0: s32\[2\] = 3 3$' --ref --input=1 --input=0
 expect 0 '^the interpreter agrees$' --check --seed=7 --pass=simplify,fuse
+expect 0 '^the interpreter agrees$' --check --ref --pass=simplify,fuse --special --seed=3 --ulps=0
+expect 0 '^the interpreter agrees$' --check --modes --special --input=1,2,3
+expect 0 '^the plain program agrees$' --check=plain --modes --ulps=0 --special
+expect 0 '^result 0: ' --check --run
+expect 0 '^steps 2$' --counts
+expect 0 '^bytes of results 12$' --check --counts
 expect 0 '^2 parameters, 2 results' --explain
 expect 1 "argument 0: 'x' is no s32" --run --input=x
 expect 1 'takes 2 arguments, 3 are given' --run --input=1 --input=2 --input=3
@@ -59,6 +68,19 @@ expect 0 '^result 0: s32\[2\] = 4 8$' --partitions --input=1,1,1,1,2,2,2,2
 expect 0 '^the interpreter agrees' --partitions --check
 expect 0 '^all_reduce_sum over \[0\]: 1 tensor, 8 bytes' --pass=report
 expect 0 'sdy.sharding = #sdy.sharding<@mesh, \[{}, {"axis_0"}\]>' --stablehlo
+# A function's result is not that of the interpreter to the bit.
+cat >"$work/graph.ts" <<'END'
+graph @main(%0: f32[4000]) -> (f32[4000]) {
+  %1 = tanh %0 : f32[4000]
+  return %1
+}
+END
+expect 1 '^error: result 0, element [0-9]*: got .*, expected ' --check --ulps=0 --special --seed=4
+expect 0 '^the interpreter agrees$' --check --ulps=4 --special --seed=4
+cp test/golden/pass/fuse_shared.out "$work/graph.ts" # in the text each fusion has a region of its own
+expect 0 '^// 6 regions, 5 fusions$' --pass=count
+cp test/golden/epilogue/bias_and_relu.ts "$work/graph.ts"
+expect 0 'on the parts of the product$' --explain
 mv "$work/graph.ts" "$work/gone"
 expect 1 "cannot open $work/graph.ts: No such file" --run
 echo "tessera-opt: $((total - failed)) passed, $failed failed"

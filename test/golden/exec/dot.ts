@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // No product overflows: without FMA hardware its rounding would show, which test_gemm knows of.
 graph @main(%0: f32[17,33], %1: f32[33,9]) -> (f32[17,9]) {
   %2 = convert %0 : s8[17,33]

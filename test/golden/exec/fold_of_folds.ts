@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: s32[7], %1: s32[], %2: s32[0,4], %3: s32[4,0]) -> (s32[], s32[4], s32[0]) {
   %4 = reduce %0, %1 {axes = [0]} {
     combine(%5: s32[], %6: s32[]) {

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: s32[3,5,2], %1: s32[]) -> (s32[3,2]) {
   %2 = reduce %0, %1 {axes = [1]} {
     combine(%3: s32[], %4: s32[]) {

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // More dims than a kernel has, none of which can be merged.
 graph @main(%0: f32[2,3,2,1,2,3,2,2,2,2]) -> (f32[2,2,2,2,3,2,1,2,3,2], f32[2,2,2,2,2]) {
   %1 = transpose %0 {axes = [9,8,7,6,5,4,3,2,1,0]} : f32[2,2,2,2,3,2,1,2,3,2]

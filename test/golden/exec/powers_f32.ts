@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // The exponents that pow is defined for by other ops, as constants and as data.
 graph @main(%0: f32[999]) -> (f32[999], f32[999], f32[999], f32[999], f32[999]) {
   %1 = constant 0 : f32[999]

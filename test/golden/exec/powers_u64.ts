@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // The exponents that pow is defined for by other ops, as constants and as data.
 graph @main(%0: u64[999]) -> (u64[999], u64[999], u64[999], u64[999], u64[999]) {
   %1 = constant 0 : u64[999]

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: s32[2,3]) -> (s32[2,3], s32[6]) {
   %1 = negate %0 : s32[2,3]
   %2 = reshape %1 {shape = [6]} : s32[6]

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: bf16[999]) -> (bf16[999], bf16[999], bf16[999]) {
   %1 = constant 0.5 : bf16[999]
   %2 = constant -1 : bf16[999]

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: f16[999]) -> (f16[999], f16[999], f16[999]) {
   %1 = constant 0.5 : f16[999]
   %2 = constant -1 : f16[999]

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: f32[999]) -> (f32[999], f32[999], f32[999]) {
   %1 = constant 0.5 : f32[999]
   %2 = constant -1 : f32[999]

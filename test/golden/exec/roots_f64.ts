@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: f64[999]) -> (f64[999], f64[999], f64[999]) {
   %1 = constant 0.5 : f64[999]
   %2 = constant -1 : f64[999]

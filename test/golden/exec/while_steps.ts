@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // Swapped, passed through, duplicated and updated loop variables.
 graph @main(%0: s32[40], %1: s32[40], %2: s32[40]) -> (s32[], s32[40], s32[40], s32[40], s32[40]) {
   %3 = constant 0 : s32[]

@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: f32[]) -> (s32[], f32[]) {
   %1 = constant 0 : s32[]
   %2, %3 = while %1, %0 {

@@ -1,4 +1,4 @@
-// passes: cse,dce
+// same passes: cse,dce
 graph @main(%0: f32[3], %1: f32[3]) -> (f32[3], f32[3], f32[3]) {
   %2 = add %0, %1 : f32[3]
   %3 = add %1, %0 : f32[3]

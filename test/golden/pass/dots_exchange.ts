@@ -1,4 +1,4 @@
-// passes: dots,dce
+// same passes: dots,dce
 // The product that only its transpose is wanted of, and one that is wanted both ways.
 graph @main(%0: f32[3,4], %1: f32[4,5], %2: f32[2,3,4], %3: f32[2,4,5]) -> (f32[5,3], f32[2,5,3], f32[5,3], f32[3,5]) {
   %4 = dot_general %0, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[3,5]

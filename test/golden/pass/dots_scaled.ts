@@ -1,4 +1,4 @@
-// passes: dots,dce
+// same passes: dots,dce
 // A product scales a widened operand itself: by a number, along its columns or rows, behind transposes, along a batch. A scale along
 // the contracted dim, that of the smaller of two scaled operands, and that of a conversion that rounds stay.
 graph @main(%0: f32[3,4], %1: s8[4,5], %2: f32[5], %3: f32[1,5], %4: f8[5,4], %5: f32[4], %6: bf16[2,3,4], %7: s4[2,4,5], %8: bf16[2,5], %9: s8[3,4], %10: f32[3,1], %11: s32[4,5]) -> (f32[3,5], f32[3,5], f32[3,5], f32[3,5], f32[3,5], bf16[2,3,5], f32[3,5], f32[5,3], f32[3,5]) {

@@ -1,4 +1,4 @@
-// passes: dots,dce
+// same passes: dots,dce
 // A product does exact conversions to 32 bits of its operands itself, also behind a transpose, and of one operand only.
 // The same to f64 from up to 32 bits. Conversions that round, and those to integers of 64 bits, stay; but products of 64 bits whose sums
 // fit 32 bits are widened afterwards.

@@ -1,4 +1,4 @@
-// passes: expand
+// same passes: expand
 graph @main(%0: f32[2,3], %1: f32[]) -> (f32[3]) {
   %2 = reduce %0, %1 {axes = [0]} {
     combine(%3: f32[], %4: f32[]) {

@@ -1,4 +1,4 @@
-// passes: fold,dce
+// same passes: fold,dce
 graph @main() -> (f32[3], s32[4]) {
   %0 = constant 2.0 : f32[3]
   %1 = constant 3.0 : f32[3]

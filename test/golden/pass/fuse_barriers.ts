@@ -1,4 +1,4 @@
-// passes: fuse
+// same passes: fuse
 graph @main(%0: f32[4,4], %1: f32[4,4]) -> (f32[4,4], f32[2,4], f32[8,4]) {
   %2 = exp %0 : f32[4,4]
   %3 = dot_general %2, %1 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[4,4]

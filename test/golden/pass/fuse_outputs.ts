@@ -1,4 +1,4 @@
-// passes: fuse
+// same passes: fuse
 graph @main(%0: f32[9], %1: f32[9], %2: f32[9]) -> (f32[9], f32[9]) {
   %3 = constant 0.9 : f32[9]
   %4 = multiply %1, %3 : f32[9]

@@ -1,4 +1,4 @@
-// passes: fuse
+// same passes: fuse
 // Reductions that read the same over the same rows are one kernel, whichever ops read their results.
 graph @main(%0: f32[200,100], %1: f32[100,100], %2: f32[200,100]) -> (f32[], f32[], f32[200,100], f32[100], f32[100], f32[100], s64[200], f32[200], f32[200,100], s64[], f32[100], f32[100]) {
   %4 = reduce_min %0 {axes = [0,1]} : f32[]

@@ -1,4 +1,4 @@
-// passes: fuse
+// same passes: fuse
 graph @main(%0: f32[4,8]) -> (f32[4,8]) {
   %1 = reduce_max %0 {axes = [1]} : f32[4]
   %2 = broadcast %1 {shape = [4,8], axes = [0]} : f32[4,8]

@@ -1,4 +1,4 @@
-// passes: inline
+// same passes: inline
 graph @main(%0: f32[2]) -> (f32[2]) {
   %1 = call %0 {
     body(%2: f32[2]) {

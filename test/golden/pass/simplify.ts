@@ -1,4 +1,4 @@
-// passes: simplify,dce
+// same passes: simplify,dce
 graph @main(%0: f32[2,3], %1: s32[2,3], %2: f16[2,3], %20: f32[3]) -> (f32[2,3], f32[2,3], s32[2,3], f16[2,3], f32[2,3], f32[3,2], f32[6], f32[2,3], f32[1,1]) {
   %3 = constant 1.0 : f32[2,3]
   %4 = multiply %0, %3 : f32[2,3]

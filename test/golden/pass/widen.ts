@@ -1,4 +1,4 @@
-// passes: widen,cse,dce
+// same passes: widen,cse,dce
 graph @main(%0: s4[3], %1: s4[3], %2: f8[2,3], %3: u4[3], %4: f8_e4m3fn[0]) -> (s4[3], u8[3], f8[2], u4[3], s4[3], f8_e4m3fn[], f8[2,3]) {
   %5 = add %0, %1 : s4[3]
   %6 = less %0, %1 : u8[3]

@@ -1,4 +1,5 @@
-// checks
+// checks bits
+// counts: steps 1
 // A result for each point, and reductions of it over a row of several blocks: one loop.
 graph @main(%0: f32[40001]) -> (f32[40001], f32[], s32[]) {
   %1 = abs %0 : f32[40001]

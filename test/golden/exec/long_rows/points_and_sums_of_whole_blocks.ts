@@ -1,4 +1,4 @@
-// checks
+// checks bits
 // A result for each point, and reductions of it over a row of several blocks: one loop.
 graph @main(%0: f32[49152]) -> (f32[49152], f32[], s32[]) {
   %1 = abs %0 : f32[49152]

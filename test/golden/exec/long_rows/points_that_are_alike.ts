@@ -1,4 +1,4 @@
-// checks
+// checks bits
 graph @main(%0: f32[], %1: f32[40001]) -> (f32[40001], f32[], f32[40001]) {
   %2 = broadcast %0 {shape = [40001], axes = []} : f32[40001]
   %3 = negate %2 : f32[40001]

@@ -1,4 +1,5 @@
-// checks
+// checks bits
+// counts: kernels 1
 // The initial value of a loop variable is a constant, for which there is no kernel.
 graph @main(%0: f32[]) -> (s32[], f32[]) {
   %1 = constant 3 : s32[]

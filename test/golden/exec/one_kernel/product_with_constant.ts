@@ -1,4 +1,5 @@
-// checks
+// checks bits
+// counts: kernels 1
 // The operand of the product is a constant, for which there is no kernel.
 graph @main(%0: f32[3,4]) -> (f32[3,5]) {
   %1 = constant 2 : f32[4,5]

@@ -1,0 +1,155 @@
+#include "tool/opt_check.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- comparing ---- */
+
+static bool close(double x, double y, double bound) { return (isnan(x) && isnan(y)) || x == y || fabs(x - y) <= bound; }
+
+/* By the distance in units of the larger part: the smaller one of a product or quotient may cancel. */
+static bool close_complex(ts_dtype type, ts_scalar p, ts_scalar q, int64_t ulps) {
+  double x = ts_scalar_to_f64(type, p), y = ts_scalar_imag(type, p);
+  double u = ts_scalar_to_f64(type, q), v = ts_scalar_imag(type, q);
+  double bound = (double)ulps * (type == TS_C128 ? 0x1p-52 : 0x1p-23) * fmax(fabs(u), fabs(v));
+  return close(x, u, bound) && close(y, v, bound);
+}
+
+static bool close_float(ts_dtype type, ts_scalar p, ts_scalar q, int64_t ulps) {
+  double x = ts_scalar_to_f64(type, p), y = ts_scalar_to_f64(type, q);
+  return close(x, y, (double)ulps * ldexp(1, 1 - ts_dtype_precision(type)) * fmax(fabs(x), fabs(y)));
+}
+
+/* A number or a part of a complex one. */
+static bool same(ts_dtype type, const void *a, const void *b) {
+  if (memcmp(a, b, ts_dtype_size(type)) == 0) return true;
+  return ts_dtype_is_float(type) && isnan(ts_scalar_to_f64(type, ts_scalar_load(type, a))) &&
+         isnan(ts_scalar_to_f64(type, ts_scalar_load(type, b)));
+}
+
+static bool same_parts(ts_dtype type, const char *a, const char *b) {
+  size_t size = ts_dtype_size(ts_dtype_part(type));
+  return same(ts_dtype_part(type), a, b) &&
+         (!ts_dtype_is_complex(type) || same(ts_dtype_part(type), a + size, b + size));
+}
+
+static bool agree(ts_dtype type, const void *a, const void *b, int64_t ulps) {
+  if (ulps == TS_OPT_BITS) return memcmp(a, b, ts_dtype_size(type)) == 0;
+  if (same_parts(type, a, b)) return true;
+  if (ulps == 0 || !(ts_dtype_is_float(type) || ts_dtype_is_complex(type))) return false;
+  ts_scalar p = ts_scalar_load(type, a), q = ts_scalar_load(type, b);
+  return (ts_dtype_is_complex(type) ? close_complex : close_float)(type, p, q, ulps);
+}
+
+static const void *element(const ts_buffer *buffer, int64_t i) {
+  return (const char *)buffer->data + (size_t)i * ts_dtype_size(buffer->dtype);
+}
+
+static double number(const ts_buffer *buffer, int64_t i) {
+  return ts_scalar_to_f64(buffer->dtype, ts_scalar_load(buffer->dtype, element(buffer, i)));
+}
+
+static ts_status compare_result(size_t result, const ts_buffer *a, const ts_buffer *b, int64_t ulps) {
+  if (a->dtype != b->dtype || !ts_shape_equal(&a->shape, &b->shape))
+    return ts_error(TS_INTERNAL, "result %zu: got %s, expected %s", result, TS_SHAPE_STR(a->dtype, &a->shape),
+                    TS_SHAPE_STR(b->dtype, &b->shape));
+  if (a->bytes == 0 || memcmp(a->data, b->data, (size_t)a->bytes) == 0) return TS_SUCCESS;
+  for (int64_t i = 0; i < ts_shape_elements(&a->shape); i++)
+    if (!agree(a->dtype, element(a, i), element(b, i), ulps))
+      return ts_error(TS_INTERNAL, "result %zu, element %lld: got %.17g, expected %.17g", result, (long long)i,
+                      number(a, i), number(b, i));
+  return TS_SUCCESS;
+}
+
+ts_status ts_opt_compare(const ts_opt_tensors *got, const ts_opt_tensors *expected, int64_t ulps) {
+  for (size_t i = 0; i < got->count; i++) TS_TRY(compare_result(i, got->data[i], expected->data[i], ulps));
+  return TS_SUCCESS;
+}
+
+/* ---- modes ---- */
+
+#define ALL \
+  { .words = (const uint64_t[]){UINT64_MAX}, .count = 64 }
+
+static const ts_run_control control;
+
+static const struct {
+  const char *name;
+  ts_run_options options;
+} ways[] = {{"all threads", {0}},
+            {"with a control", {.control = &control}},
+            {"checked arguments", {.checked = true}},
+            {"one thread", {.threads = 1}},
+            {"donated arguments", {.donated = ALL}},
+            {"one thread, donated arguments", {.threads = 1, .donated = ALL}}};
+
+static const struct {
+  const char *name;
+  ts_compile_options options;
+} modes[] = {{"compiled", {0}},
+             {"without fusion", {.no_fusion = true}},
+             {"without simplification", {.no_simplify = true}},
+             {"plain", {.no_fusion = true, .no_simplify = true}},
+             {"general kernels", {.general_kernels = true}}};
+
+static ts_status copy(const ts_buffer *from, ts_buffer **out) {
+  TS_TRY(ts_buffer_create(ts_pool_default(), from->dtype, &from->shape, out));
+  if (from->bytes > 0) memcpy((*out)->data, from->data, (size_t)from->bytes);
+  return TS_SUCCESS;
+}
+
+/* A run may write to the copies. It takes those that are donated. */
+static ts_status run_copies(const ts_executable *exe, const ts_run_options *way, ts_opt_tensors *copies,
+                            ts_opt_tensors *out) {
+  TS_TRY(ts_executable_run(exe, copies->data, copies->count, way, out->data));
+  for (size_t i = 0; i < copies->count; i++)
+    if (ts_bits_has(way->donated, i)) copies->data[i] = NULL;
+  return TS_SUCCESS;
+}
+
+static ts_status run_way(const ts_executable *exe, const ts_run_options *way, const ts_opt_tensors *args,
+                         ts_opt_tensors *out) {
+  ts_opt_tensors copies = {0};
+  ts_status status = ts_opt_tensors_create(args->count, &copies);
+  for (size_t i = 0; !status && i < args->count; i++) status = copy(args->data[i], &copies.data[i]);
+  if (!status) status = run_copies(exe, way, &copies, out);
+  ts_opt_tensors_deinit(&copies);
+  return status;
+}
+
+static ts_status check_way(const ts_executable *exe, size_t way, const ts_opt_expected *expected, ts_opt_tensors *got) {
+  ts_status status = run_way(exe, &ways[way].options, expected->args, got);
+  if (!status) status = ts_opt_compare(got, expected->results, expected->ulps);
+  ts_opt_tensors_clear(got);
+  return ts_error_context(status, "%s", ways[way].name);
+}
+
+/* Each twice: a run leaves layouts and memory to the next. */
+static ts_status check_ways(const ts_executable *exe, const ts_opt_expected *expected) {
+  ts_opt_tensors got = {0};
+  enum { WAYS = sizeof ways / sizeof *ways };
+  ts_status status = ts_opt_tensors_create(expected->results->count, &got);
+  for (size_t i = 0; !status && i < 2 * WAYS; i++) status = check_way(exe, i % WAYS, expected, &got);
+  ts_opt_tensors_deinit(&got);
+  return status;
+}
+
+ts_status ts_opt_check_modes(const ts_graph *graph, const ts_opt_expected *expected) {
+  for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+    ts_executable *exe;
+    TS_TRY(ts_executable_create(graph, &modes[m].options, &exe));
+    ts_status status = check_ways(exe, expected);
+    ts_executable_release(exe);
+    TS_TRY(ts_error_context(status, "%s", modes[m].name));
+  }
+  return TS_SUCCESS;
+}
+
+ts_status ts_opt_run_plain(const ts_graph *graph, const ts_opt_tensors *args, ts_opt_tensors *out) {
+  const ts_compile_options plain = {.no_fusion = true, .no_simplify = true};
+  ts_executable *exe;
+  TS_TRY(ts_executable_create(graph, &plain, &exe));
+  ts_status status = ts_executable_run(exe, args->data, args->count, &(ts_run_options){.threads = 1}, out->data);
+  ts_executable_release(exe);
+  return status;
+}

@@ -1,0 +1,10 @@
+// checks bits of plain
+// counts: bytes of temporaries 0
+// A widened and scaled weight is never in memory: beside the result there is nothing.
+graph @main(%0: f32[40,500], %1: s8[500,600], %2: f32[1,600]) -> (f32[40,600]) {
+  %3 = convert %1 : f32[500,600]
+  %4 = broadcast %2 {shape = [500,600], axes = [0,1]} : f32[500,600]
+  %5 = multiply %3, %4 : f32[500,600]
+  %6 = dot_general %0, %5 {lhs_contract = [1], lhs_batch = [], rhs_contract = [0], rhs_batch = []} : f32[40,600]
+  return %6
+}
