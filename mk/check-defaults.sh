@@ -15,7 +15,7 @@ expected=$(sort <<'END'
 1 c_src/pass/complex.c code
 1 c_src/pass/complex.c ts_op_get_class(code)
 1 c_src/pass/fuse_plan.c op->code
-1 c_src/pass/program_build.c op->code
+1 c_src/pass/nest_build.c op->code
 1 c_src/pass/simplify.c ts_op_get_class(call->op->code)
 3 c_src/pass/simplify_arithmetic.c s->op->code
 2 c_src/pass/simplify_shape.c s->op->code

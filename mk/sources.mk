@@ -74,8 +74,8 @@ PASS_SRC := \
   c_src/pass/fuse_siblings.c \
   c_src/pass/normalize.c \
   c_src/pass/pipeline.c \
-  c_src/pass/program.c \
-  c_src/pass/program_build.c \
+  c_src/pass/nest.c \
+  c_src/pass/nest_build.c \
   c_src/pass/rewrite.c \
   c_src/pass/rules.c \
   c_src/pass/simplify.c \
@@ -381,7 +381,7 @@ C_TESTS := \
   test_pick \
   test_plan \
   test_pool \
-  test_program \
+  test_nest \
   test_random \
   test_ranks \
   test_ref \

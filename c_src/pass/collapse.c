@@ -1,7 +1,7 @@
 /* Reduces the rank of ops that have more dims than a kernel has loops: neighbouring dims that the op treats alike are
  * merged, by reshapes before and after the op, which move no data. An op that still has too many dims is interpreted.
  * Dims of one element are ignored. */
-#include "pass/program.h"
+#include "pass/nest.h"
 #include "pass/simplify.h"
 
 /* The group of each dim (-1: none), and the groups' sizes. */

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "ir/key.h"
-#include "pass/program.h"
+#include "pass/nest.h"
 
 #define TS_NO_GROUP UINT32_MAX
 #define TS_MANY_GROUPS (UINT32_MAX - 1)
@@ -80,7 +80,7 @@ ts_status ts_fuse_check_group(ts_fuse_plan *plan, uint32_t group, bool *out);
 ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out);
 
 /* `*out` is NULL when no group of equal structure was measured; then the result may be added. */
-ts_status ts_fuse_memo_find(ts_fuse_memo *memo, const ts_program_spec *spec, bool pair, const ts_fuse_kernel **out);
+ts_status ts_fuse_memo_find(ts_fuse_memo *memo, const ts_nest_spec *spec, bool pair, const ts_fuse_kernel **out);
 ts_status ts_fuse_memo_add(ts_fuse_memo *memo, const ts_fuse_kernel *kernel);
 void ts_fuse_memo_deinit(ts_fuse_memo *memo);
 

@@ -1,5 +1,5 @@
 #include "pass/fuse.h"
-#include "pass/program.h"
+#include "pass/nest.h"
 #include "tensor/reduce_tree.h"
 
 typedef struct view {
@@ -23,39 +23,39 @@ static bool keeps_row(const ts_fuse_group *group) {
   return group->reduction == TS_NO_ID || (group->trailing && group->row <= TS_REDUCE_BLOCK);
 }
 
-static int64_t accumulator_bytes(const ts_program *program, const ts_program_node *node) {
-  ts_dtype operand = program->nodes.data[node->a].dtype;
+static int64_t accumulator_bytes(const ts_nest *nest, const ts_nest_node *node) {
+  ts_dtype operand = nest->nodes.data[node->a].dtype;
   int64_t size = (int64_t)ts_dtype_size(operand);
   bool tree = ts_dtype_is_float(operand) && (node->op == TS_OP_REDUCE_SUM || node->op == TS_OP_REDUCE_PRODUCT);
   return tree ? TS_REDUCE_LANES * (size < 4 ? 4 : size) : TS_REDUCE_LANES * size;
 }
 
 /* True when lowering reads each element once. A group that does not keep its rows in cache has one pass only. */
-static bool meets_once(const ts_fuse_group *group, const ts_program *program) {
+static bool meets_once(const ts_fuse_group *group, const ts_nest *nest) {
   if (keeps_row(group)) return true;
-  if (ts_program_has_chain(program)) return false;
-  return group->trailing ? !ts_program_points_wait(program) : !ts_program_stores_points(program);
+  if (ts_nest_has_chain(nest)) return false;
+  return group->trailing ? !ts_nest_points_wait(nest) : !ts_nest_stores_points(nest);
 }
 
-static void measure(const view *v, const ts_program *program, ts_fuse_kernel *out) {
+static void measure(const view *v, const ts_nest *nest, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  out->fits = ts_program_row_is_one(program) && (v->group == v->other || meets_once(group, program));
-  out->bytes = ts_program_bytes_read(program);
-  for (size_t i = 0; i < program->nodes.count; i++) {
-    const ts_program_node *node = &program->nodes.data[i];
-    if (ts_program_node_reduces(node)) out->accumulators += accumulator_bytes(program, node);
+  out->fits = ts_nest_row_is_one(nest) && (v->group == v->other || meets_once(group, nest));
+  out->bytes = ts_nest_bytes_read(nest);
+  for (size_t i = 0; i < nest->nodes.count; i++) {
+    const ts_nest_node *node = &nest->nodes.data[i];
+    if (ts_nest_node_reduces(node)) out->accumulators += accumulator_bytes(nest, node);
   }
 }
 
-static ts_status build(const view *v, const ts_program_spec *spec, ts_fuse_kernel *out) {
+static ts_status build(const view *v, const ts_nest_spec *spec, ts_fuse_kernel *out) {
   ts_arena arena;
-  ts_program program;
+  ts_nest nest;
   *out = (ts_fuse_kernel){0};
   ts_arena_init(&arena);
-  ts_status status = ts_program_build(spec, &arena, &program);
+  ts_status status = ts_nest_build(spec, &arena, &nest);
   if (!status) {
-    measure(v, &program, out);
-    ts_program_deinit(&program);
+    measure(v, &nest, out);
+    ts_nest_deinit(&nest);
   }
   ts_arena_deinit(&arena);
   if (ts_status_code(status) != TS_UNIMPLEMENTED) return status;
@@ -63,14 +63,14 @@ static ts_status build(const view *v, const ts_program_spec *spec, ts_fuse_kerne
   return TS_SUCCESS;
 }
 
-static ts_status build_once(const view *v, const ts_program_root *roots, size_t count, ts_fuse_kernel *out) {
+static ts_status build_once(const view *v, const ts_nest_root *roots, size_t count, ts_fuse_kernel *out) {
   const ts_fuse_group *group = &v->plan->groups.data[v->group];
-  ts_program_spec spec = {.graph = v->plan->graph,
-                          .operand = is_outside,
-                          .context = v,
-                          .roots = roots,
-                          .root_count = count,
-                          .reduce = group->reduction};
+  ts_nest_spec spec = {.graph = v->plan->graph,
+                       .operand = is_outside,
+                       .context = v,
+                       .roots = roots,
+                       .root_count = count,
+                       .reduce = group->reduction};
   const ts_fuse_kernel *known;
   TS_TRY(ts_fuse_memo_find(v->memo, &spec, v->group != v->other, &known));
   if (known) {
@@ -85,27 +85,27 @@ static ts_status build_once(const view *v, const ts_program_root *roots, size_t 
 static ts_status build_parts(const view *v, const ts_op *root, ts_fuse_kernel *out) {
   out->fits = true;
   for (uint32_t i = 0; out->fits && i < root->operand_count; i++) {
-    ts_program_root part = ts_program_root_whole(v->plan->graph, root->operands[i], 0);
+    ts_nest_root part = ts_nest_root_whole(v->plan->graph, root->operands[i], 0);
     if (ts_shape_elements(&part.shape) > 0) TS_TRY(build_once(v, &part, 1, out));
   }
   return TS_SUCCESS;
 }
 
 /* Adds the group's results, the root's first. False when there are too many. */
-static bool add_roots(const ts_fuse_plan *plan, uint32_t id, ts_program_root *roots, size_t *count) {
+static bool add_roots(const ts_fuse_plan *plan, uint32_t id, ts_nest_root *roots, size_t *count) {
   const ts_fuse_group *group = &plan->groups.data[id];
-  if (*count == TS_PROGRAM_MAX_OPERANDS) return false;
-  roots[(*count)++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, group->root)->first_result, 0);
+  if (*count == TS_NEST_MAX_OPERANDS) return false;
+  roots[(*count)++] = ts_nest_root_whole(plan->graph, ts_graph_op(plan->graph, group->root)->first_result, 0);
   for (ts_op_id op = group->first; op != TS_NO_ID; op = plan->ops[op].next) {
     if (op == group->root || !plan->ops[op].is_output) continue;
-    if (*count == TS_PROGRAM_MAX_OPERANDS) return false;
-    roots[(*count)++] = ts_program_root_whole(plan->graph, ts_graph_op(plan->graph, op)->first_result, 0);
+    if (*count == TS_NEST_MAX_OPERANDS) return false;
+    roots[(*count)++] = ts_nest_root_whole(plan->graph, ts_graph_op(plan->graph, op)->first_result, 0);
   }
   return true;
 }
 
 ts_status ts_fuse_measure(ts_fuse_plan *plan, uint32_t group, uint32_t other, ts_fuse_kernel *out) {
-  ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
+  ts_nest_root roots[TS_NEST_MAX_OPERANDS];
   size_t count = 0;
   ts_fuse_group *alone = group == other ? &plan->groups.data[group] : NULL;
   if (alone && alone->measured) {

@@ -27,7 +27,7 @@ static ts_status put_outside(ts_fuse_memo *m, const ts_graph *graph, ts_value_id
 }
 
 /* Numbers a new value. The recursion is as deep as a group may be. */
-static ts_status put_value(ts_fuse_memo *m, const ts_program_spec *spec, ts_value_id value) {
+static ts_status put_value(ts_fuse_memo *m, const ts_nest_spec *spec, ts_value_id value) {
   const ts_value *v = ts_graph_value(spec->graph, value);
   uint32_t operand;
   if (spec->operand(spec->context, value, &operand)) {
@@ -50,7 +50,7 @@ static ts_status prepare(ts_fuse_memo *m, const ts_graph *graph) {
   return TS_NEW_ARRAY(graph->values.count, &m->stamps);
 }
 
-ts_status ts_fuse_memo_find(ts_fuse_memo *m, const ts_program_spec *spec, bool pair, const ts_fuse_kernel **out) {
+ts_status ts_fuse_memo_find(ts_fuse_memo *m, const ts_nest_spec *spec, bool pair, const ts_fuse_kernel **out) {
   *out = NULL;
   TS_TRY(prepare(m, spec->graph));
   TS_TRY(ts_keys_put(&m->known, pair));

@@ -1,4 +1,4 @@
-#include "pass/program.h"
+#include "pass/nest.h"
 #include "pass/simplify.h"
 
 static const ts_shape *shape_of(const ts_rule_call *s, ts_value_id value) {

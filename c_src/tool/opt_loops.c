@@ -1,6 +1,6 @@
 #include "tool/opt_loops.h"
 
-#include "pass/program.h"
+#include "pass/nest.h"
 
 #include <inttypes.h>
 
@@ -23,21 +23,21 @@ static ts_op_id find_reduction(const ts_graph *graph) {
   return TS_NO_ID;
 }
 
-static ts_status build_roots(const ts_graph *graph, ts_program_root *roots, ts_arena *arena, ts_program *out) {
+static ts_status build_roots(const ts_graph *graph, ts_nest_root *roots, ts_arena *arena, ts_nest *out) {
   const ts_region *root = ts_graph_region(graph, TS_ROOT);
   for (size_t i = 0; i < root->results.count; i++)
-    roots[i] = ts_program_root_whole(graph, root->results.data[i], (uint32_t)i);
-  const ts_program_spec spec = {.graph = graph,
-                                .operand = is_param,
-                                .context = graph,
-                                .roots = roots,
-                                .root_count = root->results.count,
-                                .reduce = find_reduction(graph)};
-  return ts_program_build(&spec, arena, out);
+    roots[i] = ts_nest_root_whole(graph, root->results.data[i], (uint32_t)i);
+  const ts_nest_spec spec = {.graph = graph,
+                             .operand = is_param,
+                             .context = graph,
+                             .roots = roots,
+                             .root_count = root->results.count,
+                             .reduce = find_reduction(graph)};
+  return ts_nest_build(&spec, arena, out);
 }
 
-static ts_status build(const ts_graph *graph, ts_arena *arena, ts_program *out) {
-  ts_program_root *roots;
+static ts_status build(const ts_graph *graph, ts_arena *arena, ts_nest *out) {
+  ts_nest_root *roots;
   TS_TRY(TS_NEW_ARRAY(ts_graph_region(graph, TS_ROOT)->results.count, &roots));
   ts_status status = build_roots(graph, roots, arena, out);
   ts_free(roots);
@@ -52,21 +52,20 @@ static void print_numbers(const int64_t *numbers, int32_t count, ts_text *out) {
   ts_text_append(out, "]");
 }
 
-static void print_loops(const ts_program *program, ts_text *out) {
+static void print_loops(const ts_nest *nest, ts_text *out) {
   ts_text_append(out, "// loops ");
-  print_numbers(program->loops.extent, program->loops.count, out);
-  ts_text_format(out, ", kept %" PRId32, program->kept);
-  if (program->reduces)
-    ts_text_append(out, ts_program_row_is_one(program) ? ", a row reduced as one" : ", a row reduced");
+  print_numbers(nest->loops.extent, nest->loops.count, out);
+  ts_text_format(out, ", kept %" PRId32, nest->kept);
+  if (nest->reduces) ts_text_append(out, ts_nest_row_is_one(nest) ? ", a row reduced as one" : ", a row reduced");
   ts_text_append(out, "\n");
 }
 
 /* Bytes: an offset, a stride for each loop, and dynamic starts. */
-static void print_access(const ts_program *program, const ts_access *access, ts_text *out) {
+static void print_access(const ts_nest *nest, const ts_access *access, ts_text *out) {
   static const char *const places[] = {"operand", "result", "temporary"};
   ts_text_format(out, "%s %" PRIu32 ": %s at %" PRId64 " + ", places[access->place], access->index,
                  ts_dtype_name(access->dtype), access->at.offset);
-  print_numbers(access->at.coef, program->loops.count, out);
+  print_numbers(access->at.coef, nest->loops.count, out);
   for (int32_t i = 0; i < access->term_count; i++) {
     const ts_dynamic_term *term = &access->terms[i];
     ts_text_format(out, " + clamp(operand %" PRIu32 ", 0, %" PRId64 ") * %" PRId64, term->operand, term->limit,
@@ -75,40 +74,40 @@ static void print_access(const ts_program *program, const ts_access *access, ts_
   ts_text_append(out, "\n");
 }
 
-static void print_node(const ts_program_node *node, ts_text *out) {
+static void print_node(const ts_nest_node *node, ts_text *out) {
   static const char *const kinds[] = {"load", "scalar", "index", "gather", "op", "reduce", "arg"};
   const int32_t numbers[] = {node->slot, node->a, node->b, node->c};
   ts_text_append(out, kinds[node->kind]);
-  if (node->kind >= TS_PROGRAM_OP) ts_text_format(out, " %s", ts_op_name(node->op));
+  if (node->kind >= TS_NEST_OP) ts_text_format(out, " %s", ts_op_name(node->op));
   for (int i = 0; i < 4; i++)
     if (numbers[i] >= 0) ts_text_format(out, " %" PRId32, numbers[i]);
   ts_text_format(out, " : %s%s\n", ts_dtype_name(node->dtype), node->varies ? ", in the row" : "");
 }
 
-static void print_program(const ts_program *program, ts_text *out) {
-  print_loops(program, out);
-  for (size_t i = 0; i < program->loads.count; i++) {
+static void print_nest(const ts_nest *nest, ts_text *out) {
+  print_loops(nest, out);
+  for (size_t i = 0; i < nest->loads.count; i++) {
     ts_text_format(out, "// load %zu of ", i);
-    print_access(program, &program->loads.data[i], out);
+    print_access(nest, &nest->loads.data[i], out);
   }
-  for (size_t i = 0; i < program->nodes.count; i++) {
+  for (size_t i = 0; i < nest->nodes.count; i++) {
     ts_text_format(out, "// node %zu: ", i);
-    print_node(&program->nodes.data[i], out);
+    print_node(&nest->nodes.data[i], out);
   }
-  for (size_t i = 0; i < program->stores.count; i++) {
-    ts_text_format(out, "// store node %" PRId32 " to ", program->stores.data[i].node);
-    print_access(program, &program->stores.data[i].to, out);
+  for (size_t i = 0; i < nest->stores.count; i++) {
+    ts_text_format(out, "// store node %" PRId32 " to ", nest->stores.data[i].node);
+    print_access(nest, &nest->stores.data[i].to, out);
   }
 }
 
 ts_status ts_opt_print_loops(const ts_graph *graph, ts_text *out) {
   ts_arena arena;
-  ts_program program;
+  ts_nest nest;
   ts_arena_init(&arena);
-  ts_status status = build(graph, &arena, &program);
+  ts_status status = build(graph, &arena, &nest);
   if (!status) {
-    print_program(&program, out);
-    ts_program_deinit(&program);
+    print_nest(&nest, out);
+    ts_nest_deinit(&nest);
   }
   ts_arena_deinit(&arena);
   return status;

@@ -29,28 +29,28 @@ static bool constant_of_fusion(const void *context, ts_value_id value, ts_scalar
   return v->op == TS_NO_ID && ts_graph_is_constant(l->graph, l->op->operands[v->index], out);
 }
 
-static ts_program_spec make_spec(const ts_lowering *l, const ts_program_root *roots, size_t count) {
+static ts_nest_spec make_spec(const ts_lowering *l, const ts_nest_root *roots, size_t count) {
   bool fusion = l->op->code == TS_OP_FUSION;
-  return (ts_program_spec){.graph = l->graph,
-                           .operand = fusion ? operand_of_fusion : operand_of_op,
-                           .context = l,
-                           .constant = fusion ? constant_of_fusion : NULL,
-                           .roots = roots,
-                           .root_count = count,
-                           .reduce = TS_NO_ID};
+  return (ts_nest_spec){.graph = l->graph,
+                        .operand = fusion ? operand_of_fusion : operand_of_op,
+                        .context = l,
+                        .constant = fusion ? constant_of_fusion : NULL,
+                        .roots = roots,
+                        .root_count = count,
+                        .reduce = TS_NO_ID};
 }
 
-static ts_status add_spec(ts_lowering *l, const ts_program_spec *spec) {
-  ts_program program;
-  TS_TRY(ts_program_build(spec, l->arena, &program));
-  ts_status status = ts_lowering_add_program(l, &program);
-  ts_program_deinit(&program);
+static ts_status add_spec(ts_lowering *l, const ts_nest_spec *spec) {
+  ts_nest nest;
+  TS_TRY(ts_nest_build(spec, l->arena, &nest));
+  ts_status status = ts_lowering_add_nest(l, &nest);
+  ts_nest_deinit(&nest);
   return status;
 }
 
-static ts_status add_root(ts_lowering *l, const ts_program_root *root) {
+static ts_status add_root(ts_lowering *l, const ts_nest_root *root) {
   if (ts_shape_elements(&root->shape) == 0) return TS_SUCCESS;
-  ts_program_spec spec = make_spec(l, root, 1);
+  ts_nest_spec spec = make_spec(l, root, 1);
   return add_spec(l, &spec);
 }
 
@@ -66,7 +66,7 @@ static ts_status lower_concatenate(ts_lowering *l, const ts_op *op) {
   int64_t strides[TS_MAX_RANK], offset = 0;
   ts_shape_strides(result, strides);
   for (uint32_t i = 0; i < op->operand_count; i++) {
-    ts_program_root root = ts_program_root_whole(l->graph, op->operands[i], 0);
+    ts_nest_root root = ts_nest_root_whole(l->graph, op->operands[i], 0);
     memcpy(root.stride, strides, sizeof(strides));
     root.offset = offset;
     TS_TRY(add_root(l, &root));
@@ -86,7 +86,7 @@ static void surviving(int64_t size, int64_t low, int64_t step, int64_t limit, in
 
 static ts_status lower_pad(ts_lowering *l, const ts_op *op) {
   const ts_shape *to = ts_graph_value(l->graph, op->first_result)->shape;
-  ts_program_root fill = ts_program_root_whole(l->graph, op->first_result, 0), part = fill;
+  ts_nest_root fill = ts_nest_root_whole(l->graph, op->first_result, 0), part = fill;
   fill.value = op->operands[1];
   part.value = op->operands[0];
   part.shape = *ts_graph_value(l->graph, op->operands[0])->shape;
@@ -131,18 +131,18 @@ static ts_status start_terms(ts_lowering *l, ts_access *to) {
 }
 
 static ts_status lower_put_slice(ts_lowering *l) {
-  ts_program_root copy = ts_program_root_whole(l->graph, l->op->operands[0], 0);
-  ts_program_root part = ts_program_root_whole(l->graph, l->op->operands[1], 0);
-  ts_program program;
+  ts_nest_root copy = ts_nest_root_whole(l->graph, l->op->operands[0], 0);
+  ts_nest_root part = ts_nest_root_whole(l->graph, l->op->operands[1], 0);
+  ts_nest nest;
   memcpy(part.stride, copy.stride, sizeof(copy.stride));
   TS_TRY(add_root(l, &copy));
   if (l->launches.count > 0) l->launches.data[0].copies = true;
   if (ts_shape_elements(&part.shape) == 0) return TS_SUCCESS;
-  ts_program_spec spec = make_spec(l, &part, 1);
-  TS_TRY(ts_program_build(&spec, l->arena, &program));
-  ts_status status = start_terms(l, &program.stores.data[0].to);
-  if (!status) status = ts_lowering_add_program(l, &program);
-  ts_program_deinit(&program);
+  ts_nest_spec spec = make_spec(l, &part, 1);
+  TS_TRY(ts_nest_build(&spec, l->arena, &nest));
+  ts_status status = start_terms(l, &nest.stores.data[0].to);
+  if (!status) status = ts_lowering_add_nest(l, &nest);
+  ts_nest_deinit(&nest);
   return status;
 }
 
@@ -153,16 +153,16 @@ static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   if (ts_dtype_is_complex(result->dtype)) return ts_error(TS_UNIMPLEMENTED, "a reduction of complex numbers");
   const ts_combiner *by = ts_combiner_of(op->code);
   ts_scalar none = by ? ts_combiner_identity(by, result->dtype) : (ts_scalar){0}; /* argmax and argmin: index 0 */
-  ts_program p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
-  ts_program_node node = {
-      .kind = TS_PROGRAM_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
-  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
+  ts_nest p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
+  ts_nest_node node = {
+      .kind = TS_NEST_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
+  ts_nest_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
   store.to.at.coef[0] = (int64_t)ts_dtype_size(result->dtype);
-  ts_status status = ts_program_add_scalar(&p, result->dtype, none, &node.slot);
-  if (!status) status = ts_program_add_node(&p, node, &store.node);
+  ts_status status = ts_nest_add_scalar(&p, result->dtype, none, &node.slot);
+  if (!status) status = ts_nest_add_node(&p, node, &store.node);
   if (!status) status = TS_VEC_PUSH(&p.stores, store);
   if (!status) status = ts_lowering_add_launch(l, &p);
-  ts_program_deinit(&p);
+  ts_nest_deinit(&p);
   return status;
 }
 
@@ -170,14 +170,14 @@ static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
 
 static ts_status lower_single(ts_lowering *l) {
   const ts_op *op = l->op;
-  ts_program_root root = ts_program_root_whole(l->graph, op->first_result, 0);
-  ts_program_spec spec = make_spec(l, &root, 1);
+  ts_nest_root root = ts_nest_root_whole(l->graph, op->first_result, 0);
+  ts_nest_spec spec = make_spec(l, &root, 1);
   switch (op->code) {
   case TS_OP_CONCATENATE: return lower_concatenate(l, op);
   case TS_OP_PAD: return lower_pad(l, op);
   case TS_OP_PUT_SLICE: return lower_put_slice(l);
   case TS_OP_RESHAPE:
-    root = ts_program_root_whole(l->graph, op->operands[0], 0); /* a copy of any shape */
+    root = ts_nest_root_whole(l->graph, op->operands[0], 0); /* a copy of any shape */
     break;
   default: break;
   }
@@ -197,10 +197,9 @@ static ts_op_id find_reduction(const ts_graph *graph, const ts_region *region) {
 
 static ts_status lower_fusion(ts_lowering *l) {
   const ts_region *region = ts_graph_region(l->graph, l->op->attrs->fusion.region);
-  ts_program_root roots[TS_PROGRAM_MAX_OPERANDS];
+  ts_nest_root roots[TS_NEST_MAX_OPERANDS];
   size_t count = region->results.count;
-  if (count == 0 || count > TS_PROGRAM_MAX_OPERANDS)
-    return ts_error(TS_UNIMPLEMENTED, "a fusion with %zu results", count);
+  if (count == 0 || count > TS_NEST_MAX_OPERANDS) return ts_error(TS_UNIMPLEMENTED, "a fusion with %zu results", count);
   const ts_value *first = ts_graph_value(l->graph, region->results.data[0]);
   if (count == 1 && first->op != TS_NO_ID) {
     const ts_op *root = ts_graph_op(l->graph, first->op);
@@ -208,10 +207,10 @@ static ts_status lower_fusion(ts_lowering *l) {
     if (root->code == TS_OP_PAD) return lower_pad(l, root);
   }
   for (size_t i = 0; i < count; i++) {
-    roots[i] = ts_program_root_whole(l->graph, region->results.data[i], (uint32_t)i);
+    roots[i] = ts_nest_root_whole(l->graph, region->results.data[i], (uint32_t)i);
     if (ts_shape_elements(&roots[i].shape) == 0) return ts_error(TS_UNIMPLEMENTED, "a fusion with an empty result");
   }
-  ts_program_spec spec = make_spec(l, roots, count);
+  ts_nest_spec spec = make_spec(l, roots, count);
   spec.reduce = find_reduction(l->graph, region);
   return add_spec(l, &spec);
 }
@@ -247,7 +246,7 @@ static bool is_gathered(const ts_kernel_desc *d, int32_t input) {
 /* True when no reduction and no element for a point depends on another reduction's result: each point is read in one
  * pass. */
 static bool is_one_pass(const ts_kernel_desc *d) {
-  bool after[2 * TS_PROGRAM_MAX_NODES];
+  bool after[2 * TS_NEST_MAX_NODES];
   for (int32_t i = 0; i < d->node_count; i++) {
     int32_t operands[3];
     int count = ts_kernel_node_operands(&d->nodes[i], operands);

@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 #include "jit/kernel.h"
-#include "pass/program.h"
+#include "pass/nest.h"
 
 /* args[word] = address of operand, result or temp `index`, plus offset, plus the dynamic terms. */
 typedef struct ts_launch_pointer {

@@ -15,10 +15,10 @@ typedef struct ts_lowering {
 } ts_lowering;
 
 /* Adds one kernel launch for a loop nest whose reduced loops are one (lower_launch.c). */
-ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program);
+ts_status ts_lowering_add_launch(ts_lowering *l, const ts_nest *nest);
 /* For any loop nest: reductions that are too long, or not over one affine row, take several launches
  * (lower_reduce.c). */
-ts_status ts_lowering_add_program(ts_lowering *l, ts_program *program);
+ts_status ts_lowering_add_nest(ts_lowering *l, ts_nest *nest);
 /* Adds a temporary shared by the launches; `out` is its index. */
 ts_status ts_lowering_add_temp(ts_lowering *l, int64_t bytes, uint32_t *out);
 /* Sets units, points and scratch from the description and the extents in `args`. */

@@ -6,44 +6,44 @@
 #include <string.h>
 
 /* The loops while they are collapsed, and every index map over them: loads, stores, indices. */
-typedef struct nest {
+typedef struct collapsed {
   ts_loops loops;
   int32_t kept; /* loops from this one on are reduced */
-  ts_affine at[TS_PROGRAM_MAX_OPERANDS];
+  ts_affine at[TS_NEST_MAX_OPERANDS];
   int32_t count;
-} nest;
+} collapsed;
 
 /* The used items, renumbered in the order of first use. -1: unused. */
 typedef struct used {
-  int32_t node[2 * TS_PROGRAM_MAX_NODES], load[TS_PROGRAM_MAX_OPERANDS], index[TS_PROGRAM_MAX_OPERANDS];
-  int32_t scalar[4 * TS_PROGRAM_MAX_NODES];
+  int32_t node[2 * TS_NEST_MAX_NODES], load[TS_NEST_MAX_OPERANDS], index[TS_NEST_MAX_OPERANDS];
+  int32_t scalar[4 * TS_NEST_MAX_NODES];
   int32_t nodes, loads, indices, scalars;
 } used;
 
 typedef struct maker {
   ts_lowering *lowering;
-  const ts_program *program;
+  const ts_nest *nest;
   used used;
-  nest nest;
+  collapsed collapsed;
   ts_kernel_kind kind;
   ts_launch launch;
 } maker;
 
 /* ---- liveness ---- */
 
-static bool reads_node(const ts_program_node *node, int position) {
+static bool reads_node(const ts_nest_node *node, int position) {
   if (position == 0) return node->a >= 0;
-  return node->kind == TS_PROGRAM_OP && (position == 1 ? node->b : node->c) >= 0;
+  return node->kind == TS_NEST_OP && (position == 1 ? node->b : node->c) >= 0;
 }
 
 static void mark(int32_t *slot) { *slot = 0; }
 
 static void mark_live(maker *m) {
-  const ts_program *p = m->program;
+  const ts_nest *p = m->nest;
   memset(&m->used, 0xff, sizeof(m->used));
   for (size_t i = 0; i < p->stores.count; i++) mark(&m->used.node[p->stores.data[i].node]);
   for (size_t i = p->nodes.count; i-- > 0;) {
-    const ts_program_node *node = &p->nodes.data[i];
+    const ts_nest_node *node = &p->nodes.data[i];
     if (m->used.node[i] < 0) continue;
     if (reads_node(node, 0)) mark(&m->used.node[node->a]);
     if (reads_node(node, 1)) mark(&m->used.node[node->b]);
@@ -56,17 +56,17 @@ static void number(int32_t *slot, int32_t *next) {
 }
 
 static void number_live(maker *m) {
-  const ts_program *p = m->program;
+  const ts_nest *p = m->nest;
   used *u = &m->used;
   u->nodes = u->loads = u->indices = u->scalars = 0;
   for (size_t i = 0; i < p->nodes.count; i++) {
-    const ts_program_node *node = &p->nodes.data[i];
+    const ts_nest_node *node = &p->nodes.data[i];
     if (u->node[i] < 0) continue;
     u->node[i] = u->nodes++;
-    if (node->kind == TS_PROGRAM_LOAD || node->kind == TS_PROGRAM_GATHER) number(&u->load[node->slot], &u->loads);
-    if (node->kind == TS_PROGRAM_INDEX) number(&u->index[node->slot], &u->indices);
-    if (node->kind == TS_PROGRAM_SCALAR) number(&u->scalar[node->slot], &u->scalars);
-    if (node->kind != TS_PROGRAM_GATHER) continue;
+    if (node->kind == TS_NEST_LOAD || node->kind == TS_NEST_GATHER) number(&u->load[node->slot], &u->loads);
+    if (node->kind == TS_NEST_INDEX) number(&u->index[node->slot], &u->indices);
+    if (node->kind == TS_NEST_SCALAR) number(&u->scalar[node->slot], &u->scalars);
+    if (node->kind != TS_NEST_GATHER) continue;
     number(&u->scalar[node->b], &u->scalars);
     number(&u->scalar[node->c], &u->scalars);
   }
@@ -74,7 +74,7 @@ static void number_live(maker *m) {
 
 /* ---- collapsing ---- */
 
-static void remove_loop(nest *n, int32_t l) {
+static void remove_loop(collapsed *n, int32_t l) {
   for (int32_t k = l; k + 1 < n->loops.count; k++) n->loops.extent[k] = n->loops.extent[k + 1];
   for (int32_t i = 0; i < n->count; i++) {
     ts_affine *at = &n->at[i];
@@ -85,7 +85,7 @@ static void remove_loop(nest *n, int32_t l) {
   if (l < n->kept) n->kept--;
 }
 
-static void move_loop(nest *n, int32_t from, int32_t to) {
+static void move_loop(collapsed *n, int32_t from, int32_t to) {
   int step = from < to ? 1 : -1;
   for (int32_t l = from; l != to; l += step) {
     int64_t extent = n->loops.extent[l];
@@ -99,7 +99,7 @@ static void move_loop(nest *n, int32_t from, int32_t to) {
   }
 }
 
-static bool can_merge(const nest *n, int32_t l) {
+static bool can_merge(const collapsed *n, int32_t l) {
   if (l + 1 == n->kept) return false;
   for (int32_t i = 0; i < n->count; i++) {
     if (n->at[i].coef[l] != n->at[i].coef[l + 1] * n->loops.extent[l + 1]) return false;
@@ -107,7 +107,7 @@ static bool can_merge(const nest *n, int32_t l) {
   return true;
 }
 
-static void collapse(nest *n) {
+static void collapse(collapsed *n) {
   for (int32_t l = n->loops.count - 1; l >= 0; l--) {
     if (n->loops.extent[l] == 1) remove_loop(n, l);
   }
@@ -118,11 +118,11 @@ static void collapse(nest *n) {
   }
 }
 
-static void append_unit_loop(nest *n) { n->loops.extent[n->loops.count++] = 1; }
+static void append_unit_loop(collapsed *n) { n->loops.extent[n->loops.count++] = 1; }
 
 static void fill_nest(maker *m) {
-  const ts_program *p = m->program;
-  nest *n = &m->nest;
+  const ts_nest *p = m->nest;
+  collapsed *n = &m->collapsed;
   n->loops = p->loops;
   n->kept = p->kept;
   n->count = m->used.loads + (int32_t)p->stores.count + m->used.indices;
@@ -139,21 +139,21 @@ static void fill_nest(maker *m) {
 /* ---- kind ---- */
 
 static const ts_access *load_of(const maker *m, int32_t used_slot) {
-  for (size_t i = 0; i < m->program->loads.count; i++) {
-    if (m->used.load[i] == used_slot) return &m->program->loads.data[i];
+  for (size_t i = 0; i < m->nest->loads.count; i++) {
+    if (m->used.load[i] == used_slot) return &m->nest->loads.data[i];
   }
   return NULL;
 }
 
 static int64_t operand_size(const maker *m, int32_t i) {
-  int32_t stores = (int32_t)m->program->stores.count;
+  int32_t stores = (int32_t)m->nest->stores.count;
   if (i < m->used.loads) return (int64_t)ts_dtype_size(load_of(m, i)->dtype);
-  if (i < m->used.loads + stores) return (int64_t)ts_dtype_size(m->program->stores.data[i - m->used.loads].to.dtype);
+  if (i < m->used.loads + stores) return (int64_t)ts_dtype_size(m->nest->stores.data[i - m->used.loads].to.dtype);
   return 1; /* indices have integer steps */
 }
 
 /* The number of elements that an access touches. */
-static int64_t footprint(const nest *n, int32_t i) {
+static int64_t footprint(const collapsed *n, int32_t i) {
   int64_t points = 1;
   for (int32_t l = 0; l < n->loops.count; l++) {
     if (n->at[i].coef[l] != 0) points *= n->loops.extent[l];
@@ -164,10 +164,10 @@ static int64_t footprint(const nest *n, int32_t i) {
 /* The kept loop along which the largest operand that the reduced loop moves is contiguous: the columns. -1: none, or
  * the rows are contiguous themselves, or a second pass reads the rows after their reductions. */
 static int32_t find_columns(const maker *m) {
-  const nest *n = &m->nest;
+  const collapsed *n = &m->collapsed;
   int32_t row = n->kept, best = -1;
   if (n->kept == 0 || n->loops.extent[row] > TS_REDUCE_BLOCK) return -1;
-  if (ts_program_stores_points(m->program) || ts_program_has_chain(m->program)) return -1;
+  if (ts_nest_stores_points(m->nest) || ts_nest_has_chain(m->nest)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     if (n->at[i].coef[row] != 0 && (best < 0 || footprint(n, i) > footprint(n, best))) best = i;
   }
@@ -178,26 +178,26 @@ static int32_t find_columns(const maker *m) {
 }
 
 static bool stores_are_unit(const maker *m, int32_t l) {
-  for (int32_t i = 0; i < (int32_t)m->program->stores.count; i++) {
+  for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
     int32_t k = m->used.loads + i;
-    if (m->nest.at[k].coef[l] != operand_size(m, k)) return false;
+    if (m->collapsed.at[k].coef[l] != operand_size(m, k)) return false;
   }
   return true;
 }
 
-static bool has_gather(const ts_program *p) {
+static bool has_gather(const ts_nest *p) {
   for (size_t i = 0; i < p->nodes.count; i++) {
-    if (p->nodes.data[i].kind == TS_PROGRAM_GATHER) return true;
+    if (p->nodes.data[i].kind == TS_NEST_GATHER) return true;
   }
   return false;
 }
 
 /* The loop along which the largest transposed input is contiguous; -1: none. */
 static int32_t find_transposed(const maker *m) {
-  const nest *n = &m->nest;
+  const collapsed *n = &m->collapsed;
   int32_t last = n->loops.count - 1, lanes = ts_target_host()->lanes, found = -1;
   int64_t most = 0;
-  if (last < 1 || n->loops.extent[last] < lanes || !stores_are_unit(m, last) || has_gather(m->program)) return -1;
+  if (last < 1 || n->loops.extent[last] < lanes || !stores_are_unit(m, last) || has_gather(m->nest)) return -1;
   for (int32_t i = 0; i < m->used.loads; i++) {
     int64_t size = operand_size(m, i);
     if (n->at[i].coef[last] == size || n->at[i].coef[last] == 0 || footprint(n, i) <= most) continue;
@@ -211,8 +211,8 @@ static int32_t find_transposed(const maker *m) {
 }
 
 static ts_status choose_kind(maker *m) {
-  nest *n = &m->nest;
-  if (m->program->reduces) {
+  collapsed *n = &m->collapsed;
+  if (m->nest->reduces) {
     if (n->kept == n->loops.count) append_unit_loop(n);
     if (n->loops.count - n->kept > 1) return ts_error(TS_UNIMPLEMENTED, "no single kernel: a row that is not one loop");
     int32_t columns = find_columns(m);
@@ -232,11 +232,11 @@ static ts_status choose_kind(maker *m) {
 
 /* A single element counts as contiguous, so that scalars share the kernels of vectors. */
 static bool is_one_element(const maker *m) {
-  return m->kind == TS_KERNEL_MAP && m->nest.loops.count == 1 && m->nest.loops.extent[0] == 1;
+  return m->kind == TS_KERNEL_MAP && m->collapsed.loops.count == 1 && m->collapsed.loops.extent[0] == 1;
 }
 
 static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dtype) {
-  const nest *n = &m->nest;
+  const collapsed *n = &m->collapsed;
   ts_kernel_operand operand = {.dtype = dtype};
   int64_t size = operand_size(m, i);
   int32_t last = n->loops.count - 1;
@@ -247,28 +247,28 @@ static ts_kernel_operand describe_operand(const maker *m, int32_t i, ts_dtype dt
     bool may_be_unit = l == last || (transposed && l == last - 1);
     operand.stride[l] = coef == 0 ? TS_STRIDE_ZERO : coef == size && may_be_unit ? TS_STRIDE_UNIT : TS_STRIDE_ANY;
   }
-  bool index = i >= m->used.loads + (int32_t)m->program->stores.count;
+  bool index = i >= m->used.loads + (int32_t)m->nest->stores.count;
   if (is_one_element(m) && !index) operand.stride[0] = TS_STRIDE_UNIT;
   return operand;
 }
 
-static ts_kernel_node describe_node(const maker *m, const ts_program_node *node) {
+static ts_kernel_node describe_node(const maker *m, const ts_nest_node *node) {
   static const ts_node_kind kinds[] = {
-      [TS_PROGRAM_LOAD] = TS_NODE_LOAD,     [TS_PROGRAM_SCALAR] = TS_NODE_SCALAR, [TS_PROGRAM_INDEX] = TS_NODE_INDEX,
-      [TS_PROGRAM_GATHER] = TS_NODE_GATHER, [TS_PROGRAM_OP] = TS_NODE_OP,         [TS_PROGRAM_REDUCE] = TS_NODE_REDUCE,
-      [TS_PROGRAM_ARG] = TS_NODE_ARG,
+      [TS_NEST_LOAD] = TS_NODE_LOAD,     [TS_NEST_SCALAR] = TS_NODE_SCALAR, [TS_NEST_INDEX] = TS_NODE_INDEX,
+      [TS_NEST_GATHER] = TS_NODE_GATHER, [TS_NEST_OP] = TS_NODE_OP,         [TS_NEST_REDUCE] = TS_NODE_REDUCE,
+      [TS_NEST_ARG] = TS_NODE_ARG,
   };
   const used *u = &m->used;
   ts_kernel_node k = {
       .kind = kinds[node->kind], .op = node->op, .dtype = node->dtype, .slot = -1, .a = -1, .b = -1, .c = -1};
-  if (node->kind == TS_PROGRAM_LOAD || node->kind == TS_PROGRAM_GATHER) k.slot = u->load[node->slot];
-  if (node->kind == TS_PROGRAM_SCALAR) k.slot = u->scalar[node->slot];
-  if (node->kind == TS_PROGRAM_INDEX) k.slot = u->index[node->slot];
+  if (node->kind == TS_NEST_LOAD || node->kind == TS_NEST_GATHER) k.slot = u->load[node->slot];
+  if (node->kind == TS_NEST_SCALAR) k.slot = u->scalar[node->slot];
+  if (node->kind == TS_NEST_INDEX) k.slot = u->index[node->slot];
   if (node->a >= 0) k.a = u->node[node->a];
-  if (node->kind == TS_PROGRAM_OP && node->b >= 0) k.b = u->node[node->b];
-  if (node->kind == TS_PROGRAM_OP && node->c >= 0) k.c = u->node[node->c];
-  if (node->kind == TS_PROGRAM_GATHER) k.b = u->scalar[node->b], k.c = u->scalar[node->c];
-  if (node->kind == TS_PROGRAM_ARG) k.b = node->b;
+  if (node->kind == TS_NEST_OP && node->b >= 0) k.b = u->node[node->b];
+  if (node->kind == TS_NEST_OP && node->c >= 0) k.c = u->node[node->c];
+  if (node->kind == TS_NEST_GATHER) k.b = u->scalar[node->b], k.c = u->scalar[node->c];
+  if (node->kind == TS_NEST_ARG) k.b = node->b;
   return k;
 }
 
@@ -278,17 +278,17 @@ static ts_kernel_node describe_node(const maker *m, const ts_program_node *node)
 
 static int64_t stored_bytes(const maker *m) {
   int64_t bytes = 0;
-  for (int32_t i = 0; i < (int32_t)m->program->stores.count; i++) {
-    bytes += footprint(&m->nest, m->used.loads + i) * operand_size(m, m->used.loads + i);
+  for (int32_t i = 0; i < (int32_t)m->nest->stores.count; i++) {
+    bytes += footprint(&m->collapsed, m->used.loads + i) * operand_size(m, m->used.loads + i);
   }
   return bytes;
 }
 
 /* True when every whole vector of the output is aligned. */
 static bool may_stream(const maker *m, int32_t output) {
-  const nest *n = &m->nest;
+  const collapsed *n = &m->collapsed;
   int32_t k = m->used.loads + output, last = n->loops.count - 1;
-  if (m->program->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
+  if (m->nest->stores.data[output].to.term_count > 0 || n->at[k].offset % 64 != 0) return false;
   for (int32_t l = 0; l < last; l++) {
     if (n->at[k].coef[l] % 64 != 0) return false;
   }
@@ -296,7 +296,7 @@ static bool may_stream(const maker *m, int32_t output) {
 }
 
 static ts_status describe(maker *m) {
-  const ts_program *p = m->program;
+  const ts_nest *p = m->nest;
   const used *u = &m->used;
   ts_arena *arena = m->lowering->arena;
   int32_t stores = (int32_t)p->stores.count;
@@ -312,7 +312,7 @@ static ts_status describe(maker *m) {
   TS_TRY(TS_ARENA_ARRAY(arena, (size_t)u->nodes, &nodes));
   for (int32_t i = 0; i < u->loads; i++) inputs[i] = describe_operand(m, i, load_of(m, i)->dtype);
   for (int32_t i = 0; i < stores; i++) {
-    const ts_program_store *store = &p->stores.data[i];
+    const ts_nest_store *store = &p->stores.data[i];
     outputs[i] = (ts_kernel_output){.operand = describe_operand(m, u->loads + i, store->to.dtype),
                                     .node = u->node[store->node],
                                     .stream = large && may_stream(m, i)};
@@ -326,7 +326,7 @@ static ts_status describe(maker *m) {
   }
   m->launch.desc = (ts_kernel_desc){
       .kind = m->kind,
-      .rank = m->nest.loops.count,
+      .rank = m->collapsed.loops.count,
       .input_count = u->loads,
       .output_count = stores,
       .index_count = u->indices,
@@ -344,8 +344,8 @@ static ts_status describe(maker *m) {
 /* ---- arguments ---- */
 
 static ts_status fill_args(maker *m) {
-  const ts_program *p = m->program;
-  const nest *n = &m->nest;
+  const ts_nest *p = m->nest;
+  const collapsed *n = &m->collapsed;
   ts_kernel_desc *d = &m->launch.desc;
   int32_t addressed = d->input_count + d->output_count;
   ts_launch_pointer *pointers;
@@ -402,20 +402,20 @@ void ts_launch_measure(ts_launch *launch) {
 static void measure(maker *m) {
   ts_launch *launch = &m->launch;
   ts_launch_measure(launch);
-  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(&m->nest, i) * operand_size(m, i);
+  for (int32_t i = 0; i < launch->pointer_count; i++) launch->bytes += footprint(&m->collapsed, i) * operand_size(m, i);
 }
 
-static bool fits(const ts_program *p) {
-  return p->nodes.count <= 2 * TS_PROGRAM_MAX_NODES && p->scalars.count <= 4 * TS_PROGRAM_MAX_NODES &&
-         p->loads.count <= TS_PROGRAM_MAX_OPERANDS && p->indices.count <= TS_PROGRAM_MAX_OPERANDS &&
-         p->loads.count + p->stores.count + p->indices.count <= TS_PROGRAM_MAX_OPERANDS;
+static bool fits(const ts_nest *p) {
+  return p->nodes.count <= 2 * TS_NEST_MAX_NODES && p->scalars.count <= 4 * TS_NEST_MAX_NODES &&
+         p->loads.count <= TS_NEST_MAX_OPERANDS && p->indices.count <= TS_NEST_MAX_OPERANDS &&
+         p->loads.count + p->stores.count + p->indices.count <= TS_NEST_MAX_OPERANDS;
 }
 
 static ts_status make(maker *m) {
   mark_live(m);
   number_live(m);
   fill_nest(m);
-  collapse(&m->nest);
+  collapse(&m->collapsed);
   TS_TRY(choose_kind(m));
   TS_TRY(describe(m));
   TS_TRY(fill_args(m));
@@ -423,8 +423,8 @@ static ts_status make(maker *m) {
   return TS_VEC_PUSH(&m->lowering->launches, m->launch);
 }
 
-ts_status ts_lowering_add_launch(ts_lowering *l, const ts_program *program) {
-  maker m = {.lowering = l, .program = program};
-  if (!fits(program)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: too many operands or ops");
+ts_status ts_lowering_add_launch(ts_lowering *l, const ts_nest *nest) {
+  maker m = {.lowering = l, .nest = nest};
+  if (!fits(nest)) return ts_error(TS_UNIMPLEMENTED, "no single kernel: too many operands or ops");
   return make(&m);
 }

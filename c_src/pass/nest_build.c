@@ -1,7 +1,7 @@
 /* Builds the loop nest of a region: walks from the roots to the operands and carries for each value the index map at
  * which it is read, one affine expression for each dim. Shape ops only change the index map. Index maps are interned: a
  * value that is read twice at one map is computed once. */
-#include "pass/program.h"
+#include "pass/nest.h"
 
 #include <string.h>
 
@@ -22,10 +22,10 @@ typedef struct instance {
 } instance;
 
 typedef struct builder {
-  const ts_program_spec *spec;
+  const ts_nest_spec *spec;
   const ts_graph *graph;
   ts_arena *arena;
-  ts_program *program;
+  ts_nest *nest;
   TS_VEC(index_map) maps;
   TS_VEC(instance) instances;
   int32_t buckets[BUCKETS];
@@ -63,7 +63,7 @@ static ts_status intern(builder *b, int32_t rank, const ts_affine *dims, uint32_
 /* The index map of a value of shape `to` whose reshape to `from` is read at `map`. */
 static ts_status reshape_map(builder *b, const ts_shape *from, const ts_affine *map, const ts_shape *to,
                              ts_affine *out) {
-  if (ts_affine_reshape(&b->program->loops, from, map, to, out, &b->refine)) return TS_SUCCESS;
+  if (ts_affine_reshape(&b->nest->loops, from, map, to, out, &b->refine)) return TS_SUCCESS;
   return decline("a reshape that no strides express");
 }
 
@@ -106,13 +106,12 @@ static ts_status map_shape_op(builder *b, const ts_op *op, const ts_affine *map,
 
 /* ---- leaves ---- */
 
-static ts_program_node leaf(ts_program_kind kind, ts_dtype dtype, int32_t slot) {
-  return (ts_program_node){
-      .kind = kind, .op = TS_OP_PARAMETER, .dtype = dtype, .slot = slot, .a = -1, .b = -1, .c = -1};
+static ts_nest_node leaf(ts_nest_kind kind, ts_dtype dtype, int32_t slot) {
+  return (ts_nest_node){.kind = kind, .op = TS_OP_PARAMETER, .dtype = dtype, .slot = slot, .a = -1, .b = -1, .c = -1};
 }
 
-static ts_program_node unary(ts_opcode op, ts_dtype dtype, int32_t a) {
-  return (ts_program_node){.kind = TS_PROGRAM_OP, .op = op, .dtype = dtype, .slot = -1, .a = a, .b = -1, .c = -1};
+static ts_nest_node unary(ts_opcode op, ts_dtype dtype, int32_t a) {
+  return (ts_nest_node){.kind = TS_NEST_OP, .op = op, .dtype = dtype, .slot = -1, .a = a, .b = -1, .c = -1};
 }
 
 /* A complex number as its parts, so that a scalar of a kernel has at most 8 bytes. */
@@ -120,20 +119,20 @@ static ts_status add_scalar_node(builder *b, ts_dtype dtype, ts_scalar value, in
   int32_t slot;
   if (ts_dtype_is_complex(dtype)) {
     ts_dtype part = ts_dtype_part(dtype);
-    ts_program_node node = unary(TS_OP_COMPLEX, dtype, -1);
+    ts_nest_node node = unary(TS_OP_COMPLEX, dtype, -1);
     TS_TRY(add_scalar_node(b, part, ts_scalar_load(part, value.bytes), &node.a));
     TS_TRY(add_scalar_node(b, part, ts_scalar_load(part, value.bytes + ts_dtype_size(part)), &node.b));
-    return ts_program_add_node(b->program, node, out);
+    return ts_nest_add_node(b->nest, node, out);
   }
-  TS_TRY(ts_program_add_scalar(b->program, dtype, value, &slot));
-  return ts_program_add_node(b->program, leaf(TS_PROGRAM_SCALAR, dtype, slot), out);
+  TS_TRY(ts_nest_add_scalar(b->nest, dtype, value, &slot));
+  return ts_nest_add_node(b->nest, leaf(TS_NEST_SCALAR, dtype, slot), out);
 }
 
 /* Adds a node for the s64 value of an expression over the loops, converted to the wanted type. */
 static ts_status add_index_node(builder *b, ts_dtype dtype, const ts_affine *at, int32_t *out) {
-  int32_t slot = (int32_t)b->program->indices.count;
-  TS_TRY(TS_VEC_PUSH(&b->program->indices, *at));
-  return ts_program_add_node(b->program, leaf(TS_PROGRAM_INDEX, dtype, slot), out);
+  int32_t slot = (int32_t)b->nest->indices.count;
+  TS_TRY(TS_VEC_PUSH(&b->nest->indices, *at));
+  return ts_nest_add_node(b->nest, leaf(TS_NEST_INDEX, dtype, slot), out);
 }
 
 static ts_affine byte_address(const ts_value *value, const ts_affine *map) {
@@ -149,12 +148,12 @@ static bool same_load(const ts_access *x, const ts_access *y) {
 }
 
 static ts_status add_load(builder *b, const ts_access *access, int32_t *out) {
-  for (size_t i = 0; i < b->program->loads.count; i++) {
+  for (size_t i = 0; i < b->nest->loads.count; i++) {
     *out = (int32_t)i;
-    if (same_load(&b->program->loads.data[i], access)) return TS_SUCCESS;
+    if (same_load(&b->nest->loads.data[i], access)) return TS_SUCCESS;
   }
-  *out = (int32_t)b->program->loads.count;
-  return TS_VEC_PUSH(&b->program->loads, *access);
+  *out = (int32_t)b->nest->loads.count;
+  return TS_VEC_PUSH(&b->nest->loads, *access);
 }
 
 static bool as_operand(builder *b, ts_value_id value, uint32_t *out) {
@@ -172,7 +171,7 @@ static ts_status load_operand(builder *b, ts_value_id value, uint32_t operand, c
   ts_access access = {.place = TS_PLACE_OPERAND, .index = operand, .dtype = v->dtype, .at = byte_address(v, map)};
   int32_t slot;
   TS_TRY(add_load(b, &access, &slot));
-  return ts_program_add_node(b->program, leaf(TS_PROGRAM_LOAD, v->dtype, slot), out);
+  return ts_nest_add_node(b->nest, leaf(TS_NEST_LOAD, v->dtype, slot), out);
 }
 
 /* ---- ops that read by index ---- */
@@ -210,13 +209,13 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
   access.terms = terms;
   int32_t slot;
   TS_TRY(add_load(b, &access, &slot));
-  return ts_program_add_node(b->program, leaf(TS_PROGRAM_LOAD, from->dtype, slot), out);
+  return ts_nest_add_node(b->nest, leaf(TS_NEST_LOAD, from->dtype, slot), out);
 }
 
 /* operand[..., clamp(index), ...], the other dims read at `map` (whose entry at `axis` is ignored). */
 static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine *map, int32_t index, int32_t *out) {
   const ts_value *from = ts_graph_value(b->graph, operand);
-  ts_program_node node = leaf(TS_PROGRAM_GATHER, from->dtype, -1);
+  ts_nest_node node = leaf(TS_NEST_GATHER, from->dtype, -1);
   ts_access access = {.place = TS_PLACE_OPERAND, .dtype = from->dtype};
   int64_t strides[TS_MAX_RANK];
   if (!as_operand(b, operand, &access.index)) return decline("a gather from what is computed inside");
@@ -227,9 +226,9 @@ static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine
   ts_scalar step = {.s64 = strides[axis] * (int64_t)ts_dtype_size(from->dtype)};
   node.a = index;
   TS_TRY(add_load(b, &access, &node.slot));
-  TS_TRY(ts_program_add_scalar(b->program, TS_S64, limit, &node.b));
-  TS_TRY(ts_program_add_scalar(b->program, TS_S64, step, &node.c));
-  return ts_program_add_node(b->program, node, out);
+  TS_TRY(ts_nest_add_scalar(b->nest, TS_S64, limit, &node.b));
+  TS_TRY(ts_nest_add_scalar(b->nest, TS_S64, step, &node.c));
+  return ts_nest_add_node(b->nest, node, out);
 }
 
 static OWN_FRAME ts_status take_at(builder *b, const ts_op *op, const ts_affine *map, int32_t index, int32_t *out) {
@@ -274,12 +273,12 @@ static ts_status eval_iota(builder *b, const ts_op *op, const ts_affine *map, in
 
 static ts_status eval_eye(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   const ts_value *value = ts_graph_value(b->graph, op->first_result);
-  ts_program_node node = unary(TS_OP_EQUAL, TS_U8, -1);
+  ts_nest_node node = unary(TS_OP_EQUAL, TS_U8, -1);
   TS_TRY(add_index_node(b, TS_S64, &map[value->shape->rank - 2], &node.a));
   TS_TRY(add_index_node(b, TS_S64, &map[value->shape->rank - 1], &node.b));
-  TS_TRY(ts_program_add_node(b->program, node, out));
+  TS_TRY(ts_nest_add_node(b->nest, node, out));
   if (value->dtype == TS_U8) return TS_SUCCESS;
-  return ts_program_add_node(b->program, unary(TS_OP_CONVERT, value->dtype, *out), out);
+  return ts_nest_add_node(b->nest, unary(TS_OP_CONVERT, value->dtype, *out), out);
 }
 
 /* ---- reductions ---- */
@@ -336,21 +335,21 @@ static bool computes_complex(const builder *b, const ts_op *op) {
 
 static ts_status eval_reduce(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   bool arg = ts_op_get_class(op->code) == TS_CLASS_ARG_REDUCE;
-  ts_program_node node = unary(op->code, ts_graph_value(b->graph, op->first_result)->dtype, -1);
+  ts_nest_node node = unary(op->code, ts_graph_value(b->graph, op->first_result)->dtype, -1);
   uint32_t at;
-  if (op->code == TS_OP_REDUCE || !b->program->reduces || computes_complex(b, op)) return decline("a reduction here");
-  node.kind = arg ? TS_PROGRAM_ARG : TS_PROGRAM_REDUCE;
+  if (op->code == TS_OP_REDUCE || !b->nest->reduces || computes_complex(b, op)) return decline("a reduction here");
+  node.kind = arg ? TS_NEST_ARG : TS_NEST_REDUCE;
   if (arg) node.b = op->attrs->arg.high;
   TS_TRY(row_map(b, op, map, &at));
   TS_TRY(eval(b, op->operands[0], at, &node.a));
-  return ts_program_add_node(b->program, node, out);
+  return ts_nest_add_node(b->nest, node, out);
 }
 
 /* ---- the walk ---- */
 
 static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int32_t *out) {
   ts_dtype dtype = ts_graph_value(b->graph, op->first_result)->dtype;
-  ts_program_node node = unary(op->code, dtype, -1);
+  ts_nest_node node = unary(op->code, dtype, -1);
   int32_t *const slots[] = {&node.a, &node.b, &node.c};
   if (computes_complex(b, op)) return decline("an op on complex numbers");
   for (uint32_t i = 0; i < op->operand_count && i < 3; i++) TS_TRY(eval(b, op->operands[i], at, slots[i]));
@@ -358,7 +357,7 @@ static ts_status eval_elementwise(builder *b, const ts_op *op, uint32_t at, int3
     *out = node.a;
     return TS_SUCCESS;
   }
-  return ts_program_add_node(b->program, node, out);
+  return ts_nest_add_node(b->nest, node, out);
 }
 
 static OWN_FRAME ts_status shape_op_map(builder *b, const ts_op *op, const ts_affine *map, uint32_t *out) {
@@ -430,7 +429,7 @@ static ts_status eval(builder *b, ts_value_id value, uint32_t at, int32_t *out) 
     *out = known_instance->node;
     if (known_instance->value == value && known_instance->map == at) return TS_SUCCESS;
   }
-  if (b->instances.count >= 4 * TS_PROGRAM_MAX_NODES) return decline("too many ops");
+  if (b->instances.count >= 4 * TS_NEST_MAX_NODES) return decline("too many ops");
   TS_TRY(eval_fresh(b, value, at, out));
   TS_TRY(TS_VEC_PUSH(&b->instances, ((instance){value, at, *out, *bucket})));
   *bucket = (int32_t)b->instances.count - 1;
@@ -458,7 +457,7 @@ static ts_status root_map(builder *b, const ts_shape *shape, ts_affine *out) {
 }
 
 /* The index maps at which a root is read and written. */
-static OWN_FRAME ts_status root_maps(builder *b, const ts_program_root *root, ts_affine *to, uint32_t *out) {
+static OWN_FRAME ts_status root_maps(builder *b, const ts_nest_root *root, ts_affine *to, uint32_t *out) {
   const ts_value *v = ts_graph_value(b->graph, root->value);
   ts_affine map[TS_MAX_RANK];
   int64_t size = (int64_t)ts_dtype_size(v->dtype);
@@ -471,19 +470,19 @@ static OWN_FRAME ts_status root_maps(builder *b, const ts_program_root *root, ts
   return intern(b, v->shape->rank == 0 ? 0 : root->shape.rank, map, out);
 }
 
-static ts_status build_root(builder *b, const ts_program_root *root) {
+static ts_status build_root(builder *b, const ts_nest_root *root) {
   ts_dtype dtype = ts_graph_value(b->graph, root->value)->dtype;
-  ts_program_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = dtype}};
+  ts_nest_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = dtype}};
   uint32_t at;
   TS_TRY(root_maps(b, root, &store.to.at, &at));
   TS_TRY(eval(b, root->value, at, &store.node));
-  return TS_VEC_PUSH(&b->program->stores, store);
+  return TS_VEC_PUSH(&b->nest->stores, store);
 }
 
 /* ---- loops ---- */
 
 static void set_space(builder *b) {
-  const ts_program_spec *spec = b->spec;
+  const ts_nest_spec *spec = b->spec;
   ts_shape_copy(&b->space, &spec->roots[0].shape);
   b->space_kept = b->space.rank;
   if (spec->reduce == TS_NO_ID) return;
@@ -499,7 +498,7 @@ static void set_space(builder *b) {
 }
 
 static ts_status set_loops(builder *b) {
-  ts_loops *loops = &b->program->loops;
+  ts_loops *loops = &b->nest->loops;
   *loops = (ts_loops){0};
   for (int32_t d = 0; d < b->space.rank; d++) {
     if (b->space.dims[d] == 1) continue;
@@ -511,7 +510,7 @@ static ts_status set_loops(builder *b) {
 }
 
 static ts_status refine_loops(builder *b) {
-  ts_loops *loops = &b->program->loops;
+  ts_loops *loops = &b->nest->loops;
   int32_t l = b->refine.loop;
   if (loops->count == TS_LOOP_MAX) return decline("too many loops");
   memmove(&loops->extent[l + 1], &loops->extent[l], (size_t)(loops->count - l) * sizeof(loops->extent[0]));
@@ -524,21 +523,21 @@ static ts_status refine_loops(builder *b) {
 
 /* Writes each dim of the space as an expression over its loops; counts the loops of kept dims. */
 static void set_space_map(builder *b) {
-  ts_loops *loops = &b->program->loops;
+  ts_loops *loops = &b->nest->loops;
   int64_t step[TS_MAX_RANK];
   memset(b->space_map, 0, (size_t)b->space.rank * sizeof(*b->space_map));
   for (int32_t d = 0; d < b->space.rank; d++) step[d] = 1;
-  b->program->kept = loops->count;
+  b->nest->kept = loops->count;
   for (int32_t l = loops->count - 1; l >= 0; l--) {
     int32_t d = b->loop_dim[l];
     b->space_map[d].coef[l] = step[d];
     step[d] *= loops->extent[l];
-    if (d >= b->space_kept) b->program->kept = l;
+    if (d >= b->space_kept) b->nest->kept = l;
   }
 }
 
 static void start_over(builder *b) {
-  ts_program *p = b->program;
+  ts_nest *p = b->nest;
   p->nodes.count = p->loads.count = p->stores.count = p->indices.count = p->scalars.count = 0;
   b->maps.count = b->instances.count = 0;
   b->refine = (ts_refine){0};
@@ -551,9 +550,8 @@ static ts_status build_once(builder *b) {
   set_space_map(b);
   TS_TRY(intern(b, 0, NULL, &everywhere)); /* map 0: of rank-0 values */
   for (size_t i = 0; i < b->spec->root_count; i++) TS_TRY(build_root(b, &b->spec->roots[i]));
-  const ts_program *p = b->program;
-  if (p->loads.count + p->stores.count + p->indices.count > TS_PROGRAM_MAX_OPERANDS)
-    return decline("too many operands");
+  const ts_nest *p = b->nest;
+  if (p->loads.count + p->stores.count + p->indices.count > TS_NEST_MAX_OPERANDS) return decline("too many operands");
   return TS_SUCCESS;
 }
 
@@ -567,14 +565,14 @@ static ts_status build_refining(builder *b) {
   }
 }
 
-ts_status ts_program_build(const ts_program_spec *spec, ts_arena *arena, ts_program *out) {
-  *out = (ts_program){.reduces = spec->reduce != TS_NO_ID};
-  builder b = {.spec = spec, .graph = spec->graph, .arena = arena, .program = out};
+ts_status ts_nest_build(const ts_nest_spec *spec, ts_arena *arena, ts_nest *out) {
+  *out = (ts_nest){.reduces = spec->reduce != TS_NO_ID};
+  builder b = {.spec = spec, .graph = spec->graph, .arena = arena, .nest = out};
   set_space(&b);
   ts_status status = set_loops(&b);
   if (!status) status = build_refining(&b);
   TS_VEC_FREE(&b.maps);
   TS_VEC_FREE(&b.instances);
-  if (status) ts_program_deinit(out);
+  if (status) ts_nest_deinit(out);
   return status;
 }

@@ -1,6 +1,6 @@
-/* Programs of loop nests: clamped starts, and failing allocations. Which loops, reads, writes and scalar ops come of a
+/* Loop nests: clamped starts, and failing allocations. Which loops, reads, writes and scalar ops come of a
  * graph, and what is no loop nest, is in test/golden/loops. */
-#include "pass/program.h"
+#include "pass/nest.h"
 
 #include "testing.h"
 #include "tool/opt_loops.h"
@@ -37,8 +37,8 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 static Suite *suite(void) {
-  Suite *s = suite_create("program");
-  TCase *tc = tcase_create("program");
+  Suite *s = suite_create("nest");
+  TCase *tc = tcase_create("nest");
   tcase_add_test(tc, starts_are_clamped);
   tcase_add_test(tc, every_allocation_may_fail);
   suite_add_tcase(s, tc);
