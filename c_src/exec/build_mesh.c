@@ -36,12 +36,12 @@ static ts_status list_groups(ts_builder *b, const ts_op *op, ts_collective *c) {
   c->partitions = ts_mesh_partitions(mesh);
   c->size = ts_mesh_group_size(mesh, ts_op_mesh_axes(op));
   TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->partitions, &c->members));
-  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->partitions, &c->places));
+  TS_TRY(TS_ARENA_ARRAY(&b->exe->arena, (size_t)c->partitions, &c->positions));
   for (int32_t p = 0; p < c->partitions; p++) {
     if (ts_mesh_group(mesh, ts_op_mesh_axes(op), p, members) != 0) continue; /* listed with its first member */
     for (int32_t m = 0; m < c->size; m++, at++) {
       c->members[at] = (uint16_t)members[m];
-      c->places[members[m]] = (uint16_t)at;
+      c->positions[members[m]] = (uint16_t)at;
     }
   }
   return TS_SUCCESS;

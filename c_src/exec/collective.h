@@ -18,7 +18,7 @@ typedef struct ts_collective {
   int32_t partitions, size;            /* of the mesh; of each group */
   int32_t split, concat;               /* the dims that are cut and joined, for ops that have them */
   uint16_t *members;                   /* partitions of the first group by their index, then of the second, ... */
-  uint16_t *places;                    /* where each partition is in `members` */
+  uint16_t *positions;                 /* where each partition is in `members` */
   uint16_t senders[TS_MAX_PARTITIONS]; /* ops that copy whole operands: of each member the one whose it gets, or none */
   const ts_type **types;               /* of operands */
   bool *shared;                        /* of each result: all members may have it at one address; NULL: none */
@@ -26,11 +26,11 @@ typedef struct ts_collective {
 } ts_collective;
 
 static inline const uint16_t *ts_collective_group(const ts_collective *c, int32_t partition) {
-  return c->members + c->places[partition] / c->size * c->size;
+  return c->members + c->positions[partition] / c->size * c->size;
 }
 /* A partition's index in its group. */
 static inline int32_t ts_collective_own(const ts_collective *c, int32_t partition) {
-  return c->places[partition] % c->size;
+  return c->positions[partition] % c->size;
 }
 
 /* Where operands and results are: of partition p operand i at base[p - first][operands[i]]. */

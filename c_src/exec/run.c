@@ -43,15 +43,15 @@ static void context_destroy(const ts_small_context *small, ts_run *run) {
 
 /* ---- steps ---- */
 
-static void *place_base(void *const *base, const ts_places *of, const ts_launch_pointer *p) {
-  switch (p->place) {
-  case TS_PLACE_OPERAND: return base[of->operands[p->index]];
-  case TS_PLACE_RESULT: return base[of->results[p->index]];
+static void *role_base(void *const *base, const ts_launch_memory *of, const ts_launch_pointer *p) {
+  switch (p->role) {
+  case TS_ROLE_OPERAND: return base[of->operands[p->index]];
+  case TS_ROLE_RESULT: return base[of->results[p->index]];
   default: return base[of->temps[p->index]];
   }
 }
 
-static int64_t dynamic_offset(void *const *base, const ts_places *of, const ts_launch_pointer *p) {
+static int64_t dynamic_offset(void *const *base, const ts_launch_memory *of, const ts_launch_pointer *p) {
   int64_t offset = 0;
   for (int32_t i = 0; i < p->term_count; i++) {
     const ts_dynamic_term *t = &p->terms[i];
@@ -70,17 +70,17 @@ static int64_t dynamic_offset(void *const *base, const ts_places *of, const ts_l
   return offset;
 }
 
-int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_places *of, const ts_step_launch *l) {
+int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l) {
   words += l->words;
   for (int32_t i = 0; i < l->launch->pointer_count; i++) {
     const ts_launch_pointer *p = &l->launch->pointers[i];
-    int64_t address = (int64_t)(intptr_t)place_base(base, of, p) + p->offset;
+    int64_t address = (int64_t)(intptr_t)role_base(base, of, p) + p->offset;
     words[p->word] = p->term_count ? address + dynamic_offset(base, of, p) : address;
   }
   return words;
 }
 
-static int64_t *fill_words(ts_run *run, const ts_places *of, const ts_step_launch *l) {
+static int64_t *fill_words(ts_run *run, const ts_launch_memory *of, const ts_step_launch *l) {
   return ts_run_fill_words(run->base, run->words, of, l);
 }
 
@@ -93,7 +93,7 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
   /* a copy of a whole operand into a result that shares its memory has no effect */
   const ts_memory_id *results = ts_step_results(step), *temps = ts_step_besides(step);
   if (l->launch->copies && run->base[*results] == run->base[*step->ids]) return;
-  int64_t *words = fill_words(run, &(ts_places){step->ids, results, temps}, l);
+  int64_t *words = fill_words(run, &(ts_launch_memory){step->ids, results, temps}, l);
   char *scratch = scratch_at(run, temps[step->work->lowered.temp_count]);
   ts_tasks_run(l, words, scratch, step->work->scratch_bytes, run->parallel, cancel_flag(run));
 }
@@ -101,7 +101,7 @@ static void run_launch(ts_run *run, const ts_step *step, const ts_step_launch *l
 /* Starts the step's epilogue, which the routine calls with the parts of its result. */
 static ts_epilogue start_epilogue(ts_run *run, const ts_step *step, ts_epilogue_run *context) {
   const ts_work *work = step->routine.epilogue;
-  ts_places of = {step->ids + step->routine.plan->operand_count, ts_step_results(step), ts_step_besides(step)};
+  ts_launch_memory of = {step->ids + step->routine.plan->operand_count, ts_step_results(step), ts_step_besides(step)};
   *context = (ts_epilogue_run){
       .step = step, .words = fill_words(run, &of, work->launches), .scratch = scratch_at(run, ts_step_inner(step)[1])};
   return ts_epilogue_start(context);

@@ -33,8 +33,8 @@ ts_status ts_single_run(const ts_executable *exe, ts_buffer *const *args, const 
   for (size_t i = 0; i < exe->param_count; i++) base[i] = args[i]->data;
   base[exe->results[0]] = (*out)->data;
   memcpy(copy, exe->words.data, exe->words.count * sizeof *copy);
-  ts_places places = {step->ids, ts_step_results(step), ts_step_besides(step)};
-  const int64_t *words = ts_run_fill_words(base, copy, &places, l);
+  ts_launch_memory of = {step->ids, ts_step_results(step), ts_step_besides(step)};
+  const int64_t *words = ts_run_fill_words(base, copy, &of, l);
   ts_fp_enter(&saved);
   l->entry(words, 0, l->launch->units, NULL);
   ts_fp_leave(&saved);

@@ -219,11 +219,11 @@ ts_status ts_assign_block(ts_executable *exe);
 /* ---- run.c ---- */
 ts_status ts_executable_check_args(const ts_executable *exe, ts_buffer *const *args, size_t arg_count);
 /* The memory that a launch's pointers refer to. */
-typedef struct ts_places {
+typedef struct ts_launch_memory {
   const ts_memory_id *operands, *results, *temps;
-} ts_places;
+} ts_launch_memory;
 /* Writes addresses, from the base of each memory, into the launch's part of `words`, which it returns. */
-int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_places *of, const ts_step_launch *l);
+int64_t *ts_run_fill_words(void *const *base, int64_t *words, const ts_launch_memory *of, const ts_step_launch *l);
 
 /* ---- single.c ---- */
 /* True when the program is one launch on one thread, from arguments to one result, as most eager ops are. */

@@ -12,7 +12,7 @@
 #define TS_NEST_MAX_NODES 256
 #define TS_NEST_MAX_OPERANDS 48
 
-typedef enum ts_place { TS_PLACE_OPERAND, TS_PLACE_RESULT, TS_PLACE_TEMP } ts_place;
+typedef enum ts_role { TS_ROLE_OPERAND, TS_ROLE_RESULT, TS_ROLE_TEMP } ts_role;
 
 /* Adds clamp(read(value), 0, limit) * stride bytes to an address, where value is a rank-0 integer. */
 typedef struct ts_dynamic_term {
@@ -29,7 +29,7 @@ static inline int64_t ts_dynamic_clamp(ts_dtype dtype, ts_scalar value, int64_t 
 }
 
 typedef struct ts_access {
-  ts_place place;
+  ts_role role;
   uint32_t index;
   ts_dtype dtype;
   int32_t term_count;

@@ -142,7 +142,7 @@ static ts_affine byte_address(const ts_value *value, const ts_affine *map) {
 }
 
 static bool same_load(const ts_access *x, const ts_access *y) {
-  return x->place == y->place && x->index == y->index && x->dtype == y->dtype && x->term_count == y->term_count &&
+  return x->role == y->role && x->index == y->index && x->dtype == y->dtype && x->term_count == y->term_count &&
          (x->term_count == 0 || memcmp(x->terms, y->terms, (size_t)x->term_count * sizeof(*x->terms)) == 0) &&
          ts_affine_equal(&x->at, &y->at);
 }
@@ -168,7 +168,7 @@ static bool as_constant(builder *b, ts_value_id value, ts_scalar *out) {
 
 static ts_status load_operand(builder *b, ts_value_id value, uint32_t operand, const ts_affine *map, int32_t *out) {
   const ts_value *v = ts_graph_value(b->graph, value);
-  ts_access access = {.place = TS_PLACE_OPERAND, .index = operand, .dtype = v->dtype, .at = byte_address(v, map)};
+  ts_access access = {.role = TS_ROLE_OPERAND, .index = operand, .dtype = v->dtype, .at = byte_address(v, map)};
   int32_t slot;
   TS_TRY(add_load(b, &access, &slot));
   return ts_nest_add_node(b->nest, leaf(TS_NEST_LOAD, v->dtype, slot), out);
@@ -196,7 +196,7 @@ static ts_status add_start(builder *b, ts_value_id start, int64_t limit, int64_t
 
 static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine *map, int32_t *out) {
   const ts_value *from = ts_graph_value(b->graph, op->operands[0]);
-  ts_access access = {.place = TS_PLACE_OPERAND, .dtype = from->dtype, .at = byte_address(from, map)};
+  ts_access access = {.role = TS_ROLE_OPERAND, .dtype = from->dtype, .at = byte_address(from, map)};
   ts_dynamic_term *terms;
   int64_t strides[TS_MAX_RANK];
   if (!as_operand(b, op->operands[0], &access.index)) return decline("a dynamic slice of what is computed inside");
@@ -216,7 +216,7 @@ static ts_status eval_dynamic_slice(builder *b, const ts_op *op, const ts_affine
 static ts_status gather(builder *b, ts_value_id operand, int32_t axis, ts_affine *map, int32_t index, int32_t *out) {
   const ts_value *from = ts_graph_value(b->graph, operand);
   ts_nest_node node = leaf(TS_NEST_GATHER, from->dtype, -1);
-  ts_access access = {.place = TS_PLACE_OPERAND, .dtype = from->dtype};
+  ts_access access = {.role = TS_ROLE_OPERAND, .dtype = from->dtype};
   int64_t strides[TS_MAX_RANK];
   if (!as_operand(b, operand, &access.index)) return decline("a gather from what is computed inside");
   map[axis] = (ts_affine){0};
@@ -472,7 +472,7 @@ static OWN_FRAME ts_status root_maps(builder *b, const ts_nest_root *root, ts_af
 
 static ts_status build_root(builder *b, const ts_nest_root *root) {
   ts_dtype dtype = ts_graph_value(b->graph, root->value)->dtype;
-  ts_nest_store store = {.to = {.place = TS_PLACE_RESULT, .index = root->result, .dtype = dtype}};
+  ts_nest_store store = {.to = {.role = TS_ROLE_RESULT, .index = root->result, .dtype = dtype}};
   uint32_t at;
   TS_TRY(root_maps(b, root, &store.to.at, &at));
   TS_TRY(eval(b, root->value, at, &store.node));

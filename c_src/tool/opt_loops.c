@@ -62,8 +62,8 @@ static void print_loops(const ts_nest *nest, ts_text *out) {
 
 /* Bytes: an offset, a stride for each loop, and dynamic starts. */
 static void print_access(const ts_nest *nest, const ts_access *access, ts_text *out) {
-  static const char *const places[] = {"operand", "result", "temporary"};
-  ts_text_format(out, "%s %" PRIu32 ": %s at %" PRId64 " + ", places[access->place], access->index,
+  static const char *const roles[] = {"operand", "result", "temporary"};
+  ts_text_format(out, "%s %" PRIu32 ": %s at %" PRId64 " + ", roles[access->role], access->index,
                  ts_dtype_name(access->dtype), access->at.offset);
   print_numbers(access->at.coef, nest->loops.count, out);
   for (int32_t i = 0; i < access->term_count; i++) {

@@ -163,8 +163,8 @@ static void run_launch(const ts_launch *launch, const memory *regions, const int
 
 static memory region_of(const ts_launch_pointer *p, ts_buffer *const *operands, ts_buffer *const *results,
                         const memory *temps) {
-  if (p->place == TS_PLACE_TEMP) return temps[p->index];
-  const ts_buffer *buffer = p->place == TS_PLACE_OPERAND ? operands[p->index] : results[p->index];
+  if (p->role == TS_ROLE_TEMP) return temps[p->index];
+  const ts_buffer *buffer = p->role == TS_ROLE_OPERAND ? operands[p->index] : results[p->index];
   return (memory){buffer->data, buffer->bytes};
 }
 

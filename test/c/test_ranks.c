@@ -553,7 +553,7 @@ static void make_plan(plan *p, ts_opcode code, int32_t partitions, int64_t eleme
                                   .partitions = partitions,
                                   .size = partitions,
                                   .members = p->members,
-                                  .places = p->members,
+                                  .positions = p->members,
                                   .types = &p->types,
                                   .bytes = 8 * elements};
   for (int32_t i = 0; i < partitions; i++)

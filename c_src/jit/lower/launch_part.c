@@ -40,7 +40,7 @@ bool ts_launch_follows(const ts_launch *launch, uint32_t operand) {
   for (int32_t i = 0; i < launch->pointer_count; i++) {
     const ts_launch_pointer *p = &launch->pointers[i];
     if (indexes_with(p, operand)) return false;
-    if (p->place != TS_PLACE_OPERAND || p->index != operand) continue;
+    if (p->role != TS_ROLE_OPERAND || p->index != operand) continue;
     if (p->offset != 0 || p->term_count > 0 || is_gathered(d, i) || !reads_in_order(launch, i)) return false;
     found = true;
   }

@@ -156,7 +156,7 @@ static ts_status lower_identity(ts_lowering *l, const ts_op *op) {
   ts_nest p = {.loops = {1, {ts_shape_elements(result->shape)}}, .kept = 1};
   ts_nest_node node = {
       .kind = TS_NEST_SCALAR, .op = TS_OP_PARAMETER, .dtype = result->dtype, .a = -1, .b = -1, .c = -1};
-  ts_nest_store store = {.to = {.place = TS_PLACE_RESULT, .dtype = result->dtype}};
+  ts_nest_store store = {.to = {.role = TS_ROLE_RESULT, .dtype = result->dtype}};
   store.to.at.coef[0] = (int64_t)ts_dtype_size(result->dtype);
   ts_status status = ts_nest_add_scalar(&p, result->dtype, none, &node.slot);
   if (!status) status = ts_nest_add_node(&p, node, &store.node);
@@ -273,7 +273,7 @@ static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand)
     for (int32_t t = 0; t < p->term_count; t++) {
       if (p->terms[t].operand == operand) return false;
     }
-    if (p->index == operand && p->place == TS_PLACE_OPERAND && (!same_place(launch, i, output) || is_gathered(d, i)))
+    if (p->index == operand && p->role == TS_ROLE_OPERAND && (!same_place(launch, i, output) || is_gathered(d, i)))
       return false;
   }
   return true;
@@ -282,7 +282,7 @@ static bool can_share(const ts_launch *launch, int32_t output, uint32_t operand)
 static bool reads_operand(const ts_launch *launch, uint32_t operand) {
   for (int32_t i = 0; i < launch->desc.input_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, i);
-    if (p->place == TS_PLACE_OPERAND && p->index == operand) return true;
+    if (p->role == TS_ROLE_OPERAND && p->index == operand) return true;
     for (int32_t t = 0; t < p->term_count; t++)
       if (p->terms[t].operand == operand) return true;
   }
@@ -293,7 +293,7 @@ static int32_t find_output(const ts_launch *launch, uint32_t result) {
   const ts_kernel_desc *d = &launch->desc;
   for (int32_t i = 0; i < d->output_count; i++) {
     const ts_launch_pointer *p = pointer_of(launch, d->input_count + i);
-    if (p->place == TS_PLACE_RESULT && p->index == result) return i;
+    if (p->role == TS_ROLE_RESULT && p->index == result) return i;
   }
   return -1;
 }

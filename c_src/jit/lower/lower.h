@@ -10,7 +10,7 @@
 /* args[word] = address of operand, result or temp `index`, plus offset, plus the dynamic terms. */
 typedef struct ts_launch_pointer {
   int32_t word;
-  ts_place place;
+  ts_role role;
   uint32_t index;
   int64_t offset;
   int32_t term_count;

@@ -361,7 +361,7 @@ static ts_status fill_args(maker *m) {
       continue;
     }
     const ts_access *access = i < d->input_count ? load_of(m, i) : &p->stores.data[i - d->input_count].to;
-    pointers[i] = (ts_launch_pointer){ts_kernel_arg_operand(d, i), access->place, access->index, n->at[i].offset,
+    pointers[i] = (ts_launch_pointer){ts_kernel_arg_operand(d, i), access->role, access->index, n->at[i].offset,
                                       access->term_count,          access->terms};
   }
   for (size_t i = 0; i < p->scalars.count; i++) {

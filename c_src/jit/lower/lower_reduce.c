@@ -89,7 +89,7 @@ static void set_block_loops(ts_nest *p, int64_t row_extent, bool full) {
 static ts_status store_blocks(ts_nest *p, ts_nest_node reduce, uint32_t temp, int64_t row_extent, bool full) {
   int64_t blocks = (row_extent + TS_REDUCE_BLOCK - 1) / TS_REDUCE_BLOCK;
   int32_t rows = full ? p->kept - 1 : p->kept;
-  ts_nest_store store = {.to = {.place = TS_PLACE_TEMP, .index = temp, .dtype = reduce.dtype},
+  ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = temp, .dtype = reduce.dtype},
                          .node = (int32_t)p->nodes.count};
   TS_TRY(TS_VEC_PUSH(&p->nodes, reduce));
   store.to.at = temp_map(&p->loops, rows, full ? p->kept - 1 : -1, full ? 0 : row_extent / TS_REDUCE_BLOCK, blocks,
@@ -157,7 +157,7 @@ static const partial *find_partial(const stage *s, int32_t node) {
 
 /* Adds a read of a temporary of `width` columns: along the reduced loop, or at the start of each row. */
 static ts_status add_read(ts_nest *p, uint32_t temp, ts_dtype dtype, bool row, int64_t width, int32_t *out_slot) {
-  ts_access access = {.place = TS_PLACE_TEMP, .index = temp, .dtype = dtype};
+  ts_access access = {.role = TS_ROLE_TEMP, .index = temp, .dtype = dtype};
   access.at = temp_map(&p->loops, p->kept, row ? p->kept : -1, 0, width, (int64_t)ts_dtype_size(dtype));
   *out_slot = (int32_t)p->loads.count;
   return TS_VEC_PUSH(&p->loads, access);
@@ -276,7 +276,7 @@ static ts_status reduce_from_copy(stage *s) {
   p.reduces = false;
   for (int32_t i = 0; !status && i < s->count; i++) {
     const partial *part = &s->partials[i];
-    ts_nest_store store = {.to = {.place = TS_PLACE_TEMP, .index = part->temp, .dtype = part->dtype},
+    ts_nest_store store = {.to = {.role = TS_ROLE_TEMP, .index = part->temp, .dtype = part->dtype},
                            .node = p.nodes.data[part->node].a};
     int64_t size = (int64_t)ts_dtype_size(part->dtype);
     store.to.at = temp_map(&p.loops, p.loops.count, -1, 0, 1, size);
