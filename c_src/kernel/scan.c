@@ -1,5 +1,5 @@
 /* A line is processed in order, so a single line is bound by the latency of its op. Many lines are processed together:
- * along an outer axis the inner elements of one index are adjacent in memory; along the last axis ROWS lines are
+ * along an outer axis the inner elements of one index are adjacent in memory; along the last axis lines are
  * interleaved. Either way the order within each line, and so its bits, are the same. */
 #include "kernel/scan.h"
 
@@ -10,7 +10,9 @@
 
 /* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
 #define ROWS 16
-#define COLUMNS 32
+#define TILE_COLUMNS 32
+/* Of lines that are not turned. */
+#define LINES_COLUMNS 1024
 /* Elements of one task. */
 #define TASK_ELEMENTS 65536
 /* Inner elements processed together along an outer axis: their carries stay in L1. */
@@ -44,12 +46,11 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 #define SAME(x) (x)
 #define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
-/* Defines rows_NAME (lines along the last axis; units are lines) and columns_NAME (units are outer * panels). T: memory
- * type, A: type of the carry. */
-#define DEFINE_SCAN(NAME, T, A, LOAD, STORE, OP, FIRST)                                                           \
+/* block_NAME: `columns` steps of `rows` lines, from their carries on. T: memory type, A: type of the carry. */
+#define DEFINE_TILE(NAME, T, A, LOAD, STORE, OP, FIRST)                                                           \
   static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
                            bool first) {                                                                          \
-    A tile[COLUMNS][ROWS];                                                                                        \
+    A tile[TILE_COLUMNS][ROWS];                                                                                   \
     if (rows < ROWS) memset(tile, 0, sizeof tile);                                                                \
     for (int64_t r = 0; r < rows; r++)                                                                            \
       for (int64_t c = 0; c < columns; c++) tile[c][r] = LOAD(x[r * line + c * step]);                            \
@@ -60,61 +61,96 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
     }                                                                                                             \
     for (int64_t r = 0; r < rows; r++)                                                                            \
       for (int64_t c = 0; c < columns; c++) y[r * line + c * step] = STORE(tile[c][r]);                           \
-  }                                                                                                               \
-  static void rows_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                      \
-    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                                        \
-    for (int64_t row = begin; row < end; row += ROWS) {                                                           \
-      int64_t rows = end - row < ROWS ? end - row : ROWS;                                                         \
-      const T *x = (const T *)job->in + row * n + first;                                                          \
-      T *y = (T *)job->out + row * n + first;                                                                     \
-      A carry[ROWS] = {0};                                                                                        \
-      for (int64_t k = 0; k < n; k += COLUMNS) {                                                                  \
-        if (k % CHECK == 0 && cancelled(job)) return;                                                             \
-        int64_t at = k * job->step;                                                                               \
-        if (rows == ROWS && n - k >= COLUMNS && job->step == 1)                                                   \
-          block_##NAME(x + at, y + at, n, 1, ROWS, COLUMNS, carry, k == 0);                                       \
-        else                                                                                                      \
-          block_##NAME(x + at, y + at, n, job->step, rows, n - k < COLUMNS ? n - k : COLUMNS, carry, k == 0);     \
-      }                                                                                                           \
+  }
+
+/* The same where a step is one instruction: four lines at once hide its latency, and nothing is turned. More lines
+ * would share a set of the first cache where a line has a power of two of elements. */
+#define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
+  static void four_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t columns, A *carry) {              \
+    A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                     \
+    for (int64_t at = 0; at != columns * step; at += step) {                                                      \
+      a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + line]));                                                \
+      c = (A)OP(c, LOAD(x[at + 2 * line])), d = (A)OP(d, LOAD(x[at + 3 * line]));                                 \
+      y[at] = STORE(a), y[at + line] = STORE(b), y[at + 2 * line] = STORE(c), y[at + 3 * line] = STORE(d);        \
     }                                                                                                             \
+    carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                       \
   }                                                                                                               \
-  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                   \
-    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                                 \
-    for (int64_t unit = begin; unit < end; unit++) {                                                              \
-      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL;               \
-      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;                           \
-      const T *x = (const T *)job->in + base;                                                                     \
-      T *y = (T *)job->out + base;                                                                                \
-      A carry[PANEL];                                                                                             \
-      for (int64_t i = 0; i < width; i++) {                                                                       \
-        carry[i] = (A)FIRST(LOAD(x[i]));                                                                          \
-        y[i] = STORE(carry[i]);                                                                                   \
-      }                                                                                                           \
-      for (int64_t k = 1; k < n; k++) {                                                                           \
-        if (k % CHECK == 1 && cancelled(job)) return;                                                             \
-        x += job->step * inner, y += job->step * inner;                                                           \
-        for (int64_t i = 0; i < width; i++) {                                                                     \
-          A v = LOAD(x[i]);                                                                                       \
-          carry[i] = (A)OP(carry[i], v);                                                                          \
-          y[i] = STORE(carry[i]);                                                                                 \
-        }                                                                                                         \
+  static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
+                           bool first) {                                                                          \
+    int64_t r = 0;                                                                                                \
+    for (int64_t i = 0; first && i < rows; i++) {                                                                 \
+      carry[i] = (A)FIRST(LOAD(x[i * line]));                                                                     \
+      y[i * line] = STORE(carry[i]);                                                                              \
+    }                                                                                                             \
+    if (first) x += step, y += step, columns--;                                                                   \
+    for (; r + 4 <= rows; r += 4) four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r);        \
+    for (; r < rows; r++) {                                                                                       \
+      for (int64_t c = 0; c < columns; c++) {                                                                     \
+        carry[r] = (A)OP(carry[r], LOAD(x[r * line + c * step]));                                                 \
+        y[r * line + c * step] = STORE(carry[r]);                                                                 \
       }                                                                                                           \
     }                                                                                                             \
   }
 
+/* Defines rows_NAME (lines along the last axis; units are lines) and columns_NAME (units are outer * panels). KIND:
+ * TILE or LINES, of the blocks. */
+#define DEFINE_SCAN(KIND, NAME, T, A, LOAD, STORE, OP, FIRST)                                                   \
+  DEFINE_##KIND(NAME, T, A, LOAD, STORE, OP, FIRST) static void rows_##NAME(const scan_job *job, int64_t begin, \
+                                                                            int64_t end) {                      \
+    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                                      \
+    for (int64_t row = begin; row < end; row += ROWS) {                                                         \
+      int64_t rows = end - row < ROWS ? end - row : ROWS;                                                       \
+      const T *x = (const T *)job->in + row * n + first;                                                        \
+      T *y = (T *)job->out + row * n + first;                                                                   \
+      A carry[ROWS] = {0};                                                                                      \
+      for (int64_t k = 0; k < n; k += KIND##_COLUMNS) {                                                         \
+        if (k % CHECK == 0 && cancelled(job)) return;                                                           \
+        int64_t at = k * job->step;                                                                             \
+        int64_t columns = n - k < KIND##_COLUMNS ? n - k : KIND##_COLUMNS;                                      \
+        if (rows == ROWS && columns == KIND##_COLUMNS && job->step == 1)                                        \
+          block_##NAME(x + at, y + at, n, 1, ROWS, KIND##_COLUMNS, carry, k == 0);                              \
+        else                                                                                                    \
+          block_##NAME(x + at, y + at, n, job->step, rows, columns, carry, k == 0);                             \
+      }                                                                                                         \
+    }                                                                                                           \
+  }                                                                                                             \
+  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                 \
+    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                               \
+    for (int64_t unit = begin; unit < end; unit++) {                                                            \
+      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL;             \
+      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;                         \
+      const T *x = (const T *)job->in + base;                                                                   \
+      T *y = (T *)job->out + base;                                                                              \
+      A carry[PANEL];                                                                                           \
+      for (int64_t i = 0; i < width; i++) {                                                                     \
+        carry[i] = (A)FIRST(LOAD(x[i]));                                                                        \
+        y[i] = STORE(carry[i]);                                                                                 \
+      }                                                                                                         \
+      for (int64_t k = 1; k < n; k++) {                                                                         \
+        if (k % CHECK == 1 && cancelled(job)) return;                                                           \
+        x += job->step * inner, y += job->step * inner;                                                         \
+        for (int64_t i = 0; i < width; i++) {                                                                   \
+          A v = LOAD(x[i]);                                                                                     \
+          carry[i] = (A)OP(carry[i], v);                                                                        \
+          y[i] = STORE(carry[i]);                                                                               \
+        }                                                                                                       \
+      }                                                                                                         \
+    }                                                                                                           \
+  }
+
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
-#define DEFINE_INT(NAME, T, U)                                      \
-  DEFINE_SCAN(sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
-  DEFINE_SCAN(product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
-  DEFINE_SCAN(min_##NAME, T, T, SAME, SAME, INT_MIN_OF, SAME)       \
-  DEFINE_SCAN(max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
+#define DEFINE_INT(NAME, T, U)                                             \
+  DEFINE_SCAN(LINES, sum_##NAME, U, U, SAME, SAME, SUM, FROM_ZERO)         \
+  DEFINE_SCAN(LINES, product_##NAME, U, U, SAME, SAME, WRAP_PRODUCT, SAME) \
+  DEFINE_SCAN(TILE, min_##NAME, T, T, SAME, SAME, INT_MIN_OF, SAME)        \
+  DEFINE_SCAN(TILE, max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
 #define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
 
-#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)                   \
-  DEFINE_SCAN(sum_##NAME, T, A, LOAD, STORE, SUM, FROM_ZERO)    \
-  DEFINE_SCAN(product_##NAME, T, A, LOAD, STORE, PRODUCT, SAME) \
-  DEFINE_SCAN(min_##NAME, T, A, LOAD, STORE, FLOAT_MIN, SAME)   \
-  DEFINE_SCAN(max_##NAME, T, A, LOAD, STORE, FLOAT_MAX, SAME)
+#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)                          \
+  DEFINE_SCAN(LINES, sum_##NAME, T, A, LOAD, STORE, SUM, FROM_ZERO)    \
+  DEFINE_SCAN(LINES, product_##NAME, T, A, LOAD, STORE, PRODUCT, SAME) \
+  DEFINE_SCAN(TILE, min_##NAME, T, A, LOAD, STORE, FLOAT_MIN, SAME)    \
+  DEFINE_SCAN(TILE, max_##NAME, T, A, LOAD, STORE, FLOAT_MAX, SAME)
 
 DEFINE_INT(s8, int8_t, uint8_t)
 DEFINE_INT(s16, int16_t, uint16_t)
@@ -131,7 +167,7 @@ DEFINE_FLOAT(f64, double, double, SAME, SAME)
 /* From the identity, as in the meaning: 1 times a number may change a zero's sign, and infinities. */
 #define FROM_C64(x) (ts_c64_product(1, x))
 #define FROM_C128(x) (ts_c128_product(1, x))
-#define DEFINE_COMPLEX(NAME, T, FIRST) DEFINE_SCAN(product_##NAME, T, T, SAME, SAME, T##_product, FIRST)
+#define DEFINE_COMPLEX(NAME, T, FIRST) DEFINE_SCAN(LINES, product_##NAME, T, T, SAME, SAME, T##_product, FIRST)
 DEFINE_COMPLEX(c64, ts_c64, FROM_C64)
 DEFINE_COMPLEX(c128, ts_c128, FROM_C128)
 
