@@ -341,6 +341,25 @@ static ts_value_id simplify_join(ts_formula *f) {
   return whole ? re->operands[0] : TS_NO_ID;
 }
 
+static ts_value_id simplify(ts_formula *f) {
+  switch ((ts_ops_COMPLEX)f->call->op->code) {
+  case TS_OP_COMPLEX: return simplify_join(f);
+  case TS_OP_REAL:
+  case TS_OP_IMAG: return simplify_part(f);
+  }
+  return TS_NO_ID;
+}
+
+static ts_value_id split_product(ts_formula *f) {
+  switch ((ts_ops_DOT)f->call->op->code) {
+  case TS_OP_CONV: return split_conv(f);
+  case TS_OP_DOT: return split_dot(f);
+  case TS_OP_WIDE_DOT:
+  case TS_OP_SCALED_DOT: break; /* of real numbers */
+  }
+  return TS_NO_ID;
+}
+
 /* ---- the rule ---- */
 
 static ts_value_id split_op(ts_formula *f) {
@@ -350,7 +369,7 @@ static ts_value_id split_op(ts_formula *f) {
   case TS_CLASS_UNARY_FLOAT: return split_function(f);
   case TS_CLASS_UNARY: return split_unary(f);
   case TS_CLASS_PREDICATE: return split_predicate(f);
-  case TS_CLASS_COMPLEX: return code == TS_OP_COMPLEX ? simplify_join(f) : simplify_part(f);
+  case TS_CLASS_COMPLEX: return simplify(f);
   case TS_CLASS_BINARY:
   case TS_CLASS_BINARY_FLOAT: return split_binary(f);
   case TS_CLASS_COMPARE: return split_compare(f);
@@ -359,7 +378,7 @@ static ts_value_id split_op(ts_formula *f) {
   case TS_CLASS_SCAN: return code == TS_OP_CUMULATIVE_SUM ? join(f, each_part(f)) : TS_NO_ID;
   case TS_CLASS_WINDOW: return code == TS_OP_WINDOW_SUM ? join(f, each_part(f)) : TS_NO_ID;
   case TS_CLASS_INDEXED: return code == TS_OP_INDEXED_ADD ? split_indexed_add(f) : TS_NO_ID;
-  case TS_CLASS_DOT: return code == TS_OP_CONV ? split_conv(f) : split_dot(f);
+  case TS_CLASS_DOT: return split_product(f);
   default: return TS_NO_ID;
   }
 }
