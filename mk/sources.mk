@@ -412,6 +412,7 @@ TSAN_TESTS := \
   test_cancel \
   test_epilogue \
   test_pool \
+  test_prepared \
   test_factors \
   test_factors_complex \
   test_gemm \

@@ -6,6 +6,7 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static const ts_prepared_key one = {{1}}, two = {{2}};
@@ -214,6 +215,48 @@ START_TEST(donated_weights)
 }
 END_TEST
 
+typedef struct caller {
+  const ts_executable *exe;
+  ts_buffer **args;
+  ts_buffer *result; /* of the last run */
+} caller;
+
+static void *call_often(void *context) {
+  caller *c = context;
+  for (int i = 0; i < 20; i++) {
+    ts_buffer_release(c->result);
+    c->result = run(c->exe, c->args, &(ts_run_options){.threads = 1});
+  }
+  return NULL;
+}
+
+/* One of them makes the copy while others run without, or with it. */
+START_TEST(callers_at_once)
+{
+  enum { CALLERS = 4 };
+  ts_graph *graph = parse(programs[1]);
+  ts_executable *exe;
+  ts_buffer **args;
+  caller callers[CALLERS];
+  pthread_t threads[CALLERS];
+  ck_assert_ok(ts_executable_create(graph, NULL, &exe));
+  ck_assert_ok(ts_random_args(3, graph, ts_pool_default(), &args));
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i] = (caller){exe, args, NULL};
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, call_often, &callers[i]), 0);
+  }
+  for (int i = 0; i < CALLERS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < CALLERS; i++) {
+    check_equal(callers[i].result, callers[0].result);
+    if (i > 0) ts_buffer_release(callers[i].result);
+  }
+  ts_buffer_release(callers[0].result);
+  ts_random_args_free(args, 2);
+  ts_executable_release(exe);
+  ts_graph_destroy(graph);
+}
+END_TEST
+
 /* Makes a copy of the weights with the second run. */
 static ts_status run_three_times(const ts_graph *graph, const ts_executable *exe) {
   ts_buffer **args, *results[3] = {0};
@@ -249,6 +292,7 @@ int main(void) {
   suite_add_tcase(suite, copies);
   tcase_add_loop_test(runs, equal_bits, 0, PROGRAMS);
   tcase_add_test(runs, donated_weights);
+  tcase_add_test(runs, callers_at_once);
   tcase_add_test(runs, failing_allocations);
   suite_add_tcase(suite, runs);
   return testing_run(suite);
