@@ -117,19 +117,19 @@ static ts_buffer *fixed_buffer(const ts_run *run, ts_memory_id id) {
   return b ? (ts_buffer *)(uintptr_t)ts_buffer_root(b) : NULL;
 }
 
-/* Finds the copy of the routine's weights, or makes it, where there shall be one. */
-static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_routine_run *out) {
+/* Finds the copy of the routine's weights, or makes it, where there shall be one. `*out_use` is NULL without one. */
+static ts_status prepare_weights(const ts_run *run, const ts_step *step, ts_routine_run *out, ts_prepared **out_use) {
   const ts_routine_plan *plan = step->routine.plan;
   const ts_weights *weights = plan->weights;
   ts_buffer *buffer = weights ? fixed_buffer(run, step->ids[weights->operand]) : NULL;
-  ts_prepared *claim;
-  void *to;
-  if (!buffer) return TS_SUCCESS;
-  out->prepared = ts_prepared_find(buffer, &weights->key, weights->bytes, run->pool, &claim, &to);
-  if (!claim) return TS_SUCCESS;
-  ts_status status = weights->prepare(plan, out, to);
-  ts_prepared_end(claim, !status);
-  if (!status) out->prepared = to;
+  bool make;
+  void *data;
+  *out_use = buffer ? ts_prepared_use(buffer, &weights->key, weights->bytes, run->pool, &make, &data) : NULL;
+  if (!*out_use) return TS_SUCCESS;
+  ts_status status = make ? weights->prepare(plan, out, data) : TS_SUCCESS;
+  if (make) ts_prepared_made(*out_use, !status);
+  if (status) *out_use = NULL;
+  out->prepared = data;
   return status;
 }
 
@@ -149,8 +149,11 @@ static ts_status run_routine(ts_run *run, const ts_step *step) {
                          .parallel = run->parallel,
                          .pool = run->pool,
                          .cancel = cancel_flag(run)};
-  TS_TRY(prepare_weights(run, step, &call));
-  return plan->routine->run(plan, &call);
+  ts_prepared *use;
+  TS_TRY(prepare_weights(run, step, &call, &use));
+  ts_status status = plan->routine->run(plan, &call);
+  if (use) ts_prepared_leave(use);
+  return status;
 }
 
 static void copy_bytes(const ts_run *run, void *to, const void *from, int64_t bytes) {

@@ -253,6 +253,17 @@ static ts_status system_error(ts_pool *pool, int64_t size) {
                   bytes_text(stats.live, live));
 }
 
+static bool (*_Atomic reclaim)(ts_pool *pool);
+
+void ts_pool_on_limit(bool (*function)(ts_pool *pool)) {
+  atomic_store_explicit(&reclaim, function, memory_order_release);
+}
+
+static bool reclaimed(ts_pool *pool) {
+  bool (*function)(ts_pool *) = atomic_load_explicit(&reclaim, memory_order_acquire);
+  return function && function(pool);
+}
+
 ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
   *out = NULL;
   if (ts_alloc_should_fail()) return ts_error_no_memory();
@@ -263,7 +274,7 @@ ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out) {
 
   ts_free_block *block = NULL;
   while (!take_shared(pool, class, bytes, &block))
-    if (clear_shelves(pool, INT64_MAX) == 0) return limit_error(pool, size);
+    if (clear_shelves(pool, INT64_MAX) == 0 && !reclaimed(pool)) return limit_error(pool, size);
   *out = block ? block : fresh(pool, size, bytes);
   if (*out) return TS_SUCCESS;
   untake(pool, bytes);

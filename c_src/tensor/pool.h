@@ -29,6 +29,9 @@ ts_pool *ts_pool_default(void);      /* never NULL; created on first use, never 
  * bytes. Size 0 is allowed. When the limit is reached, pooled blocks are returned to the system first; then it fails
  * with TS_RESOURCE_EXHAUSTED and a message with requested, live and limit bytes. */
 ts_status ts_pool_alloc(ts_pool *pool, int64_t size, void **out);
+/* Who keeps memory of pools that may be freed: called where the limit of a pool is reached, without locks; true: some
+ * of the pool's was freed. One function for the process. */
+void ts_pool_on_limit(bool (*reclaim)(ts_pool *pool));
 /* `size` must be the size of the request. */
 void ts_pool_free(ts_pool *pool, void *block, int64_t size);
 

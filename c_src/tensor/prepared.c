@@ -6,13 +6,15 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef enum state { NOTED, CLAIMED, READY, REFUSED } state;
+/* REFUSED: there was no memory, which is not asked for again. */
+typedef enum state { NOTED, BEING_MADE, READY, REFUSED } state;
 
 struct ts_prepared {
   ts_prepared *next; /* of the same list */
   const ts_buffer *buffer;
   ts_prepared_key key;
   state state;
+  int32_t uses; /* that have not ended */
   ts_pool *pool;
   void *data;
   int64_t bytes;
@@ -55,40 +57,82 @@ static bool leaves_room(ts_pool *pool, int64_t bytes) {
   return bytes <= (stats.limit - stats.live) / 2;
 }
 
-/* A copy that does not fit once is not tried again. */
-static bool claim(ts_prepared *p, int64_t bytes, ts_pool *pool) {
-  p->state = REFUSED;
-  if (!leaves_room(pool, bytes) || !ts_status_consume_ok(ts_pool_alloc(pool, bytes, &p->data))) return false;
-  p->state = CLAIMED;
+static void free_data(ts_prepared *p, state next) {
+  ts_pool_free(p->pool, p->data, p->bytes);
+  p->data = NULL;
+  p->state = next;
+}
+
+/* Whether some memory was freed. Copies that are freed so are not made again. */
+static bool free_unused(ts_pool *pool) {
+  bool some = false;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < LISTS; i++)
+    for (ts_prepared *p = lists[i]; p; p = p->next) {
+      if (p->state != READY || p->uses > 0 || p->pool != pool) continue;
+      free_data(p, REFUSED);
+      some = true;
+    }
+  pthread_mutex_unlock(&lock);
+  return some;
+}
+
+/* Not under the lock, as the pool may ask for free_unused. */
+static bool get_memory(ts_prepared *p, int64_t bytes, ts_pool *pool) {
+  ts_pool_on_limit(free_unused);
   p->bytes = bytes;
   p->pool = pool;
-  return true;
+  return leaves_room(pool, bytes) && ts_status_consume_ok(ts_pool_alloc(pool, bytes, &p->data));
 }
 
-const void *ts_prepared_find(ts_buffer *buffer, const ts_prepared_key *key, int64_t bytes, ts_pool *pool,
-                             ts_prepared **out_claim, void **out_to) {
-  const void *data = NULL;
+static void set_state(ts_prepared *p, state next) {
+  pthread_mutex_lock(&lock);
+  p->state = next;
+  pthread_mutex_unlock(&lock);
+}
+
+/* The copy, if it is there, or has to be made. A use of no copy is noted. */
+static ts_prepared *find_or_note(ts_buffer *buffer, const ts_prepared_key *key, bool *out_make) {
   int count;
-  *out_claim = NULL;
-  if (!atomic_load_explicit(&buffer->is_fixed, memory_order_relaxed)) return NULL;
   pthread_mutex_lock(&lock);
   ts_prepared *p = find(buffer, key, &count);
-  if (!p && count < MOST_OF_A_BUFFER)
-    note(buffer, key);
-  else if (p && p->state == READY)
-    data = p->data;
-  else if (p && p->state == NOTED && claim(p, bytes, pool)) {
-    *out_claim = p;
-    *out_to = p->data;
-  }
+  if (!p && count < MOST_OF_A_BUFFER) note(buffer, key);
+  *out_make = p && p->state == NOTED;
+  if (p && !*out_make && p->state != READY) p = NULL;
+  if (p) p->uses++;
+  if (*out_make) p->state = BEING_MADE;
   pthread_mutex_unlock(&lock);
-  return data;
+  return p;
 }
 
-void ts_prepared_end(ts_prepared *claim, bool is_whole) {
+ts_prepared *ts_prepared_use(ts_buffer *buffer, const ts_prepared_key *key, int64_t bytes, ts_pool *pool,
+                             bool *out_make, void **out_data) {
+  *out_make = false;
+  if (!atomic_load_explicit(&buffer->is_fixed, memory_order_relaxed)) return NULL;
+  ts_prepared *p = find_or_note(buffer, key, out_make);
+  if (*out_make && !get_memory(p, bytes, pool)) {
+    ts_prepared_leave(p);
+    set_state(p, REFUSED);
+    *out_make = false;
+    return NULL;
+  }
+  if (p) *out_data = p->data;
+  return p;
+}
+
+void ts_prepared_made(ts_prepared *use, bool is_whole) {
   pthread_mutex_lock(&lock);
-  claim->state = is_whole ? READY : NOTED;
-  if (!is_whole) ts_pool_free(claim->pool, claim->data, claim->bytes);
+  use->state = READY;
+  if (!is_whole) {
+    use->uses--;
+    free_data(use, NOTED);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void ts_prepared_leave(ts_prepared *use) {
+  pthread_mutex_lock(&lock);
+  use->uses--;
   pthread_mutex_unlock(&lock);
 }
 

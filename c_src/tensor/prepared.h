@@ -13,14 +13,15 @@ typedef struct ts_prepared_key {
 
 typedef struct ts_prepared ts_prepared;
 
-/* The copy, readable while the buffer lives, or NULL: there is none. Then `*out_claim` is NULL, or the caller makes the
- * copy: it writes `bytes` bytes at `*out_to`, and calls ts_prepared_end. Buffers whose bytes may change have none, nor
- * has the pool a copy that takes more than half of what its limit leaves. */
-const void *ts_prepared_find(ts_buffer *buffer, const ts_prepared_key *key, int64_t bytes, ts_pool *pool,
-                             ts_prepared **out_claim, void **out_to);
-/* Without `is_whole` a later use makes the copy. */
-void ts_prepared_end(ts_prepared *claim, bool is_whole);
-/* Frees the copies of a buffer that no run reads. */
+/* A use of the copy, or NULL: there is none. With `*out_make` the caller makes it first: it writes `bytes` bytes at
+ * `*out_data`, and calls ts_prepared_made. Buffers whose bytes may change have no copies, nor has the pool one that
+ * takes more than half of what its limit leaves. Where the limit is reached, copies that are not in use are freed. */
+ts_prepared *ts_prepared_use(ts_buffer *buffer, const ts_prepared_key *key, int64_t bytes, ts_pool *pool,
+                             bool *out_make, void **out_data);
+/* Without `is_whole` that ends the use, and a later one makes the copy. */
+void ts_prepared_made(ts_prepared *use, bool is_whole);
+void ts_prepared_leave(ts_prepared *use);
+/* Frees the copies of a buffer, which are not in use. */
 void ts_prepared_forget(ts_buffer *buffer);
 
 #endif

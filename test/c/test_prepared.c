@@ -31,35 +31,43 @@ static ts_buffer *make_buffer(void) {
 /* What a use finds: nothing, a copy to make, or a copy. */
 typedef enum found { NOTHING, TO_MAKE, THERE } found;
 
-static found use(ts_buffer *buffer, const ts_prepared_key *key, ts_prepared **out_claim) {
-  void *to;
-  const void *data = ts_prepared_find(buffer, key, 1000, pool, out_claim, &to);
-  if (*out_claim) memset(to, 7, 1000);
-  return data ? THERE : *out_claim ? TO_MAKE : NOTHING;
+static found use(ts_buffer *buffer, const ts_prepared_key *key, ts_prepared **out_use) {
+  void *data;
+  bool make;
+  *out_use = ts_prepared_use(buffer, key, 1000, pool, &make, &data);
+  if (!*out_use) return NOTHING;
+  if (make) memset(data, 7, 1000);
+  ck_assert_int_eq(((const char *)data)[999], 7);
+  return make ? TO_MAKE : THERE;
+}
+
+/* Makes one if it is the second use, and ends the use. */
+static found use_whole(ts_buffer *buffer, const ts_prepared_key *key) {
+  ts_prepared *claim;
+  found what = use(buffer, key, &claim);
+  if (what == TO_MAKE) ts_prepared_made(claim, true);
+  if (claim) ts_prepared_leave(claim);
+  return what;
 }
 
 static found make_copy(ts_buffer *buffer, const ts_prepared_key *key) {
-  ts_prepared *claim;
-  found first = use(buffer, key, &claim), second = use(buffer, key, &claim);
-  if (claim) ts_prepared_end(claim, true);
-  return first == NOTHING ? second : first;
+  found first = use_whole(buffer, key);
+  return first == NOTHING ? use_whole(buffer, key) : first;
 }
 
 START_TEST(the_second_use_makes_a_copy)
 {
   ts_buffer *buffer = make_buffer();
   ts_prepared *claim, *other;
-  void *to;
   int64_t before = live();
   ck_assert_int_eq(use(buffer, &one, &claim), NOTHING);
   ck_assert_int_eq(live(), before);
   ck_assert_int_eq(use(buffer, &one, &claim), TO_MAKE);
   ck_assert_int_eq(use(buffer, &one, &other), NOTHING); /* another run, while it is made */
-  ts_prepared_end(claim, false);                        /* that one was cancelled */
+  ts_prepared_made(claim, false);                       /* that one was cancelled */
   ck_assert_int_eq(live(), before);
-  ck_assert_int_eq(use(buffer, &one, &claim), TO_MAKE);
-  ts_prepared_end(claim, true);
-  ck_assert_int_eq(*(const char *)ts_prepared_find(buffer, &one, 1000, pool, &claim, &to), 7);
+  ck_assert_int_eq(use_whole(buffer, &one), TO_MAKE);
+  ck_assert_int_eq(use_whole(buffer, &one), THERE);
   ck_assert_int_eq(make_copy(buffer, &two), TO_MAKE); /* has its own */
   ck_assert_int_ge(live(), before + 2000);
   ts_buffer_release(buffer);
@@ -67,10 +75,32 @@ START_TEST(the_second_use_makes_a_copy)
 }
 END_TEST
 
+/* Copies make room where the limit is reached, but for those in use, and are not made again. */
+START_TEST(short_of_memory)
+{
+  ts_buffer *buffer = make_buffer(), *other = make_buffer();
+  ts_prepared *used;
+  void *block;
+  make_copy(buffer, &one);
+  make_copy(other, &one);
+  ck_assert_int_eq(use(other, &one, &used), THERE);
+  ts_pool_set_limit(pool, live() + 1500);
+  ck_assert_ok(ts_pool_alloc(pool, 2000, &block));
+  ck_assert_int_eq(make_copy(buffer, &one), NOTHING);
+  ts_pool_free(pool, block, 2000);
+  ck_assert_error(ts_pool_alloc(pool, 4000, &block), TS_RESOURCE_EXHAUSTED, "are live and the limit is");
+  ts_pool_set_limit(pool, 1 << 20);
+  ts_prepared_leave(used);
+  ck_assert_int_eq(use_whole(other, &one), THERE);
+  ts_buffer_release(buffer);
+  ts_buffer_release(other);
+  ck_assert_int_eq(live(), 0);
+}
+END_TEST
+
 START_TEST(no_copy)
 {
   ts_buffer *buffer = make_buffer(), *wrapped;
-  ts_prepared *claim;
   float bytes[4] = {0};
   ts_shape four = SHAPE(4);
   atomic_store(&buffer->is_fixed, false); /* its address was given away */
@@ -87,7 +117,7 @@ START_TEST(no_copy)
   ts_pool_set_limit(pool, live() + 1500); /* half of what is left is less than the copy */
   ck_assert_int_eq(make_copy(buffer, &one), NOTHING);
   ts_pool_set_limit(pool, 1 << 20);
-  ck_assert_int_eq(use(buffer, &one, &claim), NOTHING); /* not tried again */
+  ck_assert_int_eq(use_whole(buffer, &one), NOTHING); /* not tried again */
   ts_buffer_release(buffer);
   ck_assert_int_eq(live(), 0);
 }
@@ -287,6 +317,7 @@ int main(void) {
   TCase *copies = tcase_create("copies"), *runs = tcase_create("programs");
   tcase_add_checked_fixture(copies, make_pool, destroy_pool);
   tcase_add_test(copies, the_second_use_makes_a_copy);
+  tcase_add_test(copies, short_of_memory);
   tcase_add_test(copies, no_copy);
   tcase_add_test(copies, forgotten_copies);
   suite_add_tcase(suite, copies);
