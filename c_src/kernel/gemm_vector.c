@@ -58,6 +58,7 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 
 /* Bytes of a task's results: few enough to stay in L1 while rows of x stream by. */
 #define AXPY_BYTES 8192
+#define AXPY_MIN_BYTES 2048 /* two threads read shorter pieces of rows no faster than one reads whole rows */
 #define DOT_RESULTS 256
 #define TASKS_PER_WORKER 16            /* minimum for DOT: long runs of rows are read slightly faster than short ones */
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
@@ -89,7 +90,9 @@ static int64_t axpy_chunk(const vector_plan *p) {
   int64_t size = p->run->gemm->geometry.element_size, most = (p->f.items > 1 ? AXPY_BYTES / 2 : AXPY_BYTES) / size;
   int64_t column = gemm_min(TASK_BYTES, p->f.k * p->f.x.size);
   int64_t wanted = TASK_BYTES / column / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
-  return gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
+  int64_t chunk = gemm_min(most, gemm_max(AXPY_BYTES / 2 / size, wanted));
+  int64_t share = p->f.results * p->run->shape.batch / p->run->parallel->width / TS_GEMM_MAX_LANES * TS_GEMM_MAX_LANES;
+  return gemm_min(chunk, gemm_max(AXPY_MIN_BYTES / size, share));
 }
 
 static void plan_chunks(vector_plan *p) {
