@@ -127,6 +127,11 @@ def _(P, x, w, b):
     return P.relu(x @ w + b)
 
 
+for rows in (1, 8, 32):
+    workload(f"dense_relu_{rows}x1024", data(rows, 1024), data(1024, 1024, seed=2), data(1024, seed=3))(
+        lambda P, x, w, b: P.relu(x @ w + b))
+
+
 @workload("attention_8x512x64", data(8, 512, 64), data(8, 512, 64, seed=2), data(8, 512, 64, seed=3))
 def _(P, q, k, v):
     return P.softmax(q @ P.swap_last(k) * 0.125) @ v

@@ -108,7 +108,8 @@ contractions() ->
       fun(A, B) -> tessera:dot(A, [2], [0], B, [1], [0]) end},
      {"matvec_4096", inputs([{4096, 4096}, {4096}]), fun tessera:dot/2},
      {"dense_relu_1024", inputs([{1024, 1024}, {1024, 1024}, {1024}]), fun dense/3},
-     {"attention_8x512x64", inputs([{8, 512, 64}, {8, 512, 64}, {8, 512, 64}]), fun attention/3}].
+     {"attention_8x512x64", inputs([{8, 512, 64}, {8, 512, 64}, {8, 512, 64}]), fun attention/3}] ++
+    [{"dense_relu_" ++ integer_to_list(Rows) ++ "x1024", inputs([{Rows, 1024}, {1024, 1024}, {1024}]), fun dense/3} || Rows <- [1, 8, 32]].
 
 dense(X, W, B) -> tessera:relu(tessera:add(tessera:dot(X, W), B)).
 
