@@ -20,6 +20,7 @@ typedef struct panel {
   int64_t at, rows, width;
   int64_t row;   /* elements of a column */
   char *columns; /* as rows */
+  char *sums;    /* alike, while the panel is factored */
   char *square;  /* the first rows, dense */
 } panel;
 
@@ -29,12 +30,13 @@ static char *element(const lu_factors *f, int64_t row, int64_t col) {
   return f->factors + (row * lu_pitch(f->n) + col) * f->with.size;
 }
 
-/* Neighbours have different memory: strips read one while the other is made. */
+/* Neighbours have different memory: strips read one while the other is made, and two threads take turns. */
 static panel panel_at(const lu_factors *f, int64_t at) {
   const int64_t columns = BLOCK * lu_pitch(f->n), odd = at / BLOCK % 2;
   panel p = {.f = f, .at = at, .rows = f->n - at, .width = min(BLOCK, f->n - at), .row = lu_pitch(f->n - at)};
   p.columns = f->room + odd * columns * f->with.size;
-  p.square = f->room + (3 * columns + odd * BLOCK * BLOCK) * f->with.size;
+  p.sums = f->room + (2 + odd) * columns * f->with.size;
+  p.square = f->room + (4 * columns + odd * BLOCK * BLOCK) * f->with.size;
   return p;
 }
 
@@ -64,13 +66,13 @@ static void clear_ends(const panel *p, char *columns) {
     memset(columns + (c * p->row + p->rows) * size, 0, (size_t)((p->row - p->rows) * size));
 }
 
-static void load_sums(const panel *p, char *sums) {
+static void load_sums(const panel *p) {
   const lu_factors *f = p->f;
-  const ts_linalg_view from = {element(f, p->at, p->at), 1, lu_pitch(f->n)}, to = {sums, p->row, 1};
+  const ts_linalg_view from = {element(f, p->at, p->at), 1, lu_pitch(f->n)}, to = {p->sums, p->row, 1};
   if (p->at > 0)
     ts_linalg_copy(&from, &to, p->width, p->rows, f->with.size);
   else
-    memset(sums, 0, (size_t)(p->width * p->row * f->with.size));
+    memset(p->sums, 0, (size_t)(p->width * p->row * f->with.size));
 }
 
 static void note_pivots(const panel *p) {
@@ -93,13 +95,12 @@ static void put_panel(const panel *p) {
 
 static ts_status factor_panel(const lu_factors *f, int64_t at) {
   const panel p = panel_at(f, at);
-  char *sums = f->room + 2 * BLOCK * lu_pitch(f->n) * f->with.size;
   TS_TRY(ts_check_cancelled(f->with.cancel, ts_op_name(f->op)));
   load_columns(&p);
-  load_sums(&p, sums);
+  load_sums(&p);
   clear_ends(&p, p.columns);
-  clear_ends(&p, sums);
-  f->with.vector->factor_panel(&(ts_linalg_panel){p.columns, sums, p.row, p.rows, (int)p.width, f->pivots + at});
+  clear_ends(&p, p.sums);
+  f->with.vector->factor_panel(&(ts_linalg_panel){p.columns, p.sums, p.row, p.rows, (int)p.width, f->pivots + at});
   note_pivots(&p);
   put_panel(&p);
   return TS_SUCCESS;

@@ -22,9 +22,9 @@ typedef struct lu_factors {
 
 /* Elements from a row to the next: no power of two, so that a strip's rows fit into the first cache. */
 static inline int64_t lu_pitch(int64_t n) { return ((n + 15) / 16 | 1) * 16; }
-/* Two panels of columns, one of their sums, and two squares. */
+/* Two panels of columns, their sums, and two squares. */
 static inline int64_t lu_room_elements(int64_t n) {
-  return 3 * TS_LINALG_BLOCK * lu_pitch(n) + 2 * TS_LINALG_BLOCK * TS_LINALG_BLOCK;
+  return 4 * TS_LINALG_BLOCK * lu_pitch(n) + 2 * TS_LINALG_BLOCK * TS_LINALG_BLOCK;
 }
 
 ts_status lu_factor(const lu_factors *f);
