@@ -267,7 +267,7 @@ static ts_status plan_workspace(lu_state *s, ts_routine_plan *out) {
   int64_t a, b, results;
   s->factor_bytes = round_up(n * lu_pitch(n) * s->size);
   s->pivot_bytes = round_up(n * 8);
-  s->room_bytes = ts_linalg_max(ts_linalg_max(lu_room_elements(n), solved) * s->size, places);
+  s->room_bytes = ts_linalg_max(ts_linalg_max(lu_room_elements(s->gemm, n), solved) * s->size, places);
   s->thread_bytes = round_up(s->factor_bytes + 2 * s->pivot_bytes + s->room_bytes);
   if (s->groups) s->thread_bytes = round_up((n * n + n * (s->cols + 1)) * s->vector->lanes * s->size);
   out->thread_workspace = s->thread_bytes;
@@ -306,8 +306,8 @@ static ts_status lu_plan(const ts_routine_request *request, ts_routine_plan *out
   double ns = s->matrix_ns * (s->groups ? s->vector->lanes : 1), cost = 200 + s->matrix_ns * (double)s->batch;
   s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   out->cost_ns = cost < 4e18 ? (int64_t)cost : INT64_MAX / 2;
-  TS_TRY(plan_workspace(s, out));
-  return s->n > BLOCK ? ts_gemm_get(s->computed, NULL, &s->gemm) : TS_SUCCESS;
+  if (s->n > BLOCK) TS_TRY(ts_gemm_get(s->computed, NULL, &s->gemm));
+  return plan_workspace(s, out);
 }
 
 static void lu_deinit(ts_routine_plan *plan) {

@@ -22,6 +22,7 @@ typedef struct panel {
   char *columns; /* as rows */
   char *sums;    /* alike, while the panel is factored */
   char *square;  /* the first rows, dense */
+  char *below;   /* the other ones, packed for products */
 } panel;
 
 static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -37,6 +38,7 @@ static panel panel_at(const lu_factors *f, int64_t at) {
   p.columns = f->room + odd * columns * f->with.size;
   p.sums = f->room + (2 + odd) * columns * f->with.size;
   p.square = f->room + (4 * columns + odd * BLOCK * BLOCK) * f->with.size;
+  p.below = f->room + (4 * columns + 2 * BLOCK * BLOCK + odd * lu_below_elements(f->with.gemm, f->n)) * f->with.size;
   return p;
 }
 
@@ -85,11 +87,18 @@ static void note_pivots(const panel *p) {
   }
 }
 
+static ts_gemm_shape shape_behind(const panel *p) {
+  return (ts_gemm_shape){
+      .batch = 1, .m = p->rows - p->width, .k = p->width, .lhs_row = 1, .lhs_col = p->row, .rhs_col = 1};
+}
+
 static void put_panel(const panel *p) {
   const lu_factors *f = p->f;
   const ts_linalg_view columns = {p->columns, p->row, 1}, square = {p->square, 1, p->width};
   const ts_linalg_view place = {element(f, p->at, p->at), 1, lu_pitch(f->n)};
+  const ts_gemm_shape shape = shape_behind(p);
   ts_linalg_copy(&columns, &square, p->width, p->width, f->with.size);
+  if (p->rows > p->width) ts_gemm_pack_left(f->with.gemm, &shape, p->columns + p->width * f->with.size, p->below);
   ts_linalg_copy(&columns, &place, p->width, f->keeps_lower ? p->rows : p->width, f->with.size);
 }
 
@@ -153,18 +162,12 @@ static void solve_rows(const panel *p, const strip *s) {
 static ts_status add_products(const panel *p, const strip *s) {
   const lu_factors *f = p->f;
   const int64_t behind = p->at + p->width;
-  const ts_gemm_shape shape = {.batch = 1,
-                               .m = f->n - behind,
-                               .n = s->cols,
-                               .k = p->width,
-                               .lhs_row = 1,
-                               .lhs_col = p->row,
-                               .rhs_row = s->row,
-                               .rhs_col = 1,
-                               .out_row = s->row};
+  ts_gemm_shape shape = shape_behind(p);
   if (behind == f->n) return TS_SUCCESS;
+  shape.n = s->cols;
+  shape.rhs_row = shape.out_row = s->row;
   return ts_gemm_run(f->with.gemm, &shape,
-                     &(ts_gemm_call){.lhs = p->columns + p->width * f->with.size,
+                     &(ts_gemm_call){.left = p->below,
                                      .rhs = s->data + p->at * s->row * f->with.size,
                                      .out = s->data + behind * s->row * f->with.size,
                                      .adds = p->at > 0,

@@ -16,15 +16,19 @@ typedef struct lu_factors {
                       when their panel was factored. Of a panel's L only the first rows, unless keeps_lower */
   int64_t *pivots; /* out: row i was exchanged with pivots[i] */
   int64_t *order;  /* out: row i was row order[i] of the matrix */
-  char *room;      /* lu_room_elements(n), aligned to 64 bytes */
+  char *room;      /* lu_room_elements, aligned to 64 bytes */
   bool keeps_lower;
 } lu_factors;
 
 /* Elements from a row to the next: no power of two, so that a strip's rows fit into the first cache. */
 static inline int64_t lu_pitch(int64_t n) { return ((n + 15) / 16 | 1) * 16; }
-/* Two panels of columns, their sums, and two squares. */
-static inline int64_t lu_room_elements(int64_t n) {
-  return 4 * TS_LINALG_BLOCK * lu_pitch(n) + 2 * TS_LINALG_BLOCK * TS_LINALG_BLOCK;
+/* Of a panel's rows below, packed for products, of which there are none up to TS_LINALG_BLOCK rows. */
+static inline int64_t lu_below_elements(const ts_gemm *gemm, int64_t n) {
+  return gemm ? (ts_gemm_left_elements(gemm, n, TS_LINALG_BLOCK) + 15) / 16 * 16 : 0;
+}
+/* Two panels: their columns and sums, first rows, and rows below. */
+static inline int64_t lu_room_elements(const ts_gemm *gemm, int64_t n) {
+  return 4 * TS_LINALG_BLOCK * lu_pitch(n) + 2 * TS_LINALG_BLOCK * TS_LINALG_BLOCK + 2 * lu_below_elements(gemm, n);
 }
 
 ts_status lu_factor(const lu_factors *f);
