@@ -196,6 +196,7 @@ KERNEL_SRC := \
   c_src/kernel/linalg_vector_avx512.c \
   c_src/kernel/linalg_vector_base.c \
   c_src/kernel/lu.c \
+  c_src/kernel/lu_panels.c \
   c_src/kernel/pick.c \
   c_src/kernel/pick_avx2.c \
   c_src/kernel/pick_avx512.c \

@@ -196,7 +196,7 @@ static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(valu
 
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
-  int64_t most = gemm_max(64, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
+  int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
   p->kc = gemm_ceil_div(p->shape.k, p->k_blocks);
   if (p->run->gemm->complex) p->kc = round_up(p->kc, 2); /* blocks have whole numbers */
@@ -431,7 +431,7 @@ static void pack_block(const task *t) {
   int64_t at = t->batch * s->lhs_batch + t->row * s->lhs_row + t->k * s->lhs_col, k = elements_of(p, t->k, t->kc);
   if (p->run->rows)
     pack_rows(t);
-  else
+  else if (!p->run->left)
     pack_lhs(t, p->lhs + at * p->run->gemm->lhs_size, k);
   int64_t rest = t->cols % p->tile_cols;
   if (p->mode == RHS_DIRECT && rest) /* its type is that of the product: not scaled */
@@ -557,6 +557,7 @@ static void product_task(void *arg, int64_t index, int worker) {
   t.rows = gemm_min((row_task + 1) * p->row_panels / p->row_tasks * p->g->rows[0], p->shape.m) - t.row;
   t.col = col_task * p->col_panels / p->col_tasks * p->tile_cols;
   t.cols = gemm_min((col_task + 1) * p->col_panels / p->col_tasks * p->tile_cols, p->shape.n) - t.col;
+  if (p->run->left) t.lhs_space = (char *)(uintptr_t)p->run->left + t.row / p->g->rows[0] * p->lhs_panel_bytes;
   place_out(&t);
   for (t.k = p->phase; t.k < phase_end(p); t.k += p->kc) {
     t.kc = gemm_min(p->kc, p->shape.k - t.k);
@@ -615,6 +616,7 @@ static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const 
                     .rhs = call->rhs,
                     .rows = call->rows,
                     .packed = call->packed,
+                    .left = call->left,
                     .out = call->out,
                     .scale = call->scale,
                     .adds = call->adds,
@@ -713,6 +715,20 @@ ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, 
   return ts_check_cancelled(call->cancel, "a matrix product");
 }
 
+/* ---- a shared left side ---- */
+
+int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k) {
+  return gemm_ceil_div(m, gemm->geometry.rows[0]) * gemm->geometry.panel * k;
+}
+
+/* One block of k: plan_k has no smaller ones. */
+void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *s, const void *lhs, void *out) {
+  const ts_gemm_geometry *g = &gemm->geometry;
+  const gemm_pack pack = {gemm->types.lhs, g->compute, s->lhs_row, s->lhs_col, g->rows[0],
+                          g->panel,        GEMM_REAL,  NULL,       0,          TS_DTYPE_NONE};
+  ts_gemm_pack(&pack, lhs, s->m, s->k, out, s->k * g->panel * g->element_size);
+}
+
 /* With k = 0 the sums are empty. */
 static void run_zeros(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
@@ -731,7 +747,7 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
     if (!call->adds) run_zeros(&run);
     return TS_SUCCESS;
   }
-  ts_gemm_kernel kernel = call->adds ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
+  ts_gemm_kernel kernel = call->adds || call->left ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
   if (!gemm->kernels[kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
   return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);

@@ -81,6 +81,7 @@ typedef struct ts_gemm_call {
   const ts_gemm_rows *rows; /* for ts_gemm_run_rows */
   const void *rhs;
   const void *packed; /* rhs as ts_gemm_pack_weights has packed it for such a product; NULL: the run packs it */
+  const void *left;   /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
   void *out;
   const ts_gemm_scale *scale;  /* for ts_gemm_prepare_scaled; else NULL */
   bool adds;                   /* the chains begin with what `out` has, which is of the type that is computed */
@@ -98,6 +99,13 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
  * than rhs has, in about: rhs is read as it is, or there are many rows, or it is widened. */
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes);
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out);
+
+/* The left side of f32 or f64 that several products on one thread share, packed once: up to so many steps of k, in
+ * tiles
+ * (`adds`, or a shape whose kernel is that). */
+enum { TS_GEMM_LEFT_STEPS = 64 };
+int64_t ts_gemm_left_elements(const ts_gemm *gemm, int64_t m, int64_t k);
+void ts_gemm_pack_left(const ts_gemm *gemm, const ts_gemm_shape *shape, const void *lhs, void *out);
 
 /* ts_gemm_prepare, and a run, of a product whose left side is `rows`: the shape's strides of lhs are 0. */
 ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);

@@ -26,6 +26,7 @@ typedef struct gemm_run {
   const char *lhs, *rhs;
   const ts_gemm_rows *rows; /* in place of lhs; NULL: lhs is strided */
   const char *packed;       /* in place of rhs; NULL: rhs is strided */
+  const char *left;         /* in place of lhs, by ts_gemm_pack_left; NULL: there is none */
   char *out;
   const ts_gemm_scale *scale; /* NULL: none */
   bool adds;

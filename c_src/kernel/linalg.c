@@ -33,7 +33,7 @@ int64_t ts_linalg_batch(const ts_shape *shape) {
 /* ---- copies ---- */
 
 /* By squares, as one side or the other may go through memory by columns. */
-#define SQUARE 16
+#define SQUARE TS_LINALG_SQUARE
 
 #define DEFINE_COPY(BITS)                                                                                    \
   static void copy##BITS(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) { \
@@ -55,17 +55,27 @@ static void copy_elements(const ts_linalg_view *from, const ts_linalg_view *to, 
     copy64(from, to, rows, cols);
 }
 
+void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, int64_t to_row, int size) {
+  const gemm_pack pack = {.dtype = size == 4 ? TS_F32 : TS_F64, .step = SQUARE, .width = (int)to_row};
+  if (count == SQUARE && to_row >= SQUARE && to_row <= INT_MAX) {
+    ts_gemm_pack_rows(&pack, rows, SQUARE, cols, to);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++) {
+    const ts_linalg_view from = {(char *)(uintptr_t)rows[i], 1, 0}, column = {to + i * size, to_row, 0};
+    copy_elements(&from, &column, cols, 1, size);
+  }
+}
+
 /* Columns of `from`, whose elements follow each other, become those of `to`, whose rows' do: whole squares of them, in
  * registers. Returns the columns that are done. */
 static int64_t turn_columns(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols,
                             int size) {
-  if (to->row < SQUARE || to->row > INT_MAX) return 0;
-  const gemm_pack pack = {.dtype = size == 4 ? TS_F32 : TS_F64, .step = SQUARE, .width = (int)to->row};
   int64_t col = 0;
   for (; col + SQUARE <= cols; col += SQUARE) {
     const char *some[SQUARE];
     for (int i = 0; i < SQUARE; i++) some[i] = ts_linalg_at(from, 0, col + i, size);
-    ts_gemm_pack_rows(&pack, some, SQUARE, rows, ts_linalg_at(to, 0, col, size));
+    ts_linalg_turn(some, SQUARE, rows, ts_linalg_at(to, 0, col, size), to->row, size);
   }
   return col;
 }

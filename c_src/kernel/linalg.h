@@ -23,6 +23,9 @@ static inline int64_t ts_linalg_max(int64_t a, int64_t b) { return a > b ? a : b
 int64_t ts_linalg_batch(const ts_shape *shape);
 /* Copies a matrix. Elements have 4 or 8 bytes. */
 void ts_linalg_copy(const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols, int size);
+/* Copies `count` rows that lie anywhere into columns: `to_row` elements are between their elements. */
+#define TS_LINALG_SQUARE 16 /* the most, and the fastest, count */
+void ts_linalg_turn(const char **rows, int64_t count, int64_t cols, char *to, int64_t to_row, int size);
 /* f16 or bf16 to f32 and back. */
 void ts_linalg_widen(ts_dtype type, const void *from, int64_t count, float *to);
 void ts_linalg_narrow(ts_dtype type, const float *from, int64_t count, void *to);

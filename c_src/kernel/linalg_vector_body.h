@@ -13,6 +13,8 @@
 /* Vectors of a row that are done together: as many chains as hide the latency of a fused multiply-add, while a block's
  * rows stay in the first cache. */
 #define WIDE (VECTOR_BYTES == 64 ? 4 : 8)
+/* Rows of so many vectors that are solved together, as far as there are registers. */
+#define SOLVED (VECTOR_BYTES == 64 ? 4 : 1)
 
 typedef float lanes_f32 __attribute__((vector_size(VECTOR_BYTES)));
 typedef double lanes_f64 __attribute__((vector_size(VECTOR_BYTES)));

@@ -36,14 +36,16 @@ INLINE void NAME(add_block)(const ts_linalg_panel *p, int c, int count, int cols
 /* Rows up to here have the elements of U. */
 INLINE int64_t NAME(head_of)(const ts_linalg_panel *p) { return (p->width + LANES - 1) / LANES * LANES; }
 
-/* The elements of U of column c in rows `first` to `end` - 1, and with them the sums of those below up to the head. */
-INLINE void NAME(sum_head)(const ts_linalg_panel *p, int c, int first, int end) {
+/* The elements of U of columns c to c + cols - 1 in rows `first` to `end` - 1, and with them the sums of those below up
+ * to the head. Columns take turns, as each waits for its last sum. */
+INLINE void NAME(sum_heads)(const ts_linalg_panel *p, int c, int cols, int first, int end) {
   const T *rows = p->columns;
   T *column = (T *)p->columns + c * p->row, *sums = (T *)p->sums + c * p->row;
   for (int k = first; k < end; k++) {
-    column[k] -= sums[k];
+    _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++) column[i * p->row + k] -= sums[i * p->row + k];
     for (int64_t at = (k + 1) / LANES * LANES; at < NAME(head_of)(p); at += LANES)
-      NAME(add_products)(rows + k * p->row + at, 0, column + k, 1, 1, sums + at);
+      _Pragma("GCC unroll 4") for (int i = 0; i < cols; i++)
+          NAME(add_products)(rows + k * p->row + at, 0, column + i * p->row + k, 1, 1, sums + i * p->row + at);
   }
 }
 
@@ -59,7 +61,10 @@ INLINE void NAME(sum_below)(const ts_linalg_panel *p, int c, int first, int end,
 
 /* The sums of some columns over all before the first of them. */
 static void NAME(sum_columns)(const ts_linalg_panel *p, int c, int end) {
-  for (int i = c; i < end; i++) NAME(sum_head)(p, i, 0, c);
+  if (end - c == 4)
+    NAME(sum_heads)(p, c, 4, 0, c);
+  else
+    for (int i = c; i < end; i++) NAME(sum_heads)(p, i, 1, 0, c);
   int64_t at = NAME(head_of)(p);
   for (; end - c == 4 && at + DEEP * LANES <= p->rows; at += DEEP * LANES) NAME(add_block)(p, c, c, 4, at);
   for (int i = c; i < end; i++) NAME(sum_below)(p, i, 0, c, at);
@@ -115,10 +120,10 @@ INLINE void NAME(factor_column)(const ts_linalg_panel *p, int c) {
   T *column = (T *)p->columns + c * p->row;
   const T largest = NAME(take_column)(column, (const T *)p->sums + c * p->row, c, p->rows);
   const int64_t pivot = p->pivots[c] = NAME(find_pivot)(column, c, p->rows, largest);
-  for (int k = 0; pivot != c && k < p->width; k++) {
+  for (int k = 0; pivot != c && k < p->width; k++)
     NAME(exchange)((T *)p->columns + k * p->row + c, (T *)p->columns + k * p->row + pivot);
+  for (int k = c + 1; pivot != c && k < p->width; k++)
     NAME(exchange)((T *)p->sums + k * p->row + c, (T *)p->sums + k * p->row + pivot);
-  }
   if (column[c] != 0) NAME(divide_column)(column, c + 1, p->rows, column[c]);
 }
 
@@ -129,7 +134,7 @@ static void NAME(factor_panel)(const ts_linalg_panel *p) {
     const int end = p->width < first + SOME ? p->width : first + SOME;
     NAME(sum_columns)(p, first, end);
     for (int c = first; c < end; c++) {
-      NAME(sum_head)(p, c, first, c);
+      NAME(sum_heads)(p, c, 1, first, c);
       NAME(sum_below)(p, c, first, c, NAME(head_of)(p));
       NAME(factor_column)(p, c);
     }

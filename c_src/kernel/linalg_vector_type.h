@@ -21,31 +21,56 @@ INLINE void NAME(load_row)(const T *from, int64_t count, int vecs, V *out) {
   }
 }
 
-/* Solves for `count` columns, of which one row is in `vecs` vectors. */
-INLINE void NAME(solve_chunk)(const ts_linalg_block *b, int64_t first, int64_t count, int vecs) {
-  V tile[TS_LINALG_BLOCK * WIDE];
-  for (int i = 0; i < b->n; i++) {
-    const T *row = (const T *)b->matrix + i * b->n;
-    V sum[WIDE], rhs[WIDE], *x = tile + i * vecs;
-    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sum[v] = SPLAT(0);
-    if (b->sums) NAME(load_row)((const T *)b->sums + i * b->sums_row + first, count, vecs, sum);
-    for (int k = 0; k < i; k++) {
-      V factor = SPLAT(row[k]);
-      _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) sum[v] = FMA(factor, tile[k * vecs + v], sum[v]);
-    }
-    NAME(load_row)((const T *)b->rhs + i * b->rhs_row + first, count, vecs, rhs);
-    _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) {
-      x[v] = rhs[v] - sum[v];
-      if (!b->unit) x[v] /= SPLAT(row[i]);
-    }
-    memcpy((T *)b->out + i * b->out_row + first, x, (size_t)count * sizeof(T));
+/* Columns of a block, of which one row is in `vecs` vectors. */
+typedef struct NAME(chunk) {
+  const ts_linalg_block *b;
+  int64_t first, count;
+  V *tile; /* the rows of the solution */
+} NAME(chunk);
+
+/* A row: its right side less its sums, over the diagonal. */
+INLINE void NAME(finish_solution)(const NAME(chunk) * c, int i, int vecs, const V *sum) {
+  const ts_linalg_block *b = c->b;
+  V rhs[WIDE], *x = c->tile + i * vecs;
+  NAME(load_row)((const T *)b->rhs + i * b->rhs_row + c->first, c->count, vecs, rhs);
+  _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++) {
+    x[v] = rhs[v] - sum[v];
+    if (!b->unit) x[v] /= SPLAT(((const T *)b->matrix)[i * b->n + i]);
   }
+  memcpy((T *)b->out + i * b->out_row + c->first, x, (size_t)c->count * sizeof(T));
+}
+
+/* Some rows at once, so that their chains hide the latency of a multiply-add. */
+INLINE void NAME(solve_rows)(const NAME(chunk) * c, int i, int rows, int vecs) {
+  const ts_linalg_block *b = c->b;
+  const T *row = (const T *)b->matrix + i * b->n;
+  V sum[WIDE * SOLVED];
+  _Pragma("GCC unroll 16") for (int v = 0; v < rows * vecs; v++) sum[v] = SPLAT(0);
+  if (b->sums)
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++)
+        NAME(load_row)((const T *)b->sums + (i + r) * b->sums_row + c->first, c->count, vecs, sum + r * vecs);
+  for (int k = 0; k < i; k++)
+    _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+        sum[r * vecs + v] = FMA(SPLAT(row[r * b->n + k]), c->tile[k * vecs + v], sum[r * vecs + v]);
+  _Pragma("GCC unroll 8") for (int r = 0; r < rows; r++) {
+    NAME(finish_solution)(c, i + r, vecs, sum + r * vecs);
+    _Pragma("GCC unroll 8") for (int q = r + 1; q < rows; q++) _Pragma("GCC unroll 8") for (int v = 0; v < vecs; v++)
+        sum[q * vecs + v] = FMA(SPLAT(row[q * b->n + i + r]), c->tile[(i + r) * vecs + v], sum[q * vecs + v]);
+  }
+}
+
+INLINE void NAME(solve_chunk)(const ts_linalg_block *b, int64_t first, int64_t count, int rows, int vecs) {
+  V tile[TS_LINALG_BLOCK * WIDE];
+  const NAME(chunk) c = {b, first, count, tile};
+  int i = 0;
+  for (; i + rows <= b->n; i += rows) NAME(solve_rows)(&c, i, rows, vecs);
+  for (; i < b->n; i++) NAME(solve_rows)(&c, i, 1, vecs);
 }
 
 static void NAME(solve)(const ts_linalg_block *b, int64_t first, int64_t count) {
   for (; count >= WIDE * LANES; first += WIDE * LANES, count -= WIDE * LANES)
-    NAME(solve_chunk)(b, first, WIDE * LANES, WIDE);
-  for (; count > 0; first += LANES, count -= LANES) NAME(solve_chunk)(b, first, count < LANES ? count : LANES, 1);
+    NAME(solve_chunk)(b, first, WIDE * LANES, SOLVED, WIDE);
+  for (; count > 0; first += LANES, count -= LANES) NAME(solve_chunk)(b, first, count < LANES ? count : LANES, 8, 1);
 }
 
 /* Rows of a product that are computed at once: as many chains hide the latency of a multiply-add. */

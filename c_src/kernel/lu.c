@@ -1,15 +1,12 @@
-/* lu, and solve and determinant by LU factors with partial pivoting: every element of the factors is one chain of
- * multiply-adds, which each panel continues in memory beside the factors. Small matrices of a batch are done one in
- * each lane of a vector. */
+/* lu, and solve and determinant by LU factors with partial pivoting (lu_panels.c). Small matrices of a batch are done
+ * one in each lane of a vector. */
 #include "base/alloc.h"
 #include "base/cancel.h"
-#include "kernel/linalg.h"
+#include "kernel/lu_panels.h"
 
 #include <string.h>
 
 #define BLOCK TS_LINALG_BLOCK
-/* Elements that rows of a panel are padded to: whole vectors of every instruction set. */
-#define PAD 16
 #define TASK_NS 50000
 #define MAX_COLUMNS 1024
 
@@ -23,7 +20,7 @@ typedef struct lu_state {
   bool groups;
   int64_t per_task;
   double matrix_ns;
-  int64_t factor_bytes, pivot_bytes, panel_bytes, thread_bytes;
+  int64_t factor_bytes, pivot_bytes, room_bytes, thread_bytes;
 } lu_state;
 
 typedef struct lu_run {
@@ -37,21 +34,17 @@ typedef struct lu_run {
 
 /* The memory of a thread. */
 typedef struct lu_memory {
-  char *factors;   /* n x n */
-  char *sums;      /* n x n: what is to be taken from each element that is not factored */
-  int64_t *pivots; /* row i was exchanged with pivots[i] */
-  char *columns, *column_sums;
-  char *solve;
+  char *factors; /* as lu_factors's, like the next two */
+  int64_t *pivots, *order;
+  char *room; /* of lu_factors, then of solve, or of n places for each strip */
 } lu_memory;
 
 static lu_memory memory_of(const lu_run *r, int worker) {
   const lu_state *s = r->s;
   lu_memory m = {.factors = r->run->thread_workspace + worker * s->thread_bytes};
-  m.sums = m.factors + s->factor_bytes;
-  m.pivots = (int64_t *)(void *)(m.sums + s->factor_bytes);
-  m.columns = (char *)m.pivots + s->pivot_bytes;
-  m.column_sums = m.columns + s->panel_bytes;
-  m.solve = m.column_sums + s->panel_bytes;
+  m.pivots = (int64_t *)(void *)(m.factors + s->factor_bytes);
+  m.order = m.pivots + s->pivot_bytes / 8;
+  m.room = (char *)m.order + s->pivot_bytes;
   return m;
 }
 
@@ -59,144 +52,36 @@ static ts_linalg_solver solver_of(const lu_run *r) {
   return (ts_linalg_solver){r->s->vector, r->s->gemm, r->s->size, r->inner, r->run->pool, r->run->cancel};
 }
 
-/* ---- factors ---- */
-
-static void exchange(char *a, char *b, int64_t bytes) {
-  char kept[512];
-  for (int64_t at = 0; at < bytes; at += (int64_t)sizeof kept) {
-    size_t some = (size_t)ts_linalg_min((int64_t)sizeof kept, bytes - at);
-    memcpy(kept, a + at, some);
-    memcpy(a + at, b + at, some);
-    memcpy(b + at, kept, some);
-  }
-}
-
-/* Element (row, col) of n x n. */
-static char *element(const lu_state *s, char *matrix, int64_t row, int64_t col) {
-  return matrix + (row * s->n + col) * s->size;
-}
-
-/* Columns of a task. */
-#define TASK_COLUMNS 64
-
-typedef struct beside_run {
-  const lu_state *s;
-  const lu_memory *m;
-  int64_t at, width;
-  int64_t left; /* tasks left of the panel; the others are right of it */
-  ts_linalg_block block;
-} beside_run;
-
-/* Applies the panel's row exchanges to some of the columns beside it. */
-static void exchange_rows(const beside_run *b, int64_t col, int64_t cols) {
-  const lu_state *s = b->s;
-  const bool has_sums = b->at > 0 && col > b->at;
-  for (int64_t i = b->at; i < b->at + b->width; i++) {
-    const int64_t pivot = b->m->pivots[i];
-    if (pivot == i) continue;
-    exchange(element(s, b->m->factors, i, col), element(s, b->m->factors, pivot, col), cols * s->size);
-    if (has_sums) exchange(element(s, b->m->sums, i, col), element(s, b->m->sums, pivot, col), cols * s->size);
-  }
-}
-
-/* Right of the panel these are U's rows, which are then computed in place. */
-static void beside_task(void *arg, int64_t task, int worker) {
-  const beside_run *b = arg;
-  const bool is_left = task < b->left;
-  const int64_t behind = b->at + b->width, end = is_left ? b->at : b->s->n;
-  const int64_t first = is_left ? task * TASK_COLUMNS : behind + (task - b->left) * TASK_COLUMNS;
-  const int64_t cols = ts_linalg_min(TASK_COLUMNS, end - first);
-  (void)worker;
-  exchange_rows(b, first, cols);
-  if (!is_left) b->s->vector->solve(&b->block, first - behind, cols);
-}
-
-static void run_beside(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
-  const lu_state *s = r->s;
-  const int64_t behind = at + width, n = s->n;
-  const ts_linalg_view from = {element(s, m->factors, at, at), n, 1}, dense = {m->solve, width, 1};
-  char *rows = element(s, m->factors, at, behind), *sums = at > 0 ? element(s, m->sums, at, behind) : NULL;
-  const int64_t left = (at + TASK_COLUMNS - 1) / TASK_COLUMNS, right = (n - behind + TASK_COLUMNS - 1) / TASK_COLUMNS;
-  beside_run b = {s, m, at, width, left, {m->solve, sums, rows, rows, n, n, n, (int)width, true}};
-  ts_linalg_copy(&from, &dense, width, width, s->size);
-  ts_parallel_run(r->inner, left + right, beside_task, &b);
-}
-
-/* The sums of all elements below and behind the panel. */
-static ts_status add_products(const lu_run *r, const lu_memory *m, int64_t at, int64_t width) {
-  const lu_state *s = r->s;
-  const int64_t behind = at + width, left = s->n - behind;
-  const ts_gemm_shape shape = {.batch = 1,
-                               .m = left,
-                               .n = left,
-                               .k = width,
-                               .lhs_row = s->n,
-                               .lhs_col = 1,
-                               .rhs_row = s->n,
-                               .rhs_col = 1,
-                               .out_row = s->n};
-  return ts_gemm_run(s->gemm, &shape,
-                     &(ts_gemm_call){.lhs = element(s, m->factors, behind, at),
-                                     .rhs = element(s, m->factors, at, behind),
-                                     .out = element(s, m->sums, behind, behind),
-                                     .adds = at > 0,
-                                     .parallel = r->inner,
-                                     .pool = r->run->pool,
-                                     .cancel = r->run->cancel});
-}
-
-static void load_panel(const lu_state *s, const lu_memory *m, int64_t at, const ts_linalg_panel *p) {
-  const ts_linalg_view columns = {m->columns, p->row, 1}, sums = {m->column_sums, p->row, 1};
-  const ts_linalg_view from = {element(s, m->factors, at, at), 1, s->n}, other = {element(s, m->sums, at, at), 1, s->n};
-  memset(m->columns, 0, (size_t)(p->width * p->row * s->size));
-  memset(m->column_sums, 0, (size_t)(p->width * p->row * s->size));
-  ts_linalg_copy(&from, &columns, p->width, p->rows, s->size);
-  if (at > 0) ts_linalg_copy(&other, &sums, p->width, p->rows, s->size);
-}
-
-static ts_status factor_panel(const lu_run *r, const lu_memory *m, int64_t at) {
-  const lu_state *s = r->s;
-  const int64_t width = ts_linalg_min(BLOCK, s->n - at), rows = s->n - at, row = (rows + PAD - 1) / PAD * PAD;
-  const ts_linalg_panel panel = {m->columns, m->column_sums, row, rows, (int)width, m->pivots + at};
-  const ts_linalg_view columns = {m->columns, row, 1}, place = {element(s, m->factors, at, at), 1, s->n};
-  TS_TRY(ts_check_cancelled(r->run->cancel, ts_op_name(s->op)));
-  load_panel(s, m, at, &panel);
-  s->vector->factor_panel(&panel);
-  ts_linalg_copy(&columns, &place, width, rows, s->size);
-  for (int64_t i = 0; i < width; i++) panel.pivots[i] += at;
-  run_beside(r, m, at, width);
-  if (at + width == s->n) return TS_SUCCESS;
-  return add_products(r, m, at, width);
-}
-
 static ts_status factor(const lu_run *r, const lu_memory *m, int64_t which) {
   const lu_state *s = r->s;
-  ts_copy_bytes(m->factors, r->a + which * s->n * s->n * s->size, s->n * s->n * s->size, r->run->cancel);
-  for (int64_t at = 0; at < s->n; at += BLOCK) TS_TRY(factor_panel(r, m, at));
-  return TS_SUCCESS;
+  const int64_t right = which * s->n * s->cols * s->size;
+  return lu_factor(&(lu_factors){.with = solver_of(r),
+                                 .op = s->op,
+                                 .n = s->n,
+                                 .cols = s->cols,
+                                 .a = r->a + which * s->n * s->n * s->size,
+                                 .b = r->b + right,
+                                 .x = r->x + right,
+                                 .factors = m->factors,
+                                 .pivots = m->pivots,
+                                 .order = m->order,
+                                 .room = m->room,
+                                 .keeps_lower = s->op == TS_OP_LU});
 }
 
 /* ---- one matrix ---- */
 
-static ts_status solve_columns(const lu_run *r, const lu_memory *m, char *x, int64_t first) {
-  const lu_state *s = r->s;
-  const int64_t n = s->n, cols = ts_linalg_min(MAX_COLUMNS, s->cols - first);
-  ts_linalg_solver solver = solver_of(r);
-  ts_linalg_view down = {x + first * s->size, s->cols, 1}, up = {down.data + (n - 1) * s->cols * s->size, -s->cols, 1};
-  ts_linalg_system lower = {{m->factors, n, 1}, down, down, n, cols, true};
-  ts_linalg_system upper = {{m->factors + (n * n - 1) * s->size, -n, -1}, up, up, n, cols, false};
-  TS_TRY(ts_linalg_solve(&solver, &lower, m->solve));
-  return ts_linalg_solve(&solver, &upper, m->solve);
-}
-
 static ts_status solve_matrix(const lu_run *r, const lu_memory *m, int64_t which) {
   const lu_state *s = r->s;
-  const int64_t row = s->cols * s->size;
-  char *x = r->x + which * s->n * row;
-  ts_copy_bytes(x, r->b + which * s->n * row, s->n * row, r->run->cancel);
-  for (int64_t i = 0; i < s->n; i++)
-    if (m->pivots[i] != i) exchange(x + i * row, x + m->pivots[i] * row, row);
-  for (int64_t first = 0; first < s->cols; first += MAX_COLUMNS) TS_TRY(solve_columns(r, m, x, first));
+  const int64_t n = s->n, pitch = lu_pitch(n), last = n - 1;
+  const ts_linalg_solver solver = solver_of(r);
+  char *x = r->x + which * n * s->cols * s->size;
+  for (int64_t first = 0; first < s->cols; first += MAX_COLUMNS) {
+    const ts_linalg_view up = {x + (last * s->cols + first) * s->size, -s->cols, 1};
+    const ts_linalg_view upper = {m->factors + (last * pitch + last) * s->size, -pitch, -1};
+    const ts_linalg_system system = {upper, up, up, n, ts_linalg_min(MAX_COLUMNS, s->cols - first), false};
+    TS_TRY(ts_linalg_solve(&solver, &system, m->room));
+  }
   return TS_SUCCESS;
 }
 
@@ -207,7 +92,7 @@ static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which
   float narrow = odd ? -1 : 1;
   double wide = odd ? -1 : 1;
   for (int64_t i = 0; i < s->n; i++) {
-    const char *at = m->factors + i * (s->n + 1) * s->size;
+    const char *at = m->factors + i * (lu_pitch(s->n) + 1) * s->size;
     if (s->size == 4)
       narrow *= *(const float *)(const void *)at;
     else
@@ -216,14 +101,10 @@ static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which
   memcpy(r->x + which * s->size, s->size == 4 ? (const void *)&narrow : &wide, (size_t)s->size);
 }
 
-/* Rows of a task. */
-#define TASK_ROWS 32
-
 typedef struct put_run {
   const lu_run *r;
   const lu_memory *m;
   int64_t which;
-  const int64_t *row_of; /* which row of the factors each row of the matrix is */
 } put_run;
 
 static void put_one(char *at, int size) {
@@ -233,40 +114,46 @@ static void put_one(char *at, int size) {
     *(double *)(void *)at = 1;
 }
 
-static void put_row(const put_run *p, int64_t i) {
+/* `first` of a strip is its first column; `place` is the row of L before the exchanges of later panels. */
+static void put_part(const put_run *p, int64_t i, int64_t place, int64_t first, int64_t cols) {
   const lu_run *r = p->r;
   const int size = r->s->size;
-  const int64_t n = r->s->n, row = n * size, before = i * size, at = p->which * n * row + i * row;
-  const char *from = p->m->factors + i * row;
-  memset(r->x + at, 0, (size_t)row);
-  put_one(r->x + at + p->row_of[i] * size, size);
-  memcpy(r->l + at, from, (size_t)before);
-  memset(r->l + at + before, 0, (size_t)(row - before));
-  put_one(r->l + at + before, size);
-  memset(r->u + at, 0, (size_t)before);
-  memcpy(r->u + at + before, from + before, (size_t)(row - before));
+  const int64_t n = r->s->n, to = ((p->which * n + i) * n + first) * size;
+  const int64_t below = ts_linalg_max(0, ts_linalg_min(cols, i - first)) * size, bytes = cols * size;
+  const char *from = p->m->factors + (place * lu_pitch(n) + first) * size;
+  memset(r->x + to, 0, (size_t)bytes);
+  memcpy(r->l + to, from, (size_t)below);
+  memset(r->l + to + below, 0, (size_t)(bytes - below));
+  if (i >= first && i < first + cols) put_one(r->l + to + below, size);
+  memset(r->u + to, 0, (size_t)below);
+  memcpy(r->u + to + below, from + below, (size_t)(bytes - below));
 }
 
-static void put_task(void *arg, int64_t task, int worker) {
-  const put_run *p = arg;
-  const int64_t end = ts_linalg_min(p->r->s->n, (task + 1) * TASK_ROWS);
-  (void)worker;
-  for (int64_t i = task * TASK_ROWS; i < end; i++) put_row(p, i);
-}
-
-/* The orders are in place of the columns, which are factored. */
-static void put_factors(const lu_run *r, const lu_memory *m, int64_t which) {
-  const int64_t n = r->s->n;
-  int64_t *order = (int64_t *)(void *)m->columns, *row_of = (int64_t *)(void *)m->column_sums;
-  for (int64_t i = 0; i < n; i++) order[i] = i;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t kept = order[i];
-    order[i] = order[m->pivots[i]];
-    order[m->pivots[i]] = kept;
+/* Where the strip that ends before column `end` has each row of L. */
+static void find_places(const lu_memory *m, int64_t end, int64_t n, int64_t *out) {
+  for (int64_t i = 0; i < n; i++) out[i] = i;
+  for (int64_t i = end; i < n; i++) {
+    const int64_t kept = out[i];
+    out[i] = out[m->pivots[i]];
+    out[m->pivots[i]] = kept;
   }
-  for (int64_t i = 0; i < n; i++) row_of[order[i]] = i;
-  put_run p = {r, m, which, row_of};
-  ts_parallel_run(r->inner, (n + TASK_ROWS - 1) / TASK_ROWS, put_task, &p);
+}
+
+static void put_strip(void *arg, int64_t task, int worker) {
+  const put_run *p = arg;
+  const lu_state *s = p->r->s;
+  const int64_t n = s->n, first = task * BLOCK, cols = ts_linalg_min(BLOCK, n - first);
+  int64_t *places = (int64_t *)(void *)p->m->room + task * n;
+  (void)worker;
+  find_places(p->m, first + cols, n, places);
+  for (int64_t i = 0; i < n; i++) put_part(p, i, places[i], first, cols);
+  for (int64_t i = first; i < first + cols; i++)
+    put_one(p->r->x + ((p->which * n + p->m->order[i]) * n + i) * s->size, s->size);
+}
+
+static void put_factors(const lu_run *r, const lu_memory *m, int64_t which) {
+  put_run p = {r, m, which};
+  ts_parallel_run(r->inner, (r->s->n + BLOCK - 1) / BLOCK, put_strip, &p);
 }
 
 /* ---- all matrices ---- */
@@ -375,14 +262,13 @@ static double matrix_ns(const lu_state *s) {
 static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static ts_status plan_workspace(lu_state *s, ts_routine_plan *out) {
-  const int64_t n = s->n, padded = (n + PAD - 1) / PAD * PAD,
-                cols = ts_linalg_max(BLOCK, ts_linalg_min(s->cols, MAX_COLUMNS));
+  const int64_t n = s->n, solved = ts_linalg_solve_elements(ts_linalg_min(s->cols, MAX_COLUMNS), false);
+  const int64_t places = (n + BLOCK - 1) / BLOCK * n * 8;
   int64_t a, b, results;
-  s->factor_bytes = round_up(n * n * s->size);
+  s->factor_bytes = round_up(n * lu_pitch(n) * s->size);
   s->pivot_bytes = round_up(n * 8);
-  s->panel_bytes = round_up(BLOCK * padded * s->size); /* also of n indices */
-  s->thread_bytes =
-      2 * s->factor_bytes + s->pivot_bytes + 2 * s->panel_bytes + ts_linalg_solve_elements(cols, false) * s->size;
+  s->room_bytes = ts_linalg_max(ts_linalg_max(lu_room_elements(s->gemm, n), solved) * s->size, places);
+  s->thread_bytes = round_up(s->factor_bytes + 2 * s->pivot_bytes + s->room_bytes);
   if (s->groups) s->thread_bytes = round_up((n * n + n * (s->cols + 1)) * s->vector->lanes * s->size);
   out->thread_workspace = s->thread_bytes;
   if (s->type == s->computed) return TS_SUCCESS;
@@ -420,8 +306,8 @@ static ts_status lu_plan(const ts_routine_request *request, ts_routine_plan *out
   double ns = s->matrix_ns * (s->groups ? s->vector->lanes : 1), cost = 200 + s->matrix_ns * (double)s->batch;
   s->per_task = ns > TASK_NS ? 1 : (int64_t)(TASK_NS / ns) + 1;
   out->cost_ns = cost < 4e18 ? (int64_t)cost : INT64_MAX / 2;
-  TS_TRY(plan_workspace(s, out));
-  return s->n > BLOCK ? ts_gemm_get(s->computed, NULL, &s->gemm) : TS_SUCCESS;
+  if (s->n > BLOCK) TS_TRY(ts_gemm_get(s->computed, NULL, &s->gemm));
+  return plan_workspace(s, out);
 }
 
 static void lu_deinit(ts_routine_plan *plan) {
