@@ -251,17 +251,15 @@ static void transform(const ts_fft *fft, const fft_lines *w, int64_t count) {
     ts_fft_core_run(fft, &w->scratch, &lines);
 }
 
-/* Bytes of a group's results that are asked for before they are stored. */
-#define AHEAD_BYTES (INT64_C(16) << 10)
+/* ---- memory ahead ---- */
 
-/* Asks for the lines of results, which arrive while the group is transformed: else each store waits for its own. */
-static void ask_for_results(const fft_job *job, int64_t first, int64_t count) {
+/* The result of this line, for which stores would wait, and the next operand. */
+static void look_ahead(const fft_job *job, int64_t line, ts_fft_ahead *out) {
   const ts_fft *fft = job->fft;
-  const int bytes = fft->request.kind == TS_FFT_REAL_INVERSE ? fft->size : 2 * fft->size;
-  const char *to = line_start(job, job->run->out, first, fft->out_points, bytes);
-  if (fft->request.inner > 1) return;
-  for (int64_t i = 0; i < min_i64(AHEAD_BYTES, count * fft->out_points * bytes); i += 64)
-    __builtin_prefetch(to + i, 1, 2);
+  out->result = (const char *)job->run->out + line * fft->out_bytes;
+  out->result_end = out->result + fft->out_ahead;
+  out->operand = (const char *)job->run->in + (line + 1) * fft->in_bytes;
+  out->operand_end = out->operand + (line + 1 < job->lines ? fft->in_ahead : 0);
 }
 
 static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
@@ -271,7 +269,7 @@ static void run_group(const fft_job *job, int64_t group, const fft_lines *w) {
     ts_fft_rows line = line_of(fft, w, i);
     load(job, w, first + i, &line);
   }
-  ask_for_results(job, first, count);
+  if (w->scratch.ahead) look_ahead(job, first, w->scratch.ahead);
   transform(fft, w, count);
   for (int64_t i = 0; i < count; i++) {
     ts_fft_rows line = line_of(fft, w, i);
@@ -306,7 +304,9 @@ static void run_task(void *arg, int64_t task, int worker) {
   const fft_job *job = arg;
   const int64_t first = task * job->per_task, end = min_i64(job->groups, first + job->per_task);
   fft_lines w = lines_at(job->fft, job->run->workspace + worker * job->fft->thread_bytes);
+  ts_fft_ahead ahead = {.share = job->fft->share};
   w.scratch.cancel = job->run->cancel;
+  if (ahead.share > 0) w.scratch.ahead = &ahead;
   for (int64_t i = first; i < end && !ts_cancelled(job->run->cancel); i++) {
     if (job->fft->direct)
       run_columns(job, i, &w);

@@ -59,6 +59,9 @@ typedef struct ts_fft {
   int64_t out_points;          /* of the result along the axis */
   int64_t line, group;         /* elements of a line in the workspace; lines of a group */
   int64_t thread_bytes;        /* workspace of a thread */
+  int64_t in_bytes, out_bytes; /* of a line */
+  int64_t in_ahead, out_ahead; /* bytes of a line that are asked for, or 0 */
+  int64_t share;               /* of them in one step, whole cache lines */
   double group_ns;             /* estimate */
 } ts_fft;
 
@@ -78,13 +81,24 @@ ts_status ts_fft_execute(const ts_fft *fft, const ts_fft_run *run);
 
 /* ---- fft_core.c, for fft.c and fft_plan.c ---- */
 
+/* Memory that is needed soon. Each step of a transform asks for a share of it: a core waits for few cache lines at
+ * once, and one that asks for all of them together stands still meanwhile. */
+typedef struct ts_fft_ahead {
+  const char *result, *result_end;   /* to be written */
+  const char *operand, *operand_end; /* to be read, after that */
+  int64_t share;
+} ts_fft_ahead;
+
 /* Workspace of the core for `lines` of `line` elements each: bytes; where its parts are. */
 typedef struct ts_fft_scratch {
   ts_fft_rows blocks[2], turned;
+  ts_fft_ahead *ahead;        /* may be NULL */
   const _Atomic bool *cancel; /* may be NULL; read between blocks of columns of a long line */
 } ts_fft_scratch;
 
 static inline bool ts_fft_by_lanes(const ts_fft_core *core) { return core->n1 == 0; }
+/* The steps of ts_fft_core_run that ask for memory. */
+int64_t ts_fft_core_steps(const ts_fft *fft);
 /* Elements of the workspace for one call at a time. */
 int64_t ts_fft_scratch_elements(const ts_fft *fft);
 ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory);

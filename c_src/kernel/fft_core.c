@@ -38,27 +38,50 @@ ts_fft_scratch ts_fft_scratch_at(const ts_fft *fft, char *memory) {
   return s;
 }
 
-/* ---- transforms ---- */
+/* ---- memory ahead ---- */
 
-/* All passes but the last; returns its input. */
-static const ts_fft_rows *first_passes(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,
-                                       const ts_fft_scratch *scratch) {
-  for (int i = 0; i + 1 < engine->passes; i++) {
-    const ts_fft_rows *out = &scratch->blocks[i % 2];
-    fft->vector->pass(&engine->pass[i], in, out);
-    in = out;
-  }
-  return in;
+int64_t ts_fft_core_steps(const ts_fft *fft) {
+  const ts_fft_core *core = &fft->core;
+  const int64_t width = fft->columns;
+  return (core->n2 + width - 1) / width * core->first.passes + (core->n1 + width - 1) / width * core->second.passes;
 }
 
-static void last_pass(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in, const ts_fft_rows *out) {
-  fft->vector->pass(&engine->pass[engine->passes - 1], in, out);
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* GCC 12 drops calls of a function that does nothing but ask. */
+static void ask_for_some(const ts_fft_scratch *scratch) {
+  ts_fft_ahead *a = scratch->ahead;
+  if (!a) return;
+  const int64_t results = min_i64(a->share, a->result_end - a->result);
+  const int64_t operands = min_i64(a->share - results, a->operand_end - a->operand);
+  for (int64_t i = 0; i < results; i += 64) __builtin_prefetch(a->result + i, 1, 2);
+  for (int64_t i = 0; i < operands; i += 64) __builtin_prefetch(a->operand + i, 0, 2);
+  a->result += results;
+  a->operand += operands;
+}
+
+/* ---- transforms ---- */
+
+static void run_pass(const ts_fft *fft, const ts_fft_pass *pass, const ts_fft_rows *in, const ts_fft_rows *out,
+                     const ts_fft_scratch *scratch) {
+  ask_for_some(scratch);
+  fft->vector->pass(pass, in, out);
+}
+
+/* All passes, the last one to `last`. */
+static void run_engine(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in, const ts_fft_rows *last,
+                       const ts_fft_scratch *scratch) {
+  for (int i = 0; i < engine->passes; i++) {
+    const ts_fft_rows *out = i + 1 < engine->passes ? &scratch->blocks[i % 2] : last;
+    run_pass(fft, &engine->pass[i], in, out, scratch);
+    in = out;
+  }
 }
 
 const ts_fft_rows *ts_fft_columns(const ts_fft *fft, const ts_fft_engine *engine, const ts_fft_rows *in,
                                   const ts_fft_scratch *scratch) {
   const ts_fft_rows *out = &scratch->blocks[(engine->passes + 1) % 2];
-  last_pass(fft, engine, first_passes(fft, engine, in, scratch), out);
+  run_engine(fft, engine, in, out, scratch);
   return out;
 }
 
@@ -84,7 +107,7 @@ static void second_block(const ts_fft *fft, const ts_fft_scratch *scratch, const
   const int64_t column = block_column(core->n1, block, fft->columns);
   ts_fft_rows in = from_column(&scratch->turned, column, fft->size), out = from_column(line, column, fft->size);
   out.row = core->n1;
-  last_pass(fft, &core->second, first_passes(fft, &core->second, &in, scratch), &out);
+  run_engine(fft, &core->second, &in, &out, scratch);
 }
 
 static void transform_line(const ts_fft *fft, const ts_fft_scratch *scratch, const ts_fft_rows *line) {

@@ -258,6 +258,7 @@ static ts_status plan_half(const planner *p) {
 
 /* ---- the plan ---- */
 
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Workspace: the lines of a group, one line for transforms that are not in place, one line of interleaved parts, and
@@ -274,6 +275,22 @@ static ts_status plan_workspace(ts_fft *fft) {
     return ts_error(TS_RESOURCE_EXHAUSTED, "a Fourier transform needs too much workspace");
   fft->thread_bytes = (bytes + 127) / 64 * 64;
   return TS_SUCCESS;
+}
+
+/* Of a result, or an operand, so many bytes are asked for. */
+#define AHEAD_BYTES (INT64_C(16) << 10)
+
+/* Lines of another axis have no memory of their own, and short lines share steps: both take it in the order in which
+ * it is, without being asked. */
+static void plan_ahead(ts_fft *fft) {
+  const ts_fft_request *r = &fft->request;
+  fft->in_bytes = r->in_points * fft->size * (r->real ? 1 : 2);
+  fft->out_bytes = fft->out_points * fft->size * (r->kind == TS_FFT_REAL_INVERSE ? 1 : 2);
+  if (r->inner > 1 || ts_fft_by_lanes(&fft->core)) return;
+  fft->in_ahead = min_i64(AHEAD_BYTES, fft->in_bytes);
+  fft->out_ahead = min_i64(AHEAD_BYTES, fft->out_bytes);
+  const int64_t steps = ts_fft_core_steps(fft) * (fft->chirp.re ? 2 : 1);
+  fft->share = ((fft->in_ahead + fft->out_ahead) / steps + 127) / 64 * 64;
 }
 
 static double estimate_ns(const ts_fft *fft) {
@@ -308,6 +325,7 @@ ts_status ts_fft_plan(const ts_fft_request *request, ts_arena *arena, const _Ato
   if (out->pairs) TS_TRY(plan_half(&p));
   if (stopped) return ts_error(TS_CANCELLED, "the plan of a Fourier transform was cancelled");
   TS_TRY(plan_workspace(out));
+  plan_ahead(out);
   out->group_ns = estimate_ns(out);
   return TS_SUCCESS;
 }

@@ -261,11 +261,18 @@ static void plan_rhs(plan *p) {
   p->rhs_batches = s->rhs_batch == 0 ? 1 : s->batch;
 }
 
+/* Complex numbers are packed twice: as much as the second caches of a few workers hold is read again from there. Real
+ * ones gain nothing, and more workers would wait longer. */
+static int64_t phase_bytes(const plan *p) {
+  if (!p->run->gemm->complex) return PHASE_BYTES;
+  return gemm_min(PHASE_BYTES, ts_target_host()->l2_bytes / 2 * p->parallel->width);
+}
+
 /* Partial results outside of `out` end with their task, which then has to cover all of k in one phase. */
 static void plan_phases(plan *p) {
   int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
   if (p->mode == RHS_SHARED && p->run->gemm->native && !p->run->packed)
-    blocks = gemm_min(blocks, gemm_max(1, PHASE_BYTES / block / p->rhs_batches));
+    blocks = gemm_min(blocks, gemm_max(1, phase_bytes(p) / block / p->rhs_batches));
   p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
 }
 
