@@ -3,8 +3,11 @@
  * between its elements, so each tap is found by itself. */
 #include "kernel/conv_internal.h"
 
-/* Approximate number of elements that a task reads. */
+/* The fewest and the most elements that a task reads, about. Between them each thread has a few tasks, no more than
+ * share the work well: a line that two tasks read, above or below their own, comes from another core's caches. */
 #define TASK_ELEMENTS (INT64_C(128) << 10)
+#define MOST_TASK_ELEMENTS (INT64_C(2) << 20)
+#define TASKS_PER_THREAD 8
 
 static const conv_dim *last_dim(const conv_state *s) { return &s->dims[s->rank - 1]; }
 
@@ -110,9 +113,17 @@ static void dots_task(void *arg, int64_t task, int worker) {
   }
 }
 
+/* The output points of a task. */
+static int64_t count_points(const conv_state *s, int width) {
+  int64_t reads = s->channels * (s->taps > 0 ? s->taps : 1);
+  int64_t points = conv_ceil_div(s->batch * s->outputs, TASKS_PER_THREAD * (int64_t)width);
+  points = conv_min(points, conv_ceil_div(MOST_TASK_ELEMENTS, reads));
+  return conv_max(points, conv_ceil_div(TASK_ELEMENTS, reads));
+}
+
 void ts_conv_run_depthwise(conv_run *run, const ts_parallel *parallel) {
   const conv_state *s = run->s;
-  int64_t points = conv_ceil_div(TASK_ELEMENTS, s->channels * (s->taps > 0 ? s->taps : 1));
+  int64_t points = count_points(s, parallel->width);
   run->step = points;
   int64_t tasks = has_strips(s) ? plan_strips(run, points) : conv_ceil_div(s->batch * s->outputs, points);
   ts_parallel_run(tasks == 1 ? &ts_parallel_serial : parallel, tasks, has_strips(s) ? strip_task : dots_task, run);

@@ -63,6 +63,7 @@ typedef struct conv_run {
 } conv_run;
 
 static inline int64_t conv_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t conv_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t conv_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* The position of the kernel for each of some rows of lhs. */

@@ -74,9 +74,14 @@ static int64_t find_rows(const window_state *s, int64_t row, const char *in, con
   return rows;
 }
 
+static bool is_interior(const window_state *s, int64_t o) { return o >= s->interior && o < s->interior_end; }
+
 /* The taps of window o along the last dim; those of all interior windows have the same distances. */
 static void set_taps(const window_state *s, int64_t o, ts_window_taps *taps) {
-  taps->offset = clip(&s->last, o, &taps->steps) * s->last.step;
+  taps->steps = s->last.size;
+  int64_t first = o * s->last.stride - s->last.low;
+  if (!is_interior(s, o)) first = clip(&s->last, o, &taps->steps); /* divides */
+  taps->offset = first * s->last.step;
   taps->step = taps->steps > 1 ? s->last.dilation * s->last.step : s->last.step; /* else it may be of any size */
 }
 
@@ -103,7 +108,7 @@ static const char **worker_rows(const window_run *run, int worker) {
 /* Windows [first, end) of a row whose elements are neighbours. */
 static void fold_line(const window_state *s, ts_window_taps *taps, int64_t first, int64_t end, char *out) {
   for (int64_t o = first; o < end;) {
-    bool inside = o >= s->interior && o < s->interior_end;
+    bool inside = is_interior(s, o);
     int64_t count = inside ? min_of(end, s->interior_end) - o : 1;
     set_taps(s, o, taps);
     s->fold(taps, s->last.stride, count, out + o * s->size);
@@ -249,7 +254,7 @@ static void scatter_row(const window_run *run, ts_window_taps *taps, int64_t col
                         const char *source) {
   const window_state *s = run->s;
   for (int64_t o = 0; o < s->last.out;) {
-    bool inside = s->inner == 1 && o >= s->interior && o < s->interior_end;
+    bool inside = s->inner == 1 && is_interior(s, o);
     int64_t count = inside ? s->interior_end - o : 1;
     set_taps(s, o, taps);
     taps->offset += column * s->size;

@@ -7,6 +7,10 @@ enum { STRIP_PLACES = 8 };
 /* Element `at` of a line, from channel i on. `inside`: no tap of these points reads padding. */
 #define IN_LINE(s, line, at, inside) ((inside) || ((line) && (uint64_t)(at) < (uint64_t)(s)->n))
 
+#ifndef IN_REGISTER /* else x is loaded once for all that use it */
+#define IN_REGISTER(x) ((void)0)
+#endif
+
 /* Each function is inlined for constant P (points), SLIDES and `inside`. With SLIDES, rows have 3 taps without a stride
  * or dilation, so that neighbouring points read the same elements, each of which is loaded once. */
 #define DEFINE_STRIP(NAME, T, V, A, LOAD, STORE, LOADS, STORES, STREAMS, FMA, ONE_FMA)                                 \
@@ -20,6 +24,7 @@ enum { STRIP_PLACES = 8 };
     const V by[3] = {LOADS(w), LOADS(w + step), LOADS(w + 2 * step)};                                                  \
     _Pragma("GCC unroll 10") for (int at = 0; at < P + 2; at++) {                                                      \
       V x = strip_load_##NAME(s, line, first + at, i, inside);                                                         \
+      IN_REGISTER(x);                                                                                                  \
       _Pragma("GCC unroll 3") for (int k = 0; k < 3; k++) if (at >= k && at - k < P) sums[at - k] =                    \
           FMA(x, by[k], sums[at - k]);                                                                                 \
     }                                                                                                                  \
