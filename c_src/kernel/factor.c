@@ -178,7 +178,10 @@ bool factor_is_turned(const factor *f, const char *line, int64_t count) {
 }
 
 void factor_fill(const factor *f, char *line, int64_t count, double x) {
-  for (int64_t i = 0; i < count; i++) factor_set(f, line, i, x);
+  if (x == 0)
+    memset(line, 0, (size_t)(count * f->size));
+  else
+    for (int64_t i = 0; i < count; i++) factor_set(f, line, i, x);
 }
 
 double factor_norm(const factor *f, const char *x, int64_t length) {
@@ -309,6 +312,28 @@ void factor_scale_by_power(const factor *f, char *line, int64_t count, int power
   for (int64_t i = 0; power != 0 && i < count; i++) factor_set(f, line, i, factor_get(f, line, i) * by * rest);
 }
 
+typedef struct copy_task {
+  const factor *f;
+  const ts_linalg_view *from, *to;
+  int64_t rows, cols;
+} copy_task;
+
+static void copy_rows(void *arg, int64_t task, int worker) {
+  const copy_task *t = arg;
+  const int64_t first = task * TASK_LINES, rows = ts_linalg_min(TASK_LINES, t->rows - first);
+  const int size = t->f->size;
+  const ts_linalg_view from = {ts_linalg_at(t->from, first, 0, size), t->from->row, t->from->col},
+                       to = {ts_linalg_at(t->to, first, 0, size), t->to->row, t->to->col};
+  (void)worker;
+  ts_linalg_copy(&from, &to, rows, t->cols, size);
+}
+
+void factor_copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols) {
+  copy_task t = {f, from, to, rows, cols};
+  ts_parallel_run(rows * cols < SHARED_ELEMENTS ? &ts_parallel_serial : f->parallel,
+                  (rows + TASK_LINES - 1) / TASK_LINES, copy_rows, &t);
+}
+
 /* ---- results in another order ---- */
 
 static const char *ordered_line(const factor *f, const factor_ordered *o, int64_t c) {
@@ -394,8 +419,10 @@ static int64_t parts_of(const factor *f, ts_dtype type, int64_t elements) {
 
 static bool is_finite(const factor *f) {
   const int64_t count = parts_of(f, f->spec->type, f->spec->rows * f->spec->cols);
+  static const double zeros[256]; /* whose products with others are NaN */
   bool finite = true;
-  for (int64_t i = 0; i < count; i++) finite &= isfinite(factor_get(f, f->matrix, i)) != 0;
+  for (int64_t i = 0; i < count && finite; i += 256)
+    finite = f->v->dot((const char *)f->matrix + i * f->size, zeros, ts_linalg_min(256, count - i)) == 0;
   return finite;
 }
 

@@ -56,6 +56,8 @@ static inline char *factor_line(const factor *f, const factor_lines *l, int64_t 
 }
 static inline char *factor_at(const factor *f, char *line, int64_t i) { return line + i * f->size; }
 
+/* ts_linalg_copy by all threads. */
+void factor_copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
 /* The norm, also where squares overflow or underflow. */
 double factor_norm(const factor *f, const char *x, int64_t length);
 /* A reflector I - tau v v' of `length` elements of x, in place of them, with v[0] = 1: it makes x a multiple, which is

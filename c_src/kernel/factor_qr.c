@@ -30,13 +30,46 @@ static void reflect_column(const factor *f, char *v, int64_t length, int64_t j, 
   out->sign[j] = keep && out->tau[j] != 0 ? -1 : 1;
 }
 
+typedef struct put_run {
+  const factor *f;
+  const factor_lines *a;
+  const factor_steps *s;
+} put_run;
+
+/* Elements of the columns up to the diagonal, which has none of them; no zero is negative. */
+static void put_row(const put_run *p, int64_t i) {
+  const factor *f = p->f;
+  const factor_steps *s = p->s;
+  const int64_t n = p->a->count, zeros = i < s->count ? ts_linalg_min(i, n) : n;
+  char *row = (char *)f->results[1] + i * n * f->size;
+  factor_fill(f, row, zeros, 0);
+  if (zeros < n) factor_set(f, row, i, s->diagonal[i]);
+  for (int64_t k = zeros; k < n; k++) {
+    const double x = factor_get(f, row, k);
+    factor_set(f, row, k, x != 0 ? x * s->sign[i] : 0);
+  }
+}
+
+/* Rows of a task. */
+#define TASK_ROWS 32
+
+static void put_rows(void *arg, int64_t task, int worker) {
+  const put_run *p = arg;
+  const factor *f = p->f;
+  const int64_t m = p->a->length, n = p->a->count, rows = f->spec->full ? m : p->s->count;
+  const int64_t first = task * TASK_ROWS, end = ts_linalg_min(rows, first + TASK_ROWS);
+  const ts_linalg_view columns = {factor_at(f, p->a->data, first), 1, m},
+                       out = {(char *)f->results[1] + first * n * f->size, n, 1};
+  (void)worker;
+  ts_linalg_copy(&columns, &out, end - first, n, f->size);
+  for (int64_t i = first; i < end; i++) put_row(p, i);
+}
+
 static void put_r(const factor *f, const factor_lines *a, const factor_steps *s) {
-  const int64_t m = a->length, n = a->count, steps = ts_linalg_min(m, n), rows = f->spec->full ? m : steps;
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < n; k++) {
-      double x = k < i || i >= steps ? 0 : k == i ? s->diagonal[i] : factor_get(f, factor_line(f, a, k), i);
-      factor_set(f, f->results[1], i * n + k, x != 0 ? x * s->sign[i] : 0);
-    }
+  put_run p = {f, a, s};
+  const int64_t rows = f->spec->full ? a->length : s->count;
+  ts_parallel_run(rows < 4 * TASK_ROWS ? &ts_parallel_serial : f->parallel, (rows + TASK_ROWS - 1) / TASK_ROWS,
+                  put_rows, &p);
 }
 
 ts_status factor_qr(const factor *f) {
@@ -47,14 +80,14 @@ ts_status factor_qr(const factor *f) {
   const factor_steps s = {
       steps, diagonal, diagonal + steps, diagonal + 2 * steps, reflect_column, factor_line(f, &q, q.count)};
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, 1, n}, to = {a.data, m, 1};
-  ts_linalg_copy(&from, &to, n, m, f->size);
+  factor_copy(f, &from, &to, n, m);
   TS_TRY(factor_columns(f, &a, &s));
   TS_TRY(factor_product(&(factor_reflections){.f = f, .a = &a, .to = &q, .tau = s.tau, .room = s.room, .end = steps}));
   for (int64_t c = 0; c < steps; c++)
     for (int64_t i = 0; s.sign[c] < 0 && i < m; i++)
       factor_set(f, factor_line(f, &q, c), i, -factor_get(f, factor_line(f, &q, c), i));
   const ts_linalg_view columns = {q.data, 1, m}, out = {f->results[0], q.count, 1};
-  ts_linalg_copy(&columns, &out, m, q.count, f->size);
+  factor_copy(f, &columns, &out, m, q.count);
   put_r(f, &a, &s);
   return TS_SUCCESS;
 }
