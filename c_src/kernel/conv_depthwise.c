@@ -17,7 +17,7 @@ static bool has_strips(const conv_state *s) { return last_dim(s)->input_dilation
 static int64_t count_lines(const conv_state *s) { return last_dim(s)->kernel > 0 ? s->taps / last_dim(s)->kernel : 0; }
 
 int64_t ts_conv_depthwise_bytes(const conv_state *s) {
-  int64_t addresses = has_strips(s) ? count_lines(s) : s->taps * TS_WINDOW_DOTS;
+  int64_t addresses = has_strips(s) ? count_lines(s) + 1 : s->taps * TS_WINDOW_DOTS;
   if (last_dim(s)->kernel == 0) addresses = 0;
   return (addresses * (int64_t)sizeof(char *) + 64) / 64 * 64;
 }
@@ -47,12 +47,28 @@ static void find_lines(const conv_run *run, int64_t row, const char **out) {
   }
 }
 
-/* Points [from, end) of a row of outputs. */
-static void run_strip(const conv_run *run, int64_t row, int64_t from, int64_t end, const char **lines) {
+/* True if the row after a row of outputs reads the same lines but the first, and one more. */
+static bool has_pairs(const conv_state *s) {
+  const conv_dim *d = s->rank > 1 ? last_dim(s) - 1 : NULL;
+  bool moves_by_one = d && d->stride == 1 && d->kernel_dilation == 1 && d->input_dilation == 1;
+  return moves_by_one && d->kernel == count_lines(s);
+}
+
+/* How many rows are computed together from this one on; 0: it is with the one before. That depends on no task, since
+ * two ways to compute a row may choose different NaNs. */
+static int count_rows(const conv_state *s, int64_t row) {
+  if (!has_pairs(s)) return 1;
+  int64_t out = last_dim(s)[-1].out, at = row % out;
+  return at % 2 == 1 ? 0 : at + 1 < out ? 2 : 1;
+}
+
+/* Points [from, end) of a row of outputs, or of two. */
+static void run_strip(const conv_run *run, int64_t row, bool two, int64_t from, int64_t end, const char **lines) {
   const conv_state *s = run->s;
   const conv_dim *d = last_dim(s);
   const ts_window_weights weights = get_weights(run);
   find_lines(run, row, lines);
+  if (two) find_lines(run, row + 1, lines + 1);
   const ts_window_strip strip = {.lines = lines,
                                  .line_count = count_lines(s),
                                  .line_taps = d->kernel,
@@ -61,6 +77,7 @@ static void run_strip(const conv_run *run, int64_t row, int64_t from, int64_t en
                                  .stride = d->stride,
                                  .dilation = d->kernel_dilation,
                                  .weights = &weights,
+                                 .pair = two ? d->out * s->channels : 0,
                                  .streams = run->streams};
   s->strip(&strip, end - from, run->out + (row * d->out + from) * s->channels * s->size);
 }
@@ -70,8 +87,11 @@ static void strip_task(void *arg, int64_t task, int worker) {
   const conv_state *s = run->s;
   int64_t out = last_dim(s)->out, from = task % run->pieces * run->points, row = task / run->pieces * run->step;
   int64_t end = conv_min(row + run->step, s->batch * (s->outputs / out));
-  for (; row < end && !ts_cancelled(run->cancel); row++)
-    run_strip(run, row, from, conv_min(from + run->points, out), worker_addresses(run, worker));
+  for (; row < end && !ts_cancelled(run->cancel); row++) {
+    int rows = count_rows(s, row);
+    if (rows > 0)
+      run_strip(run, row, rows == 2, from, conv_min(from + run->points, out), worker_addresses(run, worker));
+  }
 }
 
 /* If what is read and written together is larger than this, stores bypass the caches, which saves reading the lines

@@ -46,6 +46,8 @@ typedef struct ts_window_strip {
   int64_t n, first;              /* elements of a line; the one that the first tap of the first point reads */
   int64_t stride, dilation;      /* elements from point to point, from tap to tap */
   const ts_window_weights *weights;
+  /* If not 0, there is a second row, so many elements behind, whose lines are those from the second to one more. */
+  int64_t pair;
   bool streams; /* stores bypass the caches: rows of channels are whole, aligned cache lines */
 } ts_window_strip;
 
