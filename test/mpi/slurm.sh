@@ -10,6 +10,7 @@ PATH=$PATH:/usr/sbin
 passed=0 failed=0
 keys=$folder/munge
 export SLURM_CONF="$folder/slurm.conf"
+export XDG_CACHE_HOME="$folder/cache" # of the driver's key; a home may be missing, and nothing is left there
 
 # Slurm's daemons know each other by a key. They run as root here: no user is made for the tests.
 write_settings() {
