@@ -164,7 +164,7 @@ static void copy_piece(const call *k, uint32_t i, int32_t partition, int64_t pie
   memset(result_at(k, partition, i) + first, 0, (size_t)(share(k, bytes, piece + 1, 1) - first));
 }
 
-/* Of `bytes` bytes of elements of `size` bytes, the bytes that they take where they are partial, or are not. */
+/* The bytes that whole elements of `bytes` bytes take where they are partial, or are not. */
 static int64_t bytes_of(const ts_reduction *r, bool is_partial, int64_t bytes) {
   return is_partial ? bytes / (int64_t)ts_dtype_size(r->type) * ts_reduction_partial_size(r->code, r->type) : bytes;
 }

@@ -144,11 +144,7 @@ static void put_task(void *arg, int64_t task, int worker) {
 /* Which row of the factors each row of the matrix is. */
 static void set_order(const factor_grid *g) {
   for (int64_t i = 0; i < g->n; i++) g->order[i] = i;
-  for (int64_t i = g->n - 1; i >= 0; i--) {
-    const int64_t kept = g->order[i];
-    g->order[i] = g->order[g->pivots[i]];
-    g->order[g->pivots[i]] = kept;
-  }
+  for (int64_t i = g->n - 1; i >= 0; i--) ts_linalg_swap(g->order, i, g->pivots[i]);
 }
 
 static void put_factors(factor_grid *g) {

@@ -18,6 +18,12 @@ typedef struct ts_linalg_view {
 
 static inline int64_t ts_linalg_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ts_linalg_max(int64_t a, int64_t b) { return a > b ? a : b; }
+/* Exchanges two indices of rows. */
+static inline void ts_linalg_swap(int64_t *order, int64_t i, int64_t k) {
+  const int64_t kept = order[i];
+  order[i] = order[k];
+  order[k] = kept;
+}
 
 /* The product of all dims but the last two. */
 int64_t ts_linalg_batch(const ts_shape *shape);

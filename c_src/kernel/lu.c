@@ -132,11 +132,7 @@ static void put_part(const put_run *p, int64_t i, int64_t place, int64_t first, 
 /* Where the strip that ends before column `end` has each row of L. */
 static void find_places(const lu_memory *m, int64_t end, int64_t n, int64_t *out) {
   for (int64_t i = 0; i < n; i++) out[i] = i;
-  for (int64_t i = end; i < n; i++) {
-    const int64_t kept = out[i];
-    out[i] = out[m->pivots[i]];
-    out[m->pivots[i]] = kept;
-  }
+  for (int64_t i = end; i < n; i++) ts_linalg_swap(out, i, m->pivots[i]);
 }
 
 static void put_strip(void *arg, int64_t task, int worker) {

@@ -25,8 +25,6 @@ typedef struct panel {
   char *below;   /* the other ones, packed for products */
 } panel;
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static char *element(const lu_factors *f, int64_t row, int64_t col) {
   return f->factors + (row * lu_pitch(f->n) + col) * f->with.size;
 }
@@ -34,7 +32,7 @@ static char *element(const lu_factors *f, int64_t row, int64_t col) {
 /* Neighbours have different memory: strips read one while the other is made, and two threads take turns. */
 static panel panel_at(const lu_factors *f, int64_t at) {
   const int64_t columns = BLOCK * lu_pitch(f->n), odd = at / BLOCK % 2;
-  panel p = {.f = f, .at = at, .rows = f->n - at, .width = min(BLOCK, f->n - at), .row = lu_pitch(f->n - at)};
+  panel p = {.f = f, .at = at, .rows = f->n - at, .width = ts_linalg_min(BLOCK, f->n - at), .row = lu_pitch(f->n - at)};
   p.columns = f->room + odd * columns * f->with.size;
   p.sums = f->room + (2 + odd) * columns * f->with.size;
   p.square = f->room + (4 * columns + odd * BLOCK * BLOCK) * f->with.size;
@@ -54,9 +52,9 @@ static void load_columns(const panel *p) {
   const int size = p->f->with.size;
   for (int64_t i = 0; i < p->rows; i += TS_LINALG_SQUARE) {
     const char *rows[TS_LINALG_SQUARE];
-    const int64_t some = min(TS_LINALG_SQUARE, p->rows - i);
+    const int64_t some = ts_linalg_min(TS_LINALG_SQUARE, p->rows - i);
     for (int64_t k = 0; k < some; k++) rows[k] = row_of(p, i + k);
-    for (int64_t k = i + AHEAD; k < min(p->rows, i + AHEAD + some); k++)
+    for (int64_t k = i + AHEAD; k < ts_linalg_min(p->rows, i + AHEAD + some); k++)
       for (int64_t at = 0; at < p->width * size; at += 64) __builtin_prefetch(row_of(p, k) + at);
     ts_linalg_turn(rows, some, p->width, p->columns + i * size, p->row, size);
   }
@@ -80,10 +78,8 @@ static void load_sums(const panel *p) {
 static void note_pivots(const panel *p) {
   int64_t *order = p->f->order, *pivots = p->f->pivots;
   for (int64_t i = p->at; i < p->at + p->width; i++) {
-    const int64_t kept = order[i];
     pivots[i] += p->at;
-    order[i] = order[pivots[i]];
-    order[pivots[i]] = kept;
+    ts_linalg_swap(order, i, pivots[i]);
   }
 }
 
@@ -189,16 +185,17 @@ static strip strip_of(const strips *all, int64_t number) {
   const lu_factors *f = all->p.f;
   const int64_t col = number * BLOCK, right = (number - all->own) * BLOCK;
   if (number < all->own)
-    return (strip){element(f, 0, col), f->a + col * f->with.size, lu_pitch(f->n), f->n, min(BLOCK, f->n - col)};
+    return (strip){element(f, 0, col), f->a + col * f->with.size, lu_pitch(f->n), f->n,
+                   ts_linalg_min(BLOCK, f->n - col)};
   return (strip){f->x + right * f->with.size, f->b + right * f->with.size, f->cols, f->cols,
-                 min(BLOCK, f->cols - right)};
+                 ts_linalg_min(BLOCK, f->cols - right)};
 }
 
 /* The next strip of an owner, or `count`. */
 static int64_t take_of(strips *all, int64_t owner) {
   const int64_t before = (owner - all->first % all->owners + all->owners) % all->owners;
   const int64_t taken = atomic_fetch_add_explicit(&all->taken[owner], 1, memory_order_relaxed);
-  return min(all->count, all->first + before + taken * all->owners);
+  return ts_linalg_min(all->count, all->first + before + taken * all->owners);
 }
 
 /* A worker's own ones first. There are as many strips as tasks. */
@@ -223,7 +220,7 @@ static ts_status strip_task(void *arg, int64_t task, int worker) {
 static ts_status run_strips(const lu_factors *f, int64_t at) {
   strips all = {.p = panel_at(f, at), .first = at / BLOCK + 1, .own = (f->n + BLOCK - 1) / BLOCK};
   all.count = all.own + (f->cols + BLOCK - 1) / BLOCK;
-  all.owners = (int)min(OWNERS, f->with.parallel->width);
+  all.owners = (int)ts_linalg_min(OWNERS, f->with.parallel->width);
   return ts_linalg_run_tasks(f->with.parallel, all.count - all.first, strip_task, &all);
 }
 
