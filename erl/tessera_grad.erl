@@ -67,7 +67,7 @@ pullback(Wrt, Results, Gradients) ->
            || Op <- tessera_trace:check(grad, [], tessera_nif:ops(tessera_trace:current(), First, Last))],
     %% The ops that made Wrt are not to be walked through.
     Inner = [Op || {_, _, Made, _} = Op <- Ops, not lists:any(fun(V) -> lists:member(id(V), Ids) end, Made)],
-    Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, is_float_value(V)]), Inner),
+    Active = lists:foldl(fun activate/2, maps:from_list([{id(V), true} || V <- Wrt, has_gradient(V)]), Inner),
     Sets = sets(Wrt ++ Results, Inner),
     Seeds = lists:foldl(fun({Value, G}, Cotangents) -> seed(Value, G, Sets, Cotangents) end, #{}, lists:zip(Results, Gradients)),
     Cotangents = lists:foldr(fun(Op, Known) -> backward(Op, Active, Sets, Known) end, Seeds, Inner),
@@ -91,7 +91,7 @@ seed(Value, Gradient, _, Cotangents) -> accumulate(Value, Gradient, 0, Cotangent
 
 id(#tessera{ref = [_ | Id]}) -> Id.
 
-is_float_value(#tessera{type = Type}) -> tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type).
+has_gradient(#tessera{type = Type}) -> tessera_type:is_inexact_type(Type).
 
 zero(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 
@@ -99,7 +99,7 @@ zero(#tessera{type = Type, shape = Shape}) -> tessera:full(Shape, 0, Type).
 activate({_, Operands, [First | _] = Results, _}, Active) ->
     Depends = lists:any(fun(Operand) -> is_map_key(id(Operand), Active) end, Operands),
     case Depends andalso not tessera_trace:is_stopped(First) of
-        true -> lists:foldl(fun(R, A) -> A#{id(R) => true} end, Active, [R || R <- Results, is_float_value(R)]);
+        true -> lists:foldl(fun(R, A) -> A#{id(R) => true} end, Active, [R || R <- Results, has_gradient(R)]);
         false -> Active
     end.
 

@@ -396,7 +396,7 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
                false -> [0 || _ <- Results]
            end,
     Cotangents = [{Set, case G of none -> zeros_like(R); _ -> G end}
-                  || {G, R, Set} <- lists:zip3(Gradients, Results, Sets), tessera_type:is_float_type(R#tessera.type)],
+                  || {G, R, Set} <- lists:zip3(Gradients, Results, Sets), tessera_type:is_inexact_type(R#tessera.type)],
     Branch = fun(Region) -> fun() -> branch(Region, Captured, Cotangents, Needed, lists:foldl(fun erlang:'bor'/2, 0, Sets)) end end,
     case lists:member(true, Needed) of
         false -> [none | [none || _ <- Captured]];
@@ -409,9 +409,9 @@ cond_shares([Predicate | _], Captured, Results, True, False, Gradients, Needed) 
 branch(Region, Captured, Cotangents, Needed, Set) ->
     Own = [tessera_collective:marked(tessera_trace:op(grad, reshape, [V], V#tessera.shape), Set) || V <- Captured],
     Copies = tessera_trace:inline(Region, Own),
-    Floats = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_float_type(Type)],
+    Inexact = [R || #tessera{type = Type} = R <- Copies, tessera_type:is_inexact_type(Type)],
     %% Seen from inside the branch; a result may be an argument itself.
-    Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Floats],
+    Results = [tessera_trace:op(grad, reshape, [R], R#tessera.shape) || R <- Inexact],
     Shares = tessera_grad:pullback(Own, Results, [{Varies, tessera_trace:value(grad, C)} || {Varies, C} <- Cotangents]),
     [Share || {Share, true} <- lists:zip(Shares, Needed)].
 

@@ -1,6 +1,6 @@
 %% @private Types and shapes where Erlang needs to know them before C does.
 -module(tessera_type).
--export([all/0, is_type/1, is_float_type/1, is_complex_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
+-export([all/0, is_type/1, is_float_type/1, is_complex_type/1, is_inexact_type/1, part/1, merge/2, merge_number/2, merge_all/2, to_float/1,
          sum_type/1, range/1, fits/2, bytes/1, bits/1, kind/1, of_nx/1, broadcast/2, elements/1, axis/4, axes/4, shape/3,
          is_shape/1, is_proper/1, dims/1, format/2]).
 %% all/0, kind/1, class/1, bytes/1, of_nx/1, from the core's table of types.
@@ -21,6 +21,10 @@ bits(Type) ->
 -spec is_complex_type(term()) -> boolean().
 is_complex_type(Type) -> class(Type) =:= complex.
 
+%% Floats and complex numbers: what has gradients and is rounded.
+-spec is_inexact_type(term()) -> boolean().
+is_inexact_type(Type) -> is_float_type(Type) orelse is_complex_type(Type).
+
 %% The type of the real and imaginary parts; a real type itself.
 -spec part(tessera:type()) -> tessera:type().
 part(c64) -> f32;
@@ -30,7 +34,7 @@ part(Type) -> Type.
 %% A float type or complex type itself, f32 for integers.
 -spec to_float(tessera:type()) -> tessera:type().
 to_float(Type) ->
-    case is_float_type(Type) orelse is_complex_type(Type) of
+    case is_inexact_type(Type) of
         true -> Type;
         false -> f32
     end.
@@ -102,7 +106,7 @@ merge_all([Type | Types], Numbers) ->
 -spec fits(tessera:type(), tessera:operand()) -> boolean().
 fits(Type, {complex, _, _}) -> is_complex_type(Type);
 fits(Type, Number) ->
-    is_float_type(Type) orelse is_complex_type(Type) orelse
+    is_inexact_type(Type) orelse
         is_integer(Number) andalso
             begin
                 {Least, Largest} = range(Type),

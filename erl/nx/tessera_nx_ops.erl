@@ -65,13 +65,13 @@ constant(P, {Type, Shape}, Number) -> op(P, constant, [], {Type, Shape, fit(Type
 
 %% The core refuses numbers out of a type's range: here integers wrap, as they do in a binary, and floats are clamped.
 fit(Type, N) when is_integer(N) ->
-    case tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type) of
+    case tessera_type:is_inexact_type(Type) of
         true when N >= -(1 bsl 63), N < 1 bsl 64 -> N;
         true -> float(N);
         false -> wrap(tessera_type:range(Type), N)
     end;
 fit(Type, Number) when is_float(Number); is_atom(Number) ->
-    case tessera_type:is_float_type(Type) orelse tessera_type:is_complex_type(Type) of
+    case tessera_type:is_inexact_type(Type) of
         true -> Number;
         false -> saturate(tessera_type:range(Type), Number)
     end;

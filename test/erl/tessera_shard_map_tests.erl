@@ -210,6 +210,25 @@ gathered_weights_test() ->
     close((mapped(Step, Mesh, In, #{0 => [data]}))([W, X]), (tessera:grad(fun(W1) -> (Loss(fun(T) -> T end))(W1, X) end))(W)),
     ?assertEqual(["all_gather", "reduce_scatter"], collectives(text(Step, Mesh, In, #{0 => [data]}, [W, X]))).
 
+%% Cotangents of a cond's complex results are marked and summed as those of real ones.
+complex_cond_test() ->
+    Mesh = mesh({2}, [a]),
+    Loss = fun(W, X, Cond, Sum) ->
+                   {R, Z} = Cond(tessera:greater(tessera:sum(W), 0),
+                                 fun() -> C = tessera:complex(tessera:multiply(W, X), W), {tessera:sin(X), tessera:multiply(C, C)} end,
+                                 fun() -> {X, tessera:complex(W, X)} end),
+                   Sum(tessera:add(tessera:sum(R), tessera:sum(tessera:imag(Z))))
+           end,
+    Step = fun(W, X) ->
+                   (tessera:grad(fun(W1) -> Loss(W1, X, fun tessera:'cond'/3, fun(T) -> tessera:all_reduce(T, sum, a) end) end))(W)
+           end,
+    %% The same without a cond.
+    Whole = fun(Taken) -> tessera:grad(fun(W, X) -> Loss(W, X, fun(_, A, B) -> (element(Taken, {A, B}))() end, fun(T) -> T end) end) end,
+    [begin
+         X = random({4, 3}, 2),
+         close((mapped(Step, Mesh, [#{}, #{0 => [a]}], #{}))([W, X]), (Whole(Taken))(W, X))
+     end || {Taken, W} <- [{1, tessera:tensor([0.5, -0.25, 1.0])}, {2, tessera:tensor([0.5, -0.25, -1.0])}]].
+
 %% Without the sets of axes the gradient of a sum over partitions would be off by the number of partitions.
 sum_of_losses_test() ->
     Mesh = mesh({4}, [a]),
