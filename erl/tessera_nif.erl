@@ -3,7 +3,7 @@
 %% modules of the application call these.
 -module(tessera_nif).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
-         device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, client_open/4, client_devices/1, clients/0,
+         device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, file_read/2, file_write/3, client_open/4, client_devices/1, clients/0,
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
@@ -22,7 +22,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 16).
+-define(ABI, 17).
 -endif.
 
 -type builder() :: reference().
@@ -58,6 +58,8 @@ address(_Ref) -> ?STUB.
 from_address(_Address, _Type, _Shape) -> ?STUB.
 share(_Ref, _Permissions) -> ?STUB.
 from_shared(_Name, _Type, _Shape) -> ?STUB.
+file_read(_Path, _Layout) -> ?STUB.
+file_write(_Path, _Layout, _Contents) -> ?STUB.
 client_open(_Name, _Devices, _MemoryLimit, _Threads) -> ?STUB.
 client_devices(_Name) -> ?STUB.
 clients() -> ?STUB.

@@ -6,6 +6,7 @@ BASE_SRC := \
   c_src/base/arena.c \
   c_src/base/cgroup.c \
   c_src/base/deep.c \
+  c_src/base/file.c \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/parallel.c \
@@ -296,6 +297,7 @@ NIF_SRC := \
   c_src/nif/nif_executable.c \
   c_src/nif/nif_expr.c \
   c_src/nif/nif_expr_terms.c \
+  c_src/nif/nif_file.c \
   c_src/nif/nif_graph.c \
   c_src/nif/nif_group.c \
   c_src/nif/nif_list.c \
@@ -361,6 +363,7 @@ C_TESTS := \
   test_factors \
   test_factors_complex \
   test_fft \
+  test_file \
   test_expr_read \
   test_front \
   test_graph \

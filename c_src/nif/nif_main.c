@@ -3,6 +3,7 @@
 #include "nif/nif_digest.h"
 #include "nif/nif_eager.h"
 #include "nif/nif_expr.h"
+#include "nif/nif_file.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_group.h"
 #include "nif/nif_local.h"
@@ -22,7 +23,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 16
+#define TS_NIF_ABI 17
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -223,9 +224,11 @@ static ErlNifFunc functions[] = {
     {"device", 1, ts_nif_device_of, 0},
     {"to_device", 3, ts_nif_to_device, 0},
     {"address", 1, ts_nif_address, 0},
-    {"from_address", 3, ts_nif_from_address, 0},
+    {"from_address", 3, ts_nif_from_address, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"share", 2, ts_nif_share, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"from_shared", 3, ts_nif_from_shared, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"file_read", 2, ts_nif_file_read, ERL_NIF_DIRTY_JOB_IO_BOUND},
+    {"file_write", 3, ts_nif_file_write, ERL_NIF_DIRTY_JOB_IO_BOUND},
     {"client_open", 4, ts_nif_client_open, 0},
     {"client_devices", 1, ts_nif_client_devices, 0},
     {"clients", 0, ts_nif_clients, 0},

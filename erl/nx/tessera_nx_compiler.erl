@@ -106,15 +106,14 @@ is_given(Name, Other) ->
 
 compiled(Key, Vars, Fun, #options{cache = Path, debug = Debug} = Options) when is_binary(Path) ->
     Tell = fun(Format, Values) -> Debug =/= true orelse debug(Format, Values), ok end,
-    Keys = maps:from_list(lists:zip([args, client, device, hooks, lazy_transfers, vsn],
-                                    tuple_to_list(variant(Vars, Options)) ++ [tessera:version()])),
-    {_, #compiled{plan = Plan} = Packed} =
-        tessera_nx_disk:fetch(Path, Keys, Tell,
-                              fun() ->
-                                      Made = compiled(Key, Vars, Fun, Options#options{cache = true}),
-                                      Made#compiled{plan = tessera_nx_plan:pack(Made#compiled.plan)}
-                              end),
-    Packed#compiled{plan = tessera_nx_plan:unpack(Plan)};
+    Keys = maps:from_list(lists:zip([args, client, device, hooks, lazy_transfers, function, vsn],
+                                    tuple_to_list(variant(Vars, Options)) ++ [tessera_nx_disk:version(Key), tessera:version()])),
+    tessera_nx_disk:fetch(Path, Keys, Tell,
+                          fun(#compiled{plan = Plan} = Packed) -> Packed#compiled{plan = tessera_nx_plan:unpack(Plan)} end,
+                          fun() ->
+                                  Made = compiled(Key, Vars, Fun, Options#options{cache = true}),
+                                  Made#compiled{plan = tessera_nx_plan:pack(Made#compiled.plan)}
+                          end);
 compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Off =:= nil ->
     reported(miss, Key, make(Vars, Fun, Options), Options);
 compiled(Key, Vars, Fun, Options) ->

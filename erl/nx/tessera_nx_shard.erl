@@ -283,8 +283,7 @@ split(Shard, #how{cache = Path, debug = Debug} = How, Key, Vars, Fun) when is_bi
                    {Part, Split} = make(Shard, Vars, Fun),
                    pack(Part, told(miss, How, Key, Split))
            end,
-    {_, Packed} = tessera_nx_disk:fetch(Path, keys(Shard, Vars), Tell, Make),
-    unpack(Shard, Packed);
+    tessera_nx_disk:fetch(Path, keys(Shard, Key, Vars), Tell, fun(Packed) -> unpack(Shard, Packed) end, Make);
 split(Shard, #how{cache = false} = How, Key, Vars, Fun) ->
     {_, Split} = make(Shard, Vars, Fun),
     told(miss, How, Key, Split);
@@ -367,13 +366,13 @@ whole(#shard{mesh = Mesh, inputs = Inputs, client = Given} = Shard, Large, Trace
 %% ---- in a file
 
 %% The keys for which the file must have been written. A cluster that is started again is another process.
-keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Vars) ->
+keys(#shard{mesh = Mesh, inputs = Inputs, outputs = Outputs, client = Given}, Key, Vars) ->
     Client = case tessera_cluster:is_cluster(Given) of
                  true -> cluster;
                  false -> Given
              end,
     #{args => tessera_nx_compiler:var_keys(Vars), mesh => tessera_mesh:plain(Mesh), input_shardings => Inputs,
-      output_shardings => Outputs, client => Client, vsn => tessera:version()}.
+      output_shardings => Outputs, client => Client, function => tessera_nx_disk:version(Key), vsn => tessera:version()}.
 
 pack(Part, #split{sources = Sources} = Split) ->
     Split#split{executable = undefined, text = check(tessera_nif:graph_text(Part)),

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Each test uses constants of its own: with CK_FORK=no they share the session. */
@@ -348,6 +349,31 @@ START_TEST(debuggers_are_told)
 }
 END_TEST
 
+/* Where another one has put a link, its target is not written to; nor is a FIFO waited for. */
+START_TEST(perf_map_is_no_link)
+{
+  char path[64], victim[] = "/tmp/tessera-test-XXXXXX";
+  struct stat s;
+  int file = mkstemp(victim);
+  snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
+  setenv("TESSERA_PERF", "1", 1);
+  ck_assert_int_eq(symlink(victim, path), 0);
+  ts_kernel_release(get(452));
+  ck_assert_int_eq(unlink(path), 0);
+  ck_assert_int_eq(link(victim, path), 0);
+  ts_kernel_release(get(453));
+  ck_assert_int_eq(unlink(path), 0);
+  ck_assert_int_eq(mkfifo(path, 0600), 0);
+  ts_kernel_release(get(454));
+  unsetenv("TESSERA_PERF");
+  ck_assert_int_eq(unlink(path), 0);
+  ck_assert_int_eq(fstat(file, &s), 0);
+  ck_assert_int_eq(s.st_size, 0);
+  close(file);
+  unlink(victim);
+}
+END_TEST
+
 static void *get_failing(void *unused) {
   (void)unused;
   adder a;
@@ -578,6 +604,7 @@ static Suite *suite(void) {
   if (getenv("CK_FORK") == NULL) tcase_add_test(tc, no_thread_can_start); /* needs a process without threads */
   tcase_add_test(tc, every_allocation_may_fail);
   tcase_add_test(tc, debuggers_are_told);
+  tcase_add_test(tc, perf_map_is_no_link);
   tcase_add_test(tc, waiters_outlive_a_failure);
   tcase_add_test(tc, a_prefetched_kernel_is_there_later);
   tcase_add_test(tc, prefetched_kernels_can_be_waited_for);

@@ -2,9 +2,11 @@
  * Interface": the two names below are fixed by it). */
 #include "jit/session/jit_internal.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct ts_gdb_entry {
@@ -68,12 +70,23 @@ void ts_debug_unregister(ts_gdb_entry *entry) {
   ts_free(entry);
 }
 
+/* Every user may write to the folder: files of other users and links are left alone. */
+static FILE *open_map(const char *path) {
+  struct stat s;
+  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+  if (file < 0) return NULL;
+  bool is_ours = fstat(file, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() && s.st_nlink == 1;
+  FILE *map = is_ours ? fdopen(file, "a") : NULL;
+  if (!map) close(file);
+  return map;
+}
+
 void ts_debug_note_perf(const char *name, const void *start, size_t size) {
   if (!getenv("TESSERA_PERF")) return;
   char path[64];
   snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
   pthread_mutex_lock(&lock);
-  FILE *file = fopen(path, "ae");
+  FILE *file = open_map(path);
   if (file) {
     fprintf(file, "%lx %zx %s\n", (unsigned long)(uintptr_t)start, size, name);
     fclose(file);

@@ -2,6 +2,7 @@
  * on: the text, the CPU, this build of Tessera, LLVM's version. Files hold machine code, so no other user may have
  * access to the directory. Any number of processes may share it: files appear complete, by renaming, and are checked
  * when read, so that any fault (no space, no permission, a torn or foreign file) costs only a compile. */
+#include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -183,16 +184,6 @@ static bool make_key(const char *text, size_t length, disk_key *out) {
 
 /* ---- reading ---- */
 
-static bool read_all(int file, void *to, size_t size) {
-  for (size_t done = 0; done < size;) {
-    ssize_t n = read(file, (char *)to + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += (size_t)n;
-  }
-  return true;
-}
-
 static bool is_whole(const uint8_t *data, size_t size, const disk_key *key) {
   file_header header;
   memcpy(&header, data, sizeof(header));
@@ -217,7 +208,7 @@ static bool read_file(int file, const disk_key *key, ts_object *out) {
   size_t size = (size_t)s.st_size;
   void *data;
   if (!ts_status_consume_ok(ts_alloc(size, &data))) return false;
-  if (!read_all(file, data, size) || !is_whole(data, size, key)) {
+  if (!ts_file_read(file, data, size) || !is_whole(data, size, key)) {
     ts_free(data);
     return false;
   }
@@ -318,24 +309,12 @@ static void sweep(void) {
 
 /* ---- writing ---- */
 
-static bool write_all(int file, const void *from, size_t size) {
-  for (size_t done = 0; done < size;) {
-    ssize_t n = write(file, (const char *)from + done, size - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += (size_t)n;
-  }
-  return true;
-}
-
 /* False when the directory was removed or is being emptied, so that a file cannot be created or is lost already. */
 static bool write_file(const disk_key *key, const void *data, size_t size) {
-  static _Atomic unsigned counter;
-  char temporary[NAME_BYTES];
-  snprintf(temporary, sizeof(temporary), TEMPORARY_PREFIX "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1));
-  int file = openat(disk.directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  char temporary[TS_FILE_NAME_BYTES];
+  int file = ts_file_create(disk.directory, TEMPORARY_PREFIX, temporary);
   if (file < 0) return errno != ENOENT && errno != ESTALE;
-  bool whole = write_all(file, data, size);
+  bool whole = ts_file_write(file, data, size);
   whole = close(file) == 0 && whole;
   if (whole && renameat(disk.directory, temporary, disk.directory, key->name) == 0) return true;
   bool there = !whole || (errno != ENOENT && errno != ESTALE);
