@@ -14,16 +14,18 @@ new(Module, Defaults, Fields) ->
 to_list(Map) when is_map(Map) -> maps:to_list(Map);
 to_list(List) -> List.
 
-%% The answers of '__info__'/1.
+%% What '__info__'/1 returns in modules that Elixir has compiled. Any other item raises function_clause, as there.
 -spec info(module(), map(), atom()) -> term().
 info(Module, _, module) -> Module;
 info(_, Defaults, struct) when map_size(Defaults) =:= 0 -> nil;
 info(_, Defaults, struct) ->
     [#{field => Field, default => Default, required => false} || {Field, Default} <- lists:sort(maps:to_list(Defaults))];
 info(Module, _, functions) ->
-    [F || {Name, _} = F <- Module:module_info(exports), not lists:member(Name, [module_info, '__info__'])];
+    lists:sort([F || {Name, _} = F <- Module:module_info(exports), not lists:member(Name, [module_info, behaviour_info, '__info__'])]);
 info(_, _, macros) -> [];
-info(Module, _, attributes) -> Module:module_info(attributes);
-info(Module, _, compile) -> Module:module_info(compile);
-info(Module, _, md5) -> Module:module_info(md5);
-info(_, _, _) -> nil.
+info(_, _, deprecated) -> [];
+%% It changes when what other modules may use of this one changes.
+info(Module, Defaults, exports_md5) ->
+    Exports = [info(Module, Defaults, Item) || Item <- [functions, macros, deprecated, struct]],
+    erlang:md5(term_to_binary(Exports, [deterministic]));
+info(Module, _, Item) when Item =:= attributes; Item =:= compile; Item =:= md5 -> Module:module_info(Item).

@@ -71,6 +71,13 @@ elixir -pa ebin "$work/plain.exs" >"$work/log" 2>&1 && [ "$(cat "$work/log")" = 
 passed=$((passed + 1))
 echo "mix: elixir -pa ebin runs"
 
+mkdir "$work/wrong"
+elixir -pa ebin test/mix/wrong.exs "$work/wrong" >"$work/log" 2>&1 || fail "Elixir does not report wrong programs as it should"
+checks=$(grep -c '^  Tessera' "$work/log")
+[ "$checks" -gt 0 ] || fail "no wrong program is compiled"
+passed=$((passed + checks))
+echo "mix: wrong programs are reported: $checks modules"
+
 # Ranks that join, without a driver; both print what they have checked.
 join() {
   shared=vader
