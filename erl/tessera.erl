@@ -1733,8 +1733,9 @@ solve(A, B) -> tessera_linalg:solve(A, B).
 -spec inverse(tensor()) -> tensor().
 inverse(A) -> tessera_linalg:inverse(A).
 
-%% @doc The determinants of square matrices, which are the last two axes. The gradient is the matrix of cofactors: by the inverse, and
-%% by singular values where a matrix is singular, which takes longer.
+%% @doc The determinants of square matrices, which are the last two axes. The gradient is the matrix of cofactors, also of singular
+%% matrices, for which it takes longer from four rows on. So is the gradient of that gradient; the next ones of a matrix of four rows
+%% and more need a matrix that is not singular.
 %% ```
 %% 1> tessera:to_list(tessera:determinant(tessera:tensor([[0, 2], [1, 1]]))).
 %% -2.0

@@ -127,6 +127,7 @@ one(Name, X, R, C, {Axis, Reverse}) when Name =:= cumulative_max; Name =:= cumul
 one(sort, X, _, C, {Axis, Descending}) ->
     fun() -> tessera_indices:untake_along(C, X, tessera:argsort(X, #{axis => Axis, descending => Descending, type => s64}), Axis) end;
 one(determinant, X, R, C, _) -> fun() -> tessera_linalg:determinant_share(X, R, C) end;
+one(cofactors, X, _, C, _) -> fun() -> tessera_linalg:cofactors_share(X, C) end;
 one(window_sum, X, _, C, Window) -> fun() -> tessera_windows:sum_share(C, X, Window) end;
 one(window_product, X, _, C, Window) ->
     fun() -> tessera_windows:product_share(C, X, Window, fun(G, Elements) -> unproduct(G, Elements, [0]) end) end;

@@ -5,11 +5,14 @@
 -include("tessera.hrl").
 -export([cholesky/1, triangular_solve/3, solve/2, inverse/1, determinant/1, lu/1, qr/2, eigh/1, svd/2]).
 -export([pinv/1, lstsq/2, matrix_power/2, matrix_rank/1, norm/2, computed_in/1, epsilon/1]).
--export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, lu_share/3, qr_share/4,
+-export([cholesky_share/2, triangular_shares/4, solve_shares/3, determinant_share/3, cofactors_share/2, lu_share/3, qr_share/4,
          eigh_share/3, svd_share/2, has_svd_share/2, pinv_share/3, lstsq_shares/3]).
 
 -type options() :: map().
 -define(IS_COMPLEX(Type), (Type =:= c64 orelse Type =:= c128)).
+
+%% Up to this condition number second derivatives of determinants by the inverse have at least 11 digits.
+-define(WELL_CONDITIONED, 65536.0).
 
 -type attrs() :: {boolean(), boolean(), boolean(), boolean()}. % left, lower, transpose, unit
 
@@ -347,33 +350,123 @@ solve_shares(A, X, C) ->
     Right = fun() -> op(solve, [transposed(A), C], []) end,
     [fun() -> tessera:negate(product(Right(), transposed(X))) end, Right].
 
-%% The determinant D times the transposed inverse, also of C: the cofactors. Of singular matrices, which have no inverse, they are made of
-%% singular values; these take much longer, and are computed only where a matrix of the batch is singular.
+%% The cofactors times C, also of complex matrices.
 -spec determinant_share(tessera:tensor(), tessera:tensor(), tessera:tensor()) -> tessera:tensor().
-determinant_share(#tessera{shape = Shape, type = Type} = A, D, C) ->
-    Singular = tessera:equal(D, 0),
-    Batch = tessera_type:dims(tuple_size(Shape) - 2),
-    Cofactors = tessera:'cond'(tessera:any(Singular),
-                               fun() ->
-                                       Which = tessera:broadcast(Singular, Shape, Batch),
-                                       Regular = tessera:select(Which, tessera:eye(Shape, Type), A),
-                                       tessera:select(Which, cofactors(A), by_inverses(Regular, D))
-                               end,
-                               fun() -> by_inverses(A, D) end),
-    tessera:multiply(tessera:broadcast(C, Shape, Batch), Cofactors).
+determinant_share(#tessera{shape = Shape, type = Type} = A0, D0, C) ->
+    A = tessera:as_type(A0, computed_in(Type)),
+    Cofactors = case element(tuple_size(Shape), Shape) of
+                    N when N < 4 -> minors(N, A);
+                    _ when A#tessera.type =:= Type -> cofactors(A, D0);
+                    _ -> cofactors(A, op(determinant, [A], []))
+                end,
+    tessera:multiply(of_each(C, Shape), tessera:as_type(Cofactors, Type)).
 
-by_inverses(#tessera{shape = Shape, type = Type} = A, D) ->
-    Scale = tessera:broadcast(D, Shape, tessera_type:dims(tuple_size(Shape) - 2)),
-    tessera:multiply(Scale, op(solve, [transposed(A), tessera:eye(Shape, Type)], [])).
+%% A number for each matrix, repeated for its elements.
+of_each(Numbers, Shape) -> tessera:broadcast(Numbers, Shape, tessera_type:dims(tuple_size(Shape) - 2)).
 
-%% Those of U S Vt are the product of the cofactors of the factors. Of a diagonal matrix they are products of the other elements.
-cofactors(#tessera{shape = Shape, type = Type} = A) ->
-    [U, S, Vt] = tessera_trace:results(svd, [A], false),
-    Rank = tuple_size(Shape),
-    Others = tessera:product(part(not_equal, repeated_rows(S), 1), #{axes => [Rank - 1]}),
-    Turns = tessera:multiply(op(determinant, [U], []), op(determinant, [Vt], [])),
-    Scaled = tessera:multiply(conjugated(U), row(tessera:as_type(Others, Type))),
-    tessera:multiply(tessera:broadcast(Turns, Shape, tessera_type:dims(Rank - 2)), product(Scaled, conjugated(Vt))).
+%% The cofactors of small matrices, each by the elements that it is made of.
+minors(0, A) -> A;
+minors(1, #tessera{shape = Shape, type = Type}) -> tessera:full(Shape, 1, Type);
+minors(2, A) ->
+    Other = around(A, 1, 1),
+    tessera:subtract(part(equal, Other), part(not_equal, Other));
+minors(3, A) ->
+    tessera:subtract(tessera:multiply(around(A, 1, 1), around(A, 2, 2)), tessera:multiply(around(A, 1, 2), around(A, 2, 1))).
+
+%% Moves the elements up by Rows and left by Columns, around the edges.
+around(A, Rows, Columns) ->
+    Rank = length(dims(A)),
+    shifted(shifted(A, Rank - 2, Rows), Rank - 1, Columns).
+
+shifted(#tessera{shape = Shape} = A, Axis, By) ->
+    [Before, After] = tessera:split(A, [By, element(Axis + 1, Shape) - By], Axis),
+    tessera:concatenate([After, Before], Axis).
+
+%% The determinant D times the transposed inverse. Both must come from the same LU factors. Rounding then acts as a small change of A, and
+%% a small change of A changes cofactors little, also beside a singular matrix. (solve of A's transpose would use other factors.) Singular
+%% values serve where this does not work; they take much longer.
+cofactors(#tessera{shape = Shape, type = Type} = A, D) ->
+    Regular = tessera:multiply(of_each(D, Shape), transposed(op(solve, [A, tessera:eye(Shape, Type)], []))),
+    tessera_trace:made_by(cofactors, where(has_cofactors(Regular, D), Regular, fun() -> singular_cofactors(A) end), [A]).
+
+%% Whether the product with the inverse gives the cofactors: not where the determinant is 0 or has lost digits, nor where a number overflows.
+has_cofactors(#tessera{shape = Shape, type = Type} = Regular, D) ->
+    {Least, Largest} = case tessera_type:part(Type) of
+                           f64 -> {math:pow(2, -1022), (2 - epsilon(f64)) * math:pow(2, 1023)};
+                           f32 -> {math:pow(2, -126), (2 - epsilon(f32)) * math:pow(2, 127)}
+                       end,
+    Finite = tessera:less_equal(tessera:abs(Regular), Largest),
+    tessera:logical_and(tessera:greater_equal(tessera:abs(D), Least), tessera:all(Finite, #{axes => matrix_axes(Shape)})).
+
+matrix_axes(Shape) -> [tuple_size(Shape) - 2, tuple_size(Shape) - 1].
+
+%% For each matrix of a batch Regular if Is holds, else what Else() gives. Else takes long: it runs only if a matrix needs it.
+where(Is, #tessera{shape = Shape} = Regular, Else) ->
+    tessera:'cond'(tessera:all(Is), fun() -> Regular end, fun() -> tessera:select(of_each(Is, Shape), Regular, Else()) end).
+
+%% The cofactors of a product are the product of the factors' cofactors. Those of S are the products of all elements but one.
+singular_cofactors(#tessera{type = Type} = A) ->
+    {U, S, Vt, Turns} = factors(A),
+    Middle = diagonal(tessera:as_type(over_own(S, 1), U#tessera.type)),
+    tessera:as_type(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 1))), Type).
+
+%% The singular values in f64, and the cofactors of U and of V' without their determinants. The last result is the product of these two.
+factors(#tessera{type = Type} = A) ->
+    Wide = tessera_type:merge(Type, f64),
+    [U, S, Vt] = tessera_trace:results(svd, [tessera:as_type(A, Wide)], false),
+    {conjugated(U), S, conjugated(Vt), tessera:multiply(op(determinant, [U], []), op(determinant, [Vt], []))}.
+
+between(#tessera{shape = Shape} = U, Middle, Vt, Scale) -> tessera:multiply(of_each(Scale, Shape), product(U, product(Middle, Vt))).
+
+%% The product of all elements of S but the last ones, which are the smallest.
+leading(#tessera{shape = Shape} = S, Count) ->
+    Last = tuple_size(Shape) - 1,
+    [Largest, _] = tessera:split(S, [element(Last + 1, Shape) - Count, Count], Last),
+    tessera:product(Largest, #{axes => [Last]}).
+
+%% Quotients of two elements of S: the one with number Which from the end over each one. A product of elements times such a quotient is the
+%% product in which the first one replaces the other. An element over itself is 1, also if it is 0. Quotients by later elements are not used.
+over_own(#tessera{shape = Shape} = S, Which) ->
+    Last = tuple_size(Shape) - 1,
+    N = element(Last + 1, Shape),
+    [_, Own, _] = tessera:split(S, [N - Which, 1, Which - 1], Last),
+    Quotients = over(tessera:broadcast(Own, Shape), S),
+    tessera:select(tessera:equal(tessera:iota(Shape, s64, Last), N - Which), 1.0, Quotients).
+
+%% The gradient of A for its cofactors, of which C is the gradient.
+-spec cofactors_share(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
+cofactors_share(#tessera{shape = Shape, type = Type} = A0, C0) ->
+    [A, C] = [tessera:as_type(T, tessera_type:merge(Type, f64)) || T <- [A0, C0]],
+    Identity = tessera:eye(Shape, A#tessera.type),
+    Inverse = op(solve, [tessera:stop_grad(A), Identity], []),
+    Is = tessera:less_equal(tessera:multiply(frobenius(A), frobenius(Inverse)), ?WELL_CONDITIONED),
+    Regular = regular_share(tessera:select(of_each(Is, Shape), A, Identity), C),
+    tessera:as_type(where(Is, Regular, fun() -> singular_share(A, C) end), Type).
+
+%% Of each matrix the square root of the sum of the squares of its elements.
+frobenius(#tessera{shape = Shape} = A) -> norm(A, #{axes => matrix_axes(Shape)}).
+
+%% From the determinant and the inverse. The terms cancel: A must be well conditioned.
+regular_share(#tessera{shape = Shape, type = Type} = A, C) ->
+    B = transposed(op(solve, [A, tessera:eye(Shape, Type)], [])),
+    Along = tessera:sum(tessera:multiply(B, C), #{axes => matrix_axes(Shape)}),
+    Terms = tessera:subtract(tessera:multiply(of_each(Along, Shape), B), product(B, product(transposed(C), B))),
+    tessera:multiply(of_each(op(determinant, [A], []), Shape), Terms).
+
+%% From singular values. In their bases A is the diagonal matrix S. Let P(i, j) be the product of all elements of S but those with numbers i and
+%% j. The cofactor (i, i) changes with the element (j, j) by P(i, j). The cofactor (i, j) changes with the element (j, i) by -P(i, j).
+%% No other cofactor changes.
+singular_share(#tessera{shape = Shape, type = Type} = A, C) ->
+    {U, S, Vt, Turns} = factors(A),
+    Inside = product(product(transposed(U), C), transposed(Vt)),
+    Pairs = product(column(over_own(S, 2)), row(over_own(S, 1))),
+    Above = part(less, Pairs),
+    Products = tessera:as_type(tessera:add(Above, transposed(Above)), Type),
+    OfDiagonal = product(Products, column(diagonal_of(Inside))),
+    Middle = tessera:subtract(part(equal, tessera:broadcast(OfDiagonal, Shape)), tessera:multiply(Products, transposed(Inside))),
+    between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 2))).
+
+diagonal_of(#tessera{shape = Shape} = A) -> tessera:sum(part(equal, A), #{axes => [tuple_size(Shape) - 1]}).
 
 %% The gradient of A for P, L and U. L and U have gradients, where `none' stands for zeros.
 -spec lu_share([tessera:tensor()], Gradient, Gradient) -> tessera:tensor() when Gradient :: tessera:tensor() | none.

@@ -1,4 +1,4 @@
-%% Gradients through control flow, for values of every kind: those of a cond are those of the branch that is taken, written without it.
+%% Gradients through control flow. The gradient of a cond must be the gradient of the branch that is taken.
 -module(tessera_grad_control_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
@@ -28,7 +28,7 @@ complex_results_test() ->
     ?assertEqual([4.0, 12.0], tessera:to_list((tessera:grad(F))(tessera:tensor([1.0, 3.0])))),
     ?assertEqual([1.0, 1.0], tessera:to_list((tessera:grad(F))(tessera:tensor([-1.0, -3.0])))).
 
-%% A complex result with a gradient between others of which nothing depends on the argument.
+%% Only the complex result has a gradient.
 only_complex_is_used_test() ->
     F = fun(Z) ->
                 {_, W, _} = tessera:'cond'(tessera:greater(tessera:real(tessera:sum(Z)), 0),
@@ -46,13 +46,13 @@ mixed_second_order_test() ->
                                         fun() -> {V, tessera:complex(V, V)} end),
                 tessera:sum(tessera:imag(B))
         end,
-    %% Im (1 + i)^3 x^3 = 2 x^3
+    %% The imaginary part of (x + ix)^3 is 2 x^3.
     Second = tessera:grad(fun(V) -> tessera:sum((tessera:grad(F))(V)) end),
     near([12.0, 36.0], tessera:to_list(Second(tessera:tensor([1.0, 3.0], f64)))).
 
-%% ---- random programs of conds, nested, whose results are floats, complex numbers and integers in any order
+%% ---- random programs with nested conds. Their results are floats, complex numbers and integers in any order.
 
-%% The gradient is that of the program in which the branches that are taken stand in place of the conds, and that of differences.
+%% Two judges: the same program without conds, and central differences.
 random_test_() ->
     {timeout, 120, ?_test([check(Seed) || Seed <- lists:seq(1, ?PROGRAMS)])}.
 
@@ -77,8 +77,8 @@ check(Seed) ->
         _ -> ok
     end.
 
-%% Count steps that start with so many values: {Op, Operands} or {'cond', Predicate, Branch, Branch}, where a branch is {Steps, Results}.
-%% Operands and results are numbers of values, of which the last one made is the first.
+%% Count steps of a program that has so many values. A step is {Op, Operands} or {'cond', Predicate, Branch, Branch}. A branch is
+%% {Steps, Results}. Operands and results are numbers of values. The last value has number 1.
 steps(0, _, _) -> [];
 steps(Count, Values, Depth) ->
     {Step, Made} = case Depth > 0 andalso rand:uniform(2) of
@@ -120,7 +120,7 @@ run([{'cond', Predicate, A, B} | Steps], Values, Cond) ->
 run([{Op, Operands} | Steps], Values, Cond) ->
     run(Steps, [apply_op(Op, [lists:nth(I, Values) || I <- Operands]) | Values], Cond).
 
-%% Results are brought to types that do not depend on the branch: by their place an integer, a float, or a complex number.
+%% The place of a result decides its type: an integer, a float, or a complex number.
 results({Steps, Results}, Values, Cond) ->
     Made = run(Steps, Values, Cond),
     [as(Place rem 3, lists:nth(I, Made)) || {Place, I} <- lists:enumerate(Results)].
