@@ -1,7 +1,7 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([configure/0, open/2, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
+-export([configure/0, open/2, is_client/1, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
 
@@ -58,12 +58,22 @@ no_count(Other) ->
 open(Name, Options) ->
     case maps:keys(Options) -- ?OPTIONS of
         [] ->
-            tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()),
-                                    maps:get(memory_limit, Options, undefined), maps:get(threads, Options, undefined));
+            case tessera_cluster_names:is_live(Name) of
+                true -> {error, tessera_cluster_error:new(failed_precondition, "~0tp is the name of a cluster", [Name])};
+                false -> open_host(Name, Options)
+            end;
         [Unknown | _] ->
             Text = io_lib:format("unknown option ~0tp of a client, the options are ~0tp", [Unknown, ?OPTIONS]),
             {error, #{code => invalid_argument, message => unicode:characters_to_binary(Text)}}
     end.
+
+open_host(Name, Options) ->
+    tessera_nif:client_open(Name, maps:get(device_count, Options, host_devices()), maps:get(memory_limit, Options, undefined),
+                            maps:get(threads, Options, undefined)).
+
+%% Whether a client has the name: one that is open, or that is opened when it is used.
+-spec is_client(atom()) -> boolean().
+is_client(Name) -> Name =:= host orelse tessera_nif:client_devices(Name) > 0 orelse lists:keymember(Name, 1, configured()).
 
 %% Opens the client, as it is configured, unless it is open with that device.
 -spec ensure(atom(), non_neg_integer()) -> ok.

@@ -46,6 +46,7 @@
 
 -record(state, {options   :: map(),
                 parent    :: pid(),
+                first = true :: boolean(),                        % the caller of start_link/1 waits for the first start
                 job = none :: none | pid(),
                 launchers = #{} :: #{reference() => pid()},       % those that have not ended
                 connections = none :: none | connections(),
@@ -78,20 +79,40 @@ join(Options) -> tessera_cluster_join:join(Options).
 %% `unavailable', as this one does when the cluster has ended by an error.
 -spec leave(cluster()) -> ok | {error, {atom(), binary()}}.
 leave(Cluster) ->
-    case tessera_cluster_joined:leave(Cluster) of
+    case left(Cluster, tessera_cluster_joined:find(Cluster)) of
         ok -> ok;
         {error, #{code := Code, message := Message}} -> {error, {Code, Message}}
     end.
 
+left(_, #{server := Server}) -> tessera_cluster_joined:leave(Server);
+left(Cluster, none) ->
+    Pid = process_of(Cluster),
+    case is_pid(Pid) andalso node(Pid) =:= node() andalso is_process_alive(Pid) of
+        true ->
+            {error, tessera_cluster_error:new(failed_precondition, "leave: this node has not joined the cluster ~0tp, it may be its driver: "
+                                              "tessera_cluster:stop/1 ends it", [Cluster])};
+        false -> {error, tessera_cluster_error:new(failed_precondition, "leave: this node is in no cluster ~ts", [tessera_error:show(Cluster)])}
+    end.
+
 %% @doc Ends the ranks, then the cluster. Returns when no process of it is left. A cluster that was joined is left, as by {@link leave/1}.
 -spec stop(cluster()) -> ok.
-stop(Cluster) -> gen_server:stop(Cluster, normal, infinity).
+stop(Cluster) ->
+    try gen_server:stop(process(Cluster), normal, infinity)
+    catch
+        exit:noproc -> tessera_cluster_error:raise(gone(Cluster));
+        exit:_ -> ok   % it has ended by itself meanwhile
+    end.
 
 %% @doc For supervisors.
 -spec child_spec(options()) -> supervisor:child_spec().
 child_spec(Options) ->
-    Map = maps:merge(#{name => undefined}, maps:from_list(case is_map(Options) of true -> maps:to_list(Options); false -> Options end)),
-    #{id => {?MODULE, maps:get(name, Map)}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
+    %% start_link/1 says what is wrong with options that are none
+    Name = case tessera_type:is_proper(Options) of
+               true -> proplists:get_value(name, Options);
+               false when is_map(Options) -> maps:get(name, Options, undefined);
+               false -> undefined
+           end,
+    #{id => {?MODULE, Name}, start => {?MODULE, start_link, [Options]}, shutdown => ?STOP + 5000}.
 
 %% @doc What the cluster is and does: its state, whether its connections are encrypted, its ranks (rank, host, pid, to whom it is
 %% connected, devices, threads, CPUs, versions, bytes of memory of its VM and its tensors, bytes that its socket sent and received, bytes that
@@ -103,7 +124,7 @@ child_spec(Options) ->
                            mpi_sent_bytes := non_neg_integer(), mpi_received_bytes := non_neg_integer(),
                            last_error := none | {atom(), binary()}}.
 info(Cluster) ->
-    case gen_server:call(Cluster, info) of
+    case ask(Cluster, info) of
         #{links := _} = Info -> info_of_ranks(Info);
         Joined -> Joined
     end.
@@ -275,11 +296,34 @@ call(Cluster, Request) ->
 %% @private Whether a client's name is a cluster's.
 -spec is_cluster(term()) -> boolean().
 is_cluster(Client) when is_pid(Client) -> true;
-is_cluster(Client) -> is_atom(Client) andalso persistent_term:get({?MODULE, Client}, false).
+is_cluster(Client) -> is_atom(Client) andalso tessera_cluster_names:is_name(Client).
 
 %% @private The checked options.
 -spec options(cluster()) -> map().
-options(Cluster) -> gen_server:call(Cluster, options).
+options(Cluster) -> ask(Cluster, options).
+
+%% The process of the cluster. Other processes with registered names are none.
+process(Cluster) ->
+    case process_of(Cluster) of
+        none -> tessera_cluster_error:raise(gone(Cluster));
+        Pid -> Pid
+    end.
+
+process_of(Cluster) when is_pid(Cluster) -> Cluster;
+process_of(Cluster) when is_atom(Cluster) -> tessera_cluster_names:pid(Cluster);
+process_of(Cluster) -> refuse_argument("expected a cluster, which is a process or its name, got ~ts", [tessera_error:show(Cluster)]).
+
+ask(Cluster, Request) ->
+    try gen_server:call(process(Cluster), Request, infinity)
+    catch exit:_ -> tessera_cluster_error:raise(gone(Cluster))
+    end.
+
+gone(Cluster) when is_atom(Cluster) ->
+    case is_cluster(Cluster) of
+        true -> tessera_cluster_error:new(unavailable, "the cluster ~0tp has ended; if a supervisor starts it again, that is not done yet", [Cluster]);
+        false -> tessera_cluster_error:new(unavailable, "there is no cluster ~0tp", [Cluster])
+    end;
+gone(_) -> tessera_cluster_error:lost(noproc).
 
 %% @private Why the job with that queue has ended, as far as it is known; else the other error.
 -spec why(pid(), pid(), map()) -> map().
@@ -293,10 +337,9 @@ why(Cluster, Queue, Other) ->
 %% @private The connections to the ranks; waits while they are started again.
 -spec connections(cluster()) -> connections().
 connections(Cluster) ->
-    try gen_server:call(Cluster, connections, infinity) of
+    case ask(Cluster, connections) of
         {ok, Connections} -> Connections;
         {error, Error} -> tessera_cluster_error:raise(Error)
-    catch exit:_ -> tessera_cluster_error:raise(tessera_cluster_error:lost(noproc))
     end.
 
 one(Link, Request, Timeout) -> tessera_cluster_calls:one(Link, Request, Timeout).
@@ -307,39 +350,25 @@ one(Link, Request, Timeout) -> tessera_cluster_calls:one(Link, Request, Timeout)
 -spec start_process(pid(), map()) -> no_return().
 start_process(Parent, #{name := Name} = Options) ->
     process_flag(trap_exit, true),
-    case registered(Name) of
-        true -> first_start(start_job(#state{options = Options, parent = Parent}));
-        false -> refuse(Parent, tessera_cluster_error:new(failed_precondition, "the name ~0tp is taken", [Name]))
+    case tessera_cluster_names:take(Name) of
+        ok -> gen_server:enter_loop(?MODULE, [], start_job(#state{options = Options, parent = Parent}));
+        {error, Error} ->
+            refuse(Error, #state{options = Options#{name := undefined}, parent = Parent}),
+            exit(normal)
     end.
 
-registered(undefined) -> true;
-registered(Name) ->
-    try register(Name, self()) of
-        true ->
-            persistent_term:put({?MODULE, Name}, true),
-            true
-    catch error:badarg -> false
-    end.
-
-%% A start that fails is the result of start_link/1, and no exit signal.
-refuse(Parent, #{code := Code, message := Message}) ->
+%% A first start that fails is the result of start_link/1, and no exit signal. The name is free when the caller has the result.
+refuse(#{code := Code, message := Message}, #state{options = #{name := Name}, parent = Parent}) ->
+    ok = tessera_cluster_names:release(Name),
     true = unlink(Parent),
-    proc_lib:init_ack(Parent, {error, {Code, Message}}),
-    exit(normal).
+    proc_lib:init_ack(Parent, {error, {Code, Message}}).
 
-first_start(#state{parent = Parent, job = Job} = State) ->
-    receive
-        {up, Job, Connections, Infos} ->
-            proc_lib:init_ack(Parent, {ok, self()}),
-            gen_server:enter_loop(?MODULE, [], State#state{connections = with_table(Connections), infos = Infos});
-        {launcher, Job, Launcher} -> first_start(launched(Launcher, State));
-        {'EXIT', Job, Reason} ->
-            ok = wait_for_launchers(State),
-            refuse(Parent, tessera_cluster_error:lost(Reason));
-        {'EXIT', Parent, Reason} ->
-            terminate(Reason, State),
-            exit(Reason)
-    end.
+%% The result of start_link/1.
+started(#state{first = true, options = #{name := Name}, parent = Parent} = State) ->
+    ok = tessera_cluster_names:up(Name),
+    proc_lib:init_ack(Parent, {ok, self()}),
+    State#state{first = false};
+started(State) -> State.
 
 %% A new job has no programs.
 with_table(#{links := Links, queue := Queue} = Made) -> Made#{table => tessera_cluster_programs:new(Queue, tuple_size(Links))}.
@@ -372,7 +401,10 @@ is_connected(#{links := Links}) -> lists:all(fun erlang:is_process_alive/1, tupl
 handle_info({up, Job, Made, Infos}, #state{job = Job, waiting = Waiting} = State) ->
     Connections = with_table(Made),
     _ = [gen_server:reply(From, {ok, Connections}) || From <- Waiting],
-    {noreply, State#state{connections = Connections, infos = Infos, waiting = [], pause = ?PAUSE}};
+    {noreply, (started(State))#state{connections = Connections, infos = Infos, waiting = [], pause = ?PAUSE}};
+handle_info(give_up, #state{first = true, job = none, failed = Error} = State) ->
+    refuse(Error, State),
+    {stop, normal, State#state{first = false}};
 handle_info({timeout, Timer, start}, #state{pausing = Timer} = State) -> again(State#state{pausing = none});
 handle_info({launcher, Job, Launcher}, #state{job = Job} = State) -> {noreply, launched(Launcher, State)};
 handle_info({'EXIT', Job, Reason}, #state{job = Job} = State) -> job_ended(tessera_cluster_error:lost(Reason), State);
@@ -381,12 +413,13 @@ handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = St
     again(State#state{launchers = maps:remove(Monitor, Launchers)});
 handle_info(_, State) -> {noreply, State}.
 
-terminate(Reason, #state{options = #{name := Name}} = State) ->
-    _ = persistent_term:erase({?MODULE, Name}),
-    end_job(Reason, State).
+terminate(_, #state{first = First} = State) ->
+    end_job(State),
+    _ = [refuse(tessera_cluster_error:new(unavailable, "the cluster was stopped before all ranks were ready", []), State) || First],
+    ok.
 
-end_job(_, #state{job = none} = State) -> wait_for_launchers(State);
-end_job(_, #state{job = Job, waiting = Waiting} = State) ->
+end_job(#state{job = none} = State) -> wait_for_launchers(State);
+end_job(#state{job = Job, waiting = Waiting} = State) ->
     _ = [gen_server:reply(From, {error, tessera_cluster_error:lost(stopped)}) || From <- Waiting],
     ok = tessera_cluster_job:stop(Job),
     receive {'EXIT', Job, _} -> ok
@@ -426,6 +459,10 @@ note_end(Error, #state{connections = #{table := Table, queue := Queue}, ended = 
     State#state{ended = lists:sublist([{Queue, Error} | Ended], ?ENDED), asking = []}.
 
 %% Callers that wait for connections get the error of a start that failed, too.
+job_ended(Error, #state{first = true, waiting = Waiting} = State) ->
+    _ = [gen_server:reply(From, {error, Error}) || From <- Waiting],
+    _ = erlang:send_after(?STOP, self(), give_up),
+    again(State#state{job = none, failed = Error, waiting = []});
 job_ended(#{message := Message} = Error, #state{options = #{restarts := {Most, Seconds}}, restarts = Restarts} = State) ->
     logger:error("tessera_cluster: ~ts", [Message]),
     Noted = note_end(Error, State),
@@ -445,5 +482,7 @@ pause(none, #state{pause = Pause} = State) ->
     State#state{pause = min(2 * Pause, ?LONGEST_PAUSE), pausing = erlang:start_timer(Pause, self(), start)};
 pause(_, State) -> State.
 
+%% When all processes of the last start have ended.
+again(#state{job = none, first = true, launchers = Launchers} = State) when Launchers =:= #{} -> handle_info(give_up, State);
 again(#state{job = none, launchers = Launchers, pausing = none} = State) when Launchers =:= #{} -> {noreply, start_job(State)};
 again(State) -> {noreply, State}.

@@ -15,9 +15,10 @@
 join(Options) ->
     case checked(Options) of
         {ok, Checked} ->
-            case tessera_cluster_joined:is_joined() of
-                false -> once(Checked);
-                true -> plain(joined_before())
+            case {tessera_cluster_joined:is_joined(), tessera_cluster_names:check(maps:get(name, Checked))} of
+                {false, ok} -> once(Checked);
+                {false, Taken} -> plain(Taken);
+                {true, _} -> plain(joined_before())
             end;
         Error -> plain(Error)
     end.

@@ -207,7 +207,8 @@ init(#{rank := Rank, ranks := Ranks, mpi := Mpi} = Options) ->
 
 handle_call({introduce, Infos, Devices}, _, #state{options = #{name := Name}, rank = Rank, ranks = Ranks} = State) ->
     ok = persistent_term:put(?MODULE, #{server => self(), name => Name, rank => Rank, ranks => Ranks, devices => Devices}),
-    Name =:= undefined orelse persistent_term:put({tessera_cluster, Name}, true),
+    ok = tessera_cluster_names:set(Name),
+    ok = tessera_cluster_names:up(Name),
     {reply, ok, State#state{infos = Infos}};
 handle_call({turn, _}, _, #state{left = true} = State) -> {reply, {error, gone()}, State};
 handle_call({turn, _}, _, #state{failed = #{} = Error} = State) -> {reply, {error, Error}, State};
@@ -248,10 +249,6 @@ handle_info(_, State) -> {noreply, State}.
 
 terminate(_, State) ->
     _ = persistent_term:erase(?MODULE),
-    case State of
-        #state{options = #{name := Name}} when Name =/= undefined -> persistent_term:erase({tessera_cluster, Name});
-        _ -> ok
-    end,
     Idle = stopped(State),
     case Idle of
         #state{left = false, turn = none} -> close(announced(Idle));

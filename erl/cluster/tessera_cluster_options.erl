@@ -13,18 +13,35 @@ check(Options) when is_list(Options) ->
         Map -> check(Map)
     catch error:badarg -> refused("expected a map or a list of pairs, got ~0tP", [Options, 20])
     end;
-check(#{ranks := _} = Options) ->
+check(Options) when is_map(Options) ->
     All = maps:merge(?DEFAULTS, Options),
-    case [Pair || {Name, Value} = Pair <- maps:to_list(All), is_wrong(Name, Value)] of
-        [] -> checked(All);
-        [{Name, Value} | _] -> wrong(Name, Value)
+    %% an option that is not known may be a misspelt one that is missing
+    case {[Name || Name <- lists:sort(maps:keys(Options)), expected(Name) =:= unknown], Options} of
+        {[Unknown | _], _} -> refused("unknown option ~0tp, the options are ~0tp", [Unknown, lists:sort([ranks | maps:keys(?DEFAULTS)])]);
+        {[], #{ranks := _}} ->
+            case [Pair || {Name, Value} = Pair <- lists:sort(maps:to_list(All)), is_wrong(Name, Value)] of
+                [] -> checked(All, maps:is_key(listen, Options));
+                [{Name, Value} | _] -> wrong(Name, Value)
+            end;
+        {[], _} -> refused("the option ranks is missing", [])
     end;
-check(Options) when is_map(Options) -> refused("the option ranks is missing", []);
 check(Other) -> refused("expected a map or a list of pairs, got ~0tP", [Other, 20]).
 
-checked(#{hosts := [_ | _], listen := {127, _, _, _}}) ->
-    refused("the option hosts needs listen, an address of this host that the ranks on other hosts can reach", []);
-checked(#{hosts := [_ | _], mpirun := none}) -> refused("the option hosts needs mpirun", []);
+checked(#{hosts := [_ | _], listen := Address} = All, IsGiven) ->
+    case {is_loopback(Address), IsGiven, All} of
+        {true, true, _} ->
+            refused("the option listen: ~s is an address of this host alone, and ranks on other hosts (the option hosts) cannot reach it: it has to be an "
+                    "address of this host on a network that they share", [inet:ntoa(Address)]);
+        {true, false, _} -> refused("the option hosts needs listen, an address of this host that the ranks on other hosts can reach", []);
+        {false, _, #{mpirun := none}} -> refused("the option hosts needs mpirun, which is none", []);
+        {false, _, _} -> checked(All)
+    end;
+checked(All, _) -> checked(All).
+
+is_loopback({127, _, _, _}) -> true;
+is_loopback({0, 0, 0, 0, 0, 16#FFFF, High, _}) -> High bsr 8 =:= 127;   % the same as an address of IPv6
+is_loopback(Address) -> Address =:= {0, 0, 0, 0, 0, 0, 0, 1}.
+
 checked(#{hosts := Hosts, tls := undefined} = All) -> checked(All#{tls := Hosts =/= []});   % loopback needs none
 checked(#{ranks := Ranks, threads := undefined} = All) -> {ok, All#{threads := default_threads(Ranks, All)}};
 checked(All) -> {ok, All}.
@@ -35,17 +52,12 @@ default_threads(Ranks, #{hosts := Hosts}) ->
     max(1, tessera_nif:cpu_count() div OnHost).
 
 is_wrong(Name, Value) ->
-    case expected(Name) of
-        {_, Is} -> not Is(Value);
-        unknown -> true
-    end.
+    {_, Is} = expected(Name),
+    not Is(Value).
 
 wrong(Name, Value) ->
-    case expected(Name) of
-        unknown ->
-            refused("unknown option ~0tp, the options are ~0tp", [Name, lists:sort([ranks | maps:keys(?DEFAULTS)])]);
-        {What, _} -> refused("the option ~s: expected ~s, got ~0tP", [Name, What, Value, 20])
-    end.
+    {What, _} = expected(Name),
+    refused("the option ~s: expected ~s, got ~0tP", [Name, What, Value, 20]).
 
 refused(Format, Values) ->
     {error, {invalid_argument, unicode:characters_to_binary(io_lib:format("tessera_cluster: " ++ Format, Values))}}.
@@ -62,11 +74,11 @@ expected(start_timeout) -> {"milliseconds from 100 on", fun(N) -> is_integer(N) 
 expected(mpirun) -> {"the name or path of mpirun, or none", fun(M) -> M =:= none orelse is_text(M) end};
 expected(hosts) -> {"a list of names or of {Name, Slots}", fun(L) -> is_list_of(fun is_host/1, L) end};
 expected(mca) -> {"a list of {Name, Value} of texts", fun(L) -> is_list_of(fun is_pair/1, L) end};
-expected(env) -> {"a list of {Name, Value} of texts", fun(L) -> is_list_of(fun is_pair/1, L) end};
-expected(listen) -> {"an address as {127,0,0,1}", fun(A) -> inet:is_ip_address(A) end};
+expected(env) -> {"a list of {Name, Value} of texts, names without =", fun(L) -> is_list_of(fun is_variable/1, L) end};
+expected(listen) -> {"one address as {127,0,0,1}", fun is_address/1};
 expected(tree) -> {"{Direct, Radix}, numbers from 1 and from 2 on", fun is_tree/1};
 expected(restarts) -> {"{Count, Seconds}", fun is_restarts/1};
-expected(name) -> {"an atom", fun erlang:is_atom/1};
+expected(name) -> {"an atom other than host and nil", fun(N) -> is_atom(N) andalso N =/= host andalso N =/= nil end};
 expected(directory) -> {"a path", fun(D) -> D =:= undefined orelse is_text(D) end};
 expected(tls) -> {"true or false", fun(T) -> T =:= undefined orelse is_boolean(T) end};
 expected(_) -> unknown.
@@ -79,6 +91,14 @@ is_tree(_) -> false.
 
 is_host({Name, Slots}) -> is_text(Name) andalso is_integer(Slots) andalso Slots >= 1;
 is_host(Name) -> is_text(Name).
+
+%% The address for all networks is none to which ranks could connect.
+is_address(Address) -> inet:is_ip_address(Address) andalso Address =/= {0, 0, 0, 0} andalso Address =/= {0, 0, 0, 0, 0, 0, 0, 0}.
+
+is_variable({Name, Value}) ->
+    is_text(Name) andalso lists:all(fun(C) -> C =/= $= end, unicode:characters_to_list(Name))
+        andalso (Value =:= "" orelse Value =:= <<>> orelse is_text(Value));
+is_variable(_) -> false.
 
 is_pair({Name, Value}) -> is_text(Name) andalso is_text(Value);
 is_pair(_) -> false.
