@@ -37,10 +37,7 @@ static ts_status check_address(uint64_t address, ts_dtype dtype, const ts_shape 
   if (address % ts_dtype_size(dtype))
     return ts_error(TS_INVALID_ARGUMENT, "the address 0x%llx is no multiple of the %zu bytes of an element",
                     (unsigned long long)address, ts_dtype_size(dtype));
-  if (!ts_mapping_is_there((const void *)(uintptr_t)address, bytes))
-    return ts_error(TS_INVALID_ARGUMENT, "there are no %lld bytes of memory at the address 0x%llx", (long long)bytes,
-                    (unsigned long long)address);
-  return TS_SUCCESS;
+  return ts_mapping_check((const void *)(uintptr_t)address, bytes);
 }
 
 ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
@@ -60,23 +57,34 @@ ERL_NIF_TERM ts_nif_from_address(ErlNifEnv *env, int argc, const ERL_NIF_TERM ar
   return term;
 }
 
-/* The name of a tensor's copy in shared memory: created once, and removed with the tensor. */
-static ts_status shared_name(ts_nif_tensor *tensor, unsigned permissions, ts_mapping **out) {
-  *out = atomic_load(&tensor->shared);
-  if (*out) return TS_SUCCESS;
-  ts_mapping *made, *other = NULL;
+static ts_mapping *find_shared(ts_mapping *newest, unsigned permissions) {
+  while (newest && newest->permissions != permissions) newest = newest->older;
+  return newest;
+}
+
+/* The tensor's copy in shared memory with these permissions: created once, and removed with the tensor. A copy whose
+ * permissions changed would open what others were given, or close it. */
+static ts_status shared_copy(ts_nif_tensor *tensor, unsigned permissions, ts_mapping **out) {
+  ts_mapping *made, *newest = atomic_load(&tensor->shared);
   void *bytes;
+  *out = find_shared(newest, permissions);
+  if (*out) return TS_SUCCESS;
   TS_TRY(ts_device_bytes(tensor->buffer, &bytes));
   TS_TRY(ts_mapping_create(bytes, tensor->buffer->bytes, permissions, &made));
+  do {
+    *out = find_shared(newest, permissions);
+    if (*out) {
+      ts_mapping_release(made);
+      return TS_SUCCESS;
+    }
+    made->older = newest;
+  } while (!atomic_compare_exchange_strong(&tensor->shared, &newest, made));
   *out = made;
-  if (atomic_compare_exchange_strong(&tensor->shared, &other, made)) return TS_SUCCESS;
-  *out = other;
-  ts_mapping_release(made);
   return TS_SUCCESS;
 }
 
 ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* share(Ref, Permissions) -> {Name, Bytes}: makes a copy in shared memory, which is removed with the tensor */
+  /* share(Ref, Permissions) -> {Name, Bytes}: a copy in shared memory, which is removed with the tensor */
   ts_nif_tensor *tensor;
   ts_mapping *mapping;
   int64_t permissions;
@@ -85,7 +93,7 @@ ERL_NIF_TERM ts_nif_share(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   if (permissions < 0 || permissions > 07777)
     return ts_nif_error(env, ts_nif_expected(env, "permissions of a file", argv[1]));
   TS_NIF_TRY(env, get_pinned(env, argv[0], &tensor));
-  ts_status status = shared_name(tensor, (unsigned)permissions, &mapping);
+  ts_status status = shared_copy(tensor, (unsigned)permissions, &mapping);
   ERL_NIF_TERM result = status ? ts_nif_error(env, status)
                                : enif_make_tuple2(env, ts_nif_binary(env, mapping->name, strlen(mapping->name)),
                                                   enif_make_int64(env, mapping->bytes));
@@ -103,7 +111,7 @@ ERL_NIF_TERM ts_nif_from_shared(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   ts_buffer *buffer;
   ERL_NIF_TERM term;
   (void)argc;
-  if (!enif_inspect_binary(env, argv[0], &binary) || binary.size >= sizeof(name))
+  if (!enif_inspect_binary(env, argv[0], &binary) || binary.size >= sizeof(name) || memchr(binary.data, 0, binary.size))
     return ts_nif_error(env, ts_nif_expected(env, "a name of shared memory", argv[0]));
   memcpy(name, binary.data, binary.size);
   TS_NIF_TRY(env, get_form(env, argv[1], argv[2], &dtype, &shape));

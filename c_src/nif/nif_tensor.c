@@ -104,7 +104,10 @@ static void tensor_destroy(ErlNifEnv *env, void *object) {
   ts_nif_tensor *tensor = object;
   (void)env;
   if (atomic_load(&tensor->pins) > 0) release_buffer(tensor);
-  ts_mapping_release(atomic_load(&tensor->shared));
+  for (ts_mapping *mapping = atomic_load(&tensor->shared), *older; mapping; mapping = older) {
+    older = mapping->older;
+    ts_mapping_release(mapping);
+  }
 }
 
 static void view_destroy(ErlNifEnv *env, void *object) {

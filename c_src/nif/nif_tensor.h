@@ -14,7 +14,7 @@ typedef struct ts_nif_tensor {
   _Atomic uint32_t pins;
   _Atomic bool deallocated;
   ts_buffer *buffer;
-  struct ts_mapping *_Atomic shared; /* its copy in shared memory, or NULL; removed with the resource */
+  struct ts_mapping *_Atomic shared; /* its newest copy in shared memory, or NULL; removed with the resource */
 } ts_nif_tensor;
 
 bool ts_nif_tensor_init(ErlNifEnv *env, ErlNifResourceFlags flags);

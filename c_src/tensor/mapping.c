@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* How many names to try: one may be left over from a killed process with our process id. */
@@ -92,7 +94,6 @@ static ts_status map_file(const char *name, int file, int64_t bytes, int protect
   }
   (*out)->data = data;
   (*out)->bytes = bytes;
-  (*out)->created = false;
   snprintf((*out)->name, sizeof((*out)->name), "%s", name);
   return TS_SUCCESS;
 }
@@ -106,6 +107,7 @@ static ts_status fill_file(const char *name, int file, const void *data, int64_t
   TS_TRY(map_file(name, file, bytes, PROT_READ | PROT_WRITE, out));
   memcpy((*out)->data, data, (size_t)bytes);
   (*out)->created = true;
+  (*out)->permissions = permissions;
   add_name(*out);
   return TS_SUCCESS;
 }
@@ -136,6 +138,16 @@ static ts_status open_file(const char *name, int *out_file, int *out_protection)
   return *out_file < 0 ? failed("open", name, errno) : TS_SUCCESS;
 }
 
+/* A file without blocks gets them when it is read, for which there may be no room. */
+static ts_status map_checked(const char *name, int file, int64_t bytes, int protection, ts_mapping **out) {
+  TS_TRY(map_file(name, file, bytes, protection, out));
+  ts_status status = ts_mapping_check((*out)->data, bytes);
+  if (!status) return TS_SUCCESS;
+  ts_mapping_release(*out);
+  *out = NULL;
+  return ts_error_context(status, "shared memory %s", name);
+}
+
 ts_status ts_mapping_open(const char *name, int64_t bytes, ts_mapping **out) {
   int file, protection;
   struct stat file_stat;
@@ -144,11 +156,13 @@ ts_status ts_mapping_open(const char *name, int64_t bytes, ts_mapping **out) {
   ts_status status = TS_SUCCESS;
   if (fstat(file, &file_stat) != 0)
     status = failed("open", name, errno);
+  else if (!S_ISREG(file_stat.st_mode))
+    status = ts_error(TS_INVALID_ARGUMENT, "%s is no shared memory", name);
   else if (bytes < 1 || file_stat.st_size < bytes)
     status = ts_error(TS_INVALID_ARGUMENT, "shared memory %s has %lld bytes, expected at least %lld", name,
                       (long long)file_stat.st_size, (long long)bytes);
   else
-    status = map_file(name, file, bytes, protection, out);
+    status = map_checked(name, file, bytes, protection, out);
   close(file);
   return status;
 }
@@ -161,15 +175,57 @@ void ts_mapping_release(void *mapping) {
   ts_free(m);
 }
 
-static bool has_page(uintptr_t address) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  unsigned char resident;
-  return mincore((void *)(address / page * page), page, &resident) == 0;
+/* ---- memory of others in this process */
+
+/* The most parts of one write: IOV_MAX of Linux. They fit into a pipe. */
+#define PAGES_AT_ONCE 1024
+
+typedef struct probe {
+  int read_end, write_end;
+  struct iovec parts[PAGES_AT_ONCE];
+} probe;
+
+/* Has the kernel read the first byte of each of these pages, which is less than a page of a pipe. */
+static bool can_read(probe *p, int count) {
+  char drained[PAGES_AT_ONCE];
+  ssize_t written = writev(p->write_end, p->parts, count);
+  return written == count && read(p->read_end, drained, sizeof drained) == count;
 }
 
-bool ts_mapping_is_there(const void *address, int64_t bytes) {
+static bool all_readable(probe *p, uintptr_t first, uintptr_t last) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  int count = 0;
+  for (uintptr_t at = first;; at = at / page * page + page) {
+    p->parts[count++] = (struct iovec){(void *)at, 1};
+    bool is_last = last / page == at / page;
+    if ((count == PAGES_AT_ONCE || is_last) && !can_read(p, count)) return false;
+    if (count == PAGES_AT_ONCE) count = 0;
+    if (is_last) return true;
+  }
+}
+
+static ts_status check_range(probe *p, uintptr_t first, uintptr_t last) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return ts_error(TS_RESOURCE_EXHAUSTED, "cannot check the memory at 0x%" PRIxPTR ": %s", first, strerror(errno));
+  p->read_end = ends[0];
+  p->write_end = ends[1];
+  bool readable = all_readable(p, first, last);
+  close(ends[0]);
+  close(ends[1]);
+  if (readable) return TS_SUCCESS;
+  return ts_error(TS_INVALID_ARGUMENT, "the %" PRIuPTR " bytes of memory at 0x%" PRIxPTR " cannot all be read",
+                  last - first + 1, first);
+}
+
+ts_status ts_mapping_check(const void *address, int64_t bytes) {
   uintptr_t first = (uintptr_t)address, last;
-  if (bytes < 1) return true;
-  if (__builtin_add_overflow(first, (uintptr_t)bytes - 1, &last)) return false;
-  return first && has_page(first) && has_page(last);
+  probe *p;
+  if (bytes < 1) return TS_SUCCESS;
+  if (!first || __builtin_add_overflow(first, (uintptr_t)bytes - 1, &last))
+    return ts_error(TS_INVALID_ARGUMENT, "there are no %" PRId64 " bytes of memory at 0x%" PRIxPTR, bytes, first);
+  TS_TRY(TS_NEW(&p));
+  ts_status status = check_range(p, first, last);
+  ts_free(p);
+  return status;
 }

@@ -1,6 +1,7 @@
-/* Memory that other processes on this machine map by a name: POSIX shared memory. Thread-safe. A mapping belongs to the
- * caller that created or opened it, and ends with ts_mapping_release, which also removes its name if it was created
- * here. Remaining names are removed when the process exits; a killed process leaves them behind. */
+/* Memory that other processes on this machine map by a name: POSIX shared memory; and whether memory can be read.
+ * Thread-safe. A mapping belongs to the caller that created or opened it, and ends with ts_mapping_release, which also
+ * removes its name if it was created here. Remaining names are removed when the process exits; a killed process leaves
+ * them behind. */
 #ifndef TS_TENSOR_MAPPING_H
 #define TS_TENSOR_MAPPING_H
 
@@ -14,7 +15,9 @@ typedef struct ts_mapping {
   void *data;
   int64_t bytes;
   bool created;
+  unsigned permissions;             /* of one that we created */
   struct ts_mapping *next;          /* next mapping with a name that we created */
+  struct ts_mapping *older;         /* for the caller: an earlier mapping of the same memory */
   char name[TS_MAPPING_NAME_BYTES]; /* as in shm_open, without the slash */
 } ts_mapping;
 
@@ -24,7 +27,9 @@ ts_status ts_mapping_create(const void *data, int64_t bytes, unsigned permission
 ts_status ts_mapping_open(const char *name, int64_t bytes, ts_mapping **out);
 void ts_mapping_release(void *mapping); /* a ts_mapping; NULL is allowed */
 
-/* True when the first and the last byte of the range are mapped memory. */
-bool ts_mapping_is_there(const void *address, int64_t bytes);
+/* Reads a byte of each page in the range through the kernel, which returns an error where a read of ours would end the
+ * process: a hole, no permission to read, a page past the end of a mapped file. The message says so, with the range.
+ * What another thread does to the memory afterwards is not seen. */
+ts_status ts_mapping_check(const void *address, int64_t bytes);
 
 #endif

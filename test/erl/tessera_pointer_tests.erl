@@ -1,6 +1,7 @@
 %% Tensors whose memory others see, by address and by name.
 -module(tessera_pointer_tests).
 -include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
 -include("tessera.hrl").
 
 tensor(Numbers) ->
@@ -30,10 +31,34 @@ no_address_test() ->
     ?assertMatch({error, _}, tessera_nif:address(make_ref())),
     ?assertEqual([1, 2, 3], tessera:to_list(T)).
 
+%% Memory of this process without permission to read, alone and within a range whose ends can be read. Other threads change what is
+%% mapped: what counts is what was so before and after.
+unreadable_test() ->
+    _ = tensor([1]),
+    Before = maps(),
+    Asked = [{Range, [tessera_nif:from_address(Address, u8, {1}) || Address <- [First, End - 1]]} || {First, End, $-} = Range <- Before]
+        ++ [{Ranges, [tessera_nif:from_address(First, u8, {End - First})]}
+            || {{First, E1, $r}, {E1, E2, $-}, {E2, End, $r}} = Ranges <- threes(Before)],
+    After = maps(),
+    Closed = [{Range, Answers} || {Range, Answers} <- Asked, lists:member(Range, After ++ threes(After))],
+    ?assertMatch([_ | _], Closed),
+    [?assertMatch({error, #{message := <<"the ", _/binary>>}}, Answer) || {_, Answers} <- Closed, Answer <- Answers].
+
+%% Where each range of memory begins and ends, and whether it can be read.
+maps() ->
+    {ok, Maps} = file:read_file("/proc/self/maps"),
+    [{binary_to_integer(First, 16), binary_to_integer(End, 16), Readable}
+     || Line <- binary:split(Maps, <<"\n">>, [global]), Line =/= <<>>,
+        [Range, <<Readable, _/binary>> | _] <- [binary:split(Line, <<" ">>, [global])],
+        [First, End] <- [binary:split(Range, <<"-">>)]].
+
+threes([A, B, C | Rest]) -> [{A, B, C} | threes([B, C | Rest])];
+threes(_) -> [].
+
 share_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     {Name, 12} = tessera_nif:share(Ref, 8#600),
-    ?assertEqual({Name, 12}, tessera_nif:share(Ref, 8#400)),
+    ?assertEqual({Name, 12}, tessera_nif:share(Ref, 8#600)),
     A = tessera_nif:from_shared(Name, s32, {3}),
     B = tessera_nif:from_shared(Name, s32, {3}),
     ?assertEqual([1, 2, 3], tessera:to_list(A)),
@@ -42,12 +67,32 @@ share_test() ->
     ok = file:write_file(file(Name), <<1:32/native, 99:32/native, 3:32/native>>, [read]),
     ?assertEqual([[1, 99, 3], [1, 99, 3], [1, 2, 3]], [tessera:to_list(X) || X <- [A, B, T]]).
 
+%% Each name has the permissions that were asked for, whatever the tensor's others have; all are removed with it.
+permissions_test() ->
+    {Pid, Monitor} = spawn_monitor(
+        fun() ->
+                #tessera{ref = Ref} = T = tensor([1, 2, 3]),
+                Shared = [{Mode, tessera_nif:share(Ref, Mode)} || Mode <- [8#400, 8#600, 8#640, 8#400]],
+                Modes = [begin
+                             {ok, #file_info{mode = Found}} = file:read_file_info(file(Name)),
+                             ?assertEqual([1, 2, 3], tessera:to_list(tessera_nif:from_shared(Name, s32, {3}))),
+                             {Mode, Found band 8#7777}
+                         end || {Mode, {Name, 12}} <- Shared],
+                ?assertEqual([1, 2, 3], tessera:to_list(T)),
+                exit({Modes, [Name || {_, {Name, _}} <- Shared]})
+        end),
+    {Modes, [First, Second, Third, Fourth]} = receive {'DOWN', Monitor, process, Pid, Told} -> Told end,
+    ?assertEqual([{Mode, Mode} || Mode <- [8#400, 8#600, 8#640, 8#400]], Modes),
+    ?assertEqual(First, Fourth),
+    ?assertEqual(3, length(lists:usort([First, Second, Third]))),
+    [gone(file(Name), 100) || Name <- [First, Second, Third]].
+
 no_share_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
     [?assertMatch({error, #{code := invalid_argument}}, tessera_nif:share(Ref, Wrong)) || Wrong <- [-1, 8#10000, x]],
     {Name, 12} = tessera_nif:share(Ref, 8#400),
     [?assertMatch({error, #{code := _}}, tessera_nif:from_shared(Wrong, s32, {3}))
-     || Wrong <- [<<"none">>, <<>>, <<"../shm/", Name/binary>>, binary:copy(<<"x">>, 100), x]],
+     || Wrong <- [<<"none">>, <<>>, <<"../shm/", Name/binary>>, <<Name/binary, 0>>, <<Name/binary, 0, "x">>, <<0>>, <<".">>, binary:copy(<<"x">>, 100), x]],
     ?assertMatch({error, #{message := <<"shared memory ", _/binary>>}}, tessera_nif:from_shared(Name, s32, {4})),
     ?assertEqual([1, 2, 3], tessera:to_list(T)),
     ?assertMatch({error, _}, tessera_nif:share((tessera:zeros({0}))#tessera.ref, 8#400)).
