@@ -715,7 +715,7 @@ quotient(A, B) -> tessera_trace:op(quotient, [A, B], []).
 -spec remainder(operand(), operand()) -> tensor().
 remainder(A, B) -> tessera_trace:op(remainder, [A, B], []).
 
-%% @doc A to the power of B. Powers of integers wrap. For integers, a negative number as B raises. A tensor B may have
+%% @doc A to the power of B. Powers of integers wrap. For integers, a negative integer as B raises. A tensor B may have
 %% negative elements: the power is then truncated to an integer, which is 1 or -1 for a base of 1 or -1, and 0 for all
 %% other bases, including 0.
 %% ```
@@ -1380,13 +1380,14 @@ mean(X) -> tessera_ops:mean(X, #{}).
 -spec mean(operand(), options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
-%% @doc The variance of all elements, in a float type.
+%% @doc The variance of all elements, in a float type: of complex numbers the mean of |X - mean|^2, which is real, as in NumPy.
 -spec variance(operand()) -> tensor().
 variance(X) -> tessera_ops:variance(X, #{}).
 
 %% @doc The variance over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes',
 %% `true' to keep these axes with size 1. `ddof' is subtracted from the count in the divisor; where nothing is left,
-%% the result is NaN or an infinity.
+%% the result is NaN or an infinity. Of complex numbers it is the mean of |X - mean|^2, which is real, as in NumPy; `Nx.variance' does not
+%% take the absolute value.
 %% ```
 %% 1> tessera:to_number(tessera:variance(tessera:tensor([1, 2, 3]), #{ddof => 1})).
 %% 1.0

@@ -150,11 +150,11 @@ math_function(_, _) -> none.
 float(#tessera{type = Type} = X) -> tessera:as_type(X, tessera_type:to_float(Type));
 float(X) -> erlang:float(X).
 
-%% Towards 0; the type stays, as with the other roundings.
+%% Towards 0; the type stays, as with the other roundings, which also refuse complex numbers.
 -spec trunc(term()) -> term().
 trunc(#tessera{type = Type} = X) ->
-    case tessera_type:is_float_type(Type) of
-        true -> tessera:select(tessera:less(X, 0), tessera:ceil(X), tessera:floor(X));
+    case tessera_type:is_inexact_type(Type) of
+        true -> Floor = tessera:floor(X), tessera:select(tessera:less(X, 0), tessera:ceil(X), Floor);
         false -> X
     end;
 trunc(X) -> erlang:trunc(X).

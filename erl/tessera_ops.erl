@@ -169,7 +169,7 @@ linspace(From, To, Count, _Type) ->
 %% can represent all of them.
 -spec one_hot(tessera:tensor(), pos_integer(), tessera:type()) -> tessera:tensor().
 one_hot(Indices, Size, Type) ->
-    tessera_type:is_float_type(type_of(contents(one_hot, Indices))) andalso
+    tessera_type:is_inexact_type(type_of(contents(one_hot, Indices))) andalso
         tessera_error:raise(one_hot, [Indices, Size, Type], invalid_argument, "one_hot(~s): expected integers",
                             [tessera_type:format(type_of(Indices), shape_of(Indices))]),
     is_integer(Size) andalso Size >= 0 orelse
@@ -482,9 +482,14 @@ wide_mean(Name, Operand, Count, Options) ->
     tessera:divide(reduce(Name, reduce_sum, Operand, Options), float(Count)).
 
 -spec variance(tessera:operand(), options()) -> tessera:tensor().
-variance(Operand, Options) -> narrowed(variance, wide_variance(variance, Operand, Options), Operand).
+variance(Operand, Options) -> real_narrowed(variance, wide_variance(variance, Operand, Options), Operand).
 
-%% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance.
+%% The same for a result that is real, also of complex numbers.
+real_narrowed(Name, Result, Operand) ->
+    as_type(Name, Result, tessera_type:part(tessera_type:to_float(type_of(Operand)))).
+
+%% ddof is subtracted from the count before the division; with no more elements than ddof there is no variance. Of complex numbers the
+%% squares are those of distances from the mean.
 wide_variance(Name, Operand, Options0) ->
     #{ddof := Ddof} = All = options(Name, [Operand, Options0], Options0, maps:put(ddof, 0, ?REDUCTION)),
     Options = maps:remove(ddof, All),
@@ -494,12 +499,20 @@ wide_variance(Name, Operand, Options0) ->
     Count = reduced_count(Name, Operand, Options),
     Wide = widened(Name, Operand),
     Difference = tessera:subtract(Wide, wide_mean(Name, Wide, Count, Options#{keep_axes => true})),
-    Squares = reduce(sum, tessera:multiply(Difference, Difference), Options),
+    Squares = reduce(sum, squared(Difference), Options),
     tessera:divide(Squares, float(max(0, Count - Ddof))).
+
+squared(X) ->
+    case tessera_type:is_complex_type(type_of(X)) of
+        true ->
+            [Re, Im] = [tessera:real(X), tessera:imag(X)],
+            tessera:add(tessera:multiply(Re, Re), tessera:multiply(Im, Im));
+        false -> tessera:multiply(X, X)
+    end.
 
 -spec standard_deviation(tessera:operand(), options()) -> tessera:tensor().
 standard_deviation(Operand, Options) ->
-    narrowed(standard_deviation, tessera:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
+    real_narrowed(standard_deviation, tessera:sqrt(wide_variance(standard_deviation, Operand, Options)), Operand).
 
 -spec arg(argmax | argmin, tessera:operand(), options()) -> tessera:tensor().
 arg(Name, Operand, Options) ->
@@ -546,9 +559,10 @@ logsumexp(Operand, Options) ->
         false -> squeeze(Result, Axes)
     end.
 
-%% The largest element cancels out, so it has no gradient.
+%% The largest element cancels out, so it has no gradient. Of complex numbers it is the largest real part, which decides how large exp is.
 largest(Name, Operand, Axes) ->
-    tessera:stop_grad(reduce(Name, reduce_max, Operand, #{axes => Axes, keep_axes => true})).
+    Sizes = case tessera_type:is_complex_type(type_of(Operand)) of true -> tessera:real(Operand); false -> Operand end,
+    tessera:stop_grad(reduce(Name, reduce_max, Sizes, #{axes => Axes, keep_axes => true})).
 
 finite_max(Name, Operand, Axes) ->
     Largest = largest(Name, Operand, Axes),
@@ -582,7 +596,7 @@ log_softmax(Operand, Options) ->
 %% An integer to a negative power is not an integer: an error if the call shows it.
 -spec pow(tessera:operand(), tessera:operand()) -> tessera:tensor().
 pow(Base, Exponent) when is_integer(Exponent), Exponent < 0 ->
-    tessera_type:is_float_type(type_of(contents(pow, Base))) orelse
+    tessera_type:is_inexact_type(type_of(contents(pow, Base))) orelse
         tessera_error:raise(pow, [Base, Exponent], invalid_argument,
                             "pow: an integer to the power of ~b is no integer; tessera:pow(X, ~b.0) gives a float",
                             [Exponent, Exponent]),

@@ -83,16 +83,11 @@ fold_type(_, Type) -> Type.
 %% The sum divided by the number of elements of a window, in a type that neither wraps nor overflows.
 -spec mean(tessera:operand(), tessera:shape(), options()) -> tessera:tensor().
 mean(Operand, Sizes, Options) ->
-    #tessera{type = Type} = X = tessera_ops:tensor(window_mean, Operand),
+    X = tessera_ops:tensor(window_mean, Operand),
     Window = window(window_mean, [Operand, Sizes, Options], X, Sizes, Options),
-    Wide = case tessera_type:is_float_type(Type) of
-               true when Type =:= f64; Type =:= f32 -> Type;
-               true -> f32;
-               false -> f64
-           end,
-    Sum = tessera_trace:op(window_mean, window_sum, [tessera_ops:as_type(window_mean, X, Wide)], Window),
+    Sum = tessera_trace:op(window_mean, window_sum, [tessera_ops:widened(window_mean, X)], Window),
     Count = lists:foldl(fun erlang:'*'/2, 1, element(1, Window)),
-    tessera_ops:as_type(window_mean, tessera:divide(Sum, float(Count)), tessera_type:to_float(Type)).
+    tessera_ops:narrowed(window_mean, tessera:divide(Sum, float(Count)), X).
 
 -spec reduce(tessera:operand(), tessera:operand(), tessera:shape(), fun(), options()) -> tessera:tensor().
 reduce(Operand, Initial, Sizes, F, Options) ->

@@ -287,6 +287,60 @@ grad_test_() ->
      ?_assertEqual(6.0, Grad(fun(X) -> tessera:real(tessera:multiply(tessera:complex(X, 1), tessera:complex(X, 1))) end,
                              tessera:tensor(3, f64)))].
 
+%% What the parts are computed from by hand.
+moments_test_() ->
+    Z = [{complex, 1.0, 2.0}, {complex, 3.0, -2.0}, {complex, -1.0, 6.0}, {complex, 1.0, 2.0}],
+    Matrix = [lists:sublist(Z, 2), lists:nthtail(2, Z)],
+    Is = fun(Expected, Actual, Type) ->
+                 ?assertEqual(Type, tessera:type(Actual)),
+                 tessera_test:near(parts(Expected), parts(tessera:to_list(tessera:flatten(Actual))), 1.0e-6)
+         end,
+    [?_test(Is(Expected, F(tessera:tensor(Given, Type)), case Kind of real -> tessera_type:part(Type); complex -> Type end))
+     || Type <- ?TYPES,
+        {Expected, Kind, Given, F} <-
+            %% distances from the mean 1 + 2i: 0, sqrt(20), sqrt(20), 0
+            [{[10.0], real, Z, fun tessera:variance/1},
+             {[40.0 / 3], real, Z, fun(T) -> tessera:variance(T, #{ddof => 1}) end},
+             {[math:sqrt(10)], real, Z, fun tessera:standard_deviation/1},
+             {[5.0, 5.0], real, Matrix, fun(T) -> tessera:variance(T, #{axes => [1]}) end},
+             {[math:sqrt(5), math:sqrt(5)], real, Matrix, fun(T) -> tessera:standard_deviation(T, #{axes => [1], keep_axes => true}) end},
+             {[{complex, 1.0, 2.0}], complex, Z, fun tessera:mean/1},
+             {[{complex, 2.0, 0.0}, {complex, 1.0, 2.0}, {complex, 0.0, 4.0}], complex, Z, fun(T) -> tessera:window_mean(T, 2) end},
+             {[{complex, 1.0, 2.0}], complex, Matrix, fun(T) -> tessera:window_mean(T, {2, 2}) end}]].
+
+parts(List) -> lists:append([case X of {complex, Re, Im} -> [Re, Im]; _ -> [X] end || X <- List]).
+
+%% Against quotients, for tensors and numbers; of integers it is an error.
+negative_power_test_() ->
+    Z = [{complex, 1.0, 2.0}, {complex, -0.5, 0.25}, {complex, 3.0, -1.0}],
+    [[?_test(begin
+                 T = tessera:tensor(Z, Type),
+                 Power = tessera:divide(1, lists:foldl(fun(_, P) -> tessera:multiply(P, T) end, T, lists:seq(2, N))),
+                 tessera_test:near(parts(tessera:to_list(Power)), parts(tessera:to_list(tessera:pow(T, -N))), 1.0e-6)
+             end) || Type <- ?TYPES, N <- [1, 2, 3]],
+     ?_test(tessera_test:near([0.2, -0.4], parts([tessera:to_number(tessera:pow({complex, 1.0, 2.0}, -1))]))),
+     ?_test(tessera_test:raises(invalid_argument, "integer", fun() -> tessera:pow(tessera:tensor([2]), -1) end))].
+
+%% Numbers whose exponentials have no finite size.
+exponentials_test_() ->
+    Large = [{complex, 1000.0, 1.0}, {complex, 1000.0, -1.0}, {complex, -1000.0, 2.0}],
+    Log = math:log(2 * math:cos(1.0)),
+    Ratio = fun(Angle) -> {complex, math:cos(Angle) / (2 * math:cos(1.0)), math:sin(Angle) / (2 * math:cos(1.0))} end,
+    [?_test(tessera_test:near(parts(Expected), parts(tessera:to_list(tessera:flatten(tessera:Name(tessera:tensor(Large, c128))))), 1.0e-12))
+     || {Name, Expected} <- [{logsumexp, [{complex, 1000 + Log, 0.0}]},
+                             {softmax, [Ratio(1.0), Ratio(-1.0), {complex, 0.0, 0.0}]},
+                             {log_softmax, [{complex, -Log, 1.0}, {complex, -Log, -1.0}, {complex, -2000 - Log, 2.0}]}]].
+
+%% What has no meaning for complex numbers says so.
+no_meaning_test_() ->
+    Z = tessera:tensor([{complex, 1.0, 2.0}, {complex, 3.0, 0.0}]),
+    [?_test(tessera_test:raises(Code, Words, F))
+     || {Code, Words, F} <- [{invalid_argument, "expected integers", fun() -> tessera:one_hot(Z, 3) end},
+                             {invalid_argument, "integer", fun() -> tessera:take(Z, Z) end},
+                             {unimplemented, "median", fun() -> tessera:median(Z) end},
+                             {unimplemented, "clip", fun() -> tessera:clip(Z, 0, 1) end},
+                             {unimplemented, "complex", fun() -> tessera_operators:trunc(Z) end}]].
+
 %% The gradient against central differences by both parts.
 turns(F, {complex, Re, Im} = Z) ->
     At = fun(A, B) -> tessera:to_number(F(tessera:tensor({complex, A, B}, c128))) end,
@@ -312,7 +366,10 @@ gradients_test_() ->
          {"power of a real number", fun(Z) -> tessera:pow(2.0, Z) end},
          {"select", fun(Z) -> tessera:select(tessera:greater(tessera:real(Z), 0), tessera:exp(Z), tessera:sin(Z)) end},
          {"sum", fun tessera:sum/1}, {"mean", fun tessera:mean/1}, {"product", fun(Z) -> tessera:product(tessera:slice(Z, [3], [6])) end},
-         {"variance", fun tessera:variance/1},
+         {"variance", fun tessera:variance/1}, {"standard_deviation", fun(Z) -> tessera:standard_deviation(Z, #{ddof => 1}) end},
+         {"norm", fun tessera:norm/1}, {"norm of order 3", fun(Z) -> tessera:norm(Z, #{order => 3}) end},
+         {"logsumexp", fun tessera:logsumexp/1}, {"softmax", fun tessera:softmax/1}, {"log_softmax", fun tessera:log_softmax/1},
+         {"power of an integer", fun(Z) -> tessera:pow(Z, -3) end}, {"window_mean", fun(Z) -> tessera:window_mean(Z, {3}) end},
          {"cumulative_sum", fun(Z) -> tessera:cumulative_sum(Z, Line) end},
          {"cumulative_product", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line) end},
          {"cumulative_product in reverse", fun(Z) -> tessera:cumulative_product(tessera:slice(Z, [3], [6]), Line#{reverse => true}) end},
