@@ -53,7 +53,7 @@ static ts_status begin_partition(ts_group *g, ts_buffer *const *args, size_t arg
   const ts_executable *exe = g->exe;
   ts_buffer **own = g->args + (size_t)p * exe->param_count;
   ts_run_options options = options_of(g, o, args_of_each, p);
-  memcpy(own, args + (size_t)p * args_of_each, args_of_each * sizeof *own);
+  for (size_t i = 0; i < args_of_each; i++) own[i] = args[(size_t)p * args_of_each + i];
   if (exe->mesh.coordinates) own[args_of_each] = exe->coordinates[g->first + p];
   TS_TRY(ts_executable_check_args(exe, own, exe->param_count));
   TS_TRY(ts_execution_begin(&g->each[p], exe, own, &options, true));

@@ -412,6 +412,9 @@ void ts_execution_take_back(ts_execution *x, ts_buffer **results) {
   for (size_t r = x->exe->result_count; r-- > 0;) take_back(x->exe, r, x->made, results[r]);
 }
 
+/* Where temporaries without elements are: memcpy and memset take no NULL, even of 0 bytes. */
+static _Alignas(64) char nothing[64];
+
 /* Sets the addresses of temporaries. `offsets` are in the block; NULL: as in exe->temps. */
 static void place_temps(ts_run *run, const int64_t *offsets) {
   const ts_executable *exe = run->exe;
@@ -432,7 +435,7 @@ static ts_status place(ts_run *run, ts_buffer *const *args, const ts_run_options
   ts_temps_plan plan = options->donated.words && exe->has_donors ? TS_TEMPS_BLOCK : TS_TEMPS_HOSTED;
   if (plan == TS_TEMPS_BLOCK) TS_TRY(ts_assign_block((ts_executable *)(uintptr_t)exe));
   run->block_bytes = exe->block_bytes[plan];
-  void *block = NULL;
+  void *block = nothing;
   if (run->block_bytes) TS_TRY(ts_pool_alloc(run->pool, run->block_bytes, &block));
   run->block = block;
   place_temps(run, plan == TS_TEMPS_BLOCK ? exe->block_offsets : NULL);
@@ -467,7 +470,7 @@ void ts_execution_close(ts_execution *x, bool succeeded) {
   ts_run *run = x->run;
   while (run->depth > 0) pop(run);
   if (run->frames != run->few) ts_free(run->frames);
-  if (run->block) ts_pool_free(run->pool, run->block, run->block_bytes);
+  if (run->block && run->block_bytes) ts_pool_free(run->pool, run->block, run->block_bytes);
   let_go(x->exe, x->args, &x->options, x->made, succeeded);
   if (x->made != x->few_made) ts_free(x->made);
   context_destroy(&x->small, run);

@@ -237,6 +237,41 @@ START_TEST(sizes)
 }
 END_TEST
 
+/* Temporaries without elements, in programs whose other temporaries take no memory either; no parameters. */
+START_TEST(empty_parts)
+{
+  static const char *const cases[][3] = {
+      {"all_reduce_sum %0 {axes = [0]}", "[0]", "[0]"},
+      {"all_reduce_max %0 {axes = [0]}", "[3,0]", "[3,0]"},
+      {"reduce_scatter %0 {axes = [0], dim = 0}", "[0]", "[0]"},
+      {"reduce_scatter %0 {axes = [0], dim = 1}", "[0,8]", "[0,2]"},
+      {"all_gather %0 {axes = [0], dim = 0}", "[0]", "[0]"},
+      {"all_gather %0 {axes = [0], dim = 1}", "[0,2]", "[0,8]"},
+      {"all_to_all %0 {axes = [0], split = 0, concat = 1}", "[8,0]", "[2,0]"},
+      {"all_to_all %0 {axes = [0], split = 0, concat = 0}", "[0,3]", "[0,3]"},
+      {"collective_permute %0 {axes = [0], sources = [0], targets = [1]}", "[0]", "[0]"},
+      {"collective_permute %0 {axes = [0], sources = [], targets = []}", "[2,0]", "[2,0]"},
+      {"collective_broadcast %0 {axes = [0], root = 3}", "[0]", "[0]"},
+      {"barrier %0 {axes = [0]}", "[0]", "[0]"},
+  };
+  static const char *const types[] = {"s8", "u4", "f16", "f32"};
+  char text[512];
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+      const char *type = types[t], *out = cases[i][2];
+      snprintf(text, sizeof text,
+               "graph @t mesh [4] (%%0: %s%s) -> (%s[]) {\n  %%1 = %s : %s%s\n  %%2 = reduce_sum %%1 {axes = [%s]} : "
+               "%s[]\n  return %%2\n}\n",
+               type, cases[i][1], type, cases[i][0], type, out, strchr(out, ',') ? "0,1" : "0", type);
+      check_text(text, 0);
+    }
+  }
+  check_text("graph @t mesh [4] () -> (s32[]) {\n  %0 = constant 3 : s32[]\n"
+             "  %1 = all_reduce_sum %0 {axes = [0]} : s32[]\n  return %1\n}\n",
+             0);
+}
+END_TEST
+
 /* Several operands are one step; its results feed the next. */
 START_TEST(several_operands)
 {
@@ -606,6 +641,7 @@ int main(void) {
   tcase_add_test(cases, every_dim);
   tcase_add_test(cases, copies);
   tcase_add_test(cases, sizes);
+  tcase_add_test(cases, empty_parts);
   tcase_add_test(cases, several_operands);
   tcase_add_test(cases, loops_and_branches);
   tcase_add_test(cases, predicates_that_differ);

@@ -296,6 +296,29 @@ START_TEST(moves)
 }
 END_TEST
 
+/* Temporaries without elements, in programs whose other temporaries take no memory either. */
+START_TEST(empty_parts)
+{
+  static const char *const cases[][3] = {
+      {"all_reduce_sum %0 {axes = [0]}", "[0]", "[0]"},
+      {"reduce_scatter %0 {axes = [0], dim = 1}", "[0,8]", "[0,2]"},
+      {"all_gather %0 {axes = [0], dim = 1}", "[0,2]", "[0,8]"},
+      {"all_to_all %0 {axes = [0], split = 0, concat = 1}", "[8,0]", "[2,0]"},
+      {"collective_permute %0 {axes = [0], sources = [0], targets = [3]}", "[0]", "[0]"},
+      {"collective_broadcast %0 {axes = [0], root = 3}", "[0]", "[0]"},
+  };
+  char text[512];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *out = cases[i][2];
+    snprintf(text, sizeof text,
+             "graph @t mesh [4] (%%0: f32%s) -> (f32[]) {\n  %%1 = %s : f32%s\n  %%2 = reduce_sum %%1 {axes = [%s]} : "
+             "f32[]\n  return %%2\n}\n",
+             cases[i][1], cases[i][0], out, strchr(out, ',') ? "0,1" : "0");
+    check_text(text);
+  }
+}
+END_TEST
+
 /* Loops, branches, several operands, coordinates, results that feed the next collective. */
 static const char program_text[] =
     "graph @t mesh [2,4] partitioned coordinates (%0: s32[5000], %1: f32[], %c: s32[2]) -> (s32[5000], f32[], s32[2]) "
@@ -689,6 +712,7 @@ int main(void) {
   tcase_add_test(cases, parts_shrink_with_pairs);
   tcase_add_test(cases, sums);
   tcase_add_test(cases, moves);
+  tcase_add_test(cases, empty_parts);
   tcase_add_test(cases, a_program);
   tcase_add_test(cases, ranks_at_different_places);
   tcase_add_test(cases, ranks_with_different_programs);
