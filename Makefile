@@ -336,7 +336,7 @@ EUNIT_EVAL = case tessera_eunit:run([$(subst $() ,$(comma),$(strip $(EUNIT_RUN))
   true -> ok = file:write_file("$(EUNIT_PASSED)", []), halt(0); false -> halt(1) end.
 
 # Plugins for tests: the example of docs/plugins.md, one of the first version, and some that are refused.
-WRONG_PLUGINS := SYMBOL NOTHING VERSION UNNAMED LIES TWICE TAKEN NORUN TARGET
+WRONG_PLUGINS := SYMBOL NOTHING VERSION UNNAMED LIES TWICE TAKEN NORUN TARGET MINUS NONE BEYOND NOWHERE LATIN LONG STRAY VARIABLE
 PLUGINS := build/plugin/example.so build/plugin/version1.so $(WRONG_PLUGINS:%=build/plugin/%.so)
 plugins: $(PLUGINS)
 build/plugin/example.so build/plugin/version1.so: build/plugin/%.so: test/plugin/%.c include/tessera_plugin.h

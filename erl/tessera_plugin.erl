@@ -24,7 +24,7 @@ load(Path) ->
 call(Target, Operands, Results, Attributes) ->
     Args = [Target, Operands, Results, Attributes],
     tessera_type:is_proper(Operands) orelse bad(Args, "a list of operands", Operands),
-    Text = unicode:characters_to_binary(text(Target, Attributes)),
+    Text = iolist_to_binary(text(Target, Attributes)),
     Types = [form(Args, R) || R <- results(Results)],
     Tensors = [tessera_ops:tensor(custom_call, Operand) || Operand <- Operands],
     Made = case tessera_trace:is_tracing() of
@@ -41,7 +41,9 @@ trace(Text, Types, Tensors) ->
     tessera_trace:check(custom_call, Tensors, tessera_nif:custom_call(tessera_trace:current(), Text, Types, Values)).
 
 results(#tessera{} = One) -> [One];
-results([_ | _] = Several) -> Several;
+results([_ | _] = Several) ->
+    tessera_type:is_proper(Several) orelse bad([Several], "a list of templates as results", Several),
+    Several;
 results(Other) -> bad([Other], "a template, or a list of them, as results", Other).
 
 form(_, #tessera{type = Type, shape = Shape}) -> {Type, Shape};
@@ -57,6 +59,7 @@ bad(Args, Expected, Got) ->
 text(Target, Attributes) when is_map(Attributes) -> text(Target, lists:sort(maps:to_list(Attributes)));
 text(Target, []) -> name("a target's name", Target);
 text(Target, [_ | _] = Attributes) ->
+    tessera_type:is_proper(Attributes) orelse bad([], "a map of attributes, or a list of them", Attributes),
     Fields = [case A of
                   {Name, Value} -> [name("an attribute's name", Name), " = ", value(Value)];
                   _ -> bad([], "attributes with names", A)
@@ -83,8 +86,11 @@ value(neg_infinity) -> "-inf";
 value(nan) -> "nan";
 value([]) -> "[]";
 value(Atom) when is_atom(Atom) -> quoted(atom_to_binary(Atom, utf8));
-value(Binary) when is_binary(Binary) -> quoted(Binary);
+value(Binary) when is_binary(Binary) ->
+    is_list(unicode:characters_to_list(Binary)) orelse bad([], "an attribute's text in UTF-8", Binary),
+    quoted(Binary);
 value([First | _] = List) when is_integer(First) ->
+    tessera_type:is_proper(List) orelse no_value(List),
     lists:all(fun(N) -> is_integer(N) andalso N >= -(1 bsl 63) andalso N < 1 bsl 63 end, List) orelse no_value(List),
     ["[", lists:join(", ", [integer_to_binary(N) || N <- List]), "]"];
 value(Other) -> no_value(Other).

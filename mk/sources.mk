@@ -10,6 +10,7 @@ BASE_SRC := \
   c_src/base/log.c \
   c_src/base/map.c \
   c_src/base/parallel.c \
+  c_src/base/shared_object.c \
   c_src/base/slots.c \
   c_src/base/status.c \
   c_src/base/system.c \

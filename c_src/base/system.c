@@ -2,8 +2,10 @@
 
 #include "base/cgroup.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,4 +44,20 @@ int64_t ts_system_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* A byte of each page, through the kernel, which fails where a load would end the process. */
+bool ts_system_can_read(const void *address, size_t bytes) {
+  const uintptr_t page = 4096;
+  uintptr_t at = (uintptr_t)address, left = bytes;
+  while (left > 0) {
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *)at, 1};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) < 0 && errno == EFAULT) return false;
+    uintptr_t step = page - at % page;
+    if (step >= left || at + step < at) return step >= left;
+    at += step;
+    left -= step;
+  }
+  return true;
 }

@@ -2,6 +2,8 @@
 #ifndef TS_BASE_SYSTEM_H
 #define TS_BASE_SYSTEM_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* CPUs in the affinity mask of the first caller, or fewer if the quota of our control group or of one above it allows
@@ -11,6 +13,10 @@ int ts_system_cpus(void);
 /* Bytes of memory: the minimum of the machine's memory and the limits of our control group and the groups above it.
  * INT64_MAX when none can be read. */
 int64_t ts_system_memory(void);
+
+/* Whether the process may read these bytes, of an address that code outside of Tessera gave. True also where the system
+ * does not tell. */
+bool ts_system_can_read(const void *address, size_t bytes);
 
 /* Milliseconds of a monotonic clock with a resolution of a few: cheap. */
 int64_t ts_system_coarse_ms(void);

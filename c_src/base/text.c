@@ -80,3 +80,38 @@ void ts_text_deinit(ts_text *text) {
   ts_free(text->data);
   *text = (ts_text){0};
 }
+
+/* ---- UTF-8 ---- */
+
+/* Characters by their first byte: how many bytes follow, and the range of the first of them, which rules out longer
+ * forms than needed, surrogates and numbers above 10FFFF. */
+typedef struct utf8_form {
+  unsigned char first, last, following, low, high;
+} utf8_form;
+
+static const utf8_form utf8_forms[] = {
+    {0xc2, 0xdf, 1, 0x80, 0xbf}, {0xe0, 0xe0, 2, 0xa0, 0xbf}, {0xe1, 0xec, 2, 0x80, 0xbf}, {0xed, 0xed, 2, 0x80, 0x9f},
+    {0xee, 0xef, 2, 0x80, 0xbf}, {0xf0, 0xf0, 3, 0x90, 0xbf}, {0xf1, 0xf3, 3, 0x80, 0xbf}, {0xf4, 0xf4, 3, 0x80, 0x8f}};
+
+/* The bytes of the first character; 0 where there is none. */
+static size_t utf8_character(const unsigned char *bytes, size_t n) {
+  if (bytes[0] < 0x80) return 1;
+  for (size_t i = 0; i < sizeof utf8_forms / sizeof *utf8_forms; i++) {
+    const utf8_form *f = &utf8_forms[i];
+    if (bytes[0] < f->first || bytes[0] > f->last) continue;
+    if (n <= f->following || bytes[1] < f->low || bytes[1] > f->high) return 0;
+    for (size_t k = 2; k <= f->following; k++)
+      if (bytes[k] < 0x80 || bytes[k] > 0xbf) return 0;
+    return (size_t)f->following + 1;
+  }
+  return 0;
+}
+
+size_t ts_utf8_prefix(const char *bytes, size_t n) {
+  size_t at = 0, more = 1;
+  while (at < n && more > 0) {
+    more = utf8_character((const unsigned char *)bytes + at, n - at);
+    at += more;
+  }
+  return at;
+}

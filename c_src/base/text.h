@@ -37,6 +37,9 @@ void ts_text_int(ts_text *text, int64_t number); /* decimal, like the next one; 
 void ts_text_uint(ts_text *text, uint64_t number);
 void ts_text_format(ts_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The bytes in front of the first that is not of a character in UTF-8, or `n`. */
+size_t ts_utf8_prefix(const char *bytes, size_t n);
+
 /* Passes the string to the caller (free with ts_free) and resets `text`. */
 ts_status ts_text_finish(ts_text *text, char **out);
 void ts_text_deinit(ts_text *text);

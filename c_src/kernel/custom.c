@@ -3,10 +3,14 @@
 
 #include "base/alloc.h"
 #include "base/cancel.h"
+#include "base/shared_object.h"
+#include "base/system.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "kernel/routine.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,35 +37,55 @@ static const known_target *find(const char *name) {
   return NULL;
 }
 
-static bool is_name(const char *name) {
-  if (!name || !*name) return false;
-  for (const char *c = name; *c; c++) {
-    bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
-    if (!letter && (c == name || !((*c >= '0' && *c <= '9') || *c == '.'))) return false;
+enum { MOST_TARGETS = 10000, MOST_NAME = 255, PAGE = 4096 };
+
+static bool is_name_character(char c, bool is_first) {
+  bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  return letter || (!is_first && ((c >= '0' && c <= '9') || c == '.'));
+}
+
+/* What is wrong with a name that a plugin gives, which is shown in messages only if nothing is. NULL: nothing. */
+static const char *why_no_name(const char *name) {
+  if (!name) return "has no name";
+  for (size_t i = 0; i <= MOST_NAME; i++) {
+    bool is_new_page = i == 0 || (uintptr_t)(name + i) % PAGE == 0;
+    if (is_new_page && !ts_system_can_read(name + i, 1)) return "has a name at an address that cannot be read";
+    if (!name[i]) return i > 0 ? NULL : "has no name";
+    if (!is_name_character(name[i], i == 0)) return "has a name that is not a letter, then letters, digits, _ and .";
   }
-  return true;
+  return "has a name of more than 255 characters";
 }
 
 static ts_status check_plugin(const char *path, const tessera_plugin *plugin) {
   if (!plugin) return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives no plugin", path);
+  if (!ts_system_can_read(plugin, sizeof *plugin))
+    return ts_error(TS_INVALID_ARGUMENT, "%s: tessera_plugin_get gives an address that cannot be read", path);
   if (plugin->version < FIRST_VERSION || plugin->version > TESSERA_PLUGIN_VERSION)
     return ts_error(TS_INVALID_ARGUMENT,
                     "%s: the plugin is of version %u of tessera_plugin.h, expected version %d to %d", path,
                     plugin->version, FIRST_VERSION, TESSERA_PLUGIN_VERSION);
-  if (!is_name(plugin->name)) return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin has no name", path);
+  const char *why = why_no_name(plugin->name);
+  if (why) return ts_error(TS_INVALID_ARGUMENT, "%s: the plugin %s", path, why);
   if (plugin->call_bytes != sizeof(tessera_call))
     return ts_error(TS_INVALID_ARGUMENT,
                     "%s: plugin %s has calls of %u bytes, expected %zu: it says a version that is not its own", path,
                     plugin->name, plugin->call_bytes, sizeof(tessera_call));
-  if (plugin->target_count > 0 && !plugin->targets)
+  /* as a number with a sign, too, which is what the plugin's author may see */
+  if (plugin->target_count > MOST_TARGETS)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s claims %d targets, expected 1 to %d", path, plugin->name,
+                    (int)plugin->target_count, MOST_TARGETS);
+  if (plugin->target_count == 0 || !plugin->targets)
     return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s has no targets", path, plugin->name);
+  if (!ts_system_can_read(plugin->targets, plugin->target_count * sizeof *plugin->targets))
+    return ts_error(TS_INVALID_ARGUMENT, "%s: plugin %s claims %u targets at an address that cannot be read", path,
+                    plugin->name, plugin->target_count);
   return TS_SUCCESS;
 }
 
 static ts_status check_target(const char *path, const tessera_plugin *plugin, uint32_t i) {
   const tessera_target *target = &plugin->targets[i];
-  if (!is_name(target->name))
-    return ts_error(TS_INVALID_ARGUMENT, "%s: target %u of plugin %s has no name", path, i + 1, plugin->name);
+  const char *why = why_no_name(target->name);
+  if (why) return ts_error(TS_INVALID_ARGUMENT, "%s: target %u of plugin %s %s", path, i + 1, plugin->name, why);
   if (!target->run)
     return ts_error(TS_INVALID_ARGUMENT, "%s: target %s of plugin %s cannot run", path, target->name, plugin->name);
   for (uint32_t k = 0; k < i; k++)
@@ -86,10 +110,20 @@ static ts_status add_targets(const char *path, const tessera_plugin *plugin) {
 
 typedef const tessera_plugin *(*get_plugin)(void);
 
+/* False for a variable of that name: to call it would end the process. */
+static bool is_function(void *found) {
+  Dl_info info;
+  const ElfW(Sym) *symbol = NULL;
+  if (!dladdr1(found, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol || info.dli_saddr != found) return true;
+  return ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT && ELF64_ST_TYPE(symbol->st_info) != STT_TLS;
+}
+
 static ts_status load(const char *path, void *object, const tessera_plugin **out) {
   get_plugin get;
-  *(void **)&get = dlsym(object, "tessera_plugin_get");
-  if (!get) return ts_error(TS_INVALID_ARGUMENT, "%s has no function tessera_plugin_get", path);
+  void *found = dlsym(object, "tessera_plugin_get");
+  if (!found || !is_function(found))
+    return ts_error(TS_INVALID_ARGUMENT, "%s has no function tessera_plugin_get", path);
+  *(void **)&get = found;
   *out = get();
   TS_TRY(check_plugin(path, *out));
   pthread_mutex_lock(&targets.lock);
@@ -99,9 +133,10 @@ static ts_status load(const char *path, void *object, const tessera_plugin **out
 }
 
 ts_status ts_custom_load(const char *path, const tessera_plugin **out) {
-  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!object) return ts_error(TS_INVALID_ARGUMENT, "the plugin cannot be loaded: %s", dlerror());
-  ts_status status = load(path, object, out);
+  void *object;
+  ts_status status = ts_shared_object_open(path, &object);
+  if (status) return ts_error_context(status, "the plugin cannot be loaded");
+  status = load(path, object, out);
   if (status) dlclose(object); /* a refused plugin has no calls */
   return status;
 }
@@ -117,6 +152,9 @@ static ts_status find_target(const char *name, known_target *out) {
 }
 
 /* ---- calls ---- */
+
+/* More than a machine has, and little enough for sums. */
+#define MOST_WORKSPACE (INT64_C(1) << 56)
 
 /* The part of a call that its plan keeps: pointers are set for each run. */
 typedef struct custom_plan {
@@ -134,7 +172,10 @@ typedef struct running_call {
 
 static void set_error(const tessera_call *call, const char *text) {
   running_call *running = call->core;
-  snprintf(running->error, sizeof running->error, "%s", text ? text : "");
+  size_t length = text ? strnlen(text, sizeof running->error - 1) : 0, whole = ts_utf8_prefix(text ? text : "", length);
+  if (length - whole < 4 && length == sizeof running->error - 1) length = whole; /* the last character was cut */
+  if (length > 0) memcpy(running->error, text, length);
+  running->error[length] = '\0';
 }
 
 static bool is_cancelled(const tessera_call *call) {
@@ -221,7 +262,7 @@ static ts_status check_call(custom_plan *plan) {
   if (!plan->known.target->check) return TS_SUCCESS;
   if (plan->known.target->check(&core, &call, &plan->needs) != TESSERA_OK)
     return failed(&plan->known, TS_INVALID_ARGUMENT, &running);
-  if (plan->needs.workspace < 0)
+  if (plan->needs.workspace < 0 || plan->needs.workspace > MOST_WORKSPACE)
     return ts_error(TS_OUT_OF_RANGE, "custom_call: %s of plugin %s asks for %lld bytes of workspace",
                     plan->known.target->name, plan->known.plugin->name, (long long)plan->needs.workspace);
   plan->call.workspace_bytes = plan->needs.workspace;

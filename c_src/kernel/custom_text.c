@@ -120,6 +120,9 @@ static ts_status read_attributes(reader *r, tessera_call *out) {
   do {
     tessera_attribute *a = &list[out->attribute_count];
     TS_TRY(read_name(r, &a->name));
+    for (int32_t i = 0; i < out->attribute_count; i++)
+      if (strcmp(list[i].name, a->name) == 0)
+        return ts_error(TS_INVALID_ARGUMENT, "custom_call: attribute %s is given twice", a->name);
     if (!accept(r, '=')) return bad_text(r, "'='");
     TS_TRY(read_value(r, a));
     out->attribute_count++;

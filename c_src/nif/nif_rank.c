@@ -1,6 +1,7 @@
 #include "nif/nif_rank.h"
 
 #include "base/map.h"
+#include "base/shared_object.h"
 #include "base/system.h"
 #include "comm/mpi.h"
 #include "jit/session/build_id.h"
@@ -16,8 +17,9 @@ static const ts_mpi_library *library; /* set before the carrier */
 ts_carrier *ts_nif_rank_carrier(void) { return atomic_load(&carrier); }
 
 static ts_status load_library(const char *path, const ts_mpi_library **out) {
-  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return ts_error(TS_FAILED_PRECONDITION, "the library for MPI cannot be loaded: %s", dlerror());
+  void *handle;
+  ts_status status = ts_shared_object_open(path, &handle);
+  if (status) return ts_error_context(status, "the library for MPI cannot be loaded");
   *out = dlsym(handle, TS_MPI_SYMBOL);
   if (*out && (*out)->abi == TS_MPI_ABI) return TS_SUCCESS;
   return ts_error(TS_FAILED_PRECONDITION, "%s is of another version of Tessera", path);

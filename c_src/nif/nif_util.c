@@ -26,11 +26,33 @@ ERL_NIF_TERM ts_nif_binary(ErlNifEnv *env, const char *bytes, size_t length) {
   return term;
 }
 
+/* A binary in UTF-8 also of bytes that are not: file names, and texts of plugins and systems. Those become \xHH. */
+static ERL_NIF_TERM readable(ErlNifEnv *env, const char *bytes, size_t length) {
+  static const char digits[] = "0123456789ABCDEF";
+  ERL_NIF_TERM term;
+  size_t wrong = 0, at = 0;
+  for (size_t i = ts_utf8_prefix(bytes, length); i < length; i += ts_utf8_prefix(bytes + i, length - i)) i++, wrong++;
+  if (wrong == 0) return ts_nif_binary(env, bytes, length);
+  unsigned char *data = enif_make_new_binary(env, length + 3 * wrong, &term);
+  for (size_t i = 0; i < length; i++) {
+    size_t n = ts_utf8_prefix(bytes + i, length - i);
+    memcpy(data + at, bytes + i, n);
+    at += n;
+    i += n;
+    if (i == length) break;
+    unsigned char c = (unsigned char)bytes[i];
+    const unsigned char shown[4] = {'\\', 'x', (unsigned char)digits[c >> 4], (unsigned char)digits[c & 15]};
+    memcpy(data + at, shown, sizeof shown);
+    at += sizeof shown;
+  }
+  return term;
+}
+
 ERL_NIF_TERM ts_nif_error(ErlNifEnv *env, ts_status status) {
   const char *message = ts_status_message(status);
   ERL_NIF_TERM keys[2] = {ts_atom.code_, ts_atom.message_}, map;
   ERL_NIF_TERM values[2] = {enif_make_atom(env, ts_code_name(ts_status_code(status))),
-                            ts_nif_binary(env, message, strlen(message))};
+                            readable(env, message, strlen(message))};
   ts_status_free(status);
   enif_make_map_from_arrays(env, keys, values, 2, &map);
   return enif_make_tuple2(env, ts_atom.error_, map);

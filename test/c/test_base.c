@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/parallel.h"
+#include "base/shared_object.h"
 #include "base/slots.h"
 #include "base/system.h"
 #include "base/text.h"
@@ -10,10 +11,15 @@
 #include "base/vec.h"
 #include "testing.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- status */
@@ -515,6 +521,111 @@ START_TEST(thread_takes_no_signals)
 }
 END_TEST
 
+/* Each character at the bounds of its form, and what is next to it. */
+START_TEST(utf8_prefixes)
+{
+  static const char *const good[] = {"a",
+                                     "\xc2\x80",
+                                     "\xdf\xbf",
+                                     "\xe0\xa0\x80",
+                                     "\xed\x9f\xbf",
+                                     "\xee\x80\x80",
+                                     "\xef\xbf\xbf",
+                                     "\xf0\x90\x80\x80",
+                                     "\xf4\x8f\xbf\xbf",
+                                     ""};
+  static const char *const bad[] = {
+      "\x80",         "\xbf",         "\xc0\xaf",         "\xc1\xbf",         "\xc2",         "\xc2\x7f",
+      "\xc2\xc0",     "\xe0\x9f\xbf", "\xe0\xa0",         "\xed\xa0\x80",     "\xe1\x80\x7f", "\xf0\x8f\xbf\xbf",
+      "\xf0\x90\x80", "\xf4\x90\x80", "\xf1\x80\x80\xff", "\xf5\x80\x80\x80", "\xff"};
+  char text[32];
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    snprintf(text, sizeof text, "x%sy", good[i]);
+    ck_assert_uint_eq(ts_utf8_prefix(text, strlen(text)), strlen(text));
+    for (size_t n = 2; n < 1 + strlen(good[i]); n++) ck_assert_uint_eq(ts_utf8_prefix(text, n), 1);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    snprintf(text, sizeof text, "x%sy", bad[i]);
+    ck_assert_msg(ts_utf8_prefix(text, strlen(text)) == 1, "bad text %zu", i);
+  }
+  ck_assert_uint_eq(ts_utf8_prefix(NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(memory_that_can_be_read)
+{
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ck_assert(pages != MAP_FAILED);
+  ck_assert(ts_system_can_read(pages, 3 * page));
+  ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+  ck_assert(ts_system_can_read(pages, page));
+  ck_assert(!ts_system_can_read(pages + page - 1, 2));
+  ck_assert(!ts_system_can_read(pages, 3 * page));
+  ck_assert_int_eq(munmap(pages, 3 * page), 0);
+  ck_assert(!ts_system_can_read(NULL, 1));
+  ck_assert(!ts_system_can_read((void *)-1, 1));
+  ck_assert(!ts_system_can_read((void *)8, SIZE_MAX));
+  ck_assert(ts_system_can_read(NULL, 0));
+}
+END_TEST
+
+/* ---- shared objects */
+
+/* All that this process has loaded are accepted. */
+static int accept_loaded(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  if (info->dlpi_name[0] != '/') return 0; /* the program, and what the kernel maps */
+  ck_assert_ok(ts_shared_object_check(info->dlpi_name));
+  ++*(int *)count;
+  return 0;
+}
+
+static char *read_file(const char *path, size_t *out_size) {
+  struct stat status;
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  ck_assert_int_eq(fstat(file, &status), 0);
+  char *bytes = malloc((size_t)status.st_size);
+  ck_assert_int_eq(read(file, bytes, (size_t)status.st_size), status.st_size);
+  ck_assert_int_eq(close(file), 0);
+  *out_size = (size_t)status.st_size;
+  return bytes;
+}
+
+static ts_status check_bytes(int file, const char *bytes, size_t count) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  ck_assert_int_eq(ftruncate(file, 0), 0);
+  ck_assert_int_eq(pwrite(file, bytes, count, 0), (ssize_t)count);
+  return ts_shared_object_check(path);
+}
+
+/* Of a library in a file: each part of it is refused, and nothing that is written over its headers is followed. */
+START_TEST(shared_objects)
+{
+  Dl_info info;
+  size_t size;
+  int loaded = 0, file = memfd_create("object", MFD_CLOEXEC);
+  dl_iterate_phdr(accept_loaded, &loaded);
+  ck_assert_int_gt(loaded, 1);
+  ck_assert(dladdr((void *)(uintptr_t)pthread_create, &info) != 0);
+  char *bytes = read_file(info.dli_fname, &size);
+  ck_assert_ok(check_bytes(file, bytes, size));
+  for (int i = 0; i < 50; i++)
+    ck_assert_error(check_bytes(file, bytes, size * (size_t)i / 50), TS_INVALID_ARGUMENT, "/proc/self/fd/");
+  ck_assert_error(check_bytes(file, bytes, size - 1), TS_INVALID_ARGUMENT, "truncated");
+  for (size_t at = 0; at < 1024; at++) { /* found or not, nothing else happens */
+    char kept = bytes[at];
+    bytes[at] = (char)~kept;
+    ts_status_free(check_bytes(file, bytes, size));
+    bytes[at] = kept;
+  }
+  CK_FAIL_EACH_ALLOCATION(ts_status_free(ts_shared_object_check(info.dli_fname)));
+  free(bytes);
+  ck_assert_int_eq(close(file), 0);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("base");
   TCase *tests = tcase_create("base");
@@ -530,6 +641,7 @@ int main(void) {
   tcase_add_test(tests, vec_push_and_reserve);
   tcase_add_test(tests, text_append_and_finish);
   tcase_add_test(tests, text_failed_append);
+  tcase_add_test(tests, utf8_prefixes);
   tcase_add_test(tests, map_put_get_remove);
   tcase_add_test(tests, map_keys_are_bytes);
   tcase_add_test(tests, map_without_memory);
@@ -541,6 +653,8 @@ int main(void) {
   tcase_add_test(tests, thread_takes_no_signals);
   tcase_add_test(tests, moved_threads_keep_their_cpus);
   tcase_add_test(tests, system_answers);
+  tcase_add_test(tests, memory_that_can_be_read);
+  tcase_add_test(tests, shared_objects);
   suite_add_tcase(suite, tests);
   return testing_run(suite);
 }

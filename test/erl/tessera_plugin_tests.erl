@@ -14,7 +14,8 @@ scale(X, Factor) -> tessera:custom_call(scale, [X], X, #{factor => Factor}).
 %% ---- loading
 
 load_test_() ->
-    Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>, <<"type">>],
+    Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>, <<"type">>,
+               <<"latin">>, <<"wordy">>, <<"endless">>],
     loaded([?_assertEqual(Targets, tessera:load_plugin(file("example"))),
             ?_assertEqual(Targets, tessera:load_plugin(unicode:characters_to_binary(file("example")))),
             ?_test(raises(invalid_argument, "none.so", fun() -> tessera:load_plugin("/none/none.so") end)),
@@ -33,10 +34,60 @@ load_test_() ->
                     {"TWICE", invalid_argument, "plugin wrong has target twice twice"},
                     {"TAKEN", failed_precondition, "target scale, which is of plugin example already"},
                     {"NORUN", invalid_argument, "target no_run of plugin wrong cannot run"},
-                    {"TARGET", invalid_argument, "target 1 of plugin wrong has no name"}]] ++
+                    {"TARGET", invalid_argument, "target 1 of plugin wrong has a name that is not a letter"},
+                    {"MINUS", invalid_argument, "plugin wrong claims -1 targets, expected 1 to 10000"},
+                    {"NONE", invalid_argument, "plugin wrong has no targets"},
+                    {"BEYOND", invalid_argument, "plugin wrong claims 1 targets at an address that cannot be read"},
+                    {"NOWHERE", invalid_argument, "tessera_plugin_get gives an address that cannot be read"},
+                    {"LATIN", invalid_argument, "target 1 of plugin wrong has a name that is not a letter"},
+                    {"LONG", invalid_argument, "target 1 of plugin wrong has a name of more than 255 characters"},
+                    {"STRAY", invalid_argument, "target 1 of plugin wrong has a name at an address that cannot be read"},
+                    {"VARIABLE", invalid_argument, "has no function tessera_plugin_get"}]] ++
            %% a refused plugin leaves none of its targets
            [?_test(raises(failed_precondition, "no loaded plugin has the target fresh",
                           fun() -> tessera:custom_call(fresh, [], f32({})) end))]).
+
+%% What dlopen would open, and end the VM: parts of files, and what is no file.
+no_file_test_() ->
+    {setup, fun() ->
+        Folder = filename:join(filename:dirname(file("example")), "no_file"),
+        ok = filelib:ensure_dir(filename:join(Folder, "x")),
+        _ = [ok = file:delete(F) || F <- filelib:wildcard(filename:join(Folder, "*"))],
+        Folder
+     end,
+     fun(Folder) ->
+        {ok, Whole} = file:read_file(file("example")),
+        Size = byte_size(Whole),
+        Path = filename:join(Folder, "part.so"),
+        Refused = fun(Bytes, Words) ->
+            ok = file:write_file(Path, Bytes),
+            raises(invalid_argument, "part.so", fun() -> tessera:load_plugin(Path) end),
+            raises(invalid_argument, Words, fun() -> tessera:load_plugin(Path) end)
+        end,
+        Changed = fun(At, New) ->
+            <<Before:At/binary, _:(byte_size(New))/binary, After/binary>> = Whole,
+            <<Before/binary, New/binary, After/binary>>
+        end,
+        [?_test([Refused(binary:part(Whole, 0, N), "truncated") || N <- [64, 65, 1000 | lists:seq(2048, Size - 1, 509)] ++ [Size - 1]]),
+         ?_test(Refused(<<>>, "empty")),
+         ?_test(Refused(binary:part(Whole, 0, 63), "too short")),
+         ?_test(Refused([binary:part(Whole, 0, 4096), <<0:(8 * (Size - 4096))>>], "")),
+         ?_test(Refused(binary:copy(<<"#!/bin/sh\n">>, 100), "not a shared object")),
+         ?_test(Refused(Changed(4, <<1>>), "for another machine")), %% 32 bits
+         ?_test(Refused(Changed(18, <<8, 0>>), "for another machine")), %% MIPS
+         ?_test(Refused(Changed(16, <<1, 0>>), "not a shared object")), %% an object of a compiler
+         ?_test(Refused(Changed(56, <<255, 255>>), "segments")),
+         ?_test(Refused(Changed(32, <<-1:64>>), "truncated")),
+         ?_test(raises(invalid_argument, "is a folder", fun() -> tessera:load_plugin(Folder) end)),
+         ?_test(raises(invalid_argument, "is a device", fun() -> tessera:load_plugin("/dev/zero") end)),
+         ?_test(begin
+                    Pipe = filename:join(Folder, "pipe.so"),
+                    [] = os:cmd("mkfifo '" ++ Pipe ++ "'"),
+                    raises(invalid_argument, "is a pipe", fun() -> tessera:load_plugin(Pipe) end)
+                end),
+         %% a name that is not UTF-8 is shown in UTF-8
+         ?_test(raises(invalid_argument, "caf\\xE9.so cannot be opened", fun() -> tessera:load_plugin(<<"/none/caf", 16#E9, ".so">>) end))]
+     end}.
 
 %% ---- on a mesh: of the whole in each partition, since no rule says how to cut a call, or of the part that shard_map has
 
@@ -139,7 +190,15 @@ errors_test_() ->
                      fun() -> tessera:custom_call(scale, [tessera:tensor([1.0])], f32({1}), #{factor => <<"2">>}) end},
                     {failed_precondition, "fail of plugin example: the moon is full", fun() -> tessera:custom_call(fail, [X()], S) end},
                     {failed_precondition, "silent of plugin example: it failed without a reason", fun() -> tessera:custom_call(silent, [X()], S) end},
+                    {failed_precondition, "latin of plugin example: caf\\xE9 é \\xF0\\x9F", fun() -> tessera:custom_call(latin, [X()], S) end},
+                    {failed_precondition, "wordy of plugin example: xéé", fun() -> tessera:custom_call(wordy, [X()], S) end},
                     {out_of_range, "asks for -1 bytes of workspace", fun() -> tessera:custom_call(greedy, [X()], S) end},
+                    {out_of_range, "asks for 9223372036854775807 bytes", fun() -> tessera:custom_call(endless, [X()], S) end},
+                    {invalid_argument, "an attribute that is an integer of 64 bits", fun() -> tessera:custom_call(scale, [X()], S, #{factor => [1 | 2]}) end},
+                    {invalid_argument, "a list of templates", fun() -> tessera:custom_call(scale, [X()], [S | S]) end},
+                    {invalid_argument, "an attribute's text in UTF-8", fun() -> tessera:custom_call(scale, [X()], S, #{factor => <<255>>}) end},
+                    {invalid_argument, "attribute factor is given twice",
+                     fun() -> tessera:custom_call(scale, [tessera:tensor([1.0])], f32({1}), #{factor => 1, <<"factor">> => 2}) end},
                     {resource_exhausted, "", fun() -> tessera:custom_call(extremes, [X()], [S, S], #{extra => 1 bsl 50}) end},
                     {invalid_argument, "a list of operands", fun() -> tessera:custom_call(scale, X(), S) end},
                     {invalid_argument, "expected a tensor or a number", fun() -> tessera:custom_call(scale, [x], S) end},

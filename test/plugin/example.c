@@ -127,6 +127,18 @@ static int fail_run(const tessera_core *core, const tessera_call *call) {
   return refuse(core, call, "the moon is full");
 }
 
+/* A text that is not UTF-8. */
+static int latin_run(const tessera_core *core, const tessera_call *call) {
+  return refuse(core, call, "caf\xe9 \xc3\xa9 \xf0\x9f");
+}
+
+/* More than is kept, of characters of two bytes. */
+static int wordy_run(const tessera_core *core, const tessera_call *call) {
+  char text[2001] = "x";
+  for (int i = 1; i + 1 < 2000; i += 2) text[i] = '\xc3', text[i + 1] = '\xa9';
+  return refuse(core, call, text);
+}
+
 static int silent_run(const tessera_core *core, const tessera_call *call) {
   (void)core, (void)call;
   return TESSERA_FAILED;
@@ -144,11 +156,20 @@ static int greedy_check(const tessera_core *core, const tessera_call *call, tess
   return TESSERA_OK;
 }
 
+static int endless_check(const tessera_core *core, const tessera_call *call, tessera_needs *needs) {
+  (void)core, (void)call;
+  needs->workspace = INT64_MAX;
+  needs->nanoseconds = INT64_MAX;
+  return TESSERA_OK;
+}
+
 static const tessera_target targets[] = {
     {"scale", scale_check, scale_run},    {"extremes", extremes_check, extremes_run},
     {"attributes", NULL, attributes_run}, {"fail", NULL, fail_run},
     {"silent", NULL, silent_run},         {"wait", NULL, wait_run},
     {"greedy", greedy_check, fail_run},   {"type", NULL, type_run},
+    {"latin", NULL, latin_run},           {"wordy", NULL, wordy_run},
+    {"endless", endless_check, fail_run},
 };
 
 const tessera_plugin *tessera_plugin_get(void) {
