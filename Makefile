@@ -95,7 +95,7 @@ NIF := $(if $(NIF_SRC),$(APP)/priv/tessera_nif.so)
 TOOL := $(if $(TOOL_SRC),$(B)/tessera-opt)
 TEST_BIN := $(C_TESTS:%=$(B)/%)
 
-.PHONY: all core tool nif mpi erl dependency test test-c test-rows test-rows-erl test-erl asan tsan lint check-layers check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
+.PHONY: all core tool nif mpi erl dependency test test-all check test-c test-rows test-rows-erl test-erl asan tsan lint analyze check-layers check-words check-parameters check-defaults check-tests check-names format run run-mpi bench accuracy fuzz fuzz-run
 .PHONY: shell-docs test-docs clean clean-c test-harness test-golden test-mpi test-hosts test-slurm test-rebar3 test-mix test-xla example doc plugins
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := all
@@ -231,6 +231,9 @@ define erl_compile
 endef
 
 # ---- tests
+#   make check      before each commit: lints, and the quick tests
+#   make test       everything a user's machine should pass
+#   make test-all   before a release: with all that .ci/run has no time for
 
 # What tests compile is kept here, not in the user's cache.
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
@@ -245,6 +248,28 @@ test:
 	$(Q)$(MAKE) test-erl
 	$(Q)$(MAKE) test-rebar3
 	$(Q)$(MAKE) test-mix
+
+# What .ci/run leaves out: the static analyzer, tests of Slurm, more random programs, sanitizers over the whole Erlang
+# suite and over all threaded programs, longer fuzzing.
+test-all:
+	$(Q)$(MAKE) lint analyze
+	$(Q)$(MAKE) test
+	$(Q)$(MAKE) test-slurm
+	$(Q)$(MAKE) test-docs
+	$(Q)TESSERA_RANDOM_SEED=100000 TESSERA_RANDOM_COUNT=1500 $(MAKE) test-c T="test_compiled test_shard"
+	$(Q)$(MAKE) asan ALL=yes
+	$(Q)$(MAKE) tsan ALL=yes
+	$(Q)$(MAKE) fuzz
+
+# What has changed since BASE, by clang-tidy with its analyzer; of the tests, those that take seconds.
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)
+CHANGED = $(shell git diff --name-only --diff-filter=d $(BASE) -- 'c_src/*.c'; git ls-files --others --exclude-standard -- 'c_src/*.c')
+check: check-layers check-words check-parameters check-defaults check-tests check-names
+	$(Q)ANALYZE=$(if $(strip $(CHANGED)),yes) LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(CHANGED)
+	$(Q)$(MAKE) all
+	$(Q)$(MAKE) test-c T="$(CHECK_C)"
+	$(Q)$(MAKE) test-golden
+	$(Q)$(MAKE) test-erl T="$(CHECK_ERL)"
 
 # What runs the next ones.
 test-harness:
@@ -275,7 +300,6 @@ $(MPI_BELLS): $(B)/test/mpi/bells.o $(B)/c_src/comm/bells.o
 test-mpi: $(MPI) $(MPI_TESTS) $(MPI_BELLS)
 	@test/mpi/run.sh $(if $(MPI),$(B) $(MPI))
 	$(Q)$(MAKE) test-hosts
-	$(Q)$(MAKE) test-slurm
 
 # A slow cable between hosts.
 $(B)/mpi_relay: $(B)/test/mpi/relay.o
@@ -357,18 +381,19 @@ test-erl: all plugins
 # Tests that time how soon a lost rank is reported: ranks take many times as long with a sanitizer.
 TIMED_MODULES := tessera_cluster_fault_tests
 
-# Fewer random programs than without it: each takes many times as long.
+# Fewer random programs than without it: each takes many times as long. Of the Erlang tests, those of the NIFs, as the
+# other modules reach no C code that these and the C tests do not; with ALL, all that do not measure times.
 asan:
 	$(Q)TESSERA_RANDOM_COUNT=$${TESSERA_RANDOM_COUNT:-100} $(MAKE) BUILD=asan test-c
 	$(Q)$(MAKE) BUILD=asan test-golden
 	$(Q)$(MAKE) BUILD=asan test-rows
-	@echo "Erlang tests with AddressSanitizer: left out, as they measure times: $(TIMED_MODULES)"
-	$(Q)$(MAKE) BUILD=asan test-erl T="$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES))"
+	@echo "Erlang tests with AddressSanitizer: left out, as they $(if $(ALL),measure times: $(TIMED_MODULES),are not of the NIFs (make test-all): $(filter-out $(NIF_MODULES),$(EUNIT_MODULES)))"
+	$(Q)$(MAKE) BUILD=asan test-erl T="$(if $(ALL),$(filter-out $(TIMED_MODULES),$(EUNIT_MODULES)),$(NIF_MODULES))"
 
 tsan:
 	@echo "C tests with ThreadSanitizer: left out, as threads share the same data there: lesser instruction sets"
-	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(TSAN_TESTS))"
-	$(if $(T),,$(Q)$(MAKE) BUILD=tsan test-golden)
+	$(Q)$(MAKE) BUILD=tsan test-c T="$(or $(T),$(if $(ALL),$(TSAN_TESTS),$(TSAN_FEW)))"
+	$(if $(ALL),$(Q)$(MAKE) BUILD=tsan test-golden)
 
 # ---- programs
 
@@ -455,6 +480,10 @@ lint: check-layers check-words check-parameters check-defaults check-tests check
 	$(Q)LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
 	$(Q)$(MAKE) erl
 	$(Q)mk/lint-erl.sh
+
+# clang-tidy with its analyzer, which follows paths: 99 % of its time.
+analyze:
+	$(Q)ANALYZE=yes LINT_CFLAGS="$(LLVM_CFLAGS) $(ERL_CFLAGS) $(MPI_CFLAGS)" mk/lint.sh $(FILES)
 
 check-layers:
 	$(Q)mk/check-layers.sh

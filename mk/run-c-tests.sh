@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the given test programs, with $RUNNER before each, as many at a time as there are CPUs ($JOBS), and prints each
 # one's summary line when it ends; a failure prints all of its output. Exits 1 when any failed or none was given.
+# TESSERA_TIMES names a file that gets a line of seconds and name for each program.
 case ${BUILD:-normal} in
   tsan) export CK_FORK=no TSAN_OPTIONS="halt_on_error=1 ${TSAN_OPTIONS:-}" ;;
   *asan) export ASAN_OPTIONS="allocator_may_return_null=1 ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="print_stacktrace=1" ;;
@@ -19,8 +20,12 @@ one() {
     *asan | tsan | fuzz) if setarch -R true 2>/dev/null; then without_aslr="setarch -R"; fi ;;
   esac
   name=$(basename "$1")
+  began=$(date +%s%N)
   output=$($without_aslr timeout -k 10 3000 ${RUNNER:-} "$1" 2>&1)
   status=$?
+  milliseconds=$((($(date +%s%N) - began) / 1000000))
+  [ -z "${TESSERA_TIMES:-}" ] ||
+    printf '%d.%03d C: %s\n' $((milliseconds / 1000)) $((milliseconds % 1000)) "$name (${BUILD:-normal})" >>"$TESSERA_TIMES"
   summary=$(printf '%s\n' "$output" | grep -E '^[0-9]+%: Checks: [1-9]' | tail -n 1)
   # shellcheck disable=SC2046
   set -- $(printf '%s' "${summary:-Checks: 0 0 0}" | sed 's/.*Checks: //' | tr -dc '0-9 ')

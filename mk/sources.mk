@@ -430,6 +430,43 @@ TSAN_TESTS := \
   test_sort \
   test_tensor
 
+# Of these the ones that .ci/run has time for: threads that wait for each other, not those that share work.
+TSAN_FEW := test_device test_exec test_cancel test_pool test_prepared test_group test_jit test_ranks test_tensor
+
+# Tests of a few seconds for `make check`.
+CHECK_C := test_base test_graph test_text test_infer test_pass test_ref test_exec test_lower test_shard
+CHECK_ERL := tessera_op_tests tessera_tensor_tests tessera_eager_tests tessera_jit_tests tessera_tracing_tests tessera_control_tests \
+  tessera_grad_tests tessera_linalg_tests tessera_misuse_tests tessera_indices_tests tessera_order_tests tessera_doc_tests
+
+# Modules of test/erl/ that test NIFs and what they own: memory, handles, processes, foreign data.
+NIF_MODULES := \
+  tessera_cache_tests \
+  tessera_cancel_tests \
+  tessera_client_tests \
+  tessera_concurrency_tests \
+  tessera_control_tests \
+  tessera_digest_tests \
+  tessera_eager_tests \
+  tessera_fault_tests \
+  tessera_group_tests \
+  tessera_hostile_tests \
+  tessera_jit_tests \
+  tessera_memory_tests \
+  tessera_misuse_tests \
+  tessera_nx_backend_tests \
+  tessera_nx_compiler_tests \
+  tessera_nx_mutants_tests \
+  tessera_nx_plain_tests \
+  tessera_plugin_tests \
+  tessera_pointer_tests \
+  tessera_proxy_tests \
+  tessera_remote_tests \
+  tessera_shard_map_tests \
+  tessera_slices_tests \
+  tessera_small_tests \
+  tessera_tensor_tests \
+  tessera_tracing_tests
+
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \
   fuzz_expression \

@@ -61,6 +61,7 @@ decide() {
   case $command in
   "./setup"*) leave "installs packages: .ci/run does this on fresh machines" ;;
   "make -j2 test" | "make asan tsan" | "make lint" | "make fuzz "*) leave ".ci/run runs it" ;;
+  "make check" | "make analyze") leave "a part of what .ci/run and make test-all run" ;;
   "mk/debian-test.sh "*) leave ".ci/run runs it; needs root, 20 minutes" ;;
   "make test-docs") leave "this is it" ;;
   "make test-golden UPDATE=1") leave "changes files" ;;

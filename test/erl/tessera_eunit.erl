@@ -85,30 +85,51 @@ log(Event, _Config) ->
 
 %% ---- the listener: it counts, and prints the log of what ends without an exception of its own
 
+-record(run, {runner :: pid(), module = "" :: string()}).
+
 -spec start(pid()) -> pid().
 start(Runner) -> eunit_listener:start(?MODULE, [{runner, Runner}]).
 
--spec init(list()) -> pid().
-init(Options) -> proplists:get_value(runner, Options).
+-spec init(list()) -> #run{}.
+init(Options) -> #run{runner = proplists:get_value(runner, Options)}.
 
--spec handle_begin(group | test, list(), pid()) -> pid().
-handle_begin(_, _, Runner) -> Runner.
+-spec handle_begin(group | test, list(), #run{}) -> #run{}.
+handle_begin(group, Data, Run) ->
+    case unicode:characters_to_list(described(Data)) of
+        "module " ++ Module -> Run#run{module = Module};
+        _ -> Run
+    end;
+handle_begin(test, _, Run) -> Run.
 
--spec handle_end(group | test, list(), pid()) -> pid().
-handle_end(_, _, Runner) -> Runner.
+-spec handle_end(group | test, list(), #run{}) -> #run{}.
+handle_end(test, Data, Run) ->
+    note_time(os:getenv("TESSERA_TIMES", ""), proplists:get_value(time, Data, 0), described(Data), Run),
+    Run;
+handle_end(group, _, Run) -> Run.
 
 %% Of a test that took too long, or of what prepares a group of them.
--spec handle_cancel(group | test, list(), pid()) -> pid().
-handle_cancel(_, _, Runner) ->
+-spec handle_cancel(group | test, list(), #run{}) -> #run{}.
+handle_cancel(_, _, Run) ->
     print_log(),
-    Runner.
+    Run.
 
--spec terminate({ok, list()} | {error, term()}, pid()) -> term().
-terminate({ok, Data}, Runner) ->
+-spec terminate({ok, list()} | {error, term()}, #run{}) -> term().
+terminate({ok, Data}, #run{runner = Runner}) ->
     [Passed, Failed, Cancelled] = [proplists:get_value(Key, Data, 0) || Key <- [pass, fail, cancel]],
     Runner ! {?MODULE, Passed, Failed + Cancelled};
-terminate({error, _}, Runner) ->
+terminate({error, _}, #run{runner = Runner}) ->
     Runner ! {?MODULE, 0, 1}.
+
+described(Data) ->
+    case proplists:get_value(desc, Data) of
+        undefined -> "";
+        Text -> Text
+    end.
+
+note_time(File, Milliseconds, Description, #run{module = Module}) when File =/= [], Milliseconds >= 100 ->
+    Line = io_lib:format("~.3f Erlang: ~ts: ~ts~n", [Milliseconds / 1000, Module, Description]),
+    ok = file:write_file(File, unicode:characters_to_binary(Line), [append]);
+note_time(_, _, _, _) -> ok.
 
 print_log() ->
     case [Text || {_, Text} <- ets:tab2list(?LOG)] of
