@@ -3,7 +3,7 @@
 %% `max_programs', `max_key_bytes', `memory_limit' (bytes), `trace_warnings' (`true' or `false').
 -module(tessera_app).
 -behaviour(application).
--export([start/2, stop/1]).
+-export([start/2, stop/1, first_use/0]).
 
 %% start/2 returns an invalid setting, or a library that cannot be loaded, as the reason of its error.
 start(_Type, _Args) ->
@@ -14,16 +14,57 @@ start(_Type, _Args) ->
 
 stop(_State) -> ok.
 
+%% Starts the application, since a function of the library is called for the first time: by then the settings have to be
+%% read. Where the application cannot be started, because there is no .app file or the node is stopping, the settings are
+%% applied without it.
+-spec first_use() -> ok | {error, {atom(), binary()}}.
+first_use() ->
+    try {_ = application:load(tessera), settings(), tessera_nif:refused()} of % raises what a start would also log
+        {_, _, none} -> opened_by(started());
+        {_, _, Reason} -> {error, Reason}
+    catch error:{Code, Message} when is_atom(Code), is_binary(Message) -> {error, {Code, Message}}
+    end.
+
+%% The module may have been loaded anew while the application was running.
+opened_by(ok) -> tessera_nif:open();
+opened_by(Error) -> Error.
+
+started() ->
+    try is_stopping() orelse application:ensure_all_started(tessera) of
+        true -> configure();
+        {ok, _} -> ok;
+        {error, {tessera, {{Code, Message}, _}}} when is_atom(Code), is_binary(Message) -> {error, {Code, Message}};
+        {error, {tessera, {"no such file or directory", _}}} -> configure();
+        {error, Reason} ->
+            Text = io_lib:format("the application tessera does not start: ~0tP", [Reason, 20]),
+            {error, {unavailable, unicode:characters_to_binary(Text)}}
+    catch exit:_ -> configure()
+    end.
+
+is_stopping() ->
+    {Status, _} = init:get_status(),
+    Status =:= stopping.
+
 configure() ->
-    _ = tessera_nif:cpu_count(), % so that an application without its library does not start
-    Numbers = maps:from_list([{Key, number(Key)} || Key <- [disk_cache_bytes, max_programs, max_key_bytes, memory_limit]]),
-    ok = configure_jit(cache_dir(application:get_env(tessera, cache_dir, undefined)), Numbers),
+    {Dir, Numbers} = settings(),
+    ok = opened(tessera_nif:open()),
+    ok = configure_jit(Dir, Numbers),
     ok = tessera_client:configure(),
-    ok = trace_warnings(application:get_env(tessera, trace_warnings, true)),
     case Numbers of
         #{memory_limit := undefined} -> ok;
         #{memory_limit := Bytes} -> tessera:set_memory_limit(Bytes)
     end.
+
+opened(ok) -> ok;
+opened({error, Reason}) -> error(Reason).
+
+%% Checks all settings, without the library.
+settings() ->
+    Numbers = maps:from_list([{Key, number(Key)} || Key <- [disk_cache_bytes, max_programs, max_key_bytes, memory_limit]]),
+    Dir = cache_dir(application:get_env(tessera, cache_dir, undefined)),
+    ok = tessera_client:check(),
+    ok = trace_warnings(application:get_env(tessera, trace_warnings, true)),
+    {Dir, Numbers}.
 
 %% A setting without a value is left unchanged.
 configure_jit(undefined, #{disk_cache_bytes := undefined}) -> ok;

@@ -1,9 +1,52 @@
 %% @private Clients and their devices, by configuration. A device is {Client, Number}; docs/devices.md describes both.
 -module(tessera_client).
 -include("tessera.hrl").
--export([configure/0, open/2, is_client/1, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
+-export([check/0, configure/0, ensure_configured/2, open/2, is_client/1, ensure/2, host_devices/0, device/2, bind/2, to_device/3, by_device/1]).
 
 -define(OPTIONS, [platform, device_count, memory_limit, threads, default_device_id, automatic_transfers]).
+%% Options of EXLA's clients without a meaning here.
+-define(IGNORED, [preallocate, memory_fraction]).
+%% TS_MAX_DEVICES of c_src/device/client.h.
+-define(MAX_DEVICES, 64).
+
+%% Checks the settings of clients, without the library.
+-spec check() -> ok.
+check() ->
+    Clients = application:get_env(tessera, clients, []),
+    tessera_type:is_proper(Clients) orelse
+        wrong("clients", "a list of clients with their options", Clients),
+    _ = [check(Client) || Client <- Clients],
+    _ = host_devices(),
+    ok.
+
+%% Clients of other platforms, and their options, may be another library's.
+check({Name, Options} = Client) when is_atom(Name) ->
+    tessera_type:is_proper(Options) andalso lists:all(fun is_option/1, Options) orelse
+        wrong("clients", "a name with a list of options", Client),
+    _ = [check(Name, Option) || is_of_host(Options), Option <- Options],
+    ok;
+check(Other) -> wrong("clients", "a name with a list of options", Other).
+
+is_option({Key, _}) -> is_atom(Key);
+is_option(_) -> false.
+
+check(_, {Key, nil}) when Key =/= device_count -> ok;
+check(Name, {device_count, Count}) ->
+    is_integer(Count) andalso Count >= 1 andalso Count =< ?MAX_DEVICES orelse
+        wrong(option(Name, device_count), io_lib:format("1 to ~b devices", [?MAX_DEVICES]), Count);
+check(Name, {Key, Number}) when Key =:= memory_limit; Key =:= threads; Key =:= default_device_id ->
+    is_integer(Number) andalso Number >= 0 andalso Number < 1 bsl 63 orelse
+        wrong(option(Name, Key), "a number that is not negative", Number);
+check(Name, {Key, Value}) ->
+    lists:member(Key, ?OPTIONS ++ ?IGNORED) orelse
+        wrong(option(Name, Key), io_lib:format("an option of ~0p", [?OPTIONS]), {Key, Value}).
+
+option(Name, Key) -> io_lib:format("clients: ~ts, ~ts", [Name, Key]).
+
+-spec wrong(iodata(), iodata(), term()) -> no_return().
+wrong(Setting, What, Given) ->
+    Text = io_lib:format("the setting ~ts of the application: expected ~ts, got ~0tP", [Setting, What, Given, 20]),
+    error({invalid_argument, unicode:characters_to_binary(Text)}).
 
 %% Opens the clients of the application's environment: those of the host, since others may be written for another
 %% library.
@@ -45,12 +88,12 @@ host_devices() ->
             end
     end.
 
-counted(Count) when is_integer(Count), Count > 0 -> Count;
+counted(Count) when is_integer(Count), Count > 0, Count =< ?MAX_DEVICES -> Count;
 counted(Other) -> no_count(Other).
 
 -spec no_count(term()) -> no_return().
 no_count(Other) ->
-    Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 on, got ~tp", [Other]),
+    Text = io_lib:format("host_devices or TESSERA_HOST_DEVICES: expected a number of devices from 1 to ~b, got ~0tP", [?MAX_DEVICES, Other, 20]),
     error({invalid_argument, unicode:characters_to_binary(Text)}).
 
 %% Opens a client of the host. For an open one, adds devices and changes the given options.
@@ -81,6 +124,17 @@ ensure(Name, Device) ->
     case tessera_nif:client_devices(Name) of
         Count when Count > Device -> ok;
         _ -> open_configured(Name, proplists:get_value(Name, configured(), []), Device + 1)
+    end.
+
+%% Opens devices of the client up to this count, if its settings give it as many by now: they may have changed since they were
+%% read.
+-spec ensure_configured(atom(), pos_integer()) -> ok.
+ensure_configured(Name, Count) ->
+    Options = proplists:get_value(Name, configured(), []),
+    Known = Name =:= host orelse lists:keymember(Name, 1, configured()),
+    case Known andalso proplists:get_value(device_count, Options, host_devices()) of
+        Configured when is_integer(Configured), Configured >= Count -> ensure(Name, Count - 1);
+        _ -> ok
     end.
 
 %% The result of Call, which uses a device; if the device is not there, its client is opened first.

@@ -166,6 +166,7 @@ axes(Name, Args, Names, Rank) ->
 %% @private Whether the client has a device for each partition.
 -spec check_client(atom(), [term()], checked(), term()) -> ok.
 check_client(Name, Args, Mesh, Client) when is_atom(Client) ->
+    ok = tessera_client:ensure_configured(Client, count(Mesh)),
     case {count(Mesh), tessera_nif:client_devices(Client)} of
         {_, 0} -> raise(Name, Args, "no client ~0p is open", [Client]);
         {Count, Devices} when Count =< Devices -> ok;

@@ -2,6 +2,7 @@
 %% should collect garbage, or {error, Map}; the bodies in c_src/nif/ have the signatures. Only other
 %% modules of the application call these.
 -module(tessera_nif).
+-export([open/0, is_open/0, refused/0]).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
          device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, file_read/2, file_write/3, client_open/4, client_devices/1, clients/0,
          memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1,
@@ -22,127 +23,175 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 17).
+-define(ABI, 18).
 -endif.
+
+%% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
+-define(IS_OPEN, {?MODULE, open}).
+-define(REFUSED, {?MODULE, refused}).
 
 -type builder() :: reference().
 -type executable() :: reference().
 -type error() :: {error, #{code := atom(), message := binary()}}.
 
+%% A new version that replaces one with a library takes the library at once, or is refused. A first one waits for the first
+%% call of a function, which starts the application, and so reads its settings: open/0 cannot be called before.
 load() ->
-    Path = tessera_library:path(),
-    case erlang:load_nif(Path, ?ABI) of
-        ok -> ok;
-        {error, {Why, Text}} -> refuse(erlang:module_loaded(?MODULE), Why, tessera_library:explain(Path, Text))
+    _ = persistent_term:erase(?REFUSED),
+    case erlang:module_loaded(?MODULE) andalso is_open() of
+        true ->
+            case load_library() of
+                ok -> ok;
+                {error, {Why, Text}} -> {error, {Why, unicode:characters_to_list(Text)}}
+            end;
+        false ->
+            _ = persistent_term:erase(?IS_OPEN),
+            ok
     end.
 
-%% A new version is refused, and the loaded one stays. On a first load the module stays without a library,
-%% since the reason of a failed on_load is lost: its functions then raise it.
-refuse(true, Why, Text) -> {error, {Why, unicode:characters_to_list(Text)}};
-refuse(false, _Why, Text) -> persistent_term:put(?MODULE, Text).
+-spec is_open() -> boolean().
+is_open() -> persistent_term:get(?IS_OPEN, false).
 
-why() -> {unavailable, persistent_term:get(?MODULE, <<"Tessera's library was not loaded">>)}.
+%% Loads the library, unless this was done. A library that cannot be loaded is not tried again.
+-spec open() -> ok | {error, {atom(), binary()}}.
+open() ->
+    case {is_open(), refused()} of
+        {true, _} -> ok;
+        {false, none} -> opened(load_library());
+        {false, Reason} -> {error, Reason}
+    end.
 
--define(STUB, erlang:nif_error(why())).
+opened(ok) -> persistent_term:put(?IS_OPEN, true);
+opened({error, {reload, _}}) -> ok; % another process was faster
+opened({error, {environment, Text}}) -> refused({invalid_argument, Text});
+opened({error, {_, Text}}) -> refused({unavailable, Text}).
 
-from_binary(_Binary, _Type, _Shape, _MustCopy) -> ?STUB.
-from_binary(_Binary, _Type, _Shape, _MustCopy, _Device) -> ?STUB.
-from_list(_List, _Type) -> ?STUB.
-from_list(_List, _Type, _Device) -> ?STUB.
-to_binary(_Ref, _MaxElements) -> ?STUB.
-to_list(_Ref) -> ?STUB.
-deallocate(_Ref) -> ?STUB.
-device(_Ref) -> ?STUB.
-to_device(_Ref, _Device, _Copy) -> ?STUB.
-address(_Ref) -> ?STUB.
-from_address(_Address, _Type, _Shape) -> ?STUB.
-share(_Ref, _Permissions) -> ?STUB.
-from_shared(_Name, _Type, _Shape) -> ?STUB.
-file_read(_Path, _Layout) -> ?STUB.
-file_write(_Path, _Layout, _Contents) -> ?STUB.
-client_open(_Name, _Devices, _MemoryLimit, _Threads) -> ?STUB.
-client_devices(_Name) -> ?STUB.
-clients() -> ?STUB.
-memory() -> ?STUB.
-memory(_Client) -> ?STUB.
-client_memory(_Client) -> ?STUB.
-reset_client_peak(_Client) -> ?STUB.
-set_limit(_Bytes) -> ?STUB.
-set_limit(_Client, _Bytes) -> ?STUB.
-reset_peak() -> ?STUB.
-trim() -> ?STUB.
-collected(_Type) -> ?STUB.
-op(_Builder, _Name, _Operands, _Attrs) -> ?STUB.
-op_like(_Name, _Ref) -> ?STUB.
-op_like(_Name, _RefA, _RefB) -> ?STUB.
-eager_clear() -> ?STUB.
-builder_new(_Refs) -> ?STUB.
-param(_Builder, _Type, _Shape) -> ?STUB.
-value(_Builder, _Operand) -> ?STUB.
-region_open(_Builder, _Params, _Like) -> ?STUB.
-region_enter(_Builder, _Region) -> ?STUB.
-region_leave(_Builder) -> ?STUB.
-region_finish(_Builder, _Results) -> ?STUB.
-control(_Builder, _Op, _Region1, _Region2, _Operands) -> ?STUB.
-callback(_Builder, _Index, _Types, _Operands) -> ?STUB.
-custom_call(_Builder, _Text, _Types, _Operands) -> ?STUB.
-load_plugin(_Path) -> ?STUB.
-inline_region(_Builder, _Region, _Operands, _Sought) -> ?STUB.
-ops(_Builder, _FirstId, _LastId) -> ?STUB.
-finish(_Builder, _Results) -> ?STUB.
-local_view(_Builder) -> ?STUB.
-local_sharding(_Builder, _Side, _Index, _Axes, _Dims) -> ?STUB.
-coordinates(_Builder) -> ?STUB.
-varying(_Builder, _Values) -> ?STUB.
-vary(_Builder, _Value, _Axes) -> ?STUB.
-has_collective(_Builder, _Region) -> ?STUB.
-combine(_Builder) -> ?STUB.
-signature(_Containers) -> ?STUB.
-digest(_Term, _Mode) -> ?STUB.
-digest_more(_Unfinished, _Codes) -> ?STUB.
-expression_read(_Nodes, _Scoped) -> ?STUB.
-expression_program(_Expression, _Rules, _Regions) -> ?STUB.
-expression_pack(_Expression, _Rules, _Regions) -> ?STUB.
-expression_unpack(_Packed) -> ?STUB.
-graph_text(_Builder) -> ?STUB.
-describe(_Builder) -> ?STUB.
-graph_stablehlo(_Builder) -> ?STUB.
-parse(_Text) -> ?STUB.
-set_mesh(_Builder, _Sizes, _Names) -> ?STUB.
-set_shardings(_Builder, _Params, _Results) -> ?STUB.
-partition(_Builder) -> ?STUB.
-cut(_Ref, _Sizes, _Cuts, _Client) -> ?STUB.
-join(_Refs, _Sizes, _Cuts, _Device) -> ?STUB.
-interpret(_Builder, _Lists, _Client) -> ?STUB.
-compile(_Builder, _Options) -> ?STUB.
-on_device(_Executable, _Device) -> ?STUB.
-run(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
-run_answer(_Run, _Results) -> ?STUB.
-run_abandon(_Run) -> ?STUB.
-run_group(_Executable, _Arguments, _Threads, _Donated) -> ?STUB.
-run_resume(_Run) -> ?STUB.
-run_rank(_Executable, _Arguments, _Threads, _Donated, _Run) -> ?STUB.
-run_refuse(_Run, _Code, _Text) -> ?STUB.
-place(_Owner, _Rank, _About, _Enough) -> ?STUB.
-place_is_full(_Place) -> ?STUB.
-place_collected(_Place) -> ?STUB.
-proxy(_Place, _Id, _Bytes) -> ?STUB.
-is_proxy(_Term) -> ?STUB.
-proxy_info(_Ref) -> ?STUB.
-proxy_take(_Ref) -> ?STUB.
-rank_open(_Path, _Milliseconds, _Version) -> ?STUB.
-rank_isa() -> ?STUB.
-rank_build() -> ?STUB.
-rank_moved() -> ?STUB.
-rank_close(_Milliseconds) -> ?STUB.
-rank_exit(_Status) -> ?STUB.
-executable_info(_Executable) -> ?STUB.
-executable_kernels(_Executable) -> ?STUB.
-explain(_Executable) -> ?STUB.
-jit_stats() -> ?STUB.
-jit_configure(_Dir, _DiskBytes) -> ?STUB.
-set_log_process(_Pid) -> ?STUB.
-cpu_count() -> ?STUB.
-inject_fatal(_Count) -> ?STUB.
-fail_allocation(_N) -> ?STUB.
-live_blocks() -> ?STUB.
+refused(Reason) ->
+    ok = persistent_term:put(?REFUSED, Reason),
+    {error, Reason}.
+
+load_library() ->
+    Path = tessera_library:path(),
+    case erlang:load_nif(Path, {?ABI, self()}) of
+        ok -> ok;
+        {error, {Why, Text}} ->
+            receive
+                {tessera_refused, Refused} -> {error, {environment, Refused}}
+            after 0 -> {error, {Why, tessera_library:explain(Path, Text)}}
+            end
+    end.
+
+%% Why the library cannot be loaded, if that was tried.
+-spec refused() -> none | {atom(), binary()}.
+refused() -> persistent_term:get(?REFUSED, none).
+
+%% The first call of a function of the library.
+first(Name, Args) ->
+    case tessera_app:first_use() of
+        ok -> apply(?MODULE, Name, Args);
+        {error, Reason} -> erlang:nif_error(Reason)
+    end.
+
+-define(FIRST(Args), first(?FUNCTION_NAME, Args)).
+
+from_binary(Binary, Type, Shape, MustCopy) -> ?FIRST([Binary, Type, Shape, MustCopy]).
+from_binary(Binary, Type, Shape, MustCopy, Device) -> ?FIRST([Binary, Type, Shape, MustCopy, Device]).
+from_list(List, Type) -> ?FIRST([List, Type]).
+from_list(List, Type, Device) -> ?FIRST([List, Type, Device]).
+to_binary(Ref, MaxElements) -> ?FIRST([Ref, MaxElements]).
+to_list(Ref) -> ?FIRST([Ref]).
+deallocate(Ref) -> ?FIRST([Ref]).
+device(Ref) -> ?FIRST([Ref]).
+to_device(Ref, Device, Copy) -> ?FIRST([Ref, Device, Copy]).
+address(Ref) -> ?FIRST([Ref]).
+from_address(Address, Type, Shape) -> ?FIRST([Address, Type, Shape]).
+share(Ref, Permissions) -> ?FIRST([Ref, Permissions]).
+from_shared(Name, Type, Shape) -> ?FIRST([Name, Type, Shape]).
+file_read(Path, Layout) -> ?FIRST([Path, Layout]).
+file_write(Path, Layout, Contents) -> ?FIRST([Path, Layout, Contents]).
+client_open(Name, Devices, MemoryLimit, Threads) -> ?FIRST([Name, Devices, MemoryLimit, Threads]).
+client_devices(Name) -> ?FIRST([Name]).
+clients() -> ?FIRST([]).
+memory() -> ?FIRST([]).
+memory(Client) -> ?FIRST([Client]).
+client_memory(Client) -> ?FIRST([Client]).
+reset_client_peak(Client) -> ?FIRST([Client]).
+set_limit(Bytes) -> ?FIRST([Bytes]).
+set_limit(Client, Bytes) -> ?FIRST([Client, Bytes]).
+reset_peak() -> ?FIRST([]).
+trim() -> ?FIRST([]).
+collected(Type) -> ?FIRST([Type]).
+op(Builder, Name, Operands, Attrs) -> ?FIRST([Builder, Name, Operands, Attrs]).
+op_like(Name, Ref) -> ?FIRST([Name, Ref]).
+op_like(Name, RefA, RefB) -> ?FIRST([Name, RefA, RefB]).
+eager_clear() -> ?FIRST([]).
+builder_new(Refs) -> ?FIRST([Refs]).
+param(Builder, Type, Shape) -> ?FIRST([Builder, Type, Shape]).
+value(Builder, Operand) -> ?FIRST([Builder, Operand]).
+region_open(Builder, Params, Like) -> ?FIRST([Builder, Params, Like]).
+region_enter(Builder, Region) -> ?FIRST([Builder, Region]).
+region_leave(Builder) -> ?FIRST([Builder]).
+region_finish(Builder, Results) -> ?FIRST([Builder, Results]).
+control(Builder, Op, Region1, Region2, Operands) -> ?FIRST([Builder, Op, Region1, Region2, Operands]).
+callback(Builder, Index, Types, Operands) -> ?FIRST([Builder, Index, Types, Operands]).
+custom_call(Builder, Text, Types, Operands) -> ?FIRST([Builder, Text, Types, Operands]).
+load_plugin(Path) -> ?FIRST([Path]).
+inline_region(Builder, Region, Operands, Sought) -> ?FIRST([Builder, Region, Operands, Sought]).
+ops(Builder, FirstId, LastId) -> ?FIRST([Builder, FirstId, LastId]).
+finish(Builder, Results) -> ?FIRST([Builder, Results]).
+local_view(Builder) -> ?FIRST([Builder]).
+local_sharding(Builder, Side, Index, Axes, Dims) -> ?FIRST([Builder, Side, Index, Axes, Dims]).
+coordinates(Builder) -> ?FIRST([Builder]).
+varying(Builder, Values) -> ?FIRST([Builder, Values]).
+vary(Builder, Value, Axes) -> ?FIRST([Builder, Value, Axes]).
+has_collective(Builder, Region) -> ?FIRST([Builder, Region]).
+combine(Builder) -> ?FIRST([Builder]).
+signature(Containers) -> ?FIRST([Containers]).
+digest(Term, Mode) -> ?FIRST([Term, Mode]).
+digest_more(Unfinished, Codes) -> ?FIRST([Unfinished, Codes]).
+expression_read(Nodes, Scoped) -> ?FIRST([Nodes, Scoped]).
+expression_program(Expression, Rules, Regions) -> ?FIRST([Expression, Rules, Regions]).
+expression_pack(Expression, Rules, Regions) -> ?FIRST([Expression, Rules, Regions]).
+expression_unpack(Packed) -> ?FIRST([Packed]).
+graph_text(Builder) -> ?FIRST([Builder]).
+describe(Builder) -> ?FIRST([Builder]).
+graph_stablehlo(Builder) -> ?FIRST([Builder]).
+parse(Text) -> ?FIRST([Text]).
+set_mesh(Builder, Sizes, Names) -> ?FIRST([Builder, Sizes, Names]).
+set_shardings(Builder, Params, Results) -> ?FIRST([Builder, Params, Results]).
+partition(Builder) -> ?FIRST([Builder]).
+cut(Ref, Sizes, Cuts, Client) -> ?FIRST([Ref, Sizes, Cuts, Client]).
+join(Refs, Sizes, Cuts, Device) -> ?FIRST([Refs, Sizes, Cuts, Device]).
+interpret(Builder, Lists, Client) -> ?FIRST([Builder, Lists, Client]).
+compile(Builder, Options) -> ?FIRST([Builder, Options]).
+on_device(Executable, Device) -> ?FIRST([Executable, Device]).
+run(Executable, Arguments, Threads, Donated) -> ?FIRST([Executable, Arguments, Threads, Donated]).
+run_answer(Run, Results) -> ?FIRST([Run, Results]).
+run_abandon(Run) -> ?FIRST([Run]).
+run_group(Executable, Arguments, Threads, Donated) -> ?FIRST([Executable, Arguments, Threads, Donated]).
+run_resume(Run) -> ?FIRST([Run]).
+run_rank(Executable, Arguments, Threads, Donated, Run) -> ?FIRST([Executable, Arguments, Threads, Donated, Run]).
+run_refuse(Run, Code, Text) -> ?FIRST([Run, Code, Text]).
+place(Owner, Rank, About, Enough) -> ?FIRST([Owner, Rank, About, Enough]).
+place_is_full(Place) -> ?FIRST([Place]).
+place_collected(Place) -> ?FIRST([Place]).
+proxy(Place, Id, Bytes) -> ?FIRST([Place, Id, Bytes]).
+is_proxy(Term) -> ?FIRST([Term]).
+proxy_info(Ref) -> ?FIRST([Ref]).
+proxy_take(Ref) -> ?FIRST([Ref]).
+rank_open(Path, Milliseconds, Version) -> ?FIRST([Path, Milliseconds, Version]).
+rank_isa() -> ?FIRST([]).
+rank_build() -> ?FIRST([]).
+rank_moved() -> ?FIRST([]).
+rank_close(Milliseconds) -> ?FIRST([Milliseconds]).
+rank_exit(Status) -> ?FIRST([Status]).
+executable_info(Executable) -> ?FIRST([Executable]).
+executable_kernels(Executable) -> ?FIRST([Executable]).
+explain(Executable) -> ?FIRST([Executable]).
+jit_stats() -> ?FIRST([]).
+jit_configure(Dir, DiskBytes) -> ?FIRST([Dir, DiskBytes]).
+set_log_process(Pid) -> ?FIRST([Pid]).
+cpu_count() -> ?FIRST([]).
+inject_fatal(Count) -> ?FIRST([Count]).
+fail_allocation(N) -> ?FIRST([N]).
+live_blocks() -> ?FIRST([]).

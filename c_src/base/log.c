@@ -26,6 +26,30 @@ void ts_log_warning(const char *format, ...) {
   }
 }
 
+static const char dump_names[] = "graph,passes,kernels,llvm,asm,plan";
+
+/* Whether a list, with commas between its items, has that item. */
+static bool has_item(const char *list, const char *item, size_t length) {
+  while (*list) {
+    size_t next = strcspn(list, ",");
+    if (next == length && memcmp(list, item, length) == 0) return true;
+    list += next;
+    list += *list == ',';
+  }
+  return false;
+}
+
+ts_status ts_dump_check(const char *setting, const char *list) {
+  for (const char *item = list; *list;) {
+    size_t length = strcspn(item, ",");
+    if (!has_item(dump_names, item, length))
+      return ts_error(TS_INVALID_ARGUMENT, "%s: expected a list of %s, got \"%s\"", setting, dump_names, list);
+    if (!item[length]) break;
+    item += length + 1;
+  }
+  return TS_SUCCESS;
+}
+
 /* Read once: every compilation asks, and searching a long environment is slow. */
 static char dumped[256];
 static pthread_once_t dumped_is_read = PTHREAD_ONCE_INIT;
@@ -38,13 +62,5 @@ static void read_dumped(void) {
 bool ts_dump_enabled(const char *what) {
   (void)pthread_once(&dumped_is_read, read_dumped);
   if (!*dumped) return false;
-  const char *list = dumped;
-  size_t length = strlen(what);
-  while (*list) {
-    size_t item = strcspn(list, ",");
-    if (item == length && memcmp(list, what, length) == 0) return true;
-    list += item;
-    list += *list == ',';
-  }
-  return false;
+  return has_item(dumped, what, strlen(what));
 }

@@ -4,11 +4,17 @@
 #ifndef TS_BASE_LOG_H
 #define TS_BASE_LOG_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 
 typedef void (*ts_log_sink)(const char *message);
 void ts_log_set_sink(ts_log_sink sink);
 void ts_log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Fails for a list that is not empty and has another name than those of TESSERA_DUMP; `setting` names it in the error.
+ */
+ts_status ts_dump_check(const char *setting, const char *list);
 
 /* True when TESSERA_DUMP (a comma-separated list: graph, passes, kernels, llvm, asm, plan) contains `what`. The
  * variable is read at the first call. */

@@ -103,6 +103,9 @@ typedef struct ts_jit_options {
   int64_t memory_cache_kernels; /* unreferenced and referenced together; 0: 4096 */
 } ts_jit_options;
 void ts_jit_configure(const ts_jit_options *options);
+/* Fails when a variable of the environment that the core reads, TESSERA_ISA or TESSERA_DUMP, has a value that it does
+ * not know. */
+ts_status ts_jit_check_environment(void);
 /* Evicts every unreferenced kernel from memory. */
 void ts_jit_trim(void);
 /* For a process that is about to exit: waits some seconds at most until no thread is in LLVM. Threads that need LLVM

@@ -23,11 +23,11 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 17
+#define TS_NIF_ABI 18
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
-enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2, REFUSED_COPY = 3 };
+enum { REFUSED_ABI = 1, REFUSED_RESOURCES = 2, REFUSED_COPY = 3, REFUSED_ENVIRONMENT = 4 };
 
 /* Kept by the VM between load and unload, and passed to the next version. */
 typedef struct private_data {
@@ -178,9 +178,8 @@ static void watch_halt(ErlNifEnv *env) { (void)env; }
 #endif
 
 /* The common part of load and upgrade. */
-static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
-  int abi;
-  if (!enif_get_int(env, info, &abi) || abi != TS_NIF_ABI) return REFUSED_ABI;
+static int start(ErlNifEnv *env, void **out_priv, int abi) {
+  if (abi != TS_NIF_ABI) return REFUSED_ABI;
   if (!open_all(env, ERL_NIF_RT_CREATE | ERL_NIF_RT_TAKEOVER)) return REFUSED_RESOURCES;
   watch_halt(env);
   private_data *data = enif_alloc(sizeof *data);
@@ -190,8 +189,35 @@ static int start(ErlNifEnv *env, void **out_priv, ERL_NIF_TERM info) {
   return 0;
 }
 
+/* {ABI, Pid} of load_nif/2. */
+static bool get_info(ErlNifEnv *env, ERL_NIF_TERM info, int *out_abi, ErlNifPid *out_pid) {
+  int arity;
+  const ERL_NIF_TERM *items;
+  return enif_get_tuple(env, info, &arity, &items) && arity == 2 && enif_get_int(env, items[0], out_abi) &&
+         enif_get_local_pid(env, items[1], out_pid);
+}
+
+/* An error has no other way to Erlang than a message: load returns but a number. */
+static void tell(ErlNifEnv *env, const ErlNifPid *pid, ts_status error) {
+  ErlNifEnv *own = enif_alloc_env();
+  if (own) {
+    ERL_NIF_TERM text = ts_nif_binary(own, ts_status_message(error), strlen(ts_status_message(error)));
+    enif_send(env, pid, own, enif_make_tuple2(own, enif_make_atom(own, "tessera_refused"), text));
+    enif_free_env(own);
+  }
+  ts_status_free(error);
+}
+
 static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
-  int refused = start(env, priv, info);
+  int abi;
+  ErlNifPid pid;
+  if (!get_info(env, info, &abi, &pid)) return REFUSED_ABI;
+  ts_status wrong = ts_jit_check_environment();
+  if (wrong) {
+    tell(env, &pid, wrong);
+    return REFUSED_ENVIRONMENT;
+  }
+  int refused = start(env, priv, abi);
   if (refused) return refused;
   ts_alloc_keep_freed();
   return refused;
@@ -201,9 +227,12 @@ static int load(ErlNifEnv *env, void **priv, ERL_NIF_TERM info) {
  * caches and threads of its own, and could not use the tensors of the first one. */
 static int upgrade(ErlNifEnv *env, void **priv, void **old_priv, ERL_NIF_TERM info) {
   const private_data *old = *old_priv;
+  int abi;
+  ErlNifPid pid;
+  if (!get_info(env, info, &abi, &pid)) return REFUSED_ABI;
   if (!old || old->magic != MAGIC || old->abi != TS_NIF_ABI) return REFUSED_ABI;
   if (old->copy != &log_lock) return REFUSED_COPY;
-  return start(env, priv, info);
+  return start(env, priv, abi);
 }
 
 static void unload(ErlNifEnv *env, void *priv) {

@@ -1,6 +1,7 @@
 /* tessera-opt: reads a graph's text, runs the named passes on it in order, and
  * prints what comes out, or compiles and runs it: usage() below, docs/tessera-opt.md.
  * Exits 1 with a message when the text, a pass or the run is wrong, 2 on misuse. */
+#include "base/log.h"
 #include "base/text.h"
 #include "ir/graph.h"
 #include "ir/stablehlo.h"
@@ -240,15 +241,8 @@ static const char *after(const char *arg, const char *name) {
 }
 
 static bool parse_dump(const char *list, const char **out) {
-  static const char *const names[] = {"graph", "passes", "kernels", "llvm", "asm", "plan"};
   *out = list;
-  for (;;) {
-    size_t length = strcspn(list, ","), i = 0, count = sizeof names / sizeof *names;
-    while (i < count && (strlen(names[i]) != length || memcmp(names[i], list, length) != 0)) i++;
-    if (i == count) return false;
-    if (!list[length]) return true;
-    list += length + 1;
-  }
+  return *list && ts_status_consume_ok(ts_dump_check("--dump", list));
 }
 
 static bool parse_number(const char *text, uint64_t *out) {
@@ -322,7 +316,8 @@ static int run(const options *o) {
     setenv("TESSERA_DUMP", o->dump, 1);
     setenv("TESSERA_CACHE_DIR", "", 1);
   }
-  ts_status status = process(o);
+  ts_status status = ts_jit_check_environment();
+  if (!status) status = process(o);
   if (!status) return 0;
   fflush(stdout);
   fprintf(stderr, "error: %s\n", ts_status_message(status));

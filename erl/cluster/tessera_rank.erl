@@ -84,7 +84,7 @@ say(#{rank := Rank}, Format, Values) -> io:format("rank ~0p: " ++ Format ++ "~n"
 %% Ends the process without running destructors of libraries: MPI's would wait for ranks that are lost.
 -spec leave(non_neg_integer()) -> no_return().
 leave(Status) ->
-    _ = [tessera_nif:rank_exit(Status) || erlang:module_loaded(tessera_nif)],
+    _ = [tessera_nif:rank_exit(Status) || tessera_nif:is_open()],
     erlang:halt(Status, [{flush, false}]). % only if the NIF's library is not loaded
 
 %% Ends the rank when it has not started within Timeout milliseconds.
@@ -170,10 +170,15 @@ introduce(Key, Driver, Hello, Socket, Timeout) ->
 
 no_driver(Reason) -> {error, io_lib:format("the driver does not answer: ~0p", [Reason])}.
 
+%% The application is started later, with the driver's settings.
 hello(#{rank := Rank, ranks := Size}) ->
+    ok = opened(tessera_nif:open()),
     {ok, Host} = inet:gethostname(),
     #{rank => Rank, size => Size, host => list_to_binary(Host), os_pid => list_to_binary(os:getpid()), version => version(),
       otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build()}.
+
+opened(ok) -> ok;
+opened({error, Reason}) -> error(Reason).
 
 %% This rank's number and the count of ranks, from the environment: of a cluster without mpirun, of Open MPI, or of Slurm.
 numbers() -> numbers([{"TESSERA_RANK", "TESSERA_RANKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},

@@ -373,6 +373,24 @@ START_TEST(log_sink_and_dump)
 }
 END_TEST
 
+START_TEST(wrong_dumps_are_refused)
+{
+  static const char *const wrong[] = {"graf", "graph,",      ",graph", "graph,,plan", "graph plan",
+                                      ",",    "graph,passe", "Graph",  "graph,plans"};
+  static const char *const right[] = {"",           "graph", "plan", "llvm,asm", "graph,passes,kernels,llvm,asm,plan",
+                                      "graph,graph"};
+  for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+    ck_assert(ts_status_consume_ok(ts_dump_check("X", right[i])));
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    ts_status status = ts_dump_check("TESSERA_DUMP", wrong[i]);
+    ck_assert_int_eq(ts_status_code(status), TS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(ts_status_message(status), "TESSERA_DUMP: expected a list of graph,passes"));
+    ck_assert_ptr_nonnull(strstr(ts_status_message(status), wrong[i]));
+    ts_status_free(status);
+  }
+}
+END_TEST
+
 static void add_task(void *arg, int64_t task, int worker) { *(int64_t *)arg += task + worker; }
 
 START_TEST(parallel_serial)
@@ -647,6 +665,7 @@ int main(void) {
   tcase_add_test(tests, map_without_memory);
   tcase_add_test(tests, hash_is_stable);
   tcase_add_test(tests, log_sink_and_dump);
+  tcase_add_test(tests, wrong_dumps_are_refused);
   tcase_add_test(tests, parallel_serial);
   tcase_add_test(tests, counters_of_many_threads);
   tcase_add_test(tests, spin_lock_of_many_threads);

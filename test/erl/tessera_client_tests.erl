@@ -2,6 +2,8 @@
 -module(tessera_client_tests).
 -include_lib("eunit/include/eunit.hrl").
 
+-define(IS_STARTED, "lists:keymember(tessera, 1, application:which_applications())").
+
 -define(raises(Code, Part, Call), raises(Code, Part, fun() -> Call end)).
 
 raises(Code, Part, Call) ->
@@ -188,5 +190,61 @@ environment_test_() ->
         Run = fun(Count) -> os:cmd("TESSERA_HOST_DEVICES=" ++ Count ++ " erl -noshell " ++ tessera_test:shell_paths()
                                    ++ " -eval " ++ tessera_test:quoted(Eval) ++ " 2>&1") end,
         ?assertEqual("[{host,0},{host,1},{host,2},{host,3}]\n", Run("4")),
-        ?assertNotEqual(nomatch, string:find(Run("four"), "expected a number of devices from 1 on, got"))
+        ?assertNotEqual(nomatch, string:find(Run("four"), "expected a number of devices from 1 to 64, got"))
     end}.
+
+%% The first use of the library starts the application, which reads all settings: in another VM, where nothing else was done.
+first_use_test_() ->
+    [{timeout, 60, fun() -> ?assertEqual(Expected, printed(Variables, Eval)) end}
+     || {Expected, Variables, Eval} <-
+            [{"[{host,0},{host,1},{host,2}]", "TESSERA_HOST_DEVICES=3", "tessera:devices()"},
+             {"2", "", "application:set_env(tessera, host_devices, 2), length(tessera:devices())"},
+             {"123456", "", "application:set_env(tessera, memory_limit, 123456), maps:get(limit, tessera:memory())"},
+             %% from every way in
+             {"true", "", "_ = tessera:add(1, 2), " ++ ?IS_STARTED},
+             {"true", "", "_ = (tessera:grad(fun(X) -> X end))(2.0), " ++ ?IS_STARTED},
+             {"true", "", "_ = tessera_random:key(1), " ++ ?IS_STARTED},
+             {"true", "", "_ = tessera_mesh:shard(tessera:iota({2}), #{shape => {1}}, #{}), " ++ ?IS_STARTED},
+             %% many at once
+             {"{4,true}", "TESSERA_HOST_DEVICES=4", "Self = self(), "
+              "[spawn_link(fun() -> Self ! {devices, length(tessera:devices())} end) || _ <- lists:seq(1, 50)], "
+              "[Count] = lists:usort([receive {devices, N} -> N end || _ <- lists:seq(1, 50)]), {Count, " ?IS_STARTED "}"},
+             %% a setting that is made later counts where devices are needed
+             {"[0,1]", "", "_ = tessera:add(1, 2), application:set_env(tessera, host_devices, 2), "
+              "lists:append([tessera:to_list(P) || P <- tessera_mesh:shard(tessera:iota({2}), #{shape => {2}}, #{0 => [0]})])"}]].
+
+%% A wrong setting is named, at each use, and nothing runs without the settings.
+wrong_settings_test_() ->
+    [{timeout, 60, fun() -> says(Word, printed(Variables, Env ++ "[try tessera:add(1, 2) catch error:{C, W} -> {C, W} end || _ <- [1, 2]]")) end}
+     || {Word, Variables, Env} <-
+            [{"TESSERA_ISA: expected one of ", "TESSERA_ISA=altivec", ""},
+             {"TESSERA_DUMP: expected a list of graph,passes,kernels,llvm,asm,plan, got", "TESSERA_DUMP=graf", ""},
+             {"TESSERA_DUMP: expected a list of graph", "TESSERA_DUMP=graph,", ""},
+             {"TESSERA_HOST_DEVICES", "TESSERA_HOST_DEVICES=four", ""},
+             {"TESSERA_HOST_DEVICES", "TESSERA_HOST_DEVICES=65", ""},
+             {"memory_limit", "", "application:set_env(tessera, memory_limit, lots), "},
+             {"cache_dir", "", "application:set_env(tessera, cache_dir, 7), "},
+             {"max_programs", "", "application:set_env(tessera, max_programs, -1), "},
+             {"trace_warnings", "", "application:set_env(tessera, trace_warnings, yes), "}
+             | [{Words, "", lists:flatten(io_lib:format("application:set_env(tessera, clients, ~0p), ", [Clients]))}
+                || {Words, Clients} <-
+                       [{"clients", host}, {"clients", [host]}, {"clients", [{host, 4}]}, {"clients", [{host, [devices]}]},
+                        {"clients: host, device_count", [{host, [{device_count, 0}]}]},
+                        {"clients: host, device_count", [{host, [{device_count, 65}]}]},
+                        {"clients: other, threads", [{other, [{platform, host}, {threads, many}]}]},
+                        {"clients: other, memory_limt", [{other, [{memory_limt, 100}]}]}]]]].
+
+%% Options of other platforms are not ours.
+other_platform_test_() ->
+    Clients = "[{cuda, [{platform, cuda}, {preallocate, false}, {mine, 1}]}, {host, [{platform, host}, {preallocate, false}]}]",
+    {timeout, 60, ?_assertEqual("3", printed("", "application:set_env(tessera, clients, " ++ Clients ++ "), tessera:to_number(tessera:add(1, 2))"))}.
+
+says(Words, Text) ->
+    ?assertNotEqual({nomatch, Words, Text}, {string:find(Text, Words), Words, Text}),
+    ?assertEqual({"[{invalid_argument", Text}, {lists:sublist(Text, 18), Text}),
+    ?assertEqual({2, Text}, {length(string:split(Text, "{invalid_argument", all)) - 1, Text}).
+
+%% What an expression gives in another VM, which has these variables of the environment.
+printed(Variables, Eval) ->
+    Whole = "logger:set_primary_config(level, none), io:format(\"~0tp\", [begin " ++ Eval ++ " end]), halt().",
+    os:cmd(Variables ++ " erl -noshell " ++ tessera_test:shell_paths() ++ " -eval " ++ tessera_test:quoted(Whole) ++ " 2>&1").

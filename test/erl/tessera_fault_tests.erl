@@ -336,7 +336,7 @@ copied(Name, Library) ->
     So = filename:join([Dir, "priv", "tessera_nif.so"]),
     [ok = filelib:ensure_dir(F) || F <- [filename:join(Ebin, "x"), So]],
     [{ok, _} = file:copy(F, filename:join(Ebin, filename:basename(F)))
-     || F <- filelib:wildcard(filename:join(filename:dirname(code:which(tessera)), "tessera*"))],
+     || F <- filelib:wildcard(filename:join(filename:dirname(code:which(tessera)), "*"))],
     [ok = file:write_file(So, Library) || Library =/= none],
     Ebin.
 

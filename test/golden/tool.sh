@@ -29,6 +29,8 @@ expect() {
 }
 
 expect 0 '^usage:' --help
+TESSERA_ISA=altivec expect 1 'TESSERA_ISA: expected one of .*, got "altivec"' --run
+TESSERA_DUMP=graf expect 1 'TESSERA_DUMP: expected a list of graph,passes,.*, got "graf"' --run
 expect 2 '^usage:' --no-such-option
 expect 2 '^usage:' --dump=graph,llvms
 expect 2 '^usage:' --dump=

@@ -1,9 +1,11 @@
 #include "base/cancel.h"
+#include "base/log.h"
 #include "jit/session/builtin.h"
 #include "jit/session/jit_internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -504,6 +506,12 @@ void ts_jit_get_stats(ts_jit_stats *out) {
   *out = session.stats;
   pthread_mutex_unlock(&session.lock);
   out->failed_threads = ts_compile_failed_threads();
+}
+
+ts_status ts_jit_check_environment(void) {
+  const char *dump = getenv("TESSERA_DUMP");
+  if (dump) TS_TRY(ts_dump_check("TESSERA_DUMP", dump));
+  return ts_target_check();
 }
 
 void ts_jit_configure(const ts_jit_options *options) {

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -86,6 +87,18 @@ static size_t wanted_class(size_t best) {
     if (strcmp(name, isa_names[i]) == 0) return i;
   }
   return best;
+}
+
+ts_status ts_target_check(void) {
+  const char *name = getenv("TESSERA_ISA");
+  size_t count = sizeof isa_names / sizeof *isa_names, length = 0;
+  char names[64];
+  if (!name || !*name) return TS_SUCCESS;
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(name, isa_names[i]) == 0) return TS_SUCCESS;
+    length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", isa_names[i]);
+  }
+  return ts_error(TS_INVALID_ARGUMENT, "TESSERA_ISA: expected one of %s, got \"%s\"", names, name);
 }
 
 static int64_t system_value(int name, int64_t otherwise) {

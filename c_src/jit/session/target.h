@@ -3,6 +3,8 @@
 #ifndef TS_JIT_TARGET_H
 #define TS_JIT_TARGET_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +30,9 @@ typedef struct ts_target {
 
 /* TESSERA_ISA=sse4|avx2|avx512 lowers the choice, for tests. */
 const ts_target *ts_target_host(void);
+
+/* Fails when TESSERA_ISA is neither empty nor the name of an instruction set of this architecture. */
+ts_status ts_target_check(void);
 
 /* The instruction sets of an architecture are classes, numbered from 0; all machines of one class run the same code,
  * with the same bits. A job takes the least class of its ranks. The name is as in TESSERA_ISA. */
