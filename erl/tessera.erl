@@ -2030,7 +2030,7 @@ ifftn(X, Options) -> tessera_fft:ifftn(X, Options).
 %% ---- functions
 
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
-%% these types and shapes.
+%% these types and shapes. A function given by its name, such as `fun my_module:f/1', is the newest version at each call.
 %% ```
 %% 1> F = tessera:jit(fun(#{a := A, b := B}) -> {tessera:add(A, B), [tessera:multiply(A, B)]} end).
 %% 2> {Sum, [Product]} = F(#{a => tessera:tensor([1, 2]), b => 3}).

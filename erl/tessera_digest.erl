@@ -6,8 +6,9 @@
 %% or inserting it into a table, loses the sharing. A digest keeps it, so keys contain
 %% digests of users' functions and terms.
 -module(tessera_digest).
--export([of_term/1, of_function/1, weigh/1, is_small/1, outline/1, with_tensors/1, form/1, version/1]).
--export_type([digest/0]).
+-export([of_term/1, of_function/1, weigh/1, is_small/1, outline/1, with_tensors/1, with_code/1, form/1]).
+-export([version/1, versions/1, are_current/1, current/2]).
+-export_type([digest/0, versions/0]).
 
 %% 16 MB: copying a larger value out of a table takes as long as making it
 %% again.
@@ -18,6 +19,8 @@
 -define(OUTLINE_ITEMS, 8).
 
 -type digest() :: <<_:128>>.
+%% Modules, and their versions when something was made of their code.
+-type versions() :: [{module(), Version :: term()}].
 
 -spec of_term(term()) -> digest() | tessera_nif:error().
 of_term(Term) -> first(walk(Term, plain)).
@@ -31,7 +34,7 @@ of_function(F) -> first(walk(code(F), plain)).
 -spec weigh(term()) -> non_neg_integer() | infinity.
 weigh(Term) ->
     case walk(Term, plain) of
-        {_, Words, Bytes, _} when Words =< ?MAX_WORDS -> Words * 8 + Bytes;
+        {_, Words, Bytes, _, _} when Words =< ?MAX_WORDS -> Words * 8 + Bytes;
         _ -> infinity
     end.
 
@@ -48,7 +51,7 @@ outline(Term) ->
 is_small(Term) when is_atom(Term); is_number(Term); is_binary(Term) -> true;
 is_small(Term) ->
     case walk(Term, plain) of
-        {_, Words, _, _} -> Words =< ?MAX_SHOWN_WORDS;
+        {_, Words, _, _, _} -> Words =< ?MAX_SHOWN_WORDS;
         {error, _} -> false
     end.
 
@@ -75,8 +78,49 @@ cut_map({Key, Value, Iterator}, Depth, Left) ->
 -spec with_tensors(function()) -> {digest(), [tessera:tensor()]} | tessera_nif:error().
 with_tensors(F) ->
     case walk(code(F), tensors) of
-        {Digest, _, _, Tensors} -> {Digest, Tensors};
+        {Digest, _, _, Tensors, _} -> {Digest, Tensors};
         {error, _} = Error -> Error
+    end.
+
+%% The same, with the modules of functions that it finds by their names: a new version of these has another function, while the code
+%% of others stays what it is.
+-spec with_code(function()) -> {digest(), [tessera:tensor()], versions()} | tessera_nif:error().
+with_code(F) ->
+    case walk(code(F), tensors) of
+        {Digest, _, _, Tensors, Functions} -> {Digest, Tensors, versions_of([G || G <- [F | Functions], is_named(G)])};
+        {error, _} = Error -> Error
+    end.
+
+is_named(F) -> erlang:fun_info(F, type) =:= {type, external}.
+
+%% The modules of all functions in a term.
+-spec versions(term()) -> versions() | tessera_nif:error().
+versions(Term) ->
+    case walk(Term, plain) of
+        {_, _, _, _, Functions} -> versions_of(Functions);
+        {error, _} = Error -> Error
+    end.
+
+versions_of(Functions) ->
+    Modules = lists:usort([element(2, erlang:fun_info(F, module)) || F <- Functions]),
+    [{Module, version(Module)} || Module <- Modules].
+
+%% True when all modules have these versions. Each takes 20 ns.
+-spec are_current(versions()) -> boolean().
+are_current([{Module, Version} | Rest]) ->
+    try Module:module_info(md5) of
+        Version -> are_current(Rest);
+        _ -> false
+    catch error:undef -> Version =:= none andalso are_current(Rest)
+    end;
+are_current([]) -> true.
+
+%% The part of a key for a function: another one when one of the modules has another version than it had.
+-spec current(Id, versions()) -> Id | nonempty_improper_list(Id, versions()).
+current(Id, Versions) ->
+    case are_current(Versions) of
+        true -> Id;
+        false -> [Id | [{Module, version(Module)} || {Module, _} <- Versions]]
     end.
 
 %% The digest of a function or another term in which Nx tensors count by type and
@@ -84,17 +128,18 @@ with_tensors(F) ->
 -spec form(term()) -> digest() | tessera_nif:error().
 form(Term) -> first(walk(Term, forms)).
 
-first({Digest, _, _, _}) -> Digest;
+first({Digest, _, _, _, _}) -> Digest;
 first({error, _} = Error) -> Error.
 
-walk(Term, Mode) -> go_on(tessera_nif:digest(Term, Mode), []).
+walk(Term, Mode) -> go_on(tessera_nif:digest(Term, Mode), [], []).
 
 %% Only Erlang can read the environment of a function, so the native walk returns the functions that it
 %% finds, until there are no more.
-go_on({more, Unfinished, Functions, New}, Tensors) ->
-    go_on(tessera_nif:digest_more(Unfinished, [code(F) || F <- Functions]), [New | Tensors]);
-go_on({Digest, Words, Bytes, New}, Tensors) -> {Digest, Words, Bytes, lists:append(lists:reverse(Tensors, [New]))};
-go_on({error, _} = Error, _) -> Error.
+go_on({more, Unfinished, Functions, New}, Tensors, Found) ->
+    go_on(tessera_nif:digest_more(Unfinished, [code(F) || F <- Functions]), [New | Tensors], [Functions | Found]);
+go_on({Digest, Words, Bytes, New}, Tensors, Found) ->
+    {Digest, Words, Bytes, lists:append(lists:reverse(Tensors, [New])), lists:append(Found)};
+go_on({error, _} = Error, _, _) -> Error.
 
 %% The identity of a function: its code and its environment. A new version of a module has new
 %% functions.
@@ -110,10 +155,10 @@ code(F) ->
             [Module, Name, Arity | version(Module)]
     end.
 
-%% Distinguishes the loaded version of a module from earlier ones.
+%% Distinguishes the loaded version of a module from earlier ones. A module that is there but not loaded is loaded.
 -spec version(module()) -> term().
 version(Module) ->
-    case erlang:module_loaded(Module) of
+    case erlang:module_loaded(Module) orelse code:ensure_loaded(Module) =:= {module, Module} of
         true -> Module:module_info(md5);
         false -> none
     end.

@@ -19,6 +19,7 @@
                 arity       :: arity(),
                 id          :: binary(),             % digest of code, environment and options
                 environment :: [tessera:tensor()],   % the distinct tensors of the environment
+                versions    :: tessera_digest:versions(),   % of modules whose functions it finds by name
                 mesh        :: tessera_mesh:checked(),
                 inputs      :: [term()],             % one for each argument
                 outputs     :: term(),
@@ -68,10 +69,10 @@ new(Name, Args, F, Mesh, #{client := Client, threads := Threads, donate := Donat
     is_boolean(Check) orelse raise(Name, Args, "check is ~0p, expected true or false", [Check]),
     Passes = passes(Name, Args, All),
     ok = check_client(Name, Args, Checked, Client),
-    {Digest, Environment} = tessera_trace:check(Name, [F], tessera_digest:with_tensors(F)),
+    {Digest, Environment, Versions} = tessera_trace:check(Name, [F], tessera_digest:with_code(F)),
     Key = {?MODULE, Name, Checked, maps:remove(threads, All)},
     #shard{name = Name, function = F, arity = Arity, id = erlang:md5([Digest, term_to_binary(Key)]),
-           environment = Environment, mesh = Checked, inputs = Inputs, outputs = maps:get(output_shardings, All),
+           environment = Environment, versions = Versions, mesh = Checked, inputs = Inputs, outputs = maps:get(output_shardings, All),
            threads = Threads, donate = Donate, client = Client, compile = Passes, check = Check};
 new(Name, Args, F, _, _) -> raise(Name, Args, "expected a function, got ~ts", [tessera_error:show(F)]).
 
@@ -168,8 +169,8 @@ accept(Name, {list, Wanted}, {list, Given}, Partition, {First, Args}) ->
 is_like(Same, Same) -> true;
 is_like(A, B) -> tessera_tree:structure(A) =:= tessera_tree:structure(B) andalso tessera_tree:types(A) =:= tessera_tree:types(B).
 
-split(#shard{id = Id} = Shard, Signature, Lists) ->
-    Key = {Id, tessera_tree:key(Signature)},
+split(#shard{id = Id, versions = Versions} = Shard, Signature, Lists) ->
+    Key = {tessera_digest:current(Id, Versions), tessera_tree:key(Signature)},
     case tessera_cache:find(Key) of
         {ok, Split} -> Split;
         error -> tessera_cache:make(Key, fun() -> make(Shard, Signature, hd(Lists)) end, fun tessera_digest:weigh/1)

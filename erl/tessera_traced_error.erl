@@ -38,6 +38,7 @@ explain({else_clause, Term}, Trace, _, _) -> matching(Term, "no clause of an `el
 explain({badmatch, Term}, Trace, _, _) -> matching(Term, "no match of the right side of `=',", Trace);
 explain({badmap, Term}, Trace, _, _) -> in_term(Term, "a tensor where a map is expected", Trace, "");
 explain({badrecord, Term}, Trace, _, _) -> in_term(Term, "a tensor where a record is expected", Trace, "");
+explain({badfun, F}, _, _, _) when is_function(F) -> gone(F);
 explain({badfun, Term}, Trace, _, _) -> in_term(Term, "a tensor where a function is expected", Trace, "");
 explain({badarity, {Fun, Args}}, Trace, _, _) when is_function(Fun), is_list(Args) -> wrong_arity(Fun, Args, Trace);
 explain(_, _, _, _) -> none.
@@ -90,6 +91,12 @@ in_binary(Location, Trace) ->
                                    "Read tensors when the function has run");
         _ -> none
     end.
+
+%% A function that is none: the one reason is that its code was purged.
+gone(F) ->
+    {module, Module} = erlang:fun_info(F, module),
+    {failed_precondition, ["the code of a function of the module ", atom_to_binary(Module, utf8), " is gone: another version of the module was "
+                           "loaded, and the old one purged. Make the function again, from the new version"]}.
 
 wrong_arity(Fun, Args, Trace) ->
     {arity, Arity} = erlang:fun_info(Fun, arity),

@@ -17,6 +17,7 @@
 
 %% A cache entry.
 -record(compiled, {plan    :: term(),             % a tessera_nx_plan:plan(), or a packed one
+                   versions = [] :: tessera_digest:versions(),   % of its callbacks
                    outputs :: term(),             % container of tensors without their memory
                    donated :: non_neg_integer(),  % which of the plan's arguments
                    eval    :: integer(),          % microseconds of tracing and of compiling
@@ -116,10 +117,16 @@ compiled(Key, Vars, Fun, #options{cache = Path, debug = Debug} = Options) when i
                           end);
 compiled(Key, Vars, Fun, #options{cache = Off} = Options) when Off =:= false; Off =:= nil ->
     reported(miss, Key, make(Vars, Fun, Options), Options);
-compiled(Key, Vars, Fun, Options) ->
-    CacheKey = cache_key(Key, Vars, Options),
+compiled(Key, Vars, Fun, Options) -> compiled_for(cache_key(Key, Vars, Options), Key, Vars, Fun, Options).
+
+%% A program whose callbacks are of an earlier version of their module is made again, with those of the new one.
+compiled_for(CacheKey, Key, Vars, Fun, Options) ->
     case tessera_cache:find(CacheKey) of
-        {ok, {_, Compiled}} -> reported(hit, Key, Compiled, Options);
+        {ok, {_, #compiled{versions = Versions} = Compiled}} ->
+            case tessera_digest:current(CacheKey, Versions) of
+                CacheKey -> reported(hit, Key, Compiled, Options);
+                Newer -> compiled_for(Newer, Key, Vars, Fun, Options)
+            end;
         error -> compiled_once(CacheKey, Key, Vars, Fun, Options)
     end.
 
@@ -236,7 +243,7 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
                                                                 device => {Client, Device}})
                  end),
     Outputs = tessera_nx_tensor:rebuild(Traced, [output(Root, {Client, Device}) || Root <- Roots]),
-    #compiled{plan = Plan, outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
+    #compiled{plan = Plan, versions = tessera_nx_plan:versions(Plan), outputs = Outputs, donated = donated(Leaves, Used, Roots), eval = EvalTime,
               compile = CompileTime, kernels = tessera_program:kernels([tessera_nx_plan:code(Plan)])}.
 
 -spec trace(fun(([term()]) -> term()), [term()]) -> term().

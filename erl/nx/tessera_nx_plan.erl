@@ -6,7 +6,7 @@
 -include("tessera.hrl").
 -include("tessera_nx.hrl").
 -include("tessera_nx_lower.hrl").
--export([build/3, whole/4, text/3, stablehlo/4, run/4, code/1, held_bytes/1, pack/1, unpack/1,
+-export([build/3, whole/4, text/3, stablehlo/4, run/4, code/1, versions/1, held_bytes/1, pack/1, unpack/1,
          pack_source/1, unpack_source/1]).
 -export_type([plan/0, source/0]).
 
@@ -142,15 +142,23 @@ answer(Results, _, _) -> Results.
 
 -spec call(call(), [binary()], #{atom() => function()}) -> [tessera:operand()].
 call({io_call, Spec, Template}, Operands, Hooks) ->
-    F = handler(Spec, Hooks),
-    _ = F(container(Template, Operands)),
+    _ = callback(handler(Spec, Hooks), [container(Template, Operands)]),
     [1];
 call({runtime_call, Fun, Options, Template, ResultTemplate}, Operands, _) ->
-    Result = Fun(container(Template, Operands), Options),
+    Result = callback(Fun, [container(Template, Operands), Options]),
     tessera_nx_tensor:compatible(Result, ResultTemplate) orelse
         tessera_nx_error:runtime("expected the runtime_call function to match the given output template ~ts, got: ~ts",
                                  [tessera_nx_error:inspect(ResultTemplate), tessera_nx_error:inspect(Result)]),
     [result_value(Leaf) || Leaf <- tessera_nx_tensor:flatten(Result)].
+
+%% A function that is none: the one reason is that its code was purged.
+callback(F, Args) ->
+    try apply(F, Args)
+    catch error:{badfun, F} when is_function(F) ->
+        {module, Module} = erlang:fun_info(F, module),
+        tessera_nx_error:runtime("the callback ~ts cannot be called, because its code is gone: another version of the module ~ts was loaded, "
+                                 "and the old one purged. Compile the function again", [tessera_nx_error:inspect(F), tessera_nx_error:inspect(Module)])
+    end.
 
 handler({fn, F}, _) -> F;
 handler({named, Name, Default}, Hooks) ->
@@ -176,6 +184,11 @@ result_value(Tensor) -> tessera_nx_tensor:value(Tensor).
 
 -spec code(plan()) -> tessera_program:code().
 code(#plan{code = Code}) -> Code.
+
+%% The modules of the callbacks, without which they cannot be called.
+-spec versions(plan()) -> tessera_digest:versions().
+versions(#plan{calls = {}}) -> [];
+versions(#plan{calls = Calls}) -> check(tessera_digest:versions(Calls)).
 
 %% The bytes of the tensors in the function's environment.
 -spec held_bytes(plan()) -> non_neg_integer().

@@ -273,3 +273,62 @@ refused(Key, Value) ->
         ok = application:unset_env(tessera, Key),
         {ok, _} = application:ensure_all_started(tessera)
     end.
+
+%% ---- modules that are loaded again
+
+%% Loads a module whose f/1 adds Number, and whose made/0 gives a function that does; earlier versions are purged.
+load(Number) ->
+    Text = ["-module(tessera_jit_loaded).", "-export([f/1, made/0]).", lists:concat(["f(X) -> tessera:add(X, ", Number, ")."]),
+            lists:concat(["made() -> fun(X) -> tessera:add(X, ", Number, ") end."])],
+    Forms = [begin
+                 {ok, Tokens, _} = erl_scan:string(Line),
+                 {ok, Form} = erl_parse:parse_form(Tokens),
+                 Form
+             end || Line <- Text],
+    {ok, Module, Code} = compile:forms(Forms),
+    _ = code:purge(Module),
+    {module, Module} = code:load_binary(Module, "", Code),
+    Module.
+
+%% A function that is named is looked up at each call, alone, in a gradient, in what another function holds, and on a mesh; also
+%% one that ran before.
+loaded_again_test() ->
+    M = load(1),
+    F = fun M:f/1,
+    Square = fun(X) -> Y = F(X), tessera:sum(tessera:multiply(Y, Y)) end,
+    Shard = tessera:shard_jit(F, #{shape => {1}}, #{input_shardings => [#{}]}),
+    Calls = [tessera:jit(F), tessera:jit(fun(X) -> tessera:negate(F(X)) end), tessera:jit(tessera:grad(Square)),
+             fun(X) -> hd(Shard([[X]])) end],
+    Results = fun() -> [tessera:to_list(Call(tessera:tensor([10.0]))) || Call <- Calls] end,
+    ?assertEqual([[11.0], [-11.0], [22.0], [11.0]], Results()),
+    ?assertEqual([[11.0], [-11.0], [22.0], [11.0]], Results()),
+    M = load(2),
+    ?assertEqual([[12.0], [-12.0], [24.0], [12.0]], Results()),
+    ?assertEqual([[12.0], [-12.0], [24.0], [12.0]], Results()),
+    M = load(1),
+    ?assertEqual([[11.0], [-11.0], [22.0], [11.0]], Results()),
+    %% what was compiled ahead of time stays
+    Compiled = tessera:compile(F, [tessera:template(f32, {1})]),
+    M = load(3),
+    ?assertEqual([11.0], tessera:to_list(Compiled(tessera:tensor([10.0])))),
+    _ = code:purge(M),
+    true = code:delete(M),
+    _ = code:purge(M),
+    ?assertError(undef, (hd(Calls))(tessera:tensor([10.0]))).
+
+%% A function without a name is its code, which may be gone.
+purged_test() ->
+    M = load(1),
+    Table = ets:new(?MODULE, [public]),     % a process that refers to purged code is killed
+    true = ets:insert(Table, {jit, tessera:jit(M:made())}),
+    Call = fun(X) -> tessera:to_list((ets:lookup_element(Table, jit, 2))(tessera:tensor(X))) end,
+    ?assertEqual([11.0], Call([10.0])),
+    _ = erlang:garbage_collect(),
+    M = load(2),
+    ?assertEqual([11.0], Call([10.0])),
+    _ = erlang:garbage_collect(),
+    _ = code:purge(M),
+    ?assertEqual([11.0], Call([10.0])),
+    {error, {failed_precondition, Text}} = try Call([10.0, 20.0]) catch Class:Reason -> {Class, Reason} end,
+    ?assertNotEqual(nomatch, string:find(Text, "of the module tessera_jit_loaded is gone")),
+    true = ets:delete(Table).

@@ -272,6 +272,41 @@ loaded_again_test() ->
 
 twice(Op, X) -> node(Op, [X, X]).
 
+%% A callback is of the version of its module that is there, though the function that is compiled is as before; one whose code is gone
+%% says so.
+callback_loaded_again_test() ->
+    Load = fun(Op) ->
+                   Send = {op, 1, '!', {var, 1, 'Pid'}, {atom, 1, Op}},
+                   Fun = {'fun', 1, {clauses, [{clause, 1, [{var, 1, '_'}], [], [Send]}]}},
+                   Forms = [{attribute, 1, module, tessera_nx_loaded}, {attribute, 1, export, [{back, 1}]},
+                            {function, 1, back, 1, [{clause, 1, [{var, 1, 'Pid'}], [], [Fun]}]}],
+                   {ok, Module, Code} = compile:forms(Forms),
+                   _ = code:purge(Module),
+                   {module, Module} = code:load_binary(Module, "", Code)
+           end,
+    Name = whereis_test,
+    true = register(Name, self()),
+    F = fun(X) -> node(add, [node(io_call, [X, {fn, tessera_nx_loaded:back(whereis(Name))}, X, make_ref()]), X]) end,
+    Told = fun() ->
+                   ?assertEqual([2.0, 4.0, 6.0, 8.0], call(F, [1, 2, 3, 4])),
+                   receive Op when is_atom(Op) -> Op after 0 -> none end
+           end,
+    Kept = ets:new(kept, [public]),
+    try
+        _ = Load(first),
+        ?assertEqual([first, first], [Told(), Told()]),
+        true = ets:insert(Kept, {compiled, 'Elixir.Tessera':'__compile__'(F, [parameter(0)], fun([X]) -> F(X) end, [])}),
+        _ = erlang:garbage_collect(),
+        _ = Load(second),
+        _ = code:purge(tessera_nx_loaded),
+        ?assertEqual([second, second], [Told(), Told()]),
+        #{message := Message} = raised(fun() -> (ets:lookup_element(Kept, compiled, 2))([[fun() -> floats([1, 2, 3, 4]) end]]) end),
+        ?assertNotEqual(nomatch, string:find(Message, "another version of the module tessera_nx_loaded was loaded"))
+    after
+        true = ets:delete(Kept),
+        true = unregister(Name)
+    end.
+
 %% The memory of the tensors that functions hold counts.
 held_bytes_are_bounded_test() ->
     ok = application:stop(tessera),
