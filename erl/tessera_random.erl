@@ -35,8 +35,16 @@
 %%
 %% Keys are equal to those of `Nx.Random', and so are random bits, {@link uniform/4}, {@link randint/4},
 %% {@link normal/4}, {@link gumbel/2}, {@link choice/3} and {@link shuffle/2}, computed by the same ops. Where
-%% `Nx.Random' gives an infinity for a normal number of type bf16, or chooses an element whose probability is 0, this
-%% module does not.
+%% `Nx.Random' gives an infinity for a normal number of type bf16, chooses an element whose probability is 0, or gives a uniform
+%% number that is its upper bound or infinite, this module does not.
+%%
+%% == Types ==
+%%
+%% A number is made of one uniform number of its type: of 52 random bits for f64, 23 for f32, 10 for f16 and 7 for bf16. As
+%% `Nx.Random' does it so, {@link uniform/4}, {@link normal/4}, {@link multivariate_normal/4} and {@link gumbel/2} of type bf16
+%% have 128 different samples each, which are not symmetric: the mean of normal numbers is -0.024, their smallest one -2.9,
+%% their greatest one 2.4. For better ones make f32 and convert them by `tessera:as_type/2'. All other distributions, and
+%% those of type f8 and f8_e4m3fn, are made of f32 and rounded.
 %%
 %% The generator is Threefry-2x32 (Salmon and others, 2011). It is not for cryptography.
 -module(tessera_random).
@@ -159,7 +167,8 @@ uniform(Key, Options) -> uniform(Key, 0.0, 1.0, Options).
 uniform(Key, Min, Max) -> uniform(Key, Min, Max, #{}).
 
 %% @doc Floats of equal probability in [Min, Max). The last argument has the options `shape' and `type', or is the
-%% sample's shape. Returns the sample with the next key.
+%% sample's shape. Returns the sample with the next key. Where the range is empty samples are Min, where a bound of a
+%% tensor is not finite NaN.
 %% ```
 %% 1> {X, _} = tessera_random:uniform(tessera_random:key(1701), 0, 1, #{shape => {2}, type => f16}).
 %% 2> tessera:type(X).
@@ -503,7 +512,9 @@ randint(Key, Min, Max) -> randint(Key, Min, Max, #{}).
 
 %% @doc Integers of equal probability from Min up to, but not including, Max. The last argument has the options
 %% `shape' and `type', an integer type, or is the sample's shape. Numbers that are no range are refused; where a
-%% range of tensors is empty the result is Min. Returns them with the next key.
+%% range of tensors is empty the result is Min. Returns them with the next key. Of as many integers as N, some are less
+%% probable than others: by at most one part in 2^32 for types of 32 bits and fewer, by N / 2^64 for those of 64, as
+%% in `Nx.Random' and JAX. The whole range of a type is even.
 %% ```
 %% 1> {X, _} = tessera_random:randint(tessera_random:key(1701), 1, 100, #{shape => {3, 2}, type => u32}).
 %% 2> tessera:to_list(X).
@@ -640,9 +651,12 @@ categorical(Key, Logits, Options) ->
     #tessera{shape = Shape} = Tensor = vectors(categorical, Args, Logits),
     Own = tessera_ops:axis_option(categorical, Args, Axis, tuple_size(Shape)),
     Lead = tuple_to_list(shape(categorical, Args, [], Shape0)),
-    Form = {float_type(categorical, Args, [Tensor], default), list_to_tuple(Lead ++ tuple_to_list(Shape))},
+    %% numbers of 16 bits would often be equal, and the first of them be taken
+    Type = tessera_random_draw:wide(float_type(categorical, Args, [Tensor], default)),
+    Form = {Type, list_to_tuple(Lead ++ tuple_to_list(Shape))},
     tessera_random_bits:draw(Key, [Tensor], fun(K, [T]) ->
-        tessera:argmax(tessera:add(T, tessera_random_draw:gumbel(K, [], Form)), #{axis => length(Lead) + Own})
+        Noise = tessera_random_draw:gumbel(K, [], Form),
+        tessera:argmax(tessera:add(tessera:as_type(T, Type), Noise), #{axis => length(Lead) + Own})
     end).
 
 %% @doc The numbers from 0 to N - 1 in random order, s32, or the slices of a tensor along its first axis. Returns
@@ -731,11 +745,15 @@ weights(_, none, _) -> [];
 weights(Args, Given, Size) ->
     case tessera_ops:tensor(choice, listed(Given)) of
         #tessera{shape = {Size}, type = Type} = P ->
-            [tessera_ops:as_type(choice, P, tessera_type:to_float(Type))];
+            [tessera_ops:as_type(choice, P, weight_type(tessera_type:to_float(Type)))];
         #tessera{shape = Shape} ->
             tessera_error:raise(choice, Args, invalid_argument, "choice: expected ~b probabilities, got shape ~0p",
                                 [Size, Shape])
     end.
+
+weight_type(f8) -> f32;
+weight_type(f8_e4m3fn) -> f32;
+weight_type(Type) -> Type.
 
 %% ---- arguments
 
@@ -777,9 +795,9 @@ counts(Name, [Key | _] = Args, Params, Options, Default, Float, F) ->
                default -> Default;
                _ -> Type0
            end,
-    lists:member(Type, [s8, s16, s32, s64, f16, bf16, f32, f64]) orelse
+    lists:member(Type, [s8, s16, s32, s64, f8, f8_e4m3fn, f16, bf16, f32, f64]) orelse
         Default =:= u8 andalso tessera_type:is_type(Type) orelse
-        bad_type(Name, Args, Type, "a signed integer type or a float type"),
+        bad_type(Name, Args, Type, "a signed integer type of 8 bits or more, or a float type"),
     Form = {Float, shape(Name, Args, Params, Shape0)},
     tessera_random_bits:draw(Key, [as_tensor(Name, P, Float) || P <- Params], fun(K, Ts) -> counted(F(K, Ts, Form), Type) end).
 

@@ -5,7 +5,7 @@
 -include("tessera.hrl").
 -export([uniform/3, normal/3, multivariate_normal/3, randint/4, randint_between/3, gumbel/3, bernoulli/3,
          exponential/3, laplace/3, logistic/3, cauchy/3, log_normal/3, pareto/3, weibull/3, rayleigh/3, geometric/3, truncated_normal/3, gamma/3, beta/3, dirichlet/3, chi_square/3,
-         student_t/3, poisson/3, binomial/3]).
+         student_t/3, poisson/3, binomial/3, wide/1]).
 
 -import(tessera, [add/2, subtract/2, multiply/2, divide/2, negate/1, log/1, log1p/1, exp/1, sqrt/1, select/3, less/2,
                   greater/2, less_equal/2, greater_equal/2, logical_and/2, logical_or/2, logical_not/1, as_type/2]).
@@ -13,25 +13,63 @@
 -define(SQRT_2, 1.4142135623730951).
 -define(PI, 3.141592653589793).
 
+%% Types whose uniform numbers are few: 4 of f8, 8 of f8_e4m3fn, 128 of bf16, 1024 of f16.
+-define(IS_F8(Type), (Type =:= f8 orelse Type =:= f8_e4m3fn)).
+-define(IS_NARROW(Type), (?IS_F8(Type) orelse Type =:= bf16 orelse Type =:= f16)).
+
 -type tensor() :: tessera:tensor().
 -type form() :: {tessera:type(), tessera:shape()}.
 
 %% ---- by one uniform number
 
-%% From Min up to, but not including, Max.
+%% The samples of f32, rounded.
+rounded(F, Key, Params, {Type, Shape}) -> as_type(F(Key, [as_type(P, f32) || P <- Params], {f32, Shape}), Type).
+
+%% From Min up to, but not including, Max: where a sum rounds to Max or beyond, it is the largest number below. If the
+%% difference of the bounds is infinite, their halves are used, and twice the result. Of bounds that are not finite NaN.
 -spec uniform(tensor(), [tensor()], form()) -> tensor().
-uniform(Key, [Min, Max], {Type, Shape}) ->
+uniform(Key, [Min, Max] = Bounds, {Type, _} = Form) when ?IS_F8(Type) ->
+    below(rounded(fun uniform/3, Key, Bounds, Form), Min, Max);
+uniform(Key, [Min, Max], {Type, _} = Form) ->
+    IsWide = tessera:is_infinity(subtract(Max, Min)),
+    [Half, Twice] = [select(IsWide, tessera:full({}, N, Type), tessera:full({}, 1, Type)) || N <- [0.5, 2]],
+    Low = multiply(Min, Half),
+    Scaled = between(Key, Low, multiply(Max, Half), Form),
+    below(multiply(Scaled, Twice), Min, Max).
+
+%% As Nx has it, of bounds for which no sum rounds to Max.
+between(Key, Min, Max, {Type, Shape}) ->
     Scaled = multiply(tessera_random_bits:unit(Key, Type, Shape), subtract(Max, Min)),
     tessera:max(add(Scaled, Min), Min).
+
+%% The gradient is that of Max where a sample is the number below it.
+below(Samples, Min, #tessera{type = Type} = Max) ->
+    Gap = tessera:stop_grad(subtract(number_below(Max, Type), Max)),
+    tessera:max(tessera:min(Samples, add(Max, Gap)), Min).
+
+number_below(Max, Type) ->
+    {Bits, Width} = case tessera_type:bytes(Type) of
+                        1 -> {s8, 8};
+                        2 -> {s16, 16};
+                        4 -> {s32, 32};
+                        8 -> {s64, 64}
+                    end,
+    Given = tessera:bitcast(tessera:stop_grad(Max), Bits),
+    Integer = fun(N) -> tessera:full({}, N, Bits) end,
+    Next = select(greater(Max, 0), subtract(Given, Integer(1)),
+                  select(less(Max, 0), add(Given, Integer(1)), Integer(1 - (1 bsl (Width - 1))))),
+    IsFinite = logical_not(logical_or(tessera:is_infinity(Max), tessera:is_nan(Max))),
+    select(IsFinite, tessera:bitcast(Next, Type), tessera:full({}, nan, Type)).
 
 %% In (0, 1]: a logarithm of it is finite.
 above_zero(Key, {Type, Shape}) -> subtract(1, tessera_random_bits:unit(Key, Type, Shape)).
 
 -spec normal(tensor(), [tensor()], form()) -> tensor().
+normal(Key, Params, {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun normal/3, Key, Params, Form);
 normal(Key, [Mean, Deviation], Form) -> add(multiply(Deviation, standard_normal(Key, Form)), Mean).
 
 standard_normal(Key, {Type, _} = Form) ->
-    Uniform = uniform(Key, [tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type)], Form),
+    Uniform = between(Key, tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type), Form),
     multiply(sqrt(tessera:full({}, 2, Type)), tessera:erf_inv(finite(Uniform, Type))).
 
 %% The number next to -1 inside of (-1, 1); of bf16 as Nx takes it, which rounds to -1.
@@ -45,6 +83,7 @@ finite(Uniform, _) -> Uniform.
 
 %% Along the last axis of the shape; the covariance is that of a Cholesky factor times normal numbers.
 -spec multivariate_normal(tensor(), [tensor()], form()) -> tensor().
+multivariate_normal(Key, Params, {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun multivariate_normal/3, Key, Params, Form);
 multivariate_normal(Key, [Mean, Covariance], {_, Shape} = Form) ->
     Size = tessera:size(Mean),
     Rows = tessera_type:elements(Shape) div max(1, Size),
@@ -52,51 +91,61 @@ multivariate_normal(Key, [Mean, Covariance], {_, Shape} = Form) ->
     tessera:reshape(add(Mean, tessera:dot(Standard, [1], tessera:cholesky(Covariance), [1])), Shape).
 
 -spec gumbel(tensor(), [tensor()], form()) -> tensor().
+gumbel(Key, [], {Type, _} = Form) when ?IS_F8(Type) -> rounded(fun gumbel/3, Key, [], Form);
 gumbel(Key, [], {Type, _} = Form) ->
     Least = tessera:full({}, least_normal(Type), Type),
-    negate(log(negate(log(uniform(Key, [Least, tessera:full({}, 1, Type)], Form))))).
+    negate(log(negate(log(between(Key, Least, tessera:full({}, 1, Type), Form))))).
 
 least_normal(f64) -> 2.2250738585072014e-308;
 least_normal(f16) -> 6.103515625e-5;
 least_normal(_) -> 1.1754943508222875e-38.
 
 -spec bernoulli(tensor(), [tensor()], form()) -> tensor().
+bernoulli(Key, [P], {Type, Shape}) when ?IS_NARROW(Type) -> bernoulli(Key, [as_type(P, f32)], {f32, Shape});
 bernoulli(Key, [P], {Type, Shape}) -> less(tessera_random_bits:unit(Key, Type, Shape), P).
 
 -spec exponential(tensor(), [tensor()], form()) -> tensor().
+exponential(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun exponential/3, Key, Params, Form);
 exponential(Key, [Scale], Form) -> multiply(standard_exponential(Key, Form), Scale).
 
 standard_exponential(Key, {Type, Shape}) -> negate(log1p(negate(tessera_random_bits:unit(Key, Type, Shape)))).
 
 %% An exponential number with a random sign, by one uniform number of (-1, 1).
 -spec laplace(tensor(), [tensor()], form()) -> tensor().
+laplace(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun laplace/3, Key, Params, Form);
 laplace(Key, [Mean, Scale], {Type, _} = Form) ->
-    Both = finite(uniform(Key, [tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type)], Form), Type),
+    Both = between(Key, tessera:full({}, above_minus_one(Type), Type), tessera:full({}, 1, Type), Form),
     Standard = negate(multiply(tessera:sign(Both), log1p(negate(tessera:abs(Both))))),
     add(multiply(Standard, Scale), Mean).
 
 -spec logistic(tensor(), [tensor()], form()) -> tensor().
+logistic(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun logistic/3, Key, Params, Form);
 logistic(Key, [Mean, Scale], {Type, _} = Form) ->
-    Uniform = uniform(Key, [tessera:full({}, least_normal(Type), Type), tessera:full({}, 1, Type)], Form),
+    Uniform = between(Key, tessera:full({}, least_normal(Type), Type), tessera:full({}, 1, Type), Form),
     add(multiply(subtract(log(Uniform), log1p(negate(Uniform))), Scale), Mean).
 
 %% The middle of the range is 0, so that tan has its accuracy where the density is largest.
 -spec cauchy(tensor(), [tensor()], form()) -> tensor().
+cauchy(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun cauchy/3, Key, Params, Form);
 cauchy(Key, [Mean, Scale], {Type, Shape}) ->
     Angle = multiply(subtract(tessera_random_bits:unit(Key, Type, Shape), 0.5), ?PI),
     add(multiply(tessera:tan(Angle), Scale), Mean).
 
 -spec log_normal(tensor(), [tensor()], form()) -> tensor().
+log_normal(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun log_normal/3, Key, Params, Form);
 log_normal(Key, Params, Form) -> exp(normal(Key, Params, Form)).
 
 -spec pareto(tensor(), [tensor()], form()) -> tensor().
+pareto(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun pareto/3, Key, Params, Form);
 pareto(Key, [Exponent], Form) -> exp(divide(standard_exponential(Key, Form), Exponent)).
 
 -spec weibull(tensor(), [tensor()], form()) -> tensor().
+weibull(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun weibull/3, Key, Params, Form);
 weibull(Key, [Exponent, Scale], Form) ->
     multiply(tessera:pow(standard_exponential(Key, Form), divide(1, Exponent)), Scale).
 
 -spec rayleigh(tensor(), [tensor()], form()) -> tensor().
+rayleigh(Key, Params, {Type, _} = Form) when ?IS_NARROW(Type) -> rounded(fun rayleigh/3, Key, Params, Form);
 rayleigh(Key, [Scale], Form) -> multiply(sqrt(multiply(standard_exponential(Key, Form), 2)), Scale).
 
 %% Trials up to the first success, from 1 on: floats.
@@ -111,7 +160,7 @@ valid(Test, Samples) -> select(Test, Samples, nan).
 -spec truncated_normal(tensor(), [tensor()], form()) -> tensor().
 truncated_normal(Key, [Lower, Upper], {Type, Shape}) ->
     [Low, High] = [tessera:erf(divide(as_type(Bound, f64), ?SQRT_2)) || Bound <- [Lower, Upper]],
-    Between = uniform(Key, [Low, High], {f64, Shape}),
+    Between = between(Key, Low, High, {f64, Shape}),
     Inner = 1 - math:pow(2, -53),
     Samples = multiply(tessera:erf_inv(tessera:clip(Between, -Inner, Inner)), ?SQRT_2),
     valid(less(Lower, Upper), tessera:min(tessera:max(as_type(Samples, Type), Lower), Upper)).
@@ -162,6 +211,7 @@ rejection(Key, {Type, Shape}, Try) ->
     tessera:stop_grad(Samples).
 
 %% The type in which samples are sought.
+-spec wide(tessera:type()) -> f32 | f64.
 wide(f64) -> f64;
 wide(_) -> f32.
 
@@ -220,7 +270,8 @@ student_t(Key, [Freedom], {Type, Shape}) ->
     Form = {wide(Type), Shape},
     Wide = as_type(Freedom, wide(Type)),
     Half = multiply(Wide, 0.5),
-    Mean = divide(gamma(ForGamma, [Half, tessera:full({}, 1, wide(Type))], Form), Half),
+    Sum = divide(gamma(ForGamma, [Half, tessera:full({}, 1, wide(Type))], Form), Half),
+    Mean = select(tessera:equal(Wide, infinity), 1, Sum), %% then it is the normal distribution
     as_type(divide(standard_normal(ForNormal, Form), sqrt(Mean)), Type).
 
 %% ---- counts, in f64: a logarithm of a probability is a difference of large numbers

@@ -100,7 +100,7 @@ moments_test_() ->
              {pareto, [5], 1.25, 5 / 48}, {weibull, [2, 3], 2.65868, 1.93142}, {rayleigh, [2], 2.50663, 1.71681},
              {gamma, [0.3, 2], 0.6, 1.2}, {gamma, [1, 1], 1, 1}, {gamma, [50, 0.1], 5, 0.5}, {beta, [0.5, 0.5], 0.5, 0.125},
              {beta, [4, 2], 2 / 3, 8 / 252}, {chi_square, [3], 3, 6}, {student_t, [9], 0, 9 / 7}],
-        Type <- [f32, f64]] ++
+        Type <- [f32, f64] ++ [T || T <- [f16, bf16], not lists:member(Name, [uniform, normal, gumbel])]] ++
     [{timeout, 60, {lists:flatten(io_lib:format("~0p", [[Name | Args]])), fun() -> moments(Name, Args, s32, Mean, Variance) end}}
      || {Name, Args, Mean, Variance} <-
             [{poisson, [0.1], 0.1, 0.1}, {poisson, [9.9], 9.9, 9.9}, {poisson, [10], 10, 10}, {poisson, [3000], 3000, 3000},
@@ -212,6 +212,53 @@ ranges_test_() ->
                     tessera:all(tessera:less_equal(tessera:slice(X, [0, 2], [2000, 1]), -6))]])
             end)].
 
+%% Ends of ranges: where a sum rounds to the upper one or beyond, and where the difference of both is infinite.
+uniform_ends_test_() ->
+    [{lists:flatten(io_lib:format("~p ~p ~p", [Type, Min, Max])), fun() ->
+        {X, _} = ?R:uniform(key(), Min, Max, #{shape => {20000}, type => Type}),
+        Wide = tessera:as_type(X, f64),
+        [Low, High] = [tessera:to_number(F(Wide)) || F <- [fun tessera:reduce_min/1, fun tessera:reduce_max/1]],
+        [From, To] = [tessera:to_number(tessera:as_type(tessera:full({}, End, Type), f64)) || End <- [Min, Max]],
+        ?assert(is_float(Low) andalso is_float(High) andalso Low >= From andalso High < To orelse {Low, High}),
+        Place = tessera:divide(tessera:subtract(tessera:multiply(Wide, 0.5), From / 2), To / 2 - From / 2),
+        Steps = length(lists:usort(tessera:to_list(X))), %% the last of them has the share of the upper end, too
+        near(0.5, tessera:to_number(tessera:mean(Place)), 0.01 + 1 / Steps)
+     end}
+     || {Type, Min, Max} <-
+            [{f32, 1000000, 1000001}, {f32, -3.0e38, 3.0e38}, {f32, -1000001, -1000000}, {f32, 1, 1.0000003}, {f32, -3.0e38, -1.0},
+             {f64, 1.0e15, 1.0e15 + 1}, {f64, -1.7e308, 1.7e308}, {f16, 1000, 1003}, {f16, -60000, 60000}, {bf16, 100, 103},
+             {bf16, -3.0e38, 3.0e38}, {f32, -1.0e-44, 0}, {f64, -1.0e-322, 0}, {f32, 0, 1}] ++
+            [{Type, Min, Max} || Type <- [f8, f8_e4m3fn], {Min, Max} <- [{0, 1}, {-2, 2}, {-1, 0}, {-400, 400}]]] ++
+    [?_assertEqual([1.0, 2.0], tessera:to_list(element(1, ?R:uniform(key(), tessera:tensor([1.0, 2.0]), tessera:tensor([1.0, 1.0]))))),
+     ?_assertEqual([nan, nan, nan], tessera:to_list(element(1, ?R:uniform(key(), tessera:tensor([0.0, neg_infinity, 0.0]),
+                                                                           tessera:tensor([infinity, 0.0, nan])))))].
+
+%% Every distribution of floats gives each float type, with as many different numbers as the type lets it have.
+types_test_() ->
+    [{lists:flatten(io_lib:format("~p ~p", [Name, Type])), fun() ->
+        {X, _} = apply(?R, Name, [key() | Args] ++ [#{shape => {4000}, type => Type}]),
+        ?assertEqual({Type, {4000}}, {tessera:type(X), tessera:shape(X)}),
+        Seen = length(lists:usort(tessera:to_list(X))),
+        ?assert(Seen > case Type of f8 -> 15; f8_e4m3fn -> 15; bf16 -> 100; _ -> 500 end orelse Seen)
+     end}
+     || {Name, Args} <- [{normal, [0, 3]}, {truncated_normal, [-2, 2]}, {log_normal, [0, 1]}, {exponential, [2]}, {laplace, [0, 2]},
+                         {logistic, [0, 2]}, {cauchy, [0, 1]}, {gumbel, []}, {pareto, [1]}, {weibull, [1, 2]}, {rayleigh, [2]},
+                         {gamma, [1, 2]}, {beta, [0.5, 0.5]}, {chi_square, [2]}, {student_t, [3]}],
+        Type <- [f8, f8_e4m3fn, bf16, f16, f32, f64]] ++
+    [?_test(begin %% few random bits have no say in a choice
+                {X, _} = ?R:categorical(key(), tessera:zeros({4}, Type), {?N}),
+                [near(0.25, share(tessera:equal(X, I)), 0.015) || I <- lists:seq(0, 3)],
+                {Y, _} = ?R:bernoulli(key(), tessera:full({}, 0.01, Type), {?N}),
+                near(0.01, share(Y), 0.002),
+                {Z, _} = ?R:choice(key(), 2, #{samples => ?N, probabilities => tessera:tensor([1, 3], Type)}),
+                near(0.75, share(Z), 0.02)
+            end) || Type <- [f8, f8_e4m3fn, bf16, f16, f32]] ++
+    [?_assertEqual(f8, tessera:type(element(1, ?R:poisson(key(), 3, #{type => f8})))),
+     ?_test(begin
+                {X, _} = ?R:student_t(key(), infinity, {?N}),
+                near(1.0, tessera:to_number(tessera:variance(X)), 0.05)
+            end)].
+
 orders_test_() ->
     [?_test(begin {X, _} = ?R:permutation(key(), N), ?assertEqual(lists:seq(0, N - 1), lists:sort(tessera:to_list(X))) end)
      || N <- [0, 1, 2, 3, 1000, 5000]] ++
@@ -306,7 +353,7 @@ errors_test_() ->
              {invalid_argument, "fold_in", fun() -> ?R:fold_in(key(), 1.5) end},
              {invalid_argument, "expected a float type, got s32", fun() -> ?R:uniform(key(), #{type => s32}) end},
              {invalid_argument, "expected an integer type, got f32", fun() -> ?R:randint(key(), 0, 3, #{type => f32}) end},
-             {invalid_argument, "expected a signed integer type or a float type, got u8", fun() -> ?R:poisson(key(), 1, #{type => u8}) end},
+             {invalid_argument, "expected a signed integer type of 8 bits or more, or a float type, got u8", fun() -> ?R:poisson(key(), 1, #{type => u8}) end},
              {invalid_argument, "expected an unsigned integer type", fun() -> ?R:bits(key(), #{type => s32}) end},
              {invalid_argument, "unknown options", fun() -> ?R:uniform(key(), #{size => 3}) end},
              {invalid_argument, "do not broadcast", fun() -> ?R:normal(key(), T, 1, {2}) end},
