@@ -862,9 +862,9 @@ logical_xor(A, B) -> tessera_trace:op(logical_xor, [A, B], []).
 -spec logical_not(operand()) -> tensor().
 logical_not(X) -> tessera_trace:op(logical_not, equal, [X, 0], []).
 
-%% @doc The larger of X and 0.
+%% @doc The larger of X and 0. The gradient at 0 is 0.
 -spec relu(operand()) -> tensor().
-relu(X) -> tessera_trace:op(relu, max, [X, 0], []).
+relu(X) -> tessera_trace:ruled(relu, tessera_trace:op(relu, max, [X, 0], []), [X]).
 
 %% @doc A where the predicate is not 0, B elsewhere. All three broadcast to one shape.
 %% ```
@@ -2111,7 +2111,8 @@ while(Initial, Condition, Body) -> tessera_control:while(Initial, Condition, Bod
 -spec 'cond'(operand(), fun(() -> Result), fun(() -> Result)) -> Result.
 'cond'(Predicate, True, False) -> tessera_control:'cond'(Predicate, True, False).
 
-%% @doc A function that returns the gradient of F with respect to its first argument. F returns one float.
+%% @doc A function that returns the gradient of F with respect to its first argument. F returns one float. docs/gradients.md lists what it is
+%% where there is no derivative.
 %% ```
 %% 1> G = tessera:grad(fun(X) -> tessera:sum(tessera:pow(X, 2)) end).
 %% 2> tessera:to_list(G(tessera:tensor([1.0, 3.0]))).

@@ -105,6 +105,7 @@ one(sign, #tessera{type = Type} = X, R, C, _) when Type =:= c64; Type =:= c128 -
             IsZero = tessera:equal(X, 0),
             tessera:select(IsZero, tessera:full({}, 0, Type), dv(tessera:subtract(C, Along), tessera:select(IsZero, 1, Size)))
     end;
+one(relu, X, _, C, _) -> fun() -> tessera:select(tessera:greater(X, 0), C, 0) end;
 one(real, _, _, C, _) -> fun() -> tessera:complex(C, 0) end;
 one(imag, _, _, C, _) -> fun() -> tessera:complex(0, neg(C)) end;
 one(abs, X, _, C, _) -> fun() -> mul(C, tessera:sign(X)) end;
@@ -297,13 +298,13 @@ many(remainder, [X, Y], R, C, _) -> [fun() -> C end, fun() -> neg(mul(C, dv(sub(
 many(pow, [X, Y], R, C, _) -> [fun() -> pow_base(C, X, Y) end, fun() -> pow_exponent(C, X, R) end];
 many(atan2, [Y, X], _, C, _) ->
     [fun() -> dv(mul(C, X), add(square(X), square(Y))) end, fun() -> neg(dv(mul(C, Y), add(square(X), square(Y)))) end];
-many(max, [X, Y], _, C, _) -> either(tessera:greater(X, Y), C);
-many(min, [X, Y], _, C, _) -> either(tessera:less(X, Y), C);
+many(Name, [X, Y], R, C, _) when Name =:= max; Name =:= min -> [winner(X, Y, R, C), winner(Y, X, R, C)];
 many(select, [P, _, _], _, C, _) -> [none | either(P, C)];
 many(clamp, [X, Low, High], _, C, _) ->
+    %% A lower limit above the upper one has no effect.
     [fun() -> tessera:select(tessera:logical_and(tessera:greater_equal(X, Low), tessera:less_equal(X, High)), C, 0) end,
-     fun() -> tessera:select(tessera:less(X, Low), C, 0) end,
-     fun() -> tessera:select(tessera:greater(X, High), C, 0) end];
+     fun() -> tessera:select(tessera:logical_and(tessera:less(X, Low), tessera:less_equal(Low, High)), C, 0) end,
+     fun() -> tessera:select(tessera:logical_or(tessera:greater(X, High), tessera:greater(Low, High)), C, 0) end];
 many(pad, [X, _], R, C, Attrs) -> pad_shares(C, X, R, Attrs);
 many(concatenate, Operands, _, C, Axis) -> concatenate_shares(C, Operands, Axis);
 many(dynamic_slice, [X | Starts], _, C, _) ->
@@ -330,6 +331,10 @@ many(_, _, _, _, _) -> unknown.
 
 %% The first where the predicate holds, else the second.
 either(P, C) -> [fun() -> tessera:select(P, C, 0) end, fun() -> tessera:select(P, 0, C) end].
+
+%% The share of X in the gradient of the larger or smaller of X and Y: half of it if they are equal. A NaN has none.
+winner(X, Y, R, C) ->
+    fun() -> mul(tessera:select(tessera:equal(X, R), C, 0), tessera:select(tessera:equal(X, Y), 0.5, 1.0)) end.
 
 %% 0 where the exponent is 0, for any base.
 pow_base(C, X, Y) ->

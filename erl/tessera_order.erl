@@ -128,8 +128,11 @@ interpolate(Name, Sorted, Axis, Positions, Method) ->
     [Share, Rest] = [tessera:broadcast(tessera_ops:as_type(Name, Part, Type), Shape, [Axis])
                      || Part <- [Above, tessera:subtract(1, Above)]],
     Mixed = tessera:add(tessera:multiply(Low, Rest), tessera:multiply(High, Share)),
-    %% Between equal elements there is nothing to round, and infinities stay.
-    tessera_ops:narrowed(Name, tessera:select(tessera:equal(Low, High), Low, Mixed), Sorted).
+    %% Between equal elements there is nothing to round, but each has its share of the gradient. Equal infinities stay: they have no difference.
+    Equal = tessera:equal(Low, High),
+    Same = tessera:add(Low, tessera:multiply(tessera:subtract(High, Low), Share)),
+    Finite = tessera:select(Equal, Same, Mixed),
+    tessera_ops:narrowed(Name, tessera:select(tessera:logical_and(Equal, tessera:is_infinity(Low)), Low, Finite), Sorted).
 
 at(Sorted, Axis, Positions) -> tessera:take(Sorted, tessera:as_type(Positions, s64), #{axis => Axis}).
 

@@ -5,7 +5,7 @@
 -include("tessera.hrl").
 -export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
--export([made_by/3, op_for_gradients/1, inline/2]).
+-export([made_by/3, ruled/3, op_for_gradients/1, inline/2]).
 
 %% In the process dictionary while a function is traced: the program, the tensors of the function's environment,
 %% those of other nodes with their local copies, and how gradients pass values, where not by the ops that made them: not at
@@ -195,6 +195,14 @@ made_by(Name, Value, Operands) ->
         true ->
             [#tessera{shape = Shape} = Own | Own1] = [value(Name, T) || T <- [Value | Operands]],
             passed(op(Name, reshape, [Own], Shape), {Name, Own1})
+    end.
+
+%% The same for the result of one op that has just been applied, for these operands of the API function Name: no value is added.
+-spec ruled(atom(), tessera:tensor(), [tessera:operand()]) -> tessera:tensor().
+ruled(Name, Value, Operands) ->
+    case is_tracing() of
+        false -> Value;
+        true -> passed(Value, {Name, [value(Name, Operand) || Operand <- Operands]})
     end.
 
 %% An op as gradients see it.

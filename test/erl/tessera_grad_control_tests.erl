@@ -50,6 +50,18 @@ mixed_second_order_test() ->
     Second = tessera:grad(fun(V) -> tessera:sum((tessera:grad(F))(V)) end),
     near([12.0, 36.0], tessera:to_list(Second(tessera:tensor([1.0, 3.0], f64)))).
 
+%% relu has a rule of its own, also in a branch and in the gradient of a gradient: at 0 its gradient is 0, while max has a half.
+relu_in_branch_test() ->
+    F = fun(V) ->
+                tessera:sum(tessera:'cond'(tessera:greater(tessera:sum(V), 0), fun() -> tessera:multiply(tessera:relu(V), V) end,
+                                           fun() -> tessera:relu(tessera:negate(V)) end))
+        end,
+    X = tessera:tensor([0.0, -1.0, 2.0], f64),
+    Twice = tessera:grad(fun(V) -> tessera:sum((tessera:grad(F))(V)) end),
+    ?assertEqual([0.0, 0.0, 4.0], tessera:to_list((tessera:grad(F))(X))),
+    ?assertEqual([0.0, 0.0, 2.0], tessera:to_list(Twice(X))),
+    ?assert([0.0, -1.0, 0.0] == tessera:to_list((tessera:grad(F))(tessera:tensor([0.0, -3.0, 2.0], f64)))).
+
 %% ---- random programs with nested conds. Their results are floats, complex numbers and integers in any order.
 
 %% Two judges: the same program without conds, and central differences.
