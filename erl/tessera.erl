@@ -1258,7 +1258,7 @@ quantile(X, Fractions) -> quantile(X, Fractions, #{}).
 %% `keep_axes', `true' to keep them with size 1; `method', how a value between two elements is made: `linear' unless given,
 %% `lower', `higher', `nearest' or `midpoint'. One fraction gives one value for the axes; of a list or a tensor of
 %% fractions the results are along a new first axis. The type is a float's, but `lower', `higher' and `nearest' keep the
-%% operand's. NaN where there is one, and where there are no elements.
+%% operand's. NaN where there is one, and where there are no elements; where the result would be of integers, no elements raise an error.
 %% ```
 %% 1> X = tessera:tensor([[1, 2, 3, 4], [5, 6, 7, 8]]).
 %% 2> tessera:to_list(tessera:quantile(X, 0.5, #{axes => [1], method => lower})).
@@ -1267,7 +1267,7 @@ quantile(X, Fractions) -> quantile(X, Fractions, #{}).
 -spec quantile(operand(), number() | [number()] | tensor(), options()) -> tensor().
 quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options).
 
-%% @doc The element that is there most often; of several the smallest.
+%% @doc The element that is there most often; of several the smallest. No elements raise an error.
 %% ```
 %% 1> tessera:to_number(tessera:mode(tessera:tensor([2, 3, 1, 3, 2]))).
 %% 2
@@ -1276,7 +1276,8 @@ quantile(X, Fractions, Options) -> tessera_order:quantile(X, Fractions, Options)
 mode(X) -> mode(X, #{}).
 
 %% @doc The element that is there most often, over axes; of several the smallest. Options: `axes', one or a list, all of
-%% them unless given; `keep_axes', `true' to keep them with size 1. All NaNs count as equal.
+%% them unless given; `keep_axes', `true' to keep them with size 1. All NaNs count as equal. Empty axes raise an error, unless
+%% the result is empty, too.
 %% ```
 %% 1> tessera:to_list(tessera:mode(tessera:tensor([[1, 2, 2], [3, 3, 1]]), #{axes => [1]})).
 %% [2,3]
@@ -1305,12 +1306,12 @@ unique(Tensor, Options) -> tessera_order:unique(Tensor, Options).
 
 %% ---- reductions
 
-%% @doc The sum of all elements. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
+%% @doc The sum of all elements, 0 of none. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
 %% that are out of range wrap.
 -spec sum(operand()) -> tensor().
 sum(X) -> tessera_ops:reduce(sum, X, #{}).
 
-%% @doc The sum over axes. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these axes
+%% @doc The sum over axes, 0 of no elements. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these axes
 %% with size 1. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results that are out of
 %% range wrap.
 %% ```
@@ -1320,54 +1321,56 @@ sum(X) -> tessera_ops:reduce(sum, X, #{}).
 -spec sum(operand(), options()) -> tensor().
 sum(X, Options) -> tessera_ops:reduce(sum, X, Options).
 
-%% @doc The product of all elements. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
+%% @doc The product of all elements, 1 of none. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results
 %% that are out of range wrap.
 -spec product(operand()) -> tensor().
 product(X) -> tessera_ops:reduce(product, X, #{}).
 
-%% @doc The product over axes. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these
+%% @doc The product over axes, 1 of no elements. Options: `axes', one axis or a list, by default all; `keep_axes', `true' to keep these
 %% axes with size 1. Integers of less than 32 bits are computed as s32 or u32, and u64 as s64; results that are out of
 %% range wrap.
 -spec product(operand(), options()) -> tensor().
 product(X, Options) -> tessera_ops:reduce(product, X, Options).
 
-%% @doc The largest element; NaN if any element is NaN.
+%% @doc The largest element; NaN if any element is NaN. Of no elements it is what {@link max/2} leaves unchanged: `neg_infinity', or
+%% the smallest integer of the type. NumPy raises an error there.
 -spec reduce_max(operand()) -> tensor().
 reduce_max(X) -> tessera_ops:reduce(reduce_max, X, #{}).
 
 %% @doc The largest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default all;
-%% `keep_axes', `true' to keep these axes with size 1.
+%% `keep_axes', `true' to keep these axes with size 1. Of no elements it is as {@link reduce_max/1} says.
 -spec reduce_max(operand(), options()) -> tensor().
 reduce_max(X, Options) -> tessera_ops:reduce(reduce_max, X, Options).
 
-%% @doc The smallest element; NaN if any element is NaN.
+%% @doc The smallest element; NaN if any element is NaN. Of no elements it is what {@link min/2} leaves unchanged: `infinity', or
+%% the largest integer of the type. NumPy raises an error there.
 -spec reduce_min(operand()) -> tensor().
 reduce_min(X) -> tessera_ops:reduce(reduce_min, X, #{}).
 
 %% @doc The smallest element over axes; NaN if any of them is NaN. Options: `axes', one axis or a list, by default
-%% all; `keep_axes', `true' to keep these axes with size 1.
+%% all; `keep_axes', `true' to keep these axes with size 1. Of no elements it is as {@link reduce_min/1} says.
 -spec reduce_min(operand(), options()) -> tensor().
 reduce_min(X, Options) -> tessera_ops:reduce(reduce_min, X, Options).
 
-%% @doc 1 if no element is 0, else 0: u8.
+%% @doc 1 if no element is 0, as where there is none, else 0: u8.
 -spec all(operand()) -> tensor().
 all(X) -> tessera_ops:reduce(all, X, #{}).
 
-%% @doc 1 where no element over the axes is 0, else 0: u8. Options: `axes', one axis or a list, by default all;
+%% @doc 1 where no element over the axes is 0, as where there is none, else 0: u8. Options: `axes', one axis or a list, by default all;
 %% `keep_axes', `true' to keep these axes with size 1.
 -spec all(operand(), options()) -> tensor().
 all(X, Options) -> tessera_ops:reduce(all, X, Options).
 
-%% @doc 1 if an element is not 0, else 0: u8.
+%% @doc 1 if an element is not 0, else, as where there is none, 0: u8.
 -spec any(operand()) -> tensor().
 any(X) -> tessera_ops:reduce(any, X, #{}).
 
-%% @doc 1 where an element over the axes is not 0, else 0: u8. Options: `axes', one axis or a list, by default all;
+%% @doc 1 where an element over the axes is not 0, else, as where there is none, 0: u8. Options: `axes', one axis or a list, by default all;
 %% `keep_axes', `true' to keep these axes with size 1.
 -spec any(operand(), options()) -> tensor().
 any(X, Options) -> tessera_ops:reduce(any, X, Options).
 
-%% @doc The mean of all elements, in a float type.
+%% @doc The mean of all elements, in a float type; NaN of none.
 %% ```
 %% 1> tessera:to_number(tessera:mean(tessera:tensor([1, 2, 3, 4]))).
 %% 2.5
@@ -1376,7 +1379,7 @@ any(X, Options) -> tessera_ops:reduce(any, X, Options).
 mean(X) -> tessera_ops:mean(X, #{}).
 
 %% @doc The mean over axes, in a float type. Options: `axes', one axis or a list, by default all; `keep_axes', `true'
-%% to keep these axes with size 1.
+%% to keep these axes with size 1. Of no elements it is NaN.
 -spec mean(operand(), options()) -> tensor().
 mean(X, Options) -> tessera_ops:mean(X, Options).
 
@@ -1403,13 +1406,14 @@ standard_deviation(X) -> standard_deviation(X, #{}).
 -spec standard_deviation(operand(), options()) -> tensor().
 standard_deviation(X, Options) -> tessera_ops:standard_deviation(X, Options).
 
-%% @doc The row-major index of the largest element, of equal ones the first: s32. NaN counts as the largest.
+%% @doc The row-major index of the largest element, of equal ones the first: s32. NaN counts as the largest. No elements raise an
+%% error, as in NumPy.
 -spec argmax(operand()) -> tensor().
 argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 
 %% @doc The index of the largest element along an axis. NaN counts as the largest. Options: `axis', by default `all',
 %% for the row-major index; `keep_axis'; `tie_break', `low' or `high', for the first or last of equal elements;
-%% `type', which must hold the last index.
+%% `type', which must hold the last index. An empty axis raises an error, unless the result is empty, too.
 %% ```
 %% 1> tessera:to_list(tessera:argmax(tessera:tensor([[1, 5, 5], [7, 2, 3]]), #{axis => 1, tie_break => high})).
 %% [2,0]
@@ -1417,7 +1421,8 @@ argmax(X) -> tessera_ops:arg(argmax, X, #{}).
 -spec argmax(operand(), options()) -> tensor().
 argmax(X, Options) -> tessera_ops:arg(argmax, X, Options).
 
-%% @doc The row-major index of the smallest element, of equal ones the first: s32. NaN counts as the smallest.
+%% @doc The row-major index of the smallest element, of equal ones the first: s32. NaN counts as the smallest. No elements raise an
+%% error, as in NumPy.
 -spec argmin(operand()) -> tensor().
 argmin(X) -> tessera_ops:arg(argmin, X, #{}).
 
@@ -1619,12 +1624,12 @@ window_scatter_min(X, Source, Initial, Window) -> window_scatter_min(X, Source, 
 window_scatter_min(X, Source, Initial, Window, Options) ->
     tessera_windows:scatter(window_scatter_min, X, Source, Initial, Window, Options).
 
-%% @doc The logarithm of the sum of the exponentials of all elements, computed without overflow.
+%% @doc The logarithm of the sum of the exponentials of all elements, computed without overflow. Of none it is `neg_infinity'.
 -spec logsumexp(operand()) -> tensor().
 logsumexp(X) -> tessera_ops:logsumexp(X, #{}).
 
 %% @doc The logarithm of the sum of the exponentials over axes, computed without overflow. Options: `axes', one axis
-%% or a list, by default all; `keep_axes', `true' to keep these axes with size 1.
+%% or a list, by default all; `keep_axes', `true' to keep these axes with size 1. Of no elements it is `neg_infinity'.
 -spec logsumexp(operand(), options()) -> tensor().
 logsumexp(X, Options) -> tessera_ops:logsumexp(X, Options).
 
@@ -1869,7 +1874,8 @@ norm(Tensor) -> norm(Tensor, #{}).
 %% @doc Norms. Options: `order' (2), a number P for the P-th root of the sum of sizes to the power of P; 0 for how many are not 0;
 %% `infinity' or `neg_infinity' for the largest or smallest size; `spectral' or `nuclear' for the largest singular value of
 %% matrices, or the sum of all. `axes', over which a norm is taken (all; the last two for matrices, which have no option for
-%% that); `keep_axes' (false), whether these axes stay, with size 1. Of no number the norm is 0, and `neg_infinity' gives infinity.
+%% that); `keep_axes' (false), whether these axes stay, with size 1. Of no number the norm is 0, but
+%% of a negative order, `neg_infinity' among them, it is infinity, the limit of the norms of ever larger numbers.
 %% ```
 %% 1> A = tessera:tensor([[3, -4], [0, 5]]).
 %% 2> tessera:to_list(tessera:norm(A, #{axes => [1], order => 1})).

@@ -529,7 +529,10 @@ arg(Name, Operand, Options) ->
                             One = axis_option(Name, Args, Axis, Rank),
                             {One, [One]}
                     end,
-    has_index(Name, Args, Type, count(Operand, Axes) - 1),
+    Count = count(Operand, Axes),
+    Count > 0 orelse count(Operand, tessera_type:dims(Rank) -- Axes) =:= 0 orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected at least one element", [Name]),
+    has_index(Name, Args, Type, Count - 1),
     keep_axes(tessera_trace:op(Name, [Operand], {Axis1, Tie =:= high, Type}), Operand, Axes, Keep).
 
 -spec cumulative(atom(), tessera:operand(), options()) -> tessera:tensor().

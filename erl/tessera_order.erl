@@ -111,7 +111,8 @@ between(Name, Sorted, Axis, Positions, Method) ->
 
 no_values(Name, #tessera{shape = Shape} = Sorted, Axis, Positions, Method) ->
     is_float_tensor(Sorted) orelse Method =:= linear orelse Method =:= midpoint orelse
-        tessera_error:raise(Name, [Sorted], invalid_argument, "~s: no elements, of which none is ~s", [Name, Method]),
+        tessera_error:raise(Name, [Sorted], invalid_argument, "~s: expected at least one element, as method ~s gives one of them and ~s has no NaN",
+                            [Name, Method, Sorted#tessera.type]),
     tessera_ops:narrowed(Name, tessera:full(setelement(Axis + 1, Shape, tessera:size(Positions)), nan, f32), Sorted).
 
 interpolate(_, Sorted, Axis, Positions, lower) -> at(Sorted, Axis, tessera:floor(Positions));

@@ -650,6 +650,8 @@ categorical(Key, Logits, Options) ->
         tessera_ops:options(categorical, Args, as_options(Options), #{axis => -1, shape => {}}),
     #tessera{shape = Shape} = Tensor = vectors(categorical, Args, Logits),
     Own = tessera_ops:axis_option(categorical, Args, Axis, tuple_size(Shape)),
+    element(Own + 1, Shape) > 0 orelse
+        tessera_error:raise(categorical, Args, invalid_argument, "categorical: axis ~b is empty, expected at least one element", [Own]),
     Lead = tuple_to_list(shape(categorical, Args, [], Shape0)),
     %% numbers of 16 bits would often be equal, and the first of them be taken
     Type = tessera_random_draw:wide(float_type(categorical, Args, [Tensor], default)),

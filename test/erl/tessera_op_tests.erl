@@ -349,3 +349,45 @@ reversed_axes_test() ->
     Reversed = fun(I) -> lists:foldl(fun(B, Acc) -> Acc * 2 + ((I bsr B) band 1) end, 0, lists:seq(0, Rank - 1)) end,
     Got = tessera:to_list(tessera:reshape(tessera:transpose(X), {1 bsl Rank})),
     ?assertEqual([Reversed(I) || I <- lists:seq(0, (1 bsl Rank) - 1)], Got).
+
+%% ---- no elements: identities where there are some, NaN where a float has none, errors elsewhere
+
+nothing_test_() ->
+    [{lists:flatten(io_lib:format("~p of ~p", [Name, Type])), fun() ->
+        None = tessera:zeros({0}, Type), Rows = tessera:zeros({2, 0}, Type),
+        Over = fun(X, Axes) -> apply(tessera, Name, [X | Args] ++ [maps:merge(#{axes => Axes}, Options)]) end,
+        [begin
+             ?assertEqual(Expected, to_list(Run(fun(X) -> Over(X, [0]) end, None))),
+             ?assertEqual([Expected, Expected], to_list(Run(fun(X) -> Over(X, [1]) end, Rows))),
+             ?assertEqual([], to_list(Run(fun(X) -> Over(X, [0]) end, Rows)))
+         end || Run <- [fun(F, X) -> F(X) end, fun(F, X) -> (tessera:jit(F))(X) end]]
+     end}
+     || {Name, Args, Options, Types, Expected} <-
+            [{sum, [], #{}, [f32], 0.0}, {sum, [], #{}, [s32, u8], 0}, {product, [], #{}, [f32], 1.0}, {product, [], #{}, [s32, u8], 1},
+             {all, [], #{}, [f32, s32], 1}, {any, [], #{}, [f32, s32], 0},
+             {mean, [], #{}, [f32, s32], nan}, {variance, [], #{}, [f32, s32], nan}, {standard_deviation, [], #{}, [f32], nan},
+             {reduce_max, [], #{}, [f16, f32, f64], neg_infinity}, {reduce_max, [], #{}, [s32], -(1 bsl 31)}, {reduce_max, [], #{}, [u8], 0},
+             {reduce_min, [], #{}, [f16, f32, f64], infinity}, {reduce_min, [], #{}, [s32], (1 bsl 31) - 1}, {reduce_min, [], #{}, [u8], 255},
+             {logsumexp, [], #{}, [f32], neg_infinity}, {median, [], #{}, [f32, s32], nan}] ++
+            [{quantile, [0.5], #{method => Method}, [f32], nan} || Method <- [linear, lower, higher, nearest, midpoint]] ++
+            [{quantile, [0.5], #{method => Method}, [s32], nan} || Method <- [linear, midpoint]] ++
+            [{norm, [], #{order => Order}, [f32, c64, s32], 0.0} || Order <- [0, 0.5, 1, 2, 3, infinity]] ++
+            [{norm, [], #{order => Order}, [f32, c64, s32], infinity} || Order <- [-0.5, -1, -2, neg_infinity]],
+        Type <- Types] ++
+    [{lists:flatten(io_lib:format("~p ~p", [Name, Shape])), fun() ->
+        F = fun(X) -> apply(tessera, Name, [X | Args]) end,
+        X = tessera:zeros(Shape, s32),
+        [tessera_test:raises(invalid_argument, "expected at least one element", G) || G <- [fun() -> F(X) end, fun() -> (tessera:jit(F))(X) end]]
+     end}
+     || {Name, Shape, Args} <-
+            [{argmax, {0}, []}, {argmin, {0}, []}, {argmax, {2, 0}, []}, {argmax, {2, 0}, [#{axis => 1}]}, {argmin, {0, 2}, [#{axis => 0}]},
+             {mode, {0}, []}, {mode, {2, 0}, [#{axes => [1]}]}] ++
+            [{quantile, {2, 0}, [0.5, #{axes => [1], method => Method}]} || Method <- [lower, higher, nearest]]] ++
+    [?_assertEqual([], to_list(tessera:argmax(tessera:zeros({0, 2}), #{axis => 1}))),
+     ?_assertEqual([], to_list(tessera:argmin(tessera:zeros({2, 0}), #{axis => 0}))),
+     ?_assertEqual([[], []], to_list(tessera:sort(tessera:zeros({2, 0}), #{axis => 1}))),
+     ?_assertEqual([[], []], to_list(element(2, tessera:top_k(tessera:zeros({2, 0}), 0)))),
+     ?_assertEqual([], to_list(element(1, tessera:top_k(t([1, 2]), 0)))),
+     ?_assertEqual([[], []], to_list(tessera:cumulative_sum(tessera:zeros({2, 0}), #{axis => 1}))),
+     ?_assertEqual([], to_list(tessera:window_max(t([1.0]), {2}))),
+     ?_test(tessera_test:raises(invalid_argument, "axis 0 is empty", fun() -> tessera_random:categorical(tessera_random:key(1), tessera:zeros({0})) end))].
