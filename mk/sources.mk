@@ -86,7 +86,8 @@ PASS_SRC := \
   c_src/pass/complex.c \
   c_src/pass/complex_math.c \
   c_src/pass/complex_power.c \
-  c_src/pass/simplify_shape.c
+  c_src/pass/simplify_shape.c \
+  c_src/pass/vector_dot.c
 
 SHARD_SRC := \
   c_src/shard/combine.c \
@@ -167,8 +168,10 @@ KERNEL_SRC := \
   c_src/kernel/fft_vector_avx512.c \
   c_src/kernel/fft_vector_base.c \
   c_src/kernel/gemm.c \
+  c_src/kernel/gemm_long.c \
   c_src/kernel/gemm_pack.c \
   c_src/kernel/gemm_pack_complex.c \
+  c_src/kernel/gemm_prepare.c \
   c_src/kernel/gemm_routine.c \
   c_src/kernel/gemm_vector.c \
   c_src/kernel/gemm_widen.c \
@@ -215,6 +218,7 @@ KERNEL_SRC := \
   c_src/kernel/ref_scalar.c \
   c_src/kernel/ref_shape.c \
   c_src/kernel/ref_sort.c \
+  c_src/kernel/ref_sum.c \
   c_src/kernel/ref_window.c \
   c_src/kernel/routine.c \
   c_src/kernel/scan.c \

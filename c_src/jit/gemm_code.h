@@ -95,6 +95,10 @@ static inline ts_v multiply_add(gemm_emit *m, ts_v a, ts_v b, ts_v sum) {
   return ts_emit_intrinsic(m->e, "llvm.fma", LLVMTypeOf(sum), args, 3);
 }
 
+static inline ts_v add_elements(gemm_emit *m, ts_v a, ts_v b) {
+  return m->g->compute >= TS_GEMM_I32 ? add(m, a, b) : LLVMBuildFAdd(m->b, a, b, "");
+}
+
 /* ---- loops: `loop_begin(lo)`, body, `loop_end`; runs at least once ---- */
 
 typedef struct loop {

@@ -65,7 +65,8 @@ static ts_status sum_before(const cholesky_panel *p) {
                          .out_row = p->rows};
   if (p->at == 0) return TS_SUCCESS;
   return ts_gemm_run(s->gemm, &shape,
-                     &(ts_gemm_call){.lhs = lhs,
+                     &(ts_gemm_call){.one_chain = true,
+                                     .lhs = lhs,
                                      .rhs = lhs,
                                      .out = p->sums,
                                      .parallel = p->r->inner,

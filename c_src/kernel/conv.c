@@ -330,7 +330,8 @@ static ts_status conv_plan(const ts_routine_request *request, ts_routine_plan *o
                     .groups = op->attrs->conv.groups,
                     .run = channels / op->attrs->conv.groups};
   if (!fill_dims(s, op, x->shape, kernel->shape, result)) return TS_SUCCESS;
-  if (s->run == 1 && features == channels) plan_depthwise(s);
+  fill_counts(s);
+  if (s->run == 1 && features == channels && s->taps <= TS_CONTRACT_CHAIN) plan_depthwise(s); /* its sums are chains */
   fill_steps(s, s->dims);
   if (!s->dot) ts_conv_plan_direct(s, features);
   plan_runs(s);

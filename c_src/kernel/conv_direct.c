@@ -41,6 +41,7 @@ static bool fits(const conv_state *s, const ts_gemm_geometry *g, int64_t feature
   double taps = (double)x->kernel * (s->rank == 2 ? (double)y->kernel : 1);
   if (x->kernel > 1 && x->kernel_dilation != 1) return false;
   if (features <= 0 || (!g->masked && features % g->lanes != 0) || x->out < g->rows[TS_GEMM_HEIGHTS - 1]) return false;
+  if (taps * (double)s->channels > TS_CONTRACT_BLOCK) return false; /* blocks are added in pairs, not in order */
   return taps > 1 && taps * (double)(s->channels * features * s->size) <= (double)ts_target_host()->l2_bytes / 2;
 }
 
@@ -165,7 +166,8 @@ static void run_row(const direct_task *t, int64_t row) {
                                 [TS_GEMM_RUNS] = d->y.kernel,
                                 [TS_GEMM_RUN_STRIDE] = d->y.kernel_dilation * d->line_bytes,
                                 [TS_GEMM_LHS_STRIDE] = d->x.stride * s->channels * s->size,
-                                [TS_GEMM_OUT_STRIDE] = point_bytes};
+                                [TS_GEMM_OUT_STRIDE] = point_bytes,
+                                [TS_GEMM_CHAIN] = TS_CONTRACT_CHAIN};
   for (int64_t col = 0; col < s->shape.n; col += full) {
     int64_t cols = conv_min(full, s->shape.n - col);
     bool packed = cols % t->g->lanes != 0;

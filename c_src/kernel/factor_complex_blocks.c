@@ -208,7 +208,8 @@ ts_status factor_update_tile(const factor_grid *g, factor_block b, const factor_
                                .rhs_col = 1,
                                .out_row = g->a.length};
   return ts_gemm_run(g->f->products, &shape,
-                     &(ts_gemm_call){.lhs = t->by,
+                     &(ts_gemm_call){.one_chain = true,
+                                     .lhs = t->by,
                                      .rhs = factor_row(&g->a, b.at).re + row,
                                      .out = factor_row(&g->a, t->first).re + row,
                                      .adds = true,

@@ -1,151 +1,8 @@
 #include "kernel/gemm.h"
 
-#include "base/alloc.h"
 #include "kernel/gemm_internal.h"
 
 #include <string.h>
-
-/* ---- compiled parts ---- */
-
-static ts_gemm_types all_of(ts_dtype dtype) { return (ts_gemm_types){dtype, dtype, dtype}; }
-
-static bool fits(ts_dtype operand, ts_dtype out) { return operand == out || ts_dtype_widens_to(operand, out); }
-
-bool ts_gemm_has_types(const ts_gemm_types *t) {
-  return ts_gemm_has_type(t->out) && fits(t->lhs, t->out) && fits(t->rhs, t->out);
-}
-
-static bool fits_pair(ts_dtype type) { return type == TS_S8 || type == TS_U8 || type == TS_S16; }
-
-static ts_status create(const ts_gemm_types *types, bool may_pair, ts_gemm **out) {
-  if (!ts_gemm_has_types(types))
-    return ts_error(TS_UNIMPLEMENTED, "no matrix product of type %s", ts_dtype_name(types->out));
-  TS_TRY(TS_NEW(out));
-  ts_gemm *gemm = *out;
-  gemm->types = *types;
-  gemm->lhs_size = (int)ts_dtype_size(types->lhs);
-  gemm->rhs_size = (int)ts_dtype_size(types->rhs);
-  gemm->size = (int)ts_dtype_size(types->out);
-  gemm->native = ts_gemm_is_native(types->out, &gemm->compute);
-  bool pairs = may_pair && fits_pair(types->lhs) && fits_pair(types->rhs) && gemm->compute == TS_GEMM_I32;
-  gemm->depth = pairs ? 2 : 1;
-  ts_gemm_get_geometry(pairs ? TS_GEMM_PAIRS : gemm->compute, ts_target_host(), &gemm->geometry);
-  return TS_SUCCESS;
-}
-
-/* Tile kernels read packed operands, which are widened already, or operands of native types, so they have no narrow
- * types. `x` is the type of the matrix that the others read. */
-static void make_source(const ts_gemm *gemm, ts_gemm_kernel kernel, ts_dtype x, ts_gemm_request *request,
-                        ts_kernel_source *out) {
-  bool tile = kernel == TS_GEMM_TILE || kernel == TS_GEMM_STRIDED;
-  if (tile || (int)ts_dtype_size(x) >= gemm->geometry.element_size) x = TS_DTYPE_NONE;
-  ts_gemm_make_source(kernel == TS_GEMM_TILE ? gemm->geometry.compute : gemm->compute, kernel, x, ts_target_host(),
-                      request, out);
-}
-
-static ts_status get_all_kernels(ts_gemm *gemm) {
-  ts_gemm_request requests[TS_GEMM_KERNEL_COUNT];
-  ts_kernel_source sources[TS_GEMM_KERNEL_COUNT];
-  ts_kernel *kernels[TS_GEMM_KERNEL_COUNT];
-  int count = 0;
-  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++) {
-    make_source(gemm, (ts_gemm_kernel)i, gemm->types.lhs, &requests[count], &sources[count]);
-    count++;
-  }
-  TS_TRY(ts_jit_get_kernels(sources, (size_t)count, kernels));
-  for (int i = 0; i < count; i++) gemm->kernels[requests[i].kernel] = kernels[i];
-  return TS_SUCCESS;
-}
-
-ts_status ts_gemm_prepare(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
-                          ts_kernel_source *out_source) {
-  *out = NULL;
-  TS_TRY(create(types, true, out));
-  ts_gemm *gemm = *out;
-  make_source(gemm, ts_gemm_pick_kernel(gemm, shape), ts_gemm_matrix_type(gemm, shape), &gemm->request, out_source);
-  return TS_SUCCESS;
-}
-
-ts_status ts_gemm_prepare_scaled(const ts_gemm_types *types, const ts_gemm_shape *shape, ts_gemm **out,
-                                 ts_kernel_source *out_source) {
-  (void)shape; /* of any one: tiles read packed operands */
-  *out = NULL;
-  TS_TRY(create(types, false, out));
-  (*out)->scaled = true;
-  make_source(*out, TS_GEMM_TILE, types->out, &(*out)->request, out_source);
-  return TS_SUCCESS;
-}
-
-ts_status ts_gemm_prepare_rows(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
-  ts_gemm_types types = all_of(dtype);
-  *out = NULL;
-  TS_TRY(create(&types, false, out)); /* the rows' runs of elements may be odd */
-  make_source(*out, TS_GEMM_TILE, dtype, &(*out)->request, out_source);
-  return TS_SUCCESS;
-}
-
-ts_status ts_gemm_prepare_complex(ts_dtype part, ts_gemm **out, ts_kernel_source *out_source) {
-  ts_gemm_types types = all_of(part);
-  *out = NULL;
-  TS_TRY(create(&types, false, out));
-  (*out)->complex = true;
-  make_source(*out, TS_GEMM_TILE, part, &(*out)->request, out_source);
-  return TS_SUCCESS;
-}
-
-/* The product of the parts: n and k count real numbers. The strides along n of the right side and along k are still of
- * complex numbers, which packing splits (gemm_pack_complex.c). With k = 1 that stride has no meaning, and the two parts
- * of the left side are adjacent. */
-ts_gemm_shape ts_gemm_shape_of_parts(const ts_gemm_shape *numbers) {
-  ts_gemm_shape s = *numbers;
-  if (s.k == 1) s.lhs_col = 1;
-  s.n *= 2;
-  s.k *= 2;
-  s.lhs_batch *= 2;
-  s.lhs_row *= 2;
-  s.rhs_batch *= 2;
-  s.out_batch *= 2;
-  s.out_row *= 2;
-  return s;
-}
-
-ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source) {
-  ts_gemm_types types = all_of(dtype);
-  *out = NULL;
-  TS_TRY(create(&types, false, out));
-  make_source(*out, TS_GEMM_STRIDED, dtype, &(*out)->request, out_source);
-  return TS_SUCCESS;
-}
-
-void ts_gemm_adopt(ts_gemm *gemm, ts_kernel *kernel) {
-  ts_kernel_retain(kernel);
-  gemm->kernels[gemm->request.kernel] = kernel;
-}
-
-static ts_status get_one_kernel(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
-  ts_kernel_source source;
-  ts_gemm_types types = all_of(dtype);
-  TS_TRY(ts_gemm_prepare(&types, shape, out, &source));
-  return ts_jit_get_kernels(&source, 1, &(*out)->kernels[(*out)->request.kernel]);
-}
-
-ts_status ts_gemm_get(ts_dtype dtype, const ts_gemm_shape *shape, ts_gemm **out) {
-  *out = NULL;
-  ts_gemm_types types = all_of(dtype);
-  ts_status status = shape ? get_one_kernel(dtype, shape, out) : create(&types, true, out);
-  if (!status && !shape) status = get_all_kernels(*out);
-  if (!status) return TS_SUCCESS;
-  ts_gemm_release(*out);
-  *out = NULL;
-  return ts_error_context(status, "matrix product of type %s", ts_dtype_name(dtype));
-}
-
-void ts_gemm_release(ts_gemm *gemm) {
-  if (!gemm) return;
-  for (int i = 0; i < TS_GEMM_KERNEL_COUNT; i++)
-    if (gemm->kernels[i]) ts_kernel_release(gemm->kernels[i]);
-  ts_free(gemm);
-}
 
 /* ---- the plan of one run ---- */
 
@@ -196,10 +53,12 @@ static int64_t round_up(int64_t value, int64_t unit) { return gemm_ceil_div(valu
 
 /* Cuts k into equal blocks such that a panel of rhs stays in L1. */
 static void plan_k(plan *p) {
+  const int64_t unit = p->run->chain < p->shape.k ? p->run->chain : p->run->gemm->complex ? 2 : 1;
   int64_t most = gemm_max(TS_GEMM_LEFT_STEPS, ts_target_host()->l1_bytes / (p->tile_cols * p->g->element_size));
+  most = gemm_max(most / unit, 1) * unit; /* whole chains, or whole complex numbers */
   p->k_blocks = gemm_ceil_div(p->shape.k, most);
-  p->kc = gemm_ceil_div(p->shape.k, p->k_blocks);
-  if (p->run->gemm->complex) p->kc = round_up(p->kc, 2); /* blocks have whole numbers */
+  p->kc = round_up(gemm_ceil_div(p->shape.k, p->k_blocks), unit);
+  p->k_blocks = gemm_ceil_div(p->shape.k, p->kc);
   p->lhs_panel_bytes = p->kc * p->g->panel * p->g->element_size;
   p->rhs_panel_bytes = p->kc * p->tile_cols * p->g->element_size;
   p->group_panels = gemm_max(1, ts_target_host()->l2_bytes / 3 / p->rhs_panel_bytes);
@@ -245,7 +104,7 @@ static void plan_tasks(plan *p) {
     p->row_tasks = gemm_max(p->row_tasks, gemm_min(wanted, gemm_max(1, p->row_panels / 2)));
     if (p->row_tasks < wanted) p->col_tasks = gemm_min(gemm_ceil_div(wanted, p->row_tasks), p->col_panels);
   }
-  if (!p->run->gemm->native) /* a task keeps partial results in a second copy */
+  if (!p->run->native) /* a task keeps partial results in a second copy */
     p->col_tasks = gemm_max(p->col_tasks, gemm_ceil_div(p->col_panels, 1024 / p->tile_cols));
 }
 
@@ -271,7 +130,7 @@ static int64_t phase_bytes(const plan *p) {
 /* Partial results outside of `out` end with their task, which then has to cover all of k in one phase. */
 static void plan_phases(plan *p) {
   int64_t block = p->rhs_panel_bytes * p->col_panels, blocks = p->k_blocks;
-  if (p->mode == RHS_SHARED && p->run->gemm->native && !p->run->packed)
+  if (p->mode == RHS_SHARED && p->run->native && !p->run->packed)
     blocks = gemm_min(blocks, gemm_max(1, phase_bytes(p) / block / p->rhs_batches));
   p->phase_k = gemm_min(blocks * p->kc, p->shape.k);
 }
@@ -286,7 +145,7 @@ static ts_status plan_space(plan *p) {
                      ? 0
                      : p->rhs_panel_bytes * (p->mode == RHS_DIRECT ? 1 : gemm_min(p->group_panels, p->task_panels));
   p->rhs_bytes = round_up(p->rhs_bytes, TS_POOL_ALIGNMENT);
-  p->partial_bytes = p->run->gemm->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
+  p->partial_bytes = p->run->native ? 0 : p->task_rows * p->task_panels * p->tile_cols * size;
   p->partial_bytes = round_up(p->partial_bytes, TS_POOL_ALIGNMENT);
   p->worker_bytes = p->lhs_bytes + p->rhs_bytes + p->partial_bytes;
   if (p->mode != RHS_SHARED || p->run->packed) return TS_SUCCESS;
@@ -378,7 +237,7 @@ static void run_edge_tile(ts_kernel_fn kernel, int64_t *args, int variant, int64
   int64_t out = args[TS_GEMM_OUT], stride = args[TS_GEMM_OUT_STRIDE];
   char *to = (char *)(intptr_t)out;
   memset(aside, 0, sizeof(aside));
-  if (args[TS_GEMM_CONTINUE])
+  if (args[TS_GEMM_CONTINUE] || args[TS_GEMM_ADDS])
     for (int64_t r = 0; r < rows; r++) memcpy(aside + r * tile_bytes, to + r * stride, (size_t)row_bytes);
   args[TS_GEMM_OUT] = (int64_t)(intptr_t)aside;
   args[TS_GEMM_OUT_STRIDE] = tile_bytes;
@@ -418,7 +277,7 @@ static void pack_rows(const task *t) {
     char *panel = t->lhs_space + row / p->g->rows[0] * t->kc * p->g->panel * size;
     lhs->start(lhs->context, p->first_batch + t->batch, t->row + row, units, state);
     for (int64_t k = 0; k < t->kc;) {
-      int64_t run = gemm_min(lhs->find(lhs->context, state, t->k + k, rows), t->kc - k);
+      int64_t run = gemm_min(lhs->find(lhs->context, state, p->run->first_k + t->k + k, rows), t->kc - k);
       ts_gemm_pack_rows(&p->pack_lhs, rows, units, run, panel + k * p->g->panel * size);
       k += run;
     }
@@ -477,7 +336,8 @@ static void run_row(const task *t, int64_t row, int height, int64_t rows, int64_
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = t->kc,
                                 [TS_GEMM_LHS] = (int64_t)(intptr_t)lhs,
                                 [TS_GEMM_OUT_STRIDE] = t->out_stride,
-                                [TS_GEMM_CONTINUE] = t->k > 0 || p->run->adds};
+                                [TS_GEMM_CHAIN] = p->run->chain};
+  args[ts_gemm_goes_on(p->run) ? TS_GEMM_CONTINUE : TS_GEMM_ADDS] = t->k > 0 || p->run->adds;
   for (int64_t col = first; col < end; col += p->tile_cols) {
     int64_t cols = gemm_min(p->tile_cols, end - col);
     int narrow = cols <= g->lanes, variant = height * TS_GEMM_WIDTHS + narrow;
@@ -501,10 +361,10 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
   const plan *p = t->p;
   const gemm_run *run = p->run;
   int64_t batch = p->first_batch + t->batch, col = p->first_col + t->col;
-  for (int64_t r = row; r < row + rows && !run->gemm->native; r++) {
+  for (int64_t r = row; r < row + rows && !run->native; r++) {
     int64_t at = batch * p->shape.out_batch + (t->row + r) * p->shape.out_row + col + first;
     const char *from = t->partial + r * t->out_stride + first * p->g->element_size;
-    ts_gemm_narrow(run->gemm->types.out, from, end - first, run->out + at * run->gemm->size);
+    ts_gemm_narrow(run->gemm->types.out, from, end - first, run->out + at * run->size);
   }
   if (!run->epilogue || p->shows_rows) return;
   if (run->epilogue->whole_rows && end < t->cols) return;
@@ -515,8 +375,8 @@ static void finish(const task *t, int64_t row, int64_t rows, int64_t first, int6
 /* Computes one group of columns for one block of k. */
 static void run_group(const task *t, int64_t first, int64_t end, int worker) {
   const plan *p = t->p;
-  bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->gemm->native);
-  int64_t most = FINISH_BYTES / ((end - first) * p->run->gemm->size), done = 0;
+  bool last = t->k + t->kc == p->shape.k && (p->run->epilogue || !p->run->native);
+  int64_t most = FINISH_BYTES / ((end - first) * p->run->size), done = 0;
   for (int64_t row = 0; row < t->rows;) {
     int height = pick_height(p->g, t->rows - row);
     int64_t rows = gemm_min(p->g->rows[height], t->rows - row);
@@ -546,9 +406,9 @@ static bool run_block(task *t, int worker) {
 static void place_out(task *t) {
   const plan *p = t->p;
   const ts_gemm_shape *s = &p->shape;
-  int size = p->run->gemm->size;
+  int size = p->run->size;
   int64_t at = (p->first_batch + t->batch) * s->out_batch + t->row * s->out_row + p->first_col + t->col;
-  bool native = p->run->gemm->native;
+  bool native = p->run->native;
   t->out = native ? p->run->out + at * size : t->partial;
   t->out_stride = native ? s->out_row * size : p->task_panels * p->tile_cols * p->g->element_size;
 }
@@ -611,9 +471,14 @@ static void show_task(void *arg, int64_t index, int worker) {
 
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel) {
   shown_rows s = {.run = run, .first_batch = first_batch};
-  s.rows = gemm_max(1, FINISH_BYTES / (run->shape.n * run->gemm->size));
+  s.rows = gemm_max(1, FINISH_BYTES / (run->shape.n * run->size));
   s.chunks = gemm_ceil_div(run->shape.m, s.rows);
   ts_parallel_run(parallel, batches * s.chunks, show_task, &s);
+}
+
+/* Sums of integers wrap, in any order. */
+static int64_t chain_of(const ts_gemm *gemm, const ts_gemm_call *call) {
+  return call->one_chain || gemm->compute >= TS_GEMM_I32 ? TS_GEMM_ONE_CHAIN : TS_CONTRACT_CHAIN;
 }
 
 static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
@@ -626,6 +491,9 @@ static gemm_run make_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const 
                     .left = call->left,
                     .out = call->out,
                     .scale = call->scale,
+                    .native = gemm->native,
+                    .size = gemm->size,
+                    .chain = chain_of(gemm, call),
                     .adds = call->adds,
                     .epilogue = call->epilogue,
                     .parallel = call->parallel,
@@ -670,7 +538,7 @@ static void limit_pass(const ts_gemm *gemm, const ts_gemm_shape *s, int64_t *out
 }
 
 /* Splits a product whose packed rhs would be too large, first by batch, then by columns. */
-static ts_status run_passes(const gemm_run *run) {
+ts_status ts_gemm_run_passes(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
   int64_t batch, cols;
   limit_pass(run->gemm, s, &batch, &cols);
@@ -685,12 +553,21 @@ enum { WEIGHT_MAX_ROWS = 128 };
 /* To find smaller ones costs as much as to pack them. */
 enum { WEIGHT_MIN_ELEMENTS = 4096 };
 
-/* The plan of packing, which is that of any number of rows. */
+/* The plan of packing a block of k, which is that of any number of rows. */
 static ts_status plan_weights(plan *p, const gemm_run *run) {
   TS_TRY(start_plan(p, run, 0, run->shape.batch, 0, run->shape.n));
   p->phase_k = p->shape.k;
   p->mode = RHS_SHARED;
   return TS_SUCCESS;
+}
+
+/* Steps of k that are packed together. */
+static int64_t block_steps(const gemm_run *run) {
+  return ts_gemm_goes_on(run) ? run->shape.k : gemm_min(run->shape.k, TS_CONTRACT_BLOCK);
+}
+
+static int64_t packed_bytes(const plan *p, int64_t k) {
+  return p->rhs_batches * k * p->col_panels * p->tile_cols * p->g->element_size;
 }
 
 static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
@@ -703,22 +580,29 @@ static bool gains(const ts_gemm *gemm, const ts_gemm_shape *s) {
 }
 
 bool ts_gemm_packs_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, ts_prepared_key *out, int64_t *out_bytes) {
-  gemm_run run = {.gemm = gemm, .shape = *shape, .parallel = &ts_parallel_serial};
+  gemm_run run = make_run(gemm, shape, &(ts_gemm_call){.parallel = &ts_parallel_serial});
   plan p;
+  run.shape.k = block_steps(&run);
   if (!gains(gemm, shape) || !ts_status_consume_ok(plan_weights(&p, &run)) || is_direct(&p)) return false;
-  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, p.shape.k,
+  *out = (ts_prepared_key){{p.g->compute | (int64_t)gemm->types.rhs << 8, p.rhs_batches, p.shape.n, shape->k,
                             p.shape.rhs_batch, p.shape.rhs_row, p.shape.rhs_col, p.kc}};
-  *out_bytes = p.rhs_batches * p.shape.k * p.col_panels * p.tile_cols * p.g->element_size;
+  *out_bytes = packed_bytes(&p, shape->k);
   return true;
 }
 
 ts_status ts_gemm_pack_weights(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call, void *out) {
   gemm_run run = make_run(gemm, shape, call);
   plan p;
-  TS_TRY(plan_weights(&p, &run));
-  p.shared = out;
-  int64_t groups = gemm_ceil_div(p.col_panels, PACK_PANELS);
-  ts_parallel_run(run.parallel, p.rhs_batches * phase_blocks(&p) * groups, pack_task, &p);
+  char *to = out;
+  const int64_t steps = block_steps(&run);
+  for (int64_t k = 0; k < shape->k; k += steps, run.rhs += steps * shape->rhs_row * gemm->rhs_size) {
+    run.shape.k = gemm_min(steps, shape->k - k);
+    TS_TRY(plan_weights(&p, &run));
+    p.shared = to;
+    int64_t groups = gemm_ceil_div(p.col_panels, PACK_PANELS);
+    ts_parallel_run(run.parallel, p.rhs_batches * phase_blocks(&p) * groups, pack_task, &p);
+    to += packed_bytes(&p, run.shape.k);
+  }
   return ts_check_cancelled(call->cancel, "a matrix product");
 }
 
@@ -741,9 +625,15 @@ static void run_zeros(const gemm_run *run) {
   const ts_gemm_shape *s = &run->shape;
   for (int64_t b = 0; b < s->batch; b++) {
     for (int64_t i = 0; i < s->m; i++)
-      memset(run->out + (b * s->out_batch + i * s->out_row) * run->gemm->size, 0, (size_t)(s->n * run->gemm->size));
+      memset(run->out + (b * s->out_batch + i * s->out_row) * run->size, 0, (size_t)(s->n * run->size));
     if (run->epilogue) gemm_show(run, (ts_epilogue_part){b, 0, s->m, 0, s->n}, 0);
   }
+}
+
+/* Integers have one chain, whatever their number. */
+static ts_status run_any(const gemm_run *run) {
+  if (run->chain == TS_CONTRACT_CHAIN && run->shape.k > TS_CONTRACT_BLOCK) return ts_gemm_run_long(run);
+  return run->kernel == TS_GEMM_TILE ? ts_gemm_run_passes(run) : ts_gemm_run_vector(run);
 }
 
 ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
@@ -754,18 +644,19 @@ ts_status ts_gemm_run(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_
     if (!call->adds) run_zeros(&run);
     return TS_SUCCESS;
   }
-  ts_gemm_kernel kernel = call->adds || call->left ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
-  if (!gemm->kernels[kernel])
+  run.kernel = call->adds || call->left ? TS_GEMM_TILE : ts_gemm_pick_kernel(gemm, shape);
+  if (!gemm->kernels[run.kernel])
     return ts_error(TS_FAILED_PRECONDITION, "matrix product of another shape than was planned");
-  return kernel == TS_GEMM_TILE ? run_passes(&run) : ts_gemm_run_vector(&run);
+  return run_any(&run);
 }
 
 ts_status ts_gemm_run_rows(const ts_gemm *gemm, const ts_gemm_shape *shape, const ts_gemm_call *call) {
   gemm_run run = make_run(gemm, shape, call);
   run.lhs = run.rhs; /* any address: offsets of 0 are added to it */
+  run.kernel = TS_GEMM_TILE;
   if (is_empty(shape)) return TS_SUCCESS;
   TS_TRY(ts_check_cancelled(call->cancel, "a convolution"));
-  if (shape->k > 0) return run_passes(&run);
+  if (shape->k > 0) return run_any(&run);
   run_zeros(&run);
   return TS_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* Matrix products of every supported type by one packed kernel, whose inner
  * parts are emitted by the JIT's emitters when Tessera is built (jit/session/builtin.h). Thread-safe, re-entrant.
  *
- * Meaning: out[b,i,j] = fma chain over k = 0..K-1 in order, from +0 (f16 and bf16 in f32,
+ * Meaning: out[b,i,j] = the sum over k = 0..K-1 in the order of tensor/contract_order.h (f16 and bf16 in f32,
  * rounded once at the end; integers wrap). The bits depend on nothing else: not on
  * blocking, threads, strides or the batch. A machine that has no FMA (x86 before
  * AVX2) multiplies, then adds. */
@@ -83,8 +83,10 @@ typedef struct ts_gemm_call {
   const void *packed; /* rhs as ts_gemm_pack_weights has packed it for such a product; NULL: the run packs it */
   const void *left;   /* lhs as ts_gemm_pack_left has packed it; NULL: the run packs it */
   void *out;
-  const ts_gemm_scale *scale;  /* for ts_gemm_prepare_scaled; else NULL */
-  bool adds;                   /* the chains begin with what `out` has, which is of the type that is computed */
+  const ts_gemm_scale *scale; /* for ts_gemm_prepare_scaled; else NULL */
+  /* All k are one chain: of linear algebra, whose sums go on from one product to the next. */
+  bool one_chain;
+  bool adds; /* with one_chain: it begins with what `out` has, which is of the type that is computed */
   const ts_epilogue *epilogue; /* may be NULL */
   const ts_parallel *parallel;
   ts_pool *pool;              /* for packed operands */

@@ -5,6 +5,7 @@
 #include "base/cancel.h"
 #include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
+#include "tensor/contract_order.h"
 
 struct ts_gemm {
   ts_gemm_types types;
@@ -19,6 +20,9 @@ struct ts_gemm {
   ts_gemm_request request; /* of ts_gemm_prepare */
 };
 
+/* A chain without an end. */
+#define TS_GEMM_ONE_CHAIN (INT64_MAX / 2)
+
 /* The arguments of one run. */
 typedef struct gemm_run {
   const ts_gemm *gemm;
@@ -30,6 +34,11 @@ typedef struct gemm_run {
   char *out;
   const ts_gemm_scale *scale; /* NULL: none */
   bool adds;
+  bool native; /* `out` has the type that is computed: the gemm's, or parts that ts_gemm_run_long adds */
+  int size;    /* bytes of an element of `out` */
+  ts_gemm_kernel kernel;
+  int64_t chain;   /* steps of k that are one chain: TS_CONTRACT_CHAIN, or TS_GEMM_ONE_CHAIN */
+  int64_t first_k; /* of `rows`: where the run's k begin */
   const ts_epilogue *epilogue;
   const ts_parallel *parallel;
   ts_pool *pool;
@@ -47,13 +56,24 @@ static inline int64_t gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) /
 static inline int64_t gemm_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t gemm_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* True if the sums of a part of k go on from those of the part before; else they are added to them. */
+static inline bool ts_gemm_goes_on(const gemm_run *run) { return run->chain == TS_GEMM_ONE_CHAIN; }
+
 /* ---- gemm.c ---- */
+
+/* A product by tiles, of at most TS_CONTRACT_BLOCK steps unless it is one chain. */
+ts_status ts_gemm_run_passes(const gemm_run *run);
 
 /* Runs an epilogue that takes whole rows on all batches, when the tasks had only parts of rows. */
 void ts_gemm_show_rows(const gemm_run *run, int64_t first_batch, int64_t batches, const ts_parallel *parallel);
 
 /* A gemm with the kernel TS_GEMM_STRIDED only, whose caller makes the tiles; for ts_gemm_adopt, as ts_gemm_prepare. */
 ts_status ts_gemm_prepare_strided(ts_dtype dtype, ts_gemm **out, ts_kernel_source *out_source);
+
+/* ---- gemm_long.c ---- */
+
+/* A product of more than TS_CONTRACT_BLOCK steps: of blocks, whose results are added in pairs. */
+ts_status ts_gemm_run_long(const gemm_run *run);
 
 /* ---- gemm_pack.c ---- */
 

@@ -1,5 +1,5 @@
 /* A matrix times a few vectors. This is bound by memory, so the matrix is read unpacked, once for all vectors, and
- * narrow elements are widened while they are read. Each sum follows the order of k; machine vectors run across
+ * narrow elements are widened while they are read. Each chain follows the order of k; machine vectors run across
  * results. */
 #include "kernel/gemm_internal.h"
 
@@ -64,6 +64,9 @@ ts_gemm_kernel ts_gemm_pick_kernel(const ts_gemm *gemm, const ts_gemm_shape *sha
 #define TASK_BYTES (256 << 10)         /* of x, a minimum for large ones */
 #define PARALLEL_MIN_BYTES (512 << 10) /* of x; below this, waking another thread costs as much */
 #define PACK_STEPS 2048                /* of k, in one task that packs v */
+/* DOT reads at least 16 bytes along k, of a few steps at the end of a long k also those before: of x they are in its
+ * row, of a packed v in this. */
+#define V_MARGIN (TS_GEMM_MAX_ITEMS * 16)
 
 typedef struct vector_plan {
   const gemm_run *run;
@@ -75,7 +78,7 @@ typedef struct vector_plan {
   bool packed;           /* v is copied to [batch, k, items], in the compute type */
   int64_t v_batches;
   char *v_space, *workers; /* of each worker: results that cannot be written to `out` directly */
-  int64_t v_bytes, packed_bytes, worker_bytes;
+  int64_t v_bytes, packed_bytes, results_bytes, worker_bytes; /* results_bytes: of a worker's results of one chain */
 } vector_plan;
 
 static int64_t dot_chunk(const vector_plan *p, int64_t batch) {
@@ -108,7 +111,8 @@ static ts_status plan_space(vector_plan *p) {
   for (p->items = 1; p->items < f->items;) p->items *= 2;
   p->packed = p->items > 1 || f->v.k != 1 || f->v.size < size;
   p->v_batches = f->v.batch == 0 ? 1 : p->run->shape.batch;
-  p->worker_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
+  p->results_bytes = p->items > 1 ? p->items * TS_GEMM_ITEM_BYTES : whole_lines(2 * p->chunk * size);
+  p->worker_bytes = p->dot || f->k <= p->run->chain ? p->results_bytes : 2 * p->results_bytes;
   if (!p->packed) return TS_SUCCESS;
   if (!ts_mul_i64(f->k, p->items * size, &p->v_bytes) || !ts_add_i64(p->v_bytes, 63, &p->v_bytes) ||
       !ts_mul_i64(p->v_bytes / 64 * 64, p->v_batches, &p->packed_bytes))
@@ -127,7 +131,7 @@ bool ts_gemm_vector_is_large(const ts_gemm *gemm, const ts_gemm_shape *shape) {
 }
 
 static ts_status plan_make(vector_plan *p) {
-  p->dot = ts_gemm_pick_kernel(p->run->gemm, &p->run->shape) == TS_GEMM_DOT;
+  p->dot = p->run->kernel == TS_GEMM_DOT;
   plan_chunks(p);
   bool small = p->run->shape.batch * p->chunks == 1 || !is_large(&p->run->shape, &p->f);
   p->parallel = small ? &ts_parallel_serial : p->run->parallel;
@@ -148,9 +152,36 @@ static void pack_task(void *arg, int64_t index, int worker) {
   ts_gemm_pack(&pack, f->v.at + (batch * f->v.batch + k * f->v.k) * f->v.size, f->items, steps, to, 0);
 }
 
+/* Adds the results of a chain to those before. */
+static void add_results(const vector_plan *p, const char *chain, int64_t count, char *out) {
+  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
+  for (int i = 0; i < p->items; i++, chain += TS_GEMM_ITEM_BYTES, out += TS_GEMM_ITEM_BYTES) {
+    const float *a = (const float *)(const void *)chain;
+    const double *b = (const double *)(const void *)chain;
+    for (int64_t r = 0; r < count && !f64; r++) ((float *)(void *)out)[r] += a[r];
+    for (int64_t r = 0; r < count && f64; r++) ((double *)(void *)out)[r] += b[r];
+  }
+}
+
+/* Chain after chain: the first one in `out`, the others in `aside`. */
+static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *out, char *aside) {
+  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_AXPY]);
+  const int64_t k = args[TS_GEMM_K], size = p->run->gemm->geometry.element_size;
+  for (int64_t first = 0; first < k; first += p->run->chain) {
+    char *to = first == 0 ? out : aside;
+    for (int i = 0; i < p->items; i++) memset(to + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
+    args[TS_GEMM_K] = gemm_min(p->run->chain, k - first);
+    args[TS_GEMM_OUT] = (int64_t)(intptr_t)to;
+    kernel(args, 0, count, NULL);
+    if (first > 0) add_results(p, aside, count, out);
+    args[TS_GEMM_LHS] += args[TS_GEMM_K] * p->items * size;
+    args[TS_GEMM_RHS] += args[TS_GEMM_K] * args[TS_GEMM_RHS_STRIDE];
+  }
+}
+
 /* Computes results [0, count) of the rows from `x` on. A tail below one machine vector is computed again together with
  * the rows before it. */
-static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out) {
+static void run_kernel(const vector_plan *p, const char *x, const char *v, int64_t count, char *out, char *aside) {
   const vector_form *f = &p->f;
   int64_t lanes = p->run->gemm->geometry.lanes;
   int64_t args[TS_GEMM_ARGS] = {[TS_GEMM_K] = f->k,
@@ -158,14 +189,13 @@ static void run_kernel(const vector_plan *p, const char *x, const char *v, int64
                                 [TS_GEMM_RHS] = (int64_t)(intptr_t)x,
                                 [TS_GEMM_RHS_STRIDE] = (p->dot ? f->x.unit : f->x.k) * f->x.size,
                                 [TS_GEMM_OUT] = (int64_t)(intptr_t)out,
+                                [TS_GEMM_CHAIN] = p->run->chain,
                                 [TS_GEMM_ITEMS] = p->items};
-  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[p->dot ? TS_GEMM_DOT : TS_GEMM_AXPY]);
   if (!p->dot) {
-    size_t bytes = (size_t)(count * p->run->gemm->geometry.element_size);
-    for (int i = 0; i < p->items; i++) memset(out + i * TS_GEMM_ITEM_BYTES, 0, bytes);
-    kernel(args, 0, count, NULL);
+    run_axpy(p, args, count, out, aside);
     return;
   }
+  ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_DOT]);
   int64_t whole = count / lanes * lanes;
   kernel(args, 0, whole, NULL);
   if (whole < count) kernel(args, count - lanes, count, NULL);
@@ -182,10 +212,10 @@ static void narrow_results(const vector_form *f, ts_dtype dtype, const char *fro
 }
 
 /* The same for any type. */
-static void copy_results(const vector_form *f, const ts_gemm *gemm, const char *from, int64_t count, char *out) {
-  int size = gemm->size;
-  if (!gemm->native) {
-    narrow_results(f, gemm->types.out, from, count, out);
+static void copy_results(const vector_form *f, const gemm_run *run, const char *from, int64_t count, char *out) {
+  int size = run->size;
+  if (!run->native) {
+    narrow_results(f, run->gemm->types.out, from, count, out);
     return;
   }
   if (f->out_result == 1) {
@@ -213,28 +243,28 @@ static void vector_task(void *arg, int64_t index, int worker) {
   const gemm_run *run = p->run;
   const vector_form *f = &p->f;
   if (gemm_cancelled(run)) return;
-  int size = run->gemm->size;
+  int size = run->size;
   int64_t batch = index / p->chunks, chunk = index % p->chunks, first = chunk * p->chunk;
   int64_t count = chunk + 1 == p->chunks ? f->results - first : p->chunk;
   char *out = run->out + (batch * run->shape.out_batch + first * f->out_result) * size;
   const char *v = f->v.at + batch * f->v.batch * f->v.size;
   if (p->packed) v = p->v_space + (f->v.batch == 0 ? 0 : batch) * p->v_bytes;
   const char *x = f->x.at + (batch * f->x.batch + first * f->x.unit) * f->x.size;
-  bool in_place = run->gemm->native && p->items == 1 && (f->out_result == 1 || count == 1);
+  bool in_place = run->native && p->items == 1 && (f->out_result == 1 || count == 1);
   char *aside = p->workers + worker * p->worker_bytes;
-  run_kernel(p, x, v, count, in_place ? out : aside);
+  run_kernel(p, x, v, count, in_place ? out : aside, aside + p->results_bytes);
   for (int64_t i = 0; i < f->items && !in_place; i++)
-    copy_results(f, run->gemm, aside + i * TS_GEMM_ITEM_BYTES, count, out + i * f->out_item * size);
+    copy_results(f, run, aside + i * TS_GEMM_ITEM_BYTES, count, out + i * f->out_item * size);
   if (run->epilogue) show_epilogue(p, batch, first, count, worker);
 }
 
 ts_status ts_gemm_run_vector(const gemm_run *run) {
   vector_plan p = {.run = run, .f = as_vectors(run->gemm, &run->shape, run->lhs, run->rhs)};
   TS_TRY(plan_make(&p));
-  int64_t bytes = p.packed_bytes + p.worker_bytes * p.parallel->width;
+  int64_t bytes = V_MARGIN + p.packed_bytes + p.worker_bytes * p.parallel->width;
   void *memory;
   TS_TRY(ts_pool_alloc(run->pool, bytes, &memory));
-  p.v_space = memory;
+  p.v_space = (char *)memory + V_MARGIN;
   p.workers = p.v_space + p.packed_bytes;
   if (p.packed) ts_parallel_run(p.parallel, p.v_batches * gemm_ceil_div(p.f.k, PACK_STEPS), pack_task, &p);
   ts_parallel_run(p.parallel, run->shape.batch * p.chunks, vector_task, &p);

@@ -27,7 +27,8 @@ static ts_status sum_before(const ts_linalg_solver *s, const ts_linalg_system *p
     return TS_SUCCESS;
   }
   return ts_gemm_run(s->gemm, &shape,
-                     &(ts_gemm_call){.lhs = ts_linalg_at(&p->a, at, 0, s->size),
+                     &(ts_gemm_call){.one_chain = true,
+                                     .lhs = ts_linalg_at(&p->a, at, 0, s->size),
                                      .rhs = p->x.data,
                                      .out = sums,
                                      .parallel = s->parallel,

@@ -163,7 +163,8 @@ static ts_status add_products(const panel *p, const strip *s) {
   shape.n = s->cols;
   shape.rhs_row = shape.out_row = s->row;
   return ts_gemm_run(f->with.gemm, &shape,
-                     &(ts_gemm_call){.left = p->below,
+                     &(ts_gemm_call){.one_chain = true,
+                                     .left = p->below,
                                      .rhs = s->data + p->at * s->row * f->with.size,
                                      .out = s->data + behind * s->row * f->with.size,
                                      .adds = p->at > 0,

@@ -1,5 +1,5 @@
 #include "jit/session/target.h"
-#include "kernel/ref_internal.h"
+#include "kernel/ref_sum.h"
 
 #include <math.h>
 
@@ -66,22 +66,43 @@ static ts_scalar element_at(const ts_ref_call *call, const dot_operand *o, const
   return ts_scalar_convert(o->buffer->dtype, ts_ref_get(o->buffer, at), call->result->dtype);
 }
 
-/* operands: lhs, rhs, and the scale of scaled_dot_general. */
-static ts_scalar dot_element(const ts_ref_call *call, const dot_operand *operands) {
+/* The factors of one term, in the type of the sum. operands: lhs, rhs, and the scale of scaled_dot_general. */
+static void term_at(const ts_ref_call *call, const dot_operand *operands, const int64_t *index, ts_scalar out[2]) {
   const ts_op *op = call->op;
-  const ts_shape *contract = &operands[0].side.contract;
-  ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
-  ts_scalar acc = {.bits = 0}; /* zero, +0 for floats */
-  int64_t index[TS_MAX_RANK] = {0};
-  for (int64_t k = 0; ts_ref_goes_on(call, k, ts_shape_elements(contract)); k++, ts_ref_next(contract, index)) {
-    ts_scalar x[2] = {element_at(call, &operands[0], index), element_at(call, &operands[1], index)};
-    if (op->code == TS_OP_SCALED_DOT) {
-      ts_scalar *scaled = &x[op->attrs->scaled_dot.operand];
-      *scaled = ts_ref_binary(TS_OP_MULTIPLY, given, *scaled, element_at(call, &operands[2], index));
-    }
-    acc = ts_ref_multiply_add(type, ts_scalar_convert(given, x[0], type), ts_scalar_convert(given, x[1], type), acc);
+  const ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
+  for (int i = 0; i < 2; i++) {
+    out[i] = element_at(call, &operands[i], index);
+    if (op->code == TS_OP_SCALED_DOT && i == op->attrs->scaled_dot.operand)
+      out[i] = ts_ref_binary(TS_OP_MULTIPLY, given, out[i], element_at(call, &operands[2], index));
+    out[i] = ts_scalar_convert(given, out[i], type);
   }
-  return ts_scalar_convert(type, acc, given);
+}
+
+static ts_scalar dot_element(const ts_ref_call *call, const dot_operand *operands) {
+  const ts_shape *contract = &operands[0].side.contract;
+  const ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
+  int64_t index[TS_MAX_RANK] = {0}, count = ts_shape_elements(contract);
+  ts_scalar x[2];
+  ts_ref_sum sum;
+  ts_ref_sum_start(&sum, type);
+  for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(contract, index)) {
+    term_at(call, operands, index, x);
+    ts_ref_sum_add(&sum, x[0], x[1]);
+  }
+  return ts_scalar_convert(type, ts_ref_sum_end(&sum), given);
+}
+
+/* Without free dims: the products, each rounded, are reduced. `terms` has room for them. */
+static ts_scalar reduced_element(const ts_ref_call *call, const dot_operand *operands, ts_scalar *terms) {
+  const ts_shape *contract = &operands[0].side.contract;
+  const ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
+  int64_t index[TS_MAX_RANK] = {0}, count = ts_shape_elements(contract);
+  ts_scalar x[2];
+  for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(contract, index)) {
+    term_at(call, operands, index, x);
+    terms[k] = ts_ref_binary(TS_OP_MULTIPLY, type, x[0], x[1]);
+  }
+  return ts_scalar_convert(type, ts_ref_sum_tree(call, type, terms, count), given);
 }
 
 /* The scale with the dims of the operand that it scales. */
@@ -98,7 +119,7 @@ static dot_side get_scale(const ts_ref_call *call) {
 }
 
 /* The result's dims: batch, free dims of lhs, free dims of rhs. */
-void ts_ref_dot(const ts_ref_call *call) {
+ts_status ts_ref_dot(const ts_ref_call *call) {
   const ts_attrs *attrs = call->op->attrs;
   const bool has_scale = call->op->code == TS_OP_SCALED_DOT;
   dot_operand of[3] = {{.buffer = call->operands[0]}, {.buffer = call->operands[1]}};
@@ -106,14 +127,19 @@ void ts_ref_dot(const ts_ref_call *call) {
   lhs->side = get_side(&lhs->buffer->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
   rhs->side = get_side(&rhs->buffer->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
   if (has_scale) of[2] = (dot_operand){call->operands[2], get_scale(call), 0};
+  const bool reduces = call->op->code == TS_OP_DOT && lhs->side.free.rank + rhs->side.free.rank == 0;
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
+  ts_scalar *terms = NULL;
+  if (reduces) TS_TRY(TS_NEW_ARRAY((size_t)ts_shape_elements(&lhs->side.contract), &terms));
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     const int64_t *free[2] = {index + lhs->side.batch.rank, index + lhs->side.batch.rank + lhs->side.free.rank};
     for (int o = 0; o < 2; o++) of[o].base = base_of(&of[o].side, index, free[o]);
     if (has_scale) of[2].base = base_of(&of[2].side, index, free[attrs->scaled_dot.operand]);
-    ts_ref_set(call->result, i, dot_element(call, of));
+    ts_ref_set(call->result, i, reduces ? reduced_element(call, of, terms) : dot_element(call, of));
   }
+  ts_free(terms);
+  return TS_SUCCESS;
 }
 
 /* ---- convolution */
@@ -140,17 +166,18 @@ static ts_scalar conv_element(const ts_ref_call *call, const int64_t *output) {
   ts_dtype type = ts_dtype_accumulator(x->dtype);
   int64_t channels = kernel->shape.dims[spatial], features = kernel->shape.dims[spatial + 1], tap[TS_MAX_RANK] = {0};
   int64_t feature = output[spatial + 1], group = feature / (features / call->op->attrs->conv.groups), k = 0;
-  ts_scalar acc = {.bits = 0};
+  ts_ref_sum sum;
+  ts_ref_sum_start(&sum, type);
   for (int32_t d = 0; d < spatial; d++) taps.dims[d] = kernel->shape.dims[d];
   for (int64_t t = 0; ts_ref_goes_on(call, t, ts_shape_elements(&taps)); t++, ts_ref_next(&taps, tap)) {
     int64_t element = tap_element(call, output, tap, spatial);
     for (int64_t c = 0; ts_ref_goes_on(call, c, channels); c++, k++) {
       ts_scalar l = {.bits = 0}, r = ts_scalar_convert(x->dtype, ts_ref_get(kernel, k * features + feature), type);
       if (element >= 0) l = ts_scalar_convert(x->dtype, ts_ref_get(x, element + group * channels + c), type);
-      acc = ts_ref_multiply_add(type, l, r, acc);
+      ts_ref_sum_add(&sum, l, r);
     }
   }
-  return ts_scalar_convert(type, acc, call->result->dtype);
+  return ts_scalar_convert(type, ts_ref_sum_end(&sum), call->result->dtype);
 }
 
 void ts_ref_conv(const ts_ref_call *call) {

@@ -67,12 +67,14 @@ ts_status ts_ref_source(const ts_ref_call *call);
 ts_status ts_ref_shape_op(const ts_ref_call *call);
 ts_status ts_ref_indexed(const ts_ref_call *call);
 ts_status ts_ref_reduce(const ts_ref_call *call);
+/* The sum of `count` numbers by tensor/reduce_tree.h; overwrites them. */
+ts_scalar ts_ref_sum_tree(const ts_ref_call *call, ts_dtype type, ts_scalar *x, int64_t count);
 void ts_ref_arg_reduce(const ts_ref_call *call);
 ts_status ts_ref_scan(const ts_ref_call *call);
 ts_status ts_ref_sort(const ts_ref_call *call);
 ts_status ts_ref_window(const ts_ref_call *call);
 void ts_ref_conv(const ts_ref_call *call);
-void ts_ref_dot(const ts_ref_call *call);
+ts_status ts_ref_dot(const ts_ref_call *call);
 ts_status ts_ref_linalg(const ts_ref_call *call);
 ts_status ts_ref_fft(const ts_ref_call *call);
 /* acc = l * r + acc. Integers wrap. Floats round once, where the machine can do that: where not, the product rounds by

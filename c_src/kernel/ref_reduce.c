@@ -59,6 +59,11 @@ static ts_scalar reduce_tree(const ts_ref_call *call, const combiner *c, ts_scal
   return reduce_block(c, x, count);
 }
 
+ts_scalar ts_ref_sum_tree(const ts_ref_call *call, ts_dtype type, ts_scalar *x, int64_t count) {
+  const combiner c = get_combiner(ts_combiner_of(TS_OP_REDUCE_SUM), type);
+  return reduce_tree(call, &c, x, count);
+}
+
 /* An element as the reduction reads it: a truth value for all and any. */
 static ts_scalar reduce_operand(const ts_ref_call *call, const combiner *c, int64_t element) {
   const ts_buffer *operand = call->operands[0];

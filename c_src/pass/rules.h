@@ -11,7 +11,7 @@ typedef enum ts_rule_set {
   TS_RULES_SIMPLIFY = 1, /* simplify*.c */
   TS_RULES_FOLD = 2,     /* fold.c */
   TS_RULES_SHARE = 4,    /* common subexpression elimination within a region */
-  TS_RULES_WIDEN = 128   /* widen.c */
+  TS_RULES_WIDEN = 128   /* widen.c, vector_dot.c: what no kernel computes otherwise */
 } ts_rule_set;
 
 /* An op that a rule replaced, and the values in place of its results. */

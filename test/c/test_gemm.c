@@ -1,7 +1,8 @@
-/* Matrix products against the plain chain, bit for bit: every type, shapes around
+/* Matrix products against the plain sum in their order, bit for bit: every type, shapes around
  * the tile edges, layouts, batches, threads; complex numbers; failing allocations and cancelling. */
 #include "jit/session/target.h"
 #include "kernel/gemm.h"
+#include "tensor/contract_order.h"
 #include "testing.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ static operand make_operand(ts_dtype type, layout how, int64_t batch, int64_t ro
   return o;
 }
 
-/* ---- the plain chain ---- */
+/* ---- the plain sum ---- */
 
 static float step_f32(float a, float b, float sum) {
   if (ts_target_host()->fma) return fmaf(a, b, sum);
@@ -113,24 +114,70 @@ static double step_f64(double a, double b, double sum) {
   return product + sum;
 }
 
+/* The order of tensor/contract_order.h over terms that a function adds: in f64, or in f32. */
+typedef struct terms {
+  ts_dtype type;
+  const ts_gemm_shape *s;
+  const char *lhs, *rhs;
+  bool f32, imaginary;
+  int64_t chain, block;
+} terms;
+
+static double rounded(const terms *t, double x) { return t->f32 ? (double)(float)x : x; }
+
+static double step(const terms *t, double a, double b, double sum) {
+  return t->f32 ? (double)step_f32((float)a, (float)b, (float)sum) : step_f64(a, b, sum);
+}
+
+/* Each part of a complex sum: re takes a's re with b's re, then a's im with -b's im; im takes b's im, then its re. */
+static double add_term(const terms *t, int64_t k, double sum) {
+  const int64_t size = (int64_t)ts_dtype_size(t->type);
+  const ts_scalar a = ts_scalar_load(t->type, t->lhs + k * t->s->lhs_col * size),
+                  b = ts_scalar_load(t->type, t->rhs + k * t->s->rhs_row * size);
+  const double x = ts_scalar_to_f64(t->type, a), u = ts_scalar_to_f64(t->type, b);
+  if (!ts_dtype_is_complex(t->type)) return step(t, x, u, sum);
+  const double y = ts_scalar_imag(t->type, a), v = ts_scalar_imag(t->type, b);
+  return t->imaginary ? step(t, y, u, step(t, x, v, sum)) : step(t, y, -v, step(t, x, u, sum));
+}
+
+static double chain_of(const terms *t, int64_t first, int64_t end) {
+  double sum = 0;
+  for (int64_t k = first; k < end; k++) sum = add_term(t, k, sum);
+  return sum;
+}
+
+static double block_of(const terms *t, int64_t first, int64_t end) {
+  double sum = 0;
+  for (int64_t k = first; k < end; k += t->chain) {
+    const double chain = chain_of(t, k, k + t->chain < end ? k + t->chain : end);
+    sum = k == first ? chain : rounded(t, sum + chain);
+  }
+  return sum;
+}
+
+/* The first part is as many blocks as a power of two. */
+static double sum_of(const terms *t, int64_t first, int64_t end) {
+  int64_t half = t->block;
+  if (end - first <= t->block) return block_of(t, first, end);
+  while (first + 2 * half < end) half *= 2;
+  return rounded(t, sum_of(t, first, first + half) + sum_of(t, first + half, end));
+}
+
+static terms make_terms(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
+  const int64_t parts = ts_dtype_is_complex(type) ? 2 : 1;
+  const bool f32 = type != TS_F64 && type != TS_C128;
+  return (terms){type, s, lhs, rhs, f32, false, TS_CONTRACT_CHAIN / parts, TS_CONTRACT_BLOCK / parts};
+}
+
 static ts_scalar expected(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
   int64_t size = (int64_t)ts_dtype_size(type);
-  float f32 = 0;
-  double f64 = 0;
   uint64_t integer = 0;
-  for (int64_t k = 0; k < s->k; k++) {
-    ts_scalar a = ts_scalar_load(type, lhs + k * s->lhs_col * size),
-              b = ts_scalar_load(type, rhs + k * s->rhs_row * size);
-    if (type == TS_F64) {
-      f64 = step_f64(a.f64, b.f64, f64);
-    } else if (ts_dtype_is_float(type)) {
-      f32 = step_f32((float)ts_scalar_to_f64(type, a), (float)ts_scalar_to_f64(type, b), f32);
-    } else {
-      integer += a.bits * b.bits;
-    }
-  }
-  if (type == TS_F64) return (ts_scalar){.f64 = f64};
-  return ts_dtype_is_float(type) ? ts_scalar_from_f64(type, (double)f32) : ts_scalar_from_u64(type, integer);
+  const terms t = make_terms(type, s, lhs, rhs);
+  if (ts_dtype_is_float(type)) return ts_scalar_from_f64(type, sum_of(&t, 0, s->k));
+  for (int64_t k = 0; k < s->k; k++)
+    integer +=
+        ts_scalar_load(type, lhs + k * s->lhs_col * size).bits * ts_scalar_load(type, rhs + k * s->rhs_row * size).bits;
+  return ts_scalar_from_u64(type, integer);
 }
 
 /* ---- one product ---- */
@@ -454,6 +501,70 @@ START_TEST(phases)
 }
 END_TEST
 
+/* Around the ends of chains and blocks; so many blocks that some wait for others; a few steps in the last one, for each
+ * kernel; batches one by one and together; results that are too large to be computed together. */
+START_TEST(long_sums)
+{
+  enum { CHAIN = TS_CONTRACT_CHAIN, BLOCK = TS_CONTRACT_BLOCK };
+  static const struct {
+    int64_t batch, m, n, k;
+    layout lhs, rhs;
+  } cases[] = {
+      {1, 16, 33, CHAIN, NORMAL, NORMAL},
+      {1, 16, 33, CHAIN + 1, NORMAL, NORMAL},
+      {1, 3, 5, BLOCK, NORMAL, NORMAL},
+      {1, 4, 4, BLOCK + 1, NORMAL, NORMAL},
+      {1, 2, 17, 13 * BLOCK + 77, TRANSPOSED, STRIDED},
+      {1, 1, 1, 7 * BLOCK + 1, NORMAL, NORMAL},
+      {1, 1, 37, 3 * BLOCK + 130, NORMAL, NORMAL},
+      {1, 1, 37, 3 * BLOCK + 1, STRIDED, TRANSPOSED},
+      {1, 33, 1, 2 * BLOCK + 1, NORMAL, REVERSED},
+      {1, 3, 50, BLOCK + 2, NORMAL, TRANSPOSED},
+      {1, 70, 5, BLOCK + 3, NORMAL, TRANSPOSED},
+      {2, 3, 4, 3 * BLOCK, NORMAL, PADDED},
+      {9, 2, 3, BLOCK + CHAIN, NORMAL, NORMAL},
+      {9, 1, 20, BLOCK + 5, NORMAL, TRANSPOSED},
+      {1, 600, 500, BLOCK + 200, NORMAL, ROW_REPEATED},
+      {1, 40, 50, 2 * BLOCK, COL_REPEATED, NORMAL},
+  };
+  static const ts_dtype floats[] = {TS_F32, TS_F64, TS_F16, TS_BF16};
+  const ts_dtype type = floats[_i];
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(type, NULL, &gemm));
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int serial = 0; serial < 2; serial++) {
+      const int64_t stride = cases[c].m * cases[c].n > 10000 ? 997 : 3;
+      if (TEST_IS_SANITIZED && (stride > 3 || serial)) continue;
+      check(gemm, type, cases[c].batch, cases[c].m, cases[c].n, cases[c].k, cases[c].lhs, cases[c].rhs,
+            serial ? &ts_parallel_serial : &threaded, stride);
+    }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
+/* A chain in f32 ends at 2^24, and has an error of n / 2 units in the last place with equal terms. */
+START_TEST(errors_of_long_sums)
+{
+  static const int64_t lengths[] = {1000, 10000, 100000, 1000000};
+  const float tenth = 0.1f;
+  ts_gemm *gemm;
+  ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
+  for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+    const int64_t k = lengths[l];
+    product p = make_product(TS_F32, 1, 1, 1, k, NORMAL, NORMAL);
+    for (int64_t i = 0; i < k; i++) {
+      ((float *)(void *)p.lhs.memory)[i] = 1;
+      ((float *)(void *)p.rhs.memory)[i] = tenth;
+    }
+    ck_assert_ok(run_product(gemm, &p, &threaded));
+    const double want = (double)k * (double)tenth, got = (double)*(float *)(void *)p.out;
+    ck_assert_msg(fabs(got - want) <= 0x1p-24 * 100 * want, "%d terms: %.9g, expected %.9g", (int)k, got, want);
+    free_product(&p);
+  }
+  ts_gemm_release(gemm);
+}
+END_TEST
+
 /* One rhs for all batches, and one lhs. */
 START_TEST(shared_operands)
 {
@@ -570,7 +681,7 @@ START_TEST(epilogue)
   /* several groups of columns, few rows, nothing to add, vectors on either side, many batches */
   static const int64_t shapes[][4] = {{1, 200, 600, 500}, {1, 400, 3000, 700}, {1, 7, 3000, 400}, {3, 20, 40, 0},
                                       {1, 1, 5000, 300},  {1, 1, 9, 30},       {1, 900, 1, 300},  {4, 30, 90, 410},
-                                      {2, 900, 5, 300},   {1, 6, 3000, 900}};
+                                      {2, 900, 5, 300},   {1, 6, 3000, 900},   {2, 9, 70, 9000}};
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
   for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
@@ -581,24 +692,10 @@ END_TEST
 
 /* ---- complex numbers ---- */
 
-/* Each part's chain: re takes a's re with b's re, then a's im with -b's im; im takes b's im, then its re. */
 static ts_scalar expected_number(ts_dtype type, const ts_gemm_shape *s, const char *lhs, const char *rhs) {
-  const int64_t size = (int64_t)ts_dtype_size(type);
-  double re = 0, im = 0;
-  for (int64_t k = 0; k < s->k; k++) {
-    const ts_scalar a = ts_scalar_load(type, lhs + k * s->lhs_col * size),
-                    b = ts_scalar_load(type, rhs + k * s->rhs_row * size);
-    const double x = ts_scalar_to_f64(type, a), y = ts_scalar_imag(type, a);
-    const double u = ts_scalar_to_f64(type, b), v = ts_scalar_imag(type, b);
-    if (type == TS_C128) {
-      re = step_f64(y, -v, step_f64(x, u, re));
-      im = step_f64(y, u, step_f64(x, v, im));
-    } else {
-      re = step_f32((float)y, (float)-v, step_f32((float)x, (float)u, (float)re));
-      im = step_f32((float)y, (float)u, step_f32((float)x, (float)v, (float)im));
-    }
-  }
-  return ts_scalar_complex(type, re, im);
+  terms re = make_terms(type, s, lhs, rhs), im = re;
+  im.imaginary = true;
+  return ts_scalar_complex(type, sum_of(&re, 0, s->k), sum_of(&im, 0, s->k));
 }
 
 static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rhs) {
@@ -632,7 +729,7 @@ static void check_numbers(ts_dtype type, const int64_t *d, layout lhs, layout rh
 
 START_TEST(complex_numbers)
 {
-  static const int64_t shapes[][3] = {{5, 7, 1}, {1, 1, 9}, {19, 37, 21}, {16, 16, 16}, {65, 130, 1201}};
+  static const int64_t shapes[][3] = {{5, 7, 1}, {1, 1, 9}, {19, 37, 21}, {16, 16, 16}, {65, 130, 1201}, {3, 9, 9001}};
   const ts_dtype type = _i == 0 ? TS_C64 : TS_C128;
   for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++)
     for (int lhs = 0; lhs < LAYOUT_COUNT; lhs++)
@@ -647,10 +744,10 @@ START_TEST(allocations_fail)
 {
   ts_gemm *gemm;
   ck_assert_ok(ts_gemm_get(TS_F32, NULL, &gemm));
-  product cases[] = {make_product(TS_F32, 1, 90, 90, 90, NORMAL, TRANSPOSED),
-                     make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED),
-                     make_product(TS_F32, 1, 90, 3, 90, NORMAL, NORMAL)};
-  for (int i = 0; i < 3; i++) {
+  product cases[] = {
+      make_product(TS_F32, 1, 90, 90, 90, NORMAL, TRANSPOSED), make_product(TS_F32, 1, 90, 1, 90, NORMAL, STRIDED),
+      make_product(TS_F32, 1, 90, 3, 90, NORMAL, NORMAL), make_product(TS_F32, 1, 5, 6, 9000, NORMAL, NORMAL)};
+  for (int i = 0; i < 4; i++) {
     CK_FAIL_EACH_ALLOCATION({
       ts_status status = run_product(gemm, &cases[i], &threaded);
       if (status) ck_assert_int_eq(ts_status_code(status), TS_RESOURCE_EXHAUSTED);
@@ -780,6 +877,8 @@ static Suite *suite(void) {
   tcase_add_loop_test(t, layouts, 0, TYPE_COUNT);
   tcase_add_loop_test(t, large_shapes, 0, TYPE_COUNT);
   tcase_add_loop_test(t, narrow_edges, 0, TYPE_COUNT);
+  tcase_add_loop_test(t, long_sums, 0, 4);
+  tcase_add_test(t, errors_of_long_sums);
   tcase_add_test(t, phases);
   tcase_add_loop_test(t, halves, 0, 2);
   tcase_add_test(t, shared_operands);

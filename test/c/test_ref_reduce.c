@@ -7,6 +7,7 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include "tensor/contract_order.h"
 #include "tensor/reduce_tree.h"
 
 #include <math.h>
@@ -214,13 +215,34 @@ END_TEST
 
 START_TEST(dot_rounding)
 {
-  ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
-  /* fma keeps the low half of the second product: x*x - rounded(x*x). */
+  ts_attrs vectors = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
+  ts_attrs row = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
+  /* fma keeps the low half of the second product: x*x - rounded(x*x). A product of vectors is a sum of products. */
   double x = 1 + 0x1p-23, rounded = (double)(float)(x * x), rest = ts_target_host()->fma ? 0x1p-46 : 0;
-  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, -1, x), VECTOR(TS_F32, rounded, x)), SCALAR(TS_F32, rest));
-  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, 0x1p24, 1, -0x1p24), VECTOR(TS_F32, 1, 1, 1)), SCALAR(TS_F32, 0));
-  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F16, 2048, 1, 1), VECTOR(TS_F16, 1, 1, 1)), SCALAR(TS_F16, 2050));
-  test_equal(RUN(TS_OP_DOT, &attrs, VECTOR(TS_F32, -0.0), VECTOR(TS_F32, 1)), SCALAR(TS_F32, 0.0));
+  test_equal(RUN(TS_OP_DOT, &row, TENSOR(TS_F32, SHAPE(1, 2), -1, x), VECTOR(TS_F32, rounded, x)),
+             VECTOR(TS_F32, rest));
+  test_equal(RUN(TS_OP_DOT, &vectors, VECTOR(TS_F32, -1, x), VECTOR(TS_F32, rounded, x)), SCALAR(TS_F32, 0));
+  test_equal(RUN(TS_OP_DOT, &row, TENSOR(TS_F32, SHAPE(1, 3), 0x1p24, 1, -0x1p24), VECTOR(TS_F32, 1, 1, 1)),
+             VECTOR(TS_F32, 0));
+  test_equal(RUN(TS_OP_DOT, &vectors, VECTOR(TS_F32, 0x1p24, 1, -0x1p24), VECTOR(TS_F32, 1, 1, 1)), SCALAR(TS_F32, 1));
+  test_equal(RUN(TS_OP_DOT, &vectors, VECTOR(TS_F16, 2048, 1, 1), VECTOR(TS_F16, 1, 1, 1)), SCALAR(TS_F16, 2050));
+  test_equal(RUN(TS_OP_DOT, &vectors, VECTOR(TS_F32, -0.0), VECTOR(TS_F32, 1)), SCALAR(TS_F32, 0.0));
+  test_equal(RUN(TS_OP_DOT, &row, TENSOR(TS_F32, SHAPE(1, 1), -0.0), VECTOR(TS_F32, 1)), VECTOR(TS_F32, 0.0));
+}
+END_TEST
+
+/* After 2^24, ones are lost in f32: those of one lane of 16384 elements, not all that follow. */
+START_TEST(long_dots)
+{
+  const int64_t n = 20001, lane = TS_REDUCE_BLOCK / TS_REDUCE_LANES;
+  ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
+  ts_buffer *ones[2];
+  for (int i = 0; i < 2; i++) {
+    ts_buffer *one = SCALAR(TS_F32, 1);
+    ones[i] = RUN(TS_OP_BROADCAST, &(ts_attrs){.broadcast = {.shape = SHAPE(n)}}, one);
+  }
+  ((float *)ones[0]->data)[0] = 0x1p24F;
+  test_equal(RUN(TS_OP_DOT, &attrs, ones[0], ones[1]), SCALAR(TS_F32, (double)(float)(0x1p24 + (double)(n - lane))));
 }
 END_TEST
 
@@ -235,6 +257,33 @@ START_TEST(dot_is_what_products_are)
     ts_buffer *lhs = TENSOR(types[t], SHAPE(3, 4), -big, big, 1, 1, third, 0.1, -0.7, 3, 0.3, 1e-3, big, third);
     ts_buffer *rhs = TENSOR(types[t], SHAPE(4, 2), big, third, big, 0.9, 0, -0.1, 1, third);
     ts_buffer *product = TENSOR(types[t], SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
+    ts_gemm *gemm;
+    ck_assert_ok(ts_gemm_get(types[t], &shape, &gemm));
+    ck_assert_ok(ts_gemm_run(gemm, &shape,
+                             &(ts_gemm_call){.lhs = lhs->data,
+                                             .rhs = rhs->data,
+                                             .out = product->data,
+                                             .parallel = &ts_parallel_serial,
+                                             .pool = ts_pool_default()}));
+    ts_gemm_release(gemm);
+    test_equal(RUN(TS_OP_DOT, &attrs, lhs, rhs), product);
+  }
+}
+END_TEST
+
+/* Of several chains and blocks (tensor/contract_order.h). */
+START_TEST(long_products)
+{
+  enum { M = 2, N = 3, K = 3 * TS_CONTRACT_BLOCK + TS_CONTRACT_CHAIN + 7 };
+  static const ts_dtype types[] = {TS_F16, TS_BF16, TS_F32, TS_F64};
+  static double numbers[K * N];
+  ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
+  ts_gemm_shape shape = {1, M, N, K, M * K, K, 1, K * N, N, 1, M * N, N};
+  for (int i = 0; i < K * N; i++) numbers[i] = (double)((i * 7919) % 1009) / 1009 - 0.3;
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    ts_buffer *lhs = test_tensor(types[t], SHAPE(M, K), numbers, M * K);
+    ts_buffer *rhs = test_tensor(types[t], SHAPE(K, N), numbers, K * N);
+    ts_buffer *product = TENSOR(types[t], SHAPE(M, N), 0, 0, 0, 0, 0, 0);
     ts_gemm *gemm;
     ck_assert_ok(ts_gemm_get(types[t], &shape, &gemm));
     ck_assert_ok(ts_gemm_run(gemm, &shape,
@@ -290,9 +339,11 @@ static Suite *suite(void) {
   tcase_add_test(cases, dot_matrix);
   tcase_add_test(cases, dot_general);
   tcase_add_test(cases, dot_rounding);
+  tcase_add_test(cases, long_dots);
   suite_add_tcase(all, cases);
   TCase *machine = tcase_create("machine"); /* kernels are kept */
   tcase_add_test(machine, dot_is_what_products_are);
+  tcase_add_test(machine, long_products);
   test_add_lesser_isas(machine);
   suite_add_tcase(all, machine);
   return all;

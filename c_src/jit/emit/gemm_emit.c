@@ -121,9 +121,39 @@ static ts_v tile_ahead(gemm_emit *m, const tile *t) {
   return mul(m, t->rhs_stride, i64_const(m, TILE_AHEAD / (t->rows * t->vectors)));
 }
 
-static void tile_loop(gemm_emit *m, tile *t) {
+static ts_v least(gemm_emit *m, ts_v a, ts_v b) {
+  return LLVMBuildSelect(m->b, LLVMBuildICmp(m->b, LLVMIntSLT, a, b, ""), a, b, "");
+}
+
+static ts_v subtract(gemm_emit *m, ts_v a, ts_v b) { return LLVMBuildSub(m->b, a, b, ""); }
+static ts_v is_zero(gemm_emit *m, ts_v a) { return LLVMBuildICmp(m->b, LLVMIntEQ, a, i64_const(m, 0), ""); }
+static ts_v bit(gemm_emit *m, bool value) { return LLVMConstInt(LLVMInt1TypeInContext(m->e->context), value, false); }
+
+/* Adds the accumulators to out's elements if `adds`, else replaces these by them. */
+static void end_chain(gemm_emit *m, tile *t, ts_v adds) {
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b), more = new_block(m, "more"), ready = new_block(m, "ready");
+  ts_v total[TS_GEMM_MAX_HEIGHT][2];
+  LLVMBuildCondBr(m->b, adds, more, ready);
+  LLVMPositionBuilderAtEnd(m->b, more);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) {
+      ts_v held = load_out(m, t, r, v, t->mask[v]);
+      total[r][v] = add_elements(m, held, t->sum[r][v]);
+    }
+  LLVMBuildBr(m->b, ready);
+  LLVMPositionBuilderAtEnd(m->b, ready);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) {
+      t->sum[r][v] = loop_phi(m, from, t->sum[r][v]);
+      LLVMAddIncoming(t->sum[r][v], &total[r][v], &more, 1);
+    }
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
+}
+
+/* One chain of `steps`; t->lhs and t->rhs move behind it. */
+static void tile_chain(gemm_emit *m, tile *t, ts_v ahead, ts_v steps) {
   int size = m->g->element_size;
-  ts_v ahead = tile_ahead(m, t);
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v phi[TS_GEMM_MAX_HEIGHT][2];
   loop l;
@@ -142,9 +172,38 @@ static void tile_loop(gemm_emit *m, tile *t) {
       loop_next(m, phi[r][v], t->sum[r][v]);
     }
   }
-  loop_next(m, lhs, offset_const(m, lhs, (int64_t)m->g->panel * size));
-  loop_next(m, rhs, offset(m, rhs, t->rhs_stride));
-  loop_end(m, &l, i64_const(m, 1), t->k);
+  t->lhs = offset_const(m, lhs, (int64_t)m->g->panel * size);
+  t->rhs = offset(m, rhs, t->rhs_stride);
+  loop_next(m, lhs, t->lhs);
+  loop_next(m, rhs, t->rhs);
+  loop_end(m, &l, i64_const(m, 1), steps);
+}
+
+static void tile_loop(gemm_emit *m, tile *t) {
+  ts_v ahead = tile_ahead(m, t), length = arg(m, TS_GEMM_CHAIN, "chain");
+  ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
+  ts_v adds = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_ADDS, ""), i64_const(m, 0), "adds");
+  ts_v sums[TS_GEMM_MAX_HEIGHT][2];
+  if (m->g->masked)
+    tile_start_masked(m, t, go_on);
+  else
+    tile_start(m, t, go_on);
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  loop l;
+  loop_begin(m, "chain", i64_const(m, 0), &l);
+  ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
+  adds = loop_phi(m, from, adds);
+  t->lhs = lhs, t->rhs = rhs;
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = sums[r][v] = loop_phi(m, from, t->sum[r][v]);
+  tile_chain(m, t, ahead, least(m, length, subtract(m, t->k, l.index)));
+  end_chain(m, t, adds);
+  loop_next(m, lhs, t->lhs);
+  loop_next(m, rhs, t->rhs);
+  loop_next(m, adds, bit(m, true));
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], LLVMConstNull(m->vector));
+  loop_end(m, &l, length, t->k);
 }
 
 /* ---- STRIDED ---- */
@@ -160,16 +219,6 @@ typedef struct strided_lhs {
   ts_v lhs[MAX_GROUPS], rhs;
 } strided_lhs;
 
-static void sums_begin(gemm_emit *m, LLVMBasicBlockRef from, tile *t, ts_v phi[TS_GEMM_MAX_HEIGHT][2]) {
-  for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = phi[r][v] = loop_phi(m, from, t->sum[r][v]);
-}
-
-static void sums_end(gemm_emit *m, const tile *t, ts_v phi[TS_GEMM_MAX_HEIGHT][2]) {
-  for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) loop_next(m, phi[r][v], t->sum[r][v]);
-}
-
 /* One k: a row of rhs by an element of each row of lhs. */
 static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, ts_v *lhs) {
   ts_v right[2] = {NULL};
@@ -182,64 +231,96 @@ static void strided_step(gemm_emit *m, tile *t, const strided_lhs *s, ts_v rhs, 
   }
 }
 
-/* The run whose rows begin at s->lhs; s->rhs moves behind it. */
-static void strided_run(gemm_emit *m, tile *t, strided_lhs *s) {
+/* The piece of `steps` whose rows begin at s->lhs; s->rhs moves behind it. */
+static void strided_piece(gemm_emit *m, tile *t, strided_lhs *s, ts_v steps) {
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   ts_v phi[TS_GEMM_MAX_HEIGHT][2] = {{NULL}}, lhs[MAX_GROUPS] = {NULL};
   loop l;
   loop_begin(m, "k", i64_const(m, 0), &l);
   ts_v rhs = loop_phi(m, from, s->rhs);
   for (int g = 0; g < s->groups; g++) lhs[g] = loop_phi(m, from, s->lhs[g]);
-  sums_begin(m, from, t, phi);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = phi[r][v] = loop_phi(m, from, t->sum[r][v]);
   strided_step(m, t, s, rhs, lhs);
-  sums_end(m, t, phi);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) loop_next(m, phi[r][v], t->sum[r][v]);
   for (int g = 0; g < s->groups; g++) loop_next(m, lhs[g], offset_const(m, lhs[g], m->g->element_size));
   s->rhs = offset(m, rhs, t->rhs_stride);
   loop_next(m, rhs, s->rhs);
-  loop_end(m, &l, i64_const(m, 1), t->k);
+  loop_end(m, &l, i64_const(m, 1), steps);
 }
 
+/* What one piece carries to the next: the sums come behind these. */
+enum { RUN_START, AT, RHS, RUN_LEFT, CHAIN_LEFT, HAS_OUT, STRIDED_STATES };
+
+/* Ends the chain where it is complete or the last one; the sums then start again from 0. */
+static void strided_flush(gemm_emit *m, tile *t, ts_v is_end, ts_v *has_out) {
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  ts_v kept[TS_GEMM_MAX_HEIGHT][2], zero = LLVMConstNull(m->vector), before = *has_out, yes = bit(m, true);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) kept[r][v] = t->sum[r][v];
+  LLVMBasicBlockRef skip = guard_begin(m, is_end);
+  end_chain(m, t, before);
+  LLVMBasicBlockRef ended = LLVMGetInsertBlock(m->b);
+  guard_end(m, skip);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) {
+      t->sum[r][v] = loop_phi(m, from, kept[r][v]);
+      LLVMAddIncoming(t->sum[r][v], &zero, &ended, 1);
+    }
+  *has_out = loop_phi(m, from, before);
+  LLVMAddIncoming(*has_out, &yes, &ended, 1);
+}
+
+/* A piece is what a run and a chain have in common. */
 static void strided_loop(gemm_emit *m, tile *t) {
   strided_lhs s = {.groups = (t->rows + GROUP_ROWS - 1) / GROUP_ROWS, .ahead = tile_ahead(m, t)};
-  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), runs = arg(m, TS_GEMM_RUNS, "runs");
-  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), phi[TS_GEMM_MAX_HEIGHT][2] = {{NULL}};
+  ts_v stride = arg(m, TS_GEMM_LHS_STRIDE, "lhs_stride"), all = mul(m, t->k, arg(m, TS_GEMM_RUNS, "runs"));
+  ts_v run_stride = arg(m, TS_GEMM_RUN_STRIDE, "run_stride"), length = arg(m, TS_GEMM_CHAIN, "chain");
+  ts_v state[STRIDED_STATES] = {t->lhs, t->lhs, t->rhs, t->k, length, bit(m, false)}, phi[STRIDED_STATES];
+  ts_v sums[TS_GEMM_MAX_HEIGHT][2];
   for (int r = 0; r < GROUP_ROWS; r++) s.row[r] = mul(m, stride, i64_const(m, r));
   for (int g = 0; g < s.groups; g++) s.group[g] = mul(m, stride, i64_const(m, (int64_t)g * GROUP_ROWS));
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
   loop l;
-  loop_begin(m, "run", i64_const(m, 0), &l);
-  ts_v lhs = loop_phi(m, from, t->lhs), rhs = loop_phi(m, from, t->rhs);
-  sums_begin(m, from, t, phi);
-  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, lhs, s.group[g]);
-  s.rhs = rhs;
-  strided_run(m, t, &s);
-  sums_end(m, t, phi);
-  loop_next(m, rhs, s.rhs);
-  loop_next(m, lhs, offset(m, lhs, run_stride));
-  loop_end(m, &l, i64_const(m, 1), runs);
+  loop_begin(m, "piece", i64_const(m, 0), &l);
+  for (int i = 0; i < STRIDED_STATES; i++) state[i] = phi[i] = loop_phi(m, from, state[i]);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) t->sum[r][v] = sums[r][v] = loop_phi(m, from, LLVMConstNull(m->vector));
+  ts_v steps = least(m, state[RUN_LEFT], state[CHAIN_LEFT]);
+  for (int g = 0; g < s.groups; g++) s.lhs[g] = offset(m, state[AT], s.group[g]);
+  s.rhs = state[RHS];
+  strided_piece(m, t, &s, steps);
+  ts_v run_left = subtract(m, state[RUN_LEFT], steps), chain_left = subtract(m, state[CHAIN_LEFT], steps);
+  ts_v run_ends = is_zero(m, run_left), chain_ends = is_zero(m, chain_left),
+       next_run = offset(m, state[RUN_START], run_stride);
+  ts_v at = offset(m, state[AT], mul(m, steps, i64_const(m, m->g->element_size)));
+  ts_v is_last = LLVMBuildICmp(m->b, LLVMIntSGE, add(m, l.index, steps), all, "");
+  state[RHS] = s.rhs;
+  state[RUN_START] = LLVMBuildSelect(m->b, run_ends, next_run, state[RUN_START], "");
+  state[AT] = LLVMBuildSelect(m->b, run_ends, next_run, at, "");
+  state[RUN_LEFT] = LLVMBuildSelect(m->b, run_ends, t->k, run_left, "");
+  state[CHAIN_LEFT] = LLVMBuildSelect(m->b, chain_ends, length, chain_left, "");
+  strided_flush(m, t, LLVMBuildOr(m->b, chain_ends, is_last, ""), &state[HAS_OUT]);
+  for (int i = 0; i < STRIDED_STATES; i++) loop_next(m, phi[i], state[i]);
+  for (int r = 0; r < t->rows; r++)
+    for (int v = 0; v < t->vectors; v++) loop_next(m, sums[r][v], t->sum[r][v]);
+  loop_end(m, &l, steps, all);
 }
 
 /* ---- both ---- */
 
 static void emit_tile_variant(gemm_emit *m, tile *t) {
   ts_v cols = arg(m, TS_GEMM_COLS, "cols"), stride = arg(m, TS_GEMM_OUT_STRIDE, "stride");
-  ts_v go_on = LLVMBuildICmp(m->b, LLVMIntNE, arg(m, TS_GEMM_CONTINUE, ""), i64_const(m, 0), "continue");
   t->k = arg(m, TS_GEMM_K, "k");
   t->lhs = arg_pointer(m, TS_GEMM_LHS, "lhs");
   t->rhs = arg_pointer(m, TS_GEMM_RHS, "rhs");
   t->rhs_stride = arg(m, TS_GEMM_RHS_STRIDE, "rhs_stride");
   t->out[0] = arg_pointer(m, TS_GEMM_OUT, "out");
   for (int r = 1; r < t->rows; r++) t->out[r] = offset(m, t->out[r - 1], stride);
-  if (m->g->masked) {
-    for (int v = 0; v < t->vectors; v++) t->mask[v] = column_mask(m, cols, v);
-    tile_start_masked(m, t, go_on);
-  } else {
-    tile_start(m, t, go_on);
-  }
+  for (int v = 0; v < t->vectors && m->g->masked; v++) t->mask[v] = column_mask(m, cols, v);
   prefetch_out(m, t);
   (t->strided ? strided_loop : tile_loop)(m, t);
-  for (int r = 0; r < t->rows; r++)
-    for (int v = 0; v < t->vectors; v++) store_out(m, t, r, v);
   LLVMBuildRetVoid(m->b);
 }
 
@@ -329,10 +410,10 @@ void ts_gemm_make_source(ts_gemm_compute compute, ts_gemm_kernel kernel, ts_dtyp
   request->kernel = kernel;
   request->x = x;
   const ts_gemm_geometry *g = &request->geometry;
-  int length =
-      snprintf(request->text, sizeof(request->text), "gemm.%s %s lanes %d rows %d %d %d%s%s%s%s", kernels[kernel],
-               types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2], g->masked ? " masked" : "",
-               g->fma ? " fma" : "", x == TS_DTYPE_NONE ? "" : " x ", x == TS_DTYPE_NONE ? "" : ts_dtype_name(x));
+  int length = snprintf(request->text, sizeof(request->text), "gemm.%s %s chains lanes %d rows %d %d %d%s%s%s%s",
+                        kernels[kernel], types[compute], g->lanes, g->rows[0], g->rows[1], g->rows[2],
+                        g->masked ? " masked" : "", g->fma ? " fma" : "", x == TS_DTYPE_NONE ? "" : " x ",
+                        x == TS_DTYPE_NONE ? "" : ts_dtype_name(x));
   *out = (ts_kernel_source){.text = request->text,
                             .length = (size_t)length,
                             .emit = emit_kernel,

@@ -39,7 +39,8 @@ typedef struct ts_gemm_geometry {
 void ts_gemm_get_geometry(ts_gemm_compute compute, const ts_target *target, ts_gemm_geometry *out);
 
 typedef enum ts_gemm_kernel {
-  /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). */
+  /* One tile of out over a range of k. `begin` is height index * TS_GEMM_WIDTHS + (0: full width, 1: one vector). After
+   * TS_GEMM_CHAIN steps the accumulators are added to out, and start again from 0 (tensor/contract_order.h). */
   TS_GEMM_TILE,
   /* The same, but lhs is not packed: its rows are at one distance from each other, and k is TS_GEMM_RUNS runs of
    * TS_GEMM_K elements, at one distance from each other. */
@@ -67,7 +68,9 @@ enum {
   TS_GEMM_OUT,
   TS_GEMM_OUT_STRIDE, /* TILE: from row to row */
   TS_GEMM_COLS,       /* TILE: 1 .. tile width */
-  TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators start from out's elements, else from 0 */
+  TS_GEMM_CONTINUE,   /* TILE: not 0: accumulators of the first chain start from out's elements, else from 0 */
+  TS_GEMM_CHAIN,      /* TILE, STRIDED, DOT: >= 1: steps of k of one chain */
+  TS_GEMM_ADDS,       /* TILE: not 0: the first chain, too, is added to out's elements */
   TS_GEMM_ITEMS,      /* AXPY, DOT */
   TS_GEMM_LHS_STRIDE, /* STRIDED: from row to row of lhs */
   TS_GEMM_RUNS,       /* STRIDED: >= 1 */

@@ -1,5 +1,5 @@
 /* Products of a matrix and up to TS_GEMM_MAX_ITEMS vectors. They are bound by memory, so x is read unpacked, once for
- * all vectors. Each sum follows the order of k: machine vectors run across results. */
+ * all vectors. Each chain follows the order of k: machine vectors run across results. */
 #include "jit/gemm_code.h"
 
 /* ---- spans: `for (i = first; i + step <= end; i += step)`, which carries values ---- */
@@ -277,7 +277,8 @@ static void transpose_pieces(gemm_emit *m, ts_v *v) {
 
 typedef struct dot {
   int items, groups; /* of `lanes` rows */
-  ts_v k, v, x, stride;
+  ts_v k, v, x, stride, chain;
+  ts_v end;            /* of the chain that is computed */
   ts_v rows[DOT_ROWS]; /* where each row of x starts */
 } dot;
 
@@ -306,35 +307,54 @@ static void dot_piece(gemm_emit *m, const dot *d, ts_v k, ts_v first, ts_v *sum)
   }
 }
 
-/* Processes whole cache lines of all rows; returns the first remaining k. */
-static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v *sum) {
+/* Processes whole cache lines of all rows from `first` on; returns the first remaining k. */
+static ts_v dot_lines(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
   int size = m->g->element_size, piece = 16 / size, line = DOT_LINE / size;
   span s;
-  span_begin(m, &s, (range){i64_const(m, 0), line, d->k}, sum, sum_count(d));
+  span_begin(m, &s, (range){first, line, d->end}, sum, sum_count(d));
   ts_v ahead = add(m, mul(m, s.l.index, i64_const(m, m->x_size)), i64_const(m, DOT_AHEAD));
   for (int r = 0; r < d->groups * m->g->lanes; r++) ts_emit_prefetch(m->e, offset(m, d->rows[r], ahead), false);
   for (int at = 0; at < line; at += piece) dot_piece(m, d, add(m, s.l.index, i64_const(m, at)), NULL, sum);
   return span_end(m, &s, sum);
 }
 
-/* Processes all of k, which is at least one piece: lines, then pieces, then the last piece again for the tail. */
-static void dot_chain(gemm_emit *m, const dot *d, ts_v *sum) {
+/* One chain, from `first` to d->end, which is at least one piece from 0: lines, then pieces, then the last piece again
+ * for the tail. */
+static void dot_chain(gemm_emit *m, const dot *d, ts_v first, ts_v *sum) {
   int piece = 16 / m->g->element_size, count = sum_count(d);
   for (int i = 0; i < count; i++) sum[i] = LLVMConstNull(m->vector);
   span s;
-  span_begin(m, &s, (range){dot_lines(m, d, sum), piece, d->k}, sum, count);
+  span_begin(m, &s, (range){dot_lines(m, d, first, sum), piece, d->end}, sum, count);
   dot_piece(m, d, s.l.index, NULL, sum);
   ts_v left = span_end(m, &s, sum), rest[SPAN_VALUES] = {0};
   for (int i = 0; i < count; i++) rest[i] = sum[i];
   LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
-  LLVMBasicBlockRef skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, left, d->k, ""));
+  LLVMBasicBlockRef skip = guard_begin(m, LLVMBuildICmp(m->b, LLVMIntSLT, left, d->end, ""));
   LLVMBasicBlockRef body = LLVMGetInsertBlock(m->b);
-  dot_piece(m, d, add(m, d->k, i64_const(m, -piece)), left, rest);
+  dot_piece(m, d, add(m, d->end, i64_const(m, -piece)), left, rest);
   guard_end(m, skip);
   for (int i = 0; i < count; i++) {
     sum[i] = loop_phi(m, from, sum[i]);
     LLVMAddIncoming(sum[i], &rest[i], &body, 1);
   }
+}
+
+/* All of k: chain after chain. */
+static void dot_chains(gemm_emit *m, dot *d, ts_v *total) {
+  const int count = sum_count(d);
+  ts_v phi[SPAN_VALUES], sum[SPAN_VALUES];
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(m->b);
+  loop l;
+  loop_begin(m, "chain", i64_const(m, 0), &l);
+  for (int i = 0; i < count; i++) phi[i] = loop_phi(m, from, LLVMConstNull(m->vector));
+  ts_v next = add(m, l.index, d->chain), is_first = LLVMBuildICmp(m->b, LLVMIntEQ, l.index, i64_const(m, 0), "");
+  d->end = LLVMBuildSelect(m->b, LLVMBuildICmp(m->b, LLVMIntSLT, next, d->k, ""), next, d->k, "");
+  dot_chain(m, d, l.index, sum);
+  for (int i = 0; i < count; i++) {
+    total[i] = LLVMBuildSelect(m->b, is_first, sum[i], add_elements(m, phi[i], sum[i]), "");
+    loop_next(m, phi[i], total[i]);
+  }
+  loop_end(m, &l, d->chain, d->k);
 }
 
 /* Computes results from `first` on, `groups` machine vectors at a time; returns the first remaining one. */
@@ -346,7 +366,7 @@ static ts_v dot_groups(gemm_emit *m, dot *d, int groups, ts_v first, ts_v end) {
   span_begin(m, &s, (range){first, (int64_t)groups * lanes, end}, NULL, 0);
   d->rows[0] = offset(m, d->x, mul(m, s.l.index, d->stride));
   for (int r = 1; r < groups * lanes; r++) d->rows[r] = offset(m, d->rows[r - 1], d->stride);
-  dot_chain(m, d, sum);
+  dot_chains(m, d, sum);
   out = offset(m, out, mul(m, s.l.index, i64_const(m, size)));
   for (int i = 0; i < sum_count(d); i++) {
     int64_t at = (int64_t)(i / d->items) * lanes * size + (int64_t)(i % d->items) * TS_GEMM_ITEM_BYTES;
@@ -367,6 +387,7 @@ static void emit_dot(gemm_emit *m, int items) {
   dot d = {.items = items, .k = arg(m, TS_GEMM_K, "k"), .v = arg_pointer(m, TS_GEMM_LHS, "v")};
   d.x = arg_pointer(m, TS_GEMM_RHS, "x");
   d.stride = arg(m, TS_GEMM_RHS_STRIDE, "stride");
+  d.chain = arg(m, TS_GEMM_CHAIN, "chain");
   int groups = pick_groups(m->g, items);
   if (groups > 1) begin = dot_groups(m, &d, groups, begin, end);
   dot_groups(m, &d, 1, begin, end);

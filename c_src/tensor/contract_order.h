@@ -1,0 +1,22 @@
+/* The order of the sums of matrix products and convolutions. Part of an op's meaning: the interpreter and the kernels
+ * follow it, so that all paths give the same bits. It depends on the number of terms alone, not on other dims.
+ *
+ * Let k = 0 .. n-1 number the terms, in row-major order over the contracted dims in the order of the attributes.
+ * TS_CONTRACT_CHAIN consecutive terms make a chain of fused multiply-adds from +0. The chains of TS_CONTRACT_BLOCK
+ * terms are added one after the other, the first one being the start. With more than one such block, neighbouring
+ * blocks are added in pairs, then neighbouring pairs, until one is left; the last of an odd number passes on unchanged.
+ * f16 and bf16 do all of it in f32 and round once, at the end.
+ *
+ * So the error of a sum is that of at most CHAIN + BLOCK / CHAIN + log2(n / BLOCK) roundings, where one chain would
+ * have n. A product of up to BLOCK terms needs no memory but its result: a chain is what a tile keeps in registers,
+ * which it adds to the result.
+ *
+ * A complex term counts twice: its parts are two real terms (kernel/ref_complex.c). A contraction without free dims is
+ * a reduction instead, and follows tensor/reduce_tree.h (pass/vector_dot.h). */
+#ifndef TS_TENSOR_CONTRACT_ORDER_H
+#define TS_TENSOR_CONTRACT_ORDER_H
+
+#define TS_CONTRACT_CHAIN 128
+#define TS_CONTRACT_BLOCK 8192
+
+#endif
