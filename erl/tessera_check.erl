@@ -6,7 +6,7 @@
 -module(tessera_check).
 -behaviour(gen_server).
 -include("tessera.hrl").
--export([start_link/0, request/2, findings/2, lines/2, format/1, flush/0]).
+-export([start_link/0, request/2, findings/2, lines/2, format/1, flush/0, forget/0]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -define(SEEN, ?MODULE).      % the functions that were checked and the warnings that were given, by hash
@@ -17,6 +17,9 @@
 -define(MAX_WORDS, 16 * 1024 * 1024).
 
 -type job() :: {tessera_source:fun_id(), [tessera_kind:kind()]}.
+%% Compiled code has no lines for errors.
+-type result() :: tessera_flow:result() | #{findings := [tessera_flow:finding()]} | not_searched() | none.
+-type not_searched() :: {none, module(), string()}.
 -type worker() :: {pid(), reference()} | none.
 -record(state, {worker = none :: worker()}).
 
@@ -59,16 +62,16 @@ job(F, Args) -> {tessera_source:fun_id(F), [tessera_kind:of_term(Arg) || Arg <- 
 -spec findings(function(), [term()]) -> [tessera_flow:finding()].
 findings(F, Args) ->
     case now(F, Args) of
-        none -> [];
-        #{findings := Findings} -> Findings
+        #{findings := Findings} -> Findings;
+        _ -> []
     end.
 
 %% The kinds in arithmetic and `if's of a function, by line; none if its code is not available.
 -spec lines(function(), [term()]) -> tessera_flow:lines() | none.
 lines(F, Args) ->
     case now(F, Args) of
-        none -> none;
-        #{lines := Lines} -> Lines
+        #{lines := Lines} -> Lines;
+        _ -> none
     end.
 
 now(F, Args) ->
@@ -83,6 +86,12 @@ now(F, Args) ->
 -spec flush() -> ok.
 flush() -> gen_server:call(?MODULE, flush, infinity).
 
+%% Forgets which functions were searched and which warnings were given, for tests.
+-spec forget() -> ok.
+forget() ->
+    true = ets:delete_all_objects(?SEEN),
+    ok.
+
 %% ---- the server
 
 init([]) ->
@@ -94,7 +103,7 @@ init([]) ->
 %% Loads the modules that callers and the search use, so that a node's first traced function does not wait for
 %% that: 1 ms of 1.5.
 handle_continue(load, State) ->
-    ok = code:ensure_modules_loaded([tessera_error, tessera_source, tessera_kind, tessera_flow, tessera_operators]),
+    ok = code:ensure_modules_loaded([tessera_error, tessera_source, tessera_kind, tessera_flow, tessera_flow_calls, tessera_operators]),
     {noreply, State}.
 
 handle_call(flush, _From, State) -> {reply, ok, State, ?KEEP_SOURCE}.
@@ -123,7 +132,11 @@ look(Job, State) ->
         false -> true
     end,
     {Result, Worker} = ask(Job, State#state.worker),
-    [warn(Finding) || #{findings := Findings} <- [Result], Finding <- Findings, is_new(Finding)],
+    case Result of
+        #{findings := Findings} -> [warn(Finding) || Finding <- Findings, is_new(Finding)];
+        {none, Module, _} -> [warn(Result) || is_new({not_searched, Module})];
+        none -> none
+    end,
     State#state{worker = Worker}.
 
 warn(Finding) -> logger:warning("~ts", [format(Finding)]).
@@ -132,7 +145,7 @@ warn(Finding) -> logger:warning("~ts", [format(Finding)]).
 
 %% Analyses a function in a process that is killed when it takes too much time or memory. The process keeps the
 %% module's code for the next request.
--spec ask(job(), worker()) -> {tessera_flow:result() | none, worker()}.
+-spec ask(job(), worker()) -> {result(), worker()}.
 ask({none, _}, Worker) -> {none, Worker};
 ask(Job, none) -> ask(Job, start());
 ask(Job, {Pid, Monitor} = Worker) ->
@@ -173,21 +186,27 @@ source(Id, {Version, _} = Kept) ->
         Other -> {Other, tessera_source:load(Id)}
     end.
 
-result(_, _, none) -> none;
-result(Id, Kinds, #{code := Code} = Source) ->
-    try tessera_source:target(Id, Source) of
-        none -> none;
-        Target -> tessera_flow:analyse(Code, Target, Kinds)
+result(Id, Kinds, #{} = Source) ->
+    try {tessera_source:target(Id, Source), Source} of
+        {none, _} -> none;
+        {{beam, Function, Held}, #{beam := Code}} -> #{findings => tessera_flow_beam:analyse(Code, Function, Kinds ++ Held)};
+        {Target, #{code := Code}} -> tessera_flow:analyse(Code, Target, Kinds)
     catch _:_ -> none
-    end.
+    end;
+result(_, _, Without) -> Without.
 
 %% ---- texts of warnings
 
--spec format(tessera_flow:finding()) -> iolist().
+-spec format(tessera_flow:finding() | not_searched()) -> iolist().
+format({none, Module, Why}) ->
+    io_lib:format("tessera: the functions of the module ~0tp are not searched for comparisons that do not see a tensor's value, since ~ts. "
+                  "Load it from its .beam file, or take care that none of them compares a tensor as a term of Erlang: docs/tracing.md.", [Module, Why]);
 format({Place, Why, Expr, Ours}) ->
     ["tessera: ", place(Place), Expr, reason(Why), " Write ", instead(Why, Ours),
      ", or compile the module with the parse transform tessera_transform: docs/tracing.md."].
 
+place({compiled, {"", _}, Name}) -> ["in ", Name, ", "];
+place({compiled, {File, Line}, Name}) -> [File, ", in ", Name, " from line ", integer_to_list(Line), " on: "];
 place({"", _}) -> "in an interpreted function, ";
 place({File, Line}) -> [File, $:, integer_to_list(Line), ": "].
 

@@ -11,7 +11,7 @@
                   records := #{atom() => [atom()]}, imports := #{{atom(), arity()} => module()}}.
 -type target() :: {function, {atom(), arity()}} | {clauses, string(), [tuple()], #{atom() => tessera_kind:kind()}}.
 %% The location, the reason, and the expression with the function of the API to use in its place.
--type finding() :: {{string(), non_neg_integer()}, comparison | pattern | truth | guard, string(), atom()}.
+-type finding() :: {{string(), non_neg_integer()} | {compiled, {string(), non_neg_integer()}, string()}, comparison | pattern | truth | guard, string(), atom()}.
 %% For lines with arithmetic or an `if': whether a tensor occurs in it, and in which
 %% expression.
 -type lines() :: #{{arithmetic | 'if', string(), non_neg_integer()} => {sure | unsure | no, tuple()}}.
@@ -30,6 +30,7 @@
             lines = #{}  :: lines()}).
 
 -define(IS_TENSOR(K), (K =:= tensor orelse K =:= flag)).
+-define(CALLS, {fun apply_kind/3, fun arity/1}).
 -define(IS_COMPREHENSION(Form), (Form =:= lc orelse Form =:= bc orelse Form =:= mc)).
 
 %% ---- a function
@@ -88,15 +89,6 @@ apply_kind({value_and_grad, F}, [First | _] = Args, S) ->
     {{tuple, [tensor, tessera_kind:traced(First)]}, S1};
 apply_kind(_, _, S) -> {any, S}.
 
-%% An unknown function may call the funs that it gets, with any arguments.
-call_all(Kinds, S) -> lists:foldl(fun(Kind, S0) -> call_with_any(Kind, S0) end, S, Kinds).
-
-call_with_any(Kind, S) ->
-    case arity(Kind) of
-        none -> S;
-        Arity -> element(2, apply_kind(Kind, lists:duplicate(Arity, any), S))
-    end.
-
 arity({closure, _, [{clause, _, Patterns, _, _} | _], _}) -> length(Patterns);
 arity({named, _, _, [{clause, _, Patterns, _, _} | _], _}) -> length(Patterns);
 arity(_) -> none.
@@ -147,7 +139,7 @@ eval({record, _, Record, Name, Fields}, Env, S) ->
     set_fields(Name, Fields, Kind, Env1, S1);
 eval({record_field, _, Record, Name, {atom, _, Field}}, Env, S) ->
     {Kind, Env1, S1} = expr(Record, Env, S),
-    {element_kind(field_index(Name, Field, S1), Kind), Env1, S1};
+    {tessera_flow_calls:element_kind(field_index(Name, Field, S1), Kind), Env1, S1};
 eval({match, _, Pattern, Expr}, Env, S) ->
     {Kind, Env1, S1} = expr(Expr, Env, S),
     {_, Env2, S2} = match(Pattern, Kind, Env1, S1#s{reports = false}),
@@ -287,10 +279,6 @@ index(Field, [Field | _], N) -> N;
 index(Field, [_ | Fields], N) -> index(Field, Fields, N + 1);
 index(_, [], _) -> none.
 
-element_kind(Index, {tuple, Kinds}) when is_integer(Index), Index >= 1, Index =< length(Kinds) ->
-    lists:nth(Index, Kinds);
-element_kind(_, _) -> any.
-
 %% ---- clauses
 
 %% The clauses that may match terms of these kinds: the kind of their results, and the variables that are
@@ -376,7 +364,7 @@ match({record, _, Name, _} = Pattern, Kind, Env, S) when ?IS_TENSOR(Kind) ->
         _ -> {no, Env, S}
     end;
 match({record, _, Name, Fields}, {tuple, [{term, Name} | _]} = Kind, Env, S) ->
-    match_fields([{Pattern, element_kind(record_index(Name, Field, S), Kind)}
+    match_fields([{Pattern, tessera_flow_calls:element_kind(record_index(Name, Field, S), Kind)}
                   || {record_field, _, Field, Pattern} <- Fields], Env, S);
 match({cons, _, Head, Tail}, {list, [H | T]}, Env, S) -> match_all([Head, Tail], [H, {list, T}], Env, S);
 match({cons, _, Head, Tail}, {list_of, Kind}, Env, S) ->
@@ -409,7 +397,7 @@ record_index(_, _, _) -> none.
 
 %% A number, or true or false, never equals a tensor.
 literal(Value, Kind, Anno, Pattern, Env, S) when ?IS_TENSOR(Kind) ->
-    {no, Env, case is_looked_for(Value, Kind) andalso S#s.reports of
+    {no, Env, case tessera_flow_calls:is_looked_for(Value, Kind) andalso S#s.reports of
                   true -> report(pattern, Anno, Pattern, equal, S);
                   false -> S
               end};
@@ -424,11 +412,6 @@ literal(Value, Kind, _, _, Env, S) ->
          true -> no;
          false -> maybe_so
      end, Env, S}.
-
-%% Values that a tensor may contain.
-is_looked_for(Value, _) when is_number(Value); Value =:= nan; Value =:= infinity; Value =:= neg_infinity -> true;
-is_looked_for(Value, flag) -> is_boolean(Value);
-is_looked_for(_, _) -> false.
 
 %% Patterns of one form that can never match terms of a known other form.
 is_never({Form, _, _}, Kind) when ?IS_TENSOR(Kind) -> lists:member(Form, [map, string, bin, atom]);
@@ -512,13 +495,13 @@ guard_value(Expr, Env, S) ->
 
 guard_op(Op, Anno, Expr, Operands, Env, S) ->
     {Kinds, S1} = lists:mapfoldl(fun(Operand, S0) -> guard_value(Operand, Env, S0) end, S, Operands),
-    case operation(Op, length(Kinds)) of
+    case tessera_flow_calls:operation(Op, length(Kinds)) of
         {arithmetic, Ours} ->
             case lists:any(fun is_tensor/1, Kinds) of
                 true -> {any, report(guard, Anno, Expr, Ours, S1)};
-                false -> {arithmetic_kind(Kinds), S1}
+                false -> {tessera_flow_calls:arithmetic_kind(Kinds), S1}
             end;
-        none -> erlang_call(Op, Kinds, S1);
+        none -> tessera_flow_calls:erlang_call(Op, Kinds, ?CALLS, S1);
         _ -> operator(Op, Kinds, Anno, Expr, S1)
     end.
 
@@ -542,55 +525,25 @@ certainty(Kinds) ->
 
 %% ---- operators
 
-%% The kind of an operator, and the function of the API that does the same to
-%% tensors.
-operation(Op, 2) when Op =:= '>'; Op =:= '<'; Op =:= '>='; Op =:= '=<' -> {order, tessera_operators:function(Op, 2)};
-operation(Op, 2) when Op =:= '=='; Op =:= '/='; Op =:= '=:='; Op =:= '=/=' ->
-    {equality, tessera_operators:function(Op, 2)};
-operation(Op, Arity) ->
-    case lists:member(Op, ['!', '++', '--', 'andalso', 'orelse']) of
-        true -> none;
-        false ->
-            case tessera_operators:function(Op, Arity) of
-                none -> none;
-                Ours -> {arithmetic, Ours}
-            end
-    end.
-
 %% Arithmetic on a tensor raises; a comparison gives true or false.
 operator(Op, Kinds, Anno, Expr, S) ->
-    case operation(Op, length(Kinds)) of
-        {arithmetic, _} -> {arithmetic_kind(Kinds), line(arithmetic, Expr, certainty(Kinds), S)};
+    case tessera_flow_calls:operation(Op, length(Kinds)) of
+        {arithmetic, _} -> {tessera_flow_calls:arithmetic_kind(Kinds), line(arithmetic, Expr, certainty(Kinds), S)};
         {order, Ours} ->
             compared(Op, Kinds, case lists:any(fun is_tensor/1, Kinds) of
                                     true -> report(comparison, Anno, Expr, Ours, S);
                                     false -> S
                                 end);
         {equality, Ours} ->
-            compared(Op, Kinds, case is_equality(Kinds) of
+            compared(Op, Kinds, case tessera_flow_calls:is_equality(Kinds) of
                                     true -> report(comparison, Anno, Expr, Ours, S);
                                     false -> S
                                 end);
         none -> {any, S}
     end.
 
-%% Comparing a tensor with other terms is a usual test for an optional tensor: `X =:= none'.
-is_equality([A, B]) -> is_equal_to(A, B) orelse is_equal_to(B, A).
-
-is_equal_to(A, B) when ?IS_TENSOR(A) -> ?IS_TENSOR(B) orelse B =:= number orelse is_literal(B, A);
-is_equal_to(_, _) -> false.
-
-is_literal({term, Value}, Kind) -> is_looked_for(Value, Kind);
-is_literal(_, _) -> false.
-
 compared(Op, [{term, A}, {term, B}], S) -> {{term, erlang:Op(A, B)}, S};
 compared(_, _, S) -> {static, S}.
-
-arithmetic_kind(Kinds) ->
-    case lists:all(fun tessera_kind:is_number_kind/1, Kinds) of
-        true -> number;
-        false -> any
-    end.
 
 %% ---- calls
 
@@ -608,7 +561,7 @@ call(Expr, Kinds, _, Env, S) ->
 
 %% erlang:'>'(X, 0), max(X, 0), lists:max([X, Y])
 reported(erlang, Name, Kinds, {call, Anno, _, _} = Call, S) ->
-    case {operation(Name, length(Kinds)), lists:any(fun is_tensor/1, Kinds)} of
+    case {tessera_flow_calls:operation(Name, length(Kinds)), lists:any(fun is_tensor/1, Kinds)} of
         {{_, Ours}, true} when Name =:= max; Name =:= min -> {any, report(comparison, Anno, Call, Ours, S)};
         {{Comparison, _}, _} when Comparison =/= arithmetic -> operator(Name, Kinds, Anno, Call, S);
         _ -> remote(erlang, Name, Kinds, S)
@@ -627,84 +580,7 @@ function_kind(Name, Arity, #s{code = #{functions := Functions, imports := Import
         _ -> {remote, erlang, Name}
     end.
 
-%% Functions that take functions, and functions with known results.
-remote(tessera, Name, [F | _], S) when Name =:= jit; Name =:= compile -> {F, S};
-remote(tessera, Name, [F], S) when Name =:= grad; Name =:= value_and_grad -> {{Name, F}, S};
-remote(tessera, while, [Initial, Condition, Body], S) ->
-    Carried = tessera_kind:traced(Initial),
-    {_, S1} = apply_kind(Condition, [Carried], S),
-    {_, S2} = apply_kind(Body, [Carried], S1),
-    {Carried, S2};
-remote(tessera, 'cond', [_, True, False], S) ->
-    {A, S1} = apply_kind(True, [], S),
-    {B, S2} = apply_kind(False, [], S1),
-    {tessera_kind:join(tessera_kind:traced(A), tessera_kind:traced(B)), S2};
-remote(tessera, reduce, [_, _, F | _], S) ->
-    {_, S1} = apply_kind(F, [tensor, tensor], S),
-    {tensor, S1};
-remote(tessera, Name, Kinds, S) -> {tessera_kind:ours(Name, Kinds), S};
-remote(lists, Name, [F, List], S) when Name =:= map; Name =:= foreach; Name =:= filter; Name =:= flatmap ->
-    {Kind, S1} = on_elements(F, [], List, S),
-    {mapped(Name, Kind, List), S1};
-remote(lists, Name, [F, Initial, List], S) when Name =:= foldl; Name =:= foldr -> fold(F, Initial, List, S);
-remote(lists, reverse, [List], S) -> {same_elements(List), S};
-remote(lists, seq, Kinds, S) when length(Kinds) > 1 -> {{list_of, number}, S};
-remote(lists, Name, [A, B], S) when Name =:= zip -> {zipped(A, B), S};
-remote(erlang, Name, Kinds, S) -> erlang_call(Name, Kinds, S);
-remote(_, _, Kinds, S) -> {any, call_all(Kinds, S)}.
-
-on_elements(F, Others, List, S) ->
-    case tessera_kind:elements(List) of
-        {ok, Kind} -> apply_kind(F, [Kind | Others], S);
-        none -> {any, S};
-        any -> {any, call_with_any(F, S)}
-    end.
-
-mapped(map, _, {list, []}) -> {list, []};
-mapped(map, Kind, _) -> {list_of, Kind};
-mapped(filter, _, List) -> same_elements(List);
-mapped(_, _, _) -> any.
-
-same_elements(List) ->
-    case tessera_kind:elements(List) of
-        {ok, Kind} -> {list_of, Kind};
-        _ -> any
-    end.
-
-%% The accumulator keeps its kind, or becomes `any'.
-fold(F, Initial, List, S) ->
-    {First, S1} = on_elements(F, [Initial], List, S),
-    case tessera_kind:join(Initial, First) of
-        Initial -> {Initial, S1};
-        Joined ->
-            {Next, S2} = on_elements(F, [Joined], List, S1),
-            {case tessera_kind:join(Joined, Next) of
-                 Joined -> Joined;
-                 _ -> any
-             end, S2}
-    end.
-
-zipped(A, B) ->
-    case {tessera_kind:elements(A), tessera_kind:elements(B)} of
-        {{ok, X}, {ok, Y}} -> {list_of, {tuple, [X, Y]}};
-        _ -> any
-    end.
-
-erlang_call(element, [{term, Index}, Kind], S) -> {element_kind(Index, Kind), S};
-erlang_call(hd, [{list, [Kind | _]}], S) -> {Kind, S};
-erlang_call(hd, [{list_of, Kind}], S) -> {Kind, S};
-erlang_call(tl, [{list, [_ | Kinds]}], S) -> {{list, Kinds}, S};
-erlang_call(tl, [{list_of, _} = List], S) -> {List, S};
-erlang_call(Name, _, S) when Name =:= length; Name =:= tuple_size; Name =:= map_size; Name =:= byte_size -> {number, S};
-erlang_call(is_record, [Kind, {term, Name} | _], S) when ?IS_TENSOR(Kind) -> {{term, Name =:= tessera}, S};
-erlang_call(Name, [Kind], S) ->
-    case {tessera_kind:type_test(Name, Kind), operation(Name, 1)} of
-        {Known, _} when is_boolean(Known) -> {{term, Known}, S};
-        {maybe_so, _} -> {static, S};
-        {none, {arithmetic, _}} -> {arithmetic_kind([Kind]), S};
-        _ -> {any, call_all([Kind], S)}
-    end;
-erlang_call(_, Kinds, S) -> {any, call_all(Kinds, S)}.
+remote(Module, Name, Kinds, S) -> tessera_flow_calls:remote(Module, Name, Kinds, ?CALLS, S).
 
 %% ---- reports
 

@@ -2,7 +2,7 @@
 -module(tessera_kind).
 -include("tessera.hrl").
 -include("tessera_number.hrl").
--export([of_term/1, of_all/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, type_test/2]).
+-export([of_term/1, join/2, elements/1, traced/1, is_plain/1, is_number_kind/1, ours/2, type_test/2]).
 -export_type([kind/0]).
 
 %% `number' and `static' are plain terms, `flag' is the tensor that a comparison gives.
@@ -46,15 +46,6 @@ kinds(_, Terms, Left) when length(Terms) > Left -> {any, 0};
 kinds(Tag, Terms, Left) ->
     {Kinds, Left1} = lists:mapfoldl(fun of_term/2, Left, Terms),
     {{Tag, Kinds}, Left1}.
-
-%% The common kind of the terms in a function's environment: `static' if none is or has a tensor, else `any'.
-%% Literals are in the code and have no tensors.
--spec of_all([term()]) -> kind().
-of_all(Terms) ->
-    case lists:all(fun(Term) -> is_plain(of_term(Term)) end, Terms) of
-        true -> static;
-        false -> any
-    end.
 
 %% The kind of a term that has one kind or the other.
 -spec join(kind(), kind()) -> kind().

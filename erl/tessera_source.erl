@@ -1,14 +1,15 @@
-%% @private The abstract code of functions: of modules that were compiled with debug_info, and of funs that are
-%% interpreted, as those of the shell are. Functions return none where there is no code; they do not raise.
+%% @private The code of functions: abstract code of modules that were compiled with debug_info, and of funs that are
+%% interpreted, as those of the shell are; of other modules the code of the .beam file. Functions do not raise.
 -module(tessera_source).
 -export([key/1, fun_id/1, version/1, load/1, target/2]).
 -export_type([fun_id/0, source/0]).
 
 %% Identifies the function of a fun, with the kind of its environment; for an interpreted fun, code and
 %% environment.
--type fun_id() :: {named | external, module(), binary(), atom(), arity(), tessera_kind:kind()}
+-type fun_id() :: {named | external, module(), binary(), atom(), arity(), [tessera_kind:kind()]}
                 | {interpreted, [tuple()], #{atom() => tessera_kind:kind()}} | none.
--type source() :: #{forms := [tuple()], module := module(), code := tessera_flow:code()}.
+-type source() :: #{forms := [tuple()], module := module(), code := tessera_flow:code()}
+                | #{beam := tessera_flow_beam:code()} | {none, module(), string()}.
 
 -define(MAX_BYTES, 8 * 1024 * 1024).
 
@@ -45,11 +46,11 @@ fun_id(F) ->
         [erlang:fun_info(F, Item) || Item <- [type, module, name, arity]],
     case {Type, is_loaded(Module)} of
         {_, false} -> none;
-        {external, true} -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, any};
+        {external, true} -> {external, Module, erlang:get_module_info(Module, md5), Name, Arity, []};
         {local, true} when Module =:= erl_eval -> interpreted(F);
         {local, true} ->
             {env, Held} = erlang:fun_info(F, env),
-            {named, Module, erlang:get_module_info(Module, md5), Name, Arity, tessera_kind:of_all(Held)}
+            {named, Module, erlang:get_module_info(Module, md5), Name, Arity, [tessera_kind:of_term(Term) || Term <- Held]}
     end.
 
 %% Loads the module now, as the call would.
@@ -71,20 +72,55 @@ kinds(Bindings) ->
 version({_, Module, Md5, _, _, _}) -> {Module, Md5};
 version(_) -> none.
 
-%% The source of the loaded version of the module.
--spec load(fun_id()) -> source() | none.
+%% The source of the loaded version of the module, or why there is none.
+-spec load(fun_id()) -> source().
 load({interpreted, _, _}) -> #{forms => [], module => none, code => code([])};
 load({_, Module, Md5, _, _, _}) ->
-    try
-        {Module, Beam, _} = code:get_object_code(Module),
-        true = byte_size(Beam) =< ?MAX_BYTES,
-        {ok, {Module, Md5}} = beam_lib:md5(Beam),
-        {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} = beam_lib:chunks(Beam, [debug_info]),
-        {ok, Forms} = Backend:debug_info(erlang_v1, Module, Info, []),
-        #{forms => Forms, module => Module, code => code(Forms)}
-    catch _:_ -> none
+    case object_code(Module, Md5) of
+        {ok, Beam} ->
+            try abstract(Module, Beam)
+            catch _:_ -> disassembled(Module, Beam)
+            end;
+        {error, Why} -> {none, Module, Why}
+    end.
+
+abstract(Module, Beam) ->
+    {ok, {Module, [{debug_info, {debug_info_v1, Backend, Info}}]}} = beam_lib:chunks(Beam, [debug_info]),
+    {ok, Forms} = Backend:debug_info(erlang_v1, Module, Info, []),
+    #{forms => Forms, module => Module, code => code(Forms)}.
+
+disassembled(Module, Beam) ->
+    try #{beam => tessera_flow_beam:code(Beam)}
+    catch _:_ -> {none, Module, "its code cannot be read"}
+    end.
+
+%% Where it was loaded from, or else where it would be.
+object_code(Module, Md5) ->
+    Files = [File || {file, Loaded} <- [code:is_loaded(Module)], is_list(Loaded), File <- [Loaded, Loaded ++ ".beam"]]
+        ++ [{Module, in_path}],
+    first([beam(File, Md5) || File <- Files]).
+
+beam({Module, in_path}, Md5) ->
+    case code:get_object_code(Module) of
+        {Module, Beam, _} -> same(Beam, Md5);
+        error -> {error, "it was not loaded from a file"}
     end;
-load(none) -> none.
+beam(File, Md5) ->
+    case erl_prim_loader:get_file(File) of
+        {ok, Beam, _} -> same(Beam, Md5);
+        error -> {error, "it was not loaded from a file"}
+    end.
+
+same(Beam, _) when byte_size(Beam) > ?MAX_BYTES -> {error, "its file is too large"};
+same(Beam, Md5) ->
+    case beam_lib:md5(Beam) of
+        {ok, {_, Md5}} -> {ok, Beam};
+        _ -> {error, "its file is not what was loaded"}
+    end.
+
+first([{ok, Beam} | _]) -> {ok, Beam};
+first([Error]) -> Error;
+first([_ | Results]) -> first(Results).
 
 -spec code([tuple()]) -> tessera_flow:code().
 code(Forms) ->
@@ -106,7 +142,9 @@ field({record_field, _, {atom, _, Name}, _}) -> Name.
 %% ---- one function of it
 
 %% The form of the function in which tessera_flow expects it.
--spec target(fun_id(), source()) -> tessera_flow:target() | none.
+-spec target(fun_id(), source()) -> tessera_flow:target() | {beam, {atom(), arity()}, [tessera_kind:kind()]} | none.
+target({named, _, _, Name, Arity, Held}, #{beam := _}) -> {beam, {Name, Arity + length(Held)}, Held};
+target({external, _, _, Name, Arity, _}, #{beam := _}) -> {beam, {Name, Arity}, []};
 target({interpreted, Clauses, Env}, _) -> {clauses, "", Clauses, Env};
 target({external, _, _, Name, Arity, _}, #{code := #{functions := Functions}}) -> known({Name, Arity}, Functions);
 target({named, _, _, Name, Arity, Held}, #{code := #{functions := Functions}} = Source) ->
@@ -116,9 +154,14 @@ target({named, _, _, Name, Arity, Held}, #{code := #{functions := Functions}} = 
         none -> known({Name, Arity}, Functions)
     end.
 
-%% A fun does not say which of its variables has which value, so all have the
-%% joined kind.
-holding(Held, {clauses, File, Clauses, _}) -> {clauses, File, Clauses, tessera_flow:holding(Held)};
+%% A fun does not say which of its variables has which value, so all have the joined kind: `static' if no value is or has a
+%% tensor, else `any'. Literals are in the code and have no tensors.
+holding(Held, {clauses, File, Clauses, _}) ->
+    Kind = case lists:all(fun tessera_kind:is_plain/1, Held) of
+               true -> static;
+               false -> any
+           end,
+    {clauses, File, Clauses, tessera_flow:holding(Kind)};
 holding(_, none) -> none.
 
 known(Function, Functions) when is_map_key(Function, Functions) -> {function, Function};

@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
 -import(tessera_test, [raises/3]).
--export([log/2, external/1, positive/1]).
+-export([log/2, external/1, positive/1, compiled_findings/2]).
 
 -record(layer, {weights, bias = none, size = 0}).
 
@@ -16,6 +16,14 @@
 -define(FOUND(Words, F, Args), {?LINE, Words, F, Args}).
 
 findings(F, Args) -> tessera_check:findings(F, Args).
+
+%% What is found in the compiled code of a fun of this module, as if it had no debug_info.
+compiled_findings(F, Args) ->
+    {ok, Beam} = file:read_file(code:which(?MODULE)),
+    {ok, {_, Stripped}} = beam_lib:strip(Beam),
+    Code = tessera_flow_beam:code(Stripped),
+    {beam, Function, Held} = tessera_source:target(tessera_source:fun_id(F), #{beam => Code}),
+    tessera_flow_beam:analyse(Code, Function, [tessera_kind:of_term(Arg) || Arg <- Args] ++ Held).
 
 found_test_() ->
     T = tessera:tensor(1.0),
@@ -71,7 +79,10 @@ found(Line, Words, F, Args) ->
          ?assertMatch({{_, Line}, _, _, _}, Finding),
          ?assertEqual("tessera_tracing_tests.erl", filename:basename(File))
      end || {{File, _}, _, _, _} = Finding <- Findings],
-    ?assertEqual([Words], [Words || {_, _, Text, _} <- Findings, string:find(Text, Words) =/= nomatch]).
+    ?assertEqual([Words], [Words || {_, _, Text, _} <- Findings, string:find(Text, Words) =/= nomatch]),
+    Compiled = compiled_findings(F, Args),
+    ?assertMatch({_, [_ | _]}, {Line, Compiled}),
+    [?assertMatch({{compiled, {_, Begin}, _}, _, _, _} when Begin =< Line, Finding) || Finding <- Compiled].
 
 
 %% Through functions of the module, on their lines.
@@ -106,7 +117,7 @@ funs_of_one_line_test() ->
 quiet_test_() ->
     T = tessera:tensor(1.0),
     V = tessera:iota({3}, f32),
-    [{lists:concat(["line ", Line]), ?_assertEqual([], findings(F, Args))}
+    [{lists:concat(["line ", Line]), [?_assertEqual([], findings(F, Args)), ?_assertEqual([], compiled_findings(F, Args))]}
      || {Line, F, Args} <- [
         {?LINE, fun(X) -> case tessera:shape(X) of {} -> X; {N} when N > 2 -> X; {3} -> 1 end end, [V]},
         {?LINE, fun(X) -> S = tessera:shape(X), if element(1, S) > 2 -> X; true -> 0 end end, [V]},
@@ -150,7 +161,8 @@ warnings_test_() ->
      [fun(_) -> {"once", fun logs_once/0} end, fun(_) -> {"switched off", fun switched_off/0} end,
       fun(_) -> {"at the first call", fun logs_at_first_call/0} end, fun(_) -> {"interpreted", fun interpreted/0} end,
       fun(_) -> {"all that take functions", fun everywhere/0} end,
-      fun(_) -> {"no code", fun nothing_said/0} end, fun(_) -> {"a new version", fun new_version/0} end]}.
+      fun(_) -> {"compiled code", fun compiled_code/0} end,
+      fun(_) -> {"no code", fun not_searched/0} end, fun(_) -> {"a new version", fun new_version/0} end]}.
 
 %% This module's handler gets the log; the default one, if there is one, prints nothing.
 listen() ->
@@ -265,16 +277,43 @@ everywhere() ->
                   catch tessera:'cond'(1, fun() -> Y = tessera:exp(X), if Y > 38 -> 1; true -> 1 end end, fun() -> 1 end)
               end]].
 
-%% A function without code causes no warning.
-nothing_said() ->
-    in_module(?PLAIN, [], fun(M) -> ?assertEqual([], logged(fun() -> (tessera:jit(fun M:f/1))(1) end, "")) end),
-    in_module(?PLAIN, [debug_info], fun(M) ->
-        ?assertEqual([], logged(fun() ->
-                                        ok = file:write_file(code:which(M), "no module"),
-                                        (tessera:jit(fun M:f/1))(1)
-                                end, ""))
-    end),
+%% Without debug_info the compiled code is searched.
+compiled_code() ->
+    ok = tessera_check:forget(), % other tests have a module of that code
+    in_module(?PLAIN, [], fun(M) ->
+        [Text] = logged(fun() -> [(tessera:jit(fun M:f/1))(N) || N <- [1, 2]] end, "tracing_plain"),
+        [?assertNotEqual({Word, Text, nomatch}, {Word, Text, string:find(Text, Word)})
+         || Word <- ["tracing_plain.erl, in f/1 from line 3 on: Tensor > 0 compares", "tessera:greater/2", "docs/tracing.md"]]
+    end).
+
+%% Where there is no code, that is said once for a module.
+not_searched() ->
+    ok = tessera_check:forget(),
+    Cases = [{"since its file is not what was loaded", fun(_, File) -> ok = file:write_file(File, "no module") end},
+             {"since it was not loaded from a file", fun(_, File) -> ok = file:delete(File) end},
+             {"since it was not loaded from a file", fun from_memory/2}],
+    [in_module(lists:concat(["-module(tracing_away", N, ").\n-export([f/1]).\nf(X) -> if X > 0 -> X; true -> 0 end.\n"]), [debug_info],
+               fun(M) -> without_file(M, Words, Away) end)
+     || {N, {Words, Away}} <- lists:zip([a, b, c], Cases)],
     ?assertEqual(none, receive {error, Message} -> Message after 0 -> none end).
+
+without_file(M, Words, Away) ->
+    ok = Away(M, code:which(M)),
+    Text = logged(fun() ->
+                          [_ = (tessera:jit(fun M:f/1))(N) || N <- [1, 1.5]],
+                          (tessera:jit(fun(X) -> M:f(X) end))(1)
+                  end, "tracing_away"),
+    ?assertMatch({_, [_]}, {Text, Text}),
+    [?assertNotEqual({Word, Text, nomatch}, {Word, Text, string:find(Text, Word)})
+     || Word <- [lists:concat(["module ", M, " are not searched"]), Words, "docs/tracing.md"]].
+
+%% Loaded as a module that a program compiles at run time.
+from_memory(M, File) ->
+    {ok, Beam} = file:read_file(File),
+    ok = file:delete(File),
+    {module, M} = code:load_binary(M, "nofile", Beam),
+    _ = code:purge(M),
+    ok.
 
 %% A module that is loaded again is looked at again.
 new_version() ->
@@ -305,13 +344,53 @@ in_module(Text, Options, F) ->
         ok = file:del_dir_r(Dir)
     end.
 
-no_code_test_() ->
+no_debug_info_test_() ->
     Key = [{debug_info_key, "key"}],
     [{Title, ?_test(in_module(?PLAIN, Options, fun(M) ->
-                                                       ?assertEqual([], findings(fun M:f/1, [tessera:tensor(1)])),
+                                                       ?assertMatch([{_, comparison, "Tensor > 0", greater}],
+                                                                    findings(fun M:f/1, [tessera:tensor(1)])),
+                                                       ?assertEqual([], findings(fun M:f/1, [none])),
                                                        ?assertEqual(1, tessera:to_number((tessera:jit(fun M:f/1))(1)))
                                                end))}
-     || {Title, Options} <- [{"no debug_info", []}, {"encrypted", [encrypt_debug_info | Key]}]] ++
+     || {Title, Options} <- [{"no debug_info", []}, {"encrypted", [encrypt_debug_info | Key]}, {"no lines", [no_line_info]},
+                             {"older code", [r24]}]] ++
+    [{"stripped", ?_test(in_module(?PLAIN, [debug_info], fun stripped/1))},
+     {"not in the code path", fun elsewhere/0},
+     {"funs", fun compiled_funs/0}].
+
+stripped(M) ->
+    File = code:which(M),
+    {ok, _} = beam_lib:strip_files([File]),
+    {module, M} = code:load_file(M),
+    _ = code:purge(M),
+    ?assertMatch([{{compiled, {_, 3}, "f/1"}, comparison, "Tensor > 0", greater}], findings(fun M:f/1, [tessera:tensor(1)])).
+
+elsewhere() ->
+    in_module(?PLAIN, [], fun(M) ->
+        Dir = filename:dirname(code:which(M)),
+        true = code:del_path(Dir),
+        {module, M} = code:load_abs(filename:join(Dir, atom_to_list(M))),
+        _ = code:purge(M),
+        ?assertMatch([_], findings(fun M:f/1, [tessera:tensor(1)])),
+        true = code:add_patha(Dir)
+    end).
+
+%% What a fun of compiled code holds is known variable by variable.
+compiled_funs() ->
+    Text = ["-module(tracing_funs).\n-export([f/2, g/0, h/0]).\n"
+            "f(A, B) -> fun(X) -> if A > 1 -> X; true -> tessera:add(B, X) end end.\n"
+            "g() -> fun(X) -> Y = tessera:exp(X), case Y of 3 -> X; _ when Y < 2; Y == 7.5 -> X end end.\n"
+            "h() -> fun F(X) -> try tessera:to_number(X) of N when N > 3 -> F(N - 1); _ -> max(X, 1) catch _:_ -> 0 end end.\n"],
+    in_module(lists:flatten(Text), [], fun(M) ->
+        T = tessera:tensor(1.0),
+        ?assertMatch([{{compiled, {_, 3}, "f/2"}, comparison, "Tensor > 1", greater}], findings(M:f(T, 1), [T])),
+        ?assertEqual([], findings(M:f(1, T), [T])),
+        %% Compilers turn a comparison round where that saves a jump.
+        ?assertEqual(["2", "3", "7.5"], lists:sort([lists:last(string:split(Words, " ", all)) || {_, comparison, Words, _} <- findings(M:g(), [T])])),
+        ?assertMatch([{_, comparison, "max(Tensor, 1)", max}], findings(M:h(), [T]))
+    end).
+
+no_code_test_() ->
     [{"the file is of another version", ?_test(in_module(?PLAIN, [debug_info], fun other_version/1))},
      {"no file", ?_test(in_module(?PLAIN, [debug_info], fun no_file/1))},
      {"a fun of a module that is gone", fun gone/0},
