@@ -5,9 +5,9 @@
 -export([made/3, result/3, relieved/1]).
 
 -define(TIMEOUT, 5000).
-%% Milliseconds until the memory of collected processes is free: they answer before their destructors run, and a busy
-%% machine may run other threads in between.
--define(WAITS, [0, 1, 4, 20, 80]).
+%% Milliseconds before each try. Others may have freed memory meanwhile; then they are made to. They answer before their destructors run,
+%% and a busy machine may run other threads in between.
+-define(TRIES, [0, 1, collect, 0, 1, 2, 4] ++ lists:duplicate(20, 5)).
 
 %% The tensor that Make makes, for the API function Name with Args.
 -spec made(atom(), [term()], fun(() -> term())) -> tessera:tensor().
@@ -24,11 +24,8 @@ result({pressure, Made}, _Again, _Fail) ->
 result({error, #{code := resource_exhausted}}, Again, Fail) ->
     collect_self(major),
     case Again() of
-        {error, #{code := resource_exhausted}} ->
-            collect_others(),
-            after_collection(Again, Fail, ?WAITS);
-        Other ->
-            finally(Other, Fail)
+        {error, #{code := resource_exhausted}} -> finally(in_turn(Again), Fail);
+        Other -> finally(Other, Fail)
     end;
 result({error, Cause}, _Again, Fail) ->
     Fail(Cause);
@@ -42,12 +39,32 @@ relieved(Made) ->
     collect_self(minor) andalso collect_self(major),
     Made.
 
-after_collection(Again, Fail, [Wait | Waits]) ->
-    timer:sleep(Wait),
-    case Again() of
-        {error, #{code := resource_exhausted}} when Waits =/= [] -> after_collection(Again, Fail, Waits);
-        Other -> finally(Other, Fail)
+%% The result of Again, or its last error: the process that has waited longest tries first.
+in_turn(Again) ->
+    try tries(Again, erlang:monotonic_time(millisecond), ?TRIES) of
+        Result ->
+            ok = tessera_turns:leave(not is_short(Result)),
+            Result
+    catch Class:Reason:Trace ->
+        ok = tessera_turns:leave(true),
+        erlang:raise(Class, Reason, Trace)
     end.
+
+tries(Again, Since, [collect | Tries]) ->
+    collect_others(),
+    tries(Again, Since, Tries);
+tries(Again, Since, [Wait | Tries]) ->
+    timer:sleep(Wait),
+    Turn = tessera_turns:enter(Since),
+    Result = Again(),
+    case Turn =:= turn andalso is_short(Result) andalso {tessera_turns:failed(), Tries} of
+        {again, _} -> tries(Again, Since, [max(1, Wait) | Tries]);
+        {counts, [_ | _]} -> tries(Again, Since, Tries);
+        _ -> Result
+    end.
+
+is_short({error, #{code := resource_exhausted}}) -> true;
+is_short(_) -> false.
 
 finally({error, Cause}, Fail) -> Fail(Cause);
 finally({pressure, Made}, _Fail) -> Made;
@@ -60,11 +77,9 @@ collect_self(Type) ->
     tessera_nif:collected(Type).
 
 %% Collects garbage in other processes, which may hold tensors that they no
-%% longer use. One such collection runs at a time, in a process of its own, so
-%% that late answers are dropped with it.
+%% longer use. This runs in a process of its own, so that late answers are dropped with it; the caller has its turn meanwhile.
 collect_others() ->
-    Collect = fun() -> global:trans({?MODULE, self()}, fun collect_all/0, [node()]) end,
-    {Pid, Monitor} = spawn_monitor(Collect),
+    {Pid, Monitor} = spawn_monitor(fun collect_all/0),
     receive {'DOWN', Monitor, process, Pid, _} -> ok end,
     collect_self(major).
 

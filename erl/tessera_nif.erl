@@ -5,7 +5,7 @@
 -export([open/0, is_open/0, refused/0]).
 -export([from_binary/4, from_binary/5, from_list/2, from_list/3, to_binary/2, to_list/1, deallocate/1,
          device/1, to_device/3, address/1, from_address/3, share/2, from_shared/3, file_read/2, file_write/3, client_open/4, client_devices/1, clients/0,
-         memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1,
+         memory/0, memory/1, client_memory/1, reset_client_peak/1, set_limit/1, set_limit/2, reset_peak/0, trim/0, collected/1, let_in/1,
          op/4, op_like/2, op_like/3, eager_clear/0,
          builder_new/1, param/3, value/2, region_open/3, region_enter/2, region_leave/1, region_finish/2,
          control/5, callback/4, custom_call/4, load_plugin/1, inline_region/4, ops/3, finish/2, local_view/1,
@@ -23,7 +23,7 @@
 %% The version of the table of functions and of the resources; TS_NIF_ABI in
 %% nif_main.c.
 -ifndef(ABI).
--define(ABI, 18).
+-define(ABI, 19).
 -endif.
 
 %% Keys of persistent terms: that this version of the module has its library, and why it cannot have it.
@@ -121,6 +121,7 @@ set_limit(Client, Bytes) -> ?FIRST([Client, Bytes]).
 reset_peak() -> ?FIRST([]).
 trim() -> ?FIRST([]).
 collected(Type) -> ?FIRST([Type]).
+let_in(Pid) -> ?FIRST([Pid]).
 op(Builder, Name, Operands, Attrs) -> ?FIRST([Builder, Name, Operands, Attrs]).
 op_like(Name, Ref) -> ?FIRST([Name, Ref]).
 op_like(Name, RefA, RefB) -> ?FIRST([Name, RefA, RefB]).

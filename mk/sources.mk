@@ -314,6 +314,7 @@ NIF_SRC := \
   c_src/nif/nif_rank.c \
   c_src/nif/nif_signature.c \
   c_src/nif/nif_tensor.c \
+  c_src/nif/nif_turns.c \
   c_src/nif/nif_util.c \
   c_src/nif/nif_watch.c
 

@@ -6,6 +6,7 @@
 #include "nif/nif_expr.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_run.h"
+#include "nif/nif_turns.h"
 
 ERL_NIF_TERM ts_nif_eager_clear(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   /* eager_clear() -> ok */
@@ -188,6 +189,7 @@ ERL_NIF_TERM ts_nif_op(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
     TS_NIF_TRY(env, ts_nif_get_opcode(env, argv[1], &code));
     return ts_nif_builder_op(env, builder, code, argv);
   }
+  TS_NIF_TRY(env, ts_nif_turn_check(env));
   TS_NIF_TRY(env, run_op(env, argv, NULL, &done, &term));
   if (done) return ts_nif_with_pressure(env, term);
   return ts_nif_run_move(env, op_dirty, argc, argv);
@@ -235,6 +237,7 @@ ERL_NIF_TERM ts_nif_op_like(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
   bool done = false;
   if (!ts_status_consume_ok(ts_nif_get_opcode(env, argv[0], &c.of.code)) || ts_op_attr_kind(c.of.code) != TS_ATTR_NONE)
     return ts_atom.false_;
+  if (!ts_status_consume_ok(ts_nif_turn_check(env))) return ts_atom.false_;
   c.numbers = c.few;
   (void)ts_nif_args_init(&c.args, FEW); /* cannot fail: so few need no allocation */
   ts_status status = get_handles(env, argc - 1, argv + 1, &c.args) ? run_like(env, &c, &done, &ref) : TS_SUCCESS;

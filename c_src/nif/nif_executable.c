@@ -3,6 +3,7 @@
 #include "exec/slices.h"
 #include "nif/nif_graph.h"
 #include "nif/nif_run.h"
+#include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
 
 #include <string.h>
@@ -726,6 +727,7 @@ ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
   (void)argc;
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, get_executable(env, argv[0], &executable));
+  TS_NIF_TRY(env, ts_nif_turn_check(env));
   if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
   if (executable->calls_back) return run_calling_back(env, argv);
   TS_NIF_TRY(env, get_call(env, argv, &program, &options, &args));

@@ -2,6 +2,7 @@
 
 #include "nif/nif_rank.h"
 #include "nif/nif_run.h"
+#include "nif/nif_turns.h"
 
 #include <string.h>
 
@@ -80,6 +81,7 @@ ERL_NIF_TERM ts_nif_run_group(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   ERL_NIF_TERM lists;
   if (ts_nif_executable_is_stale(env, argv[0])) return ts_atom.stale_;
   TS_NIF_TRY(env, ts_nif_executable_get(env, argv[0], &executable));
+  TS_NIF_TRY(env, ts_nif_turn_check(env));
   if (!executable->is_short) return ts_nif_run_move(env, run_dirty, argc, argv);
   TS_NIF_TRY(env, get_call(env, argv, NULL, &call, &args));
   TS_NIF_TRY(env, ts_nif_run_group_now(env, call.executable, &args, call.threads, &lists));

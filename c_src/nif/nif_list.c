@@ -1,6 +1,7 @@
 /* Tensors from nested lists of numbers, and back. Long ones move to a dirty scheduler, and end early when their process
  * has died. */
 #include "nif/nif_tensor.h"
+#include "nif/nif_turns.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -255,6 +256,7 @@ ERL_NIF_TERM ts_nif_from_list(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
   bool is_long;
   TS_NIF_TRY(env, measure_list(env, argv[0], SHORT_ELEMENTS, &shape, &is_long));
   TS_NIF_TRY(env, ts_shape_check(&shape, TS_F64));
+  TS_NIF_TRY(env, ts_nif_turn_check(env));
   if (is_long || ts_shape_elements(&shape) > SHORT_ELEMENTS)
     return enif_schedule_nif(env, "from_list", ERL_NIF_DIRTY_JOB_CPU_BOUND, from_list_dirty, argc, argv);
   return from_list_dirty(env, argc, argv);

@@ -12,6 +12,7 @@
 #include "nif/nif_proxy.h"
 #include "nif/nif_rank.h"
 #include "nif/nif_signature.h"
+#include "nif/nif_turns.h"
 #include "nif/nif_watch.h"
 
 #include "base/log.h"
@@ -23,7 +24,7 @@
 
 /* The version of resources, terms and this table. The Erlang module has the version for which it was written. */
 #ifndef TS_NIF_ABI
-#define TS_NIF_ABI 18
+#define TS_NIF_ABI 19
 #endif
 
 /* Why load refuses: the code it returns. tessera_library.erl has the messages. */
@@ -270,6 +271,7 @@ static ErlNifFunc functions[] = {
     {"reset_peak", 0, ts_nif_reset_peak, 0},
     {"trim", 0, ts_nif_trim, CPU},
     {"collected", 1, ts_nif_collected, 0},
+    {"let_in", 1, ts_nif_let_in, 0},
     {"op", 4, ts_nif_op, 0},
     {"op_like", 2, ts_nif_op_like, 0},
     {"op_like", 3, ts_nif_op_like, 0},

@@ -1,4 +1,5 @@
 #include "nif/nif_tensor.h"
+#include "nif/nif_turns.h"
 
 #include "base/alloc.h"
 #include "base/slots.h"
@@ -339,6 +340,7 @@ ERL_NIF_TERM ts_nif_from_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM arg
   contents c;
   ts_buffer *buffer = NULL;
   TS_NIF_TRY(env, get_contents(env, argc, argv, &c));
+  TS_NIF_TRY(env, ts_nif_turn_check(env));
   bool packed = ts_dtype_bits(c.dtype) < 8, elsewhere = c.device->client->platform->elsewhere;
   bool copy = packed || enif_is_identical(argv[3], ts_atom.true_) || c.binary.size < COPY_BYTES || elsewhere;
   if (!copy) TS_NIF_TRY(env, wrap_binary(argv[0], c.dtype, &c.shape, &buffer));
