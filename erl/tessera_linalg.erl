@@ -390,13 +390,20 @@ cofactors(#tessera{shape = Shape, type = Type} = A, D) ->
     tessera_trace:made_by(cofactors, where(has_cofactors(Regular, D), Regular, fun() -> singular_cofactors(A) end), [A]).
 
 %% Whether the product with the inverse gives the cofactors: not where the determinant is 0 or has lost digits, nor where a number overflows.
-has_cofactors(#tessera{shape = Shape, type = Type} = Regular, D) ->
-    {Least, Largest} = case tessera_type:part(Type) of
-                           f64 -> {math:pow(2, -1022), (2 - epsilon(f64)) * math:pow(2, 1023)};
-                           f32 -> {math:pow(2, -126), (2 - epsilon(f32)) * math:pow(2, 127)}
-                       end,
-    Finite = tessera:less_equal(tessera:abs(Regular), Largest),
-    tessera:logical_and(tessera:greater_equal(tessera:abs(D), Least), tessera:all(Finite, #{axes => matrix_axes(Shape)})).
+has_cofactors(#tessera{shape = Shape} = Regular, D) ->
+    tessera:logical_and(is_normal(D), tessera:all(tessera:less_equal(tessera:abs(Regular), largest_number(Regular)), #{axes => matrix_axes(Shape)})).
+
+%% Numbers that have all their digits.
+is_normal(#tessera{type = Type} = X) ->
+    Least = case tessera_type:part(Type) of f64 -> math:pow(2, -1022); f32 -> math:pow(2, -126) end,
+    Size = tessera:abs(X),
+    tessera:logical_and(tessera:greater_equal(Size, Least), tessera:less_equal(Size, largest_number(X))).
+
+largest_number(#tessera{type = Type}) ->
+    case tessera_type:part(Type) of
+        f64 -> (2 - epsilon(f64)) * math:pow(2, 1023);
+        f32 -> (2 - epsilon(f32)) * math:pow(2, 127)
+    end.
 
 matrix_axes(Shape) -> [tuple_size(Shape) - 2, tuple_size(Shape) - 1].
 
@@ -406,14 +413,33 @@ where(Is, #tessera{shape = Shape} = Regular, Else) ->
 
 %% The cofactors of a product are the product of the factors' cofactors. Those of S are the products of all elements but one.
 singular_cofactors(#tessera{type = Type} = A) ->
-    {U, S, Vt, Turns} = factors(A),
+    {Even, _, Others} = balanced(tessera:as_type(A, tessera_type:merge(Type, f64))),
+    {U, S, Vt, Turns} = factors(Even),
     Middle = diagonal(tessera:as_type(over_own(S, 1), U#tessera.type)),
-    tessera:as_type(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 1))), Type).
+    tessera:as_type(grown_by(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 1))), Others), Type).
 
-%% The singular values in f64, and the cofactors of U and of V' without their determinants. The last result is the product of these two.
-factors(#tessera{type = Type} = A) ->
-    Wide = tessera_type:merge(Type, f64),
-    [U, S, Vt] = tessera_trace:results(svd, [tessera:as_type(A, Wide)], false),
+%% A matrix with rows and columns of about one size: rounding of the largest row would hide a small one from its singular values. It is A over Sizes,
+%% and the cofactors of A are its own times Others: the product of the sizes of all other rows and columns.
+balanced(#tessera{shape = Shape} = A) ->
+    [RowAxis, ColumnAxis] = matrix_axes(Shape),
+    Rows = largest_along(A, ColumnAxis),
+    Columns = largest_along(tessera:divide(A, Rows), RowAxis),
+    {tessera:divide(tessera:divide(A, Rows), Columns), tessera:multiply(Rows, Columns),
+     tessera:multiply(column(product_of_others(tessera:squeeze(Rows, ColumnAxis))), row(product_of_others(tessera:squeeze(Columns, RowAxis))))}.
+
+%% The largest size along an axis, and 1 for lines of zeros and those that are not finite.
+largest_along(A, Axis) ->
+    Largest = tessera:reduce_max(tessera:abs(tessera:stop_grad(A)), #{axes => [Axis], keep_axes => true}),
+    tessera:select(is_normal(Largest), Largest, 1.0).
+
+product_of_others(#tessera{shape = Shape} = X) -> tessera:product(part(not_equal, repeated_rows(X), 1), #{axes => [tuple_size(Shape)]}).
+
+%% A product in which 0 stays 0.
+grown_by(A, By) -> tessera:select(tessera:equal(A, 0), tessera:full({}, 0, A#tessera.type), tessera:multiply(A, By)).
+
+%% The singular values, and the cofactors of U and of V' without their determinants. The last result is the product of these two.
+factors(A) ->
+    [U, S, Vt] = tessera_trace:results(svd, [A], false),
     {conjugated(U), S, conjugated(Vt), tessera:multiply(op(determinant, [U], []), op(determinant, [Vt], []))}.
 
 between(#tessera{shape = Shape} = U, Middle, Vt, Scale) -> tessera:multiply(of_each(Scale, Shape), product(U, product(Middle, Vt))).
@@ -438,8 +464,9 @@ over_own(#tessera{shape = Shape} = S, Which) ->
 cofactors_share(#tessera{shape = Shape, type = Type} = A0, C0) ->
     [A, C] = [tessera:as_type(T, tessera_type:merge(Type, f64)) || T <- [A0, C0]],
     Identity = tessera:eye(Shape, A#tessera.type),
-    Inverse = op(solve, [tessera:stop_grad(A), Identity], []),
-    Is = tessera:less_equal(tessera:multiply(frobenius(A), frobenius(Inverse)), ?WELL_CONDITIONED),
+    Constant = tessera:stop_grad(A),
+    Condition = tessera:multiply(frobenius(Constant), frobenius(op(solve, [Constant, Identity], []))),
+    Is = tessera:logical_and(tessera:less_equal(Condition, ?WELL_CONDITIONED), is_normal(op(determinant, [Constant], []))),
     Regular = regular_share(tessera:select(of_each(Is, Shape), A, Identity), C),
     tessera:as_type(where(Is, Regular, fun() -> singular_share(A, C) end), Type).
 
@@ -457,14 +484,15 @@ regular_share(#tessera{shape = Shape, type = Type} = A, C) ->
 %% j. The cofactor (i, i) changes with the element (j, j) by P(i, j). The cofactor (i, j) changes with the element (j, i) by -P(i, j).
 %% No other cofactor changes.
 singular_share(#tessera{shape = Shape, type = Type} = A, C) ->
-    {U, S, Vt, Turns} = factors(A),
-    Inside = product(product(transposed(U), C), transposed(Vt)),
+    {Even, Sizes, Others} = balanced(A),
+    {U, S, Vt, Turns} = factors(Even),
+    Inside = product(product(transposed(U), grown_by(C, Others)), transposed(Vt)),
     Pairs = product(column(over_own(S, 2)), row(over_own(S, 1))),
     Above = part(less, Pairs),
     Products = tessera:as_type(tessera:add(Above, transposed(Above)), Type),
     OfDiagonal = product(Products, column(diagonal_of(Inside))),
     Middle = tessera:subtract(part(equal, tessera:broadcast(OfDiagonal, Shape)), tessera:multiply(Products, transposed(Inside))),
-    between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 2))).
+    tessera:divide(between(U, Middle, Vt, tessera:multiply(Turns, leading(S, 2))), Sizes).
 
 diagonal_of(#tessera{shape = Shape} = A) -> tessera:sum(part(equal, A), #{axes => [tuple_size(Shape) - 1]}).
 
