@@ -245,11 +245,11 @@ template(Type, Shape) ->
 %% [[0,1,2],[3,4,5]]
 %% '''
 -spec iota(shape()) -> tensor().
-iota(Shape) -> iota(Shape, s32).
+iota(Shape) -> tessera_ops:iota(iota, [Shape], {Shape, s32, all}).
 
 %% @doc The row-major index of each element, in the given type. Raises if an index is out of the type's range.
 -spec iota(shape(), type()) -> tensor().
-iota(Shape, Type) -> tessera_ops:iota(iota, Shape, Type, all).
+iota(Shape, Type) -> tessera_ops:iota(iota, [Shape, Type], {Shape, Type, all}).
 
 %% @doc The index of each element along one axis, in the given type; for `all' its row-major index.
 %% ```
@@ -257,11 +257,11 @@ iota(Shape, Type) -> tessera_ops:iota(iota, Shape, Type, all).
 %% [[0,1,2],[0,1,2]]
 %% '''
 -spec iota(shape(), type(), all | integer()) -> tensor().
-iota(Shape, Type, Axis) -> tessera_ops:iota(iota, Shape, Type, Axis).
+iota(Shape, Type, Axis) -> tessera_ops:iota(iota, [Shape, Type, Axis], {Shape, Type, Axis}).
 
 %% @doc A tensor with the number in every element. Its type is s32, s64 or u64 for an integer, and f32 for a float.
 -spec full(shape(), operand()) -> tensor().
-full(Shape, Number) -> full(full, Shape, Number, tessera_ops:type_of(Number)).
+full(Shape, Number) -> full(full, [Shape, Number], Number, tessera_ops:type_of(Number)).
 
 %% @doc A tensor of the given type with the number in every element.
 %% ```
@@ -269,32 +269,35 @@ full(Shape, Number) -> full(full, Shape, Number, tessera_ops:type_of(Number)).
 %% [[7,7],[7,7]]
 %% '''
 -spec full(shape(), operand(), type()) -> tensor().
-full(Shape, Number, Type) -> full(full, Shape, Number, Type).
+full(Shape, Number, Type) -> full(full, [Shape, Number, Type], Number, Type).
 
-full(Name, Shape, #tessera{} = Value, Type) ->
-    tessera_ops:broadcast_to(Name, tessera_ops:as_type(Name, Value, Type), Shape);
-full(Name, Shape, Number, Type) -> tessera_ops:source(Name, constant, {Type, Shape, Number}).
+full(Name, [Shape | _] = Args, Value, Type) ->
+    ok = tessera_ops:type_and_shape(Name, Args, Type, Shape),
+    case Value of
+        #tessera{} -> tessera_ops:broadcast_to(Name, tessera_ops:as_type(Name, Value, Type), Shape);
+        _ -> tessera_ops:source(Name, constant, {Type, Shape, Value})
+    end.
 
 %% @doc A tensor of zeros, of type f32.
 -spec zeros(shape()) -> tensor().
-zeros(Shape) -> zeros(Shape, f32).
+zeros(Shape) -> full(zeros, [Shape], 0, f32).
 
 %% @doc A tensor of zeros, of the given type.
 -spec zeros(shape(), type()) -> tensor().
-zeros(Shape, Type) -> full(zeros, Shape, 0, Type).
+zeros(Shape, Type) -> full(zeros, [Shape, Type], 0, Type).
 
 %% @doc A tensor of ones, of type f32.
 -spec ones(shape()) -> tensor().
-ones(Shape) -> ones(Shape, f32).
+ones(Shape) -> full(ones, [Shape], 1, f32).
 
 %% @doc A tensor of ones, of the given type.
 -spec ones(shape(), type()) -> tensor().
-ones(Shape, Type) -> full(ones, Shape, 1, Type).
+ones(Shape, Type) -> full(ones, [Shape, Type], 1, Type).
 
 %% @doc Ones where the last two indices are equal, and zeros elsewhere, of type f32. Takes the size of a square
 %% matrix, or a shape.
 -spec eye(non_neg_integer() | shape()) -> tensor().
-eye(Size) -> eye(Size, f32).
+eye(Size) -> eye([Size], Size, f32).
 
 %% @doc Ones where the last two indices are equal, and zeros elsewhere, of the given type. Takes the size of a square
 %% matrix, or a shape.
@@ -303,11 +306,15 @@ eye(Size) -> eye(Size, f32).
 %% [[1,0],[0,1]]
 %% '''
 -spec eye(non_neg_integer() | shape(), type()) -> tensor().
-eye(Size, Type) when is_integer(Size) -> eye({Size, Size}, Type);
-eye(Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
-    tessera_error:raise(eye, [], invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p",
+eye(Size, Type) -> eye([Size, Type], Size, Type).
+
+eye(Args, Size, Type) when is_integer(Size) -> eye(Args, {Size, Size}, Type);
+eye(Args, Shape, _Type) when is_tuple(Shape), tuple_size(Shape) < 2 ->
+    tessera_error:raise(eye, Args, invalid_argument, "eye: expected a size or a shape of rank 2 or more, got ~0p",
                         [Shape]);
-eye(Shape, Type) -> tessera_ops:source(eye, {Type, Shape}).
+eye(Args, Shape, Type) ->
+    ok = tessera_ops:type_and_shape(eye, Args, Type, Shape),
+    tessera_ops:source(eye, {Type, Shape}).
 
 %% @doc Numbers at equal distances, from the first argument to the second, both included: f32. A count of 1 gives the
 %% first.
@@ -341,6 +348,14 @@ one_hot(Indices, Size, Type) -> tessera_ops:one_hot(Indices, Size, Type).
 %% ```
 %% 1> tessera:to_binary(tessera:tensor([1, 2, 3], u8)).
 %% <<1,2,3>>
+%% '''
+%% This is the way to store a tensor or to send it to a program of another kind. A tensor itself is a handle of its node's run:
+%% `term_to_binary/1' of it, or of a term with it inside, has no elements, and they cannot be read after a restart.
+%% ```
+%% 2> T = tessera:tensor([[1.0, 2.0]]), Stored = term_to_binary({tessera:type(T), tessera:shape(T), tessera:to_binary(T)}), ok.
+%% ok
+%% 3> {Type, Shape, Bytes} = binary_to_term(Stored), tessera:to_list(tessera:from_binary(Bytes, Type, Shape)).
+%% [[1.0,2.0]]
 %% '''
 -spec to_binary(tensor()) -> bitstring().
 to_binary(Tensor) -> contents(to_binary, Tensor, fun read_binary/1).
@@ -941,12 +956,15 @@ bitcast(X, Type) -> tessera_trace:op(bitcast, [X], Type).
 
 %% ---- shapes and indices
 
-%% @doc The elements of X, in row-major order, in another shape of the same size.
+%% @doc The elements of X, in row-major order, in another shape of the same size. One size may be -1: it becomes what the
+%% others leave for it.
 %% ```
 %% 1> tessera:to_list(tessera:reshape(tessera:iota({4}), {2, 2})).
 %% [[0,1],[2,3]]
+%% 2> tessera:shape(tessera:reshape(tessera:iota({2, 3}), {-1, 2})).
+%% {3,2}
 %% '''
--spec reshape(operand(), shape()) -> tensor().
+-spec reshape(operand(), tuple()) -> tensor().
 reshape(X, Shape) -> tessera_ops:reshape(X, Shape).
 
 %% @doc The elements of X, in row-major order, in one axis.

@@ -110,8 +110,8 @@ callers() ->
 is_ours(Module) ->
     lists:member(Module, [erlang, lists, tessera, tessera_error, tessera_trace, tessera_ops, tessera_control,
                           tessera_jit, tessera_grad, tessera_grad_rules, tessera_memory, tessera_remote, tessera_cache,
-                          tessera_print, tessera_tree, tessera_operators, tessera_check, tessera_source, tessera_flow,
-                          tessera_kind, tessera_traced_error, tessera_mesh, tessera_shard]).
+                          tessera_print, tessera_tree, tessera_operators, tessera_check, tessera_source, tessera_flow, tessera_flow_beam,
+                          tessera_flow_calls, tessera_kind, tessera_traced_error, tessera_mesh, tessera_shard]).
 
 %% Called by erl_error when such an exception is printed.
 %% Binaries: Elixir takes nothing else.

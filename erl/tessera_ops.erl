@@ -6,7 +6,7 @@
 -export([as_type/2, as_type/3, broadcast_to/2, broadcast_to/3, broadcast/3, reshape/2, flatten/1, squeeze/2,
          new_axis/2, transpose/2, reverse/2, slice/4, at/2, put_slice/3, pad/3, concatenate/2, stack/2, split/3,
          take/3, take_along_axis/3, reduce/3, fold/4, mean/2, variance/2, standard_deviation/2, arg/3, cumulative/3,
-         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, pow/2, iota/4, linspace/4,
+         logsumexp/2, softmax/2, log_softmax/2, one_hot/3, dot/2, dot/4, dot/6, outer/2, pow/2, iota/3, type_and_shape/4, linspace/4,
          source/2, source/3, tensor/2, operand/2, shape_of/1, type_of/1]).
 
 %% for modules of more ops
@@ -124,10 +124,23 @@ source(Name, Attrs) -> source(Name, Name, Attrs).
 -spec source(atom(), atom(), term()) -> tessera:tensor().
 source(User, Name, Attrs) -> tessera_trace:op(User, Name, [], Attrs).
 
+%% Checks a type and a shape, for an error with all arguments of the function.
+type(Name, Args, Type) ->
+    tessera_type:is_type(Type) orelse
+        tessera_error:raise(Name, Args, invalid_argument, "~s: expected a type such as f32 or s64, got ~ts",
+                            [Name, tessera_error:show(Type)]),
+    ok.
+
+-spec type_and_shape(atom(), [term()], term(), term()) -> ok.
+type_and_shape(Name, Args, Type, Shape) ->
+    ok = type(Name, Args, Type),
+    _ = tessera_type:shape(Name, Args, Shape),
+    ok.
+
 %% The index of each element along an axis, or of all in row-major order when that is -1.
--spec iota(atom(), tessera:shape(), tessera:type(), all | integer()) -> tessera:tensor().
-iota(Name, Shape, Type, Axis) ->
-    Args = [Shape, Type, Axis],
+-spec iota(atom(), [term()], {tessera:shape(), tessera:type(), all | integer()}) -> tessera:tensor().
+iota(Name, Args, {Shape, Type, Axis}) ->
+    ok = type(Name, Args, Type),
     Rank = tuple_size(tessera_type:shape(Name, Args, Shape)),
     Axis1 = case Axis of
                 all -> -1;
@@ -187,8 +200,25 @@ as_type(Operand, Type) -> as_type(as_type, Operand, Type).
 as_type(Name, #tessera{ref = Ref, type = Type} = Tensor, Type) when Ref =/= undefined -> tensor(Name, Tensor);
 as_type(Name, Operand, Type) -> tessera_trace:op(Name, convert, [Operand], Type).
 
--spec reshape(tessera:operand(), tessera:shape()) -> tessera:tensor().
-reshape(Operand, Shape) -> reshape(reshape, Operand, Shape).
+-spec reshape(tessera:operand(), tuple()) -> tessera:tensor().
+reshape(Operand, Shape) -> reshape(reshape, Operand, inferred(Operand, Shape)).
+
+%% A shape with the one size that is -1 replaced by what the number of elements leaves for it.
+inferred(Operand, Shape) when is_tuple(Shape) ->
+    Sizes = tuple_to_list(Shape),
+    case {[I || {I, -1} <- lists:zip(lists:seq(1, length(Sizes)), Sizes)], lists:delete(-1, Sizes)} of
+        {[], _} -> Shape;
+        {[Place], Others} ->
+            Known = tessera_type:elements(tessera_type:shape(reshape, [Operand, Shape], list_to_tuple(Others))),
+            Elements = tessera_type:elements(shape_of(reshape, Operand)),
+            Known > 0 andalso Elements rem Known =:= 0 orelse
+                tessera_error:raise(reshape, [Operand, Shape], invalid_argument,
+                                    "reshape: no size in place of -1 makes ~b element~s of the shape ~0p",
+                                    [Elements, [$s || Elements =/= 1], Shape]),
+            setelement(Place, Shape, Elements div Known);
+        _ -> tessera_error:raise(reshape, [Operand, Shape], invalid_argument, "reshape: one size may be -1, got ~0p", [Shape])
+    end;
+inferred(_, Shape) -> Shape.
 
 reshape(Name, #tessera{ref = Ref, shape = Shape} = Tensor, Shape) when Ref =/= undefined -> tensor(Name, Tensor);
 reshape(Name, Operand, Shape) -> tessera_trace:op(Name, reshape, [tensor(Name, Operand)], Shape).

@@ -96,8 +96,7 @@ disassembled(Module, Beam) ->
 
 %% Where it was loaded from, or else where it would be.
 object_code(Module, Md5) ->
-    Files = [File || {file, Loaded} <- [code:is_loaded(Module)], is_list(Loaded), File <- [Loaded, Loaded ++ ".beam"]]
-        ++ [{Module, in_path}],
+    Files = [filename:rootname(Loaded, ".beam") ++ ".beam" || {file, [_ | _] = Loaded} <- [code:is_loaded(Module)]] ++ [{Module, in_path}],
     first([beam(File, Md5) || File <- Files]).
 
 beam({Module, in_path}, Md5) ->

@@ -61,6 +61,6 @@ train(Epoch, Cluster, Step, Params, {Train, Test} = Data) ->
         end, {Params, []}, mesh_digits:batches(mesh_digits:shuffle(Train))),
     Loss = lists:sum([tessera:to_number(L) || L <- Losses]) / length(Losses),
     Each = (erlang:monotonic_time(microsecond) - Start) / 1000 / length(Losses),
-    io:format("\repoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~.1f ms a step  ",
+    digits:progress("epoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~.1f ms a step",
               [Epoch, ?EPOCHS, Loss, 100 * mesh_digits:accuracy(hd(Next), Test), Each]),
     train(Epoch + 1, Cluster, Step, Next, Data).

@@ -67,8 +67,16 @@ defmodule ClusterDigits do
     time = Float.round((System.monotonic_time(:microsecond) - start) / 1000 / length(batches), 1)
     accuracy = Float.round(accuracy(hd(params), test) * 100, 2)
     loss = Float.round(Nx.to_number(loss), 4)
-    IO.write("\repoch #{n}/#{@epochs}  loss #{loss}  test accuracy #{accuracy} %  #{time} ms a step  ")
+    progress("epoch #{n}/#{@epochs}  loss #{loss}  test accuracy #{accuracy} %  #{time} ms a step")
     params
+  end
+
+  # One line that changes on a terminal, and lines in a file.
+  defp progress(text) do
+    case File.read_link("/proc/self/fd/1") do
+      {:ok, "/dev/" <> device} when device != "null" -> IO.write("\r#{text}  ")
+      _ -> IO.puts(text)
+    end
   end
 
   # Written as for one process: the batch is all of the batch.

@@ -3,7 +3,7 @@
 %%
 %%   make run            SEED=7 for another shuffle and start
 -module(digits).
--export([main/0]).
+-export([main/0, progress/2]).
 
 -define(BATCH, 64).
 -define(EPOCHS, 60).
@@ -88,10 +88,18 @@ train(Epoch, State0, Step, Predict, Train, TestBatch) ->
         end, {State0, []}, Batches),
     Loss = lists:sum([tessera:to_number(L) || L <- Losses]) / length(Losses),
     Seconds = (erlang:monotonic_time(microsecond) - Start) / 1.0e6,
-    io:format("\repoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~b samples/s  ",
-              [Epoch, ?EPOCHS, Loss, 100 * accuracy(Predict, element(1, State), TestBatch),
+    progress("epoch ~2b/~b  loss ~.4f  test accuracy ~.2f %  ~b samples/s",
+             [Epoch, ?EPOCHS, Loss, 100 * accuracy(Predict, element(1, State), TestBatch),
                round(length(Batches) * ?BATCH / Seconds)]),
     train(Epoch + 1, State, Step, Predict, Train, TestBatch).
+
+%% One line that changes on a terminal, and lines in a file.
+progress(Format, Values) ->
+    Output = case file:read_link("/proc/self/fd/1") of
+                 {ok, "/dev/" ++ Device} when Device =/= "null" -> ["\r", Format, "  "];
+                 _ -> [Format, "~n"]
+             end,
+    io:format(lists:append(Output), Values).
 
 accuracy(Predict, Params, {X, Y}) ->
     Right = tessera:equal(Predict(Params, X), tessera:argmax(Y, #{axis => 1})),

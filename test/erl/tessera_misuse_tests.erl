@@ -31,7 +31,7 @@ calls() ->
      {axis_size, [{tensor, element(2, X)}, {axis, 0}]},
      {select, [X, X, X]}, {clip, [X, {operand, 0}, {operand, 1}]}, {as_type, [X, {type, s8}]}, {bitcast, [X, {type32,
      s32}]},
-     {reshape, [X, {shape, {3, 2}}]}, {flatten, [X]}, {squeeze, [X]}, {squeeze, [{operand, tessera:tensor([[1]])},
+     {reshape, [X, {new_shape, {3, 2}}]}, {flatten, [X]}, {squeeze, [X]}, {squeeze, [{operand, tessera:tensor([[1]])},
      {axes, [0]}]},
      {new_axis, [X, {axis, 0}]}, {broadcast, [X, {shape, {2, 2, 3}}]}, {broadcast, [X, {shape, {2, 2, 3}}, {axes, [1,
      2]}]},
@@ -160,6 +160,8 @@ bad(type32) -> [s8, f64 | bad(type)];
 bad(integer_type) -> bad(type);
 bad(shape) -> [[1], 5, foo, <<>>, self(), {-1}, {1.5}, {foo}, {1 bsl 70}, {1 bsl 62, 1 bsl 62}, {1 bsl 60},
                list_to_tuple(lists:duplicate(65, 1)), list_to_tuple(lists:duplicate(1000, 2)), #{}];
+%% One size may be -1.
+bad(new_shape) -> bad(shape) -- [{-1}];
 bad(size_or_shape) -> [-1, 1 bsl 40, 1 bsl 70, 1.5, {-1} | bad(shape) -- [5]];
 bad(axis) -> [5, -5, 1 bsl 40, 1 bsl 70, 1.0, foo, [], {0}, self()];
 bad(axes) -> [[5], [-5], [0, 0], [1 bsl 70], [1.0], [foo], [0 | 1], foo, {0}, <<0>>, #{}, self()];

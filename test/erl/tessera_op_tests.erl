@@ -391,3 +391,33 @@ nothing_test_() ->
      ?_assertEqual([[], []], to_list(tessera:cumulative_sum(tessera:zeros({2, 0}), #{axis => 1}))),
      ?_assertEqual([], to_list(tessera:window_max(t([1.0]), {2}))),
      ?_test(tessera_test:raises(invalid_argument, "axis 0 is empty", fun() -> tessera_random:categorical(tessera_random:key(1), tessera:zeros({0})) end))].
+
+%% As in NumPy: one size may be left to the others.
+reshape_infers_test_() ->
+    [?_assertEqual({Shape, To, tessera:to_list(tessera:reshape(tessera:iota(Shape), To))},
+                   {Shape, To, tessera:to_list(tessera:reshape(tessera:iota(Shape), Given))})
+     || {Shape, Given, To} <- [{{6}, {2, -1}, {2, 3}}, {{6}, {-1, 2}, {3, 2}}, {{2, 3}, {-1}, {6}}, {{}, {-1}, {1}}, {{}, {1, -1, 1}, {1, 1, 1}},
+                               {{4, 6}, {2, -1, 3}, {2, 4, 3}}, {{0}, {-1, 3}, {0, 3}}, {{2, 0}, {5, -1}, {5, 0}}]] ++
+    [?_assertEqual({3, 2}, tessera:shape((tessera:jit(fun(X) -> tessera:reshape(X, {-1, 2}) end))(tessera:iota({6})))),
+     ?_assertEqual({1}, tessera:shape(tessera:reshape(7, {-1})))] ++
+    [?_test(tessera_test:raises(invalid_argument, Words, fun() -> tessera:reshape(tessera:iota(Shape), Given) end))
+     || {Words, Shape, Given} <- [{"no size in place of -1 makes 6 elements of the shape {4,-1}", {6}, {4, -1}},
+                                  {"no size in place of -1 makes 1 element of the shape {2,-1}", {}, {2, -1}},
+                                  {"no size in place of -1 makes 0 elements of the shape {0,-1}", {0}, {0, -1}},
+                                  {"no size in place of -1 makes 6 elements of the shape {0,-1}", {6}, {0, -1}},
+                                  {"one size may be -1, got {-1,-1}", {6}, {-1, -1}}, {"expected a shape", {6}, {-1, -2}},
+                                  {"expected a shape", {6}, {-1, x}}]].
+
+%% The stack trace has the function that was called, with all its arguments.
+called_function_test_() ->
+    [?_assertMatch({Name, Args, {tessera, Name, Args}}, {Name, Args, raised(Name, Args)})
+     || {Name, Args} <- [{iota, [foo]}, {iota, [{2, 3}, foo]}, {iota, [{2, -3}, f32]}, {iota, [{2, 3}, foo, 0]}, {iota, [{2, 3}, s32, 7]},
+                         {iota, [{300}, u8]}, {zeros, [foo]}, {zeros, [{2}, foo]}, {ones, [2, f32]}, {ones, [{2}, foo]}, {full, [{2}, 1, foo]},
+                         {full, [foo, 1]}, {eye, [foo]}, {eye, [2, foo]}, {eye, [{2}, f32]}, {eye, [-1]}]].
+
+raised(Name, Args) ->
+    try apply(tessera, Name, Args)
+    catch error:{_, _}:Trace ->
+        [{Module, Function, Called, _} | _] = Trace,
+        {Module, Function, Called}
+    end.
