@@ -2,6 +2,7 @@
 #include "kernel/ref_internal.h"
 
 #include "tensor/reduce_tree.h"
+#include "tensor/scan_order.h"
 
 ts_ref_split ts_ref_split_dims(const ts_shape *shape, const ts_dims *axes) {
   ts_ref_split split = {0};
@@ -138,24 +139,46 @@ void ts_ref_arg_reduce(const ts_ref_call *call) {
 
 /* ---- cumulative ---- */
 
-/* Starts from the identity, as a reduction does: the first sum of -0 is +0. */
+/* The type that carries a sum or a product; that of min and max changes nothing. */
+static ts_dtype carry_type(const ts_combiner *by, ts_dtype type) {
+  if (by->op != TS_OP_ADD && by->op != TS_OP_MULTIPLY) return type;
+  if (ts_dtype_is_complex(type)) return TS_C128;
+  return ts_dtype_is_float(type) ? TS_F64 : type;
+}
+
+/* Rounded as kernels round, to f32 before it is narrower. */
+static ts_scalar narrowed(ts_dtype from, ts_scalar x, ts_dtype to) {
+  if (from != TS_F64 || ts_dtype_size(to) > 2) return ts_scalar_convert(from, x, to);
+  return ts_scalar_convert(TS_F32, ts_scalar_convert(TS_F64, x, TS_F32), to);
+}
+
+/* One line from element `base` on. Each block starts from the identity, as a reduction does: the first sum of -0 is
+ * +0. */
+static void scan_line(const ts_ref_call *call, const combiner *c, int64_t base, int64_t stride, int64_t count) {
+  const ts_buffer *x = call->operands[0];
+  ts_scalar carry = c->identity, before = c->identity;
+  for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++) {
+    const int64_t at = base + (call->op->attrs->scan.reverse ? count - 1 - k : k) * stride, block = k / TS_SCAN_BLOCK;
+    if (k % TS_SCAN_BLOCK == 0) {
+      if (block > 0) before = block == 1 ? carry : combine(c, before, carry);
+      carry = c->identity;
+    }
+    carry = combine(c, carry, ts_scalar_convert(x->dtype, ts_ref_get(x, at), c->type));
+    const ts_scalar result = block > 0 ? combine(c, before, carry) : carry;
+    ts_ref_set(call->result, at, narrowed(c->type, result, call->result->dtype));
+  }
+}
+
 ts_status ts_ref_scan(const ts_ref_call *call) {
   const ts_combiner *by = ts_combiner_of(call->op->code);
   if (!by) return ts_ref_unknown(call);
   const ts_buffer *x = call->operands[0];
-  ts_buffer *result = call->result;
   int32_t axis = call->op->attrs->scan.axis;
   ts_ref_split split = ts_ref_split_dims(&x->shape, &(ts_dims){.rank = 1, .dims = {axis}});
-  combiner c = get_combiner(by, x->dtype);
-  int64_t count = x->shape.dims[axis], stride = split.reduced_strides[0], kept[TS_MAX_RANK] = {0};
-  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept)) {
-    int64_t base = ts_ref_offset(split.kept.rank, kept, split.kept_strides);
-    ts_scalar carry = c.identity;
-    for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++) {
-      int64_t at = base + (call->op->attrs->scan.reverse ? count - 1 - k : k) * stride;
-      carry = combine(&c, carry, ts_scalar_convert(x->dtype, ts_ref_get(x, at), c.type));
-      ts_ref_set(result, at, ts_scalar_convert(c.type, carry, result->dtype));
-    }
-  }
+  combiner c = get_combiner(by, carry_type(by, x->dtype));
+  int64_t kept[TS_MAX_RANK] = {0};
+  for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(&split.kept)); i++, ts_ref_next(&split.kept, kept))
+    scan_line(call, &c, ts_ref_offset(split.kept.rank, kept, split.kept_strides), split.reduced_strides[0],
+              x->shape.dims[axis]);
   return TS_SUCCESS;
 }

@@ -1,12 +1,14 @@
 /* A line is processed in order, so a single line is bound by the latency of its op. Many lines are processed together:
  * along an outer axis the inner elements of one index are adjacent in memory; along the last axis lines are
- * interleaved. Either way the order within each line, and so its bits, are the same. */
+ * interleaved. Blocks of few long lines are lines, too: first their totals are computed, then what comes before each
+ * block, then the results. Either way the order within each line, and so its bits, are the same. */
 #include "kernel/scan.h"
 
 #include "base/cancel.h"
 #include "ir/combiner.h"
 #include "kernel/complex_number.h"
 #include "kernel/routine.h"
+#include "tensor/scan_order.h"
 
 /* A tile of lines: its elements are transposed, so that one step of all lines is one row of the tile. */
 #define ROWS 16
@@ -17,13 +19,19 @@
 #define TASK_ELEMENTS 65536
 /* Inner elements processed together along an outer axis: their carries stay in L1. */
 #define PANEL 512
+/* Blocks of a line that are processed together. */
+#define BLOCKS 4
 
 typedef struct scan_job {
   const char *in;
   char *out;
   int64_t outer, n, inner; /* the shape around the axis */
   int64_t step;            /* +1, or -1 for reverse, in indices of the axis */
-  int64_t tasks, per_task;
+  int64_t panels;          /* of a line's inner elements */
+  int64_t blocks;          /* of a line */
+  int64_t tasks, per_task; /* units: groups of lines, panels; or of their blocks */
+  char *carries;           /* totals of blocks, then what comes before them: [outer][blocks][inner]; NULL: not used */
+  bool totals;             /* only these are computed */
   const _Atomic bool *cancel;
 } scan_job;
 
@@ -31,8 +39,28 @@ typedef struct scan_job {
 #define CHECK 8192
 static bool cancelled(const scan_job *job) { return ts_cancelled(job->cancel); }
 
-typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t block_steps(const scan_job *job, int64_t block) {
+  return least(TS_SCAN_BLOCK, job->n - block * TS_SCAN_BLOCK);
+}
 
+/* The index of the first element of a block along the axis. */
+static int64_t block_start(const scan_job *job, int64_t block) {
+  return job->step > 0 ? block * TS_SCAN_BLOCK : job->n - 1 - block * TS_SCAN_BLOCK;
+}
+
+/* What a type and an op need. */
+typedef struct scan_fns {
+  void (*lines)(const scan_job *job, int64_t begin, int64_t end);        /* whole lines along the last axis */
+  void (*panels)(const scan_job *job, int64_t begin, int64_t end);       /* whole panels along another axis */
+  void (*line_blocks)(const scan_job *job, int64_t begin, int64_t end);  /* groups of blocks of lines */
+  void (*panel_blocks)(const scan_job *job, int64_t begin, int64_t end); /* blocks of panels */
+  void (*combine)(const scan_job *job);                                  /* totals to what comes before */
+  int64_t size;                                                          /* bytes of a carry */
+} scan_fns;
+
+#define INLINE static inline __attribute__((always_inline))
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
 /* NaN if either is; -0 below +0 */
@@ -46,97 +74,196 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
 #define SAME(x) (x)
 #define FROM_ZERO(x) (0 + (x)) /* -0 becomes +0, as in a sum from +0 */
 
-/* block_NAME: `columns` steps of `rows` lines, from their carries on. T: memory type, A: type of the carry. */
-#define DEFINE_TILE(NAME, T, A, LOAD, STORE, OP, FIRST)                                                           \
-  static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
-                           bool first) {                                                                          \
-    A tile[TILE_COLUMNS][ROWS];                                                                                   \
-    if (rows < ROWS) memset(tile, 0, sizeof tile);                                                                \
-    for (int64_t r = 0; r < rows; r++)                                                                            \
-      for (int64_t c = 0; c < columns; c++) tile[c][r] = LOAD(x[r * line + c * step]);                            \
-    for (int64_t c = 0; c < columns; c++) {                                                                       \
-      for (int r = 0; r < ROWS; r++) carry[r] = first ? (A)FIRST(tile[c][r]) : (A)OP(carry[r], tile[c][r]);       \
-      for (int r = 0; r < ROWS; r++) tile[c][r] = carry[r];                                                       \
-      first = false;                                                                                              \
-    }                                                                                                             \
-    for (int64_t r = 0; r < rows; r++)                                                                            \
-      for (int64_t c = 0; c < columns; c++) y[r * line + c * step] = STORE(tile[c][r]);                           \
+/* some_NAME: `columns` steps of `rows` lines, from their carries on; `before` is combined with each result (NULL:
+ * nothing), which is stored if `y`. T: memory type, A: type of the carry. */
+#define DEFINE_TILE(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
+  static void some_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
+                          const A *before, bool first) {                                                         \
+    A tile[TILE_COLUMNS][ROWS], from[ROWS];                                                                      \
+    if (rows < ROWS) memset(tile, 0, sizeof tile);                                                               \
+    for (int64_t r = 0; r < rows; r++)                                                                           \
+      for (int64_t c = 0; c < columns; c++) tile[c][r] = LOAD(x[r * line + c * step]);                           \
+    for (int64_t c = 0; c < columns; c++) {                                                                      \
+      for (int r = 0; r < ROWS; r++) carry[r] = first ? (A)FIRST(tile[c][r]) : (A)OP(carry[r], tile[c][r]);      \
+      for (int r = 0; r < ROWS; r++) tile[c][r] = carry[r];                                                      \
+      first = false;                                                                                             \
+    }                                                                                                            \
+    if (!y) return;                                                                                              \
+    for (int r = 0; before && r < ROWS; r++) from[r] = before[r < rows ? r : 0];                                 \
+    for (int64_t c = 0; before && c < columns; c++)                                                              \
+      for (int r = 0; r < ROWS; r++) tile[c][r] = (A)OP(from[r], tile[c][r]);                                    \
+    for (int64_t r = 0; r < rows; r++)                                                                           \
+      for (int64_t c = 0; c < columns; c++) y[r * line + c * step] = STORE(tile[c][r]);                          \
   }
 
 /* The same where a step is one instruction: four lines at once hide its latency, and nothing is turned. More lines
  * would share a set of the first cache where a line has a power of two of elements. */
 #define DEFINE_LINES(NAME, T, A, LOAD, STORE, OP, FIRST)                                                          \
-  static void four_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t columns, A *carry) {              \
+  INLINE void four_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t columns, A *carry, const A *from, \
+                          bool has_from, bool stores) {                                                           \
     A a = carry[0], b = carry[1], c = carry[2], d = carry[3];                                                     \
+    A e = from[0], f = from[1], g = from[2], h = from[3];                                                         \
     for (int64_t at = 0; at != columns * step; at += step) {                                                      \
       a = (A)OP(a, LOAD(x[at])), b = (A)OP(b, LOAD(x[at + line]));                                                \
       c = (A)OP(c, LOAD(x[at + 2 * line])), d = (A)OP(d, LOAD(x[at + 3 * line]));                                 \
-      y[at] = STORE(a), y[at + line] = STORE(b), y[at + 2 * line] = STORE(c), y[at + 3 * line] = STORE(d);        \
+      if (!stores) continue;                                                                                      \
+      y[at] = STORE(has_from ? (A)OP(e, a) : a), y[at + line] = STORE(has_from ? (A)OP(f, b) : b);                \
+      y[at + 2 * line] = STORE(has_from ? (A)OP(g, c) : c), y[at + 3 * line] = STORE(has_from ? (A)OP(h, d) : d); \
     }                                                                                                             \
     carry[0] = a, carry[1] = b, carry[2] = c, carry[3] = d;                                                       \
   }                                                                                                               \
-  static void block_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry, \
-                           bool first) {                                                                          \
+  INLINE void one_##NAME(const T *x, T *y, int64_t step, int64_t columns, A *carry, const A *from, bool has_from, \
+                         bool stores) {                                                                           \
+    A a = *carry, e = *from;                                                                                      \
+    for (int64_t at = 0; at != columns * step; at += step) {                                                      \
+      a = (A)OP(a, LOAD(x[at]));                                                                                  \
+      if (stores) y[at] = STORE(has_from ? (A)OP(e, a) : a);                                                      \
+    }                                                                                                             \
+    *carry = a;                                                                                                   \
+  }                                                                                                               \
+  static void some_##NAME(const T *x, T *y, int64_t line, int64_t step, int64_t rows, int64_t columns, A *carry,  \
+                          const A *before, bool first) {                                                          \
+    const A *from = before ? before : carry; /* any numbers */                                                    \
     int64_t r = 0;                                                                                                \
     for (int64_t i = 0; first && i < rows; i++) {                                                                 \
       carry[i] = (A)FIRST(LOAD(x[i * line]));                                                                     \
-      y[i * line] = STORE(carry[i]);                                                                              \
+      if (y) y[i * line] = STORE(before ? (A)OP(before[i], carry[i]) : carry[i]);                                 \
     }                                                                                                             \
-    if (first) x += step, y += step, columns--;                                                                   \
-    for (; r + 4 <= rows; r += 4) four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r);        \
+    if (first) x += step, columns--;                                                                              \
+    if (first && y) y += step;                                                                                    \
+    for (; r + 4 <= rows; r += 4) {                                                                               \
+      if (!y)                                                                                                     \
+        four_##NAME(x + r * line, y, line, step, columns, carry + r, from + r, false, false);                     \
+      else if (before)                                                                                            \
+        four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r, from + r, true, true);            \
+      else                                                                                                        \
+        four_##NAME(x + r * line, y + r * line, line, step, columns, carry + r, from + r, false, true);           \
+    }                                                                                                             \
     for (; r < rows; r++) {                                                                                       \
-      for (int64_t c = 0; c < columns; c++) {                                                                     \
-        carry[r] = (A)OP(carry[r], LOAD(x[r * line + c * step]));                                                 \
-        y[r * line + c * step] = STORE(carry[r]);                                                                 \
-      }                                                                                                           \
+      if (!y)                                                                                                     \
+        one_##NAME(x + r * line, y, step, columns, carry + r, from + r, false, false);                            \
+      else if (before)                                                                                            \
+        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, true, true);                   \
+      else                                                                                                        \
+        one_##NAME(x + r * line, y + r * line, step, columns, carry + r, from + r, false, true);                  \
     }                                                                                                             \
   }
 
-/* Defines rows_NAME (lines along the last axis; units are lines) and columns_NAME (units are outer * panels). KIND:
- * TILE or LINES, of the blocks. */
-#define DEFINE_SCAN(KIND, NAME, T, A, LOAD, STORE, OP, FIRST)                                                   \
-  DEFINE_##KIND(NAME, T, A, LOAD, STORE, OP, FIRST) static void rows_##NAME(const scan_job *job, int64_t begin, \
-                                                                            int64_t end) {                      \
-    int64_t n = job->n, first = job->step > 0 ? 0 : n - 1;                                                      \
-    for (int64_t row = begin; row < end; row += ROWS) {                                                         \
-      int64_t rows = end - row < ROWS ? end - row : ROWS;                                                       \
-      const T *x = (const T *)job->in + row * n + first;                                                        \
-      T *y = (T *)job->out + row * n + first;                                                                   \
-      A carry[ROWS] = {0};                                                                                      \
-      for (int64_t k = 0; k < n; k += KIND##_COLUMNS) {                                                         \
-        if (k % CHECK == 0 && cancelled(job)) return;                                                           \
-        int64_t at = k * job->step;                                                                             \
-        int64_t columns = n - k < KIND##_COLUMNS ? n - k : KIND##_COLUMNS;                                      \
-        if (rows == ROWS && columns == KIND##_COLUMNS && job->step == 1)                                        \
-          block_##NAME(x + at, y + at, n, 1, ROWS, KIND##_COLUMNS, carry, k == 0);                              \
-        else                                                                                                    \
-          block_##NAME(x + at, y + at, n, job->step, rows, columns, carry, k == 0);                             \
+/* rows_NAME: `count` steps of one block of `rows` lines, which are `line` apart. */
+#define DEFINE_ROWS(KIND, NAME, T, A, OP)                                                                             \
+  static void rows_##NAME(const scan_job *job, const T *x, T *y, int64_t line, int64_t rows, int64_t count, A *carry, \
+                          const A *before) {                                                                          \
+    for (int64_t k = 0; k < count; k += KIND##_COLUMNS) {                                                             \
+      if (k % CHECK == 0 && cancelled(job)) return;                                                                   \
+      const int64_t at = k * job->step, columns = least(KIND##_COLUMNS, count - k);                                   \
+      T *to = y ? y + at : NULL;                                                                                      \
+      if (rows == ROWS && columns == KIND##_COLUMNS && job->step == 1)                                                \
+        some_##NAME(x + at, to, line, 1, ROWS, KIND##_COLUMNS, carry, before, k == 0);                                \
+      else                                                                                                            \
+        some_##NAME(x + at, to, line, job->step, rows, columns, carry, before, k == 0);                               \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  static void lines_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                         \
+    for (int64_t row = begin; row < end; row += ROWS) {                                                               \
+      const int64_t rows = least(ROWS, end - row);                                                                    \
+      A carry[ROWS] = {0}, before[ROWS] = {0};                                                                        \
+      for (int64_t b = 0; b < job->blocks && !cancelled(job); b++) {                                                  \
+        const int64_t at = row * job->n + block_start(job, b);                                                        \
+        rows_##NAME(job, (const T *)job->in + at, (T *)job->out + at, job->n, rows, block_steps(job, b), carry,       \
+                    b > 0 ? before : NULL);                                                                           \
+        for (int64_t r = 0; r < rows; r++) before[r] = b > 0 ? (A)OP(before[r], carry[r]) : carry[r];                 \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }                                                                                                                   \
+  static void line_blocks_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                   \
+    const int64_t groups = ceil_div(job->blocks, BLOCKS);                                                             \
+    for (int64_t unit = begin; unit < end && !cancelled(job); unit++) {                                               \
+      const int64_t row = unit / groups, first = unit % groups * BLOCKS;                                              \
+      const int64_t all = least(BLOCKS, job->blocks - first);                                                         \
+      for (int64_t b = first; b < first + all;) {                                                                     \
+        const bool whole = b > 0 && b + 1 < job->blocks;                                                              \
+        const int64_t rows = whole ? least(first + all, job->blocks - 1) - b : 1;                                     \
+        const int64_t at = row * job->n + block_start(job, b);                                                        \
+        A carry[ROWS] = {0}, *kept = (A *)job->carries + row * job->blocks + b;                                       \
+        rows_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, job->step * TS_SCAN_BLOCK, \
+                    rows, block_steps(job, b), carry, job->totals || b == 0 ? NULL : kept);                           \
+        for (int64_t r = 0; r < rows && job->totals; r++) kept[r] = carry[r];                                         \
+        b += rows;                                                                                                    \
+        if (job->totals && b + 1 == job->blocks) break;                                                               \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }
+
+/* panel_NAME: one block of the `width` lines that begin at x. */
+#define DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST)                                                       \
+  INLINE void panel_steps_##NAME(const scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry, \
+                                 const A *before, bool has_before, bool stores) {                               \
+    for (int64_t i = 0; i < width; i++) {                                                                       \
+      carry[i] = (A)FIRST(LOAD(x[i]));                                                                          \
+      if (stores) y[i] = STORE(has_before ? (A)OP(before[i], carry[i]) : carry[i]);                             \
+    }                                                                                                           \
+    for (int64_t k = 1; k < count; k++) {                                                                       \
+      if (k % CHECK == 1 && cancelled(job)) return;                                                             \
+      x += job->step * job->inner;                                                                              \
+      if (stores) y += job->step * job->inner;                                                                  \
+      for (int64_t i = 0; i < width; i++) {                                                                     \
+        A v = LOAD(x[i]);                                                                                       \
+        carry[i] = (A)OP(carry[i], v);                                                                          \
+        if (stores) y[i] = STORE(has_before ? (A)OP(before[i], carry[i]) : carry[i]);                           \
       }                                                                                                         \
     }                                                                                                           \
   }                                                                                                             \
-  static void columns_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                 \
-    int64_t n = job->n, inner = job->inner, panels = (inner + PANEL - 1) / PANEL;                               \
+  static void panel_##NAME(const scan_job *job, const T *x, T *y, int64_t width, int64_t count, A *carry,       \
+                           const A *before) {                                                                   \
+    if (!y)                                                                                                     \
+      panel_steps_##NAME(job, x, y, width, count, carry, carry, false, false);                                  \
+    else if (before)                                                                                            \
+      panel_steps_##NAME(job, x, y, width, count, carry, before, true, true);                                   \
+    else                                                                                                        \
+      panel_steps_##NAME(job, x, y, width, count, carry, carry, false, true);                                   \
+  }                                                                                                             \
+  static void panels_##NAME(const scan_job *job, int64_t begin, int64_t end) {                                  \
     for (int64_t unit = begin; unit < end; unit++) {                                                            \
-      int64_t start = unit % panels * PANEL, width = inner - start < PANEL ? inner - start : PANEL;             \
-      int64_t base = (unit / panels * n + (job->step > 0 ? 0 : n - 1)) * inner + start;                         \
-      const T *x = (const T *)job->in + base;                                                                   \
-      T *y = (T *)job->out + base;                                                                              \
-      A carry[PANEL];                                                                                           \
-      for (int64_t i = 0; i < width; i++) {                                                                     \
-        carry[i] = (A)FIRST(LOAD(x[i]));                                                                        \
-        y[i] = STORE(carry[i]);                                                                                 \
-      }                                                                                                         \
-      for (int64_t k = 1; k < n; k++) {                                                                         \
-        if (k % CHECK == 1 && cancelled(job)) return;                                                           \
-        x += job->step * inner, y += job->step * inner;                                                         \
-        for (int64_t i = 0; i < width; i++) {                                                                   \
-          A v = LOAD(x[i]);                                                                                     \
-          carry[i] = (A)OP(carry[i], v);                                                                        \
-          y[i] = STORE(carry[i]);                                                                               \
-        }                                                                                                       \
+      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);               \
+      A carry[PANEL], before[PANEL];                                                                            \
+      for (int64_t b = 0; b < job->blocks && !cancelled(job); b++) {                                            \
+        const int64_t at = (unit / job->panels * job->n + block_start(job, b)) * job->inner + start;            \
+        panel_##NAME(job, (const T *)job->in + at, (T *)job->out + at, width, block_steps(job, b), carry,       \
+                     b > 0 ? before : NULL);                                                                    \
+        for (int64_t i = 0; i < width; i++) before[i] = b > 0 ? (A)OP(before[i], carry[i]) : carry[i];          \
       }                                                                                                         \
     }                                                                                                           \
+  }                                                                                                             \
+  static void panel_blocks_##NAME(const scan_job *job, int64_t begin, int64_t end) {                            \
+    for (int64_t unit = begin; unit < end && !cancelled(job); unit++) {                                         \
+      const int64_t start = unit % job->panels * PANEL, width = least(PANEL, job->inner - start);               \
+      const int64_t block = unit / job->panels % job->blocks, outer = unit / job->panels / job->blocks;         \
+      if (job->totals && block + 1 == job->blocks) continue;                                                    \
+      const int64_t at = (outer * job->n + block_start(job, block)) * job->inner + start;                       \
+      A carry[PANEL], *kept = (A *)job->carries + (outer * job->blocks + block) * job->inner + start;           \
+      panel_##NAME(job, (const T *)job->in + at, job->totals ? NULL : (T *)job->out + at, width,                \
+                   block_steps(job, block), carry, job->totals || block == 0 ? NULL : kept);                    \
+      for (int64_t i = 0; i < width && job->totals; i++) kept[i] = carry[i];                                    \
+    }                                                                                                           \
+  }                                                                                                             \
+  /* Each block's total becomes what comes before it. */                                                        \
+  static void combine_##NAME(const scan_job *job) {                                                             \
+    for (int64_t o = 0; o < job->outer; o++)                                                                    \
+      for (int64_t i = 0; i < job->inner; i++) {                                                                \
+        A *at = (A *)job->carries + o * job->blocks * job->inner + i, before = *at;                             \
+        for (int64_t b = 1; b < job->blocks; b++) {                                                             \
+          const A total = at[b * job->inner];                                                                   \
+          at[b * job->inner] = before;                                                                          \
+          before = (A)OP(before, total);                                                                        \
+        }                                                                                                       \
+      }                                                                                                         \
   }
+
+#define DEFINE_SCAN(KIND, NAME, T, A, LOAD, STORE, OP, FIRST)                         \
+  DEFINE_##KIND(NAME, T, A, LOAD, STORE, OP, FIRST) DEFINE_ROWS(KIND, NAME, T, A, OP) \
+      DEFINE_PANELS(NAME, T, A, LOAD, STORE, OP, FIRST) enum {                        \
+        CARRY_##NAME = sizeof(A)                                                      \
+      };
 
 /* Unsigned arithmetic wraps; small types are computed in 64 bits and truncated. */
 #define DEFINE_INT(NAME, T, U)                                             \
@@ -146,11 +273,16 @@ typedef void (*scan_fn)(const scan_job *job, int64_t begin, int64_t end);
   DEFINE_SCAN(TILE, max_##NAME, T, T, SAME, SAME, INT_MAX_OF, SAME)
 #define WRAP_PRODUCT(a, b) ((uint64_t)(a) * (uint64_t)(b)) /* u16 * u16 would overflow int */
 
-#define DEFINE_FLOAT(NAME, T, A, LOAD, STORE)                          \
-  DEFINE_SCAN(LINES, sum_##NAME, T, A, LOAD, STORE, SUM, FROM_ZERO)    \
-  DEFINE_SCAN(LINES, product_##NAME, T, A, LOAD, STORE, PRODUCT, SAME) \
-  DEFINE_SCAN(TILE, min_##NAME, T, A, LOAD, STORE, FLOAT_MIN, SAME)    \
-  DEFINE_SCAN(TILE, max_##NAME, T, A, LOAD, STORE, FLOAT_MAX, SAME)
+/* Sums and products are carried in f64. W: of min and max. */
+#define DEFINE_FLOAT(NAME, T, W, LOAD, STORE, NARROW)                        \
+  DEFINE_SCAN(LINES, sum_##NAME, T, double, LOAD, NARROW, SUM, FROM_ZERO)    \
+  DEFINE_SCAN(LINES, product_##NAME, T, double, LOAD, NARROW, PRODUCT, SAME) \
+  DEFINE_SCAN(TILE, min_##NAME, T, W, LOAD, STORE, FLOAT_MIN, SAME)          \
+  DEFINE_SCAN(TILE, max_##NAME, T, W, LOAD, STORE, FLOAT_MAX, SAME)
+
+#define TO_F32(x) ((float)(x))
+#define TO_F16(x) (ts_f32_to_f16((float)(x)))
+#define TO_BF16(x) (ts_f32_to_bf16((float)(x)))
 
 DEFINE_INT(s8, int8_t, uint8_t)
 DEFINE_INT(s16, int16_t, uint16_t)
@@ -160,33 +292,32 @@ DEFINE_INT(u8, uint8_t, uint8_t)
 DEFINE_INT(u16, uint16_t, uint16_t)
 DEFINE_INT(u32, uint32_t, uint32_t)
 DEFINE_INT(u64, uint64_t, uint64_t)
-DEFINE_FLOAT(f16, uint16_t, float, ts_f16_to_f32, ts_f32_to_f16)
-DEFINE_FLOAT(bf16, uint16_t, float, ts_bf16_to_f32, ts_f32_to_bf16)
-DEFINE_FLOAT(f32, float, float, SAME, SAME)
-DEFINE_FLOAT(f64, double, double, SAME, SAME)
+DEFINE_FLOAT(f16, uint16_t, float, ts_f16_to_f32, ts_f32_to_f16, TO_F16)
+DEFINE_FLOAT(bf16, uint16_t, float, ts_bf16_to_f32, ts_f32_to_bf16, TO_BF16)
+DEFINE_FLOAT(f32, float, float, SAME, SAME, TO_F32)
+DEFINE_FLOAT(f64, double, double, SAME, SAME, SAME)
 /* From the identity, as in the meaning: 1 times a number may change a zero's sign, and infinities. */
-#define FROM_C64(x) (ts_c64_product(1, x))
-#define FROM_C128(x) (ts_c128_product(1, x))
-#define DEFINE_COMPLEX(NAME, T, FIRST) DEFINE_SCAN(LINES, product_##NAME, T, T, SAME, SAME, T##_product, FIRST)
-DEFINE_COMPLEX(c64, ts_c64, FROM_C64)
-DEFINE_COMPLEX(c128, ts_c128, FROM_C128)
+#define FROM_ONE(x) (ts_c128_product(1, x))
+#define WIDE(x) ((ts_c128)(x))
+#define NARROW(x) ((ts_c64)(x))
+#define DEFINE_COMPLEX(NAME, T, LOAD, STORE) \
+  DEFINE_SCAN(LINES, product_##NAME, T, ts_c128, LOAD, STORE, ts_c128_product, FROM_ONE)
+DEFINE_COMPLEX(c64, ts_c64, WIDE, NARROW)
+DEFINE_COMPLEX(c128, ts_c128, SAME, SAME)
 
-#define ROW(E, N)                                      \
-  [TS_##E] = {{rows_sum_##N, columns_sum_##N},         \
-              {rows_product_##N, columns_product_##N}, \
-              {rows_max_##N, columns_max_##N},         \
-              {rows_min_##N, columns_min_##N}}
+#define FNS(NAME) \
+  { lines_##NAME, panels_##NAME, line_blocks_##NAME, panel_blocks_##NAME, combine_##NAME, CARRY_##NAME }
+#define ROW(E, N) [TS_##E] = {FNS(sum_##N), FNS(product_##N), FNS(max_##N), FNS(min_##N)}
+#define PRODUCTS(E, N) [TS_##E] = {[TS_COMBINE_PRODUCT] = FNS(product_##N)}
 
-#define PRODUCTS(E, N) [TS_##E] = {[TS_COMBINE_PRODUCT] = {rows_product_##N, columns_product_##N}}
-
-/* by type, ts_combine, and whether the axis is the last */
-static const scan_fn table[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS][2] = {
+/* by type and ts_combine */
+static const scan_fns table[TS_DTYPE_COUNT][TS_COMBINE_NUMBERS] = {
     ROW(S8, s8),   ROW(S16, s16), ROW(S32, s32),      ROW(S64, s64),       ROW(U8, u8),
     ROW(U16, u16), ROW(U32, u32), ROW(U64, u64),      ROW(F16, f16),       ROW(BF16, bf16),
     ROW(F32, f32), ROW(F64, f64), PRODUCTS(C64, c64), PRODUCTS(C128, c128)};
 
 typedef struct scan_call {
-  scan_fn fn;
+  void (*fn)(const scan_job *job, int64_t begin, int64_t end);
   scan_job job;
   int64_t units;
 } scan_call;
@@ -198,37 +329,78 @@ static void scan_task(void *arg, int64_t task, int worker) {
   call->fn(&call->job, begin, end < call->units ? end : call->units);
 }
 
-ts_status ts_scan_run(const ts_scan *scan, const void *in, void *out, const ts_parallel *parallel,
-                      const _Atomic bool *cancel) {
+static void run_tasks(scan_call *call, const ts_parallel *parallel) {
+  call->job.tasks = ceil_div(call->units, call->job.per_task);
+  ts_parallel_run(call->job.tasks == 1 ? &ts_parallel_serial : parallel, call->job.tasks, scan_task, call);
+}
+
+/* Whole lines, many of them in one task. */
+static void run_lines(scan_call *call, const scan_fns *fns, const ts_parallel *parallel) {
+  scan_job *job = &call->job;
+  const bool rows = job->inner == 1;
+  call->fn = rows ? fns->lines : fns->panels;
+  call->units = rows ? job->outer : job->outer * job->panels;
+  job->per_task = TASK_ELEMENTS / (job->n * least(job->inner, PANEL));
+  if (job->per_task < ROWS) job->per_task = rows ? ROWS : 1;
+  if (rows) job->per_task -= job->per_task % ROWS;
+  run_tasks(call, parallel);
+}
+
+/* Totals, which the last block of a line does not need, and results. */
+static void run_blocks(scan_call *call, const scan_fns *fns, const ts_parallel *parallel) {
+  scan_job *job = &call->job;
+  const bool rows = job->inner == 1;
+  call->fn = rows ? fns->line_blocks : fns->panel_blocks;
+  call->units = job->outer * (rows ? ceil_div(job->blocks, BLOCKS) : job->blocks * job->panels);
+  job->per_task = 1;
+  job->totals = true;
+  run_tasks(call, parallel);
+  if (cancelled(job)) return;
+  fns->combine(job);
+  job->totals = false;
+  run_tasks(call, parallel);
+}
+
+/* True for lines that are too few for the threads, or for lines that hide the latency of each other. */
+static bool has_few_lines(const scan_job *job, int width) {
+  const int64_t units = job->inner == 1 ? ceil_div(job->outer, ROWS) : job->outer * job->panels;
+  return job->blocks > 1 && ((job->inner == 1 && job->outer < 4) || (width > 1 && units < 2 * (int64_t)width));
+}
+
+static scan_job make_job(const ts_shape *shape, int axis, bool reverse) {
+  scan_job job = {.outer = 1, .n = shape->dims[axis], .inner = 1, .step = reverse ? -1 : 1};
+  for (int d = 0; d < axis; d++) job.outer *= shape->dims[d];
+  for (int d = axis + 1; d < shape->rank; d++) job.inner *= shape->dims[d];
+  job.panels = ceil_div(job.inner, PANEL);
+  job.blocks = ceil_div(job.n, TS_SCAN_BLOCK);
+  return job;
+}
+
+int64_t ts_scan_workspace(const ts_scan *scan) {
+  const scan_job job = make_job(&scan->shape, scan->axis, scan->reverse);
+  return job.blocks > 1 ? job.outer * job.blocks * job.inner * (int64_t)sizeof(ts_c128) : 0;
+}
+
+ts_status ts_scan_run(const ts_scan *scan, const ts_scan_call *c) {
   const ts_shape *shape = &scan->shape;
   const ts_opcode op = scan->op;
   const ts_dtype type = scan->dtype;
-  const int axis = scan->axis;
   const ts_combiner *by = ts_op_get_class(op) == TS_CLASS_SCAN ? ts_combiner_of(op) : NULL;
-  if (!by || type >= TS_DTYPE_COUNT || !table[type][by->kind][0])
+  if (!by || type >= TS_DTYPE_COUNT || !table[type][by->kind].lines)
     return ts_error(TS_INVALID_ARGUMENT, "%s of %s is not a scan", ts_op_name(op), ts_dtype_name(type));
-  if (axis < 0 || axis >= shape->rank)
-    return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", ts_op_name(op), axis, TS_SHAPE_STR(type, shape));
-  scan_call call = {.job = {.in = in,
-                            .out = out,
-                            .outer = 1,
-                            .n = shape->dims[axis],
-                            .inner = 1,
-                            .step = scan->reverse ? -1 : 1,
-                            .cancel = cancel}};
-  for (int d = 0; d < axis; d++) call.job.outer *= shape->dims[d];
-  for (int d = axis + 1; d < shape->rank; d++) call.job.inner *= shape->dims[d];
+  if (scan->axis < 0 || scan->axis >= shape->rank)
+    return ts_error(TS_INVALID_ARGUMENT, "%s: axis %d of %s", ts_op_name(op), scan->axis, TS_SHAPE_STR(type, shape));
+  scan_call call = {.job = make_job(shape, scan->axis, scan->reverse)};
+  call.job.in = c->in;
+  call.job.out = c->out;
+  call.job.carries = c->workspace;
+  call.job.cancel = c->cancel;
   if (call.job.outer == 0 || call.job.n == 0 || call.job.inner == 0) return TS_SUCCESS;
-  bool rows = call.job.inner == 1;
-  call.fn = table[type][by->kind][rows ? 0 : 1];
-  call.units = rows ? call.job.outer : call.job.outer * ((call.job.inner + PANEL - 1) / PANEL);
-  int64_t unit_elements = call.job.n * (rows ? 1 : call.job.inner < PANEL ? call.job.inner : PANEL);
-  call.job.per_task = TASK_ELEMENTS / unit_elements;
-  if (call.job.per_task < ROWS) call.job.per_task = rows ? ROWS : 1;
-  if (rows) call.job.per_task -= call.job.per_task % ROWS;
-  call.job.tasks = (call.units + call.job.per_task - 1) / call.job.per_task;
-  ts_parallel_run(parallel, call.job.tasks, scan_task, &call);
-  return ts_check_cancelled(cancel, ts_op_name(op));
+  if (c->workspace && has_few_lines(&call.job, c->parallel->width))
+    run_blocks(&call, &table[type][by->kind], c->parallel);
+  else
+    run_lines(&call, &table[type][by->kind], c->parallel);
+  return ts_check_cancelled(c->cancel, ts_op_name(op));
 }
 
 /* ---- as a routine ---- */
@@ -238,17 +410,19 @@ static ts_status scan_plan(const ts_routine_request *request, ts_routine_plan *o
   const ts_op *op = ts_graph_op(request->graph, request->op);
   const ts_value *operand = ts_graph_value(request->graph, op->operands[0]);
   ts_scan *state;
-  if (!table[operand->dtype][ts_combiner_of(op->code)->kind][0]) return TS_SUCCESS;
+  if (!table[operand->dtype][ts_combiner_of(op->code)->kind].lines) return TS_SUCCESS;
   TS_TRY(TS_ARENA_ARRAY(request->arena, 1, &state));
   *state = (ts_scan){op->code, operand->dtype, *operand->shape, op->attrs->scan.axis, op->attrs->scan.reverse};
   out->state = state;
   out->cost_ns = 100 + 2 * ts_shape_elements(&state->shape);
   out->inplace = &in_place;
+  out->workspace = ts_scan_workspace(state);
   return TS_SUCCESS;
 }
 
 static ts_status scan_run(const ts_routine_plan *plan, const ts_routine_run *run) {
-  return ts_scan_run(plan->state, ts_routine_operand(run, 0), ts_routine_result(run, 0), run->parallel, run->cancel);
+  return ts_scan_run(plan->state, &(ts_scan_call){ts_routine_operand(run, 0), ts_routine_result(run, 0), run->workspace,
+                                                  run->parallel, run->cancel});
 }
 
 const ts_routine ts_scan_routine = {"scan", scan_plan, NULL, scan_run, NULL};

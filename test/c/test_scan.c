@@ -6,6 +6,8 @@
 #include "tensors.h"
 #include "testing.h"
 
+#include <math.h>
+
 #include "compare.h"
 #include "kernel/ref.h"
 
@@ -53,6 +55,64 @@ START_TEST(test_scans)
 }
 END_TEST
 
+/* Of several blocks (tensor/scan_order.h): one line, a few, many; a few columns, many; the ends of blocks. */
+static const char *const long_shapes[] = {"8192",    "8193",    "50001",    "3,20000", "5,20000",
+                                          "20,8300", "20000,3", "2,9000,2", "8200,600"};
+
+START_TEST(test_long_scans)
+{
+  static const char *const long_types[] = {"f32", "bf16", "f64", "s16", "c64", "f16"};
+  for (size_t t = 0; t < (_i < SUMS ? sizeof long_types / sizeof *long_types : 4); t++)
+    for (size_t s = 0; s < sizeof long_shapes / sizeof *long_shapes; s++) {
+      const int axis = s == 7 ? 1 : s >= 3 && s < 6;
+      if (s < 8 || t == 0) check_scan(ops[_i], long_types[t], long_shapes[s], axis, (s + t) % 2);
+    }
+}
+END_TEST
+
+static void run_backwards(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
+  for (int64_t t = tasks; t-- > 0;) fn(arg, t, (int)(t % self->width));
+}
+
+/* Any number of threads, with blocks and without, and in place. */
+START_TEST(test_threads_change_no_bit)
+{
+  static const ts_shape of[] = {
+      {.rank = 1, .dims = {100000}}, {.rank = 2, .dims = {5, 20001}}, {.rank = 2, .dims = {30000, 3}}};
+  static float in[100005], expected[100005], out[100005];
+  for (int i = 0; i < 100005; i++) in[i] = (float)((i * 7919LL) % 1009) / 1009 - 0.3f;
+  for (int s = 0; s < 6; s++)
+    for (int width = 0; width < 40; width += width < 4 ? 1 : 9) {
+      const ts_parallel backwards = {.width = width ? width : 1, .run = run_backwards};
+      const ts_scan scan = {s < 3 ? TS_OP_CUMULATIVE_SUM : TS_OP_CUMULATIVE_MAX, TS_F32, of[s % 3], s % 3 == 1, s % 2};
+      const size_t bytes = (size_t)ts_shape_elements(&scan.shape) * sizeof(float);
+      char *space = width ? malloc((size_t)ts_scan_workspace(&scan)) : NULL;
+      float *to = width == 0 ? expected : out;
+      memcpy(to, in, bytes);
+      ck_assert_ok(ts_scan_run(&scan, &(ts_scan_call){width % 2 ? in : to, to, space, &backwards, NULL}));
+      ck_assert_mem_eq(to, expected, bytes);
+      free(space);
+    }
+}
+END_TEST
+
+/* Every result is the exact sum, rounded: a chain in f32 would end at 2^21. */
+START_TEST(test_long_sums)
+{
+  enum { N = 3000000 };
+  float *x = malloc(N * sizeof(float));
+  double sum = 0;
+  for (int i = 0; i < N; i++) x[i] = 0.1f;
+  const ts_scan scan = {TS_OP_CUMULATIVE_SUM, TS_F32, {.rank = 1, .dims = {N}}, 0, false};
+  ck_assert_ok(ts_scan_run(&scan, &(ts_scan_call){x, x, NULL, &ts_parallel_serial, NULL}));
+  for (int i = 0; i < N; i++) {
+    sum += (double)0.1f;
+    ck_assert_msg(fabs((double)x[i] - sum) <= 0x1.00001p-24 * sum, "%d: %.9g, expected %.12g", i, (double)x[i], sum);
+  }
+  free(x);
+}
+END_TEST
+
 /* One line, many lines, many columns. */
 START_TEST(test_cancelled)
 {
@@ -62,7 +122,8 @@ START_TEST(test_cancelled)
   float in[2000] = {1}, out[2000] = {0};
   for (int i = 0; i < 3; i++) {
     ts_scan scan = {TS_OP_CUMULATIVE_SUM, TS_F32, cancelled_shapes[i], i == 1 ? 1 : 0, false};
-    ck_assert_error(ts_scan_run(&scan, in, out, ts_pool_parallel(0), &cancel), TS_CANCELLED, "cumulative_sum");
+    ts_scan_call call = {.in = in, .out = out, .parallel = ts_pool_parallel(0), .cancel = &cancel};
+    ck_assert_error(ts_scan_run(&scan, &call), TS_CANCELLED, "cumulative_sum");
   }
   for (int i = 100; i < 2000; i++) ck_assert(out[i] == 0); /* no task began a line */
 }
@@ -73,6 +134,9 @@ int main(void) {
   TCase *scans = tcase_create("scans");
   tcase_set_timeout(scans, 60);
   tcase_add_loop_test(scans, test_scans, 0, (int)(sizeof ops / sizeof *ops));
+  tcase_add_loop_test(scans, test_long_scans, 0, (int)(sizeof ops / sizeof *ops));
+  tcase_add_test(scans, test_threads_change_no_bit);
+  tcase_add_test(scans, test_long_sums);
   tcase_add_test(scans, test_cancelled);
   suite_add_tcase(suite, scans);
   SRunner *runner = srunner_create(suite);
