@@ -156,11 +156,11 @@ run(#jit{threads = Threads, environment = Environment},
                [] -> Leaves;
                _ -> Leaves ++ [lists:nth(Index, Environment) || Index <- Hidden]
            end,
-    case tessera_nif:run(Executable, Args, Threads, Donated) of
+    case tessera_run:run(Executable, Args, Threads, Donated) of
         Results when is_list(Results) -> tessera_tree:unflatten(Result, Results);
         stale -> stale;
         Other ->
-            Results = tessera_remote:result(Other, Args, fun(Here) -> tessera_nif:run(Executable, Here, Threads, Donated) end,
+            Results = tessera_remote:result(Other, Args, fun(Here) -> tessera_run:run(Executable, Here, Threads, Donated) end,
                                             fun(Cause) -> tessera_error:raise(jit, Args, Cause) end),
             tessera_tree:unflatten(Result, Results)
     end.
@@ -306,7 +306,7 @@ run_text(Text, Args) when is_binary(Text) ->
     Fail = fun(Cause) -> tessera_error:raise(run_text, [Text, Args], Cause) end,
     Find = fun() -> tessera_cache:fetch({text, erlang:md5(Text)}, fun() -> compile_text(Text, Args) end) end,
     Run = fun(Here) ->
-                  tessera_cache:run_current(fun(Executable) -> tessera_nif:run(Executable, Here, 0, 0) end, Find)
+                  tessera_cache:run_current(fun(Executable) -> tessera_run:run(Executable, Here, 0, 0) end, Find)
           end,
     tessera_remote:result(Run(Args), Args, Run, Fail);
 run_text(Text, Args) ->

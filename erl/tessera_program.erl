@@ -67,7 +67,7 @@ fetch(#code{fingerprint = Fingerprint}, Make) ->
 %% load of the library, it is compiled from its source, once.
 -spec run(code(), [tessera:operand()], non_neg_integer()) -> term().
 run(#code{executable = Executable} = Code, Args, Donated) when Executable =/= undefined ->
-    case tessera_nif:run(Executable, Args, 0, Donated) of
+    case tessera_run:run(Executable, Args, 0, Donated) of
         stale -> run(portable(Code), Args, Donated);
         Result -> Result
     end;
@@ -75,7 +75,7 @@ run(Code, Args, Donated) ->
     case ready(Code) of
         {error, _} = Error -> Error;
         #code{executable = Executable} ->
-            case tessera_nif:run(Executable, Args, 0, Donated) of
+            case tessera_run:run(Executable, Args, 0, Donated) of
                 stale ->
                     ok = tessera_cache:clear(),
                     run(Code, Args, Donated);

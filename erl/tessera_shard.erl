@@ -193,11 +193,11 @@ run(#shard{name = Name, threads = Threads, environment = Environment, client = C
     end.
 
 run_here(Executable, Result, Args, {Threads, Donated}, Fail) ->
-    case tessera_nif:run_group(Executable, Args, Threads, Donated) of
+    case tessera_run:group(Executable, Args, Threads, Donated) of
         [_ | _] = Results -> containers(Result, Results);
         stale -> stale;
         Other ->
-            Again = fun(Here) -> tessera_nif:run_group(Executable, rows(Here, length(hd(Args))), Threads, Donated) end,
+            Again = fun(Here) -> tessera_run:group(Executable, rows(Here, length(hd(Args))), Threads, Donated) end,
             containers(Result, tessera_remote:result(Other, lists:append(Args), Again, Fail))
     end.
 

@@ -88,7 +88,7 @@ typedef struct tessera_core {
   /* True once the run was cancelled, because its caller died or asked for it. A long run asks now and then, and
    * returns. */
   bool (*is_cancelled)(const tessera_call *call);
-  /* Runs part(arg, i, thread) for each i in [0, count) on Tessera's threads and returns when all have ended. `thread`
+  /* Runs part(arg, i, thread) for each i in [0, count) on several threads and returns when all have ended. `thread`
    * is in [0, call->threads); no two parts with the same one run at once. Only in a run. */
   void (*run_parts)(const tessera_call *call, int64_t count, void (*part)(void *arg, int64_t i, int thread), void *arg);
 } tessera_core;
@@ -100,7 +100,8 @@ typedef struct tessera_core {
 typedef struct tessera_needs {
   int64_t workspace;   /* bytes for each run */
   int64_t nanoseconds; /* about how long a run takes on one thread. 0: unknown. Below 100000 the call may run on the
-                          scheduler of its process, where it cannot be cancelled. */
+                          scheduler of its process, where it cannot be cancelled; below 1000000 on a dirty one; others
+                          have a thread of their own, and keep none of the VM waiting. */
 } tessera_needs;
 
 typedef struct tessera_target {

@@ -241,6 +241,7 @@ KERNEL_SRC := \
 
 EXEC_SRC := \
   c_src/exec/assign.c \
+  c_src/exec/away.c \
   c_src/exec/build.c \
   c_src/exec/build_control.c \
   c_src/exec/build_mesh.c \

@@ -35,6 +35,10 @@ typedef struct ts_run_options {
   ts_pool *pool;                 /* NULL: the default */
   struct ts_device *device;      /* the device of the results; only a donated argument on it may become a result */
   bool checked;                  /* the arguments are known to have the parameters' types and shapes */
+  void (*ready)(
+      void *context); /* of a run that can be resumed: called by another thread once a run that waits
+                         (TS_RUN_WAITING) may be advanced. NULL: it does not wait, but calls foreign code itself */
+  void *context;
 } ts_run_options;
 
 typedef struct ts_executable_stats {
@@ -90,7 +94,8 @@ typedef enum ts_run_state {
   TS_RUN_PAUSED,     /* it was asked to pause; the next ts_execution_advance resumes it */
   TS_RUN_CALLBACK,   /* it waits for ts_execution_answer */
   TS_RUN_COLLECTIVE, /* one partition of a group: it waits for the others (group.c) */
-  TS_RUN_WAITING     /* a group: it waits for the other ranks (exec/group.h) */
+  TS_RUN_WAITING     /* it waits for foreign code (exec/away.h), or, a group, for the other ranks (exec/group.h):
+                        `ready` is called once, and then it may be advanced, not before and not ended either */
 } ts_run_state;
 
 /* A callback that the caller of a run must answer. Valid until the answer. */

@@ -20,7 +20,10 @@ struct ts_group {
   ts_ranks *ranks;      /* NULL: all partitions are here */
   const ts_parallel *parallel;
   const ts_run_control *control;
-  ts_buffer **args; /* of all partitions, with coordinates */
+  void (*ready)(void *context);
+  void *context;
+  _Atomic int32_t missing; /* partitions that wait, less those that came back: 0 when all have, or none left */
+  ts_buffer **args;        /* of all partitions, with coordinates */
   struct {
     ts_run_state state;
     ts_status status;
@@ -39,12 +42,20 @@ static ts_status check_count(const ts_executable *exe, size_t args_of_each) {
   return ts_error(TS_INVALID_ARGUMENT, "expected %zu arguments of each partition, got %zu", wanted, args_of_each);
 }
 
+/* Called when a partition's foreign code has returned: the last one may be before or after the others have stopped. */
+static void partition_ready(void *context) {
+  ts_group *g = context;
+  if (atomic_fetch_sub(&g->missing, 1) == 1) g->ready(g->context);
+}
+
 static ts_run_options options_of(const ts_group *g, const ts_group_options *o, size_t args_of_each, int32_t partition) {
   return (ts_run_options){.control = o->control,
                           .threads = g->parallel->width,
                           .donated = {o->donated.words, o->donated.first + (size_t)partition * args_of_each,
                                       o->donated.words ? args_of_each : 0},
                           .pool = o->pool,
+                          .ready = o->ready ? partition_ready : NULL,
+                          .context = (void *)(uintptr_t)g,
                           .device = o->devices ? o->devices[partition] : NULL};
 }
 
@@ -88,6 +99,8 @@ static ts_status allocate(const ts_executable *exe, const ts_group_options *o, t
   g->count = count;
   g->parallel = ts_pool_parallel(o->threads);
   g->control = o->control;
+  g->ready = o->ready;
+  g->context = o->context;
   g->args = (ts_buffer **)&g->each[count];
   return TS_SUCCESS;
 }
@@ -126,7 +139,14 @@ ts_status ts_group_refuse(ts_carrier *carrier, uint64_t run, ts_status why) {
 static void advance_one(void *context, int64_t p, int worker) {
   ts_group *g = context;
   (void)worker;
-  if (g->parts[p].state == TS_RUN_PAUSED) g->parts[p].status = ts_execution_advance(&g->each[p], &g->parts[p].state);
+  bool may_go_on = g->parts[p].state == TS_RUN_PAUSED || g->parts[p].state == TS_RUN_WAITING;
+  if (may_go_on && !g->parts[p].status) g->parts[p].status = ts_execution_advance(&g->each[p], &g->parts[p].state);
+}
+
+static int32_t count_waiting(const ts_group *g) {
+  int32_t count = 0;
+  for (int32_t p = 0; p < g->count; p++) count += g->parts[p].state == TS_RUN_WAITING && !g->parts[p].status;
+  return count;
 }
 
 /* Runs every partition until it stops. */
@@ -214,9 +234,15 @@ static bool any_paused(const ts_group *g) {
   return false;
 }
 
-/* Runs until all partitions are done or at one collective, or some of them has to pause. */
+/* Runs until all partitions are done or at one collective, or some of them has to pause, or to wait. */
 static ts_status run_to_stop(ts_group *g, ts_run_state *out_state) {
-  advance_all(g);
+  int32_t waiting;
+  do {
+    advance_all(g);
+    *out_state = TS_RUN_WAITING;
+    waiting = count_waiting(g);
+    if (waiting > 0 && atomic_fetch_add(&g->missing, waiting) + waiting > 0) return TS_SUCCESS;
+  } while (waiting > 0); /* all of them have come back already */
   TS_TRY(take_error(g));
   *out_state = TS_RUN_PAUSED;
   if (any_paused(g)) return TS_SUCCESS;
@@ -292,7 +318,7 @@ static ts_status run_to_exchange(ts_group *g, ts_run_state *out_state) {
   bool posted = false;
   while (!posted) {
     TS_TRY(run_to_stop(g, out_state));
-    if (*out_state == TS_RUN_PAUSED) return TS_SUCCESS;
+    if (*out_state == TS_RUN_PAUSED || *out_state == TS_RUN_WAITING) return TS_SUCCESS;
     if (*out_state == TS_RUN_DONE) {
       ts_ranks_post_end(g->ranks);
       return TS_SUCCESS;
@@ -314,7 +340,7 @@ static ts_status advance_together(ts_group *g, ts_run_state *out_state) {
       continue;
     }
     TS_TRY(fail(g, run_to_exchange(g, out_state)));
-    if (ts_ranks_phase(g->ranks) == TS_PHASE_NONE) return TS_SUCCESS; /* it has to pause */
+    if (ts_ranks_phase(g->ranks) == TS_PHASE_NONE) return TS_SUCCESS; /* it has to pause, or waits for foreign code */
   }
 }
 

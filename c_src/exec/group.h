@@ -15,6 +15,10 @@ typedef struct ts_group_options {
   int threads;                   /* of all partitions together, at most; 0: all */
   ts_bits donated;               /* of the arguments of all partitions, in the order of `args`: as in ts_run_options */
   ts_pool *pool;                 /* NULL: the default */
+  /* Called by another thread once a group that waits may be advanced; it does not use the group. Not after
+   * ts_group_end has begun. NULL, without a carrier: the group does not wait, but calls foreign code itself. */
+  void (*ready)(void *context);
+  void *context;
   struct ts_device *const *devices; /* of the results of each partition here; NULL: none */
   ts_carrier *carrier;              /* NULL: this process has all partitions */
   /* With a carrier: */
@@ -23,9 +27,6 @@ typedef struct ts_group_options {
   int64_t meet_ns;    /* how long the first may take; 0: as each */
   uint64_t program;   /* what all ranks must have the same of, beside what the executable tells; 0: nothing */
   const char *name;   /* what is run, for errors of ranks that run different programs; copied. NULL: nothing */
-  void (*ready)(void *context); /* called by the carrier's thread once a group that waits may be advanced; it does not
-                                   use the group. Not after ts_group_end has begun */
-  void *context;
 } ts_group_options;
 
 /* The ranks of a job run groups of one program. An error of any rank, also of ts_group_create, or the end of a group

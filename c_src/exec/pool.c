@@ -41,15 +41,19 @@ typedef struct job {
 #define CALLER_SLEEPS (UINT32_C(1) << 31)
 #define WAIT_SPINS 4096
 
-static struct {
+typedef struct pool {
   pthread_mutex_t lock;
-  pthread_once_t once;
   job *jobs;               /* those that accept helpers */
   _Atomic uint32_t posted; /* futex word: counts jobs ever posted */
   _Atomic int32_t sleepers;
   int workers;
+  _Atomic int started;            /* of the workers, as they number themselves */
   _Atomic pid_t movable[MOVABLE]; /* the first workers; with more CPUs than that, one of them is idle. 0: not started */
-} pool = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP, .once = PTHREAD_ONCE_INIT};
+} pool;
+
+/* Of Tessera's own tasks; and of those of plugins, which may take any time. */
+static pool own = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP},
+            foreign = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -84,46 +88,46 @@ static void work(job *j, int worker) {
 static bool is_alone(job *j) { return atomic_load_explicit(&j->active, memory_order_relaxed) == 0; }
 
 /* The kernel often queues a woken worker on the caller's CPU and leaves it there until the next tick. */
-static void move_workers_away(void) {
+static void move_workers_away(pool *p) {
   for (int i = 0; i < MOVABLE; i++) {
-    pid_t thread = atomic_load_explicit(&pool.movable[i], memory_order_relaxed);
+    pid_t thread = atomic_load_explicit(&p->movable[i], memory_order_relaxed);
     if (thread) ts_thread_move_away(thread);
   }
 }
 
 /* The caller's loop after it has woken workers, until the first of them joins. */
-static void work_alone(job *j) {
+static void work_alone(pool *p, job *j) {
   int64_t late = ts_system_ns() + LATE_NS;
   while (is_alone(j) && do_task(j, 0)) {
     if (ts_system_ns() < late) continue;
-    if (is_alone(j)) move_workers_away();
+    if (is_alone(j)) move_workers_away(p);
     return;
   }
 }
 
 static bool exhausted(job *j) { return atomic_load_explicit(&j->next_task, memory_order_relaxed) >= j->tasks; }
 
-static void unlink_job(job *j) {
+static void unlink_job(pool *p, job *j) {
   if (j->previous) j->previous->next = j->next;
   if (j->next) j->next->previous = j->previous;
-  if (pool.jobs == j) pool.jobs = j->next;
+  if (p->jobs == j) p->jobs = j->next;
   j->next = j->previous = NULL;
 }
 
 /* Joins the first job that accepts a helper; NULL when there is none. */
-static job *join(int *worker) {
-  pthread_mutex_lock(&pool.lock);
-  job *j = pool.jobs;
+static job *join(pool *p, int *worker) {
+  pthread_mutex_lock(&p->lock);
+  job *j = p->jobs;
   while (j && exhausted(j)) j = j->next;
   if (j) {
     *worker = ++j->helpers;
     atomic_fetch_add_explicit(&j->active, 1, memory_order_relaxed);
     if (j->helpers + 1 >= j->width) {
-      unlink_job(j);
+      unlink_job(p, j);
       j->helpers = INT_MIN; /* marks it as unlinked */
     }
   }
-  pthread_mutex_unlock(&pool.lock);
+  pthread_mutex_unlock(&p->lock);
   return j;
 }
 
@@ -149,77 +153,103 @@ static void wait_for_helpers(job *j) {
   }
 }
 
-static void *worker_main(void *unused) {
-  static _Atomic int started;
-  (void)unused;
+static void *serve(pool *p) {
   ts_fp_env saved;
-  int number = atomic_fetch_add(&started, 1);
-  if (number < MOVABLE) atomic_store(&pool.movable[number], gettid());
+  int number = atomic_fetch_add(&p->started, 1);
+  if (number < MOVABLE) atomic_store(&p->movable[number], gettid());
   ts_fp_enter(&saved);
   for (;;) {
-    uint32_t seen = atomic_load_explicit(&pool.posted, memory_order_acquire);
+    uint32_t seen = atomic_load_explicit(&p->posted, memory_order_acquire);
     int worker;
-    job *j = join(&worker);
+    job *j = join(p, &worker);
     if (j) {
       work(j, worker);
       leave(j);
       continue;
     }
     int64_t end = ts_system_ns() + SPIN_NS;
-    while (atomic_load_explicit(&pool.posted, memory_order_acquire) == seen && ts_system_ns() < end)
+    while (atomic_load_explicit(&p->posted, memory_order_acquire) == seen && ts_system_ns() < end)
       for (int i = 0; i < 16; i++) ts_relax();
-    if (atomic_load_explicit(&pool.posted, memory_order_acquire) != seen) continue;
-    atomic_fetch_add(&pool.sleepers, 1);
-    futex_wait(&pool.posted, seen);
-    atomic_fetch_sub(&pool.sleepers, 1);
+    if (atomic_load_explicit(&p->posted, memory_order_acquire) != seen) continue;
+    atomic_fetch_add(&p->sleepers, 1);
+    futex_wait(&p->posted, seen);
+    atomic_fetch_sub(&p->sleepers, 1);
   }
   return NULL;
 }
 
-static void start_workers(void) {
+static void *serve_own(void *unused) {
+  (void)unused;
+  return serve(&own);
+}
+
+static void *serve_foreign(void *unused) {
+  (void)unused;
+  return serve(&foreign);
+}
+
+/* With fewer workers than wanted, runs are only slower. Plugins may need a larger stack. */
+static void start_workers(pool *p, const char *format, void *(*body)(void *), size_t stack_bytes) {
   int wanted = ts_cpu_count() - 1;
   for (int i = 0; i < wanted; i++) {
     char name[24];
-    snprintf(name, sizeof name, "tessera-%d", i + 1);
-    pool.workers +=
-        ts_thread_start(name, worker_main, 2 << 20); /* with fewer workers than wanted, runs are only slower */
+    snprintf(name, sizeof name, "%s-%d", format, i + 1);
+    p->workers += ts_thread_start(name, body, stack_bytes);
   }
 }
 
+static void start_own(void) { start_workers(&own, "tessera", serve_own, 2 << 20); }
+static void start_foreign(void) { start_workers(&foreign, "tessera-part", serve_foreign, 8 << 20); }
+
+static void start(const pool *p) {
+  static pthread_once_t once_own = PTHREAD_ONCE_INIT, once_foreign = PTHREAD_ONCE_INIT;
+  if (p == &own)
+    pthread_once(&once_own, start_own);
+  else
+    pthread_once(&once_foreign, start_foreign);
+}
+
 static void run_shared(const ts_parallel *self, int64_t tasks, ts_task_fn fn, void *arg) {
-  if (tasks > 1 && self->width > 1) pthread_once(&pool.once, start_workers);
-  if (tasks <= 1 || self->width <= 1 || pool.workers == 0) {
+  pool *p = self->context;
+  if (tasks > 1 && self->width > 1) start(p);
+  if (tasks <= 1 || self->width <= 1 || p->workers == 0) {
     for (int64_t i = 0; i < tasks; i++) fn(arg, i, 0);
     return;
   }
   job j = {.fn = fn, .arg = arg, .tasks = tasks, .width = self->width};
-  pthread_mutex_lock(&pool.lock);
-  j.next = pool.jobs;
-  if (pool.jobs) pool.jobs->previous = &j;
-  pool.jobs = &j;
-  pthread_mutex_unlock(&pool.lock);
-  atomic_fetch_add_explicit(&pool.posted, 1, memory_order_seq_cst);
+  pthread_mutex_lock(&p->lock);
+  j.next = p->jobs;
+  if (p->jobs) p->jobs->previous = &j;
+  p->jobs = &j;
+  pthread_mutex_unlock(&p->lock);
+  atomic_fetch_add_explicit(&p->posted, 1, memory_order_seq_cst);
   int helpers = self->width - 1 < tasks - 1 ? self->width - 1 : (int)(tasks - 1);
-  if (atomic_load_explicit(&pool.sleepers, memory_order_seq_cst) > 0) {
-    futex_wake(&pool.posted, helpers);
-    work_alone(&j);
+  if (atomic_load_explicit(&p->sleepers, memory_order_seq_cst) > 0) {
+    futex_wake(&p->posted, helpers);
+    work_alone(p, &j);
   }
   work(&j, 0);
-  pthread_mutex_lock(&pool.lock);
-  if (j.helpers >= 0) unlink_job(&j); /* after this no worker can join */
-  pthread_mutex_unlock(&pool.lock);
+  pthread_mutex_lock(&p->lock);
+  if (j.helpers >= 0) unlink_job(p, &j); /* after this no worker can join */
+  pthread_mutex_unlock(&p->lock);
   wait_for_helpers(&j);
 }
 
-static ts_parallel shared[MAX_THREADS + 1];
+static ts_parallel shared[2][MAX_THREADS + 1];
 
 static void init_shared(void) {
-  for (int i = 1; i <= MAX_THREADS; i++) shared[i] = (ts_parallel){.context = NULL, .width = i, .run = run_shared};
+  for (int i = 1; i <= MAX_THREADS; i++) {
+    shared[0][i] = (ts_parallel){.context = &own, .width = i, .run = run_shared};
+    shared[1][i] = (ts_parallel){.context = &foreign, .width = i, .run = run_shared};
+  }
 }
 
-const ts_parallel *ts_pool_parallel(int threads) {
+static const ts_parallel *parallel_of(int which, int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, init_shared);
   int cpus = ts_cpu_count();
-  return &shared[threads <= 0 || threads > cpus ? cpus : threads];
+  return &shared[which][threads <= 0 || threads > cpus ? cpus : threads];
 }
+
+const ts_parallel *ts_pool_parallel(int threads) { return parallel_of(0, threads); }
+const ts_parallel *ts_pool_away(int threads) { return parallel_of(1, threads); }

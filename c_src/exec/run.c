@@ -268,12 +268,18 @@ static ts_status stop_at(ts_run *run, const ts_step *step) {
   return TS_SUCCESS;
 }
 
+static ts_status begin_routine(ts_run *run, const ts_step *step) {
+  if (!run->ready || !step->routine.plan->is_foreign) return run_routine(run, step);
+  run->away = step;
+  return TS_SUCCESS;
+}
+
 static ts_status run_step(ts_run *run, const ts_step *step) {
   switch ((ts_step_kind)step->kind) {
   case TS_STEP_LAUNCH:
     for (int32_t i = 0; i < step->work->lowered.launch_count; i++) run_launch(run, step, &step->work->launches[i]);
     return TS_SUCCESS;
-  case TS_STEP_ROUTINE: return run_routine(run, step);
+  case TS_STEP_ROUTINE: return begin_routine(run, step);
   case TS_STEP_COPY:
     copy_bytes(run, run->base[step->ids[1]], run->base[step->ids[0]], step->copy_bytes);
     return TS_SUCCESS;
@@ -289,7 +295,7 @@ static ts_status run_step(ts_run *run, const ts_step *step) {
 /* Executes steps until no block is left, or the run has to pause or to ask its caller. */
 static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
   *out_state = TS_RUN_PAUSED;
-  while (run->depth > 0) {
+  while (run->depth > 0 && !run->away) {
     TS_TRY(ts_check_cancelled(cancel_flag(run), "the run"));
     if (run->asking) {
       *out_state = run->asking->kind == TS_STEP_CALLBACK ? TS_RUN_CALLBACK : TS_RUN_COLLECTIVE;
@@ -302,7 +308,7 @@ static ts_status run_blocks(ts_run *run, ts_run_state *out_state) {
     else
       end_block(run);
   }
-  *out_state = TS_RUN_DONE;
+  *out_state = run->away ? TS_RUN_WAITING : TS_RUN_DONE;
   return TS_SUCCESS;
 }
 
@@ -461,6 +467,10 @@ static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
   run->may_pause = may_pause && options->control;
   run->resumed = false;
   run->asking = NULL;
+  run->away = NULL;
+  run->returned = TS_SUCCESS;
+  run->ready = may_pause ? options->ready : NULL;
+  run->context = options->context;
   run->frames = run->few;
   run->depth = 0;
   run->room = sizeof run->few / sizeof *run->few;
@@ -469,6 +479,7 @@ static void reset(ts_run *run, const ts_run_options *options, bool may_pause) {
 void ts_execution_close(ts_execution *x, bool succeeded) {
   ts_run *run = x->run;
   while (run->depth > 0) pop(run);
+  ts_status_free(run->returned);
   if (run->frames != run->few) ts_free(run->frames);
   if (run->block && run->block_bytes) ts_pool_free(run->pool, run->block, run->block_bytes);
   let_go(x->exe, x->args, &x->options, x->made, succeeded);
@@ -553,9 +564,35 @@ ts_status ts_execution_create(const ts_executable *executable, ts_buffer *const 
   return status;
 }
 
+/* On a thread for foreign code, with helpers of its own. After `ready` the run may have ended. */
+static void run_away(void *context) {
+  ts_run *run = context;
+  const ts_parallel *own = run->parallel;
+  run->parallel = ts_pool_away(own->width);
+  run->returned = ts_check_cancelled(cancel_flag(run), "the run"); /* it may have waited long */
+  if (!run->returned) run->returned = run_routine(run, run->away);
+  run->parallel = own;
+  run->ready(run->context);
+}
+
+/* The run is the other thread's from here on. */
+static void leave(ts_run *run) {
+  run->call = (ts_away){.run = run_away, .context = run};
+  if (!ts_away_start(&run->call)) run_away(run);
+}
+
+static ts_status come_back(ts_run *run) {
+  ts_status status = run->returned;
+  run->away = NULL;
+  run->returned = TS_SUCCESS;
+  return status;
+}
+
 ts_status ts_execution_advance(ts_execution *execution, ts_run_state *out_state) {
-  ts_status status = advance(execution);
+  ts_status status = come_back(execution->run);
+  if (!status) status = advance(execution);
   *out_state = execution->state;
+  if (!status && execution->state == TS_RUN_WAITING) leave(execution->run);
   return status;
 }
 

@@ -2,6 +2,7 @@
 #ifndef TS_EXEC_RUN_H
 #define TS_EXEC_RUN_H
 
+#include "exec/away.h"
 #include "exec/steps.h"
 
 /* A block that is being executed. `loop` is the while whose condition or body it is. */
@@ -23,6 +24,11 @@ typedef struct ts_run {
   ts_pool *pool;
   ts_buffer *const *args;  /* NULL: results may take the memory of some, so that copies of them would not stay true */
   bool may_pause, resumed; /* resumed: in the middle of a step that is compiled whole */
+  const ts_step *away;     /* whose routine has left the thread, or will; NULL: none */
+  ts_status returned;      /* the error of the last one */
+  ts_away call;
+  void (*ready)(void *context); /* NULL: none leaves */
+  void *context;
   const ts_step *asking; /* a CALLBACK without an answer, a COLLECTIVE, or a WHILE or COND that agrees: the run stops */
   ts_frame *frames, few[4];
   size_t depth, room;

@@ -312,6 +312,9 @@ static ts_status copy_tensors(const tessera_call *call, tessera_tensor **out) {
 /* Of a call that does not say how long it takes: a run with it leaves the scheduler, so that it can be cancelled. */
 enum { UNKNOWN_NS = 10 * 1000 * 1000 };
 
+/* To leave the scheduler for a call, and to come back, takes tens of microseconds. */
+enum { LONG_NS = 1000 * 1000 };
+
 static ts_status custom_plan_make(const ts_routine_request *request, ts_routine_plan *out) {
   const ts_op *op = ts_graph_op(request->graph, request->op);
   custom_plan *plan;
@@ -319,6 +322,7 @@ static ts_status custom_plan_make(const ts_routine_request *request, ts_routine_
   TS_TRY(make_plan(request->graph, op, request->arena, plan));
   out->state = plan;
   out->cost_ns = plan->needs.nanoseconds > 0 ? plan->needs.nanoseconds : UNKNOWN_NS;
+  out->is_foreign = out->cost_ns >= LONG_NS;
   out->workspace = plan->needs.workspace;
   return TS_SUCCESS;
 }

@@ -470,11 +470,11 @@ static ts_status end_to_list(ErlNifEnv *env, ts_nif_long_run *r, ERL_NIF_TERM *o
   return results_to_list(env, &made, status, out);
 }
 
-/* A group that waits is referred to until it is ready. */
+/* A run that waits is referred to until it is ready. */
 static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
-  if (!r->partitions) return ts_device_run_advance(r->execution, out_state);
   enif_keep_resource(r);
-  ts_status status = ts_device_group_advance(r->group, out_state);
+  ts_status status =
+      r->partitions ? ts_device_group_advance(r->group, out_state) : ts_device_run_advance(r->execution, out_state);
   if (status || *out_state != TS_RUN_WAITING) enif_release_resource(r);
   return status;
 }
@@ -482,7 +482,7 @@ static ts_status advance(ts_nif_long_run *r, ts_run_state *out_state) {
 /* Of the call in this thread that advances a run. */
 static _Thread_local ErlNifEnv *advancing;
 
-/* Called by the carrier's thread, or by one that advances another run and helps the carrier. */
+/* Called by the carrier's thread, by one that advances another run and helps the carrier, or by one of foreign code. */
 static void tell_ready(void *context) {
   ts_nif_long_run *r = context;
   ErlNifEnv *env = enif_alloc_env();
@@ -579,7 +579,9 @@ static ts_status begin_run(ts_nif_long_run *r, ts_loaded *executable, ts_nif_arg
                               &(ts_run_options){.control = &r->control,
                                                 .threads = call->threads,
                                                 .donated = ts_nif_args_donated(&r->args),
-                                                .device = call->device},
+                                                .device = call->device,
+                                                .ready = tell_ready,
+                                                .context = r},
                               &r->execution);
 }
 
@@ -716,9 +718,10 @@ void ts_nif_spend(ErlNifEnv *env, const ts_loaded *executable) {
 }
 
 ERL_NIF_TERM ts_nif_run(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]) {
-  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale | {callback, Run, Index, [Binary]} After
-   * a callback the caller resumes with run_answer/2 or ends the run with run_abandon/1. Donated is a set of arguments,
-   * bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
+  /* run(Executable, [Tensor | number()], Threads, Donated) -> [Tensor] | stale | {waiting, Run} |
+   * {callback, Run, Index, [Binary]}. A run that waits for foreign code is resumed after the message {ready, Run}.
+   * After a callback the caller resumes with run_answer/2 or ends the run with run_abandon/1. Donated is a set of
+   * arguments, bit i for the i-th from 0. Moves to a dirty scheduler when it may take long. */
   ts_loaded *executable;
   bound program;
   ts_run_options options;

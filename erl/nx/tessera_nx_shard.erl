@@ -428,7 +428,7 @@ failed({error, Cause}, Fail) -> Fail(Cause);
 failed(Lists, _) -> Lists.
 
 execute_here(Executable, Given, Donated, Fail) ->
-    Run = fun() -> tessera_nif:run_group(Executable, Given, 0, Donated) end,
+    Run = fun() -> tessera_run:group(Executable, Given, 0, Donated) end,
     case Run() of
         stale -> stale;
         Result -> tessera_memory:result(Result, Run, Fail)

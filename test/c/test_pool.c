@@ -138,6 +138,46 @@ START_TEST(a_waiting_caller_sleeps)
 }
 END_TEST
 
+/* Tasks of plugins that keep all their workers busy keep none of the others: two tasks that wait for each other need
+ * a second thread. */
+typedef struct meeting {
+  _Atomic int came, open;
+} meeting;
+
+static void stay(void *arg, int64_t task, int worker) {
+  meeting *m = arg;
+  (void)task, (void)worker;
+  atomic_fetch_add(&m->came, 1);
+  while (!atomic_load(&m->open)) usleep(1000);
+}
+
+static void meet(void *arg, int64_t task, int worker) {
+  meeting *m = arg;
+  (void)task, (void)worker;
+  atomic_fetch_add(&m->came, 1);
+  while (atomic_load(&m->came) < 2) usleep(1000);
+}
+
+static void *stay_with_all(void *arg) {
+  ts_parallel_run(ts_pool_away(0), 1000, stay, arg);
+  return NULL;
+}
+
+START_TEST(plugins_have_workers_of_their_own)
+{
+  meeting stays = {0}, meets = {0};
+  pthread_t thread;
+  if (ts_cpu_count() == 1) return;
+  ck_assert_int_eq(pthread_create(&thread, NULL, stay_with_all, &stays), 0);
+  while (atomic_load(&stays.came) < ts_cpu_count()) usleep(1000);
+  ts_parallel_run(ts_pool_parallel(0), 2, meet, &meets);
+  ck_assert_int_eq(atomic_load(&meets.came), 2);
+  atomic_store(&stays.open, 1);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  ck_assert_int_eq(atomic_load(&stays.came), 1000);
+}
+END_TEST
+
 static Suite *suite(void) {
   Suite *s = suite_create("pool");
   TCase *t = tcase_create("pool");
@@ -148,6 +188,7 @@ static Suite *suite(void) {
   tcase_add_test(t, width_is_what_was_asked_for);
   tcase_add_test(t, many_callers_at_once);
   tcase_add_test(t, a_waiting_caller_sleeps);
+  tcase_add_test(t, plugins_have_workers_of_their_own);
   suite_add_tcase(s, t);
   return s;
 }

@@ -15,7 +15,7 @@ scale(X, Factor) -> tessera:custom_call(scale, [X], X, #{factor => Factor}).
 
 load_test_() ->
     Targets = [<<"scale">>, <<"extremes">>, <<"attributes">>, <<"fail">>, <<"silent">>, <<"wait">>, <<"greedy">>, <<"type">>,
-               <<"latin">>, <<"wordy">>, <<"endless">>],
+               <<"latin">>, <<"wordy">>, <<"endless">>, <<"wait_parts">>, <<"waiting">>],
     loaded([?_assertEqual(Targets, tessera:load_plugin(file("example"))),
             ?_assertEqual(Targets, tessera:load_plugin(unicode:characters_to_binary(file("example")))),
             ?_test(raises(invalid_argument, "none.so", fun() -> tessera:load_plugin("/none/none.so") end)),
@@ -220,6 +220,56 @@ cancel_test_() ->
         receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end,
         freed(Live)
     end}).
+
+%% Calls that wait hold no scheduler and no worker: there are more of them at once than dirty schedulers, other programs run
+%% meanwhile, also on all threads, and so do short calls. Those that found no thread end with their callers, too.
+busy_test_() ->
+    loaded({timeout, 120, fun() ->
+        Live = maps:get(live, tessera:memory()),
+        Waiting = fun() -> tessera:to_number(tessera:custom_call(waiting, [], tessera:template(s32, {}))) end,
+        Call = fun(Target) ->
+            spawn_monitor(fun() -> (tessera:jit(fun(X) -> tessera:custom_call(Target, [tessera:add(X, 1)], f32({})) end))(tessera:tensor([1.0])) end)
+        end,
+        Parts = Call(wait_parts),
+        Pids = [Call(wait) || _ <- lists:seq(1, 70)],
+        %% all but one of the 64 threads for calls; and the parts, of which the first is on its call's thread
+        tessera_test:until(fun() -> Waiting() >= 64 end),
+        Large = tessera:reverse(tessera:iota({3000000})),
+        ?assertEqual(0, tessera:to_number(tessera:at(tessera:sort(Large), [0]))),
+        ?assertEqual([2.0, 4.0], tessera:to_list(scale(tessera:tensor([1.0, 2.0]), 2))),
+        [exit(Pid, kill) || {Pid, _} <- [Parts | Pids]],
+        [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end || {Pid, Monitor} <- [Parts | Pids]],
+        tessera_test:until(fun() -> Waiting() =:= 0 end),
+        freed(Live)
+    end}).
+
+%% Long calls in loops, after each other, on a mesh, with errors, with donated arguments.
+long_calls_test_() ->
+    Kind = fun(X) -> tessera:custom_call(type, [X], tessera:template(s32, {3})) end,
+    loaded([?_test(begin
+                       F = tessera:jit(fun(X) ->
+                           {_, Sum} = tessera:while({0, tessera:zeros({3}, s32)}, fun({I, _}) -> tessera:less(I, 20) end,
+                                                    fun({I, S}) -> {tessera:add(I, 1), tessera:add(S, tessera:add(Kind(X), Kind(I)))} end),
+                           {Sum, Kind(Sum)}
+                       end),
+                       {Sum, Type} = F(tessera:tensor([1.0], f64)),
+                       ?assertEqual({[20 * (12 + 3), 20 * (8 + 4), lists:sum(lists:seq(0, 19))], [3, 4, 300 rem 256]},
+                                    {tessera:to_list(Sum), tessera:to_list(Type)})
+                   end),
+            ?_test(begin
+                       ok = tessera:open_client(plugin_long, #{device_count => 4}),
+                       Options = #{client => plugin_long},
+                       Local = tessera:shard_map(fun(X) -> tessera:reshape(tessera:sum(Kind(tessera:add(X, 1))), {1}) end, #{shape => {4}}, [#{0 => [0]}], #{0 => [0]}, Options),
+                       Lists = [[tessera:tensor([I], u8)] || I <- [1, 2, 3, 4]],
+                       ?assertEqual([[5 + 1 + I + 1] || I <- [1, 2, 3, 4]], [tessera:to_list(P) || P <- Local(Lists)]),
+                       Failing = tessera:shard_map(fun(X) -> tessera:custom_call(fail, [Kind(X)], f32({1})) end, #{shape => {4}},
+                                                   [#{0 => [0]}], #{0 => [0]}, Options),
+                       raises(failed_precondition, "partition 0: custom_call: fail of plugin example: the moon is full", fun() -> Failing(Lists) end)
+                   end),
+            ?_test(begin
+                       D = tessera:jit(fun(X) -> tessera:add(tessera:sum(Kind(X)), X) end, #{donate => [1]}),
+                       ?assertEqual([5 + 1 + 9 + 9], tessera:to_list(D(tessera:tensor([9], u8))) )
+                   end)]).
 
 freed(Live) ->
     case erlang:garbage_collect() andalso maps:get(live, tessera:memory()) =< Live of

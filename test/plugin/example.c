@@ -2,6 +2,8 @@
 #include "tessera_plugin.h"
 
 #include <stdio.h>
+#include <threads.h>
+#include <time.h>
 
 static int refuse(const tessera_core *core, const tessera_call *call, const char *text) {
   core->set_error(call, text);
@@ -144,10 +146,50 @@ static int silent_run(const tessera_core *core, const tessera_call *call) {
   return TESSERA_FAILED;
 }
 
+static _Atomic int32_t waiting;
+
+static void wait(const tessera_core *core, const tessera_call *call) {
+  const struct timespec moment = {.tv_nsec = 1000000};
+  waiting++;
+  while (!core->is_cancelled(call)) thrd_sleep(&moment, NULL);
+  waiting--;
+}
+
 /* Until it is cancelled. */
 static int wait_run(const tessera_core *core, const tessera_call *call) {
-  while (!core->is_cancelled(call)) {}
+  wait(core, call);
   return refuse(core, call, "cancelled");
+}
+
+typedef struct wait_job {
+  const tessera_core *core;
+  const tessera_call *call;
+} wait_job;
+
+static void wait_part(void *arg, int64_t part, int thread) {
+  const wait_job *job = arg;
+  (void)part, (void)thread;
+  wait(job->core, job->call);
+}
+
+/* The same on every thread that helps. */
+static int wait_parts_run(const tessera_core *core, const tessera_call *call) {
+  wait_job job = {core, call};
+  core->run_parts(call, 1000, wait_part, &job);
+  return refuse(core, call, "cancelled");
+}
+
+static int short_check(const tessera_core *core, const tessera_call *call, tessera_needs *needs) {
+  (void)core, (void)call;
+  needs->nanoseconds = 100;
+  return TESSERA_OK;
+}
+
+/* How many calls and parts wait now, as s32[]. */
+static int waiting_run(const tessera_core *core, const tessera_call *call) {
+  (void)core;
+  *(int32_t *)call->results[0].data = waiting;
+  return TESSERA_OK;
 }
 
 static int greedy_check(const tessera_core *core, const tessera_call *call, tessera_needs *needs) {
@@ -164,12 +206,19 @@ static int endless_check(const tessera_core *core, const tessera_call *call, tes
 }
 
 static const tessera_target targets[] = {
-    {"scale", scale_check, scale_run},    {"extremes", extremes_check, extremes_run},
-    {"attributes", NULL, attributes_run}, {"fail", NULL, fail_run},
-    {"silent", NULL, silent_run},         {"wait", NULL, wait_run},
-    {"greedy", greedy_check, fail_run},   {"type", NULL, type_run},
-    {"latin", NULL, latin_run},           {"wordy", NULL, wordy_run},
+    {"scale", scale_check, scale_run},
+    {"extremes", extremes_check, extremes_run},
+    {"attributes", NULL, attributes_run},
+    {"fail", NULL, fail_run},
+    {"silent", NULL, silent_run},
+    {"wait", NULL, wait_run},
+    {"greedy", greedy_check, fail_run},
+    {"type", NULL, type_run},
+    {"latin", NULL, latin_run},
+    {"wordy", NULL, wordy_run},
     {"endless", endless_check, fail_run},
+    {"wait_parts", NULL, wait_parts_run},
+    {"waiting", short_check, waiting_run},
 };
 
 const tessera_plugin *tessera_plugin_get(void) {
