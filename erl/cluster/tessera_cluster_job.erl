@@ -9,13 +9,26 @@
 -define(STRANGERS, 64).
 %% Milliseconds that ranks have to end by themselves when the cluster is stopped.
 -define(LEAVE, 2000).
-%% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the rank that is lost.
+%% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the rank that is lost; and in a start, when a rank has ended,
+%% for what it has printed.
 -define(NAMED, 1000).
+%% Milliseconds that a start waits, when a connection has ended, for the launcher to tell which rank ended first, or why mpirun did.
+-define(CAUSE, 5000).
+%% Milliseconds for what links have still to say when mpirun has ended.
+-define(SAID, 200).
+%% Ranks that an error lists.
+-define(LISTED, 8).
 
 -record(state, {manager  :: pid(),
                 options  :: map(),
                 credentials = {<<0:256>>, none} :: tessera_cluster_tls:credentials(),
-                folder = none :: none | file:filename_all(),
+                mark      :: tessera_cluster_leftovers:mark(),
+                folder    :: file:filename_all(),         % of the key
+                progress  :: reference(),                 % the timer that runs while the start makes none
+                symptom = none :: none | map(),           % the first error of a start that may come of another one
+                causing = none :: none | reference(),     % the timer until its cause is named
+                gone = []  :: [pid()],                    % links whose connections have ended in the start
+                first = none :: none | {non_neg_integer(), binary(), non_neg_integer()},   % the first rank that ended in it, its host and status
                 listen = none :: none | tessera_cluster_socket:socket(),
                 acceptor = none :: none | pid(),
                 launcher = none :: none | pid(),
@@ -36,13 +49,24 @@ start_link(Manager, Options) -> gen_server:start_link(?MODULE, {Manager, Options
 -spec stop(pid()) -> ok.
 stop(Job) -> gen_server:cast(Job, stop).
 
+%% The launcher comes first: it removes what the job has made, however the job ends.
 init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Options}) ->
     process_flag(trap_exit, true),
-    _ = erlang:send_after(Timeout, self(), start_over),
-    {ok, #state{manager = Manager, options = Options, tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
+    Mark = tessera_cluster_leftovers:mark(),
+    Folder = tessera_cluster_leftovers:folder(directory(Options), Mark),
+    Launcher = tessera_cluster_launcher:start_link(self(), Mark, [Folder, own_folder(Mark), shared_folder(Mark)]),
+    Manager ! {launcher, self(), Launcher},
+    {ok, #state{manager = Manager, options = Options, mark = Mark, folder = Folder, launcher = Launcher,
+                progress = erlang:start_timer(Timeout, self(), start_over), tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
 
-handle_continue(start, State) ->
-    Steps = [fun check_crypto/1, fun check_tls/1, fun make_key/1, fun listen/1, fun launch/1],
+%% For the files of mpirun on this host, and for memory that its ranks share.
+own_folder(Mark) -> tessera_cluster_leftovers:mpi_folder(os:getenv("TMPDIR", "/tmp"), Mark).
+
+shared_folder(Mark) -> tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark).
+
+handle_continue(start, #state{options = Options} = State) ->
+    ok = tessera_cluster_leftovers:sweep([directory(Options), os:getenv("TMPDIR", "/tmp"), tessera_cluster_leftovers:shared_memory()]),
+    Steps = [fun check_crypto/1, fun check_tls/1, fun make_key/1, fun make_folders/1, fun listen/1, fun launch/1],
     case lists:foldl(fun(Step, {ok, Now}) -> Step(Now); (_, Error) -> Error end, {ok, State}, Steps) of
         {ok, Started} -> {noreply, Started};
         {error, Error, Reached} -> {stop, {shutdown, {lost, Error}}, Reached}
@@ -56,40 +80,52 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({hello, Link, Hello}, State) -> joined(Link, Hello, State);
 handle_info({ready, Link, Rank, Info}, State) -> ready(Link, Rank, Info, State);
 handle_info({listening, _, Rank, Where}, State) -> {noreply, listening(Rank, Where, State)};
-handle_info({lost_below, _, Rank, Text}, #state{ranks = Ranks, stopping = false} = State) when is_map_key(Rank, Ranks) ->
+handle_info({lost_below, _, Rank, Text}, #state{ranks = Ranks, queue = Queue, stopping = false} = State) when is_map_key(Rank, Ranks) ->
     #{Rank := {_, #{host := Host}}} = Ranks,
-    {stop, {shutdown, {lost, new("rank ~b on ~ts: ~ts", [Rank, Host, Text])}}, State};
+    Error = new("rank ~b on ~ts: ~ts", [Rank, Host, Text]),
+    case Queue of
+        none -> {noreply, symptom(Error, ?CAUSE, State)};
+        _ -> {stop, {shutdown, {lost, Error}}, State}
+    end;
 handle_info({stranger, _, Peer, Why}, #state{strangers = Count} = State) ->
     %% Others must not be able to fill the log.
     _ = [logger:warning("tessera_cluster: refused a connection from ~0p: ~ts", [Peer, Why]) || Count < 100],
     {noreply, State#state{strangers = Count + 1}};
-handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks} = State) ->
-    case {State#state.stopping, Ranks} of
-        {true, _} -> {noreply, State};
-        {false, #{Rank := {Link, _}}} -> {stop, {shutdown, {lost, Error}}, State};
-        {false, _} -> {noreply, State}
+handle_info({gone, Link}, #state{queue = none, gone = Gone} = State) -> {noreply, State#state{gone = [Link | Gone]}};
+handle_info({lost, Link, Rank, Error}, #state{ranks = Ranks, gone = Gone} = State) ->
+    case {State#state.stopping, Ranks, lists:member(Link, Gone)} of
+        {true, _, _} -> {noreply, State};
+        {false, #{Rank := {Link, _}}, true} -> {noreply, symptom(Error, ?CAUSE, State)};
+        {false, #{Rank := {Link, _}}, false} -> {stop, {shutdown, {lost, Error}}, State};
+        {false, _, _} -> {noreply, State}
     end;
-handle_info({ended, Launcher, Status, Lines}, #state{launcher = Launcher, stopping = false} = State) ->
-    _ = erlang:send_after(patience(State), self(), {give_up, ended(Status, Lines, State)}),
-    {noreply, State};
+handle_info({launched, Launcher}, #state{launcher = Launcher} = State) -> {noreply, progress(State)};
+handle_info({not_launched, Launcher, Error}, #state{launcher = Launcher, stopping = false} = State) -> {stop, {shutdown, {lost, Error}}, State};
+handle_info({rank_ended, Launcher, Rank, Host, Status}, #state{launcher = Launcher, queue = none, stopping = false} = State) ->
+    {noreply, first_ended({Rank, Host, Status}, State)};
+handle_info({ended, Launcher, Source, Status, Printed}, #state{launcher = Launcher, stopping = false} = State) ->
+    {noreply, launcher_ended(Source, Status, Printed, State)};
+handle_info({timeout, Timer, cause}, #state{causing = Timer, stopping = false} = State) -> {stop, {shutdown, {lost, cause(State)}}, State};
 handle_info({give_up, Error}, #state{stopping = false} = State) -> {stop, {shutdown, {lost, Error}}, State};
-handle_info({'EXIT', Launcher, _}, #state{launcher = Launcher, stopping = true} = State) -> {stop, {shutdown, stopped}, State};
-handle_info({'EXIT', Launcher, normal}, #state{launcher = Launcher} = State) -> {noreply, State#state{launcher = none}}; % after {ended, ...}
-handle_info({'EXIT', Launcher, Reason}, #state{launcher = Launcher} = State) ->
+handle_info({'EXIT', Launcher, normal}, #state{launcher = Launcher} = State) -> {stop, {shutdown, stopped}, State};
+handle_info({'EXIT', Launcher, Reason}, #state{launcher = Launcher, mark = Mark, folder = Folder} = State) ->
+    %% it was killed, and its work is left
+    ok = tessera_cluster_leftovers:signal("KILL", tessera_cluster_leftovers:processes(Mark)),
+    ok = tessera_cluster_leftovers:remove([Folder, own_folder(Mark), shared_folder(Mark)]),
     {stop, {shutdown, {lost, new("~0p, which starts the ranks, ended: ~0tP", [Launcher, Reason, 20])}}, State};
 handle_info({'EXIT', Queue, Reason}, #state{queue = Queue, stopping = false} = State) when is_pid(Queue) -> queue_ended(Reason, State);
 handle_info({'EXIT', Acceptor, Reason}, #state{acceptor = Acceptor, stopping = false} = State) when Reason =/= normal ->
     {stop, {shutdown, {lost, new("the process that accepts connections ended: ~0tP", [Reason, 20])}}, State};
 handle_info({'EXIT', Manager, _}, #state{manager = Manager, stopping = false} = State) -> leave(State);
 handle_info({'DOWN', _, process, Link, Reason}, #state{stopping = false} = State) -> link_down(Link, Reason, State);
-handle_info(start_over, #state{options = #{ranks := Count}, infos = Infos} = State) when map_size(Infos) < Count ->
+handle_info({timeout, Timer, start_over}, #state{progress = Timer, queue = none, causing = none, stopping = false} = State) ->
     {stop, {shutdown, {lost, late(State)}}, State};
 handle_info(_, State) -> {noreply, State}.
 
-terminate(_, #state{launcher = Launcher} = State) ->
+%% Ranks that were there end by themselves when their connections are closed. A start is ended at once.
+terminate(_, #state{launcher = Launcher, queue = Queue} = State) ->
     _ = close(State),
-    _ = [tessera_cluster_launcher:finish(Launcher, 0) || is_pid(Launcher)],
-    ok.
+    tessera_cluster_launcher:finish(Launcher, case Queue of none -> now; _ -> 0 end).
 
 new(Format, Values) -> tessera_cluster_error:new(unavailable, Format, Values).
 
@@ -112,15 +148,25 @@ check_tls(State) ->
     end.
 
 %% Only the user may read the folder, before the key is written into it.
-make_key(#state{options = #{tls := Tls} = Options} = State) ->
-    Folder = filename:join(directory(Options), "tessera-" ++ binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(8)))),
+make_key(#state{options = #{tls := Tls}, folder = Folder} = State) ->
     {Credentials, Files} = tessera_cluster_tls:new(key_file(Folder), Tls),
-    Steps = [fun() -> filelib:ensure_dir(Folder) end, fun() -> file:make_dir(Folder) end, fun() -> file:change_mode(Folder, 8#700) end
-             | lists:append([write_steps(File, Contents) || {File, Contents} <- Files])],
-    Made = State#state{credentials = Credentials, folder = Folder},
-    case lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps) of
-        ok -> {ok, Made};
-        {error, Reason} -> {error, new("no file for the key in ~ts: ~ts", [Folder, file:format_error(Reason)]), Made}
+    Steps = [fun() -> filelib:ensure_dir(Folder) end | folder_steps(Folder)] ++ lists:append([write_steps(File, Contents) || {File, Contents} <- Files]),
+    case all(Steps) of
+        ok -> {ok, State#state{credentials = Credentials}};
+        {error, Reason} -> {error, new("no file for the key in ~ts: ~ts", [Folder, file:format_error(Reason)]), State}
+    end.
+
+all(Steps) -> lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps).
+
+folder_steps(Folder) -> [fun() -> file:make_dir(Folder) end, fun() -> file:change_mode(Folder, 8#700) end].
+
+make_folders(#state{options = #{mpirun := none}} = State) -> {ok, State};
+make_folders(#state{mark = Mark} = State) ->
+    Own = own_folder(Mark),
+    _ = all(folder_steps(shared_folder(Mark))),   % without it Open MPI chooses another place
+    case all(folder_steps(Own)) of
+        ok -> {ok, State};
+        {error, Reason} -> {error, new("no folder for mpirun's files: ~ts (TMPDIR): ~ts", [Own, file:format_error(Reason)]), State}
     end.
 
 write_steps(File, Contents) ->
@@ -144,14 +190,12 @@ listen(#state{options = #{listen := Address, ranks := Ranks} = Options, credenti
         {error, Reason} -> {error, new("no socket on ~s: ~ts", [inet:ntoa(Address), inet:format_error(Reason)]), State}
     end.
 
-launch(#state{options = #{listen := Address} = Options, listen = Listen, folder = Folder, manager = Manager} = State) ->
-    case tessera_cluster_command:commands(Options, {Address, tessera_cluster_socket:port(Listen), key_file(Folder)}) of
-        {ok, Commands} ->
-            Launcher = tessera_cluster_launcher:start_link(self(), Commands),
-            Manager ! {launcher, self(), Launcher},
-            {ok, State#state{launcher = Launcher}};
-        {error, Error} -> {error, Error, State}
-    end.
+launch(#state{options = #{listen := Address} = Options, listen = Listen, folder = Folder, mark = Mark, launcher = Launcher} = State) ->
+    Shared = shared_folder(Mark),
+    Place = #{address => Address, port => tessera_cluster_socket:port(Listen), key_file => key_file(Folder), mark => Mark, own => own_folder(Mark),
+              shared => case filelib:is_dir(Shared) of true -> Shared; false -> none end},
+    ok = tessera_cluster_launcher:launch(Launcher, Options, Place),
+    {ok, State}.
 
 %% Free is how many more connections may be in their handshake. At 0, others wait in the backlog.
 accept(Listen, Job, Connection, 0) ->
@@ -181,7 +225,7 @@ ended(Free) ->
 joined(Link, #{rank := Rank, host := Host} = Hello, #state{ranks = Ranks} = State) ->
     _ = monitor(process, Link),
     case refusal(Hello, State) of
-        none -> {noreply, admit(Rank, State#state{ranks = Ranks#{Rank => {Link, Hello}}})};
+        none -> {noreply, admit(Rank, progress(State#state{ranks = Ranks#{Rank => {Link, Hello}}}))};
         Why -> {stop, {shutdown, {lost, new("a process on ~ts says that it is rank ~p: ~ts", [Host, Rank, Why])}}, State}
     end.
 
@@ -207,7 +251,7 @@ root(Rank, #state{tree = Tree, ranks = Ranks} = State) ->
 
 listening(Rank, Where, #state{tree = Tree, ranks = Ranks, listening = Listening} = State) ->
     Below = [Child || Child <- tessera_cluster_tree:children(Rank, Tree), is_map_key(Child, Ranks)],
-    lists:foldl(fun admit/2, State#state{listening = Listening#{Rank => Where}}, Below).
+    lists:foldl(fun admit/2, progress(State#state{listening = Listening#{Rank => Where}}), Below).
 
 config(Rank, #state{options = #{ranks := Count, tree := Tree} = Options}) ->
     (maps:with([deadline, max_message, devices, threads, memory_limit], Options))#{tree => {Count, Tree}, rank => Rank}.
@@ -236,17 +280,28 @@ other_cpu(#{cpu := Cpu} = Hello, Joined) ->
 
 %% The build of the C library must be the same: what it reads, compiles and computes may differ in another one. This node's library has another
 %% build in any case where this node has another architecture.
-other_build(#{cpu := Cpu, build := Build}, Joined) ->
+other_build(#{cpu := Cpu, build := Build} = Hello, Joined) ->
     Own = [{"this node's", tessera_nif:rank_build()} || element(1, tessera_nif:rank_isa()) =:= Cpu],
     case [Pair || {_, Other} = Pair <- Own ++ [{["that of a rank on ", Host], Other} || {_, #{host := Host, build := Other}} <- Joined], Other =/= Build] of
-        [] -> none;
+        [] -> other_mpi(Hello, Joined);
         [{Whose, Other} | _] -> io_lib:format("the build of its C library is ~ts, and ~ts is ~ts: build Tessera once for all hosts", [Build, Whose, Other])
     end.
+
+%% All ranks start MPI, or none: those that did would wait for the others.
+other_mpi(#{mpi := Has, host := Host}, Joined) ->
+    case [Other || {_, #{host := Other, mpi := Its}} <- Joined, Its =/= Has] of
+        [] -> none;
+        [Other | _] ->
+            {With, Without} = case Has of true -> {Host, Other}; false -> {Other, Host} end,
+            io_lib:format("~ts on ~ts has no library for MPI (priv/tessera_mpi.so), and a rank on ~ts has it: build Tessera once for all hosts",
+                          [case Has of true -> "a rank"; false -> "its Tessera" end, Without, With])
+    end;
+other_mpi(_, _) -> none.
 
 ready(Link, Rank, Info, #state{ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
     case Ranks of
         #{Rank := {Link, _}} when map_size(Infos) + 1 =:= Count -> {noreply, all_ready(State#state{infos = Infos#{Rank => Info}})};
-        #{Rank := {Link, _}} -> {noreply, State#state{infos = Infos#{Rank => Info}}}
+        #{Rank := {Link, _}} -> {noreply, progress(State#state{infos = Infos#{Rank => Info}})}
     end.
 
 %% Closes the listening socket and removes the key file: no other process can join from now on.
@@ -270,25 +325,24 @@ place(Link, Queue, #{rank := Rank, host := Host}, #state{manager = Manager, opti
     ok = tessera_cluster_link:placed(Link, Place),
     Place.
 
+close(#state{listen = none} = State) -> State;
 close(#state{listen = Listen, folder = Folder} = State) ->
-    _ = [tessera_cluster_socket:close(Listen) || Listen =/= none],
-    _ = [{tessera_cluster_tls:remove(key_file(Folder)), file:del_dir(Folder)} || Folder =/= none],
-    State#state{listen = none, folder = none}.
+    _ = tessera_cluster_socket:close(Listen),
+    ok = tessera_cluster_tls:remove(key_file(Folder)),
+    _ = file:del_dir(Folder),
+    State#state{listen = none}.
 
 %% ---- the end
 
 leave(#state{ranks = Ranks, launcher = Launcher} = State) ->
     _ = [tessera_cluster_link:leave(Link) || {Link, _} <- maps:values(Ranks)],
-    case Launcher of
-        none -> {stop, {shutdown, stopped}, State};
-        _ ->
-            ok = tessera_cluster_launcher:finish(Launcher, ?LEAVE),
-            {noreply, State#state{stopping = true}}
-    end.
+    ok = tessera_cluster_launcher:finish(Launcher, case State#state.queue of none -> now; _ -> ?LEAVE end),
+    {noreply, State#state{stopping = true}}.
 
 link_down(Link, Reason, #state{ranks = Ranks} = State) ->
     case {[Rank || {Rank, {Joined, _}} <- maps:to_list(Ranks), Joined =:= Link], Reason} of
         {[], _} -> {noreply, State};
+        _ when State#state.symptom =/= none -> {noreply, State};
         {_, {shutdown, {lost, _}}} -> {stop, Reason, State};
         {[Rank | _], _} -> {stop, {shutdown, {lost, new("the connection to rank ~b ended: ~0tP", [Rank, Reason, 20])}}, State}
     end.
@@ -296,20 +350,101 @@ link_down(Link, Reason, #state{ranks = Ranks} = State) ->
 queue_ended({shutdown, {lost, _}} = Reason, State) -> {stop, Reason, State};
 queue_ended(Reason, State) -> {stop, {shutdown, {lost, new("the process that sends runs ended: ~0tP", [Reason, 20])}}, State}.
 
-ended(Status, Lines, #state{options = #{mpirun := Mpirun}} = State) ->
-    What = case Mpirun of none -> "a rank"; _ -> Mpirun end,
-    new("~ts ended with status ~b~s~ts", [What, Status, phase(State), said(Lines)]).
+%% ---- why a start has failed
 
-%% The end of the launcher's process does not say which rank was lost. A link does, but its message may come a little later.
-patience(#state{queue = none}) -> 0;
-patience(_) -> ?NAMED.
+%% Something was heard of the start: its time begins anew.
+progress(#state{progress = Timer, options = #{start_timeout := Timeout}} = State) ->
+    _ = erlang:cancel_timer(Timer),
+    State#state{progress = erlang:start_timer(Timeout, self(), start_over)}.
 
-phase(#state{infos = Infos, options = #{ranks := Count}}) when map_size(Infos) < Count -> " before all ranks were ready";
+%% A connection that ends, or a rank that does: mpirun ends the others then, so what is heard first need not be what was first. The cause is named when it is
+%% known, or after so many milliseconds.
+symptom(Error, Milliseconds, #state{symptom = none} = State) -> named_within(Milliseconds, State#state{symptom = Error});
+symptom(_, _, State) -> State.
+
+named_within(Milliseconds, #state{causing = Timer} = State) ->
+    case Timer =:= none orelse erlang:read_timer(Timer) of
+        Left when is_integer(Left), Left =< Milliseconds -> State;
+        false -> State;   % it has run out
+        _ ->
+            _ = [erlang:cancel_timer(Timer) || Timer =/= none],
+            State#state{causing = erlang:start_timer(Milliseconds, self(), cause)}
+    end.
+
+first_ended({Rank, Host, Status} = First, #state{first = none} = State) ->
+    Error = new("rank ~b on ~ts ended with status ~b", [Rank, Host, Status]),
+    named_within(?NAMED, symptom(Error, ?NAMED, State#state{first = First}));
+first_ended(_, State) -> State.
+
+%% When all ranks are there a link names the one that is lost, whose message may come a little later.
+launcher_ended(Source, Status, Printed, #state{queue = none} = State) ->
+    Known = case Source of
+                launcher -> State;
+                Rank -> first_ended({Rank, own_host(), Status}, State)
+            end,
+    case Known#state.first of
+        none -> named_within(?SAID, Known#state{symptom = with_symptom(ended(Source, Status, Printed, State), Printed, State)});
+        _ -> named_within(?SAID, Known)
+    end;
+launcher_ended(Source, Status, Printed, State) ->
+    _ = erlang:send_after(?NAMED, self(), {give_up, ended(Source, Status, Printed, State)}),
+    State.
+
+%% A launcher that has printed nothing, as one that was killed, does not say why.
+with_symptom(#{message := Ended} = Error, Printed, #state{symptom = #{message := Seen}}) ->
+    case iolist_size(tessera_cluster_output:of_launcher(Printed)) of
+        0 -> Error#{message := <<Ended/binary, "; ", Seen/binary>>};
+        _ -> Error
+    end;
+with_symptom(Error, _, _) -> Error.
+
+own_host() ->
+    {ok, Host} = inet:gethostname(),
+    list_to_binary(Host).
+
+ended(launcher, Status, Printed, #state{options = #{mpirun := Mpirun}} = State) ->
+    new("~ts ended with status ~b~s~ts~ts", [Mpirun, Status, phase(State), tessera_cluster_output:of_launcher(Printed), no_rank_from(State)]);
+ended(Rank, Status, Printed, State) ->
+    new("rank ~b on ~ts ended with status ~b~s~ts", [Rank, own_host(), Status, phase(State), tessera_cluster_output:of_rank(Rank, Printed)]).
+
+%% The first rank that ended; else why mpirun did; else the first connection that has ended.
+cause(#state{first = {Rank, Host, Status}, launcher = Launcher} = State) ->
+    Printed = tessera_cluster_launcher:printed(Launcher),
+    new("rank ~b on ~ts ended with status ~b~s~ts", [Rank, Host, Status, phase(State), tessera_cluster_output:of_rank(Rank, Printed)]);
+cause(#state{symptom = Error}) -> Error.
+
+phase(#state{queue = none}) -> " before all ranks were ready";
 phase(_) -> "".
 
-said([]) -> "";
-said(Lines) -> [": " | lists:join("; ", [Line || Line <- Lines, Line =/= <<>>])].
+late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, launcher = Launcher, options = #{ranks := Count, start_timeout := Timeout}} = State) ->
+    new("~b of ~b ranks were ready, and nothing came of the others for ~b ms; ~b had joined~ts; ~b connections were refused~ts",
+        [map_size(Infos), Count, Timeout, map_size(Ranks), missing(State), Strangers,
+         tessera_cluster_output:of_launcher(tessera_cluster_launcher:printed(Launcher))]).
 
-late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, options = #{ranks := Count, start_timeout := Timeout}}) ->
-    new("~b of ~b ranks were ready after ~b ms; ~b had joined; ~b connections were refused",
-        [map_size(Infos), Count, Timeout, map_size(Ranks), Strangers]).
+%% The ranks that are late, and the hosts from which none has joined.
+missing(#state{ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
+    {What, There} = case map_size(Ranks) of
+                        Count -> {"not ready: ", Infos};
+                        _ -> {"missing: ", Ranks}
+                    end,
+    Late = [Rank || Rank <- lists:seq(0, Count - 1), not is_map_key(Rank, There)],
+    Listed = [io_lib:format("rank ~b", [Rank]) || Rank <- lists:sublist(Late, ?LISTED)] ++ ["..." || length(Late) > ?LISTED],
+    ["; ", What, lists:join(", ", Listed), no_rank_from(State)].
+
+no_rank_from(#state{queue = none, ranks = Ranks, options = #{hosts := Hosts}}) ->
+    case silent_hosts(Hosts, [Host || {_, #{host := Host}} <- maps:values(Ranks)]) of
+        [] -> "";
+        Silent -> ["; no rank has joined from ", lists:join(", ", Silent)]
+    end;
+no_rank_from(_) -> "".
+
+%% A host may have another name for itself than here: then it is not known which are missing.
+silent_hosts(Given, Joined) ->
+    Names = [{short(case Host of {Name, _} -> Name; Name -> Name end), case Host of {Name, _} -> Name; Name -> Name end} || Host <- Given],
+    There = lists:usort([short(Host) || Host <- Joined]),
+    case There -- [Short || {Short, _} <- Names] of
+        [] -> [Name || {Short, Name} <- Names, not lists:member(Short, There)];
+        _ -> []
+    end.
+
+short(Name) -> hd(string:split(string:lowercase(unicode:characters_to_list(Name)), ".")).

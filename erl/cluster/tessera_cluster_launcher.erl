@@ -1,87 +1,183 @@
-%% @private The launcher: a process that owns the operating system's processes that a job started, mpirun or the ranks themselves. When the job
-%% ends, it ends them by signals to their pids, and ends itself after the last of them.
+%% @private The launcher: a process that owns what a job has outside of this VM on this host: the processes of the system that it started, mpirun or the ranks
+%% themselves, with those that these have started, and the folders of the start. It is there before the first of them, and ends when none is left, however the job ended.
 -module(tessera_cluster_launcher).
--export([start_link/2, output/3, finish/2]).
+-export([start_link/3, launch/3, printed/1, finish/2, output/2]).
 
-%% Milliseconds from the end of the patience of finish/2 to SIGTERM, and from SIGTERM to SIGKILL.
+%% Milliseconds from the end of the patience of finish/2 to SIGTERM, from SIGTERM to SIGKILL, and from there until what cannot be ended is left alone.
 -define(GRACE, 1500).
--define(TERM, 3000).
-%% How many of the last lines of output an error shows.
--define(LINES, 20).
+-define(TERM, 2000).
+-define(KILL, 2000).
+%% Parts of the output of a short program that are kept.
+-define(CHUNKS, 16).
+%% Milliseconds for the answer to printed/1.
+-define(ANSWER, 2000).
 
-%% Starts the commands. Whenever one of the processes has ended, {ended, Launcher, Status, Lines} is sent to the job. The launcher exits when all
-%% have ended.
--spec start_link(pid(), [tessera_cluster_command:command()]) -> pid().
-start_link(Job, Commands) ->
+%% Folders are those that are removed at the end.
+-spec start_link(pid(), tessera_cluster_leftovers:mark(), [file:filename_all()]) -> pid().
+start_link(Job, Mark, Folders) ->
     spawn_link(fun() ->
                        process_flag(trap_exit, true),
-                       Ports = maps:from_list([opened(Command) || Command <- Commands]),
-                       loop(#{job => Job, ports => Ports, lines => [], timer => none})
+                       loop(#{job => Job, mark => Mark, folders => Folders, ports => #{}, printed => tessera_cluster_output:new(), timer => none,
+                              at => infinity, over => false})
                end).
 
-%% Ends the processes: they have Patience milliseconds, and a grace, to end by themselves; then they are killed.
--spec finish(pid(), non_neg_integer()) -> ok.
+%% Starts the ranks. The job gets {launched, Launcher}, or {not_launched, Launcher, Error}. Whenever one of the processes has ended, it gets {ended, Launcher, Source, Status, Output};
+%% and {rank_ended, Launcher, Rank, Host, Status} for each rank that ended with an error. When the job has called finish/2 or has ended, and all
+%% processes have ended, so does the launcher.
+-spec launch(pid(), map(), tessera_cluster_command:place()) -> ok.
+launch(Launcher, Options, Place) ->
+    Launcher ! {launch, Options, Place},
+    ok.
+
+%% What the processes have printed.
+-spec printed(pid()) -> tessera_cluster_output:output().
+printed(Launcher) ->
+    Monitor = monitor(process, Launcher),
+    Launcher ! {printed, self(), Monitor},
+    receive
+        {Monitor, Output} -> true = demonitor(Monitor, [flush]), Output;
+        {'DOWN', Monitor, process, _, _} -> tessera_cluster_output:new()
+    after ?ANSWER ->
+            true = demonitor(Monitor, [flush]),
+            tessera_cluster_output:new()
+    end.
+
+%% Ends the processes: they have Patience milliseconds, and a grace, to end by themselves; or are ended now.
+-spec finish(pid(), non_neg_integer() | now) -> ok.
 finish(Launcher, Patience) ->
     Launcher ! {finish, Patience},
     ok.
 
-opened({Path, Args, Env}) ->
-    Arguments = [unicode:characters_to_binary(Arg) || Arg <- Args],
-    Port = open_port({spawn_executable, Path},
-                     [{args, Arguments}, {env, Env}, {line, 1000}, exit_status, stderr_to_stdout, binary, hide]),
-    {Port, os_pid(Port)}.
-
-os_pid(Port) ->
-    case erlang:port_info(Port, os_pid) of
-        {os_pid, Pid} -> Pid;
-        undefined -> none
-    end.
-
-loop(#{ports := Ports}) when Ports =:= #{} -> ok;
-loop(#{job := Job, ports := Ports, lines := Lines} = State) ->
+loop(#{ports := Ports, over := true} = State) when Ports =:= #{} -> clean(State);
+loop(#{job := Job, ports := Ports} = State) ->
     receive
-        {Port, {data, {_, Line}}} when is_map_key(Port, Ports) ->
-            logger:info("tessera_cluster: ~ts", [Line]),
-            loop(State#{lines := lists:sublist([Line | Lines], ?LINES)});
-        {Port, {exit_status, Status}} when is_map_key(Port, Ports) ->
-            Job ! {ended, self(), Status, lists:reverse(Lines)},
-            loop(State#{ports := maps:remove(Port, Ports)});
+        {launch, Options, Place} -> loop(launched(Options, Place, State));
+        {Port, {data, {_, Line}}} when is_map_key(Port, Ports) -> loop(said(maps:get(Port, Ports), Line, State));
+        {Port, {exit_status, Status}} when is_map_key(Port, Ports) -> loop(ended(Port, Status, State));
+        {printed, From, Ref} ->
+            From ! {Ref, maps:get(printed, State)},
+            loop(State);
         {'EXIT', Job, _} -> loop(armed(0, State));
         {finish, Patience} -> loop(armed(Patience, State));
-        term ->
-            signal("TERM", Ports),
-            _ = erlang:send_after(?TERM, self(), kill),
-            loop(State);
-        kill ->
-            signal("KILL", Ports),
-            loop(State);
+        {timeout, Timer, Signal} when Timer =:= map_get(timer, State) -> loop(signalled(Signal, State));
         _ -> loop(State)
     end.
 
 %% A later request to stop does not prolong the time that the first one has set.
-armed(Patience, #{timer := none} = State) -> State#{timer := erlang:send_after(Patience + ?GRACE, self(), term)};
-armed(_, State) -> State.
+armed(now, State) -> armed_at(erlang:monotonic_time(millisecond), State);
+armed(Patience, State) -> armed_at(erlang:monotonic_time(millisecond) + Patience + ?GRACE, State).
 
-signal(Name, Ports) ->
-    case [integer_to_list(Pid) || Pid <- maps:values(Ports), is_integer(Pid)] of
-        [] -> ok;
-        Pids ->
-            _ = output("/bin/sh", ["-c", ["kill -", Name, " ", lists:join(" ", Pids), " 2>&1 || true"]], []),
-            ok
+armed_at(At, #{at := Before} = State) when At >= Before -> State;
+armed_at(At, State) -> timed(term, State#{over := true, at := At}).
+
+timed(Signal, #{at := At, timer := Timer} = State) ->
+    _ = [erlang:cancel_timer(Timer) || Timer =/= none],
+    State#{timer := erlang:start_timer(At, self(), Signal, [{abs, true}])}.
+
+later(Milliseconds, Signal, #{at := At} = State) -> timed(Signal, State#{at := At + Milliseconds}).
+
+%% mpirun ends what it has started; a process that it has not, or cannot, is found by its mark.
+signalled(term, #{ports := Ports} = State) ->
+    ok = tessera_cluster_leftovers:signal("TERM", [Pid || {_, Pid} <- maps:values(Ports), Pid =/= none]),
+    later(?TERM, kill, State);
+signalled(kill, #{ports := Ports, mark := Mark} = State) ->
+    ok = tessera_cluster_leftovers:signal("KILL", lists:usort([Pid || {_, Pid} <- maps:values(Ports), Pid =/= none] ++ tessera_cluster_leftovers:processes(Mark))),
+    later(?KILL, close, State);
+signalled(close, #{ports := Ports} = State) ->
+    _ = [catch port_close(Port) || Port <- maps:keys(Ports)],   % others have their output open
+    State#{ports := #{}}.
+
+%% A process that was started by one that has ended may be there, as ssh without mpirun.
+clean(#{mark := Mark, folders := Folders}) ->
+    ok = tessera_cluster_leftovers:signal("KILL", tessera_cluster_leftovers:processes(Mark)),
+    tessera_cluster_leftovers:remove(Folders).
+
+%% ---- the processes
+
+launched(_, _, #{over := true} = State) -> State;
+launched(Options, Place, #{job := Job} = State) ->
+    case tessera_cluster_command:commands(Options, Place) of
+        {ok, Commands} -> opened(Commands, State);
+        stopped -> State;
+        {error, Error} ->
+            Job ! {not_launched, self(), Error},
+            State
     end.
 
-%% Runs a program, and returns what it prints. After 5 seconds without output it is left alone.
--spec output(file:filename_all(), [unicode:chardata()], [{string(), string() | false}]) -> unicode:chardata().
-output(Path, Args, Env) ->
+opened([], #{job := Job} = State) ->
+    Job ! {launched, self()},
+    State;
+opened([{Source, Path, _, _} = Command | Rest], #{job := Job, ports := Ports} = State) ->
+    try open(Command, [{line, 1000}]) of
+        {Port, Pid} -> opened(Rest, State#{ports := Ports#{Port => {Source, Pid}}})
+    catch error:Reason ->   % not with the environment, which is the user's
+            Job ! {not_launched, self(), tessera_cluster_error:new(unavailable, "~ts does not start: ~0tp", [Path, Reason])},
+            State
+    end.
+
+open({_, Path, Args, Env}, Options) ->
     Arguments = [unicode:characters_to_binary(Arg) || Arg <- Args],
-    Port = open_port({spawn_executable, Path}, [{args, Arguments}, {env, Env}, exit_status, stderr_to_stdout, binary, hide]),
-    printed(Port, []).
+    Port = open_port({spawn_executable, Path}, [{args, Arguments}, {env, Env}, exit_status, stderr_to_stdout, binary, hide | Options]),
+    {Port, os_pid(Port)}.
 
-printed(Port, Chunks) ->
-    receive
-        {Port, {data, Chunk}} -> printed(Port, [Chunk | Chunks]);
-        {Port, {exit_status, _}} -> iolist_to_binary(lists:reverse(Chunks))
-    after 5000 ->
-            true = port_close(Port),
-            <<"nothing in 5 s">>
+os_pid(Port) ->
+    case erlang:port_info(Port, os_pid) of
+        {os_pid, Pid} -> integer_to_list(Pid);
+        undefined -> none
     end.
+
+%% A line of mpirun may be that of a rank.
+said({launcher, _}, Line, State) ->
+    {Source, Text} = tessera_cluster_output:parse(Line),
+    noted(Source, Text, State);
+said({Rank, _}, Line, State) -> noted(Rank, Line, State).
+
+noted(Source, Line, #{job := Job, printed := Printed} = State) ->
+    _ = case tessera_cluster_output:ended_rank(Line) of
+            {Host, Status} when is_integer(Source) -> Job ! {rank_ended, self(), Source, Host, Status};
+            _ when is_integer(Source) -> logger:info("tessera_cluster: rank ~b: ~ts", [Source, Line]);
+            _ -> logger:info("tessera_cluster: ~ts", [Line])
+        end,
+    State#{printed := tessera_cluster_output:add(Source, Line, Printed)}.
+
+ended(Port, Status, #{job := Job, ports := Ports, printed := Printed} = State) ->
+    {{Source, _}, Rest} = maps:take(Port, Ports),
+    Job ! {ended, self(), Source, Status, Printed},
+    State#{ports := Rest}.
+
+%% ---- short programs
+
+%% Runs a program to its end, in a launcher, and returns what it prints. Ends it, and what it has started, after so many milliseconds, or when the
+%% launcher has to end.
+-spec output(tessera_cluster_command:command(), pos_integer()) -> {ok, binary()} | {error, iodata()} | stopped.
+output({_, Path, _, Env} = Command, Timeout) ->
+    try open(Command, []) of
+        {Port, Pid} ->
+            Timer = erlang:start_timer(Timeout, self(), output),
+            Result = read(Port, Timer, []),
+            _ = erlang:cancel_timer(Timer),
+            _ = [ended_early(Port, Pid, Env) || not is_tuple(Result) orelse element(1, Result) =:= error],
+            case Result of
+                {error, Said} -> {error, io_lib:format("did not end in ~b ms~ts", [Timeout, [": " || Said =/= <<>>] ++ [Said]])};
+                _ -> Result
+            end
+    catch error:Reason -> {error, io_lib:format("does not start (~ts): ~0tp", [Path, Reason])}
+    end.
+
+%% The messages that end the launcher are for its loop.
+read(Port, Timer, Said) ->
+    receive
+        {Port, {data, Bytes}} when length(Said) < ?CHUNKS -> read(Port, Timer, [Bytes | Said]);
+        {Port, {data, _}} -> read(Port, Timer, Said);
+        {Port, {exit_status, _}} -> {ok, iolist_to_binary(lists:reverse(Said))};
+        {timeout, Timer, output} -> {error, iolist_to_binary(lists:reverse(Said))};
+        {finish, _} = Message -> self() ! Message, stopped;
+        {'EXIT', Other, _} = Message when is_pid(Other) -> self() ! Message, stopped
+    end.
+
+ended_early(Port, Pid, Env) ->
+    {Variable, _} = tessera_cluster_leftovers:variable(""),
+    Marked = [Own || {Name, Mark} <- Env, Name =:= Variable, Own <- tessera_cluster_leftovers:processes(Mark)],
+    ok = tessera_cluster_leftovers:signal("KILL", lists:usort([Pid || Pid =/= none] ++ Marked)),
+    _ = catch port_close(Port),
+    receive {Port, {exit_status, _}} -> ok after 0 -> ok end.

@@ -144,6 +144,8 @@ handle_info({below, Rank, Link}, #state{below = Below, writer = Writer} = State)
 handle_info({root, Writer}, State) -> {noreply, State#state{writer = Writer, step = starting}};
 handle_info({cancel, Request}, State) -> {noreply, cancelled(fun({Alias, _}) -> Alias =:= Request end, State)};
 handle_info({'DOWN', _, process, Job, Reason}, #state{job = Job} = State) -> {stop, job_reason(Reason), State};
+%% The queue, which calls runs, ends with the job: the rank would tell those who read results that these were cancelled.
+handle_info({'DOWN', _, process, _, {shutdown, {lost, _}}}, State) -> {noreply, State};
 handle_info({'DOWN', Monitor, process, _, _}, State) -> {noreply, cancelled(fun({_, M}) -> M =:= Monitor end, State)};
 handle_info(release, State) -> {noreply, release(State)};
 handle_info(check, State) -> check(State);
@@ -158,15 +160,15 @@ handle_info(handshake_over, #state{step = hello} = State) ->
     lost("no handshake in ~b ms", [?HANDSHAKE], State);
 handle_info({'EXIT', Writer, {shutdown, {send, timeout}}}, #state{writer = Writer, config = #{deadline := Deadline}} = State) ->
     lost("it took nothing for ~b ms", [Deadline], State);
-handle_info({'EXIT', Writer, _}, #state{writer = Writer} = State) -> lost("its connection was closed", [], State);
+handle_info({'EXIT', Writer, _}, #state{writer = Writer} = State) -> gone("its connection was closed", [], State);
 handle_info(Message, #state{socket = Socket} = State) -> event(tessera_cluster_socket:event(Message, Socket), State).
 
 event({frame, Frame}, #state{received = Received} = State) ->
     received(Frame, State#state{seen = now_ms(), received = Received + byte_size(Frame)});
 event(closed, #state{root = Root} = State) when Root =/= none -> {noreply, State};
-event(closed, State) -> lost("its connection was closed", [], State);
+event(closed, State) -> gone("its connection was closed", [], State);
 event({error, emsgsize}, State) -> lost("it sent an oversized frame", [], State);
-event({error, Reason}, State) -> lost("its connection failed: ~0p", [Reason], State);
+event({error, Reason}, State) -> gone("its connection failed: ~0p", [Reason], State);
 event(none, State) -> {noreply, State}.
 
 terminate(_, #state{socket = Socket}) -> tessera_cluster_socket:close(Socket).
@@ -332,6 +334,12 @@ check(#state{seen = Seen, checked = Checked, config = #{deadline := Deadline}} =
     end.
 
 lost(Format, Values, State) -> lost_as(unavailable, Format, Values, State).
+
+%% The connection has ended. While ranks start this may come of what another rank or mpirun has done, which the job finds out.
+gone(Format, Values, #state{step = hello} = State) -> lost(Format, Values, State);
+gone(Format, Values, State) ->
+    State#state.job ! {gone, self()},
+    lost(Format, Values, State).
 
 %% Before its handshake is verified the peer may be any process on the network, so its failure is no error of the job.
 lost_as(_, Format, Values, #state{step = hello, job = Job, peer = Peer} = State) ->

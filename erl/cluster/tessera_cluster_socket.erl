@@ -41,7 +41,10 @@ over_tcp(Error) -> Error.
 family(Address) when tuple_size(Address) =:= 4 -> inet;
 family(_) -> inet6.
 
-options() -> [binary, {packet, 4}, {packet_size, ?HANDSHAKE}, {active, false}, {nodelay, true}, {keepalive, true}].
+%% A peer whose host is gone is found in a minute where nothing else looks for it (Linux: TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT).
+options() ->
+    [binary, {packet, 4}, {packet_size, ?HANDSHAKE}, {active, false}, {nodelay, true}, {keepalive, true}
+     | [{raw, 6, Option, <<Value:32/native>>} || {Option, Value} <- [{4, 30}, {5, 10}, {6, 3}]]].
 
 %% With an identity the connection is encrypted, and the other side has the same identity. An error closes it.
 -spec secure(socket(), client | server, identity(), timeout()) -> {ok, socket()} | {error, term()}.

@@ -9,10 +9,10 @@
 %% The driver is told of so many runs at once that have ended well, while others wait.
 -define(TOLD, 4).
 
-%% `address' and `port' are the driver's; `timeout' is in milliseconds, for the whole start; `work' is the module that executes requests; `leave' ends
+%% `address' and `port' are the driver's; `timeout' is in milliseconds, until the rank has introduced itself to the driver, which has the deadlines of the rest; `work' is the module that executes requests; `leave' ends
 %% the rank with a status.
 -type options() :: #{address := inet:ip_address(), port := inet:port_number(), key_file := file:filename_all(), rank := non_neg_integer(),
-                     ranks := pos_integer(), timeout := pos_integer(), work := module(), leave := fun((non_neg_integer()) -> no_return())}.
+                     ranks := pos_integer(), timeout := pos_integer(), watchdog => pid(), work := module(), leave := fun((non_neg_integer()) -> no_return())}.
 
 -record(state, {options  :: options(),
                 socket   :: tessera_cluster_socket:socket(),
@@ -20,6 +20,7 @@
                 reader   :: tessera_cluster_wire:reader(),
                 patience :: pos_integer(),                % milliseconds without a frame after which the rank leaves
                 tree     :: tessera_cluster_tree:tree(),
+                configuring = none :: none | pid(),       % the process that starts MPI and the application
                 leader = none :: none | pid(),            % tessera_rank_leader, where ranks are connected to this one
                 below = #{} :: #{non_neg_integer() => pid()},   % their writers
                 workers = #{} :: #{pos_integer() => pid()},
@@ -55,6 +56,8 @@ version_number() ->
 main([Address, Port, KeyFile, Timeout]) ->
     {ok, Ip} = inet:parse_address(Address),
     {Rank, Ranks} = numbers(),
+    ok = tessera_rank_values:new(),   % which belong to this process
+    ok = tessera_rank_signals:install(fun leave/1),
     run(#{address => Ip, port => list_to_integer(Port), key_file => KeyFile, rank => Rank, ranks => Ranks,
           timeout => list_to_integer(Timeout), work => tessera_rank_work, leave => fun leave/1}).
 
@@ -63,9 +66,8 @@ main([Address, Port, KeyFile, Timeout]) ->
 run(#{timeout := Timeout, leave := Leave} = Options) ->
     process_flag(trap_exit, true),
     Watchdog = watchdog(Timeout, Leave),
-    try start(Options) of
+    try start(Options#{watchdog => Watchdog}) of
         {ok, State} ->
-            Watchdog ! started,
             ok = tessera_cluster_socket:stream(State#state.socket),
             loop(State);
         {error, What} -> fail(Options, "~ts", [What])
@@ -84,16 +86,17 @@ say(#{rank := Rank}, Format, Values) -> io:format("rank ~0p: " ++ Format ++ "~n"
 %% Ends the process without running destructors of libraries: MPI's would wait for ranks that are lost.
 -spec leave(non_neg_integer()) -> no_return().
 leave(Status) ->
+    _ = [tessera_cluster_leftovers:left(Mark) || Mark <- [tessera_rank_work:shared()], Mark =/= none],
     _ = [tessera_nif:rank_exit(Status) || tessera_nif:is_open()],
     erlang:halt(Status, [{flush, false}]). % only if the NIF's library is not loaded
 
-%% Ends the rank when it has not started within Timeout milliseconds.
+%% Ends the rank when it has not introduced itself within Timeout milliseconds.
 watchdog(Timeout, Leave) ->
     Rank = self(),
     spawn(fun() ->
                   Monitor = monitor(process, Rank),
                   receive
-                      started -> ok;
+                      introduced -> ok;
                       {'DOWN', Monitor, process, _, _} -> ok
                   after Timeout ->
                           exit(Rank, kill),
@@ -135,31 +138,33 @@ joined({ok, Socket, Config}, Credentials, _, Options) ->
 joined(Error, _, _, _) -> Error.
 
 %% Connects to the driver or a leader and does the rank's part of the handshake. Returns the socket and the other side's configuration.
-join({Key, Identity}, Hello, {Ip, Port}, #{timeout := Timeout}) ->
+join({Key, Identity}, Hello, {Ip, Port}, #{watchdog := Watchdog}) ->
     case tessera_cluster_socket:connect(Ip, Port, ?HANDSHAKE) of
         {ok, Socket} ->
             case tessera_cluster_socket:secure(Socket, client, Identity, ?HANDSHAKE) of
-                {ok, Secured} -> handshake(Key, Hello, Secured, Timeout);
+                {ok, Secured} -> handshake(Key, Hello, Secured, Watchdog);
                 {error, Reason} -> {error, io_lib:format("the TLS handshake with ~s:~b failed: ~0tP", [inet:ntoa(Ip), Port, Reason, 20])}
             end;
         {error, Reason} -> {error, io_lib:format("cannot connect to ~s:~b: ~s", [inet:ntoa(Ip), Port, inet:format_error(Reason)])}
     end.
 
-handshake(Key, Hello, Socket, Timeout) ->
+handshake(Key, Hello, Socket, Watchdog) ->
     case tessera_cluster_socket:read(Socket, ?HANDSHAKE) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_greeting(Frame) of
-                {ok, Driver} -> introduce(Key, Driver, Hello, Socket, Timeout);
+                {ok, Driver} -> introduce(Key, Driver, Hello, Socket, Watchdog);
                 error -> {error, "the driver has another version of Tessera"}
             end;
         {error, Reason} -> no_driver(Reason)
     end.
 
-%% For a rank below a leader the driver sends the configuration when the leader listens, so this may take longer than a handshake.
-introduce(Key, Driver, Hello, Socket, Timeout) ->
+%% For a rank below a leader the driver sends the configuration when the leader listens, so this may take longer than a handshake. The driver closes the
+%% connection when it waits no longer, and the system does when the driver's host is gone.
+introduce(Key, Driver, Hello, Socket, Watchdog) ->
     Own = tessera_cluster_wire:nonce(),
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:hello(Key, Driver, Own, Hello)),
-    case tessera_cluster_socket:read(Socket, Timeout) of
+    Watchdog ! introduced,
+    case tessera_cluster_socket:read(Socket, infinity) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_config(Key, Driver, Own, Frame) of
                 {ok, Config} -> {ok, Socket, Config};
@@ -175,7 +180,8 @@ hello(#{rank := Rank, ranks := Size}) ->
     ok = opened(tessera_nif:open()),
     {ok, Host} = inet:gethostname(),
     #{rank => Rank, size => Size, host => list_to_binary(Host), os_pid => list_to_binary(os:getpid()), version => version(),
-      otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build()}.
+      otp_release => list_to_binary(erlang:system_info(otp_release)), cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build(),
+      mpi => filelib:is_regular(tessera_rank_work:mpi())}.
 
 opened(ok) -> ok;
 opened({error, Reason}) -> error(Reason).
@@ -197,21 +203,22 @@ number(Name) ->
         _ -> none
     end.
 
-%% The writer and the leader start first, because the work's configuration (MPI) may take long: the driver has to get beats meanwhile, and MPI waits for
-%% the ranks below this one.
+%% The work's configuration (MPI) may take long: another process does it. The driver has to get beats meanwhile, MPI waits for the ranks below this one, and
+%% this process sees when the driver is gone.
 configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} = Config, Credentials, Address, Socket, #{work := Work} = Options) ->
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), 2 * Deadline),
     State = #state{options = Options, socket = Socket, writer = Writer, reader = tessera_cluster_wire:new(Limit), patience = 2 * Deadline,
                    tree = tessera_cluster_tree:new(Count, Tree)},
     Leads = lead(Credentials, Address, Deadline, State),
-    case Work:configure(maps:merge(Config, maps:with([rank, ranks], Options))) of
-        {ok, Info} -> {ok, send({ready, Info}, Leads)};
-        {error, #{code := Code, message := Text}} ->
-            _ = send({failed, Code, Text}, State),
-            tessera_cluster_socket:flush(Writer),
-            {error, Text}
-    end.
+    {ok, Leads#state{configuring = spawn_link(fun() -> exit({configured, Work:configure(maps:merge(Config, maps:with([rank, ranks], Options)))}) end)}}.
+
+configured({configured, {ok, Info}}, State) -> send({ready, Info}, State);
+configured({configured, {error, #{code := Code, message := Text}}}, #state{options = Options, writer = Writer} = State) ->
+    _ = send({failed, Code, Text}, State),
+    tessera_cluster_socket:flush(Writer),
+    fail(Options, "~ts", [Text]);
+configured(Reason, State) -> configured({configured, {error, tessera_cluster_error:new(internal, "its start ended: ~0tP", [Reason, 20])}}, State).
 
 lead(Credentials, Address, Deadline, #state{options = #{rank := Rank}, tree = Tree, writer = Writer} = State) ->
     case tessera_cluster_tree:children(Rank, Tree) of
@@ -266,14 +273,25 @@ end_daemon(Signal) ->
         none -> ok
     end.
 
-%% The pid of the daemon. On mpirun's own host there is none: the parent is mpirun, which the launcher ends.
+%% The pid of the daemon, the parent of the script in which this process runs. On mpirun's own host there is none: that parent is mpirun, which the launcher ends.
 daemon() ->
-    {ok, Text} = file:read_file("/proc/" ++ os:getpid() ++ "/stat"),
-    [_, Parent | _] = string:lexemes(lists:last(binary:split(Text, <<") ">>, [global])), " "),
-    case file:read_file("/proc/" ++ binary_to_list(Parent) ++ "/comm") of
-        {ok, Name} when Name =:= <<"orted\n">>; Name =:= <<"prted\n">> -> {ok, binary_to_list(Parent)};
-        _ -> none
+    case parent(os:getpid()) of
+        {ok, Script} ->
+            case parent(Script) of
+                {ok, Parent} -> is_daemon(file:read_file("/proc/" ++ Parent ++ "/comm"), Parent);
+                none -> none
+            end;
+        none -> none
     end.
+
+parent(Pid) ->
+    case file:read_file("/proc/" ++ Pid ++ "/stat") of
+        {ok, Text} -> {ok, binary_to_list(lists:nth(2, string:lexemes(lists:last(binary:split(Text, <<") ">>, [global])), " ")))};
+        {error, _} -> none
+    end.
+
+is_daemon({ok, Name}, Pid) when Name =:= <<"orted\n">>; Name =:= <<"prted\n">> -> {ok, Pid};
+is_daemon(_, _) -> none.
 
 leave(Status, #state{options = #{leave := Leave}}) -> Leave(Status).
 
@@ -309,8 +327,8 @@ message({ok, {cancel, Id}}, #state{workers = Workers} = State) ->
         #{} -> State
     end;
 message({ok, {free, Ids}}, State) -> released(Ids, State);
-message({ok, leave}, #state{options = #{work := Work}} = State) ->
-    ok = Work:finish(),
+message({ok, leave}, #state{options = #{work := Work}, configuring = Configuring} = State) ->
+    _ = [ok = Work:finish() || Configuring =:= none],   % MPI would wait for its start
     leave(0, State);
 message(_, #state{options = Options}) -> fail(Options, "the driver sent a malformed message", []).
 
@@ -381,6 +399,7 @@ released_of(Id, #state{workers = Workers, requests = Requests} = State) ->
 
 %% A process that is linked to this one has ended. The reply of a worker that was killed is an error, which the driver drops if it has cancelled the request.
 ended(Writer, _, #state{writer = Writer} = State) -> disconnected(0, State);
+ended(Pid, Reason, #state{configuring = Pid} = State) -> configured(Reason, State#state{configuring = none});
 ended(Leader, Reason, #state{leader = Leader, options = Options}) -> fail(Options, "~0tP", [Reason, 20]);
 ended(Pid, Reason, #state{workers = Workers, requests = Requests, lanes = Lanes} = State) ->
     case maps:take(Pid, Requests) of

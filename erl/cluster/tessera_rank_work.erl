@@ -2,17 +2,16 @@
 %% in tessera_rank_values.
 -module(tessera_rank_work).
 -include("tessera.hrl").
--export([configure/1, handle/3, finish/0]).
+-export([configure/1, handle/3, finish/0, mpi/0, shared/0]).
 
 %% Milliseconds that MPI has to finalize.
 -define(FINISH, 1000).
 %% TS_MAX_RANKS of c_src/exec/carrier.h: ranks that can exchange.
 -define(MAX_RANKS, 256).
 
-%% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions. Called by the main process.
+%% Applies the driver's configuration; returns the rank's devices, threads, CPUs and versions.
 -spec configure(map()) -> {ok, map()} | {error, map()}.
 configure(#{devices := Devices, threads := Threads} = Config) ->
-    ok = tessera_rank_values:new(),
     Mpi = start_mpi(Config),
     ok = application:set_env(tessera, host_devices, Devices),
     _ = [application:set_env(tessera, memory_limit, Limit) || #{memory_limit := Limit} <- [Config], is_integer(Limit)],
@@ -34,17 +33,39 @@ failed(Format, Values) -> {error, tessera_cluster_error:new(failed_precondition,
 %% ranks than can exchange are a cluster without collectives, whose ranks execute functions.
 start_mpi(#{ranks := Ranks}) when Ranks > ?MAX_RANKS -> none;
 start_mpi(#{deadline := Deadline}) ->
-    Path = filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so"),
-    case os:getenv("OMPI_COMM_WORLD_SIZE") =/= false andalso filelib:is_regular(Path) of
-        true ->
+    Path = mpi(),
+    case os:getenv("OMPI_COMM_WORLD_SIZE") =/= false andalso filelib:is_regular(Path) andalso entered(shared()) of
+        ok ->
             Self = self(),
             Ref = make_ref(),
             _ = spawn(fun() -> Self ! {Ref, tessera_nif:rank_open(unicode:characters_to_binary(Path), Deadline,
                                                                 tessera_rank:version_number())} end),
             Ref;
-        false -> none
+        false -> none;
+        {error, Why} -> {error, tessera_cluster_error:new(failed_precondition, "no memory that ranks of this host can share: ~ts", [Why])}
     end.
 
+entered(none) -> ok;
+entered(Mark) -> tessera_cluster_leftovers:enter(Mark).
+
+%% The library of MPI, which is there if Tessera was built with it.
+-spec mpi() -> file:filename_all().
+mpi() -> filename:join(filename:dirname(tessera_library:path()), "tessera_mpi.so").
+
+%% The mark of this start, if MPI shares memory in a folder with that name.
+-spec shared() -> tessera_cluster_leftovers:mark() | none.
+shared() ->
+    {Variable, _} = tessera_cluster_leftovers:variable(""),
+    case {os:getenv(Variable), os:getenv("OMPI_MCA_osc_sm_backing_directory")} of
+        {[_ | _] = Mark, [_ | _] = Folder} ->
+            case tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark) of
+                Folder -> Mark;
+                _ -> none
+            end;
+        _ -> none
+    end.
+
+with_mpi({error, Error}, _, _) -> {error, Error};
 with_mpi(none, _, Info) -> {ok, Info#{isa => isa()}};
 with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
     receive

@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -import(tessera_cluster_tests, [launchers/0, started/2, pids/1, stop/2, signal/2, gone/1, on_ranks/2, fake/3, ranks/2, listening/1]).
 -import(tessera_test, [in_folder/1, until/1]).
--export([log/2, driver/0, listening_sockets/1]).
+-export([log/2, driver/0, listening_sockets/1, impostor/3]).
 
 %% On an idle machine a report that waits for another timer than the one that is tested is later than the slack: the least of those is
 %% the default deadline of 10 s.

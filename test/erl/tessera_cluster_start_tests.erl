@@ -2,9 +2,9 @@
 %% place of mpirun and of ssh do what those do when something is wrong.
 -module(tessera_cluster_start_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [started/2, stop/2, fake/3, script/3, ranks/2]).
+-import(tessera_cluster_tests, [started/2, stop/2, fake/3, script/3, launchers/0, listening/1, signal/2, gone/1]).
 -import(tessera_test, [in_folder/1, until/1]).
--export([held/2]).
+-export([held/2, driver/1]).
 
 -define(NAME, tessera_cluster_start_test).
 -define(WITHIN, 60000).
@@ -182,3 +182,255 @@ options_test() ->
         not (Name =:= mpirun andalso Value =:= none)],
     ?assertMatch(#{id := {tessera_cluster, undefined}}, tessera_cluster:child_spec([{ranks, 2} | a])),
     ?assertMatch(#{id := {tessera_cluster, a}}, tessera_cluster:child_spec([{ranks, 2}, {name, a}])).
+
+%% ---- what starts leave
+
+left_test_() ->
+    [{Name, {timeout, 120, in_tmpdir(Test)}}
+     || {Name, Test} <- [{"killed processes", fun killed_processes/1}, {"killed driver", fun killed_driver/1}, {"hanging version", fun hanging_version/1},
+                         {"others", fun others/1}]]
+    ++ [{"killed mpirun", {timeout, 200, in_tmpdir(fun killed_mpirun/1)}} || lists:member("mpirun", launchers())].
+
+%% A test in a folder that is TMPDIR, too. At its end nothing of a start is there, and no process has a mark that the test has noted.
+in_tmpdir(Test) ->
+    in_folder(fun(Folder) ->
+                      {ok, _} = application:ensure_all_started(tessera),
+                      Before = os:getenv("TMPDIR"),
+                      true = os:putenv("TMPDIR", Folder),
+                      try Test(Folder)
+                      after case Before of false -> os:unsetenv("TMPDIR"); _ -> os:putenv("TMPDIR", Before) end
+                      end
+              end).
+
+%% The marks of the folders in TMPDIR, of which each start has one or two.
+marks(Folder) ->
+    {ok, Names} = file:list_dir(Folder),
+    lists:usort([lists:flatten(lists:join(".", lists:sublist(string:lexemes(Rest, "."), 4))) || "tessera-" ++ Rest <- Names]).
+
+nothing_left(Folder, Marks) ->
+    ?assertEqual([], marks(Folder)),
+    [?assertEqual({Mark, []}, {Mark, tessera_cluster_leftovers:processes(Mark)}) || Mark <- Marks],
+    [?assertNot(filelib:is_dir(tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark))) || Mark <- Marks].
+
+%% A script that starts a process of its own and says which they are, as mpirun does ssh.
+hangs(Folder, Name) ->
+    script(Folder, Name, ["sleep 1000 & echo $! $$ >", Folder, "/pids.new && mv ", Folder, "/pids.new ", Folder, "/pids; wait\n"]).
+
+pids(Folder) ->
+    until(fun() -> filelib:is_regular(Folder ++ "/pids") end),
+    {ok, Text} = file:read_file(Folder ++ "/pids"),
+    ok = file:delete(Folder ++ "/pids"),
+    binary:split(Text, [<<" ">>, <<"\n">>], [global, trim_all]).
+
+%% Whichever process of a start is killed, the start ends with an error and leaves nothing.
+killed_processes(Folder) ->
+    Hangs = hangs(Folder, "hangs"),
+    Fake = fake(Folder, "fake", ["exec ", Hangs]),
+    [begin
+         Name = tessera_cluster_start_ended,
+         Starter = starts(#{ranks => 2, mpirun => Fake, name => Name}),
+         Pids = pids(Folder),
+         [_] = Marks = marks(Folder),
+         ?assert(lists:all(fun tessera_cluster_tests:is_running/1, Pids)),
+         Cluster = whereis(Name),
+         #{job := Job, launcher := Launcher, acceptor := Acceptor} = processes(Cluster),
+         exit(maps:get(Which, #{cluster => Cluster, job => Job, launcher => Launcher, acceptor => Acceptor, starter => Starter}), kill),
+         _ = [?assertMatch({Which, {error, _}}, {Which, result(Starter)}) || Which =/= starter],
+         gone(Pids),
+         until(fun() -> marks(Folder) =:= [] end),
+         nothing_left(Folder, Marks),
+         until(fun() -> whereis(Name) =:= undefined end),
+         ?assertNot(tessera_cluster:is_cluster(Name)),
+         Starter ! stop
+     end || Which <- [cluster, job, launcher, acceptor, starter]].
+
+processes(Cluster) ->
+    [Job] = [Pid || Pid <- linked(Cluster), initial(Pid) =:= tessera_cluster_job],
+    until(fun() -> length(linked(Job)) >= 3 end),
+    Others = [{element(2, process_info(Pid, current_function)), Pid} || Pid <- linked(Job) -- [Cluster]],
+    [Launcher] = [Pid || {{tessera_cluster_launcher, _, _}, Pid} <- Others],
+    [Acceptor] = [Pid || {{Module, _, _}, Pid} <- Others, Module =/= tessera_cluster_launcher],
+    #{job => Job, launcher => Launcher, acceptor => Acceptor}.
+
+linked(Pid) -> [Other || Other <- element(2, process_info(Pid, links)), is_pid(Other)].
+
+initial(Pid) -> element(1, proc_lib:translate_initial_call(Pid)).
+
+%% A driver that is killed while it starts leaves its folder with the key, and mpirun that waits: the next start of this user removes them.
+killed_driver(Folder) ->
+    Hangs = hangs(Folder, "hangs"),
+    Fake = fake(Folder, "fake", ["exec ", Hangs]),
+    Port = open_port({spawn_executable, os:find_executable("erl")},
+                     [{args, ["-noshell", "-noinput" | tessera_test:paths()] ++ ["-run", atom_to_list(?MODULE), "driver", Fake]}, exit_status]),
+    Pids = pids(Folder),
+    [Mark] = Marks = marks(Folder),
+    {os_pid, Driver} = erlang:port_info(Port, os_pid),
+    signal("KILL", integer_to_binary(Driver)),
+    receive {Port, {exit_status, _}} -> ok end,
+    ?assertEqual(Marks, marks(Folder)),
+    ?assertMatch([_, _], tessera_cluster_leftovers:processes(Mark)),
+    {Cluster, Ranks} = started(none, #{ranks => 1}),
+    gone(Pids),
+    stop(Cluster, Ranks),
+    nothing_left(Folder, Marks).
+
+driver([Fake]) ->
+    {ok, _} = application:ensure_all_started(tessera),
+    tessera_cluster:start_link(#{ranks => 2, mpirun => Fake}).
+
+%% A program that says nothing of its version is ended, with what it has started.
+hanging_version(Folder) ->
+    {error, {failed_precondition, Text}} = tessera_cluster:start_link(#{ranks => 2, mpirun => hangs(Folder, "hangs"), start_timeout => 2000}),
+    ?assertMatch({match, _}, re:run(Text, "/hangs --version did not end in 1500 ms$")),
+    gone(pids(Folder)),
+    nothing_left(Folder, []),
+    %% a start that is given up meanwhile
+    Starter = starts(#{ranks => 2, mpirun => Folder ++ "/hangs", name => ?NAME}),
+    Pids = pids(Folder),
+    ok = tessera_cluster:stop(?NAME),
+    ?assertMatch({error, {unavailable, _}}, result(Starter)),
+    gone(Pids),
+    nothing_left(Folder, []),
+    Starter ! stop.
+
+%% What is not of a start that has ended stays: of a process that runs, of another host, of other programs.
+others(Folder) ->
+    Mark = tessera_cluster_leftovers:mark(),
+    [_, Where, Pid, Began] = string:lexemes(Mark, "."),
+    Stay = ["tessera-" ++ Mark, "tessera-" ++ Mark ++ ".mpi", "tessera-00.0." ++ Pid ++ ".1", "tessera-00", "tessera-a.b.c.d.e", "tessera-00." ++ Where ++ ".x.1"],
+    Left = ["tessera-00." ++ Where ++ "." ++ Pid ++ "." ++ integer_to_list(list_to_integer(Began) + 1), "tessera-01." ++ Where ++ ".4194305.7.mpi"],
+    [ok = file:make_dir(filename:join(Folder, Name)) || Name <- Stay ++ Left],
+    [ok = file:write_file(filename:join([Folder, Name, "file"]), <<"a">>) || Name <- Stay ++ Left],
+    ok = tessera_cluster_leftovers:sweep([Folder]),
+    {ok, Names} = file:list_dir(Folder),
+    ?assertEqual(lists:sort(Stay), lists:sort(Names)).
+
+%% mpirun is killed when the ranks are there, and in the next start, while one rank waits in it for another.
+killed_mpirun(Folder) ->
+    process_flag(trap_exit, true),
+    {Cluster, Pids} = started("mpirun", #{ranks => 2, threads => 1, restarts => {0, 60}}),
+    [Mark] = marks(Folder),
+    Shared = tessera_cluster_leftovers:folder(tessera_cluster_leftovers:shared_memory(), Mark),
+    ?assertMatch([_, _ | _], filelib:wildcard(Shared ++ "/*segment*")),
+    ok = tessera_cluster_leftovers:signal("KILL", mpirun(Mark)),
+    receive {'EXIT', Cluster, Reason} -> ?assertMatch({shutdown, {lost, _}}, Reason) end,
+    gone(Pids),
+    nothing_left(Folder, [Mark]),
+    Waits = script(Folder, "waits", through(Folder, "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; sleep 1000")),
+    Starter = starts(#{ranks => 2, threads => 1, mpirun => Waits, name => ?NAME}),
+    until(fun() -> marks(Folder) =/= [] end),
+    [Second] = marks(Folder),
+    %% the rank that is there has begun MPI
+    until(fun() -> filelib:wildcard(tessera_cluster_leftovers:folder("/dev/shm", Second) ++ "/owner.*") =/= [] end),
+    ok = tessera_cluster_leftovers:signal("KILL", mpirun(Second)),
+    ?assertMatch({error, {unavailable, <<_/binary>>}}, result(Starter)),
+    nothing_left(Folder, [Second]),
+    Starter ! stop,
+    process_flag(trap_exit, false).
+
+%% The process with the mark that mpirun is.
+mpirun(Mark) ->
+    [Pid || Pid <- tessera_cluster_leftovers:processes(Mark), {ok, Name} <- [file:read_file("/proc/" ++ Pid ++ "/comm")],
+            lists:member(Name, [<<"mpirun\n">>, <<"prterun\n">>, <<"prte\n">>, <<"orterun\n">>])].
+
+%% The lines of a script that is mpirun with another program for its ranks, in place of erl: one with these lines, whose arguments are erl and its arguments.
+through(Folder, Lines) ->
+    Rank = script(Folder, "rank", Lines),
+    ["for arg; do shift; case $arg in */erl) set -- \"$@\" ", Rank, " \"$arg\" ;; *) set -- \"$@\" \"$arg\" ;; esac; done; exec mpirun \"$@\"\n"].
+
+%% ---- what an error says
+
+errors_test_() ->
+    [{Name, {timeout, 120, in_tmpdir(Test)}} || {Name, Test} <- [{"without mpirun", fun rank_by_itself/1}, {"no library of MPI", fun without_mpi/1},
+                                                                {"progress", fun slow_start/1}]]
+    ++ [{Name, {timeout, 120, in_tmpdir(Test)}} || lists:member("mpirun", launchers()),
+                                                   {Name, Test} <- [{"first rank", fun first_rank/1}, {"refused ssh", fun refused_ssh/1},
+                                                                    {"hanging ssh", fun hanging_ssh/1}]].
+
+failed(Options) ->
+    {error, {unavailable, Text}} = tessera_cluster:start_link(Options),
+    binary_to_list(Text).
+
+%% A rank that is started directly and ends, while another one is there.
+rank_by_itself(Folder) ->
+    Broken = script(Folder, "tessera_rank.erl", []),
+    ok = file:write_file(Broken, "-module(tessera_rank). -export([main/1]). main(_) -> io:format(\"this is broken~n\"), erlang:halt(3)."),
+    {ok, tessera_rank} = compile:file(Broken, [{outdir, Folder}]),
+    Text = failed(#{ranks => 2, mpirun => none, env => [{"ERL_LIBS", ""}, {"ERL_ZFLAGS", "-pa " ++ Folder}]}),
+    ?assertMatch({match, _}, re:run(Text, "^rank [01] on [^ ]+ ended with status 3 before all ranks were ready: this is broken$")),
+    nothing_left(Folder, []).
+
+%% Of the ranks that mpirun has started one fails in some way. mpirun ends the other, which may have joined: the first one is named, with its output.
+first_rank(Folder) ->
+    [begin
+         Script = script(Folder, "broken", through(Folder, ["[ $OMPI_COMM_WORLD_RANK = 1 ] || exec \"$@\"\n", Lines])),
+         Text = failed(#{ranks => 2, threads => 1, mpirun => Script}),
+         ?assertMatch({_, {match, _}}, {Text, re:run(Text, ["^rank 1 on [^ ]+ ended with status ", Says])}),
+         nothing_left(Folder, [])
+     end || {Lines, Says} <- [{"echo first; echo last >&2; exit 7", "7 before all ranks were ready: (first; last|last; first)$"},
+                              {"sleep 2; echo late; exit 7", "7 before all ranks were ready: late$"},   % the other one has joined
+                              {"sleep 2; kill -KILL $$", "137 before all ranks were ready(: Killed)?$"},
+                              {"exec /no/erl \"$@\"", "127 before all ranks were ready: .*/no/erl: .*not found$"}]].
+
+ssh(Folder, Lines) ->
+    {ok, Host} = inet:gethostname(),
+    Agent = script(Folder, "agent", Lines),
+    #{ranks => 2, threads => 1, hosts => [Host, "tessera-no-host"], listen => other_address(), directory => Folder, tls => false,
+      env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}.
+
+%% What ssh says is in the error, and Open MPI's advice is not.
+refused_ssh(Folder) ->
+    Options = ssh(Folder, "echo 'root@tessera-no-host: Permission denied (publickey,password).' >&2; exit 255"),
+    Text = failed(Options),
+    ?assertMatch({_, {match, _}}, {Text, re:run(Text, "^mpirun ended with status [0-9]+ before all ranks were ready: root@tessera-no-host: Permission denied")}),
+    ?assertEqual({Text, nomatch}, {Text, re:run(Text, "not finding the required libraries")}),
+    nothing_left(Folder, []).
+
+%% An ssh that does not return is ended, and the error names its host.
+hanging_ssh(Folder) ->
+    Options = ssh(Folder, ["echo $$ >", Folder, "/pids.new && mv ", Folder, "/pids.new ", Folder, "/pids; exec sleep 1000"]),
+    Text = failed(Options#{start_timeout => 2000}),
+    ?assertMatch({_, {match, _}}, {Text, re:run(Text, "^0 of 2 ranks were ready, and nothing came of the others for 2000 ms; 0 had joined; missing: rank 0, rank 1; "
+                                                      "no rank has joined from .*tessera-no-host; 0 connections were refused")}),
+    gone(pids(Folder)),
+    nothing_left(Folder, []).
+
+%% An address of this host that is no loopback, where there is one; no rank connects to it here.
+other_address() ->
+    {ok, Interfaces} = inet:getifaddrs(),
+    hd([Address || {_, Properties} <- Interfaces, {addr, {First, _, _, _} = Address} <- Properties, First =/= 127] ++ [{127, 0, 0, 1}]).
+
+%% One rank's Tessera was built without MPI.
+without_mpi(Folder) ->
+    {App, Priv} = {filename:join(Folder, "tessera"), filename:join([Folder, "tessera", "priv"])},
+    ok = filelib:ensure_dir(filename:join(Priv, "any")),
+    Ebin = filename:join(App, "ebin"),
+    ok = file:make_symlink(filename:absname(filename:dirname(code:which(tessera))), Ebin),
+    ok = file:make_symlink(tessera_library:path() ++ ".so", filename:join(Priv, "tessera_nif.so")),
+    Lines = ["until case $1 in */erl) true ;; *) false ;; esac; do shift; done\n",
+             "TESSERA_RANK=0 TESSERA_RANKS=2 \"$@\" & ERL_FLAGS=\"-pa ", Ebin, "\" TESSERA_RANK=1 TESSERA_RANKS=2 \"$@\" & wait\n"],
+    case filelib:is_regular(tessera_rank_work:mpi()) of
+        true ->
+            Text = failed(#{ranks => 2, mpirun => fake(Folder, "other", Lines)}),
+            ?assertMatch({_, {match, _}}, {Text, re:run(Text, "^a process on [^ ]+ says that it is rank [01]: (its Tessera|a rank) on [^ ]+ has no library for MPI ")});
+        false -> ok   % no rank has it then
+    end.
+
+%% A start in which ranks still join may take longer than start_timeout, which is the longest time without anything new.
+slow_start(Folder) ->
+    Sleeps = fake(Folder, "sleeps", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 1000"]),
+    Starter = starts(#{ranks => 4, mpirun => Sleeps, start_timeout => 6000, name => ?NAME}),
+    {Port, KeyFile} = listening(Folder),
+    {ok, Key} = file:read_file(KeyFile),
+    Sockets = [begin
+                   Socket = tessera_cluster_fault_tests:impostor(Port, Key, #{rank => Rank, size => 4}),
+                   timer:sleep(3500),
+                   Socket
+               end || Rank <- [0, 1]],
+    ?assertMatch(#{state := starting}, tessera_cluster:info(?NAME)),
+    receive {Starter, Early} -> error({ended, Early}) after 0 -> ok end,
+    ?assertMatch({error, {unavailable, <<"0 of 4 ranks were ready, and nothing came of the others for 6000 ms; 2 had joined; missing: rank 2, rank 3;", _/binary>>}},
+                 result(Starter)),
+    [gen_tcp:close(Socket) || Socket <- Sockets],
+    nothing_left(Folder, []),
+    Starter ! stop.

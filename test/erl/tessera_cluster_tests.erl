@@ -108,10 +108,11 @@ command(Folder) ->
          Fake = script(Folder, "fake", ["echo 'mpirun (Open MPI) ", Version, "'"]),
          {ok, Options} = tessera_cluster_options:check(#{ranks => 3, mpirun => Fake, threads => 2, hosts => ["a", {"b", 2}], listen => {10, 0, 0, 1},
                                                           mca => [{"pml", "ucx"}], env => [{"OMP_NUM_THREADS", "1"}]}),
-         {ok, [{Fake, Args, Env}]} = tessera_cluster_command:commands(Options, {{10, 0, 0, 1}, 99, "/a/key"}),
+         Place = #{address => {10, 0, 0, 1}, port => 99, key_file => "/a/key", mark => "mark", own => "/own", shared => "/shared"},
+         {ok, [{launcher, Fake, Args, Env}]} = tessera_cluster_command:commands(Options, Place),
          Line = unicode:characters_to_list(lists:join(" ", Args)),
          [?assertNotEqual(nomatch, string:find(Line, Part))
-          || Part <- ["-np 3 ", "--bind-to none", "--mca pml ucx", ["--mca btl self,", Memory, ",tcp"], "--host a,b:2", "-x OMP_NUM_THREADS",
+          || Part <- ["-np 3 ", "--bind-to none", "--mca pml ucx", ["--mca btl self,", Memory, ",tcp"], ["--mca btl_", Memory, "_backing_directory /shared"], "--host a,b:2", "-x OMP_NUM_THREADS",
                       "+S 2:2", "tessera_rank main 10.0.0.1 99 /a/key"]],
          ?assertEqual("1", proplists:get_value("OMP_NUM_THREADS", Env)),
          ?assertEqual(false, proplists:get_value("ERL_AFLAGS", Env))
@@ -412,7 +413,7 @@ failing(Folder) ->
     Fails = fake(Folder, "fails", ["echo there are not enough slots; exit 3"]),
     ?assertEqual({unavailable, Fails ++ " ended with status 3 before all ranks were ready: there are not enough slots"}, Start(#{mpirun => Fails})),
     Sleeps = fake(Folder, "sleeps", ["exec sleep 30"]),
-    ?assertEqual({unavailable, "0 of 2 ranks were ready after 300 ms; 0 had joined; 0 connections were refused"},
+    ?assertEqual({unavailable, "0 of 2 ranks were ready, and nothing came of the others for 300 ms; 0 had joined; missing: rank 0, rank 1; 0 connections were refused"},
                  Start(#{mpirun => Sleeps, start_timeout => 300})),
     ?assertMatch({unavailable, "no file for the key in " ++ _}, Start(#{mpirun => none, directory => "/proc/no"})),
     ?assertMatch({unavailable, "no socket on 192.0.2.1: " ++ _}, Start(#{mpirun => none, listen => {192, 0, 2, 1}})),

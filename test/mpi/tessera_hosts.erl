@@ -13,13 +13,16 @@ main([A, B, Folder]) ->
     logger:set_primary_config(level, critical),
     {ok, _} = application:ensure_all_started(tessera),
     Hosts = {A, B, Folder},
+    Only = os:getenv("TESSERA_HOSTS", ""),   % one case
     Results = [run(Name, Test, Hosts) || {Name, Test} <- [{"bits", fun bits/1}, {"slow cable", fun slow/1}, {"cut cables", fun cut/1},
                                                           {"cut cable between ranks", fun cut_data/1}, {"killed driver", fun killed_driver/1},
                                                           {"killed ranks", fun killed/1}, {"stopped rank", fun stopped/1},
                                                           {"dead callers", fun dead_callers/1}, {"rank without memory", fun no_memory/1},
+                                                          {"ranks that do not start", fun broken/1}, {"a host killed in a start", fun host_killed/1},
                                                           {"strangers", fun strangers/1}, {"saved tensors", fun saved/1},
                                                           {"full disk", fun full_disk/1}, {"joined ranks", fun joined_ranks/1},
-                                                          {"joined ranks, one killed", fun joined_killed/1}]],
+                                                          {"joined ranks, one killed", fun joined_killed/1}],
+                                         Only =:= "" orelse Only =:= Name],
     Failed = length([R || R <- Results, R =/= ok]),
     io:format("MPI tests on two hosts: ~b passed, ~b failed~n", [length(Results) - Failed, Failed]),
     halt(min(Failed, 1)).
@@ -39,14 +42,16 @@ start(Hosts) -> start(Hosts, "10.213.2.0/24").
 %% With this network for the bytes of collectives.
 start(Hosts, Network) -> start(Hosts, Network, #{}).
 
-start({A, B, Folder}, Network, Options) ->
-    Agent = filename:join(Folder, "agent"),
+start(Hosts, Network, Options) ->
     _ = [tessera_cluster:stop(?MODULE) || is_pid(whereis(?MODULE))],
-    {ok, Cluster} = tessera_cluster:start_link(
-        maps:merge(#{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
-          restarts => {10, 600}, mca => [{"btl_tcp_if_include", Network}, {"oob_tcp_if_include", "10.213.1.0/24"}],
-          env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}, Options)),
+    {ok, Cluster} = tessera_cluster:start_link(options(Hosts, Network, Options)),
     Cluster.
+
+options({A, B, Folder}, Network, Options) ->
+    Agent = filename:join(Folder, "agent"),
+    maps:merge(#{name => ?MODULE, ranks => 4, hosts => [{A, 2}, {B, 2}], listen => {10, 213, 1, 1}, directory => Folder, deadline => ?DEADLINE, threads => 1,
+          restarts => {10, 600}, mca => [{"btl_tcp_if_include", Network}, {"oob_tcp_if_include", "10.213.1.0/24"}],
+          env => [{"OMPI_MCA_plm_rsh_agent", Agent}, {"PRTE_MCA_plm_ssh_agent", Agent}]}, Options).
 
 %% The processes of the ranks, as texts.
 os_pids(Cluster) -> [binary_to_list(Pid) || #{os_pid := Pid} <- maps:get(ranks, tessera_cluster:info(Cluster))].
@@ -228,7 +233,8 @@ report({Caller, Monitor}, Fault) ->
     timer:sleep(1500), % it runs
     Began = now_ms(),
     "" = Fault(),
-    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} -> {Text, now_ms() - Began}
+    receive {'DOWN', Monitor, process, Caller, {{unavailable, Text}, _}} -> {Text, now_ms() - Began};
+            {'DOWN', Monitor, process, Caller, Other} -> error({ended, Other})
     after ?WITHIN -> error(no_report)
     end.
 
@@ -319,6 +325,45 @@ outcome(F) ->
     try {ok, F()}
     catch error:{Code, Text} when is_atom(Code) -> {error, {Code, Text}}
     end.
+
+%% ---- starts that fail
+
+%% The ranks of the second host end while those of the first join: the error names one of them and quotes it. Before the first rank of the first host has
+%% joined, and after it.
+broken({_, B, _} = Hosts) ->
+    Before = pids(Hosts),
+    [begin
+         Text = failed_start(Hosts, [Wait, "echo this host is broken; exit 9"]),
+         says(Text, ["^rank [23] on ", B, " ended with status 9 before all ranks were ready: this host is broken$"]),
+         nothing_left(Hosts, Before)
+     end || Wait <- ["", "sleep 3; "]],
+    "".
+
+%% All processes of the second host are killed when the ranks of the first one have joined.
+host_killed({A, B, _} = Hosts) ->
+    {_, BeforeB} = Before = pids(Hosts),
+    Killer = spawn(fun() ->
+                           until(fun() -> lists:any(fun(Pid) -> file:read_file(["/proc/", Pid, "/comm"]) =:= {ok, <<"sleep\n">>} end, pids_of(B)) end),
+                           timer:sleep(2500),
+                           command(["kill -KILL ", lists:join(" ", pids_of(B) -- BeforeB)])
+                   end),
+    Text = failed_start(Hosts, "sleep 1000"),
+    exit(Killer, kill),
+    says(Text, B),
+    nomatch = re:run(Text, ["rank [01] on ", A]),
+    nothing_left(Hosts, Before),
+    ["; ", Text].
+
+%% The error of a start whose ranks on the second host are these lines of a script.
+failed_start({_, B, Folder} = Hosts, Lines) ->
+    _ = [tessera_cluster:stop(?MODULE) || is_pid(whereis(?MODULE))],
+    [Rank, Mpirun] = [filename:join(Folder, Name) || Name <- ["broken-rank", "broken-mpirun"]],
+    ok = file:write_file(Rank, ["#!/bin/sh\n[ $(uname -n) = ", B, " ] || exec \"$@\"\n", Lines, "\n"]),
+    ok = file:write_file(Mpirun, ["#!/bin/sh\nfor arg; do shift; case $arg in */erl) set -- \"$@\" ", Rank, " \"$arg\" ;; *) set -- \"$@\" \"$arg\" ;; esac; done\n"
+                                  "exec mpirun \"$@\"\n"]),
+    [ok = file:change_mode(File, 8#700) || File <- [Rank, Mpirun]],
+    {error, {unavailable, Text}} = tessera_cluster:start_link(options(Hosts, "10.213.2.0/24", #{mpirun => Mpirun})),
+    Text.
 
 %% ---- strangers
 

@@ -1,0 +1,96 @@
+%% @private What mpirun and ranks print while they start, and what of it an error quotes: lines of the rank that ended, or those of mpirun
+%% without the advice that its messages contain.
+-module(tessera_cluster_output).
+-export([new/0, parse/1, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1]).
+-export_type([output/0, source/0]).
+
+%% Who printed a line: a rank, or the launcher, which is mpirun.
+-type source() :: launcher | non_neg_integer().
+
+%% So many first lines are kept, and so many last ones: what ssh says comes first, and the reason of an exception last.
+-define(KEPT, 40).
+%% How many lines an error quotes, and characters of a message of mpirun.
+-define(LINES, 12).
+-define(BLOCK, 400).
+
+-record(output, {first = [] :: [{source(), binary()}], missing = ?KEPT :: non_neg_integer(), last = queue:new() :: queue:queue({source(), binary()}),
+                 count = 0 :: non_neg_integer()}).
+-opaque output() :: #output{}.
+
+-spec new() -> output().
+new() -> #output{}.
+
+%% The source of a line of mpirun, which puts a tag before those of ranks (Open MPI 5 a space, too).
+-spec parse(binary()) -> {source(), binary()}.
+parse(Line) ->
+    case re:run(Line, "^\\[[^,\\]]*,([0-9]+)\\]<std(?:out|err)>: ?(.*)$", [{capture, all_but_first, binary}, dotall]) of
+        {match, [Rank, Text]} -> {binary_to_integer(Rank), Text};
+        nomatch -> {launcher, Line}
+    end.
+
+%% The script that is run in the place of a rank's program, its arguments: it runs the program and says how that ended, unless that was well. So the
+%% first rank that ended is known, with its host, also if the program was not there or was killed. Open MPI 4.1 refuses in a rank the variable that says
+%% where mpirun keeps its files.
+-spec report_end() -> string().
+report_end() ->
+    "unset OMPI_MCA_orte_local_tmpdir_base PRTE_MCA_prte_local_tmpdir_base; \"$@\"; s=$?; "
+        "[ $s = 0 ] || echo \"tessera: this rank on $(uname -n) ended with status $s\"; exit $s".
+
+%% What the script says: the host and the status.
+-spec ended_rank(binary()) -> {Host :: binary(), Status :: non_neg_integer()} | none.
+ended_rank(Line) ->
+    case re:run(Line, "^tessera: this rank on (\\S+) ended with status ([0-9]+)$", [{capture, all_but_first, binary}]) of
+        {match, [Host, Status]} -> {Host, binary_to_integer(Status)};
+        nomatch -> none
+    end.
+
+-spec add(source(), binary(), output()) -> output().
+add(Source, Line, #output{missing = Missing, first = First} = Output) when Missing > 0 ->
+    Output#output{first = [{Source, Line} | First], missing = Missing - 1};
+add(Source, Line, #output{last = Last, count = Count} = Output) when Count < ?KEPT ->
+    Output#output{last = queue:in({Source, Line}, Last), count = Count + 1};
+add(Source, Line, #output{last = Last} = Output) -> Output#output{last = queue:in({Source, Line}, queue:drop(Last))}.
+
+lines(#output{first = First, last = Last}) -> lists:reverse(First) ++ queue:to_list(Last).
+
+%% What an error quotes of a rank, after a colon.
+-spec of_rank(non_neg_integer(), output()) -> iodata().
+of_rank(Rank, Output) -> quoted(last([Line || {Source, Line} <- lines(Output), Source =:= Rank, ended_rank(Line) =:= none, is_said(Line)])).
+
+%% The same of the launcher: what is not in one of mpirun's messages, as that of ssh, then these messages; else what ranks have said.
+-spec of_launcher(output()) -> iodata().
+of_launcher(Output) ->
+    All = lines(Output),
+    {Plain, Blocks} = blocks([Line || {launcher, Line} <- All], [], []),
+    case last([Line || Line <- Plain, is_said(Line)]) ++ [Text || Block <- Blocks, Text <- [message(Block)], Text =/= ""] of
+        [] -> quoted(last([["rank ", integer_to_list(Rank), ": ", Line] || {Rank, Line} <- All, is_integer(Rank), is_said(Line)]));
+        Said -> quoted(Said)
+    end.
+
+last(Lines) -> lists:nthtail(max(0, length(Lines) - ?LINES), Lines).
+
+quoted([]) -> "";
+quoted(Lines) -> [": " | lists:join("; ", Lines)].
+
+is_said(Line) -> re:run(Line, "^\\s*$") =:= nomatch.
+
+%% Lines between two rules are a message of mpirun.
+blocks([Line | Lines], Plain, Blocks) ->
+    case is_rule(Line) of
+        true ->
+            {Block, Rest} = lists:splitwith(fun(Next) -> not is_rule(Next) end, Lines),
+            blocks(case Rest of [_ | After] -> After; [] -> [] end, Plain, [Block | Blocks]);
+        false -> blocks(Lines, [Line | Plain], Blocks)
+    end;
+blocks([], Plain, Blocks) -> {lists:reverse(Plain), lists:reverse(Blocks)}.
+
+is_rule(Line) -> re:run(Line, "^-{20,}\\s*$") =/= nomatch.
+
+%% The facts of a message: advice begins where it tells what is usually so. That a job was aborted since a process ended is known.
+message(Block) ->
+    Facts = lists:takewhile(fun(Line) -> re:run(Line, "^(This|It) (is|may|usually|might)\\b.*(caused|due|usually)|^Please |^\\s*\\* ") =:= nomatch end, Block),
+    Text = lists:join(" ", [string:trim(Line) || Line <- Facts, is_said(Line)]),
+    case re:run(Text, "^Primary job +terminated normally") of
+        nomatch -> string:slice(unicode:characters_to_list(Text), 0, ?BLOCK);
+        _ -> ""
+    end.
