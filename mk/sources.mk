@@ -387,6 +387,7 @@ C_TESTS := \
   test_llvm_exit \
   test_linalg \
   test_lower \
+  test_matrix_classes \
   test_partitions \
   test_pass \
   test_pick \

@@ -184,12 +184,13 @@ void factor_fill(const factor *f, char *line, int64_t count, double x) {
     for (int64_t i = 0; i < count; i++) factor_set(f, line, i, x);
 }
 
-double factor_norm(const factor *f, const char *x, int64_t length) {
+/* The norm, also where squares overflow or underflow. */
+static double norm_of(const factor *f, const char *x, int64_t length) {
   const double low = f->size == 4 ? 1e-25 : 1e-280, high = f->size == 4 ? 1e35 : 1e300;
   const double squares = f->v->dot(x, x, length);
-  double most = 0, sum = 0;
   if (squares > low && squares < high) return sqrt(squares);
-  for (int64_t i = 0; i < length; i++) most = fmax(most, fabs(factor_get(f, x, i)));
+  const double most = f->v->largest(x, length);
+  double sum = 0;
   for (int64_t i = 0; most > 0 && i < length; i++) {
     const double part = factor_get(f, x, i) / most;
     sum += part * part;
@@ -197,15 +198,41 @@ double factor_norm(const factor *f, const char *x, int64_t length) {
   return most * sqrt(sum);
 }
 
-double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
-  const double first = factor_get(f, x, 0), below = factor_norm(f, factor_at(f, x, 1), length - 1);
+/* 2^RANGE of either type squared, times a matrix's elements, is far from the ends of its range. */
+#define NARROW_RANGE 40
+#define WIDE_RANGE 400
+
+int factor_range_power(const factor *f, double most) {
+  const int range = f->size == 4 ? NARROW_RANGE : WIDE_RANGE;
+  int exponent = 0;
+  if (most > 0) (void)frexp(most, &exponent);
+  return exponent > range ? range - exponent : exponent < -range ? -range - exponent : 0;
+}
+
+factor_vector factor_measure(const factor *f, char *x, int64_t length) {
+  factor_vector v = {x, length, factor_get(f, x, 0), norm_of(f, factor_at(f, x, 1), length - 1), 0};
+  if (fabs(v.first) + v.below >= FACTOR_SHORT || v.below == 0) return v;
+  (void)frexp(f->v->largest(x, length), &v.power);
+  v.power = -v.power;
+  factor_scale_by_power(f, x, length, v.power);
+  v.first = factor_get(f, x, 0);
+  v.below = norm_of(f, factor_at(f, x, 1), length - 1);
+  return v;
+}
+
+double factor_reflect_vector(const factor *f, const factor_vector *v, double *out_tau) {
   *out_tau = 0;
-  if (below == 0) return first;
-  const double norm = hypot(first, below), target = first > 0 ? -norm : norm, v0 = first - target;
-  for (int64_t i = 1; i < length; i++) factor_set(f, x, i, factor_get(f, x, i) / v0);
-  factor_set(f, x, 0, 1);
+  if (v->below == 0) return v->first;
+  const double norm = hypot(v->first, v->below), target = v->first > 0 ? -norm : norm, v0 = v->first - target;
+  for (int64_t i = 1; i < v->length; i++) factor_set(f, v->x, i, factor_get(f, v->x, i) / v0);
+  factor_set(f, v->x, 0, 1);
   *out_tau = -v0 / target;
-  return target;
+  return ldexp(target, -v->power);
+}
+
+double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau) {
+  const factor_vector v = factor_measure(f, x, length);
+  return factor_reflect_vector(f, &v, out_tau);
 }
 
 /* Lines of a task. */
@@ -417,15 +444,6 @@ static int64_t parts_of(const factor *f, ts_dtype type, int64_t elements) {
   return elements * (int64_t)ts_dtype_size(type) / f->size;
 }
 
-static bool is_finite(const factor *f) {
-  const int64_t count = parts_of(f, f->spec->type, f->spec->rows * f->spec->cols);
-  static const double zeros[256]; /* whose products with others are NaN */
-  bool finite = true;
-  for (int64_t i = 0; i < count && finite; i += 256)
-    finite = f->v->dot((const char *)f->matrix + i * f->size, zeros, ts_linalg_min(256, count - i)) == 0;
-  return finite;
-}
-
 static void fill_with_nan(const factor *f) {
   for (int i = 0; i < ts_op_results(f->spec->op); i++)
     factor_fill(f, f->results[i], parts_of(f, ts_factor_result_type(f->spec, i), ts_factor_elements(f->spec, i)),
@@ -470,24 +488,25 @@ ts_status ts_factor_run(const ts_factor_spec *spec, const void *const *operands,
                         const ts_factor_means *means) {
   const bool is_complex = spec->type == TS_C128;
   const ts_dtype part = is_complex ? TS_F64 : spec->type;
-  const factor f = {.spec = spec,
-                    .v = ts_linalg_vector_of(part),
-                    .size = (int)ts_dtype_size(part),
-                    .matrix = operands[0],
-                    .right = spec->right > 0 ? operands[1] : NULL,
-                    .results = results,
-                    .workspace = workspace,
-                    .products = means->products,
-                    .pool = means->pool,
-                    .parallel = means->parallel,
-                    .cancel = means->cancel};
+  factor f = {.spec = spec,
+              .v = ts_linalg_vector_of(part),
+              .size = (int)ts_dtype_size(part),
+              .matrix = operands[0],
+              .right = spec->right > 0 ? operands[1] : NULL,
+              .results = results,
+              .workspace = workspace,
+              .products = means->products,
+              .pool = means->pool,
+              .parallel = means->parallel,
+              .cancel = means->cancel};
   if (ts_factor_is_small(spec)) {
     char *aligned = workspace + (64 - (uintptr_t)workspace % 64) % 64;
     TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
     ts_factor_run_group(spec, ts_factor_vector(spec, 1), 1, operands[0], results, aligned);
     return TS_SUCCESS;
   }
-  bool good = !wants_finite(spec->op) || is_finite(&f);
+  if (wants_finite(spec->op)) f.most = f.v->largest(f.matrix, parts_of(&f, spec->type, spec->rows * spec->cols));
+  bool good = isfinite(f.most);
   TS_TRY(ts_check_cancelled(f.cancel, ts_op_name(spec->op)));
   if (good) TS_TRY(is_complex ? run_complex(&f, &good) : run_real(&f, &good));
   if (!good) fill_with_nan(&f);

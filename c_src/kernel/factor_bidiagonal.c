@@ -40,13 +40,6 @@ static double lesser_value(double f, double g, double h) {
   return 2 * (least * (1 / (sqrt(1 + x * x) + sqrt(1 + y * y)))) * ratio;
 }
 
-/* The Givens rotation that maps (x, y) to a multiple of e1; returns the multiple. */
-static double rotation_of(double x, double y, factor_rotation *out) {
-  const double length = factor_length(x, y);
-  *out = length == 0 ? (factor_rotation){1, 0} : (factor_rotation){x / length, y / length};
-  return length;
-}
-
 static void add(const values *v, factor_batch *const *out, factor_rotation left, factor_rotation right) {
   factor_add_turn(v->b->f, out[0], left.cosine, left.sine);
   factor_add_turn(v->b->f, out[1], right.cosine, right.sine);
@@ -57,13 +50,13 @@ static void step_shifted(const values *v, const part *p, double shift, factor_ba
   double f = (fabs(p->d[0]) - shift) * (copysign(1, p->d[0]) + shift / p->d[0]), g = p->e[0];
   for (int64_t i = 0; i + 1 < p->count; i++) {
     double *d = d_at(p, i), *e = e_at(p, i), *next = d_at(p, i + 1);
-    const double r = rotation_of(f, g, &right);
+    const double r = factor_rotation_of(f, g, &right);
     if (i > 0) *e_at(p, i - 1) = r;
     f = right.cosine * *d + right.sine * *e;
     *e = right.cosine * *e - right.sine * *d;
     g = right.sine * *next;
     *next *= right.cosine;
-    *d = rotation_of(f, g, &left);
+    *d = factor_rotation_of(f, g, &left);
     f = left.cosine * *e + left.sine * *next;
     *next = left.cosine * *next - left.sine * *e;
     if (i + 2 < p->count) {
@@ -79,9 +72,9 @@ static void step_unshifted(const values *v, const part *p, factor_batch *const *
   factor_rotation left = {1, 0}, right = {1, 0};
   for (int64_t i = 0; i + 1 < p->count; i++) {
     double *d = d_at(p, i);
-    const double r = rotation_of(*d * right.cosine, *e_at(p, i), &right);
+    const double r = factor_rotation_of(*d * right.cosine, *e_at(p, i), &right);
     if (i > 0) *e_at(p, i - 1) = left.sine * r;
-    *d = rotation_of(left.cosine * r, *d_at(p, i + 1) * right.sine, &left);
+    *d = factor_rotation_of(left.cosine * r, *d_at(p, i + 1) * right.sine, &left);
     add(v, out, left, right);
   }
   double *last = d_at(p, p->count - 1);

@@ -2,15 +2,46 @@
 
 #include <string.h>
 
+bool factor_is_far(factor_number z) {
+  return isfinite(z.re) && isfinite(z.im) && factor_is_far_size(factor_larger_part(z));
+}
+
+static factor_number far_quotient(factor_number x, factor_number y) {
+  const double by = factor_lift(factor_larger_part(y));
+  if (by > 1 && factor_larger_part(x) < 1) return factor_quotient(factor_scaled(x, by), factor_scaled(y, by));
+  return factor_scaled(factor_quotient(x, factor_scaled(y, by)), by);
+}
+
 factor_number factor_quotient(factor_number x, factor_number y) {
   const bool swap = fabs(y.im) > fabs(y.re);
   const double large = swap ? y.im : y.re, small = swap ? y.re : y.im;
   const double first = swap ? x.im : x.re, second = swap ? x.re : x.im;
   if (factor_is_zero(y)) return (factor_number){x.re / fabs(y.re), x.im / fabs(y.re)};
+  if (factor_is_far(y)) return far_quotient(x, y);
   const double ratio = small / large, divisor = large + small * ratio;
   const double im = (second - first * ratio) / divisor;
   return (factor_number){(first + second * ratio) / divisor, swap ? -im : im};
 }
+
+static factor_number raised(factor_number z, int64_t power) {
+  return (factor_number){ts_linalg_raised(z.re, power), ts_linalg_raised(z.im, power)};
+}
+
+/* The number without the power of two of its larger part. */
+static factor_number part_of(factor_number z, int64_t *power) {
+  int64_t own = 0;
+  if (!isfinite(z.re) || !isfinite(z.im)) return z;
+  (void)ts_linalg_part(factor_larger_part(z), &own);
+  *power += own;
+  return raised(z, -own);
+}
+
+void factor_multiply(factor_far_number *product, factor_number x) {
+  const factor_number part = part_of(x, &product->power);
+  product->part = part_of(factor_times(product->part, part), &product->power);
+}
+
+factor_number factor_far_value(const factor_far_number *x) { return raised(x->part, x->power); }
 
 /* ---- lines ---- */
 
@@ -59,12 +90,6 @@ factor_number factor_largest_phase(factor_numbers x, int64_t count) {
   return factor_phase(found);
 }
 
-double factor_largest_part(const double *numbers, int64_t count) {
-  double most = 0;
-  for (int64_t i = 0; i < 2 * count; i++) most = fmax(most, fabs(numbers[i]));
-  return most;
-}
-
 /* ---- reflectors ---- */
 
 /* Also where squares overflow or underflow. */
@@ -80,11 +105,18 @@ static double norm_of(const factor *f, factor_numbers x, int64_t count) {
   return most * sqrt(sum);
 }
 
+/* Of a vector whose norm would have few digits; it becomes longer. */
+static factor_number reflector_of_short(const factor *f, factor_numbers x, int64_t length, double *out_tau) {
+  for (int64_t i = 0; i < length; i++) factor_put_number(x, i, factor_scaled(factor_number_at(x, i), FACTOR_LIFT));
+  return factor_scaled(factor_complex_reflector(f, x, length, out_tau), 1 / FACTOR_LIFT);
+}
+
 factor_number factor_complex_reflector(const factor *f, factor_numbers x, int64_t length, double *out_tau) {
   const factor_number first = factor_number_at(x, 0), phase = factor_phase(first);
   const double size = factor_size(first), norm = hypot(size, norm_of(f, factor_from(x, 1), length - 1));
   *out_tau = 0;
   if (norm == 0) return first;
+  if (norm < FACTOR_SHORT) return reflector_of_short(f, x, length, out_tau);
   const factor_number v0 = {phase.re * (size + norm), phase.im * (size + norm)};
   for (int64_t i = 1; i < length; i++) factor_put_number(x, i, factor_quotient(factor_number_at(x, i), v0));
   factor_put_number(x, 0, (factor_number){1, 0});

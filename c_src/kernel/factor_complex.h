@@ -20,14 +20,22 @@ static inline factor_number factor_less(factor_number x, factor_number y) {
   return (factor_number){x.re - y.re, x.im - y.im};
 }
 static inline double factor_size(factor_number z) { return hypot(z.re, z.im); }
+static inline factor_number factor_scaled(factor_number z, double by) { return (factor_number){z.re * by, z.im * by}; }
+static inline double factor_larger_part(factor_number z) { return fmax(fabs(z.re), fabs(z.im)); }
 static inline bool factor_is_zero(factor_number z) { return z.re == 0 && z.im == 0; }
 /* z / |z|, and 1 for 0; of size 1 also where z is so small that it has few digits. */
 static inline factor_number factor_phase(factor_number z) {
   const double by = factor_size(z) < 0x1p-960 ? 0x1p600 : 1, re = z.re * by, im = z.im * by, size = hypot(re, im);
   return size > 0 ? (factor_number){re / size, im / size} : (factor_number){1, 0};
 }
-/* As the op divides: by Smith's method. */
+/* By Smith's method, as the op divides. */
 factor_number factor_quotient(factor_number x, factor_number y);
+/* True of a divisor that is scaled for it. */
+bool factor_is_far(factor_number z);
+/* True near the ends of the range, where sizes and quotients have few digits or overflow, and of infinities and NaN. */
+static inline bool factor_is_far_size(double size) { return !(size >= FACTOR_SHORT && size <= 0x1p1000); }
+/* By what numbers of this size, or one beside it, are multiplied to be in the midst of the range. */
+static inline double factor_lift(double size) { return size < 1 ? FACTOR_LIFT : 1 / FACTOR_LIFT; }
 
 /* Numbers of a line from some element on. */
 typedef struct factor_numbers {
@@ -74,6 +82,13 @@ void factor_store(const factor_rows *from, const factor_view *to, int64_t rows, 
 /* Sums of conj(x) y, and of x y. */
 factor_number factor_inner(const factor *f, factor_numbers x, factor_numbers y, int64_t count);
 factor_number factor_product_sum(const factor *f, factor_numbers x, factor_numbers y, int64_t count);
+/* A product that may be beyond the range, times 2^power. */
+typedef struct factor_far_number {
+  factor_number part;
+  int64_t power;
+} factor_far_number;
+void factor_multiply(factor_far_number *product, factor_number x);
+factor_number factor_far_value(const factor_far_number *x);
 /* y += a x */
 void factor_add_scaled(const factor *f, factor_numbers y, factor_number a, factor_numbers x, int64_t count);
 /* x *= a */
@@ -106,8 +121,6 @@ ts_status factor_complex_product(const factor *f, const factor_rows *a, int64_t 
                                  const double *tau, const factor_rows *q);
 /* The phase of the first element of largest size. */
 factor_number factor_largest_phase(factor_numbers x, int64_t count);
-/* The size of the largest part of some numbers. */
-double factor_largest_part(const double *numbers, int64_t count);
 
 /* One matrix; false in `out_converged` as in factor_internal.h. */
 ts_status factor_complex_cholesky(const factor *f);

@@ -127,10 +127,16 @@ static void divide_by_zero(factor_numbers x, int64_t step, int64_t end) {
   }
 }
 
+static void divide_one_by_one(factor_numbers x, int64_t step, int64_t end, factor_number by) {
+  for (int64_t i = 0; i < end; i += step) factor_put_number(x, i, factor_quotient(factor_number_at(x, i), by));
+}
+
 void factor_divide_numbers(factor_numbers x, int64_t step, int64_t count, factor_number by) {
   const int64_t end = count * step;
   if (factor_is_zero(by))
     divide_by_zero(x, step, end);
+  else if (factor_is_far(by))
+    divide_one_by_one(x, step, end, by);
   else if (fabs(by.im) > fabs(by.re))
     divide_turned(x, step, end, by);
   else

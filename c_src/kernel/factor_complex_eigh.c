@@ -16,7 +16,7 @@ static int load(const hermitian *s) {
   const factor_view in = {(double *)(uintptr_t)s->f->matrix, s->n, 1};
   double most = 0;
   int scale;
-  for (int64_t i = 0; i < s->n; i++) most = fmax(most, factor_largest_part(in.data + 2 * i * s->n, i + 1));
+  for (int64_t i = 0; i < s->n; i++) most = fmax(most, s->f->v->largest(in.data + 2 * i * s->n, 2 * (i + 1)));
   (void)frexp(most, &scale);
   for (int64_t i = 0; i < s->n; i++)
     for (int64_t k = 0; k <= i; k++) {

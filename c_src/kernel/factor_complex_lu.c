@@ -23,6 +23,12 @@ static void exchange_rows(const factor_grid *g, int64_t column, int64_t from, in
   }
 }
 
+static double most_of(const double *x, int64_t count) {
+  double most = 0;
+  for (int64_t i = 0; i < count; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
+
 /* The first of largest size, also where squares overflow or underflow. */
 static int64_t find_largest(factor_numbers x, int64_t count) {
   int64_t best = 0;
@@ -32,9 +38,11 @@ static int64_t find_largest(factor_numbers x, int64_t count) {
     if (square > most) most = square, best = i;
   }
   if (most > 1e-280 && most < 1e300) return best;
+  const double largest = fmax(most_of(x.re, count), most_of(x.im, count)),
+               by = factor_is_far_size(largest) ? factor_lift(largest) : 1;
   best = 0, most = 0;
   for (int64_t i = 0; i < count; i++) {
-    const double size = factor_size(factor_number_at(x, i));
+    const double size = factor_size(factor_scaled(factor_number_at(x, i), by));
     if (size > most) most = size, best = i;
   }
   return best;
@@ -156,12 +164,12 @@ static void put_factors(factor_grid *g) {
 
 static void put_determinant(const factor_grid *g) {
   const factor_view out = result(g, 0);
-  factor_number product = {1, 0};
+  factor_far_number product = {{1, 0}, 0};
   for (int64_t i = 0; i < g->n; i++) {
-    product = factor_times(product, factor_number_at(factor_row(&g->a, i), i));
-    if (g->pivots[i] != i) product = factor_negative(product);
+    factor_multiply(&product, factor_number_at(factor_row(&g->a, i), i));
+    if (g->pivots[i] != i) product.part = factor_negative(product.part);
   }
-  factor_view_put(&out, 0, 0, product);
+  factor_view_put(&out, 0, 0, factor_far_value(&product));
 }
 
 ts_status factor_blocked_lu(const factor *f) {

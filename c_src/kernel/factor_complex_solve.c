@@ -120,14 +120,21 @@ typedef struct lu {
 
 static factor_numbers row_of(const lu *s, int64_t i) { return factor_row(&s->rows, s->order[i]); }
 
-/* The first element of largest size of what is left of a column. */
-static void exchange_for_pivot(lu *s, int64_t j) {
-  int64_t best = j, kept = s->order[j];
-  double most = factor_size(factor_number_at(row_of(s, j), j));
-  for (int64_t i = j + 1; i < s->n; i++) {
-    const double size = factor_size(factor_number_at(row_of(s, i), j));
-    if (size > most) most = size, best = i;
+/* The first element of largest size of what is left of a column, whose elements are compared times `by`. */
+static int64_t find_largest(const lu *s, int64_t j, double by, double *out_most) {
+  int64_t best = j;
+  *out_most = 0;
+  for (int64_t i = j; i < s->n; i++) {
+    const double size = factor_size(factor_scaled(factor_number_at(row_of(s, i), j), by));
+    if (size > *out_most || i == j) *out_most = size, best = i;
   }
+  return best;
+}
+
+static void exchange_for_pivot(lu *s, int64_t j) {
+  double most;
+  int64_t best = find_largest(s, j, 1, &most), kept = s->order[j];
+  if (factor_is_far_size(most)) best = find_largest(s, j, factor_lift(most), &most);
   s->odd ^= best != j;
   s->order[j] = s->order[best];
   s->order[best] = kept;
@@ -170,10 +177,10 @@ static void put_factors(const lu *s) {
 }
 
 static void put_determinant(const lu *s) {
-  factor_number product = {s->odd ? -1 : 1, 0};
+  factor_far_number product = {{s->odd ? -1 : 1, 0}, 0};
   const factor_view out = view(s->f->results[0], 1, 1);
-  for (int64_t i = 0; i < s->n; i++) product = factor_times(product, factor_number_at(row_of(s, i), i));
-  factor_view_put(&out, 0, 0, product);
+  for (int64_t i = 0; i < s->n; i++) factor_multiply(&product, factor_number_at(row_of(s, i), i));
+  factor_view_put(&out, 0, 0, factor_far_value(&product));
 }
 
 /* U x = y, from the last row on. */

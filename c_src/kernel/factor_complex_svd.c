@@ -24,7 +24,7 @@ typedef struct complex_svd {
  */
 static void load(complex_svd *s) {
   const factor_view in = {(double *)(uintptr_t)s->f->matrix, s->transposed ? s->m : 1, s->transposed ? 1 : s->n};
-  (void)frexp(factor_largest_part(in.data, s->m * s->n), &s->scale);
+  (void)frexp(s->f->most, &s->scale);
   factor_load(&in, &s->a, s->n, s->m);
   for (int64_t i = 0; i < 2 * s->m * s->n; i++) s->a.data[i] = ldexp(s->a.data[i], -s->scale);
 }

@@ -26,7 +26,7 @@ static int load(const eigh *s) {
   double most = 0;
   int scale = 0;
   for (int64_t i = 0; i < n; i++)
-    for (int64_t k = 0; k <= i; k++) most = fmax(most, fabs(factor_get(f, f->matrix, i * n + k)));
+    most = fmax(most, f->v->largest(factor_at(f, (char *)(uintptr_t)f->matrix, i * n), i + 1));
   if (most > 0) (void)frexp(most, &scale);
   ts_linalg_copy(&from, &to, n, n, f->size);
   factor_scale_by_power(f, s->a.data, n * n, -scale);
@@ -102,25 +102,24 @@ static int64_t find_part(const factor_tridiagonal *s, int64_t l) {
 
 /* One QL step of rows l to m. */
 static void step(const factor_tridiagonal *s, int64_t l, int64_t m, factor_batch *out) {
-  double *d = s->d, *e = s->e, g = (d[l + 1] - d[l]) / (2 * e[l]), sine = 1, cosine = 1, p = 0;
+  double *d = s->d, *e = s->e, g = (d[l + 1] - d[l]) / (2 * e[l]), p = 0;
+  factor_rotation r = {1, 1};
   g = d[m] - d[l] + e[l] / (g + copysign(factor_length(g, 1), g));
   factor_begin_wave(out, m, -1);
   for (int64_t i = m - 1; i >= l; i--) {
-    const double x = sine * e[i], b = cosine * e[i], r = factor_length(x, g);
-    e[i + 1] = r;
-    if (r == 0) {
+    const double b = r.cosine * e[i];
+    e[i + 1] = factor_rotation_of(g, r.sine * e[i], &r);
+    if (e[i + 1] == 0) {
       d[i + 1] -= p;
       e[m] = 0;
       return;
     }
-    sine = x / r;
-    cosine = g / r;
     g = d[i + 1] - p;
-    const double t = (d[i] - g) * sine + 2 * cosine * b;
-    p = sine * t;
+    const double t = (d[i] - g) * r.sine + 2 * r.cosine * b;
+    p = r.sine * t;
     d[i + 1] = g + p;
-    g = cosine * t - b;
-    factor_add_turn(s->f, out, cosine, sine);
+    g = r.cosine * t - b;
+    factor_add_turn(s->f, out, r.cosine, r.sine);
   }
   d[l] -= p;
   e[l] = g;
@@ -129,18 +128,18 @@ static void step(const factor_tridiagonal *s, int64_t l, int64_t m, factor_batch
 
 typedef struct steps {
   const factor_tridiagonal *t;
-  int64_t l; /* the first eigenvalue that is not found */
-  int taken; /* for it */
+  int64_t l;     /* the first eigenvalue that is not found */
+  int64_t taken; /* for all of them: one may take a hundred where their sizes differ by more than a number's digits */
   bool converged;
 } steps;
 
 static bool more_steps(void *state, factor_batch *const *batches) {
   steps *s = state;
   const factor_tridiagonal *t = s->t;
-  for (; s->l < t->n; s->l++, s->taken = 0)
+  for (; s->l < t->n; s->l++)
     for (int64_t m = find_part(t, s->l); m > s->l; m = find_part(t, s->l)) {
       if (!factor_batch_has_room(batches[0], t->n)) return false;
-      s->converged = s->taken++ < MOST_STEPS;
+      s->converged = s->taken++ < MOST_STEPS * t->n;
       if (!s->converged || ts_cancelled(t->f->cancel)) return true;
       step(t, s->l, m, batches[0]);
     }

@@ -12,6 +12,7 @@ typedef struct factor {
   const ts_factor_spec *spec;
   const ts_linalg_vector *v;
   int size;                   /* bytes of an element */
+  double most;                /* of qr, eigh and svd: the largest size of an element, or of a part of one */
   const void *matrix, *right; /* right: of systems */
   void *const *results;
   char *workspace;
@@ -36,10 +37,23 @@ typedef struct factor_rotation {
   double cosine, sine;
 } factor_rotation;
 
+/* Lengths below it are not divided by: towards the least numbers, lengths and quotients have few digits. Vectors that
+ * are as short become longer by FACTOR_LIFT first. */
+#define FACTOR_SHORT 0x1p-900
+#define FACTOR_LIFT 0x1p600
+
 /* The root of the sum of squares; the same bits everywhere where the squares neither overflow nor underflow. */
 static inline double factor_length(double x, double y) {
   const double squares = x * x + y * y;
   return squares > 1e-280 && squares < 1e280 ? sqrt(squares) : hypot(x, y);
+}
+
+/* The Givens rotation that maps (x, y) to a multiple of e1; returns the multiple. */
+static inline double factor_rotation_of(double x, double y, factor_rotation *out) {
+  const double length = factor_length(x, y), by = length < FACTOR_SHORT ? FACTOR_LIFT : 1,
+               divisor = length < FACTOR_SHORT ? factor_length(x * by, y * by) : length;
+  *out = length == 0 ? (factor_rotation){1, 0} : (factor_rotation){x * by / divisor, y * by / divisor};
+  return length;
 }
 
 /* The first address from `at` on that is aligned to the vectors of every instruction set. */
@@ -58,10 +72,24 @@ static inline char *factor_at(const factor *f, char *line, int64_t i) { return l
 
 /* ts_linalg_copy by all threads. */
 void factor_copy(const factor *f, const ts_linalg_view *from, const ts_linalg_view *to, int64_t rows, int64_t cols);
-/* The norm, also where squares overflow or underflow. */
-double factor_norm(const factor *f, const char *x, int64_t length);
-/* A reflector I - tau v v' of `length` elements of x, in place of them, with v[0] = 1: it makes x a multiple, which is
- * returned, of the first unit vector. */
+/* The exponent of the power of two that brings a matrix with this largest element into a range where no norm overflows
+ * and rounding errors are normal numbers. It is 0 but near the ends of the range: a small element beside large ones
+ * would lose digits. */
+int factor_range_power(const factor *f, double most);
+/* A vector before its reflection: its first element, and the norm of the others. Both are times 2^power. The power is 0
+ * unless the norm would have few digits, as subnormal numbers do. */
+typedef struct factor_vector {
+  char *x;
+  int64_t length;
+  double first, below;
+  int power;
+} factor_vector;
+
+/* Multiplies x by 2^power. */
+factor_vector factor_measure(const factor *f, char *x, int64_t length);
+/* Replaces x by the v of a reflector I - tau v v', with v[0] = 1. The reflector maps x to a multiple of the first unit
+ * vector. Returns that multiple. */
+double factor_reflect_vector(const factor *f, const factor_vector *v, double *out_tau);
 double factor_reflector(const factor *f, char *x, int64_t length, double *out_tau);
 /* Reflectors `first` to `end` - 1, number j of which stands in line j of `a` from element j + offset on, for the lines
  * of `to` from `from` on. With `fills` these begin as those of the identity, so reflector j changes no line before

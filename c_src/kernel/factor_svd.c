@@ -24,9 +24,7 @@ typedef struct svd {
 /* The matrix by columns, times a power of two that makes its largest element about 1. */
 static void load(svd *s) {
   const factor *f = s->f;
-  double most = 0;
-  for (int64_t i = 0; i < s->m * s->n; i++) most = fmax(most, fabs(factor_get(f, f->matrix, i)));
-  if (most > 0) (void)frexp(most, &s->scale);
+  if (f->most > 0) (void)frexp(f->most, &s->scale);
   const ts_linalg_view from = {(char *)(uintptr_t)f->matrix, s->transposed ? s->m : 1, s->transposed ? 1 : s->n};
   const ts_linalg_view to = {s->a.data, s->m, 1};
   ts_linalg_copy(&from, &to, s->n, s->m, f->size);

@@ -8,6 +8,7 @@
 
 #include "tensor/dtype.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -103,6 +104,29 @@ typedef struct ts_linalg_poles {
   int64_t count;
 } ts_linalg_poles;
 
+/* A product, as of a diagonal, whose partial products may be beyond the range: part * 2^power. Where none is, its bits
+ * are those of plain multiplications. */
+typedef struct ts_linalg_product {
+  double part;
+  int64_t power;
+} ts_linalg_product;
+
+/* The part of x from 0.5 to 1, and what it is multiplied by to be x is added to `power`. */
+static inline double ts_linalg_part(double x, int64_t *power) {
+  int exponent = 0;
+  const double part = isfinite(x) ? frexp(x, &exponent) : x;
+  *power += exponent;
+  return part;
+}
+/* Rounded as f32 where `narrow`, else as f64. */
+static inline void ts_linalg_multiply(ts_linalg_product *p, double x, bool narrow) {
+  const double product = p->part * ts_linalg_part(x, &p->power);
+  p->part = ts_linalg_part(narrow ? (double)(float)product : product, &p->power);
+}
+static inline double ts_linalg_raised(double part, int64_t power) {
+  return ldexp(part, power < -9999 ? -9999 : power > 9999 ? 9999 : (int)power);
+}
+
 typedef struct ts_linalg_vector {
   int lanes; /* elements of a vector */
   int width; /* columns that `solve` does at a time */
@@ -132,6 +156,8 @@ typedef struct ts_linalg_vector {
   void (*svd_group)(const ts_linalg_factors *group, void *workspace);
   /* The sum of products, 64 bytes of lanes at a time, without fused multiply-adds: the same bits everywhere. */
   double (*dot)(const void *a, const void *b, int64_t count);
+  /* The largest size of an element; NaN or infinite where an element is. */
+  double (*largest)(const void *x, int64_t count);
   /* Applies a reflector to `count` lines that are `step` elements apart: the bits of add_scaled by -tau times `dot`. */
   void (*reflect)(const ts_linalg_reflector *reflector, void *lines, int64_t step, int64_t count);
   /* -tau times `dot` of v and each of `count` lines. */

@@ -28,6 +28,30 @@ static double NAME(dot)(const void *a, const void *b, int64_t count) {
   return NAME(sum_chunk)(sums);
 }
 
+/* As integers, sizes have the order of the numbers, and infinities and NaN are behind them. */
+INLINE I NAME(larger_bits)(I most, V x) {
+  const I bits = (I)NAME(size)(x), exceeds = bits > most;
+  return (bits & exceeds) | (most & ~exceeds);
+}
+
+static double NAME(largest)(const void *from, int64_t count) {
+  const T *x = from;
+  I bits[PARTS];
+  W lanes[LANES], most = 0;
+  T out;
+  int64_t i = 0;
+  _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) bits[p] = (I)SPLAT(0);
+  for (; i + CHUNK <= count; i += CHUNK)
+    _Pragma("GCC unroll 8") for (int p = 0; p < PARTS; p++) bits[p] =
+        NAME(larger_bits)(bits[p], NAME(load)(x + i + p * LANES));
+  for (; i < count; i += LANES) bits[0] = NAME(larger_bits)(bits[0], NAME(load_up_to)(x + i, count - i));
+  for (int p = 1; p < PARTS; p++) bits[0] = NAME(larger_bits)(bits[0], (V)bits[p]);
+  memcpy(lanes, bits, sizeof lanes);
+  for (int k = 0; k < LANES; k++) most = lanes[k] > most ? lanes[k] : most;
+  memcpy(&out, &most, sizeof out);
+  return (double)out;
+}
+
 /* Lines that a reflector is applied to at once: as many sums hide the latency of an addition. */
 #define TOGETHER (PARTS == 1 ? 8 : 4)
 

@@ -89,15 +89,13 @@ static void multiply_diagonal(const lu_run *r, const lu_memory *m, int64_t which
   const lu_state *s = r->s;
   bool odd = false;
   for (int64_t i = 0; i < s->n; i++) odd ^= m->pivots[i] != i;
-  float narrow = odd ? -1 : 1;
-  double wide = odd ? -1 : 1;
+  ts_linalg_product product = {odd ? -1 : 1, 0};
   for (int64_t i = 0; i < s->n; i++) {
-    const char *at = m->factors + i * (lu_pitch(s->n) + 1) * s->size;
-    if (s->size == 4)
-      narrow *= *(const float *)(const void *)at;
-    else
-      wide *= *(const double *)(const void *)at;
+    const void *at = m->factors + i * (lu_pitch(s->n) + 1) * s->size;
+    ts_linalg_multiply(&product, s->size == 4 ? (double)*(const float *)at : *(const double *)at, s->size == 4);
   }
+  const double wide = ts_linalg_raised(product.part, product.power);
+  const float narrow = s->size == 4 ? (float)wide : 0;
   memcpy(r->x + which * s->size, s->size == 4 ? (const void *)&narrow : &wide, (size_t)s->size);
 }
 

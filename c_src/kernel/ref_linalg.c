@@ -190,10 +190,25 @@ static void substitute(const ref_matrix *m, int64_t n, int64_t j) {
   }
 }
 
+/* The number without its power of two, which is added to `power`: partial products may be beyond the range. */
+static ts_scalar part_of(ts_dtype type, ts_scalar x, int64_t *power) {
+  const double value = ts_scalar_to_f64(type, x);
+  int exponent = 0;
+  if (!isfinite(value)) return x;
+  const double part = frexp(value, &exponent);
+  *power += exponent;
+  return ts_scalar_from_f64(type, part);
+}
+
 static void put_product(const ts_ref_call *call, const ref_matrix *m, bool odd, int64_t which) {
   ts_scalar product = ts_scalar_from_f64(m->type, odd ? -1 : 1);
-  for (int64_t i = 0; i < m->cols; i++) product = ts_ref_binary(TS_OP_MULTIPLY, m->type, product, *at(m, i, i));
-  put(call, 0, m->type, which, product);
+  int64_t power = 0;
+  for (int64_t i = 0; i < m->cols; i++) {
+    const ts_scalar x = part_of(m->type, *at(m, i, i), &power);
+    product = part_of(m->type, ts_ref_binary(TS_OP_MULTIPLY, m->type, product, x), &power);
+  }
+  const int raised = power > 9999 ? 9999 : power < -9999 ? -9999 : (int)power;
+  put(call, 0, m->type, which, ts_scalar_from_f64(m->type, ldexp(ts_scalar_to_f64(m->type, product), raised)));
 }
 
 /* Row i of the factors is row order[i] of the matrix; a column of these numbers stands behind it. */
