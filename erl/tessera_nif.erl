@@ -13,7 +13,7 @@
          expression_program/3, expression_pack/3, expression_unpack/1, graph_text/1, describe/1, graph_stablehlo/1, parse/1,
          set_mesh/3, set_shardings/3, partition/1, cut/4, join/4, interpret/3,
          compile/2, on_device/2, run/4, run_answer/2, run_abandon/1, run_group/4, run_resume/1,
-         run_rank/5, run_refuse/3, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
+         run_rank/5, run_refuse/3, block/2, block_append/2, block_binary/1, block_tensor/4, place/4, place_is_full/1, place_collected/1, proxy/3, is_proxy/1, proxy_info/1, proxy_take/1,
          rank_open/3, rank_isa/0, rank_build/0, rank_moved/0, rank_close/1, rank_exit/1, executable_info/1, executable_kernels/1, explain/1,
          jit_stats/0, jit_configure/2, set_log_process/1, cpu_count/0,
          inject_fatal/1, fail_allocation/1, live_blocks/0]).
@@ -173,6 +173,10 @@ run_group(Executable, Arguments, Threads, Donated) -> ?FIRST([Executable, Argume
 run_resume(Run) -> ?FIRST([Run]).
 run_rank(Executable, Arguments, Threads, Donated, Run) -> ?FIRST([Executable, Arguments, Threads, Donated, Run]).
 run_refuse(Run, Code, Text) -> ?FIRST([Run, Code, Text]).
+block(Bytes, Pooled) -> ?FIRST([Bytes, Pooled]).
+block_append(Block, Bytes) -> ?FIRST([Block, Bytes]).
+block_binary(Block) -> ?FIRST([Block]).
+block_tensor(Block, Type, Shape, Device) -> ?FIRST([Block, Type, Shape, Device]).
 place(Owner, Rank, About, Enough) -> ?FIRST([Owner, Rank, About, Enough]).
 place_is_full(Place) -> ?FIRST([Place]).
 place_collected(Place) -> ?FIRST([Place]).

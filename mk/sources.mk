@@ -294,6 +294,7 @@ COMM_SRC := \
 
 NIF_SRC := \
   c_src/nif/nif_attrs.c \
+  c_src/nif/nif_block.c \
   c_src/nif/nif_device.c \
   c_src/nif/nif_digest.c \
   c_src/nif/nif_digest_map.c \

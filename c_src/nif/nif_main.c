@@ -1,5 +1,6 @@
 /* The table of NIFs, and loading. The library is linked -z nodelete: its pool, threads and caches outlive every load
  * and purge of the module, so load is idempotent and upgrade only takes over the resource types. */
+#include "nif/nif_block.h"
 #include "nif/nif_digest.h"
 #include "nif/nif_eager.h"
 #include "nif/nif_expr.h"
@@ -163,7 +164,7 @@ static bool open_all(ErlNifEnv *env, ErlNifResourceFlags flags) {
   if (!log_lock) log_lock = enif_mutex_create("tessera_log");
   return log_lock && ts_nif_device_init(env) && ts_nif_tensor_init(env, flags) && ts_nif_builder_init(env, flags) &&
          ts_nif_watch_init(env, flags) && ts_nif_expr_init(env, flags) && ts_nif_digest_init(env, flags) &&
-         ts_nif_proxy_init(env, flags) && ts_nif_executable_init(env, flags);
+         ts_nif_proxy_init(env, flags) && ts_nif_block_init(env, flags) && ts_nif_executable_init(env, flags);
 }
 
 /* From OTP 26 on the VM tells when it halts; in earlier releases an exit handler has to suffice. */
@@ -323,6 +324,10 @@ static ErlNifFunc functions[] = {
     {"run_resume", 1, ts_nif_run_resume, 0},
     {"run_rank", 5, ts_nif_run_rank, 0},
     {"run_refuse", 3, ts_nif_run_refuse, 0},
+    {"block", 2, ts_nif_block, 0},
+    {"block_append", 2, ts_nif_block_append, 0},
+    {"block_binary", 1, ts_nif_block_binary, 0},
+    {"block_tensor", 4, ts_nif_block_tensor, 0},
     {"place", 4, ts_nif_place, 0},
     {"place_is_full", 1, ts_nif_place_is_full, 0},
     {"place_collected", 1, ts_nif_place_collected, 0},

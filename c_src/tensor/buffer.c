@@ -72,6 +72,13 @@ ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_r
   return TS_SUCCESS;
 }
 
+ts_status ts_buffer_adopt(ts_pool *pool, ts_dtype dtype, const ts_shape *shape, void *data, ts_buffer **out) {
+  TS_TRY(ts_buffer_wrap(dtype, shape, data, NULL, NULL, out));
+  (*out)->pool = pool;
+  atomic_init(&(*out)->is_fixed, true);
+  return TS_SUCCESS;
+}
+
 ts_status ts_buffer_wrap_elsewhere(struct ts_device *device, ts_dtype dtype, const ts_shape *shape,
                                    ts_release_fn release, void *context, ts_buffer **out) {
   TS_TRY(ts_buffer_wrap(dtype, shape, NULL, release, context, out));

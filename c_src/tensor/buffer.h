@@ -35,6 +35,8 @@ ts_status ts_buffer_create(ts_pool *pool, ts_dtype dtype, const ts_shape *shape,
 /* Wraps memory that `release(context)` frees. On failure the caller keeps the memory. */
 ts_status ts_buffer_wrap(ts_dtype dtype, const ts_shape *shape, void *data, ts_release_fn release, void *context,
                          ts_buffer **out);
+/* Takes over the memory of ts_pool_alloc(pool, bytes of that type and shape). On failure the caller keeps it. */
+ts_status ts_buffer_adopt(ts_pool *pool, ts_dtype dtype, const ts_shape *shape, void *data, ts_buffer **out);
 /* Another view of the same bytes (same byte count) with its own type and shape; keeps `base` alive. */
 ts_status ts_buffer_alias(ts_buffer *base, ts_dtype dtype, const ts_shape *shape, ts_buffer **out);
 /* A buffer whose bytes are on a device that the host cannot read: `release(context)` frees them. */

@@ -29,8 +29,8 @@
                           start_timeout => pos_integer(), call_timeout => pos_integer() | infinity, name => atom()} | [{atom(), term()}].
 
 %% Of the job that runs: the connection to each rank, and to those that compile for their hosts; the process that sends runs; where
-%% values of each rank are; and the table of the programs that the ranks have.
--type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), table := ets:table()}.
+%% values of each rank are; bytes of a message at most; and the table of the programs that the ranks have.
+-type connections() :: #{links := tuple(), compilers := [pid()], queue := pid(), places := tuple(), limit := pos_integer(), table := ets:table()}.
 
 %% Milliseconds for a rank's reply to info/1.
 -define(INFO, 5000).
@@ -287,8 +287,7 @@ refuse_argument(Format, Values) -> tessera_cluster_error:raise(tessera_cluster_e
 %% @private Asks all ranks; the results in their order. Raises the first error.
 -spec call(cluster(), term()) -> [term()].
 call(Cluster, Request) ->
-    #{links := Links} = connections(Cluster),
-    case tessera_cluster_calls:all(Links, Request) of
+    case tessera_cluster_calls:all(connections(Cluster), Request) of
         {ok, Results} -> Results;
         {error, Error} -> tessera_cluster_error:raise(Error)
     end.

@@ -1,32 +1,57 @@
 %% @private Sends requests to ranks and waits for their replies, in the calling process. Results are in the order of the ranks. When ranks
 %% fail, the result is the error of the first of them; all replies are waited for in any case.
 -module(tessera_cluster_calls).
--export([all/2, all/3, each/2, some/1, one/3]).
+-export([all/2, all/3, each/2, pack/2, some/1, one/3]).
 
 %% Sends one request to all ranks. It is encoded once.
--spec all(tuple(), term()) -> {ok, [term()]} | {error, map()}.
-all(Links, Request) -> all(Links, #{}, Request).
+-spec all(tessera_cluster:connections(), term()) -> {ok, [term()]} | {error, map()}.
+all(Connections, Request) -> all(Connections, #{}, Request).
 
 %% The same with a head, which says what values the request makes and uses.
--spec all(tuple(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
-all(Links, Head, Request) ->
-    Body = term_to_iovec(Request),
-    Id = erlang:unique_integer([positive]),
-    Requests = [tessera_cluster_link:send_to_all(Link, Id, Head, Body) || Link <- lists:reverse(tuple_to_list(Links))],
-    collect(lists:reverse(Requests), [], none).
+-spec all(tessera_cluster:connections(), tessera_cluster_wire:head(), term()) -> {ok, [term()]} | {error, map()}.
+all(#{links := Links, limit := Limit}, Head, Request) ->
+    case packed(0, Head, Request, Limit) of
+        {ok, Body} ->
+            Id = erlang:unique_integer([positive]),
+            Requests = [tessera_cluster_link:send_to_all(Link, Id, Head, Body) || Link <- lists:reverse(tuple_to_list(Links))],
+            collect(lists:reverse(Requests), [], none);
+        Error -> Error
+    end.
 
-%% Sends each rank a request of its own.
--spec each(tuple(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
-each(Links, Requests) -> some([{Link, Head, Request} || {Link, {Head, Request}} <- lists:zip(tuple_to_list(Links), Requests)]).
+%% Sends each rank a request of its own. If one of them is too large, none is sent.
+-spec each(tessera_cluster:connections(), [{tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
+each(#{links := Links, limit := Limit}, Requests) ->
+    case pack(Requests, Limit) of
+        {ok, Bodies} -> gather([{Link, Head, Body} || {Link, {Head, Body}} <- lists:zip(tuple_to_list(Links), Bodies)]);
+        Error -> Error
+    end.
 
-%% Sends requests to some of the ranks, all before the first reply is waited for.
+%% Encodes requests, the first of which is for rank 0.
+-spec pack([{tessera_cluster_wire:head(), term()}], tessera_cluster_blocks:limit()) ->
+          {ok, [{tessera_cluster_wire:head(), tessera_cluster_blocks:body()}]} | {error, map()}.
+pack(Requests, Limit) -> pack(0, Requests, Limit, []).
+
+pack(Rank, [{Head, Request} | Requests], Limit, Packed) ->
+    case packed(Rank, Head, Request, Limit) of
+        {ok, Body} -> pack(Rank + 1, Requests, Limit, [{Head, Body} | Packed]);
+        Error -> Error
+    end;
+pack(_, [], _, Packed) -> {ok, lists:reverse(Packed)}.
+
+packed(Rank, Head, Request, Limit) ->
+    case tessera_cluster_blocks:pack(Request, tessera_cluster_wire:extra({request, Head}), Limit) of
+        {error, Why} -> {error, tessera_cluster_error:too_large(["what this call sends to rank ", integer_to_list(Rank)], Why)};
+        Packed -> Packed
+    end.
+
+%% Sends small requests to some of the ranks, all before the first reply is waited for.
 -spec some([{pid(), tessera_cluster_wire:head(), term()}]) -> {ok, [term()]} | {error, map()}.
-some(Requests) -> gather([{Link, Head, term_to_iovec(Request)} || {Link, Head, Request} <- Requests]).
+some(Requests) -> gather([{Link, Head, tessera_cluster_blocks:packed(Request)} || {Link, Head, Request} <- Requests]).
 
-%% Sends a request to one rank. It is cancelled when there is no reply within Timeout milliseconds.
+%% Sends a small request to one rank. It is cancelled when there is no reply within Timeout milliseconds.
 -spec one(pid(), term(), timeout()) -> {ok, term()} | {error, map()} | timeout.
 one(Link, Request, Timeout) ->
-    Sent = tessera_cluster_link:send_request(Link, term_to_iovec(Request)),
+    Sent = tessera_cluster_link:send_request(Link, tessera_cluster_blocks:packed(Request)),
     case tessera_cluster_link:collect(Sent, Timeout) of
         timeout ->
             ok = tessera_cluster_link:cancel(Link, Sent),

@@ -305,15 +305,15 @@ ready(Link, Rank, Info, #state{ranks = Ranks, infos = Infos, options = #{ranks :
     end.
 
 %% Closes the listening socket and removes the key file: no other process can join from now on.
-all_ready(#state{manager = Manager, ranks = Ranks, infos = Infos, options = #{ranks := Count}} = State) ->
+all_ready(#state{manager = Manager, ranks = Ranks, infos = Infos, options = #{ranks := Count, max_message := Limit}} = State) ->
     Links = [element(1, maps:get(Rank, Ranks)) || Rank <- lists:seq(0, Count - 1)],
     Hellos = [(maps:merge(element(2, maps:get(Rank, Ranks)), maps:get(Rank, Infos)))#{parent => tessera_cluster_tree:parent(Rank, State#state.tree)}
               || Rank <- lists:seq(0, Count - 1)],
     {ok, Queue} = tessera_cluster_queue:start_link(list_to_tuple(Links)),
     Places = [place(Link, Queue, Hello, State) || {Link, Hello} <- lists:zip(Links, Hellos)],
     Closed = close(State),
-    Manager ! {up, self(), #{links => list_to_tuple(Links), queue => Queue, places => list_to_tuple(Places), compilers => compilers(Links, Hellos)},
-               Hellos},
+    Manager ! {up, self(), #{links => list_to_tuple(Links), queue => Queue, places => list_to_tuple(Places), compilers => compilers(Links, Hellos),
+                                 limit => Limit}, Hellos},
     Closed#state{queue = Queue}.
 
 %% The links of the first rank of each host, which compiles programs first: the others find the code in the host's disk cache.

@@ -19,6 +19,8 @@
 %% and at most so many messages, frees among them, are held back for so many milliseconds.
 -define(HELD, 8).
 -define(HOLD, 2).
+%% Bytes of a message that may be garbage of the link.
+-define(KEPT, 1048576).
 
 -record(state, {job       :: pid(),
                 key       :: tessera_cluster_wire:key(),
@@ -35,11 +37,11 @@
                 below = #{} :: #{non_neg_integer() => pid()},  % the links whose frames pass through this one
                 writer = none :: none | pid(),            % the root's, where there is one
                 place = none :: none | reference(),       % for proxies of the rank's values
-                reader    :: tessera_cluster_wire:reader(),
+                reader    :: tessera_cluster_reader:reader(),
                 seen = 0  :: integer(),                   % when the last frame came, in milliseconds
                 checked = 0 :: integer(),                 % when check/1 last ran
                 waiting = #{} :: #{pos_integer() => {reference(), reference()}}, % the caller's alias, and its monitor
-                held = [] :: [iodata()],                  % messages that wait to be sent together, the last one first
+                held = [] :: [tessera_cluster_wire:encoded()],                  % messages that wait to be sent together, the last one first
                 sent = 0  :: non_neg_integer(),
                 received = 0 :: non_neg_integer()}).
 
@@ -59,15 +61,15 @@ accepted(Link, Config, Root) -> gen_server:cast(Link, {accepted, Config, Root}).
 placed(Link, Place) -> gen_server:cast(Link, {placed, Place}).
 
 %% Sends a request with this encoded body to the rank. The reply is sent to the caller, which takes it by collect/2.
--spec send_request(pid(), iodata()) -> request().
+-spec send_request(pid(), tessera_cluster_blocks:body()) -> request().
 send_request(Link, Body) -> send_request(Link, #{}, Body).
 
--spec send_request(pid(), tessera_cluster_wire:head(), iodata()) -> request().
+-spec send_request(pid(), tessera_cluster_wire:head(), tessera_cluster_blocks:body()) -> request().
 send_request(Link, Head, Body) -> send_request(Link, one, Head, Body).
 
 %% The same for a request to all ranks. The caller calls this for each link of the job, with the same number and body, and from the highest rank to the
 %% lowest. So every link notes its request before the root does, which is the only one that sends: one frame for the rank and all below it.
--spec send_to_all(pid(), pos_integer(), tessera_cluster_wire:head(), iodata()) -> request().
+-spec send_to_all(pid(), pos_integer(), tessera_cluster_wire:head(), tessera_cluster_blocks:body()) -> request().
 send_to_all(Link, Id, Head, Body) -> send_request(Link, {all, Id}, Head, Body).
 
 send_request(Link, To, Head, Body) ->
@@ -101,7 +103,7 @@ collect(Request, Timeout) ->
     receive
         {Request, Rank, Host, Proxies, Reply} ->
             true = demonitor(Request, [flush]),
-            with_proxies(decoded(tessera_cluster_wire:decode(Reply), name(Rank, Host)), Proxies);
+            with_proxies(decoded(Reply, name(Rank, Host)), Proxies);
         {'DOWN', Request, process, _, Reason} -> {error, tessera_cluster_error:lost(Reason)}
     after Timeout -> timeout
     end.
@@ -109,10 +111,17 @@ collect(Request, Timeout) ->
 with_proxies({ok, Reply}, [_ | _] = Proxies) -> {ok, tessera_cluster_proxy:in_reply(Reply, list_to_tuple(Proxies))};
 with_proxies(Reply, _) -> Reply.
 
-decoded({ok, {ok, _} = Ok}, _) -> Ok;
-decoded({ok, {error, Code, Text}}, Name) when is_atom(Code), is_binary(Text) ->
+%% An error of a block is that there was no memory for it here.
+decoded({Text, Blocks}, Name) ->
+    case [Error || {error, _} = Error <- Blocks] of
+        [] -> answer(tessera_cluster_wire:decode(Text), Blocks, Name);
+        [{error, #{code := Code, message := Why}} | _] -> {error, tessera_cluster_error:new(Code, "the reply of ~ts: ~ts", [Name, Why])}
+    end.
+
+answer({ok, {ok, Result}}, Blocks, _) -> {ok, tessera_cluster_blocks:unpack(Result, list_to_tuple(Blocks), fun tessera_cluster_blocks:binary/1)};
+answer({ok, {error, Code, Text}}, _, Name) when is_atom(Code), is_binary(Text) ->
     {error, tessera_cluster_error:new(Code, "~ts: ~ts", [Name, Text])};
-decoded(_, Name) ->
+answer(_, _, Name) ->
     {error, tessera_cluster_error:new(failed_precondition, "the reply of ~ts has an atom or a fun that this node does not know",
                                       [Name])}.
 
@@ -122,7 +131,7 @@ init({Job, #{credentials := {Key, Identity}, socket := Socket, config := #{max_m
     _ = monitor(process, Job),
     _ = erlang:send_after(?HANDSHAKE, self(), handshake_over),
     {ok, #state{job = Job, key = Key, identity = Identity, socket = Socket, step = hello, nonce = tessera_cluster_wire:nonce(), config = Config,
-                reader = tessera_cluster_wire:new(Limit)}}.
+                reader = tessera_cluster_reader:new(Limit, false)}}.
 
 handle_call(statistics, _, #state{sent = Sent, received = Received, root = Root} = State) ->
     {reply, #{sent_bytes => Sent, received_bytes => Received, heard_ms => now_ms() - seen(Root, State)}, State};
@@ -136,7 +145,7 @@ handle_cast({message, Message}, #state{writer = Writer} = State) when is_pid(Wri
 handle_cast({free, _} = Message, #state{writer = Writer} = State) when is_pid(Writer) -> {noreply, hold(Message, State)};
 handle_cast(_, State) -> {noreply, State}.
 
-handle_info({request, From, To, Head, Body}, State) -> {noreply, request(From, To, Head, Body, State)};
+handle_info({request, From, To, Head, Body}, State) -> without_garbage(tessera_cluster_blocks:has_blocks(Body), request(From, To, Head, Body, State));
 handle_info({routed, Frame}, #state{received = Received} = State) -> framed(Frame, State#state{received = Received + byte_size(Frame)});
 handle_info({below, Rank, Link}, #state{below = Below, writer = Writer} = State) ->
     Link ! {root, Writer},
@@ -198,8 +207,8 @@ received(Frame, #state{below = Below} = State) ->
     end.
 
 framed(Frame, #state{reader = Reader} = State) ->
-    case tessera_cluster_wire:read(Frame, Reader) of
-        {message, Message, Next} -> message(Message, State#state{reader = Next});
+    case tessera_cluster_reader:read(Frame, Reader) of
+        {message, Text, Blocks, Next} -> message(Text, Blocks, State#state{reader = Next});
         {error, What} -> lost("it sent ~s", [What], State);
         {_, Next} -> {noreply, State#state{reader = Next}}
     end.
@@ -227,11 +236,15 @@ redirect(Config, #state{socket = Socket, key = Key, nonce = Nonce, theirs = Thei
 seen(none, #state{seen = Seen}) -> Seen;
 seen(Root, _) -> gen_server:call(Root, seen).
 
+%% This process keeps no binaries of a large message as garbage, which it might not collect for long.
+without_garbage(false, State) -> {noreply, State};
+without_garbage(true, State) -> {noreply, State, hibernate}.
+
 %% A reply is decoded by its caller: a large one would keep the link from reading on.
-message(Message, State) ->
+message(Message, Blocks, State) ->
     case tessera_cluster_wire:decode_message(Message) of
-        {ok, {reply, Id, Values, Reply}} -> {noreply, replied(Id, Values, Reply, State)};
-        {ok, {finished, Ids}} when is_list(Ids) -> {noreply, lists:foldl(fun(Id, Now) -> replied(Id, [], <<>>, Now) end, State, Ids)};
+        {ok, {reply, Id, Values, Reply}} -> without_garbage(byte_size(Message) > ?KEPT orelse Blocks =/= [], replied(Id, Values, {Reply, Blocks}, State));
+        {ok, {finished, Ids}} when is_list(Ids) -> {noreply, lists:foldl(fun(Id, Now) -> replied(Id, [], {<<>>, []}, Now) end, State, Ids)};
         {ok, {unneeded, Id}} -> {noreply, unneeded(Id, State)};
         {ok, {ready, Info}} when is_map(Info), State#state.step =:= starting ->
             State#state.job ! {ready, self(), State#state.rank, Info},
@@ -278,7 +291,7 @@ request({Alias, Caller}, To, Head, Body, #state{waiting = Waiting} = State) ->
     end.
 
 hold_small({request, _, _, Body} = Request, State) ->
-    case iolist_size(Body) =< ?SMALL of
+    case tessera_cluster_blocks:bytes(Body) =< ?SMALL of
         true -> hold(Request, State);
         false -> send(Request, State)
     end.
@@ -292,8 +305,14 @@ cancelled(Is, #state{waiting = Waiting} = State) ->
                         send({cancel, Id}, Now#state{waiting = maps:remove(Id, Left)})
                 end, State, Ids).
 
-%% Sends the message behind those that were held back: their order stays.
-send(Message, #state{held = Held} = State) -> release(State#state{held = [tessera_cluster_wire:encode(Message) | Held]}).
+%% Sends the message behind those that were held back: their order stays. One with blocks is no part of a bundle.
+send(Message, State) ->
+    Encoded = tessera_cluster_wire:encode(Message),
+    #state{held = Held} = Now = case tessera_cluster_wire:is_plain(Encoded) of
+                                    true -> State;
+                                    false -> release(State)
+                                end,
+    release(Now#state{held = [Encoded | Held]}).
 
 %% Holds back a message that the rank does not need at once. Each send costs a thread switch on both sides, which many short runs share so.
 hold(Message, #state{held = Held} = State) ->
@@ -311,14 +330,14 @@ release(#state{held = Held, writer = Writer, sent = Sent, root = Root, rank = Ra
              none -> tessera_cluster_socket:send(Writer, Bundle);
              _ -> tessera_cluster_socket:send_to(Writer, Rank, Bundle)
          end,
-    State#state{held = [], sent = Sent + iolist_size(Bundle)}.
+    State#state{held = [], sent = Sent + tessera_cluster_wire:size(Bundle)}.
 
 send_all(_, #state{root = Root} = State) when Root =/= none -> State;
 send_all(Message, #state{below = Below} = State) when Below =:= #{} -> send(Message, State);
 send_all(Message, #state{writer = Writer, sent = Sent} = State) ->
     Encoded = tessera_cluster_wire:encode(Message),
     ok = tessera_cluster_socket:send_to_all(Writer, Encoded),
-    State#state{sent = Sent + iolist_size(Encoded)}.
+    State#state{sent = Sent + tessera_cluster_wire:size(Encoded)}.
 
 %% ---- the end
 

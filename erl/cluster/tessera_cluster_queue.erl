@@ -24,10 +24,9 @@ start_link(Links) -> gen_server:start_link(?MODULE, Links, []).
 
 %% Sends the requests, one to each rank in order, that run the program; `dropped' when the ranks do not have it any more. Returns when they were
 %% sent. They are cancelled when all of their results were freed on every rank. An error means that the cluster was lost.
--spec run(pid(), tessera_cluster_programs:sent(), [{tessera_cluster_wire:head(), term()}]) -> ok | dropped | {error, map()}.
+-spec run(pid(), tessera_cluster_programs:sent(), [{tessera_cluster_wire:head(), tessera_cluster_blocks:body()}]) -> ok | dropped | {error, map()}.
 run(Queue, Program, Requests) ->
-    Encoded = [{Head, term_to_iovec(Request)} || {Head, Request} <- Requests],
-    try gen_server:call(Queue, {run, Program, Encoded}, infinity)
+    try gen_server:call(Queue, {run, Program, Requests}, infinity)
     catch exit:{Reason, _} -> {error, tessera_cluster_error:lost(Reason)}
     end.
 
@@ -72,9 +71,11 @@ forget(Ids, #state{links = Links} = State) ->
 %% ---- runs
 
 run_of({Caller, _} = From, Requests, State) ->
-    case in_lane(From, begun(Caller, Requests, State)) of
-        {true, Next} -> {reply, ok, Next};
-        {false, Next} -> {noreply, Next}
+    {Free, Next} = in_lane(From, begun(Caller, Requests, State)),
+    _ = [gen_server:reply(From, ok) || Free],
+    case lists:any(fun({_, Body}) -> tessera_cluster_blocks:has_blocks(Body) end, Requests) of
+        true -> {noreply, Next, hibernate};   % keeps no binaries of the requests as garbage
+        false -> {noreply, Next}
     end.
 
 begun(Caller, Requests, #state{links = Links, requests = Known, runs = Runs} = State) ->

@@ -75,17 +75,18 @@ run_driven(Cluster, Program, {Lists, Donated}, Threads) ->
     end.
 
 %% The number of the program's value on the ranks, which compile it first if they do not have it.
-on_ranks(#{links := Links, table := Table, compilers := Compilers},
+on_ranks(#{table := Table} = Job,
          #program{fingerprint = Fingerprint, source = Source, options = Options}) ->
     tessera_cluster_programs:fetch(Table, Fingerprint,
-                                   fun(Id) -> compiled(Links, Compilers, #{makes => {Id, 1}}, {program, Source, Options}) end).
+                                   fun(Id) -> compiled(Job, #{makes => {Id, 1}}, {program, Source, Options}) end).
 
 %% First one rank of each host compiles, then the others, which find the code in the host's disk cache. The first ones get the request twice; the second
 %% time they have the program.
-compiled(Links, Compilers, Head, Request) when length(Compilers) =:= tuple_size(Links) -> tessera_cluster_calls:all(Links, Head, Request);
-compiled(Links, Compilers, Head, Request) ->
+compiled(#{links := Links, compilers := Compilers} = Job, Head, Request) when length(Compilers) =:= tuple_size(Links) ->
+    tessera_cluster_calls:all(Job, Head, Request);
+compiled(#{compilers := Compilers} = Job, Head, Request) ->
     case tessera_cluster_calls:some([{Link, Head, Request} || Link <- Compilers]) of
-        {ok, _} -> tessera_cluster_calls:all(Links, Head, Request);
+        {ok, _} -> tessera_cluster_calls:all(Job, Head, Request);
         Error -> Error
     end.
 
@@ -140,28 +141,38 @@ values(#share{new = New}) -> [Value || {_, Value} <- lists:sort(maps:values(New)
 
 %% ---- runs
 
-submit(Job, {#program{results = Results} = Program, Sent}, Shares, Threads) ->
+submit(Job, {#program{results = Results} = Program, {ok, Id, _} = Sent}, Shares, Threads) ->
     Run = erlang:unique_integer([positive]),
     {Lists, _} = hd(Shares),
     Made = length(Lists) * length(Results),
     First = numbers(Job, Made),
-    Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],
-    ok = take([Share || {_, Share} <- Shares]),
     Requests = [{head(Share, First, Made), {Run, options(Operands, Share, Threads)}} || {Operands, Share} <- Shares],
-    case start(Sent, Job, Program, Requests) of
-        ok -> lists:append(Proxies);
-        {error, _} = Error ->
-            free([{Rank, Id, Queue} || {_, #share{rank = Rank, queue = Queue, takes = Takes}} <- Shares, Id <- maps:keys(Takes)]),
-            Error
+    case pack(Id, Requests, Job) of
+        {ok, Packed} ->
+            Proxies = [proxies(Place, First, length(Lists), Results) || Place <- places(Job)],
+            ok = take([Share || {_, Share} <- Shares]),
+            started(start(Sent, {ok, Packed}, {Job, Program, Requests}), lists:append(Proxies), Shares);
+        {error, _} = Error -> Error
     end.
 
+started(ok, Proxies, _) -> Proxies;
+started({error, _} = Error, _, Shares) ->
+    free([{Rank, Id, Queue} || {_, #share{rank = Rank, queue = Queue, takes = Takes}} <- Shares, Id <- maps:keys(Takes)]),
+    Error.
+
+pack(Id, Requests, #{limit := Limit}) ->
+    tessera_cluster_calls:pack([{uses(Id, Head), {run, Id, Run, Options}} || {Head, {Run, Options}} <- Requests], Limit).
+
 %% Between on_ranks/2 and here another call may have dropped the program. Then it is sent again.
-start({ok, Id, Sent}, #{queue := Queue} = Job, Program, Requests) ->
-    case tessera_cluster_queue:run(Queue, Sent, [{uses(Id, Head), {run, Id, Run, Options}} || {Head, {Run, Options}} <- Requests]) of
-        dropped -> start(on_ranks(Job, Program), Job, Program, Requests);
+start({ok, _, Sent}, {ok, Packed}, {#{queue := Queue} = Job, Program, Requests} = What) ->
+    case tessera_cluster_queue:run(Queue, Sent, Packed) of
+        dropped -> again(on_ranks(Job, Program), Requests, What);
         Result -> Result
     end;
-start({error, _} = Error, _, _, _) -> Error.
+start(_, {error, _} = Error, _) -> Error.
+
+again({ok, Id, _} = Sent, Requests, {Job, _, _} = What) -> start(Sent, pack(Id, Requests, Job), What);
+again({error, _} = Error, _, _) -> Error.
 
 uses(Id, #{uses := Uses} = Head) -> Head#{uses := [Id | Uses]}.
 
@@ -213,10 +224,11 @@ put(Cluster, Lists) ->
     #{links := Links} = Job = tessera_cluster:connections(Cluster),
     Shares = shared_out(Job, Lists, 0),
     Numbered = [{numbers(Job, maps:size(Share#share.new)), Operands, Share} || {Operands, Share} <- Shares],
-    Results = lists:append([placed(Place, First, Operands, Share, Own)
-                            || {Place, {First, Operands, Share}, Own} <- lists:zip3(places(Job), Numbered, by_rank(Lists, tuple_size(Links)))]),
+    %% the proxies are first: their values are freed with them, whatever becomes of this call
+    Results = lists:append([placed(Place, Made, Own)
+                            || {Place, Made, Own} <- lists:zip3(places(Job), Numbered, by_rank(Lists, tuple_size(Links)))]),
     Requests = [{#{makes => {First, maps:size(Share#share.new)}}, {put, values(Share)}} || {First, _, Share} <- Numbered],
-    case tessera_cluster_calls:each(Links, Requests) of
+    case tessera_cluster_calls:each(Job, Requests) of
         {ok, _} -> relieved(Job, Results);
         {error, _} = Error -> Error
     end.
@@ -226,7 +238,7 @@ by_rank(Lists, Ranks) ->
     [lists:sublist(Lists, Rank * Each + 1, Each) || Rank <- lists:seq(0, Ranks - 1)].
 
 %% A tensor that is on the rank already remains the same proxy. Equal tensors that were sent once are one proxy.
-placed(Place, First, Operands, #share{new = New}, Lists) ->
+placed(Place, {First, Operands, #share{new = New}}, Lists) ->
     Proxies = maps:from_list([{Index, tessera_cluster_proxy:make(Place, First + Index - 1, Type, Shape)}
                               || {Index, {Type, Shape, _, _}} <- maps:values(New)]),
     [[case Operand of

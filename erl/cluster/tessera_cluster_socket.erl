@@ -171,19 +171,19 @@ start_writer(Socket, Period, Deadline) ->
               end, [link, {priority, high}]).
 
 %% Sends a message, already encoded.
--spec send(pid(), iodata()) -> ok.
+-spec send(pid(), tessera_cluster_wire:encoded()) -> ok.
 send(Writer, Message) ->
     Writer ! {send, Message},
     ok.
 
 %% Sends a message to a rank that is connected through the other side.
--spec send_to(pid(), non_neg_integer(), iodata()) -> ok.
+-spec send_to(pid(), non_neg_integer(), tessera_cluster_wire:encoded()) -> ok.
 send_to(Writer, Rank, Message) ->
     Writer ! {send_to, Rank, Message},
     ok.
 
 %% Sends a message to the other side and all ranks that are connected through it.
--spec send_to_all(pid(), iodata()) -> ok.
+-spec send_to_all(pid(), tessera_cluster_wire:encoded()) -> ok.
 send_to_all(Writer, Message) ->
     Writer ! {send_to_all, Message},
     ok.
@@ -210,6 +210,9 @@ flush(Writer) ->
         {'DOWN', Monitor, process, _, _} -> ok
     end.
 
+write(Socket, Period, [collect | Frames]) ->
+    true = garbage_collect(),
+    write(Socket, Period, Frames);
 write(Socket, Period, [Frame | Frames]) ->
     case write(Socket, Frame) of
         ok -> write(Socket, Period, Frames);
@@ -217,14 +220,17 @@ write(Socket, Period, [Frame | Frames]) ->
     end;
 write(Socket, Period, []) ->
     receive
-        {send, Message} -> write(Socket, Period, tessera_cluster_wire:frames(Message));
+        {send, Message} -> write(Socket, Period, tessera_cluster_wire:frames(Message), fun(Frame) -> Frame end);
         {send_to, Rank, Message} ->
-            write(Socket, Period, [tessera_cluster_wire:route(Rank, Frame) || Frame <- tessera_cluster_wire:frames(Message)]);
-        {send_to_all, Message} ->
-            write(Socket, Period, [tessera_cluster_wire:to_all(Frame) || Frame <- tessera_cluster_wire:frames(Message)]);
+            write(Socket, Period, tessera_cluster_wire:frames(Message), fun(Frame) -> tessera_cluster_wire:route(Rank, Frame) end);
+        {send_to_all, Message} -> write(Socket, Period, tessera_cluster_wire:frames(Message), fun tessera_cluster_wire:to_all/1);
         {pass, Frame} -> write(Socket, Period, [Frame]);
         {flush, From, Ref} ->
             From ! {flushed, Ref},
             write(Socket, Period, [])
     after Period -> write(Socket, Period, [tessera_cluster_wire:beat()])
     end.
+
+%% After a message of several frames this process would keep its binaries until it has more garbage, which may be never.
+write(Socket, Period, [Frame], With) -> write(Socket, Period, [With(Frame)]);
+write(Socket, Period, Frames, With) -> write(Socket, Period, [With(Frame) || Frame <- Frames] ++ [collect]).

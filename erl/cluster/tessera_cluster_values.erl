@@ -5,23 +5,33 @@
 
 %% F(Rank), or F(Rank, Arg), on each rank.
 -spec apply_all(tessera_cluster:connections(), function(), none | [term()]) -> {ok, [term()]} | {error, map()}.
-apply_all(#{links := Links, queue := Queue}, F, Args) ->
-    Fun = term_to_binary(F),
+apply_all(#{links := Links, queue := Queue} = Connections, F, Args) ->
     Ranks = lists:seq(0, tuple_size(Links) - 1),
-    try [request(Fun, arguments(Rank, Args), {Rank, Queue}) || Rank <- Ranks] of
+    try
+        Fun = encoded("the function", F),
+        [request(Fun, Given, {Rank, Queue}) || {Rank, Given} <- arguments(Ranks, Args)]
+    of
         Requests ->
-            Replies = tessera_cluster_calls:each(Links, Requests),
+            Replies = tessera_cluster_calls:each(Connections, Requests),
             ok = tessera_cluster_proxy:keep(Args),
             Replies
     catch throw:{error, _} = Error -> Error
     end.
 
-arguments(Rank, none) -> [Rank];
-arguments(Rank, Args) -> [Rank, lists:nth(Rank + 1, Args)].
+arguments(Ranks, none) -> [{Rank, [Rank]} || Rank <- Ranks];
+arguments(Ranks, Args) -> [{Rank, [Rank, Arg]} || {Rank, Arg} <- lists:zip(Ranks, Args)].
 
-request(Fun, Args, Place) ->
+%% Function and arguments are encoded apart from the request, as ranks may make their atoms.
+request(Fun, Args, {Rank, _} = Place) ->
     {Sent, Uses} = tessera_cluster_terms:fold(fun(Tensor, Uses) -> sent(Tensor, Uses, Place) end, [], Args),
-    {#{uses => Uses}, {apply, Fun, term_to_binary(Sent)}}.
+    {Small, Blocks} = tessera_cluster_blocks:extract(Sent),
+    {#{uses => Uses}, {apply, Fun, encoded(["the argument of rank ", integer_to_list(Rank)], Small), list_to_tuple(Blocks)}}.
+
+encoded(What, Term) ->
+    case tessera_cluster_blocks:to_binary(Term) of
+        {error, Why} -> throw({error, tessera_cluster_error:too_large(What, Why)});
+        Encoded -> Encoded
+    end.
 
 %% A value of that rank stays there.
 sent(#tessera{ref = Ref} = Tensor, Uses, {Rank, Queue}) when is_reference(Ref) ->

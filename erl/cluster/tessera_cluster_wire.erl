@@ -1,10 +1,10 @@
 %% @private The format of what a cluster's driver and ranks send each other: the handshake, messages, and the frames into which a message is
-%% split. Pure functions. docs/distribution.md has the protocol.
+%% split. Pure functions; tessera_cluster_reader puts frames together. docs/distribution.md has the protocol.
 -module(tessera_cluster_wire).
 -export([nonce/0, key/0, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
--export([beat/0, encode/1, bundle/1, decode_message/1, frames/1, new/1, read/2, decode/1]).
+-export([beat/0, encode/1, size/1, is_plain/1, bundle/1, decode_message/1, frames/1, frame/1, blocks/1, decode/1, extra/1]).
 -export([route/2, to_all/1, address/1]).
--export_type([reader/0, message/0, head/0]).
+-export_type([message/0, encoded/0, head/0]).
 
 -define(VERSION, "tessera cluster 1\n").
 -define(NONCE, 32).
@@ -17,11 +17,14 @@
 %% A frame from or for a rank that is connected through a leader; a frame for a rank and all ranks below it.
 -define(ROUTE, 3).
 -define(ALL, 4).
-%% The first byte of a message.
+%% A frame of bytes of a block.
+-define(DATA, 5).
+%% The first byte of the text of a message. The last one: sizes of blocks come before the text of the message whose they are.
 -define(TERM, 0).
 -define(REQUEST, 1).
 -define(REPLY, 2).
 -define(BUNDLE, 3).
+-define(BLOCKS, 4).
 
 -type nonce() :: <<_:256>>.
 -type key() :: <<_:256>>.
@@ -30,11 +33,13 @@
 %% same `lane' run one after the other.
 -type head() :: #{makes => {First :: pos_integer(), Count :: non_neg_integer()}, uses => [pos_integer()], takes => [pos_integer()],
                   lane => non_neg_integer()}.
--type message() :: {request, pos_integer(), head(), iodata()}
-                 | {reply, pos_integer(), [{Id :: pos_integer(), Bytes :: non_neg_integer()}], iodata()}
+%% The body is one that is sent, or the text of one that was received.
+-type message() :: {request, pos_integer(), head(), tessera_cluster_blocks:body() | binary()}
+                 | {reply, pos_integer(), values(), tessera_cluster_blocks:body() | binary()}
                  | term().
-%% The parts of an incomplete message, the last one first; how many bytes they have; the limit.
--opaque reader() :: {[binary()], non_neg_integer(), pos_integer()}.
+-type values() :: [{Id :: pos_integer(), Bytes :: non_neg_integer()}].
+%% Text, and the bytes of blocks that follow it.
+-opaque encoded() :: {iodata(), [binary()]}.
 
 -spec nonce() -> nonce().
 nonce() -> crypto:strong_rand_bytes(?NONCE).
@@ -88,22 +93,34 @@ proved(Own, Given, Text, Make) ->
 -spec beat() -> iodata().
 beat() -> <<?BEAT>>.
 
-%% The bytes of a message; binaries in it are not copied. The body of a request or reply is encoded already, so a request to all ranks is encoded
-%% once. A reply lists the values that the rank made for it, with their sizes in bytes.
--spec encode(message()) -> iodata().
-encode({request, Id, Head, Body}) ->
+%% The body of a request or reply is encoded already, so a request to all ranks is encoded once. Binaries are not copied. A reply lists the values
+%% that the rank made for it, with their sizes in bytes.
+-spec encode(message()) -> encoded().
+encode({request, Id, Head, {Text, Blocks}}) ->
     Encoded = term_to_binary(Head),
-    [<<?REQUEST, Id:64, (byte_size(Encoded)):32, Encoded/binary>> | Body];
-encode({reply, Id, Values, Body}) ->
-    [<<?REPLY, Id:64, (length(Values)):32, << <<Value:64, Bytes:64>> || {Value, Bytes} <- Values >>/binary>> | Body];
-encode(Other) -> [<<?TERM>> | term_to_iovec(Other)].
+    {[<<?REQUEST, Id:64, (byte_size(Encoded)):32, Encoded/binary>> | Text], Blocks};
+encode({reply, Id, Values, {Text, Blocks}}) ->
+    {[<<?REPLY, Id:64, (length(Values)):32, << <<Value:64, Bytes:64>> || {Value, Bytes} <- Values >>/binary>> | Text], Blocks};
+encode(Other) -> {[<<?TERM>> | term_to_iovec(Other)], []}.
 
-%% One message with several encoded ones in it: one frame, and one switch to the reader's thread, in place of several.
--spec bundle([iodata(), ...]) -> iodata().
+%% The most bytes that a message has besides its body.
+-spec extra({request, head()} | {reply, values()}) -> non_neg_integer().
+extra({request, Head}) -> 64 + erlang:external_size(Head);
+extra({reply, Values}) -> 64 + 16 * length(Values).
+
+-spec size(encoded()) -> non_neg_integer().
+size({Text, Blocks}) -> iolist_size(Text) + lists:sum([byte_size(Block) || Block <- Blocks]).
+
+%% Whether it has no blocks.
+-spec is_plain(encoded()) -> boolean().
+is_plain({_, Blocks}) -> Blocks =:= [].
+
+%% One message with several encoded ones in it, which are plain: one frame, and one switch to the reader's thread, in place of several.
+-spec bundle([encoded(), ...]) -> encoded().
 bundle([Message]) -> Message;
-bundle(Messages) -> [<<?BUNDLE>> | [[<<(iolist_size(Message)):32>> | Message] || Message <- Messages]].
+bundle(Messages) -> {[<<?BUNDLE>> | [[<<(iolist_size(Text)):32>> | Text] || {Text, []} <- Messages]], []}.
 
-%% The messages of a bundle are not decoded.
+%% The text of a message. The messages of a bundle are not decoded.
 -spec decode_message(binary()) -> {ok, message() | {bundle, [binary()]}} | error.
 decode_message(<<?REQUEST, Id:64, Size:32, Encoded:Size/binary, Body/binary>>) ->
     case decode(Encoded) of
@@ -124,9 +141,14 @@ parts(<<Size:32, Part:Size/binary, Rest/binary>>, Parts) -> parts(Rest, [Part | 
 parts(<<>>, Parts) -> lists:reverse(Parts);
 parts(_, _) -> error.
 
-%% Splits an encoded message into frames.
--spec frames(iodata()) -> [iodata()].
-frames(Message) -> split(erlang:iolist_to_iovec(Message), [], 0).
+%% Splits a message into frames: those of its text, which begins with the sizes of the blocks, and those of each block.
+-spec frames(encoded()) -> [iodata()].
+frames({Text, []}) -> text_frames(Text);
+frames({Text, Blocks}) ->
+    Sizes = << <<(byte_size(Block)):64>> || Block <- Blocks >>,
+    text_frames([<<?BLOCKS, (length(Blocks)):32, Sizes/binary>> | Text]) ++ lists:append([data_frames(Block) || Block <- Blocks]).
+
+text_frames(Text) -> split(erlang:iolist_to_iovec(Text), [], 0).
 
 split([], Part, _) -> [[?LAST | lists:reverse(Part)]];
 split([Binary | Rest], Part, Size) when Size + byte_size(Binary) =< ?PART ->
@@ -134,6 +156,9 @@ split([Binary | Rest], Part, Size) when Size + byte_size(Binary) =< ?PART ->
 split([Binary | Rest], Part, Size) ->
     <<Head:(?PART - Size)/binary, Tail/binary>> = Binary,
     [[?MORE | lists:reverse(Part, [Head])] | split([Tail | Rest], [], 0)].
+
+data_frames(<<Part:?PART/binary, Rest/binary>>) when Rest =/= <<>> -> [[?DATA, Part] | data_frames(Rest)];
+data_frames(Last) -> [[?DATA, Last]].
 
 %% A frame from or for a rank that is connected through a leader.
 -spec route(non_neg_integer(), iodata()) -> iodata().
@@ -149,20 +174,24 @@ address(<<?ROUTE, Rank:16, Frame/binary>>) -> {rank, Rank, Frame};
 address(<<?ALL, Frame/binary>>) -> {all, Frame};
 address(_) -> own.
 
-%% Puts frames together into messages of at most Limit bytes.
--spec new(pos_integer()) -> reader().
-new(Limit) -> {[], 0, Limit}.
+%% What a frame of address `own' has.
+-spec frame(binary()) -> beat | {more | last | data, binary()} | malformed.
+frame(<<?BEAT>>) -> beat;
+frame(<<?MORE, Part/binary>>) -> {more, Part};
+frame(<<?LAST, Part/binary>>) -> {last, Part};
+frame(<<?DATA, Part/binary>>) when Part =/= <<>> -> {data, Part};
+frame(_) -> malformed.
 
-%% Takes the next frame, of address `own': a beat, a part of a message, or the last part of one. The error says what the peer sent.
--spec read(binary(), reader()) -> {beat, reader()} | {more, reader()} | {message, binary(), reader()} | {error, binary()}.
-read(<<?BEAT>>, Reader) -> {beat, Reader};
-read(<<_, Part/binary>>, {_, Size, Limit}) when Size + byte_size(Part) > Limit ->
-    {error, iolist_to_binary(io_lib:format("a message of more than ~b bytes", [Limit]))};
-read(<<?MORE, Part/binary>>, {Parts, Size, Limit}) -> {more, {[Part | Parts], Size + byte_size(Part), Limit}};
-read(<<?LAST, Part/binary>>, {[], _, Limit}) -> {message, Part, new(Limit)};
-read(<<?LAST, Part/binary>>, {Parts, _, Limit}) ->
-    {message, iolist_to_binary(lists:reverse(Parts, [Part])), new(Limit)};
-read(_, _) -> {error, <<"a malformed frame">>}.
+%% The sizes of the blocks that follow a text, and the rest of it; none without blocks.
+-spec blocks(binary()) -> {[pos_integer(), ...], binary()} | none | error.
+blocks(<<?BLOCKS, Count:32, Sizes:(Count * 8)/binary, Rest/binary>>) when Count > 0 ->
+    List = [Size || <<Size:64>> <= Sizes],
+    case lists:member(0, List) of
+        true -> error;
+        false -> {List, Rest}
+    end;
+blocks(<<?BLOCKS, _/binary>>) -> error;
+blocks(_) -> none.
 
 %% Decodes a term. Fails if it has atoms that do not exist here: a peer must not fill the table of atoms.
 -spec decode(binary()) -> {ok, term()} | error.

@@ -17,7 +17,8 @@
 -record(state, {options  :: options(),
                 socket   :: tessera_cluster_socket:socket(),
                 writer   :: pid(),
-                reader   :: tessera_cluster_wire:reader(),
+                reader   :: tessera_cluster_reader:reader(),
+                limit    :: pos_integer(),                % bytes of a message
                 patience :: pos_integer(),                % milliseconds without a frame after which the rank leaves
                 tree     :: tessera_cluster_tree:tree(),
                 configuring = none :: none | pid(),       % the process that starts MPI and the application
@@ -41,7 +42,8 @@
 version() ->
     _ = application:load(tessera),
     {ok, Vsn} = application:get_key(tessera, vsn),
-    Digests = [Module:module_info(md5) || Module <- [?MODULE, tessera_rank_work, tessera_rank_values, tessera_cluster_wire, tessera_nif]],
+    Digests = [Module:module_info(md5) || Module <- [?MODULE, tessera_rank_work, tessera_rank_values, tessera_cluster_wire,
+                                                       tessera_cluster_reader, tessera_cluster_blocks, tessera_nif]],
     {list_to_binary(Vsn), binary:encode_hex(crypto:hash(md5, Digests))}.
 
 %% A number of 62 bits for MPI, by which ranks find out that they have the same version and architecture.
@@ -208,7 +210,7 @@ number(Name) ->
 configure(#{deadline := Deadline, max_message := Limit, tree := {Count, Tree}} = Config, Credentials, Address, Socket, #{work := Work} = Options) ->
     _ = tessera_cluster_socket:authenticated(Socket),
     Writer = tessera_cluster_socket:start_writer(Socket, max(1, Deadline div 6), 2 * Deadline),
-    State = #state{options = Options, socket = Socket, writer = Writer, reader = tessera_cluster_wire:new(Limit), patience = 2 * Deadline,
+    State = #state{options = Options, socket = Socket, writer = Writer, reader = tessera_cluster_reader:new(Limit, true), limit = Limit, patience = 2 * Deadline,
                    tree = tessera_cluster_tree:new(Count, Tree)},
     Leads = lead(Credentials, Address, Deadline, State),
     {ok, Leads#state{configuring = spawn_link(fun() -> exit({configured, Work:configure(maps:merge(Config, maps:with([rank, ranks], Options)))}) end)}}.
@@ -312,29 +314,34 @@ received(Frame, #state{options = #{rank := Own}, tree = Tree, below = Below} = S
     end.
 
 framed(Frame, #state{reader = Reader} = State) ->
-    case tessera_cluster_wire:read(Frame, Reader) of
-        {message, Message, Next} -> message(tessera_cluster_wire:decode_message(Message), State#state{reader = Next});
+    case tessera_cluster_reader:read(Frame, Reader) of
+        {message, Text, [], Next} -> message(Text, [], State#state{reader = Next});
+        {message, Text, Blocks, Next} -> without_garbage(message(Text, Blocks, State#state{reader = Next}));
         {error, What} -> fail(State#state.options, "the driver sent ~s", [What]);
         {_, Next} -> State#state{reader = Next}
     end.
 
-message({ok, {request, Id, Head, Body}}, State) -> request(Id, Head, Body, State);
-message({ok, {bundle, Messages}}, State) ->
-    lists:foldl(fun(Message, Now) -> message(tessera_cluster_wire:decode_message(Message), Now) end, State, Messages);
-message({ok, {cancel, Id}}, #state{workers = Workers} = State) ->
-    case Workers of
-        #{Id := Worker} -> cancelled(Worker, State);
-        #{} -> State
-    end;
-message({ok, {free, Ids}}, State) -> released(Ids, State);
-message({ok, leave}, #state{options = #{work := Work}, configuring = Configuring} = State) ->
-    _ = [ok = Work:finish() || Configuring =:= none],   % MPI would wait for its start
-    leave(0, State);
-message(_, #state{options = Options}) -> fail(Options, "the driver sent a malformed message", []).
+%% This process keeps no binaries of a large message as garbage, which it might not collect for long.
+without_garbage(State) ->
+    true = garbage_collect(),
+    State.
+
+message(Text, Blocks, #state{workers = Workers, configuring = Configuring, options = #{work := Work} = Options} = State) ->
+    case tessera_cluster_wire:decode_message(Text) of
+        {ok, {request, Id, Head, Body}} -> request(Id, Head, {Body, Blocks}, State);
+        {ok, {bundle, Messages}} -> lists:foldl(fun(Message, Now) -> message(Message, [], Now) end, State, Messages);
+        {ok, {cancel, Id}} when is_map_key(Id, Workers) -> cancelled(maps:get(Id, Workers), State);
+        {ok, {cancel, _}} -> State;
+        {ok, {free, Ids}} -> released(Ids, State);
+        {ok, leave} ->
+            _ = [ok = Work:finish() || Configuring =:= none],   % MPI would wait for its start
+            leave(0, State);
+        _ -> fail(Options, "the driver sent a malformed message", [])
+    end.
 
 %% Starts a worker for the request. The worker gives its reply to the writer itself: on the way through this process a large one would be copied.
 %% Uses of values are counted here, so they are counted in the order in which requests arrive.
-request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, workers = Workers, requests = Requests} = State) ->
+request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, limit = Limit, workers = Workers, requests = Requests} = State) ->
     {First, Count} = maps:get(makes, Head, {1, 0}),
     ok = tessera_rank_values:expect(First, Count, Id),
     ok = tessera_rank_values:retain(maps:get(uses, Head, [])),
@@ -344,7 +351,7 @@ request(Id, Head, Body, #state{options = #{work := Work}, writer = Writer, worke
                                 case answer(Work, Head, Turn, Body) of
                                     finished -> exit(finished);
                                     {Values, Reply} ->
-                                        Message = tessera_cluster_wire:encode({reply, Id, Values, Reply}),
+                                        Message = tessera_cluster_wire:encode(reply(Id, Values, Reply, Limit)),
                                         exit({replied, tessera_cluster_socket:send(Writer, Message)})
                                 end
                         end),
@@ -357,10 +364,20 @@ lane(_, #state{lanes = Lanes}) -> {none, Lanes}.
 in_lane(#{lane := Lane}, Worker, Lanes) -> Lanes#{Lane => Worker};
 in_lane(_, _, Lanes) -> Lanes.
 
-answer(Work, Head, Turn, Body) ->
-    case tessera_cluster_wire:decode(Body) of
-        {ok, Request} -> Work:handle(Request, Head, Turn);
-        error -> {[], term_to_iovec({error, invalid_argument, <<"the request is malformed">>})}
+answer(Work, Head, Turn, {Text, Blocks}) ->
+    case tessera_cluster_wire:decode(Text) of
+        {ok, Request} -> Work:handle(tessera_cluster_blocks:unpack(Request, list_to_tuple(Blocks), fun(Block) -> Block end), Head, Turn);
+        error -> {[], {error, invalid_argument, <<"the request is malformed">>}}
+    end.
+
+%% In the worker. A reply that is too large is an error in its place, and what the worker has made for it is freed.
+reply(Id, Values, Reply, Limit) ->
+    case tessera_cluster_blocks:pack(Reply, tessera_cluster_wire:extra({reply, Values}), Limit) of
+        {ok, Body} -> {reply, Id, Values, Body};
+        {error, Why} ->
+            ok = tessera_rank_values:drop_added(self()),
+            #{code := Code, message := Text} = tessera_cluster_error:too_large("the result", Why),
+            {reply, Id, [], tessera_cluster_blocks:packed({error, Code, Text})}
     end.
 
 %% The worker of a run that waits gets a message, and tells the other ranks that this one does not begin. Another worker is killed: the end of its
@@ -426,7 +443,7 @@ replied({tessera_rank_lost, Text}, _, Head, State) ->   % the driver ends the jo
 replied(Reason, Id, Head, State) ->
     Text = text("the request ended: ~0tP", [Reason, 20]),
     ok = fail_values(Head, {internal, Text}),
-    send({reply, Id, [], term_to_iovec({error, internal, Text})}, State).
+    send({reply, Id, [], tessera_cluster_blocks:packed({error, internal, Text})}, State).
 
 %% The driver hears of runs that ended well by several at once while others wait here: it has sent enough of them.
 tell(#state{finished = Finished, lanes = Lanes} = State) when length(Finished) >= ?TOLD; Finished =/= [], Lanes =:= #{} ->

@@ -78,34 +78,34 @@ with_mpi(Ref, #{rank := Rank, ranks := Ranks}, Info) ->
 %% The instruction set for which this rank compiles: with MPI the least of all ranks.
 isa() -> element(2, tessera_nif:rank_isa()).
 
-%% Executes a request. Returns the values that were made for the reply, with their sizes in bytes, and the encoded reply; an error of the user's program
-%% is a reply, too. A run that ended well has no reply. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
--spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], iodata()} | finished.
+-type reply() :: {ok, term()} | {error, Code :: atom(), Text :: binary()}.
+
+%% Executes a request, with blocks in the places of large binaries. Returns the values that were made for the reply, with their sizes in bytes, and the
+%% reply; an error of the user's program is a reply, too. A run that ended well has no reply. Turn has the worker that has to end before a run begins, or none, and the rank's main process.
+-spec handle(term(), tessera_cluster_wire:head(), {none | pid(), pid()}) -> {[{pos_integer(), non_neg_integer()}], reply()} | finished.
 handle({run, Program, Run, Options}, Head, Turn) ->
     Results = results(Head),
     case noted(attempt(fun() -> run({Program, Run, Options}, Head, Turn) end), Results) of
         {ok, ok} -> finished;
-        Error -> {[], term_to_iovec(Error)}
+        Error -> {[], Error}
     end;
 handle({put, Values}, Head, _) ->
     Results = results(Head),
-    Reply = attempt(fun() -> [made(Value) || Value <- Values] end),
-    {[], term_to_iovec(noted(Reply, Results))};
+    {[], noted(attempt(fun() -> [made(Value) || Value <- Values] end), Results)};
 handle({program, Source, Options}, Head, _) ->
     [Id] = results(Head),
-    Reply = case tessera_rank_values:is_pending(Id) of
-                true -> noted(attempt(fun() -> [compiled(Source, Options)] end), [Id]);
-                false -> {ok, ok}   % this rank has compiled it already for the others of its host
-            end,
-    {[], term_to_iovec(Reply)};
-handle({apply, Fun, Args}, _, _) ->
-    case attempt(fun() -> apply(binary_to_term(Fun), with_values(binary_to_term(Args))) end) of
+    {[], case tessera_rank_values:is_pending(Id) of
+             true -> noted(attempt(fun() -> [compiled(tessera_cluster_blocks:binary(Source), Options)] end), [Id]);
+             false -> {ok, ok}   % this rank has compiled it already for the others of its host
+         end};
+handle({apply, Fun, Args, Blocks}, _, _) ->
+    case attempt(fun() -> apply(term(Fun), with_values(term(Args), Blocks)) end) of
         {ok, Result} ->
             {Reply, Values} = for_driver(Result),
-            {Values, term_to_iovec({ok, Reply})};
-        Error -> {[], term_to_iovec(Error)}
+            {Values, {ok, Reply}};
+        Error -> {[], Error}
     end;
-handle(Request, _, _) -> {[], term_to_iovec(attempt(fun() -> request(Request) end))}.
+handle(Request, _, _) -> {[], attempt(fun() -> request(Request) end)}.
 
 results(#{makes := {First, Count}}) -> lists:seq(First, First + Count - 1).
 
@@ -146,8 +146,15 @@ contents(#tessera{ref = Ref}, Elements) -> raised(tessera_nif:to_binary(Ref, Ele
 raised({error, #{code := Code, message := Message}}) -> error({Code, Message});
 raised(Result) -> Result.
 
-made({Type, Shape, Bytes, Device}) ->
-    tessera_memory:made(put, [], fun() -> tessera_nif:from_binary(Bytes, Type, Shape, true, {host, Device}) end).
+%% A block becomes the tensor, unless that needs memory of its own.
+made({_, _, {error, Error}, _}) -> tessera_cluster_error:raise(Error);
+made({Type, Shape, Bytes, Device}) when is_binary(Bytes) ->
+    tessera_memory:made(put, [], fun() -> tessera_nif:from_binary(Bytes, Type, Shape, true, {host, Device}) end);
+made({Type, Shape, Block, Device}) ->
+    case tessera_nif:block_tensor(Block, Type, Shape, {host, Device}) of
+        Bytes when is_binary(Bytes) -> made({Type, Shape, Bytes, Device});
+        Made -> tessera_memory:made(put, [], fun() -> Made end)
+    end.
 
 compiled(Source, Options) -> raised(tessera_nif:compile(raised(program(Source)), Options)).
 
@@ -157,11 +164,15 @@ program(Text) -> tessera_nif:parse(Text).
 
 %% ---- terms of functions with tensors in them
 
-%% Replaces the stand-ins in arguments by tensors.
-with_values(Term) -> tessera_cluster_terms:replace(fun with_value/3, Term).
+term(Encoded) -> binary_to_term(tessera_cluster_blocks:binary(Encoded)).
 
-with_value({value, Id}, _, _) -> tessera_rank_values:await(Id);
-with_value({bytes, Bytes}, Type, Shape) -> made({Type, Shape, Bytes, 0}).
+%% Replaces the stand-ins in arguments by tensors, and by blocks as binaries.
+with_values(Term, Blocks) ->
+    Replaced = tessera_cluster_terms:replace(fun(What, Type, Shape) -> with_value(What, Type, Shape, Blocks) end, Term),
+    tessera_cluster_blocks:unpack(Replaced, Blocks, fun tessera_cluster_blocks:binary/1).
+
+with_value({value, Id}, _, _, _) -> tessera_rank_values:await(Id);
+with_value({bytes, Bytes}, Type, Shape, Blocks) -> made({Type, Shape, tessera_cluster_blocks:block(Bytes, Blocks), 0}).
 
 %% Adds the tensors in a result to the values of this rank. In the reply each has a stand-in with its position, from 1, in the list of values.
 for_driver(Term) ->

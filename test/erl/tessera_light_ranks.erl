@@ -18,9 +18,9 @@ main([First, Count, Ranks, Address, Port, KeyFile, Timeout]) ->
 
 configure(#{devices := Devices, threads := Threads}) -> {ok, #{devices => Devices, threads => Threads, cpus => 1, mpi => none}}.
 
-handle(noop, _, _) -> {[], term_to_iovec({ok, ok})};
-handle(memory, _, _) -> {[], term_to_iovec({ok, #{vm => 0, live => 0, peak => 0}})};
-handle({size, Bytes}, _, _) -> {[], term_to_iovec({ok, byte_size(Bytes)})};
-handle({make, Bytes}, _, _) -> {[], term_to_iovec({ok, binary:copy(<<1>>, Bytes)})}.
+handle(noop, _, _) -> {[], {ok, ok}};
+handle(memory, _, _) -> {[], {ok, #{memory => #{vm => 0, live => 0, peak => 0}, mpi_sent_bytes => 0, mpi_received_bytes => 0}}};
+handle({size, Bytes}, _, _) -> {[], {ok, byte_size(tessera_cluster_blocks:binary(Bytes))}};
+handle({make, Bytes}, _, _) -> {[], {ok, binary:copy(<<1>>, Bytes)}}.
 
 finish() -> ok.

@@ -1,0 +1,18 @@
+/* Blocks: memory for bytes that come in parts, which a cluster's driver and ranks send each other outside of terms. A
+ * block is filled from its begin to its end, and then taken, once: as a binary, or as a tensor. A *pooled* one is
+ * memory of the host's pool, which its limit counts, and a tensor takes that memory over; where the limit does not
+ * allow it, and for a *loose* one, the memory is that of a binary. Thread-safe. */
+#ifndef TS_NIF_BLOCK_H
+#define TS_NIF_BLOCK_H
+
+#include "nif/nif_util.h"
+
+bool ts_nif_block_init(ErlNifEnv *env, ErlNifResourceFlags flags);
+
+/* NIFs; their Erlang signatures are at the bodies. */
+ERL_NIF_TERM ts_nif_block(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_block_append(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_block_binary(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+ERL_NIF_TERM ts_nif_block_tensor(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
+
+#endif
