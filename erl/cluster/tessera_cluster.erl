@@ -5,7 +5,7 @@
 -include("tessera.hrl").
 -export([start_link/1, join/1, leave/1, stop/1, info/1, child_spec/1, noop/1, noop/2, clear_cache/1, map/2, map/3, put/2, save/2, save/4, load/2, load/3]).
 -export([map_as/4, call/2, connections/1, options/1, is_cluster/1, why/3]).
--export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start_process/2, init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 -export_type([cluster/0, options/0, join_options/0, connections/0]).
 
 -type cluster() :: pid() | atom().
@@ -411,6 +411,11 @@ handle_info({'EXIT', Parent, Reason}, #state{parent = Parent} = State) -> {stop,
 handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = State) when is_map_key(Monitor, Launchers) ->
     again(State#state{launchers = maps:remove(Monitor, Launchers)});
 handle_info(_, State) -> {noreply, State}.
+
+%% @private What is printed of it has not the user's variables.
+-spec format_status(map()) -> map().
+format_status(#{state := #state{options = Options} = State} = Status) -> Status#{state := State#state{options = tessera_cluster_options:printed(Options)}};
+format_status(Status) -> Status.
 
 terminate(_, #state{first = First} = State) ->
     end_job(State),

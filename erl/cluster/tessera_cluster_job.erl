@@ -3,10 +3,10 @@
 -module(tessera_cluster_job).
 -behaviour(gen_server).
 -export([start_link/2, stop/1]).
--export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
-%% Connections that may be in their handshake at the same time, in addition to one for each rank.
--define(STRANGERS, 64).
+%% Connections that may wait to be accepted, in addition to one for each rank.
+-define(BACKLOG, 64).
 %% Milliseconds that ranks have to end by themselves when the cluster is stopped.
 -define(LEAVE, 2000).
 %% Milliseconds that the job waits, when a process of the launcher has ended, for a link to name the rank that is lost; and in a start, when a rank has ended,
@@ -21,7 +21,7 @@
 
 -record(state, {manager  :: pid(),
                 options  :: map(),
-                credentials = {<<0:256>>, none} :: tessera_cluster_tls:credentials(),
+                credentials = none :: none | tessera_cluster_tls:credentials(),
                 mark      :: tessera_cluster_leftovers:mark(),
                 folder    :: file:filename_all(),         % of the key
                 progress  :: reference(),                 % the timer that runs while the start makes none
@@ -127,6 +127,11 @@ terminate(_, #state{launcher = Launcher, queue = Queue} = State) ->
     _ = close(State),
     tessera_cluster_launcher:finish(Launcher, case Queue of none -> now; _ -> 0 end).
 
+%% What is printed of it has neither the key nor the user's environment.
+format_status(#{state := #state{options = Options} = State} = Status) ->
+    Status#{state := State#state{credentials = none, options = tessera_cluster_options:printed(Options)}};
+format_status(Status) -> Status.
+
 new(Format, Values) -> tessera_cluster_error:new(unavailable, Format, Values).
 
 %% ---- the start
@@ -181,12 +186,12 @@ directory(#{directory := undefined}) -> filename:basedir(user_cache, "tessera");
 directory(#{directory := Given}) -> Given.
 
 listen(#state{options = #{listen := Address, ranks := Ranks} = Options, credentials = Credentials} = State) ->
-    case tessera_cluster_socket:listen(Address, Ranks + ?STRANGERS) of
+    case tessera_cluster_socket:listen(Address, Ranks + ?BACKLOG) of
         {ok, Listen} ->
             Job = self(),
-            Config = maps:with([deadline, max_message], Options),
-            Acceptor = spawn_link(fun() -> accept(Listen, Job, #{credentials => Credentials, config => Config}, Ranks + ?STRANGERS) end),
-            {ok, State#state{listen = Listen, acceptor = Acceptor}};
+            Connection = #{credentials => Credentials, config => maps:with([deadline, max_message], Options)},
+            Serve = fun(Socket) -> {ok, Link} = tessera_cluster_link:start(Job, Connection#{socket => Socket, door => self()}), Link end,
+            {ok, State#state{listen = Listen, acceptor = tessera_cluster_door:start_link(Listen, Ranks, Serve, fun tessera_cluster_link:evict/1)}};
         {error, Reason} -> {error, new("no socket on ~s: ~ts", [inet:ntoa(Address), inet:format_error(Reason)]), State}
     end.
 
@@ -196,28 +201,6 @@ launch(#state{options = #{listen := Address} = Options, listen = Listen, folder 
               shared => case filelib:is_dir(Shared) of true -> Shared; false -> none end},
     ok = tessera_cluster_launcher:launch(Launcher, Options, Place),
     {ok, State}.
-
-%% Free is how many more connections may be in their handshake. At 0, others wait in the backlog.
-accept(Listen, Job, Connection, 0) ->
-    receive {'DOWN', _, process, _, _} -> accept(Listen, Job, Connection, 1) end;
-accept(Listen, Job, Connection, Free) ->
-    case tessera_cluster_socket:accept(Listen) of
-        {ok, Socket} ->
-            {ok, Link} = tessera_cluster_link:start(Job, Connection#{socket => Socket}),
-            _ = monitor(process, Link),
-            _ = tessera_cluster_socket:give(Socket, Link),
-            Link ! 'begin',
-            accept(Listen, Job, Connection, ended(Free - 1));
-        {error, closed} -> ok;
-        {error, _} ->
-            timer:sleep(20), % out of descriptors, or a peer that left
-            accept(Listen, Job, Connection, ended(Free))
-    end.
-
-ended(Free) ->
-    receive {'DOWN', _, process, _, _} -> ended(Free + 1)
-    after 0 -> Free
-    end.
 
 %% ---- ranks
 

@@ -4,8 +4,8 @@
 %% link of the leader that is connected to the driver, here called its root. docs/distribution.md has the protocol.
 -module(tessera_cluster_link).
 -behaviour(gen_server).
--export([start/2, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/4, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+-export([start/2, evict/1, accepted/3, placed/2, send_request/2, send_request/3, send_to_all/4, cancel/2, forget/2, leave/1, statistics/1, collect/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 -export_type([request/0]).
 
 %% Milliseconds for the whole handshake.
@@ -23,11 +23,12 @@
 -define(KEPT, 1048576).
 
 -record(state, {job       :: pid(),
-                key       :: tessera_cluster_wire:key(),
+                door      :: pid(),                       % tessera_cluster_door, which has accepted the connection
+                key       :: none | tessera_cluster_wire:key(),
                 identity  :: tessera_cluster_socket:identity(),
                 config    :: map(),                       % the job's `deadline' and `max_message'
                 socket    :: tessera_cluster_socket:socket(),
-                step      :: hello | joining | starting | up,
+                step      :: ticket | hello | joining | starting | up,
                 nonce     :: binary(),
                 theirs = <<>> :: binary(),                % the rank's nonce
                 rank = none :: none | non_neg_integer(),
@@ -49,8 +50,13 @@
 
 %% Starts a link for a connection that was accepted. The handshake begins with the message `begin': the caller sends it after it has made
 %% the link the owner of the socket.
--spec start(pid(), #{credentials := tessera_cluster_tls:credentials(), socket := tessera_cluster_socket:socket(), config := map()}) -> {ok, pid()}.
+-spec start(pid(), #{credentials := tessera_cluster_tls:credentials(), socket := tessera_cluster_socket:socket(), door := pid(), config := map()}) ->
+          {ok, pid()}.
 start(Job, Connection) -> gen_server:start(?MODULE, {Job, Connection}, []).
+
+%% Called by the door: others need the place of who has said nothing yet.
+-spec evict(pid()) -> ok.
+evict(Link) -> gen_server:cast(Link, evict).
 
 %% Called by the job: the rank may be configured. Root is the link through which its frames pass, or none.
 -spec accepted(pid(), map(), none | pid()) -> ok.
@@ -127,10 +133,10 @@ answer(_, _, Name) ->
 
 %% ---- the process
 
-init({Job, #{credentials := {Key, Identity}, socket := Socket, config := #{max_message := Limit} = Config}}) ->
+init({Job, #{credentials := {Key, Identity}, socket := Socket, door := Door, config := #{max_message := Limit} = Config}}) ->
     _ = monitor(process, Job),
     _ = erlang:send_after(?HANDSHAKE, self(), handshake_over),
-    {ok, #state{job = Job, key = Key, identity = Identity, socket = Socket, step = hello, nonce = tessera_cluster_wire:nonce(), config = Config,
+    {ok, #state{job = Job, key = Key, identity = Identity, socket = Socket, door = Door, step = ticket, nonce = tessera_cluster_wire:nonce(), config = Config,
                 reader = tessera_cluster_reader:new(Limit, false)}}.
 
 handle_call(statistics, _, #state{sent = Sent, received = Received, root = Root} = State) ->
@@ -138,6 +144,7 @@ handle_call(statistics, _, #state{sent = Sent, received = Received, root = Root}
 handle_call(seen, _, #state{seen = Seen} = State) -> {reply, Seen, State};
 handle_call(_, _, State) -> {reply, error, State}.
 
+handle_cast(evict, #state{step = ticket} = State) -> lost("it said nothing, and others came", [], State);
 handle_cast({accepted, Config, none}, #state{step = joining} = State) -> configure(Config, State);
 handle_cast({accepted, Config, Root}, #state{step = joining} = State) -> redirect(Config, State#state{root = Root});
 handle_cast({placed, Place}, State) -> {noreply, State#state{place = Place}};
@@ -158,14 +165,12 @@ handle_info({'DOWN', _, process, _, {shutdown, {lost, _}}}, State) -> {noreply, 
 handle_info({'DOWN', Monitor, process, _, _}, State) -> {noreply, cancelled(fun({_, M}) -> M =:= Monitor end, State)};
 handle_info(release, State) -> {noreply, release(State)};
 handle_info(check, State) -> check(State);
-handle_info('begin', #state{socket = Socket, identity = Identity} = State) ->
-    ok = tessera_cluster_socket:start_securing(Socket, Identity, ?HANDSHAKE),
-    {noreply, State#state{peer = tessera_cluster_socket:peername(Socket)}};
+handle_info('begin', #state{socket = Socket} = State) -> again(State#state{peer = tessera_cluster_socket:peername(Socket)});
 handle_info({secured, {ok, Socket}}, #state{nonce = Nonce} = State) ->
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:greeting(Nonce)),
     again(State#state{socket = Socket});
 handle_info({secured, {error, Reason}}, State) -> lost("its TLS handshake failed: ~0tP", [Reason, 20], State);
-handle_info(handshake_over, #state{step = hello} = State) ->
+handle_info(handshake_over, #state{step = Step} = State) when Step =:= ticket; Step =:= hello ->
     lost("no handshake in ~b ms", [?HANDSHAKE], State);
 handle_info({'EXIT', Writer, {shutdown, {send, timeout}}}, #state{writer = Writer, config = #{deadline := Deadline}} = State) ->
     lost("it took nothing for ~b ms", [Deadline], State);
@@ -182,6 +187,10 @@ event(none, State) -> {noreply, State}.
 
 terminate(_, #state{socket = Socket}) -> tessera_cluster_socket:close(Socket).
 
+%% What is printed of it has not the key.
+format_status(#{state := #state{} = State} = Status) -> Status#{state := State#state{key = none, identity = none}};
+format_status(Status) -> Status.
+
 job_reason({shutdown, {lost, _}} = Reason) -> Reason;
 job_reason({shutdown, _} = Reason) -> Reason;
 job_reason(_) -> {shutdown, stopped}.
@@ -190,6 +199,15 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 %% ---- frames
 
+%% The TLS handshake comes after the ticket, and the driver's greeting after that.
+received(Frame, #state{step = ticket, key = Key, door = Door, socket = Socket, identity = Identity} = State) ->
+    case tessera_cluster_wire:check_ticket(Key, Frame) of
+        ok ->
+            ok = tessera_cluster_door:known(Door),
+            ok = tessera_cluster_socket:start_securing(Socket, Identity, ?HANDSHAKE),
+            {noreply, State#state{step = hello}};
+        error -> lost("its first frame is no rank's", [], State)
+    end;
 received(Frame, #state{step = hello, key = Key, nonce = Nonce, job = Job} = State) ->
     case tessera_cluster_wire:read_hello(Key, Nonce, Frame) of
         {ok, Theirs, #{rank := Rank, host := Host} = Hello} when is_integer(Rank), is_binary(Host) ->
@@ -361,7 +379,7 @@ gone(Format, Values, State) ->
     lost(Format, Values, State).
 
 %% Before its handshake is verified the peer may be any process on the network, so its failure is no error of the job.
-lost_as(_, Format, Values, #state{step = hello, job = Job, peer = Peer} = State) ->
+lost_as(_, Format, Values, #state{step = Step, job = Job, peer = Peer} = State) when Step =:= ticket; Step =:= hello ->
     Job ! {stranger, self(), Peer, unicode:characters_to_binary(io_lib:format(Format, Values))},
     {stop, {shutdown, stranger}, State};
 lost_as(Code, Format, Values, State) ->

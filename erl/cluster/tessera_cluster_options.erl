@@ -1,6 +1,6 @@
 %% @private The options of a cluster: checked, with defaults.
 -module(tessera_cluster_options).
--export([check/1, expected/1]).
+-export([check/1, expected/1, printed/1]).
 
 -define(DEFAULTS, #{hosts => [], devices => 1, threads => undefined, mpirun => "mpirun", mca => [], env => [],
                     memory_limit => undefined, deadline => 10000, start_timeout => 60000, listen => {127, 0, 0, 1},
@@ -61,6 +61,11 @@ wrong(Name, Value) ->
 
 refused(Format, Values) ->
     {error, {invalid_argument, unicode:characters_to_binary(io_lib:format("tessera_cluster: " ++ Format, Values))}}.
+
+%% As they may be printed: without the values of the user's variables.
+-spec printed(map()) -> map().
+printed(#{env := Env} = Options) -> Options#{env := [{Name, '_'} || {Name, _} <- Env]};
+printed(Options) -> Options.
 
 %% What an option's value has to be.
 -spec expected(atom()) -> {string(), fun((term()) -> boolean())} | unknown.

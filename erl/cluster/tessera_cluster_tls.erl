@@ -41,18 +41,18 @@ available() ->
 new(KeyFile, Tls) ->
     Key = tessera_cluster_wire:key(),
     case Tls of
-        false -> {{Key, none}, [{KeyFile, Key}]};
+        false -> {{Key, none}, [{KeyFile, Key()}]};
         true ->
             {Certificate, PrivateKey} = certificate(),
             Pem = public_key:pem_encode([{'Certificate', Certificate, not_encrypted}, {'ECPrivateKey', PrivateKey, not_encrypted}]),
-            {{Key, {Certificate, pem_file(KeyFile)}}, [{KeyFile, <<Key/binary, Certificate/binary>>}, {pem_file(KeyFile), Pem}]}
+            {{Key, {Certificate, pem_file(KeyFile)}}, [{KeyFile, <<(Key())/binary, Certificate/binary>>}, {pem_file(KeyFile), Pem}]}
     end.
 
 -spec read(file:filename_all()) -> {ok, credentials()} | {error, iodata()}.
 read(KeyFile) ->
     case file:read_file(KeyFile) of
-        {ok, <<Key:32/binary>>} -> {ok, {Key, none}};
-        {ok, <<Key:32/binary, Certificate/binary>>} -> {ok, {Key, {Certificate, pem_file(KeyFile)}}};
+        {ok, <<Key:32/binary>>} -> {ok, {tessera_cluster_wire:hidden(Key), none}};
+        {ok, <<Key:32/binary, Certificate/binary>>} -> {ok, {tessera_cluster_wire:hidden(Key), {Certificate, pem_file(KeyFile)}}};
         {ok, _} -> {error, io_lib:format("the file ~ts has no key", [KeyFile])};
         {error, Reason} -> {error, io_lib:format("cannot read the key's file ~ts: ~ts", [KeyFile, file:format_error(Reason)])}
     end.

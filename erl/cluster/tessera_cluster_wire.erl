@@ -1,12 +1,13 @@
 %% @private The format of what a cluster's driver and ranks send each other: the handshake, messages, and the frames into which a message is
 %% split. Pure functions; tessera_cluster_reader puts frames together. docs/distribution.md has the protocol.
 -module(tessera_cluster_wire).
--export([nonce/0, key/0, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
+-export([nonce/0, key/0, hidden/1, ticket/1, check_ticket/2, greeting/1, read_greeting/1, hello/4, read_hello/3, config/4, read_config/4]).
 -export([beat/0, encode/1, size/1, is_plain/1, bundle/1, decode_message/1, frames/1, frame/1, blocks/1, decode/1, extra/1]).
 -export([route/2, to_all/1, address/1]).
--export_type([message/0, encoded/0, head/0]).
+-export_type([key/0, message/0, encoded/0, head/0]).
 
 -define(VERSION, "tessera cluster 1\n").
+-define(TICKET, "tessera rank 1\n").
 -define(NONCE, 32).
 -define(MAC, 32).
 %% The most bytes of a message in one frame: a beat has to wait for at most one frame.
@@ -27,7 +28,8 @@
 -define(BLOCKS, 4).
 
 -type nonce() :: <<_:256>>.
--type key() :: <<_:256>>.
+%% Behind a fun, so that neither a state nor a stack that is printed shows it.
+-type key() :: fun(() -> <<_:256>>).
 %% How a request uses values. The rank's main process counts uses in the order in which requests arrive, without decoding their bodies.
 %% `makes': the results, which have consecutive numbers; `uses': values that it reads; `takes': values that are donated to it. Requests with the
 %% same `lane' run one after the other.
@@ -45,9 +47,27 @@
 nonce() -> crypto:strong_rand_bytes(?NONCE).
 
 -spec key() -> key().
-key() -> crypto:strong_rand_bytes(32).
+key() -> hidden(crypto:strong_rand_bytes(32)).
+
+-spec hidden(<<_:256>>) -> key().
+hidden(Bytes) -> fun() -> Bytes end.
 
 %% ---- the handshake
+
+%% What a rank sends first of all, before anything is encrypted, and nobody else can. It proves nothing more than that: someone on the way may
+%% repeat it.
+-spec ticket(key()) -> binary().
+ticket(Key) ->
+    Nonce = nonce(),
+    <<?TICKET, Nonce/binary, (mac(Key, <<"ticket">>, Nonce, <<>>, <<>>))/binary>>.
+
+-spec check_ticket(key(), binary()) -> ok | error.
+check_ticket(Key, <<?TICKET, Nonce:?NONCE/binary, Mac:?MAC/binary>>) ->
+    case crypto:hash_equals(mac(Key, <<"ticket">>, Nonce, <<>>, <<>>), Mac) of
+        true -> ok;
+        false -> error
+    end;
+check_ticket(_, _) -> error.
 
 -spec greeting(nonce()) -> binary().
 greeting(Nonce) -> <<?VERSION, Nonce/binary>>.
@@ -79,7 +99,11 @@ read_config(Key, Driver, Rank, <<Mac:?MAC/binary, Text/binary>>) ->
     proved(mac(Key, <<"driver">>, Driver, Rank, Text), Mac, Text, fun(Config) -> {ok, Config} end);
 read_config(_, _, _, _) -> error.
 
-mac(Key, Who, Driver, Rank, Text) -> crypto:mac(hmac, sha256, Key, [Who, Driver, Rank, Text]).
+%% An error of crypto would show its arguments.
+mac(Key, Who, Driver, Rank, Text) ->
+    try crypto:mac(hmac, sha256, Key(), [Who, Driver, Rank, Text])
+    catch Class:_ -> error({crypto, Class})
+    end.
 
 %% The term is decoded only when its MAC is right.
 proved(Own, Given, Text, Make) ->

@@ -6,6 +6,9 @@
 
 %% Milliseconds for each step of the handshake.
 -define(HANDSHAKE, 10000).
+%% Milliseconds until a rank whose connection was closed before the greeting connects again.
+-define(AGAIN, 200).
+-define(IS_CLOSED(Reason), (Reason =:= closed orelse Reason =:= econnreset orelse Reason =:= epipe)).
 %% The driver is told of so many runs at once that have ended well, while others wait.
 -define(TOLD, 4).
 
@@ -139,30 +142,44 @@ joined({ok, Socket, Config}, Credentials, _, Options) ->
     configure(Config, Credentials, Own, Socket, Options);
 joined(Error, _, _, _) -> Error.
 
-%% Connects to the driver or a leader and does the rank's part of the handshake. Returns the socket and the other side's configuration.
-join({Key, Identity}, Hello, {Ip, Port}, #{watchdog := Watchdog}) ->
+%% Connects to the driver or a leader and does the rank's part of the handshake. Returns the socket and the other side's configuration. Where many strangers
+%% come, this rank may lose its place before its ticket was read: then it comes again.
+join(Credentials, Hello, Where, #{watchdog := Watchdog} = Options) ->
+    case connected(Credentials, Where) of
+        {ok, Socket, Driver} -> introduce(Credentials, Driver, Hello, Socket, Watchdog);
+        {error, again} ->
+            timer:sleep(?AGAIN),   % the watchdog ends this
+            join(Credentials, Hello, Where, Options);
+        Error -> Error
+    end.
+
+%% The other side's nonce, from its greeting.
+connected({Key, Identity}, {Ip, Port}) ->
     case tessera_cluster_socket:connect(Ip, Port, ?HANDSHAKE) of
         {ok, Socket} ->
+            _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:ticket(Key)),
             case tessera_cluster_socket:secure(Socket, client, Identity, ?HANDSHAKE) of
-                {ok, Secured} -> handshake(Key, Hello, Secured, Watchdog);
+                {ok, Secured} -> greeted(Secured);
+                {error, Reason} when ?IS_CLOSED(Reason) -> {error, again};
                 {error, Reason} -> {error, io_lib:format("the TLS handshake with ~s:~b failed: ~0tP", [inet:ntoa(Ip), Port, Reason, 20])}
             end;
         {error, Reason} -> {error, io_lib:format("cannot connect to ~s:~b: ~s", [inet:ntoa(Ip), Port, inet:format_error(Reason)])}
     end.
 
-handshake(Key, Hello, Socket, Watchdog) ->
+greeted(Socket) ->
     case tessera_cluster_socket:read(Socket, ?HANDSHAKE) of
         {ok, Frame} ->
             case tessera_cluster_wire:read_greeting(Frame) of
-                {ok, Driver} -> introduce(Key, Driver, Hello, Socket, Watchdog);
+                {ok, Driver} -> {ok, Socket, Driver};
                 error -> {error, "the driver has another version of Tessera"}
             end;
+        {error, Reason} when ?IS_CLOSED(Reason) -> {error, again};
         {error, Reason} -> no_driver(Reason)
     end.
 
 %% For a rank below a leader the driver sends the configuration when the leader listens, so this may take longer than a handshake. The driver closes the
 %% connection when it waits no longer, and the system does when the driver's host is gone.
-introduce(Key, Driver, Hello, Socket, Watchdog) ->
+introduce({Key, _}, Driver, Hello, Socket, Watchdog) ->
     Own = tessera_cluster_wire:nonce(),
     _ = tessera_cluster_socket:write(Socket, tessera_cluster_wire:hello(Key, Driver, Own, Hello)),
     Watchdog ! introduced,

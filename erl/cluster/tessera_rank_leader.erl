@@ -25,21 +25,12 @@ start_link(#{address := Address, children := Children} = Options) ->
 lead(Listen, #{owner := Owner, children := Children} = Options) ->
     process_flag(trap_exit, true),
     Leader = self(),
-    _ = spawn_link(fun() -> accept(Listen, Leader, Options) end),
+    Serve = fun(Socket) ->
+                    Door = self(),
+                    spawn(fun() -> receive 'begin' -> admit(Socket, Leader, Door, Options) end end)
+            end,
+    _ = tessera_cluster_door:start_link(Listen, length(Children), Serve, fun(Child) -> Child ! evict end),
     wait(Listen, Owner, Children, #{}).
-
-accept(Listen, Leader, Options) ->
-    case tessera_cluster_socket:accept(Listen) of
-        {ok, Socket} ->
-            Child = spawn(fun() -> receive 'begin' -> secure(Socket, Leader, Options) end end),
-            _ = tessera_cluster_socket:give(Socket, Child),
-            Child ! 'begin',
-            accept(Listen, Leader, Options);
-        {error, closed} -> ok;
-        {error, _} ->
-            timer:sleep(20), % out of descriptors, or a peer that left
-            accept(Listen, Leader, Options)
-    end.
 
 %% Closes the listening socket when all children have joined.
 wait(Listen, Owner, Missing, Joined) ->
@@ -70,6 +61,31 @@ closed() -> <<"its connection to its leader was closed">>.
 %% ---- the reader of a child, which is linked to the child's writer and to the leader
 
 %% A connection that fails before its handshake is verified may be any process's, so that is no error.
+admit(Socket, Leader, Door, #{credentials := {Key, _}} = Options) ->
+    ok = tessera_cluster_socket:next(Socket),
+    case first(Socket) of
+        {frame, Frame} ->
+            case tessera_cluster_wire:check_ticket(Key, Frame) of
+                ok ->
+                    ok = tessera_cluster_door:known(Door),
+                    secure(Socket, Leader, Options);
+                error -> ok
+            end;
+        _ -> ok
+    end.
+
+%% The first frame, or the end.
+first(Socket) ->
+    receive
+        evict -> closed;
+        Message ->
+            case tessera_cluster_socket:event(Message, Socket) of
+                none -> first(Socket);
+                Event -> Event
+            end
+    after ?HANDSHAKE -> closed
+    end.
+
 secure(Socket, Leader, #{credentials := {_, Identity}} = Options) ->
     case tessera_cluster_socket:secure(Socket, server, Identity, ?HANDSHAKE) of
         {ok, Secured} -> greet(Secured, Leader, Options);

@@ -176,13 +176,13 @@ with_value({bytes, Bytes}, Type, Shape, Blocks) -> made({Type, Shape, tessera_cl
 
 %% Adds the tensors in a result to the values of this rank. In the reply each has a stand-in with its position, from 1, in the list of values.
 for_driver(Term) ->
-    {Reply, Values} = tessera_cluster_terms:fold(fun for_driver/2, [], Term),
+    {Reply, {_, Values}} = tessera_cluster_terms:fold(fun for_driver/2, {0, []}, Term),
     {Reply, lists:reverse(Values)}.
 
-for_driver(#tessera{ref = Ref} = Tensor, Values) when is_reference(Ref) ->
+for_driver(#tessera{ref = Ref} = Tensor, {Count, Values}) when is_reference(Ref) ->
     Value = {tessera_rank_values:add(Tensor), tessera:byte_size(Tensor)},
-    {tessera_cluster_terms:stand_in(length(Values) + 1, Tensor), [Value | Values]};
-for_driver(Other, Values) -> {Other, Values}.
+    {tessera_cluster_terms:stand_in(Count + 1, Tensor), {Count + 1, [Value | Values]}};
+for_driver(Other, Acc) -> {Other, Acc}.
 
 %% ---- runs
 

@@ -11,6 +11,7 @@
 -define(SLACK, 3000).
 -define(KILLED, 2000).
 -define(WITHIN, 60000).
+-define(PASSWORD, <<"rosebud-2f7c">>).
 
 %% ---- faults while programs run, which need MPI
 
@@ -268,7 +269,7 @@ acceptor(Folder) ->
 
 acceptors() ->
     [Process || Process <- processes(), {current_stacktrace, Trace} <- [process_info(Process, current_stacktrace)],
-                {tessera_cluster_job, accept, _, _} <- Trace].
+                {tessera_cluster_door, accept, _, _} <- Trace].
 
 versions_test_() -> {timeout, 120, in_folder(fun versions/1)}.
 
@@ -300,6 +301,42 @@ one_build(Folder) ->
 other_builds(Folder) ->
     ?assertMatch({match, _}, re:run(impostors(Folder, #{cpu => <<"pdp11">>, build => <<"a">>}, #{cpu => <<"pdp11">>, build => <<"b">>}),
                                     "^a process on impostor says that it is rank 1: the build of its C library is b, and that of a rank on impostor is a: ")).
+
+silent_test_() -> [{lists:concat(["silent strangers, TLS: ", Tls]), {timeout, 120, in_folder(fun(Folder) -> silent(Folder, Tls) end)}} || Tls <- [false, true]].
+
+%% More strangers than there are places, who say nothing and stay, do not keep ranks from joining: neither those that came before, nor those that come
+%% all the time.
+silent(Folder, Tls) ->
+    #{level := Level} = logger:get_primary_config(),
+    Waits = fake(Folder, "waits", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args\n",
+                                   "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
+    Self = self(),
+    ok = logger:set_primary_config(level, error),   % a warning for each stranger
+    try
+        Starter = spawn_link(fun() ->
+                                     {Cluster, Pids} = started(Waits, #{directory => Folder, tls => Tls}),
+                                     Self ! {self(), tessera_cluster:call(Cluster, noop)},
+                                     stop(Cluster, Pids),
+                                     Self ! {self(), stopped}
+                             end),
+        {Port, _} = listening(Folder),
+        Silent = [tessera_cluster_tests:connect(Port, []) || _ <- lists:seq(1, 200)],
+        {More, Monitor} = spawn_monitor(fun() -> knocks(Port) end),
+        ok = file:write_file(Folder ++ "/go", <<>>),
+        receive {Starter, Result} -> ?assertEqual([ok, ok], Result) end,
+        receive {'DOWN', Monitor, process, More, Reason} -> ?assertEqual(normal, Reason) end,   % nothing listens any more
+        [ok = gen_tcp:close(Socket) || Socket <- Silent],
+        receive {Starter, stopped} -> ok end
+    after ok = logger:set_primary_config(level, Level)
+    end.
+
+knocks(Port) ->
+    case gen_tcp:connect({127, 0, 0, 1}, Port, []) of
+        {ok, _} ->
+            timer:sleep(10),
+            knocks(Port);
+        {error, _} -> ok
+    end.
 
 authenticated_test_() -> {timeout, 120, in_folder(fun authenticated/1)}.
 
@@ -335,11 +372,13 @@ authenticated(Folder) ->
 %% A rank that has the key and sends the given messages.
 impostor(Port, Key, Change) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {packet, 4}, {active, false}]),
+    Own = tessera_cluster_wire:hidden(Key),
+    ok = gen_tcp:send(Socket, tessera_cluster_wire:ticket(Own)),
     {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),
     {ok, Driver} = tessera_cluster_wire:read_greeting(Greeting),
     Hello = #{rank => 0, size => 2, host => <<"impostor">>, os_pid => <<"1">>, version => tessera_rank:version(), otp_release => <<"27">>,
               cpu => element(1, tessera_nif:rank_isa()), build => tessera_nif:rank_build()},
-    ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Driver, tessera_cluster_wire:nonce(), maps:merge(Hello, Change))),
+    ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Own, Driver, tessera_cluster_wire:nonce(), maps:merge(Hello, Change))),
     _ = gen_tcp:recv(Socket, 0, 1000),
     ok = inet:setopts(Socket, [{packet, raw}]),
     Socket.
@@ -369,7 +408,8 @@ impostors(Folder, First, Second) ->
 secrets_test_() ->
     [{Name, {timeout, 120, in_folder(fun(Folder) -> secrets(Folder, Tls) end)}} || {Name, Tls} <- [{"secrets", false}, {"secrets with TLS", true}]].
 
-%% The key is in no command line, no environment and no line of the log, at any level, while ranks start and when they are there.
+%% The key is in no command line, no environment, no state or stack of a process that is printed, and no line of the log, at any level, while ranks start, when they
+%% are there, and when a process with the key ends by an error. The log has the user's variables neither.
 secrets(Folder, Tls) ->
     #{level := Level} = logger:get_primary_config(),
     Table = ets:new(log, [public, ordered_set]),
@@ -380,26 +420,61 @@ secrets(Folder, Tls) ->
                                        "while [ ! -e ", Folder, "/go ]; do sleep 0.05; done\n", ranks(2, "")]),
         Self = self(),
         Starter = spawn_link(fun() ->
-                                     {Cluster, Pids} = started(Waits, #{directory => Folder, tls => Tls}),
-                                     Self ! {self(), Pids},
+                                     {Cluster, Pids} = started(Waits, #{directory => Folder, tls => Tls, env => [{"TESSERA_TEST_PASSWORD", ?PASSWORD}]}),
+                                     Self ! {self(), Cluster, Pids},
                                      receive stop -> stop(Cluster, Pids) end,
                                      Self ! {self(), stopped}
                              end),
-        {_, KeyFile} = listening(Folder),
+        {Port, KeyFile} = listening(Folder),
         Secrets = secrets_in(KeyFile, Tls),
         no_secret(Secrets),
+        Stranger = tessera_cluster_tests:connect(Port, []),
+        until(fun() -> length(own_processes()) >= 5 end),   % cluster, job, door, launcher, link
+        not_printed(Secrets),
         ok = file:write_file(Folder ++ "/go", <<>>),
-        Pids = receive {Starter, There} -> There end,
+        {Cluster, Pids} = receive {Starter, Name, There} -> {Name, There} end,
+        ok = gen_tcp:close(Stranger),
         no_secret(Secrets),
+        not_printed(Secrets),
         ?assert(lists:all(fun tessera_cluster_tests:is_running/1, Pids)),
+        #{links := Links} = tessera_cluster:connections(Cluster),
+        element(1, Links) ! {request, no, request, of_this, form},
+        until(fun() -> maps:get(restarts, tessera_cluster:info(Cluster)) > 0 end),
+        until(fun() -> [1 || {_, Line} <- ets:tab2list(Table), binary:match(Line, <<"of_this">>) =/= nomatch] =/= [] end),
         Starter ! stop,
         receive {Starter, stopped} -> ok end,
-        ?assert(ets:info(Table, size) > 0),
         Lines = [Line || {_, Line} <- ets:tab2list(Table)],
-        [?assertEqual(nomatch, binary:match(Line, Secret)) || Line <- Lines, Secret <- forms(Secrets)]
+        [?assertEqual(nomatch, binary:match(Line, Secret)) || Line <- Lines, Secret <- [?PASSWORD | forms(Secrets)]]
     after
         ok = logger:set_primary_config(level, Level),
         ok = logger:remove_handler(?MODULE)
+    end.
+
+%% What sys, and a shell's i() and bt(), show of a cluster's processes. sys shows no variables of the user either.
+not_printed(Secrets) ->
+    [[?assertEqual({Process, nomatch}, {Process, binary:match(Text, Secret)}) || Secret <- forms(Secrets) ++ More]
+     || Process <- own_processes(), {Text, More} <- shown(Process)].
+
+shown(Process) ->
+    [{Text, []} || {backtrace, Text} <- [process_info(Process, backtrace)]] ++ [{printed_term(sys:get_status(Process)), [?PASSWORD]} || is_server(Process)].
+
+printed_term(Term) -> unicode:characters_to_binary(io_lib:format("~0tp", [Term])).
+
+is_server(Process) ->
+    case process_info(Process, dictionary) of
+        {dictionary, Dictionary} -> lists:any(fun({'$initial_call', {_, init, 1}}) -> true; (_) -> false end, Dictionary);
+        undefined -> false
+    end.
+
+%% Those of clusters; not one of a test, which has the options that it gives.
+own_processes() ->
+    [Process || Process <- processes(), Modules <- [modules(Process)], lists:any(fun(M) -> lists:prefix("tessera_cluster", M) end, Modules),
+                not lists:any(fun(M) -> lists:suffix("_tests", M) end, Modules)].
+
+modules(Process) ->
+    case process_info(Process, [current_stacktrace, dictionary]) of
+        [{_, Trace}, {_, Dictionary}] -> [atom_to_list(M) || M <- [M || {M, _, _, _} <- Trace] ++ [M || {'$initial_call', {M, _, _}} <- Dictionary]];
+        undefined -> []
     end.
 
 %% The key of the proofs, and the private key of TLS.
@@ -415,8 +490,7 @@ secrets_in(KeyFile, Tls) ->
 
 %% As a handler of the log.
 log(Event, #{config := #{table := Table}}) ->
-    Line = unicode:characters_to_binary(io_lib:format("~0tp", [Event])),
-    ets:insert(Table, {erlang:unique_integer([monotonic]), Line}).
+    ets:insert(Table, {erlang:unique_integer([monotonic]), printed_term(Event)}).
 
 %% As they are, and as they would be printed.
 forms(Secrets) -> lists:append([printed(Secret) || Secret <- Secrets]).

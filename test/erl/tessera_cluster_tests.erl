@@ -6,7 +6,7 @@
 -export([driver/1]).
 %% For other modules of tests.
 -export([launchers/0, started/2, pids/1, stop/2, signal/2, is_running/1, gone/1, on_ranks/2, listening/1, fake/3, ranks/2, script/3, connect/2,
-         refused/3, other_build/1]).
+         refused/3, refused/4, other_build/1]).
 -import(tessera_test, [in_folder/1, until/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
@@ -17,6 +17,12 @@
 handshake_test() ->
     Key = tessera_cluster_wire:key(),
     [Driver, Rank] = [tessera_cluster_wire:nonce() || _ <- [1, 2]],
+    Ticket = tessera_cluster_wire:ticket(Key),
+    ?assertEqual(ok, tessera_cluster_wire:check_ticket(Key, Ticket)),
+    ?assertNotEqual(Ticket, tessera_cluster_wire:ticket(Key)),
+    [?assertEqual(error, tessera_cluster_wire:check_ticket(Key, Wrong))
+     || Wrong <- [<<>>, flipped(Ticket, 0), flipped(Ticket, 20), flipped(Ticket, byte_size(Ticket) - 1), <<Ticket/binary, 0>>,
+                  tessera_cluster_wire:ticket(tessera_cluster_wire:key())]],
     ?assertEqual({ok, Driver}, tessera_cluster_wire:read_greeting(tessera_cluster_wire:greeting(Driver))),
     ?assertEqual(error, tessera_cluster_wire:read_greeting(<<"tessera cluster 0\n", Driver/binary>>)),
     Hello = iolist_to_binary(tessera_cluster_wire:hello(Key, Driver, Rank, #{rank => 1})),
@@ -424,9 +430,14 @@ strangers(Folder) ->
     refused(Port, [], <<"GET / HTTP/1.0\r\n\r\n">>),
     refused(Port, [], <<-1:32, 0:8000>>),
     refused(Port, [{packet, 4}], <<0:40000>>),
-    refused(Port, [{packet, 4}], iolist_to_binary(tessera_cluster_wire:hello(tessera_cluster_wire:key(), <<0:256>>, <<0:256>>, #{rank => 0, host => <<"a">>}))),
-    Replayed = iolist_to_binary(tessera_cluster_wire:hello(Key, <<0:256>>, <<0:256>>, #{rank => 0, host => <<"a">>})),
-    refused(Port, [{packet, 4}], Replayed),
+    Own = tessera_cluster_wire:hidden(Key),
+    Hello = fun(With) -> iolist_to_binary(tessera_cluster_wire:hello(With, <<0:256>>, <<0:256>>, #{rank => 0, host => <<"a">>})) end,
+    refused(Port, [{packet, 4}], Hello(Own)),
+    refused(Port, [{packet, 4}], tessera_cluster_wire:ticket(tessera_cluster_wire:key())),
+    refused(Port, tessera_cluster_wire:ticket(Own), <<>>, <<"GET / HTTP/1.0\r\n\r\n">>),
+    refused(Port, tessera_cluster_wire:ticket(Own), {packet, 4}, <<0:40000>>),
+    refused(Port, tessera_cluster_wire:ticket(Own), {packet, 4}, Hello(tessera_cluster_wire:key())),
+    refused(Port, tessera_cluster_wire:ticket(Own), {packet, 4}, Hello(Own)),
     ok = file:write_file(Folder ++ "/go", <<>>),
     receive {Starter, Cluster, _} -> ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)) end,
     %% now nothing listens, and the key is gone
@@ -439,11 +450,18 @@ connect(Port, Options) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false} | Options]),
     Socket.
 
-%% The driver's greeting is all that a stranger gets.
-refused(Port, Options, Bytes) ->
-    Socket = connect(Port, [{packet, 4} | Options]),
+%% A stranger gets nothing.
+refused(Port, Options, Bytes) -> left(connect(Port, Options), Bytes).
+
+%% The driver's greeting is all that one gets who repeats a ticket.
+refused(Port, Ticket, Options, Bytes) ->
+    Socket = connect(Port, [{packet, 4}]),
+    ok = gen_tcp:send(Socket, Ticket),
     {ok, <<"tessera cluster 1\n", _:32/binary>>} = gen_tcp:recv(Socket, 0, ?WITHIN),
-    ok = inet:setopts(Socket, [{packet, raw} | Options]),
+    ok = inet:setopts(Socket, case Options of <<>> -> [{packet, raw}]; _ -> [Options] end),
+    left(Socket, Bytes).
+
+left(Socket, Bytes) ->
     _ = gen_tcp:send(Socket, Bytes),
     _ = gen_tcp:shutdown(Socket, write),
     ?assertMatch({error, _}, gen_tcp:recv(Socket, 0, ?WITHIN)),

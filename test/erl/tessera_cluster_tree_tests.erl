@@ -1,7 +1,7 @@
 %% The tree of sockets: its form, real ranks in a small one, and more than a hundred light ranks (tessera_light_ranks).
 -module(tessera_cluster_tree_tests).
 -include_lib("eunit/include/eunit.hrl").
--import(tessera_cluster_tests, [connect/2, fake/3, listening/1, refused/3]).
+-import(tessera_cluster_tests, [connect/2, fake/3, listening/1, refused/3, refused/4]).
 -import(tessera_test, [in_folder/1, until/1]).
 -export([launcher/3]).
 
@@ -117,12 +117,15 @@ strangers(Folder) ->
     [Port] = ports(Leader),
     Silent = connect(Port, []),
     ok = gen_tcp:close(connect(Port, [])),
-    Hello = fun(Own, Nonce, Rank) -> iolist_to_binary(tessera_cluster_wire:hello(Own, Nonce, <<0:256>>, #{rank => Rank})) end,
+    Own = tessera_cluster_wire:hidden(Key),
+    Ticket = tessera_cluster_wire:ticket(Own),
+    Hello = fun(With) -> iolist_to_binary(tessera_cluster_wire:hello(With, <<0:256>>, <<0:256>>, #{rank => 6})) end,
     refused(Port, [], <<"GET / HTTP/1.0\r\n\r\n">>),
     refused(Port, [], <<-1:32, 0:8000>>),
-    refused(Port, [{packet, 4}], Hello(tessera_cluster_wire:key(), <<0:256>>, 6)),
-    refused(Port, [{packet, 4}], Hello(Key, <<0:256>>, 6)),
-    [?assertEqual(refused, joined(Port, Key, Rank)) || Rank <- [0, 3, 4, 7, -1, a]],
+    refused(Port, [{packet, 4}], Hello(Own)),
+    refused(Port, Ticket, {packet, 4}, Hello(tessera_cluster_wire:key())),
+    refused(Port, Ticket, {packet, 4}, Hello(Own)),
+    [?assertEqual(refused, joined(Port, Own, Rank)) || Rank <- [0, 3, 4, 7, -1, a]],
     ok = file:write_file(Folder ++ "/go", <<>>),
     receive {Starter, Cluster} -> ?assertEqual(lists:duplicate(7, ok), tessera_cluster:call(Cluster, noop)) end,
     ?assertMatch(#{restarts := 0}, tessera_cluster:info(Cluster)),
@@ -143,6 +146,7 @@ ports(File) ->
 %% What becomes of a process that proves that it has the key, and says that it is this rank.
 joined(Port, Key, Rank) ->
     Socket = connect(Port, [{packet, 4}]),
+    ok = gen_tcp:send(Socket, tessera_cluster_wire:ticket(Key)),
     {ok, Greeting} = gen_tcp:recv(Socket, 0, ?WITHIN),
     {ok, Nonce} = tessera_cluster_wire:read_greeting(Greeting),
     ok = gen_tcp:send(Socket, tessera_cluster_wire:hello(Key, Nonce, <<1:256>>, #{rank => Rank})),

@@ -3,7 +3,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
 -import(tessera_test, [in_folder/1, until/1]).
--export([hold/0, use/1]).
+-export([hold/0, use/1, many/1]).
 
 %% Milliseconds for what takes far less on a machine that is not busy.
 -define(WITHIN, 60000).
@@ -81,6 +81,30 @@ map(Cluster, _) ->
     ?assertEqual([[5, 6], [5, 6]], tessera_cluster:map(Cluster, fun(_, T) -> tessera:to_list(T) end, [Other, Other])),
     ?assertError({out_of_range, <<"rank 1 on ", _/binary>>},
                  tessera_cluster:map(Cluster, fun(Rank) -> [error({out_of_range, <<"here">>}) || Rank =:= 1], tessera:iota({4}) end)).
+
+%% A reply with four times as many tensors takes about four times as much work, on the rank and here.
+many_tensors_test_() -> {timeout, 60, fun many_tensors/0}.
+
+many_tensors() ->
+    {ok, _} = application:ensure_all_started(tessera),
+    {_, Monitor} = spawn_monitor(fun() ->
+        ok = tessera_rank_values:new(),
+        _ = replied(100),
+        Few = replied(4000),
+        ?assert(replied(16000) < 8 * Few)
+    end),
+    receive {'DOWN', Monitor, process, _, Reason} -> ?assertEqual(normal, Reason) end.
+
+%% The reductions that a rank uses for a reply with so many tensors, and a caller to put them in.
+replied(Count) ->
+    Reductions = fun() -> element(2, process_info(self(), reductions)) end,
+    Before = Reductions(),
+    {Values, {ok, Reply}} = tessera_rank_work:handle({apply, term_to_binary(fun ?MODULE:many/1), term_to_binary([Count]), {}}, #{}, none),
+    ?assertEqual(Count, length(Values)),
+    ?assertEqual(lists:seq(1, Count), [Ref || #tessera{ref = Ref} <- tessera_cluster_proxy:in_reply(Reply, list_to_tuple(lists:seq(1, Count)))]),
+    Reductions() - Before.
+
+many(Count) -> lists:duplicate(Count, tessera:tensor(1)).
 
 %% Wherever a tensor may be used.
 use(Cluster, _) ->
