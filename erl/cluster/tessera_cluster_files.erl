@@ -7,7 +7,7 @@
 %% Checksums find damage, not forgery.
 -module(tessera_cluster_files).
 -include("tessera.hrl").
--export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, remove/2, remove_own/3]).
+-export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, check_all/3, remove/2, remove_own/3, sweep/3]).
 -export_type([index/0, piece/0, source/0, box/0]).
 
 -define(TENSORS, "tessera tensors 1\n").
@@ -142,6 +142,60 @@ remove(Path, #{save := Save, files := Files}) ->
 remove_own(Path, Save, Rank) ->
     _ = file:delete(name(Path, Save, Rank)),
     ok.
+
+%% The files of a save are all there, before its index is written: another save to the same place might have removed one.
+-spec check_all(file:name_all(), binary(), pos_integer()) -> ok.
+check_all(Path, Save, Files) ->
+    case [Name || File <- lists:seq(0, Files - 1), Name <- [name(Path, Save, File)], not filelib:is_regular(Name)] of
+        [] -> ok;
+        [Name | _] -> error({failed_precondition, text("~ts is not there any more: another save to the same place has ended meanwhile", [Name])})
+    end.
+
+%% Removes what saves to the same place that were interrupted have left: files of ranks that no index names, and files that were not whole. Save is the one of
+%% the index, and has so many files. Files that are younger stay, as a save that began later may still write them. A file that has such a name, but
+%% not what Tessera writes, is not touched.
+-spec sweep(file:name_all(), binary(), pos_integer()) -> ok.
+sweep(Path, Save, Files) ->
+    Folder = filename:dirname(Path),
+    Began = lists:min([time(name(Path, Save, File)) || File <- lists:seq(0, Files - 1)]),
+    Own = filename:basename(name(Path, Save, 0), ".0"),
+    Names = case file:list_dir(Folder) of {ok, All} -> All; {error, _} -> [] end,
+    _ = [file:delete(File) || Name <- Names, {left, Begins} <- [kind(Name, text_of(filename:basename(Path)), Own)], File <- [filename:join(Folder, Name)],
+                              time(File) =< Began, begins(File, Begins)],
+    ok.
+
+text_of(Name) -> unicode:characters_to_list(Name).
+
+%% What a file with that name begins with, if an interrupted save may have left it: "BASE.SAVE.RANK", "BASE.SAVE.RANK.NUMBER.tmp" or "BASE.NUMBER.tmp".
+kind(Name, Base, Own) ->
+    Rest = case string:prefix(Name, Base ++ ".") of nomatch -> ""; After -> After end,
+    IsOwn = lists:prefix(Own ++ ".", Name) andalso not lists:suffix(".tmp", Name),
+    case {IsOwn, re:run(Rest, "^[0-9A-F]{8}\\.[0-9]+(\\.[0-9]+\\.tmp)?$"), re:run(Rest, "^[0-9]+\\.tmp$")} of
+        {true, _, _} -> other;
+        {false, {match, _}, _} -> {left, <<?TENSORS>>};
+        {false, nomatch, {match, _}} -> {left, <<?INDEX>>};
+        _ -> other
+    end.
+
+%% When it was changed; a file that is gone was changed last of all.
+time(File) ->
+    case file:read_file_info(File, [raw, {time, posix}]) of
+        {ok, Info} -> element(6, Info);
+        {error, _} -> infinity
+    end.
+
+%% Whether it begins so, as far as it was written.
+begins(File, Text) ->
+    case file:open(File, [read, raw, binary]) of
+        {ok, Device} ->
+            Read = case file:read(Device, byte_size(Text)) of
+                       {ok, Bytes} -> Bytes;
+                       _ -> <<>>
+                   end,
+            ok = file:close(Device),
+            binary:longest_common_prefix([Read, Text]) =:= byte_size(Read);
+        {error, _} -> false
+    end.
 
 %% ---- files
 

@@ -39,20 +39,22 @@ written({error, Error}, Path, Files) ->
     ok = tessera_cluster_files:remove(Path, Files),
     tessera_cluster_error:raise(Error).
 
-%% Writes the index, when each rank has written its share, and removes the files of an earlier save; or those of this one, if there is no
-%% index.
+%% Writes the index, when each rank has written its share, and removes the files of an earlier save, and what interrupted ones
+%% have left; or those of this one, if there is no index.
 -spec finish({file:name_all(), binary()}, plan(), [keyed()], [{Share :: keyed(), [tessera_cluster_files:piece()]}]) -> ok.
 finish({Path, Save}, Plan, Keyed, Written) ->
     Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- Written, {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
     Ranks = length(Written),
     Old = earlier(Path),
-    try ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
+    try
+        ok = tessera_cluster_files:check_all(Path, Save, Ranks),
+        ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
     catch Class:Reason:Trace ->
             ok = tessera_cluster_files:remove(Path, #{save => Save, files => Ranks}),
             erlang:raise(Class, Reason, Trace)
     end,
     _ = [tessera_cluster_files:remove(Path, Index) || Index <- Old],
-    ok.
+    tessera_cluster_files:sweep(Path, Save, Ranks).
 
 %% The containers of all partitions, or of so many ranks those of one: what is saved, and the leaves of each.
 -spec plan([term()], none | {tessera_mesh:mesh(), term()}, pos_integer()) -> {plan(), [[tessera:tensor() | term()]]}.

@@ -14,7 +14,7 @@ proxy_test_() ->
                                   {"other processes", #{}, fun other_processes/2}, {"memory", #{}, fun memory/2}, {"a free alone", #{}, fun free_alone/2},
                                   {"pressure", #{memory_limit => 1 bsl 22}, fun pressure/2}, {"lost", #{}, fun lost/2},
                                   {"a reply that is not sent", #{}, fun not_sent/2},
-                                  {"save", #{devices => 2}, fun save/2}, {"damaged", #{}, fun damaged/2}, {"full disk", #{}, fun full_disk/2}]].
+                                  {"save", #{devices => 2}, fun save/2}, {"interrupted saves", #{}, fun interrupted/2}, {"damaged", #{}, fun damaged/2}, {"full disk", #{}, fun full_disk/2}]].
 
 run_test_() ->
     [{Name, {timeout, 120, fun() -> with("mpirun", Options, Test) end}}
@@ -226,6 +226,43 @@ lost(Cluster, _) ->
     ?assertError({unavailable, _}, tessera:to_list(A)).
 
 %% ---- files
+
+%% What interrupted saves have left is no part of what is loaded, and the next save to the same place removes it. Other files stay.
+interrupted(Cluster, _) -> (in_folder(fun(Folder) -> interrupted_in(Cluster, Folder) end))().
+
+interrupted_in(Cluster, Folder) ->
+    Path = Folder ++ "/model",
+    Write = fun(Names, Contents) -> [ok = file:write_file(filename:join(Folder, Name), Contents) || Name <- Names] end,
+    Parts = tessera_cluster:put(Cluster, [tessera:tensor(P) || P <- [1, 2]]),
+    ok = tessera_cluster:save(Path, Parts),
+    {ok, Saved} = file:list_dir(Folder),
+    %% one that ended between its ranks' files and its index, one in a rank's file, and one in the index
+    Rank = ["model.01234567.0", "model.01234567.1", "model.89ABCDEF.1.99.tmp"],
+    Write(Rank, <<"tessera tensors 1\n", 0:128, 1, 2, 3>>),
+    Write(["model.01234567.0.5.tmp"], <<"tessera tens">>),
+    Write(["model.89ABCDEF.0.77.tmp", "model.12.tmp"], <<>>),
+    Write(["model.77.tmp"], <<"tessera index 1\n", 0>>),
+    Mine = ["model.20261126.1", "model.20261126.1.1.tmp", "model.3.tmp"],
+    Write(Mine, <<"not Tessera's">>),
+    Others = ["model.txt", "model.tmp", "other.01234567.0", "model.01234567.x", "model.01234567.0.bak", "model.0123456.0", "model.a.01234567.0"],
+    Write(Others, <<"tessera tensors 1\n", 0:128, 1, 2, 3>>),
+    ?assertEqual([1, 2], [tessera:to_number(T) || T <- tessera_cluster:load(Cluster, Path)]),
+    ok = tessera_cluster:save(Path, lists:reverse(Parts)),
+    {ok, Files} = file:list_dir(Folder),
+    ?assertEqual(lists:sort(["model" | Mine ++ Others]), lists:sort(Files -- [File || File <- Files, is_of_save(Folder, File, Others)])),
+    ?assertEqual(length(Saved), length(Files -- (Mine ++ Others))),
+    ?assertEqual([2, 1], [tessera:to_number(T) || T <- tessera_cluster:load(Cluster, Path)]),
+    %% a save that is under way while another ends: it finds out, and the other one is whole
+    Save = <<1:128>>,
+    [_ | _] = tessera_cluster:map(Cluster, fun tessera_cluster_files:write/2, [{Path, Save, [T]} || T <- Parts]),
+    ok = tessera_cluster:save(Path, Parts),
+    ?assertError({failed_precondition, <<_/binary>>}, tessera_cluster_files:check_all(Path, Save, 2)),
+    ?assertEqual([1, 2], [tessera:to_number(T) || T <- tessera_cluster:load(Cluster, Path)]).
+
+%% Of a rank, and of the current save.
+is_of_save(Folder, File, Others) ->
+    {ok, Bytes} = file:read_file(filename:join(Folder, File)),
+    not lists:member(File, Others) andalso binary:match(Bytes, <<"tessera tensors 1\n">>) =:= {0, 18}.
 
 %% Saved by 2 ranks of 2 devices, loaded on 4 ranks, on one, and in other meshes.
 save(Cluster, _) -> (in_folder(fun(Folder) -> save_in(Cluster, Folder ++ "/model") end))().
