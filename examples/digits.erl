@@ -4,6 +4,7 @@
 %%   make run            SEED=7 for another shuffle and start
 -module(digits).
 -export([main/0, progress/2]).
+-export([load/0, layer/2, zeros_like/1, step/5, logits/2, jitter/1, shuffle/1, batches/1, batch/1, rate/2, epochs/0, accuracy/3]).   % for cluster_digits
 
 -define(BATCH, 64).
 -define(EPOCHS, 60).
@@ -80,7 +81,7 @@ train(Epoch, State, _, _, _, _) when Epoch > ?EPOCHS -> State;
 train(Epoch, State0, Step, Predict, Train, TestBatch) ->
     Start = erlang:monotonic_time(microsecond),
     Batches = batches([jitter(D) || D <- shuffle(Train)]),
-    Rate = ?RATE * (1 - (Epoch - 1) / ?EPOCHS), % down to nothing, so that the last epochs settle
+    Rate = rate(Epoch, ?EPOCHS),
     {State, Losses} = lists:foldl(
         fun({X, Y}, {S, Ls}) ->
                 {S1, L} = Step(S, X, Y, Rate, 0.9),
@@ -100,6 +101,11 @@ progress(Format, Values) ->
                  _ -> [Format, "~n"]
              end,
     io:format(lists:append(Output), Values).
+
+%% Down to nothing, so that the last epochs settle.
+rate(Epoch, Epochs) -> ?RATE * (1 - (Epoch - 1) / Epochs).
+
+epochs() -> ?EPOCHS.
 
 accuracy(Predict, Params, {X, Y}) ->
     Right = tessera:equal(Predict(Params, X), tessera:argmax(Y, #{axis => 1})),

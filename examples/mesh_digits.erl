@@ -4,7 +4,7 @@
 %%   make example E=mesh_digits
 -module(mesh_digits).
 -export([main/0]).
--export([load/0, step/1, parameters/0, batches/1, batch/1, shuffle/1, arguments/4, accuracy/2]).   % for cluster_digits
+-export([load/0, step/1, parameters/0, batches/1, batch/1, shuffle/1, arguments/4, accuracy/2]).   % for cluster_resume and cluster_spmd
 
 -define(BATCH, 64).
 -define(EPOCHS, 20).

@@ -1,5 +1,5 @@
 %% @private Blocks: bytes that a cluster's driver and ranks send each other outside of terms. A term that is sent has a stand-in in the place of each
-%% large binary in its lists, tuples and values of maps. The bytes follow it as they are, and whoever receives them fills a block of memory
+%% large binary in its lists, tuples and values of maps. The bytes follow it as they are, and the receiver fills a block of memory
 %% (nif/nif_block.h), which becomes a binary, or on a rank a tensor. So neither a copy of the whole nor a limit of the external term format stands between
 %% the two.
 %%

@@ -1,6 +1,6 @@
 %% @private A process that accepts connections of ranks on a listening socket, of the driver or of a leader. Who connects is a stranger until it has
 %% shown the ticket (tessera_cluster_wire), which a rank sends at once. There are places for strangers, some more than ranks that may come at the same
-%% time: when all are taken, the stranger that came first makes room for the next. So whoever says nothing takes no place from a rank.
+%% time: when all are taken, the stranger that came first makes room for the next. So a peer that says nothing takes no place from a rank.
 -module(tessera_cluster_door).
 -export([start_link/4, known/1]).
 
@@ -14,7 +14,7 @@
                 strangers = queue:new() :: queue:queue(pid())}).
 
 %% For so many ranks. Serve makes the process of a connection, which gets the socket and then the message `begin'. It calls known/1 when it has seen the
-%% ticket. Evicted is called with a process that has to end because it has not; if it has meanwhile, it goes on.
+%% ticket. Evicted is called with a process that has to end because it has not; if it has meanwhile, it continues.
 -spec start_link(tessera_cluster_socket:socket(), pos_integer(), fun((tessera_cluster_socket:socket()) -> pid()), fun((pid()) -> term())) -> pid().
 start_link(Listen, Ranks, Serve, Evicted) ->
     spawn_link(fun() -> accept(#state{listen = Listen, serve = Serve, evicted = Evicted, places = Ranks + ?STRANGERS}) end).

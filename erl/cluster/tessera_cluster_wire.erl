@@ -54,7 +54,7 @@ hidden(Bytes) -> fun() -> Bytes end.
 
 %% ---- the handshake
 
-%% What a rank sends first of all, before anything is encrypted, and nobody else can. It proves nothing more than that: someone on the way may
+%% What a rank sends first of all, before anything is encrypted, and only a rank can. It proves nothing more than that: someone on the way may
 %% repeat it.
 -spec ticket(key()) -> binary().
 ticket(Key) ->

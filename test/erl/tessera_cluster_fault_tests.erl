@@ -441,6 +441,7 @@ secrets(Folder, Tls) ->
         element(1, Links) ! {request, no, request, of_this, form},
         until(fun() -> maps:get(restarts, tessera_cluster:info(Cluster)) > 0 end),
         until(fun() -> [1 || {_, Line} <- ets:tab2list(Table), binary:match(Line, <<"of_this">>) =/= nomatch] =/= [] end),
+        _ = tessera_cluster:connections(Cluster),
         Starter ! stop,
         receive {Starter, stopped} -> ok end,
         Lines = [Line || {_, Line} <- ets:tab2list(Table)],

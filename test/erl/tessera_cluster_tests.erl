@@ -153,7 +153,7 @@ calls(Launcher) ->
     stop(Cluster, Pids),
     ?assertError({unavailable, _}, tessera_cluster:call(Cluster, noop)).
 
-on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([])}).
+on_ranks(Cluster, F) -> tessera_cluster:call(Cluster, {apply, term_to_binary(F), term_to_binary([]), {}}).
 
 %% A caller that waits gets an error with the rank and its host; the next call finds the cluster started again.
 killed(Launcher) ->
@@ -233,13 +233,12 @@ large(Launcher) ->
     {Cluster, Pids} = started(Launcher, #{max_message => 1 bsl 25, deadline => 10000}),
     Bytes = rand:bytes(1 bsl 23),
     Echo = fun(Sent) -> Sent end,
-    Results = tessera_cluster:call(Cluster, {apply, term_to_binary(Echo), term_to_binary([Bytes])}),
-    ?assertEqual([Bytes, Bytes], Results),
-    ?assertError({unavailable, _}, on_ranks(Cluster, fun() -> rand:bytes((1 bsl 25) + 1) end)),
-    ?assertMatch(#{last_error := {unavailable, <<"rank ", _, " on ", _/binary>>}}, tessera_cluster:info(Cluster)),
-    gone(Pids),
+    ?assertEqual([Bytes, Bytes], tessera_cluster:map(Cluster, fun(_, Sent) -> Echo(Sent) end, [Bytes, Bytes])),
+    ?assertEqual([Bytes, Bytes], tessera_cluster:call(Cluster, {apply, term_to_binary(Echo), term_to_binary([Bytes]), {}})),   % in one binary
+    ?assertError({resource_exhausted, <<"rank 0 on ", _/binary>>}, on_ranks(Cluster, fun() -> rand:bytes((1 bsl 25) + 1) end)),
     ?assertEqual([ok, ok], tessera_cluster:call(Cluster, noop)),
-    stop(Cluster, pids(Cluster)).
+    ?assertMatch(#{last_error := none, restarts := 0}, tessera_cluster:info(Cluster)),
+    stop(Cluster, Pids).
 
 %% ---- sharded programs, which need MPI
 

@@ -41,7 +41,7 @@ strokes_of_the_bell() ->
 
 tests(Folder) ->
     [{lists:concat([Name]), {timeout, 300, fun() -> says(Name, Texts) end}}
-     || {Name, Texts} <- [{cluster_digits, ["rank 3: process ", "\nepoch 20/20  loss ", "\ntest accuracy 9"]},
+     || {Name, Texts} <- [{cluster_digits, ["rank 3: process ", "\nepoch 60/60  loss ", "\ntest accuracy 9"]},
                           {cluster_product, ["one rank: ", "the limit is 25165824", "four ranks: done", "the product is right"]}]]
         ++ [{"cluster_spmd", {timeout, 300, fun() -> spmd(Folder) end}}]
         ++ [{"a rank killed in training", {timeout, 300, fun resumed/0}}]
@@ -89,31 +89,38 @@ says(Name, Texts) ->
     [?assertNotEqual({nomatch, Text, Printed}, {string:find(Printed, Text), Text, Printed}) || Text <- Texts],
     Printed.
 
-%% One node, of which the script needs no names; two, whose names and addresses become options.
+%% Scripts for a program of the user's: on one node, of which it needs no names; on two, whose names and addresses become options. A program that was not compiled, or
+%% that fails, ends the job with an error.
 slurm(Folder) ->
-    Script = filename:join([root(), "examples", "cluster.slurm"]),
     Bin = filename:join(Folder, "bin"),
     ok = filelib:ensure_dir(filename:join(Bin, "x")),
     executable(Bin, "scontrol", "test \"$1 $2\" = 'show hostnames' && echo $3 | tr , '\\n'\n"),
     executable(Bin, "getent", "test \"$1\" = ahostsv4 && printf '127.0.1.1 STREAM a\\n10.0.0.7 STREAM a\\n'\n"),
-    executable(Bin, "make", "echo \"$*: $RANKS ranks of $THREADS threads, hosts ${HOSTS-none}, listen ${LISTEN-none}\"\n"),
-    Run = fun(Nodes, Tasks) ->
+    executable(Bin, "srun", "echo \"srun $*\"\n"),
+    Own = filename:join(Folder, "own_program.erl"),
+    ok = file:write_file(Own, "-module(own_program).\n-export([main/1]).\nmain(#{ranks := 5}) -> error(too_many);\n"
+                              "main(Options) -> {ok, _} = tessera_cluster_options:check(Options), io:format(\"~0p~n\", [Options]).\n"),
+    {ok, _} = compile:file(Own, [{outdir, Folder}]),
+    Run = fun(Script, Program, Nodes, Tasks) ->
                   Environment = lists:join(" ", [["PATH=", Bin, ":$PATH"], "SLURM_CPUS_PER_TASK=3", ["SLURM_JOB_NODELIST=", Nodes],
                                                  ["SLURM_NTASKS=", Tasks], ["SLURM_SUBMIT_DIR=", tessera_test:quoted(root())]]),
-                  string:trim(os:cmd(lists:flatten(["env ", Environment, " bash ", tessera_test:quoted(Script), " 2>&1"])))
+                  string:trim(os:cmd(lists:flatten(["env ", Environment, " bash ", tessera_test:quoted(filename:join([root(), "examples", Script])), " ",
+                                                    Program, " ", Folder, " 2>&1; echo status $?"])))
           end,
-    ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts none, listen none", Run("a", "4")),
-    ?assertEqual("run-mpi: 4 ranks of 3 threads, hosts a:2,b:2, listen 10.0.0.7", Run("a,b", "4")),
-    %% what make would start
-    true = os:putenv("RANKS", "2"),
-    true = os:putenv("THREADS", "1"),
-    try
-        Cluster = cluster_digits:start(#{ranks => 4}),
-        ?assertMatch(#{ranks := [#{threads := 1}, #{threads := 1}]}, tessera_cluster:info(Cluster)),
-        ok = tessera_cluster:stop(Cluster)
-    after
-        [os:unsetenv(Name) || Name <- ["RANKS", "THREADS"]]
-    end.
+    Term = fun(Printed) ->
+                   [Line, "status 0"] = string:split(Printed, "\n"),
+                   {ok, Tokens, _} = erl_scan:string(Line ++ "."),
+                   {ok, Parsed} = erl_parse:parse_term(Tokens),
+                   Parsed
+           end,
+    ?assertEqual(#{ranks => 4, threads => 3}, Term(Run("cluster.slurm", "own_program", "a", "4"))),
+    ?assertEqual(#{ranks => 4, threads => 3, hosts => [{"a", 2}, {"b", 2}], listen => {10, 0, 0, 7}}, Term(Run("cluster.slurm", "own_program", "a,b", "4"))),
+    ?assertMatch({match, _}, re:run(Run("cluster.slurm", "own_program", "a", "5"), "too_many(.*\n)*status 1$")),
+    ?assertMatch({match, _}, re:run(Run("joined.slurm", "own_program", "a,b", "4"),
+                                    "^srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=3 [^ ]*erl \\+S 3 -noshell -pa ebin -pa [^ ]+ -s own_program main -s init stop\n"
+                                    "status 0$")),
+    [?assertMatch({match, _}, re:run(Run(Script, "no_program", "a", "4"), "^no [^ ]+/no_program.beam: compile it first .*\nstatus 1$"))
+     || Script <- ["cluster.slurm", "joined.slurm"]].
 
 executable(Folder, Name, Lines) ->
     Path = filename:join(Folder, Name),

@@ -110,8 +110,9 @@ killed() {
 
 # Slurm starts mpirun's daemon on the other host, too.
 driver() {
+  "${ERLC:-erlc}" -I include -o build/test-mpi examples/digits.erl examples/cluster_digits.erl || return
   timeout -k 10 170 "$folder/agent" $a sbatch --wait -N 2 --ntasks-per-node=2 --cpus-per-task=1 -o "$folder/job" \
-    examples/cluster.slurm
+    examples/cluster.slurm cluster_digits build/test-mpi
   status=$?
   cat "$folder/job"
   [ $status = 0 ] && [ "$(grep -c "^rank .* on $b," "$folder/job")" = 2 ]
