@@ -22,7 +22,7 @@ shard_jit_test_() ->
                    fun check_replicas/0, fun check_uneven/0, fun check_empty/0, fun check_control/0, fun check_gradient/0,
                    fun check_constraint/0, fun check_random/0, fun check_options/0, fun check_arguments/0, fun check_shardings/0, fun check_tracing/0,
                    fun check_donation/0, fun check_cache/0, fun check_stale/0, fun check_devices/0, fun check_concurrency/0,
-                   fun check_killed/0, fun check_memory/0, fun check_device_memory/0,
+                   fun check_long_sums/0, fun check_killed/0, fun check_memory/0, fun check_device_memory/0,
                    fun check_sixty_four/0, fun check_reported/0, fun check_looks/0, fun check_failed_allocations/0]]}.
 
 start() ->
@@ -74,6 +74,16 @@ iota(Shape) -> iota(Shape, f32).
 iota(Shape, Type) -> tessera:as_type(tessera:subtract(tessera:remainder(tessera:iota(Shape), 7), 2), Type).
 
 %% ---- results
+
+%% A part that has one row of a product has the bits of the whole: the order of a sum depends on neither the other dims nor, for
+%% a contraction without free dims, on the number of products.
+check_long_sums() ->
+    Rows = tessera:divide(iota({4, 9001}), 7.0),
+    Column = tessera:divide(iota({9001}), 3.0),
+    same(fun(X, Y) -> [tessera:dot(X, Y), tessera:dot(Y, tessera:transpose(X)), tessera:dot(X, [1], [0], X, [1], [0]),
+                       tessera:cumulative_sum(X, #{axis => 1})] end,
+         {4}, [Rows, Column], [#{0 => [0]}, #{}]).
+
 
 check_flow() ->
     Product = fun(X, W) -> [tessera:dot(X, W), tessera:sum(X), tessera:add(tessera:dot(X, W), 1), tessera:transpose(X)] end,
