@@ -2,6 +2,7 @@
  * narrow elements are widened while they are read. Each chain follows the order of k; machine vectors run across
  * results. */
 #include "kernel/gemm_internal.h"
+#include "kernel/gemm_widen.h"
 
 #include <string.h>
 
@@ -163,11 +164,54 @@ static void add_results(const vector_plan *p, const char *chain, int64_t count, 
   }
 }
 
+/* True for two vectors of the type that is computed, which both are contiguous. */
+static bool is_pair(const vector_plan *p) {
+  const vector_form *f = &p->f;
+  const bool f32 = p->run->gemm->compute == TS_GEMM_F32, f64 = p->run->gemm->compute == TS_GEMM_F64;
+  return f->results == 1 && p->items == 1 && f->x.k == 1 && f->x.type == (f64 ? TS_F64 : TS_F32) && (f32 || f64) &&
+         !ts_gemm_goes_on(p->run);
+}
+
+/* Adds chains in order, from the beginning on if `first`. */
+static void add_chains(const void *sums, bool f64, bool first, char *out) {
+  for (int c = 0; c < GEMM_PAIR_CHAINS; c++, first = false) {
+    if (f64) {
+      const double sum = ((const double *)sums)[c], before = *(double *)(void *)out;
+      *(double *)(void *)out = first ? sum : before + sum;
+    } else {
+      const float sum = ((const float *)sums)[c], before = *(float *)(void *)out;
+      *(float *)(void *)out = first ? sum : before + sum;
+    }
+  }
+}
+
+/* Several chains at once, while so many are left; returns how many steps of k were done. */
+static int64_t run_pair(const vector_plan *p, const int64_t *args, char *out) {
+  enum { STEPS = GEMM_PAIR_CHAINS * TS_CONTRACT_CHAIN };
+  const gemm_widen *with = ts_gemm_widen_host();
+  const char *x = (const char *)(intptr_t)args[TS_GEMM_RHS], *v = (const char *)(intptr_t)args[TS_GEMM_LHS];
+  const bool f64 = p->run->gemm->compute == TS_GEMM_F64;
+  const int64_t bytes = STEPS * p->run->gemm->geometry.element_size;
+  double sums[GEMM_PAIR_CHAINS];
+  int64_t k = 0;
+  for (; k + STEPS <= args[TS_GEMM_K]; k += STEPS, x += bytes, v += bytes) {
+    if (f64)
+      with->chains_f64((const double *)(const void *)x, (const double *)(const void *)v, sums);
+    else
+      with->chains_f32((const float *)(const void *)x, (const float *)(const void *)v, (float *)(void *)sums);
+    add_chains(sums, f64, k == 0, out);
+  }
+  return k;
+}
+
 /* Chain after chain: the first one in `out`, the others in `aside`. */
 static void run_axpy(const vector_plan *p, int64_t *args, int64_t count, char *out, char *aside) {
   ts_kernel_fn kernel = ts_kernel_entry(p->run->gemm->kernels[TS_GEMM_AXPY]);
   const int64_t k = args[TS_GEMM_K], size = p->run->gemm->geometry.element_size;
-  for (int64_t first = 0; first < k; first += p->run->chain) {
+  const int64_t done = is_pair(p) ? run_pair(p, args, out) : 0;
+  args[TS_GEMM_LHS] += done * p->items * size;
+  args[TS_GEMM_RHS] += done * args[TS_GEMM_RHS_STRIDE];
+  for (int64_t first = done; first < k; first += p->run->chain) {
     char *to = first == 0 ? out : aside;
     for (int i = 0; i < p->items; i++) memset(to + i * TS_GEMM_ITEM_BYTES, 0, (size_t)(count * size));
     args[TS_GEMM_K] = gemm_min(p->run->chain, k - first);

@@ -7,11 +7,14 @@
 #include <string.h>
 
 #define ISA(name) name##_base
+#ifdef __aarch64__
+#define HAS_FMA
+#endif
 #include "kernel/gemm_widen_body.h"
 
 /* ---- elements ---- */
 
-static const gemm_widen *host(void) {
+const gemm_widen *ts_gemm_widen_host(void) {
 #if defined(__x86_64__)
   ts_isa isa = ts_target_host()->isa;
   if (isa == TS_ISA_AVX2 || isa == TS_ISA_AVX512) return &ts_gemm_widen_avx2;
@@ -104,7 +107,7 @@ static void pack_steps(const widening *w, const char *source, int64_t units, int
 
 void ts_gemm_pack_widened(const gemm_pack *pack, const char *source, int64_t units, int64_t k, char *panels,
                           int64_t panel_bytes) {
-  widening w = {.with = host(), .pack = pack};
+  widening w = {.with = ts_gemm_widen_host(), .pack = pack};
   const int64_t size = (int64_t)ts_dtype_size(pack->dtype);
   const bool by_units = pack->unit_stride == 1 && pack->k_stride != 1 && units >= 8;
   for (int64_t first = 0, panel = 0; first < units; first += pack->step, panel++) {

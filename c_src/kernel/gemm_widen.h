@@ -1,4 +1,5 @@
-/* Conversions of contiguous elements while they are packed for matrix products; internal to these. Pure functions. */
+/* Loops over contiguous elements for matrix products: conversions while they are packed, products of two vectors.
+ * Internal to these; pure functions. */
 #ifndef TS_KERNEL_GEMM_WIDEN_H
 #define TS_KERNEL_GEMM_WIDEN_H
 
@@ -23,7 +24,15 @@ typedef struct gemm_widen {
   void (*to_f64)(const gemm_widen_rows *rows);
   /* Rounds floats to numbers of f16 or bf16; nothing for other types. */
   void (*round)(const gemm_widen_rows *rows, ts_dtype type);
+  /* The sums of GEMM_PAIR_CHAINS chains of TS_CONTRACT_CHAIN products each, of two contiguous vectors of f32 or f64:
+   * side by side, since each waits for its last product. */
+  void (*chains_f32)(const float *x, const float *v, float *out);
+  void (*chains_f64)(const double *x, const double *v, double *out);
 } gemm_widen;
+
+#define GEMM_PAIR_CHAINS 8
+
+const gemm_widen *ts_gemm_widen_host(void);
 
 extern const gemm_widen ts_gemm_widen_base;
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* Loops over contiguous elements that become f32 or f64, and over such floats; included once for each class of
- * machines, which names its functions by ISA. */
+ * machines, which names its functions by ISA, and defines HAS_FMA if it has fused multiply-adds. */
 
 /* What is below the normal numbers is a difference of two of them: subnormal operands would take a hundred times as
  * long. */
@@ -126,9 +126,30 @@ static void ISA(round)(const gemm_widen_rows *c, ts_dtype type) {
   if (type == TS_F16) ROUND(rounded_f16)
 }
 
-const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64), ISA(round)};
+#ifdef HAS_FMA
+#define STEP_F32(a, b, sum) __builtin_fmaf(a, b, sum)
+#define STEP_F64(a, b, sum) __builtin_fma(a, b, sum)
+#else
+#define STEP_F32(a, b, sum) ((a) * (b) + (sum))
+#define STEP_F64 STEP_F32
+#endif
+
+#define CHAINS(T, step)                                                                  \
+  T sum[GEMM_PAIR_CHAINS] = {0};                                                         \
+  for (int64_t k = 0; k < TS_CONTRACT_CHAIN; k++)                                        \
+    for (int c = 0; c < GEMM_PAIR_CHAINS; c++)                                           \
+      sum[c] = step(x[c * TS_CONTRACT_CHAIN + k], v[c * TS_CONTRACT_CHAIN + k], sum[c]); \
+  for (int c = 0; c < GEMM_PAIR_CHAINS; c++) out[c] = sum[c];
+
+static void ISA(chains_f32)(const float *x, const float *v, float *out) { CHAINS(float, STEP_F32) }
+static void ISA(chains_f64)(const double *x, const double *v, double *out) { CHAINS(double, STEP_F64) }
+
+const gemm_widen ISA(ts_gemm_widen) = {ISA(to_f32), ISA(to_f64), ISA(round), ISA(chains_f32), ISA(chains_f64)};
 
 #undef CONVERT_ROW
+#undef STEP_F32
+#undef STEP_F64
+#undef CHAINS
 #undef CONVERT_HALVES
 #undef CONVERT
 #undef CONVERT_F64
