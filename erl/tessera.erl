@@ -2066,7 +2066,8 @@ jit(F) -> jit(F, #{}).
 
 %% @doc A function of the same arity that runs compiled. It is traced and compiled at its first call with arguments of
 %% these types and shapes. Options: `threads', the largest number of threads for a call (0: all CPUs); `donate', a
-%% list of positions of arguments, from 1, whose memory a call may use for its results and which it deallocates;
+%% list of positions of arguments, from 1, whose memory a call may use for its results and which it deallocates (a tensor of
+%% another node or of a cluster's rank is read, and stays);
 %% `fuse' and `simplify', `false' to turn these passes off; `device', where it runs and its results are (otherwise where
 %% its first tensor is, see {@link to_device/2}).
 -spec jit(Function, options()) -> Function when Function :: function().

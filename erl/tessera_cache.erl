@@ -19,6 +19,10 @@
 -define(DEFAULT_LIMIT, 4096).
 -define(DEFAULT_KEY_BYTES, 256 * 1024 * 1024).
 
+%% How often a process that waits for a program looks whether it waits for itself, and how often in a row it must find so.
+-define(POLL_MS, 300).
+-define(POLLS, 4).
+
 -record(state, {waiting = #{}  :: #{term() => {reference(), [gen_server:from()]}},   % by key; the maker's monitor
                 keys = #{}     :: #{reference() => term()}}).
 
@@ -75,11 +79,67 @@ make(Key, Make, Weigh) ->
 
 %% Without a server, while the application stops, the value is not cached.
 wait(Key, Make, Weigh) ->
-    case call({wait, Key}) of
+    case await(Key) of
         {value, Value} -> Value;
         make -> make_claimed(Key, Make, Weigh);
         no_server -> Make()
     end.
+
+await(Key) ->
+    try gen_server:send_request(?MODULE, {wait, Key}) of
+        Request -> await(Key, Request, [])
+    catch _:_ -> no_server
+    end.
+
+await(Key, Request, Seen) ->
+    case gen_server:wait_response(Request, ?POLL_MS) of
+        {reply, Reply} -> Reply;
+        {error, _} -> no_server;
+        timeout ->
+            case blocked_maker(Key) of
+                none -> await(Key, Request, []);
+                Maker when length(Seen) < ?POLLS -> await(Key, Request, [Maker | [Same || Same <- Seen, Same =:= Maker]]);
+                {Pid, _} -> waits_for_itself(Key, Request, Pid)
+            end
+    end.
+
+%% The process that makes the value, if it is one of those that started the caller, and waits for a message while it traces the
+%% function, and the place where it waits. It is taken to wait for the caller if it still does after a second.
+blocked_maker(Key) ->
+    try ets:lookup_element(?CLAIMS, Key, 2) of
+        Maker when Maker =/= self() ->
+            case lists:member(Maker, ancestors(self(), [])) andalso
+                 process_info(Maker, [status, dictionary, current_stacktrace]) of
+                [{status, waiting}, {_, Dictionary}, {_, Stack}] ->
+                    case tessera_trace:is_tracing(Dictionary) andalso [] =:= [await || {?MODULE, await, _, _} <- Stack] of
+                        true -> {Maker, Stack};
+                        false -> none
+                    end;
+                _ -> none
+            end;
+        _ -> none
+    catch error:badarg -> none
+    end.
+
+%% Elixir's tasks name their callers: a supervisor has started them.
+ancestors(Pid, Above) ->
+    Known = [Caller || Pid =:= self(), Key <- ['$callers', '$ancestors'], Callers <- [get(Key)], is_list(Callers), Caller <- Callers],
+    case erlang:system_info(otp_release) >= "25" andalso process_info(Pid, parent) of
+        {parent, Parent} when is_pid(Parent) -> ancestors(Parent, [Parent | Known ++ Above]);
+        _ -> Known ++ Above
+    end.
+
+-spec waits_for_itself(term(), gen_server:request_id(), pid()) -> no_return().
+waits_for_itself(Key, Request, Maker) ->
+    timeout = gen_server:receive_response(Request, 0),      % a later answer is dropped
+    _ = call({leave, Key}),
+    case ets:lookup(?CLAIMS, Key) of
+        [{_, Pid, _}] when Pid =:= self() -> give_up(Key, {not_kept, Key});
+        _ -> ok
+    end,
+    tessera_error:raise(jit, [], failed_precondition,
+                        "jit: the function is traced by ~p, which waits for this process, which calls the function: each would wait for "
+                        "the other for ever. Call it when it has been traced", [Maker]).
 
 %% The previous holder of the claim may have made the value.
 make_claimed(Key, Make, Weigh) ->
@@ -206,6 +266,13 @@ init([]) ->
     {ok, #state{}}.
 
 handle_call({wait, Key}, From, State) -> wait_or_make(Key, From, State);
+handle_call({leave, Key}, {Pid, _}, #state{waiting = Waiting} = State) ->
+    {reply, ok, case Waiting of
+                    #{Key := {Monitor, Callers}} ->
+                        Others = [From || {Other, _} = From <- Callers, Other =/= Pid],
+                        State#state{waiting = Waiting#{Key := {Monitor, Others}}};
+                    _ -> State
+                end};
 handle_call(size, _From, State) ->
     {reply, ets:info(?MODULE, size), State};
 handle_call(clear, _From, State) ->

@@ -3,7 +3,7 @@
 %% traced its operands are values {tessera, [Program | Id], Type, Shape}.
 -module(tessera_trace).
 -include("tessera.hrl").
--export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
+-export([op/3, op/4, results/3, results/4, current/0, is_tracing/0, is_tracing/1, tracing/1, trace/3, value/2, in_region/4, close_region/2, call/3, check/3,
          check_readable/2, stop_grad/1, is_stopped/1, with_entry/3]).
 -export([made_by/3, ruled/3, op_for_gradients/1, inline/2]).
 
@@ -14,6 +14,8 @@
 -define(ENVIRONMENT, '$tessera_environment').
 -define(STAND_INS, '$tessera_stand_ins').
 -define(PASSED, '$tessera_passed').
+%% There while Nx traces a function.
+-define(NX, '$tessera_nx_traces').
 
 -type passed() :: stopped | {atom(), [tessera:tensor()]}.
 
@@ -74,6 +76,14 @@ current() -> get(?KEY).
 
 -spec is_tracing() -> boolean().
 is_tracing() -> get(?KEY) =/= undefined.
+
+%% Whether the process with that dictionary is tracing a function.
+-spec is_tracing([{term(), term()}]) -> boolean().
+is_tracing(Dictionary) -> lists:keymember(?KEY, 1, Dictionary) orelse lists:keymember(?NX, 1, Dictionary).
+
+%% Calls F, which traces a function of Nx.
+-spec tracing(fun(() -> Result)) -> Result.
+tracing(F) -> with_entry(?NX, true, F).
 
 %% Calls F with a new current program: with parameters of the given types, then the tensors of F's
 %% environment, which the program may make hidden arguments. Returns the finished program, the signature

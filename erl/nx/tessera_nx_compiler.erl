@@ -132,11 +132,17 @@ compiled_for(CacheKey, Key, Vars, Fun, Options) ->
 
 compiled_once(CacheKey, Key, Vars, Fun, Options) ->
     Self = make_ref(),
-    case tessera_cache:make(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end, fun weigh/1) of
+    case once(CacheKey, fun() -> {Self, make(Vars, Fun, Options)} end) of
         {Self, Compiled} ->
             check_recompilation(Key, Vars, Compiled),
             reported(miss, Key, Compiled, Options);
         {_, Compiled} -> reported(hit, Key, Compiled, Options)
+    end.
+
+%% The cache refuses a process that would wait for itself.
+once(CacheKey, Make) ->
+    try tessera_cache:make(CacheKey, Make, fun weigh/1)
+    catch error:{failed_precondition, Text} when is_binary(Text) -> tessera_nx_error:runtime("~ts", [Text])
     end.
 
 %% The size of the copy that a table would hold: the program and the tensors of the
@@ -250,7 +256,7 @@ make(Vars, Fun, #options{cache = Cache, hooks = Hooks, client = Client, device =
 %% Traced on one scheduler, so that the nodes' references are in order of creation; see tessera_nx_lower.
 trace(Fun, Vars) ->
     Old = bind_scheduler(erlang:system_info(scheduler_id)),
-    try Fun(Vars)
+    try tessera_trace:tracing(fun() -> Fun(Vars) end)
     after bind_scheduler(Old)
     end.
 

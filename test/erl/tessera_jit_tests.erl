@@ -332,3 +332,50 @@ purged_test() ->
     {error, {failed_precondition, Text}} = try Call([10.0, 20.0]) catch Class:Reason -> {Class, Reason} end,
     ?assertNotEqual(nomatch, string:find(Text, "of the module tessera_jit_loaded is gone")),
     true = ets:delete(Table).
+
+%% ---- functions that wait for themselves
+
+%% A process that a traced function starts and awaits, and that calls the function, is refused; the function may have a result without it.
+waits_for_itself_test_() -> {timeout, 60, fun waits_for_itself/0}.
+
+waits_for_itself() ->
+    Table = ets:new(?MODULE, [public]),
+    F = fun(X) ->
+                Call = fun() -> exit({caught, try (ets:lookup_element(Table, jit, 2))(tessera:tensor([1.0])) catch error:Reason -> Reason end}) end,
+                Middle = fun() -> {Inner, M} = spawn_monitor(Call), receive {'DOWN', M, process, Inner, Why} -> exit(Why) end end,
+                {Pid, Monitor} = spawn_monitor(Middle),
+                {caught, {failed_precondition, Text}} = receive {'DOWN', Monitor, process, Pid, Why} -> Why end,
+                true = ets:insert(Table, {told, Text}),
+                tessera:add(X, 1)
+        end,
+    J = tessera:jit(F),
+    true = ets:insert(Table, {jit, J}),
+    ?assertEqual([2.0], tessera:to_list(J(tessera:tensor([1.0])))),
+    [{_, Text}] = ets:lookup(Table, told),
+    ?assertNotEqual(nomatch, string:find(Text, "which waits for this process")),
+    %% others wait, and get the program
+    ?assertEqual([3.0], tessera:to_list(J(tessera:tensor([2.0])))).
+
+%% A process that was started before, and calls the function while it is traced, waits for the program, though the traced function waits, too.
+waits_for_another_test() ->
+    Self = self(),
+    F = fun(X) ->
+                Self ! {tracing, self()},
+                receive go -> tessera:add(X, 1) end
+        end,
+    J = tessera:jit(F),
+    Parent = spawn_link(fun() ->
+                                Own = self(),
+                                Children = [spawn_link(fun() ->
+                                                               receive call -> Own ! {called, tessera:to_list(J(tessera:tensor([1.0])))} end
+                                                       end) || _ <- [1, 2, 3]],
+                                Self ! {children, Children},
+                                [1.0 + 1] = tessera:to_list(J(tessera:tensor([1.0]))),
+                                Self ! {all, [receive {called, R} -> R end || _ <- Children]}
+                        end),
+    Children = receive {children, Pids} -> Pids end,
+    receive {tracing, Parent} -> ok end,
+    [Child ! call || Child <- Children],
+    timer:sleep(100),
+    Parent ! go,
+    ?assertEqual([[2.0], [2.0], [2.0]], receive {all, Results} -> Results end).
