@@ -70,7 +70,7 @@ full(Name, A, Options) ->
 
 -spec pinv(tessera:tensor()) -> tessera:tensor().
 pinv(A) ->
-    {Type, Matrix, {U, Inverses, V}} = inverted(pinv, [A], A),
+    {Type, Matrix, {U, _, Inverses, V}} = inverted(pinv, [A], A),
     tessera:as_type(pinv(Matrix, U, Inverses, V), Type).
 
 pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera:multiply(V, Inverses), adjoint(U)), [A, U, Inverses, V]).
@@ -78,14 +78,14 @@ pinv(A, U, Inverses, V) -> tessera_trace:made_by(pinv, product(tessera:multiply(
 -spec lstsq(tessera:tensor(), tessera:tensor()) -> tessera:tensor().
 lstsq(A, B) ->
     Args = [A, B],
-    {Factored, Matrix, {#tessera{shape = Shape} = U, Inverses, V}} = inverted(lstsq, Args, A),
+    {Factored, Matrix, {#tessera{shape = Shape} = U, Divisors, Inverses, V}} = inverted(lstsq, Args, A),
     {Batch, [M, _]} = parts(U),
     #tessera{type = Type} = Right = tessera_trace:op(lstsq, add, [tessera_ops:tensor(lstsq, B), tessera:full({}, 0, Factored)], []),
     Vector = Batch ++ [M],
     Solve = fun(Columns) ->
                     [Left, Other, Given] = [tessera:as_type(T, computed_in(Type)) || T <- [U, V, Columns]],
-                    Scale = tessera:as_type(Inverses, tessera_type:part(computed_in(Type))),
-                    X = product(tessera:multiply(Other, Scale), product(adjoint(Left), Given)),
+                    By = tessera:as_type(column(Divisors), tessera_type:part(computed_in(Type))),
+                    X = product(Other, tessera:divide(product(adjoint(Left), Given), By)),
                     tessera:as_type(tessera_trace:made_by(lstsq, X, [Matrix, Given, U, Inverses, V]), Type)
             end,
     case dims(Right) of
@@ -105,14 +105,14 @@ unfit(Args, #tessera{shape = Shape}, Batch, M) ->
     tessera_error:raise(lstsq, Args, invalid_argument, "lstsq: the right side has shape ~0p, expected ~0p, or with columns",
                         [Shape, list_to_tuple(Batch ++ [M])]).
 
-%% The type of the result, A in the type in which it is factored, and U, V, and the inverses of the singular values as a row;
-%% singular values below the tolerance have 0 there.
+%% The type of the result, A in the type in which it is factored, and U, the singular values, their inverses as a row, and V.
+%% Singular values below the tolerance are infinite here. A solution is divided by them, as the inverse of a subnormal number is
+%% infinite.
 inverted(Name, Args, A) ->
     {Type, Matrix, {U, S, Vt}} = decomposed(Name, Args, A),
     Counts = tessera:greater(S, least(U, S, Vt)),
-    Safe = tessera:select(Counts, S, tessera:full({}, 1, S#tessera.type)),
-    Inverses = tessera:select(Counts, tessera:divide(1, Safe), tessera:full({}, 0, S#tessera.type)),
-    {Type, Matrix, {U, row(Inverses), adjoint(Vt)}}.
+    Divisors = tessera:select(Counts, S, tessera:full({}, infinity, S#tessera.type)),
+    {Type, Matrix, {U, Divisors, row(tessera:divide(1, Divisors)), adjoint(Vt)}}.
 
 %% The type of A as a float, and A and the factors in the type in which they are computed: in a narrower one their rounding would
 %% be larger than the singular values that count.

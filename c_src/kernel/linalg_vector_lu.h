@@ -226,29 +226,28 @@ static void NAME(solve_full_group)(const ts_linalg_group *g, void *workspace) {
     for (int i = 0; i < n * cols; i++) ((T *)(void *)g->out)[m * g->out_step + i] = ((const T *)x)[i * LANES + m];
 }
 
-/* The product of `count` numbers that are `step` apart, negated where `odd`. */
-INLINE T NAME(product_of)(const T *x, int step, int count, bool odd) {
-  const T low = (T)(sizeof(T) == 4 ? 0x1p-100 : 0x1p-900), high = (T)(sizeof(T) == 4 ? 0x1p100 : 0x1p900);
-  ts_linalg_product far = {odd ? -1 : 1, 0};
-  T product = odd ? -1 : 1;
-  bool is_far = false;
-  for (int i = 0; i < count; i++) {
-    product *= x[i * step];
-    is_far |= !((product > low && product < high) || (product < -low && product > -high));
-  }
-  if (!is_far) return product;
-  for (int i = 0; i < count; i++) ts_linalg_multiply(&far, (double)x[i * step], sizeof(T) == 4);
-  return (T)ts_linalg_raised(far.part, far.power);
+/* The product of one lane's diagonal, whose partial products are beyond the range. */
+INLINE T NAME(far_product)(const T *tile, int n, bool odd) {
+  ts_linalg_product product = {odd ? -1 : 1, 0};
+  for (int i = 0; i < n; i++) ts_linalg_multiply(&product, (double)tile[i * (n + 1) * LANES], sizeof(T) == 4);
+  return (T)ts_linalg_raised(product.part, product.power);
 }
 
 static void NAME(determinant_group)(const ts_linalg_group *g, void *workspace) {
+  const V low = SPLAT((T)(sizeof(T) == 4 ? 0x1p-100 : 0x1p-900)), high = SPLAT((T)(sizeof(T) == 4 ? 0x1p100 : 0x1p900));
   const int n = g->n;
-  V *tile = workspace;
+  V *tile = workspace, product;
+  I near = ~(I)SPLAT(0);
   NAME(to_lanes)(g->matrix, g->matrix_step, g->count, n * n, tile);
-  uint32_t odd = NAME(lu_tile)(tile, n, NULL, 0);
-  for (int m = 0; m < g->count; m++) {
-    ((T *)(void *)g->out)[m * g->out_step] = NAME(product_of)((const T *)tile + m, (n + 1) * LANES, n, odd >> m & 1);
+  const uint32_t odd = NAME(lu_tile)(tile, n, NULL, 0);
+  for (int m = 0; m < LANES; m++) product[m] = odd >> m & 1 ? -1 : 1;
+  for (int i = 0; i < n; i++) {
+    product *= tile[i * (n + 1)];
+    near &= (NAME(size)(product) > low) & (NAME(size)(product) < high);
   }
+  for (int m = 0; m < g->count; m++)
+    ((T *)(void *)g->out)[m * g->out_step] =
+        near[m] ? product[m] : NAME(far_product)((const T *)tile + m, n, odd >> m & 1);
 }
 
 /* Row i of the factors was row order[i] of the matrix. */

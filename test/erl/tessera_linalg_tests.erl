@@ -140,6 +140,14 @@ pseudoinverse_test_() ->
               close(product(tessera:pinv(A), B), tessera:lstsq(A, B))
       end} || Shape <- [{1, 1}, {4, 2}, {2, 5, 3}]].
 
+%% The inverses of these singular values are beyond the range; the solutions are not.
+least_squares_of_subnormal_numbers_test_() ->
+    [?_test(begin
+         A = t([[3 * Least, 0], [0, 5 * Least], [0, 0]], Type),
+         ?assertEqual([2.0, 7.0], tessera:to_list(tessera:lstsq(A, t([6 * Least, 35 * Least, Least], Type)))),
+         ?assertEqual(2, tessera:to_list(tessera:matrix_rank(A)))
+     end) || {Type, Least} <- [{f32, math:pow(2, -140)}, {f64, math:pow(2, -1064)}]].
+
 %% In types of 16 and 8 bits singular values are compared as they are computed, in f32: those that count are far below the type's own
 %% epsilon times the largest one, or times the number of rows.
 narrow_types_test_() ->
