@@ -17,7 +17,8 @@
 start_link(Job, Mark, Folders) ->
     spawn_link(fun() ->
                        process_flag(trap_exit, true),
-                       loop(#{job => Job, mark => Mark, folders => Folders, ports => #{}, printed => tessera_cluster_output:new(), timer => none,
+                       loop(#{job => Job, mark => Mark, folders => Folders, ports => #{}, printed => tessera_cluster_output:new(), log => tessera_cluster_log:start(),
+                              continued => #{}, timer => none,
                               at => infinity, over => false})
                end).
 
@@ -52,7 +53,7 @@ loop(#{ports := Ports, over := true} = State) when Ports =:= #{} -> clean(State)
 loop(#{job := Job, ports := Ports} = State) ->
     receive
         {launch, Options, Place} -> loop(launched(Options, Place, State));
-        {Port, {data, {_, Line}}} when is_map_key(Port, Ports) -> loop(said(maps:get(Port, Ports), Line, State));
+        {Port, {data, {End, Line}}} when is_map_key(Port, Ports) -> loop(said(Port, maps:get(Port, Ports), {End, Line}, State));
         {Port, {exit_status, Status}} when is_map_key(Port, Ports) -> loop(ended(Port, Status, State));
         {printed, From, Ref} ->
             From ! {Ref, maps:get(printed, State)},
@@ -126,19 +127,29 @@ os_pid(Port) ->
         undefined -> none
     end.
 
-%% A line of mpirun may be that of a rank.
-said({launcher, _}, Line, State) ->
-    {Source, Text} = tessera_cluster_output:parse(Line),
-    noted(Source, Text, State);
-said({Rank, _}, Line, State) -> noted(Rank, Line, State).
+%% A line of mpirun may be that of a rank. The rest of one that is too long has no tag.
+said(Port, {launcher, _}, {End, Line}, #{continued := Continued} = State) ->
+    Parts = tessera_cluster_output:parse(maps:get(Port, Continued, launcher), Line),
+    {Last, _} = lists:last(Parts),
+    lists:foldl(fun({Source, Text}, Now) -> noted(Source, Text, Now) end,
+                State#{continued := case End of eol -> maps:remove(Port, Continued); noeol -> Continued#{Port => Last} end}, Parts);
+said(_, {Rank, _}, {_, Line}, State) -> noted(Rank, Line, State).
 
-noted(Source, Line, #{job := Job, printed := Printed} = State) ->
+noted(Source, Line, #{job := Job, printed := Printed, log := Log} = State) ->
     _ = case tessera_cluster_output:ended_rank(Line) of
             {Host, Status} when is_integer(Source) -> Job ! {rank_ended, self(), Source, Host, Status};
-            _ when is_integer(Source) -> logger:info("tessera_cluster: rank ~b: ~ts", [Source, Line]);
-            _ -> logger:info("tessera_cluster: ~ts", [Line])
+            _ when is_integer(Source) -> tessera_cluster_log:line(Log, Source, without_rank(Source, Line));
+            _ -> tessera_cluster_log:line(Log, "mpirun", Line)
         end,
     State#{printed := tessera_cluster_output:add(Source, Line, Printed)}.
+
+%% What Tessera prints on a rank has its number already.
+without_rank(Rank, Line) ->
+    Own = <<"rank ", (integer_to_binary(Rank))/binary, ": ">>,
+    case string:prefix(Line, Own) of
+        nomatch -> Line;
+        Rest -> Rest
+    end.
 
 ended(Port, Status, #{job := Job, ports := Ports, printed := Printed} = State) ->
     {{Source, _}, Rest} = maps:take(Port, Ports),

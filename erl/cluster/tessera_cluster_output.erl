@@ -1,7 +1,7 @@
 %% @private What mpirun and ranks print while they start, and what of it an error quotes: lines of the rank that ended, or those of mpirun
 %% without the advice that its messages contain.
 -module(tessera_cluster_output).
--export([new/0, parse/1, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1]).
+-export([new/0, parse/2, ended_rank/1, report_end/0, add/3, of_rank/2, of_launcher/1]).
 -export_type([output/0, source/0]).
 
 %% Who printed a line: a rank, or the launcher, which is mpirun.
@@ -20,13 +20,21 @@
 -spec new() -> output().
 new() -> #output{}.
 
-%% The source of a line of mpirun, which puts a tag before those of ranks (Open MPI 5 a space, too).
--spec parse(binary()) -> {source(), binary()}.
-parse(Line) ->
-    case re:run(Line, "^\\[[^,\\]]*,([0-9]+)\\]<std(?:out|err)>: ?(.*)$", [{capture, all_but_first, binary}, dotall]) of
-        {match, [Rank, Text]} -> {binary_to_integer(Rank), Text};
-        nomatch -> {launcher, Line}
+%% What a line of mpirun has of whom. mpirun puts a tag before what a rank writes (Open MPI 5 a space, too): also inside of a line that was written in pieces, and
+%% after one that has no end. What is before the first tag is that of the given source.
+-spec parse(source(), binary()) -> [{source(), binary()}, ...].
+parse(Source, Line) ->
+    [Before | Tagged] = re:split(Line, "\\[[^,\\[\\]]*,([0-9]+)\\]<std(?:out|err)>: ?"),
+    case [{Source, Before} || Before =/= <<>> orelse Tagged =:= []] ++ tagged(Tagged) of
+        [First | Rest] -> joined(First, Rest)
     end.
+
+tagged([Rank, Text | Rest]) -> [{binary_to_integer(Rank), Text} | tagged(Rest)];
+tagged([]) -> [].
+
+joined({Source, Text}, [{Source, More} | Rest]) -> joined({Source, <<Text/binary, More/binary>>}, Rest);
+joined(First, [Next | Rest]) -> [First | joined(Next, Rest)];
+joined(Last, []) -> [Last].
 
 %% The script that is run in the place of a rank's program, its arguments: it runs the program and says how that ended, unless that was well. So the
 %% first rank that ended is known, with its host, also if the program was not there or was killed. Open MPI 4.1 refuses in a rank the variable that says
