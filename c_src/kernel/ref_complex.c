@@ -24,14 +24,29 @@ static number multiply(ts_dtype type, number x, number y) {
   return CMPLX(re, im);
 }
 
+/* fmax, but NaN where one is. */
+static double larger(double x, double y) { return isnan(x) || isnan(y) ? (double)NAN : fmax(x, y); }
+static double larger_part(number z) { return larger(fabs(creal(z)), fabs(cimag(z))); }
+
+/* A power of two for both numbers of a quotient, so that what Smith's method makes of them stays in the range. */
+static double quotient_scale(number x, number y) {
+  const double size = larger_part(y);
+  return larger(size, larger_part(x)) > 0x1p1020 ? 0x1p-4 : size < 0x1p-900 ? 0x1p120 : 1;
+}
+
 /* Smith's method (CACM 5, 1962, algorithm 116), in double. A quotient by zero is that of the parts by |0|. */
-static number divide(number x, number y) {
+static number divide_plain(number x, number y) {
   double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
   bool swap = fabs(d) > fabs(c), zero = c == 0 && d == 0;
   double large = swap ? d : c, small = swap ? c : d, first = swap ? b : a, second = swap ? a : b;
   double ratio = zero ? 0 : small / large, divisor = zero ? fabs(c) : large + small * ratio;
   double im = (second - first * ratio) / divisor;
   return CMPLX((first + second * ratio) / divisor, swap ? -im : im);
+}
+
+static number divide(ts_dtype type, number x, number y) {
+  const double scale = type == TS_C64 ? 1 : quotient_scale(x, y);
+  return divide_plain(CMPLX(creal(x) * scale, cimag(x) * scale), CMPLX(creal(y) * scale, cimag(y) * scale));
 }
 
 /* exp(y log x) with an exponent of more digits, as its error is one of the result. A zero exponent gives 1; zero to a
@@ -73,8 +88,14 @@ static number cube_root(number z) {
 /* exp(z) / (1 + exp(z)) left of 0, 1 / (1 + exp(-z)) elsewhere: the exponential never overflows. */
 static number logistic(number z) {
   bool left = creal(z) < 0;
-  number e = cexp(left ? z : -z);
-  return divide(left ? e : 1, 1 + e);
+  number e = cexp(left ? z : -z), out = divide_plain(left ? e : 1, 1 + e);
+  return cimag(z) == 0 ? CMPLX(creal(out), cimag(z)) : out;
+}
+
+/* The signs are those of the exact value also where a part is 0. */
+static number inverse_root(number z) {
+  number root = csqrt(z), out = divide_plain(1, root);
+  return CMPLX(fabs(creal(out)), copysign(cimag(out), -cimag(root)));
 }
 
 /* z / |z|, part by part, and 0 for 0. Scaled by a power of two, so that |z| neither overflows nor loses digits. */
@@ -107,7 +128,7 @@ static bool function(ts_opcode code, number z, number *out) {
   case TS_OP_ASINH: *out = casinh(z); return true;
   case TS_OP_ATANH: *out = catanh(z); return true;
   case TS_OP_SQRT: *out = csqrt(z); return true;
-  case TS_OP_RSQRT: *out = divide(1, csqrt(z)); return true;
+  case TS_OP_RSQRT: *out = inverse_root(z); return true;
   case TS_OP_CBRT: *out = cube_root(z); return true;
   case TS_OP_ERF:
   case TS_OP_ERFC:
@@ -141,7 +162,7 @@ bool ts_ref_complex_binary(ts_opcode code, ts_dtype type, ts_scalar left, ts_sca
   case TS_OP_ADD: result = CMPLX(creal(a) + creal(b), cimag(a) + cimag(b)); break;
   case TS_OP_SUBTRACT: result = CMPLX(creal(a) - creal(b), cimag(a) - cimag(b)); break;
   case TS_OP_MULTIPLY: result = multiply(type, a, b); break;
-  case TS_OP_DIVIDE: result = divide(a, b); break;
+  case TS_OP_DIVIDE: result = divide(type, a, b); break;
   case TS_OP_POW: result = power(a, b); break;
   default: return false;
   }

@@ -5,8 +5,25 @@
 
 /* ---- quotients ---- */
 
+static ts_parts scaled_by(ts_formula *f, ts_parts z, val factor) {
+  return (ts_parts){multiply(f, z.re, factor), multiply(f, z.im, factor)};
+}
+
+static val larger_part(ts_formula *f, ts_parts z) {
+  return ts_formula_binary(f, TS_OP_MAX, absolute(f, z.re), absolute(f, z.im));
+}
+
+/* A quotient of numbers near the ends of the range is that of both by a power of 2, as kernel/ref_complex.c. */
+static void scale_quotient(ts_formula *f, ts_parts *a, ts_parts *b) {
+  val size = larger_part(f, *b), most = ts_formula_binary(f, TS_OP_MAX, size, larger_part(f, *a));
+  val small = less(f, size, number(f, 0x1p-900)), large = less(f, number(f, 0x1p1020), most);
+  val factor = pick(f, large, number(f, 0x1p-4), pick(f, small, number(f, 0x1p120), number(f, 1)));
+  *a = scaled_by(f, *a, factor);
+  *b = scaled_by(f, *b, factor);
+}
+
 /* Smith's method (CACM 5, 1962, algorithm 116), as kernel/ref_complex.c. */
-ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b) {
+static ts_parts plain_quotient(ts_formula *f, ts_parts a, ts_parts b) {
   val swap = less(f, absolute(f, b.re), absolute(f, b.im)), zero = both(f, equals(f, b.re, 0), equals(f, b.im, 0));
   val large = pick(f, swap, b.im, b.re), small = pick(f, swap, b.re, b.im);
   val first = pick(f, swap, a.im, a.re), second = pick(f, swap, a.re, a.im);
@@ -15,6 +32,12 @@ ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b) {
   val re = divide(f, add(f, first, multiply(f, second, ratio)), divisor);
   val im = divide(f, subtract(f, second, multiply(f, first, ratio)), divisor);
   return (ts_parts){re, pick(f, swap, negate(f, im), im)};
+}
+
+/* Parts of f32, in f64, are far from its ends. */
+ts_parts ts_complex_quotient(ts_formula *f, ts_parts a, ts_parts b) {
+  if (f->call->dtype != TS_C64) scale_quotient(f, &a, &b);
+  return plain_quotient(f, a, b);
 }
 
 /* large * sqrt(1 + (small / large)^2); infinite where a part is, also beside a NaN. */
@@ -100,8 +123,9 @@ static ts_parts hyperbolic_sine(ts_formula *f, ts_parts z) {
   shifted s = shift(f, z.re);
   val re = multiply(f, unary(f, TS_OP_SINH, s.x), unary(f, TS_OP_COS, z.im));
   val im = multiply(f, unary(f, TS_OP_COSH, s.x), unary(f, TS_OP_SIN, z.im));
-  val wild = both(f, negation(f, is_finite(f, z.im)), is_infinite(f, z.re));
-  re = pick(f, equals(f, z.re, 0), z.re, pick(f, wild, z.re, unshift(f, &s, re)));
+  /* 0 cos y has the sign of the cosine, but of an infinite y or NaN it is the 0 */
+  val wild = both(f, negation(f, is_finite(f, z.im)), either(f, is_infinite(f, z.re), equals(f, z.re, 0)));
+  re = pick(f, wild, z.re, unshift(f, &s, re));
   val none = equals(f, z.im, 0);
   return (ts_parts){pick(f, none, unary(f, TS_OP_SINH, z.re), re), pick(f, none, z.im, unshift(f, &s, im))};
 }
@@ -122,7 +146,9 @@ static ts_parts hyperbolic_cosine(ts_formula *f, ts_parts z) {
  * 4 sin y cos y exp(-2 |x|). */
 static ts_parts hyperbolic_tangent(ts_formula *f, ts_parts z) {
   val size = absolute(f, z.re), far = less(f, number(f, 22), size), x = pick(f, far, number(f, 1), z.re);
-  val tangent = unary(f, TS_OP_TAN, z.im), beta = add(f, number(f, 1), multiply(f, tangent, tangent));
+  /* the smallest number has a tangent of 0, without its sign */
+  val tangent = pick(f, less(f, absolute(f, z.im), number(f, 0x1p-30)), z.im, unary(f, TS_OP_TAN, z.im));
+  val beta = add(f, number(f, 1), multiply(f, tangent, tangent));
   val sine = unary(f, TS_OP_SINH, x), rho = root_of(f, add(f, number(f, 1), multiply(f, sine, sine)));
   val divisor = add(f, number(f, 1), multiply(f, beta, multiply(f, sine, sine)));
   val re = divide(f, multiply(f, multiply(f, beta, rho), sine), divisor), im = divide(f, tangent, divisor);
@@ -220,7 +246,16 @@ static ts_parts logistic(ts_formula *f, ts_parts z) {
   ts_parts other = {pick(f, left, z.re, negate(f, z.re)), pick(f, left, z.im, negate(f, z.im))};
   ts_parts e = exponential(f, other), one = {number(f, 1), number(f, 0)};
   ts_parts above = {pick(f, left, e.re, one.re), pick(f, left, e.im, one.im)};
-  return ts_complex_quotient(f, above, (ts_parts){add(f, e.re, one.re), e.im});
+  ts_parts out = plain_quotient(f, above, (ts_parts){add(f, e.re, one.re), e.im});
+  out.im = pick(f, equals(f, z.im, 0), z.im, out.im);
+  return out;
+}
+
+/* 1 / sqrt z: its real part has no sign, its imaginary part the other one than the root's, also where they are 0. */
+static ts_parts inverse_root(ts_formula *f, ts_parts z) {
+  const ts_parts one = {number(f, 1), number(f, 0)};
+  ts_parts root = square_root(f, z), out = plain_quotient(f, one, root);
+  return (ts_parts){absolute(f, out.re), with_sign(f, out.im, negate(f, root.im))};
 }
 
 /* exp(b log a) */
@@ -252,6 +287,10 @@ static void arc_far(ts_formula *f, val x, val y, arc *out) {
   val low = both(f, less(f, y, number(f, 0x1p-500)), less(f, x, number(f, 1)));
   val width = root_of(f, multiply(f, subtract(f, number(f, 1), x), add(f, number(f, 1), x)));
   out->im = pick(f, low, divide(f, y, width), out->im);
+  /* at the branch point itself asin z is near pi / 2 - sqrt(y) (1 - i) */
+  val edge = both(f, less(f, y, number(f, 0x1p-500)), equals(f, x, 1)), root = root_of(f, y);
+  out->cosine = pick(f, edge, root, out->cosine);
+  out->im = pick(f, edge, root, out->im);
 }
 
 static arc arcs(ts_formula *f, val x, val y) {
@@ -322,8 +361,10 @@ static ts_parts hyperbolic_arc_tangent(ts_formula *f, ts_parts z) {
   val im = multiply(f, number(f, 0.5), ts_formula_binary(f, TS_OP_ATAN2, multiply(f, number(f, 2), y), across));
   val edge = both(f, both(f, low, equals(f, x, 1)), less(f, number(f, 0), y));
   val log_y = multiply(f, number(f, 0.5), subtract(f, number(f, 0.69314718055994530942), unary(f, TS_OP_LOG, y)));
-  val endless = either(f, is_infinite(f, x), is_infinite(f, y)), ratio = divide(f, y, x);
-  val inverse = divide(f, divide(f, one, x), add(f, one, square(f, ratio)));
+  val endless = either(f, is_infinite(f, x), is_infinite(f, y));
+  /* x / (x^2 + y^2) */
+  val size = larger(f, x, y), unit_x = divide(f, x, size), unit_y = divide(f, y, size);
+  val inverse = divide(f, divide(f, unit_x, size), add(f, square(f, unit_x), square(f, unit_y)));
   inverse = pick(f, either(f, endless, equals(f, x, 0)), number(f, 0), inverse);
   val right_angle = number(f, 1.57079632679489661923);
   re = pick(f, either(f, far, endless), inverse, pick(f, edge, log_y, re));
@@ -338,7 +379,6 @@ static ts_parts times_i(ts_formula *f, ts_parts z) { return (ts_parts){negate(f,
 static ts_parts times_minus_i(ts_formula *f, ts_parts z) { return (ts_parts){z.im, negate(f, z.re)}; }
 
 bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *out) {
-  const ts_parts one = {number(f, 1), number(f, 0)};
   switch ((ts_ops_UNARY_FLOAT)code) {
   case TS_OP_EXP: *out = exponential(f, z); return true;
   case TS_OP_EXPM1: *out = exponential_less_one(f, z); return true;
@@ -358,7 +398,7 @@ bool ts_complex_function(ts_formula *f, ts_opcode code, ts_parts z, ts_parts *ou
   case TS_OP_ASINH: *out = times_minus_i(f, arc_sine(f, times_i(f, z))); return true;
   case TS_OP_ATANH: *out = hyperbolic_arc_tangent(f, z); return true;
   case TS_OP_SQRT: *out = square_root(f, z); return true;
-  case TS_OP_RSQRT: *out = ts_complex_quotient(f, one, square_root(f, z)); return true;
+  case TS_OP_RSQRT: *out = inverse_root(f, z); return true;
   case TS_OP_CBRT: *out = cube_root(f, z); return true;
   case TS_OP_ERF:
   case TS_OP_ERFC:

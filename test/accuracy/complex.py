@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes complex.txt: points, and at each the exact value of every complex function, to 106 bits.
 
-mpmath (BSD, of PyPI) computes the values with 700 bits. A zero part stands for a number that is nearer to zero than any float:
+mpmath (BSD, of PyPI) computes the values with 700 bits, or 5000 for parts at the ends of the range. A zero part stands for a number that is nearer to zero than any float:
 so points on a branch cut are on the side that the zero's sign says, as in C99's annex G. Points of which both parts are
 zero, infinities and NaN are not here: complex_check.c compares them with the C library.
     python3 test/accuracy/complex.py > test/accuracy/complex.txt
@@ -14,6 +14,7 @@ import mpmath
 from mpmath import mp, mpc, mpf
 
 mp.prec = 700
+EDGE_PREC = 5000  # between the ends of f64 are 2^2100, and squares of them are summed
 TINY = mpf(2) ** -20000
 
 
@@ -52,7 +53,19 @@ def points():
     wide = [polar(-10, 300) for _ in range(50)]
     wide += [(random.uniform(-4, 4), random.uniform(-4, 4)) for _ in range(50)]
     wide += [(random.uniform(-700, 700), random.uniform(-1000, 1000)) for _ in range(20)]
-    return both, wide
+    return both + edges(SINGLE_EDGES), wide + edges(DOUBLE_EDGES)
+
+
+# Parts at both ends of the range and their neighbours: each also with the parts exchanged, and with other signs.
+SINGLE_EDGES = [(1.0, 1e-40), (2.0, 1e-40), (0.5, 1.4e-45), (1e30, 1e-40), (1.4e-45, 1.4e-45), (1e-40, 1.2e-38), (3e38, 3e38), (5.0, 0.0)]
+DOUBLE_EDGES = [(1.0, 1e-310), (1.0, 5e-324), (2.0, 1e-310), (0.5, 5e-324), (1e300, 1e-310), (1e154, 0.3), (5e-324, 5e-324),
+                (1e-310, 1e-305), (1.7e308, 1.7e308), (1.7e308, 1e-310), (3.0, 0.0)]
+
+
+def edges(pairs):
+    signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+    cast = single if pairs is SINGLE_EDGES else float
+    return [(math.copysign(cast(x), s), math.copysign(cast(y), t)) for a in pairs for x, y in (a, a[::-1]) for s, t in signs]
 
 
 def exact(x):
@@ -194,6 +207,14 @@ def partner(i, both, wide):
     return (7 * i + 3) % both if i < both else both + (7 * (i - both) + 3) % wide
 
 
+def at(function, *operands):
+    sizes = [abs(x) for z in operands for x in (z.real, z.imag) if abs(x) > TINY]
+    if any(not mpf(2) ** -300 < size < mpf(2) ** 1000 for size in sizes) or max(sizes) / min(sizes) > mpf(2) ** 500:
+        with mp.workprec(EDGE_PREC):
+            return function(*operands)
+    return function(*operands)
+
+
 def main():
     both, wide = points()
     all_points = both + wide
@@ -205,10 +226,10 @@ def main():
         print(bits(point[0]), bits(point[1]))
     for name, function in UNARY.items():
         print("function", name, 1)
-        print_values(function(number(point)) for point in all_points)
+        print_values(at(function, number(point)) for point in all_points)
     for name, function in BINARY.items():
         print("function", name, 2)
-        print_values(function(number(point), number(all_points[partner(i, len(both), len(wide))]))
+        print_values(at(function, number(point), number(all_points[partner(i, len(both), len(wide))]))
                      for i, point in enumerate(all_points))
 
 

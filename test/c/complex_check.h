@@ -40,8 +40,10 @@ void complex_table_free(complex_table *table);
 ts_status complex_measure(const complex_table *table, const complex_function *function, ts_dtype type,
                           complex_worst *out);
 
-/* Of C99's functions at all pairs of zeros, infinities, NaN and 1: whether the parts have the classes and signs that
- * the C library's have. A NaN, and a zero or infinity whose sign annex G leaves open, have any sign. */
+/* Of C99's functions at all pairs of zeros, infinities, NaN, 1, 2, 5, subnormal and large numbers: whether the parts
+ * have the classes and signs that the C library's have. A NaN, and a zero or infinity whose sign annex G leaves open,
+ * have any sign. */
+enum { COMPLEX_SPECIALS = 13 };
 extern const int complex_special_function_count;
 typedef struct complex_specials {
   ts_opcode op;

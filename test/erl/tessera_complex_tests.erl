@@ -425,3 +425,29 @@ products_test_() ->
                              {[{complex, 0.0, 0.0}, {complex, 0.0, 0.0}, {complex, 0.0, 0.0}], [{complex, 1, 2}, Zero, Zero]}]] ++
     [?_assertMatch([_, _, {complex, Re, Im}] when Re == 0 andalso abs(Im - 2) < 1.0e-6, Of(F, [{complex, 1.0e30, 1.0e30}, Small, {complex, 1, 0}], c64))
      || F <- [fun tessera:product/1, Last]].
+
+%% ---- parts at the ends of the range; the signs of zeros
+
+ends_test_() ->
+    Root = math:sqrt(1.0e-310),
+    Half = math:pi() / 2,
+    [{lists:flatten(io_lib:format("~p ~0p", [Name, Args])),
+      fun() ->
+          Tensors = [tessera:tensor(A, c128) || A <- Args],
+          {complex, Re, Im} = tessera:to_number(apply(tessera, Name, Tensors)),
+          %% formatted, as -0.0 and 0.0 may be equal
+          ?assertEqual([io_lib:format("~.14e", [Part]) || Part <- [WantRe, WantIm]], [io_lib:format("~.14e", [Part]) || Part <- [Re, Im]])
+      end}
+     || {Name, Args, WantRe, WantIm} <-
+            [{atan, [{complex, 1.0e300, 1.0e-310}], Half, 0.0}, {atan, [{complex, -1.0e300, -1.0e-310}], -Half, -0.0},
+             {atan, [{complex, 1.0e154, 0.3}], Half, 3.0e-309}, {atanh, [{complex, 1.0e-310, 1.0e300}], 0.0, Half},
+             {acos, [{complex, 1.0, -1.0e-310}], Root, Root}, {acos, [{complex, -1.0, 1.0e-310}], math:pi(), -Root},
+             {asin, [{complex, 1.0, 1.0e-310}], Half, Root}, {asinh, [{complex, 1.0e-310, -1.0}], Root, -Half},
+             {acosh, [{complex, 1.0, -1.0e-310}], Root, -Root}, {acosh, [{complex, -1.0, 1.0e-310}], Root, math:pi()},
+             {sinh, [{complex, 0.0, 2.0}], -0.0, math:sin(2.0)}, {sinh, [{complex, -0.0, 2.0}], 0.0, math:sin(2.0)},
+             {sin, [{complex, -2.0, 0.0}], math:sin(-2.0), -0.0}, {sin, [{complex, 2.0, -0.0}], math:sin(2.0), 0.0},
+             {rsqrt, [{complex, 4.0, 0.0}], 0.5, -0.0}, {rsqrt, [{complex, -4.0, -0.0}], 0.0, 0.5},
+             {sigmoid, [{complex, 0.0, -0.0}], 0.5, -0.0}, {sigmoid, [{complex, 0.0, 0.0}], 0.5, 0.0},
+             {divide, [{complex, 1.0e308, 1.0e308}, {complex, 1.0e308, 1.0e308}], 1.0, 0.0},
+             {divide, [{complex, 1.7e308, 1.7e308}, {complex, 1.4, 1.4}], 1.7e308 / 1.4, 0.0},
+             {divide, [{complex, 1.0e-310, 0.0}, {complex, 1.0e-310, 1.0e-310}], 0.5, -0.5}]].
