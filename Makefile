@@ -38,6 +38,13 @@ VARIANT_CFLAGS_rows-asan := $(VARIANT_CFLAGS_rows) $(VARIANT_CFLAGS_asan)
 VARIANT_CFLAGS := $(VARIANT_CFLAGS_$(BUILD))
 ALL_CFLAGS = $(BASE_CFLAGS) $(CFLAGS) $(VARIANT_CFLAGS)
 
+# Says so before a tool does in its own words. Only checks and rules that write nothing can do without.
+ifeq ($(filter check-% format,$(MAKECMDGOALS)),)
+ifneq ($(shell [ -w . ] && { [ ! -e build ] || [ -w build ]; } && echo yes),yes)
+$(error tessera: $(CURDIR) cannot be written, and everything is built inside of it: take a copy that you own)
+endif
+endif
+
 # Answers of slow tools are kept in build/config.mk. Only goals that need no
 # compiler skip it.
 ifneq ($(filter-out clean clean-c check-layers check-words check-parameters check-defaults check-tests check-names format test-harness,$(or $(MAKECMDGOALS),all)),)
@@ -207,8 +214,8 @@ build/erl.stamp: $(ERL_SRC) $(ERL_HRL) Makefile $(if $(ERL_MISSING),missing-beam
 missing-beams: ;
 
 # What the shell's h prints. A .beam file that a build did not touch keeps its documentation.
-PUBLIC_SRC := erl/tessera.erl erl/tessera_random.erl erl/tessera_mesh.erl erl/tessera_transform.erl
-PUBLIC_BEAM := $(PUBLIC_SRC:erl/%.erl=ebin/%.beam)
+PUBLIC_SRC := erl/tessera.erl erl/tessera_random.erl erl/tessera_mesh.erl erl/tessera_transform.erl erl/cluster/tessera_cluster.erl
+PUBLIC_BEAM := $(patsubst %.erl,ebin/%.beam,$(notdir $(PUBLIC_SRC)))
 $(PUBLIC_BEAM): build/erl.stamp ;
 build/shell-docs.stamp: $(PUBLIC_BEAM) mk/shell-docs.escript
 	$(if $(V),,@echo "  DOCS $(PUBLIC_SRC)")
@@ -237,6 +244,9 @@ endef
 
 # What tests compile is kept here, not in the user's cache.
 test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla fuzz-run: export TESSERA_CACHE_DIR ?= $(CURDIR)/build/test-cache
+
+# Where a VM ends in an error, as some tests want it, its dump does not stay beside the sources.
+test-harness test-c test-golden test-mpi test-rows test-rows-erl test-erl test-rebar3 test-mix test-docs test-xla: export ERL_CRASH_DUMP ?= $(CURDIR)/build/erl_crash.dump
 
 # One after the other, even where make is told to build in parallel: they use all CPUs by themselves.
 test:
@@ -375,8 +385,10 @@ test-erl: all plugins
 	$(if $(LEFT_OUT),$(Q)echo "Erlang tests: no PropEr here: left out: $(LEFT_OUT)"; [ -z "$$TESSERA_CI" ])
 	$(call erl_compile,test/erl,test-erl,$(LEFT_OUT:%=test/erl/%.erl))
 	$(if $(filter-out .,$(APP)),$(Q)rm -rf $(APP)/ebin && cp -r ebin $(APP)/ebin && ln -sfn "$(CURDIR)/examples" $(APP)/examples)
-	$(Q)rm -f $(EUNIT_PASSED)
+	$(Q)rm -f $(EUNIT_PASSED) && touch build/test-erl/begun
 	$(Q)$(ERL_ENV) $(ERL) -noshell -pa $(APP)/ebin build/test-erl -eval '$(EUNIT_EVAL)' && test -f $(EUNIT_PASSED)
+	$(Q)[ -z "$$(find . -maxdepth 1 -name erl_crash.dump -newer build/test-erl/begun)" ] || \
+	  { echo "Erlang tests: a VM has left its erl_crash.dump beside the sources" >&2; exit 1; }
 
 # Tests that time how soon a lost rank is reported: ranks take many times as long with a sanitizer.
 TIMED_MODULES := tessera_cluster_fault_tests

@@ -29,10 +29,17 @@ document({Source, Beams}) ->
     lists:foreach(fun(Beam) -> add(Beam, Chunk) end, Beams).
 
 chunk(Source) ->
-    Root = filename:dirname(filename:dirname(Source)),
+    Root = root(filename:dirname(Source)),
     Options = [{includes, [filename:join(Root, "include"), filename:join(Root, "erl")]}, {preprocess, true}],
     {_, Doc, Entries} = edoc:get_doc(Source, edoc_lib:get_doc_env(Options), [return_entries | Options]),
     edoc:layout(Doc, [{layout, edoc_layout_chunks}, {entries, Entries}, {source, Source} | Options]).
+
+%% The folder above, with erl/ and include/.
+root(Dir) ->
+    case filename:basename(Dir) of
+        "erl" -> filename:dirname(Dir);
+        _ -> root(filename:dirname(Dir))
+    end.
 
 %% The new file appears at once: a running VM may read it.
 add(Beam, Chunk) ->

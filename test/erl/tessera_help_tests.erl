@@ -22,6 +22,11 @@ check_entry(Function) ->
         Other -> ?assertEqual({Function, "a spec and a text"}, {Function, Other})
     end.
 
+%% Its other exports are those of a server.
+cluster_test_() ->
+    [?_assertMatch([_, _ | _], paragraphs(help([tessera_cluster]))) |
+     [fun() -> check_entry([tessera_cluster | Function]) end || Function <- [[start_link, 1], [stop, 1], [info, 1], [put, 2], [map, 2]]]].
+
 %% h/2 prints all arities, h/3 one.
 arity_test() ->
     ?assertMatch({match, [_, _]}, re:run(help([tessera, full]), "-spec full\\(", [global])),
