@@ -132,11 +132,11 @@ look(Job, State) ->
         false -> true
     end,
     {Result, Worker} = ask(Job, State#state.worker),
-    case Result of
-        #{findings := Findings} -> [warn(Finding) || Finding <- Findings, is_new(Finding)];
-        {none, Module, _} -> [warn(Result) || is_new({not_searched, Module})];
-        none -> none
-    end,
+    _ = case Result of
+            #{findings := Findings} -> [warn(Finding) || Finding <- Findings, is_new(Finding)];
+            {none, Module, _} -> [warn(Result) || is_new({not_searched, Module})];
+            none -> []
+        end,
     State#state{worker = Worker}.
 
 warn(Finding) -> logger:warning("~ts", [format(Finding)]).
