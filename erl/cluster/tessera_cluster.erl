@@ -413,7 +413,7 @@ handle_info({'DOWN', Monitor, process, _, _}, #state{launchers = Launchers} = St
 handle_info(_, State) -> {noreply, State}.
 
 %% @private What is printed of it has not the user's variables.
--spec format_status(map()) -> map().
+-spec format_status(gen_server:format_status()) -> gen_server:format_status().
 format_status(#{state := #state{options = Options} = State} = Status) -> Status#{state := State#state{options = tessera_cluster_options:printed(Options)}};
 format_status(Status) -> Status.
 

@@ -7,7 +7,7 @@
 %% Checksums find damage, not forgery.
 -module(tessera_cluster_files).
 -include("tessera.hrl").
--export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, check_all/3, remove/2, remove_own/3, sweep/3]).
+-export([absolute/2, write/2, read/2, overlap/4, write_index/2, read_index/1, endian/0, name/3, check/2, remove/2, remove_own/3, sweep/3]).
 -export_type([index/0, piece/0, source/0, box/0]).
 
 -define(TENSORS, "tessera tensors 1\n").
@@ -143,13 +143,13 @@ remove_own(Path, Save, Rank) ->
     _ = file:delete(name(Path, Save, Rank)),
     ok.
 
-%% The files of a save are all there, before its index is written: another save to the same place might have removed one.
--spec check_all(file:name_all(), binary(), pos_integer()) -> ok.
-check_all(Path, Save, Files) ->
-    case [Name || File <- lists:seq(0, Files - 1), Name <- [name(Path, Save, File)], not filelib:is_regular(Name)] of
-        [] -> ok;
-        [Name | _] -> error({failed_precondition, text("~ts is not there any more: another save to the same place has ended meanwhile", [Name])})
-    end.
+%% The file of this rank is still there, before the index is written: another save to the same place might have removed it.
+-spec check(Rank :: non_neg_integer(), {file:name_all(), binary()}) -> ok.
+check(Rank, {Path, Save}) ->
+    Name = name(Path, Save, Rank),
+    filelib:is_regular(Name) orelse
+        error({failed_precondition, text("~ts is not there any more: another save to the same place has ended meanwhile", [Name])}),
+    ok.
 
 %% Removes what saves to the same place that were interrupted have left: files of ranks that no index names, and files that were not whole. Save is the one of
 %% the index, and has so many files. Files that are younger stay, as a save that began later may still write them. A file that has such a name, but

@@ -28,9 +28,9 @@ save(Cluster, Given, Parts, Layout) ->
     Save = crypto:strong_rand_bytes(16),
     Keyed = keyed(Plan, Leaves, 0),
     Shared = shared_out(Ranks, Keyed),
-    Written = written(tessera_cluster_values:apply_all(Connections, fun tessera_cluster_files:write/2,
-                                                       [{Path, Save, [Tensor || {_, Tensor} <- Own]} || Own <- Shared]),
-                      Path, #{save => Save, files => Ranks}),
+    Each = fun(F, Args) -> written(tessera_cluster_values:apply_all(Connections, F, Args), Path, #{save => Save, files => Ranks}) end,
+    Written = Each(fun tessera_cluster_files:write/2, [{Path, Save, [Tensor || {_, Tensor} <- Own]} || Own <- Shared]),
+    _ = Each(fun tessera_cluster_files:check/2, [{Path, Save} || _ <- Shared]),
     finish({Path, Save}, Plan, Keyed, lists:zip(Shared, Written)).
 
 %% If one rank fails, the files of the others are removed.
@@ -46,9 +46,7 @@ finish({Path, Save}, Plan, Keyed, Written) ->
     Where = maps:from_list([{Key, Piece} || {Own, Pieces} <- Written, {{Key, _}, Piece} <- lists:zip(Own, Pieces)]),
     Ranks = length(Written),
     Old = earlier(Path),
-    try
-        ok = tessera_cluster_files:check_all(Path, Save, Ranks),
-        ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
+    try ok = tessera_cluster_files:write_index(Path, index(Save, Ranks, Plan, pieces(Keyed, Where)))
     catch Class:Reason:Trace ->
             ok = tessera_cluster_files:remove(Path, #{save => Save, files => Ranks}),
             erlang:raise(Class, Reason, Trace)

@@ -75,10 +75,14 @@ save(#{rank := Rank, ranks := Ranks} = Joined, Given, Parts, Layout) ->
         Own = maps:from_list(lists:append(tessera_cluster_save:keyed(Plan, Leaves, Rank * length(Leaves)))),
         Tensors = [maps:get(Key, Own) || {Key, _} <- lists:nth(Rank + 1, Shares)],
         Pieces = written(Joined, {Path, Save}, outcome(fun() -> tessera_cluster_files:write(Rank, {Path, Save, Tensors}) end)),
-        Index = outcome(fun() -> Rank =/= 0 orelse tessera_cluster_save:finish({Path, Save}, Plan, Keyed, lists:zip(Shares, Pieces)) end),
+        Index = outcome(fun() -> Rank =/= 0 orelse finished({Path, Save}, Plan, Keyed, lists:zip(Shares, Pieces)) end),
         _ = own(Joined, Index, tell(Joined, {save, index}, told(Index, fun(_) -> [] end))),
         ok
     end).
+
+finished(Where, Plan, Keyed, Written) ->
+    ok = tessera_cluster_files:check(0, Where),
+    tessera_cluster_save:finish(Where, Plan, Keyed, Written).
 
 %% The plan and the leaves of this rank's partitions, the number of the save, and the leaves of all partitions: numbers, and `tensor'.
 planned(#{rank := Rank} = Joined, Path, Outcome) ->
