@@ -43,8 +43,8 @@ mpirun(Ranks, Function, Folder) ->
 launched(Ranks, Arguments) -> launched(Ranks, erl(), Arguments).
 
 launched(Ranks, Program, Arguments) ->
-    {ok, {Mpirun, Major}} = tessera_cluster_command:version("mpirun"),
-    Shared = case Major of 4 -> "vader"; 5 -> "sm" end,
+    Mpirun = os:find_executable("mpirun"),
+    Shared = case string:find(os:cmd("mpirun --version"), "(Open MPI) 4.") of nomatch -> "sm"; _ -> "vader" end,
     process(Mpirun, ["--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self," ++ Shared,
                      "-np", integer_to_list(Ranks), Program | Arguments], []).
 
