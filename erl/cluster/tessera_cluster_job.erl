@@ -16,6 +16,9 @@
 -define(CAUSE, 5000).
 %% Milliseconds for what links have still to say when mpirun has ended.
 -define(SAID, 200).
+%% How many times as long as ranks needed to join they have at least from there until the first one is ready: they start MPI together, and all of them share
+%% the CPUs of their hosts.
+-define(LONGER, 4).
 %% Ranks that an error lists.
 -define(LISTED, 8).
 
@@ -24,7 +27,9 @@
                 credentials = none :: none | tessera_cluster_tls:credentials(),
                 mark      :: tessera_cluster_leftovers:mark(),
                 folder    :: file:filename_all(),         % of the key
-                progress  :: reference(),                 % the timer that runs while the start makes none
+                progress  :: reference(),                 % the timer that runs while the start makes none,
+                allowed   :: pos_integer(),               % its milliseconds
+                began     :: integer(),                   % when the job did, in milliseconds
                 symptom = none :: none | map(),           % the first error of a start that may come of another one
                 causing = none :: none | reference(),     % the timer until its cause is named
                 gone = []  :: [pid()],                    % links whose connections have ended in the start
@@ -57,7 +62,7 @@ init({Manager, #{start_timeout := Timeout, ranks := Ranks, tree := Tree} = Optio
     Launcher = tessera_cluster_launcher:start_link(self(), Mark, [Folder, own_folder(Mark), shared_folder(Mark)]),
     Manager ! {launcher, self(), Launcher},
     {ok, #state{manager = Manager, options = Options, mark = Mark, folder = Folder, launcher = Launcher,
-                progress = erlang:start_timer(Timeout, self(), start_over), tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
+                progress = erlang:start_timer(Timeout, self(), start_over), allowed = Timeout, began = erlang:monotonic_time(millisecond), tree = tessera_cluster_tree:new(Ranks, Tree)}, {continue, start}}.
 
 %% For the files of mpirun on this host, and for memory that its ranks share.
 own_folder(Mark) -> tessera_cluster_leftovers:mpi_folder(os:getenv("TMPDIR", "/tmp"), Mark).
@@ -336,9 +341,15 @@ queue_ended(Reason, State) -> {stop, {shutdown, {lost, new("the process that sen
 %% ---- why a start has failed
 
 %% Something was heard of the start: its time begins anew.
-progress(#state{progress = Timer, options = #{start_timeout := Timeout}} = State) ->
+progress(#state{progress = Timer, allowed = Before} = State) ->
     _ = erlang:cancel_timer(Timer),
-    State#state{progress = erlang:start_timer(Timeout, self(), start_over)}.
+    Allowed = allowed(State, Before),
+    State#state{progress = erlang:start_timer(Allowed, self(), start_over), allowed = Allowed}.
+
+%% The last rank has joined, or one is ready.
+allowed(#state{ranks = Ranks, infos = Infos, began = Began, options = #{ranks := Count}}, Before) when map_size(Ranks) =:= Count, map_size(Infos) =:= 0 ->
+    max(Before, ?LONGER * (erlang:monotonic_time(millisecond) - Began));
+allowed(_, Before) -> Before.
 
 %% A connection that ends, or a rank that does: mpirun ends the others then, so what is heard first need not be what was first. The cause is named when it is
 %% known, or after so many milliseconds.
@@ -399,7 +410,7 @@ cause(#state{symptom = Error}) -> Error.
 phase(#state{queue = none}) -> " before all ranks were ready";
 phase(_) -> "".
 
-late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, launcher = Launcher, options = #{ranks := Count, start_timeout := Timeout}} = State) ->
+late(#state{ranks = Ranks, infos = Infos, strangers = Strangers, launcher = Launcher, allowed = Timeout, options = #{ranks := Count}} = State) ->
     new("~b of ~b ranks were ready, and nothing came of the others for ~b ms; ~b had joined~ts; ~b connections were refused~ts",
         [map_size(Infos), Count, Timeout, map_size(Ranks), missing(State), Strangers,
          tessera_cluster_output:of_launcher(tessera_cluster_launcher:printed(Launcher))]).

@@ -342,7 +342,7 @@ through(Folder, Lines) ->
 
 errors_test_() ->
     [{Name, {timeout, 120, in_tmpdir(Test)}} || {Name, Test} <- [{"without mpirun", fun rank_by_itself/1}, {"no library of MPI", fun without_mpi/1},
-                                                                {"progress", fun slow_start/1}]]
+                                                                {"progress", fun slow_start/1}, {"slow MPI", fun slow_mpi/1}]]
     ++ [{Name, {timeout, 120, in_tmpdir(Test)}} || lists:member("mpirun", launchers()),
                                                    {Name, Test} <- [{"first rank", fun first_rank/1}, {"refused ssh", fun refused_ssh/1},
                                                                     {"hanging ssh", fun hanging_ssh/1}]].
@@ -434,3 +434,27 @@ slow_start(Folder) ->
     [gen_tcp:close(Socket) || Socket <- Sockets],
     nothing_left(Folder, []),
     Starter ! stop.
+
+%% Ranks that took long to join have longer to start MPI.
+slow_mpi(Folder) ->
+    Sleeps = fake(Folder, "sleeps", ["echo \"$@\" >", Folder, "/args.new && mv ", Folder, "/args.new ", Folder, "/args; exec sleep 1000"]),
+    Starter = starts(#{ranks => 1, mpirun => Sleeps, start_timeout => 4000}),
+    {Port, KeyFile} = listening(Folder),
+    {ok, Key} = file:read_file(KeyFile),
+    timer:sleep(1500),
+    Socket = tessera_cluster_fault_tests:impostor(Port, Key, #{size => 1}),
+    Beats = spawn_link(fun() -> beat(Socket) end),
+    {error, {unavailable, Text}} = result(Starter),
+    {match, [Ms]} = re:run(Text, "^0 of 1 ranks were ready, and nothing came of the others for ([0-9]+) ms; 1 had joined; not ready: rank 0;", [{capture, all_but_first, list}]),
+    ?assert(list_to_integer(Ms) >= 6000),
+    unlink(Beats),
+    exit(Beats, kill),
+    ok = gen_tcp:close(Socket),
+    nothing_left(Folder, []),
+    Starter ! stop.
+
+beat(Socket) ->
+    Frame = iolist_to_binary(tessera_cluster_wire:beat()),
+    _ = gen_tcp:send(Socket, [<<(byte_size(Frame)):32>>, Frame]),
+    timer:sleep(1000),
+    beat(Socket).
