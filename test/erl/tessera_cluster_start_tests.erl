@@ -340,6 +340,17 @@ through(Folder, Lines) ->
 
 %% ---- what an error says
 
+%% The tags of both versions of Open MPI, in whole lines, in lines that were written in parts, and between ranks.
+tags_test() ->
+    [?assertEqual({Line, Expected}, {Line, tessera_cluster_output:parse(launcher, Line)})
+     || {Line, Expected} <- [{<<"no tag [1,2]">>, [{launcher, <<"no tag [1,2]">>}]},
+                             {<<"[1,12]<stdout>:text">>, [{12, <<"text">>}]},
+                             {<<"[1,0]<stderr>: text">>, [{0, <<"text">>}]},
+                             {<<"[1,0]<stdout>:">>, [{0, <<>>}]},
+                             {<<"[1,1]<stderr>:exec: [1,1]<stderr>:/no/erl: not found[1,1]<stderr>:">>, [{1, <<"exec: /no/erl: not found">>}]},
+                             {<<"[1,1]<stdout>:one[1,0]<stdout>:two">>, [{1, <<"one">>}, {0, <<"two">>}]},
+                             {<<"mpirun: [1,1]<stdout>:one">>, [{launcher, <<"mpirun: ">>}, {1, <<"one">>}]}]].
+
 errors_test_() ->
     [{Name, {timeout, 120, in_tmpdir(Test)}} || {Name, Test} <- [{"without mpirun", fun rank_by_itself/1}, {"no library of MPI", fun without_mpi/1},
                                                                 {"progress", fun slow_start/1}, {"slow MPI", fun slow_mpi/1}]]
