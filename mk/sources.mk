@@ -234,6 +234,10 @@ KERNEL_SRC := \
   c_src/kernel/sort_special.c \
   c_src/kernel/sort_top.c \
   c_src/kernel/triangular.c \
+  c_src/kernel/vector_dot.c \
+  c_src/kernel/vector_dot_avx2.c \
+  c_src/kernel/vector_dot_avx512.c \
+  c_src/kernel/vector_dot_base.c \
   c_src/kernel/window.c \
   c_src/kernel/window_avx2.c \
   c_src/kernel/window_avx512.c \
@@ -416,6 +420,7 @@ C_TESTS := \
   test_tracer \
   test_vecmath \
   test_whole \
+  test_vector_dot \
   test_window
 
 # Those that use threads, also run under ThreadSanitizer.

@@ -233,6 +233,15 @@ static inline bool ts_graph_is_constant(const ts_graph *graph, ts_value_id value
   *out = ts_graph_op(graph, id)->attrs->constant.value;
   return true;
 }
+/* True for a contraction without free dims, by the ranks of its operands, whose sums have an order of their own
+ * (tensor/dot_order.h): dims of one element count, so parts of operands are summed as the whole ones are. */
+static inline bool ts_graph_is_vector_dot(const ts_graph *graph, const ts_op *op) {
+  if (op->code != TS_OP_DOT) return false;
+  return ts_graph_value(graph, op->operands[0])->shape->rank ==
+             op->attrs->dot.lhs_batch.rank + op->attrs->dot.lhs_contract.rank &&
+         ts_graph_value(graph, op->operands[1])->shape->rank ==
+             op->attrs->dot.rhs_batch.rank + op->attrs->dot.rhs_contract.rank;
+}
 
 /* ---- infer.c: what ts_graph_add_op uses ---- */
 typedef struct ts_type {

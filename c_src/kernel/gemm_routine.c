@@ -1,5 +1,5 @@
 /* The ops dot_general, wide_dot_general and scaled_dot_general as a routine: contractions whose operands are batches of
- * strided matrices. */
+ * strided matrices. Those without free dims are left to kernel/vector_dot.c. */
 #include "jit/emit/gemm_emit.h"
 #include "kernel/gemm.h"
 #include "kernel/routine.h"
@@ -123,6 +123,10 @@ static ts_status gemm_plan(const ts_routine_request *request, ts_routine_plan *o
   ts_gemm_shape shape;
   ts_gemm_scale scale = {0};
   gemm_state *state;
+  if (ts_graph_is_vector_dot(request->graph, op)) {
+    out->routine = &ts_vector_dot_routine;
+    return out->routine->plan(request, out);
+  }
   if (!(complex || has_types(op, &types)) || !gemm_shape(request->graph, op, &shape)) return TS_SUCCESS;
   if (is_scaled && !gemm_scale(request->graph, op, &scale)) return TS_SUCCESS;
   if (complex) shape = ts_gemm_shape_of_parts(&shape);

@@ -1,5 +1,6 @@
 #include "jit/session/target.h"
 #include "kernel/ref_sum.h"
+#include "tensor/dot_order.h"
 
 #include <math.h>
 
@@ -92,7 +93,9 @@ static ts_scalar dot_element(const ts_ref_call *call, const dot_operand *operand
   return ts_scalar_convert(type, ts_ref_sum_end(&sum), given);
 }
 
-/* Without free dims: the products, each rounded, are reduced. `terms` has room for them. */
+/* ---- without free dims */
+
+/* Integers and complex numbers: the products are reduced. `terms` has room for them. */
 static ts_scalar reduced_element(const ts_ref_call *call, const dot_operand *operands, ts_scalar *terms) {
   const ts_shape *contract = &operands[0].side.contract;
   const ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
@@ -104,6 +107,68 @@ static ts_scalar reduced_element(const ts_ref_call *call, const dot_operand *ope
   }
   return ts_scalar_convert(type, ts_ref_sum_tree(call, type, terms, count), given);
 }
+
+/* The lanes of one block of tensor/dot_order.h. */
+typedef struct lane_sums {
+  ts_dtype type;
+  int64_t lanes, terms; /* terms: so far */
+  ts_scalar chain[TS_DOT_MAX_LANES], sum[TS_DOT_MAX_LANES];
+} lane_sums;
+
+static void end_chains(lane_sums *s) {
+  const bool is_first = s->terms <= s->lanes * TS_DOT_CHAIN;
+  for (int64_t l = 0; l < s->lanes; l++) {
+    s->sum[l] = is_first ? s->chain[l] : ts_ref_binary(TS_OP_ADD, s->type, s->sum[l], s->chain[l]);
+    s->chain[l] = (ts_scalar){.words = {0, 0}};
+  }
+}
+
+static void add_term(lane_sums *s, const ts_scalar x[2]) {
+  ts_scalar *chain = &s->chain[s->terms++ % s->lanes];
+  *chain = ts_ref_multiply_add(s->type, x[0], x[1], *chain);
+  if (s->terms % (s->lanes * TS_DOT_CHAIN) == 0) end_chains(s);
+}
+
+static ts_scalar end_lanes(lane_sums *s) {
+  if (s->terms % (s->lanes * TS_DOT_CHAIN) != 0) end_chains(s);
+  for (int64_t half = s->lanes / 2; half > 0; half /= 2)
+    for (int64_t l = 0; l < half; l++) s->sum[l] = ts_ref_binary(TS_OP_ADD, s->type, s->sum[l], s->sum[l + half]);
+  s->terms = 0;
+  return s->sum[0];
+}
+
+/* Floats. `blocks` has room for the sum of each block. */
+static ts_scalar lanes_element(const ts_ref_call *call, const dot_operand *operands, ts_scalar *blocks) {
+  const ts_shape *contract = &operands[0].side.contract;
+  const ts_dtype given = call->result->dtype, type = ts_dtype_accumulator(given);
+  const int64_t size = (int64_t)ts_dtype_size(type), block = ts_dot_block(size), count = ts_shape_elements(contract);
+  int64_t index[TS_MAX_RANK] = {0}, done = 0;
+  lane_sums s = {.type = type, .lanes = ts_dot_lanes(size)};
+  ts_scalar x[2];
+  blocks[0] = (ts_scalar){.words = {0, 0}};
+  for (int64_t k = 0; ts_ref_goes_on(call, k, count); k++, ts_ref_next(contract, index)) {
+    term_at(call, operands, index, x);
+    add_term(&s, x);
+    if (s.terms == block || k + 1 == count) blocks[done++] = end_lanes(&s);
+  }
+  for (int64_t step = 1; step < done; step *= 2)
+    for (int64_t i = 0; i + step < done; i += 2 * step)
+      blocks[i] = ts_ref_binary(TS_OP_ADD, type, blocks[i], blocks[i + step]);
+  return ts_scalar_convert(type, blocks[0], given);
+}
+
+static int64_t room_of(const ts_ref_call *call, int64_t count) {
+  const ts_dtype type = ts_dtype_accumulator(call->result->dtype);
+  return ts_dtype_is_float(type) ? count / ts_dot_block((int64_t)ts_dtype_size(type)) + 1 : count;
+}
+
+/* `room`: room_of. */
+static ts_scalar vector_element(const ts_ref_call *call, const dot_operand *operands, ts_scalar *room) {
+  return ts_dtype_is_float(call->result->dtype) ? lanes_element(call, operands, room)
+                                                : reduced_element(call, operands, room);
+}
+
+/* ---- any dims */
 
 /* The scale with the dims of the operand that it scales. */
 static dot_side get_scale(const ts_ref_call *call) {
@@ -127,18 +192,18 @@ ts_status ts_ref_dot(const ts_ref_call *call) {
   lhs->side = get_side(&lhs->buffer->shape, &attrs->dot.lhs_batch, &attrs->dot.lhs_contract);
   rhs->side = get_side(&rhs->buffer->shape, &attrs->dot.rhs_batch, &attrs->dot.rhs_contract);
   if (has_scale) of[2] = (dot_operand){call->operands[2], get_scale(call), 0};
-  const bool reduces = call->op->code == TS_OP_DOT && lhs->side.free.rank + rhs->side.free.rank == 0;
+  const bool of_vectors = call->op->code == TS_OP_DOT && lhs->side.free.rank + rhs->side.free.rank == 0;
   const ts_shape *shape = &call->result->shape;
   int64_t index[TS_MAX_RANK] = {0};
-  ts_scalar *terms = NULL;
-  if (reduces) TS_TRY(TS_NEW_ARRAY((size_t)ts_shape_elements(&lhs->side.contract), &terms));
+  ts_scalar *room = NULL;
+  if (of_vectors) TS_TRY(TS_NEW_ARRAY((size_t)room_of(call, ts_shape_elements(&lhs->side.contract)), &room));
   for (int64_t i = 0; ts_ref_goes_on(call, i, ts_shape_elements(shape)); i++, ts_ref_next(shape, index)) {
     const int64_t *free[2] = {index + lhs->side.batch.rank, index + lhs->side.batch.rank + lhs->side.free.rank};
     for (int o = 0; o < 2; o++) of[o].base = base_of(&of[o].side, index, free[o]);
     if (has_scale) of[2].base = base_of(&of[2].side, index, free[attrs->scaled_dot.operand]);
-    ts_ref_set(call->result, i, reduces ? reduced_element(call, of, terms) : dot_element(call, of));
+    ts_ref_set(call->result, i, of_vectors ? vector_element(call, of, room) : dot_element(call, of));
   }
-  ts_free(terms);
+  ts_free(room);
   return TS_SUCCESS;
 }
 

@@ -76,7 +76,8 @@ static inline void *ts_routine_result(const ts_routine_run *run, uint32_t i) { r
 
 typedef struct ts_routine {
   const char *name; /* as tessera:explain prints it */
-  /* Fills `out`, which is zero except for `routine` and `operand_count`. Leaves `state` NULL to decline. */
+  /* Fills `out`, which is zero except for `routine` and `operand_count`. Leaves `state` NULL to decline.
+   * May leave the op to another routine, which it then sets. */
   ts_status (*plan)(const ts_routine_request *request, ts_routine_plan *out);
   /* Retains the kernel that the plan requested, before the first run. NULL for routines without kernels. */
   void (*adopt)(const ts_routine_plan *plan, ts_kernel *kernel);
@@ -93,7 +94,7 @@ extern const ts_routine ts_reference_routine;
 /* ---- for routine.c: the routines, each in its file ---- */
 extern const ts_routine ts_gemm_routine, ts_scan_routine, ts_scatter_routine, ts_sort_routine, ts_top_k_routine,
     ts_window_routine, ts_conv_routine, ts_cholesky_routine, ts_triangular_routine, ts_lu_routine, ts_factor_routine,
-    ts_fft_routine, ts_complex_reduce_routine;
+    ts_fft_routine, ts_complex_reduce_routine, ts_vector_dot_routine;
 extern const ts_routine ts_custom_routine; /* not in the table: the op has regions */
 #ifdef TS_TEST_ROWS
 extern const ts_routine ts_test_routine; /* test/rows/test_kernel.c */

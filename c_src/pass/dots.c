@@ -4,7 +4,7 @@
  * gets its operands exchanged instead. The order of contraction does not change, so no bit does. A conversion of an
  * operand to a wider type is left to the product, which then reads fewer bytes, and multiplies integers of 8 bits
  * faster; so is a scale of such an operand. Where no sum of widened integers exceeds 32 bits, a product of 64 bits is
- * one of 32 that is widened. */
+ * one of 32 that is widened. Contractions without free dims are no products (pass/vector_dot.h). */
 #include "pass/normalize.h"
 
 typedef struct side {
@@ -324,7 +324,7 @@ ts_status ts_dots_visit(ts_rewrite *rw, ts_rules *rules, ts_op_id id, ts_region_
   const ts_op *op = ts_graph_op(rw->from, id);
   const ts_op *dot = op->code == TS_OP_TRANSPOSE ? find_exchanged(rw, op) : NULL;
   ts_value_id *out = &rw->map[op->first_result];
-  bool is_dot = op->code == TS_OP_DOT &&
+  bool is_dot = op->code == TS_OP_DOT && !ts_graph_is_vector_dot(rw->from, op) &&
                 !has_form(rules->to, ts_rewrite_operand(rw, op, 0), ts_rewrite_operand(rw, op, 1), op->attrs);
   *out_done = dot || is_dot;
   if (dot) return add_dot(rules, target, rhs_of(rw, dot), lhs_of(rw, dot), out);
@@ -344,7 +344,7 @@ bool ts_dots_applies(const ts_graph *g) {
   for (size_t i = 0; i < g->ops.count; i++) {
     const ts_op *op = &g->ops.data[i];
     if (op->code == TS_OP_TRANSPOSE && maker(g, op->operands[0], TS_OP_DOT)) return true;
-    if (op->code != TS_OP_DOT) continue;
+    if (op->code != TS_OP_DOT || ts_graph_is_vector_dot(g, op)) continue;
     if (is_read_through(g, op->operands[0]) || is_read_through(g, op->operands[1])) return true;
     if (reads_operands(g, op->operands[0], op->operands[1], op->attrs)) return true;
     if ((!last || !is_alike(g, last, op)) && !has_form(g, op->operands[0], op->operands[1], op->attrs)) return true;

@@ -25,17 +25,46 @@ static ts_status converted(const ts_rule_call *c, ts_value_id value, ts_dtype ty
   return ts_rules_add(c->rules, c->target, TS_OP_CONVERT, (ts_values){&value, 1}, &(ts_attrs){.dtype = type}, out);
 }
 
-static bool has_free_dims(const ts_rule_call *c, const ts_attrs *a) {
-  const ts_graph *g = c->rules->to;
-  const int32_t lhs = ts_graph_value(g, c->op->operands[0])->shape->rank;
-  const int32_t rhs = ts_graph_value(g, c->op->operands[1])->shape->rank;
-  return lhs > a->dot.lhs_batch.rank + a->dot.lhs_contract.rank ||
-         rhs > a->dot.rhs_batch.rank + a->dot.rhs_contract.rank;
+static ts_status add_sum(const ts_rule_call *c, const ts_value_id *x, ts_value_id *out) {
+  const ts_attrs *a = c->op->attrs;
+  ts_value_id product;
+  TS_TRY(ts_rules_add(c->rules, c->target, TS_OP_MULTIPLY, (ts_values){x, 2}, &(ts_attrs){0}, &product));
+  ts_attrs reduced = {0};
+  for (int32_t i = 0; i < a->dot.lhs_contract.rank; i++)
+    reduced.axes.dims[reduced.axes.rank++] = a->dot.lhs_batch.rank + i;
+  return ts_rules_add(c->rules, c->target, TS_OP_REDUCE_SUM, (ts_values){&product, 1}, &reduced, out);
 }
 
-/* Half types are multiplied, exactly, and summed in f32. */
+static ts_dims following(int64_t first, int32_t rank) {
+  ts_dims out = {.rank = rank};
+  for (int32_t i = 0; i < rank; i++) out.dims[i] = first + i;
+  return out;
+}
+
+static ts_status add_dot(const ts_rule_call *c, const ts_value_id *x, ts_value_id *out) {
+  const ts_attrs *a = c->op->attrs;
+  const ts_dims batch = following(0, a->dot.lhs_batch.rank);
+  const ts_dims contract = following(batch.rank, a->dot.lhs_contract.rank);
+  const ts_attrs attrs = {
+      .dot = {.lhs_contract = contract, .lhs_batch = batch, .rhs_contract = contract, .rhs_batch = batch}};
+  return ts_rules_add(c->rules, c->target, TS_OP_DOT, (ts_values){x, 2}, &attrs, out);
+}
+
+static bool is_in_order(const ts_dims *batch, const ts_dims *contract) {
+  for (int32_t i = 0; i < contract->rank; i++)
+    if (contract->dims[i] != batch->rank + i) return false;
+  return is_ordered(batch);
+}
+
+static bool has_form(const ts_rule_call *c) {
+  const ts_attrs *a = c->op->attrs;
+  return (c->dtype == TS_F32 || c->dtype == TS_F64) && is_in_order(&a->dot.lhs_batch, &a->dot.lhs_contract) &&
+         is_in_order(&a->dot.rhs_batch, &a->dot.rhs_contract);
+}
+
+/* Half types are converted, and rounded once, at the end. */
 ts_status ts_vector_dot(const ts_rule_call *c, ts_value_id *out) {
-  if (c->op->code != TS_OP_DOT || has_free_dims(c, c->op->attrs)) return TS_SUCCESS;
+  if (!ts_graph_is_vector_dot(c->rules->to, c->op) || has_form(c)) return TS_SUCCESS;
   if (c->rules->probing) {
     c->rules->changes = true;
     return TS_SUCCESS;
@@ -43,15 +72,11 @@ ts_status ts_vector_dot(const ts_rule_call *c, ts_value_id *out) {
   const ts_attrs *a = c->op->attrs;
   const operand_dims dims[2] = {{&a->dot.lhs_batch, &a->dot.lhs_contract}, {&a->dot.rhs_batch, &a->dot.rhs_contract}};
   const ts_dtype type = ts_dtype_accumulator(c->dtype);
-  ts_value_id x[2], product, sum;
+  ts_value_id x[2], sum;
   for (int i = 0; i < 2; i++) {
     TS_TRY(in_order(c, c->op->operands[i], dims[i], &x[i]));
     TS_TRY(converted(c, x[i], type, &x[i]));
   }
-  TS_TRY(ts_rules_add(c->rules, c->target, TS_OP_MULTIPLY, (ts_values){x, 2}, &(ts_attrs){0}, &product));
-  ts_attrs reduced = {0};
-  for (int32_t i = 0; i < a->dot.lhs_contract.rank; i++)
-    reduced.axes.dims[reduced.axes.rank++] = a->dot.lhs_batch.rank + i;
-  TS_TRY(ts_rules_add(c->rules, c->target, TS_OP_REDUCE_SUM, (ts_values){&product, 1}, &reduced, &sum));
+  TS_TRY(ts_dtype_is_float(type) ? add_dot(c, x, &sum) : add_sum(c, x, &sum));
   return converted(c, sum, c->dtype, out);
 }

@@ -1,11 +1,13 @@
-/* Contractions without free dims, which are reductions. Internal to pass/. */
+/* Contractions without free dims. Internal to pass/. */
 #ifndef TS_PASS_VECTOR_DOT_H
 #define TS_PASS_VECTOR_DOT_H
 
 #include "pass/rules.h"
 
-/* A dot_general whose operands have batch and contracted dims only becomes the sum of their products: its meaning is
- * that sum (kernel/ref_dot.c), in the order of tensor/reduce_tree.h. */
+/* A dot_general whose operands have batch and contracted dims only. Of f32 and f64 it gets its batch dims first, then
+ * the contracted ones, each in the order of the attributes, as kernel/vector_dot.c reads them; f16 and bf16 become f32
+ * (tensor/dot_order.h). Of integers and complex numbers it becomes the sum of the products: its meaning is that sum, in
+ * the order of tensor/reduce_tree.h (kernel/ref_dot.c). */
 ts_status ts_vector_dot(const ts_rule_call *call, ts_value_id *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "testing.h"
 
 #include "tensor/contract_order.h"
+#include "tensor/dot_order.h"
 #include "tensor/reduce_tree.h"
 
 #include <math.h>
@@ -217,7 +218,8 @@ START_TEST(dot_rounding)
 {
   ts_attrs vectors = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
   ts_attrs row = {.dot = {.lhs_contract = SHAPE(1), .rhs_contract = SHAPE(0)}};
-  /* fma keeps the low half of the second product: x*x - rounded(x*x). A product of vectors is a sum of products. */
+  /* fma keeps the low half of the second product: x*x - rounded(x*x). Two terms of vectors are in different
+   * lanes, whose products round by themselves. */
   double x = 1 + 0x1p-23, rounded = (double)(float)(x * x), rest = ts_target_host()->fma ? 0x1p-46 : 0;
   test_equal(RUN(TS_OP_DOT, &row, TENSOR(TS_F32, SHAPE(1, 2), -1, x), VECTOR(TS_F32, rounded, x)),
              VECTOR(TS_F32, rest));
@@ -231,10 +233,10 @@ START_TEST(dot_rounding)
 }
 END_TEST
 
-/* After 2^24, ones are lost in f32: those of one lane of 16384 elements, not all that follow. */
+/* After 2^24, ones are lost in f32: those of one chain of a lane, not all that follow. */
 START_TEST(long_dots)
 {
-  const int64_t n = 20001, lane = TS_REDUCE_BLOCK / TS_REDUCE_LANES;
+  const int64_t n = 20001;
   ts_attrs attrs = {.dot = {.lhs_contract = SHAPE(0), .rhs_contract = SHAPE(0)}};
   ts_buffer *ones[2];
   for (int i = 0; i < 2; i++) {
@@ -242,7 +244,8 @@ START_TEST(long_dots)
     ones[i] = RUN(TS_OP_BROADCAST, &(ts_attrs){.broadcast = {.shape = SHAPE(n)}}, one);
   }
   ((float *)ones[0]->data)[0] = 0x1p24F;
-  test_equal(RUN(TS_OP_DOT, &attrs, ones[0], ones[1]), SCALAR(TS_F32, (double)(float)(0x1p24 + (double)(n - lane))));
+  test_equal(RUN(TS_OP_DOT, &attrs, ones[0], ones[1]),
+             SCALAR(TS_F32, (double)(float)(0x1p24 + (double)(n - TS_DOT_CHAIN))));
 }
 END_TEST
 
