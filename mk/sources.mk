@@ -456,6 +456,7 @@ NIF_MODULES := \
   tessera_cache_tests \
   tessera_cancel_tests \
   tessera_client_tests \
+  tessera_cluster_wire_tests \
   tessera_concurrency_tests \
   tessera_control_tests \
   tessera_digest_tests \
@@ -468,6 +469,7 @@ NIF_MODULES := \
   tessera_misuse_tests \
   tessera_nx_backend_tests \
   tessera_nx_compiler_tests \
+  tessera_nx_disk_tests \
   tessera_nx_mutants_tests \
   tessera_nx_plain_tests \
   tessera_plugin_tests \
@@ -478,7 +480,8 @@ NIF_MODULES := \
   tessera_slices_tests \
   tessera_small_tests \
   tessera_tensor_tests \
-  tessera_tracing_tests
+  tessera_tracing_tests \
+  tessera_turns_tests
 
 # test/fuzz/<name>.c each, with LLVMFuzzerTestOneInput().
 FUZZERS := \

@@ -100,15 +100,4 @@ binary(Block) ->
 %% The term with each binary and stand-in replaced, and an accumulator, from left to right.
 fold(F, Acc, Binary) when is_binary(Binary) -> F(Binary, Acc);
 fold(F, Acc, {?STAND_IN, _} = StandIn) -> F(StandIn, Acc);
-fold(F, Acc, [Head | Tail]) ->
-    {NewHead, Next} = fold(F, Acc, Head),
-    {NewTail, Last} = fold(F, Next, Tail),
-    {[NewHead | NewTail], Last};
-fold(F, Acc, Tuple) when is_tuple(Tuple) ->
-    {Items, Last} = fold(F, Acc, tuple_to_list(Tuple)),
-    {list_to_tuple(Items), Last};
-fold(F, Acc, Map) when is_map(Map) ->
-    {Keys, Values} = lists:unzip(maps:to_list(Map)),
-    {Items, Last} = fold(F, Acc, Values),
-    {maps:from_list(lists:zip(Keys, Items)), Last};
-fold(_, Acc, Other) -> {Other, Acc}.
+fold(F, Acc, Term) -> tessera_cluster_terms:parts(fun(Part, Next) -> fold(F, Next, Part) end, Acc, Term).

@@ -2,7 +2,7 @@
 %% sent, a stand-in is in the place of a tensor.
 -module(tessera_cluster_terms).
 -include("tessera.hrl").
--export([replace/2, fold/3, stand_in/2]).
+-export([replace/2, fold/3, parts/3, stand_in/2]).
 -export_type([stand_in/0]).
 
 -define(STAND_IN, '$tessera_on_rank').
@@ -25,15 +25,19 @@ replace(F, Term) ->
 -spec fold(fun((tessera:tensor() | stand_in(), Acc) -> {term(), Acc}), Acc, term()) -> {term(), Acc}.
 fold(F, Acc, {?STAND_IN, _, _, _} = StandIn) -> F(StandIn, Acc);
 fold(F, Acc, #tessera{} = Tensor) -> F(Tensor, Acc);
-fold(F, Acc, [Head | Tail]) ->
-    {NewHead, Next} = fold(F, Acc, Head),
-    {NewTail, Last} = fold(F, Next, Tail),
+fold(F, Acc, Term) -> parts(fun(Part, Next) -> fold(F, Next, Part) end, Acc, Term).
+
+%% The same with what F makes of the parts of a term: of a list its head and its tail.
+-spec parts(fun((term(), Acc) -> {term(), Acc}), Acc, term()) -> {term(), Acc}.
+parts(F, Acc, [Head | Tail]) ->
+    {NewHead, Next} = F(Head, Acc),
+    {NewTail, Last} = F(Tail, Next),
     {[NewHead | NewTail], Last};
-fold(F, Acc, Tuple) when is_tuple(Tuple) ->
-    {Items, Last} = fold(F, Acc, tuple_to_list(Tuple)),
+parts(F, Acc, Tuple) when is_tuple(Tuple) ->
+    {Items, Last} = lists:mapfoldl(F, Acc, tuple_to_list(Tuple)),
     {list_to_tuple(Items), Last};
-fold(F, Acc, Map) when is_map(Map) ->
+parts(F, Acc, Map) when is_map(Map) ->
     {Keys, Values} = lists:unzip(maps:to_list(Map)),
-    {Items, Last} = fold(F, Acc, Values),
+    {Items, Last} = lists:mapfoldl(F, Acc, Values),
     {maps:from_list(lists:zip(Keys, Items)), Last};
-fold(_, Acc, Other) -> {Other, Acc}.
+parts(_, Acc, Other) -> {Other, Acc}.
