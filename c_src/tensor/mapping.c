@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -185,10 +186,11 @@ typedef struct probe {
   struct iovec parts[PAGES_AT_ONCE];
 } probe;
 
-/* Has the kernel read the first byte of each of these pages, which is less than a page of a pipe. */
+/* Has the kernel read the first byte of each of these pages, which is less than a page of a pipe. The call is made
+ * without the C library, as sanitizers read the memory themselves before its writev. */
 static bool can_read(probe *p, int count) {
   char drained[PAGES_AT_ONCE];
-  ssize_t written = writev(p->write_end, p->parts, count);
+  long written = syscall(SYS_writev, p->write_end, p->parts, count);
   return written == count && read(p->read_end, drained, sizeof drained) == count;
 }
 
