@@ -360,7 +360,7 @@ LEFT_OUT = $(eval LEFT_OUT := $$(if $$(shell $$(ERL) -noshell -eval '[io:put_cha
 # The runtime system itself is not instrumented, so the sanitizer's library comes first by force. What the
 # runtime system allocates and keeps is not a leak of ours.
 ERL_ENV_asan = TESSERA_SANITIZER=asan LD_PRELOAD=$(shell $(CC) -print-file-name=libasan.so) \
-  ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  ASAN_OPTIONS=detect_leaks=0:use_sigaltstack=0:abort_on_error=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 ERL_ENV_rows-asan = $(ERL_ENV_asan)
 ERL_ENV = $(ERL_ENV_$(BUILD))
 

@@ -147,7 +147,8 @@ static int pick_tile(const ts_gemm_geometry *g, int64_t left, int64_t out, int64
 static void run_columns(const direct_task *t, const char *lhs, char *out, int64_t *args, int narrow) {
   const conv_direct *d = &t->s->direct;
   ts_kernel_fn kernel = ts_kernel_entry(t->s->gemm->kernels[TS_GEMM_STRIDED]);
-  for (int64_t point = 0, back; point < d->x.out;) {
+  /* A line may be all of the work. */
+  for (int64_t point = 0, back; point < d->x.out && !ts_cancelled(t->run->cancel);) {
     int height = pick_tile(t->g, d->x.out - point, d->x.out, &back), variant = height * TS_GEMM_WIDTHS + narrow;
     args[TS_GEMM_LHS] = (int64_t)(intptr_t)(lhs + (point - back) * args[TS_GEMM_LHS_STRIDE]);
     args[TS_GEMM_OUT] = (int64_t)(intptr_t)(out + (point - back) * args[TS_GEMM_OUT_STRIDE]);

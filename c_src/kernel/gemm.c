@@ -265,14 +265,14 @@ static const char *rhs_address(const task *t, int64_t col) {
   return t->p->rhs + at * t->p->run->gemm->rhs_size;
 }
 
-/* Rows that lie anywhere, panel by panel. */
+/* Rows that lie anywhere, panel by panel; some of them when cancelled. */
 static void pack_rows(const task *t) {
   const plan *p = t->p;
   const ts_gemm_rows *lhs = p->run->rows;
   int size = p->g->element_size;
   _Alignas(64) char state[TS_GEMM_ROW_STATE];
   const char *rows[TS_GEMM_MAX_ROWS + 3];
-  for (int64_t row = 0; row < t->rows; row += p->g->rows[0]) {
+  for (int64_t row = 0; row < t->rows && !gemm_cancelled(p->run); row += p->g->rows[0]) {
     int64_t units = gemm_min(p->g->rows[0], t->rows - row);
     char *panel = t->lhs_space + row / p->g->rows[0] * t->kc * p->g->panel * size;
     lhs->start(lhs->context, p->first_batch + t->batch, t->row + row, units, state);

@@ -17,7 +17,7 @@ works() ->
         ++ [{"plan of a transform", fun() -> ok = tessera:clear_cache(), waves({2000003}, c64) end, fun tessera:fft/1},
             {"convolution", fun() -> {waves({8, 56, 56, 64}, f32), waves({3, 3, 64, 256}, f32)} end,
              fun({X, Kernel}) -> tessera:conv(X, Kernel) end},
-            {"convolution of a long line", fun() -> {waves({1, 100000, 1}, f32), waves({2001, 1, 1}, f32)} end,
+            {"convolution of a long line", fun() -> {waves({1, 500000, 1}, f32), waves({2001, 1, 1}, f32)} end,
              fun({X, Kernel}) -> tessera:conv(X, Kernel) end},
             {"scatter", fun scattered/0, fun({X, At, Updates}) -> tessera:indexed_add(X, At, Updates) end}].
 
