@@ -140,17 +140,7 @@ dead_process_test() ->
     mourned = open(mourned, #{}),
     {Pid, Monitor} = spawn_monitor(fun() -> exit({held, [on(lists:seq(1, 1000), {mourned, 0}) || _ <- [1, 2, 3]]}) end),
     receive {'DOWN', Monitor, process, Pid, {held, _}} -> ok end,
-    true = garbage_collect(),
-    wait(fun() -> maps:get(held, tessera:memory(mourned)) =:= 0 end).
-
-wait(Until) -> wait(Until, 500).
-
-wait(_, 0) -> error(too_late);
-wait(Until, N) ->
-    case Until() of
-        true -> ok;
-        false -> timer:sleep(10), garbage_collect(), wait(Until, N - 1)
-    end.
+    tessera_test:until_freed(fun() -> maps:get(held, tessera:memory(mourned)) =:= 0 end).
 
 %% ---- configuration
 

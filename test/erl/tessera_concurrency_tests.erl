@@ -2,6 +2,7 @@
 %% lost, and no caller waits for a dead one.
 -module(tessera_concurrency_tests).
 -include_lib("eunit/include/eunit.hrl").
+-import(tessera_test, [until/1]).
 -export([halting/1]).
 
 %% Bytes of tensors and blocks of metadata, when the killed processes have ended and the caches are empty.
@@ -10,15 +11,6 @@ in_use() ->
     [garbage_collect(P) || P <- processes()],
     timer:sleep(20),
     {maps:get(live, tessera:memory()), tessera_nif:live_blocks()}.
-
-eventually(F) -> eventually(F, 100).
-
-eventually(F, 0) -> ?assertEqual(ok, F());
-eventually(F, N) ->
-    case F() of
-        ok -> ok;
-        _ -> timer:sleep(50), eventually(F, N - 1)
-    end.
 
 %% One program that is not in the cache, asked for by 40 processes of which some are killed, the one that compiles
 %% among them: the others get it.
@@ -59,11 +51,10 @@ killed_anywhere_test_() ->
         Round(), % fills the caches
         Before = in_use(),
         [Round() || _ <- lists:seq(1, 5)],
-        eventually(fun() -> at_most(Before, in_use()) end)
+        until(fun() -> at_most(Before, in_use()) end)
     end}.
 
-at_most({Bytes, Blocks}, {Bytes1, Blocks1}) when Bytes1 =< Bytes, Blocks1 =< Blocks -> ok;
-at_most(Before, After) -> {grew, Before, After}.
+at_most({Bytes, Blocks}, {Bytes1, Blocks1}) -> Bytes1 =< Bytes andalso Blocks1 =< Blocks.
 
 %% Views die in other processes than the tensors, at other times.
 views_elsewhere_test_() ->
@@ -80,7 +71,7 @@ views_elsewhere_test_() ->
                     end || {N, {Reader, _}} <- lists:zip(lists:seq(1, 200), Readers)],
         [receive {Reader, Sum} -> ?assertEqual(Expect, Sum) end || {Reader, Expect} <- Expected],
         [receive {'DOWN', M, _, _, _} -> ok end || {_, M} <- Readers],
-        eventually(fun() -> {After, _} = in_use(), at_most({Before, 0}, {After, 0}) end)
+        until(fun() -> {After, _} = in_use(), After =< Before end)
     end}.
 
 %% Compiling, clearing, trimming and asking, all at once.

@@ -2,7 +2,7 @@
 -module(tessera_fault_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include("tessera.hrl").
--import(tessera_test, [raises/2, raises/3]).
+-import(tessera_test, [raises/2, raises/3, until/1, until_freed/1]).
 
 n(T) -> tessera:to_number(T).
 
@@ -22,14 +22,14 @@ spent_after_kill(F, X) ->
     Pid = spawn(fun() -> F(X) end),
     Busy =
         try
-            eventually(fun() -> cpu() - Before > 200 end),
+            until(fun() -> cpu() - Before > 200 end),
             cpu_ms(400)
         after
             ?assert(is_process_alive(Pid)),
             exit(Pid, kill)
         end,
     Killed = cpu(),
-    eventually(fun() -> cpu_ms(400) =< Busy div 4 end, 10),
+    until(fun() -> cpu_ms(400) =< Busy div 4 end),
     cpu() - Killed.
 
 cpu_ms(Ms) ->
@@ -72,10 +72,10 @@ killed_packing_test_() ->
         Whole = cpu() - Start,
         Before = cpu(),
         {Pid, _} = Pack(),
-        eventually(fun() -> cpu() - Before > 30 end),
+        until(fun() -> cpu() - Before > 30 end),
         exit(Pid, kill),
         Killed = cpu(),
-        eventually(fun() -> cpu_ms(400) =< 20 end, 10),
+        until(fun() -> cpu_ms(400) =< 20 end),
         ?assert(cpu() - Killed < Whole div 2)
     end}.
 
@@ -93,18 +93,9 @@ dead_callers_test_() ->
         Pids = [spawn(fun() -> F(tessera:ones({100000})) end) || _ <- lists:seq(1, 4)],
         timer:sleep(500),
         [exit(P, kill) || P <- Pids], % two of them wait for a dirty scheduler
-        eventually(fun() -> maps:get(held, tessera:memory()) =< Held + 1000 end),
+        until_freed(fun() -> maps:get(held, tessera:memory()) =< Held + 1000 end),
         ?assertEqual(3, n(tessera:add(1, 2)))
     end}.
-
-eventually(F) -> eventually(F, 100).
-
-eventually(F, 0) -> ?assert(F());
-eventually(F, N) ->
-    case F() of
-        true -> ok;
-        false -> timer:sleep(50), eventually(F, N - 1)
-    end.
 
 thousand_callers_test_() ->
     {timeout, 120, fun() ->
@@ -176,7 +167,7 @@ deallocated_meanwhile_test_() ->
 failing_allocations(F, Expected) ->
     Before = blocks_after(F),
     Failed = failing_allocations(F, Expected, 1, 0),
-    eventually(fun() -> blocks_after(F) =< Before end),
+    until(fun() -> blocks_after(F) =< Before end),
     Failed.
 
 blocks_after(F) ->

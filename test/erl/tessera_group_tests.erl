@@ -110,12 +110,9 @@ killed_callers_test() ->
          exit(Pid, kill),
          receive {'DOWN', Monitor, process, Pid, killed} -> ok end
      end || Milliseconds <- [0, 1, 5, 30, 60], Threads <- [0, 1]],
-    wait_for(fun() -> live() =< Before end, 1000).
+    tessera_test:until_freed(fun() -> live() =< Before end).
 
 live() -> #{live := Live} = tessera_nif:memory(), Live.
-
-wait_for(_, 0) -> error(leak);
-wait_for(Done, Times) -> Done() orelse begin erlang:garbage_collect(), timer:sleep(10), wait_for(Done, Times - 1) end.
 
 %% 10^5 results are made and freed.
 many_results_test_() ->
@@ -129,7 +126,7 @@ many_results() ->
     erlang:garbage_collect(),
     Before = live(),
     times(25000, Run),
-    wait_for(fun() -> live() =< Before end, 1000).
+    tessera_test:until_freed(fun() -> live() =< Before end).
 
 times(0, _) -> ok;
 times(N, Run) -> ok = Run(), times(N - 1, Run).

@@ -258,12 +258,4 @@ killed(F, Large) ->
          receive {'DOWN', Ref, process, Pid, _} -> ok end,
          ?assertEqual(Expected, tessera:to_binary(element(1, tessera:qr(Small))))
      end || Delay <- [0, 10, 40]],
-    settles(fun() -> maps:get(live, tessera:memory()) =< Before + 1000 end, 100).
-
-settles(Holds, 0) -> ?assert(Holds());
-settles(Holds, Tries) ->
-    erlang:garbage_collect(),
-    case Holds() of
-        true -> ok;
-        false -> timer:sleep(50), settles(Holds, Tries - 1)
-    end.
+    tessera_test:until_freed(fun() -> maps:get(live, tessera:memory()) =< Before + 1000 end).

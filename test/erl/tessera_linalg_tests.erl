@@ -428,12 +428,5 @@ killed_callers_test_() ->
              receive {'DOWN', Ref, process, Pid, _} -> ok end,
              ?assertEqual(Expected, tessera:to_binary(tessera:cholesky(Small)))
          end || Delay <- [0, 5, 20, 50]],
-        settles(fun() -> maps:get(live, tessera:memory()) =< Before + 1000 end, 100)
+        tessera_test:until_freed(fun() -> maps:get(live, tessera:memory()) =< Before + 1000 end)
     end}.
-
-settles(Holds, Tries) ->
-    erlang:garbage_collect(),
-    case Holds() of
-        true -> ok;
-        false when Tries > 0 -> timer:sleep(50), settles(Holds, Tries - 1)
-    end.

@@ -108,22 +108,17 @@ check_memory() ->
     Blocks = tessera_nif:live_blocks(),
     {Pid, Monitor} = spawn_monitor(fun() -> cut_and_join(5000, tessera:iota({64, 64})) end),
     receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
-    ?assert(settles(fun() ->
-                            #{devices := Devices} = tessera:memory(parts),
-                            lists:sum(maps:values(maps:without([0], Devices))) =:= 0
-                                andalso tessera_nif:live_blocks() =< Blocks + 50
-                    end, 200)).
+    tessera_test:until_freed(fun() ->
+                                     #{devices := Devices} = tessera:memory(parts),
+                                     lists:sum(maps:values(maps:without([0], Devices))) =:= 0
+                                         andalso tessera_nif:live_blocks() =< Blocks + 50
+                             end).
 
 cut_and_join(0, _) -> ok;
 cut_and_join(N, T) ->
     Mesh = #{shape => {2, 2}},
     Joined = tessera_mesh:gather(parts(T, Mesh, #{0 => [0], 1 => [1]}), Mesh, #{0 => [0], 1 => [1]}),
     cut_and_join(N - 1, Joined).
-
-settles(_, 0) -> false;
-settles(Test, N) ->
-    [garbage_collect(Pid) || Pid <- processes()],
-    Test() orelse begin timer:sleep(20), settles(Test, N - 1) end.
 
 check_pictures() ->
     Draw = fun(Shape, Mesh, Sharding) -> lists:flatten(tessera_mesh:draw(Shape, #{shape => Mesh}, Sharding)) end,

@@ -218,7 +218,7 @@ cancel_test_() ->
         receive {'DOWN', Monitor, process, Pid, _} = Down -> ?assertEqual(still_running, Down) after 200 -> ok end,
         exit(Pid, kill),
         receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end,
-        freed(Live)
+        tessera_test:until_freed(fun() -> maps:get(live, tessera:memory()) =< Live end)
     end}).
 
 %% Calls that wait hold no scheduler and no worker: there are more of them at once than dirty schedulers, other programs run
@@ -240,7 +240,7 @@ busy_test_() ->
         [exit(Pid, kill) || {Pid, _} <- [Parts | Pids]],
         [receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end || {Pid, Monitor} <- [Parts | Pids]],
         tessera_test:until(fun() -> Waiting() =:= 0 end),
-        freed(Live)
+        tessera_test:until_freed(fun() -> maps:get(live, tessera:memory()) =< Live end)
     end}).
 
 %% Long calls in loops, after each other, on a mesh, with errors, with donated arguments.
@@ -270,12 +270,6 @@ long_calls_test_() ->
                        D = tessera:jit(fun(X) -> tessera:add(tessera:sum(Kind(X)), X) end, #{donate => [1]}),
                        ?assertEqual([5 + 1 + 9 + 9], tessera:to_list(D(tessera:tensor([9], u8))) )
                    end)]).
-
-freed(Live) ->
-    case erlang:garbage_collect() andalso maps:get(live, tessera:memory()) =< Live of
-        true -> ok;
-        false -> timer:sleep(10), freed(Live)
-    end.
 
 %% Many callers at once, while the plugin is loaded again.
 concurrent_test_() ->

@@ -85,7 +85,7 @@ permissions_test() ->
     ?assertEqual([{Mode, Mode} || Mode <- [8#400, 8#600, 8#640, 8#400]], Modes),
     ?assertEqual(First, Fourth),
     ?assertEqual(3, length(lists:usort([First, Second, Third]))),
-    [gone(file(Name), 100) || Name <- [First, Second, Third]].
+    [gone(file(Name)) || Name <- [First, Second, Third]].
 
 no_share_test() ->
     #tessera{ref = Ref} = T = tensor([1, 2, 3]),
@@ -103,21 +103,14 @@ names_test_() -> {timeout, 60, fun names/0}.
 names() ->
     {Pid, Monitor} = spawn_monitor(fun() -> exit(tessera_nif:share((tensor([1]))#tessera.ref, 8#400)) end),
     Name = receive {'DOWN', Monitor, process, Pid, {Shared, 4}} -> Shared end,
-    gone(file(Name), 100),
+    gone(file(Name)),
     Command = "erl -noshell " ++ tessera_test:shell_paths() ++ " -eval 'application:ensure_all_started(tessera), "
         "T = {tessera, R, _, _} = tessera:tensor([1, 2]), {N, _} = tessera_nif:share(R, 384), "
         "true = filelib:is_file(filename:join(\"/dev/shm\", N)), io:put_chars(N), tessera:to_list(T), halt(0).'",
     <<"tessera-ipc-", _/binary>> = Other = list_to_binary(os:cmd(Command)),
-    gone(file(Other), 100).
+    gone(file(Other)).
 
-gone(File, Tries) ->
-    case filelib:is_file(File) of
-        false -> ok;
-        true ->
-            ?assert(Tries > 0, File),
-            timer:sleep(20),
-            gone(File, Tries - 1)
-    end.
+gone(File) -> tessera_test:until_freed(fun() -> not filelib:is_file(File) end).
 
 %% Concurrent callers get the same name.
 concurrent_test() ->

@@ -1,7 +1,7 @@
 %% Tensors and compiled functions on other nodes.
 -module(tessera_remote_tests).
 -include_lib("eunit/include/eunit.hrl").
--export([make/1, keep/1, use/1, compiled/0, add/2, nx_compiled/0, nx_tensor/1]).
+-export([make/1, keep/1, use/1, collect/0, compiled/0, add/2, nx_compiled/0, nx_tensor/1]).
 
 remote_test_() -> {timeout, 120, fun() -> tessera_peers:with(2, fun check/1) end}.
 
@@ -131,24 +131,19 @@ nx_template(Size, Data) ->
 
 floats(Numbers) -> << <<X:32/float-native>> || X <- Numbers >>.
 
-%% The owner keeps a tensor only as long as one of its processes has it.
+%% The owner keeps a tensor only as long as one of its processes has it. A process of the owner that passed the tensor on has it until it
+%% collects garbage.
 gone(A, B) ->
     {T, Keeper} = tessera_peers:call(A, ?MODULE, make, [[1, 2, 3]]),
     true = tessera_peers:call(A, erlang, exit, [Keeper, kill]),
     Gone = fun() -> tessera:add(T, 1.0) end,
-    ?assertMatch({unavailable, <<"add: the node ", _/binary>>}, eventually(fun() -> on(B, Gone) end, fun is_tuple/1)).
+    tessera_test:until(fun() ->
+                               ok = tessera_peers:call(A, ?MODULE, collect, []),
+                               is_error(on(B, Gone))
+                       end),
+    ?assertMatch({unavailable, <<"add: the node ", _/binary>>}, on(B, Gone)).
 
-eventually(Get, Is) -> eventually(Get, Is, 50).
-
-eventually(Get, Is, Tries) ->
-    Got = Get(),
-    case is_error(Got) andalso Is(Got) of
-        true -> Got;
-        false when Tries > 0 ->
-            timer:sleep(20),
-            eventually(Get, Is, Tries - 1);
-        false -> Got
-    end.
+collect() -> lists:foreach(fun erlang:garbage_collect/1, processes()).
 
 is_error({Code, Message}) -> is_atom(Code) andalso is_binary(Message);
 is_error(_) -> false.

@@ -580,15 +580,7 @@ killed_caller_test_() ->
              {Pid, Monitor} = spawn_monitor(fun() -> Endless(Lists) end),
              timer:sleep(Wait),
              exit(Pid, kill),
-             receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) after 20000 -> error(alive) end
+             receive {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(killed, Reason) end
          end || Wait <- [0, 1, 5, 20, 100]],
-        wait_until(fun() -> maps:get(live, tessera:memory()) =< Before end, 200)
+        tessera_test:until_freed(fun() -> maps:get(live, tessera:memory()) =< Before end)
     end}.
-
-wait_until(Holds, 0) -> ?assert(Holds());
-wait_until(Holds, Left) ->
-    Holds() orelse begin
-                       garbage_collect(),
-                       timer:sleep(50),
-                       wait_until(Holds, Left - 1)
-                   end.

@@ -55,13 +55,11 @@ beside_endless(Count) ->
     {LongMs, Long} = ms(fun() -> count(Counting, 30000000) end),
     true = lists:all(fun is_process_alive/1, Pids),
     {KillMs, idle} = Kill(Pids),
-    true = wait(fun() -> held() =< Held end),
-    true = wait(fun() -> tessera_nif:live_blocks() - Blocks < 20 end),
+    ok = tessera_test:until_freed(fun() -> held() =< Held end),
+    ok = tessera_test:until_freed(fun() -> tessera_nif:live_blocks() - Blocks < 20 end),
     {SmallMs, LongMs, KillMs}.
 
 held() -> maps:get(held, tessera:memory()).
-
-wait(F) -> F() orelse begin timer:sleep(20), wait(F) end.
 
 %% Until the VM has used less than a quarter of a core for a while.
 idle(Ms) ->

@@ -1,7 +1,7 @@
 %% Functions that several modules of tests use.
 -module(tessera_test).
 -include_lib("eunit/include/eunit.hrl").
--export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, until/1, quoted/1, paths/0,
+-export([raises/2, raises/3, near/2, near/3, weighed/1, check_gradient/2, differences/2, resident/0, temporary/1, in_folder/1, until/1, until_freed/1, quoted/1, paths/0,
          shell_paths/0, vm/3, answer/1, client/1]).
 
 %% F raises an error of that code, with an error info that names what is wrong.
@@ -99,6 +99,14 @@ until(Is, Until) ->
             timer:sleep(10),
             until(Is, Until)
     end.
+
+%% Waits until Is() is true of what is left in memory. A tensor is freed when each process that had it has collected garbage, and a process that
+%% waits, as those of `peer' and `io' do, may not collect any by itself.
+until_freed(Is) ->
+    until(fun() ->
+                  lists:foreach(fun erlang:garbage_collect/1, processes()),
+                  Is()
+          end).
 
 %% As one word for a shell.
 quoted(Text) -> "'" ++ lists:append([case C of $' -> "'\\''"; _ -> [C] end || C <- Text]) ++ "'".
